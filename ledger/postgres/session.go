@@ -259,6 +259,11 @@ func (s *session) LockOperation(like bool, id string, args ...any) error {
 // Known names the change by which the history shows that this transaction is durable.
 func (s *session) Known(changeID string) { s.change = changeID }
 
+// Keep, Take and Own: nothing is remembered, because others write at any time.
+func (s *session) Keep(tables.Record)                {}
+func (s *session) Take(string) (tables.Record, bool) { return tables.Record{}, false }
+func (s *session) Own(bool)                          {}
+
 // Gone is why nothing may be sent because of what this transaction writes.
 func (s *session) Gone() error { return nil }
 

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -46,8 +45,7 @@ func keys(t *testing.T, path string) map[string]bool {
 	s := need.Get(Open(ctx, path, Options{}))(t)
 	defer s.Close()
 	out := map[string]bool{}
-	for _, key := range need.Get(collect(outside{ctx, s.handle}, func(rows *sql.Rows) (key string, err error) { return key, rows.Scan(&key) },
-		`SELECT key FROM operations`))(t) {
+	for _, key := range texts(t, s, `SELECT key FROM operations`) {
 		out[key] = true
 	}
 	return out

@@ -2,14 +2,12 @@ package sqlite
 
 import (
 	"cmp"
-	"context"
 	"database/sql"
 	"maps"
-	"slices"
 
 	"modernc.org/sqlite"
 
-	"indoubt/ledger"
+	"indoubt/ledger/tables"
 )
 
 // begun remembers what this connection began, and what it has leases on, as it stands
@@ -18,15 +16,13 @@ import (
 // again. It holds while no one else has written: any other commit, and any write here
 // that is not of operations it names, empties it.
 type begun struct {
-	version uint32            // of the database, with these in it
-	records map[string]record // by the attempt in flight, or by the operation
-	coming  map[string]record // with the transaction that goes on
+	version uint32                   // of the database, with these in it
+	records map[string]tables.Record // by the attempt in flight, or by the operation
+	coming  map[string]tables.Record // with the transaction that goes on
 }
 
-const (
-	mostBegun    = 1024
-	largestBegun = 16 << 10 // bytes of text
-)
+// mostBegun is how many are remembered.
+const mostBegun = 1024
 
 // versionOf moves with every commit of any connection.
 func versionOf(conn *sql.Conn) (v uint32, err error) {
@@ -48,7 +44,7 @@ func (b *begun) check(conn *sql.Conn) {
 	}
 }
 
-func (b *begun) add(records []record) {
+func (b *begun) add(records []tables.Record) {
 	for _, rec := range records {
 		b.coming[cmp.Or(rec.Operation.LiveAttempt, rec.Operation.ID)] = rec
 	}
@@ -71,7 +67,7 @@ func (b *begun) keep(conn *sql.Conn) {
 
 // take gives the record of an attempt or an operation once: what becomes of it is not
 // kept up here.
-func (b *begun) take(id string) (record, bool) {
+func (b *begun) take(id string) (tables.Record, bool) {
 	rec, ok := b.records[id]
 	delete(b.records, id)
 	delete(b.coming, id)
@@ -92,89 +88,11 @@ func (s *handle) Foresee(attempt string) {
 		w.busy <- struct{}{}
 		defer func() { <-w.busy }()
 		if rec, ok := w.begun.records[attempt]; ok && w.conn != nil {
-			_, _ = ledger.Settle(context.Background(), foreseen{w, rec}, ledger.SettleRequest{AttemptID: attempt, Outcome: ledger.OutcomeCommitted})
+			if query := rec.Foresee(dialect, s.moment(), attempt); query != "" {
+				_, _ = w.stmt(query)
+			}
 		}
 	}()
 }
 
-// foreseen applies a rule to a record and writes nothing.
-type foreseen struct {
-	w *writer
-	record
-}
-
-func (f foreseen) Change(_ context.Context, loc ledger.Locator, _ string, rule ledger.Rule) (ledger.Applied, error) {
-	rec := f.at(f.w.store.moment(), loc.Skip)
-	rec.Attempts = slices.Clone(rec.Attempts)
-	c, err := rule(&rec.Record)
-	if err == nil && c.Operation != nil && c.Event != nil {
-		query, _ := updateOperation(f.Operation, kept(columns, *c.Operation), 0, 0, *c.Event)
-		_, err = f.w.stmt(query)
-	}
-	return ledger.Applied{}, err
-}
-
-// forget drops what is known of an operation that is about to change.
-func (b *begun) forget(o ledger.Operation) {
-	b.take(o.ID)
-	b.take(o.LiveAttempt)
-}
-
-// notLeased are the parts that a record has not, or that others may change, while it is
-// remembered for its lease.
-const notLeased = ledger.PartRelated | ledger.PartHolds | ledger.PartPricing
-
-// leased is the record of an operation on which a lease was taken, to be remembered
-// beside the one that is given away.
-func leased(rec record) (_ record, ok bool) {
-	o := rec.Operation
-	rec.Attempts, rec.Reads, rec.Grants = slices.Clone(rec.Attempts), slices.Clone(rec.Reads), slices.Clone(rec.Grants)
-	rec.Related, rec.Holds, rec.Pricing, rec.lacks = nil, nil, ledger.Pricing{}, notLeased
-	return rec, o.LiveAttempt == "" && len(o.Input)+len(o.Result) <= largestBegun
-}
-
-// at is the record without what is skipped, as the clocks stand.
-func (rec record) at(now ledger.Moment, skip ledger.Parts) record {
-	rec.Now, rec.Steady = now.Wall, now.Steady
-	if skip&ledger.PartReads != 0 {
-		rec.Reads = nil
-	}
-	if skip&ledger.PartLease != 0 || !rec.Lease.ExpiresAt.After(now.Wall) {
-		rec.Lease = ledger.Lease{}
-	}
-	return rec
-}
-
-func (b *begun) clear() { b.records, b.coming = map[string]record{}, map[string]record{} }
-
-// beginning is the record of an operation that has just begun, as it would be read.
-func beginning(o ledger.Operation, a ledger.Attempt) (rec record, ok bool) {
-	size := 0
-	rec.Found, rec.lacks = true, ledger.AllParts
-	rec.Operation = reread(columns, &o, &size)
-	a.EndedSteady.Boot = seenBoot(a)
-	rec.Attempts = []ledger.Attempt{attemptOf(o.ID, reread(attemptColumns, &a, &size))}
-	return rec, size <= largestBegun
-}
-
-// reread is what is read of a record that is written, and adds how much text it has.
-func reread[T any](columns []column[T], row *T, size *int) (out T) {
-	for _, c := range columns {
-		switch from, to := c.field(row), c.field(&out); f := from.(type) {
-		case *string:
-			*to.(*string) = *f
-			*size += len(*f)
-		case *bool:
-			*to.(*bool) = *f
-		case *int:
-			*to.(*int) = *f
-		default:
-			v := value(from)
-			if s, ok := v.(string); ok {
-				*size += len(s)
-			}
-			set(to, v)
-		}
-	}
-	return out
-}
+func (b *begun) clear() { b.records, b.coming = map[string]tables.Record{}, map[string]tables.Record{} }

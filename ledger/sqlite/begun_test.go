@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"database/sql"
 	"encoding/json"
 	"runtime"
@@ -11,6 +10,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
 )
 
 // What the writer remembers of a begin is what it would read.
@@ -41,14 +41,14 @@ func TestWhatWasBegunHereIsKnownAsItStands(t *testing.T) {
 			if !ok {
 				t.Fatal("it is not remembered")
 			}
-			read, _, err := load(outside{ctx, s.handle}, ledger.Locator{AttemptID: res.Attempt.ID, Skip: ledger.AllParts}, "", ledger.Moment{}, false)
-			need.OK(t, err)
-			if d := diff(read.Record, known.Record); d != "" || read.recheckAt != known.recheckAt {
+			read := need.Get(s.Read(ctx, ledger.Locator{AttemptID: res.Attempt.ID, Skip: ledger.AllParts}))(t)
+			read.Now, read.Steady = time.Time{}, ledger.Steady{}
+			if d := diff(read, known.Record); d != "" || !known.RecheckAt.IsZero() {
 				t.Error(d)
 			}
 		})
 	}
-	begin(t, s, func(r *ledger.BeginRequest) { r.Input = []byte(`"` + strings.Repeat("x", largestBegun) + `"`) })
+	begin(t, s, func(r *ledger.BeginRequest) { r.Input = []byte(`"` + strings.Repeat("x", 16<<10) + `"`) })
 	if n := len(s.writer.begun.records); n != 7 {
 		t.Errorf("%d are remembered: a large input is not to be", n)
 	}
@@ -58,17 +58,6 @@ func TestWhatWasBegunHereIsKnownAsItStands(t *testing.T) {
 	if n := len(s.writer.begun.records); n > mostBegun {
 		t.Errorf("%d are remembered", n)
 	}
-}
-
-// collector keeps changes that it was asked for.
-type collector struct {
-	s    *Store
-	jobs []func(*tx) error
-}
-
-func (c *collector) Change(_ context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
-	c.jobs = append(c.jobs, c.s.change(at, id, rule, new(ledger.Applied)))
-	return ledger.Applied{}, nil
 }
 
 // What anyone writes between a begin and its settling counts.
@@ -99,10 +88,10 @@ func TestWhatWasBegunHereAndHasChangedSinceIsReadAgain(t *testing.T) {
 			need.OK(t, s.Price(ctx, []ledger.Pricing{{OperationID: res.Operation.ID, Version: 1, Title: "priced"}}))
 		},
 		"its transaction": func(t *testing.T, res ledger.BeginResult) {
-			again, both := request(), &collector{s: s}
-			need.Get(ledger.Begin(ctx, both, again))(t)
-			for _, err := range s.writer.doAll(ctx, append(both.jobs, func(tx *tx) error {
-				return tx.exec(`UPDATE operations SET title = 'late' WHERE id = ?`, again.OperationID)
+			again, both := request(), &collector{Database: database{s.handle}}
+			need.Get(ledger.Begin(ctx, tables.New(both), again))(t)
+			for _, err := range s.writer.doAll(ctx, append(both.changes, func(tx tables.Tx) error {
+				return tx.Later(`UPDATE operations SET title = 'late' WHERE id = ?`, again.OperationID)
 			})) {
 				need.OK(t, err)
 			}
@@ -143,7 +132,7 @@ func TestWhatIsLeasedHereIsKnownAsItStands(t *testing.T) {
 	s, c := openTest(t)
 	other := need.Get(Open(ctx, s.path, s.opts))(t)
 	defer other.Close()
-	looking := ledger.Locator{Skip: notLeased}
+	looking := ledger.Locator{Skip: ledger.PartRelated | ledger.PartHolds | ledger.PartPricing}
 	read := func(id string) ledger.Read {
 		return ledger.Read{ID: ledger.NewID(), OperationID: id, BeganAt: c.Now(), EndedAt: c.Now(), Verdict: ledger.Inconclusive, Actor: "auto"}
 	}
@@ -193,9 +182,9 @@ func TestWhatIsLeasedHereIsKnownAsItStands(t *testing.T) {
 				seen = *rec
 				return ledger.Change{}, nil
 			}))(t)
-			want, _, err := load(outside{ctx, s.handle}, looking, "", ledger.Moment{Wall: seen.Now, Steady: seen.Steady}, false)
-			need.OK(t, err)
-			if d := diff(want.Record, seen); d != "" {
+			want := need.Get(s.Read(ctx, looking))(t)
+			want.Now, want.Steady = seen.Now, seen.Steady
+			if d := diff(want, seen); d != "" {
 				t.Error(d)
 			}
 		})

@@ -7,6 +7,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
 )
 
 // fill makes a ledger with many operations, a tenth of them open, with the
@@ -46,7 +47,7 @@ func fill(b *testing.B, path string, operations int) {
 		       CASE WHEN i % 10 = 0 THEN ?2 - (?1 - i) * 100 + 50 ELSE 0 END, CASE WHEN i % 10 = 0 THEN 0 ELSE ?2 - (?1 - i) * 100 + 50 END,
 		       'c' || i, 'billing', 'attempt 1'
 		  FROM n`, operations, now)
-	exec(listNew + ` WHERE s.state = 'uncertain'`)
+	exec(tables.ListNew + ` WHERE s.state = 'uncertain'`)
 	exec(`
 		UPDATE open_operations SET digest = 'p', downstream = 'stripe', duplicate_value = 100, miss_value = 50, odds = 0.4, rank = seq / 10 % 9973,
 		       decide_at = CASE WHEN seq / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END, ripe = seq / 10 % 3 <> 0`)
@@ -60,7 +61,7 @@ func fill(b *testing.B, path string, operations int) {
 	exec(`
 		UPDATE operations SET joined = 'error', fault_at = ended_at, incident = printf('%08x', ((seq - 1) / 2000 * 2000 + 1) * 2654435761 % 4294967296)
 		 WHERE state = 'uncertain'`)
-	exec(memberNew)
+	exec(tables.MemberNew)
 	exec(`INSERT INTO incident_sums SELECT * FROM (` + shouldBeSummed + `)`)
 	exec(`INSERT INTO incident_minutes SELECT * FROM (` + shouldBeOfMinutes + `)`)
 	for _, text := range triggers {

@@ -7,6 +7,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
 )
 
 // What plain SQL leaves out, the database fills in: attempt, event, version,
@@ -72,7 +73,7 @@ func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
 	s, c := openTest(t)
 	db := rawDB(t, s.path)
 	_, err := db.Exec(`INSERT INTO operations (id, kind, key, live_attempt, attempt_count, created_at, updated_at, deadline_at, change_id, change_of, actor)
-		VALUES ('o', 'k', 'k', 'mine', 1, ?1, ?1, ?1 + 60000, 'c', 'c', 'nightly')`, ms(c.Now()))
+		VALUES ('o', 'k', 'k', 'mine', 1, ?1, ?1, ?1 + 60000, 'c', 'c', 'nightly')`, tables.Millis(c.Now()))
 	need.OK(t, err)
 	if rec := need.Get(s.Read(ctx, ledger.Locator{Kind: "k", Key: "k"}))(t); rec.Operation.State != ledger.Pending || len(rec.Attempts) != 0 {
 		t.Fatalf("%+v", rec)
@@ -160,7 +161,7 @@ func TestI10_ACommandThatIsNone(t *testing.T) {
 	db := rawDB(t, s.path)
 	for i, command := range []string{`0`, `[]`, `"rm"`, `{"argv":5}`, `{}`, `null`} {
 		_, err := db.Exec(`INSERT INTO operations (id, kind, key, command, request, created_at, updated_at, deadline_at, actor) VALUES (?1, 'k', ?1, ?2, ?2, ?3, ?3, ?3 + 60000, 'nightly')`,
-			string(rune('a'+i)), command, ms(c.Now()))
+			string(rune('a'+i)), command, tables.Millis(c.Now()))
 		need.OK(t, err)
 		_, err = db.Exec(`UPDATE operations SET request = '{"method":"POST"}' WHERE id = ?`, string(rune('a'+i)))
 		if err == nil || !strings.Contains(err.Error(), "never change") {

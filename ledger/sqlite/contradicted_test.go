@@ -7,6 +7,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
 )
 
 // Nor may a writer in plain SQL send again on a proof that was contradicted.
@@ -27,7 +28,7 @@ func TestI12_AContradictedProofFreesNoKeyInSQL(t *testing.T) {
 	db := rawDB(t, s.path)
 	_, err := db.Exec(`
 		UPDATE operations SET state = 'pending', live_attempt = 'o.2', attempt_count = 2, version = version + 1, updated_at = ?1,
-		       deadline_at = ?1 + 60000, change_id = 'again', change_of = 'again', actor = 'eve', reason = 'again' WHERE id = 'o'`, ms(c.Now()))
+		       deadline_at = ?1 + 60000, change_id = 'again', change_of = 'again', actor = 'eve', reason = 'again' WHERE id = 'o'`, tables.Millis(c.Now()))
 	if err == nil || !strings.Contains(err.Error(), "another attempt needs a grant") {
 		t.Errorf("%v", err)
 	}

@@ -2,11 +2,11 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/tables"
 )
 
 // Deviation is a table that the database keeps beside its history and that is not
@@ -17,7 +17,7 @@ type Deviation = ledger.Deviation
 func listedWrongly() string {
 	return `
 		SELECT h.seq FROM open_operations h LEFT JOIN open_source s ON s.seq = h.seq
-		 WHERE (h.search, ` + of("h.", listColumns) + `) IS NOT (` + searchOf("h") + `, ` + of("s.", listColumns) + `)`
+		 WHERE (h.search, ` + tables.ListColumns("h.") + `) IS NOT (` + tables.SearchOf("h") + `, ` + tables.ListColumns("s.") + `)`
 }
 
 // What each derived table should be.
@@ -103,7 +103,7 @@ func (s *Store) Deviations(ctx context.Context) ([]Deviation, error) {
 	defer n.close()
 	var out []Deviation
 	for _, of := range deviating {
-		found, err := collect(n, func(rows *sql.Rows) (d Deviation, err error) {
+		found, err := tables.Collect(n, func(rows tables.Rows) (d Deviation, err error) {
 			d.Table = of.table
 			return d, rows.Scan(&d.Rows, &d.One)
 		}, `WITH listed_wrongly (seq) AS (`+listedWrongly()+`), wrong (row) AS (`+of.rows+`) SELECT count(*), coalesce(min(row), '') FROM wrong`)
@@ -126,10 +126,10 @@ func (s *Store) Rebuild(ctx context.Context) error {
 		for _, query := range []string{
 			`DELETE FROM open_operations WHERE state <> 'pending' AND seq NOT IN (` + shouldBeListed + `)`,
 			`DELETE FROM open_operations WHERE seq NOT IN (SELECT seq FROM operations)`,
-			`UPDATE open_operations SET digest = '', (search, ` + of("", listColumns) + `) =
-			   (SELECT ` + searchOf("open_operations") + `, ` + of("s.", listColumns) + ` FROM open_source s WHERE s.seq = open_operations.seq)
+			`UPDATE open_operations SET digest = '', (search, ` + tables.ListColumns("") + `) =
+			   (SELECT ` + tables.SearchOf("open_operations") + `, ` + tables.ListColumns("s.") + ` FROM open_source s WHERE s.seq = open_operations.seq)
 			  WHERE seq IN (` + listedWrongly() + `)`,
-			listNew + ` WHERE s.seq IN (` + shouldBeListed + `) AND s.seq NOT IN (SELECT seq FROM open_operations)`,
+			tables.ListNew + ` WHERE s.seq IN (` + shouldBeListed + `) AND s.seq NOT IN (SELECT seq FROM open_operations)`,
 
 			`INSERT INTO counts (what) SELECT what FROM (` + shouldBeCounted + `) WHERE what NOT IN (SELECT what FROM counts)`,
 			`UPDATE counts SET n = d.n, pending = d.pending, loss = d.loss, words = d.words, twice = d.twice
@@ -148,7 +148,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			`UPDATE incident_members SET (fate, resent, doubled, unchecked) =
 			   (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM incident_source s WHERE s.seq = incident_members.seq)
 			  WHERE seq IN (` + membersWrong + `)`,
-			memberNew + ` WHERE s.seq IN (` + membersMissing + `)`,
+			tables.MemberNew + ` WHERE s.seq IN (` + membersMissing + `)`,
 
 			`UPDATE incident_sums SET n = 0, miss = 0, miss_words = 0, twice = 0, twice_words = 0, unpriced = 0, resent = 0, doubled = 0, unchecked = 0`,
 			`INSERT INTO incident_sums SELECT * FROM (` + shouldBeSummed + `) WHERE 1

@@ -5,7 +5,7 @@
 -- `indoubt doctor` compares each with what it is made from.
 --
 -- In this file o.*, s.*, NEW.* and OLD.* stand for the columns that the list copies,
--- which are in the table of columns.go; so does what stands in braces.
+-- which are in the table of ledger/tables/columns.go; so does what stands in braces.
 
 -- The list's columns as operations and grants give them, and the words of a search.
 CREATE VIEW open_source AS

@@ -8,6 +8,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
 )
 
 // What is derived is what it is derived from; what is not is named, and can be made
@@ -25,9 +26,9 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	}
 	prices()
 	outage(t, s)
-	tables := []string{"open_operations", "counts", "census", "tallies", "incident_members", "incident_sums", "incident_minutes"}
+	derived := []string{"open_operations", "counts", "census", "tallies", "incident_members", "incident_sums", "incident_minutes"}
 	right := dump(t, db)
-	for _, table := range tables {
+	for _, table := range derived {
 		if right[table] == "" {
 			t.Fatalf("there is nothing in %s", table)
 		}
@@ -47,8 +48,8 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	}{
 		{"a row less", `DELETE FROM open_operations` + row("uncertain"), "open_operations", true},
 		{"no row", `DELETE FROM open_operations`, "open_operations", true},
-		{"a row too many", listNew + row("committed"), "open_operations", false},
-		{"a row of nothing", `INSERT INTO open_operations (seq, search, ` + of("", listColumns) + `) SELECT 4711, search, ` + of("", listColumns) + ` FROM open_operations` + row("uncertain"), "open_operations", false},
+		{"a row too many", tables.ListNew + row("committed"), "open_operations", false},
+		{"a row of nothing", `INSERT INTO open_operations (seq, search, ` + tables.ListColumns("") + `) SELECT 4711, search, ` + tables.ListColumns("") + ` FROM open_operations` + row("uncertain"), "open_operations", false},
 		{"a row in another state", `UPDATE open_operations SET state = 'committed'` + row("uncertain"), "open_operations", true},
 		{"a row of another kind", `UPDATE open_operations SET kind = 'another'` + row("uncertain"), "open_operations", true},
 		{"a row that is not found by its words", `UPDATE open_operations SET search = 'x'` + row("uncertain"), "open_operations", true},

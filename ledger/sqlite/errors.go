@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 
 	sqlite3 "modernc.org/sqlite"
 
@@ -90,9 +91,6 @@ func (e *FullDiskError) Trouble(name func(string) string) ledger.Trouble {
 	return ledger.Trouble{Code: "disk_full", Message: "the disk under " + name(e.Path) + " is full: " + e.Found, Do: "make room; what cannot be recorded must not be sent"}
 }
 
-// errRaced: the operation changed between load and write.
-var errRaced = errors.New("the operation changed while it was being changed")
-
 // SQLite result codes (https://sqlite.org/rescode.html).
 const (
 	codeBusy        = 5
@@ -158,4 +156,13 @@ func translate(path string, err error) error {
 		return &IOError{path, err}
 	}
 	return err
+}
+
+// guardText is a refusal's own words without the driver's frame.
+func guardText(s string) string {
+	s = strings.TrimPrefix(s, "constraint failed: ")
+	if i := strings.LastIndex(s, " ("); i > 0 && strings.HasSuffix(s, ")") {
+		s = s[:i]
+	}
+	return s
 }

@@ -2,15 +2,11 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"math"
 
 	"indoubt/ledger"
+	"indoubt/ledger/tables"
 )
-
-const eventColumns = `
-	SELECT seq, id, operation_id, incident, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict
-	  FROM events`
 
 // Follow returns what was written after the cursor, oldest first.
 func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) ([]ledger.Event, ledger.Cursor, error) {
@@ -28,9 +24,10 @@ func (s *handle) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.E
 	if err != nil {
 		return nil, err
 	}
-	events, err := collect(outside{ctx, s}, scanEvent, query, args...)
-	return events, translate(s.path, err)
+	return tables.Gather(ctx, database{s}, scanEvent, query, args...)
 }
+
+func scanEvent(rows tables.Rows) (ledger.Event, error) { return tables.ScanEvent(rows) }
 
 func historyQuery(q ledger.HistoryQuery) (query string, args []any, err error) {
 	since, err := q.Since.Number()
@@ -46,7 +43,7 @@ func historyQuery(q ledger.HistoryQuery) (query string, args []any, err error) {
 	if q.Before > 0 {
 		last = min(last, q.Before-1)
 	}
-	query, args = eventColumns+` WHERE seq > ? AND seq <= ?`, []any{since, last}
+	query, args = `SELECT `+tables.EventColumns+` FROM events WHERE seq > ? AND seq <= ?`, []any{since, last}
 	if q.Operation != "" {
 		query, args = query+` AND operation_id = ? AND operation_id <> ''`, append(args, q.Operation)
 	}
@@ -55,14 +52,4 @@ func historyQuery(q ledger.HistoryQuery) (query string, args []any, err error) {
 		query += ` DESC`
 	}
 	return query + ` LIMIT ?+0`, append(args, q.Limit), nil
-}
-
-func scanEvent(rows *sql.Rows) (ledger.Event, error) {
-	var e ledger.Event
-	var when int64
-	var detail sql.NullString
-	err := rows.Scan(&e.Seq, &e.ID, &e.OperationID, &e.Incident, &when, &e.Verb, &e.Actor.Name, &e.Actor.OSUser, &e.Actor.Host,
-		&e.Actor.Machine, &e.Actor.Terminal, &e.Reason, &e.From, &e.To, &e.Version, &detail, &e.Conflict)
-	e.At, e.Detail = at(when), raw(detail.String)
-	return e, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
 )
 
 // A process keeps a removed file open and goes on writing to it without an
@@ -70,11 +71,11 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 // change that met it too.
 func TestI1_AFileThatBecameReadOnly(t *testing.T) {
 	s, _ := openTest(t)
-	err := s.writer.do(ctx, func(tx *tx) error { // SQLite takes the lock of such a file, and says no to the first write
-		if err := tx.exec(`PRAGMA query_only = 1`); err != nil {
+	err := s.write(ctx, func(tx *tx) error { // SQLite takes the lock of such a file, and says no to the first write
+		if err := tx.Later(`PRAGMA query_only = 1`); err != nil {
 			return err
 		}
-		return tx.setMeta("a", "b")
+		return tables.SetMeta(tx, "a", "b")
 	})
 	if !errors.Is(err, ledger.ErrReadOnly) {
 		t.Errorf("written: %v", err)

@@ -8,6 +8,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
 )
 
 // guarded makes a ledger with one operation in each state the guards speak of,
@@ -252,7 +253,7 @@ func TestGuards(t *testing.T) {
 		{"list row in seconds", `UPDATE open_operations SET decide_at = 1790000000`, "list_times_are_in_milliseconds"},
 		{"read that is half a control", `INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 2, 'stripe.charge', ` + now + `, ` + now + `, 'absent')`, "control_is_0_or_1"},
 		{"list row moved", `UPDATE OR REPLACE open_operations SET rowid = 1`, "kept by the database"},
-		{"list row of what is settled", listNew + ` WHERE s.seq = (SELECT seq FROM operations WHERE id = 'committed')`, "kept by the database"},
+		{"list row of what is settled", tables.ListNew + ` WHERE s.seq = (SELECT seq FROM operations WHERE id = 'committed')`, "kept by the database"},
 		{"counts taken out", `DELETE FROM counts`, "counts are kept"},
 		{"born in an incident", insert("INSERT", "n", "n", now, later, ", incident, joined|, '"+in.ID+"', 'error'"), "begins as pending"},
 		{"in an incident that is not", `UPDATE operations SET incident = 'x', joined = 'error' WHERE id = 'failed'`, "joins one incident"},
@@ -274,7 +275,7 @@ func TestGuards(t *testing.T) {
 		{"minutes taken out", `DELETE FROM incident_minutes`, "counts are kept"},
 		{"census taken out", `DELETE FROM census`, "counts are kept"},
 		{"tallies taken out", `DELETE FROM tallies`, "counts are kept"},
-		{"replaced list row", `REPLACE INTO open_operations (seq, ` + of("", listColumns) + `, search) SELECT seq, ` + of("", listColumns) + `, search FROM open_operations`, "kept by the database"},
+		{"replaced list row", `REPLACE INTO open_operations (seq, ` + tables.ListColumns("") + `, search) SELECT seq, ` + tables.ListColumns("") + `, search FROM open_operations`, "kept by the database"},
 	} {
 		for _, recursive := range []string{"OFF", "ON"} {
 			need.Get(db.Exec(`PRAGMA recursive_triggers = ` + recursive))(t)
@@ -347,7 +348,7 @@ func TestI6_WholeRows(t *testing.T) {
 		"claimed": `state = 'uncertain', error_class = 'timeout', live_attempt = '', deadline_at = 0, version = version + 1, change_of = 'c-claimed'`,
 		"replace": `state = 'uncertain', error_class = 'timeout', live_attempt = '', version = version + 1, settled_at = 1790000000000, by_answer = 1, attempt_count = 1`,
 	} {
-		need.Get(db.Exec(`INSERT INTO operations (id, kind, key, created_at, deadline_at, actor) VALUES (?1, 'k', ?1, ?2, ?2 + 3600000, 'nightly')`, id, ms(began)))(t)
+		need.Get(db.Exec(`INSERT INTO operations (id, kind, key, created_at, deadline_at, actor) VALUES (?1, 'k', ?1, ?2, ?2 + 3600000, 'nightly')`, id, tables.Millis(began)))(t)
 		before := time.Now().Truncate(time.Millisecond)
 		need.Get(db.Exec(`UPDATE operations SET `+set+`, change_id = 'c-' || id, actor = 'nightly', reason = 'timeout' WHERE id = ?`, id))(t)
 		rec := need.Get(s.Read(ctx, ledger.Locator{ID: id}))(t)
@@ -372,7 +373,7 @@ func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
 	res := begin(t, s)
 	db := rawDB(t, s.path)
 	later := c.Now().Add(time.Hour)
-	need.Get(db.Exec(`UPDATE operations SET deadline_at = ? WHERE id = ?`, ms(later), res.Operation.ID))(t)
+	need.Get(db.Exec(`UPDATE operations SET deadline_at = ? WHERE id = ?`, tables.Millis(later), res.Operation.ID))(t)
 	c.Advance(2 * time.Hour)
 	need.Get(s.Expire(ctx, 10))(t)
 	rec := need.Get(s.Read(ctx, ledger.Locator{ID: res.Operation.ID}))(t)

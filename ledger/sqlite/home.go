@@ -2,11 +2,11 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"indoubt/ledger"
 	"indoubt/ledger/boot"
+	"indoubt/ledger/tables"
 )
 
 // home is where a ledger lives. A file that finds itself elsewhere is a copy: two
@@ -72,34 +72,10 @@ func (h home) now(was home) home {
 	return h
 }
 
-func readMeta(q querier) (map[string]string, error) {
-	m := map[string]string{}
-	_, err := collect(q, func(rows *sql.Rows) (none struct{}, err error) {
-		var name, value string
-		err = rows.Scan(&name, &value)
-		m[name] = value
-		return none, err
-	}, `SELECT name, value FROM meta`)
-	return m, err
-}
-
-func (s *handle) meta(ctx context.Context) (m map[string]string, err error) {
-	err = s.brief(ctx, func(q querier) (err error) {
-		m, err = readMeta(q)
-		return err
-	})
-	return m, translate(s.path, err)
-}
-
-func (tx *tx) setMeta(name, value string) error {
-	return tx.exec(`INSERT INTO meta (name, value) VALUES (?, ?)
-		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
-}
-
 func (tx *tx) setHome(h home) error {
 	for _, kv := range [][2]string{{"home.name", h.name}, {"home.device", h.device}, {"home.inode", h.inode}, {"home.born", h.born},
 		{"home.boot", h.boot}, {"home.machine", h.machine}} {
-		if err := tx.setMeta(kv[0], kv[1]); err != nil {
+		if err := tables.SetMeta(tx, kv[0], kv[1]); err != nil {
 			return err
 		}
 	}
@@ -107,7 +83,7 @@ func (tx *tx) setHome(h home) error {
 }
 
 func (s *handle) settleDown(ctx context.Context, h home) error {
-	return s.writer.do(ctx, func(tx *tx) error { return tx.setHome(h) })
+	return s.writer.do(ctx, inside(func(tx *tx) error { return tx.setHome(h) }))
 }
 
 // Adopt makes a copy a ledger of its own: this file, here, takes writes from now
@@ -120,10 +96,10 @@ func Adopt(ctx context.Context, path string, o Options) error {
 		if err := tx.setHome(h); err != nil {
 			return err
 		}
-		if err := tx.setMeta("id", ledger.NewID()); err != nil {
+		if err := tables.SetMeta(tx, "id", ledger.NewID()); err != nil {
 			return err
 		}
-		return tx.event(ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "adopt", Actor: o.Actor, Reason: "adopted here: " + s.copied})
+		return tables.AddEvent(tx, dialect, ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "adopt", Actor: o.Actor, Reason: "adopted here: " + s.copied})
 	})
 }
 
@@ -139,7 +115,7 @@ func Declare(ctx context.Context, path, name string, o Options) error {
 		if err := tx.setHome(h); err != nil {
 			return err
 		}
-		return tx.event(ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "home", Actor: o.Actor, Reason: "its home is declared as " + name})
+		return tables.AddEvent(tx, dialect, ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "home", Actor: o.Actor, Reason: "its home is declared as " + name})
 	})
 }
 
@@ -154,5 +130,5 @@ func settleIn(ctx context.Context, path string, o Options, change func(*Store, *
 	if err != nil {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
-	return s.writer.do(ctx, func(tx *tx) error { return change(s, tx, h) })
+	return s.writer.do(ctx, inside(func(tx *tx) error { return change(s, tx, h) }))
 }

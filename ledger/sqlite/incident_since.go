@@ -2,10 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 
 	"indoubt/ledger"
+	"indoubt/ledger/tables"
 )
 
 // incidentsSince names incidents after ?1, and says in a row with none how many of
@@ -23,12 +23,12 @@ func (s *Store) IncidentsSince(ctx context.Context, after ledger.Cursor, limit i
 		return nil, false, err
 	}
 	n := 0
-	ids, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (id string, err error) {
+	ids, err := tables.Gather(ctx, database{s.handle}, func(rows tables.Rows) (id string, err error) {
 		var events int
 		err = rows.Scan(&id, &events)
 		n = max(n, events)
 		return id, err
 	}, incidentsSince, since, limit+1)
 	ids = slices.DeleteFunc(ids, func(id string) bool { return id == "" })
-	return ids, n <= limit, translate(s.path, err)
+	return ids, n <= limit, err
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/tables"
 )
 
 // keyFile is the ending of the file beside the ledger that holds its key.
@@ -49,7 +50,7 @@ func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
 	}
 	var key []byte
 	err = s.write(ctx, func(tx *tx) error {
-		m, err := readMeta(tx)
+		m, err := tables.Meta(tx)
 		if err != nil {
 			return err
 		}
@@ -60,7 +61,7 @@ func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
 		if key, err = makeKey(s.path); err != nil {
 			return err
 		}
-		return tx.setMeta("digests.check", keyCheck(key))
+		return tables.SetMeta(tx, "digests.check", keyCheck(key))
 	})
 	return key, err
 }

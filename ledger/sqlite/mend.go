@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/tables"
 )
 
 // keeper looks once a second whether the files are still those in use, also where
@@ -36,7 +37,7 @@ func keep(s *handle) *keeper {
 					reserve(s.path)
 				}
 			case s.writer != nil: // what stays wrong is told when it is asked for
-				_ = s.writer.do(context.Background(), func(*tx) error { return nil })
+				_ = s.writer.do(context.Background(), func(tables.Tx) error { return nil })
 			default:
 				_, _ = s.ready()
 			}

@@ -1,17 +1,19 @@
 package sqlite
 
 import (
-	"database/sql"
+	"context"
 	_ "embed"
 	"fmt"
+	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/tables"
 )
 
 // A new ledger gets tables and guards as they are now.
 var (
 	//go:embed schema.sql
-	tables string
+	schema string
 	//go:embed guards.sql
 	refusals string
 	//go:embed derived.sql
@@ -20,6 +22,15 @@ var (
 
 // guards are the triggers and views of a new ledger. No other opening makes them.
 func guards() string { return refusals + withColumns().Replace(derivations) }
+
+// withColumns fills the columns of the list into derived.sql.
+func withColumns() *strings.Replacer {
+	return strings.NewReplacer("o.*", tables.ListedColumns("o."), "s.*", tables.ListColumns("s."), "NEW.*", tables.ListColumns("NEW."), "OLD.*", tables.ListColumns("OLD."),
+		"{columns}", tables.ListColumns(""), "{listed}", tables.ListedColumns(""),
+		"{search of NEW}", tables.SearchOf("NEW"), "{search of open_operations}", tables.SearchOf("open_operations"),
+		"{insert from open_source s}", tables.ListNew, "{insert member from incident_source s}", tables.MemberNew,
+		"{add NEW to incident_sums}", tables.Summed("+", "NEW"), "{take OLD from incident_sums}", tables.Summed("-", "OLD"))
+}
 
 // step brings the tables of a ledger from the schema before it to its own.
 type step struct {
@@ -45,7 +56,7 @@ func newest(steps []step) int {
 func (tx *tx) migrate(steps []step, create bool) error {
 	s, newest := tx.w.store, newest(steps)
 	var app, has int
-	if err := tx.scan(`SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`, nil, &app, &has); err != nil {
+	if err := tx.w.conn.QueryRowContext(context.Background(), `SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`).Scan(&app, &has); err != nil {
 		return err
 	}
 	switch {
@@ -56,7 +67,7 @@ func (tx *tx) migrate(steps []step, create bool) error {
 	case has == 0 && !create:
 		return &ForeignError{s.path, "it is empty"}
 	case has == 0:
-		if err := tx.script(tables + guards()); err != nil {
+		if err := tx.script(schema + guards()); err != nil {
 			return fmt.Errorf("make the ledger: %w", translate(s.path, err))
 		}
 		if err := s.foundIn(tx); err != nil {
@@ -72,7 +83,7 @@ func (tx *tx) migrate(steps []step, create bool) error {
 
 // climb runs the steps above a schema.
 func (tx *tx) climb(steps []step, has int) error {
-	drops, err := collect(tx, func(rows *sql.Rows) (drop string, err error) { return drop, rows.Scan(&drop) },
+	drops, err := tables.Collect(tx, func(rows tables.Rows) (drop string, err error) { return drop, rows.Scan(&drop) },
 		`SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema WHERE type IN ('trigger', 'view')`)
 	if err != nil {
 		return err
@@ -98,10 +109,10 @@ func (s *handle) foundIn(tx *tx) error {
 	if err != nil {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
-	if err := tx.setMeta("id", ledger.NewID()); err != nil {
+	if err := tables.SetMeta(tx, "id", ledger.NewID()); err != nil {
 		return err
 	}
-	if err := tx.setMeta("created_at", fmt.Sprint(ms(s.now()))); err != nil {
+	if err := tables.SetMeta(tx, "created_at", fmt.Sprint(tables.Millis(s.now()))); err != nil {
 		return err
 	}
 	return tx.setHome(h)

@@ -10,7 +10,7 @@ import (
 )
 
 func migrate(s *Store, steps []step) error {
-	return s.writer.do(ctx, func(tx *tx) error { return tx.migrate(steps, false) })
+	return s.write(ctx, func(tx *tx) error { return tx.migrate(steps, false) })
 }
 
 // The mechanism is tried with steps of its own, on a ledger with something in it:

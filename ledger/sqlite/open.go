@@ -17,6 +17,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/tables"
 )
 
 // applicationID marks a file as a ledger: "indb" in ASCII.
@@ -132,14 +133,14 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), firstStep: firstStep, snapshots: make(chan struct{}, wide-1)}
+	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), snapshots: make(chan struct{}, wide-1)}
 	var meta map[string]string
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)
 	} else {
 		meta, err = s.openWriter(ctx, create, h.current())
 	}
-	return &Store{s}, s.finish(ctx, meta, err)
+	return &Store{s, tables.New(database{s})}, s.finish(ctx, meta, err)
 }
 
 // finish closes what was opened when something went wrong.
@@ -191,13 +192,13 @@ func (s *handle) openWriter(ctx context.Context, create, current bool) (meta map
 	if current { // a held lock does not keep a reader out
 		return s.meta(ctx)
 	}
-	err = s.writer.do(ctx, func(tx *tx) error {
+	err = s.writer.do(ctx, inside(func(tx *tx) error {
 		err := tx.migrate(steps, create)
 		if err == nil {
-			meta, err = readMeta(tx)
+			meta, err = tables.Meta(tx)
 		}
 		return err
-	})
+	}))
 	return meta, err
 }
 
@@ -330,7 +331,7 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 	if n := m["created_at"]; n != "" {
 		var t int64
 		fmt.Sscan(n, &t)
-		s.birth = at(t)
+		s.birth = tables.At(t)
 	}
 	here, err := homeOf(s.path, s.opts.Home)
 	if err != nil {
@@ -377,7 +378,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '')`,
 		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step)
 	i.Strained, i.Cursor = s.strained(i.LastSeq), ledger.NumberCursor(i.LastSeq)
-	i.LastWrite, i.LastError, i.EngineAt = at(write), at(failed), at(engine)
-	i.SteppedAt, i.Step = at(millis(stepped).Milliseconds()), millis(step)
+	i.LastWrite, i.LastError, i.EngineAt = tables.At(write), tables.At(failed), tables.At(engine)
+	i.SteppedAt, i.Step = tables.At(tables.Duration(stepped).Milliseconds()), tables.Duration(step)
 	return i, err
 }

@@ -1,7 +1,7 @@
 package sqlite
 
 import (
-	"database/sql"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,17 +12,13 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
 )
 
 // plan says how SQLite would answer a query, a line for each step.
-func plan(t *testing.T, s *Store, query string, args ...any) []string {
+func plan(t *testing.T, s *Store, ask tables.Ask) []string {
 	t.Helper()
-	steps, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (detail string, err error) {
-		var id, parent, unused int
-		return detail, rows.Scan(&id, &parent, &unused, &detail)
-	}, "EXPLAIN QUERY PLAN "+query, args...)
-	need.OK(t, err)
-	return steps
+	return texts(t, s, "EXPLAIN QUERY PLAN "+ask.Query, ask.Args...)
 }
 
 // Without statistics SQLite takes two indexes with one known column each for
@@ -47,13 +43,23 @@ func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 		}
 	}
 	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabSettled, ledger.TabAll} {
-		for order := range sortings {
-			b := &binder{args: []any{ms(time.Now())}}
-			query := pageSQL(b, ledger.Query{Tab: tab, Order: order, Limit: 50}, nil, nil, false, "")
-			check(string(tab)+" "+string(order), plan(t, s, query, b.args...))
+		for _, order := range []ledger.Order{ledger.OrderLoss, ledger.OrderNewest, ledger.OrderOldest} {
+			check(string(tab)+" "+string(order), plan(t, s, lastPage(t, s, ledger.Query{Tab: tab, Order: order})))
 		}
 	}
-	check("one operation", plan(t, s, relatedQuery, "id"))
+	on := func(r *ledger.BeginRequest) { r.Target = "customer 1" }
+	one := begin(t, s, on).Operation.ID
+	begin(t, s, on)
+	related := 0
+	for _, ask := range queries(s, func(on *tables.Store) { need.Get(on.Read(ctx, ledger.Locator{ID: one}))(t) }) {
+		if strings.Contains(ask.Query, "overtook") {
+			related++
+			check("one operation", plan(t, s, ask))
+		}
+	}
+	if related == 0 {
+		t.Error("no relations of the operation are read")
+	}
 }
 
 // A bare LIMIT ? or GLOB ? has the statement prepared anew at every execution, which
@@ -66,15 +72,20 @@ func TestLimitsAndPatternsAreNoPartOfThePlan(t *testing.T) {
 			t.Errorf("%s: %q, want LIMIT ?+0 and GLOB +?", what, found)
 		}
 	}
-	files := need.Get(filepath.Glob("*.go"))(t)
+	files := append(need.Get(filepath.Glob("*.go"))(t), need.Get(filepath.Glob("../tables/*.go"))(t)...)
+	if len(files) < 40 {
+		t.Errorf("only %d files are looked at", len(files))
+	}
 	for _, file := range files {
 		if !strings.HasSuffix(file, "_test.go") {
 			check(file, string(need.Get(os.ReadFile(file))(t)))
 		}
 	}
-	for _, named := range []bool{false, true} {
-		for _, text := range []string{"", "id:0199 word source:billing by:ann"} {
-			check("page", pageSQL(&binder{args: []any{0}}, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderLoss, Filter: need.Get(ledger.ParseFilter(text))(t)}, nil, nil, named, ""))
+	s, _ := openTest(t)
+	for _, text := range []string{"", "word source:billing by:ann kind:a*", "id:0199 word source:billing by:ann"} {
+		f := need.Get(ledger.ParseFilter(text))(t)
+		for _, ask := range queries(s, func(on *tables.Store) { need.Get(on.Page(ctx, ledger.Query{Filter: f}))(t) }) {
+			check("page", ask.Query)
 		}
 	}
 }
@@ -84,8 +95,7 @@ func TestAWordIsLookedForWhereItsTabIs(t *testing.T) {
 	s, _ := openTest(t)
 	word := need.Get(ledger.ParseFilter("word"))(t)
 	for tab, classes := range map[ledger.Tab]int{ledger.TabNeedsYou: 5, ledger.TabChecking: 2, ledger.TabSettled: 2} {
-		b := &binder{args: []any{ms(time.Now())}}
-		steps := plan(t, s, pageSQL(b, ledger.Query{Tab: tab, Order: ledger.OrderLoss, Filter: word, Limit: 50}, nil, nil, false, ""), b.args...)
+		steps := plan(t, s, lastPage(t, s, ledger.Query{Tab: tab, Order: ledger.OrderLoss, Filter: word}))
 		read := 0
 		for _, step := range steps {
 			if strings.HasPrefix(step, "SEARCH h USING INDEX open_by_age (class=?)") {
@@ -106,18 +116,16 @@ func TestNamesAreFoundByTheirIndexes(t *testing.T) {
 	for text, indexes := range map[string]int{"id:0199": 1, "key:k-1": 2, "token:indoubt-": 1, "receipt:ch_": 1, "01990000-0000-7000-8000-000000000000": 5} {
 		f := need.Get(ledger.ParseFilter(text))(t)
 		for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabSettled, ledger.TabAll} {
-			b := &binder{args: []any{ms(time.Now())}}
-			query := pageSQL(b, ledger.Query{Tab: tab, Order: ledger.OrderNewest, Filter: f, Limit: 50}, nil, nil, true, "")
-			named := 0
-			for _, step := range plan(t, s, query, b.args...) {
+			steps, named := plan(t, s, lastPage(t, s, ledger.Query{Tab: tab, Order: ledger.OrderNewest, Filter: f})), 0
+			for _, step := range steps {
 				if strings.HasPrefix(step, "SEARCH operations USING") && strings.Contains(step, ">? AND ") {
 					named++
-				} else if whole := strings.HasPrefix(step, "SCAN "); whole && !strings.HasPrefix(step, "SCAN named") && !strings.HasPrefix(step, "SCAN page") && !strings.HasPrefix(step, "SCAN (subquery") && !strings.Contains(step, "INDEX operations_pending") {
+				} else if scan, whole := strings.CutPrefix(step, "SCAN "); whole && !regexp.MustCompile(`^(named|page|slice|few|\(subquery)|INDEX operations_pending`).MatchString(scan) {
 					t.Errorf("%s in %s: %s", text, tab, step)
 				}
 			}
 			if named != indexes {
-				t.Errorf("%s in %s uses %d indexes:\n%s", text, tab, named, strings.Join(plan(t, s, query, b.args...), "\n"))
+				t.Errorf("%s in %s uses %d indexes:\n%s", text, tab, named, strings.Join(steps, "\n"))
 			}
 		}
 	}
@@ -126,17 +134,21 @@ func TestNamesAreFoundByTheirIndexes(t *testing.T) {
 // An attempt and the history of an operation are found without reading the ledger.
 func TestAnOperationIsFoundByItsParts(t *testing.T) {
 	s, c := openTest(t)
-	where, args, err := locate(ledger.Locator{AttemptID: "a.1"})
-	need.OK(t, err)
-	for _, step := range plan(t, s, recordShape{where: where, skip: ledger.AllParts}.query(), args...) {
-		if strings.HasPrefix(step, "SCAN ") {
-			t.Error(step)
+	for _, ask := range queries(s, func(on *tables.Store) {
+		if _, err := on.Read(ctx, ledger.Locator{AttemptID: "a.1", Skip: ledger.AllParts}); !errors.Is(err, ledger.ErrNotFound) {
+			t.Error(err)
+		}
+	}) {
+		for _, step := range plan(t, s, ask) {
+			if strings.HasPrefix(step, "SCAN ") {
+				t.Error(step)
+			}
 		}
 	}
 	for _, newest := range []bool{false, true} {
 		query, args, err := historyQuery(ledger.HistoryQuery{Operation: "a", Since: "3", Before: 9, Newest: newest, Limit: 10})
 		need.OK(t, err)
-		if steps := plan(t, s, query, args...); len(steps) != 1 || !strings.Contains(steps[0], "events_by_operation (operation_id=? AND seq>? AND seq<?)") {
+		if steps := plan(t, s, tables.Ask{Query: query, Args: args}); len(steps) != 1 || !strings.Contains(steps[0], "events_by_operation (operation_id=? AND seq>? AND seq<?)") {
 			t.Error(steps)
 		}
 	}
@@ -153,14 +165,27 @@ func TestAnOperationIsFoundByItsParts(t *testing.T) {
 
 // Incidents are listed, looked at and found over without reading the ledger.
 func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
-	s, _ := openTest(t)
-	for name, query := range map[string]string{"open": openIncidents, "closed": closedIncidents, "answers": answers, "one": oneIncident, "groups": incidentGroups, "over": growing, "lapsed": lapsed, "sent again": sentAgain, "since": incidentsSince} {
-		for _, step := range plan(t, s, query, ms(time.Now()), 5, "x") {
-			if (name == "open" || name == "closed") && strings.HasPrefix(step, "USE TEMP B-TREE") {
-				t.Errorf("%s is sorted: %s", name, step)
+	s, _ := guarded(t)
+	id := outage(t, s).ID
+	asks := queries(s, func(on *tables.Store) {
+		need.Get(on.Incidents(ctx, s.now().Add(time.Hour), 5))(t)
+		need.Get(on.Incident(ctx, id, s.now()))(t)
+		need.Get(on.Expire(ctx, 5))(t)
+	})
+	asks = append(asks, tables.Ask{Query: incidentsSince, Args: []any{5, 5}})
+	for _, index := range []string{"incidents_open", "incidents_closed", "incidents_growing", "open_by_incident", "open_by_grant", "members_resent", "operations_by_answer"} {
+		if !slices.ContainsFunc(asks, func(a tables.Ask) bool { return strings.Contains(a.Query, index) }) {
+			t.Errorf("nothing asks for %s", index)
+		}
+	}
+	for _, ask := range asks {
+		listed := strings.Contains(ask.Query, "INDEXED BY incidents_open") || strings.Contains(ask.Query, "INDEXED BY incidents_closed")
+		for _, step := range plan(t, s, ask) {
+			if listed && strings.HasPrefix(step, "USE TEMP B-TREE") {
+				t.Errorf("%s is sorted: %s", ask.Query, step)
 			}
-			if scan, whole := strings.CutPrefix(step, "SCAN "); whole && !regexp.MustCompile(`^(c|e|i|k|s|\(subquery.*|json_each.*|(incidents|operations|d) USING INDEX (incidents_\w+|operations_resolved|decisions_open))\b`).MatchString(scan) {
-				t.Errorf("%s: %s", name, step)
+			if scan, whole := strings.CutPrefix(step, "SCAN "); whole && !regexp.MustCompile(`^(c|e|i|k|s|others|joined|newest|all_answers|CONSTANT ROW|\(subquery.*|json_each.*|(incidents|operations|d) USING INDEX (incidents_\w+|operations_resolved|decisions_open))\b`).MatchString(scan) {
+				t.Errorf("%s: %s", ask.Query, step)
 			}
 		}
 	}
@@ -169,8 +194,8 @@ func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
 // A list of one incident comes in its order from an index: no list is searched or sorted
 // for it, however many rows it has.
 func TestAnIncidentsRowsComeInOrder(t *testing.T) {
-	s, _ := openTest(t)
-	f := need.Get(ledger.ParseFilter("incident:x"))(t)
+	s, _ := guarded(t)
+	f := need.Get(ledger.ParseFilter("incident:" + outage(t, s).ID))(t)
 	for _, c := range []struct {
 		tab   ledger.Tab
 		order ledger.Order
@@ -179,8 +204,7 @@ func TestAnIncidentsRowsComeInOrder(t *testing.T) {
 		{ledger.TabNeedsYou, ledger.OrderLoss, "SEARCH h USING INDEX open_by_incident (incident=?)"},
 		{ledger.TabSettled, ledger.OrderNewest, "SEARCH o USING INDEX operations_by_incident (incident=? AND resolved=?)"},
 	} {
-		b := &binder{args: []any{ms(time.Now())}}
-		steps := plan(t, s, pageSQL(b, ledger.Query{Tab: c.tab, Order: c.order, Filter: f, Limit: 50}, nil, nil, false, "x"), b.args...)
+		steps := plan(t, s, lastPage(t, s, ledger.Query{Tab: c.tab, Order: c.order, Filter: f}))
 		found := slices.Index(steps, c.index)
 		if found < 0 || slices.Contains(steps[found:found+4], "USE TEMP B-TREE FOR ORDER BY") {
 			t.Errorf("%s is not in the order of its index:\n%s", c.tab, strings.Join(steps, "\n"))
@@ -196,7 +220,8 @@ func TestAnIncidentsRowsComeInOrder(t *testing.T) {
 // What is to be marked is found without reading the ledger.
 func TestRulesOfKindsAreFoundByTheirIndex(t *testing.T) {
 	s, _ := openTest(t)
-	for _, step := range plan(t, s, kindRules) {
+	asks := queries(s, func(on *tables.Store) { need.Get(on.Mark(ctx, func(string) string { return "" }, nil, 1))(t) })
+	for _, step := range plan(t, s, asks[0]) {
 		if strings.Contains(step, "operations") && !strings.Contains(step, "operations_by_mark_rules") || strings.HasPrefix(step, "USE TEMP B-TREE") {
 			t.Error(step)
 		}

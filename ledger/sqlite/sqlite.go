@@ -3,7 +3,8 @@
 // and leaves every decision to the rules of package ledger and every guarantee
 // to schema.sql, guards.sql and derived.sql, whose tables other languages write to as well.
 //
-// It imports package ledger and the driver, nothing else of indoubt.
+// What is read and written is that of package tables. Here are the file and its home, the
+// writer and its lock, damage, and the feed.
 package sqlite
 
 import (
@@ -19,6 +20,7 @@ import (
 	_ "modernc.org/sqlite" // the driver, without cgo
 
 	"indoubt/ledger"
+	"indoubt/ledger/tables"
 )
 
 // Options are how a ledger is opened. The zero Options open it for writing.
@@ -37,6 +39,7 @@ type Options struct {
 // Store is a ledger in a SQLite file: what is asked of it.
 type Store struct {
 	*handle
+	*tables.Store
 }
 
 // handle is the open file: how it is opened, kept where it belongs, read and written.
@@ -54,8 +57,6 @@ type handle struct {
 	notifier *notifier
 	kept     *keeper
 	strain   strain
-
-	firstStep int // rows of a list that a filter is tried on first
 
 	mu    sync.Mutex
 	files files                // in use

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -89,7 +88,7 @@ func (f *fuzzed) goesOn() {
 	f.ahead.Store(int64(400 * 24 * time.Hour))
 	for need.Get(f.s.Expire(ctx, 1000))(f.t) > 0 {
 	}
-	ids := need.Get(collect(outside{ctx, f.s.handle}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) }, `SELECT id FROM operations`))(f.t)
+	ids := texts(f.t, f.s, `SELECT id FROM operations`)
 	for _, id := range ids {
 		rec := need.Get(f.s.Read(ctx, ledger.Locator{ID: id}))(f.t)
 		if rec.Operation.State == ledger.Pending {

@@ -305,8 +305,7 @@ func (f *fuzzed) set(table string) string {
 // own does something as indoubt does, so that the ledger has all there is.
 func (f *fuzzed) own() {
 	f.said = append(f.said, "indoubt itself")
-	ids := need.Get(collect(outside{ctx, f.s.handle}, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
-		`SELECT id FROM operations ORDER BY seq`))(f.t)
+	ids := texts(f.t, f.s, `SELECT id FROM operations ORDER BY seq`)
 	var o ledger.Operation
 	if len(ids) > 0 {
 		o = need.Get(f.s.Read(ctx, ledger.Locator{ID: one(f, ids...)}))(f.t).Operation

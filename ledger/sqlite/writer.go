@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"indoubt/ledger/tables"
 )
 
 const (
@@ -38,20 +40,11 @@ type writer struct {
 // job is one change. It may run more than once before its transaction commits.
 type job struct {
 	ctx  context.Context
-	run  func(*tx) error
+	run  func(tables.Tx) error
 	came time.Time
 	err  error
 	took atomic.Bool // by the writer, or by a caller that left
 	done chan struct{}
-}
-
-// tx is the write transaction as a job sees it.
-type tx struct {
-	w       *writer
-	wrote   bool // something that others should look at
-	touched bool // anything
-	change  bool // of operations that the job has let begun forget, and of nothing else
-	began   []record
 }
 
 func newWriter(s *handle) (*writer, error) {
@@ -99,12 +92,12 @@ func (w *writer) disconnect() error {
 
 // do runs one job in a durable transaction. When ctx ends first, the job has
 // either not run or its result is waited for: it is never left in doubt here.
-func (w *writer) do(ctx context.Context, run func(*tx) error) error {
-	return w.doAll(ctx, []func(*tx) error{run})[0]
+func (w *writer) do(ctx context.Context, run func(tables.Tx) error) error {
+	return w.doAll(ctx, []func(tables.Tx) error{run})[0]
 }
 
 // doAll queues several jobs at once, so that they share transactions.
-func (w *writer) doAll(ctx context.Context, runs []func(*tx) error) []error {
+func (w *writer) doAll(ctx context.Context, runs []func(tables.Tx) error) []error {
 	errs := make([]error, len(runs))
 	for len(runs) > 0 {
 		n := min(len(runs), together)
@@ -259,7 +252,7 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 			if spoilt {
 				break
 			}
-			if tx.touched && !tx.change {
+			if tx.touched && !tx.own {
 				w.begun.clear()
 			}
 			if j.err == nil {
@@ -349,7 +342,7 @@ func (w *writer) execN(query string, args ...any) (int64, error) {
 
 // lend reads one state of the ledger over the connection that writes, while it is
 // idle. lent is false where it is not, or where this cannot be read at once.
-func (w *writer) lend(read func(querier) error) (lent bool, err error) {
+func (w *writer) lend(read func(tables.Querier) error) (lent bool, err error) {
 	select {
 	case w.busy <- struct{}{}:
 	default:
@@ -372,38 +365,4 @@ func (w *writer) close() error {
 	w.busy <- struct{}{}
 	defer func() { <-w.busy }()
 	return errors.Join(w.store.leave(), w.lock.close())
-}
-
-// exec runs a statement that others should hear of.
-func (tx *tx) exec(query string, args ...any) error {
-	tx.wrote, tx.touched = true, true
-	return tx.w.exec(query, args...)
-}
-
-// quietly runs a statement that watchers need not look at.
-func (tx *tx) quietly(query string, args ...any) (int64, error) {
-	tx.touched = true
-	return tx.w.execN(query, args...)
-}
-
-func (tx *tx) script(sql string) error {
-	tx.wrote, tx.touched = true, true
-	_, err := tx.w.conn.ExecContext(context.Background(), sql)
-	return err
-}
-
-func (tx *tx) scan(query string, args []any, dest ...any) error {
-	st, err := tx.w.stmt(query)
-	if err != nil {
-		return err
-	}
-	return st.QueryRowContext(context.Background(), args...).Scan(dest...)
-}
-
-func (tx *tx) rows(query string, args ...any) (*sql.Rows, error) {
-	st, err := tx.w.stmt(query)
-	if err != nil {
-		return nil, err
-	}
-	return st.QueryContext(context.Background(), args...)
 }

@@ -1,27 +1,17 @@
 package tables
 
-import (
-	"database/sql"
-	"encoding/json"
-	"time"
-
-	"indoubt/ledger"
-)
+import "indoubt/ledger"
 
 // EventColumns are what ScanEvent reads of the table events.
-const EventColumns = `seq, id, operation_id, incident, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict`
+const EventColumns = `seq, id, operation_id, incident, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version,
+	coalesce(detail, ''), conflict`
 
 // ScanEvent reads EventColumns, and what is selected after them.
 func ScanEvent(rows Rows, more ...any) (e ledger.Event, err error) {
 	var when int64
-	var detail sql.NullString
+	var detail string
 	err = rows.Scan(append([]any{&e.Seq, &e.ID, &e.OperationID, &e.Incident, &when, &e.Verb, &e.Actor.Name, &e.Actor.OSUser, &e.Actor.Host,
 		&e.Actor.Machine, &e.Actor.Terminal, &e.Reason, &e.From, &e.To, &e.Version, &detail, &e.Conflict}, more...)...)
-	if when != 0 {
-		e.At = time.UnixMilli(when).UTC()
-	}
-	if detail.String != "" {
-		e.Detail = json.RawMessage(detail.String)
-	}
+	e.At, e.Detail = At(when), raw(detail)
 	return e, err
 }

@@ -68,18 +68,31 @@ type Tx interface {
 	// Lock gives this transaction the names until its end, Share the name together with
 	// others that share it. LockOperation locks the operation that an expression gives the
 	// id of, if there is one; with its like, also the names of its input, its fields and
-	// its target. All travel with what follows. Where a transaction is alone they do
-	// nothing.
+	// its target. All travel with what follows. Where Dialect.Locks is not set, a
+	// transaction is alone, and they are not called.
 	Lock(names ...string) error
 	Share(name string) error
 	LockOperation(like bool, id string, args ...any) error
 
+	// Known names the event by which the history shows that this transaction is durable. It
+	// is asked for when the answer to a COMMIT is lost; without it the transaction is made
+	// again.
+	Known(changeID string)
+
 	// Gone is why nothing may be sent because of what this transaction writes, or nil.
 	Gone() error
+
+	// Keep has the process remember a record as this transaction leaves it, where its
+	// database tells what others have written since. Take gives one that is remembered, by
+	// its attempt in flight or its operation, once. Own tells that all that this change
+	// writes belongs to operations that it has taken; anything else has all forgotten.
+	Keep(rec Record)
+	Take(id string) (rec Record, ok bool)
+	Own(all bool)
 }
 
 // ErrRaced tells that what was read has moved before it could be written.
-var ErrRaced = errors.New("another writer came between")
+var ErrRaced = errors.New("the operation changed while it was being changed")
 
 // Database is what a store brings: a database with the tables of a ledger. Its errors
 // are translated (see Translate), except for those of Rows.
@@ -104,8 +117,9 @@ type Database interface {
 
 // Dialect is what one database says otherwise.
 type Dialect struct {
-	// Far: a query takes a round trip, so those that follow are named ahead.
-	Far bool
+	// Far: a query takes a round trip, so those that follow are named ahead. Locks:
+	// transactions run side by side, so a change locks what it looks at.
+	Far, Locks bool
 	// Time and Flag are a time and a flag as a column takes them.
 	Time func(time.Time) any
 	Flag func(bool) any

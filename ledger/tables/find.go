@@ -1,9 +1,7 @@
-package sqlite
+package tables
 
 import (
-	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,7 +24,7 @@ const (
 
 // finder makes one page.
 type finder struct {
-	s     *handle
+	s     *Store
 	q     ledger.Query
 	began time.Time
 	page  ledger.Page
@@ -44,16 +42,16 @@ func (f *finder) plan(ctx context.Context) error {
 	if err := f.incident(ctx); err != nil || f.in != "" {
 		return err
 	}
-	b := &binder{args: []any{ms(f.q.Now)}}
+	b := &binder{d: f.s.d, args: []any{Millis(f.q.Now)}}
 	if named := namedSQL(b, f.q.Filter); named != "" {
 		var n int
-		if err := f.one(ctx, []any{&n}, fmt.Sprintf("SELECT count(*) FROM (SELECT * FROM (%s) LIMIT %d)", named, few+1), b.args...); err != nil {
+		if err := f.one(ctx, []any{&n}, fmt.Sprintf("SELECT count(*) FROM (SELECT * FROM (%s) AS named LIMIT %d) AS few", named, few+1), b.args...); err != nil {
 			return err
 		}
 		f.named = n <= few
 	}
 	if !f.named {
-		f.size = f.s.firstStep
+		f.size = f.s.FirstStep
 		if !settles(f.q) { // one that leaves few out is answered at once
 			f.size = max(f.size, 2*f.q.Limit)
 		}
@@ -69,7 +67,7 @@ func (f *finder) incident(ctx context.Context) error {
 			continue
 		}
 		var n int
-		if err := f.one(ctx, []any{&n, &f.in}, `SELECT count(*), coalesce(max(id), '') FROM (SELECT id FROM incidents WHERE id >= ? AND id < ? LIMIT 2)`, t.Value, t.Value+"\U0010FFFF"); err != nil || n == 1 {
+		if err := f.one(ctx, []any{&n, &f.in}, `SELECT count(*), coalesce(max(id), '') FROM (SELECT id FROM incidents WHERE id >= ? AND id < ? LIMIT 2) AS few`, t.Value, t.Value+"\U0010FFFF"); err != nil || n == 1 {
 			return err
 		}
 		f.in = ""
@@ -145,18 +143,18 @@ func settles(q ledger.Query) bool {
 // bound is the key at which the next step ends; nil where the list ends before it.
 func (f *finder) bound(ctx context.Context) (cursor, error) {
 	sort := sortings[f.q.Order]
-	b := &binder{args: []any{ms(f.q.Now)}}
+	b := &binder{d: f.s.d, args: []any{Millis(f.q.Now)}}
 	var query string
 	switch {
 	case !settles(f.q):
 		l := &listing{q: f.q, after: b.key(f.after), n: b.limit(f.size)}
-		query = fmt.Sprintf("SELECT %s FROM (%s) ORDER BY %s LIMIT 1 OFFSET %d", strings.Join(sort.keys(), ", "), l.keys(), sort.byKey(), f.size-1)
+		query = fmt.Sprintf("SELECT %s FROM (%s) AS list ORDER BY %s LIMIT 1 OFFSET %d", strings.Join(sort.keys(), ", "), l.keys(), sort.byKey(), f.size-1)
 	case sort.settled == "":
 		from := "0"
 		if f.after != nil {
 			from = b.bind(f.after[0])
 		}
-		query = fmt.Sprintf("SELECT k1 FROM (SELECT %s + %d AS k1, max(seq) AS newest FROM operations) WHERE k1 < newest", from, f.size)
+		query = fmt.Sprintf("SELECT k1 FROM (SELECT %s + %d AS k1, max(seq) AS newest FROM operations) AS step WHERE k1 < newest", from, f.size)
 	default:
 		query = fmt.Sprintf("SELECT %s FROM operations o INDEXED BY %s WHERE o.resolved = 1%s ORDER BY %s LIMIT 1 OFFSET %d",
 			sort.key(settledColumn), sort.settled, sort.between(b.key(f.after), "", settledColumn), sort.order(settledColumn), f.size-1)
@@ -167,7 +165,7 @@ func (f *finder) bound(ctx context.Context) (cursor, error) {
 		dest[i] = &key[i]
 	}
 	err := f.one(ctx, dest, query, b.args...)
-	if errors.Is(err, sql.ErrNoRows) {
+	if errors.Is(err, errNone) {
 		return nil, nil
 	}
 	return key, err
@@ -175,20 +173,12 @@ func (f *finder) bound(ctx context.Context) (cursor, error) {
 
 // one reads a single row.
 func (f *finder) one(ctx context.Context, dest []any, query string, args ...any) error {
-	rows, err := f.s.rows(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	if !rows.Next() {
-		return cmp.Or(rows.Err(), sql.ErrNoRows)
-	}
-	return rows.Scan(dest...)
+	return one(outside{ctx, f.s.db}, query, args, dest...)
 }
 
 func (f *finder) query(ctx context.Context, after, until cursor) ([]ledger.Row, []cursor, error) {
-	b := &binder{args: []any{ms(f.q.Now)}}
-	rows, err := f.s.rows(ctx, pageSQL(b, f.q, after, until, f.named, f.in), b.args...)
+	b := &binder{d: f.s.d, args: []any{Millis(f.q.Now)}}
+	rows, err := f.s.db.Query(ctx, pageSQL(b, f.q, after, until, f.named, f.in), b.args...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -262,7 +252,7 @@ func (l *listing) page(b *binder, named bool) string {
 	}
 	keys := sort.keys()
 	return fmt.Sprintf(`
-		WITH %spage AS MATERIALIZED (SELECT * FROM (%s) ORDER BY %s LIMIT %s)
+		WITH %spage AS MATERIALIZED (SELECT * FROM (%s) AS list ORDER BY %s LIMIT %s)
 		SELECT %s, %s, %s, %s
 		  FROM page CROSS JOIN operations o ON o.seq = page.%s LEFT JOIN open_operations h ON h.seq = o.seq
 		 ORDER BY %s`, with, l.keys(), sort.byKey(), l.n, rowColumns, related, group, strings.Join(keys, ", "), keys[len(keys)-1], sort.byKey())
@@ -281,7 +271,7 @@ type listing struct {
 
 func (l *listing) slice(name func(string) string, from, where string) {
 	sort := sortings[l.q.Order]
-	l.selects = append(l.selects, fmt.Sprintf("SELECT * FROM (SELECT %s FROM %s%s%s ORDER BY %s LIMIT %s)",
+	l.selects = append(l.selects, fmt.Sprintf("SELECT * FROM (SELECT %s FROM %s%s%s ORDER BY %s LIMIT %s) AS slice",
 		sort.key(name), from, where, sort.between(l.after, l.until, name), sort.order(name), l.n))
 }
 
@@ -360,7 +350,7 @@ func namedSQL(b *binder, f ledger.Filter) string {
 
 // prefixIndexes are the indexes that find an operation by the beginning of a column.
 var prefixIndexes = map[string][]struct{ name, where string }{
-	"id":       {{"sqlite_autoindex_operations_1", "1"}},
+	"id":       {{"sqlite_autoindex_operations_1", "id <> ''"}},
 	"key":      {{"operations_by_key", "key_live = 1"}, {"operations_by_former_key", "key_live = 0"}},
 	"token":    {{"operations_by_token", "token <> ''"}},
 	"receipt":  {{"operations_by_receipt", "receipt <> ''"}},

@@ -1,18 +1,14 @@
-package sqlite
+package tables
 
 import (
 	"context"
-	"database/sql"
 
 	"indoubt/ledger"
 )
 
 // Keyed asks the index of keys.
 func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, error) {
-	ids, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (id string, err error) {
-		return id, rows.Scan(&id)
-	}, `SELECT id FROM operations WHERE key = ? AND key_live = 1 ORDER BY created_at DESC, id DESC LIMIT ?+0`, key, limit)
-	return ids, translate(s.path, err)
+	return Gather(ctx, s.db, word, `SELECT id FROM operations WHERE key = ? AND key_live = 1 ORDER BY created_at DESC, id DESC LIMIT ?+0`, key, limit)
 }
 
 // Marked asks the index of marks.
@@ -20,15 +16,12 @@ func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, 
 	if value == "" {
 		return nil, nil
 	}
-	ids, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (id string, err error) {
-		return id, rows.Scan(&id)
-	}, `SELECT o.id FROM marks m JOIN operations o ON o.id = m.operation_id WHERE m.value = ? ORDER BY o.created_at DESC, o.id DESC LIMIT ?+0`, value, limit)
-	return ids, translate(s.path, err)
+	return Gather(ctx, s.db, word, `SELECT o.id FROM marks m JOIN operations o ON o.id = m.operation_id WHERE m.value = ? ORDER BY o.created_at DESC, o.id DESC LIMIT ?+0`, value, limit)
 }
 
 func (tx *tx) mark(operationID string, values []string) error {
 	for _, v := range values {
-		if err := tx.exec(`INSERT INTO marks (value, operation_id) VALUES (?, ?) ON CONFLICT DO NOTHING`, v, operationID); err != nil {
+		if err := tx.Later(`INSERT INTO marks (value, operation_id) VALUES (?, ?) ON CONFLICT DO NOTHING`, v, operationID); err != nil {
 			return err
 		}
 	}
@@ -39,7 +32,7 @@ func (tx *tx) mark(operationID string, values []string) error {
 // no list of operations is read.
 const kindRules = `
 	WITH RECURSIVE pair(kind, rule) AS (
-		SELECT * FROM (SELECT kind, mark_rules FROM operations WHERE mark_rules >= '' ORDER BY kind, mark_rules LIMIT 1)
+		SELECT * FROM (SELECT kind, mark_rules FROM operations WHERE mark_rules >= '' ORDER BY kind, mark_rules LIMIT 1) AS first
 		UNION ALL
 		SELECT n.kind, n.mark_rules FROM pair p JOIN operations n ON n.seq = (
 			SELECT seq FROM operations WHERE mark_rules >= '' AND (kind, mark_rules) > (p.kind, p.rule) ORDER BY kind, mark_rules LIMIT 1))
@@ -48,28 +41,28 @@ const kindRules = `
 // Mark looks for what is to be marked outside of the write, and writes only where
 // there is something.
 func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks func(ledger.Operation) ledger.Marks, limit int) (more bool, err error) {
-	pairs, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (p [2]string, err error) {
+	pairs, err := Gather(ctx, s.db, func(rows Rows) (p [2]string, err error) {
 		return p, rows.Scan(&p[0], &p[1])
 	}, kindRules)
 	if err != nil {
-		return false, translate(s.path, err)
+		return false, err
 	}
 	for _, p := range pairs {
 		want := rules(p[0])
 		if want == "" || want == p[1] {
 			continue
 		}
-		ops, err := collect(outside{ctx, s.handle}, scanOperation, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' LIMIT ?+0`, p[0], p[1], limit)
+		ops, err := Gather(ctx, s.db, scanOperation, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' LIMIT ?+0`, p[0], p[1], limit)
 		if err != nil {
-			return false, translate(s.path, err)
+			return false, err
 		}
-		err = s.write(ctx, func(tx *tx) error {
+		err = s.update(ctx, func(tx *tx) error {
 			for _, o := range ops {
 				made := marks(o)
 				if err := tx.mark(o.ID, made.Values); err != nil {
 					return err
 				}
-				if err := tx.exec(`UPDATE operations SET mark_rules = ?, key_fields = ? WHERE id = ?`, want, made.Fields, o.ID); err != nil {
+				if err := tx.Later(`UPDATE operations SET mark_rules = ?, key_fields = ? WHERE id = ?`, want, made.Fields, o.ID); err != nil {
 					return err
 				}
 			}

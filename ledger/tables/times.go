@@ -1,24 +1,23 @@
-package sqlite
+package tables
 
 import (
 	"encoding/json"
 	"math"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
 )
 
-// ms is a time as the ledger keeps it: Unix milliseconds, 0 for none.
-func ms(t time.Time) int64 {
+// Millis is a time as the ledger keeps it: Unix milliseconds, 0 for none.
+func Millis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return min(t.UnixMilli(), ledger.Never.UnixMilli())
 }
 
-// at is a time read from the ledger.
-func at(ms int64) time.Time {
+// At is a time read from the ledger.
+func At(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
 	}
@@ -73,13 +72,4 @@ func finite(f float64) float64 {
 		return 0
 	}
 	return max(-most, min(most, f))
-}
-
-// guardText is a refusal's own words without the driver's frame.
-func guardText(s string) string {
-	s = strings.TrimPrefix(s, "constraint failed: ")
-	if i := strings.LastIndex(s, " ("); i > 0 && strings.HasSuffix(s, ")") {
-		s = s[:i]
-	}
-	return s
 }

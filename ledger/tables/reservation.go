@@ -1,8 +1,7 @@
-package sqlite
+package tables
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -18,19 +17,23 @@ func (s *Store) ReserveRead(ctx context.Context, downstream string, now time.Tim
 	// Microseconds: at 300 a second, milliseconds would be a tenth off.
 	every = max((every + time.Microsecond - 1).Truncate(time.Microsecond), time.Microsecond)
 	now = now.Truncate(time.Microsecond)
-	err = s.write(ctx, func(tx *tx) error {
+	err = s.update(ctx, func(tx *tx) error {
 		var had int64
-		err := tx.scan(`SELECT next_at FROM paces WHERE downstream = ?`, []any{downstream}, &had)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if tx.d.Locks {
+			if err := tx.Lock("pace:" + downstream); err != nil {
+				return err
+			}
+		}
+		err := one(tx.Tx, `SELECT next_at FROM paces WHERE downstream = ?`, []any{downstream}, &had)
+		if err != nil && !errors.Is(err, errNone) {
 			return err
 		}
 		var next time.Time
 		at, mine, next = ledger.NextReservation(time.UnixMicro(had), now, every, patience)
 		if free := next.UnixMicro(); mine || free < had {
-			_, err = tx.quietly(`
+			return tx.Quietly(`
 				INSERT INTO paces (downstream, next_at) VALUES (?, ?)
 				ON CONFLICT (downstream) DO UPDATE SET next_at = excluded.next_at`, downstream, free)
-			return err
 		}
 		return nil
 	})

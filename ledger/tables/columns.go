@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ const (
 
 // columns are the columns of operations: what is selected, inserted, updated and
 // listed follows from them. A new column is a field of ledger.Operation, a line
-// here, one in schema.sql and one in ledger/README.md; what a list shows of it is a
+// here, one in the schema of each store and one in ledger/README.md; what a list shows of it is a
 // field of ledger.Row.
 var columns = []column[ledger.Operation]{
 	{"id", given | required | shown, func(o *ledger.Operation) any { return &o.ID }},
@@ -176,23 +176,23 @@ var listColumns = append(used(columns, listed), column[ledger.Operation]{name: "
 	column[ledger.Operation]{name: "granted_at"}, column[ledger.Operation]{name: "grant_until"},
 	column[ledger.Operation]{name: "incident"})
 
-// searchOf is the text of a search: the words of open_source s, and what a policy
+// ListColumns names them, each behind the name of a table; ListedColumns, those of
+// operations.
+func ListColumns(table string) string   { return of(table, listColumns) }
+func ListedColumns(table string) string { return of(table, used(columns, listed)) }
+
+// SearchOf is the text of a search: the words of open_source s, and what a policy
 // calls the operation in a row of open_operations.
-func searchOf(row string) string {
-	return `s.words || lower(char(10) || ` + row + `.priced_title || char(10) || ` + row + `.priced_target)`
+func SearchOf(row string) string {
+	return `s.words || lower(` + newline + ` || ` + row + `.priced_title || ` + newline + ` || ` + row + `.priced_target)`
 }
 
-// listNew puts operations that are selected from open_source s into the list.
-var listNew = `INSERT INTO open_operations (seq, ` + of("", listColumns) + `, search, read_at)
-	SELECT s.seq, ` + of("s.", listColumns) + `, s.words || char(10) || char(10), s.recheck_at FROM open_source s`
+// newline is one in SQL.
+const newline = "'\n'"
 
-// withColumns fills the columns of the list into derived.sql.
-func withColumns() *strings.Replacer {
-	return strings.NewReplacer("o.*", of("o.", used(columns, listed)), "s.*", of("s.", listColumns), "NEW.*", of("NEW.", listColumns), "OLD.*", of("OLD.", listColumns),
-		"{columns}", of("", listColumns), "{listed}", of("", used(columns, listed)), "{search of NEW}", searchOf("NEW"), "{search of open_operations}", searchOf("open_operations"),
-		"{insert from open_source s}", listNew, "{insert member from incident_source s}", memberNew,
-		"{add NEW to incident_sums}", summed("+", "NEW"), "{take OLD from incident_sums}", summed("-", "OLD"))
-}
+// ListNew puts operations that are selected from open_source s into the list.
+var ListNew = `INSERT INTO open_operations (seq, ` + of("", listColumns) + `, search, read_at)
+	SELECT s.seq, ` + of("s.", listColumns) + `, s.words || ` + newline + ` || ` + newline + `, s.recheck_at FROM open_source s`
 
 var (
 	shownColumns     = used(columns, shown)
@@ -265,7 +265,7 @@ func set(field, v any) {
 	case *float64:
 		*f, _ = v.(float64)
 	case *time.Time:
-		*f = at(n)
+		*f = At(n)
 	case *time.Duration:
 		*f = time.Duration(n) * time.Millisecond
 	case *[]string:
@@ -289,7 +289,18 @@ func set(field, v any) {
 	}
 }
 
-// value is what a column has of the field: text, a number or NULL.
+// value is what a statement binds for the field.
+func (d *Dialect) value(field any) any {
+	switch f := field.(type) {
+	case *time.Time:
+		return d.Time(*f)
+	case *bool:
+		return d.Flag(*f)
+	}
+	return value(field)
+}
+
+// value is what is read of the field: text, a number or NULL.
 func value(field any) any {
 	switch f := field.(type) {
 	case *string:
@@ -301,7 +312,7 @@ func value(field any) any {
 	case *int64:
 		return *f
 	case *time.Time:
-		return ms(*f)
+		return Millis(*f)
 	case *time.Duration:
 		return f.Milliseconds()
 	case *[]string:
@@ -329,7 +340,7 @@ func asJSON[T any](v *T) any {
 func kept[T any](columns []column[T], row T) T {
 	for _, c := range columns {
 		if t, ok := c.field(&row).(*time.Time); ok {
-			*t = at(ms(*t))
+			*t = At(Millis(*t))
 		}
 	}
 	return row
@@ -362,26 +373,38 @@ func (a *assignment) update(table, where string) string {
 
 // first are the columns that an INSERT sets. Of the others the database knows what
 // they are, and each that it need not be told costs less.
-func first[T any](columns []column[T], row *T) assignment {
+func first[T any](d *Dialect, columns []column[T], row *T) assignment {
 	a := newAssignment()
 	for _, c := range columns {
-		if v := value(c.field(row)); c.use&required != 0 || c.use&given != 0 && v != "" && v != int64(0) && v != nil {
-			a.set(c.name, v)
+		if f := c.field(row); c.use&required != 0 || c.use&given != 0 && !empty(f) {
+			a.set(c.name, d.value(f))
 		}
 	}
 	return a
 }
 
-// differences are the columns that a change sets, and what to: what SQLite need not
+// empty reports whether a column has nothing of the field.
+func empty(field any) bool {
+	switch f := field.(type) {
+	case *string:
+		return *f == ""
+	case *bool:
+		return !*f
+	}
+	v := value(field)
+	return v == "" || v == int64(0) || v == nil
+}
+
+// differences are the columns that a change sets, and what to: what need not be
 // set costs no check, no trigger and no index.
-func differences[T any](columns []column[T], was, is *T, restate bool) assignment {
+func differences[T any](d *Dialect, columns []column[T], was, is *T, restate bool) assignment {
 	a := newAssignment()
 	for _, c := range columns {
 		if c.use&changed == 0 {
 			continue
 		}
 		if v := c.field(is); !same(c.field(was), v) || restate && c.use&restated != 0 {
-			a.set(c.name, value(v))
+			a.set(c.name, d.value(v))
 		}
 	}
 	return a
@@ -397,7 +420,7 @@ func same(a, b any) bool {
 	case *int:
 		return *f == *b.(*int)
 	case *time.Time:
-		return ms(*f) == ms(*b.(*time.Time))
+		return Millis(*f) == Millis(*b.(*time.Time))
 	case *json.RawMessage:
 		return bytes.Equal(*f, *b.(*json.RawMessage))
 	}
@@ -406,15 +429,15 @@ func same(a, b any) bool {
 
 // told is what the event of a change is made from. A change sets all of it: what an
 // earlier one left there is not this one's.
-func (a *assignment) told(e ledger.Event) {
+func (a *assignment) told(d *Dialect, e ledger.Event) {
 	a.set("change_id", e.ID)
 	a.set("change_of", e.ID)
 	a.set("change_verb", e.Verb)
 	a.set("actor", named(e.Actor.Name))
 	a.set("os_user", e.Actor.OSUser)
 	a.set("host", e.Actor.Host)
-	a.set("machine", flag(e.Actor.Machine))
-	a.set("terminal", flag(e.Actor.Terminal))
+	a.set("machine", d.Flag(e.Actor.Machine))
+	a.set("terminal", d.Flag(e.Actor.Terminal))
 	a.set("reason", e.Reason)
 	a.set("change_detail", text(e.Detail))
 }

@@ -1,8 +1,7 @@
-package sqlite
+package tables
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"indoubt/ledger"
@@ -16,24 +15,27 @@ const passing = time.Second
 // first, which prices them too. Those in flight come last, and only when they
 // stay there; then what settled in an incident before it had a price.
 func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledger.Operation, error) {
-	ops, err := collect(outside{ctx, s.handle}, scanOperation, `
+	now, err := s.db.Moment(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return Gather(ctx, s.db, scanOperation, `
 		SELECT `+operationColumns+`
 		  FROM (SELECT * FROM (SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest < ?1 AND class <> 'pending'
-		                        ORDER BY digest DESC, seq DESC LIMIT ?2+0)
+		                        ORDER BY digest DESC, seq DESC LIMIT ?2+0) AS older
 		        UNION ALL
 		        SELECT * FROM (SELECT seq FROM open_operations INDEXED BY open_by_digest WHERE digest > ?1 AND class <> 'pending'
-		                        ORDER BY digest DESC, seq DESC LIMIT ?2+0)
+		                        ORDER BY digest DESC, seq DESC LIMIT ?2+0) AS newer
 		        UNION ALL
 		        SELECT o.seq FROM `+flightFrom+` AND o.started_at < ?3 AND (h.seq IS NULL OR h.digest <> ?1)
 		        UNION ALL
 		        SELECT m.seq FROM incident_members m INDEXED BY members_unpriced CROSS JOIN operations o ON o.seq = m.seq
 		         WHERE m.unpriced = 1 AND o.state <> 'pending' AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = m.seq)
 		        LIMIT ?2+0) h
-		  CROSS JOIN operations o ON o.seq = h.seq`, digest, limit, ms(s.now().Add(-passing)))
-	return ops, translate(s.path, err)
+		  CROSS JOIN operations o ON o.seq = h.seq`, digest, limit, Millis(now.Wall.Add(-passing)))
 }
 
-func scanOperation(rows *sql.Rows) (ledger.Operation, error) {
+func scanOperation(rows Rows) (ledger.Operation, error) {
 	s := scan[ledger.Operation]{columns: columns}
 	err := rows.Scan(s.dest(nil)...)
 	return operationOf(&s), err
@@ -43,10 +45,10 @@ func scanOperation(rows *sql.Rows) (ledger.Operation, error) {
 // one that settled without a price. Those that have moved since are passed over.
 func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	if len(prices) == 0 {
-		return s.writable()
+		return s.db.Writable()
 	}
-	return s.write(ctx, func(tx *tx) error {
-		now := ms(s.now())
+	return s.update(ctx, func(tx *tx) error {
+		now := Millis(tx.now())
 		for _, p := range prices {
 			if err := tx.price(p, now, ledger.Operation{ID: p.OperationID}, false); err != nil {
 				return err
@@ -63,15 +65,15 @@ func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation, fresh bool)
 	n, args := int64(0), []any{
 		p.Digest, p.Downstream, p.Title, p.Target,
 		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
-		finite(p.Odds), finite(p.Rank), ms(p.DecideAt), ms(p.ReadAt), p.Reads, flag(ms(p.DecideAt) <= now), p.OperationID, p.Version,
+		finite(p.Odds), finite(p.Rank), Millis(p.DecideAt), Millis(p.ReadAt), p.Reads, flag(Millis(p.DecideAt) <= now), p.OperationID, p.Version,
 	}
 	if !fresh {
-		n, err = tx.execN(reprice, args...)
+		n, err = tx.Exec(reprice, args...)
 	}
 	if err == nil && n == 0 {
 		// It has moved or left the list, or is in flight and was not worth a price before.
-		if n, err = tx.execN(listFlying, args...); err == nil && n == 0 {
-			err = tx.exec(priceSettled, finite(p.Miss.Value), p.Miss.Word, finite(p.Duplicate.Value), p.Duplicate.Word, p.OperationID, p.Version)
+		if n, err = tx.Exec(listFlying, args...); err == nil && n == 0 {
+			err = tx.Later(priceSettled, finite(p.Miss.Value), p.Miss.Word, finite(p.Duplicate.Value), p.Duplicate.Word, p.OperationID, p.Version)
 		}
 	}
 	if err != nil || n == 0 || (p.Title == "" || o.Title != "") && (p.Target == "" || o.Target != "") {
@@ -79,7 +81,7 @@ func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation, fresh bool)
 	}
 	// A plain-SQL writer names nothing: the policy's words stay with the operation
 	// when it has left the list, and tell what it overtakes.
-	return tx.exec(`
+	return tx.Later(`
 		UPDATE operations
 		   SET title = CASE title WHEN '' THEN ?1 ELSE title END, target = CASE target WHEN '' THEN ?2 ELSE target END
 		 WHERE id = ?3 AND (title = '' AND ?1 <> '' OR target = '' AND ?2 <> '')`, p.Title, p.Target, p.OperationID)
@@ -87,27 +89,27 @@ func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation, fresh bool)
 
 // listFlying puts what is in flight into the list, with its price.
 var listFlying = `
-	INSERT INTO open_operations (seq, ` + of("", listColumns) + `, digest, downstream, priced_title, priced_target,
+	INSERT INTO open_operations (seq, ` + ListColumns("") + `, digest, downstream, priced_title, priced_target,
 	       duplicate_value, duplicate_word, duplicate_guess, miss_value, miss_word, miss_guess,
 	       odds, rank, decide_at, read_at, reads, ripe, search)
-	SELECT s.seq, ` + of("s.", listColumns) + `, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ` + pricedSearch + `
-	  FROM open_source s WHERE s.seq = (SELECT seq FROM operations WHERE id = ?17 AND state = 'pending' AND ?18 IN (0, version))
+	SELECT s.seq, ` + ListColumns("s.") + `, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ` + pricedSearch + `
+	  FROM open_source s WHERE s.seq = (SELECT seq FROM operations WHERE id = ?17 AND state = 'pending' AND CAST(?18 AS bigint) IN (0, version))
 	   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq)`
 
 // priceSettled gives an operation of an incident the price that it did not have when it
 // settled.
 const priceSettled = `
 	UPDATE incident_members SET miss = ?1, miss_word = ?2, twice = ?3, twice_word = ?4, unpriced = 0
-	 WHERE unpriced = 1 AND seq = (SELECT seq FROM operations WHERE id = ?5 AND ?6 IN (0, version))
+	 WHERE unpriced = 1 AND seq = (SELECT seq FROM operations WHERE id = ?5 AND CAST(?6 AS bigint) IN (0, version))
 	   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = incident_members.seq)`
 
 var reprice = `
 	UPDATE open_operations
 	   SET digest = ?1, downstream = ?2, priced_title = ?3, priced_target = ?4,
 	       duplicate_value = ?5, duplicate_word = ?6, duplicate_guess = ?7, miss_value = ?8, miss_word = ?9, miss_guess = ?10,
-	       odds = ?11, rank = ?12, decide_at = ?13, read_at = CASE WHEN reads > ?15 THEN read_at ELSE ?14 END, reads = max(reads, ?15), ripe = ?16,
+	       odds = ?11, rank = ?12, decide_at = ?13, read_at = CASE WHEN reads > ?15 THEN read_at ELSE ?14 END, reads = CASE WHEN reads > ?15 THEN reads ELSE ?15 END, ripe = ?16,
 	       search = (SELECT ` + pricedSearch + ` FROM open_source s WHERE s.seq = open_operations.seq)
-	 WHERE seq = (SELECT seq FROM operations WHERE id = ?17 AND ?18 IN (0, version))`
+	 WHERE seq = (SELECT seq FROM operations WHERE id = ?17 AND CAST(?18 AS bigint) IN (0, version))`
 
 // pricedSearch is the text of a search, with the names ?3 and ?4 of a price.
-const pricedSearch = `s.words || lower(char(10) || ?3 || char(10) || ?4)`
+const pricedSearch = `s.words || lower(` + newline + ` || ?3 || ` + newline + ` || ?4)`

@@ -1,13 +1,12 @@
-package sqlite
+package tables
 
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
+	"time"
 
 	"indoubt/ledger"
 )
@@ -15,47 +14,30 @@ import (
 // Change reads the record, applies the rule and writes the result.
 func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
 	var applied ledger.Applied
-	err := s.write(ctx, s.change(loc, changeID, rule, &applied))
+	err := s.db.Update(ctx, s.change(loc, changeID, rule, &applied))
 	if err != nil {
 		return ledger.Applied{}, err
 	}
 	return applied, nil
 }
 
-// write runs a job, if this ledger may be written here.
-func (s *handle) write(ctx context.Context, run func(*tx) error) error {
-	if err := s.writable(); err != nil {
-		return err
-	}
-	return s.writer.do(ctx, run)
-}
-
-func (s *handle) writable() error {
-	switch {
-	case s.copied != "":
-		return fmt.Errorf("%w (%s)", ledger.ErrCopied, s.copied)
-	case s.writer == nil:
-		return ledger.ErrReadOnly
-	}
-	return nil
-}
-
-// change is the job of one Change. A change that lost a race to a writer that
-// ignores the write lock starts again from what is there now.
-func (s *handle) change(loc ledger.Locator, changeID string, rule ledger.Rule, applied *ledger.Applied) func(*tx) error {
+// change is the transaction of one Change. A change that lost a race to a writer that
+// ignores the locks starts again from what is there now.
+func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, applied *ledger.Applied) func(Tx) error {
 	if changeID == "" {
 		changeID = ledger.NewID()
 	}
-	return func(tx *tx) error {
-		tx.change = true
+	return func(t Tx) error {
+		tx := &tx{t, s.d}
+		tx.Own(true)
+		tx.Known(changeID)
 		for tries := 0; ; tries++ {
-			now := s.moment()
-			rec, known, err := tx.load(loc, changeID, now)
+			rec, known, err := tx.load(loc, changeID)
 			if err != nil {
 				return err
 			}
 			if known {
-				return tx.known(changeID, now, applied)
+				return tx.known(changeID, applied)
 			}
 			was := rec.Operation
 			c, err := rule(&rec.Record)
@@ -64,7 +46,7 @@ func (s *handle) change(loc ledger.Locator, changeID string, rule ledger.Rule, a
 			}
 			rec.Operation = was // what is written is told from what was there
 			*applied, err = tx.apply(&rec, c, changeID)
-			if !errors.Is(err, errRaced) || tries == 3 {
+			if !errors.Is(err, ErrRaced) || tries == 3 {
 				return err
 			}
 		}
@@ -73,30 +55,49 @@ func (s *handle) change(loc ledger.Locator, changeID string, rule ledger.Rule, a
 
 // load reads the record and reports whether the change is in the history. Most
 // attempts that are settled were begun here, and most reads made under a lease of here.
-func (tx *tx) load(loc ledger.Locator, changeID string, now ledger.Moment) (rec record, known bool, err error) {
-	if rec, ok := tx.w.begun.take(cmp.Or(loc.AttemptID, loc.ID)); ok && loc.Skip&rec.lacks == rec.lacks {
+func (tx *tx) load(loc ledger.Locator, changeID string) (rec Record, known bool, err error) {
+	if kept, ok := tx.Take(cmp.Or(loc.AttemptID, loc.ID)); ok && loc.Skip&kept.lacks == kept.lacks {
 		known, err = tx.happened(changeID)
-		return rec.at(now, loc.Skip), known, err
+		return kept.at(tx.Moment(), loc.Skip), known, err
 	}
-	return load(tx, loc, changeID, now, false)
+	if tx.d.Locks {
+		if err := tx.lock(loc); err != nil {
+			return rec, false, err
+		}
+	}
+	return load(tx.Tx, tx.d, loc, changeID, false)
+}
+
+// lock keeps others from what the change looks at.
+func (tx *tx) lock(loc ledger.Locator) error {
+	at, err := locate(loc)
+	if err == nil && at.id == byKey {
+		err = tx.Lock("key:" + loc.Scope + "\n" + loc.Kind + "\n" + loc.Key)
+	}
+	if err == nil {
+		err = tx.LockOperation(loc.Skip&ledger.PartRelated == 0, at.id, at.args...)
+	}
+	if err == nil && loc.Skip&ledger.PartHolds == 0 {
+		err = tx.Share("holds")
+	}
+	return err
 }
 
 // known fills in what a change that is recorded already has left.
-func (tx *tx) known(changeID string, now ledger.Moment, applied *ledger.Applied) error {
+func (tx *tx) known(changeID string, applied *ledger.Applied) error {
 	*applied = ledger.Applied{Noop: true}
-	var id string
-	var detail sql.NullString
-	if err := tx.scan(`SELECT operation_id, detail FROM events WHERE id = ?`, []any{changeID}, &id, &detail); err != nil || id == "" {
+	var id, detail string
+	if err := one(tx.Tx, `SELECT operation_id, coalesce(detail, '') FROM events WHERE id = ?`, []any{changeID}, &id, &detail); err != nil || id == "" {
 		return err
 	}
-	rec, _, err := load(tx, ledger.Locator{ID: id}, "", now, false)
+	rec, _, err := load(tx.Tx, tx.d, ledger.Locator{ID: id}, "", false)
 	if err != nil {
 		return err
 	}
 	*applied = ledger.Applied{Before: rec.Operation, After: rec.Operation, Noop: true}
 	var names struct{ Attempt, Grant string }
-	if detail.Valid {
-		_ = json.Unmarshal([]byte(detail.String), &names) // other writers may put anything there
+	if detail != "" {
+		_ = json.Unmarshal([]byte(detail), &names) // other writers may put anything there
 	}
 	if a := rec.Attempt(names.Attempt); a != nil {
 		applied.Attempt = *a
@@ -111,14 +112,14 @@ func (tx *tx) known(changeID string, now ledger.Moment, applied *ledger.Applied)
 
 // apply writes a change. Grants come first, because an attempt may need one;
 // attempts after the operation with which they begin and end.
-func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Applied, error) {
+func (tx *tx) apply(rec *Record, c ledger.Change, changeID string) (ledger.Applied, error) {
 	applied := ledger.Applied{Before: rec.Operation, After: rec.Operation}
 	if writesNothing(c) {
 		applied.Noop = true
 		return applied, nil
 	}
-	if tx.w.gone != nil && permits(rec, c) {
-		return applied, tx.w.gone
+	if gone := tx.Gone(); gone != nil && permits(rec, c) {
+		return applied, gone
 	}
 	if c.Event != nil {
 		e := *c.Event
@@ -127,15 +128,16 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 		c.Event = &e
 	}
-	tx.w.begun.forget(rec.Operation)
+	tx.Take(rec.Operation.ID)
+	tx.Take(rec.Operation.LiveAttempt)
 	if c.Insert {
 		applied.Before = ledger.Operation{}
 		if c.Retire {
-			if err := tx.exec(`UPDATE operations SET key_live = 0 WHERE id = ?`, rec.Operation.ID); err != nil {
+			if err := tx.Later(`UPDATE operations SET key_live = ? WHERE id = ?`, tx.d.Flag(false), rec.Operation.ID); err != nil {
 				return applied, err
 			}
 		}
-		*rec = record{Record: ledger.Record{Now: rec.Now, Steady: rec.Steady}}
+		*rec = Record{Record: ledger.Record{Now: rec.Now, Steady: rec.Steady}}
 	}
 	for _, g := range c.Grants {
 		if err := tx.grant(g, hasGrant(rec, g.ID)); err != nil {
@@ -157,7 +159,7 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 			return applied, err
 		}
 		if rec, ok := beginning(after, a); ok && c.Insert && after.LiveAttempt == a.ID {
-			tx.began = append(tx.began, rec)
+			tx.Keep(rec)
 		}
 	}
 	if c.Read != nil {
@@ -171,7 +173,7 @@ func (tx *tx) apply(rec *record, c ledger.Change, changeID string) (ledger.Appli
 		}
 	}
 	if c.Pricing != nil { // after the change, which outdates the prices there were
-		if err := tx.price(*c.Pricing, ms(rec.Now), after, c.Insert); err != nil || after.State != ledger.Uncertain {
+		if err := tx.price(*c.Pricing, Millis(rec.Now), after, c.Insert); err != nil || after.State != ledger.Uncertain {
 			return applied, err
 		}
 		return applied, tx.doubts([]ledger.Pricing{*c.Pricing})
@@ -186,12 +188,12 @@ func writesNothing(c ledger.Change) bool {
 
 // permits reports whether this change allows a send (I1). All else
 // is written down even where it may never be seen.
-func permits(rec *record, c ledger.Change) bool {
+func permits(rec *Record, c ledger.Change) bool {
 	return slices.ContainsFunc(c.Attempts, func(a ledger.Attempt) bool { return rec.Attempt(a.ID) == nil }) ||
 		slices.ContainsFunc(c.Grants, func(g ledger.Grant) bool { return !hasGrant(rec, g.ID) })
 }
 
-func hasGrant(rec *record, id string) bool {
+func hasGrant(rec *Record, id string) bool {
 	for _, g := range rec.Grants {
 		if g.ID == id {
 			return true
@@ -202,12 +204,12 @@ func hasGrant(rec *record, id string) bool {
 
 // operation writes the row and leaves the event: by the database where the
 // version moves, directly where nothing does.
-func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) {
+func (tx *tx) operation(rec *Record, c ledger.Change) (ledger.Operation, error) {
 	before := rec.Operation
 	recheck := recheckAt(rec, c)
 	if c.Operation == nil {
-		if recheck != rec.recheckAt {
-			if err := tx.exec(`UPDATE operations SET recheck_at = ? WHERE id = ?`, recheck, before.ID); err != nil {
+		if !recheck.Equal(rec.RecheckAt) {
+			if err := tx.Later(`UPDATE operations SET recheck_at = ? WHERE id = ?`, tx.d.Time(recheck), before.ID); err != nil {
 				return before, err
 			}
 		}
@@ -226,10 +228,7 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 		return o, tx.mark(o.ID, c.Marks)
 	case o.Version == before.Version && o.State == before.State && o.Awaits == before.Awaits &&
 		o.Actor == before.Actor && o.Reason == before.Reason && o.UpdatedAt.Equal(before.UpdatedAt):
-		n, err := tx.execN(updateClocks, ms(o.DeadlineAt), ms(o.ParkedUntil), recheck, flag(o.Undelivered), o.Hands, o.ID, before.Version)
-		if err == nil && n == 0 {
-			err = errRaced
-		}
+		err := tx.Must(updateClocks, tx.d.Time(o.DeadlineAt), tx.d.Time(o.ParkedUntil), tx.d.Time(recheck), tx.d.Flag(o.Undelivered), o.Hands, o.ID, before.Version)
 		if err != nil {
 			return o, err
 		}
@@ -237,25 +236,22 @@ func (tx *tx) operation(rec *record, c ledger.Change) (ledger.Operation, error) 
 	case c.Event == nil:
 		return o, errors.New("a change of an operation needs an event")
 	}
-	query, values := updateOperation(before, o, recheck, rec.recheckAt, *c.Event)
-	n, err := tx.execN(query, values...)
-	if err == nil && n == 0 {
-		err = errRaced
-	}
+	query, values := updateOperation(tx.d, before, o, recheck, rec.RecheckAt, *c.Event)
+	err := tx.Must(query, values...)
 	o.Actor, o.Reason = named(c.Event.Actor.Name), c.Event.Reason
 	return o, err
 }
 
 // updateOperation is the statement that changes an operation, and leaves the event.
-func updateOperation(before, o ledger.Operation, recheck, was int64, e ledger.Event) (query string, values []any) {
-	set := differences(columns, &before, &o, o.State != before.State)
+func updateOperation(d *Dialect, before, o ledger.Operation, recheck, was time.Time, e ledger.Event) (query string, values []any) {
+	set := differences(d, columns, &before, &o, o.State != before.State)
 	if slices.Contains(set.names, "receipts") {
 		set.set("receipt", o.Receipt())
 	}
-	if recheck != was {
-		set.set("recheck_at", recheck)
+	if !recheck.Equal(was) {
+		set.set("recheck_at", d.Time(recheck))
 	}
-	set.told(e)
+	set.told(d, e)
 	return set.update("operations", "id = ? AND version = ?"), append(set.values, o.ID, before.Version)
 }
 
@@ -263,9 +259,9 @@ const updateClocks = `
 	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ?, undelivered = ?, hands = ? WHERE id = ? AND version = ?`
 
 func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
-	set := first(columns, &o)
-	set.told(e)
-	return tx.exec(set.insert("operations"), set.values...)
+	set := first(tx.d, columns, &o)
+	set.told(tx.d, e)
+	return tx.Later(set.insert("operations"), set.values...)
 }
 
 // remark leaves an event that moves nothing.
@@ -278,63 +274,66 @@ func (tx *tx) remark(o ledger.Operation, e *ledger.Event) error {
 	return tx.event(r)
 }
 
-func (tx *tx) event(e ledger.Event) error {
+func (tx *tx) event(e ledger.Event) error { return AddEvent(tx.Tx, tx.d, e) }
+
+// AddEvent leaves an event, of now where it has no time.
+func AddEvent(tx Tx, d *Dialect, e ledger.Event) error {
 	if e.At.IsZero() {
-		e.At = tx.w.store.now()
+		e.At = tx.Moment().Wall
 	}
-	return tx.exec(`
+	return tx.Later(`
 		INSERT INTO events (id, operation_id, incident, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		e.ID, e.OperationID, e.Incident, ms(e.At), e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, flag(e.Actor.Machine), flag(e.Actor.Terminal),
+		e.ID, e.OperationID, e.Incident, d.Time(e.At), e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, d.Flag(e.Actor.Machine), d.Flag(e.Actor.Terminal),
 		e.Reason, e.From, e.To, e.Version, text(e.Detail))
 }
 
 // recheckAt is when a settled operation is read once more: as the change says,
 // else as before, until a read was made or the operation is open again.
-func recheckAt(rec *record, c ledger.Change) int64 {
+func recheckAt(rec *Record, c ledger.Change) time.Time {
 	state := rec.Operation.State
 	if c.Operation != nil {
 		state = c.Operation.State
 	}
 	switch {
 	case state == ledger.Pending || state == ledger.Uncertain:
-		return 0
+		return time.Time{}
 	case !c.RecheckAt.IsZero():
-		return ms(c.RecheckAt)
+		return At(Millis(c.RecheckAt))
 	case c.Read != nil:
-		return 0
+		return time.Time{}
 	}
-	return rec.recheckAt
+	return rec.RecheckAt
 }
 
 func (tx *tx) grant(g ledger.Grant, there bool) error {
 	if there {
-		return tx.exec(`UPDATE grants SET consumed_at = ?, attempt_id = ?, voided_at = ?, void_reason = ? WHERE id = ?`,
-			ms(g.ConsumedAt), g.AttemptID, ms(g.VoidedAt), g.VoidReason, g.ID)
+		return tx.Later(`UPDATE grants SET consumed_at = ?, attempt_id = ?, voided_at = ?, void_reason = ? WHERE id = ?`,
+			tx.d.Time(g.ConsumedAt), g.AttemptID, tx.d.Time(g.VoidedAt), g.VoidReason, g.ID)
 	}
-	return tx.exec(`
+	return tx.Later(`
 		INSERT INTO grants (id, operation_id, version, basis, sender, key_works, actor, reason,
 			created_at, boot_id, created_steady, expires_at, related, consumed_at, attempt_id, voided_at, void_reason)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		g.ID, g.OperationID, g.Version, g.Basis, g.Sender, flag(g.KeyWorks), named(g.Actor), g.Reason,
-		ms(g.CreatedAt), g.CreatedSteady.Boot, g.CreatedSteady.At.Milliseconds(), ms(g.ExpiresAt), list(g.Related), ms(g.ConsumedAt), g.AttemptID, ms(g.VoidedAt), g.VoidReason)
+		g.ID, g.OperationID, g.Version, g.Basis, g.Sender, tx.d.Flag(g.KeyWorks), named(g.Actor), g.Reason,
+		tx.d.Time(g.CreatedAt), g.CreatedSteady.Boot, g.CreatedSteady.At.Milliseconds(), tx.d.Time(g.ExpiresAt), list(g.Related), tx.d.Time(g.ConsumedAt), g.AttemptID, tx.d.Time(g.VoidedAt), g.VoidReason)
 }
 
 // attempt writes down an attempt that begins, or what has changed of one that was.
 func (tx *tx) attempt(was *ledger.Attempt, a ledger.Attempt) error {
 	a.EndedSteady.Boot = seenBoot(a)
 	if was == nil {
-		set := first(attemptColumns, &a)
+		set := first(tx.d, attemptColumns, &a)
 		set.set("operation_id", a.OperationID)
-		return tx.exec(set.insert("attempts"), set.values...)
+		return tx.Later(set.insert("attempts"), set.values...)
 	}
 	before := *was
 	before.EndedSteady.Boot = seenBoot(before)
-	set := differences(attemptColumns, &before, &a, false)
+	set := differences(tx.d, attemptColumns, &before, &a, false)
 	if len(set.names) == 0 {
 		return nil
 	}
-	return tx.exec(set.update("attempts", "operation_id = ? AND n = ?"), append(set.values, a.OperationID, a.N)...)
+	return tx.Later(set.update("attempts", "operation_id = ? AND n = ?"), append(set.values, a.OperationID, a.N)...)
 }
 
 // seenBoot is the boot of an attempt's end, where that is not the one it began under.
@@ -347,18 +346,11 @@ func seenBoot(a ledger.Attempt) string {
 
 // read writes a read down; control is the kind that it is a positive control for.
 func (tx *tx) read(r ledger.Read, control string) error {
-	return tx.exec(`
+	return tx.Later(`
 		INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict, cause, reason, found, receipts, evidence, proof_at, digest, actor)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, r.OperationID, flag(r.Control), control, ms(r.BeganAt), ms(r.EndedAt), r.Verdict, r.Cause, r.Reason, r.Found, list(r.Receipts),
-		text(r.Evidence), ms(r.ProofAt), r.Digest, r.Actor)
-}
-
-// execN runs a statement that others should hear of and tells how many rows it
-// changed.
-func (tx *tx) execN(query string, args ...any) (int64, error) {
-	tx.wrote, tx.touched = true, true
-	return tx.w.execN(query, args...)
+		r.ID, r.OperationID, tx.d.Flag(r.Control), control, tx.d.Time(r.BeganAt), tx.d.Time(r.EndedAt), r.Verdict, r.Cause, r.Reason, r.Found, list(r.Receipts),
+		text(r.Evidence), tx.d.Time(r.ProofAt), r.Digest, r.Actor)
 }
 
 // named keeps an actor without a name from failing the change it made.

@@ -1,53 +1,51 @@
-package sqlite
+package tables
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"indoubt/ledger"
 )
 
-// record is what a rule gets, and what the store must know beside it.
-type record struct {
+// Record is what a rule gets, and what the store must know beside it.
+type Record struct {
 	ledger.Record
-	recheckAt int64
+	RecheckAt time.Time
 	lacks     ledger.Parts // of one that is remembered
 }
 
-// locate is the condition that finds a locator's operation o, with its values.
-func locate(loc ledger.Locator) (string, []any, error) {
+// locate finds a locator's operation.
+func locate(loc ledger.Locator) (located, error) {
 	switch {
 	case loc.ID != "":
-		return `o.id = ?`, []any{loc.ID}, nil
+		return located{byID, []any{loc.ID}}, nil
 	case loc.AttemptID != "":
-		return `o.id = (SELECT operation_id FROM attempts WHERE id = ?)`, []any{loc.AttemptID}, nil
+		return located{byAttempt, []any{loc.AttemptID}}, nil
 	case loc.Awaits != "":
-		return `o.scope = ? AND o.awaits = ? AND o.awaits <> '' AND o.state = 'pending'`, []any{loc.Scope, loc.Awaits}, nil
+		return located{byAwaits, []any{loc.Scope, loc.Awaits}}, nil
+	case loc.Key != "":
+		return located{byKey, []any{loc.Key, loc.Scope, loc.Kind}}, nil
 	}
-	return "", nil, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
+	return located{}, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 }
 
-// holder names the operation that holds a key in a scope, of any kind where none is
-// named, or nothing, and reports whether a change is in the history. It is small:
-// most begins, and most looks for a made key, find nothing.
-func holder(q querier, loc ledger.Locator, changeID string) (id string, known bool, err error) {
-	_, err = collect(q, func(rows *sql.Rows) (none struct{}, err error) { return none, rows.Scan(&known, &id) }, `
-		SELECT EXISTS (SELECT 1 FROM events WHERE id = ?),
-		       coalesce((SELECT id FROM operations
-		                  WHERE seq = (SELECT max(seq) FROM operations WHERE key = ? AND scope = ? AND ? IN ('', kind) AND key_live = 1)), '')`,
-		changeID, loc.Key, loc.Scope, loc.Kind)
-	return id, known, err
-}
+// holderQuery tells whether an operation holds a key in a scope, of any kind where none
+// is named, and whether a change is in the history. It is small: most begins, and most
+// looks for a made key, find nothing.
+const holderQuery = `
+	SELECT EXISTS (SELECT 1 FROM events WHERE id = ?4),
+	       EXISTS (SELECT 1 FROM operations WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
 
 // recordShape is what a query of records reads.
 type recordShape struct {
-	where     string
+	id        string
+	several   bool // the ids are a list
 	skip      ledger.Parts
-	change    bool // whether a change is in the history: the first value
+	change    int  // whether a change is in the history, by the value of this number; 0: not asked
 	attempted bool // with the newest attempt, which plain SQL may have left out
 }
 
@@ -60,8 +58,8 @@ func (s recordShape) query() string {
 		return q.(string)
 	}
 	columns := `SELECT `
-	if s.change {
-		columns += `EXISTS (SELECT 1 FROM events WHERE id = ?), `
+	if s.change > 0 {
+		columns += fmt.Sprintf(`EXISTS (SELECT 1 FROM events WHERE id = ?%d), `, s.change)
 	}
 	columns += operationColumns + `, o.recheck_at, EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id)`
 	from := ` FROM operations o`
@@ -87,7 +85,11 @@ func (s recordShape) query() string {
 		columns += `, ` + alike + `
 			OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.created_at >= o.created_at AND t.seq <> o.seq)`
 	}
-	q := columns + from + ` WHERE ` + s.where
+	is := ` = `
+	if s.several {
+		is = ` IN `
+	}
+	q := columns + from + ` WHERE o.id` + is + s.id
 	recordQueries.Store(s, q)
 	return q
 }
@@ -120,9 +122,9 @@ var recordScans = sync.Pool{New: func() any {
 }}
 
 // scan takes one row.
-func (r *recordScan) scan(rows *sql.Rows, s recordShape) error {
+func (r *recordScan) scan(rows Rows, s recordShape) error {
 	r.recordParts, r.dest = recordParts{}, r.dest[:0]
-	if s.change {
+	if s.change > 0 {
 		r.dest = append(r.dest, &r.known)
 	}
 	r.dest = append(r.op.dest(r.dest), &r.recheckAt, &r.grants)
@@ -153,16 +155,16 @@ type rest struct {
 }
 
 // record is what the row says, and what it does not say.
-func (r *recordScan) record(s recordShape, now ledger.Moment) (rec record, more rest) {
-	rec = record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady, Found: true}, recheckAt: r.recheckAt}
+func (r *recordScan) record(s recordShape, now ledger.Moment) (rec Record, more rest) {
+	rec = Record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady, Found: true}, RecheckAt: At(r.recheckAt)}
 	rec.Operation = operationOf(&r.op)
 	o := &rec.Operation
 	if r.listed {
 		rec.Pricing = pricingOf(&r.pricing, o.ID)
 	}
-	if at(r.leaseUntil).After(now.Wall) && r.lease.Holder != "" {
+	if At(r.leaseUntil).After(now.Wall) && r.lease.Holder != "" {
 		rec.Lease = r.lease
-		rec.Lease.OperationID, rec.Lease.ExpiresAt = o.ID, at(r.leaseUntil)
+		rec.Lease.OperationID, rec.Lease.ExpiresAt = o.ID, At(r.leaseUntil)
 	}
 	more = rest{attempts: true, grants: r.grants, reads: r.reads, holds: r.holds, related: r.related}
 	if s.attempted && o.AttemptCount == 1 {
@@ -172,22 +174,21 @@ func (r *recordScan) record(s recordShape, now ledger.Moment) (rec record, more 
 }
 
 // complete asks the other tables.
-func (rec *record) complete(q querier, more rest, evidence bool) (err error) {
-	o := rec.Operation
+func (rec *Record) complete(q Querier, at located, more rest, evidence bool) (err error) {
 	if more.attempts {
-		rec.Attempts, err = loadAttempts(q, o.ID)
+		rec.Attempts, err = loadAttempts(q, at)
 	}
 	if err == nil && more.reads {
-		rec.Reads, err = loadReads(q, o.ID, evidence)
+		rec.Reads, err = loadReads(q, at, evidence)
 	}
 	if err == nil && more.grants {
-		rec.Grants, err = loadGrants(q, o.ID)
+		rec.Grants, err = loadGrants(q, at)
 	}
 	if err == nil && more.holds {
 		rec.Holds, err = loadHolds(q, rec.Now)
 	}
 	if err == nil && more.related {
-		rec.Related, err = loadRelated(q, o)
+		rec.Related, err = loadRelated(q, at)
 	}
 	return err
 }
@@ -195,42 +196,75 @@ func (rec *record) complete(q querier, more rest, evidence bool) (err error) {
 // load reads the record at the locator, without what the locator skips, and
 // reports whether a change is in the history; then the record is empty. Not found
 // is no error.
-func load(q querier, loc ledger.Locator, changeID string, now ledger.Moment, evidence bool) (rec record, known bool, err error) {
-	rec.Now, rec.Steady = now.Wall, now.Steady
-	if loc.ID == "" && loc.AttemptID == "" && loc.Awaits == "" && loc.Key != "" {
-		if loc.ID, known, err = holder(q, loc, changeID); err != nil || known || loc.ID == "" {
-			return rec, known, err
-		}
-		changeID = ""
-	}
-	where, args, err := locate(loc)
+func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence bool) (rec Record, known bool, err error) {
+	at, err := locate(loc)
 	if err != nil {
 		return rec, false, err
 	}
-	s := recordShape{where: where, skip: loc.Skip, change: changeID != "", attempted: true}
-	if s.change {
-		args = append([]any{changeID}, args...)
+	s, args := recordShape{id: at.id, skip: loc.Skip, attempted: true}, at.args
+	if changeID != "" {
+		args = append(args, changeID)
+		s.change = len(args)
 	}
-	rec, known, err = loadOne(q, s, args, now, evidence)
+	if d.Far {
+		q.Ahead(s.asks(at, args, evidence)...)
+	}
+	if at.id == byKey {
+		var found bool
+		if err := one(q, holderQuery, append(at.args[:3:3], changeID), &known, &found); err != nil || known || !found {
+			return nothing(q), known, err
+		}
+	}
+	rec, known, err = loadOne(q, s, at, args, evidence)
 	if err == nil && !known && !rec.Found {
 		// A writer in plain SQL may name an attempt and then not record it.
 		s.attempted = false
-		rec, known, err = loadOne(q, s, args, now, evidence)
+		rec, known, err = loadOne(q, s, at, args, evidence)
 	}
 	return rec, known, err
 }
 
-func loadOne(q querier, s recordShape, args []any, now ledger.Moment, evidence bool) (rec record, known bool, err error) {
+// asks are all queries of a record.
+func (s recordShape) asks(at located, args []any, evidence bool) []Ask {
+	t, asks := textsBy[at.id], make([]Ask, 0, 7)
+	if at.id == byKey {
+		change := any("")
+		if s.change > 0 {
+			change = args[s.change-1]
+		}
+		asks = append(asks, Ask{holderQuery, append(at.args[:3:3], change)})
+	}
+	asks = append(asks, Ask{s.query(), args}, Ask{t.attempts, at.args}, Ask{t.grants, at.args})
+	if s.skip&ledger.PartReads == 0 {
+		asks = append(asks, Ask{t.ofReads(evidence), at.args})
+	}
+	if s.skip&ledger.PartHolds == 0 {
+		asks = append(asks, Ask{holdsQuery, nil})
+	}
+	if s.skip&ledger.PartRelated == 0 {
+		asks = append(asks, Ask{t.related, at.args})
+	}
+	return asks
+}
+
+// nothing is the record of an operation that is not there.
+func nothing(q Querier) (rec Record) {
+	now := q.Moment()
 	rec.Now, rec.Steady = now.Wall, now.Steady
-	rows, err := q.rows(s.query(), args...)
+	return rec
+}
+
+func loadOne(q Querier, s recordShape, at located, args []any, evidence bool) (rec Record, known bool, err error) {
+	rows, err := q.Query(s.query(), args...)
 	if err != nil {
 		return rec, false, err
 	}
 	var more rest
+	rec = nothing(q)
 	if rows.Next() {
 		r := recordScans.Get().(*recordScan)
 		if err = r.scan(rows, s); err == nil && !r.known {
-			rec, more = r.record(s, now)
+			rec, more = r.record(s, rec.Moment())
 		}
 		known = err == nil && r.known
 		recordScans.Put(r)
@@ -239,18 +273,18 @@ func loadOne(q querier, s recordShape, args []any, now ledger.Moment, evidence b
 		rec.Found = false
 		return rec, known, err
 	}
-	return rec, false, rec.complete(q, more, evidence)
+	return rec, false, rec.complete(q, at, more, evidence)
 }
 
 // Read returns everything about one operation.
 func (s *Store) Read(ctx context.Context, loc ledger.Locator) (ledger.Record, error) {
-	var rec record
-	err := s.brief(ctx, func(q querier) (err error) {
+	var rec Record
+	err := s.db.Brief(ctx, func(q Querier) (err error) {
 		at := loc
-		rec, _, err = load(q, at, "", s.moment(), true)
+		rec, _, err = load(q, s.d, at, "", true)
 		if err == nil && !rec.Found && len(at.ID) >= 4 {
 			if at.ID, err = whole(q, at.ID); err == nil {
-				rec, _, err = load(q, at, "", s.moment(), true)
+				rec, _, err = load(q, s.d, at, "", true)
 			}
 		}
 		return err
@@ -258,25 +292,24 @@ func (s *Store) Read(ctx context.Context, loc ledger.Locator) (ledger.Record, er
 	if err == nil && !rec.Found {
 		err = fmt.Errorf("%w: %s", ledger.ErrNotFound, strings.TrimSpace(loc.ID+loc.AttemptID+loc.Awaits+loc.Key))
 	}
-	return rec.Record, translate(s.path, err)
+	return rec.Record, err
 }
 
 // Records returns everything about several operations but the evidence of their
 // reads, all from one state of the ledger and with one query for most of it.
-func (s *Store) Records(ctx context.Context, ids []string) ([]ledger.Record, error) {
+func (s *Store) Records(ctx context.Context, ids []string) (out []ledger.Record, err error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	n, err := s.snapshot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer n.close()
-	recs, err := loadAll(n, ids, s.moment())
-	return bare(recs), translate(s.path, err)
+	err = s.db.View(ctx, func(q Querier) error {
+		recs, err := loadAll(q, s.d, ids)
+		out = bare(recs)
+		return err
+	})
+	return out, err
 }
 
-func bare(recs []record) []ledger.Record {
+func bare(recs []Record) []ledger.Record {
 	out := make([]ledger.Record, len(recs))
 	for i, rec := range recs {
 		out[i] = rec.Record
@@ -284,13 +317,14 @@ func bare(recs []record) []ledger.Record {
 	return out
 }
 
-func loadAll(q querier, ids []string, now ledger.Moment) ([]record, error) {
-	s := recordShape{where: `o.id IN (SELECT value FROM json_each(?))`, attempted: true}
-	rows, err := q.rows(s.query(), list(ids))
+func loadAll(q Querier, d *Dialect, ids []string) ([]Record, error) {
+	s := recordShape{id: `(SELECT value FROM json_each(?1))`, several: true, attempted: true}
+	rows, err := q.Query(s.query(), list(ids))
 	if err != nil {
 		return nil, err
 	}
-	found := make(map[string]*record, len(ids))
+	now := q.Moment()
+	found := make(map[string]*Record, len(ids))
 	rests := make(map[string]rest)
 	r := recordScans.Get().(*recordScan)
 	defer recordScans.Put(r)
@@ -304,14 +338,14 @@ func loadAll(q querier, ids []string, now ledger.Moment) ([]record, error) {
 	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
 		return nil, err
 	}
-	recs := make([]record, 0, len(ids))
+	recs := make([]Record, 0, len(ids))
 	for _, id := range ids {
 		rec := found[id]
 		if rec == nil && id == "" {
 			continue
 		}
 		if rec == nil { // unknown, or without the attempt it names
-			one, _, err := load(q, ledger.Locator{ID: id}, "", now, false)
+			one, _, err := load(q, d, ledger.Locator{ID: id}, "", false)
 			if err != nil {
 				return nil, err
 			}
@@ -320,7 +354,7 @@ func loadAll(q querier, ids []string, now ledger.Moment) ([]record, error) {
 			}
 			continue
 		}
-		if err := rec.complete(q, rests[id], false); err != nil {
+		if err := rec.complete(q, located{byID, []any{id}}, rests[id], false); err != nil {
 			return nil, err
 		}
 		recs = append(recs, *rec)
@@ -329,8 +363,8 @@ func loadAll(q querier, ids []string, now ledger.Moment) ([]record, error) {
 }
 
 // whole completes a short id.
-func whole(q querier, prefix string) (string, error) {
-	ids, err := collect(q, func(rows *sql.Rows) (id string, err error) { return id, rows.Scan(&id) },
+func whole(q Querier, prefix string) (string, error) {
+	ids, err := Collect(q, word,
 		`SELECT id FROM operations WHERE id >= ? AND id < ? ORDER BY id LIMIT 10`, prefix, prefix+"\U0010ffff")
 	switch {
 	case err != nil:

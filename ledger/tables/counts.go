@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"context"
@@ -28,13 +28,13 @@ var countsQuery = fmt.Sprintf(`
 	UNION ALL SELECT 'state.uncertain', '', coalesce(sum(uncertain), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
 	UNION ALL SELECT 'state.abandoned', '', coalesce(sum(abandoned), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
 	UNION ALL
-	SELECT h.class, %s AS tab, count(*), sum(h.state = 'pending'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0 END),
-	       sum(h.miss_word <> ''), sum(h.conflict = 'duplicate'), sum(h.conflict <> ''), `+unsentSQL+`
-	  FROM (%s) h
+	SELECT h.class, %s AS tab, count(*), count(*) FILTER (WHERE h.state = 'pending'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0.0 END),
+	       count(*) FILTER (WHERE h.miss_word <> ''), count(*) FILTER (WHERE h.conflict = 'duplicate'), count(*) FILTER (WHERE h.conflict <> ''), `+unsentSQL+`
+	  FROM (%s) AS h
 	 GROUP BY 1, 2
 	UNION ALL
 	SELECT 'pending', CASE %s WHEN 'decide' THEN 'needs_you' ELSE 'checking' END AS tab, count(*), count(*),
-	       sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0 END), sum(coalesce(h.miss_word, '') <> ''), 0, 0, 0.0
+	       sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0.0 END), count(*) FILTER (WHERE h.miss_word <> ''), 0, 0, 0.0
 	  FROM %s AND o.deadline_at < ?1
 	 GROUP BY 2`,
 	tabSQL, strings.Join([]string{
@@ -61,7 +61,7 @@ type counted struct {
 // Counts returns how many operations stand where at now.
 func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error) {
 	c := ledger.Counts{ByState: map[ledger.State]int{}}
-	rows, err := s.rows(ctx, countsQuery, ms(now))
+	rows, err := s.db.Query(ctx, countsQuery, Millis(now))
 	if err != nil {
 		return c, err
 	}
@@ -70,7 +70,7 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error
 	for rows.Next() {
 		var t counted
 		if err := rows.Scan(&t.class, &t.tab, &t.n, &t.pending, &t.loss, &t.words, &t.twice, &t.conflicts, &t.unsent); err != nil {
-			return c, translate(s.path, err)
+			return c, s.db.Translate(err)
 		}
 		if state, ok := strings.CutPrefix(t.class, "state."); ok {
 			c.ByState[ledger.State(state)] = t.n
@@ -94,7 +94,7 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error
 	add(&c, ledger.TabInFlight, counted{n: plainPending}, 1)
 	c.Settled = c.All - c.NeedsYou - c.Checking - c.InFlight - c.Parked
 	c.Loss, c.Unsent = rounded(c.Loss), rounded(c.Unsent)
-	return c, translate(s.path, rows.Err())
+	return c, s.db.Translate(rows.Err())
 }
 
 func add(c *ledger.Counts, tab ledger.Tab, t counted, sign int) {
@@ -123,15 +123,15 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 	if !inSQL(f) {
 		return s.needingOneByOne(ctx, f, now)
 	}
-	b := &binder{args: []any{ms(now)}}
+	b := &binder{d: s.d, args: []any{Millis(now)}}
 	filter := filterSQL(b, f, now)
-	rows, err := s.rows(ctx, `
-		SELECT count(*), sum(h.conflict <> ''), sum(h.conflict = 'duplicate'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0.0 END), `+unsentSQL+`,
-		       sum(h.miss_word <> '')
+	rows, err := s.db.Query(ctx, `
+		SELECT count(*), count(*) FILTER (WHERE h.conflict <> ''), count(*) FILTER (WHERE h.conflict = 'duplicate'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0.0 END), `+unsentSQL+`,
+		       count(*) FILTER (WHERE h.miss_word <> '')
 		  FROM open_operations h`+openFrom(filter.hot)+`
 		 WHERE h.class NOT IN ('pending', 'resolved')`+filter.hot+` AND `+tabSQL+` = 'needs_you' HAVING count(*) > 0
 		UNION ALL
-		SELECT count(*), 0, 0, sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0.0 END), 0.0, sum(coalesce(h.miss_word, '') <> '')
+		SELECT count(*), 0, 0, sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0.0 END), 0.0, count(*) FILTER (WHERE h.miss_word <> '')
 		  FROM `+flightFrom+` AND `+flight(ledger.TabNeedsYou)+filter.flight+` HAVING count(*) > 0`, b.args...)
 	if err != nil {
 		return n, err
@@ -140,12 +140,12 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 	for rows.Next() {
 		var p ledger.Needing
 		if err := rows.Scan(&p.NeedsYou, &p.Conflicts, &p.Twice, &p.Loss, &p.Unsent, &p.ByWord); err != nil {
-			return n, translate(s.path, err)
+			return n, s.db.Translate(err)
 		}
 		n = ledger.Needing{NeedsYou: n.NeedsYou + p.NeedsYou, Conflicts: n.Conflicts + p.Conflicts, Twice: n.Twice + p.Twice,
 			Loss: rounded(n.Loss + p.Loss), Unsent: rounded(n.Unsent + p.Unsent), ByWord: n.ByWord + p.ByWord}
 	}
-	return n, translate(s.path, rows.Err())
+	return n, s.db.Translate(rows.Err())
 }
 
 // inSQL reports whether the filter's SQL selects no more than the filter does.

@@ -1,8 +1,7 @@
-package sqlite
+package tables
 
 import (
 	"context"
-	"database/sql"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -120,7 +119,10 @@ func openFrom(condition string) string {
 }
 
 // binder numbers bound values; the first is now.
-type binder struct{ args []any }
+type binder struct {
+	d    *Dialect
+	args []any
+}
 
 func (b *binder) bind(v any) string {
 	b.args = append(b.args, v)
@@ -140,36 +142,40 @@ func (b *binder) key(c cursor) string {
 // plan, and prepares the statement anew whenever it is bound; it leaves ?+0 alone.
 func (b *binder) limit(n int) string { return b.bind(n) + "+0" }
 
-// pattern binds what a GLOB or LIKE compares with, and keeps it out of the plan, too.
-func (b *binder) pattern(text string) string { return "+" + b.bind(text) }
-
 // Page returns one page of a list. A filter that no index helps with is tried on the
 // list in steps, from its beginning.
 func (s *Store) Page(ctx context.Context, q ledger.Query) (ledger.Page, error) {
-	q = s.plain(q)
+	q, err := plain(ctx, s, q)
+	if err != nil {
+		return ledger.Page{}, err
+	}
 	start, err := parseCursor(q)
 	if err != nil {
 		return ledger.Page{}, err
 	}
-	f := &finder{s: s.handle, q: q, after: start, began: time.Now()}
+	f := &finder{s: s, q: q, after: start, began: time.Now()}
 	if err := f.plan(ctx); err != nil {
-		return ledger.Page{}, translate(s.path, err)
+		return ledger.Page{}, s.db.Translate(err)
 	}
 	for done := false; !done; {
 		if done, err = f.step(ctx); err != nil {
-			return ledger.Page{}, translate(s.path, err)
+			return ledger.Page{}, s.db.Translate(err)
 		}
 	}
 	return f.page, nil
 }
 
 // plain fills in what a query leaves open.
-func (s *handle) plain(q ledger.Query) ledger.Query {
+func plain(ctx context.Context, s *Store, q ledger.Query) (ledger.Query, error) {
 	if q.Tab == "" {
 		q.Tab = ledger.TabAll
 	}
 	if q.Now.IsZero() {
-		q.Now = s.now()
+		now, err := s.db.Moment(ctx)
+		if err != nil {
+			return q, err
+		}
+		q.Now = now.Wall
 	}
 	if q.Limit <= 0 {
 		q.Limit = 50
@@ -180,7 +186,7 @@ func (s *handle) plain(q ledger.Query) ledger.Query {
 	if (q.Tab == ledger.TabAll || q.Tab == ledger.TabSettled) && q.Order == ledger.OrderLoss {
 		q.Order = ledger.OrderNewest // what is settled has nothing to lose
 	}
-	return q
+	return q, nil
 }
 
 // cursor is the sort key of the last row of a page; nil before the first.
@@ -242,13 +248,13 @@ func newRowScan(key int) *rowScan {
 	return s
 }
 
-func (s *rowScan) row(rows *sql.Rows) (ledger.Row, error) {
+func (s *rowScan) row(rows Rows) (ledger.Row, error) {
 	if err := rows.Scan(s.dest...); err != nil {
 		return ledger.Row{}, err
 	}
 	o := operationOf(&s.op)
 	r := o.Row()
-	r.GrantedAt, r.GrantUntil, r.SameInput, r.Overtaken = at(s.granted), at(s.until), s.sameInput, s.overtaken
+	r.GrantedAt, r.GrantUntil, r.SameInput, r.Overtaken = At(s.granted), At(s.until), s.sameInput, s.overtaken
 	r.Group = s.group
 	if s.listed {
 		r.Pricing = pricingOf(&s.pricing, r.ID)

@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"fmt"
@@ -25,7 +25,7 @@ var (
 )
 
 // filterSQL translates a filter. It selects what ledger.Filter.Match selects,
-// or more where SQLite compares text otherwise; the caller matches again.
+// or more where the database compares text otherwise; the caller matches again.
 func filterSQL(b *binder, f ledger.Filter, now time.Time) filterText {
 	var out filterText
 	for _, t := range f.Terms {
@@ -92,7 +92,7 @@ func (p *place) oneOf(b *binder, t ledger.Term) string {
 	var whole, out []string
 	for _, value := range t.OneOf() {
 		if strings.Contains(value, "*") {
-			out = append(out, column+" GLOB "+b.pattern(classEscaper.Replace(value)))
+			out = append(out, b.d.Glob(column, b.bind(b.d.Pattern(strings.Split(value, "*")...))))
 		} else {
 			whole = append(whole, b.bind(value))
 		}
@@ -109,9 +109,9 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		if !ascii(t.Value) {
 			return ""
 		}
-		mark := b.pattern("%" + likeEscaper.Replace(t.Value) + "%")
+		mark := b.bind("%" + likeEscaper.Replace(t.Value) + "%")
 		for i, c := range columns {
-			columns[i] = fmt.Sprintf(`%s LIKE %s ESCAPE '\'`, p.words(c), mark)
+			columns[i] = b.d.Contains(p.words(c), mark)
 		}
 		return strings.Join(columns, " OR ")
 	}
@@ -124,11 +124,11 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		if p != &inHot || !ascii(part) {
 			return ""
 		}
-		return "h.search GLOB " + b.pattern("*"+globEscaper.Replace(strings.ToLower(part))+"*") + " AND "
+		return b.d.Glob("h.search", b.bind(b.d.Pattern("", strings.ToLower(part), ""))) + " AND "
 	}
 	moment := ""
 	if t.Field == "since" || t.Field == "until" || t.Field == "age" {
-		moment = b.bind(float64(t.Moment(now).UnixMicro()) / 1000)
+		moment = "CAST(" + b.bind(float64(t.Moment(now).UnixMicro())/1000) + " AS DOUBLE PRECISION)"
 	}
 	switch t.Field {
 	case "text":
@@ -168,11 +168,12 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		}
 		return fmt.Sprintf("%s %s %s", p.column("created_at"), op, moment)
 	case "cost":
-		return fmt.Sprintf("max(%s, %s) %s %s", p.column("duplicate_value"), p.column("miss_value"), compare(t.Op), b.bind(t.Number))
+		twice, never := p.column("duplicate_value"), p.column("miss_value")
+		return fmt.Sprintf("CASE WHEN %[1]s > %[2]s THEN %[1]s ELSE %[2]s END %[3]s %[4]s", twice, never, compare(t.Op), b.bind(t.Number))
 	case "risk":
 		return fmt.Sprintf("%s %s %s", p.column("rank"), compare(t.Op), b.bind(t.Number))
 	}
-	return "0"
+	return "1 = 0"
 }
 
 func compare(op string) string {
@@ -183,12 +184,6 @@ func compare(op string) string {
 }
 
 var likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
-
-// classEscaper leaves * what GLOB takes it for.
-var (
-	globEscaper  = strings.NewReplacer("*", "[*]", "?", "[?]", "[", "[[]")
-	classEscaper = strings.NewReplacer("?", "[?]", "[", "[[]")
-)
 
 func ascii(s string) bool {
 	for i := range len(s) {

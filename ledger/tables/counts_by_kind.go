@@ -1,8 +1,7 @@
-package sqlite
+package tables
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"time"
 
@@ -11,10 +10,9 @@ import (
 
 // DoubtCounts returns how doubts ended, as the database has kept it.
 func (s *Store) DoubtCounts(ctx context.Context) ([]ledger.DoubtCount, error) {
-	counts, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (t ledger.DoubtCount, err error) {
+	return Gather(ctx, s.db, func(rows Rows) (t ledger.DoubtCount, err error) {
 		return t, rows.Scan(&t.Kind, &t.Class, &t.Landed, &t.Missed)
 	}, `SELECT kind, class, landed, missed FROM tallies ORDER BY kind, class`)
-	return counts, translate(s.path, err)
 }
 
 // stateCountsQuery gives the kept counts with the oldest doubt of each kind, and
@@ -26,7 +24,7 @@ const stateCountsQuery = `
 	                  WHERE h.state = 'uncertain' AND h.kind = c.kind AND h.doubted_at > 0), 0),
 	       coalesce(p.overdue, 0), coalesce(p.deadline, 0), coalesce(p.began, 0)
 	  FROM census c LEFT JOIN (
-	       SELECT kind, count(*) AS n, sum(deadline_at < ?1) AS overdue, min(CASE WHEN deadline_at < ?1 THEN deadline_at END) AS deadline,
+	       SELECT kind, count(*) AS n, count(*) FILTER (WHERE deadline_at < ?1) AS overdue, min(CASE WHEN deadline_at < ?1 THEN deadline_at END) AS deadline,
 	              min(CASE WHEN deadline_at < ?1 THEN NULL WHEN attempt_count < 2 THEN started_at
 	                       ELSE (SELECT a.started_at FROM attempts a WHERE a.operation_id = o.id AND a.n = o.attempt_count) END) AS began
 	         FROM operations o INDEXED BY operations_pending WHERE state = 'pending' GROUP BY kind) p ON p.kind = c.kind
@@ -34,7 +32,7 @@ const stateCountsQuery = `
 
 // StateCounts counts operations by kind and state at now.
 func (s *Store) StateCounts(ctx context.Context, now time.Time) ([]ledger.StateCount, error) {
-	rows, err := s.rows(ctx, stateCountsQuery, ms(now))
+	rows, err := s.db.Query(ctx, stateCountsQuery, Millis(now))
 	if err != nil {
 		return nil, err
 	}
@@ -45,14 +43,14 @@ func (s *Store) StateCounts(ctx context.Context, now time.Time) ([]ledger.StateC
 		var pending, committed, failed, uncertain, abandoned, overdue int
 		var doubted, deadline, began int64
 		if err := rows.Scan(&kind, &pending, &committed, &failed, &uncertain, &abandoned, &doubted, &overdue, &deadline, &began); err != nil {
-			return nil, translate(s.path, err)
+			return nil, s.db.Translate(err)
 		}
 		if overdue > 0 && (doubted == 0 || deadline < doubted) {
 			doubted = deadline
 		}
 		for _, c := range []ledger.StateCount{
-			{Kind: kind, State: ledger.Pending, Count: pending - overdue, Oldest: at(began)},
-			{Kind: kind, State: ledger.Uncertain, Count: uncertain + overdue, Oldest: at(doubted)},
+			{Kind: kind, State: ledger.Pending, Count: pending - overdue, Oldest: At(began)},
+			{Kind: kind, State: ledger.Uncertain, Count: uncertain + overdue, Oldest: At(doubted)},
 			{Kind: kind, State: ledger.Committed, Count: committed},
 			{Kind: kind, State: ledger.Failed, Count: failed},
 			{Kind: kind, State: ledger.Abandoned, Count: abandoned},
@@ -62,57 +60,55 @@ func (s *Store) StateCounts(ctx context.Context, now time.Time) ([]ledger.StateC
 			}
 		}
 	}
-	return out, translate(s.path, rows.Err())
+	return out, s.db.Translate(rows.Err())
 }
 
 // Accuracy reads the decisions since then from the history, and the flags that
 // were raised after them and before they were undone.
 func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accuracy, error) {
-	from, err := s.seqAt(ctx, since)
+	from, err := seqAt(ctx, s, since)
 	if err != nil {
-		return nil, translate(s.path, err)
+		return nil, err
 	}
-	accuracy, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (a ledger.Accuracy, err error) {
+	return Gather(ctx, s.db, func(rows Rows) (a ledger.Accuracy, err error) {
 		return a, rows.Scan(&a.Actor, &a.Machine, &a.Verb, &a.Decided, &a.Wrong)
 	}, `
 		WITH raised AS MATERIALIZED (SELECT seq, operation_id FROM events WHERE seq >= ?1 AND conflict IN ('contradiction', 'duplicate') AND operation_id <> ''),
 		     undone AS MATERIALIZED (SELECT seq, operation_id FROM events WHERE seq >= ?1 AND verb = 'undo' AND operation_id <> '')
 		SELECT CASE WHEN substr(e.actor, 1, 7) = 'checks,' THEN 'checks' ELSE e.actor END, e.machine, e.verb, count(*),
-		       sum(EXISTS (SELECT 1 FROM raised x WHERE x.operation_id = e.operation_id AND x.seq > e.seq
+		       count(*) FILTER (WHERE EXISTS (SELECT 1 FROM raised x WHERE x.operation_id = e.operation_id AND x.seq > e.seq
 		                      AND NOT EXISTS (SELECT 1 FROM undone u WHERE u.operation_id = e.operation_id AND u.seq > e.seq AND u.seq < x.seq)))
 		  FROM events e
 		 WHERE e.seq >= ?1 AND e.at >= ?2
 		   AND (e.machine = 0 AND e.verb IN ('confirm', 'deny', 'abandon')
 		     OR e.machine = 1 AND (e.verb = 'read' AND e.from_state <> e.to_state OR e.verb = 'retry'))
-		 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, from, ms(since))
-	return accuracy, translate(s.path, err)
+		 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, from, Millis(since))
 }
 
 // Sends reads from the history which attempts began since then.
 func (s *Store) Sends(ctx context.Context, since time.Time) ([]ledger.Sends, error) {
-	from, err := s.seqAt(ctx, since)
+	from, err := seqAt(ctx, s, since)
 	if err != nil {
-		return nil, translate(s.path, err)
+		return nil, err
 	}
-	sends, err := collect(outside{ctx, s.handle}, func(rows *sql.Rows) (c ledger.Sends, err error) {
+	return Gather(ctx, s.db, func(rows Rows) (c ledger.Sends, err error) {
 		return c, rows.Scan(&c.Kind, &c.Outcome, &c.Count)
 	}, `
 		SELECT o.kind, a.outcome, count(*)
 		  FROM events e JOIN operations o ON o.id = e.operation_id
-		  JOIN attempts a ON a.operation_id = e.operation_id AND a.n = e.detail ->> '$.n'
+		  JOIN attempts a ON a.operation_id = e.operation_id AND a.n = `+s.d.Field("e.detail", "n")+`
 		 WHERE e.seq >= ? AND e.at >= ? AND e.verb IN ('begin', 'retry') AND a.n > 1
-		 GROUP BY 1, 2 ORDER BY 1, 2`, from, ms(since))
-	return sends, translate(s.path, err)
+		 GROUP BY 1, 2 ORDER BY 1, 2`, from, Millis(since))
 }
 
 // seqAt is an event from which on everything since a time is to be found. The
 // history is in the order of time but for clocks that were set back, which an
 // hour allows for.
-func (s *handle) seqAt(ctx context.Context, since time.Time) (int64, error) {
+func seqAt(ctx context.Context, s *Store, since time.Time) (int64, error) {
 	if since.IsZero() {
 		return 0, nil
 	}
-	early := ms(since.Add(-time.Hour))
+	early := Millis(since.Add(-time.Hour))
 	var low, high int64 // every event before low is too early, none from high on
 	if err := s.one(ctx, `SELECT coalesce(max(seq), 0) + 1 FROM events`, nil, &high); err != nil {
 		return 0, err
@@ -122,7 +118,7 @@ func (s *handle) seqAt(ctx context.Context, since time.Time) (int64, error) {
 		var seq, when int64
 		err := s.one(ctx, `SELECT seq, at FROM events WHERE seq >= ? ORDER BY seq LIMIT 1`, []any{middle}, &seq, &when)
 		switch {
-		case errors.Is(err, sql.ErrNoRows):
+		case errors.Is(err, errNone):
 			high = middle
 		case err != nil:
 			return 0, err

@@ -1,8 +1,7 @@
-package sqlite
+package tables
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -16,9 +15,9 @@ import (
 const incidentColumns = `i.id, i.scope, i.name, i.kinds, i.pipelines, i.classes, i.gap_ms, i.opened_at, i.first_at, i.last_at,
 	i.answered_at, i.over_at, i.closed_at, i.taken_by, i.taken_until`
 
-// summed is the statement that adds a row of incident_members to the sums, or takes it
+// Summed is the statement that adds a row of incident_members to the sums, or takes it
 // from them.
-func summed(sign, row string) string {
+func Summed(sign, row string) string {
 	of := strings.NewReplacer("±", sign, "ROW", row)
 	return of.Replace(`UPDATE incident_sums
      SET n = n ± 1, miss = miss ± CASE ROW.miss_word WHEN '' THEN ROW.miss ELSE 0 END, miss_words = miss_words ± (ROW.miss_word <> ''),
@@ -27,12 +26,12 @@ func summed(sign, row string) string {
    WHERE incident = ROW.incident AND fate = ROW.fate`)
 }
 
-// memberNew puts operations that are selected from incident_source s into the members
+// MemberNew puts operations that are selected from incident_source s into the members
 // of their incidents, at the price that the list has.
-const memberNew = `INSERT INTO incident_members (seq, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced)
+const MemberNew = `INSERT INTO incident_members (seq, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced)
   SELECT s.seq, s.incident, s.fault_at, s.fate, s.resent, s.doubled, s.unchecked,
          coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''),
-         (h.digest <> '' OR h.miss_value <> 0.0 OR h.miss_word <> '' OR h.duplicate_value <> 0.0 OR h.duplicate_word <> '') IS NOT 1
+         CASE WHEN h.digest <> '' OR h.miss_value <> 0.0 OR h.miss_word <> '' OR h.duplicate_value <> 0.0 OR h.duplicate_word <> '' THEN 0 ELSE 1 END
     FROM incident_source s LEFT JOIN open_operations h ON h.seq = s.seq`
 
 // incidentScan takes incidents one after the other. Many have the same names in them.
@@ -51,12 +50,12 @@ func newIncidentScan() *incidentScan {
 	return s
 }
 
-func (s *incidentScan) row(rows *sql.Rows) (ledger.Incident, error) {
+func (s *incidentScan) row(rows Rows) (ledger.Incident, error) {
 	err := rows.Scan(s.dest...)
 	in := s.in
 	in.Kinds, in.Pipelines, in.Classes, in.Gap = s.listed(s.kinds), s.listed(s.pipelines), s.listed(s.classes), time.Duration(s.gap)*time.Millisecond
-	in.OpenedAt, in.FirstAt, in.LastAt, in.AnsweredAt = at(s.opened), at(s.first), at(s.last), at(s.answered)
-	in.OverAt, in.ClosedAt, in.TakenUntil = at(s.over), at(s.closed), at(s.until)
+	in.OpenedAt, in.FirstAt, in.LastAt, in.AnsweredAt = At(s.opened), At(s.first), At(s.last), At(s.answered)
+	in.OverAt, in.ClosedAt, in.TakenUntil = At(s.over), At(s.closed), At(s.until)
 	return in, err
 }
 
@@ -77,7 +76,7 @@ func (tx *tx) fault(c ledger.Change) error {
 		return nil
 	}
 	f, o := *c.Fault, c.Operation
-	f.At = at(ms(f.At))
+	f.At = At(Millis(f.At))
 	j, err := tx.join(*o, f)
 	if err != nil {
 		return err
@@ -94,13 +93,18 @@ func (tx *tx) fault(c ledger.Change) error {
 // join writes down what a fault of an operation does, but for the operation itself.
 func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 	f.Burst = f.Burst.Of(o.Kind)
+	if tx.d.Locks {
+		if err := tx.Lock("incident:" + f.Burst.Scope); err != nil {
+			return ledger.Joining{}, err
+		}
+	}
 	in, err := tx.concerned(o, f)
 	if err != nil {
 		return ledger.Joining{}, err
 	}
 	var waiting string
 	var recent []ledger.Recent
-	if err := tx.scan(`SELECT coalesce((SELECT errors FROM incident_waiting WHERE scope = ?), '[]')`, []any{f.Burst.Scope}, &waiting); err != nil {
+	if err := one(tx.Tx, `SELECT coalesce((SELECT errors FROM incident_waiting WHERE scope = ?), '[]')`, []any{f.Burst.Scope}, &waiting); err != nil {
 		return ledger.Joining{}, err
 	}
 	if json.Unmarshal([]byte(waiting), &recent) != nil { // other writers may put any JSON there
@@ -111,7 +115,7 @@ func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 		if j.Recent == nil {
 			left = []byte("[]")
 		}
-		if _, err := tx.quietly(`INSERT INTO incident_waiting (scope, errors) VALUES (?1, ?2) ON CONFLICT (scope) DO UPDATE SET errors = ?2`,
+		if err := tx.Quietly(`INSERT INTO incident_waiting (scope, errors) VALUES (?, ?) ON CONFLICT (scope) DO UPDATE SET errors = excluded.errors`,
 			f.Burst.Scope, string(left)); err != nil {
 			return j, err
 		}
@@ -123,8 +127,8 @@ func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 		return j, tx.open(j, f.Actor)
 	}
 	i := j.Incident
-	return j, tx.exec(`UPDATE incidents SET kinds = ?, pipelines = ?, classes = ?, first_at = ?, last_at = ?, answered_at = ?, over_at = ? WHERE id = ?`,
-		list(i.Kinds), list(i.Pipelines), list(i.Classes), ms(i.FirstAt), ms(i.LastAt), ms(i.AnsweredAt), ms(i.OverAt), i.ID)
+	return j, tx.Later(`UPDATE incidents SET kinds = ?, pipelines = ?, classes = ?, first_at = ?, last_at = ?, answered_at = ?, over_at = ? WHERE id = ?`,
+		list(i.Kinds), list(i.Pipelines), list(i.Classes), tx.d.Time(i.FirstAt), tx.d.Time(i.LastAt), tx.d.Time(i.AnsweredAt), tx.d.Time(i.OverAt), i.ID)
 }
 
 // concerned is the incident that a fault may belong to: the one the operation is in,
@@ -132,11 +136,7 @@ func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 // that time.
 func (tx *tx) concerned(o ledger.Operation, f ledger.Fault) (*ledger.Incident, error) {
 	of := func(where string, args ...any) (*ledger.Incident, error) {
-		found, err := collect(tx, newIncidentScan().row, `SELECT `+incidentColumns+` FROM incidents i WHERE `+where, args...)
-		if err != nil || len(found) == 0 {
-			return nil, err
-		}
-		return &found[0], nil
+		return firstRow(tx.Tx, newIncidentScan().row, `SELECT `+incidentColumns+` FROM incidents i WHERE `+where, args...)
 	}
 	if o.Incident != "" {
 		return of(`i.id = ?`, o.Incident)
@@ -145,25 +145,25 @@ func (tx *tx) concerned(o ledger.Operation, f ledger.Fault) (*ledger.Incident, e
 	if err != nil || in == nil || f.Refused || !f.At.Before(in.FirstAt) {
 		return in, err
 	}
-	return of(`i.scope = ? AND i.last_at > ? AND i.closed_at = 0 ORDER BY i.last_at LIMIT 1`, f.Burst.Scope, ms(f.At.Add(-f.Burst.Gap)))
+	return of(`i.scope = ? AND i.last_at > ? AND i.closed_at = 0 ORDER BY i.last_at LIMIT 1`, f.Burst.Scope, Millis(f.At.Add(-f.Burst.Gap)))
 }
 
 // open writes down a new incident, and that the errors before this one belong to it.
 func (tx *tx) open(j ledger.Joining, actor ledger.Actor) error {
-	i, now := j.Incident, tx.w.store.now()
+	i, now := j.Incident, tx.now()
 	e := j.Told(actor)
 	if err := tx.event(e); err != nil {
 		return err
 	}
-	if err := tx.exec(`
+	if err := tx.Later(`
 		INSERT INTO incidents (id, scope, kinds, pipelines, classes, gap_ms, opened_at, first_at, last_at, change_id)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		i.ID, i.Scope, list(i.Kinds), list(i.Pipelines), list(i.Classes), i.Gap.Milliseconds(), ms(now), ms(i.FirstAt), ms(i.LastAt), e.ID); err != nil {
+		i.ID, i.Scope, list(i.Kinds), list(i.Pipelines), list(i.Classes), i.Gap.Milliseconds(), tx.d.Time(now), tx.d.Time(i.FirstAt), tx.d.Time(i.LastAt), e.ID); err != nil {
 		return err
 	}
 	for _, w := range j.Earlier {
-		tx.change = false // of more than one operation
-		if err := tx.exec(`UPDATE operations SET incident = ?, joined = ? WHERE id = ? AND incident = ''`, i.ID, ledger.JoinedAsError, w.Operation); err != nil {
+		tx.Own(false) // of more than one operation
+		if err := tx.Later(`UPDATE operations SET incident = ?, joined = ? WHERE id = ? AND incident = ''`, i.ID, ledger.JoinedAsError, w.Operation); err != nil {
 			return err
 		}
 	}
@@ -177,10 +177,10 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 	for i, p := range prices {
 		ids[i], bursts[p.OperationID] = p.OperationID, p.Burst
 	}
-	ops, err := collect(tx, func(rows *sql.Rows) (o ledger.Operation, err error) {
+	ops, err := Collect(tx.Tx, func(rows Rows) (o ledger.Operation, err error) {
 		var ended int64
 		err = rows.Scan(&o.ID, &o.Kind, &o.Source.Pipeline, &o.ErrorClass, &o.Incident, &o.Joined, &ended)
-		o.EndedAt = at(ended)
+		o.EndedAt = At(ended)
 		return o, err
 	}, `
 		SELECT o.id, o.kind, o.source, o.error_class, o.incident, o.joined, o.ended_at
@@ -198,7 +198,7 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 		if j.Joins != "" {
 			o.Incident, o.Joined = j.Incident.ID, j.Joins
 		}
-		if err := tx.exec(`UPDATE operations SET incident = ?, joined = ?, fault_at = ? WHERE id = ?`, o.Incident, o.Joined, ms(f.At), o.ID); err != nil {
+		if err := tx.Later(`UPDATE operations SET incident = ?, joined = ?, fault_at = ? WHERE id = ?`, o.Incident, o.Joined, tx.d.Time(f.At), o.ID); err != nil {
 			return err
 		}
 	}
@@ -211,8 +211,8 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 }
 
 // incidents reads incidents with their sums, at now.
-func incidents(q querier, now time.Time, query string, args ...any) ([]ledger.Incident, error) {
-	ins, err := collect(q, newIncidentScan().row, query, args...)
+func incidents(q Querier, now time.Time, query string, args ...any) ([]ledger.Incident, error) {
+	ins, err := Collect(q, newIncidentScan().row, query, args...)
 	if err == nil {
 		err = answered(q, ins, now)
 	}
@@ -228,26 +228,26 @@ func incidents(q querier, now time.Time, query string, args ...any) ([]ledger.In
 	var fate ledger.Fate
 	var sum ledger.Sum
 	dest := []any{&id, &fate, &sum.N, &sum.Miss, &sum.MissWords, &sum.Twice, &sum.TwiceWords, &sum.Unpriced, &sum.Resent, &sum.Doubled, &sum.Unchecked}
-	each := func(add func(fates map[ledger.Fate]ledger.Sum)) func(rows *sql.Rows) (struct{}, error) {
-		return func(rows *sql.Rows) (none struct{}, err error) {
+	each := func(add func(fates map[ledger.Fate]ledger.Sum)) func(rows Rows) (struct{}, error) {
+		return func(rows Rows) (none struct{}, err error) {
 			if err = rows.Scan(dest...); of[id] != nil {
 				add(of[id])
 			}
 			return none, err
 		}
 	}
-	_, err = collect(q, each(func(fates map[ledger.Fate]ledger.Sum) { fates[fate] = sum }),
+	_, err = Collect(q, each(func(fates map[ledger.Fate]ledger.Sum) { fates[fate] = sum }),
 		`SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.unpriced, s.resent, s.doubled, s.unchecked
 		   FROM json_each(?) i CROSS JOIN incident_sums s ON s.incident = i.value WHERE s.n > 0`, list(ids))
 	if err != nil {
 		return ins, err
 	}
-	_, err = collect(q, each(func(fates map[ledger.Fate]ledger.Sum) {
+	_, err = Collect(q, each(func(fates map[ledger.Fate]ledger.Sum) {
 		fates[fate], fates[ledger.FateOpen] = fates[fate].Add(sum), fates[ledger.FateOpen].Less(sum)
 		if fates[ledger.FateOpen].N == 0 {
 			delete(fates, ledger.FateOpen)
 		}
-	}), lapsed, ms(now))
+	}), lapsed, Millis(now))
 	return ins, err
 }
 
@@ -258,67 +258,68 @@ const (
 )
 
 // Incidents lists incidents with their sums.
-func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) ([]ledger.Incident, error) {
-	n, err := s.snapshot(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer n.close()
-	ins, err := incidents(n, now, openIncidents, limit)
-	if more := limit - len(ins); err == nil && more > 0 {
-		var closed []ledger.Incident
-		closed, err = incidents(n, now, closedIncidents, more)
-		ins = append(ins, closed...)
-	}
-	return ins, translate(s.path, err)
+func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) (ins []ledger.Incident, err error) {
+	err = s.db.View(ctx, func(q Querier) (err error) {
+		ins, err = incidents(q, now, openIncidents, limit)
+		if more := limit - len(ins); err == nil && more > 0 {
+			var closed []ledger.Incident
+			closed, err = incidents(q, now, closedIncidents, more)
+			ins = append(ins, closed...)
+		}
+		return err
+	})
+	return ins, err
 }
 
 const oneIncident = `SELECT ` + incidentColumns + ` FROM incidents i WHERE i.id >= ?1 AND i.id < ?2 ORDER BY i.id LIMIT 10`
 
 // Incident returns one incident with its account.
-func (s *Store) Incident(ctx context.Context, id string, now time.Time) (ledger.IncidentAccount, error) {
-	n, err := s.snapshot(ctx)
-	if err != nil {
-		return ledger.IncidentAccount{}, err
-	}
-	defer n.close()
-	in, err := s.incident(n, id, now)
-	a := ledger.IncidentAccount{Incident: in}
+func (s *Store) Incident(ctx context.Context, id string, now time.Time) (a ledger.IncidentAccount, err error) {
+	err = s.db.View(ctx, func(q Querier) (err error) {
+		a, err = account(s, q, id, now)
+		return err
+	})
+	return a, err
+}
+
+func account(s *Store, n Querier, id string, now time.Time) (a ledger.IncidentAccount, err error) {
+	in, err := incident(n, id, now)
+	a.Incident = in
 	if err == nil {
-		a.Minutes, err = collect(n, func(rows *sql.Rows) (m ledger.Minute, err error) {
+		a.Minutes, err = Collect(n, func(rows Rows) (m ledger.Minute, err error) {
 			var minute int64
 			err = rows.Scan(&minute, &m.N)
-			m.At = at(minute * 60000)
+			m.At = At(minute * 60000)
 			return m, err
 		}, `SELECT minute, n FROM incident_minutes WHERE incident = ? AND n > 0 ORDER BY minute`, in.ID)
 	}
 	if err == nil {
-		a.Groups, err = collect(n, scanGroup, incidentGroups, ms(now), in.ID)
+		a.Groups, err = Collect(n, scanGroup, incidentGroups, Millis(now), in.ID)
 		a.Rest()
 	}
 	if err == nil && slices.ContainsFunc(a.Groups, func(g ledger.IncidentGroup) bool { return g.Group == ledger.GroupElsewhere }) {
-		a.Elsewhere, err = landings(n, in, now)
+		a.Elsewhere, err = landings(s, n, in, now)
 	}
 	if err == nil {
 		var checked int64
-		_, err = collect(n, func(rows *sql.Rows) (none struct{}, err error) { return none, rows.Scan(&a.Already, &checked) }, sentAgain, in.ID)
-		a.CheckedAt = at(checked)
+		_, err = Collect(n, func(rows Rows) (none struct{}, err error) { return none, rows.Scan(&a.Already, &checked) }, sentAgain, in.ID)
+		a.CheckedAt = At(checked)
 	}
 	if err == nil {
-		a.Events, err = collect(n, scanEvent, incidentHistory, in.ID)
+		a.Events, err = Collect(n, func(rows Rows) (ledger.Event, error) { return ScanEvent(rows) }, incidentHistory, in.ID)
 		slices.Reverse(a.Events)
 	}
-	return a, translate(s.path, err)
+	return a, err
 }
 
 // incidentHistory is the newest of what is told of an incident. Errors may join a
 // thousand times, and push nothing else out.
-const incidentHistory = `SELECT * FROM (` + eventColumns + ` WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = 0 ORDER BY seq DESC LIMIT 450)
-	UNION ALL SELECT * FROM (` + eventColumns + ` WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = 1 ORDER BY seq DESC LIMIT 50)
+const incidentHistory = `SELECT * FROM (SELECT ` + EventColumns + ` FROM events WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = 0 ORDER BY seq DESC LIMIT 450) AS others
+	UNION ALL SELECT * FROM (SELECT ` + EventColumns + ` FROM events WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = 1 ORDER BY seq DESC LIMIT 50) AS joined
 	ORDER BY seq DESC`
 
 // incident finds one by its id or the beginning of it.
-func (s *handle) incident(q querier, id string, now time.Time) (ledger.Incident, error) {
+func incident(q Querier, id string, now time.Time) (ledger.Incident, error) {
 	if len(id) < 4 {
 		return ledger.Incident{}, fmt.Errorf("%w: incident %s", ledger.ErrNotFound, id)
 	}
@@ -339,8 +340,8 @@ func (s *handle) incident(q querier, id string, now time.Time) (ledger.Incident,
 }
 
 // sums are those of members m.
-const sums = `count(*) AS n, coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), sum(m.miss_word <> ''),
-	coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), sum(m.twice_word <> ''), sum(m.unpriced), sum(m.resent), sum(m.doubled), sum(m.unchecked)`
+const sums = `count(*) AS n, coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), count(*) FILTER (WHERE m.miss_word <> ''),
+	coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), count(*) FILTER (WHERE m.twice_word <> ''), sum(m.unpriced), sum(m.resent), sum(m.doubled), sum(m.unchecked)`
 
 // incidentGroups counts what is in the list of one incident by its group, and what was
 // in flight there and is overdue.
@@ -368,7 +369,7 @@ var unlisted = func() string {
 	return strings.Join(names, ", ")
 }()
 
-func scanGroup(rows *sql.Rows) (g ledger.IncidentGroup, err error) {
+func scanGroup(rows Rows) (g ledger.IncidentGroup, err error) {
 	s := &g.Sum
 	err = rows.Scan(&g.Kind, &g.Fate, &g.Group, &g.By, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Unpriced, &s.Resent, &s.Doubled, &s.Unchecked)
 	return g, err
@@ -387,27 +388,27 @@ const lapsed = `
 
 // sentAgain is what became of what was sent more than once.
 const sentAgain = `
-	SELECT coalesce(sum(EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.already = 1)), 0),
+	SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.already = 1)),
 	       coalesce(max((SELECT max(r.ended_at) FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.control = 0
 	                                                            AND r.verdict IN ('landed', 'absent'))), 0)
 	  FROM incident_members m INDEXED BY members_resent CROSS JOIN operations o ON o.seq = m.seq WHERE m.incident = ? AND m.resent = 1`
 
 // landings names the operations of a group that may have landed by another one.
-func landings(q querier, in ledger.Incident, now time.Time) ([]ledger.Landing, error) {
+func landings(s *Store, q Querier, in ledger.Incident, now time.Time) ([]ledger.Landing, error) {
 	f, err := ledger.ParseFilter("incident:" + in.ID + " group:" + string(ledger.GroupElsewhere))
 	if err != nil {
 		return nil, err
 	}
-	b := &binder{args: []any{ms(now)}}
+	b := &binder{d: s.d, args: []any{Millis(now)}}
 	query := pageSQL(b, ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderOldest, Filter: f, Limit: ledger.SomeElsewhere}, nil, nil, false, in.ID)
 	scan := newRowScan(1)
-	rows, err := collect(q, scan.row, query, b.args...)
+	rows, err := Collect(q, scan.row, query, b.args...)
 	if err != nil {
 		return nil, err
 	}
 	var out []ledger.Landing
 	for _, r := range rows[:min(len(rows), ledger.SomeElsewhere)] {
-		others, err := loadRelated(q, ledger.Operation{ID: r.ID})
+		others, err := loadRelated(q, located{byID, []any{r.ID}})
 		if err != nil {
 			return nil, err
 		}
@@ -423,18 +424,24 @@ func (s *Store) ChangeIncident(ctx context.Context, c ledger.IncidentChange) (in
 	if c.ChangeID == "" {
 		c.ChangeID = ledger.NewID()
 	}
-	err = s.write(ctx, func(tx *tx) error {
-		now := s.now()
+	err = s.update(ctx, func(tx *tx) error {
+		tx.Known(c.ChangeID)
+		now := tx.now()
 		var known bool
-		if in, err = s.incident(tx, c.ID, now); err == nil {
+		if in, err = incident(tx.Tx, c.ID, now); err == nil && tx.d.Locks {
+			if err = tx.Lock("incident:" + in.Scope); err == nil {
+				in, err = incident(tx.Tx, in.ID, now)
+			}
+		}
+		if err == nil {
 			known, err = tx.happened(c.ChangeID)
 		}
 		if err != nil || known {
 			return err
 		}
-		var rec record
+		var rec Record
 		if c.Operation != "" {
-			if rec, _, err = load(tx, ledger.Locator{ID: c.Operation, Skip: ledger.AllParts}, "", s.moment(), false); err != nil {
+			if rec, _, err = tx.load(ledger.Locator{ID: c.Operation, Skip: ledger.AllParts}, ""); err != nil {
 				return err
 			}
 		}
@@ -446,15 +453,15 @@ func (s *Store) ChangeIncident(ctx context.Context, c ledger.IncidentChange) (in
 			return err
 		}
 		if c.Verb == ledger.IncidentDetached {
-			if err := tx.exec(`UPDATE operations SET joined = 'detached' WHERE id = ?`, rec.Operation.ID); err != nil {
+			if err := tx.Later(`UPDATE operations SET joined = 'detached' WHERE id = ?`, rec.Operation.ID); err != nil {
 				return err
 			}
-			in, err = s.incident(tx, in.ID, now)
+			in, err = incident(tx.Tx, in.ID, now)
 			return err
 		}
 		in = after
-		return tx.exec(`UPDATE incidents SET name = ?, closed_at = ?, taken_by = ?, taken_until = ?, change_id = ? WHERE id = ?`,
-			in.Name, ms(in.ClosedAt), in.TakenBy, ms(in.TakenUntil), e.ID, in.ID)
+		return tx.Later(`UPDATE incidents SET name = ?, closed_at = ?, taken_by = ?, taken_until = ?, change_id = ? WHERE id = ?`,
+			in.Name, tx.d.Time(in.ClosedAt), in.TakenBy, tx.d.Time(in.TakenUntil), e.ID, in.ID)
 	})
 	return in, err
 }

@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"fmt"
@@ -114,5 +114,5 @@ func flight(tab ledger.Tab) string {
 	case ledger.TabSettled, ledger.TabParked:
 		return ""
 	}
-	return "1"
+	return "1 = 1"
 }

@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"context"
@@ -13,22 +13,23 @@ func (s *Store) Hold(ctx context.Context, h ledger.Hold) error {
 	if h.ChangeID == "" {
 		h.ChangeID = ledger.NewID()
 	}
-	return s.write(ctx, func(tx *tx) error {
-		if known, err := tx.happened(h.ChangeID); known || err != nil {
+	return s.update(ctx, func(tx *tx) error {
+		known, err := tx.holding(h.ChangeID)
+		if known || err != nil {
 			return err
 		}
-		now := s.now()
+		now := tx.now()
 		if h.CreatedAt.IsZero() {
 			h.CreatedAt = now
 		}
-		if err := tx.exec(`UPDATE holds SET released_at = ? WHERE scope = ? AND released_at = 0`, ms(now), h.Scope); err != nil {
+		if err := tx.Later(liftHold, tx.d.Time(now), h.Scope); err != nil {
 			return err
 		}
-		return tx.exec(`
+		return tx.Later(`
 			INSERT INTO holds (scope, kinds, actor, os_user, host, machine, terminal, reason, created_at, until, change_id)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-			h.Scope, list(h.Kinds), named(h.Actor.Name), h.Actor.OSUser, h.Actor.Host, flag(h.Actor.Machine), flag(h.Actor.Terminal),
-			h.Reason, ms(h.CreatedAt), ms(h.Until), h.ChangeID)
+			h.Scope, list(h.Kinds), named(h.Actor.Name), h.Actor.OSUser, h.Actor.Host, tx.d.Flag(h.Actor.Machine), tx.d.Flag(h.Actor.Terminal),
+			h.Reason, tx.d.Time(h.CreatedAt), tx.d.Time(h.Until), h.ChangeID)
 	})
 }
 
@@ -37,12 +38,13 @@ func (s *Store) LiftHold(ctx context.Context, scope ledger.HoldScope, actor ledg
 	if changeID == "" {
 		changeID = ledger.NewID()
 	}
-	return s.write(ctx, func(tx *tx) error {
-		if known, err := tx.happened(changeID); known || err != nil {
+	return s.update(ctx, func(tx *tx) error {
+		known, err := tx.holding(changeID)
+		if known || err != nil {
 			return err
 		}
-		now := s.now()
-		n, err := tx.execN(`UPDATE holds SET released_at = ? WHERE scope = ? AND released_at = 0`, ms(now), scope)
+		now := tx.now()
+		n, err := tx.Exec(liftHold, tx.d.Time(now), scope)
 		if err != nil || n == 0 {
 			return err
 		}
@@ -54,14 +56,28 @@ func (s *Store) LiftHold(ctx context.Context, scope ledger.HoldScope, actor ledg
 	})
 }
 
+const liftHold = `UPDATE holds SET released_at = ? WHERE id IN (SELECT id FROM holds WHERE scope = ? AND released_at = 0)`
+
+// holding keeps others from what a hold changes, and reports whether a change is in the
+// history.
+func (tx *tx) holding(changeID string) (known bool, err error) {
+	tx.Known(changeID)
+	if tx.d.Locks {
+		if err := tx.Lock("holds"); err != nil {
+			return false, err
+		}
+	}
+	return tx.happened(changeID)
+}
+
 // happened reports whether a change id is in the history.
 func (tx *tx) happened(changeID string) (known bool, err error) {
-	err = tx.scan(`SELECT EXISTS (SELECT 1 FROM events WHERE id = ?)`, []any{changeID}, &known)
+	err = one(tx.Tx, `SELECT EXISTS (SELECT 1 FROM events WHERE id = ?)`, []any{changeID}, &known)
 	return known, err
 }
 
 // Holds returns the holds in force at now.
 func (s *Store) Holds(ctx context.Context, now time.Time) ([]ledger.Hold, error) {
-	holds, err := loadHolds(outside{ctx, s.handle}, now)
-	return holds, translate(s.path, err)
+	holds, err := loadHolds(outside{ctx, s.db}, now)
+	return holds, s.db.Translate(err)
 }

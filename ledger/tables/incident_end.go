@@ -1,8 +1,7 @@
-package sqlite
+package tables
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"time"
 
@@ -17,12 +16,12 @@ const answers = `
 		                 WHERE o.kind = c.kind AND o.state = 'committed' AND o.by_answer = 1 AND o.token_sent = 1) AS at FROM census c
 		UNION ALL
 		SELECT kind, settled_at FROM (SELECT kind, settled_at, by_answer FROM operations INDEXED BY operations_resolved WHERE resolved = 1
-		                               ORDER BY updated_at DESC LIMIT 100) WHERE by_answer = 1)
+		                               ORDER BY updated_at DESC LIMIT 100) AS newest WHERE by_answer = 1) AS all_answers
 	 WHERE at IS NOT NULL GROUP BY kind`
 
 // answered notes in incidents without a new error whether the other side is known to
 // have answered after the newest one.
-func answered(q querier, ins []ledger.Incident, now time.Time) error {
+func answered(q Querier, ins []ledger.Incident, now time.Time) error {
 	var known map[string]int64
 	for i := range ins {
 		in := &ins[i]
@@ -31,7 +30,7 @@ func answered(q querier, ins []ledger.Incident, now time.Time) error {
 		}
 		if known == nil {
 			known = map[string]int64{}
-			if _, err := collect(q, func(rows *sql.Rows) (none struct{}, err error) {
+			if _, err := Collect(q, func(rows Rows) (none struct{}, err error) {
 				var kind string
 				var settled int64
 				err = rows.Scan(&kind, &settled)
@@ -42,7 +41,7 @@ func answered(q querier, ins []ledger.Incident, now time.Time) error {
 			}
 		}
 		for _, kind := range in.Kinds {
-			if settled := at(known[kind]); settled.After(in.LastAt) && settled.After(in.AnsweredAt) {
+			if settled := At(known[kind]); settled.After(in.LastAt) && settled.After(in.AnsweredAt) {
 				in.AnsweredAt = settled
 			}
 		}
@@ -56,25 +55,30 @@ const growing = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY inci
 	WHERE i.closed_at = 0 AND i.over_at = 0 AND i.last_at <= ?1 AND i.last_at + i.gap_ms <= ?1`
 
 // ended writes down which incidents are over.
-func (s *handle) ended(ctx context.Context, now time.Time) error {
-	over, err := collect(outside{ctx, s}, newIncidentScan().row, growing, ms(now))
+func ended(ctx context.Context, s *Store, now time.Time) error {
+	over, err := Gather(ctx, s.db, newIncidentScan().row, growing, Millis(now))
 	if err == nil {
-		err = answered(outside{ctx, s}, over, now)
+		err = answered(outside{ctx, s.db}, over, now)
 	}
 	over = slices.DeleteFunc(over, func(in ledger.Incident) bool { return !in.AnsweredAt.After(in.LastAt) })
 	if err != nil || len(over) == 0 {
 		return err
 	}
-	return s.writer.do(ctx, func(tx *tx) error {
+	return s.update(ctx, func(tx *tx) error {
 		for _, in := range over {
+			if tx.d.Locks {
+				if err := tx.Lock("incident:" + in.Scope); err != nil {
+					return err
+				}
+			}
 			e := in.Ended()
 			var still bool
-			err := tx.scan(`SELECT EXISTS (SELECT 1 FROM incidents WHERE id = ? AND over_at = 0 AND closed_at = 0 AND last_at = ?)`, []any{in.ID, ms(in.LastAt)}, &still)
+			err := one(tx.Tx, `SELECT EXISTS (SELECT 1 FROM incidents WHERE id = ? AND over_at = 0 AND closed_at = 0 AND last_at = ?)`, []any{in.ID, Millis(in.LastAt)}, &still)
 			if err == nil && still {
 				err = tx.event(e)
 			}
 			if err == nil && still {
-				err = tx.exec(`UPDATE incidents SET over_at = ?, answered_at = ?, change_id = ? WHERE id = ?`, ms(now), ms(in.AnsweredAt), e.ID, in.ID)
+				err = tx.Later(`UPDATE incidents SET over_at = ?, answered_at = ?, change_id = ? WHERE id = ?`, tx.d.Time(now), tx.d.Time(in.AnsweredAt), e.ID, in.ID)
 			}
 			if err != nil {
 				return err

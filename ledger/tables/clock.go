@@ -1,0 +1,108 @@
+package tables
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// longestLease is how long a lease may last on after the clock was set back.
+const longestLease = 5 * time.Minute
+
+// Stepped compares the clocks with how they stood the last time.
+func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
+	var meta map[string]string
+	var m ledger.Moment
+	if err := s.db.Brief(ctx, func(q Querier) (err error) {
+		meta, err = Meta(q)
+		m = q.Moment()
+		return err
+	}); err != nil {
+		return 0, err
+	}
+	if now := m.Lead(); now.Boot == leadFrom(meta).Boot && now.Step(leadFrom(meta)) == 0 {
+		return 0, nil
+	}
+	var step time.Duration
+	err := s.update(ctx, func(tx *tx) error {
+		if tx.d.Locks {
+			if err := tx.Lock("meta:clock"); err != nil {
+				return err
+			}
+		}
+		meta, err := Meta(tx.Tx)
+		if err != nil {
+			return err
+		}
+		m := tx.Moment()
+		now := m.Lead()
+		step = now.Step(leadFrom(meta))
+		if now.Boot == meta["clock.boot"] && step == 0 { // another process was first
+			return nil
+		}
+		for name, value := range map[string]string{"clock.boot": now.Boot, "clock.lead_ms": fmt.Sprint(now.By.Milliseconds())} {
+			if err := SetMeta(tx.Tx, name, value); err != nil {
+				return err
+			}
+		}
+		if step == 0 {
+			return nil
+		}
+		for name, value := range map[string]string{"clock.step_ms": fmt.Sprint(step.Milliseconds()), "clock.stepped_at": fmt.Sprint(Millis(m.Wall))} {
+			if err := SetMeta(tx.Tx, name, value); err != nil {
+				return err
+			}
+		}
+		if step < 0 {
+			if err := tx.setBack(m.Wall, step.Milliseconds()); err != nil {
+				return err
+			}
+		}
+		e := ledger.StepEvent(step)
+		e.At = m.Wall
+		return tx.event(e)
+	})
+	return step, err
+}
+
+// setBack moves what is to happen with the clock.
+func (tx *tx) setBack(now time.Time, step int64) error {
+	err := tx.Later(`UPDATE open_operations SET read_at = CASE WHEN read_at + ?1 > ?2 THEN read_at + ?1 ELSE ?2 END WHERE read_at > ?2 AND read_at < ?3`,
+		step, Millis(now), Millis(ledger.Never))
+	if err != nil {
+		return err
+	}
+	until := now.Add(longestLease)
+	return tx.Later(`UPDATE leases SET expires_at = ? WHERE operation_id IN (SELECT operation_id FROM leases WHERE expires_at > ?)`, tx.d.Time(until), Millis(until))
+}
+
+func leadFrom(meta map[string]string) ledger.Lead {
+	return ledger.Lead{Boot: meta["clock.boot"], By: Duration(meta["clock.lead_ms"])}
+}
+
+// Duration is a number of milliseconds from the ledger; what is not one is none.
+func Duration(text string) time.Duration {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return time.Duration(n) * time.Millisecond
+}
+
+// Meta is what the ledger knows of itself.
+func Meta(q Querier) (map[string]string, error) {
+	m := map[string]string{}
+	_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
+		var name, value string
+		err = rows.Scan(&name, &value)
+		m[name] = value
+		return none, err
+	}, `SELECT name, value FROM meta`)
+	return m, err
+}
+
+// SetMeta writes down something of it.
+func SetMeta(tx Tx, name, value string) error {
+	return tx.Later(`INSERT INTO meta (name, value) VALUES (?, ?)
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, value)
+}
