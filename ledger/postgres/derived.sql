@@ -81,13 +81,7 @@ END $$;
 -- operation_moved is what follows from a change of an operation.
 CREATE FUNCTION indoubt.operation_moved(was indoubt.operations, is_now indoubt.operations) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
-  IF NOT is_now.is_open AND NOT was.is_open AND is_now.state <> 'pending' THEN
-    -- The usual end: it was answered, and is in the list only if it was priced meanwhile or
-    -- a grant puts it there.
-    IF EXISTS (SELECT 1 FROM indoubt.open_operations WHERE seq = is_now.seq) THEN
-      PERFORM indoubt.list(is_now.seq, false, is_now.version <> was.version);
-    END IF;
-  ELSIF (is_now.state, is_now.error_class, is_now.actor, is_now.hands, is_now.conflict, is_now.doubted, is_now.hands_off, is_now.parked_until, is_now.updated_at,
+  IF (is_now.state, is_now.error_class, is_now.actor, is_now.hands, is_now.conflict, is_now.doubted, is_now.hands_off, is_now.parked_until, is_now.updated_at,
          is_now.deadline_at, is_now.doubted_at, is_now.recheck_at, is_now.version, is_now.title, is_now.target, is_now.receipt, is_now.incident, is_now.joined)
      IS DISTINCT FROM
         (was.state, was.error_class, was.actor, was.hands, was.conflict, was.doubted, was.hands_off, was.parked_until, was.updated_at,

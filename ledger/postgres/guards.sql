@@ -30,15 +30,24 @@ RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'hold', 're
 
 -- stands is an operation as one that belongs to it may rely on until the end of the
 -- transaction.
-CREATE FUNCTION indoubt.stands(operation text, OUT o indoubt.operations) LANGUAGE plpgsql SET search_path = pg_catalog, indoubt, pg_temp AS $$
+CREATE FUNCTION indoubt.stands(operation text, OUT state text, OUT live_attempt text, OUT attempt_count bigint, OUT hands_off boolean, OUT deadline_at timestamptz)
+LANGUAGE plpgsql SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
-  seen record;
+  mine boolean;
 BEGIN
-  SELECT p AS o, p.xmin = pg_current_xact_id()::xid AS mine INTO seen FROM indoubt.operations p WHERE p.id = operation;
-  o := seen.o;
-  IF NOT seen.mine THEN
-    SELECT p.* INTO o FROM indoubt.operations p WHERE p.id = operation FOR NO KEY UPDATE;
+  SELECT p.state, p.live_attempt, p.attempt_count, p.hands_off, p.deadline_at, p.xmin = pg_current_xact_id()::xid
+    INTO state, live_attempt, attempt_count, hands_off, deadline_at, mine FROM indoubt.operations p WHERE p.id = operation;
+  IF NOT mine THEN
+    SELECT p.state, p.live_attempt, p.attempt_count, p.hands_off, p.deadline_at
+      INTO state, live_attempt, attempt_count, hands_off, deadline_at FROM indoubt.operations p WHERE p.id = operation FOR NO KEY UPDATE;
   END IF;
+END $$;
+
+-- unfit refuses what a column may not have, as a constraint of that name would.
+CREATE FUNCTION indoubt.unfit(of_table text, by_name text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION USING ERRCODE = '23514', SCHEMA = 'indoubt', TABLE = of_table, CONSTRAINT = by_name,
+    MESSAGE = format('new row for relation "%s" violates check constraint "%s"', of_table, by_name);
 END $$;
 
 -- never refuses what is never done.
@@ -61,64 +70,6 @@ END $$;
 CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.meta FOR EACH ROW EXECUTE FUNCTION indoubt.meta_before();
 
 -- ── Operations ───────────────────────────────────────────────────────────────
-
-CREATE FUNCTION indoubt.operations_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF NEW.seq IS NOT NULL THEN
-    RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
-  END IF;
-  IF NOT indoubt.may('record') THEN
-    RAISE EXCEPTION 'this role records no operations' USING ERRCODE = 'IN001';
-  END IF;
-  NEW.seq := nextval('indoubt.operations_seq');
-  IF NEW.change_of <> NEW.change_id THEN
-    IF EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.id) THEN
-      RAISE EXCEPTION 'this operation is recorded already: operations are never replaced' USING ERRCODE = 'IN001';
-    END IF;
-    IF EXISTS (SELECT 1 FROM indoubt.operations WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1) THEN
-      RAISE EXCEPTION 'this key is in use by another operation of this kind and scope: look at what became of that one before you send' USING ERRCODE = 'IN001';
-    END IF;
-    IF EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN
-      RAISE EXCEPTION 'this change id is in the history already: the change was made before' USING ERRCODE = 'IN001';
-    END IF;
-    IF NEW.live_attempt <> '' OR NEW.attempt_count <> 0 THEN
-      RAISE EXCEPTION 'the database records the first attempt: leave live_attempt and attempt_count out' USING ERRCODE = 'IN001';
-    END IF;
-  END IF;
-  IF NEW.state <> 'pending' OR NOT NEW.key_live OR NEW.conflict <> '' OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
-     OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' THEN
-    RAISE EXCEPTION 'an operation begins as pending: record it before you send, and its outcome with an UPDATE' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval THEN
-    RAISE EXCEPTION 'deadline_at must come after created_at, in milliseconds, and within a year' USING ERRCODE = 'IN001';
-  END IF;
-  IF (NOT NEW.machine OR NEW.change_of <> NEW.change_id) AND indoubt.reserved(NEW.actor) THEN
-    RAISE EXCEPTION 'checks, clock and auto:… are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.live_attempt = '' THEN -- plain SQL names no attempt: the database makes the first one
-    NEW.live_attempt := NEW.id || '.1';
-    NEW.attempt_count := 1;
-    NEW.started_at := NEW.created_at;
-    NEW.change_of := '';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE FUNCTION indoubt.operations_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  INSERT INTO indoubt.events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
-  VALUES (NEW.change_id, NEW.id, NEW.created_at, CASE NEW.change_verb WHEN '' THEN 'begin' ELSE NEW.change_verb END, NEW.actor,
-          NEW.os_user, NEW.host, NEW.machine, NEW.terminal, CASE NEW.reason WHEN '' THEN 'attempt 1' ELSE NEW.reason END,
-          '', 'pending', NEW.version, NEW.change_detail);
-  IF NEW.change_of <> NEW.change_id THEN
-    INSERT INTO indoubt.attempts (id, operation_id, n, actor, host, pid, token_sent, started_at, deadline_at)
-    VALUES (NEW.live_attempt, NEW.id, 1, NEW.actor, NEW.source_host, NEW.source_pid, NEW.token_sent, NEW.created_at, NEW.deadline_at);
-  END IF;
-  IF NOT EXISTS (SELECT 1 FROM indoubt.census_base WHERE kind = NEW.kind) THEN
-    INSERT INTO indoubt.census_base (kind) VALUES (NEW.kind) ON CONFLICT DO NOTHING;
-  END IF;
-  RETURN NULL;
-END $$;
 
 -- What a role may not change of an operation, whoever it signs as.
 CREATE FUNCTION indoubt.operations_before_role(was indoubt.operations, is_now indoubt.operations) RETURNS void LANGUAGE plpgsql AS $$
@@ -147,145 +98,221 @@ BEGIN
   END IF;
 END $$;
 
-CREATE FUNCTION indoubt.operations_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+-- A guard is one expression that names what is wrong, the first first: PostgreSQL
+-- prepares an expression anew for each transaction. The same holds for what the columns
+-- may have; as constraints they would be read anew for each statement.
+CREATE FUNCTION indoubt.operations_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
-  told CONSTANT boolean := NEW.change_id <> OLD.change_id;
-  own  CONSTANT boolean := NEW.change_of = NEW.change_id AND NEW.change_id <> OLD.change_id; -- it keeps the record itself
-  moves CONSTANT boolean := NEW.state <> OLD.state;
+  wrong text;
+  own   boolean; -- the writer keeps the record itself
+  moves boolean;
   noted timestamptz(3);
 BEGIN
-  IF NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint
-     OR NEW.input IS DISTINCT FROM OLD.input OR NEW.command IS DISTINCT FROM OLD.command OR NEW.redacted <> OLD.redacted OR NEW.created_at <> OLD.created_at
-     OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid
-     OR NEW.session <> OLD.session OR NEW.request IS DISTINCT FROM OLD.request THEN
-    RAISE EXCEPTION 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.seq IS DISTINCT FROM OLD.seq THEN
-    RAISE EXCEPTION 'seq of an operation never changes' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.key_live <> OLD.key_live AND (NOT OLD.key_live OR OLD.state IN ('pending', 'uncertain')) THEN
-    RAISE EXCEPTION 'a key is given up once, and only by an operation that is committed, failed or abandoned' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.key_fields <> OLD.key_fields AND NEW.mark_rules = OLD.mark_rules THEN
-    RAISE EXCEPTION 'key_fields is made by the rules of the policy, and changes with them only' USING ERRCODE = 'IN001';
-  END IF;
-  IF (NEW.incident <> OLD.incident OR NEW.joined <> OLD.joined)
-     AND NOT (OLD.incident = '' AND NEW.joined <> 'detached' AND EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.incident)
-           OR NEW.incident = OLD.incident AND OLD.incident <> '' AND NEW.joined = 'detached') THEN
-    RAISE EXCEPTION 'an operation joins one incident, that is recorded, and stays in it for life; it may be detached' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL AND OLD.fault_at IS NOT NULL THEN
-    RAISE EXCEPTION 'the newest attempt that an incident was looked for is never an earlier one' USING ERRCODE = 'IN001';
-  END IF;
-  IF moves AND NOT (CASE OLD.state
-       WHEN 'pending' THEN NEW.state IN ('committed', 'failed', 'uncertain')
-       WHEN 'uncertain' THEN NEW.state IN ('committed', 'failed', 'pending', 'abandoned')
-       WHEN 'failed' THEN NEW.state IN ('pending', 'abandoned', 'uncertain')
-       ELSE NEW.state = 'uncertain' END)
-     AND NOT (OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state NOT IN ('uncertain', 'pending') AND OLD.state <> 'pending'
-          AND NEW.change_verb = 'ack' AND own AND NOT NEW.machine) THEN
-    RAISE EXCEPTION 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain; a person who deals with a conflict settles it' USING ERRCODE = 'IN001';
-  END IF;
-  IF moves AND (NOT told OR coalesce(NEW.actor, '') = '' OR btrim(coalesce(NEW.reason, '')) = '') THEN
-    RAISE EXCEPTION 'a change of state needs a new change_id, an actor and a reason that is not empty' USING ERRCODE = 'IN001';
-  END IF;
-  IF (told AND (NOT NEW.machine OR NOT own) OR NOT told AND NEW.actor <> OLD.actor) AND indoubt.reserved(NEW.actor) THEN
-    RAISE EXCEPTION 'checks, clock and auto:… are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.version NOT IN (OLD.version, OLD.version + 1) THEN
-    RAISE EXCEPTION 'the version of an operation never goes back, and grows by one' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.version = OLD.version AND NOT moves
-     AND (NEW.live_attempt <> OLD.live_attempt OR NEW.verdict <> OLD.verdict
-       OR NEW.effects <> OLD.effects OR NEW.conflict <> OLD.conflict OR NEW.hands_off <> OLD.hands_off) THEN
-    RAISE EXCEPTION 'version must grow with every change of attempt, verdict, effects, conflict or hands_off' USING ERRCODE = 'IN001';
-  END IF;
-  IF moves AND NEW.state = 'pending' THEN
-    IF NEW.live_attempt = '' OR NEW.attempt_count <> OLD.attempt_count + 1 OR NOT own
-       OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = NEW.live_attempt) THEN
-      RAISE EXCEPTION 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key' USING ERRCODE = 'IN001';
+  IF TG_OP = 'INSERT' THEN
+    own := NEW.change_of = NEW.change_id;
+    wrong := CASE
+      WHEN NEW.seq IS NOT NULL THEN 'the database numbers its rows: leave the number out'
+      WHEN NOT indoubt.may('record') THEN 'this role records no operations'
+      WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
+      WHEN NEW.state <> 'pending' OR NOT NEW.key_live OR NEW.conflict <> '' OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
+        OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> ''
+        THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
+      WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
+        THEN 'deadline_at must come after created_at, in milliseconds, and within a year'
+      WHEN (NOT NEW.machine OR NOT own) AND indoubt.reserved(NEW.actor) THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
+      END;
+    IF NOT own THEN
+      wrong := CASE
+        WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.id) THEN 'this operation is recorded already: operations are never replaced'
+        WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1)
+          THEN 'this key is in use by another operation of this kind and scope: look at what became of that one before you send'
+        WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN 'this change id is in the history already: the change was made before'
+        ELSE wrong END;
     END IF;
-    IF NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE operation_id = NEW.id AND attempt_id = NEW.live_attempt)
-       AND (OLD.hands_off OR OLD.attempt_count > (
-             SELECT count(*) FROM indoubt.attempts
-              WHERE operation_id = NEW.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed')))) THEN
-      RAISE EXCEPTION 'another attempt needs a grant, or proof that every earlier attempt had no effect' USING ERRCODE = 'IN001';
+    IF wrong IS NOT NULL THEN
+      RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
     END IF;
-  ELSIF NEW.attempt_count <> OLD.attempt_count OR NEW.live_attempt <> OLD.live_attempt AND NOT (NEW.state <> 'pending' AND NEW.live_attempt = '') THEN
-    RAISE EXCEPTION 'attempts are counted, and the one in flight is named, when they begin and end' USING ERRCODE = 'IN001';
-  END IF;
-  IF OLD.doubted AND NOT NEW.doubted OR NEW.ended_at < OLD.ended_at OR NEW.ended_at IS NULL AND OLD.ended_at IS NOT NULL
-     OR OLD.started_at IS NOT NULL AND NEW.started_at IS DISTINCT FROM OLD.started_at
-     OR NOT own AND (NEW.doubted_at < OLD.doubted_at OR NEW.doubted_at IS NULL AND OLD.doubted_at IS NOT NULL) THEN
-    RAISE EXCEPTION 'what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier' USING ERRCODE = 'IN001';
-  END IF;
-  IF NOT own THEN
+    NEW.seq := nextval('indoubt.operations_seq');
+    IF NEW.live_attempt = '' THEN -- plain SQL names no attempt: the database makes the first one
+      NEW.live_attempt := NEW.id || '.1';
+      NEW.attempt_count := 1;
+      NEW.started_at := NEW.created_at;
+      NEW.change_of := '';
+    END IF;
+    wrong := CASE
+      WHEN length(NEW.id) NOT BETWEEN 1 AND 200 THEN 'id_is_text'
+      WHEN length(NEW.kind) NOT BETWEEN 1 AND 200 THEN 'kind_is_named'
+      WHEN length(NEW.key) NOT BETWEEN 1 AND 2000 OR btrim(NEW.key, E' \t\n\v\f\r') = '' THEN 'key_is_given'
+      WHEN NEW.input IS NOT NULL AND indoubt.json_kind(NEW.input) = '' THEN 'input_is_json'
+      WHEN NEW.command IS NOT NULL AND indoubt.json_kind(NEW.command) = '' THEN 'command_is_json'
+      WHEN NEW.request IS NOT NULL AND indoubt.json_kind(NEW.request) = '' THEN 'request_is_json'
+      WHEN NEW.created_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'created_at_is_in_range'
+      END;
+  ELSE
+    own := NEW.change_of = NEW.change_id AND NEW.change_id <> OLD.change_id;
+    moves := NEW.state <> OLD.state;
     noted := clock_timestamp();
-    IF NEW.doubted_at > greatest(OLD.doubted_at, noted) OR NEW.ended_at > greatest(OLD.ended_at, noted) THEN
-      RAISE EXCEPTION 'the end of an attempt and a doubt do not lie in the future' USING ERRCODE = 'IN001';
+    wrong := CASE
+      WHEN NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint
+        OR NEW.input IS DISTINCT FROM OLD.input OR NEW.command IS DISTINCT FROM OLD.command OR NEW.redacted <> OLD.redacted OR NEW.created_at <> OLD.created_at
+        OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid
+        OR NEW.session <> OLD.session OR NEW.request IS DISTINCT FROM OLD.request
+        THEN 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change'
+      WHEN NEW.seq IS DISTINCT FROM OLD.seq THEN 'seq of an operation never changes'
+      WHEN NEW.key_live <> OLD.key_live AND (NOT OLD.key_live OR OLD.state IN ('pending', 'uncertain'))
+        THEN 'a key is given up once, and only by an operation that is committed, failed or abandoned'
+      WHEN NEW.key_fields <> OLD.key_fields AND NEW.mark_rules = OLD.mark_rules THEN 'key_fields is made by the rules of the policy, and changes with them only'
+      WHEN NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL AND OLD.fault_at IS NOT NULL
+        THEN 'the newest attempt that an incident was looked for is never an earlier one'
+      WHEN moves AND (NEW.state = 'pending' AND OLD.state NOT IN ('uncertain', 'failed') OR NEW.state = 'committed' AND OLD.state NOT IN ('pending', 'uncertain')
+                   OR NEW.state = 'failed' AND OLD.state NOT IN ('pending', 'uncertain') OR NEW.state = 'abandoned' AND OLD.state NOT IN ('uncertain', 'failed')
+                   OR NEW.state NOT IN ('pending', 'committed', 'failed', 'uncertain', 'abandoned'))
+        AND NOT (OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state IN ('committed', 'failed', 'abandoned') AND OLD.state <> 'pending'
+                 AND NEW.change_verb = 'ack' AND own AND NOT NEW.machine)
+        THEN 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain; a person who deals with a conflict settles it'
+      WHEN moves AND (NEW.change_id = OLD.change_id OR coalesce(NEW.actor, '') = '' OR btrim(coalesce(NEW.reason, '')) = '')
+        THEN 'a change of state needs a new change_id, an actor and a reason that is not empty'
+      WHEN (NEW.change_id <> OLD.change_id AND (NOT NEW.machine OR NOT own) OR NEW.change_id = OLD.change_id AND NEW.actor <> OLD.actor) AND indoubt.reserved(NEW.actor)
+        THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
+      WHEN NEW.version NOT IN (OLD.version, OLD.version + 1) THEN 'the version of an operation never goes back, and grows by one'
+      WHEN NEW.version = OLD.version AND NOT moves
+        AND (NEW.live_attempt <> OLD.live_attempt OR NEW.verdict <> OLD.verdict
+          OR NEW.effects <> OLD.effects OR NEW.conflict <> OLD.conflict OR NEW.hands_off <> OLD.hands_off)
+        THEN 'version must grow with every change of attempt, verdict, effects, conflict or hands_off'
+      WHEN moves AND NEW.state = 'pending' AND (NEW.live_attempt = '' OR NEW.attempt_count <> OLD.attempt_count + 1 OR NOT own)
+        THEN 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key'
+      WHEN NOT (moves AND NEW.state = 'pending')
+        AND (NEW.attempt_count <> OLD.attempt_count OR NEW.live_attempt <> OLD.live_attempt AND NOT (NEW.state <> 'pending' AND NEW.live_attempt = ''))
+        THEN 'attempts are counted, and the one in flight is named, when they begin and end'
+      WHEN OLD.doubted AND NOT NEW.doubted OR NEW.ended_at < OLD.ended_at OR NEW.ended_at IS NULL AND OLD.ended_at IS NOT NULL
+        OR OLD.started_at IS NOT NULL AND NEW.started_at IS DISTINCT FROM OLD.started_at
+        OR NOT own AND (NEW.doubted_at < OLD.doubted_at OR NEW.doubted_at IS NULL AND OLD.doubted_at IS NOT NULL)
+        THEN 'what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier'
+      WHEN NOT own AND (NEW.doubted_at > greatest(OLD.doubted_at, noted) OR NEW.ended_at > greatest(OLD.ended_at, noted))
+        THEN 'the end of an attempt and a doubt do not lie in the future'
+      WHEN NOT own AND (NEW.deadline_at < OLD.deadline_at OR NEW.deadline_at IS NULL) AND NEW.state = 'pending' AND OLD.state = 'pending'
+        THEN 'the deadline of an attempt in flight does not become earlier'
+      WHEN NEW.awaits <> OLD.awaits AND NEW.awaits <> ''
+        AND (NEW.state <> 'pending' OR NEW.change_id = OLD.change_id OR coalesce(NEW.actor, '') = '' OR btrim(coalesce(NEW.reason, '')) = '')
+        THEN 'only an operation in flight waits for the rest of its answer, and says so with a new change_id, an actor and a reason'
+      WHEN NEW.undelivered AND NOT OLD.undelivered AND (NEW.state <> 'pending' OR OLD.state = 'pending')
+        THEN 'an answer that was delivered stays delivered until another attempt begins'
+      END;
+    -- What only other tables know is asked where it matters.
+    IF wrong IS NULL AND (NEW.incident <> OLD.incident OR NEW.joined <> OLD.joined)
+       AND NOT (OLD.incident = '' AND NEW.joined <> 'detached' AND EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.incident)
+             OR NEW.incident = OLD.incident AND OLD.incident <> '' AND NEW.joined = 'detached') THEN
+      wrong := 'an operation joins one incident, that is recorded, and stays in it for life; it may be detached';
     END IF;
-    IF (NEW.deadline_at < OLD.deadline_at OR NEW.deadline_at IS NULL) AND NEW.state = 'pending' AND OLD.state = 'pending' THEN
-      RAISE EXCEPTION 'the deadline of an attempt in flight does not become earlier' USING ERRCODE = 'IN001';
+    IF wrong IS NULL AND moves AND NEW.state = 'pending' THEN
+      wrong := CASE
+        WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = NEW.live_attempt)
+          THEN 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key'
+        WHEN NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE operation_id = NEW.id AND attempt_id = NEW.live_attempt)
+          AND (OLD.hands_off OR OLD.attempt_count > (
+                SELECT count(*) FROM indoubt.attempts
+                 WHERE operation_id = NEW.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))))
+          THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
+        END;
     END IF;
-    IF told AND EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN
-      RAISE EXCEPTION 'this change id is in the history already: the change was made before' USING ERRCODE = 'IN001';
+    IF wrong IS NULL AND NOT own AND NEW.change_id <> OLD.change_id THEN
+      IF EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN
+        wrong := 'this change id is in the history already: the change was made before';
+      END IF;
     END IF;
-  END IF;
-  IF NEW.awaits <> OLD.awaits AND NEW.awaits <> ''
-     AND (NEW.state <> 'pending' OR NOT told OR coalesce(NEW.actor, '') = '' OR btrim(coalesce(NEW.reason, '')) = '') THEN
-    RAISE EXCEPTION 'only an operation in flight waits for the rest of its answer, and says so with a new change_id, an actor and a reason' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.undelivered AND NOT OLD.undelivered AND (NEW.state <> 'pending' OR OLD.state = 'pending') THEN
-    RAISE EXCEPTION 'an answer that was delivered stays delivered until another attempt begins' USING ERRCODE = 'IN001';
-  END IF;
-  IF OLD.state = 'pending' AND NEW.state = 'failed' AND OLD.attempt_count > 1
-     AND EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.id AND id <> OLD.live_attempt
+    IF wrong IS NULL AND OLD.state = 'pending' AND NEW.state = 'failed' AND OLD.attempt_count > 1 THEN
+      IF EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.id AND id <> OLD.live_attempt
                     AND outcome = 'uncertain' AND late_outcome <> 'failed' AND proof = '') THEN
-    RAISE EXCEPTION 'an earlier attempt of this operation is still unknown, so it cannot have failed as a whole: settle it as uncertain' USING ERRCODE = 'IN001';
-  END IF;
-  IF NOT indoubt.may('decide') THEN
-    PERFORM indoubt.operations_before_role(OLD, NEW);
-  END IF;
+        wrong := 'an earlier attempt of this operation is still unknown, so it cannot have failed as a whole: settle it as uncertain';
+      END IF;
+    END IF;
+    IF wrong IS NOT NULL THEN
+      RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
+    END IF;
+    IF NOT indoubt.may('decide') THEN
+      PERFORM indoubt.operations_before_role(OLD, NEW);
+    END IF;
 
-  -- What another writer leaves out of a change of state, or wrote as it had read it: no
-  -- attempt outlives the flight it was made for, every way into doubt says so, and
-  -- nothing ended before now.
-  IF moves AND (NOT own OR NEW.version = OLD.version OR NEW.state <> 'pending' AND NEW.live_attempt <> ''
-             OR NEW.state = 'uncertain' AND (NOT NEW.doubted OR NEW.doubted_at IS NULL OR NEW.ended_at IS NULL)) THEN
-    noted := clock_timestamp();
-    NEW.change_of := '';
-    NEW.version := OLD.version + 1;
-    IF NEW.state <> 'pending' THEN
-      NEW.live_attempt := '';
-      NEW.deadline_at := NULL;
-      NEW.awaits := '';
+    -- What another writer leaves out of a change of state, or wrote as it had read it: no
+    -- attempt outlives the flight it was made for, every way into doubt says so, and
+    -- nothing ended before now.
+    IF moves AND (NOT own OR NEW.version = OLD.version OR NEW.state <> 'pending' AND NEW.live_attempt <> ''
+               OR NEW.state = 'uncertain' AND (NOT NEW.doubted OR NEW.doubted_at IS NULL OR NEW.ended_at IS NULL)) THEN
+      NEW.change_of := '';
+      NEW.version := OLD.version + 1;
+      IF NEW.state <> 'pending' THEN
+        NEW.live_attempt := '';
+        NEW.deadline_at := NULL;
+        NEW.awaits := '';
+      END IF;
+      IF NEW.state = 'committed' AND NEW.receipts <> '[]' AND indoubt.json_kind(NEW.receipts) = 'array' THEN
+        NEW.effects := greatest(NEW.effects, json_array_length(NEW.receipts::json), 1);
+      ELSIF NEW.state = 'committed' THEN
+        NEW.effects := greatest(NEW.effects, 1);
+      END IF;
+      IF NEW.receipts = '[]' AND NEW.receipt <> '' THEN
+        NEW.receipts := json_build_array(NEW.receipt)::text;
+      ELSIF NEW.receipt = '' AND indoubt.json_kind(NEW.receipts) = 'array' THEN
+        NEW.receipt := coalesce(NEW.receipts::json ->> 0, '');
+      END IF;
+      NEW.by_answer := CASE WHEN OLD.state = 'pending' AND NEW.state = 'committed' THEN true WHEN NEW.state = 'uncertain' THEN false ELSE NEW.by_answer END;
+      NEW.hands_off := NEW.hands_off OR NEW.state = 'committed' OR NEW.state = 'uncertain' AND OLD.state <> 'pending';
+      NEW.doubted := NEW.doubted OR NEW.state = 'uncertain' OR OLD.state = 'pending' AND OLD.deadline_at < noted;
+      NEW.error_class := CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END;
+      NEW.updated_at := greatest(NEW.updated_at, noted);
+      IF OLD.state = 'pending' THEN
+        NEW.ended_at := greatest(NEW.ended_at, noted);
+      END IF;
+      IF NEW.state = 'uncertain' AND OLD.doubted_at IS NULL THEN
+        NEW.doubted_at := greatest(NEW.doubted_at, noted);
+      END IF;
+      NEW.settled_at := CASE WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN noted END;
+      NEW.settled_boot := '';
+      NEW.settled_steady := 0;
     END IF;
-    IF NEW.state = 'committed' AND NEW.receipts <> '[]' AND indoubt.json_kind(NEW.receipts) = 'array' THEN
-      NEW.effects := greatest(NEW.effects, json_array_length(NEW.receipts::json), 1);
-    ELSIF NEW.state = 'committed' THEN
-      NEW.effects := greatest(NEW.effects, 1);
-    END IF;
-    IF NEW.receipts = '[]' AND NEW.receipt <> '' THEN
-      NEW.receipts := json_build_array(NEW.receipt)::text;
-    ELSIF NEW.receipt = '' AND indoubt.json_kind(NEW.receipts) = 'array' THEN
-      NEW.receipt := coalesce(NEW.receipts::json ->> 0, '');
-    END IF;
-    NEW.by_answer := CASE WHEN OLD.state = 'pending' AND NEW.state = 'committed' THEN true WHEN NEW.state = 'uncertain' THEN false ELSE NEW.by_answer END;
-    NEW.hands_off := NEW.hands_off OR NEW.state = 'committed' OR NEW.state = 'uncertain' AND OLD.state <> 'pending';
-    NEW.doubted := NEW.doubted OR NEW.state = 'uncertain' OR OLD.state = 'pending' AND OLD.deadline_at < noted;
-    NEW.error_class := CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END;
-    NEW.updated_at := greatest(NEW.updated_at, noted);
-    IF OLD.state = 'pending' THEN
-      NEW.ended_at := greatest(NEW.ended_at, noted);
-    END IF;
-    IF NEW.state = 'uncertain' AND OLD.doubted_at IS NULL THEN
-      NEW.doubted_at := greatest(NEW.doubted_at, noted);
-    END IF;
-    NEW.settled_at := CASE WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN noted END;
-    NEW.settled_boot := '';
-    NEW.settled_steady := 0;
+    wrong := CASE
+      WHEN NEW.verdict NOT IN ('', 'landed', 'absent', 'duplicated', 'mismatch') THEN 'verdict_is_known'
+      WHEN NEW.conflict NOT IN ('', 'duplicate', 'contradiction', 'mismatch', 'possible_duplicate') THEN 'conflict_is_known'
+      WHEN NEW.effects < 0 THEN 'effects_count'
+      WHEN NOT (NEW.incident = '' AND NEW.joined = '' OR NEW.incident <> '' AND NEW.joined IN ('error', 'refusal', 'detached')) THEN 'joined_is_known'
+      END;
+  END IF;
+  wrong := CASE
+    WHEN wrong IS NOT NULL THEN wrong
+    WHEN NEW.actor = '' THEN 'actor_is_named'
+    WHEN NEW.receipts <> '[]' AND indoubt.json_kind(NEW.receipts) <> 'array' THEN 'receipts_is_json'
+    WHEN NEW.acked_receipts <> '[]' AND indoubt.json_kind(NEW.acked_receipts) <> 'array' THEN 'acked_is_json'
+    WHEN NEW.claimed_receipts <> '[]' AND indoubt.json_kind(NEW.claimed_receipts) <> 'array' THEN 'claimed_is_json'
+    WHEN NEW.result IS NOT NULL AND indoubt.json_kind(NEW.result) = '' THEN 'result_is_json'
+    WHEN NEW.change_detail IS NOT NULL AND indoubt.json_kind(NEW.change_detail) = '' THEN 'detail_is_json'
+    WHEN NEW.updated_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'updated_at_is_in_range'
+    WHEN NEW.deadline_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'deadline_at_is_in_range'
+    WHEN least(NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at, NEW.parked_until, NEW.recheck_at) < '2000-01-01Z'
+      OR greatest(NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at) > '2100-01-01Z' THEN 'times_are_in_range'
+    -- Of a later attempt it may be before: the clock may have been set back since.
+    WHEN NEW.state = 'pending' AND (NEW.deadline_at IS NULL OR NEW.attempt_count <= 1 AND NEW.deadline_at < NEW.created_at) THEN 'pending_has_a_deadline'
+    WHEN NEW.deadline_at > NEW.updated_at + '31622400 seconds'::interval THEN 'deadline_is_within_a_year'
+    END;
+  IF wrong IS NOT NULL THEN
+    PERFORM indoubt.unfit('operations', wrong);
   END IF;
   RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.operations_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  INSERT INTO indoubt.events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
+  VALUES (NEW.change_id, NEW.id, NEW.created_at, CASE NEW.change_verb WHEN '' THEN 'begin' ELSE NEW.change_verb END, NEW.actor,
+          NEW.os_user, NEW.host, NEW.machine, NEW.terminal, CASE NEW.reason WHEN '' THEN 'attempt 1' ELSE NEW.reason END,
+          '', 'pending', NEW.version, NEW.change_detail);
+  IF NEW.change_of <> NEW.change_id THEN
+    INSERT INTO indoubt.attempts (id, operation_id, n, actor, host, pid, token_sent, started_at, deadline_at)
+    VALUES (NEW.live_attempt, NEW.id, 1, NEW.actor, NEW.source_host, NEW.source_pid, NEW.token_sent, NEW.created_at, NEW.deadline_at);
+  END IF;
+  IF NOT EXISTS (SELECT 1 FROM indoubt.census_base WHERE kind = NEW.kind) THEN
+    INSERT INTO indoubt.census_base (kind) VALUES (NEW.kind) ON CONFLICT DO NOTHING;
+  END IF;
+  RETURN NULL;
 END $$;
 
 -- The event says how a doubt ended, where evidence ended it: a read, or an answer
@@ -348,98 +375,110 @@ BEGIN
     UPDATE indoubt.attempts SET deadline_at = NEW.deadline_at
      WHERE operation_id = NEW.id AND n = NEW.attempt_count AND id = NEW.live_attempt AND outcome = '' AND deadline_at <> NEW.deadline_at;
   END IF;
-  PERFORM indoubt.operation_moved(OLD, NEW);
+  IF NEW.state = 'pending' OR NEW.is_open OR OLD.is_open OR NEW.incident <> '' THEN
+    PERFORM indoubt.operation_moved(OLD, NEW);
+  ELSIF EXISTS (SELECT 1 FROM indoubt.open_operations WHERE seq = NEW.seq) THEN
+    -- It was answered, as usual, and was priced meanwhile, or a grant put it there.
+    PERFORM indoubt.list(NEW.seq, false, NEW.version <> OLD.version);
+  END IF;
   RETURN NULL;
 END $$;
 
-CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_insert();
+CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before();
 CREATE TRIGGER after_insert AFTER INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_insert();
-CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_update();
 CREATE TRIGGER after_update AFTER UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_update();
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.never('operations are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.operations FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('operations are never deleted');
 
 -- ── Attempts and marks ───────────────────────────────────────────────────────
 
-CREATE FUNCTION indoubt.attempts_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+CREATE FUNCTION indoubt.attempts_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
-  o indoubt.operations := indoubt.stands(NEW.operation_id);
+  o record;
+  wrong text;
 BEGIN
-  NEW.db_user := session_user;
-  IF NEW.n > 1 OR o.live_attempt IS DISTINCT FROM NEW.id THEN
-    IF EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND n = NEW.n) THEN
-      RAISE EXCEPTION 'this attempt is recorded already: attempts are never replaced' USING ERRCODE = 'IN001';
+  IF TG_OP = 'INSERT' THEN
+    NEW.db_user := session_user;
+    o := indoubt.stands(NEW.operation_id);
+    IF (NEW.outcome = '' AND o.state = 'pending' AND o.live_attempt = NEW.id AND o.attempt_count = NEW.n) IS NOT true THEN
+      wrong := CASE
+        WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND n = NEW.n)
+          THEN 'this attempt is recorded already: attempts are never replaced'
+        WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND outcome = '')
+          THEN 'an attempt of this operation is in flight: there is never more than one'
+        ELSE 'an attempt is recorded as the live_attempt of a pending operation, before it is sent' END;
+    ELSIF NEW.n > 1 OR NEW.grant_id <> '' THEN
+      wrong := CASE
+        WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND outcome = '')
+          THEN 'an attempt of this operation is in flight: there is never more than one'
+        WHEN NEW.grant_id = '' AND (o.hands_off -- the proof was contradicted
+            OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id
+                          AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed')))
+          THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
+        WHEN NEW.grant_id <> '' AND NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE id = NEW.grant_id AND operation_id = NEW.operation_id AND attempt_id = NEW.id)
+          THEN 'the grant of this attempt does not exist, or another attempt has consumed it'
+        END;
     END IF;
-    IF EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND outcome = '') THEN
-      RAISE EXCEPTION 'an attempt of this operation is in flight: there is never more than one' USING ERRCODE = 'IN001';
-    END IF;
+  ELSE
+    o := indoubt.stands(OLD.operation_id);
+    wrong := CASE
+      WHEN NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.n <> OLD.n OR NEW.basis <> OLD.basis OR NEW.db_user <> OLD.db_user
+        OR NEW.grant_id <> OLD.grant_id OR NEW.started_at <> OLD.started_at OR NEW.started_steady <> OLD.started_steady
+        THEN 'id, operation, number, basis, grant and start of an attempt never change'
+      WHEN NEW.boot_id <> OLD.boot_id OR NEW.pid_ns <> OLD.pid_ns OR NEW.uid <> OLD.uid AND NEW.uid <> 0
+        OR (NEW.tree <> OLD.tree OR NEW.tree_at IS DISTINCT FROM OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree <> 'empty')
+        THEN 'where the processes of an attempt run never changes, and they are seen gone once'
+      WHEN NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open' THEN 'a process of this attempt may still write, so that absence is not proven'
+      WHEN OLD.outcome = '' AND (NEW.outcome <> '' OR NEW.deadline_at <> OLD.deadline_at) AND o.state = 'pending' AND o.live_attempt = OLD.id
+        AND (NEW.outcome <> '' OR o.deadline_at IS DISTINCT FROM NEW.deadline_at)
+        THEN 'an attempt ends, and gets another deadline, with its operation'
+      WHEN NEW.outcome = '' AND OLD.outcome = '' AND (NEW.proof <> '' OR NEW.late_outcome <> '' OR NEW.late_at IS NOT NULL OR NEW.late_receipt <> '')
+        THEN 'an attempt in flight has no outcome, proof or late answer yet'
+      WHEN OLD.outcome <> ''
+        AND (NEW.outcome <> OLD.outcome OR NEW.ended_at IS DISTINCT FROM OLD.ended_at OR NEW.deadline_at <> OLD.deadline_at
+          OR NEW.receipt <> OLD.receipt OR NEW.status <> OLD.status OR NEW.already <> OLD.already
+          OR NEW.error_class <> OLD.error_class OR NEW.effect_word <> OLD.effect_word
+          OR NEW.sender <> OLD.sender OR NEW.key_works <> OLD.key_works OR OLD.token_sent AND NOT NEW.token_sent
+          OR NEW.error <> OLD.error AND OLD.error <> ''
+          -- one who knows no steady clock leaves 0; under another boot it is seen to be over anew, and with its processes
+          OR NEW.ended_steady <> OLD.ended_steady AND OLD.ended_steady <> 0 AND NEW.seen_boot = OLD.seen_boot AND NEW.tree_at IS NOT DISTINCT FROM OLD.tree_at
+          -- what a late answer brings, comes with it and once
+          OR (NEW.late_outcome <> OLD.late_outcome OR NEW.late_at IS DISTINCT FROM OLD.late_at OR NEW.late_receipt <> OLD.late_receipt
+              OR NEW.result IS DISTINCT FROM OLD.result OR NEW.error <> OLD.error)
+             AND (OLD.outcome <> 'uncertain' OR OLD.late_outcome <> '' OR NEW.late_outcome = '')
+          -- proof may be found later, once, or come with the late answer
+          OR NEW.proof <> OLD.proof
+             AND NOT (OLD.outcome = 'uncertain'
+                      AND (OLD.proof = '' AND NEW.proof = 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome = 'failed')))
+        THEN 'an attempt that has ended does not change, but for one late answer if it ended uncertain'
+      WHEN NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NOT indoubt.may('read') THEN 'absence is proven by a check: it needs the role indoubt_engine'
+      WHEN OLD.db_user <> session_user AND o.state = 'pending' AND NOT indoubt.may('read')
+        THEN 'this operation was sent by another user of the database: only that one, an engine or a person changes it'
+      END;
   END IF;
-  IF NEW.outcome <> '' OR (o.state = 'pending' AND o.live_attempt = NEW.id AND o.attempt_count = NEW.n) IS NOT true THEN
-    RAISE EXCEPTION 'an attempt is recorded as the live_attempt of a pending operation, before it is sent' USING ERRCODE = 'IN001';
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
   END IF;
-  IF NEW.n > 1 AND NEW.grant_id = ''
-     AND (o.hands_off -- the proof was contradicted
-       OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id
-                     AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed'))) THEN
-    RAISE EXCEPTION 'another attempt needs a grant, or proof that every earlier attempt had no effect' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.grant_id <> '' AND NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE id = NEW.grant_id AND operation_id = NEW.operation_id AND attempt_id = NEW.id) THEN
-    RAISE EXCEPTION 'the grant of this attempt does not exist, or another attempt has consumed it' USING ERRCODE = 'IN001';
+  wrong := CASE
+    WHEN NEW.outcome NOT IN ('', 'committed', 'failed', 'uncertain') THEN 'outcome_is_known'
+    WHEN NEW.late_outcome NOT IN ('', 'committed', 'failed') THEN 'late_outcome_is_known'
+    WHEN NEW.proof NOT IN ('', 'never_sent', 'refused', 'absent') THEN 'proof_is_known'
+    WHEN NEW.basis NOT IN ('', 'absent', 'key_safe', 'risk_accepted') THEN 'basis_is_known'
+    WHEN NEW.result IS NOT NULL AND indoubt.json_kind(NEW.result) = '' THEN 'attempt_result_is_json'
+    WHEN least(NEW.started_at, NEW.deadline_at, NEW.ended_at, NEW.late_at) < '2000-01-01Z'
+      OR greatest(NEW.started_at, NEW.deadline_at, NEW.ended_at, NEW.late_at) > '2100-01-01Z' THEN 'attempt_times_are_in_range'
+    WHEN NEW.deadline_at < NEW.started_at THEN 'attempt_deadline_is_after_its_start'
+    WHEN NEW.tree NOT IN ('', 'open', 'empty') THEN 'tree_is_known'
+    WHEN (NEW.tree = 'empty') <> (NEW.tree_at IS NOT NULL) OR NEW.tree_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'tree_is_seen_empty_at_a_time'
+    WHEN (NEW.outcome = '') <> (NEW.ended_at IS NULL) THEN 'attempt_ends_with_an_outcome'
+    END;
+  IF wrong IS NOT NULL THEN
+    PERFORM indoubt.unfit('attempts', wrong);
   END IF;
   RETURN NEW;
 END $$;
 
-CREATE FUNCTION indoubt.attempts_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  o indoubt.operations := indoubt.stands(OLD.operation_id);
-BEGIN
-  IF NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.n <> OLD.n OR NEW.basis <> OLD.basis OR NEW.db_user <> OLD.db_user
-     OR NEW.grant_id <> OLD.grant_id OR NEW.started_at <> OLD.started_at OR NEW.started_steady <> OLD.started_steady THEN
-    RAISE EXCEPTION 'id, operation, number, basis, grant and start of an attempt never change' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.boot_id <> OLD.boot_id OR NEW.pid_ns <> OLD.pid_ns OR NEW.uid <> OLD.uid AND NEW.uid <> 0
-     OR (NEW.tree <> OLD.tree OR NEW.tree_at IS DISTINCT FROM OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree <> 'empty') THEN
-    RAISE EXCEPTION 'where the processes of an attempt run never changes, and they are seen gone once' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open' THEN
-    RAISE EXCEPTION 'a process of this attempt may still write, so that absence is not proven' USING ERRCODE = 'IN001';
-  END IF;
-  IF OLD.outcome = '' AND (NEW.outcome <> '' OR NEW.deadline_at <> OLD.deadline_at) AND o.state = 'pending' AND o.live_attempt = OLD.id
-     AND (NEW.outcome <> '' OR o.deadline_at IS DISTINCT FROM NEW.deadline_at) THEN
-    RAISE EXCEPTION 'an attempt ends, and gets another deadline, with its operation' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.outcome = '' AND OLD.outcome = '' AND (NEW.proof <> '' OR NEW.late_outcome <> '' OR NEW.late_at IS NOT NULL OR NEW.late_receipt <> '') THEN
-    RAISE EXCEPTION 'an attempt in flight has no outcome, proof or late answer yet' USING ERRCODE = 'IN001';
-  END IF;
-  IF OLD.outcome <> ''
-     AND (NEW.outcome <> OLD.outcome OR NEW.ended_at IS DISTINCT FROM OLD.ended_at OR NEW.deadline_at <> OLD.deadline_at
-       OR NEW.receipt <> OLD.receipt OR NEW.status <> OLD.status OR NEW.already <> OLD.already
-       OR NEW.error_class <> OLD.error_class OR NEW.effect_word <> OLD.effect_word
-       OR NEW.sender <> OLD.sender OR NEW.key_works <> OLD.key_works OR OLD.token_sent AND NOT NEW.token_sent
-       OR NEW.error <> OLD.error AND OLD.error <> ''
-       -- one who knows no steady clock leaves 0; under another boot it is seen to be over anew, and with its processes
-       OR NEW.ended_steady <> OLD.ended_steady AND OLD.ended_steady <> 0 AND NEW.seen_boot = OLD.seen_boot AND NEW.tree_at IS NOT DISTINCT FROM OLD.tree_at
-       -- what a late answer brings, comes with it and once
-       OR (NEW.late_outcome <> OLD.late_outcome OR NEW.late_at IS DISTINCT FROM OLD.late_at OR NEW.late_receipt <> OLD.late_receipt
-           OR NEW.result IS DISTINCT FROM OLD.result OR NEW.error <> OLD.error)
-          AND (OLD.outcome <> 'uncertain' OR OLD.late_outcome <> '' OR NEW.late_outcome = '')
-       -- proof may be found later, once, or come with the late answer
-       OR NEW.proof <> OLD.proof
-          AND NOT (OLD.outcome = 'uncertain'
-                   AND (OLD.proof = '' AND NEW.proof = 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome = 'failed'))) THEN
-    RAISE EXCEPTION 'an attempt that has ended does not change, but for one late answer if it ended uncertain' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NOT indoubt.may('read') THEN
-    RAISE EXCEPTION 'absence is proven by a check: it needs the role indoubt_engine' USING ERRCODE = 'IN001';
-  END IF;
-  IF OLD.db_user <> session_user AND NOT indoubt.may('read') AND o.state = 'pending' THEN
-    RAISE EXCEPTION 'this operation was sent by another user of the database: only that one, an engine or a person changes it' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.attempts_before_insert();
-CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.attempts_before_update();
+CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.attempts_before();
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.never('attempts are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.attempts FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('attempts are never deleted');
 
@@ -483,7 +522,7 @@ CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.reads FOR EACH STATEMENT
 
 CREATE FUNCTION indoubt.grants_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
-  o indoubt.operations := indoubt.stands(NEW.operation_id);
+  o record := indoubt.stands(NEW.operation_id);
 BEGIN
   IF NEW.rowid IS NOT NULL THEN
     RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
@@ -595,29 +634,37 @@ CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.decision_items FOR EACH RO
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.decision_items FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the items of a decision are never deleted');
 
 CREATE FUNCTION indoubt.events_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  wrong text;
 BEGIN
-  IF NEW.seq IS NOT NULL THEN
-    RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
+  wrong := CASE
+    WHEN NEW.seq IS NOT NULL THEN 'the database numbers its rows: leave the number out'
+    WHEN NEW.from_state = NEW.to_state AND NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
+    WHEN NEW.from_state = NEW.to_state AND indoubt.decides(NEW.verb) AND NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
+    WHEN NOT indoubt.may('record') THEN 'this role tells nothing'
+    END;
+  IF wrong IS NULL AND (NEW.from_state <> NEW.to_state OR NEW.doubt IS NOT NULL) THEN
+    IF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id AND change_id = NEW.id) THEN
+      wrong := 'a change of state is in the history because the operation changes: change that';
+    END IF;
+  ELSIF wrong IS NULL THEN
+    IF EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id) THEN
+      wrong := 'this change id is in the history already: the change was made before';
+    END IF;
+  END IF;
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
   END IF;
   NEW.seq := nextval('indoubt.events_seq');
   NEW.db_user := session_user;
   NEW.xid := pg_current_xact_id();
-  IF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id AND change_id = NEW.id) THEN
-    IF EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id) THEN
-      RAISE EXCEPTION 'this change id is in the history already: the change was made before' USING ERRCODE = 'IN001';
-    END IF;
-    IF NEW.from_state <> NEW.to_state OR NEW.doubt IS NOT NULL THEN
-      RAISE EXCEPTION 'a change of state is in the history because the operation changes: change that' USING ERRCODE = 'IN001';
-    END IF;
-    IF NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN
-      RAISE EXCEPTION 'checks, clock and auto:… are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
-    END IF;
-    IF indoubt.decides(NEW.verb) AND NOT indoubt.may('decide') THEN
-      RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
-    END IF;
-    IF NOT indoubt.may('record') THEN
-      RAISE EXCEPTION 'this role tells nothing' USING ERRCODE = 'IN001';
-    END IF;
+  wrong := CASE
+    WHEN NEW.at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'event_is_in_range'
+    WHEN NEW.verb = '' OR NEW.actor = '' THEN 'event_names_who_did_what'
+    WHEN NEW.detail IS NOT NULL AND indoubt.json_kind(NEW.detail) = '' THEN 'event_detail_is_json'
+    END;
+  IF wrong IS NOT NULL THEN
+    PERFORM indoubt.unfit('events', wrong);
   END IF;
   RETURN NEW;
 END $$;
