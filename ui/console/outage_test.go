@@ -207,7 +207,10 @@ func TestTwoPeopleAtAnOutage(t *testing.T) {
 	for _, key := range []string{"N", "P"} {
 		b.keys(key).shows("HERE TOO", "sam is looking").keys("esc")
 	}
-	golden(t, "outage_here_80x24", func() string { b.m.w, b.m.h = 80, 24; b.m.dirty = true; return b.screen() }())
+	for _, size := range [][2]int{{40, 10}, {120, 40}, {160, 48}, {80, 24}} {
+		b.m.w, b.m.h, b.m.dirty = size[0], size[1], true
+		golden(t, fmt.Sprintf("outage_here_%dx%d", size[0], size[1]), b.screen())
+	}
 	b.keys("esc").shows("+@")
 }
 

@@ -57,7 +57,7 @@ var Glossary = []struct {
 		{"OUTAGE", "errors of one downstream, or of one kind, that came close together: one row, opened with ↵"},
 		{"growing, quiet, over", "new errors come; none came for a while; and the other side has answered since"},
 		{"214 = 131 landed + …", "every error of it, by what became of it"},
-		{"none happened twice: checked", "every operation of it that was sent more than once was checked since, and nothing happened twice"},
+		{"nothing twice: checked", "every operation of it that was sent more than once was checked since, and nothing happened twice"},
 		{"ROWS", "how many operations of it stand alike"},
 		{"WHAT IS TRUE, WHAT TO DO", "what is known of them, what is to be done, and the key that does it"},
 		{"NOT IN IT", "what needs you and belongs to no outage, or to another"},

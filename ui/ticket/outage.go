@@ -118,9 +118,9 @@ func (o Outage) Twice() (safe.Text, Tone) {
 		return safe.Say("none sent twice"), Plain
 	}
 	if o.CheckedAt.IsZero() {
-		return safe.Say("none happened twice: checked"), Plain
+		return safe.Say("nothing twice: checked"), Plain
 	}
-	return safe.Say("none happened twice: checked %s", clock(Moment(o.CheckedAt, o.Now, o.Zone))), Plain
+	return safe.Say("nothing twice: checked %s", clock(Moment(o.CheckedAt, o.Now, o.Zone))), Plain
 }
 
 // SentAgain says what was sent more than once, and what of it was there already.

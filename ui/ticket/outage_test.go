@@ -67,7 +67,7 @@ func TestOutage(t *testing.T) {
 		o.Count().String():   "214 errors in 6 min",
 		o.Reason().String():  "stripe timeout 02:13–02:19",
 		o.Taken().String():   "nobody is on it",
-		twice.String():       "none happened twice: checked 02:22",
+		twice.String():       "nothing twice: checked 02:22",
 		o.Also().String():    "2 sent again, 1 of them there already · not in the amounts: 3 rated by word, 3 not priced",
 
 		from + " " + curve.String() + " " + to: "02:13 ▃█▁▁▁▁▂ 02:20",

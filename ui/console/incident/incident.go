@@ -115,8 +115,8 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 		line := " " + left
 		if room := w - draw.Width(line) - draw.Width(right) - 2; right != "" && room >= 0 {
 			line += draw.Spaces(room+1) + right
-		} else if right != "" {
-			line += "   " + right
+		} else if right != "" { // on a line of its own, and whole
+			out, line = append(out, p.Render(draw.Left(line, w))), draw.Right(right, w)
 		}
 		out = append(out, p.Render(draw.Left(line, w)))
 	}
