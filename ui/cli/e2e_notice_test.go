@@ -1,0 +1,88 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"indoubt/ledger/need"
+)
+
+// A notice whose engine is killed while the answer is awaited is an operation in doubt:
+// no other engine sends it again, and other notices go on.
+func TestI10_E2E_KilledNotice(t *testing.T) {
+	s := bareSite(t)
+	var mu sync.Mutex
+	heard := map[string]int{}
+	held, release := make(chan struct{}, 9), make(chan struct{})
+	told := func(event string) int { mu.Lock(); defer mu.Unlock(); return heard[event] }
+	office := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var in struct{ Event string }
+		body, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(body, &in); err != nil {
+			t.Errorf("told %q: %v", body, err)
+		}
+		mu.Lock()
+		heard[in.Event]++
+		mu.Unlock()
+		if in.Event == "opened" {
+			held <- struct{}{}
+			<-release
+		}
+	}))
+	t.Cleanup(office.Close)
+	t.Cleanup(func() { close(release) })
+	s.writePolicy(fmt.Sprintf(`
+version: 1
+downstreams: { hooks: { base: %s } }
+notify: { oncall: { on: [opened, twice], downstream: hooks, http: { post: /page }, deadline: 4s } }
+kinds: { pay: {} }
+`, office.URL))
+	var last operation
+	for n := range 5 {
+		last = s.doubtful("pay", fmt.Sprint("k", n), fmt.Sprintf(`{"n":%d}`, n))
+	}
+	notices := func() (all []operation) {
+		t.Helper()
+		for _, op := range s.list() {
+			if op.Key != "" && op.Key[0] != 'k' {
+				all = append(all, s.show(op.ID))
+			}
+		}
+		return all
+	}
+
+	engine := s.start("reconcile", "--watch")
+	<-held
+	need.OK(t, engine.cmd.Process.Signal(syscall.SIGKILL))
+	engine.finish()
+	all := notices()
+	need.Equal(t, len(all), 1)
+	s.wantState(all[0], "pending")
+
+	for range 2 {
+		other := s.start("reconcile", "--watch")
+		t.Cleanup(func() { other.cmd.Process.Kill(); other.finish() })
+	}
+	s.eventually("its deadline passes", func() bool { return notices()[0].State == "uncertain" })
+	s.must(0, "confirm", seen(last), "--receipt", "a", "--receipt", "b", "--reason", "their page has two")
+	s.eventually("another notice is told", func() bool { return told("twice") == 1 })
+	time.Sleep(6 * time.Second) // every engine looks once more
+	for _, op := range notices() {
+		want := map[bool]string{true: "uncertain", false: "committed"}[op.ID == all[0].ID]
+		if s.wantState(op, want); len(op.Attempts) != 1 {
+			t.Errorf("%s was attempted %d times", op.Key, len(op.Attempts))
+		}
+	}
+	if told("opened") != 1 || told("twice") != 1 {
+		t.Errorf("told %v", heard)
+	}
+}
