@@ -72,7 +72,7 @@ func (tx *tx) load(loc ledger.Locator, changeID string) (rec Record, known bool,
 func (tx *tx) lock(loc ledger.Locator) error {
 	at, err := locate(loc)
 	if err == nil && at.id == byKey {
-		err = tx.Lock("key:" + loc.Scope + "\n" + loc.Kind + "\n" + loc.Key)
+		err = tx.Lock("key:" + loc.Scope + "\n" + loc.Key)
 	}
 	if err == nil {
 		err = tx.LockOperation(loc.Skip&ledger.PartRelated == 0, at.id, at.args...)
@@ -81,6 +81,19 @@ func (tx *tx) lock(loc ledger.Locator) error {
 		err = tx.Share("holds")
 	}
 	return err
+}
+
+// lockAll keeps others from several operations, always in the same order.
+func (tx *tx) lockAll(ids []string) error {
+	if !tx.d.Locks {
+		return nil
+	}
+	for _, id := range slices.Sorted(slices.Values(ids)) {
+		if err := tx.LockOperation(false, byID, id); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // known fills in what a change that is recorded already has left.

@@ -98,13 +98,16 @@ func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 			return ledger.Joining{}, err
 		}
 	}
+	if tx.d.Far {
+		tx.Ahead(Ask{waitingQuery, []any{f.Burst.Scope}})
+	}
 	in, err := tx.concerned(o, f)
 	if err != nil {
 		return ledger.Joining{}, err
 	}
 	var waiting string
 	var recent []ledger.Recent
-	if err := one(tx.Tx, `SELECT coalesce((SELECT errors FROM incident_waiting WHERE scope = ?), '[]')`, []any{f.Burst.Scope}, &waiting); err != nil {
+	if err := one(tx.Tx, waitingQuery, []any{f.Burst.Scope}, &waiting); err != nil {
 		return ledger.Joining{}, err
 	}
 	if json.Unmarshal([]byte(waiting), &recent) != nil { // other writers may put any JSON there
@@ -130,6 +133,8 @@ func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 	return j, tx.Later(`UPDATE incidents SET kinds = ?, pipelines = ?, classes = ?, first_at = ?, last_at = ?, answered_at = ?, over_at = ? WHERE id = ?`,
 		list(i.Kinds), list(i.Pipelines), list(i.Classes), tx.d.Time(i.FirstAt), tx.d.Time(i.LastAt), tx.d.Time(i.AnsweredAt), tx.d.Time(i.OverAt), i.ID)
 }
+
+const waitingQuery = `SELECT coalesce((SELECT errors FROM incident_waiting WHERE scope = ?), '[]')`
 
 // concerned is the incident that a fault may belong to: the one the operation is in,
 // else the newest of its scope, or, of an error that is found out late, the one of
@@ -285,13 +290,16 @@ func (s *Store) Incident(ctx context.Context, id string, now time.Time) (a ledge
 func account(s *Store, n Querier, id string, now time.Time) (a ledger.IncidentAccount, err error) {
 	in, err := incident(n, id, now)
 	a.Incident = in
+	if err == nil && s.d.Far {
+		n.Ahead(Ask{incidentMinutes, []any{in.ID}}, Ask{incidentGroups, []any{Millis(now), in.ID}}, Ask{sentAgain, []any{in.ID}}, Ask{incidentHistory, []any{in.ID}})
+	}
 	if err == nil {
 		a.Minutes, err = Collect(n, func(rows Rows) (m ledger.Minute, err error) {
 			var minute int64
 			err = rows.Scan(&minute, &m.N)
 			m.At = At(minute * 60000)
 			return m, err
-		}, `SELECT minute, n FROM incident_minutes WHERE incident = ? AND n > 0 ORDER BY minute`, in.ID)
+		}, incidentMinutes, in.ID)
 	}
 	if err == nil {
 		a.Groups, err = Collect(n, scanGroup, incidentGroups, Millis(now), in.ID)
@@ -312,10 +320,12 @@ func account(s *Store, n Querier, id string, now time.Time) (a ledger.IncidentAc
 	return a, err
 }
 
+const incidentMinutes = `SELECT minute, n FROM incident_minutes WHERE incident = ? AND n > 0 ORDER BY minute`
+
 // incidentHistory is the newest of what is told of an incident. Errors may join a
 // thousand times, and push nothing else out.
-const incidentHistory = `SELECT * FROM (SELECT ` + EventColumns + ` FROM events WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = 0 ORDER BY seq DESC LIMIT 450) AS others
-	UNION ALL SELECT * FROM (SELECT ` + EventColumns + ` FROM events WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = 1 ORDER BY seq DESC LIMIT 50) AS joined
+const incidentHistory = `SELECT * FROM (SELECT ` + EventColumns + ` FROM events WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = FALSE ORDER BY seq DESC LIMIT 450) AS others
+	UNION ALL SELECT * FROM (SELECT ` + EventColumns + ` FROM events WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = TRUE ORDER BY seq DESC LIMIT 50) AS joined
 	ORDER BY seq DESC`
 
 // incident finds one by its id or the beginning of it.

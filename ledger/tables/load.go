@@ -28,7 +28,7 @@ func locate(loc ledger.Locator) (located, error) {
 	case loc.Awaits != "":
 		return located{byAwaits, []any{loc.Scope, loc.Awaits}}, nil
 	case loc.Key != "":
-		return located{byKey, []any{loc.Key, loc.Scope, loc.Kind}}, nil
+		return located{byKey, append(make([]any, 0, 4), loc.Key, loc.Scope, loc.Kind)}, nil
 	}
 	return located{}, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 }
@@ -39,6 +39,13 @@ func locate(loc ledger.Locator) (located, error) {
 const holderQuery = `
 	SELECT EXISTS (SELECT 1 FROM events WHERE id = ?4),
 	       EXISTS (SELECT 1 FROM operations WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
+
+func holderArgs(at located, args []any) []any {
+	if len(args) == len(at.args) { // no change is asked for
+		return append(args[:3:3], "")
+	}
+	return args
+}
 
 // recordShape is what a query of records reads.
 type recordShape struct {
@@ -154,6 +161,27 @@ type rest struct {
 	attempts, grants, reads, holds, related bool
 }
 
+// asks are the queries of complete.
+func (r rest) asks(at located, evidence bool) (asks []Ask) {
+	t := textsBy[at.id]
+	if r.attempts {
+		asks = append(asks, Ask{t.attempts, at.args})
+	}
+	if r.reads {
+		asks = append(asks, Ask{t.ofReads(evidence), at.args})
+	}
+	if r.grants {
+		asks = append(asks, Ask{t.grants, at.args})
+	}
+	if r.holds {
+		asks = append(asks, Ask{holdsQuery, nil})
+	}
+	if r.related {
+		asks = append(asks, Ask{t.related, at.args})
+	}
+	return asks
+}
+
 // record is what the row says, and what it does not say.
 func (r *recordScan) record(s recordShape, now ledger.Moment) (rec Record, more rest) {
 	rec = Record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady, Found: true}, RecheckAt: At(r.recheckAt)}
@@ -211,7 +239,7 @@ func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence b
 	}
 	if at.id == byKey {
 		var found bool
-		if err := one(q, holderQuery, append(at.args[:3:3], changeID), &known, &found); err != nil || known || !found {
+		if err := one(q, holderQuery, holderArgs(at, args), &known, &found); err != nil || known || !found {
 			return nothing(q), known, err
 		}
 	}
@@ -226,25 +254,12 @@ func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence b
 
 // asks are all queries of a record.
 func (s recordShape) asks(at located, args []any, evidence bool) []Ask {
-	t, asks := textsBy[at.id], make([]Ask, 0, 7)
+	asks := make([]Ask, 0, 7)
 	if at.id == byKey {
-		change := any("")
-		if s.change > 0 {
-			change = args[s.change-1]
-		}
-		asks = append(asks, Ask{holderQuery, append(at.args[:3:3], change)})
+		asks = append(asks, Ask{holderQuery, holderArgs(at, args)})
 	}
-	asks = append(asks, Ask{s.query(), args}, Ask{t.attempts, at.args}, Ask{t.grants, at.args})
-	if s.skip&ledger.PartReads == 0 {
-		asks = append(asks, Ask{t.ofReads(evidence), at.args})
-	}
-	if s.skip&ledger.PartHolds == 0 {
-		asks = append(asks, Ask{holdsQuery, nil})
-	}
-	if s.skip&ledger.PartRelated == 0 {
-		asks = append(asks, Ask{t.related, at.args})
-	}
-	return asks
+	all := rest{attempts: true, grants: true, reads: s.skip&ledger.PartReads == 0, holds: s.skip&ledger.PartHolds == 0, related: s.skip&ledger.PartRelated == 0}
+	return append(append(asks, Ask{s.query(), args}), all.asks(at, evidence)...)
 }
 
 // nothing is the record of an operation that is not there.
@@ -337,6 +352,13 @@ func loadAll(q Querier, d *Dialect, ids []string) ([]Record, error) {
 	}
 	if err := errors.Join(err, rows.Err(), rows.Close()); err != nil {
 		return nil, err
+	}
+	if d.Far {
+		var asks []Ask
+		for _, id := range ids {
+			asks = append(asks, rests[id].asks(located{byID, []any{id}}, false)...)
+		}
+		q.Ahead(asks...)
 	}
 	recs := make([]Record, 0, len(ids))
 	for _, id := range ids {

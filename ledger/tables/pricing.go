@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -48,6 +49,13 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 		return s.db.Writable()
 	}
 	return s.update(ctx, func(tx *tx) error {
+		ids := make([]string, len(prices))
+		for i, p := range prices {
+			ids[i] = p.OperationID
+		}
+		if err := tx.lockAll(ids); err != nil {
+			return err
+		}
 		now := Millis(tx.now())
 		for _, p := range prices {
 			if err := tx.price(p, now, ledger.Operation{ID: p.OperationID}, false); err != nil {
@@ -62,18 +70,27 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 // has its names keeps them without a statement, which would set off triggers and takes
 // long to prepare.
 func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation, fresh bool) (err error) {
-	n, args := int64(0), []any{
+	args := []any{
 		p.Digest, p.Downstream, p.Title, p.Target,
 		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
 		finite(p.Odds), finite(p.Rank), Millis(p.DecideAt), Millis(p.ReadAt), p.Reads, flag(Millis(p.DecideAt) <= now), p.OperationID, p.Version,
 	}
-	if !fresh {
+	settled := []any{finite(p.Miss.Value), p.Miss.Word, finite(p.Duplicate.Value), p.Duplicate.Word, p.OperationID, p.Version}
+	n := int64(1)
+	switch {
+	case fresh:
+		err = tx.Later(listFlying, args...)
+	case o.State == ledger.Uncertain && p.Version == o.Version: // as it was just written: it is in the list
+		err = tx.Later(reprice, args...)
+	case tx.d.Far: // each of them changes nothing where another one does
+		err = cmp.Or(tx.Later(reprice, args...), tx.Later(listFlying, args...), tx.Later(priceSettled, settled...))
+	default:
 		n, err = tx.Exec(reprice, args...)
-	}
-	if err == nil && n == 0 {
-		// It has moved or left the list, or is in flight and was not worth a price before.
-		if n, err = tx.Exec(listFlying, args...); err == nil && n == 0 {
-			err = tx.Later(priceSettled, finite(p.Miss.Value), p.Miss.Word, finite(p.Duplicate.Value), p.Duplicate.Word, p.OperationID, p.Version)
+		if err == nil && n == 0 { // it has moved or left the list, or is in flight and was not worth a price before
+			n, err = tx.Exec(listFlying, args...)
+		}
+		if err == nil && n == 0 {
+			err = tx.Later(priceSettled, settled...)
 		}
 	}
 	if err != nil || n == 0 || (p.Title == "" || o.Title != "") && (p.Target == "" || o.Target != "") {
@@ -84,7 +101,8 @@ func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation, fresh bool)
 	return tx.Later(`
 		UPDATE operations
 		   SET title = CASE title WHEN '' THEN ?1 ELSE title END, target = CASE target WHEN '' THEN ?2 ELSE target END
-		 WHERE id = ?3 AND (title = '' AND ?1 <> '' OR target = '' AND ?2 <> '')`, p.Title, p.Target, p.OperationID)
+		 WHERE id = ?3 AND (title = '' AND ?1 <> '' OR target = '' AND ?2 <> '') AND CAST(?4 AS bigint) IN (0, version)
+		   AND EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = operations.seq)`, p.Title, p.Target, p.OperationID, p.Version)
 }
 
 // listFlying puts what is in flight into the list, with its price.

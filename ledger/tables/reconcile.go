@@ -122,6 +122,9 @@ func (tx *tx) leases(operationIDs []string, holder, digest string, ttl time.Dura
 	if holder == "" {
 		return nil, errors.New("a lease needs a holder")
 	}
+	if err := tx.lockAll(operationIDs); err != nil {
+		return nil, err
+	}
 	ids, now := list(operationIDs), tx.now()
 	until := tx.d.Time(now.Add(ttl))
 	tx.Own(true)
