@@ -118,7 +118,7 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	live := c.watchPolicy(ctx, nil)
-	engine := &liveEngine{ctx: ctx, look: c.readOnly, make: func(s ledger.Store) *reconcile.Engine { return c.engine(s, live.inForce, send, nil) }}
+	engine := &liveEngine{ctx: ctx, look: c.readOnly, shown: make(chan struct{}), make: func(s ledger.Store) *reconcile.Engine { return c.engine(s, live.inForce, send, nil) }}
 	engine.over(s)
 	wanted, trouble := readConfig(configPath())
 	if filter == "" && len(args) == 0 && c.banner == "" {
@@ -129,7 +129,7 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 		Columns: wanted.Columns, NoMouse: wanted.Mouse != nil && !*wanted.Mouse, Past: past.read(), Remember: past.write, Trouble: trouble,
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
 		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(wanted), Clock: c.clock,
-		LedgerPath: c.ledgerName(), Banner: c.banner, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
+		LedgerPath: c.ledgerName(), Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
 			s, err := c.open(ctx, toChange)
 			if err != nil {
 				return nil, err

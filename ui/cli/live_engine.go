@@ -18,6 +18,8 @@ type liveEngine struct {
 	ctx  context.Context
 	look bool // nothing runs by itself
 
+	shown chan struct{} // closed with the first page, before which no loop begins
+
 	mu      sync.RWMutex
 	all     []*reconcile.Engine // the newest last
 	stop    context.CancelFunc  // of the newest's loop
@@ -39,6 +41,11 @@ func (l *liveEngine) over(s ledger.Store) {
 		return
 	}
 	l.running.Go(func() {
+		select { // each would open connections of its own, and both would wait for them
+		case <-l.shown:
+		case <-ctx.Done():
+			return
+		}
 		// What goes wrong is shown as the health of a downstream or of the ledger. A
 		// ledger that is gone may come back; another one in its place gets an engine
 		// of its own.

@@ -63,6 +63,7 @@ type Options struct {
 	Location      *time.Location // of the times shown; nil: the machine's
 	LedgerPath    string
 	Banner        string // said in the header, for a demonstration
+	Shown         func() // called when the first page was read; nil: no one waits for it
 	// After is a message, later, and wait one once something was committed; tests bring
 	// their own.
 	after func(d time.Duration, msg tea.Msg) tea.Cmd
@@ -92,6 +93,9 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 	// The first page is read before the terminal is touched, so that the first
 	// frame is a whole one.
 	m.first()
+	if o.Shown != nil {
+		o.Shown()
+	}
 
 	opts := []tea.ProgramOption{tea.WithContext(ctx), tea.WithFPS(feed.FramesPerSecond), tea.WithFilter(holdQuit)}
 	if noColour() {
