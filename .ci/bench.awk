@@ -29,6 +29,7 @@ BEGIN {
 	limit("^Start/version$", "ms", "<= 6", "")
 	limit("^Start/version$", "slowest-init-ms", "<= 1", "")
 	limit("^Start/run$", "ms", "<= 12", "")
+	limit("^Start/frame$", "×bare", "<= 1.3", "")
 	limit("^FirstFrame/console$", "×bare", "<= 1.3", "")
 	limit("^WriterBesideConsoles/3$", "×alone", ">= 0.9", "")
 	limit("^WriterBesideConsoles/10$", "×alone", ">= 0.75", "")

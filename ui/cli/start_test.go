@@ -13,6 +13,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/creack/pty"
 
 	"indoubt/ledger/need"
 	"indoubt/ledger/record/command/standby"
@@ -114,7 +117,8 @@ func TestUnusedMethodsAreNotLinked(t *testing.T) {
 }
 
 // BenchmarkStart starts the program and ends it: the time from exec to exit, and
-// the time before main of the package that needs most, in its best start.
+// the time before main of the package that needs most, in its best start; and the time
+// from exec to a first frame of the console, beside the smallest program of its kind.
 func BenchmarkStart(b *testing.B) {
 	dir := b.TempDir()
 	binary(dir, "--version") // builds it
@@ -148,4 +152,36 @@ func BenchmarkStart(b *testing.B) {
 			}
 		}
 	})
+	b.Run("frame", func(b *testing.B) {
+		bare := filepath.Join(dir, "bare")
+		need.Get(exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", bare, "./testdata/bare").CombinedOutput())(b)
+		need.Get(binary(dir, "run", "--kind", "a.start", "--doubt-exit", "0", "--", "false").CombinedOutput())(b)
+		var ours, smallest time.Duration
+		for b.Loop() {
+			cmd := exec.Command(bare)
+			cmd.Env = append(os.Environ(), "TERM=xterm-256color")
+			smallest += frame(b, cmd, "hello")
+			ours += frame(b, binary(dir), "a.start")
+		}
+		b.ReportMetric(0, "ns/op")
+		b.ReportMetric(float64(ours.Milliseconds())/float64(b.N), "frame-ms")
+		b.ReportMetric(float64(ours)/float64(smallest), "×bare")
+	})
+}
+
+// frame starts a program on a terminal, and ends it when it has shown a text. It gives
+// the time that it was shown after.
+func frame(b *testing.B, cmd *exec.Cmd, text string) time.Duration {
+	began := time.Now()
+	tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120}))(b)
+	defer tty.Close()
+	var shown []byte
+	for part := make([]byte, 64<<10); !bytes.Contains(shown, []byte(text)); {
+		n := need.Get(tty.Read(part))(b)
+		shown = append(shown, part[:n]...)
+	}
+	took := time.Since(began)
+	need.OK(b, cmd.Process.Kill())
+	_ = cmd.Wait()
+	return took
 }
