@@ -362,7 +362,8 @@ CREATE TRIGGER after_insert AFTER INSERT ON indoubt.reads FOR EACH ROW
 CREATE VIEW indoubt.counts_source AS
 SELECT b.what, count(h.seq) AS n, count(*) FILTER (WHERE h.state = 'pending') AS pending, coalesce(sum(h.rank) FILTER (WHERE h.miss_word = ''), 0) AS loss,
        count(*) FILTER (WHERE h.miss_word <> '') AS words, count(*) FILTER (WHERE h.conflict = 'duplicate') AS twice
-  FROM indoubt.counts_base b LEFT JOIN indoubt.open_operations h ON h.class = substr(b.what, 7) GROUP BY b.what;
+  FROM unnest(ARRAY['class.moving', 'class.conflict', 'class.decide', 'class.ripe', 'class.reading', 'class.not_landed', 'class.resolved']) AS b (what)
+  LEFT JOIN indoubt.open_operations h ON h.class = substr(b.what, 7) GROUP BY b.what;
 
 CREATE VIEW indoubt.census_source AS
 SELECT kind, count(*) FILTER (WHERE state = 'committed') AS committed, count(*) FILTER (WHERE state = 'failed') AS failed,
@@ -465,9 +466,7 @@ BEGIN
   DELETE FROM indoubt.tallies_base;
   DELETE FROM indoubt.incident_sums_base;
   DELETE FROM indoubt.incident_minutes_base;
-  INSERT INTO indoubt.counts_base (what)
-  SELECT 'class.' || class FROM unnest(ARRAY['moving', 'conflict', 'decide', 'ripe', 'reading', 'not_landed', 'resolved']) AS class;
-  UPDATE indoubt.counts_base b SET n = d.n, pending = d.pending, loss = d.loss, words = d.words, twice = d.twice FROM indoubt.counts_source d WHERE d.what = b.what;
+  INSERT INTO indoubt.counts_base SELECT * FROM indoubt.counts_source;
   INSERT INTO indoubt.census_base SELECT * FROM indoubt.census_source;
   INSERT INTO indoubt.tallies_base SELECT * FROM indoubt.tallies_source;
   INSERT INTO indoubt.incident_sums_base SELECT * FROM indoubt.sums_source;

@@ -1,0 +1,63 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// What is derived is what it is derived from; what is not is named, and can be made so
+// again.
+func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
+	url := made(t)
+	psql(t, url, guarded)
+	psql(t, url, `UPDATE indoubt.open_operations SET digest = '', rank = 0, miss_value = 0 WHERE granted_at <> 0 OR search LIKE '%overdue%'`)
+	derived := func() string {
+		return psql(t, url, `SELECT seq, class, search, state, error_class, granted_at, incident, rank FROM indoubt.open_operations ORDER BY seq;
+			SELECT * FROM indoubt.counts ORDER BY what; SELECT * FROM indoubt.census ORDER BY kind; SELECT * FROM indoubt.tallies ORDER BY kind, class;
+			SELECT * FROM indoubt.incident_members ORDER BY seq; SELECT * FROM indoubt.incident_sums WHERE n <> 0 ORDER BY incident, fate; SELECT * FROM indoubt.incident_minutes ORDER BY 1, 2`)
+	}
+	right := derived()
+	row := func(id string) string { return ` WHERE seq = (SELECT seq FROM operations WHERE id = '` + id + `')` }
+	wrong := []struct{ name, sql, table string }{
+		{"a row less", `DELETE FROM open_operations` + row("granted"), "open_operations"},
+		{"a row of nothing", `UPDATE open_operations SET seq = 4711` + row("granted"), "open_operations"},
+		{"a row in another state", `UPDATE open_operations SET error_class = 'reset'` + row("granted"), "open_operations"},
+		{"a row that is not found by its words", `UPDATE open_operations SET search = 'x'` + row("granted"), "open_operations"},
+		{"a grant that is not", `UPDATE open_operations SET granted_at = 1` + row("granted"), "open_operations"},
+		{"a wrong count", `UPDATE counts_base SET n = n + 1 WHERE what = 'class.ripe'`, "counts"},
+		{"a wrong difference", `INSERT INTO counts_deltas VALUES ('class.ripe', 0, 0, 0.01, 0, 0)`, "counts"},
+		{"no counts", `DELETE FROM counts_base`, "counts"},
+		{"a wrong census", `UPDATE census_base SET committed = committed - 1, uncertain = uncertain + 1`, "census"},
+		{"a census of nothing", `INSERT INTO census_base (kind, failed) VALUES ('none', 1)`, "census"},
+		{"no tallies", `DELETE FROM tallies_base; DELETE FROM tallies_deltas`, "tallies"},
+		{"tallies of nothing", `INSERT INTO tallies_deltas VALUES ('none', 'timeout', 1, 0)`, "tallies"},
+		{"a member less", `DELETE FROM incident_members` + row("overdue"), "incident_members"},
+		{"a member too many", `UPDATE incident_members SET seq = 4711` + row("overdue"), "incident_members"},
+		{"a member of another fate", `UPDATE incident_members SET fate = 'landed'` + row("overdue"), "incident_members"},
+		{"a wrong sum", `UPDATE incident_sums_base SET miss = miss + 0.01`, "incident_sums"},
+		{"no sums", `DELETE FROM incident_sums_base`, "incident_sums"},
+		{"a wrong minute", `INSERT INTO incident_minutes_deltas SELECT incident, minute, 1 FROM incident_minutes_base`, "incident_minutes"},
+	}
+	var script strings.Builder
+	for _, c := range wrong {
+		fmt.Fprintf(&script, `SELECT indoubt.fold() \g /dev/null
+			SET search_path = indoubt; SET session_replication_role = replica; -- without triggers
+			%s; RESET session_replication_role;
+			SELECT '=' || deviating || ' ' || (wrong > 0 AND one <> '') FROM indoubt.deviations(); SELECT indoubt.rebuild();
+			SELECT 'still ' || deviating FROM indoubt.deviations();
+			\echo end
+		`, c.sql)
+	}
+	// Where the members are wrong, their sums are, too.
+	said := strings.Split(psql(t, url, script.String()), "end")
+	for i, c := range wrong {
+		if !strings.Contains(said[i], "="+c.table+" true") || strings.Contains(said[i], "still") {
+			t.Errorf("%s: %s", c.name, said[i])
+		}
+	}
+	// What a policy says of a row that was gone or wrong is gone with it; all else is as it was.
+	if got := derived(); got != right {
+		t.Errorf("rebuilt is\n%s\nwas\n%s", got, right)
+	}
+}
