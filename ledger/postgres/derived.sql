@@ -115,6 +115,24 @@ BEGIN
   END IF;
 END $$;
 
+-- A recorder prices what it sent itself. It hides no other's doubt behind a price or a
+-- time that is far away.
+CREATE FUNCTION indoubt.open_before_role(was indoubt.open_operations, is_now indoubt.open_operations) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF was.seq IS NULL THEN -- as a row begins
+    was.downstream := ''; was.priced_title := ''; was.priced_target := ''; was.duplicate_value := 0; was.duplicate_word := ''; was.duplicate_guess := 0;
+    was.miss_value := 0; was.miss_word := ''; was.miss_guess := 0; was.odds := 0; was.rank := 0; was.decide_at := 0; was.digest := ''; was.read_at := 0; was.ripe := 1;
+  END IF;
+  IF ((is_now.downstream, is_now.priced_title, is_now.priced_target, is_now.duplicate_value, is_now.duplicate_word, is_now.duplicate_guess)
+      <> (was.downstream, was.priced_title, was.priced_target, was.duplicate_value, was.duplicate_word, was.duplicate_guess)
+      OR (is_now.miss_value, is_now.miss_word, is_now.miss_guess, is_now.odds, is_now.rank, is_now.decide_at)
+      <> (was.miss_value, was.miss_word, was.miss_guess, was.odds, was.rank, was.decide_at)
+      OR is_now.ripe < was.ripe OR is_now.digest NOT IN ('', was.digest) OR is_now.read_at NOT IN (0, was.read_at, is_now.recheck_at))
+     AND NOT EXISTS (SELECT 1 FROM indoubt.operations o JOIN indoubt.attempts a ON a.operation_id = o.id WHERE o.seq = is_now.seq AND a.db_user = session_user) THEN
+    RAISE EXCEPTION 'this operation was sent by another user of the database: only that one, an engine or a person changes it' USING ERRCODE = 'IN001';
+  END IF;
+END $$;
+
 -- The list says what operations and grants say, with any writer. Of what a policy says
 -- beside it, only policies know.
 CREATE FUNCTION indoubt.open_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -122,6 +140,9 @@ DECLARE
   s indoubt.open_source;
   o boolean;
 BEGIN
+  IF TG_OP <> 'DELETE' AND NOT indoubt.may('read') THEN
+    PERFORM indoubt.open_before_role(OLD, NEW);
+  END IF;
   IF TG_OP = 'UPDATE' AND NEW.seq = OLD.seq AND NEW.priced_title = OLD.priced_title AND NEW.priced_target = OLD.priced_target AND indoubt.has(NEW) = indoubt.has(OLD) THEN
     RETURN NEW;
   END IF;

@@ -88,9 +88,11 @@ BEGIN
   IF was.state <> 'pending' AND is_now.state NOT IN (was.state, 'pending') AND is_now.change_of <> is_now.change_id OR is_now.change_verb = 'read' AND is_now.change_id <> was.change_id THEN
     RAISE EXCEPTION 'what is in doubt is settled by a check or by a person: it needs the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
-  -- what is not said of this operation alone: that its key is given up, and which incident it is in
-  beside.incident := was.incident; beside.joined := was.joined; beside.fault_at := was.fault_at; beside.key_live := was.key_live;
-  beside.title := was.title; beside.target := was.target; beside.mark_rules := was.mark_rules; beside.key_fields := was.key_fields;
+  -- what is not said of this operation alone: which incident it is in, and that its key is given up, in time
+  beside.incident := was.incident; beside.joined := was.joined; beside.fault_at := was.fault_at;
+  IF was.ttl_ms > 0 AND was.settled_at + was.ttl_ms * '1 millisecond'::interval <= clock_timestamp() THEN
+    beside.key_live := was.key_live;
+  END IF;
   beside.resolved := was.resolved; beside.is_open := was.is_open;
   IF beside IS DISTINCT FROM was AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND db_user = session_user)
      AND NOT (is_now.state = 'pending' AND was.state <> 'pending') THEN
@@ -452,7 +454,7 @@ BEGIN
                       AND (OLD.proof = '' AND NEW.proof = 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome = 'failed')))
         THEN 'an attempt that has ended does not change, but for one late answer if it ended uncertain'
       WHEN NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NOT indoubt.may('read') THEN 'absence is proven by a check: it needs the role indoubt_engine'
-      WHEN OLD.db_user <> session_user AND o.state = 'pending' AND NOT indoubt.may('read')
+      WHEN OLD.db_user <> session_user AND NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND NEW.proof = '' AND o.state <> 'pending') AND NOT indoubt.may('read')
         THEN 'this operation was sent by another user of the database: only that one, an engine or a person changes it'
       END;
   END IF;
