@@ -126,15 +126,17 @@ func byCode(shown string, said *pgconn.PgError) error {
 	case codePrivilege:
 		return &Error{Permission, shown, said.Message, said}
 	}
+	if strings.HasPrefix(said.Code, "28") { // of logging in
+		return &Error{Permission, shown, said.Message, said}
+	}
+	if said.SeverityUnlocalized == "FATAL" || said.SeverityUnlocalized == "PANIC" {
+		return &Error{Lost, shown, said.Message, said}
+	}
 	switch said.Code[:min(2, len(said.Code))] {
 	case "23":
 		return &ledger.GuardError{Message: said.Message, Err: said}
-	case "28":
-		return &Error{Permission, shown, said.Message, said}
 	case "53":
 		return fmt.Errorf("%w: %s: %w", ledger.ErrFull, shown, said)
-	case "57", "58", "08":
-		return &Error{Lost, shown, said.Message, said}
 	}
 	return fmt.Errorf("%s: %w", shown, said)
 }

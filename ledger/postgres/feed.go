@@ -219,3 +219,28 @@ func collect[T any](q tables.Querier, scan func(tables.Rows) (T, error), query s
 	}
 	return out, rows.Err()
 }
+
+// IncidentsSince names the incidents that the first events behind the cursor are about.
+func (s *handle) IncidentsSince(ctx context.Context, after ledger.Cursor, limit int) (ids []string, all bool, err error) {
+	at, err := placeOf(after)
+	if err != nil {
+		return nil, false, err
+	}
+	where, args := at.unseen(nil)
+	n := 0
+	err = s.View(ctx, func(q tables.Querier) error {
+		found, err := collect(q, func(rows tables.Rows) (id string, err error) {
+			var events int
+			err = rows.Scan(&id, &events)
+			n = max(n, events)
+			return id, err
+		}, `
+			WITH e AS MATERIALIZED (SELECT operation_id, incident FROM events WHERE `+where+` ORDER BY xid, seq LIMIT ?)
+			SELECT incident, 0 FROM e WHERE incident <> ''
+			UNION SELECT o.incident, 0 FROM e JOIN operations o ON o.id = e.operation_id WHERE e.operation_id <> '' AND o.incident <> ''
+			UNION SELECT '', count(*) FROM e`, append(args, limit+1)...)
+		ids = slices.DeleteFunc(found, func(id string) bool { return id == "" })
+		return err
+	})
+	return ids, n <= limit, err
+}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -58,19 +59,37 @@ func (n *notifier) run() {
 }
 
 // send tells, or lets those who poll find out.
-func (n *notifier) send() {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
-	conn, err := n.store.acquire(ctx)
-	if err != nil {
-		return
-	}
-	defer conn.Release()
-	l := linkOf(conn.Conn().PgConn(), !n.store.plain.Load())
-	_ = l.exchange(ctx, []statement{{query: `SELECT pg_notify('` + channel + `', '')`}})
-}
+func (n *notifier) send() { n.store.aside(`SELECT pg_notify('` + channel + `', '')`) }
 
 func (n *notifier) close() {
 	n.ended.Do(func() { close(n.stop) })
 	n.done.Wait()
+}
+
+// foldEach is after how many changes, on average, the differences that changes leave are
+// added to the counts.
+const foldEach = 64
+
+// fold adds them now and then, beside what is asked for. One that fails is followed by
+// another.
+func (s *handle) fold() {
+	if rand.N(foldEach) == 0 && s.folding.CompareAndSwap(false, true) {
+		s.background.Go(func() {
+			defer s.folding.Store(false)
+			s.aside(`SELECT indoubt.fold()`)
+		})
+	}
+}
+
+// aside runs a statement for which no one waits, in a transaction of its own.
+func (s *handle) aside(query string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	t, err := s.session(ctx, "", 0)
+	if err != nil {
+		return
+	}
+	defer t.end()
+	t.queue = []statement{{query: query}}
+	_ = t.flush()
 }

@@ -44,12 +44,14 @@ type handle struct {
 	asking   time.Duration // how long the server is asked what became of a COMMIT
 	polling  time.Duration // how often a watch looks by itself
 
-	background sync.WaitGroup // transactions that are being given up
+	spare      chan *pgxpool.Conn // connections with a transaction that only read and is over
+	folding    atomic.Bool        // see fold
+	background sync.WaitGroup     // transactions that are being given up, and what is done aside
 }
 
 // connected makes the handle. Nothing is sent yet.
 func connected(a *address, o Options) (*handle, error) {
-	s := &handle{address: a, opts: o, steadily: o.Steady, asking: asking, polling: pollEvery}
+	s := &handle{address: a, opts: o, steadily: o.Steady, asking: asking, polling: pollEvery, spare: make(chan *pgxpool.Conn, 8)}
 	if o.Clock != nil {
 		s.clock = hostclock.Of(o.Clock, o.Steady)
 	}
@@ -80,6 +82,9 @@ func (s *handle) repool() error {
 // close waits for what is being given up.
 func (s *handle) close() {
 	s.notifier.close()
+	for len(s.spare) > 0 {
+		s.tidy()
+	}
 	s.background.Wait()
 	s.pool.Load().Close()
 }
@@ -98,6 +103,11 @@ func (s *handle) at(ms int64, steady ledger.Steady) ledger.Moment {
 // acquire takes a connection of the pool, or makes one. A pooler that refuses the
 // settings of a session gets none from now on.
 func (s *handle) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	select {
+	case conn := <-s.spare:
+		return conn, nil
+	default:
+	}
 	for {
 		conn, err := s.pool.Load().Acquire(ctx)
 		var said *pgconn.PgError
@@ -201,6 +211,7 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 		}
 		if err == nil && t.loud {
 			s.notifier.notify()
+			s.fold()
 		}
 		return err
 	})

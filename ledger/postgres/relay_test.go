@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"sync"
 	"testing"
-	"time"
 )
 
 // relay stands between a store and its server. It counts how often the store waits for
@@ -13,7 +12,6 @@ import (
 type relay struct {
 	t      testing.TB
 	server string
-	delay  time.Duration // of what goes to the server, and of what comes back
 
 	mu     sync.Mutex
 	turns  int  // how often the store began to send after it had an answer
@@ -88,7 +86,6 @@ func (r *relay) pass(to, from net.Conn, up bool, done chan bool) {
 		n, err := from.Read(buffer)
 		if n > 0 {
 			allowed, cut := r.account(n, up)
-			time.Sleep(r.delay)
 			if _, err := to.Write(buffer[:allowed]); err != nil || cut {
 				return
 			}
@@ -162,7 +159,7 @@ func (r *relay) drop() {
 	}
 }
 
-// trips counts the round trips of a call.
+// trips is how many round trips a call takes.
 func (r *relay) trips(call func()) int {
 	r.mu.Lock()
 	r.turns, r.asking = 0, false

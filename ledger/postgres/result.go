@@ -110,7 +110,7 @@ func assign(dest any, text []byte) error {
 		*d, err = strconv.Atoi(string(text))
 		return err
 	case *bool:
-		return flag(d, text)
+		return yesNo(d, text)
 	case *float64:
 		var err error
 		*d, err = strconv.ParseFloat(string(text), 64)
@@ -135,8 +135,8 @@ func own(oid uint32, text []byte) (any, error) {
 	return string(text), nil
 }
 
-// flag reads a boolean, or a number that is one.
-func flag(d *bool, text []byte) error {
+// yesNo reads a boolean, or a number that is one.
+func yesNo(d *bool, text []byte) error {
 	switch string(text) {
 	case "t", "1", "true":
 		*d = true
@@ -159,7 +159,7 @@ func assignKind(dest any, text []byte) error {
 		v.SetString(string(text))
 	case reflect.Bool:
 		var b bool
-		if err := flag(&b, text); err != nil {
+		if err := yesNo(&b, text); err != nil {
 			return err
 		}
 		v.SetBool(b)
@@ -198,7 +198,7 @@ func bound(v any) ([]byte, error) {
 	case nil:
 		return nil, nil
 	case string:
-		return text(x), nil
+		return utf8Text(x), nil
 	case []byte: // JSON: the ledger has no binary columns
 		if x == nil {
 			return nil, nil
@@ -218,11 +218,11 @@ func bound(v any) ([]byte, error) {
 		if !x.Valid {
 			return nil, nil
 		}
-		return text(x.String), nil
+		return utf8Text(x.String), nil
 	}
 	switch r := reflect.ValueOf(v); r.Kind() {
 	case reflect.String:
-		return text(r.String()), nil
+		return utf8Text(r.String()), nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return strconv.AppendInt(nil, r.Int(), 10), nil
 	case reflect.Bool:
@@ -240,9 +240,9 @@ func bound(v any) ([]byte, error) {
 	return nil, fmt.Errorf("cannot bind %T", v)
 }
 
-// text is a text as PostgreSQL takes it: it has no zero byte and is UTF-8. What is not
+// utf8Text is a text as PostgreSQL takes it: it has no zero byte and is UTF-8. What is not
 // becomes visible, and two that differ stay two.
-func text(s string) []byte {
+func utf8Text(s string) []byte {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return []byte(s)
 	}
@@ -257,18 +257,4 @@ func text(s string) []byte {
 		s = s[size:]
 	}
 	return out
-}
-
-func boundAll(args []any) ([][]byte, error) {
-	if len(args) == 0 {
-		return nil, nil
-	}
-	out := make([][]byte, len(args))
-	for i, a := range args {
-		var err error
-		if out[i], err = bound(a); err != nil {
-			return nil, fmt.Errorf("value %d: %w", i+1, err)
-		}
-	}
-	return out, nil
 }

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -8,38 +10,60 @@ import (
 	"indoubt/ledger/lazyregexp"
 )
 
+// text is a statement as PostgreSQL takes it, and which values it has: the n-th is
+// $n. A value that the statement does not name has no type, and is left out.
+type text struct {
+	query  string
+	values []int
+}
+
 // rewritten keeps what rewrite made of each statement. Filters are many: one for each
 // way of putting one together, so no more than these are kept.
 var rewritten = struct {
 	sync.RWMutex
-	text map[string]string
-}{text: map[string]string{}}
+	texts map[string]text
+}{texts: map[string]text{}}
 
 const keptTexts = 2000
 
 // numbered is the statement as PostgreSQL takes it.
-func numbered(query string) string {
+func numbered(query string) text {
 	rewritten.RLock()
-	text, ok := rewritten.text[query]
+	t, ok := rewritten.texts[query]
 	rewritten.RUnlock()
 	if ok {
-		return text
+		return t
 	}
-	text = rewrite(query)
+	t = rewrite(query)
 	rewritten.Lock()
 	defer rewritten.Unlock()
-	if len(rewritten.text) >= keptTexts {
-		clear(rewritten.text)
+	if len(rewritten.texts) >= keptTexts {
+		clear(rewritten.texts)
 	}
-	rewritten.text[query] = text
-	return text
+	rewritten.texts[query] = t
+	return t
+}
+
+// bind gives the values of the statement as text.
+func (t text) bind(args []any) ([][]byte, error) {
+	out := make([][]byte, len(t.values))
+	for i, n := range t.values {
+		if n >= len(args) {
+			return nil, fmt.Errorf("value %d of %d", n+1, len(args))
+		}
+		var err error
+		if out[i], err = bound(args[n]); err != nil {
+			return nil, fmt.Errorf("value %d: %w", n+1, err)
+		}
+	}
+	return out, nil
 }
 
 // rewrite numbers SQLite's placeholders (? is the one after the highest, ?3 the third)
 // and takes out its hints: INDEXED BY x, NOT INDEXED, and the + 0 that follows a
 // placeholder. CROSS JOIN, which has a condition in SQLite, is a JOIN. What a statement
 // writes is the table of that name, not the view. Quotes and comments stay.
-func rewrite(query string) string {
+func rewrite(query string) (t text) {
 	var out strings.Builder
 	out.Grow(len(query) + 16)
 	if into := written.FindString(query); into != "" {
@@ -71,7 +95,11 @@ func rewrite(query string) string {
 				n, _ = strconv.Atoi(query[i+1 : end])
 			}
 			highest = max(highest, n)
-			out.WriteString("$" + strconv.Itoa(n))
+			at := slices.Index(t.values, n-1)
+			if at < 0 {
+				at, t.values = len(t.values), append(t.values, n-1)
+			}
+			out.WriteString("$" + strconv.Itoa(at+1))
 			i = end
 			if strings.HasPrefix(query[i:], "+0") {
 				i += len("+0")
@@ -89,7 +117,8 @@ func rewrite(query string) string {
 			i++
 		}
 	}
-	return out.String()
+	t.query = out.String()
+	return t
 }
 
 // written is how a statement begins that writes, up to the name of the table.

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -8,12 +9,12 @@ import (
 func TestRewrite(t *testing.T) {
 	for _, c := range []struct{ from, want string }{
 		{`SELECT id FROM operations WHERE key = ? AND scope = ?`, `SELECT id FROM operations WHERE key = $1 AND scope = $2`},
-		{`SELECT ?2, ?1, ?, ?2`, `SELECT $2, $1, $3, $2`},
-		{`SELECT ?12`, `SELECT $12`},
+		{`SELECT ?2, ?1, ?, ?2`, `SELECT $1, $2, $3, $1`},
+		{`SELECT ?12`, `SELECT $1`},
 		{`SELECT '?', "a?", 'it''s ?', ? -- why?` + "\n" + `, ? /* ? */`, `SELECT '?', "a?", 'it''s ?', $1 -- why?` + "\n" + `, $2 /* ? */`},
 		{`SELECT 'open ?`, `SELECT 'open ?`},
 		{`LIMIT ?+0`, `LIMIT $1`},
-		{`LIMIT ?2+0 OFFSET ?`, `LIMIT $2 OFFSET $3`},
+		{`LIMIT ?2+0 OFFSET ?`, `LIMIT $1 OFFSET $2`},
 		{`FROM operations o INDEXED BY operations_by_key_2 WHERE o.n = 1`, `FROM operations o  WHERE o.n = 1`},
 		{"FROM operations\n\tINDEXED BY\n x", "FROM operations\n\t"},
 		{`FROM operations o NOT INDEXED WHERE NOT indexed`, `FROM operations o  WHERE NOT indexed`},
@@ -27,12 +28,16 @@ func TestRewrite(t *testing.T) {
 		{"SELECT 'UPDATE x'", "SELECT 'UPDATE x'"},
 		{`SELECT a+0`, `SELECT a+0`},
 	} {
-		if got := rewrite(c.from); got != c.want {
+		if got := numbered(c.from).query; got != c.want || numbered(c.from).query != c.want {
 			t.Errorf("%s\n is %s\nwant %s", c.from, got, c.want)
 		}
-		if got := numbered(c.from); got != c.want || numbered(c.from) != c.want {
-			t.Errorf("kept, %s\n is %s\nwant %s", c.from, got, c.want)
-		}
+	}
+	values, err := numbered(`SELECT ?3, ?, ?1, ?3`).bind([]any{"a", "b", "c", "d"})
+	if got := fmt.Sprintf("%s", values); err != nil || got != "[c d a]" {
+		t.Errorf("%s, %v", got, err)
+	}
+	if _, err := numbered(`SELECT ?, ?`).bind([]any{"a"}); err == nil {
+		t.Error("a value is missing, and nothing is said")
 	}
 }
 
@@ -40,7 +45,7 @@ func TestFewTextsAreKept(t *testing.T) {
 	for i := range 3 * keptTexts {
 		numbered("SELECT " + strings.Repeat("x", i%97) + string(rune('a'+i%26)) + strings.Repeat("y", i/97))
 	}
-	if n := len(rewritten.text); n > keptTexts {
+	if n := len(rewritten.texts); n > keptTexts {
 		t.Fatalf("%d texts are kept", n)
 	}
 }

@@ -23,6 +23,7 @@ type session struct {
 	store  *handle
 	pooled *pgxpool.Conn
 	link   *link
+	used   bool   // the connection has a transaction of its last user
 	begin  string // how the transaction begins, until it has
 	token  int64  // whose lock it holds; 0 for one that only reads
 	queue  []statement
@@ -48,7 +49,7 @@ func (s *handle) session(ctx context.Context, begin string, token int64) (*sessi
 		return nil, err
 	}
 	l := linkOf(pooled.Conn().PgConn(), !s.plain.Load())
-	return &session{ctx: ctx, store: s, pooled: pooled, link: l, begin: begin, token: token}, nil
+	return &session{ctx: ctx, store: s, pooled: pooled, link: l, used: l.conn.TxStatus() != 'I', begin: begin, token: token}, nil
 }
 
 // add queues a statement.
@@ -56,15 +57,15 @@ func (s *session) add(query string, args []any, answer *result) error {
 	return s.send(numbered(query), args, answer)
 }
 
-func (s *session) send(query string, args []any, answer *result) error {
+func (s *session) send(t text, args []any, answer *result) error {
 	if s.err != nil {
 		return s.store.Translate(s.err)
 	}
-	values, err := boundAll(args)
+	values, err := t.bind(args)
 	if err != nil {
-		return fmt.Errorf("%w in %s", err, query)
+		return fmt.Errorf("%w in %s", err, t.query)
 	}
-	s.queue = append(s.queue, statement{query: query, args: values, answer: answer})
+	s.queue = append(s.queue, statement{query: t.query, args: values, answer: answer})
 	return nil
 }
 
@@ -78,6 +79,9 @@ func (s *session) flush() error {
 		first = &result{}
 		opening := []statement{{query: s.begin}, s.store.opening(s.token, s.plainly(), first)}
 		statements, s.begin = append(opening, s.queue...), ""
+	}
+	if s.used {
+		statements, s.used = append([]statement{{query: "ROLLBACK"}}, statements...), false
 	}
 	s.queue = s.queue[:0]
 	if len(statements) == 0 {
@@ -170,7 +174,7 @@ func (s *session) Ahead(asks ...tables.Ask) {
 
 // askKey is the same for the same question.
 func askKey(query string, args []any) (string, error) {
-	values, err := boundAll(args)
+	values, err := numbered(query).bind(args)
 	if err != nil {
 		return "", err
 	}
@@ -197,9 +201,15 @@ func (s *session) Moment() ledger.Moment {
 	return s.moment
 }
 
+// writes notes a write. What was asked before it serves no query after it.
+func (s *session) writes(loud bool) {
+	s.wrote, s.loud = true, s.loud || loud
+	clear(s.ahead)
+}
+
 // Exec writes, and waits for how many rows have changed.
 func (s *session) Exec(query string, args ...any) (int64, error) {
-	s.wrote, s.loud = true, true
+	s.writes(true)
 	r, err := s.query(query, args)
 	if err != nil {
 		return 0, err
@@ -209,21 +219,23 @@ func (s *session) Exec(query string, args ...any) (int64, error) {
 
 // Later writes with what is sent next.
 func (s *session) Later(query string, args ...any) error {
-	s.wrote, s.loud = true, true
+	s.writes(true)
 	return s.add(query, args, nil)
 }
 
 // Quietly is Later for what watchers need not look at.
 func (s *session) Quietly(query string, args ...any) error {
-	s.wrote = true
+	s.writes(false)
 	return s.add(query, args, nil)
 }
 
 // Must is Later for what changes a row: where there is none, it divides by zero, and
 // nothing behind it happens.
 func (s *session) Must(query string, args ...any) error {
-	s.wrote, s.loud = true, true
-	return s.send(`WITH changed AS (`+numbered(query)+` RETURNING 1) SELECT 1 / count(*) FROM changed`, args, nil)
+	s.writes(true)
+	t := numbered(query)
+	t.query = `WITH changed AS (` + t.query + ` RETURNING 1) SELECT 1 / count(*) FROM changed`
+	return s.send(t, args, nil)
 }
 
 const nameKey = `hashtextextended(?, 0)`
@@ -259,13 +271,14 @@ func (s *session) LockOperation(like bool, id string, args ...any) error {
 // Known names the change by which the history shows that this transaction is durable.
 func (s *session) Known(changeID string) { s.change = changeID }
 
-// Keep, Take and Own: nothing is remembered, because others write at any time.
-func (s *session) Keep(tables.Record)                {}
-func (s *session) Take(string) (tables.Record, bool) { return tables.Record{}, false }
-func (s *session) Own(bool)                          {}
-
 // Gone is why nothing may be sent because of what this transaction writes.
 func (s *session) Gone() error { return nil }
+
+// Keep, Take and Own are for records that are remembered from one transaction to the
+// next: any other host may have changed them.
+func (s *session) Keep(tables.Record)                     {}
+func (s *session) Take(string) (r tables.Record, ok bool) { return r, false }
+func (s *session) Own(bool)                               {}
 
 // commit makes the transaction durable, or returns the error that has undone it, or
 // lostCommit.
@@ -309,16 +322,43 @@ func definite(err error) bool {
 	return errors.As(err, &said) && said.SeverityUnlocalized == "ERROR"
 }
 
+// linger is how long a connection waits for its next user before the transaction on it
+// is ended: the end of it then travels with what that one asks.
+const linger = 5 * time.Millisecond
+
 // end gives the connection back, without what was not committed. No one waits for it.
 func (s *session) end() {
-	if s.begin != "" || s.link.conn.IsClosed() || s.link.conn.TxStatus() == 'I' {
+	pool := s.store.pool.Load()
+	switch {
+	case s.link.conn.IsClosed() || s.link.conn.TxStatus() == 'I':
 		s.pooled.Release()
 		return
+	case !s.wrote && pool.Stat().AcquiredConns() < pool.Stat().MaxConns(): // else one may wait for it
+		select {
+		case s.store.spare <- s.pooled:
+			time.AfterFunc(linger, s.store.tidy)
+			return
+		default:
+		}
 	}
-	s.store.background.Go(func() {
-		defer s.pooled.Release()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), 5*time.Second)
+	s.store.rollback(s.pooled)
+}
+
+// tidy ends the transaction on a connection that no one has taken.
+func (s *handle) tidy() {
+	select {
+	case pooled := <-s.spare:
+		s.rollback(pooled)
+	default:
+	}
+}
+
+// rollback ends a transaction and gives its connection back.
+func (s *handle) rollback(pooled *pgxpool.Conn) {
+	s.background.Go(func() {
+		defer pooled.Release()
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = s.link.exchange(ctx, []statement{{query: "ROLLBACK"}}) // else the pool closes the connection
+		_ = linkOf(pooled.Conn().PgConn(), false).exchange(ctx, []statement{{query: "ROLLBACK"}}) // else the pool closes the connection
 	})
 }

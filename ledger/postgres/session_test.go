@@ -177,6 +177,7 @@ func TestRoundTrips(t *testing.T) {
 			}},
 		} {
 			for range 2 { // the first time, and prepared
+				time.Sleep(4 * linger) // the last look is over
 				s.background.Wait()
 				var err error
 				got := r.trips(func() { err = c.call() })
@@ -225,6 +226,38 @@ func TestATransactionIsWholeOrNothing(t *testing.T) {
 	})
 	if ids := told(t, s); err != nil || !slices.Equal(ids, []string{"try-3"}) {
 		t.Fatalf("%v, %v", ids, err)
+	}
+}
+
+// What was asked before a write is not the answer to what is asked after it.
+func TestAWriteOutdatesWhatWasAsked(t *testing.T) {
+	s := opened(t, made(t), Options{})
+	count := tables.Ask{Query: `SELECT count(*) FROM events`}
+	for _, write := range []func(tables.Tx, string, ...any) error{
+		tables.Tx.Later, tables.Tx.Quietly, tables.Tx.Must,
+		func(tx tables.Tx, query string, args ...any) error { _, err := tx.Exec(query, args...); return err },
+	} {
+		before := scalar(t, s, count.Query)
+		err := s.Update(ctx, func(tx tables.Tx) error {
+			tx.Ahead(count)
+			tx.Moment() // sends it
+			if err := write(tx, tellSQL, ledger.NewID(), ""); err != nil {
+				return err
+			}
+			rows, err := tx.Query(count.Query)
+			if err != nil {
+				return err
+			}
+			var n int64
+			rows.Next()
+			if err := rows.Scan(&n); err != nil || n != before+1 {
+				t.Errorf("%d events, want %d, %v", n, before+1, err)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -12,9 +12,12 @@ import (
 
 // Store is a ledger in a PostgreSQL database: what is asked of it.
 type Store struct {
+	*tables.Store
 	*handle
 	meta described
 }
+
+var _ ledger.Store = (*Store)(nil)
 
 // Create opens the ledger at the address for writing, and makes one in a database that
 // has none, or migrates the one it has. Errors: those of Open.
@@ -56,7 +59,7 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 		s.close()
 		return nil, err
 	}
-	return &Store{s, meta}, nil
+	return &Store{tables.New(s), s, meta}, nil
 }
 
 // Close ends the store. Changes already begun are finished first.
