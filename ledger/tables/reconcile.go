@@ -214,6 +214,9 @@ func (s *Store) ControlCandidate(ctx context.Context, kind string, before time.T
 func (s *Store) RecordControl(ctx context.Context, r ledger.Read) error {
 	r.Control = true
 	return s.update(ctx, func(tx *tx) error {
+		if err := tx.lockAll([]string{r.OperationID}); err != nil {
+			return err
+		}
 		var kind string
 		err := one(tx.Tx, `SELECT kind FROM operations WHERE id = ?`, []any{r.OperationID}, &kind)
 		if errors.Is(err, errNone) {

@@ -45,7 +45,11 @@ func (s *Store) Run(ctx context.Context, run ledger.DecisionRun, items []ledger.
 	}
 	err = s.update(ctx, func(tx *tx) error {
 		if tx.d.Locks {
-			if err := tx.Lock("run:"+run.ID, "run:"+run.IdempotencyKey); err != nil {
+			names := []string{"run:" + run.ID}
+			if run.IdempotencyKey != "" {
+				names = append(names, "run by key:"+run.IdempotencyKey)
+			}
+			if err := tx.Lock(names...); err != nil {
 				return err
 			}
 		}
