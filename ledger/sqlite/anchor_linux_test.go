@@ -47,8 +47,8 @@ func TestTheHeaderOfALedger(t *testing.T) {
 }
 
 // One of many that soon end leaves a short log to the next: what it wrote is in there,
-// and neither pays the syncs of folding it and of beginning another one. A new ledger
-// is whole at its first close, and so is any after that of another process.
+// and neither pays the syncs of folding it and of beginning another one. The file of a
+// new ledger is whole, and so is any that another process closed.
 func TestAShortLogIsLeftToTheNext(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	made := 0
@@ -61,8 +61,10 @@ func TestAShortLogIsLeftToTheNext(t *testing.T) {
 		return need.Get(filesAt(path))(t).wal.size
 	}
 	leave := Options{LeaveLog: true}
-	if left := log(leave); left != 0 {
-		t.Errorf("the log of a new ledger is left: %d bytes", left)
+	for range 10 {
+		if left := log(leave); left != 0 {
+			t.Fatalf("the log of a new ledger is left: %d bytes", left)
+		}
 	}
 	first := log(leave)
 	if first == 0 {
