@@ -159,9 +159,7 @@ func TestAnUndoLeavesNothingOfItsDecision(t *testing.T) {
 	} {
 		b, a := doubt(t)
 		c.make(b, a)
-		if err := b.decide(VerbUndo); err != nil {
-			t.Fatalf("%s: %v", c.name, err)
-		}
+		need.OK(t, b.decide(VerbUndo), c.name)
 		o := b.rec.Operation
 		slices.Sort(o.Receipts)
 		if o.State != Uncertain || o.Effects != c.effects || strings.Join(o.Receipts, " ") != c.receipts || o.Conflict != c.conflict || !o.HandsOff {

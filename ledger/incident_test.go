@@ -20,9 +20,7 @@ func TestNoticesAreInNoIncident(t *testing.T) {
 			j = Fault{Burst: Burst{}.Of(kind), At: noon}.Join(Operation{ID: fmt.Sprint(i), Kind: kind}, nil, recent)
 			recent = j.Recent
 		}
-		if (j.Incident != nil) != in {
-			t.Errorf("%s opens an incident: %t", kind, j.Incident != nil)
-		}
+		need.That(t, (j.Incident != nil) == in, "%s opens an incident: %t", kind, j.Incident != nil)
 	}
 }
 
@@ -90,9 +88,7 @@ func TestFaultJoins(t *testing.T) {
 			for _, in := range incidents {
 				got = append(got, len(members[in.ID]))
 			}
-			if !slices.Equal(got, c.want) || len(recent) != c.waiting {
-				t.Errorf("incidents of %v, %d waiting; want %v, %d", got, len(recent), c.want, c.waiting)
-			}
+			need.That(t, slices.Equal(got, c.want) && len(recent) == c.waiting, "incidents of %v, %d waiting; want %v, %d", got, len(recent), c.want, c.waiting)
 			if c.refusedAt > 0 {
 				if joins := fault("refused", Fault{At: noon.Add(time.Duration(c.refusedAt * float64(time.Minute))), Refused: true}); (joins == JoinedAsRefusal) != c.refused {
 					t.Errorf("the refusal joins: %q", joins)
@@ -116,9 +112,7 @@ func TestFaultOfAMember(t *testing.T) {
 		{"of another", Operation{ID: "o", Kind: "pay", Incident: "other"}, time.Minute, false},
 	} {
 		j := Fault{Burst: Burst{Errors: 1}.Of("pay"), At: noon.Add(c.after)}.Join(c.o, &in, nil)
-		if j.Joins != "" || j.Opened || (j.Incident != nil) != c.grows || j.Incident != nil && !j.Incident.LastAt.Equal(noon.Add(c.after)) {
-			t.Errorf("%s: %+v", c.name, j)
-		}
+		need.That(t, j.Joins == "" && !j.Opened && (j.Incident != nil) == c.grows && (j.Incident == nil || j.Incident.LastAt.Equal(noon.Add(c.after))), "%s: %+v", c.name, j)
 	}
 }
 

@@ -116,9 +116,7 @@ func TestI12_AContradictedProofFreesNoKey(t *testing.T) {
 		b.observe(Absent, 0)
 		found(b, a)
 		for range 2 {
-			if !b.rec.Operation.HandsOff {
-				t.Errorf("%s: %s, hands off %t", name, b.rec.Operation.State, b.rec.Operation.HandsOff)
-			}
+			need.That(t, b.rec.Operation.HandsOff, "%s: %s, hands off %t", name, b.rec.Operation.State, b.rec.Operation.HandsOff)
 			if res, _ := b.begin(); res.Answer == AnswerBegun {
 				t.Fatalf("%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
 			}

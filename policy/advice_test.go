@@ -201,9 +201,7 @@ func TestI5_BesideOneThatMayHaveLandedOnlyARiskIsLeft(t *testing.T) {
 // What sending and leaving cost is reckoned with the chance as it is printed.
 func TestCostsAreReckonedWithThePrintedChance(t *testing.T) {
 	for p, want := range map[float64]string{0: "0.00", 1: "1.00", 0.5: "0.50", 0.67766: "0.68", 0.0042: "0.0042", 0.99581: "0.9958", 0.05: "0.05", 0.0549: "0.055", 0.1: "0.10"} {
-		if got := Share(p); got != want {
-			t.Errorf("%v is printed as %s, want %s", p, got, want)
-		}
+		need.Equal(t, Share(p), want, p)
 	}
 	k := must(t, priced).WithHistory(History([]ledger.DoubtCount{{Kind: "legacy", Class: ledger.ClassTimeout, Landed: 20, Missed: 9}})).Kind("legacy")
 	a := k.Advise(doubt("legacy"), noon)

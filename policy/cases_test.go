@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const casing = `
@@ -104,13 +105,9 @@ func TestCases(t *testing.T) {
 	}
 	for _, name := range p.Kinds() {
 		results := p.Kind(name).RunTests(context.Background(), general)
-		if len(results) == 0 {
-			t.Errorf("%s: no results", name)
-		}
+		need.That(t, len(results) != 0, "%s: no results", name)
 		for _, r := range results {
-			if !r.OK {
-				t.Errorf("%s, %q: got %s (%s), %s (%s); want %s %s", name, r.Test.Name, r.Got, r.Why, r.Advice.Verb, r.Advice.Reason, r.Test.Want, r.Test.Advice)
-			}
+			need.That(t, r.OK, "%s, %q: got %s (%s), %s (%s); want %s %s", name, r.Test.Name, r.Got, r.Why, r.Advice.Verb, r.Advice.Reason, r.Test.Want, r.Test.Advice)
 		}
 	}
 }
@@ -130,9 +127,7 @@ func TestCasesThatFailSayWhy(t *testing.T) {
 		{Test{Want: "confirm", Advice: AdviseWait, Token: "t", pages: []SavedAnswer{{Body: []byte(`{"data":[{"t":"t","amount":1,"id":"a"}],"more":false}`)}}, Input: map[string]any{"amount": 1}}, "landed", ""},
 	} {
 		r := rehearser{k}.runTest(context.Background(), c.test, nil)
-		if r.OK || r.Got != c.got || !strings.Contains(r.Why, c.why) {
-			t.Errorf("%+v: %s (%s)", c.test, r.Got, r.Why)
-		}
+		need.That(t, !r.OK && r.Got == c.got && strings.Contains(r.Why, c.why), "%+v: %s (%s)", c.test, r.Got, r.Why)
 	}
 	for text, want := range map[string]string{
 		"[{ answer: {} }]":                            "does not say what it wants",
@@ -172,9 +167,7 @@ func TestSavedAnswers(t *testing.T) {
 		if c.via == "command" {
 			status, body = a.Exit, a.Stdout
 		}
-		if plain(status) != c.status || string(body) != c.body {
-			t.Errorf("%q: %d %s", c.text, status, body)
-		}
+		need.That(t, plain(status) == c.status && string(body) == c.body, "%q: %d %s", c.text, status, body)
 	}
 	if s, err := ParseSavedAnswer("a", []byte(`[{"id":1}]`)); err != nil || string(s.Answer("sql").Rows) != `[{"id":1}]` {
 		t.Error(s, err)

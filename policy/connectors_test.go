@@ -82,9 +82,7 @@ func TestMCPRequests(t *testing.T) {
 		got.MCP.Header["Authorization"][0] != "Bearer sk_live_1" || string(got.MCP.Arguments) != `{"page":2,"t":"indoubt-7E3A"}` || strings.Contains(got.Shown, "sk_live") {
 		t.Errorf("%+v %v", got.MCP, err)
 	}
-	if p.Downstream("remote").Via != "mcp" || p.Downstream("local").Via != "sql" {
-		t.Error("what a downstream is")
-	}
+	need.That(t, p.Downstream("remote").Via == "mcp" && p.Downstream("local").Via == "sql", "what a downstream is")
 }
 
 func TestI11_SQLHasOnlyBoundParameters(t *testing.T) {
@@ -98,9 +96,7 @@ func TestI11_SQLHasOnlyBoundParameters(t *testing.T) {
 		Args:  []any{"indoubt-7E3A", "%'; DROP TABLE charges; --%", `{"a":[1]}`, 4200.5}}
 	shown := got.Shown
 	same(t, want, got.SQL)
-	if strings.Contains(shown, "sk_live") || !strings.HasPrefix(shown, "SQL books (postgres)\nSELECT") || !strings.HasSuffix(shown, "\n  4: 4200.5") {
-		t.Error(shown)
-	}
+	need.That(t, !strings.Contains(shown, "sk_live") && strings.HasPrefix(shown, "SQL books (postgres)\nSELECT") && strings.HasSuffix(shown, "\n  4: 4200.5"), "%v", shown)
 	if got, err = p.Kind("book").Send.Request(rec); err != nil {
 		t.Fatal(err)
 	}
@@ -224,9 +220,7 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 			} else {
 				got = verdict(p.Kind(c.kind), rec, c.answer)
 			}
-			if !strings.Contains(got, c.want) || strings.Contains(got, "\n") {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
+			need.That(t, strings.Contains(got, c.want) && !strings.Contains(got, "\n"), "got %q, want %q", got, c.want)
 		})
 	}
 	doubted := ledger.Record{Operation: rec.Operation, Attempts: []ledger.Attempt{{N: 1, Outcome: ledger.OutcomeUncertain}, {N: 2}}}

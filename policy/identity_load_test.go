@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // Which names a field may use is what it may know: what says which operation an effect belongs to
@@ -133,9 +135,7 @@ func TestAReadWithoutAMarkIsWarnedOf(t *testing.T) {
 		for _, w := range p.Warnings() {
 			got += w.Message
 		}
-		if want == "" && got != "" || !strings.Contains(got, want) {
-			t.Errorf("%s: %q, want %q", text, got, want)
-		}
+		need.That(t, (want != "" || got == "") && strings.Contains(got, want), "%s: %q, want %q", text, got, want)
 	}
 }
 

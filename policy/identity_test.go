@@ -167,13 +167,9 @@ func TestWhenAnEffectWasCreated(t *testing.T) {
 		rec := operation("k", `{}`)
 		rec.Operation.StartedAt = second.Add(time.Duration(ms) * time.Millisecond)
 		rec.Attempts = []ledger.Attempt{{StartedAt: rec.Operation.StartedAt}, {StartedAt: second.Add(time.Hour)}}
-		if got := owner(k, rec, `{"m":"indoubt-7E3A","at":`+c.at+`}`); got != c.want {
-			t.Errorf("sent at .%s, created %s: %s, want %s", c.sent, c.at, got, c.want)
-		}
+		need.Equal(t, owner(k, rec, `{"m":"indoubt-7E3A","at":`+c.at+`}`), c.want, "sent at .", c.sent, c.at)
 	}
-	if got := owner(k, operation("k", `{}`), `{"m":"indoubt-7E3A","at":1783998370}`); got != older {
-		t.Errorf("it is not known when it was sent: %s", got)
-	}
+	need.Equal(t, owner(k, operation("k", `{}`), `{"m":"indoubt-7E3A","at":1783998370}`), older, "it is not known when it was sent")
 	rec := operation("k", `{}`)
 	rec.Attempts = []ledger.Attempt{{StartedAt: second}}
 	need.Equal(t, owner(k, rec, `{"m":"indoubt-7E3A"}`), garbage, "without a moment")
@@ -220,16 +216,10 @@ func TestOtherIdentities(t *testing.T) {
 		{"nothing, none", none, `{"data":[]}`, ledger.Inconclusive, ledger.CauseNone},
 	} {
 		got := c.k.Try(context.Background(), rec, noon, ledger.Answer{Via: "http", Status: 200, Body: []byte(c.body)})
-		if got.Verdict != c.want || got.Cause != c.why || got.Reason == "" {
-			t.Errorf("%s: %s, %s (%s); want %s, %s", c.name, got.Verdict, got.Cause, got.Reason, c.want, c.why)
-		}
-		if c.k == state && len(receiptsOf(got.Found)) > 0 {
-			t.Error("a state has a receipt")
-		}
+		need.That(t, got.Verdict == c.want && got.Cause == c.why && got.Reason != "", "%s: %s, %s (%s); want %s, %s", c.name, got.Verdict, got.Cause, got.Reason, c.want, c.why)
+		need.That(t, c.k != state || len(receiptsOf(got.Found)) <= 0, "a state has a receipt")
 	}
-	if state.Read.Proves() || none.Read.Proves() || !asked.Read.Proves() {
-		t.Error("what proves absence")
-	}
+	need.That(t, !state.Read.Proves() && !none.Read.Proves() && asked.Read.Proves(), "what proves absence")
 }
 
 // The fields of its key say what an operation requests, whatever the
@@ -267,7 +257,5 @@ func TestFieldsOfTheKey(t *testing.T) {
 		t.Errorf("no key is made of fields: %q", got)
 	}
 	again, err := Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { key: { from: [invoice] } }\n"))
-	if err != nil || again.Kind("pay").MarkRules() == p.Kind("pay").MarkRules() {
-		t.Errorf("other fields are not made anew: %v", err)
-	}
+	need.That(t, err == nil && again.Kind("pay").MarkRules() != p.Kind("pay").MarkRules(), "other fields are not made anew: %v", err)
 }

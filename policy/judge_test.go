@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 const judged = `
@@ -121,12 +122,8 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 			} else {
 				got = verdict(p.Kind(c.kind), rec, c.answer)
 			}
-			if !strings.Contains(got, c.want) || c.want == "" && err == nil {
-				t.Errorf("got %q, want %q", got, c.want)
-			}
-			if strings.ContainsAny(got, "\n") {
-				t.Errorf("not one sentence: %q", got)
-			}
+			need.That(t, strings.Contains(got, c.want) && (c.want != "" || err != nil), "got %q, want %q", got, c.want)
+			need.That(t, !strings.ContainsAny(got, "\n"), "not one sentence: %q", got)
 		})
 	}
 }
@@ -145,13 +142,9 @@ func TestJudgeKeepsReceiptsAndCursor(t *testing.T) {
 	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Input: []byte(`{"amount":1}`)}}
 	a := ledger.Answer{Via: "http", Status: 200, Body: []byte(`{"object":"list","has_more":true,"cursor":"c9","data":[{"t":"tok","amount":1,"id":9007199254740993}]}`)}
 	f, err := p.Kind("list").Read.Judge(context.Background(), rec, a)
-	if err != nil || f.Next != "c9" || len(f.Effects) != 1 || f.Effects[0].Receipt != "9007199254740993" || !f.Effects[0].Same {
-		t.Errorf("%+v %v", f, err)
-	}
+	need.That(t, err == nil && f.Next == "c9" && len(f.Effects) == 1 && f.Effects[0].Receipt == "9007199254740993" && f.Effects[0].Same, "%+v %v", f, err)
 	steps := p.Kind("list").Read.trace(context.Background(), rec, a, 1)
-	if len(steps) != 8 || steps[1].Name != "list" || steps[3].Name != "own" || string(steps[3].Value) != "true" || string(steps[5].Value) != "9007199254740993" {
-		t.Errorf("%+v", steps)
-	}
+	need.That(t, len(steps) == 8 && steps[1].Name == "list" && steps[3].Name == "own" && string(steps[3].Value) == "true" && string(steps[5].Value) == "9007199254740993", "%+v", steps)
 }
 
 func TestJudgeAnswer(t *testing.T) {
@@ -195,9 +188,7 @@ kinds:
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := p.Kind(c.kind).JudgeAnswer(context.Background(), c.rec, c.answer)
-			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
-				t.Errorf("got %+v, %v; want %+v, %q", got, err, c.want, c.err)
-			}
+			need.That(t, got == c.want && (err == nil) == (c.err == "") && (err == nil || strings.Contains(err.Error(), c.err)), "got %+v, %v; want %+v, %q", got, err, c.want, c.err)
 		})
 	}
 }
@@ -221,9 +212,7 @@ kinds:
 	rec := ledger.Record{Operation: ledger.Operation{Kind: "k", Token: "t-1"}}
 	answer := func(body string) ledger.Answer { return ledger.Answer{Via: "http", Status: 200, Body: []byte(body)} }
 	f, err := p.Kind("k").Read.Judge(context.Background(), rec, answer(`{"data":[{"id":"a","ref":"t-1"}]}`))
-	if err != nil || len(f.Effects) != 1 || f.Complete {
-		t.Errorf("%+v %v", f, err)
-	}
+	need.That(t, err == nil && len(f.Effects) == 1 && !f.Complete, "%+v %v", f, err)
 	if f, err = p.Kind("k").Read.Judge(context.Background(), rec, answer(`{"data":[]}`)); err == nil {
 		t.Errorf("none, and not whole: %+v", f)
 	}
@@ -265,14 +254,10 @@ func TestReasonsTellWhatACheckComplainedOf(t *testing.T) {
 		{"one endless word", "list", "", strings.Repeat("x", 10*maxComplaint), 1, "the check ended with exit code 1"},
 	} {
 		_, err := p.Kind(c.kind).Read.Judge(t.Context(), operation(c.kind, `{}`), ledger.Answer{Via: "command", Exited: true, Exit: c.exit, Stdout: []byte(c.stdout), Stderr: []byte(c.stderr)})
-		if err == nil || err.Error() != c.want {
-			t.Errorf("%s: %v\nwant %s", c.name, err, c.want)
-		}
+		need.That(t, err != nil && err.Error() == c.want, "%s: %v\nwant %s", c.name, err, c.want)
 	}
 	_, err := p.Kind("list").Read.Judge(t.Context(), operation("list", `{}`), ledger.Answer{Via: "command", Exited: true, Exit: 1, Stderr: []byte(long)})
-	if err == nil || len(err.Error()) > maxComplaint+100 || !strings.HasSuffix(err.Error(), "word word") || strings.Contains(err.Error(), "wordword") {
-		t.Errorf("a long line: %v", err)
-	}
+	need.That(t, err != nil && len(err.Error()) <= maxComplaint+100 && strings.HasSuffix(err.Error(), "word word") && !strings.Contains(err.Error(), "wordword"), "a long line: %v", err)
 }
 
 // TestRulesSeeStandardError: in the rules of a check and of a write, and nowhere
@@ -283,9 +268,7 @@ func TestRulesSeeStandardError(t *testing.T) {
 		return ledger.Answer{Via: "command", Exited: true, Exit: exit, Stderr: []byte(stderr)}
 	}
 	f, err := p.Kind("told").Read.Judge(t.Context(), operation("told", `{}`), said(4, "there is nothing there\n"))
-	if err != nil || !f.Complete || len(f.Effects) != 0 {
-		t.Errorf("%+v, %v", f, err)
-	}
+	need.That(t, err == nil && f.Complete && len(f.Effects) == 0, "%+v, %v", f, err)
 	if _, err := p.Kind("told").Read.Judge(t.Context(), operation("told", `{}`), said(4, "no route to host")); err == nil {
 		t.Error("another complaint was taken for none found")
 	}

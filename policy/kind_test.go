@@ -20,9 +20,7 @@ func TestExampleLoadsCleanly(t *testing.T) {
 	}
 	for _, name := range p.Kinds() {
 		for _, r := range p.Kind(name).RunTests(context.Background()) {
-			if !r.OK {
-				t.Errorf("%s, %q: got %s (%s), want %s", name, r.Test.Name, r.Got, r.Why, r.Test.Want)
-			}
+			need.That(t, r.OK, "%s, %q: got %s (%s), want %s", name, r.Test.Name, r.Got, r.Why, r.Test.Want)
 		}
 	}
 	for _, w := range p.Warnings() {
@@ -100,9 +98,7 @@ func TestACheckThatCannotBeAskedPromisesNothing(t *testing.T) {
 		k := p.Kind(rec.Operation.Kind)
 		a, price := k.Advise(rec, at), k.Price(rec)
 		promised := a.Verb == AdviseWait
-		if promised != a.ProofAt.After(at) || promised != price.DecideAt.After(at) {
-			t.Errorf("%s: %s, proof at %v, a person from %v", k.Name, a.Verb, a.ProofAt, price.DecideAt)
-		}
+		need.That(t, promised == a.ProofAt.After(at) && promised == price.DecideAt.After(at), "%s: %s, proof at %v, a person from %v", k.Name, a.Verb, a.ProofAt, price.DecideAt)
 		return promised, a.Reason
 	}
 	for kind, lacks := range map[string]string{"input": "customer", "secret": "ASKABLE_SECRET is not set", "program": "there is no program " + program, "server": "there is no program " + program} {

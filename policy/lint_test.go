@@ -78,9 +78,7 @@ func TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown(t *testing.T) {
 				said += w.Error() + w.Message + w.Excerpt + w.Path
 				warned = warned || strings.Contains(w.Message, "secret") && strings.Contains(w.Hint, "${env.")
 			}
-			if !warned {
-				t.Error("no warning")
-			}
+			need.That(t, warned, "no warning")
 			rec := operation("k", input)
 			k := p.Kind("k")
 			req, err := k.Read.Request(rec, nil)
@@ -96,17 +94,13 @@ func TestI11_ASecretInThePolicyIsWarnedOfAndNeverShown(t *testing.T) {
 			for _, reason := range []string{trial.Reason, p.Withhold("a reason with " + c.hidden)} {
 				said += reason
 			}
-			if strings.Contains(said, c.hidden) {
-				t.Errorf("it is shown:\n%s", said)
-			}
+			need.That(t, !strings.Contains(said, c.hidden), "it is shown:\n%s", said)
 
 			// The same beside a mistake in the same line and one in the file.
 			broken := strings.Replace(text, "version: 1", "version: 2", 1)
 			broken = strings.Replace(broken, "list: body.data", "list: body.dat[", 1)
 			_, err = Parse("policy.yaml", []byte(broken))
-			if err == nil || strings.Contains(err.Error(), c.hidden) {
-				t.Errorf("a broken file shows it: %v", err)
-			}
+			need.That(t, err != nil && !strings.Contains(err.Error(), c.hidden), "a broken file shows it: %v", err)
 		})
 	}
 }
@@ -125,9 +119,7 @@ func TestI11_RefusedAddressesShowNoPassword(t *testing.T) {
 		`base: "https://pay.example" => rate: password=correct-horse`,
 	} {
 		_, err := Parse("policy.yaml", []byte(leaky(place)))
-		if err == nil || strings.Contains(err.Error(), "horse") {
-			t.Errorf("%s: %v", place, err)
-		}
+		need.That(t, err != nil && !strings.Contains(err.Error(), "horse"), "%s: %v", place, err)
 	}
 }
 
@@ -159,9 +151,7 @@ func TestSecretsByNameAreNotWarnedOf(t *testing.T) {
 			t.Fatalf("%s: %v", place, err)
 		}
 		for _, w := range p.Warnings() {
-			if strings.Contains(w.Message, "secret") || strings.Contains(w.Message, "shell") {
-				t.Errorf("%s: %v", place, w)
-			}
+			need.That(t, !strings.Contains(w.Message, "secret") && !strings.Contains(w.Message, "shell"), "%s: %v", place, w)
 		}
 	}
 }
@@ -197,23 +187,15 @@ func TestShellVariablesAreWarnedOf(t *testing.T) {
 		for _, w := range p.Warnings() {
 			if strings.Contains(w.Message, "shell") {
 				n++
-				if !strings.Contains(w.Hint, want) {
-					t.Errorf("%s: %v", place, w)
-				}
+				need.That(t, strings.Contains(w.Hint, want), "%s: %v", place, w)
 			}
-			if strings.Contains(w.Message, "secret") {
-				t.Errorf("%s: a variable is no secret: %v", place, w)
-			}
+			need.That(t, !strings.Contains(w.Message, "secret"), "%s: a variable is no secret: %v", place, w)
 		}
-		if n != 1 {
-			t.Errorf("%s: warned of %d times", place, n)
-		}
+		need.That(t, n == 1, "%s: warned of %d times", place, n)
 	}
 	// Written like a shell's, in braces, it is an expression, and refused.
 	_, err := Parse("policy.yaml", []byte(leaky(`get: /x } => get: /x, headers: { X-Api-Key: "${PAY_KEY}" } }`)))
-	if err == nil || !strings.Contains(err.Error(), "${env.PAY_KEY}") {
-		t.Error(err)
-	}
+	need.That(t, err != nil && strings.Contains(err.Error(), "${env.PAY_KEY}"), "%v", err)
 }
 
 // TestI11_SecretsOfAnAddressAreWithheld: of what comes from the environment as a
@@ -261,9 +243,7 @@ func TestNamesThatCannotBeThere(t *testing.T) {
 		}
 		said := fmt.Sprint(p.Warnings())
 		named := strings.Contains(said, "which no request") || strings.Contains(said, "no request through") || strings.Contains(said, "has no `") || strings.Contains(said, "asks for `")
-		if want == "" && named || want != "" && !strings.Contains(said, want) {
-			t.Errorf("%s: %s", text, said)
-		}
+		need.That(t, (want != "" || !named) && (want == "" || strings.Contains(said, want)), "%s: %s", text, said)
 	}
 	p, err := Parse("p.yaml", []byte("version: 1\nkinds: { http.api.example.post: { title: \"${input.customer}\" } }\n"))
 	if err != nil || !strings.Contains(fmt.Sprint(p.Warnings()), "reads input.customer") {

@@ -26,9 +26,7 @@ func golden(t *testing.T, name, got string) {
 		return
 	}
 	want := need.Get(os.ReadFile(path))(t)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
+	need.Equal(t, cmp.Diff(string(want), got), "", name)
 }
 
 // same compares what was wanted with what came.
@@ -40,9 +38,7 @@ func same(t testing.TB, want, got any) {
 // says checks that an error says so, or that there is none where want is "".
 func says(t testing.TB, err error, want string, of ...any) {
 	t.Helper()
-	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-		t.Errorf("%v: %v, want %q", of, err, want)
-	}
+	need.That(t, (want != "" || err == nil) && (want == "" || err != nil && strings.Contains(err.Error(), want)), "%v: %v, want %q", of, err, want)
 }
 
 // must parses a policy that has to be right.
@@ -183,9 +179,7 @@ func TestRefused(t *testing.T) {
 			list := refused(t, c.text)
 			for _, p := range list {
 				if p.Line == c.line && (c.col == 0 || p.Column == c.col) && strings.Contains(p.Message, c.message) && strings.Contains(p.Hint, c.hint) {
-					if c.line > 0 && p.Excerpt == "" {
-						t.Error("no excerpt")
-					}
+					need.That(t, c.line <= 0 || p.Excerpt != "", "no excerpt")
 					return
 				}
 			}
@@ -265,9 +259,7 @@ kinds:
 	}
 	k := p.Kind("stripe.charge.eu")
 	duplicate, miss := k.Costs(ledger.Operation{})
-	if duplicate != (ledger.Cost{Value: 500, Word: "high"}) || miss != (ledger.Cost{Value: 7, Guess: true}) {
-		t.Errorf("costs %+v %+v", duplicate, miss)
-	}
+	need.That(t, duplicate == (ledger.Cost{Value: 500, Word: "high"}) && miss == (ledger.Cost{Value: 7, Guess: true}), "costs %+v %+v", duplicate, miss)
 	need.Equal(t, k.Retry, (RetryRule{5, time.Second, 9 * time.Second}), "retry")
 	need.Equal(t, cmp.Diff([]string{"password", "card"}, k.Redact), "", "a kind must not un-redact what the defaults hide")
 	same(t, []string{"password"}, p.Kind("mail").Redact)
@@ -279,16 +271,10 @@ func TestUnknownKindFallsBack(t *testing.T) {
 	} {
 		k := p.Kind("x.y")
 		duplicate, miss := k.Costs(ledger.Operation{})
-		if k.Known || k.Pattern != "" || k.Name != "x.y" || !duplicate.Guess || !miss.Guess {
-			t.Errorf("%s: %+v %+v %+v", name, k.Known, duplicate, miss)
-		}
-		if k.LandsWithin != nil || k.VisibleWithin != nil || k.Auto.Retry != "never" || k.Retry.Max != 0 {
-			t.Errorf("%s: a default proves or sends", name)
-		}
+		need.That(t, !k.Known && k.Pattern == "" && k.Name == "x.y" && duplicate.Guess && miss.Guess, "%s: %+v %+v %+v", name, k.Known, duplicate, miss)
+		need.That(t, k.LandsWithin == nil && k.VisibleWithin == nil && k.Auto.Retry == "never" && k.Retry.Max == 0, "%s: a default proves or sends", name)
 	}
-	if !Default().Empty() || Default().Digest() == "" || must(t, "version: 1").Empty() {
-		t.Error("empty")
-	}
+	need.That(t, Default().Empty() && Default().Digest() != "" && !must(t, "version: 1").Empty(), "empty")
 }
 
 func TestDigestIsOfTheContent(t *testing.T) {
@@ -433,7 +419,5 @@ kinds:
 	if duplicate.Value != 840 || miss.Value != 420 || miss.Guess {
 		t.Error(duplicate, miss)
 	}
-	if k.Remembers != 24*time.Hour || k.KeyHeader != "Idempotency-Key" || k.Key.Strategy != "fields" {
-		t.Errorf("%+v", k)
-	}
+	need.That(t, k.Remembers == 24*time.Hour && k.KeyHeader == "Idempotency-Key" && k.Key.Strategy == "fields", "%+v", k)
 }

@@ -132,9 +132,7 @@ func TestI2_WhatWasNeverSent(t *testing.T) {
 						t.Errorf("%s is %s again", path, v)
 					}
 				}
-				if len(now) != len(was) || len(one.Operation.Receipts) > 0 {
-					t.Errorf("%v", now)
-				}
+				need.That(t, len(now) == len(was) && len(one.Operation.Receipts) == 0, "%v", now)
 				need.Equal(t, control.Key, again[i].Key, "the same question has two names")
 			}
 		})

@@ -34,15 +34,11 @@ func TestANotifierIsAKindOfItsOwn(t *testing.T) {
 	if err != nil || req.HTTP.URL != "https://hooks.example/page" || string(req.HTTP.Body) != `{"errors":7,"text":"it's down"}` || req.HTTP.Header["Once"][0] != "inc/opened" {
 		t.Errorf("%+v %v", req.HTTP, err)
 	}
-	if strings.Contains(req.Shown, "sesame") || !strings.Contains(req.Shown, "HOOK_KEY") {
-		t.Errorf("shown: %s", req.Shown)
-	}
+	need.That(t, !strings.Contains(req.Shown, "sesame") && strings.Contains(req.Shown, "HOOK_KEY"), "shown: %s", req.Shown)
 	if req, err := chat.Send.Request(notice("chat")); err != nil || req.Command.Argv[1] != "it's down" {
 		t.Errorf("%+v %v", req.Command, err)
 	}
-	if oncall.Auto.Retry != "key_safe" || chat.Auto.Retry != "never" || oncall.Retry.Max != 5 || len(oncall.Redact) > 0 {
-		t.Errorf("%+v %+v", oncall.Auto, chat.Auto)
-	}
+	need.That(t, oncall.Auto.Retry == "key_safe" && chat.Auto.Retry == "never" && oncall.Retry.Max == 5 && len(oncall.Redact) == 0, "%+v %+v", oncall.Auto, chat.Auto)
 	for _, gone := range []string{"notify.gone", "notify"} { // the pattern * does not fit it
 		if k := p.Kind(gone); k.Known || k.Send != nil || k.Auto.Retry != "never" {
 			t.Errorf("%s: %+v", gone, k)
@@ -67,9 +63,7 @@ func TestWhatANotifierWants(t *testing.T) {
 		{"oncall", NotifyOpened, []string{"mail", "pay.card"}, true}, {"oncall", NotifyOpened, []string{"mail"}, false}, {"oncall", NotifyUnchecked, nil, true},
 		{"chat", NotifyOver, []string{"mail"}, true}, {"chat", NotifyOpened, []string{"mail"}, false},
 	} {
-		if got := p.Notifier(c.name).Wants(c.event, c.kinds...); got != c.want {
-			t.Errorf("%s wants %s of %v: %t", c.name, c.event, c.kinds, got)
-		}
+		need.Equal(t, p.Notifier(c.name).Wants(c.event, c.kinds...), c.want, c.name, c.event, c.kinds)
 	}
 }
 
@@ -87,9 +81,7 @@ func TestANotifierThatIsRefused(t *testing.T) {
 		"command: [x]\n  \"a b\": { command: [x] }":                    "not the name of a notifier",
 	} {
 		list := refused(t, "version: 1\nnotify:\n  oncall: { "+strings.Replace(text, "\n", " }\n", 1)+map[bool]string{false: " }"}[strings.Contains(text, "\n")])
-		if !strings.Contains(list.Error(), want) {
-			t.Errorf("%s: %v", text, list)
-		}
+		need.That(t, strings.Contains(list.Error(), want), "%s: %v", text, list)
 	}
 	for _, kind := range []string{"notify", "notify.oncall"} {
 		if list := refused(t, "version: 1\nkinds: { "+kind+": }"); !strings.Contains(list.Error(), "indoubt's own") {

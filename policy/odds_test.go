@@ -51,9 +51,7 @@ func TestOddsByHistoryAndReads(t *testing.T) {
 	p := must(t, priced)
 	k := p.Kind("proof")
 	o := k.Odds(doubt("proof"))
-	if o.P != 0.5 || o.N != 0 || !strings.Contains(o.Why, "a guess") || math.Abs(o.Low-0.025) > 1e-6 || math.Abs(o.High-0.975) > 1e-6 {
-		t.Errorf("%+v", o)
-	}
+	need.That(t, o.P == 0.5 && o.N == 0 && strings.Contains(o.Why, "a guess") && math.Abs(o.Low-0.025) <= 1e-6 && math.Abs(o.High-0.975) <= 1e-6, "%+v", o)
 	k = p.WithHistory(History([]ledger.DoubtCount{{Kind: "proof", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}})).Kind("proof")
 	if o = k.Odds(doubt("proof")); o.N != 4 || math.Abs(o.P-0.5) > 1e-9 || math.Round(o.Low*100) != 15 || math.Round(o.High*100) != 85 {
 		t.Errorf("%+v", o) // Beta(3, 3): the 15–85 % of the screen
@@ -107,18 +105,14 @@ func TestOddsFallBackToTheClassAndThenToTheGuess(t *testing.T) {
 	} {
 		k := must(t, priced).WithHistory(History(c.counts)).Kind("proof")
 		o := k.Odds(doubt("proof"))
-		if math.Abs(o.P-c.p) > 1e-9 || o.N != c.n || !strings.Contains(o.Why, c.why) || o.Low > o.P || o.P > o.High {
-			t.Errorf("%s: %+v, want %v n%d %q", c.name, o, c.p, c.n, c.why)
-		}
+		need.That(t, math.Abs(o.P-c.p) <= 1e-9 && o.N == c.n && strings.Contains(o.Why, c.why) && o.Low <= o.P && o.P <= o.High, "%s: %+v, want %v n%d %q", c.name, o, c.p, c.n, c.why)
 		if got := k.Price(doubt("proof")).Odds; math.Abs(got-o.P) > 1e-12 {
 			t.Errorf("%s: lists are ordered by %v", c.name, got)
 		}
 	}
 	// However many there are, the interval is that of ten cases.
 	o := must(t, priced).WithHistory(History([]ledger.DoubtCount{count("mail", ledger.ClassTimeout, 90000, 10000)})).Kind("proof").Odds(doubt("proof"))
-	if math.Abs(o.Low-0.66) > 0.01 || math.Abs(o.High-0.997) > 0.01 || o.Others != 100000 {
-		t.Errorf("%+v", o)
-	}
+	need.That(t, math.Abs(o.Low-0.66) <= 0.01 && math.Abs(o.High-0.997) <= 0.01 && o.Others == 100000, "%+v", o)
 }
 
 func TestCostThatErrsIsTheDearest(t *testing.T) {

@@ -75,9 +75,7 @@ func TestThePageNamesEveryField(t *testing.T) {
 	for name, def := range root["$defs"].(object) {
 		walk(name, def)
 	}
-	if seen < 15 {
-		t.Errorf("only %d mappings were compared", seen)
-	}
+	need.That(t, seen >= 15, "only %d mappings were compared", seen)
 }
 
 // Every name and every function of the expressions is on the page, with the
@@ -88,9 +86,7 @@ func TestThePageNamesEveryNameAndFunction(t *testing.T) {
 		t.Helper()
 		_, rest, _ := strings.Cut(text, "\n## "+section+"\n")
 		rest, _, _ = strings.Cut(rest, "\n## ")
-		if !regexp.MustCompile("`[^`\n]*\\b" + regexp.QuoteMeta(name) + "\\b[^`\n]*`").MatchString(rest) {
-			t.Errorf("section %q does not name %s", section, name)
-		}
+		need.That(t, regexp.MustCompile("`[^`\n]*\\b"+regexp.QuoteMeta(name)+"\\b[^`\n]*`").MatchString(rest), "section %q does not name %s", section, name)
 	}
 	names, functions := expr.Vocabulary()
 	for _, name := range names {
@@ -104,7 +100,5 @@ func TestThePageNamesEveryNameAndFunction(t *testing.T) {
 	for _, name := range functions {
 		say("Functions", name)
 	}
-	if len(functions) < 50 {
-		t.Errorf("only %d functions were looked for", len(functions))
-	}
+	need.That(t, len(functions) >= 50, "only %d functions were looked for", len(functions))
 }

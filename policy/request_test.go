@@ -73,16 +73,12 @@ func TestReadRequest(t *testing.T) {
 	}
 	want := "GET ${env.TEST_BASE}/root/v1/charges?customer=cus+9%26x%3D1&expand=a&expand=b&limit=100\nAuthorization: Bearer ${env.TEST_KEY}\nX-Team: billing"
 	same(t, want, got.Shown)
-	if got.HTTP.Header["Authorization"][0] != "Bearer sk_live_1" || got.HTTP.Header["Idempotency-Key"] != nil {
-		t.Error(got.HTTP.Header)
-	}
+	need.That(t, got.HTTP.Header["Authorization"][0] == "Bearer sk_live_1" && got.HTTP.Header["Idempotency-Key"] == nil, "%v", got.HTTP.Header)
 	next, err := k.Read.Request(rec, "ch_100")
 	if err != nil || !strings.Contains(next.HTTP.URL, "after=ch_100") {
 		t.Error(next.HTTP, err)
 	}
-	if !k.Read.Proves() || !k.Read.Pages() || k.Read.Via() != "http" {
-		t.Error("what the read is")
-	}
+	need.That(t, k.Read.Proves() && k.Read.Pages() && k.Read.Via() == "http", "what the read is")
 }
 
 func TestI4_SendCarriesKeyAndToken(t *testing.T) {
@@ -98,18 +94,14 @@ func TestI4_SendCarriesKeyAndToken(t *testing.T) {
 	form := need.Get(url.ParseQuery(string(h.Body)))(t)
 	same(t, url.Values{"customer": {"cus_9"}, "amount": {"42000"}, "team": {"x"}, "metadata[order]": {"9007199254740993"},
 		"metadata[indoubt]": {"indoubt-7E3A"}, "items[0][price]": {"p1"}}, form)
-	if strings.Contains(got.Shown, "sk_live_1") || !strings.Contains(got.Shown, "metadata%5Bindoubt%5D=indoubt-7E3A") {
-		t.Error(got.Shown)
-	}
+	need.That(t, !strings.Contains(got.Shown, "sk_live_1") && strings.Contains(got.Shown, "metadata%5Bindoubt%5D=indoubt-7E3A"), "%v", got.Shown)
 }
 
 func TestSendJSON(t *testing.T) {
 	k := stripePolicy(t).Kind("append")
 	got := need.Get(k.Send.Request(operation("append", `{"list":[{"tags":["a"],"id":123456789012345678901234567890,"price":1.10}]}`)))(t)
 	want := `{"data":{"list":[{"id":123456789012345678901234567890,"price":1.1,"tags":["a","indoubt-7E3A"]}]},"n":3,"none":null,"note":"t indoubt-7E3A","yes":true}`
-	if string(got.HTTP.Body) != want || got.HTTP.Method != "PUT" {
-		t.Errorf("%s\n%s", got.HTTP.Body, want)
-	}
+	need.That(t, string(got.HTTP.Body) == want && got.HTTP.Method == "PUT", "%s\n%s", got.HTTP.Body, want)
 }
 
 func TestTokenNeedsItsPlace(t *testing.T) {
@@ -148,9 +140,7 @@ func TestMissingSecretIsSaidByName(t *testing.T) {
 	os.Unsetenv("TEST_KEY")
 	_, err := p.Kind("charge").Send.Request(operation("charge", `{"customer":"c","team":"x"}`))
 	var missing *MissingSecretError
-	if !errors.As(err, &missing) || missing.Name != "TEST_KEY" || !strings.Contains(err.Error(), "environment variable TEST_KEY is not set") {
-		t.Errorf("%v", err)
-	}
+	need.That(t, errors.As(err, &missing) && missing.Name == "TEST_KEY" && strings.Contains(err.Error(), "environment variable TEST_KEY is not set"), "%v", err)
 	q := must(t, "version: 1\nkinds: { k: { send: { http: { post: https://h.example/x, headers: { A: \"${file('/nonexistent/x')}\" } } } } }\n")
 	if _, err := q.Kind("k").Send.Request(operation("k", `{}`)); !errors.As(err, &missing) || !missing.File {
 		t.Errorf("%v", err)
@@ -168,9 +158,7 @@ kinds:
 `)
 	for _, kind := range p.Kinds() {
 		_, err := p.Kind(kind).Send.Request(operation(kind, `{"x":1}`))
-		if err == nil || strings.Contains(err.Error(), "sk_live") {
-			t.Errorf("%s: %v", kind, err)
-		}
+		need.That(t, err != nil && !strings.Contains(err.Error(), "sk_live"), "%s: %v", kind, err)
 	}
 }
 
@@ -210,9 +198,7 @@ func TestRecordedCommand(t *testing.T) {
 	got, err := p.Kind("again").Send.Request(rec)
 	need.OK(t, err)
 	same(t, []string{"curl", "-H", "Auth: sk_live_1", "-H", "Key: k-1", "indoubt-7E3A", "${OTHER} $TEST_KEY"}, got.Command.Argv)
-	if strings.Contains(got.Shown, "sk_live") || got.Command.Dir != "/w" {
-		t.Error(got.Shown)
-	}
+	need.That(t, !strings.Contains(got.Shown, "sk_live") && got.Command.Dir == "/w", "%v", got.Shown)
 	// A value that looks like a placeholder is not expanded again.
 	t.Setenv("TEST_KEY", "{{token}}")
 	if got, err = p.Kind("again").Send.Request(rec); err != nil || got.Command.Argv[2] != "Auth: {{token}}" {
@@ -263,9 +249,7 @@ func TestAWholeAddressFromTheEnvironment(t *testing.T) {
 	t.Setenv("PAY_BASE", "https://pay.example/api")
 	p := must(t, "version: 1\nkinds:\n  k: { read: { http: { get: \"${env.PAY_BASE}/v1/${input.id}\" }, list: body.data } }\n")
 	got, err := p.Kind("k").Read.Request(operation("k", `{"id":"a/b"}`), nil)
-	if err != nil || got.HTTP.URL != "https://pay.example/api/v1/a%2Fb" || got.Shown != "GET ${env.PAY_BASE}/v1/a%2Fb" {
-		t.Errorf("%+v %v", got.HTTP, err)
-	}
+	need.That(t, err == nil && got.HTTP.URL == "https://pay.example/api/v1/a%2Fb" && got.Shown == "GET ${env.PAY_BASE}/v1/a%2Fb", "%+v %v", got.HTTP, err)
 	for _, id := range []string{"", "..", "a/../../b"} {
 		if got, err := p.Kind("k").Read.Request(operation("k", `{"id":"`+id+`"}`), nil); err == nil {
 			t.Errorf("%q: %s", id, got.HTTP.URL)

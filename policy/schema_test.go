@@ -184,9 +184,7 @@ func TestTheSchemaKnowsEveryFieldTheDecoderReads(t *testing.T) {
 		need.Equal(t, cmp.Diff(want, got), "", word)
 	}
 	valid(t, "everything", []byte(everything))
-	if !p.Kind("empty").Known {
-		t.Error("an empty kind")
-	}
+	need.That(t, p.Kind("empty").Known, "an empty kind")
 }
 
 func names(m object) string {
@@ -233,9 +231,7 @@ func TestTheExampleAndTheRecipesFitTheSchema(t *testing.T) {
 	}
 	for _, text := range []string{"{}", "version: 2", "version: 1\nkinds: { k: { titel: x } }", "version: 1\ndefaults: { lands_within: 3s }", "version: 1\nkinds: { k: { deadline: 2 minutes } }",
 		"version: 1\nkinds: { k: { read: { http: { get: /x, method: post }, list: body } } }", "version: 1\nkinds: { k: { tests: [{ want: fine }] } }"} {
-		if validate(t, []byte(text)) == nil {
-			t.Errorf("fits the schema: %s", text)
-		}
+		need.That(t, validate(t, []byte(text)) != nil, "fits the schema: %s", text)
 	}
 }
 

@@ -157,12 +157,8 @@ func TestI6_ALookFromTheNewestAttemptProvesNothingOfEarlierOnes(t *testing.T) {
 	for _, w := range p.Warnings() {
 		said = said || strings.Contains(w.Message, "`attempt`")
 	}
-	if !said {
-		t.Error("no warning")
-	}
-	if !p.Kind("k").Read.newestOnly() {
-		t.Error("it does not look from the newest attempt on")
-	}
+	need.That(t, said, "no warning")
+	need.That(t, p.Kind("k").Read.newestOnly(), "it does not look from the newest attempt on")
 }
 
 const sends = `version: 1
@@ -187,9 +183,7 @@ func TestADigestTellsRequestsApart(t *testing.T) {
 	digest := func(text, kind string) string {
 		t.Helper()
 		req, err := must(t, text).Kind(kind).Send.Request(doubt(kind))
-		if err != nil {
-			t.Fatalf("%s: %v", kind, err)
-		}
+		need.OK(t, err, kind)
 		if len(req.Digest) != 64 {
 			t.Fatalf("%s: digest %q", kind, req.Digest)
 		}
@@ -210,9 +204,7 @@ func TestADigestTellsRequestsApart(t *testing.T) {
 			t.Fatalf("%q is %d times in the policy", was, strings.Count(sends, was))
 		}
 		t.Setenv("DIGEST_B", "one")
-		if digest(sends, kind) == digest(strings.Replace(sends, was, is, 1), kind) {
-			t.Errorf("%s: %s and %s have the same digest", kind, was, is)
-		}
+		need.That(t, digest(sends, kind) != digest(strings.Replace(sends, was, is, 1), kind), "%s: %s and %s have the same digest", kind, was, is)
 	}
 	before := map[string]string{}
 	for _, kind := range []string{"http", "secret", "command", "url", "stdio", "sql"} {
@@ -240,9 +232,7 @@ kinds: { k: { downstream: files, read: { http: { get: "/${input.id}" }, list: "[
 `
 	p := must(t, fmt.Sprintf(text, `cdn.example, "eu.example:8443"`))
 	req, err := p.Kind("k").Read.Request(ledger.Record{Operation: ledger.Operation{Kind: "k", Input: []byte(`{"id":"a"}`)}}, nil)
-	if err != nil || !slices.Equal(req.HTTP.Redirects, []string{"cdn.example", "eu.example:8443"}) {
-		t.Errorf("%v %v", req, err)
-	}
+	need.That(t, err == nil && slices.Equal(req.HTTP.Redirects, []string{"cdn.example", "eu.example:8443"}), "%v %v", req, err)
 	for _, bad := range []string{`"*.example"`, `"https://cdn.example"`, `"cdn.example/x"`, `""`, `"${env.HOST}"`, `".example"`, `"cdn.example:0"`} {
 		if _, err := Parse("p.yaml", []byte(fmt.Sprintf(text, bad))); err == nil || !strings.Contains(err.Error(), "redirects") {
 			t.Errorf("%s: %v", bad, err)

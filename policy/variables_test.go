@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/policy/expr"
 )
 
@@ -46,9 +47,7 @@ func TestAnErrorIsNeverFalseOrAbsent(t *testing.T) {
 		{"isError", `{}`, `{}`, "has no `isError`"},
 	} {
 		got, err := ask(t, c.text, c.input, c.body)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s on %s%s = %v, %v; want an error with %q", c.text, c.input, c.body, got, err, c.want)
-		}
+		need.That(t, err != nil && strings.Contains(err.Error(), c.want), "%s on %s%s = %v, %v; want an error with %q", c.text, c.input, c.body, got, err, c.want)
 	}
 }
 

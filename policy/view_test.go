@@ -66,9 +66,7 @@ func TestAKindSeesTheSameOfEveryRecorder(t *testing.T) {
 		}
 		rec := ledger.Record{Found: true, Operation: o, Attempts: []ledger.Attempt{{N: 1}}}
 		req, err := k.Read.Request(rec, nil)
-		if err != nil || req.HTTP.URL != "https://api.example.com/v2/pays?order=7" {
-			t.Errorf("%s: %+v %v", name, req.HTTP, err)
-		}
+		need.That(t, err == nil && req.HTTP.URL == "https://api.example.com/v2/pays?order=7", "%s: %+v %v", name, req.HTTP, err)
 		if r, err := k.JudgeAnswer(t.Context(), rec, ledger.Answer{Via: "http", Status: 400, Body: []byte(`{"asked":"42"}`)}); err != nil || r.Proof != ledger.Refused {
 			t.Errorf("%s: %+v %v", name, r, err)
 		}
@@ -78,9 +76,7 @@ func TestAKindSeesTheSameOfEveryRecorder(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		other, err := controls[0].Record()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		need.OK(t, err, name)
 		seen, err := k.seen(other.Operation)
 		if in, ok := seen.(map[string]any); err != nil || !ok || in["amount"] != "42" || in["order"].(map[string]any)["id"] == "7" {
 			t.Errorf("%s: %v %v", name, seen, err)
@@ -119,9 +115,7 @@ func TestWhatWasRecordedIsSentAgain(t *testing.T) {
 		one, err := send.Request(ledger.Record{Operation: other})
 		other.Request.Binary = []byte{0xff, 2}
 		two, err2 := send.Request(ledger.Record{Operation: other})
-		if err != nil || err2 != nil || one.Digest == two.Digest || !strings.Contains(one.Shown, "[2 bytes, SHA-256") {
-			t.Errorf("%s: two bodies have one digest: %v %v", kind, err, err2)
-		}
+		need.That(t, err == nil && err2 == nil && one.Digest != two.Digest && strings.Contains(one.Shown, "[2 bytes, SHA-256"), "%s: two bodies have one digest: %v %v", kind, err, err2)
 		for what, c := range map[string]struct {
 			change func(*ledger.Operation)
 			want   string

@@ -116,9 +116,7 @@ func TestLoadSaysWhatIsWrongWithTheFile(t *testing.T) {
 	need.OK(t, os.WriteFile(path, []byte("version: 3\n"), 0o644))
 	_, err := Load(path)
 	var problems Errors
-	if !errors.As(err, &problems) || len(problems) != 1 || problems[0].File != path {
-		t.Error(err)
-	}
+	need.That(t, errors.As(err, &problems) && len(problems) == 1 && problems[0].File == path, "%v", err)
 }
 
 func BenchmarkPrice(b *testing.B) {

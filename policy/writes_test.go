@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // readingAndWriting is a policy whose read and write are filled in.
@@ -63,9 +64,7 @@ func TestI5_AReadThatIsAWriteIsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse("policy.yaml", []byte(readingAndWriting(c.kind, c.read, c.more)))
-			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.kind+".read") {
-				t.Errorf("%v\nwant %s", err, c.want)
-			}
+			need.That(t, err != nil && strings.Contains(err.Error(), c.want) && strings.Contains(err.Error(), c.kind+".read"), "%v\nwant %s", err, c.want)
 		})
 	}
 }
@@ -127,9 +126,7 @@ func TestI5_NoRequestOfAReadIsTheWriteItLooksFor(t *testing.T) {
 			rec := operation("k", c.input)
 			rec.Operation.Command = c.command
 			_, err := p.Kind("k").Read.Request(rec, nil)
-			if (err != nil) != c.refused || c.refused && !errors.Is(err, errWouldWrite) {
-				t.Error(err)
-			}
+			need.That(t, (err != nil) == c.refused && (!c.refused || errors.Is(err, errWouldWrite)), "%v", err)
 		})
 	}
 }

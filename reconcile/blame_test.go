@@ -31,9 +31,7 @@ func TestWrongQuestionsAreNotTheDownstreamsFault(t *testing.T) {
 		for range tripAfter + 2 {
 			r = w.read(o.ID).Read
 		}
-		if !strings.Contains(r.Reason, says) || strings.Contains(r.Reason, "eof") {
-			t.Errorf("%s: %s", kind, r.Reason)
-		}
+		need.That(t, strings.Contains(r.Reason, says) && !strings.Contains(r.Reason, "eof"), "%s: %s", kind, r.Reason)
 	}
 	for _, h := range w.engine.Health() {
 		need.Equal(t, h.State, StateNew, h.Downstream, h.Why)

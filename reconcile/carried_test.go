@@ -61,9 +61,7 @@ func TestI5_KeyThatIsNotSentAgainMakesNothingSafe(t *testing.T) {
 				t.Errorf("%s: %s, %v (%v)", kind, res.Did, written, err)
 			}
 			plan, err := w.engine.Plan(w.ctx, o.ID)
-			if err != nil || !safe && plan.Basis != ledger.BasisRiskAccepted {
-				t.Errorf("plan: %s: %s %v", plan.Basis, plan.Why, err)
-			}
+			need.That(t, err == nil && (safe || plan.Basis == ledger.BasisRiskAccepted), "plan: %s: %s %v", plan.Basis, plan.Why, err)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func TestI6_AForwardStepOfTheClockProvesNothing(t *testing.T) {
@@ -42,9 +43,7 @@ func TestI6_AForwardStepOfTheClockProvesNothing(t *testing.T) {
 			effects++
 		}
 	}
-	if effects != 1 {
-		t.Errorf("FAULT: the clock was set forward by five minutes while the write was on its way, and it took effect %d times", effects)
-	}
+	need.That(t, effects == 1, "FAULT: the clock was set forward by five minutes while the write was on its way, and it took effect %d times", effects)
 }
 
 // A control that held before the clock was set back is not newer than a check made

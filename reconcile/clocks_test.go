@@ -29,13 +29,9 @@ func TestAClockChangesThePrice(t *testing.T) {
 	}{{time.Second, 0, "nothing has changed"}, {pastProof, 1, "absence can be proven"}, {time.Minute, 1, ""}, {16 * time.Minute, 2, "it needs a person"}, {48 * time.Hour, 2, ""}} {
 		w.pass(tc.later)
 		pass()
-		if got := c.price.Load() - start; got != tc.turns {
-			t.Errorf("after %s more (%s): priced %d times, want %d", tc.later, tc.why, got, tc.turns)
-		}
+		need.Equal(t, c.price.Load()-start, tc.turns, "after", tc.later, tc.why)
 	}
-	if wait := e.clocks.wait(w.now(), time.Second); wait != time.Second {
-		t.Errorf("the next look is in %s", wait)
-	}
+	need.Equal(t, e.clocks.wait(w.now(), time.Second), time.Second, "the next look is in")
 	if got := w.get(o.ID); got.Row().LaneAt(w.now()) != ledger.LaneDecide {
 		t.Errorf("it stands in %s", got.Row().LaneAt(w.now()))
 	}
@@ -54,9 +50,7 @@ func TestOddsRestOnTheLedger(t *testing.T) {
 	o := w.doubt("pay", 1)
 	wise := WithHistory(w.ctx, w.store, w.inForce())
 	odds, blank := wise.Kind("pay").Odds(w.get(o.ID)), w.inForce().Kind("pay").Odds(w.get(o.ID))
-	if odds.N != 8 || odds.P <= blank.P || blank.N != 0 || wise.Digest() != w.inForce().Digest() {
-		t.Errorf("%+v, without its history %+v", odds, blank)
-	}
+	need.That(t, odds.N == 8 && odds.P > blank.P && blank.N == 0 && wise.Digest() == w.inForce().Digest(), "%+v, without its history %+v", odds, blank)
 	h := NewHistory(w.store)
 	need.Equal(t, h.Policy(w.ctx, w.inForce()), h.Policy(w.ctx, w.inForce()), "a history makes a new policy each time it is asked")
 }

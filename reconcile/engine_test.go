@@ -32,9 +32,7 @@ func TestRunSettlesByItself(t *testing.T) {
 	eventually(t, "twice", func() bool { return w.get(twice.ID).Operation.Conflict == ledger.Duplicate })
 	w.pass(61 * time.Second)
 	eventually(t, "crashed", func() bool { return state(crashed.Operation.ID) == ledger.Committed })
-	if by := w.get(landed.ID).Operation.Actor; by != "checks" {
-		t.Errorf("settled by %q", by)
-	}
+	need.Equal(t, w.get(landed.ID).Operation.Actor, "checks", "settled by")
 	if h := w.engine.Health(); len(h) != 1 || h[0].Downstream != "pay" || h[0].State != StateUp {
 		t.Errorf("%+v", h)
 	}
@@ -54,13 +52,9 @@ func TestOnce(t *testing.T) {
 	told := 0
 	s, err := w.engine.Once(w.ctx, func(p Progress) {
 		told++
-		if p.Done != told || p.Total < p.Done {
-			t.Errorf("progress %d of %d, told %d", p.Done, p.Total, told)
-		}
+		need.That(t, p.Done == told && p.Total >= p.Done, "progress %d of %d, told %d", p.Done, p.Total, told)
 	})
-	if err != nil || s.Expired != 1 || s.Reads != 21 || s.Landed != 10 || s.Absent != 11 || s.Errors != 0 || told != 21 {
-		t.Errorf("%+v told %d, %v", s, told, err)
-	}
+	need.That(t, err == nil && s.Expired == 1 && s.Reads == 21 && s.Landed == 10 && s.Absent == 11 && s.Errors == 0 && told == 21, "%+v told %d, %v", s, told, err)
 	need.Equal(t, w.get(crashed.Operation.ID).Operation.State, ledger.Failed, "crashed")
 	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Reads != 0 {
 		t.Errorf("again: %+v %v", s, err)
@@ -92,17 +86,11 @@ func TestNextReadBacksOffAndMeetsTheProof(t *testing.T) {
 	before := time.Duration(0)
 	for done := 1; done < 40; done++ {
 		pause := nextRead(done, now, time.Time{}, false, most).Sub(now)
-		if pause < before || pause > readMax {
-			t.Errorf("after %d reads: %s", done, pause)
-		}
+		need.That(t, pause >= before && pause <= readMax, "after %d reads: %s", done, pause)
 		before = pause
 	}
-	if before < 59*time.Minute {
-		t.Errorf("at last %s", before)
-	}
-	if pause := nextRead(20, now, time.Time{}, false, func() float64 { return 0 }).Sub(now); pause != readFloor {
-		t.Errorf("jitter asks again after %s", pause)
-	}
+	need.That(t, before >= 59*time.Minute, "at last %s", before)
+	need.Equal(t, nextRead(20, now, time.Time{}, false, func() float64 { return 0 }).Sub(now), readFloor, "jitter asks again after")
 	proof := now.Add(41 * time.Second)
 	if next := nextRead(20, now, proof, true, most); !next.After(proof) || next.After(proof.Add(proofSpread+time.Second)) {
 		t.Errorf("%s after the proof", next.Sub(proof))
@@ -127,9 +115,7 @@ func TestI7_WhatMovedMeanwhileIsNotSettledByAnOldRead(t *testing.T) {
 		return false
 	}
 	res := w.read(o.ID)
-	if res.Operation.State != ledger.Abandoned || res.Operation.Version != o.Version+1 {
-		t.Errorf("%+v", res.Operation)
-	}
+	need.That(t, res.Operation.State == ledger.Abandoned && res.Operation.Version == o.Version+1, "%+v", res.Operation)
 }
 
 func TestLeaseFencing(t *testing.T) {
@@ -218,9 +204,7 @@ func TestBreakerOpensAndProbes(t *testing.T) {
 	}
 	page, _ := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1})
 	res, err := w.engine.ReadNow(w.ctx, page.Rows[0].ID)
-	if err != nil || res.Read.Verdict != ledger.Inconclusive || !strings.Contains(res.Read.Reason, "pay is down") {
-		t.Errorf("%+v %v", res.Read, err)
-	}
+	need.That(t, err == nil && res.Read.Verdict == ledger.Inconclusive && strings.Contains(res.Read.Reason, "pay is down"), "%+v %v", res.Read, err)
 	down.Store(false)
 	eventually(t, "up again", func() bool { return w.engine.Health()[0].State == StateUp })
 	eventually(t, "all settled", func() bool {
@@ -277,9 +261,7 @@ func TestMissingSecretIsOneItemAndNoError(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	page, _ := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now()})
 	for _, row := range page.Rows {
-		if n := len(w.get(row.ID).Reads); n != 0 {
-			t.Errorf("%d reads kept that were never made", n)
-		}
+		need.Equal(t, len(w.get(row.ID).Reads), 0)
 	}
 	need.Equal(t, logged.Load(), 0, "lines logged")
 }
@@ -321,13 +303,9 @@ func TestAnEngineThatIsGoneKeepsNobody(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	gone := ledger.Registration{Holder: "killed", Digest: "another", Since: w.now(), Until: w.now().Add(registeredFor)}
 	need.OK(t, w.store.RegisterEngine(w.ctx, gone))
-	if !w.engine.onlyReads(w.ctx) {
-		t.Error("it went unnoticed")
-	}
+	need.That(t, w.engine.onlyReads(w.ctx), "it went unnoticed")
 	w.pass(registeredFor + time.Second)
-	if w.engine.onlyReads(w.ctx) {
-		t.Error("it is waited for")
-	}
+	need.That(t, !w.engine.onlyReads(w.ctx), "it is waited for")
 }
 
 func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
@@ -340,9 +318,7 @@ func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
 	o := w.doubt("pay", 420, 420)
 	eventually(t, "settled", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
 	w.pass(registerEvery)
-	if w.engine.onlyReads(w.ctx) || !blank.onlyReads(w.ctx) {
-		t.Error("a console without a policy drove out the engine that has one")
-	}
+	need.That(t, !w.engine.onlyReads(w.ctx) && blank.onlyReads(w.ctx), "a console without a policy drove out the engine that has one")
 }
 
 func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
@@ -395,9 +371,7 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 			}
 			if tc.posts == 1 {
 				a := w.get(o.ID).Attempts[1]
-				if !strings.HasPrefix(a.Actor, "auto:") || a.Basis != ledger.BasisAbsent {
-					t.Errorf("%+v", a)
-				}
+				need.That(t, strings.HasPrefix(a.Actor, "auto:") && a.Basis == ledger.BasisAbsent, "%+v", a)
 			}
 		})
 	}

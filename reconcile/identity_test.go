@@ -118,9 +118,7 @@ func shopOver(t *testing.T, via, path string) (text string, keep func(shop)) {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			q := r.URL.Query()
 			text, err := askShop(path, q.Get("by"), q.Get("ref"), q.Get("key"), q.Get("name"))
-			if err != nil {
-				t.Error(err)
-			}
+			need.That(t, err == nil, "%v", err)
 			fmt.Fprint(w, text)
 		}))
 		t.Cleanup(server.Close)

@@ -266,9 +266,7 @@ func TestANoticeInDoubtIsAnOperationLikeAnyOther(t *testing.T) {
 			e.sendWhatMayBe(o.ctx)
 			time.Sleep(100 * time.Millisecond)
 			eventually(o, "in doubt again", func() bool { return o.deliveries()[0].Operation.State == ledger.Uncertain })
-			if got := len(o.events()); got != want {
-				o.Errorf("sent %d times, want %d", got, want)
-			}
+			need.Equal(o, len(o.events()), want, "sent")
 		})
 	}
 }
@@ -318,9 +316,7 @@ func TestADeadEndpoint(t *testing.T) {
 		})
 		o.pass(10 * time.Second)
 		o.want("opened 5")
-		if op.Operation.Doubted || op.Attempts[0].Proof != ledger.NeverSent {
-			o.Errorf("%+v", op.Attempts)
-		}
+		need.That(o, !op.Operation.Doubted && op.Attempts[0].Proof == ledger.NeverSent, "%+v", op.Attempts)
 		if all, err := o.store.Incidents(o.ctx, o.now(), 10); err != nil || len(all) != 1 {
 			o.Errorf("%d outages %v", len(all), err)
 		}
@@ -343,9 +339,7 @@ func TestI11_AHostileEndpoint(t *testing.T) {
 		eventually(o, name, func() bool { all := o.deliveries(); return len(all) == 1 && all[0].Operation.State == ledger.Uncertain })
 		op := o.deliveries()[0]
 		text, _ := json.Marshal(op)
-		if strings.Contains(string(text), "hook-secret") || len(text) > 64<<10 {
-			t.Errorf("%s: kept %d bytes: %.300s", name, len(text), text)
-		}
+		need.That(t, !strings.Contains(string(text), "hook-secret") && len(text) <= 64<<10, "%s: kept %d bytes: %.300s", name, len(text), text)
 	}
 }
 
@@ -503,9 +497,7 @@ func TestNoEngineChecks(t *testing.T) {
 		o.want("unchecked 0")
 		mu.Lock()
 		defer mu.Unlock()
-		if len(said) != 2 || !strings.HasPrefix(said[0], "no engine has checked for 4m") {
-			o.Errorf("said %q", said)
-		}
+		need.That(o, len(said) == 2 && strings.HasPrefix(said[0], "no engine has checked for 4m"), "said %q", said)
 	})
 }
 
@@ -534,9 +526,7 @@ func TestNoticesHaveABound(t *testing.T) {
 			o.Helper()
 			eventually(o, fmt.Sprint(n), func() bool { return len(o.events()) >= n })
 			time.Sleep(100 * time.Millisecond)
-			if got := len(o.events()); got != n {
-				o.Errorf("told %d times, want %d", got, n)
-			}
+			need.Equal(o, len(o.events()), n, "told")
 		}
 		told(noticesMost)
 		o.pass(noticesIn)
@@ -546,8 +536,7 @@ func TestNoticesHaveABound(t *testing.T) {
 
 // The amount of a notice says what it leaves out.
 func TestTheAmountOfANoticeSaysWhatItLeavesOut(t *testing.T) {
-	pol, err := policy.Parse("policy.yaml", []byte("version: 1\n"))
-	need.OK(t, err)
+	pol := need.Get(policy.Parse("policy.yaml", []byte("version: 1\n")))(t)
 	for of, want := range map[ledger.Sum]string{
 		{N: 3, Miss: 950}:              "to look at. Not known to have landed: 950 USD. ",
 		{N: 3, Miss: 950, Unpriced: 1}: ". Not known to have landed: 950 USD without 1 not priced. ",

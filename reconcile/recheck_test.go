@@ -138,9 +138,7 @@ func TestI9_APipelinesRetryIsLookedAt(t *testing.T) {
 	w.settle(begun, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: c.ID})
 	w.once()
 	got := w.get(o.ID).Operation
-	if got.Conflict != ledger.Duplicate || got.Effects != 2 || len(got.Receipts) != 2 {
-		t.Errorf("%q, %d effects, receipts %v", got.Conflict, got.Effects, got.Receipts)
-	}
+	need.That(t, got.Conflict == ledger.Duplicate && got.Effects == 2 && len(got.Receipts) == 2, "%q, %d effects, receipts %v", got.Conflict, got.Effects, got.Receipts)
 }
 
 // The late effect shows only after the first look: the scheduled one finds it.

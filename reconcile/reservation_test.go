@@ -136,9 +136,7 @@ func TestNothingIsReadWithoutAReservation(t *testing.T) {
 	e := New(Options{Store: unreserved{w.store}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer e.Close()
 	checked, err := e.ReadNow(w.ctx, doubt.ID)
-	if err != nil || checked.Read.Verdict != ledger.Inconclusive || checked.Operation.State != ledger.Uncertain {
-		t.Errorf("%+v %v", checked.Read, err)
-	}
+	need.That(t, err == nil && checked.Read.Verdict == ledger.Inconclusive && checked.Operation.State == ledger.Uncertain, "%+v %v", checked.Read, err)
 	if _, err := e.Retry(w.ctx, w.shown(e, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})); err == nil {
 		t.Error("it was sent")
 	}
@@ -168,9 +166,7 @@ func TestAfterAPauseTheRateHolds(t *testing.T) {
 	}
 	began := time.Now()
 	need.Get(w.engine.Once(w.ctx, nil))(t)
-	if len(a.at) < 20 {
-		t.Errorf("%d questions", len(a.at))
-	}
+	need.That(t, len(a.at) >= 20, "%d questions", len(a.at))
 	a.within(t, 20, began)
 }
 

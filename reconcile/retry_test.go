@@ -82,9 +82,7 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 	}
 	// Said again, by its change id or by its old version: nothing more is sent.
 	again, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis, ChangeID: "change-1"})
-	if err != nil || again.Did != DidSend || again.Attempt.ID != res.Attempt.ID {
-		t.Errorf("again: %+v %v", again, err)
-	}
+	need.That(t, err == nil && again.Did == DidSend && again.Attempt.ID == res.Attempt.ID, "again: %+v %v", again, err)
 	if again, err = w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis}); !errors.Is(err, ledger.ErrMoved) && code(err) == "" {
 		t.Errorf("old version: %+v %v", again, err)
 	}
@@ -127,9 +125,7 @@ func TestRetryChecksFirst(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.doubt("pay", 420, 420)
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
-	if err != nil || res.Did != DidLand || res.Operation.State != ledger.Committed || res.Operation.Receipt() != "ch_1" {
-		t.Errorf("%+v %v", res, err)
-	}
+	need.That(t, err == nil && res.Did == DidLand && res.Operation.State == ledger.Committed && res.Operation.Receipt() == "ch_1", "%+v %v", res, err)
 	if _, posts, _ := w.side.count(); posts != 0 {
 		t.Errorf("%d posts of what had landed", posts)
 	}
@@ -141,9 +137,7 @@ func TestRetryTakesProofOverRisk(t *testing.T) {
 	o := w.doubt("pay", 420)
 	w.pass(pastProof) // nobody has looked since proof became possible
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
-	if err != nil || res.Did != DidSend || res.Attempt.Basis != ledger.BasisAbsent || res.Operation.State != ledger.Committed {
-		t.Errorf("%+v %v", res, err)
-	}
+	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisAbsent && res.Operation.State == ledger.Committed, "%+v %v", res, err)
 }
 
 func TestI5_RiskNeedsAPerson(t *testing.T) {
@@ -163,17 +157,13 @@ func TestI5_RiskNeedsAPerson(t *testing.T) {
 	} {
 		tc.q.ID, tc.q.Version = o.ID, o.Version
 		res, err := w.retry(tc.q)
-		if code(err) != tc.want || res.Did != DidRefuse || res.Why == "" {
-			t.Errorf("%s: %+v, %v", name, res.Did, err)
-		}
+		need.That(t, code(err) == tc.want && res.Did == DidRefuse && res.Why != "", "%s: %+v, %v", name, res.Did, err)
 	}
 	if _, posts, _ := w.side.count(); posts != 0 {
 		t.Errorf("%d posts", posts)
 	}
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
-	if err != nil || res.Did != DidSend || res.Attempt.Basis != ledger.BasisRiskAccepted {
-		t.Errorf("%+v %v", res, err)
-	}
+	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisRiskAccepted, "%+v %v", res, err)
 }
 
 func TestRetryOutcomes(t *testing.T) {
@@ -219,9 +209,7 @@ func TestSecondEffectIsADuplicate(t *testing.T) {
 		rw.WriteHeader(200)
 	}
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true})
-	if err != nil || res.Did != DidSend || res.Operation.Conflict != ledger.Duplicate || res.Operation.Effects != 2 {
-		t.Errorf("%+v %v", res, err)
-	}
+	need.That(t, err == nil && res.Did == DidSend && res.Operation.Conflict == ledger.Duplicate && res.Operation.Effects == 2, "%+v %v", res, err)
 }
 
 func TestHeldAndReadOnly(t *testing.T) {
@@ -265,9 +253,7 @@ func TestRetryMaxIsAStopThatAReasonOverrides(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	plan, _ := w.engine.Plan(w.ctx, o.ID)
-	if !plan.OverridesMax || plan.Refused != nil {
-		t.Errorf("%+v", plan)
-	}
+	need.That(t, plan.OverridesMax && plan.Refused == nil, "%+v", plan)
 	if res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Reason: "customer calls", OverrideMax: true}); err != nil || res.Did != DidSend {
 		t.Errorf("%+v %v", res, err)
 	}
@@ -286,9 +272,7 @@ func TestHandedBackToThePipeline(t *testing.T) {
 	}
 	begun, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "c2", OperationID: "unused", AttemptID: "a2", Kind: "pay", Key: o.Key,
 		Fingerprint: o.Fingerprint, Input: o.Input, Deadline: time.Minute, Actor: pipeline})
-	if err != nil || begun.Answer != ledger.AnswerBegun || begun.Attempt.GrantID == "" {
-		t.Errorf("%+v %v", begun, err)
-	}
+	need.That(t, err == nil && begun.Answer == ledger.AnswerBegun && begun.Attempt.GrantID != "", "%+v %v", begun, err)
 }
 
 func TestRecordedCommandIsFilledInAtEachRun(t *testing.T) {
@@ -314,17 +298,11 @@ kinds:
 	}
 	o := begin("k1", false, "sh", "-c", `echo "$0 $1 $2" > "$3"`, "{{key}}", "{{token}}", "${JOB_SECRET}", out)
 	plan, err := w.engine.Plan(w.ctx, o.ID)
-	if err != nil || plan.Sender != "command" || !strings.Contains(plan.WillSend, "k1 "+o.Token) || strings.Contains(plan.WillSend+plan.Body, "sesame") {
-		t.Errorf("%+v %v", plan, err)
-	}
+	need.That(t, err == nil && plan.Sender == "command" && strings.Contains(plan.WillSend, "k1 "+o.Token) && !strings.Contains(plan.WillSend+plan.Body, "sesame"), "%+v %v", plan, err)
 	risk := RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true}
 	res, err := w.retry(risk)
-	if err != nil || res.Did != DidSend || res.Operation.State != ledger.Committed || !res.Attempt.TokenSent {
-		t.Errorf("%+v %v", res, err)
-	}
-	if got := readFile(t, out); got != "k1 "+o.Token+" open-sesame\n" {
-		t.Errorf("ran with %q", got)
-	}
+	need.That(t, err == nil && res.Did == DidSend && res.Operation.State == ledger.Committed && res.Attempt.TokenSent, "%+v %v", res, err)
+	need.Equal(t, readFile(t, out), "k1 "+o.Token+" open-sesame\n", "ran with")
 	for key, argv := range map[string][]string{
 		"redacted": {"sh", "-c", "true", "redacted:0123456789abcdef"},
 		"no env":   {"sh", "-c", "true", "${JOB_SECRET}"},
@@ -336,9 +314,7 @@ kinds:
 		risk.ID, risk.Version = o.ID, o.Version
 		_, err := w.retry(risk)
 		var r *ledger.RefusedError
-		if !errors.As(err, &r) || r.Code != "redacted" || !strings.Contains(r.Hint, "pipeline") {
-			t.Errorf("%s: %v", key, err)
-		}
+		need.That(t, errors.As(err, &r) && r.Code == "redacted" && strings.Contains(r.Hint, "pipeline"), "%s: %v", key, err)
 		need.Equal(t, w.get(o.ID).Operation.State, ledger.Uncertain, key)
 	}
 }

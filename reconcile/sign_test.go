@@ -28,9 +28,7 @@ func TestACheckSignsForItself(t *testing.T) {
 		if o := rec.Operation; o.State != ledger.Committed || o.Actor != want || o.Hands != "" || rec.Reads[0].Actor != want {
 			t.Errorf("%s, signed by %q, acted on by %q, its read by %q", o.State, o.Actor, o.Hands, rec.Reads[0].Actor)
 		}
-		if last.Verb != "read" || last.Actor.Name != want || !last.Actor.Machine || last.Actor.Terminal {
-			t.Errorf("%s by %+v", last.Verb, last.Actor)
-		}
+		need.That(t, last.Verb == "read" && last.Actor.Name == want && last.Actor.Machine && !last.Actor.Terminal, "%s by %+v", last.Verb, last.Actor)
 	}
 }
 

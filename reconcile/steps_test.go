@@ -165,9 +165,7 @@ func TestI5_ABackwardStepRemembersNoKey(t *testing.T) {
 			w.last = o.ID
 			tc.do(w)
 			plan, err := w.engine.Plan(w.ctx, o.ID)
-			if err != nil || plan.Basis != tc.want {
-				t.Errorf("%s: %s, %v", plan.Basis, plan.Why, err)
-			}
+			need.That(t, err == nil && plan.Basis == tc.want, "%s: %s, %v", plan.Basis, plan.Why, err)
 		})
 	}
 }
@@ -228,11 +226,7 @@ func TestI8_AStepOfTheClockIsAnEvent(t *testing.T) {
 	time.Sleep(1500 * time.Millisecond) // a pass of each
 	want := []string{"clock: the clock of this host was set forward by 5m", "clock: the clock of this host was set back by 1h"}
 	got := steps()
-	if len(got) != 2 || !strings.HasPrefix(got[0], want[0]) || !strings.HasPrefix(got[1], want[1]) {
-		t.Errorf("%q", got)
-	}
+	need.That(t, len(got) == 2 && strings.HasPrefix(got[0], want[0]) && strings.HasPrefix(got[1], want[1]), "%q", got)
 	info, err := w.store.Info(w.ctx)
-	if err != nil || info.Step.Round(time.Minute) != -time.Hour || info.SteppedAt.IsZero() {
-		t.Errorf("%s at %s: %v", info.Step, info.SteppedAt, err)
-	}
+	need.That(t, err == nil && info.Step.Round(time.Minute) == -time.Hour && !info.SteppedAt.IsZero(), "%s at %s: %v", info.Step, info.SteppedAt, err)
 }

@@ -38,9 +38,7 @@ func TestAnEngineEndsWithItsLedger(t *testing.T) {
 	go func() { ended <- e.Run(w.ctx) }()
 	select {
 	case err := <-ended:
-		if !errors.Is(err, ledger.ErrGone) {
-			t.Errorf("ended with %v", err)
-		}
+		need.That(t, errors.Is(err, ledger.ErrGone), "ended with %v", err)
 	case <-time.After(testPatience):
 		t.Error("it does not end")
 	}
@@ -62,12 +60,8 @@ func TestALedgerThatCannotBeWrittenIsLeftAPause(t *testing.T) {
 	if d := second.Sub(first); d < errorPause {
 		t.Errorf("asked again after %s", d)
 	}
-	if line := <-said; line != "the ledger could not be asked: write down deadlines that passed: the disk is full" {
-		t.Errorf("said %q", line)
-	}
-	if line := <-said; line != "the ledger can be asked again" {
-		t.Errorf("then said %q", line)
-	}
+	need.Equal(t, <-said, "the ledger could not be asked: write down deadlines that passed: the disk is full", "said")
+	need.Equal(t, <-said, "the ledger can be asked again", "then said")
 }
 
 // busyStore is a ledger that somebody has locked.
@@ -91,9 +85,7 @@ func TestAClockIsNotLostToALockedLedger(t *testing.T) {
 	if err := e.repriceDue(w.ctx); !errors.Is(err, ledger.ErrBusy) {
 		t.Fatal(err)
 	}
-	if again := e.clocks.wait(w.now(), time.Hour); again != 0 {
-		t.Errorf("the clock strikes again in %s", again)
-	}
+	need.Equal(t, e.clocks.wait(w.now(), time.Hour), 0, "the clock strikes again in")
 	e.o.Store = w.store
 	need.OK(t, e.repriceDue(w.ctx))
 	if ids := e.clocks.due(w.now(), 10); len(ids) != 0 {

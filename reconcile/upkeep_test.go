@@ -48,7 +48,5 @@ func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 	if ops, err := w.store.Unpriced(w.ctx, w.inForce().Digest(), 1); err != nil || len(ops) > 0 {
 		t.Errorf("%d without a price, %v", len(ops), err)
 	}
-	if wait := e.prices.wait(time.Hour); wait != time.Hour {
-		t.Errorf("with nothing to price it sleeps for %s", wait)
-	}
+	need.Equal(t, e.prices.wait(time.Hour), time.Hour, "with nothing to price it sleeps for")
 }

@@ -115,17 +115,13 @@ func TestVerdicts(t *testing.T) {
 				t.Errorf("%s (%s), %s; want %s (…%s…), %s", res.Read.Verdict, res.Read.Reason, res.Operation.State, tc.want, tc.says, tc.state)
 			}
 			rec := w.get(o.ID)
-			if len(rec.Reads) == 0 || rec.Reads[0].Verdict != tc.want || len(rec.Reads[0].Evidence) == 0 {
-				t.Errorf("kept: %+v", rec.Reads)
-			}
+			need.That(t, len(rec.Reads) != 0 && rec.Reads[0].Verdict == tc.want && len(rec.Reads[0].Evidence) != 0, "kept: %+v", rec.Reads)
 			if strings.Contains(string(rec.Reads[0].Evidence), "sesame") {
 				t.Errorf("the evidence holds a secret: %s", rec.Reads[0].Evidence)
 			}
 			switch tc.want {
 			case ledger.Duplicated:
-				if rec.Operation.Conflict != ledger.Duplicate || rec.Operation.Effects != 2 || len(rec.Operation.Receipts) != 2 {
-					t.Errorf("%+v", rec.Operation)
-				}
+				need.That(t, rec.Operation.Conflict == ledger.Duplicate && rec.Operation.Effects == 2 && len(rec.Operation.Receipts) == 2, "%+v", rec.Operation)
 			case ledger.Mismatch:
 				need.Equal(t, rec.Operation.Conflict, ledger.MismatchConflict, "conflict")
 			case ledger.Absent:
@@ -345,9 +341,7 @@ func TestEvidenceIsBoundedAndClean(t *testing.T) {
 	for _, secret := range []string{"sesame", "hunter22", "cs_1234567"} {
 		need.Lacks(t, ev, secret)
 	}
-	if len(ev) > maxEvidence || !strings.Contains(ev, "ch_1") || !strings.Contains(ev, "env.PAY_KEY") {
-		t.Errorf("%d bytes: %.600s", len(ev), ev)
-	}
+	need.That(t, len(ev) <= maxEvidence && strings.Contains(ev, "ch_1") && strings.Contains(ev, "env.PAY_KEY"), "%d bytes: %.600s", len(ev), ev)
 }
 
 // A check that cannot see says nothing about the chance either.
@@ -377,9 +371,7 @@ func TestBlindCheckLowersNoOdds(t *testing.T) {
 			}
 			r := w.read(o.ID).Read
 			odds := w.engine.policy().Kind("pay").Odds(w.get(o.ID))
-			if !strings.Contains(r.Reason, tc.says) || odds.P > tc.want+0.01 || odds.P < tc.want-0.01 {
-				t.Errorf("%s: %.3f (%s)", r.Reason, odds.P, odds.Why)
-			}
+			need.That(t, strings.Contains(r.Reason, tc.says) && odds.P <= tc.want+0.01 && odds.P >= tc.want-0.01, "%s: %.3f (%s)", r.Reason, odds.P, odds.Why)
 		})
 	}
 }

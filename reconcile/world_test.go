@@ -332,9 +332,7 @@ func (w *world) get(id string) ledger.Record {
 func (w *world) read(id string) ReadResult {
 	w.Helper()
 	res, err := w.engine.ReadNow(w.ctx, id)
-	if err != nil {
-		w.Fatalf("read: %v", err)
-	}
+	need.OK(w, err, "read")
 	return res
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // TestEveryExpressionCompiles: none of the program panics at its first use.
@@ -41,9 +43,7 @@ func TestEveryExpressionCompiles(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil || found < 40 {
-		t.Errorf("%d expressions, %v", found, err)
-	}
+	need.That(t, err == nil && found >= 40, "%d expressions, %v", found, err)
 }
 
 func name(x ast.Expr) string {

@@ -15,11 +15,19 @@ type T interface {
 	Fatal(args ...any)
 }
 
-// OK ends the test where there is an error.
-func OK(t T, err error) {
+// OK ends the test where there is an error; about says what was tried.
+func OK(t T, err error, about ...any) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(lead(about) + err.Error())
+	}
+}
+
+// That says what is wrong where ok does not hold.
+func That(t T, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Errorf(format, args...)
 	}
 }
 

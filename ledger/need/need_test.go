@@ -19,8 +19,16 @@ func (h *heard) Fatal(args ...any)            { h.said = append(h.said, "ended: 
 
 func TestEachSaysWhatIsWrong(t *testing.T) {
 	for want, do := range map[string]func(h *heard){
-		"":                          func(h *heard) { OK(h, nil); Equal(h, 1, 1); Contains(h, "abc", "a", "c"); Lacks(h, "abc", "d") },
+		"": func(h *heard) {
+			OK(h, nil)
+			That(h, true, "no")
+			Equal(h, 1, 1)
+			Contains(h, "abc", "a", "c")
+			Lacks(h, "abc", "d")
+		},
 		"ended: broken":             func(h *heard) { OK(h, errors.New("broken")) },
+		"ended: k: open: broken":    func(h *heard) { OK(h, errors.New("broken"), "k", "open") },
+		"exit 2":                    func(h *heard) { That(h, false, "exit %d", 2) },
 		"ended: gone":               func(h *heard) { Get(1, errors.New("gone"))(h) },
 		`k: effects: got 2, want 1`: func(h *heard) { Equal(h, 2, 1, "k", "effects") },
 		`got "", want "x"`:          func(h *heard) { Equal(h, "", "x") },

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
 
@@ -62,14 +63,10 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 		}
 		at, err := At(name)
 		if err != nil {
-			if strings.Contains(err.Error(), secret) {
-				t.Errorf("%q: %v", name, err)
-			}
+			need.That(t, !strings.Contains(err.Error(), secret), "%q: %v", name, err)
 			continue
 		}
-		if strings.Contains(at.String(), secret) {
-			t.Errorf("%q is shown as %s", name, at)
-		}
+		need.That(t, !strings.Contains(at.String(), secret), "%q is shown as %s", name, at)
 		ctx, stop := context.WithCancel(t.Context())
 		stop()
 		if _, is := at.(server); !is {
@@ -79,19 +76,14 @@ func TestAPasswordIsNeverShown(t *testing.T) {
 		_, err2 := at.Create(ctx, Options{})
 		_, err3 := at.Make(ctx, Options{}, Making{Group: "g"})
 		for _, err := range []error{err1, err2, err3, at.Adopt(ctx, Options{}), at.Declare(ctx, "h", Options{}), at.Backup(ctx, nil, "to")} {
-			if err == nil || strings.Contains(err.Error(), secret) {
-				t.Errorf("%q: %v", name, err)
-			}
+			need.That(t, err != nil && !strings.Contains(err.Error(), secret), "%q: %v", name, err)
 		}
 	}
 }
 
 // A store that cannot copy itself says what does.
 func TestABackupOfAServerIsPostgreSQLs(t *testing.T) {
-	at, err := At("postgres://app@db.example:5433/payments?sslmode=verify-full")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := need.Get(At("postgres://app@db.example:5433/payments?sslmode=verify-full"))(t)
 	var no ledger.Troubled
 	if err := at.Backup(t.Context(), nil, "/backup/it's.dump"); !errors.As(err, &no) {
 		t.Fatal(err)
@@ -127,8 +119,6 @@ func TestTheErrorsOfAFileHaveWords(t *testing.T) {
 		{&ledger.OlderError{Ledger: "/x"}, "older_schema"},
 	} {
 		told := c.err.Trouble(func(name string) string { return "~" + name })
-		if told.Code != c.code || told.Do == "" || !strings.Contains(told.Message, "~/x") || !strings.Contains(c.err.Error(), "/x") {
-			t.Errorf("%T: %+v", c.err, told)
-		}
+		need.That(t, told.Code == c.code && told.Do != "" && strings.Contains(told.Message, "~/x") && strings.Contains(c.err.Error(), "/x"), "%T: %+v", c.err, told)
 	}
 }

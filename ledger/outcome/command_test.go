@@ -72,13 +72,9 @@ func TestI2_OnlyAnUnconnectedCurlIsAFailure(t *testing.T) {
 		}
 	}
 	ended := Command(ledger.Answer{Sent: true, Exited: true, Exit: 7, Err: os.ErrDeadlineExceeded}, []string{"curl", "http://x"}, plain)
-	if ended.Unconnected {
-		t.Error("a command that was ended counts")
-	}
+	need.That(t, !ended.Unconnected, "a command that was ended counts")
 	signalled := Command(ledger.Answer{Sent: true, Signal: "SIGKILL", Exit: 7}, []string{"curl", "http://x"}, plain)
-	if signalled.Unconnected {
-		t.Error("a command that was killed counts")
-	}
+	need.That(t, !signalled.Unconnected, "a command that was killed counts")
 }
 
 // A configuration file can hold any option.
@@ -89,15 +85,11 @@ func TestI2_ACurlWithAConfigurationProvesNothing(t *testing.T) {
 		need.OK(t, os.MkdirAll(filepath.Dir(file), 0o700))
 		env := []string{at.env + "=/nowhere", at.env + "=" + dir} // of two the last counts
 		answer := ledger.Answer{Sent: true, Exited: true, Exit: 7}
-		if !Command(answer, []string{"curl", "http://x"}, env).Unconnected {
-			t.Errorf("%v: without it", at)
-		}
+		need.That(t, Command(answer, []string{"curl", "http://x"}, env).Unconnected, "%v: without it", at)
 		need.OK(t, os.WriteFile(file, []byte("location\n"), 0o600))
 		if Command(answer, []string{"curl", "http://x"}, env).Unconnected || Command(answer, []string{"curl", "http://x", "-q"}, env).Unconnected {
 			t.Errorf("%v: it is not heeded", at)
 		}
-		if !Command(answer, []string{"curl", "-q", "http://x"}, env).Unconnected {
-			t.Errorf("%v: -q comes first", at)
-		}
+		need.That(t, Command(answer, []string{"curl", "-q", "http://x"}, env).Unconnected, "%v: -q comes first", at)
 	}
 }

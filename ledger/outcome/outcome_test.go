@@ -58,21 +58,13 @@ func TestI2_EveryHTTPStatus(t *testing.T) {
 			} else if strings.Contains(refused, word) {
 				want = ledger.OutcomeFailed
 			}
-			if s.Outcome != want || s.Status != status {
-				t.Errorf("%d %s: %s (status %d), want %s", status, name, s.Outcome, s.Status, want)
-			}
-			if (s.Proof == ledger.Refused) != (want == ledger.OutcomeFailed) {
-				t.Errorf("%d %s: proof %q", status, name, s.Proof)
-			}
-			if (s.ErrorClass != "") != (want == ledger.OutcomeUncertain) && status >= 200 {
-				t.Errorf("%d %s: class %q", status, name, s.ErrorClass)
-			}
+			need.That(t, s.Outcome == want && s.Status == status, "%d %s: %s (status %d), want %s", status, name, s.Outcome, s.Status, want)
+			need.That(t, (s.Proof == ledger.Refused) == (want == ledger.OutcomeFailed), "%d %s: proof %q", status, name, s.Proof)
+			need.That(t, (s.ErrorClass != "") == (want == ledger.OutcomeUncertain) || status < 200, "%d %s: class %q", status, name, s.ErrorClass)
 			if c, ok := class[status]; ok && s.ErrorClass != c {
 				t.Errorf("%d %s: class %q, want %q", status, name, s.ErrorClass, c)
 			}
-			if s.AttemptID != "a1" || string(s.Result) != `{"id":"x"}` {
-				t.Errorf("%d %s: attempt %q, result %s", status, name, s.AttemptID, s.Result)
-			}
+			need.That(t, s.AttemptID == "a1" && string(s.Result) == `{"id":"x"}`, "%d %s: attempt %q, result %s", status, name, s.AttemptID, s.Result)
 		}
 	}
 }
@@ -200,12 +192,8 @@ func TestI11_NoSecretOutlivesAnAnswer(t *testing.T) {
 		for _, a := range []ledger.Answer{answered(200, said), answered(503, said), exited(0, said, ""), exited(9, "", said),
 			{Via: "http", Sent: true, Err: errors.New(said)}, {Via: "http", Err: errors.New(said)}} {
 			s := Judge(t.Context(), nil, first, a)
-			if strings.Contains(string(s.Result)+s.Error, hidden) {
-				t.Errorf("%s: kept in %s / %s", said, s.Result, s.Error)
-			}
-			if len(s.Result) > 0 && !json.Valid(s.Result) {
-				t.Errorf("%s: result is not JSON: %s", said, s.Result)
-			}
+			need.That(t, !strings.Contains(string(s.Result)+s.Error, hidden), "%s: kept in %s / %s", said, s.Result, s.Error)
+			need.That(t, len(s.Result) == 0 || json.Valid(s.Result), "%s: result is not JSON: %s", said, s.Result)
 		}
 	}
 	long := strings.Repeat("é\x00", 1<<20)
@@ -265,8 +253,6 @@ func TestRulesSeeTheAttemptThatIsAnswered(t *testing.T) {
 			return ledger.Ruling{}, nil
 		}
 		JudgeAttempt(t.Context(), rule, rec, id, answered(200, "{}"))
-		if seen != want {
-			t.Errorf("an answer to %s was judged as one to attempt %d", id, seen)
-		}
+		need.That(t, seen == want, "an answer to %s was judged as one to attempt %d", id, seen)
 	}
 }

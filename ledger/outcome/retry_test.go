@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func TestWhatIsRetryable(t *testing.T) {
@@ -83,9 +84,7 @@ func TestBackoffIsJittered(t *testing.T) {
 			d := backoff(rule, n)
 			low, high = min(low, d), max(high, d)
 		}
-		if low > bound/10 || high < bound*9/10 || high > bound {
-			t.Errorf("after %d: %s … %s, want 0 … %s", n, low, high, bound)
-		}
+		need.That(t, low <= bound/10 && high >= bound*9/10 && high <= bound, "after %d: %s … %s, want 0 … %s", n, low, high, bound)
 	}
 	if d := backoff(Retry{}, 3); d > 4*backoffMin {
 		t.Errorf("unstated: %s", d)

@@ -90,9 +90,7 @@ func TestI2_WhatAnMCPAnswerMeans(t *testing.T) {
 			if s.Outcome != c.outcome || s.Proof != c.proof || s.ErrorClass != c.class || s.EffectWord != c.effect {
 				t.Errorf("got %s proof %q class %q effect %q (%s)", s.Outcome, s.Proof, s.ErrorClass, s.EffectWord, s.Error)
 			}
-			if s.Outcome != ledger.OutcomeCommitted && s.Error == "" && c.answer.Status != 200 {
-				t.Error("it does not say what was wrong")
-			}
+			need.That(t, s.Outcome == ledger.OutcomeCommitted || s.Error != "" || c.answer.Status == 200, "it does not say what was wrong")
 		})
 	}
 }
@@ -176,17 +174,13 @@ func TestRulesComeFirst(t *testing.T) {
 
 func TestMCPResultIsKept(t *testing.T) {
 	s := Judge(t.Context(), nil, first, rpcResult(mcpDone))
-	if string(s.Result) != mcpDone || s.Status != -1 {
-		t.Errorf("result %s, status %d", s.Result, s.Status)
-	}
+	need.That(t, string(s.Result) == mcpDone && s.Status == -1, "result %s, status %d", s.Result, s.Status)
 	long := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 2*MaxResult) + `"}]}`
 	if s = Judge(t.Context(), nil, first, rpcResult(long)); len(s.Result) > MaxResult+100 || s.Outcome != ledger.OutcomeCommitted {
 		t.Errorf("%s with %d bytes of a long result", s.Outcome, len(s.Result))
 	}
 	s = Judge(t.Context(), nil, first, rpcResult(`{"content":[{"type":"text","text":"use Bearer abcdefghij"}],"isError":true}`))
-	if strings.Contains(s.Error+string(s.Result), "abcdefghij") {
-		t.Errorf("a secret stays: %s %s", s.Error, s.Result)
-	}
+	need.That(t, !strings.Contains(s.Error+string(s.Result), "abcdefghij"), "a secret stays: %s %s", s.Error, s.Result)
 }
 
 func TestNotYet(t *testing.T) {
@@ -209,9 +203,7 @@ func TestNotYet(t *testing.T) {
 		{"null", `null`, "", 0},
 	} {
 		awaits, poll, ok := NotYet(rpcResult(c.result))
-		if awaits != c.awaits && ok || ok != (c.awaits != "") || ok && poll != c.poll {
-			t.Errorf("%s: %q %s %v, want %q %s", c.name, awaits, poll, ok, c.awaits, c.poll)
-		}
+		need.That(t, (awaits == c.awaits || !ok) && ok == (c.awaits != "") && (!ok || poll == c.poll), "%s: %q %s %v, want %q %s", c.name, awaits, poll, ok, c.awaits, c.poll)
 	}
 	if _, _, ok := NotYet(rpcFailure(-32042, mcpAsks)); ok {
 		t.Error("an error is an answer")
@@ -221,7 +213,5 @@ func TestNotYet(t *testing.T) {
 	if _, _, ok := NotYet(broken); ok {
 		t.Error("an answer that is not whole")
 	}
-	if AwaitsInput("a", nil) == AwaitsInput("b", nil) || AwaitsInput("", []string{"a"}) == AwaitsInput("", []string{"b"}) {
-		t.Error("different continuations are one")
-	}
+	need.That(t, AwaitsInput("a", nil) != AwaitsInput("b", nil) && AwaitsInput("", []string{"a"}) != AwaitsInput("", []string{"b"}), "different continuations are one")
 }

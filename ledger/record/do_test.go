@@ -104,9 +104,7 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 	request := Request{Kind: "charge", Key: "done", Input: []byte(`{"amount":1}`)}
 	need.Get(Do(t.Context(), r, request, says(Result{Receipt: "ch_1", Output: []byte("a text"), Effect: "created"}, nil)))(t)
 	res, err := Do(t.Context(), r, request, never)
-	if err != nil || !res.Replayed || string(res.Output) != "a text" || res.Receipt != "ch_1" || res.Effect != "created" {
-		t.Errorf("a finished one: %+v, %v", res, err)
-	}
+	need.That(t, err == nil && res.Replayed && string(res.Output) == "a text" && res.Receipt == "ch_1" && res.Effect == "created", "a finished one: %+v, %v", res, err)
 	other := request
 	other.Input = []byte(`{"amount":2}`)
 	if _, err := Do(t.Context(), r, other, never); !errors.Is(err, ledger.ErrKeyReused) {
@@ -116,9 +114,7 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 	first, _ := Do(t.Context(), r, request, says(Result{}, io.ErrUnexpectedEOF))
 	_, err = Do(t.Context(), r, request, never)
 	var doubt *DoubtError
-	if !errors.As(err, &doubt) || doubt.Operation.ID != first.Operation.ID {
-		t.Errorf("in doubt: %v", err)
-	}
+	need.That(t, errors.As(err, &doubt) && doubt.Operation.ID == first.Operation.ID, "in doubt: %v", err)
 	o := recorded(t, store, first.Operation.ID).Operation
 	need.Get(ledger.Decide(t.Context(), store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version, Verb: ledger.VerbAbandon,
 		Reason: "no more", Actor: ledger.Actor{Name: "ana", Terminal: true}}))(t)
@@ -156,24 +152,18 @@ func TestI1_DoSendsNothingUnrecorded(t *testing.T) {
 		sent = true
 		return Result{}, nil
 	})
-	if sent || !errors.Is(err, errDisk) {
-		t.Errorf("sent %v, %v", sent, err)
-	}
+	need.That(t, !sent && errors.Is(err, errDisk), "sent %v, %v", sent, err)
 }
 
 func TestI3_DoEndsAtItsDeadline(t *testing.T) {
 	r, store := real(t, KindRule{Deadline: 150 * time.Millisecond})
 	res, err := Do(t.Context(), r, Request{Kind: "charge", Key: "hang"}, func(ctx context.Context, c Call) (Result, error) {
 		<-ctx.Done()
-		if time.Now().Before(c.Deadline.Add(-time.Millisecond)) {
-			t.Error("it ended early")
-		}
+		need.That(t, !time.Now().Before(c.Deadline.Add(-time.Millisecond)), "it ended early")
 		return Result{}, ctx.Err()
 	})
 	var doubt *DoubtError
-	if !errors.As(err, &doubt) || recorded(t, store, res.Operation.ID).Attempts[0].ErrorClass != ledger.ClassDeadline {
-		t.Errorf("%v", err)
-	}
+	need.That(t, errors.As(err, &doubt) && recorded(t, store, res.Operation.ID).Attempts[0].ErrorClass == ledger.ClassDeadline, "%v", err)
 	// One that minds no context is not believed without something to show.
 	late := func(key string, out Result) ledger.State {
 		res, _ := Do(t.Context(), r, Request{Kind: "charge", Key: key}, func(ctx context.Context, _ Call) (Result, error) {
@@ -194,9 +184,7 @@ func TestI3_DoEndsAtItsDeadline(t *testing.T) {
 		return Result{}, nil
 	})
 	var failed *FailedError
-	if !errors.As(err, &failed) || failed.Proof != ledger.NeverSent {
-		t.Errorf("too late to begin: %v", err)
-	}
+	need.That(t, errors.As(err, &failed) && failed.Proof == ledger.NeverSent, "too late to begin: %v", err)
 }
 
 // slowStore takes its time after each change.
@@ -215,9 +203,7 @@ func TestI10_DoOutlivesAPanic(t *testing.T) {
 	id := ""
 	func() {
 		defer func() {
-			if v := recover(); v != "boom" {
-				t.Errorf("the panic became %v", v)
-			}
+			need.Equal(t, recover(), "boom", "the panic became")
 		}()
 		_, _ = Do(t.Context(), r, Request{Kind: "charge", Key: "k"}, func(_ context.Context, c Call) (Result, error) {
 			id = c.OperationID
@@ -329,9 +315,7 @@ func TestI5_DoNeverRetriesDoubt(t *testing.T) {
 			return out, errors.New("connection refused")
 		})
 		var doubt *DoubtError
-		if !errors.As(err, &doubt) {
-			t.Errorf("%v", err)
-		}
+		need.That(t, errors.As(err, &doubt), "%v", err)
 	}
 	if n != 1 { // the second request is the same one
 		t.Errorf("sent %d times", n)
@@ -354,9 +338,7 @@ func TestI3_ManyDoOneSend(t *testing.T) {
 				time.Sleep(5 * time.Millisecond)
 				return Result{Receipt: "r"}, nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			need.That(t, err == nil, "%v", err)
 		})
 	}
 	wg.Wait()
@@ -374,7 +356,5 @@ func TestDoWithoutRoomForTheOutcome(t *testing.T) {
 		return Result{Receipt: "ch_1"}, nil
 	})
 	var doubt *DoubtError
-	if !errors.As(err, &doubt) || res.Receipt != "ch_1" || !strings.Contains(err.Error(), "committed") {
-		t.Errorf("%+v, %v", res, err)
-	}
+	need.That(t, errors.As(err, &doubt) && res.Receipt == "ch_1" && strings.Contains(err.Error(), "committed"), "%+v, %v", res, err)
 }

@@ -73,15 +73,11 @@ func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
 			wg.Wait()
 			short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			if n := r.Drain(short); n != 3 {
-				t.Errorf("%d are kept", n)
-			}
+			need.Equal(t, r.Drain(short), 3)
 			s.be(nil)
 			long, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			if n := r.Drain(long); n != 0 {
-				t.Errorf("%d are still kept", n)
-			}
+			need.Equal(t, r.Drain(long), 0)
 			for i, state := range []ledger.State{ledger.Committed, ledger.Committed, ledger.Uncertain} {
 				rec, err := inner.Read(t.Context(), ledger.Locator{ID: begun[i].Operation.ID})
 				if err != nil || rec.Operation.State != state || state == ledger.Committed && string(rec.Operation.Result) != `{"id":1}` {
@@ -90,9 +86,7 @@ func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			if len(said) == 0 {
-				t.Error("nothing was said")
-			}
+			need.That(t, len(said) != 0, "nothing was said")
 		})
 	}
 }

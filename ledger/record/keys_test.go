@@ -54,9 +54,7 @@ func TestMadeKeys(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r, _, _ := ledgerOver(t, c.rule)
 			a, b := begin(t, r, c.a), begin(t, r, c.b)
-			if a.Answer != ledger.AnswerBegun || (a.Operation.ID == b.Operation.ID) != c.same {
-				t.Errorf("%s %s / %s %s", a.Answer, a.Operation.Key, b.Answer, b.Operation.Key)
-			}
+			need.That(t, a.Answer == ledger.AnswerBegun && (a.Operation.ID == b.Operation.ID) == c.same, "%s %s / %s %s", a.Answer, a.Operation.Key, b.Answer, b.Operation.Key)
 		})
 	}
 	r, _, _ := ledgerOver(t, KindRule{KeyStrategy: KeySession})
@@ -142,9 +140,7 @@ func TestUnstatedStrategyEndsWithACommit(t *testing.T) {
 	}
 	settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
 	second := begin(t, r, request)
-	if second.Answer != ledger.AnswerBegun || second.Operation.ID == first.Operation.ID {
-		t.Errorf("after a commit: %s", second.Answer)
-	}
+	need.That(t, second.Answer == ledger.AnswerBegun && second.Operation.ID != first.Operation.ID, "after a commit: %s", second.Answer)
 	clock.Advance(time.Hour)
 	if res := begin(t, r, request); res.Answer != ledger.AnswerInDoubt || res.Operation.ID != second.Operation.ID {
 		t.Errorf("in doubt: %s", res.Answer)
@@ -157,9 +153,7 @@ func TestRemembersOutlivesTTL(t *testing.T) {
 	r, _, clock := ledgerOver(t, KindRule{TTL: time.Hour, Remembers: 24 * time.Hour})
 	request := Request{Key: "k", Input: json.RawMessage(`1`)}
 	first := begin(t, r, request)
-	if !first.Attempt.KeyWorks {
-		t.Error("the downstream remembers keys, and the attempt does not say so")
-	}
+	need.That(t, first.Attempt.KeyWorks, "the downstream remembers keys, and the attempt does not say so")
 	settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted)
 	clock.Advance(23 * time.Hour)
 	need.Equal(t, begin(t, r, request).Answer, ledger.AnswerFinished, "while it is remembered")
@@ -209,9 +203,7 @@ func TestATTLGivesTheKeyBack(t *testing.T) {
 			t.Fatalf("%s, after its end: %s %+v", outcome, second.Answer, second.Operation)
 		}
 		old := recorded(t, store, first.Operation.ID).Operation
-		if old.KeyLive || old.Key != "k" || string(old.Input) != "1" || old.State == ledger.Pending {
-			t.Errorf("the old one: %+v", old)
-		}
+		need.That(t, !old.KeyLive && old.Key == "k" && string(old.Input) == "1" && old.State != ledger.Pending, "the old one: %+v", old)
 		if rec, err := store.Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"}); err != nil || rec.Operation.ID != second.Operation.ID {
 			t.Errorf("the key leads to %s, %v", rec.Operation.ID, err)
 		}
@@ -269,9 +261,7 @@ func TestNothingOpenExpires(t *testing.T) {
 				res := begin(t, r, Request{Key: key, Input: json.RawMessage(`1`)})
 				if key == "" && c.name == "abandoned" { // it decides about one request, and a later one is another
 					c.want = ledger.AnswerBegun
-					if res.Operation.ID == first.Operation.ID {
-						t.Error("abandoned, and sent")
-					}
+					need.That(t, res.Operation.ID != first.Operation.ID, "abandoned, and sent")
 				} else if res.Operation.ID != first.Operation.ID {
 					t.Errorf("key %q: it became %s under %s", key, res.Operation.ID, res.Operation.Key)
 				}

@@ -114,12 +114,8 @@ func TestPricedAtBegin(t *testing.T) {
 		},
 	})
 	res := begin(t, r, Request{Key: "k", Input: json.RawMessage(`7`)})
-	if res.Operation.Title != "charge 7" || res.Operation.Target != "invoice 1" {
-		t.Errorf("%q, %q", res.Operation.Title, res.Operation.Target)
-	}
-	if len(priced) != 1 || priced[0].Operation.ID != res.Operation.ID || priced[0].Operation.Version != 1 {
-		t.Errorf("%+v", priced)
-	}
+	need.That(t, res.Operation.Title == "charge 7" && res.Operation.Target == "invoice 1", "%q, %q", res.Operation.Title, res.Operation.Target)
+	need.That(t, len(priced) == 1 && priced[0].Operation.ID == res.Operation.ID && priced[0].Operation.Version == 1, "%+v", priced)
 	if left, err := store.Unpriced(t.Context(), "d", 10); err != nil || len(left) != 0 {
 		t.Errorf("its price is not stored: %v, %v", left, err)
 	}
@@ -161,9 +157,7 @@ func TestWaitEndsWithSettlementOrDeadline(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			res, err := r.Begin(context.Background(), Request{Kind: "post", Key: "k", Input: json.RawMessage(`1`), Wait: true})
-			if err != nil || res.Answer != ledger.AnswerFinished {
-				t.Errorf("waited for %s, %v", res.Answer, err)
-			}
+			need.That(t, err == nil && res.Answer == ledger.AnswerFinished, "waited for %s, %v", res.Answer, err)
 		})
 	}
 	time.Sleep(20 * time.Millisecond)
@@ -172,9 +166,7 @@ func TestWaitEndsWithSettlementOrDeadline(t *testing.T) {
 
 	short := begin(t, r, Request{Key: "short", Input: json.RawMessage(`1`), Deadline: 40 * time.Millisecond})
 	o, err := r.Wait(t.Context(), ledger.Locator{ID: short.Operation.ID})
-	if err != nil || o.StateAt(time.Now()) != ledger.Uncertain {
-		t.Errorf("%s, %v", o.State, err)
-	}
+	need.That(t, err == nil && o.StateAt(time.Now()) == ledger.Uncertain, "%s, %v", o.State, err)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	long := begin(t, r, Request{Key: "long", Input: json.RawMessage(`1`)})
@@ -197,17 +189,13 @@ func TestI3_OneOfManyBegins(t *testing.T) {
 		for range 32 {
 			wg.Go(func() {
 				res, err := r.Begin(context.Background(), Request{Kind: "post", Key: key, Input: json.RawMessage(`{"i":1}`)})
-				if err != nil {
-					t.Error(err)
-				}
+				need.That(t, err == nil, "%v", err)
 				mu.Lock()
 				defer mu.Unlock()
 				answers[res.Answer]++
 			})
 		}
 		wg.Wait()
-		if answers[ledger.AnswerBegun] != 1 || answers[ledger.AnswerInProgress] != 31 {
-			t.Errorf("%s key: %v", name, answers)
-		}
+		need.That(t, answers[ledger.AnswerBegun] == 1 && answers[ledger.AnswerInProgress] == 31, "%s key: %v", name, answers)
 	}
 }

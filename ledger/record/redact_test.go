@@ -42,12 +42,8 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 			r, store, _ := recorderOver(t, rule)
 			res := begin(t, r, w)
 			kept := need.Get(json.Marshal(recorded(t, store, res.Operation.ID)))(t)
-			if strings.Contains(string(kept), hidden) {
-				t.Errorf("kept: %s", kept)
-			}
-			if !res.Operation.Redacted {
-				t.Error("not marked as redacted")
-			}
+			need.That(t, !strings.Contains(string(kept), hidden), "kept: %s", kept)
+			need.That(t, res.Operation.Redacted, "not marked as redacted")
 			need.Equal(t, begin(t, r, w).Operation.ID, res.Operation.ID, "the same request has another fingerprint")
 			changed := w
 			changed.Input = json.RawMessage(strings.ReplaceAll(string(w.Input), hidden, hidden+"x"))
@@ -74,9 +70,7 @@ func TestI11_NumbersAndRepeatedMembers(t *testing.T) {
 	}
 	for _, said := range []string{`{"password":"hunter2-x","password":"","n":1}`, `{"a":[{"b":{"api_key":"hunter2-x"},"b":{}}]}`, `{"password":[8812345,"hunter2-x"]}`} {
 		kept := string(outcome.TidyResult(json.RawMessage(said), nil))
-		if strings.Contains(kept, "hunter2-x") || strings.Contains(kept, "8812345") || !json.Valid([]byte(kept)) {
-			t.Errorf("%s: kept %s", said, kept)
-		}
+		need.That(t, !strings.Contains(kept, "hunter2-x") && !strings.Contains(kept, "8812345") && json.Valid([]byte(kept)), "%s: kept %s", said, kept)
 	}
 	for _, said := range []string{`{"a":{"x":1},"b":{"x":[{"y":"c:d"},{"y":"\":"}]}}`, `[]`, `"a:b"`, `{"pass":3,"fail":0}`} {
 		need.Equal(t, string(outcome.TidyResult(json.RawMessage(said), nil)), said)
@@ -100,9 +94,7 @@ func TestPaths(t *testing.T) {
 		"a": "a", "a.b": "a|b", "a[0].b": "a|0|b", "a[*]": "a|*", "input.a": "a", "a[0][1]": "a|0|1", `a["x"]`: "a|x", "[0].a": "0|a",
 	} {
 		steps, err := ledger.ParsePath(path)
-		if err != nil || strings.Join(steps, "|") != want {
-			t.Errorf("%s: %v, %v", path, steps, err)
-		}
+		need.That(t, err == nil && strings.Join(steps, "|") == want, "%s: %v, %v", path, steps, err)
 	}
 	for _, path := range []string{"", ".", "a.", "a..b", "a[", "a[]", "a[0]b", ".a"} {
 		if steps, err := ledger.ParsePath(path); err == nil {
@@ -139,9 +131,7 @@ func TestDigest(t *testing.T) {
 	a, err := r.Digest("Bearer one")
 	b, _ := r.Digest("Bearer one")
 	c, _ := r.Digest("Bearer two")
-	if err != nil || a != b || a == c || len(a) != 32 || strings.Contains(a, "one") {
-		t.Errorf("%q %q %q %v", a, b, c, err)
-	}
+	need.That(t, err == nil && a == b && a != c && len(a) == 32 && !strings.Contains(a, "one"), "%q %q %q %v", a, b, c, err)
 	if _, err := New(ledgertest.NewBreakable(nil), nil, Options{}).Digest("x"); err == nil {
 		t.Error("a digest without a key")
 	}

@@ -19,9 +19,7 @@ func TestI11_CorpusOfSecrets(t *testing.T) {
 		dec := json.NewDecoder(strings.NewReader(text))
 		dec.UseNumber()
 		var v any
-		if err := dec.Decode(&v); err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		need.OK(t, dec.Decode(&v), text)
 		out := need.Get(json.Marshal((&Walker{Stand: stand}).Value("", v)))(t)
 		return string(out)
 	}
@@ -59,8 +57,6 @@ func TestI11_CorpusOfSecrets(t *testing.T) {
 			t.Errorf("%s is taken for a secret: %s", line, got)
 		}
 	}
-	if secrets < 119 || harmless < 73 {
-		t.Errorf("%d secrets and %d harmless texts are few", secrets, harmless)
-	}
+	need.That(t, secrets >= 119 && harmless >= 73, "%d secrets and %d harmless texts are few", secrets, harmless)
 	t.Logf("%d secrets, %d missed; %d harmless texts, %d taken for a secret", secrets, missed, harmless, wrong)
 }

@@ -21,9 +21,7 @@ func TestRecipesLoadAndPassTheirTests(t *testing.T) {
 	for _, name := range Names() {
 		t.Run(name, func(t *testing.T) {
 			r, _ := Get(name)
-			if r.Title == "" || !strings.HasPrefix(string(r.Text), "# ") {
-				t.Error("the first line does not say what it is for")
-			}
+			need.That(t, r.Title != "" && strings.HasPrefix(string(r.Text), "# "), "the first line does not say what it is for")
 			examine(t, name+".yaml", r.Text)
 		})
 	}
@@ -38,14 +36,10 @@ func TestRecipesMerge(t *testing.T) {
 		r, _ := Get(name)
 		one := need.Get(policy.Parse(name, r.Text))(t)
 		for _, kind := range one.Kinds() {
-			if !p.Kind(kind).Known {
-				t.Errorf("%s is lost", kind)
-			}
+			need.That(t, p.Kind(kind).Known, "%s is lost", kind)
 			kinds++
 		}
-		if !strings.Contains(string(text), "  # "+r.Title) {
-			t.Errorf("the comment of %s is lost", name)
-		}
+		need.That(t, strings.Contains(string(text), "  # "+r.Title), "the comment of %s is lost", name)
 	}
 	if len(p.Kinds()) > kinds {
 		t.Errorf("%d kinds of %d", len(p.Kinds()), kinds)
@@ -84,13 +78,9 @@ func examine(t *testing.T, name string, text []byte) *policy.Policy {
 	}
 	for _, kind := range p.Kinds() {
 		k := p.Kind(kind)
-		if len(k.Tests) == 0 && k.Read != nil {
-			t.Errorf("%s has no tests", kind)
-		}
+		need.That(t, len(k.Tests) != 0 || k.Read == nil, "%s has no tests", kind)
 		for _, r := range k.RunTests(context.Background(), general) {
-			if !r.OK {
-				t.Errorf("%s, %q (line %d): got %s (%s), want %s", kind, r.Test.Name, r.Test.Line, r.Got, r.Why, r.Test.Want)
-			}
+			need.That(t, r.OK, "%s, %q (line %d): got %s (%s), want %s", kind, r.Test.Name, r.Test.Line, r.Got, r.Why, r.Test.Want)
 			// An expression that errs proves nothing either, and would hide here.
 			if r.Test.Want == "inconclusive" && (r.Cause == ledger.CauseNoAnswer || r.Cause == ledger.CauseNotAsked) {
 				t.Errorf("%s, %q (line %d): the check does not come to an end: %s", kind, r.Test.Name, r.Test.Line, r.Why)

@@ -35,9 +35,7 @@ func TestI3_WhatASenderHasStartedEndsWithIt(t *testing.T) {
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(text)))
 		lives := syscall.Kill(pid, 0) == nil && !zombie(pid)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		if a.Tree != c.tree || lives != c.lives {
-			t.Errorf("%s: tree %q, lives %v", name, a.Tree, lives)
-		}
+		need.That(t, a.Tree == c.tree && lives == c.lives, "%s: tree %q, lives %v", name, a.Tree, lives)
 	}
 	need.Equal(t, Command(t.Context(), CommandRequest{Argv: []string{"true"}, Attempt: ledger.NewID()}).Tree, ledger.TreeEmpty, "nothing left: tree")
 	need.Equal(t, Command(t.Context(), CommandRequest{Argv: []string{"true"}}).Tree, ledger.TreeNone, "a check: tree")

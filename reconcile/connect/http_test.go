@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func TestReadAsksForAnUncachedAnswerOverThePool(t *testing.T) {
@@ -22,9 +23,7 @@ func TestReadAsksForAnUncachedAnswerOverThePool(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conns.Store(r.RemoteAddr, true)
 		n.Add(1)
-		if r.Header.Get("Cache-Control") != "no-cache" || r.Header.Get("Authorization") != "Bearer x" {
-			t.Errorf("headers %v", r.Header)
-		}
+		need.That(t, r.Header.Get("Cache-Control") == "no-cache" && r.Header.Get("Authorization") == "Bearer x", "headers %v", r.Header)
 		w.Header().Set("Age", "0")
 		_, _ = io.WriteString(w, `{"data":[]}`)
 	}))
@@ -95,20 +94,14 @@ func TestReadFollowsRedirectsOnItsHostOnly(t *testing.T) {
 			t.Errorf("%s: %d %v, want %d", path, a.Status, a.Err, want)
 		}
 	}
-	if leaked.Load() {
-		t.Error("a read followed a redirect to another host")
-	}
+	need.That(t, !leaked.Load(), "a read followed a redirect to another host")
 }
 
 func TestErrorsDoNotShowSecretsOfTheAddress(t *testing.T) {
 	a := new(HTTP).Read(t.Context(), HTTPRequest{Method: "GET", URL: "http://me:pass1234@127.0.0.1:1/x?token=tok1234"})
-	if a.Err == nil || strings.Contains(a.Err.Error(), "1234") {
-		t.Errorf("%v", a.Err)
-	}
+	need.That(t, a.Err != nil && !strings.Contains(a.Err.Error(), "1234"), "%v", a.Err)
 	a = new(HTTP).Read(t.Context(), HTTPRequest{Method: "GET", URL: "http://127.0.0.1/\x7f?token=tok1234"})
-	if a.Err == nil || strings.Contains(a.Err.Error(), "1234") {
-		t.Errorf("%v", a.Err)
-	}
+	need.That(t, a.Err != nil && !strings.Contains(a.Err.Error(), "1234"), "%v", a.Err)
 }
 
 func TestReadTimesOutInEveryPhase(t *testing.T) {
@@ -206,9 +199,7 @@ func TestReadOfASwitchedProtocolEnds(t *testing.T) {
 	}()
 	select {
 	case a := <-answers:
-		if a.Err == nil || a.Status != 101 {
-			t.Errorf("%+v", a)
-		}
+		need.That(t, a.Err != nil && a.Status == 101, "%+v", a)
 		<-gone
 		s.Close()
 	case <-time.After(20 * time.Second):

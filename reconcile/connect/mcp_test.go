@@ -74,9 +74,7 @@ func TestMCPReadsGoThroughOneProcess(t *testing.T) {
 	}
 	m.Close()
 	started, ended := processes()
-	if len(ended) != 1 || alive(started[0]) {
-		t.Errorf("started %v, ended %v", started, ended)
-	}
+	need.That(t, len(ended) == 1 && !alive(started[0]), "started %v, ended %v", started, ended)
 	if a := m.Read(t.Context(), q); a.Err == nil || a.Sent {
 		t.Errorf("read after Close: %+v", a)
 	}
@@ -142,9 +140,7 @@ func TestMCPAnswerIsBounded(t *testing.T) {
 	q, _ := child(t, "sdk")
 	q.Tool, q.MaxBody = "big", 256<<10
 	a := m.Read(t.Context(), q)
-	if a.Err != nil || !a.Truncated || a.RPC == nil || len(a.RPC.Result) > 1000 || !json.Valid(a.RPC.Result) {
-		t.Errorf("%v truncated=%v %+v", a.Err, a.Truncated, a.RPC)
-	}
+	need.That(t, a.Err == nil && a.Truncated && a.RPC != nil && len(a.RPC.Result) <= 1000 && json.Valid(a.RPC.Result), "%v truncated=%v %+v", a.Err, a.Truncated, a.RPC)
 }
 
 func TestMCPOldServerThatIsSilentBeforeInitialize(t *testing.T) {
@@ -158,9 +154,7 @@ func TestMCPOldServerThatIsSilentBeforeInitialize(t *testing.T) {
 				t.Fatalf("%v %+v", a.Err, a.RPC)
 			}
 			started, ended := processes()
-			if len(started) != 2 || len(ended) != 1 || alive(started[0]) {
-				t.Errorf("started %v, ended %v", started, ended)
-			}
+			need.That(t, len(started) == 2 && len(ended) == 1 && !alive(started[0]), "started %v, ended %v", started, ended)
 			// What was learnt holds for the next process.
 			n, _ := strconv.Atoi(started[1])
 			_ = syscall.Kill(n, syscall.SIGKILL)
@@ -177,9 +171,7 @@ func TestMCPServerThatDoesNotStart(t *testing.T) {
 	m := newMCP(t)
 	q, processes := child(t, "quits")
 	a := m.Send(t.Context(), q)
-	if a.Err == nil || a.Sent || !strings.Contains(a.Err.Error(), "no configuration") {
-		t.Errorf("sent=%v %v", a.Sent, a.Err)
-	}
+	need.That(t, a.Err != nil && !a.Sent && strings.Contains(a.Err.Error(), "no configuration"), "sent=%v %v", a.Sent, a.Err)
 	until(t, "all of it is gone", func() bool { started, ended := processes(); return len(started) == len(ended) })
 	q.Name, q.Command = "missing", []string{"/nowhere/server"}
 	for _, ask := range []func(context.Context, MCPRequest) ledger.Answer{m.Read, m.Send} {
@@ -223,9 +215,7 @@ func TestMCPDeadServerIsReplaced(t *testing.T) {
 		t.Errorf("after the slow one: %v", a.Err)
 	}
 	started, _ := processes()
-	if len(started) != 3 || alive(started[0]) || alive(started[1]) || !alive(started[2]) {
-		t.Errorf("started %v", started)
-	}
+	need.That(t, len(started) == 3 && !alive(started[0]) && !alive(started[1]) && alive(started[2]), "started %v", started)
 }
 
 func TestMCPIdleServerEnds(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // A read goes where it is redirected only on its own host and to those listed;
@@ -37,9 +39,7 @@ func TestReadIsRedirectedToListedHostsOnly(t *testing.T) {
 		a := h.Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL + "/first?k=secret-1", Redirects: []string{host},
 			Header: http.Header{"Authorization": {"Bearer secret-2"}, "X-Api-Key": {"secret-3"}}})
 		h.Close()
-		if a.Status != tc.status || a.Err != nil {
-			t.Errorf("%s: %d %v, want %d", tc.to, a.Status, a.Err, tc.status)
-		}
+		need.That(t, a.Status == tc.status && a.Err == nil, "%s: %d %v, want %d", tc.to, a.Status, a.Err, tc.status)
 		if want := host + " Bearer secret-2 secret-3 "; tc.status == 200 && (len(seen) != 1 || seen[0] != want) || tc.status != 200 && len(seen) > 0 {
 			t.Errorf("%s: seen %q", tc.to, seen)
 		}

@@ -84,9 +84,7 @@ func TestMySQL(t *testing.T) {
 				t.Errorf("%s: %s", query, a.Rows)
 			}
 		}
-		if got := rowsOf(t, s, q, "SELECT count(*) AS n FROM o"); got != `[{"n":1}]` {
-			t.Errorf("%s are left", got)
-		}
+		need.Equal(t, rowsOf(t, s, q, "SELECT count(*) AS n FROM o"), `[{"n":1}]`)
 	})
 
 	t.Run("bounded", func(t *testing.T) {
@@ -158,9 +156,7 @@ func testMySQLSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 			if a.Err == nil || !a.Sent || a.Class == "" || relay.cuts.Load() != 1 {
 				t.Errorf("sent=%v class=%q err=%v after %d cuts", a.Sent, a.Class, a.Err, relay.cuts.Load())
 			}
-			if got := landed(token); got != tc.landed {
-				t.Errorf("landed=%v", got)
-			}
+			need.Equal(t, landed(token), tc.landed, "landed=")
 		})
 	}
 	hang := insert("hangs")

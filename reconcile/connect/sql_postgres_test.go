@@ -61,9 +61,7 @@ func TestPostgreSQL(t *testing.T) {
 		want := `[{"id":9007199254740993,"token":"t-1","amount":12345678901234567890.120,"at":"2026-01-02T08:34:05.25+05:30","local":"2026-01-02T03:04:05Z",` +
 			`"raw":"/wD+","doc":{"a":[1],"n":9007199254740993},"ok":true,"f":"NaN","u":"0190f5a0-0000-7000-8000-000000000001","list":"{1,2}","d":"2026-01-02"},` +
 			`{"id":2,"token":null,"amount":1.50,"at":"infinity","local":null,"raw":"ok","doc":null,"ok":false,"f":0.1,"u":null,"list":null,"d":null}]`
-		if a.Err != nil || string(a.Rows) != want || a.Header != nil {
-			t.Errorf("%v\n got %s\nwant %s", a.Err, a.Rows, want)
-		}
+		need.That(t, a.Err == nil && string(a.Rows) == want && a.Header == nil, "%v\n got %s\nwant %s", a.Err, a.Rows, want)
 		r.Query = "SELECT $1 AS text, $2::int + 1 AS n, $3::bool AS b, $4::text AS nothing, $5::bytea AS raw, $6::text AS number, $7::jsonb ->> 'x' AS x"
 		r.Args = []any{"'; DROP TABLE o --", int64(41), true, nil, []byte{0xff, 0}, int64(7), `{"x":"y"}`}
 		if a := s.Read(t.Context(), r); a.Err != nil || string(a.Rows) != `[{"text":"'; DROP TABLE o --","n":42,"b":true,"nothing":null,"raw":"/wA=","number":"7","x":"y"}]` {
@@ -82,9 +80,7 @@ func TestPostgreSQL(t *testing.T) {
 				t.Errorf("%s: %s", query, a.Rows)
 			}
 		}
-		if got := rowsOf(t, s, q, "SELECT count(*) AS n FROM o"); got != before {
-			t.Errorf("%s of %s are left", got, before)
-		}
+		need.Equal(t, rowsOf(t, s, q, "SELECT count(*) AS n FROM o"), before)
 	})
 
 	t.Run("bounded", func(t *testing.T) {
@@ -182,9 +178,7 @@ func testPostgresSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 			}
 		}
 		for _, token := range []string{"refused", "late", "deferred", "slow"} {
-			if landed(token) {
-				t.Errorf("%s landed", token)
-			}
+			need.That(t, !landed(token), "%s landed", token)
 		}
 	})
 	for name, tc := range map[string]struct {
@@ -207,9 +201,7 @@ func testPostgresSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 			if a.Err == nil || a.Sent != tc.sent || a.Sent && a.Class == "" || relay.cuts.Load() != 1 {
 				t.Errorf("sent=%v class=%q err=%v after %d cuts", a.Sent, a.Class, a.Err, relay.cuts.Load())
 			}
-			if got := landed(token); got != tc.landed {
-				t.Errorf("landed=%v", got)
-			}
+			need.Equal(t, landed(token), tc.landed, "landed=")
 		})
 	}
 	t.Run("I2_COMMIT that hangs", func(t *testing.T) {
@@ -241,9 +233,7 @@ func testPostgresReplica(t *testing.T, s *SQL, q SQLRequest, who account, bin, d
 	must(t, s, q, "CREATE TABLE news AS SELECT 't-9' AS token")
 	standby.Query = "SELECT relname FROM pg_class WHERE relname = 'news'"
 	a := s.Read(t.Context(), standby)
-	if a.Err != nil || string(a.Rows) != "[]" || len(a.Header[HeaderStale]) != 1 || a.Header[HeaderStale][0] != "replica" {
-		t.Errorf("%v %s %v", a.Err, a.Rows, a.Header)
-	}
+	need.That(t, a.Err == nil && string(a.Rows) == "[]" && len(a.Header[HeaderStale]) == 1 && a.Header[HeaderStale][0] == "replica", "%v %s %v", a.Err, a.Rows, a.Header)
 	standby.Query = "INSERT INTO w (token) VALUES ('standby')"
 	if a := s.Send(t.Context(), standby); a.Sent || a.Err == nil {
 		t.Errorf("sent=%v err=%v", a.Sent, a.Err)

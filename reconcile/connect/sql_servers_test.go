@@ -199,9 +199,7 @@ func must(t *testing.T, s *SQL, q SQLRequest, query string) {
 	case *mysqlServer:
 		_, err = d.pool.ExecContext(t.Context(), query)
 	}
-	if err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
+	need.OK(t, err, query)
 }
 
 func rowsOf(t *testing.T, s *SQL, q SQLRequest, query string) string {

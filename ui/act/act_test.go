@@ -69,9 +69,7 @@ func TestWhatBecomesOfASend(t *testing.T) {
 		"a check could not be made": {came("", op(""), errors.New("connection refused")), ledger.CameBroken, "connection refused"},
 		"changed":                   {came("", op(""), &reconcile.ChangedError{}), ledger.CameSkipped, "what would be sent has changed since it was shown; nothing was sent"},
 	} {
-		if c.is.Came != c.want || c.is.Word != c.word || c.is.Left != nil {
-			t.Errorf("%s: %+v", name, c.is)
-		}
+		need.That(t, c.is.Came == c.want && c.is.Word == c.word && c.is.Left == nil, "%s: %+v", name, c.is)
 	}
 	for _, err := range []error{refuse("quitting"), context.Canceled} {
 		if o := came("", op(""), err); o.Left == nil || o.Came != "" {
@@ -141,9 +139,7 @@ func (w *world) point() {
 }
 
 func (w *world) ok(err error) {
-	if err != nil {
-		w.Fatalf("%v", err)
-	}
+	need.OK(w, err)
 }
 
 func (w *world) Plan(context.Context, string) (reconcile.Plan, error) {
@@ -289,13 +285,9 @@ func TestI3_I10_EachRowOfARunIsSentAtMostOnce(t *testing.T) {
 		}
 	})
 	for _, c := range []ledger.Came{ledger.CameLanded, ledger.CameUnclear, ledger.CameMoved} {
-		if all[c] == 0 {
-			t.Errorf("none came to %s: %v", c, all)
-		}
+		need.That(t, all[c] != 0, "none came to %s: %v", c, all)
 	}
-	if kills == 0 {
-		t.Error("no process was killed")
-	}
+	need.That(t, kills != 0, "no process was killed")
 }
 
 // A run that another process drives is not driven from here, and the same command

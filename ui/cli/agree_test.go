@@ -194,14 +194,10 @@ func TestConsoleAndCommandLineAgree(t *testing.T) {
 			whole := b.screen(200, 90, console.Options{OpenID: id(n)}, "› "+o.Title, "\r", having(id(n)))
 			flat := strings.Join(strings.Fields(whole), " ")
 			for _, fact := range told(b.want(0, "show", id(n))) {
-				if !strings.Contains(flat, fact) {
-					t.Errorf("show says %q, and the console does not:\n%s", fact, whole)
-				}
+				need.That(t, strings.Contains(flat, fact), "show says %q, and the console does not:\n%s", fact, whole)
 			}
 			for _, fact := range []string{o.Title, o.Key, deref(o.Receipt)} {
-				if !strings.Contains(flat, fact) {
-					t.Errorf("the JSON says %q, and the console does not", fact)
-				}
+				need.That(t, strings.Contains(flat, fact), "the JSON says %q, and the console does not", fact)
 			}
 			if o.Advice != nil && o.State == "uncertain" && !strings.Contains(flat, "→ "+strings.ToUpper(o.Advice.Verb)) {
 				t.Errorf("the JSON advises %q, and the console does not:\n%s", o.Advice.Verb, whole)
@@ -209,9 +205,7 @@ func TestConsoleAndCommandLineAgree(t *testing.T) {
 		})
 	}
 	for _, word := range []string{"?", "…", "yes", "no", "said no", "unknown", "TWICE", "differs", "WRONG?"} {
-		if !landed[word] {
-			t.Errorf("no operation says %q: %v", word, landed)
-		}
+		need.That(t, landed[word], "no operation says %q: %v", word, landed)
 	}
 }
 

@@ -277,9 +277,7 @@ func golden(t testing.TB, name string, got []byte) {
 		t.Fatalf("%s is missing; run with UPDATE_GOLDEN=1\n%s", path, got)
 	}
 	need.OK(t, err)
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs:\n--- got\n%s\n--- want\n%s", path, got, want)
-	}
+	need.That(t, bytes.Equal(got, want), "%s differs:\n--- got\n%s\n--- want\n%s", path, got, want)
 }
 
 func indented(t testing.TB, data []byte) []byte {

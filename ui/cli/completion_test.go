@@ -50,9 +50,7 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 		{[]string{"list", "--tab", ""}, "needs_you", ""},
 	} {
 		out := b.completes(c.args...)
-		if !strings.Contains(out, c.want) || c.not != "" && strings.Contains(out, c.not) {
-			t.Errorf("%q gives\n%swant %q, not %q", c.args, out, c.want, c.not)
-		}
+		need.That(t, strings.Contains(out, c.want) && (c.not == "" || !strings.Contains(out, c.not)), "%q gives\n%swant %q, not %q", c.args, out, c.want, c.not)
 	}
 	b.ledger = b.dir + "/none.db"
 	b.completes("show", "") // silent where there is no ledger
@@ -69,9 +67,7 @@ func TestCompletionAndManual(t *testing.T) {
 	b.json(2, "completion")
 	man := b.want(0, "man")
 	for _, want := range []string{".TH", "EXIT CODES", "confirm", "reconcile", "ENVIRONMENT"} {
-		if !strings.Contains(strings.ToUpper(man), strings.ToUpper(want)) {
-			t.Errorf("the manual lacks %q", want)
-		}
+		need.That(t, strings.Contains(strings.ToUpper(man), strings.ToUpper(want)), "the manual lacks %q", want)
 	}
 	need.Contains(t, b.want(0, "--help"), "Decide:", "Set up and look after:")
 }
@@ -119,7 +115,5 @@ func TestTheVersionIsTheReleases(t *testing.T) {
 		t.Error(got)
 	}
 	build, err := os.ReadFile("../../Makefile")
-	if err != nil || !strings.Contains(string(build), "-X indoubt/ui/cli.release=$(VERSION)") {
-		t.Errorf("the build does not set the variable: %v", err)
-	}
+	need.That(t, err == nil && strings.Contains(string(build), "-X indoubt/ui/cli.release=$(VERSION)"), "the build does not set the variable: %v", err)
 }

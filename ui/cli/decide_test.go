@@ -81,13 +81,9 @@ func TestI7_SecondDecisionOnOneVersionIsRefusedAndNamesTheFirst(t *testing.T) {
 	seen := b.at(1)
 	b.want(0, "confirm", seen, "--as", "sam", "--reason", "found it")
 	out := b.want(4, "deny", seen, "--reason", "not there")
-	if !strings.Contains(out, "sam") || !strings.Contains(out, "found it") {
-		t.Errorf("it does not say who decided: %s", out)
-	}
+	need.That(t, strings.Contains(out, "sam") && strings.Contains(out, "found it"), "it does not say who decided: %s", out)
 	a := b.json(4, "deny", seen, "--reason", "not there")
-	if a.Error.Code != "moved" || !strings.Contains(a.Error.Message, "sam") || a.operations(t)[0].State != "committed" {
-		t.Errorf("%+v %s", a.Error, a.Data)
-	}
+	need.That(t, a.Error.Code == "moved" && strings.Contains(a.Error.Message, "sam") && a.operations(t)[0].State == "committed", "%+v %s", a.Error, a.Data)
 	if a := b.json(4, "confirm", b.at(1), "--reason", "r"); a.Error.Code != "wrong_state" {
 		t.Errorf("confirming what is committed: %+v", a.Error)
 	}
@@ -118,9 +114,7 @@ func TestAPersonIsAskedForWhatIsMissing(t *testing.T) {
 	b.doubt(1, "stripe.charge", charge)
 	b.terminal, b.typed = true, "their support says no\nn\n"
 	out := b.want(5, "deny", "019808a1")
-	if !strings.Contains(out, "charge cus_9 420 usd") || !strings.Contains(out, "nothing was changed") {
-		t.Errorf("it does not show what is decided: %s", out)
-	}
+	need.That(t, strings.Contains(out, "charge cus_9 420 usd") && strings.Contains(out, "nothing was changed"), "it does not show what is decided: %s", out)
 	b.typed = "their support says no\ny\n"
 	b.want(0, "deny", "019808a1")
 	if o := b.rec(1).Operation; o.State != ledger.Failed || o.Reason != "their support says no" {
@@ -142,18 +136,14 @@ func TestDryRunWritesNothing(t *testing.T) {
 		{"hold", "--all", "--reason", "r"}, {"hold", "stripe.charge", "--reason", "r"}, {"hold", "--downstream", "stripe", "--reason", "r"},
 	} {
 		a := b.json(0, append(args, "--dry-run", "--idempotency-key", "k")...)
-		if !strings.HasPrefix(a.Effect, "would_") {
-			t.Errorf("%v: effect %q", args, a.Effect)
-		}
+		need.That(t, strings.HasPrefix(a.Effect, "would_"), "%v: effect %q", args, a.Effect)
 	}
 	if a := b.json(0, "confirm", b.at(1), "--dry-run", "--reason", "r"); a.operations(t)[0].State != "committed" {
 		t.Errorf("a rehearsal shows what would be: %s", a.Data)
 	}
 	b.json(4, "confirm", id(1)+"@99", "--dry-run", "--reason", "r")
 	b.json(0, "--read-only", "confirm", b.at(1), "--dry-run", "--reason", "r")
-	if b.lastEvent() != before || b.rec(1).Operation.State != ledger.Uncertain {
-		t.Error("a rehearsal has written")
-	}
+	need.That(t, b.lastEvent() == before && b.rec(1).Operation.State == ledger.Uncertain, "a rehearsal has written")
 	if run, known, err := b.open().Run(context.Background(), ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "k", Digest: "d", Verb: "v", Actor: pipeline, CreatedAt: b.now}, nil); err != nil || known {
 		t.Errorf("a rehearsal has taken the idempotency key: %v %v %v", run, known, err)
 	}
@@ -207,9 +197,7 @@ func TestI10_ACommandKilledHalfWayIsFinishedByItsRepeat(t *testing.T) {
 	need.Get(ledger.Decide(ctx, b.open(), d))(t)
 	a := b.json(0, "confirm", first, second, "--reason", "seen", "--idempotency-key", "K2")
 	ops := a.operations(t)
-	if a.Effect != "updated" || ops[0].Effect != "noop" || ops[1].Effect != "updated" || ops[1].State != "committed" {
-		t.Errorf("%s %s", a.Effect, a.Data)
-	}
+	need.That(t, a.Effect == "updated" && ops[0].Effect == "noop" && ops[1].Effect == "updated" && ops[1].State == "committed", "%s %s", a.Effect, a.Data)
 	if v := b.rec(1).Operation.Version; ops[0].Version != v || v != d.Version+1 {
 		t.Errorf("the first was decided twice: version %d after %d", v, d.Version)
 	}
@@ -223,9 +211,7 @@ func TestTheWorstExitCodeWins(t *testing.T) {
 	b.want(0, "deny", stale, "--reason", "r")
 	a := b.json(4, "confirm", b.at(1), id(9)+"@1", stale, "--reason", "r")
 	ops := a.operations(t)
-	if len(ops) != 3 || a.Effect != "updated" || !ops[0].OK || ops[1].Error.Code != "not_found" || ops[2].Error.Code != "moved" {
-		t.Errorf("%s", a.Data)
-	}
+	need.That(t, len(ops) == 3 && a.Effect == "updated" && ops[0].OK && ops[1].Error.Code == "not_found" && ops[2].Error.Code == "moved", "%s", a.Data)
 	out := b.want(4, "confirm", stale, id(9)+"@1", "--reason", "r")
 	need.Contains(t, out, "2 of 2 were not done")
 }

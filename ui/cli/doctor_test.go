@@ -22,9 +22,7 @@ func (b *bench) findings(exit int, args ...string) map[string]ledger.Finding {
 		if had, ok := out[f.Check]; !ok || had.Level == ledger.LevelOK || f.Level == ledger.LevelFail {
 			out[f.Check] = f
 		}
-		if f.Level != ledger.LevelOK && f.Do == "" {
-			b.Errorf("%s (%s) does not say what to do: %s", f.Check, f.Level, f.Found)
-		}
+		need.That(b, f.Level == ledger.LevelOK || f.Do != "", "%s (%s) does not say what to do: %s", f.Check, f.Level, f.Found)
 	}
 	return out
 }
@@ -37,9 +35,7 @@ func TestDoctorOnAHealthyLedger(t *testing.T) {
 	}
 	out := b.want(0, "doctor")
 	for _, check := range []string{"ledger", "home", "integrity", "derived", "disk", "permissions", "writable", "log", "lock", "bell", "policy", "checks", "secrets", "clock", "last write", "last doubt", "operations"} {
-		if !strings.Contains(out, "ok    "+check+" ") {
-			t.Errorf("%s is missing:\n%s", check, out)
-		}
+		need.That(t, strings.Contains(out, "ok    "+check+" "), "%s is missing:\n%s", check, out)
 	}
 }
 
@@ -63,9 +59,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %+v", check, found[check])
 		}
 	}
-	if !strings.Contains(found["secrets"].Found, "STRIPE_KEY") || !strings.Contains(found["kinds"].Found, "strange.kind") {
-		t.Errorf("%+v", found)
-	}
+	need.That(t, strings.Contains(found["secrets"].Found, "STRIPE_KEY") && strings.Contains(found["kinds"].Found, "strange.kind"), "%+v", found)
 	b.now = b.now.Add(-40 * time.Hour)
 	if f := b.findings(1)["clock"]; f.Level != ledger.LevelFail || !strings.Contains(f.Found, "behind") {
 		t.Errorf("%+v", f)
@@ -120,9 +114,7 @@ func TestDoctorSeesADamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := b.findings(1) // at the first look or at the thorough one, as the damage lies
-	if found["ledger"].Level != ledger.LevelFail && found["integrity"].Level != ledger.LevelFail {
-		t.Errorf("%+v", found)
-	}
+	need.That(t, found["ledger"].Level == ledger.LevelFail || found["integrity"].Level == ledger.LevelFail, "%+v", found)
 }
 
 func TestDoctorReachesOnlyWhenAsked(t *testing.T) {

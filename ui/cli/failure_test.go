@@ -52,12 +52,8 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{ledger.Trouble{Code: "usage", Message: "m", Do: "d"}, 2, "usage"},
 	} {
 		f := asFailure(fmt.Errorf("outside: %w", c.err))
-		if f.Exit != c.exit || f.Code != c.code || f.Message == "" {
-			t.Errorf("%T %v: exit %d, code %s, want %d, %s", c.err, c.err, f.Exit, f.Code, c.exit, c.code)
-		}
-		if f.Code != "error" && f.Code != "usage" && f.Code != "bad_filter" && !strings.HasPrefix(f.Code, "h") && f.Code != "refused" && f.Hint == "" {
-			t.Errorf("%s has no hint", f.Code)
-		}
+		need.That(t, f.Exit == c.exit && f.Code == c.code && f.Message != "", "%T %v: exit %d, code %s, want %d, %s", c.err, c.err, f.Exit, f.Code, c.exit, c.code)
+		need.That(t, f.Code == "error" || f.Code == "usage" || f.Code == "bad_filter" || strings.HasPrefix(f.Code, "h") || f.Code == "refused" || f.Hint != "", "%s has no hint", f.Code)
 	}
 }
 
@@ -78,13 +74,9 @@ func TestNoLedgerIsNoAllClear(t *testing.T) {
 	b := newBench(t)
 	for _, args := range [][]string{nil, {"list"}, {"show", id(1)}, {"log"}, {"confirm", id(1) + "@1", "--reason", "r"}, {"reconcile"}, {"adopt"}, {"hold", "--all", "--reason", "r"}, {"0198c1de"}, {"source:billing", "--since", "30m"}} {
 		e := b.failing(3, "no_ledger", args...)
-		if !strings.HasPrefix(e.Message, "No ledger at ") || !strings.HasSuffix(e.Message, " This is not an all-clear.") {
-			t.Error(e.Message)
-		}
+		need.That(t, strings.HasPrefix(e.Message, "No ledger at ") && strings.HasSuffix(e.Message, " This is not an all-clear."), "%v", e.Message)
 		for _, way := range []string{"indoubt demo", "indoubt run --kind post", "indoubt init", "--ledger PATH / INDOUBT_LEDGER"} {
-			if !strings.Contains(e.Hint, way) {
-				t.Errorf("the way %q is missing:\n%s", way, e.Hint)
-			}
+			need.That(t, strings.Contains(e.Hint, way), "the way %q is missing:\n%s", way, e.Hint)
 		}
 		if _, err := os.Stat(b.ledger); err == nil {
 			t.Fatalf("%v made a ledger", args)
@@ -103,9 +95,7 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 		before, _ := os.ReadFile(path)
 		for _, args := range [][]string{{"list"}, {"confirm", id(1) + "@1", "--reason", "r"}, {"init"}} {
 			e := b.failing(1, code, append([]string{"--ledger", path}, args...)...)
-			if e.Hint == "" {
-				t.Errorf("%s: no hint", code)
-			}
+			need.That(t, e.Hint != "", "%s: no hint", code)
 		}
 		if after, _ := os.ReadFile(path); string(before) != string(after) {
 			t.Errorf("%s was changed", path)
@@ -167,9 +157,7 @@ func TestALockedLedgerSaysSo(t *testing.T) {
 	need.Get(conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"))(t)
 	b.want(0, "list") // who looks does not wait
 	a := b.json(1, "confirm", at, "--reason", "r")
-	if a.Error.Code != "locked" || a.Error.Hint == "" {
-		t.Errorf("%+v", a.Error)
-	}
+	need.That(t, a.Error.Code == "locked" && a.Error.Hint != "", "%+v", a.Error)
 	need.Get(conn.ExecContext(context.Background(), "ROLLBACK"))(t)
 	b.want(0, "confirm", at, "--reason", "r")
 }
@@ -185,12 +173,8 @@ func TestABadFilterPointsAtTheMistake(t *testing.T) {
 	} {
 		e := b.failing(2, "bad_filter", "list", filter)
 		lines := strings.Split(e.Message, "\n")
-		if len(lines) != 3 || !strings.HasPrefix(lines[2], want[:len(want)-1]) || strings.TrimSpace(lines[2]) != "^" {
-			t.Errorf("%s:\n%s", filter, e.Message)
-		}
-		if e.Hint == "" {
-			t.Errorf("%s: no hint", filter)
-		}
+		need.That(t, len(lines) == 3 && strings.HasPrefix(lines[2], want[:len(want)-1]) && strings.TrimSpace(lines[2]) == "^", "%s:\n%s", filter, e.Message)
+		need.That(t, e.Hint != "", "%s: no hint", filter)
 	}
 	b.failing(2, "bad_filter", "lane:nowhere")
 	b.failing(2, "usage", "list", "--since", "yesterday")
@@ -226,17 +210,13 @@ func TestABadPolicySaysWhere(t *testing.T) {
 	bad := strings.Replace(benchPolicy, "receipt: it.id", "receit: it.id", 1)
 	need.OK(t, os.WriteFile(b.policy, []byte(bad), 0o600))
 	a := b.json(1, "policy", "check")
-	if a.Error.Code != "bad_policy" || !strings.Contains(a.Error.Message, "receit") || !strings.Contains(string(a.Data), `"line":24`) {
-		t.Errorf("%+v %s", a.Error, a.Data)
-	}
+	need.That(t, a.Error.Code == "bad_policy" && strings.Contains(a.Error.Message, "receit") && strings.Contains(string(a.Data), `"line":24`), "%+v %s", a.Error, a.Data)
 	out := b.want(1, "policy", "check")
 	need.Contains(t, out, "policy.yaml:24:", "^", "did you mean `receipt`?")
 	b.failing(1, "bad_policy", "retry", b.at(1))
 	b.failing(1, "bad_policy", "reconcile")
 	exit, stdout, stderr := b.run("list") // the reader is warned, and still sees
-	if exit != 0 || !strings.Contains(stdout, id(1)) || !strings.Contains(stderr, "warning: the policy cannot be used") {
-		t.Errorf("%d\n%s%s", exit, stdout, stderr)
-	}
+	need.That(t, exit == 0 && strings.Contains(stdout, id(1)) && strings.Contains(stderr, "warning: the policy cannot be used"), "%d\n%s%s", exit, stdout, stderr)
 	b.failing(1, "no_policy", "--policy", filepath.Join(b.dir, "none.yaml"), "policy", "check")
 }
 

@@ -116,9 +116,7 @@ func TestShortIDsWorkEverywhere(t *testing.T) {
 	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
 	for _, args := range [][]string{{"show", "0198"}, {"log", "0198"}, {"deny", "0198@2", "--reason", "r"}, {"reconcile", "0198"}, {"retry", "0198@2"}} {
 		a := b.json(2, args...)
-		if a.Error.Code != "ambiguous" || !strings.Contains(a.Error.Message, id(1)) || !strings.Contains(a.Error.Message, id(2)) {
-			t.Errorf("%v: %+v", args, a.Error)
-		}
+		need.That(t, a.Error.Code == "ambiguous" && strings.Contains(a.Error.Message, id(1)) && strings.Contains(a.Error.Message, id(2)), "%v: %+v", args, a.Error)
 	}
 	for _, args := range [][]string{{"show", "ffff"}, {"log", "ffff"}, {"deny", "ffff@2", "--reason", "r"}, {"reconcile", "ffff"}} {
 		if a := b.json(3, args...); a.Error.Code != "not_found" || !strings.Contains(a.Error.Message, "ffff") {
@@ -149,9 +147,7 @@ func TestLogPrintsOneLineAnEvent(t *testing.T) {
 		t.Error(out)
 	}
 	a := b.json(0, "log", "--after", "1", "--limit", "1")
-	if !strings.Contains(string(a.Data), `"seq":2`) || !strings.Contains(string(a.Data), `"next":"2"`) {
-		t.Errorf("%s", a.Data)
-	}
+	need.That(t, strings.Contains(string(a.Data), `"seq":2`) && strings.Contains(string(a.Data), `"next":"2"`), "%s", a.Data)
 	b.json(2, "log", "--since", "yesterday")
 	b.json(2, "log", "--limit", "0")
 	b.json(2, "log", "--after", "yesterday")
@@ -194,9 +190,7 @@ func TestAListSaysThatItIsCut(t *testing.T) {
 		}
 		var data struct{ Cut *bool }
 		need.OK(t, json.Unmarshal(b.json(0, c.args...).Data, &data))
-		if data.Cut == nil || *data.Cut != (c.said != "") {
-			t.Errorf("%s: cut is %v", c.args, data.Cut)
-		}
+		need.That(t, data.Cut != nil && *data.Cut == (c.said != ""), "%s: cut is %v", c.args, data.Cut)
 	}
 	b.json(2, "runs", "--limit", "0")
 	b.json(2, "runs", first, "--limit", "9")

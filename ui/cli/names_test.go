@@ -45,9 +45,7 @@ func TestIdsAsTheyWereWritten(t *testing.T) {
 		b.want(0, "undo", at(), "--reason", "it is")
 		b.want(0, "settle", id+".1", "--outcome", "committed", "--receipt", "r1")
 		rec, err := b.open().Read(context.Background(), ledger.Locator{ID: id})
-		if err != nil || rec.Operation.Receipt() != "r1" {
-			t.Errorf("%s: its late answer was not kept: %+v %v", id, rec.Operation, err)
-		}
+		need.That(t, err == nil && rec.Operation.Receipt() == "r1", "%s: its late answer was not kept: %+v %v", id, rec.Operation, err)
 	}
 }
 
@@ -68,9 +66,7 @@ func TestReservedNames(t *testing.T) {
 		b.want(0, "begin", "--kind", "k", "--key", "k", "--source", name)
 		page := need.Get(b.open().History(context.Background(), ledger.HistoryQuery{Limit: 100}))(t)
 		for _, e := range page {
-			if ledger.ReservedActor(e.Actor.Name) {
-				t.Errorf("%s is in the history: %+v", name, e)
-			}
+			need.That(t, !ledger.ReservedActor(e.Actor.Name), "%s is in the history: %+v", name, e)
 		}
 		if o := b.rec(1).Operation; o.State != ledger.Uncertain {
 			t.Errorf("%s has decided: %+v", name, o)

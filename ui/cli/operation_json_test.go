@@ -106,9 +106,7 @@ func TestListJSON(t *testing.T) {
 		t.Fatalf("%d operations, next %v", len(all.Operations), all.Next)
 	}
 	for _, o := range all.Operations {
-		if len(o) != len(contractFields) {
-			t.Errorf("an operation has %d fields, the contract %d", len(o), len(contractFields))
-		}
+		need.That(t, len(o) == len(contractFields), "an operation has %d fields, the contract %d", len(o), len(contractFields))
 	}
 	seen := map[string]bool{}
 	next := ""
@@ -129,23 +127,15 @@ func TestListJSON(t *testing.T) {
 		}
 		next = *p.Next
 	}
-	if len(seen) != 6 {
-		t.Errorf("page by page %d operations, at once 6", len(seen))
-	}
+	need.That(t, len(seen) == 6, "page by page %d operations, at once 6", len(seen))
 	if p := list("--limit", "6"); p.Next != nil {
 		t.Errorf("a next page is promised behind the last: %s", *p.Next)
 	}
-	if n := len(list("state:committed").Operations); n != 2 {
-		t.Errorf("state:committed gives %d", n)
-	}
-	if n := len(list("--tab", "settled").Operations); n != 1 {
-		t.Errorf("--tab settled gives %d", n)
-	}
+	need.Equal(t, len(list("state:committed").Operations), 2, "state:committed gives")
+	need.Equal(t, len(list("--tab", "settled").Operations), 1, "--tab settled gives")
 	need.Equal(t, len(list("kind:stripe.*", "-state:pending", "cus_4Tz").Operations), 1, "several terms give")
 	// What is open stays however old it is; only what is settled is left out.
-	if n := len(list("--since", "1s").Operations); n != 5 {
-		t.Errorf("--since 1s gives %d", n)
-	}
+	need.Equal(t, len(list("--since", "1s").Operations), 5, "--since 1s gives")
 	if p := list("-since:1s"); len(p.Operations) != 1 || string(p.Operations[0]["lane"]) != `"resolved"` {
 		t.Errorf("-since:1s gives %+v", p.Operations)
 	}
@@ -153,9 +143,7 @@ func TestListJSON(t *testing.T) {
 
 func TestJSONEscapesWhatATerminalWouldActOn(t *testing.T) {
 	b, err := encode(map[string]string{"a": "x\u009b31m\u202ey\U000e0001<&>é"})
-	if err != nil || string(b) != `{"a":"x\u009b31m\u202ey\udb40\udc01<&>é"}` {
-		t.Errorf("%s, %v", b, err)
-	}
+	need.That(t, err == nil && string(b) == `{"a":"x\u009b31m\u202ey\udb40\udc01<&>é"}`, "%s, %v", b, err)
 	var back map[string]string
 	if err := json.Unmarshal(b, &back); err != nil || back["a"] != "x\u009b31m\u202ey\U000e0001<&>é" {
 		t.Errorf("it does not read back: %q %v", back["a"], err)

@@ -114,18 +114,14 @@ func TestPolicyTryFollowsPages(t *testing.T) {
 	b.policy = b.file("agree.yaml", fmt.Sprintf(agreePolicy, downstream.URL))
 	out := b.want(0, "policy", "try", "order", "--token", "tok-1", "--input", `{"case":1,"amount":1}`)
 	for _, want := range []string{"REQUEST   page 1", "REQUEST   page 2", "after=p2", `NEXT      body.next` + "\n  \"p2\"", "VERDICT   landed"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing:\n%s", want, out)
-		}
+		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
 	}
 	need.Equal(t, len(asked), 2, asked, "asked")
 	// The expressions stand in the order in which they are asked.
 	at := -1
 	for _, name := range []string{"VALID", "LIST", "MARK", "OWN", "SAME", "RECEIPT", "COMPLETE"} {
 		last := strings.LastIndex(out, "\n"+name)
-		if last < at {
-			t.Errorf("%s is out of order:\n%s", name, out)
-		}
+		need.That(t, last >= at, "%s is out of order:\n%s", name, out)
 		at = last
 	}
 	// The same from saved answers, page by page.
@@ -150,9 +146,7 @@ func TestPolicyTryBoundsWhatItShows(t *testing.T) {
 	b := newBench(t)
 	long := b.file("long.json", `{"object":"list","has_more":false,"data":[],"x":"`+strings.Repeat("z", 1<<20)+`"}`)
 	out := b.want(0, "policy", "try", "stripe.charge", "--input", charge, "--answer", long)
-	if len(out) > 20<<10 || !strings.Contains(out, "bytes more; --json has them") || !strings.Contains(out, "none found") {
-		t.Errorf("%d bytes", len(out))
-	}
+	need.That(t, len(out) <= 20<<10 && strings.Contains(out, "bytes more; --json has them") && strings.Contains(out, "none found"), "%d bytes", len(out))
 	if data := b.json(0, "policy", "try", "stripe.charge", "--input", charge, "--answer", long).Data; len(data) < 1<<20 {
 		t.Errorf("%d bytes of JSON", len(data))
 	}
@@ -162,9 +156,7 @@ func TestPolicyTryWantsAnOperationOfTheKind(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "legacy.charge", charge)
 	e := b.json(2, "policy", "try", "stripe.charge", "--op", id(1), "--answer", b.file("none.json", "{}")).Error
-	if !strings.Contains(e.Message, "is a legacy.charge, not a stripe.charge") {
-		t.Errorf("%+v", e)
-	}
+	need.That(t, strings.Contains(e.Message, "is a legacy.charge, not a stripe.charge"), "%+v", e)
 }
 
 func TestPolicyTryNeedsNoSecretToReadASavedAnswer(t *testing.T) {
@@ -174,18 +166,14 @@ func TestPolicyTryNeedsNoSecretToReadASavedAnswer(t *testing.T) {
 	out := b.want(0, "policy", "try", "stripe.charge", "--input", charge, "--answer", none)
 	need.Contains(t, out, "environment variable STRIPE_KEY is not set", "none found")
 	e := b.json(1, "policy", "try", "stripe.charge", "--input", charge).Error
-	if e.Code != "bad_request" || !strings.Contains(e.Hint, "export STRIPE_KEY") {
-		t.Errorf("%+v", e)
-	}
+	need.That(t, e.Code == "bad_request" && strings.Contains(e.Hint, "export STRIPE_KEY"), "%+v", e)
 }
 
 func TestPolicyCommandsKnowTheirKinds(t *testing.T) {
 	b := newBench(t)
 	for _, args := range [][]string{{"try", "stripe.chrage", "--input", "{}"}, {"test", "stripe.chrage"}} {
 		e := b.json(3, append([]string{"policy"}, args...)...).Error
-		if e.Code != "not_found" || !strings.Contains(e.Hint, "stripe.charge") {
-			t.Errorf("%v: %+v", args, e)
-		}
+		need.That(t, e.Code == "not_found" && strings.Contains(e.Hint, "stripe.charge"), "%v: %+v", args, e)
 	}
 	b.failing(5, "no_check", "policy", "try", "legacy.charge", "--input", "{}")
 }
@@ -199,9 +187,7 @@ func TestPolicyTestShowsWhatAFailingCaseEvaluates(t *testing.T) {
 	_, out, _ := b.run("policy", "test")
 	for _, want := range []string{"verdict wanted landed, got cannot_tell: it.amount == input.amount: there is no `amount` in it",
 		"same     it.amount == input.amount", "→ error:", "→ false", `list     status == 200 ? body.data : []`, `→ [{"amount":2,"id":"a","t":"indoubt-test"}]`} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing:\n%s", want, out)
-		}
+		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
 	}
 	need.Contains(t, string(b.json(1, "policy", "test").Data), `"steps":[{"name":"valid"`)
 }
@@ -211,9 +197,7 @@ func TestPolicyShowListsTheDownstream(t *testing.T) {
 	b.policy = b.file("example.yaml", string(policy.Example()))
 	out := b.want(0, "policy", "show", "stripe.charge")
 	for _, want := range []string{"redirects        eu.api.stripe.com", "downstream       stripe, https://api.stripe.com"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing:\n%s", want, out)
-		}
+		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
 	}
 	need.Contains(t, string(b.json(0, "policy", "show", "stripe.charge").Data), `"redirects":["eu.api.stripe.com"]`)
 }

@@ -98,9 +98,7 @@ kinds:
 		for _, more := range [][]string{nil, {"--json"}} {
 			_, out, errs := b.run(append(args, more...)...)
 			for _, hidden := range []string{header, argument, shaped} {
-				if strings.Contains(out+errs, hidden) {
-					t.Errorf("%v %v shows %s:\n%s%s", args, more, hidden, out, errs)
-				}
+				need.That(t, !strings.Contains(out+errs, hidden), "%v %v shows %s:\n%s%s", args, more, hidden, out, errs)
 			}
 		}
 	}

@@ -30,9 +30,7 @@ kinds: { pay: }
 	}
 	out := b.want(0, "policy", "try", "--notify")
 	for _, want := range []string{"oncall is told opened", "oncall is told tenfold", "POST " + server.URL + "/${env.NOTIFY_TEST_HOOK}", "bare is told over", "NOTIFY_TEST_NONE is not set", "Nothing was sent."} {
-		if !strings.Contains(out, want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
+		need.That(t, strings.Contains(out, want), "no %q in\n%s", want, out)
 	}
 	var list struct{ Incidents []struct{ ID string } }
 	need.OK(t, json.Unmarshal(b.json(0, "incident", "list").Data, &list))

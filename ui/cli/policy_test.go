@@ -54,9 +54,7 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 		need.Lacks(t, out, "sk_live")
 	}
 	a := b.json(0, "policy", "try", "stripe.charge", "--input", input, "--answer", bare)
-	if !strings.Contains(string(a.Data), `"differs":"amount is 43.00 USD`) || !strings.Contains(string(a.Data), `"advice":{"verb":"look"`) {
-		t.Errorf("%s", a.Data)
-	}
+	need.That(t, strings.Contains(string(a.Data), `"differs":"amount is 43.00 USD`) && strings.Contains(string(a.Data), `"advice":{"verb":"look"`), "%s", a.Data)
 	b.doubt(1, "stripe.charge", charge)
 	need.Contains(t, b.want(0, "policy", "try", "stripe.charge", "--op", id(1), "--answer", none), "VERDICT   cannot tell: none found")
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{", "--answer", none)
@@ -72,9 +70,7 @@ func TestPolicyTryAnAnswerToTheWrite(t *testing.T) {
 	b.policy = b.file("send.yaml", "version: 1\nkinds:\n  k:\n    send: { http: { post: https://h.example/x, json: \"${input}\" }, refused: status == 402 }\n")
 	for answer, want := range map[string]string{"status: 402": "OUTCOME   failed", "status: 503": "OUTCOME   uncertain: no rule of the kind applies", "status: 201": "OUTCOME   committed"} {
 		out := b.want(0, "policy", "try", "k", "--input", `{"a":1}`, "--send", "--answer", b.file("a.yaml", answer+"\n"))
-		if !strings.Contains(out, want) || !strings.Contains(out, "POST https://h.example/x") || !strings.Contains(out, "REFUSED") {
-			t.Errorf("%s:\n%s", answer, out)
-		}
+		need.That(t, strings.Contains(out, want) && strings.Contains(out, "POST https://h.example/x") && strings.Contains(out, "REFUSED"), "%s:\n%s", answer, out)
 	}
 }
 
@@ -105,9 +101,7 @@ kinds:
 		if landed := strings.Contains(want, "landed"); landed != strings.Contains(out, "found c1, which counts only with a control") || !strings.Contains(out, "RECOGNISES it.token with its token\n") {
 			t.Errorf("%s:\n%s", token, out)
 		}
-		if !strings.Contains(out, want) || !strings.Contains(out, "SQL books (sqlite)") || !strings.Contains(out, "WHERE token = ?") {
-			t.Errorf("%s:\n%s", token, out)
-		}
+		need.That(t, strings.Contains(out, want) && strings.Contains(out, "SQL books (sqlite)") && strings.Contains(out, "WHERE token = ?"), "%s:\n%s", token, out)
 	}
 }
 
@@ -119,17 +113,11 @@ func TestPolicyTestSaysWhatFails(t *testing.T) {
 `)
 	exit, out, _ := b.run("policy", "test")
 	for _, want := range []string{"ok    legacy.charge: a server error\n", "FAIL  legacy.charge: no check  (line ", "verdict wanted landed, got cannot_tell: the kind has no read\n"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing:\n%s", want, out)
-		}
+		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
 	}
-	if exit != 1 || strings.Contains(out, "advice  wanted look, got wait") {
-		t.Errorf("exit %d\n%s", exit, out)
-	}
+	need.That(t, exit == 1 && !strings.Contains(out, "advice  wanted look, got wait"), "exit %d\n%s", exit, out)
 	a := b.json(1, "policy", "test", "legacy.charge")
-	if a.Error.Code != "policy_test" || !strings.Contains(string(a.Data), `"failed":1`) {
-		t.Errorf("%+v %s", a.Error, a.Data)
-	}
+	need.That(t, a.Error.Code == "policy_test" && strings.Contains(string(a.Data), `"failed":1`), "%+v %s", a.Error, a.Data)
 	b.want(0, "policy", "test", "stripe.charge")
 }
 

@@ -311,9 +311,7 @@ func (c recipeCase) connect(b *bench, side otherSide) {
 		if args := r.Header["X-Asked"]; len(args) > 0 {
 			asked, err = url.QueryUnescape(args[0])
 		}
-		if err != nil {
-			b.Error(err)
-		}
+		need.That(b, err == nil, "%v", err)
 		code, body := side(asked)
 		if code >= 400 {
 			w.WriteHeader(code)

@@ -153,9 +153,7 @@ func TestI6_RecipeStripe(t *testing.T) {
 	b.wantVerdict("the bank asks", 6, ledger.Inconclusive, "")
 	b.wantVerdict("declined", 7, ledger.Absent, "")
 	b.wantVerdict("not there", 8, ledger.Absent, "")
-	if account.asked < 10 {
-		t.Errorf("%d pages", account.asked)
-	}
+	need.That(t, account.asked >= 10, "%d pages", account.asked)
 	// A key of another account or mode sees none of it, and that proves nothing.
 	other := newBench(t)
 	other.recipe("stripe", "https://api.stripe.com", api.URL)

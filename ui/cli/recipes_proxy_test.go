@@ -225,9 +225,7 @@ func TestI2_KindsBehindTheProxyAreCheckedAndSentAgain(t *testing.T) {
 	for name, text := range texts {
 		p := need.Get(policy.Parse(name+".yaml", text))(t)
 		for _, kind := range p.Kinds() {
-			if len(p.Kind(kind).Match) > 0 && !tried[name+"/"+kind] {
-				t.Errorf("%s of %q is not driven through the proxy", kind, name)
-			}
+			need.That(t, len(p.Kind(kind).Match) <= 0 || tried[name+"/"+kind], "%s of %q is not driven through the proxy", kind, name)
 		}
 	}
 }
@@ -279,9 +277,7 @@ func (c matchCase) play(t *testing.T) {
 	if again.at = first.at; !reflect.DeepEqual(first, again) {
 		t.Errorf("sent again\n%+v\nfor\n%+v", again, first)
 	}
-	if carried := strings.Contains(again.body, dropped.Token); carried != (c.kind != "x.post") {
-		t.Errorf("the token of %s: %s", c.kind, again.body)
-	}
+	need.Equal(t, strings.Contains(again.body, dropped.Token), (c.kind != "x.post"), "the token of", c.kind, again.body)
 }
 
 // policy is the recipe's, or the example, before this provider. A risk may be taken

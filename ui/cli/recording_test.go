@@ -64,9 +64,7 @@ func TestBeginAndSettle(t *testing.T) {
 		t.Errorf("a late answer: %s %s", a.Effect, a.Data)
 	}
 	a = b.json(9, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge)
-	if a.Effect != effectNoop || a.Error.Code != "finished" {
-		t.Errorf("%s %+v", a.Effect, a.Error)
-	}
+	need.That(t, a.Effect == effectNoop && a.Error.Code == "finished", "%s %+v", a.Effect, a.Error)
 	if exit, out, _ := b.run("begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge); exit != 9 || out != "{\"id\":\"ch_1\"}\n" {
 		t.Errorf("exit %d, %q", exit, out)
 	}
@@ -121,9 +119,7 @@ func TestBeginReadsItsInput(t *testing.T) {
 	}
 	b.ledger = filepath.Join(b.dir, "none.db")
 	need.Equal(t, b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run").Effect, effectWouldCreate)
-	if exists(b.ledger) {
-		t.Error("a rehearsal made a ledger")
-	}
+	need.That(t, !exists(b.ledger), "a rehearsal made a ledger")
 }
 
 // TestBeginDeduplicatesEvents: a webhook's event id is enough.
@@ -165,9 +161,7 @@ func TestI11_ABrokenPolicyRecordsNothing(t *testing.T) {
 	need.OK(t, os.WriteFile(b.policy, []byte("kinds: ["), 0o600))
 	b.want(1, "begin", "--kind", "post", "--input", "{}")
 	b.want(101, "run", "--kind", "post", "--", "true")
-	if exists(b.ledger) {
-		t.Error("a ledger was made")
-	}
+	need.That(t, !exists(b.ledger), "a ledger was made")
 }
 
 func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
@@ -260,9 +254,7 @@ func TestRunGivesItsResultAsJSON(t *testing.T) {
 		exit, _, stderr := b.run(append([]string{"run", "--status-fd", strconv.Itoa(fd), "--kind", "post"}, args...)...)
 		need.Equal(t, exit, want, stderr, "exit")
 		var a answer
-		if err := json.NewDecoder(r).Decode(&a); err != nil {
-			t.Fatalf("%q: %v", args, err)
-		}
+		need.OK(t, json.NewDecoder(r).Decode(&a), args)
 		return a
 	}
 	ok := status(0, "--key", "a", "--", "echo", "{{token}}")

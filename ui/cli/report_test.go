@@ -41,14 +41,10 @@ func TestLogOfAnIncident(t *testing.T) {
 	need.OK(t, json.Unmarshal(b.json(0, "log", "--incident", in[:6]).Data, &data))
 	verbs := map[string]int{}
 	for _, e := range data.Events {
-		if e.Operation != nil && *e.Operation == id(9) {
-			t.Errorf("%+v is of no incident", e)
-		}
+		need.That(t, e.Operation == nil || *e.Operation != id(9), "%+v is of no incident", e)
 		verbs[e.Verb]++
 	}
-	if verbs["begin"] != 6 || verbs["settle"] != 6 || verbs["incident_opened"] != 1 || verbs["incident_noted"] != 1 || verbs["note"] != 1 {
-		t.Errorf("%v", verbs)
-	}
+	need.That(t, verbs["begin"] == 6 && verbs["settle"] == 6 && verbs["incident_opened"] == 1 && verbs["incident_noted"] == 1 && verbs["note"] == 1, "%v", verbs)
 	if out := b.want(0, "log", "--incident", in, "--verb", "note", "--by", "maya", "--after", "0"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "asked them · charge cus_9") {
 		t.Error(out)
 	}

@@ -148,9 +148,7 @@ func TestRetrySendsOnceAndShowsWhatFirst(t *testing.T) {
 	if ops := a.operations(t); a.Effect != "updated" || ops[0].State != "committed" || ops[0].Receipt == nil || *ops[0].Receipt != "ch_1" {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
-	if !strings.Contains(string(a.Data), `"did":"sent"`) || !strings.Contains(string(a.Data), `"basis":"key_safe"`) {
-		t.Errorf("%s", a.Data)
-	}
+	need.That(t, strings.Contains(string(a.Data), `"did":"sent"`) && strings.Contains(string(a.Data), `"basis":"key_safe"`), "%s", a.Data)
 	if a := b.json(0, args...); a.Effect != "noop" {
 		t.Errorf("the repeat: %s %s", a.Effect, a.Data)
 	}
@@ -212,9 +210,7 @@ func TestI5_RiskNeedsAPersonAReasonAndTheLossTyped(t *testing.T) {
 	b.typed = "customer waits\n24,000\n"
 	out := b.want(0, "retry", id(1))
 	for _, want := range []string{"RETRY WITHOUT PROOF", "NOBODY KNOWS", "it happens twice: 24,000", "Type 24000", "OVERRIDES"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing:\n%s", want, out)
-		}
+		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
 	}
 	if o := b.rec(1).Operation; o.State != ledger.Committed {
 		t.Errorf("%+v", o)
@@ -247,9 +243,7 @@ func TestI5_ARetryBesideALandedSameInputOperationIsARisk(t *testing.T) {
 	b.typed = "both are wanted\n24000\n"
 	out := b.want(0, "retry", id(1))
 	for _, want := range []string{"RETRY WITHOUT PROOF", "NOT ALONE", "another operation with the same input", "SAME INPUT", "Type 24000"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing:\n%s", want, out)
-		}
+		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
 	}
 	if o := b.rec(1).Operation; o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate {
 		t.Errorf("%s, conflict %q", o.State, o.Conflict)
@@ -338,9 +332,7 @@ func TestWhatBecameOfARetryIsItsExitCode(t *testing.T) {
 	}
 	s.fail, s.refuse = 0, 403
 	exit, stdout, _ := b.run("retry", b.at(2), "--json")
-	if exit != 1 && exit != 6 || strings.Contains(stdout, `"state":"committed"`) {
-		t.Errorf("refused: exit %d %s", exit, stdout)
-	}
+	need.That(t, (exit == 1 || exit == 6) && !strings.Contains(stdout, `"state":"committed"`), "refused: exit %d %s", exit, stdout)
 	s.refuse = 0
 	b.want(0, "hold", "keyed", "--reason", "incident")
 	if a := b.json(5, "retry", b.at(3)); a.Error.Code != "hold" || !strings.Contains(a.Error.Message, "maya") {
@@ -364,9 +356,7 @@ func TestARunOfRetriesStopsAtUnclearAnswers(t *testing.T) {
 		t.Errorf("%d sends", sends)
 	}
 	for n, op := range a.operations(t) {
-		if n >= 1 && (op.Error == nil || op.Error.Code != "stopped" || len(b.rec(n+1).Attempts) != 1) {
-			t.Errorf("%d: %+v", n+1, op.Error)
-		}
+		need.That(t, n < 1 || op.Error != nil && op.Error.Code == "stopped" && len(b.rec(n+1).Attempts) == 1, "%d: %+v", n+1, op.Error)
 	}
 }
 
@@ -374,17 +364,13 @@ func TestARetryForAPipelineIsAllowedAndWaits(t *testing.T) {
 	b, s := newShopBench(t)
 	b.doubt(1, "handed", plain)
 	a := b.json(0, "retry", b.at(1))
-	if !strings.Contains(string(a.Data), `"did":"granted"`) || !strings.Contains(string(a.Data), `"lane":"unfetched"`) {
-		t.Errorf("%s", a.Data)
-	}
+	need.That(t, strings.Contains(string(a.Data), `"did":"granted"`) && strings.Contains(string(a.Data), `"lane":"unfetched"`), "%s", a.Data)
 	if _, sends := s.effects(); sends != 0 {
 		t.Error("it was sent from here")
 	}
 	need.Contains(t, b.want(0, "list"), "waits for billing")
 	grants := b.json(0, "show", id(1))
-	if !strings.Contains(string(grants.Data), `"grants":[{`) {
-		t.Errorf("%s", grants.Data)
-	}
+	need.That(t, strings.Contains(string(grants.Data), `"grants":[{`), "%s", grants.Data)
 }
 
 func TestReconcileNowAndOnce(t *testing.T) {
@@ -400,9 +386,7 @@ func TestReconcileNowAndOnce(t *testing.T) {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
 	a := b.json(0, "reconcile", id(1))
-	if a.Effect != "updated" || a.operations(t)[0].State != "committed" || !strings.Contains(string(a.Data), `"verdict":"landed"`) {
-		t.Errorf("%s %s", a.Effect, a.Data)
-	}
+	need.That(t, a.Effect == "updated" && a.operations(t)[0].State == "committed" && strings.Contains(string(a.Data), `"verdict":"landed"`), "%s %s", a.Effect, a.Data)
 	if r := b.rec(1).Reads; len(r) != 1 || r[0].Actor != "checks, reconcile of maya" {
 		t.Errorf("the check is not signed by the check, with who asked: %+v", r)
 	}
@@ -413,9 +397,7 @@ func TestReconcileNowAndOnce(t *testing.T) {
 		t.Errorf("%+v", a.Error)
 	}
 	exit, stdout, stderr := b.run("reconcile")
-	if exit != 6 || !strings.Contains(stderr, "1 in doubt, and no check is possible") || !strings.Contains(stderr, "no check for blind") {
-		t.Errorf("exit %d\n%s%s", exit, stdout, stderr)
-	}
+	need.That(t, exit == 6 && strings.Contains(stderr, "1 in doubt, and no check is possible") && strings.Contains(stderr, "no check for blind"), "exit %d\n%s%s", exit, stdout, stderr)
 	if a := b.json(6, "reconcile"); a.Error.Code != "in_doubt" || !strings.Contains(string(a.Data), `"unchecked":1`) {
 		t.Errorf("%+v %s", a.Error, a.Data)
 	}
@@ -434,17 +416,11 @@ func TestPolicyTryShowsWhatTheCheckMakesOfTheAnswer(t *testing.T) {
 	before := b.lastEvent()
 	out := b.want(0, "policy", "try", "keyed", "--op", "0198")
 	for _, want := range []string{"GET " + s.URL + "/charges", "status 200", "LIST", "OWN", "ch_0", "VERDICT   landed"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("%q is missing:\n%s", want, out)
-		}
+		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
 	}
 	a := b.json(0, "policy", "try", "keyed", "--op", id(1))
-	if !strings.Contains(string(a.Data), `"verdict":"landed"`) {
-		t.Errorf("%s", a.Data)
-	}
-	if b.lastEvent() != before || len(b.rec(1).Reads) != 0 {
-		t.Error("trying has recorded something")
-	}
+	need.That(t, strings.Contains(string(a.Data), `"verdict":"landed"`), "%s", a.Data)
+	need.That(t, b.lastEvent() == before && len(b.rec(1).Reads) == 0, "trying has recorded something")
 	b.failing(5, "no_check", "policy", "try", "blind", "--op", id(1))
 	b.failing(2, "usage", "policy", "try", "keyed")
 	b.failing(3, "not_found", "policy", "try", "keyed", "--op", "ffff")

@@ -38,9 +38,7 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 		{"man logs", 2, "there is no command `logs`"},
 	} {
 		exit, out, errOut := b.run(strings.Fields(c.line)...)
-		if exit != c.exit || out != "" || !strings.Contains(errOut, c.says) {
-			t.Errorf("indoubt %s: exit %d, want %d; %s%s, want %q", c.line, exit, c.exit, out, errOut, c.says)
-		}
+		need.That(t, exit == c.exit && out == "" && strings.Contains(errOut, c.says), "indoubt %s: exit %d, want %d; %s%s, want %q", c.line, exit, c.exit, out, errOut, c.says)
 	}
 	need.Equal(t, b.lastEvent(), before, "a refused command line changed something")
 	need.Lacks(t, b.want(0, "runs"), "hold")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/reconcile"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/feed"
@@ -338,9 +339,7 @@ func TestKeysFromElsewhereAnswer(t *testing.T) {
 	b.keys("d").shows("D is dealt with")
 	b.keys("K").shows("Nothing is killed here")
 	for name := range misses {
-		if b.m.byKey[name] != nil {
-			t.Errorf("%s is bound and explained as if it were not", name)
-		}
+		need.That(t, b.m.byKey[name] == nil, "%s is bound and explained as if it were not", name)
 	}
 }
 
@@ -457,9 +456,7 @@ func TestBulkRetryTakesOnlyWhatIsProvenAndPausesAfterThree(t *testing.T) {
 		t.Fatalf("%d sent in the end", n)
 	}
 	for _, q := range e.retried {
-		if q.ID != id(4) && q.Showing.Digest != "shown" {
-			t.Errorf("%s was sent as %+v", q.ID, q.Showing)
-		}
+		need.That(t, q.ID == id(4) || q.Showing.Digest == "shown", "%s was sent as %+v", q.ID, q.Showing)
 	}
 	b.shows("Retry 6: done", "6 = 6 landed")
 }

@@ -70,11 +70,7 @@ func TestABulkRetryLeavesOutWhatAnotherMayHaveDone(t *testing.T) {
 	b.send(feed.Changed{})
 	b.keys("g", "v", "G", "v", "R").shows("Retry 5", "000000000021: same").text("outage").keys("tab").text("5").keys("tab", "enter", "y")
 	for _, q := range e.retried {
-		if q.ID == id(21) {
-			t.Errorf("sent beside another that landed: %+v", q)
-		}
+		need.That(t, q.ID != id(21), "sent beside another that landed: %+v", q)
 	}
-	if len(e.retried) != 5 {
-		t.Errorf("%d were sent", len(e.retried))
-	}
+	need.That(t, len(e.retried) == 5, "%d were sent", len(e.retried))
 }

@@ -21,9 +21,7 @@ var forbidden = []string{"key_safe", "absent", "basis", "grant", "inconclusive"}
 func golden(t *testing.T, name, screen string) {
 	t.Helper()
 	for _, w := range forbidden {
-		if strings.Contains(strings.ToLower(screen), w) {
-			t.Errorf("%s shows the contract's word %q", name, w)
-		}
+		need.That(t, !strings.Contains(strings.ToLower(screen), w), "%s shows the contract's word %q", name, w)
 	}
 	lines := strings.Split(screen, "\n")
 	for i := range lines {
@@ -37,9 +35,7 @@ func golden(t *testing.T, name, screen string) {
 		return
 	}
 	want := need.Get(os.ReadFile(path))(t)
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s differs from its golden screen (-want +got):\n%s", name, diff)
-	}
+	need.Equal(t, cmp.Diff(string(want), got), "", name)
 }
 
 func TestGoldenScreens(t *testing.T) {

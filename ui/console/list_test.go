@@ -111,9 +111,7 @@ func TestWithoutAKeyTheWorstStaysOnTop(t *testing.T) {
 	}
 	b.send(feed.Changed{})
 	b.tickOver(2 * time.Minute)
-	if got := b.m.table.Chosen().ID; got != id(2) {
-		t.Errorf("the cursor moved to %s", got)
-	}
+	need.Equal(t, b.m.table.Chosen().ID, id(2), "the cursor moved to")
 	b.shows(fmt.Sprintf("↑%d above", b.m.table.Top)).hides("dearest")
 }
 
@@ -232,9 +230,7 @@ func TestALostLedgerIsBackWhenItCanBeRead(t *testing.T) {
 		}
 		b.shows("STALE " + ticket.Span(time.Duration(n+1)*20*time.Second))
 	}
-	if opened < 5 {
-		t.Errorf("opened %d times in a minute", opened)
-	}
+	need.That(t, opened >= 5, "opened %d times in a minute", opened)
 	s.fail(nil)
 	b.tickOver(4 * time.Second)
 	b.hides("STALE").shows("the ledger is back")
@@ -510,9 +506,7 @@ func TestAWiderScreenShowsNoLess(t *testing.T) {
 	for _, w := range []int{140, 160, 199, 200, 240} {
 		shown := rows(w)
 		for _, word := range strings.Fields(rows(120)) {
-			if !strings.Contains(shown, word) {
-				t.Errorf("at %d columns the list lacks %q, which it has at 120:\n%s", w, word, shown)
-			}
+			need.That(t, strings.Contains(shown, word), "at %d columns the list lacks %q, which it has at 120:\n%s", w, word, shown)
 		}
 	}
 }

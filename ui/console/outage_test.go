@@ -113,21 +113,15 @@ func TestWhatWaitsIsAGroupOfItsOwn(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe").shows("18 NEED YOU", "    12  did not land, proven", "NOT IN IT  6 need you")
 	sam, ctx, id := ledger.Actor{Name: "sam"}, context.Background(), "0198ff00-0000-7000-8000-000000000000"
 	park := ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: b.op(id).Version, Verb: ledger.VerbPark, Reason: "after lunch", Until: night.Add(time.Minute), Actor: sam}
-	if _, err := ledger.Decide(ctx, b.m.o.Store, park); err != nil {
-		t.Fatal(err)
-	}
+	need.Get(ledger.Decide(ctx, b.m.o.Store, park))(t)
 	b.send(feed.Changed{})
 	b.shows("17 NEED YOU", "    11  did not land, proven", "     1  parked by sam", "NOT IN IT  6 need you", "PARKED 0")
 	b.keys("R").shows("of 11").keys("esc")
-	if err := b.m.o.Store.Hold(ctx, ledger.Hold{Scope: "kind:stripe.charge", Actor: sam, Reason: "their page", ChangeID: "hold"}); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.m.o.Store.Hold(ctx, ledger.Hold{Scope: "kind:stripe.charge", Actor: sam, Reason: "their page", ChangeID: "hold"}))
 	b.send(feed.Changed{})
 	b.shows("    11  did not land, held by sam", "17 NEED YOU", "NOT IN IT  6 need you")
 	b.keys("R").shows("R is off")
-	if err := b.m.o.Store.LiftHold(ctx, "kind:stripe.charge", sam, "it is up", "lift"); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, b.m.o.Store.LiftHold(ctx, "kind:stripe.charge", sam, "it is up", "lift"))
 	b.send(feed.Changed{})
 	b.shows("    11  did not land, proven", "     1  parked by sam")
 	b.tickOver(2*time.Minute).shows("19 NEED YOU", "    12  did not land, proven", "NOT IN IT  7 need you").hides("parked by sam") // no one wrote anything
@@ -158,9 +152,7 @@ func TestAnOutageAsksWhoDecides(t *testing.T) {
 		b := outageBench(t, 100, 34, "downstream:stripe")
 		b.m.o.AskName = true
 		b.keys(key).shows("Who")
-		if strings.Contains(b.screen(), "is on it") && !strings.Contains(b.screen(), "nobody is on it") {
-			t.Errorf("%s was carried out without a name", key)
-		}
+		need.That(t, !strings.Contains(b.screen(), "is on it") || strings.Contains(b.screen(), "nobody is on it"), "%s was carried out without a name", key)
 	}
 	b := outageBench(t, 100, 34, "downstream:stripe")
 	b.m.o.AskName = true
@@ -255,9 +247,7 @@ func TestAFilterOfSeveralOutages(t *testing.T) {
 		}
 		prices = append(prices, ledger.Pricing{OperationID: r.Operation.ID, Digest: "d", Miss: ledger.Cost{Value: 900}, Duplicate: ledger.Cost{Value: 1}, Rank: 900, DecideAt: night.Add(-20 * time.Minute), ReadAt: ledger.Never})
 	}
-	if err := s.Price(t.Context(), prices); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, s.Price(t.Context(), prices))
 	s.set(night)
 	for _, size := range [][2]int{{80, 24}, {160, 48}} {
 		o.Filter = "source:billing"

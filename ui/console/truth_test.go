@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/need"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
@@ -62,16 +63,12 @@ func TestAnAmountIsNeverCutOff(t *testing.T) {
 		}
 	}
 	for v, want := range map[float64]string{0: "0", 4.2: "4.20", 999.999: "1,000", 5800: "5,800", 62_150: "62.1k", 999_949: "999.9k", 1_304_000: "1.30M", 999.9e6: "999.9M", 20e9: "20.0G", 2e14: "200.0T", 3e18: "3e18"} {
-		if got := ticket.Money(v); got != want {
-			t.Errorf("%v is shown as %q, want %q", v, got, want)
-		}
+		need.Equal(t, ticket.Money(v), want, v)
 	}
 	for _, w := range []int{60, 80, 120, 200} {
 		b := nightWith(t, w, 40, doubt(20, "x.y", "huge", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0.5, amount(2e14), ledger.Cost{Value: 100_000, Guess: true}))
 		line := lineWith(b.screen(), "▌  ")
-		if !strings.Contains(line, " ~100k ") || w > 60 && !strings.Contains(line, " 200.0T ") {
-			t.Errorf("at %d the costs are cut: %s", w, line)
-		}
+		need.That(t, strings.Contains(line, " ~100k ") && (w <= 60 || strings.Contains(line, " 200.0T ")), "at %d the costs are cut: %s", w, line)
 	}
 }
 
@@ -79,9 +76,7 @@ func TestTheArithmeticIsNeverCutOff(t *testing.T) {
 	for _, w := range []int{60, 80, 120, 160} {
 		b := nightWith(t, w, 24, doubt(20, "legacy.charge", "charge", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0.5, amount(246_913.56), amount(123_456.78)))
 		line := strings.TrimRight(lineWith(b.screen(), "PRICE"), " ")
-		if !strings.Contains(line, "looking 5") || strings.Contains(line, "…") {
-			t.Errorf("at %d: %s", w, line)
-		}
+		need.That(t, strings.Contains(line, "looking 5") && !strings.Contains(line, "…"), "at %d: %s", w, line)
 	}
 }
 
@@ -230,9 +225,7 @@ func TestAnAllowanceCountsDownAndEndsInItsDialog(t *testing.T) {
 	e.plans[id(4)] = p
 	b := newBench(t, 80, 30, o).judged(nightFacts).cursorOn(4).keys("R").shows("UNTIL", "left")
 	b.m.View()
-	if !b.m.Ticks {
-		t.Error("nothing ticks while seconds are counted")
-	}
+	need.That(t, b.m.Ticks, "nothing ticks while seconds are counted")
 	left := lineWith(b.screen(), "UNTIL")
 	if b.tickOver(20 * time.Second); lineWith(b.screen(), "UNTIL") == left {
 		t.Errorf("it still says %s", left)
@@ -366,18 +359,14 @@ func TestThousandsOfRowsThatLeaveAreReadAFewAtATime(t *testing.T) {
 	}
 	_, cmd := b.m.Update(feed.Changed{})
 	run(cmd)
-	if most > feed.ReadLeft {
-		t.Errorf("one look read %d operations", most)
-	}
+	need.That(t, most <= feed.ReadLeft, "one look read %d operations", most)
 	left := 0
 	for _, i := range b.m.table.Items {
 		if i.Gone.Empty() {
 			left++
 		}
 	}
-	if left > 0 || looks < 3 {
-		t.Errorf("after %d looks %d rows of %d still stand as if they needed somebody", looks, left, len(b.m.table.Items))
-	}
+	need.That(t, left <= 0 && looks >= 3, "after %d looks %d rows of %d still stand as if they needed somebody", looks, left, len(b.m.table.Items))
 	before := s.reads
 	b.send(feed.Changed{})
 	if n := s.reads - before; n > 40 { // what is on the screen may be read for its details
@@ -432,14 +421,10 @@ func TestHeaderKeepsWhatMattersMost(t *testing.T) {
 		missing := false
 		for _, s := range short {
 			has := strings.Contains(head, s) || s == "1 TWICE" && strings.Contains(head, "1 HAPPENED TWICE")
-			if missing && has && s != "HOLD" {
-				t.Errorf("at %d %q is shown although something graver is not:\n%s", w, s, head)
-			}
+			need.That(t, !missing || !has || s == "HOLD", "at %d %q is shown although something graver is not:\n%s", w, s, head)
 			missing = missing || !has
 		}
-		if !strings.Contains(head, "6 NEED YOU") {
-			t.Errorf("at %d:\n%s", w, head)
-		}
+		need.That(t, strings.Contains(head, "6 NEED YOU"), "at %d:\n%s", w, head)
 	}
 }
 

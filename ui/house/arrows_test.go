@@ -4,6 +4,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // arrows say which packages of this program a package may import: writers stand on
@@ -46,9 +48,7 @@ const everywhere = " ledger/lazyregexp"
 // Arrows point down only, and a wire knows nothing of who uses it.
 func TestArrowsPointDown(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}", "indoubt/...").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	need.OK(t, err, "go list")
 	packages := 0
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
@@ -64,18 +64,14 @@ func TestArrowsPointDown(t *testing.T) {
 			}
 		}
 	}
-	if packages < 20 {
-		t.Errorf("%d packages are few", packages)
-	}
+	need.That(t, packages >= 20, "%d packages are few", packages)
 }
 
 // Only the wiring, ledger/open, knows which store a ledger is in; tests open one by its
 // name, too.
 func TestOnlyTheWiringNamesAStore(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}}{{range .Imports}} {{.}}{{end}}{{range .TestImports}} {{.}}{{end}}{{range .XTestImports}} {{.}}{{end}}", "indoubt/...").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
+	need.OK(t, err, "go list")
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Fields(line)
 		from := strings.TrimPrefix(fields[0], "indoubt/")

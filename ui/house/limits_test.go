@@ -54,13 +54,9 @@ func TestNothingOutgrowsItsReader(t *testing.T) {
 		t.Error(offender)
 	}
 	for _, name := range records {
-		if !src.seen[name] {
-			t.Errorf("the list of wide records names %s, which is none: take it off the list", name)
-		}
+		need.That(t, src.seen[name], "the list of wide records names %s, which is none: take it off the list", name)
 	}
-	if src.files < 100 {
-		t.Errorf("only %d files were read", src.files)
-	}
+	need.That(t, src.files >= 100, "only %d files were read", src.files)
 }
 
 // Each limit is seen to fail, and not to fail at its bound.

@@ -64,14 +64,10 @@ func TestTheArchitectureNamesWhatExists(t *testing.T) {
 	for _, page := range []string{".github/ARCHITECTURE.md", ".github/CONTRIBUTING.md"} {
 		said := text(t, page)
 		for _, name := range regexp.MustCompile(`\bTest[A-Z][A-Za-z0-9]*_?[A-Z][A-Za-z0-9_]+`).FindAllString(said, -1) {
-			if !tests[name] {
-				t.Errorf("%s names %s, and there is no such test", page, name)
-			}
+			need.That(t, tests[name], "%s names %s, and there is no such test", page, name)
 		}
 		for _, name := range regexp.MustCompile(`\b(?:ledger|policy|reconcile|ui)(?:/[A-Za-z0-9_.]+)+\b`).FindAllString(said, -1) {
-			if !files[name] {
-				t.Errorf("%s names %s, which is not there", page, name)
-			}
+			need.That(t, files[name], "%s names %s, which is not there", page, name)
 		}
 	}
 	said := text(t, ".github/ARCHITECTURE.md")
@@ -80,9 +76,7 @@ func TestTheArchitectureNamesWhatExists(t *testing.T) {
 		for !strings.Contains(said, place) && strings.Count(place, "/") > 1 { // below one that is drawn
 			place = path.Dir(place)
 		}
-		if !strings.Contains(said, place) {
-			t.Errorf("the drawing has no place for %s", dir)
-		}
+		need.That(t, strings.Contains(said, place), "the drawing has no place for %s", dir)
 	}
 	for i := 1; i <= 12; i++ {
 		if !regexp.MustCompile(`(?m)^\| \*\*I` + string(rune('0'+i/10)) + `?` + string(rune('0'+i%10)) + `\*\* .* ` + "`Test").MatchString(said) {
@@ -117,9 +111,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 			}
 		}
 	})
-	if pages < 7 {
-		t.Errorf("only %d pages were read", pages)
-	}
+	need.That(t, pages >= 7, "only %d pages were read", pages)
 }
 
 // anchors are the headings of a page as links name them.

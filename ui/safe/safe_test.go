@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"indoubt/ledger/need"
 	"indoubt/ui/safe"
 )
 
@@ -38,13 +39,9 @@ func TestI11_TextWritesOutWhatDoesNotPrint(t *testing.T) {
 		"z" + marks(6):         "z" + marks(4) + `\u0301\u0301`,
 		"\u2028para\u2029\x00": `\u2028para\u2029\x00`,
 	} {
-		if got := safe.Of(in).String(); got != want {
-			t.Errorf("Text(%q) = %q, want %q", in, got, want)
-		}
+		need.Equal(t, safe.Of(in).String(), want, "Text", in)
 	}
-	if got := safe.Lines("a\nb\x07"); got != "a\nb\\x07" {
-		t.Errorf("Lines = %q", got)
-	}
+	need.Equal(t, safe.Lines("a\nb\x07"), "a\nb\\x07", "Lines =")
 }
 
 // A Text is made of constants and of arguments that became safe on the way.
@@ -60,13 +57,9 @@ func TestI11_TextIsSafeByItsType(t *testing.T) {
 		"instead":                    safe.Of("").Or(safe.Say("instead")),
 		"100% of " + shown + " here": safe.Say("100%% of %s here", of),
 	} {
-		if got.String() != want || got.Empty() {
-			t.Errorf("%q, want %q", got, want)
-		}
+		need.That(t, got.String() == want && !got.Empty(), "%q, want %q", got, want)
 	}
-	if !safe.Of("").Empty() || !(safe.Text{}).Empty() {
-		t.Error("an empty text is not empty")
-	}
+	need.That(t, safe.Of("").Empty() && (safe.Text{}).Empty(), "an empty text is not empty")
 }
 
 func marks(n int) string { return strings.Repeat("\u0301", n) }

@@ -110,9 +110,7 @@ func TestThePrintedArithmeticMultiplies(t *testing.T) {
 			}
 			sum += number(m[1])
 		}
-		if len(found) != 2 || math.Abs(sum-1) > 1e-9 {
-			t.Errorf("the chances of %q make %v", text, sum)
-		}
+		need.That(t, len(found) == 2 && math.Abs(sum-1) <= 1e-9, "the chances of %q make %v", text, sum)
 	}
 }
 
@@ -167,20 +165,14 @@ func TestI11_ATicketIsSafe(t *testing.T) {
 		texts = append(texts, safe.Say("%s %s", e.Who, e.What))
 	}
 	all := safe.Join(append(texts, known), "\n").String()
-	if strings.Contains(all, "\x1b") || strings.Contains(all, `\\x1b`) || strings.Count(all, shown) < 12 {
-		t.Errorf("unsafe, or made safe twice:\n%s", all)
-	}
+	need.That(t, !strings.Contains(all, "\x1b") && !strings.Contains(all, `\\x1b`) && strings.Count(all, shown) >= 12, "unsafe, or made safe twice:\n%s", all)
 }
 
 func TestAReceiptIsNotSaidTwice(t *testing.T) {
 	got := Verdict(ledger.Read{Verdict: ledger.Duplicated, Found: 2, Receipts: []string{"po_1", "po_2"}, Reason: "2 matched; expected 1: po_1, po_2"}).String()
-	if got != "found 2: po_1, po_2" {
-		t.Errorf("it says %q", got)
-	}
+	need.That(t, got == "found 2: po_1, po_2", "it says %q", got)
 	got = Verdict(ledger.Read{Verdict: ledger.Landed, Receipts: []string{"po_1"}, Reason: "found po_1; not settled: another engine works"}).String()
-	if got != "landed, receipt po_1: not settled: another engine works" {
-		t.Errorf("it says %q", got)
-	}
+	need.That(t, got == "landed, receipt po_1: not settled: another engine works", "it says %q", got)
 }
 
 // An amount in the evidence of a conflict stands in the unit of the policy, as

@@ -120,9 +120,7 @@ func TestRunPassesThroughAndKeepsTheResult(t *testing.T) {
 		t.Errorf("%d bytes out, %d kept", len(long.out), len(long.Operation.Result))
 	}
 	quiet := runOver(t, r, Request{Request: record.Request{Key: "q"}, Argv: sh(`:`)})
-	if quiet.Operation.State != ledger.Committed || quiet.Operation.Result != nil {
-		t.Errorf("%s %s", quiet.Operation.State, quiet.Operation.Result)
-	}
+	need.That(t, quiet.Operation.State == ledger.Committed && quiet.Operation.Result == nil, "%s %s", quiet.Operation.State, quiet.Operation.Result)
 }
 
 // TestRunNeverTakesAPartForTheWhole: what reads the output of a second start gets
@@ -175,21 +173,15 @@ func TestRunTellsTheCommandWhoItIs(t *testing.T) {
 	o := res.Operation
 	want := fmt.Sprintf("%s|k 1|%s|%s|k=k 1|t=%s|s3cret-place\n", o.ID, o.Token, res.Attempt.ID, o.Token)
 	need.Equal(t, res.out, want)
-	if !o.TokenSent || !res.Attempt.TokenSent {
-		t.Error("{{token}} occurred, and the token does not count as sent")
-	}
+	need.That(t, o.TokenSent && res.Attempt.TokenSent, "{{token}} occurred, and the token does not count as sent")
 	kept, err := json.Marshal(store.Only(t).Operation.Command)
-	if err != nil || strings.Contains(string(kept), "s3cret") || !strings.Contains(string(kept), "${SECRET_PLACE}") || !strings.Contains(string(kept), "{{key}}") {
-		t.Errorf("%s", kept)
-	}
+	need.That(t, err == nil && !strings.Contains(string(kept), "s3cret") && strings.Contains(string(kept), "${SECRET_PLACE}") && strings.Contains(string(kept), "{{key}}"), "%s", kept)
 	loud := runOver(t, r, Request{Request: record.Request{Key: "loud"}, Argv: append(sh(`echo "using $1" >&2; echo "$1"; exit 9`), "x", "${SECRET_PLACE}"), Expand: []string{"SECRET_PLACE"}})
 	if text := string(loud.Attempt.Result) + loud.Attempt.Error + loud.Outcome.Error; strings.Contains(text, "s3cret") || !strings.Contains(text, "using") {
 		t.Errorf("%s", text)
 	}
 	plain := runOver(t, r, Request{Request: record.Request{Key: "k2"}, Argv: sh(":")})
-	if plain.Operation.TokenSent {
-		t.Error("the token counts as sent")
-	}
+	need.That(t, !plain.Operation.TokenSent, "the token counts as sent")
 	by := record.New(ledgertest.NewBreakable(nil), oneRule(record.KindRule{TokenArgument: true}), record.Options{})
 	if res := runOver(t, by, Request{Request: record.Request{Key: "k", TokenSent: true}, Argv: sh(`: "$INDOUBT_TOKEN"`)}); res.Operation.TokenSent || !strings.Contains(res.notes, "{{token}}") {
 		t.Errorf("a policy's word counts as the token's being sent: %q", res.notes)
@@ -267,12 +259,8 @@ func TestI2_AWrappedFailureIsNoProof(t *testing.T) {
 				t.Errorf("exit %d, %s, class %q (%s)", res.ExitCode, res.Operation.State, res.Operation.ErrorClass, res.Outcome.Error)
 			}
 			again := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: c.argv})
-			if again.Ran && c.state != ledger.Failed {
-				t.Error("it ran again")
-			}
-			if c.state == ledger.Uncertain && again.ExitCode != 106 {
-				t.Errorf("in doubt, and the second run exits %d", again.ExitCode)
-			}
+			need.That(t, !again.Ran || c.state == ledger.Failed, "it ran again")
+			need.That(t, c.state != ledger.Uncertain || again.ExitCode == 106, "in doubt, and the second run exits %d", again.ExitCode)
 		})
 	}
 }
@@ -300,9 +288,7 @@ func TestRunWarnsOfCurlWithoutFail(t *testing.T) {
 		"curl -f http://x": false, "curl -sSf http://x": false, "curl --fail http://x": false, "curl --fail-with-body http://x": false,
 		"wget http://x": false,
 	} {
-		if curl.HidesErrors(strings.Fields(line)) != warned {
-			t.Errorf("%s: warned %v", line, !warned)
-		}
+		need.That(t, curl.HidesErrors(strings.Fields(line)) == warned, "%s: warned %v", line, !warned)
 	}
 }
 
@@ -375,14 +361,10 @@ func TestSignalsReachTheGroup(t *testing.T) {
 		signals <- syscall.SIGINT
 	}()
 	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals, Timeout: time.Minute})
-	if res.out != "hup\nint\n" || res.ExitCode != 0 {
-		t.Errorf("%q, exit %d", res.out, res.ExitCode)
-	}
+	need.That(t, res.out == "hup\nint\n" && res.ExitCode == 0, "%q, exit %d", res.out, res.ExitCode)
 	signals <- syscall.SIGTERM
 	early := runOver(t, r, Request{Request: record.Request{Key: "k2"}, Argv: sh("echo ran"), Signals: signals})
-	if early.Ran || early.Operation.State != ledger.Failed || early.out != "" {
-		t.Errorf("a signal before the start: ran %v, %s", early.Ran, early.Operation.State)
-	}
+	need.That(t, !early.Ran && early.Operation.State == ledger.Failed && early.out == "", "a signal before the start: ran %v, %s", early.Ran, early.Operation.State)
 }
 
 func TestRunEndsWithItsContext(t *testing.T) {
@@ -390,9 +372,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	defer cancel()
 	r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
 	res, err := Run(ctx, r, Request{Request: record.Request{Kind: "post", Key: "k"}, Argv: []string{"sleep", "60"}})
-	if err != nil || res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassKilled {
-		t.Errorf("%d %s %v", res.ExitCode, res.Operation.ErrorClass, err)
-	}
+	need.That(t, err == nil && res.ExitCode == 106 && res.Operation.ErrorClass == ledger.ClassKilled, "%d %s %v", res.ExitCode, res.Operation.ErrorClass, err)
 }
 
 // TestI3_HeartbeatKeepsTheAttemptLive: a command may take longer than its
@@ -401,9 +381,7 @@ func TestI3_HeartbeatKeepsTheAttemptLive(t *testing.T) {
 	store := ledgertest.NewBreakable(nil)
 	r := record.New(store, nil, record.Options{})
 	res := runOver(t, r, Request{Request: record.Request{Key: "k", Deadline: time.Second}, Argv: sh("sleep 2.5; echo done"), Guard: guardArgv(t)})
-	if res.ExitCode != 0 || res.Operation.Doubted || res.out != "done\n" {
-		t.Errorf("exit %d, doubted %v, %q, %s", res.ExitCode, res.Operation.Doubted, res.out, res.notes)
-	}
+	need.That(t, res.ExitCode == 0 && !res.Operation.Doubted && res.out == "done\n", "exit %d, doubted %v, %q, %s", res.ExitCode, res.Operation.Doubted, res.out, res.notes)
 }
 
 // TestI3_WithoutHeartbeatTheGroupEnds: before the deadline, so that whoever
@@ -462,9 +440,7 @@ func TestI3_AnAttemptThatIsNotLiveEnds(t *testing.T) {
 func TestOutputOutlivesItsReader(t *testing.T) {
 	r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
 	res, err := Run(t.Context(), r, Request{Request: record.Request{Kind: "post", Key: "k"}, Argv: sh("for i in 1 2 3 4; do echo $i; sleep 0.02; done"), Stdout: deaf{}})
-	if err != nil || res.ExitCode != 0 || string(res.Operation.Result) != `"1\n2\n3\n4\n"` {
-		t.Errorf("%d %s %v", res.ExitCode, res.Operation.Result, err)
-	}
+	need.That(t, err == nil && res.ExitCode == 0 && string(res.Operation.Result) == `"1\n2\n3\n4\n"`, "%d %s %v", res.ExitCode, res.Operation.Result, err)
 	// What the command leaves behind does not hold up its outcome.
 	began := time.Now()
 	res, err = Run(t.Context(), r, Request{Request: record.Request{Kind: "post", Key: "k2", Deadline: 2 * time.Second}, Argv: sh("echo a; sleep 30 &")})
@@ -545,9 +521,7 @@ func TestManyRunsOfOneKey(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			res, err := Run(context.Background(), r, Request{Request: record.Request{Kind: "post", Key: "k"}, Argv: append(sh(`echo x >> "$1"; sleep 0.3`), "x", file)})
-			if err != nil {
-				t.Error(err)
-			}
+			need.That(t, err == nil, "%v", err)
 			mu.Lock()
 			defer mu.Unlock()
 			codes[res.ExitCode]++
@@ -555,7 +529,5 @@ func TestManyRunsOfOneKey(t *testing.T) {
 	}
 	wg.Wait()
 	text, _ := os.ReadFile(file)
-	if string(text) != "x\n" || codes[0]+codes[107] != 16 {
-		t.Errorf("%q, exit codes %v", text, codes)
-	}
+	need.That(t, string(text) == "x\n" && codes[0]+codes[107] == 16, "%q, exit codes %v", text, codes)
 }

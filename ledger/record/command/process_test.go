@@ -177,9 +177,7 @@ func TestI3_SixteenProcessesOneKey(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if codes[0] != 1 || codes[7] != 15 {
-			t.Errorf("key %q: exit codes %v", key, codes)
-		}
+		need.That(t, codes[0] == 1 && codes[7] == 15, "key %q: exit codes %v", key, codes)
 	}
 }
 
@@ -205,9 +203,7 @@ func TestI3_RaceAtExpiry(t *testing.T) {
 		for _, cmd := range commands {
 			exits[code(cmd.Wait())]++
 		}
-		if exits[0] != 1 || exits[7] != len(commands)-1 {
-			t.Errorf("round %d: exit codes %v", round, exits)
-		}
+		need.That(t, exits[0] == 1 && exits[7] == len(commands)-1, "round %d: exit codes %v", round, exits)
 	}
 }
 
@@ -256,9 +252,7 @@ func TestI3_StoppedRunnerSendsNothingAfterItsDeadline(t *testing.T) {
 	deadline := rec.Operation.DeadlineAt
 	until(t, "the deadline", func() bool { return time.Now().After(deadline.Add(300 * time.Millisecond)) })
 	need.OK(t, cmd.Process.Signal(syscall.SIGCONT))
-	if c := code(cmd.Wait()); c != 106 {
-		t.Errorf("exit %d: %s", c, &said)
-	}
+	need.Equal(t, code(cmd.Wait()), 106, "exit", &said)
 	text, err := os.ReadFile(effects)
 	need.OK(t, err)
 	all := strings.Fields(string(text))
@@ -334,9 +328,7 @@ func TestRunSurvivesAClosedPipe(t *testing.T) {
 	pipe.Close()
 	need.Equal(t, code(cmd.Wait()), 0, "exit")
 	rec, err := openLedger(t, path).Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"})
-	if err != nil || rec.Operation.State != ledger.Committed {
-		t.Errorf("%s, %v", rec.Operation.State, err)
-	}
+	need.That(t, err == nil && rec.Operation.State == ledger.Committed, "%s, %v", rec.Operation.State, err)
 }
 
 // TestI3_ARemovedLedgerEndsTheRun: a heartbeat that reaches nobody is none, and

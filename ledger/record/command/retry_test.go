@@ -54,9 +54,7 @@ func TestRunTriesAgainAfterAKnownFailure(t *testing.T) {
 			t.Errorf("a run with %q", run)
 		}
 	}
-	if strings.Count(res.notes, "had no effect") != 2 || !strings.Contains(res.notes, "attempt 2") {
-		t.Errorf("notes %q", res.notes)
-	}
+	need.That(t, strings.Count(res.notes, "had no effect") == 2 && strings.Contains(res.notes, "attempt 2"), "notes %q", res.notes)
 	if rec, err := store.Read(t.Context(), ledger.Locator{ID: res.Operation.ID}); err != nil || len(rec.Attempts) != 3 {
 		t.Errorf("%d attempts, %v", len(rec.Attempts), err)
 	}
@@ -132,9 +130,7 @@ func TestRunLeavesOffWhenSignalled(t *testing.T) {
 	signals <- syscall.SIGTERM
 	select {
 	case res := <-done:
-		if res.ExitCode != 75 || res.Attempt.N != 1 || res.Operation.State != ledger.Failed {
-			t.Errorf("exit %d, attempt %d, %s", res.ExitCode, res.Attempt.N, res.Operation.State)
-		}
+		need.That(t, res.ExitCode == 75 && res.Attempt.N == 1 && res.Operation.State == ledger.Failed, "exit %d, attempt %d, %s", res.ExitCode, res.Attempt.N, res.Operation.State)
 	case <-time.After(20 * time.Second):
 		t.Fatal("it goes on waiting")
 	}

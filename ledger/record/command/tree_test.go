@@ -80,13 +80,9 @@ func TestI3_AFailedCommandLeavesNobodyBehind(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			cmd, pid, said := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "30s", guard: true}, start+untilItLives+`exit 1`)
 			need.Equal(t, code(cmd.Wait()), 106, said, "exit")
-			if lives(t, pid) {
-				t.Error("the worker lives on")
-			}
+			need.That(t, !lives(t, pid), "the worker lives on")
 			a := attemptOf(t, path)
-			if a.Tree != ledger.TreeEmpty || a.TreeAt.IsZero() || a.Place != procgroup.Here() || a.PID != cmd.Process.Pid {
-				t.Errorf("%+v", a)
-			}
+			need.That(t, a.Tree == ledger.TreeEmpty && !a.TreeAt.IsZero() && a.Place == procgroup.Here() && a.PID == cmd.Process.Pid, "%+v", a)
 		})
 	}
 }
@@ -101,9 +97,7 @@ func TestI3_ADeadlineEndsWhatHasLeftTheGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	need.Equal(t, code(cmd.Wait()), 106, said, "exit")
-	if lives(t, pid) {
-		t.Error("the worker lives on")
-	}
+	need.That(t, !lives(t, pid), "the worker lives on")
 }
 
 // TestI3_TheGuardOfAStoppedRunEndsItsTree: also what only the stopped one is the
@@ -115,9 +109,7 @@ func TestI3_TheGuardOfAStoppedRunEndsItsTree(t *testing.T) {
 	until(t, "the worker lives", func() bool { _, err := os.Stat(pid); return err == nil })
 	need.OK(t, cmd.Process.Signal(syscall.SIGSTOP))
 	gone(t, pid)
-	if !alive(cmd.Process.Pid) {
-		t.Error("the guard has ended the run too")
-	}
+	need.That(t, alive(cmd.Process.Pid), "the guard has ended the run too")
 	_ = cmd.Process.Signal(syscall.SIGCONT)
 	need.Equal(t, code(cmd.Wait()), 106, said, "exit")
 	need.Equal(t, attemptOf(t, path).Tree, ledger.TreeEmpty, "tree")
@@ -131,9 +123,7 @@ func TestACommandThatEndsWellMayLeaveADaemon(t *testing.T) {
 		cmd, pid, said := runTree(t, role{name: "run", ledger: path, key: "k", deadline: "30s", guard: true}, `{ `+leaving[how]+`} >/dev/null 2>&1; `+untilItLives)
 		need.Equal(t, code(cmd.Wait()), 0, how, said, "exit")
 		time.Sleep(200 * time.Millisecond) // the guard has gone too
-		if !lives(t, pid) {
-			t.Errorf("%s: it was ended", how)
-		}
+		need.That(t, lives(t, pid), "%s: it was ended", how)
 		if a := attemptOf(t, path); a.Outcome != ledger.OutcomeCommitted {
 			t.Errorf("%s: %+v", how, a)
 		}
@@ -233,9 +223,7 @@ func TestI6_AnotherAccountCannotTell(t *testing.T) {
 	}
 	a := ledger.Attempt{ID: ledger.NewID(), StartedAt: time.Now(), Place: procgroup.Here()}
 	out, err := asNobody(t, a)
-	if err == nil || !strings.Contains(out, "another account") {
-		t.Errorf("%q, %v", out, err)
-	}
+	need.That(t, err != nil && strings.Contains(out, "another account"), "%q, %v", out, err)
 	a.UID = 65534
 	if out, err = asNobody(t, a); err != nil {
 		t.Errorf("its own account: %q, %v", out, err)
@@ -274,7 +262,5 @@ func TestI2_ARefusalIsNoProofWhileAProcessIsLeft(t *testing.T) {
 		t.Errorf("with a process left: %s, tree %q, alive %v", left.Operation.State, left.Attempt.Tree, alive(pid))
 	}
 	none := runOver(t, r, Request{Request: record.Request{Key: "none"}, Argv: sh(`:`)})
-	if none.Operation.State != ledger.Failed || none.Attempt.Tree != ledger.TreeEmpty {
-		t.Errorf("with none: %s, tree %q", none.Operation.State, none.Attempt.Tree)
-	}
+	need.That(t, none.Operation.State == ledger.Failed && none.Attempt.Tree == ledger.TreeEmpty, "with none: %s, tree %q", none.Operation.State, none.Attempt.Tree)
 }

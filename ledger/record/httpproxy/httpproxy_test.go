@@ -54,9 +54,7 @@ func TestRepeatGetsTheFirstAnswer(t *testing.T) {
 			first := w.post(key, `{"amount":4200}`)
 			rec := w.about(first)
 			id := rec.Operation.ID
-			if rec.Operation.State != tc.state || rec.Operation.Key != name {
-				t.Errorf("%+v", rec.Operation)
-			}
+			need.That(t, rec.Operation.State == tc.state && rec.Operation.Key == name, "%+v", rec.Operation)
 			second := w.post(key, ` { "amount" : 4200 } `)
 			need.Equal(t, w.up.total(), 1, "effects")
 			if tc.state == ledger.Uncertain {
@@ -132,9 +130,7 @@ func TestI2_BrokenConnectionsLeaveDoubtAndNoSecondEffect(t *testing.T) {
 			}
 			switch {
 			case tc.status == 0:
-				if first.status != 200 || first.err == nil {
-					t.Errorf("the client was not told that it broke off: %+v", first)
-				}
+				need.That(t, first.status == 200 && first.err != nil, "the client was not told that it broke off: %+v", first)
 			case first.status != tc.status:
 				t.Errorf("status %d: %s", first.status, first.body)
 			case tc.status == 502:
@@ -150,9 +146,7 @@ func TestI2_BrokenConnectionsLeaveDoubtAndNoSecondEffect(t *testing.T) {
 					t.Errorf("%d %+v", again.status, p)
 				}
 			}
-			if n := up.total(); n != tc.effects {
-				t.Errorf("%d effects, want %d", n, tc.effects)
-			}
+			need.Equal(t, up.total(), tc.effects)
 		})
 	}
 }
@@ -213,9 +207,7 @@ func TestClientThatDiesIsRecordedAndAnsweredLater(t *testing.T) {
 			soon(t, "the outcome", func() bool { return w.operation("").Operation.State == ledger.Committed })
 			a := w.post("k-1", `{}`)
 			if len(answer) < 1000 {
-				if a.status != 201 || a.body != `{"id":"ch_1"}` || a.header.Get("Idempotency-Replayed") != "true" {
-					t.Errorf("%+v", a)
-				}
+				need.That(t, a.status == 201 && a.body == `{"id":"ch_1"}` && a.header.Get("Idempotency-Replayed") == "true", "%+v", a)
 			} else if a.status != 409 || a.problem(t).Code != "done" { // too long to be kept whole
 				t.Errorf("%+v", a)
 			}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
 
@@ -87,9 +88,7 @@ func TestWhatOfAWriteIsNotKept(t *testing.T) {
 			case kept == nil:
 				t.Fatal("nothing is kept")
 			case c.want == "":
-				if kept.Lost != "" || !bytes.Equal(kept.Bytes(), []byte(body)) {
-					t.Errorf("%+v", kept)
-				}
+				need.That(t, kept.Lost == "" && bytes.Equal(kept.Bytes(), []byte(body)), "%+v", kept)
 			case !strings.Contains(kept.Lost, c.want) || !strings.Contains(kept.Lost, "not kept") || len(kept.Bytes()) > 0 || kept.Target != "" || kept.Header != nil:
 				t.Errorf("%+v", kept)
 			}

@@ -103,9 +103,7 @@ func TestNoWriteSlipsPastTheRecord(t *testing.T) {
 			t.Errorf("%q: %q, %d passed", head, answer[:min(len(answer), 80)], len(up.seen)-before)
 		}
 		need.Equal(t, len(w.all()) == recorded+1, write, head, "recorded")
-		if up.seen[before].Header.Get("Upgrade") != "" {
-			t.Errorf("%q: an upgrade was asked for", head)
-		}
+		need.That(t, up.seen[before].Header.Get("Upgrade") == "", "%q: an upgrade was asked for", head)
 	}
 }
 
@@ -184,13 +182,9 @@ func TestI1_SmuggledRequestIsNotPassedUnrecorded(t *testing.T) {
 		"1\r\nx\r\n0\r\n\r\nDELETE /b HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	_, _ = io.ReadAll(c)
-	if got := len(w.all()); got != len(up.seen) {
-		t.Errorf("%d recorded, %d passed", got, len(up.seen))
-	}
+	need.Equal(t, len(w.all()), len(up.seen))
 	for i, req := range up.seen {
-		if len(req.TransferEncoding) > 0 || req.ContentLength != int64(len(up.bodies[i])) {
-			t.Errorf("%+v", req)
-		}
+		need.That(t, len(req.TransferEncoding) == 0 && req.ContentLength == int64(len(up.bodies[i])), "%+v", req)
 	}
 }
 
@@ -204,15 +198,9 @@ func TestHeadersAsAReverseProxy(t *testing.T) {
 		for name, want := range map[string]string{"X-Mine": "", "Proxy-Authorization": "", "X-Keep": "yes", "X-Forwarded-For": "10.0.0.1", "User-Agent": "shop/1", "Authorization": "Basic dTpw"} {
 			need.Equal(t, req.Header.Get(name), want, method, name)
 		}
-		if req.Host != up.l.Addr().String() || req.RequestURI != "/base/a%20b/?q=%41;x" {
-			t.Errorf("%s: %s %s", method, req.Host, req.RequestURI)
-		}
-		if method == "POST" && (req.Header.Get("Indoubt-Source") != "" || req.Header.Get("Accept-Encoding") != "identity") {
-			t.Errorf("%v", req.Header)
-		}
-		if a.header.Get("X-Hop") != "" || a.header.Get("Keep-Alive") != "" || a.header.Get("X-End") != "2" || a.header.Get("Set-Cookie") != "a=b" {
-			t.Errorf("%s: %v", method, a.header)
-		}
+		need.That(t, req.Host == up.l.Addr().String() && req.RequestURI == "/base/a%20b/?q=%41;x", "%s: %s %s", method, req.Host, req.RequestURI)
+		need.That(t, method != "POST" || req.Header.Get("Indoubt-Source") == "" && req.Header.Get("Accept-Encoding") == "identity", "%v", req.Header)
+		need.That(t, a.header.Get("X-Hop") == "" && a.header.Get("Keep-Alive") == "" && a.header.Get("X-End") == "2" && a.header.Get("Set-Cookie") == "a=b", "%s: %v", method, a.header)
 	}
 	if a := w.post("k", "{}", "Origin", "https://elsewhere.example", "Sec-Fetch-Site", "cross-site"); a.status != 403 || a.problem(t).Code != "not_passed" {
 		t.Errorf("a web page used our credential: %+v", a)
@@ -249,9 +237,7 @@ func TestASlowBodyIsGivenUp(t *testing.T) {
 	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc")
 	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
 	answer, err := io.ReadAll(c)
-	if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 408")) {
-		t.Errorf("%.100q %v", answer, err)
-	}
+	need.That(t, err == nil && bytes.HasPrefix(answer, []byte("HTTP/1.1 408")), "%.100q %v", answer, err)
 	if len(w.all()) != 0 {
 		t.Errorf("recorded: %v", w.all())
 	}
@@ -339,9 +325,7 @@ func TestOwnHost(t *testing.T) {
 		"evil.example": false, "localhost.evil.example": false, "127.0.0.1.evil.example": false, "127.0.0.1.nip.io:80": false, "xlocalhost": false, "proxy.team.evil": false,
 		"0x7f000001": false, "2130706433": false,
 	} {
-		if OwnHost(host, "proxy.team") != own {
-			t.Errorf("%q: %t", host, !own)
-		}
+		need.That(t, OwnHost(host, "proxy.team") == own, "%q: %t", host, !own)
 	}
 }
 

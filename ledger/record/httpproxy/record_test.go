@@ -145,9 +145,7 @@ func TestAKeyThatCannotBeMade(t *testing.T) {
 		if p := a.problem(t); a.status != 400 || p.Code != "key_missing" || !strings.Contains(p.Detail, name) || a.header.Get("Retry-After") != "" {
 			t.Errorf("%s: %d %+v", name, a.status, p)
 		}
-		if len(w.all()) != 0 || up.total() != 0 {
-			t.Errorf("%s: it was recorded or sent", name)
-		}
+		need.That(t, len(w.all()) == 0 && up.total() == 0, "%s: it was recorded or sent", name)
 	}
 }
 
@@ -270,9 +268,7 @@ func TestKeyAndTokenGoAlong(t *testing.T) {
 		}
 	}
 	w.rule = record.KindRule{Remembers: time.Hour}
-	if w.about(w.post("k", `{}`)).Attempts[0].KeyWorks {
-		t.Error("a key that is not sent cannot work")
-	}
+	need.That(t, !w.about(w.post("k", `{}`)).Attempts[0].KeyWorks, "a key that is not sent cannot work")
 }
 
 // TestHeadersThatSayWhatIsWritten are part of the request: under the same key, or
@@ -321,9 +317,7 @@ func TestInputOfARequest(t *testing.T) {
 			}
 			same, err := ledger.Fingerprint([]byte(strings.TrimSuffix(tc.want, `"`)))
 			theirs, err2 := ledger.Fingerprint([]byte(strings.TrimSuffix(got, `"`)))
-			if a.status != 201 || got != tc.want && (err != nil || err2 != nil || same != theirs) {
-				t.Errorf("got  %s\nwant %s", got, tc.want)
-			}
+			need.That(t, a.status == 201 && (got == tc.want || err == nil && err2 == nil && same == theirs), "got  %s\nwant %s", got, tc.want)
 			if name == "a file" { // the same upload again, as clients make it
 				other := strings.ReplaceAll(tc.body, "--one", "--two")
 				if a := w.do("POST", tc.path, `"a file"`, other, "Content-Type", "multipart/form-data; boundary=two"); a.header.Get("Idempotency-Replayed") != "true" {
@@ -358,15 +352,11 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, secret := range []string{"query", "body", "header", "cookie", "answer-token", "answer-cookie"} {
-			if bytes.Contains(file, []byte(secret+"-secret")) {
-				t.Errorf("%s-secret is in the ledger%s", secret, suffix)
-			}
+			need.That(t, !bytes.Contains(file, []byte(secret+"-secret")), "%s-secret is in the ledger%s", secret, suffix)
 		}
 	}
 	for _, r := range w.reports {
-		if strings.Contains(fmt.Sprint(r), "secret") {
-			t.Errorf("%+v", r)
-		}
+		need.That(t, !strings.Contains(fmt.Sprint(r), "secret"), "%+v", r)
 	}
 }
 
@@ -399,9 +389,7 @@ func TestI11_SecretsInOddPlaces(t *testing.T) {
 		}
 		rec := w.about(a)
 		kept := fmt.Sprintf("%s %s %s %s", rec.Operation.Input, rec.Operation.Result, rec.Attempts[0].Result, rec.Attempts[0].Error)
-		if strings.Contains(kept, "-secret") || strings.Contains(kept, "H4sI") {
-			t.Errorf("%s: kept %s", name, kept)
-		}
+		need.That(t, !strings.Contains(kept, "-secret") && !strings.Contains(kept, "H4sI"), "%s: kept %s", name, kept)
 		need.Equal(t, rec.Operation.EffectWord, "created", name, "effect")
 	}
 	for _, r := range w.reports {

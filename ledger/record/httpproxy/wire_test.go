@@ -237,9 +237,7 @@ func TestI1_RawRequests(t *testing.T) {
 		var count int
 		need.OK(t, rows.Scan(&path, &count, &state))
 		attempts[marker.FindString(path)] += count
-		if state == "pending" {
-			t.Errorf("%s is still on its way", path)
-		}
+		need.That(t, state != "pending", "%s is still on its way", path)
 	}
 	need.OK(t, rows.Err())
 	told.mu.Lock()
@@ -254,8 +252,6 @@ func TestI1_RawRequests(t *testing.T) {
 			t.Errorf("seed %d: %s reached the upstream, and %d attempts of it are recorded", seed, mark, attempts[mark])
 		}
 	}
-	if len(told.writes) < n/10 || told.reads < n/40 {
-		t.Errorf("only %d writes and %d reads of %d requests came through", len(told.writes), told.reads, n)
-	}
+	need.That(t, len(told.writes) >= n/10 && told.reads >= n/40, "only %d writes and %d reads of %d requests came through", len(told.writes), told.reads, n)
 	t.Logf("seed %d: %d requests, %d writes and %d reads reached the upstream, %d operations", seed, requests.Load(), len(told.writes), told.reads, len(attempts))
 }

@@ -223,9 +223,7 @@ func (a told) problem(t *testing.T) problem {
 	if err := json.Unmarshal([]byte(a.body), &p); err != nil || a.header.Get("Content-Type") != "application/problem+json" {
 		t.Fatalf("no problem document: %d %v %q", a.status, a.header, a.body)
 	}
-	if p.Status != a.status || p.Type != problemType+p.Code || p.Title == "" {
-		t.Errorf("%d %+v", a.status, p)
-	}
+	need.That(t, p.Status == a.status && p.Type == problemType+p.Code && p.Title != "", "%d %+v", a.status, p)
 	// What client libraries look for, and that they do not wait for what no repeat changes.
 	if e := p.Error; e.Type == "" || e.Code != p.Code || !strings.Contains(e.Message, p.Title) || !strings.Contains(e.Message, p.Operation) {
 		t.Errorf("%d %+v", a.status, p)

@@ -148,9 +148,7 @@ func TestAReadSettlesIt(t *testing.T) {
 	for i := 1; i < 4; i++ {
 		a := c.ask(fmt.Sprint(i), "silent", `{}`)
 		a.wantOutcome(t, "done")
-		if a.Result.IsError || len(a.Result.StructuredContent.Receipts) != 1 || reader.reads != 1 {
-			t.Errorf("answer %s after %d reads", a.line, reader.reads)
-		}
+		need.That(t, !a.Result.IsError && len(a.Result.StructuredContent.Receipts) == 1 && reader.reads == 1, "answer %s after %d reads", a.line, reader.reads)
 	}
 	w.wantEffects(1)
 }
@@ -279,9 +277,7 @@ func TestI2_AnAnswerToNothingIsNone(t *testing.T) {
 	c.say(`{"jsonrpc":"2.0","method":"go"}`)
 	for range 2 {
 		a := parseAnswer(t, c.hear())
-		if string(a.ID) == "1" && a.Error == nil || string(a.ID) == "2" && !strings.Contains(a.line, "did it") {
-			t.Errorf("answer: %s", a.line)
-		}
+		need.That(t, (string(a.ID) != "1" || a.Error != nil) && (string(a.ID) != "2" || strings.Contains(a.line, "did it")), "answer: %s", a.line)
 	}
 	if err := c.leave(); err != nil {
 		t.Error(err)
@@ -327,9 +323,7 @@ func TestACancelledCallIsRecorded(t *testing.T) {
 	c.answered("1") // the cancellation was read
 	w.release()
 	w.eventually("the answer is recorded", func() bool { return w.only().State == ledger.Committed })
-	if !w.only().Undelivered {
-		t.Error("nobody has got the answer, and it counts as delivered")
-	}
+	need.That(t, w.only().Undelivered, "nobody has got the answer, and it counts as delivered")
 	need.Lacks(t, w.fromClient(), "notifications/cancelled")
 	c.ask("2", "slow", `{}`).wantDone(t, "slow")
 	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`)
@@ -428,9 +422,7 @@ func TestIdenticalCallsInFlightShareTheAnswer(t *testing.T) {
 	w.release()
 	b.answered("1").wantDone(t, "slow")
 	got := map[string]bool{string(parseAnswer(t, a.hear()).ID): true, string(parseAnswer(t, a.hear()).ID): true}
-	if !got["1"] || !got["2"] {
-		t.Errorf("answers to %v", got)
-	}
+	need.That(t, got["1"] && got["2"], "answers to %v", got)
 	w.wantEffects(2)
 }
 

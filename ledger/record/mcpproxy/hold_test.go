@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/wire/mcpwire"
 )
@@ -57,9 +58,7 @@ func TestAHeldCallIsAnsweredInTime(t *testing.T) {
 				a.wantOutcome(t, held.outcome)
 				sentence := a.Result.Content[0].Text
 				for _, part := range []string{"do not repeat it", "go on with", o.Server, a.Result.StructuredContent.Operation, " again in "} {
-					if !strings.Contains(sentence, part) {
-						t.Errorf("%q is not said: %s", part, sentence)
-					}
+					need.That(t, strings.Contains(sentence, part), "%q is not said: %s", part, sentence)
 				}
 				if took := time.Since(began); took < o.HoldPatience || took > soon/2 {
 					t.Errorf("answered after %s", took)
@@ -77,9 +76,7 @@ func TestAHeldCallIsAnsweredInTime(t *testing.T) {
 			}
 			last, told = note.Params.Progress, told+1
 		}
-		if told < 2 {
-			t.Errorf("%s: told %d times that it waits", held.tool, told)
-		}
+		need.That(t, told >= 2, "%s: told %d times that it waits", held.tool, told)
 		c.call("2", held.tool, `{}`) // a client that asked for none is told nothing
 		if a := c.answered("2"); a.Result.StructuredContent.Outcome != held.outcome {
 			t.Errorf("%s", a.line)
@@ -105,12 +102,8 @@ func TestAToolWithASchemaGetsText(t *testing.T) {
 			c.call(id, tool, `{}`)
 			a := c.answered(id)
 			a.wantOutcome(t, outcome)
-			if a.structured != structured || a.Result.IsError != (outcome == "unknown" || tool == "pay") {
-				t.Errorf("%s: %s", tool, a.line)
-			}
-			if len(a.Result.Content) == 0 || a.Result.Content[0].Text != a.Result.StructuredContent.Advice {
-				t.Errorf("the sentence is missing: %s", a.line)
-			}
+			need.That(t, a.structured == structured && a.Result.IsError == (outcome == "unknown" || tool == "pay"), "%s: %s", tool, a.line)
+			need.That(t, len(a.Result.Content) != 0 && a.Result.Content[0].Text == a.Result.StructuredContent.Advice, "the sentence is missing: %s", a.line)
 		}
 	}
 	w.wantEffects(2)

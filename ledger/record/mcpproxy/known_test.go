@@ -102,7 +102,5 @@ func TestTheClientIsKept(t *testing.T) {
 		clients = append(clients, strings.TrimSpace(strings.TrimSuffix(o.Session, words[len(words)-1])))
 	}
 	want := []string{"", "invoice [2J agent/7.1", strings.Repeat("ü", 80)}
-	if !slices.Equal(clients, want) || len(ids) != 1 {
-		t.Errorf("clients %q in %d sessions, want %q in one", clients, len(ids), want)
-	}
+	need.That(t, slices.Equal(clients, want) && len(ids) == 1, "clients %q in %d sessions, want %q in one", clients, len(ids), want)
 }

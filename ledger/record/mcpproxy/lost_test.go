@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/wire/mcpwire"
 )
@@ -39,9 +40,7 @@ func TestLostAnswersOverHTTP(t *testing.T) {
 			cl := w.clientWith(o)
 			a := cl.ask("1", "put", `{}`)
 			a.wantOutcome(t, c.outcome)
-			if c.outcome == "" && (a.Error == nil || !strings.Contains(a.Error.Message, c.lost.Err.Error())) {
-				t.Errorf("answer: %s", a.line)
-			}
+			need.That(t, c.outcome != "" || a.Error != nil && strings.Contains(a.Error.Message, c.lost.Err.Error()), "answer: %s", a.line)
 			w.wantState(w.only(), c.state)
 			cl.say(`{"jsonrpc":"2.0","id":"r","method":"resources/list"}`)
 			if a := cl.answered(`"r"`); a.Error == nil {
@@ -76,9 +75,7 @@ func TestAServerDeadAtStartIsNamed(t *testing.T) {
 				t.Errorf("%s: it ends with %v", script, err)
 			}
 			mu.Lock()
-			if len(logged) > 0 {
-				t.Errorf("%s: it says besides %q", script, logged)
-			}
+			need.That(t, len(logged) == 0, "%s: it says besides %q", script, logged)
 			mu.Unlock()
 		}
 	}
@@ -168,15 +165,9 @@ func TestManyClientsOneEffectPerKey(t *testing.T) {
 		}()
 	}
 	all.Wait()
-	if len(effects) != calls {
-		t.Errorf("%d calls had an effect, want %d", len(effects), calls)
-	}
+	need.That(t, len(effects) == calls, "%d calls had an effect, want %d", len(effects), calls)
 	for call, n := range effects {
-		if n != 1 {
-			t.Errorf("%s had %d effects", call, n)
-		}
+		need.That(t, n == 1, "%s had %d effects", call, n)
 	}
-	if n := len(w.operations()); n != calls {
-		t.Errorf("%d operations, want %d", n, calls)
-	}
+	need.Equal(t, len(w.operations()), calls)
 }

@@ -27,9 +27,7 @@ func TestACallWithoutInitialize(t *testing.T) {
 			if mode != "" {
 				want = 2
 			}
-			if got := len(w.operations()); got != want {
-				t.Errorf("%d operations, want %d", got, want)
-			}
+			need.Equal(t, len(w.operations()), want)
 			if err := c.leave(); err != nil {
 				t.Error(err)
 			}
@@ -98,9 +96,7 @@ func TestLinesPassAsTheyAre(t *testing.T) {
 	// An answer to the server may overtake what is ahead of it; the rest is in order.
 	got, want := w.fromClient(), strings.Join(said, "\n")+"\n"
 	reordered := func(s string) string { return strings.Replace(s, said[1]+"\n", "", 1) }
-	if reordered(got) != reordered(want) || !strings.Contains(got, said[1]) {
-		t.Errorf("the server got\n%s\nwant\n%s", got, want)
-	}
+	need.That(t, reordered(got) == reordered(want) && strings.Contains(got, said[1]), "the server got\n%s\nwant\n%s", got, want)
 	if o := w.only(); o.State != ledger.Committed || string(o.Input) != `{"z":1,"a":12345678901234567890,"é":1.0}` {
 		t.Errorf("recorded: %s %s", o.State, o.Input)
 	}
@@ -165,9 +161,7 @@ func TestAnIDInUseIsRefused(t *testing.T) {
 	w.release()
 	c.answered("7").wantDone(t, "slow")
 	c.say(`{"jsonrpc":"2.0","id":7,"method":"ping"}`)
-	if line := c.hear(); line != `{"jsonrpc":"2.0","id":7,"result":{}}`+"\n" {
-		t.Errorf("after the answer the id is free: %s", line)
-	}
+	need.Equal(t, c.hear(), `{"jsonrpc":"2.0","id":7,"result":{}}`+"\n", "after the answer the id is free")
 }
 
 func TestTokenEntersWhereThePolicySays(t *testing.T) {

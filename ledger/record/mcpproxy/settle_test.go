@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 )
@@ -17,8 +18,6 @@ func TestOnlyAWholeAnswerIsReplayed(t *testing.T) {
 		said := json.RawMessage(`{"content":[{"type":"text","text":"` + strings.Repeat("x", n) + `"}]}`)
 		a := ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: said}}
 		kept := outcome.JudgeAttempt(t.Context(), record.KindRule{}.Judge, ledger.Record{}, "", a).Result
-		if len(kept) == 0 || replayable(ledger.Operation{ByAnswer: true, Result: kept}) != whole {
-			t.Errorf("of %d bytes %d are kept, replayed %v", len(said), len(kept), !whole)
-		}
+		need.That(t, len(kept) != 0 && replayable(ledger.Operation{ByAnswer: true, Result: kept}) == whole, "of %d bytes %d are kept, replayed %v", len(said), len(kept), !whole)
 	}
 }

@@ -75,9 +75,7 @@ func TestRevision20260728(t *testing.T) {
 		t.Fatalf("answer: %s", a.line)
 	}
 	need.Equal(t, len(w.operations()), 0, "what only reads is recorded")
-	if len(server.asked) != 1 || strings.Contains(server.asked[0], "progressToken") {
-		t.Errorf("the server was asked %q", server.asked)
-	}
+	need.That(t, len(server.asked) == 1 && !strings.Contains(server.asked[0], "progressToken"), "the server was asked %q", server.asked)
 	if a := call("2", "make"); a.Result.ResultType != "task" {
 		t.Fatalf("answer: %s", a.line)
 	}

@@ -139,9 +139,7 @@ func TestATaskIsPendingUntilItEnds(t *testing.T) {
 	}
 	c.askTask("4", "tasks/get")
 	w.wantState(w.only(), ledger.Committed)
-	if !w.only().Undelivered {
-		t.Error("the state of a task is not its result")
-	}
+	need.That(t, w.only().Undelivered, "the state of a task is not its result")
 	want := `{"jsonrpc":"2.0","id":5,"result":{"content":[{"type":"text","text":"the task's own result"}],"isError":false,"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}}` + "\n"
 	need.Equal(t, c.askTask("5", "tasks/result").line, want)
 	w.eventually("it is delivered", func() bool { return !w.only().Undelivered })

@@ -62,9 +62,7 @@ func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
 	for _, s := range append(held[1:], s) {
 		s.letGo()
 	}
-	if tr.bodies.used != 0 {
-		t.Errorf("%d bytes are never let go of", tr.bodies.used)
-	}
+	need.That(t, tr.bodies.used == 0, "%d bytes are never let go of", tr.bodies.used)
 }
 
 // TestI11_CorpusOfSecretsInQueries: of the secrets in an address none is kept, and
@@ -87,7 +85,5 @@ func TestI11_CorpusOfSecretsInQueries(t *testing.T) {
 			t.Errorf("%s: kept %s", line, kept)
 		}
 	}
-	if tested < 16 {
-		t.Errorf("%d queries are few", tested)
-	}
+	need.That(t, tested >= 16, "%d queries are few", tested)
 }

@@ -179,9 +179,7 @@ func TestTransportGoesOnWithoutItsCaller(t *testing.T) {
 				_, err = io.ReadAll(resp.Body)
 				resp.Body.Close()
 			}
-			if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
-				t.Errorf("%v", err)
-			}
+			need.That(t, errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled), "%v", err)
 			close(left)
 			eventually(t, "the outcome", func() bool { return m.Only(t).Operation.State == ledger.Committed })
 			resp, err = client.Do(order(t.Context(), s.URL, "k-1"))

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 func TestParse(t *testing.T) {
@@ -94,9 +96,7 @@ func TestSplice(t *testing.T) {
 		{`{"id":1`, `2`, "id", ""},
 	} {
 		got, ok := Set([]byte(tt.line), []byte(tt.value), strings.Split(tt.path, ".")...)
-		if string(got) != tt.want || ok != (tt.want != "") {
-			t.Errorf("set %s in %s: %s %v", tt.path, tt.line, got, ok)
-		}
+		need.That(t, string(got) == tt.want && ok == (tt.want != ""), "set %s in %s: %s %v", tt.path, tt.line, got, ok)
 	}
 	for _, tt := range []struct{ line, want string }{
 		{`{"result":{"tools":[ {"name":"a]"} ],"n":1}}` + "\n", `{"result":{"tools":[ {"name":"a]"} ,{"x":1}],"n":1}}` + "\n"},

@@ -221,13 +221,9 @@ func TestI2_ALostAnswerIsToldAsLost(t *testing.T) {
 			if string(lost.ID) != "7" || !lost.Sent || lost.Status != tt.status || lost.Err == nil {
 				t.Errorf("lost: id %s sent %v status %d: %v", lost.ID, lost.Sent, lost.Status, lost.Err)
 			}
-			if tt.err != nil && !errors.Is(lost.Err, tt.err) {
-				t.Errorf("%v is not %v", lost.Err, tt.err)
-			}
+			need.That(t, tt.err == nil || errors.Is(lost.Err, tt.err), "%v is not %v", lost.Err, tt.err)
 			c.Close()
-			if n := posts.Load(); n != 1 {
-				t.Errorf("transmitted %d times", n)
-			}
+			need.Equal(t, posts.Load(), 1, "transmitted")
 		})
 	}
 }

@@ -41,9 +41,7 @@ func TestLinesPassAsTheyAre(t *testing.T) {
 		if got, err := recv(t, c); err != nil || got != line {
 			t.Fatalf("%.80q came back as %.80q, %v", line, got, err)
 		}
-		if err := <-sent; err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, <-sent)
 	}
 	send(t, c, "without its end")
 	if got, err := recv(t, c); got != "without its end\n" || err != nil {
@@ -170,9 +168,7 @@ func TestCloseTakesTheWholeGroup(t *testing.T) {
 			line := need.Get(recv(t, c))(t)
 			child := need.Get(strconv.Atoi(strings.TrimSpace(line)))(t)
 			c.Close()
-			if c.Close() != nil {
-				t.Error("closed twice")
-			}
+			need.That(t, c.Close() == nil, "closed twice")
 			for until := time.Now().Add(20 * time.Second); syscall.Kill(child, 0) == nil && !isZombie(child); time.Sleep(5 * time.Millisecond) {
 				if time.Now().After(until) {
 					t.Fatal("what the server had started still runs")

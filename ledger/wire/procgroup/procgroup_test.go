@@ -79,9 +79,7 @@ func (f family) silent(t *testing.T) {
 	}()
 	select {
 	case err := <-over:
-		if err != nil {
-			t.Error(err)
-		}
+		need.That(t, err == nil, "%v", err)
 	case <-time.After(10 * time.Second):
 		t.Error("what the command has started lives on")
 	}
@@ -89,17 +87,11 @@ func (f family) silent(t *testing.T) {
 
 func TestI3_KillEndsWhatTheCommandHasStarted(t *testing.T) {
 	f := start(t)
-	if f.group.Exited() {
-		t.Error("it is taken for one that has ended")
-	}
+	need.That(t, !f.group.Exited(), "it is taken for one that has ended")
 	f.group.Kill()
-	if f.group.AwaitExit(nil) && !f.group.Exited() {
-		t.Error("it is taken for one that lives")
-	}
+	need.That(t, !f.group.AwaitExit(nil) || f.group.Exited(), "it is taken for one that lives")
 	_ = f.cmd.Wait()
-	if by := f.group.EndedBy(f.cmd.ProcessState); by != "SIGKILL" {
-		t.Errorf("ended by %q", by)
-	}
+	need.Equal(t, f.group.EndedBy(f.cmd.ProcessState), "SIGKILL", "ended by")
 	f.silent(t)
 	f.group.Release()
 }
@@ -144,9 +136,7 @@ func TestTerminateAsksTheCommandToEnd(t *testing.T) {
 		}
 		t.Error("it did not hear that it was to end")
 	}
-	if f.group.EndedBy(f.cmd.ProcessState) == "" {
-		t.Errorf("it ended by itself: %v", f.cmd.ProcessState)
-	}
+	need.That(t, f.group.EndedBy(f.cmd.ProcessState) != "", "it ended by itself: %v", f.cmd.ProcessState)
 	f.group.Kill()
 	f.silent(t)
 	f.group.Release()

@@ -51,9 +51,7 @@ func newCutter(t *testing.T, after func(c *cutter, w http.ResponseWriter, conn f
 		c.effects.Add(1)
 		after(c, w, func() net.Conn {
 			conn, _, err := http.NewResponseController(w).Hijack()
-			if err != nil {
-				t.Error(err)
-			}
+			need.That(t, err == nil, "%v", err)
 			return conn
 		})
 	}))
@@ -87,9 +85,7 @@ func TestI3_AppliedAndCutIsOneEffectAndSent(t *testing.T) {
 			a := new(Sender).Send(post(t, s.URL), soon)
 			time.Sleep(50 * time.Millisecond)
 			need.Equal(t, s.effects.Load(), 1, "effects from one Send")
-			if !a.Sent || a.Err == nil || a.Class != tc.class {
-				t.Errorf("sent=%v err=%v class=%q, want sent and %q", a.Sent, a.Err, a.Class, tc.class)
-			}
+			need.That(t, a.Sent && a.Err != nil && a.Class == tc.class, "sent=%v err=%v class=%q, want sent and %q", a.Sent, a.Err, a.Class, tc.class)
 		})
 	}
 }
@@ -108,9 +104,7 @@ func TestPlainClientWouldSendTwice(t *testing.T) {
 	if _, err = client.Do(req); err == nil {
 		t.Fatal("an answer came")
 	}
-	if got := s.effects.Load(); got != 2 {
-		t.Errorf("net/http made %d effects from one request", got)
-	}
+	need.Equal(t, s.effects.Load(), 2, "net/http made")
 }
 
 func TestI2_ListenerGoneAfterApplyingIsStillSent(t *testing.T) {
@@ -165,9 +159,7 @@ func TestHangIsTimeoutAndSent(t *testing.T) {
 	s := newCutter(t, func(*cutter, http.ResponseWriter, func() net.Conn) { <-release })
 	defer close(release)
 	a := new(Sender).Send(post(t, s.URL), Limits{Timeout: 150 * time.Millisecond})
-	if !a.Sent || a.Class != ledger.ClassTimeout {
-		t.Errorf("sent=%v class=%q", a.Sent, a.Class)
-	}
+	need.That(t, a.Sent && a.Class == ledger.ClassTimeout, "sent=%v class=%q", a.Sent, a.Class)
 }
 
 func TestHangInTheHandshakeIsNeverSent(t *testing.T) {
@@ -189,9 +181,7 @@ func TestSlowDripEndsAtTheTimeout(t *testing.T) {
 		}
 	})
 	a := new(Sender).Send(post(t, s.URL), Limits{Timeout: 200 * time.Millisecond})
-	if !a.Sent || a.Class != ledger.ClassTimeout || a.Status != 200 || !a.Truncated || len(a.Body) == 0 {
-		t.Errorf("%+v", a)
-	}
+	need.That(t, a.Sent && a.Class == ledger.ClassTimeout && a.Status == 200 && a.Truncated && len(a.Body) != 0, "%+v", a)
 }
 
 func TestWriteNeverFollowsRedirects(t *testing.T) {
@@ -283,9 +273,7 @@ func TestI3_NoByteAfterTheDeadline(t *testing.T) {
 		}
 	})
 	t.Run("wall clock jumped ahead", func(t *testing.T) {
-		if !Past(time.Now().Add(-time.Hour).Round(0)) {
-			t.Error("a wall clock deadline is not heeded")
-		}
+		need.That(t, Past(time.Now().Add(-time.Hour).Round(0)), "a wall clock deadline is not heeded")
 	})
 }
 
@@ -307,9 +295,7 @@ func TestWriteInProgressCountsAsSent(t *testing.T) {
 	g := &sendDeadline{armed: true}
 	go func() { _, _ = deadlineConn{ours, g}.Write([]byte("nobody reads this")) }()
 	time.Sleep(30 * time.Millisecond)
-	if !g.seal() {
-		t.Error("a write that has begun may have left")
-	}
+	need.That(t, g.seal(), "a write that has begun may have left")
 }
 
 func TestCancelledByTheCaller(t *testing.T) {
@@ -356,9 +342,7 @@ func TestReplyComesAsItIsSaid(t *testing.T) {
 		t.Errorf("%d %v", n, err)
 	}
 	a := r.Answer()
-	if !a.Sent || a.Status != 200 || a.Class != ledger.ClassEOF || string(a.Body) != "data: one\n\ndata" || !a.Truncated {
-		t.Errorf("%+v", a)
-	}
+	need.That(t, a.Sent && a.Status == 200 && a.Class == ledger.ClassEOF && string(a.Body) == "data: one\n\ndata" && a.Truncated, "%+v", a)
 	if _, err := r.Read(buf); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("after the end: %v", err)
 	}
@@ -417,8 +401,6 @@ func TestAnswerIsKeptToItsBound(t *testing.T) {
 	s := newCutter(t, func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) { _, _ = io.WriteString(w, "0123456789") })
 	for bound, want := range map[int64]string{4: "0123", 10: "0123456789", 11: "0123456789"} {
 		a := new(Sender).Send(post(t, s.URL), Limits{MaxBody: bound})
-		if string(a.Body) != want || a.Truncated != (bound < 10) || a.Err != nil {
-			t.Errorf("%d: %+v", bound, a)
-		}
+		need.That(t, string(a.Body) == want && a.Truncated == (bound < 10) && a.Err == nil, "%d: %+v", bound, a)
 	}
 }

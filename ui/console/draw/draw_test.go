@@ -35,9 +35,7 @@ func TestEveryStyleIsReadable(t *testing.T) {
 			}
 			for what, p := range paints {
 				front, own := sgr(t, p.on)
-				if strings.HasPrefix(what, "cursor") && (front == nil || own == nil) {
-					t.Errorf("%s, %s: %s sets no foreground and background: %q", name, profile, what, p.on)
-				}
+				need.That(t, !strings.HasPrefix(what, "cursor") || front != nil && own != nil, "%s, %s: %s sets no foreground and background: %q", name, profile, what, p.on)
 				if front == nil {
 					continue // the terminal's own
 				}

@@ -69,9 +69,7 @@ func TestTheFeedRestsAfterALook(t *testing.T) {
 		{20 * time.Millisecond, time.Time{}, 99, 800 * time.Millisecond},
 		{5 * time.Second, time.Time{}, 9, restAtMost},
 	} {
-		if got := look(c.took, c.lastKey, c.busy); got != c.rest {
-			t.Errorf("a look of %s, the last key at %s: a rest of %s, not %s", c.took, c.lastKey, got, c.rest)
-		}
+		need.Equal(t, look(c.took, c.lastKey, c.busy), c.rest, "a look of", c.took, c.lastKey)
 	}
 }
 

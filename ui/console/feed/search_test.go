@@ -181,9 +181,7 @@ func TestASearchGoesInSteps(t *testing.T) {
 			decide(known, 2, ledger.VerbUndo)
 			decide(known, 3, ledger.VerbConfirm)
 			f.step()
-			if f.table.Find(fresh) < 0 || f.table.Items[f.table.Find(known)].Row.Version != 4 {
-				t.Errorf("what was written during the search is not in the list: %+v", f.table.Items)
-			}
+			need.That(t, f.table.Find(fresh) >= 0 && f.table.Items[f.table.Find(known)].Row.Version == 4, "what was written during the search is not in the list: %+v", f.table.Items)
 			decide(known, 4, ledger.VerbUndo) // it leaves the list
 			for f.feed.Search.Running {
 				f.step()
@@ -199,9 +197,7 @@ func TestASearchGoesInSteps(t *testing.T) {
 				fresh = begin("needle " + ledger.NewID())
 				f.changed()
 				f.shows(0)
-				if f.store.tried > 800 {
-					t.Errorf("after two changes %d operations were searched", f.store.tried)
-				}
+				need.That(t, f.store.tried <= 800, "after two changes %d operations were searched", f.store.tried)
 			}
 		})
 	}
@@ -223,16 +219,12 @@ func TestASearchIsStoppedAndGoesOn(t *testing.T) {
 		t.Fatalf("%d rows were found, %d after it was stopped: %+v", found, got, f.feed.Search)
 	}
 	f.shows(4 - found)
-	if f.feed.More(f.table.Next) != nil {
-		t.Error("the cursor takes up a search that was stopped")
-	}
+	need.That(t, f.feed.More(f.table.Next) == nil, "the cursor takes up a search that was stopped")
 	f.cmds = append(f.cmds, f.feed.GoOn())
 	f.store.tried = 0
 	f.rest()
 	f.shows(0)
-	if f.feed.Search.Unfinished() || f.store.tried > 1000 {
-		t.Errorf("it went on over %d operations to %+v", f.store.tried, f.feed.Search)
-	}
+	need.That(t, !f.feed.Search.Unfinished() && f.store.tried <= 1000, "it went on over %d operations to %+v", f.store.tried, f.feed.Search)
 }
 
 // Another filter ends the search that is under way at once.
@@ -256,7 +248,5 @@ func TestAnotherFilterEndsTheSearch(t *testing.T) {
 	f.feed.Update(<-done)
 	f.rest()
 	f.shows(0)
-	if f.feed.Lost != nil || len(f.table.Items) != 1 {
-		t.Errorf("%v, %d rows", f.feed.Lost, len(f.table.Items))
-	}
+	need.That(t, f.feed.Lost == nil && len(f.table.Items) == 1, "%v, %d rows", f.feed.Lost, len(f.table.Items))
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // What a guard has yet to read, after some charges came and the input ended or not.
@@ -43,17 +45,13 @@ func TestWhatIsLeftForTheGuard(t *testing.T) {
 				}()
 				began, gone := time.Now(), false
 				r := wait(in, func() { gone = true })
-				if took := time.Since(began); took != c.after {
-					t.Errorf("after %s", took)
-				}
+				need.Equal(t, time.Since(began), c.after, "after")
 				out.Close()
 				left, err := io.ReadAll(r)
 				if gone {
 					left = []byte(none)
 				}
-				if err != nil || string(left) != c.left {
-					t.Errorf("%q %v, want %q", left, err, c.left)
-				}
+				need.That(t, err == nil && string(left) == c.left, "%q %v, want %q", left, err, c.left)
 			})
 		})
 	}
@@ -61,10 +59,7 @@ func TestWhatIsLeftForTheGuard(t *testing.T) {
 
 // Each import is one more package that comes first.
 func TestImportsLittle(t *testing.T) {
-	text, err := os.ReadFile("standby.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := need.Get(os.ReadFile("standby.go"))(t)
 	if dear := regexp.MustCompile(`(?m)^\t"(fmt|strings|bufio|errors|context|.*\..*/.*|indoubt/.*)"$`).FindSubmatch(text); dear != nil {
 		t.Errorf("imports %s", dear[1])
 	}

@@ -65,9 +65,7 @@ func TestI4_SpellingsAreOneServer(t *testing.T) {
 	need.OK(t, os.Mkdir(filepath.Join(one, "new"), 0o755))
 	need.Equal(t, CommandScope([]string{"uvx", "fs", "new"}, one), before, "a directory is another place once it is there")
 	for _, same := range []string{"HTTPS://MCP.example.com:443/mcp?team=a", "https://mcp.example.com/mcp/?team=a", "https://mcp.example.com./x/../mcp?team=a&access_token=t"} {
-		if URLScope(same) != URLScope("https://mcp.example.com/mcp?team=a") {
-			t.Errorf("%s is another server", same)
-		}
+		need.That(t, URLScope(same) == URLScope("https://mcp.example.com/mcp?team=a"), "%s is another server", same)
 	}
 	need.Equal(t, URLScope("http://127.0.0.1:80/"), URLScope("http://localhost"), "this machine is another one by its address")
 }
@@ -91,27 +89,19 @@ func TestI4_OtherPlacesAreOtherServers(t *testing.T) {
 		}
 		seen[scope] = s
 	}
-	if URLScope("https://h/a%2Fb") == URLScope("https://h/c") || URLScope("https://h/?team=a") == URLScope("https://h/?team=b") {
-		t.Error("two URLs are one server")
-	}
+	need.That(t, URLScope("https://h/a%2Fb") != URLScope("https://h/c") && URLScope("https://h/?team=a") != URLScope("https://h/?team=b"), "two URLs are one server")
 }
 
 func TestURLs(t *testing.T) {
 	need.Equal(t, URLName("https://user:pw@mcp.example.com:8443/mcp?x=1"), "mcp.example.com", "called")
 	same := URLScope("https://mcp.example.com/mcp?team=a")
 	for _, other := range []string{"https://user:pw@mcp.example.com/mcp?team=a", "HTTPS://MCP.example.com/mcp?team=a&api_key=s3cret#x"} {
-		if URLScope(other) != same {
-			t.Errorf("%s is another scope", other)
-		}
+		need.That(t, URLScope(other) == same, "%s is another scope", other)
 	}
 	for _, other := range []string{"https://mcp.example.com/mcp?team=b", "https://mcp.example.com/other?team=a"} {
-		if URLScope(other) == same {
-			t.Errorf("%s is the same scope", other)
-		}
+		need.That(t, URLScope(other) != same, "%s is the same scope", other)
 	}
-	if CommandScope([]string{"a", "b"}, "/x") == CommandScope([]string{"a", "b"}, "/y") {
-		t.Error("the directory does not count")
-	}
+	need.That(t, CommandScope([]string{"a", "b"}, "/x") != CommandScope([]string{"a", "b"}, "/y"), "the directory does not count")
 }
 
 func TestNamesAndScopes(t *testing.T) {
@@ -125,8 +115,6 @@ func TestNamesAndScopes(t *testing.T) {
 		{"./mcp", "mcp"},
 		{"", "server"},
 	} {
-		if got := CommandName(strings.Fields(c.command)); got != c.want {
-			t.Errorf("%q is called %q, want %q", c.command, got, c.want)
-		}
+		need.Equal(t, CommandName(strings.Fields(c.command)), c.want, c.command)
 	}
 }
