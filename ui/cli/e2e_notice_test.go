@@ -43,7 +43,7 @@ func TestI10_E2E_KilledNotice(t *testing.T) {
 	s.writePolicy(fmt.Sprintf(`
 version: 1
 downstreams: { hooks: { base: %s } }
-notify: { oncall: { on: [opened, twice], downstream: hooks, http: { post: /page }, deadline: 4s } }
+notify: { oncall: { on: [opened, twice], downstream: hooks, http: { post: /page }, deadline: 4s, retry: { max: 3, backoff: 1s..2s } } }
 kinds: { pay: {} }
 `, office.URL))
 	var last operation
@@ -68,14 +68,18 @@ kinds: { pay: {} }
 	need.Equal(t, len(all), 1)
 	s.wantState(all[0], "pending")
 
-	for range 2 {
+	another := func() {
 		other := s.start("reconcile", "--watch")
 		t.Cleanup(func() { other.cmd.Process.Kill(); other.finish() })
 	}
+	another()
+	another()
 	s.eventually("its deadline passes", func() bool { return notices()[0].State == "uncertain" })
 	s.must(0, "confirm", seen(last), "--receipt", "a", "--receipt", "b", "--reason", "their page has two")
 	s.eventually("another notice is told", func() bool { return told("twice") == 1 })
-	time.Sleep(6 * time.Second) // every engine looks once more
+	time.Sleep(3 * time.Second) // the pause between attempts is over
+	another()                   // at its start it looks for all that may be sent without a person
+	time.Sleep(5 * time.Second)
 	for _, op := range notices() {
 		want := map[bool]string{true: "uncertain", false: "committed"}[op.ID == all[0].ID]
 		if s.wantState(op, want); len(op.Attempts) != 1 {
