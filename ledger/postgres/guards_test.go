@@ -399,3 +399,43 @@ var tried = func() (says []string) {
 	}
 	return says
 }()
+
+// A writer that writes the whole row, as it had read it or as it thinks it should be,
+// leaves the doubt and the end that one does who writes what is documented.
+func TestI6_WholeRows(t *testing.T) {
+	url := made(t)
+	var script strings.Builder
+	script.WriteString("SET search_path = indoubt;\n")
+	const whole = `state = 'uncertain', error_class = 'timeout', live_attempt = '', deadline_at = NULL, version = version + 1`
+	for id, set := range map[string]string{
+		"narrow":  `state = 'uncertain', error_class = 'timeout'`,
+		"whole":   whole,
+		"stale":   whole + `, doubted = false, doubted_at = NULL, ended_at = created_at, updated_at = created_at, change_of = ''`,
+		"claimed": whole + `, change_of = 'c-claimed'`,
+		"settled": `state = 'uncertain', error_class = 'timeout', live_attempt = '', version = version + 1, settled_at = now() - '1 minute'::interval, by_answer = true, attempt_count = 1`,
+	} {
+		fmt.Fprintf(&script, `INSERT INTO operations (id, kind, key, created_at, deadline_at, actor) VALUES ('%[1]s', 'k', '%[1]s', now() - '1 minute'::interval, now() + '1 hour'::interval, 'nightly');
+			SELECT clock_timestamp()::timestamptz(3) AS before \gset
+			UPDATE operations SET %[2]s, change_id = 'c-' || id, actor = 'nightly', reason = 'timeout' WHERE id = '%[1]s';
+			SELECT o.id, o.state, o.doubted, o.doubted_at >= :'before', o.ended_at >= :'before', o.version, o.by_answer, o.live_attempt, o.deadline_at, o.settled_at, o.error_class,
+			       a.outcome, a.ended_at >= :'before', a.error_class, h.class
+			  FROM operations o JOIN attempts a ON a.operation_id = o.id LEFT JOIN open_operations h ON h.seq = o.seq WHERE o.id = '%[1]s';
+		`, id, set)
+	}
+	for line := range strings.Lines(psql(t, url, script.String())) {
+		if id, got, _ := strings.Cut(strings.TrimSpace(line), "|"); got != "uncertain|t|t|t|2|f||||timeout|uncertain|t|timeout|ripe" {
+			t.Errorf("%s: %s", id, got)
+		}
+	}
+}
+
+// A deadline that plain SQL extends is the attempt's too: it would be taken for ended at
+// the old one, while it is being sent.
+func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
+	got := psql(t, made(t), guarded+`
+		UPDATE operations SET deadline_at = deadline_at + '1 hour'::interval WHERE state = 'pending';
+		SELECT count(*), bool_and(a.deadline_at = o.deadline_at), min(a.deadline_at) > now() + '90 minutes'::interval FROM operations o JOIN attempts a ON a.id = o.live_attempt`)
+	if got != "2|t|t" {
+		t.Error(got)
+	}
+}
