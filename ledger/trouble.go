@@ -27,16 +27,22 @@ type Troubled interface {
 // InFull leaves a name as it is.
 func InFull(name string) string { return name }
 
-// MissingError: there is no ledger of this name.
+// MissingError: there is no ledger of this name. Why is what a server says of it; no
+// writer makes one there by the way.
 type MissingError struct{ Ledger, Why string }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("there is no ledger at %s; check --ledger and INDOUBT_LEDGER, or make one with `indoubt init`", e.at(e.Ledger))
 }
 
-// Trouble leaves to the caller what helps: it depends on what was wanted.
+// Trouble leaves to the caller what helps where a file is missing: it depends on what
+// was wanted.
 func (e *MissingError) Trouble(name func(string) string) Trouble {
-	return Trouble{Code: "no_ledger", Message: "No ledger at " + e.at(name(e.Ledger)) + ". This is not an all-clear."}
+	t := Trouble{Code: "no_ledger", Message: "No ledger at " + e.at(name(e.Ledger)) + ". This is not an all-clear."}
+	if e.Why != "" {
+		t.Do = "make one with `indoubt init`, as a user who may, or look somewhere else: --ledger / INDOUBT_LEDGER"
+	}
+	return t
 }
 
 func (e *MissingError) at(name string) string {

@@ -6,22 +6,13 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/postgres"
 )
 
 // server is a ledger in a PostgreSQL database.
 type server struct{ address string }
 
-func (s server) String() string {
-	u, err := url.Parse(s.address)
-	if err != nil {
-		return "postgres://…"
-	}
-	shown := url.URL{Scheme: "postgres", Host: u.Host, Path: u.Path}
-	if name := u.User.Username(); name != "" {
-		shown.User = url.User(name)
-	}
-	return shown.String()
-}
+func (s server) String() string { return postgres.Shown(s.address) }
 
 // secret reports whether the address holds a password.
 func (s server) secret() bool {
@@ -40,9 +31,20 @@ func (s server) secret() bool {
 	return false
 }
 
-func (s server) Open(context.Context, Options) (ledger.Store, error) {
-	return nil, ledger.Trouble{Code: "usage", Message: "this indoubt keeps its ledger in a SQLite file, not on a PostgreSQL server",
-		Do: "give --ledger the path of a file on a local disk"}
+func (o Options) ofServer() postgres.Options {
+	return postgres.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor}
+}
+
+func (s server) Open(ctx context.Context, o Options) (ledger.Store, error) {
+	return reached(postgres.Open(ctx, s.address, o.ofServer()))
+}
+
+// reached keeps a nil *postgres.Store from becoming a store that is not nil.
+func reached(s *postgres.Store, err error) (ledger.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func (s server) Create(ctx context.Context, o Options) (ledger.Store, error) { return s.Open(ctx, o) }
@@ -51,7 +53,17 @@ func (s server) Make(ctx context.Context, o Options, m Making) (ledger.Store, er
 	if m.Group != "" || m.Home != "" || m.Anew {
 		return nil, notAFile("--group, --home and --anew are for a ledger in a file", "roles share this one, and its database is its home")
 	}
-	return s.Open(ctx, o)
+	return reached(postgres.Create(ctx, s.address, o.ofServer()))
+}
+
+// Roles makes the roles that the database enforces.
+func (s server) Roles(ctx context.Context, o Options) error {
+	store, err := postgres.Open(ctx, s.address, o.ofServer())
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	return store.MakeRoles(ctx)
 }
 
 func (s server) Adopt(context.Context, Options) error {
@@ -64,6 +76,14 @@ func (s server) Declare(context.Context, string, Options) error {
 
 func (s server) Backup(_ context.Context, _ ledger.Store, to string) error {
 	return notAFile("PostgreSQL copies its own databases", "pg_dump --format=custom --schema='indoubt*' --file="+quoted(to)+" "+quoted(s.String()))
+}
+
+// Examine says how safe a commit is there. s is nil where it cannot be opened.
+func (s server) Examine(ctx context.Context, open ledger.Store, _ func(string) string) []ledger.Finding {
+	if store, ok := open.(*postgres.Store); ok {
+		return store.Examine(ctx)
+	}
+	return nil
 }
 
 func notAFile(what, do string) error { return ledger.Trouble{Code: "no_file", Message: what, Do: do} }

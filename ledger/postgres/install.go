@@ -87,12 +87,28 @@ func (s *handle) absent(ctx context.Context, missing *ledger.MissingError) error
 // install makes the ledger, or migrates it, in one transaction, one process at a time.
 // It is done again where its COMMIT got no answer: what is there is found then.
 func (s *handle) install(ctx context.Context, steps []step) error {
+	return s.inOne(ctx, func(t *session) error { return s.build(t, steps) })
+}
+
+// MakeRoles makes the roles that the database enforces, and says what each may. It may
+// run again.
+func (s *handle) MakeRoles(ctx context.Context) error {
+	return s.inOne(ctx, func(t *session) error {
+		if err := t.Lock(installing); err != nil {
+			return err
+		}
+		return t.script(rolesSQL)
+	})
+}
+
+// inOne makes one transaction that may be made again.
+func (s *handle) inOne(ctx context.Context, build func(*session) error) error {
 	return s.again(ctx, func() error {
 		t, err := s.session(ctx, beginWrite, 0)
 		if err != nil {
 			return err
 		}
-		if err := first(t, s.build(t, steps)); err != nil {
+		if err := first(t, build(t)); err != nil {
 			t.end()
 			return err
 		}

@@ -92,19 +92,21 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store) {
 		return
 	}
 	x.ok("ledger", "%s, schema %d, made %s", short(x.a.ledgerName()), info.Schema, clockTime(info.CreatedAt))
-	if info.Copied != "" {
-		x.say("home", ledger.LevelWarn, "it is only looked at: "+info.Copied, "work on the original, or `indoubt adopt`")
-	} else if info.Home != "" {
-		x.ok("home", "this file is the original, at home in %s", info.Home)
-	} else {
-		x.ok("home", "this file is the original")
-	}
 	at, err := x.a.place()
 	if err != nil {
 		x.broken("ledger", err)
 		return
 	}
-	if file, ok := at.(interface{ Check(context.Context) error }); ok {
+	file, ok := at.(interface{ Check(context.Context) error })
+	switch {
+	case info.Copied != "":
+		x.say("home", ledger.LevelWarn, "it is only looked at: "+info.Copied, "work on the original, or `indoubt adopt`")
+	case ok && info.Home != "":
+		x.ok("home", "this file is the original, at home in %s", info.Home)
+	case ok:
+		x.ok("home", "this file is the original")
+	}
+	if ok {
 		began := time.Now()
 		if err := file.Check(ctx); err != nil {
 			x.broken("integrity", err)

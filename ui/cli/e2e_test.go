@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 	"indoubt/reconcile/drill"
 	"indoubt/ui/cli"
 )
@@ -35,7 +36,7 @@ func TestMain(m *testing.M) {
 	// All tests see the same time zone, whatever the machine's is.
 	os.Setenv("TZ", "UTC")
 	time.Local = time.UTC
-	os.Exit(withProgram(m.Run))
+	os.Exit(withProgram(func() int { return pgtest.Main(m) }))
 }
 
 // withProgram runs the tests with the program in a directory that other users can
@@ -154,6 +155,9 @@ func bareSite(t *testing.T) *site {
 	t.Helper()
 	dir := place(t)
 	s := &site{T: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), policy: filepath.Join(dir, "policy.yaml")}
+	if strings.HasPrefix(t.Name(), inPostgreSQL) {
+		s.ledger = newLedger(t)
+	}
 	s.env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir,
 		"INDOUBT_LEDGER="+s.ledger, "INDOUBT_POLICY="+s.policy, "INDOUBT_ACTOR=maya", "NO_PROXY=*")
 	return s

@@ -16,6 +16,7 @@ import (
 // initFlags are what a new ledger is to be.
 type initFlags struct {
 	dryRun, anew bool
+	roles        bool
 	home, group  string
 }
 
@@ -33,6 +34,9 @@ Where one was before, nothing is made: what was sent then would be sent again.
 
 With --group NAME the ledger and its directory are shared with a group (mode 0660,
 and 2770 of a directory that is made for it); members of the group record there, too.
+
+With --roles, also for a ledger that exists, PostgreSQL enforces who records, checks,
+decides and looks: GRANT indoubt_writer TO ci.
 
 A ledger remembers its home: a copy is only looked at. What the host is called does
 not matter. Where its disk moves between machines, give the home a name with --home,
@@ -53,13 +57,24 @@ here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it run
 	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would happen and change nothing")
 	f.BoolVar(&flags.anew, "anew", false, "also where a ledger was that is gone for good")
 	f.StringVar(&flags.group, "group", "", "share a new ledger with a group: its members may record, too")
+	f.BoolVar(&flags.roles, "roles", false, "on a server, make the roles indoubt_reader, _writer, _operator and _engine")
 	f.StringVar(&flags.home, "home", "", "the name of the ledger's home (INDOUBT_LEDGER_HOME)")
 	repeatable(cmd)
 	return cmd
 }
 
+// roled is a place whose database enforces who may do what.
+type roled interface {
+	Roles(ctx context.Context, o open.Options) error
+}
+
 func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	name := short(c.ledgerName())
+	if at, err := c.place(); err != nil {
+		return err
+	} else if _, ok := at.(roled); flags.roles && !ok {
+		return usage("--roles is for a ledger in PostgreSQL", "share a file with a group: --group NAME")
+	}
 	s, err := c.ledgerFor(ctx, toLook)
 	switch {
 	case err == nil:
@@ -79,6 +94,11 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		return err
 	}
 	keep(c.app, s)
+	if flags.roles {
+		if err := at.(roled).Roles(ctx, c.ledgerOptions()); err != nil {
+			return err
+		}
+	}
 	info, err := s.Info(ctx)
 	if err != nil {
 		return err
@@ -98,6 +118,19 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 		return err
 	}
 	name, home := short(c.ledgerName()), strings.TrimSpace(flags.home)
+	if flags.roles {
+		at, err := c.place()
+		switch {
+		case err != nil:
+			return err
+		case flags.dryRun:
+			return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would make the roles of " + name) })
+		}
+		if err := at.(roled).Roles(ctx, c.ledgerOptions()); err != nil {
+			return err
+		}
+		return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("made the roles of " + name) })
+	}
 	if home == "" || home == info.Home {
 		return c.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println("there is a ledger at " + name + " already") })
 	}

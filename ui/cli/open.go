@@ -56,8 +56,11 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 }
 
 func (a *app) ledgerOptions() open.Options {
-	return open.Options{Clock: a.clock, Steady: a.steady, Actor: a.actor(), Used: a.usedLedgers(), Home: a.home,
-		Brief: slices.Contains([]string{"run", "begin", "settle"}, a.program)}
+	o := open.Options{Actor: a.actor(), Used: a.usedLedgers(), Home: a.home, Brief: slices.Contains([]string{"run", "begin", "settle"}, a.program)}
+	if a.steady != nil { // another time was told; else a ledger goes by the clock of its store
+		o.Clock, o.Steady = a.clock, a.steady
+	}
+	return o
 }
 
 // usedLedgers is the file that lists which ledgers this account has used.

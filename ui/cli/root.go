@@ -121,7 +121,7 @@ func newVersionCommand(a *app) *cobra.Command {
 // globalFlags are understood by every command.
 func globalFlags(a *app, root *cobra.Command) {
 	f := root.PersistentFlags()
-	f.StringVar(&a.ledgerPath, "ledger", "", "the ledger file (INDOUBT_LEDGER)")
+	f.StringVar(&a.ledgerPath, "ledger", "", "the ledger: a file, or postgres://… (INDOUBT_LEDGER)")
 	f.StringVar(&a.policyPath, "policy", "", "the policy file (INDOUBT_POLICY)")
 	f.StringVar(&a.as, "as", "", "your name in the history (INDOUBT_ACTOR)")
 	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, check nothing")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -18,7 +19,7 @@ func storeFailure(err error, f *failure) bool {
 	f.Code, f.Message, f.Hint = t.Code, t.Message, t.Do
 	switch f.Code {
 	case "no_ledger":
-		f.Exit, f.Hint = exitNotFound, firstSteps
+		f.Exit, f.Hint = exitNotFound, cmp.Or(t.Do, firstSteps)
 	case "former":
 		f.Exit = exitNotFound
 	case "usage":

@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/tables"
+)
+
+const examineQuery = `
+	SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
+	       current_setting('synchronous_commit'), current_setting('synchronous_standby_names'),
+	       coalesce((SELECT count(*) FROM pg_stat_replication), 0),
+	       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
+	       coalesce(host(inet_server_addr()), ''),
+	       coalesce((SELECT max(extract(epoch FROM clock_timestamp() - xact_start)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()), 0),
+	       (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+
+// longOpen is a transaction that keeps the database from cleaning up.
+const longOpen = 10 * time.Minute
+
+// clockApart is how far the clocks of this host and of the database may differ before
+// ages on the screen mislead.
+const clockApart = 2 * time.Second
+
+// Examine says how safe a commit of this server is, and what stands in its way.
+func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
+	say := func(check, level, text, do string) {
+		found = append(found, ledger.Finding{Check: check, Level: level, Found: text, Do: do})
+	}
+	var version, fsync, pages, commits, names, address string
+	var standby, tls bool
+	var followers, now int64
+	var oldest float64
+	began := time.Now()
+	err := s.View(ctx, func(q tables.Querier) error {
+		rows, err := q.Query(examineQuery)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		rows.Next()
+		return rows.Scan(&version, &standby, &fsync, &pages, &commits, &names, &followers, &tls, &address, &oldest, &now)
+	})
+	if err != nil {
+		return append(found, ledger.Finding{Check: "server", Level: ledger.LevelFail, Err: err})
+	}
+	took := time.Since(began)
+	role := "the primary"
+	if standby {
+		role = "a standby, which can only be looked at"
+	}
+	say("server", ledger.LevelOK, fmt.Sprintf("PostgreSQL %s, %s, answers in %s", version, role, took.Round(time.Millisecond)), "")
+	if local := address == "" || strings.HasPrefix(address, "127.") || address == "::1"; tls || local {
+		say("connection", ledger.LevelOK, map[bool]string{true: "encrypted", false: "on this host"}[tls], "")
+	} else {
+		say("connection", ledger.LevelWarn, "not encrypted: what is recorded can be read on the way", "add ?sslmode=verify-full to the address, and give PGSSLROOTCERT")
+	}
+	if fsync != "on" || pages != "on" {
+		say("durability", ledger.LevelFail, fmt.Sprintf("fsync is %s and full_page_writes is %s: a crash of the server loses what was recorded", fsync, pages), "set both to on")
+	}
+	switch {
+	case commits == "off":
+		say("commits", ledger.LevelFail, "synchronous_commit is off: what is acknowledged is lost with the server", "set synchronous_commit = on")
+	case names == "" && followers == 0:
+		say("commits", ledger.LevelWarn, "durable on this server only: it has no standby", "keep a backup, or add a standby with synchronous_standby_names")
+	case names == "":
+		say("commits", ledger.LevelWarn, "a standby follows later: one that is promoted may have lost the last intents", "set synchronous_standby_names")
+	case commits == "local":
+		say("commits", ledger.LevelWarn, "synchronous_commit is local: no standby is waited for", "set synchronous_commit = on")
+	default:
+		say("commits", ledger.LevelOK, "durable on a standby, too, before they are acknowledged", "")
+	}
+	if age := time.Duration(oldest * float64(time.Second)); age > longOpen {
+		say("transactions", ledger.LevelWarn, fmt.Sprintf("one has been open for %s, and the database cannot clean up behind it", age.Round(time.Second)), "end it: see pg_stat_activity")
+	}
+	if apart := time.UnixMilli(now).Sub(began.Add(took / 2)); apart.Abs() > clockApart+took {
+		say("clocks", ledger.LevelWarn, fmt.Sprintf("the database's clock, which counts, is %s from this host's", apart.Round(time.Millisecond)), "set this host's clock: ages on its screens are wrong")
+	}
+	return found
+}
+
+// Deviations compares what the database keeps beside its history with the history.
+func (s *handle) Deviations(ctx context.Context) (all []ledger.Deviation, err error) {
+	err = s.View(ctx, func(q tables.Querier) error {
+		all = nil
+		rows, err := q.Query(`SELECT deviating, wrong, one FROM indoubt.deviations()`)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var d ledger.Deviation
+			if err := rows.Scan(&d.Table, &d.Rows, &d.One); err != nil {
+				return err
+			}
+			all = append(all, d)
+		}
+		return rows.Err()
+	})
+	return all, err
+}
+
+// Rebuild makes anew what the database keeps beside its history.
+func (s *handle) Rebuild(ctx context.Context) error {
+	return s.Update(ctx, func(tx tables.Tx) error {
+		rows, err := tx.Query(`SELECT indoubt.rebuild()`)
+		if err != nil {
+			return err
+		}
+		return rows.Close()
+	})
+}

@@ -1,0 +1,153 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
+)
+
+// inPostgreSQL begins the names of the tests whose sites have a ledger on a server.
+const inPostgreSQL = "TestE2E_TheSameInPostgreSQL/"
+
+// newLedger is a fresh ledger on a server, made by the program.
+func newLedger(t *testing.T) string {
+	t.Helper()
+	return pgtest.From(t, "indoubt", func(url string) error {
+		if out, err := exec.Command(program, "init", "--ledger", url).CombinedOutput(); err != nil {
+			return fmt.Errorf("init: %w\n%s", err, out)
+		}
+		return nil
+	})
+}
+
+// What holds for a ledger in a file holds for one in PostgreSQL: these are the same
+// tests.
+func TestE2E_TheSameInPostgreSQL(t *testing.T) {
+	newLedger(t) // or skips
+	for _, test := range []func(*testing.T){
+		TestE2E_AppliedAndCut, TestE2E_TheStoredResultIsPrinted, TestE2E_CutBeforeItWasApplied, TestI6_E2E_WithoutBoundsNothingIsProven,
+		TestI12_E2E_UndoneIsForPeople, TestI9_E2E_AContradictionIsShownAndLeftAlone, TestI12_E2E_NotThereNow,
+		TestI3_E2E_SixteenBeginOneKey, TestI10_E2E_KilledRun, TestI10_E2E_KilledRetry, TestI3_E2E_StoppedPastItsDeadline,
+		TestI9_E2E_AStoppedPipelineReportsLate, TestI9_E2E_LateDisagreementIsShown, TestE2E_TwoEnginesOneReaderEach,
+		TestI2_E2E_FailedNeedsProof, TestI7_E2E_AStaleDecisionIsRefused, TestI9_E2E_ALateAnswerBelongsToItsAttempt,
+		TestI10_E2E_ARunWhoseDriverIsKilledGoesOnElsewhere,
+	} {
+		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
+		t.Run(name[strings.LastIndexByte(name, '.')+1:], test)
+	}
+}
+
+// pageBlock is the one block in a language on the page of who deploys.
+func pageBlock(t *testing.T, language string) string {
+	t.Helper()
+	page := string(need.Get(os.ReadFile("../../reconcile/README.md"))(t))
+	_, block, _ := strings.Cut(page, "\n```"+language+"\n")
+	block, _, found := strings.Cut(block, "\n```\n")
+	if !found {
+		t.Fatalf("the page has no %s", language)
+	}
+	return block
+}
+
+// What a server does otherwise than a file is said, with what to do instead.
+func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
+	s := bareSite(t)
+	s.ledger = pgtest.URL(t)
+	s.env = append(s.env, "INDOUBT_LEDGER="+s.ledger, "INDOUBT_POLICY=")
+	say := func(exit int, what string, args ...string) result {
+		t.Helper()
+		r := s.do(args...)
+		if r.Exit != exit || !strings.Contains(r.Out+r.Err, what) {
+			t.Fatalf("indoubt %s: exit %d, want %d with %q\n%s%s", strings.Join(args, " "), r.Exit, exit, what, r.Out, r.Err)
+		}
+		return r
+	}
+	say(3, "indoubt init", "list")
+	say(103, "No ledger at", "run", "--kind", "post", "--", "touch", filepath.Join(s.dir, "sent"))
+	if _, err := os.Stat(filepath.Join(s.dir, "sent")); err == nil {
+		t.Fatal("what could not be recorded was sent")
+	}
+	say(0, "would make", "init", "--dry-run")
+	say(5, "--read-only", "init", "--read-only")
+	say(1, "in a file", "init", "--group", "users")
+	say(3, "No ledger", "list") // none of these has made one
+	const address = "postgres://owner@db.example/payments?sslmode=verify-full"
+	block := pageBlock(t, "sh-server")
+	if !strings.Contains(block, address) {
+		t.Fatalf("the page makes a ledger by %s", block)
+	}
+	page := exec.Command("sh", "-ec", strings.NewReplacer("indoubt", program, address, s.ledger).Replace(block))
+	page.Env = s.env
+	if out, err := page.CombinedOutput(); err != nil || !strings.Contains(string(out), "made a ledger") {
+		t.Fatalf("the page: %v\n%s", err, out)
+	}
+	say(0, "already", "init")
+	say(0, "would make the roles", "init", "--roles", "--dry-run")
+	say(0, "made the roles", "init", "--roles")
+	say(0, "made the roles", "init", "--roles")
+	roles := "SELECT count(*) || ' roles' FROM pg_roles WHERE rolname IN ('indoubt_reader', 'indoubt_writer', 'indoubt_operator', 'indoubt_engine')"
+	if out, err := pgtest.Psql(t, s.ledger, roles); err != nil || !strings.Contains(out, "4 roles") {
+		t.Errorf("the roles: %v %s", err, out)
+	}
+	say(2, "PostgreSQL", "init", "--roles", "--ledger", filepath.Join(s.dir, "file.db"))
+	say(1, "in a file", "init", "--home", "here")
+	say(0, "nothing to adopt", "adopt")
+	say(1, "fsync is off", "doctor") // as the cluster of the tests is
+	say(1, "the list and the counts are what the history says", "doctor", "--rebuild")
+	for range 2 {
+		say(106, "", "run", "--kind", "post", "--key", "k", "--", "sh", "-c", "exit 28")
+	}
+	for _, tag := range []string{"yaml-ci", "yaml-job", "yaml-sidecar"} {
+		var any any
+		need.OK(t, yaml.Unmarshal([]byte(pageBlock(t, tag)), &any))
+	}
+	_, list, _ := strings.Cut(pageBlock(t, "yaml-job"), "command: ")
+	list, _, _ = strings.Cut(list, "\n")
+	var job []string
+	need.OK(t, yaml.Unmarshal([]byte(list), &job))
+	say(0, "", append(job[1:len(job)-1], "true")...)
+
+	dump := filepath.Join(s.dir, "copy.dump")
+	r := say(1, "pg_dump ", "backup", dump)
+	if _, err := exec.LookPath("pg_dump"); err == nil {
+		_, command, _ := strings.Cut(r.Err, "pg_dump ")
+		if out, err := exec.Command("sh", "-c", "pg_dump "+command).CombinedOutput(); err != nil {
+			t.Errorf("what is said of a backup: %v\n%s", err, out)
+		}
+		if info, err := os.Stat(dump); err != nil || info.Size() == 0 {
+			t.Errorf("there is no copy: %v", err)
+		}
+	}
+	if r := say(2, "PGPASSFILE", "--ledger", "postgres://app:hunter2@127.0.0.1/x", "list"); strings.Contains(r.Out+r.Err, "hunter2") {
+		t.Errorf("the password is repeated: %s%s", r.Out, r.Err)
+	}
+
+	// A script that comes back with data.next has each event once.
+	var seen []int64
+	for next := "0"; ; {
+		var log struct {
+			Events []struct{ Seq int64 }
+			Next   string
+		}
+		need.OK(t, json.Unmarshal(s.do("log", "--json", "--limit", "1", "--after", next).Status.Data, &log))
+		if next = log.Next; len(log.Events) == 0 {
+			break
+		}
+		seen = append(seen, log.Events[0].Seq)
+	}
+	if len(seen) < 4 || len(seen) > 6 {
+		t.Errorf("by one at a time: %d", seen)
+	}
+	say(2, "not a place", "log", "--after", "4711")
+}
