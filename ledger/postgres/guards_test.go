@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -437,5 +438,56 @@ func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
 		SELECT count(*), bool_and(a.deadline_at = o.deadline_at), min(a.deadline_at) > now() + '90 minutes'::interval FROM operations o JOIN attempts a ON a.id = o.live_attempt`)
 	if got != "2|t|t" {
 		t.Error(got)
+	}
+}
+
+// A guard that asks another table waits for who is changing it.
+func TestGuardsWaitForTheOperation(t *testing.T) {
+	ctx, url := context.Background(), made(t)
+	psql(t, url, guarded)
+	connect := func() *pgconn.PgConn {
+		conn, err := pgconn.Connect(ctx, url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close(ctx) })
+		if _, err := conn.Exec(ctx, `SET search_path = indoubt`).ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+		return conn
+	}
+	first, second := connect(), connect()
+	for _, c := range []struct{ name, first, second, says string }{
+		{"a grant for what lands meanwhile", `UPDATE operations SET state = 'committed', receipt = 'r', change_id = 'x1', actor = 'eve', reason = 'why' WHERE id = 'left'`,
+			`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('n', 'left', 1, 'absent', 'eve', now(), now() + '1 hour'::interval)`, "uncertain or failed"},
+		{"a key that begins meanwhile (I4)", `INSERT INTO operations (id, kind, key, deadline_at, actor) VALUES ('k1', 'k', 'k', now() + '1 hour'::interval, 'eve')`,
+			`INSERT INTO operations (id, kind, key, deadline_at, actor) VALUES ('k2', 'k', 'k', now() + '1 hour'::interval, 'eve')`, "operations_by_key"},
+		{"an attempt that ends meanwhile", `UPDATE operations SET state = 'uncertain', change_id = 'x2', actor = 'eve', reason = 'why' WHERE id = 'pending'`,
+			`UPDATE operations SET state = 'committed', change_id = 'x3', actor = 'eve', reason = 'why' WHERE id = 'pending' AND live_attempt = id || '.1'`, "UPDATE 0"},
+	} {
+		if _, err := first.Exec(ctx, "BEGIN; "+c.first).ReadAll(); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		said := make(chan string, 1)
+		go func() {
+			results, err := second.Exec(ctx, c.second).ReadAll()
+			if err == nil {
+				said <- results[0].CommandTag.String()
+				return
+			}
+			said <- err.Error()
+		}()
+		select {
+		case got := <-said:
+			t.Errorf("%s: it did not wait: %s", c.name, got)
+			said <- got
+		case <-time.After(200 * time.Millisecond):
+		}
+		if _, err := first.Exec(ctx, "COMMIT").ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-said; !strings.Contains(got, c.says) {
+			t.Errorf("%s: %s, want %q", c.name, got, c.says)
+		}
 	}
 }
