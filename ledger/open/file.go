@@ -19,7 +19,7 @@ type file struct{ path string }
 func (f file) String() string { return f.path }
 
 func (o Options) ofFile() sqlite.Options {
-	return sqlite.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, LeaveLog: o.Brief, Home: o.Home, Used: o.Used}
+	return sqlite.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, Home: o.Home, Used: o.Used}
 }
 
 func (f file) Open(ctx context.Context, o Options) (ledger.Store, error) {

@@ -20,7 +20,6 @@ type Options struct {
 	Clock    ledger.Clock       // the store's own when nil
 	Steady   ledger.SteadyClock // the host's when nil
 	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
-	Brief    bool               // the process soon ends, and is one of many
 	Home     string             // what the place of a file is declared as
 	Used     string             // a file that lists the ledgers of this account; none when empty
 }

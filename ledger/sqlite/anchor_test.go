@@ -16,7 +16,7 @@ import (
 
 // once begins one operation under a key and ends; it says what came of it.
 func once(path string) error {
-	s, err := Create(ctx, path, Options{LeaveLog: os.Getenv("INDOUBT_TEST_LEAVE") != ""})
+	s, err := Create(ctx, path, Options{})
 	if err == nil {
 		_, err = ledger.Begin(ctx, s, request(func(r *ledger.BeginRequest) { r.Key = os.Getenv("INDOUBT_TEST_KEY") }))
 		err = errors.Join(err, s.Close())

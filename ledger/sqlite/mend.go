@@ -120,30 +120,12 @@ func (s *handle) mend(was, now files) error {
 	return s.disconnect()
 }
 
-// shortLog is a log that costs less to read, by the next process that opens the ledger,
-// than to fold into the ledger and begin anew: that takes two syncs, and two more.
-const shortLog = 1 << 20
-
-// established reports whether the ledger has been used for a while. One that was just made
-// is often moved, copied or looked at elsewhere, so its file is kept whole.
-func (s *handle) established() bool {
-	if s.writer.conn == nil {
-		return false
-	}
-	var last int64
-	err := s.writer.conn.QueryRowContext(context.Background(), `SELECT seq FROM events ORDER BY seq DESC LIMIT 1`).Scan(&last)
-	return err == nil && last > 10
-}
-
 // leave closes what is open. A log that is not to count any more is left as it is.
 func (s *handle) leave() error {
-	now, err := filesAt(s.path)
 	if s.anchored() == nil {
-		if s.leaves && err == nil && now.wal.size < shortLog && s.established() {
-			return s.abandon()
-		}
 		return s.disconnect()
 	}
+	now, err := filesAt(s.path)
 	s.mu.Lock()
 	was, open := s.files, s.read != nil
 	s.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -181,7 +180,6 @@ func (s *handle) openWriter(ctx context.Context, create, current bool) (meta map
 		}
 		current = version == newest(steps)
 	}
-	s.leaves = current && s.opts.LeaveLog && runtime.GOOS == "linux" // see abandon
 	s.notifier = newNotifier(s.path)
 	if s.writer, err = newWriter(s); err != nil {
 		return nil, err

@@ -32,7 +32,6 @@ type Options struct {
 	Anew     bool               // Create makes a ledger also where one was before
 	Group    string             // Create shares a new ledger with this group, by name or number
 	Home     string             // what this place is declared as; see Declare
-	LeaveLog bool               // Close leaves a short log to the next process, for one of many that soon end
 	Used     string             // a file that lists the ledgers this account has used; none when empty
 }
 
@@ -51,7 +50,6 @@ type handle struct {
 	birth  time.Time
 	home   string // as declared
 	copied string // why it is only looked at, "" when it is at home
-	leaves bool   // a short log, when it is closed
 
 	writer   *writer // nil when read-only
 	notifier *notifier

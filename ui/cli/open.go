@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -56,7 +55,7 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 }
 
 func (a *app) ledgerOptions() open.Options {
-	o := open.Options{Actor: a.actor(), Used: a.usedLedgers(), Home: a.home, Brief: slices.Contains([]string{"run", "begin", "settle"}, a.program)}
+	o := open.Options{Actor: a.actor(), Used: a.usedLedgers(), Home: a.home}
 	if a.steady != nil { // another time was told; else a ledger goes by the clock of its store
 		o.Clock, o.Steady = a.clock, a.steady
 	}

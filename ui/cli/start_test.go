@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -79,29 +78,6 @@ func TestAGuardWaitsBeforeTheRest(t *testing.T) {
 	}
 	if n := guard("- 4194304 0 60000\n"); n < whole {
 		t.Errorf("a guard with something to do has initialised %d of %d packages", n, whole)
-	}
-}
-
-// A run takes a sync before the command is started and one after it. Folding the log
-// and beginning another one would take four more, so it is left to the next run.
-func TestARunLeavesItsLog(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("the log is folded")
-	}
-	dir := place(t)
-	log := func() int64 {
-		need.Get(binary(dir, "run", "--kind", "start", "--", "true").CombinedOutput())(t)
-		info, err := os.Stat(filepath.Join(dir, "state/indoubt/ledger.db-wal"))
-		if err != nil {
-			return 0
-		}
-		return info.Size()
-	}
-	for range 5 { // two events each: a new ledger is kept whole
-		log()
-	}
-	if first, second := log(), log(); first == 0 || second <= first {
-		t.Errorf("a log of %d bytes, then of %d", first, second)
 	}
 }
 
