@@ -74,7 +74,7 @@ const (
 	codeProtocol      = "08P01"
 	codeNoStatement   = "26000"
 	codeTwoStatements = "42P05"
-	codeChangedPlan   = "0A000"
+	codeFeature       = "0A000"
 )
 
 // Translate turns errors of the driver into those that say what to do. The driver's
@@ -113,6 +113,10 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return &ledger.GuardError{Message: said.Message, Err: said}
 	case codeDivision:
 		return fmt.Errorf("%w: %w", tables.ErrRaced, said)
+	case codeFeature:
+		if said.Routine == "call_bool_check_hook" { // BEGIN READ WRITE on a standby
+			return &Error{Standby, shown, said.Message, said}
+		}
 	case codeReadOnly:
 		return &Error{Standby, shown, said.Message, said}
 	case codeSerialization, codeDeadlock, codeLockTimeout:

@@ -276,7 +276,7 @@ func (s *handle) worth(err error, try int) bool {
 			s.plain.Store(true) // sessions are shared with others
 			s.pool.Load().Reset()
 			return try < 3
-		case codeChangedPlan: // the ledger was migrated
+		case codeFeature: // the ledger was migrated, and a plan is of its old tables
 			s.pool.Load().Reset()
 			return try < 3 && said.Routine == "RevalidateCachedQuery"
 		}

@@ -145,14 +145,16 @@ func TestDoGivesWhatIsKnown(t *testing.T) {
 
 // TestI1_DoSendsNothingUnrecorded: no ledger, no write.
 func TestI1_DoSendsNothingUnrecorded(t *testing.T) {
-	r, store, _ := recorderOver(t, KindRule{})
-	store.Break(errDisk)
-	sent := false
-	_, err := Do(t.Context(), r, Request{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
-		sent = true
-		return Result{}, nil
-	})
-	need.That(t, !sent && errors.Is(err, errDisk), "sent %v, %v", sent, err)
+	for broken, says := range map[error]string{errDisk: errDisk.Error(), ledger.ErrUnknown: "cannot tell whether the intent is recorded; nothing was sent"} {
+		r, store, _ := recorderOver(t, KindRule{})
+		store.Break(broken)
+		sent := false
+		_, err := Do(t.Context(), r, Request{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
+			sent = true
+			return Result{}, nil
+		})
+		need.That(t, !sent && errors.Is(err, broken) && strings.Contains(err.Error(), says), "sent %v, %v", sent, err)
+	}
 }
 
 func TestI3_DoEndsAtItsDeadline(t *testing.T) {

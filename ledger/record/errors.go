@@ -23,6 +23,19 @@ func (e *DoubtError) Error() string {
 
 func (e *DoubtError) Unwrap() error { return e.Err }
 
+// UnknownError: the store was lost while it recorded the intent, and nothing was sent.
+// If it is recorded, it ends in doubt at its deadline.
+type UnknownError struct{ Err error }
+
+func (e *UnknownError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says that the same key may be tried again: it is answered by what is recorded.
+func (e *UnknownError) Trouble(func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "unknown_commit", Message: fmt.Sprintf("cannot tell whether the intent is recorded; nothing was sent (%v)", e.Err), Do: "try again with the same key"}
+}
+
+func (e *UnknownError) Unwrap() error { return e.Err }
+
 // BusyError: an attempt is in flight elsewhere, until Operation.DeadlineAt at the
 // latest. Request.Wait waits for it instead.
 type BusyError struct{ Operation ledger.Operation }

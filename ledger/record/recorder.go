@@ -236,6 +236,9 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	}
 	req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
 	res, err := ledger.Begin(ctx, store, req)
+	if errors.Is(err, ledger.ErrUnknown) {
+		return ledger.BeginResult{}, &UnknownError{err}
+	}
 	if err != nil {
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
 	}

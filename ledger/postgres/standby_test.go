@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/postgres/pgtest"
+	"indoubt/ledger/tables"
+)
+
+// A standby does not say which transactions of its primary run. Its followers see each
+// event once all the same, and it can only be looked at.
+func TestAStandbyIsFollowed(t *testing.T) {
+	c := pgtest.Start(t, pgtest.Options{})
+	if err := c.Exec("postgres", "CREATE DATABASE ledger"); err != nil {
+		t.Fatal(err)
+	}
+	primary, err := Create(ctx, with(c.URL("ledger"), "pool_max_conns=20"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer primary.Close()
+	s := opened(t, pgtest.Start(t, pgtest.Options{From: c}).URL("ledger"), Options{})
+	if err := s.Update(ctx, tell("no")); !errors.Is(err, ledger.ErrReadOnly) {
+		t.Errorf("a standby was written to: %T %v", err, err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	news := s.Watch(ctx)
+
+	var writers sync.WaitGroup
+	for w := range 8 {
+		writers.Go(func() {
+			for n := range 10 {
+				err := primary.Update(ctx, func(tx tables.Tx) error {
+					for part := range 2 {
+						if _, err := tx.Exec(`INSERT INTO events (id, verb, actor) VALUES (?, 'test', 'pg')`, fmt.Sprintf("%d-%d-%d", w, n, part)); err != nil {
+							return err
+						}
+						time.Sleep(rand.N(30 * time.Millisecond))
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan bool)
+	go func() { writers.Wait(); close(done) }()
+	followers := []*follower{{seen: map[string]int{}, store: s, limit: 3}, {seen: map[string]int{}, store: s, limit: 500}}
+	for end := time.Now().Add(30 * time.Second); len(followers[0].seen) < 160 || len(followers[1].seen) < 160; time.Sleep(3 * time.Millisecond) {
+		for _, f := range followers {
+			if _, err := f.follow(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%d and %d events of 160 are seen", len(followers[0].seen), len(followers[1].seen))
+		}
+	}
+	<-done
+	for _, f := range followers {
+		if n, err := f.follow(); n != 0 || err != nil {
+			t.Errorf("%d events come after all, %v", n, err)
+		}
+		for id, n := range f.seen {
+			if n != 1 {
+				t.Errorf("%s is seen %d times", id, n)
+			}
+		}
+	}
+	heard(t, news, "what a standby follows")
+	i, err := s.Info(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if events, err := s.History(ctx, ledger.HistoryQuery{Until: i.Cursor, Limit: 999}); err != nil || len(events) != 160 {
+		t.Errorf("%d events are behind the place of now, %v", len(events), err)
+	}
+}
