@@ -96,7 +96,7 @@ func (s *Store) one(ctx context.Context, query string, args []any, dest ...any) 
 	return s.db.Translate(one(outside{ctx, s.db}, query, args, dest...))
 }
 
-// first is the first row of a query, or nil.
+// firstRow is the first row of a query, or nil.
 func firstRow[T any](q Querier, scan func(Rows) (T, error), query string, args ...any) (*T, error) {
 	all, err := Collect(q, scan, query, args...)
 	if err != nil || len(all) == 0 {
