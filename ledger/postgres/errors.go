@@ -26,6 +26,7 @@ type Error struct {
 const (
 	Foreign    = "foreign"        // the schema of the ledger's name is not a ledger
 	Permission = "permission"     // the server refuses the user, or what the user asked for
+	Looker     = "look_only"      // the user may only look
 	Standby    = "read_only"      // the server is a copy that follows another one
 	Lost       = "lost"           // the server does not answer; what was asked has not happened
 	Unknown    = "unknown_commit" // a change is recorded as a whole or not at all, and which it is cannot be asked
@@ -38,6 +39,7 @@ var sayings = map[string]struct {
 }{
 	Foreign:    {"%s has a schema indoubt that is not a ledger (%s)", "give the address of a ledger: --ledger URL / INDOUBT_LEDGER", nil},
 	Permission: {"%s refuses this user (%s)", "ask its owner for one of the roles indoubt_reader, indoubt_writer, indoubt_operator and indoubt_engine", nil},
+	Looker:     {"%s is only looked at by this user (%s)", "look with --read-only, or ask its owner for one of the roles indoubt_writer, indoubt_operator and indoubt_engine", ledger.ErrReadOnly},
 	Standby:    {"%s can only be read (%s)", "name all hosts of the ledger, with target_session_attrs=read-write", ledger.ErrReadOnly},
 	Lost:       {"%s does not answer: %s", "", ledger.ErrLost},
 	Unknown:    {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "", ledger.ErrUnknown},

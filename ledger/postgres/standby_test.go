@@ -26,7 +26,11 @@ func TestAStandbyIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer primary.Close()
-	s := opened(t, pgtest.Start(t, pgtest.Options{From: c}).URL("ledger"), Options{})
+	standby := pgtest.Start(t, pgtest.Options{From: c}).URL("ledger")
+	if _, err := Open(ctx, standby, Options{}); !errors.Is(err, ledger.ErrReadOnly) {
+		t.Errorf("a standby is opened for writing: %v", err)
+	}
+	s := opened(t, standby, Options{ReadOnly: true})
 	if err := s.Update(ctx, tell("no")); !errors.Is(err, ledger.ErrReadOnly) {
 		t.Errorf("a standby was written to: %T %v", err, err)
 	}

@@ -54,6 +54,11 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 		err = &ledger.NewerError{Ledger: a.shown, Has: has, Knows: knows}
 	case has < knows:
 		err = &ledger.OlderError{Ledger: a.shown, Has: has, Needs: knows}
+	case o.ReadOnly:
+	case meta["only looked at"] == "standby":
+		err = &Error{Standby, a.shown, "it follows another server", nil}
+	case meta["only looked at"] == "user":
+		err = &Error{Looker, a.shown, "it may not record", nil}
 	}
 	if err != nil {
 		s.close()

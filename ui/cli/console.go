@@ -131,6 +131,9 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(wanted), Clock: c.clock,
 		LedgerPath: c.ledgerName(), Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
 			s, err := c.open(ctx, toChange)
+			if errors.Is(err, ledger.ErrReadOnly) {
+				s, err = c.open(ctx, toLook)
+			}
 			if err != nil {
 				return nil, err
 			}

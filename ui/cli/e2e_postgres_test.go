@@ -100,6 +100,16 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 	if out, err := pgtest.Psql(t, s.ledger, roles); err != nil || !strings.Contains(out, "4 roles") {
 		t.Errorf("the roles: %v %s", err, out)
 	}
+	if out, err := pgtest.Psql(t, s.ledger, "CREATE ROLE looker LOGIN; GRANT indoubt_reader TO looker"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	looker := []string{"--ledger", pgtest.As(s.ledger, "looker")}
+	say(0, "", append(looker, "list")...)
+	say(101, "only looked at by this user", append(looker, "run", "--kind", "post", "--", "touch", filepath.Join(s.dir, "sent"))...)
+	say(1, "only looked at by this user", append(looker, "hold", "--all", "--reason", "r")...)
+	if _, err := os.Stat(filepath.Join(s.dir, "sent")); err == nil {
+		t.Fatal("a reader has sent something")
+	}
 	say(2, "PostgreSQL", "init", "--roles", "--ledger", filepath.Join(s.dir, "file.db"))
 	say(1, "in a file", "init", "--home", "here")
 	say(0, "nothing to adopt", "adopt")

@@ -377,6 +377,10 @@ func TestReadOnlyAndCopyOnlyLook(t *testing.T) {
 	o = nightOptions()
 	o.Store.(*memory).info.Copied = "copied from /x"
 	newBench(t, 80, 24, o).judged(nightFacts).shows("COPY").keys("C").shows("this ledger is a copy")
+	newBench(t, 120, 30, o).hides("read-write")
+	o = nightOptions()
+	o.Store.(*memory).info.ReadOnly = true // this account may only look
+	newBench(t, 120, 30, o).shows("READ-ONLY").hides("read-write").keys("C").shows("off: read-only")
 }
 
 func TestQuitWaitsForWritesInFlight(t *testing.T) {

@@ -211,7 +211,7 @@ func (h *Header) items(w int) []item {
 		add(8, 1, th.Faint, safe.Say("checks on"), safe.Text{})
 	}
 	actor := safe.Of(cmp.Or(h.Actor, "no name"))
-	if w >= 110 && !h.ReadOnly {
+	if w >= 110 && !h.ReadOnly && !h.Info.ReadOnly && h.Info.Copied == "" {
 		add(9, 0, th.Text, safe.Say("%s read-write", actor), actor)
 	} else {
 		add(9, 0, th.Text, actor, safe.Text{})
