@@ -57,6 +57,7 @@ func BenchmarkRounds(b *testing.B) {
 		rate := map[string]float64{}
 		for _, name := range []string{"raw", "ledger"} {
 			b.Run(fmt.Sprintf("%s/connections=%d", name, connections), func(b *testing.B) {
+				written := wal(b, raw)
 				var left atomic.Int64
 				left.Store(int64(b.N))
 				var all sync.WaitGroup
@@ -71,6 +72,7 @@ func BenchmarkRounds(b *testing.B) {
 					})
 				}
 				all.Wait()
+				b.ReportMetric(float64(wal(b, raw)-written)/float64(b.N), "wal_bytes/round")
 				rate[name] = float64(b.N) / b.Elapsed().Seconds()
 				b.ReportMetric(rate[name], "rounds/s")
 				if name == "ledger" && rate["raw"] > 0 {
@@ -81,4 +83,13 @@ func BenchmarkRounds(b *testing.B) {
 		raw.Close()
 		s.Close()
 	}
+}
+
+// wal is how much the server has written ahead.
+func wal(b *testing.B, pool *pgxpool.Pool) (n int64) {
+	b.Helper()
+	if err := pool.QueryRow(ctx, `SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint`).Scan(&n); err != nil {
+		b.Fatal(err)
+	}
+	return n
 }
