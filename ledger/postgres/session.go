@@ -336,7 +336,11 @@ func (s *session) end() {
 	case !s.wrote && pool.Stat().AcquiredConns() < pool.Stat().MaxConns(): // else one may wait for it
 		select {
 		case s.store.spare <- s.pooled:
-			time.AfterFunc(linger, s.store.tidy)
+			s.store.background.Add(1) // close waits for the timer, too
+			time.AfterFunc(linger, func() {
+				defer s.store.background.Done()
+				s.store.tidy()
+			})
 			return
 		default:
 		}
