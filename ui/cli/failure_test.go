@@ -101,7 +101,7 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 			t.Errorf("%s was changed", path)
 		}
 	}
-	need.Contains(t, b.failing(2, "usage", "--ledger", "postgres://host/db", "list").Message, "PostgreSQL")
+	need.Contains(t, b.failing(1, "lost", "--ledger", "postgres://127.0.0.1:1/db", "list").Message, "does not answer")
 	b.failing(2, "usage", "--ledger", "", "list")
 }
 
