@@ -58,7 +58,7 @@ type downstream struct {
 	opened  *atomic.Pointer[time.Time] // when the breaker opened, for the last time
 
 	mu     sync.Mutex
-	spoken bool      // an answer has come
+	spoken time.Time // when the newest answer came
 	why    string    // the newest trouble
 	since  time.Time // of the state below
 	state  string    // up, down, half_open
@@ -252,7 +252,7 @@ func (d *downstream) heard(ctx context.Context, a ledger.Answer) error {
 	if bad != nil {
 		d.why = bad.Error()
 	} else {
-		d.spoken = true
+		d.spoken = d.now()
 	}
 	return bad
 }
@@ -305,12 +305,12 @@ func (d *downstream) health() Health {
 	d.changed()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h := Health{Downstream: d.name, State: d.state, Since: d.since, Why: d.why}
+	h := Health{Downstream: d.name, State: d.state, Since: d.since, Why: d.why, Answered: d.spoken}
 	if d.now().Before(d.muteTo) {
 		h.State, h.Since, h.Why = StateNoKey, d.muted, d.lacks
 		return h
 	}
-	if d.state == StateUp && !d.spoken {
+	if d.state == StateUp && d.spoken.IsZero() {
 		h.State = StateNew
 	} else if d.state == StateUp {
 		h.Why = ""

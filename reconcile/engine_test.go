@@ -33,7 +33,7 @@ func TestRunSettlesByItself(t *testing.T) {
 	w.pass(61 * time.Second)
 	eventually(t, "crashed", func() bool { return state(crashed.Operation.ID) == ledger.Committed })
 	need.Equal(t, w.get(landed.ID).Operation.Actor, "checks", "settled by")
-	if h := w.engine.Health(); len(h) != 1 || h[0].Downstream != "pay" || h[0].State != StateUp {
+	if h := w.engine.Health(); len(h) != 1 || h[0].Downstream != "pay" || h[0].State != StateUp || h[0].Answered.IsZero() {
 		t.Errorf("%+v", h)
 	}
 	if p := w.get(not.ID).Pricing; p.Digest != w.inForce().Digest() || p.Duplicate.Value != 2 {

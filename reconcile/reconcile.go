@@ -158,4 +158,5 @@ type Health struct {
 	State      string
 	Since      time.Time
 	Why        string
+	Answered   time.Time // the newest check that it answered, of this engine; zero: none
 }

@@ -346,9 +346,7 @@ func eventLine(e ledger.Event, title safe.Text) safe.Text {
 		line = safe.Say("%s  %s", line, e.To)
 	}
 	line = safe.Say("%s  %s", line, ticket.Who(e.Actor.Name))
-	if e.Reason != "" {
-		line = safe.Say("%s: %s", line, e.Reason)
-	}
+	line = safe.Say("%s%s", line, ticket.Colon(ticket.Why(e, clockTime)))
 	if title != (safe.Text{}) {
 		line = safe.Say("%s · %s", line, title)
 	}

@@ -142,7 +142,7 @@ func nightFacts(rec ledger.Record, now time.Time) ticket.Facts {
 func nightEngine(s ledger.Store) *fakeEngine {
 	return &fakeEngine{
 		store:  s,
-		health: []reconcile.Health{{Downstream: "stripe", State: reconcile.StateUp, Since: at("02:21:40")}},
+		health: []reconcile.Health{{Downstream: "stripe", State: reconcile.StateUp, Since: at("02:21:40"), Answered: at("03:06:35")}},
 		plans: map[string]reconcile.Plan{
 			id(4): {Basis: ledger.BasisAbsent, Why: "it did not land: a check that began 02:51:04 CEST found nothing and proves it", Sender: "http", WillSend: "POST https://api.mail.example/send", Body: "{\n  \"to\": \"ana@example.com\"\n}", FirstCheck: true, Attempt: 2, Max: 3},
 			id(2): {Basis: ledger.BasisRiskAccepted, Sender: "http", WillSend: "POST https://pay.legacy.example/charge", Body: `{"amount":1200000}`, Attempt: 2, Max: 1, OverridesMax: true, Loss: amount(24000)},

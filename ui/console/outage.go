@@ -223,12 +223,26 @@ func rowsOf(m *Root, g *ticket.Group, most int) func(context.Context) ([]table.M
 // onIt is how long a person is on an outage without saying so again.
 const onIt = 2 * time.Hour
 
+// mine reports whether the person at the keys is on the outage.
+func mine(m *Root, o *ticket.Outage) bool {
+	by := o.TakenAt(m.Now)
+	return by != "" && by == m.actor.Name
+}
+
+// takeWords is what W does now.
+func takeWords(m *Root) string {
+	if o := outageAt(m); o != nil && mine(m, o) {
+		return "give it back"
+	}
+	return m.byKey["W"].short
+}
+
 // takeOutage says that the person at the keys is on the outage, or no longer.
 func takeOutage(m *Root) tea.Cmd {
 	o := outageAt(m)
 	c := ledger.IncidentChange{ChangeID: ledger.NewID(), ID: o.ID, Verb: ledger.IncidentTaken, Actor: m.actor, Until: m.Now.Add(onIt)}
-	said := safe.Say("you are on it for %s; W again: no longer", ticket.Age(onIt))
-	if o.TakenAt(m.Now) == m.actor.Name {
+	said := safe.Say("you are on it for %s; W again gives it back", ticket.Age(onIt))
+	if mine(m, o) {
 		c.Until, said = time.Time{}, safe.Say("you are no longer on it")
 	}
 	return changeOutage(m, c, o.Title(), said)

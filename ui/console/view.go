@@ -113,16 +113,19 @@ func (m *Root) hints() (looks, acts string) {
 	line := func(used int, names ...string) string {
 		var out strings.Builder
 		for _, name := range names {
-			k := m.byKey[name]
-			if need := draw.Width(k.show) + 1 + draw.Width(k.short) + 2; m.why(k, c).Empty() && used+need <= m.w {
+			k, short := m.byKey[name], m.byKey[name].short
+			if name == "W" {
+				short = takeWords(m)
+			}
+			if need := draw.Width(k.show) + 1 + draw.Width(short) + 2; m.why(k, c).Empty() && used+need <= m.w {
 				used += need
-				out.WriteString(" " + m.Accent.Render(k.show) + " " + m.Faint.Render(k.short) + " ")
+				out.WriteString(" " + m.Accent.Render(k.show) + " " + m.Faint.Render(short) + " ")
 			}
 		}
 		return out.String()
 	}
-	if o := outageAt(m); m.screen == onIncident && o != nil {
-		looks = outageHints(m, "↵ rows", "c check these", "W I am on it", "y copy the page", "n next", "/ filter", "? help", "esc back")
+	if m.screen == onIncident && outageAt(m) != nil {
+		looks = outageHints(m, "↵ rows", "c check these", "W "+takeWords(m), "y copy the page", "n next", "/ filter", "? help", "esc back")
 		if c.Closed == "" {
 			return looks, outageHints(m, "R send the group", "A abandon", "P park", "N note", "H hold")
 		}

@@ -16,6 +16,7 @@ import (
 type Outage struct {
 	ledger.IncidentAccount
 	Others []ledger.Presence // other people who look at it now
+	Open   *ledger.Needing   // what of it needs a person; nil: not read
 	Now    time.Time
 	Zone   *time.Location
 }
@@ -93,6 +94,11 @@ func (o Outage) Count() safe.Text {
 		return safe.Say("%d errors in %d min", n, int(took.Minutes()))
 	}
 	return safe.Say("%d errors", n)
+}
+
+// ToDo is the part of the account that someone is to act on, in few cells.
+func (o Outage) ToDo() safe.Text {
+	return safe.Say("%d %s, %d %s, of %d", o.Fates[ledger.FateNotLanded].N, fates[ledger.FateNotLanded], o.Fates[ledger.FateOpen].N, fates[ledger.FateOpen], o.IncidentAccount.Errors())
 }
 
 // Account is what became of its errors; the sum is theirs.
@@ -209,21 +215,31 @@ func (o Outage) landed(l ledger.Landing) safe.Text {
 // Landings say which other operations stand for those of a group, and since when.
 func (o Outage) Landings() (out []safe.Text) {
 	for _, l := range o.Elsewhere {
-		out = append(out, safe.Say("%s: %s, %s", cmp.Or(l.Title, l.Operation), o.landed(l), cmp.Or(l.Other.Source.Pipeline, "unknown")))
+		how := o.landed(l)
+		switch other := l.Other; {
+		case cmp.Or(other.Title, other.ID) != cmp.Or(l.Title, l.Operation):
+		case other.State != ledger.Committed:
+			how = safe.Say("may be there by another")
+		default:
+			how = safe.Say("landed %s", clock(Moment(other.SettledAt, o.Now, o.Zone)))
+		}
+		out = append(out, safe.Say("%s: %s, %s", cmp.Or(l.Title, l.Operation), how, cmp.Or(l.Other.Source.Pipeline, "unknown")))
 	}
 	return out
 }
 
-// Landed is what is known of what needs a person, in the column LANDED?.
-func (o Outage) Landed() safe.Text {
+// Landed is what is known of what needs a person, in the column LANDED?, and in fewer
+// words.
+func (o Outage) Landed() []string {
+	say := func(of string, args ...any) []string { return []string{fmt.Sprintf(of, args...)} }
 	var no, said, look int
 	if o.Needs().N == 0 {
-		return safe.Say("%d …", o.Fates[ledger.FateOpen].N)
+		return say("%d …", o.Fates[ledger.FateOpen].N)
 	}
 	for _, g := range o.Groups() {
 		switch {
 		case g.Name == ledger.Group(ledger.Duplicate):
-			return safe.Say("%d TWICE", g.Sum.N)
+			return append(say("%d TWICE", g.Sum.N), "TWICE")
 		case g.Name == ledger.GroupProven:
 			no += g.Sum.N
 		case g.Name == ledger.GroupSaid:
@@ -234,13 +250,13 @@ func (o Outage) Landed() safe.Text {
 	}
 	switch {
 	case no+look == 0:
-		return safe.Say("%d said no", said)
+		return append(say("%d said no", said), "said no")
 	case no == 0:
-		return safe.Say("%d ?", said+look)
+		return say("%d ?", said+look)
 	case said+look == 0:
-		return safe.Say("%d no", no)
+		return say("%d no", no)
 	}
-	return safe.Say("%d no, %d ?", no, said+look)
+	return append(say("%d no, %d ?", no, said+look), say("%d no", no)...)
 }
 
 // Needs is the sum of what needs a person.
@@ -285,12 +301,14 @@ var groups = func() map[ledger.Group]Group {
 	}
 }()
 
-// Money is what a group's operations are worth if they did not land, and how many that
-// leaves out.
+// noMoney reports whether nothing is known of what settled operations are worth.
+func (g Group) noMoney() bool { return g.Tone == Good && g.Sum.Miss == 0 }
+
+// Money is what a group's operations are worth, and how many that leaves out.
 func (g Group) Money() safe.Text {
 	without := g.Sum.MissWords + g.Sum.Unpriced
 	switch {
-	case g.Tone == Good:
+	case g.noMoney():
 		return safe.Say("–")
 	case g.Sum.Unpriced > 0 && g.Sum.Unpriced == g.Sum.N:
 		return safe.Say("not priced")
@@ -306,7 +324,7 @@ func (g Group) Money() safe.Text {
 func (o Outage) LeftOut() safe.Text {
 	var all ledger.Sum
 	for _, g := range o.Groups() {
-		if g.Tone != Good {
+		if !g.noMoney() {
 			all = all.Add(g.Sum)
 		}
 	}
@@ -353,7 +371,8 @@ func (o Outage) Markdown() string {
 	var b strings.Builder
 	b.WriteString(o.account("#"))
 	for _, e := range o.Events {
-		fmt.Fprintf(&b, "- %s %s %s%s\n", e.At.In(o.Zone).Format("2006-01-02 15:04:05 MST"), markdown(Who(e.Actor.Name)), strings.ReplaceAll(e.Verb, "_", " "), markdown(Colon(e.Reason)))
+		at := func(t time.Time) string { return t.In(o.Zone).Format("2006-01-02 15:04:05 MST") }
+		fmt.Fprintf(&b, "- %s %s %s%s\n", at(e.At), markdown(Who(e.Actor.Name)), strings.ReplaceAll(e.Verb, "_", " "), markdown(Colon(Why(e, at))))
 	}
 	fmt.Fprintf(&b, "\nLook again: `indoubt list incident:%s`\n", o.ID)
 	return safe.Lines(b.String())

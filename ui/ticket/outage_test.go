@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ func TestOutage(t *testing.T) {
 	o := Outage{Now: first.Add(53 * time.Minute), Zone: time.UTC, IncidentAccount: ledger.IncidentAccount{
 		Incident: ledger.Incident{ID: "i1", Scope: "downstream:stripe", Pipelines: []string{"billing"}, Kinds: []string{"stripe.charge"}, Classes: []string{"timeout"},
 			Gap: 10 * time.Minute, FirstAt: first, LastAt: first.Add(6 * time.Minute), AnsweredAt: first.Add(8 * time.Minute),
-			Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: sum(131, 9e4), ledger.FateNotLanded: sum(70, 29_000), ledger.FateOpen: {N: 6, Miss: 2_520, Resent: 2}, ledger.FateRefused: sum(7, 0)}},
+			Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: sum(131, 9e4), ledger.FateNotLanded: {N: 70, Miss: 29_450, MissWords: 2}, ledger.FateOpen: {N: 6, Miss: 2_520, Resent: 2}, ledger.FateRefused: sum(7, 0)}},
 		Minutes: []ledger.Minute{{At: first.Truncate(time.Minute), N: 20}, {At: first.Truncate(time.Minute).Add(time.Minute), N: 80}, {At: first.Truncate(time.Minute).Add(6 * time.Minute), N: 1}},
 		Already: 1, CheckedAt: first.Add(9 * time.Minute),
 		Groups: []ledger.IncidentGroup{
@@ -41,8 +42,8 @@ func TestOutage(t *testing.T) {
 4 cannot tell yet 2,100 +3 wait, checks go on ↵ incident:i1 group:reading
 1 one send allowed, waits for billing not priced nothing, its pipeline sends ↵ incident:i1 group:unfetched
 6 parked by sam, vera 240 nothing for now ↵ incident:i1 group:parked
-131 landed – nothing ↵ incident:i1 group:landed
-2 never sent – nothing, its pipeline knows ↵ incident:i1 group:never_sent
+131 landed 90,000 nothing ↵ incident:i1 group:landed
+2 never sent 150 nothing, its pipeline knows ↵ incident:i1 group:never_sent
 7 refused by the other side – nothing, its pipeline knows ↵ incident:i1 group:refused`
 	var lines []string
 	n := 0
@@ -62,13 +63,15 @@ func TestOutage(t *testing.T) {
 	from, curve, to := o.Curve(7)
 	twice, _ := o.Twice()
 	for got, want := range map[string]string{
-		o.Title().String():   "stripe · timeout · billing · 02:13–02:19 · over",
-		o.Account().String(): "214 = 131 landed + 70 did not land + 6 to look at + 7 refused",
-		o.Count().String():   "214 errors in 6 min",
-		o.Reason().String():  "stripe timeout 02:13–02:19",
-		o.Taken().String():   "nobody is on it",
-		twice.String():       "nothing twice: checked 02:22",
-		o.Also().String():    "2 sent again, 1 of them there already · not in the amounts: 3 rated by word, 3 not priced",
+		o.Title().String():     "stripe · timeout · billing · 02:13–02:19 · over",
+		o.Account().String():   "214 = 131 landed + 70 did not land + 6 to look at + 7 refused",
+		fmt.Sprint(o.Landed()): "[58 no, 5 ? 58 no]",
+		o.ToDo().String():      "70 did not land, 6 to look at, of 214",
+		o.Count().String():     "214 errors in 6 min",
+		o.Reason().String():    "stripe timeout 02:13–02:19",
+		o.Taken().String():     "nobody is on it",
+		twice.String():         "nothing twice: checked 02:22",
+		o.Also().String():      "2 sent again, 1 of them there already · not in the amounts: 3 rated by word, 3 not priced",
 
 		from + " " + curve.String() + " " + to: "02:13 ▃█▁▁▁▁▂ 02:20",
 	} {
@@ -77,5 +80,19 @@ func TestOutage(t *testing.T) {
 	if needs := o.Needs().N; needs != 63 || o.In(ledger.TabParked).N != 6 || o.In(ledger.TabChecking).N != 4 || o.In(ledger.TabInFlight).N != 1 {
 		t.Errorf("%d need a person, want 63", needs)
 	}
-	need.Contains(t, o.Markdown(), "charge INV-1187: landed 02:58: charge INV-1187, web", "| 58 | did not land, proven | 28,560 | send again: safe |", "\nNot in the amounts: 3 rated by word, 3 not priced.\n", "`indoubt list incident:i1`")
+	need.Contains(t, o.Markdown(), "\ncharge INV-1187: landed 02:58, web.\n", "| 58 | did not land, proven | 28,560 | send again: safe |", "\nNot in the amounts: 3 rated by word, 3 not priced.\n", "`indoubt list incident:i1`")
+}
+
+// The history of an outage says in the reader's zone, too, until when.
+func TestTheHistoryHasOneZone(t *testing.T) {
+	zone, at := time.FixedZone("CEST", 2*3600), time.Date(2026, 7, 14, 1, 0, 0, 0, time.UTC)
+	in := ledger.Incident{ID: "i1", Scope: "kind:pay", FirstAt: at, LastAt: at}
+	_, taken, err := ledger.IncidentChange{ID: "i1", Verb: ledger.IncidentTaken, Actor: ledger.Actor{Name: "vera"}, Until: at.Add(time.Hour)}.Apply(in, ledger.Operation{}, at)
+	need.OK(t, err)
+	events := append(ledger.Latecomers{"i1": {{Operation: "o1", At: at}}}.Told(), taken)
+	moment := func(t time.Time) string { return Moment(t, at, zone) }
+	need.Equal(t, Why(events[0], moment), "1 error until 03:00:00")
+	need.Contains(t, Outage{Now: at, Zone: zone, IncidentAccount: ledger.IncidentAccount{Incident: in, Events: events}}.Markdown(), "on it until 2026-07-14 04:00:00 CEST", "1 error until 2026-07-14 03:00:00 CEST")
+	acts, _ := Told(events)
+	need.Contains(t, Report{Now: at, Zone: zone, Acts: acts, Again: []string{"", ""}}.Markdown(), "on it until 04:00:00")
 }

@@ -191,7 +191,7 @@ func (r Report) Markdown() string {
 	}
 	b.WriteString("\n## What else happened\n\n")
 	table(&b, r, r.acts(false), []string{"when", "who", "rows", "what", "why", "of"}, func(a Act) []string {
-		rows, why := fmt.Sprint(a.N), markdown(safe.Of(a.Reason))
+		rows, why := fmt.Sprint(a.N), markdown(safe.Of(Why(a.Event, r.at)))
 		if a.OperationID == "" {
 			rows = "–"
 		} else if a.N > 1 && a.Actor.Machine {

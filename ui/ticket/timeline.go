@@ -293,6 +293,15 @@ func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 }
 
 // detail reads one member of an event's details.
+// Why is the reason of an event, with a time of the ledger in it as the reader has them.
+func Why(e ledger.Event, at func(time.Time) string) string {
+	until := detail(e.Detail, "until")
+	if t, err := time.Parse(time.RFC3339, until); err == nil {
+		return strings.ReplaceAll(e.Reason, until, at(t))
+	}
+	return e.Reason
+}
+
 func detail(raw json.RawMessage, key string) string {
 	var all map[string]any
 	if json.Unmarshal(raw, &all) != nil {

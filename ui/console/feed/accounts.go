@@ -32,6 +32,7 @@ type account struct {
 	ledger.IncidentAccount
 	at    time.Time
 	stale bool
+	open  *ledger.Needing // read with the account of what is on the screen
 }
 
 // before is what the look before this one brought.
@@ -82,7 +83,7 @@ func sameRuns(a, b []ledger.DecisionRun) bool {
 
 // account is that of one incident, which stands as in where the look has read it; nil
 // where there is none.
-func (msg *Looked) account(ctx context.Context, store ledger.Incidents, id string, in *ledger.Incident) (*ticket.Outage, error) {
+func (msg *Looked) account(ctx context.Context, store ledger.Store, id string, in *ledger.Incident) (*ticket.Outage, error) {
 	a, read := msg.accounts[id]
 	if !read {
 		var known bool
@@ -97,9 +98,21 @@ func (msg *Looked) account(ctx context.Context, store ledger.Incidents, id strin
 		} else if in != nil {
 			a.Incident = *in
 		}
+		if id == msg.showing && a.open == nil {
+			open, err := store.Needing(ctx, a.filter(), msg.took)
+			if err != nil {
+				return nil, err
+			}
+			a.open = &open
+		}
 		msg.accounts[id] = a
 	}
-	return &ticket.Outage{IncidentAccount: a.IncidentAccount, Now: msg.took, Zone: msg.zone}, nil
+	return &ticket.Outage{IncidentAccount: a.IncidentAccount, Open: a.open, Now: msg.took, Zone: msg.zone}, nil
+}
+
+// filter is that of its operations.
+func (a account) filter() ledger.Filter {
+	return ledger.Filter{Terms: []ledger.Term{{Field: "incident", Value: a.ID}}}
 }
 
 // alike reports whether an incident stands as it did but for an answer, which comes

@@ -121,7 +121,7 @@ func about(f ledger.Filter, in ledger.Incident) bool {
 }
 
 // readOutages reads the incidents that something is still to be done about.
-func (msg *Looked) readOutages(ctx context.Context, store ledger.Incidents) error {
+func (msg *Looked) readOutages(ctx context.Context, store ledger.Store) error {
 	list, err := msg.candidates(ctx, store)
 	if err != nil {
 		return err

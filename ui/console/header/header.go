@@ -186,7 +186,11 @@ func (h *Header) items(w int) []item {
 		switch {
 		case c.NeedsYou > 0:
 			short := safe.Say("%s NEED YOU", ticket.Grouped(float64(c.NeedsYou), 0))
-			add(1, 0, th.Strong, safe.Say("%s%s", short, h.inOutages()), short)
+			long := safe.Say("%s%s", short, h.inOutages())
+			if w >= 60 { // there is room for it, when other parts yield
+				short = long
+			}
+			add(1, 0, th.Strong, long, short)
 		default:
 			add(1, 0, th.Good, safe.Say("nothing needs you"), safe.Say("0 need you"))
 		}

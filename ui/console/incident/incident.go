@@ -110,7 +110,8 @@ func (v *View) Go(s *feed.Snapshot, o *ticket.Outage, key string) {
 // Lines draws the view into at most h lines of w cells. What there is no room for is
 // left out from below.
 func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency string, w, h int) []string {
-	out := []string{f.Strong.Render(draw.Ruled("OUTAGE "+o.Title().String(), "", w))}
+	title := ticket.Fit(w-12, o.Title().String(), safe.Say("%s · %s · %s", o.Where(), o.Errors(), o.Phase()).String())
+	out := []string{f.Strong.Render(draw.Ruled("OUTAGE "+title, "", w))}
 	add := func(p draw.Paint, left, right string) {
 		line := " " + left
 		if room := w - draw.Width(line) - draw.Width(right) - 2; right != "" && room >= 0 {
@@ -125,8 +126,8 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 		add(f.Text, fmt.Sprintf("%s %s %s    %s", from, curve, to, o.Count()), o.Taken().String())
 		add(f.Tone(tone), o.Account().String(), twice.String())
 	} else {
-		add(f.Text, o.Account().String(), "")
 		add(f.Tone(tone), twice.String(), "")
+		add(f.Text, ticket.Fit(w-2, o.Account().String(), o.ToDo().String()), "")
 	}
 	if len(o.Others) > 0 {
 		here := make([]safe.Text, len(o.Others))
@@ -160,7 +161,7 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 			add(f.Text, line, "")
 		}
 	}
-	for _, line := range outside(s, o) {
+	for _, line := range outside(f, s, o, currency) {
 		for _, text := range draw.Wrap(line.String(), max(w-2, 8)) {
 			add(f.Faint, text, "")
 		}
@@ -169,7 +170,7 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 		out = append(out, rule)
 		for i := len(o.Events) - 1; i >= 0 && len(out) < h; i-- {
 			e := o.Events[i]
-			add(f.Faint, safe.Say("%s  %s: %s%s", f.Moment(e.At), ticket.Who(e.Actor.Name), strings.ReplaceAll(strings.TrimPrefix(e.Verb, "incident_"), "_", " "), ticket.Colon(e.Reason)).String(), "")
+			add(f.Faint, safe.Say("%s  %s: %s%s", f.Moment(e.At), ticket.Who(e.Actor.Name), strings.ReplaceAll(strings.TrimPrefix(e.Verb, "incident_"), "_", " "), ticket.Colon(ticket.Why(e, f.Moment))).String(), "")
 		}
 	}
 	return out[:min(len(out), h)]
@@ -255,7 +256,13 @@ func cell(g ticket.Group, room int) string {
 // about says more of a group.
 func about(o *ticket.Outage, g *ticket.Group) safe.Text {
 	said := safe.Say("%d %s", g.Sum.N, g.True)
-	if n := len(g.Kinds); n > 0 {
+	var landings []safe.Text
+	if g.Name == ledger.GroupElsewhere {
+		landings = o.Landings()
+	}
+	if g.Sum.N == 1 && len(landings) == 1 { // it says all of it
+		said, landings = landings[0], nil
+	} else if n := len(g.Kinds); n > 0 {
 		said = safe.Say("%s: %s", said, strings.Join(g.Kinds[:min(n, 4)], ", "))
 	}
 	if twice := g.Twice(); !twice.Empty() && g.Tone != ticket.Good {
@@ -266,30 +273,36 @@ func about(o *ticket.Outage, g *ticket.Group) safe.Text {
 		return safe.Say("%s. R sends 3, waits for you, then ten a second; it stops at 2 unclear or failed", said)
 	case ledger.GroupSaid:
 		return safe.Say("%s. R leaves them out: only someone's word says so", said)
-	case ledger.GroupElsewhere:
-		for _, l := range o.Landings() {
-			said = safe.Say("%s. %s", said, l)
-		}
 	case ledger.GroupReading:
 		return safe.Say("%s. Deciding now would be a guess", said)
 	}
-	return said
+	return safe.Join(append([]safe.Text{said}, landings...), ". ")
 }
 
 // outside says what stands elsewhere: other outages, what needs a person apart from
 // this one, what is parked, held, or hidden by the filter.
-func outside(s *feed.Snapshot, o *ticket.Outage) []safe.Text {
-	in := o.Needs()
-	others := safe.Say("NOT IN IT  %d need you", max(s.Counts.NeedsYou-in.N, 0))
-	conflicts := s.Counts.Conflicts
-	for _, g := range o.IncidentAccount.Groups {
-		if g.Group.Conflict() != ledger.NoConflict {
-			conflicts -= g.Sum.N
+func outside(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency string) []safe.Text {
+	others, n := safe.Say("NOT IN IT  …"), ledger.Needing{}
+	if o.Open != nil {
+		n = s.Counts.Without(*o.Open)
+		others = safe.Say("NOT IN IT  %d need you", n.NeedsYou)
+	}
+	if n.Conflicts > 0 {
+		others = safe.Say("%s, %d of them in conflict", others, n.Conflicts)
+	}
+	var money []string
+	for _, m := range []struct {
+		v    float64
+		what string
+	}{{n.Unsent, "unsent"}, {n.Loss - n.Unsent, "at stake"}} {
+		if m.v > 0 {
+			money = append(money, strings.TrimSpace(currency+" "+ticket.Money(m.v))+" "+m.what)
 		}
 	}
-	if conflicts > 0 {
-		others = safe.Say("%s, %d of them in conflict", others, conflicts)
+	if n.ByWord > 0 {
+		money = append(money, fmt.Sprintf("%d by word", n.ByWord))
 	}
+	others = safe.Say("%s%s", others, ticket.Colon(strings.Join(money, ", ")))
 	if n := len(s.Outages) - 1; n > 0 {
 		others = safe.Say("%s · %d in other outages", others, n)
 	}
@@ -307,6 +320,9 @@ func outside(s *feed.Snapshot, o *ticket.Outage) []safe.Text {
 	for _, h := range s.Health {
 		if h.Downstream == o.Downstream() && h.Downstream != "" {
 			rest = safe.Say("%s   %s %s", rest, h.Downstream, h.State)
+			if !h.Answered.IsZero() {
+				rest = safe.Say("%s, check answered %s", rest, f.Moment(h.Answered))
+			}
 		}
 	}
 	return []safe.Text{others, rest}

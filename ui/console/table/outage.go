@@ -31,10 +31,12 @@ func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) str
 		case "kind":
 			p, text = paint.Faint, safe.Of(first(o.Kinds))
 		case what:
-			p, text = paint.Strong, safe.Say("%d × %s %s %s", max(needs.N, 1), o.Where(), o.Errors(), o.Span())
-			if needs.N == 0 {
-				text = safe.Say("%s %s %s", o.Where(), o.Errors(), o.Span())
+			where := o.Where()
+			if needs.N > 0 {
+				where = safe.Say("%d × %s", needs.N, where)
 			}
+			failed := safe.Say("%s %s", where, o.Errors())
+			p, text = paint.Strong, safe.Of(ticket.Fit(c.room-1, safe.Say("%s %s", failed, o.Span()).String(), failed.String(), safe.Say("%s %s", where, o.Span()).String(), where.String()))
 		case "pipeline":
 			p, text = paint.Faint, safe.Of(first(o.Pipelines))
 		case "error":
@@ -44,7 +46,7 @@ func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) str
 		case "never":
 			text = amount(needs.Miss, needs.MissWords, needs.Unpriced)
 		case "landed":
-			text = o.Landed()
+			text = safe.Of(ticket.Fit(c.room-1, o.Landed()...))
 			if o.Sum().Doubled > 0 {
 				p = paint.Bad
 			}
