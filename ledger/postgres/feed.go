@@ -86,7 +86,7 @@ func (s *handle) between(ctx context.Context, seen, look snapshot, more string, 
 
 // cut takes a page of what was found.
 func cut(q tables.Querier, found tables.Ask, seen, look snapshot, limit int) ([]ledger.Event, place, error) {
-	all, err := collect(q, func(rows tables.Rows) (l located, err error) {
+	all, err := tables.Collect(q, func(rows tables.Rows) (l located, err error) {
 		l.event, err = tables.ScanEvent(rows, &l.xid)
 		return l, err
 	}, found.Query, found.Args...)
@@ -131,7 +131,7 @@ func current(q tables.Querier) (standby bool, now snapshot, err error) {
 // ended, it asks which run. Those below the oldest that runs have all ended.
 func (s *handle) ended(ctx context.Context, seen snapshot) (now snapshot, err error) {
 	err = s.View(ctx, func(q tables.Querier) error {
-		running, err := collect(q, func(rows tables.Rows) (x uint64, err error) {
+		running, err := tables.Collect(q, func(rows tables.Rows) (x uint64, err error) {
 			var text string
 			var runs bool
 			if err = rows.Scan(&text, &now.max, &runs); err == nil && runs {
@@ -195,29 +195,11 @@ func (s *handle) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.E
 	}
 	var events []ledger.Event
 	err := s.View(ctx, func(v tables.Querier) (err error) {
-		events, err = collect(v, func(rows tables.Rows) (ledger.Event, error) { return tables.ScanEvent(rows) },
+		events, err = tables.Collect(v, func(rows tables.Rows) (ledger.Event, error) { return tables.ScanEvent(rows) },
 			`SELECT `+tables.EventColumns+` FROM events WHERE `+where+order+` LIMIT ?`, append(args, q.Limit)...)
 		return err
 	})
 	return events, err
-}
-
-// collect scans all rows of a query.
-func collect[T any](q tables.Querier, scan func(tables.Rows) (T, error), query string, args ...any) ([]T, error) {
-	rows, err := q.Query(query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []T
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, rows.Err()
 }
 
 // IncidentsSince names the incidents that the first events behind the cursor are about.
@@ -229,7 +211,7 @@ func (s *handle) IncidentsSince(ctx context.Context, after ledger.Cursor, limit 
 	where, args := at.unseen(nil)
 	n := 0
 	err = s.View(ctx, func(q tables.Querier) error {
-		found, err := collect(q, func(rows tables.Rows) (id string, err error) {
+		found, err := tables.Collect(q, func(rows tables.Rows) (id string, err error) {
 			var events int
 			err = rows.Scan(&id, &events)
 			n = max(n, events)

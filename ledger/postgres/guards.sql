@@ -71,7 +71,7 @@ CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.meta FOR EACH ROW EXECU
 
 -- ── Operations ───────────────────────────────────────────────────────────────
 
--- What a role may not change of an operation, whoever it signs as.
+-- What a role may not change of an operation, under any name.
 CREATE FUNCTION indoubt.operations_before_role(was indoubt.operations, is_now indoubt.operations) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   beside indoubt.operations := is_now;

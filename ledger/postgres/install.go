@@ -14,23 +14,8 @@ import (
 // installing is the name that a process locks while it makes or migrates a ledger.
 const installing = "indoubt install"
 
-// step brings the tables of a ledger from the schema before it to its own.
-type step struct {
-	version int
-	sql     string
-}
-
-// steps lead from schema 1 to the newest. A published step never changes; what comes
-// after it is a new step.
-var steps []step
-
-// newest is the schema that the steps lead to.
-func newest(steps []step) int {
-	if len(steps) == 0 {
-		return 1
-	}
-	return steps[len(steps)-1].version
-}
+// steps lead from schema 1 to the newest.
+var steps []tables.Step
 
 // described is what the table meta says of a ledger.
 type described map[string]string
@@ -89,7 +74,7 @@ func (s *handle) absent(ctx context.Context, missing *ledger.MissingError) error
 
 // install makes the ledger, or migrates it, in one transaction, one process at a time.
 // It is done again where its COMMIT got no answer: what is there is found then.
-func (s *handle) install(ctx context.Context, steps []step) error {
+func (s *handle) install(ctx context.Context, steps []tables.Step) error {
 	return s.inOne(ctx, func(t *session) error { return s.build(t, steps) })
 }
 
@@ -123,7 +108,7 @@ func (s *handle) inOne(ctx context.Context, build func(*session) error) error {
 	})
 }
 
-func (s *handle) build(t *session, steps []step) error {
+func (s *handle) build(t *session, steps []tables.Step) error {
 	// Others wait for the whole of it.
 	for _, name := range []string{"statement_timeout", "lock_timeout"} {
 		if err := t.Quietly(`SELECT set_config('` + name + `', '0', true)`); err != nil {
@@ -156,7 +141,7 @@ func (s *handle) build(t *session, steps []step) error {
 		return fmt.Errorf("make the ledger: %w", err)
 	}
 	for name, value := range map[string]string{
-		"id": ledger.NewID(), "schema": strconv.Itoa(newest(steps)), "created_at": fmt.Sprint(t.Moment().Wall.UnixMilli()),
+		"id": ledger.NewID(), "schema": strconv.Itoa(tables.Newest(steps)), "created_at": fmt.Sprint(t.Moment().Wall.UnixMilli()),
 	} {
 		if err := t.Later(`INSERT INTO meta (name, value) VALUES (?, ?)`, name, value); err != nil {
 			return err
@@ -166,24 +151,24 @@ func (s *handle) build(t *session, steps []step) error {
 }
 
 // climb runs the steps above the schema that is there.
-func (s *handle) climb(t *session, meta described, steps []step) error {
+func (s *handle) climb(t *session, meta described, steps []tables.Step) error {
 	switch has := meta.schema(); {
 	case has == 0:
 		return &Error{Foreign, s.address.shown, "it does not say which schema it has", nil}
-	case has > newest(steps):
-		return &ledger.NewerError{Ledger: s.address.shown, Has: has, Knows: newest(steps)}
-	case has == newest(steps):
+	case has > tables.Newest(steps):
+		return &ledger.NewerError{Ledger: s.address.shown, Has: has, Knows: tables.Newest(steps)}
+	case has == tables.Newest(steps):
 		return nil
 	}
 	for _, st := range steps {
-		if st.version <= meta.schema() {
+		if st.Version <= meta.schema() {
 			continue
 		}
-		if err := t.script(st.sql); err != nil {
-			return fmt.Errorf("bring the ledger from schema %d to %d: %w", meta.schema(), st.version, err)
+		if err := t.script(st.SQL); err != nil {
+			return fmt.Errorf("bring the ledger from schema %d to %d: %w", meta.schema(), st.Version, err)
 		}
 	}
-	return t.Later(`UPDATE meta SET value = ? WHERE name = 'schema'`, newest(steps))
+	return t.Later(`UPDATE meta SET value = ? WHERE name = 'schema'`, tables.Newest(steps))
 }
 
 // script runs several statements without values.

@@ -1,6 +1,6 @@
 // Package postgres keeps a ledger in a PostgreSQL database, shared by the processes of
-// many hosts. What is selected and written is package tables'; what the database holds
-// to, whoever writes, is schema.sql's and the scripts' beside it. Here are the
+// many hosts. What is selected and written is package tables'; what the database
+// refuses any writer is schema.sql's and the scripts' beside it. Here are the
 // connections, the transactions and what becomes of them when a connection is lost, the
 // feed of events and the news of commits.
 //

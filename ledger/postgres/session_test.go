@@ -88,7 +88,7 @@ func TestAnswersComeInTheirTypes(t *testing.T) {
 	}
 }
 
-// What each transaction needs is set in it, whoever used the session before.
+// What each transaction needs is set in it, whatever the session was used for before.
 func TestSettings(t *testing.T) {
 	for _, mode := range modes {
 		s := opened(t, with(made(t), mode), Options{})

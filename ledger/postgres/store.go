@@ -48,7 +48,7 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 	if err == nil {
 		meta, err = s.describe(ctx)
 	}
-	switch has, knows := meta.schema(), newest(steps); {
+	switch has, knows := meta.schema(), tables.Newest(steps); {
 	case err != nil:
 	case has > knows:
 		err = &ledger.NewerError{Ledger: a.shown, Has: has, Knows: knows}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/tables"
 )
 
 // file is what a path leads to; the zero file is none.
@@ -157,5 +158,5 @@ func (h header) logs() bool { return h[18] == 2 }
 // current reports whether it is a ledger with the schema of this program.
 func (h header) current() bool {
 	number := func(at int) int { return int(binary.BigEndian.Uint32(h[at:])) }
-	return string(h[:16]) == "SQLite format 3\x00" && h.logs() && number(60) == newest(steps) && number(68) == applicationID
+	return string(h[:16]) == "SQLite format 3\x00" && h.logs() && number(60) == tables.Newest(steps) && number(68) == applicationID
 }

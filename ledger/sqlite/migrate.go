@@ -32,29 +32,14 @@ func withColumns() *strings.Replacer {
 		"{add NEW to incident_sums}", tables.Summed("+", "NEW"), "{take OLD from incident_sums}", tables.Summed("-", "OLD"))
 }
 
-// step brings the tables of a ledger from the schema before it to its own.
-type step struct {
-	version int
-	sql     string
-}
-
-// steps lead from schema 1 to the newest. A published step never changes; what
-// comes after it is a new step. They run without guards: triggers and views hold
+// steps lead from schema 1 to the newest. They run without guards: triggers and views hold
 // no data, so a migration drops them all and makes the newest ones.
-var steps []step
-
-// newest is the schema that the steps lead to.
-func newest(steps []step) int {
-	if len(steps) == 0 {
-		return 1
-	}
-	return steps[len(steps)-1].version
-}
+var steps []tables.Step
 
 // migrate makes the schema of a new ledger, or runs the steps that an old one
 // lacks, all in one transaction: a ledger is never between two schemas.
-func (tx *tx) migrate(steps []step, create bool) error {
-	s, newest := tx.w.store, newest(steps)
+func (tx *tx) migrate(steps []tables.Step, create bool) error {
+	s, newest := tx.w.store, tables.Newest(steps)
 	var app, has int
 	if err := tx.w.conn.QueryRowContext(context.Background(), `SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`).Scan(&app, &has); err != nil {
 		return err
@@ -82,7 +67,7 @@ func (tx *tx) migrate(steps []step, create bool) error {
 }
 
 // climb runs the steps above a schema.
-func (tx *tx) climb(steps []step, has int) error {
+func (tx *tx) climb(steps []tables.Step, has int) error {
 	drops, err := tables.Collect(tx, func(rows tables.Rows) (drop string, err error) { return drop, rows.Scan(&drop) },
 		`SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema WHERE type IN ('trigger', 'view')`)
 	if err != nil {
@@ -94,8 +79,8 @@ func (tx *tx) climb(steps []step, has int) error {
 		}
 	}
 	for _, st := range steps {
-		if st.version > has {
-			if err := tx.script(st.sql); err != nil {
+		if st.Version > has {
+			if err := tx.script(st.SQL); err != nil {
 				return err
 			}
 		}

@@ -7,9 +7,10 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
 )
 
-func migrate(s *Store, steps []step) error {
+func migrate(s *Store, steps []tables.Step) error {
 	return s.write(ctx, func(tx *tx) error { return tx.migrate(steps, false) })
 }
 
@@ -18,11 +19,11 @@ func migrate(s *Store, steps []step) error {
 // recorded, and the guards.
 func TestMigrations(t *testing.T) {
 	s, db := guarded(t)
-	now := newest(steps)
-	more := append(append([]step{}, steps...),
-		step{now + 1, `ALTER TABLE attempts ADD COLUMN distance INTEGER NOT NULL DEFAULT 0; CREATE TABLE two (x)`},
-		step{now + 2, `CREATE TABLE three (x); DROP TABLE two`})
-	broken := append(append([]step{}, more...), step{now + 3, `CREATE TABLE four (x); CREATE TABLE three (x)`})
+	now := tables.Newest(steps)
+	more := append(append([]tables.Step{}, steps...),
+		tables.Step{Version: now + 1, SQL: `ALTER TABLE attempts ADD COLUMN distance INTEGER NOT NULL DEFAULT 0; CREATE TABLE two (x)`},
+		tables.Step{Version: now + 2, SQL: `CREATE TABLE three (x); DROP TABLE two`})
+	broken := append(append([]tables.Step{}, more...), tables.Step{Version: now + 3, SQL: `CREATE TABLE four (x); CREATE TABLE three (x)`})
 	look := func() (version int, objects map[string]string) {
 		objects = map[string]string{}
 		need.OK(t, s.read.QueryRow(`SELECT user_version FROM pragma_user_version`).Scan(&version))

@@ -174,11 +174,11 @@ func (s *handle) openWriter(ctx context.Context, create, current bool) (meta map
 			return nil, fmt.Errorf("open the ledger: %w", err)
 		}
 		defer look.Close() // when the writer has taken over the index of the log, which the first one makes
-		version, err := checkSchema(ctx, look, s.path, newest(steps), create, false)
+		version, err := checkSchema(ctx, look, s.path, tables.Newest(steps), create, false)
 		if err != nil {
 			return nil, err
 		}
-		current = version == newest(steps)
+		current = version == tables.Newest(steps)
 	}
 	s.notifier = newNotifier(s.path)
 	if s.writer, err = newWriter(s); err != nil {
@@ -276,7 +276,7 @@ func (s *handle) openReader(ctx context.Context) (map[string]string, error) {
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := checkSchema(ctx, s.read, s.path, newest(steps), false, true); err != nil {
+	if _, err := checkSchema(ctx, s.read, s.path, tables.Newest(steps), false, true); err != nil {
 		return nil, err
 	}
 	m, err := s.meta(ctx)

@@ -33,7 +33,7 @@ func locate(loc ledger.Locator) (located, error) {
 	return located{}, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 }
 
-// holderQuery tells whether an operation holds a key in a scope, of any kind where none
+// holderQuery reports whether an operation holds a key in a scope, of any kind where none
 // is named, and whether a change is in the history. It is small: most begins, and most
 // looks for a made key, find nothing.
 const holderQuery = `

@@ -366,7 +366,7 @@ func TestThousandsOfRowsThatLeaveAreReadAFewAtATime(t *testing.T) {
 			left++
 		}
 	}
-	need.That(t, left <= 0 && looks >= 3, "after %d looks %d rows of %d still stand as if they needed somebody", looks, left, len(b.m.table.Items))
+	need.That(t, left <= 0 && looks >= 3, "after %d looks %d rows of %d still stand as if they needed a person", looks, left, len(b.m.table.Items))
 	before := s.reads
 	b.send(feed.Changed{})
 	if n := s.reads - before; n > 40 { // what is on the screen may be read for its details

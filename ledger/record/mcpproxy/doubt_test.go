@@ -323,7 +323,7 @@ func TestACancelledCallIsRecorded(t *testing.T) {
 	c.answered("1") // the cancellation was read
 	w.release()
 	w.eventually("the answer is recorded", func() bool { return w.only().State == ledger.Committed })
-	need.That(t, w.only().Undelivered, "nobody has got the answer, and it counts as delivered")
+	need.That(t, w.only().Undelivered, "the answer reached no one, and counts as delivered")
 	need.Lacks(t, w.fromClient(), "notifications/cancelled")
 	c.ask("2", "slow", `{}`).wantDone(t, "slow")
 	c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}`)
