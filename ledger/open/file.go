@@ -19,7 +19,7 @@ type file struct{ path string }
 func (f file) String() string { return f.path }
 
 func (o Options) ofFile() sqlite.Options {
-	return sqlite.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, Home: o.Home, Used: o.Used}
+	return sqlite.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, Home: o.Home, Used: o.Used, KeyFile: o.KeyFile}
 }
 
 func (f file) Open(ctx context.Context, o Options) (ledger.Store, error) {
@@ -27,7 +27,8 @@ func (f file) Open(ctx context.Context, o Options) (ledger.Store, error) {
 }
 
 func (f file) Create(ctx context.Context, o Options) (ledger.Store, error) {
-	return opened(sqlite.Create(ctx, f.path, o.ofFile()))
+	s, err := opened(sqlite.Create(ctx, f.path, o.ofFile()))
+	return toRecord(ctx, s, err, o)
 }
 
 func (f file) Make(ctx context.Context, o Options, m Making) (ledger.Store, error) {
@@ -35,8 +36,11 @@ func (f file) Make(ctx context.Context, o Options, m Making) (ledger.Store, erro
 	if as.Anew, as.Group = m.Anew, m.Group; m.Home != "" {
 		as.Home = m.Home
 	}
-	return opened(sqlite.Create(ctx, f.path, as))
+	s, err := opened(sqlite.Create(ctx, f.path, as))
+	return toKeep(ctx, s, err, o)
 }
+
+func (f file) Key(ctx context.Context, o Options) error { return giveKey(ctx, f, o) }
 
 // opened keeps a nil *sqlite.Store from becoming a store that is not nil.
 func opened(s *sqlite.Store, err error) (ledger.Store, error) {
@@ -113,6 +117,7 @@ func (f file) Examine(ctx context.Context, s ledger.Store, name func(string) str
 	if s == nil { // why is said already
 		return found
 	}
+	found = append(found, s.(keeper).ExamineKey(ctx)...)
 	switch err := sqlite.TryLock(ctx, f.path); {
 	case err == nil:
 		say("lock", ledger.LevelOK, "free", "")

@@ -22,6 +22,8 @@ type Options struct {
 	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
 	Home     string             // what the place of a file is declared as
 	Used     string             // a file that lists the ledgers of this account; none when empty
+	// KeyFile holds the key of the digests that stand for secrets; see digestkey.Variable.
+	KeyFile string
 }
 
 // Making is how a new ledger is made.
@@ -38,7 +40,8 @@ type Place interface {
 	// Open opens a ledger that is there. Errors: ledger.Troubled.
 	Open(ctx context.Context, o Options) (ledger.Store, error)
 	// Create opens it for writers of operations, who may find none yet: a file is made
-	// then, a database is not.
+	// then, a database is not. It refuses one who was given another key than the ledger's,
+	// or who lacks the one that lies apart from it.
 	Create(ctx context.Context, o Options) (ledger.Store, error)
 	// Make makes the ledger that is missing, and opens it.
 	Make(ctx context.Context, o Options, m Making) (ledger.Store, error)
@@ -46,6 +49,9 @@ type Place interface {
 	Adopt(ctx context.Context, o Options) error
 	// Declare gives the home of a ledger a name.
 	Declare(ctx context.Context, home string, o Options) error
+	// Key gives a ledger the key of its digests, from the named file or in it, and refuses
+	// one that is not its own.
+	Key(ctx context.Context, o Options) error
 	// Backup copies a ledger that is open.
 	Backup(ctx context.Context, s ledger.Store, to string) error
 }
@@ -114,4 +120,66 @@ func InArgument(name string) error {
 		return ledger.Trouble{Code: "usage", Message: "a password in --ledger can be read by every user of this host", Do: "leave it out of the address: " + passwords}
 	}
 	return nil
+}
+
+// keeper is a store that keeps the check value of a key.
+type keeper interface {
+	// HasKey reports whether the ledger knows a key yet, and KeyApart whether its recorders
+	// must bring it.
+	HasKey(ctx context.Context) (bool, error)
+	KeyApart() bool
+	DigestKey(ctx context.Context) ([]byte, error)
+	MakeKey(ctx context.Context) error
+	ExamineKey(ctx context.Context) []ledger.Finding
+}
+
+// Recordable refuses a recorder whose digests would not be those of the others.
+func Recordable(ctx context.Context, s ledger.Store, o Options) error {
+	k, ok := s.(keeper)
+	if !ok || o.KeyFile == "" && !k.KeyApart() {
+		return nil
+	}
+	_, err := k.DigestKey(ctx)
+	return err
+}
+
+// LacksKey reports whether a key is named and the ledger has none yet.
+func LacksKey(ctx context.Context, s ledger.Store, o Options) (bool, error) {
+	k, ok := s.(keeper)
+	if !ok || o.KeyFile == "" {
+		return false, nil
+	}
+	has, err := k.HasKey(ctx)
+	return !has, err
+}
+
+// toRecord is a store that was opened for a recorder.
+func toRecord(ctx context.Context, s ledger.Store, err error, o Options) (ledger.Store, error) {
+	if err == nil {
+		if err = Recordable(ctx, s, o); err == nil {
+			return s, nil
+		}
+		s.Close()
+	}
+	return nil, err
+}
+
+// toKeep is a store that was opened to be given its key.
+func toKeep(ctx context.Context, s ledger.Store, err error, o Options) (ledger.Store, error) {
+	if err == nil && o.KeyFile != "" {
+		if err = s.(keeper).MakeKey(ctx); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, err
+}
+
+// giveKey gives a ledger that is there its key.
+func giveKey(ctx context.Context, at Place, o Options) error {
+	store, err := at.Open(ctx, o)
+	if store, err = toKeep(ctx, store, err, o); err != nil {
+		return err
+	}
+	return store.Close()
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 	"indoubt/ledger/need"
 	"indoubt/ledger/sqlite"
 )
@@ -110,7 +111,7 @@ func TestTheErrorsOfAFileHaveWords(t *testing.T) {
 		{&sqlite.PermissionError{Path: "/x", Done: "read"}, "permission"},
 		{&sqlite.PermissionError{Path: "/x", Done: "written", Shut: true}, "permission"},
 		{&sqlite.SideFileError{Path: "/x", Why: "w"}, "side_file"},
-		{&sqlite.KeyError{Path: "/x", Why: "w"}, "digest_key"},
+		{&digestkey.Error{Path: "/x", Why: "w"}, "digest_key"},
 		{&sqlite.FormerError{Path: "/x", Empty: true}, "former"},
 		{&sqlite.FormerError{Path: "/x", Log: true}, "former"},
 		{&sqlite.DisplacedError{Path: "/x", Why: "w", Do: "d", Gone: true}, "gone"},

@@ -32,7 +32,7 @@ func (s server) secret() bool {
 }
 
 func (o Options) ofServer() postgres.Options {
-	return postgres.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor}
+	return postgres.Options{ReadOnly: o.ReadOnly, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, KeyFile: o.KeyFile}
 }
 
 func (s server) Open(ctx context.Context, o Options) (ledger.Store, error) {
@@ -47,14 +47,20 @@ func reached(s *postgres.Store, err error) (ledger.Store, error) {
 	return s, nil
 }
 
-func (s server) Create(ctx context.Context, o Options) (ledger.Store, error) { return s.Open(ctx, o) }
+func (s server) Create(ctx context.Context, o Options) (ledger.Store, error) {
+	store, err := s.Open(ctx, o)
+	return toRecord(ctx, store, err, o)
+}
 
 func (s server) Make(ctx context.Context, o Options, m Making) (ledger.Store, error) {
 	if m.Group != "" || m.Home != "" || m.Anew {
 		return nil, notAFile("--group, --home and --anew are for a ledger in a file", "roles share this one, and its database is its home")
 	}
-	return reached(postgres.Create(ctx, s.address, o.ofServer()))
+	store, err := reached(postgres.Create(ctx, s.address, o.ofServer()))
+	return toKeep(ctx, store, err, o)
 }
+
+func (s server) Key(ctx context.Context, o Options) error { return giveKey(ctx, s, o) }
 
 // Roles makes the roles that the database enforces.
 func (s server) Roles(ctx context.Context, o Options) error {
@@ -81,7 +87,7 @@ func (s server) Backup(_ context.Context, _ ledger.Store, to string) error {
 // Examine says how safe a commit is there. s is nil where it cannot be opened.
 func (s server) Examine(ctx context.Context, open ledger.Store, _ func(string) string) []ledger.Finding {
 	if store, ok := open.(*postgres.Store); ok {
-		return store.Examine(ctx)
+		return append(store.Examine(ctx), store.ExamineKey(ctx)...)
 	}
 	return nil
 }

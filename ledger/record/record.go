@@ -102,8 +102,8 @@ type Options struct {
 	Clock  ledger.Clock // time.Now when nil; needs a monotonic reading
 	Log    func(string) // takes what the user should know; dropped when nil
 	Reader Reader       // nil: a Request with Reconcile is answered as it stands
-	// Secret keys the digests that stand for redacted values. When nil the store is
-	// asked for the key that belongs to the ledger, if it keeps one.
+	// Secret keys the digests that stand for redacted values, of a store that knows no key
+	// of its ledger.
 	Secret []byte
 }
 

@@ -45,18 +45,13 @@ func New(store ledger.Store, rules Rules, o Options) *Recorder {
 	if o.Actor.Name == "" {
 		o.Actor = ledger.Actor{Name: "pipeline", Host: host, Machine: true}
 	}
-	return &Recorder{store: store, rules: rules, options: o, host: host,
-		redact: redactor{secret: o.Secret, ask: keyOf(store)}, secrets: map[string][]string{}}
-}
-
-// keyOf is how a store is asked for the key of its ledger's digests, or nil.
-func keyOf(store ledger.Store) func(context.Context) ([]byte, error) {
+	r := &Recorder{store: store, rules: rules, options: o, host: host, redact: redactor{secret: o.Secret}, secrets: map[string][]string{}}
 	if keeper, ok := store.(interface {
 		DigestKey(context.Context) ([]byte, error)
-	}); ok {
-		return keeper.DigestKey
+	}); ok { // no recorder makes digests under a key of its own
+		r.redact = redactor{ask: keeper.DigestKey}
 	}
-	return nil
+	return r
 }
 
 // Rule is what applies to a kind.

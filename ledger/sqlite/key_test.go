@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"indoubt/ledger/digestkey"
 	"indoubt/ledger/need"
 )
 
@@ -52,7 +53,7 @@ func TestTheDigestKeyBelongsToTheLedger(t *testing.T) {
 		if text != nil {
 			need.OK(t, os.WriteFile(s.path+".key", text, 0o600))
 		}
-		var wrong *KeyError
+		var wrong *digestkey.Error
 		if _, err := s.DigestKey(ctx); !errors.As(err, &wrong) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -33,6 +33,7 @@ type Options struct {
 	Group    string             // Create shares a new ledger with this group, by name or number
 	Home     string             // what this place is declared as; see Declare
 	Used     string             // a file that lists the ledgers this account has used; none when empty
+	KeyFile  string             // holds the key of the digests; beside the ledger when empty
 }
 
 // Store is a ledger in a SQLite file: what is asked of it.

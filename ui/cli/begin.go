@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ledger/open"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/policy"
@@ -212,7 +213,13 @@ func rulesOfFile(path string) (record.Rules, error) {
 // nothing is written. A ledger that does not exist is an empty one.
 func (a *app) rehearsal(ctx context.Context) (ledger.Store, error) {
 	s, err := a.ledgerFor(ctx, toLook)
-	if err != nil && asFailure(err).Code != "no_ledger" {
+	switch {
+	case err == nil:
+		err = open.Recordable(ctx, s, a.ledgerOptions())
+	case asFailure(err).Code == "no_ledger":
+		err = nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	return &rehearsal{Store: s, clock: a.clock}, nil

@@ -38,6 +38,10 @@ and 2770 of a directory that is made for it); members of the group record there,
 With --roles, also for a ledger that exists, PostgreSQL enforces who records, checks,
 decides and looks: GRANT indoubt_writer TO ci.
 
+INDOUBT_DIGEST_KEY_FILE names the file with the key of the digests that stand for
+secrets; it is made where it is missing and the ledger has no key yet. Recorders on a
+server's ledger need it. A ledger in a file else keeps its own beside it.
+
 A ledger remembers its home: a copy is only looked at. What the host is called does
 not matter. Where its disk moves between machines, give the home a name with --home,
 here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it runs.`,
@@ -105,6 +109,9 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	}
 	return c.done(effectCreated, ledgerJSON(info), func(w *safe.Writer) {
 		w.Println("made a ledger at " + name)
+		if file := c.ledgerOptions().KeyFile; file != "" {
+			w.Println("the key of its digests is in " + short(file) + ": give it to each recorder, and keep it as safe as the ledger")
+		}
 		if file, _ := c.policyFile(); !exists(file) {
 			w.Println("next: indoubt policy init, and in your pipeline: indoubt run --kind post -- curl --fail-with-body …")
 		}
@@ -118,18 +125,25 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 		return err
 	}
 	name, home := short(c.ledgerName()), strings.TrimSpace(flags.home)
+	at, err := c.place()
+	if err != nil {
+		return err
+	}
+	given, err := c.giveKey(ctx, at, s, flags.dryRun)
+	if err != nil {
+		return err
+	}
 	if flags.roles {
-		at, err := c.place()
-		switch {
-		case err != nil:
-			return err
-		case flags.dryRun:
+		if flags.dryRun {
 			return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would make the roles of " + name) })
 		}
 		if err := at.(roled).Roles(ctx, c.ledgerOptions()); err != nil {
 			return err
 		}
 		return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("made the roles of " + name) })
+	}
+	if given != "" && home == "" {
+		return c.done(map[bool]string{true: effectWouldUpdate, false: effectUpdated}[flags.dryRun], ledgerJSON(info), func(w *safe.Writer) { w.Println(given) })
 	}
 	if home == "" || home == info.Home {
 		return c.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println("there is a ledger at " + name + " already") })
@@ -138,10 +152,6 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 		return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would declare the home of " + name + " as " + home) })
 	}
 	c.close()
-	at, err := c.place()
-	if err != nil {
-		return err
-	}
 	if err := at.Declare(ctx, home, c.ledgerOptions()); err != nil {
 		return err
 	}
@@ -153,6 +163,22 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 		return err
 	}
 	return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("the home of " + name + " is " + home + " now") })
+}
+
+// giveKey gives a ledger that has none the key that is named, and says so. One that has
+// another is left as it is.
+func (c initCommand) giveKey(ctx context.Context, at open.Place, s ledger.Store, dryRun bool) (said string, err error) {
+	o := c.ledgerOptions()
+	lacks, err := open.LacksKey(ctx, s, o)
+	switch {
+	case err != nil:
+		return "", err
+	case !lacks:
+		return "", open.Recordable(ctx, s, o)
+	case dryRun:
+		return "would give " + short(at.String()) + " the key in " + short(o.KeyFile), nil
+	}
+	return "gave " + short(at.String()) + " the key in " + short(o.KeyFile), at.Key(ctx, o)
 }
 
 func exists(path string) bool {

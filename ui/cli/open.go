@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 	"indoubt/ledger/open"
 )
 
@@ -55,7 +56,7 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 }
 
 func (a *app) ledgerOptions() open.Options {
-	o := open.Options{Actor: a.actor(), Used: a.usedLedgers(), Home: a.home}
+	o := open.Options{Actor: a.actor(), Used: a.usedLedgers(), Home: a.home, KeyFile: strings.TrimSpace(a.env(digestkey.Variable))}
 	if a.steady != nil { // another time was told; else a ledger goes by the clock of its store
 		o.Clock, o.Steady = a.clock, a.steady
 	}
