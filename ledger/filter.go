@@ -1,17 +1,12 @@
 package ledger
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
-
-	"github.com/google/uuid"
 )
 
-// Filter is a parsed filter text: terms that must all hold. Its zero value
+// Filter is a parsed filter text: terms that must all hold, of which one may be a choice. Its zero value
 // holds for everything.
 type Filter struct {
 	Text  string // as written
@@ -36,12 +31,13 @@ func (t Term) Columns() []string {
 // of an id, a key, a token or a receipt. Other text terms match title, target, kind, key, id, source and
 // receipt without regard to case; field terms match as FilterFields says.
 type Term struct {
-	Field  string // text, named, or one of FilterFields
+	Field  string // text, named, or, or one of FilterFields
 	Op     string // "" (equals or contains), ">" or "<"
 	Value  string
 	Number float64       // for cost and risk
-	Age    time.Duration // for age, since and until
-	At     time.Time     // for since and until, where a time is given instead
+	Age    time.Duration // for age
+	When   When          // for since and until
+	Any    [][]Term      // for or: the terms of one of these must all hold
 	Not    bool
 }
 
@@ -62,10 +58,10 @@ func (t Term) Names(name string) bool {
 
 // Moment is the time that a term since or until names, or that an age ago was.
 func (t Term) Moment(now time.Time) time.Time {
-	if t.At.IsZero() {
+	if t.Field == "age" {
 		return now.Add(-t.Age)
 	}
-	return t.At
+	return t.When.Past(now)
 }
 
 // AnyIncident is the value of a term incident: for what is in some incident.
@@ -78,203 +74,29 @@ const AnyIncident = "any"
 // was begun before or after out; by contains.
 var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "group", "incident", "since", "until", "age", "cost", "risk"}
 
-// FilterError points into a filter text.
-type FilterError struct {
-	Text    string
-	Offset  int // in bytes
-	Message string
-	Hint    string
-}
-
-func (e *FilterError) Error() string {
-	return fmt.Sprintf("%s\n  %s\n  %s^", e.Message, e.Text, strings.Repeat(" ", len([]rune(e.Text[:e.Offset]))))
-}
-
-// ParseFilter reads a filter text: words, `field:value`, `age>30m`, `cost>100`,
-// each negated by a leading `-`, values with spaces in double quotes. Errors
-// are *FilterError.
-func ParseFilter(text string) (Filter, error) {
-	f := Filter{Text: text}
-	for _, w := range filterWords(text) {
-		t, err := parseTerm(text, w)
-		if err != nil {
-			return Filter{}, err
-		}
-		f.Terms = append(f.Terms, t)
-	}
-	return f, nil
-}
-
-type filterWord struct {
-	offset int
-	text   string
-}
-
-// filterWords splits at spaces outside double quotes.
-func filterWords(text string) []filterWord {
-	var words []filterWord
-	start, quoted := -1, false
-	for i, r := range text {
-		switch {
-		case r == '"':
-			quoted = !quoted
-		case unicode.IsSpace(r) && !quoted:
-			if start >= 0 {
-				words = append(words, filterWord{start, text[start:i]})
-				start = -1
-			}
-			continue
-		}
-		if start < 0 {
-			start = i
-		}
-	}
-	if start >= 0 {
-		words = append(words, filterWord{start, text[start:]})
-	}
-	return words
-}
-
-func parseTerm(text string, w filterWord) (Term, error) {
-	fail := func(at int, message, hint string) (Term, error) {
-		return Term{}, &FilterError{Text: text, Offset: w.offset + at, Message: message, Hint: hint}
-	}
-	word := w.text
-	t := Term{Field: "text"}
-	skip := 0
-	if len(word) > 1 && word[0] == '-' {
-		t.Not, word, skip = true, word[1:], 1
-	}
-	i := strings.IndexAny(word, ":<>")
-	if i > 0 && !strings.HasPrefix(word, `"`) && isName(word[:i]) {
-		t.Field = strings.ToLower(word[:i])
-		if !slices.Contains(FilterFields, t.Field) {
-			return fail(skip, fmt.Sprintf("there is no filter field %q", t.Field), "fields: "+strings.Join(FilterFields, " ")+`; put text with a colon in "quotes"`)
-		}
-		if word[i] != ':' {
-			t.Op = word[i : i+1]
-		}
-		skip += i + 1
-		word = word[i+1:]
-	}
-	t.Value = strings.ReplaceAll(word, `"`, "")
-	if t.Value == "" {
-		return fail(skip, "a value is missing here", "write field:value")
-	}
-	switch t.Field {
-	case "age":
-		d, err := ParseDuration(t.Value)
-		if t.Op == "" || err != nil {
-			return fail(skip, "age takes > or < and a duration", "age>30m, age<2d")
-		}
-		t.Age = d
-	case "since", "until":
-		var err error
-		if t.Age, err = ParseDuration(t.Value); err != nil {
-			t.At, err = ParseTime(t.Value, time.Local)
-		}
-		if t.Op != "" || err != nil {
-			return fail(skip, t.Field+" takes a duration, a date or a time", t.Field+":30m, "+t.Field+":2026-07-14, "+t.Field+":2026-07-14T03:00Z")
-		}
-	case "cost", "risk":
-		n, err := strconv.ParseFloat(t.Value, 64)
-		if t.Op == "" || err != nil {
-			return fail(skip, t.Field+" takes > or < and a number", t.Field+">100")
-		}
-		t.Number = n
-	case "text":
-		if len(t.Value) == 36 && uuid.Validate(t.Value) == nil {
-			t.Field = "named"
-		}
-	default:
-		if t.Op != "" {
-			return fail(skip, t.Field+" cannot be compared", "write "+t.Field+":"+t.Value)
-		}
-	}
-	return t, t.known(text, w.offset+skip)
-}
-
-// known refuses a state or lane that does not exist: it would silently show nothing.
-func (t Term) known(text string, at int) error {
-	var names []string
-	switch t.Field {
-	case "state":
-		names = []string{string(Pending), string(Committed), string(Failed), string(Uncertain), string(Abandoned)}
-	case "lane":
-		names = []string{string(LaneConflict), string(LaneInFlight), string(LaneUnfetched), string(LaneDecide), string(LaneReading), string(LaneNotLanded), string(LaneResolved)}
-	case "group":
-		for _, g := range Groups {
-			names = append(names, string(g))
-		}
-	case "parked":
-		names = []string{"yes", "no"}
-	default:
-		return nil
-	}
-	for _, name := range strings.Split(t.Value, ",") {
-		if !slices.Contains(names, name) {
-			return &FilterError{Text: text, Offset: at, Message: fmt.Sprintf("there is no %s:%s", t.Field, name), Hint: "one of: " + strings.Join(names, " ")}
-		}
-	}
-	return nil
-}
-
-func isName(s string) bool {
-	for _, r := range s {
-		if !unicode.IsLetter(r) && r != '_' {
-			return false
-		}
-	}
-	return true
-}
-
-// ParseDuration reads a duration as time.ParseDuration does, and days (7d, 1d12h).
-func ParseDuration(s string) (time.Duration, error) {
-	if days, rest, ok := strings.Cut(s, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err != nil || n < 0 || n > 36500 {
-			return 0, fmt.Errorf("%q is not a duration such as 90s, 30m, 2h or 7d", s)
-		}
-		d := time.Duration(n) * 24 * time.Hour
-		if rest == "" {
-			return d, nil
-		}
-		r, err := time.ParseDuration(rest)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a duration such as 90s, 30m, 2h or 7d", s)
-		}
-		return d + r, nil
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration such as 90s, 30m, 2h or 7d", s)
-	}
-	return d, nil
-}
-
-// ParseTime reads a time that is written out: RFC 3339, or a date with or without a
-// time of day in a zone.
-func ParseTime(s string, zone *time.Location) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04Z07:00", "2006-01-02T15:04", "2006-01-02 15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, s, zone); err == nil {
-			return t, nil
-		}
-	}
-	return time.Time{}, fmt.Errorf("%q is not a date or a time such as 2026-07-14 or 2026-07-14T03:00Z", s)
-}
-
 // New reports whether an operation was begun within the filter's `since:`; never
 // without one.
 func (f Filter) New(r Row, now time.Time) bool {
-	return slices.ContainsFunc(f.Terms, func(t Term) bool {
-		return t.Field == "since" && !t.Not && r.CreatedAt.After(t.Moment(now))
+	return f.Has(func(t Term) bool { return t.Field == "since" && !t.Not && r.CreatedAt.After(t.Moment(now)) })
+}
+
+// Has reports whether a term is such a one, those of alternatives too.
+func (f Filter) Has(is func(Term) bool) bool { return has(f.Terms, is) }
+
+func has(terms []Term, is func(Term) bool) bool {
+	return slices.ContainsFunc(terms, func(t Term) bool {
+		return is(t) || slices.ContainsFunc(t.Any, func(one []Term) bool { return has(one, is) })
 	})
 }
 
 // Match reports whether a row satisfies every term at now. A store's own
 // selection must agree with it.
 func (f Filter) Match(r Row, now time.Time) bool {
-	for _, t := range f.Terms {
+	return matches(f.Terms, r, now)
+}
+
+func matches(terms []Term, r Row, now time.Time) bool {
+	for _, t := range terms {
 		if t.match(r, now) == t.Not {
 			return false
 		}
@@ -317,6 +139,8 @@ func (t Term) match(r Row, now time.Time) bool {
 		return t.Names(is)
 	case "by":
 		return contains(Signer(r.Actor), r.Hands)
+	case "or":
+		return slices.ContainsFunc(t.Any, func(one []Term) bool { return matches(one, r, now) })
 	case "parked":
 		return r.Parked(now) == (t.Value == "yes")
 	case "since":

@@ -1,6 +1,9 @@
 package ledger
 
 import (
+	"errors"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,13 +68,94 @@ func TestATermOfNamesTakesSeveralAndAnyText(t *testing.T) {
 	}
 }
 
+// Alternatives bind less than a space, and parentheses group.
+func TestAFilterOfAlternatives(t *testing.T) {
+	row := func(kind, source string) Row { return Row{Kind: kind, Source: Source{Pipeline: source}} }
+	ax, ay, bx, by := row("a", "x"), row("a", "y"), row("b", "x"), row("b", "y")
+	for text, want := range map[string][]Row{
+		"kind:a OR kind:b":                        {ax, ay, bx, by},
+		"kind:a source:x | source:y":              {ax, ay, by},
+		"(kind:a OR kind:c) source:x":             {ax},
+		"source:x (kind:a or kind:b)":             {ax, bx},
+		"-(kind:a OR source:x)":                   {by},
+		"-(kind:a source:x)":                      {ay, bx, by},
+		"((kind:a)) AND source:y":                 {ay},
+		`"OR" OR kind:b`:                          {bx, by},
+		"kind:a (source:x OR (source:y -kind:a))": {ax},
+	} {
+		f := need.Get(ParseFilter(text))(t)
+		for _, r := range []Row{ax, ay, bx, by} {
+			need.Equal(t, f.Match(r, time.Time{}), slices.ContainsFunc(want, func(w Row) bool { return w.Kind == r.Kind && w.Source == r.Source }), text, r.Kind, r.Source.Pipeline)
+		}
+	}
+	for text, offset := range map[string]int{
+		"kind:a OR": 9, "OR kind:a": 0, "kind:a OR OR kind:b": 10, "(kind:a": 7, "()": 1, "kind:a NOT kind:b": 7, "(kind:a OR stat:x)": 11,
+		strings.Repeat("(", 9) + "x" + strings.Repeat(")", 9): 8, strings.Repeat("x ", 101): 200,
+	} {
+		_, err := ParseFilter(text)
+		var at *FilterError
+		need.That(t, errors.As(err, &at) && at.Offset == offset && at.Hint != "", "%q: %v", text, err)
+	}
+	need.Equal(t, len(need.Get(ParseFilter("refund(2) a)"))(t).Terms), 2) // text, where none is open
+	_, err := ParseFilter("stat:uncertain")
+	var at *FilterError
+	need.That(t, errors.As(err, &at) && strings.HasPrefix(at.Hint, "did you mean `state`?"), "%v", at.Hint)
+	_, err = ParseFilter("state:uncertian")
+	need.That(t, errors.As(err, &at) && strings.HasPrefix(at.Hint, "did you mean `uncertain`?"), "%v", at.Hint)
+}
+
+func TestAMomentAsAPersonNamesIt(t *testing.T) {
+	berlin := need.Get(time.LoadLocation("Europe/Berlin"))(t)
+	now := time.Date(2026, 7, 14, 5, 6, 0, 0, berlin)
+	for text, want := range map[string][2]string{ // as past, as to come
+		"30m":                               {"2026-07-14T04:36:00+02:00", "2026-07-14T05:36:00+02:00"},
+		"1d2h":                              {"2026-07-13T03:06:00+02:00", "2026-07-15T07:06:00+02:00"},
+		"today":                             {"2026-07-14T00:00:00+02:00", "2026-07-14T00:00:00+02:00"},
+		"Yesterday":                         {"2026-07-13T00:00:00+02:00", "2026-07-13T00:00:00+02:00"},
+		"tomorrow":                          {"2026-07-15T00:00:00+02:00", "2026-07-15T00:00:00+02:00"},
+		"05:00":                             {"2026-07-14T05:00:00+02:00", "2026-07-15T05:00:00+02:00"},
+		"23:00":                             {"2026-07-13T23:00:00+02:00", "2026-07-14T23:00:00+02:00"},
+		"2026-07-14":                        {"2026-07-14T00:00:00+02:00"},
+		"2026-01-14 05:00":                  {"2026-01-14T05:00:00+01:00"},
+		"2026-07-14 05:00:30 CEST":          {"2026-07-14T05:00:30+02:00"},
+		"2026-07-14T03:00Z":                 {"2026-07-14T03:00:00Z"},
+		"2026-07-14 03:00:00+09:00":         {"2026-07-14T03:00:00+09:00"},
+		"2026-07-14 03:00 UTC":              {"2026-07-14T03:00:00Z"},
+		"2026-07-14 03:00 America/New_York": {"2026-07-14T03:00:00-04:00"},
+		"2026-01-14 05:00 CEST":             {""}, "2026-07-14 05:00 PST": {""}, "2026-07-14 05:00 Nowhere/At": {""}, "2026-13-01": {""}, "soon": {""}, "": {""}, "-5m": {""}, "25:00": {""},
+	} {
+		w, err := ParseWhen(text, berlin)
+		if want[0] == "" {
+			need.That(t, err != nil && strings.Contains(err.Error(), "yesterday"), "%q: %v %v", text, w, err)
+			continue
+		}
+		need.OK(t, err)
+		need.Equal(t, w.Past(now).Format(time.RFC3339), want[0], text)
+		if want[1] == "" {
+			want[1] = want[0]
+		}
+		need.Equal(t, w.Future(now).Format(time.RFC3339), want[1], text)
+	}
+}
+
+func TestAWordOfAFilterIsCompleted(t *testing.T) {
+	known := func(field string) []string {
+		return map[string][]string{"kind": {"card.charge", "card.refund", "two words", "mail"}, "incident": {"7f3a"}}[field]
+	}
+	for word, want := range map[string]string{
+		"st": "state:", "-(st": "-(state:", "state:u": "state:uncertain", "(state:failed,u": "(state:failed,uncertain", "-kind:card": "-kind:card.charge -kind:card.refund",
+		"kind:": "kind:card.charge kind:card.refund kind:mail", "cos": "cost> cost<", "incident:": "incident:any incident:7f3a", "since:y": "since:yesterday", "parked:": "parked:yes parked:no", "nope:": "",
+	} {
+		need.Equal(t, strings.Join(CompleteFilter(word, known), " "), want, word)
+	}
+}
+
 func FuzzParseFilter(f *testing.F) {
-	for _, s := range []string{`a:b`, `-"x`, `age>1d`, "\x00:", `-`} {
+	for _, s := range []string{`a:b`, `-"x`, `(a OR -(b) ) |`, `age>1d`, "\x00:", `-`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		_, err := ParseFilter(s)
-		if err != nil {
+		if _, err := ParseFilter(s); err != nil {
 			_ = err.Error()
 		}
 	})

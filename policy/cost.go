@@ -45,7 +45,7 @@ func (d kindDecoder) cost(k *Kind, name string, out **costRule) field {
 		}
 		text = strings.TrimSpace(text)
 		v, err := strconv.ParseFloat(text, 64)
-		near := expr.Meant(text, d.wordNames())
+		near := ledger.Meant(text, d.wordNames())
 		number, known := d.policy.words[text]
 		switch {
 		case known:

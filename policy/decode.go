@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
 
@@ -79,7 +80,7 @@ func (d *decoder) fields(n *node, known ...field) bool {
 			for j, f := range known {
 				names[j] = f.name
 			}
-			d.fail(e.named(), "unknown field", expr.DidYouMean(e.name, names))
+			d.fail(e.named(), "unknown field", ledger.DidYouMean(e.name, names))
 			continue
 		}
 		known[i].read(e.value)
@@ -176,7 +177,7 @@ func (d *decoder) choice(out *string, words ...string) reader {
 			return
 		}
 		if !slices.Contains(words, text) {
-			d.fail(n.place, fmt.Sprintf("must be %s, but is %q", either(words), text), expr.Meant(text, words))
+			d.fail(n.place, fmt.Sprintf("must be %s, but is %q", either(words), text), ledger.Meant(text, words))
 			return
 		}
 		*out = text
@@ -201,7 +202,7 @@ func (d *decoder) amount(out *float64) reader {
 		if !known {
 			var err error
 			if v, err = strconv.ParseFloat(text, 64); err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-				d.fail(n.place, fmt.Sprintf("must be a number of zero or more, or a word, but is %q", text), expr.DidYouMean(text, d.wordNames()))
+				d.fail(n.place, fmt.Sprintf("must be a number of zero or more, or a word, but is %q", text), ledger.DidYouMean(text, d.wordNames()))
 				return
 			}
 		}

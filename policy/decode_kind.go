@@ -138,7 +138,7 @@ func (d kindDecoder) downstream(k *Kind, n *node) {
 	case known:
 		k.Downstream = ds
 	case ok:
-		d.fail(n.place, fmt.Sprintf("there is no downstream %q", name), expr.DidYouMean(name, sortedNames(d.policy.downstreams)))
+		d.fail(n.place, fmt.Sprintf("there is no downstream %q", name), ledger.DidYouMean(name, sortedNames(d.policy.downstreams)))
 	}
 }
 

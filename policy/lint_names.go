@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
 
@@ -32,7 +33,7 @@ func (d checker) lintNames(k *Kind) {
 			for _, member := range e.MembersUsed() {
 				of, name, _ := strings.Cut(member, ".")
 				if !slices.Contains(expr.Members[of], name) {
-					d.warn(at, fmt.Sprintf("`%s` has no `%s`", of, name), expr.DidYouMean(name, expr.Members[of]))
+					d.warn(at, fmt.Sprintf("`%s` has no `%s`", of, name), ledger.DidYouMean(name, expr.Members[of]))
 				}
 			}
 		}

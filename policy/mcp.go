@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
@@ -167,7 +168,7 @@ func (d checker) downstreamFor(k *Kind, name, field, via string, at place) *Down
 	}
 	switch {
 	case ds == nil && name != "":
-		d.fail(at, fmt.Sprintf("there is no downstream %q", name), expr.DidYouMean(name, sortedNames(d.policy.downstreams)))
+		d.fail(at, fmt.Sprintf("there is no downstream %q", name), ledger.DidYouMean(name, sortedNames(d.policy.downstreams)))
 	case ds == nil:
 		d.fail(at, fmt.Sprintf("does not say which `%s`", field), fmt.Sprintf("say `%s:` here or `downstream:` in the kind", field))
 	case ds.Via != via:

@@ -93,7 +93,7 @@ func (d fileDecoder) notifier(e entry) {
 			d.strings(&n.On)(at)
 			for i, event := range n.On {
 				if !slices.Contains(NotifyEvents, event) {
-					d.fail(at.item(i), fmt.Sprintf("must be %s, but is %q", either(NotifyEvents), event), expr.Meant(event, NotifyEvents))
+					d.fail(at.item(i), fmt.Sprintf("must be %s, but is %q", either(NotifyEvents), event), ledger.Meant(event, NotifyEvents))
 				}
 			}
 		}},
@@ -141,7 +141,7 @@ func (d fileDecoder) finishNotifier(e entry, k *Kind) {
 		for _, x := range t.Expressions() {
 			for _, path := range x.Inputs() {
 				if name := firstOf(path); name != "" && !slices.Contains(NoticeFields, name) {
-					d.fail(place{position{x.Line, x.Column}, e.value.path}, "a notice has no "+name, expr.DidYouMean(name, NoticeFields))
+					d.fail(place{position{x.Line, x.Column}, e.value.path}, "a notice has no "+name, ledger.DidYouMean(name, NoticeFields))
 				}
 			}
 		}

@@ -82,7 +82,7 @@ func TestLimitsAndPatternsAreNoPartOfThePlan(t *testing.T) {
 		}
 	}
 	s, _ := openTest(t)
-	for _, text := range []string{"", "word source:billing by:ann kind:a*", "id:0199 word source:billing by:ann"} {
+	for _, text := range []string{"", "word source:billing by:ann kind:a*", "id:0199 word source:billing by:ann", "word (source:billing OR by:ann -id:0199)"} {
 		f := need.Get(ledger.ParseFilter(text))(t)
 		for _, ask := range queries(s, func(on *tables.Store) { need.Get(on.Page(ctx, ledger.Query{Filter: f}))(t) }) {
 			check("page", ask.Query)
@@ -113,7 +113,7 @@ func TestAWordIsLookedForWhereItsTabIs(t *testing.T) {
 // What is named by its id, key, token or receipt is found without reading the ledger.
 func TestNamesAreFoundByTheirIndexes(t *testing.T) {
 	s, _ := openTest(t)
-	for text, indexes := range map[string]int{"id:0199": 1, "key:k-1": 2, "token:indoubt-": 1, "receipt:ch_": 1, "01990000-0000-7000-8000-000000000000": 5} {
+	for text, indexes := range map[string]int{"id:0199": 1, "key:k-1": 2, "token:indoubt-": 1, "receipt:ch_": 1, "id:0199 OR receipt:ch_": 2, "(key:k-1 source:a) OR token:t -kind:b": 3, "01990000-0000-7000-8000-000000000000": 5} {
 		f := need.Get(ledger.ParseFilter(text))(t)
 		for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabSettled, ledger.TabAll} {
 			steps, named := plan(t, s, lastPage(t, s, ledger.Query{Tab: tab, Order: ledger.OrderNewest, Filter: f})), 0

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -150,7 +149,7 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 
 // inSQL reports whether the filter's SQL selects no more than the filter does.
 func inSQL(f ledger.Filter) bool {
-	return !slices.ContainsFunc(f.Terms, func(t ledger.Term) bool { return !ascii(t.Value) })
+	return !f.Has(func(t ledger.Term) bool { return !ascii(t.Value) })
 }
 
 // needingOneByOne is Needing by the rows themselves.

@@ -155,6 +155,8 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		return p.oneOf(b, t)
 	case "by":
 		return contains("actor", "hands")
+	case "or":
+		return p.oneOfAll(b, t.Any, now)
 	case "parked", "incident":
 		return p.aside(b, t)
 	case "since":
@@ -174,6 +176,24 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		return fmt.Sprintf("%s %s %s", p.column("rank"), compare(t.Op), b.bind(t.Number))
 	}
 	return "1 = 0"
+}
+
+// oneOfAll is the condition that all terms of one alternative hold, where SQL can say each.
+func (p *place) oneOfAll(b *binder, any [][]ledger.Term, now time.Time) string {
+	var out []string
+	for _, one := range any {
+		if !inSQL(ledger.Filter{Terms: one}) {
+			return ""
+		}
+	}
+	for _, one := range any {
+		all := "1 = 1"
+		for _, t := range one {
+			all += p.condition(b, t, now)
+		}
+		out = append(out, "("+all+")")
+	}
+	return strings.Join(out, " OR ")
 }
 
 func compare(op string) string {

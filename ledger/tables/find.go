@@ -43,7 +43,7 @@ func (f *finder) plan(ctx context.Context) error {
 		return err
 	}
 	b := &binder{d: f.s.d, args: []any{Millis(f.q.Now)}}
-	if named := namedSQL(b, f.q.Filter); named != "" {
+	if named := namedSQL(b, f.q.Filter.Terms); named != "" {
 		var n int
 		if err := f.one(ctx, []any{&n}, fmt.Sprintf("SELECT count(*) FROM (SELECT * FROM (%s) AS named LIMIT %d) AS few", named, few+1), b.args...); err != nil {
 			return err
@@ -126,15 +126,22 @@ func (f *finder) step(ctx context.Context) (done bool, err error) {
 
 // settles reports whether a query selects settled operations: there may be any number.
 func settles(q ledger.Query) bool {
-	return (q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll) && !slices.ContainsFunc(q.Filter.Terms, func(t ledger.Term) bool {
+	return (q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll) && !unsettled(q.Filter.Terms)
+}
+
+// unsettled reports whether terms leave no settled operation.
+func unsettled(terms []ledger.Term) bool {
+	return slices.ContainsFunc(terms, func(t ledger.Term) bool {
 		switch {
 		case t.Not:
 		case t.Field == "state":
-			return t.Value == string(ledger.Uncertain) || t.Value == string(ledger.Pending)
+			return !slices.ContainsFunc(t.OneOf(), func(s string) bool { return s != string(ledger.Uncertain) && s != string(ledger.Pending) })
 		case t.Field == "lane":
-			return t.Value != string(ledger.LaneResolved)
+			return !slices.Contains(t.OneOf(), string(ledger.LaneResolved))
 		case t.Field == "downstream":
 			return true
+		case t.Field == "or":
+			return !slices.ContainsFunc(t.Any, func(one []ledger.Term) bool { return !unsettled(one) })
 		}
 		return false
 	})
@@ -243,12 +250,12 @@ var pageTexts sync.Map // string by pageShape
 // page is the text of a page.
 func (l *listing) page(b *binder, named bool) string {
 	sort, with, group := sortings[l.q.Order], "", "''"
-	if slices.ContainsFunc(l.q.Filter.Terms, func(t ledger.Term) bool { return t.Field == "group" }) {
+	if l.q.Filter.Has(func(t ledger.Term) bool { return t.Field == "group" }) {
 		group = "CASE WHEN h.seq IS NOT NULL THEN " + groupSQL + " WHEN o.resolved = 1 THEN " + settledGroup + " ELSE " + flightGroup + " END"
 	}
 	if named {
 		l.named = true
-		with = "named AS MATERIALIZED (" + namedSQL(b, l.q.Filter) + "), "
+		with = "named AS MATERIALIZED (" + namedSQL(b, l.q.Filter.Terms) + "), "
 	}
 	keys := sort.keys()
 	return fmt.Sprintf(`
@@ -329,23 +336,30 @@ func (l *listing) open(sort sorting) {
 	}
 }
 
-// namedSQL selects the operations that an index names for a term of the filter; ""
-// where no term has one.
-func namedSQL(b *binder, f ledger.Filter) string {
-	for _, t := range f.Terms {
-		var found []string
-		for _, column := range t.Columns() {
-			from, to := b.bind(t.Value), b.bind(t.Value+"\U0010FFFF")
-			for _, index := range prefixIndexes[column] {
-				found = append(found, fmt.Sprintf("SELECT seq FROM operations INDEXED BY %s WHERE %s AND %s >= %s AND %s < %s",
-					index.name, index.where, column, from, column, to))
-			}
-		}
-		if !t.Not && len(found) > 0 {
-			return strings.Join(found, " UNION ")
+// names reports whether an index names what a term selects, or each of its alternatives.
+func names(t ledger.Term) bool {
+	return !t.Not && (len(t.Columns()) > 0 || len(t.Any) > 0 && !slices.ContainsFunc(t.Any, func(one []ledger.Term) bool { return !slices.ContainsFunc(one, names) }))
+}
+
+// namedSQL selects the operations that an index names for one of the terms; "" where none
+// has one.
+func namedSQL(b *binder, terms []ledger.Term) string {
+	i := slices.IndexFunc(terms, names)
+	if i < 0 {
+		return ""
+	}
+	var found []string
+	for _, column := range terms[i].Columns() {
+		from, to := b.bind(terms[i].Value), b.bind(terms[i].Value+"\U0010FFFF")
+		for _, index := range prefixIndexes[column] {
+			found = append(found, fmt.Sprintf("SELECT seq FROM operations INDEXED BY %s WHERE %s AND %s >= %s AND %s < %s",
+				index.name, index.where, column, from, column, to))
 		}
 	}
-	return ""
+	for _, one := range terms[i].Any {
+		found = append(found, namedSQL(b, one))
+	}
+	return strings.Join(found, " UNION ")
 }
 
 // prefixIndexes are the indexes that find an operation by the beginning of a column.

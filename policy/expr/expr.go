@@ -27,6 +27,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/ext"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 )
 
@@ -295,7 +296,7 @@ func explainIssue(issues *cel.Issues, s Scope) *Problem {
 		p.Message = "`it` is one candidate; it is known only in `mark`, `created`, `final`, `same`, `receipt` and `answer`"
 	default:
 		p.Message = fmt.Sprintf("there is no `%s` here", name)
-		if p.Hint = DidYouMean(name, scopeNames[s]); s == ForRequest && upperCase.MatchString(name) {
+		if p.Hint = ledger.DidYouMean(name, scopeNames[s]); s == ForRequest && upperCase.MatchString(name) {
 			p.Hint = "a variable of the environment is written ${env." + name + "}"
 		}
 		if p.Hint == "" {

@@ -17,7 +17,7 @@ To restore one: end everything that writes, move ledger.db, ledger.db-wal,
 ledger.db-shm and ledger.db.key away together, put the copy and its key in their
 place, and say "indoubt adopt".`,
 		Example: "  indoubt backup /backup/ledger-$(date +%F).db",
-		Args:    cobra.ExactArgs(1),
+		Args:    exactly("the file to copy to"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := a.ledgerFor(cmd.Context(), toLook)
 			if err != nil {

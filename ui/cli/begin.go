@@ -46,9 +46,6 @@ func (w *requestFlags) add(a *app, cmd *cobra.Command) {
 	f.BoolVar(&w.reconcile, "reconcile", false, "look at the downstream first when it is in doubt")
 	f.BoolVar(&w.fresh, "fresh", false, "a new request, if the last one under the made key is finished; not beside --key")
 	f.BoolVar(&w.dryRun, "dry-run", false, "say what would happen and record nothing")
-	_ = cmd.RegisterFlagCompletionFunc("kind", func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		return completion{a}.kinds(cmd, nil, toComplete)
-	})
 }
 
 // request reads the flags. run may leave the input out.

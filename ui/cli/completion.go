@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
+	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -55,7 +58,7 @@ const completeLimit = 50
 // the shell that it is offered to.
 var offerable = lazyregexp.New(`^[\pL\pN_.:@/][\pL\pN_.:@/+,%=-]*$`)
 
-// completeIDs offers the ids of operations that a command can act on, with
+// ids offers the ids of operations that a command can act on, with
 // their titles; where a version is needed, it comes with the id.
 func (c completion) ids(from func(ledger.Row) bool, withVersion bool) completing {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
@@ -115,12 +118,24 @@ func offer(names []string, toComplete string) []string {
 	return out
 }
 
-// kinds offers the kinds that the policy and the ledger know.
-func (c completion) kinds(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// names offers the names of a field of a filter, for one argument or the value of an option.
+func (c completion) names(field string) completing {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if c.prepare(cmd) != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return offer(c.known(cmd, field), toComplete), cobra.ShellCompDirectiveNoFileComp
 	}
-	return offer(c.kindsKnown(cmd), toComplete), cobra.ShellCompDirectiveNoFileComp
+}
+
+// first is a completion of the first argument alone.
+func first(of completing) completing {
+	return func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return of(cmd, args, toComplete)
+	}
 }
 
 // incidents offers incidents for a first argument, and operations after it.
@@ -129,41 +144,120 @@ func (c completion) incidents(cmd *cobra.Command, args []string, toComplete stri
 		return c.ids(nil, false)(cmd, args, toComplete)
 	}
 	var out []string
+	for _, in := range c.incidentsKnown(cmd) {
+		if offerable.MatchString(in.ID) && strings.HasPrefix(in.ID, toComplete) {
+			out = append(out, in.ID+"\t"+safe.Of(cmp.Or(in.Name, in.Where())).String())
+		}
+	}
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (c completion) incidentsKnown(cmd *cobra.Command) []ledger.Incident {
+	if c.prepare(cmd) != nil {
+		return nil
+	}
+	s, err := c.ledgerFor(cmd.Context(), toLook)
+	if err != nil {
+		return nil
+	}
+	all, _ := s.Incidents(cmd.Context(), c.clock(), completeLimit) // completion is silent about what goes wrong
+	return all
+}
+
+// runs offers bulk runs: the open ones, or all.
+func (c completion) runs(open bool) completing {
+	return first(func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		var out []string
+		if c.prepare(cmd) == nil {
+			if s, err := c.ledgerFor(cmd.Context(), toLook); err == nil {
+				runs, _ := s.Runs(cmd.Context(), ledger.RunQuery{ID: toComplete, Open: open, Limit: completeLimit})
+				for _, r := range runs {
+					if offerable.MatchString(r.ID) {
+						out = append(out, r.ID+"\t"+safe.Say("%s of %d by %s", r.Verb, r.Size, r.Actor.Name).String())
+					}
+				}
+			}
+		}
+		return out, cobra.ShellCompDirectiveNoFileComp
+	})
+}
+
+// held offers the kinds that are held.
+func (c completion) held(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	var out []string
 	if c.prepare(cmd) == nil {
 		if s, err := c.ledgerFor(cmd.Context(), toLook); err == nil {
-			all, _ := s.Incidents(cmd.Context(), c.clock(), completeLimit) // completion is silent about what goes wrong
-			for _, in := range all {
-				if offerable.MatchString(in.ID) && strings.HasPrefix(in.ID, toComplete) {
-					out = append(out, in.ID+"\t"+safe.Of(cmp.Or(in.Name, in.Where())).String())
+			holds, _ := s.Holds(cmd.Context(), c.clock())
+			for _, h := range holds {
+				if kind, ok := strings.CutPrefix(string(h.Scope), "kind:"); ok {
+					out = append(out, kind)
 				}
+			}
+		}
+	}
+	return offer(out, toComplete), cobra.ShellCompDirectiveNoFileComp
+}
+
+// attempts offers the attempts that are in flight.
+func (c completion) attempts(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	var ids, out []string
+	for _, row := range c.rowsToComplete(cmd) {
+		if row.State == ledger.Pending {
+			ids = append(ids, row.ID)
+		}
+	}
+	if c.store != nil {
+		records, _ := c.store.Records(cmd.Context(), ids)
+		for _, rec := range records {
+			if id := rec.Operation.LiveAttempt; offerable.MatchString(id) && strings.HasPrefix(id, toComplete) {
+				out = append(out, id+"\t"+safe.Of(cmp.Or(rec.Operation.Title, rec.Operation.Kind)).String())
 			}
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c completion) kindsKnown(cmd *cobra.Command) []string {
-	if c.prepare(cmd) != nil {
-		return nil
+// options gives every option of a tree its values. Only a press of Tab needs them.
+func (c completion) options(cmd *cobra.Command) {
+	words := func(all ...string) completing {
+		return func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+			return offer(all, toComplete), cobra.ShellCompDirectiveNoFileComp
+		}
 	}
-	var names []string
-	if p, err := c.policy(); err == nil {
-		names = p.Kinds()
+	file := func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveDefault
 	}
-	for _, row := range c.rowsToComplete(cmd) {
-		names = append(names, row.Kind)
+	past, spans := words("30m", "8h", "today", "yesterday", "7d"), words("30s", "2m", "10m", "1h")
+	values := map[string]completing{
+		"theme": words("auto", "light", "dark", "none"), "tab": words("needs_you", "checking", "in_flight", "parked", "settled", "all"),
+		"order": words("loss", "newest", "oldest"), "verb": words(verbs...), "outcome": words("committed", "failed", "uncertain"), "proof": words("never_sent", "refused"),
+		"effect": words("created", "updated", "deleted", "noop"), "error-class": words(ledger.FilterValues("error")...), "truth": words("taken_back", "both_wanted", "landed_once", "not_landed"),
+		"since": past, "until": words("30m", "2h", "8h", "1d", "tomorrow"), "deadline": spans, "timeout": spans, "grace": spans,
+		"kind": c.names("kind"), "downstream": c.names("downstream"), "source": c.names("source"), "by": c.names("by"), "incident": first(c.incidents), "op": c.ids(nil, false),
+		"ledger": file, "policy": file, "answer": file, "dir": file, "input": file, "event": words(policy.NotifyEvents...),
 	}
-	return names
-}
-
-func (c completion) downstreams(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	return offer(c.downstreamsKnown(cmd), toComplete), cobra.ShellCompDirectiveNoFileComp
+	var each func(*cobra.Command)
+	each = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			of := values[f.Name]
+			switch {
+			case f.Name == "until" && cmd.Flags().Lookup("since") != nil:
+				of = past
+			case of == nil:
+				of = cobra.NoFileCompletions
+			}
+			if f.NoOptDefVal == "" {
+				_ = cmd.RegisterFlagCompletionFunc(f.Name, of)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			each(sub)
+		}
+	}
+	each(cmd)
 }
 
 func (c completion) downstreamsKnown(cmd *cobra.Command) []string {
-	if c.prepare(cmd) != nil {
-		return nil
-	}
 	p, err := c.policy()
 	if err != nil {
 		return nil
@@ -171,65 +265,48 @@ func (c completion) downstreamsKnown(cmd *cobra.Command) []string {
 	return p.Downstreams()
 }
 
-func (c completion) sourcesKnown(cmd *cobra.Command) []string {
+// known are the names that a field of a filter may have: those of the policy, and of the
+// operations that a press of Tab reads.
+func (c completion) known(cmd *cobra.Command, field string) []string {
 	var names []string
-	for _, row := range c.rowsToComplete(cmd) {
-		names = append(names, row.Source.Pipeline)
-	}
-	return names
-}
-
-// filterValues are the values that a field of a filter may have, where they can be told.
-func (c completion) filterValues(cmd *cobra.Command, field string) []string {
 	switch field {
-	case "state":
-		return []string{"pending", "committed", "failed", "uncertain", "abandoned"}
-	case "lane":
-		return []string{"conflict", "in_flight", "unfetched", "decide", "reading", "not_landed", "resolved"}
-	case "group":
-		var names []string
-		for _, g := range ledger.Groups {
-			names = append(names, string(g))
-		}
-		return names
-	case "parked":
-		return []string{"yes", "no"}
-	case "error":
-		return []string{"timeout", "reset", "eof", "5xx", "conflict", "throttled", "killed", "exit", "tool_error", "deadline"}
-	case "kind":
-		return c.kindsKnown(cmd)
 	case "downstream":
 		return c.downstreamsKnown(cmd)
-	case "source":
-		return c.sourcesKnown(cmd)
+	case "incident":
+		for _, in := range c.incidentsKnown(cmd) {
+			names = append(names, in.ID)
+		}
+		return names
+	case "kind":
+		if p, err := c.policy(); err == nil {
+			names = p.Kinds()
+		}
 	}
-	return nil
+	for _, row := range c.rowsToComplete(cmd) {
+		names = append(names, map[string]string{"kind": row.Kind, "source": row.Source.Pipeline, "key": row.Key, "token": row.Token, "receipt": row.Receipt, "id": row.ID, "by": ledger.Signer(row.Actor)}[field])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // filter offers filter fields, then their values, and ids.
 func (c completion) filter(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	term, negated := strings.CutPrefix(toComplete, "-")
-	not := toComplete[:len(toComplete)-len(term)]
+	if c.prepare(cmd) != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	last := toComplete[strings.LastIndexByte(toComplete, ' ')+1:]
 	var out []string
-	if field, begun, valued := strings.Cut(term, ":"); valued {
-		before := begun[:strings.LastIndex(begun, ",")+1]
-		for _, value := range offer(c.filterValues(cmd, field), begun[len(before):]) {
-			out = append(out, not+field+":"+before+value)
+	for _, word := range ledger.CompleteFilter(last, func(field string) []string { return c.known(cmd, field) }) {
+		if offerable.MatchString(strings.TrimRight(strings.TrimLeft(word, "-("), "<>")) {
+			out = append(out, strings.TrimSuffix(toComplete, last)+word)
 		}
+	}
+	if strings.ContainsAny(last, ":<>") {
 		return out, cobra.ShellCompDirectiveNoFileComp
 	}
-	for _, field := range ledger.FilterFields {
-		sign := ":"
-		if field == "age" || field == "cost" || field == "risk" {
-			sign = ">"
-		}
-		if strings.HasPrefix(field+sign, term) {
-			out = append(out, not+field+sign)
-		}
-	}
-	if len(args) == 0 && !negated && len(term) >= 4 {
+	if len(args) == 0 && len(toComplete) >= 4 {
 		ids, _ := c.ids(nil, false)(cmd, args, toComplete)
-		return append(out, ids...), cobra.ShellCompDirectiveNoFileComp
+		out = append(out, ids...)
 	}
 	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 }

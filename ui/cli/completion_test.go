@@ -2,10 +2,12 @@ package cli
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"indoubt/ledger/need"
 )
@@ -24,6 +26,11 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 	b.doubt(1, "stripe.charge", charge)
 	b.doubt(2, "bank.payout", `{"to":"acct_7Kd"}`)
 	b.want(0, "confirm", b.at(2), "--reason", "seen")
+	b.begin(3, "stripe.charge", charge+" ")
+	b.want(0, "hold", "stripe.charge", "--reason", "r")
+	b.doubt(4, "other", `{"n":4}`)
+	b.doubt(5, "other", `{"n":5}`)
+	b.want(0, "deny", b.at(4), b.at(5), "--reason", "not there")
 	for _, c := range []struct {
 		args []string
 		want string
@@ -48,12 +55,52 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 		{[]string{"hold", "--downstream", ""}, "stripe", ""},
 		{[]string{"policy", "show", "st"}, "stripe.charge", "legacy"},
 		{[]string{"list", "--tab", ""}, "needs_you", ""},
+		{[]string{"list", "kind:b OR (sta"}, "kind:b OR (state:", ""},
+		{[]string{"list", "by:"}, "by:maya", ""},
+		{[]string{"list", "--since", "y"}, "yesterday", ""},
+		{[]string{"list", "--until", ""}, "yesterday", "tomorrow"},
+		{[]string{"park", b.at(1), "--until", ""}, "tomorrow", "yesterday"},
+		{[]string{"log", "--verb", "confi"}, "confirm", ""},
+		{[]string{"begin", "--source", ""}, "billing", ""},
+		{[]string{"ack", "--truth", "b"}, "both_wanted", ""},
+		{[]string{"settle", ""}, b.rec(3).Operation.LiveAttempt, ""},
+		{[]string{"settle", "x", "--error-class", "ti"}, "timeout", ""},
+		{[]string{"runs", ""}, "deny of 2 by", ""},
+		{[]string{"runs", "resume", ""}, "", "deny of 2 by"},
+		{[]string{"release", ""}, "stripe.charge", "legacy"},
+		{[]string{"--theme", "d"}, "dark", ""},
 	} {
 		out := b.completes(c.args...)
 		need.That(t, strings.Contains(out, c.want) && (c.not == "" || !strings.Contains(out, c.not)), "%q gives\n%swant %q, not %q", c.args, out, c.want, c.not)
 	}
 	b.ledger = b.dir + "/none.db"
 	b.completes("show", "") // silent where there is no ledger
+}
+
+// What an option may say is offered, unless anything may stand there.
+func TestEveryOptionOffersItsValues(t *testing.T) {
+	free := strings.Fields(`after answer as at dir error expand group header home idempotency-key input key listen allow-host limit max-body metrics doubt-exit
+		name reason receipt reference request-digest result scope scope-header seed server session status-fd token upstream url ledger policy`)
+	root := newRootCommand(newApp(strings.NewReader(""), nil, nil), []string{cobra.ShellCompRequestCmd})
+	var each func(*cobra.Command)
+	each = func(cmd *cobra.Command) {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.NoOptDefVal != "" || slices.Contains(free, f.Name) {
+				return
+			}
+			of, _ := cmd.GetFlagCompletionFunc(f.Name)
+			need.That(t, of != nil, "%s --%s has no completion", cmd.CommandPath(), f.Name)
+			if strings.Contains("kind downstream source by incident op", f.Name) {
+				return // what the ledger and the policy know
+			}
+			words, _ := of(cmd, nil, "")
+			need.That(t, len(words) > 1, "%s --%s offers %q", cmd.CommandPath(), f.Name, words)
+		})
+		for _, sub := range cmd.Commands() {
+			each(sub)
+		}
+	}
+	each(root)
 }
 
 func TestCompletionAndManual(t *testing.T) {

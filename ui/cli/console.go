@@ -35,6 +35,9 @@ func newConsoleCommand(a *app) *cobra.Command {
 			if err := mistyped(cmd, args); err != nil {
 				return err
 			}
+			if len(args) > 0 { // a word that is text, as it is typed in the console
+				args[0] = strings.TrimPrefix(args[0], "/")
+			}
 			filter, err := settled.filter(args, a.clock())
 			if err != nil {
 				return err

@@ -177,7 +177,7 @@ func TestABadFilterPointsAtTheMistake(t *testing.T) {
 		need.That(t, e.Hint != "", "%s: no hint", filter)
 	}
 	b.failing(2, "bad_filter", "lane:nowhere")
-	b.failing(2, "usage", "list", "--since", "yesterday")
+	b.failing(2, "usage", "list", "--since", "gestern")
 	b.failing(2, "usage", "list", "--tab", "nowhere")
 	b.failing(2, "usage", "list", "--order", "random")
 	b.failing(2, "usage", "list", "--limit", "0")

@@ -25,7 +25,6 @@ type scopeFlags struct {
 func (f *scopeFlags) add(a *app, cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.downstream, "downstream", "", "every kind of this downstream")
 	cmd.Flags().BoolVar(&f.all, "all", false, "everything")
-	_ = cmd.RegisterFlagCompletionFunc("downstream", completion{a}.downstreams)
 }
 
 func (f *scopeFlags) scope(args []string) (ledger.HoldScope, error) {
@@ -61,7 +60,7 @@ func newHoldCommand(a *app) *cobra.Command {
 for a kind, a downstream or everything. Checks go on. A hold on the same scope
 is replaced.`,
 		Example: "  indoubt hold --all --reason 'stripe incident, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h",
-		Args:    maxArgs(1), ValidArgsFunction: completion{a}.kinds,
+		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.names("kind")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
 			if err != nil {
@@ -83,7 +82,7 @@ func newReleaseCommand(a *app) *cobra.Command {
 		Use: "release [KIND|--downstream D|--all]", GroupID: groupDecide,
 		Short:   "Lift a hold",
 		Example: "  indoubt release --all --reason 'incident over'",
-		Args:    maxArgs(1), ValidArgsFunction: completion{a}.kinds,
+		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.held),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
 			if err != nil {
@@ -213,11 +212,7 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 	if slices.Contains(known, kind) {
 		return nil, nil
 	}
-	like := ""
-	if i := slices.IndexFunc(known, func(name string) bool { return slip(kind, name) }); i >= 0 {
-		like = fmt.Sprintf("; did you mean `%s`?", known[i])
-	}
-	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`%s; nothing is held", kind, like), "see `indoubt stats`, or hold everything: indoubt hold --all")
+	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`%s; nothing is held", kind, meant(kind, known)), "see `indoubt stats`, or hold everything: indoubt hold --all")
 }
 
 // scoped prepares a decision about a scope or an incident, which the first argument
@@ -267,7 +262,7 @@ func standing(ctx context.Context, s ledger.Holds, scope ledger.HoldScope, now t
 // open operations that only a pattern of the policy covers.
 func (c holdCommand) kindsOf(ctx context.Context, s ledger.Lister, p *policy.Policy, downstream string) ([]string, error) {
 	if p.Downstream(downstream) == nil {
-		return nil, usage(fmt.Sprintf("the policy has no downstream %q", downstream), "it has: "+strings.Join(p.Downstreams(), " "))
+		return nil, usage(fmt.Sprintf("the policy has no downstream `%s`%s", downstream, meant(downstream, p.Downstreams())), "it has: "+strings.Join(p.Downstreams(), " "))
 	}
 	names := p.Kinds()
 	for _, tab := range openTabs {

@@ -16,25 +16,13 @@ import (
 type incidentCommand struct{ *app }
 
 func newIncidentCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := grouped(&cobra.Command{
 		Use: "incident", GroupID: groupLook,
 		Short: "Look at errors that came together, and say who is on it",
 		Long: `Errors of one downstream that come close together are one incident, a record of
 the ledger: errors = landed + did not land + to look at + refused + left, at every
 moment. An incident grows, is quiet, is over, and is closed by a person.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("there is no command `incident "+args[0]+"`", "there are: list, show, take, note, name, detach, close")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cmd.Help(); err != nil {
-				return err
-			}
-			return &exitOnly{exitUsage}
-		},
-	}
+	})
 	var limit int
 	list := &cobra.Command{
 		Use: "list", Short: "List incidents: those that no one has closed first",
@@ -46,7 +34,7 @@ moment. An incident grows, is quiet, is over, and is closed by a person.`,
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show one incident: its account, what is true and what to do, its history",
 		Example: "  indoubt incident show 7f3a\n  indoubt list incident:7f3a",
-		Args:    cobra.ExactArgs(1), ValidArgsFunction: completion{a}.incidents,
+		Args:    exactly("the ID of an incident"), ValidArgsFunction: completion{a}.incidents,
 		RunE: func(cmd *cobra.Command, args []string) error { return incidentCommand{a}.show(cmd.Context(), args[0]) },
 	}
 	cmd.AddCommand(list, show,
@@ -65,7 +53,7 @@ func (a *app) newIncidentChange(use, short, example, verb string, reason bool) *
 	words := strings.Fields(use)
 	cmd := &cobra.Command{
 		Use: use, Short: short, Example: example,
-		Args: cobra.ExactArgs(len(words) - 1), ValidArgsFunction: completion{a}.incidents,
+		Args: exactly([]string{"the ID of an incident", words[len(words)-1]}[:len(words)-1]...), ValidArgsFunction: completion{a}.incidents,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := ledger.IncidentChange{ID: args[0], Verb: verb}
 			if len(args) > 1 {

@@ -41,8 +41,9 @@ with the version that was seen, ready for the deciding commands.
 
 Filters: words, and kind: state: lane: downstream: source: error: (names, as in
 state:uncertain,failed or kind:stripe.*), key: token: receipt: id: by: parked:yes
-since:30m until:2026-07-14 age>30m cost>100 risk>50; a leading - negates. A key, token, receipt or id is found at once by its beginning; a word is
-searched for from the newest operation to the oldest. Ctrl-C stops a search, and
+since:yesterday until:2026-07-14 age>30m cost>100 risk>50; a leading - negates, OR
+stands between alternatives, parentheses group. A key, token, receipt or id is found
+at once by its beginning; a word is searched for from the newest operation to the oldest. Ctrl-C stops a search, and
 prints what was found until then. For scripts and probes, --exit-code exits 6 where
 something listed needs you or is being checked.`,
 		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --json lane:decide | jq -r '.data.operations[].id'",
@@ -63,8 +64,6 @@ something listed needs you or is being checked.`,
 	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
 	settled.add(cmd)
 	f.BoolVar(&o.probe, "exit-code", false, "exit 6 where something listed needs you or is being checked")
-	_ = cmd.RegisterFlagCompletionFunc("tab", cobra.FixedCompletions([]string{"needs_you", "checking", "in_flight", "parked", "settled", "all"}, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("order", cobra.FixedCompletions([]string{"loss", "newest", "oldest"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

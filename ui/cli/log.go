@@ -46,10 +46,6 @@ line an event. --incident has the history of an incident and of what counts in i
 	f.StringVar(&o.incident, "incident", "", "only events of this incident, and of what counts in it")
 	f.StringVar(&o.after, "after", "", "only events after this place: data.next of a log before, or 0 for the beginning")
 	f.IntVar(&o.limit, "limit", 100, "at most this many; the newest, or the first ones after --after")
-	_ = cmd.RegisterFlagCompletionFunc("verb", cobra.FixedCompletions(verbs, cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("incident", func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		return completion{a}.incidents(cmd, nil, toComplete)
-	})
 	return cmd
 }
 

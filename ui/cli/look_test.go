@@ -148,7 +148,7 @@ func TestLogPrintsOneLineAnEvent(t *testing.T) {
 	}
 	a := b.json(0, "log", "--after", "1", "--limit", "1")
 	need.That(t, strings.Contains(string(a.Data), `"seq":2`) && strings.Contains(string(a.Data), `"next":"2"`), "%s", a.Data)
-	b.json(2, "log", "--since", "yesterday")
+	b.json(2, "log", "--since", "gestern")
 	b.json(2, "log", "--limit", "0")
 	b.json(2, "log", "--after", "yesterday")
 }

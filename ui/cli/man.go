@@ -18,11 +18,7 @@ func newManCommand(a *app) *cobra.Command {
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			if of, _, err := cmd.Root().Find(args); err == nil {
-				for _, sub := range of.Commands() {
-					if !sub.Hidden {
-						names = append(names, sub.Name())
-					}
-				}
+				names = commandNames(of)
 			}
 			return offer(names, toComplete), cobra.ShellCompDirectiveNoFileComp
 		},

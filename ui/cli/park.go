@@ -20,7 +20,6 @@ changes. Nothing is decided, and checks go on.`,
 			return inDoubt(r) || r.State == ledger.Failed || r.Conflict != ledger.NoConflict
 		})
 	cmd.Flags().StringVar(&flags.until, "until", "", "a duration (2h), a time of day (06:00) or an RFC 3339 time")
-	_ = cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions([]string{"30m", "2h", "8h", "1d"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if flags.until == "" {
 			return usage("park needs a time", "add --until 2h or --until 06:00")
@@ -46,13 +45,10 @@ func until(s string, now time.Time) (time.Time, error) {
 	return at, nil
 }
 
-// past is the time that --since or --until names: so long ago, or a time that is written out.
+// past is the time that --since or --until names.
 func past(flag, s string, now time.Time) (time.Time, error) {
-	if d, err := ledger.ParseDuration(s); err == nil && d > 0 {
-		return now.Add(-d), nil
+	if w, err := ledger.ParseWhen(s, time.Local); err == nil && w.Past(now).Before(now) {
+		return w.Past(now), nil
 	}
-	if t, err := ledger.ParseTime(s, time.Local); err == nil && t.Before(now) {
-		return t, nil
-	}
-	return time.Time{}, usage(fmt.Sprintf("--%s %q is not a time that has passed", flag, s), fmt.Sprintf("write --%[1]s 30m, --%[1]s 7d, --%[1]s 2026-07-14 or --%[1]s 2026-07-14T03:00Z", flag))
+	return time.Time{}, usage(fmt.Sprintf("--%s %q is not a time that has passed", flag, s), "write "+ledger.WhenHelp)
 }

@@ -11,22 +11,10 @@ import (
 )
 
 func newPolicyCommand(a *app) *cobra.Command {
-	cmd := &cobra.Command{
+	cmd := grouped(&cobra.Command{
 		Use: "policy", GroupID: groupCare,
 		Short: "Check, show, try, test and begin the policy file",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usage("there is no command `policy "+args[0]+"`", "there are: check, show, try, test, init, schema")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := cmd.Help(); err != nil {
-				return err
-			}
-			return &exitOnly{exitUsage}
-		},
-	}
+	})
 	cmd.AddCommand(newPolicyCheckCommand(a), newPolicyShowCommand(a), newPolicyTryCommand(a), newPolicyTestCommand(a), newPolicyInitCommand(a), newPolicySchemaCommand(a))
 	return cmd
 }
@@ -74,7 +62,7 @@ func newPolicyShowCommand(a *app) *cobra.Command {
 		Use:     "show [KIND]",
 		Short:   "Show what applies to a kind, and where it comes from",
 		Example: "  indoubt policy show\n  indoubt policy show stripe.charge",
-		Args:    maxArgs(1), ValidArgsFunction: completion{a}.kinds,
+		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.names("kind")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := a.policy()
 			if err != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/policy"
-	"indoubt/policy/expr"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
@@ -32,7 +32,7 @@ func (c tryCommand) notify(ctx context.Context, p *policy.Policy, of notifyTrial
 	if of.notifier != "" {
 		n := p.Notifier(of.notifier)
 		if n == nil {
-			return &failure{Exit: exitNotFound, Code: "not_found", Message: short(p.Path()) + " has no notifier " + of.notifier, Hint: expr.DidYouMean(of.notifier, names(notifiers))}
+			return &failure{Exit: exitNotFound, Code: "not_found", Message: short(p.Path()) + " has no notifier " + of.notifier, Hint: ledger.DidYouMean(of.notifier, names(notifiers))}
 		}
 		notifiers = []*policy.Notifier{n}
 	}

@@ -67,7 +67,7 @@ the kind has no check.`,
 			}
 			return maxArgs(1)(cmd, args)
 		},
-		ValidArgsFunction: completion{a}.kinds,
+		ValidArgsFunction: first(completion{a}.names("kind")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if notify {
 				told.notifier = strings.Join(args, "")

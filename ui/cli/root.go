@@ -73,6 +73,9 @@ func newRootCommand(a *app, args []string) *cobra.Command {
 			root.AddCommand(c.make(a))
 		}
 	}
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		completion{a}.options(root)
+	}
 	return root
 }
 
@@ -127,5 +130,4 @@ func globalFlags(a *app, root *cobra.Command) {
 	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, check nothing")
 	f.BoolVar(&a.json, "json", false, "print one JSON object")
 	f.StringVar(&a.theme, "theme", "auto", "colours of the console: auto, light, dark or none")
-	_ = root.RegisterFlagCompletionFunc("theme", cobra.FixedCompletions([]string{"auto", "light", "dark", "none"}, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -35,7 +35,7 @@ A run that sends makes three sends and waits for a person; then ten a second. It
 stops at answers that failed or are unclear: one of the first three, later two.
 Without an ID, runs that are not finished are listed.`,
 		Example: "  indoubt runs\n  indoubt runs 0198c1de\n  indoubt runs resume 0198c1de --as sam",
-		Args:    maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
+		Args:    maxArgs(1), ValidArgsFunction: completion{a}.runs(false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && cmd.Flags().Changed("limit") {
 				return usage("--limit goes with the list of runs", "leave out the ID, or --limit")
@@ -56,7 +56,7 @@ Without an ID, runs that are not finished are listed.`,
 		{"stop", "End a run: what is left stays as it is", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, true) }},
 	} {
 		c := &runsCommand{app: a}
-		one := &cobra.Command{Use: sub.verb + " ID", Short: sub.short, Args: exactlyOne, ValidArgsFunction: cobra.NoFileCompletions,
+		one := &cobra.Command{Use: sub.verb + " ID", Short: sub.short, Args: exactly("the ID of a run"), ValidArgsFunction: completion{a}.runs(true),
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if err := a.mayChange("runs " + sub.verb); err != nil {
 					return err
@@ -70,13 +70,6 @@ Without an ID, runs that are not finished are listed.`,
 		cmd.AddCommand(one)
 	}
 	return cmd
-}
-
-func exactlyOne(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usage(cmd.CommandPath()+" needs the ID of a run", "`indoubt runs` lists them")
-	}
-	return nil
 }
 
 // bulkJSON is a run, and with show what became of its items.

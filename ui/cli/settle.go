@@ -36,12 +36,7 @@ no proof; when in doubt, say "uncertain".
 An answer that comes late is recorded too, and never overwrites a decision.`,
 		Example: `  indoubt settle 0198c1de-… --outcome committed --receipt ch_1 --result '{"id":"ch_1"}'
   indoubt settle 0198c1de-… --outcome uncertain --error-class timeout --error "no answer after 30s"`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := someArgs("an attempt")(cmd, args); err != nil {
-				return err
-			}
-			return maxArgs(1)(cmd, args)
-		},
+		Args: exactly("an attempt"), ValidArgsFunction: first(completion{a}.attempts),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return settleCommand{a}.settle(cmd.Context(), args[0], flags)
 		},
@@ -58,7 +53,6 @@ An answer that comes late is recorded too, and never overwrites a decision.`,
 	f.BoolVar(&flags.already, "already", false, "committed, because an earlier attempt's effect is there")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would happen and record nothing")
 	f.StringVar(&flags.idempotencyKey, "idempotency-key", "", "the same command with the same key again changes nothing more")
-	_ = cmd.RegisterFlagCompletionFunc("outcome", cobra.FixedCompletions([]string{"committed", "failed", "uncertain"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -49,7 +49,7 @@ func columnsFor(width int, f ledger.Filter) []column {
 		{head: "CLOCK", drop: 4, cell: func(v ticket.Ticket) safe.Text { text, _ := v.Clock(); return text }},
 		{head: "DO", drop: 2, cell: func(v ticket.Ticket) safe.Text { return v.Do(do) }},
 	}
-	if slices.ContainsFunc(f.Terms, func(t ledger.Term) bool { return t.Field == "since" }) {
+	if f.Has(func(t ledger.Term) bool { return t.Field == "since" }) {
 		all = slices.Insert(all, 2, column{head: "NEW", cell: func(v ticket.Ticket) safe.Text {
 			if f.New(v.Row, v.Now) {
 				return safe.Say("•")

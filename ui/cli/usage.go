@@ -3,12 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 )
 
@@ -31,6 +31,16 @@ func maxArgs(n int) cobra.PositionalArgs {
 			return usage(cmd.CommandPath()+" got more arguments than it takes: "+quoted(args[n:]), "usage: "+cmd.UseLine())
 		}
 		return nil
+	}
+}
+
+// exactly is as many arguments as there are names for them.
+func exactly(what ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < len(what) {
+			return usage(cmd.CommandPath()+" needs "+what[len(args)], "usage: "+cmd.UseLine())
+		}
+		return maxArgs(len(what))(cmd, args)
 	}
 }
 
@@ -62,24 +72,14 @@ func flagFailure(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
 		message = fmt.Sprintf("%s has no option --%s", cmd.CommandPath(), unknown.GetSpecifiedName())
-		if like := likeFlag(cmd, unknown.GetSpecifiedName()); like != "" {
-			message += "; did you mean --" + like + "?"
-		}
+		var all []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { all = append(all, "--"+f.Name) })
+		message += meant("--"+unknown.GetSpecifiedName(), all)
 	case errors.As(err, &wrong):
 		takes := map[string]string{"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number, not below 0"}[wrong.GetFlag().Value.Type()]
 		message = fmt.Sprintf("--%s takes %s, not `%s`", wrong.GetFlag().Name, takes, wrong.GetValue())
 	}
 	return usage(message, "see `"+cmd.CommandPath()+" --help`")
-}
-
-// likeFlag is the option of a command that a name is a slip of.
-func likeFlag(cmd *cobra.Command, name string) (like string) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden && slip(name, f.Name) {
-			like = f.Name
-		}
-	})
-	return like
 }
 
 // commandLike is a word that reads as a command and not as the name of something.
@@ -91,26 +91,39 @@ func mistyped(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || !commandLike.MatchString(args[0]) || idLike.MatchString(args[0]) {
 		return nil
 	}
-	word, like := args[0], ""
-	if i := slices.IndexFunc(cmd.Commands(), func(sub *cobra.Command) bool { return !sub.Hidden && slip(word, sub.Name()) }); i >= 0 {
-		like = fmt.Sprintf("; did you mean `%s`?", cmd.Commands()[i].Name())
-	}
-	return usage(fmt.Sprintf("there is no command `%s`%s", word, like), fmt.Sprintf("to look for the text: indoubt '\"%s\"'\nsee `indoubt --help`", word))
+	return usage(fmt.Sprintf("there is no command `%s`%s", args[0], meant(args[0], commandNames(cmd))), "to look for the text: indoubt /"+args[0]+"\nsee `indoubt --help`")
 }
 
-// slip reports whether a word is a command with one letter missing, added, wrong
-// or two neighbours exchanged. Words of three letters and less are left alone.
-func slip(word, name string) bool {
-	if len(name) < 4 || len(word) < 3 || word == name {
-		return false
+// meant is a hint at the name that a word is a slip of, as the end of a message.
+func meant(word string, names []string) string {
+	if hint := ledger.Meant(word, names); hint != "" {
+		return "; " + hint
 	}
-	i := 0
-	for i < len(word) && i < len(name) && word[i] == name[i] {
-		i++
+	return ""
+}
+
+func commandNames(cmd *cobra.Command) (names []string) {
+	for _, sub := range cmd.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
 	}
-	w, n := word[i:], name[i:]
-	return len(w) > 0 && w[1:] == n || // one too many
-		len(n) > 0 && w == n[1:] || // one missing
-		len(w) > 0 && len(n) > 0 && w[1:] == n[1:] || // one wrong
-		len(w) > 1 && len(n) > 1 && w[0] == n[1] && w[1] == n[0] && w[2:] == n[2:]
+	return names
+}
+
+// grouped is a command that only holds others: alone it prints its help.
+func grouped(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usage(fmt.Sprintf("there is no command `%s %s`%s", cmd.Name(), args[0], meant(args[0], commandNames(cmd))), "there are: "+strings.Join(commandNames(cmd), ", "))
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := cmd.Help(); err != nil {
+			return err
+		}
+		return &exitOnly{exitUsage}
+	}
+	return cmd
 }

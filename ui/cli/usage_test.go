@@ -20,9 +20,9 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 		says string
 	}{
 		{"lists", 2, "there is no command `lists`; did you mean `list`?"},
-		{"delete", 2, `to look for the text: indoubt '"delete"'`},
+		{"delete", 2, "to look for the text: indoubt /delete"},
 		{"hodl --all --reason r", 2, "did you mean `hold`?"},
-		{"list --limt 5", 2, "indoubt list has no option --limt; did you mean --limit?"},
+		{"list --limt 5", 2, "indoubt list has no option --limt; did you mean `--limit`?"},
 		{"list --nothing-like-it", 2, "has no option --nothing-like-it\n"},
 		{"list --limit abc", 2, "--limit takes a whole number, not `abc`"},
 		{"demo --no-console --seed -1", 2, "--seed takes a whole number, not below 0, not `-1`"},
@@ -34,7 +34,7 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 		{"hold mail.welcome --reason r", 2, "neither the policy nor the ledger knows a kind `mail.welcome`; nothing is held"},
 		{"list --since tomorrow", 2, `--since "tomorrow" is not a time that has passed`},
 		{"list --until 2026-07-15", 2, `--until "2026-07-15" is not a time that has passed`},
-		{"log --since 2026-13-01", 2, "write --since 30m"},
+		{"log --since 2026-13-01", 2, "write 30m, 7d, today"},
 		{"man logs", 2, "there is no command `logs`"},
 	} {
 		exit, out, errOut := b.run(strings.Fields(c.line)...)
@@ -47,6 +47,7 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 	}
 	b.want(0, "INV-1042") // the name of something is looked for
 	b.want(0, `"logs"`)
+	need.Contains(t, b.want(0, "/cus_9"), id(1))
 	for command, says := range map[string]string{"run": "105 refused", "policy try": "indoubt-policy-try"} {
 		if page := b.want(0, append([]string{"man"}, strings.Fields(command)...)...); !strings.Contains(strings.ReplaceAll(page, `\-`, "-"), says) {
 			t.Errorf("man %s does not say %q:\n%s", command, says, page)
@@ -70,5 +71,8 @@ func TestSinceAndUntilTakeADate(t *testing.T) {
 	}
 	b.want(0, "report", "--since", "2026-07-13")
 	b.want(0, "stats", "--since", "2026-07-13")
+	b.now = b.now.Add(-2 * 24 * time.Hour)
+	need.Contains(t, b.want(0, "list", "--since", "today", "kind:other OR kind:stripe.charge"), id(1)[:13])
+	need.Lacks(t, b.want(0, "list", "--until", "yesterday"), id(1)[:13])
 	need.Contains(t, b.completes("list", "state:failed,u"), "state:failed,uncertain")
 }

@@ -3,7 +3,6 @@ package ticket
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -58,23 +57,10 @@ func Moment(t, now time.Time, loc *time.Location) string {
 	return t.Format(layout)
 }
 
-// Until reads a time to come as a person types it: a duration from now, a time of
-// day (the next one there is), a date with a time, or RFC 3339.
+// Until reads a time to come as a person types it: see ledger.ParseWhen.
 func Until(text string, now time.Time, zone *time.Location) (time.Time, error) {
-	text = strings.TrimSpace(text)
-	if d, err := ledger.ParseDuration(text); err == nil && d > 0 {
-		return now.Add(d), nil
+	if w, err := ledger.ParseWhen(text, zone); err == nil && w.Future(now).After(now) {
+		return w.Future(now), nil
 	}
-	here := now.In(zone)
-	if t, err := time.ParseInLocation("15:04", text, zone); err == nil {
-		at := time.Date(here.Year(), here.Month(), here.Day(), t.Hour(), t.Minute(), 0, 0, zone)
-		if !at.After(now) {
-			at = time.Date(here.Year(), here.Month(), here.Day()+1, t.Hour(), t.Minute(), 0, 0, zone)
-		}
-		return at, nil
-	}
-	if t, err := ledger.ParseTime(text, zone); err == nil && t.After(now) {
-		return t, nil
-	}
-	return time.Time{}, errors.New("until when: 2h, 1d, 07:00, 2006-01-02 15:04 or an RFC 3339 time, and still to come")
+	return time.Time{}, errors.New("until when: 2h, 1d, tomorrow, 07:00, 2006-01-02 15:04 or an RFC 3339 time, and still to come")
 }

@@ -4,8 +4,8 @@ package prompt
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"indoubt/ledger"
@@ -239,59 +239,9 @@ func (l *Line) completions() []string {
 	return fitting(all, word)
 }
 
-// filterWords are the fields of a filter and, after a field, values that the
-// list knows.
+// filterWords are what a word of a filter could become, by the values that the list knows.
 func (l *Line) filterWords(word string) []string {
-	sign := ""
-	if strings.HasPrefix(word, "-") {
-		sign, word = "-", word[1:]
-	}
-	field, _, ok := strings.Cut(word, ":")
-	var out []string
-	if !ok {
-		for _, f := range ledger.FilterFields {
-			switch f {
-			case "age", "cost", "risk":
-				out = append(out, sign+f+">", sign+f+"<")
-			default:
-				out = append(out, sign+f+":")
-			}
-		}
-		return out
-	}
-	seen := map[string]bool{}
-	add := func(v string) {
-		if v != "" && !seen[v] && !strings.Contains(v, " ") {
-			seen[v] = true
-			out = append(out, sign+field+":"+v)
-		}
-	}
-	switch field {
-	case "state":
-		for _, s := range []ledger.State{ledger.Pending, ledger.Committed, ledger.Failed, ledger.Uncertain, ledger.Abandoned} {
-			add(string(s))
-		}
-		return out
-	case "lane":
-		for _, l := range []ledger.Lane{ledger.LaneConflict, ledger.LaneDecide, ledger.LaneInFlight, ledger.LaneNotLanded, ledger.LaneReading, ledger.LaneResolved, ledger.LaneUnfetched} {
-			add(string(l))
-		}
-		return out
-	case "group":
-		for _, g := range ledger.Groups {
-			add(string(g))
-		}
-		return out
-	case "parked":
-		add("yes")
-		add("no")
-		return out
-	}
-	for v := range l.known.values[field] {
-		add(v)
-	}
-	sort.Strings(out)
-	return out
+	return ledger.CompleteFilter(word, func(field string) []string { return slices.Sorted(maps.Keys(l.known.values[field])) })
 }
 
 func fitting(all []string, word string) []string {
