@@ -24,7 +24,7 @@ const (
 // seen whether one of them is still running.
 type Place struct {
 	BootID       string // of the running kernel; "" where unknown
-	PIDNamespace string // in which the attempt's PID is one; "" where unknown
+	PIDNamespace string // in which the attempt's PID is one, with its machine; "" where unknown
 	UID          int    // account whose processes they are; 0 where only root can tell
 }
 

@@ -122,26 +122,3 @@ func TestTheRunbookRuns(t *testing.T) {
 		t.Errorf("exit %d\n%s", exit, list)
 	}
 }
-
-// What is started as a service takes the arguments that the page gives it.
-func TestTheServicesOnThePageStart(t *testing.T) {
-	p := newPage(t)
-	var lines [][]string
-	for _, unit := range blocksOn(t, "reconcile/README.md", "ini") {
-		m := regexp.MustCompile(`(?m)^ExecStart=/usr/local/bin/indoubt (.*)$`).FindStringSubmatch(unit)
-		if m == nil {
-			t.Fatalf("a unit that starts nothing\n%s", unit)
-		}
-		lines = append(lines, strings.Fields(m[1]))
-	}
-	var words []string
-	m := regexp.MustCompile(`(?m)^CMD (\[.*\])$`).FindStringSubmatch(blocksOn(t, "reconcile/README.md", "dockerfile")[0])
-	if m == nil || json.Unmarshal([]byte(m[1]), &words) != nil {
-		t.Fatalf("a container that starts %q", m)
-	}
-	for _, args := range append(lines, words) {
-		if exit, out := p.indoubt(append(args, "--help")...); exit != 0 {
-			t.Errorf("exit %d of %q\n%s", exit, args, out)
-		}
-	}
-}

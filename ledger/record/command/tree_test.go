@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/boot"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
@@ -173,8 +174,15 @@ func TestI6_KilledWithItsGuard(t *testing.T) {
 	}
 	old := a
 	old.BootID, old.StartedAt = "before", time.UnixMilli(1_000_000_000_000)
-	if found, err := procgroup.Trace(old); err != nil || len(found) > 0 {
+	if found, err := procgroup.Trace(old); (err != nil) != (boot.Machine() == "") || len(found) > 0 {
 		t.Errorf("before this host was started anew: %v, %v", found, err)
+	}
+	// A host is not told by its name: pods and clones share one.
+	for _, namespace := range []string{"pid:[4026532711]", "pid:[4026531836]", "pid:[4026531836] of another"} {
+		old.PIDNamespace = namespace
+		if found, err := procgroup.Trace(old); err == nil {
+			t.Errorf("in %s of a host of this name, before this one was started: %v", namespace, found)
+		}
 	}
 	killed(pid)
 	until(t, "nothing is found any more", func() bool {

@@ -1,9 +1,13 @@
 package procgroup
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -12,8 +16,21 @@ import (
 
 // Here returns where the children of this process run.
 func Here() ledger.Place {
-	return ledger.Place{BootID: boot.ID(), PIDNamespace: pidNamespace(), UID: max(0, os.Geteuid())}
+	return ledger.Place{BootID: boot.ID(), PIDNamespace: namespace(), UID: max(0, os.Geteuid())}
 }
+
+// ofMachine stands between the name of a process namespace, of which each host has one
+// like it, and what tells the machine. A container has no machine.
+const ofMachine = " of "
+
+var namespace = sync.OnceValue(func() string {
+	name, machine := pidNamespace(), boot.Machine()
+	if machine == "" {
+		return name
+	}
+	id := sha256.Sum256([]byte("indoubt " + machine)) // the machine's own id is not told
+	return name + ofMachine + hex.EncodeToString(id[:8])
+})
 
 // Tell sets in the answer of a command what End or Left has found.
 func Tell(a *ledger.Answer, left []Process, err error) {
@@ -50,12 +67,16 @@ func Trace(a ledger.Attempt) ([]Process, error) {
 }
 
 // restarted returns nil when this host was restarted after the attempt: no process
-// survives that. A host of the same name that has been up for longer is another
-// host.
+// survives that. Its name alone does not tell a host: pods and clones share one.
 func restarted(a ledger.Attempt) error {
 	host, err := os.Hostname()
-	if err != nil || host != a.Host {
+	switch {
+	case err != nil || host != a.Host:
 		return errors.New("they run on another host")
+	case namespace() != a.PIDNamespace:
+		return errors.New("they run on another host of the same name, or in a container")
+	case !strings.Contains(a.PIDNamespace, ofMachine):
+		return errors.New("they run on another host of the same name, or on this one before it was started: it has no id of its machine")
 	}
 	up, err := uptime()
 	if err != nil {
