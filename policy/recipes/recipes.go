@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"sync"
 
 	"indoubt/policy"
 )
@@ -50,6 +51,45 @@ func Get(name string) (r Recipe, ok bool) {
 	}
 	title, _, _ := strings.Cut(string(text), "\n")
 	return Recipe{Name: name, Title: strings.TrimSpace(strings.TrimLeft(title, "# ")), Text: text}, true
+}
+
+// servers are the MCP servers that recipes know: the words that start or reach one (a
+// package, a program, a URL), with its name in kinds and its recipe.
+var servers = sync.OnceValue(func() (out []server) {
+	for _, name := range Names() {
+		r, _ := Get(name)
+		for line := range strings.Lines(string(r.Text)) {
+			if words, ok := strings.CutPrefix(line, "# Known by: "); ok {
+				for _, word := range strings.Split(strings.TrimSpace(words), ", ") {
+					out = append(out, server{word, strings.TrimPrefix(name, "mcp-"), name})
+				}
+			}
+		}
+	}
+	return out
+})
+
+type server struct{ word, name, recipe string }
+
+// ServerName is the name in kinds that a recipe gives the MCP server of this package,
+// program or URL, "" where none does.
+func ServerName(word string) string {
+	for _, s := range servers() {
+		if s.word == word {
+			return s.name
+		}
+	}
+	return ""
+}
+
+// ForServer is the recipe for the MCP server of this name or package, "" for none.
+func ForServer(word string) string {
+	for _, s := range servers() {
+		if s.name == word || s.word == word {
+			return s.recipe
+		}
+	}
+	return ""
 }
 
 // UnknownError names a recipe that does not exist.

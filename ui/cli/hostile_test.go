@@ -221,6 +221,8 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	saved := b.file("answer.http", "HTTP/1.1 200 OK\r\nX-A: "+strings.Split(hostile, "\r")[0]+"\r\n\r\n{\"data\":[{\"id\":\""+`\u001b[31m`+"\"}]}")
 	port := freePort(t)
 	t.Chdir(b.dir)
+	evil, _ := json.Marshal(hostile)
+	client := b.file("client"+strings.Split(hostile, "/")[0]+".json", fmt.Sprintf(`{"mcpServers":{%s:{"command":%[1]s,"args":[%[1]s]},"r":{"type":%[1]s,"url":%[1]s}}}`, evil))
 	one, other := "019808a1-0001", "019808a1-0006"
 	known := func(query string) string {
 		db := need.Get(sql.Open("sqlite", b.ledger))(t)
@@ -254,19 +256,21 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"reconcile": {{other, "--dry-run"}, {at(11)}, {}, {hostile}, {"--watch", "--metrics", ":0"}},
 		"run": {{"--kind", "k", "--key", hostile, "--input", "{}", "--", "/none/" + hostile}, {"--kind", "k", "--key", hostile, "--input", "[]", "--", "true"},
 			{"--kind", "k" + hostile, "--key", "a", "--dry-run", "--", "false", hostile}, {"--kind", "k", "--key", "a" + hostile, "--", "false", hostile}, {"--kind", "k", "--expand", hostile, "--", "true"}},
-		"begin":      {{"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k", "--input", hostile}, {"--kind", "k", "--once", "--key", hostile + "2"}, {"--kind", hostile, "--dry-run"}},
-		"settle":     {{hostile, "--outcome", "committed"}, {strings.Replace(id(13), "-00", "-aa", 1) + hostile, "--outcome", "uncertain", "--error", hostile}, {"x", "--outcome", hostile}},
-		"mcp":        {{"--", "/none/" + hostile}, {"--server", hostile, "--", "false", hostile}, {"--url", "http://127.0.0.1:1/" + hostile}},
-		"http":       {{"--listen", port, "--upstream", answers.URL}, {"--listen", hostile, "--upstream", answers.URL}, {"--upstream", "http://x/" + hostile}},
-		"demo":       {{"--seed", "x" + hostile}, {"--at", hostile}},
-		"init":       {{}, {"--home", hostile, "--dry-run"}},
-		"adopt":      {{}, {"--dry-run"}},
-		"backup":     {{filepath.Join(b.dir, "copy"+hostile)}, {"/none/" + hostile}},
-		"man":        {{}, {"run"}},
-		"version":    {{}},
-		"help":       {{}, {"list"}, {hostile}},
-		"completion": {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},
-		"__complete": {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},
+		"begin":         {{"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k", "--input", hostile}, {"--kind", "k", "--once", "--key", hostile + "2"}, {"--kind", hostile, "--dry-run"}},
+		"settle":        {{hostile, "--outcome", "committed"}, {strings.Replace(id(13), "-00", "-aa", 1) + hostile, "--outcome", "uncertain", "--error", hostile}, {"x", "--outcome", hostile}},
+		"mcp":           {{"--", "/none/" + hostile}, {"--server", hostile, "--", "false", hostile}, {"--url", "http://127.0.0.1:1/" + hostile}},
+		"mcp install":   {{client}, {client, "--yes"}, {client, "--server", hostile}, {hostile}, {"--through", hostile, client}},
+		"mcp uninstall": {{client, "--yes"}, {hostile}},
+		"http":          {{"--listen", port, "--upstream", answers.URL}, {"--listen", hostile, "--upstream", answers.URL}, {"--upstream", "http://x/" + hostile}},
+		"demo":          {{"--seed", "x" + hostile}, {"--at", hostile}},
+		"init":          {{}, {"--home", hostile, "--dry-run"}},
+		"adopt":         {{}, {"--dry-run"}},
+		"backup":        {{filepath.Join(b.dir, "copy"+hostile)}, {"/none/" + hostile}},
+		"man":           {{}, {"run"}},
+		"version":       {{}},
+		"help":          {{}, {"list"}, {hostile}},
+		"completion":    {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},
+		"__complete":    {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},
 
 		"runs":            {{}, {ran}, {hostile}},
 		"runs pause":      {{ran, "--reason", hostile}, {hostile}},

@@ -24,7 +24,7 @@ import (
 // mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
 	server, scope, url, source, deadline string
-	headers                              []string
+	headers, headerEnv                   []string
 }
 
 const maxScope = 200 // bytes of a name that is kept with every call
@@ -55,14 +55,9 @@ an agent can ask how calls stand. What could be read as another call than the on
 that is recorded (a member that occurs twice, a batch with a tools/call in it) is
 answered with an error.
 
-In the configuration of an MCP client, put the proxy before the command:
-  "mcpServers": {
-    "memory": {
-      "command": "indoubt",
-      "args": ["mcp", "--server", "memory", "--", "npx", "-y", "@modelcontextprotocol/server-memory"]
-    }
-  }`,
-		Example: `  indoubt mcp --server memory -- npx -y @modelcontextprotocol/server-memory
+The configuration of an MCP client is rewritten by indoubt mcp install.`,
+		Example: `  indoubt mcp install claude
+  indoubt mcp --server memory -- npx -y @modelcontextprotocol/server-memory
   indoubt mcp --server tracker --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${env.TRACKER_TOKEN}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"server", "scope"} { // as a variable that is not set gives it
@@ -79,8 +74,10 @@ In the configuration of an MCP client, put the proxy before the command:
 	f.StringVar(&flags.scope, "scope", "", "which servers are one and the same, however they are started; --server when left out, else the command, directory or URL")
 	f.StringVar(&flags.url, "url", "", "the URL of a streamable-HTTP server, instead of a command")
 	f.StringArrayVar(&flags.headers, "header", nil, "a header for the server, as 'NAME: VALUE'; ${env.NAME} in it is read from the environment and stored nowhere")
+	f.StringArrayVar(&flags.headerEnv, "header-env", nil, "a header for the server, as NAME=VARIABLE: its value is read from that variable")
 	f.StringVar(&flags.source, "source", "", "the agent, or AGENT@RUN (INDOUBT_SOURCE)")
 	f.StringVar(&flags.deadline, "deadline", "", "how long a call may take before it is in doubt; the kind's when left out")
+	cmd.AddCommand(newMCPInstallCommand(a, false), newMCPInstallCommand(a, true))
 	return cmd
 }
 
@@ -152,10 +149,10 @@ func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) e
 		return usage("mcp takes a command or --url, not both", "")
 	case flags.url == "" && len(argv) == 0:
 		return usage("mcp needs a server", "a command behind two dashes, or --url: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
-	case flags.url == "" && len(flags.headers) > 0:
+	case flags.url == "" && len(flags.headers)+len(flags.headerEnv) > 0:
 		return usage("--header is for a server behind --url", "a command gets its secrets from the environment")
 	case flags.url != "":
-		header, err := c.header(flags.headers)
+		header, err := c.header(flags)
 		if err != nil {
 			return err
 		}
@@ -190,10 +187,21 @@ func (w heedless) Write(p []byte) (int, error) {
 
 var envReference = lazyregexp.New(`\$\{env\.([A-Za-z_][A-Za-z0-9_]*)\}`)
 
-// header reads --header. A value that is not set is said by its name.
-func (c mcpCommand) header(lines []string) (http.Header, error) {
+// header reads --header and --header-env. A value that is not set is said by its name.
+func (c mcpCommand) header(flags mcpFlags) (http.Header, error) {
 	header := http.Header{}
-	for _, line := range lines {
+	for _, given := range flags.headerEnv {
+		name, variable, ok := strings.Cut(given, "=")
+		if !ok || name == "" || variable == "" {
+			return nil, usage("--header-env has no NAME=VARIABLE", "write --header-env Authorization=TRACKER_TOKEN")
+		}
+		value := c.env(variable)
+		if value == "" {
+			return nil, usage(fmt.Sprintf("--header-env %s: %s is not set in the environment", name, variable), "")
+		}
+		header.Add(name, value)
+	}
+	for _, line := range flags.headers {
 		name, value, ok := strings.Cut(line, ":")
 		name = strings.TrimSpace(name)
 		if !ok || name == "" {

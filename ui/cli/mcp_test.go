@@ -300,6 +300,8 @@ func TestMCPCommandLine(t *testing.T) {
 		{[]string{"--header", "A: b", "--", "cat"}, 2, "--header is for a server behind --url"},
 		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header", "A: ${env.NOT_SET_ANYWHERE}"}, 2, "NOT_SET_ANYWHERE is not set"},
 		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header", "no colon"}, 2, "--header"},
+		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header-env", "A=NOT_SET_ANYWHERE"}, 2, "NOT_SET_ANYWHERE is not set"},
+		{[]string{"--url", "http://127.0.0.1:1/mcp", "--header-env", "A"}, 2, "--header-env"},
 		{[]string{"--url", "ftp://example.com"}, 2, "--url"},
 		{[]string{"--server", "a b", "--", "cat"}, 2, "--server"},
 		{[]string{"--scope", " a", "--", "cat"}, 2, "--scope"},
@@ -314,7 +316,7 @@ func TestMCPCommandLine(t *testing.T) {
 			t.Errorf("mcp %q: exit %d, want %d with %q\n%s%s", c.args, r.Exit, c.exit, c.says, r.Out, r.Err)
 		}
 	}
-	need.Contains(t, s.must(0, "mcp", "--help").Out, `"mcpServers"`)
+	need.Contains(t, s.must(0, "mcp", "--help").Out, "indoubt mcp install claude")
 	s.writePolicy("version: 1\nkinds: 7\n")
 	if r := s.do("mcp", "--", "cat"); r.Exit != 1 || r.Out != "" {
 		t.Errorf("a broken policy: exit %d\n%s", r.Exit, r.Err)

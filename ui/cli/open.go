@@ -65,15 +65,24 @@ func (a *app) ledgerOptions() open.Options {
 
 // usedLedgers is the file that lists which ledgers this account has used.
 func (a *app) usedLedgers() string {
-	state := a.env("XDG_STATE_HOME")
+	state := stateDir(a.env)
 	if state == "" {
-		home := a.env("HOME")
+		return ""
+	}
+	return filepath.Join(state, "ledgers")
+}
+
+// stateDir is where an account keeps what lasts, "" where it has no home.
+func stateDir(env func(string) string) string {
+	state := env("XDG_STATE_HOME")
+	if state == "" {
+		home := env("HOME")
 		if home == "" {
 			return ""
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
-	return filepath.Join(state, "indoubt", "ledgers")
+	return filepath.Join(state, "indoubt")
 }
 
 // short is a path as a person writes it, with ~ for the home directory.

@@ -181,17 +181,20 @@ func TestPageConfiguresMCP(t *testing.T) {
 	need.Equal(t, len(config.MCPServers), 2, config)
 	for name, server := range config.MCPServers {
 		args := server.Args
-		if server.Command != "indoubt" || args[0] != "mcp" {
+		if filepath.Base(server.Command) != "indoubt" || args[0] != "mcp" {
 			t.Errorf("%s is started by %s %q", name, server.Command, args)
 		}
 		// A server that ends at once: the proxy takes its arguments, and no call comes.
 		for i, arg := range args {
+			if arg == "--ledger" {
+				args[i+1] = filepath.Join(t.TempDir(), "ledger.db")
+			}
 			if arg == "--" {
 				args = append(args[:i+1:i+1], "true")
 			}
 		}
 		cmd := binary(t.TempDir(), args...)
-		cmd.Env = append(cmd.Env, "TRACKER_TOKEN=x")
+		cmd.Env = append(cmd.Env, "INDOUBT_HEADER_AUTHORIZATION=x")
 		if exit, _, stderr := ends(t, cmd); exit == 2 {
 			t.Errorf("%s: %s", name, stderr)
 		}
@@ -204,7 +207,7 @@ func TestPageNamesWhatThereIs(t *testing.T) {
 	dir := place(t)
 	for command, flags := range map[string][]string{
 		"run": {"--kind", "--key", "--source", "--wait"}, "begin": {"--once", "--wait", "--reconcile"}, "settle": {"--outcome"},
-		"mcp": {"--server", "--url", "--header"}, "http": {"--listen", "--upstream"},
+		"mcp": {"--server", "--scope", "--url", "--header-env"}, "http": {"--listen", "--upstream"},
 	} {
 		_, help, _ := ends(t, binary(dir, command, "--help"))
 		for _, flag := range flags {
@@ -212,5 +215,21 @@ func TestPageNamesWhatThereIs(t *testing.T) {
 				t.Errorf("%s of %s is not in both", flag, command)
 			}
 		}
+	}
+}
+
+// From the page alone: an agent in one command.
+func TestThePagePutsAnAgentBehindIndoubt(t *testing.T) {
+	p := newPage(t)
+	config := filepath.Join(p.dir, ".claude.json")
+	text := `{"mcpServers": {"notes": {"command": "cat"}}}`
+	need.OK(t, os.WriteFile(config, []byte(text), 0o600))
+	for _, c := range []struct{ word, want string }{{"install", p.dir + "/ledger.db"}, {"uninstall", text}} {
+		line := strings.TrimSpace(strings.Replace(snippets(t, "sh-agent")[0], "install", c.word, 1)) + " --yes"
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Env, cmd.Dir = p.env(), p.dir
+		out, err := cmd.CombinedOutput()
+		need.OK(t, err, line, string(out))
+		need.Contains(t, string(need.Get(os.ReadFile(config))(t)), c.want)
 	}
 }

@@ -39,6 +39,7 @@ var arrows = map[string]string{
 	"ui/console…":       "ledger policy reconcile ui/safe ui/ticket ui/act ui/console…",
 	"ui/act":            "ledger reconcile ui/safe ui/ticket",
 	"ui/house":          "",
+	"ui/clients":        "ledger/redact ledger/record/mcpproxy/identity",
 	"ui/cli…":           "ledger ledger/open ledger/digestkey ledger/hostclock ledger/outcome ledger/record… ledger/wire… policy… reconcile… ui…",
 	"":                  "ui/cli",
 }

@@ -30,8 +30,18 @@ var (
 // without what only says that it is a server. It never depends on what the
 // server says of itself, because kinds must not change while it starts.
 func CommandName(argv []string) string {
-	if len(argv) == 0 {
+	base := decoration.ReplaceAllString(plainBase(Program(argv)), "")
+	if base = strings.Trim(unnamely.ReplaceAllString(base, "-"), "-"); base == "" {
 		return "server"
+	}
+	return base
+}
+
+// Program is the program, package or script that a command line runs, behind a launcher
+// too, without its version.
+func Program(argv []string) string {
+	if len(argv) == 0 {
+		return ""
 	}
 	name := argv[0]
 	if isLauncher(name) {
@@ -43,11 +53,12 @@ func CommandName(argv []string) string {
 			break
 		}
 	}
-	base := decoration.ReplaceAllString(plainBase(name), "")
-	if base = strings.Trim(unnamely.ReplaceAllString(base, "-"), "-"); base == "" {
-		return "server"
+	for _, p := range []*lazyregexp.Regexp{npmPackage, pythonPackage} {
+		if m := p.FindStringSubmatch(filepath.ToSlash(name)); m != nil {
+			return m[1]
+		}
 	}
-	return base
+	return version.ReplaceAllString(name, "$1")
 }
 
 func plainBase(name string) string {

@@ -1,0 +1,367 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/policy/recipes"
+	"indoubt/ui/clients"
+	"indoubt/ui/safe"
+)
+
+// installFlags say which entries of a client's configuration are rewritten.
+type installFlags struct {
+	servers     []string
+	through     string
+	yes, dryRun bool
+}
+
+// installer rewrites the configuration of MCP clients.
+type installer struct {
+	*app
+	installFlags
+	undo bool
+}
+
+const installPlaces = `CLIENT is one of
+  claude   .mcp.json here, ~/.claude.json, and Claude Desktop's claude_desktop_config.json
+  cursor   .cursor/mcp.json here, and ~/.cursor/mcp.json
+  code     .vscode/mcp.json here, and mcp.json of VS Code's user profile
+and stands for each of these files that exists. Any other word is the path of a file
+that has mcpServers or servers.`
+
+func newMCPInstallCommand(a *app, undo bool) *cobra.Command {
+	i := &installer{app: a, undo: undo}
+	cmd := &cobra.Command{
+		Use:   "install CLIENT|FILE [--server NAME]…",
+		Short: "Put the servers of an MCP client behind indoubt",
+		Long: `Rewrites the configuration of an MCP client, so that each server in it starts behind
+indoubt mcp. The change is shown, asked for, and made in place: comments, order and
+other fields stay. The file as it was is kept; uninstall puts it back.
+
+` + installPlaces + `
+
+An entry gets the absolute paths of this program and of the ledger, the name that a
+recipe knows the server by (else the entry's own), and a scope that stays the same when
+the server's arguments change. A server behind a URL is reached by indoubt, and the
+values of its headers move to the entry's env. It is asked once whether it wants a login:
+one to which the client logs in by itself (OAuth) stays as it is.
+
+Exit codes: 0 done, or nothing to do · 2 usage · 3 no such file or server · 4 the file
+changed since it was shown · 5 not asked for: no terminal and no --yes.`,
+		Example: `  indoubt mcp install claude
+  indoubt mcp install cursor --server memory --yes
+  indoubt mcp install .vscode/mcp.json --dry-run
+  indoubt mcp install claude --server tracker --through http://127.0.0.1:8090/mcp`,
+		Args: someArgs("a client or a file"), ValidArgsFunction: completeClients,
+		RunE: func(cmd *cobra.Command, args []string) error { return i.run(cmd.Context(), args) },
+	}
+	if undo {
+		cmd.Use, cmd.Short = "uninstall CLIENT|FILE [--server NAME]…", "Put the configuration of an MCP client back as it was"
+		cmd.Long = `Undoes indoubt mcp install. A file that is as install left it becomes byte for byte what
+it was before. In one that was changed since, only the entries behind indoubt are undone,
+and that is said.
+
+` + installPlaces + `
+
+Exit codes: 0 done, or nothing to do · 2 usage · 3 no such file or server · 4 the file
+changed since it was shown · 5 not asked for: no terminal and no --yes.`
+		cmd.Example = "  indoubt mcp uninstall claude\n  indoubt mcp uninstall ~/.cursor/mcp.json --server memory --yes"
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&i.servers, "server", nil, "only this entry; all of them when left out")
+	f.BoolVarP(&i.yes, "yes", "y", false, "do not ask")
+	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change and change nothing")
+	if !undo {
+		f.StringVar(&i.through, "through", "", "the URL of an `indoubt mcp --listen` that stands before this server; with one --server")
+	}
+	return cmd
+}
+
+func completeClients(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	return clients.Names, cobra.ShellCompDirectiveDefault
+}
+
+// verb is what is done to a file, for sentences.
+func (i *installer) verb() string {
+	if i.undo {
+		return "uninstall"
+	}
+	return "install"
+}
+
+func (i *installer) run(ctx context.Context, args []string) error {
+	if i.through != "" && len(i.servers) != 1 {
+		return usage("--through stands before one server", "name it with --server")
+	}
+	state := stateDir(i.env)
+	if state == "" {
+		return &failure{Exit: exitUsage, Code: "no_home", Message: "there is no HOME to keep the backup in", Hint: "set HOME or XDG_STATE_HOME"}
+	}
+	backups := clients.Backups(filepath.Join(state, "mcp"))
+	plans, err := i.plans(ctx, args, backups)
+	if err != nil {
+		return err
+	}
+	changed := slices.DeleteFunc(slices.Clone(plans), func(p *clients.Plan) bool { return !p.Changed() })
+	data := map[string]any{"files": filesJSON(plans, backups)}
+	show := func(w *safe.Writer) { i.show(w, plans) }
+	switch {
+	case len(changed) == 0:
+		return i.done(effectNoop, data, func(w *safe.Writer) {
+			show(w)
+			w.Println("nothing to change")
+		})
+	case i.dryRun:
+		return i.done(effectWouldUpdate, data, show)
+	}
+	if err := i.mayChange(i.verb()); err != nil {
+		return err
+	}
+	if !i.yes {
+		if !i.terminal() {
+			return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed: without a terminal, " + i.verb() + " needs --yes",
+				Hint: "look at the change, then say it again with --yes", Data: data, Text: show}
+		}
+		show(i.errOut)
+		if !i.confirmYes("Write this?") {
+			return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed"}
+		}
+	}
+	for _, p := range changed {
+		if err := p.Write(backups); err != nil {
+			return writeFailure(p, err)
+		}
+	}
+	return i.done(effectUpdated, data, func(w *safe.Writer) {
+		if i.yes {
+			show(w)
+		}
+		i.told(w, changed, backups)
+	})
+}
+
+func writeFailure(p *clients.Plan, err error) error {
+	if errors.Is(err, clients.ErrChanged) {
+		return &failure{Exit: exitConflict, Code: "changed", Message: short(p.Path) + " has changed since it was shown, and was left as it is", Hint: "say it again", cause: err}
+	}
+	return fmt.Errorf("write %s: %w", short(p.Path), err)
+}
+
+// plans reads the files that the words stand for.
+func (i *installer) plans(ctx context.Context, args []string, backups clients.Backups) ([]*clients.Plan, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("the current directory: %w", err)
+	}
+	system := clients.System{Home: i.env("HOME"), Config: i.env("XDG_CONFIG_HOME"), AppData: i.env("APPDATA"), Dir: dir}
+	if system.Home == "" {
+		system.Home, _ = os.UserHomeDir()
+	}
+	wrapping, err := i.wrapping(ctx)
+	if err != nil {
+		return nil, err
+	}
+	paths, err := present(system, args)
+	if err != nil {
+		return nil, err
+	}
+	var out []*clients.Plan
+	var missing error
+	for _, path := range paths {
+		plan := func() (*clients.Plan, error) { return system.Install(path, backups, wrapping, i.servers) }
+		if i.undo {
+			plan = func() (*clients.Plan, error) { return system.Uninstall(path, backups, i.servers) }
+		}
+		p, err := plan()
+		var absent *clients.MissingError
+		switch {
+		case errors.As(err, &absent):
+			missing = &failure{Exit: exitNotFound, Code: "no_server", Message: fmt.Sprintf("%s has no server %q", short(path), absent.Name), Hint: "it has: " + strings.Join(absent.There, ", ")}
+			continue
+		case err != nil:
+			return nil, &failure{Exit: exitError, Code: "config", Message: short(err.Error()), Hint: "nothing was changed; mend the file, or name another one", cause: err}
+		}
+		out = append(out, p)
+	}
+	if len(out) == 0 {
+		return nil, missing
+	}
+	return out, nil
+}
+
+// present are the files that the words stand for and that exist, each once.
+func present(system clients.System, args []string) (paths []string, err error) {
+	for _, arg := range args {
+		places, known := system.Places(arg)
+		if !known {
+			places = []string{arg}
+		}
+		found := false
+		for _, path := range places {
+			if _, err := os.Stat(path); err != nil {
+				continue
+			}
+			if found = true; !slices.Contains(paths, path) {
+				paths = append(paths, path)
+			}
+		}
+		if found {
+			continue
+		}
+		hint := "a client is one of " + strings.Join(clients.Names, ", ") + "; or name its file"
+		if known {
+			for i := range places {
+				places[i] = short(places[i])
+			}
+			hint = "name the file that your client reads"
+		}
+		return nil, &failure{Exit: exitNotFound, Code: "no_config", Message: "there is no " + strings.Join(places, ", no "), Hint: hint}
+	}
+	return paths, nil
+}
+
+// wrapping is what an entry says of this program, the ledger and the policy.
+func (i *installer) wrapping(ctx context.Context) (w clients.Wrapping, err error) {
+	if i.undo {
+		return w, nil
+	}
+	if w.Program, err = programPath(); err != nil {
+		return w, err
+	}
+	at, err := i.place()
+	if err != nil {
+		return w, err
+	}
+	name := at.String()
+	if file, ok := at.(interface{ Absolute() (string, error) }); ok {
+		if name, err = file.Absolute(); err != nil {
+			return w, err
+		}
+	} else if i.ledgerPath != name {
+		return w, &failure{Exit: exitRefused, Code: "secret", Message: "the ledger's address has a password in it, which would stand in the client's configuration",
+			Hint: "keep it in a PGPASSFILE, and name the ledger without it"}
+	}
+	w.Flags = []string{"--ledger", name}
+	if path, named := i.policyFile(); named {
+		if path, err = filepath.Abs(path); err != nil {
+			return w, err
+		}
+		w.Flags = append(w.Flags, "--policy", path)
+	}
+	w.Through, w.Known, w.Login = i.through, recipes.ServerName, func(url string) bool { return wantsLogin(ctx, url) }
+	return w, nil
+}
+
+const loginPatience = 3 * time.Second // for a server to say that it wants a login
+
+// wantsLogin asks a server once, and only reads.
+func wantsLogin(ctx context.Context, url string) bool {
+	client := http.Client{Timeout: loginPatience, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	reply, err := client.Do(req)
+	if err != nil {
+		return false
+	}
+	reply.Body.Close()
+	return reply.StatusCode == http.StatusUnauthorized
+}
+
+// programPath is where this program is found again: by the name it was called by, which
+// may be a link that an update moves, else by its file.
+func programPath() (string, error) {
+	own, err := os.Executable()
+	if err != nil {
+		return "", fmt.Errorf("the path of this program: %w", err)
+	}
+	if strings.Contains(filepath.ToSlash(own), "/go-build") {
+		return "", usage("this program was built to run once, and will be gone", "build it (make build) and install from there")
+	}
+	if called, err := exec.LookPath(os.Args[0]); err == nil {
+		if called, err = filepath.Abs(called); err == nil && sameFile(called, own) {
+			return called, nil
+		}
+	}
+	return own, nil
+}
+
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
+type fileJSON struct {
+	Path    string            `json:"path"`
+	Backup  string            `json:"backup,omitempty"`
+	Changes bool              `json:"changes"`
+	Whole   bool              `json:"restored_whole,omitempty"`
+	Servers []clients.Outcome `json:"servers"`
+	Diff    string            `json:"diff,omitempty"`
+}
+
+func filesJSON(plans []*clients.Plan, backups clients.Backups) []fileJSON {
+	out := []fileJSON{}
+	for _, p := range plans {
+		out = append(out, fileJSON{p.Path, p.Backup(backups), p.Changed(), p.Whole, p.Servers, p.Diff()})
+	}
+	return out
+}
+
+// show prints what is about each file: the change, and the entries that stay.
+func (i *installer) show(w *safe.Writer, plans []*clients.Plan) {
+	for _, p := range plans {
+		if diff := p.Diff(); diff != "" {
+			w.Lines(strings.TrimRight(diff, "\n"))
+		}
+		if i.undo && p.Changed() && !p.Whole && len(i.servers) == 0 {
+			w.Printf("%s: it has changed since install; only the entries behind indoubt are undone\n", short(p.Path))
+		}
+		for _, s := range p.Servers {
+			if s.Why != "" {
+				w.Printf("%s: %s stays as it is: %s\n", short(p.Path), s.Name, s.Why)
+			}
+		}
+	}
+}
+
+// told says what was done and what comes next.
+func (i *installer) told(w *safe.Writer, plans []*clients.Plan, backups clients.Backups) {
+	var known []string
+	for _, p := range plans {
+		switch {
+		case !i.undo:
+			w.Printf("wrote %s, backup %s\n", short(p.Path), short(p.Backup(backups)))
+		case p.Whole:
+			w.Printf("put %s back, byte for byte\n", short(p.Path))
+		default:
+			w.Printf("wrote %s\n", short(p.Path))
+		}
+		for _, s := range p.Servers {
+			if name := recipes.ForServer(s.Server()); name != "" && s.Changes && !i.undo && !slices.Contains(known, name) {
+				known = append(known, name)
+			}
+		}
+	}
+	w.Println("next: restart the client")
+	if len(known) > 0 {
+		w.Printf("recipes know these servers: indoubt policy init %s\n", strings.Join(known, " "))
+	}
+}

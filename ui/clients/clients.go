@@ -1,0 +1,70 @@
+// Package clients knows the configuration files of MCP clients: where they are, which
+// servers they name, and how an entry is put behind `indoubt mcp` and back. It edits the
+// text in place, so that comments, order and unknown fields stay as they are.
+//
+// It imports ledger/redact and ledger/record/mcpproxy/identity, and knows no ledger.
+package clients
+
+import (
+	"path/filepath"
+	"runtime"
+	"slices"
+)
+
+// Names are the clients that Places knows.
+var Names = []string{"claude", "cursor", "code"}
+
+// System says where a person's files are.
+type System struct {
+	OS      string // as runtime.GOOS
+	Home    string
+	Config  string // XDG_CONFIG_HOME; below Home when empty
+	AppData string // %APPDATA%; below Home when empty
+	Dir     string // the project: the current directory
+}
+
+// Places are the configuration files that a client reads: the project's first, then the
+// person's. ok is false for a client that is not known.
+func (s System) Places(client string) (paths []string, ok bool) {
+	if s.OS == "" {
+		s.OS = runtime.GOOS
+	}
+	switch client {
+	case "claude": // Claude Code's project and own file, and Claude Desktop's
+		return []string{filepath.Join(s.Dir, ".mcp.json"), filepath.Join(s.Home, ".claude.json"), s.of("Claude", "claude_desktop_config.json")}, true
+	case "cursor":
+		return []string{filepath.Join(s.Dir, ".cursor", "mcp.json"), filepath.Join(s.Home, ".cursor", "mcp.json")}, true
+	case "code":
+		return []string{filepath.Join(s.Dir, ".vscode", "mcp.json"), s.of("Code", "User", "mcp.json"), s.of("Code - Insiders", "User", "mcp.json")}, true
+	}
+	return nil, false
+}
+
+// of is a file of an application's own folder.
+func (s System) of(parts ...string) string {
+	folder := s.Config
+	switch {
+	case s.OS == "darwin":
+		folder = filepath.Join(s.Home, "Library", "Application Support")
+	case s.OS == "windows" && s.AppData != "":
+		folder = s.AppData
+	case s.OS == "windows":
+		folder = filepath.Join(s.Home, "AppData", "Roaming")
+	case folder == "":
+		folder = filepath.Join(s.Home, ".config")
+	}
+	return filepath.Join(append([]string{folder}, parts...)...)
+}
+
+// startDir is where a client starts the servers of a configuration file, as far as its
+// path tells: in the project, else in the home directory.
+func (s System) startDir(path string) string {
+	dir := filepath.Dir(path)
+	switch {
+	case filepath.Base(path) == ".mcp.json":
+		return dir
+	case slices.Contains([]string{".vscode", ".cursor"}, filepath.Base(dir)):
+		return filepath.Dir(dir)
+	}
+	return s.Home
+}

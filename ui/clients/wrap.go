@@ -1,0 +1,270 @@
+package clients
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/tailscale/hujson"
+
+	"indoubt/ledger/lazyregexp"
+	"indoubt/ledger/record/mcpproxy/identity"
+	"indoubt/ledger/redact"
+)
+
+// Wrapping is what an entry is put behind.
+type Wrapping struct {
+	Program string   // the absolute path of indoubt
+	Flags   []string // of every entry: the ledger, and the policy where one was named
+	// Known is the name in kinds that a recipe gives a server, by its package or URL.
+	Known func(word string) string
+	// Login reports whether the server at a URL wants a login; nil never asks.
+	Login func(url string) bool
+	// Through is the URL of a listener that stands before a server behind a URL.
+	Through string
+}
+
+// Wrapped is how an entry stands behind indoubt.
+type Wrapped struct {
+	Server, Scope string
+	url           string
+	headers       map[string]string // by variable
+	own           int               // how many of args are indoubt's, with the first word of the server's command
+	command       string            // that word
+	tail          []string
+}
+
+// Errors of entries that stay as they are.
+var (
+	errByHand = errors.New("it stands behind indoubt already, with options that were written by hand")
+	errNoWay  = errors.New("it has neither a command nor a url")
+	errLogin  = errors.New("the client logs in to it by itself")
+)
+
+// ownFlags are what an entry that was put behind indoubt says.
+var ownFlags = []string{"--ledger", "--policy", "--server", "--scope", "--url", "--header-env"}
+
+// Behind reads an entry that stands behind indoubt. ok is false for any other, and the
+// error says why one cannot be put back.
+func (s *Server) Behind() (w Wrapped, ok bool, err error) {
+	words, plain := s.args()
+	program := strings.TrimSuffix(strings.ToLower(filepath.Base(strings.ReplaceAll(s.word("command"), `\`, "/"))), ".exe")
+	if program != "indoubt" || !plain || len(words) == 0 || words[0] != "mcp" {
+		return Wrapped{}, false, nil
+	}
+	w.headers = map[string]string{}
+	for i := 1; i < len(words); i++ {
+		switch {
+		case words[i] == "--" && i+1 < len(words) && w.url == "":
+			w.own, w.command, w.tail = i+2, words[i+1], words[i+2:]
+			return w.named(), true, nil
+		case !slices.Contains(ownFlags, words[i]) || i+1 == len(words):
+			return Wrapped{}, true, errByHand
+		}
+		i++
+		switch words[i-1] {
+		case "--server":
+			w.Server = words[i]
+		case "--scope":
+			w.Scope = words[i]
+		case "--url":
+			w.url = words[i]
+		case "--header-env":
+			name, variable, _ := strings.Cut(words[i], "=")
+			w.headers[variable] = name
+		}
+	}
+	if w.url == "" {
+		return Wrapped{}, true, errByHand
+	}
+	return w, true, nil
+}
+
+// named is how an entry that was written by hand is called: by the server's name alone.
+func (w Wrapped) named() Wrapped {
+	w.Scope = cmp.Or(w.Scope, w.Server)
+	return w
+}
+
+// Wrap gives the edits that put an entry behind indoubt. An error says why it stays as
+// it is. Known is how it stood behind indoubt before, if it did: its names stay.
+func (s *Server) Wrap(w Wrapping, before Wrapped) ([]udiff.Edit, Wrapped, error) {
+	words, plain := s.args()
+	command, url := s.word("command"), s.word("url")
+	switch {
+	case command != "" && url != "", !plain:
+		return nil, Wrapped{}, errors.New("its fields are of a form that is not known")
+	case w.Through != "":
+		return s.through(w, url)
+	case command != "":
+		words = append([]string{command}, words...)
+		now := s.names(w, before, append([]string{identity.Program(words)}, words...), identity.CommandScope(redact.Argv(words, redact.Marked), s.Dir))
+		head := append(w.head(now), "--", command)
+		edits := []udiff.Edit{s.set(&s.members["command"].Value, quoted(w.Program))}
+		return append(edits, s.prepend(head)), now, nil
+	case url != "":
+		return s.wrapURL(w, before, url)
+	}
+	return nil, Wrapped{}, errNoWay
+}
+
+func (w Wrapping) head(names Wrapped) []string {
+	return append(append([]string{"mcp"}, w.Flags...), "--server", names.Server, "--scope", names.Scope)
+}
+
+// names are what a server is called: in kinds as its recipe has it, and in the ledger by
+// a scope that stays when its arguments change. The digest keeps two servers apart that
+// have one name in two files.
+func (s *Server) names(w Wrapping, before Wrapped, words []string, scope string) Wrapped {
+	name, known := strings.Trim(unnamely.ReplaceAllString(s.Name, "-"), "-"), ""
+	for _, word := range words { // an image of a container stands among its arguments
+		known = cmp.Or(known, w.Known(word))
+	}
+	sum := sha256.Sum256([]byte(scope))
+	return Wrapped{Server: cmp.Or(before.Server, known, name, "server"), Scope: cmp.Or(before.Scope, cmp.Or(name, "server")+"-"+hex.EncodeToString(sum[:3]))}
+}
+
+var unnamely = lazyregexp.New(`[^A-Za-z0-9._-]+`)
+
+func (s *Server) wrapURL(w Wrapping, before Wrapped, url string) ([]udiff.Edit, Wrapped, error) {
+	switch kind := s.word("type"); {
+	case kind == "sse" || kind == "ws":
+		return nil, Wrapped{}, fmt.Errorf("its transport is %s, and indoubt speaks streamable HTTP", kind)
+	case !s.authorized() && w.Login != nil && w.Login(url):
+		return nil, Wrapped{}, errLogin
+	case s.members["auth"] != nil || s.members["oauth"] != nil || s.members["headersHelper"] != nil:
+		return nil, Wrapped{}, errLogin
+	case s.members["headers"] != nil && s.members["env"] != nil:
+		return nil, Wrapped{}, errors.New("it has both headers and env")
+	}
+	now := s.names(w, before, []string{url}, identity.URLScope(url))
+	words := append(w.head(now), "--url", url)
+	var edits []udiff.Edit
+	if m := s.members["type"]; m != nil {
+		edits = append(edits, s.set(&m.Value, `"stdio"`))
+	}
+	if m := s.members["headers"]; m != nil { // their values move to the environment, where ps does not show them
+		edits = append(edits, s.set(&m.Name, `"env"`))
+		headers, ok := m.Value.Value.(*hujson.Object)
+		if !ok {
+			return nil, Wrapped{}, errors.New("its headers are of a form that is not known")
+		}
+		for i := range headers.Members {
+			name := word(&headers.Members[i].Name)
+			variable := "INDOUBT_HEADER_" + strings.ToUpper(notVariable.ReplaceAllString(name, "_"))
+			edits = append(edits, s.set(&headers.Members[i].Name, quoted(variable)))
+			words = append(words, "--header-env", name+"="+variable)
+		}
+	}
+	m := s.members["url"]
+	edits = append(edits, s.set(&m.Name, `"command": `+quoted(w.Program)+`,`+cmp.Or(blank(m.Name.BeforeExtra), " ")+`"args"`),
+		s.set(&m.Value, "["+allQuoted(words)+"]"))
+	return edits, now, nil
+}
+
+// authorized reports whether the entry itself has a credential.
+func (s *Server) authorized() bool {
+	m := s.members["headers"]
+	if m == nil {
+		return false
+	}
+	headers, ok := m.Value.Value.(*hujson.Object)
+	return ok && slices.ContainsFunc(headers.Members, func(h hujson.ObjectMember) bool { return redact.Variable(word(&h.Name)) })
+}
+
+var notVariable = lazyregexp.New(`[^A-Za-z0-9]`)
+
+// through points an entry with a url at a listener.
+func (s *Server) through(w Wrapping, url string) ([]udiff.Edit, Wrapped, error) {
+	if url == "" {
+		return nil, Wrapped{}, errors.New("it has no url, and --through is for servers behind one")
+	}
+	return []udiff.Edit{s.set(&s.members["url"].Value, quoted(w.Through))}, Wrapped{}, nil
+}
+
+// Unwrap gives the edits that take an entry from behind indoubt. saved is the entry as it
+// was, where it is known and has not changed since; else what indoubt wrote is undone
+// field by field, and what a person wrote since stays.
+func (s *Server) Unwrap(saved Saved) ([]udiff.Edit, error) {
+	if saved.After != "" && saved.After == s.entry() {
+		return []udiff.Edit{s.set(s.value, saved.Before)}, nil
+	}
+	if saved.Through != "" && s.word("url") == saved.Through {
+		return []udiff.Edit{s.set(&s.members["url"].Value, quoted(saved.URL))}, nil
+	}
+	w, ok, err := s.Behind()
+	if err != nil || !ok {
+		return nil, err
+	}
+	if w.url != "" {
+		return s.unwrapURL(w)
+	}
+	edits := []udiff.Edit{s.set(&s.members["command"].Value, quoted(w.command))}
+	args := s.members["args"].Value.Value.(*hujson.Array)
+	from, to := s.from+args.Elements[0].StartOffset, s.from+args.Elements[w.own-1].EndOffset
+	if w.own < len(args.Elements) {
+		to = s.from + args.Elements[w.own].StartOffset
+	}
+	return append(edits, udiff.Edit{Start: from, End: to}), nil
+}
+
+func (s *Server) unwrapURL(w Wrapped) ([]udiff.Edit, error) {
+	command, args := s.members["command"], s.members["args"]
+	from, to := s.from+command.Value.EndOffset, s.from+args.Name.StartOffset
+	if from > to || strings.TrimSpace(string(s.text[from:to])) != "," {
+		return nil, errByHand
+	}
+	edits := []udiff.Edit{s.set(&command.Name, `"url"`), s.set(&command.Value, quoted(w.url)),
+		{Start: from, End: s.from + args.Value.EndOffset}}
+	if m := s.members["type"]; m != nil {
+		edits = append(edits, s.set(&m.Value, `"http"`))
+	}
+	if m := s.members["env"]; m != nil && len(w.headers) > 0 {
+		edits = append(edits, s.set(&m.Name, `"headers"`))
+		if env, ok := m.Value.Value.(*hujson.Object); ok {
+			for i := range env.Members {
+				if name := w.headers[word(&env.Members[i].Name)]; name != "" {
+					edits = append(edits, s.set(&env.Members[i].Name, quoted(name)))
+				}
+			}
+		}
+	}
+	return edits, nil
+}
+
+func (s *Server) set(v *hujson.Value, text string) udiff.Edit {
+	return udiff.Edit{Start: s.from + v.StartOffset, End: s.from + v.EndOffset, New: text}
+}
+
+// prepend puts words before the entry's arguments, laid out as they are.
+func (s *Server) prepend(words []string) udiff.Edit {
+	m := s.members["args"]
+	if m == nil {
+		command := s.members["command"]
+		at := s.from + command.Value.EndOffset
+		return udiff.Edit{Start: at, End: at, New: "," + cmp.Or(blank(command.Name.BeforeExtra), " ") + `"args": [` + allQuoted(words) + "]"}
+	}
+	list := m.Value.Value.(*hujson.Array)
+	if len(list.Elements) == 0 {
+		at := s.from + m.Value.StartOffset + 1
+		return udiff.Edit{Start: at, End: at, New: allQuoted(words)}
+	}
+	first := list.Elements[0]
+	at := s.from + first.StartOffset
+	return udiff.Edit{Start: at, End: at, New: allQuoted(words) + "," + cmp.Or(blank(first.BeforeExtra), " ")}
+}
+
+// blank is white space as it stands before a word, without comments.
+func blank(extra hujson.Extra) string {
+	text := string(extra)
+	if i := strings.LastIndexByte(text, '\n'); i >= 0 && strings.TrimSpace(text[i:]) == "" {
+		return text[i:]
+	}
+	return ""
+}
