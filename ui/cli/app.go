@@ -43,8 +43,9 @@ type app struct {
 
 	ledgerPath, policyPath, as, theme string
 	home                              string // what this place is declared as
-	readOnly, json                    bool
-	banner                            string // shown in the console's header
+	readOnly                          bool
+	form
+	banner string // shown in the console's header
 
 	store ledger.Store
 	past  *reconcile.History // of the store: what the odds rest on
@@ -56,7 +57,7 @@ type app struct {
 }
 
 func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
-	a := &app{in: bufio.NewReader(stdin), stdin: stdin, env: os.Getenv, clock: time.Now, warn: map[string]bool{},
+	a := &app{form: form{format: "text"}, in: bufio.NewReader(stdin), stdin: stdin, env: os.Getenv, clock: time.Now, warn: map[string]bool{},
 		out: safe.NewWriter(stdout), errOut: safe.NewWriter(stderr), rawOut: stdout, rawErr: stderr}
 	a.terminal = func() bool { return isTerminal(stdin) && isTerminal(stdout) }
 	a.width = func() int {
@@ -80,10 +81,13 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if a.program = cmd.Name(); !cmd.HasParent() {
 		a.program = "console"
 	}
+	if err := a.formatted(cmd); err != nil {
+		return err
+	}
 	switch a.theme {
 	case "auto", "light", "dark", "none":
 	default:
-		return usage(fmt.Sprintf("--theme %q is none of auto, light, dark, none", a.theme), "")
+		return usage(fmt.Sprintf("--theme %q is none of auto, light, dark, none", a.theme), "write --theme none for no colours")
 	}
 	for flag, into := range map[string]*string{"ledger": &a.ledgerPath, "policy": &a.policyPath, "as": &a.as} {
 		if f := cmd.Flag(flag); f != nil && f.Changed && strings.TrimSpace(*into) == "" {

@@ -48,7 +48,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	root.SetOut(a.out)
 	root.SetErr(a.errOut)
 	if !a.json { // a command line that cannot be parsed is still answered as asked
-		a.json = slices.Contains(beforeDashes(args), "--json")
+		ours := beforeDashes(args)
+		a.json = slices.ContainsFunc([]string{"--json", "-ojson", "-o=json", "--output=json"}, func(s string) bool { return slices.Contains(ours, s) }) ||
+			strings.Contains(strings.Join(ours, "\x00")+"\x00", "\x00-o\x00json\x00")
 	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {

@@ -237,10 +237,10 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	with := func(args ...string) []string { return append(args, why...) }
 	cases := map[string][][]string{
 		"":          {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
-		"list":      {{}, {"--limit", "3"}, {"--tab", "settled"}, {"kind:" + hostile}, {"state:" + hostile}, {"--after", hostile}},
+		"list":      {{}, {"-o", "csv"}, {"-o", "wide"}, {"-o", "name"}, {"-o", "jsonl"}, {"--columns", "what,input,key,source"}, {"--columns", hostile}, {"-o", hostile}, {"kind:a OR", "(" + hostile}, {"--limit", "3"}, {"--tab", "settled"}, {"kind:" + hostile}, {"state:" + hostile}, {"--after", hostile}},
 		"show":      {{one}, {"019808a1-0002"}, {"019808a1-0003"}, {"019808a1-0004"}, {"019808a1-0005"}, {other}, {"019808a1-0007"}, {"019808a1-0008"}, {"019808a1-0009"}, {"019808a1-000d"}, {"019808a1"}, {hostile}, {}},
 		"report":    {{}, {"--since", "9d"}, {outage}},
-		"log":       {{}, {one}, {hostile}, {"--follow"}},
+		"log":       {{}, {"-o", "csv"}, {"-o", "wide"}, {"-o", "jsonl", "--follow"}, {one}, {hostile}, {"--follow"}},
 		"stats":     {{}},
 		"doctor":    {{}},
 		"confirm":   {with(at(6), "--dry-run"), with(at(6)), with(at(1)), with(hostile + "@1"), {at(7), "--receipt", hostile}},
@@ -272,12 +272,12 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"completion":    {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},
 		"__complete":    {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},
 
-		"runs":            {{}, {ran}, {hostile}},
+		"runs":            {{}, {"--all", "-o", "csv"}, {ran}, {hostile}},
 		"runs pause":      {{ran, "--reason", hostile}, {hostile}},
 		"runs resume":     {{ran, "--yes"}, {hostile}},
 		"runs stop":       {{ran, "--reason", hostile}, {hostile}},
 		"incident":        {{}},
-		"incident list":   {{}},
+		"incident list":   {{}, {"-o", "csv"}, {"-o", "wide"}},
 		"incident show":   {{outage}, {hostile}},
 		"incident take":   {{outage}, {outage, "--until", hostile}},
 		"incident name":   {{outage, hostile}},

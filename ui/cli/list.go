@@ -73,6 +73,9 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
+	if c.format == "wide" && len(c.columns) == 0 { // the same table, uncut
+		c.format, c.width = "text", func() int { return 0 }
+	}
 	filter, err := ledger.ParseFilter(o.filter)
 	if err != nil {
 		return err
@@ -96,10 +99,13 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	}
 	data := map[string]any{"operations": ops, "next": text(next)}
 	var below string
-	if !c.json {
+	switch {
+	case c.format == "text":
 		if below, err = c.underList(ctx, s, o, len(all), next); err != nil {
 			return err
 		}
+	case next != "" && stopped == "":
+		c.left("%d shown, there are more: --limit, or --after %s", len(all), next)
 	}
 	print := func(w *safe.Writer) {
 		writeTable(w, all, filter, c.width())

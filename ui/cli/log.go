@@ -71,6 +71,11 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 	if o.limit < 1 {
 		return usage(fmt.Sprintf("--limit %d is not a number of events", o.limit), "")
 	}
+	if o.follow && c.format == "jsonl" {
+		c.json = true
+	} else if o.follow && c.format != "text" && !c.json {
+		return usage("--follow prints text or JSON lines, not "+c.format, "write -o jsonl")
+	}
 	if o.since != "" {
 		var err error
 		if o.from, err = past("since", o.since, c.clock()); err != nil {
@@ -269,7 +274,7 @@ func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, ev
 		}
 		if c.json {
 			for _, e := range events {
-				if err := c.printJSON(oneEventJSON(e)); err != nil {
+				if err := printJSON(c.out, oneEventJSON(e)); err != nil {
 					return err
 				}
 			}

@@ -32,8 +32,12 @@ const (
 	effectWouldUpdate = "would_update"
 )
 
+// formatOfJSON is the version of the JSON. Fields that are added leave it as it is.
+const formatOfJSON = 1
+
 // envelope is the one object that --json prints.
 type envelope struct {
+	Format int        `json:"format"`
 	OK     bool       `json:"ok"`
 	Effect string     `json:"effect,omitempty"`
 	Data   any        `json:"data,omitempty"`
@@ -49,8 +53,11 @@ type errorJSON struct {
 // done prints the result of a command that succeeded: data as JSON, or what
 // text prints.
 func (a *app) done(effect string, data any, text func(w *safe.Writer)) error {
-	if a.json {
-		return a.printJSON(envelope{OK: true, Effect: effect, Data: data})
+	switch {
+	case a.json:
+		return printJSON(a.out, envelope{OK: true, Effect: effect, Data: data})
+	case a.format != "text" && data != nil:
+		return a.rows(a.out, data)
 	}
 	if text != nil {
 		text(a.out)
@@ -61,7 +68,7 @@ func (a *app) done(effect string, data any, text func(w *safe.Writer)) error {
 // left tells a person what a list does not show, and how to see it; in the JSON that is
 // a field.
 func (a *app) left(format safe.Format, args ...any) {
-	if !a.json {
+	if !a.json { // beside rows for a program, too: they have no place for it
 		a.errOut.Println(safe.Say(format, args...))
 	}
 }
@@ -94,12 +101,17 @@ func (a *app) fail(err error) int {
 	}
 	f := asFailure(err)
 	if a.json {
-		if err := a.printJSON(envelope{Error: f.json(), Effect: f.Effect, Data: f.Data}); err != nil {
+		if err := printJSON(a.out, envelope{Error: f.json(), Effect: f.Effect, Data: f.Data}); err != nil {
 			return exitError
 		}
 		return f.Exit
 	}
-	if f.Text != nil {
+	switch {
+	case f.Data != nil && f.Text != nil && a.format != "text":
+		if err := a.rows(a.out, f.Data); err != nil {
+			return a.fail(err)
+		}
+	case f.Text != nil:
 		f.Text(a.out)
 	}
 	a.say(f)
@@ -130,18 +142,22 @@ type exitOnly struct{ code int }
 
 func (e *exitOnly) Error() string { return fmt.Sprintf("exit %d", e.code) }
 
-func (a *app) printJSON(v any) error {
+func printJSON(w *safe.Writer, v any) error {
 	b, err := encode(v)
 	if err != nil {
 		return err
 	}
-	_, err = a.out.Write(append(b, '\n'))
+	_, err = w.Write(append(b, '\n'))
 	return err
 }
 
 // encode is JSON for people and pipes: no HTML escapes, and nothing that a
 // terminal would act on.
 func encode(v any) ([]byte, error) {
+	if e, ok := v.(envelope); ok {
+		e.Format = formatOfJSON
+		v = e
+	}
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

@@ -105,7 +105,7 @@ func TestReport(t *testing.T) {
 	}
 	b.json(2, "report", in, "--since", "1h")
 	b.json(3, "report", "ffffff")
-	b.json(2, "report", "--since", "yesterday")
+	b.json(2, "report", "--since", "gestern")
 }
 
 // A report names the bulk runs of its time or its outage, and says what it leaves out.

@@ -271,7 +271,7 @@ func (c runCommand) ended(ctx context.Context, status *os.File, res command.Resu
 	}
 	switch {
 	case c.json && status == nil && !res.Ran && res.Answer != ledger.AnswerFinished:
-		if err := c.printJSON(e); err != nil { // nothing of the command's is on standard output
+		if err := printJSON(c.out, e); err != nil { // nothing of the command's is on standard output
 			return err
 		}
 	case c.json && status == nil:

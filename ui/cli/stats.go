@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/charmbracelet/x/ansi"
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
@@ -254,30 +253,19 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 	}
 }
 
-// writeColumns prints an aligned table under a blank line, unless it is empty. All
-// but the last column are as wide as their widest cell.
+// writeColumns prints an aligned table under a blank line, unless it is empty.
 func writeColumns(w *safe.Writer, head []string, n int, row func(i int) []string) {
 	if n == 0 {
 		return
 	}
-	rows := [][]string{head}
+	g := grid{cells: [][]string{head}, gap: 2}
 	for i := range n {
 		cells := row(i)
 		for j := range cells {
 			cells[j] = safe.Of(cells[j]).String()
 		}
-		rows = append(rows, cells)
+		g.cells = append(g.cells, cells)
 	}
-	widths := widest(rows)
 	w.Println()
-	for _, r := range rows {
-		var line strings.Builder
-		for i, cell := range r {
-			line.WriteString(cell)
-			if i < len(r)-1 {
-				line.WriteString(strings.Repeat(" ", 2+widths[i]-ansi.StringWidth(cell)))
-			}
-		}
-		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
-	}
+	g.write(w)
 }

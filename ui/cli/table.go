@@ -66,75 +66,87 @@ func writeTable(w *safe.Writer, all []ticket.Ticket, f ledger.Filter, width int)
 	if len(all) == 0 {
 		return
 	}
-	ids := shortIDs(all, width > 0)
-	use := columnsFor(width, f)
-	rows := cells(use, all, ids)
-	for drop := 6; width > 0 && drop > 0 && needed(use, rows, 16) > width; drop-- {
-		kept := make([]column, 0, len(use))
-		for _, c := range use {
-			if c.drop != drop {
-				kept = append(kept, c)
-			}
-		}
-		use = kept
-		rows = cells(use, all, ids)
+	ids, use := shortIDs(all, width > 0), columnsFor(width, f)
+	g := grid{columns: use, cells: [][]string{make([]string, len(use))}, width: width, gap: 1}
+	for i, c := range use {
+		g.cells[0][i] = c.head
 	}
-	widths := widest(rows)
-	if width > 0 {
+	for n, v := range all {
+		row := make([]string, len(use))
 		for i, c := range use {
-			if c.head == flexible {
-				widths[i] = max(8, min(widths[i], width-needed(use, rows, 0)))
+			if row[i] = ids[n]; c.cell != nil {
+				row[i] = c.cell(v).Or(safe.Say("–")).String()
 			}
 		}
+		g.cells = append(g.cells, row)
 	}
-	for _, row := range rows {
+	g.write(w)
+}
+
+// grid is a table to be printed, the heads first; every cell is harmless already.
+type grid struct {
+	cells   [][]string
+	columns []column // how each is laid out; nil: to the left, and kept
+	width   int      // of the terminal; 0: nothing is cut
+	gap     int
+}
+
+// write prints the grid. All but the last column are as wide as their widest cell.
+func (g grid) write(w *safe.Writer) {
+	if g.columns == nil {
+		g.columns = make([]column, len(g.cells[0]))
+	}
+	for drop := 6; g.width > 0 && drop > 0 && g.needed(16) > g.width; drop-- {
+		g.without(drop)
+	}
+	widths := g.widths()
+	for i, c := range g.columns {
+		if c.head == flexible && g.width > 0 {
+			widths[i] = max(8, min(widths[i], g.width-g.needed(0)))
+		}
+	}
+	for _, row := range g.cells {
 		var line strings.Builder
-		for i, c := range use {
+		for i, text := range row {
 			if i > 0 {
-				line.WriteByte(' ')
+				line.WriteString(strings.Repeat(" ", g.gap))
 			}
-			text := row[i]
-			if c.head == flexible && width > 0 {
+			c := g.columns[i]
+			if c.head == flexible && g.width > 0 {
 				text = ansi.Truncate(text, widths[i], "…")
 			}
 			pad := strings.Repeat(" ", max(0, widths[i]-ansi.StringWidth(text)))
 			if c.right {
-				line.WriteString(pad + text)
-			} else {
-				line.WriteString(text + pad)
+				text, pad = pad, text
 			}
+			line.WriteString(text + pad)
 		}
 		text := strings.TrimRight(line.String(), " ")
-		if width > 0 {
-			text = ansi.Truncate(text, width, "…") // narrower than any table
+		if g.width > 0 {
+			text = ansi.Truncate(text, g.width, "…") // narrower than any table
 		}
 		fmt.Fprintln(w, text)
 	}
 }
 
-// cells renders every cell, the heads first, everything visible-safe.
-func cells(use []column, all []ticket.Ticket, ids []string) [][]string {
-	rows := [][]string{make([]string, len(use))}
-	for i, c := range use {
-		rows[0][i] = c.head
-	}
-	for n, v := range all {
-		row := make([]string, len(use))
-		for i, c := range use {
-			if c.cell == nil {
-				row[i] = ids[n]
-				continue
+// without takes out the columns that are dropped at this number.
+func (g *grid) without(drop int) {
+	kept := func(i int) bool { return g.columns[i].drop != drop }
+	for r, row := range g.cells {
+		var cells []string
+		for i, cell := range row {
+			if kept(i) {
+				cells = append(cells, cell)
 			}
-			row[i] = c.cell(v).Or(safe.Say("–")).String()
 		}
-		rows = append(rows, row)
+		g.cells[r] = cells
 	}
-	return rows
+	g.columns = slices.DeleteFunc(slices.Clone(g.columns), func(c column) bool { return c.drop == drop })
 }
 
-func widest(rows [][]string) []int {
-	widths := make([]int, len(rows[0]))
-	for _, row := range rows {
+func (g *grid) widths() []int {
+	widths := make([]int, len(g.columns))
+	for _, row := range g.cells {
 		for i, cell := range row {
 			widths[i] = max(widths[i], ansi.StringWidth(cell))
 		}
@@ -143,10 +155,10 @@ func widest(rows [][]string) []int {
 }
 
 // needed is the width of the table with that much room for the flexible column.
-func needed(use []column, rows [][]string, room int) int {
-	total := len(use) - 1
-	for i, w := range widest(rows) {
-		if use[i].head == flexible {
+func (g *grid) needed(room int) int {
+	total := g.gap * (len(g.columns) - 1)
+	for i, w := range g.widths() {
+		if g.columns[i].head == flexible {
 			w = room
 		}
 		total += w
