@@ -68,6 +68,7 @@ type Options struct {
 	// their own.
 	after func(d time.Duration, msg tea.Msg) tea.Cmd
 	wait  func(watch <-chan struct{}) tea.Cmd
+	drawn func() // called when there is a new view
 	// Reopen opens the ledger again after it was lost, and has Engine work on it
 	// where reads finds that it can be read; nil: it is never tried.
 	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
@@ -102,6 +103,7 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 		opts = append(opts, tea.WithColorProfile(colorprofile.Ascii))
 	}
 	p := tea.NewProgram(m, append(opts, more...)...)
+	m.o.drawn = newFrames(p).soon
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)

@@ -55,7 +55,7 @@ func (c crlf) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func start(t *testing.T, w, h int, o Options) *terminal {
+func start(t *testing.T, w, h int, o Options, more ...tea.ProgramOption) *terminal {
 	t.Helper()
 	term := &terminal{t: t, em: vt.NewSafeEmulator(w, h), done: make(chan error, 1)}
 	in, keys := io.Pipe()
@@ -65,8 +65,8 @@ func start(t *testing.T, w, h int, o Options) *terminal {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	go func() {
-		term.done <- Run(ctx, o, tea.WithInput(in), tea.WithOutput(crlf{term}), tea.WithWindowSize(w, h), tea.WithoutSignals(),
-			tea.WithColorProfile(colorprofile.TrueColor), tea.WithEnvironment([]string{"TERM=xterm-256color"}))
+		term.done <- Run(ctx, o, append(more, tea.WithInput(in), tea.WithOutput(crlf{term}), tea.WithWindowSize(w, h), tea.WithoutSignals(),
+			tea.WithColorProfile(colorprofile.TrueColor), tea.WithEnvironment([]string{"TERM=xterm-256color"}))...)
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -104,6 +104,9 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	if o.wait == nil {
 		o.wait = feed.Wait
 	}
+	if o.drawn == nil {
+		o.drawn = func() {}
+	}
 	f, err := ledger.ParseFilter(o.Filter)
 	if err != nil {
 		return nil, err

@@ -25,6 +25,7 @@ func (m *Root) View() tea.View {
 		if m.feed.Lost != nil {
 			m.view.WindowTitle = "indoubt: STALE"
 		}
+		m.o.drawn()
 	}
 	return m.view
 }

@@ -1,0 +1,47 @@
+package console
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// A view is drawn at once, and one that follows it; then the ticker slows down, and stays so.
+func TestFramesAreFastForAMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var got []string
+		began := time.Now()
+		f := &frames{reset: func(d time.Duration) { got = append(got, fmt.Sprint(time.Since(began), " ", d)) }}
+		f.soon()
+		time.Sleep(40 * time.Millisecond)
+		f.soon()
+		time.Sleep(time.Minute)
+		f.soon()
+		time.Sleep(time.Minute)
+		want := []string{"0s 5ms", "90ms 250ms", "1m0.04s 5ms", "1m0.09s 250ms"}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q\nmust be %q", got, want)
+		}
+	})
+}
+
+// The library's ticker is where it is looked for: a program that draws once in a second
+// draws each key long before that.
+func TestAKeyDoesNotWaitForATick(t *testing.T) {
+	o := nightOptions()
+	o.Store = nightStore()
+	term := start(t, 120, 40, o, tea.WithFPS(1))
+	term.wait("sort: lost")
+	began := time.Now()
+	for i := range 10 {
+		term.em.SendText([]string{"?", "\x1b"}[i%2])
+		term.wait([]string{"/ search  esc back", "sort: lost"}[i%2])
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("ten keys were drawn after %s", took)
+	}
+}
