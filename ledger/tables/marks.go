@@ -29,13 +29,15 @@ func (tx *tx) mark(operationID string, values []string) error {
 }
 
 // kindRules goes from one pair of kind and rule to the next by the index, so that
-// no list of operations is read.
+// no list of operations is read. SQLite enters an index at the first bound of a column
+// that a statement names, and compares pairs of columns by their first.
 const kindRules = `
 	WITH RECURSIVE pair(kind, rule) AS (
 		SELECT * FROM (SELECT kind, mark_rules FROM operations WHERE mark_rules >= '' ORDER BY kind, mark_rules LIMIT 1) AS first
 		UNION ALL
-		SELECT n.kind, n.mark_rules FROM pair p JOIN operations n ON n.seq = (
-			SELECT seq FROM operations WHERE mark_rules >= '' AND (kind, mark_rules) > (p.kind, p.rule) ORDER BY kind, mark_rules LIMIT 1))
+		SELECT n.kind, n.mark_rules FROM pair p JOIN operations n ON n.seq = coalesce(
+			(SELECT seq FROM operations WHERE kind = p.kind AND mark_rules > p.rule AND mark_rules >= '' ORDER BY kind, mark_rules LIMIT 1),
+			(SELECT seq FROM operations WHERE kind > p.kind AND mark_rules >= '' ORDER BY kind, mark_rules LIMIT 1)))
 	SELECT kind, rule FROM pair`
 
 // Mark looks for what is to be marked outside of the write, and writes only where
