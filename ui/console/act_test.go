@@ -479,7 +479,7 @@ func TestBulkRetryStopsAndGoesOn(t *testing.T) {
 		shows  []string
 	}{
 		"unclear": {func(e *fakeEngine) { e.result.Operation = ledger.Operation{State: ledger.Uncertain} },
-			[]string{"6 = 1 unclear", "5 to go", "sent, no clear answer: mail ", ": no answer was r"}},
+			[]string{"6 = 1 unclear", "5 to go", "sent, no clear answer: mail ", ": no answer was"}},
 		"refused": {func(e *fakeEngine) { e.err = errors.New("connection refused") }, []string{"6 = 1 not done + 5 to go", "NOT DONE: mail ", ": connection refused"}},
 	} {
 		b, e := sixProven(t)

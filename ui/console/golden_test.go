@@ -26,6 +26,9 @@ func golden(t *testing.T, name, screen string) {
 	lines := strings.Split(screen, "\n")
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
+		if i > 0 && strings.HasPrefix(lines[i], "└") { // where a dialog is answered
+			need.That(t, !strings.Contains(lines[i-1], "…"), "%s cuts its keys: %s", name, lines[i-1])
+		}
 	}
 	got := strings.Join(lines, "\n") + "\n"
 	path := filepath.Join("testdata", name+".txt")

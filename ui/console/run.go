@@ -181,11 +181,12 @@ func renew(m *Root) tea.Cmd {
 func progress(m *Root, w int) string {
 	m.Ticks = true
 	r := m.run
-	text := safe.Say(" %s", bar(r.Record))
+	short := safe.Say(" %s", bar(r.Record))
+	text := short
 	if each, left := r.Pace(); each > 0 {
 		text = safe.Say("%s  %s/s  %s left", text, fmt.Sprintf("%.0f", max(each, 1)), ticket.Span(left))
 	}
-	return keyed(m, safe.Say("%s   %s", text, act.Tally(r.Record, r.Items)), "p pause", w)
+	return keyed(m, "p pause", w, safe.Say("%s   %s", text, act.Tally(r.Record, r.Items)), text, short)
 }
 
 // openRun shows the newest run that waits, stands still or is driven from elsewhere.
@@ -193,13 +194,20 @@ func openRun(m *Root, w int) string {
 	run := m.feed.Runs[0]
 	m.Ticks = m.Ticks || run.State == ledger.RunRunning
 	how := act.State(run, m.Now)
-	return keyed(m, safe.Say(" %s %s: %s   %s", bar(run), ask.RunTitle(run), how, act.Tally(run, nil)), "p look", w)
+	text := safe.Say(" %s %s: %s", bar(run), ask.RunTitle(run), how)
+	return keyed(m, "p look", w, safe.Say("%s   %s", text, act.Tally(run, nil)), text, safe.Say(" %s %s", bar(run), how), safe.Say(" %s", how))
 }
 
-// keyed is a line with its key at the end, which is never cut off.
-func keyed(m *Root, line safe.Text, key string, w int) string {
+// keyed is the longest of these lines that fits, with its key at the end, which is never
+// cut off.
+func keyed(m *Root, key string, w int, lines ...safe.Text) string {
+	texts := make([]string, len(lines))
+	for i, line := range lines {
+		texts[i] = line.String()
+	}
 	room := max(w-draw.Width(key)-3, 0)
-	return m.Strong.Render(draw.Left(draw.Cut(line.String(), room), min(draw.Width(line.String()), room))) + "   " + m.Accent.Render(draw.Left(key, max(w-min(draw.Width(line.String()), room)-3, 0)))
+	line := draw.Cut(ticket.Fit(room, texts...), room)
+	return m.Strong.Render(line) + "   " + m.Accent.Render(draw.Left(key, max(w-draw.Width(line)-3, 0)))
 }
 
 // bar is how far a run has come.

@@ -2,6 +2,7 @@ package ticket
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -123,7 +124,11 @@ func (t Ticket) Do(room int) safe.Text {
 	case ledger.LaneUnfetched:
 		return fit(say("waits for %s", t.Pipeline()), say("fetch"))
 	case ledger.LaneResolved:
-		return fit(say("by %s", Who(t.Row.Actor)), Who(t.Row.Actor))
+		who := Who(t.Row.Actor)
+		if strings.HasPrefix(t.Row.Actor, "auto:") {
+			return fit(say("by %s", who), who, say("checks"))
+		}
+		return fit(say("by %s", who), who)
 	}
 	if t.Record == nil {
 		return say("…")

@@ -156,12 +156,15 @@ func (o Outage) Also() safe.Text {
 // Group are operations of an outage of which the same is true, and to which the same
 // is to be done.
 type Group struct {
-	Name   ledger.Group
-	Sum    ledger.Sum
-	Kinds  []string // how many of each kind, as far as is known
-	True   safe.Text
-	Do     safe.Text
-	Key    string // does it
+	Name  ledger.Group
+	Sum   ledger.Sum
+	Kinds []string // how many of each kind, as far as is known
+	True  safe.Text
+	Do    safe.Text
+	Key   string // does it
+
+	TrueShort, DoShort safe.Text // for few cells
+
 	Tone   Tone
 	Tab    ledger.Tab // the list that has its rows
 	Filter string     // and which of it they are
@@ -194,9 +197,10 @@ func (o Outage) Groups() (out []Group) {
 		}
 		if len(by) > 0 {
 			g.True = safe.Say("%s %s", g.True, strings.Join(by, ", "))
+			g.TrueShort = safe.Say("%s %s", g.TrueShort, strings.Join(by, ", "))
 		}
 		if name == ledger.GroupElsewhere && g.Sum.N == 1 && len(o.Elsewhere) == 1 {
-			g.True = o.landed(o.Elsewhere[0])
+			g.True, g.TrueShort = o.landed(o.Elsewhere[0])
 		}
 		g.Name, g.Tab, g.Filter = name, name.Tab(), "incident:"+o.ID+" group:"+string(name)
 		out = append(out, g)
@@ -204,24 +208,27 @@ func (o Outage) Groups() (out []Group) {
 	return out
 }
 
-// landed says where and when an effect is there by another operation, or may be.
-func (o Outage) landed(l ledger.Landing) safe.Text {
+// landed says where and when an effect is there by another operation, or may be, and
+// without its name.
+func (o Outage) landed(l ledger.Landing) (how, short safe.Text) {
+	name := cmp.Or(l.Other.Title, l.Other.ID)
 	if l.Other.State != ledger.Committed {
-		return safe.Say("may be there by %s", cmp.Or(l.Other.Title, l.Other.ID))
+		return safe.Say("may be there by %s", name), safe.Say("may be there")
 	}
-	return safe.Say("landed %s: %s", clock(Moment(l.Other.SettledAt, o.Now, o.Zone)), cmp.Or(l.Other.Title, l.Other.ID))
+	short = safe.Say("landed %s", clock(Moment(l.Other.SettledAt, o.Now, o.Zone)))
+	return safe.Say("%s: %s", short, name), short
 }
 
 // Landings say which other operations stand for those of a group, and since when.
 func (o Outage) Landings() (out []safe.Text) {
 	for _, l := range o.Elsewhere {
-		how := o.landed(l)
+		how, short := o.landed(l)
 		switch other := l.Other; {
 		case cmp.Or(other.Title, other.ID) != cmp.Or(l.Title, l.Operation):
 		case other.State != ledger.Committed:
-			how = safe.Say("may be there by another")
+			how = safe.Say("%s by another", short)
 		default:
-			how = safe.Say("landed %s", clock(Moment(other.SettledAt, o.Now, o.Zone)))
+			how = short
 		}
 		out = append(out, safe.Say("%s: %s, %s", cmp.Or(l.Title, l.Operation), how, cmp.Or(l.Other.Source.Pipeline, "unknown")))
 	}
@@ -272,32 +279,33 @@ func (o Outage) In(tab ledger.Tab) (all ledger.Sum) {
 	return all
 }
 
-// groups are what is true of each group, what to do, the key that does it. A name
-// follows where the text ends in "by" or "for".
+// groups are what is true of each group and what to do, each in fewer words, too ("":
+// there are none), and the key that does it. A name follows where the text ends in "by",
+// "of" or "for".
 var groups = func() map[ledger.Group]Group {
-	group := func(is, do safe.Format, key string, tone Tone) Group {
-		return Group{True: safe.Say(is), Do: safe.Say(do), Key: key, Tone: tone}
+	group := func(is, isShort, do, doShort safe.Format, key string, tone Tone) Group {
+		return Group{True: safe.Say(is), TrueShort: safe.Say(cmp.Or(isShort, is)), Do: safe.Say(do), DoShort: safe.Say(cmp.Or(doShort, do)), Key: key, Tone: tone}
 	}
 	return map[ledger.Group]Group{
-		ledger.Group(ledger.Duplicate):         group("happened twice", "cancel one, then D", "↵", Bad),
-		ledger.Group(ledger.PossibleDuplicate): group("may have happened twice", "look, then D", "↵", Bad),
-		ledger.Group(ledger.Contradiction):     group("a decision was wrong", "D: say what is true", "↵", Bad),
-		ledger.Group(ledger.MismatchConflict):  group("landed, but different", "look, then D", "↵", Bad),
-		ledger.GroupProven:                     group("did not land, proven", "send again: safe", "R", Sure),
-		ledger.GroupSaid:                       group("said not to have landed", "look, no proof", "↵", Warn),
-		ledger.GroupElsewhere:                  group("there by another operation, or may be", "do NOT send, look", "↵", Bad),
-		ledger.GroupHeld:                       group("did not land, held by", "wait for the hold", "↵", Warn),
-		ledger.GroupRunning:                    group("its turn comes in a run of", "wait, p shows the run", "↵", Plain),
-		ledger.GroupOverdue:                    group("allowed, and not sent by", "look at its pipeline", "↵", Warn),
-		ledger.GroupDecide:                     group("no check can tell", "look outside", "↵", Warn),
-		ledger.GroupReading:                    group("cannot tell yet", "wait, checks go on", "↵", Plain),
-		ledger.GroupGranted:                    group("one send allowed, waits for", "nothing, its pipeline sends", "↵", Plain),
-		ledger.GroupInFlight:                   group("being sent now", "wait", "↵", Plain),
-		ledger.GroupParked:                     group("parked by", "nothing for now", "↵", Plain),
-		ledger.GroupLanded:                     group("landed", "nothing", "↵", Good),
-		ledger.GroupNeverSent:                  group("never sent", "nothing, its pipeline knows", "↵", Good),
-		ledger.GroupRefused:                    group("refused by the other side", "nothing, its pipeline knows", "↵", Good),
-		ledger.GroupLeft:                       group("left as it is, unknown", "nothing", "↵", Good),
+		ledger.Group(ledger.Duplicate):         group("happened twice", "", "cancel one, then D", "cancel one", "↵", Bad),
+		ledger.Group(ledger.PossibleDuplicate): group("may have happened twice", "maybe twice", "look, then D", "look, D", "↵", Bad),
+		ledger.Group(ledger.Contradiction):     group("a decision was wrong", "decided wrong", "D: say what is true", "press D", "↵", Bad),
+		ledger.Group(ledger.MismatchConflict):  group("landed, but different", "landed, different", "look, then D", "look, D", "↵", Bad),
+		ledger.GroupProven:                     group("did not land, proven", "not landed, proven", "send again: safe", "send again", "R", Sure),
+		ledger.GroupSaid:                       group("said not to have landed", "said not landed", "look, no proof", "look", "↵", Warn),
+		ledger.GroupElsewhere:                  group("there by another operation, or may be", "there by another?", "do NOT send, look", "do NOT send", "↵", Bad),
+		ledger.GroupHeld:                       group("did not land, held by", "held by", "wait for the hold", "wait", "↵", Warn),
+		ledger.GroupRunning:                    group("its turn comes in a run of", "in a run of", "wait, p shows the run", "wait, p", "↵", Plain),
+		ledger.GroupOverdue:                    group("allowed, and not sent by", "not sent by", "look at its pipeline", "look", "↵", Warn),
+		ledger.GroupDecide:                     group("no check can tell", "", "look outside", "look", "↵", Warn),
+		ledger.GroupReading:                    group("cannot tell yet", "", "wait, checks go on", "wait", "↵", Plain),
+		ledger.GroupGranted:                    group("one send allowed, waits for", "waits for", "nothing, pipeline sends", "nothing", "↵", Plain),
+		ledger.GroupInFlight:                   group("being sent now", "", "wait", "", "↵", Plain),
+		ledger.GroupParked:                     group("parked by", "", "nothing for now", "nothing", "↵", Plain),
+		ledger.GroupLanded:                     group("landed", "", "nothing", "", "↵", Good),
+		ledger.GroupNeverSent:                  group("never sent", "", "nothing, pipeline knows", "nothing", "↵", Good),
+		ledger.GroupRefused:                    group("refused by the other side", "refused", "nothing, pipeline knows", "nothing", "↵", Good),
+		ledger.GroupLeft:                       group("left as it is, unknown", "left, unknown", "nothing", "", "↵", Good),
 	}
 }()
 

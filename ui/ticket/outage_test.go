@@ -40,11 +40,11 @@ func TestOutage(t *testing.T) {
 1 landed 02:58: charge INV-1187 420 do NOT send, look ↵ incident:i1 group:elsewhere
 1 did not land, held by sam 1 by word wait for the hold ↵ incident:i1 group:held
 4 cannot tell yet 2,100 +3 wait, checks go on ↵ incident:i1 group:reading
-1 one send allowed, waits for billing not priced nothing, its pipeline sends ↵ incident:i1 group:unfetched
+1 one send allowed, waits for billing not priced nothing, pipeline sends ↵ incident:i1 group:unfetched
 6 parked by sam, vera 240 nothing for now ↵ incident:i1 group:parked
 131 landed 90,000 nothing ↵ incident:i1 group:landed
-2 never sent 150 nothing, its pipeline knows ↵ incident:i1 group:never_sent
-7 refused by the other side – nothing, its pipeline knows ↵ incident:i1 group:refused`
+2 never sent 150 nothing, pipeline knows ↵ incident:i1 group:never_sent
+7 refused by the other side – nothing, pipeline knows ↵ incident:i1 group:refused`
 	var lines []string
 	n := 0
 	for _, g := range o.Groups() {

@@ -115,7 +115,8 @@ func (p *page) shorten(from, to, n int) {
 		return
 	}
 	at := from + 1
-	rest := append([]string{p.Faint.Render(fmt.Sprintf("%s… %d lines of what was seen, ↵ shows them", draw.Spaces(label), n))}, p.lines[at+n:]...)
+	says := ticket.Fit(p.w-label, fmt.Sprintf("… %d lines of what was seen, ↵ shows them", n), fmt.Sprintf("… %d more, ↵ shows them", n))
+	rest := append([]string{p.Faint.Render(draw.Spaces(label) + says)}, p.lines[at+n:]...)
 	p.lines = append(p.lines[:at], rest...)
 }
 

@@ -283,7 +283,7 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 	th := f.Theme
 	d.count(f)
 	inner := w - 4
-	name := 17
+	name := d.labels(inner)
 	room := max(inner-name, 10)
 	var top []string
 	if head, seen := d.Head.String(), d.Seen.String(); head != "" {
@@ -315,8 +315,9 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 			top = append(top, label.Render(head)+p.Render(l))
 		}
 	}
-	chosen := len(top) + d.focus
-	top = append(top, d.picks(th, inner)...)
+	picks, chosen := d.picks(th, inner)
+	chosen += len(top)
+	top = append(top, picks...)
 	if d.showMore && len(d.More) > 0 {
 		top = []string{th.Faint.Render("^b: back")}
 		for _, line := range d.More {
@@ -349,8 +350,24 @@ func (d *Dialog) Draw(f *draw.Frame, w, h int) []string {
 	return append(out, frame.Render("└"+draw.Rule(w-2)+"┘"))
 }
 
-// picks are the lines that can be chosen.
-func (d *Dialog) picks(th *draw.Theme, w int) (out []string) {
+// labels is how wide the column of the labels is: on a small screen no wider than they are.
+func (d *Dialog) labels(w int) int {
+	const most = 17
+	if w >= 3*most {
+		return most
+	}
+	longest := len("UNTIL")
+	for _, f := range d.Facts {
+		longest = max(longest, draw.Width(f.Label.String()))
+	}
+	for _, f := range d.Fields {
+		longest = max(longest, draw.Width(f.Label))
+	}
+	return min(longest+1, most)
+}
+
+// picks are the lines that can be chosen, and where the chosen one ends.
+func (d *Dialog) picks(th *draw.Theme, w int) (out []string, chosen int) {
 	for i, p := range d.Picks {
 		mark, style := " ", th.Text
 		if p.Grave {
@@ -359,9 +376,14 @@ func (d *Dialog) picks(th *draw.Theme, w int) (out []string) {
 		if i == d.focus {
 			mark, style = "▌", th.Strong
 		}
-		out = append(out, style.Render(mark+draw.Left(p.Text.String(), w-1)))
+		for _, line := range draw.Wrap(p.Text.String(), w-1) {
+			out = append(out, style.Render(mark+draw.Left(line, w-1)))
+		}
+		if i == d.focus {
+			chosen = len(out) - 1
+		}
 	}
-	return out
+	return out, chosen
 }
 
 // fit cuts what stands above the end of a dialog: that, where it is answered, is never
@@ -395,15 +417,15 @@ func (d *Dialog) foot(th *draw.Theme, w, name int) []string {
 	ends := func(a, b string) string {
 		return act.Render(a) + draw.Spaces(max(w-draw.Width(a)-draw.Width(b), 1)) + th.Faint.Render(b)
 	}
-	leave := "Enter, Esc: [Close]"
+	leave := []string{"Enter, Esc: [Close]", "Esc: [Close]", "Esc"}
 	switch {
 	case len(d.Picks) > 0:
-		leave = "↵ opens the row   Esc: [Close]"
+		leave = []string{"↵ opens the row   Esc: [Close]", "↵ row  Esc: [Close]", "↵ row  Esc"}
 	case d.Yes != "":
-		leave = "Enter, Esc: [Cancel]"
+		leave = []string{"Enter, Esc: [Cancel]", "Esc: [Cancel]", "Esc"}
 	}
 	if d.Do == "" || d.Yes != "" {
-		return append(out, "", ends(d.Yes, leave))
+		return append(out, "", ends(d.Yes, ticket.Fit(w-draw.Width(d.Yes)-1, leave...)))
 	}
 	out = append(out, "")
 	for i, f := range d.Fields {

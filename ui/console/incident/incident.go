@@ -130,11 +130,12 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 		add(f.Text, ticket.Fit(w-2, o.Account().String(), o.ToDo().String()), "")
 	}
 	if len(o.Others) > 0 {
+		var names []string
 		here := make([]safe.Text, len(o.Others))
 		for i, p := range o.Others {
-			here[i] = ticket.AtIt(p)
+			names, here[i] = append(names, p.Person), ticket.AtIt(p)
 		}
-		add(f.Warn, safe.Say("HERE TOO  %s", safe.Join(here, " · ")).String(), "")
+		add(f.Warn, ticket.Fit(w-1, safe.Say("HERE TOO  %s", safe.Join(here, " · ")).String(), safe.Say("HERE TOO  %s", strings.Join(names, ", ")).String()), "")
 	}
 	if also := o.Also(); !also.Empty() && h > 16 {
 		add(f.Faint, also.String(), "")
@@ -176,15 +177,56 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 	return out[:min(len(out), h)]
 }
 
+// cells are how wide the columns of the groups are.
+type cells struct{ n, gap, is, money, do int }
+
+// fewCells is a screen without room for money.
+const fewCells = 60
+
+// measure finds columns in which each cell is whole. Where there is little room, first
+// WHAT TO DO is said in fewer words, then WHAT IS TRUE, and on a small screen the money
+// goes.
+func measure(all []Line, currency string, w int) cells {
+	c, is, do := cells{n: 6, gap: 2, money: 10}, 0, 0
+	least := 10 // the head of WHAT TO DO
+	if w < 100 {
+		c.money = draw.Width(currency)
+	}
+	if w < fewCells {
+		c = cells{n: 4, gap: 1}
+	}
+	for _, l := range all {
+		if g := l.Group; g != nil {
+			c.n = max(c.n, draw.Width(rows(g)))
+			is, do, least = max(is, draw.Width(g.True.String())), max(do, draw.Width(g.Do.String())), max(least, draw.Width(g.DoShort.String()))
+			if w >= fewCells {
+				c.money = max(c.money, draw.Width(g.Money().String()))
+			}
+		}
+	}
+	room := w - 3 - c.n - c.gap - c.money - c.gap // bar and key apart
+	if c.money > 0 {
+		room -= c.gap
+	}
+	c.do = max(min(room-is, 26), least)
+	c.is = max(room-c.do, 0)
+	return c
+}
+
+func (c cells) line(n, is, money, do string) string {
+	line := draw.Right(n, c.n) + draw.Spaces(c.gap) + draw.Left(is, c.is)
+	if c.money > 0 {
+		line += draw.Spaces(c.gap) + draw.Right(money, c.money)
+	}
+	return line + draw.Spaces(c.gap) + draw.Left(do, c.do)
+}
+
+func rows(g *ticket.Group) string { return ticket.Grouped(float64(g.Sum.N), 0) }
+
 // groups is the table of what is true and what to do.
 func (v *View) groups(f *draw.Frame, all []Line, currency string, w int) []string {
-	do := min(max(w/3, 10), 34)
-	money := 12
-	if w < 60 {
-		money = 0
-	}
-	is := max(w-8-money-do, 8)
-	out := []string{f.Head.Render(draw.Left("   ROWS  "+draw.Left("WHAT IS TRUE", is-1)+draw.Right(currency, money)+"  WHAT TO DO", w))}
+	c := measure(all, currency, w)
+	out := []string{f.Head.Render(draw.Left(" "+c.line("ROWS", "WHAT IS TRUE", currency, "WHAT TO DO"), w))}
 	for i, l := range all {
 		g := l.Group
 		if g == nil {
@@ -194,8 +236,8 @@ func (v *View) groups(f *draw.Frame, all []Line, currency string, w int) []strin
 		if i == v.at {
 			p, bar = &f.Cursor, "▌"
 		}
-		out = append(out, p.Text.Render(bar)+p.Tone(g.Tone).Render(draw.Left(draw.Right(ticket.Grouped(float64(g.Sum.N), 0), 6)+"  "+draw.Left(g.True.String(), is-1)+draw.Right(cell(*g, money), money)+"  "+draw.Left(g.Do.String(), do-4), w-3))+
-			p.Accent.Render(draw.Left(g.Key, 2)))
+		is, do := ticket.Fit(c.is, g.True.String(), g.TrueShort.String()), ticket.Fit(c.do, g.Do.String(), g.DoShort.String())
+		out = append(out, p.Text.Render(bar)+p.Tone(g.Tone).Render(draw.Left(c.line(rows(g), is, g.Money().String(), do), w-3))+p.Accent.Render(" "+draw.Left(g.Key, 1)))
 	}
 	return out
 }
@@ -244,13 +286,6 @@ func (v *View) run(f *draw.Frame, all []Line, w int) (out []string, at int) {
 		}
 	}
 	return out, at
-}
-
-func cell(g ticket.Group, room int) string {
-	if room == 0 {
-		return ""
-	}
-	return g.Money().String()
 }
 
 // about says more of a group.
