@@ -30,6 +30,10 @@ type Change struct {
 	Read      *Read      // inserted
 	Event     *Event     // Seq, At, From, To and Version are filled in by the store
 	Fault     *Fault     // with Operation: an incident is looked for, and joined
+	// Remembers is how long the other side remembers the key of an attempt that begins; 0:
+	// not known. Offered: what begins was sent, and recorded, before; its ledger lost it.
+	Remembers time.Duration
+	Offered   bool
 	// RecheckAt schedules one more read of a settled operation.
 	RecheckAt time.Time
 	// Release gives the operation's lease back, if it is still this one's.

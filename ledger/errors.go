@@ -16,6 +16,7 @@ var (
 	ErrGone      = errors.New("the ledger's file was removed or replaced")
 	ErrBusy      = errors.New("the ledger is locked by another writer")
 	ErrLost      = errors.New("the ledger's server does not answer")
+	ErrFailover  = errors.New("the ledger's database failed over, and what was sent last may be missing")
 	ErrUnknown   = errors.New("cannot tell whether the change is recorded")
 	ErrFull      = errors.New("there is no room for the ledger")
 	ErrGuard     = errors.New("the ledger refuses")

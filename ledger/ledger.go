@@ -38,7 +38,10 @@
 //     person settles.
 package ledger
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Locator names one operation. The first field that is set counts; Kind, Scope
 // and Key go together and find the operation that holds the key now; Scope and
@@ -83,6 +86,19 @@ type Applied struct {
 	Noop          bool      // the change id was known already, or nothing was to change
 }
 
+// Failover: the database of a ledger is another one than it was adopted in, since a time
+// that is not zero. Up to so much of its newest history may be missing, and nothing is
+// begun or allowed there until a person has adopted it.
+type Failover struct {
+	At      time.Time
+	Missing time.Duration
+}
+
+// String says when it failed over, and what may be missing.
+func (f Failover) String() string {
+	return fmt.Sprintf("it failed over or was restored by %s, and up to %s of its newest history may be missing", f.At.UTC().Format(time.RFC3339), f.Missing.Round(time.Second))
+}
+
 // Info is what a ledger knows of itself.
 type Info struct {
 	ID        string // made at creation
@@ -101,5 +117,6 @@ type Info struct {
 	Home      string // the name under which its home was declared, or ""
 	Exposed   string // not empty: who else than this account, or the group it is shared with, can change what it says
 	Strained  string // not empty: what a person must do about its storage, as "DISK SHORT: …"
+	Failover  Failover
 	Copied    string // not empty: why this file is looked at only (a copy of another ledger)
 }

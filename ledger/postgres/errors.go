@@ -29,6 +29,7 @@ const (
 	Looker     = "look_only"      // the user may only look
 	Standby    = "read_only"      // the server is a copy that follows another one
 	Lost       = "lost"           // the server does not answer; what was asked has not happened
+	FailedOver = "failover"       // the database is another one than the ledger was adopted in
 	Unknown    = "unknown_commit" // a change is recorded as a whole or not at all, and which it is cannot be asked
 )
 
@@ -41,6 +42,7 @@ var sayings = map[string]struct {
 	Permission: {"%s refuses this user (%s)", "ask its owner for one of the roles indoubt_reader, indoubt_writer, indoubt_operator and indoubt_engine", nil},
 	Looker:     {"%s is only looked at by this user (%s)", "look with --read-only, or ask its owner for one of the roles indoubt_writer, indoubt_operator and indoubt_engine", ledger.ErrReadOnly},
 	Standby:    {"%s can only be read (%s)", "name all hosts of the ledger, with target_session_attrs=read-write", ledger.ErrReadOnly},
+	FailedOver: {"%s failed over or was restored, and what was sent last may be missing", "nothing was sent; an operator looks at what was under way, and then adopts it: indoubt adopt", ledger.ErrFailover},
 	Lost:       {"%s does not answer: %s", "", ledger.ErrLost},
 	Unknown:    {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "", ledger.ErrUnknown},
 }
@@ -50,10 +52,11 @@ func (e *Error) Error() string { return e.Trouble(ledger.InFull).Error() }
 // Trouble puts it in words.
 func (e *Error) Trouble(name func(string) string) ledger.Trouble {
 	said := sayings[e.Code]
-	return ledger.Trouble{Code: e.Code, Message: fmt.Sprintf(said.message, name(e.Ledger), e.Why), Do: said.do}
+	words := []any{name(e.Ledger), e.Why}
+	return ledger.Trouble{Code: e.Code, Message: fmt.Sprintf(said.message, words[:strings.Count(said.message, "%s")]...), Do: said.do}
 }
 
-// Is matches ledger.ErrReadOnly, ledger.ErrLost and ledger.ErrUnknown.
+// Is matches the sentinel of its code: ledger.ErrReadOnly, ErrFailover, ErrLost, ErrUnknown.
 func (e *Error) Is(target error) bool { return target != nil && sayings[e.Code].is == target }
 
 // Unwrap gives the server's error.
@@ -62,6 +65,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // SQLSTATE codes (https://www.postgresql.org/docs/current/errcodes-appendix.html).
 const (
 	codeRefused       = "IN001" // our own, of guards.sql
+	codeFailover      = "IN002"
 	codeReadOnly      = "25006"
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
@@ -101,7 +105,7 @@ func translate(shown string, err error) error {
 
 // translated reports whether an error is one of ours already.
 func translated(err error) bool {
-	for _, known := range []error{ledger.ErrBusy, ledger.ErrReadOnly, ledger.ErrGuard, ledger.ErrFull, ledger.ErrLost, ledger.ErrUnknown} {
+	for _, known := range []error{ledger.ErrBusy, ledger.ErrReadOnly, ledger.ErrGuard, ledger.ErrFull, ledger.ErrFailover, ledger.ErrLost, ledger.ErrUnknown} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -113,6 +117,8 @@ func byCode(shown string, said *pgconn.PgError) error {
 	switch said.Code {
 	case codeRefused:
 		return &ledger.GuardError{Message: said.Message, Err: said}
+	case codeFailover:
+		return &Error{FailedOver, shown, said.Message, said}
 	case codeDivision:
 		return fmt.Errorf("%w: %w", tables.ErrRaced, said)
 	case codeFeature:

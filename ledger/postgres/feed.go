@@ -12,7 +12,7 @@ import (
 
 // Follow returns what came into view after the cursor, and a cursor that has seen it.
 // Events come in the order of their numbers, those of one operation in the order of
-// their commits.
+// their commits. A cursor of another lineage of the ledger goes on from what both have.
 func (s *handle) Follow(ctx context.Context, after ledger.Cursor, limit int) ([]ledger.Event, ledger.Cursor, error) {
 	at, err := placeOf(after)
 	if err != nil {
@@ -45,61 +45,72 @@ func pageOf(where string, args []any, limit int) tables.Ask {
 
 // fresh looks at what the snapshot of the place does not show.
 func (s *handle) fresh(ctx context.Context, at place, limit int) (events []ledger.Event, next place, err error) {
-	where, args := at.seen.unseen(nil)
-	standby, now := false, snapshot{}
+	var now moment
 	err = s.View(ctx, func(q tables.Querier) error {
-		found := pageOf(where, args, limit)
-		q.Ahead(tables.Ask{Query: nowQuery}, found)
-		if standby, now, err = current(q); err != nil || standby {
+		page := func(at place) tables.Ask {
+			where, args := at.seen.unseen(nil)
+			return pageOf(where, args, limit)
+		}
+		var here place
+		if now, here, err = current(q, at, page); err != nil || now.standby || now.foreign {
+			next = at
 			return err
 		}
-		events, next, err = cut(q, found, at.seen, now, limit)
+		at = here
+		events, next, err = cut(q, page(at), at, now.seen, limit)
 		return err
 	})
-	if err != nil || !standby {
+	if err != nil || !now.standby {
 		return events, next, err
 	}
 	// A standby does not list what runs on its primary: it is asked of each transaction,
 	// and what had ended by then is looked at after that.
-	if now, err = s.ended(ctx, at.seen); err != nil {
+	look, err := s.ended(ctx, at.seen)
+	if err != nil {
 		return nil, at, err
 	}
-	return s.between(ctx, at.seen, now, "", nil, limit)
+	at.look = look
+	return s.between(ctx, at, "", nil, limit)
 }
 
 // rest looks at what is left of a page that was cut.
 func (s *handle) rest(ctx context.Context, at place, limit int) ([]ledger.Event, place, error) {
-	return s.between(ctx, at.seen, at.look, ` AND (xid, seq) > (CAST(? AS xid8), CAST(? AS bigint))`, []any{fmt.Sprint(at.xid), at.seq}, limit)
+	return s.between(ctx, at, ` AND (xid, seq) > (CAST(? AS xid8), CAST(? AS bigint))`, []any{fmt.Sprint(at.xid), at.seq}, limit)
 }
 
-// between looks at what one snapshot does not show and a later one does.
-func (s *handle) between(ctx context.Context, seen, look snapshot, more string, values []any, limit int) (events []ledger.Event, next place, err error) {
-	where, args := seen.unseen(nil)
-	shown, args := look.shown(args)
-	found := pageOf(where+" AND "+shown+more, append(args, values...), limit)
+// between looks at what a place has not seen and its later look has.
+func (s *handle) between(ctx context.Context, at place, more string, values []any, limit int) (events []ledger.Event, next place, err error) {
+	page := func(at place) tables.Ask {
+		where, args := at.seen.unseen(nil)
+		shown, args := at.look.shown(args)
+		return pageOf(where+" AND "+shown+more, append(args, values...), limit)
+	}
 	err = s.View(ctx, func(q tables.Querier) error {
-		events, next, err = cut(q, found, seen, look, limit)
+		_, at, err := current(q, at, page)
+		if err == nil {
+			events, next, err = cut(q, page(at), at, at.look, limit)
+		}
 		return err
 	})
 	return events, next, err
 }
 
 // cut takes a page of what was found.
-func cut(q tables.Querier, found tables.Ask, seen, look snapshot, limit int) ([]ledger.Event, place, error) {
+func cut(q tables.Querier, found tables.Ask, at place, look snapshot, limit int) ([]ledger.Event, place, error) {
 	all, err := tables.Collect(q, func(rows tables.Rows) (l located, err error) {
 		l.event, err = tables.ScanEvent(rows, &l.xid)
 		return l, err
 	}, found.Query, found.Args...)
 	if err != nil {
-		return nil, place{seen: seen}, err
+		return nil, at, err
 	}
-	next := place{seen: look}
+	next := place{line: at.line, seen: look}
 	if len(all) > limit {
 		all = all[:limit]
-		next = place{seen: seen}
+		next.seen = at.seen
 		if limit > 0 {
 			last := all[limit-1]
-			next = place{seen: seen, cut: true, look: look, xid: last.xid, seq: last.event.Seq}
+			next.cut, next.look, next.xid, next.seq = true, look, last.xid, last.event.Seq
 		}
 	}
 	events := make([]ledger.Event, len(all))
@@ -110,21 +121,60 @@ func cut(q tables.Querier, found tables.Ask, seen, look snapshot, limit int) ([]
 	return events, next, nil
 }
 
-const nowQuery = `SELECT pg_is_in_recovery(), CAST(pg_current_snapshot() AS text)`
+// moment is what a querier reads.
+type moment struct {
+	standby bool
+	foreign bool // the system is another one than was noted: the numbers of its transactions are none of the ledger's yet
+	line    string
+	seen    snapshot
+}
 
-// current is the snapshot that a querier reads.
-func current(q tables.Querier) (standby bool, now snapshot, err error) {
+const nowQuery = `
+	SELECT pg_is_in_recovery(), CAST(pg_current_snapshot() AS text), lineage, coalesce(split_part(indoubt.lineage(), '.', 1) <> split_part(lineage, '.', 1), FALSE)
+	  FROM indoubt.lineages ORDER BY n DESC LIMIT 1`
+
+// lineageQuery gives where the lineages after this one begin; no row for one that is not
+// known.
+const lineageQuery = `
+	SELECT coalesce(min(CAST(CAST(later.xid AS text) AS bigint)), 0) FROM indoubt.lineages l LEFT JOIN indoubt.lineages later ON later.n > l.n
+	 WHERE l.lineage = ? GROUP BY l.n ORDER BY l.n DESC LIMIT 1`
+
+// current is what a querier reads now, and the place in its lineage. What is going to be
+// asked of the place travels with it.
+func current(q tables.Querier, at place, asks ...func(place) tables.Ask) (now moment, here place, err error) {
+	ahead := []tables.Ask{{Query: nowQuery}}
+	for _, ask := range asks {
+		ahead = append(ahead, ask(at))
+	}
+	q.Ahead(ahead...)
 	rows, err := q.Query(nowQuery)
 	if err != nil {
-		return false, now, err
+		return now, at, err
 	}
 	defer rows.Close()
 	var text string
-	rows.Next()
-	if err = rows.Scan(&standby, &text); err == nil {
-		err = now.server(text)
+	if !rows.Next() {
+		return now, at, fmt.Errorf("the ledger does not know its lineage: %w", rows.Err())
 	}
-	return standby, now, err
+	if err = rows.Scan(&now.standby, &text, &now.line, &now.foreign); err == nil {
+		err = now.seen.server(text)
+	}
+	if err != nil || at.line == now.line {
+		return now, at, err
+	}
+	if at.line != "" {
+		begins, err := tables.Collect(q, func(rows tables.Rows) (xid uint64, err error) { return xid, rows.Scan(&xid) }, lineageQuery, at.line)
+		switch {
+		case err != nil:
+			return now, at, err
+		case len(begins) == 0:
+			at = place{seen: beginning}
+		default:
+			at = at.from(now.line, begins[0])
+		}
+	}
+	at.line = now.line
+	return now, at, nil
 }
 
 // ended is a snapshot of a standby: of the transactions that were not seen to have
@@ -158,26 +208,44 @@ func (s *handle) ended(ctx context.Context, seen snapshot) (now snapshot, err er
 
 // here is the place behind all that can be seen now.
 func (s *handle) here(ctx context.Context) (place, error) {
-	var standby bool
-	var now snapshot
+	var now moment
 	err := s.View(ctx, func(q tables.Querier) (err error) {
-		standby, now, err = current(q)
+		now, _, err = current(q, place{})
 		return err
 	})
-	if err == nil && standby {
-		now, err = s.ended(ctx, beginning)
+	if err == nil && now.standby {
+		now.seen, err = s.ended(ctx, beginning)
 	}
-	return place{seen: now}, err
+	return place{line: now.line, seen: now.seen}, err
 }
 
 // History returns events in the order of their numbers.
-func (s *handle) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.Event, error) {
+func (s *handle) History(ctx context.Context, q ledger.HistoryQuery) (events []ledger.Event, err error) {
 	since, err1 := placeOf(q.Since)
 	until, err2 := placeOf(q.Until)
 	if err1 != nil || err2 != nil {
 		return nil, cmp.Or(err1, err2)
 	}
-	where, args := since.unseen(nil)
+	err = s.View(ctx, func(v tables.Querier) error {
+		for _, at := range []*place{&since, &until} {
+			if at.line == "" {
+				continue
+			}
+			if _, *at, err = current(v, *at); err != nil {
+				return err
+			}
+		}
+		where, args := historyOf(q, since, until)
+		events, err = tables.Collect(v, func(rows tables.Rows) (ledger.Event, error) { return tables.ScanEvent(rows) },
+			`SELECT `+tables.EventColumns+` FROM events WHERE `+where+` LIMIT ?`, append(args, q.Limit)...)
+		return err
+	})
+	return events, err
+}
+
+// historyOf is the condition of what is asked for, and its order.
+func historyOf(q ledger.HistoryQuery, since, until place) (where string, args []any) {
+	where, args = since.unseen(nil)
 	if q.Until != "" {
 		var behind string
 		behind, args = until.unseen(args)
@@ -189,17 +257,11 @@ func (s *handle) History(ctx context.Context, q ledger.HistoryQuery) ([]ledger.E
 	if q.Operation != "" {
 		where, args = where+` AND operation_id = ? AND operation_id <> ''`, append(args, q.Operation)
 	}
-	order := ` ORDER BY seq`
+	where += ` ORDER BY seq`
 	if q.Newest {
-		order += ` DESC`
+		where += ` DESC`
 	}
-	var events []ledger.Event
-	err := s.View(ctx, func(v tables.Querier) (err error) {
-		events, err = tables.Collect(v, func(rows tables.Rows) (ledger.Event, error) { return tables.ScanEvent(rows) },
-			`SELECT `+tables.EventColumns+` FROM events WHERE `+where+order+` LIMIT ?`, append(args, q.Limit)...)
-		return err
-	})
-	return events, err
+	return where, args
 }
 
 // IncidentsSince names the incidents that the first events behind the cursor are about.
@@ -208,9 +270,14 @@ func (s *handle) IncidentsSince(ctx context.Context, after ledger.Cursor, limit 
 	if err != nil {
 		return nil, false, err
 	}
-	where, args := at.unseen(nil)
 	n := 0
 	err = s.View(ctx, func(q tables.Querier) error {
+		if at.line != "" {
+			if _, at, err = current(q, at); err != nil {
+				return err
+			}
+		}
+		where, args := at.unseen(nil)
 		found, err := tables.Collect(q, func(rows tables.Rows) (id string, err error) {
 			var events int
 			err = rows.Scan(&id, &events)

@@ -25,7 +25,7 @@ CREATE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql STABLE RETURN
 
 -- decides is what a person decides, by the verb of the change.
 CREATE FUNCTION indoubt.decides(verb text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'hold', 'release', 'run',
+RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'hold', 'release', 'run', 'adopt',
                 'incident_named', 'incident_noted', 'incident_taken', 'incident_detached', 'incident_closed');
 
 -- stands is an operation as one that belongs to it may rely on until the end of the
@@ -420,6 +420,9 @@ BEGIN
           THEN 'the grant of this attempt does not exist, or another attempt has consumed it'
         END;
     END IF;
+    IF wrong IS NULL AND NOT NEW.key_works AND current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+      PERFORM indoubt.at_home();
+    END IF;
   ELSE
     o := indoubt.stands(OLD.operation_id);
     wrong := CASE
@@ -538,6 +541,9 @@ BEGIN
   END IF;
   IF (o.state IN ('uncertain', 'failed')) IS NOT true THEN
     RAISE EXCEPTION 'a grant belongs to an operation that is uncertain or failed' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT NEW.key_works AND current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+    PERFORM indoubt.at_home();
   END IF;
   RETURN NEW;
 END $$;
@@ -659,6 +665,9 @@ BEGIN
   NEW.seq := nextval('indoubt.events_seq');
   NEW.db_user := session_user;
   NEW.xid := pg_current_xact_id();
+  IF current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+    PERFORM indoubt.adopted();
+  END IF;
   wrong := CASE
     WHEN NEW.at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'event_is_in_range'
     WHEN NEW.verb = '' OR NEW.actor = '' THEN 'event_names_who_did_what'
@@ -666,6 +675,18 @@ BEGIN
     END;
   IF wrong IS NOT NULL THEN
     PERFORM indoubt.unfit('events', wrong);
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- The number of a transaction says nothing in another system: adopted() sets it to the lowest.
+CREATE FUNCTION indoubt.events_before_update() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  beside indoubt.events := NEW;
+BEGIN
+  beside.xid := OLD.xid;
+  IF NEW.xid <> '3' OR beside IS DISTINCT FROM OLD THEN
+    RAISE EXCEPTION 'the history never changes' USING ERRCODE = 'IN001';
   END IF;
   RETURN NEW;
 END $$;
@@ -679,7 +700,7 @@ END $$;
 
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.events_before_insert();
 CREATE TRIGGER after_insert AFTER INSERT ON indoubt.events FOR EACH ROW WHEN (NEW.doubt IS NOT NULL) EXECUTE FUNCTION indoubt.events_after_insert();
-CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.never('the history never changes');
+CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.events_before_update();
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.never('the history is never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.events FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the history is never deleted');
 

@@ -14,6 +14,9 @@ import (
 // installing is the name that a process locks while it makes or migrates a ledger.
 const installing = "indoubt install"
 
+// timeouts are the settings that end a statement which takes long.
+var timeouts = []string{"statement_timeout", "lock_timeout"}
+
 // steps lead from schema 1 to the newest.
 var steps []tables.Step
 
@@ -110,7 +113,7 @@ func (s *handle) inOne(ctx context.Context, build func(*session) error) error {
 
 func (s *handle) build(t *session, steps []tables.Step) error {
 	// Others wait for the whole of it.
-	for _, name := range []string{"statement_timeout", "lock_timeout"} {
+	for _, name := range timeouts {
 		if err := t.Quietly(`SELECT set_config('` + name + `', '0', true)`); err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ var beginning = snapshot{max: 1}
 // place is what a cursor says: what has been seen. Numbers of events are given before
 // their transactions end, and numbers of transactions, too, so neither is a place.
 type place struct {
+	line string // the lineage that it is of: its numbers say nothing in another one; "": the beginning
 	seen snapshot
 	// Where a page was cut: what the look saw that it is a part of, and the last event of
 	// the page in the order of transactions and, in each, of numbers.
@@ -31,7 +32,7 @@ type place struct {
 	seq  int64
 }
 
-var cursorShape = lazyregexp.New(`^(\d+):((?:\d+(?:,\d+)*)?)(?:/(\d+):((?:\d+(?:,\d+)*)?)/(\d+)\.(\d+))?$`)
+var cursorShape = lazyregexp.New(`^([0-9A-F.]+)@(\d+):((?:\d+(?:,\d+)*)?)(?:/(\d+):((?:\d+(?:,\d+)*)?)/(\d+)\.(\d+))?$`)
 
 // placeOf reads a cursor. Error: *ledger.CursorError.
 func placeOf(c ledger.Cursor) (p place, err error) {
@@ -42,12 +43,13 @@ func placeOf(c ledger.Cursor) (p place, err error) {
 	if m == nil {
 		return p, &ledger.CursorError{Cursor: c}
 	}
-	ok := p.seen.read(m[1], m[2])
-	if p.cut = m[3] != ""; p.cut {
+	p.line = m[1]
+	ok := p.seen.read(m[2], m[3])
+	if p.cut = m[4] != ""; p.cut {
 		var err1, err2 error
-		ok = p.look.read(m[3], m[4]) && ok
-		p.xid, err1 = strconv.ParseUint(m[5], 10, 64)
-		p.seq, err2 = strconv.ParseInt(m[6], 10, 64)
+		ok = p.look.read(m[4], m[5]) && ok
+		p.xid, err1 = strconv.ParseUint(m[6], 10, 64)
+		p.seq, err2 = strconv.ParseInt(m[7], 10, 64)
 		ok = ok && err1 == nil && err2 == nil
 	}
 	if !ok || p.cursor() != c {
@@ -100,9 +102,22 @@ func (p place) cursor() ledger.Cursor {
 		if p.seen.max == beginning.max {
 			return "0"
 		}
-		return ledger.Cursor(p.seen.String())
+		return ledger.Cursor(p.line + "@" + p.seen.String())
 	}
-	return ledger.Cursor(fmt.Sprintf("%s/%s/%d.%d", p.seen, p.look, p.xid, p.seq))
+	return ledger.Cursor(fmt.Sprintf("%s@%s/%s/%d.%d", p.line, p.seen, p.look, p.xid, p.seq))
+}
+
+// from is the place in a lineage whose own transactions begin with this one: what was seen
+// of others from there on is lost, and what is there now has not been seen.
+func (p place) from(line string, xid uint64) place {
+	p.line, p.seen, p.look = line, p.seen.below(xid), p.look.below(xid)
+	return p
+}
+
+func (s snapshot) below(xid uint64) snapshot {
+	s.max = min(s.max, xid)
+	s.running = slices.DeleteFunc(slices.Clone(s.running), func(x uint64) bool { return x >= xid })
+	return s
 }
 
 // unseen is the condition of an event that the snapshot does not show. Its first part

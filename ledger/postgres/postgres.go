@@ -196,7 +196,7 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 	if err := s.Writable(); err != nil {
 		return err
 	}
-	return s.again(ctx, func() error {
+	err := s.again(ctx, func() error {
 		token := rand.Int64() | 1
 		t, err := s.session(ctx, beginWrite, token)
 		if err != nil {
@@ -216,6 +216,10 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 		}
 		return err
 	})
+	if errors.Is(err, ledger.ErrFailover) {
+		s.note()
+	}
+	return err
 }
 
 // first prefers what ended the transaction to what the function made of it.

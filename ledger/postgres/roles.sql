@@ -35,6 +35,7 @@ GRANT INSERT, UPDATE ON indoubt.leases, indoubt.paces TO indoubt_engine, indoubt
 GRANT INSERT, UPDATE ON indoubt.meta TO indoubt_engine, indoubt_operator;
 GRANT INSERT, UPDATE, DELETE ON indoubt.engines TO indoubt_engine, indoubt_operator;
 
+GRANT EXECUTE ON FUNCTION indoubt.adopt() TO indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.holds, indoubt.decisions, indoubt.decision_items TO indoubt_operator;
 GRANT INSERT, UPDATE, DELETE ON indoubt.presence TO indoubt_operator;
 

@@ -5,6 +5,8 @@ import _ "embed"
 var (
 	//go:embed schema.sql
 	schemaSQL string
+	//go:embed lineage.sql
+	lineageSQL string
 	//go:embed rows.sql
 	rowsSQL string
 	//go:embed guards.sql
@@ -18,4 +20,4 @@ var (
 
 // schema makes a new ledger: tables, the views that indoubt reads, guards, and what the
 // database derives. It is several statements, for one transaction.
-func schema() string { return schemaSQL + rowsSQL + guardsSQL + derivedSQL }
+func schema() string { return schemaSQL + rowsSQL + guardsSQL + derivedSQL + lineageSQL }

@@ -271,8 +271,16 @@ func (s *session) LockOperation(like bool, id string, args ...any) error {
 // Known names the change by which the history shows that this transaction is durable.
 func (s *session) Known(changeID string) { s.change = changeID }
 
-// Gone is why nothing may be sent because of what this transaction writes.
-func (s *session) Gone() error { return nil }
+// Lets leaves it to the guards, which do not know for how long a key is remembered.
+func (s *session) Lets(c ledger.Change) error {
+	switch {
+	case c.Offered:
+		return s.add(`SELECT set_config('indoubt.offers', 'on', true)`, nil, nil)
+	case c.Remembers > 0:
+		return s.add(`SELECT indoubt.at_home(?)`, []any{c.Remembers.Milliseconds()}, nil)
+	}
+	return nil
+}
 
 // Keep, Take and Own are for records that are remembered from one transaction to the
 // next: any other host may have changed them.

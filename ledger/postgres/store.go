@@ -80,39 +80,46 @@ const infoQuery = `
 	       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
 	       coalesce((SELECT max(until) FROM engines), 0),
 	       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
-	       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '0')`
+	       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '0'), coalesce(f.at, 0), coalesce(f.missing_ms, 0), coalesce(f.noted, TRUE)
+	  FROM (SELECT 1) ledger LEFT JOIN indoubt.failed_over() f ON TRUE`
 
 // Info describes the ledger.
 func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	i := ledger.Info{ID: s.meta["id"], Path: s.address.shown, Schema: s.meta.schema(), CreatedAt: timeOf(s.meta["created_at"]), ReadOnly: s.opts.ReadOnly}
-	here := place{}
+	here, noted := place{}, true
 	err := s.View(ctx, func(q tables.Querier) error {
-		q.Ahead(tables.Ask{Query: nowQuery})
+		now, _, err := current(q, here, func(place) tables.Ask { return tables.Ask{Query: infoQuery} })
+		if err != nil {
+			return err
+		}
+		if here.line = now.line; !now.standby {
+			here.seen = now.seen
+		}
 		rows, err := q.Query(infoQuery)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
-		var write, failed, engine, stepped, step string
+		var write, failed, engine, stepped, step, over string
+		var missing int64
 		rows.Next()
-		if err := rows.Scan(&i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step); err != nil {
+		if err := rows.Scan(&i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &over, &missing, &noted); err != nil {
 			return err
 		}
+		i.Failover = ledger.Failover{At: timeOf(over), Missing: time.Duration(missing) * time.Millisecond}
 		i.LastWrite, i.LastError, i.EngineAt, i.SteppedAt = timeOf(write), timeOf(failed), timeOf(engine), timeOf(stepped)
 		i.Step, err = time.ParseDuration(step + "ms")
 		if err != nil {
 			return fmt.Errorf("meta says that the clock was set by %q: %w", step, err)
 		}
-		var standby bool
-		if standby, here.seen, err = current(q); err == nil && standby {
-			here.seen = snapshot{}
-		}
-		return err
+		return nil
 	})
 	if err == nil && here.seen.max == 0 {
 		here, err = s.here(ctx)
 	}
-	i.Cursor = here.cursor()
+	if i.Cursor = here.cursor(); !noted && s.Writable() == nil {
+		s.note()
+	}
 	return i, err
 }
 

@@ -175,7 +175,7 @@ func (tx *tx) Lock(...string) error                        { return nil }
 func (tx *tx) Share(string) error                          { return nil }
 func (tx *tx) LockOperation(bool, string, ...any) error    { return nil }
 func (tx *tx) Known(string)                                {}
-func (tx *tx) Gone() error                                 { return tx.w.gone }
+func (tx *tx) Lets(ledger.Change) error                    { return tx.w.gone }
 func (tx *tx) Keep(rec tables.Record)                      { tx.began = append(tx.began, rec) }
 func (tx *tx) Take(id string) (rec tables.Record, ok bool) { return tx.w.begun.take(id) }
 func (tx *tx) Own(all bool)                                { tx.own = all }

@@ -131,8 +131,10 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string) (ledger.Appli
 		applied.Noop = true
 		return applied, nil
 	}
-	if gone := tx.Gone(); gone != nil && permits(rec, c) {
-		return applied, gone
+	if permits(rec, c) {
+		if err := tx.Lets(c); err != nil {
+			return applied, err
+		}
 	}
 	if c.Event != nil {
 		e := *c.Event

@@ -79,8 +79,9 @@ type Tx interface {
 	// again.
 	Known(changeID string)
 
-	// Gone is why nothing may be sent because of what this transaction writes, or nil.
-	Gone() error
+	// Lets is asked before a change that lets someone send. It returns why no one may, or
+	// has the database refuse it.
+	Lets(c ledger.Change) error
 
 	// Keep has the process remember a record as this transaction leaves it, where its
 	// database tells what others have written since. Take gives one that is remembered, by

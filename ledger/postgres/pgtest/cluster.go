@@ -2,6 +2,7 @@ package pgtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,7 @@ type Options struct {
 	Durable  bool              // with fsync, as in earnest
 	Settings map[string]string // of postgresql.conf
 	From     *Cluster          // a standby of this one
+	By       string            // the address at which the standby reaches it; its own when empty
 }
 
 // Cluster is a running PostgreSQL.
@@ -95,7 +97,7 @@ func (c *Cluster) begin() (err error) {
 		return err
 	}
 	if from := c.options.From; from != nil {
-		err = c.run("pg_basebackup", "-D", c.Data(), "-d", from.URL("postgres"), "-R", "-c", "fast", "--no-sync")
+		err = c.run("pg_basebackup", "-D", c.Data(), "-d", cmp.Or(c.options.By, from.URL("postgres")), "-R", "-c", "fast", "--no-sync")
 	} else {
 		err = c.run("initdb", "-D", c.Data(), "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
 	}
@@ -208,6 +210,30 @@ func (c *Cluster) orphans() {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+}
+
+// Set changes a setting of a server that runs.
+func (c *Cluster) Set(t testing.TB, name, value string) {
+	t.Helper()
+	for _, sql := range []string{"ALTER SYSTEM SET " + name + " = '" + value + "'", "SELECT pg_reload_conf()"} {
+		if err := c.Exec("postgres", sql); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Dump is a database of the cluster as SQL.
+func (c *Cluster) Dump(t testing.TB, database string) string {
+	t.Helper()
+	cmd, err := c.command("pg_dump", "-h", c.Dir, "-p", strconv.Itoa(c.Port), "-U", "postgres", database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
 }
 
 // Promote makes a standby a primary.

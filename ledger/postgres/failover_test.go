@@ -1,0 +1,225 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
+)
+
+// downstream counts what was sent, which is the truth.
+type downstream struct {
+	mu   sync.Mutex
+	sent map[string]int
+}
+
+func (d *downstream) send(key string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.sent[key]++
+}
+
+func (d *downstream) keys() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Sorted(maps.Keys(d.sent))
+}
+
+// begun is what a pipeline asks the ledger, under a key that the other side may remember.
+func begun(key string, remembers time.Duration) ledger.BeginRequest {
+	return ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "charge", Key: key,
+		KeyWorks: remembers > 0, Remembers: remembers, Deadline: time.Minute, Sender: "pipeline", Actor: ledger.Actor{Name: "pipeline", Machine: true}}
+}
+
+// pipeline sends what the ledger lets it, and says what became of that.
+func (d *downstream) pipeline(s *Store, key string, remembers time.Duration) error {
+	req := begun(key, remembers)
+	res, err := ledger.Begin(ctx, s, req)
+	if err != nil || res.Answer != ledger.AnswerBegun {
+		return err
+	}
+	d.send(key)
+	_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeCommitted, Actor: req.Actor})
+	return err
+}
+
+// replicated is a primary under load, with a standby that it waits for and one that it
+// does not, which is cut off some time before the primary dies. Both are promoted then.
+type replicated struct {
+	downstream
+	near, far *pgtest.Cluster
+	follower  *follower // of the primary
+}
+
+func failover(t *testing.T) *replicated {
+	t.Helper()
+	primary := pgtest.Start(t, pgtest.Options{Durable: true, Settings: map[string]string{"synchronous_commit": "on"}})
+	need.OK(t, primary.Exec("postgres", "CREATE DATABASE ledger"))
+	relay, by := through(t, primary.URL("postgres"))
+	w := &replicated{downstream: downstream{sent: map[string]int{}}}
+	w.near = pgtest.Start(t, pgtest.Options{From: primary, Settings: map[string]string{"cluster_name": "near"}})
+	w.far = pgtest.Start(t, pgtest.Options{From: primary, By: by, Settings: map[string]string{"cluster_name": "far"}})
+	primary.Set(t, "synchronous_standby_names", "near")
+	s := need.Get(Create(ctx, primary.URL("ledger"), Options{}))(t)
+	w.follower = &follower{seen: map[string]int{}, store: s, limit: 7}
+
+	var all sync.WaitGroup
+	end := make(chan struct{})
+	for n := range 8 {
+		all.Go(func() {
+			for i := 0; ; i++ {
+				select {
+				case <-end:
+					return
+				default:
+					_ = w.pipeline(s, fmt.Sprintf("key-%d-%d", n, i), 0) // the primary dies
+				}
+			}
+		})
+	}
+	follow := func(d time.Duration) {
+		for over := time.Now().Add(d); time.Now().Before(over); {
+			_ = need.Get(w.follower.follow())(t)
+		}
+	}
+	follow(500 * time.Millisecond)
+	relay.away(true)
+	follow(500 * time.Millisecond)
+	primary.Kill()
+	close(end)
+	s.asking = time.Millisecond
+	all.Wait()
+	_ = s.Close()
+	need.OK(t, w.near.Promote())
+	need.OK(t, w.far.Promote())
+	return w
+}
+
+// recorded are the keys of all operations.
+func recorded(t *testing.T, url string) []string {
+	t.Helper()
+	return strings.Fields(psql(t, url, `SELECT key FROM indoubt.operations ORDER BY key`))
+}
+
+// I1, I3: where a commit waits for a standby, its promotion loses nothing that was
+// acknowledged. Where it does not, the newest intents are lost, and nothing is sent twice
+// by machine: all sends are refused until a person has looked, but those under a key that
+// the other side remembers.
+func TestI3_AFailover(t *testing.T) {
+	w := failover(t)
+	t.Run("synchronous", func(t *testing.T) {
+		have := recorded(t, w.near.URL("ledger"))
+		for _, key := range w.keys() {
+			if _, found := slices.BinarySearch(have, key); !found {
+				t.Errorf("%s was sent, and is not recorded", key)
+			}
+		}
+	})
+	url := w.far.URL("ledger")
+	have := recorded(t, url)
+	lost := slices.DeleteFunc(w.keys(), func(key string) bool { _, found := slices.BinarySearch(have, key); return found })
+	if len(lost) == 0 || len(have) == 0 {
+		t.Fatalf("%d keys are lost and %d are not", len(lost), len(have))
+	}
+	s := opened(t, url, Options{})
+	t.Run("refused", func(t *testing.T) {
+		for _, key := range lost[:min(20, len(lost))] {
+			if err := w.pipeline(s, key, 0); !errors.Is(err, ledger.ErrFailover) {
+				t.Fatalf("%s is begun again: %v", key, err)
+			}
+		}
+		// What the other side remembers is sent, while it does.
+		if _, err := ledger.Begin(ctx, s, begun(lost[0], time.Second)); !errors.Is(err, ledger.ErrFailover) {
+			t.Errorf("a key that may be forgotten is sent again: %v", err)
+		}
+		if res, err := ledger.Begin(ctx, s, begun("remembered", time.Hour)); err != nil || res.Answer != ledger.AnswerBegun {
+			t.Errorf("a key that is remembered: %v %v", res.Answer, err)
+		}
+		// Foreign writers are refused, too.
+		if out, err := pgtest.Psql(t, url, `INSERT INTO indoubt.operations (id, kind, key, deadline_at, actor) VALUES ('f', 'k', 'k', now() + interval '1 minute', 'sql')`); err == nil || !strings.Contains(out, "IN002") {
+			t.Errorf("plain SQL begins: %s", out)
+		}
+		for key, n := range w.sent {
+			need.That(t, n == 1, "%s was sent %d times", key, n)
+		}
+	})
+	t.Run("said", func(t *testing.T) {
+		info := need.Get(s.Info(ctx))(t)
+		missing := info.Failover.Missing
+		if info.Failover.At.IsZero() || missing < 400*time.Millisecond || missing > time.Minute {
+			t.Errorf("%+v", info.Failover)
+		}
+		for _, e := range need.Get(s.History(ctx, ledger.HistoryQuery{Newest: true, Limit: 9}))(t) {
+			if e.Verb == "failover" {
+				return
+			}
+		}
+		t.Error("the history does not say so")
+	})
+	t.Run("adopted", func(t *testing.T) {
+		need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"}))
+		need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"})) // again: nothing
+		info := need.Get(s.Info(ctx))(t)
+		need.That(t, info.Failover == ledger.Failover{}, "%+v", info.Failover)
+		n := 0
+		for _, e := range need.Get(s.History(ctx, ledger.HistoryQuery{Newest: true, Limit: 9}))(t) {
+			if e.Verb == "adopt" && e.Actor.Name == "vera" && strings.Contains(e.Reason, "may be missing") {
+				n++
+			}
+		}
+		need.That(t, n == 1, "%d events say who adopted it", n)
+		if err := w.pipeline(s, "new", 0); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Run("followed", func(t *testing.T) {
+		before := maps.Clone(w.follower.seen)
+		w.follower.store = s
+		for need.Get(w.follower.follow())(t) > 0 {
+		}
+		all := need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 1 << 20}))(t)
+		for _, e := range all {
+			need.That(t, w.follower.seen[e.ID] == 1, "%s of %s was seen %d times", e.Verb, e.OperationID, w.follower.seen[e.ID])
+		}
+		need.That(t, len(w.follower.seen) > len(all) && len(before) < len(w.follower.seen), "%d seen before, %d now, %d there: nothing was lost", len(before), len(w.follower.seen), len(all))
+	})
+	t.Run("restored", func(t *testing.T) { restored(t, w.far.Dump(t, "ledger"), len(have)) })
+}
+
+// A dump that is restored in another cluster lacks what came after it, and the numbers of
+// its transactions are another cluster's.
+func restored(t *testing.T, dump string, operations int) {
+	url := pgtest.URL(t)
+	psql(t, url, dump)
+	looker := opened(t, url, Options{ReadOnly: true})
+	f := &follower{seen: map[string]int{}, store: looker, limit: 100}
+	f.at = need.Get(looker.Info(ctx))(t).Cursor
+	need.That(t, need.Get(f.follow())(t) == 0, "a dump has news")
+	s := opened(t, url, Options{})
+	w := downstream{sent: map[string]int{}}
+	if err := w.pipeline(s, "again", 0); !errors.Is(err, ledger.ErrFailover) {
+		t.Fatalf("a dump is sent from: %v", err)
+	}
+	need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"}))
+	need.OK(t, w.pipeline(s, "again", 0))
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+		if need.Get(f.follow())(t) == 0 {
+			break
+		}
+	}
+	verbs := 0
+	for _, n := range f.seen {
+		verbs += n
+	}
+	need.That(t, verbs == 4, "%d events came after the restore, of failover, adoption, begin and settle", verbs)
+	need.That(t, len(need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 1 << 20}))(t)) > operations, "the history is there")
+}
+
