@@ -64,16 +64,20 @@ func (s server) Key(ctx context.Context, o Options) error { return giveKey(ctx, 
 
 // Roles makes the roles that the database enforces.
 func (s server) Roles(ctx context.Context, o Options) error {
+	return s.opened(ctx, o, func(store *postgres.Store) error { return store.MakeRoles(ctx) })
+}
+
+func (s server) Adopt(ctx context.Context, o Options) error {
+	return s.opened(ctx, o, func(store *postgres.Store) error { return store.Adopt(ctx, o.Actor) })
+}
+
+func (s server) opened(ctx context.Context, o Options, use func(*postgres.Store) error) error {
 	store, err := postgres.Open(ctx, s.address, o.ofServer())
 	if err != nil {
 		return err
 	}
 	defer store.Close()
-	return store.MakeRoles(ctx)
-}
-
-func (s server) Adopt(context.Context, Options) error {
-	return notAFile("this ledger is not a file that was copied", "its database is its home")
+	return use(store)
 }
 
 func (s server) Declare(context.Context, string, Options) error {

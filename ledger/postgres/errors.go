@@ -56,8 +56,11 @@ func (e *Error) Trouble(name func(string) string) ledger.Trouble {
 	return ledger.Trouble{Code: e.Code, Message: fmt.Sprintf(said.message, words[:strings.Count(said.message, "%s")]...), Do: said.do}
 }
 
-// Is matches the sentinel of its code: ledger.ErrReadOnly, ErrFailover, ErrLost, ErrUnknown.
-func (e *Error) Is(target error) bool { return target != nil && sayings[e.Code].is == target }
+// Is matches the sentinel of its code: ledger.ErrReadOnly, ErrFailover (which is
+// ErrRefused, too), ErrLost, ErrUnknown.
+func (e *Error) Is(target error) bool {
+	return target != nil && (sayings[e.Code].is == target || e.Code == FailedOver && target == ledger.ErrRefused)
+}
 
 // Unwrap gives the server's error.
 func (e *Error) Unwrap() error { return e.Err }

@@ -60,6 +60,7 @@ var refusals = func() []struct{ name, sql, says string } {
 			VALUES ('` + id + `', 'stripe.charge', '` + key + `', '{}', ` + created + `, now(), ` + deadline + `, 's', 'eve'` + values + `)`
 	}
 	fresh := func(more string) string { return insert("n", "n", "now()", "now() + '1 minute'::interval", more) }
+	const elsewhere = `RESET indoubt.home; SET session_replication_role = replica; UPDATE lineages SET lineage = 'x'; SET session_replication_role = origin; `
 	const change = `, change_id = 'x', actor = 'eve', reason = 'why'`
 	const attempt = `INSERT INTO attempts (id, operation_id, n, started_at, deadline_at) VALUES `
 	const grant = `INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES `
@@ -282,6 +283,12 @@ var refusals = func() []struct{ name, sql, says string } {
 		{"minutes taken out", `DELETE FROM incident_minutes`, "counts are kept"},
 		{"census taken out", `DELETE FROM census`, "counts are kept"},
 		{"tallies taken out", `DELETE FROM tallies`, "counts are kept"},
+		{"begun in another database", elsewhere + fresh(""), "may be missing"},
+		{"allowed in another database", elsewhere + grant + `('n', 'uncertain', 2, 'absent', 'eve', now(), now() + '1 minute'::interval)`, "may be missing"},
+		{"home moved", `UPDATE lineages SET lineage = 'x'`, "adopted once in each database"},
+		{"home forgotten", `DELETE FROM lineages`, "databases of a ledger are never deleted"},
+		{"history renumbered", `UPDATE events SET xid = '4'`, "history never changes"},
+		{"history rewritten with a number", `UPDATE events SET xid = '3', reason = 'x'`, "history never changes"},
 	}
 }()
 
@@ -379,7 +386,7 @@ func TestColumnsAreThoseOfTheFile(t *testing.T) {
 			delete(has, table+"."+column)
 		}
 	}
-	for _, own := range strings.Fields("events.xid events.db_user attempts.db_user grants.db_user decisions.db_user holds.db_user reads.rowid grants.rowid incidents.rowid") {
+	for _, own := range strings.Fields("events.xid lineages.n lineages.lineage lineages.noted_at lineages.known_until lineages.xid lineages.adopted_at lineages.db_user events.db_user attempts.db_user grants.db_user decisions.db_user holds.db_user reads.rowid grants.rowid incidents.rowid") {
 		if !has[own] {
 			t.Errorf("there is no %s", own)
 		}

@@ -15,7 +15,7 @@ func (s *handle) note() { s.aside(`SELECT indoubt.adopted()`) }
 // Adopt says that a person has looked at what may be missing since the database failed
 // over or was restored: the ledger is at home there from now on. It does nothing where
 // that is so already. Errors: *Error for one who is not an operator.
-func (s *handle) Adopt(ctx context.Context, actor ledger.Actor) error {
+func (s *Store) Adopt(ctx context.Context, actor ledger.Actor) error {
 	change := ledger.NewID()
 	return s.Update(ctx, func(t tables.Tx) error {
 		t.Known(change)
@@ -44,7 +44,7 @@ func (s *handle) Adopt(ctx context.Context, actor ledger.Actor) error {
 
 // Lineage names the database that the ledger was last found in. It is another one after a
 // failover.
-func (s *handle) Lineage(ctx context.Context) (string, error) {
+func (s *Store) Lineage(ctx context.Context) (string, error) {
 	rows, err := s.Query(ctx, `SELECT coalesce(indoubt.lineage(), '')`)
 	if err != nil {
 		return "", err

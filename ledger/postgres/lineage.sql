@@ -90,7 +90,7 @@ END $$;
 CREATE FUNCTION indoubt.at_home(remembered_ms bigint DEFAULT 0) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() AND current_setting('indoubt.offers', true) IS DISTINCT FROM 'on' AND NOT indoubt.adopted()
-     AND clock_timestamp() >= (SELECT min(known_until) FROM indoubt.lineages WHERE adopted_at IS NULL) + remembered_ms * '1 millisecond'::interval THEN
+     AND (remembered_ms = 0 OR clock_timestamp() >= (SELECT min(known_until) FROM indoubt.lineages WHERE adopted_at IS NULL) + remembered_ms * '1 millisecond'::interval) THEN
     RAISE EXCEPTION 'the database failed over or was restored, and what was sent last may be missing: nothing is begun or allowed until an operator has looked and adopted the ledger'
       USING ERRCODE = 'IN002';
   END IF;
@@ -117,6 +117,11 @@ BEGIN
   END IF;
   RETURN NEW;
 END $$;
+
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.lineages FOR EACH ROW EXECUTE FUNCTION indoubt.lineages_before_update();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.lineages FOR EACH ROW EXECUTE FUNCTION indoubt.never('the databases of a ledger are never deleted');
+
+REVOKE EXECUTE ON FUNCTION indoubt.adopt() FROM PUBLIC;
 
 INSERT INTO indoubt.lineages (n, lineage, noted_at, known_until, xid, adopted_at, db_user)
 SELECT 1, indoubt.lineage(), clock_timestamp(), clock_timestamp(), '3', clock_timestamp(), session_user;

@@ -94,6 +94,11 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer says which key counts", "ci", `INSERT INTO indoubt.meta VALUES ('digests.check', 'x')`, denied},
 	{"an engine says which key counts", "eng", `INSERT INTO indoubt.meta VALUES ('digests.check', 'x')`, "its owner says"},
 	{"a writer renames the ledger", "ci", `UPDATE indoubt.meta SET value = 'x'`, denied},
+	{"a writer adopts", "ci", `SELECT * FROM indoubt.adopt()`, denied},
+	{"a writer says that it was adopted", "ci", `UPDATE indoubt.lineages SET adopted_at = now()`, denied},
+	{"a writer tells of an adoption", "ci", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('n', 'adopt', 'ann')`, person},
+	{"an engine adopts", "eng", `SELECT * FROM indoubt.adopt()`, denied},
+	{"an operator makes another home", "ann", `INSERT INTO indoubt.lineages (n, lineage, noted_at, known_until, xid) VALUES (9, 'x', now(), now(), '3')`, denied},
 	{"a writer becomes another", "ci", `SET ROLE indoubt_operator`, denied},
 	{"a writer says it is allowed", "ci", `CREATE OR REPLACE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql RETURN true`, denied},
 	{"a writer turns the guards off", "ci", `ALTER TABLE indoubt.operations DISABLE TRIGGER ALL`, "must be owner"},
@@ -150,6 +155,7 @@ func TestRoles(t *testing.T) {
 	}
 
 	for _, c := range []struct{ name, user, script string }{
+		{"an operator adopts", "ann", `SELECT * FROM indoubt.adopt()`},
 		{"a reader looks", "bob", `SELECT count(*) FROM indoubt.operations; SELECT count(*) FROM indoubt_rows.events; SELECT * FROM indoubt.deviations(); SELECT indoubt.fold()`},
 		{"a writer settles its own", "ci", fmt.Sprintf(landSQL, "flying")},
 		{"a writer prices its own", "ci", `UPDATE indoubt.open_operations SET digest = 'd', rank = 3, decide_at = 1790000000000, read_at = 1790000000000`},

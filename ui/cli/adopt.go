@@ -10,10 +10,14 @@ func newAdoptCommand(a *app) *cobra.Command {
 	var dryRun, yes bool
 	cmd := &cobra.Command{
 		Use: "adopt", GroupID: groupCare,
-		Short: "Make a copied or moved ledger a ledger of its own",
+		Short: "Make a copied or moved ledger a ledger of its own; go on after a failover",
 		Long: `A ledger remembers its home. A copy, or a file that moved, is only looked at:
 two ledgers that both act would send twice. adopt makes this file the one that
-acts; make sure that nothing writes to the original any more.`,
+acts; make sure that nothing writes to the original any more.
+
+A ledger in PostgreSQL notices that its database failed over or was restored: the
+newest history may be missing, and nothing is begun or allowed. Look at the other
+sides for what was sent last, then adopt. It needs the role indoubt_operator.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
@@ -29,18 +33,22 @@ acts; make sure that nothing writes to the original any more.`,
 				return err
 			}
 			name := short(a.ledgerName())
-			if info.Copied == "" {
+			why, ask, done := info.Copied, "Does nothing write to the original any more?", " is a ledger of its own now"
+			if !info.Failover.At.IsZero() {
+				why, ask, done = info.Failover.String(), "Did you look at the other sides for what was sent last?", " goes on"
+			}
+			if why == "" {
 				return a.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + " is at home, there is nothing to adopt") })
 			}
 			if dryRun {
-				return a.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would adopt " + name + ": " + info.Copied) })
+				return a.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would adopt " + name + ": " + why) })
 			}
 			if !yes {
 				if !a.terminal() {
-					return usage("without a terminal, adopt needs --yes", "make sure first that nothing writes to the original")
+					return usage("without a terminal, adopt needs --yes", "first look: "+ask)
 				}
-				a.errOut.Println(name + ": " + info.Copied)
-				if !a.confirmYes("Does nothing write to the original any more?") {
+				a.errOut.Println(name + ": " + why)
+				if !a.confirmYes(ask) {
 					return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed"}
 				}
 			}
@@ -58,7 +66,7 @@ acts; make sure that nothing writes to the original any more.`,
 			if info, err = s.Info(ctx); err != nil {
 				return err
 			}
-			return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + " is a ledger of its own now") })
+			return a.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println(name + done) })
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")

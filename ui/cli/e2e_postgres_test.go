@@ -113,6 +113,26 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 	say(2, "PostgreSQL", "init", "--roles", "--ledger", filepath.Join(s.dir, "file.db"))
 	say(1, "in a file", "init", "--home", "here")
 	say(0, "nothing to adopt", "adopt")
+	elsewhere := "SET session_replication_role = replica; UPDATE indoubt.lineages SET lineage = 'elsewhere.1', known_until = clock_timestamp() - interval '5 seconds'"
+	if out, err := pgtest.Psql(t, s.ledger, elsewhere); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	say(105, "may be missing", "run", "--kind", "post", "--", "touch", filepath.Join(s.dir, "sent"))
+	if _, err := os.Stat(filepath.Join(s.dir, "sent")); err == nil {
+		t.Fatal("a ledger that failed over has sent something")
+	}
+	say(5, "failed over", "begin", "--kind", "post", "--key", "over")
+	for _, look := range []string{"list", "stats"} {
+		say(0, "", look)
+	}
+	say(0, "FAILOVER ", "list")
+	say(1, "nothing is begun or allowed", "doctor")
+	say(0, "would adopt", "adopt", "--dry-run")
+	say(2, "first look", "adopt")
+	say(0, "goes on", "adopt", "--yes")
+	say(0, "may be missing", "log", "--verb", "adopt")
+	say(0, "what was recorded after", "log", "--verb", "failover")
+	say(0, "nothing to adopt", "adopt")
 	say(1, "fsync is off", "doctor") // as the cluster of the tests is
 	say(1, "the list and the counts are what the history says", "doctor", "--rebuild")
 	for range 2 {

@@ -187,6 +187,10 @@ func exists(path string) bool {
 }
 
 func ledgerJSON(i ledger.Info) map[string]any {
+	var over any
+	if !i.Failover.At.IsZero() {
+		over = map[string]any{"at": moment(i.Failover.At), "missing_ms": i.Failover.Missing.Milliseconds()}
+	}
 	return map[string]any{"id": i.ID, "path": i.Path, "schema": i.Schema, "created_at": moment(i.CreatedAt), "last_seq": i.LastSeq,
-		"last_write": moment(i.LastWrite), "read_only": i.ReadOnly, "home": text(i.Home), "copied": text(i.Copied)}
+		"last_write": moment(i.LastWrite), "read_only": i.ReadOnly, "home": text(i.Home), "copied": text(i.Copied), "failover": over}
 }

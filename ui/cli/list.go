@@ -234,6 +234,13 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 		}
 		more = fmt.Sprintf("\n%d shown, there are more: %s %s", shown, way, next)
 	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return "", err
+	}
+	if over := ticket.Failover(info.Failover, time.Local); !over.Empty() {
+		more += "\n" + over.String() + "; nothing is begun or allowed until `indoubt adopt`"
+	}
 	if o.filter != "" || o.tab != "" {
 		return fmt.Sprintf("%d %s", shown, plural(shown, "operation", "operations")) + more, nil
 	}
@@ -241,13 +248,9 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 	if err != nil {
 		return "", err
 	}
-	info, err := s.Info(ctx)
-	if err != nil {
-		return "", err
-	}
 	switch {
 	case counts.All == 0:
-		return fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.\n  indoubt run --kind post -- curl --fail-with-body …", ticket.Age(c.clock().Sub(info.CreatedAt))), nil
+		return fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.\n  indoubt run --kind post -- curl --fail-with-body …", ticket.Age(c.clock().Sub(info.CreatedAt))) + more, nil
 	case counts.NeedsYou+counts.Checking+counts.InFlight == 0:
 		line := fmt.Sprintf("Nothing needs you. %d settled.", counts.Settled)
 		if counts.Parked > 0 {

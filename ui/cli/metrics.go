@@ -117,6 +117,12 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 	if !info.LastWrite.IsZero() {
 		m.sample(float64(info.LastWrite.UnixMilli()) / 1000)
 	}
+	m.family("indoubt_failover", "gauge", "1 while the database of the ledger is another one than it was adopted in: nothing is begun or allowed.")
+	over := 0.0
+	if !info.Failover.At.IsZero() {
+		over = 1
+	}
+	m.sample(over)
 	m.family("indoubt_policy_broken", "gauge", "1 while the policy file is refused and the last good one is in force.")
 	broken := 0.0
 	if problem != nil {

@@ -22,6 +22,8 @@ func storeFailure(err error, f *failure) bool {
 		f.Exit, f.Hint = exitNotFound, cmp.Or(t.Do, firstSteps)
 	case "former":
 		f.Exit = exitNotFound
+	case "failover":
+		f.Exit = exitRefused
 	case "usage":
 		f.Exit = exitUsage
 	}

@@ -209,6 +209,14 @@ func TestAStrainedLedgerIsSaid(t *testing.T) {
 	newBench(t, 80, 24, o).judged(nightFacts).shows("DISK SHORT")
 }
 
+// A database that failed over is said, with what may be missing.
+func TestAFailoverIsSaid(t *testing.T) {
+	o := nightOptions()
+	o.Store.(*memory).info.Failover = ledger.Failover{At: time.Date(2026, 7, 14, 3, 12, 0, 0, cest), Missing: 3200 * time.Millisecond}
+	newBench(t, 200, 24, o).judged(nightFacts).shows("FAILOVER 03:12: up to 4s may be missing")
+	newBench(t, 80, 24, o).judged(nightFacts).shows("FAILOVER 03:12")
+}
+
 // A ledger that opens and cannot be read is not back, and how old the screen is
 // counts from when it was lost, whatever the failure says meanwhile.
 func TestALostLedgerIsBackWhenItCanBeRead(t *testing.T) {

@@ -20,6 +20,7 @@ var Glossary = []struct {
 		{"hidden", "what needs you and the filter leaves out, with its money and its conflicts"},
 		{"HOLD", "a person stopped every send by machine; H releases"},
 		{"STALE", "the ledger cannot be read: what you see is old"},
+		{"FAILOVER", "the ledger's database is another one since, and its newest history may be missing: nothing is begun or allowed until a person has looked and run indoubt adopt"},
 		{"READ-ONLY", "this console only looks"},
 		{"COPY", "the ledger is a copy of another one, and is only looked at"},
 		{"ONLY LOOKING", "another engine works under another policy: this one settles nothing"},

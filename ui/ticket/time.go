@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ui/safe"
 )
 
 // Age is a span in at most three cells where it can: 9s, 41m, 23h, 3d.
@@ -63,4 +64,13 @@ func Until(text string, now time.Time, zone *time.Location) (time.Time, error) {
 		return w.Future(now), nil
 	}
 	return time.Time{}, errors.New("until when: 2h, 1d, tomorrow, 07:00, 2006-01-02 15:04 or an RFC 3339 time, and still to come")
+}
+
+// Failover is what may be missing since a ledger's database failed over, to the next
+// whole second; an empty text where it did not.
+func Failover(f ledger.Failover, zone *time.Location) safe.Text {
+	if f.At.IsZero() {
+		return safe.Text{}
+	}
+	return safe.Say("FAILOVER %s: up to %s may be missing", f.At.In(zone).Format("15:04"), Span((f.Missing + time.Second - 1).Truncate(time.Second)))
 }

@@ -286,6 +286,8 @@ func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 		en.What = say("%s%s", e.Verb, quoted)
 	case "adopt":
 		en.What = say("made this copy a ledger of its own%s", quoted)
+	case "failover":
+		en.What, en.Grave = safe.Of(e.Reason), true
 	default: // begin, settle, retry, read, late: told by attempts and checks
 		return Entry{}, false
 	}

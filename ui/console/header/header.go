@@ -321,6 +321,10 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 		h.Ticks = true
 		add(4, 0, th.Bad, safe.Say("%s: ledger lost, trying again", stale), stale)
 	}
+	if over := ticket.Failover(h.Info.Failover, h.Zone); !over.Empty() {
+		short, _, _ := strings.Cut(over.String(), ": ")
+		add(3, 0, th.Bad, over, safe.Of(short))
+	}
 	if strained, _, _ := strings.Cut(h.Info.Strained, ":"); strained != "" {
 		add(4, 1, th.Bad, safe.Of(h.Info.Strained), safe.Of(strained))
 	}
