@@ -2,6 +2,7 @@
 # test   every test, with the race detector      bench the measurements against their limits
 #        where there is a C compiler             lint  formatting and .golangci.yaml
 # screenshots  the pictures of README.md, made from the real program
+# package  what a release holds, in .build/dist; publishes nothing
 
 GO      ?= go
 TIMEOUT ?= 12m
@@ -11,6 +12,7 @@ SEED    ?= 1
 # The linters come through the module proxy and are built once, in about a minute.
 # Where they cannot be had, lint fails: it must not pass in silence.
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GORELEASER = github.com/goreleaser/goreleaser/v2@v2.14.0
 
 # The race detector needs cgo, and cgo a C compiler; nothing else here does.
 CC_FOUND := $(shell command -v gcc || command -v clang || command -v cc)
@@ -29,7 +31,7 @@ else
 TESTENV := CGO_ENABLED=0
 endif
 
-.PHONY: build demo test bench lint screenshots clean
+.PHONY: build demo test bench lint screenshots pages package clean
 
 # The version is the tag, and what was added to it; without a tag the program
 # names itself by what the Go command knows.
@@ -66,6 +68,17 @@ screenshots: build
 	@cp screenshots/package.json screenshots/package-lock.json .build/screenshots/
 	cd .build/screenshots && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 	node screenshots/shoot.mjs $(SCENES)
+
+# Completions and manual pages, made by the program.
+pages: build
+	@rm -rf .build/pages && mkdir -p .build/pages/completions .build/pages/man
+	@for shell in bash zsh fish; do ./indoubt completion $$shell > .build/pages/completions/indoubt.$$shell || exit 1; done
+	@./indoubt man --to .build/pages/man && gzip -9n .build/pages/man/*.1
+
+# The Debian package is installed on a new system root, where one can be made.
+package:
+	$(GO) run $(GORELEASER) release --snapshot --clean --skip=publish
+	CGO_ENABLED=0 $(GO) test ./ui/cli -count=1 -run TestThePackage -v
 
 clean:
 	rm -rf indoubt .build

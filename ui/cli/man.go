@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/muesli/mango"
@@ -11,10 +13,11 @@ import (
 )
 
 func newManCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var to string
+	cmd := &cobra.Command{
 		Use: "man [COMMAND…]", GroupID: groupCare,
 		Short:   "Print the manual page, or that of a command",
-		Example: "  indoubt man | man -l -\n  indoubt man run > /usr/local/share/man/man1/indoubt-run.1",
+		Example: "  indoubt man | man -l -\n  indoubt man run > /usr/local/share/man/man1/indoubt-run.1\n  indoubt man --to ~/.local/share/man/man1",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			var names []string
 			if of, _, err := cmd.Root().Find(args); err == nil {
@@ -27,29 +30,55 @@ func newManCommand(a *app) *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				return usage("there is no command "+quoted(args), "see `indoubt --help`")
 			}
+			if to != "" {
+				return manuals(of, to)
+			}
 			page, err := manual(of)
 			if err != nil {
-				return fmt.Errorf("make the manual page: %w", err)
+				return err
 			}
-			_, err = fmt.Fprintln(a.out, page.Build(roff.NewDocument()))
+			_, err = fmt.Fprintln(a.out, page)
 			return err
 		},
 	}
+	cmd.Flags().StringVar(&to, "to", "", "write the page, and one for each command below, into this directory")
+	return cmd
+}
+
+// manuals writes the page of a command, and those of the commands below it, into a directory.
+func manuals(of *cobra.Command, dir string) error {
+	if of.Hidden {
+		return nil
+	}
+	page, err := manual(of)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, strings.ReplaceAll(of.CommandPath(), " ", "-")+".1"), []byte(page+"\n"), 0o644); err != nil {
+		return fmt.Errorf("write the manual page: %w", err)
+	}
+	for _, sub := range of.Commands() {
+		if err := manuals(sub, dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // manual is the page of a command, with what every page says.
-func manual(of *cobra.Command) (*mango.ManPage, error) {
+func manual(of *cobra.Command) (string, error) {
 	page := mango.NewManPage(1, "", of.Short).WithLongDescription(flowing(of.Long))
 	if err := mcobra.AddCommand(page, of); err != nil {
-		return nil, err
+		return "", fmt.Errorf("make the manual page: %w", err)
 	}
 	page.Root.Name, page.Root.Short = strings.ReplaceAll(of.CommandPath(), " ", "-"), of.Short
-	return page.WithSection("Exit Codes", "0 done, or nothing was to do. 1 error. 2 usage. 3 not found. 4 conflict: it moved, or was decided already. "+
+	page = page.WithSection("Exit Codes", "0 done, or nothing was to do. 1 error. 2 usage. 3 not found. 4 conflict: it moved, or was decided already. "+
 		"5 refused by policy, hold, read-only or for want of a person. 6 in doubt. 7 in progress. 8 key reused. 9 finished already. "+
 		"Those of run are its command's, and from 100 on its own: 105 refused, 106 in doubt, 107 in progress, 108 key reused, 109 finished already and its output not kept.").
 		WithSection("Environment", "INDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_ACTOR, INDOUBT_LEDGER_HOME, INDOUBT_DIGEST_KEY_FILE, NO_COLOR.").
 		WithSection("Files", "$XDG_STATE_HOME/indoubt/ledger.db, the ledger; $XDG_CONFIG_HOME/indoubt/policy.yaml, the policy; $XDG_CONFIG_HOME/indoubt/config.yaml, what the console looks like.").
-		WithSection("See Also", "indoubt(1), indoubt-run(1), indoubt-list(1): printed by `indoubt man COMMAND`."), nil
+		WithSection("See Also", "indoubt(1), indoubt-run(1), indoubt-list(1): printed by `indoubt man COMMAND`.")
+	return page.Build(roff.NewDocument()), nil
 }
 
 // flowing joins the lines of a paragraph: the page breaks them anew.
