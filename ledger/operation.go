@@ -3,7 +3,10 @@ package ledger
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // State is where an operation stands.
@@ -135,6 +138,27 @@ type Source struct {
 	Run      string `json:"run,omitempty"`
 	Host     string `json:"host,omitempty"`
 	PID      int    `json:"pid,omitempty"`
+	Trace    string `json:"trace,omitempty"` // W3C traceparent, as TraceParent takes it
+}
+
+var traceParent = lazyregexp.New(`^[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}$`)
+
+// TraceParent returns text if it is a W3C traceparent of version 00, or of a later
+// one in the same form, and "" if not: a mistaken one must not stop a write.
+func TraceParent(text string) string {
+	m := traceParent.FindStringSubmatch(text)
+	if m == nil || strings.HasPrefix(text, "ff") || strings.Trim(m[1], "0") == "" {
+		return ""
+	}
+	return text
+}
+
+// TraceID is the id of the trace, 32 hexadecimal digits, or "".
+func (s Source) TraceID() string {
+	if TraceParent(s.Trace) == "" {
+		return ""
+	}
+	return s.Trace[3:35]
 }
 
 // Command is a recorded command line (I11: argv, no shell). Arguments may hold

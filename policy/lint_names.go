@@ -79,7 +79,7 @@ type asked struct {
 // fields are the fields of a kind that have expressions.
 func (k *Kind) fields() []asked {
 	out := []asked{
-		{"title", k.title.Expressions()}, {"target", k.target.Expressions()}, {"link", k.link.Expressions()},
+		{"title", k.title.Expressions()}, {"target", k.target.Expressions()}, {"link", k.link.Expressions()}, {"trace", k.trace.Expressions()},
 		{"committed", []*expr.Expression{k.committed}}, {"refused", []*expr.Expression{k.refused}}, {"already", []*expr.Expression{k.already}}, {"send", []*expr.Expression{k.receipt}},
 	}
 	for _, c := range []*costRule{k.duplicate, k.miss} {

@@ -42,8 +42,13 @@ func (k *Kind) named(t *expr.Template, op ledger.Operation) (string, bool) {
 // Link is where a person looks the operation up; "" where the kind has none, or where a
 // value in it is empty: the link would lead elsewhere. A token that is not known to
 // have been sent counts as empty.
-func (k *Kind) Link(op ledger.Operation) string {
-	if k.link == nil {
+func (k *Kind) Link(op ledger.Operation) string { return k.address(k.link, op) }
+
+// TraceLink is where a person looks the trace of an operation up, as Link is.
+func (k *Kind) TraceLink(op ledger.Operation) string { return k.address(k.trace, op) }
+
+func (k *Kind) address(t *expr.Template, op ledger.Operation) string {
+	if t == nil {
 		return ""
 	}
 	if !op.TokenSent {
@@ -51,7 +56,7 @@ func (k *Kind) Link(op ledger.Operation) string {
 	}
 	r := k.variables(ledger.Record{Operation: op}).rendering(false)
 	r.Full = true
-	if address := r.URL(k.link); r.Err() == nil {
+	if address := r.URL(t); r.Err() == nil {
 		return address
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -370,15 +371,22 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 		return ledger.Answer{Err: fmt.Errorf("given up before it was sent: %w", caller.Err()), BeganAt: time.Now(), EndedAt: time.Now()}
 	}
 	timeout := a.k.Deadline - min(settleRoom, a.k.Deadline/10)
+	trace := a.rec.Operation.Source.Trace
 	switch {
 	case req.HTTP != nil:
+		header := http.Header(req.HTTP.Header).Clone()
+		if trace != "" && header["Traceparent"] == nil {
+			header.Set("Traceparent", trace)
+		}
 		return e.downs.of(a.k).http.Send(ctx, connect.HTTPRequest{
-			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: req.HTTP.Header, Body: req.HTTP.Body,
+			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: header, Body: req.HTTP.Body,
 			Timeout: timeout, Deadline: fence, MaxBody: 1 << 20,
 		})
 	case req.Command != nil:
+		// The engine's own trace is not that of the operation.
+		env := append([]string{"TRACEPARENT=" + trace}, req.Command.Env...)
 		answer := connect.Command(ctx, connect.CommandRequest{
-			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
+			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: env, Stdin: req.Command.Stdin,
 			Timeout: timeout, Deadline: fence, Attempt: ledger.DeriveID(a.q.ChangeID, "attempt"),
 		})
 		return outcome.Command(answer, req.Command.Argv, append(os.Environ(), req.Command.Env...))
@@ -388,6 +396,7 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 		return e.sql.Send(ctx, q)
 	case req.MCP != nil:
 		q := toolCall(req.MCP)
+		q.Trace = trace
 		q.Timeout, q.Deadline, q.MaxBody = timeout, fence, 1<<20
 		return e.mcp.Send(ctx, q)
 	}

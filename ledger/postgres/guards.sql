@@ -156,7 +156,7 @@ BEGIN
     wrong := CASE
       WHEN NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint
         OR NEW.input IS DISTINCT FROM OLD.input OR NEW.command IS DISTINCT FROM OLD.command OR NEW.redacted <> OLD.redacted OR NEW.created_at <> OLD.created_at
-        OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid
+        OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid OR NEW.trace <> OLD.trace
         OR NEW.session <> OLD.session OR NEW.request IS DISTINCT FROM OLD.request
         THEN 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change'
       WHEN NEW.seq IS DISTINCT FROM OLD.seq THEN 'seq of an operation never changes'

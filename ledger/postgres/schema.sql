@@ -80,6 +80,7 @@ CREATE TABLE indoubt.operations (
   source_run      text COLLATE "C" NOT NULL DEFAULT '',
   source_host     text COLLATE "C" NOT NULL DEFAULT '',
   source_pid      bigint NOT NULL DEFAULT 0,
+  trace           text COLLATE "C" NOT NULL DEFAULT '',        -- W3C traceparent of its caller
   session         text COLLATE "C" NOT NULL DEFAULT '',
   request         text COLLATE "C",                            -- JSON {method, origin, target, header, …}: what an HTTP recorder sent
   created_at      timestamptz(3) NOT NULL DEFAULT clock_timestamp(),

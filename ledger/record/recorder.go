@@ -303,9 +303,11 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 		}
 	}
 	source := w.Source
-	if source == (ledger.Source{}) {
+	if trace := source.Trace; source == (ledger.Source{Trace: trace}) {
 		source = r.options.Source
+		source.Trace = cmp.Or(trace, source.Trace)
 	}
+	source.Trace = ledger.TraceParent(source.Trace)
 	if source.Host == "" {
 		source.Host, source.PID = r.host, os.Getpid()
 	}

@@ -45,7 +45,7 @@ END;
 -- Guards that speak of columns which most updates leave alone fire only where
 -- those are set. seq has other names (rowid), so its guard fires always.
 CREATE TRIGGER operations_guard_identity
-BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, session, request
+BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request
 ON operations
 BEGIN
   SELECT RAISE(ABORT, 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change')
@@ -53,7 +53,7 @@ BEGIN
       OR NEW.token IS NOT OLD.token OR NEW.fingerprint IS NOT OLD.fingerprint OR NEW.input IS NOT OLD.input
       OR NEW.command IS NOT OLD.command OR NEW.redacted IS NOT OLD.redacted OR NEW.created_at IS NOT OLD.created_at
       OR NEW.source IS NOT OLD.source OR NEW.source_run IS NOT OLD.source_run OR NEW.source_host IS NOT OLD.source_host
-      OR NEW.source_pid IS NOT OLD.source_pid OR NEW.session IS NOT OLD.session
+      OR NEW.source_pid IS NOT OLD.source_pid OR NEW.trace IS NOT OLD.trace OR NEW.session IS NOT OLD.session
       OR NEW.request IS NOT OLD.request;
 END;
 

@@ -50,6 +50,7 @@ CREATE TABLE operations (
   source_run   TEXT NOT NULL DEFAULT '',
   source_host  TEXT NOT NULL DEFAULT '',
   source_pid   INTEGER NOT NULL DEFAULT 0,
+  trace        TEXT NOT NULL DEFAULT '',               -- W3C traceparent of its caller
   session      TEXT NOT NULL DEFAULT '',
   request      TEXT,                                   -- JSON {method, origin, target, header, …}: what an HTTP recorder sent
   created_at   INTEGER NOT NULL DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),

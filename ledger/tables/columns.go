@@ -53,6 +53,7 @@ var columns = []column[ledger.Operation]{
 	{"source_run", given | shown, func(o *ledger.Operation) any { return &o.Source.Run }},
 	{"source_host", given | shown, func(o *ledger.Operation) any { return &o.Source.Host }},
 	{"source_pid", given | shown, func(o *ledger.Operation) any { return &o.Source.PID }},
+	{"trace", given, func(o *ledger.Operation) any { return &o.Source.Trace }},
 	{"session", given, func(o *ledger.Operation) any { return &o.Session }},
 	{"request", given, func(o *ledger.Operation) any { return &o.Request }},
 	{"state", given | changed | shown | listed, func(o *ledger.Operation) any { return &o.State }},

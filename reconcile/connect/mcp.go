@@ -45,6 +45,7 @@ type MCPRequest struct {
 	Tool      string
 	Arguments json.RawMessage // a JSON object; nil for none
 	Vouched   bool            // the policy vouches that the tool only reads
+	Trace     string          // W3C traceparent, sent in _meta; "" for none
 
 	Timeout  time.Duration // of the whole, the start of the server included; DefaultTimeout when 0 and no Deadline is set
 	Deadline time.Time     // no byte of a write leaves after it

@@ -18,6 +18,7 @@ type Facts struct {
 	File        string
 	Line        int
 	Link        string
+	TraceLink   string // where its trace is looked up
 	Downstream  string
 	Via         string // who would send: http, command, pipeline
 	HasRead     bool
@@ -57,7 +58,7 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 		f := Facts{
 			Advice: k.Advise(rec, now), Price: k.Price(rec),
 			Pattern: k.Pattern, File: k.File, Line: k.Line,
-			Link: k.Link(rec.Operation), HasRead: k.Read != nil, Via: "pipeline",
+			Link: k.Link(rec.Operation), TraceLink: k.TraceLink(rec.Operation), HasRead: k.Read != nil, Via: "pipeline",
 			RetryMax: k.Retry.Max, AutoConfirm: k.Auto.Confirm, AutoDeny: k.Auto.Deny, AutoRetry: k.Auto.Retry,
 			Idempotent: k.Idempotent, Remembers: k.Remembers, Escalates: k.EscalateAfter,
 			SafeUntil: k.KeySafeUntil(rec),

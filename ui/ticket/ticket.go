@@ -8,6 +8,7 @@ package ticket
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -58,6 +59,14 @@ func (t Ticket) Title() safe.Text {
 func (t Ticket) Target() safe.Text { return safe.Of(cmp.Or(t.Row.Target, t.Row.Pricing.Target)) }
 
 func (t Ticket) Kind() safe.Text { return safe.Of(t.Row.Kind) }
+
+// Trace is the id of its caller's trace, and where a person looks that up.
+func (t Ticket) Trace() safe.Text {
+	if t.Record == nil {
+		return safe.Text{}
+	}
+	return safe.Of(strings.TrimSpace(t.Record.Operation.Source.TraceID() + "  " + t.Facts.TraceLink))
+}
 
 // Pipeline is who sends it, in a sentence.
 func (t Ticket) Pipeline() safe.Text {

@@ -26,7 +26,7 @@ func TestAWriteIsKeptAsItWasSent(t *testing.T) {
 		{"POST", "/curl", "application/x-www-form-urlencoded", `{"order":"a=b&c"}`, ""},
 		{"DELETE", "/gone", "", "", "k-none"},
 	} {
-		w.do(c.method, c.path, c.key, c.body, "Content-Type", c.contentType, "Stripe-Version", "2026-01-01", "Authorization", "Bearer abcdefghijkl", "X-Mine", "v", "User-Agent", "sdk/1", "Traceparent", "00-1")
+		w.do(c.method, c.path, c.key, c.body, "Content-Type", c.contentType, "Stripe-Version", "2026-01-01", "Authorization", "Bearer abcdefghijkl", "X-Mine", "v", "User-Agent", "sdk/1", "Traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
 		req, body := up.last()
 		var rec ledger.Record
 		for _, row := range w.all() {
@@ -34,6 +34,7 @@ func TestAWriteIsKeptAsItWasSent(t *testing.T) {
 				rec = r
 			}
 		}
+		need.Equal(t, rec.Operation.Source.Trace, req.Header.Get("Traceparent"), "the trace")
 		kept := rec.Operation.Request
 		if kept == nil {
 			t.Fatalf("%d: %s is not kept", i, req.RequestURI)

@@ -162,6 +162,7 @@ func (w *httpWrite) prepare() error {
 	request.Callers = callers
 	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, HTTP: request, Sender: "http", AnyKind: true,
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}
+	w.request.Source.Trace = w.req.Header.Get("Traceparent")
 	if from := w.req.Header.Get(HeaderSource); from != "" {
 		w.request.Source.Pipeline, w.request.Source.Run, _ = strings.Cut(from, "@")
 	}

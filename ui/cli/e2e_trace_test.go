@@ -1,0 +1,42 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"indoubt/ledger/need"
+)
+
+// The trace of the caller is kept, shown with its link, and sent along by a retry.
+func TestE2E_ATraceIsKeptAndPassedOn(t *testing.T) {
+	const id, trace = "4bf92f3577b34da6a3ce929d0e0e4736", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	heard := make(chan string, 1)
+	down := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { heard <- r.Header.Get("Traceparent") }))
+	defer down.Close()
+	s := bareSite(t)
+	file := filepath.Join(s.dir, "heard")
+	s.writePolicy(`
+version: 1
+defaults: { trace: 'https://traces.example/t/${op.source.trace}' }
+downstreams:
+  web: { base: "` + down.URL + `" }
+kinds:
+  posted: { downstream: web, idempotent: true, send: { http: { post: /x, json: "${input}" } }, committed: status == 200 }
+  ran:    { idempotent: true, send: { command: [sh, -c, "printenv TRACEPARENT > ` + file + `"] } }
+`)
+	s.env = append(s.env, "TRACEPARENT="+trace)
+	posted, ran := s.doubtful("posted", "k1", `{"a":1}`), s.doubtful("ran", "k2", `{"a":1}`)
+	need.Contains(t, s.must(0, "show", ran.ID).Out, id+"  https://traces.example/t/"+id)
+
+	s.env = append(s.env, "TRACEPARENT=of somebody else")
+	s.must(0, "retry", seen(posted), "--reason", "safe to repeat")
+	need.Equal(t, <-heard, trace)
+	s.must(0, "retry", seen(ran), "--reason", "safe to repeat")
+	need.Equal(t, string(need.Get(os.ReadFile(file))(t)), trace+"\n")
+	need.Lacks(t, s.must(0, "show", s.doubtful("ran", "k3", `{"a":2}`).ID).Out, "TRACE")
+}
