@@ -12,7 +12,7 @@ const maxTitle = 200
 // Title is the operation in a few words. Where the policy gives none, or it
 // cannot be computed, the title is made of the command or of the input.
 func (k *Kind) Title(op ledger.Operation) string {
-	if text, ok := k.named(k.title, op); ok && strings.TrimSpace(text) != "" {
+	if text, ok := named(k, k.title, op); ok && strings.TrimSpace(text) != "" {
 		return expr.Shorten(text, maxTitle)
 	}
 	if op.Command != nil && len(op.Command.Argv) > 0 {
@@ -23,14 +23,14 @@ func (k *Kind) Title(op ledger.Operation) string {
 
 // Target is the thing acted on, "" where the kind names none.
 func (k *Kind) Target(op ledger.Operation) string {
-	text, ok := k.named(k.target, op)
+	text, ok := named(k, k.target, op)
 	if !ok {
 		return ""
 	}
 	return expr.Shorten(text, maxTitle)
 }
 
-func (k *Kind) named(t *expr.Template, op ledger.Operation) (string, bool) {
+func named(k *Kind, t *expr.Template, op ledger.Operation) (string, bool) {
 	if t == nil {
 		return "", false
 	}
@@ -42,12 +42,12 @@ func (k *Kind) named(t *expr.Template, op ledger.Operation) (string, bool) {
 // Link is where a person looks the operation up; "" where the kind has none, or where a
 // value in it is empty: the link would lead elsewhere. A token that is not known to
 // have been sent counts as empty.
-func (k *Kind) Link(op ledger.Operation) string { return k.address(k.link, op) }
+func (k *Kind) Link(op ledger.Operation) string { return address(k, k.link, op) }
 
 // TraceLink is where a person looks the trace of an operation up, as Link is.
-func (k *Kind) TraceLink(op ledger.Operation) string { return k.address(k.trace, op) }
+func (k *Kind) TraceLink(op ledger.Operation) string { return address(k, k.trace, op) }
 
-func (k *Kind) address(t *expr.Template, op ledger.Operation) string {
+func address(k *Kind, t *expr.Template, op ledger.Operation) string {
 	if t == nil {
 		return ""
 	}
