@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,9 +43,11 @@ type app struct {
 	stdin    io.Reader  // as given, for the console
 
 	ledgerPath, policyPath, as, theme string
+	context, filter                   string // a context of the configuration, and its filter
 	home                              string // what this place is declared as
 	readOnly                          bool
 	form
+	pager  pager
 	banner string // shown in the console's header
 
 	store ledger.Store
@@ -89,13 +92,18 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	default:
 		return usage(fmt.Sprintf("--theme %q is none of auto, light, dark, none", a.theme), "write --theme none for no colours")
 	}
-	for flag, into := range map[string]*string{"ledger": &a.ledgerPath, "policy": &a.policyPath, "as": &a.as} {
+	for flag, into := range map[string]*string{"context": &a.context, "ledger": &a.ledgerPath, "policy": &a.policyPath, "as": &a.as} {
 		if f := cmd.Flag(flag); f != nil && f.Changed && strings.TrimSpace(*into) == "" {
 			return usage("--"+flag+" is empty", "leave it out for the default")
 		}
 	}
 	if f := cmd.Flag("ledger"); f != nil && f.Changed {
 		if err := open.InArgument(a.ledgerPath); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains([]string{"demo", "man", "completion", "version"}, a.program) {
+		if err := a.enter(cmd); err != nil {
 			return err
 		}
 	}
@@ -112,6 +120,7 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if ledger.ReservedActor(a.as) {
 		return usage(fmt.Sprintf("%q is a name that indoubt signs with itself", strings.TrimSpace(a.as)), "say who you are with --as NAME or INDOUBT_ACTOR")
 	}
+	a.pager.begin(a, cmd)
 	return nil
 }
 

@@ -52,11 +52,12 @@ func (a *app) run(ctx context.Context, args []string) int {
 		a.json = slices.ContainsFunc([]string{"--json", "-ojson", "-o=json", "--output=json"}, func(s string) bool { return slices.Contains(ours, s) }) ||
 			strings.Contains(strings.Join(ours, "\x00")+"\x00", "\x00-o\x00json\x00")
 	}
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitDone
+	exit := exitDone
+	if err := root.ExecuteContext(ctx); err != nil {
+		exit = a.fail(err)
 	}
-	return a.fail(err)
+	a.pager.end()
+	return exit
 }
 
 var negatedTerm = lazyregexp.New(`^-(` + strings.Join(ledger.FilterFields, "|") + `)[:<>]`)

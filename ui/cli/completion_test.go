@@ -79,7 +79,7 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 
 // What an option may say is offered, unless anything may stand there.
 func TestEveryOptionOffersItsValues(t *testing.T) {
-	free := strings.Fields(`after answer as at dir error expand group header home idempotency-key input key listen allow-host limit max-body metrics doubt-exit
+	free := strings.Fields(`after answer as at dir error expand group header header-env through home idempotency-key input key listen allow-host limit max-body metrics doubt-exit
 		name reason receipt reference request-digest result scope scope-header seed server session status-fd token upstream url ledger policy`)
 	root := newRootCommand(newApp(strings.NewReader(""), nil, nil), []string{cobra.ShellCompRequestCmd})
 	var each func(*cobra.Command)
@@ -90,7 +90,7 @@ func TestEveryOptionOffersItsValues(t *testing.T) {
 			}
 			of, _ := cmd.GetFlagCompletionFunc(f.Name)
 			need.That(t, of != nil, "%s --%s has no completion", cmd.CommandPath(), f.Name)
-			if strings.Contains("kind downstream source by incident op", f.Name) {
+			if strings.Contains("kind downstream source by incident op context", f.Name) {
 				return // what the ledger and the policy know
 			}
 			words, _ := of(cmd, nil, "")

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,15 +18,20 @@ import (
 	"indoubt/ui/console"
 )
 
-// config is how a person wants the console to look.
+// config is how a person wants the console to look, and which ledgers they work with.
 type config struct {
-	Theme   string   `yaml:"theme"`
-	Filter  string   `yaml:"filter"`
-	Columns []string `yaml:"columns"`
-	Mouse   *bool    `yaml:"mouse"`
+	Theme    string               `yaml:"theme"`
+	Filter   string               `yaml:"filter"`
+	Columns  []string             `yaml:"columns"`
+	Mouse    *bool                `yaml:"mouse"`
+	Context  string               `yaml:"context"` // in force where nothing names another one
+	Contexts map[string]workplace `yaml:"contexts"`
 }
 
-func configPath() string { return filepath.Join(xdg.ConfigHome, "indoubt", "config.yaml") }
+// configPath is where the configuration is.
+func configPath(env func(string) string) string {
+	return filepath.Join(cmp.Or(env("XDG_CONFIG_HOME"), xdg.ConfigHome), "indoubt", "config.yaml")
+}
 
 // readConfig reads the file at path; without one it is empty. A mistake in it is no
 // reason not to open the console at night: the error is for the screen to say.
@@ -59,6 +65,17 @@ func (c config) check() error {
 	}
 	if _, err := ledger.ParseFilter(c.Filter); err != nil {
 		return fmt.Errorf("filter: %w", err)
+	}
+	for name, one := range c.Contexts {
+		if _, err := ledger.ParseFilter(one.Filter); err != nil {
+			return fmt.Errorf("filter of context %s: %w", name, err)
+		}
+		if one.Ledger == "" {
+			return fmt.Errorf("context %s names no ledger", name)
+		}
+	}
+	if c.Context != "" && c.Contexts[c.Context].Ledger == "" {
+		return fmt.Errorf("there is no context %q among contexts", c.Context)
 	}
 	return nil
 }

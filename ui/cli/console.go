@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -123,16 +124,16 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	live := c.watchPolicy(ctx, nil)
 	engine := &liveEngine{ctx: ctx, look: c.readOnly, shown: make(chan struct{}), make: func(s ledger.Store) *reconcile.Engine { return c.engine(s, live.inForce, send, nil) }}
 	engine.over(s)
-	wanted, trouble := readConfig(configPath())
+	wanted, trouble := readConfig(configPath(c.env))
 	if filter == "" && len(args) == 0 && c.banner == "" {
-		filter = wanted.Filter
+		filter = cmp.Or(c.filter, wanted.Filter)
 	}
 	past := pastFiltersPath()
 	o := console.Options{
 		Columns: wanted.Columns, NoMouse: wanted.Mouse != nil && !*wanted.Mouse, Past: past.read(), Remember: past.write, Trouble: trouble,
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
 		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(wanted), Clock: c.clock,
-		LedgerPath: c.ledgerName(), Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
+		LedgerPath: c.ledgerName(), Context: c.context, Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
 			s, err := c.open(ctx, toChange)
 			if errors.Is(err, ledger.ErrReadOnly) {
 				s, err = c.open(ctx, toLook)

@@ -98,7 +98,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 			err = closed
 		}
 	}()
-	c.ledgerPath, c.policyPath, c.rules = world.LedgerPath, world.PolicyPath, nil
+	c.ledgerPath, c.policyPath, c.context, c.rules = world.LedgerPath, world.PolicyPath, "", nil
 	if !noConsole && (!c.terminal() || c.json) {
 		return consoleCommand(c).printInstead(ctx, nil, "")
 	}

@@ -75,8 +75,8 @@ func manual(of *cobra.Command) (string, error) {
 	page = page.WithSection("Exit Codes", "0 done, or nothing was to do. 1 error. 2 usage. 3 not found. 4 conflict: it moved, or was decided already. "+
 		"5 refused by policy, hold, read-only or for want of a person. 6 in doubt. 7 in progress. 8 key reused. 9 finished already. "+
 		"Those of run are its command's, and from 100 on its own: 105 refused, 106 in doubt, 107 in progress, 108 key reused, 109 finished already and its output not kept.").
-		WithSection("Environment", "INDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_ACTOR, INDOUBT_LEDGER_HOME, INDOUBT_DIGEST_KEY_FILE, NO_COLOR.").
-		WithSection("Files", "$XDG_STATE_HOME/indoubt/ledger.db, the ledger; $XDG_CONFIG_HOME/indoubt/policy.yaml, the policy; $XDG_CONFIG_HOME/indoubt/config.yaml, what the console looks like.").
+		WithSection("Environment", "INDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_CONTEXT, INDOUBT_ACTOR, INDOUBT_LEDGER_HOME, INDOUBT_DIGEST_KEY_FILE, INDOUBT_PAGER, PAGER, NO_COLOR.").
+		WithSection("Files", "$XDG_STATE_HOME/indoubt/ledger.db, the ledger; $XDG_CONFIG_HOME/indoubt/policy.yaml, the policy; $XDG_CONFIG_HOME/indoubt/config.yaml, how the console looks, and contexts.").
 		WithSection("See Also", "indoubt(1), indoubt-run(1), indoubt-list(1): printed by `indoubt man COMMAND`.")
 	return page.Build(roff.NewDocument()), nil
 }

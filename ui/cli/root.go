@@ -125,11 +125,13 @@ func newVersionCommand(a *app) *cobra.Command {
 func globalFlags(a *app, root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&a.ledgerPath, "ledger", "", "the ledger: a file, or postgres://… (INDOUBT_LEDGER)")
+	f.StringVarP(&a.context, "context", "c", "", "a context of config.yaml, with its ledger and policy (INDOUBT_CONTEXT)")
 	f.StringVar(&a.policyPath, "policy", "", "the policy file (INDOUBT_POLICY)")
 	f.StringVar(&a.as, "as", "", "your name in the history (INDOUBT_ACTOR)")
 	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, check nothing")
 	f.StringVarP(&a.format, "output", "o", "text", "text, json, jsonl, csv, wide or name")
 	f.StringSliceVar(&a.columns, "columns", nil, "with csv, wide and text: these fields of the JSON, as id,kind,source.pipeline")
 	f.BoolVar(&a.json, "json", false, "print one JSON object: the same as -o json")
+	f.BoolVar(&a.pager.off, "no-pager", false, "print at once what is longer than the terminal (INDOUBT_PAGER, PAGER)")
 	f.StringVar(&a.theme, "theme", "auto", "colours of the console: auto, light, dark or none")
 }

@@ -69,14 +69,25 @@ func flagFailure(cmd *cobra.Command, err error) error {
 	message := err.Error()
 	var unknown *pflag.NotExistError
 	var wrong *pflag.InvalidValueError
+	var lacking *pflag.ValueRequiredError
 	switch {
-	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+	case errors.As(err, &lacking):
+		message = fmt.Sprintf("--%s needs a value", lacking.GetFlag().Name)
+		if lacking.GetFlag().Usage != "" {
+			message += ": " + lacking.GetFlag().Usage
+		}
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		message = fmt.Sprintf("%s has no option -%s", cmd.CommandPath(), unknown.GetSpecifiedShortnames())
+	case errors.As(err, &unknown):
 		message = fmt.Sprintf("%s has no option --%s", cmd.CommandPath(), unknown.GetSpecifiedName())
 		var all []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { all = append(all, "--"+f.Name) })
 		message += meant("--"+unknown.GetSpecifiedName(), all)
 	case errors.As(err, &wrong):
 		takes := map[string]string{"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number, not below 0"}[wrong.GetFlag().Value.Type()]
+		if takes == "" {
+			takes = "another value"
+		}
 		message = fmt.Sprintf("--%s takes %s, not `%s`", wrong.GetFlag().Name, takes, wrong.GetValue())
 	}
 	return usage(message, "see `"+cmd.CommandPath()+" --help`")

@@ -62,6 +62,7 @@ type Options struct {
 	Clock         ledger.Clock
 	Location      *time.Location // of the times shown; nil: the machine's
 	LedgerPath    string
+	Context       string // of the configuration, said in the header
 	Banner        string // said in the header, for a demonstration
 	Shown         func() // called when the first page was read; nil: no one waits for it
 	// After is a message, later, and wait one once something was committed; tests bring
