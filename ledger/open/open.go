@@ -22,6 +22,7 @@ type Options struct {
 	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
 	Home     string             // what the place of a file is declared as
 	Used     string             // a file that lists the ledgers of this account; none when empty
+	To       string             // what is wanted of a ledger that enforces it: record, check or decide
 	// KeyFile holds the key of the digests that stand for secrets; see digestkey.Variable.
 	KeyFile string
 }

@@ -24,7 +24,7 @@ func (s *handle) resolve(ctx context.Context, lost *lostCommit, token int64, cha
 		case err == nil:
 			return errAgain
 		case ctx.Err() != nil:
-			return &Error{Unknown, s.address.shown, line(lost.err) + "; then: " + line(err), nil}
+			return &Error{Unknown, s.address.shown, line(lost.err) + "; then: " + line(err), "", nil}
 		}
 		s.pool.Load().Reset()
 		time.Sleep(rand.N(5 * time.Millisecond << min(try, 6)))

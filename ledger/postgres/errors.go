@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ type Error struct {
 	Code   string // of sayings
 	Ledger string // its address, as it is shown
 	Why    string // what the server or the network said
+	Do     string // what helps, where that depends on it
 	Err    error  // the server's, or nil
 }
 
@@ -39,8 +41,8 @@ var sayings = map[string]struct {
 	is          error
 }{
 	Foreign:    {"%s has a schema indoubt that is not a ledger (%s)", "give the address of a ledger: --ledger URL / INDOUBT_LEDGER", nil},
-	Permission: {"%s refuses this user (%s)", "ask its owner for one of the roles indoubt_reader, indoubt_writer, indoubt_operator and indoubt_engine", nil},
-	Looker:     {"%s is only looked at by this user (%s)", "look with --read-only, or ask its owner for one of the roles indoubt_writer, indoubt_operator and indoubt_engine", ledger.ErrReadOnly},
+	Permission: {"%s refuses this user (%s)", "check the user in the address, and the password in PGPASSFILE (~/.pgpass)", nil},
+	Looker:     {"%s is only looked at by this user (%s)", "", ledger.ErrReadOnly},
 	Standby:    {"%s can only be read (%s)", "name all hosts of the ledger, with target_session_attrs=read-write", ledger.ErrReadOnly},
 	FailedOver: {"%s failed over or was restored, and what was sent last may be missing", "nothing was sent; an operator looks at what was under way, and then adopts it: indoubt adopt", ledger.ErrFailover},
 	Lost:       {"%s does not answer: %s", "", ledger.ErrLost},
@@ -53,12 +55,16 @@ func (e *Error) Error() string { return e.Trouble(ledger.InFull).Error() }
 func (e *Error) Trouble(name func(string) string) ledger.Trouble {
 	said := sayings[e.Code]
 	words := []any{name(e.Ledger), e.Why}
-	return ledger.Trouble{Code: e.Code, Message: fmt.Sprintf(said.message, words[:strings.Count(said.message, "%s")]...), Do: said.do}
+	return ledger.Trouble{Code: e.Code, Message: fmt.Sprintf(said.message, words[:strings.Count(said.message, "%s")]...), Do: cmp.Or(e.Do, said.do)}
 }
 
 // Is matches the sentinel of its code: ledger.ErrReadOnly, ErrFailover (which is
-// ErrRefused, too), ErrLost, ErrUnknown.
+// ErrRefused, too), ErrLost, ErrUnknown, and ledger.ErrGuard for what the guards refuse a
+// role.
 func (e *Error) Is(target error) bool {
+	if said := (*pgconn.PgError)(nil); target == ledger.ErrGuard && errors.As(e.Err, &said) {
+		return said.Code == codeRefused
+	}
 	return target != nil && (sayings[e.Code].is == target || e.Code == FailedOver && target == ledger.ErrRefused)
 }
 
@@ -101,7 +107,7 @@ func translate(shown string, err error) error {
 	case errors.As(err, &said):
 		return byCode(shown, said)
 	case connecting(err), broken(err), errors.Is(err, errAgain):
-		return &Error{Lost, shown, line(err), nil}
+		return &Error{Lost, shown, line(err), "", nil}
 	}
 	return err
 }
@@ -119,17 +125,20 @@ func translated(err error) bool {
 func byCode(shown string, said *pgconn.PgError) error {
 	switch said.Code {
 	case codeRefused:
+		if do := lacking(shown, rolesIn(said.Message)); do != "" {
+			return &Error{Permission, shown, said.Message, do, said}
+		}
 		return &ledger.GuardError{Message: said.Message, Err: said}
 	case codeFailover:
-		return &Error{FailedOver, shown, said.Message, said}
+		return &Error{FailedOver, shown, said.Message, "", said}
 	case codeDivision:
 		return fmt.Errorf("%w: %w", tables.ErrRaced, said)
 	case codeFeature:
 		if said.Routine == "call_bool_check_hook" { // BEGIN READ WRITE on a standby
-			return &Error{Standby, shown, said.Message, said}
+			return &Error{Standby, shown, said.Message, "", said}
 		}
 	case codeReadOnly:
-		return &Error{Standby, shown, said.Message, said}
+		return &Error{Standby, shown, said.Message, "", said}
 	case codeSerialization, codeDeadlock, codeLockTimeout:
 		return fmt.Errorf("%w: %s: %w", ledger.ErrBusy, shown, said)
 	case codeCanceled:
@@ -139,13 +148,13 @@ func byCode(shown string, said *pgconn.PgError) error {
 	case codeNoDatabase, codeNoSchema, codeNoTable:
 		return &ledger.MissingError{Ledger: shown, Why: said.Message}
 	case codePrivilege:
-		return &Error{Permission, shown, said.Message, said}
+		return &Error{Permission, shown, said.Message, lacking(shown, roleFor(said.Message)), said}
 	}
 	if strings.HasPrefix(said.Code, "28") { // of logging in
-		return &Error{Permission, shown, said.Message, said}
+		return &Error{Permission, shown, said.Message, "", said}
 	}
 	if said.SeverityUnlocalized == "FATAL" || said.SeverityUnlocalized == "PANIC" {
-		return &Error{Lost, shown, said.Message, said}
+		return &Error{Lost, shown, said.Message, "", said}
 	}
 	switch said.Code[:min(2, len(said.Code))] {
 	case "23":

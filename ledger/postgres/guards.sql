@@ -81,7 +81,16 @@ BEGIN
      OR is_now.joined = 'detached' AND was.joined <> 'detached' THEN
     RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
-  IF indoubt.may('read') OR is_now.change_verb = 'expire' AND was.deadline_at < clock_timestamp() AND is_now.state = 'uncertain' THEN
+  IF indoubt.may('read') THEN
+    IF is_now.change_id <> was.change_id
+       AND (is_now.change_verb = 'read' OR was.state <> 'pending' AND is_now.state NOT IN (was.state, 'pending')
+            AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND db_user = session_user))
+       AND NOT EXISTS (SELECT 1 FROM indoubt.reads WHERE operation_id = was.id AND NOT control AND verdict <> 'inconclusive' AND xmin = pg_current_xact_id()::xid) THEN
+      RAISE EXCEPTION 'what is in doubt is settled by a check, whose row in reads comes first in the same transaction, or by a person: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+    END IF;
+    RETURN;
+  END IF;
+  IF is_now.change_verb = 'expire' AND was.deadline_at < clock_timestamp() AND is_now.state = 'uncertain' THEN
     RETURN;
   END IF;
   IF was.state <> 'pending' AND is_now.state NOT IN (was.state, 'pending') AND is_now.change_of <> is_now.change_id OR is_now.change_verb = 'read' AND is_now.change_id <> was.change_id THEN
@@ -95,7 +104,7 @@ BEGIN
   beside.resolved := was.resolved; beside.is_open := was.is_open;
   IF beside IS DISTINCT FROM was AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND db_user = session_user)
      AND NOT (is_now.state = 'pending' AND was.state <> 'pending') THEN
-    RAISE EXCEPTION 'this operation was sent by another user of the database: only that one, an engine or a person changes it' USING ERRCODE = 'IN001';
+    RAISE EXCEPTION 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
 END $$;
 
@@ -113,7 +122,7 @@ BEGIN
     own := NEW.change_of = NEW.change_id;
     wrong := CASE
       WHEN NEW.seq IS NOT NULL THEN 'the database numbers its rows: leave the number out'
-      WHEN NOT indoubt.may('record') THEN 'this role records no operations'
+      WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
       WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
       WHEN NEW.state <> 'pending' OR NOT NEW.key_live OR NEW.conflict <> '' OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
         OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> ''
@@ -457,7 +466,7 @@ BEGIN
         THEN 'an attempt that has ended does not change, but for one late answer if it ended uncertain'
       WHEN NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NOT indoubt.may('read') THEN 'absence is proven by a check: it needs the role indoubt_engine'
       WHEN OLD.db_user <> session_user AND NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND NEW.proof = '' AND o.state <> 'pending') AND NOT indoubt.may('read')
-        THEN 'this operation was sent by another user of the database: only that one, an engine or a person changes it'
+        THEN 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator'
       END;
   END IF;
   IF wrong IS NOT NULL THEN
@@ -565,6 +574,9 @@ BEGIN
   IF OLD.consumed_at IS NULL AND NEW.consumed_at >= OLD.expires_at THEN
     RAISE EXCEPTION 'this grant has expired' USING ERRCODE = 'IN001';
   END IF;
+  IF NOT indoubt.may('read') AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = OLD.operation_id AND db_user = session_user AND id <> NEW.attempt_id) THEN
+    RAISE EXCEPTION 'this grant is for the user of the database that sent before: it needs the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
   RETURN NEW;
 END $$;
 
@@ -648,7 +660,7 @@ BEGIN
     WHEN NEW.seq IS NOT NULL THEN 'the database numbers its rows: leave the number out'
     WHEN NEW.from_state = NEW.to_state AND NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
     WHEN NEW.from_state = NEW.to_state AND indoubt.decides(NEW.verb) AND NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
-    WHEN NOT indoubt.may('record') THEN 'this role tells nothing'
+    WHEN NOT indoubt.may('record') THEN 'this role tells nothing: it needs the role indoubt_writer'
     END;
   IF wrong IS NULL AND (NEW.from_state <> NEW.to_state OR NEW.doubt IS NOT NULL) THEN
     IF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id AND change_id = NEW.id) THEN

@@ -37,7 +37,7 @@ func (s *handle) describe(ctx context.Context) (described, error) {
 		return nil, s.absent(ctx, missing)
 	}
 	if err == nil && (meta["id"] == "" || meta.schema() == 0) {
-		err = &Error{Foreign, s.address.shown, "it does not say which ledger it is", nil}
+		err = &Error{Foreign, s.address.shown, "it does not say which ledger it is", "", nil}
 	}
 	return meta, err
 }
@@ -70,7 +70,7 @@ func (s *handle) absent(ctx context.Context, missing *ledger.MissingError) error
 	}
 	defer rows.Close()
 	if rows.Next() {
-		return &Error{Foreign, s.address.shown, "it has no table meta", nil}
+		return &Error{Foreign, s.address.shown, "it has no table meta", "", nil}
 	}
 	return missing
 }
@@ -138,7 +138,7 @@ func (s *handle) build(t *session, steps []tables.Step) error {
 		}
 		return s.climb(t, meta, steps)
 	case taken:
-		return &Error{Foreign, s.address.shown, "it has no table meta", nil}
+		return &Error{Foreign, s.address.shown, "it has no table meta", "", nil}
 	}
 	if err := t.script(schema()); err != nil {
 		return fmt.Errorf("make the ledger: %w", err)
@@ -157,7 +157,7 @@ func (s *handle) build(t *session, steps []tables.Step) error {
 func (s *handle) climb(t *session, meta described, steps []tables.Step) error {
 	switch has := meta.schema(); {
 	case has == 0:
-		return &Error{Foreign, s.address.shown, "it does not say which schema it has", nil}
+		return &Error{Foreign, s.address.shown, "it does not say which schema it has", "", nil}
 	case has > tables.Newest(steps):
 		return &ledger.NewerError{Ledger: s.address.shown, Has: has, Knows: tables.Newest(steps)}
 	case has == tables.Newest(steps):

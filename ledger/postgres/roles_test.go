@@ -45,6 +45,11 @@ const (
 	readSQL  = `INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'doubt', now(), now(), 'inconclusive')`
 )
 
+// verdictSQL is a check of the operation retried.
+func verdictSQL(id, verdict string) string {
+	return fmt.Sprintf(`INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'retried', now(), now(), '%s');`, id, verdict)
+}
+
 // attacks are what a role is refused, and a part of what is said.
 var attacks = []struct{ name, user, script, says string }{
 	{"a stranger looks", "out", `SELECT * FROM indoubt.operations`, denied},
@@ -87,6 +92,8 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer decides", "ci", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
 	{"a writer tells of a decision", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'confirm', 'ann')`, person},
 	{"a writer closes an incident", "ci", `INSERT INTO indoubt.events (id, incident, verb, actor) VALUES ('n', 'i', 'incident_closed', 'ann')`, person},
+	{"a writer takes up what another may send", "cron", `UPDATE indoubt.grants SET consumed_at = clock_timestamp(), attempt_id = 'doubt.2' WHERE id = 'open'`, "for the user of the database that sent before"},
+	{"a writer voids what another may send", "cron", `UPDATE indoubt.grants SET voided_at = clock_timestamp(), void_reason = 'x' WHERE id = 'open'`, "for the user of the database that sent before"},
 	{"a writer leases", "ci", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`, denied},
 	{"a writer signs as another user", "ci", `INSERT INTO indoubt.events (id, verb, actor, db_user) VALUES ('forged', 'note', 'x', 'ann'); SELECT 1/(db_user = 'ann')::int FROM indoubt.events WHERE id = 'forged'`, "division by zero"},
 	{"a writer forges when it was told", "ci", `INSERT INTO indoubt.events (id, verb, actor, xid) VALUES ('forged', 'note', 'x', '1'); SELECT 1/(xid = '1')::int FROM indoubt.events WHERE id = 'forged'`, "division by zero"},
@@ -110,6 +117,11 @@ var attacks = []struct{ name, user, script, says string }{
 
 	{"an engine confirms", "eng", byOwn("doubt", "confirm", "committed", ""), person},
 	{"an engine acknowledges", "eng", byOwn("doubt", "ack", "committed", ""), person},
+	{"an engine settles without a check", "eng", byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
+	{"an engine settles without a check, by another verb", "eng", byOwn("retried", "late", "committed", ""), "whose row in reads comes first"},
+	{"an engine settles in plain SQL", "eng", fmt.Sprintf(landSQL, "retried"), "whose row in reads comes first"},
+	{"an engine settles by a check that could not tell", "eng", verdictSQL("bad", "inconclusive") + byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
+	{"an engine settles by a check that was made before", "eng", verdictSQL("old", "absent") + `; COMMIT; BEGIN;` + byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
 	{"an engine takes a risk", "eng", fmt.Sprintf(grantSQL, "n", "risk_accepted"), "else by a person"},
 	{"an engine holds", "eng", fmt.Sprintf(holdSQL, "all"), denied},
 	{"an engine decides", "eng", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
@@ -131,6 +143,7 @@ func TestRoles(t *testing.T) {
 	}
 	psql(t, as("ci"), fmt.Sprintf(landSQL, "sent"))
 	psql(t, url, `INSERT INTO indoubt.meta VALUES ('id', 'ledger')`)
+	psql(t, as("ann"), fmt.Sprintf(grantSQL, "open", "risk_accepted"))
 
 	// One psql for each user: what it says of each attack stands behind its number.
 	scripts := map[string]string{}
@@ -166,7 +179,7 @@ func TestRoles(t *testing.T) {
 		{"an engine checks", "eng", fmt.Sprintf(readSQL, "r1")},
 		{"an engine leases", "eng", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`},
 		{"an engine allows what is safe", "eng", fmt.Sprintf(grantSQL, "safe", "absent") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough'`},
-		{"an engine settles by a check", "eng", byOwn("retried", "read", "failed", "")},
+		{"an engine settles by a check", "eng", verdictSQL("good", "absent") + byOwn("retried", "read", "failed", "")},
 		{"an operator takes a risk", "ann", fmt.Sprintf(grantSQL, "risk", "risk_accepted") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'risk'`},
 		{"an operator holds", "ann", fmt.Sprintf(holdSQL, "all")},
 		{"an operator confirms", "ann", byOwn("doubt", "confirm", "committed", "")},
@@ -182,7 +195,7 @@ func TestRoles(t *testing.T) {
 	if want := "begin|nightly|ci\nsettle|nightly|ci\nconfirm|x|ann\nundo|x|ann"; got != want {
 		t.Errorf("the history says\n%s\nwant\n%s", got, want)
 	}
-	if got := psql(t, url, `SELECT DISTINCT db_user FROM indoubt.attempts; SELECT db_user FROM indoubt.holds; SELECT db_user FROM indoubt.grants ORDER BY id; SELECT * FROM indoubt.deviations()`); got != "ci\nann\nann\neng" {
+	if got := psql(t, url, `SELECT DISTINCT db_user FROM indoubt.attempts; SELECT db_user FROM indoubt.holds; SELECT db_user FROM indoubt.grants ORDER BY id; SELECT * FROM indoubt.deviations()`); got != "ci\nann\nann\nann\neng" {
 		t.Errorf("%s", got)
 	}
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -56,9 +57,9 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 		err = &ledger.OlderError{Ledger: a.shown, Has: has, Needs: knows}
 	case o.ReadOnly:
 	case meta["only looked at"] == "standby":
-		err = &Error{Standby, a.shown, "it follows another server", nil}
+		err = &Error{Standby, a.shown, "it follows another server", "", nil}
 	case meta["only looked at"] == "user":
-		err = &Error{Looker, a.shown, "it may not record", nil}
+		err = &Error{Looker, a.shown, "it may not record", lacking(a.shown, []string{roleOf[cmp.Or(o.To, Decide)]}) + "; or look with --read-only", nil}
 	}
 	if err != nil {
 		s.close()

@@ -163,6 +163,11 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string) (ledger.Appli
 	if err := tx.fault(c); err != nil {
 		return applied, err
 	}
+	if c.Read != nil { // before what it settles: the database asks for it
+		if err := tx.read(*c.Read, ""); err != nil {
+			return applied, err
+		}
+	}
 	after, err := tx.operation(rec, c)
 	if err != nil {
 		return applied, err
@@ -175,11 +180,6 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string) (ledger.Appli
 		}
 		if rec, ok := beginning(after, a); ok && c.Insert && after.LiveAttempt == a.ID {
 			tx.Keep(rec)
-		}
-	}
-	if c.Read != nil {
-		if err := tx.read(*c.Read, ""); err != nil {
-			return applied, err
 		}
 	}
 	if c.Release != nil {

@@ -18,6 +18,8 @@ type purpose int
 const (
 	toLook   purpose = iota // read-only; the ledger must exist
 	toChange                // the ledger must exist: a mistyped path is not an all-clear
+	toCheck                 // the same, for the engine
+	toSettle                // the same, for one who has sent
 	toCreate                // for writers of operations: a missing file is made
 )
 
@@ -49,6 +51,7 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 			Hint: "name it with --ledger PATH or INDOUBT_LEDGER"}
 	}
 	o := a.ledgerOptions()
+	o.To = map[purpose]string{toChange: "decide", toCheck: "check", toSettle: "record", toCreate: "record"}[why]
 	if o.ReadOnly = why == toLook || a.readOnly; why == toCreate && !a.readOnly {
 		return at.Create(ctx, o)
 	}

@@ -52,7 +52,7 @@ doubt that no check can be asked of.`,
 			if err != nil {
 				return err
 			}
-			s, err := a.ledgerFor(cmd.Context(), toChange)
+			s, err := a.ledgerFor(cmd.Context(), toCheck)
 			if err != nil {
 				return err
 			}

@@ -189,7 +189,7 @@ func (c runCommand) forAnother() ([]string, error) {
 // guardSaw records what the guard of a killed run has seen. An error is
 // dropped: then the engine looks for the attempt's processes.
 func (c runCommand) guardSaw(ctx context.Context, attempt string) {
-	store, err := c.open(ctx, toChange)
+	store, err := c.open(ctx, toSettle)
 	if err != nil {
 		return
 	}

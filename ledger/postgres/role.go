@@ -1,0 +1,64 @@
+package postgres
+
+import (
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"indoubt/ledger/lazyregexp"
+)
+
+// What a user of the database may do here is one of these acts, and a role's.
+const (
+	Record = "record"
+	Check  = "check"
+	Decide = "decide"
+)
+
+var roleOf = map[string]string{Record: "indoubt_writer", Check: "indoubt_engine", Decide: "indoubt_operator"}
+
+// ofRole are the tables that a role writes and a lesser one does not.
+var ofRole = map[string]string{
+	"reads": "indoubt_engine", "grants": "indoubt_engine", "leases": "indoubt_engine", "paces": "indoubt_engine", "meta": "indoubt_engine", "engines": "indoubt_engine",
+	"holds": "indoubt_operator", "decisions": "indoubt_operator", "decision_items": "indoubt_operator", "presence": "indoubt_operator",
+}
+
+var (
+	roleName = lazyregexp.New(`indoubt_(?:reader|writer|engine|operator)`)
+	denial   = lazyregexp.New(`^permission denied for (schema|table|view) "?(\w+)`)
+	plain    = lazyregexp.New(`^[a-z_][a-z0-9_]*$`)
+)
+
+// rolesIn are the roles that a refusal of the guards names.
+func rolesIn(message string) (roles []string) {
+	for _, m := range roleName.FindAllStringSubmatch(message, -1) {
+		roles = append(roles, m[0])
+	}
+	return roles
+}
+
+// roleFor is the role that a privilege belongs to, by PostgreSQL's refusal.
+func roleFor(message string) []string {
+	switch m := denial.FindStringSubmatch(message); {
+	case m == nil:
+		return nil
+	case m[1] == "schema":
+		return []string{"indoubt_reader"}
+	case ofRole[m[2]] != "":
+		return []string{ofRole[m[2]]}
+	}
+	return []string{roleOf[Record]}
+}
+
+// lacking says which role a user lacks, and how it is given.
+func lacking(shown string, roles []string) string {
+	if len(roles) == 0 {
+		return ""
+	}
+	_, user, _ := strings.Cut(shown, "://")
+	user, _, _ = strings.Cut(user, "@")
+	if !plain.MatchString(user) {
+		user = pgx.Identifier{user}.Sanitize()
+	}
+	return "it needs " + strings.Join(roles, " or ") + ": the ledger's owner gives it with GRANT " + roles[0] + " TO " + user
+}
