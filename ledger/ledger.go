@@ -114,6 +114,7 @@ type Info struct {
 	SteppedAt time.Time     // when it was last noticed that the clock had been set
 	Step      time.Duration // how far, forward or back
 	ReadOnly  bool
+	Promoted  bool   // it was opened as a copy that follows another server, and is none any more: opened anew it may be written to
 	Home      string // the name under which its home was declared, or ""
 	Exposed   string // not empty: who else than this account, or the group it is shared with, can change what it says
 	Strained  string // not empty: what a person must do about its storage, as "DISK SHORT: …"

@@ -222,4 +222,3 @@ func restored(t *testing.T, dump string, operations int) {
 	need.That(t, verbs == 4, "%d events came after the restore, of failover, adoption, begin and settle", verbs)
 	need.That(t, len(need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 1 << 20}))(t)) > operations, "the history is there")
 }
-

@@ -26,7 +26,8 @@ func TestAStandbyIsFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer primary.Close()
-	standby := pgtest.Start(t, pgtest.Options{From: c}).URL("ledger")
+	second := pgtest.Start(t, pgtest.Options{From: c})
+	standby := second.URL("ledger")
 	if _, err := Open(ctx, standby, Options{}); !errors.Is(err, ledger.ErrReadOnly) {
 		t.Errorf("a standby is opened for writing: %v", err)
 	}
@@ -88,5 +89,15 @@ func TestAStandbyIsFollowed(t *testing.T) {
 	}
 	if events, err := s.History(ctx, ledger.HistoryQuery{Until: i.Cursor, Limit: 999}); err != nil || len(events) != 160 {
 		t.Errorf("%d events are behind the place of now, %v", len(events), err)
+	}
+	if c.Kill(); i.Promoted || second.Promote() != nil {
+		t.Fatal("it is promoted before it was, or cannot be")
+	}
+	if i, err = s.Info(ctx); err != nil || !i.Promoted {
+		t.Errorf("who only looked is not told of the promotion: %v", err)
+	}
+	writer := opened(t, standby, Options{})
+	if i, err = writer.Info(ctx); err != nil || i.Promoted || i.ReadOnly {
+		t.Errorf("opened anew: %+v %v", i, err)
 	}
 }

@@ -96,6 +96,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		if here.line = now.line; !now.standby {
 			here.seen = now.seen
 		}
+		i.Promoted = !now.standby && s.meta["only looked at"] == "standby"
 		rows, err := q.Query(infoQuery)
 		if err != nil {
 			return err

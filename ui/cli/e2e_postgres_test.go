@@ -105,7 +105,9 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 		"GRANT indoubt_reader TO looker; GRANT indoubt_writer TO ci; GRANT indoubt_engine TO eng;"); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	as := func(user string, args ...string) []string { return append([]string{"--ledger", pgtest.As(s.ledger, user)}, args...) }
+	as := func(user string, args ...string) []string {
+		return append([]string{"--ledger", pgtest.As(s.ledger, user)}, args...)
+	}
 	post := []string{"run", "--kind", "post", "--", "touch", filepath.Join(s.dir, "sent")}
 	say(0, "", as("looker", "list")...)
 	say(106, "", as("ci", "run", "--kind", "post", "--key", "a", "--", "sh", "-c", "exit 28")...)

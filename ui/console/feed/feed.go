@@ -296,7 +296,11 @@ func (f *Feed) Tick() tea.Cmd {
 	var cmds []tea.Cmd
 	if f.Lost != nil && !f.retrying && !f.Now.Before(f.retryAt) {
 		f.retrying = true
-		cmds = append(cmds, f.reopen())
+		cmds = append(cmds, f.reopen(f.Store))
+	}
+	if f.Lost == nil && f.Info.Promoted && !f.retrying && !f.Now.Before(f.retryAt) {
+		f.retrying = true
+		cmds = append(cmds, f.reopen(nil))
 	}
 	if f.Lost == nil && f.Now.Sub(f.lastLook) >= 5*time.Second {
 		cmds = append(cmds, f.Reload())
@@ -432,16 +436,20 @@ type reopenedMsg struct {
 }
 
 // reopen tries the look that the screen needs, on the ledger in use and then on
-// one opened anew: a ledger that opens may still not be readable.
-func (f *Feed) reopen() tea.Cmd {
-	open, store, ctx, w, now := f.o.Reopen, f.Store, f.ctx, f.wanted(), f.o.Clock()
+// one opened anew: a ledger that opens may still not be readable. Without one in use it
+// is the new one, or none.
+func (f *Feed) reopen(store ledger.Store) tea.Cmd {
+	open, ctx, w, now := f.o.Reopen, f.ctx, f.wanted(), f.o.Clock()
 	reads := func(s ledger.Store) error {
 		quick, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
 		return look(quick, s, w, now, "").err
 	}
 	return func() tea.Msg {
-		err := reads(store) // it may have been only busy, or away for a moment
+		err := errors.New("it is to be opened anew")
+		if store != nil {
+			err = reads(store) // it may have been only busy, or away for a moment
+		}
 		if err != nil && open != nil {
 			store, err = open(reads)
 		}
@@ -459,6 +467,9 @@ func (f *Feed) reopened(msg reopenedMsg) (News, tea.Cmd) {
 		return news, nil
 	}
 	if msg.store != f.Store {
+		if f.Info.Promoted {
+			news.Say = safe.Say("this server was promoted: it is opened for writing")
+		}
 		f.Store, f.place, f.briefs, news.Other = msg.store, "", map[string]*Brief{}, true
 		f.startWatch()
 		return news, f.Listen()

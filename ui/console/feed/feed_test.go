@@ -1,6 +1,7 @@
 package feed
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -103,5 +104,33 @@ func TestALookFindsWhatChangedBesideABusyWriter(t *testing.T) {
 		if now, _ := s.Info(t.Context()); msg.place != now.Cursor {
 			t.Errorf("%s: the next look begins at %s, not %s", name, msg.place, now.Cursor)
 		}
+	}
+}
+
+// A console that was opened over a standby is opened anew once that is promoted, and
+// stays as it is while it cannot be.
+func TestAPromotedStandbyIsOpenedAnew(t *testing.T) {
+	here, anew := ledgertest.NewMemory(time.Now, nil), ledgertest.NewMemory(time.Now, nil)
+	var fails error
+	f := New(t.Context(), Options{Store: here, Shown: nothing{}, Clock: time.Now, After: func(time.Duration, tea.Msg) tea.Cmd { return nil }, Wait: func(<-chan struct{}) tea.Cmd { return nil },
+		Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
+			return anew, errors.Join(fails, reads(anew))
+		}})
+	f.Now = time.Now()
+	f.lastLook = f.Now
+	if f.Tick() != nil {
+		t.Fatal("a ledger that stays what it was is opened anew")
+	}
+	f.Info.Promoted, fails = true, errors.New("not yet")
+	f.Update(f.Tick()())
+	if f.Store != ledger.Store(here) || f.Lost != nil {
+		t.Fatal("what cannot be opened took over")
+	}
+	if f.Tick() != nil {
+		t.Error("it is tried again at once")
+	}
+	fails, f.Now = nil, f.Now.Add(3*time.Second)
+	if news, _ := f.Update(f.Tick()()); !news.Other || f.Store != ledger.Store(anew) {
+		t.Error("it is not opened anew")
 	}
 }
