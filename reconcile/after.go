@@ -44,13 +44,37 @@ func (e *Engine) follow(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read what happened: %w", err)
 		}
+		var over []string // left doubt
 		for _, ev := range events {
 			e.counted.add(e.heard(ctx, ev).count)
+			if ev.From == ledger.Uncertain && (ev.To == ledger.Committed || ev.To == ledger.Failed || ev.To == ledger.Abandoned) {
+				over = append(over, ev.OperationID)
+			}
+		}
+		if err := e.timeDoubts(ctx, over); err != nil {
+			return err
 		}
 		if f.place = next; len(events) < batch {
 			return nil
 		}
 	}
+}
+
+// timeDoubts counts how long operations were in doubt, which are settled now.
+func (e *Engine) timeDoubts(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	recs, err := e.o.Store.Records(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read what left doubt: %w", err)
+	}
+	for _, rec := range recs {
+		if o := rec.Operation; !o.DoubtedAt.IsZero() && !o.SettledAt.Before(o.DoubtedAt) {
+			e.counted.doubt(e.policy().Kind(o.Kind).Pattern, o.SettledAt.Sub(o.DoubtedAt))
+		}
+	}
+	return nil
 }
 
 // lookBack reads what happened before the start, and finds the place to follow from.

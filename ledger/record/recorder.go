@@ -26,7 +26,8 @@ type Recorder struct {
 	redact  redactor
 	made    generations
 
-	kept keeping
+	kept    keeping
+	counted counting
 
 	mu      sync.Mutex
 	secrets map[string][]string // by live attempt: values that must not be stored
@@ -88,6 +89,16 @@ type Begun struct {
 
 // BeginToSend is Begin for a sender in this process.
 func (r *Recorder) BeginToSend(ctx context.Context, w Request) (Begun, error) {
+	b, err := r.beginToSend(ctx, w)
+	answer := string(b.Answer)
+	if err != nil {
+		answer = "error"
+	}
+	r.counted.add(r.source(w), w.Kind, answer, "")
+	return b, err
+}
+
+func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 	rule := r.Rule(w.Kind)
 	req, secrets, err := r.request(w, rule)
 	if err != nil {
@@ -280,6 +291,16 @@ func (s recording) Change(ctx context.Context, at ledger.Locator, changeID strin
 	})
 }
 
+// source is who asks, with the trace of this request where it has one.
+func (r *Recorder) source(w Request) ledger.Source {
+	source := w.Source
+	if source == (ledger.Source{Trace: w.Source.Trace}) {
+		source = r.options.Source
+	}
+	source.Trace = ledger.TraceParent(cmp.Or(w.Source.Trace, source.Trace))
+	return source
+}
+
 // BeginRequest is what a begin of a request would ask the ledger, with secrets
 // replaced.
 func (r *Recorder) BeginRequest(w Request) (ledger.BeginRequest, error) {
@@ -302,12 +323,7 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 			return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
 		}
 	}
-	source := w.Source
-	if trace := source.Trace; source == (ledger.Source{Trace: trace}) {
-		source = r.options.Source
-		source.Trace = cmp.Or(trace, source.Trace)
-	}
-	source.Trace = ledger.TraceParent(source.Trace)
+	source := r.source(w)
 	if source.Host == "" {
 		source.Host, source.PID = r.host, os.Getpid()
 	}
@@ -366,6 +382,9 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	}
 	if req.Outcome != ledger.OutcomeUncertain { // else a late answer may come
 		r.forget(req.AttemptID)
+	}
+	if !applied.Noop {
+		r.counted.add(applied.After.Source, applied.After.Kind, "", req.Outcome)
 	}
 	return applied, nil
 }

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -150,9 +151,13 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 		t.Errorf("killed when %d were left, and %d were asked about again: nothing was shown", left, again)
 	}
 	// An interrupt ends it in good order.
-	resp := need.Get(http.Get(metrics))(t)
-	page, _ := io.ReadAll(resp.Body)
-	resp.Body.Close()
+	var page []byte
+	s.eventually("it has timed all doubts since it began", func() bool {
+		resp := need.Get(http.Get(metrics))(t)
+		defer resp.Body.Close()
+		page, _ = io.ReadAll(resp.Body)
+		return bytes.Contains(page, fmt.Appendf(nil, "indoubt_doubt_seconds_bucket{kind=%q,le=\"+Inf\"} 1000\n", "pay"))
+	})
 	if !strings.Contains(string(page), `indoubt_operations{kind="pay",state="committed"} 1000`) {
 		t.Errorf("%s", page)
 	}

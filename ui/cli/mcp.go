@@ -23,7 +23,7 @@ import (
 
 // mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
-	server, scope, url, source, deadline string
+	server, scope, url, source, deadline, metrics string
 	headers, headerEnv                   []string
 }
 
@@ -76,6 +76,7 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 	f.StringArrayVar(&flags.headers, "header", nil, "a header for the server, as 'NAME: VALUE'; ${env.NAME} in it is read from the environment and stored nowhere")
 	f.StringArrayVar(&flags.headerEnv, "header-env", nil, "a header for the server, as NAME=VARIABLE: its value is read from that variable")
 	f.StringVar(&flags.source, "source", "", "the agent, or AGENT@RUN (INDOUBT_SOURCE)")
+	f.StringVar(&flags.metrics, "metrics", "", "serve metrics for Prometheus, and /healthz, here, as :9464 (loopback unless a host is given)")
 	f.StringVar(&flags.deadline, "deadline", "", "how long a call may take before it is in doubt; the kind's when left out")
 	cmd.AddCommand(newMCPInstallCommand(a, false), newMCPInstallCommand(a, true))
 	return cmd
@@ -93,7 +94,7 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	if err := c.server(&o, argv, flags); err != nil {
 		return err
 	}
-	if err := c.record(ctx, &o, flags.source); err != nil {
+	if err := c.record(ctx, &o, flags); err != nil {
 		return err
 	}
 	if err := mcpScope(&o, argv, flags); err != nil {
@@ -227,7 +228,7 @@ func (c mcpCommand) header(flags mcpFlags) (http.Header, error) {
 // record opens the ledger and wires the policy, as it changes, and the
 // reader in. A policy that is broken from the start stops it: it may name what
 // must not be stored.
-func (c mcpCommand) record(ctx context.Context, o *mcpproxy.Options, source string) error {
+func (c mcpCommand) record(ctx context.Context, o *mcpproxy.Options, flags mcpFlags) error {
 	if _, err := c.policy(); err != nil {
 		return err
 	}
@@ -239,9 +240,9 @@ func (c mcpCommand) record(ctx context.Context, o *mcpproxy.Options, source stri
 		return err
 	}
 	live := c.watchPolicy(context.WithoutCancel(ctx), func(line string) { c.errOut.Println("indoubt: " + line) })
-	from := c.source(source)
+	from := c.source(flags.source)
 	o.Store = store
 	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: c.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: c.clock, Log: c.tell,
 		Reader: readNow{c.guard(ctx, store, live)}})
-	return nil
+	return c.recorderMetrics(ctx, flags.metrics, o.Recorder, live)
 }

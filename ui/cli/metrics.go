@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,15 +18,16 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/open"
+	"indoubt/ledger/record"
 	"indoubt/ledger/record/httpproxy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
 
-// serveMetrics answers GET /metrics in the text format of Prometheus until ctx
-// ends. problem is why the policy's file is not in force, or nil. An address without a host is this machine's loopback: metrics tell what
-// a house sells.
-func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, engine *reconcile.Engine, problem func() error) (shown string, done <-chan struct{}, err error) {
+// serveMetrics answers GET /metrics with what is written, in the text format of
+// Prometheus, and GET /healthz, until ctx ends. An address without a host is this
+// machine's loopback: metrics tell what a house sells.
+func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, write func(context.Context, *exposition) error) (shown string, done <-chan struct{}, err error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		if _, bad := strconv.Atoi(addr); bad != nil {
@@ -38,27 +41,39 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		a.warnf("metrics are served to everybody who reaches %s", host)
 	}
-	at, err := a.place()
-	if err != nil {
-		return "", nil, err
-	}
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, port))
 	if err != nil {
 		return "", nil, fmt.Errorf("serve metrics: %w", err)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if !httpproxy.OwnHost(r.Host) { // a web page's own name for this machine
-			http.Error(w, "metrics are served under an address or this machine's name", http.StatusMisdirectedRequest)
-			return
+	serve := func(path, form string, write func(context.Context, io.Writer) error) {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+			if !httpproxy.OwnHost(r.Host) { // a web page's own name for this machine
+				http.Error(w, "metrics are served under an address or this machine's name", http.StatusMisdirectedRequest)
+				return
+			}
+			var page bytes.Buffer
+			if err := write(r.Context(), &page); err != nil {
+				http.Error(w, "the ledger could not be asked: "+safe.Of(err.Error()).String(), http.StatusServiceUnavailable)
+				return
+			}
+			w.Header().Set("Content-Type", form)
+			_, _ = w.Write(page.Bytes())
+		})
+	}
+	serve("/metrics", "text/plain; version=0.0.4; charset=utf-8", func(ctx context.Context, w io.Writer) error {
+		m := exposition{w: w}
+		m.family("indoubt_build_info", "gauge", "1, with the version of the program.")
+		m.sample(1, "version", cmp.Or(release, "development"), "go", runtime.Version())
+		return cmp.Or(write(ctx, &m), m.err)
+	})
+	serve("/healthz", "text/plain; charset=utf-8", func(ctx context.Context, w io.Writer) error {
+		info, err := s.Info(ctx)
+		if err == nil && !info.Failover.At.IsZero() {
+			return errors.New("it failed over, and no one has adopted it")
 		}
-		var page bytes.Buffer
-		if err := writeMetrics(r.Context(), &page, s, engine, problem(), at, a.clock()); err != nil {
-			http.Error(w, "the ledger could not be asked: "+safe.Of(err.Error()).String(), http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-		_, _ = w.Write(page.Bytes())
+		fmt.Fprintln(w, "ok")
+		return err
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: time.Minute}
 	ended := make(chan struct{})
@@ -75,8 +90,61 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, eng
 	return "http://" + listener.Addr().String() + "/metrics", ended, nil
 }
 
+// engineMetrics serves what the ledger holds and what an engine has done. problem is
+// why the policy's file is not in force, or nil.
+func (a *app) engineMetrics(ctx context.Context, addr string, s ledger.Store, engine *reconcile.Engine, problem func() error) (shown string, done <-chan struct{}, err error) {
+	at, err := a.place()
+	if err != nil {
+		return "", nil, err
+	}
+	return a.serveMetrics(ctx, addr, s, func(ctx context.Context, m *exposition) error {
+		return writeMetrics(ctx, m, s, engine, problem(), at, a.clock())
+	})
+}
+
+// recorderMetrics serves what a recorder has done, where an address is given.
+func (a *app) recorderMetrics(ctx context.Context, addr string, r *record.Recorder, live *livePolicy) error {
+	if addr == "" {
+		return nil
+	}
+	shown, _, err := a.serveMetrics(ctx, addr, r.Store(), func(_ context.Context, m *exposition) error {
+		recorded(m, r.Counts())
+		policyMetrics(m, live.problem())
+		return nil
+	})
+	if err == nil {
+		a.errOut.Println("metrics at " + shown)
+	}
+	return err
+}
+
+// recorded says what callers were told, and what became of attempts.
+func recorded(m *exposition, counts []record.Count) {
+	m.family("indoubt_requests_total", "counter", "Requests to write, by pipeline, kind and what the caller was told: begun, or why nothing was sent.")
+	for _, c := range counts {
+		if c.Answer != "" {
+			m.sample(float64(c.N), "source", c.Source, "kind", c.Kind, "answer", c.Answer)
+		}
+	}
+	m.family("indoubt_attempts_total", "counter", "Attempts that ended, by pipeline, kind and outcome.")
+	for _, c := range counts {
+		if c.Outcome != "" {
+			m.sample(float64(c.N), "source", c.Source, "kind", c.Kind, "outcome", c.Outcome)
+		}
+	}
+}
+
+func policyMetrics(m *exposition, problem error) {
+	m.family("indoubt_policy_broken", "gauge", "1 while the policy file is refused and the last good one is in force.")
+	broken := 0.0
+	if problem != nil {
+		broken = 1
+	}
+	m.sample(broken)
+}
+
 // writeMetrics writes what the ledger holds and what this engine has done.
-func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reconcile.Engine, problem error, at open.Place, now time.Time) error {
+func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *reconcile.Engine, problem error, at open.Place, now time.Time) error {
 	states, err := s.StateCounts(ctx, now)
 	if err != nil {
 		return err
@@ -89,7 +157,6 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 	if err != nil {
 		return err
 	}
-	m := exposition{w: w}
 	m.family("indoubt_operations", "gauge", "Operations by kind and state.")
 	for _, c := range states {
 		m.sample(float64(c.Count), "kind", c.Kind, "state", string(c.State))
@@ -106,7 +173,7 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 	}
 	m.family("indoubt_duplicates_open", "gauge", "Operations known to have landed twice and not dealt with yet.")
 	m.sample(float64(counts.Twice))
-	if err := incidentMetrics(ctx, &m, s, now); err != nil {
+	if err := incidentMetrics(ctx, m, s, now); err != nil {
 		return err
 	}
 	m.family("indoubt_engine_seconds", "gauge", "Seconds since an engine was last at work; none while no engine ever was.")
@@ -123,15 +190,10 @@ func writeMetrics(ctx context.Context, w io.Writer, s ledger.Store, engine *reco
 		over = 1
 	}
 	m.sample(over)
-	m.family("indoubt_policy_broken", "gauge", "1 while the policy file is refused and the last good one is in force.")
-	broken := 0.0
-	if problem != nil {
-		broken = 1
-	}
-	m.sample(broken)
-	storageMetrics(&m, at)
-	engineMetrics(&m, engine)
-	return m.err
+	policyMetrics(m, problem)
+	storageMetrics(m, at)
+	engineMetrics(m, engine)
+	return nil
 }
 
 const (
@@ -231,6 +293,20 @@ func engineMetrics(m *exposition, engine *reconcile.Engine) {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Outcome, b.Outcome))
 	}) {
 		m.sample(float64(c.Sends[k]), "kind", k.Kind, "outcome", string(k.Outcome))
+	}
+	m.family("indoubt_doubt_seconds", "histogram", "How long operations were in doubt that left it since this engine runs, by the kind as the policy names it.")
+	name := m.name
+	for _, kind := range slices.Sorted(maps.Keys(c.Doubts)) {
+		d := c.Doubts[kind]
+		m.name = name + "_bucket"
+		for i, bound := range reconcile.DoubtBounds {
+			m.sample(float64(d.Within[i]), "kind", kind, "le", strconv.FormatFloat(bound.Seconds(), 'g', -1, 64))
+		}
+		m.sample(float64(d.N), "kind", kind, "le", "+Inf")
+		m.name = name + "_sum"
+		m.sample(d.Sum.Seconds(), "kind", kind)
+		m.name = name + "_count"
+		m.sample(float64(d.N), "kind", kind)
 	}
 	m.family("indoubt_committed_total", "counter", "Attempts whose answer said that they landed, since this engine runs.")
 	m.sample(float64(c.Committed))

@@ -20,6 +20,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/record"
 	"indoubt/ledger/open"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -326,7 +327,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine := reconcile.New(reconcile.Options{Store: s})
-	shown, done, err := a.serveMetrics(ctx, ":0", s, engine, func() error { return errors.New("line 3") })
+	shown, done, err := a.engineMetrics(ctx, ":0", s, engine, func() error { return errors.New("line 3") })
 	if err != nil || !strings.HasPrefix(shown, "http://127.0.0.1:") || errOut.Len() > 0 {
 		t.Fatalf("%s %v %s", shown, err, errOut.String())
 	}
@@ -335,6 +336,28 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	need.OK(t, err)
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
+	recorder := record.New(s, nil, record.Options{Source: ledger.Source{Pipeline: "billing"}})
+	for range 2 { // the second is in progress
+		need.Get(recorder.Begin(ctx, record.Request{Kind: "pay", Key: "counted"}))(t)
+	}
+	for i := range 250 {
+		need.Get(recorder.Begin(ctx, record.Request{Kind: fmt.Sprint("k", i)}))(t)
+	}
+	var proxy bytes.Buffer
+	recorded(&exposition{w: &proxy}, recorder.Counts())
+	for id, want := range map[string]float64{
+		`indoubt_requests_total{source="billing",kind="pay",answer="begun"}`: 1, `indoubt_requests_total{source="billing",kind="pay",answer="in_progress"}`: 1,
+		`indoubt_requests_total{source="other",kind="other",answer="begun"}`: 51,
+	} {
+		if got := parseMetrics(t, proxy.String()); got[id] != want {
+			t.Errorf("%s = %v, want %v\n%.600s", id, got[id], want, proxy.String())
+		}
+	}
+	healthy, err := http.Get(strings.Replace(shown, "/metrics", "/healthz", 1))
+	need.OK(t, err)
+	defer healthy.Body.Close()
+	need.Equal(t, string(need.Get(io.ReadAll(healthy.Body))(t)), "ok\n")
+	body = append(body, proxy.Bytes()...)
 	got := parseMetrics(t, string(body))
 	for id, want := range map[string]float64{
 		`indoubt_operations{kind="pay",state="uncertain"}`:        1,
@@ -395,7 +418,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("it does not end")
 	}
-	if _, _, err := a.serveMetrics(context.Background(), "nonsense", s, engine, nil); asFailure(err).Exit != exitUsage {
+	if _, _, err := a.engineMetrics(context.Background(), "nonsense", s, engine, nil); asFailure(err).Exit != exitUsage {
 		t.Errorf("%v", err)
 	}
 }
