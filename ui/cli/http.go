@@ -26,9 +26,9 @@ import (
 // httpFlags are what the HTTP proxy takes.
 type httpFlags struct {
 	listen, upstream, source, scope, grace, metrics string
-	scopeHeaders, hosts                    []string
-	maxBody                                int
-	requireKey, remote, quiet              bool
+	scopeHeaders, hosts                             []string
+	maxBody                                         int
+	requireKey, remote, quiet                       bool
 }
 
 func newHTTPCommand(a *app) *cobra.Command {
@@ -105,7 +105,7 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	if itself(l.Addr(), upstream) {
 		return usage("--upstream is the address of this proxy itself", "name the server that the requests are for")
 	}
-	if err := a.recorderMetrics(ctx, flags.metrics, recorder, live); err != nil {
+	if err := recorderMetrics(ctx, a, flags.metrics, recorder, live); err != nil {
 		return err
 	}
 	writes := &writeLog{a: a, live: live, quiet: flags.quiet}

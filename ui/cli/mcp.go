@@ -24,7 +24,7 @@ import (
 // mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
 	server, scope, url, source, deadline, metrics string
-	headers, headerEnv                   []string
+	headers, headerEnv                            []string
 }
 
 const maxScope = 200 // bytes of a name that is kept with every call
@@ -244,5 +244,5 @@ func (c mcpCommand) record(ctx context.Context, o *mcpproxy.Options, flags mcpFl
 	o.Store = store
 	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: c.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: c.clock, Log: c.tell,
 		Reader: readNow{c.guard(ctx, store, live)}})
-	return c.recorderMetrics(ctx, flags.metrics, o.Recorder, live)
+	return recorderMetrics(ctx, c.app, flags.metrics, o.Recorder, live)
 }

@@ -90,9 +90,9 @@ func (a *app) serveMetrics(ctx context.Context, addr string, s ledger.Store, wri
 	return "http://" + listener.Addr().String() + "/metrics", ended, nil
 }
 
-// engineMetrics serves what the ledger holds and what an engine has done. problem is
+// serveEngine serves what the ledger holds and what an engine has done. problem is
 // why the policy's file is not in force, or nil.
-func (a *app) engineMetrics(ctx context.Context, addr string, s ledger.Store, engine *reconcile.Engine, problem func() error) (shown string, done <-chan struct{}, err error) {
+func serveEngine(ctx context.Context, a *app, addr string, s ledger.Store, engine *reconcile.Engine, problem func() error) (shown string, done <-chan struct{}, err error) {
 	at, err := a.place()
 	if err != nil {
 		return "", nil, err
@@ -103,7 +103,7 @@ func (a *app) engineMetrics(ctx context.Context, addr string, s ledger.Store, en
 }
 
 // recorderMetrics serves what a recorder has done, where an address is given.
-func (a *app) recorderMetrics(ctx context.Context, addr string, r *record.Recorder, live *livePolicy) error {
+func recorderMetrics(ctx context.Context, a *app, addr string, r *record.Recorder, live *livePolicy) error {
 	if addr == "" {
 		return nil
 	}

@@ -255,7 +255,7 @@ func (c reconcileCommand) on(ctx context.Context, s ledger.Store, metrics string
 	if metrics == "" {
 		close(served)
 	} else {
-		shown, done, err := c.engineMetrics(ctx, metrics, s, engine, live.problem)
+		shown, done, err := serveEngine(ctx, c.app, metrics, s, engine, live.problem)
 		if err != nil {
 			return err
 		}

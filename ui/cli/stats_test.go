@@ -20,8 +20,8 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/record"
 	"indoubt/ledger/open"
+	"indoubt/ledger/record"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
@@ -327,7 +327,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine := reconcile.New(reconcile.Options{Store: s})
-	shown, done, err := a.engineMetrics(ctx, ":0", s, engine, func() error { return errors.New("line 3") })
+	shown, done, err := serveEngine(ctx, a, ":0", s, engine, func() error { return errors.New("line 3") })
 	if err != nil || !strings.HasPrefix(shown, "http://127.0.0.1:") || errOut.Len() > 0 {
 		t.Fatalf("%s %v %s", shown, err, errOut.String())
 	}
@@ -418,7 +418,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("it does not end")
 	}
-	if _, _, err := a.engineMetrics(context.Background(), "nonsense", s, engine, nil); asFailure(err).Exit != exitUsage {
+	if _, _, err := serveEngine(context.Background(), a, "nonsense", s, engine, nil); asFailure(err).Exit != exitUsage {
 		t.Errorf("%v", err)
 	}
 }
