@@ -35,6 +35,7 @@ func Run(t *testing.T, open Open) {
 		{"Grants", grants},
 		{"SameInput", sameInput},
 		{"Fetches", fetches},
+		{"Offers", offers},
 		{"Clocks", clocks},
 		{"Keys", keys},
 		{"Finding", finding},

@@ -156,6 +156,10 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 		if e != nil && c.Retire {
 			e.op.KeyLive = false
 		}
+		o := c.Operation
+		if slices.ContainsFunc(m.ops, func(e *entry) bool { return e.op.KeyLive && e.op.Key == o.Key && e.op.Scope == o.Scope && e.op.Kind == o.Kind }) {
+			return ledger.Applied{}, &ledger.GuardError{Message: "this key is in use"}
+		}
 		applied.Before = ledger.Operation{}
 		e = &entry{marks: c.Marks}
 		m.ops = append(m.ops, e)

@@ -13,6 +13,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
+	"indoubt/ledger/record"
 )
 
 // downstream counts what was sent, which is the truth.
@@ -56,7 +57,29 @@ func (d *downstream) pipeline(s *Store, key string, remembers time.Duration) err
 type replicated struct {
 	downstream
 	near, far *pgtest.Cluster
-	follower  *follower // of the primary
+	follower  *follower        // of the primary
+	recorder  *record.Recorder // lives on
+	before    []ledger.BeginResult
+	lost      []ledger.BeginResult // begun after the far standby was cut off; the first half is settled
+}
+
+// record has the recorder begin some, and settle half of them.
+func (w *replicated) record(t *testing.T) (all []ledger.BeginResult) {
+	t.Helper()
+	for i := range 6 {
+		res := need.Get(w.recorder.Begin(ctx, record.Request{Kind: "mail", Input: fmt.Appendf(nil, `{"n": "%s"}`, ledger.NewID()), Sender: "mcp"}))(t)
+		need.That(t, res.Answer == ledger.AnswerBegun, "%s", res.Answer)
+		if i < 3 {
+			w.settle(t, res)
+		}
+		all = append(all, res)
+	}
+	return all
+}
+
+func (w *replicated) settle(t *testing.T, res ledger.BeginResult) {
+	t.Helper()
+	_ = need.Get(w.recorder.Settle(ctx, ledger.SettleRequest{AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "r-" + res.Operation.ID}))(t)
 }
 
 func failover(t *testing.T) *replicated {
@@ -69,6 +92,9 @@ func failover(t *testing.T) *replicated {
 	w.far = pgtest.Start(t, pgtest.Options{From: primary, By: by, Settings: map[string]string{"cluster_name": "far"}})
 	primary.Set(t, "synchronous_standby_names", "near")
 	s := need.Get(Create(ctx, primary.URL("ledger"), Options{}))(t)
+	hosts := strings.Replace(primary.URL("ledger"), "/ledger", fmt.Sprintf(",127.0.0.1:%d/ledger", w.far.Port), 1)
+	w.recorder = record.New(opened(t, with(hosts, "target_session_attrs=read-write"), Options{}), nil, record.Options{})
+	w.before = w.record(t)
 	w.follower = &follower{seen: map[string]int{}, store: s, limit: 7}
 
 	var all sync.WaitGroup
@@ -93,6 +119,7 @@ func failover(t *testing.T) *replicated {
 	follow(500 * time.Millisecond)
 	relay.away(true)
 	follow(500 * time.Millisecond)
+	w.lost = w.record(t)
 	primary.Kill()
 	close(end)
 	s.asking = time.Millisecond
@@ -151,13 +178,33 @@ func TestI3_AFailover(t *testing.T) {
 			need.That(t, n == 1, "%s was sent %d times", key, n)
 		}
 	})
+	t.Run("offered", func(t *testing.T) {
+		w.settle(t, w.lost[3]) // the ledger does not know it yet, or does
+		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+			there := 0
+			for i, res := range slices.Concat(w.before, w.lost) {
+				rec, err := s.Read(ctx, ledger.Locator{ID: res.Operation.ID})
+				if err == nil && string(rec.Operation.Input) == string(res.Operation.Input) && rec.Operation.DeadlineAt.IsZero() == (i%6 < 3 || i == 9) {
+					there++
+				}
+			}
+			if there == 12 {
+				break
+			}
+			need.That(t, time.Now().Before(end), "%d of 12 operations are as their recorder knows them", there)
+			if time.Now().After(end) {
+				return
+			}
+		}
+		need.Equal(t, strings.TrimSpace(psql(t, url, `SELECT count(*) FROM indoubt.events WHERE verb = 'offer'`)), "6", "each one that was lost is offered once")
+	})
 	t.Run("said", func(t *testing.T) {
 		info := need.Get(s.Info(ctx))(t)
 		missing := info.Failover.Missing
 		if info.Failover.At.IsZero() || missing < 400*time.Millisecond || missing > time.Minute {
 			t.Errorf("%+v", info.Failover)
 		}
-		for _, e := range need.Get(s.History(ctx, ledger.HistoryQuery{Newest: true, Limit: 9}))(t) {
+		for _, e := range need.Get(s.History(ctx, ledger.HistoryQuery{Newest: true, Limit: 99}))(t) {
 			if e.Verb == "failover" {
 				return
 			}
@@ -170,7 +217,7 @@ func TestI3_AFailover(t *testing.T) {
 		info := need.Get(s.Info(ctx))(t)
 		need.That(t, info.Failover == ledger.Failover{}, "%+v", info.Failover)
 		n := 0
-		for _, e := range need.Get(s.History(ctx, ledger.HistoryQuery{Newest: true, Limit: 9}))(t) {
+		for _, e := range need.Get(s.History(ctx, ledger.HistoryQuery{Newest: true, Limit: 99}))(t) {
 			if e.Verb == "adopt" && e.Actor.Name == "vera" && strings.Contains(e.Reason, "may be missing") {
 				n++
 			}

@@ -45,6 +45,7 @@ func (s *handle) describe(ctx context.Context) (described, error) {
 func readMeta(query func(string) (tables.Rows, error)) (described, error) {
 	rows, err := query(`
 		SELECT name, value FROM indoubt.meta
+		UNION ALL SELECT 'lineage', coalesce(indoubt.lineage(), '')
 		UNION ALL SELECT 'only looked at', CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'user' END
 		 WHERE pg_is_in_recovery() OR NOT has_table_privilege('indoubt.operations', 'INSERT')`)
 	if err != nil {

@@ -42,16 +42,15 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor) error {
 	})
 }
 
-// Lineage names the database that the ledger was last found in. It is another one after a
-// failover.
-func (s *Store) Lineage(ctx context.Context) (string, error) {
+// Lineage names the database in which the ledger was opened, and the one it is in now, ""
+// for a standby.
+func (s *Store) Lineage(ctx context.Context) (opened, now string, err error) {
 	rows, err := s.Query(ctx, `SELECT coalesce(indoubt.lineage(), '')`)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer rows.Close()
-	var line string
 	rows.Next()
-	err = rows.Scan(&line)
-	return line, err
+	err = rows.Scan(&now)
+	return s.meta["lineage"], now, err
 }

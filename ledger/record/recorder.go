@@ -28,6 +28,7 @@ type Recorder struct {
 
 	kept    keeping
 	counted counting
+	recent  recent
 
 	mu      sync.Mutex
 	secrets map[string][]string // by live attempt: values that must not be stored
@@ -245,6 +246,9 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	if errors.Is(err, ledger.ErrUnknown) {
 		return ledger.BeginResult{}, &UnknownError{err}
 	}
+	if store, ok := r.store.(lineages); ok && errors.Is(err, ledger.ErrFailover) {
+		r.offer(ctx, store)
+	}
 	if err != nil {
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
 	}
@@ -253,6 +257,7 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 			res.Attempt.TokenSent, res.Attempt.Sender = req.TokenSent, req.Sender
 			res.Attempt.StartedAt = res.Attempt.DeadlineAt.Add(-req.Deadline)
 		}
+		r.remember(req, res)
 	}
 	return res, nil
 }
@@ -377,9 +382,13 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	req.Bursts = func(kind string) ledger.Burst { return r.Rule(kind).Burst }
 	req = outcome.Tidy(req, r.Secrets(req.AttemptID))
 	applied, err := ledger.Settle(ctx, r.store, req)
+	if r.lostHere(ctx, req.AttemptID, err) {
+		applied, err = ledger.Settle(ctx, r.store, req)
+	}
 	if err != nil {
 		return applied, fmt.Errorf("settle: %w", err)
 	}
+	r.rememberSettled(req)
 	if req.Outcome != ledger.OutcomeUncertain { // else a late answer may come
 		r.forget(req.AttemptID)
 	}
@@ -415,7 +424,11 @@ func (r *Recorder) Deliver(ctx context.Context, operationID string) error {
 // and returns it. ledger.ErrMoved: the attempt is not live any more, and its
 // sender must stop.
 func (r *Recorder) Heartbeat(ctx context.Context, attemptID string, extend time.Duration) (time.Time, error) {
-	return ledger.Heartbeat(ctx, r.store, attemptID, extend)
+	until, err := ledger.Heartbeat(ctx, r.store, attemptID, extend)
+	if r.lostHere(ctx, attemptID, err) {
+		return ledger.Heartbeat(ctx, r.store, attemptID, extend)
+	}
+	return until, err
 }
 
 // Wait returns the operation as soon as it is not pending: settled, or in doubt
