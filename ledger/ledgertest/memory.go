@@ -157,7 +157,9 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 			e.op.KeyLive = false
 		}
 		o := c.Operation
-		if slices.ContainsFunc(m.ops, func(e *entry) bool { return e.op.KeyLive && e.op.Key == o.Key && e.op.Scope == o.Scope && e.op.Kind == o.Kind }) {
+		if slices.ContainsFunc(m.ops, func(e *entry) bool {
+			return e.op.KeyLive && e.op.Key == o.Key && e.op.Scope == o.Scope && e.op.Kind == o.Kind
+		}) {
 			return ledger.Applied{}, &ledger.GuardError{Message: "this key is in use"}
 		}
 		applied.Before = ledger.Operation{}

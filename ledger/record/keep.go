@@ -135,6 +135,17 @@ func (r *Recorder) offerKept(empty chan struct{}) {
 	}
 }
 
+// Heartbeat moves the deadline of a live attempt to at least extend from now
+// and returns it. ledger.ErrMoved: the attempt is not live any more, and its
+// sender must stop.
+func (r *Recorder) Heartbeat(ctx context.Context, attemptID string, extend time.Duration) (time.Time, error) {
+	until, err := ledger.Heartbeat(ctx, r.store, attemptID, extend)
+	if r.lostHere(ctx, attemptID, err) {
+		return ledger.Heartbeat(ctx, r.store, attemptID, extend)
+	}
+	return until, err
+}
+
 // Drain waits until every outcome that is known is recorded, or ctx ends; it
 // returns how many are not.
 func (r *Recorder) Drain(ctx context.Context) int {

@@ -420,17 +420,6 @@ func (r *Recorder) Deliver(ctx context.Context, operationID string) error {
 	return ledger.Deliver(ctx, r.store, operationID)
 }
 
-// Heartbeat moves the deadline of a live attempt to at least extend from now
-// and returns it. ledger.ErrMoved: the attempt is not live any more, and its
-// sender must stop.
-func (r *Recorder) Heartbeat(ctx context.Context, attemptID string, extend time.Duration) (time.Time, error) {
-	until, err := ledger.Heartbeat(ctx, r.store, attemptID, extend)
-	if r.lostHere(ctx, attemptID, err) {
-		return ledger.Heartbeat(ctx, r.store, attemptID, extend)
-	}
-	return until, err
-}
-
 // Wait returns the operation as soon as it is not pending: settled, or in doubt
 // because its deadline has passed.
 func (r *Recorder) Wait(ctx context.Context, at ledger.Locator) (ledger.Operation, error) {
