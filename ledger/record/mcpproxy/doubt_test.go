@@ -381,6 +381,8 @@ func TestAnUndeliveredAnswerIsDeliveredOnce(t *testing.T) {
 	first.call("1", "slow", `{"a":1}`)
 	w.eventually("the call is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
 	first.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}`)
+	first.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
+	first.answered("2") // the cancellation was read
 	first.in.Close()
 	w.release()
 	need.OK(t, first.wait())
