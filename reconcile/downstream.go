@@ -316,8 +316,7 @@ func (d *downstream) health() Health {
 		h.Why = ""
 	}
 	if d.state == StateUp && d.now().Before(d.paused) {
-		h.State, h.Since = StateSlow, d.asked
-		h.Why = fmt.Sprintf("asked to wait until %s", d.paused.UTC().Format("15:04:05Z"))
+		h.State, h.Since, h.Until = StateSlow, d.asked, d.paused
 	}
 	return h
 }

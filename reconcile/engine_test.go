@@ -225,7 +225,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	if _, _, lists := w.side.count(); lists != 1 {
 		t.Errorf("%d reads", lists)
 	}
-	if h := w.engine.Health(); h[0].State != StateSlow {
+	if h := w.engine.Health(); h[0].State != StateSlow || h[0].Until.Sub(w.now()) < 100*time.Second {
 		t.Errorf("%+v", h)
 	}
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true})

@@ -158,5 +158,6 @@ type Health struct {
 	State      string
 	Since      time.Time
 	Why        string
+	Until      time.Time // it asked for a pause so long; zero: it did not
 	Answered   time.Time // the newest check that it answered, of this engine; zero: none
 }

@@ -291,8 +291,8 @@ func TestSaidNotToHaveLandedIsNoFact(t *testing.T) {
 
 func TestAThrottledDownstreamSaysUntilWhen(t *testing.T) {
 	o := nightOptions()
-	o.Engine.(*fakeEngine).health = []reconcile.Health{{Downstream: "stripe", State: reconcile.StateSlow, Since: at("03:06:30"), Why: "asked to wait until 01:07:10Z"}}
-	newBench(t, 160, 48, o).judged(nightFacts).shows("stripe throttled 10s: asked to wait until 01:07:10Z")
+	o.Engine.(*fakeEngine).health = []reconcile.Health{{Downstream: "stripe", State: reconcile.StateSlow, Since: at("03:06:30"), Until: at("03:07:10")}}
+	newBench(t, 160, 48, o).judged(nightFacts).shows("stripe throttled 10s: asked to wait until 03:07:10")
 	newBench(t, 60, 20, o).judged(nightFacts).shows("stripe throttled 10s")
 }
 

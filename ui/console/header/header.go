@@ -386,7 +386,7 @@ func (h *Header) health(add func(weight, line int, p draw.Paint, long, short saf
 		case reconcile.StateHalf:
 			add(5, 1, h.Warn, safe.Say("%s trying again", d.Downstream), safe.Text{})
 		case reconcile.StateSlow:
-			add(5, 1, h.Warn, safe.Say("%s throttled%s%s", d.Downstream, since, ticket.Colon(d.Why)), safe.Say("%s throttled%s", d.Downstream, since))
+			add(5, 1, h.Warn, safe.Say("%s throttled%s: asked to wait until %s", d.Downstream, since, h.Moment(d.Until)), safe.Say("%s throttled%s", d.Downstream, since))
 		default:
 			add(5, 1, h.Warn, safe.Say("%s %s", d.Downstream, d.State), safe.Text{})
 		}
