@@ -349,6 +349,11 @@ func TestCapsLockHint(t *testing.T) {
 	b.wait(100 * time.Millisecond)
 	b.fast("J")
 	b.shows("is Caps Lock on?")
+	b = nightBench(t, 80, 24).cursorOn(4)
+	b.fast("W") // taking it and then sending it is the usual way
+	b.wait(100 * time.Millisecond)
+	b.fast("R")
+	b.hides("is Caps Lock on?")
 }
 
 func TestSharedAccountAsksWhoYouAre(t *testing.T) {

@@ -135,13 +135,14 @@ func askName(m *Root, k *binding) {
 	m.show(ask.Who(cmp.Or(m.actor.OSUser, m.actor.Name), k.keys[0]))
 }
 
-// capsHint notices two capitals in a row that no one presses on purpose.
+// capsHint notices two capitals in a row that no one presses on purpose: one after the
+// other they are keys of a list, as in "take it, then send it", unless one opened a dialog.
 func (m *Root) capsHint(name string) {
 	capital := func(s string) bool {
 		r := []rune(s)
 		return len(r) == 1 && unicode.IsUpper(r[0])
 	}
-	if !capital(name) || !capital(m.lastName) || m.Now.Sub(m.feed.LastKey) > 2*time.Second || name == "G" && m.lastName == "G" || m.prompt != nil {
+	if !capital(name) || !capital(m.lastName) || m.Now.Sub(m.feed.LastKey) > 2*time.Second || m.dialogs.Top() == nil && m.byKey[name] != nil || m.prompt != nil {
 		return
 	}
 	const hint = "two capitals in a row: is Caps Lock on?"
