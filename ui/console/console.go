@@ -22,7 +22,6 @@ import (
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/console/draw"
-	"indoubt/ui/console/feed"
 	"indoubt/ui/console/header"
 	"indoubt/ui/console/table"
 
@@ -99,7 +98,7 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 		o.Shown()
 	}
 
-	opts := []tea.ProgramOption{tea.WithContext(ctx), tea.WithFPS(feed.FramesPerSecond), tea.WithFilter(holdQuit)}
+	opts := []tea.ProgramOption{tea.WithContext(ctx), tea.WithFilter(holdQuit)}
 	if noColour() {
 		opts = append(opts, tea.WithColorProfile(colorprofile.Ascii))
 	}

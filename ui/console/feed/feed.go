@@ -176,17 +176,15 @@ func (f *Feed) Listen() tea.Cmd {
 }
 
 const (
-	// FramesPerSecond is Bubble Tea's ceiling on drawing. Its ticker costs about one
-	// per cent of a core at 60 whatever is drawn; a lower rate delays every key.
-	FramesPerSecond = 60
-
 	atTheKeys = 10 * time.Second // after the last key
 
-	// So many times as long as a look took, the writers have the ledger for themselves.
-	// Where no key is pressed and commit follows upon commit that grows to a fortieth
-	// of a core for each console, however many are open and however busy the machine is.
-	restAfterLook = 4
+	// So many times as long as a look took, the writers and the keys have the machine for
+	// themselves: looks take a tenth of a core. Where no key is pressed and commit follows
+	// upon commit that shrinks to a fortieth for each console, however many are open and
+	// however busy the machine is.
+	restAfterLook = 9
 	restBusy      = 40
+	restAtKeys    = 100 * time.Millisecond // at least
 	restAtLeast   = 200 * time.Millisecond // while no key is pressed
 	restAtMost    = 2 * time.Second
 )
@@ -194,7 +192,7 @@ const (
 // rest is how long the console leaves the ledger alone after a look. What was
 // committed meanwhile is shown together.
 func (f *Feed) rest(took time.Duration) time.Duration {
-	rest := max(time.Second/FramesPerSecond, restAfterLook*took)
+	rest := max(restAtKeys, restAfterLook*took)
 	if f.Now.Sub(f.LastKey) > atTheKeys {
 		rest = max(restAtLeast, time.Duration(min(restAfterLook<<min(f.busy, 8), restBusy))*took)
 	}

@@ -61,12 +61,12 @@ func TestTheFeedRestsAfterALook(t *testing.T) {
 		busy    int
 		rest    time.Duration
 	}{
-		{time.Millisecond, f.Now, 9, time.Second / FramesPerSecond},
-		{30 * time.Millisecond, f.Now, 9, 120 * time.Millisecond},
+		{time.Millisecond, f.Now, 9, restAtKeys},
+		{30 * time.Millisecond, f.Now, 9, 270 * time.Millisecond},
 		{time.Millisecond, f.Now.Add(-time.Minute), 9, restAtLeast},
 		{time.Millisecond, time.Time{}, 9, restAtLeast},
-		{60 * time.Millisecond, time.Time{}, 0, 240 * time.Millisecond},
-		{20 * time.Millisecond, time.Time{}, 2, 320 * time.Millisecond},
+		{60 * time.Millisecond, time.Time{}, 0, 540 * time.Millisecond},
+		{20 * time.Millisecond, time.Time{}, 2, 720 * time.Millisecond},
 		{20 * time.Millisecond, time.Time{}, 99, 800 * time.Millisecond},
 		{5 * time.Second, time.Time{}, 9, restAtMost},
 	} {
