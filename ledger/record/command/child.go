@@ -131,15 +131,15 @@ func (c *child) leftOver(a *ledger.Answer) {
 
 // charge is what the guard is to end, and when.
 type charge struct {
-	Attempt string        // "-": none
-	Group   int           // 0: not known yet
-	Root    int           // a process whose descendants are all the command's, or 0
-	Left    time.Duration // 0: no limit
+	Attempt string    // "-": none
+	Group   int       // 0: not known yet
+	Root    int       // a process whose descendants are all the command's, or 0
+	Until   time.Time // zero: no limit
 }
 
 // charge names the command by its group, or by its attempt alone.
 func (c *child) charge(group int) charge {
-	return charge{Attempt: c.attempt, Group: group, Root: c.root, Left: c.guarded()}
+	return charge{Attempt: c.attempt, Group: group, Root: c.root, Until: c.guarded()}
 }
 
 // life is how the thread that owns the process tells of it.
@@ -304,13 +304,13 @@ func (c *child) pace() time.Duration {
 	return max(time.Millisecond, min(look, c.until.Length()/20))
 }
 
-// guarded is how long the guard lets the command live without word from here:
-// a little less than the deadline, because another process takes its time too.
-func (c *child) guarded() time.Duration {
+// guarded is until when the guard lets the command live without word from here:
+// a little before the deadline, because another process takes its time too.
+func (c *child) guarded() time.Time {
 	if c.beat == nil {
-		return 0
+		return time.Time{}
 	}
-	return max(time.Millisecond, c.until.Left()-c.until.Margin(c.grace)/2)
+	return time.Now().Add(c.until.Left() - c.until.Margin(c.grace)/2)
 }
 
 // release lets what is left of the command go its own way.

@@ -77,7 +77,11 @@ func (g *guard) extend(c charge) {
 		if c.Attempt == "" {
 			c.Attempt = noCharge.Attempt
 		}
-		_, err := fmt.Fprintln(g.in, c.Attempt, c.Group, c.Root, c.Left.Milliseconds())
+		until := "0"
+		if !c.Until.IsZero() {
+			until = standby.Time(max(time.Millisecond, time.Until(c.Until)), time.Now())
+		}
+		_, err := fmt.Fprintln(g.in, c.Attempt, c.Group, c.Root, until)
 		g.open = err == nil
 	}
 }
@@ -98,7 +102,7 @@ func (g *guard) done() {
 }
 
 // Guard is the guard process's life, from where standby has something to do. It reads charges, "ATTEMPT GROUP ROOT
-// MILLISECONDS" a line, and ends what the last one names when its time is up, or
+// MILLISECONDS@MOMENT" a line, and ends what the last one names when its time is up, or
 // when the input ends, because then the process that should watch the command is
 // gone. Of that one it calls empty with the attempt when it has seen that
 // nothing of it lives any more.
@@ -118,11 +122,14 @@ func Guard(in io.Reader, empty func(attempt string)) {
 		select {
 		case line, open := <-lines:
 			next := c
-			var ms int64
+			var left time.Duration
 			if open {
-				if _, err := fmt.Sscan(line, &next.Attempt, &next.Group, &next.Root, &ms); err != nil {
-					open = false
+				var until string
+				_, err := fmt.Sscan(line, &next.Attempt, &next.Group, &next.Root, &until)
+				if err == nil {
+					left, err = standby.Left(until, time.Now())
 				}
+				open = err == nil
 			}
 			if !open {
 				if c != noCharge && c.end() && c.Attempt != noCharge.Attempt && empty != nil {
@@ -130,9 +137,8 @@ func Guard(in io.Reader, empty func(attempt string)) {
 				}
 				return
 			}
-			c, up = next, nil
-			if ms > 0 {
-				up = time.After(time.Duration(ms) * time.Millisecond)
+			if c, up = next, nil; left > 0 {
+				up = time.After(left)
 			}
 		case <-up:
 			c.end()

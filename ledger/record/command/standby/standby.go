@@ -34,6 +34,31 @@ func init() {
 
 var waited *rest
 
+// Time is that of a charge, as it is written: how long from a moment.
+func Time(left time.Duration, now time.Time) string {
+	return strconv.FormatInt(left.Milliseconds(), 10) + "@" + strconv.FormatInt(now.UnixMilli(), 10)
+}
+
+// Left is what a time still has; 0 is no limit. What passed until it is read counts: a
+// guard may be slow to start. A clock that was set back adds nothing.
+func Left(written string, now time.Time) (time.Duration, error) {
+	length, at := written, now.UnixMilli()
+	for i := range len(written) {
+		if written[i] == '@' {
+			var err error
+			if at, err = strconv.ParseInt(written[i+1:], 10, 64); err != nil {
+				return 0, err
+			}
+			length = written[:i]
+		}
+	}
+	left, err := strconv.ParseInt(length, 10, 64)
+	if err != nil || left <= 0 {
+		return 0, err
+	}
+	return time.Duration(max(1, left-max(0, now.UnixMilli()-at))) * time.Millisecond, nil
+}
+
 // Input is what the guard has yet to read: in, or what standby has not dealt with.
 func Input(in io.Reader) io.Reader {
 	if waited == nil {
@@ -94,13 +119,13 @@ func wait(in io.Reader, dismissed func()) *rest {
 				if !whole {
 					break
 				}
-				left, err := strconv.ParseInt(string(line[bytes.LastIndexByte(line, ' ')+1:]), 10, 64)
+				left, err := Left(string(line[bytes.LastIndexByte(line, ' ')+1:]), time.Now())
 				if err != nil {
 					return r.after(charge, end)
 				}
-				charge, r.text, soon = string(line), after, nil
-				if length := time.Duration(left) * time.Millisecond; left > 0 {
-					end, soon = time.Now().Add(length), time.After(max(length/2, length-ahead))
+				charge, r.text, end, soon = string(line), after, time.Time{}, nil
+				if left > 0 {
+					end, soon = time.Now().Add(left), time.After(max(left/2, left-ahead))
 				}
 			}
 			if !open {
@@ -115,8 +140,8 @@ func wait(in io.Reader, dismissed func()) *rest {
 // after puts a charge before what is left, with the time that it has until its end.
 func (r *rest) after(charge string, end time.Time) *rest {
 	left := []byte(charge)
-	if at := bytes.LastIndexByte(left, ' ') + 1; string(left[at:]) != "0" {
-		left = strconv.AppendInt(left[:at], max(1, time.Until(end).Milliseconds()), 10)
+	if !end.IsZero() {
+		left = append(left[:bytes.LastIndexByte(left, ' ')+1], Time(max(time.Millisecond, time.Until(end)), time.Now())...)
 	}
 	r.text = append(append(left, '\n'), r.text...)
 	return r
