@@ -24,7 +24,8 @@ func (e *DoubtError) Error() string {
 func (e *DoubtError) Unwrap() error { return e.Err }
 
 // UnknownError: the store was lost while it recorded the intent, and nothing was sent.
-// If it is recorded, it ends in doubt at its deadline.
+// If it is recorded, this process marks it as never sent once it reaches the ledger
+// again; a process that ends before leaves it in doubt, at its deadline.
 type UnknownError struct{ Err error }
 
 func (e *UnknownError) Error() string { return e.Trouble(ledger.InFull).Error() }

@@ -18,6 +18,9 @@ const (
 	// results; what is over goes without its result, and then not at all.
 	mostKept      = 20_000
 	mostKeptBytes = 64 << 20
+	// appearsWithin is how long a transaction whose COMMIT got no answer may take to end
+	// once the ledger is reached again.
+	appearsWithin = time.Minute
 )
 
 // keeping are outcomes that the ledger did not take. Only this
@@ -25,9 +28,23 @@ const (
 // lives.
 type keeping struct {
 	mu    sync.Mutex
-	all   []ledger.SettleRequest
+	all   []kept
 	bytes int
 	empty chan struct{} // closed when the last one is recorded; nil when there is none
+}
+
+// kept is one of them.
+type kept struct {
+	ledger.SettleRequest
+	unsure bool      // whether its attempt is recorded at all is not known
+	missed time.Time // when it was first found not to be
+}
+
+// neverSent keeps that an attempt was not sent, which is perhaps recorded: then it must
+// not end in doubt.
+func (r *Recorder) neverSent(attemptID string, why error) {
+	r.keep(kept{unsure: true, SettleRequest: ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: attemptID, Outcome: ledger.OutcomeFailed, Proof: ledger.NeverSent,
+		Error: "whether it was recorded could not be told, so nothing was sent", Status: -1}}, why)
 }
 
 // SettleSurely offers an outcome to the ledger until it takes it. After some
@@ -40,7 +57,7 @@ func (r *Recorder) SettleSurely(ctx context.Context, req ledger.SettleRequest) (
 	}
 	applied, err := r.SettleUntil(ctx, &req, time.Now().Add(settlePatience), nil)
 	if err != nil && mayPass(err) {
-		r.keep(req, err)
+		r.keep(kept{SettleRequest: req}, err)
 	}
 	return applied, err
 }
@@ -81,7 +98,7 @@ func mayPass(err error) bool {
 }
 
 // keep takes an outcome to be offered again.
-func (r *Recorder) keep(req ledger.SettleRequest, why error) {
+func (r *Recorder) keep(req kept, why error) {
 	k := &r.kept
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -114,14 +131,25 @@ func (r *Recorder) offerKept(empty chan struct{}) {
 		}
 		next := k.all[0]
 		k.mu.Unlock()
-		_, err := r.Settle(context.Background(), next)
+		_, err := r.Settle(context.Background(), next.SettleRequest)
 		if errors.Is(err, ledger.ErrGuard) && len(next.Result) > 0 {
 			next.Result = nil
-			_, err = r.Settle(context.Background(), next)
+			_, err = r.Settle(context.Background(), next.SettleRequest)
 		}
 		switch {
 		case err == nil:
 			recorded++
+		case next.unsure && errors.Is(err, ledger.ErrNotFound):
+			if next.missed.IsZero() {
+				next.missed = time.Now()
+			}
+			if time.Since(next.missed) < appearsWithin { // after the others
+				k.mu.Lock()
+				k.all = append(k.all[1:], next)
+				k.mu.Unlock()
+				time.Sleep(keepEvery)
+				continue
+			}
 		case errors.Is(err, ledger.ErrGuard) || !mayPass(err):
 			r.log(fmt.Sprintf("an outcome (%s of attempt %s) is lost: %v", next.Outcome, next.AttemptID, err))
 		default:

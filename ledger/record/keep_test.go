@@ -2,6 +2,7 @@ package record_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"sync"
@@ -88,5 +89,68 @@ func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
 			defer mu.Unlock()
 			need.That(t, len(said) != 0, "nothing was said")
 		})
+	}
+}
+
+// unsureStore cannot tell whether it has recorded a change: it did, it did not, or it does
+// some time later.
+type unsureStore struct {
+	deafStore
+	records bool
+	later   []func()
+}
+
+func (s *unsureStore) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	applied, err := s.deafStore.Change(ctx, at, id, rule)
+	if !errors.Is(err, ledger.ErrUnknown) {
+		return applied, err
+	}
+	apply := func() { _, _ = s.Store.Change(context.WithoutCancel(ctx), at, id, rule) }
+	if s.mu.Lock(); s.records {
+		apply()
+	} else {
+		s.later = append(s.later, apply)
+	}
+	s.mu.Unlock()
+	return ledger.Applied{}, err
+}
+
+// An intent that is perhaps recorded and was not sent ends as one that was never sent, and
+// not in doubt. The same key sends then.
+func TestI2_AnIntentThatIsPerhapsRecordedWasNeverSent(t *testing.T) {
+	for name, deadline := range map[string]time.Duration{"in time": time.Minute, "after its deadline": 10 * time.Millisecond} {
+		for _, how := range []string{"recorded", "recorded later", "not recorded"} {
+			t.Run(how+", "+name, func(t *testing.T) {
+				t.Parallel()
+				inner := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{}))(t)
+				defer inner.Close()
+				s := &unsureStore{deafStore: deafStore{Store: inner}, records: how == "recorded"}
+				r := record.New(s, nil, record.Options{})
+				request := record.Request{Kind: "k", Key: "key", Input: []byte(`{}`), Deadline: deadline}
+				s.be(ledger.ErrUnknown)
+				var unknown *record.UnknownError
+				if res, err := r.Begin(t.Context(), request); !errors.As(err, &unknown) || res.Answer == ledger.AnswerBegun {
+					t.Fatalf("%v %v", res.Answer, err)
+				}
+				time.Sleep(20 * time.Millisecond)
+				s.be(nil)
+				if how == "recorded later" {
+					time.Sleep(1500 * time.Millisecond) // it was looked for
+					s.later[0]()
+				}
+				if how != "not recorded" {
+					short, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					defer cancel()
+					need.Equal(t, r.Drain(short), 0)
+					rec := need.Get(inner.Read(t.Context(), ledger.Locator{Kind: "k", Key: "key"}))(t)
+					if rec.State() != ledger.Failed || rec.Attempts[0].Proof != ledger.NeverSent {
+						t.Fatalf("%s %+v", rec.State(), rec.Attempts)
+					}
+				}
+				if res, err := r.Begin(t.Context(), request); err != nil || res.Answer != ledger.AnswerBegun {
+					t.Errorf("the same key: %v %v", res.Answer, err)
+				}
+			})
+		}
 	}
 }

@@ -244,6 +244,7 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
 	res, err := ledger.Begin(ctx, store, req)
 	if errors.Is(err, ledger.ErrUnknown) {
+		r.neverSent(req.AttemptID, err)
 		return ledger.BeginResult{}, &UnknownError{err}
 	}
 	if store, ok := r.store.(lineages); ok && errors.Is(err, ledger.ErrFailover) {
