@@ -77,7 +77,7 @@ func (e *OlderError) Error() string { return e.Trouble(InFull).Error() }
 // Trouble says who migrates it.
 func (e *OlderError) Trouble(name func(string) string) Trouble {
 	return Trouble{"older_schema", fmt.Sprintf("%s has schema %d and is read with schema %d", name(e.Ledger), e.Has, e.Needs),
-		"bring it up to date once, with any command that writes, or with `indoubt init`"}
+		"bring it up to date once, as its owner: indoubt init"}
 }
 
 // GuardError: the database refused a write that would have broken its rules.

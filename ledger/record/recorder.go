@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -456,37 +455,4 @@ func (r *Recorder) Wait(ctx context.Context, at ledger.Locator) (ledger.Operatio
 			return o, err
 		}
 	}
-}
-
-// mostSecrets bounds what a long-lived recorder remembers of attempts that are
-// never settled.
-const mostSecrets = 10_000
-
-// AddSecrets keeps values out of what is stored of an attempt's outcome.
-func (r *Recorder) AddSecrets(attemptID string, secrets ...string) {
-	if len(secrets) == 0 {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for id := range r.secrets {
-		if len(r.secrets) < mostSecrets {
-			break
-		}
-		delete(r.secrets, id)
-	}
-	r.secrets[attemptID] = append(r.secrets[attemptID], secrets...)
-}
-
-// Secrets are the values that must not be stored of an attempt's outcome.
-func (r *Recorder) Secrets(attemptID string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.secrets[attemptID])
-}
-
-func (r *Recorder) forget(attemptID string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.secrets, attemptID)
 }

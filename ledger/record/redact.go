@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -217,4 +218,37 @@ func (p *pass) texts(v any) {
 	case string:
 		p.keep(v)
 	}
+}
+
+// mostSecrets bounds what a long-lived recorder remembers of attempts that are
+// never settled.
+const mostSecrets = 10_000
+
+// AddSecrets keeps values out of what is stored of an attempt's outcome.
+func (r *Recorder) AddSecrets(attemptID string, secrets ...string) {
+	if len(secrets) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.secrets {
+		if len(r.secrets) < mostSecrets {
+			break
+		}
+		delete(r.secrets, id)
+	}
+	r.secrets[attemptID] = append(r.secrets[attemptID], secrets...)
+}
+
+// Secrets are the values that must not be stored of an attempt's outcome.
+func (r *Recorder) Secrets(attemptID string) []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.secrets[attemptID])
+}
+
+func (r *Recorder) forget(attemptID string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.secrets, attemptID)
 }

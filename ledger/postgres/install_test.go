@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
+	"indoubt/ledger/tables"
+)
+
+// The mechanism is tried with steps of its own, as that of a file: one that fails leaves
+// the schema before it, of many processes one makes the steps, and a program that does not
+// know them refuses.
+func TestMigrations(t *testing.T) {
+	url := made(t)
+	s := opened(t, url, Options{})
+	need.OK(t, s.Update(ctx, tell("before")))
+	more := []tables.Step{
+		{Version: 2, SQL: `ALTER TABLE indoubt.attempts ADD COLUMN distance bigint NOT NULL DEFAULT 0; CREATE TABLE indoubt.two (x int)`},
+		{Version: 3, SQL: `CREATE TABLE indoubt.three (x int); DROP TABLE indoubt.two; SELECT pg_sleep(0.2)`},
+	}
+	look := func(want string) {
+		t.Helper()
+		out := psql(t, url, `SELECT (SELECT value FROM indoubt.meta WHERE name = 'schema') || ' ' || coalesce(string_agg(relname, ',' ORDER BY relname), '')
+			FROM pg_class WHERE relnamespace = 'indoubt'::regnamespace AND relname IN ('two', 'three', 'four')`)
+		need.Equal(t, strings.TrimSpace(out), want)
+	}
+	broken := append(more[:2:2], tables.Step{Version: 4, SQL: `CREATE TABLE indoubt.four (x int); CREATE TABLE indoubt.three (x int)`})
+	need.That(t, s.install(ctx, broken) != nil, "a broken step passes")
+	look("1")
+
+	var all sync.WaitGroup
+	for range 6 {
+		other := opened(t, url, Options{}) // before the first is done
+		all.Go(func() { need.That(t, other.install(ctx, more) == nil, "a migration beside others fails") })
+	}
+	all.Wait()
+	look("3 three")
+	need.OK(t, s.install(ctx, more))
+	if ids := told(t, s); len(ids) != 1 || ids[0] != "before" {
+		t.Errorf("the history is %q", ids)
+	}
+	if out, err := pgtest.Psql(t, url, `UPDATE indoubt.events SET reason = 'x'`); err == nil {
+		t.Errorf("it has lost its guards: %s", out)
+	}
+
+	var newer *ledger.NewerError
+	for name, open := range map[string]func() (*Store, error){
+		"a writer": func() (*Store, error) { return Open(ctx, url, Options{}) },
+		"a reader": func() (*Store, error) { return Open(ctx, url, Options{ReadOnly: true}) },
+		"init":     func() (*Store, error) { return Create(ctx, url, Options{}) },
+	} {
+		if s, err := open(); !errors.As(err, &newer) || s != nil || newer.Has != 3 || newer.Knows != 1 {
+			t.Errorf("%s opens a newer schema: %v", name, err)
+		}
+	}
+	steps = more
+	defer func() { steps = nil }()
+	var older *ledger.OlderError
+	former := made(t)
+	if _, err := Open(ctx, former, Options{}); !errors.As(err, &older) || older.Has != 1 || older.Needs != 3 {
+		t.Errorf("a writer takes an older schema: %v", err)
+	}
+	migrated := need.Get(Create(ctx, former, Options{}))(t)
+	defer migrated.Close()
+	need.OK(t, migrated.Update(ctx, tell("after")))
+}
