@@ -71,6 +71,8 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 		say("commits", ledger.LevelWarn, "a standby follows later: one that is promoted may have lost the last intents", "set synchronous_standby_names")
 	case commits == "local":
 		say("commits", ledger.LevelWarn, "synchronous_commit is local: no standby is waited for", "set synchronous_commit = on")
+	case followers == 0:
+		say("commits", ledger.LevelFail, "a commit waits for a standby ("+names+"), and none is connected: nothing is recorded", "bring a standby back, or name two: synchronous_standby_names = 'ANY 1 (a, b)'")
 	default:
 		say("commits", ledger.LevelOK, "durable on a standby, too, before they are acknowledged", "")
 	}

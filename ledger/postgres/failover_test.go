@@ -88,11 +88,12 @@ func failover(t *testing.T) *replicated {
 	need.OK(t, primary.Exec("postgres", "CREATE DATABASE ledger"))
 	relay, by := through(t, primary.URL("postgres"))
 	w := &replicated{downstream: downstream{sent: map[string]int{}}}
-	w.near = pgtest.Start(t, pgtest.Options{From: primary, Settings: map[string]string{"cluster_name": "near"}})
+	w.near = pgtest.Start(t, pgtest.Options{From: primary, Durable: true, Settings: map[string]string{"cluster_name": "near"}})
 	w.far = pgtest.Start(t, pgtest.Options{From: primary, By: by, Settings: map[string]string{"cluster_name": "far"}})
 	primary.Set(t, "synchronous_standby_names", "near")
 	s := need.Get(Create(ctx, primary.URL("ledger"), Options{}))(t)
 	hosts := strings.Replace(primary.URL("ledger"), "/ledger", fmt.Sprintf(",127.0.0.1:%d/ledger", w.far.Port), 1)
+	commits(t, s, ledger.LevelOK, "durable on a standby")
 	w.recorder = record.New(opened(t, with(hosts, "target_session_attrs=read-write"), Options{}), nil, record.Options{})
 	w.before = w.record(t)
 	w.follower = &follower{seen: map[string]int{}, store: s, limit: 7}
@@ -130,6 +131,21 @@ func failover(t *testing.T) *replicated {
 	return w
 }
 
+// commits has the examination say this of them, as soon as the server has read its settings.
+func commits(t *testing.T, s *Store, level, says string) {
+	t.Helper()
+	var found ledger.Finding
+	for range 250 {
+		all := s.Examine(ctx)
+		found = all[slices.IndexFunc(all, func(f ledger.Finding) bool { return f.Check == "commits" })]
+		if found.Level == level && strings.Contains(found.Found, says) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Errorf("commits: %+v, want %s: %s", found, level, says)
+}
+
 // recorded are the keys of all operations.
 func recorded(t *testing.T, url string) []string {
 	t.Helper()
@@ -143,6 +159,10 @@ func recorded(t *testing.T, url string) []string {
 func TestI3_AFailover(t *testing.T) {
 	w := failover(t)
 	t.Run("synchronous", func(t *testing.T) {
+		s := opened(t, w.near.URL("ledger"), Options{ReadOnly: true})
+		commits(t, s, ledger.LevelWarn, "durable on this server only")
+		w.near.Set(t, "synchronous_standby_names", "gone")
+		commits(t, s, ledger.LevelFail, "none is connected")
 		have := recorded(t, w.near.URL("ledger"))
 		for _, key := range w.keys() {
 			if _, found := slices.BinarySearch(have, key); !found {
