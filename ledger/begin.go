@@ -33,6 +33,7 @@ type BeginRequest struct {
 	Way                                  string        // digest of how the other side is reached; kept in the event
 	Remark                               string        // said with the event's reason
 	Supersedes                           bool          // a finished operation gives its key up once it is Superseded
+	SentAt                               time.Time     // when another program may first have sent it, before this is recorded; zero: nothing did
 	AwaitsDelivery                       bool          // the caller says with Deliver when it has passed the final answer on
 	// Beside is an operation in doubt that wants the same, where the kind's policy lets
 	// this one go out all the same. It is raised as a possible duplicate if it lands
@@ -246,6 +247,9 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 		StartedAt: rec.Now, DeadlineAt: rec.Now.Add(req.Deadline), Place: req.Place, Tree: req.Tree,
 	}
 	a.starts(rec, req.Deadline)
+	if !req.SentAt.IsZero() && req.SentAt.Before(a.StartedAt) { // the wall of another machine tells it, and no steady clock
+		a.StartedAt, a.StartedSteady = req.SentAt, Steady{}
+	}
 	c := Change{Event: &Event{ID: req.ChangeID, Verb: "begin", Actor: req.Actor, Reason: fmt.Sprintf("attempt %d", a.N)}}
 	if a.KeyWorks {
 		c.Remembers = req.Remembers
@@ -276,7 +280,7 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 		c.Event.Reason += "; " + req.Remark
 	}
 	c.Event.Detail = detail(facts)
-	start(&o, a, rec.Now)
+	start(&o, a, a.StartedAt)
 	o.Undelivered = req.AwaitsDelivery
 	note(rec, &o, req.Actor, c.Event.Reason)
 	c.Operation, c.Attempts = &o, []Attempt{a}

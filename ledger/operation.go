@@ -298,6 +298,9 @@ func (o Operation) StateAt(now time.Time) State {
 	return o.State
 }
 
+// SenderImport transmits nothing: another program did, before it was recorded.
+const SenderImport = "import"
+
 // Attempt is one transmission of an operation.
 type Attempt struct {
 	ID          string

@@ -19,7 +19,7 @@ type Relation struct {
 	Source    Source
 	CreatedAt time.Time
 	SettledAt time.Time // zero while it is not settled
-	Overtook  bool      // newer on the same target; otherwise one with the same input or key fields
+	Overtook  bool      // first sent later on the same target; otherwise one with the same input or key fields
 	// MayHaveLanded: it landed or may have. False only where every attempt of it
 	// is known to have had no effect.
 	MayHaveLanded bool
@@ -71,10 +71,10 @@ func (r *Record) unseen(shown []string) *Relation {
 }
 
 // since is a related operation that landed or may have, and was not settled when
-// this one was first begun: a caller that begins this one again may not know of it.
+// this one was first sent: a caller that begins this one again may not know of it.
 func (r *Record) since() *Relation {
 	for i, rel := range r.Related {
-		if rel.MayHaveLanded && (rel.SettledAt.IsZero() || !rel.SettledAt.Before(r.Operation.CreatedAt)) {
+		if rel.MayHaveLanded && (rel.SettledAt.IsZero() || !rel.SettledAt.Before(r.Operation.StartedAt)) {
 			return &r.Related[i]
 		}
 	}

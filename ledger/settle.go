@@ -24,6 +24,7 @@ type SettleRequest struct {
 	TokenSent           bool
 	Tree                Tree // TreeEmpty: all processes that the attempt had started were seen to be gone
 	TreeForeign         bool // what is left of them is another account's: only root can tell
+	Past                bool // it ended some time ago, elsewhere: no incident of now is looked for
 	Actor               Actor
 	Bursts              func(kind string) Burst `json:"-"` // what a policy says of incidents; nil: as where there is none
 }
@@ -90,7 +91,9 @@ func settleLive(rec *Record, a Attempt, req SettleRequest) Change {
 	}
 	reason := fmt.Sprintf("attempt %d: %s", a.N, describe(req))
 	c := conclude(rec, o, a, verb, reason, req)
-	c.Fault = req.fault(rec)
+	if c.Fault = req.fault(rec); req.Past && c.Fault != nil {
+		c.Fault, c.Operation.FaultAt = nil, rec.Now
+	}
 	return c
 }
 

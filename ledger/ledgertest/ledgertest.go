@@ -34,6 +34,7 @@ func Run(t *testing.T, open Open) {
 		{"Invariants", invariants},
 		{"Grants", grants},
 		{"SameInput", sameInput},
+		{"TakenOver", takenOver},
 		{"Fetches", fetches},
 		{"Offers", offers},
 		{"Clocks", clocks},

@@ -94,7 +94,7 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	rec.Related = slices.Clone(e.related)
 	for _, other := range m.ops {
 		o := &other.op
-		overtook := o.Target != "" && o.Target == e.op.Target && o.CreatedAt.After(e.op.CreatedAt)
+		overtook := o.Target != "" && o.Target == e.op.Target && o.StartedAt.After(e.op.StartedAt)
 		same := o.Kind == e.op.Kind && (o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint || o.KeyFields != "" && o.KeyFields == e.op.KeyFields)
 		if other == e || !overtook && !same {
 			continue

@@ -10,16 +10,35 @@ import (
 var answeredClass = map[ledger.ErrorClass]bool{ledger.ClassToolError: true, ledger.ClassExit: true, ledger.ClassConflict: true,
 	ledger.ClassThrottled: true, class3xx: true, class4xx: true}
 
-// lostWords are what an error says behind which an answer was lost: between the tool
-// and what it called, or between the tool and us, where what a tool gave back did not
-// fit its own schema.
-var lostWords = lazyregexp.New(`(?i)time[ds]?[- ]?out|deadline exceeded|connection (?:was )?(?:reset|closed|aborted|lost)|reset by peer|` +
-	`econnreset|econnaborted|etimedout|epipe|broken pipe|h[au]ng up|\beof\b|\b5xx\b|` +
-	`(?:http|status|code|error)[^a-z0-9]{0,3}(?:code)?[^a-z0-9]{0,3}5\d\d\b|\b5\d\d (?:internal|bad gateway|service unavailable|gateway)|` +
-	`internal server error|bad gateway|service unavailable|output schema|output validation|tool output`)
+// unfitWords are what an error says where what a tool gave back did not fit its own
+// schema.
+var unfitWords = lazyregexp.New(`(?i)output schema|output validation|tool output`)
 
 // AnswerLost reports whether an attempt in doubt ended without a whole answer, or with
 // one that says that another was lost behind it.
 func AnswerLost(a ledger.Attempt) bool {
-	return !answeredClass[a.ErrorClass] || lostWords.MatchString(a.Error) || lostWords.Match(a.Result)
+	lost := func(text string) bool { return ClassOf(text) != "" || unfitWords.MatchString(text) }
+	return !answeredClass[a.ErrorClass] || lost(a.Error) || lost(string(a.Result))
+}
+
+// classWords are what an error says behind which an answer was lost: between the tool
+// and what it called, or between the tool and us.
+var classWords = []struct {
+	class ledger.ErrorClass
+	words *lazyregexp.Regexp
+}{
+	{ledger.ClassTimeout, lazyregexp.New(`(?i)time[ds]?[- ]?out|deadline exceeded|etimedout`)},
+	{ledger.ClassReset, lazyregexp.New(`(?i)connection (?:was )?(?:reset|closed|aborted|lost)|reset by peer|econnreset|econnaborted|epipe|broken pipe|h[au]ng up`)},
+	{ledger.ClassEOF, lazyregexp.New(`(?i)\beof(?:error)?\b|end of file`)},
+	{ledger.Class5xx, lazyregexp.New(`(?i)\b5xx\b|(?:http|status|code|error)[^a-z0-9]{0,3}(?:code)?[^a-z0-9]{0,3}5\d\d\b|\b5\d\d (?:internal|bad gateway|service unavailable|gateway)|internal server error|bad gateway|service unavailable`)},
+}
+
+// ClassOf is how an answer was lost, as the text of an error tells it; "" where it does not.
+func ClassOf(text string) ledger.ErrorClass {
+	for _, c := range classWords {
+		if c.words.MatchString(text) {
+			return c.class
+		}
+	}
+	return ""
 }

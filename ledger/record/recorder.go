@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -74,11 +75,14 @@ func (r *Recorder) Rule(kind string) KindRule {
 //
 // The attempt counts as having carried a working idempotency key where the
 // policy says that the downstream remembers keys and the caller sends it: a
-// Sender other than "command", "http" and "mcp" is trusted to, those only with KeySent.
+// Sender that is none of tellsKeySent is trusted to, those only with KeySent.
 func (r *Recorder) Begin(ctx context.Context, w Request) (ledger.BeginResult, error) {
 	res, err := r.BeginToSend(ctx, w)
 	return res.BeginResult, err
 }
+
+// tellsKeySent are the senders that say of each request whether the key went with it.
+var tellsKeySent = []string{"command", "http", "mcp", ledger.SenderImport}
 
 // Begun is the answer to a begin, with the time until which its attempt may be
 // sent.
@@ -240,7 +244,9 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	if rule.Marks != nil {
 		req.Marks = rule.Marks(op)
 	}
-	req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
+	if req.ChangeID == "" {
+		req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
+	}
 	res, err := ledger.Begin(ctx, store, req)
 	if errors.Is(err, ledger.ErrUnknown) {
 		r.neverSent(req.AttemptID, err)
@@ -335,7 +341,7 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 	req := ledger.BeginRequest{
 		OperationID: w.ID, Kind: w.Kind, Scope: w.Scope, Key: w.Key, Token: w.Token, Fingerprint: fingerprint,
 		Session: strings.TrimSpace(w.Client + " " + w.Session), Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
-		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || w.Sender != "command" && w.Sender != "http" && w.Sender != "mcp"),
+		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || !slices.Contains(tellsKeySent, w.Sender)),
 		Remembers: rule.Remembers, Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Way: w.Way, Remark: w.Remark, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
 	}
 	if req.Request = w.HTTP; req.Request != nil && clean.redacted {

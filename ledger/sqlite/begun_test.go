@@ -27,8 +27,9 @@ func TestWhatWasBegunHereIsKnownAsItStands(t *testing.T) {
 		"request": func(r *ledger.BeginRequest) {
 			r.Request = &ledger.Request{Method: "POST", Origin: "http://x", Header: map[string][]string{"A": {"b"}}, Binary: []byte{0xff}}
 		},
-		"unusable":   func(r *ledger.BeginRequest) { r.Command, r.Request = &ledger.Command{}, &ledger.Request{} },
-		"fine times": func(r *ledger.BeginRequest) { r.Deadline, r.TTL = time.Minute+12345, time.Hour+12345 },
+		"unusable":    func(r *ledger.BeginRequest) { r.Command, r.Request = &ledger.Command{}, &ledger.Request{} },
+		"sent before": func(r *ledger.BeginRequest) { r.SentAt = time.Now().Add(-time.Hour) },
+		"fine times":  func(r *ledger.BeginRequest) { r.Deadline, r.TTL = time.Minute+12345, time.Hour+12345 },
 		"marks and a place": func(r *ledger.BeginRequest) {
 			r.Marks = ledger.Marks{Rules: "r", Fields: "f", Values: []string{"v"}}
 			r.Redacted, r.AwaitsDelivery, r.KeyWorks, r.Tree = true, true, true, ledger.TreeOpen
@@ -49,7 +50,7 @@ func TestWhatWasBegunHereIsKnownAsItStands(t *testing.T) {
 		})
 	}
 	begin(t, s, func(r *ledger.BeginRequest) { r.Input = []byte(`"` + strings.Repeat("x", 16<<10) + `"`) })
-	if n := len(s.writer.begun.records); n != 7 {
+	if n := len(s.writer.begun.records); n != 8 {
 		t.Errorf("%d are remembered: a large input is not to be", n)
 	}
 	for range mostBegun {

@@ -169,15 +169,15 @@ CREATE UNIQUE INDEX operations_by_key ON operations (key, scope, kind) WHERE key
 CREATE INDEX operations_by_former_key ON operations (key) WHERE key_live = 0;
 CREATE INDEX operations_by_token ON operations (token) WHERE token <> '';
 CREATE INDEX operations_by_receipt ON operations (receipt) WHERE receipt <> '';
--- Same-input operations: the same input, or the same fields that make a key. Overtaken: a newer one
--- on the same target.
+-- Same-input operations: the same input, or the same fields that make a key. Overtaken: one that was
+-- first sent later on the same target.
 CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
 CREATE INDEX operations_by_key_fields ON operations (key_fields) WHERE key_fields <> '';
 -- Whose marks are to be made anew, because the policy's rules changed or the writer
 -- made none. The condition holds for every row: it keeps this index out of plans
 -- that ask for a kind and something rarer.
 CREATE INDEX operations_by_mark_rules ON operations (kind, mark_rules) WHERE mark_rules >= '';
-CREATE INDEX operations_by_target ON operations (target, created_at) WHERE target <> '';
+CREATE INDEX operations_by_target ON operations (target, started_at) WHERE target <> '';
 -- The settled list, newest change first.
 CREATE INDEX operations_resolved ON operations (updated_at) WHERE resolved = 1;
 -- What is in flight: by its deadline, and all that is counted of it.

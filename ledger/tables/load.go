@@ -90,7 +90,7 @@ func (s recordShape) query() string {
 	}
 	if s.skip&ledger.PartRelated == 0 {
 		columns += `, ` + alike + `
-			OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.created_at >= o.created_at AND t.seq <> o.seq)`
+			OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.started_at >= o.started_at AND t.seq <> o.seq)`
 	}
 	is := ` = `
 	if s.several {

@@ -117,11 +117,12 @@ func loadHolds(q Querier, now time.Time) ([]ledger.Hold, error) {
 	return slices.DeleteFunc(all, func(h ledger.Hold) bool { return !h.Until.IsZero() && Millis(h.Until) < Millis(now) }), err
 }
 
-// overtakes: t is a later operation on the same target. sameInput: t is another
+// overtakes: t was first sent later, on the same target; what is taken over from
+// another program was sent before it was recorded. sameInput: t is another
 // operation of the kind with the same input, or the same fields that make a key.
 // What is both counts as overtaking. Indexes answer both, but for the kind.
 const (
-	overtakes = `(t.target = o.target AND t.target <> '' AND (t.created_at, t.seq) > (o.created_at, o.seq))`
+	overtakes = `(t.target = o.target AND t.target <> '' AND (t.started_at, t.seq) > (o.started_at, o.seq))`
 	sameInput = `((t.fingerprint = o.fingerprint AND t.fingerprint <> '' OR t.key_fields = o.key_fields AND t.key_fields <> '')
 		AND t.seq <> o.seq AND t.kind = o.kind)`
 	relations = 20 // of each sort at most

@@ -188,6 +188,8 @@ func sender(o ledger.Operation, a ledger.Attempt) safe.Text {
 			return safe.Say("command %s", strings.Join(o.Command.Argv, " "))
 		}
 		return safe.Say("command")
+	case ledger.SenderImport:
+		return safe.Say("%s, not before this time", cmp.Or(o.Source.Pipeline, "its pipeline"))
 	}
 	return safe.Say("indoubt (%s)", a.Sender)
 }
@@ -214,6 +216,9 @@ func outcome(a ledger.Attempt) safe.Text {
 		return safe.Say("did not land%s", Colon(a.Error))
 	case ledger.OutcomeUncertain:
 		text := safe.Say("%s after %s", cmp.Or(status(a.Status), "no clear answer"), seconds(took))
+		if a.Sender == ledger.SenderImport {
+			text = safe.Say("taken over as given up")
+		}
 		if c := ErrorClass(a.ErrorClass); c != "" {
 			text = safe.Say("%s (%s)", text, c)
 		}

@@ -1,0 +1,107 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/outcome"
+)
+
+// Past is a request that another program sent, or may have, and has given up. Its ID
+// is needed: it is the same whenever the request is taken over.
+type Past struct {
+	Request
+	SentAt     time.Time      // the earliest time at which it may have been sent; needed
+	Outcome    ledger.Outcome // uncertain, or failed with a Proof
+	Proof      ledger.Proof
+	ErrorClass ledger.ErrorClass // made of Error where that says it
+	Error      string
+}
+
+// TakenOver says what became of a Past.
+type TakenOver string
+
+const (
+	TakenNew   TakenOver = "recorded"  // it is in the ledger now
+	TakenKnown TakenOver = "known"     // it was, by the same ID
+	TakenKey   TakenOver = "known_key" // another operation stands for the request under its key
+	TakenReuse TakenOver = "key_reused"
+)
+
+// TakeOver records a request that was sent before. Nothing is ever sent: what the key
+// stands for already is left as it is, and a grant is not consumed. After a crash
+// between begin and settle the same call ends what it began. With rehearse, nothing is
+// recorded. Errors: *NoKeyError, those of the store.
+func (r *Recorder) TakeOver(ctx context.Context, p Past, rehearse bool) (TakenOver, ledger.Operation, error) {
+	if p.ID == "" || p.SentAt.IsZero() {
+		return "", ledger.Operation{}, errors.New("what is taken over needs an id and a time")
+	}
+	p.Sender = ledger.SenderImport
+	rule := r.Rule(p.Kind)
+	req, secrets, err := r.request(p.Request, rule)
+	if err != nil {
+		return "", ledger.Operation{}, err
+	}
+	req.SentAt, req.AwaitsDelivery = p.SentAt, false
+	req.ChangeID, req.AttemptID = ledger.DeriveID(p.ID, "begin"), ledger.DeriveID(p.ID, "attempt")
+	if req.Key == "" {
+		if req.Key, err = r.keyOfPast(ctx, p.Request, rule, req); err != nil {
+			return "", ledger.Operation{}, err
+		}
+	}
+	res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price, onlyNew: true}, rule, req)
+	switch {
+	case errors.Is(err, errNotNew):
+		return r.standsFor(ctx, req)
+	case err != nil:
+		return "", ledger.Operation{}, err
+	case res.Answer != ledger.AnswerBegun:
+		return TakenKnown, res.Operation, nil
+	case rehearse:
+		return TakenNew, res.Operation, nil
+	}
+	r.AddSecrets(req.AttemptID, secrets...)
+	defer r.forget(req.AttemptID)
+	settled := ledger.SettleRequest{ChangeID: ledger.DeriveID(p.ID, "settle"), AttemptID: req.AttemptID, Outcome: p.Outcome, Proof: p.Proof,
+		ErrorClass: p.ErrorClass, Error: p.Error, Status: -1, Past: true}
+	if settled.Outcome == ledger.OutcomeUncertain && settled.ErrorClass == "" {
+		settled.ErrorClass = outcome.ClassOf(p.Error)
+	}
+	applied, err := r.Settle(ctx, settled)
+	return TakenNew, applied.After, err
+}
+
+// keyOfPast is a key for a request that brings none: the one that its pipeline would
+// have, where the policy says what makes it, so that it meets the doubt; else its own.
+func (r *Recorder) keyOfPast(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (string, error) {
+	switch rule.KeyStrategy {
+	case KeyFields, KeyRow, KeyContent, KeySession:
+	default:
+		return ledger.SenderImport + "-" + w.ID, nil
+	}
+	base, _, err := r.keyBase(w, rule, req)
+	if err != nil {
+		return "", err
+	}
+	g := generation{w.Kind, w.Scope, base}
+	n, _, err := r.standing(ctx, g, 1, standingRule{window: rule.Window, supersedes: req.Supersedes, hold: HoldAll})
+	return g.key(n), err
+}
+
+// standsFor says what the operation is that has the key of a request.
+func (r *Recorder) standsFor(ctx context.Context, req ledger.BeginRequest) (TakenOver, ledger.Operation, error) {
+	rec, err := r.store.Read(ctx, ledger.Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Skip: ledger.AllParts})
+	o := rec.Operation
+	switch {
+	case err != nil:
+		return "", o, fmt.Errorf("record %s: %w", req.Kind, err)
+	case o.ID == req.OperationID: // rehearsed, or begun elsewhere a moment ago
+		return TakenKnown, o, nil
+	case o.Fingerprint != "" && req.Fingerprint != "" && o.Fingerprint != req.Fingerprint:
+		return TakenReuse, o, nil
+	}
+	return TakenKey, o, nil
+}
