@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -229,7 +227,7 @@ func (r *Read) older(ctx context.Context, one *variables) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	at, unit, err := moment(v)
+	at, unit, err := v.Moment()
 	if err != nil {
 		return "", r.created.About(err)
 	}
@@ -241,44 +239,6 @@ func (r *Read) older(ctx context.Context, one *variables) (string, error) {
 		return "", nil
 	}
 	return fmt.Sprintf("it looks older than the first attempt: created %s, sent %s", at.UTC().Format(time.RFC3339), start.UTC().Format(time.RFC3339)), nil
-}
-
-// secondsBelow is where numbers that give a moment change from seconds to
-// milliseconds: the year 5138, or 1973.
-const secondsBelow = 1e11
-
-// moment reads a point in time as services write it: seconds or milliseconds
-// since 1970, or RFC 3339. unit is how exactly it is written.
-func moment(v expr.Value) (at time.Time, unit time.Duration, err error) {
-	if t, ok := v.Time(); ok {
-		return t, written(t.Nanosecond()), nil
-	}
-	text, err := v.Format()
-	if err != nil {
-		return at, 0, err
-	}
-	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
-		if strings.ContainsAny(text, ".,") { // .000 is exact, too
-			return t, time.Millisecond, nil
-		}
-		return t, time.Second, nil
-	}
-	n, err := strconv.ParseFloat(text, 64)
-	if err != nil || math.IsNaN(n) || n <= 0 || n > 1e14 {
-		return at, 0, fmt.Errorf("%s is not a moment: seconds, milliseconds or RFC 3339", expr.Shorten(text, 40))
-	}
-	if n < secondsBelow {
-		whole, part := math.Modf(n)
-		return time.Unix(int64(whole), int64(part*1e9)), written(int(part * 1e9)), nil
-	}
-	return time.UnixMilli(int64(n)), time.Millisecond, nil
-}
-
-func written(nanoseconds int) time.Duration {
-	if nanoseconds == 0 {
-		return time.Second
-	}
-	return time.Millisecond
 }
 
 // candidates are what `list` shows on one page.

@@ -54,6 +54,7 @@ const (
 	ForMark                   // the answer and one candidate, `it`: its mark
 	ForName                   // the input and the key: the value a mark is compared with
 	ForToken                  // the token: the form in which a mark shows it
+	ForRow                    // a row of another system, that becomes an operation
 )
 
 var (
@@ -78,6 +79,7 @@ var scopeNames = map[Scope][]string{
 	ForMark:      slices.Concat([]string{"it"}, AnswerNames),
 	ForName:      {"input", "key"},
 	ForToken:     {"token"},
+	ForRow:       {"row", "header"},
 }
 
 // Knows reports whether a name may stand in the scope.
@@ -88,12 +90,12 @@ func (s Scope) Knows(name string) bool { return slices.Contains(scopeNames[s], n
 func Vocabulary() (names, functions []string) {
 	for s, known := range scopeNames {
 		names = append(names, known...)
-		for name := range environments()[s].Functions() {
+		for name := range s.environment().Functions() {
 			if c := name[0]; c >= 'a' && c <= 'z' && !strings.Contains(name, "@") {
 				functions = append(functions, name)
 			}
 		}
-		for _, macro := range environments()[s].Macros() {
+		for _, macro := range s.environment().Macros() {
 			if name := macro.Function(); !slices.Contains(calledNames, name) {
 				functions = append(functions, name)
 			}
@@ -110,7 +112,7 @@ var nameTypes = map[string]*cel.Type{
 	"cursor": cel.DynType, "env": cel.MapType(cel.StringType, cel.StringType), "it": cel.DynType,
 	"status": cel.IntType, "body": cel.DynType, "rows": cel.ListType(cel.DynType), "affected": cel.IntType,
 	"exit": cel.IntType, "stdout": cel.StringType, "stderr": cel.StringType, "json": cel.DynType,
-	"content": cel.DynType, "structured": cel.DynType, "isError": cel.BoolType,
+	"row": cel.DynType, "content": cel.DynType, "structured": cel.DynType, "isError": cel.BoolType,
 }
 
 // calledNames are written like functions, file("/path"), and looked up in a variable
@@ -119,14 +121,26 @@ var calledNames = []string{"file", "header", "link"}
 
 const lookupMark = "@"
 
-// environments are built once: each takes a millisecond.
-var environments = sync.OnceValue(func() map[Scope]*cel.Env {
-	out := map[Scope]*cel.Env{}
-	for s, names := range scopeNames {
-		out[s] = newEnvironment(names)
+// environments are built once: each takes a millisecond. That of rows is rarely needed.
+var (
+	environments = sync.OnceValue(func() map[Scope]*cel.Env {
+		out := map[Scope]*cel.Env{}
+		for s, names := range scopeNames {
+			if s != ForRow {
+				out[s] = newEnvironment(names)
+			}
+		}
+		return out
+	})
+	rowEnvironment = sync.OnceValue(func() *cel.Env { return newEnvironment(scopeNames[ForRow]) })
+)
+
+func (s Scope) environment() *cel.Env {
+	if s == ForRow {
+		return rowEnvironment()
 	}
-	return out
-})
+	return environments()[s]
+}
 
 func newEnvironment(names []string) *cel.Env {
 	options := append([]cel.EnvOption{
@@ -135,6 +149,7 @@ func newEnvironment(names []string) *cel.Env {
 		cel.ParserRecursionLimit(64),
 		ext.Strings(), ext.Math(), ext.Lists(),
 		ext.Encoders(ext.EncodersVersion(0)), // base64 alone: its JSON would round large numbers
+		cel.Function("parsed", cel.Overload("parsed_string", []*cel.Type{cel.StringType}, cel.DynType, cel.UnaryBinding(parsed))),
 		cel.Function("money", cel.Overload("money_dyn", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(money))),
 	}, mixedArithmetic()...)
 	for _, name := range names {
@@ -158,6 +173,19 @@ func money(v ref.Val) ref.Val {
 		return types.NewErr("money() takes a number, not %s", v.Type().TypeName())
 	}
 	return types.String(Cents(float64(d)))
+}
+
+// parsed is parsed(x): the JSON in a text; a text in which there is none stays text.
+func parsed(v ref.Val) ref.Val {
+	text, ok := v.(types.String)
+	if !ok {
+		return types.NewErr("parsed() takes a text, not %s", v.Type().TypeName())
+	}
+	data, err := Decode([]byte(text))
+	if err != nil {
+		return v
+	}
+	return types.DefaultTypeAdapter.NativeToValue(data)
 }
 
 // lookupMacro writes name(x) as an index into a variable, so that every
@@ -238,6 +266,7 @@ var scopeHints = map[Scope]string{
 	ForMark:  "this sees one candidate, `it`, and the answer; the mark is compared with the token or with `mark_is`, not here",
 	ForName:  "`mark_is` is made of `input` and `key`",
 	ForToken: "`mark_as` is text around ${token}",
+	ForRow:   "a mapping sees one row of its source, `row`, and header(\"Name\") where `headers` says which there are",
 }
 
 // Compile checks an expression against its scope and type.
@@ -248,7 +277,7 @@ func Compile(text string, s Scope, want Type) (*Expression, *Problem) {
 	if len(text) > maxSource {
 		return nil, &Problem{Message: fmt.Sprintf("the expression is longer than %d characters", maxSource)}
 	}
-	env := environments()[s]
+	env := s.environment()
 	checked, issues := env.Compile(text)
 	if err := issues.Err(); err != nil {
 		return nil, explainIssue(issues, s)

@@ -123,6 +123,44 @@ func (v Value) Time() (time.Time, bool) {
 	return t.Time, ok
 }
 
+// secondsBelow is where numbers that give a moment change from seconds to
+// milliseconds: the year 5138, or 1973.
+const secondsBelow = 1e11
+
+// Moment is a point in time as services write it: seconds or milliseconds
+// since 1970, or RFC 3339. unit is how exactly it is written.
+func (v Value) Moment() (at time.Time, unit time.Duration, err error) {
+	if t, ok := v.Time(); ok {
+		return t, written(t.Nanosecond()), nil
+	}
+	text, err := v.Format()
+	if err != nil {
+		return at, 0, err
+	}
+	if t, err := time.Parse(time.RFC3339Nano, text); err == nil {
+		if strings.ContainsAny(text, ".,") { // .000 is exact, too
+			return t, time.Millisecond, nil
+		}
+		return t, time.Second, nil
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(n) || n <= 0 || n > 1e14 {
+		return at, 0, fmt.Errorf("%s is not a moment: seconds, milliseconds or RFC 3339", Shorten(text, 40))
+	}
+	if n < secondsBelow {
+		whole, part := math.Modf(n)
+		return time.Unix(int64(whole), int64(part*1e9)), written(int(part * 1e9)), nil
+	}
+	return time.UnixMilli(int64(n)), time.Millisecond, nil
+}
+
+func written(nanoseconds int) time.Duration {
+	if nanoseconds == 0 {
+		return time.Second
+	}
+	return time.Millisecond
+}
+
 // Number is the value as a double.
 func (v Value) Number() (float64, error) {
 	if err, failed := v.val.(*types.Err); failed {

@@ -234,6 +234,14 @@ func (r *rehearsal) Read(ctx context.Context, at ledger.Locator) (ledger.Record,
 	return r.Store.Read(ctx, at)
 }
 
+// Records are those of the ledger, if there is one.
+func (r *rehearsal) Records(ctx context.Context, ids []string) ([]ledger.Record, error) {
+	if r.Store == nil {
+		return nil, nil
+	}
+	return r.Store.Records(ctx, ids)
+}
+
 // DigestKey is the ledger's; where there is none, nothing was told by a digest yet.
 func (r *rehearsal) DigestKey(ctx context.Context) ([]byte, error) {
 	if keeper, ok := r.Store.(interface {

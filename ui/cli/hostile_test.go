@@ -219,9 +219,15 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	b.hostileLedger()
 	b.hostilePolicy(answers.URL)
 	saved := b.file("answer.http", "HTTP/1.1 200 OK\r\nX-A: "+strings.Split(hostile, "\r")[0]+"\r\n\r\n{\"data\":[{\"id\":\""+`\u001b[31m`+"\"}]}")
+	evil, _ := json.Marshal(hostile)
+	rows := b.file("rows"+hostile[:20]+".jsonl", fmt.Sprintf(`{"kind":"stripe.charge","at":1750000000,"source":%[1]s,"run":%[1]s,"key":%[1]s,"input":{"a":%[1]s},"error":%[1]s}
+{"kind":%[1]s,"at":1750000000}
+{"kind":"k","at":%[1]s}
+{"kind":"k","at":1750000000,"outcome":%[1]s}
+%[2]s
+`, evil, hostile))
 	port := freePort(t)
 	t.Chdir(b.dir)
-	evil, _ := json.Marshal(hostile)
 	client := b.file("client"+strings.Split(hostile, "/")[0]+".json", fmt.Sprintf(`{"mcpServers":{%s:{"command":%[1]s,"args":[%[1]s]},"r":{"type":%[1]s,"url":%[1]s}}}`, evil))
 	one, other := "019808a1-0001", "019808a1-0006"
 	known := func(query string) string {
@@ -271,6 +277,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"help":          {{}, {"list"}, {hostile}},
 		"completion":    {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},
 		"__complete":    {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},
+		"import":        {{rows}, {"--dry-run", rows}, {"--skip-bad", filepath.Join(b.dir, "bad"+hostile), rows}, {"--from", hostile}, {"--mapping", "/none/" + hostile}, {"--map", hostile}, {"--map", "kind=" + hostile, rows}, {"/none/" + hostile}, {"--show"}},
 
 		"runs":            {{}, {"--all", "-o", "csv"}, {ran}, {hostile}},
 		"runs pause":      {{ran, "--reason", hostile}, {hostile}},

@@ -44,7 +44,7 @@ var commands = []verb{
 	{"stats", newStatsCommand}, {"reconcile", newReconcileCommand},
 	{"confirm", newConfirmCommand}, {"deny", newDenyCommand}, {"retry", newRetryCommand}, {"runs", newRunsCommand}, {"abandon", newAbandonCommand},
 	{"ack", newAckCommand}, {"park", newParkCommand}, {"undo", newUndoCommand}, {"note", newNoteCommand}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
-	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
+	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
 	{"demo", newDemoCommand}, {demoPipeline, newDemoPipelineCommand},
 	{"init", newInitCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
 	{"completion", newCompletionCommand}, {"man", newManCommand}, {"version", newVersionCommand},
