@@ -43,7 +43,7 @@ func TestE2E_TheSameInPostgreSQL(t *testing.T) {
 		TestI9_E2E_AStoppedPipelineReportsLate, TestI9_E2E_LateDisagreementIsShown, TestE2E_TwoEnginesOneReaderEach,
 		TestI2_E2E_FailedNeedsProof, TestI7_E2E_AStaleDecisionIsRefused, TestI9_E2E_ALateAnswerBelongsToItsAttempt,
 		TestI10_E2E_ARunWhoseDriverIsKilledGoesOnElsewhere, TestE2E_TheKeyOfTheDigestsIsASecretFile, TestI3_E2E_TwoPodsOfOneName,
-		TestE2E_DeadLettersAreSettledByACheck, TestI10_E2E_KilledImport,
+		TestE2E_DeadLettersAreSettledByACheck, TestI10_E2E_KilledImport, TestE2E_AnExportHasEachOnce,
 	} {
 		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
 		t.Run(name[strings.LastIndexByte(name, '.')+1:], test)

@@ -38,6 +38,7 @@ type form struct {
 	format  string   // one of formats
 	json    bool     // it is json
 	columns []string // of wide and csv
+	sparse  bool     // a column that no row has is empty, and not a mistake
 }
 
 // formatted checks what --output and --columns ask for.
@@ -104,7 +105,7 @@ func (a *form) rows(w *safe.Writer, data any) error {
 			paths[i] = cmp.Or(aliases[name], name)
 		}
 		above, _, _ := strings.Cut(paths[i], ".") // which may be null in all rows
-		if len(a.columns) > 0 && len(rows) > 0 && !known[paths[i]] && !known[above] {
+		if !a.sparse && len(a.columns) > 0 && len(rows) > 0 && !known[paths[i]] && !known[above] {
 			names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(s string) bool { return strings.HasPrefix(s, "input.") })
 			return usage(fmt.Sprintf("there is no column `%s`%s", name, meant(name, slices.Concat(names, slices.Sorted(maps.Keys(aliases))))), "there are: "+strings.Join(names, " "))
 		}

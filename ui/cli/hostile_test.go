@@ -248,6 +248,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"report":    {{}, {"--since", "9d"}, {outage}},
 		"log":       {{}, {"-o", "csv"}, {"-o", "wide"}, {"-o", "jsonl", "--follow"}, {one}, {hostile}, {"--follow"}},
 		"stats":     {{}},
+		"export":    {{}, {"-o", "csv"}, {"--events"}, {"--events", "-o", "csv"}, {"kind:" + hostile}, {"-o", hostile}, {"--events", hostile}, {"--since", hostile}},
 		"doctor":    {{}},
 		"confirm":   {with(at(6), "--dry-run"), with(at(6)), with(at(1)), with(hostile + "@1"), {at(7), "--receipt", hostile}},
 		"deny":      {with(at(9)), with(at(9)), with(other)},

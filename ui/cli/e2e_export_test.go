@@ -1,0 +1,75 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"indoubt/ledger/need"
+)
+
+// exported is what the tests look at of a row of an export.
+type exported struct {
+	Export       int
+	Record, ID   string
+	State, Kind  string
+	Verb, Reason string
+	Seq          int64
+}
+
+func exportedRows(t *testing.T, out string) (rows []exported) {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		var row exported
+		need.OK(t, json.Unmarshal([]byte(line), &row))
+		need.That(t, row.Export == 1, "%s", line)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// Over several pages, and while others write: what was there at the beginning is there
+// once, in the order it came.
+func TestE2E_AnExportHasEachOnce(t *testing.T) {
+	const n = 1300
+	s := bareSite(t)
+	s.writePolicy("version: 1\n")
+	s.must(0, "import", "--from", "sidekiq", deadLetters[0].file(t, s.dir, n))
+	other := s.start("import", "--from", "oban", "--map", `kind="other"`, deadLetters[1].file(t, s.dir, n))
+	ids := map[string]int{}
+	for _, row := range exportedRows(t, s.must(0, "export").Out) {
+		need.Equal(t, row.Record, "operation", "record")
+		if row.Kind == "MailJob" {
+			ids[row.ID]++
+		} else {
+			need.Equal(t, row.Kind, "other", "kind")
+		}
+	}
+	need.That(t, len(ids) == n, "%d operations, want %d", len(ids), n)
+	for id, times := range ids {
+		need.That(t, times == 1, "%s is there %d times", id, times)
+	}
+	need.Equal(t, other.finish().Exit, 0, "the writer")
+
+	all := need.Get(csv.NewReader(strings.NewReader(s.must(0, "export", "-o", "csv", "kind:MailJob").Out)).ReadAll())(t)
+	need.That(t, len(all) == n+1 && all[0][0] == "id" && all[n][0] != "id", "%d lines of %q", len(all), all[0])
+	events := exportedRows(t, s.must(0, "export", "--events").Out)
+	need.That(t, slices.IsSortedFunc(events, func(a, b exported) int { return int(a.Seq - b.Seq) }) || strings.HasPrefix(t.Name(), inPostgreSQL), "the history is out of order")
+	verbs := map[string]int{}
+	for _, e := range events {
+		verbs[e.Verb]++
+	}
+	need.That(t, verbs["begin"] == 2*n && verbs["settle"] == 2*n, "%v", verbs)
+	none := s.must(0, "export", "-o", "csv", "--events", "--until", "2d").Out
+	need.That(t, strings.HasPrefix(none, "seq,id,operation") && strings.Count(none, "\n") == 1, "%q", none)
+	for _, args := range [][]string{{"--json"}, {"-o", "wide"}, {"--events", "kind:x"}, {"kind:"}, {"-o", "csv", "--columns", "whta"}} {
+		r := s.do(append([]string{"export"}, args...)...)
+		need.That(t, r.Exit == 2 && !bytes.Contains([]byte(r.Out), []byte(`"export"`)), "export %s: exit %d\n%s%s", fmt.Sprint(args), r.Exit, r.Out, r.Err)
+	}
+}
