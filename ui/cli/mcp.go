@@ -3,9 +3,13 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
+	"log"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -18,14 +22,19 @@ import (
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/record/mcpproxy/identity"
+	"indoubt/ledger/record/mcpproxy/listen"
 	"indoubt/ledger/wire/mcpwire"
 )
 
 // mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
-	server, scope, url, source, deadline, metrics string
-	headers, headerEnv                            []string
+	server, scope, url, source, deadline, listen, metrics string
+	headers, headerEnv, hosts                             []string
+	remote                                                bool
 }
+
+// reach connects to the server; see listen.Options.
+type reach func(ctx context.Context, header func(mcpwire.Frame) http.Header, refused func(json.RawMessage, int, []string)) (mcpwire.Conn, error)
 
 const maxScope = 200 // bytes of a name that is kept with every call
 
@@ -55,10 +64,15 @@ an agent can ask how calls stand. What could be read as another call than the on
 that is recorded (a member that occurs twice, a batch with a tools/call in it) is
 answered with an error.
 
+With --listen it serves MCP over streamable HTTP instead, for many clients, each with a
+session of its own. A server behind a URL may want a login: the client's Authorization
+is passed on and kept nowhere, and the login (OAuth) goes through.
+
 The configuration of an MCP client is rewritten by indoubt mcp install.`,
 		Example: `  indoubt mcp install claude
   indoubt mcp --server memory -- npx -y @modelcontextprotocol/server-memory
-  indoubt mcp --server tracker --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${env.TRACKER_TOKEN}'`,
+  indoubt mcp --server tracker --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${env.TRACKER_TOKEN}'
+  indoubt mcp --server tracker --listen 127.0.0.1:8090 --url https://mcp.example.com/mcp`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"server", "scope"} { // as a variable that is not set gives it
 				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
@@ -75,6 +89,9 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 	f.StringVar(&flags.url, "url", "", "the URL of a streamable-HTTP server, instead of a command")
 	f.StringArrayVar(&flags.headers, "header", nil, "a header for the server, as 'NAME: VALUE'; ${env.NAME} in it is read from the environment and stored nowhere")
 	f.StringArrayVar(&flags.headerEnv, "header-env", nil, "a header for the server, as NAME=VARIABLE: its value is read from that variable")
+	f.StringVar(&flags.listen, "listen", "", "serve MCP over streamable HTTP at this address, instead of on standard input; port 0 takes a free one")
+	f.BoolVar(&flags.remote, "allow-remote", false, "listen beyond this machine: every client that reaches it can call the server")
+	f.StringArrayVar(&flags.hosts, "allow-host", nil, "a name by which clients may call the listener, beside addresses, localhost and this machine's name")
 	f.StringVar(&flags.source, "source", "", "the agent, or AGENT@RUN (INDOUBT_SOURCE)")
 	f.StringVar(&flags.metrics, "metrics", "", "serve metrics for Prometheus, and /healthz, here, as :9464 (loopback unless a host is given)")
 	f.StringVar(&flags.deadline, "deadline", "", "how long a call may take before it is in doubt; the kind's when left out")
@@ -91,7 +108,16 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	if d := o.Deadline; d != 0 && (d < ledger.MinDeadline || d > ledger.MaxDeadline) {
 		return usage(fmt.Sprintf("--deadline %s is not between %s and %s", flags.deadline, ledger.MinDeadline, ledger.MaxDeadline), "")
 	}
-	if err := c.server(&o, argv, flags); err != nil {
+	if flags.listen == "" && (flags.remote || len(flags.hosts) > 0) {
+		return usage("--allow-remote and --allow-host are for --listen", "")
+	}
+	if flags.listen != "" {
+		if err := listenable(flags.listen, flags.remote); err != nil {
+			return err
+		}
+	}
+	to, err := c.server(&o, argv, flags)
+	if err != nil {
 		return err
 	}
 	if err := c.record(ctx, &o, flags); err != nil {
@@ -107,12 +133,38 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 		c.errOut.Println("indoubt: " + line)
 	}
 	defer outlivePipes()()
+	if flags.listen != "" {
+		return c.listen(ctx, o, flags, to)
+	}
+	o.Connect = func(ctx context.Context) (mcpwire.Conn, error) { return to(ctx, nil, nil) }
 	err = mcpproxy.New(o).Run(ctx)
 	drain(c.errOut, o.Recorder, 10*time.Second)
 	if err != nil && ctx.Err() == nil {
 		return &failure{Exit: exitError, Code: "mcp_server", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
 	}
 	return nil
+}
+
+// listen serves MCP over HTTP until ctx ends.
+func (c mcpCommand) listen(ctx context.Context, o mcpproxy.Options, flags mcpFlags, to reach) error {
+	upstream, err := url.Parse(flags.url)
+	if flags.url == "" || err != nil {
+		upstream = nil
+	}
+	at, err := net.Listen("tcp", flags.listen)
+	if err != nil {
+		return &failure{Exit: exitError, Code: "listen", Message: err.Error(), Hint: "give --listen another address", cause: err}
+	}
+	defer at.Close()
+	if upstream != nil && itself(at.Addr(), upstream) {
+		return usage("--url is the address of this listener itself", "name the server that the calls are for")
+	}
+	log.SetOutput(io.Discard) // net/http quotes what it does not understand of an answer there
+	l := listen.New(ctx, listen.Options{Proxy: o, Connect: to, URL: upstream, Hosts: flags.hosts})
+	c.errOut.Printf("listening on http://%s%s, ledger %s\n", at.Addr(), l.Path(), short(c.ledgerName()))
+	err = l.Serve(ctx, at)
+	drain(c.errOut, o.Recorder, 10*time.Second)
+	return err
 }
 
 // mcpScope says which calls may be the same: those to a server of one given name,
@@ -138,43 +190,41 @@ func mcpScope(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
 }
 
 // server reads which server it is: what it is called, and how it is reached.
-func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
+func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) (reach, error) {
 	if strings.ContainsAny(flags.server, " \t\n*\"") {
-		return usage(fmt.Sprintf("--server %q cannot be part of a kind", flags.server), "use letters, digits, dots and dashes")
+		return nil, usage(fmt.Sprintf("--server %q cannot be part of a kind", flags.server), "use letters, digits, dots and dashes")
 	}
 	if strings.ContainsAny(flags.scope, " \t\n") || len(flags.scope) > maxScope {
-		return usage(fmt.Sprintf("--scope %q cannot be a name", flags.scope), "use letters, digits, dots and dashes")
+		return nil, usage(fmt.Sprintf("--scope %q cannot be a name", flags.scope), "use letters, digits, dots and dashes")
 	}
 	switch {
 	case flags.url != "" && len(argv) > 0:
-		return usage("mcp takes a command or --url, not both", "")
+		return nil, usage("mcp takes a command or --url, not both", "")
 	case flags.url == "" && len(argv) == 0:
-		return usage("mcp needs a server", "a command behind two dashes, or --url: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
+		return nil, usage("mcp needs a server", "a command behind two dashes, or --url: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
 	case flags.url == "" && len(flags.headers)+len(flags.headerEnv) > 0:
-		return usage("--header is for a server behind --url", "a command gets its secrets from the environment")
+		return nil, usage("--header is for a server behind --url", "a command gets its secrets from the environment")
 	case flags.url != "":
 		header, err := c.header(flags)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if _, err := mcpwire.Dial(context.Background(), mcpwire.HTTPOptions{URL: flags.url}); err != nil { // it only looks at the URL
-			return usage("--url: "+err.Error(), "")
+			return nil, usage("--url: "+err.Error(), "")
 		}
 		if o.Server == "" {
 			o.Server = identity.URLName(flags.url)
 		}
-		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
-			return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: flags.url, Header: header})
-		}
-	default:
-		if o.Server == "" {
-			o.Server = identity.CommandName(argv)
-		}
-		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
-			return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{c.rawErr}})
-		}
+		return func(ctx context.Context, headerFor func(mcpwire.Frame) http.Header, refused func(json.RawMessage, int, []string)) (mcpwire.Conn, error) {
+			return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: flags.url, Header: header, HeaderFor: headerFor, Refused: refused})
+		}, nil
 	}
-	return nil
+	if o.Server == "" {
+		o.Server = identity.CommandName(argv)
+	}
+	return func(ctx context.Context, _ func(mcpwire.Frame) http.Header, _ func(json.RawMessage, int, []string)) (mcpwire.Conn, error) {
+		return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{c.rawErr}})
+	}, nil
 }
 
 // heedless is a writer whose reader may have gone: a server must not end over its

@@ -55,7 +55,8 @@ An entry gets the absolute paths of this program and of the ledger, the name tha
 recipe knows the server by (else the entry's own), and a scope that stays the same when
 the server's arguments change. A server behind a URL is reached by indoubt, and the
 values of its headers move to the entry's env. It is asked once whether it wants a login:
-one to which the client logs in by itself (OAuth) stays as it is.
+one to which the client logs in by itself (OAuth) needs a listener: indoubt mcp --listen
+ADDR --url URL, and --through here.
 
 Exit codes: 0 done, or nothing to do · 2 usage · 3 no such file or server · 4 the file
 changed since it was shown · 5 not asked for: no terminal and no --yes.`,

@@ -44,7 +44,7 @@ type Wrapped struct {
 var (
 	errByHand = errors.New("it stands behind indoubt already, with options that were written by hand")
 	errNoWay  = errors.New("it has neither a command nor a url")
-	errLogin  = errors.New("the client logs in to it by itself")
+	errLogin  = errors.New("the client logs in to it by itself: start `indoubt mcp --listen` before it, and install with --through")
 )
 
 // ownFlags are what an entry that was put behind indoubt says.

@@ -64,6 +64,7 @@ func (c *overHTTP) answer(x *exchange, o opened) {
 	}
 	lost := Lost{Sent: o.sent, Err: o.err}
 	if o.err == nil {
+		c.tellRefused(x, o.reply)
 		lost.Err = c.read(o.reply, waits)
 		if o.reply.StatusCode/100 != 2 {
 			lost.Status, lost.Body = o.reply.StatusCode, o.reply.Answer().Body
@@ -75,6 +76,18 @@ func (c *overHTTP) answer(x *exchange, o opened) {
 		l := lost
 		l.ID = e.ID
 		c.emit(received{err: &l})
+	}
+}
+
+// tellRefused tells of requests that were not taken up, as HTTP says it.
+func (c *overHTTP) tellRefused(x *exchange, reply *transmit.Reply) {
+	switch reply.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		for _, e := range x.asked {
+			if c.o.Refused != nil {
+				c.o.Refused(e.ID, reply.StatusCode, reply.Header.Values("WWW-Authenticate"))
+			}
+		}
 	}
 }
 
@@ -94,7 +107,7 @@ func (c *overHTTP) read(reply *transmit.Reply, waits map[string]Frame) error {
 			return cut(err)
 		}
 		if len(bytes.TrimSpace(body)) > 0 {
-			c.pass(oneLine(body), reply.Header, waits)
+			c.pass(OneLine(body), reply.Header, waits)
 		}
 	case "text/event-stream":
 		for stream := newEvents(reply); len(waits) > 0; {
@@ -103,7 +116,7 @@ func (c *overHTTP) read(reply *transmit.Reply, waits map[string]Frame) error {
 				return cut(err)
 			}
 			if v.name == "" || v.name == "message" {
-				c.pass(oneLine(v.data), reply.Header, waits)
+				c.pass(OneLine(v.data), reply.Header, waits)
 			}
 		}
 	default:
@@ -120,7 +133,7 @@ func (c *overHTTP) refusal(reply *transmit.Reply, waits map[string]Frame) {
 	f := Parse(body)
 	_, asked := waits[IDKey(f.ID)]
 	if reply.StatusCode/100 == 4 && asked && f.Kind == Response && f.Members["error"] != nil && f.Members["result"] == nil {
-		c.pass(oneLine(body), reply.Header, waits)
+		c.pass(OneLine(body), reply.Header, waits)
 	}
 }
 

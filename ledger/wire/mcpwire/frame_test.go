@@ -174,7 +174,7 @@ func FuzzSSE(f *testing.F) {
 			if !bytes.Equal(v.data, drip[i].data) || v.name != drip[i].name || v.id != drip[i].id || v.wait != drip[i].wait {
 				t.Fatalf("event %d: %+v, dripping %+v", i, v, drip[i])
 			}
-			line := oneLine(v.data)
+			line := OneLine(v.data)
 			if bytes.IndexByte(line, '\n') != len(line)-1 || bytes.IndexByte(line, '\r') >= 0 {
 				t.Fatalf("%q is more than a line", line)
 			}

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -21,6 +23,13 @@ type HTTPOptions struct {
 	URL    string
 	Header http.Header      // sent with every request; what the protocol itself needs goes over it
 	Sender *transmit.Sender // how requests are sent; nil: with the system's defaults
+
+	// HeaderFor gives headers for one message, over Header; nil gives none. The zero Frame
+	// stands for what belongs to no message.
+	HeaderFor func(Frame) http.Header
+	// Refused is told of a request that was answered 401, 403 or 404, with the server's
+	// WWW-Authenticate, before Recv tells of it; may be nil.
+	Refused func(id json.RawMessage, status int, challenge []string)
 }
 
 const (
@@ -40,6 +49,7 @@ var (
 type overHTTP struct {
 	url    string
 	header http.Header
+	o      HTTPOptions
 	sender transmit.Sender
 
 	ctx    context.Context // ends with Close
@@ -88,7 +98,7 @@ func Dial(ctx context.Context, o HTTPOptions) (Conn, error) {
 		return nil, fmt.Errorf("%q is not the http or https URL of an MCP server", transmit.WithoutSecrets(u))
 	}
 	c := &overHTTP{
-		url: o.URL, header: o.Header.Clone(), closed: make(chan struct{}),
+		url: o.URL, o: o, header: o.Header.Clone(), closed: make(chan struct{}),
 		out: make(chan received, 16), streams: map[string]*exchange{},
 	}
 	if c.header == nil {
@@ -250,6 +260,9 @@ func (c *overHTTP) request(ctx context.Context, method string, f Frame) (*http.R
 		return nil, err
 	}
 	req.Header = c.header.Clone()
+	if c.o.HeaderFor != nil {
+		maps.Copy(req.Header, c.o.HeaderFor(f))
+	}
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")

@@ -100,10 +100,10 @@ func (e *events) line(limit int) ([]byte, error) {
 	}
 }
 
-// oneLine puts a JSON text on one line with a newline at its end. In JSON a line
+// OneLine puts a JSON text on one line with a newline at its end. In JSON a line
 // break stands between tokens only, where a space means the same; nothing else
 // is changed.
-func oneLine(text []byte) []byte {
+func OneLine(text []byte) []byte {
 	text = bytes.Trim(text, " \t\r\n")
 	line := make([]byte, len(text), len(text)+1)
 	for i, c := range text {
