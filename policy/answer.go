@@ -146,13 +146,19 @@ func rpcError(r *ledger.RPCAnswer) error {
 }
 
 // toolAnswer is `content`, `structured` or `isError` of a tool's answer. A missing one
-// is an error, except isError, which is false then (MCP 2025-06-18).
+// is an error, except isError, which is false then (MCP 2025-06-18). Of a JSON-RPC error
+// the content is its message.
 func toolAnswer(a *ledger.Answer, name string) (any, error) {
 	if a.RPC == nil {
 		return nil, fmt.Errorf("an answer of this kind has no `%s`", name)
 	}
-	if name == "isError" && a.RPC.Error {
-		return true, nil
+	if a.RPC.Error { // a tool's error, from a server whose library throws it as one of the protocol's
+		switch name {
+		case "isError":
+			return true, nil
+		case "content":
+			return []any{map[string]any{"type": "text", "text": a.RPC.Message}}, nil
+		}
 	}
 	result, err := toolResult(a)
 	if err != nil {

@@ -27,6 +27,23 @@ func TestRecipesLoadAndPassTheirTests(t *testing.T) {
 	}
 }
 
+// An MCP server is known by its package, and its kinds have the name that it is given then.
+func TestMCPServersAreKnownByTheirPackages(t *testing.T) {
+	known := map[string]string{}
+	for _, s := range servers() {
+		known[s.recipe] = s.word
+		r, _ := Get(s.recipe)
+		need.That(t, ServerName(s.word) == s.name && ForServer(s.word) == s.recipe && ForServer(s.name) == s.recipe, s.word)
+		for _, kind := range need.Get(policy.Parse(s.recipe, r.Text))(t).Kinds() {
+			need.That(t, strings.HasPrefix(kind, "mcp."+s.name+"."), "%s is not of %s", kind, s.name)
+		}
+	}
+	for _, name := range Names() {
+		need.That(t, !strings.HasPrefix(name, "mcp-") || known[name] != "", "%s says no package", name)
+	}
+	need.That(t, len(known) >= 10 && ServerName("left-pad") == "" && ForServer("") == "", "%v", known)
+}
+
 // All together are one policy, so none stands in another's way.
 func TestRecipesMerge(t *testing.T) {
 	text := need.Get(Merge(Names()...))(t)

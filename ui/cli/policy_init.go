@@ -21,9 +21,9 @@ func newPolicyInitCommand(a *app) *cobra.Command {
 		Use:   "init [RECIPE…] [FILE]",
 		Short: "Write a policy to begin with, from an example or from recipes",
 		Long: `Write a policy to begin with: an example, explained line by line, or the recipes
-that are named. Each recipe brings cases that ` + "`indoubt policy test`" + ` runs. A file
+that are named, for an MCP server also by its package. Each recipe brings cases that ` + "`indoubt policy test`" + ` runs. A file
 that exists is left as it is.`,
-		Example: "  indoubt policy init\n  indoubt policy init --list\n  indoubt policy init stripe github ./policy.yaml",
+		Example: "  indoubt policy init\n  indoubt policy init --list\n  indoubt policy init stripe github ./policy.yaml\n  indoubt policy init @modelcontextprotocol/server-github",
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return recipes.Names(), cobra.ShellCompDirectiveDefault
 		},
@@ -76,7 +76,9 @@ func whatToInit(a *app, args []string) (path string, names []string, err error) 
 	path, _ = a.policyFile()
 	files := 0
 	for _, arg := range args {
-		switch ext := filepath.Ext(arg); {
+		switch ext, recipe := filepath.Ext(arg), recipes.ForServer(arg); {
+		case recipe != "" && strings.HasPrefix(arg, "@"): // the package of an MCP server
+			names = append(names, recipe)
 		case ext == ".yaml", ext == ".yml", strings.ContainsRune(arg, filepath.Separator):
 			path, files = arg, files+1
 		default:

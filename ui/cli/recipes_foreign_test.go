@@ -194,6 +194,36 @@ var recipeCases = []recipeCase{
 			"own":     plainSide(0, `{"entities":[],"relations":[]}`),
 			"foreign": plainSide(0, `{"entities":[{"name":"Ada"}],"relations":[]}`),
 		}, own: ledger.Inconclusive, unasked: true},
+	{recipe: "mcp-github", kind: "mcp.github.create_issue", input: `{"owner":"acme","repo":"shop","title":"Fails","body":"It does."}`, program: "mcp",
+		shows: listing{answer: inside(`[`, `]`), own: `{"title":"Fails","body":"It does. TOKEN","html_url":"own"}`,
+			foreign: `{"title":"Fails","body":"It does."},{"title":"Fails","body":"as indoubt-7E3A01 says","html_url":"quote"},{"title":"Fails","body":null}`, echo: `{"title":"Fails","body":"ASKED","html_url":"echo"}`},
+		own: ledger.Landed, receipt: "own", unasked: true},
+	{recipe: "mcp-github", kind: "mcp.github.create_pull_request", input: `{"owner":"acme","repo":"shop","title":"Mend","body":"Done.","head":"mend","base":"main"}`, program: "mcp",
+		shows: listing{answer: inside(`[`, `]`), own: `{"body":"Done. TOKEN","head":{"ref":"mend"},"base":{"ref":"main"},"html_url":"own"}`,
+			foreign: `{"body":"Reverts indoubt-7E3A01 again","head":{"ref":"mend"},"base":{"ref":"main"},"html_url":"revert"}`, echo: `{"body":"ASKED","head":{"ref":"mend"},"base":{"ref":"main"},"html_url":"echo"}`},
+		own: ledger.Landed, receipt: "own", unasked: true},
+	{recipe: "mcp-slack", kind: "mcp.slack.slack_post_message", input: `{"channel_id":"C1","text":"hi"}`, program: "mcp",
+		shows: listing{answer: inside(`{"ok":true,"messages":[`, `]}`), own: `{"ts":"1.1","text":"hi TOKEN"}`,
+			foreign: `{"ts":"1.2","text":"hi"},{"ts":"1.3","text":"is indoubt-7E3A01 ours?"},{"ts":"1.4","text":""}`, echo: `{"ts":"1.5","text":"ASKED"}`},
+		own: ledger.Landed, receipt: "C1/1.1", unasked: true},
+	{recipe: "mcp-slack", kind: "mcp.slack.slack_reply_to_thread", input: `{"channel_id":"C1","thread_ts":"1.0","text":"hi"}`, program: "mcp",
+		shows: listing{answer: inside(`{"ok":true,"messages":[`, `]}`), own: `{"ts":"1.1","text":"hi TOKEN"}`, foreign: `{"ts":"1.2","text":"hi"},{"ts":"1.3","text":"indoubt-7E3A01 is whose?"}`, echo: `{"ts":"1.5","text":"ASKED"}`},
+		own:   ledger.Landed, receipt: "C1/1.1", unasked: true},
+	{recipe: "mcp-notion", kind: "mcp.notion.API-create-a-comment", input: `{"parent":{"page_id":"p1"},"rich_text":[{"text":{"content":"Well done"}}]}`, program: "mcp",
+		shows: listing{answer: inside(`{"object":"list","results":[`, `]}`), own: `{"id":"own","rich_text":[{"plain_text":"Well done TOKEN"}]}`,
+			foreign: `{"id":"other","rich_text":[{"plain_text":"Well done"}]},{"id":"quote","rich_text":[{"plain_text":"indoubt-7E3A01 says so"}]},{"id":"empty","rich_text":[]}`, echo: `{"id":"echo","rich_text":[{"plain_text":"ASKED"}]}`},
+		own: ledger.Landed, receipt: "own", unasked: true},
+	{recipe: "mcp-desktop-commander", kind: "mcp.desktop-commander.create_directory", input: `{"path":"/srv/notes/new"}`, program: "mcp",
+		shows: stated{
+			"own": func(asked string) (int, string) {
+				if strings.Contains(asked, "/srv/notes/new") {
+					return 0, "size: 4096\nisDirectory: true\nisFile: false"
+				}
+				return 1, "Error: ENOENT: no such file or directory"
+			},
+			"foreign": plainSide(0, "size: 4096\nisDirectory: false\nisFile: true"),
+			"echo":    plainSide(0, "size: 4096\nisDirectory: true\nisFile: false"),
+		}, own: ledger.Landed},
 	{recipe: "npm", kind: "npm.publish", input: `{"name":"shop","version":"1.2.0","integrity":"sha512-A"}`, swap: []string{"https://registry.npmjs.org", "SIDE"},
 		shows: stated{
 			"own":     packageSide("sha512-A"),
@@ -338,20 +368,24 @@ func (c recipeCase) connect(b *bench, side otherSide) {
 
 // mcpCommands is how the recipes start their servers.
 var mcpCommands = map[string]string{
-	"mcp-filesystem": `mcp: { command: [npx, -y, "@modelcontextprotocol/server-filesystem", /srv/notes] }`,
-	"mcp-git":        "mcp:\n      command: [npx, -y, \"@cyanheads/git-mcp-server\"]\n      env: { MCP_TRANSPORT_TYPE: stdio }",
-	"mcp-memory":     "mcp:\n      command: [npx, -y, \"@modelcontextprotocol/server-memory\"]\n      env: { MEMORY_FILE_PATH: \"${env.MEMORY_FILE_PATH}\" }",
+	"mcp-filesystem":        `mcp: { command: [npx, -y, "@modelcontextprotocol/server-filesystem", /srv/notes] }`,
+	"mcp-git":               "mcp:\n      command: [npx, -y, \"@cyanheads/git-mcp-server\"]\n      env: { MCP_TRANSPORT_TYPE: stdio }",
+	"mcp-github":            "mcp:\n      command: [npx, -y, \"@modelcontextprotocol/server-github\"]\n      env: { GITHUB_PERSONAL_ACCESS_TOKEN: \"${env.GITHUB_PERSONAL_ACCESS_TOKEN}\" }",
+	"mcp-slack":             "mcp:\n      command: [npx, -y, \"@modelcontextprotocol/server-slack\"]\n      env: { SLACK_BOT_TOKEN: \"${env.SLACK_BOT_TOKEN}\", SLACK_TEAM_ID: \"${env.SLACK_TEAM_ID}\" }",
+	"mcp-notion":            "mcp:\n      command: [npx, -y, \"@notionhq/notion-mcp-server\"]\n      env: { NOTION_TOKEN: \"${env.NOTION_TOKEN}\" }",
+	"mcp-desktop-commander": `mcp: { command: [npx, -y, "@wonderwhy-er/desktop-commander"] }`,
+	"mcp-memory":            "mcp:\n      command: [npx, -y, \"@modelcontextprotocol/server-memory\"]\n      env: { MEMORY_FILE_PATH: \"${env.MEMORY_FILE_PATH}\" }",
 }
 
 // toolSide is an MCP server whose tools answer as a side does.
 func toolSide(b *bench, side otherSide) string {
 	s := mcp.NewServer(&mcp.Implementation{Name: "side", Version: "1"}, nil)
-	for _, name := range []string{"read_text_file", "get_file_info", "search_nodes", "read_graph", "open_nodes", "git_log"} {
+	for _, name := range []string{"read_text_file", "get_file_info", "search_nodes", "read_graph", "open_nodes", "git_log", "list_issues", "list_pull_requests", "slack_get_channel_history", "slack_get_thread_replies", "API-retrieve-a-comment"} {
 		s.AddTool(&mcp.Tool{Name: name, Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}, InputSchema: map[string]any{"type": "object"}},
 			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 				code, body := side(string(r.Params.Arguments))
 				out := &mcp.CallToolResult{IsError: code != 0, Content: []mcp.Content{&mcp.TextContent{Text: body}}}
-				if code == 0 {
+				if code == 0 && strings.HasPrefix(body, "{") {
 					out.StructuredContent = json.RawMessage(body)
 				}
 				return out, nil
