@@ -14,8 +14,8 @@ type Clock func() time.Time
 // boot, sleep included. Only readings of the same boot can be compared. The zero
 // Steady is none.
 type Steady struct {
-	Boot string
-	At   time.Duration
+	Boot string        `json:"boot,omitzero"`
+	At   time.Duration `json:"at,omitzero"`
 }
 
 // SteadyClock tells the steady time.

@@ -214,71 +214,73 @@ func (r *Request) Bytes() []byte {
 
 // Operation is one intended effect on an outside system.
 type Operation struct {
-	ID          string // UUIDv7
-	Kind        string
-	Scope       string // partitions keys (a proxy's server, a credential's digest); usually empty
-	Key         string // idempotency key, the same on every attempt (I4)
-	Token       string // correlation token, the same on every attempt (I4)
-	MarkRules   string // of the policy, under which its marks were made
-	KeyFields   string // what they say of the fields that make its key; see Marks
-	TokenSent   bool   // the token is known to have been inside at least one transmission
-	Fingerprint string // SHA-256 (hex) of the canonical input
-	Title       string
-	Target      string
-	Input       json.RawMessage
-	Redacted    bool     // parts of the input are stored as digests: indoubt cannot send it again
-	Command     *Command // what `run` executed, nil otherwise
-	Source      Source
-	Session     string
-	Request     *Request // what a recorder of HTTP sent, nil otherwise
+	ID          string          `json:"id,omitzero"` // UUIDv7
+	Kind        string          `json:"kind,omitzero"`
+	Scope       string          `json:"scope,omitzero"`       // partitions keys (a proxy's server, a credential's digest); usually empty
+	Key         string          `json:"key,omitzero"`         // idempotency key, the same on every attempt (I4)
+	Token       string          `json:"token,omitzero"`       // correlation token, the same on every attempt (I4)
+	MarkRules   string          `json:"mark_rules,omitzero"`  // of the policy, under which its marks were made
+	KeyFields   string          `json:"key_fields,omitzero"`  // what they say of the fields that make its key; see Marks
+	TokenSent   bool            `json:"token_sent,omitzero"`  // the token is known to have been inside at least one transmission
+	Fingerprint string          `json:"fingerprint,omitzero"` // SHA-256 (hex) of the canonical input
+	Title       string          `json:"title,omitzero"`
+	Target      string          `json:"target,omitzero"`
+	Input       json.RawMessage `json:"input,omitzero"`
+	Redacted    bool            `json:"redacted,omitzero"` // parts of the input are stored as digests: indoubt cannot send it again
+	Command     *Command        `json:"command,omitzero"`  // what `run` executed, nil otherwise
+	Source      Source          `json:"source,omitzero"`
+	Session     string          `json:"session,omitzero"`
+	Request     *Request        `json:"request,omitzero"` // what a recorder of HTTP sent, nil otherwise
 
-	State      State
-	Version    int64 // moves with state, attempt, verdict and decision (I7)
-	ErrorClass ErrorClass
-	Verdict    Verdict  // newest conclusive verdict, empty before
-	Effects    int      // distinct effects known
-	Receipts   []string // receipts known, in order of discovery
-	Result     json.RawMessage
-	EffectWord string // created, updated, deleted, noop as the downstream said it
-	Actor      string // who made the newest change
-	Hands      string // people who ever acted on it, one a line
-	Reason     string // why
+	State      State           `json:"state,omitzero"`
+	Version    int64           `json:"version,omitzero"` // moves with state, attempt, verdict and decision (I7)
+	ErrorClass ErrorClass      `json:"error_class,omitzero"`
+	Verdict    Verdict         `json:"verdict,omitzero"`  // newest conclusive verdict, empty before
+	Effects    int             `json:"effects,omitzero"`  // distinct effects known
+	Receipts   []string        `json:"receipts,omitzero"` // receipts known, in order of discovery
+	Result     json.RawMessage `json:"result,omitzero"`
+	EffectWord string          `json:"effect_word,omitzero"` // created, updated, deleted, noop as the downstream said it
+	Actor      string          `json:"actor,omitzero"`       // who made the newest change
+	Hands      string          `json:"hands,omitzero"`       // people who ever acted on it, one a line
+	Reason     string          `json:"reason,omitzero"`      // why
 
-	Conflict      Conflict
-	ConflictNote  string   // one sentence: what disagrees
-	AckedReceipts []string // receipts an acknowledgement has covered
+	Conflict      Conflict `json:"conflict,omitzero"`
+	ConflictNote  string   `json:"conflict_note,omitzero"`  // one sentence: what disagrees
+	AckedReceipts []string `json:"acked_receipts,omitzero"` // receipts an acknowledgement has covered
 	// ClaimedReceipts are those that a person named and no answer and no check has shown.
-	ClaimedReceipts []string
-	Doubted         bool // was ever in doubt
-	HandsOff        bool // only a person settles it (I12)
-	ByAnswer        bool // committed by its own answer, not by a read or a person
+	ClaimedReceipts []string `json:"claimed_receipts,omitzero"`
+	Doubted         bool     `json:"doubted,omitzero"`   // was ever in doubt
+	HandsOff        bool     `json:"hands_off,omitzero"` // only a person settles it (I12)
+	ByAnswer        bool     `json:"by_answer,omitzero"` // committed by its own answer, not by a read or a person
 
 	// Undelivered: the caller that waits for the answer has not been given a final
 	// one. Only a caller that says when it was (Deliver) has it set.
-	Undelivered bool
+	Undelivered bool `json:"undelivered,omitzero"`
 	// Awaits names where the rest of a live attempt's answer is to be asked for,
 	// after an answer that was none yet (Suspend); empty otherwise.
-	Awaits string
+	Awaits string `json:"awaits,omitzero"`
 
-	LiveAttempt  string // id of the attempt in flight
-	AttemptCount int
-	ParkedUntil  time.Time
-	TTL          time.Duration // how long a finished operation keeps its key; 0 for ever
-	KeyLive      bool          // holds its key; false once a newer operation took it
+	LiveAttempt  string        `json:"live_attempt,omitzero"` // id of the attempt in flight
+	AttemptCount int           `json:"attempt_count,omitzero"`
+	ParkedUntil  time.Time     `json:"parked_until,omitzero"`
+	TTL          time.Duration `json:"ttl,omitzero"`      // how long a finished operation keeps its key; 0 for ever
+	KeyLive      bool          `json:"key_live,omitzero"` // holds its key; false once a newer operation took it
 
-	CreatedAt  time.Time
-	UpdatedAt  time.Time
-	StartedAt  time.Time // first attempt's start
-	DeadlineAt time.Time // live attempt's deadline
-	EndedAt    time.Time // latest end of any attempt
-	DoubtedAt  time.Time // when it first came into doubt; its age counts from then
-	SettledAt  time.Time // when it last left doubt or flight
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	UpdatedAt  time.Time `json:"updated_at,omitzero"`
+	StartedAt  time.Time `json:"started_at,omitzero"`  // first attempt's start
+	DeadlineAt time.Time `json:"deadline_at,omitzero"` // live attempt's deadline
+	EndedAt    time.Time `json:"ended_at,omitzero"`    // latest end of any attempt
+	DoubtedAt  time.Time `json:"doubted_at,omitzero"`  // when it first came into doubt; its age counts from then
+	SettledAt  time.Time `json:"settled_at,omitzero"`  // when it last left doubt or flight
 	// SettledSteady is SettledAt by the steady clock.
-	SettledSteady Steady
+	SettledSteady Steady `json:"settled_steady,omitzero"`
 
-	Incident string     // that it has joined, or ""
-	Joined   Membership // how
-	FaultAt  time.Time  // end of the newest attempt that an incident was looked for
+	Archive string `json:"archive,omitzero"` // the file that its input, answers and history were moved to
+
+	Incident string     `json:"incident,omitzero"` // that it has joined, or ""
+	Joined   Membership `json:"joined,omitzero"`   // how
+	FaultAt  time.Time  `json:"fault_at,omitzero"` // end of the newest attempt that an incident was looked for
 }
 
 // Receipt is the first receipt known, or "".
@@ -303,43 +305,44 @@ const SenderImport = "import"
 
 // Attempt is one transmission of an operation.
 type Attempt struct {
-	ID          string
-	OperationID string
-	N           int    // 1 for the first
-	Basis       Basis  // empty for the first
-	GrantID     string // the grant it consumed
-	Sender      string // pipeline, http, command, …
-	KeyWorks    bool   // the downstream is known to treat a repeat under this key as the same request
-	TokenSent   bool
-	Actor       string
-	Host        string
-	PID         int
-	StartedAt   time.Time
-	DeadlineAt  time.Time
-	EndedAt     time.Time // zero while in flight
+	ID          string    `json:"id,omitzero"`
+	OperationID string    `json:"operation_id,omitzero"`
+	N           int       `json:"n,omitzero"`         // 1 for the first
+	Basis       Basis     `json:"basis,omitzero"`     // empty for the first
+	GrantID     string    `json:"grant_id,omitzero"`  // the grant it consumed
+	Sender      string    `json:"sender,omitzero"`    // pipeline, http, command, …
+	KeyWorks    bool      `json:"key_works,omitzero"` // the downstream is known to treat a repeat under this key as the same request
+	TokenSent   bool      `json:"token_sent,omitzero"`
+	Actor       string    `json:"actor,omitzero"`
+	Host        string    `json:"host,omitzero"`
+	PID         int       `json:"pid,omitzero"`
+	StartedAt   time.Time `json:"started_at,omitzero"`
+	DeadlineAt  time.Time `json:"deadline_at,omitzero"`
+	EndedAt     time.Time `json:"ended_at,omitzero"` // zero while in flight
 	// The same by the steady clock; none where no writer that has it wrote it down.
 	// EndedSteady is its deadline's while it is in flight and where that passed
 	// without an answer; of another boot than StartedSteady where it was seen
 	// only later that it was over.
-	StartedSteady, EndedSteady Steady
+	StartedSteady Steady `json:"started_steady,omitzero"`
+	EndedSteady   Steady `json:"ended_steady,omitzero"`
 
-	Outcome    Outcome
-	Proof      Proof // why a failed attempt had no effect
-	ErrorClass ErrorClass
-	Error      string // bounded, redacted
-	Status     int    // HTTP status or exit code; -1 when there was none
-	Receipt    string
-	Result     json.RawMessage
-	EffectWord string
-	Already    bool // the answer said that an earlier attempt's effect is there
+	Outcome    Outcome         `json:"outcome,omitzero"`
+	Proof      Proof           `json:"proof,omitzero"` // why a failed attempt had no effect
+	ErrorClass ErrorClass      `json:"error_class,omitzero"`
+	Error      string          `json:"error,omitzero"`  // bounded, redacted
+	Status     int             `json:"status,omitzero"` // HTTP status or exit code; -1 when there was none
+	Receipt    string          `json:"receipt,omitzero"`
+	Result     json.RawMessage `json:"result,omitzero"`
+	EffectWord string          `json:"effect_word,omitzero"`
+	Already    bool            `json:"already,omitzero"` // the answer said that an earlier attempt's effect is there
 
-	LateOutcome Outcome // the answer that came after the attempt had ended uncertain
-	LateAt      time.Time
-	LateReceipt string
+	LateOutcome Outcome   `json:"late_outcome,omitzero"` // the answer that came after the attempt had ended uncertain
+	LateAt      time.Time `json:"late_at,omitzero"`
+	LateReceipt string    `json:"late_receipt,omitzero"`
 
 	Place
-	Tree   Tree      // whether a process that it started may still write
-	TreeAt time.Time // when its processes were seen to be gone; zero before
+	Tree   Tree      `json:"tree,omitzero"`    // whether a process that it started may still write
+	TreeAt time.Time `json:"tree_at,omitzero"` // when its processes were seen to be gone; zero before
 }
 
 // Final is what is known of the attempt now: its late answer if one came.
@@ -352,20 +355,20 @@ func (a Attempt) Final() Outcome {
 
 // Read is one reconcile read, or one positive control.
 type Read struct {
-	ID          string
-	OperationID string
-	Control     bool // a positive control: it must find a known effect
-	BeganAt     time.Time
-	EndedAt     time.Time
-	Verdict     Verdict
-	Cause       Cause  // why it is inconclusive, for programs; or CauseGone
-	Reason      string // one sentence that says why, for people
-	Found       int
-	Receipts    []string
-	Evidence    json.RawMessage // redacted, bounded
-	ProofAt     time.Time       // when absence becomes provable; zero: never
-	Digest      string          // policy in force
-	Actor       string
+	ID          string          `json:"id,omitzero"`
+	OperationID string          `json:"operation_id,omitzero"`
+	Control     bool            `json:"control,omitzero"` // a positive control: it must find a known effect
+	BeganAt     time.Time       `json:"began_at,omitzero"`
+	EndedAt     time.Time       `json:"ended_at,omitzero"`
+	Verdict     Verdict         `json:"verdict,omitzero"`
+	Cause       Cause           `json:"cause,omitzero"`  // why it is inconclusive, for programs; or CauseGone
+	Reason      string          `json:"reason,omitzero"` // one sentence that says why, for people
+	Found       int             `json:"found,omitzero"`
+	Receipts    []string        `json:"receipts,omitzero"`
+	Evidence    json.RawMessage `json:"evidence,omitzero"` // redacted, bounded
+	ProofAt     time.Time       `json:"proof_at,omitzero"` // when absence becomes provable; zero: never
+	Digest      string          `json:"digest,omitzero"`   // policy in force
+	Actor       string          `json:"actor,omitzero"`
 }
 
 // FoundNone reports whether the read was a good one that showed nothing, whatever
@@ -376,23 +379,23 @@ func (r Read) FoundNone() bool {
 
 // Grant is one-shot permission for one more attempt.
 type Grant struct {
-	ID          string
-	OperationID string
-	Version     int64 // the operation's version it is bound to
-	Basis       Basis
-	Sender      string
-	KeyWorks    bool
-	Actor       string
-	Reason      string
-	CreatedAt   time.Time
+	ID          string    `json:"id,omitzero"`
+	OperationID string    `json:"operation_id,omitzero"`
+	Version     int64     `json:"version,omitzero"` // the operation's version it is bound to
+	Basis       Basis     `json:"basis,omitzero"`
+	Sender      string    `json:"sender,omitzero"`
+	KeyWorks    bool      `json:"key_works,omitzero"`
+	Actor       string    `json:"actor,omitzero"`
+	Reason      string    `json:"reason,omitzero"`
+	CreatedAt   time.Time `json:"created_at,omitzero"`
 	// CreatedSteady is the same by the steady clock; none in plain SQL.
-	CreatedSteady Steady
-	ExpiresAt     time.Time // no later than its basis lapses
-	Related       []string  // for a risk: the related operations that had landed or may have when it was taken
-	ConsumedAt    time.Time
-	AttemptID     string // who consumed it
-	VoidedAt      time.Time
-	VoidReason    string
+	CreatedSteady Steady    `json:"created_steady,omitzero"`
+	ExpiresAt     time.Time `json:"expires_at,omitzero"` // no later than its basis lapses
+	Related       []string  `json:"related,omitzero"`    // for a risk: the related operations that had landed or may have when it was taken
+	ConsumedAt    time.Time `json:"consumed_at,omitzero"`
+	AttemptID     string    `json:"attempt_id,omitzero"` // who consumed it
+	VoidedAt      time.Time `json:"voided_at,omitzero"`
+	VoidReason    string    `json:"void_reason,omitzero"`
 }
 
 // Open reports whether the grant can be consumed at now, as the wall tells;
@@ -409,18 +412,19 @@ func (g Grant) OpenAt(m Moment) bool {
 
 // Event is one line of the append-only history.
 type Event struct {
-	Seq         int64
-	ID          string // the change id
-	OperationID string
-	Incident    string // that it is about
-	At          time.Time
-	Verb        string // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock, and those of an IncidentChange
-	Actor       Actor
-	Reason      string
-	From, To    State
-	Version     int64
-	Detail      json.RawMessage // attempt, read, receipts, reference, basis, …
-	Conflict    Conflict        // the flag that this change raised, if it raised one
+	Seq         int64           `json:"seq,omitzero"`
+	ID          string          `json:"id,omitzero"` // the change id
+	OperationID string          `json:"operation_id,omitzero"`
+	Incident    string          `json:"incident,omitzero"` // that it is about
+	At          time.Time       `json:"at,omitzero"`
+	Verb        string          `json:"verb,omitzero"` // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock, archive, return, redact, and those of an IncidentChange
+	Actor       Actor           `json:"actor,omitzero"`
+	Reason      string          `json:"reason,omitzero"`
+	From        State           `json:"from,omitzero"`
+	To          State           `json:"to,omitzero"`
+	Version     int64           `json:"version,omitzero"`
+	Detail      json.RawMessage `json:"detail,omitzero"`   // attempt, read, receipts, reference, basis, …
+	Conflict    Conflict        `json:"conflict,omitzero"` // the flag that this change raised, if it raised one
 }
 
 // HoldScope is what a hold covers: "all", "kind:<name>" or "downstream:<name>".

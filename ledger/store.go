@@ -30,6 +30,7 @@ type Store interface {
 	Holds
 	Runs
 	Incidents
+	Archiver
 	Describer
 	Close() error
 }

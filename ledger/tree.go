@@ -23,9 +23,9 @@ const (
 // Place is where an attempt's processes run. Only there can it be
 // seen whether one of them is still running.
 type Place struct {
-	BootID       string // of the running kernel; "" where unknown
-	PIDNamespace string // in which the attempt's PID is one, with its machine; "" where unknown
-	UID          int    // account whose processes they are; 0 where only root can tell
+	BootID       string `json:"boot_id,omitzero"` // of the running kernel; "" where unknown
+	PIDNamespace string `json:"pid_ns,omitzero"`  // in which the attempt's PID is one, with its machine; "" where unknown
+	UID          int    `json:"uid,omitzero"`     // account whose processes they are; 0 where only root can tell
 }
 
 // TreeRequest reports that all processes of an attempt are gone.

@@ -21,10 +21,9 @@ func (m *Memory) Put(c Contents) {
 	for _, rec := range c.Records {
 		e := m.find(ledger.Locator{ID: rec.Operation.ID})
 		if e == nil {
-			e = &entry{}
-			m.ops = append(m.ops, e)
+			e = m.arrive(&entry{})
 		}
-		*e = entry{op: rec.Operation, attempts: rec.Attempts, reads: rec.Reads, grants: rec.Grants, lease: rec.Lease, pricing: rec.Pricing, related: rec.Related}
+		*e = entry{seq: e.seq, op: rec.Operation, attempts: rec.Attempts, reads: rec.Reads, grants: rec.Grants, lease: rec.Lease, pricing: rec.Pricing, related: rec.Related}
 	}
 	for _, ev := range c.Events {
 		m.append(ev, ev.At)

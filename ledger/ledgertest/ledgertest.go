@@ -72,6 +72,7 @@ func Run(t *testing.T, open Open) {
 		{"Accuracy", accuracy},
 		{"Concurrency", concurrency},
 		{"Linearizable", linearizable},
+		{"Archives", archives},
 		{"Model", model},
 	} {
 		t.Run(part.name, func(t *testing.T) {

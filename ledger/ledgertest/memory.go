@@ -23,6 +23,9 @@ type Memory struct {
 	created  time.Time
 	ops      []*entry // in order of arrival
 	events   []ledger.Event
+	came     int64             // operations
+	seq      int64             // of the newest event
+	telling  map[string]bool   // events that say how a doubt ended
 	changes  map[string]string // change id → operation id
 	holds    []ledger.Hold
 	controls map[string]time.Time
@@ -35,9 +38,11 @@ type Memory struct {
 	info     ledger.Info // of the last step of the clock
 	*outages
 	*keptRuns
+	*shelf
 }
 
 type entry struct {
+	seq      int64
 	op       ledger.Operation
 	attempts []ledger.Attempt
 	reads    []ledger.Read // newest first
@@ -52,14 +57,23 @@ type entry struct {
 
 // NewMemory makes an empty store. nil is the host's steady clock.
 func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
-	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}}
+	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
+	m.shelf = &shelf{m: m}
 	m.keptRuns = &keptRuns{m: m, runs: map[string]*memoryRun{}}
 	m.outages = &outages{m: m, waiting: map[string][]ledger.Recent{}}
 	return m
 }
 
-func (m *Memory) find(at ledger.Locator) (newest *entry) {
-	for _, e := range m.ops {
+// find finds an operation, also an archived one, and here only one that is not.
+func (m *Memory) find(at ledger.Locator) *entry {
+	if e := m.here(at); e != nil || at.Awaits != "" {
+		return e
+	}
+	return among(m.stubs, at)
+}
+
+func among(ops []*entry, at ledger.Locator) (newest *entry) {
+	for _, e := range ops {
 		switch {
 		case at.ID != "":
 			if e.op.ID == at.ID {
@@ -163,8 +177,9 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 			return ledger.Applied{}, &ledger.GuardError{Message: "this key is in use"}
 		}
 		applied.Before = ledger.Operation{}
-		e = &entry{marks: c.Marks}
-		m.ops = append(m.ops, e)
+		e = m.arrive(&entry{marks: c.Marks})
+	} else {
+		m.giveBack(e, now)
 	}
 	m.write(e, c, changeID, applied.Before, now, &applied)
 	m.notify()
@@ -232,7 +247,7 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		if e.op.Conflict != before.Conflict || e.op.ConflictNote != before.ConflictNote {
 			ev.Conflict = e.op.Conflict
 		}
-		countDoubt(m, before, e.op, ev.Verb, now)
+		m.telling[ev.ID] = countDoubt(m, before, e.op, ev.Verb, now)
 		m.append(ev, now)
 		m.changes[changeID] = e.op.ID
 	}
@@ -244,7 +259,8 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 }
 
 func (m *Memory) append(ev ledger.Event, now time.Time) {
-	ev.Seq, ev.At = int64(len(m.events)+1), now
+	m.seq++
+	ev.Seq, ev.At = m.seq, now
 	m.events = append(m.events, ev)
 	m.changes[ev.ID] = ev.OperationID
 }
@@ -262,7 +278,7 @@ func (m *Memory) read(at ledger.Locator) (ledger.Record, error) {
 		return m.record(e, m.clock()), nil
 	}
 	var candidates []string
-	for _, e := range m.ops {
+	for _, e := range slices.Concat(m.ops, m.stubs) {
 		if len(at.ID) >= 4 && strings.HasPrefix(e.op.ID, at.ID) {
 			candidates = append(candidates, e.op.ID)
 		}
@@ -390,7 +406,7 @@ func (m *Memory) Info(context.Context) (ledger.Info, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	info := m.info
-	info.ID, info.CreatedAt, info.LastSeq = "memory", m.created, int64(len(m.events))
+	info.ID, info.CreatedAt, info.LastSeq = "memory", m.created, m.seq
 	info.Cursor = ledger.NumberCursor(info.LastSeq)
 	if n := len(m.events); n > 0 {
 		info.LastWrite = m.events[n-1].At

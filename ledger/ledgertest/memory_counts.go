@@ -10,12 +10,12 @@ import (
 	"indoubt/ledger"
 )
 
-// countDoubt counts how a doubt ended, unless a person said so.
-func countDoubt(m *Memory, before, after ledger.Operation, verb string, now time.Time) {
+// countDoubt counts how a doubt ended, unless a person said so, and reports whether one did.
+func countDoubt(m *Memory, before, after ledger.Operation, verb string, now time.Time) bool {
 	person := slices.Contains([]string{"confirm", "deny", "abandon", "ack"}, verb)
 	ended := after.State == ledger.Committed || after.State == ledger.Failed
 	if before.StateAt(now) != ledger.Uncertain || !ended || person {
-		return
+		return false
 	}
 	key := ledger.DoubtCount{Kind: after.Kind, Class: before.ErrorClass}
 	if before.State == ledger.Pending {
@@ -29,6 +29,7 @@ func countDoubt(m *Memory, before, after ledger.Operation, verb string, now time
 		t.Missed++
 	}
 	m.doubts[key] = t
+	return true
 }
 
 // DoubtCounts implements ledger.Store.
@@ -47,7 +48,7 @@ func (m *Memory) StateCounts(_ context.Context, now time.Time) ([]ledger.StateCo
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	counts := map[ledger.StateCount]ledger.StateCount{}
-	for _, e := range m.ops {
+	for _, e := range slices.Concat(m.ops, m.stubs) {
 		key := ledger.StateCount{Kind: e.op.Kind, State: e.op.StateAt(now)}
 		c := counts[key]
 		c.Kind, c.State, c.Count = key.Kind, key.State, c.Count+1

@@ -194,7 +194,7 @@ func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
 	defer m.mu.Unlock()
 	late := ledger.Latecomers{}
 	for _, p := range prices {
-		e, burst := m.find(ledger.Locator{ID: p.OperationID}), p.Burst
+		e, burst := m.here(ledger.Locator{ID: p.OperationID}), p.Burst
 		if e != nil && (p.Version == 0 || p.Version == e.op.Version) {
 			p.Version, p.Burst = 0, ledger.Burst{}
 			if e.pricing.Reads > p.Reads {
@@ -213,7 +213,7 @@ func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
 func (m *Memory) Lease(_ context.Context, id, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, now := m.find(ledger.Locator{ID: id}), m.clock()
+	e, now := m.here(ledger.Locator{ID: id}), m.clock()
 	if e == nil {
 		return ledger.Lease{}, fmt.Errorf("operation %s: %w", id, ledger.ErrNotFound)
 	}
@@ -231,7 +231,7 @@ func (m *Memory) Lease(_ context.Context, id, holder, digest string, ttl time.Du
 func (m *Memory) Release(_ context.Context, l ledger.Lease) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.find(ledger.Locator{ID: l.OperationID}); e != nil && e.lease.Generation == l.Generation && e.lease.Holder == l.Holder {
+	if e := m.here(ledger.Locator{ID: l.OperationID}); e != nil && e.lease.Generation == l.Generation && e.lease.Holder == l.Holder {
 		e.lease.Holder, e.lease.ExpiresAt = "", time.Time{}
 	}
 	return nil
@@ -275,7 +275,7 @@ func (m *Memory) newest(limit int, some func(*entry) bool) (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []ledger.Operation
-	for _, e := range m.ops {
+	for _, e := range slices.Concat(m.ops, m.stubs) {
 		if some(e) {
 			found = append(found, e.op)
 		}
@@ -309,7 +309,7 @@ func (m *Memory) Mark(_ context.Context, rules func(string) string, marks func(l
 func (m *Memory) RecordControl(_ context.Context, r ledger.Read) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.find(ledger.Locator{ID: r.OperationID})
+	e := m.here(ledger.Locator{ID: r.OperationID})
 	if e == nil {
 		return fmt.Errorf("operation %s: %w", r.OperationID, ledger.ErrNotFound)
 	}

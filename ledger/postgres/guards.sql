@@ -56,6 +56,18 @@ BEGIN
   RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0];
 END $$;
 
+-- archived_only refuses to delete what belongs to no operation that has a stub.
+CREATE FUNCTION indoubt.archived_only() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  was CONSTANT jsonb := to_jsonb(OLD);
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM indoubt.archived WHERE id = CASE TG_TABLE_NAME WHEN 'operations' THEN was ->> 'id' ELSE was ->> 'operation_id' END)
+     OR TG_TABLE_NAME = 'events' AND (was ->> 'incident' <> '' OR was ->> 'doubt' IS NOT NULL) THEN
+    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0];
+  END IF;
+  RETURN OLD;
+END $$;
+
 -- ── The ledger itself ────────────────────────────────────────────────────────
 
 CREATE FUNCTION indoubt.meta_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -118,6 +130,17 @@ DECLARE
   moves boolean;
   noted timestamptz(3);
 BEGIN
+  IF TG_OP = 'INSERT' AND NEW.seq IS NOT NULL THEN
+    IF EXISTS (SELECT 1 FROM indoubt.archived a WHERE a.seq = NEW.seq
+                  AND (a.id, a.kind, a.scope, a.key, a.key_live, a.target, a.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state))
+       AND NEW.change_of = NEW.change_id AND NEW.machine AND indoubt.may('record')
+       AND NEW.conflict = '' AND NEW.awaits = '' AND NEW.live_attempt = '' AND NOT NEW.undelivered
+       AND NEW.parked_until IS NULL AND NEW.recheck_at IS NULL AND NEW.deadline_at IS NULL THEN
+      RETURN NEW;
+    ELSIF EXISTS (SELECT 1 FROM indoubt.archived WHERE seq = NEW.seq) THEN
+      RAISE EXCEPTION 'an archived operation returns as it was, and only by indoubt' USING ERRCODE = 'IN001';
+    END IF;
+  END IF;
   IF TG_OP = 'INSERT' THEN
     own := NEW.change_of = NEW.change_id;
     wrong := CASE
@@ -125,7 +148,7 @@ BEGIN
       WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
       WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
       WHEN NEW.state <> 'pending' OR NOT NEW.key_live OR NEW.conflict <> '' OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
-        OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> ''
+        OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.archive <> ''
         THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
       WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
         THEN 'deadline_at must come after created_at, in milliseconds, and within a year'
@@ -133,11 +156,14 @@ BEGIN
       END;
     IF NOT own THEN
       wrong := CASE
-        WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.id) THEN 'this operation is recorded already: operations are never replaced'
+        WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM indoubt.archived WHERE id = NEW.id) THEN 'this operation is recorded already: operations are never replaced'
         WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1)
           THEN 'this key is in use by another operation of this kind and scope: look at what became of that one before you send'
         WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN 'this change id is in the history already: the change was made before'
         ELSE wrong END;
+    END IF;
+    IF wrong IS NULL AND EXISTS (SELECT 1 FROM indoubt.archived WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1) THEN
+      wrong := 'this key was used by an operation that is archived: look at what became of that one before you send';
     END IF;
     IF wrong IS NOT NULL THEN
       RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
@@ -166,7 +192,7 @@ BEGIN
       WHEN NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint
         OR NEW.input IS DISTINCT FROM OLD.input OR NEW.command IS DISTINCT FROM OLD.command OR NEW.redacted <> OLD.redacted OR NEW.created_at <> OLD.created_at
         OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid OR NEW.trace <> OLD.trace
-        OR NEW.session <> OLD.session OR NEW.request IS DISTINCT FROM OLD.request
+        OR NEW.session <> OLD.session OR NEW.request IS DISTINCT FROM OLD.request OR NEW.archive <> OLD.archive
         THEN 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change'
       WHEN NEW.seq IS DISTINCT FROM OLD.seq THEN 'seq of an operation never changes'
       WHEN NEW.key_live <> OLD.key_live AND (NOT OLD.key_live OR OLD.state IN ('pending', 'uncertain'))
@@ -311,6 +337,9 @@ END $$;
 
 CREATE FUNCTION indoubt.operations_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
+  IF NEW.state <> 'pending' THEN -- it returns from an archive
+    RETURN NULL;
+  END IF;
   INSERT INTO indoubt.events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
   VALUES (NEW.change_id, NEW.id, NEW.created_at, CASE NEW.change_verb WHEN '' THEN 'begin' ELSE NEW.change_verb END, NEW.actor,
           NEW.os_user, NEW.host, NEW.machine, NEW.terminal, CASE NEW.reason WHEN '' THEN 'attempt 1' ELSE NEW.reason END,
@@ -397,8 +426,8 @@ END $$;
 CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before();
 CREATE TRIGGER after_insert AFTER INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_insert();
 CREATE TRIGGER after_update AFTER UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.never('operations are never deleted');
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.operations FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('operations are never deleted');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('operations are never deleted: indoubt archive moves settled ones to a file');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.operations FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('operations are never deleted: indoubt archive moves settled ones to a file');
 
 -- ── Attempts and marks ───────────────────────────────────────────────────────
 
@@ -410,7 +439,9 @@ BEGIN
   IF TG_OP = 'INSERT' THEN
     NEW.db_user := session_user;
     o := indoubt.stands(NEW.operation_id);
-    IF (NEW.outcome = '' AND o.state = 'pending' AND o.live_attempt = NEW.id AND o.attempt_count = NEW.n) IS NOT true THEN
+    IF NEW.outcome <> '' AND EXISTS (SELECT 1 FROM indoubt.archived_attempts t JOIN indoubt.archived a ON a.seq = t.seq WHERE t.id = NEW.id AND a.id = NEW.operation_id) THEN
+      NULL; -- it returns with its operation
+    ELSIF (NEW.outcome = '' AND o.state = 'pending' AND o.live_attempt = NEW.id AND o.attempt_count = NEW.n) IS NOT true THEN
       wrong := CASE
         WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND n = NEW.n)
           THEN 'this attempt is recorded already: attempts are never replaced'
@@ -492,7 +523,7 @@ BEGIN
 END $$;
 
 CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.attempts_before();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.never('attempts are never deleted');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('attempts are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.attempts FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('attempts are never deleted');
 
 CREATE FUNCTION indoubt.marks_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -530,7 +561,7 @@ END $$;
 
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.reads_before_insert();
 CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.never('a read is evidence and never changes');
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.never('reads are never deleted');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('reads are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.reads FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('reads are never deleted');
 
 CREATE FUNCTION indoubt.grants_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -592,7 +623,7 @@ CREATE TRIGGER after_insert AFTER INSERT ON indoubt.grants FOR EACH ROW EXECUTE 
 CREATE TRIGGER after_update AFTER UPDATE ON indoubt.grants FOR EACH ROW
   WHEN (OLD.consumed_at IS NULL AND OLD.voided_at IS NULL AND (NEW.consumed_at IS NOT NULL OR NEW.voided_at IS NOT NULL))
   EXECUTE FUNCTION indoubt.grants_after();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.grants FOR EACH ROW EXECUTE FUNCTION indoubt.never('grants are never deleted');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.grants FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('grants are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.grants FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('grants are never deleted');
 
 CREATE FUNCTION indoubt.decisions_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -713,8 +744,144 @@ END $$;
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.events_before_insert();
 CREATE TRIGGER after_insert AFTER INSERT ON indoubt.events FOR EACH ROW WHEN (NEW.doubt IS NOT NULL) EXECUTE FUNCTION indoubt.events_after_insert();
 CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.events_before_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.never('the history is never deleted');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('the history is never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.events FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the history is never deleted');
+
+-- ── Archives ─────────────────────────────────────────────────────────────────
+
+CREATE FUNCTION indoubt.archives_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  wrong text;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    wrong := CASE
+      WHEN NEW.n IS NOT NULL THEN 'the database numbers its rows: leave the number out'
+      WHEN NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
+      WHEN NEW.digest <> '' OR NEW.size <> 0 OR NEW.operations <> 0 OR NEW.committed + NEW.failed + NEW.abandoned <> 0 OR NEW.closed_at IS NOT NULL
+        THEN 'an archive is begun by indoubt, and is not sealed or closed then'
+      END;
+    NEW.n := nextval('indoubt.archives_seq');
+    NEW.db_user := session_user;
+  ELSE
+    wrong := CASE
+      WHEN (NEW.n, NEW.id, NEW.file, NEW.settled_before, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.created_at, NEW.db_user)
+        IS DISTINCT FROM (OLD.n, OLD.id, OLD.file, OLD.settled_before, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.created_at, OLD.db_user)
+        OR OLD.digest <> '' AND (NEW.digest, NEW.size, NEW.operations) IS DISTINCT FROM (OLD.digest, OLD.size, OLD.operations)
+        OR OLD.closed_at IS NOT NULL AND NEW.closed_at IS DISTINCT FROM OLD.closed_at THEN 'an archive is sealed once, and closed once'
+      WHEN NEW.digest <> '' AND OLD.digest = '' AND NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id AND verb = 'archive')
+        THEN 'the history says that an archive is sealed'
+      WHEN (NEW.digest, NEW.until, NEW.closed_at) IS DISTINCT FROM (OLD.digest, OLD.until, OLD.closed_at) AND NOT indoubt.may('decide')
+        THEN 'this is for a person to decide: it needs the role indoubt_operator'
+      END;
+  END IF;
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.archives FOR EACH ROW EXECUTE FUNCTION indoubt.archives_before();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.archives FOR EACH ROW EXECUTE FUNCTION indoubt.never('archives are never forgotten');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archives FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('archives are never forgotten');
+
+-- The one way out of operations: a stub that says what it was, and where it is now. What
+-- belongs to an operation with a stub may be deleted, which remove_archived does.
+CREATE FUNCTION indoubt.archived_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  wrong text;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    PERFORM indoubt.stands(NEW.id);
+    wrong := CASE
+      WHEN NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
+      WHEN EXISTS (SELECT 1 FROM indoubt.archived WHERE seq = NEW.seq OR id = NEW.id) THEN 'an operation is archived once'
+      WHEN NOT EXISTS (SELECT 1 FROM indoubt.archives WHERE n = NEW.archive AND digest <> '' AND closed_at IS NULL)
+        THEN 'an operation is archived with a file that is sealed and not closed'
+      WHEN NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = NEW.seq
+              AND (o.id, o.kind, o.scope, o.key, o.key_live, o.target, o.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state)
+              AND o.conflict = '' AND o.parked_until IS NULL AND o.recheck_at IS NULL AND o.awaits = '' AND o.live_attempt = '' AND NOT o.undelivered
+              AND NOT EXISTS (SELECT 1 FROM indoubt.grants g WHERE g.operation_id = o.id AND g.consumed_at IS NULL AND g.voided_at IS NULL)
+              AND NOT EXISTS (SELECT 1 FROM indoubt.incidents i WHERE i.id = o.incident AND i.closed_at IS NULL))
+        THEN 'only an operation that is settled, and that nothing waits for, is archived'
+      END;
+  ELSIF TG_OP = 'UPDATE' THEN
+    IF (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.archive, NEW.rest)
+       IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.archive, OLD.rest) OR NEW.key_live THEN
+      wrong := 'a stub never changes, but for giving its key up';
+    END IF;
+  ELSIF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE seq = OLD.seq AND id = OLD.id) THEN
+    wrong := 'a stub is remembered until its operation is in the ledger again';
+  END IF;
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
+  END IF;
+  RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+END $$;
+
+CREATE FUNCTION indoubt.archived_after() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  s CONSTANT indoubt.archived := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+  d CONSTANT int := CASE WHEN TG_OP = 'DELETE' THEN -1 ELSE 1 END;
+BEGIN
+  UPDATE indoubt.archives SET committed = committed + d * (s.state = 'committed')::int, failed = failed + d * (s.state = 'failed')::int,
+         abandoned = abandoned + d * (s.state = 'abandoned')::int
+   WHERE n = s.archive;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.archived FOR EACH ROW EXECUTE FUNCTION indoubt.archived_before();
+CREATE TRIGGER after AFTER INSERT OR DELETE ON indoubt.archived FOR EACH ROW EXECUTE FUNCTION indoubt.archived_after();
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archived FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('a stub is remembered until its operation is in the ledger again');
+
+CREATE FUNCTION indoubt.archived_attempts_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  wrong text;
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    IF NOT EXISTS (SELECT 1 FROM indoubt.attempts t JOIN indoubt.archived a ON a.id = t.operation_id WHERE t.id = NEW.id AND a.seq = NEW.seq) THEN
+      wrong := 'an attempt is archived with its operation';
+    END IF;
+  ELSIF TG_OP = 'UPDATE' THEN
+    wrong := 'attempts of archived operations never change';
+  ELSIF NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = OLD.id) THEN
+    wrong := 'attempts of archived operations are remembered until these are in the ledger again';
+  END IF;
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
+  END IF;
+  RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+END $$;
+
+CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.archived_attempts FOR EACH ROW EXECUTE FUNCTION indoubt.archived_attempts_before();
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archived_attempts FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('attempts of archived operations are remembered until these are in the ledger again');
+
+-- remove_archived takes what belongs to operations that have a stub.
+CREATE FUNCTION indoubt.remove_archived(ids text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  gone CONSTANT text[] := ARRAY(SELECT a.id FROM json_array_elements_text(ids::json) AS given (id) JOIN indoubt.archived a ON a.id = given.id);
+BEGIN
+  IF NOT indoubt.may('decide') THEN
+    RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
+  DELETE FROM indoubt.leases WHERE operation_id = ANY (gone);
+  DELETE FROM indoubt.grants WHERE operation_id = ANY (gone);
+  DELETE FROM indoubt.reads WHERE operation_id = ANY (gone);
+  DELETE FROM indoubt.attempts WHERE operation_id = ANY (gone);
+  DELETE FROM indoubt.events WHERE operation_id = ANY (gone) AND operation_id <> '' AND incident = '' AND doubt IS NULL;
+  DELETE FROM indoubt.operations WHERE id = ANY (gone);
+  DELETE FROM indoubt.open_operations WHERE seq IN (SELECT seq FROM indoubt.archived WHERE id = ANY (gone));
+END $$;
+
+-- return_archived forgets the stub of an operation that is in the ledger again.
+CREATE FUNCTION indoubt.return_archived(number bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NOT indoubt.may('record') THEN
+    RAISE EXCEPTION 'this role records no operations' USING ERRCODE = 'IN001';
+  END IF;
+  DELETE FROM indoubt.archived_attempts WHERE seq = number;
+  DELETE FROM indoubt.archived WHERE seq = number;
+  PERFORM indoubt.list(seq, is_open, false) FROM indoubt.operations WHERE seq = number AND is_open;
+END $$;
 
 CREATE FUNCTION indoubt.incidents_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
@@ -777,7 +944,7 @@ END $$;
 
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.leases_before_insert();
 CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.leases_before_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.never('leases are never deleted: the generation must be remembered');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('leases are never deleted: the generation must be remembered');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.leases FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('leases are never deleted: the generation must be remembered');
 
 CREATE FUNCTION indoubt.holds_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$

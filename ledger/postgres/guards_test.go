@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"indoubt/ledger/ledgertest"
 )
 
 // guarded is a ledger with one operation in each state the guards speak of, made by
@@ -329,7 +331,7 @@ func TestGuards(t *testing.T) {
 func dump(t *testing.T, url string) string {
 	t.Helper()
 	var script strings.Builder
-	for _, table := range strings.Fields("operations attempts marks reads grants events leases holds decisions decision_items open_operations counts census tallies incidents incident_members incident_sums incident_minutes") {
+	for _, table := range strings.Fields("operations attempts marks reads grants events archives archived archived_attempts leases holds decisions decision_items open_operations counts census tallies incidents incident_members incident_sums incident_minutes") {
 		fmt.Fprintf(&script, "SELECT '%s', t.* FROM indoubt.%s t ORDER BY 2, 3;\n", table, table)
 	}
 	return psql(t, url, script.String())
@@ -401,6 +403,9 @@ func TestColumnsAreThoseOfTheFile(t *testing.T) {
 var tried = func() (says []string) {
 	for _, r := range refusals {
 		says = append(says, r.says)
+	}
+	for _, a := range ledgertest.ArchiveAttacks {
+		says = append(says, a.Says)
 	}
 	for _, a := range attacks {
 		says = append(says, a.says)

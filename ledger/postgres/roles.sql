@@ -28,6 +28,7 @@ GRANT INSERT, UPDATE ON indoubt.operations, indoubt.attempts, indoubt.incidents,
   TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT INSERT ON indoubt.marks, indoubt.events TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT UPDATE (consumed_at, attempt_id, voided_at, void_reason) ON indoubt.grants TO indoubt_writer, indoubt_engine, indoubt_operator;
+GRANT UPDATE (key_live) ON indoubt.archived TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT UPDATE ON indoubt.incident_members TO indoubt_writer, indoubt_engine, indoubt_operator;
 
 GRANT INSERT ON indoubt.reads, indoubt.grants TO indoubt_engine, indoubt_operator;
@@ -37,6 +38,8 @@ GRANT INSERT, UPDATE, DELETE ON indoubt.engines TO indoubt_engine, indoubt_opera
 
 GRANT EXECUTE ON FUNCTION indoubt.adopt() TO indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.holds, indoubt.decisions, indoubt.decision_items TO indoubt_operator;
+GRANT INSERT, UPDATE ON indoubt.archives TO indoubt_operator;
+GRANT INSERT ON indoubt.archived, indoubt.archived_attempts TO indoubt_operator;
 GRANT INSERT, UPDATE, DELETE ON indoubt.presence TO indoubt_operator;
 
 -- may asks for the role that this session acts as: the user that logged in, or what it

@@ -127,6 +127,7 @@ CREATE TABLE indoubt.operations (
   incident        text COLLATE "C" NOT NULL DEFAULT '',        -- set once
   joined          text COLLATE "C" NOT NULL DEFAULT '',        -- how: error, refusal; detached: it counts no more
   fault_at        timestamptz(3),                              -- end of the newest attempt that an incident was looked for
+  archive         text COLLATE "C" NOT NULL DEFAULT '',        -- the file that its input, answers and history were moved to
   -- The newest change. Every UPDATE of change_id appends an event made from
   -- these columns. actor and reason go with every change of state. The others
   -- are believed when change_of equals change_id, so that what an earlier writer
@@ -182,7 +183,8 @@ CREATE INDEX operations_by_awaits ON indoubt.operations (scope, awaits) WHERE aw
 CREATE INDEX operations_by_incident ON indoubt.operations (incident, (resolved::int), indoubt.ms(updated_at)) WHERE incident <> '';
 
 -- marks: the names under which an operation's effect may show. Who else may have
--- made an effect that is recognised by a name is found here.
+-- made an effect that is recognised by a name is found here. They stay when their
+-- operation is archived.
 CREATE TABLE indoubt.marks (
   value           text COLLATE "C" NOT NULL,
   operation_id    text COLLATE "C" NOT NULL,
@@ -364,8 +366,60 @@ CREATE TABLE indoubt.decision_items (
 CREATE UNIQUE INDEX items_by_operation ON indoubt.decision_items (run_id, operation_id);
 CREATE INDEX items_to_come ON indoubt.decision_items (run_id, n) WHERE came IN ('', 'held');
 
--- events: the history, and the feed that every console follows. seq only grows,
--- because nothing is ever deleted.
+-- archives: the files that settled operations were moved to. Indoubt writes it: begun,
+-- sealed with the file's digest when that was read back, then closed.
+CREATE SEQUENCE indoubt.archives_seq;
+CREATE TABLE indoubt.archives (
+  n               bigint PRIMARY KEY,                          -- leave it out
+  id              text COLLATE "C" NOT NULL UNIQUE,
+  file            text COLLATE "C" NOT NULL CHECK (file <> ''), -- its name, without a directory
+  digest          text COLLATE "C" NOT NULL DEFAULT '',        -- SHA-256 (hex) of the file; '' until it is sealed
+  size            bigint NOT NULL DEFAULT 0 CHECK (size >= 0), -- of the file, in bytes
+  operations      bigint NOT NULL DEFAULT 0 CHECK (operations >= 0), -- in the file
+  committed       bigint NOT NULL DEFAULT 0 CHECK (committed >= 0), -- of which the ledger has a stub, by state
+  failed          bigint NOT NULL DEFAULT 0 CHECK (failed >= 0),
+  abandoned       bigint NOT NULL DEFAULT 0 CHECK (abandoned >= 0),
+  settled_before  timestamptz(3) NOT NULL,                     -- what it holds was settled before then
+  actor           text COLLATE "C" NOT NULL CHECK (actor <> ''),
+  os_user         text COLLATE "C" NOT NULL DEFAULT '',
+  host            text COLLATE "C" NOT NULL DEFAULT '',
+  machine         boolean NOT NULL DEFAULT false,
+  terminal        boolean NOT NULL DEFAULT false,
+  created_at      timestamptz(3) NOT NULL,
+  until           timestamptz(3) NOT NULL,                     -- no other is begun before
+  closed_at       timestamptz(3),
+  db_user         text COLLATE "C" NOT NULL DEFAULT session_user -- who, as the database knows; leave it out
+);
+
+-- archived: the stubs of operations that were moved to a file. A stub keeps the key from
+-- being used again. An operation that changes all the same returns from it, without its
+-- input, answers and history. Read it, never write it.
+CREATE TABLE indoubt.archived (
+  seq             bigint PRIMARY KEY,                          -- of the operation
+  id              text COLLATE "C" NOT NULL UNIQUE,
+  kind            text COLLATE "C" NOT NULL,
+  scope           text COLLATE "C" NOT NULL,
+  key             text COLLATE "C" NOT NULL,
+  key_live        boolean NOT NULL,                            -- holds its key; becomes false once
+  target          text COLLATE "C" NOT NULL,
+  state           text COLLATE "C" NOT NULL CHECK (state IN ('committed', 'failed', 'abandoned')),
+  archive         bigint NOT NULL,                             -- n of its archive
+  rest            text COLLATE "C" NOT NULL                    -- what rules ask of it; for indoubt alone
+);
+
+CREATE INDEX archived_by_key ON indoubt.archived (key) WHERE key_live::int = 1;
+CREATE INDEX archived_by_target ON indoubt.archived (target) WHERE target <> '';
+
+-- archived_attempts: whose attempts were which. Read it, never write it.
+CREATE TABLE indoubt.archived_attempts (
+  id              text COLLATE "C" PRIMARY KEY,
+  seq             bigint NOT NULL                              -- of the operation
+);
+CREATE INDEX archived_attempts_by_operation ON indoubt.archived_attempts (seq);
+
+-- events: the history, and the feed that every console follows. seq only grows. What
+-- belongs to an archived operation is in the archive, but for how its doubts ended and
+-- what it did in an incident.
 -- Events of an operation are appended by the database when change_id changes; an
 -- event that moves nothing (a note, an adoption) may be inserted directly.
 CREATE TABLE indoubt.events (

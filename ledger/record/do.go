@@ -93,7 +93,7 @@ func Do(ctx context.Context, r *Recorder, w Request, send func(context.Context, 
 
 // stored is the result of an operation that was committed before.
 func stored(o ledger.Operation) Result {
-	said, whole := outcome.Output(o.Result)
+	said, whole := outcome.OutputOf(o)
 	return Result{Receipt: o.Receipt(), Output: said, Part: !whole, Effect: o.EffectWord, Operation: o, Replayed: true}
 }
 

@@ -37,11 +37,12 @@ const (
 	shouldBeCensus = `
 		SELECT kind, sum(state = 'committed') AS committed, sum(state = 'failed') AS failed,
 		       sum(state = 'uncertain') AS uncertain, sum(state = 'abandoned') AS abandoned
-		  FROM operations GROUP BY kind`
+		  FROM (SELECT kind, state FROM operations UNION ALL SELECT kind, state FROM archived) GROUP BY kind`
 
 	shouldBeTallied = `
-		SELECT o.kind, e.doubt AS class, sum(e.to_state = 'committed') AS landed, sum(e.to_state = 'failed') AS missed
-		  FROM events e JOIN operations o ON o.id = e.operation_id WHERE e.doubt IS NOT NULL GROUP BY 1, 2`
+		SELECT coalesce(o.kind, a.kind) AS kind, e.doubt AS class, sum(e.to_state = 'committed') AS landed, sum(e.to_state = 'failed') AS missed
+		  FROM events e LEFT JOIN operations o ON o.id = e.operation_id LEFT JOIN archived a ON a.id = e.operation_id AND o.id IS NULL
+		 WHERE e.doubt IS NOT NULL GROUP BY 1, 2`
 
 	shouldBeSummed = `
 		SELECT incident, fate, count(*) AS n, sum(CASE miss_word WHEN '' THEN miss ELSE 0.0 END) AS miss, sum(miss_word <> '') AS miss_words,
@@ -55,7 +56,8 @@ const (
 	membersMissing = `SELECT seq FROM incident_source WHERE seq NOT IN (SELECT seq FROM incident_members)`
 	membersWrong   = `
 		SELECT m.seq FROM incident_members m LEFT JOIN incident_source s ON s.seq = m.seq
-		 WHERE (m.incident, m.fate, m.resent, m.doubled, m.unchecked) IS NOT (s.incident, s.fate, s.resent, s.doubled, s.unchecked)`
+		 WHERE (m.incident, m.fate, m.resent, m.doubled, m.unchecked) IS NOT (s.incident, s.fate, s.resent, s.doubled, s.unchecked)
+		   AND NOT EXISTS (SELECT 1 FROM archived a WHERE a.seq = m.seq)` // what counted of an archived one stays
 )
 
 // deviating names the rows of each derived table that are not as they should be. A
@@ -74,6 +76,9 @@ var deviating = []struct{ table, rows string }{
 		SELECT coalesce(d.kind, c.kind) FROM census c FULL JOIN (` + shouldBeCensus + `) d ON d.kind = c.kind
 		 WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
 		    <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))`},
+	{"archives", `
+		SELECT n FROM archives f LEFT JOIN (SELECT archive, sum(state = 'committed') AS c, sum(state = 'failed') AS f, sum(state = 'abandoned') AS a FROM archived GROUP BY 1) d ON d.archive = f.n
+		 WHERE (committed, failed, abandoned) <> (coalesce(d.c, 0), coalesce(d.f, 0), coalesce(d.a, 0))`},
 	{"tallies", `
 		SELECT coalesce(d.kind, t.kind) || ' ' || coalesce(d.class, t.class)
 		  FROM tallies t FULL JOIN (` + shouldBeTallied + `) d ON d.kind = t.kind AND d.class = t.class
@@ -140,11 +145,15 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			     ON CONFLICT (kind) DO UPDATE SET committed = excluded.committed, failed = excluded.failed,
 			        uncertain = excluded.uncertain, abandoned = excluded.abandoned`,
 
+			`UPDATE archives SET (committed, failed, abandoned) =
+			   (SELECT coalesce(sum(a.state = 'committed'), 0), coalesce(sum(a.state = 'failed'), 0), coalesce(sum(a.state = 'abandoned'), 0) FROM archived a WHERE a.archive = archives.n)`,
+
 			`UPDATE tallies SET landed = 0, missed = 0`,
 			`INSERT INTO tallies SELECT * FROM (` + shouldBeTallied + `) WHERE 1
 			     ON CONFLICT (kind, class) DO UPDATE SET landed = excluded.landed, missed = excluded.missed`,
 
-			`DELETE FROM incident_members WHERE NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = incident_members.seq AND s.incident = incident_members.incident)`,
+			`DELETE FROM incident_members WHERE NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = incident_members.seq AND s.incident = incident_members.incident)
+			    AND NOT EXISTS (SELECT 1 FROM archived a WHERE a.seq = incident_members.seq)`,
 			`UPDATE incident_members SET (fate, resent, doubled, unchecked) =
 			   (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM incident_source s WHERE s.seq = incident_members.seq)
 			  WHERE seq IN (` + membersWrong + `)`,

@@ -22,22 +22,29 @@
 CREATE TRIGGER operations_guard_insert BEFORE INSERT ON operations
 BEGIN
   SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
-   WHERE NEW.seq > 0;
+   WHERE NEW.seq > 0 AND NOT EXISTS (SELECT 1 FROM archived WHERE seq = NEW.seq);
+  SELECT RAISE(ABORT, 'an archived operation returns as it was, and only by indoubt')
+   WHERE NEW.seq > 0 AND NOT EXISTS (SELECT 1 FROM archived a WHERE a.seq = NEW.seq AND NEW.change_of = NEW.change_id AND NEW.machine = 1
+            AND (a.id, a.kind, a.scope, a.key, a.key_live, a.target, a.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state)
+            AND (NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.awaits, NEW.live_attempt, NEW.undelivered, NEW.deadline_at) = ('', 0, 0, '', '', 0, 0));
   SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
    WHERE max(NEW.scope, NEW.key_live, NEW.state, NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.version, NEW.verdict,
              NEW.effects, NEW.awaits, NEW.incident, NEW.created_at, NEW.live_attempt, NEW.attempt_count, NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
   SELECT RAISE(ABORT, 'this operation is recorded already: operations are never replaced')
-   WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id);
+   WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM archived WHERE id = NEW.id AND seq IS NOT NEW.seq);
   SELECT RAISE(ABORT, 'this key is in use by another operation of this kind and scope: look at what became of that one before you send')
    WHERE NEW.key_live = 1
      AND EXISTS (SELECT 1 FROM operations WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1);
+  SELECT RAISE(ABORT, 'this key was used by an operation that is archived: look at what became of that one before you send')
+   WHERE NEW.key_live = 1
+     AND EXISTS (SELECT 1 FROM archived WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1 AND seq IS NOT NEW.seq);
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
-   WHERE NEW.state <> 'pending' OR NEW.key_live <> 1 OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
-      OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '';
+   WHERE (NEW.state <> 'pending' OR NEW.key_live <> 1 OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
+      OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.archive <> '') AND coalesce(NEW.seq, 0) <= 0;
   SELECT RAISE(ABORT, 'the database records the first attempt: leave live_attempt and attempt_count out')
    WHERE (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) AND NEW.change_of <> NEW.change_id;
   SELECT RAISE(ABORT, 'deadline_at must come after created_at, in milliseconds, and within a year')
-   WHERE NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + 31622400000;
+   WHERE (NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + 31622400000) AND coalesce(NEW.seq, 0) <= 0;
   SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
    WHERE (NEW.machine = 0 OR NEW.change_of <> NEW.change_id) AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR trim(NEW.actor) LIKE 'auto:%' OR lower(trim(NEW.actor)) LIKE 'checks,%');
 END;
@@ -45,7 +52,7 @@ END;
 -- Guards that speak of columns which most updates leave alone fire only where
 -- those are set. seq has other names (rowid), so its guard fires always.
 CREATE TRIGGER operations_guard_identity
-BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request
+BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive
 ON operations
 BEGIN
   SELECT RAISE(ABORT, 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change')
@@ -54,7 +61,7 @@ BEGIN
       OR NEW.command IS NOT OLD.command OR NEW.redacted IS NOT OLD.redacted OR NEW.created_at IS NOT OLD.created_at
       OR NEW.source IS NOT OLD.source OR NEW.source_run IS NOT OLD.source_run OR NEW.source_host IS NOT OLD.source_host
       OR NEW.source_pid IS NOT OLD.source_pid OR NEW.trace IS NOT OLD.trace OR NEW.session IS NOT OLD.session
-      OR NEW.request IS NOT OLD.request;
+      OR NEW.request IS NOT OLD.request OR NEW.archive IS NOT OLD.archive;
 END;
 
 CREATE TRIGGER operations_guard_key BEFORE UPDATE OF key_live ON operations
@@ -146,12 +153,13 @@ END;
 
 CREATE TRIGGER operations_guard_delete BEFORE DELETE ON operations
 BEGIN
-  SELECT RAISE(ABORT, 'operations are never deleted');
+  SELECT RAISE(ABORT, 'operations are never deleted: indoubt archive moves settled ones to a file')
+   WHERE NOT EXISTS (SELECT 1 FROM archived WHERE seq = OLD.seq AND id = OLD.id);
 END;
 
 -- ── What follows from a change of operations ─────────────────────────────────
 
-CREATE TRIGGER operations_after_insert AFTER INSERT ON operations
+CREATE TRIGGER operations_after_insert AFTER INSERT ON operations WHEN NEW.state = 'pending'
 BEGIN
   INSERT INTO events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
   VALUES (NEW.change_id, NEW.id, NEW.created_at, CASE NEW.change_verb WHEN '' THEN 'begin' ELSE NEW.change_verb END, NEW.actor,
@@ -161,7 +169,7 @@ BEGIN
 END;
 
 -- Plain SQL names no attempt: the database makes the first one.
-CREATE TRIGGER operations_complete_insert AFTER INSERT ON operations WHEN NEW.live_attempt = ''
+CREATE TRIGGER operations_complete_insert AFTER INSERT ON operations WHEN NEW.live_attempt = '' AND NEW.state = 'pending'
 BEGIN
   UPDATE operations SET live_attempt = NEW.id || '.1', attempt_count = 1, started_at = NEW.created_at WHERE id = NEW.id;
   INSERT INTO attempts (id, operation_id, n, actor, host, pid, token_sent, started_at, deadline_at)
@@ -274,17 +282,18 @@ BEGIN
   SELECT RAISE(ABORT, 'an attempt of this operation is in flight: there is never more than one')
    WHERE EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id AND outcome = '');
   SELECT RAISE(ABORT, 'an attempt is recorded as the live_attempt of a pending operation, before it is sent')
-   WHERE NEW.outcome <> ''
+   WHERE (NEW.outcome <> ''
       OR NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND state = 'pending'
-                        AND live_attempt = NEW.id AND attempt_count = NEW.n);
+                        AND live_attempt = NEW.id AND attempt_count = NEW.n))
+     AND NOT (NEW.outcome <> '' AND EXISTS (SELECT 1 FROM archived_attempts t JOIN archived a ON a.seq = t.seq WHERE t.id = NEW.id AND a.id = NEW.operation_id));
   SELECT RAISE(ABORT, 'another attempt needs a grant, or proof that every earlier attempt had no effect')
-   WHERE NEW.n > 1 AND NEW.grant_id = ''
+   WHERE NEW.n > 1 AND NEW.grant_id = '' AND NEW.outcome = ''
      AND (EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id
                      AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed'))
           -- or the proof was contradicted
           OR EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND hands_off = 1));
   SELECT RAISE(ABORT, 'the grant of this attempt does not exist, or another attempt has consumed it')
-   WHERE NEW.grant_id <> ''
+   WHERE NEW.grant_id <> '' AND NEW.outcome = ''
      AND NOT EXISTS (SELECT 1 FROM grants WHERE id = NEW.grant_id AND operation_id = NEW.operation_id AND attempt_id = NEW.id);
 END;
 
@@ -325,7 +334,8 @@ END;
 
 CREATE TRIGGER attempts_guard_delete BEFORE DELETE ON attempts
 BEGIN
-  SELECT RAISE(ABORT, 'attempts are never deleted');
+  SELECT RAISE(ABORT, 'attempts are never deleted')
+   WHERE NOT EXISTS (SELECT 1 FROM archived WHERE id = OLD.operation_id);
 END;
 
 -- ── Reads, grants, decisions, events, leases, holds ──────────────────────────
@@ -347,7 +357,14 @@ END;
 
 CREATE TRIGGER reads_guard_delete BEFORE DELETE ON reads
 BEGIN
-  SELECT RAISE(ABORT, 'reads are never deleted');
+  SELECT RAISE(ABORT, 'reads are never deleted')
+   WHERE NOT EXISTS (SELECT 1 FROM archived WHERE id = OLD.operation_id);
+END;
+
+CREATE TRIGGER marks_guard_insert BEFORE INSERT ON marks
+BEGIN
+  SELECT RAISE(ABORT, 'a mark belongs to an operation that is recorded')
+   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id);
 END;
 
 CREATE TRIGGER marks_guard_update BEFORE UPDATE ON marks
@@ -388,7 +405,8 @@ END;
 
 CREATE TRIGGER grants_guard_delete BEFORE DELETE ON grants
 BEGIN
-  SELECT RAISE(ABORT, 'grants are never deleted');
+  SELECT RAISE(ABORT, 'grants are never deleted')
+   WHERE NOT EXISTS (SELECT 1 FROM archived WHERE id = OLD.operation_id);
 END;
 
 CREATE TRIGGER decisions_guard_insert BEFORE INSERT ON decisions
@@ -435,6 +453,92 @@ BEGIN
   SELECT RAISE(ABORT, 'the items of a decision are never deleted');
 END;
 
+CREATE TRIGGER archives_guard_insert BEFORE INSERT ON archives
+BEGIN
+  SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
+   WHERE NEW.n > 0;
+  SELECT RAISE(ABORT, 'an archive is begun by indoubt, and is not sealed or closed then')
+   WHERE NEW.digest <> '' OR NEW.size <> 0 OR NEW.operations <> 0 OR NEW.committed + NEW.failed + NEW.abandoned IS NOT 0 OR NEW.closed_at <> 0
+      OR EXISTS (SELECT 1 FROM archives WHERE id = NEW.id);
+END;
+
+CREATE TRIGGER archives_guard_update BEFORE UPDATE ON archives
+BEGIN
+  SELECT RAISE(ABORT, 'an archive is sealed once, and closed once')
+   WHERE (NEW.n, NEW.id, NEW.file, NEW.settled_before, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.created_at)
+     IS NOT (OLD.n, OLD.id, OLD.file, OLD.settled_before, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.created_at)
+      OR OLD.digest <> '' AND (NEW.digest, NEW.size, NEW.operations) IS NOT (OLD.digest, OLD.size, OLD.operations)
+      OR OLD.closed_at <> 0 AND NEW.closed_at IS NOT OLD.closed_at;
+  SELECT RAISE(ABORT, 'the history says that an archive is sealed')
+   WHERE NEW.digest <> '' AND OLD.digest = ''
+     AND NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.id AND verb = 'archive');
+END;
+
+CREATE TRIGGER archives_guard_delete BEFORE DELETE ON archives
+BEGIN
+  SELECT RAISE(ABORT, 'archives are never forgotten');
+END;
+
+-- The one way out of operations: a stub that says what it was, and where it is now. What
+-- belongs to an operation with a stub may be deleted.
+CREATE TRIGGER archived_guard_insert BEFORE INSERT ON archived
+BEGIN
+  SELECT RAISE(ABORT, 'an operation is archived once')
+   WHERE EXISTS (SELECT 1 FROM archived WHERE seq = NEW.seq OR id = NEW.id);
+  SELECT RAISE(ABORT, 'an operation is archived with a file that is sealed and not closed')
+   WHERE NOT EXISTS (SELECT 1 FROM archives WHERE n = NEW.archive AND digest <> '' AND closed_at = 0);
+  SELECT RAISE(ABORT, 'only an operation that is settled, and that nothing waits for, is archived')
+   WHERE NOT EXISTS (SELECT 1 FROM operations o WHERE o.seq = NEW.seq AND o.seq < (SELECT max(seq) FROM operations)
+            AND (o.id, o.kind, o.scope, o.key, o.key_live, o.target, o.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state)
+            AND (o.conflict, o.parked_until, o.recheck_at, o.awaits, o.live_attempt, o.undelivered) = ('', 0, 0, '', '', 0)
+            AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0)
+            AND NOT EXISTS (SELECT 1 FROM incidents i WHERE i.id = o.incident AND i.closed_at = 0));
+END;
+
+CREATE TRIGGER archived_after_insert AFTER INSERT ON archived
+BEGIN
+  UPDATE archives SET committed = committed + (NEW.state = 'committed'), failed = failed + (NEW.state = 'failed'), abandoned = abandoned + (NEW.state = 'abandoned')
+   WHERE n = NEW.archive;
+END;
+
+CREATE TRIGGER archived_after_delete AFTER DELETE ON archived
+BEGIN
+  UPDATE archives SET committed = committed - (OLD.state = 'committed'), failed = failed - (OLD.state = 'failed'), abandoned = abandoned - (OLD.state = 'abandoned')
+   WHERE n = OLD.archive;
+END;
+
+CREATE TRIGGER archived_guard_update BEFORE UPDATE ON archived
+BEGIN
+  SELECT RAISE(ABORT, 'a stub never changes, but for giving its key up')
+   WHERE (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.archive, NEW.rest)
+     IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.archive, OLD.rest) OR NEW.key_live IS NOT 0;
+END;
+
+CREATE TRIGGER archived_guard_delete BEFORE DELETE ON archived
+BEGIN
+  SELECT RAISE(ABORT, 'a stub is remembered until its operation is in the ledger again')
+   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq AND id = OLD.id)
+      OR NOT EXISTS (SELECT 1 FROM attempts WHERE operation_id = OLD.id) AND EXISTS (SELECT 1 FROM archived_attempts WHERE seq = OLD.seq);
+END;
+
+CREATE TRIGGER archived_attempts_guard_insert BEFORE INSERT ON archived_attempts
+BEGIN
+  SELECT RAISE(ABORT, 'an attempt is archived with its operation')
+   WHERE EXISTS (SELECT 1 FROM archived_attempts WHERE id = NEW.id)
+      OR NOT EXISTS (SELECT 1 FROM attempts t JOIN archived a ON a.id = t.operation_id WHERE t.id = NEW.id AND a.seq = NEW.seq);
+END;
+
+CREATE TRIGGER archived_attempts_guard_update BEFORE UPDATE ON archived_attempts
+BEGIN
+  SELECT RAISE(ABORT, 'attempts of archived operations never change');
+END;
+
+CREATE TRIGGER archived_attempts_guard_delete BEFORE DELETE ON archived_attempts
+BEGIN
+  SELECT RAISE(ABORT, 'attempts of archived operations are remembered until these are in the ledger again')
+   WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE id = OLD.id);
+END;
+
 CREATE TRIGGER events_guard_insert BEFORE INSERT ON events
 BEGIN
   SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
@@ -455,7 +559,8 @@ END;
 
 CREATE TRIGGER events_guard_delete BEFORE DELETE ON events
 BEGIN
-  SELECT RAISE(ABORT, 'the history is never deleted');
+  SELECT RAISE(ABORT, 'the history is never deleted')
+   WHERE OLD.incident <> '' OR OLD.doubt IS NOT NULL OR NOT EXISTS (SELECT 1 FROM archived WHERE id = OLD.operation_id);
 END;
 
 CREATE TRIGGER incidents_guard_insert BEFORE INSERT ON incidents
@@ -502,7 +607,8 @@ END;
 
 CREATE TRIGGER leases_guard_delete BEFORE DELETE ON leases
 BEGIN
-  SELECT RAISE(ABORT, 'leases are never deleted: the generation must be remembered');
+  SELECT RAISE(ABORT, 'leases are never deleted: the generation must be remembered')
+   WHERE NOT EXISTS (SELECT 1 FROM archived WHERE id = OLD.operation_id);
 END;
 
 CREATE TRIGGER holds_guard_insert BEFORE INSERT ON holds

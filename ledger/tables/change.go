@@ -147,12 +147,9 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string) (ledger.Appli
 	tx.Take(rec.Operation.LiveAttempt)
 	if c.Insert {
 		applied.Before = ledger.Operation{}
-		if c.Retire {
-			if err := tx.Later(`UPDATE operations SET key_live = ? WHERE id = ?`, tx.d.Flag(false), rec.Operation.ID); err != nil {
-				return applied, err
-			}
-		}
-		*rec = Record{Record: ledger.Record{Now: rec.Now, Steady: rec.Steady}}
+	}
+	if err := tx.room(rec, c); err != nil {
+		return applied, err
 	}
 	for _, g := range c.Grants {
 		if err := tx.grant(g, hasGrant(rec, g.ID)); err != nil {
@@ -194,6 +191,25 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string) (ledger.Appli
 		return applied, tx.doubts([]ledger.Pricing{*c.Pricing})
 	}
 	return applied, nil
+}
+
+// room makes room for a new operation, or for one that was archived and changes.
+func (tx *tx) room(rec *Record, c ledger.Change) error {
+	switch {
+	case !c.Insert && rec.stub != 0:
+		return tx.giveBack(rec)
+	case !c.Insert:
+		return nil
+	}
+	id, table := rec.Operation.ID, "operations"
+	if rec.stub != 0 {
+		table = "archived"
+	}
+	*rec = Record{Record: ledger.Record{Now: rec.Now, Steady: rec.Steady}}
+	if !c.Retire {
+		return nil
+	}
+	return tx.Later(`UPDATE `+table+` SET key_live = ? WHERE id = ?`, tx.d.Flag(false), id)
 }
 
 func writesNothing(c ledger.Change) bool {

@@ -90,6 +90,7 @@ var columns = []column[ledger.Operation]{
 	{"settled_at", changed, func(o *ledger.Operation) any { return &o.SettledAt }},
 	{"settled_boot", changed, func(o *ledger.Operation) any { return &o.SettledSteady.Boot }},
 	{"settled_steady", changed, func(o *ledger.Operation) any { return &o.SettledSteady.At }},
+	{"archive", given, func(o *ledger.Operation) any { return &o.Archive }},
 	{"incident", changed | shown, func(o *ledger.Operation) any { return &o.Incident }},
 	{"joined", changed | shown, func(o *ledger.Operation) any { return &o.Joined }},
 	{"fault_at", changed, func(o *ledger.Operation) any { return &o.FaultAt }},

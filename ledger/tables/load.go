@@ -16,6 +16,7 @@ type Record struct {
 	ledger.Record
 	RecheckAt time.Time
 	lacks     ledger.Parts // of one that is remembered
+	stub      int64        // its number, where it is archived
 }
 
 // locate finds a locator's operation.
@@ -33,12 +34,13 @@ func locate(loc ledger.Locator) (located, error) {
 	return located{}, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 }
 
-// holderQuery reports whether an operation holds a key in a scope, of any kind where none
-// is named, and whether a change is in the history. It is small: most begins, and most
+// holderQuery reports whether a change is in the history, and whether an operation, or an
+// archived one, holds a key in a scope, of any kind where none is named. It is small: most begins, and most
 // looks for a made key, find nothing.
 const holderQuery = `
 	SELECT EXISTS (SELECT 1 FROM events WHERE id = ?4),
-	       EXISTS (SELECT 1 FROM operations WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
+	       EXISTS (SELECT 1 FROM operations WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1),
+	       EXISTS (SELECT 1 FROM archived WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
 
 func holderArgs(at located, args []any) []any {
 	if len(args) == len(at.args) { // no change is asked for
@@ -238,9 +240,13 @@ func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence b
 		q.Ahead(s.asks(at, args, evidence)...)
 	}
 	if at.id == byKey {
-		var found bool
-		if err := one(q, holderQuery, holderArgs(at, args), &known, &found); err != nil || known || !found {
+		var found, archived bool
+		if err := one(q, holderQuery, holderArgs(at, args), &known, &found, &archived); err != nil || known || !found && !archived {
 			return nothing(q), known, err
+		}
+		if !found {
+			rec, err := loadStub(q, at, loc.Skip)
+			return rec, false, err
 		}
 	}
 	rec, known, err = loadOne(q, s, at, args, evidence)
@@ -248,6 +254,9 @@ func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence b
 		// A writer in plain SQL may name an attempt and then not record it.
 		s.attempted = false
 		rec, known, err = loadOne(q, s, at, args, evidence)
+	}
+	if err == nil && !known && !rec.Found {
+		rec, err = loadStub(q, at, loc.Skip)
 	}
 	return rec, known, err
 }
@@ -317,7 +326,7 @@ func (s *Store) Records(ctx context.Context, ids []string) (out []ledger.Record,
 		return nil, nil
 	}
 	err = s.db.View(ctx, func(q Querier) error {
-		recs, err := loadAll(q, s.d, ids)
+		recs, err := loadAll(q, s.d, ids, false)
 		out = bare(recs)
 		return err
 	})
@@ -332,7 +341,7 @@ func bare(recs []Record) []ledger.Record {
 	return out
 }
 
-func loadAll(q Querier, d *Dialect, ids []string) ([]Record, error) {
+func loadAll(q Querier, d *Dialect, ids []string, evidence bool) ([]Record, error) {
 	s := recordShape{id: `(SELECT value FROM json_each(?1))`, several: true, attempted: true}
 	rows, err := q.Query(s.query(), list(ids))
 	if err != nil {
@@ -356,7 +365,7 @@ func loadAll(q Querier, d *Dialect, ids []string) ([]Record, error) {
 	if d.Far {
 		var asks []Ask
 		for _, id := range ids {
-			asks = append(asks, rests[id].asks(located{byID, []any{id}}, false)...)
+			asks = append(asks, rests[id].asks(located{byID, []any{id}}, evidence)...)
 		}
 		q.Ahead(asks...)
 	}
@@ -367,7 +376,7 @@ func loadAll(q Querier, d *Dialect, ids []string) ([]Record, error) {
 			continue
 		}
 		if rec == nil { // unknown, or without the attempt it names
-			one, _, err := load(q, d, ledger.Locator{ID: id}, "", false)
+			one, _, err := load(q, d, ledger.Locator{ID: id}, "", evidence)
 			if err != nil {
 				return nil, err
 			}
@@ -376,7 +385,7 @@ func loadAll(q Querier, d *Dialect, ids []string) ([]Record, error) {
 			}
 			continue
 		}
-		if err := rec.complete(q, located{byID, []any{id}}, rests[id], false); err != nil {
+		if err := rec.complete(q, located{byID, []any{id}}, rests[id], evidence); err != nil {
 			return nil, err
 		}
 		recs = append(recs, *rec)
@@ -387,7 +396,8 @@ func loadAll(q Querier, d *Dialect, ids []string) ([]Record, error) {
 // whole completes a short id.
 func whole(q Querier, prefix string) (string, error) {
 	ids, err := Collect(q, word,
-		`SELECT id FROM operations WHERE id >= ? AND id < ? ORDER BY id LIMIT 10`, prefix, prefix+"\U0010ffff")
+		`SELECT id FROM (SELECT id FROM operations WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 10) AS here
+		  UNION SELECT id FROM (SELECT id FROM archived WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 10) AS moved ORDER BY id LIMIT 10`, prefix, prefix+"\U0010ffff")
 	switch {
 	case err != nil:
 		return "", err

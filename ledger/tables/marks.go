@@ -8,7 +8,9 @@ import (
 
 // Keyed asks the index of keys.
 func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, error) {
-	return Gather(ctx, s.db, word, `SELECT id FROM operations WHERE key = ? AND key_live = 1 ORDER BY created_at DESC, id DESC LIMIT ?+0`, key, limit)
+	return Gather(ctx, s.db, word, `
+		SELECT id FROM (SELECT id, created_at FROM operations WHERE key = ?1 AND key_live = 1 UNION ALL SELECT id, 0 FROM archived WHERE key = ?1 AND key_live = 1) AS holders
+		 ORDER BY created_at DESC, id DESC LIMIT ?2+0`, key, limit)
 }
 
 // Marked asks the index of marks.
@@ -16,7 +18,7 @@ func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, 
 	if value == "" {
 		return nil, nil
 	}
-	return Gather(ctx, s.db, word, `SELECT o.id FROM marks m JOIN operations o ON o.id = m.operation_id WHERE m.value = ? ORDER BY o.created_at DESC, o.id DESC LIMIT ?+0`, value, limit)
+	return Gather(ctx, s.db, word, `SELECT m.operation_id FROM marks m LEFT JOIN operations o ON o.id = m.operation_id WHERE m.value = ? ORDER BY coalesce(o.created_at, 0) DESC, m.operation_id DESC LIMIT ?+0`, value, limit)
 }
 
 func (tx *tx) mark(operationID string, values []string) error {

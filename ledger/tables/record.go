@@ -52,7 +52,7 @@ func textsOf(id string) partTexts {
 		SELECT id, operation_id, version, basis, sender, key_works, actor, reason,
 		       created_at, boot_id, created_steady, expires_at, related, consumed_at, attempt_id, voided_at, void_reason
 		  FROM grants WHERE operation_id = %s ORDER BY created_at DESC, rowid DESC LIMIT %d`, id, most),
-		related: relatedTo(id),
+		related: relatedTo(`operations o`, `o.id = `+id+` AND `),
 	}
 }
 
@@ -147,27 +147,33 @@ func mayHaveLanded(operation string) string {
 
 // relatedTo brings the newest of each sort, and the newest that landed or may
 // have, which any number of newer ones without effect must not hide.
-func relatedTo(id string) string {
+func relatedTo(from, where string) string {
 	var parts []string
 	for _, sort := range []struct{ overtook, when string }{{"1", overtakes}, {"0", sameInput + ` AND NOT ` + overtakes}} {
 		for _, more := range []string{"", " AND " + mayHaveLanded("t")} {
 			parts = append(parts, fmt.Sprintf(`
 				SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, t.settled_at,
 				                      %s AS overtook, `+mayHaveLanded("t")+` AS landed
-				                 FROM operations o JOIN operations t ON `+sort.when+`
-				                WHERE o.id = `+id+more+` ORDER BY t.created_at DESC, t.id DESC LIMIT %d) AS few`, sort.overtook, relations))
+				                 FROM `+from+` JOIN operations t ON `+sort.when+`
+				                WHERE `+where+`1 = 1`+more+` ORDER BY t.created_at DESC, t.id DESC LIMIT %d) AS few`, sort.overtook, relations))
 		}
 	}
 	return strings.Join(parts, " UNION ") + ` ORDER BY overtook DESC, created_at DESC, id DESC`
 }
 
+// relatedToStub is the same for an operation that is archived.
+var relatedToStub = relatedTo(`(SELECT CAST(?1 AS text) AS id, CAST(?2 AS text) AS kind, CAST(?3 AS text) AS target, CAST(?4 AS text) AS fingerprint,
+	CAST(?5 AS text) AS key_fields, CAST(?6 AS bigint) AS created_at, CAST(?7 AS bigint) AS seq) o`, ``)
+
+func scanRelation(rows Rows) (ledger.Relation, error) {
+	var r ledger.Relation
+	var created, settled int64
+	err := rows.Scan(&r.ID, &r.Title, &r.State, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID, &created, &settled,
+		&r.Overtook, &r.MayHaveLanded)
+	r.CreatedAt, r.SettledAt = At(created), At(settled)
+	return r, err
+}
+
 func loadRelated(q Querier, at located) ([]ledger.Relation, error) {
-	return Collect(q, func(rows Rows) (ledger.Relation, error) {
-		var r ledger.Relation
-		var created, settled int64
-		err := rows.Scan(&r.ID, &r.Title, &r.State, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID, &created, &settled,
-			&r.Overtook, &r.MayHaveLanded)
-		r.CreatedAt, r.SettledAt = At(created), At(settled)
-		return r, err
-	}, textsBy[at.id].related, at.args...)
+	return Collect(q, scanRelation, textsBy[at.id].related, at.args...)
 }

@@ -13,12 +13,18 @@ import (
 type Store struct {
 	FirstStep int // rows of a list that a filter is tried on first
 
+	shelf
+
 	db Database
 	d  *Dialect
 }
 
 // New keeps a ledger in a database.
-func New(db Database) *Store { return &Store{FirstStep: firstStep, db: db, d: db.Dialect()} }
+func New(db Database) *Store {
+	s := &Store{FirstStep: firstStep, db: db, d: db.Dialect()}
+	s.shelf.s = s
+	return s
+}
 
 // tx is a transaction, with what is said otherwise in its database.
 type tx struct {

@@ -389,11 +389,14 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 	case ledger.AnswerFinished:
 		f.Exit, f.Effect = exitFinished, effectNoop
 		f.Message = fmt.Sprintf("committed at %s; nothing is to be sent", o.SettledAt.UTC().Format(time.RFC3339))
-		if _, whole := outcome.Output(o.Result); !whole {
+		switch _, whole := outcome.OutputOf(o); {
+		case !whole && o.Archive != "":
+			f.Message += ", and its result is in " + o.Archive
+		case !whole:
 			f.Message += ", and its result was not kept whole"
 		}
 		f.Text = func(w *safe.Writer) {
-			if out, whole := outcome.Output(o.Result); whole && len(out) > 0 {
+			if out, whole := outcome.OutputOf(o); whole && len(out) > 0 {
 				fmt.Fprintln(w, strings.TrimSuffix(string(out), "\n"))
 			}
 		}

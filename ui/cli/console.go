@@ -104,7 +104,7 @@ func (c consoleCommand) printInstead(ctx context.Context, args []string, filter 
 	if rec, found, err := oneOperation(ctx, s, args); err != nil {
 		return err
 	} else if found {
-		return c.show(ctx, rec.Operation.ID)
+		return c.show(ctx, rec.Operation.ID, "")
 	}
 	return listCommand(c).list(ctx, listOptions{filter: filter, limit: 50})
 }

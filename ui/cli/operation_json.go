@@ -28,6 +28,7 @@ type operationJSON struct {
 	Actor       string          `json:"actor"`
 	Receipt     *string         `json:"receipt"`
 	Result      json.RawMessage `json:"result"`
+	Archive     *string         `json:"archive,omitempty"`
 	Effects     int             `json:"effects"`
 	ErrorClass  *string         `json:"error_class"`
 	Conflict    *string         `json:"conflict"`
@@ -68,7 +69,7 @@ func asJSON(v ticket.Ticket) operationJSON {
 	out := operationJSON{
 		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(o.Target), State: state, Lane: lane, Version: o.Version,
 		Key: o.Key, Token: text(o.Token), Fingerprint: o.Fingerprint, Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
-		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
+		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), Archive: text(o.Archive), Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
 		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),
 		DeadlineAt: moment(o.DeadlineAt), Link: text(v.Facts.Link),
 		Cost: costJSON{number(v.Record.Pricing.Duplicate.Value), number(v.Record.Pricing.Miss.Value)},

@@ -18,7 +18,8 @@ import (
 )
 
 func newShowCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	var dir string
+	cmd := &cobra.Command{
 		Use: "show ID", GroupID: groupLook,
 		Short: "Show one operation: what was meant, what was seen, what is known, what to do",
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -29,15 +30,18 @@ func newShowCommand(a *app) *cobra.Command {
 		},
 		ValidArgsFunction: completion{a}.ids(nil, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.show(cmd.Context(), args[0])
+			return a.show(cmd.Context(), args[0], dir)
 		},
 	}
+	cmd.Flags().StringVar(&dir, "archive", "", "the directory of the archives, for an operation that was archived")
+	_ = cmd.MarkFlagDirname("archive")
+	return cmd
 }
 
 // maxEvents bounds how much history one command prints.
 const maxEvents = 1000
 
-func (a *app) show(ctx context.Context, id string) error {
+func (a *app) show(ctx context.Context, id, dir string) error {
 	s, err := a.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
@@ -49,6 +53,11 @@ func (a *app) show(ctx context.Context, id string) error {
 	events, err := s.History(ctx, ledger.HistoryQuery{Operation: rec.Operation.ID, Limit: maxEvents})
 	if err != nil {
 		return err
+	}
+	if dir != "" && rec.Operation.Archive != "" {
+		if rec, events, err = unarchived(dir, rec, events); err != nil {
+			return err
+		}
 	}
 	v := see(a.policyToLookBy(), rec)
 	v.Events = events
@@ -89,13 +98,17 @@ func cutVersion(arg string) (id string, version int64, given bool) {
 // writeTicket prints one operation the way a person tells it.
 func writeTicket(w *safe.Writer, v ticket.Ticket) {
 	o := v.Record.Operation
+	say := safe.Say
 	line := func(head string, text safe.Text) {
 		if !text.Empty() {
 			w.Printf("%-8s %s\n", head, text)
 		}
 	}
-	say := safe.Say
-	w.Printf("%s\n%s@%d\n\n", v.Title(), o.ID, o.Version)
+	title := v.Title()
+	if title.Empty() { // it is archived
+		title = say("%s %s", o.Kind, o.Key)
+	}
+	w.Printf("%s\n%s@%d\n\n", title, o.ID, o.Version)
 	line("STATE", say("%s, %s, last changed %s by %s", string(v.State()), ticket.Lane(v.Lane()), clockTime(o.UpdatedAt), ticket.Who(o.Actor)))
 	line("", safe.Of(o.Reason))
 	if o.Conflict != ledger.NoConflict {
@@ -121,6 +134,9 @@ func writeTicket(w *safe.Writer, v ticket.Ticket) {
 		line("TOKEN", say("%s (%s)", o.Token, sent))
 	}
 	line("RECEIPT", ticket.List(o.Receipts))
+	if o.Archive != "" {
+		line("ARCHIVE", say("input, answers and history are in %s: --archive DIR", o.Archive))
+	}
 	line("LINK", safe.Of(v.Facts.Link))
 	if o.Command != nil {
 		line("COMMAND", safe.Of(strings.Join(o.Command.Argv, " ")))

@@ -1,0 +1,172 @@
+// Package archive moves settled operations from a ledger to files: JSON, an operation a
+// line, compressed with gzip, which every system can read without indoubt.
+//
+// A file is written under another name, synced, read back and compared before it gets its
+// own; only then do operations leave the ledger, a few in a transaction, each only if it
+// is as it was read. So they are in the ledger, or in a file that was read
+// back, or in both, wherever this is ended. What was begun is not carried on: the next run
+// moves what is left, to another file.
+//
+// It imports ledger and no store.
+package archive
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const (
+	window = 2000            // operations that are looked at in one read
+	most   = 20_000          // operations in a file
+	large  = 256 << 20       // bytes in a file, before they are compressed
+	step   = 25              // operations that leave the ledger in one transaction
+	lease  = 2 * time.Minute // no other archives meanwhile
+)
+
+// Options are what is archived, where to, and how.
+type Options struct {
+	Dir    string
+	Before time.Time // what settled before then
+	Actor  ledger.Actor
+	DryRun bool
+	// Rest is how long to leave the ledger to others, as a multiple of how long a step took.
+	Rest     float64
+	Progress func(Progress)
+}
+
+// Progress is how far it has come.
+type Progress struct {
+	File       string `json:"-"`          // the newest
+	Files      int    `json:"files"`      // that were written
+	Operations int    `json:"operations"` // that may be archived
+	Removed    int    `json:"removed"`    // that have left the ledger
+	Moved      int    `json:"moved"`      // that changed meanwhile, and stay
+	Plain      int64  `json:"bytes"`      // of what is archived, before it is compressed
+	Packed     int64  `json:"compressed"` // and after
+}
+
+// Store is what is asked of a ledger.
+type Store interface {
+	ledger.Archiver
+	ledger.Describer
+}
+
+// Run archives. It ends with the context between two steps. Errors: *ledger.LeasedError
+// while another one archives.
+func Run(ctx context.Context, s Store, o Options) (p Progress, err error) {
+	if o.Progress == nil {
+		o.Progress = func(Progress) {}
+	}
+	for place := int64(0); ; {
+		f := &file{dir: o.Dir, dry: o.DryRun}
+		place, err = fill(ctx, s, o, f, place, &p)
+		if err == nil && len(f.lines) > 0 {
+			err = f.move(ctx, s, o, &p)
+		}
+		err = errors.Join(err, f.drop(ctx, s))
+		if err != nil || place == 0 {
+			return p, err
+		}
+	}
+}
+
+// fill reads operations into a file until it is large enough, and returns where to go on.
+func fill(ctx context.Context, s Store, o Options, f *file, place int64, p *Progress) (int64, error) {
+	for {
+		ops, next, err := s.Archivable(ctx, o.Before, place, window)
+		if err != nil {
+			return 0, err
+		}
+		if len(ops) > 0 && f.out == nil && !o.DryRun {
+			if err := f.begin(ctx, s, o); err != nil {
+				return 0, err
+			}
+		}
+		for _, w := range ops {
+			n, err := f.add(w)
+			if err != nil {
+				return 0, err
+			}
+			p.Operations, p.Plain = p.Operations+1, p.Plain+n
+		}
+		o.Progress(*p)
+		if place = next; place == 0 || len(f.lines) >= most || f.plain >= large {
+			return place, nil
+		}
+		if err := f.prolong(ctx, s); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// move seals the file, and takes what it has from the ledger.
+func (f *file) move(ctx context.Context, s Store, o Options, p *Progress) error {
+	if o.DryRun {
+		return nil
+	}
+	if err := f.seal(); err != nil {
+		return fmt.Errorf("write %s: %w", filepath.Join(f.dir, f.record.File), err)
+	}
+	p.File, p.Files, p.Packed = f.record.File, p.Files+1, p.Packed+f.record.Size
+	if err := f.prolong(ctx, s); err != nil {
+		return err
+	}
+	for rest := f.lines; len(rest) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n := min(step, len(rest))
+		began := time.Now()
+		removed, err := s.Archive(ctx, f.record.ID, rest[:n])
+		if err != nil {
+			return err
+		}
+		took := time.Since(began)
+		rest, p.Removed, p.Moved = rest[n:], p.Removed+removed, p.Moved+n-removed
+		o.Progress(*p)
+		if err := f.prolong(ctx, s); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Duration(float64(took) * o.Rest)):
+		}
+	}
+	return nil
+}
+
+// begin records the file and makes it.
+func (f *file) begin(ctx context.Context, s Store, o Options) error {
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	id := ledger.NewID()
+	f.record = ledger.Archive{ID: id, Actor: o.Actor, Before: o.Before, Until: time.Now().Add(lease),
+		File: fmt.Sprintf("indoubt-%.8s-%s-%s.jsonl.gz", info.ID, time.Now().UTC().Format("20060102T150405"), id[len(id)-12:])}
+	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+		return fmt.Errorf("make the directory of the archive: %w", err)
+	}
+	if err := s.ChangeArchive(ctx, f.record); err != nil {
+		return err
+	}
+	f.extended = time.Now()
+	return f.create()
+}
+
+// prolong keeps others from archiving for longer, where half of the time is over.
+func (f *file) prolong(ctx context.Context, s Store) error {
+	sealed := f.record.Digest != "" && !f.told
+	if f.out == nil && f.record.Digest == "" || time.Since(f.extended) < lease/2 && !sealed {
+		return nil
+	}
+	f.extended, f.told = time.Now(), f.record.Digest != ""
+	f.record.Until = f.extended.Add(lease)
+	return s.ChangeArchive(ctx, f.record)
+}

@@ -1,0 +1,143 @@
+package archive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
+)
+
+var maya = ledger.Actor{Name: "maya"}
+
+// filled is a ledger with settled operations.
+func filled(t *testing.T, n int) *ledgertest.Memory {
+	t.Helper()
+	s := ledgertest.NewMemory(time.Now, nil)
+	for i := range n {
+		res := need.Get(ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: fmt.Sprintf("<op>-%03d", i), AttemptID: ledger.NewID(),
+			Kind: "card.charge", Key: fmt.Sprint("k", i), Input: json.RawMessage(`{"to":"a<b"}`), Deadline: time.Minute, Actor: maya}))(t)
+		need.Get(ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: maya,
+			Receipt: fmt.Sprint("r", i), Result: json.RawMessage(`{"ok":true}`)}))(t)
+	}
+	return s
+}
+
+func options(t *testing.T) Options {
+	return Options{Dir: filepath.Join(t.TempDir(), "archive"), Before: time.Now().Add(time.Second), Actor: maya}
+}
+
+// TestRunMovesWhatIsSettled: what is in the file is what the ledger had, and the ledger
+// knows where it is.
+func TestRunMovesWhatIsSettled(t *testing.T) {
+	s, o := filled(t, 60), options(t)
+	was := need.Get(s.Read(t.Context(), ledger.Locator{ID: "<op>-007"}))(t)
+	events := need.Get(s.History(t.Context(), ledger.HistoryQuery{Operation: "<op>-007", Limit: 10}))(t)
+	dry := o
+	dry.DryRun = true
+	if p := need.Get(Run(t.Context(), s, dry))(t); p.Operations != 59 || p.Plain == 0 || p.Files != 0 {
+		t.Errorf("a dry run: %+v", p)
+	}
+	if _, err := os.Stat(o.Dir); err == nil {
+		t.Error("a dry run made the directory")
+	}
+	p := need.Get(Run(t.Context(), s, o))(t)
+	if p.Removed != 59 || p.Moved != 0 || p.Files != 1 || p.Packed == 0 || p.Packed >= p.Plain {
+		t.Fatalf("%+v", p)
+	}
+	stub := need.Get(s.Read(t.Context(), ledger.Locator{ID: "<op>-007"}))(t)
+	if stub.Operation.Archive != p.File || stub.Operation.Input != nil {
+		t.Errorf("%+v", stub.Operation)
+	}
+	w := need.Get(Find(o.Dir, stub.Operation.Archive, "<op>-007"))(t)
+	if string(w.Operation.Input) != string(was.Operation.Input) || string(w.Operation.Result) != `{"ok":true}` || len(w.Events) != len(events) || w.Events[1].Seq != events[1].Seq || !w.Operation.SettledAt.Equal(was.Operation.SettledAt) {
+		t.Errorf("the file has %+v", w)
+	}
+	if _, err := Find(o.Dir, stub.Operation.Archive, "<op>-0"); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("part of an id: %v", err)
+	}
+	files := need.Get(s.Archives(t.Context()))(t)
+	info := need.Get(os.Stat(filepath.Join(o.Dir, p.File)))(t)
+	if len(files) != 1 || files[0].Size != info.Size() || files[0].ClosedAt.IsZero() || info.Mode().Perm() != 0o600 {
+		t.Errorf("%+v, mode %v", files, info.Mode())
+	}
+	if p := need.Get(Run(t.Context(), s, o))(t); p.Files != 0 {
+		t.Errorf("again: %+v", p)
+	}
+}
+
+// unwell fails or is ended where a test wants it.
+type unwell struct {
+	*ledgertest.Memory
+	archive func(n int) error
+	n       int
+}
+
+func (u *unwell) Archive(ctx context.Context, id string, ops []ledger.Whole) (int, error) {
+	u.n++
+	if err := u.archive(u.n); err != nil {
+		return 0, err
+	}
+	return u.Memory.Archive(ctx, id, ops)
+}
+
+// TestRunLosesNothing: nothing leaves the ledger that is in no file, and what was cut off
+// goes on.
+func TestRunLosesNothing(t *testing.T) {
+	s, o := filled(t, 100), options(t)
+	ctx, stop := context.WithCancel(t.Context())
+	p, err := Run(ctx, &unwell{Memory: s, archive: func(n int) error {
+		if n == 2 {
+			stop()
+		}
+		return nil
+	}}, o)
+	if !errors.Is(err, context.Canceled) || p.Removed == 0 || p.Removed == 99 {
+		t.Fatalf("%+v: %v", p, err)
+	}
+	if p := need.Get(Run(t.Context(), s, o))(t); p.Removed == 0 {
+		t.Errorf("the next run: %+v", p)
+	}
+	for i := range 100 {
+		rec := need.Get(s.Read(t.Context(), ledger.Locator{ID: fmt.Sprintf("<op>-%03d", i)}))(t)
+		if rec.Operation.Archive == "" {
+			continue
+		}
+		need.Get(Find(o.Dir, rec.Operation.Archive, rec.Operation.ID))(t)
+	}
+}
+
+// TestRunNeedsTheFile: where it cannot be written or is not what was written, nothing leaves.
+func TestRunNeedsTheFile(t *testing.T) {
+	s, o := filled(t, 10), options(t)
+	need.OK(t, os.WriteFile(o.Dir, nil, 0o600))
+	if p, err := Run(t.Context(), s, o); err == nil || p.Removed != 0 {
+		t.Errorf("the directory is a file: %+v, %v", p, err)
+	}
+	need.OK(t, os.Remove(o.Dir))
+	f := &file{dir: o.Dir}
+	need.OK(t, f.begin(t.Context(), s, o))
+	ops, _, err := s.Archivable(t.Context(), o.Before, 0, 100)
+	need.OK(t, err)
+	for _, w := range ops {
+		need.Get(f.add(w))(t)
+	}
+	f.lines[3].Operation.Version++
+	if err := f.seal(); err == nil || f.record.Digest != "" {
+		t.Errorf("a file that has something else is sealed: %v", err)
+	}
+	need.OK(t, f.drop(t.Context(), s))
+	if left := need.Get(os.ReadDir(o.Dir))(t); len(left) != 0 {
+		t.Errorf("%v is left", left)
+	}
+	if _, err := Run(t.Context(), s, o); err != nil {
+		t.Errorf("after that: %v", err)
+	}
+}

@@ -1,0 +1,364 @@
+package ledgertest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// shelve archives what may be, in windows of a size, and says which operations those were.
+func shelve(s ledger.Store, a ledger.Archive, now time.Time, window int) (string, error) {
+	a.File, a.Until = a.ID+".jsonl.gz", now.Add(time.Minute)
+	if err := s.ChangeArchive(ctx, a); err != nil {
+		return "", err
+	}
+	var ops []ledger.Whole
+	for place := int64(0); ; {
+		some, next, err := s.Archivable(ctx, a.Before, place, window)
+		if err != nil {
+			return "", err
+		}
+		ops, place = append(ops, some...), next
+		if place == 0 {
+			break
+		}
+	}
+	a.Digest, a.Size, a.Operations = "d1", 1, len(ops)
+	if err := s.ChangeArchive(ctx, a); err != nil {
+		return "", err
+	}
+	removed, err := s.Archive(ctx, a.ID, ops)
+	if err != nil {
+		return "", err
+	}
+	a.ClosedAt = now
+	var ids []string
+	for _, w := range ops {
+		ids = append(ids, w.Operation.ID)
+	}
+	return fmt.Sprintf("%d of %s", removed, strings.Join(ids, " ")), s.ChangeArchive(ctx, a)
+}
+
+// shelve archives all that is settled, and returns the ids of what went.
+func (d *desk) shelve() []string {
+	d.Helper()
+	d.clock.Advance(time.Minute)
+	said, err := shelve(d.s, ledger.Archive{ID: d.id("archive"), Actor: maya, Before: d.clock.Now().Add(-time.Second)}, d.clock.Now(), 100)
+	d.ok(err)
+	d.clock.Advance(time.Second)
+	_, ids, _ := strings.Cut(said, " of ")
+	return strings.Fields(ids)
+}
+
+// done is an operation that its own answer settled.
+func (d *desk) done(key string, mod ...func(*ledger.BeginRequest)) ledger.Operation {
+	return d.settle(d.begun(key, mod...).Attempt.ID, ledger.OutcomeCommitted, withReceipt("r-"+key))
+}
+
+func archives(t *testing.T, open Open) {
+	t.Run("Whole", func(t *testing.T) { archiveWhole(t, open) })
+	t.Run("Stubs", func(t *testing.T) { archiveStubs(t, open) })
+	t.Run("Again", func(t *testing.T) { archiveAgain(t, open) })
+	t.Run("I9_LateTruth", func(t *testing.T) { archiveLate(t, open) })
+	t.Run("Kept", func(t *testing.T) { archiveKept(t, open) })
+	t.Run("Moved", func(t *testing.T) { archiveMoved(t, open) })
+	t.Run("OneAtATime", func(t *testing.T) { archiveOne(t, open) })
+	t.Run("Incidents", func(t *testing.T) { archiveIncidents(t, open) })
+	t.Run("Targets", func(t *testing.T) { archiveTargets(t, open) })
+}
+
+// What goes to a file has all that there was.
+func archiveWhole(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	o := d.observe(d.doubt("a", func(r *ledger.BeginRequest) {
+		r.Input, r.Marks = json.RawMessage(`{"n": 1}`), ledger.Marks{Rules: "m1", Values: []string{"inv-1"}}
+	}), ledger.Landed, "pi_1")
+	d.done("last")
+	rec, events := d.read(o.ID), d.events(o.ID)
+	ops, place, err := d.s.Archivable(ctx, d.clock.Now(), 0, 100)
+	d.ok(err)
+	if len(ops) != 1 || place != 0 {
+		t.Fatalf("%d operations, place %d; the newest operation stays", len(ops), place)
+	}
+	w := ops[0]
+	if w.Operation.ID != o.ID || len(w.Events) != len(events) || len(w.Attempts) != 1 || len(w.Reads) != 1 || string(w.Reads[0].Evidence) != string(rec.Reads[0].Evidence) ||
+		!slices.Equal(w.Marks, []string{"inv-1"}) || string(w.Operation.Input) != `{"n": 1}` {
+		t.Errorf("%+v", w)
+	}
+	if ops, _, err := d.s.Archivable(ctx, d.clock.Now().Add(-time.Hour), 0, 100); err != nil || len(ops) != 0 {
+		t.Errorf("%d operations settled before the first began: %v", len(ops), err)
+	}
+}
+
+// A stub answers as its operation did: no key is sent again, and nothing is counted otherwise.
+func archiveStubs(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	landed := d.done("a", func(r *ledger.BeginRequest) { r.Marks = ledger.Marks{Rules: "m1", Values: []string{"inv-1"}} })
+	refused := d.begun("b")
+	d.settle(refused.Attempt.ID, ledger.OutcomeFailed, func(r *ledger.SettleRequest) { r.Proof = ledger.Refused })
+	expired := d.done("c", func(r *ledger.BeginRequest) { r.TTL = time.Second })
+	left := d.decide(d.doubt("d"), ledger.VerbAbandon)
+	d.done("last")
+	counts := func() string {
+		states, err := d.s.StateCounts(ctx, d.clock.Now())
+		d.ok(err)
+		doubts, err := d.s.DoubtCounts(ctx)
+		d.ok(err)
+		return fmt.Sprint(sortStateCounts(states), sortDoubtCounts(doubts))
+	}
+	before := counts()
+	if gone := d.shelve(); len(gone) != 4 {
+		t.Fatalf("archived %v", gone)
+	}
+	if after := counts(); after != before {
+		t.Errorf("counted %s, before %s", after, before)
+	}
+	page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 10})
+	if d.ok(err); len(page.Rows) != 1 {
+		t.Errorf("the list has %d rows", len(page.Rows))
+	}
+	rec := d.read(landed.ID)
+	if o := rec.Operation; o.State != ledger.Committed || o.Receipt() != "r-a" || o.Archive == "" || o.Input != nil || o.Token == "" || len(rec.Attempts) != 1 || len(d.events(o.ID)) != 0 {
+		t.Errorf("the stub is %+v", rec)
+	}
+	res := d.begin("a")
+	if res.Answer != ledger.AnswerFinished || res.Operation.ID != landed.ID || res.Operation.Receipt() != "r-a" {
+		t.Errorf("the same key again is %s of %s", res.Answer, res.Operation.ID)
+	}
+	if res := d.begin("a", func(r *ledger.BeginRequest) { r.Fingerprint = "other" }); res.Answer != ledger.AnswerKeyReused {
+		t.Errorf("I4: the same key with another input is %s", res.Answer)
+	}
+	if res := d.begin("a", func(r *ledger.BeginRequest) { r.Kind, r.AnyKind = "renamed", true }); res.Answer != ledger.AnswerFinished {
+		t.Errorf("the same key of a kind that was renamed is %s", res.Answer)
+	}
+	if res := d.begin("d"); res.Answer != ledger.AnswerRefused || res.Operation.ID != left.ID {
+		t.Errorf("what a person abandoned is %s", res.Answer)
+	}
+	if res := d.begin("c"); res.Answer != ledger.AnswerBegun || res.Operation.ID == expired.ID {
+		t.Errorf("a key that expired is %s", res.Answer)
+	}
+	if rec := d.read(expired.ID); rec.Operation.KeyLive {
+		t.Errorf("it still holds the key")
+	}
+	for what, find := range map[string]func() ([]string, error){
+		"key":  func() ([]string, error) { return d.s.Keyed(ctx, "a", 5) },
+		"mark": func() ([]string, error) { return d.s.Marked(ctx, "inv-1", 5) },
+	} {
+		ids, err := find()
+		recs, err2 := d.s.Records(ctx, ids)
+		if err := errors.Join(err, err2); err != nil || len(recs) != 1 || recs[0].Operation.ID != landed.ID {
+			t.Errorf("the %s finds %v: %v", what, ids, err)
+		}
+	}
+}
+
+// What was refused may begin again, as the same operation.
+func archiveAgain(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	refused := d.begun("b")
+	d.settle(refused.Attempt.ID, ledger.OutcomeFailed, func(r *ledger.SettleRequest) { r.Proof = ledger.Refused })
+	d.done("last")
+	d.shelve()
+	again := d.begin("b")
+	if again.Answer != ledger.AnswerBegun || again.Operation.ID != refused.Operation.ID || again.Attempt.N != 2 || again.Operation.Token != refused.Operation.Token {
+		t.Fatalf("what was refused begins again as %s of %s", again.Answer, again.Operation.ID)
+	}
+	d.settle(again.Attempt.ID, ledger.OutcomeCommitted)
+	if o := d.read(refused.Operation.ID).Operation; o.State != ledger.Committed || o.Archive == "" || o.AttemptCount != 2 {
+		t.Errorf("%+v", o)
+	}
+	verbs := ""
+	for _, e := range d.events(refused.Operation.ID) {
+		verbs += e.Verb + " "
+	}
+	if verbs != "return begin settle " {
+		t.Errorf("I8: its events are %s", verbs)
+	}
+}
+
+// Late truth is kept and raises what it would have raised.
+func archiveLate(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	denied := d.doubt("a")
+	attempt := d.read(denied.ID).Attempts[0].ID
+	d.decide(denied, ledger.VerbDeny)
+	landed := d.done("b")
+	twice := d.done("c")
+	d.done("last")
+	if gone := d.shelve(); len(gone) != 3 {
+		t.Fatalf("archived %v", gone)
+	}
+	o := d.settle(attempt, ledger.OutcomeCommitted, withReceipt("pi_9"))
+	if o.ID != denied.ID || o.Conflict != ledger.Contradiction || !o.HandsOff || o.Receipt() != "pi_9" {
+		t.Errorf("I9: the late answer left %+v", o)
+	}
+	counts, err := d.s.Counts(ctx, d.clock.Now())
+	if d.ok(err); counts.Conflicts == 0 {
+		t.Errorf("no one is told of the contradiction: %+v", counts)
+	}
+	if o := d.decide(o, ledger.VerbAck, saying(ledger.LandedOnce)); o.State != ledger.Committed || o.Conflict != ledger.NoConflict {
+		t.Errorf("it is %s, %q after a person dealt with it", o.State, o.Conflict)
+	}
+	first := d.read(twice.ID).Attempts[0].ID
+	if o := d.settle(first, ledger.OutcomeCommitted, withReceipt("r-c")); o.Conflict != ledger.NoConflict || d.read(o.ID).Operation.Archive == "" || len(d.events(o.ID)) != 0 {
+		t.Errorf("the same answer again brought it back")
+	}
+	if o := d.settle(first, ledger.OutcomeCommitted, withReceipt("other")); o.Conflict != ledger.Duplicate {
+		t.Errorf("another receipt raised %q", o.Conflict)
+	}
+	if o := d.decide(d.read(landed.ID).Operation, ledger.VerbUndo); o.State != ledger.Uncertain {
+		t.Errorf("undone, it is %s", o.State)
+	}
+	if gone := d.shelve(); !slices.Contains(gone, denied.ID) || slices.Contains(gone, landed.ID) || slices.Contains(gone, twice.ID) {
+		t.Errorf("archived again: %v", gone)
+	}
+}
+
+// Nothing goes that anything waits for.
+func archiveKept(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	doubt := d.doubt("doubt")
+	d.begun("pending", func(r *ledger.BeginRequest) { r.Deadline = time.Hour })
+	conflict := d.observe(d.doubt("conflict"), ledger.Duplicated, "x", "y")
+	granted := d.grant(d.decide(d.doubt("granted"), ledger.VerbDeny), ledger.BasisRiskAccepted)
+	d.settle(d.begun("undelivered", func(r *ledger.BeginRequest) { r.AwaitsDelivery = true }).Attempt.ID, ledger.OutcomeCommitted)
+	alike := d.done("alike", func(r *ledger.BeginRequest) { r.Fingerprint = doubt.Fingerprint })
+	d.done("control", func(r *ledger.BeginRequest) { r.Kind, r.TokenSent = "mail", true })
+	control := d.done("newest control", func(r *ledger.BeginRequest) { r.Kind, r.TokenSent = "mail", true })
+	d.done("plain", func(r *ledger.BeginRequest) { r.Kind, r.TokenSent = "post", false })
+	d.done("last")
+	var keys []string
+	for _, id := range d.shelve() {
+		keys = append(keys, d.read(id).Operation.Key)
+	}
+	if fmt.Sprint(keys) != "[control plain]" {
+		t.Errorf("archived %v; %s is in conflict, %s granted, %s wants what is in doubt", keys, conflict.ID, granted.ID, alike.ID)
+	}
+	if rec, err := d.s.ControlCandidate(ctx, "mail", d.clock.Now()); err != nil || rec.Operation.ID != control.ID {
+		t.Errorf("the control is %s: %v", rec.Operation.ID, err)
+	}
+}
+
+// What moved after it was read stays.
+func archiveMoved(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	a, b, c := d.done("a"), d.done("b"), d.done("c")
+	d.done("last")
+	ops, _, err := d.s.Archivable(ctx, d.clock.Now(), 0, 100)
+	if d.ok(err); len(ops) != 3 {
+		t.Fatalf("%d operations", len(ops))
+	}
+	d.decide(a, ledger.VerbNote)
+	d.decide(b, ledger.VerbUndo)
+	file := ledger.Archive{ID: d.id("archive"), File: "f", Actor: maya, Before: d.clock.Now(), Until: d.clock.Now().Add(time.Minute)}
+	d.ok(d.s.ChangeArchive(ctx, file))
+	if n, err := d.s.Archive(ctx, file.ID, ops); err == nil {
+		t.Errorf("%d went with a file that no one has read back", n)
+	}
+	file.Digest, file.Operations = "d", 3
+	d.ok(d.s.ChangeArchive(ctx, file))
+	if n, err := d.s.Archive(ctx, file.ID, ops); n != 1 || err != nil || d.read(c.ID).Operation.Archive != "f" {
+		t.Errorf("%d went: %v", n, err)
+	}
+	if n, err := d.s.Archive(ctx, file.ID, ops); n != 0 || err != nil {
+		t.Errorf("%d went a second time: %v", n, err)
+	}
+	files, err := d.s.Archives(ctx)
+	if d.ok(err); len(files) != 1 || files[0].Removed != 1 || files[0].Operations != 3 {
+		t.Errorf("%+v", files)
+	}
+	events, err := d.s.History(ctx, ledger.HistoryQuery{Limit: 1, Newest: true})
+	if d.ok(err); len(events) != 1 || events[0].Verb != "archive" {
+		t.Errorf("I8: the newest event is %+v", events)
+	}
+}
+
+func archiveOne(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	d.done("a")
+	mine := ledger.Archive{ID: "archive-1", File: "f", Actor: maya, Before: d.clock.Now(), Until: d.clock.Now().Add(time.Minute)}
+	other := mine
+	other.ID, other.Actor.Name = "archive-2", "noor"
+	d.ok(d.s.ChangeArchive(ctx, mine))
+	var leased *ledger.LeasedError
+	if err := d.s.ChangeArchive(ctx, other); !errors.As(err, &leased) || leased.Holder != "maya" {
+		t.Errorf("a second archive at once: %v", err)
+	}
+	d.clock.Advance(2 * time.Minute)
+	other.Until = d.clock.Now().Add(time.Minute)
+	d.ok(d.s.ChangeArchive(ctx, other))
+	mine.Until = other.Until
+	if err := d.s.ChangeArchive(ctx, mine); !errors.As(err, &leased) || leased.Holder != "noor" {
+		t.Errorf("one whose time is over goes on: %v", err)
+	}
+	other.ClosedAt = d.clock.Now()
+	d.ok(d.s.ChangeArchive(ctx, other))
+	d.ok(d.s.ChangeArchive(ctx, mine))
+}
+
+// What an incident added up to stays.
+func archiveIncidents(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	var ops []ledger.Operation
+	for _, key := range []string{"a", "b", "c"} {
+		ops = append(ops, d.settle(d.begun(key).Attempt.ID, ledger.OutcomeUncertain, func(r *ledger.SettleRequest) { r.ErrorClass, r.Bursts = ledger.ClassTimeout, pairs }))
+	}
+	d.observe(d.read(ops[0].ID).Operation, ledger.Landed, "x")
+	for _, o := range ops[1:] {
+		d.decide(d.read(o.ID).Operation, ledger.VerbAbandon)
+	}
+	d.done("last")
+	if gone := d.shelve(); len(gone) != 0 {
+		t.Fatalf("archived %v of an open incident", gone)
+	}
+	all, err := d.s.Incidents(ctx, d.clock.Now(), 5)
+	if d.ok(err); len(all) != 1 {
+		t.Fatalf("%d incidents", len(all))
+	}
+	d.clock.Advance(2 * time.Hour)
+	_, err = d.s.ChangeIncident(ctx, ledger.IncidentChange{ChangeID: d.id("c"), ID: all[0].ID, Verb: ledger.IncidentClosed, Actor: maya, Reason: "dealt with"})
+	d.ok(err)
+	sums := func() string {
+		a, err := d.s.Incident(ctx, all[0].ID, d.clock.Now())
+		d.ok(err)
+		return fmt.Sprint(a.Fates, a.Minutes, len(a.Events))
+	}
+	before := sums()
+	if gone := d.shelve(); len(gone) != 3 {
+		t.Fatalf("archived %v of a closed incident", gone)
+	}
+	if after := sums(); after != before {
+		t.Errorf("it adds up to %s, before %s", after, before)
+	}
+}
+
+// The newest on a target that others have stays: it says that they were overtaken.
+func archiveTargets(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	on := func(target string) func(*ledger.BeginRequest) {
+		return func(r *ledger.BeginRequest) { r.Target, r.Supersedes = target, true }
+	}
+	one, two := d.done("deploy v1", on("web")), d.done("deploy v2", on("web"))
+	alone := d.done("invoice", on("INV-1"))
+	d.done("last")
+	if gone := d.shelve(); !slices.Equal(gone, []string{one.ID, alone.ID}) {
+		t.Fatalf("archived %v, not %s", gone, two.ID)
+	}
+	if res := d.begin("deploy v1", on("web")); res.Answer != ledger.AnswerBegun || res.Operation.ID == one.ID {
+		t.Errorf("going back to v1 is %s of %s", res.Answer, res.Operation.ID)
+	}
+	d.done("credit", on("INV-1"))
+	d.done("last again")
+	if gone := d.shelve(); slices.ContainsFunc(gone, func(id string) bool { return d.read(id).Operation.Key == "credit" }) {
+		t.Errorf("archived %v, and with it that the invoice was overtaken", gone)
+	}
+	if res := d.begin("invoice", on("INV-1")); res.Answer != ledger.AnswerBegun {
+		t.Errorf("what was overtaken since is %s", res.Answer)
+	}
+}

@@ -1,0 +1,48 @@
+package postgres
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+)
+
+// Nothing leaves the ledger by plain SQL that leaves no stub, and no stub goes.
+func TestArchiveGuards(t *testing.T) {
+	url := made(t)
+	s, err := Open(ctx, url, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ledgertest.Shelved(t, s, time.Now())
+	conn, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, `SET search_path = indoubt`).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range ledgertest.ArchiveAttacks {
+		if _, err := conn.Exec(ctx, a.SQL).ReadAll(); err == nil || !strings.Contains(err.Error(), a.Says) {
+			t.Errorf("%s: %v, want %q", a.Name, err, a.Says)
+		}
+	}
+	if d, err := s.Deviations(ctx); err != nil || len(d) != 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if err := s.Rebuild(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: "shelved-a", Outcome: ledger.OutcomeCommitted, Receipt: "another", Actor: ledger.Actor{Name: "x"}}); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := s.Deviations(ctx); err != nil || len(d) != 0 {
+		t.Errorf("after one returned: %+v, %v", d, err)
+	}
+}

@@ -1,0 +1,42 @@
+package sqlite
+
+import (
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
+)
+
+// Nothing leaves the ledger by plain SQL that leaves no stub, and no stub goes.
+func TestArchiveGuards(t *testing.T) {
+	s, _ := openTest(t)
+	ledgertest.Shelved(t, s, s.now())
+	db := rawDB(t, s.path)
+	for _, a := range ledgertest.ArchiveAttacks {
+		for _, how := range []string{"", " OR REPLACE"} {
+			query := a.SQL
+			if how != "" && !strings.HasPrefix(query, "DELETE") {
+				query = strings.Replace(strings.Replace(query, "INSERT INTO", "INSERT OR REPLACE INTO", 1), "UPDATE ", "UPDATE OR REPLACE ", 1)
+			}
+			if _, err := db.Exec(query); err == nil || !strings.Contains(err.Error(), a.Says) {
+				t.Errorf("%s%s: %v, want %q", a.Name, how, err, a.Says)
+			}
+		}
+	}
+	if d := need.Get(s.Deviations(ctx))(t); len(d) != 0 {
+		t.Errorf("%+v", d)
+	}
+	need.OK(t, s.Rebuild(ctx))
+	if d := need.Get(s.Deviations(ctx))(t); len(d) != 0 {
+		t.Errorf("after it was made anew: %+v", d)
+	}
+	need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: "shelved-a", Outcome: ledger.OutcomeCommitted, Receipt: "another", Actor: ledger.Actor{Name: "x"}}))(t)
+	if d := need.Get(s.Deviations(ctx))(t); len(d) != 0 {
+		t.Errorf("after one returned: %+v", d)
+	}
+	if rec := need.Get(s.Read(ctx, ledger.Locator{ID: "shelved"}))(t); rec.Operation.Conflict == "" {
+		t.Errorf("%+v", rec.Operation)
+	}
+}

@@ -1,0 +1,169 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ledger/archive"
+	"indoubt/ui/safe"
+)
+
+// archiveCommand moves what settled long ago to files.
+type archiveCommand struct{ *app }
+
+type archiveFlags struct {
+	settledFor, to string
+	rest           float64
+	dryRun         bool
+}
+
+func newArchiveCommand(a *app) *cobra.Command {
+	var flags archiveFlags
+	cmd := &cobra.Command{
+		Use: "archive --settled-for AGE --to DIR", GroupID: groupCare,
+		Short: "Move operations that settled long ago from the ledger to compressed files",
+		Long: `Move operations that settled at least so long ago to files in a directory: JSON,
+an operation a line, compressed with gzip. Each file is read back, and its digest
+recorded, before anything leaves the ledger. Others may write meanwhile: it takes
+a few operations at a time, and rests in between.
+
+The ledger remembers of each its key, its outcome, its attempts and its marks. So
+no key is sent again, a late answer still raises a contradiction, and the odds
+stay. What is in doubt, in conflict, parked or in an open incident or run stays,
+and so does the newest control of each kind.
+
+"indoubt show ID --archive DIR" shows an archived operation whole. It can be ended
+and started again at any time. Keep the files: they are the only copy of what
+they hold.
+
+Exit codes: 0 done, also where there was nothing to do; 1 a file or the ledger
+could not be written, and what was not in a file is still in the ledger;
+2 usage; 4 another archive is being made; 5 read-only.`,
+		Example: "  indoubt archive --settled-for 90d --to /var/lib/indoubt/archive --dry-run\n  indoubt archive --settled-for 90d --to /var/lib/indoubt/archive",
+		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error { return archiveCommand{a}.run(cmd.Context(), flags) },
+	}
+	cmd.Flags().StringVar(&flags.settledFor, "settled-for", "", "how long ago it settled, at least: 90d, 2160h")
+	cmd.Flags().StringVar(&flags.to, "to", "", "the directory of the files; it is made")
+	cmd.Flags().Float64Var(&flags.rest, "rest", 5, "how long to leave the ledger to others, as a multiple of how long a step took")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count, and change nothing")
+	_ = cmd.MarkFlagDirname("to")
+	return cmd
+}
+
+// archivedJSON is what was archived.
+type archivedJSON struct {
+	archive.Progress
+	Dir    string  `json:"dir"`
+	Before *string `json:"settled_before"`
+}
+
+func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
+	age, err := positive("--settled-for", flags.settledFor)
+	switch {
+	case err != nil:
+		return err
+	case age == 0:
+		return usage("--settled-for is missing", "say how long ago what is archived settled, at least: --settled-for 90d")
+	case flags.to == "":
+		return usage("--to is missing", "name the directory of the archive: --to DIR")
+	case flags.rest < 0 || flags.rest > 1000:
+		return usage(fmt.Sprintf("--rest %g is not between 0 and 1000", flags.rest), "")
+	}
+	dir, err := filepath.Abs(flags.to)
+	if err != nil {
+		return err
+	}
+	why := toChange
+	if flags.dryRun {
+		why = toLook
+	}
+	s, err := a.ledgerFor(ctx, why)
+	if err != nil {
+		return err
+	}
+	o := archive.Options{Dir: dir, Before: a.clock().Add(-age), Actor: a.actor(), DryRun: flags.dryRun, Rest: flags.rest, Progress: a.progress()}
+	p, err := archive.Run(ctx, s, o)
+	if err != nil {
+		return err
+	}
+	effect := effectUpdated
+	switch {
+	case p.Operations == 0:
+		effect = effectNoop
+	case flags.dryRun:
+		effect = effectWouldUpdate
+	}
+	return a.done(effect, archivedJSON{p, dir, moment(o.Before)}, func(w *safe.Writer) {
+		switch {
+		case p.Operations == 0:
+			w.Println(safe.Say("nothing to archive: no operation that can leave settled before %s", clockTime(o.Before)))
+		case flags.dryRun:
+			w.Println(safe.Say("%d operations, %s as text, settled before %s and would be archived in %s", p.Operations, amountOf(p.Plain), clockTime(o.Before), short(dir)))
+		default:
+			w.Println(safe.Say("%d operations archived in %s, %d %s of %s", p.Removed, short(dir), p.Files, map[bool]string{true: "file", false: "files"}[p.Files == 1], amountOf(p.Packed)))
+			if p.Moved > 0 {
+				w.Println(safe.Say("%d changed meanwhile, and stay", p.Moved))
+			}
+		}
+	})
+}
+
+// progress tells a person at a terminal how far it has come, once a second.
+func (a archiveCommand) progress() func(archive.Progress) {
+	told := time.Now()
+	return func(p archive.Progress) {
+		if !a.json && time.Since(told) >= time.Second {
+			told = time.Now()
+			a.errOut.Println(safe.Say("%d operations to archive, %d archived", p.Operations, p.Removed))
+		}
+	}
+}
+
+// amountOf is a number of bytes as a person reads it.
+func amountOf(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%d kB", n/1000)
+	}
+	return fmt.Sprintf("%d MB", n/1_000_000)
+}
+
+// unarchived is an operation with what its archive has of it, and its history.
+func unarchived(dir string, rec ledger.Record, events []ledger.Event) (ledger.Record, []ledger.Event, error) {
+	o := &rec.Operation
+	w, err := archive.Find(dir, o.Archive, o.ID)
+	if os.IsNotExist(err) {
+		return rec, events, &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("%s has no %s", dir, o.Archive),
+			Hint: "name the directory that the archives are kept in: --archive DIR"}
+	}
+	if err != nil {
+		return rec, events, err
+	}
+	was := w.Operation
+	o.Input, o.Command, o.Request, o.Title, o.Session, o.Source = was.Input, was.Command, was.Request, was.Title, was.Session, was.Source
+	if o.Version == was.Version {
+		o.Result, o.Reason = was.Result, was.Reason
+	}
+	for i, attempt := range w.Attempts {
+		if i < len(rec.Attempts) && rec.Attempts[i].LateOutcome == attempt.LateOutcome {
+			rec.Attempts[i] = attempt
+		}
+	}
+	rec.Reads, rec.Grants = append(rec.Reads, w.Reads...), append(rec.Grants, w.Grants...)
+	for _, e := range events {
+		if !slices.ContainsFunc(w.Events, func(known ledger.Event) bool { return known.ID == e.ID }) {
+			w.Events = append(w.Events, e)
+		}
+	}
+	return rec, w.Events, nil
+}
