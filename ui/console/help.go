@@ -74,6 +74,9 @@ func (m *Root) helpLines(w int) []string {
 	if len(sought) > 0 {
 		lines = []string{" " + m.Strong.Render(safe.Say("/%s", m.sought).String()) + m.Faint.Render("  esc shows all of it")}
 	}
+	if m.o.Banner != "" && len(sought) == 0 {
+		lines = append(lines, " "+m.Accent.Render("t")+" leads through this outage in six steps, and ends that again.")
+	}
 	for _, ch := range chapters(m) {
 		begun := false
 		for _, t := range ch.topics {

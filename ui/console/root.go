@@ -54,12 +54,15 @@ type Root struct {
 	run     *act.Run
 	form    *dialog.Dialog // that began it
 
-	w, h       int
-	theme      string // asked for
-	background color.Color
-	few        bool // the terminal has 16 colours
-	dirty      bool
-	view       tea.View
+	w, h    int
+	colours struct {
+		theme      string // asked for
+		background color.Color
+		few        bool // the terminal has 16
+	}
+	tour  tour
+	dirty bool
+	view  tea.View
 
 	toast    toast
 	writing  int
@@ -144,7 +147,7 @@ func (m *Root) Init() tea.Cmd {
 	if (!m.table.Read || m.feed.Search.Running) && m.feed.Lost == nil {
 		cmds = append(cmds, m.feed.Reload())
 	}
-	if m.theme == "auto" && !noColour() {
+	if m.colours.theme == "auto" && !noColour() {
 		cmds = append(cmds, tea.RequestBackgroundColor)
 	}
 	if m.o.OpenID != "" {
@@ -158,6 +161,7 @@ func (m *Root) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.Now = m.o.Clock()
 	m.feed.Now = m.Now
 	cmd, changed := m.take(msg)
+	m.tour.follow(m)
 	if id := onTheWay(m); id != m.feed.Showing {
 		if m.feed.Showing = id; id != "" {
 			cmd = tea.Batch(cmd, m.feed.Reload())
@@ -194,11 +198,11 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 			m.say("a paste presses nothing here")
 		}
 	case tea.BackgroundColorMsg:
-		m.background = msg.Color
-		return nil, m.setTheme(m.theme) == nil
+		m.colours.background = msg.Color
+		return nil, m.setTheme(m.colours.theme) == nil
 	case tea.ColorProfileMsg:
-		m.few = msg.Profile == colorprofile.ANSI
-		return nil, m.setTheme(m.theme) == nil
+		m.colours.few = msg.Profile == colorprofile.ANSI
+		return nil, m.setTheme(m.colours.theme) == nil
 	case tea.ResumeMsg:
 		cmd = tea.Batch(m.feed.Reload(), m.tick())
 	case tickMsg:
@@ -259,6 +263,7 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 		m.known.Learn(news.Page.Rows)
 		m.table.Take(news.Page, m.still(), m.Now)
 		openMatching(m)
+		greet(m)
 		m.dialogs.Moved(func(id string, version int64) safe.Text {
 			i := m.table.Find(id)
 			if i < 0 || m.table.Items[i].Row.Version == version {
@@ -351,10 +356,10 @@ func (m *Root) header() *header.Header {
 }
 
 func (m *Root) setTheme(name string) error {
-	picked, err := draw.PickTheme(name, m.background, noColour())
+	picked, err := draw.PickTheme(name, m.colours.background, noColour())
 	if err != nil {
 		return err
 	}
-	m.theme, m.Theme = name, draw.NewTheme(picked, m.few)
+	m.colours.theme, m.Theme = name, draw.NewTheme(picked, m.colours.few)
 	return nil
 }

@@ -77,10 +77,10 @@ func (m *Root) foot(n int) []string {
 		lines := m.prompt.Lines(&m.Frame, m.w)
 		return lines[len(lines)-n:]
 	}
-	var news []string
+	news := m.tour.line(&m.Frame, m.w)
 	switch {
 	case m.run != nil:
-		news = []string{progress(m, m.w)}
+		news = append(news, progress(m, m.w))
 	case !m.toast.text.Empty() && m.toast.until.After(m.Now):
 		m.Ticks = true
 		p := m.Strong
@@ -88,8 +88,8 @@ func (m *Root) foot(n int) []string {
 			p = m.Bad
 		}
 		said := draw.Wrap(m.toast.text.String(), max(m.w-2, 8))
-		if len(said) > n { // as far as there is room
-			said = append(said[:n-1], strings.Join(said[n-1:], " "))
+		if room := max(n-len(news), 1); len(said) > room { // as far as there is room
+			said = append(said[:room-1], strings.Join(said[room-1:], " "))
 		}
 		for _, line := range said {
 			news = append(news, p.Render(draw.Left(" "+line, m.w)))
