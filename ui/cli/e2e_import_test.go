@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -166,4 +167,35 @@ func TestI10_E2E_KilledImport(t *testing.T) {
 	}
 	need.OK(t, json.Unmarshal(s.must(0, "stats", "--json").Status.Data, &stats))
 	need.That(t, len(stats.Kinds) == 1 && stats.Kinds[0].State == "uncertain" && stats.Kinds[0].Count == n, "%+v", stats)
+}
+
+// BenchmarkDeadLetters imports 10,000 dead letters of each system, imports them again,
+// and settles them by a check: how many seconds each takes. -short takes a twentieth.
+func BenchmarkDeadLetters(b *testing.B) {
+	n := 10_000
+	if testing.Short() {
+		n /= 20
+	}
+	for _, l := range deadLetters {
+		b.Run(l.from, func(b *testing.B) {
+			url, _, _ := mailbox(b)
+			dir := b.TempDir()
+			policy := filepath.Join(dir, "policy.yaml")
+			need.OK(b, os.WriteFile(policy, []byte(mails(url)), 0o600))
+			rows := l.file(b, dir, n)
+			took := func(what string, args ...string) {
+				began := time.Now()
+				cmd := exec.Command(program, args...)
+				cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir, "INDOUBT_POLICY="+policy, "INDOUBT_ACTOR=maya", "NO_PROXY=*",
+					"INDOUBT_LEDGER="+filepath.Join(dir, fmt.Sprint(b.N)+".db"))
+				out, err := cmd.CombinedOutput()
+				need.That(b, err == nil, "%v: %v\n%.500s", args, err, out)
+				b.ReportMetric(time.Since(began).Seconds(), what)
+			}
+			in := []string{"import", "--from", l.from, "--map", `kind="mail.send"`, "--map", "token=" + l.token, rows}
+			took("first-s", in...)
+			took("again-s", in...)
+			took("settle-s", "reconcile")
+		})
+	}
 }
