@@ -63,7 +63,8 @@ func (k *shelf) spare(e *entry, before time.Time) bool {
 		newer = newer || control(p) && p.Kind == o.Kind && p.SettledAt.After(o.SettledAt) && p.SettledAt.Before(before)
 		if p.Target == o.Target && other != e {
 			alone = false
-			overtaken = overtaken || i > slices.Index(k.m.ops, e) && p.State == ledger.Committed && !p.CreatedAt.Before(o.CreatedAt)
+			later := p.StartedAt.After(o.StartedAt) || p.StartedAt.Equal(o.StartedAt) && i > slices.Index(k.m.ops, e)
+			overtaken = overtaken || later && p.State == ledger.Committed
 		}
 	}
 	alone = alone && !slices.ContainsFunc(k.stubs, func(s *entry) bool { return s.op.Target == o.Target })

@@ -25,7 +25,7 @@ const archivable = `(o.state IN ('committed', 'failed', 'abandoned') AND o.confl
 	     SELECT 1 FROM operations t INDEXED BY operations_by_answer WHERE t.kind = o.kind AND t.state = 'committed' AND t.by_answer = 1 AND t.token_sent = 1
 	        AND t.settled_at > o.settled_at AND t.settled_at < ?2))
 	AND (o.target = '' OR EXISTS (
-	     SELECT 1 FROM operations t INDEXED BY operations_by_target WHERE t.target = o.target AND t.target <> '' AND t.created_at >= o.created_at AND t.seq > o.seq AND t.state = 'committed')
+	     SELECT 1 FROM operations t INDEXED BY operations_by_target WHERE t.target = o.target AND t.target <> '' AND (t.started_at, t.seq) > (o.started_at, o.seq) AND t.state = 'committed')
 	  OR NOT EXISTS (SELECT 1 FROM operations t INDEXED BY operations_by_target WHERE t.target = o.target AND t.target <> '' AND t.seq <> o.seq)
 	 AND NOT EXISTS (SELECT 1 FROM archived t WHERE t.target = o.target AND t.target <> '')))`
 
@@ -336,7 +336,7 @@ func loadStub(q Querier, at located, skip ledger.Parts) (rec Record, err error) 
 	}
 	if skip&ledger.PartRelated == 0 {
 		o := rec.Operation
-		rec.Related, err = Collect(q, scanRelation, relatedToStub, o.ID, o.Kind, o.Target, o.Fingerprint, o.KeyFields, Millis(o.CreatedAt), rec.stub)
+		rec.Related, err = Collect(q, scanRelation, relatedToStub, o.ID, o.Kind, o.Target, o.Fingerprint, o.KeyFields, Millis(o.StartedAt), rec.stub)
 	}
 	return rec, err
 }

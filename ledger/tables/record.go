@@ -163,7 +163,7 @@ func relatedTo(from, where string) string {
 
 // relatedToStub is the same for an operation that is archived.
 var relatedToStub = relatedTo(`(SELECT CAST(?1 AS text) AS id, CAST(?2 AS text) AS kind, CAST(?3 AS text) AS target, CAST(?4 AS text) AS fingerprint,
-	CAST(?5 AS text) AS key_fields, CAST(?6 AS bigint) AS created_at, CAST(?7 AS bigint) AS seq) o`, ``)
+	CAST(?5 AS text) AS key_fields, CAST(?6 AS bigint) AS started_at, CAST(?7 AS bigint) AS seq) o`, ``)
 
 func scanRelation(rows Rows) (ledger.Relation, error) {
 	var r ledger.Relation
