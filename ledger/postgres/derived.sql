@@ -129,7 +129,7 @@ BEGIN
       <> (was.miss_value, was.miss_word, was.miss_guess, was.odds, was.rank, was.decide_at)
       OR is_now.ripe < was.ripe OR is_now.digest NOT IN ('', was.digest) OR is_now.read_at NOT IN (0, was.read_at, is_now.recheck_at))
      AND NOT EXISTS (SELECT 1 FROM indoubt.operations o JOIN indoubt.attempts a ON a.operation_id = o.id WHERE o.seq = is_now.seq AND a.db_user = session_user) THEN
-    RAISE EXCEPTION 'this operation was sent by another user of the database: only that one, an engine or a person changes it' USING ERRCODE = 'IN001';
+    RAISE EXCEPTION 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
 END $$;
 

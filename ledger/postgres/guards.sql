@@ -876,7 +876,7 @@ END $$;
 CREATE FUNCTION indoubt.return_archived(number bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
   IF NOT indoubt.may('record') THEN
-    RAISE EXCEPTION 'this role records no operations' USING ERRCODE = 'IN001';
+    RAISE EXCEPTION 'this role records no operations: it needs the role indoubt_writer' USING ERRCODE = 'IN001';
   END IF;
   DELETE FROM indoubt.archived_attempts WHERE seq = number;
   DELETE FROM indoubt.archived WHERE seq = number;
