@@ -77,7 +77,7 @@ pages: build
 
 # The Debian package is installed on a new system root, where one can be made.
 package:
-	$(GO) run $(GORELEASER) release --snapshot --clean --skip=publish
+	$(GO) run $(GORELEASER) release --snapshot --clean --timeout 3h --skip=publish$(shell docker info >/dev/null 2>&1 || echo ,docker)
 	CGO_ENABLED=0 $(GO) test ./ui/cli -count=1 -run TestThePackage -v
 
 clean:
