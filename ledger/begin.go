@@ -109,7 +109,7 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 	if err != nil {
 		return BeginResult{}, err
 	}
-	if applied.Noop && res.Answer == "" {
+	if applied.Noop && (res.Answer == "" || res.Answer == AnswerBegun) { // what begins is written: the change was made before
 		return repeatedBegin(applied.After, req)
 	}
 	if applied.After.ID != "" {

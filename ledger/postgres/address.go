@@ -103,7 +103,7 @@ func parse(name string) (*address, error) {
 	c.RuntimeParams["client_encoding"] = "UTF8"
 	c.RuntimeParams["application_name"] = cmp.Or(c.RuntimeParams["application_name"], "indoubt")
 	if !a.plain {
-		for _, s := range settings {
+		for _, s := range slices.Concat(settings, plans) {
 			c.RuntimeParams[s.name] = s.value
 		}
 	}
@@ -130,6 +130,11 @@ var settings = []struct{ name, value string }{
 	{"lock_timeout", milliseconds(lockTimeout)},
 	{"idle_in_transaction_session_timeout", milliseconds(idleTimeout)},
 }
+
+// plans are settings of a session that keeps what it has prepared. Every query of the
+// ledger has its index; a plan that was made while a table was small would read all of it
+// for as long as it is kept.
+var plans = []struct{ name, value string }{{"enable_seqscan", "off"}, {"jit", "off"}}
 
 func milliseconds(d time.Duration) string { return fmt.Sprint(d.Milliseconds()) }
 

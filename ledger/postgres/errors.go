@@ -76,6 +76,7 @@ const (
 	codeRefused       = "IN001" // our own, of guards.sql
 	codeFailover      = "IN002"
 	codeReadOnly      = "25006"
+	codeUnique        = "23505"
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
 	codeLockTimeout   = "55P03"

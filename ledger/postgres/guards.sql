@@ -50,6 +50,12 @@ BEGIN
     MESSAGE = format('new row for relation "%s" violates check constraint "%s"', of_table, by_name);
 END $$;
 
+CREATE FUNCTION indoubt.unfit_row() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  PERFORM indoubt.unfit(TG_TABLE_NAME, TG_ARGV[0]);
+  RETURN NEW;
+END $$;
+
 -- never refuses what is never done.
 CREATE FUNCTION indoubt.never() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
@@ -120,218 +126,248 @@ BEGIN
   END IF;
 END $$;
 
--- A guard is one expression that names what is wrong, the first first: PostgreSQL
--- prepares an expression anew for each transaction. The same holds for what the columns
--- may have; as constraints they would be read anew for each statement.
-CREATE FUNCTION indoubt.operations_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  wrong text;
-  own   boolean; -- the writer keeps the record itself
-  moves boolean;
-  noted timestamptz(3);
+-- operation_cannot_move says why an operation does not become what it would, but for what
+-- is answered in flight.
+CREATE FUNCTION indoubt.operation_cannot_move(was indoubt.operations, is_now indoubt.operations, own boolean) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-  IF TG_OP = 'INSERT' AND NEW.seq IS NOT NULL THEN
+  RETURN CASE
+    WHEN (is_now.state = 'pending' AND was.state NOT IN ('uncertain', 'failed') OR is_now.state = 'committed' AND was.state NOT IN ('pending', 'uncertain')
+       OR is_now.state = 'failed' AND was.state NOT IN ('pending', 'uncertain') OR is_now.state = 'abandoned' AND was.state NOT IN ('uncertain', 'failed')
+       OR is_now.state NOT IN ('pending', 'committed', 'failed', 'uncertain', 'abandoned'))
+      AND NOT (was.conflict <> '' AND is_now.conflict = '' AND is_now.state IN ('committed', 'failed', 'abandoned') AND was.state <> 'pending'
+               AND is_now.change_verb = 'ack' AND own AND NOT is_now.machine)
+      THEN 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain; a person who deals with a conflict settles it'
+    WHEN is_now.state = 'pending' AND (is_now.live_attempt = '' OR is_now.attempt_count <> was.attempt_count + 1 OR NOT own
+                                    OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = is_now.live_attempt))
+      THEN 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key'
+    WHEN is_now.state = 'pending' AND NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE operation_id = is_now.id AND attempt_id = is_now.live_attempt)
+      AND (was.hands_off OR was.attempt_count > (
+            SELECT count(*) FROM indoubt.attempts
+             WHERE operation_id = is_now.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))))
+      THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
+    END;
+END $$;
+
+-- operation_is_not_of says what a person, or one who keeps the record not itself, may not.
+CREATE FUNCTION indoubt.operation_is_not_of(was indoubt.operations, is_now indoubt.operations, own boolean) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  noted CONSTANT timestamptz(3) := clock_timestamp();
+BEGIN
+  RETURN CASE
+    WHEN (is_now.change_id <> was.change_id OR is_now.actor <> was.actor) AND indoubt.reserved(is_now.actor)
+      THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
+    WHEN own THEN NULL
+    WHEN is_now.doubted_at < was.doubted_at OR is_now.doubted_at IS NULL AND was.doubted_at IS NOT NULL
+      THEN 'what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier'
+    WHEN is_now.doubted_at > greatest(was.doubted_at, noted) OR is_now.ended_at > greatest(was.ended_at, noted)
+      THEN 'the end of an attempt and a doubt do not lie in the future'
+    WHEN (is_now.deadline_at < was.deadline_at OR is_now.deadline_at IS NULL) AND is_now.state = 'pending' AND was.state = 'pending'
+      THEN 'the deadline of an attempt in flight does not become earlier'
+    WHEN is_now.change_id <> was.change_id AND EXISTS (SELECT 1 FROM indoubt.events WHERE id = is_now.change_id)
+      THEN 'this change id is in the history already: the change was made before'
+    END;
+END $$;
+
+-- operation_completed is what another writer leaves out of a change of state, or wrote as
+-- it had read it: no attempt outlives the flight it was made for, every way into doubt
+-- says so, and nothing ended before now.
+CREATE FUNCTION indoubt.operation_completed(was indoubt.operations, is_now indoubt.operations) RETURNS indoubt.operations LANGUAGE plpgsql AS $$
+DECLARE
+  noted CONSTANT timestamptz(3) := clock_timestamp();
+BEGIN
+  is_now.change_of := '';
+  is_now.version := was.version + 1;
+  IF is_now.state <> 'pending' THEN
+    is_now.live_attempt := '';
+    is_now.deadline_at := NULL;
+    is_now.awaits := '';
+  END IF;
+  IF is_now.state = 'committed' AND is_now.receipts <> '[]' AND indoubt.json_kind(is_now.receipts) = 'array' THEN
+    is_now.effects := greatest(is_now.effects, json_array_length(is_now.receipts::json), 1);
+  ELSIF is_now.state = 'committed' THEN
+    is_now.effects := greatest(is_now.effects, 1);
+  END IF;
+  IF is_now.receipts = '[]' AND is_now.receipt <> '' THEN
+    is_now.receipts := json_build_array(is_now.receipt)::text;
+  ELSIF is_now.receipt = '' AND indoubt.json_kind(is_now.receipts) = 'array' THEN
+    is_now.receipt := coalesce(is_now.receipts::json ->> 0, '');
+  END IF;
+  is_now.by_answer := CASE WHEN was.state = 'pending' AND is_now.state = 'committed' THEN true WHEN is_now.state = 'uncertain' THEN false ELSE is_now.by_answer END;
+  is_now.hands_off := is_now.hands_off OR is_now.state = 'committed' OR is_now.state = 'uncertain' AND was.state <> 'pending';
+  is_now.doubted := is_now.doubted OR is_now.state = 'uncertain' OR was.state = 'pending' AND was.deadline_at < noted;
+  is_now.error_class := CASE WHEN is_now.state = 'uncertain' THEN is_now.error_class ELSE '' END;
+  is_now.updated_at := greatest(is_now.updated_at, noted);
+  IF was.state = 'pending' THEN
+    is_now.ended_at := greatest(is_now.ended_at, noted);
+  END IF;
+  IF is_now.state = 'uncertain' AND was.doubted_at IS NULL THEN
+    is_now.doubted_at := greatest(is_now.doubted_at, noted);
+  END IF;
+  is_now.settled_at := CASE WHEN is_now.state IN ('committed', 'failed', 'abandoned') THEN noted END;
+  is_now.settled_boot := '';
+  is_now.settled_steady := 0;
+  RETURN is_now;
+END $$;
+
+-- A guard is an expression that names what is wrong, the first first. PostgreSQL prepares
+-- an expression anew for each transaction, with all it may come to; so what is seldom
+-- asked stands apart, and what no one may change is asked of those who name it.
+CREATE FUNCTION indoubt.operations_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  own   CONSTANT boolean := NEW.change_of = NEW.change_id; -- the writer keeps the record itself
+  wrong text;
+BEGIN
+  IF NEW.seq IS NOT NULL THEN
     IF EXISTS (SELECT 1 FROM indoubt.archived a WHERE a.seq = NEW.seq
                   AND (a.id, a.kind, a.scope, a.key, a.key_live, a.target, a.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state))
-       AND NEW.change_of = NEW.change_id AND NEW.machine AND indoubt.may('record')
+       AND own AND NEW.machine AND indoubt.may('record')
        AND NEW.conflict = '' AND NEW.awaits = '' AND NEW.live_attempt = '' AND NOT NEW.undelivered
        AND NEW.parked_until IS NULL AND NEW.recheck_at IS NULL AND NEW.deadline_at IS NULL THEN
+      NEW.is_open := NEW.state = 'failed' AND NEW.doubted;
+      NEW.resolved := NOT NEW.is_open;
       RETURN NEW;
     ELSIF EXISTS (SELECT 1 FROM indoubt.archived WHERE seq = NEW.seq) THEN
       RAISE EXCEPTION 'an archived operation returns as it was, and only by indoubt' USING ERRCODE = 'IN001';
     END IF;
   END IF;
-  IF TG_OP = 'INSERT' THEN
-    own := NEW.change_of = NEW.change_id;
+  wrong := CASE
+    WHEN NEW.seq IS NOT NULL THEN 'the database numbers its rows: leave the number out'
+    WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
+    WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
+    WHEN NEW.state <> 'pending' OR NOT NEW.key_live OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
+      OR NEW.version <> 1 OR NEW.effects <> 0 OR '' <> ANY (ARRAY[NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive])
+      THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
+    WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
+      THEN 'deadline_at must come after created_at, in milliseconds, and within a year'
+    END;
+  IF wrong IS NULL AND (NOT NEW.machine OR NOT own) THEN
+    IF indoubt.reserved(NEW.actor) THEN
+      wrong := 'checks, clock and auto:… are names of indoubt itself: sign with another one';
+    END IF;
+  END IF;
+  IF NOT own THEN
     wrong := CASE
-      WHEN NEW.seq IS NOT NULL THEN 'the database numbers its rows: leave the number out'
-      WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
-      WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
-      WHEN NEW.state <> 'pending' OR NOT NEW.key_live OR NEW.conflict <> '' OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
-        OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.archive <> ''
-        THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
-      WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
-        THEN 'deadline_at must come after created_at, in milliseconds, and within a year'
-      WHEN (NOT NEW.machine OR NOT own) AND indoubt.reserved(NEW.actor) THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
-      END;
-    IF NOT own THEN
-      wrong := CASE
-        WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM indoubt.archived WHERE id = NEW.id) THEN 'this operation is recorded already: operations are never replaced'
-        WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1)
-          THEN 'this key is in use by another operation of this kind and scope: look at what became of that one before you send'
-        WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN 'this change id is in the history already: the change was made before'
-        ELSE wrong END;
-    END IF;
-    IF wrong IS NULL AND EXISTS (SELECT 1 FROM indoubt.archived WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1) THEN
-      wrong := 'this key was used by an operation that is archived: look at what became of that one before you send';
-    END IF;
-    IF wrong IS NOT NULL THEN
-      RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
-    END IF;
-    NEW.seq := nextval('indoubt.operations_seq');
-    IF NEW.live_attempt = '' THEN -- plain SQL names no attempt: the database makes the first one
-      NEW.live_attempt := NEW.id || '.1';
-      NEW.attempt_count := 1;
-      NEW.started_at := NEW.created_at;
-      NEW.change_of := '';
-    END IF;
+      WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM indoubt.archived WHERE id = NEW.id) THEN 'this operation is recorded already: operations are never replaced'
+      WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1)
+        THEN 'this key is in use by another operation of this kind and scope: look at what became of that one before you send'
+      WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN 'this change id is in the history already: the change was made before'
+      ELSE wrong END;
+  END IF;
+  IF wrong IS NULL AND EXISTS (SELECT 1 FROM indoubt.archived WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1) THEN
+    wrong := 'this key was used by an operation that is archived: look at what became of that one before you send';
+  END IF;
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
+  END IF;
+  NEW.seq := nextval('indoubt.operations_seq');
+  IF NEW.live_attempt = '' THEN -- plain SQL names no attempt: the database makes the first one
+    NEW.live_attempt := NEW.id || '.1';
+    NEW.attempt_count := 1;
+    NEW.started_at := NEW.created_at;
+    NEW.change_of := '';
+  END IF;
+  NEW.resolved := false;
+  NEW.is_open := false;
+  wrong := CASE
+    WHEN length(NEW.id) NOT BETWEEN 1 AND 200 THEN 'id_is_text'
+    WHEN length(NEW.kind) NOT BETWEEN 1 AND 200 THEN 'kind_is_named'
+    WHEN length(NEW.key) NOT BETWEEN 1 AND 2000 OR btrim(NEW.key, E' \t\n\v\f\r') = '' THEN 'key_is_given'
+    WHEN NEW.created_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'created_at_is_in_range'
+    WHEN NEW.actor = '' THEN 'actor_is_named'
+    WHEN least(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at) < '2000-01-01Z'
+      OR greatest(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at) > '2100-01-01Z' THEN
+      CASE WHEN NEW.updated_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'updated_at_is_in_range'
+           WHEN NEW.deadline_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'deadline_at_is_in_range'
+           ELSE 'times_are_in_range' END
+    WHEN NEW.deadline_at IS NULL THEN 'pending_has_a_deadline'
+    WHEN NEW.deadline_at > NEW.updated_at + '31622400 seconds'::interval THEN 'deadline_is_within_a_year'
+    END;
+  IF wrong IS NULL AND (NEW.input IS NOT NULL OR NEW.command IS NOT NULL OR NEW.request IS NOT NULL OR NEW.result IS NOT NULL OR NEW.change_detail IS NOT NULL
+                     OR '[]' <> ANY (ARRAY[NEW.receipts, NEW.acked_receipts, NEW.claimed_receipts])) THEN
     wrong := CASE
-      WHEN length(NEW.id) NOT BETWEEN 1 AND 200 THEN 'id_is_text'
-      WHEN length(NEW.kind) NOT BETWEEN 1 AND 200 THEN 'kind_is_named'
-      WHEN length(NEW.key) NOT BETWEEN 1 AND 2000 OR btrim(NEW.key, E' \t\n\v\f\r') = '' THEN 'key_is_given'
       WHEN NEW.input IS NOT NULL AND indoubt.json_kind(NEW.input) = '' THEN 'input_is_json'
       WHEN NEW.command IS NOT NULL AND indoubt.json_kind(NEW.command) = '' THEN 'command_is_json'
       WHEN NEW.request IS NOT NULL AND indoubt.json_kind(NEW.request) = '' THEN 'request_is_json'
-      WHEN NEW.created_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'created_at_is_in_range'
-      END;
-  ELSE
-    own := NEW.change_of = NEW.change_id AND NEW.change_id <> OLD.change_id;
-    moves := NEW.state <> OLD.state;
-    noted := clock_timestamp();
-    wrong := CASE
-      WHEN NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint
-        OR NEW.input IS DISTINCT FROM OLD.input OR NEW.command IS DISTINCT FROM OLD.command OR NEW.redacted <> OLD.redacted OR NEW.created_at <> OLD.created_at
-        OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid OR NEW.trace <> OLD.trace
-        OR NEW.session <> OLD.session OR NEW.request IS DISTINCT FROM OLD.request OR NEW.archive <> OLD.archive
-        THEN 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change'
-      WHEN NEW.seq IS DISTINCT FROM OLD.seq THEN 'seq of an operation never changes'
-      WHEN NEW.key_live <> OLD.key_live AND (NOT OLD.key_live OR OLD.state IN ('pending', 'uncertain'))
-        THEN 'a key is given up once, and only by an operation that is committed, failed or abandoned'
-      WHEN NEW.key_fields <> OLD.key_fields AND NEW.mark_rules = OLD.mark_rules THEN 'key_fields is made by the rules of the policy, and changes with them only'
-      WHEN NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL AND OLD.fault_at IS NOT NULL
-        THEN 'the newest attempt that an incident was looked for is never an earlier one'
-      WHEN moves AND (NEW.state = 'pending' AND OLD.state NOT IN ('uncertain', 'failed') OR NEW.state = 'committed' AND OLD.state NOT IN ('pending', 'uncertain')
-                   OR NEW.state = 'failed' AND OLD.state NOT IN ('pending', 'uncertain') OR NEW.state = 'abandoned' AND OLD.state NOT IN ('uncertain', 'failed')
-                   OR NEW.state NOT IN ('pending', 'committed', 'failed', 'uncertain', 'abandoned'))
-        AND NOT (OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state IN ('committed', 'failed', 'abandoned') AND OLD.state <> 'pending'
-                 AND NEW.change_verb = 'ack' AND own AND NOT NEW.machine)
-        THEN 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain; a person who deals with a conflict settles it'
-      WHEN moves AND (NEW.change_id = OLD.change_id OR coalesce(NEW.actor, '') = '' OR btrim(coalesce(NEW.reason, '')) = '')
-        THEN 'a change of state needs a new change_id, an actor and a reason that is not empty'
-      WHEN (NEW.change_id <> OLD.change_id AND (NOT NEW.machine OR NOT own) OR NEW.change_id = OLD.change_id AND NEW.actor <> OLD.actor) AND indoubt.reserved(NEW.actor)
-        THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
-      WHEN NEW.version NOT IN (OLD.version, OLD.version + 1) THEN 'the version of an operation never goes back, and grows by one'
-      WHEN NEW.version = OLD.version AND NOT moves
-        AND (NEW.live_attempt <> OLD.live_attempt OR NEW.verdict <> OLD.verdict
-          OR NEW.effects <> OLD.effects OR NEW.conflict <> OLD.conflict OR NEW.hands_off <> OLD.hands_off)
-        THEN 'version must grow with every change of attempt, verdict, effects, conflict or hands_off'
-      WHEN moves AND NEW.state = 'pending' AND (NEW.live_attempt = '' OR NEW.attempt_count <> OLD.attempt_count + 1 OR NOT own)
-        THEN 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key'
-      WHEN NOT (moves AND NEW.state = 'pending')
-        AND (NEW.attempt_count <> OLD.attempt_count OR NEW.live_attempt <> OLD.live_attempt AND NOT (NEW.state <> 'pending' AND NEW.live_attempt = ''))
-        THEN 'attempts are counted, and the one in flight is named, when they begin and end'
-      WHEN OLD.doubted AND NOT NEW.doubted OR NEW.ended_at < OLD.ended_at OR NEW.ended_at IS NULL AND OLD.ended_at IS NOT NULL
-        OR OLD.started_at IS NOT NULL AND NEW.started_at IS DISTINCT FROM OLD.started_at
-        OR NOT own AND (NEW.doubted_at < OLD.doubted_at OR NEW.doubted_at IS NULL AND OLD.doubted_at IS NOT NULL)
-        THEN 'what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier'
-      WHEN NOT own AND (NEW.doubted_at > greatest(OLD.doubted_at, noted) OR NEW.ended_at > greatest(OLD.ended_at, noted))
-        THEN 'the end of an attempt and a doubt do not lie in the future'
-      WHEN NOT own AND (NEW.deadline_at < OLD.deadline_at OR NEW.deadline_at IS NULL) AND NEW.state = 'pending' AND OLD.state = 'pending'
-        THEN 'the deadline of an attempt in flight does not become earlier'
-      WHEN NEW.awaits <> OLD.awaits AND NEW.awaits <> ''
-        AND (NEW.state <> 'pending' OR NEW.change_id = OLD.change_id OR coalesce(NEW.actor, '') = '' OR btrim(coalesce(NEW.reason, '')) = '')
-        THEN 'only an operation in flight waits for the rest of its answer, and says so with a new change_id, an actor and a reason'
-      WHEN NEW.undelivered AND NOT OLD.undelivered AND (NEW.state <> 'pending' OR OLD.state = 'pending')
-        THEN 'an answer that was delivered stays delivered until another attempt begins'
-      END;
-    -- What only other tables know is asked where it matters.
-    IF wrong IS NULL AND (NEW.incident <> OLD.incident OR NEW.joined <> OLD.joined)
-       AND NOT (OLD.incident = '' AND NEW.joined <> 'detached' AND EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.incident)
-             OR NEW.incident = OLD.incident AND OLD.incident <> '' AND NEW.joined = 'detached') THEN
-      wrong := 'an operation joins one incident, that is recorded, and stays in it for life; it may be detached';
-    END IF;
-    IF wrong IS NULL AND moves AND NEW.state = 'pending' THEN
-      wrong := CASE
-        WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = NEW.live_attempt)
-          THEN 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key'
-        WHEN NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE operation_id = NEW.id AND attempt_id = NEW.live_attempt)
-          AND (OLD.hands_off OR OLD.attempt_count > (
-                SELECT count(*) FROM indoubt.attempts
-                 WHERE operation_id = NEW.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))))
-          THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
-        END;
-    END IF;
-    IF wrong IS NULL AND NOT own AND NEW.change_id <> OLD.change_id THEN
-      IF EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN
-        wrong := 'this change id is in the history already: the change was made before';
-      END IF;
-    END IF;
-    IF wrong IS NULL AND OLD.state = 'pending' AND NEW.state = 'failed' AND OLD.attempt_count > 1 THEN
-      IF EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.id AND id <> OLD.live_attempt
-                    AND outcome = 'uncertain' AND late_outcome <> 'failed' AND proof = '') THEN
-        wrong := 'an earlier attempt of this operation is still unknown, so it cannot have failed as a whole: settle it as uncertain';
-      END IF;
-    END IF;
-    IF wrong IS NOT NULL THEN
-      RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
-    END IF;
-    IF NOT indoubt.may('decide') THEN
-      PERFORM indoubt.operations_before_role(OLD, NEW);
-    END IF;
-
-    -- What another writer leaves out of a change of state, or wrote as it had read it: no
-    -- attempt outlives the flight it was made for, every way into doubt says so, and
-    -- nothing ended before now.
-    IF moves AND (NOT own OR NEW.version = OLD.version OR NEW.state <> 'pending' AND NEW.live_attempt <> ''
-               OR NEW.state = 'uncertain' AND (NOT NEW.doubted OR NEW.doubted_at IS NULL OR NEW.ended_at IS NULL)) THEN
-      NEW.change_of := '';
-      NEW.version := OLD.version + 1;
-      IF NEW.state <> 'pending' THEN
-        NEW.live_attempt := '';
-        NEW.deadline_at := NULL;
-        NEW.awaits := '';
-      END IF;
-      IF NEW.state = 'committed' AND NEW.receipts <> '[]' AND indoubt.json_kind(NEW.receipts) = 'array' THEN
-        NEW.effects := greatest(NEW.effects, json_array_length(NEW.receipts::json), 1);
-      ELSIF NEW.state = 'committed' THEN
-        NEW.effects := greatest(NEW.effects, 1);
-      END IF;
-      IF NEW.receipts = '[]' AND NEW.receipt <> '' THEN
-        NEW.receipts := json_build_array(NEW.receipt)::text;
-      ELSIF NEW.receipt = '' AND indoubt.json_kind(NEW.receipts) = 'array' THEN
-        NEW.receipt := coalesce(NEW.receipts::json ->> 0, '');
-      END IF;
-      NEW.by_answer := CASE WHEN OLD.state = 'pending' AND NEW.state = 'committed' THEN true WHEN NEW.state = 'uncertain' THEN false ELSE NEW.by_answer END;
-      NEW.hands_off := NEW.hands_off OR NEW.state = 'committed' OR NEW.state = 'uncertain' AND OLD.state <> 'pending';
-      NEW.doubted := NEW.doubted OR NEW.state = 'uncertain' OR OLD.state = 'pending' AND OLD.deadline_at < noted;
-      NEW.error_class := CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END;
-      NEW.updated_at := greatest(NEW.updated_at, noted);
-      IF OLD.state = 'pending' THEN
-        NEW.ended_at := greatest(NEW.ended_at, noted);
-      END IF;
-      IF NEW.state = 'uncertain' AND OLD.doubted_at IS NULL THEN
-        NEW.doubted_at := greatest(NEW.doubted_at, noted);
-      END IF;
-      NEW.settled_at := CASE WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN noted END;
-      NEW.settled_boot := '';
-      NEW.settled_steady := 0;
-    END IF;
-    wrong := CASE
-      WHEN NEW.verdict NOT IN ('', 'landed', 'absent', 'duplicated', 'mismatch') THEN 'verdict_is_known'
-      WHEN NEW.conflict NOT IN ('', 'duplicate', 'contradiction', 'mismatch', 'possible_duplicate') THEN 'conflict_is_known'
-      WHEN NEW.effects < 0 THEN 'effects_count'
-      WHEN NOT (NEW.incident = '' AND NEW.joined = '' OR NEW.incident <> '' AND NEW.joined IN ('error', 'refusal', 'detached')) THEN 'joined_is_known'
+      WHEN NEW.receipts <> '[]' AND indoubt.json_kind(NEW.receipts) <> 'array' THEN 'receipts_is_json'
+      WHEN NEW.acked_receipts <> '[]' AND indoubt.json_kind(NEW.acked_receipts) <> 'array' THEN 'acked_is_json'
+      WHEN NEW.claimed_receipts <> '[]' AND indoubt.json_kind(NEW.claimed_receipts) <> 'array' THEN 'claimed_is_json'
+      WHEN NEW.result IS NOT NULL AND indoubt.json_kind(NEW.result) = '' THEN 'result_is_json'
+      WHEN NEW.change_detail IS NOT NULL AND indoubt.json_kind(NEW.change_detail) = '' THEN 'detail_is_json'
       END;
   END IF;
+  IF wrong IS NOT NULL THEN
+    PERFORM indoubt.unfit('operations', wrong);
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.operations_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  own   CONSTANT boolean := NEW.change_of = NEW.change_id AND NEW.change_id <> OLD.change_id;
+  moves CONSTANT boolean := NEW.state <> OLD.state;
+  wrong text;
+BEGIN
+  IF NOT moves THEN
+    wrong := CASE WHEN NEW.version = OLD.version
+        AND (NEW.live_attempt <> OLD.live_attempt OR NEW.verdict <> OLD.verdict
+          OR NEW.effects <> OLD.effects OR NEW.conflict <> OLD.conflict OR NEW.hands_off <> OLD.hands_off)
+        THEN 'version must grow with every change of attempt, verdict, effects, conflict or hands_off' END;
+  ELSIF OLD.state <> 'pending' OR NEW.state NOT IN ('committed', 'failed', 'uncertain') THEN
+    wrong := indoubt.operation_cannot_move(OLD, NEW, own);
+  ELSIF NEW.state = 'failed' AND OLD.attempt_count > 1 THEN
+    IF EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.id AND id <> OLD.live_attempt
+                  AND outcome = 'uncertain' AND late_outcome <> 'failed' AND proof = '') THEN
+      wrong := 'an earlier attempt of this operation is still unknown, so it cannot have failed as a whole: settle it as uncertain';
+    END IF;
+  END IF;
   wrong := CASE
-    WHEN wrong IS NOT NULL THEN wrong
+    WHEN moves AND (NEW.change_id = OLD.change_id OR NEW.actor = '' OR btrim(NEW.reason) = '') IS NOT false
+      THEN 'a change of state needs a new change_id, an actor and a reason that is not empty'
+    WHEN NEW.version NOT IN (OLD.version, OLD.version + 1) THEN 'the version of an operation never goes back, and grows by one'
+    WHEN (NEW.attempt_count <> OLD.attempt_count OR NEW.live_attempt <> OLD.live_attempt AND (NEW.state = 'pending' OR NEW.live_attempt <> ''))
+      AND NOT (moves AND NEW.state = 'pending')
+      THEN 'attempts are counted, and the one in flight is named, when they begin and end'
+    WHEN NEW.ended_at < OLD.ended_at OR NEW.ended_at IS NULL AND OLD.ended_at IS NOT NULL
+      THEN 'what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier'
+    ELSE wrong END;
+  IF wrong IS NULL AND (NOT own OR NOT NEW.machine) THEN
+    wrong := indoubt.operation_is_not_of(OLD, NEW, own);
+  END IF;
+  IF wrong IS NOT NULL THEN
+    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
+  END IF;
+  IF NOT indoubt.may('decide') THEN
+    PERFORM indoubt.operations_before_role(OLD, NEW);
+  END IF;
+  IF moves AND (NOT own OR NEW.version = OLD.version OR NEW.state <> 'pending' AND NEW.live_attempt <> ''
+             OR NEW.state = 'uncertain' AND (NOT NEW.doubted OR NEW.doubted_at IS NULL OR NEW.ended_at IS NULL)) THEN
+    NEW := indoubt.operation_completed(OLD, NEW);
+  END IF;
+  wrong := CASE
     WHEN NEW.actor = '' THEN 'actor_is_named'
-    WHEN NEW.receipts <> '[]' AND indoubt.json_kind(NEW.receipts) <> 'array' THEN 'receipts_is_json'
-    WHEN NEW.acked_receipts <> '[]' AND indoubt.json_kind(NEW.acked_receipts) <> 'array' THEN 'acked_is_json'
-    WHEN NEW.claimed_receipts <> '[]' AND indoubt.json_kind(NEW.claimed_receipts) <> 'array' THEN 'claimed_is_json'
-    WHEN NEW.result IS NOT NULL AND indoubt.json_kind(NEW.result) = '' THEN 'result_is_json'
-    WHEN NEW.change_detail IS NOT NULL AND indoubt.json_kind(NEW.change_detail) = '' THEN 'detail_is_json'
-    WHEN NEW.updated_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'updated_at_is_in_range'
-    WHEN NEW.deadline_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'deadline_at_is_in_range'
-    WHEN least(NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at, NEW.parked_until, NEW.recheck_at) < '2000-01-01Z'
-      OR greatest(NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at) > '2100-01-01Z' THEN 'times_are_in_range'
+    WHEN least(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at, NEW.parked_until, NEW.recheck_at) < '2000-01-01Z'
+      OR greatest(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at) > '2100-01-01Z' THEN
+      CASE WHEN NEW.updated_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'updated_at_is_in_range'
+           WHEN NEW.deadline_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'deadline_at_is_in_range'
+           ELSE 'times_are_in_range' END
     -- Of a later attempt it may be before: the clock may have been set back since.
     WHEN NEW.state = 'pending' AND (NEW.deadline_at IS NULL OR NEW.attempt_count <= 1 AND NEW.deadline_at < NEW.created_at) THEN 'pending_has_a_deadline'
     WHEN NEW.deadline_at > NEW.updated_at + '31622400 seconds'::interval THEN 'deadline_is_within_a_year'
     END;
+  IF wrong IS NULL AND (NEW.result IS NOT NULL OR NEW.change_detail IS NOT NULL OR '[]' <> ANY (ARRAY[NEW.receipts, NEW.acked_receipts, NEW.claimed_receipts])) THEN
+    wrong := CASE
+      WHEN NEW.receipts <> '[]' AND indoubt.json_kind(NEW.receipts) <> 'array' THEN 'receipts_is_json'
+      WHEN NEW.acked_receipts <> '[]' AND indoubt.json_kind(NEW.acked_receipts) <> 'array' THEN 'acked_is_json'
+      WHEN NEW.claimed_receipts <> '[]' AND indoubt.json_kind(NEW.claimed_receipts) <> 'array' THEN 'claimed_is_json'
+      WHEN NEW.result IS NOT NULL AND indoubt.json_kind(NEW.result) = '' THEN 'result_is_json'
+      WHEN NEW.change_detail IS NOT NULL AND indoubt.json_kind(NEW.change_detail) = '' THEN 'detail_is_json'
+      END;
+  END IF;
   IF wrong IS NOT NULL THEN
     PERFORM indoubt.unfit('operations', wrong);
   END IF;
+  NEW.resolved := NEW.conflict = '' AND (NEW.state IN ('committed', 'abandoned') OR NEW.state = 'failed' AND NOT NEW.doubted);
+  NEW.is_open := NEW.state = 'uncertain' OR NEW.state = 'failed' AND NEW.doubted OR NEW.conflict <> '' OR NEW.recheck_at IS NOT NULL OR NEW.parked_until IS NOT NULL;
   RETURN NEW;
 END $$;
 
@@ -358,30 +394,37 @@ END $$;
 -- however late. What is pending past its deadline is a doubt that was not written down.
 CREATE FUNCTION indoubt.operations_after_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
-  told  CONSTANT boolean := NEW.change_id <> OLD.change_id;
   own   CONSTANT boolean := NEW.change_of = NEW.change_id;
   moves CONSTANT boolean := NEW.state <> OLD.state;
-  noted CONSTANT timestamptz(3) := CASE WHEN own THEN NEW.updated_at WHEN moves AND OLD.state = 'pending' THEN NEW.ended_at
-                                        WHEN moves AND NEW.settled_at IS NOT NULL THEN NEW.settled_at ELSE clock_timestamp() END;
+  noted timestamptz(3) := NEW.updated_at;
+  verb  text := NEW.change_verb;
+  doubt text;
   shown text;
 BEGIN
-  IF told THEN
+  IF NOT own OR verb = '' THEN
+    verb := CASE
+      WHEN OLD.state = 'pending' AND NEW.state <> 'pending' THEN 'settle'
+      WHEN NEW.state = 'pending' AND OLD.state <> 'pending' THEN 'begin'
+      WHEN moves THEN 'set'
+      ELSE 'note' END;
+  END IF;
+  IF NOT own THEN -- what the columns of the change have is an earlier writer's
+    noted := CASE WHEN moves AND OLD.state = 'pending' THEN NEW.ended_at
+                  WHEN moves AND NEW.settled_at IS NOT NULL THEN NEW.settled_at ELSE clock_timestamp() END;
+    NEW.os_user := ''; NEW.host := ''; NEW.machine := true; NEW.terminal := false;
+    IF NEW.change_detail IS NOT DISTINCT FROM OLD.change_detail THEN
+      NEW.change_detail := NULL;
+    END IF;
+  END IF;
+  IF NEW.change_id <> OLD.change_id THEN
+    IF NEW.state IN ('committed', 'failed') AND (OLD.state = 'uncertain' OR OLD.state = 'pending' AND OLD.deadline_at < noted) THEN
+      IF NOT (own AND (NEW.change_verb IN ('confirm', 'deny', 'abandon', 'ack') OR NEW.change_verb = '' AND NOT NEW.machine)) THEN
+        doubt := CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END;
+      END IF;
+    END IF;
     INSERT INTO indoubt.events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict, doubt)
-    VALUES (NEW.change_id, NEW.id, noted,
-           CASE WHEN own AND NEW.change_verb <> '' THEN NEW.change_verb
-                WHEN OLD.state = 'pending' AND NEW.state <> 'pending' THEN 'settle'
-                WHEN NEW.state = 'pending' AND OLD.state <> 'pending' THEN 'begin'
-                WHEN moves THEN 'set'
-                ELSE 'note' END,
-           NEW.actor, CASE WHEN own THEN NEW.os_user ELSE '' END, CASE WHEN own THEN NEW.host ELSE '' END, NOT own OR NEW.machine, own AND NEW.terminal,
-           NEW.reason, OLD.state, NEW.state,
-           CASE WHEN moves THEN greatest(NEW.version, OLD.version + 1) ELSE NEW.version END,
-           CASE WHEN own OR NEW.change_detail IS DISTINCT FROM OLD.change_detail THEN NEW.change_detail END,
-           CASE WHEN NEW.conflict <> OLD.conflict OR NEW.conflict_note <> OLD.conflict_note THEN NEW.conflict ELSE '' END,
-           CASE WHEN NEW.state IN ('committed', 'failed')
-                 AND (OLD.state = 'uncertain' OR OLD.state = 'pending' AND OLD.deadline_at < noted)
-                 AND NOT (own AND (NEW.change_verb IN ('confirm', 'deny', 'abandon', 'ack') OR NEW.change_verb = '' AND NOT NEW.machine))
-                THEN CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END END);
+    VALUES (NEW.change_id, NEW.id, noted, verb, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.reason, OLD.state, NEW.state,
+            NEW.version, NEW.change_detail, CASE WHEN NEW.conflict <> OLD.conflict OR NEW.conflict_note <> OLD.conflict_note THEN NEW.conflict ELSE '' END, doubt);
   END IF;
   IF moves THEN
     INSERT INTO indoubt.census_deltas (kind, committed, failed, uncertain, abandoned)
@@ -389,7 +432,7 @@ BEGIN
             (NEW.state = 'uncertain')::int - (OLD.state = 'uncertain')::int, (NEW.state = 'abandoned')::int - (OLD.state = 'abandoned')::int);
     IF NOT own THEN
       IF OLD.state = 'pending' THEN
-        IF NEW.state = 'failed' AND NEW.change_detail IS DISTINCT FROM OLD.change_detail AND indoubt.json_kind(NEW.change_detail) = 'object' THEN
+        IF NEW.state = 'failed' AND NEW.change_detail IS NOT NULL AND indoubt.json_kind(NEW.change_detail) = 'object' THEN
           shown := NEW.change_detail::json ->> 'proof';
         END IF;
         UPDATE indoubt.attempts
@@ -423,7 +466,58 @@ BEGIN
   RETURN NULL;
 END $$;
 
-CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before();
+-- Which incident an operation is in.
+CREATE FUNCTION indoubt.operations_before_join() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF (NEW.incident <> OLD.incident OR NEW.joined <> OLD.joined)
+     AND NOT (OLD.incident = '' AND NEW.joined <> 'detached' AND EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.incident)
+           OR NEW.incident = OLD.incident AND OLD.incident <> '' AND NEW.joined = 'detached') THEN
+    RAISE EXCEPTION 'an operation joins one incident, that is recorded, and stays in it for life; it may be detached' USING ERRCODE = 'IN001';
+  END IF;
+  IF NOT (NEW.incident = '' AND NEW.joined = '' OR NEW.incident <> '' AND NEW.joined IN ('error', 'refusal', 'detached')) THEN
+    PERFORM indoubt.unfit('operations', 'joined_is_known');
+  END IF;
+  RETURN NEW;
+END $$;
+
+-- These come before the others, by their names.
+CREATE TRIGGER as_begun BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive
+  ON indoubt.operations FOR EACH ROW
+  WHEN (NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint
+     OR NEW.input IS DISTINCT FROM OLD.input OR NEW.command IS DISTINCT FROM OLD.command OR NEW.redacted <> OLD.redacted OR NEW.created_at <> OLD.created_at
+     OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid OR NEW.trace <> OLD.trace
+     OR NEW.session <> OLD.session OR NEW.request IS DISTINCT FROM OLD.request OR NEW.archive <> OLD.archive)
+  EXECUTE FUNCTION indoubt.never('id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change');
+CREATE TRIGGER as_conflicts BEFORE UPDATE OF conflict ON indoubt.operations FOR EACH ROW
+  WHEN (NEW.conflict NOT IN ('', 'duplicate', 'contradiction', 'mismatch', 'possible_duplicate')) EXECUTE FUNCTION indoubt.unfit_row('conflict_is_known');
+CREATE TRIGGER as_doubted BEFORE UPDATE OF doubted, started_at ON indoubt.operations FOR EACH ROW
+  WHEN (OLD.doubted AND NOT NEW.doubted OR OLD.started_at IS NOT NULL AND NEW.started_at IS DISTINCT FROM OLD.started_at)
+  EXECUTE FUNCTION indoubt.never('what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier');
+CREATE TRIGGER as_effects BEFORE UPDATE OF effects ON indoubt.operations FOR EACH ROW
+  WHEN (NEW.effects < 0) EXECUTE FUNCTION indoubt.unfit_row('effects_count');
+CREATE TRIGGER as_found BEFORE UPDATE OF verdict ON indoubt.operations FOR EACH ROW
+  WHEN (NEW.verdict NOT IN ('', 'landed', 'absent', 'duplicated', 'mismatch')) EXECUTE FUNCTION indoubt.unfit_row('verdict_is_known');
+CREATE TRIGGER as_keyed BEFORE UPDATE OF key_live ON indoubt.operations FOR EACH ROW
+  WHEN (NEW.key_live <> OLD.key_live AND (NOT OLD.key_live OR OLD.state IN ('pending', 'uncertain')))
+  EXECUTE FUNCTION indoubt.never('a key is given up once, and only by an operation that is committed, failed or abandoned');
+CREATE TRIGGER as_looked BEFORE UPDATE OF fault_at ON indoubt.operations FOR EACH ROW
+  WHEN (NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL AND OLD.fault_at IS NOT NULL)
+  EXECUTE FUNCTION indoubt.never('the newest attempt that an incident was looked for is never an earlier one');
+CREATE TRIGGER as_marked BEFORE UPDATE OF key_fields ON indoubt.operations FOR EACH ROW
+  WHEN (NEW.key_fields <> OLD.key_fields AND NEW.mark_rules = OLD.mark_rules)
+  EXECUTE FUNCTION indoubt.never('key_fields is made by the rules of the policy, and changes with them only');
+CREATE TRIGGER as_numbered BEFORE UPDATE OF seq ON indoubt.operations FOR EACH ROW
+  WHEN (NEW.seq IS DISTINCT FROM OLD.seq) EXECUTE FUNCTION indoubt.never('seq of an operation never changes');
+CREATE TRIGGER as_waits BEFORE UPDATE OF awaits ON indoubt.operations FOR EACH ROW
+  WHEN (NEW.awaits <> OLD.awaits AND NEW.awaits <> ''
+    AND (NEW.state <> 'pending' OR NEW.change_id = OLD.change_id OR coalesce(NEW.actor, '') = '' OR btrim(coalesce(NEW.reason, '')) = ''))
+  EXECUTE FUNCTION indoubt.never('only an operation in flight waits for the rest of its answer, and says so with a new change_id, an actor and a reason');
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_insert();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_update();
+CREATE TRIGGER joins BEFORE UPDATE OF incident, joined ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_join();
+CREATE TRIGGER undelivered BEFORE UPDATE OF undelivered ON indoubt.operations FOR EACH ROW
+  WHEN (NEW.undelivered AND NOT OLD.undelivered AND (NEW.state <> 'pending' OR OLD.state = 'pending'))
+  EXECUTE FUNCTION indoubt.never('an answer that was delivered stays delivered until another attempt begins');
 CREATE TRIGGER after_insert AFTER INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_insert();
 CREATE TRIGGER after_update AFTER UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_update();
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('operations are never deleted: indoubt archive moves settled ones to a file');
@@ -436,9 +530,13 @@ DECLARE
   o record;
   wrong text;
 BEGIN
+  SELECT p.state, p.live_attempt, p.attempt_count, p.hands_off, p.deadline_at, p.xmin = pg_current_xact_id()::xid AS mine INTO o
+    FROM indoubt.operations p WHERE p.id = NEW.operation_id;
+  IF NOT o.mine THEN
+    o := indoubt.stands(NEW.operation_id);
+  END IF;
   IF TG_OP = 'INSERT' THEN
     NEW.db_user := session_user;
-    o := indoubt.stands(NEW.operation_id);
     IF NEW.outcome <> '' AND EXISTS (SELECT 1 FROM indoubt.archived_attempts t JOIN indoubt.archived a ON a.seq = t.seq WHERE t.id = NEW.id AND a.id = NEW.operation_id) THEN
       NULL; -- it returns with its operation
     ELSIF (NEW.outcome = '' AND o.state = 'pending' AND o.live_attempt = NEW.id AND o.attempt_count = NEW.n) IS NOT true THEN
@@ -463,65 +561,83 @@ BEGIN
     IF wrong IS NULL AND NOT NEW.key_works AND current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
       PERFORM indoubt.at_home();
     END IF;
-  ELSE
-    o := indoubt.stands(OLD.operation_id);
+  ELSIF OLD.outcome = '' THEN
     wrong := CASE
-      WHEN NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.n <> OLD.n OR NEW.basis <> OLD.basis OR NEW.db_user <> OLD.db_user
-        OR NEW.grant_id <> OLD.grant_id OR NEW.started_at <> OLD.started_at OR NEW.started_steady <> OLD.started_steady
-        THEN 'id, operation, number, basis, grant and start of an attempt never change'
-      WHEN NEW.boot_id <> OLD.boot_id OR NEW.pid_ns <> OLD.pid_ns OR NEW.uid <> OLD.uid AND NEW.uid <> 0
-        OR (NEW.tree <> OLD.tree OR NEW.tree_at IS DISTINCT FROM OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree <> 'empty')
-        THEN 'where the processes of an attempt run never changes, and they are seen gone once'
-      WHEN NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open' THEN 'a process of this attempt may still write, so that absence is not proven'
-      WHEN OLD.outcome = '' AND (NEW.outcome <> '' OR NEW.deadline_at <> OLD.deadline_at) AND o.state = 'pending' AND o.live_attempt = OLD.id
+      WHEN (NEW.outcome <> '' OR NEW.deadline_at <> OLD.deadline_at) AND o.state = 'pending' AND o.live_attempt = OLD.id
         AND (NEW.outcome <> '' OR o.deadline_at IS DISTINCT FROM NEW.deadline_at)
         THEN 'an attempt ends, and gets another deadline, with its operation'
-      WHEN NEW.outcome = '' AND OLD.outcome = '' AND (NEW.proof <> '' OR NEW.late_outcome <> '' OR NEW.late_at IS NOT NULL OR NEW.late_receipt <> '')
+      WHEN NEW.outcome = '' AND (NEW.late_at IS NOT NULL OR '' <> ANY (ARRAY[NEW.proof, NEW.late_outcome, NEW.late_receipt]))
         THEN 'an attempt in flight has no outcome, proof or late answer yet'
-      WHEN OLD.outcome <> ''
-        AND (NEW.outcome <> OLD.outcome OR NEW.ended_at IS DISTINCT FROM OLD.ended_at OR NEW.deadline_at <> OLD.deadline_at
-          OR NEW.receipt <> OLD.receipt OR NEW.status <> OLD.status OR NEW.already <> OLD.already
-          OR NEW.error_class <> OLD.error_class OR NEW.effect_word <> OLD.effect_word
-          OR NEW.sender <> OLD.sender OR NEW.key_works <> OLD.key_works OR OLD.token_sent AND NOT NEW.token_sent
-          OR NEW.error <> OLD.error AND OLD.error <> ''
-          -- one who knows no steady clock leaves 0; under another boot it is seen to be over anew, and with its processes
-          OR NEW.ended_steady <> OLD.ended_steady AND OLD.ended_steady <> 0 AND NEW.seen_boot = OLD.seen_boot AND NEW.tree_at IS NOT DISTINCT FROM OLD.tree_at
-          -- what a late answer brings, comes with it and once
-          OR (NEW.late_outcome <> OLD.late_outcome OR NEW.late_at IS DISTINCT FROM OLD.late_at OR NEW.late_receipt <> OLD.late_receipt
-              OR NEW.result IS DISTINCT FROM OLD.result OR NEW.error <> OLD.error)
-             AND (OLD.outcome <> 'uncertain' OR OLD.late_outcome <> '' OR NEW.late_outcome = '')
-          -- proof may be found later, once, or come with the late answer
-          OR NEW.proof <> OLD.proof
-             AND NOT (OLD.outcome = 'uncertain'
-                      AND (OLD.proof = '' AND NEW.proof = 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome = 'failed')))
-        THEN 'an attempt that has ended does not change, but for one late answer if it ended uncertain'
-      WHEN NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NOT indoubt.may('read') THEN 'absence is proven by a check: it needs the role indoubt_engine'
-      WHEN OLD.db_user <> session_user AND NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND NEW.proof = '' AND o.state <> 'pending') AND NOT indoubt.may('read')
-        THEN 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator'
       END;
+  ELSE
+    wrong := indoubt.attempt_has_ended(OLD, NEW);
+  END IF;
+  IF wrong IS NULL AND TG_OP = 'UPDATE' THEN
+    IF OLD.db_user <> session_user AND NOT indoubt.may('read') AND NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND NEW.proof = '' AND o.state <> 'pending') THEN
+      wrong := 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator';
+    END IF;
   END IF;
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
   END IF;
   wrong := CASE
     WHEN NEW.outcome NOT IN ('', 'committed', 'failed', 'uncertain') THEN 'outcome_is_known'
-    WHEN NEW.late_outcome NOT IN ('', 'committed', 'failed') THEN 'late_outcome_is_known'
-    WHEN NEW.proof NOT IN ('', 'never_sent', 'refused', 'absent') THEN 'proof_is_known'
-    WHEN NEW.basis NOT IN ('', 'absent', 'key_safe', 'risk_accepted') THEN 'basis_is_known'
-    WHEN NEW.result IS NOT NULL AND indoubt.json_kind(NEW.result) = '' THEN 'attempt_result_is_json'
     WHEN least(NEW.started_at, NEW.deadline_at, NEW.ended_at, NEW.late_at) < '2000-01-01Z'
       OR greatest(NEW.started_at, NEW.deadline_at, NEW.ended_at, NEW.late_at) > '2100-01-01Z' THEN 'attempt_times_are_in_range'
     WHEN NEW.deadline_at < NEW.started_at THEN 'attempt_deadline_is_after_its_start'
-    WHEN NEW.tree NOT IN ('', 'open', 'empty') THEN 'tree_is_known'
-    WHEN (NEW.tree = 'empty') <> (NEW.tree_at IS NOT NULL) OR NEW.tree_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'tree_is_seen_empty_at_a_time'
     WHEN (NEW.outcome = '') <> (NEW.ended_at IS NULL) THEN 'attempt_ends_with_an_outcome'
     END;
+  IF wrong IS NULL AND (NEW.result IS NOT NULL OR NEW.tree_at IS NOT NULL OR '' <> ANY (ARRAY[NEW.late_outcome, NEW.proof, NEW.basis, NEW.tree])) THEN
+    wrong := CASE
+      WHEN NEW.late_outcome NOT IN ('', 'committed', 'failed') THEN 'late_outcome_is_known'
+      WHEN NEW.proof NOT IN ('', 'never_sent', 'refused', 'absent') THEN 'proof_is_known'
+      WHEN NEW.basis NOT IN ('', 'absent', 'key_safe', 'risk_accepted') THEN 'basis_is_known'
+      WHEN NEW.result IS NOT NULL AND indoubt.json_kind(NEW.result) = '' THEN 'attempt_result_is_json'
+      WHEN NEW.tree NOT IN ('', 'open', 'empty') THEN 'tree_is_known'
+      WHEN (NEW.tree = 'empty') <> (NEW.tree_at IS NOT NULL) OR NEW.tree_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'tree_is_seen_empty_at_a_time'
+      END;
+  END IF;
   IF wrong IS NOT NULL THEN
     PERFORM indoubt.unfit('attempts', wrong);
   END IF;
   RETURN NEW;
 END $$;
 
+-- attempt_has_ended says what may not come after the end of an attempt.
+CREATE FUNCTION indoubt.attempt_has_ended(was indoubt.attempts, is_now indoubt.attempts) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN CASE
+    WHEN is_now.outcome <> was.outcome OR is_now.ended_at IS DISTINCT FROM was.ended_at OR is_now.deadline_at <> was.deadline_at
+      OR is_now.receipt <> was.receipt OR is_now.status <> was.status OR is_now.already <> was.already
+      OR is_now.error_class <> was.error_class OR is_now.effect_word <> was.effect_word
+      OR is_now.sender <> was.sender OR is_now.key_works <> was.key_works OR was.token_sent AND NOT is_now.token_sent
+      OR is_now.error <> was.error AND was.error <> ''
+      -- one who knows no steady clock leaves 0; under another boot it is seen to be over anew, and with its processes
+      OR is_now.ended_steady <> was.ended_steady AND was.ended_steady <> 0 AND is_now.seen_boot = was.seen_boot AND is_now.tree_at IS NOT DISTINCT FROM was.tree_at
+      -- what a late answer brings, comes with it and once
+      OR (is_now.late_outcome <> was.late_outcome OR is_now.late_at IS DISTINCT FROM was.late_at OR is_now.late_receipt <> was.late_receipt
+          OR is_now.result IS DISTINCT FROM was.result OR is_now.error <> was.error)
+         AND (was.outcome <> 'uncertain' OR was.late_outcome <> '' OR is_now.late_outcome = '')
+      -- proof may be found later, once, or come with the late answer
+      OR is_now.proof <> was.proof
+         AND NOT (was.outcome = 'uncertain'
+                  AND (was.proof = '' AND is_now.proof = 'absent' OR was.late_outcome = '' AND is_now.late_outcome = 'failed'))
+      THEN 'an attempt that has ended does not change, but for one late answer if it ended uncertain'
+    WHEN is_now.proof = 'absent' AND was.proof <> 'absent' AND NOT indoubt.may('read') THEN 'absence is proven by a check: it needs the role indoubt_engine'
+    END;
+END $$;
+
+CREATE TRIGGER as_begun BEFORE UPDATE OF id, operation_id, n, basis, db_user, grant_id, started_at, started_steady ON indoubt.attempts FOR EACH ROW
+  WHEN (NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.n <> OLD.n OR NEW.basis <> OLD.basis OR NEW.db_user <> OLD.db_user
+     OR NEW.grant_id <> OLD.grant_id OR NEW.started_at <> OLD.started_at OR NEW.started_steady <> OLD.started_steady)
+  EXECUTE FUNCTION indoubt.never('id, operation, number, basis, grant and start of an attempt never change');
+CREATE TRIGGER as_run BEFORE UPDATE OF boot_id, pid_ns, uid, tree, tree_at ON indoubt.attempts FOR EACH ROW
+  WHEN (NEW.boot_id <> OLD.boot_id OR NEW.pid_ns <> OLD.pid_ns OR NEW.uid <> OLD.uid AND NEW.uid <> 0
+     OR (NEW.tree <> OLD.tree OR NEW.tree_at IS DISTINCT FROM OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree <> 'empty'))
+  EXECUTE FUNCTION indoubt.never('where the processes of an attempt run never changes, and they are seen gone once');
+CREATE TRIGGER as_running BEFORE UPDATE OF proof ON indoubt.attempts FOR EACH ROW
+  WHEN (NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open')
+  EXECUTE FUNCTION indoubt.never('a process of this attempt may still write, so that absence is not proven');
 CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.attempts_before();
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('attempts are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.attempts FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('attempts are never deleted');
@@ -686,21 +802,24 @@ CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.decision_items FOR EACH 
 CREATE FUNCTION indoubt.events_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
   wrong text;
+  known boolean := NEW.detail IS NULL; -- that what it carries is JSON
 BEGIN
   wrong := CASE
     WHEN NEW.seq IS NOT NULL THEN 'the database numbers its rows: leave the number out'
-    WHEN NEW.from_state = NEW.to_state AND NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
-    WHEN NEW.from_state = NEW.to_state AND indoubt.decides(NEW.verb) AND NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
     WHEN NOT indoubt.may('record') THEN 'this role tells nothing: it needs the role indoubt_writer'
     END;
-  IF wrong IS NULL AND (NEW.from_state <> NEW.to_state OR NEW.doubt IS NOT NULL) THEN
-    IF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id AND change_id = NEW.id) THEN
-      wrong := 'a change of state is in the history because the operation changes: change that';
+  IF NEW.from_state <> NEW.to_state OR NEW.doubt IS NOT NULL THEN
+    SELECT known OR change_detail = NEW.detail INTO known FROM indoubt.operations WHERE id = NEW.operation_id AND change_id = NEW.id;
+    IF NOT FOUND THEN
+      wrong := coalesce(wrong, 'a change of state is in the history because the operation changes: change that');
     END IF;
-  ELSIF wrong IS NULL THEN
-    IF EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id) THEN
-      wrong := 'this change id is in the history already: the change was made before';
-    END IF;
+  ELSE
+    wrong := CASE
+      WHEN wrong IS NOT NULL THEN wrong
+      WHEN NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
+      WHEN indoubt.decides(NEW.verb) AND NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
+      WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id) THEN 'this change id is in the history already: the change was made before'
+      END;
   END IF;
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
@@ -714,8 +833,10 @@ BEGIN
   wrong := CASE
     WHEN NEW.at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'event_is_in_range'
     WHEN NEW.verb = '' OR NEW.actor = '' THEN 'event_names_who_did_what'
-    WHEN NEW.detail IS NOT NULL AND indoubt.json_kind(NEW.detail) = '' THEN 'event_detail_is_json'
     END;
+  IF wrong IS NULL AND known IS NOT true THEN
+    wrong := CASE indoubt.json_kind(NEW.detail) WHEN '' THEN 'event_detail_is_json' END;
+  END IF;
   IF wrong IS NOT NULL THEN
     PERFORM indoubt.unfit('events', wrong);
   END IF;

@@ -32,7 +32,11 @@ func (m described) schema() int {
 // describe reads what the database says of its ledger. Errors: *ledger.MissingError,
 // *Error.
 func (s *handle) describe(ctx context.Context) (described, error) {
+	before := s.steady()
 	meta, err := readMeta(func(query string) (tables.Rows, error) { return s.Query(ctx, query) })
+	if now, bad := strconv.ParseInt(meta["now"], 10, 64); bad == nil {
+		s.memory.tells(s.at(now, before), s.steady())
+	}
 	if missing := (*ledger.MissingError)(nil); errors.As(err, &missing) {
 		return nil, s.absent(ctx, missing)
 	}
@@ -46,6 +50,7 @@ func readMeta(query func(string) (tables.Rows, error)) (described, error) {
 	rows, err := query(`
 		SELECT name, value FROM indoubt.meta
 		UNION ALL SELECT 'lineage', coalesce(indoubt.lineage(), '')
+		UNION ALL SELECT 'now', (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
 		UNION ALL SELECT 'only looked at', CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'user' END
 		 WHERE pg_is_in_recovery() OR NOT has_table_privilege('indoubt.operations', 'INSERT')`)
 	if err != nil {

@@ -68,7 +68,7 @@ func (n *notifier) close() {
 
 // foldEach is after how many changes, on average, the differences that changes leave are
 // added to the counts.
-const foldEach = 64
+const foldEach = 256
 
 // fold adds them now and then, beside what is asked for. One that fails is followed by
 // another.

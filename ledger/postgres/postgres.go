@@ -6,12 +6,16 @@
 //
 // Times are the database's: its clock is the ledger's. No two writers of a ledger share
 // a clock or a boot for sure, so what needs the steady clock has the host's own.
+//
+// What it takes, beside a loop without a ledger: go test -run '^$' -bench . ./ledger/postgres
+// (BeginSettle, FourProcesses, CommitToSeen, FirstPage1M, Engine, as in package sqlite).
 package postgres
 
 import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -45,6 +49,8 @@ type handle struct {
 	notifier *notifier
 	asking   time.Duration // how long the server is asked what became of a COMMIT
 	polling  time.Duration // how often a watch looks by itself
+
+	memory memory
 
 	spare      chan *pgxpool.Conn // connections with a transaction that only read and is over
 	folding    atomic.Bool        // see fold
@@ -117,7 +123,7 @@ func (s *handle) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 		case err == nil:
 			return conn, nil
 		case errors.As(err, &said) && said.Code == codeProtocol && s.plain.CompareAndSwap(false, true):
-			for _, set := range settings {
+			for _, set := range slices.Concat(settings, plans) {
 				delete(s.address.config.ConnConfig.RuntimeParams, set.name)
 			}
 			if err := s.repool(); err != nil {
@@ -197,12 +203,14 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 	if err := s.Writable(); err != nil {
 		return err
 	}
+	guess := true
 	err := s.again(ctx, func() error {
 		token := rand.Int64() | 1
 		t, err := s.session(ctx, beginWrite, token)
 		if err != nil {
 			return err
 		}
+		t.mayGuess, guess = guess, false
 		if err := first(t, change(t)); err != nil {
 			t.end()
 			return err
@@ -210,6 +218,12 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 		err = t.commit()
 		if lost := (*lostCommit)(nil); errors.As(err, &lost) {
 			err = s.resolve(ctx, lost, token, t.change)
+		}
+		if said := (*pgconn.PgError)(nil); t.guessed && errors.As(err, &said) && said.Code == codeUnique {
+			err = errAgain // the change is in the history already
+		}
+		if err == nil {
+			t.remember()
 		}
 		if err == nil && t.loud {
 			s.notifier.notify()

@@ -33,7 +33,11 @@ func (r *result) keep(row [][]byte) {
 		size += len(v)
 	}
 	if len(r.room) < size {
-		r.room = make([]byte, max(size, 4096))
+		room := size
+		if len(r.values) > 0 { // more may follow
+			room = max(size, 4096)
+		}
+		r.room = make([]byte, room)
 	}
 	for _, v := range row {
 		if v == nil {

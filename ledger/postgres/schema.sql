@@ -143,15 +143,11 @@ CREATE TABLE indoubt.operations (
   terminal        boolean NOT NULL DEFAULT false,              -- a person at a terminal
   change_detail   text COLLATE "C",                            -- JSON; {"proof":"never_sent"|"refused"} makes a failure proven
 
-  -- Derived: nothing about it can change by itself any more, so it is only in this table.
-  resolved        boolean GENERATED ALWAYS AS (
-    conflict = '' AND (state IN ('committed', 'abandoned') OR state = 'failed' AND NOT doubted)
-  ) STORED,
+  -- Derived, by the database: nothing about it can change by itself any more, so it is
+  -- only in this table.
+  resolved        boolean NOT NULL DEFAULT false,
   -- Derived: it belongs in open_operations, whether or not a grant puts it there.
-  is_open         boolean GENERATED ALWAYS AS (
-    state = 'uncertain' OR state = 'failed' AND doubted
-    OR conflict <> '' OR recheck_at IS NOT NULL OR parked_until IS NOT NULL
-  ) STORED
+  is_open         boolean NOT NULL DEFAULT false
 );
 
 -- One live key for each (scope, kind, key). The key comes first: it is also looked
@@ -235,10 +231,7 @@ CREATE TABLE indoubt.attempts (
   db_user         text COLLATE "C" NOT NULL DEFAULT session_user, -- who, as the database knows; leave it out
 
   PRIMARY KEY (operation_id, n)
-);
-
--- When something last came into doubt.
-CREATE INDEX attempts_uncertain ON indoubt.attempts (indoubt.ms(ended_at)) WHERE outcome = 'uncertain';
+) WITH (fillfactor = 80); -- no index has what its end changes, so it may stay in its place
 
 -- reads: reconcile reads and positive controls, with what they showed.
 CREATE TABLE indoubt.reads (
@@ -446,6 +439,8 @@ CREATE TABLE indoubt.events (
 );
 
 CREATE INDEX events_by_incident ON indoubt.events (incident, (verb = 'incident_joined'), seq) WHERE incident <> '';
+-- When something last came into doubt.
+CREATE INDEX events_doubts ON indoubt.events (seq) WHERE from_state = 'pending' AND to_state = 'uncertain';
 -- What came into view since a snapshot.
 CREATE INDEX events_by_xid ON indoubt.events (xid, seq);
 CREATE INDEX events_by_operation ON indoubt.events (operation_id, seq) WHERE operation_id <> '';

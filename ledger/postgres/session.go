@@ -26,6 +26,7 @@ type session struct {
 	used   bool   // the connection has a transaction of its last user
 	begin  string // how the transaction begins, until it has
 	token  int64  // whose lock it holds; 0 for one that only reads
+	guesses
 	queue  []statement
 	ahead  map[string]*result
 	moment ledger.Moment
@@ -33,6 +34,16 @@ type session struct {
 	loud   bool   // something that watchers should look at
 	change string // by which the history knows it, if it does
 	err    error  // what ended it
+}
+
+// guesses are what a session guesses, and looks for in its first statements.
+type guesses struct {
+	mayGuess bool
+	guessed  bool
+	more     string // of the first statement
+	moreArgs []any
+	xid      *result // with the transaction's number
+	kept     []tables.Record
 }
 
 var _ tables.Tx = (*session)(nil)
@@ -77,8 +88,11 @@ func (s *session) flush() error {
 	statements, first := s.queue, (*result)(nil)
 	if s.begin != "" {
 		first = &result{}
-		opening := []statement{{query: s.begin}, s.store.opening(s.token, s.plainly(), first)}
-		statements, s.begin = append(opening, s.queue...), ""
+		opening, err := s.opening(first)
+		if err != nil {
+			return err
+		}
+		statements, s.begin = append([]statement{{query: s.begin}, opening}, s.queue...), ""
 	}
 	if s.used {
 		statements, s.used = append([]statement{{query: "ROLLBACK"}}, statements...), false
@@ -98,7 +112,11 @@ func (s *session) flush() error {
 	if !first.Next() {
 		s.err = errors.New("the server does not tell the time")
 	} else if s.err = assign(&ms, first.values[0]); s.err == nil {
-		s.moment = s.store.at(ms, steady)
+		moment := s.store.at(ms, steady)
+		s.store.memory.tells(moment, s.store.steady())
+		if !s.guessed {
+			s.moment = moment
+		}
 	}
 	return s.err
 }
@@ -109,18 +127,20 @@ func (s *session) plainly() bool { return !s.link.named }
 // pooler it makes the settings, which no session keeps. A transaction that writes takes
 // the lock of its token, by which others can wait for its end, and is durable when it
 // is done, even where the database was told otherwise.
-func (s *handle) opening(token int64, plainly bool, answer *result) statement {
-	st := statement{query: `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`, answer: answer}
-	if plainly {
+func (s *session) opening(answer *result) (statement, error) {
+	query, args := `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`, []any{}
+	if s.plainly() {
 		for _, set := range settings {
-			st.query += `, set_config('` + set.name + `', '` + set.value + `', true)`
+			query += `, set_config('` + set.name + `', '` + set.value + `', true)`
 		}
 	}
-	if token != 0 {
-		st.query += `, pg_advisory_xact_lock($1), CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
-		st.args = [][]byte{fmt.Append(nil, token)}
+	if s.token != 0 {
+		query += `, pg_advisory_xact_lock(?), CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
+		args = append(args, s.token)
 	}
-	return st
+	t := numbered(query + s.more)
+	values, err := t.bind(append(args, s.moreArgs...))
+	return statement{query: t.query, args: values, answer: answer}, err
 }
 
 // Query asks one thing, with all that is queued before it.
@@ -229,14 +249,8 @@ func (s *session) Quietly(query string, args ...any) error {
 	return s.add(query, args, nil)
 }
 
-// Must is Later for what changes a row: where there is none, it divides by zero, and
-// nothing behind it happens.
-func (s *session) Must(query string, args ...any) error {
-	s.writes(true)
-	t := numbered(query)
-	t.query = `WITH changed AS (` + t.query + ` RETURNING 1) SELECT 1 / count(*) FROM changed`
-	return s.send(t, args, nil)
-}
+// Must is Later: a row that has another version fails the transaction.
+func (s *session) Must(query string, args ...any) error { return s.Later(query, args...) }
 
 const nameKey = `hashtextextended(?, 0)`
 
@@ -281,12 +295,6 @@ func (s *session) Lets(c ledger.Change) error {
 	}
 	return nil
 }
-
-// Keep, Take and Own are for records that are remembered from one transaction to the
-// next: any other host may have changed them.
-func (s *session) Keep(tables.Record)                     {}
-func (s *session) Take(string) (r tables.Record, ok bool) { return r, false }
-func (s *session) Own(bool)                               {}
 
 // commit makes the transaction durable, or returns the error that has undone it, or
 // lostCommit.

@@ -77,7 +77,7 @@ func (s *Store) Close() error {
 const infoQuery = `
 	SELECT coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0),
 	       coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0),
-	       coalesce((SELECT max(ended_at) FROM attempts WHERE outcome = 'uncertain'), 0),
+	       coalesce((SELECT at FROM events WHERE from_state = 'pending' AND to_state = 'uncertain' ORDER BY seq DESC LIMIT 1), 0),
 	       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
 	       coalesce((SELECT max(until) FROM engines), 0),
 	       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),

@@ -4,12 +4,11 @@ import (
 	"database/sql"
 	"fmt"
 	"path/filepath"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 )
 
@@ -65,40 +64,22 @@ func storeLoop(b *testing.B) func(i int) {
 	}
 }
 
-// run times n rounds with some in flight and returns rounds per second.
-func run(n, inFlight int, round func(i int)) float64 {
-	var wg sync.WaitGroup
-	var next atomic.Int64
-	began := time.Now()
-	for range inFlight {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for i := next.Add(1); i <= int64(n); i = next.Add(1) {
-				round(int(i))
-			}
-		}()
-	}
-	wg.Wait()
-	return float64(n) / time.Since(began).Seconds()
-}
-
 // BenchmarkBeginSettle compares begin and settle with two raw commits of one
 // caller, in turns so that both meet the same machine.
 func BenchmarkBeginSettle(b *testing.B) {
 	for _, inFlight := range []int{1, 16} {
 		b.Run(fmt.Sprintf("inflight=%d", inFlight), func(b *testing.B) {
 			raw, store := rawLoop(b), storeLoop(b)
-			run(200, 1, raw)
-			run(200, inFlight, store)
+			ledgertest.Rate(200, 1, raw)
+			ledgertest.Rate(200, inFlight, store)
 			var rawRate, storeRate float64
 			const turns = 5
 			b.ResetTimer()
 			for range b.N {
 				rawRate, storeRate = 0, 0
 				for range turns {
-					rawRate += run(500, 1, raw) / turns
-					storeRate += run(500, inFlight, store) / turns
+					rawRate += ledgertest.Rate(500, 1, raw) / turns
+					storeRate += ledgertest.Rate(500, inFlight, store) / turns
 				}
 			}
 			b.ReportMetric(rawRate, "raw/s")

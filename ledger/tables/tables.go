@@ -61,8 +61,9 @@ type Tx interface {
 	Later(query string, args ...any) error
 	// Quietly is Later for what watchers need not look at.
 	Quietly(query string, args ...any) error
-	// Must is Later for what changes one row. Where there is none it gives ErrRaced, at
-	// once or at the end of the transaction, which then is made again.
+	// Must is Later for what changes an operation at a version (see atVersion). Where it
+	// has another one it gives ErrRaced, at once or at the end of the transaction, which
+	// then is made again.
 	Must(query string, args ...any) error
 
 	// Lock gives this transaction the names until its end, Share the name together with
@@ -90,6 +91,12 @@ type Tx interface {
 	Keep(rec Record)
 	Take(id string) (rec Record, ok bool)
 	Own(all bool)
+
+	// Unheard guesses, before anything is asked, that no operation has a key, of any kind
+	// where none is named, and that no hold is in force. Where Dialect.Far is set, it and
+	// Take may be wrong: the transaction then fails with what it writes, and is made again
+	// without a guess.
+	Unheard(scope, kind, key string) bool
 }
 
 // ErrRaced tells that what was read has moved before it could be written.

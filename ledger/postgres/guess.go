@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/tables"
+)
+
+// A change mostly finds what its process can tell without asking: a key that is new, or
+// an attempt as this process began it. It then travels in one round trip, behind a look
+// that divides by zero where the guess is wrong: nothing has happened, and the change is
+// made again from what is read.
+
+// memory is what a process can guess with.
+type memory struct {
+	mu      sync.Mutex
+	begun   map[string]memo // by the attempt in flight
+	moment  ledger.Moment   // of the server's clock, and the steady clock before it was asked
+	read    ledger.Steady   // the steady clock after that
+	reading bool            // there is a moment
+}
+
+// memo is a record as a transaction has left it.
+type memo struct {
+	record tables.Record
+	xid    string // that transaction, which its rows show until they are changed
+}
+
+// mostBegun is how many are remembered, and freshest how old a reading of the clock may
+// be that is carried on.
+const (
+	mostBegun = 4096
+	freshest  = time.Minute
+)
+
+// tells takes in what the server's clock showed, between two readings of the steady one.
+func (m *memory) tells(moment ledger.Moment, read ledger.Steady) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.moment, m.read, m.reading = moment, read, moment.Steady.Boot == read.Boot
+}
+
+// now is the server's clock, carried on by the steady one: what was lost in the rounding of
+// both, it is ahead at most.
+func (m *memory) now(steady ledger.Steady) (now ledger.Moment, ok bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	since := steady.At - m.read.At
+	if !m.reading || steady.Boot != m.read.Boot || since < 0 || since > freshest {
+		return now, false
+	}
+	now = m.moment
+	now.Wall, now.Steady.At = now.Wall.Add(since), now.Steady.At+since
+	return now, true
+}
+
+func (m *memory) keep(memos []memo) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.begun == nil || len(m.begun) > mostBegun {
+		m.begun = map[string]memo{}
+	}
+	for _, k := range memos {
+		m.begun[k.record.Operation.LiveAttempt] = k
+	}
+}
+
+func (m *memory) take(id string) (memo, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k, ok := m.begun[id]
+	delete(m.begun, id)
+	return k, ok
+}
+
+// guess begins the transaction with a look for what was guessed: more of its first
+// statement, and one behind it. It is too late once anything was asked.
+func (s *session) guess(more string, args []any, look string, values ...any) bool {
+	if s.guessed || !s.mayGuess || s.begin == "" || len(s.queue) > 0 {
+		return false
+	}
+	moment, ok := s.store.memory.now(s.store.steady())
+	if s.store.clock != nil {
+		moment, ok = s.store.clock(), true
+	}
+	if !ok {
+		return false
+	}
+	s.guessed, s.moment, s.more, s.moreArgs = true, moment, more, args
+	if s.store.clock == nil {
+		s.more += `, 1 / (clock_timestamp() BETWEEN CAST(? AS timestamptz) - interval '2 milliseconds' AND CAST(? AS timestamptz) + interval '1 second')::int`
+		s.moreArgs = append(s.moreArgs, moment.Wall, moment.Wall)
+	}
+	s.xid = &result{}
+	return s.add(look, values, s.xid) == nil
+}
+
+// Unheard guesses that no operation has the key, and that no hold is in force.
+func (s *session) Unheard(scope, kind, key string) bool {
+	return s.guess(`, pg_advisory_xact_lock(`+nameKey+`), pg_advisory_xact_lock_shared(`+nameKey+`)`, []any{tables.KeyName(scope, key), "holds"}, `
+		SELECT 1 / (NOT EXISTS (SELECT FROM indoubt.operations WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live::int = 1)
+		        AND NOT EXISTS (SELECT FROM indoubt.archived WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live::int = 1)
+		        AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int, pg_current_xact_id()::xid`, key, scope, kind)
+}
+
+// Take guesses that an operation is as it was left here, and locks it.
+func (s *session) Take(id string) (tables.Record, bool) {
+	k, ok := s.store.memory.take(id)
+	ok = ok && s.guess(`, (SELECT 1 / count(*) FROM (SELECT FROM indoubt.operations WHERE id = ? AND xmin = ? FOR UPDATE) o)`, []any{k.record.Operation.ID, k.xid},
+		`SELECT 1 / count(*), pg_current_xact_id()::xid FROM indoubt.attempts WHERE id = ? AND xmin = ?`, id, k.xid)
+	return k.record, ok
+}
+
+// Keep remembers a record with an attempt in flight, where it is known which transaction
+// this is.
+func (s *session) Keep(rec tables.Record) {
+	if s.guessed && rec.Operation.LiveAttempt != "" {
+		s.kept = append(s.kept, rec)
+	}
+}
+
+// Own is for who remembers more than one that began here.
+func (s *session) Own(bool) {}
+
+// remember keeps what this transaction has left, once it is durable.
+func (s *session) remember() {
+	if len(s.kept) == 0 || !s.xid.Next() {
+		return
+	}
+	var memos []memo
+	for _, rec := range s.kept {
+		memos = append(memos, memo{rec, string(s.xid.values[1])})
+	}
+	s.store.memory.keep(memos)
+}
