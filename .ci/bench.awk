@@ -18,6 +18,14 @@ function row(name, unit, value,    i, word, what) {
 BEGIN {
 	limit("^BeginSettle/inflight=1$", "×raw", ">= 0.6", "0.85")
 	limit("^BeginSettle/inflight=16$", "×raw", ">= 1", "2")
+	limit("^postgres BeginSettle/inflight=1$", "×raw", ">= 0.4", "")
+	limit("^postgres BeginSettle/inflight=32$", "×raw", ">= 0.2", "0.35")
+	limit("^postgres FourProcesses$", "×median", "<= 10", "")
+	limit("^postgres CommitToSeen/listening$", "p99-ms", "<= 30", "")
+	limit("^postgres CommitToSeen/load$", "p99-ms", "<= 80", "")
+	limit("^postgres CommitToSeen/polling$", "p99-ms", "<= 1100", "")
+	limit("^postgres FirstPage1M/server$", "counts-ms", "<= 5", "")
+	limit("^postgres FirstPage1M/server$", "needs_you-ms", "<= 5", "")
 	limit("^FourProcesses$", "fairness", ">= 0.5", "0.65")
 	limit("^FourProcesses$", "longest-ms", "<= 150", "75")
 	limit("^CommitToSeen$", "p50-ms", "<= 12", "")
@@ -42,8 +50,9 @@ BEGIN {
 	limit("^Reconcile$", "cores", "<= 1", "")
 	printf "%-44s %12s %-10s %10s %8s\n", "what", "measured", "", "must", "aim"
 }
+/^pkg:/ { store = $2 ~ /\/postgres$/ ? "postgres " : "" } # both stores have the same rows
 /^Benchmark/ {
-	name = $1; sub(/^Benchmark/, "", name); sub(/-[0-9]+$/, "", name)
+	name = $1; sub(/^Benchmark/, "", name); sub(/-[0-9]+$/, "", name); name = store name
 	ran++
 	for (i = 3; i < NF; i += 2) {
 		if ($(i + 1) ~ /^(B|allocs)\/op$/) continue

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -9,7 +10,16 @@ import (
 	"indoubt/ledger/postgres/pgtest"
 )
 
-func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv("INDOUBT_TEST_SATURATES"); url != "" { // another process of a benchmark
+		if err := saturate(url); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(pgtest.Main(m))
+}
 
 var ctx = context.Background()
 

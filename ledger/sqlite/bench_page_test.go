@@ -1,11 +1,12 @@
 package sqlite
 
 import (
-	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/tables"
 )
@@ -81,12 +82,6 @@ func BenchmarkFirstPage1M(b *testing.B) {
 	s = need.Get(Open(ctx, path, Options{ReadOnly: true}))(b)
 	defer s.Close()
 	now := s.now()
-	page := func(b *testing.B, q ledger.Query) ledger.Page {
-		b.Helper()
-		q.Now = now
-		p := need.Get(s.Page(ctx, q))(b)
-		return p
-	}
 	b.Run("open+page+counts", func(b *testing.B) {
 		for range b.N {
 			s := need.Get(Open(ctx, path, Options{ReadOnly: true}))(b)
@@ -95,63 +90,14 @@ func BenchmarkFirstPage1M(b *testing.B) {
 			need.OK(b, s.Close())
 		}
 	})
-	b.Run("counts", func(b *testing.B) {
-		for range b.N {
-			if c := need.Get(s.Counts(ctx, now))(b); c.All != 1_000_000 || c.NeedsYou+c.Checking != 100_000 {
-				b.Fatal(fmt.Sprint(c))
-			}
-		}
+	ledgertest.BenchPages(b, s, 1_000_000, now)
+}
+
+// BenchmarkEngine settles doubts as an engine does.
+func BenchmarkEngine(b *testing.B) {
+	ledgertest.BenchEngine(b, func() ledger.Store {
+		s := need.Get(Create(ctx, filepath.Join(b.TempDir(), "ledger.db"), Options{}))(b)
+		b.Cleanup(func() { s.Close() })
+		return s
 	})
-	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabSettled, ledger.TabAll} {
-		for _, order := range []ledger.Order{ledger.OrderLoss, ledger.OrderNewest} {
-			b.Run(fmt.Sprintf("%s/%s", tab, order), func(b *testing.B) {
-				for range b.N {
-					if p := page(b, ledger.Query{Tab: tab, Order: order}); len(p.Rows) != 50 {
-						b.Fatal(len(p.Rows))
-					}
-				}
-			})
-		}
-	}
-	for _, n := range []int{50, 500} {
-		b.Run(fmt.Sprintf("incidents/%d", n), func(b *testing.B) {
-			for range b.N {
-				if ins := need.Get(s.Incidents(ctx, now, n))(b); len(ins) != n || ins[0].Fates[ledger.FateOpen].N != 200 {
-					b.Fatal(len(ins))
-				}
-			}
-		})
-	}
-	b.Run("incident", func(b *testing.B) {
-		id := need.Get(s.Incidents(ctx, now, 1))(b)[0].ID
-		for range b.N {
-			if a := need.Get(s.Incident(ctx, id, now))(b); a.Errors() != 200 || len(a.Groups) == 0 {
-				b.Fatal(a)
-			}
-		}
-	})
-	b.Run("next", func(b *testing.B) {
-		q := ledger.Query{Tab: ledger.TabNeedsYou}
-		for range b.N {
-			if q.After = page(b, q).Next; q.After == "" {
-				b.Fatal("the end")
-			}
-		}
-	})
-	search := func(name string, tab ledger.Tab, text string, rows int) {
-		filter := need.Get(ledger.ParseFilter(text))(b)
-		b.Run(name+"/"+text, func(b *testing.B) {
-			for range b.N {
-				if p := page(b, ledger.Query{Tab: tab, Filter: filter}); rows >= 0 && len(p.Rows) != rows {
-					b.Fatal(len(p.Rows))
-				}
-			}
-		})
-	}
-	for _, text := range []string{"cus_42", "nothing-like-it", "kind:mail.send cost>10"} {
-		search("filter", ledger.TabNeedsYou, text, -1)
-	}
-	for _, text := range []string{"key:key-31415", "token:indoubt-314159", "receipt:ch_314159", "01900000-0000-7000-8000-000000314159"} {
-		search("find", ledger.TabAll, text, map[bool]int{true: 11, false: 1}[text[:4] == "key:"])
-	}
 }

@@ -28,7 +28,7 @@ var arrows = map[string]string{
 	"ledger/sqlite…":    "ledger ledger/boot ledger/digestkey ledger/hostclock ledger/tables",
 	"ledger/postgres…":  "ledger ledger/boot ledger/digestkey ledger/hostclock ledger/tables",
 	"ledger/open":       "ledger ledger/digestkey ledger/sqlite ledger/postgres",
-	"ledger/ledgertest": "ledger ledger/hostclock",
+	"ledger/ledgertest": "ledger ledger/hostclock ledger/need",
 	"ledger/record":     "ledger ledger/outcome ledger/redact ledger/wire…",
 	"ledger/record…":    "ledger ledger/outcome ledger/redact ledger/wire… ledger/record…",
 	"policy…":           "ledger ledger/redact policy…",

@@ -1,0 +1,63 @@
+package postgres
+
+import (
+	"fmt"
+	"testing"
+
+	"indoubt/ledger/postgres/pgtest"
+	"indoubt/ledger/tables"
+)
+
+// fill makes a ledger with many operations, a tenth of them open, with the triggers set
+// aside meanwhile, and gives its address.
+func fill(t testing.TB, operations int) string {
+	t.Helper()
+	return pgtest.From(t, fmt.Sprint("full_", operations), func(url string) error {
+		s, err := Create(ctx, url, Options{})
+		if err != nil {
+			return err
+		}
+		defer s.Close()
+		if err := s.Update(ctx, func(t tables.Tx) error { return t.(*session).script(filled(operations)) }); err != nil {
+			return err
+		}
+		_, err = s.pool.Load().Exec(ctx, `VACUUM ANALYZE`) // as the server does after a while
+		return err
+	})
+}
+
+// filled is the script that fills a ledger.
+func filled(operations int) string {
+	return fmt.Sprintf(`
+SET LOCAL session_replication_role = replica;
+SET LOCAL enable_seqscan = on;
+SET LOCAL statement_timeout = 0;
+INSERT INTO indoubt.operations (seq, id, kind, key, token, receipt, receipts, fingerprint, title, target, input, source, state, version, doubted, attempt_count,
+       created_at, updated_at, started_at, ended_at, doubted_at, settled_at, change_id, actor, reason, resolved, is_open)
+SELECT i, '01900000-0000-7000-8000-' || lpad(i::text, 12, '0'), CASE i %% 4 WHEN 0 THEN 'mail.send' ELSE 'stripe.charge' END, 'key-' || i, 'indoubt-' || i,
+       CASE WHEN open THEN '' ELSE 'ch_' || i END, CASE WHEN open THEN '[]' ELSE '["ch_' || i || '"]' END, md5(i::text) || md5((-i)::text),
+       'charge cus_' || i %% 9973 || ' for INV-' || i, 'invoice INV-' || i,
+       '{"amount": 4200, "customer": "cus_9", "note": "an input as long as inputs usually are, with some words in it"}', 'billing',
+       CASE WHEN open THEN 'uncertain' ELSE 'committed' END, 2, open, 1, at, at + interval '50 ms', at, at + interval '50 ms',
+       CASE WHEN open THEN at + interval '50 ms' END, CASE WHEN NOT open THEN at + interval '50 ms' END, 'c' || i, 'billing', 'attempt 1', NOT open, open
+  FROM generate_series(1, %[1]d) i, LATERAL (SELECT i %% 10 = 0 AS open, date_trunc('second', now()) - (%[1]d - i) * interval '100 ms' AS at) x;
+SELECT setval('indoubt.operations_seq', %[1]d);
+INSERT INTO indoubt.incidents (rowid, id, scope, kinds, gap_ms, opened_at, first_at, last_at, change_id)
+SELECT seq, md5(seq::text), 'downstream:stripe', '["stripe.charge","mail.send"]', 600000, ended_at, ended_at, ended_at, 'opened' FROM indoubt.operations WHERE seq %% 2000 = 1;
+SELECT setval('indoubt.incidents_seq', %[1]d);
+UPDATE indoubt.operations SET joined = 'error', fault_at = ended_at, incident = md5(((seq - 1) / 2000 * 2000 + 1)::text) WHERE state = 'uncertain';
+`, operations) + numbered(tables.ListNew+` WHERE s.state = 'uncertain'`).query + `;
+UPDATE indoubt.open_operations SET digest = 'p', downstream = 'stripe', duplicate_value = 100, miss_value = 50, odds = 0.4, rank = seq / 10 % 9973,
+       decide_at = CASE WHEN seq / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END, ripe = (seq / 10 % 3 <> 0)::int;
+SELECT count(indoubt.count_in(seq)) FROM indoubt.operations WHERE incident <> '';
+DO $$
+DECLARE
+  counted text;
+BEGIN
+  FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies', 'incident_sums', 'incident_minutes'] LOOP
+    EXECUTE format('DELETE FROM indoubt.%I_base', counted);
+    EXECUTE format('INSERT INTO indoubt.%I_base SELECT * FROM indoubt.%I_source', counted, replace(counted, 'incident_', ''));
+  END LOOP;
+END $$;
+`
+}

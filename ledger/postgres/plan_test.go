@@ -1,0 +1,134 @@
+package postgres
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
+)
+
+// sized is how many operations a filled ledger has: INDOUBT_OPERATIONS, or so many.
+func sized(t testing.TB, otherwise int) int {
+	t.Helper()
+	if n := os.Getenv("INDOUBT_OPERATIONS"); n != "" {
+		return need.Get(strconv.Atoi(n))(t)
+	}
+	return otherwise
+}
+
+// asked notes what a store asks.
+type asked struct {
+	tables.Database
+	asks []tables.Ask
+}
+
+type askedOf struct {
+	tables.Querier
+	by *asked
+}
+
+func (a *asked) Query(ctx context.Context, query string, args ...any) (tables.Rows, error) {
+	a.asks = append(a.asks, tables.Ask{Query: query, Args: args})
+	return a.Database.Query(ctx, query, args...)
+}
+
+func (a *asked) View(ctx context.Context, read func(tables.Querier) error) error {
+	return a.Database.View(ctx, func(q tables.Querier) error { return read(askedOf{q, a}) })
+}
+
+func (a *asked) Brief(ctx context.Context, read func(tables.Querier) error) error {
+	return a.View(ctx, read)
+}
+
+func (h askedOf) Query(query string, args ...any) (tables.Rows, error) {
+	h.by.asks = append(h.by.asks, tables.Ask{Query: query, Args: args})
+	return h.Querier.Query(query, args...)
+}
+
+// explained is what a look takes on the server: how long, and how many pages of 8 KB.
+type explained struct {
+	ms    float64
+	pages int
+	scans []string // of whole tables that grow
+}
+
+var (
+	wholeTable = regexp.MustCompile(`Seq Scan on (operations|attempts|events|reads|grants|marks|open_operations|incident_members|decision_items|leases)\b`)
+	pagesHit   = regexp.MustCompile(`Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
+	took       = regexp.MustCompile(`(?:Planning|Execution) Time: ([\d.]+) ms`)
+)
+
+// explain asks again what a look asks, and how the server answers it.
+func explain(t testing.TB, s *Store, look func(*tables.Store)) (e explained) {
+	t.Helper()
+	a := &asked{Database: s.handle}
+	look(tables.New(a))
+	for _, ask := range a.asks {
+		rows := need.Get(s.Query(ctx, "EXPLAIN (ANALYZE, BUFFERS) "+ask.Query, ask.Args...))(t)
+		first := true
+		for rows.Next() {
+			var line string
+			need.OK(t, rows.Scan(&line))
+			if m := pagesHit.FindStringSubmatch(line); m != nil && first {
+				hit, _ := strconv.Atoi(m[1])
+				read, _ := strconv.Atoi(m[2])
+				e.pages, first = e.pages+hit+read, false
+			}
+			if m := took.FindStringSubmatch(line); m != nil {
+				e.ms += need.Get(strconv.ParseFloat(m[1], 64))(t)
+			}
+			if wholeTable.MatchString(line) {
+				e.scans = append(e.scans, strings.TrimSpace(line)+" for "+strings.Join(strings.Fields(ask.Query), " "))
+			}
+		}
+	}
+	return e
+}
+
+// looks are what a console shows of a ledger.
+func looks(t testing.TB, now ledger.Moment) map[string]func(*tables.Store) {
+	looks := map[string]func(*tables.Store){
+		"counts":    func(s *tables.Store) { need.Get(s.Counts(ctx, now.Wall))(t) },
+		"incidents": func(s *tables.Store) { need.Get(s.Incidents(ctx, now.Wall, 50))(t) },
+	}
+	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabSettled, ledger.TabAll} {
+		for _, order := range []ledger.Order{ledger.OrderLoss, ledger.OrderNewest} {
+			looks[string(tab)+" "+string(order)] = func(s *tables.Store) {
+				need.Get(s.Page(ctx, ledger.Query{Tab: tab, Order: order, Now: now.Wall, Limit: 50}))(t)
+			}
+		}
+	}
+	return looks
+}
+
+// No look at a large ledger reads a whole table, or more of it than of a small one, also
+// where the planner is free to.
+func TestLooksReadNoWholeTable(t *testing.T) {
+	few, many := 10_000, sized(t, 100_000)
+	pages := map[string]int{}
+	for _, operations := range []int{few, many} {
+		url := fill(t, operations)
+		for _, mode := range modes {
+			s := opened(t, with(url, mode), Options{ReadOnly: true})
+			for what, look := range looks(t, need.Get(s.Moment(ctx))(t)) {
+				e := explain(t, s, look)
+				for _, scan := range e.scans {
+					if mode == "" || operations > few { // else the planner may find that all of it is little
+						t.Errorf("%s of %d operations: %s", what, operations, scan)
+					}
+				}
+				t.Logf("%-20s of %8d operations: %5d pages, %6.2f ms %s", what, operations, e.pages, e.ms, mode)
+				if before, ok := pages[what+mode]; ok && e.pages > 2*before+200 {
+					t.Errorf("%s of %d operations: %d pages, of %d: %d", what, operations, e.pages, few, before)
+				}
+				pages[what+mode] = e.pages
+			}
+		}
+	}
+}
