@@ -58,8 +58,9 @@ func (k *Kind) Origin(field string) string {
 	if !ok {
 		return "default"
 	}
-	place := fmt.Sprintf("%s:%d", filepath.Base(k.policy.file), at.line)
-	if own := k.Line; k.Known && at.line < own || !k.Known {
+	file, line := k.policy.src.at(at.line)
+	place := fmt.Sprintf("%s:%d", filepath.Base(file), line)
+	if own := k.line; k.Known && at.line < own || !k.Known {
 		return place + " (defaults)"
 	}
 	return place

@@ -191,7 +191,7 @@ func (k *Kind) said(field string) place {
 	if at, ok := k.origins[field]; ok {
 		return place{at, path}
 	}
-	return place{position{k.Line, 1}, path}
+	return place{position{k.line, 1}, path}
 }
 
 func (d checker) lintClocks(k *Kind) {

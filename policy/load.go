@@ -5,9 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,50 +18,14 @@ import (
 // builtInWords are the cost words where the file has none of its own.
 var builtInWords = map[string]float64{"none": 0, "low": 1, "medium": 10, "high": 100, "severe": 1000}
 
-// Load reads and checks a policy file. A file that is refused gives Errors;
-// one that cannot be read gives the error of reading it.
-func Load(path string) (*Policy, error) {
-	text, err := content(path)
-	if err != nil {
-		return nil, err
-	}
-	return Parse(path, text)
-}
-
-// content is the text of a policy file, which has an end even where the file has
-// none. The errors are those of Load.
-func content(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
-	}
-	if info.IsDir() {
-		return nil, fmt.Errorf("policy: %s is a directory", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("policy: %w", err)
-	}
-	if len(text) > maxFile {
-		return nil, Errors{{File: path, Message: fmt.Sprintf("the file is larger than %d KiB", maxFile>>10)}}
-	}
-	return text, nil
-}
-
 // Parse reads and checks the text of a policy file; name stands in its
 // problems. The error is Errors with all of them.
 func Parse(name string, text []byte) (*Policy, error) {
-	return parse(name, text, nil)
+	return parse(name, []file{{name, text}}, nil)
 }
 
-func parse(name string, text []byte, visit func(path string, known []field)) (*Policy, error) {
-	src := newSource(name, text)
-	root, problems := parseYAML(src, text)
+func parse(name string, files []file, visit func(path string, known []field)) (*Policy, error) {
+	src, root, problems := merged(name, files)
 	if root == nil {
 		if len(problems) == 0 {
 			problems = Errors{{File: name, Message: "the file is empty", Hint: "`indoubt policy init` writes an example; at least: version: 1"}}
@@ -71,7 +33,7 @@ func parse(name string, text []byte, visit func(path string, known []field)) (*P
 		return nil, problems
 	}
 	p := blank()
-	p.file, p.empty = name, false
+	p.file, p.src, p.empty = name, src, false
 	d := (&decoder{src: src, policy: p, problems: problems, visit: visit}).whole()
 	d.lintSecrets(root)
 	d.file(root)
@@ -142,7 +104,7 @@ func (d fileDecoder) file(root *node) {
 		}
 	}
 	if defaults != nil {
-		p.defaults.File = d.src.name
+		p.defaults.File, _ = d.src.at(defaults.line)
 		d.kindFields(p.defaults, defaults)
 	}
 	d.entries(downstreams, "a mapping (name: …)", "", d.addDownstream)
@@ -192,7 +154,8 @@ func (d fileDecoder) words(n *node) {
 }
 
 func (d fileDecoder) addDownstream(e entry) {
-	ds := &Downstream{Name: e.name, File: d.src.name, Line: e.value.key.line}
+	ds := &Downstream{Name: e.name}
+	ds.File, ds.Line = d.src.at(e.value.key.line)
 	d.fields(e.value,
 		field{"base", func(n *node) { d.base(ds, n) }},
 		field{"mcp", func(n *node) { d.mcpServer(ds, n) }},
@@ -225,7 +188,8 @@ func (d fileDecoder) addKind(e entry) {
 		return
 	}
 	k := *d.policy.defaults
-	k.Pattern, k.File, k.Line, k.Known = e.name, d.src.name, e.value.key.line, true
+	k.Pattern, k.line, k.Known = e.name, e.value.key.line, true
+	k.File, k.Line = d.src.at(k.line)
 	k.origins, k.incident = maps.Clone(k.origins), ledger.Burst{}
 	if e.value.kind != nullNode {
 		d.kindFields(&k, e.value)

@@ -83,7 +83,8 @@ func (d fileDecoder) notifier(e entry) {
 	n := &Notifier{Name: e.name, On: NotifyEvents, UntakenAfter: 15 * time.Minute, UncheckedAfter: uncheckedAfter}
 	k := *blank().defaults
 	k.Name = ledger.NoticeKind(e.name)
-	k.Pattern, k.File, k.Line, k.Known = k.Name, d.src.name, e.value.key.line, true
+	k.Pattern, k.line, k.Known = k.Name, e.value.key.line, true
+	k.File, k.Line = d.src.at(k.line)
 	k.Deadline, k.Retry = 30*time.Second, RetryRule{Max: 5, BackoffMin: 10 * time.Second, BackoffMax: 5 * time.Minute}
 	k.duplicate, k.miss = &costRule{number: 1, guess: true}, &costRule{number: 10, guess: true}
 	k.Send, n.kind = &Send{}, &k

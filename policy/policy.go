@@ -20,6 +20,7 @@ import (
 // loaded and is safe for use by many goroutines.
 type Policy struct {
 	file        string
+	src         *source // of its text, to find a line; nil without a file
 	empty       bool
 	digest      string
 	currency    string
@@ -127,6 +128,7 @@ type Entry struct {
 	Pattern string // what matched in the file, "" for the defaults
 	File    string
 	Line    int
+	line    int  // counted over all files
 	Known   bool // false: no pattern matched, the defaults apply
 
 	origins map[string]position // dotted field → where it was said; absent: built in

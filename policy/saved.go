@@ -125,7 +125,8 @@ func (d requestDecoder) savedAnswer(n *node) (s SavedAnswer) {
 }
 
 func (d requestDecoder) test(item *node) Test {
-	t := Test{Line: item.line, Token: "indoubt-test"}
+	t := Test{Token: "indoubt-test"}
+	_, t.Line = d.src.at(item.line)
 	class := ""
 	page := func(n *node) { t.pages = append(t.pages, d.savedAnswer(n)) }
 	d.fields(item,

@@ -127,7 +127,7 @@ func at(root object, path string) []object {
 func TestTheSchemaKnowsEveryFieldTheDecoderReads(t *testing.T) {
 	root := schemaObject(t)
 	visited := map[string]bool{}
-	p, err := parse("policy.yaml", []byte(everything), func(path string, known []field) {
+	p, err := parse("policy.yaml", []file{{"everything", []byte(everything)}}, func(path string, known []field) {
 		want, got := map[string]bool{}, map[string]bool{}
 		for _, f := range known {
 			if _, refused := notInDefaults[f.name]; !refused || path != "defaults" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -34,8 +35,7 @@ func Watch(ctx context.Context, path string, have *Policy, onChange func(*Policy
 		return fmt.Errorf("watch policy: %w", err)
 	}
 	defer events.Close()
-	directory := filepath.Dir(path)
-	if err := events.Add(directory); err != nil {
+	if err := watchDirectories(events, path); err != nil {
 		return fmt.Errorf("watch policy: %w", err)
 	}
 	w.begin(have)
@@ -57,26 +57,35 @@ func Watch(ctx context.Context, path string, have *Policy, onChange func(*Policy
 		case <-settled.C:
 			w.look()
 		case <-poll.C:
-			_ = events.Add(directory) // again, in case it was removed and made anew
+			_ = watchDirectories(events, path) // again, in case one was removed or made anew
 			w.look()
 		}
 	}
 }
 
+// watchDirectories watches where the files of a policy are.
+func watchDirectories(events *fsnotify.Watcher, path string) error {
+	_ = events.Add(besides(path)) // there need not be one
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return events.Add(path)
+	}
+	return events.Add(filepath.Dir(path))
+}
+
 type watched struct {
 	path     string
 	onChange func(*Policy, error)
-	last     []byte
+	last     []file
 	lastErr  string
 }
 
 // begin takes the content as it is, and reports it where the caller's is older.
 func (w *watched) begin(have *Policy) {
-	text, failed := w.read()
+	files, failed := w.read()
 	if have == nil || have.empty && failed != nil {
 		return
 	}
-	now, err := w.load(text, failed)
+	now, err := w.load(files, failed)
 	if err != nil || now.digest != have.digest {
 		w.onChange(now, err)
 	}
@@ -85,32 +94,32 @@ func (w *watched) begin(have *Policy) {
 // look reports a change of content once.
 func (w *watched) look() {
 	last, lastErr := w.last, w.lastErr
-	text, failed := w.read()
-	if bytes.Equal(text, last) && w.lastErr == lastErr {
+	files, failed := w.read()
+	if slices.EqualFunc(files, last, func(a, b file) bool { return a.name == b.name && bytes.Equal(a.text, b.text) }) && w.lastErr == lastErr {
 		return
 	}
-	w.onChange(w.load(text, failed))
+	w.onChange(w.load(files, failed))
 }
 
 // read takes the content, or why there is none. It reads regular files only: a pipe
 // would block, and gives its text once.
-func (w *watched) read() (text []byte, failed error) {
+func (w *watched) read() (files []file, failed error) {
 	info, err := os.Stat(w.path)
 	if err == nil && !info.IsDir() && !info.Mode().IsRegular() {
 		failed = fmt.Errorf("policy: %s is not a regular file", w.path)
 	} else {
-		text, failed = content(w.path)
+		files, failed = contents(w.path)
 	}
-	w.last, w.lastErr = text, ""
+	w.last, w.lastErr = files, ""
 	if failed != nil {
 		w.lastErr = failed.Error()
 	}
-	return text, failed
+	return files, failed
 }
 
-func (w *watched) load(text []byte, failed error) (*Policy, error) {
+func (w *watched) load(files []file, failed error) (*Policy, error) {
 	if failed != nil {
 		return nil, failed
 	}
-	return Parse(w.path, text)
+	return parse(w.path, files, nil)
 }

@@ -3,8 +3,10 @@ package cli
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -187,7 +189,7 @@ func (a *app) policy() (*policy.Policy, error) {
 		return a.learned(a.rules), nil
 	}
 	path, named := a.policyFile()
-	if _, err := os.Stat(path); os.IsNotExist(err) {
+	if _, err := policy.Files(path); errors.Is(err, fs.ErrNotExist) {
 		if named {
 			return nil, &failure{Exit: exitError, Code: "no_policy", Message: "no policy file at " + short(path),
 				Hint: "check --policy / INDOUBT_POLICY, or write one: indoubt policy init"}

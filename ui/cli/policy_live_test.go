@@ -125,7 +125,7 @@ func TestTheLastGoodPolicyStays(t *testing.T) {
 		{"half of it", func() { write(b.policy, good("CZK")[:200]) }, "PLN", "policy.yaml:"},
 		{"no text at all", func() { write(b.policy, "\x00\xff\xfe\x01binary\x00") }, "PLN", "not UTF-8"},
 		{"100 MB of it", func() { write(b.policy, ""); must(os.Truncate(b.policy, 100<<20)) }, "PLN", "larger than"},
-		{"a directory", func() { must(os.Remove(b.policy)); must(os.Mkdir(b.policy, 0o700)) }, "PLN", "is a directory"},
+		{"a directory", func() { must(os.Remove(b.policy)); must(os.Mkdir(b.policy, 0o700)) }, "PLN", "no file in this directory"},
 		{"no directory any more", func() { must(os.Remove(b.policy)); write(b.policy, good("CZK")) }, "CZK", ""},
 		{"a link to itself", func() { must(os.Symlink("policy.yaml", other)); must(os.Rename(other, b.policy)) }, "CZK", "policy.yaml"},
 		{"a directory that is swapped by its link", func() {
