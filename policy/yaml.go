@@ -268,7 +268,7 @@ func syntaxProblem(src *source, err error) Problem {
 	} else if i := strings.IndexByte(message, '\n'); i >= 0 {
 		message = message[:i]
 	}
-	hint := ""
+	hint := "see that each [ and { is closed, and that each name stands under the one before it"
 	if at.line >= 1 && at.line <= len(src.lines) {
 		line := src.lines[at.line-1]
 		m := keyValue.FindStringSubmatch(line)

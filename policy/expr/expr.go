@@ -308,8 +308,11 @@ func explainIssue(issues *cel.Issues, s Scope) *Problem {
 	p := &Problem{Message: plainSyntax(first.Message), Offset: first.Location.Column(), Inside: first.Location.Line() == 1}
 	m := undeclared.FindStringSubmatch(first.Message)
 	if m == nil {
-		if strings.Contains(first.Message, "found no matching overload for '_==_'") {
+		switch {
+		case strings.Contains(first.Message, "found no matching overload for '_==_'"):
 			p.Hint = "a number never equals a text, nor a list a number: compare values of one type"
+		case strings.Contains(p.Message, "ends too early"), strings.HasPrefix(p.Message, "not an expression"):
+			p.Hint = "see that each bracket and quote is closed, and that a value follows each operator"
 		}
 		return p
 	}

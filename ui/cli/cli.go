@@ -53,8 +53,8 @@ func (a *app) run(ctx context.Context, args []string) int {
 			strings.Contains(strings.Join(ours, "\x00")+"\x00", "\x00-o\x00json\x00")
 	}
 	exit := exitDone
-	if err := root.ExecuteContext(ctx); err != nil {
-		exit = a.fail(err)
+	if cmd, err := root.ExecuteContextC(ctx); err != nil {
+		exit = a.fail(nextStep(cmd.CommandPath(), err))
 	}
 	a.pager.end()
 	return exit

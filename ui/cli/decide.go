@@ -149,6 +149,9 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 			at[o.ID] = i
 		}
 	}
+	if len(items) == 0 { // nothing to record, and nothing to end
+		return a.finish(results)
+	}
 	err = run.begin(ctx, args, items, ledger.OneIncident(incidents), func(ctx context.Context, it ledger.RunItem, changeID string) act.Outcome {
 		i := at[it.OperationID]
 		r, err := do(ctx, run, *found[i], it.Version, changeID)

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -41,6 +42,7 @@ func (f *failure) json() *errorJSON {
 func asFailure(err error) *failure {
 	var f *failure
 	if errors.As(err, &f) {
+		f.Message = plainly(f.Message)
 		return f
 	}
 	f = &failure{Exit: exitError, Code: "error", Message: err.Error(), cause: err}
@@ -49,7 +51,36 @@ func asFailure(err error) *failure {
 			break
 		}
 	}
+	f.Message = plainly(f.Message)
 	return f
+}
+
+// nextStep is an error of a command that says what to do about it, in any case.
+func nextStep(command string, err error) error {
+	if quiet := (*exitOnly)(nil); errors.As(err, &quiet) {
+		return err
+	}
+	f := asFailure(err)
+	switch {
+	case f.Hint != "" || f.Message == "" || f.Code == "bad_policy":
+	case f.Exit%100 == exitUsage:
+		f.Hint = "see `" + command + " --help`"
+	case f.Exit%100 == exitError:
+		f.Hint = "`indoubt doctor` says what is wrong here"
+	}
+	return f
+}
+
+// ofSystem is how the system says that a file cannot be had.
+var ofSystem = lazyregexp.New(`(?:open|stat|lstat|read|chdir|mkdir) (\S+): (no such file or directory|permission denied|is a directory|not a directory)`)
+
+// plainly says in words for people what the system says in its own.
+func plainly(message string) string {
+	words := map[string]string{"no such file or directory": "there is no ", "permission denied": "you have no right to ", "is a directory": "this is a directory: ", "not a directory": "there is no directory for "}
+	return ofSystem.ReplaceAllStringFunc(message, func(said string) string {
+		parts := ofSystem.FindStringSubmatch(said)
+		return words[parts[2]] + parts[1]
+	})
 }
 
 func ledgerFailure(err error, f *failure) bool {

@@ -212,7 +212,7 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 	if slices.Contains(known, kind) {
 		return nil, nil
 	}
-	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`%s; nothing is held", kind, meant(kind, known)), "see `indoubt stats`, or hold everything: indoubt hold --all")
+	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing is held%s", kind, meant(kind, known)), "see `indoubt stats`, or hold everything: indoubt hold --all")
 }
 
 // scoped prepares a decision about a scope or an incident, which the first argument
