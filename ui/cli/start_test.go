@@ -86,7 +86,7 @@ func TestAGuardWaitsBeforeTheRest(t *testing.T) {
 // and every start is slower.
 func TestUnusedMethodsAreNotLinked(t *testing.T) {
 	linked := need.Get(os.ReadFile(program))(t)
-	if !bytes.Contains(linked, []byte("cobra.(*Command).ExecuteContext\x00")) {
+	if !bytes.Contains(linked, []byte("cobra.(*Command).ExecuteContextC\x00")) {
 		t.Fatal("the program does not name its methods")
 	}
 	if bytes.Contains(linked, []byte("cobra.(*Command).SetUsageTemplate\x00")) {

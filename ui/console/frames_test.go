@@ -22,6 +22,8 @@ func TestFramesAreFastForAMoment(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.soon()
 		time.Sleep(time.Minute)
+		f.mu.Lock()
+		defer f.mu.Unlock()
 		want := []string{"0s 5ms", "90ms 250ms", "1m0.04s 5ms", "1m0.09s 250ms"}
 		if !slices.Equal(got, want) {
 			t.Errorf("%q\nmust be %q", got, want)
