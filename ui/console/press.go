@@ -36,6 +36,9 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 		m.asking.hush = 0
 	}
 	m.feed.LastKey, m.lastName = m.Now, name
+	if m.tour.leaves {
+		m.tour.leaves, m.toast.until = false, m.Now
+	}
 	switch {
 	case name == "ctrl+z":
 		return tea.Suspend

@@ -13,6 +13,7 @@ import (
 // says one thing to do, and is over when that is done.
 type tour struct {
 	greeted bool
+	leaves  bool     // the greeting goes with the next key
 	step    int      // from 1; 0: not under way
 	run     *act.Run // the newest that was driven meanwhile
 }
@@ -41,9 +42,9 @@ func greet(m *Root) {
 	if m.o.Banner == "" || m.tour.greeted || len(m.feed.Outages) == 0 {
 		return
 	}
-	m.tour.greeted = true
+	m.tour.greeted, m.tour.leaves = true, true
 	o := &m.feed.Outages[0]
-	m.toast = toast{text: safe.Say("%s left %s without an answer: the row that begins with +. j moves, ↵ opens it. For a tour of six steps press ? and then t", o.Where(), draw.Plural(o.IncidentAccount.Errors(), "write", "writes")),
+	m.toast = toast{text: safe.Say("%s: %s, row +. j moves, ↵ opens it. ? then t: a tour", o.Where(), draw.Plural(o.IncidentAccount.Errors(), "lost answer", "lost answers")),
 		until: m.Now.Add(time.Minute)}
 }
 
@@ -54,7 +55,7 @@ func (t *tour) begin(m *Root) {
 		m.say("the tour is over; ? then t begins it again")
 		return
 	}
-	t.step, m.toast.until = 1, m.Now
+	t.step = 1
 }
 
 // follow goes on where a step is done.
