@@ -119,5 +119,6 @@ type Info struct {
 	Exposed   string // not empty: who else than this account, or the group it is shared with, can change what it says
 	Strained  string // not empty: what a person must do about its storage, as "DISK SHORT: …"
 	Failover  Failover
+	MovedTo   string // where this ledger has moved to: it is looked at only
 	Copied    string // not empty: why this file is looked at only (a copy of another ledger)
 }

@@ -125,3 +125,18 @@ type Deviation struct {
 	Rows  int    // that are missing, too many or different
 	One   string // one of them
 }
+
+// AwayError: the ledger has moved, and is written at another place. Here it is looked at
+// only.
+type AwayError struct{ Ledger, To string }
+
+func (e *AwayError) Error() string { return e.Trouble(InFull).Error() }
+
+// Is makes errors.Is(err, ErrReadOnly) true.
+func (e *AwayError) Is(target error) bool { return target == ErrReadOnly }
+
+// Trouble says where it went.
+func (e *AwayError) Trouble(name func(string) string) Trouble {
+	return Trouble{Code: "moved_away", Message: "the ledger of " + name(e.Ledger) + " has moved to " + name(e.To) + ", and nothing was recorded here",
+		Do: "write there: --ledger / INDOUBT_LEDGER; or look at it as it was, with --read-only"}
+}

@@ -56,6 +56,8 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 	case has < knows:
 		err = &ledger.OlderError{Ledger: a.shown, Has: has, Needs: knows}
 	case o.ReadOnly:
+	case tables.MoveOf(meta).State == tables.MoveGone:
+		err = &ledger.AwayError{Ledger: a.shown, To: tables.MoveOf(meta).To}
 	case meta["only looked at"] == "standby":
 		err = &Error{Standby, a.shown, "it follows another server", "", nil}
 	case meta["only looked at"] == "user":
@@ -87,6 +89,9 @@ const infoQuery = `
 // Info describes the ledger.
 func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	i := ledger.Info{ID: s.meta["id"], Path: s.address.shown, Schema: s.meta.schema(), CreatedAt: timeOf(s.meta["created_at"]), ReadOnly: s.opts.ReadOnly}
+	if move := tables.MoveOf(s.meta); move.State == tables.MoveGone {
+		i.MovedTo = move.To
+	}
 	here, noted := place{}, true
 	err := s.View(ctx, func(q tables.Querier) error {
 		now, _, err := current(q, here, func(place) tables.Ask { return tables.Ask{Query: infoQuery} })

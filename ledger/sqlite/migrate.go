@@ -69,7 +69,7 @@ func (tx *tx) migrate(steps []tables.Step, create bool) error {
 // climb runs the steps above a schema.
 func (tx *tx) climb(steps []tables.Step, has int) error {
 	drops, err := tables.Collect(tx, func(rows tables.Rows) (drop string, err error) { return drop, rows.Scan(&drop) },
-		`SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema WHERE type IN ('trigger', 'view')`)
+		`SELECT 'DROP ' || type || ' ' || name FROM sqlite_schema WHERE type IN ('trigger', 'view') AND name NOT GLOB 'moving_*'`)
 	if err != nil {
 		return err
 	}

@@ -336,6 +336,11 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
 	was := homeFrom(m)
+	if move := tables.MoveOf(m); move.State == tables.MoveGone {
+		if s.movedTo = move.To; s.writer != nil {
+			return &ledger.AwayError{Ledger: s.path, To: s.movedTo}
+		}
+	}
 	s.home, s.copied = was.name, here.differs(was)
 	if s.copied == "" && s.writer != nil && here.now(was) != was {
 		// The same file after a restart of the host. The next process writes it down
@@ -362,7 +367,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
 	}
-	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
+	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, MovedTo: s.movedTo, Home: s.home, Exposed: exposed(s.path)}
 	var write, failed, engine int64
 	var stepped, step string
 	err := s.one(ctx, `

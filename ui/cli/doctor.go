@@ -99,6 +99,8 @@ func (x *examination) ledger(ctx context.Context, s ledger.Store) {
 	}
 	file, ok := at.(interface{ Check(context.Context) error })
 	switch {
+	case info.MovedTo != "":
+		x.say("home", ledger.LevelWarn, "it has moved to "+info.MovedTo+", and is only looked at here", "work there: --ledger / INDOUBT_LEDGER")
 	case info.Copied != "":
 		x.say("home", ledger.LevelWarn, "it is only looked at: "+info.Copied, "work on the original, or `indoubt adopt`")
 	case !info.Failover.At.IsZero():

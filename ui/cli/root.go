@@ -46,7 +46,7 @@ var commands = []verb{
 	{"ack", newAckCommand}, {"park", newParkCommand}, {"undo", newUndoCommand}, {"note", newNoteCommand}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
 	{"demo", newDemoCommand}, {demoPipeline, newDemoPipelineCommand},
-	{"init", newInitCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"archive", newArchiveCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
+	{"init", newInitCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"copy", newCopyCommand}, {"archive", newArchiveCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
 	{"completion", newCompletionCommand}, {"man", newManCommand}, {"version", newVersionCommand},
 }
 

@@ -27,7 +27,7 @@ var arrows = map[string]string{
 	"ledger/archive":    "ledger",
 	"ledger/sqlite…":    "ledger ledger/boot ledger/digestkey ledger/hostclock ledger/tables",
 	"ledger/postgres…":  "ledger ledger/boot ledger/digestkey ledger/hostclock ledger/tables",
-	"ledger/open":       "ledger ledger/digestkey ledger/sqlite ledger/postgres",
+	"ledger/open":       "ledger ledger/digestkey ledger/sqlite ledger/postgres ledger/tables",
 	"ledger/ledgertest": "ledger ledger/hostclock ledger/need",
 	"ledger/record":     "ledger ledger/outcome ledger/redact ledger/wire…",
 	"ledger/record…":    "ledger ledger/outcome ledger/redact ledger/wire… ledger/record…",

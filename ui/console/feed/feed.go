@@ -72,6 +72,8 @@ func (s *Snapshot) Closed(readOnly bool) string {
 	switch {
 	case s.Lost != nil:
 		return "the ledger is lost: what you see is old"
+	case s.Info.MovedTo != "":
+		return "this ledger has moved to " + s.Info.MovedTo + ": decide there"
 	case s.Info.Copied != "":
 		return "this ledger is a copy, look only; `indoubt adopt` makes it your own"
 	case readOnly || s.Info.ReadOnly:

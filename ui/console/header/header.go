@@ -331,6 +331,8 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 		add(4, 1, th.Bad, safe.Of(h.Info.Strained), safe.Of(strained))
 	}
 	switch {
+	case h.Info.MovedTo != "":
+		add(4, 0, th.Bad, safe.Say("MOVED to %s: look only", h.Info.MovedTo), safe.Say("MOVED: look only"))
 	case h.Info.Copied != "":
 		add(4, 0, th.Bad, safe.Say("COPY: look only"), safe.Say("COPY"))
 	case h.ReadOnly || h.Info.ReadOnly:

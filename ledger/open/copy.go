@@ -1,0 +1,275 @@
+package open
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/postgres"
+	"indoubt/ledger/sqlite"
+	"indoubt/ledger/tables"
+)
+
+// CopyOptions are how a ledger is copied to another place.
+type CopyOptions struct {
+	DryRun   bool
+	Keep     bool          // leave the ledger closed where the copy is cut off
+	Wait     time.Duration // for what is pending
+	Progress func(CopyProgress)
+}
+
+// CopyProgress is how far a copy has come.
+type CopyProgress struct {
+	Doing   string // waiting, a table, or a table compared
+	Pending int64
+	N, Of   int // tables
+	Rows    int64
+}
+
+// Copied is what a copy has done.
+type Copied struct {
+	From    string            `json:"from"`
+	To      string            `json:"to"`
+	Pending int64             `json:"pending"`
+	Rows    int64             `json:"rows"`    // that were copied now
+	Digests map[string]string `json:"digests"` // of the tables, the same on both sides
+	Key     bool              `json:"key"`     // the ledger has a key of digests
+}
+
+// source is a ledger that can be copied.
+type source interface {
+	ledger.Store
+	tables.Copyable
+	Moves(ctx context.Context) (tables.Move, map[string]string, error)
+	SetMove(ctx context.Context, m tables.Move) error
+	Deviations(ctx context.Context) ([]ledger.Deviation, error)
+}
+
+// Fresh makes a copy in a file.
+func (f file) Fresh(ctx context.Context, id string, o Options) (tables.Fresh, error) {
+	return sqlite.Fresh(ctx, f.path, id, o.ofFile())
+}
+
+// Fresh makes a copy in a database.
+func (s server) Fresh(ctx context.Context, id string, o Options) (tables.Fresh, error) {
+	return postgres.Fresh(ctx, s.address, id, o.ofServer())
+}
+
+// shown is where a place is, for those who look from elsewhere.
+func shown(at Place) string {
+	if f, ok := at.(file); ok {
+		if path, err := filepath.Abs(f.path); err == nil {
+			return path
+		}
+	}
+	return at.String()
+}
+
+// Copy copies a ledger to another place, and leaves it as one that has moved there. Where it
+// fails, or ctx ends, the ledger is open again, unless CopyOptions.Keep is set.
+func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done Copied, err error) {
+	done.From, done.To = shown(from), shown(to)
+	here := o
+	here.ReadOnly = c.DryRun
+	s, err := from.Open(ctx, here)
+	if err != nil {
+		return done, err
+	}
+	defer s.Close()
+	src := s.(source)
+	if err := atHome(ctx, src, done.From); err != nil {
+		return done, err
+	}
+	move, meta, err := src.Moves(ctx)
+	if err != nil {
+		return done, err
+	}
+	done.Key = meta[tables.KeyCheck] != ""
+	if done.Pending, err = pending(ctx, src); err != nil {
+		return done, err
+	}
+	if d, err := src.Deviations(ctx); err != nil || len(d) > 0 {
+		return done, cmp.Or(err, error(ledger.Trouble{Code: "derived", Message: "what the ledger keeps beside its history is not what it is made from", Do: "indoubt doctor --rebuild, and then copy it"}))
+	}
+	if c.DryRun {
+		for _, t := range tables.Copied {
+			n, err := number(ctx, src, `SELECT count(*) FROM `+t.Name)
+			if err != nil {
+				return done, err
+			}
+			done.Rows += n
+		}
+		return done, nil
+	}
+	if move.ID != "" && move.To != done.To {
+		return done, ledger.Trouble{Code: "moving", Message: "a copy of this ledger to " + move.To + " was cut off", Do: "go on with that one, or take it back: indoubt copy --undo FROM TO"}
+	}
+	move.ID, move.To = cmp.Or(move.ID, ledger.NewID()), done.To
+	fresh, err := to.Fresh(ctx, move.ID, o)
+	if err != nil {
+		return done, err
+	}
+	defer fresh.Close()
+	x := copying{src: src, fresh: fresh, o: c, move: move, done: &done}
+	if !fresh.Finished() {
+		if err := x.all(ctx, meta); err != nil {
+			if !c.Keep {
+				err = errors.Join(err, x.open(ctx))
+			}
+			return done, err
+		}
+	}
+	return done, x.leave(ctx, to, o)
+}
+
+// atHome refuses a ledger that must be adopted first: its copy would be at home.
+func atHome(ctx context.Context, s source, name string) error {
+	info, err := s.Info(ctx)
+	switch {
+	case err != nil:
+		return err
+	case info.Copied != "":
+		return fmt.Errorf("%w (%s)", ledger.ErrCopied, info.Copied)
+	case !info.Failover.At.IsZero():
+		return ledger.Trouble{Code: "failover", Message: name + ": " + info.Failover.String(), Do: "an operator looks at what was under way, and then adopts it: indoubt adopt"}
+	}
+	return nil
+}
+
+// Uncopy opens a ledger again whose copy was cut off. It refuses where the copy is whole:
+// that is a ledger.
+func Uncopy(ctx context.Context, from, to Place, o Options) error {
+	s, err := from.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	src := s.(source)
+	move, _, err := src.Moves(ctx)
+	if err != nil || move.ID == "" {
+		return err
+	}
+	if move.To != shown(to) {
+		return ledger.Trouble{Code: "moving", Message: "the ledger moves to " + move.To + ", and not to " + shown(to), Do: "name that place"}
+	}
+	fresh, err := to.Fresh(ctx, move.ID, o)
+	if err != nil {
+		return err
+	}
+	defer fresh.Close()
+	if fresh.Finished() {
+		return ledger.Trouble{Code: "moving", Message: "the copy at " + move.To + " is whole already, and a ledger", Do: "end the move: indoubt copy FROM TO"}
+	}
+	return src.SetMove(ctx, tables.Move{})
+}
+
+type copying struct {
+	src   source
+	fresh tables.Fresh
+	o     CopyOptions
+	move  tables.Move
+	done  *Copied
+}
+
+// open takes the mark away.
+func (x *copying) open(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return x.src.SetMove(ctx, tables.Move{})
+}
+
+func (x *copying) all(ctx context.Context, meta map[string]string) error {
+	if x.move.State == "" {
+		x.move.State = tables.MoveClosed
+		if err := x.src.SetMove(ctx, x.move); err != nil {
+			return err
+		}
+	}
+	if x.move.State == tables.MoveClosed {
+		if err := x.wait(ctx); err != nil {
+			return err
+		}
+		x.move.State = tables.MoveFrozen
+		if err := x.src.SetMove(ctx, x.move); err != nil {
+			return err
+		}
+	}
+	c := tables.Copying{From: x.src, To: x.fresh, Progress: func(table string, n, of int, rows int64) {
+		x.o.Progress(CopyProgress{Doing: table, N: n, Of: of, Rows: rows})
+	}}
+	var err error
+	if x.done.Rows, err = c.Copy(ctx); err != nil {
+		return err
+	}
+	if x.done.Digests, err = c.Verify(ctx); err != nil {
+		return err
+	}
+	known := map[string]string{tables.MetaCopied: x.move.ID}
+	for _, name := range []string{"id", "created_at", tables.KeyCheck} {
+		if meta[name] != "" {
+			known[name] = meta[name]
+		}
+	}
+	return x.fresh.Finish(ctx, known)
+}
+
+// leave looks at the copy as a ledger, and says in the old one where it went. From here on
+// it is not taken back.
+func (x *copying) leave(ctx context.Context, to Place, o Options) error {
+	ctx = context.WithoutCancel(ctx)
+	s, err := to.Open(ctx, Options{ReadOnly: true, Home: o.Home, KeyFile: o.KeyFile})
+	if err != nil {
+		return err
+	}
+	d, err := s.(source).Deviations(ctx)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	if len(d) > 0 {
+		return fmt.Errorf("%s is not as its history says in the copy", d[0].Table)
+	}
+	x.move.State = tables.MoveGone
+	return x.src.SetMove(ctx, x.move)
+}
+
+// wait waits until nothing is pending.
+func (x *copying) wait(ctx context.Context) error {
+	for end := time.Now().Add(x.o.Wait); ; {
+		if _, err := x.src.Expire(ctx, 1000); err != nil {
+			return err
+		}
+		n, err := pending(ctx, x.src)
+		if x.done.Pending = n; err != nil || n == 0 {
+			return err
+		}
+		if time.Now().After(end) {
+			return ledger.Trouble{Code: "pending", Message: fmt.Sprintf("%d operations are in flight still", n), Do: "copy it when they have ended, or wait longer: --wait"}
+		}
+		x.o.Progress(CopyProgress{Doing: "waiting", Pending: n})
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func pending(ctx context.Context, s source) (int64, error) {
+	return number(ctx, s, `SELECT count(*) FROM operations WHERE state = 'pending'`)
+}
+
+func number(ctx context.Context, s source, query string) (n int64, err error) {
+	rows, err := s.Query(ctx, query)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	if rows.Next() {
+		err = rows.Scan(&n)
+	}
+	return n, errors.Join(err, rows.Err())
+}

@@ -1,0 +1,262 @@
+package open
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
+	"indoubt/ledger/tables"
+)
+
+func TestMain(m *testing.M) {
+	if to := os.Getenv("INDOUBT_TEST_COPY_TO"); to != "" { // a copy that is killed
+		from, _ := At(os.Getenv("INDOUBT_TEST_COPY_FROM"))
+		at, _ := At(to)
+		_, err := Copy(context.Background(), from, at, Options{}, CopyOptions{Progress: func(p CopyProgress) {
+			if p.Doing == os.Getenv("INDOUBT_TEST_COPY_KILL") {
+				self, _ := os.FindProcess(os.Getpid())
+				_ = self.Kill()
+				select {}
+			}
+		}})
+		panic(err)
+	}
+	os.Exit(pgtest.Main(m))
+}
+
+func quiet(CopyProgress) {}
+
+var writer = ledger.Actor{Name: "pipeline", Machine: true}
+
+func begins(s ledger.Store, id string) error {
+	_, err := ledger.Begin(context.Background(), s, ledger.BeginRequest{ChangeID: id + "-c", OperationID: id, AttemptID: id + "-a", Kind: "k", Key: id, Deadline: time.Hour, Actor: writer})
+	return err
+}
+
+func placeOf(t testing.TB, name string) Place {
+	t.Helper()
+	at, err := At(name)
+	need.OK(t, err)
+	return at
+}
+
+func rawly(t testing.TB, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	need.OK(t, err)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// killed makes a copy that is killed at a table.
+func killed(t testing.TB, from, to, table string) {
+	t.Helper()
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "INDOUBT_TEST_COPY_FROM="+from, "INDOUBT_TEST_COPY_TO="+to, "INDOUBT_TEST_COPY_KILL="+table)
+	if out, err := child.CombinedOutput(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+// filled is a ledger in a file, with all that a ledger may have.
+func filled(t testing.TB, n int) Place {
+	t.Helper()
+	at := placeOf(t, filepath.Join(t.TempDir(), "ledger.db"))
+	s, err := at.Create(t.Context(), Options{})
+	need.OK(t, err)
+	defer s.Close()
+	ledgertest.Shelved(t, s, time.Now())
+	_, err = ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: "landed", AttemptID: "flying-a", Outcome: ledger.OutcomeCommitted, Actor: writer})
+	need.OK(t, err)
+	ledgertest.History(t, s, 7, n)
+	db := rawly(t, at.String())
+	for _, row := range []string{
+		`INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'maya', 'because')`, `INSERT INTO paces VALUES ('stripe', 1790000000000000)`,
+		`INSERT INTO decisions (id, verb, actor, size, created_at) VALUES ('run', 'confirm', 'maya', 1, 1790000000000)`,
+		`INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 'doubt', 2)`,
+		`INSERT OR IGNORE INTO leases (operation_id, holder, generation, expires_at) VALUES ('doubt', '', 1, 0)`,
+	} {
+		_, err := db.ExecContext(t.Context(), row)
+		need.OK(t, err)
+	}
+	for _, table := range tables.Copied {
+		var rows int
+		need.OK(t, db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table.Name).Scan(&rows))
+		if rows == 0 && n >= 200 {
+			t.Errorf("nothing is in %s", table.Name)
+		}
+	}
+	return at
+}
+
+// There and back again, with every table the same. INDOUBT_COPY_OPERATIONS is for how many
+// operations this is measured.
+func TestACopyGoesThereAndBack(t *testing.T) {
+	n, _ := strconv.Atoi(os.Getenv("INDOUBT_COPY_OPERATIONS"))
+	if n == 0 {
+		n = 200
+	}
+	at := filled(t, n)
+	var first Copied
+	for i, to := range []string{pgtest.URL(t), pgtest.URL(t), filepath.Join(t.TempDir(), "'b'", "ledger.db"), filepath.Join(t.TempDir(), "c.db")} {
+		next, began := placeOf(t, to), time.Now()
+		dry, err := Copy(t.Context(), at, next, Options{}, CopyOptions{DryRun: true})
+		need.OK(t, err)
+		done, err := Copy(t.Context(), at, next, Options{}, CopyOptions{Progress: quiet})
+		need.OK(t, err)
+		t.Logf("%d operations, %d rows to %s in %s", n, done.Rows, next, time.Since(began).Round(time.Millisecond))
+		if dry.Rows != done.Rows || done.Rows < int64(4*n) {
+			t.Errorf("%d rows were copied, and %d were to be", done.Rows, dry.Rows)
+		}
+		if i == 0 {
+			first = done
+		}
+		if i == 3 && !reflect.DeepEqual(done.Digests, first.Digests) {
+			t.Errorf("the digests are\n%v, and were\n%v", done.Digests, first.Digests)
+		}
+		// The old ledger says where it went, and is looked at.
+		var away *ledger.AwayError
+		if _, err := at.Create(t.Context(), Options{}); !errors.As(err, &away) || away.To != shown(next) {
+			t.Errorf("a writer of the old ledger was told %v", err)
+		}
+		old, err := at.Open(t.Context(), Options{ReadOnly: true})
+		need.OK(t, err)
+		info, err := old.Info(t.Context())
+		need.OK(t, errors.Join(err, old.Close()))
+		if info.MovedTo != shown(next) {
+			t.Errorf("the old ledger is at %q", info.MovedTo)
+		}
+		at = next
+	}
+	// The ledger goes on where it was.
+	s, err := at.Create(t.Context(), Options{})
+	need.OK(t, err)
+	defer s.Close()
+	answer, err := ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: "x", OperationID: "x", AttemptID: "x", Kind: "card.charge", Key: "shelved-key", Deadline: time.Hour, Actor: writer})
+	if err != nil || answer.Answer == ledger.AnswerBegun {
+		t.Errorf("an archived key is answered with %v, %v", answer.Answer, err)
+	}
+	need.OK(t, begins(s, "a new one"))
+	if d, err := s.(source).Deviations(t.Context()); err != nil || len(d) > 0 {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// A copy that is killed goes on where it was, in files and in databases.
+func TestAKilledCopyGoesOn(t *testing.T) {
+	for name, to := range map[string]string{"file": filepath.Join(t.TempDir(), "to.db"), "server": pgtest.URL(t)} {
+		t.Run(name, func(t *testing.T) {
+			from := filled(t, 60)
+			for _, table := range []string{"attempts", "events", "events compared"} {
+				killed(t, from.String(), to, table)
+				s, err := from.Open(t.Context(), Options{})
+				need.OK(t, err)
+				if err := begins(s, "meanwhile"); !errors.Is(err, ledger.ErrGuard) || !strings.Contains(err.Error(), shown(placeOf(t, to))) {
+					t.Errorf("a begin was told %v", err)
+				}
+				need.OK(t, s.Close())
+				if _, err := Open(t.Context(), to, Options{}); err == nil {
+					t.Error("a copy that is not whole was opened")
+				}
+			}
+			done, err := Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: quiet})
+			need.OK(t, err)
+			if done.Rows != 0 || len(done.Digests) == 0 {
+				t.Errorf("%d rows were copied again, %d tables compared", done.Rows, len(done.Digests))
+			}
+		})
+	}
+}
+
+// What is in flight is waited for: it settles while nothing is begun. A copy that is cut off
+// leaves the ledger open.
+func TestACopyWaits(t *testing.T) {
+	for name, make := range map[string]func() Place{
+		"file": func() Place { return placeOf(t, filepath.Join(t.TempDir(), "from.db")) }, "server": func() Place { return placeOf(t, pgtest.URL(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			from, to := make(), placeOf(t, filepath.Join(t.TempDir(), "to.db"))
+			s, err := from.Make(t.Context(), Options{}, Making{})
+			need.OK(t, err)
+			defer s.Close()
+			need.OK(t, begins(s, "flying"))
+			var trouble ledger.Trouble
+			if _, err := Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}); !errors.As(err, &trouble) || trouble.Code != "pending" {
+				t.Fatalf("it was told %v", err)
+			}
+			need.OK(t, begins(s, "open again"))
+			ctx, stop := context.WithCancel(t.Context())
+			if _, err := Copy(ctx, from, to, Options{}, CopyOptions{Wait: time.Minute, Keep: true, Progress: func(CopyProgress) { stop() }}); !errors.Is(err, context.Canceled) {
+				t.Fatal(err)
+			}
+			if err := begins(s, "closed"); !errors.Is(err, ledger.ErrGuard) {
+				t.Errorf("a begin in a ledger that was kept closed: %v", err)
+			}
+			need.OK(t, Uncopy(t.Context(), from, to, Options{}))
+			need.OK(t, begins(s, "open once more"))
+			settled := false
+			_, err = Copy(t.Context(), from, to, Options{}, CopyOptions{Wait: time.Minute, Progress: func(p CopyProgress) {
+				if p.Doing != "waiting" || settled {
+					return
+				}
+				settled = true
+				for _, id := range []string{"flying", "open again", "open once more"} {
+					_, err := ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: ledger.OutcomeCommitted, Actor: writer})
+					need.OK(t, err)
+				}
+			}})
+			need.OK(t, err)
+			if err := begins(s, "too late"); !errors.Is(err, ledger.ErrGuard) || !strings.Contains(err.Error(), "has moved to "+shown(to)) {
+				t.Errorf("one who had it open was told %v", err)
+			}
+		})
+	}
+}
+
+// What PostgreSQL would keep otherwise is named, and the ledger is open again.
+func TestACopyNamesWhatCannotBeKept(t *testing.T) {
+	from := filled(t, 60)
+	_, err := rawly(t, from.String()).ExecContext(t.Context(), `INSERT INTO events (id, verb, actor, reason) VALUES ('zero', 'note', 'x', 'a' || char(0) || 'b')`)
+	need.OK(t, err)
+	_, err = Copy(t.Context(), from, placeOf(t, pgtest.URL(t)), Options{}, CopyOptions{Progress: quiet})
+	if err == nil || !strings.Contains(err.Error(), "reason") || !strings.Contains(err.Error(), "a zero byte") {
+		t.Fatal(err)
+	}
+	s, err := from.Open(t.Context(), Options{})
+	need.OK(t, err)
+	defer s.Close()
+	need.OK(t, begins(s, "goes on"))
+}
+
+// One value that is not the same ends a copy, and a copy of a ledger is not its ledger.
+func TestACopyIsCompared(t *testing.T) {
+	from, to := filled(t, 60), filepath.Join(t.TempDir(), "to.db")
+	killed(t, from.String(), to, "operations compared")
+	_, err := rawly(t, to+".copying").ExecContext(t.Context(), `UPDATE attempts SET status = 201 WHERE id = 'kept-a'`)
+	need.OK(t, err)
+	if _, err := Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: quiet}); err == nil || !strings.Contains(err.Error(), "attempts is not the same") {
+		t.Error(err)
+	}
+	s, err := from.Open(t.Context(), Options{})
+	need.OK(t, err)
+	need.OK(t, errors.Join(begins(s, "goes on"), s.Close()))
+
+	whole, err := os.ReadFile(from.String())
+	need.OK(t, err)
+	need.OK(t, os.WriteFile(to, whole, 0o600))
+	if _, err := Copy(t.Context(), placeOf(t, to), placeOf(t, to+"2"), Options{}, CopyOptions{Progress: quiet}); !errors.Is(err, ledger.ErrCopied) {
+		t.Errorf("a copy that was not adopted: %v", err)
+	}
+}

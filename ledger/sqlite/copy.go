@@ -1,0 +1,265 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"indoubt/ledger"
+	"indoubt/ledger/tables"
+)
+
+// Columns are those of a table.
+func (s *handle) Columns(ctx context.Context, table string) (map[string]string, error) {
+	return columnsOf(ctx, database{s}, table)
+}
+
+type querier interface {
+	Query(ctx context.Context, query string, args ...any) (tables.Rows, error)
+}
+
+func columnsOf(ctx context.Context, db querier, table string) (map[string]string, error) {
+	rows, err := db.Query(ctx, `SELECT name, CASE hidden WHEN 0 THEN type ELSE 'made' END FROM pragma_table_xinfo(?) WHERE hidden <> 1`, table)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := map[string]string{}
+	for rows.Next() {
+		var name, kind string
+		if err := rows.Scan(&name, &kind); err != nil {
+			return nil, err
+		}
+		out[name] = map[string]string{"TEXT": tables.KindText, "INTEGER": tables.KindInt, "REAL": tables.KindReal, "made": tables.KindMade}[kind]
+	}
+	for _, t := range tables.Copied {
+		if t.Name == table && t.Key == "rowid" {
+			out["rowid"] = tables.KindInt
+		}
+	}
+	return out, rows.Err()
+}
+
+// SetMove says in the ledger that it moves, and has the database refuse what may not happen
+// meanwhile. Move{} takes that back.
+func (s *Store) SetMove(ctx context.Context, m tables.Move) error {
+	return s.write(ctx, func(tx *tx) error {
+		drops, err := tables.Collect(tx, func(rows tables.Rows) (drop string, err error) { return drop, rows.Scan(&drop) },
+			`SELECT 'DROP TRIGGER ' || name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'moving_*'`)
+		if err != nil {
+			return err
+		}
+		says := strings.ReplaceAll(m.Says(), "'", "''")
+		refuse := func(what, table string) string {
+			return fmt.Sprintf("CREATE TRIGGER moving_%s_%s BEFORE %[2]s ON %[1]s BEGIN SELECT RAISE(ABORT, '%[3]s'); END", table, what, says)
+		}
+		if m.State != "" {
+			insert, all := m.Kept()
+			for _, table := range insert {
+				drops = append(drops, refuse("INSERT", table))
+			}
+			for _, table := range all {
+				drops = append(drops, refuse("INSERT", table), refuse("UPDATE", table), refuse("DELETE", table))
+			}
+		}
+		for _, statement := range drops {
+			if err := tx.script(statement); err != nil {
+				return err
+			}
+		}
+		if m.State == "" {
+			return tables.SetMeta(tx, tables.MetaMove, "")
+		}
+		return tables.SetMeta(tx, tables.MetaMove, m.Text())
+	})
+}
+
+// Query runs one query.
+func (s *Store) Query(ctx context.Context, query string, args ...any) (tables.Rows, error) {
+	return database{s.handle}.Query(ctx, query, args...)
+}
+
+// Moves is the move of the ledger, with what it knows of itself.
+func (s *Store) Moves(ctx context.Context) (tables.Move, map[string]string, error) {
+	m, err := s.meta(ctx)
+	return tables.MoveOf(m), m, err
+}
+
+// fresh is a copy in a file beside the place of the ledger.
+type fresh struct {
+	db       *sql.DB
+	to, part string
+	id       string
+	o        Options
+	finished bool
+}
+
+// Copying is the ending of a file that a copy is made in.
+const Copying = ".copying"
+
+// Fresh makes a copy at path, or goes on with the one of this move. An unfinished one of
+// another move is removed.
+func Fresh(ctx context.Context, path, id string, o Options) (tables.Fresh, error) {
+	to, err := absolute(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &fresh{to: to, part: to + Copying, id: id, o: o}
+	if at, err := fileAt(to); err == nil && at.size > 0 {
+		s, err := Open(ctx, to, Options{ReadOnly: true})
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		m, err := s.meta(ctx)
+		if err == nil && m[tables.MetaCopied] != id {
+			err = ledger.Trouble{Code: "exists", Message: to + " is a ledger already", Do: "name a place where none is"}
+		}
+		f.finished = true
+		return f, err
+	}
+	if err := cmp.Or(former(to, o), os.MkdirAll(filepath.Dir(to), 0o700), local(to)); err != nil {
+		return nil, err
+	}
+	for {
+		again, err := f.open(ctx)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		if !again {
+			return f, nil
+		}
+	}
+}
+
+// open opens the file, and removes the one of another move.
+func (f *fresh) open(ctx context.Context) (again bool, err error) {
+	made, err := os.OpenFile(f.part, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return false, fmt.Errorf("make the copy: %w", err)
+	}
+	if err := cmp.Or(made.Close(), regular(f.part)); err != nil {
+		return false, err
+	}
+	name := strings.Replace(dsn(f.part, "rw"), "foreign_keys%281%29", "foreign_keys%280%29", 1)
+	if f.db, err = sql.Open("sqlite", strings.Replace(name, "journal_mode%28WAL%29", "journal_mode%28DELETE%29", 1)); err != nil {
+		return false, err
+	}
+	f.db.SetMaxOpenConns(1)
+	var there int
+	if err := f.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&there); err != nil {
+		return false, translate(f.part, err)
+	}
+	if there == 0 {
+		return false, f.all(ctx, schema, `DELETE FROM counts`, `INSERT INTO meta (name, value) VALUES ('copied', '`+f.id+`')`)
+	}
+	var of string
+	if err := f.db.QueryRowContext(ctx, `SELECT coalesce((SELECT value FROM meta WHERE name = 'copied'), '')`).Scan(&of); err != nil || of == f.id {
+		return false, translate(f.part, err)
+	}
+	err = errors.Join(f.db.Close(), os.Remove(f.part))
+	for _, side := range []string{"-journal", "-wal", "-shm"} {
+		if e := os.Remove(f.part + side); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return true, err
+}
+
+// all runs scripts in one transaction.
+func (f *fresh) all(ctx context.Context, scripts ...string) error {
+	tx, err := f.db.BeginTx(ctx, nil)
+	if err != nil {
+		return translate(f.part, err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it is committed, or fails with a reason
+	for _, text := range scripts {
+		if _, err := tx.ExecContext(ctx, text); err != nil {
+			return translate(f.part, err)
+		}
+	}
+	return translate(f.part, tx.Commit())
+}
+
+func (f *fresh) Finished() bool { return f.finished }
+
+// Holds is "": a file keeps every text.
+func (f *fresh) Holds(string) string { return "" }
+
+func (f *fresh) Query(ctx context.Context, query string, args ...any) (tables.Rows, error) {
+	return f.db.QueryContext(ctx, query, args...) //nolint:rowserrcheck,sqlclosecheck // the reader does
+}
+
+func (f *fresh) Columns(ctx context.Context, table string) (map[string]string, error) {
+	return columnsOf(ctx, f, table)
+}
+
+func (f *fresh) Insert(ctx context.Context, table string, columns []string, _ map[string]string, rows [][]any) error {
+	tx, err := f.db.BeginTx(ctx, nil)
+	if err != nil {
+		return translate(f.part, err)
+	}
+	defer tx.Rollback() //nolint:errcheck // it is committed, or fails with a reason
+	add, err := tx.PrepareContext(ctx, `INSERT INTO `+table+` (`+strings.Join(columns, ", ")+`) VALUES (`+
+		strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")+`) ON CONFLICT DO NOTHING`)
+	if err != nil {
+		return translate(f.part, err)
+	}
+	defer add.Close()
+	for _, row := range rows {
+		if _, err := add.ExecContext(ctx, row...); err != nil {
+			return translate(f.part, err)
+		}
+	}
+	return translate(f.part, tx.Commit())
+}
+
+// Finish adds the guards, says that it is a ledger, and puts it in its place.
+func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
+	h, err := homeOf(f.part, f.o.Home)
+	if err != nil {
+		return fmt.Errorf("look at the copy's file: %w", err)
+	}
+	known := map[string]string{"home.name": h.name, "home.device": h.device, "home.inode": h.inode, "home.born": h.born, "home.boot": h.boot, "home.machine": h.machine}
+	for name, value := range meta {
+		known[name] = value
+	}
+	var made int
+	if err := f.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'`).Scan(&made); err != nil {
+		return translate(f.part, err)
+	}
+	var scripts []string
+	if made == 0 {
+		scripts = append(scripts, guards())
+	}
+	for name, value := range known {
+		scripts = append(scripts, fmt.Sprintf(`INSERT OR REPLACE INTO meta (name, value) VALUES ('%s', '%s')`, name, strings.ReplaceAll(value, "'", "''")))
+	}
+	scripts = append(scripts, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, tables.Newest(steps)))
+	if err := f.all(ctx, scripts...); err != nil {
+		return err
+	}
+	err = errors.Join(f.db.Close(), syncFile(f.part))
+	f.db = nil
+	if err == nil {
+		err = os.Link(f.part, f.to) // fails where the file was made meanwhile
+	}
+	if err != nil {
+		return fmt.Errorf("make the copy: %w", err)
+	}
+	remember(f.o.Used, f.to)
+	return errors.Join(os.Remove(f.part), syncDir(filepath.Dir(f.to)))
+}
+
+func (f *fresh) Close() error {
+	if f.db == nil {
+		return nil
+	}
+	return f.db.Close()
+}

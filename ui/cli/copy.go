@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger/open"
+	"indoubt/ui/safe"
+)
+
+// copyCommand moves a ledger to another place.
+type copyCommand struct{ *app }
+
+type copyFlags struct {
+	wait               string
+	dryRun, keep, undo bool
+}
+
+func newCopyCommand(a *app) *cobra.Command {
+	var flags copyFlags
+	cmd := &cobra.Command{
+		Use: "copy FROM TO", GroupID: groupCare,
+		Short: "Move a ledger to another file or database, with its whole history",
+		Long: `Copy a ledger to a place where none is: from a file to PostgreSQL, back, or to one
+more of the same. It takes the whole history, with the order of its events, and
+archived operations.
+
+From its start nothing is begun or allowed in FROM: the database refuses it, and
+names TO. What is in flight ends; then nothing changes any more. Every table is
+copied, and compared by a digest over its rows on both sides. At last FROM says
+where it went: writers are refused, and a console only looks.
+
+An error or Ctrl-C opens FROM again, unless --keep is given. A copy that was killed
+goes on where it was when the same command is given again; with --undo, FROM is
+opened again instead.
+
+The key of the digests that stand for secrets is not copied. Give TO the same one:
+put FROM.key beside a file as TO.key, or name it in INDOUBT_DIGEST_KEY_FILE.
+
+Exit codes: 0 done; 1 an error, and FROM is as it was, also where operations were
+still in flight after --wait; 2 usage; 3 there is no ledger; 5 read-only, or FROM
+has moved already.`,
+		Example: "  indoubt copy ledger.db postgres://indoubt@db.example/ledger --dry-run\n  indoubt copy ledger.db postgres://indoubt@db.example/ledger",
+		Args:    exactly("the ledger to copy", "where to"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return copyCommand{a}.run(cmd.Context(), args[0], args[1], flags)
+		},
+	}
+	cmd.Flags().StringVar(&flags.wait, "wait", "5m", "how long to wait for what is in flight")
+	cmd.Flags().BoolVar(&flags.keep, "keep", false, "leave FROM closed where the copy is cut off")
+	cmd.Flags().BoolVar(&flags.undo, "undo", false, "open FROM again after a copy that was killed")
+	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "say what would be copied, and change nothing")
+	return cmd
+}
+
+func (c copyCommand) run(ctx context.Context, from, to string, flags copyFlags) error {
+	wait, err := positive("--wait", flags.wait)
+	if err != nil {
+		return err
+	}
+	if err := c.mayChange("copy"); err != nil && !flags.dryRun {
+		return err
+	}
+	var at [2]open.Place
+	for i, name := range []string{from, to} {
+		if err := open.InArgument(name); err != nil {
+			return err
+		}
+		if at[i], err = open.At(name); err != nil {
+			return err
+		}
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if flags.undo {
+		if flags.dryRun {
+			return usage("--undo has no --dry-run", "")
+		}
+		if err := open.Uncopy(ctx, at[0], at[1], c.ledgerOptions()); err != nil {
+			return err
+		}
+		return c.done(effectUpdated, map[string]any{"from": at[0].String()}, func(w *safe.Writer) { w.Println(short(at[0].String()) + " is open again") })
+	}
+	done, err := open.Copy(ctx, at[0], at[1], c.ledgerOptions(), open.CopyOptions{DryRun: flags.dryRun, Keep: flags.keep, Wait: wait, Progress: c.progress()})
+	if err != nil {
+		return err
+	}
+	effect := effectCreated
+	if flags.dryRun {
+		effect = effectWouldUpdate
+	}
+	return c.done(effect, done, func(w *safe.Writer) {
+		if flags.dryRun {
+			w.Println(safe.Say("%d rows of %s would be copied to %s, when %d operations in flight have ended", done.Rows, short(done.From), short(done.To), done.Pending))
+			return
+		}
+		w.Println(safe.Say("%s has moved to %s: %d rows copied, %d tables compared", short(done.From), short(done.To), done.Rows, len(done.Digests)))
+		w.Println("point every writer there: --ledger / INDOUBT_LEDGER")
+		if done.Key {
+			w.Println("give them the key of its digests, which is not copied: INDOUBT_DIGEST_KEY_FILE, or TO.key beside a file")
+		}
+	})
+}
+
+// progress tells a person how far it has come, once a second.
+func (c copyCommand) progress() func(open.CopyProgress) {
+	told := time.Now()
+	return func(p open.CopyProgress) {
+		switch {
+		case c.json || time.Since(told) < time.Second:
+			return
+		case p.Of == 0:
+			c.errOut.Println(safe.Say("%d operations are in flight", p.Pending))
+		default:
+			c.errOut.Println(safe.Say("%s: table %d of %d, %d rows", p.Doing, p.N, p.Of, p.Rows))
+		}
+		told = time.Now()
+	}
+}

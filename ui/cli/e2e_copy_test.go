@@ -1,0 +1,46 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A writer that is pointed at the ledger as it was is told where it went, and sends nothing;
+// one who looks sees the history, and one who writes at the new place goes on.
+func TestI1_E2E_AMovedLedgerSaysWhereItWent(t *testing.T) {
+	s := newSite(t)
+	s.must(0, "init")
+	s.must(0, "run", "--kind", "note", "--key", "one", "--", "true")
+	from, to := filepath.Join(s.dir, "ledger.db"), filepath.Join(s.dir, "moved 'to'", "ledger.db")
+	if got := s.must(0, "copy", "--dry-run", from, to).Out; !strings.Contains(got, "would be copied") {
+		t.Error(got)
+	}
+	if got := s.must(0, "copy", from, to).Out; !strings.Contains(got, "has moved to") || !strings.Contains(got, "23 tables compared") {
+		t.Error(got)
+	}
+	ran := filepath.Join(s.dir, "ran")
+	r := s.do("--ledger", from, "run", "--kind", "note", "--key", "two", "--", "touch", ran)
+	if r.Exit == 0 || !strings.Contains(r.Err, "has moved to ~/moved 'to'/ledger.db") {
+		t.Errorf("%d: %s", r.Exit, r.Err)
+	}
+	if found, _ := filepath.Glob(ran); found != nil {
+		t.Error("the command ran")
+	}
+	for _, ask := range [][]string{{"begin", "--kind", "note", "--key", "two"}, {"copy", from, to + "2"}, {"adopt", "--yes"}} {
+		r := s.do(append([]string{"--ledger", from}, ask...)...)
+		if ask[0] != "adopt" && (r.Exit != 5 || !strings.Contains(r.Err, "moved 'to'")) {
+			t.Errorf("%s: %d %s", ask, r.Exit, r.Err)
+		}
+	}
+	if got := s.must(0, "--ledger", from, "log").Out; !strings.Contains(got, "begin") {
+		t.Error(got)
+	}
+	if got := s.do("--ledger", from, "doctor").Out; !strings.Contains(got, "has moved to") {
+		t.Error(got)
+	}
+	s.must(9, "--ledger", to, "begin", "--kind", "note", "--key", "one")
+	s.must(0, "--ledger", to, "run", "--kind", "note", "--key", "two", "--", "true")
+}
