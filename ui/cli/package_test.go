@@ -39,14 +39,15 @@ func TestThePackageInstallsOnANewSystem(t *testing.T) {
 		return string(out)
 	}
 	root := filepath.Join(t.TempDir(), "root")
-	must("mmdebstrap", "--variant=minbase", "--mode=root", "--include=man-db,bash-completion", "stable", root)
+	// A mirror may be older than its lists are said to hold.
+	must("mmdebstrap", "--aptopt=Acquire::Check-Valid-Until false", "--variant=minbase", "--mode=root", "--include=man-db,bash-completion", "stable", root)
 	must("cp", debs[0], filepath.Join(root, "indoubt.deb"))
 	in := func(script string) string {
 		t.Helper()
-		return must("chroot", root, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "bash", "-c", script)
+		return must("unshare", "--mount", "--pid", "--fork", "--mount-proc="+filepath.Join(root, "proc"), "chroot", root, "/usr/bin/env", "-i", "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LANG=C.UTF-8", "bash", "-c", script)
 	}
 	in("dpkg -i /indoubt.deb")
-	need.Contains(t, in("indoubt demo --no-console --seed 4"), "payout 420.00", "TWICE")
+	need.Contains(t, in("indoubt demo --seed 4"), "payout 420.00", "TWICE")
 	need.Contains(t, in("MANPAGER=cat man indoubt-run"), "Run a command as one recorded write")
 	need.Contains(t, in(". /usr/share/bash-completion/bash_completion; _completion_loader indoubt; complete -p indoubt"), "indoubt")
 	in("cd /tmp && indoubt run --kind t -- true && indoubt list --json && indoubt doctor")
