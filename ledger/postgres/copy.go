@@ -106,13 +106,8 @@ func (f *fresh) begin(t *session) error {
 	if err := t.Lock(installing); err != nil {
 		return err
 	}
-	rows, err := t.query(`SELECT to_regclass('indoubt.meta') IS NOT NULL, to_regnamespace('indoubt') IS NOT NULL`, nil)
+	there, taken, err := standing(t)
 	if err != nil {
-		return err
-	}
-	var there, taken bool
-	rows.Next()
-	if err := rows.Scan(&there, &taken); err != nil {
 		return err
 	}
 	if taken && !there {

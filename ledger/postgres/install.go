@@ -117,6 +117,17 @@ func (s *handle) inOne(ctx context.Context, build func(*session) error) error {
 	})
 }
 
+// standing reports whether there is a ledger, and whether there is a schema of its name.
+func standing(t *session) (there, taken bool, err error) {
+	rows, err := t.query(`SELECT to_regclass('indoubt.meta') IS NOT NULL, to_regnamespace('indoubt') IS NOT NULL`, nil)
+	if err != nil {
+		return false, false, err
+	}
+	rows.Next()
+	err = rows.Scan(&there, &taken)
+	return there, taken, err
+}
+
 func (s *handle) build(t *session, steps []tables.Step) error {
 	// Others wait for the whole of it.
 	for _, name := range timeouts {
@@ -127,13 +138,8 @@ func (s *handle) build(t *session, steps []tables.Step) error {
 	if err := t.Lock(installing); err != nil {
 		return err
 	}
-	rows, err := t.query(`SELECT to_regclass('indoubt.meta') IS NOT NULL, to_regnamespace('indoubt') IS NOT NULL`, nil)
+	there, taken, err := standing(t)
 	if err != nil {
-		return err
-	}
-	var there, taken bool
-	rows.Next()
-	if err := rows.Scan(&there, &taken); err != nil {
 		return err
 	}
 	switch {
