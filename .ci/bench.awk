@@ -41,6 +41,7 @@ BEGIN {
 	limit("^FirstFrame/console$", "×bare", "<= 1.3", "")
 	limit("^WriterBesideConsoles/3$", "×alone", ">= 0.9", "")
 	limit("^WriterBesideConsoles/10$", "×alone", ">= 0.75", "")
+	limit("^ArchiveBesideAWriter/", "×alone", ">= 0.8", "0.9")
 	limit("^ConsoleUnderLoad$", "p99-ms", "<= 25", "5")
 	limit("^ConsoleUnderLoad$", "cores", "<= 1", "")
 	limit("^ConsoleUnderLoad$", "idle-%", "<= 1.2", "0.2")

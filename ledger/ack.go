@@ -171,6 +171,11 @@ func undo(rec *Record, o *Operation) error {
 		o.Conflict, o.ConflictNote = NoConflict, ""
 	}
 	o.State, o.HandsOff, o.Doubted = Uncertain, true, true
+	for _, a := range rec.Attempts {
+		if a.Outcome == OutcomeUncertain {
+			o.ErrorClass = a.ErrorClass
+		}
+	}
 	o.SettledAt = time.Time{}
 	if o.DoubtedAt.IsZero() {
 		o.DoubtedAt = rec.Now

@@ -162,8 +162,8 @@ func TestAnUndoLeavesNothingOfItsDecision(t *testing.T) {
 		need.OK(t, b.decide(VerbUndo), c.name)
 		o := b.rec.Operation
 		slices.Sort(o.Receipts)
-		if o.State != Uncertain || o.Effects != c.effects || strings.Join(o.Receipts, " ") != c.receipts || o.Conflict != c.conflict || !o.HandsOff {
-			t.Errorf("%s: %s, %d effects %v, conflict %q (%s), hands off %t", c.name, o.State, o.Effects, o.Receipts, o.Conflict, o.ConflictNote, o.HandsOff)
+		if o.State != Uncertain || o.Effects != c.effects || strings.Join(o.Receipts, " ") != c.receipts || o.Conflict != c.conflict || !o.HandsOff || o.ErrorClass != ClassTimeout {
+			t.Errorf("%s: %s (%s), %d effects %v, conflict %q (%s), hands off %t", c.name, o.State, o.ErrorClass, o.Effects, o.Receipts, o.Conflict, o.ConflictNote, o.HandsOff)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func Allow(ctx context.Context, s decider, g GrantRequest) (Applied, error) {
 	if err := writeDown(ctx, s, g.OperationID, &g.Version); err != nil {
 		return Applied{}, err
 	}
-	return s.Change(ctx, Locator{ID: g.OperationID, Skip: PartReads | PartLease | PartPricing}, g.ChangeID, g.Rule())
+	return s.Change(ctx, Locator{ID: g.OperationID, Skip: PartLease | PartPricing}, g.ChangeID, g.Rule())
 }
 
 // Rule is the grant as a pure rule.
@@ -132,6 +132,9 @@ func (g GrantRequest) check(rec *Record) error {
 	if g.AttemptID != "" && (g.Deadline < MinDeadline || g.Deadline > MaxDeadline) {
 		return fmt.Errorf("retry: a deadline of %s is outside %s … %s", g.Deadline, MinDeadline, MaxDeadline)
 	}
+	if gone := o.Gone(); gone != "" {
+		return g.no("redacted", "it was "+gone+", and what it says is not kept", "let its pipeline ask for it anew, under another key")
+	}
 	if g.AttemptID != "" && o.Redacted && o.Command == nil {
 		return g.no("redacted", "parts of its input are not kept, so it cannot be sent from here", "hand it back to its pipeline")
 	}
@@ -157,7 +160,7 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 	o := rec.Operation
 	switch g.Basis {
 	case BasisAbsent:
-		if o.State != Failed || !allProven(o, rec.Attempts) || o.HandsOff {
+		if o.State != Failed || !allProven(o, rec.Attempts) || o.HandsOff || rec.ProofLost() {
 			return g.no("basis", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
 		}
 	case BasisKeySafe:

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -74,9 +73,6 @@ const (
 	MaxDeadline = 30 * 24 * time.Hour
 )
 
-// errLookAround asks for what few begins need: the operations beside this one.
-var errLookAround = errors.New("another attempt may begin")
-
 // Begin records the intent to send, or says why the caller must not (I1, I3,
 // I4). Only AnswerBegun allows sending. An error means that nothing was
 // recorded or that it is not known: nothing may be sent then either.
@@ -88,24 +84,16 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 		return BeginResult{}, fmt.Errorf("begin: a deadline of %s is outside %s … %s", req.Deadline, MinDeadline, MaxDeadline)
 	}
 	var res BeginResult
-	at := Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Skip: AllParts &^ PartHolds}
+	at := Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Skip: AllParts &^ (PartHolds | PartRelated)}
 	if req.AnyKind {
 		at.Kind = ""
 	}
 	rule := func(rec *Record) (Change, error) {
-		asks := rec.OpenGrant() != nil || rec.Operation.State == Failed || req.Supersedes && rec.Operation.State == Committed
-		if at.Skip&PartRelated != 0 && rec.Found && asks {
-			return Change{}, errLookAround
-		}
 		var c Change
 		res, c = begin(rec, req)
 		return c, nil
 	}
 	applied, err := s.Change(ctx, at, req.ChangeID, rule)
-	if errors.Is(err, errLookAround) {
-		at.Skip &^= PartRelated
-		applied, err = s.Change(ctx, at, req.ChangeID, rule)
-	}
 	if err != nil {
 		return BeginResult{}, err
 	}

@@ -16,6 +16,9 @@ type Record struct {
 	Pricing   Pricing
 	Now       time.Time
 	Steady    Steady // at the same instant
+	// Gap is until when attempts may have begun that the ledger has lost: its database
+	// failed over then, or its file is a copy that was adopted then. Zero: none is lost.
+	Gap time.Time
 }
 
 // Change is what a rule wants written. The store writes it as a whole, guarded
@@ -38,6 +41,8 @@ type Change struct {
 	RecheckAt time.Time
 	// Release gives the operation's lease back, if it is still this one's.
 	Release *Lease
+	// Erase takes the text of all that belongs to Operation, whose own is taken already.
+	Erase *Erasure
 	// Pricing replaces the derived columns, if the operation stays open.
 	Pricing *Pricing
 }

@@ -18,6 +18,7 @@ const (
 	VerbPark    Verb = "park"    // out of the way until a time
 	VerbUndo    Verb = "undo"    // committed, failed, abandoned → uncertain
 	VerbNote    Verb = "note"    // a remark; changes nothing
+	VerbRedact  Verb = "redact"  // its text is taken out, for good
 )
 
 // Decision is a person's decision about one operation, bound to the version
@@ -32,6 +33,7 @@ type Decision struct {
 	Truth        Truth     // ack
 	Reference    string    // ack: the refund, the ticket
 	Until        time.Time // park
+	Key          bool      // redact: the key, too
 	// RecheckAt asks for one read after a confirm, a deny or an abandon, to tell
 	// whether the person was right (I9). Zero: none.
 	RecheckAt time.Time
@@ -104,6 +106,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 		return Change{}, err
 	}
 	o := rec.Operation
+	d.Receipts = o.allKnown(d.Receipts)
 	c := Change{}
 	from := o.State
 	if err := d.apply(rec, &o, from); err != nil {
@@ -126,11 +129,21 @@ func (d Decision) decide(rec *Record) (Change, error) {
 		c.Grants = voided(rec, "note by "+d.Actor.Name)
 	}
 	c.Operation = &o
+	more := map[string]any{}
 	switch d.Verb {
 	case VerbConfirm, VerbDeny, VerbAbandon:
 		c.RecheckAt = d.RecheckAt
+	case VerbRedact:
+		c.Erase = &Erasure{Texts: rec.Operation.texts()}
+		for _, a := range rec.Attempts {
+			c.Attempts = append(c.Attempts, a.Without())
+		}
+		var fields []string
+		for _, p := range rec.Personal(nil, d.Key) {
+			fields = append(fields, p.Field)
+		}
+		more["fields"] = fields
 	}
-	more := map[string]any{}
 	if len(d.Receipts) > 0 {
 		more["receipts"] = d.Receipts
 	}
@@ -204,6 +217,8 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 			return wrong()
 		}
 		return undo(rec, o)
+	case VerbRedact:
+		return d.redact(rec, o)
 	case VerbNote:
 	default:
 		return fmt.Errorf("unknown verb %q", d.Verb)

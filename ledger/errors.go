@@ -86,3 +86,9 @@ type AmbiguousError struct {
 func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q could be any of %s", e.Prefix, strings.Join(e.IDs, ", "))
 }
+
+// NoIncidentError: no incident has this id, or one that begins with it. It is ErrNotFound.
+type NoIncidentError struct{ ID string }
+
+func (e *NoIncidentError) Error() string        { return fmt.Sprintf("there is no incident %q", e.ID) }
+func (e *NoIncidentError) Is(target error) bool { return target == ErrNotFound }

@@ -41,7 +41,7 @@ func Fingerprint(input json.RawMessage) (string, error) {
 	}
 	canonical, err := jcs.Transform(plain)
 	if err != nil {
-		return "", fmt.Errorf("canonical JSON: %w", err)
+		return "", fmt.Errorf("it has no canonical form: %w", err)
 	}
 	sum := sha256.Sum256(canonical)
 	return hex.EncodeToString(sum[:]), nil

@@ -104,12 +104,17 @@ func observe(rec *Record, ob Observation) (Change, error) {
 // nothing after "landed" was said (I12), nor while a process may still write.
 func (ob Observation) Weighed(rec *Record) Read {
 	read, o := ob.Read, rec.Operation
+	read.Receipts = o.allKnown(read.Receipts)
 	if read.Verdict == Absent && (rec.State() == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
 		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason
 	}
 	if read.finds() && o.State != Committed && len(read.Receipts) > 0 && dealtWith(o, read.Receipts) {
 		read.Verdict, read.Cause = Inconclusive, CauseUnidentified
 		read.Reason = fmt.Sprintf("it found only %s, which %s has dealt with: %s", strings.Join(read.Receipts, ", "), o.Actor, o.Reason)
+	}
+	if lost := rec.LostEnd(0); read.Verdict == Absent && (rec.LostCommand() || !read.BeganAt.After(lost)) {
+		read.Verdict, read.Cause = Inconclusive, CauseNone
+		read.Reason = "not there, but an attempt that the ledger has lost may have gone on until " + lost.UTC().Format(time.RFC3339)
 	}
 	if a := rec.OpenTree(); a != nil && read.Verdict == Absent {
 		read.Verdict, read.Reason = Inconclusive, fmt.Sprintf("not there, but a process of attempt %d may still write: it was not seen to end", a.N)

@@ -278,6 +278,10 @@ type Operation struct {
 	// SettledSteady is SettledAt by the steady clock.
 	SettledSteady Steady `json:"settled_steady,omitzero"`
 
+	// RedactedAt, by RedactedBy: a person had its text taken out. Zero: no one did.
+	RedactedAt time.Time `json:"redacted_at,omitzero"`
+	RedactedBy string    `json:"redacted_by,omitzero"`
+
 	Archive string `json:"archive,omitzero"` // the file that its input, answers and history were moved to
 
 	Incident string     `json:"incident,omitzero"` // that it has joined, or ""

@@ -98,6 +98,9 @@ func (r *Relation) says() string {
 // operation in doubt that wants the same, as the kind's policy lets it.
 func (a Attempt) besideDoubt() bool { return a.Basis == BasisRiskAccepted && a.GrantID == "" }
 
+// errLookAround asks for what few changes need: the operations beside this one.
+var errLookAround = errors.New("another one may be settled")
+
 // changeBeside is Change for what may settle an operation: the others that want the
 // same are looked for only where it was sent beside one.
 func changeBeside(ctx context.Context, s Changer, at Locator, changeID string, rule Rule) (Applied, error) {

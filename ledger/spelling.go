@@ -7,9 +7,13 @@ import (
 
 // Meant is a hint at the candidate that is closest to a word, "" when none is close.
 func Meant(word string, candidates []string) string {
-	best, bestDistance := "", len(word)/3+2
+	best, bestDistance := "", 64
 	for _, c := range candidates {
-		if d := distance(strings.ToLower(word), strings.ToLower(c)); d < bestDistance {
+		d, most := distance(strings.ToLower(word), strings.ToLower(c)), max(1, len(word)/3)
+		if word != "" && c != "" && strings.EqualFold(word[:1], c[:1]) {
+			most = len(word)/3 + 1 // a slip is seldom in the first letter
+		}
+		if d <= most && d < bestDistance {
 			best, bestDistance = c, d
 		}
 	}

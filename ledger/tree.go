@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -94,6 +95,30 @@ func (a *Attempt) seen(rec *Record, req SettleRequest) bool {
 	}
 	return a.Tree != before.Tree || a.UID != before.UID
 }
+
+// LostEnd is until when an attempt may have gone on that the ledger has lost, of which one
+// may take this long, or as long as one that is known; zero where none can be lost. A read
+// that began before it proves no absence (I6).
+func (r *Record) LostEnd(deadline time.Duration) time.Time {
+	if r.Gap.IsZero() || r.Operation.CreatedAt.After(r.Gap) {
+		return time.Time{}
+	}
+	for _, a := range r.Attempts {
+		deadline = max(deadline, a.DeadlineAt.Sub(a.StartedAt))
+	}
+	return r.Gap.Add(deadline)
+}
+
+// ProofLost reports whether an attempt may have come after what proves absence.
+func (r *Record) ProofLost() bool {
+	return !r.LostEnd(0).IsZero() && !slices.ContainsFunc(r.Reads, func(read Read) bool {
+		return read.Verdict == Absent && !read.Control && read.BeganAt.After(r.LostEnd(0))
+	})
+}
+
+// LostCommand reports whether a command may have been started that the ledger has lost: its
+// processes cannot be looked for.
+func (r *Record) LostCommand() bool { return r.Operation.Command != nil && !r.LostEnd(0).IsZero() }
 
 // lastEnd is when the last transmission that may have had an effect is known to
 // have ended. A read that began before it looked too early.

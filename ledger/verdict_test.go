@@ -1,7 +1,9 @@
 package ledger
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	"indoubt/ledger/need"
 )
@@ -157,4 +159,39 @@ func TestI9_ARefusalOfOneAttemptContradictsNoOther(t *testing.T) {
 		b.settle(again, OutcomeFailed)
 		b.want(Committed, 1, Contradiction) // now nothing is left that could have made it
 	}
+}
+
+// An attempt that the ledger lost when its database failed over may have been the last: what
+// a check did not find before that one's end is not proven, and a proof from before is none.
+func TestI6_AnAttemptThatWasLost(t *testing.T) {
+	b, _ := doubt(t)
+	b.rec.Gap = b.rec.Now
+	b.observe(Absent, 0)
+	b.want(Uncertain, 0, NoConflict)
+	if r := b.rec.Reads[0]; r.Verdict != Inconclusive || r.Cause != CauseNone {
+		t.Fatalf("the check says %s, %s: %s", r.Verdict, r.Cause, r.Reason)
+	}
+	b.rec.Now = b.rec.Gap.Add(time.Minute) // as long as its attempt might take
+	b.observe(Absent, 0)
+	b.want(Uncertain, 0, NoConflict)
+	b.observe(Absent, 0)
+	b.want(Failed, 0, NoConflict)
+	_ = need.Get(b.allow(BasisAbsent))(t)
+
+	c, _ := doubt(t)
+	c.observe(Absent, 0)
+	c.rec.Gap = c.rec.Now
+	var refused *RefusedError
+	if _, err := c.allow(BasisAbsent); !errors.As(err, &refused) || refused.Code != "basis" {
+		t.Fatalf("what was proven before is no proof now: %v", err)
+	}
+	c.rec.Now = c.rec.Gap.Add(2 * time.Minute)
+	c.observe(Absent, 0)
+	_ = need.Get(c.allow(BasisAbsent))(t)
+
+	// What began later is not lost.
+	d, _ := doubt(t)
+	d.rec.Gap = d.rec.Operation.CreatedAt.Add(-time.Millisecond)
+	d.observe(Absent, 0)
+	d.want(Failed, 0, NoConflict)
 }

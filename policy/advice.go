@@ -79,7 +79,7 @@ func (k adviser) where(rec ledger.Record) LookUp {
 		l.Search = append(l.Search, o.Key)
 	}
 	l.Search = append(l.Search, k.Title(o))
-	if end := toldEnd(rec); k.LandsWithin != nil && !end.IsZero() {
+	if end := toldEnd(k.Kind, rec); k.LandsWithin != nil && !end.IsZero() {
 		l.To = end.Add(*k.LandsWithin + k.Skew)
 	}
 	return l
@@ -245,7 +245,7 @@ func (k adviser) waitUntil(rec ledger.Record) time.Time {
 	}
 	since := doubtSince(o)
 	if since.IsZero() || o.State == ledger.Pending {
-		since = toldEnd(rec)
+		since = toldEnd(k.Kind, rec)
 	}
 	if since.IsZero() {
 		return time.Time{}

@@ -109,7 +109,7 @@ func (k *Kind) Late(rec ledger.Record) time.Time {
 	if proof, ok := k.ProofAt(rec); ok {
 		return proof.Add(time.Second)
 	}
-	return toldEnd(rec).Add(k.EscalateAfter + time.Second)
+	return toldEnd(k, rec).Add(k.EscalateAfter + time.Second)
 }
 
 // met reports whether a result is what was wanted.

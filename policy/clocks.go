@@ -9,16 +9,19 @@ import (
 
 // latestEnd is the latest time at which the last transmission can have ended, by both
 // clocks when the record was read. An attempt without a recorded end may go on until
-// its deadline.
-func latestEnd(rec ledger.Record) time.Time { return endOf(rec, rec.Moment().Latest) }
+// its deadline, and so may one that the ledger has lost.
+func latestEnd(k *Kind, rec ledger.Record) time.Time { return endOf(k, rec, rec.Moment().Latest) }
 
 // toldEnd is latestEnd by the wall clock, for people.
-func toldEnd(rec ledger.Record) time.Time {
-	return endOf(rec, func(m ledger.Moment) time.Time { return m.Wall })
+func toldEnd(k *Kind, rec ledger.Record) time.Time {
+	return endOf(k, rec, func(m ledger.Moment) time.Time { return m.Wall })
 }
 
-func endOf(rec ledger.Record, by func(ledger.Moment) time.Time) time.Time {
+func endOf(k *Kind, rec ledger.Record, by func(ledger.Moment) time.Time) time.Time {
 	end := rec.Operation.EndedAt
+	if lost := rec.LostEnd(k.Deadline); lost.After(end) {
+		end = lost
+	}
 	if rec.Operation.State == ledger.Pending && rec.Operation.DeadlineAt.After(end) {
 		end = rec.Operation.DeadlineAt
 	}
@@ -74,17 +77,17 @@ func toldStart(rec ledger.Record) time.Time {
 // latest end of any attempt + lands_within + visible_within + skew. It is false
 // when no wait proves it: a bound is not stated, there is no read that looks for
 // the token and can be complete, the token is not known to have been sent, a
-// process of an attempt may still write, it looks from the newest of several
+// process of an attempt may still write, or of a command that the ledger has lost, it looks from the newest of several
 // attempts on, the effect may have gone out of sight by then, or only a person
 // settles this operation.
 func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 	if k.Read == nil || k.Read.complete == nil || k.LandsWithin == nil || k.VisibleWithin == nil || rec.Operation.HandsOff {
 		return time.Time{}, false
 	}
-	if !k.Read.Proves() || !tokenSent(rec) || rec.OpenTree() != nil {
+	if !k.Read.Proves() || !tokenSent(rec) || rec.OpenTree() != nil || rec.LostCommand() {
 		return time.Time{}, false
 	}
-	end := latestEnd(rec)
+	end := latestEnd(k, rec)
 	if end.IsZero() || k.Read.newestOnly() && doubtedBefore(rec) {
 		return time.Time{}, false
 	}
@@ -192,7 +195,7 @@ func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 	if landings := rec.Landings(); len(landings) > 0 {
 		return ledger.BasisRiskAccepted, relatedReason(landings), ledger.Never
 	}
-	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.HandsOff {
+	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.HandsOff && !rec.ProofLost() {
 		return ledger.BasisAbsent, "it did not land: " + absentBecause(rec), ledger.Never
 	}
 	if until := k.KeySafeUntil(rec); now.Before(until) {
@@ -224,6 +227,8 @@ func absentBecause(rec ledger.Record) string {
 func (k *Kind) riskBecause(rec ledger.Record, now time.Time) string {
 	until := k.KeySafeUntil(rec)
 	switch {
+	case rec.Operation.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && rec.ProofLost():
+		return "the ledger lost its newest writes on " + rec.Gap.Local().Format("Mon 2 Jan 15:04 MST") + ", and may have lost an attempt of it"
 	case rec.Operation.StateAt(now) == ledger.Failed && rec.Operation.Actor != "" && !allProven(rec.Attempts):
 		return "there is no proof: that it did not land is what " + rec.Operation.Actor + " says"
 	case !until.IsZero():

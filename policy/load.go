@@ -208,19 +208,33 @@ func (p *Policy) match(name string) *Kind {
 		}
 		return blank().defaults
 	}
-	if k, ok := p.kinds[name]; ok && !strings.Contains(name, "*") {
-		return k
-	}
 	best, letters := p.defaults, -1
-	for _, pattern := range p.order {
-		if !strings.Contains(pattern, "*") || !wildcard(pattern, name) {
-			continue
+	for _, name := range []string{name, behindGateway(name)} {
+		if k, ok := p.kinds[name]; ok && !strings.Contains(name, "*") {
+			return k
 		}
-		if n := len(pattern) - strings.Count(pattern, "*"); n > letters {
-			best, letters = p.kinds[pattern], n
+		for _, pattern := range p.order {
+			if !strings.Contains(pattern, "*") || !wildcard(pattern, name) {
+				continue
+			}
+			if n := len(pattern) - strings.Count(pattern, "*"); n > letters {
+				best, letters = p.kinds[pattern], n
+			}
 		}
 	}
 	return best
+}
+
+// behindGateway is the kind that the tool of a gateway, which names it SERVER__TOOL, has
+// at that server itself; else "".
+func behindGateway(kind string) string {
+	words, isMCP := strings.CutPrefix(kind, "mcp.")
+	before, tool, ok := strings.Cut(words, "__")
+	at := strings.LastIndexByte(before, '.')
+	if !isMCP || !ok || at < 0 || at+1 == len(before) || tool == "" {
+		return ""
+	}
+	return "mcp." + before[at+1:] + "." + tool
 }
 
 // wildcard matches * with any text, also none.

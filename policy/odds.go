@@ -183,7 +183,7 @@ func (k estimator) invisible(rec ledger.Record) (f float64, at time.Time) {
 	if k.Read != nil && k.Read.Proves() && !tokenSent(rec) {
 		return 0, time.Time{}
 	}
-	from, until := latestEnd(rec).Add(*k.LandsWithin), k.VisibleUntil(rec)
+	from, until := latestEnd(k.Kind, rec).Add(*k.LandsWithin), k.VisibleUntil(rec)
 	for _, r := range rec.Reads {
 		if !negative(r) || r.BeganAt.Before(from) || !r.BeganAt.Before(until) || blindSince(rec, r.BeganAt) {
 			continue

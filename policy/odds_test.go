@@ -28,7 +28,13 @@ func TestI6_ProofAt(t *testing.T) {
 	if at, _ := p.Kind("proof").ProofAt(left); !at.Equal(noon.Add(time.Hour + 2*time.Minute + 31*time.Second)) {
 		t.Error("the end of what it had started counts", at)
 	}
+	lost := doubt("proof")
+	lost.Gap = noon.Add(time.Hour)
+	if at, _ := p.Kind("proof").ProofAt(lost); !at.Equal(noon.Add(time.Hour + 2*time.Minute + 31*time.Second + p.Kind("proof").Deadline)) {
+		t.Error("the end of one that the ledger may have lost counts", at)
+	}
 	for name, change := range map[string]func(*Kind, *ledger.Record){
+		"a command may be lost":   func(_ *Kind, r *ledger.Record) { r.Gap, r.Operation.Command = noon, &ledger.Command{} },
 		"no read":                 func(k *Kind, _ *ledger.Record) { k.Read = nil },
 		"lands_within not stated": func(k *Kind, _ *ledger.Record) { k.LandsWithin = nil },
 		"visible_within missing":  func(k *Kind, _ *ledger.Record) { k.VisibleWithin = nil },

@@ -131,6 +131,19 @@ func (r *Read) notRedacted(o ledger.Operation) error {
 	if !o.Redacted {
 		return nil
 	}
+	if gone := o.Gone(); gone != "" {
+		for _, e := range r.expressions() {
+			if slices.Contains(e.MembersUsed(), "op.session") {
+				return fmt.Errorf("the check needs its session, and it was %s", gone)
+			}
+			for _, name := range []string{"input", "receipt", "key"} {
+				if e.Uses(name) && (name != "key" || ledger.IsMasked(o.Key)) {
+					return fmt.Errorf("the check needs its %s, and it was %s", name, gone)
+				}
+			}
+		}
+		return nil
+	}
 	input, err := r.kind.seen(o)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -228,6 +229,20 @@ func TestRedactedIsNeitherSentNorSearchedFor(t *testing.T) {
 	rec.Operation.Input = []byte(`{"customer":"c","other":"redacted:00ff"}`)
 	if _, err := p.Kind("charge").Read.Request(rec, nil); err != nil {
 		t.Error("a read that does not need it goes on", err)
+	}
+}
+
+// Nothing searches for the marker, and nothing sends it.
+func TestAnErasedOperationIsNeitherSentNorSearchedFor(t *testing.T) {
+	p := stripePolicy(t)
+	rec := operation("charge", `"[redacted]"`)
+	rec.Operation.Redacted, rec.Operation.RedactedBy, rec.Operation.RedactedAt = true, "maya", time.Unix(1_790_000_000, 0)
+	const says = "redacted by maya at 2026-09-21T14:13:20Z"
+	if _, err := p.Kind("charge").Send.Request(rec); err == nil || !strings.Contains(err.Error(), says) {
+		t.Error(err)
+	}
+	if _, err := p.Kind("charge").Read.Request(rec, nil); err == nil || !strings.Contains(err.Error(), "the check needs its input, and it was "+says) {
+		t.Error(err)
 	}
 }
 

@@ -201,6 +201,8 @@ func (s *Send) Request(rec ledger.Record) (Request, error) {
 	switch {
 	case s.Via() == "pipeline":
 		return Request{}, fmt.Errorf("its pipeline sends it, not indoubt")
+	case o.Gone() != "":
+		return Request{}, &NotKeptError{"it was " + o.Gone() + ", and cannot be sent from here"}
 	case s.transport.recorded:
 		return recorded(o)
 	case o.Redacted:

@@ -73,10 +73,10 @@ func parseYAML(src *source, text []byte) (root *node, problems Errors) {
 		return Errors{{File: src.name, Message: message, Hint: hint}}
 	}
 	if len(text) > maxFile {
-		return nil, whole(fmt.Sprintf("the file is larger than %d KiB", maxFile>>10), "")
+		return nil, whole(fmt.Sprintf("the file is larger than %d KiB", maxFile>>10), "put some of its kinds into another file of a directory")
 	}
 	if !utf8.Valid(text) {
-		return nil, whole("the file is not UTF-8 text", "")
+		return nil, whole("the file is not UTF-8 text", "save it as UTF-8: iconv -t utf-8")
 	}
 	if at, deep := tooDeep(src); deep {
 		return nil, Errors{src.problem(place{position: at}, deepNesting, "")}

@@ -271,8 +271,7 @@ func TestMissingSecretIsOneItemAndNoError(t *testing.T) {
 func TestOtherPolicyOnlyLooks(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))
 	w.known("pay")
-	theirs, err := policy.Parse("p", []byte(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 1ms", 1)))
-	need.OK(t, err)
+	theirs := need.Get(policy.Parse("p", []byte(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 1ms", 1))))(t)
 	leave := w.run(w.engine)
 	eventually(t, "the first is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
 	b := w.begin("pay", 420) // in flight: nobody reads it yet

@@ -73,8 +73,7 @@ func TestOneWriteARead(t *testing.T) {
 		t.Errorf("%d changes, %d+%d leases, %d releases, %d prices, %d looks for what is due",
 			c.change.Load(), c.lease.Load(), c.leases.Load(), c.release.Load(), c.price.Load(), c.due.Load())
 	}
-	page, err := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1000})
-	need.OK(t, err)
+	page := need.Get(w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1000}))(t)
 	for _, row := range page.Rows {
 		if row.State == ledger.Uncertain && (row.Pricing.Reads != 1 || !row.Pricing.ReadAt.After(w.get(row.ID).Reads[0].EndedAt)) {
 			t.Errorf("next read of %s after %d at %s", row.ID, row.Pricing.Reads, row.Pricing.ReadAt)

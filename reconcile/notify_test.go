@@ -62,8 +62,7 @@ func newOffice(t testing.TB, more string, memory bool) *office {
 		o.store = ledgertest.NewMemory(o.now, steady)
 		return o
 	}
-	s, err := open.Create(o.ctx, filepath.Join(t.TempDir(), "ledger.db"), open.Options{Clock: o.now, Steady: steady})
-	need.OK(t, err)
+	s := need.Get(open.Create(o.ctx, filepath.Join(t.TempDir(), "ledger.db"), open.Options{Clock: o.now, Steady: steady}))(t)
 	t.Cleanup(func() { s.Close() })
 	o.store = s
 	return o

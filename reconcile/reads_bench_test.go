@@ -22,15 +22,12 @@ import (
 func BenchmarkReads(b *testing.B) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), "RECONCILE_TEST_LISTER=1")
-	in, err := cmd.StdinPipe()
-	need.OK(b, err)
-	out, err := cmd.StdoutPipe()
-	need.OK(b, err)
+	in := need.Get(cmd.StdinPipe())(b)
+	out := need.Get(cmd.StdoutPipe())(b)
 	need.OK(b, cmd.Start())
 	defer func() { in.Close(); _ = cmd.Wait() }()
 	lines := bufio.NewReader(out)
-	url, err := lines.ReadString('\n')
-	need.OK(b, err)
+	url := need.Get(lines.ReadString('\n'))(b)
 	const latency, width = 20 * time.Millisecond, 64
 	w := newWorld(b, askingOne("    concurrency: 64\n"))
 	w.policy(fmt.Sprintf(askingOne("    concurrency: 64\n"), strings.TrimSpace(url)))

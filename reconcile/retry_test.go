@@ -68,8 +68,7 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 		t.Errorf("plan: %+v", plan)
 	}
 	before, _, _ := w.side.count()
-	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis, ChangeID: "change-1"})
-	need.OK(t, err)
+	res := need.Get(w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis, ChangeID: "change-1"}))(t)
 	effects, posts, _ := w.side.count()
 	if res.Did != DidSend || res.Operation.State != ledger.Committed || effects != before+1 || posts != 1 || res.Read.Verdict != ledger.Landed {
 		t.Errorf("%+v, %d effects, %d posts", res, effects-before, posts)

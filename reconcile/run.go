@@ -209,7 +209,7 @@ func (e *Engine) startReads(ctx context.Context, wanted func(ledger.Row) bool, s
 			b.limit = 0
 			return nil
 		case !fetched || b.put > 0: // read anew, and what stands behind those put off
-		case !b.full || busy > 0 && time.Now().Before(b.dig):
+		case !b.full || time.Now().Before(b.dig):
 			return nil
 		case b.limit >= maxBacklog:
 			b.limit, b.dig = 0, time.Now().Add(digEvery)

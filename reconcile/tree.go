@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/wire/procgroup"
@@ -38,7 +39,10 @@ func (e *reader) seeTrees(ctx context.Context, rec ledger.Record, actor ledger.A
 // mayStillWrite is why a process of the operation may have an effect yet, or "".
 func mayStillWrite(rec ledger.Record) string {
 	a := rec.OpenTree()
-	if a == nil {
+	switch {
+	case a == nil && rec.LostCommand():
+		return "a command that the ledger has lost may still write: its newest writes were lost at " + rec.Gap.UTC().Format(time.RFC3339)
+	case a == nil:
 		return ""
 	}
 	command := "its command"

@@ -1,7 +1,9 @@
 package reconcile
 
 import (
+	"context"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -49,4 +51,33 @@ func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 		t.Errorf("%d without a price, %v", len(ops), err)
 	}
 	need.Equal(t, e.prices.wait(time.Hour), time.Hour, "with nothing to price it sleeps for")
+}
+
+// endless has always more that is due, of a kind without a check.
+type endless struct {
+	ledger.Store
+	read int
+}
+
+func (e *endless) Due(_ context.Context, _ time.Time, limit int) ([]ledger.Row, error) {
+	e.read += limit
+	return slices.Repeat([]ledger.Row{{Kind: "unknown"}}, limit), nil
+}
+
+// What has no check waits for its price, and is not read again before each batch of prices.
+func TestWhatHasNoCheckIsNotReadWithEachBatch(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	s := &endless{Store: w.store}
+	w.engine.o.Store = s
+	read := func() int {
+		s.read = 0
+		need.OK(t, w.engine.startReads(w.ctx, nil, w.engine.readInBackground))
+		return s.read
+	}
+	if first := read(); first < maxBacklog {
+		t.Fatalf("only %d rows are read for one that has a check", first)
+	}
+	if again := read(); again > maxBacklog/10 {
+		t.Errorf("%d rows are read again at once", again)
+	}
 }

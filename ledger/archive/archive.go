@@ -14,7 +14,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
 
@@ -148,15 +147,18 @@ func (f *file) begin(ctx context.Context, s Store, o Options) error {
 		return err
 	}
 	id := ledger.NewID()
+	if err := f.sweep(ctx, s); err != nil {
+		return err
+	}
 	f.record = ledger.Archive{ID: id, Actor: o.Actor, Before: o.Before, Until: time.Now().Add(lease),
 		File: fmt.Sprintf("indoubt-%.8s-%s-%s.jsonl.gz", info.ID, time.Now().UTC().Format("20060102T150405"), id[len(id)-12:])}
-	if err := os.MkdirAll(f.dir, 0o700); err != nil {
+	if err := makeDir(f.dir); err != nil {
 		return fmt.Errorf("make the directory of the archive: %w", err)
 	}
 	if err := s.ChangeArchive(ctx, f.record); err != nil {
 		return err
 	}
-	f.extended = time.Now()
+	f.begun, f.extended = true, time.Now()
 	return f.create()
 }
 

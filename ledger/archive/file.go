@@ -15,6 +15,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -32,6 +34,7 @@ type file struct {
 	buffer   *bufio.Writer
 	gz       *gzip.Writer
 	extended time.Time
+	begun    bool // the ledger knows of it
 	told     bool // the ledger knows that it is sealed
 	named    bool // it has its own name
 }
@@ -65,6 +68,12 @@ func (f *file) add(w ledger.Whole) (int64, error) {
 	}
 	f.plain += int64(len(line))
 	f.lines = append(f.lines, light(w))
+	if at := w.Operation.CreatedAt; f.record.Oldest.IsZero() || at.Before(f.record.Oldest) {
+		f.record.Oldest = at
+	}
+	if at := w.Operation.CreatedAt; at.After(f.record.Newest) {
+		f.record.Newest = at
+	}
 	return int64(len(line)), nil
 }
 
@@ -84,6 +93,7 @@ func light(w ledger.Whole) ledger.Whole {
 	for i, e := range w.Events {
 		slim.Events[i].Seq = e.Seq
 	}
+	slim.Marks = w.Marks
 	return slim
 }
 
@@ -130,15 +140,46 @@ func (f *file) seal() error {
 
 // drop closes the file, and removes it if it was not sealed. Others may archive then.
 func (f *file) drop(ctx context.Context, s Store) error {
-	if f.out == nil {
-		return nil
+	if f.out != nil {
+		f.out.Close()
 	}
-	f.out.Close()
-	if !f.named {
+	if f.out != nil && !f.named {
 		_ = os.Remove(f.path() + begunSuffix) // a rest of one does no harm
+	}
+	if !f.begun {
+		return nil
 	}
 	f.record.ClosedAt = time.Now()
 	return s.ChangeArchive(context.WithoutCancel(ctx), f.record)
+}
+
+// sweep removes what is left of files that were being written when their run ended.
+func (f *file) sweep(ctx context.Context, s Store) error {
+	all, err := s.Archives(ctx)
+	for _, a := range all {
+		if a.Digest == "" && (!a.ClosedAt.IsZero() || a.Until.Before(time.Now())) {
+			_ = os.Remove(filepath.Join(f.dir, filepath.Base(a.File)+begunSuffix)) // it does no harm
+		}
+	}
+	return err
+}
+
+// ErrNoDir: where the files should be there is something else.
+var ErrNoDir = errors.New("not a directory")
+
+// makeDir makes a directory that is there after a crash.
+func makeDir(dir string) error {
+	at, err := os.Stat(dir)
+	switch {
+	case err == nil && !at.IsDir():
+		return fmt.Errorf("%w: %s", ErrNoDir, dir)
+	case err == nil || filepath.Dir(dir) == dir:
+		return err
+	}
+	if err := makeDir(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(dir, 0o700), syncDir(filepath.Dir(dir)))
 }
 
 type counting struct{ n int64 }
@@ -177,41 +218,95 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-var errFound = errors.New("found")
+// Damaged is the error of a file that is not as it was written.
+type Damaged struct {
+	File  string
+	Cause error
+}
 
-// Find reads an operation from the file of its archive in a directory. Errors:
-// ledger.ErrNotFound where the file does not have it.
-func Find(dir, name, id string) (ledger.Whole, error) {
-	var found ledger.Whole
+func (d *Damaged) Error() string { return d.File + " is damaged: " + d.Cause.Error() }
+func (d *Damaged) Unwrap() error { return d.Cause }
+
+// read gives every line of a file, until each returns false.
+func read(dir, name string, each func(line []byte) (more bool, err error)) error {
 	f, err := os.Open(filepath.Join(dir, filepath.Base(name)))
 	if err != nil {
-		return found, fmt.Errorf("open the archive: %w", err)
+		return fmt.Errorf("open the archive: %w", err)
 	}
 	defer f.Close()
 	gz, err := gzip.NewReader(bufio.NewReaderSize(f, 1<<20))
-	if err != nil {
-		return found, fmt.Errorf("read %s: %w", f.Name(), err)
+	if err == nil {
+		err = eachLine(gz, func(line []byte) error {
+			more, err := each(line)
+			if err == nil && !more {
+				err = errEnough
+			}
+			return err
+		})
 	}
+	if err != nil && !errors.Is(err, errEnough) {
+		return &Damaged{f.Name(), err}
+	}
+	return nil
+}
+
+var errEnough = errors.New("enough")
+
+// Each gives the operations of a file, until each returns false.
+func Each(dir, name string, each func(ledger.Whole) bool) error {
+	return read(dir, name, func(line []byte) (bool, error) {
+		var w ledger.Whole
+		if err := json.Unmarshal(line, &w); err != nil {
+			return false, err
+		}
+		return each(w), nil
+	})
+}
+
+// Find reads an operation from the file of its archive in a directory. Errors:
+// ledger.ErrNotFound where the file does not have it, *Damaged.
+func Find(dir, name, id string) (found ledger.Whole, err error) {
 	begins, err := encoded(map[string]any{"operation": map[string]string{"id": id}})
 	if err != nil {
 		return found, err
 	}
 	begins = bytes.TrimRight(begins, "}\n")
-	err = eachLine(gz, func(line []byte) error {
+	err = read(dir, name, func(line []byte) (bool, error) {
 		if !bytes.HasPrefix(line, begins) {
-			return nil
+			return true, nil
 		}
-		found = ledger.Whole{}
-		if err := json.Unmarshal(line, &found); err != nil {
-			return err
-		}
-		return errFound
+		return false, json.Unmarshal(line, &found)
 	})
-	switch {
-	case errors.Is(err, errFound):
-		return found, nil
-	case err != nil:
-		return found, fmt.Errorf("read %s: %w", f.Name(), err)
+	if err == nil && found.Operation.ID == "" {
+		err = fmt.Errorf("%w: %s in %s", ledger.ErrNotFound, id, filepath.Join(dir, name))
 	}
-	return found, fmt.Errorf("%w: %s in %s", ledger.ErrNotFound, id, f.Name())
+	return found, err
+}
+
+// May reports whether an archive may hold an operation: one that has the time in its id was begun then.
+func May(a ledger.Archive, id string) bool {
+	ms, err := strconv.ParseInt(strings.Replace(id[:min(13, len(id))], "-", "", 1), 16, 64)
+	if len(id) != 36 || err != nil || a.Oldest.IsZero() {
+		return true
+	}
+	at := time.UnixMilli(ms)
+	return !at.Before(a.Oldest.Add(-24*time.Hour)) && !at.After(a.Newest.Add(24*time.Hour))
+}
+
+// Check compares a file with what the ledger has written down of it. Errors: *Damaged,
+// and fs.ErrNotExist.
+func Check(dir string, a ledger.Archive) error {
+	f, err := os.Open(filepath.Join(dir, filepath.Base(a.File)))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	digest := sha256.New()
+	if _, err := io.Copy(digest, f); err != nil {
+		return err
+	}
+	if got := hex.EncodeToString(digest.Sum(nil)); got != a.Digest {
+		return &Damaged{f.Name(), fmt.Errorf("its SHA-256 is %s, and was %s", got, a.Digest)}
+	}
+	return nil
 }

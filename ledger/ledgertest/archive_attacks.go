@@ -7,21 +7,25 @@ import (
 	"indoubt/ledger"
 )
 
+// Attack is a statement that is refused, and a part of what is said.
+type Attack struct{ Name, SQL, Says string }
+
 // ArchiveAttacks are statements that the tables of a ledger refuse, after Shelved, and a
 // part of what they say. They are the same in every database.
-var ArchiveAttacks = []struct{ Name, SQL, Says string }{
+var ArchiveAttacks = []Attack{
 	{"settled operation deleted", `DELETE FROM operations WHERE id = 'kept'`, "indoubt archive moves settled ones to a file"},
 	{"everything deleted", `DELETE FROM operations`, "never deleted"},
 	{"attempt deleted", `DELETE FROM attempts WHERE operation_id = 'kept'`, "attempts are never deleted"},
 	{"history deleted", `DELETE FROM events WHERE operation_id = 'kept'`, "the history is never deleted"},
 	{"archive told of deleted", `DELETE FROM events WHERE verb = 'archive'`, "the history is never deleted"},
-	{"stub with a file that no one read back", stubOf("kept", "state", "digest = ''"), "sealed and not closed"},
-	{"stub of a doubt", stubOf("doubt", "'committed'", "digest <> ''"), "nothing waits for"},
-	{"stub with another outcome", stubOf("kept", "'failed'", "digest <> ''"), "nothing waits for"},
+	{"stub with a file that no one read back", stubOf("kept", "state", "digest = ''", "closed_at"), "sealed and not closed"},
+	{"stub of a doubt", stubOf("doubt", "'committed'", "digest <> ''", "closed_at"), "nothing waits for"},
+	{"stub with another outcome", stubOf("kept", "'failed'", "digest <> ''", "closed_at"), "nothing waits for"},
+	{"stub that is forgotten while its key is remembered", stubOf("kept", "state", "digest <> ''", "settled_before"), "is forgotten"},
 	{"stub of a stub", `INSERT INTO archived SELECT * FROM archived`, "archived once"},
 	{"stub changed", `UPDATE archived SET state = 'failed'`, "a stub never changes"},
 	{"stub forgotten", `DELETE FROM archived`, "a stub is remembered"},
-	{"attempt of a stub forgotten", `DELETE FROM archived_attempts`, "are remembered until"},
+	{"attempt of a stub forgotten", `DELETE FROM archived_attempts`, "are remembered as long"},
 	{"attempt of a stub changed", `UPDATE archived_attempts SET id = 'n'`, "never change"},
 	{"attempt of another", `INSERT INTO archived_attempts (id, seq) VALUES ('kept-a', 1)`, "archived with its operation"},
 	{"archive sealed anew", `UPDATE archives SET digest = 'x' WHERE digest <> ''`, "sealed once"},
@@ -34,8 +38,8 @@ var ArchiveAttacks = []struct{ Name, SQL, Says string }{
 	{"returned as something else", `INSERT INTO operations (seq, id, kind, key, deadline_at, actor) SELECT a.seq, a.id, a.kind, a.key, o.deadline_at, 'eve' FROM archived a CROSS JOIN operations o WHERE o.id = 'flying'`, "returns as it was"},
 }
 
-func stubOf(id, state, file string) string {
-	return `INSERT INTO archived SELECT o.seq, o.id, o.kind, o.scope, o.key, o.key_live, o.target, ` + state + `, f.n, '' FROM operations o CROSS JOIN archives f WHERE o.id = '` + id + `' AND f.` + file
+func stubOf(id, state, file, until string) string {
+	return `INSERT INTO archived SELECT o.seq, o.id, o.kind, o.scope, o.key, o.key_live, o.target, ` + state + `, f.n, f.` + until + `, '' FROM operations o CROSS JOIN archives f WHERE o.id = '` + id + `' AND f.` + file
 }
 
 // Shelved archives an operation, and has others that are settled, in doubt and in flight. One

@@ -64,6 +64,7 @@ func (d *desk) done(key string, mod ...func(*ledger.BeginRequest)) ledger.Operat
 func archives(t *testing.T, open Open) {
 	t.Run("Whole", func(t *testing.T) { archiveWhole(t, open) })
 	t.Run("Stubs", func(t *testing.T) { archiveStubs(t, open) })
+	t.Run("Forgotten", func(t *testing.T) { archiveForgotten(t, open) })
 	t.Run("Again", func(t *testing.T) { archiveAgain(t, open) })
 	t.Run("I9_LateTruth", func(t *testing.T) { archiveLate(t, open) })
 	t.Run("Kept", func(t *testing.T) { archiveKept(t, open) })
@@ -102,7 +103,9 @@ func archiveStubs(t *testing.T, open Open) {
 	landed := d.done("a", func(r *ledger.BeginRequest) { r.Marks = ledger.Marks{Rules: "m1", Values: []string{"inv-1"}} })
 	refused := d.begun("b")
 	d.settle(refused.Attempt.ID, ledger.OutcomeFailed, func(r *ledger.SettleRequest) { r.Proof = ledger.Refused })
-	expired := d.done("c", func(r *ledger.BeginRequest) { r.TTL = time.Second })
+	expired := d.done("c", func(r *ledger.BeginRequest) {
+		r.TTL, r.Marks = time.Second, ledger.Marks{Rules: "m1", Values: []string{"inv-2"}}
+	})
 	left := d.decide(d.doubt("d"), ledger.VerbAbandon)
 	d.done("last")
 	counts := func() string {
@@ -155,6 +158,71 @@ func archiveStubs(t *testing.T, open Open) {
 		if err := errors.Join(err, err2); err != nil || len(recs) != 1 || recs[0].Operation.ID != landed.ID {
 			t.Errorf("the %s finds %v: %v", what, ids, err)
 		}
+	}
+}
+
+// Of what gave its key up, and can have no late answer, nothing is left but that it counts.
+func archiveForgotten(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	short := func(r *ledger.BeginRequest) { r.TTL = time.Second }
+	long := func(r *ledger.BeginRequest) { r.TTL = time.Hour }
+	over, later := d.done("over", short), d.done("later", long)
+	kept := []ledger.Operation{
+		d.done("for ever"),
+		d.done("marked", short, func(r *ledger.BeginRequest) { r.Marks = ledger.Marks{Rules: "m1", Values: []string{"inv-1"}} }),
+		d.observe(d.doubt("doubted", short), ledger.Landed, "x"),
+		d.settle(d.begun("refused", short).Attempt.ID, ledger.OutcomeFailed, func(r *ledger.SettleRequest) { r.Proof = ledger.Refused }),
+	}
+	attempt := d.read(later.ID).Attempts[0].ID
+	d.done("last")
+	counts := func() string {
+		states, err := d.s.StateCounts(ctx, d.clock.Now())
+		d.ok(err)
+		files, err := d.s.Archives(ctx)
+		d.ok(err)
+		removed := 0
+		for _, f := range files {
+			removed += f.Removed
+		}
+		return fmt.Sprint(sortStateCounts(states), removed)
+	}
+	there := func(o ledger.Operation) bool {
+		_, err := d.s.Read(ctx, ledger.Locator{ID: o.ID})
+		if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+			d.ok(err)
+		}
+		return err == nil
+	}
+	if gone := d.shelve(); len(gone) != 6 {
+		t.Fatalf("archived %v", gone)
+	}
+	before := counts()
+	if there(over) || !there(later) {
+		t.Errorf("there is a stub of what is over: %v, and of what is not: %v", there(over), there(later))
+	}
+	if res := d.begin("later", long); res.Answer != ledger.AnswerFinished {
+		t.Errorf("a key that is remembered is %s", res.Answer)
+	}
+	d.clock.Advance(2 * time.Hour)
+	if gone := d.shelve(); len(gone) != 0 {
+		t.Fatalf("archived %v", gone)
+	}
+	if there(later) {
+		t.Errorf("there is a stub of what is over by now")
+	}
+	if after := counts(); after != before {
+		t.Errorf("counted %s, before %s", after, before)
+	}
+	for _, o := range kept {
+		if !there(o) {
+			t.Errorf("nothing is left of %s", o.Key)
+		}
+	}
+	if _, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: d.id("c"), AttemptID: attempt, Outcome: ledger.OutcomeCommitted, Actor: billing}); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("I9: what cannot be kept is refused, and not %v", err)
+	}
+	if res := d.begin("over", short); res.Answer != ledger.AnswerBegun || res.Operation.ID == over.ID {
+		t.Errorf("a key that is given up is %s", res.Answer)
 	}
 }
 

@@ -12,6 +12,7 @@ package ledgertest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -23,8 +24,8 @@ import (
 // times in one test; what the stores leave behind goes with t.
 type Open func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store
 
-// Run runs the whole suite.
-func Run(t *testing.T, open Open) {
+// Run runs the whole suite, or only some parts.
+func Run(t *testing.T, open Open, only ...string) {
 	for _, part := range []struct {
 		name string
 		run  func(*testing.T, Open)
@@ -73,8 +74,12 @@ func Run(t *testing.T, open Open) {
 		{"Concurrency", concurrency},
 		{"Linearizable", linearizable},
 		{"Archives", archives},
+		{"Redactions", redactions},
 		{"Model", model},
 	} {
+		if len(only) > 0 && !slices.Contains(only, part.name) {
+			continue
+		}
 		t.Run(part.name, func(t *testing.T) {
 			t.Parallel() // they wait for the disk
 			part.run(t, open)

@@ -53,6 +53,7 @@ type entry struct {
 	marks    []string
 	related  []ledger.Relation // put beside those that are found
 	joinedAt time.Time         // when the error came with which it joined its incident
+	forgetAt time.Time         // of one that is archived
 }
 
 // NewMemory makes an empty store. nil is the host's steady clock.
@@ -87,7 +88,7 @@ func among(ops []*entry, at ledger.Locator) (newest *entry) {
 			if e.op.Awaits == at.Awaits && e.op.Scope == at.Scope && e.op.State == ledger.Pending {
 				return e
 			}
-		case e.op.KeyLive && (at.Kind == "" || e.op.Kind == at.Kind) && e.op.Scope == at.Scope && e.op.Key == at.Key:
+		case e.op.KeyLive && (at.Kind == "" || e.op.Kind == at.Kind) && e.op.Scope == at.Scope && (e.op.Key == at.Key || e.op.Key == ledger.Masked(at.Key)):
 			newest = e
 		}
 	}
@@ -181,7 +182,15 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 	} else {
 		m.giveBack(e, now)
 	}
+	if c.Erase != nil {
+		if err := overtakes(m, e); err != nil {
+			return applied, err
+		}
+	}
 	m.write(e, c, changeID, applied.Before, now, &applied)
+	if c.Erase != nil {
+		erase(m, e, changeID, *c.Erase)
+	}
 	m.notify()
 	return applied, nil
 }

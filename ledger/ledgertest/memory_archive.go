@@ -162,6 +162,7 @@ func (k *shelf) Archive(_ context.Context, id string, ops []ledger.Whole) (remov
 		}
 	}
 	for _, e := range gone {
+		e.forgetAt = m.whole(e).ForgetAt(m.moment())
 		w := m.whole(e).Slim(a.File)
 		m.ops = slices.DeleteFunc(m.ops, func(o *entry) bool { return o == e })
 		e.op, e.attempts, e.reads, e.grants, e.lease = w.Operation, w.Attempts, nil, nil, ledger.Lease{}
@@ -173,6 +174,11 @@ func (k *shelf) Archive(_ context.Context, id string, ops []ledger.Whole) (remov
 			}
 			return leaves
 		})
+	}
+	for _, e := range k.stubs {
+		if !e.forgetAt.IsZero() && e.forgetAt.Before(m.clock()) { // it only counts
+			e.op.ID, e.op.KeyLive, e.attempts = "", false, nil
+		}
 	}
 	return len(gone), nil
 }

@@ -2,7 +2,6 @@ package ledgertest
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -222,7 +221,7 @@ func (k *outages) named(id string) (*ledger.Incident, error) {
 			return &k.all[i], nil
 		}
 	}
-	return nil, fmt.Errorf("incident %s: %w", id, ledger.ErrNotFound)
+	return nil, &ledger.NoIncidentError{ID: id}
 }
 
 func (k *outages) ChangeIncident(_ context.Context, c ledger.IncidentChange) (ledger.Incident, error) {

@@ -249,7 +249,7 @@ func (m *Memory) ControlCandidate(_ context.Context, kind string, before time.Ti
 	var newest *entry
 	for _, e := range m.ops {
 		o := e.op
-		if o.Kind == kind && o.State == ledger.Committed && o.ByAnswer && o.TokenSent && o.SettledAt.Before(before) &&
+		if o.Kind == kind && o.State == ledger.Committed && o.ByAnswer && o.TokenSent && o.SettledAt.Before(before) && o.RedactedAt.IsZero() &&
 			(newest == nil || o.SettledAt.After(newest.op.SettledAt)) {
 			newest = e
 		}
@@ -262,12 +262,14 @@ func (m *Memory) ControlCandidate(_ context.Context, kind string, before time.Ti
 
 // Keyed looks at the keys of all operations.
 func (m *Memory) Keyed(_ context.Context, key string, limit int) ([]string, error) {
-	return m.newest(limit, func(e *entry) bool { return e.op.KeyLive && e.op.Key == key }), nil
+	return m.newest(limit, func(e *entry) bool { return e.op.KeyLive && (e.op.Key == key || e.op.Key == ledger.Masked(key)) }), nil
 }
 
 // Marked looks at the marks of all operations.
 func (m *Memory) Marked(_ context.Context, value string, limit int) ([]string, error) {
-	return m.newest(limit, func(e *entry) bool { return value != "" && slices.Contains(e.marks, value) }), nil
+	return m.newest(limit, func(e *entry) bool {
+		return value != "" && (slices.Contains(e.marks, value) || slices.Contains(e.marks, ledger.Masked(value)))
+	}), nil
 }
 
 // newest are the ids of some operations, newest first.
@@ -294,7 +296,7 @@ func (m *Memory) Mark(_ context.Context, rules func(string) string, marks func(l
 	defer m.mu.Unlock()
 	for _, e := range m.ops {
 		want := rules(e.op.Kind)
-		if want == "" || want == e.op.MarkRules {
+		if want == "" || want == e.op.MarkRules || !e.op.RedactedAt.IsZero() {
 			continue
 		}
 		if limit--; limit < 0 {

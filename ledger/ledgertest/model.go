@@ -183,7 +183,7 @@ func (g *game) observe(rt *rapid.T) {
 func (g *game) decide(rt *rapid.T) {
 	id := some(rt, g.ids, "operation")
 	d := ledger.Decision{ChangeID: g.id("c"), ID: id, Version: g.version(rt, id), Reason: "because", Actor: maya,
-		Verb: rapid.SampledFrom([]ledger.Verb{ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbAbandon, ledger.VerbAck, ledger.VerbPark, ledger.VerbUndo, ledger.VerbNote}).Draw(rt, "verb")}
+		Verb: rapid.SampledFrom([]ledger.Verb{ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbAbandon, ledger.VerbAck, ledger.VerbPark, ledger.VerbUndo, ledger.VerbNote, ledger.VerbRedact}).Draw(rt, "verb")}
 	switch d.Verb {
 	case ledger.VerbPark:
 		d.Until = g.real.clock.Now().Add(10 * time.Minute)

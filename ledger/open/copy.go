@@ -209,7 +209,7 @@ func (x *copying) all(ctx context.Context, meta map[string]string) error {
 		return err
 	}
 	known := map[string]string{tables.MetaCopied: x.move.ID}
-	for _, name := range []string{"id", "created_at", tables.KeyCheck} {
+	for _, name := range []string{"id", "created_at", tables.KeyCheck, tables.MetaGap} {
 		if meta[name] != "" {
 			known[name] = meta[name]
 		}

@@ -86,6 +86,8 @@ func filled(t testing.TB, n int) Place {
 		`INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'maya', 'because')`, `INSERT INTO paces VALUES ('stripe', 1790000000000000)`,
 		`INSERT INTO decisions (id, verb, actor, size, created_at) VALUES ('run', 'confirm', 'maya', 1, 1790000000000)`,
 		`INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 'doubt', 2)`,
+		`INSERT INTO forgotten SELECT n, 'card.charge', 1 FROM archives WHERE id = 'sealed'`,
+		`UPDATE archives SET committed = committed + 1 WHERE id = 'sealed'`, `UPDATE census SET committed = committed + 1 WHERE kind = 'card.charge'`,
 		`INSERT OR IGNORE INTO leases (operation_id, holder, generation, expires_at) VALUES ('doubt', '', 1, 0)`,
 	} {
 		_, err := db.ExecContext(t.Context(), row)
@@ -109,9 +111,13 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 		n = 200
 	}
 	at := filled(t, n)
+	_, err := rawly(t, at.String()).ExecContext(t.Context(), `INSERT INTO meta VALUES (?, '4000000000000')`, tables.MetaGap)
+	need.OK(t, err)
 	var first Copied
 	for i, to := range []string{pgtest.URL(t), pgtest.URL(t), filepath.Join(t.TempDir(), "'b'", "ledger.db"), filepath.Join(t.TempDir(), "c.db")} {
 		next, began := placeOf(t, to), time.Now()
+		console, err := at.Open(t.Context(), Options{})
+		need.OK(t, err)
 		dry, err := Copy(t.Context(), at, next, Options{}, CopyOptions{DryRun: true})
 		need.OK(t, err)
 		done, err := Copy(t.Context(), at, next, Options{}, CopyOptions{Progress: quiet})
@@ -126,7 +132,15 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 		if i == 3 && !reflect.DeepEqual(done.Digests, first.Digests) {
 			t.Errorf("the digests are\n%v, and were\n%v", done.Digests, first.Digests)
 		}
-		// The old ledger says where it went, and is looked at.
+		// The old ledger says where it went, also to who has it open, and is looked at.
+		told, err := console.Info(t.Context())
+		need.OK(t, errors.Join(err, console.Close()))
+		if told.MovedTo != shown(next) || !told.ReadOnly {
+			t.Errorf("an open console is told %q", told.MovedTo)
+		}
+		moved := need.Get(next.Open(t.Context(), Options{ReadOnly: true}))(t)
+		rec := need.Get(moved.Read(t.Context(), ledger.Locator{ID: "doubt"}))(t)
+		need.That(t, errors.Join(moved.Close()) == nil && rec.Gap.UnixMilli() == 4e12, "what may be lost until then is forgotten: %s", rec.Gap)
 		var away *ledger.AwayError
 		if _, err := at.Create(t.Context(), Options{}); !errors.As(err, &away) || away.To != shown(next) {
 			t.Errorf("a writer of the old ledger was told %v", err)

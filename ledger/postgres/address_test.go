@@ -8,7 +8,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 )
 
@@ -95,6 +98,13 @@ func TestWhyNothingOpens(t *testing.T) {
 			t.Errorf("%s: %T %s", c.what, err, said)
 		}
 	}
+}
+
+// Too many connections are not a lock.
+func TestACrowdedServer(t *testing.T) {
+	err := translate("here", &pgconn.PgError{Code: codeConnections, Message: "sorry, too many clients already"})
+	var said ledger.Troubled
+	need.That(t, errors.Is(err, ledger.ErrBusy) && errors.As(err, &said) && said.Trouble(ledger.InFull).Code == Crowded && strings.Contains(err.Error(), "takes no more connections"), "%v", err)
 }
 
 // What libpq reads, this does: a password file, a service file, several hosts.

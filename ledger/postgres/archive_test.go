@@ -20,22 +20,7 @@ func TestArchiveGuards(t *testing.T) {
 	}
 	defer s.Close()
 	ledgertest.Shelved(t, s, time.Now())
-	conn, err := pgconn.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, `SET search_path = indoubt`).ReadAll(); err != nil {
-		t.Fatal(err)
-	}
-	for _, a := range ledgertest.ArchiveAttacks {
-		if _, err := conn.Exec(ctx, a.SQL).ReadAll(); err == nil || !strings.Contains(err.Error(), a.Says) {
-			t.Errorf("%s: %v, want %q", a.Name, err, a.Says)
-		}
-	}
-	if d, err := s.Deviations(ctx); err != nil || len(d) != 0 {
-		t.Errorf("%+v, %v", d, err)
-	}
+	resists(t, url, s, ledgertest.ArchiveAttacks)
 	if err := s.Rebuild(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -44,5 +29,41 @@ func TestArchiveGuards(t *testing.T) {
 	}
 	if d, err := s.Deviations(ctx); err != nil || len(d) != 0 {
 		t.Errorf("after one returned: %+v, %v", d, err)
+	}
+}
+
+// No text comes back, and none goes but by a redaction.
+func TestI8_RedactionGuards(t *testing.T) {
+	url := made(t)
+	s, err := Open(ctx, url, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ledgertest.Redacted(t, s, time.Now(), "")
+	resists(t, url, s, ledgertest.RedactionAttacks)
+	if left, err := s.Scrub(ctx); err != nil || !strings.Contains(left, "WAL") {
+		t.Errorf("%q %v", left, err)
+	}
+}
+
+// resists makes statements that the ledger refuses.
+func resists(t *testing.T, url string, s *Store, attacks []ledgertest.Attack) {
+	t.Helper()
+	conn, err := pgconn.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, `SET search_path = indoubt`).ReadAll(); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range attacks {
+		if _, err := conn.Exec(ctx, a.SQL).ReadAll(); err == nil || !strings.Contains(err.Error(), a.Says) {
+			t.Errorf("%s: %v, want %q", a.Name, err, a.Says)
+		}
+	}
+	if d, err := s.Deviations(ctx); err != nil || len(d) != 0 {
+		t.Errorf("%+v, %v", d, err)
 	}
 }

@@ -69,20 +69,22 @@ func BenchmarkBeginSettle(b *testing.B) {
 			pool := need.Get(pgxpool.New(ctx, url))(b)
 			defer pool.Close()
 			loops := [2]func(int){rawRounds(b, pool), rounds(b, s)}
-			var rate, logged [2]float64
+			var rate, logged, worked [2]float64
 			const turns = 5
 			for _, loop := range loops {
 				ledgertest.Rate(100*connections, connections, loop)
 			}
 			b.ResetTimer()
 			for range b.N {
-				rate, logged = [2]float64{}, [2]float64{}
+				rate, logged, worked = [2]float64{}, [2]float64{}, [2]float64{}
 				for range turns {
 					for i, loop := range loops {
 						const each = 1000
-						before := wal(b, pool)
+						before, busy := spent(b, pool)
 						rate[i] += ledgertest.Rate(each, connections, loop) / turns
-						logged[i] += float64(wal(b, pool)-before) / each / turns
+						after, idle := spent(b, pool)
+						logged[i] += float64(after-before) / each / turns
+						worked[i] += (idle - busy).Seconds() * 1e6 / each / turns
 					}
 				}
 			}
@@ -91,16 +93,20 @@ func BenchmarkBeginSettle(b *testing.B) {
 			b.ReportMetric(rate[1]/rate[0], "×raw")
 			b.ReportMetric(logged[0], "raw-log-bytes")
 			b.ReportMetric(logged[1], "log-bytes")
+			b.ReportMetric(worked[0], "raw-server-µs")
+			b.ReportMetric(worked[1], "server-µs")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
 
-// wal is how much the server has written ahead.
-func wal(b *testing.B, pool *pgxpool.Pool) (n int64) {
+// spent is how much the server has written ahead, and how long its sessions have been on
+// a processor, which other load changes little.
+func spent(b *testing.B, pool *pgxpool.Pool) (logged int64, worked time.Duration) {
 	b.Helper()
-	need.OK(b, pool.QueryRow(ctx, `SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint`).Scan(&n))
-	return n
+	need.OK(b, pool.QueryRow(ctx, `SELECT (pg_current_wal_insert_lsn() - '0/0')::bigint,
+		(SELECT sum(split_part(pg_read_file('/proc/' || pid || '/schedstat', 0, 99, true), ' ', 1)::bigint) FROM pg_stat_activity WHERE datname = current_database())`).Scan(&logged, &worked))
+	return logged, worked
 }
 
 // saturate begins operations on eight connections for two seconds, from a line of its

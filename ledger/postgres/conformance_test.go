@@ -6,6 +6,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/postgres/pgtest"
 )
 
 // Each game of the model has a database of its own, which takes longer than the game.
@@ -15,12 +16,24 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ledgertest.Run(t, func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store {
+	ledgertest.Run(t, anew(func(url string) string { return url }))
+}
+
+// anew opens new ledgers, by another address.
+func anew(by func(url string) string) ledgertest.Open {
+	return func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store {
 		t.Helper()
-		s, err := Open(ctx, made(t), Options{Clock: clock, Steady: steady})
+		s, err := Open(ctx, by(made(t)), Options{Clock: clock, Steady: steady})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s
-	})
+	}
+}
+
+// Behind a pooler that lends a session to one transaction at a time, nothing that is set
+// or prepared on a session can be relied on.
+func TestBehindAPooler(t *testing.T) {
+	behind := pgtest.Bouncer(t)
+	ledgertest.Run(t, anew(behind), "Leases", "LeasesInOneGo", "Holds", "Reservations", "Followers", "Watch", "Concurrency")
 }

@@ -388,9 +388,15 @@ SELECT b.what, count(h.seq) AS n, count(*) FILTER (WHERE h.state = 'pending') AS
   LEFT JOIN indoubt.open_operations h ON h.class = substr(b.what, 7) GROUP BY b.what;
 
 CREATE VIEW indoubt.census_source AS
-SELECT kind, count(*) FILTER (WHERE state = 'committed') AS committed, count(*) FILTER (WHERE state = 'failed') AS failed,
-       count(*) FILTER (WHERE state = 'uncertain') AS uncertain, count(*) FILTER (WHERE state = 'abandoned') AS abandoned
-  FROM (SELECT kind, state FROM indoubt.operations UNION ALL SELECT kind, state FROM indoubt.archived) AS o GROUP BY kind;
+SELECT kind, coalesce(sum(n) FILTER (WHERE state = 'committed'), 0)::bigint AS committed, coalesce(sum(n) FILTER (WHERE state = 'failed'), 0)::bigint AS failed,
+       coalesce(sum(n) FILTER (WHERE state = 'uncertain'), 0)::bigint AS uncertain, coalesce(sum(n) FILTER (WHERE state = 'abandoned'), 0)::bigint AS abandoned
+  FROM (SELECT kind, state, 1 AS n FROM indoubt.operations UNION ALL SELECT kind, state, 1 FROM indoubt.archived
+        UNION ALL SELECT kind, 'committed', n FROM indoubt.forgotten) AS o GROUP BY kind;
+
+CREATE VIEW indoubt.archives_source AS
+SELECT archive, coalesce(sum(n) FILTER (WHERE state = 'committed'), 0)::bigint AS committed, coalesce(sum(n) FILTER (WHERE state = 'failed'), 0)::bigint AS failed,
+       coalesce(sum(n) FILTER (WHERE state = 'abandoned'), 0)::bigint AS abandoned
+  FROM (SELECT archive, state, 1 AS n FROM indoubt.archived UNION ALL SELECT archive, 'committed', n FROM indoubt.forgotten) AS s GROUP BY archive;
 
 CREATE VIEW indoubt.tallies_source AS
 SELECT coalesce(o.kind, a.kind) AS kind, e.doubt AS class, count(*) FILTER (WHERE e.to_state = 'committed') AS landed, count(*) FILTER (WHERE e.to_state = 'failed') AS missed
@@ -437,9 +443,8 @@ BEGIN ATOMIC
      WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
         <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))
     UNION ALL
-    SELECT 'archives', n::text FROM indoubt.archives f LEFT JOIN (SELECT archive, count(*) FILTER (WHERE state = 'committed') AS c, count(*) FILTER (WHERE state = 'failed') AS f,
-             count(*) FILTER (WHERE state = 'abandoned') AS a FROM indoubt.archived GROUP BY archive) d ON d.archive = f.n
-     WHERE (f.committed, f.failed, f.abandoned) <> (coalesce(d.c, 0), coalesce(d.f, 0), coalesce(d.a, 0))
+    SELECT 'archives', n::text FROM indoubt.archives f LEFT JOIN indoubt.archives_source d ON d.archive = f.n
+     WHERE (f.committed, f.failed, f.abandoned) <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.abandoned, 0))
     UNION ALL
     SELECT 'tallies', kind || ' ' || class FROM indoubt.tallies c FULL JOIN indoubt.tallies_source d USING (kind, class)
      WHERE (coalesce(c.landed, 0), coalesce(c.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0))
@@ -484,7 +489,7 @@ BEGIN
     END IF;
   END LOOP;
   UPDATE indoubt.archives f SET (committed, failed, abandoned) =
-    (SELECT count(*) FILTER (WHERE state = 'committed'), count(*) FILTER (WHERE state = 'failed'), count(*) FILTER (WHERE state = 'abandoned') FROM indoubt.archived a WHERE a.archive = f.n);
+    (SELECT coalesce(sum(d.committed), 0), coalesce(sum(d.failed), 0), coalesce(sum(d.abandoned), 0) FROM indoubt.archives_source d WHERE d.archive = f.n);
   PERFORM set_config('indoubt.folding', pg_current_xact_id()::text, true);
   DELETE FROM indoubt.counts_deltas;
   DELETE FROM indoubt.census_deltas;
@@ -508,4 +513,4 @@ END $$;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA indoubt FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION indoubt.ms(timestamptz), indoubt.json_kind(text), indoubt.json_each(text), indoubt.reserved(text), indoubt.decides(text),
   indoubt.has(indoubt.open_operations), indoubt.copied(indoubt.open_source, text, text), indoubt.may(text), indoubt.fold(), indoubt.deviations(),
-  indoubt.remove_archived(text), indoubt.return_archived(bigint) TO PUBLIC;
+  indoubt.remove_archived(text), indoubt.return_archived(bigint, text) TO PUBLIC;

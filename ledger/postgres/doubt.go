@@ -35,10 +35,7 @@ func (s *handle) resolve(ctx context.Context, lost *lostCommit, token int64, cha
 // its change. Its own COMMIT waits for the standbys that a COMMIT has to wait for, and
 // so for what it has seen.
 func (s *handle) landed(ctx context.Context, token int64, change string) (durable bool, err error) {
-	t, err := s.session(ctx, beginWrite, token)
-	if err != nil {
-		return false, err
-	}
+	t := s.session(ctx, beginWrite, token)
 	rows, err := t.query(`SELECT EXISTS (SELECT 1 FROM indoubt.events WHERE id = ? AND id <> '')`, []any{change})
 	if err == nil {
 		rows.Next()

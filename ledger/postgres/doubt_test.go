@@ -9,16 +9,22 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/tables"
 )
 
-// once runs a change that calls between its first exchange with the server and the one
-// that commits it, the first time it is made. No one is told of it.
-func once(s *Store, id string, between func()) error {
+// once runs a change that calls before the exchange with the server that commits it, the
+// first time it is made: the only one, or one after a question. No one is told of it.
+func once(s *Store, whole bool, id string, between func()) error {
 	tries := 0
 	return s.Update(ctx, func(tx tables.Tx) error {
-		if _, err := tx.Query(`SELECT count(*) FROM events WHERE id = ?`, id); err != nil {
+		if err := tx.(*session).connect(); err != nil {
 			return err
+		}
+		if !whole {
+			if _, err := tx.Query(`SELECT count(*) FROM events WHERE id = ?`, id); err != nil {
+				return err
+			}
 		}
 		if tries++; tries == 1 {
 			between()
@@ -30,13 +36,13 @@ func once(s *Store, id string, between func()) error {
 
 // exchange is how many bytes the exchange of a COMMIT has each way, once the statements
 // are prepared.
-func (r *relay) exchange(t *testing.T, s *Store) (up, down int) {
+func exchange(t *testing.T, r *pgtest.Relay, s *Store, whole bool) (up, down int) {
 	t.Helper()
 	for i := range 3 {
-		if err := once(s, fmt.Sprintf("warm-%d", i), func() { r.arm(-1, -1) }); err != nil {
+		if err := once(s, whole, fmt.Sprintf("warm-%d", i), func() { r.Arm(-1, -1) }); err != nil {
 			t.Fatal(err)
 		}
-		up, down = r.disarm()
+		up, down = r.Disarm()
 	}
 	if up < 50 || down < 20 {
 		t.Fatalf("an exchange of %d and %d bytes", up, down)
@@ -57,15 +63,18 @@ func cuts(up, down int, at func(name string, up, down int)) {
 // I10: wherever the connection is cut while a change commits, the change is recorded
 // once, and its caller is told so.
 func TestI10_ACommitCutAtEachByte(t *testing.T) {
-	for _, mode := range modes {
+	for _, c := range []struct {
+		mode  string
+		whole bool
+	}{{modes[0], false}, {modes[1], false}, {modes[0], true}} {
 		url := made(t)
-		r, through := through(t, url)
-		s := opened(t, with(through, mode), Options{})
-		up, down := r.exchange(t, s)
+		r, through := pgtest.Through(t, url)
+		s := opened(t, with(through, c.mode), Options{})
+		up, down := exchange(t, r, s, c.whole)
 		want := []string{"warm-0", "warm-1", "warm-2"}
 		cuts(up, down, func(name string, up, down int) {
-			if err := once(s, name, func() { r.arm(up, down) }); err != nil {
-				t.Errorf("%q: cut at %s: %v", mode, name, err)
+			if err := once(s, c.whole, name, func() { r.Arm(up, down) }); err != nil {
+				t.Errorf("%v: cut at %s: %v", c, name, err)
 			}
 			want = append(want, name)
 		})
@@ -73,7 +82,7 @@ func TestI10_ACommitCutAtEachByte(t *testing.T) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if !slices.Equal(got, want) {
-			t.Fatalf("%q: %d changes are recorded, want %d: %v", mode, len(got), len(want), got)
+			t.Fatalf("%v: %d changes are recorded, want %d: %v", c, len(got), len(want), got)
 		}
 	}
 }
@@ -81,56 +90,58 @@ func TestI10_ACommitCutAtEachByte(t *testing.T) {
 // Where the server cannot be asked, the caller is told that nothing is known, and the
 // change is recorded once or not at all.
 func TestI1_ACommitThatIsNotKnown(t *testing.T) {
-	url := made(t)
-	r, through := through(t, url)
-	s := opened(t, with(through, "pool_max_conns=1"), Options{}) // another one would still be there to ask
-	up, down := r.exchange(t, s)
-	s.asking = 20 * time.Millisecond
-	unknown := map[string]bool{}
-	cuts(up, down, func(name string, up, down int) {
-		if up%7 > 0 || down%7 > 0 {
-			return
+	for _, whole := range []bool{false, true} {
+		url := made(t)
+		r, through := pgtest.Through(t, url)
+		s := opened(t, with(through, "pool_max_conns=1"), Options{}) // another one would still be there to ask
+		up, down := exchange(t, r, s, whole)
+		s.asking = 20 * time.Millisecond
+		unknown := map[string]bool{}
+		cuts(up, down, func(name string, up, down int) {
+			if up%7 > 0 || down%7 > 0 {
+				return
+			}
+			err := once(s, whole, name, func() { r.Arm(up, down); r.Leave() })
+			if !errors.Is(err, ledger.ErrUnknown) || !strings.HasPrefix(err.Error(), "cannot tell whether the change is recorded") {
+				t.Fatalf("cut at %s: %v", name, err)
+			}
+			unknown[name] = true
+			r.Away(false)
+		})
+		found := map[string]int{}
+		for _, id := range told(t, s) {
+			found[id]++
 		}
-		err := once(s, name, func() { r.arm(up, down); r.leave() })
-		if !errors.Is(err, ledger.ErrUnknown) || !strings.HasPrefix(err.Error(), "cannot tell whether the change is recorded") {
-			t.Fatalf("cut at %s: %v", name, err)
+		there := 0
+		for name := range unknown {
+			if there += found[name]; found[name] > 1 {
+				t.Errorf("%s is recorded %d times", name, found[name])
+			}
 		}
-		unknown[name] = true
-		r.away(false)
-	})
-	found := map[string]int{}
-	for _, id := range told(t, s) {
-		found[id]++
-	}
-	there := 0
-	for name := range unknown {
-		if there += found[name]; found[name] > 1 {
-			t.Errorf("%s is recorded %d times", name, found[name])
+		if there == 0 || there == len(unknown) {
+			t.Fatalf("%d of %d are recorded: the cuts were not around the commit", there, len(unknown))
 		}
-	}
-	if there == 0 || there == len(unknown) {
-		t.Fatalf("%d of %d are recorded: the cuts were not around the commit", there, len(unknown))
 	}
 }
 
 // A server that was restarted is used again without a word; one that stays away is
 // said to.
 func TestAConnectionThatIsLost(t *testing.T) {
-	r, through := through(t, made(t))
+	r, through := pgtest.Through(t, made(t))
 	s := opened(t, through, Options{})
 	idle := func() { time.Sleep(150 * time.Millisecond) }
 	for i := range 3 {
-		r.drop()
+		r.Drop()
 		idle()
 		if err := s.Update(ctx, tell(fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
-		r.drop()
+		r.Drop()
 		if n := scalar(t, s, `SELECT count(*) FROM events`); n != int64(i+1) {
 			t.Fatalf("%d events", n)
 		}
 	}
-	r.away(true)
+	r.Away(true)
 	idle()
 	began := time.Now()
 	for what, err := range map[string]error{
@@ -144,7 +155,7 @@ func TestAConnectionThatIsLost(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s to say so", took)
 	}
-	r.away(false)
+	r.Away(false)
 	if ids := told(t, s); len(ids) != 3 {
 		t.Fatalf("%v", ids)
 	}

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
+	"syscall"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -31,6 +33,7 @@ const (
 	Looker     = "look_only"      // the user may only look
 	Standby    = "read_only"      // the server is a copy that follows another one
 	Lost       = "lost"           // the server does not answer; what was asked has not happened
+	Crowded    = "crowded"        // the server takes no more connections
 	FailedOver = "failover"       // the database is another one than the ledger was adopted in
 	Unknown    = "unknown_commit" // a change is recorded as a whole or not at all, and which it is cannot be asked
 )
@@ -45,7 +48,8 @@ var sayings = map[string]struct {
 	Looker:     {"%s is only looked at by this user (%s)", "", ledger.ErrReadOnly},
 	Standby:    {"%s can only be read (%s)", "name all hosts of the ledger, with target_session_attrs=read-write", ledger.ErrReadOnly},
 	FailedOver: {"%s failed over or was restored, and what was sent last may be missing", "nothing was sent; an operator looks at what was under way, and then adopts it: indoubt adopt", ledger.ErrFailover},
-	Lost:       {"%s does not answer: %s", "", ledger.ErrLost},
+	Lost:       {"%s does not answer: %s", "check that the server runs and is reached from here; what cannot be recorded must not be sent", ledger.ErrLost},
+	Crowded:    {"%s takes no more connections (%s)", "try again; let fewer processes connect, raise max_connections, or put a pooler before it", ledger.ErrBusy},
 	Unknown:    {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "", ledger.ErrUnknown},
 }
 
@@ -58,7 +62,7 @@ func (e *Error) Trouble(name func(string) string) ledger.Trouble {
 	return ledger.Trouble{Code: e.Code, Message: fmt.Sprintf(said.message, words[:strings.Count(said.message, "%s")]...), Do: cmp.Or(e.Do, said.do)}
 }
 
-// Is matches the sentinel of its code: ledger.ErrReadOnly, ErrFailover (which is
+// Is matches the sentinel of its code: ledger.ErrReadOnly, ErrBusy, ErrFailover (which is
 // ErrRefused, too), ErrLost, ErrUnknown, and ledger.ErrGuard for what the guards refuse a
 // role.
 func (e *Error) Is(target error) bool {
@@ -108,9 +112,27 @@ func translate(shown string, err error) error {
 	case errors.As(err, &said):
 		return byCode(shown, said)
 	case connecting(err), broken(err), errors.Is(err, errAgain):
-		return &Error{Lost, shown, line(err), "", nil}
+		return &Error{Lost, shown, unanswered(err), "", nil}
 	}
 	return err
+}
+
+// unanswered says why a server does not answer: the cause of the network alone, without
+// what the driver tells of its configuration and of each address in turn.
+func unanswered(err error) string {
+	var name *net.DNSError
+	var call *os.SyscallError
+	switch {
+	case errors.As(err, &name):
+		return "no host is known as " + name.Name
+	case errors.Is(err, syscall.ENOENT):
+		return "no server has made the socket"
+	case errors.As(err, &call):
+		return call.Err.Error()
+	case errors.Is(err, context.DeadlineExceeded):
+		return "not in time"
+	}
+	return line(err)
 }
 
 // translated reports whether an error is one of ours already.
@@ -145,7 +167,7 @@ func byCode(shown string, said *pgconn.PgError) error {
 	case codeCanceled:
 		return fmt.Errorf("%w: %s: it took longer than %s: %w", ledger.ErrBusy, shown, statementTimeout, said)
 	case codeConnections:
-		return fmt.Errorf("%w: %s has too many connections: %w", ledger.ErrBusy, shown, said)
+		return &Error{Crowded, shown, said.Message, "", said}
 	case codeNoDatabase, codeNoSchema, codeNoTable:
 		return &ledger.MissingError{Ledger: shown, Why: said.Message}
 	case codePrivilege:

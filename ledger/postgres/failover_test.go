@@ -60,6 +60,7 @@ type replicated struct {
 	follower  *follower        // of the primary
 	recorder  *record.Recorder // lives on
 	before    []ledger.BeginResult
+	retried   [2]ledger.Operation  // in doubt; each is sent again after that, the second under a grant from before
 	lost      []ledger.BeginResult // begun after the far standby was cut off; the first half is settled
 }
 
@@ -82,11 +83,27 @@ func (w *replicated) settle(t *testing.T, res ledger.BeginResult) {
 	_ = need.Get(w.recorder.Settle(ctx, ledger.SettleRequest{AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "r-" + res.Operation.ID}))(t)
 }
 
+// doubt leaves an operation in doubt.
+func doubt(t *testing.T, s *Store, key string) ledger.Operation {
+	t.Helper()
+	req := begun(key, 0)
+	_ = need.Get(ledger.Begin(ctx, s, req))(t)
+	return need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeUncertain, Actor: req.Actor}))(t).After
+}
+
+// retry has a person allow one more attempt of it, which begins if it has an id.
+func retry(t *testing.T, s *Store, o ledger.Operation, attempt string) ledger.Operation {
+	t.Helper()
+	return need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
+		Sender: "pipeline", Reason: "must", Actor: ledger.Actor{Name: "vera", Terminal: true}, ExpiresAt: time.Now().Add(time.Hour), MaxAttempts: 9,
+		AttemptID: attempt, Deadline: time.Minute}))(t).After
+}
+
 func failover(t *testing.T) *replicated {
 	t.Helper()
 	primary := pgtest.Start(t, pgtest.Options{Durable: true, Settings: map[string]string{"synchronous_commit": "on"}})
 	need.OK(t, primary.Exec("postgres", "CREATE DATABASE ledger"))
-	relay, by := through(t, primary.URL("postgres"))
+	relay, by := pgtest.Through(t, primary.URL("postgres"))
 	w := &replicated{downstream: downstream{sent: map[string]int{}}}
 	w.near = pgtest.Start(t, pgtest.Options{From: primary, Durable: true, Settings: map[string]string{"cluster_name": "near"}})
 	w.far = pgtest.Start(t, pgtest.Options{From: primary, By: by, Settings: map[string]string{"cluster_name": "far"}})
@@ -96,6 +113,7 @@ func failover(t *testing.T) *replicated {
 	commits(t, s, ledger.LevelOK, "durable on a standby")
 	w.recorder = record.New(opened(t, with(hosts, "target_session_attrs=read-write"), Options{}), nil, record.Options{})
 	w.before = w.record(t)
+	w.retried = [2]ledger.Operation{doubt(t, s, "retried"), retry(t, s, doubt(t, s, "granted"), "")}
 	w.follower = &follower{seen: map[string]int{}, store: s, limit: 7}
 
 	var all sync.WaitGroup
@@ -118,9 +136,13 @@ func failover(t *testing.T) *replicated {
 		}
 	}
 	follow(500 * time.Millisecond)
-	relay.away(true)
+	relay.Away(true)
 	follow(500 * time.Millisecond)
 	w.lost = w.record(t)
+	retry(t, s, w.retried[0], "retried.2")
+	if res := need.Get(ledger.Begin(ctx, s, begun("granted", 0)))(t); res.Attempt.N != 2 {
+		t.Fatalf("granted, and begun again: %s", res.Answer)
+	}
 	primary.Kill()
 	close(end)
 	s.asking = time.Millisecond
@@ -177,6 +199,21 @@ func TestI3_AFailover(t *testing.T) {
 		t.Fatalf("%d keys are lost and %d are not", len(lost), len(have))
 	}
 	s := opened(t, url, Options{})
+	// I6: what is in doubt may have been sent once more before, and its proof waits for that.
+	t.Run("proven", func(t *testing.T) {
+		o := w.retried[0]
+		observe := func(began time.Time) ledger.Operation {
+			return need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: o.Version, Deny: true, Actor: ledger.Actor{Name: "checks", Machine: true},
+				Read: ledger.Read{ID: ledger.NewID(), OperationID: o.ID, Verdict: ledger.Absent, Reason: "none found", BeganAt: began, EndedAt: began}}))(t).After
+		}
+		rec := need.Get(s.Read(ctx, ledger.Locator{ID: o.ID}))(t)
+		need.That(t, len(rec.Attempts) == 1 && !rec.Gap.Before(rec.Operation.EndedAt), "%d attempts, a gap until %s", len(rec.Attempts), rec.Gap)
+		need.That(t, observe(rec.Now.Add(-time.Millisecond)).State == ledger.Uncertain, "proven by a check before the failover was noted")
+		rec = need.Get(s.Read(ctx, ledger.Locator{ID: o.ID}))(t)
+		lost := rec.LostEnd(0)
+		need.That(t, observe(lost).State == ledger.Uncertain, "proven while what was lost may go on")
+		need.That(t, observe(lost.Add(time.Millisecond)).State == ledger.Failed, "never proven")
+	})
 	t.Run("refused", func(t *testing.T) {
 		for _, key := range lost[:min(20, len(lost))] {
 			if err := w.pipeline(s, key, 0); !errors.Is(err, ledger.ErrFailover) {
@@ -246,6 +283,9 @@ func TestI3_AFailover(t *testing.T) {
 		if err := w.pipeline(s, "new", 0); err != nil {
 			t.Error(err)
 		}
+		if res := need.Get(ledger.Begin(ctx, s, begun("granted", 0)))(t); res.Answer != ledger.AnswerInDoubt {
+			t.Errorf("a grant is used again: %s", res.Answer)
+		}
 	})
 	t.Run("followed", func(t *testing.T) {
 		before := maps.Clone(w.follower.seen)
@@ -268,7 +308,10 @@ func restored(t *testing.T, dump string, operations int) {
 	psql(t, url, dump)
 	looker := opened(t, url, Options{ReadOnly: true})
 	f := &follower{seen: map[string]int{}, store: looker, limit: 100}
+	// The other cluster's number of an old event is one that this one gives next.
+	psql(t, url, `SET session_replication_role = replica; UPDATE indoubt.events SET xid = (pg_current_xact_id()::text::bigint + 5)::text::xid8 WHERE seq = 3`)
 	f.at = need.Get(looker.Info(ctx))(t).Cursor
+	psql(t, url, strings.Repeat("SELECT pg_current_xact_id();\n", 20))
 	need.That(t, need.Get(f.follow())(t) == 0, "a dump has news")
 	s := opened(t, url, Options{})
 	w := downstream{sent: map[string]int{}}

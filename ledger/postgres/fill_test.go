@@ -21,7 +21,7 @@ func fill(t testing.TB, operations int) string {
 		if err := s.Update(ctx, func(t tables.Tx) error { return t.(*session).script(filled(operations)) }); err != nil {
 			return err
 		}
-		_, err = s.pool.Load().Exec(ctx, `VACUUM ANALYZE`) // as the server does after a while
+		_, err = pgtest.Psql(t, url, `VACUUM ANALYZE`) // as the server does after a while
 		return err
 	})
 }

@@ -25,7 +25,7 @@ CREATE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql STABLE RETURN
 
 -- decides is what a person decides, by the verb of the change.
 CREATE FUNCTION indoubt.decides(verb text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'hold', 'release', 'run', 'adopt',
+RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'redact', 'hold', 'release', 'run', 'adopt',
                 'incident_named', 'incident_noted', 'incident_taken', 'incident_detached', 'incident_closed');
 
 -- stands is an operation as one that belongs to it may rely on until the end of the
@@ -74,11 +74,41 @@ BEGIN
   RETURN OLD;
 END $$;
 
+-- redacting says that a person takes the text out of an operation: its newest change is
+-- that. What belongs to it may then lose its text, too, and nothing else.
+CREATE FUNCTION indoubt.redacting(operation text) RETURNS boolean LANGUAGE plpgsql SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  RETURN indoubt.may('decide') AND EXISTS (SELECT 1 FROM indoubt.operations WHERE id = operation AND redacted_at IS NOT NULL AND change_verb = 'redact' AND change_of = change_id);
+END $$;
+
+-- gone says that a text is as it was, or the marker; masked, or its digest; gone_json, that
+-- so are the members of a JSON object.
+CREATE FUNCTION indoubt.gone(was text, is_now text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (is_now IS NOT DISTINCT FROM was OR is_now = '[redacted]' AND was <> '') IS true;
+
+CREATE FUNCTION indoubt.masked(was text, is_now text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN (is_now = was OR is_now = '[redacted sha256:' || encode(sha256(convert_to(was, 'UTF8')), 'hex') || ']' AND was <> '') IS true;
+
+CREATE FUNCTION indoubt.gone_json(was text, is_now text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF is_now IS NOT DISTINCT FROM was OR is_now = '"[redacted]"' AND was IS NOT NULL THEN
+    RETURN true;
+  END IF;
+  IF indoubt.json_kind(was) <> 'object' OR indoubt.json_kind(is_now) <> 'object' THEN
+    RETURN false;
+  END IF;
+  RETURN (SELECT count(*) FROM json_object_keys(was::json)) = (SELECT count(*) FROM json_object_keys(is_now::json))
+     AND NOT EXISTS (SELECT 1 FROM json_each(is_now::json) n WHERE NOT EXISTS (SELECT 1 FROM json_each(was::json) o WHERE o.key = n.key
+                       AND (o.value::text = n.value::text OR n.value::text IN ('"[redacted]"', '["[redacted]"]'))));
+END $$;
+
 -- ── The ledger itself ────────────────────────────────────────────────────────
 
 CREATE FUNCTION indoubt.meta_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
-  IF NOT (indoubt.may('own') OR NEW.name LIKE 'clock.%' AND indoubt.may('read') AND (TG_OP = 'INSERT' OR NEW.name = OLD.name)) THEN
+  IF (indoubt.may('own') OR NEW.name LIKE 'clock.%' AND indoubt.may('read')
+          AND (TG_OP = 'INSERT' OR NEW.name = OLD.name)
+          AND (NEW.name <> 'clock.gap_at' OR CASE WHEN NEW.value ~ '^[0-9]{1,15}$' THEN NEW.value::bigint >= indoubt.gap_at() END)) IS NOT true THEN
     RAISE EXCEPTION 'what a ledger is, its owner says' USING ERRCODE = 'IN001';
   END IF;
   RETURN NEW;
@@ -105,6 +135,11 @@ BEGIN
             AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND db_user = session_user))
        AND NOT EXISTS (SELECT 1 FROM indoubt.reads WHERE operation_id = was.id AND NOT control AND verdict <> 'inconclusive' AND xmin = pg_current_xact_id()::xid) THEN
       RAISE EXCEPTION 'what is in doubt is settled by a check, whose row in reads comes first in the same transaction, or by a person: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+    END IF;
+    IF was.state = 'pending' AND (is_now.state, is_now.deadline_at, is_now.live_attempt, is_now.awaits) IS DISTINCT FROM (was.state, was.deadline_at, was.live_attempt, was.awaits)
+       AND NOT (is_now.change_verb = 'expire' AND was.deadline_at < clock_timestamp() AND is_now.state = 'uncertain')
+       AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND id = was.live_attempt AND db_user = session_user) THEN
+      RAISE EXCEPTION 'this operation was sent by another user of the database: only that one ends what is in flight, or the role indoubt_operator' USING ERRCODE = 'IN001';
     END IF;
     RETURN;
   END IF;
@@ -235,7 +270,7 @@ BEGIN
     WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
     WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
     WHEN NEW.state <> 'pending' OR NOT NEW.key_live OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
-      OR NEW.version <> 1 OR NEW.effects <> 0 OR '' <> ANY (ARRAY[NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive])
+      OR NEW.version <> 1 OR NEW.effects <> 0 OR '' <> ANY (ARRAY[NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive, NEW.redacted_by])
       THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
     WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
       THEN 'deadline_at must come after created_at, in milliseconds, and within a year'
@@ -480,13 +515,28 @@ BEGIN
   RETURN NEW;
 END $$;
 
+CREATE FUNCTION indoubt.operations_before_redaction() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NOT indoubt.may('decide') THEN
+    RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
+  IF (NEW.change_verb, NEW.change_of, NEW.machine, NEW.redacted_at, NEW.redacted_by, NEW.redacted, NEW.state, NEW.conflict, NEW.command, NEW.request, NEW.result)
+      IS DISTINCT FROM ('redact', NEW.change_id, false, NEW.updated_at, NEW.actor, true, OLD.state, '', NULL::text, NULL::text, NULL::text)
+     OR NEW.change_id = OLD.change_id OR btrim(NEW.reason) = '' OR OLD.conflict <> '' OR OLD.state IN ('pending', 'uncertain')
+     OR NEW.input IS DISTINCT FROM (CASE WHEN OLD.input IS NOT NULL THEN '"[redacted]"' END)
+     OR NEW.session <> (CASE OLD.session WHEN '' THEN '' ELSE '[redacted]' END) OR NOT indoubt.masked(OLD.key, NEW.key) THEN
+    RAISE EXCEPTION 'a person redacts an operation that is settled and not in conflict, with a reason, and what it says becomes [redacted] and nothing else' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
 -- These come before the others, by their names.
 CREATE TRIGGER as_begun BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive
   ON indoubt.operations FOR EACH ROW
-  WHEN (NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.key <> OLD.key OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint
-     OR NEW.input IS DISTINCT FROM OLD.input OR NEW.command IS DISTINCT FROM OLD.command OR NEW.redacted <> OLD.redacted OR NEW.created_at <> OLD.created_at
+  WHEN (NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint OR NEW.created_at <> OLD.created_at
      OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid OR NEW.trace <> OLD.trace
-     OR NEW.session <> OLD.session OR NEW.request IS DISTINCT FROM OLD.request OR NEW.archive <> OLD.archive)
+     OR NEW.archive <> OLD.archive OR NEW.change_verb <> 'redact' AND (NEW.key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request)
+        IS DISTINCT FROM (OLD.key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request))
   EXECUTE FUNCTION indoubt.never('id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change');
 CREATE TRIGGER as_conflicts BEFORE UPDATE OF conflict ON indoubt.operations FOR EACH ROW
   WHEN (NEW.conflict NOT IN ('', 'duplicate', 'contradiction', 'mismatch', 'possible_duplicate')) EXECUTE FUNCTION indoubt.unfit_row('conflict_is_known');
@@ -508,6 +558,10 @@ CREATE TRIGGER as_marked BEFORE UPDATE OF key_fields ON indoubt.operations FOR E
   EXECUTE FUNCTION indoubt.never('key_fields is made by the rules of the policy, and changes with them only');
 CREATE TRIGGER as_numbered BEFORE UPDATE OF seq ON indoubt.operations FOR EACH ROW
   WHEN (NEW.seq IS DISTINCT FROM OLD.seq) EXECUTE FUNCTION indoubt.never('seq of an operation never changes');
+CREATE TRIGGER as_redacted BEFORE UPDATE OF key, input, command, redacted, session, request, redacted_at, redacted_by ON indoubt.operations FOR EACH ROW
+  WHEN ((NEW.key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request, NEW.redacted_at, NEW.redacted_by)
+        IS DISTINCT FROM (OLD.key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request, OLD.redacted_at, OLD.redacted_by))
+  EXECUTE FUNCTION indoubt.operations_before_redaction();
 CREATE TRIGGER as_waits BEFORE UPDATE OF awaits ON indoubt.operations FOR EACH ROW
   WHEN (NEW.awaits <> OLD.awaits AND NEW.awaits <> ''
     AND (NEW.state <> 'pending' OR NEW.change_id = OLD.change_id OR coalesce(NEW.actor, '') = '' OR btrim(coalesce(NEW.reason, '')) = ''))
@@ -573,7 +627,9 @@ BEGIN
     wrong := indoubt.attempt_has_ended(OLD, NEW);
   END IF;
   IF wrong IS NULL AND TG_OP = 'UPDATE' THEN
-    IF OLD.db_user <> session_user AND NOT indoubt.may('read') AND NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND NEW.proof = '' AND o.state <> 'pending') THEN
+    IF OLD.db_user <> session_user AND NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND NEW.proof = '' AND o.state <> 'pending')
+       AND NOT indoubt.may(CASE WHEN NEW.outcome = OLD.outcome AND NEW.late_outcome = OLD.late_outcome AND NEW.token_sent = OLD.token_sent AND NEW.proof IN (OLD.proof, 'absent')
+                                THEN 'read' ELSE 'decide' END) THEN
       wrong := 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator';
     END IF;
   END IF;
@@ -605,7 +661,15 @@ END $$;
 
 -- attempt_has_ended says what may not come after the end of an attempt.
 CREATE FUNCTION indoubt.attempt_has_ended(was indoubt.attempts, is_now indoubt.attempts) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  beside indoubt.attempts := is_now;
 BEGIN
+  IF is_now.result IS NULL AND indoubt.gone(was.error, is_now.error) AND indoubt.masked(was.receipt, is_now.receipt) AND indoubt.masked(was.late_receipt, is_now.late_receipt) THEN
+    beside.result := was.result; beside.error := was.error; beside.receipt := was.receipt; beside.late_receipt := was.late_receipt;
+    IF beside IS NOT DISTINCT FROM was AND indoubt.redacting(was.operation_id) THEN
+      RETURN NULL;
+    END IF;
+  END IF;
   RETURN CASE
     WHEN is_now.outcome <> was.outcome OR is_now.ended_at IS DISTINCT FROM was.ended_at OR is_now.deadline_at <> was.deadline_at
       OR is_now.receipt <> was.receipt OR is_now.status <> was.status OR is_now.already <> was.already
@@ -650,8 +714,16 @@ BEGIN
   RETURN NEW;
 END $$;
 
+CREATE FUNCTION indoubt.marks_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NEW.operation_id <> OLD.operation_id OR NOT indoubt.masked(OLD.value, NEW.value) OR NOT indoubt.redacting(OLD.operation_id) THEN
+    RAISE EXCEPTION 'a mark never changes; a further one may be added' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.marks FOR EACH ROW EXECUTE FUNCTION indoubt.marks_before_insert();
-CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.marks FOR EACH ROW EXECUTE FUNCTION indoubt.never('a mark never changes; a further one may be added');
+CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.marks FOR EACH ROW EXECUTE FUNCTION indoubt.marks_before_update();
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.marks FOR EACH ROW EXECUTE FUNCTION indoubt.never('marks are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.marks FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('marks are never deleted');
 
@@ -665,6 +737,9 @@ BEGIN
   IF NOT indoubt.may('read') THEN
     RAISE EXCEPTION 'a check is made by an engine: it needs the role indoubt_engine' USING ERRCODE = 'IN001';
   END IF;
+  IF current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+    PERFORM indoubt.adopted(); -- its proof counts from when a failover was noted
+  END IF;
   NEW.rowid := nextval('indoubt.reads_seq');
   IF EXISTS (SELECT 1 FROM indoubt.reads WHERE id = NEW.id) THEN
     RAISE EXCEPTION 'this read is recorded already: reads are never replaced' USING ERRCODE = 'IN001';
@@ -675,8 +750,23 @@ BEGIN
   RETURN NEW;
 END $$;
 
+CREATE FUNCTION indoubt.reads_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  beside indoubt.reads := NEW;
+BEGIN
+  beside.reason := OLD.reason; beside.evidence := OLD.evidence; beside.receipts := OLD.receipts;
+  IF beside IS DISTINCT FROM OLD OR NOT indoubt.redacting(OLD.operation_id) OR NOT indoubt.gone(OLD.reason, NEW.reason)
+     OR NEW.evidence IS DISTINCT FROM (CASE WHEN OLD.evidence IS NOT NULL THEN '"[redacted]"' END) OR indoubt.json_kind(NEW.receipts) <> 'array'
+     OR json_array_length(NEW.receipts::json) <> json_array_length(OLD.receipts::json)
+     OR EXISTS (SELECT 1 FROM json_array_elements_text(NEW.receipts::json) WITH ORDINALITY AS n (value, i) JOIN json_array_elements_text(OLD.receipts::json) WITH ORDINALITY AS o (value, i) USING (i)
+                 WHERE NOT indoubt.masked(o.value, n.value)) THEN
+    RAISE EXCEPTION 'a read is evidence and never changes' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.reads_before_insert();
-CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.never('a read is evidence and never changes');
+CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.reads_before_update();
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('reads are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.reads FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('reads are never deleted');
 
@@ -709,19 +799,22 @@ BEGIN
   PERFORM indoubt.stands(OLD.operation_id);
   IF NEW.rowid <> OLD.rowid OR NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.version <> OLD.version
      OR NEW.basis <> OLD.basis OR NEW.sender <> OLD.sender OR NEW.key_works <> OLD.key_works OR NEW.actor <> OLD.actor
-     OR NEW.reason <> OLD.reason OR NEW.created_at <> OLD.created_at OR NEW.expires_at <> OLD.expires_at OR NEW.related <> OLD.related
+     OR NEW.reason <> OLD.reason AND NOT (indoubt.gone(OLD.reason, NEW.reason) AND indoubt.redacting(OLD.operation_id))
+     OR NEW.created_at <> OLD.created_at OR NEW.expires_at <> OLD.expires_at OR NEW.related <> OLD.related
      OR NEW.boot_id <> OLD.boot_id OR NEW.created_steady <> OLD.created_steady OR NEW.db_user <> OLD.db_user THEN
     RAISE EXCEPTION 'a grant never changes, but for being consumed or voided' USING ERRCODE = 'IN001';
   END IF;
   IF (OLD.consumed_at IS NOT NULL OR OLD.voided_at IS NOT NULL)
      AND (NEW.consumed_at IS DISTINCT FROM OLD.consumed_at OR NEW.attempt_id <> OLD.attempt_id
-       OR NEW.voided_at IS DISTINCT FROM OLD.voided_at OR NEW.void_reason <> OLD.void_reason) THEN
+       OR NEW.voided_at IS DISTINCT FROM OLD.voided_at
+       OR NEW.void_reason <> OLD.void_reason AND NOT (indoubt.gone(OLD.void_reason, NEW.void_reason) AND indoubt.redacting(OLD.operation_id))) THEN
     RAISE EXCEPTION 'this grant is used up or void' USING ERRCODE = 'IN001';
   END IF;
   IF OLD.consumed_at IS NULL AND NEW.consumed_at >= OLD.expires_at THEN
     RAISE EXCEPTION 'this grant has expired' USING ERRCODE = 'IN001';
   END IF;
-  IF NOT indoubt.may('read') AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = OLD.operation_id AND db_user = session_user AND id <> NEW.attempt_id) THEN
+  IF NOT indoubt.may('read') AND NOT (NEW.consumed_at IS NULL AND EXISTS (SELECT 1 FROM indoubt.lineages WHERE n > 1 AND noted_at >= OLD.created_at))
+     AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = OLD.operation_id AND db_user = session_user AND id <> NEW.attempt_id) THEN
     RAISE EXCEPTION 'this grant is for the user of the database that sent before: it needs the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
   RETURN NEW;
@@ -759,7 +852,14 @@ BEGIN
 END $$;
 
 CREATE FUNCTION indoubt.decisions_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  beside indoubt.decisions := NEW;
 BEGIN
+  beside.terms := OLD.terms; beside.why := OLD.why;
+  IF OLD.finished_at IS NOT NULL AND beside IS NOT DISTINCT FROM OLD AND indoubt.gone_json(OLD.terms, NEW.terms) AND indoubt.gone(OLD.why, NEW.why)
+     AND EXISTS (SELECT 1 FROM indoubt.decision_items WHERE run_id = OLD.id AND indoubt.redacting(operation_id)) THEN
+    RETURN NEW;
+  END IF;
   IF NEW.id <> OLD.id OR NEW.idempotency_key <> OLD.idempotency_key OR NEW.digest <> OLD.digest OR NEW.verb <> OLD.verb
      OR NEW.actor <> OLD.actor OR NEW.os_user <> OLD.os_user OR NEW.host <> OLD.host OR NEW.machine <> OLD.machine
      OR NEW.terminal <> OLD.terminal OR NEW.terms <> OLD.terms OR NEW.size <> OLD.size OR NEW.canaries <> OLD.canaries
@@ -785,7 +885,13 @@ BEGIN
 END $$;
 
 CREATE FUNCTION indoubt.items_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  beside indoubt.decision_items := NEW;
 BEGIN
+  beside.title := OLD.title; beside.word := OLD.word;
+  IF beside IS NOT DISTINCT FROM OLD AND indoubt.gone(OLD.title, NEW.title) AND indoubt.gone(OLD.word, NEW.word) AND indoubt.redacting(OLD.operation_id) THEN
+    RETURN NEW;
+  END IF;
   IF NEW.run_id <> OLD.run_id OR NEW.n <> OLD.n OR NEW.operation_id <> OLD.operation_id OR NEW.version <> OLD.version
      OR NEW.kind <> OLD.kind OR NEW.title <> OLD.title OR NEW.basis <> OLD.basis OR NEW.request <> OLD.request
      OR OLD.came NOT IN ('', 'held') OR OLD.came = 'held' AND NEW.came <> '' OR OLD.came = '' AND NEW.came = '' THEN
@@ -844,10 +950,17 @@ BEGIN
 END $$;
 
 -- The number of a transaction says nothing in another system: adopted() sets it to the lowest.
-CREATE FUNCTION indoubt.events_before_update() RETURNS trigger LANGUAGE plpgsql SET search_path = pg_catalog, indoubt, pg_temp AS $$
+CREATE FUNCTION indoubt.events_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
   beside indoubt.events := NEW;
 BEGIN
+  beside.reason := OLD.reason; beside.detail := OLD.detail;
+  IF beside IS NOT DISTINCT FROM OLD AND indoubt.gone(OLD.reason, NEW.reason) AND indoubt.gone_json(OLD.detail, NEW.detail)
+     AND (OLD.operation_id <> '' AND indoubt.redacting(OLD.operation_id) AND OLD.id <> (SELECT change_id FROM indoubt.operations WHERE id = OLD.operation_id)
+       OR OLD.operation_id = '' AND OLD.incident <> '' AND EXISTS (SELECT 1 FROM indoubt.operations WHERE incident = OLD.incident AND incident <> '' AND redacted_at IS NOT NULL AND indoubt.redacting(id))) THEN
+    RETURN NEW;
+  END IF;
+  beside := NEW;
   beside.xid := OLD.xid;
   IF NEW.xid <> '3' OR beside IS DISTINCT FROM OLD THEN
     RAISE EXCEPTION 'the history never changes' USING ERRCODE = 'IN001';
@@ -887,7 +1000,7 @@ BEGIN
     wrong := CASE
       WHEN (NEW.n, NEW.id, NEW.file, NEW.settled_before, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.created_at, NEW.db_user)
         IS DISTINCT FROM (OLD.n, OLD.id, OLD.file, OLD.settled_before, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.created_at, OLD.db_user)
-        OR OLD.digest <> '' AND (NEW.digest, NEW.size, NEW.operations) IS DISTINCT FROM (OLD.digest, OLD.size, OLD.operations)
+        OR OLD.digest <> '' AND (NEW.digest, NEW.size, NEW.operations, NEW.oldest, NEW.newest) IS DISTINCT FROM (OLD.digest, OLD.size, OLD.operations, OLD.oldest, OLD.newest)
         OR OLD.closed_at IS NOT NULL AND NEW.closed_at IS DISTINCT FROM OLD.closed_at THEN 'an archive is sealed once, and closed once'
       WHEN NEW.digest <> '' AND OLD.digest = '' AND NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id AND verb = 'archive')
         THEN 'the history says that an archive is sealed'
@@ -924,14 +1037,20 @@ BEGIN
               AND NOT EXISTS (SELECT 1 FROM indoubt.grants g WHERE g.operation_id = o.id AND g.consumed_at IS NULL AND g.voided_at IS NULL)
               AND NOT EXISTS (SELECT 1 FROM indoubt.incidents i WHERE i.id = o.incident AND i.closed_at IS NULL))
         THEN 'only an operation that is settled, and that nothing waits for, is archived'
+      WHEN NEW.until IS NOT NULL AND NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = NEW.seq AND o.ttl_ms > 0
+              AND NEW.until >= o.settled_at + o.ttl_ms * interval '1 millisecond'
+              AND o.state = 'committed' AND NOT o.doubted AND o.attempt_count = 1 AND o.incident = '' AND o.archive = ''
+              AND NOT EXISTS (SELECT 1 FROM indoubt.marks WHERE operation_id = o.id)
+              AND NOT EXISTS (SELECT 1 FROM indoubt.attempts t WHERE t.operation_id = o.id AND (t.outcome <> 'committed' OR t.late_outcome <> '')))
+        THEN 'only an operation that was committed without a doubt is forgotten, when its key is given up'
       END;
   ELSIF TG_OP = 'UPDATE' THEN
-    IF (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.archive, NEW.rest)
-       IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.archive, OLD.rest) OR NEW.key_live THEN
+    IF (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.archive, NEW.until, NEW.rest)
+       IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.archive, OLD.until, OLD.rest) OR NEW.key_live THEN
       wrong := 'a stub never changes, but for giving its key up';
     END IF;
-  ELSIF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE seq = OLD.seq AND id = OLD.id) THEN
-    wrong := 'a stub is remembered until its operation is in the ledger again';
+  ELSIF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE seq = OLD.seq AND id = OLD.id) AND (OLD.until IS NULL OR OLD.key_live) THEN
+    wrong := 'a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more';
   END IF;
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
@@ -944,6 +1063,10 @@ DECLARE
   s CONSTANT indoubt.archived := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
   d CONSTANT int := CASE WHEN TG_OP = 'DELETE' THEN -1 ELSE 1 END;
 BEGIN
+  IF TG_OP = 'DELETE' AND NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE seq = s.seq) THEN
+    INSERT INTO indoubt.forgotten AS f (archive, kind, n) VALUES (s.archive, s.kind, 1) ON CONFLICT (archive, kind) DO UPDATE SET n = f.n + 1;
+    RETURN NULL;
+  END IF;
   UPDATE indoubt.archives SET committed = committed + d * (s.state = 'committed')::int, failed = failed + d * (s.state = 'failed')::int,
          abandoned = abandoned + d * (s.state = 'abandoned')::int
    WHERE n = s.archive;
@@ -952,7 +1075,7 @@ END $$;
 
 CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.archived FOR EACH ROW EXECUTE FUNCTION indoubt.archived_before();
 CREATE TRIGGER after AFTER INSERT OR DELETE ON indoubt.archived FOR EACH ROW EXECUTE FUNCTION indoubt.archived_after();
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archived FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('a stub is remembered until its operation is in the ledger again');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archived FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more');
 
 CREATE FUNCTION indoubt.archived_attempts_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
@@ -964,8 +1087,8 @@ BEGIN
     END IF;
   ELSIF TG_OP = 'UPDATE' THEN
     wrong := 'attempts of archived operations never change';
-  ELSIF NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = OLD.id) THEN
-    wrong := 'attempts of archived operations are remembered until these are in the ledger again';
+  ELSIF NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = OLD.id) AND EXISTS (SELECT 1 FROM indoubt.archived WHERE seq = OLD.seq AND (until IS NULL OR key_live)) THEN
+    wrong := 'attempts of archived operations are remembered as long as these are';
   END IF;
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
@@ -974,7 +1097,7 @@ BEGIN
 END $$;
 
 CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.archived_attempts FOR EACH ROW EXECUTE FUNCTION indoubt.archived_attempts_before();
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archived_attempts FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('attempts of archived operations are remembered until these are in the ledger again');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archived_attempts FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('attempts of archived operations are remembered as long as these are');
 
 -- remove_archived takes what belongs to operations that have a stub.
 CREATE FUNCTION indoubt.remove_archived(ids text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -994,12 +1117,12 @@ BEGIN
 END $$;
 
 -- return_archived forgets the stub of an operation that is in the ledger again.
-CREATE FUNCTION indoubt.return_archived(number bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+CREATE FUNCTION indoubt.return_archived(number bigint, attempts text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
   IF NOT indoubt.may('record') THEN
     RAISE EXCEPTION 'this role records no operations: it needs the role indoubt_writer' USING ERRCODE = 'IN001';
   END IF;
-  DELETE FROM indoubt.archived_attempts WHERE seq = number;
+  DELETE FROM indoubt.archived_attempts WHERE seq = number AND id IN (SELECT json_array_elements_text(attempts::json));
   DELETE FROM indoubt.archived WHERE seq = number;
   PERFORM indoubt.list(seq, is_open, false) FROM indoubt.operations WHERE seq = number AND is_open;
 END $$;

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -404,7 +405,7 @@ var tried = func() (says []string) {
 	for _, r := range refusals {
 		says = append(says, r.says)
 	}
-	for _, a := range ledgertest.ArchiveAttacks {
+	for _, a := range append(slices.Clone(ledgertest.ArchiveAttacks), ledgertest.RedactionAttacks...) {
 		says = append(says, a.Says)
 	}
 	for _, a := range attacks {

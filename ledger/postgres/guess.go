@@ -17,6 +17,7 @@ import (
 type memory struct {
 	mu      sync.Mutex
 	begun   map[string]memo // by the attempt in flight
+	held    map[string]bool // keys that were not new when that was guessed
 	moment  ledger.Moment   // of the server's clock, and the steady clock before it was asked
 	read    ledger.Steady   // the steady clock after that
 	reading bool            // there is a moment
@@ -54,6 +55,22 @@ func (m *memory) now(steady ledger.Steady) (now ledger.Moment, ok bool) {
 	now = m.moment
 	now.Wall, now.Steady.At = now.Wall.Add(since), now.Steady.At+since
 	return now, true
+}
+
+// holds keeps a key that is not guessed to be new again.
+func (m *memory) holds(key string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held == nil || len(m.held) > mostBegun {
+		m.held = map[string]bool{}
+	}
+	m.held[key] = true
+}
+
+func (m *memory) isHeld(key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.held[key]
 }
 
 func (m *memory) keep(memos []memo) {
@@ -99,10 +116,11 @@ func (s *session) guess(more string, args []any, look string, values ...any) boo
 
 // Unheard guesses that no operation has the key, and that no hold is in force.
 func (s *session) Unheard(scope, kind, key string) bool {
-	return s.guess(`, pg_advisory_xact_lock(`+nameKey+`), pg_advisory_xact_lock_shared(`+nameKey+`)`, []any{tables.KeyName(scope, key), "holds"}, `
-		SELECT 1 / (NOT EXISTS (SELECT FROM indoubt.operations WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live::int = 1)
-		        AND NOT EXISTS (SELECT FROM indoubt.archived WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live::int = 1)
-		        AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int, pg_current_xact_id()::xid`, key, scope, kind)
+	s.key = tables.KeyName(scope, key)
+	return !s.store.memory.isHeld(s.key) && s.guess(`, pg_advisory_xact_lock(`+nameKey+`), pg_advisory_xact_lock_shared(`+nameKey+`)`, []any{s.key, "holds"}, `
+		SELECT 1 / (NOT EXISTS (SELECT FROM indoubt.operations WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live::int = 1)
+		        AND NOT EXISTS (SELECT FROM indoubt.archived WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live::int = 1)
+		        AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int, pg_current_xact_id()::xid`, key, scope, kind, ledger.Masked(key))
 }
 
 // Take guesses that an operation is as it was left here, and locks it.

@@ -1,11 +1,13 @@
 package postgres
 
 import (
+	"sync"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 )
 
 // A guess that is wrong leaves nothing, and the change is made from what there is.
@@ -71,4 +73,25 @@ func TestAWrongGuessIsMadeGood(t *testing.T) {
 			need.That(t, time.Since(b.Operation.CreatedAt).Abs() < time.Minute, "by %s: begun at %s", by, b.Operation.CreatedAt)
 		}
 	})
+}
+
+// Many who want a known key from far away do not wait for each other: the answers to all
+// of them, one after the other, would take longer than a lock is waited for.
+func TestManyWantAKnownKeyFromFarAway(t *testing.T) {
+	url := made(t)
+	near := opened(t, url, Options{})
+	_ = need.Get(ledger.Begin(ctx, near, begun("hot", 0)))(t)
+	r, address := pgtest.Through(t, url)
+	r.Delay = 100 * time.Millisecond
+	far := opened(t, with(address, "pool_max_conns=40"), Options{})
+	var all sync.WaitGroup
+	for range 40 {
+		all.Go(func() {
+			res, err := ledger.Begin(ctx, far, begun("hot", 0))
+			if err != nil || res.Answer != ledger.AnswerInProgress {
+				t.Errorf("%s %v", res.Answer, err)
+			}
+		})
+	}
+	all.Wait()
 }

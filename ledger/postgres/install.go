@@ -49,6 +49,7 @@ func (s *handle) describe(ctx context.Context) (described, error) {
 func readMeta(query func(string) (tables.Rows, error)) (described, error) {
 	rows, err := query(`
 		SELECT name, value FROM indoubt.meta
+		UNION ALL SELECT 'clock.gap_at', g::text FROM indoubt.gap_at() g WHERE g > 0
 		UNION ALL SELECT 'lineage', coalesce(indoubt.lineage(), '')
 		UNION ALL SELECT 'now', (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
 		UNION ALL SELECT 'only looked at', CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'user' END
@@ -101,15 +102,12 @@ func (s *handle) MakeRoles(ctx context.Context) error {
 // inOne makes one transaction that may be made again.
 func (s *handle) inOne(ctx context.Context, build func(*session) error) error {
 	return s.again(ctx, func() error {
-		t, err := s.session(ctx, beginWrite, 0)
-		if err != nil {
-			return err
-		}
+		t := s.session(ctx, beginWrite, 0)
 		if err := first(t, build(t)); err != nil {
 			t.end()
 			return err
 		}
-		err = t.commit()
+		err := t.commit()
 		if lost := (*lostCommit)(nil); errors.As(err, &lost) {
 			return errAgain
 		}

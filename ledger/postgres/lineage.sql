@@ -74,8 +74,10 @@ BEGIN
   ON CONFLICT DO NOTHING;
   IF FOUND THEN
     IF split_part(newest.lineage, '.', 1) <> split_part(found_here, '.', 1) THEN
-      UPDATE indoubt.events SET xid = '3' WHERE xid >= pg_snapshot_xmin(pg_current_snapshot()) AND at <= until;
+      UPDATE indoubt.events SET xid = '3' WHERE xid > '3';
     END IF;
+    UPDATE indoubt.grants SET voided_at = clock_timestamp(), void_reason = 'the database failed over or was restored, and may have lost that it was used'
+     WHERE consumed_at IS NULL AND voided_at IS NULL AND basis <> 'key_safe';
     INSERT INTO indoubt.events (id, verb, actor, machine, reason)
     VALUES (replace(gen_random_uuid()::text, '-', ''), 'failover', 'indoubt', true,
             format('the ledger is in another database than before: what was recorded after %s may be missing', to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')));
@@ -95,6 +97,19 @@ BEGIN
       USING ERRCODE = 'IN002';
   END IF;
 END $$;
+
+-- gap_at is until when attempts may have begun that are missing: the newest failover, or what
+-- meta says; 0: none.
+CREATE FUNCTION indoubt.gap_at() RETURNS bigint LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+  newest indoubt.lineages;
+BEGIN
+  SELECT * INTO newest FROM indoubt.lineages ORDER BY n DESC LIMIT 1;
+  RETURN greatest((SELECT value::bigint FROM indoubt.meta WHERE name = 'clock.gap_at'), CASE WHEN newest.n > 1 THEN indoubt.ms(newest.noted_at) ELSE 0 END,
+    CASE WHEN newest.lineage <> indoubt.lineage() THEN indoubt.ms(clock_timestamp()) END);
+END $$;
+
+CREATE VIEW indoubt_rows.gap AS SELECT indoubt.gap_at() AS at;
 
 -- adopt has the ledger be at home where it is written now. It gives how it was before:
 -- when that was noted, and how much may be missing; no row where it was at home.

@@ -25,6 +25,7 @@ type link struct {
 	prepared map[string]*pgconn.StatementDescription
 	names    int  // given so far
 	warned   bool // the server warned of something since this was last set to false
+	failed   int  // which statement of the last exchange did, or how many it had
 }
 
 // keptStatements is how many statements a session keeps. Filters are many; those
@@ -81,6 +82,9 @@ func (l *link) exchange(ctx context.Context, statements []statement) error {
 		}
 		if err == nil {
 			err = read(p, statements[i].answer)
+		}
+		if l.failed = i; err == nil {
+			l.failed++
 		}
 	}
 	if closed := p.Close(); err == nil {

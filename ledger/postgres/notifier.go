@@ -85,10 +85,7 @@ func (s *handle) fold() {
 func (s *handle) aside(query string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	t, err := s.session(ctx, "", 0)
-	if err != nil {
-		return
-	}
+	t := s.session(ctx, "", 0)
 	defer t.end()
 	t.queue = []statement{{query: query}}
 	_ = t.flush()

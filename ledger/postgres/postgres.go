@@ -51,6 +51,7 @@ type handle struct {
 	polling  time.Duration // how often a watch looks by itself
 
 	memory memory
+	lanes  *lanes
 
 	spare      chan *pgxpool.Conn // connections with a transaction that only read and is over
 	folding    atomic.Bool        // see fold
@@ -70,6 +71,7 @@ func connected(a *address, o Options) (*handle, error) {
 	if err := s.repool(); err != nil {
 		return nil, err
 	}
+	s.lanes = newLanes(int(s.pool.Load().Config().MaxConns))
 	s.notifier = newNotifier(s)
 	return s, nil
 }
@@ -138,10 +140,7 @@ func (s *handle) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 // View reads one state of the ledger.
 func (s *handle) View(ctx context.Context, read func(tables.Querier) error) error {
 	return s.again(ctx, func() error {
-		t, err := s.session(ctx, beginRead, 0)
-		if err != nil {
-			return err
-		}
+		t := s.session(ctx, beginRead, 0)
 		defer t.end()
 		return first(t, read(t))
 	})
@@ -155,11 +154,11 @@ func (s *handle) Brief(ctx context.Context, read func(tables.Querier) error) err
 // Query runs one query by itself, in one round trip.
 func (s *handle) Query(ctx context.Context, query string, args ...any) (rows tables.Rows, err error) {
 	err = s.again(ctx, func() error {
-		t, err := s.session(ctx, "", 0)
-		if err != nil {
+		t := s.session(ctx, "", 0)
+		defer t.end()
+		if err := t.connect(); err != nil {
 			return err
 		}
-		defer t.end()
 		if t.plainly() { // the transaction makes the settings
 			t.begin = beginRead
 		}
@@ -206,21 +205,23 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 	guess := true
 	err := s.again(ctx, func() error {
 		token := rand.Int64() | 1
-		t, err := s.session(ctx, beginWrite, token)
-		if err != nil {
-			return err
-		}
+		t := s.session(ctx, beginWrite, token)
 		t.mayGuess, guess = guess, false
 		if err := first(t, change(t)); err != nil {
 			t.end()
 			return err
 		}
-		err = t.commit()
+		err := t.commit()
 		if lost := (*lostCommit)(nil); errors.As(err, &lost) {
 			err = s.resolve(ctx, lost, token, t.change)
 		}
-		if said := (*pgconn.PgError)(nil); t.guessed && errors.As(err, &said) && said.Code == codeUnique {
-			err = errAgain // the change is in the history already
+		if said := (*pgconn.PgError)(nil); t.guessed && errors.As(err, &said) {
+			switch {
+			case said.Code == codeUnique:
+				err = errAgain // the change is in the history already
+			case said.Code == codeDivision && t.key != "":
+				s.memory.holds(t.key)
+			}
 		}
 		if err == nil {
 			t.remember()
@@ -269,10 +270,15 @@ func (s *handle) again(ctx context.Context, once func() error) error {
 	began := time.Now()
 	for try := 0; ; try++ {
 		err := once()
-		if err == nil || !s.worth(err, try) || time.Since(began) > patience {
+		late := try > 0 && time.Since(began) > patience // the first try may have been a guess, and have waited for long
+		if err == nil || late || !s.worth(err, try) {
 			return s.Translate(err)
 		}
-		nap := time.NewTimer(rand.N(time.Millisecond << min(try, 8)))
+		wait := time.Millisecond << min(try, 8)
+		if said := (*pgconn.PgError)(nil); errors.As(err, &said) && said.Code == codeConnections {
+			wait = 50 * time.Millisecond << min(try, 4) // each try costs the server a process
+		}
+		nap := time.NewTimer(rand.N(wait))
 		select {
 		case <-nap.C:
 		case <-ctx.Done():

@@ -8,28 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 )
-
-// page is what the public contract says of PostgreSQL.
-func page(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, page, _ := strings.Cut(string(text), "\n## PostgreSQL\n")
-	return page
-}
 
 // example is the first block of the page in a language.
 func example(t *testing.T, language string) string {
 	t.Helper()
-	found := regexp.MustCompile("(?ms)^```" + language + "\n(.*?)^```").FindStringSubmatch(page(t))
-	if found == nil {
-		t.Fatalf("the page has no example in %s", language)
-	}
-	return found[1]
+	return need.Blocks(t, "../README.md", language+"-postgres")[0].Text
 }
 
 // perform runs an example on a ledger, just as it stands on the page.
@@ -58,7 +44,7 @@ func TestContractInPostgreSQL(t *testing.T) {
 	if out, want := perform(t, ci, "sh", example(t, "sh")), "committed|2|1\n"; out != want {
 		t.Errorf("the shell printed %q, want %q", out, want)
 	}
-	if out, want := perform(t, ci, "python3", example(t, "python")), example(t, "text"); out != want {
+	if out, want := perform(t, ci, "python3", example(t, "python")), example(t, "output"); out != want {
 		t.Errorf("Python printed\n%swant\n%s", out, want)
 	}
 	got := psql(t, url, `

@@ -45,6 +45,12 @@ const (
 	readSQL  = `INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'doubt', now(), now(), 'inconclusive')`
 )
 
+// redactSQL takes the text out of an operation.
+func redactSQL(id string) string {
+	return fmt.Sprintf(`UPDATE indoubt.operations SET version = version + 1, change_id = 'redact-' || id, change_of = 'redact-' || id, change_verb = 'redact', actor = 'x',
+		reason = 'request 7', machine = false, updated_at = now(), redacted_at = now(), redacted_by = 'x', redacted = true, result = NULL WHERE id = '%s';`, id)
+}
+
 // verdictSQL is a check of the operation retried.
 func verdictSQL(id, verdict string) string {
 	return fmt.Sprintf(`INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'retried', now(), now(), '%s');`, id, verdict)
@@ -116,12 +122,30 @@ var attacks = []struct{ name, user, script, says string }{
 		SET search_path = pg_temp, pg_catalog; INSERT INTO indoubt.operations (id, kind, key, deadline_at, actor) VALUES ('n', 'k', 'n', clock_timestamp() + '1 hour'::interval, 'checks')`, "names of indoubt"},
 
 	{"an engine confirms", "eng", byOwn("doubt", "confirm", "committed", ""), person},
+	{"an engine redacts", "eng", redactSQL("sent"), person},
+	{"a writer redacts", "ci", redactSQL("sent"), person},
+	{"a reader redacts", "bob", redactSQL("sent"), denied},
+	{"a writer redacts and calls it an answer", "ci", strings.ReplaceAll(redactSQL("sent"), "'redact'", "'late'"), "never change"},
+	{"a writer redacts the history", "ci", `UPDATE indoubt.events SET reason = '[redacted]'`, denied},
+	{"an engine redacts evidence", "eng", `UPDATE indoubt.reads SET reason = '[redacted]'`, denied},
+	{"an operator redacts the history of what is not redacted", "ann", `UPDATE indoubt.events SET reason = '[redacted]' WHERE operation_id = 'doubt'`, "the history never changes"},
+	{"an operator redacts a doubt", "ann", redactSQL("doubt"), "becomes [redacted]"},
 	{"an engine acknowledges", "eng", byOwn("doubt", "ack", "committed", ""), person},
 	{"an engine settles without a check", "eng", byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
 	{"an engine settles without a check, by another verb", "eng", byOwn("retried", "late", "committed", ""), "whose row in reads comes first"},
 	{"an engine settles in plain SQL", "eng", fmt.Sprintf(landSQL, "retried"), "whose row in reads comes first"},
 	{"an engine settles by a check that could not tell", "eng", verdictSQL("bad", "inconclusive") + byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
 	{"an engine settles by a check that was made before", "eng", verdictSQL("old", "absent") + `; COMMIT; BEGIN;` + byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
+	{"an engine ends what another sent", "eng", fmt.Sprintf(landSQL, "flying"), "by another user of the database"},
+	{"an engine ends what another sent, as indoubt does", "eng", byOwn("flying", "settle", "committed", ", live_attempt = '', deadline_at = NULL, ended_at = clock_timestamp()"), "by another user of the database"},
+	{"an engine expires what is in time", "eng", byOwn("flying", "expire", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp(), live_attempt = '', deadline_at = NULL"), "by another user of the database"},
+	{"an engine calls what expired failed", "eng", byOwn("overdue", "expire", "failed", ", ended_at = clock_timestamp(), live_attempt = '', deadline_at = NULL"), "by another user of the database"},
+	{"an engine extends what another sent", "eng", `UPDATE indoubt.operations SET deadline_at = deadline_at + '1 hour'::interval WHERE id = 'flying'`, "by another user of the database"},
+	{"an engine says that another's has no answer yet", "eng", `UPDATE indoubt.operations SET awaits = 'task', change_id = 'aw', reason = 'x' WHERE id = 'flying'`, "by another user of the database"},
+	{"an engine says that another was refused", "eng", `UPDATE indoubt.attempts SET late_outcome = 'failed', late_at = clock_timestamp(), proof = 'refused' WHERE id = 'doubt.1'`, "by another user of the database"},
+	{"an engine says that another sent the token", "eng", `UPDATE indoubt.attempts SET token_sent = true WHERE id = 'doubt.1'`, "by another user of the database"},
+	{"an engine forgets what may be lost", "eng", `INSERT INTO indoubt.meta VALUES ('clock.gap_at', 0) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, "its owner says"},
+	{"an engine says nothing of what may be lost", "eng", `INSERT INTO indoubt.meta VALUES ('clock.gap_at', 'x')  ON CONFLICT (name) DO UPDATE SET value = excluded.value`, "its owner says"},
 	{"an engine takes a risk", "eng", fmt.Sprintf(grantSQL, "n", "risk_accepted"), "else by a person"},
 	{"an engine holds", "eng", fmt.Sprintf(holdSQL, "all"), denied},
 	{"an engine decides", "eng", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
@@ -142,7 +166,8 @@ func TestRoles(t *testing.T) {
 		psql(t, as("ci"), fmt.Sprintf(loseSQL, id))
 	}
 	psql(t, as("ci"), fmt.Sprintf(landSQL, "sent"))
-	psql(t, url, `INSERT INTO indoubt.meta VALUES ('id', 'ledger')`)
+	psql(t, url, `INSERT INTO indoubt.meta VALUES ('id', 'ledger'), ('clock.gap_at', '8')`)
+	psql(t, as("ci"), `INSERT INTO indoubt.operations (id, kind, key, created_at, deadline_at, actor) VALUES ('overdue', 'mail.send', 'overdue', now() - '2 hours'::interval, now() - '1 hour'::interval, 'nightly')`)
 	psql(t, as("ann"), fmt.Sprintf(grantSQL, "open", "risk_accepted"))
 
 	// One psql for each user: what it says of each attack stands behind its number.
@@ -179,10 +204,14 @@ func TestRoles(t *testing.T) {
 		{"an engine checks", "eng", fmt.Sprintf(readSQL, "r1")},
 		{"an engine leases", "eng", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`},
 		{"an engine allows what is safe", "eng", fmt.Sprintf(grantSQL, "safe", "absent") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough'`},
+		{"an engine moves with the clock what may be lost", "eng", `UPDATE indoubt.meta SET value = '9' WHERE name = 'clock.gap_at'`},
+		{"an engine expires what another sent", "eng", byOwn("overdue", "expire", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = deadline_at, live_attempt = '', deadline_at = NULL") +
+			`UPDATE indoubt.attempts SET outcome = 'uncertain', ended_at = deadline_at WHERE id = 'overdue.1'`},
 		{"an engine settles by a check", "eng", verdictSQL("good", "absent") + byOwn("retried", "read", "failed", "")},
 		{"an operator takes a risk", "ann", fmt.Sprintf(grantSQL, "risk", "risk_accepted") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'risk'`},
 		{"an operator holds", "ann", fmt.Sprintf(holdSQL, "all")},
 		{"an operator confirms", "ann", byOwn("doubt", "confirm", "committed", "")},
+		{"an operator redacts", "ann", redactSQL("sent") + `UPDATE indoubt.events SET reason = '[redacted]' WHERE operation_id = 'sent' AND verb <> 'redact'`},
 		{"an operator undoes", "ann", byOwn("doubt", "undo", "uncertain", ", doubted = true, hands_off = true")},
 	} {
 		if out, err := pgtest.Psql(t, as(c.user), "BEGIN;\n"+c.script+";\nCOMMIT;"); err != nil {

@@ -127,6 +127,8 @@ CREATE TABLE indoubt.operations (
   incident        text COLLATE "C" NOT NULL DEFAULT '',        -- set once
   joined          text COLLATE "C" NOT NULL DEFAULT '',        -- how: error, refusal; detached: it counts no more
   fault_at        timestamptz(3),                              -- end of the newest attempt that an incident was looked for
+  redacted_at     timestamptz(3),                              -- a person had its text taken out; nothing else sets it
+  redacted_by     text COLLATE "C" NOT NULL DEFAULT '',
   archive         text COLLATE "C" NOT NULL DEFAULT '',        -- the file that its input, answers and history were moved to
   -- The newest change. Every UPDATE of change_id appends an event made from
   -- these columns. actor and reason go with every change of state. The others
@@ -369,10 +371,12 @@ CREATE TABLE indoubt.archives (
   digest          text COLLATE "C" NOT NULL DEFAULT '',        -- SHA-256 (hex) of the file; '' until it is sealed
   size            bigint NOT NULL DEFAULT 0 CHECK (size >= 0), -- of the file, in bytes
   operations      bigint NOT NULL DEFAULT 0 CHECK (operations >= 0), -- in the file
-  committed       bigint NOT NULL DEFAULT 0 CHECK (committed >= 0), -- of which the ledger has a stub, by state
+  committed       bigint NOT NULL DEFAULT 0 CHECK (committed >= 0), -- of which only the file has all, by state
   failed          bigint NOT NULL DEFAULT 0 CHECK (failed >= 0),
   abandoned       bigint NOT NULL DEFAULT 0 CHECK (abandoned >= 0),
   settled_before  timestamptz(3) NOT NULL,                     -- what it holds was settled before then
+  oldest          timestamptz(3),                              -- when what it holds was begun: the first and the last
+  newest          timestamptz(3),
   actor           text COLLATE "C" NOT NULL CHECK (actor <> ''),
   os_user         text COLLATE "C" NOT NULL DEFAULT '',
   host            text COLLATE "C" NOT NULL DEFAULT '',
@@ -397,18 +401,28 @@ CREATE TABLE indoubt.archived (
   target          text COLLATE "C" NOT NULL,
   state           text COLLATE "C" NOT NULL CHECK (state IN ('committed', 'failed', 'abandoned')),
   archive         bigint NOT NULL,                             -- n of its archive
+  until           timestamptz(3),                              -- nothing is asked of it from then on; NULL: something may be for ever
   rest            text COLLATE "C" NOT NULL                    -- what rules ask of it; for indoubt alone
 );
 
 CREATE INDEX archived_by_key ON indoubt.archived (key) WHERE key_live::int = 1;
 CREATE INDEX archived_by_target ON indoubt.archived (target) WHERE target <> '';
+CREATE INDEX archived_by_until ON indoubt.archived (indoubt.ms(until)) WHERE indoubt.ms(until) <> 0;
+
+-- forgotten: how many operations of an archive left no stub: each was committed by its one
+-- attempt, never in doubt, and has given its key up. Read it, never write it.
+CREATE TABLE indoubt.forgotten (
+  archive         bigint NOT NULL,                             -- n of the archive
+  kind            text COLLATE "C" NOT NULL,
+  n               bigint NOT NULL,
+  PRIMARY KEY (archive, kind)
+);
 
 -- archived_attempts: whose attempts were which. Read it, never write it.
 CREATE TABLE indoubt.archived_attempts (
   id              text COLLATE "C" PRIMARY KEY,
   seq             bigint NOT NULL                              -- of the operation
 );
-CREATE INDEX archived_attempts_by_operation ON indoubt.archived_attempts (seq);
 
 -- events: the history, and the feed that every console follows. seq only grows. What
 -- belongs to an archived operation is in the archive, but for how its doubts ended and

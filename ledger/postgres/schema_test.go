@@ -11,8 +11,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv("INDOUBT_TEST_SATURATES"); url != "" { // another process of a benchmark
-		if err := saturate(url); err != nil {
+	for role, plays := range map[string]func(url string) error{"INDOUBT_TEST_SATURATES": saturate, "INDOUBT_TEST_WANTS": want} {
+		url := os.Getenv(role)
+		if url == "" {
+			continue
+		}
+		if err := plays(url); err != nil { // as another process of a test
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -21,10 +21,12 @@ import (
 type session struct {
 	ctx    context.Context
 	store  *handle
-	pooled *pgxpool.Conn
+	pooled *pgxpool.Conn // nil before anything is sent, and where it is sent with others
 	link   *link
 	used   bool   // the connection has a transaction of its last user
 	begin  string // how the transaction begins, until it has
+	whole  bool   // it travels in one go, which the server takes for one transaction
+	alone  bool   // it travels with no other
 	token  int64  // whose lock it holds; 0 for one that only reads
 	guesses
 	queue  []statement
@@ -40,6 +42,7 @@ type session struct {
 type guesses struct {
 	mayGuess bool
 	guessed  bool
+	key      string // that is guessed to be new
 	more     string // of the first statement
 	moreArgs []any
 	xid      *result // with the transaction's number
@@ -53,14 +56,21 @@ const (
 	beginWrite = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE`
 )
 
-// session takes a connection. Nothing is sent before something is asked.
-func (s *handle) session(ctx context.Context, begin string, token int64) (*session, error) {
-	pooled, err := s.acquire(ctx)
-	if err != nil {
-		return nil, err
+// session makes a transaction. It takes a connection when something is sent.
+func (s *handle) session(ctx context.Context, begin string, token int64) *session {
+	return &session{ctx: ctx, store: s, begin: begin, token: token}
+}
+
+// connect takes a connection.
+func (s *session) connect() error {
+	if s.pooled != nil || s.err != nil {
+		return s.err
 	}
-	l := linkOf(pooled.Conn().PgConn(), !s.plain.Load())
-	return &session{ctx: ctx, store: s, pooled: pooled, link: l, used: l.conn.TxStatus() != 'I', begin: begin, token: token}, nil
+	if s.pooled, s.err = s.store.acquire(s.ctx); s.err == nil {
+		s.link = linkOf(s.pooled.Conn().PgConn(), !s.store.plain.Load())
+		s.used = s.link.conn.TxStatus() != 'I'
+	}
+	return s.err
 }
 
 // add queues a statement.
@@ -85,21 +95,12 @@ func (s *session) flush() error {
 	if s.err != nil {
 		return s.store.Translate(s.err)
 	}
-	statements, first := s.queue, (*result)(nil)
-	if s.begin != "" {
-		first = &result{}
-		opening, err := s.opening(first)
-		if err != nil {
-			return err
-		}
-		statements, s.begin = append([]statement{{query: s.begin}, opening}, s.queue...), ""
+	if s.connect() != nil {
+		return s.store.Translate(s.err)
 	}
-	if s.used {
-		statements, s.used = append([]statement{{query: "ROLLBACK"}}, statements...), false
-	}
-	s.queue = s.queue[:0]
-	if len(statements) == 0 {
-		return nil
+	statements, first, err := s.statements()
+	if err != nil || len(statements) == 0 {
+		return err
 	}
 	steady := s.store.steady() // no later than the server's reading
 	if s.err = s.link.exchange(s.ctx, statements); s.err != nil {
@@ -108,20 +109,55 @@ func (s *session) flush() error {
 	if first == nil {
 		return nil
 	}
-	var ms int64
-	if !first.Next() {
-		s.err = errors.New("the server does not tell the time")
-	} else if s.err = assign(&ms, first.values[0]); s.err == nil {
-		moment := s.store.at(ms, steady)
-		s.store.memory.tells(moment, s.store.steady())
-		if !s.guessed {
-			s.moment = moment
-		}
+	var moment ledger.Moment
+	if moment, s.err = s.store.told(first, steady); s.err == nil && !s.guessed {
+		s.moment = moment
 	}
 	return s.err
 }
 
-func (s *session) plainly() bool { return !s.link.named }
+// statements are what is to be sent now, and the answer to the opening of a transaction.
+func (s *session) statements() (statements []statement, first *result, err error) {
+	statements = s.queue
+	if s.begin != "" {
+		first = &result{}
+		opening, err := s.opening(first)
+		if err != nil {
+			return nil, nil, err
+		}
+		before := []statement{{query: s.begin}, opening}
+		if s.whole {
+			before = before[1:]
+		}
+		statements, s.begin = append(before, s.queue...), ""
+	}
+	if s.used {
+		statements, s.used = append([]statement{{query: "ROLLBACK"}}, statements...), false
+	}
+	s.queue = s.queue[:0]
+	return statements, first, nil
+}
+
+// told is the time as the server told it, which is remembered.
+func (s *handle) told(answer *result, steady ledger.Steady) (moment ledger.Moment, err error) {
+	var ms int64
+	if !answer.Next() {
+		return moment, errors.New("the server does not tell the time")
+	}
+	if err := assign(&ms, answer.values[0]); err != nil {
+		return moment, err
+	}
+	moment = s.at(ms, steady)
+	s.memory.tells(moment, s.steady())
+	return moment, nil
+}
+
+func (s *session) plainly() bool {
+	if s.link == nil {
+		return s.store.plain.Load()
+	}
+	return !s.link.named
+}
 
 // opening is the first statement of a transaction: it tells the time, and behind a
 // pooler it makes the settings, which no session keeps. A transaction that writes takes
@@ -287,6 +323,7 @@ func (s *session) Known(changeID string) { s.change = changeID }
 
 // Lets leaves it to the guards, which do not know for how long a key is remembered.
 func (s *session) Lets(c ledger.Change) error {
+	s.alone = s.alone || c.Offered // what it sets holds for all of a transaction
 	switch {
 	case c.Offered:
 		return s.add(`SELECT set_config('indoubt.offers', 'on', true)`, nil, nil)
@@ -303,9 +340,18 @@ func (s *session) commit() error {
 		s.end()
 		return s.err
 	}
-	defer s.pooled.Release()
-	done := &result{}
-	s.queue = append(s.queue, statement{query: "COMMIT", answer: done})
+	if s.guessed && s.begin != "" && !s.alone && !s.plainly() {
+		return s.store.lanes.ride(s)
+	}
+	if err := s.connect(); err != nil {
+		return err
+	}
+	defer s.end()
+	s.whole = s.begin == beginWrite && !s.plainly()
+	done := &result{tag: pgconn.NewCommandTag("COMMIT")}
+	if !s.whole {
+		s.queue = append(s.queue, statement{query: "COMMIT", answer: done})
+	}
 	s.ctx = context.WithoutCancel(s.ctx) // a commit that was sent is waited for
 	s.link.warned = false
 	err := s.flush()
@@ -315,8 +361,7 @@ func (s *session) commit() error {
 	case s.err == nil && done.tag.String() == "COMMIT" && !s.link.warned:
 		return nil
 	case s.err == nil && done.tag.String() == "COMMIT":
-		// The wait for a standby was broken off: it is committed here only.
-		return &lostCommit{errors.New("the server warns that a standby may not have it")}
+		return &lostCommit{errBrokenOff}
 	case s.err == nil:
 		return fmt.Errorf("the server answered COMMIT with %s", done.tag)
 	case definite(s.err):
@@ -324,6 +369,9 @@ func (s *session) commit() error {
 	}
 	return &lostCommit{s.err}
 }
+
+// errBrokenOff: the wait for a standby was broken off. It is committed here only.
+var errBrokenOff = errors.New("the server warns that a standby may not have it")
 
 // lostCommit: COMMIT may have been sent, and its answer did not come.
 type lostCommit struct{ err error }
@@ -346,10 +394,12 @@ const linger = 5 * time.Millisecond
 func (s *session) end() {
 	pool := s.store.pool.Load()
 	switch {
+	case s.pooled == nil:
+		return
 	case s.link.conn.IsClosed() || s.link.conn.TxStatus() == 'I':
 		s.pooled.Release()
 		return
-	case !s.wrote && pool.Stat().AcquiredConns() < pool.Stat().MaxConns(): // else one may wait for it
+	case (s.token == 0 || s.link.conn.TxStatus() == 'E') && pool.Stat().AcquiredConns() < pool.Stat().MaxConns(): // else one may wait for it, or for its locks
 		select {
 		case s.store.spare <- s.pooled:
 			s.store.background.Add(1) // close waits for the timer, too

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/tables"
 )
 
@@ -124,7 +125,7 @@ func scalar(t testing.TB, s *Store, query string, args ...any) (n int64) {
 // Statements travel together; only an answer is waited for.
 func TestRoundTrips(t *testing.T) {
 	for _, mode := range modes {
-		r, url := through(t, made(t))
+		r, url := pgtest.Through(t, made(t))
 		s := opened(t, with(url, mode), Options{})
 		count := tables.Ask{Query: `SELECT count(*) FROM events WHERE id <> ?`, Args: []any{"x"}}
 		name := tables.Ask{Query: `SELECT value FROM meta WHERE name = ?`, Args: []any{"id"}}
@@ -180,7 +181,7 @@ func TestRoundTrips(t *testing.T) {
 				time.Sleep(4 * linger) // the last look is over
 				s.background.Wait()
 				var err error
-				got := r.trips(func() { err = c.call() })
+				got := r.Trips(func() { err = c.call() })
 				if err != nil || got != c.want {
 					t.Errorf("%q: %s: %d round trips, want %d, %v", mode, c.what, got, c.want, err)
 				}

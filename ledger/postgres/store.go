@@ -56,8 +56,8 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 	case has < knows:
 		err = &ledger.OlderError{Ledger: a.shown, Has: has, Needs: knows}
 	case o.ReadOnly:
-	case tables.MoveOf(meta).State == tables.MoveGone:
-		err = &ledger.AwayError{Ledger: a.shown, To: tables.MoveOf(meta).To}
+	case tables.MovedTo(meta[tables.MetaMove]) != "":
+		err = &ledger.AwayError{Ledger: a.shown, To: tables.MovedTo(meta[tables.MetaMove])}
 	case meta["only looked at"] == "standby":
 		err = &Error{Standby, a.shown, "it follows another server", "", nil}
 	case meta["only looked at"] == "user":
@@ -83,15 +83,13 @@ const infoQuery = `
 	       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
 	       coalesce((SELECT max(until) FROM engines), 0),
 	       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
-	       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '0'), coalesce(f.at, 0), coalesce(f.missing_ms, 0), coalesce(f.noted, TRUE)
+	       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '0'), coalesce(f.at, 0), coalesce(f.missing_ms, 0), coalesce(f.noted, TRUE),
+	       coalesce((SELECT value FROM meta WHERE name = 'move'), '')
 	  FROM (SELECT 1) ledger LEFT JOIN indoubt.failed_over() f ON TRUE`
 
 // Info describes the ledger.
 func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	i := ledger.Info{ID: s.meta["id"], Path: s.address.shown, Schema: s.meta.schema(), CreatedAt: timeOf(s.meta["created_at"]), ReadOnly: s.opts.ReadOnly}
-	if move := tables.MoveOf(s.meta); move.State == tables.MoveGone {
-		i.MovedTo = move.To
-	}
 	here, noted := place{}, true
 	err := s.View(ctx, func(q tables.Querier) error {
 		now, _, err := current(q, here, func(place) tables.Ask { return tables.Ask{Query: infoQuery} })
@@ -107,12 +105,14 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 			return err
 		}
 		defer rows.Close()
-		var write, failed, engine, stepped, step, over string
+		var write, failed, engine, stepped, step, over, move string
 		var missing int64
 		rows.Next()
-		if err := rows.Scan(&i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &over, &missing, &noted); err != nil {
+		if err := rows.Scan(&i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &over, &missing, &noted, &move); err != nil {
 			return err
 		}
+		i.MovedTo = tables.MovedTo(move)
+		i.ReadOnly = i.ReadOnly || i.MovedTo != ""
 		i.Failover = ledger.Failover{At: timeOf(over), Missing: time.Duration(missing) * time.Millisecond}
 		i.LastWrite, i.LastError, i.EngineAt, i.SteppedAt = timeOf(write), timeOf(failed), timeOf(engine), timeOf(stepped)
 		i.Step, err = time.ParseDuration(step + "ms")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"indoubt/ledger/postgres/pgtest"
 )
 
 // heard waits for news of a watch.
@@ -36,22 +38,25 @@ func listening(t *testing.T, s *Store, connections int64) {
 // A commit of another process is told, and without listening it is found.
 func TestWatch(t *testing.T) {
 	url := made(t)
+	direct := func(testing.TB) func(string) string { return func(url string) string { return url } }
 	for _, c := range []struct {
 		name, mode string
 		polling    time.Duration
+		by         func(testing.TB) func(url string) string
 	}{
-		{"told", "", time.Hour},
-		{"found", "default_query_exec_mode=exec", 50 * time.Millisecond},
+		{"told", "", time.Hour, direct},
+		{"found", "default_query_exec_mode=exec", 50 * time.Millisecond, direct},
+		{"pooler", "", 50 * time.Millisecond, pgtest.Bouncer},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			writer := opened(t, url, Options{})
-			r, through := through(t, with(url, c.mode))
+			r, through := pgtest.Through(t, with(c.by(t)(url), c.mode))
 			s := opened(t, through, Options{})
 			s.polling = c.polling
 			ctx, stop := context.WithCancel(ctx)
 			defer stop()
 			news := s.Watch(ctx)
-			if c.mode == "" {
+			if c.name == "told" {
 				listening(t, writer, 1)
 			}
 			for i := range 3 {
@@ -60,8 +65,8 @@ func TestWatch(t *testing.T) {
 				}
 				heard(t, news, "a commit")
 			}
-			if c.mode == "" { // the connection is lost, and made again
-				r.drop()
+			if c.name == "told" { // the connection is lost, and made again
+				r.Drop()
 				listening(t, writer, 0)
 				listening(t, writer, 1)
 				if err := writer.Update(ctx, tell(c.name+"after")); err != nil {

@@ -13,8 +13,32 @@ import (
 func TestArchiveGuards(t *testing.T) {
 	s, _ := openTest(t)
 	ledgertest.Shelved(t, s, s.now())
+	resists(t, s, ledgertest.ArchiveAttacks)
+	need.OK(t, s.Rebuild(ctx))
+	if d := need.Get(s.Deviations(ctx))(t); len(d) != 0 {
+		t.Errorf("after it was made anew: %+v", d)
+	}
+	need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: "shelved-a", Outcome: ledger.OutcomeCommitted, Receipt: "another", Actor: ledger.Actor{Name: "x"}}))(t)
+	if d := need.Get(s.Deviations(ctx))(t); len(d) != 0 {
+		t.Errorf("after one returned: %+v", d)
+	}
+	if rec := need.Get(s.Read(ctx, ledger.Locator{ID: "shelved"}))(t); rec.Operation.Conflict == "" {
+		t.Errorf("%+v", rec.Operation)
+	}
+}
+
+// No text comes back, and none goes but by a redaction.
+func TestI8_RedactionGuards(t *testing.T) {
+	s, _ := openTest(t)
+	ledgertest.Redacted(t, s, s.now(), "")
+	resists(t, s, ledgertest.RedactionAttacks)
+}
+
+// resists makes statements that the ledger refuses.
+func resists(t *testing.T, s *Store, attacks []ledgertest.Attack) {
+	t.Helper()
 	db := rawDB(t, s.path)
-	for _, a := range ledgertest.ArchiveAttacks {
+	for _, a := range attacks {
 		for _, how := range []string{"", " OR REPLACE"} {
 			query := a.SQL
 			if how != "" && !strings.HasPrefix(query, "DELETE") {
@@ -27,16 +51,5 @@ func TestArchiveGuards(t *testing.T) {
 	}
 	if d := need.Get(s.Deviations(ctx))(t); len(d) != 0 {
 		t.Errorf("%+v", d)
-	}
-	need.OK(t, s.Rebuild(ctx))
-	if d := need.Get(s.Deviations(ctx))(t); len(d) != 0 {
-		t.Errorf("after it was made anew: %+v", d)
-	}
-	need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: "shelved-a", Outcome: ledger.OutcomeCommitted, Receipt: "another", Actor: ledger.Actor{Name: "x"}}))(t)
-	if d := need.Get(s.Deviations(ctx))(t); len(d) != 0 {
-		t.Errorf("after one returned: %+v", d)
-	}
-	if rec := need.Get(s.Read(ctx, ledger.Locator{ID: "shelved"}))(t); rec.Operation.Conflict == "" {
-		t.Errorf("%+v", rec.Operation)
 	}
 }

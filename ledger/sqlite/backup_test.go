@@ -4,9 +4,11 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -14,7 +16,16 @@ import (
 // putting it in the ledger's place and adopting it.
 func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
 	s, _ := openTest(t)
-	begin(t, s, withKey("before"))
+	before := begin(t, s, withKey("before"))
+	for _, basis := range []ledger.Basis{ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
+		o := before.Operation
+		if basis == ledger.BasisKeySafe {
+			o = begin(t, s, withKey("keyed")).Operation
+		}
+		o = settleAs(t, s, o.LiveAttempt, ledger.OutcomeUncertain)
+		_ = need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version, Basis: basis,
+			Sender: "pipeline", Reason: "must", Actor: ann, ExpiresAt: time.Now().Add(time.Hour), MaxAttempts: 3}))(t)
+	}
 	key := need.Get(s.DigestKey(ctx))(t)
 	other(t, "write", s.path)
 	time.Sleep(200 * time.Millisecond)
@@ -34,9 +45,22 @@ func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
 	if !keys(t, to)["before"] {
 		t.Error("what was there is not in the copy")
 	}
-	c = need.Get(Open(ctx, to, Options{}))(t)
+	ahead := new(atomic.Int64)
+	c = need.Get(Open(ctx, to, Options{Clock: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }}))(t)
 	defer c.Close()
-	begin(t, c)
+	// I6: another attempt of what is older may be in the original only.
+	lost := func(id string) time.Time {
+		rec := need.Get(c.Read(ctx, ledger.Locator{ID: id}))(t)
+		return rec.LostEnd(0)
+	}
+	end, after := lost(before.Operation.ID), begin(t, c)
+	need.That(t, end.After(time.Now()), "a proof counts from %s", end)
+	need.That(t, lost(after.Operation.ID).IsZero(), "what began here is not lost")
+	need.That(t, texts(t, c, `SELECT group_concat(voided_at > 0, ' ') FROM (SELECT voided_at FROM grants ORDER BY basis)`)[0] == "0 1", "what allowed a send is not void")
+	_ = need.Get(c.Stepped(ctx))(t)
+	ahead.Store(int64(time.Hour))
+	_ = need.Get(c.Stepped(ctx))(t)
+	need.That(t, lost(before.Operation.ID).Sub(end).Round(time.Minute) == time.Hour, "the clock was set forward by an hour, the proof by %s", lost(before.Operation.ID).Sub(end))
 	if again := need.Get(c.DigestKey(ctx))(t); string(again) != string(key) {
 		t.Error("the copy has another key")
 	}

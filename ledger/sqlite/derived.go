@@ -35,9 +35,13 @@ const (
 		 GROUP BY c.what`
 
 	shouldBeCensus = `
-		SELECT kind, sum(state = 'committed') AS committed, sum(state = 'failed') AS failed,
-		       sum(state = 'uncertain') AS uncertain, sum(state = 'abandoned') AS abandoned
-		  FROM (SELECT kind, state FROM operations UNION ALL SELECT kind, state FROM archived) GROUP BY kind`
+		SELECT kind, sum(n * (state = 'committed')) AS committed, sum(n * (state = 'failed')) AS failed,
+		       sum(n * (state = 'uncertain')) AS uncertain, sum(n * (state = 'abandoned')) AS abandoned
+		  FROM (SELECT kind, state, 1 AS n FROM operations UNION ALL SELECT kind, state, 1 FROM archived UNION ALL SELECT kind, 'committed', n FROM forgotten) GROUP BY kind`
+
+	shouldBeArchived = `
+		SELECT archive, sum(n * (state = 'committed')) AS committed, sum(n * (state = 'failed')) AS failed, sum(n * (state = 'abandoned')) AS abandoned
+		  FROM (SELECT archive, state, 1 AS n FROM archived UNION ALL SELECT archive, 'committed', n FROM forgotten) GROUP BY 1`
 
 	shouldBeTallied = `
 		SELECT coalesce(o.kind, a.kind) AS kind, e.doubt AS class, sum(e.to_state = 'committed') AS landed, sum(e.to_state = 'failed') AS missed
@@ -77,8 +81,8 @@ var deviating = []struct{ table, rows string }{
 		 WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
 		    <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))`},
 	{"archives", `
-		SELECT n FROM archives f LEFT JOIN (SELECT archive, sum(state = 'committed') AS c, sum(state = 'failed') AS f, sum(state = 'abandoned') AS a FROM archived GROUP BY 1) d ON d.archive = f.n
-		 WHERE (committed, failed, abandoned) <> (coalesce(d.c, 0), coalesce(d.f, 0), coalesce(d.a, 0))`},
+		SELECT n FROM archives f LEFT JOIN (` + shouldBeArchived + `) d ON d.archive = f.n
+		 WHERE (f.committed, f.failed, f.abandoned) <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.abandoned, 0))`},
 	{"tallies", `
 		SELECT coalesce(d.kind, t.kind) || ' ' || coalesce(d.class, t.class)
 		  FROM tallies t FULL JOIN (` + shouldBeTallied + `) d ON d.kind = t.kind AND d.class = t.class
@@ -146,7 +150,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			        uncertain = excluded.uncertain, abandoned = excluded.abandoned`,
 
 			`UPDATE archives SET (committed, failed, abandoned) =
-			   (SELECT coalesce(sum(a.state = 'committed'), 0), coalesce(sum(a.state = 'failed'), 0), coalesce(sum(a.state = 'abandoned'), 0) FROM archived a WHERE a.archive = archives.n)`,
+			   (SELECT coalesce(sum(d.committed), 0), coalesce(sum(d.failed), 0), coalesce(sum(d.abandoned), 0) FROM (` + shouldBeArchived + `) d WHERE d.archive = archives.n)`,
 
 			`UPDATE tallies SET landed = 0, missed = 0`,
 			`INSERT INTO tallies SELECT * FROM (` + shouldBeTallied + `) WHERE 1

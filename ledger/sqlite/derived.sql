@@ -7,6 +7,11 @@
 -- In this file o.*, s.*, NEW.* and OLD.* stand for the columns that the list copies,
 -- which are in the table of ledger/tables/columns.go; so does what stands in braces.
 
+-- gap: until when attempts may have begun that are missing, because this file is a copy that
+-- was adopted then, or was moved from where they are missing.
+CREATE VIEW gap AS
+SELECT CAST(value AS INTEGER) AS at FROM meta WHERE name = 'clock.gap_at';
+
 -- The list's columns as operations and grants give them, and the words of a search.
 CREATE VIEW open_source AS
 SELECT o.seq, o.*, o.recheck_at,

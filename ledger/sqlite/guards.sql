@@ -40,7 +40,7 @@ BEGIN
      AND EXISTS (SELECT 1 FROM archived WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1 AND seq IS NOT NEW.seq);
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
    WHERE (NEW.state <> 'pending' OR NEW.key_live <> 1 OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
-      OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.archive <> '') AND coalesce(NEW.seq, 0) <= 0;
+      OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.archive <> '' OR NEW.redacted_at <> 0) AND coalesce(NEW.seq, 0) <= 0;
   SELECT RAISE(ABORT, 'the database records the first attempt: leave live_attempt and attempt_count out')
    WHERE (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) AND NEW.change_of <> NEW.change_id;
   SELECT RAISE(ABORT, 'deadline_at must come after created_at, in milliseconds, and within a year')
@@ -52,16 +52,26 @@ END;
 -- Guards that speak of columns which most updates leave alone fire only where
 -- those are set. seq has other names (rowid), so its guard fires always.
 CREATE TRIGGER operations_guard_identity
-BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive
+BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive, redacted_at, redacted_by
 ON operations
 BEGIN
   SELECT RAISE(ABORT, 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change')
-   WHERE NEW.id IS NOT OLD.id OR NEW.kind IS NOT OLD.kind OR NEW.scope IS NOT OLD.scope OR NEW.key IS NOT OLD.key
-      OR NEW.token IS NOT OLD.token OR NEW.fingerprint IS NOT OLD.fingerprint OR NEW.input IS NOT OLD.input
-      OR NEW.command IS NOT OLD.command OR NEW.redacted IS NOT OLD.redacted OR NEW.created_at IS NOT OLD.created_at
+   WHERE NEW.id IS NOT OLD.id OR NEW.kind IS NOT OLD.kind OR NEW.scope IS NOT OLD.scope
+      OR NEW.token IS NOT OLD.token OR NEW.fingerprint IS NOT OLD.fingerprint OR NEW.created_at IS NOT OLD.created_at
       OR NEW.source IS NOT OLD.source OR NEW.source_run IS NOT OLD.source_run OR NEW.source_host IS NOT OLD.source_host
-      OR NEW.source_pid IS NOT OLD.source_pid OR NEW.trace IS NOT OLD.trace OR NEW.session IS NOT OLD.session
-      OR NEW.request IS NOT OLD.request OR NEW.archive IS NOT OLD.archive;
+      OR NEW.source_pid IS NOT OLD.source_pid OR NEW.trace IS NOT OLD.trace OR NEW.archive IS NOT OLD.archive
+      OR NEW.change_verb IS NOT 'redact'
+         AND (NEW.key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request) IS NOT (OLD.key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request);
+  -- The one way to take text out: what belongs to an operation whose newest change this is may then lose its text, too.
+  SELECT RAISE(ABORT, 'a person redacts an operation that is settled and not in conflict, with a reason, and what it says becomes [redacted] and nothing else')
+   WHERE (NEW.key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request, NEW.redacted_at, NEW.redacted_by)
+         IS NOT (OLD.key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request, OLD.redacted_at, OLD.redacted_by)
+     AND ((NEW.change_verb, NEW.change_of, NEW.machine, NEW.redacted_at, NEW.redacted_by, NEW.redacted, NEW.state, NEW.conflict, NEW.command, NEW.request, NEW.result)
+           IS NOT ('redact', NEW.change_id, 0, NEW.updated_at, NEW.actor, 1, OLD.state, '', NULL, NULL, NULL)
+       OR NEW.change_id IS OLD.change_id OR trim(coalesce(NEW.reason, '')) = '' OR OLD.conflict <> '' OR OLD.state IN ('pending', 'uncertain')
+       OR NEW.input IS NOT CASE WHEN OLD.input IS NULL THEN NULL ELSE '"[redacted]"' END
+       OR NEW.session IS NOT CASE OLD.session WHEN '' THEN '' ELSE '[redacted]' END
+       OR NEW.key IS NOT OLD.key AND (length(NEW.key), substr(NEW.key, 1, 17), substr(NEW.key, 18) GLOB '*[^0-9a-f]?*', substr(NEW.key, 82)) IS NOT (82, '[redacted sha256:', 0, ']'));
 END;
 
 CREATE TRIGGER operations_guard_key BEFORE UPDATE OF key_live ON operations
@@ -329,7 +339,12 @@ BEGIN
        -- proof may be found later, once, or come with the late answer
        OR NEW.proof IS NOT OLD.proof
           AND NOT (OLD.outcome = 'uncertain'
-                   AND (OLD.proof = '' AND NEW.proof IS 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome IS 'failed')));
+                   AND (OLD.proof = '' AND NEW.proof IS 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome IS 'failed')))
+     AND NOT (EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id)
+         AND (NEW.outcome, NEW.ended_at, NEW.deadline_at, NEW.status, NEW.already, NEW.error_class, NEW.effect_word, NEW.sender, NEW.key_works, NEW.token_sent, NEW.ended_steady, NEW.seen_boot, NEW.late_outcome, NEW.late_at, NEW.proof)
+          IS (OLD.outcome, OLD.ended_at, OLD.deadline_at, OLD.status, OLD.already, OLD.error_class, OLD.effect_word, OLD.sender, OLD.key_works, OLD.token_sent, OLD.ended_steady, OLD.seen_boot, OLD.late_outcome, OLD.late_at, OLD.proof)
+         AND NEW.result IS NULL AND (NEW.error IS OLD.error OR NEW.error IS '[redacted]')
+         AND (NEW.receipt IS OLD.receipt OR NOT (length(NEW.receipt), substr(NEW.receipt, 1, 17), substr(NEW.receipt, 18) GLOB '*[^0-9a-f]?*', substr(NEW.receipt, 82)) IS NOT (82, '[redacted sha256:', 0, ']')) AND (NEW.late_receipt IS OLD.late_receipt OR NOT (length(NEW.late_receipt), substr(NEW.late_receipt, 1, 17), substr(NEW.late_receipt, 18) GLOB '*[^0-9a-f]?*', substr(NEW.late_receipt, 82)) IS NOT (82, '[redacted sha256:', 0, ']')));
 END;
 
 CREATE TRIGGER attempts_guard_delete BEFORE DELETE ON attempts
@@ -352,7 +367,12 @@ END;
 
 CREATE TRIGGER reads_guard_update BEFORE UPDATE ON reads
 BEGIN
-  SELECT RAISE(ABORT, 'a read is evidence and never changes');
+  SELECT RAISE(ABORT, 'a read is evidence and never changes')
+   WHERE NOT (EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id)
+     AND (NEW.rowid, NEW.id, NEW.operation_id, NEW.control, NEW.kind, NEW.began_at, NEW.ended_at, NEW.verdict, NEW.cause, NEW.found, NEW.proof_at, NEW.digest, NEW.actor)
+      IS (OLD.rowid, OLD.id, OLD.operation_id, OLD.control, OLD.kind, OLD.began_at, OLD.ended_at, OLD.verdict, OLD.cause, OLD.found, OLD.proof_at, OLD.digest, OLD.actor)
+     AND (NEW.reason IS OLD.reason OR NEW.reason IS '[redacted]') AND NEW.evidence IS CASE WHEN OLD.evidence IS NULL THEN NULL ELSE '"[redacted]"' END
+     AND coalesce(json_array_length(NEW.receipts), -1) = json_array_length(OLD.receipts) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.receipts) WHERE (length(value), substr(value, 1, 17), substr(value, 18) GLOB '*[^0-9a-f]?*', substr(value, 82)) IS NOT (82, '[redacted sha256:', 0, ']')));
 END;
 
 CREATE TRIGGER reads_guard_delete BEFORE DELETE ON reads
@@ -369,7 +389,8 @@ END;
 
 CREATE TRIGGER marks_guard_update BEFORE UPDATE ON marks
 BEGIN
-  SELECT RAISE(ABORT, 'a mark never changes; a further one may be added');
+  SELECT RAISE(ABORT, 'a mark never changes; a further one may be added')
+   WHERE NEW.operation_id IS NOT OLD.operation_id OR (length(NEW.value), substr(NEW.value, 1, 17), substr(NEW.value, 18) GLOB '*[^0-9a-f]?*', substr(NEW.value, 82)) IS NOT (82, '[redacted sha256:', 0, ']') OR NOT EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id);
 END;
 
 CREATE TRIGGER marks_guard_delete BEFORE DELETE ON marks
@@ -392,13 +413,14 @@ BEGIN
   SELECT RAISE(ABORT, 'a grant never changes, but for being consumed or voided')
    WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.operation_id IS NOT OLD.operation_id OR NEW.version IS NOT OLD.version
       OR NEW.basis IS NOT OLD.basis OR NEW.sender IS NOT OLD.sender OR NEW.key_works IS NOT OLD.key_works OR NEW.actor IS NOT OLD.actor
-      OR NEW.reason IS NOT OLD.reason OR NEW.created_at IS NOT OLD.created_at OR NEW.expires_at IS NOT OLD.expires_at
-      OR NEW.related IS NOT OLD.related
+      OR NEW.reason IS NOT OLD.reason AND NOT (NEW.reason IS '[redacted]' AND EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id))
+      OR NEW.created_at IS NOT OLD.created_at OR NEW.expires_at IS NOT OLD.expires_at OR NEW.related IS NOT OLD.related
       OR NEW.boot_id IS NOT OLD.boot_id OR NEW.created_steady IS NOT OLD.created_steady;
   SELECT RAISE(ABORT, 'this grant is used up or void')
    WHERE (OLD.consumed_at <> 0 OR OLD.voided_at <> 0)
      AND (NEW.consumed_at IS NOT OLD.consumed_at OR NEW.attempt_id IS NOT OLD.attempt_id
-       OR NEW.voided_at IS NOT OLD.voided_at OR NEW.void_reason IS NOT OLD.void_reason);
+       OR NEW.voided_at IS NOT OLD.voided_at
+       OR NEW.void_reason IS NOT OLD.void_reason AND NOT (NEW.void_reason IS '[redacted]' AND EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id)));
   SELECT RAISE(ABORT, 'this grant has expired')
    WHERE OLD.consumed_at = 0 AND NEW.consumed_at <> 0 AND NEW.consumed_at >= OLD.expires_at;
 END;
@@ -421,10 +443,15 @@ END;
 CREATE TRIGGER decisions_guard_update BEFORE UPDATE ON decisions
 BEGIN
   SELECT RAISE(ABORT, 'what was decided never changes, only how far it has come')
-   WHERE NEW.id IS NOT OLD.id OR NEW.idempotency_key IS NOT OLD.idempotency_key OR NEW.digest IS NOT OLD.digest OR NEW.verb IS NOT OLD.verb
+   WHERE (NEW.id IS NOT OLD.id OR NEW.idempotency_key IS NOT OLD.idempotency_key OR NEW.digest IS NOT OLD.digest OR NEW.verb IS NOT OLD.verb
       OR NEW.actor IS NOT OLD.actor OR NEW.os_user IS NOT OLD.os_user OR NEW.host IS NOT OLD.host OR NEW.machine IS NOT OLD.machine
       OR NEW.terminal IS NOT OLD.terminal OR NEW.terms IS NOT OLD.terms OR NEW.size IS NOT OLD.size OR NEW.canaries IS NOT OLD.canaries
-      OR NEW.pace IS NOT OLD.pace OR NEW.created_at IS NOT OLD.created_at OR OLD.state = 'done';
+      OR NEW.pace IS NOT OLD.pace OR NEW.created_at IS NOT OLD.created_at OR OLD.state = 'done')
+     AND NOT (EXISTS (SELECT 1 FROM decision_items i JOIN operations o ON o.id = i.operation_id WHERE i.run_id = OLD.id AND o.redacted_at <> 0 AND o.change_verb = 'redact' AND o.change_of = o.change_id) AND OLD.finished_at <> 0 AND (NEW.terms IS OLD.terms OR NEW.terms IS '"[redacted]"' OR json_type(OLD.terms) = 'object' AND json_type(NEW.terms) = 'object'
+          AND (SELECT count(*) FROM json_each(NEW.terms)) = (SELECT count(*) FROM json_each(OLD.terms)) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.terms) n
+            WHERE NOT EXISTS (SELECT 1 FROM json_each(OLD.terms) o WHERE o.key = n.key AND (n.value IS o.value OR n.value IN ('[redacted]', '["[redacted]"]'))))) AND (NEW.why IS OLD.why OR NEW.why IS '[redacted]')
+       AND (NEW.id, NEW.idempotency_key, NEW.digest, NEW.verb, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.size, NEW.canaries, NEW.pace, NEW.state, NEW.tally, NEW.trouble, NEW.driver, NEW.holder, NEW.driven_until, NEW.created_at, NEW.changed_at, NEW.finished_at)
+        IS (OLD.id, OLD.idempotency_key, OLD.digest, OLD.verb, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.size, OLD.canaries, OLD.pace, OLD.state, OLD.tally, OLD.trouble, OLD.driver, OLD.holder, OLD.driven_until, OLD.created_at, OLD.changed_at, OLD.finished_at));
 END;
 
 CREATE TRIGGER decisions_guard_delete BEFORE DELETE ON decisions
@@ -443,9 +470,12 @@ END;
 CREATE TRIGGER items_guard_update BEFORE UPDATE ON decision_items
 BEGIN
   SELECT RAISE(ABORT, 'what became of an item is written once, and the item never changes')
-   WHERE NEW.run_id IS NOT OLD.run_id OR NEW.n IS NOT OLD.n OR NEW.operation_id IS NOT OLD.operation_id OR NEW.version IS NOT OLD.version
+   WHERE (NEW.run_id IS NOT OLD.run_id OR NEW.n IS NOT OLD.n OR NEW.operation_id IS NOT OLD.operation_id OR NEW.version IS NOT OLD.version
       OR NEW.kind IS NOT OLD.kind OR NEW.title IS NOT OLD.title OR NEW.basis IS NOT OLD.basis OR NEW.request IS NOT OLD.request
-      OR OLD.came NOT IN ('', 'held') OR OLD.came = 'held' AND NEW.came IS NOT '' OR OLD.came = '' AND coalesce(NEW.came, '') = '';
+      OR OLD.came NOT IN ('', 'held') OR OLD.came = 'held' AND NEW.came IS NOT '' OR OLD.came = '' AND coalesce(NEW.came, '') = '')
+     AND NOT (EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id) AND (NEW.title IS OLD.title OR NEW.title IS '[redacted]') AND (NEW.word IS OLD.word OR NEW.word IS '[redacted]')
+       AND (NEW.run_id, NEW.n, NEW.operation_id, NEW.version, NEW.kind, NEW.basis, NEW.request, NEW.came, NEW.moved_by, NEW.came_at)
+        IS (OLD.run_id, OLD.n, OLD.operation_id, OLD.version, OLD.kind, OLD.basis, OLD.request, OLD.came, OLD.moved_by, OLD.came_at));
 END;
 
 CREATE TRIGGER items_guard_delete BEFORE DELETE ON decision_items
@@ -467,7 +497,7 @@ BEGIN
   SELECT RAISE(ABORT, 'an archive is sealed once, and closed once')
    WHERE (NEW.n, NEW.id, NEW.file, NEW.settled_before, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.created_at)
      IS NOT (OLD.n, OLD.id, OLD.file, OLD.settled_before, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.created_at)
-      OR OLD.digest <> '' AND (NEW.digest, NEW.size, NEW.operations) IS NOT (OLD.digest, OLD.size, OLD.operations)
+      OR OLD.digest <> '' AND (NEW.digest, NEW.size, NEW.operations, NEW.oldest, NEW.newest) IS NOT (OLD.digest, OLD.size, OLD.operations, OLD.oldest, OLD.newest)
       OR OLD.closed_at <> 0 AND NEW.closed_at IS NOT OLD.closed_at;
   SELECT RAISE(ABORT, 'the history says that an archive is sealed')
    WHERE NEW.digest <> '' AND OLD.digest = ''
@@ -493,6 +523,11 @@ BEGIN
             AND (o.conflict, o.parked_until, o.recheck_at, o.awaits, o.live_attempt, o.undelivered) = ('', 0, 0, '', '', 0)
             AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0)
             AND NOT EXISTS (SELECT 1 FROM incidents i WHERE i.id = o.incident AND i.closed_at = 0));
+  SELECT RAISE(ABORT, 'only an operation that was committed without a doubt is forgotten, when its key is given up')
+   WHERE NEW.until <> 0 AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.seq = NEW.seq AND o.ttl_ms > 0 AND NEW.until >= o.settled_at + o.ttl_ms
+            AND (o.state, o.doubted, o.attempt_count, o.incident, o.archive) = ('committed', 0, 1, '', '')
+            AND NOT EXISTS (SELECT 1 FROM marks WHERE operation_id = o.id)
+            AND NOT EXISTS (SELECT 1 FROM attempts t WHERE t.operation_id = o.id AND (t.outcome <> 'committed' OR t.late_outcome <> '')));
 END;
 
 CREATE TRIGGER archived_after_insert AFTER INSERT ON archived
@@ -504,21 +539,27 @@ END;
 CREATE TRIGGER archived_after_delete AFTER DELETE ON archived
 BEGIN
   UPDATE archives SET committed = committed - (OLD.state = 'committed'), failed = failed - (OLD.state = 'failed'), abandoned = abandoned - (OLD.state = 'abandoned')
-   WHERE n = OLD.archive;
+   WHERE n = OLD.archive AND EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq);
+  INSERT INTO forgotten (archive, kind, n) SELECT OLD.archive, OLD.kind, 1 WHERE NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq)
+      ON CONFLICT (archive, kind) DO UPDATE SET n = n + 1;
+END;
+
+CREATE TRIGGER forgotten_guard_delete BEFORE DELETE ON forgotten
+BEGIN
+  SELECT RAISE(ABORT, 'the counts are kept by the database');
 END;
 
 CREATE TRIGGER archived_guard_update BEFORE UPDATE ON archived
 BEGIN
   SELECT RAISE(ABORT, 'a stub never changes, but for giving its key up')
-   WHERE (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.archive, NEW.rest)
-     IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.archive, OLD.rest) OR NEW.key_live IS NOT 0;
+   WHERE (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.archive, NEW.until, NEW.rest)
+     IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.archive, OLD.until, OLD.rest) OR NEW.key_live IS NOT 0;
 END;
 
 CREATE TRIGGER archived_guard_delete BEFORE DELETE ON archived
 BEGIN
-  SELECT RAISE(ABORT, 'a stub is remembered until its operation is in the ledger again')
-   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq AND id = OLD.id)
-      OR NOT EXISTS (SELECT 1 FROM attempts WHERE operation_id = OLD.id) AND EXISTS (SELECT 1 FROM archived_attempts WHERE seq = OLD.seq);
+  SELECT RAISE(ABORT, 'a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more')
+   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq AND id = OLD.id) AND (OLD.until = 0 OR OLD.key_live = 1);
 END;
 
 CREATE TRIGGER archived_attempts_guard_insert BEFORE INSERT ON archived_attempts
@@ -535,8 +576,8 @@ END;
 
 CREATE TRIGGER archived_attempts_guard_delete BEFORE DELETE ON archived_attempts
 BEGIN
-  SELECT RAISE(ABORT, 'attempts of archived operations are remembered until these are in the ledger again')
-   WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE id = OLD.id);
+  SELECT RAISE(ABORT, 'attempts of archived operations are remembered as long as these are')
+   WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE id = OLD.id) AND EXISTS (SELECT 1 FROM archived WHERE seq = OLD.seq AND (until = 0 OR key_live = 1));
 END;
 
 CREATE TRIGGER events_guard_insert BEFORE INSERT ON events
@@ -554,7 +595,14 @@ END;
 
 CREATE TRIGGER events_guard_update BEFORE UPDATE ON events
 BEGIN
-  SELECT RAISE(ABORT, 'the history never changes');
+  SELECT RAISE(ABORT, 'the history never changes')
+   WHERE NOT ((EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id) AND OLD.id <> (SELECT change_id FROM operations WHERE id = OLD.operation_id)
+            OR OLD.operation_id = '' AND OLD.incident <> '' AND EXISTS (SELECT 1 FROM operations WHERE incident = OLD.incident AND incident <> '' AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id))
+     AND (NEW.reason IS OLD.reason OR NEW.reason IS '[redacted]') AND (NEW.detail IS OLD.detail OR NEW.detail IS '"[redacted]"' OR json_type(OLD.detail) = 'object' AND json_type(NEW.detail) = 'object'
+          AND (SELECT count(*) FROM json_each(NEW.detail)) = (SELECT count(*) FROM json_each(OLD.detail)) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.detail) n
+            WHERE NOT EXISTS (SELECT 1 FROM json_each(OLD.detail) o WHERE o.key = n.key AND (n.value IS o.value OR n.value IN ('[redacted]', '["[redacted]"]')))))
+     AND (NEW.seq, NEW.id, NEW.operation_id, NEW.incident, NEW.at, NEW.verb, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.from_state, NEW.to_state, NEW.version, NEW.conflict, NEW.doubt)
+      IS (OLD.seq, OLD.id, OLD.operation_id, OLD.incident, OLD.at, OLD.verb, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.from_state, OLD.to_state, OLD.version, OLD.conflict, OLD.doubt));
 END;
 
 CREATE TRIGGER events_guard_delete BEFORE DELETE ON events

@@ -99,6 +99,13 @@ func Adopt(ctx context.Context, path string, o Options) error {
 		if err := tables.SetMeta(tx, "id", ledger.NewID()); err != nil {
 			return err
 		}
+		if err := tables.SetMeta(tx, tables.MetaGap, fmt.Sprint(tables.Millis(s.now()))); err != nil {
+			return err
+		}
+		if err := tx.Later(`UPDATE grants SET voided_at = ?, void_reason = 'this is a copy, and the original may have used it' WHERE consumed_at = 0 AND voided_at = 0 AND basis <> 'key_safe'`,
+			tables.Millis(s.now())); err != nil {
+			return err
+		}
 		return tables.AddEvent(tx, dialect, ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "adopt", Actor: o.Actor, Reason: "adopted here: " + s.copied})
 	})
 }

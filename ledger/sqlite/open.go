@@ -336,10 +336,8 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
 	was := homeFrom(m)
-	if move := tables.MoveOf(m); move.State == tables.MoveGone {
-		if s.movedTo = move.To; s.writer != nil {
-			return &ledger.AwayError{Ledger: s.path, To: s.movedTo}
-		}
+	if to := tables.MovedTo(m[tables.MetaMove]); to != "" && s.writer != nil {
+		return &ledger.AwayError{Ledger: s.path, To: to}
 	}
 	s.home, s.copied = was.name, here.differs(was)
 	if s.copied == "" && s.writer != nil && here.now(was) != was {
@@ -367,9 +365,9 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
 	}
-	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, MovedTo: s.movedTo, Home: s.home, Exposed: exposed(s.path)}
+	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
 	var write, failed, engine int64
-	var stepped, step string
+	var stepped, step, move string
 	err := s.one(ctx, `
 		SELECT (SELECT user_version FROM pragma_user_version),
 		       coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0),
@@ -378,8 +376,11 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
 		       coalesce((SELECT max(until) FROM engines), 0),
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
-		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '')`,
-		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step)
+		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), ''),
+		       coalesce((SELECT value FROM meta WHERE name = 'move'), '')`,
+		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &move)
+	i.MovedTo = tables.MovedTo(move)
+	i.ReadOnly = i.ReadOnly || i.MovedTo != ""
 	i.Strained, i.Cursor = s.strained(i.LastSeq), ledger.NumberCursor(i.LastSeq)
 	i.LastWrite, i.LastError, i.EngineAt = tables.At(write), tables.At(failed), tables.At(engine)
 	i.SteppedAt, i.Step = tables.At(tables.Duration(stepped).Milliseconds()), tables.Duration(step)

@@ -97,6 +97,8 @@ CREATE TABLE operations (
   incident     TEXT NOT NULL DEFAULT '',               -- set once
   joined       TEXT NOT NULL DEFAULT '',               -- how: error, refusal; detached: it counts no more
   fault_at     INTEGER NOT NULL DEFAULT 0,             -- end of the newest attempt that an incident was looked for
+  redacted_at  INTEGER NOT NULL DEFAULT 0,             -- a person had its text taken out; nothing else sets it
+  redacted_by  TEXT NOT NULL DEFAULT '',
   archive      TEXT NOT NULL DEFAULT '',               -- the file that its input, answers and history were moved to
   -- The newest change. Every UPDATE of change_id appends an event made from
   -- these columns. actor and reason go with every change of state. The others
@@ -155,6 +157,7 @@ CREATE TABLE operations (
     AND (ended_at = 0     OR ended_at     BETWEEN 946684800000 AND 4102444800000)
     AND (doubted_at = 0   OR doubted_at   BETWEEN 946684800000 AND 4102444800000)
     AND (fault_at = 0     OR fault_at     BETWEEN 946684800000 AND 4102444800000)
+    AND (redacted_at = 0  OR redacted_at  BETWEEN 946684800000 AND 4102444800000)
     AND (settled_at = 0   OR settled_at   BETWEEN 946684800000 AND 4102444800000)
     AND (parked_until = 0 OR parked_until BETWEEN 946684800000 AND 253402300799999)
     AND (recheck_at = 0   OR recheck_at   BETWEEN 946684800000 AND 253402300799999)),
@@ -408,10 +411,12 @@ CREATE TABLE archives (
   digest     TEXT NOT NULL DEFAULT '',                 -- SHA-256 (hex) of the file; '' until it is sealed
   size       INTEGER NOT NULL DEFAULT 0,               -- of the file, in bytes
   operations INTEGER NOT NULL DEFAULT 0,               -- in the file
-  committed  INTEGER NOT NULL DEFAULT 0,               -- of which the ledger has a stub, by state
+  committed  INTEGER NOT NULL DEFAULT 0,               -- of which only the file has all, by state
   failed     INTEGER NOT NULL DEFAULT 0,
   abandoned  INTEGER NOT NULL DEFAULT 0,
   settled_before INTEGER NOT NULL,                     -- what it holds was settled before then
+  oldest     INTEGER NOT NULL DEFAULT 0,               -- when what it holds was begun: the first and the last
+  newest     INTEGER NOT NULL DEFAULT 0,
   actor      TEXT NOT NULL,
   os_user    TEXT NOT NULL DEFAULT '',
   host       TEXT NOT NULL DEFAULT '',
@@ -427,7 +432,8 @@ CREATE TABLE archives (
   CONSTRAINT archive_counts CHECK (size >= 0 AND operations >= 0 AND committed >= 0 AND failed >= 0 AND abandoned >= 0),
   CONSTRAINT archive_times_are_in_milliseconds CHECK (
         settled_before BETWEEN 946684800000 AND 4102444800000 AND created_at BETWEEN 946684800000 AND 4102444800000
-    AND until BETWEEN 946684800000 AND 4102444800000 AND (closed_at = 0 OR closed_at BETWEEN 946684800000 AND 4102444800000))
+    AND until BETWEEN 946684800000 AND 4102444800000 AND (closed_at = 0 OR closed_at BETWEEN 946684800000 AND 4102444800000)
+    AND (oldest = 0 OR oldest BETWEEN 946684800000 AND newest) AND newest <= 4102444800000)
 ) STRICT;
 
 -- archived: the stubs of operations that were moved to a file. A stub keeps the key from
@@ -443,6 +449,7 @@ CREATE TABLE archived (
   target   TEXT NOT NULL,
   state    TEXT NOT NULL,                              -- committed, failed, abandoned
   archive  INTEGER NOT NULL REFERENCES archives (n),
+  until    INTEGER NOT NULL,                           -- nothing is asked of it from then on; 0: something may be for ever
   rest     TEXT NOT NULL,                              -- what rules ask of it; for indoubt alone
 
   CONSTRAINT stub_state_is_settled CHECK (state IN ('committed', 'failed', 'abandoned')),
@@ -451,13 +458,22 @@ CREATE TABLE archived (
 
 CREATE INDEX archived_by_key ON archived (key) WHERE key_live = 1;
 CREATE INDEX archived_by_target ON archived (target) WHERE target <> '';
+CREATE INDEX archived_by_until ON archived (until) WHERE until <> 0;
+
+-- forgotten: how many operations of an archive left no stub: each was committed by its one
+-- attempt, never in doubt, and has given its key up. Read it, never write it.
+CREATE TABLE forgotten (
+  archive INTEGER NOT NULL REFERENCES archives (n),
+  kind    TEXT NOT NULL,
+  n       INTEGER NOT NULL,
+  PRIMARY KEY (archive, kind)
+) STRICT, WITHOUT ROWID;
 
 -- archived_attempts: whose attempts were which. Read it, never write it.
 CREATE TABLE archived_attempts (
   id  TEXT PRIMARY KEY,
   seq INTEGER NOT NULL                                 -- of the operation
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX archived_attempts_by_operation ON archived_attempts (seq);
 
 -- events: the history, and the feed that every console follows. seq only grows. What
 -- belongs to an archived operation is in the archive, but for how its doubts ended and

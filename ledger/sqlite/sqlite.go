@@ -44,14 +44,13 @@ type Store struct {
 
 // handle is the open file: how it is opened, kept where it belongs, read and written.
 type handle struct {
-	path    string
-	moment  func() ledger.Moment // by the ledger's clocks, in the precision the ledger keeps
-	opts    Options
-	id      string
-	birth   time.Time
-	home    string // as declared
-	movedTo string // where the ledger has moved to
-	copied  string // why it is only looked at, "" when it is at home
+	path   string
+	moment func() ledger.Moment // by the ledger's clocks, in the precision the ledger keeps
+	opts   Options
+	id     string
+	birth  time.Time
+	home   string // as declared
+	copied string // why it is only looked at, "" when it is at home
 
 	writer   *writer // nil when read-only
 	notifier *notifier

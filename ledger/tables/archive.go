@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -130,7 +131,7 @@ func byOperation[T any](q Querier, ids []string, scan func(Rows) (string, T, err
 }
 
 const archiveColumns = `
-	SELECT n, id, file, digest, size, operations, committed + failed + abandoned, settled_before, actor, os_user, host, machine, terminal, created_at, until, closed_at FROM archives `
+	SELECT n, id, file, digest, size, operations, committed + failed + abandoned, settled_before, oldest, newest, actor, os_user, host, machine, terminal, created_at, until, closed_at FROM archives `
 
 type numbered struct {
 	n int64
@@ -138,9 +139,10 @@ type numbered struct {
 }
 
 func scanArchive(rows Rows) (a numbered, err error) {
-	var before, created, until, closed int64
-	err = rows.Scan(&a.n, &a.ID, &a.File, &a.Digest, &a.Size, &a.Operations, &a.Removed, &before, &a.Actor.Name, &a.Actor.OSUser, &a.Actor.Host,
+	var before, oldest, newest, created, until, closed int64
+	err = rows.Scan(&a.n, &a.ID, &a.File, &a.Digest, &a.Size, &a.Operations, &a.Removed, &before, &oldest, &newest, &a.Actor.Name, &a.Actor.OSUser, &a.Actor.Host,
 		&a.Actor.Machine, &a.Actor.Terminal, &created, &until, &closed)
+	a.Oldest, a.Newest = At(oldest), At(newest)
 	a.Before, a.CreatedAt, a.Until, a.ClosedAt = At(before), At(created), At(until), At(closed)
 	return a, err
 }
@@ -184,12 +186,13 @@ func (k shelf) ChangeArchive(ctx context.Context, next ledger.Archive) error {
 				return err
 			}
 		}
-		return tx.Later(`UPDATE archives SET digest = ?, size = ?, operations = ?, until = ?, closed_at = ? WHERE id = ?`,
-			a.Digest, a.Size, a.Operations, tx.d.Time(a.Until), tx.d.Time(a.ClosedAt), a.ID)
+		return tx.Later(`UPDATE archives SET digest = ?, size = ?, operations = ?, oldest = ?, newest = ?, until = ?, closed_at = ? WHERE id = ?`,
+			a.Digest, a.Size, a.Operations, tx.d.Time(a.Oldest), tx.d.Time(a.Newest), tx.d.Time(a.Until), tx.d.Time(a.ClosedAt), a.ID)
 	})
 }
 
-// Archive leaves a stub of each operation, and takes the rest, in one transaction.
+// Archive leaves a stub of each operation, and takes the rest, in one transaction. Stubs
+// that no one asks for any more go as well.
 func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (removed int, err error) {
 	ids := make([]string, len(ops))
 	for i, w := range ops {
@@ -209,26 +212,30 @@ func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (remo
 			return err
 		}
 		var gone []string
+		var over []int64
 		for _, w := range ops {
 			seq, ok := still[standing(w)]
 			if !ok {
 				continue
 			}
 			tx.Take(w.Operation.ID)
-			if err := tx.leave(w, seq, *a); err != nil {
+			forget, err := tx.leave(w, seq, *a)
+			if err != nil {
 				return err
+			}
+			if forget {
+				over = append(over, seq)
 			}
 			gone = append(gone, w.Operation.ID)
 		}
-		if removed = len(gone); removed == 0 {
-			return nil
-		}
-		for _, query := range removing(tx.d) {
-			if err := tx.Later(query, list(gone)); err != nil {
-				return err
+		if removed = len(gone); removed > 0 {
+			for _, query := range removing(tx.d) {
+				if err := tx.Later(query, list(gone)); err != nil {
+					return err
+				}
 			}
 		}
-		return nil
+		return tx.forget(over)
 	})
 	return removed, err
 }
@@ -264,23 +271,65 @@ func (tx *tx) unmoved(ids []string, a numbered) (map[stands]int64, error) {
 	return out, err
 }
 
-// leave leaves the stub. It has in columns what is asked for, and the rest as a text.
-func (tx *tx) leave(w ledger.Whole, seq int64, a numbered) error {
-	o, stub := w.Operation, w.Slim("")
-	p := &stub.Operation
-	p.ID, p.Kind, p.Scope, p.Key, p.KeyLive, p.Target, p.State = "", "", "", "", false, "", ""
-	for i := range stub.Attempts {
-		stub.Attempts[i].OperationID = ""
+// leave leaves the stub, and reports whether it is over already. It has in columns what is
+// asked for, and the rest as a text.
+func (tx *tx) leave(w ledger.Whole, seq int64, a numbered) (over bool, err error) {
+	o, stub, until, rest := w.Operation, w.Slim(""), w.ForgetAt(tx.Moment()), ""
+	if over = !until.IsZero() && until.Before(tx.now()); !over {
+		p := &stub.Operation
+		p.ID, p.Kind, p.Scope, p.Key, p.KeyLive, p.Target, p.State = "", "", "", "", false, "", ""
+		for i := range stub.Attempts {
+			stub.Attempts[i].OperationID = ""
+		}
+		if rest, err = stub.Pack(); err != nil {
+			return false, err
+		}
 	}
-	rest, err := stub.Pack()
-	if err != nil {
+	err = tx.Later(`INSERT INTO archived (seq, id, kind, scope, key, key_live, target, state, archive, until, rest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		seq, o.ID, o.Kind, o.Scope, o.Key, tx.d.Flag(o.KeyLive), o.Target, o.State, a.n, tx.d.Time(until), rest)
+	if err != nil || over {
+		return over, err
+	}
+	return false, tx.Later(`INSERT INTO archived_attempts (id, seq) SELECT id, CAST(? AS bigint) FROM attempts WHERE operation_id = ?`, seq, o.ID)
+}
+
+// forget takes stubs that are over, with some that have come to be so since.
+func (tx *tx) forget(over []int64) error {
+	var attempts []string
+	_, err := Collect(tx, func(rows Rows) (none struct{}, err error) {
+		var seq int64
+		var rest string
+		if err = rows.Scan(&seq, &rest); err != nil {
+			return none, err
+		}
+		w, err := ledger.Unpack(rest)
+		over, attempts = append(over, seq), append(attempts, idsOf(w.Attempts)...)
+		return none, err
+	}, `SELECT seq, rest FROM archived WHERE until <> 0 AND until < ?1 AND rest <> '' ORDER BY until LIMIT 50`, Millis(tx.now()))
+	if err != nil || len(over) == 0 {
 		return err
 	}
-	if err := tx.Later(`INSERT INTO archived (seq, id, kind, scope, key, key_live, target, state, archive, rest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		seq, o.ID, o.Kind, o.Scope, o.Key, tx.d.Flag(o.KeyLive), o.Target, o.State, a.n, rest); err != nil {
-		return err
+	seqs, _ := json.Marshal(over) // numbers
+	for _, q := range []struct {
+		query string
+		args  []any
+	}{
+		{`UPDATE archived SET key_live = ?1 WHERE seq IN (SELECT CAST(value AS bigint) FROM json_each(?2))`, []any{tx.d.Flag(false), string(seqs)}},
+		{`DELETE FROM archived_attempts WHERE id IN (SELECT value FROM json_each(?))`, []any{list(attempts)}},
+		{`DELETE FROM archived WHERE seq IN (SELECT CAST(value AS bigint) FROM json_each(?))`, []any{string(seqs)}},
+	} {
+		if err := tx.Later(q.query, q.args...); err != nil {
+			return err
+		}
 	}
-	return tx.Later(`INSERT INTO archived_attempts (id, seq) SELECT id, CAST(? AS bigint) FROM attempts WHERE operation_id = ?`, seq, o.ID)
+	return nil
+}
+
+func idsOf(attempts []ledger.Attempt) (ids []string) {
+	for _, a := range attempts {
+		ids = append(ids, a.ID)
+	}
+	return ids
 }
 
 // removing takes what belongs to operations that have a stub.
@@ -299,7 +348,7 @@ func removing(d *Dialect) []string {
 var stubsBy = map[string]string{
 	byID:      `a.id = ?1`,
 	byAttempt: `a.seq = (SELECT seq FROM archived_attempts WHERE id = ?1)`,
-	byKey:     `a.seq = (SELECT max(seq) FROM archived WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`,
+	byKey:     `a.seq = (SELECT max(seq) FROM archived WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`,
 }
 
 // loadStub reads an archived operation, as its rules see it.
@@ -369,7 +418,7 @@ func (tx *tx) giveBack(rec *Record) error {
 		}
 	}
 	for _, query := range returning(tx.d) {
-		if err := tx.Later(query, rec.stub); err != nil {
+		if err := tx.Later(query, rec.stub, list(idsOf(rec.Attempts))); err != nil {
 			return err
 		}
 	}
@@ -382,7 +431,8 @@ func returning(d *Dialect) []string {
 	if d.Return != "" {
 		return []string{d.Return}
 	}
-	return []string{`DELETE FROM archived_attempts WHERE seq = ?`, `DELETE FROM archived WHERE seq = ?`, `UPDATE operations SET parked_until = parked_until WHERE seq = ?`}
+	return []string{`DELETE FROM archived_attempts WHERE seq = ?1 AND id IN (SELECT value FROM json_each(?2))`,
+		`DELETE FROM archived WHERE seq = ?1 AND ?2 <> ''`, `UPDATE operations SET parked_until = parked_until WHERE seq = ?1 AND ?2 <> ''`}
 }
 
 // every are all columns that have something. change_id and what goes with it are told.

@@ -11,28 +11,61 @@ import (
 	"indoubt/ledger"
 )
 
-// Change reads the record, applies the rule and writes the result.
+// Change reads the record, applies the rule and writes the result. A key that turns out
+// to be known, or that others hold, is looked at before others are kept from it: mostly
+// there is nothing to write, and hundreds who want one key would wait for each other's
+// round trips.
 func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
 	var applied ledger.Applied
-	err := s.db.Update(ctx, s.change(loc, changeID, rule, &applied))
+	err := s.db.Update(ctx, s.change(loc, changeID, rule, &applied, true))
+	if errors.Is(err, errKnownKey) || s.d.Far && loc.Key != "" && errors.Is(err, ledger.ErrBusy) {
+		done := false
+		if done, err = s.look(ctx, loc, changeID, rule, &applied); !done && err == nil {
+			err = s.db.Update(ctx, s.change(loc, changeID, rule, &applied, false))
+		}
+	}
 	if err != nil {
 		return ledger.Applied{}, err
 	}
 	return applied, nil
 }
 
+// errKnownKey: the guess that no operation has the key was wrong.
+var errKnownKey = errors.New("the key is known")
+
+// look applies the rule where it leaves everything as it is, and reports whether it does.
+func (s *Store) look(ctx context.Context, loc ledger.Locator, changeID string, rule ledger.Rule, applied *ledger.Applied) (done bool, err error) {
+	err = s.db.View(ctx, func(q Querier) error {
+		rec, known, err := load(q, s.d, loc, changeID, false)
+		if err != nil || known {
+			return err
+		}
+		c, err := rule(&rec.Record)
+		done = err == nil && writesNothing(c)
+		*applied = ledger.Applied{Before: rec.Operation, After: rec.Operation, Noop: true}
+		return err
+	})
+	return done, err
+}
+
 // change is the transaction of one Change. A change that lost a race to a writer that
-// ignores the locks starts again from what is there now.
-func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, applied *ledger.Applied) func(Tx) error {
+// ignores the locks starts again from what is there now. With unheard, it may guess that
+// no operation has the key.
+func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, applied *ledger.Applied, unheard bool) func(Tx) error {
 	if changeID == "" {
 		changeID = ledger.NewID()
 	}
+	tried := false // that guess
 	return func(t Tx) error {
+		if tried {
+			return errKnownKey
+		}
 		tx := &tx{t, s.d}
 		tx.Own(true)
 		tx.Known(changeID)
 		for tries := 0; ; tries++ {
-			rec, guessed := tx.guess(loc)
+			rec, guessed := tx.guess(loc, unheard)
+			tried = guessed && rec.Operation.ID == ""
 			if !guessed {
 				var known bool
 				var err error
@@ -62,7 +95,7 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 
 // guess is the record as it most likely is, where a guess saves a round trip. What is
 // written from it is refused if it is wrong.
-func (tx *tx) guess(loc ledger.Locator) (rec Record, ok bool) {
+func (tx *tx) guess(loc ledger.Locator, unheard bool) (rec Record, ok bool) {
 	if !tx.d.Far {
 		return rec, false
 	}
@@ -72,7 +105,7 @@ func (tx *tx) guess(loc ledger.Locator) (rec Record, ok bool) {
 		}
 		return rec, ok
 	}
-	if loc.Key != "" && loc.ID+loc.AttemptID+loc.Awaits == "" && loc.Skip|ledger.PartHolds == ledger.AllParts && tx.Unheard(loc.Scope, loc.Kind, loc.Key) {
+	if unheard && loc.Key != "" && loc.ID+loc.AttemptID+loc.Awaits == "" && loc.Skip|ledger.PartHolds|ledger.PartRelated == ledger.AllParts && tx.Unheard(loc.Scope, loc.Kind, loc.Key) {
 		return nothing(tx), true
 	}
 	return rec, false
@@ -207,6 +240,9 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string) (ledger.Appli
 			tx.Keep(rec)
 		}
 	}
+	if err := tx.erase(applied.Before, after.Key, changeID, c.Erase); err != nil {
+		return applied, err
+	}
 	if c.Release != nil {
 		if err := tx.release(*c.Release); err != nil {
 			return applied, err
@@ -295,15 +331,19 @@ func (tx *tx) operation(rec *Record, c ledger.Change) (ledger.Operation, error) 
 	case c.Event == nil:
 		return o, errors.New("a change of an operation needs an event")
 	}
-	query, values := updateOperation(tx.d, before, o, recheck, rec.RecheckAt, *c.Event)
+	query, values := updateOperation(tx.d, before, o, recheck, rec.RecheckAt, *c.Event, c.Erase != nil)
 	err := tx.Must(query, values...)
 	o.Actor, o.Reason = named(c.Event.Actor.Name), c.Event.Reason
 	return o, err
 }
 
 // updateOperation is the statement that changes an operation, and leaves the event.
-func updateOperation(d *Dialect, before, o ledger.Operation, recheck, was time.Time, e ledger.Event) (query string, values []any) {
-	set := differences(d, columns, &before, &o, o.State != before.State)
+func updateOperation(d *Dialect, before, o ledger.Operation, recheck, was time.Time, e ledger.Event, redacts bool) (query string, values []any) {
+	of := changed
+	if redacts {
+		of |= redactable
+	}
+	set := differences(d, columns, &before, &o, of, o.State != before.State)
 	if slices.Contains(set.names, "receipts") {
 		set.set("receipt", o.Receipt())
 	}
@@ -392,7 +432,7 @@ func (tx *tx) attempt(was *ledger.Attempt, a ledger.Attempt) error {
 	}
 	before := *was
 	before.EndedSteady.Boot = seenBoot(before)
-	set := differences(tx.d, attemptColumns, &before, &a, false)
+	set := differences(tx.d, attemptColumns, &before, &a, changed, false)
 	if len(set.names) == 0 {
 		return nil
 	}

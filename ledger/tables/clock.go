@@ -9,6 +9,9 @@ import (
 	"indoubt/ledger"
 )
 
+// MetaGap is the name of ledger.Record.Gap in meta.
+const MetaGap = "clock.gap_at"
+
 // longestLease is how long a lease may last on after the clock was set back.
 const longestLease = 5 * time.Minute
 
@@ -53,6 +56,12 @@ func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 		}
 		for name, value := range map[string]string{"clock.step_ms": fmt.Sprint(step.Milliseconds()), "clock.stepped_at": fmt.Sprint(Millis(m.Wall))} {
 			if err := SetMeta(tx.Tx, name, value); err != nil {
+				return err
+			}
+		}
+		if step > 0 { // what must have passed has not
+			if err := tx.Later(`INSERT INTO meta (name, value) SELECT ?, CAST(at + ? AS text) FROM gap WHERE at > 0
+				ON CONFLICT (name) DO UPDATE SET value = excluded.value`, MetaGap, step.Milliseconds()); err != nil {
 				return err
 			}
 		}

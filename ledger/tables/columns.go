@@ -22,12 +22,13 @@ type column[T any] struct {
 type use uint
 
 const (
-	given    use = 1 << iota // the INSERT sets it where it is not empty
-	required                 // the INSERT sets it: it has no default, or another one
-	changed                  // an UPDATE sets it where it differs
-	restated                 // an UPDATE sets it with every change of state, too
-	shown                    // a row of a list has it
-	listed                   // open_operations copies it, to sort, count or filter by
+	given      use = 1 << iota // the INSERT sets it where it is not empty
+	required                   // the INSERT sets it: it has no default, or another one
+	changed                    // an UPDATE sets it where it differs
+	restated                   // an UPDATE sets it with every change of state, too
+	shown                      // a row of a list has it
+	listed                     // open_operations copies it, to sort, count or filter by
+	redactable                 // a redaction sets it where it differs
 )
 
 // columns are the columns of operations: what is selected, inserted, updated and
@@ -38,24 +39,24 @@ var columns = []column[ledger.Operation]{
 	{"id", given | required | shown, func(o *ledger.Operation) any { return &o.ID }},
 	{"kind", given | required | shown | listed, func(o *ledger.Operation) any { return &o.Kind }},
 	{"scope", given, func(o *ledger.Operation) any { return &o.Scope }},
-	{"key", given | required | shown, func(o *ledger.Operation) any { return &o.Key }},
+	{"key", given | required | shown | redactable, func(o *ledger.Operation) any { return &o.Key }},
 	{"token", given | shown, func(o *ledger.Operation) any { return &o.Token }},
 	{"token_sent", given | changed, func(o *ledger.Operation) any { return &o.TokenSent }},
 	{"fingerprint", given, func(o *ledger.Operation) any { return &o.Fingerprint }},
-	{"title", given | shown, func(o *ledger.Operation) any { return &o.Title }},
-	{"target", given | shown, func(o *ledger.Operation) any { return &o.Target }},
+	{"title", given | shown | redactable, func(o *ledger.Operation) any { return &o.Title }},
+	{"target", given | shown | redactable, func(o *ledger.Operation) any { return &o.Target }},
 	{"mark_rules", given, func(o *ledger.Operation) any { return &o.MarkRules }},
 	{"key_fields", given, func(o *ledger.Operation) any { return &o.KeyFields }},
-	{"input", given, func(o *ledger.Operation) any { return &o.Input }},
-	{"redacted", given, func(o *ledger.Operation) any { return &o.Redacted }},
-	{"command", given, func(o *ledger.Operation) any { return &o.Command }},
+	{"input", given | redactable, func(o *ledger.Operation) any { return &o.Input }},
+	{"redacted", given | redactable, func(o *ledger.Operation) any { return &o.Redacted }},
+	{"command", given | redactable, func(o *ledger.Operation) any { return &o.Command }},
 	{"source", given | shown, func(o *ledger.Operation) any { return &o.Source.Pipeline }},
 	{"source_run", given | shown, func(o *ledger.Operation) any { return &o.Source.Run }},
 	{"source_host", given | shown, func(o *ledger.Operation) any { return &o.Source.Host }},
 	{"source_pid", given | shown, func(o *ledger.Operation) any { return &o.Source.PID }},
 	{"trace", given, func(o *ledger.Operation) any { return &o.Source.Trace }},
-	{"session", given, func(o *ledger.Operation) any { return &o.Session }},
-	{"request", given, func(o *ledger.Operation) any { return &o.Request }},
+	{"session", given | redactable, func(o *ledger.Operation) any { return &o.Session }},
+	{"request", given | redactable, func(o *ledger.Operation) any { return &o.Request }},
 	{"state", given | changed | shown | listed, func(o *ledger.Operation) any { return &o.State }},
 	{"version", given | changed | shown, func(o *ledger.Operation) any { return &o.Version }},
 	{"error_class", changed | shown | listed, func(o *ledger.Operation) any { return &o.ErrorClass }},
@@ -90,6 +91,8 @@ var columns = []column[ledger.Operation]{
 	{"settled_at", changed, func(o *ledger.Operation) any { return &o.SettledAt }},
 	{"settled_boot", changed, func(o *ledger.Operation) any { return &o.SettledSteady.Boot }},
 	{"settled_steady", changed, func(o *ledger.Operation) any { return &o.SettledSteady.At }},
+	{"redacted_at", given | redactable, func(o *ledger.Operation) any { return &o.RedactedAt }},
+	{"redacted_by", given | redactable, func(o *ledger.Operation) any { return &o.RedactedBy }},
 	{"archive", given, func(o *ledger.Operation) any { return &o.Archive }},
 	{"incident", changed | shown, func(o *ledger.Operation) any { return &o.Incident }},
 	{"joined", changed | shown, func(o *ledger.Operation) any { return &o.Joined }},
@@ -399,10 +402,10 @@ func empty(field any) bool {
 
 // differences are the columns that a change sets, and what to: what need not be
 // set costs no check, no trigger and no index.
-func differences[T any](d *Dialect, columns []column[T], was, is *T, restate bool) assignment {
+func differences[T any](d *Dialect, columns []column[T], was, is *T, of use, restate bool) assignment {
 	a := newAssignment()
 	for _, c := range columns {
-		if c.use&changed == 0 {
+		if c.use&of == 0 {
 			continue
 		}
 		if v := c.field(is); !same(c.field(was), v) || restate && c.use&restated != 0 {

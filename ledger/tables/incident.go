@@ -3,7 +3,6 @@ package tables
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -331,14 +330,14 @@ const incidentHistory = `SELECT * FROM (SELECT ` + EventColumns + ` FROM events 
 // incident finds one by its id or the beginning of it.
 func incident(q Querier, id string, now time.Time) (ledger.Incident, error) {
 	if len(id) < 4 {
-		return ledger.Incident{}, fmt.Errorf("%w: incident %s", ledger.ErrNotFound, id)
+		return ledger.Incident{}, &ledger.NoIncidentError{ID: id}
 	}
 	found, err := incidents(q, now, oneIncident, id, id+"\U0010ffff")
 	switch {
 	case err != nil:
 		return ledger.Incident{}, err
 	case len(found) == 0:
-		return ledger.Incident{}, fmt.Errorf("%w: incident %s", ledger.ErrNotFound, id)
+		return ledger.Incident{}, &ledger.NoIncidentError{ID: id}
 	case len(found) > 1:
 		ids := make([]string, len(found))
 		for i, in := range found {

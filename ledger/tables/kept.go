@@ -89,7 +89,7 @@ func (f *foreseen) Change(_ context.Context, loc ledger.Locator, _ string, rule 
 	rec.Attempts = slices.Clone(rec.Attempts)
 	c, err := rule(&rec.Record)
 	if err == nil && c.Operation != nil && c.Event != nil {
-		f.query, _ = updateOperation(f.d, f.rec.Operation, kept(columns, *c.Operation), time.Time{}, time.Time{}, *c.Event)
+		f.query, _ = updateOperation(f.d, f.rec.Operation, kept(columns, *c.Operation), time.Time{}, time.Time{}, *c.Event, false)
 	}
 	return ledger.Applied{}, err
 }

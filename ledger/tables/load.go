@@ -29,22 +29,22 @@ func locate(loc ledger.Locator) (located, error) {
 	case loc.Awaits != "":
 		return located{byAwaits, []any{loc.Scope, loc.Awaits}}, nil
 	case loc.Key != "":
-		return located{byKey, append(make([]any, 0, 4), loc.Key, loc.Scope, loc.Kind)}, nil
+		return located{byKey, append(make([]any, 0, 5), loc.Key, loc.Scope, loc.Kind, ledger.Masked(loc.Key))}, nil
 	}
 	return located{}, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 }
 
 // holderQuery reports whether a change is in the history, and whether an operation, or an
-// archived one, holds a key in a scope, of any kind where none is named. It is small: most begins, and most
+// archived one, holds a key, or its digest, in a scope, of any kind where none is named. It is small: most begins, and most
 // looks for a made key, find nothing.
 const holderQuery = `
-	SELECT EXISTS (SELECT 1 FROM events WHERE id = ?4),
-	       EXISTS (SELECT 1 FROM operations WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1),
-	       EXISTS (SELECT 1 FROM archived WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
+	SELECT EXISTS (SELECT 1 FROM events WHERE id = ?5),
+	       EXISTS (SELECT 1 FROM operations WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1),
+	       EXISTS (SELECT 1 FROM archived WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
 
 func holderArgs(at located, args []any) []any {
 	if len(args) == len(at.args) { // no change is asked for
-		return append(args[:3:3], "")
+		return append(args[:4:4], "")
 	}
 	return args
 }
@@ -70,7 +70,7 @@ func (s recordShape) query() string {
 	if s.change > 0 {
 		columns += fmt.Sprintf(`EXISTS (SELECT 1 FROM events WHERE id = ?%d), `, s.change)
 	}
-	columns += operationColumns + `, o.recheck_at, EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id)`
+	columns += operationColumns + `, o.recheck_at, coalesce((SELECT at FROM gap), 0), EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id)`
 	from := ` FROM operations o`
 	if s.attempted {
 		columns += `, ` + of("a.", attemptColumns)
@@ -116,6 +116,7 @@ type recordScan struct {
 type recordParts struct {
 	known      bool
 	recheckAt  int64
+	gap        int64
 	lease      ledger.Lease
 	leaseUntil int64
 
@@ -136,7 +137,7 @@ func (r *recordScan) scan(rows Rows, s recordShape) error {
 	if s.change > 0 {
 		r.dest = append(r.dest, &r.known)
 	}
-	r.dest = append(r.op.dest(r.dest), &r.recheckAt, &r.grants)
+	r.dest = append(r.op.dest(r.dest), &r.recheckAt, &r.gap, &r.grants)
 	if s.attempted {
 		r.dest = r.newest.dest(r.dest)
 	}
@@ -186,7 +187,7 @@ func (r rest) asks(at located, evidence bool) (asks []Ask) {
 
 // record is what the row says, and what it does not say.
 func (r *recordScan) record(s recordShape, now ledger.Moment) (rec Record, more rest) {
-	rec = Record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady, Found: true}, RecheckAt: At(r.recheckAt)}
+	rec = Record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady, Found: true, Gap: At(r.gap)}, RecheckAt: At(r.recheckAt)}
 	rec.Operation = operationOf(&r.op)
 	o := &rec.Operation
 	if r.listed {

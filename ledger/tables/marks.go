@@ -9,8 +9,8 @@ import (
 // Keyed asks the index of keys.
 func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, error) {
 	return Gather(ctx, s.db, word, `
-		SELECT id FROM (SELECT id, created_at FROM operations WHERE key = ?1 AND key_live = 1 UNION ALL SELECT id, 0 FROM archived WHERE key = ?1 AND key_live = 1) AS holders
-		 ORDER BY created_at DESC, id DESC LIMIT ?2+0`, key, limit)
+		SELECT id FROM (SELECT id, created_at FROM operations WHERE key IN (?1, ?3) AND key_live = 1 UNION ALL SELECT id, 0 FROM archived WHERE key IN (?1, ?3) AND key_live = 1) AS holders
+		 ORDER BY created_at DESC, id DESC LIMIT ?2+0`, key, limit, ledger.Masked(key))
 }
 
 // Marked asks the index of marks.
@@ -18,7 +18,7 @@ func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, 
 	if value == "" {
 		return nil, nil
 	}
-	return Gather(ctx, s.db, word, `SELECT m.operation_id FROM marks m LEFT JOIN operations o ON o.id = m.operation_id WHERE m.value = ? ORDER BY coalesce(o.created_at, 0) DESC, m.operation_id DESC LIMIT ?+0`, value, limit)
+	return Gather(ctx, s.db, word, `SELECT m.operation_id FROM marks m LEFT JOIN operations o ON o.id = m.operation_id WHERE m.value IN (?, ?) ORDER BY coalesce(o.created_at, 0) DESC, m.operation_id DESC LIMIT ?+0`, value, ledger.Masked(value), limit)
 }
 
 func (tx *tx) mark(operationID string, values []string) error {
@@ -56,7 +56,7 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 		if want == "" || want == p[1] {
 			continue
 		}
-		ops, err := Gather(ctx, s.db, scanOperation, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' LIMIT ?+0`, p[0], p[1], limit)
+		ops, err := Gather(ctx, s.db, scanOperation, `SELECT `+operationColumns+` FROM operations o WHERE kind = ? AND mark_rules = ? AND mark_rules >= '' AND redacted_at = 0 LIMIT ?+0`, p[0], p[1], limit)
 		if err != nil {
 			return false, err
 		}

@@ -31,7 +31,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	applied := make([]ledger.Applied, len(ids))
 	jobs := make([]func(Tx) error, len(ids))
 	for i, id := range ids {
-		jobs[i] = s.change(ledger.Locator{ID: id, Skip: ledger.AllParts}, ledger.NewID(), ledger.ExpireRule(), &applied[i])
+		jobs[i] = s.change(ledger.Locator{ID: id, Skip: ledger.AllParts}, ledger.NewID(), ledger.ExpireRule(), &applied[i], false)
 	}
 	n := 0
 	errs := s.db.UpdateAll(ctx, jobs)
@@ -198,7 +198,7 @@ func (s *Store) ControlCandidate(ctx context.Context, kind string, before time.T
 	var id string
 	err := s.one(ctx, `
 		SELECT id FROM operations INDEXED BY operations_by_answer
-		 WHERE kind = ? AND state = 'committed' AND by_answer = 1 AND token_sent = 1 AND settled_at < ?
+		 WHERE kind = ? AND state = 'committed' AND by_answer = 1 AND token_sent = 1 AND settled_at < ? AND redacted_at = 0
 		 ORDER BY settled_at DESC LIMIT 1`, []any{kind, Millis(before)}, &id)
 	if errors.Is(err, errNone) {
 		return ledger.Record{}, fmt.Errorf("%w: none of kind %s is known to have landed by its own answer", ledger.ErrNotFound, kind)

@@ -30,7 +30,7 @@ const (
 	byAttempt = `(SELECT operation_id FROM attempts WHERE id = ?1)`
 	byAwaits  = `(SELECT id FROM operations WHERE scope = ?1 AND awaits = ?2 AND awaits <> '' AND state = 'pending' LIMIT 1)`
 	byKey     = `(SELECT id FROM operations
-		 WHERE seq = (SELECT max(seq) FROM operations WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1))`
+		 WHERE seq = (SELECT max(seq) FROM operations WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1))`
 )
 
 // partTexts are the queries for what belongs to an operation.

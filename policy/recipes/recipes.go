@@ -53,6 +53,23 @@ func Get(name string) (r Recipe, ok bool) {
 	return Recipe{Name: name, Title: strings.TrimSpace(strings.TrimLeft(title, "# ")), Text: text}, true
 }
 
+// FillIn is what the recipe leaves to be filled in, on one line; "" for nothing.
+func (r Recipe) FillIn() string {
+	_, rest, _ := strings.Cut(string(r.Text), "\n# Fill in: ")
+	var words []string
+	for line := range strings.Lines("# " + rest) {
+		text, comment := strings.CutPrefix(strings.TrimSpace(line), "# ")
+		if !comment {
+			break
+		}
+		words = append(words, text)
+	}
+	if text := strings.Join(words, " "); !strings.HasPrefix(text, "nothing") {
+		return text
+	}
+	return ""
+}
+
 // servers are the MCP servers that recipes know: the words that start or reach one (a
 // package, a program, a URL), with its name in kinds and its recipe.
 var servers = sync.OnceValue(func() (out []server) {

@@ -135,3 +135,13 @@ func TestMistakesOfAgentsAreRefusals(t *testing.T) {
 		need.Equal(t, general(context.Background(), p.Kind(c.kind), ledger.Record{}, answer), c.want, c.kind, c.said)
 	}
 }
+
+// What is to be filled in is told when a recipe is written.
+func TestWhatIsToBeFilledIn(t *testing.T) {
+	for name, want := range map[string]string{"mcp-memory": "the same command and MEMORY_FILE_PATH that your agent's server has.", "mcp-postgres": "", "dry-run": ""} {
+		r, _ := Get(name)
+		need.Equal(t, r.FillIn(), want, name)
+	}
+	r, _ := Get("mcp-filesystem")
+	need.That(t, strings.HasSuffix(r.FillIn(), "instead of /srv/notes."), "%s", r.FillIn())
+}

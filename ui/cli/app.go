@@ -66,14 +66,18 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *app {
 		out: safe.NewWriter(stdout), errOut: safe.NewWriter(stderr), rawOut: stdout, rawErr: stderr}
 	a.terminal = func() bool { return isTerminal(stdin) && isTerminal(stdout) }
 	a.width = func() int {
-		if f, ok := stdout.(*os.File); ok {
-			if w, _, err := term.GetSize(int(f.Fd())); err == nil {
-				return w
-			}
-		}
-		return 0
+		width, _ := sizeOf(stdout)
+		return width
 	}
 	return a
+}
+
+// sizeOf are the columns and rows of a terminal, 0 of what is none.
+func sizeOf(stream any) (width, height int) {
+	if f, ok := stream.(*os.File); ok {
+		width, height, _ = term.GetSize(int(f.Fd()))
+	}
+	return width, height
 }
 
 func isTerminal(stream any) bool {
@@ -94,9 +98,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	default:
 		return usage(fmt.Sprintf("--theme %q is none of auto, light, dark, none", a.theme), "write --theme none for no colours")
 	}
-	for flag, into := range map[string]*string{"context": &a.context, "ledger": &a.ledgerPath, "policy": &a.policyPath, "as": &a.as} {
-		if f := cmd.Flag(flag); f != nil && f.Changed && strings.TrimSpace(*into) == "" {
-			return usage("--"+flag+" is empty", "leave it out for the default")
+	for _, name := range []string{"context", "ledger", "policy", "as", "key", "idempotency-key"} {
+		if f := cmd.Flag(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
+			return usage("--"+name+" is empty", "is a variable not set? leave it out for the default")
 		}
 	}
 	if f := cmd.Flag("ledger"); f != nil && f.Changed {

@@ -2,10 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"os"
+	"io/fs"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,16 +38,13 @@ a few operations at a time, and rests in between.
 
 The ledger remembers of each its key, its outcome, its attempts and its marks. So
 no key is sent again, a late answer still raises a contradiction, and the odds
-stay. What is in doubt, in conflict, parked or in an open incident or run stays,
-and so does the newest control of each kind.
+stay. Only what was never in doubt and has given its key up (ttl: in the policy)
+is forgotten but for its file. What is in doubt, in conflict, parked or in an open
+incident or run stays, and so does the newest control of each kind.
 
-"indoubt show ID --archive DIR" shows an archived operation whole. It can be ended
-and started again at any time. Keep the files: they are the only copy of what
-they hold.
-
-Exit codes: 0 done, also where there was nothing to do; 1 a file or the ledger
-could not be written, and what was not in a file is still in the ledger;
-2 usage; 4 another archive is being made; 5 read-only.`,
+"indoubt show ID --archive DIR" shows an archived operation whole, "archive find"
+looks for one, "archive list" checks the files. It can be ended and started again
+at any time. Keep the files: they are the only copy of what they hold.`,
 		Example: "  indoubt archive --settled-for 90d --to /var/lib/indoubt/archive --dry-run\n  indoubt archive --settled-for 90d --to /var/lib/indoubt/archive",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error { return archiveCommand{a}.run(cmd.Context(), flags) },
@@ -55,6 +54,7 @@ could not be written, and what was not in a file is still in the ledger;
 	cmd.Flags().Float64Var(&flags.rest, "rest", 5, "how long to leave the ledger to others, as a multiple of how long a step took")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count, and change nothing")
 	_ = cmd.MarkFlagDirname("to")
+	cmd.AddCommand(newArchiveListCommand(a), newArchiveFindCommand(a))
 	return cmd
 }
 
@@ -66,11 +66,11 @@ type archivedJSON struct {
 }
 
 func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
-	age, err := positive("--settled-for", flags.settledFor)
+	age, err := ledger.ParseDuration(flags.settledFor)
 	switch {
-	case err != nil:
-		return err
-	case age == 0:
+	case flags.settledFor != "" && (err != nil || age < 0):
+		return usage(fmt.Sprintf("--settled-for %q is not a duration", flags.settledFor), "write --settled-for 90d or 2160h; 0s for all that is settled")
+	case flags.settledFor == "":
 		return usage("--settled-for is missing", "say how long ago what is archived settled, at least: --settled-for 90d")
 	case flags.to == "":
 		return usage("--to is missing", "name the directory of the archive: --to DIR")
@@ -91,8 +91,11 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 	}
 	o := archive.Options{Dir: dir, Before: a.clock().Add(-age), Actor: a.actor(), DryRun: flags.dryRun, Rest: flags.rest, Progress: a.progress()}
 	p, err := archive.Run(ctx, s, o)
+	if err != nil && p.Removed > 0 {
+		a.left("%d operations are archived; the others stay in the ledger", p.Removed)
+	}
 	if err != nil {
-		return err
+		return notArchived(err, short(dir))
 	}
 	effect := effectUpdated
 	switch {
@@ -114,6 +117,22 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 			}
 		}
 	})
+}
+
+// notArchived says why the files cannot be written.
+func notArchived(err error, dir string) error {
+	f := &failure{Exit: exitError, cause: err}
+	switch {
+	case errors.Is(err, archive.ErrNoDir):
+		f.Code, f.Message, f.Hint = "no_directory", "the directory of the archive cannot be made: "+dir+" is a file, or below one", "name another one: --to DIR"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		f.Code, f.Message, f.Hint = "disk_full", "there is no room in "+dir, "make room there and run it again; what is not in a file that was read back is still in the ledger"
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
+		f.Code, f.Message, f.Hint = "permission", dir+" cannot be written", "give this user the right to write there, or name another directory: --to DIR"
+	default:
+		return err
+	}
+	return f
 }
 
 // progress tells a person at a terminal how far it has come, once a second.
@@ -142,12 +161,8 @@ func amountOf(n int64) string {
 func unarchived(dir string, rec ledger.Record, events []ledger.Event) (ledger.Record, []ledger.Event, error) {
 	o := &rec.Operation
 	w, err := archive.Find(dir, o.Archive, o.ID)
-	if os.IsNotExist(err) {
-		return rec, events, &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("%s has no %s", dir, o.Archive),
-			Hint: "name the directory that the archives are kept in: --archive DIR"}
-	}
 	if err != nil {
-		return rec, events, err
+		return rec, events, archiveFailure(err, dir, o.Archive)
 	}
 	was := w.Operation
 	o.Input, o.Command, o.Request, o.Title, o.Session, o.Source = was.Input, was.Command, was.Request, was.Title, was.Session, was.Source

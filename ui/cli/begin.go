@@ -75,19 +75,12 @@ func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
 	if w.dryRun {
 		out.Wait, out.Reconcile = false, false
 	}
-	if out.Deadline, err = positive("--deadline", w.deadline); err != nil {
-		return out, err
-	}
-	return out, nil
+	out.Deadline, err = sendDeadline(w.deadline)
+	return out, err
 }
 
-// fitKey refuses a key that protects nothing, or is meant in two ways.
+// fitKey refuses a key that is meant in two ways.
 func (w *requestFlags) fitKey() error {
-	for flag, key := range map[string]string{"key": w.key, "idempotency-key": w.idempotencyKey} {
-		if w.given(flag) && strings.TrimSpace(key) == "" {
-			return usage("--"+flag+" is empty", "is a variable not set? without --key, the key is made as the policy says")
-		}
-	}
 	switch {
 	case w.key != "" && w.idempotencyKey != "" && w.key != w.idempotencyKey:
 		return usage("--key and --idempotency-key differ", "give one of them")
@@ -121,6 +114,9 @@ func (w *requestFlags) readInput(a *app) (json.RawMessage, error) {
 	case !json.Valid(text):
 		return nil, usage("--input is not JSON", `write text in double quotes: --input '"text"'`)
 	}
+	if _, err := ledger.Fingerprint(text); err != nil {
+		return nil, usage("--input: "+err.Error(), "mend the JSON, or write what is out of range as text")
+	}
 	return json.RawMessage(strings.TrimSpace(string(text))), nil
 }
 
@@ -131,9 +127,22 @@ func positive(flag, s string) (time.Duration, error) {
 	}
 	d, err := ledger.ParseDuration(s)
 	if err != nil || d <= 0 {
-		return 0, usage(fmt.Sprintf("%s %q is not a duration", flag, s), "write "+flag+" 90s, 30m or 2h")
+		wrong := "is not a duration"
+		if err == nil {
+			wrong = "is not longer than nothing"
+		}
+		return 0, usage(fmt.Sprintf("%s %q %s", flag, s, wrong), "write "+flag+" 90s, 30m or 2h")
 	}
 	return d, nil
+}
+
+// sendDeadline parses the deadline of an attempt; 0 is the kind's.
+func sendDeadline(s string) (time.Duration, error) {
+	d, err := positive("--deadline", s)
+	if err == nil && d != 0 && (d < ledger.MinDeadline || d > ledger.MaxDeadline) {
+		err = usage(fmt.Sprintf("--deadline %s is not between %s and %.0fd", s, ledger.MinDeadline, ledger.MaxDeadline.Hours()/24), "write --deadline 90s, 30m or 2h")
+	}
+	return d, err
 }
 
 // source is the pipeline that asks.

@@ -54,7 +54,10 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 	exit := exitDone
 	if cmd, err := root.ExecuteContextC(ctx); err != nil {
-		exit = a.fail(nextStep(cmd.CommandPath(), err))
+		if err = nextStep(cmd.CommandPath(), err); cmd.Name() == "run" {
+			err = asOwnVerdict(err)
+		}
+		exit = a.fail(err)
 	}
 	a.pager.end()
 	return exit

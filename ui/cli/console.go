@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -36,12 +37,16 @@ func newConsoleCommand(a *app) *cobra.Command {
 			if err := mistyped(cmd, args); err != nil {
 				return err
 			}
-			if len(args) > 0 { // a word that is text, as it is typed in the console
-				args[0] = strings.TrimPrefix(args[0], "/")
+			asText := len(args) > 0 && strings.HasPrefix(args[0], "/")
+			if asText { // as it is typed in the console
+				args[0] = args[0][1:]
 			}
 			filter, err := settled.filter(args, a.clock())
 			if err != nil {
 				return err
+			}
+			if asText {
+				args = nil
 			}
 			if !a.terminal() || a.json {
 				return consoleCommand{a}.printInstead(cmd.Context(), args, filter)
@@ -81,6 +86,22 @@ func (f *settledFlags) filter(args []string, now time.Time) (string, error) {
 	return text, err
 }
 
+// times are the two, zero where they are not given.
+func (f *settledFlags) times(now time.Time) (since, until time.Time, err error) {
+	for _, flag := range []struct {
+		name, value string
+		into        *time.Time
+	}{{"since", f.since, &since}, {"until", f.until, &until}} {
+		if flag.value == "" {
+			continue
+		}
+		if *flag.into, err = past(flag.name, flag.value, now); err != nil {
+			return since, until, err
+		}
+	}
+	return since, until, nil
+}
+
 var idLike = lazyregexp.New(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)
 
 // oneOperation finds the operation that a single argument names, if it does.
@@ -105,6 +126,10 @@ func (c consoleCommand) printInstead(ctx context.Context, args []string, filter 
 		return err
 	} else if found {
 		return c.show(ctx, rec.Operation.ID, "")
+	}
+	if len(args) == 1 && idLike.MatchString(args[0]) { // "0 operations" would read as an all-clear
+		return &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("there is no operation %q", args[0]),
+			Hint: "to look for the text: indoubt /" + args[0] + "\nsee `indoubt list`, or check --ledger / INDOUBT_LEDGER"}
 	}
 	return listCommand(c).list(ctx, listOptions{filter: filter, limit: 50})
 }

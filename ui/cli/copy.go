@@ -39,11 +39,7 @@ goes on where it was when the same command is given again; with --undo, FROM is
 opened again instead.
 
 The key of the digests that stand for secrets is not copied. Give TO the same one:
-put FROM.key beside a file as TO.key, or name it in INDOUBT_DIGEST_KEY_FILE.
-
-Exit codes: 0 done; 1 an error, and FROM is as it was, also where operations were
-still in flight after --wait; 2 usage; 3 there is no ledger; 5 read-only, or FROM
-has moved already.`,
+put FROM.key beside a file as TO.key, or name it in INDOUBT_DIGEST_KEY_FILE.`,
 		Example: "  indoubt copy ledger.db postgres://indoubt@db.example/ledger --dry-run\n  indoubt copy ledger.db postgres://indoubt@db.example/ledger",
 		Args:    exactly("the ledger to copy", "where to"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -26,6 +26,7 @@ type decideFlags struct {
 	truth     string // ack
 	until     string
 	request   string // retry: the digest of what may be sent
+	key       bool   // redact
 }
 
 func (d *decideFlags) add(cmd *cobra.Command) {
@@ -83,6 +84,8 @@ type resultJSON struct {
 	Read   *readJSON  `json:"read,omitempty"` // reconcile, and retry where it checked first
 	Plan   *planJSON  `json:"plan,omitempty"` // retry
 
+	Redacts []ledger.Personal `json:"redacts,omitempty"` // redact --dry-run: what would go
+
 	failure *failure
 	line    safe.Text   // what is printed of it
 	came    act.Outcome // of a retry
@@ -135,7 +138,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	run := &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor()}
 	results := make([]resultJSON, len(all))
 	found := run.look(ctx, all, results, needs.version)
-	if err := run.ask(found, needs); err != nil {
+	if err := run.ask(ctx, found, needs); err != nil {
 		return err
 	}
 	var items []ledger.RunItem
@@ -202,6 +205,8 @@ type needs struct {
 	reason  bool
 	version bool // a note does without
 	silent  bool // the verb shows and asks by itself
+
+	shows func(ctx context.Context, run *decisionRun, found []*ledger.Record) error // and asks, where it does so beforehand
 }
 
 // look finds every operation and fixes the version that was seen. What is not
@@ -229,7 +234,7 @@ func (r *decisionRun) look(ctx context.Context, all []target, results []resultJS
 
 // ask shows a person what is about to be decided where no version says that
 // they saw it, and asks for a reason that is missing.
-func (r *decisionRun) ask(found []*ledger.Record, needs needs) error {
+func (r *decisionRun) ask(ctx context.Context, found []*ledger.Record, needs needs) error {
 	a := r.app
 	some := false
 	for _, rec := range found {
@@ -247,6 +252,9 @@ func (r *decisionRun) ask(found []*ledger.Record, needs needs) error {
 			return usage(r.verb+" needs a reason; nothing was changed", "add --reason TEXT")
 		}
 		r.flags.reason = reason
+	}
+	if needs.shows != nil {
+		return needs.shows(ctx, r, found)
 	}
 	if !a.terminal() || needs.silent || r.flags.yes || r.flags.dryRun || !needs.version {
 		return nil

@@ -81,7 +81,7 @@ func (r *decisionRun) left() error {
 
 // digest binds an idempotency key to the verb and everything that was said.
 func (d *decideFlags) digest(verb string, args []string) string {
-	b, _ := json.Marshal([]any{verb, args, strings.TrimSpace(d.reason), d.receipts, d.reference, d.truth, d.until, d.request})
+	b, _ := json.Marshal([]any{verb, args, strings.TrimSpace(d.reason), d.receipts, d.reference, d.truth, d.until, d.request, d.key})
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }

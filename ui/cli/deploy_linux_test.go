@@ -106,8 +106,7 @@ func TestTheImage(t *testing.T) {
 	}
 	need.OK(t, os.Mkdir(filepath.Join(root, "context"), 0o755))
 	need.OK(t, os.Link(filepath.Join(root, "indoubt"), filepath.Join(root, "context", "indoubt")))
-	out, err := exec.Command("docker", "build", "-q", "-f", "../../reconcile/Dockerfile", filepath.Join(root, "context")).Output()
-	need.OK(t, err)
+	out := need.Get(exec.Command("docker", "build", "-q", "-f", "../../reconcile/Dockerfile", filepath.Join(root, "context")).Output())(t)
 	image := strings.TrimSpace(string(out))
 	defer func() { _ = exec.Command("docker", "rmi", image).Run() }()
 	if out, err := exec.Command("docker", "run", "--rm", image, "init", "--home", "payments").CombinedOutput(); err != nil || !strings.Contains(string(out), "made a ledger") {

@@ -29,7 +29,7 @@ type screen struct {
 
 func (s *site) console(args ...string) *screen {
 	s.Helper()
-	cmd := exec.Command(program, args...)
+	cmd := s.command(args...)
 	cmd.Env, cmd.Dir = append(s.env, "TERM=xterm-256color"), s.dir
 	return onScreen(s.T, cmd, 160)
 }

@@ -210,13 +210,11 @@ func TestI12_E2E_NotThereNow(t *testing.T) {
 	s.control()
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 	s.must(0, "confirm", seen(op), "--reason", "seen in the dashboard")
-	time.Sleep(500 * time.Millisecond)
-	r := s.do("reconcile", op.ID)
-	after := s.show(op.ID)
-	s.wantState(after, "committed")
-	if !strings.Contains(r.Out+r.Err, "not there now") {
-		t.Errorf("it does not say that it is not there now: %s%s", r.Out, r.Err)
-	}
+	s.eventually("it says that it is not there now", func() bool {
+		r := s.do("reconcile", op.ID)
+		return strings.Contains(r.Out+r.Err, "not there now")
+	})
+	s.wantState(s.show(op.ID), "committed")
 }
 
 // charge does at the downstream what an attempt does whose answer gets lost.

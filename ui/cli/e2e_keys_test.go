@@ -14,6 +14,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
+
+	"indoubt/ledger/need"
 )
 
 // hand is a person at a terminal: it reads the screen, and counts the keys it presses.
@@ -32,10 +34,7 @@ func atTheDemo(t *testing.T, w, h int) *hand {
 	s := newSite(t)
 	cmd := exec.Command(program, "demo", "--as", "vera", "--dir", filepath.Join(s.dir, "night"))
 	cmd.Env, cmd.Dir = append(s.env, "TERM=xterm-256color"), s.dir
-	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)}))(t)
 	p := &hand{T: t, em: vt.NewSafeEmulator(w, h), tty: tty}
 	go io.Copy(p.em, tty)
 	go io.Copy(tty, p.em) // what a terminal answers

@@ -133,8 +133,7 @@ func (s *site) session(server []string) *conversation {
 	s.Helper()
 	cmd := exec.Command(server[0], server[1:]...)
 	cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
-	in, err := cmd.StdinPipe()
-	need.OK(s, err)
+	in := need.Get(cmd.StdinPipe())(s)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()

@@ -35,41 +35,31 @@ downstreams:
 kinds:
   charge:
     downstream: keyed
-    token: { into: metadata.indoubt }
-    timeout: 2s
-    lands_within: 2s
-    visible_within: 0s
-    retry: { max: 3, backoff: 100ms..300ms }
-    auto: { retry: key_safe }
-    read:
+    auto: { retry: key_safe }` + nightly + `
       http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100, starting_after: "${cursor}" } }
-      valid: status == 200 && body.object == "list"
-      list: body.data
-      mark: it.metadata.indoubt
-      complete: "!body.has_more"
-      next: body.data[size(body.data) - 1].id
-      receipt: it.id
     send:
       http: { post: /v1/payment_intents, json: "${input}" }
   payout:
     downstream: plain
+    auto: { retry: absent }` + nightly + `
+      http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 100, starting_after: "${cursor}" } }
+    send:
+      http: { post: /v1/payouts, json: "${input}" }
+`
+
+const nightly = `
     token: { into: metadata.indoubt }
     timeout: 2s
     lands_within: 2s
     visible_within: 0s
     retry: { max: 3, backoff: 100ms..300ms }
-    auto: { retry: absent }
     read:
-      http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 100, starting_after: "${cursor}" } }
       valid: status == 200 && body.object == "list"
       list: body.data
       mark: it.metadata.indoubt
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
-      receipt: it.id
-    send:
-      http: { post: /v1/payouts, json: "${input}" }
-`
+      receipt: it.id`
 
 // A night: pipelines write while the downstream commits and cuts, engines that
 // send by themselves are killed, stopped and ended, and somebody locks the
@@ -217,8 +207,7 @@ func (s *site) lock(long time.Duration) {
 // rows are the answer of the ledger to a query, as text.
 func (s *site) rows(query string) (all [][]string) {
 	s.Helper()
-	db, err := sql.Open("sqlite", "file:"+s.ledger+"?mode=ro&_pragma=busy_timeout(5000)")
-	need.OK(s, err)
+	db := need.Get(sql.Open("sqlite", "file:"+s.ledger+"?mode=ro&_pragma=busy_timeout(5000)"))(s)
 	defer db.Close()
 	rows, err := db.Query(query)
 	if err != nil {

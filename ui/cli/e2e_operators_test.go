@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/reconcile/drill"
 )
@@ -411,10 +412,7 @@ func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 		drill.Trouble{Fault: drill.Refuse, Status: 402, Rate: 0.75},
 		drill.Trouble{Fault: drill.BreakList, Status: 500, Rate: 0.02},
 	)
-	store, err := open.Create(t.Context(), s.ledger, open.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := need.Get(open.Create(t.Context(), s.ledger, open.Options{}))(t)
 	defer store.Close()
 	over, end := context.WithTimeout(t.Context(), long)
 	defer end()

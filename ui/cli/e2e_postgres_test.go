@@ -34,34 +34,30 @@ func newLedger(t *testing.T) string {
 	})
 }
 
-// What holds for a ledger in a file holds for one in PostgreSQL: these are the same
-// tests.
+// What holds for a ledger in a file holds for one in PostgreSQL, where each process is on
+// a host of its own: these are the same tests.
 func TestE2E_TheSameInPostgreSQL(t *testing.T) {
 	newLedger(t) // or skips
 	for _, test := range []func(*testing.T){
 		TestE2E_AppliedAndCut, TestE2E_TheStoredResultIsPrinted, TestE2E_CutBeforeItWasApplied, TestI6_E2E_WithoutBoundsNothingIsProven,
 		TestI12_E2E_UndoneIsForPeople, TestI9_E2E_AContradictionIsShownAndLeftAlone, TestI12_E2E_NotThereNow,
-		TestI3_E2E_SixteenBeginOneKey, TestI10_E2E_KilledRun, TestI10_E2E_KilledRetry, TestI3_E2E_StoppedPastItsDeadline,
+		TestI3_E2E_ManyBeginOneKey, TestI10_E2E_KilledRun, TestI10_E2E_KilledRetry, TestI3_E2E_StoppedPastItsDeadline,
 		TestI9_E2E_AStoppedPipelineReportsLate, TestI9_E2E_LateDisagreementIsShown, TestE2E_TwoEnginesOneReaderEach,
 		TestI2_E2E_FailedNeedsProof, TestI7_E2E_AStaleDecisionIsRefused, TestI9_E2E_ALateAnswerBelongsToItsAttempt,
 		TestI10_E2E_ARunWhoseDriverIsKilledGoesOnElsewhere, TestE2E_TheKeyOfTheDigestsIsASecretFile, TestI3_E2E_TwoPodsOfOneName,
-		TestE2E_DeadLettersAreSettledByACheck, TestI10_E2E_KilledImport, TestE2E_AnExportHasEachOnce,
+		TestI2_E2E_NobodyListens, TestI2_E2E_ARefusedRetryProvesNothing, TestI3_E2E_OneTransmissionOnAKeptConnection,
+		TestI10_E2E_KilledAnywhere, TestI9_E2E_ABrokenPolicyLosesNoOutcome,
+		TestE2E_DeadLettersAreSettledByACheck, TestI10_E2E_KilledImport, TestE2E_AnExportHasEachOnce, TestI10_E2E_KilledArchive, TestE2E_AListIsWatched, TestE2E_RedactedForGood,
 	} {
 		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
 		t.Run(name[strings.LastIndexByte(name, '.')+1:], test)
 	}
 }
 
-// pageBlock is the one block in a language on the page of who deploys.
+// pageBlock is the first block in a language on the page of who deploys.
 func pageBlock(t *testing.T, language string) string {
 	t.Helper()
-	page := string(need.Get(os.ReadFile("../../reconcile/README.md"))(t))
-	_, block, _ := strings.Cut(page, "\n```"+language+"\n")
-	block, _, found := strings.Cut(block, "\n```\n")
-	if !found {
-		t.Fatalf("the page has no %s", language)
-	}
-	return block
+	return blocksOn(t, "reconcile/README.md", language)[0]
 }
 
 // What a server does otherwise than a file is said, with what to do instead.
@@ -87,7 +83,7 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 	say(1, "in a file", "init", "--group", "users")
 	say(3, "No ledger", "list") // none of these has made one
 	const address = "postgres://owner@db.example/payments?sslmode=verify-full"
-	block := pageBlock(t, "sh-server")
+	block := pageBlock(t, "sh-postgres")
 	if !strings.Contains(block, address) {
 		t.Fatalf("the page makes a ledger by %s", block)
 	}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -20,13 +19,8 @@ import (
 // restore, and writers that go on. What was acknowledged before the backup is there,
 // and is not done again.
 func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
-	page := need.Get(os.ReadFile("../../ledger/README.md"))(t)
-	_, section, _ := strings.Cut(string(page), "\n## Backups\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if len(blocks) != 2 {
-		t.Fatalf("%d blocks of commands", len(blocks))
-	}
+	commands := blocksOn(t, "ledger/README.md", "sh")
+	backUp, restore := commands[len(commands)-1], blocksOn(t, "ledger/README.md", "sh-restore")[0]
 	s := newSite(t)
 	s.must(0, "init")
 	backup := filepath.Join(s.dir, "backup")
@@ -65,7 +59,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	s.eventually("some are written", func() bool { return written.Load() > 5 })
 	var before []string
 	told.Range(func(key, _ any) bool { before = append(before, key.(string)); return true })
-	asThePageSays(blocks[0][1])
+	asThePageSays(backUp)
 	later := written.Load() + 4
 	s.eventually("writers go on", func() bool { return written.Load() > later })
 	over.Store(true)
@@ -75,7 +69,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	if r := s.do("list"); r.Exit == 0 {
 		t.Fatalf("it is no disaster: %s", r.Out)
 	}
-	said := asThePageSays(blocks[1][1])
+	said := asThePageSays(restore)
 	need.Lacks(t, said, "fail ")
 	for _, key := range before {
 		if rows := s.rows(`SELECT state FROM operations WHERE key = '` + key + `'`); len(rows) != 1 || rows[0][0] != "committed" {

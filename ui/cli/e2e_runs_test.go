@@ -132,7 +132,7 @@ type tty struct {
 
 func (s *site) tty(args ...string) *tty {
 	s.Helper()
-	c := &tty{T: s.T, cmd: exec.Command(program, args...)}
+	c := &tty{T: s.T, cmd: s.command(args...)}
 	c.cmd.Env, c.cmd.Dir = append(s.env, "TERM=xterm-256color"), s.dir
 	f := need.Get(pty.StartWithSize(c.cmd, &pty.Winsize{Rows: 40, Cols: 120}))(s)
 	s.Cleanup(func() { c.cmd.Process.Kill(); f.Close() })

@@ -59,7 +59,12 @@ func withProgram(tests func() int) int {
 		return 1
 	}
 	os.Chmod(dir, 0o755)
-	return tests()
+	code := tests()
+	for _, line := range cli.Untold() {
+		fmt.Fprintln(os.Stderr, line)
+		code = 1
+	}
+	return code
 }
 
 // The downstream account that owns every effect of these tests.
@@ -136,6 +141,8 @@ type site struct {
 	dir, ledger, policy string
 	down                *drill.Downstream
 	env                 []string
+	afar                bool     // the ledger is on a server, and each process on a host of its own; see on
+	desk                []string // the host at which a person works
 }
 
 func newSite(t *testing.T) *site {
@@ -156,7 +163,7 @@ func bareSite(t *testing.T) *site {
 	dir := place(t)
 	s := &site{T: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), policy: filepath.Join(dir, "policy.yaml")}
 	if strings.HasPrefix(t.Name(), inPostgreSQL) {
-		s.ledger = newLedger(t)
+		s.ledger, s.afar, s.desk = newLedger(t), true, host(t)
 	}
 	s.env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir,
 		"INDOUBT_LEDGER="+s.ledger, "INDOUBT_POLICY="+s.policy, "INDOUBT_ACTOR=maya", "NO_PROXY=*")
@@ -213,7 +220,7 @@ type operation struct {
 // start starts the program; finish waits for it.
 func (s *site) start(args ...string) *process {
 	s.Helper()
-	return s.startAs(exec.Command(program, args...))
+	return s.startAs(s.command(args...))
 }
 
 type process struct {
@@ -247,6 +254,9 @@ func (p *process) finish() result {
 		p.Fatalf("%v: %v", p.cmd.Args, err)
 	}
 	r := result{Exit: p.cmd.ProcessState.ExitCode(), Out: p.out.String(), Err: p.err.String()}
+	if p.cmd.Args[0] == program {
+		cli.Ended(p.cmd.Args[1:], r.Exit)
+	}
 	p.status.SetReadDeadline(time.Now().Add(time.Second))
 	var line bytes.Buffer
 	line.ReadFrom(p.status)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -48,9 +47,7 @@ once, as it stood when its page was read; what comes meanwhile may be there. Whe
 not read to the end it exits 1.
 
 Text that a spreadsheet would run begins with an apostrophe in the CSV. An export is to be
-read elsewhere: it cannot be taken back in. For that there is "indoubt backup".
-
-Exit codes: 0 done; 1 error, or it was stopped; 2 usage; 3 no ledger.`,
+read elsewhere: it cannot be taken back in. For that there is "indoubt backup".`,
 		Example: "  indoubt export > operations.jsonl\n  indoubt export -o csv --since 2026-07-01 'state:committed kind:stripe.*' > july.csv\n  indoubt export --events --since yesterday | jq -r .verb | sort | uniq -c",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -122,19 +119,9 @@ func (c *exportCommand) operations(ctx context.Context, filter string) error {
 
 // history prints the events of a time.
 func (c *exportCommand) history(ctx context.Context, of settledFlags) error {
-	var since, until time.Time
-	for _, flag := range []struct {
-		name, value string
-		into        *time.Time
-	}{{"since", of.since, &since}, {"until", of.until, &until}} {
-		if flag.value == "" {
-			continue
-		}
-		at, err := past(flag.name, flag.value, c.clock())
-		if err != nil {
-			return err
-		}
-		*flag.into = at
+	since, until, err := of.times(c.clock())
+	if err != nil {
+		return err
 	}
 	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {

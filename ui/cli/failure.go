@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"strings"
 	"syscall"
@@ -72,15 +73,46 @@ func nextStep(command string, err error) error {
 }
 
 // ofSystem is how the system says that a file cannot be had.
-var ofSystem = lazyregexp.New(`(?:open|stat|lstat|read|chdir|mkdir) (\S+): (no such file or directory|permission denied|is a directory|not a directory)`)
+var ofSystem = lazyregexp.New(`(?:open|stat|lstat|read|chdir|mkdir|fork/exec) (\S+): (no such file or directory|permission denied|is a directory|not a directory|file exists)`)
 
-// plainly says in words for people what the system says in its own.
+// ofLibraries is how libraries say what people are told in other words.
+var ofLibraries = []struct {
+	said  *lazyregexp.Regexp
+	words string
+}{
+	{lazyregexp.New(`exec: "?([^"\n]+?)"?: executable file not found in \$PATH`), "there is no command $1"},
+	{lazyregexp.New(`(?:parsing value: )?unexpected (?:EOF|end of JSON input)`), "it ends too early"},
+	{lazyregexp.New(`(?:parsing value: )?invalid character (.+?) (?:looking for|at start of|after|in) [^\n]*`), "$1 cannot stand there"},
+	{lazyregexp.New(`(?:dial|listen) (?:tcp|udp|unix)[46]? (\S+): (?:connect|bind): `), "$1: "},
+}
+
+// plainly says in words for people what the system and libraries say in their own.
 func plainly(message string) string {
-	words := map[string]string{"no such file or directory": "there is no ", "permission denied": "you have no right to ", "is a directory": "this is a directory: ", "not a directory": "there is no directory for "}
-	return ofSystem.ReplaceAllStringFunc(message, func(said string) string {
+	words := map[string]string{"no such file or directory": "there is no ", "permission denied": "you have no right to ", "is a directory": "this is a directory: ", "not a directory": "there is no directory for ", "file exists": "there is already "}
+	message = ofSystem.ReplaceAllStringFunc(message, func(said string) string {
 		parts := ofSystem.FindStringSubmatch(said)
 		return words[parts[2]] + parts[1]
 	})
+	for _, of := range ofLibraries {
+		message = of.said.ReplaceAllString(message, of.words)
+	}
+	return message
+}
+
+// causeOf is the cause of an error, without the call that failed.
+func causeOf(err error) string {
+	var path *fs.PathError
+	var call *net.OpError
+	var system *os.SyscallError
+	switch {
+	case errors.As(err, &path):
+		err = path.Err
+	case errors.As(err, &system):
+		err = system.Err
+	case errors.As(err, &call):
+		err = call.Err
+	}
+	return err.Error()
 }
 
 func ledgerFailure(err error, f *failure) bool {
@@ -90,7 +122,10 @@ func ledgerFailure(err error, f *failure) bool {
 	var driven *ledger.DrivenError
 	var ambiguous *ledger.AmbiguousError
 	var filter *ledger.FilterError
+	var incident *ledger.NoIncidentError
 	switch {
+	case errors.As(err, &incident):
+		f.Exit, f.Code, f.Hint = exitNotFound, "not_found", "see `indoubt incident list`, or check --ledger / INDOUBT_LEDGER"
 	case errors.As(err, &moved):
 		f.Exit, f.Code = exitConflict, "moved"
 		if moved.NotFromThisOne {
@@ -189,8 +224,8 @@ func systemFailure(err error, f *failure) bool {
 		f.Code, f.Hint = "io_error", "look at the disk and the limits of this process (df, dmesg, ulimit -a), and try again"
 	case errors.Is(err, fs.ErrPermission):
 		f.Code, f.Hint = "permission", "check who owns the file and its directory"
-	case errors.Is(err, fs.ErrNotExist):
-		f.Code = "no_file"
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR):
+		f.Code, f.Hint = "no_file", "check the name, and make the directory first if it is not there"
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		f.Code = "timeout"
 	default:

@@ -20,6 +20,7 @@ import (
 type scopeFlags struct {
 	downstream string
 	all        bool
+	anyway     bool // a kind that is not known yet
 }
 
 func (f *scopeFlags) add(a *app, cmd *cobra.Command) {
@@ -58,20 +59,22 @@ func newHoldCommand(a *app) *cobra.Command {
 		Short: "Stop every automatic send, grant and bulk run at once",
 		Long: `Stop every automatic send, every permission to send again and every bulk run
 for a kind, a downstream or everything. Checks go on. A hold on the same scope
-is replaced.`,
-		Example: "  indoubt hold --all --reason 'stripe incident, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h",
+is replaced. A kind that neither the policy nor the ledger knows is refused as a slip;
+--anyway holds it before its first use.`,
+		Example: "  indoubt hold --all --reason 'stripe incident, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h\n  indoubt hold new.kind --anyway --reason 'not before monday'",
 		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.names("kind")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
 			if err != nil {
 				return err
 			}
-			return holdCommand{a}.hold(cmd.Context(), scope, &flags)
+			return holdCommand{a}.hold(cmd.Context(), scope, which.anyway, &flags)
 		},
 	}
 	flags.add(cmd)
 	which.add(a, cmd)
 	cmd.Flags().StringVar(&flags.until, "until", "", "a duration (2h), a time of day (06:00) or an RFC 3339 time; without it, until released")
+	cmd.Flags().BoolVar(&which.anyway, "anyway", false, "also a kind that is not known yet: before its first use")
 	return cmd
 }
 
@@ -109,7 +112,7 @@ func oneHoldJSON(h ledger.Hold) map[string]any {
 	return map[string]any{"hold": holdJSON{h.Scope, list(h.Kinds), h.Actor, h.Reason, moment(h.CreatedAt), moment(h.Until)}}
 }
 
-func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *decideFlags) error {
+func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, anyway bool, flags *decideFlags) error {
 	now := c.clock()
 	var ends time.Time
 	if flags.until != "" {
@@ -120,7 +123,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, flags *de
 	}
 	var kinds []string
 	s, run, err := c.scoped(ctx, "hold", []string{string(scope)}, needs{reason: true, silent: true}, flags, func(s ledger.Store, p *policy.Policy) (err error) {
-		kinds, err = c.covered(ctx, s, p, scope)
+		kinds, err = c.covered(ctx, s, p, scope, anyway)
 		return err
 	})
 	if err != nil {
@@ -193,7 +196,7 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 // covered are the kinds that a hold on a downstream names. It refuses a downstream or a
 // kind that neither the policy nor the ledger knows: a slip of the pen would leave
 // everything running.
-func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Policy, scope ledger.HoldScope) ([]string, error) {
+func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Policy, scope ledger.HoldScope, anyway bool) ([]string, error) {
 	if downstream, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
 		return c.kindsOf(ctx, s, p, downstream)
 	}
@@ -209,10 +212,15 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 	for _, count := range counts {
 		known = append(known, count.Kind)
 	}
-	if slices.Contains(known, kind) {
+	switch {
+	case slices.Contains(known, kind):
+		return nil, nil
+	case !policy.NamesKind(kind):
+		return nil, usage(fmt.Sprintf("`%s` is not the name of a kind; nothing is held", kind), "a kind is like stripe.charge; hold everything: indoubt hold --all")
+	case anyway:
 		return nil, nil
 	}
-	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing is held%s", kind, meant(kind, known)), "see `indoubt stats`, or hold everything: indoubt hold --all")
+	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing is held%s", kind, meant(kind, known)), "before its first use: indoubt hold "+kind+" --anyway\nsee `indoubt stats`, or hold everything: indoubt hold --all")
 }
 
 // scoped prepares a decision about a scope or an incident, which the first argument
@@ -238,7 +246,7 @@ func (c holdCommand) scoped(ctx context.Context, verb string, args []string, nee
 		}
 	}
 	something := []*ledger.Record{{Operation: ledger.Operation{ID: args[0]}}}
-	if err := run.ask(something, needs); err != nil {
+	if err := run.ask(ctx, something, needs); err != nil {
 		return nil, nil, err
 	}
 	return s, run, run.begin(ctx, args, []ledger.RunItem{{OperationID: args[0]}}, "", func(context.Context, ledger.RunItem, string) act.Outcome { return act.Decided(nil) })

@@ -202,7 +202,7 @@ func (b *bench) hostileLedger() {
 	b.begin(15, "other.charge", `{"customer":"cus_15"}`) // the newest control stays
 	b.settle(15, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 200, Receipt: "pi_15"})
 	b.shelve(id(14))
-	execSQL(b.T, b.ledger, `INSERT INTO marks VALUES ('m', '`+id(6)+`')`)
+	execSQL(b.T, b.ledger, `INSERT INTO forgotten VALUES (1, 'k', 1); INSERT INTO marks VALUES ('m', '`+id(6)+`')`)
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO presence VALUES ('c', 'p', '019808a1', 0, %[1]d); INSERT INTO engines VALUES ('engine', 'd', %[1]d, %[1]d); INSERT INTO tallies (kind, class) VALUES ('k', 'timeout'); INSERT INTO paces VALUES ('down', %[1]d000)`, b.now.UnixMilli()))
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason, evidence) VALUES ('r', '%s', %d, %[2]d, 'inconclusive', 'why', '{}')`, id(7), b.now.UnixMilli()))
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('g', '%s', %d, 'absent', 'eve', %d, %d)`,
@@ -278,6 +278,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"deny":      {with(at(9)), with(at(9)), with(other)},
 		"retry":     {{at(11), "--dry-run"}, with(at(11), "--dry-run"), with(at(11)), with(at(12)), with(at(3))},
 		"abandon":   {with(at(10), "--dry-run"), with(at(10))},
+		"redact":    {with(at(4), "--dry-run", "--key"), {"--filter", hostile, "--dry-run"}, {"--filter", "state:failed", "--dry-run"}, with(at(4)), with(at(3), "--yes", "--no-rewrite"), with(at(8), "--yes"), with(hostile)},
 		"ack":       {with(at(1), "--reference", hostile)},
 		"park":      {with(at(8), "--until", "2h"), {at(8), "--until", hostile}},
 		"undo":      {with(at(2)), with(at(13))},
@@ -310,6 +311,8 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"runs pause":      {{ran, "--reason", hostile}, {hostile}},
 		"runs resume":     {{ran, "--yes"}, {hostile}},
 		"runs stop":       {{ran, "--reason", hostile}, {hostile}},
+		"archive list":    {{}, {"--from", filepath.Join(b.dir, hostile)}},
+		"archive find":    {{"--from", filepath.Join(b.dir, hostile), "--key", hostile}, {"--from", "/x", "--kind", "[" + hostile}, {}},
 		"incident":        {{}},
 		"incident list":   {{}, {"-o", "csv"}, {"-o", "wide"}},
 		"incident show":   {{outage}, {hostile}},

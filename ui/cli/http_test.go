@@ -36,8 +36,7 @@ type httpProxy struct {
 func startHTTP(t *testing.T, dir, upstream string, args ...string) *httpProxy {
 	t.Helper()
 	p := &httpProxy{t: t, done: make(chan struct{}), cmd: binary(dir, append([]string{"http", "--listen", "127.0.0.1:0", "--upstream", upstream}, args...)...)}
-	out, err := p.cmd.StderrPipe()
-	need.OK(t, err)
+	out := need.Get(p.cmd.StderrPipe())(t)
 	need.OK(t, p.cmd.Start())
 	lines := bufio.NewReader(out)
 	first, err := lines.ReadString('\n')

@@ -44,9 +44,7 @@ The policy's redact: and the limits of size hold as for "run".
 
 The same rows again record nothing more, so that a command which was stopped, or killed,
 is given again. A row that cannot be read ends the import; what stands before it is
-recorded. With --skip-bad FILE the import goes on, such rows go to FILE, and it exits 1.
-
-Exit codes: 0 done; 1 a row is bad, or it was stopped; 2 usage; 5 read-only.`,
+recorded. With --skip-bad FILE the import goes on, such rows go to FILE, and it exits 1.`,
 		Example: `  redis-cli zrange dead 0 -1 | indoubt import --from sidekiq --dry-run
   indoubt import --from sqs --skip-bad bad.jsonl messages/*.json
   indoubt import --map kind='"mail." + row.class' --map at=row.died_at failed.jsonl
@@ -189,7 +187,7 @@ func (c *importing) read(ctx context.Context, file string) error {
 	if c.file = ""; file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return usage("cannot read "+file+": "+plainCause(err), "name a file of JSON, or - for standard input")
+			return usage(err.Error(), "name a file of JSON, or - for standard input")
 		}
 		defer f.Close()
 		in, c.file = f, filepath.Base(file)
@@ -222,15 +220,6 @@ func (c *importing) read(ctx context.Context, file string) error {
 	return c.flush(ctx)
 }
 
-// plainCause is an error of a file without the call that failed.
-func plainCause(err error) string {
-	var path *os.PathError
-	if errors.As(err, &path) {
-		return path.Err.Error()
-	}
-	return err.Error()
-}
-
 func (c *importing) pastOf(row mapping.Row, op mapping.Operation) record.Past {
 	source := ledger.Source{Pipeline: cmp.Or(op.Source, c.mapping.Name), Run: op.Run}
 	return record.Past{Request: record.Request{ID: op.ID, Kind: op.Kind, Scope: op.Scope, Key: op.Key, Input: op.Input, Source: source, Token: op.Token, TokenSent: op.Token != "",
@@ -261,7 +250,7 @@ func (c *importing) refuse(ctx context.Context, row mapping.Row, why error) erro
 	if c.bad == nil {
 		f, err := os.OpenFile(c.skipBad, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err != nil {
-			return usage("--skip-bad: cannot make "+c.skipBad+": "+plainCause(err), "name a file that is not there yet")
+			return usage("--skip-bad: "+err.Error(), "name a file that is not there yet")
 		}
 		c.bad = f
 	}

@@ -21,6 +21,7 @@ type listOptions struct {
 	limit  int
 	after  string
 	probe  bool // exit 6 where something listed is in doubt or needs a person
+	watch  bool
 }
 
 // openTabs are what is not settled, what needs a person first.
@@ -45,8 +46,11 @@ since:yesterday until:2026-07-14 age>30m cost>100 risk>50; a leading - negates, 
 stands between alternatives, parentheses group. A key, token, receipt or id is found
 at once by its beginning; a word is searched for from the newest operation to the oldest. Ctrl-C stops a search, and
 prints what was found until then. For scripts and probes, --exit-code exits 6 where
-something listed needs you or is being checked.`,
-		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --json lane:decide | jq -r '.data.operations[].id'",
+something listed needs you or is being checked.
+
+--watch goes on until interrupted. A terminal shows the list as it stands; in a pipe,
+and with -o jsonl, csv or name, each row that is new or has changed is printed once more.`,
+		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --json lane:decide | jq -r '.data.operations[].id'\n  indoubt list --watch lane:decide -o jsonl | ./page-someone",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := settled.filter(args, a.clock())
@@ -64,6 +68,7 @@ something listed needs you or is being checked.`,
 	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
 	settled.add(cmd)
 	f.BoolVar(&o.probe, "exit-code", false, "exit 6 where something listed needs you or is being checked")
+	f.BoolVarP(&o.watch, "watch", "w", false, "go on with what changes; -o jsonl is one line for each changed row")
 	return cmd
 }
 
@@ -80,9 +85,16 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.watch && (o.probe || o.after != "") {
+		return usage("--watch goes with neither --exit-code nor --after", "leave one of them out")
+	}
 	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
+	}
+	l := c.listing(o, tabs, filter)
+	if o.watch {
+		return l.watch(ctx, s)
 	}
 	rows, next, stopped, err := c.pages(ctx, s, tabs, filter, o)
 	if err != nil {
@@ -93,11 +105,8 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	ops := make([]operationJSON, 0, len(all))
-	for _, v := range all {
-		ops = append(ops, asJSON(v))
-	}
-	data := map[string]any{"operations": ops, "next": text(next)}
+	data := l.data(all)
+	data["next"] = text(next)
 	var below string
 	switch {
 	case c.format == "text":
@@ -108,7 +117,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 		c.left("%d shown, there are more: --limit, or --after %s", len(all), next)
 	}
 	print := func(w *safe.Writer) {
-		writeTable(w, all, filter, c.width())
+		l.text(w, all)
 		fmt.Fprintln(w, below)
 	}
 	if stopped != "" {
@@ -118,6 +127,48 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 		return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%d of these %s in doubt, or %s a person", n, plural(n, "is", "are"), plural(n, "needs", "need")), Data: data, Text: print}
 	}
 	return c.done("", data, print)
+}
+
+// listing is the list as it is printed, and read again while it is watched.
+func (c listCommand) listing(o listOptions, tabs []ledger.Tab, filter ledger.Filter) watchable[ticket.Ticket] {
+	wanted := func(row ledger.Row) bool {
+		now := c.clock()
+		return filter.Match(row, now) && (slices.Contains(tabs, ledger.TabAll) || slices.Contains(tabs, row.TabAt(now)))
+	}
+	return watchable[ticket.Ticket]{
+		app: c.app,
+		look: func(ctx context.Context, s ledger.Store, moved []string, known map[string]string) (all, besides []ticket.Ticket, err error) {
+			rows, _, err := c.walk(ctx, s, tabs, filter, o, func(int) bool { return true })
+			if err != nil {
+				return nil, nil, err
+			}
+			p := c.policyToLookBy()
+			if all, err = tickets(ctx, s, p, rows); err != nil {
+				return nil, nil, err
+			}
+			records, err := s.Records(ctx, slices.DeleteFunc(moved, func(id string) bool {
+				return slices.ContainsFunc(rows, func(row ledger.Row) bool { return row.ID == id })
+			}))
+			for _, rec := range records {
+				if row := rec.Row(); known[row.ID] != "" || wanted(row) {
+					besides = append(besides, see(p, rec))
+				}
+			}
+			return all, besides, err
+		},
+		mark: func(v ticket.Ticket) (string, string) {
+			return v.Row.ID, fmt.Sprint(v.Record.Operation.Version, v.State(), v.Lane(), v.Facts.Advice.Verb)
+		},
+		data: func(all []ticket.Ticket) map[string]any {
+			ops := make([]operationJSON, 0, len(all))
+			for _, v := range all {
+				ops = append(ops, asJSON(v))
+			}
+			return map[string]any{"operations": ops}
+		},
+		text:  func(w *safe.Writer, all []ticket.Ticket) { writeTable(w, all, filter, c.width(), c.kept) },
+		below: func(ctx context.Context, s ledger.Store, n int) (string, error) { return c.underList(ctx, s, o, n, "") },
+	}
 }
 
 // unsettled counts the rows that need a person or are being checked.

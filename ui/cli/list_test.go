@@ -41,8 +41,7 @@ func TestSearchStopsWithWhatItFound(t *testing.T) {
 			stop()
 		}
 	}}
-	f, err := ledger.ParseFilter("word")
-	need.OK(t, err)
+	f := need.Get(ledger.ParseFilter("word"))(t)
 	var out, errOut bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errOut)
 	rows, next, stopped, err := listCommand{a}.pages(ctx, s, []ledger.Tab{ledger.TabAll}, f, listOptions{limit: 5})
@@ -83,7 +82,7 @@ func TestTheListMarksWhatIsNew(t *testing.T) {
 	for text, want := range map[string][]string{"since:30m": {"NEW", "•", "–"}, "": {"STATE", "committed", "committed"}} {
 		f := need.Get(ledger.ParseFilter(text))(t)
 		var out bytes.Buffer
-		writeTable(safe.NewWriter(&out), []ticket.Ticket{row("a", time.Minute), row("b", time.Hour)}, f, 0)
+		writeTable(safe.NewWriter(&out), []ticket.Ticket{row("a", time.Minute), row("b", time.Hour)}, f, 0, nil)
 		for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 			need.Equal(t, strings.Fields(line)[2], want[i], text, i, "line")
 		}

@@ -68,7 +68,7 @@ func (l *livePolicy) take(p *policy.Policy, err error) string {
 }
 
 // watchAgain is how long a policy directory that is not there is left alone.
-const watchAgain = 5 * time.Second
+const watchAgain = time.Second
 
 // watchPolicy loads the policy and follows its file until ctx ends. A file that
 // is broken from the start is a problem over the built-in defaults. said is told

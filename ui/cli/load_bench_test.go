@@ -19,6 +19,7 @@ import (
 	"github.com/creack/pty"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	ledgers "indoubt/ledger/open"
 )
 
@@ -40,10 +41,7 @@ func BenchmarkConsoleUnderLoad(b *testing.B) {
 	dir := b.TempDir()
 	path := filepath.Join(dir, "ledger.db")
 	inDoubt(b, path, open, func(i int, r *ledger.SettleRequest) { r.Bursts = burstOf(i) })
-	store, err := ledgers.Open(b.Context(), path, ledgers.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	store := need.Get(ledgers.Open(b.Context(), path, ledgers.Options{}))(b)
 	defer store.Close()
 	c := openWatched(b, dir, path)
 	b.ResetTimer()
@@ -71,10 +69,7 @@ type watched struct {
 func openWatched(b *testing.B, dir, path string) *watched {
 	b.Helper()
 	cmd := binary(dir, "--ledger", path)
-	tty, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 48, Cols: 160})
-	if err != nil {
-		b.Fatal(err)
-	}
+	tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: 48, Cols: 160}))(b)
 	c := &watched{pid: cmd.Process.Pid, tty: tty, em: vt.NewSafeEmulator(160, 48), rows: 48, moved: make(chan time.Time, 1000)}
 	b.Cleanup(func() {
 		cmd.Process.Kill()
@@ -138,10 +133,7 @@ func (c *watched) cpu(b *testing.B, long time.Duration) float64 {
 // used is the time that the console has worked.
 func (c *watched) used(b *testing.B) time.Duration {
 	b.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid))
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := need.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.pid)))(b)
 	_, rest, _ := strings.Cut(string(text), ") ")
 	var user, system int64
 	fields := strings.Fields(rest)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -75,6 +76,9 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 		c.json = true
 	} else if o.follow && c.format != "text" && !c.json {
 		return usage("--follow prints text or JSON lines, not "+c.format, "write -o jsonl")
+	}
+	if o.verb != "" && !slices.Contains(verbs, o.verb) {
+		return usage(fmt.Sprintf("--verb `%s` is none of the history%s", o.verb, meant(o.verb, verbs)), "there are: "+strings.Join(verbs, " "))
 	}
 	if o.since != "" {
 		var err error
@@ -267,6 +271,8 @@ func lately(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Eve
 
 // follow prints what is there and then what comes, until ctx ends.
 func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, events []ledger.Event, place ledger.Cursor, changed <-chan struct{}) error {
+	ctx, stop := whileRead(ctx, c.rawOut)
+	defer stop()
 	for more := false; ; {
 		names, err := c.names(ctx, s, events)
 		if err != nil && ctx.Err() == nil {
@@ -274,7 +280,7 @@ func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, ev
 		}
 		if c.json {
 			for _, e := range events {
-				if err := printJSON(c.out, oneEventJSON(e)); err != nil {
+				if err := printJSON(c.out, oneEventJSON(e)); err != nil && ctx.Err() == nil && !errors.Is(err, syscall.EPIPE) {
 					return err
 				}
 			}

@@ -16,19 +16,13 @@ func newManCommand(a *app) *cobra.Command {
 	var to string
 	cmd := &cobra.Command{
 		Use: "man [COMMAND…]", GroupID: groupCare,
-		Short:   "Print the manual page, or that of a command",
-		Example: "  indoubt man | man -l -\n  indoubt man run > /usr/local/share/man/man1/indoubt-run.1\n  indoubt man --to ~/.local/share/man/man1",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-			var names []string
-			if of, _, err := cmd.Root().Find(args); err == nil {
-				names = commandNames(of)
-			}
-			return offer(names, toComplete), cobra.ShellCompDirectiveNoFileComp
-		},
+		Short:             "Print the manual page, or that of a command",
+		Example:           "  indoubt man | man -l -\n  indoubt man run > /usr/local/share/man/man1/indoubt-run.1\n  indoubt man --to ~/.local/share/man/man1",
+		ValidArgsFunction: completeCommands,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			of, rest, err := cmd.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return usage("there is no command "+quoted(args), "see `indoubt --help`")
+			of, err := commandOf(cmd.Root(), args)
+			if err != nil {
+				return err
 			}
 			if to != "" {
 				return manuals(of, to)
@@ -72,9 +66,7 @@ func manual(of *cobra.Command) (string, error) {
 		return "", fmt.Errorf("make the manual page: %w", err)
 	}
 	page.Root.Name, page.Root.Short = strings.ReplaceAll(of.CommandPath(), " ", "-"), of.Short
-	page = page.WithSection("Exit Codes", "0 done, or nothing was to do. 1 error. 2 usage. 3 not found. 4 conflict: it moved, or was decided already. "+
-		"5 refused by policy, hold, read-only or for want of a person. 6 in doubt. 7 in progress. 8 key reused. 9 finished already. "+
-		"Those of run are its command's, and from 100 on its own: 105 refused, 106 in doubt, 107 in progress, 108 key reused, 109 finished already and its output not kept.").
+	page = page.WithSection("Exit Codes", strings.Join(exitCodes(of), "\n")).
 		WithSection("Environment", "INDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_CONTEXT, INDOUBT_ACTOR, INDOUBT_LEDGER_HOME, INDOUBT_DIGEST_KEY_FILE, INDOUBT_PAGER, PAGER, NO_COLOR.").
 		WithSection("Files", "$XDG_STATE_HOME/indoubt/ledger.db, the ledger; $XDG_CONFIG_HOME/indoubt/policy.yaml, the policy; $XDG_CONFIG_HOME/indoubt/config.yaml, how the console looks, and contexts.").
 		WithSection("See Also", "indoubt(1), indoubt-run(1), indoubt-list(1): printed by `indoubt man COMMAND`.")

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
@@ -28,13 +26,13 @@ import (
 
 // mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
-	server, scope, url, source, deadline, listen, metrics string
-	headers, headerEnv, hosts                             []string
-	remote                                                bool
+	server, servers, scope, url, source, deadline, listen, metrics string
+	headers, headerEnv, hosts                                      []string
+	remote                                                         bool
 }
 
-// reach connects to the server; see listen.Options.
-type reach func(ctx context.Context, header func(mcpwire.Frame) http.Header, refused func(json.RawMessage, int, []string)) (mcpwire.Conn, error)
+// reach connects to a server, for a session of a listener or for the zero Way.
+type reach func(context.Context, listen.Way) (mcpwire.Conn, error)
 
 const maxScope = 200 // bytes of a name that is kept with every call
 
@@ -44,8 +42,8 @@ type mcpCommand struct{ *app }
 func newMCPCommand(a *app) *cobra.Command {
 	var flags mcpFlags
 	cmd := &cobra.Command{
-		Use: "mcp [--server NAME] {-- COMMAND… | --url URL}", GroupID: groupRecord,
-		Short: "Stand before an MCP server and record every call that writes",
+		Use: "mcp [--server NAME] {-- COMMAND… | --url URL} | --servers FILE", GroupID: groupRecord,
+		Short: "Stand before MCP servers and record every call that writes",
 		Long: `Speaks MCP on standard input and output, and passes every line on to a server:
 to a command it starts, or to a streamable-HTTP URL. A tool call that may write is
 recorded before it is passed on, as kind mcp.NAME.TOOL. The same call again, from
@@ -64,6 +62,12 @@ an agent can ask how calls stand. What could be read as another call than the on
 that is recorded (a member that occurs twice, a batch with a tools/call in it) is
 answered with an error.
 
+--servers takes several servers from a client's configuration file, and is one server to
+the client: their tools and prompts are NAME__TOOL there, by the names of the entries,
+and the one tool indoubt_status is added. Kinds and scopes are those that indoubt mcp
+install gives the entries. A server that is slow or has ended holds up no other, and is
+started again by the next call of one of its tools.
+
 With --listen it serves MCP over streamable HTTP instead, for many clients, each with a
 session of its own. A server behind a URL may want a login: the client's Authorization
 is passed on and kept nowhere, and the login (OAuth) goes through.
@@ -72,9 +76,10 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 		Example: `  indoubt mcp install claude
   indoubt mcp --server memory -- npx -y @modelcontextprotocol/server-memory
   indoubt mcp --server tracker --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${env.TRACKER_TOKEN}'
-  indoubt mcp --server tracker --listen 127.0.0.1:8090 --url https://mcp.example.com/mcp`,
+  indoubt mcp --server tracker --listen 127.0.0.1:8090 --url https://mcp.example.com/mcp
+  indoubt mcp --servers .mcp.json --listen 127.0.0.1:8090`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range []string{"server", "scope"} { // as a variable that is not set gives it
+			for _, name := range []string{"server", "servers", "scope"} { // as a variable that is not set gives it
 				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
 					return usage("--"+name+" is empty", "leave it out, or give a name")
 				}
@@ -85,6 +90,7 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the first word is the server's
 	f.StringVar(&flags.server, "server", "", "the server's name in kinds: mcp.NAME.TOOL")
+	f.StringVar(&flags.servers, "servers", "", "the servers of this file, in the form of an MCP client's configuration: each NAME__TOOL")
 	f.StringVar(&flags.scope, "scope", "", "which servers are one and the same, however they are started; --server when left out, else the command, directory or URL")
 	f.StringVar(&flags.url, "url", "", "the URL of a streamable-HTTP server, instead of a command")
 	f.StringArrayVar(&flags.headers, "header", nil, "a header for the server, as 'NAME: VALUE'; ${env.NAME} in it is read from the environment and stored nowhere")
@@ -102,11 +108,8 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) error {
 	o := mcpproxy.Options{In: c.stdin, Out: c.rawOut, Server: flags.server}
 	var err error
-	if o.Deadline, err = positive("--deadline", flags.deadline); err != nil {
+	if o.Deadline, err = sendDeadline(flags.deadline); err != nil {
 		return err
-	}
-	if d := o.Deadline; d != 0 && (d < ledger.MinDeadline || d > ledger.MaxDeadline) {
-		return usage(fmt.Sprintf("--deadline %s is not between %s and %s", flags.deadline, ledger.MinDeadline, ledger.MaxDeadline), "")
 	}
 	if flags.listen == "" && (flags.remote || len(flags.hosts) > 0) {
 		return usage("--allow-remote and --allow-host are for --listen", "")
@@ -116,14 +119,11 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 			return err
 		}
 	}
-	to, err := c.server(&o, argv, flags)
+	ways, err := c.ways(&o, argv, flags)
 	if err != nil {
 		return err
 	}
 	if err := c.record(ctx, &o, flags); err != nil {
-		return err
-	}
-	if err := mcpScope(&o, argv, flags); err != nil {
 		return err
 	}
 	var mu sync.Mutex
@@ -132,12 +132,29 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 		defer mu.Unlock()
 		c.errOut.Println("indoubt: " + line)
 	}
+	for i := range ways {
+		w := &ways[i]
+		w.Recorder, w.Store, w.Log, w.Deadline = o.Recorder, o.Store, o.Log, o.Deadline
+		if err := w.identify(); err != nil {
+			return err
+		}
+	}
+	run := func(ctx context.Context, in io.Reader, out io.Writer, way listen.Way) error {
+		if flags.servers == "" {
+			return mcpproxy.New(ways[0].over(way, in, out)).Run(ctx)
+		}
+		servers := make([]mcpproxy.Named, len(ways))
+		for i := range ways { // a client's credential is for none of them
+			servers[i] = mcpproxy.Named{Name: ways[i].name, Options: ways[i].over(listen.Way{}, nil, nil)}
+		}
+		mcpproxy.NewFront(in, out, version(), o.Log, servers).Run(ctx)
+		return nil
+	}
 	defer outlivePipes()()
 	if flags.listen != "" {
-		return c.listen(ctx, o, flags, to)
+		return c.listen(ctx, o, flags, run)
 	}
-	o.Connect = func(ctx context.Context) (mcpwire.Conn, error) { return to(ctx, nil, nil) }
-	err = mcpproxy.New(o).Run(ctx)
+	err = run(ctx, c.stdin, c.rawOut, listen.Way{})
 	drain(c.errOut, o.Recorder, 10*time.Second)
 	if err != nil && ctx.Err() == nil {
 		return &failure{Exit: exitError, Code: "mcp_server", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
@@ -145,8 +162,41 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	return nil
 }
 
+// way is one server, and how it is reached.
+type way struct {
+	mcpproxy.Options
+	name  string // of its entry in a file of servers
+	named string // by --scope or --server; "": by its address
+	argv  []string
+	dir   string // "" is this process's
+	url   string
+	reach reach
+}
+
+// over is a proxy to the server for one client.
+func (w *way) over(client listen.Way, in io.Reader, out io.Writer) mcpproxy.Options {
+	o := w.Options
+	o.In, o.Out, o.Connect = in, out, func(ctx context.Context) (mcpwire.Conn, error) { return w.reach(ctx, client) }
+	return o
+}
+
+// ways are the servers that the command line names: one, or those of a file.
+func (c mcpCommand) ways(o *mcpproxy.Options, argv []string, flags mcpFlags) ([]way, error) {
+	if flags.servers != "" {
+		if len(argv) > 0 || flags.url+flags.server+flags.scope != "" || len(flags.headers)+len(flags.headerEnv) > 0 {
+			return nil, usage("--servers has all that is to be known of each server", "leave the command and the other flags about a server out")
+		}
+		return c.several(flags.servers)
+	}
+	w := way{named: cmp.Or(flags.scope, flags.server), argv: argv, url: flags.url}
+	var err error
+	w.reach, err = c.server(o, argv, flags)
+	w.Server = o.Server
+	return []way{w}, err
+}
+
 // listen serves MCP over HTTP until ctx ends.
-func (c mcpCommand) listen(ctx context.Context, o mcpproxy.Options, flags mcpFlags, to reach) error {
+func (c mcpCommand) listen(ctx context.Context, o mcpproxy.Options, flags mcpFlags, run func(context.Context, io.Reader, io.Writer, listen.Way) error) error {
 	upstream, err := url.Parse(flags.url)
 	if flags.url == "" || err != nil {
 		upstream = nil
@@ -160,31 +210,30 @@ func (c mcpCommand) listen(ctx context.Context, o mcpproxy.Options, flags mcpFla
 		return usage("--url is the address of this listener itself", "name the server that the calls are for")
 	}
 	log.SetOutput(io.Discard) // net/http quotes what it does not understand of an answer there
-	l := listen.New(ctx, listen.Options{Proxy: o, Connect: to, URL: upstream, Hosts: flags.hosts})
+	l := listen.New(ctx, listen.Options{Run: run, Log: o.Log, URL: upstream, Hosts: flags.hosts})
 	c.errOut.Printf("listening on http://%s%s, ledger %s\n", at.Addr(), l.Path(), short(c.ledgerName()))
 	err = l.Serve(ctx, at)
 	drain(c.errOut, o.Recorder, 10*time.Second)
 	return err
 }
 
-// mcpScope says which calls may be the same: those to a server of one given name,
+// identify says which calls may be the same: those to a server of one given name,
 // else to one command, directory or URL. A secret on the server's command line
 // counts as its digest under the recorder's key, so that passwords cannot be tried on it.
-func mcpScope(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
-	way := identity.URLScope
-	if flags.url == "" {
+func (w *way) identify() error {
+	if w.Way = identity.URLScope(w.url); w.url == "" {
 		dir, err := os.Getwd()
 		if err != nil {
 			return fmt.Errorf("the current directory: %w", err)
 		}
-		if argv, err = o.Recorder.CommandLine(argv); err != nil {
+		argv, err := w.Recorder.CommandLine(w.argv)
+		if err != nil {
 			return fmt.Errorf("the server's command line: %w", err)
 		}
-		way = func(string) string { return identity.CommandScope(argv, dir) }
+		w.Way = identity.CommandScope(argv, cmp.Or(w.dir, dir))
 	}
-	o.Way = way(flags.url)
-	if o.Scope = o.Way; flags.scope != "" || flags.server != "" {
-		o.Scope = identity.NamedScope(cmp.Or(flags.scope, flags.server))
+	if w.Scope = w.Way; w.named != "" {
+		w.Scope = identity.NamedScope(w.named)
 	}
 	return nil
 }
@@ -201,7 +250,7 @@ func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) (
 	case flags.url != "" && len(argv) > 0:
 		return nil, usage("mcp takes a command or --url, not both", "")
 	case flags.url == "" && len(argv) == 0:
-		return nil, usage("mcp needs a server", "a command behind two dashes, or --url: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
+		return nil, usage("mcp needs a server", "a command behind two dashes, --url or --servers: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
 	case flags.url == "" && len(flags.headers)+len(flags.headerEnv) > 0:
 		return nil, usage("--header is for a server behind --url", "a command gets its secrets from the environment")
 	case flags.url != "":
@@ -215,16 +264,24 @@ func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) (
 		if o.Server == "" {
 			o.Server = identity.URLName(flags.url)
 		}
-		return func(ctx context.Context, headerFor func(mcpwire.Frame) http.Header, refused func(json.RawMessage, int, []string)) (mcpwire.Conn, error) {
-			return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: flags.url, Header: header, HeaderFor: headerFor, Refused: refused})
-		}, nil
+		return dial(flags.url, header), nil
 	}
 	if o.Server == "" {
 		o.Server = identity.CommandName(argv)
 	}
-	return func(ctx context.Context, _ func(mcpwire.Frame) http.Header, _ func(json.RawMessage, int, []string)) (mcpwire.Conn, error) {
-		return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{c.rawErr}})
-	}, nil
+	return c.starts(argv, "", nil), nil
+}
+
+func dial(address string, header http.Header) reach {
+	return func(ctx context.Context, client listen.Way) (mcpwire.Conn, error) {
+		return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: address, Header: header, HeaderFor: client.Header, Refused: client.Refused})
+	}
+}
+
+func (c mcpCommand) starts(argv []string, dir string, env []string) reach {
+	return func(ctx context.Context, _ listen.Way) (mcpwire.Conn, error) {
+		return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Dir: dir, Env: env, Stderr: heedless{c.rawErr}})
+	}
 }
 
 // heedless is a writer whose reader may have gone: a server must not end over its

@@ -56,10 +56,7 @@ recipe knows the server by (else the entry's own), and a scope that stays the sa
 the server's arguments change. A server behind a URL is reached by indoubt, and the
 values of its headers move to the entry's env. It is asked once whether it wants a login:
 one to which the client logs in by itself (OAuth) needs a listener: indoubt mcp --listen
-ADDR --url URL, and --through here.
-
-Exit codes: 0 done, or nothing to do · 2 usage · 3 no such file or server · 4 the file
-changed since it was shown · 5 not asked for: no terminal and no --yes.`,
+ADDR --url URL, and --through here.`,
 		Example: `  indoubt mcp install claude
   indoubt mcp install cursor --server memory --yes
   indoubt mcp install .vscode/mcp.json --dry-run
@@ -73,10 +70,7 @@ changed since it was shown · 5 not asked for: no terminal and no --yes.`,
 it was before. In one that was changed since, only the entries behind indoubt are undone,
 and that is said.
 
-` + installPlaces + `
-
-Exit codes: 0 done, or nothing to do · 2 usage · 3 no such file or server · 4 the file
-changed since it was shown · 5 not asked for: no terminal and no --yes.`
+` + installPlaces + ``
 		cmd.Example = "  indoubt mcp uninstall claude\n  indoubt mcp uninstall ~/.cursor/mcp.json --server memory --yes"
 	}
 	f := cmd.Flags()

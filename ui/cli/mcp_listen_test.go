@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +26,9 @@ type guardedServer struct {
 	mu    sync.Mutex
 	token string
 	calls int
-	lose  bool // the answer to the next call
+	lose  bool          // the answer to the next call
+	free  chan struct{} // the answer to a call waits for it,
+	held  chan struct{} // and this one is told
 	asked url.Values
 	seen  []string // credentials
 }
@@ -80,6 +84,10 @@ func (g *guardedServer) mcp(w http.ResponseWriter, r *http.Request) {
 	case "tools/call":
 		if g.calls++; g.lose {
 			panic(http.ErrAbortHandler)
+		}
+		if g.free != nil {
+			g.held <- struct{}{}
+			<-g.free
 		}
 		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"paid"}]}}`, req.ID)
 	default:
@@ -224,6 +232,65 @@ func TestE2E_TheListenerHoldsWhatIsInDoubt(t *testing.T) {
 		need.Equal(t, status, c.status, c.more, said)
 	}
 	need.Equal(t, g.calls, 2)
+}
+
+// A client whose connection is cut under a call has lost the answer, and the ledger has
+// not: who calls again gets it, and nothing is sent twice.
+func TestI9_E2E_AClientOfTheListenerIsCut(t *testing.T) {
+	s, g := newMCPSite(t, anyPolicy), newGuardedServer(t)
+	l := s.listener("--server", "bank", "--url", g.URL+"/mcp")
+	l.token, g.free = "Bearer "+g.token, make(chan struct{})
+	g.held = make(chan struct{}, 9)
+	l.ask(hello)
+	ctx, cut := context.WithCancel(t.Context())
+	req := need.Get(http.NewRequestWithContext(ctx, http.MethodPost, l.at+"/mcp", strings.NewReader(pay(1, "A"))))(t)
+	req.Header.Set("Mcp-Session-Id", l.session)
+	req.Header.Set("Authorization", l.token)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := http.DefaultClient.Do(req)
+		ended <- err
+	}()
+	<-g.held
+	need.Equal(t, s.recorded()["mcp.bank.pay pending"], 1)
+	cut()
+	need.That(t, <-ended != nil, "an answer came")
+	close(g.free)
+	s.eventually("it is recorded", func() bool { return s.recorded()["mcp.bank.pay committed"] == 1 })
+	_, _, said := l.ask(pay(2, "A"))
+	need.Contains(t, said, "paid")
+	need.Equal(t, g.calls, 1)
+}
+
+// Several servers of a client's file are one to it: each call is of its own server's kind,
+// and one that is killed under a call is started again while the other goes on.
+func TestE2E_SeveralServersBehindOneListener(t *testing.T) {
+	box := npm(t)
+	s := newMCPSite(t, anyPolicy)
+	kill, notes, own := filepath.Join(s.dir, "kill"), filepath.Join(s.dir, "notes"), need.Get(filepath.Abs("testdata/mcp/kill.mjs"))(t)
+	need.OK(t, os.Mkdir(notes, 0o755))
+	entry := func(argv []string) object {
+		return object{"command": argv[0], "args": append([]string{"--import", own}, argv[1:]...),
+			"env": object{"KILL_ONCE": kill, "EFFECTS": filepath.Join(s.dir, "effects"), "MEMORY_FILE_PATH": filepath.Join(s.dir, "memory.jsonl")}}
+	}
+	file := filepath.Join(s.dir, "servers.json")
+	need.OK(t, os.WriteFile(file, need.Get(json.Marshal(object{"mcpServers": object{"memory": entry(box.memory()), "notes": entry(box.filesystem(notes)),
+		"gone": object{"command": "no-such-server"}, "old": object{"type": "sse", "url": "http://127.0.0.1:1/sse"}}}))(t), 0o600))
+	l := s.listener("--servers", file)
+	work := func(steps ...step) string {
+		lines := s.drive(box, script{URL: l.at + "/mcp", Steps: steps})
+		return strings.Join(lines, "\n")
+	}
+	write := call("notes__write_file", object{"path": filepath.Join(notes, "x"), "content": "one"})
+	said := work(step{Method: "tools/list"}, call("memory__create_entities", person("Ada").arguments), write)
+	need.Contains(t, said, `"name":"memory__create_entities"`, `"name":"notes__write_file"`, `"name":"indoubt_status"`, "Successfully wrote")
+	need.OK(t, os.WriteFile(kill, []byte("after"), 0o600))
+	said = work(call("memory__create_entities", person("Bob").arguments), call("memory__create_entities", person("Bob").arguments), write, call("memory__read_graph", object{}))
+	need.Equal(t, strings.Count(said, `"outcome":"unknown"`), 2, said)
+	need.Contains(t, said, "ask the tool indoubt_status with operation", "Successfully wrote", `\"name\": \"Bob\"`)
+	for state, n := range map[string]int{"mcp.memory.create_entities committed": 1, "mcp.memory.create_entities uncertain": 1, "mcp.filesystem.write_file committed": 2} {
+		need.Equal(t, s.recorded()[state], n, state)
+	}
 }
 
 // Real clients and servers meet over the listener as they do without it.

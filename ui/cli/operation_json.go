@@ -28,20 +28,31 @@ type operationJSON struct {
 	Actor       string          `json:"actor"`
 	Receipt     *string         `json:"receipt"`
 	Result      json.RawMessage `json:"result"`
-	Archive     *string         `json:"archive,omitempty"`
-	Effects     int             `json:"effects"`
-	ErrorClass  *string         `json:"error_class"`
-	Conflict    *string         `json:"conflict"`
-	ParkedUntil *string         `json:"parked_until"`
-	CreatedAt   *string         `json:"created_at"`
-	UpdatedAt   *string         `json:"updated_at"`
-	DeadlineAt  *string         `json:"deadline_at"`
-	Cost        costJSON        `json:"cost"`
-	Odds        *oddsJSON       `json:"odds"`
-	Advice      *adviceJSON     `json:"advice"`
-	SafeUntil   *string         `json:"safe_until"`
-	ProofAt     *string         `json:"proof_at"`
-	Link        *string         `json:"link"`
+	goneJSON
+	Effects     int         `json:"effects"`
+	ErrorClass  *string     `json:"error_class"`
+	Conflict    *string     `json:"conflict"`
+	ParkedUntil *string     `json:"parked_until"`
+	CreatedAt   *string     `json:"created_at"`
+	UpdatedAt   *string     `json:"updated_at"`
+	DeadlineAt  *string     `json:"deadline_at"`
+	Cost        costJSON    `json:"cost"`
+	Odds        *oddsJSON   `json:"odds"`
+	Advice      *adviceJSON `json:"advice"`
+	SafeUntil   *string     `json:"safe_until"`
+	ProofAt     *string     `json:"proof_at"`
+	Link        *string     `json:"link"`
+}
+
+// goneJSON is what the ledger does not have of an operation any more.
+type goneJSON struct {
+	Archive  *string       `json:"archive,omitempty"`
+	Redacted *redactedJSON `json:"redacted,omitempty"`
+}
+
+type redactedJSON struct {
+	By string  `json:"by"`
+	At *string `json:"at"`
 }
 
 type costJSON struct {
@@ -69,10 +80,13 @@ func asJSON(v ticket.Ticket) operationJSON {
 	out := operationJSON{
 		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(o.Target), State: state, Lane: lane, Version: o.Version,
 		Key: o.Key, Token: text(o.Token), Fingerprint: o.Fingerprint, Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
-		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), Archive: text(o.Archive), Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
+		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), goneJSON: goneJSON{Archive: text(o.Archive)}, Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
 		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),
 		DeadlineAt: moment(o.DeadlineAt), Link: text(v.Facts.Link),
 		Cost: costJSON{number(v.Record.Pricing.Duplicate.Value), number(v.Record.Pricing.Miss.Value)},
+	}
+	if !o.RedactedAt.IsZero() {
+		out.Redacted = &redactedJSON{o.RedactedBy, moment(o.RedactedAt)}
 	}
 	if state == ledger.Uncertain {
 		o := v.Facts.Advice.Odds

@@ -26,7 +26,6 @@ var paged = []string{"list", "show", "report", "log", "stats", "incident list", 
 type pager struct {
 	text bytes.Buffer
 	to   *os.File
-	size func() (width, height int)
 	env  func(string) string
 	off  bool // --no-pager
 }
@@ -40,10 +39,6 @@ func (p *pager) begin(a *app, cmd *cobra.Command) {
 		return
 	}
 	p.to, p.env = file, a.env
-	p.size = func() (int, int) {
-		width, height, _ := term.GetSize(int(file.Fd()))
-		return width, height
-	}
 	a.out = safe.NewWriter(&p.text)
 }
 
@@ -54,7 +49,7 @@ func (p *pager) end() {
 	}
 	command := cmp.Or(p.env("INDOUBT_PAGER"), p.env("PAGER"), "less")
 	_, err := exec.LookPath(strings.Fields(command + " ")[0])
-	if width, height := p.size(); err != nil || command == "cat" || screenLines(p.text.String(), width) < height {
+	if width, height := sizeOf(p.to); err != nil || command == "cat" || screenLines(p.text.String(), width) < height {
 		_, _ = p.to.Write(p.text.Bytes())
 		return
 	}

@@ -60,7 +60,13 @@ that exists is left as it is.`,
 				if len(names) > 0 {
 					next += " && indoubt policy test"
 				}
-				w.Printf("wrote %s\nnext: %s\n", short(path), next)
+				w.Println("wrote " + short(path))
+				for _, name := range names {
+					if r, _ := recipes.Get(name); r.FillIn() != "" {
+						w.Printf("fill in for %s: %s\n", name, r.FillIn())
+					}
+				}
+				w.Println("next: " + next)
 			})
 		},
 	}

@@ -289,7 +289,7 @@ func (c tryCommand) savedAnswer(path string) (*policy.SavedAnswer, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, &failure{Exit: exitError, Code: "no_answer", Message: "the answer cannot be read: " + err.Error(), cause: err}
+			return nil, &failure{Exit: exitError, Code: "no_answer", Message: "the answer cannot be read: " + err.Error(), Hint: "name a file with what the other side said; the page of the policy shows its form", cause: err}
 		}
 		defer f.Close()
 		in = f
@@ -299,11 +299,11 @@ func (c tryCommand) savedAnswer(path string) (*policy.SavedAnswer, error) {
 		err = errors.New("it is longer than 16 MiB")
 	}
 	if err != nil {
-		return nil, &failure{Exit: exitError, Code: "no_answer", Message: "the answer cannot be read: " + err.Error(), cause: err}
+		return nil, &failure{Exit: exitError, Code: "no_answer", Message: "the answer cannot be read: " + err.Error(), Hint: "name a file with what the other side said; the page of the policy shows its form", cause: err}
 	}
 	saved, err := policy.ParseSavedAnswer(path, content)
 	if err != nil {
-		return nil, &failure{Exit: exitError, Code: "bad_answer", Message: "the answer cannot be read: " + err.Error(), cause: err}
+		return nil, &failure{Exit: exitError, Code: "bad_answer", Message: "the answer cannot be read: " + err.Error(), Hint: "name a file with what the other side said; the page of the policy shows its form", cause: err}
 	}
 	return &saved, nil
 }

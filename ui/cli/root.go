@@ -42,7 +42,7 @@ type verb struct {
 var commands = []verb{
 	{"list", newListCommand}, {"show", newShowCommand}, {"incident", newIncidentCommand}, {"report", newReportCommand}, {"log", newLogCommand},
 	{"stats", newStatsCommand}, {"export", newExportCommand}, {"reconcile", newReconcileCommand},
-	{"confirm", newConfirmCommand}, {"deny", newDenyCommand}, {"retry", newRetryCommand}, {"runs", newRunsCommand}, {"abandon", newAbandonCommand},
+	{"confirm", newConfirmCommand}, {"deny", newDenyCommand}, {"retry", newRetryCommand}, {"runs", newRunsCommand}, {"abandon", newAbandonCommand}, {"redact", newRedactCommand},
 	{"ack", newAckCommand}, {"park", newParkCommand}, {"undo", newUndoCommand}, {"note", newNoteCommand}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
 	{"demo", newDemoCommand}, {demoPipeline, newDemoPipelineCommand},
@@ -64,7 +64,8 @@ func newRootCommand(a *app, args []string) *cobra.Command {
 		&cobra.Group{ID: groupRecord, Title: "Record:"},
 		&cobra.Group{ID: groupCare, Title: "Set up and look after:"},
 	)
-	root.SetHelpCommandGroupID(groupCare)
+	root.SetHelpCommand(newHelpCommand())
+	tellExits(root)
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error { return a.prepare(cmd) }
 
 	one := alone(args)

@@ -74,12 +74,9 @@ running when it exits 0 is left alone.`,
 				command.Guard(a.stdin, func(attempt string) { runCommand{a}.guardSaw(cmd.Context(), attempt) })
 				return nil
 			}
-			return asOwnVerdict(runCommand{a}.run(cmd.Context(), args, flags))
+			return runCommand{a}.run(cmd.Context(), args, flags)
 		},
 	}
-	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return asOwnVerdict(flagFailure(cmd, err))
-	})
 	flags.add(a, cmd)
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the first word is the command's
@@ -96,9 +93,6 @@ running when it exits 0 is left alone.`,
 // asOwnVerdict moves the exit code of what went wrong before the command ran out
 // of the way of the command's own.
 func asOwnVerdict(err error) error {
-	if err == nil {
-		return nil
-	}
 	var quiet *exitOnly
 	if errors.As(err, &quiet) {
 		return quiet
@@ -348,7 +342,7 @@ func runVerdict(res command.Result) (code, message string) {
 		}
 		return "not_recorded", res.Why + "; settle it: " + settle
 	case res.Operation.State == ledger.Failed && !res.Ran:
-		return "never_sent", res.Outcome.Error
+		return "never_sent", plainly(res.Outcome.Error)
 	case res.Operation.State == ledger.Failed:
 		return "failed", "it had no effect: " + res.Outcome.Error
 	case res.ExitCode == ownVerdict+exitInDoubt && res.Outcome.Outcome == ledger.OutcomeUncertain:

@@ -47,8 +47,14 @@ func (a *app) show(ctx context.Context, id, dir string) error {
 		return err
 	}
 	rec, err := a.read(ctx, s, id)
+	if dir != "" && errors.Is(err, ledger.ErrNotFound) {
+		var events []ledger.Event
+		if rec, events, err = forgotten(ctx, s, dir, id); err == nil {
+			return showOne(a, rec, events)
+		}
+	}
 	if err != nil {
-		return err
+		return orArchived(ctx, s, err)
 	}
 	events, err := s.History(ctx, ledger.HistoryQuery{Operation: rec.Operation.ID, Limit: maxEvents})
 	if err != nil {
@@ -59,6 +65,10 @@ func (a *app) show(ctx context.Context, id, dir string) error {
 			return err
 		}
 	}
+	return showOne(a, rec, events)
+}
+
+func showOne(a *app, rec ledger.Record, events []ledger.Event) error {
 	v := see(a.policyToLookBy(), rec)
 	v.Events = events
 	data := showJSON{asJSON(v), attemptsJSON(rec.Attempts), readsJSON(rec.Reads), grantsJSON(rec.Grants), eventsJSON(events)}
@@ -159,6 +169,10 @@ func writeTicket(w *safe.Writer, v ticket.Ticket) {
 }
 
 func writeInput(w *safe.Writer, o ledger.Operation) {
+	if gone := o.Gone(); gone != "" {
+		w.Printf("%-8s %s: what it said is not kept, and it cannot be sent from here\n", "GONE", gone)
+		return
+	}
 	if len(o.Input) == 0 || string(o.Input) == "null" {
 		return
 	}

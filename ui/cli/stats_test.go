@@ -230,8 +230,7 @@ func parseMetrics(t *testing.T, text string) map[string]float64 {
 // asksFor are the metrics that a file in reconcile asks for, with the labels of each. The
 // file is one that its reader can read.
 func asksFor(t *testing.T, name string) map[string][]string {
-	text, err := os.ReadFile("../../reconcile/" + name)
-	need.OK(t, err)
+	text := need.Get(os.ReadFile("../../reconcile/" + name))(t)
 	type rule struct{ Alert, Expr string }
 	var file struct {
 		Groups []struct{ Rules []rule }
@@ -332,8 +331,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 		t.Fatalf("%s %v %s", shown, err, errOut.String())
 	}
 	need.Get(engine.Once(ctx, nil))(t)
-	resp, err := http.Get(shown)
-	need.OK(t, err)
+	resp := need.Get(http.Get(shown))(t)
 	defer resp.Body.Close()
 	body, _ := io.ReadAll(resp.Body)
 	recorder := record.New(s, nil, record.Options{Source: ledger.Source{Pipeline: "billing"}})
@@ -353,8 +351,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 			t.Errorf("%s = %v, want %v\n%.600s", id, got[id], want, proxy.String())
 		}
 	}
-	healthy, err := http.Get(strings.Replace(shown, "/metrics", "/healthz", 1))
-	need.OK(t, err)
+	healthy := need.Get(http.Get(strings.Replace(shown, "/metrics", "/healthz", 1)))(t)
 	defer healthy.Body.Close()
 	need.Equal(t, string(need.Get(io.ReadAll(healthy.Body))(t)), "ok\n")
 	body = append(body, proxy.Bytes()...)
@@ -375,8 +372,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 			t.Errorf("%s: %v %v in\n%s", id, v, ok, body)
 		}
 	}
-	readme, err := os.ReadFile("../../reconcile/README.md")
-	need.OK(t, err)
+	readme := need.Get(os.ReadFile("../../reconcile/README.md"))(t)
 	told := map[string]bool{}
 	for _, name := range regexp.MustCompile(`indoubt_[a-z_]+`).FindAllString(string(readme), -1) {
 		told[name] = true

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,7 @@ import (
 	"indoubt/ledger/lazyregexp"
 )
 
-// usage is a command line that cannot be meant.
+// usage is the failure of a wrong command line.
 func usage(message, hint string) error {
 	return &failure{Exit: exitUsage, Code: "usage", Message: message, Hint: hint}
 }
@@ -81,8 +82,8 @@ func flagFailure(cmd *cobra.Command, err error) error {
 	case errors.As(err, &unknown):
 		message = fmt.Sprintf("%s has no option --%s", cmd.CommandPath(), unknown.GetSpecifiedName())
 		var all []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { all = append(all, "--"+f.Name) })
-		message += meant("--"+unknown.GetSpecifiedName(), all)
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { all = append(all, f.Name) })
+		message += strings.Replace(meant(unknown.GetSpecifiedName(), all), "`", "`--", 1)
 	case errors.As(err, &wrong):
 		takes := map[string]string{"bool": "true or false", "int": "a whole number", "int64": "a whole number", "uint64": "a whole number, not below 0"}[wrong.GetFlag().Value.Type()]
 		if takes == "" {
@@ -137,4 +138,39 @@ func grouped(cmd *cobra.Command) *cobra.Command {
 		return &exitOnly{exitUsage}
 	}
 	return cmd
+}
+
+// commandOf is the command of these words.
+func commandOf(of *cobra.Command, words []string) (*cobra.Command, error) {
+	for _, word := range words {
+		names := commandNames(of)
+		i := slices.Index(names, word)
+		if i < 0 {
+			return nil, usage(fmt.Sprintf("there is no command `%s`%s", strings.TrimPrefix(of.CommandPath()+" "+word, of.Root().Name()+" "), meant(word, names)), "see `"+of.CommandPath()+" --help`")
+		}
+		of, _, _ = of.Find([]string{word})
+	}
+	return of, nil
+}
+
+func completeCommands(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+	var names []string
+	if of, err := commandOf(cmd.Root(), args); err == nil {
+		names = commandNames(of)
+	}
+	return offer(names, toComplete), cobra.ShellCompDirectiveNoFileComp
+}
+
+func newHelpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND…]", GroupID: groupCare, Short: "Help about any command", ValidArgsFunction: completeCommands,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, err := commandOf(cmd.Root(), args)
+			if err != nil {
+				return err
+			}
+			of.InitDefaultHelpFlag()
+			return of.Help()
+		},
+	}
 }

@@ -9,7 +9,7 @@ import (
 	"indoubt/ledger/need"
 )
 
-// What cannot be meant is refused, changes nothing, and the answer says what to write.
+// A wrong command line is refused, changes nothing, and the answer says what to write.
 func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
@@ -35,6 +35,11 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 		{"list --since tomorrow", 2, `--since "tomorrow" is not a time that has passed`},
 		{"list --until 2026-07-15", 2, `--until "2026-07-15" is not a time that has passed`},
 		{"log --since 2026-13-01", 2, "write 30m, 7d, today"},
+		{"help logs", 2, "there is no command `logs`; did you mean `log`?"},
+		{"help policy chekc", 2, "there is no command `policy chekc`; did you mean `check`?"},
+		{"note " + b.at(1) + " --reason r --idempotency-key=", 2, "--idempotency-key is empty"},
+		{"run --policy= --kind k -- true", 102, "--policy is empty"},
+		{"hold bad!kind --anyway --reason r", 2, "is not the name of a kind"},
 		{"man logs", 2, "there is no command `logs`"},
 	} {
 		exit, out, errOut := b.run(strings.Fields(c.line)...)
@@ -45,10 +50,15 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 	if out := b.want(0, "version"); out != b.want(0, "--version") || !strings.HasPrefix(out, "indoubt ") {
 		t.Errorf("%q", out)
 	}
+	b.want(0, "hold", "mail.welcome", "--anyway", "--reason", "before its first use")
+	need.Contains(t, b.want(0, "release", "mail.welcome", "--reason", "r"), "released kind:mail.welcome")
+	need.Equal(t, b.want(0, "help", "policy", "check"), b.want(0, "policy", "check", "--help"), "help")
+	b.want(3, "019808a9")
+	b.want(0, "/019808a9")
 	b.want(0, "INV-1042") // the name of something is looked for
 	b.want(0, `"logs"`)
 	need.Contains(t, b.want(0, "/cus_9"), id(1))
-	for command, says := range map[string]string{"run": "105 refused", "policy try": "indoubt-policy-try"} {
+	for command, says := range map[string]string{"run": "105  refused", "policy try": "indoubt-policy-try"} {
 		if page := b.want(0, append([]string{"man"}, strings.Fields(command)...)...); !strings.Contains(strings.ReplaceAll(page, `\-`, "-"), says) {
 			t.Errorf("man %s does not say %q:\n%s", command, says, page)
 		}

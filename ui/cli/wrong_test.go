@@ -16,7 +16,7 @@ var goText = regexp.MustCompile(`strconv|invalid syntax|parsing "|json: cannot|y
 func TestEveryWrongCommandLineHasANextStep(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
-	b.env = map[string]string{"XDG_CONFIG_HOME": b.dir}
+	b.env = map[string]string{"XDG_CONFIG_HOME": b.dir, "XDG_STATE_HOME": b.dir}
 	before := b.lastEvent()
 	bad := b.file("bad.json", "{\"a\":")
 	at := b.at(1)
@@ -31,6 +31,7 @@ func TestEveryWrongCommandLineHasANextStep(t *testing.T) {
 		said = strings.NewReplacer(b.dir, "DIR", id(1), "ID").Replace(said)
 		need.That(t, exit != 0 && stdout == "", "indoubt %s: exit %d, %s%s", line, exit, stdout, said)
 		need.That(t, strings.Contains(said, "\n  "), "indoubt %s says no next step:\n%s", line, said)
+		need.That(t, !strings.Contains(said, "doctor` says"), "indoubt %s leads to doctor, who knows nothing of it:\n%s", line, said)
 		need.That(t, !goText.MatchString(said), "indoubt %s speaks Go: %s\n%s", line, goText.FindString(said), said)
 		fmt.Fprintf(&out, "$ indoubt %s\n%s[%d]\n\n", line, said, exit)
 		n++
@@ -121,6 +122,8 @@ run -- true
 run --kind k
 run --kind bad! -- true
 run --kind k --key= -- true
+run --ledger= --kind k -- true
+run -o xml --kind k -- true
 run --kind k --timeout soon -- true
 run --kind k --deadline 1ns -- true
 run --kind k --input {a -- true
@@ -155,6 +158,36 @@ init extra
 adopt extra
 demo --seed -1
 demo --at noon
+demo --dir BAD
+help nothing
+help run extra
+help policy chekc
+man policy nope
+man --to BAD
+log --verb confrim
+incident show zz
+incident detach zz yy --reason r
+report zz
+confirm #1 --reason r --idempotency-key=
+hold bad!kind --reason r
+hold new.kind --reason r
+hold new.kind! --anyway --reason r
+run --kind k --deadline 999d -- true
+begin --kind k --key a --deadline 0s
+begin --kind k --input {"a":1e999}
+begin --kind k --input {"a":1,"a":2}
+import DIR/none
+mcp -- DIR/none
+http --upstream http://127.0.0.1:1 --listen 127.0.0.1:99999
+backup DIR/none/x
+archive --settled-for -1d --to DIR/x
+init --ledger BAD
+list --ledger postgres://u@127.0.0.1:1/x
+list --ledger postgres:///x?host=DIR/none
+list --watch --exit-code
+list --watch --after x
+adopt --home x
+12345678
 `
 
 // Each broken policy is answered by where it is broken and what to write instead.

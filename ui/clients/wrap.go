@@ -99,7 +99,7 @@ func (s *Server) Wrap(w Wrapping, before Wrapped) ([]udiff.Edit, Wrapped, error)
 	command, url := s.word("command"), s.word("url")
 	switch {
 	case command != "" && url != "", !plain:
-		return nil, Wrapped{}, errors.New("its fields are of a form that is not known")
+		return nil, Wrapped{}, errForm
 	case w.Through != "":
 		return s.through(w, url)
 	case command != "":

@@ -131,8 +131,8 @@ func TestAbandonDealtWithParkNoteUndoHold(t *testing.T) {
 	if o := b.op(id(1)); o.Conflict != ledger.NoConflict || len(o.AckedReceipts) != 2 {
 		t.Fatalf("%+v", o)
 	}
-	b.cursorOn(3).keys("P", "tab", "tab", "enter")
-	if o := b.op(id(3)); !o.ParkedUntil.After(b.now) {
+	b.cursorOn(3).keys("P", "4", "0", "m").shows("Until           ▌40m__").keys("left", "backspace", "5").shows("Until           ▌45m__").keys("tab", "tab", "enter")
+	if o := b.op(id(3)); !o.ParkedUntil.After(b.now.Add(44*time.Minute)) || o.ParkedUntil.After(b.now.Add(45*time.Minute)) {
 		t.Fatalf("%+v", o)
 	}
 	b.cursorOn(5).keys("N").text("asked news").keys("tab", "enter")
@@ -386,6 +386,11 @@ func TestReadOnlyAndCopyOnlyLook(t *testing.T) {
 	o = nightOptions()
 	o.Store.(*memory).info.ReadOnly = true // this account may only look
 	newBench(t, 120, 30, o).shows("READ-ONLY").hides("read-write").keys("C").shows("off: read-only")
+	o = nightOptions()
+	b = newBench(t, 120, 30, o).shows("read-write")
+	o.Store.(*memory).info.MovedTo, o.Store.(*memory).info.ReadOnly = "/srv/new.db", true // while it is open
+	b.send(feed.Changed{})
+	b.shows("MOVED to /srv/new.db: look only").hides("read-write").keys("C").shows("has moved to /srv/new.db: decide there")
 }
 
 func TestQuitWaitsForWritesInFlight(t *testing.T) {

@@ -20,9 +20,9 @@ type frames struct {
 }
 
 const (
-	frameFast   = 5 * time.Millisecond
-	frameSeldom = 250 * time.Millisecond // a view that came late is drawn after all
-	frameFor    = 50 * time.Millisecond
+	frameFast   = 2 * time.Millisecond
+	frameSeldom = 500 * time.Millisecond // a view that came late is drawn after all
+	frameFor    = 20 * time.Millisecond
 )
 
 // newFrames governs the ticker of a program. The library has no name for it outside of

@@ -17,14 +17,14 @@ func TestFramesAreFastForAMoment(t *testing.T) {
 		began := time.Now()
 		f := &frames{reset: func(d time.Duration) { got = append(got, fmt.Sprint(time.Since(began), " ", d)) }}
 		f.soon()
-		time.Sleep(40 * time.Millisecond)
+		time.Sleep(15 * time.Millisecond)
 		f.soon()
 		time.Sleep(time.Minute)
 		f.soon()
 		time.Sleep(time.Minute)
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		want := []string{"0s 5ms", "90ms 250ms", "1m0.04s 5ms", "1m0.09s 250ms"}
+		want := []string{"0s 2ms", "35ms 500ms", "1m0.015s 2ms", "1m0.035s 500ms"}
 		if !slices.Equal(got, want) {
 			t.Errorf("%q\nmust be %q", got, want)
 		}

@@ -30,6 +30,9 @@ func keyOf(name string) string {
 
 // press gives a key to whatever is on top.
 func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
+	if msg.Code == tea.KeyEscape {
+		msg.Mod = 0 // two that follow at once arrive as alt+esc
+	}
 	name := msg.String()
 	m.capsHint(name)
 	if m.Now.Sub(m.feed.LastKey) >= m.asking.hush {

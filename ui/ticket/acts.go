@@ -95,6 +95,9 @@ func (r refusal) retry() safe.Text {
 	case ledger.Abandoned:
 		return safe.Say("abandoned by %s. U puts it back in doubt first", Who(o.Actor))
 	}
+	if gone := o.Gone(); gone != "" {
+		return safe.Say("%s: what it says is not kept", gone)
+	}
 	if h := r.Record.HeldBy(); h != nil {
 		return safe.Say("held by %s: %s. H releases", Who(h.Actor.Name), h.Reason)
 	}

@@ -156,6 +156,8 @@ func (c clocks) checks() (out []safe.Text) {
 		out = append(out, safe.Say("proof in %s", c.in(f.ProofAt)))
 	case f.ProofPossible:
 		out = append(out, safe.Say("proof: from the next check on"))
+	case c.Row.HandsOff:
+		out = append(out, safe.Say("proof: none, only a person settles it"))
 	default:
 		out = append(out, safe.Say("proof: impossible, the policy states no times"))
 	}

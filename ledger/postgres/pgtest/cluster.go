@@ -124,7 +124,7 @@ func (c *Cluster) SocketURL(database string) string {
 func (c *Cluster) Up() error {
 	settings := map[string]string{
 		"port": strconv.Itoa(c.Port), "listen_addresses": "127.0.0.1", "unix_socket_directories": c.Dir,
-		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "200",
+		"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "max_connections": "500",
 		"shared_buffers": "64MB", "max_wal_size": "2GB", "jit": "off", "log_min_messages": "fatal", "log_min_error_statement": "panic",
 	}
 	if c.options.Durable {
@@ -143,18 +143,8 @@ func (c *Cluster) Up() error {
 	}
 	said := &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = said, said
-	begun := make(chan error)
-	c.server, c.ended = cmd, make(chan struct{})
-	go func(ended chan struct{}) {
-		runtime.LockOSThread() // the server ends with the thread that started it
-		err := cmd.Start()
-		begun <- err
-		if err == nil {
-			_ = cmd.Wait() // however it ends, it has ended
-		}
-		close(ended)
-	}(c.ended)
-	if err := <-begun; err != nil {
+	c.server = cmd
+	if c.ended, err = launch(cmd); err != nil {
 		return err
 	}
 	for patience := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
@@ -178,6 +168,22 @@ func (c *Cluster) Up() error {
 	}
 }
 
+// launch starts a server. ended is closed when it has ended.
+func launch(cmd *exec.Cmd) (ended chan struct{}, err error) {
+	begun := make(chan error)
+	ended = make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the server ends with the thread that started it
+		err := cmd.Start()
+		begun <- err
+		if err == nil {
+			_ = cmd.Wait() // however it ends, it has ended
+		}
+		close(ended)
+	}()
+	return ended, <-begun
+}
+
 // Stop ends the server in order; Kill ends all of its processes at once.
 func (c *Cluster) Stop() { c.signal(syscall.SIGINT) }
 
@@ -189,27 +195,32 @@ func (c *Cluster) signal(s syscall.Signal) {
 		return
 	}
 	_ = c.server.Process.Signal(s) // it may have ended
-	<-c.ended
-	c.server = nil
-	if s == syscall.SIGKILL {
-		c.orphans()
-	}
-}
-
-// orphans waits until the processes of a killed server are gone: while one is there,
-// the next server does not start.
-func (c *Cluster) orphans() {
 	for range 500 {
-		children, _ := filepath.Glob("/proc/[0-9]*/cwd")
-		held := slices.ContainsFunc(children, func(cwd string) bool {
-			at, err := os.Readlink(cwd)
-			return err == nil && at == c.Data()
-		})
-		if !held {
-			return
+		if s != syscall.SIGKILL || !c.killed() {
+			break
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
+	<-c.ended
+	c.server = nil
+}
+
+// killed kills what serves the connections of a server that was killed, and reports
+// whether there was any: while one is there, the next server does not start.
+func (c *Cluster) killed() (any bool) {
+	processes, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, cwd := range processes {
+		if at, err := os.Readlink(cwd); err != nil || at != c.Data() {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(cwd))); err == nil {
+			any = true
+			if p, err := os.FindProcess(pid); err == nil {
+				_ = p.Kill() // it may have ended
+			}
+		}
+	}
+	return any
 }
 
 // Set changes a setting of a server that runs.

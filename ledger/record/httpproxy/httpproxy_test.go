@@ -134,7 +134,7 @@ func TestI2_BrokenConnectionsLeaveDoubtAndNoSecondEffect(t *testing.T) {
 			case first.status != tc.status:
 				t.Errorf("status %d: %s", first.status, first.body)
 			case tc.status == 502:
-				if p := first.problem(t); p.Code != "outcome_unknown" || p.Operation != o.ID || p.State != "uncertain" || p.Since == "" {
+				if p := first.problem(t); p.Code != "outcome_unknown" || p.Operation != o.ID || p.State != "uncertain" || p.Since == "" || strings.Count(p.Error.Message, o.ID) != 1 {
 					t.Errorf("%+v", p)
 				}
 			}

@@ -81,7 +81,7 @@ func (p *problem) inError() apiError {
 			said = append(said, more)
 		}
 	}
-	if p.Operation != "" {
+	if p.Operation != "" && !strings.Contains(p.Advice, p.Operation) {
 		said = append(said, "Operation "+p.Operation+".")
 	}
 	e.Message = strings.Join(said, " ")

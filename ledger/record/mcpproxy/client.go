@@ -83,7 +83,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // take looks at one client line and sends it on its way.
 func (p *Proxy) take(line []byte) {
 	f := mcpwire.Parse(line)
-	if code, why := suspect(line, f); why != "" {
+	if code, why := Suspect(line, f); why != "" {
 		p.refuse(f, code, why)
 		return
 	}
@@ -157,9 +157,12 @@ func clientName(info json.RawMessage) string {
 	return name + "/" + version
 }
 
-// suspect tells why a client line must not reach the server: because one could
+// NotAMessage says what is wrong with text that is not JSON-RPC.
+const NotAMessage = "this is not a JSON-RPC message"
+
+// Suspect tells why a client line must not reach the server: because one could
 // read a call in it that is not recorded, or another one than is.
-func suspect(line []byte, f mcpwire.Frame) (code int, why string) {
+func Suspect(line []byte, f mcpwire.Frame) (code int, why string) {
 	body := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
@@ -169,7 +172,7 @@ func suspect(line []byte, f mcpwire.Frame) (code int, why string) {
 	case bytes.IndexByte(body, '\r') >= 0:
 		return codeParse, "the message has a carriage return in it, which some servers read as the end of a line"
 	case f.Kind == mcpwire.Other && f.Members == nil:
-		return codeParse, "the line is no JSON-RPC message"
+		return codeParse, NotAMessage
 	case f.Kind == mcpwire.Batch:
 		for _, e := range f.Elements {
 			if e.Kind == mcpwire.Other && e.Members == nil {
@@ -186,7 +189,7 @@ func suspect(line []byte, f mcpwire.Frame) (code int, why string) {
 		return codeInvalid, "a member of this tools/call occurs twice, so that it could be read as two different calls"
 	case f.Lookalike:
 		return codeInvalid, "a member of this tools/call differs from another one only in case, so that it could be read as two different calls"
-	case f.Kind != mcpwire.Request || !plainID(f.ID):
+	case f.Kind != mcpwire.Request || !PlainID(f.ID):
 		return codeInvalid, "a tools/call needs a number or a text as its id"
 	case f.Params == nil || f.Name() == "":
 		return codeParams, "a tools/call needs params with the name of a tool"
@@ -194,7 +197,8 @@ func suspect(line []byte, f mcpwire.Frame) (code int, why string) {
 	return 0, ""
 }
 
-func plainID(id json.RawMessage) bool {
+// PlainID reports whether an id is a number or a text, as JSON-RPC wants it.
+func PlainID(id json.RawMessage) bool {
 	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
 }
 
@@ -346,7 +350,9 @@ func (p *Proxy) unanswered() {
 	p.mu.Lock()
 	var left []json.RawMessage
 	for key, fl := range p.flights {
-		if c := fl.call; c == nil || !c.write && !c.cancelled {
+		if c := fl.call; c != nil && p.o.leaveUnsent && !isClosed(c.ready) { // it has not begun
+			continue
+		} else if c == nil || !c.write && !c.cancelled {
 			left = append(left, fl.id)
 			delete(p.flights, key)
 		}
@@ -360,8 +366,18 @@ func (p *Proxy) unanswered() {
 // refuse answers a line that is not passed on.
 func (p *Proxy) refuse(f mcpwire.Frame, code int, why string) {
 	p.o.Log("not passed on: " + why)
+	if answer := refusal(f, code, why); answer != nil {
+		p.reply(answer)
+	}
+}
+
+// refusal is the answer to a message that is not passed on, nil where there is none.
+func refusal(f mcpwire.Frame, code int, why string) []byte {
 	why = "indoubt did not pass this on: " + why
-	if f.Kind == mcpwire.Batch {
+	switch f.Kind {
+	case mcpwire.Notification, mcpwire.Response:
+		return nil // neither is answered
+	case mcpwire.Batch:
 		var answers []byte
 		for _, e := range f.Elements {
 			if e.Kind == mcpwire.Request {
@@ -370,18 +386,14 @@ func (p *Proxy) refuse(f mcpwire.Frame, code int, why string) {
 		}
 		if len(answers) > 0 {
 			answers[0] = '['
-			p.reply(append(answers, ']'))
-			return
+			return append(answers, ']')
 		}
 	}
-	if f.Kind == mcpwire.Notification || f.Kind == mcpwire.Response {
-		return // neither is answered
-	}
 	id := f.ID
-	if !plainID(id) {
+	if !PlainID(id) {
 		id = nil
 	}
-	p.reply(failureLine(id, code, why))
+	return failureLine(id, code, why)
 }
 
 // reply writes a line to the client.

@@ -23,7 +23,7 @@ func (c *call) keepWaiting(why string) {
 	c.ctx, c.hold.stop = context.WithTimeout(c.ctx, c.p.o.HoldPatience)
 	meta, _ := once(c.meta)
 	token := meta["progressToken"]
-	if !plainID(token) {
+	if !PlainID(token) {
 		close(c.hold.ended)
 		return
 	}

@@ -126,7 +126,9 @@ func (s *scripted) take(line string) {
 	}
 	switch r.Method {
 	case "initialize":
-		s.initialized = true
+		if s.initialized = true; s.mode["deaf"] {
+			return
+		}
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}}`, r.ID)
 	case "ping":
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, r.ID)

@@ -104,14 +104,20 @@ func (w *world) client() *client { return w.clientWith(w.options()) }
 
 func (w *world) clientWith(o mcpproxy.Options) *client {
 	w.Helper()
+	return w.clientOf(func(ctx context.Context, in io.Reader, out io.Writer) error {
+		o.In, o.Out = in, out
+		return mcpproxy.New(o).Run(ctx)
+	})
+}
+
+func (w *world) clientOf(run func(context.Context, io.Reader, io.Writer) error) *client {
 	theirIn, in := io.Pipe()
 	out, theirOut := io.Pipe()
-	o.In, o.Out = theirIn, theirOut
 	ctx, stop := context.WithCancel(context.Background())
 	c := &client{TB: w.TB, in: in, ended: make(chan error, 1), stop: stop}
 	c.listen(out)
 	go func() {
-		c.ended <- mcpproxy.New(o).Run(ctx)
+		c.ended <- run(ctx, theirIn, theirOut)
 		theirOut.Close()
 		theirIn.Close()
 	}()

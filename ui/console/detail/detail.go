@@ -131,6 +131,9 @@ func (p *page) meant() {
 	for _, at := range p.t.Others {
 		p.tell("HERE TOO", p.Warn, "%s", ticket.AtIt(at))
 	}
+	if !o.RedactedAt.IsZero() {
+		p.tell("GONE", p.Warn, "redacted by %s at %s: what it said is not kept", ticket.Who(o.RedactedBy), p.Moment(o.RedactedAt))
+	}
 	p.pair("MEANT", p.t.Title(), ticket.Source(o.Source))
 	if o.Target != "" {
 		p.tell("", p.Text, "on %s", o.Target)

@@ -17,6 +17,7 @@ type Field struct {
 	input   textinput.Model
 	was     string // what it began with
 	filled  bool   // and needs no more: the next one is asked for first
+	whole   bool   // and is selected: what is typed takes its place
 	typed   bool   // must be typed: a paste would skip the reading
 	choices []string
 	at      int
@@ -29,6 +30,7 @@ func TextField(label, value string) *Field {
 	if safe.Of(value).String() == value {
 		f.input.SetValue(value)
 		f.was = f.Value()
+		f.whole = f.was != ""
 	}
 	return f
 }
@@ -82,7 +84,16 @@ func (f *Field) press(msg tea.KeyPressMsg) {
 		}
 		return
 	}
+	f.touch(msg.Text != "")
 	Type(&f.input, msg)
+}
+
+// touch ends the selection of what the field began with: a text takes its place.
+func (f *Field) touch(text bool) {
+	if f.whole && text {
+		f.input.Reset()
+	}
+	f.whole = false
 }
 
 // Type enters a key, made safe to show.
@@ -101,6 +112,7 @@ func (f *Field) paste(text string) (refused bool) {
 	if f.choices != nil {
 		return false
 	}
+	f.touch(true)
 	Paste(&f.input, text)
 	return false
 }
@@ -133,6 +145,9 @@ func (f *Field) line(th *draw.Theme, w int, focused bool) string {
 	}
 	if focused {
 		f.input.Focus()
+		if text := f.input.Value(); f.whole && draw.Width(text) < w {
+			return "\x1b[7m" + text + "\x1b[27m" + th.Faint.Render(strings.Repeat("_", w-draw.Width(text)))
+		}
 		return Caret(th, []rune(f.input.Value()), f.input.Position(), w)
 	}
 	f.input.Blur()

@@ -123,7 +123,7 @@ func alike(a, b ledger.Incident) bool {
 }
 
 // candidates are the incidents that may have a row, the first of them first: what the
-// filter is about, what still grows, what is dear, what has many, what had a row before.
+// filter is about, what still grows and has something open, what is dear, what has many, what had a row before.
 // Sizes count as powers of two, so that rows do not come and go with each error.
 func (msg *Looked) candidates(ctx context.Context, store ledger.Incidents) ([]ledger.Incident, error) {
 	most := 4 * foldsAtMost
@@ -148,7 +148,7 @@ func (msg *Looked) candidates(ctx context.Context, store ledger.Incidents) ([]le
 		open := in.Fates[ledger.FateOpen].Add(in.Fates[ledger.FateNotLanded])
 		_, known := msg.before.accounts[in.ID]
 		ours := len(msg.Filter.Terms) > 0 && (named(msg.Filter, in) || about(msg.Filter, in))
-		return [5]int{yes[ours], yes[in.PhaseAt(msg.took) == ledger.PhaseGrowing], -math.Ilogb(1 + math.Abs(open.Miss)), -math.Ilogb(1 + float64(open.N)), yes[known]}
+		return [5]int{yes[ours], yes[open.N > 0 && in.PhaseAt(msg.took) == ledger.PhaseGrowing], -math.Ilogb(1 + math.Abs(open.Miss)), -math.Ilogb(1 + float64(open.N)), yes[known]}
 	}
 	ranks := make(map[string][5]int, len(list))
 	for _, in := range list {

@@ -247,3 +247,18 @@ func TestAnAccountIsReadWhereItChanged(t *testing.T) {
 		t.Fatalf("the largest outage has no row: %v", rows())
 	}
 }
+
+// An outage of which everything has landed takes no row from one that has something open.
+func TestWhatIsOpenHasARowFirst(t *testing.T) {
+	o := newOutages(t)
+	o.doubt(0, ledger.NewID())
+	o.now = o.now.Add(time.Hour)
+	for i := range foldsAtMost {
+		o.doubt(1+i, ledger.NewID())
+		o.settle(o.tries[1+i], ledger.OutcomeCommitted, 1+i)
+	}
+	o.look()
+	if len(o.f.Outages) != foldsAtMost || o.f.Outages[0].Needs().N != 1 {
+		t.Errorf("%d rows, the first with %d open", len(o.f.Outages), o.f.Outages[0].Needs().N)
+	}
+}

@@ -112,6 +112,8 @@ func TestNamesAndScopes(t *testing.T) {
 		{"uv run --quiet weather.py", "weather"},
 		{"/opt/bin/github-mcp-server stdio", "github"},
 		{"node ./dist/index.js", "index"},
+		{"node --import ./trace.mjs /opt/lib/node_modules/@acme/server-notes/dist/index.js", "notes"},
+		{"npx -p @acme/tools notes-mcp", "notes"},
 		{"node /opt/lib/node_modules/@acme/server-notes/dist/index.js", "notes"},
 		{"./mcp", "mcp"},
 		{"", "server"},

@@ -45,8 +45,8 @@ func Program(argv []string) string {
 	}
 	name := argv[0]
 	if isLauncher(name) {
-		for _, arg := range argv[1:] {
-			if strings.HasPrefix(arg, "-") || verbs[arg] || isAssignment(arg) {
+		for i, arg := range argv[1:] {
+			if strings.HasPrefix(arg, "-") || verbs[arg] || isAssignment(arg) || valued[argv[i]] {
 				continue
 			}
 			name = arg

@@ -1,5 +1,5 @@
-// Package listen serves MCP over streamable HTTP in front of a server: each session of a
-// client is one mcpproxy.Proxy, whose lines are carried in requests and event streams.
+// Package listen serves MCP over streamable HTTP: the lines of each client's session, which
+// a proxy takes as from standard input, are carried in requests and event streams.
 //
 // The client's Authorization goes on to the server with the request it came with, and is
 // kept nowhere. What the server says of logging in comes back (oauth.go).
@@ -29,13 +29,18 @@ import (
 
 // Options are what a listener stands before.
 type Options struct {
-	// Proxy is that of each session; its In, Out and Connect are the listener's.
-	Proxy mcpproxy.Options
-	// Connect reaches the server for one session. header and refused are as in
-	// mcpwire.HTTPOptions; a command has no use for them.
-	Connect func(ctx context.Context, header func(mcpwire.Frame) http.Header, refused func(json.RawMessage, int, []string)) (mcpwire.Conn, error)
-	URL     *url.URL // of the server; nil for a command
-	Hosts   []string // names by which clients may call it, beside this machine's
+	// Run serves one session, as mcpproxy.Proxy.Run does, until in ends.
+	Run   func(ctx context.Context, in io.Reader, out io.Writer, way Way) error
+	Log   func(string)
+	URL   *url.URL // of the server whose login goes through; nil for none
+	Hosts []string // names by which clients may call it, beside this machine's
+}
+
+// Way is what a session has of its client for the server: the credential of a message,
+// and where a refusal of one is told, as mcpwire.HTTPOptions has them.
+type Way struct {
+	Header  func(mcpwire.Frame) http.Header
+	Refused func(id json.RawMessage, status int, challenge []string)
 }
 
 const (
@@ -43,6 +48,7 @@ const (
 	versionHeader = "Mcp-Protocol-Version"
 	stateless     = "2026-07-28" // the first revision without sessions
 	mostSessions  = 256
+	spareSessions = 16        // that may still be ending
 	idleFor       = time.Hour // a session that says nothing for so long is over
 	writeWithin   = 30 * time.Second
 	bodyWithin    = time.Minute
@@ -58,6 +64,8 @@ type Listener struct {
 
 	mu       sync.Mutex
 	sessions map[string]*session
+	running  int  // with those of one request
+	closing  bool // none begins any more
 }
 
 // New makes a listener. Its sessions end with ctx.
@@ -87,6 +95,7 @@ func (l *Listener) Serve(ctx context.Context, at net.Listener) error {
 		at.Close()
 	}
 	l.mu.Lock()
+	l.closing = true
 	for _, s := range l.sessions {
 		s.in.Close()
 	}
@@ -131,7 +140,7 @@ func ownOrigin(r *http.Request) bool {
 		return true
 	}
 	u, err := url.Parse(origin)
-	return err == nil && strings.EqualFold(u.Host, r.Host)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, r.Host)
 }
 
 // refuse answers a request that is not passed on, as JSON-RPC has it.
@@ -157,8 +166,8 @@ func (l *Listener) post(w http.ResponseWriter, r *http.Request) {
 	_ = conn.SetReadDeadline(time.Time{})
 	line := mcpwire.OneLine(body)
 	f := mcpwire.Parse(bytes.TrimSuffix(line, []byte("\n")))
-	if f.Kind == mcpwire.Other {
-		refuse(w, http.StatusBadRequest, "the body is no JSON-RPC message")
+	if why := unfit(line, f); why != "" {
+		refuse(w, http.StatusBadRequest, why)
 		return
 	}
 	s, fresh := l.of(w, r, f)
@@ -187,9 +196,26 @@ func (l *Listener) post(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(sessionHeader, s.id)
 	}
 	go func() { _, _ = s.in.Write(line) }() // what comes meanwhile must be taken
-	if refused := s.carry(w, r, x, l.oauth); refused && fresh {
-		s.in.Close()
+	if answered := s.carry(w, r, x, l.oauth); !answered && fresh {
+		s.in.Close() // no client knows of it
 	}
+}
+
+// unfit says why a message is not taken: what could be read as another one, and what
+// could not be answered.
+func unfit(line []byte, f mcpwire.Frame) string {
+	if _, why := mcpproxy.Suspect(line, f); why != "" {
+		return why
+	}
+	if f.Kind == mcpwire.Other {
+		return mcpproxy.NotAMessage
+	}
+	for _, e := range requests(f) {
+		if !mcpproxy.PlainID(e.ID) {
+			return "a request needs a number or a text as its id"
+		}
+	}
+	return ""
 }
 
 func requests(f mcpwire.Frame) []mcpwire.Frame {
@@ -234,35 +260,52 @@ func (l *Listener) session(w http.ResponseWriter, r *http.Request) *session {
 	return s
 }
 
-// begin starts a session, and its proxy.
+// begin starts a session. Where too many are open, the one that has been silent the
+// longest makes room: many clients leave without a word.
 func (l *Listener) begin(w http.ResponseWriter, id string) *session {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.sessions) >= mostSessions {
-		refuse(w, http.StatusServiceUnavailable, "too many sessions are open")
+	if l.running >= mostSessions {
+		l.makeRoom()
+	}
+	if l.closing || l.running >= mostSessions+spareSessions {
+		refuse(w, http.StatusServiceUnavailable, "no session can begin now: try again later")
 		return nil
 	}
-	s := newSession(id)
-	out := l.o.Proxy
 	read, write := io.Pipe()
-	s.in, out.In, out.Out = write, read, s
-	out.Connect = func(ctx context.Context) (mcpwire.Conn, error) { return l.o.Connect(ctx, s.headerFor, s.refusal) }
+	s := newSession(id, write)
 	if id != "" {
 		l.sessions[id] = s
 	}
-	s.idle = time.AfterFunc(idleFor, func() { s.in.Close() })
+	l.running++
 	l.all.Add(1)
 	go func() {
 		defer l.all.Done()
-		if err := mcpproxy.New(out).Run(l.ctx); err != nil && l.ctx.Err() == nil && out.Log != nil && !errors.Is(err, mcpproxy.ErrServerGone) {
-			out.Log(err.Error())
+		if err := l.o.Run(l.ctx, read, s, Way{s.headerFor, s.refusal}); err != nil && l.ctx.Err() == nil && l.o.Log != nil && !errors.Is(err, mcpproxy.ErrServerGone) {
+			l.o.Log(err.Error())
 		}
 		read.Close()
 		s.idle.Stop()
 		l.mu.Lock()
 		delete(l.sessions, id)
+		l.running--
 		l.mu.Unlock()
 		close(s.over)
 	}()
 	return s
+}
+
+// makeRoom ends the session that has been silent the longest and waits for nothing.
+func (l *Listener) makeRoom() {
+	var oldest *session
+	var since time.Time
+	for _, s := range l.sessions {
+		if at, idle := s.silent(); idle && (oldest == nil || at.Before(since)) {
+			oldest, since = s, at
+		}
+	}
+	if oldest != nil {
+		delete(l.sessions, oldest.id)
+		oldest.in.Close()
+	}
 }

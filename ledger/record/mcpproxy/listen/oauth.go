@@ -37,7 +37,12 @@ const (
 )
 
 func newOAuth(upstream *url.URL) *oauth {
-	return &oauth{upstream: upstream, client: http.Client{Timeout: 15 * time.Second}}
+	return &oauth{upstream: upstream, client: http.Client{Timeout: 15 * time.Second, CheckRedirect: func(_ *http.Request, via []*http.Request) error {
+		if via[0].Method != http.MethodGet || len(via) > 5 { // what is in it is for that address alone
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}}}
 }
 
 func (o *oauth) serves(path string) bool {

@@ -20,6 +20,7 @@ type session struct {
 	idle *time.Timer
 
 	mu         sync.Mutex
+	heard      time.Time            // the client's last request
 	credential string               // the newest
 	waiting    map[string]*exchange // by the ids of requests
 	tokens     map[string]*exchange // by their progress tokens
@@ -55,14 +56,30 @@ const mostHeld = 256 // lines for a stream that is not there
 
 var errGone = errors.New("the client is not there any more")
 
-func newSession(id string) *session {
-	return &session{id: id, over: make(chan struct{}), waiting: map[string]*exchange{}, tokens: map[string]*exchange{}, refused: map[string]refusal{}}
+func newSession(id string, in *io.PipeWriter) *session {
+	s := &session{id: id, in: in, heard: time.Now(), over: make(chan struct{}), waiting: map[string]*exchange{}, tokens: map[string]*exchange{}, refused: map[string]refusal{}}
+	s.idle = time.AfterFunc(idleFor, func() {
+		if _, idle := s.silent(); idle {
+			in.Close()
+		} else {
+			s.idle.Reset(idleFor)
+		}
+	})
+	return s
+}
+
+// silent is when the client was last heard; idle: it waits for nothing, and listens no more.
+func (s *session) silent() (at time.Time, idle bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.heard, len(s.waiting) == 0 && s.listening == nil
 }
 
 // seen takes a request's credential in. It reports false where one is missing.
 func (s *session) seen(credential string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.heard = time.Now()
 	s.idle.Reset(idleFor)
 	if credential == "" && s.credential != "" {
 		return false
@@ -201,8 +218,9 @@ func (s *session) route(f mcpwire.Frame, line []byte) (*exchange, delivery) {
 }
 
 // carry writes what comes for a request until it is answered: one answer as JSON, and
-// anything more as an event stream. It reports whether the server refused it in HTTP.
-func (s *session) carry(w http.ResponseWriter, r *http.Request, x *exchange, o *oauth) (refused bool) {
+// anything more as an event stream. It reports whether it has been, by the server and not
+// by a refusal in HTTP.
+func (s *session) carry(w http.ResponseWriter, r *http.Request, x *exchange, o *oauth) (answered bool) {
 	streams := false
 	for {
 		select {
@@ -214,14 +232,16 @@ func (s *session) carry(w http.ResponseWriter, r *http.Request, x *exchange, o *
 				}
 				w.Header().Del(sessionHeader)
 				d.done <- written(w, "application/json", d.refusal.status, d.line)
-				return true
+				return false
 			case d.last && !streams:
-				d.done <- written(w, "application/json", http.StatusOK, d.line)
-				return false
+				err := written(w, "application/json", http.StatusOK, d.line)
+				d.done <- err
+				return err == nil
 			}
-			d.done <- event(w, !streams, d.line)
+			err := event(w, !streams, d.line)
+			d.done <- err
 			if streams = true; d.last {
-				return false
+				return err == nil
 			}
 		case <-r.Context().Done():
 			return false
@@ -229,7 +249,7 @@ func (s *session) carry(w http.ResponseWriter, r *http.Request, x *exchange, o *
 			if !streams {
 				refuse(w, http.StatusBadGateway, "the MCP server is gone")
 			}
-			return true
+			return false
 		}
 	}
 }
@@ -246,13 +266,15 @@ func (s *session) stream(w http.ResponseWriter, r *http.Request) {
 	s.listening, s.held = x, nil
 	s.mu.Unlock()
 	defer s.leave(x)
-	if event(w, true, nil) != nil {
-		return
+	_ = event(w, true, nil) // what goes wrong goes wrong again
+	for len(held) > 0 && event(w, false, held[0]) == nil {
+		held = held[1:]
 	}
-	for _, line := range held {
-		if event(w, false, line) != nil {
-			return
-		}
+	if len(held) > 0 { // the next stream gets them
+		s.mu.Lock()
+		s.held = append(held, s.held...)
+		s.mu.Unlock()
+		return
 	}
 	for {
 		select {
@@ -261,7 +283,6 @@ func (s *session) stream(w http.ResponseWriter, r *http.Request) {
 			if d.done <- err; err != nil {
 				return
 			}
-			s.idle.Reset(idleFor)
 		case <-r.Context().Done():
 			return
 		case <-s.over:

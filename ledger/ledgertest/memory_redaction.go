@@ -1,0 +1,54 @@
+package ledgertest
+
+import (
+	"slices"
+
+	"indoubt/ledger"
+)
+
+// overtakes refuses to forget the target of what an earlier operation may have to know it by.
+func overtakes(m *Memory, e *entry) error {
+	var first *entry
+	for _, other := range m.ops {
+		o := other.op
+		if other != e && e.op.Target != "" && !ledger.IsMasked(e.op.Target) && o.Target == e.op.Target && !o.StartedAt.After(e.op.StartedAt) &&
+			slices.Contains([]ledger.State{ledger.Pending, ledger.Uncertain, ledger.Failed}, o.State) && (first == nil || o.StartedAt.Before(first.op.StartedAt)) {
+			first = other
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	return ledger.Overtaken(first.op.ID)
+}
+
+// erase takes the text of what belongs to an operation.
+func erase(m *Memory, e *entry, changeID string, what ledger.Erasure) {
+	for i := range e.reads {
+		e.reads[i] = e.reads[i].Without()
+	}
+	for i := range e.grants {
+		e.grants[i] = e.grants[i].Without()
+	}
+	for i := range e.marks {
+		e.marks[i] = ledger.Masked(e.marks[i])
+	}
+	for i, ev := range m.events {
+		its := ev.OperationID == e.op.ID || ev.OperationID == "" && ev.Incident != "" && ev.Incident == e.op.Incident && ev.Tells(what.Texts)
+		if its && ev.ID != changeID {
+			m.events[i] = ev.Without()
+		}
+	}
+	for _, r := range m.runs {
+		about := false
+		for i := range r.items {
+			if r.items[i].OperationID == e.op.ID {
+				about, r.items[i] = true, r.items[i].Without()
+			}
+		}
+		if about && !r.run.FinishedAt.IsZero() {
+			r.run = r.run.Without()
+		}
+	}
+	e.pricing.Title, e.pricing.Target, e.pricing.Digest = "", "", ""
+}

@@ -1,0 +1,316 @@
+package ledgertest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+)
+
+func redactions(t *testing.T, open Open) {
+	t.Run("Nothing", func(t *testing.T) { redactsAll(t, open) })
+	t.Run("Refused", func(t *testing.T) { redactionRefused(t, open) })
+	t.Run("I4_SameKey", func(t *testing.T) { redactedKey(t, open) })
+	t.Run("I9_LateTruth", func(t *testing.T) { redactedLate(t, open) })
+	t.Run("Archived", func(t *testing.T) { redactsArchived(t, open) })
+}
+
+// personal is in every text that the operation of a key has.
+func personal(key string) string { return "Jane.Doe@" + key + ".example" }
+
+// intimate is an operation that has personal text wherever one can be, settled.
+func (d *desk) intimate(key string) ledger.Operation {
+	d.Helper()
+	personal := personal(key)
+	o := d.doubt(key, func(r *ledger.BeginRequest) {
+		r.Title, r.Target, r.Session, r.Marks = "mail to "+personal, "box "+personal, "of "+personal, ledger.Marks{Rules: "m1", Values: []string{"m " + personal}}
+		r.Input = json.RawMessage(`{"to": ["` + personal + `"]}`)
+		r.Command = &ledger.Command{Argv: []string{"mail", personal}}
+		r.Request = &ledger.Request{Method: "POST", Origin: "https://api", Body: personal}
+	})
+	run := ledger.DecisionRun{ID: d.id("run"), Verb: "deny", Actor: maya, CreatedAt: d.clock.Now(), Digest: "d",
+		Terms: ledger.RunTerms{Reason: "asked " + personal, Reference: personal, Receipts: []string{personal}}}
+	_, _, err := d.s.Run(ctx, run, []ledger.RunItem{{OperationID: o.ID, Version: o.Version, Kind: o.Kind, Title: o.Title}})
+	d.ok(err)
+	o = d.decide(o, ledger.VerbDeny, func(c *ledger.Decision) { c.Reason = "she says: " + personal })
+	a := ledger.RunAdvance{ChangeID: d.id("change"), Actor: maya, Came: ledger.CameDecided, Word: personal}
+	_, _, err = d.s.ChangeRun(ctx, run.ID, 0, a.ChangeID, a.Rule())
+	d.ok(err)
+	o = d.decide(o, ledger.VerbUndo, func(c *ledger.Decision) { c.Reason = "not so: " + personal })
+	o = d.observe(o, ledger.Landed, "r "+personal)
+	return d.decide(o, ledger.VerbConfirm, func(c *ledger.Decision) { c.Reason = "found by " + personal })
+}
+
+// everything is all that a store says, but for keys.
+func (d *desk) everything() string {
+	d.Helper()
+	var out []any
+	page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 100})
+	d.ok(err)
+	for _, row := range page.Rows {
+		rec := d.read(row.ID)
+		rec.Operation.Key = ""
+		row.Key = ""
+		out = append(out, rec, row)
+	}
+	events, err := d.s.History(ctx, ledger.HistoryQuery{Limit: 10_000})
+	d.ok(err)
+	runs, err := d.s.Runs(ctx, ledger.RunQuery{Limit: 100})
+	d.ok(err)
+	for _, r := range runs {
+		items, err := d.s.RunItems(ctx, r.ID)
+		d.ok(err)
+		out = append(out, r, items)
+	}
+	whole, _, err := d.s.Archivable(ctx, d.clock.Now().Add(time.Hour), 0, 100)
+	d.ok(err)
+	for i := range whole {
+		whole[i].Operation.Key = ""
+	}
+	text, err := json.Marshal([]any{out, events, whole})
+	d.ok(err)
+	return string(text)
+}
+
+// No text is left, and all that is counted, decided and proven is.
+func redactsAll(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	o, other := d.intimate("k"), d.intimate("other")
+	d.done("last")
+	before, history := d.read(o.ID), d.events(o.ID)
+	counts := func() string {
+		sends, err := d.s.Sends(ctx, Noon)
+		d.ok(err)
+		states, err := d.s.StateCounts(ctx, d.clock.Now())
+		d.ok(err)
+		doubts, err := d.s.DoubtCounts(ctx)
+		d.ok(err)
+		return fmt.Sprint(sends, sortStateCounts(states), sortDoubtCounts(doubts))
+	}
+	counted := counts()
+	if was := strings.Count(d.everything(), personal("k")); was < 15 {
+		t.Fatalf("%d texts", was)
+	}
+	p := d.decision(o, ledger.VerbRedact)
+	p.Reason = "erasure request 7"
+	applied, err := ledger.Decide(ctx, d.s, p)
+	d.ok(err)
+	if left := d.everything(); strings.Contains(left, personal("k")) || strings.Count(left, personal("other")) < 15 {
+		t.Errorf("%d texts are left, and %d of another operation", strings.Count(left, personal("k")), strings.Count(left, personal("other")))
+	}
+	if again, err := ledger.Decide(ctx, d.s, p); err != nil || !again.Noop {
+		t.Errorf("the same again: %+v %v", again, err)
+	}
+	recordStays(d, before, d.read(o.ID), applied.Before.Version)
+	historyStays(d, history, d.events(o.ID))
+	if after := counts(); after != counted {
+		t.Errorf("counted %s, before %s", after, counted)
+	}
+	if ids, err := d.s.Marked(ctx, "m "+personal("k"), 5); err != nil || len(ids) != 1 || ids[0] != o.ID {
+		t.Errorf("by its mark: %v %v", ids, err)
+	}
+	if page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 100, Filter: filterOf(d, "Jane.Doe")}); err != nil || len(page.Rows) != 1 || page.Rows[0].ID != other.ID {
+		t.Errorf("a search finds %+v %v", page.Rows, err)
+	}
+}
+
+// recordStays compares a record with what it was before it was redacted.
+func recordStays(d *desk, before, rec ledger.Record, version int64) {
+	d.Helper()
+	a := rec.Operation
+	if a.State != before.Operation.State || a.Version != version+1 || a.Effects != before.Operation.Effects || a.Fingerprint != before.Operation.Fingerprint || a.Token != before.Operation.Token ||
+		a.Key != before.Operation.Key || a.RedactedBy != maya.Name || !a.RedactedAt.Equal(a.UpdatedAt) || a.Title != ledger.Marker || string(a.Input) != `"[redacted]"` ||
+		a.Receipt() != ledger.Masked("r "+personal("k")) || a.Target != ledger.Masked("box "+personal("k")) || a.Command != nil || a.Request != nil {
+		d.Errorf("%+v", a)
+	}
+	if len(rec.Attempts) != len(before.Attempts) || len(rec.Reads) != len(before.Reads) || rec.Reads[0].Verdict != ledger.Landed {
+		d.Errorf("%+v, before %+v", rec, before)
+	}
+}
+
+// historyStays compares a history with what it was before.
+func historyStays(d *desk, history, now []ledger.Event) {
+	d.Helper()
+	for i, e := range history {
+		e.Reason, e.Detail, now[i].Reason, now[i].Detail = "", nil, "", nil
+		if fmt.Sprint(e) != fmt.Sprint(now[i]) {
+			d.Errorf("who did what when: %+v, before %+v", now[i], e)
+		}
+	}
+	last := now[len(now)-1]
+	if len(now) != len(history)+1 || last.Verb != "redact" || last.Reason != "erasure request 7" || last.Actor.Name != maya.Name || !strings.Contains(string(last.Detail), `"input"`) {
+		d.Errorf("%+v", last)
+	}
+}
+
+func filterOf(d *desk, text string) ledger.Filter {
+	d.Helper()
+	f, err := ledger.ParseFilter(text)
+	d.ok(err)
+	return f
+}
+
+// It is for a person, for a reason, and for what no one needs the text of.
+func redactionRefused(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	refused := func(code string, o ledger.Operation, mod ...func(*ledger.Decision)) {
+		d.Helper()
+		p := d.decision(o, ledger.VerbRedact)
+		for _, m := range mod {
+			m(&p)
+		}
+		_, err := ledger.Decide(ctx, d.s, p)
+		var no *ledger.RefusedError
+		if !errors.As(err, &no) || no.Code != code {
+			d.Errorf("%s: %v", code, err)
+		}
+	}
+	refused("in_flight", d.begun("flying").Operation)
+	refused("in_doubt", d.doubt("doubt"))
+	refused("conflict", d.observe(d.doubt("conflict"), ledger.Duplicated, "pi_1", "pi_2"))
+	o := d.done("done")
+	refused("no_reason", o, func(p *ledger.Decision) { p.Reason = " " })
+	refused("no_person", o, func(p *ledger.Decision) { p.Actor = engine })
+	if _, err := ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("c"), ID: o.ID, Version: o.Version + 1, Verb: ledger.VerbRedact, Reason: "r", Actor: maya}); !errors.As(err, new(*ledger.MovedError)) {
+		t.Errorf("I7: another version: %v", err)
+	}
+	on := func(r *ledger.BeginRequest) { r.Target = "web" }
+	earlier := d.doubt("earlier", on)
+	d.clock.Advance(time.Second)
+	later := d.done("later", on)
+	refused("overtakes", later)
+	earlier = d.decide(earlier, ledger.VerbDeny)
+	refused("overtakes", later)
+	earlier = d.decide(earlier, ledger.VerbRedact)
+	d.decide(later, ledger.VerbRedact)
+	_, err := ledger.Allow(ctx, d.s, ledger.GrantRequest{ChangeID: d.id("c"), GrantID: d.id("g"), OperationID: earlier.ID, Version: earlier.Version, Sender: "pipeline", Basis: ledger.BasisRiskAccepted,
+		Actor: maya, Reason: "again", MaxAttempts: 9, ExpiresAt: d.clock.Now().Add(time.Hour)})
+	if no := new(ledger.RefusedError); !errors.As(err, &no) || no.Code != "redacted" {
+		t.Errorf("another send: %v", err)
+	}
+}
+
+// The key and the fingerprint still refuse what they refused, the key also where only its digest is left.
+func redactedKey(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	for _, digest := range []bool{false, true} {
+		key := fmt.Sprint(personal("k"), digest)
+		o := d.decide(d.done(key), ledger.VerbRedact, func(p *ledger.Decision) { p.Key = digest })
+		if got := d.read(o.ID).Operation.Key; (got == key) == digest {
+			t.Errorf("the key is %s", got)
+		}
+		if res := d.begin(key); res.Answer != ledger.AnswerFinished || res.Operation.ID != o.ID || res.Operation.Result != nil {
+			t.Errorf("the same key again is %s of %s", res.Answer, res.Operation.ID)
+		}
+		if res := d.begin(key, func(r *ledger.BeginRequest) { r.Fingerprint = "other" }); res.Answer != ledger.AnswerKeyReused {
+			t.Errorf("I4: the same key with another input is %s", res.Answer)
+		}
+		if ids, err := d.s.Keyed(ctx, key, 5); err != nil || len(ids) != 1 || ids[0] != o.ID {
+			t.Errorf("by its key: %v %v", ids, err)
+		}
+	}
+}
+
+// An answer that says what is known changes nothing; one that says something else is a contradiction.
+func redactedLate(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	o := d.decide(d.observe(d.doubt("k"), ledger.Landed, "pi_1"), ledger.VerbRedact)
+	attempt := d.read(o.ID).Attempts[0].ID
+	same := d.settle(attempt, ledger.OutcomeCommitted, withReceipt("pi_1"))
+	if same.Conflict != ledger.NoConflict || same.Effects != 1 {
+		t.Errorf("the same receipt: %+v", same)
+	}
+	if other := d.observe(same, ledger.Landed, "pi_2"); other.Conflict == ledger.NoConflict {
+		t.Errorf("another receipt: %+v", other)
+	}
+}
+
+// An archived operation returns to be redacted.
+func redactsArchived(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	o := d.intimate("k")
+	d.done("last")
+	if gone := d.shelve(); len(gone) != 1 {
+		t.Fatalf("archived %v", gone)
+	}
+	o = d.read(o.ID).Operation
+	d.decide(o, ledger.VerbRedact)
+	if left := strings.Count(d.everything(), personal("k")); left != 0 {
+		t.Errorf("%d texts are left", left)
+	}
+	if now := d.read(o.ID).Operation; now.Archive == "" || now.RedactedAt.IsZero() {
+		t.Errorf("%+v", now)
+	}
+}
+
+// RedactionAttacks are statements that the tables of a ledger refuse, after Redacted, and a
+// part of what they say. They are the same in every database.
+var RedactionAttacks = []Attack{
+	{"input of a redacted operation", `UPDATE operations SET input = '{"to":"x"}' WHERE id = 'gone'`, "becomes [redacted]"},
+	{"key of a redacted operation", `UPDATE operations SET key = 'x' WHERE id = 'gone'`, "becomes [redacted]"},
+	{"command of a redacted operation", `UPDATE operations SET command = '{"argv":["x"]}' WHERE id = 'gone'`, "becomes [redacted]"},
+	{"redacted by another", `UPDATE operations SET redacted_by = 'eve' WHERE id = 'gone'`, "becomes [redacted]"},
+	{"said to be redacted", `UPDATE operations SET redacted_by = 'eve' WHERE id = 'kept'`, "becomes [redacted]"},
+	{"input redacted without a word", `UPDATE operations SET input = '"[redacted]"' WHERE id = 'kept'`, "never change"},
+	{"doubt redacted", redactionOf("doubt", `'"[redacted]"'`, "'n'"), "becomes [redacted]"},
+	{"flight redacted", redactionOf("flying", `'"[redacted]"'`, "'n'"), "becomes [redacted]"},
+	{"redacted without a reason", redactionOf("kept", `'"[redacted]"'`, "' '"), "becomes [redacted]"},
+	{"redacted to something else", redactionOf("kept", `'"gone"'`, "'n'"), "becomes [redacted]"},
+	{"history altered", `UPDATE events SET reason = 'x' WHERE operation_id = 'gone'`, "the history never changes"},
+	{"actor altered", `UPDATE events SET actor = 'x', reason = '[redacted]' WHERE operation_id = 'gone'`, "the history never changes"},
+	{"history of another redacted", `UPDATE events SET reason = '[redacted]' WHERE operation_id = 'kept'`, "the history never changes"},
+	{"redaction redacted", `UPDATE events SET reason = '[redacted]' WHERE verb = 'redact'`, "the history never changes"},
+	{"detail altered", `UPDATE events SET detail = '{"attempt":"x"}' WHERE operation_id = 'gone' AND verb <> 'redact'`, "the history never changes"},
+	{"error altered", `UPDATE attempts SET error = 'x' WHERE operation_id = 'gone'`, "does not change"},
+	{"error of another redacted", `UPDATE attempts SET error = '[redacted]' WHERE operation_id = 'doubt'`, "does not change"},
+	{"outcome altered", `UPDATE attempts SET outcome = 'failed', error = '[redacted]' WHERE operation_id = 'gone'`, "does not change"},
+	{"receipt altered", `UPDATE attempts SET receipt = 'x' WHERE operation_id = 'gone'`, "does not change"},
+	{"evidence altered", `UPDATE reads SET evidence = '{}' WHERE operation_id = 'gone'`, "a read is evidence"},
+	{"verdict altered", `UPDATE reads SET verdict = 'absent' WHERE operation_id = 'gone'`, "a read is evidence"},
+	{"evidence of another redacted", `UPDATE reads SET evidence = '"[redacted]"' WHERE operation_id = 'doubt'`, "a read is evidence"},
+	{"mark altered", `UPDATE marks SET value = 'x' WHERE operation_id = 'gone'`, "a mark never changes"},
+	{"mark of another redacted", `UPDATE marks SET value = '` + ledger.Masked("m jane-of-doubt") + `' WHERE operation_id = 'doubt'`, "a mark never changes"},
+}
+
+func redactionOf(id, input, reason string) string {
+	return `UPDATE operations SET input = ` + input + `, change_verb = 'redact', change_id = 'n', change_of = 'n', reason = ` + reason + `, actor = 'eve', redacted_by = 'eve',
+		redacted_at = updated_at, version = version + 1, command = NULL, request = NULL, result = NULL WHERE id = '` + id + `'`
+}
+
+// Redacted redacts an operation whose texts have its name and more, and has others that are
+// settled, in doubt and in flight.
+func Redacted(t testing.TB, s ledger.Store, now time.Time, more string) {
+	t.Helper()
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []string{"gone", "kept", "doubt", "flying"} {
+		jane := "jane-of-" + id + more
+		_, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: id + "-c", OperationID: id, AttemptID: id + "-a", Kind: "mail.send", Key: id + "-key", Deadline: time.Hour, Actor: billing,
+			Input: json.RawMessage(`{"to":"` + jane + `"}`), Title: "to " + jane, Marks: ledger.Marks{Rules: "m", Values: []string{"m " + jane}}})
+		ok(err)
+		if id == "flying" {
+			continue
+		}
+		_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Error: "no answer for " + jane, Actor: billing})
+		ok(err)
+		ob := ledger.Observation{ChangeID: id + "-o", Version: 2, Actor: engine, Confirm: true, Read: ledger.Read{ID: id + "-r", OperationID: id, BeganAt: now, EndedAt: now, Verdict: ledger.Inconclusive,
+			Reason: jane, Evidence: json.RawMessage(`{"to":"` + jane + `"}`), Actor: engine.Name}}
+		if id != "doubt" {
+			ob.Read.Verdict, ob.Read.Receipts = ledger.Landed, []string{jane}
+		}
+		_, err = ledger.Observe(ctx, s, ob)
+		ok(err)
+	}
+	rec, err := s.Read(ctx, ledger.Locator{ID: "gone"})
+	ok(err)
+	_, err = ledger.Decide(ctx, s, ledger.Decision{ChangeID: "erasure", ID: "gone", Version: rec.Operation.Version, Verb: ledger.VerbRedact, Reason: "request 7", Actor: maya})
+	ok(err)
+}

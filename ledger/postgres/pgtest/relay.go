@@ -1,0 +1,195 @@
+package pgtest
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Relay stands between programs and their server. It counts how often they wait for the
+// server, delays what they say to each other, and cuts connections, at a byte or at once.
+type Relay struct {
+	Delay time.Duration // of each way; set before the first connection
+
+	server string
+
+	mu     sync.Mutex
+	turns  int  // how often the client began to send after it had an answer
+	asking bool // the client was the last to send
+	armed  bool
+	up     int // bytes to the server until the cut, from when it is armed; below 0: no cut
+	down   int // bytes to the client
+	sent   [2]int
+	gone   bool // the server cannot be reached
+	conns  map[net.Conn]bool
+}
+
+// Through puts a relay before the server of a ledger's address.
+func Through(t testing.TB, address string) (*Relay, string) {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &Relay{server: u.Host, conns: map[net.Conn]bool{}, up: -1, down: -1}
+	t.Cleanup(func() { l.Close(); r.Drop() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go r.serve(c)
+		}
+	}()
+	u.Host = l.Addr().String()
+	return r, u.String()
+}
+
+func (r *Relay) serve(client net.Conn) {
+	defer client.Close()
+	r.mu.Lock()
+	away := r.gone
+	r.mu.Unlock()
+	if away {
+		return
+	}
+	server, err := new(net.Dialer).DialContext(context.Background(), "tcp", r.server)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	r.mu.Lock()
+	r.conns[client], r.conns[server] = true, true
+	r.mu.Unlock()
+	done := make(chan bool, 2)
+	go r.pass(server, client, true, done)
+	go r.pass(client, server, false, done)
+	<-done
+	client.Close()
+	server.Close()
+	<-done
+	r.mu.Lock()
+	delete(r.conns, client)
+	delete(r.conns, server)
+	r.mu.Unlock()
+}
+
+// parcel is what was said at once, and when it arrives.
+type parcel struct {
+	said []byte
+	due  time.Time
+}
+
+func (r *Relay) pass(to, from net.Conn, up bool, done chan bool) {
+	way := make(chan parcel, 1024)
+	go func() {
+		defer close(way)
+		for buffer := make([]byte, 64<<10); ; {
+			n, err := from.Read(buffer)
+			if n > 0 {
+				allowed, cut := r.account(n, up)
+				way <- parcel{append([]byte{}, buffer[:allowed]...), time.Now().Add(r.Delay)}
+				if cut {
+					return
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	defer func() {
+		done <- true
+		for range way { // the connections are closed
+		}
+	}()
+	for p := range way {
+		time.Sleep(time.Until(p.due))
+		if _, err := to.Write(p.said); err != nil {
+			return
+		}
+	}
+}
+
+// account counts bytes, and reports how many may pass.
+func (r *Relay) account(n int, up bool) (allowed int, cut bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if up && !r.asking {
+		r.turns++
+	}
+	r.asking = up
+	if !r.armed {
+		return n, false
+	}
+	way, limit := 0, r.up
+	if !up {
+		way, limit = 1, r.down
+	}
+	if limit >= 0 && r.sent[way]+n >= limit {
+		n, cut = limit-r.sent[way], true
+		r.armed = false
+	}
+	r.sent[way] += n
+	return n, cut
+}
+
+// Arm cuts the connection after so many more bytes; below 0, not.
+func (r *Relay) Arm(up, down int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.armed, r.up, r.down, r.sent = true, up, down, [2]int{}
+}
+
+// Disarm tells how many bytes have gone each way since it was armed.
+func (r *Relay) Disarm() (up, down int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.armed = false
+	return r.sent[0], r.sent[1]
+}
+
+// Away has the server be reached no more, or again.
+func (r *Relay) Away(yes bool) {
+	r.mu.Lock()
+	r.gone = yes
+	r.mu.Unlock()
+	if yes {
+		r.Drop()
+	}
+}
+
+// Leave has no connection be made any more; those that are go on.
+func (r *Relay) Leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gone = true
+}
+
+// Drop cuts all connections.
+func (r *Relay) Drop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for c := range r.conns {
+		c.Close()
+	}
+}
+
+// Trips is how many round trips a call takes.
+func (r *Relay) Trips(call func()) int {
+	r.mu.Lock()
+	r.turns, r.asking = 0, false
+	r.mu.Unlock()
+	call()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.turns
+}

@@ -1,0 +1,22 @@
+package postgres
+
+import "context"
+
+// Scrub has the database free the rows that a redaction has left behind, where this user
+// may. It returns where text may be left still.
+func (s *Store) Scrub(ctx context.Context) (left string, err error) {
+	if err := s.Writable(); err != nil {
+		return "", err
+	}
+	var owner bool
+	pool := s.pool.Load()
+	if err := pool.QueryRow(ctx, `SELECT pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'indoubt'`).Scan(&owner); err != nil {
+		return "", s.Translate(err)
+	}
+	const elsewhere = "pages of the database until they are written anew (VACUUM FULL); its WAL, standbys, copies and backups"
+	if !owner {
+		return "dead rows until the database is vacuumed, which is for the owner of the ledger; " + elsewhere, nil
+	}
+	_, err = pool.Exec(ctx, `VACUUM indoubt.operations, indoubt.attempts, indoubt.reads, indoubt.grants, indoubt.events, indoubt.marks, indoubt.decisions, indoubt.decision_items, indoubt.open_operations, indoubt.archived`)
+	return elsewhere, s.Translate(err)
+}

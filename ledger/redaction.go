@@ -1,0 +1,291 @@
+package ledger
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Marker stands where a text was redacted.
+const Marker = "[redacted]"
+
+// markerJSON is the marker where JSON is.
+var markerJSON = json.RawMessage(`"` + Marker + `"`)
+
+// Masked is what stays of a text that the ledger compares with others: its digest.
+func Masked(text string) string {
+	if text == "" || IsMasked(text) {
+		return text
+	}
+	sum := sha256.Sum256([]byte(text))
+	return "[redacted sha256:" + hex.EncodeToString(sum[:]) + "]"
+}
+
+// IsMasked reports whether a text is a digest that Masked left.
+func IsMasked(text string) bool {
+	digits, ok := strings.CutPrefix(text, "[redacted sha256:")
+	digits, end := strings.CutSuffix(digits, "]")
+	return ok && end && len(digits) == 64 && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// Erasure is what a redaction takes beside the operation and its attempts: the text of
+// its reads, grants, marks, events and runs, and what its incident says of it.
+type Erasure struct {
+	Texts []string // of the operation; the history of its incident may have them
+}
+
+// redact takes the text out of an operation. Its key goes only when that is asked for.
+func (d Decision) redact(rec *Record, o *Operation) error {
+	no := func(code, why, hint string) error {
+		return &RefusedError{Verb: "redact", Code: code, Why: why, Hint: hint}
+	}
+	switch {
+	case o.State == Pending:
+		return no("in_flight", "it is in flight", "wait for its answer")
+	case o.State == Uncertain:
+		return no("in_doubt", "it is in doubt, and what it says is needed to decide", "settle it first: indoubt confirm, deny or abandon "+o.ID)
+	case o.Conflict != NoConflict:
+		return no("conflict", "it is in conflict, and what it says is needed to deal with that", "deal with it first: indoubt ack "+o.ID)
+	}
+	for _, text := range []*string{&o.Title, &o.Session, &o.ConflictNote} {
+		mark(text)
+	}
+	o.Target = Masked(o.Target)
+	if d.Key {
+		o.Key = Masked(o.Key)
+	}
+	o.Receipts, o.AckedReceipts, o.ClaimedReceipts = allMasked(o.Receipts), allMasked(o.AckedReceipts), allMasked(o.ClaimedReceipts)
+	if o.Input != nil {
+		o.Input = markerJSON
+	}
+	o.Result, o.Command, o.Request = nil, nil, nil
+	o.Redacted, o.RedactedAt, o.RedactedBy = true, rec.Now, d.Actor.Name
+	return nil
+}
+
+// Overtaken refuses a redaction because of an earlier operation.
+func Overtaken(id string) error {
+	return &RefusedError{Verb: "redact", Code: "overtakes", Why: id + " began earlier on the same target, and may still be sent; this one tells that it was overtaken",
+		Hint: "settle or abandon that one first, or redact it first"}
+}
+
+// mark puts the marker where a text is.
+func mark(text *string) {
+	if *text != "" && !IsMasked(*text) {
+		*text = Marker
+	}
+}
+
+func allMasked(texts []string) []string {
+	out := slices.Clone(texts)
+	for i := range out {
+		out[i] = Masked(out[i])
+	}
+	return out
+}
+
+// Without is the attempt without its text.
+func (a Attempt) Without() Attempt {
+	mark(&a.Error)
+	a.Receipt, a.LateReceipt, a.Result = Masked(a.Receipt), Masked(a.LateReceipt), nil
+	return a
+}
+
+// Without is the read without its text.
+func (r Read) Without() Read {
+	mark(&r.Reason)
+	r.Receipts = allMasked(r.Receipts)
+	if r.Evidence != nil {
+		r.Evidence = markerJSON
+	}
+	return r
+}
+
+// Without is the grant without its text.
+func (g Grant) Without() Grant {
+	mark(&g.Reason)
+	mark(&g.VoidReason)
+	return g
+}
+
+// Without is the item without its text.
+func (it RunItem) Without() RunItem {
+	mark(&it.Title)
+	mark(&it.Word)
+	return it
+}
+
+// Without is the run without its text.
+func (r DecisionRun) Without() DecisionRun {
+	mark(&r.Why)
+	terms := WithoutText(detail(r.Terms))
+	r.Terms = RunTerms{}
+	_ = json.Unmarshal(terms, &r.Terms)
+	return r
+}
+
+// structural are members of the detail of an event, or of what a run decides, that name
+// no one: rules and counts ask for them.
+var structural = []string{"attempt", "n", "grant", "basis", "sender", "read", "verdict", "found", "tree", "truth", "until", "expires_at", "incident", "fields", "key"}
+
+// Without is the event without its text. Of its detail the structure stays.
+func (e Event) Without() Event {
+	mark(&e.Reason)
+	e.Detail = WithoutText(e.Detail)
+	return e
+}
+
+// WithoutText is the JSON of an event's detail or of a run's terms without its text.
+func WithoutText(text json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	switch {
+	case len(text) == 0:
+		return text
+	case json.Unmarshal(text, &members) != nil:
+		return markerJSON
+	}
+	for name, was := range members {
+		switch {
+		case slices.Contains(structural, name):
+		case was[0] == '[':
+			members[name] = json.RawMessage(`["` + Marker + `"]`)
+		default:
+			members[name] = markerJSON
+		}
+	}
+	return detail(members)
+}
+
+// Tells reports whether the event has one of the texts.
+func (e Event) Tells(texts []string) bool {
+	says := strings.ToLower(e.Reason + "\n" + string(e.Detail))
+	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(says, strings.ToLower(text)) })
+}
+
+// texts are those of an operation that its incident's history may have: none so short
+// that it stands in other words.
+func (o *Operation) texts() (out []string) {
+	add := func(text string) {
+		if text = strings.TrimSpace(text); utf8.RuneCountInString(text) >= 4 && len(out) < 200 && text != Marker && !IsMasked(text) && !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+	for _, text := range append([]string{o.Title, o.Target}, o.Receipts...) {
+		add(text)
+	}
+	var input any
+	_ = json.Unmarshal(o.Input, &input)
+	leaves(input, add)
+	return out
+}
+
+func leaves(v any, add func(string)) {
+	switch v := v.(type) {
+	case string:
+		add(v)
+	case []any:
+		for _, e := range v {
+			leaves(e, add)
+		}
+	case map[string]any:
+		for _, e := range v {
+			leaves(e, add)
+		}
+	}
+}
+
+// known is a receipt as a redacted operation has it.
+func (o *Operation) known(receipt string) string {
+	if m := Masked(receipt); !o.RedactedAt.IsZero() && (slices.Contains(o.Receipts, m) || slices.Contains(o.AckedReceipts, m)) {
+		return m
+	}
+	return receipt
+}
+
+// allKnown are receipts as a redacted operation has them.
+func (o *Operation) allKnown(receipts []string) []string {
+	if o.RedactedAt.IsZero() {
+		return receipts
+	}
+	out := slices.Clone(receipts)
+	for i := range out {
+		out[i] = o.known(out[i])
+	}
+	return out
+}
+
+// Gone says that an operation was redacted, by whom and when; "" where it was not.
+func (o *Operation) Gone() string {
+	if o.RedactedAt.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("redacted by %s at %s", o.RedactedBy, o.RedactedAt.UTC().Format(time.RFC3339))
+}
+
+// Personal is a part of an operation that a redaction takes.
+type Personal struct {
+	Field string `json:"field"`
+	Bytes int    `json:"bytes"`
+}
+
+// Personal lists what a redaction takes from a record and its history, with how much that is.
+func (r *Record) Personal(events []Event, key bool) (out []Personal) {
+	add := func(field string, texts ...string) {
+		n := 0
+		for _, text := range texts {
+			if text != Marker && text != string(markerJSON) && !IsMasked(text) {
+				n += len(text)
+			}
+		}
+		if n > 0 {
+			out = append(out, Personal{field, n})
+		}
+	}
+	asText := func(v any, there bool) string {
+		if !there {
+			return ""
+		}
+		return string(detail(v))
+	}
+	o := r.Operation
+	add("input", string(o.Input))
+	add("command", asText(o.Command, o.Command != nil))
+	add("request", asText(o.Request, o.Request != nil))
+	add("result", string(o.Result))
+	add("title", o.Title)
+	add("target", o.Target)
+	add("session", o.Session)
+	add("receipts", slices.Concat(o.Receipts, o.AckedReceipts, o.ClaimedReceipts)...)
+	add("conflict_note", o.ConflictNote)
+	if key {
+		add("key", o.Key)
+	}
+	var attempts, reads, grants, history []string
+	for _, a := range r.Attempts {
+		attempts = append(attempts, a.Error, a.Receipt, a.LateReceipt, string(a.Result))
+	}
+	for _, read := range r.Reads {
+		reads = append(reads, append(slices.Clone(read.Receipts), read.Reason, string(read.Evidence))...)
+	}
+	for _, g := range r.Grants {
+		grants = append(grants, g.Reason, g.VoidReason)
+	}
+	for _, e := range events {
+		if e.Reason != Marker {
+			history = append(history, e.Reason)
+		}
+		if was := string(e.Detail); was != string(WithoutText(e.Detail)) {
+			history = append(history, was)
+		}
+	}
+	add("attempts", attempts...)
+	add("reads", reads...)
+	add("grants", grants...)
+	add("history", history...)
+	return out
+}

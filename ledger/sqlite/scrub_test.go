@@ -1,0 +1,38 @@
+package sqlite
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
+)
+
+// After a redaction no byte of the text is in the files of the ledger.
+func TestRedactedTextIsInNoFile(t *testing.T) {
+	s, _ := openTest(t)
+	long := strings.Repeat("jane", 5000) // on pages of its own
+	ledgertest.Redacted(t, s, s.now(), long)
+	holds := func() (found []string) {
+		for _, side := range []string{"", "-wal", "-shm"} {
+			if text, err := os.ReadFile(s.path + side); err == nil && bytes.Contains(text, []byte("jane-of-gone")) {
+				found = append(found, "ledger"+side)
+			}
+		}
+		return found
+	}
+	if len(holds()) == 0 {
+		t.Fatal("the text is in none of them before")
+	}
+	if left := need.Get(s.Scrub(ctx))(t); left != "copies and backups of the ledger" {
+		t.Error(left)
+	}
+	if found := holds(); len(found) > 0 {
+		t.Errorf("the text is in %s", found)
+	}
+	if d := need.Get(s.Deviations(ctx))(t); len(d) != 0 {
+		t.Errorf("%+v", d)
+	}
+}

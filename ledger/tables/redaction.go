@@ -1,0 +1,124 @@
+package tables
+
+import "indoubt/ledger"
+
+// erase takes the text of what belongs to an operation o, which has another key now and the
+// change that allows it.
+func (tx *tx) erase(o ledger.Operation, key, changeID string, e *ledger.Erasure) error {
+	if e == nil {
+		return nil
+	}
+	if tx.d.Locks && key != o.Key { // one who begins with it waits, and then finds its digest
+		if err := tx.Lock(KeyName(o.Scope, o.Key)); err != nil {
+			return err
+		}
+	}
+	for _, part := range []func() error{
+		func() error { return tx.overtakes(o) },
+		func() error { return tx.eraseReads(o.ID) },
+		func() error { return tx.eraseGrants(o.ID) },
+		func() error { return tx.eraseMarks(o.ID) },
+		func() error {
+			return tx.eraseEvents(`operation_id = ?1 AND operation_id <> '' AND id <> ?2`, o.ID, changeID, nil)
+		},
+		func() error { return tx.eraseRuns(o.ID) },
+		func() error {
+			return tx.Later(`UPDATE open_operations SET digest = '', priced_title = '', priced_target = '',
+				search = (SELECT s.words || `+newline+` || `+newline+` FROM open_source s WHERE s.seq = open_operations.seq)
+				WHERE seq = (SELECT seq FROM operations WHERE id = ?)`, o.ID)
+		},
+	} {
+		if err := part(); err != nil {
+			return err
+		}
+	}
+	if o.Incident == "" || len(e.Texts) == 0 {
+		return nil
+	}
+	return tx.eraseEvents(`incident = ?1 AND incident <> '' AND operation_id = '' AND id <> ?2`, o.Incident, changeID, e.Texts)
+}
+
+// overtakes refuses to forget the target of what an earlier operation may have to know it by.
+func (tx *tx) overtakes(o ledger.Operation) error {
+	if o.Target == "" || ledger.IsMasked(o.Target) {
+		return nil
+	}
+	earlier, err := firstRow(tx.Tx, word, `SELECT id FROM operations INDEXED BY operations_by_target WHERE target = ?1 AND target <> '' AND id <> ?2
+		AND started_at <= ?3 AND state IN ('pending', 'uncertain', 'failed') ORDER BY started_at, seq LIMIT 1`, o.Target, o.ID, Millis(o.StartedAt))
+	if err != nil || earlier == nil {
+		return err
+	}
+	return ledger.Overtaken(*earlier)
+}
+
+// eraseEvents takes the text of events, where texts are named of those that have one.
+func (tx *tx) eraseEvents(where, of, changeID string, texts []string) error {
+	events, err := Collect(tx.Tx, func(rows Rows) (ledger.Event, error) { return ScanEvent(rows) },
+		`SELECT `+EventColumns+` FROM events WHERE `+where+` ORDER BY seq`, of, changeID)
+	for _, was := range events {
+		if texts != nil && !was.Tells(texts) {
+			continue
+		}
+		if e := was.Without(); err == nil && (e.Reason != was.Reason || string(e.Detail) != string(was.Detail)) {
+			err = tx.Later(`UPDATE events SET reason = ?, detail = ? WHERE id = ?`, e.Reason, text(e.Detail), e.ID)
+		}
+	}
+	return err
+}
+
+func (tx *tx) eraseReads(id string) error {
+	reads, err := Collect(tx.Tx, func(rows Rows) (r ledger.Read, err error) {
+		var receipts, found string
+		err = rows.Scan(&r.ID, &r.Reason, &receipts, &found)
+		r.Receipts, r.Evidence = unlist(receipts), raw(found)
+		return r, err
+	}, `SELECT id, reason, receipts, coalesce(evidence, '') FROM reads WHERE operation_id = ? ORDER BY rowid`, id)
+	for _, r := range reads {
+		if r = r.Without(); err == nil {
+			err = tx.Later(`UPDATE reads SET reason = ?, receipts = ?, evidence = ? WHERE id = ?`, r.Reason, list(r.Receipts), text(r.Evidence), r.ID)
+		}
+	}
+	return err
+}
+
+func (tx *tx) eraseGrants(id string) error {
+	grants, err := Collect(tx.Tx, func(rows Rows) (g ledger.Grant, err error) {
+		return g, rows.Scan(&g.ID, &g.Reason, &g.VoidReason)
+	}, `SELECT id, reason, void_reason FROM grants WHERE operation_id = ? ORDER BY rowid`, id)
+	for _, g := range grants {
+		if g = g.Without(); err == nil {
+			err = tx.Later(`UPDATE grants SET reason = ?, void_reason = ? WHERE id = ?`, g.Reason, g.VoidReason, g.ID)
+		}
+	}
+	return err
+}
+
+func (tx *tx) eraseMarks(id string) error {
+	marks, err := Collect(tx.Tx, word, `SELECT value FROM marks WHERE operation_id = ? ORDER BY value`, id)
+	for _, value := range marks {
+		if masked := ledger.Masked(value); err == nil && masked != value {
+			err = tx.Later(`UPDATE marks SET value = ? WHERE operation_id = ? AND value = ?`, masked, id, value)
+		}
+	}
+	return err
+}
+
+// eraseRuns takes the text of runs that were about the operation, and are over.
+func (tx *tx) eraseRuns(id string) error {
+	runs, err := Collect(tx.Tx, func(rows Rows) (r [3]string, err error) {
+		return r, rows.Scan(&r[0], &r[1], &r[2])
+	}, `SELECT d.id, d.terms, d.why FROM decisions d JOIN decision_items i ON i.run_id = d.id WHERE i.operation_id = ? AND d.finished_at <> 0 ORDER BY d.id`, id)
+	for _, r := range runs {
+		if terms := string(ledger.WithoutText(raw(r[1]))); err == nil && (terms != r[1] || r[2] != "") {
+			why := r[2]
+			if why != "" {
+				why = ledger.Marker
+			}
+			err = tx.Later(`UPDATE decisions SET terms = ?, why = ? WHERE id = ?`, terms, why, r[0])
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return tx.Later(`UPDATE decision_items SET title = CASE title WHEN '' THEN '' ELSE ?2 END, word = CASE word WHEN '' THEN '' ELSE ?2 END WHERE operation_id = ?1`, id, ledger.Marker)
+}

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ledger/archive"
+	"indoubt/ui/safe"
+)
+
+func newArchiveListCommand(a *app) *cobra.Command {
+	var from string
+	cmd := &cobra.Command{
+		Use: "list [--from DIR]", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Short: "List the archives of a ledger, and check their files",
+		Long: `List the archives of a ledger, the newest first. With --from each file is read there, and
+its SHA-256 compared with what the ledger has written down.`,
+		Example: "  indoubt archive list\n  indoubt archive list --from /var/lib/indoubt/archive",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return archiveCommand{a}.list(cmd.Context(), from) },
+	}
+	cmd.Flags().StringVar(&from, "from", "", "the directory of the files, to check them")
+	_ = cmd.MarkFlagDirname("from")
+	return cmd
+}
+
+type archiveFind struct {
+	from, key, kind string
+	limit           int
+	settledFlags
+}
+
+func newArchiveFindCommand(a *app) *cobra.Command {
+	var f archiveFind
+	cmd := &cobra.Command{
+		Use: "find --from DIR", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		Short: "Find archived operations by key, kind or time",
+		Long: `Find operations in the archives of a ledger, the oldest first: those with a key, of a kind
+(with * for anything), begun since or until. It reads the files whose time fits.
+"indoubt show ID --archive DIR" shows one whole.`,
+		Example: "  indoubt archive find --from /var/lib/indoubt/archive --key INV-1042\n  indoubt archive find --from /var/lib/indoubt/archive --kind 'stripe.*' --since 2026-03-01 --until 2026-03-02",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return archiveCommand{a}.find(cmd.Context(), f) },
+	}
+	cmd.Flags().StringVar(&f.from, "from", "", "the directory of the files")
+	cmd.Flags().StringVar(&f.key, "key", "", "only with this key")
+	cmd.Flags().StringVar(&f.kind, "kind", "", "only of this kind, with * for anything")
+	cmd.Flags().StringVar(&f.since, "since", "", "only begun since, as 30m, 2d or 2026-07-14")
+	cmd.Flags().StringVar(&f.until, "until", "", "only begun before, as 30m, 2d or 2026-07-14")
+	cmd.Flags().IntVar(&f.limit, "limit", 100, "at most so many")
+	_ = cmd.MarkFlagDirname("from")
+	return cmd
+}
+
+// archiveJSON is one archive.
+type archiveJSON struct {
+	File    string  `json:"file"`
+	Digest  string  `json:"sha256"`
+	Size    int64   `json:"bytes"`
+	Removed int     `json:"operations"`
+	Oldest  *string `json:"oldest"`
+	Newest  *string `json:"newest"`
+	Before  *string `json:"settled_before"`
+	Actor   string  `json:"actor"`
+	At      *string `json:"created_at"`
+	Found   string  `json:"found,omitempty"` // ok, missing, damaged
+}
+
+// sealed are the archives of a ledger that operations have gone to.
+func sealed(ctx context.Context, s ledger.Archiver) ([]ledger.Archive, error) {
+	all, err := s.Archives(ctx)
+	return slices.DeleteFunc(all, func(a ledger.Archive) bool { return a.Digest == "" }), err
+}
+
+func (a archiveCommand) list(ctx context.Context, from string) error {
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	all, err := sealed(ctx, s)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(all)
+	out, bad := make([]archiveJSON, len(all)), 0
+	for i, f := range all {
+		out[i] = archiveJSON{f.File, f.Digest, f.Size, f.Removed, moment(f.Oldest), moment(f.Newest), moment(f.Before), f.Actor.Name, moment(f.CreatedAt), ""}
+		if from == "" {
+			continue
+		}
+		var damaged *archive.Damaged
+		switch err := archive.Check(from, f); {
+		case err == nil:
+			out[i].Found = "ok"
+		case errors.Is(err, fs.ErrNotExist):
+			out[i].Found = "missing"
+		case errors.As(err, &damaged):
+			out[i].Found = "damaged"
+		default:
+			return err
+		}
+		if out[i].Found != "ok" {
+			bad++
+		}
+	}
+	text := func(w *safe.Writer) {
+		if len(all) == 0 {
+			w.Println("No archive.")
+		}
+		for i, f := range all {
+			w.Println(safe.Say("%s  %7d operations, begun %s to %s, by %s  %s", f.File, f.Removed, day(f.Oldest), day(f.Newest), f.Actor.Name, out[i].Found))
+		}
+	}
+	if bad > 0 {
+		return &failure{Exit: exitError, Code: "damaged", Data: out, Text: text, Message: fmt.Sprintf("%d of %d files are missing in %s, or damaged", bad, len(all), from),
+			Hint: "take them from a backup: they are the only copy of what they hold"}
+	}
+	return a.done("", out, text)
+}
+
+// foundJSON is one operation of an archive.
+type foundJSON struct {
+	ID      string  `json:"id"`
+	Kind    string  `json:"kind"`
+	Key     string  `json:"key"`
+	Title   string  `json:"title"`
+	State   string  `json:"state"`
+	At      *string `json:"created_at"`
+	Settled *string `json:"settled_at"`
+	Receipt *string `json:"receipt"`
+	Archive string  `json:"archive"`
+}
+
+func (a archiveCommand) find(ctx context.Context, f archiveFind) error {
+	if f.from == "" {
+		return usage("--from is missing", "name the directory that the archives are kept in: --from DIR")
+	}
+	if err := atMost(f.limit); err != nil {
+		return err
+	}
+	since, until, err := f.times(a.clock())
+	if err != nil {
+		return err
+	}
+	if until.IsZero() {
+		until = ledger.Never
+	}
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil {
+		return err
+	}
+	files, err := sealed(ctx, s)
+	if err != nil {
+		return err
+	}
+	out, kind := []foundJSON{}, ledger.Term{Field: "kind", Value: f.kind}
+	for _, file := range files {
+		if file.Newest.Before(since) || !file.Oldest.Before(until) || len(out) > f.limit {
+			continue
+		}
+		err := archive.Each(f.from, file.File, func(w ledger.Whole) bool {
+			o := w.Operation
+			if (f.key == "" || f.key == o.Key) && (f.kind == "" || kind.Names(o.Kind)) && !o.CreatedAt.Before(since) && o.CreatedAt.Before(until) {
+				out = append(out, foundJSON{o.ID, o.Kind, o.Key, o.Title, string(o.State), moment(o.CreatedAt), moment(o.SettledAt), text(o.Receipt()), file.File})
+			}
+			return len(out) <= f.limit && ctx.Err() == nil
+		})
+		if err != nil {
+			return archiveFailure(err, f.from, file.File)
+		}
+	}
+	cut := len(out) > f.limit
+	if cut {
+		out = out[:f.limit]
+		a.left("the oldest %d; there are more: --limit", f.limit)
+	}
+	return a.done("", map[string]any{"operations": out, "cut": cut}, func(w *safe.Writer) {
+		for _, o := range out {
+			w.Println(safe.Say("%s  %s  %-9s  %s  %s  %s", o.ID, *o.At, o.State, o.Kind, o.Key, o.Title))
+		}
+		if len(out) == 0 {
+			w.Println("No such operation is archived.")
+		}
+	})
+}
+
+// archiveFailure says which file cannot be read, and what to do.
+func archiveFailure(err error, dir, file string) error {
+	var damaged *archive.Damaged
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("%s has no %s", dir, file),
+			Hint: "name the directory that the archives are kept in", cause: err}
+	case errors.As(err, &damaged):
+		return &failure{Exit: exitError, Code: "damaged", Message: fmt.Sprintf("%s is damaged", filepath.Join(dir, file)),
+			Hint: "take it from a backup; `indoubt archive list --from DIR` compares all files with what the ledger has written down", cause: err}
+	}
+	return err
+}
+
+// forgotten finds an operation of which the ledger keeps nothing, in the files that may have it.
+func forgotten(ctx context.Context, s ledger.Archiver, dir, id string) (ledger.Record, []ledger.Event, error) {
+	files, err := sealed(ctx, s)
+	if err != nil {
+		return ledger.Record{}, nil, err
+	}
+	slices.Reverse(files)
+	for _, f := range files {
+		if !archive.May(f, id) {
+			continue
+		}
+		w, err := archive.Find(dir, f.File, id)
+		if errors.Is(err, ledger.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return ledger.Record{}, nil, archiveFailure(err, dir, f.File)
+		}
+		w.Operation.Archive = f.File
+		return w.Record(time.Now()), w.Events, nil
+	}
+	return ledger.Record{}, nil, &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("there is no operation %q in the ledger, nor in its %d archives", id, len(files)),
+		Hint: "an archived operation is found by its whole id; `indoubt archive find` looks for a key"}
+}
+
+// orArchived says of an operation that is not found where it may be.
+func orArchived(ctx context.Context, s ledger.Archiver, err error) error {
+	var f *failure
+	if files, e := sealed(ctx, s); e == nil && len(files) > 0 && errors.Is(err, ledger.ErrNotFound) && errors.As(err, &f) {
+		f.Hint = "if it is archived, name it whole, and where its archive is: --archive DIR"
+	}
+	return err
+}
+
+func day(t time.Time) string {
+	if t.IsZero() {
+		return "–"
+	}
+	return t.Local().Format(time.DateOnly)
+}

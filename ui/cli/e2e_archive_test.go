@@ -1,0 +1,154 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/archive"
+	"indoubt/ledger/need"
+	"indoubt/ledger/open"
+)
+
+// settledOnes records operations that their answers settled, every second with a key that is
+// given up soon, and returns their ids.
+func settledOnes(t testing.TB, store ledger.Store, prefix string, n int) []string {
+	t.Helper()
+	ids := make([]string, n)
+	var all sync.WaitGroup
+	for w := range 16 {
+		all.Go(func() {
+			for i := w; i < n; i += 16 {
+				ids[i] = ledger.NewID()
+				req := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ids[i], AttemptID: ledger.NewID(), Kind: "mail.send", Key: fmt.Sprint(prefix, i),
+					Input: json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)), Deadline: time.Minute, Actor: ledger.Actor{Name: "mailer"}}
+				if i%2 == 1 {
+					req.TTL = time.Millisecond
+				}
+				_, err := ledger.Begin(t.Context(), store, req)
+				if err == nil {
+					_, err = ledger.Settle(t.Context(), store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeCommitted, Actor: req.Actor})
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return ids
+}
+
+// Killed at any moment, and begun again: each operation is whole in the ledger or in a file that
+// the ledger has the digest of, and what is not whole in the ledger is in just one that took it.
+func TestI10_E2E_KilledArchive(t *testing.T) {
+	const n = 500
+	s := bareSite(t)
+	s.writePolicy("version: 1\n")
+	s.must(0, "init")
+	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
+	defer store.Close()
+	ids := settledOnes(t, store, "key-", n)
+	dir := filepath.Join(s.dir, "made", "archive")
+	args := []string{"archive", "--settled-for", "0s", "--to", dir, "--json"}
+	for kills := range 5 {
+		p := s.start(append(args, "--rest", "10")...)
+		after := time.Duration(100+200*kills+rand.IntN(300)) * time.Millisecond
+		time.Sleep(after)
+		_ = p.cmd.Process.Kill()
+		p.finish()
+		whole, gone := s.shelved(store, dir, ids)
+		t.Logf("killed after %s: %d whole, %d archived", after, whole, gone)
+		for _, a := range need.Get(store.Archives(t.Context()))(t) {
+			if a.ClosedAt.IsZero() { // the time of the one that was killed is over
+				a.ClosedAt = time.Now()
+				need.OK(t, store.ChangeArchive(t.Context(), a))
+			}
+		}
+	}
+	s.must(0, append(args, "--rest", "0")...)
+	if whole, gone := s.shelved(store, dir, ids); whole != 1 || gone != n-1 {
+		t.Fatalf("%d are whole in the ledger, %d archived: the newest alone stays", whole, gone)
+	}
+	for _, id := range []string{ids[2], ids[3]} { // one has a stub, the other left nothing
+		if o := s.must(0, "show", id, "--archive", dir, "--json"); !strings.Contains(o.Out, `"n":`) || !strings.Contains(o.Out, `"verb":"settle"`) {
+			t.Errorf("%s is shown as %s", id, o.Out)
+		}
+	}
+	if r := s.must(3, "show", ids[3]); !strings.Contains(r.Out+r.Err, "--archive") {
+		t.Errorf("where it may be is not said: %s%s", r.Out, r.Err)
+	}
+	if r := s.must(0, "archive", "find", "--from", dir, "--key", "key-3", "--json"); !strings.Contains(r.Out, ids[3]) || strings.Contains(r.Out, ids[2]) {
+		t.Errorf("found %s", r.Out)
+	}
+	if r := s.must(0, "archive", "list", "--from", dir); !strings.Contains(r.Out, "ok") || strings.Contains(r.Out, "damaged") {
+		t.Errorf("%s", r.Out)
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, "*.part")); len(left) > 1 {
+		t.Errorf("%v are left", left)
+	}
+	if d := need.Get(store.(interface {
+		Deviations(context.Context) ([]ledger.Deviation, error)
+	}).Deviations(t.Context()))(t); len(d) > 0 {
+		t.Errorf("%+v", d)
+	}
+	files := need.Get(filepath.Glob(filepath.Join(dir, "*.gz")))(t)
+	for _, f := range files { // a foreign file beside them harms no one; a damaged one is told of
+		need.OK(t, os.Truncate(f, need.Get(os.Stat(f))(t).Size()/2))
+	}
+	need.OK(t, os.WriteFile(filepath.Join(dir, "notes.jsonl.gz"), []byte("foreign"), 0o600))
+	for _, args := range [][]string{{"archive", "list", "--from", dir}, {"archive", "find", "--from", dir, "--key", "key-499"}} {
+		if r := s.must(1, args...); !strings.Contains(r.Out+r.Err, "damaged") || !strings.Contains(r.Out+r.Err, "backup") {
+			t.Errorf("%v: %s%s", args, r.Out, r.Err)
+		}
+	}
+}
+
+// shelved counts operations that are whole in the ledger, and that are in a file alone.
+func (s *site) shelved(store ledger.Store, dir string, ids []string) (whole, gone int) {
+	s.Helper()
+	in := map[string]map[string]int{} // by id: how often in which file
+	removed := 0
+	for _, a := range need.Get(store.Archives(s.Context()))(s) {
+		if removed += a.Removed; a.Digest == "" {
+			continue
+		}
+		need.OK(s, archive.Check(dir, a))
+		need.OK(s, archive.Each(dir, a.File, func(w ledger.Whole) bool {
+			if in[w.Operation.ID] == nil {
+				in[w.Operation.ID] = map[string]int{}
+			}
+			in[w.Operation.ID][a.File]++
+			return true
+		}))
+	}
+	for _, id := range ids {
+		rec, err := store.Read(s.Context(), ledger.Locator{ID: id})
+		switch {
+		case err == nil && rec.Operation.Archive == "":
+			if len(rec.Operation.Input) == 0 || len(rec.Attempts) != 1 {
+				s.Fatalf("%s is a part: %+v", id, rec)
+			}
+			whole++
+		case err == nil && in[id][rec.Operation.Archive] == 1, errors.Is(err, ledger.ErrNotFound) && len(in[id]) > 0:
+			gone++
+		default:
+			s.Fatalf("%s is lost: %v, in %v", id, err, in[id])
+		}
+	}
+	if removed != gone {
+		s.Fatalf("%d have left, and the ledger says %d", gone, removed)
+	}
+	return whole, gone
+}

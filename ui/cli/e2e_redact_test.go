@@ -1,0 +1,78 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
+)
+
+// What was redacted is on no screen, in no row and in no file, and its key is known still.
+func TestE2E_RedactedForGood(t *testing.T) {
+	s := bareSite(t)
+	s.writePolicy("version: 1\n")
+	say := func(exit int, what string, args ...string) string {
+		t.Helper()
+		r := s.do(args...)
+		if r.Exit != exit || !strings.Contains(r.Out+r.Err, what) {
+			t.Fatalf("indoubt %s: exit %d, want %d with %q\n%s%s", strings.Join(args, " "), r.Exit, exit, what, r.Out, r.Err)
+		}
+		return r.Out
+	}
+	send := func(exit int, what, key, input, script string) {
+		t.Helper()
+		say(exit, what, "run", "--kind", "mail.send", "--key", key, "--input", input, "--", "sh", "-c", script)
+	}
+	const jane = "jane.doe@example.com"
+	send(0, "sent", jane, `{"to":"`+jane+`"}`, "echo sent to "+jane)
+	send(0, "sent", "k2", `{"to":"omar"}`, "echo sent to omar")
+	send(106, "", "k3", `{"to":"`+jane+`","n":3}`, "exit 1 # "+jane)
+	named := func(args ...string) []string {
+		t.Helper()
+		return strings.Fields(say(0, "", append([]string{"list", "--tab", "all", "-o", "name"}, args...)...))
+	}
+	done, doubt := named("key:" + jane)[0], named("key:k3")[0]
+	say(5, "it is in doubt", "redact", doubt+"@2", "--reason", "r7", "--yes")
+	say(2, "needs the version", "redact", done, "--reason", "r7", "--yes")
+	say(5, "--dry-run", "redact", done+"@2", "--reason", "r7")
+	say(4, "", "redact", done+"@1", "--reason", "r7", "--yes")
+	var would struct {
+		Data struct {
+			Operations []struct {
+				Redacts []struct{ Field string }
+			}
+		}
+	}
+	need.OK(t, json.Unmarshal([]byte(say(0, `"field":"input"`, "redact", done+"@2", "--dry-run", "--json")), &would))
+	if len(would.Data.Operations[0].Redacts) < 4 {
+		t.Errorf("%+v", would)
+	}
+	say(0, "deny", "deny", doubt+"@2", "--reason", "their log: not "+jane)
+	say(0, "redact", "redact", "--filter", jane, "--key", "--reason", "request 7", "--yes")
+	out := say(0, "redacted by", "show", done) + say(0, `"by":`, "show", doubt, "--json") + say(0, "request 7", "log") + say(0, "", "export") + say(0, "", "export", "--events") +
+		say(0, "", "list", "--tab", "all", "-o", "csv", "--columns", "what,input,key,source,target") + say(0, "", "runs", "--all", "--json")
+	if strings.Contains(out, "jane") || !strings.Contains(out, "omar") {
+		t.Errorf("%s", out)
+	}
+	send(0, "nothing was run", jane, `{"to":"`+jane+`"}`, "echo sent again to "+jane)
+	send(108, "", jane, `{"to":"another"}`, "true")
+	say(5, "redacted by", "retry", doubt+"@4", "--reason", "again", "--json")
+	for _, side := range []string{"", "-wal", "-shm"} {
+		text, err := os.ReadFile(s.ledger + side)
+		if err == nil && bytes.Contains(text, []byte("jane")) {
+			t.Errorf("%s has it", filepath.Base(s.ledger+side))
+		}
+	}
+	if strings.HasPrefix(s.ledger, "postgres") {
+		if out, err := pgtest.Psql(t, s.ledger, `SELECT query_to_xml(format('SELECT * FROM %s', c.oid::regclass), true, false, '') FROM pg_class c WHERE c.relnamespace = 'indoubt'::regnamespace AND c.relkind = 'r'`); err != nil || strings.Contains(out, "jane") || !strings.Contains(out, "omar") {
+			t.Errorf("a table has it: %v", err)
+		}
+	}
+}

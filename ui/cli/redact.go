@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/ui/safe"
+)
+
+// redaction is `redact` under way.
+type redaction struct {
+	*app
+	filter string
+	rest   bool // the file is not written anew
+	done   bool // something was redacted
+}
+
+// maxRedacted bounds how many operations a filter names at once.
+const maxRedacted = 10_000
+
+func newRedactCommand(a *app) *cobra.Command {
+	var flags decideFlags
+	r := &redaction{app: a}
+	cmd := a.newDecidingCommand("redact", "Take out what an operation says, for good",
+		`Take the text out of settled operations, for good: input, command and request, answers,
+receipts, title, target, session, errors, evidence, reasons, marks, and what decisions and
+its incident's history say of it. Each text becomes [redacted]. Those that the ledger
+compares (receipts, target, marks; with --key, the key) become a digest: so the same key is
+still refused or answered, and a late answer is still told from a new one.
+
+What stays: id, kind, key, token, the digest of the input, times, states, outcomes, costs,
+and who decided what and when. An event says who redacted it, when and why: write no
+personal text in --reason. It cannot be sent again from here, and a check that needs what
+is gone cannot tell.
+
+What is in flight, in doubt or in conflict is refused: settle it first. What would go is
+shown, and "redact" is to be typed; without a terminal it needs ID@VERSION and --yes. A
+filter names the operations that it lets through, oldest first; a word of it is looked for
+in title, target, key, pipeline and receipt, and not in inputs and answers: search those in
+"indoubt export" first.
+
+The ledger's file is written anew, so that its free pages do not hold the text; writers
+wait meanwhile. --no-rewrite leaves that out. Backups, copies, standbys and archives made
+before hold the text still; the answer names them. So do operations of their own: the same
+request sent under another key, and notices about it.`,
+		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'\n  indoubt redact --filter 'jane.doe@example.com' --reason 'erasure request 7'", &flags,
+		func(row ledger.Row) bool { return row.State != ledger.Pending && row.State != ledger.Uncertain })
+	cmd.Use = "redact ID[@VERSION]…"
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.Flags().BoolVar(&flags.key, "key", false, "the idempotency key, too: its digest stays, by which the same key is still found")
+	cmd.Flags().StringVar(&r.filter, "filter", "", "the operations that this filter lets through")
+	cmd.Flags().BoolVar(&r.rest, "no-rewrite", false, "do not write the ledger's file anew: its free pages may hold the text")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		args, err := r.named(cmd.Context(), args, map[bool]purpose{true: toLook, false: toChange}[flags.dryRun])
+		if err != nil {
+			return err
+		}
+		if !a.terminal() && !flags.yes && !flags.dryRun {
+			return &failure{Exit: exitRefused, Code: "no_person", Message: "cannot redact: it is for good, and no one at a terminal confirms it", Hint: "look with --dry-run, then add --yes"}
+		}
+		err = a.decide(cmd.Context(), "redact", args, &flags, needs{version: true, reason: !flags.dryRun, shows: r.show}, r.one)
+		r.clean(cmd.Context())
+		return err
+	}
+	return cmd
+}
+
+// named are the operations that are meant.
+func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]string, error) {
+	switch {
+	case r.filter == "" && len(args) == 0:
+		return nil, usage("redact needs an ID, ID@VERSION or --filter FILTER", "`indoubt list` prints ids")
+	case r.filter == "":
+		return args, nil
+	case len(args) > 0:
+		return nil, usage("--filter names the operations: leave the IDs out", "")
+	}
+	parsed, err := ledger.ParseFilter(r.filter)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.ledgerFor(ctx, why)
+	if err != nil {
+		return nil, err
+	}
+	q := ledger.Query{Tab: ledger.TabAll, Filter: parsed, Order: ledger.OrderOldest, Now: r.clock(), Limit: exportStep, Within: searchStep}
+	for {
+		page, err := s.Page(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range page.Rows {
+			args = append(args, fmt.Sprintf("%s@%d", row.ID, row.Version))
+		}
+		switch q.After = page.Next; {
+		case len(args) > maxRedacted:
+			return nil, usage(fmt.Sprintf("more than %d operations: redact fewer at once", maxRedacted), "narrow the filter, with --since or a kind")
+		case page.Next == "" && len(args) == 0:
+			return nil, &failure{Exit: exitNotFound, Code: "not_found", Message: "the filter lets no operation through", Hint: "`indoubt list` takes the same filter"}
+		case page.Next == "":
+			return args, nil
+		}
+	}
+}
+
+// parts are what a redaction takes from an operation.
+func (r *redaction) parts(ctx context.Context, run *decisionRun, rec ledger.Record) ([]ledger.Personal, error) {
+	events, err := run.store.History(ctx, ledger.HistoryQuery{Operation: rec.Operation.ID, Limit: maxEvents})
+	return rec.Personal(events, run.flags.key), err
+}
+
+func said(parts []ledger.Personal) safe.Text {
+	var all []string
+	for _, p := range parts {
+		all = append(all, fmt.Sprintf("%s %s", p.Field, amountOf(int64(p.Bytes))))
+	}
+	if len(all) == 0 {
+		return safe.Say("nothing that is not redacted")
+	}
+	return safe.Of(strings.Join(all, ", "))
+}
+
+// show tells a person what will go, and has them type that they mean it.
+func (r *redaction) show(ctx context.Context, run *decisionRun, found []*ledger.Record) error {
+	if run.flags.yes || run.flags.dryRun || !slices.ContainsFunc(found, func(rec *ledger.Record) bool { return rec != nil }) {
+		return nil
+	}
+	for _, rec := range found {
+		if rec == nil {
+			continue
+		}
+		parts, err := r.parts(ctx, run, *rec)
+		if err != nil {
+			return err
+		}
+		v := see(run.policy, *rec)
+		r.errOut.Printf("%s@%d  %s  %s\n    %s\n", v.Row.ID, v.Row.Version, v.State(), v.Title(), said(parts))
+	}
+	if typed, err := r.ask("This cannot be undone. Type redact to go on: "); err != nil || typed != "redact" {
+		return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed"}
+	}
+	return nil
+}
+
+// one redacts an operation.
+func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record, version int64, changeID string) (resultJSON, error) {
+	step := decision(ledger.VerbRedact, func(run *decisionRun, d *ledger.Decision) error {
+		d.Key = run.flags.key
+		if run.flags.dryRun && strings.TrimSpace(d.Reason) == "" {
+			d.Reason = "dry run"
+		}
+		return nil
+	})
+	parts, err := r.parts(ctx, run, rec)
+	if err != nil {
+		return resultJSON{}, err
+	}
+	out, err := step(ctx, run, rec, version, changeID)
+	if err == nil && run.flags.dryRun {
+		out.Redacts, out.line = parts, safe.Say("%s@%d  would redact %s", rec.Operation.ID, version, said(parts))
+	}
+	r.done = r.done || out.Effect == effectUpdated
+	if file := rec.Operation.Archive; err == nil && file != "" {
+		out.line = safe.Say("%s\n    the archive %s holds it still", out.line, file)
+	}
+	return out, err
+}
+
+// scrubber takes what is redacted out of a store's files.
+type scrubber interface {
+	Scrub(ctx context.Context) (left string, err error)
+}
+
+// clean cleans the ledger's files, and says what may still hold the text.
+func (r *redaction) clean(ctx context.Context) {
+	s, ok := r.store.(scrubber)
+	if !ok || !r.done {
+		return
+	}
+	left := "free pages and the log of the ledger; copies and backups of it"
+	if !r.rest {
+		var err error
+		if left, err = s.Scrub(ctx); err != nil {
+			r.warnf("the text may still be in free pages and the log of the ledger: %v; the same command with its newest version tries again", err)
+			return
+		}
+	}
+	r.warnf("the text may still be in %s", left)
+}

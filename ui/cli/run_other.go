@@ -1,7 +1,0 @@
-//go:build !unix
-
-package cli
-
-func keepFromCommands(int) bool { return false }
-
-func tellInterrupt() {}

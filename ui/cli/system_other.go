@@ -1,0 +1,19 @@
+//go:build !unix
+
+package cli
+
+import (
+	"context"
+	"io"
+	"os"
+)
+
+func keepFromCommands(int) bool { return false }
+
+func tellInterrupt() {}
+
+func whileRead(ctx context.Context, _ io.Writer) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
+
+func onResize() (<-chan os.Signal, func()) { return nil, func() {} }
