@@ -97,8 +97,9 @@ func (s *site) accounted(ops []operation) {
 			s.Errorf("%s is %s with %d effects", op.Key, came, effects)
 		case came == "moved" && (effects != 0 || attempts != 1): // a check has proven something meanwhile
 			s.Errorf("%s is left out with %d effects, %d attempts", op.Key, effects, attempts)
+		case came == "failed" && effects == 0: // killed between its intent and its send; a check has proven that nothing is there
 		case came != "landed" && came != "unclear" && came != "already" && came != "moved":
-			s.Errorf("%s came to %s", op.Key, came)
+			s.Errorf("%s came to %s with %d effects\n%s\n%s", op.Key, came, effects, s.must(0, "show", op.ID).Out, s.must(0, "log", op.ID).Out)
 		}
 	}
 }
