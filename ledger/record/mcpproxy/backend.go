@@ -122,15 +122,13 @@ func (s *Front) ended(b *backend, err error) {
 			if delete(t.waits, b); len(t.waits) == 0 {
 				many = append(many, t)
 			}
-		case t.to == b && !quiet && !t.cancelled && !t.again:
-			t.again = true
-			if s.wake(b); s.deliver(b, t.line) {
-				continue
-			}
-			answers = append(answers, failureLine(t.frame.ID, codeInternal, why))
-			fallthrough
-		case t.to == b:
+		case t.to != b:
+		case !quiet && !t.cancelled && s.handAgain(b, t):
+		default:
 			delete(s.open, key)
+			if !t.cancelled {
+				answers = append(answers, failureLine(t.frame.ID, codeInternal, why))
+			}
 		}
 	}
 	s.mu.Unlock()
@@ -146,6 +144,16 @@ func (s *Front) ended(b *backend, err error) {
 	for _, t := range many {
 		s.answer(t)
 	}
+}
+
+// handAgain gives a server that is started again what the one before it has left, once.
+func (s *Front) handAgain(b *backend, t *ticket) bool {
+	if t.again {
+		return false
+	}
+	t.again = true
+	s.wake(b)
+	return s.deliver(b, t.line)
 }
 
 // away says of a call that its server is not there.

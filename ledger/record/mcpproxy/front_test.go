@@ -198,6 +198,19 @@ func TestOneOfSeveralServersIsSlow(t *testing.T) {
 	need.OK(t, c.leave())
 }
 
+// A call that is held for a server that ends before it takes up a session is held for the
+// next start, and answered where that ends, too.
+func TestOneOfSeveralServersEndsAgainAndAgain(t *testing.T) {
+	w := newWorld(t)
+	_, servers := w.several(map[string]string{"brief": "brief"}, "a", "brief")
+	c := w.front(servers)
+	c.begin()
+	c.call("1", "brief__put", `{}`)
+	need.Contains(t, c.answerTo("1").line, "not sent: the MCP server brief is not there")
+	need.Equal(t, len(w.operations()), 0)
+	need.OK(t, c.leave())
+}
+
 // Ids and tokens of servers are told apart: an answer goes to the one that asked. Those of
 // the client belong to one request at a time.
 func TestSeveralServersIdsAreApart(t *testing.T) {
