@@ -16,6 +16,7 @@ import (
 type lanes struct {
 	most    int           // exchanges at the same time
 	longest time.Duration // how long one waits for another's end
+	turns   chan struct{} // of those that are being made
 
 	mu      sync.Mutex
 	busy    int
@@ -41,7 +42,19 @@ const (
 )
 
 func newLanes(connections int) *lanes {
-	return &lanes{most: min(connections, max(fewestLane, connections/perLane)), longest: longWait}
+	most := min(connections, max(fewestLane, connections/perLane))
+	return &lanes{most: most, longest: longWait, turns: make(chan struct{}, max(connections, 2*most*together))} // as many wait as are under way
+}
+
+// enter waits until a change may be made: what it guesses of the clock does not hold for
+// as long as a crowd may have to wait for its exchange.
+func (l *lanes) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case l.turns <- struct{}{}:
+		return func() { <-l.turns }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // ride sends the change, or has it sent, and returns what commit does.

@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/tables"
 )
 
@@ -80,6 +81,31 @@ func TestChangesTravelTogether(t *testing.T) {
 	}
 	if n := scalar(t, s, `SELECT count(*) FROM events`); n != int64(10) {
 		t.Errorf("%v events", n)
+	}
+}
+
+// A crowd that one process makes at once travels together to its last change, however long
+// that waits: what it guesses of the clock is guessed when its turn comes.
+func TestACrowdTravelsTogether(t *testing.T) {
+	relay, address := pgtest.Through(t, with(made(t), "pool_max_conns=4"))
+	relay.Delay = 20 * time.Millisecond
+	s := opened(t, address, Options{})
+	need.OK(t, begins(ctx, s, "warm"))
+	const n = 2000
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			if err := begins(ctx, s, fmt.Sprint("key", i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if recorded := scalar(t, s, `SELECT count(*) FROM operations`); recorded != n+1 {
+		t.Errorf("%d operations", recorded)
+	}
+	if made := scalar(t, s, `SELECT count(DISTINCT xid) FROM indoubt.events`); made > n/4 {
+		t.Errorf("%d changes were %d transactions", n, made)
 	}
 }
 

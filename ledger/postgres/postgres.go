@@ -204,6 +204,11 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 	}
 	guess := true
 	err := s.again(ctx, func() error {
+		leave, err := s.lanes.enter(ctx)
+		if err != nil {
+			return err
+		}
+		defer leave()
 		token := rand.Int64() | 1
 		t := s.session(ctx, beginWrite, token)
 		t.mayGuess, guess = guess, false
@@ -211,7 +216,7 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 			t.end()
 			return err
 		}
-		err := t.commit()
+		err = t.commit()
 		if lost := (*lostCommit)(nil); errors.As(err, &lost) {
 			err = s.resolve(ctx, lost, token, t.change)
 		}
