@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-
-	"github.com/anishathalye/porcupine"
 )
 
 // concurrency lets many goroutines want the same thing at once.
@@ -159,114 +157,24 @@ func together[A comparable](n int, call func(i int) A) map[A]int {
 	return counts
 }
 
-// oneKey is what porcupine compares with: one key, and what begin and settle
-// mean for it, said a second time and more simply than the rules do.
-type oneKey struct {
-	state   ledger.State // "" before the first begin
-	attempt string       // in flight, or in doubt
-}
-
-type request struct {
-	begin   bool
-	attempt string
-	outcome ledger.Outcome
-}
-
-var oneKeyModel = porcupine.Model{
-	Init: func() any { return oneKey{} },
-	Step: func(state, input, output any) (bool, any) {
-		k, in := state.(oneKey), input.(request)
-		if in.begin {
-			switch k.state {
-			case "", ledger.Failed:
-				return output == string(ledger.AnswerBegun), oneKey{ledger.Pending, in.attempt}
-			case ledger.Pending:
-				return output == string(ledger.AnswerInProgress), k
-			case ledger.Uncertain:
-				return output == string(ledger.AnswerInDoubt), k
-			}
-			return output == string(ledger.AnswerFinished), k
-		}
-		// Only the attempt that is in flight or in doubt is ever settled here.
-		if k.attempt != in.attempt || k.state != ledger.Pending && k.state != ledger.Uncertain {
-			return false, k
-		}
-		next := oneKey{ledger.State(in.outcome), k.attempt}
-		return output == string(next.state), next
-	},
-	Equal: func(a, b any) bool { return a == b },
-	DescribeOperation: func(input, output any) string {
-		in := input.(request)
-		if in.begin {
-			return fmt.Sprintf("begin(%s) → %v", in.attempt, output)
-		}
-		return fmt.Sprintf("settle(%s, %s) → %v", in.attempt, in.outcome, output)
-	},
-}
-
-// linearizable lets goroutines begin and settle one key, and asks whether some
-// order of the calls explains every answer.
+// linearizable lets goroutines begin and settle one key, and asks whether some order of
+// the calls explains every answer.
 func linearizable(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	for round := range 20 {
-		key := fmt.Sprintf("k%d", round)
 		var mu sync.Mutex
-		var history []porcupine.Operation
+		var calls []Call
 		var tick atomic.Int64
-		did := func(client int, in request, call func() (string, error)) string {
-			from := tick.Add(1)
-			out, err := call()
-			to := tick.Add(1)
+		together(4, func(client int) bool {
+			made, err := PlayKey(d.s, fmt.Sprint("k", round), client, func() int64 { return tick.Add(1) })
 			if err != nil {
-				d.Errorf("%+v: %v", in, err)
+				d.Errorf("%v", err)
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			history = append(history, porcupine.Operation{ClientId: client, Input: in, Call: from, Output: out, Return: to})
-			return out
-		}
-		together(4, func(client int) bool {
-			for n := range 6 {
-				id := fmt.Sprintf("%s-%d-%d", key, client, n)
-				began := did(client, request{begin: true, attempt: id}, func() (string, error) {
-					res, err := ledger.Begin(ctx, d.s, ledger.BeginRequest{ChangeID: "c" + id, OperationID: "o" + id, AttemptID: id, Kind: "k", Key: key,
-						Sender: "pipeline", Deadline: time.Minute, Actor: billing})
-					return string(res.Answer), err
-				})
-				if began != string(ledger.AnswerBegun) {
-					continue
-				}
-				settle := func(outcome ledger.Outcome) {
-					did(client, request{attempt: id, outcome: outcome}, func() (string, error) {
-						req := ledger.SettleRequest{ChangeID: "s" + string(outcome) + id, AttemptID: id, Outcome: outcome, Actor: billing}
-						if outcome == ledger.OutcomeFailed {
-							req.Proof = ledger.Refused
-						}
-						applied, err := ledger.Settle(ctx, d.s, req)
-						return string(applied.After.State), err
-					})
-				}
-				switch (client + n + round) % 3 {
-				case 0:
-					settle(ledger.OutcomeFailed)
-				case 1: // in doubt at first, and answered late
-					settle(ledger.OutcomeUncertain)
-					settle(ledger.OutcomeFailed)
-				case 2:
-					if n > 3 {
-						settle(ledger.OutcomeCommitted)
-					} else {
-						settle(ledger.OutcomeFailed)
-					}
-				}
-			}
+			calls = append(calls, made...)
 			return true
 		})
-		if result := porcupine.CheckOperationsTimeout(oneKeyModel, history, 30*time.Second); result != porcupine.Ok {
-			for _, o := range history {
-				d.Logf("%d–%d client %d: %s", o.Call, o.Return, o.ClientId, oneKeyModel.DescribeOperation(o.Input, o.Output))
-			}
-			d.Fatalf("no order of these calls explains the answers (%s)", result)
-		}
+		d.ok(Explained(calls))
 	}
 }

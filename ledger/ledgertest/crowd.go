@@ -1,0 +1,277 @@
+package ledgertest
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// Call is one begin or settle of a key. Its times are of a clock that all callers share.
+type Call struct {
+	Client   int
+	Key      string
+	Attempt  string
+	Outcome  ledger.Outcome // "" for a begin
+	Answer   string
+	From, To int64
+}
+
+// PlayKey lets a client begin and settle a key several times, beside others that do.
+func PlayKey(s ledger.Store, key string, client int, tick func() int64) (calls []Call, err error) {
+	did := func(c Call, call func() (string, error)) string {
+		c.Client, c.Key, c.From = client, key, tick()
+		answer, failed := call()
+		c.Answer, c.To = answer, tick()
+		if calls = append(calls, c); failed != nil {
+			err = errors.Join(err, fmt.Errorf("%+v: %w", c, failed))
+		}
+		return answer
+	}
+	for n := range 6 {
+		id := fmt.Sprintf("%s-%d-%d", key, client, n)
+		began := did(Call{Attempt: id}, func() (string, error) {
+			res, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: "c" + id, OperationID: "o" + id, AttemptID: id, Kind: "k", Key: key,
+				Sender: "pipeline", Deadline: time.Minute, Actor: billing})
+			return string(res.Answer), err
+		})
+		if began != string(ledger.AnswerBegun) {
+			continue
+		}
+		settle := func(outcome ledger.Outcome) {
+			did(Call{Attempt: id, Outcome: outcome}, func() (string, error) {
+				req := ledger.SettleRequest{ChangeID: "s" + string(outcome) + id, AttemptID: id, Outcome: outcome, Actor: billing}
+				if outcome == ledger.OutcomeFailed {
+					req.Proof = ledger.Refused
+				}
+				applied, err := ledger.Settle(ctx, s, req)
+				return string(applied.After.State), err
+			})
+		}
+		switch turn := (client + n + len(key)) % 3; {
+		case turn == 2 && n > 3:
+			settle(ledger.OutcomeCommitted)
+		case turn == 1: // in doubt at first, and answered late
+			settle(ledger.OutcomeUncertain)
+			fallthrough
+		default:
+			settle(ledger.OutcomeFailed)
+		}
+	}
+	return calls, err
+}
+
+// oneKey is what porcupine compares with: one key, and what begin and settle mean for
+// it, said a second time and more simply than the rules do.
+type oneKey struct {
+	state   ledger.State // "" before the first begin
+	attempt string       // in flight, or in doubt
+}
+
+var oneKeyModel = porcupine.Model{
+	Init: func() any { return oneKey{} },
+	Step: func(state, input, output any) (bool, any) {
+		k, in := state.(oneKey), input.(Call)
+		if in.Outcome == "" {
+			switch k.state {
+			case "", ledger.Failed:
+				return output == string(ledger.AnswerBegun), oneKey{ledger.Pending, in.Attempt}
+			case ledger.Pending:
+				return output == string(ledger.AnswerInProgress), k
+			case ledger.Uncertain:
+				return output == string(ledger.AnswerInDoubt), k
+			}
+			return output == string(ledger.AnswerFinished), k
+		}
+		// Only the attempt that is in flight or in doubt is ever settled here.
+		if k.attempt != in.Attempt || k.state != ledger.Pending && k.state != ledger.Uncertain {
+			return false, k
+		}
+		next := oneKey{ledger.State(in.Outcome), k.attempt}
+		return output == string(next.state), next
+	},
+	Equal: func(a, b any) bool { return a == b },
+}
+
+// Explained returns an error unless some order of the calls of one key explains every
+// answer.
+func Explained(calls []Call) error {
+	var history []porcupine.Operation
+	var told strings.Builder
+	for _, c := range calls {
+		history = append(history, porcupine.Operation{ClientId: c.Client, Input: c, Call: c.From, Output: c.Answer, Return: c.To})
+		fmt.Fprintf(&told, "\n%+v", c)
+	}
+	if result := porcupine.CheckOperationsTimeout(oneKeyModel, history, 30*time.Second); result != porcupine.Ok {
+		return fmt.Errorf("no order of these calls explains the answers (%s):%s", result, told.String())
+	}
+	return nil
+}
+
+// crowdKeys are the keys that a crowd plays with: few, so that they meet.
+const crowdKeys = 12
+
+// Mill makes random changes of a few operations, as one of many clients that do, and
+// returns the ids of those that the ledger has acknowledged. What others have moved,
+// hold or lease is refused; anything else that fails is an error.
+func Mill(s ledger.Store, client string, moves int, r *rand.Rand) (acknowledged []string, err error) {
+	m := &mill{s: s, client: client, r: r}
+	for range moves {
+		id, err := m.move()
+		var moved *ledger.MovedError
+		var refused *ledger.RefusedError
+		var leased *ledger.LeasedError
+		switch {
+		case err == nil && id != "":
+			acknowledged = append(acknowledged, id)
+		case err == nil, errors.As(err, &moved), errors.As(err, &refused), errors.As(err, &leased), errors.Is(err, ledger.ErrNotFound), errors.Is(err, ledger.ErrLeaseLost):
+		default:
+			return nil, err
+		}
+	}
+	return acknowledged, nil
+}
+
+type mill struct {
+	s      ledger.Store
+	client string
+	r      *rand.Rand
+	n      int
+}
+
+func (m *mill) id() string {
+	m.n++
+	return fmt.Sprintf("%s-%d", m.client, m.n)
+}
+
+func pick[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
+
+// move makes one change, and returns its id where it changed something.
+func (m *mill) move() (id string, err error) {
+	key, r := fmt.Sprint("key-", m.r.IntN(crowdKeys)), m.r
+	rec, err := m.s.Read(ctx, ledger.Locator{Kind: "k", Key: key})
+	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
+		return "", err
+	}
+	o, id, actor := rec.Operation, m.id(), maya
+	actor.Name = m.client
+	changed := func(a ledger.Applied, err error) (string, error) {
+		if a.Noop {
+			id = ""
+		}
+		return id, err
+	}
+	switch move := r.IntN(12); {
+	case !rec.Found, move < 2:
+		res, err := ledger.Begin(ctx, m.s, ledger.BeginRequest{ChangeID: id, OperationID: m.id(), AttemptID: m.id(), Kind: "k", Key: key, Token: "indoubt-" + key, TokenSent: true,
+			Target: pick(r, "", "", "web"), Sender: "pipeline", Deadline: time.Minute, Actor: billing})
+		if res.Answer != ledger.AnswerBegun {
+			id = ""
+		}
+		return id, err
+	case move < 6 && o.LiveAttempt != "", move < 3 && len(rec.Attempts) > 0:
+		attempt := o.LiveAttempt
+		if attempt == "" { // a late answer
+			attempt = pick(r, rec.Attempts...).ID
+		}
+		req := ledger.SettleRequest{ChangeID: id, AttemptID: attempt, Actor: billing, Outcome: pick(r, ledger.OutcomeCommitted, ledger.OutcomeFailed, ledger.OutcomeUncertain, ledger.OutcomeUncertain)}
+		switch req.Outcome {
+		case ledger.OutcomeFailed:
+			req.Proof = ledger.Refused
+		case ledger.OutcomeCommitted:
+			req.Receipt = pick(r, "", "pi_1", "pi_2")
+		}
+		return changed(ledger.Settle(ctx, m.s, req))
+	case move < 8:
+		d := ledger.Decision{ChangeID: id, ID: o.ID, Version: o.Version, Reason: "because", Actor: actor, Until: time.Now().Add(time.Hour), Truth: pick(r, ledger.Truths...),
+			Verb: pick(r, ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbAbandon, ledger.VerbAck, ledger.VerbPark, ledger.VerbUndo, ledger.VerbNote)}
+		if d.Verb != ledger.VerbPark {
+			d.Until = time.Time{}
+		}
+		if d.Verb != ledger.VerbAck {
+			d.Truth = ""
+		}
+		return changed(ledger.Decide(ctx, m.s, d))
+	case move < 10:
+		g := ledger.GrantRequest{ChangeID: id, GrantID: m.id(), OperationID: o.ID, Version: o.Version, Sender: "http", Basis: pick(r, ledger.BasisAbsent, ledger.BasisRiskAccepted),
+			Actor: actor, Reason: "because", MaxAttempts: 99, ExpiresAt: time.Now().Add(time.Hour)}
+		if r.IntN(2) == 0 {
+			g.AttemptID, g.Deadline = m.id(), time.Minute
+		}
+		for _, other := range rec.Landings() {
+			g.Related = append(g.Related, other.ID)
+		}
+		return changed(ledger.Allow(ctx, m.s, g))
+	case move < 11:
+		verdict, now := pick(r, ledger.Landed, ledger.Absent, ledger.Duplicated, ledger.Inconclusive), rec.Now
+		receipts := map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}, ledger.Duplicated: {"pi_1", "pi_2"}}[verdict]
+		_, err := ledger.Observe(ctx, m.s, ledger.Observation{ChangeID: id, Version: o.Version, Confirm: true, Deny: true, Actor: engine,
+			Read: ledger.Read{ID: m.id(), OperationID: o.ID, BeganAt: now, EndedAt: now.Add(time.Millisecond), Verdict: verdict, Reason: "read", Found: len(receipts), Receipts: receipts, Digest: "p1", Actor: "auto"}})
+		return "", err // one that moves nothing is no event
+	}
+	l, err := m.s.Lease(ctx, o.ID, m.client, "p1", time.Minute)
+	if err == nil {
+		err = m.s.Release(ctx, l)
+	}
+	return "", err
+}
+
+// Milled returns an error unless the ledger holds together after its crowd: every
+// acknowledged change is in the history once, each operation's history is one line from
+// state to state, one attempt of it at most is in flight, and no grant was used twice.
+func Milled(s ledger.Store, acknowledged []string) error {
+	var wrong []string
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	events, err := s.History(ctx, ledger.HistoryQuery{Limit: 1_000_000})
+	if err != nil {
+		return err
+	}
+	times, last := map[string]int{}, map[string]ledger.Event{}
+	for _, e := range events {
+		times[e.ID]++
+		if e.OperationID == "" {
+			continue
+		}
+		if was, ok := last[e.OperationID]; ok && (e.Version < was.Version || e.From != "" && was.To != "" && e.From != was.To) {
+			say("%s: %s from %q at version %d, after %s to %q at %d", e.OperationID, e.Verb, e.From, e.Version, was.Verb, was.To, was.Version)
+		}
+		if e.To == "" { // it left the state as it was
+			e.To = last[e.OperationID].To
+		}
+		last[e.OperationID] = e
+	}
+	for _, id := range acknowledged {
+		if times[id] != 1 {
+			say("the change %s was acknowledged, and is %d times in the history", id, times[id])
+		}
+	}
+	for id, e := range last {
+		rec, err := s.Read(ctx, ledger.Locator{ID: id})
+		if err != nil {
+			return err
+		}
+		var live, used []string
+		for _, a := range rec.Attempts {
+			if a.Outcome == "" {
+				live = append(live, a.ID)
+			}
+			if a.GrantID != "" {
+				used = append(used, a.GrantID)
+			}
+		}
+		slices.Sort(used)
+		if o := rec.Operation; o.State != e.To || len(live) > 1 || len(slices.Compact(slices.Clone(used))) != len(used) || strings.Join(live, "") != o.LiveAttempt {
+			say("%s is %s, its history ends in %s; in flight are %q, and it says %q; grants %q", id, o.State, e.To, live, o.LiveAttempt, used)
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "\n"))
+	}
+	return nil
+}
