@@ -46,6 +46,8 @@ BEGIN {
 	limit("^ConsoleUnderLoad$", "cores", "<= 1", "")
 	limit("^ConsoleUnderLoad$", "idle-%", "<= 1.2", "0.2")
 	limit("^ConsoleUnderLoad$", "changes/s", ">= 950", "1000")
+	limit("^ConsoleFarAway$", "p99-ms", "<= 25", "")
+	limit("^ConsoleFarAway$", "idle-%", "<= 1.2", "")
 	limit("^Reads$", "x-ideal", "<= 1.3", "1.1")
 	limit("^Reconcile$", "x-ideal", "<= 1.3", "1.1")
 	limit("^Reconcile$", "cores", "<= 1", "")

@@ -24,7 +24,7 @@ import (
 const inPostgreSQL = "TestE2E_TheSameInPostgreSQL/"
 
 // newLedger is a fresh ledger on a server, made by the program.
-func newLedger(t *testing.T) string {
+func newLedger(t testing.TB) string {
 	t.Helper()
 	return pgtest.From(t, "indoubt", func(url string) error {
 		if out, err := exec.Command(program, "init", "--ledger", url).CombinedOutput(); err != nil {

@@ -21,6 +21,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	ledgers "indoubt/ledger/open"
+	"indoubt/ledger/postgres/pgtest"
 )
 
 const (
@@ -46,7 +47,23 @@ func BenchmarkConsoleUnderLoad(b *testing.B) {
 	c := openWatched(b, dir, path)
 	b.ResetTimer()
 	for range b.N {
-		c.measure(b, store, long)
+		c.measure(b, store, long, loadRate)
+	}
+}
+
+// BenchmarkConsoleFarAway is the console of a ledger that is 80 ms away, over 1,000 open
+// operations, beside 100 changes a second.
+func BenchmarkConsoleFarAway(b *testing.B) {
+	near := newLedger(b)
+	inDoubt(b, near, 1000, func(i int, r *ledger.SettleRequest) { r.Bursts = burstOf(i) })
+	store := need.Get(ledgers.Open(b.Context(), near, ledgers.Options{}))(b)
+	defer store.Close()
+	relay, far := pgtest.Through(b, near)
+	relay.Delay = 40 * time.Millisecond
+	c := openWatched(b, b.TempDir(), far)
+	b.ResetTimer()
+	for range b.N {
+		c.measure(b, store, 20*time.Second, 100)
 	}
 }
 
@@ -141,14 +158,14 @@ func (c *watched) used(b *testing.B) time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond // a hundred ticks a second
 }
 
-// measure presses keys while the ledger changes.
-func (c *watched) measure(b *testing.B, store ledger.Store, long time.Duration) {
+// measure presses keys while the ledger changes so often.
+func (c *watched) measure(b *testing.B, store ledger.Store, long time.Duration, perSecond int) {
 	b.Helper()
 	over, end := context.WithTimeout(context.Background(), long)
 	defer end()
 	var made atomic.Int64
 	var writer sync.WaitGroup
-	writer.Go(func() { change(b, over, store, &made) })
+	writer.Go(func() { change(b, over, store, perSecond, &made) })
 	var waits []time.Duration
 	began, before := time.Now(), c.used(b)
 	for n := 0; over.Err() == nil; n++ {
@@ -181,10 +198,10 @@ func (c *watched) measure(b *testing.B, store ledger.Store, long time.Duration) 
 }
 
 // change makes doubts that join incidents, and settles them by a late answer.
-func change(b *testing.B, over context.Context, s ledger.Store, made *atomic.Int64) {
+func change(b *testing.B, over context.Context, s ledger.Store, perSecond int, made *atomic.Int64) {
 	actor := ledger.Actor{Name: "billing", Machine: true}
 	room, ctx := make(chan struct{}, 32), context.Background()
-	tick := time.NewTicker(3 * time.Second / loadRate)
+	tick := time.NewTicker(3 * time.Second / time.Duration(perSecond))
 	defer tick.Stop()
 	var all sync.WaitGroup
 	defer all.Wait()
