@@ -21,6 +21,7 @@ func newCompletionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "completion bash|zsh|fish|powershell", GroupID: groupCare,
 		Short:   "Print completion for a shell: commands, ids, kinds and filters",
+		Long:    "Print completion for a shell: commands, ids, kinds and filters. bash needs the package\nbash-completion; zsh needs compinit to have run.",
 		Example: "  source <(indoubt completion bash)\n  indoubt completion fish > ~/.config/fish/completions/indoubt.fish",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -302,12 +303,16 @@ func (c completion) filter(cmd *cobra.Command, args []string, toComplete string)
 			out = append(out, strings.TrimSuffix(toComplete, last)+word)
 		}
 	}
+	directive := cobra.ShellCompDirectiveNoFileComp
+	if slices.ContainsFunc(out, func(word string) bool { return strings.HasSuffix(word, ":") }) { // a value follows
+		directive |= cobra.ShellCompDirectiveNoSpace
+	}
 	if strings.ContainsAny(last, ":<>") {
-		return out, cobra.ShellCompDirectiveNoFileComp
+		return out, directive
 	}
 	if len(args) == 0 && len(toComplete) >= 4 {
 		ids, _ := c.ids(nil, false)(cmd, args, toComplete)
 		out = append(out, ids...)
 	}
-	return out, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+	return out, directive
 }
