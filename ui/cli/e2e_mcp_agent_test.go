@@ -189,7 +189,7 @@ func TestAnAgentIsToldAndActsOnce(t *testing.T) {
 	const unknown, done = "not known whether this call took effect", "has taken effect already"
 	for name, agent := range agents {
 		t.Run(name, func(t *testing.T) {
-			s := newMCPSite(t, "version: 1\ndefaults: { deadline: 1s }\n")
+			s := newMCPSite(t, "version: 1\ndefaults: { deadline: 3s }\n")
 			s.T = t
 			effects, once := filepath.Join(s.dir, "effects"), filepath.Join(s.dir, "once")
 			s.env = append(s.env, "EFFECTS="+effects, "LOSE_ONCE="+once)

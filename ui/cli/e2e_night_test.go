@@ -193,7 +193,7 @@ func (s *site) lock(long time.Duration) {
 	db := need.Get(sql.Open("sqlite", s.ledger))(s)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	need.Get(db.Exec("PRAGMA busy_timeout = 5000"))(s)
+	need.Get(db.Exec("PRAGMA busy_timeout = 60000"))(s)
 	if _, err := db.Exec("BEGIN IMMEDIATE"); err != nil {
 		s.Logf("the ledger was not locked: %v", err)
 		return
@@ -207,7 +207,7 @@ func (s *site) lock(long time.Duration) {
 // rows are the answer of the ledger to a query, as text.
 func (s *site) rows(query string) (all [][]string) {
 	s.Helper()
-	db := need.Get(sql.Open("sqlite", "file:"+s.ledger+"?mode=ro&_pragma=busy_timeout(5000)"))(s)
+	db := need.Get(sql.Open("sqlite", "file:"+s.ledger+"?mode=ro&_pragma=busy_timeout(60000)"))(s)
 	defer db.Close()
 	rows, err := db.Query(query)
 	if err != nil {

@@ -255,7 +255,7 @@ func (o *outage) post(input, token string) ledger.SettleRequest {
 
 // plainSQL writes in two statements, as the README has it.
 func (o *outage) plainSQL(luck *rand.Rand) {
-	db, err := sql.Open("sqlite", "file:"+o.ledger+"?_pragma=busy_timeout(10000)")
+	db, err := sql.Open("sqlite", "file:"+o.ledger+"?_pragma=busy_timeout(60000)")
 	if err != nil {
 		o.Error(err)
 		return
@@ -284,7 +284,7 @@ func (o *outage) plainSQL(luck *rand.Rand) {
 // auditor recounts every incident from its operations after every event, in one view
 // of the ledger, as Go reads the rules and not as the database keeps the sums.
 func (o *outage) auditor() (looks, events int) {
-	db, err := sql.Open("sqlite", "file:"+o.ledger+"?mode=ro&_pragma=busy_timeout(10000)")
+	db, err := sql.Open("sqlite", "file:"+o.ledger+"?mode=ro&_pragma=busy_timeout(60000)")
 	if err != nil {
 		o.Error(err)
 		return 0, 0
@@ -414,7 +414,7 @@ func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 	)
 	store := need.Get(open.Create(t.Context(), s.ledger, open.Options{}))(t)
 	defer store.Close()
-	over, end := context.WithTimeout(t.Context(), long)
+	over, end := context.WithCancel(t.Context())
 	defer end()
 	o := &outage{site: s, store: store, over: over, acts: map[string]int{}, refusals: map[string]int{}, samples: map[string]string{}}
 	luck := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
@@ -424,6 +424,13 @@ func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 	}
 	o.all.Go(func() { o.pipeline(luck(2)) })
 	o.all.Go(func() { o.plainSQL(luck(3)) })
+	o.all.Go(func() { // not before there was an outage, which is slow to come where the machine or the luck is
+		defer end()
+		time.Sleep(long)
+		for limit := time.Now().Add(patience); len(o.rows(`SELECT 1 FROM incidents`)) == 0 && time.Now().Before(limit); {
+			time.Sleep(100 * time.Millisecond)
+		}
+	})
 	looks, events := o.auditor()
 	o.all.Wait()
 	s.endEngine(engine)

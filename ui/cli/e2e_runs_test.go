@@ -111,12 +111,13 @@ func TestI10_E2E_ARunWhoseDriverIsKilledGoesOnElsewhere(t *testing.T) {
 	for _, op := range ops {
 		args = append(args, seen(op))
 	}
-	luck := rand.New(rand.NewPCG(7, uint64(time.Now().UnixNano())))
+	early, late := 1+rand.IntN(4), 5+rand.IntN(3)
+	t.Logf("killed when %d are done, and when %d are", early, late)
 	first := s.start(args...)
-	s.killedAt(1+luck.IntN(4), first.cmd)
+	s.killedAt(early, first.cmd)
 	id := s.bulks()[0].ID
 	second := s.start("runs", "resume", id, "--as", "sam")
-	s.killedAt(5+luck.IntN(3), second.cmd)
+	s.killedAt(late, second.cmd)
 	s.accounted(ops)
 	out := s.must(0, "log", "--json", "--limit", "1000").Out
 	need.Contains(t, out, `"verb":"run"`, id)
@@ -156,7 +157,7 @@ func (s *site) tty(args ...string) *tty {
 // shows waits until the terminal was sent a text, and a person has read it.
 func (c *tty) shows(text string) {
 	c.Helper()
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
 		c.mu.Lock()
 		seen := c.seen.String()
 		c.mu.Unlock()

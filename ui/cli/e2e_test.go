@@ -99,7 +99,7 @@ kinds:
   quick:
     downstream: here
     token: argument
-    deadline: 4s
+    deadline: 8s
     lands_within: 300ms
     visible_within: 0s
 ` + searchByToken + `    send: { command: recorded }
