@@ -56,6 +56,7 @@ func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
 	}
 	// An engine that may send is there all the time.
 	stop := w.run(w.newEngine(Options{Send: true}))
+	w.pass(21 * time.Second) // and so has the deadline
 	eventually(t, "found by a check", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
 	w.pass(time.Hour)
 	time.Sleep(300 * time.Millisecond)
@@ -70,12 +71,13 @@ func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
 }
 
 func TestI3_StoppedPastTheDeadlineNothingIsSent(t *testing.T) {
-	w := newWorld(t, payPolicy)
+	text := strings.Replace(payPolicy, "deadline: 20s", "deadline: 2s", 1)
+	w := newWorld(t, text)
 	o := w.proven("pay")
 	connect := w.path + ".connect"
-	cmd, out := w.spawn(payPolicy, o, connect)
+	cmd, out := w.spawn(text, o, connect)
 	// It has no connection yet, so it stands between its attempt and its first byte.
-	eventually(t, "the attempt is recorded", func() bool { return w.get(o.ID).Operation.State == ledger.Pending })
+	eventually(t, "the attempt is recorded", func() bool { return len(w.get(o.ID).Attempts) == 2 })
 	_ = cmd.Process.Signal(syscall.SIGSTOP)
 	time.Sleep(2200 * time.Millisecond) // the deadline is 2 s
 	need.OK(t, os.WriteFile(connect, nil, 0o600))

@@ -22,7 +22,7 @@ func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
 		is            string    // in the difference; "": it is sent
 	}{
 		"the same":           {},
-		"another limit":      {after: [2]string{"deadline: 2s", "deadline: 3s"}},
+		"another limit":      {after: [2]string{"deadline: 20s", "deadline: 30s"}},
 		"another path":       {after: [2]string{"post: /charges", "post: /other"}, is: "+ POST %s/other"},
 		"another body":       {after: [2]string{`json: "${input}"`, `json: "${input.amount}"`}, is: "+ 420"},
 		"another header":     {after: [2]string{"X-Key: 1", "X-Key: 2"}, is: "+ X-Key: 2"},

@@ -179,7 +179,7 @@ func TestMain(m *testing.M) {
 const payPolicy = `
 version: 1
 defaults:
-  deadline: 2s
+  deadline: 20s
   escalate_after: 15m
 downstreams:
   pay:

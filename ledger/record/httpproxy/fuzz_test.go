@@ -53,7 +53,7 @@ func FuzzProxyMessages(f *testing.F) {
 			t.Skip(err)
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second))
+		_ = c.SetDeadline(time.Now().Add(patience))
 		go func() {
 			rest := message
 			if halves {
@@ -164,7 +164,7 @@ func overridden(r *http.Request) bool {
 
 // idle waits until no request is being answered.
 func (w *fuzzWorld) idle() {
-	for end := time.Now().Add(10 * time.Second); w.busy.Load() > 0 && time.Now().Before(end); {
+	for end := time.Now().Add(patience); w.busy.Load() > 0 && time.Now().Before(end); {
 		time.Sleep(100 * time.Microsecond)
 	}
 }

@@ -230,7 +230,7 @@ func TestManyClientsOnFewKeys(t *testing.T) {
 		all.Go(func() {
 			key := fmt.Sprintf("k-%d", i%keys)
 			body := fmt.Sprintf(`{"n":%d}`, i%keys)
-			for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 				a, err := w.try(t.Context(), "POST", "/charges", key, body)
 				if err != nil {
 					t.Error(err)

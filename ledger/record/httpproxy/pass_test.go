@@ -60,7 +60,7 @@ func TestWhatIsNotPassed(t *testing.T) {
 				_ = c.(*net.TCPConn).CloseWrite()
 			}
 		}()
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(patience))
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if fields := strings.Fields(line); len(fields) < 2 || fields[1] != want {
 			t.Errorf("%q: %q %v, want %s", name, line, err, want)
@@ -96,7 +96,7 @@ func TestNoWriteSlipsPastTheRecord(t *testing.T) {
 		c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 		before := len(up.seen)
 		_, _ = io.WriteString(c, head+"Host: h\r\nConnection: close\r\n\r\n")
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(patience))
 		answer, _ := io.ReadAll(c)
 		c.Close()
 		if !bytes.HasPrefix(answer, []byte("HTTP/1.1 201")) || len(up.seen) != before+1 {
@@ -157,7 +157,7 @@ func TestI1_NoSpellingOfAPathPassesTheRecord(t *testing.T) {
 		recorded := len(w.all())
 		c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 		_, _ = io.WriteString(c, path+" HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(patience))
 		answer, _ := io.ReadAll(c)
 		c.Close()
 		if !bytes.HasPrefix(answer, []byte("HTTP/1.1 201")) {
@@ -180,7 +180,7 @@ func TestI1_SmuggledRequestIsNotPassedUnrecorded(t *testing.T) {
 	defer c.Close()
 	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"+
 		"1\r\nx\r\n0\r\n\r\nDELETE /b HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(patience))
 	_, _ = io.ReadAll(c)
 	need.Equal(t, len(w.all()), len(up.seen))
 	for i, req := range up.seen {
@@ -217,7 +217,7 @@ func TestTrailersArePassed(t *testing.T) {
 	for _, method := range []string{"POST", "MKCOL"} {
 		c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 		_, _ = io.WriteString(c, method+" /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\nTrailer: X-Checksum\r\nConnection: close\r\n\r\n3\r\nabc\r\n0\r\nX-Checksum: 77\r\n\r\n")
-		_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+		_ = c.SetReadDeadline(time.Now().Add(patience))
 		answer, _ := io.ReadAll(c)
 		c.Close()
 		if req, body := up.last(); !bytes.HasPrefix(answer, []byte("HTTP/1.1 201")) || body != "abc" || req.Trailer.Get("X-Checksum") != "77" {
@@ -235,7 +235,7 @@ func TestASlowBodyIsGivenUp(t *testing.T) {
 	need.OK(t, err)
 	defer c.Close()
 	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc")
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(patience))
 	answer, err := io.ReadAll(c)
 	need.That(t, err == nil && bytes.HasPrefix(answer, []byte("HTTP/1.1 408")), "%.100q %v", answer, err)
 	if len(w.all()) != 0 {

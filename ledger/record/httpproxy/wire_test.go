@@ -157,7 +157,7 @@ func rawClient(r *rand.Rand, address, text string) error {
 		return err
 	}
 	defer c.Close()
-	_ = c.SetDeadline(time.Now().Add(40 * time.Second))
+	_ = c.SetDeadline(time.Now().Add(patience))
 	if r.IntN(12) == 0 {
 		text = text[:r.IntN(len(text))]
 	}

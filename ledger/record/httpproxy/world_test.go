@@ -296,10 +296,13 @@ func (w *world) all() []ledger.Row {
 	return page.Rows
 }
 
+// patience ends a wait that would otherwise never end: a busy machine takes its time.
+const patience = 3 * time.Minute
+
 // soon waits until something holds.
 func soon(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !holds(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it never came: %s", what)
 		}

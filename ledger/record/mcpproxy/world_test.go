@@ -22,7 +22,7 @@ import (
 	"indoubt/ledger/wire/mcpwire"
 )
 
-const soon = 20 * time.Second // a busy machine takes its time; a failure takes this long
+const soon = 3 * time.Minute // a busy machine takes its time; a failure takes this long
 
 // world is a ledger, and the files of one server.
 type world struct {
@@ -53,7 +53,7 @@ func newWorld(t testing.TB) *world {
 	runBeside(t)
 	dir := t.TempDir()
 	w := &world{TB: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), journal: filepath.Join(dir, "journal"),
-		effects: filepath.Join(dir, "effects"), rule: record.KindRule{Deadline: soon}}
+		effects: filepath.Join(dir, "effects"), rule: record.KindRule{Deadline: 20 * time.Second}}
 	store := need.Get(open.Create(t.Context(), w.ledger, open.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
 	w.store = store

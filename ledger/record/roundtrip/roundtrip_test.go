@@ -66,7 +66,7 @@ func order(ctx context.Context, url, key string) *http.Request {
 
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !holds(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("it never came: %s", what)
 		}

@@ -20,7 +20,7 @@ import (
 	"indoubt/ledger/wire/mcpwire"
 )
 
-const soon = 20 * time.Second
+const soon = 3 * time.Minute
 
 // stand is a listener before a server that does what a tool's name says.
 type stand struct {
