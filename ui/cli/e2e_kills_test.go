@@ -37,7 +37,7 @@ const killKinds = nightKinds + `
 
 const foundByToken = `
     downstream: plain
-    lands_within: 400ms
+    lands_within: 10s
     visible_within: 0s
 ` + searchByToken
 

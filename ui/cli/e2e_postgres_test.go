@@ -26,12 +26,13 @@ const inPostgreSQL = "TestE2E_TheSameInPostgreSQL/"
 // newLedger is a fresh ledger on a server, made by the program.
 func newLedger(t testing.TB) string {
 	t.Helper()
-	return pgtest.From(t, "indoubt", func(url string) error {
+	url := pgtest.From(t, "indoubt", func(url string) error {
 		if out, err := exec.Command(program, "init", "--ledger", url).CombinedOutput(); err != nil {
 			return fmt.Errorf("init: %w\n%s", err, out)
 		}
 		return nil
 	})
+	return url + "&connect_timeout=20" // a busy machine takes its time
 }
 
 // What holds for a ledger in a file holds for one in PostgreSQL, where each process is on
