@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bytes"
-	"cmp"
 	"compress/flate"
 	"context"
 	"encoding/base64"
@@ -134,9 +133,15 @@ func Returned(o Operation) Event {
 		Reason: "it changes again; its input, answers and history are in " + o.Archive, Detail: detail(map[string]any{"file": o.Archive})}
 }
 
-// Pack writes a slim operation as short text.
-func (w Whole) Pack() (string, error) {
-	text, err := json.Marshal(w)
+// Stub is an operation of a sheaf, by its number in the ledger.
+type Stub struct {
+	Seq int64 `json:"seq"`
+	Whole
+}
+
+// Pack writes a sheaf of slim operations as short text.
+func Pack(sheaf []Stub) (string, error) {
+	text, err := json.Marshal(sheaf)
 	if err != nil {
 		return "", err
 	}
@@ -150,45 +155,53 @@ func (w Whole) Pack() (string, error) {
 }
 
 // Unpack reads what Pack has written.
-func Unpack(text string) (w Whole, err error) {
+func Unpack(text string) (sheaf []Stub, err error) {
 	r := flate.NewReaderDict(base64.NewDecoder(base64.RawStdEncoding, strings.NewReader(text)), packed)
 	plain, err := io.ReadAll(r)
 	if err == nil {
 		plain, err = expand(plain)
 	}
 	if err == nil {
-		err = json.Unmarshal(plain, &w)
+		err = json.Unmarshal(plain, &sheaf)
 	}
-	return w, err
+	return sheaf, err
 }
 
 // What is long in a stub is random, and flate makes little of its digits: an id, a digest
 // and a time are written as bytes, behind one that JSON never has. A time is its distance
-// from the first one.
+// from the one before, and so is the time that an id begins with.
 const (
 	asID byte = iota + 1
 	asDigest
 	asTime
+	asTimedID
 
 	stubTime = "2006-01-02T15:04:05.000Z"
 )
 
 // wide is how many bytes a form has.
-var wide = map[byte]int{asID: 16, asDigest: 32}
+var wide = map[byte]int{asID: 16, asDigest: 32, asTimedID: 10}
 
 func squeeze(text []byte) []byte {
-	first := int64(0)
+	last := int64(0)
+	since := func(form byte, at int64) []byte {
+		last, at = at, at-last
+		return binary.AppendVarint([]byte{form}, at)
+	}
 	parts := bytes.Split(text, []byte(`"`))
 	for i, part := range parts {
 		switch form := map[int]byte{36: asID, 64: asDigest, len(stubTime): asTime}[len(part)]; form {
 		case asTime:
 			if at, err := time.Parse(stubTime, string(part)); err == nil {
-				parts[i] = binary.AppendVarint([]byte{form}, at.UnixMilli()-first)
-				first = cmp.Or(first, at.UnixMilli())
+				parts[i] = since(form, at.UnixMilli())
 			}
 		case asID, asDigest:
 			raw, err := hex.DecodeString(strings.ReplaceAll(string(part), "-", ""))
-			if err == nil && len(raw) == wide[form] && string(long(form, raw)) == string(part) {
+			switch {
+			case err != nil || len(raw) != wide[form] || string(long(form, raw)) != string(part):
+			case form == asID && raw[6]>>4 == 7:
+				parts[i] = append(since(asTimedID, int64(binary.BigEndian.Uint64(raw)>>16)), raw[6:]...)
+			default:
 				parts[i] = append([]byte{form}, raw...)
 			}
 		}
@@ -206,22 +219,26 @@ func long(form byte, raw []byte) []byte {
 }
 
 func expand(short []byte) ([]byte, error) {
-	out, first := make([]byte, 0, 2*len(short)), int64(0)
+	out, last := make([]byte, 0, 2*len(short)), int64(0)
 	for i := 0; i < len(short); i++ {
 		form, rest := short[i], short[i+1:]
-		switch n := wide[form]; {
-		case n > len(rest):
-			return nil, io.ErrUnexpectedEOF
-		case n > 0:
-			out, i = append(out, long(form, rest[:n])...), i+n
-		case form == asTime:
+		if form == asTime || form == asTimedID {
 			since, n := binary.Varint(rest)
 			if n <= 0 {
 				return nil, io.ErrUnexpectedEOF
 			}
-			since += first
-			first = cmp.Or(first, since)
-			out, i = time.UnixMilli(since).UTC().AppendFormat(out, stubTime), i+n
+			last, rest, i = last+since, rest[n:], i+n
+		}
+		switch n := wide[form]; {
+		case n > len(rest):
+			return nil, io.ErrUnexpectedEOF
+		case form == asTimedID:
+			raw := append(binary.BigEndian.AppendUint64(nil, uint64(last)<<16)[:6], rest[:n]...)
+			out, i = append(out, long(asID, raw)...), i+n
+		case n > 0:
+			out, i = append(out, long(form, rest[:n])...), i+n
+		case form == asTime:
+			out = time.UnixMilli(last).UTC().AppendFormat(out, stubTime)
 		default:
 			out = append(out, form)
 		}
@@ -235,10 +252,10 @@ var packers = sync.Pool{New: func() any {
 }}
 
 // packed is what packed texts have in common, the most frequent last. It is part of their format.
-var packed = []byte(strings.NewReplacer("^0", "\x00", "^1", "\x01", "^2", "\x02", "^3", "\x03").Replace(`"scope":"","mark_rules":"","key_fields":"","target":"","request":{"method":"POST","origin":"https://","lost":"it is archived","callers":{}},"state":"abandoned","state":"failed",` +
+var packed = []byte(strings.NewReplacer("^0", "\x00", "^1", "\x01", "^2", "\x02", "^3", "\x03", "^4", "\x04").Replace(`"scope":"","mark_rules":"","key_fields":"","target":"","request":{"method":"POST","origin":"https://","lost":"it is archived","callers":{}},"state":"abandoned","state":"failed",` +
 	`"version":3,"error_class":"timeout","verdict":"absent","verdict":"landed","effect_word":"created","actor":"checks","hands":"","reason":"attempt 1: committed, receipt ","acked_receipts":[""],"claimed_receipts":[""],` +
-	`"doubted":true,"attempt_count":2,"doubted_at":"^3","archive":"","incident":"","joined":"error","fault_at":"^3","basis":"key_safe","grant_id":"^1","sender":"command","sender":"http","sender":"pipeline","key_works":true,` +
+	`"doubted":true,"attempt_count":2,"doubted_at":"^3","archive":"","incident":"","joined":"error","fault_at":"^3","basis":"key_safe","grant_id":"^4","sender":"command","sender":"http","sender":"pipeline","key_works":true,` +
 	`"outcome":"uncertain","outcome":"failed","proof":"never_sent","proof":"refused","proof":"absent","error_class":"timeout","status":-1,"late_outcome":"committed","late_at":"^3","late_receipt":"","tree":"empty","tree_at":"^3",` +
 	`"settled_steady":{"boot":"^1","at":},"ttl":86400000000000,` +
-	`{"operation":{"id":"","kind":"","key":"","token":"^1","token_sent":true,"fingerprint":"^2","source":{"pipeline":""},"state":"","version":2,"effects":1,"receipts":[""],"actor":"","hands_off":true,"by_answer":true,"attempt_count":1,` +
-	`"created_at":"^3","updated_at":"^3","started_at":"^3^0","ended_at":"^3","settled_at":"^3"},"attempts":[{"id":"^1","operation_id":"","n":1,"token_sent":true,"started_at":"^3^0","deadline_at":"^3","ended_at":"^3","outcome":"committed","status":200,"receipt":""}]}`))
+	`{"seq":1,"operation":{"id":"","kind":"","key":"","token":"^4","token_sent":true,"fingerprint":"^2","source":{"pipeline":""},"state":"","version":2,"effects":1,"receipts":[""],"actor":"","hands_off":true,"by_answer":true,"attempt_count":1,` +
+	`"created_at":"^3","updated_at":"^3","started_at":"^3^0","ended_at":"^3^0","settled_at":"^3^0"},"attempts":[{"id":"^4","operation_id":"","n":1,"token_sent":true,"started_at":"^3^0","deadline_at":"^3","ended_at":"^3","outcome":"committed","status":200,"receipt":""}]}`))

@@ -21,13 +21,14 @@ func TestPackedIsWhatItWas(t *testing.T) {
 		}
 		w := Whole{Operation: Operation{ID: text("id"), Token: text("token"), Fingerprint: text("print"), CreatedAt: at("created"), SettledAt: at("settled")},
 			Attempts: []Attempt{{ID: text("attempt"), StartedAt: at("started"), Receipt: text("receipt")}}}
-		packed, err := w.Pack()
+		sheaf := []Stub{{Seq: rapid.Int64().Draw(t, "seq"), Whole: w}, {Seq: 2, Whole: Whole{Operation: Operation{ID: text("another")}}}}
+		packed, err := Pack(sheaf)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got, err := Unpack(packed)
-		if err != nil || !reflect.DeepEqual(got, w) {
-			t.Fatalf("%+v\nwas %+v: %v", got, w, err)
+		if err != nil || !reflect.DeepEqual(got, sheaf) {
+			t.Fatalf("%+v\nwas %+v: %v", got, sheaf, err)
 		}
 		for cut := range packed {
 			if w, err := Unpack(packed[:cut]); err == nil && cut < len(packed)-8 {

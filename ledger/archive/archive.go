@@ -21,11 +21,13 @@ import (
 )
 
 const (
-	window = 2000            // operations that are looked at in one read
-	most   = 20_000          // operations in a file
-	large  = 256 << 20       // bytes in a file, before they are compressed
-	step   = 25              // operations that leave the ledger in one transaction
-	lease  = 2 * time.Minute // no other archives meanwhile
+	window = 2000                  // operations that are looked at in one read
+	most   = 20_000                // operations in a file
+	large  = 256 << 20             // bytes in a file, before they are compressed
+	least  = 25                    // operations that leave the ledger in one transaction,
+	step   = 100                   // and at most
+	brief  = 20 * time.Millisecond // that such a transaction should not exceed
+	lease  = 2 * time.Minute       // no other archives meanwhile
 )
 
 // Options are what is archived, where to, and how.
@@ -34,7 +36,8 @@ type Options struct {
 	Before time.Time // what settled before then
 	Actor  ledger.Actor
 	DryRun bool
-	// Rest is how long to leave the ledger to others, as a multiple of how long a step took.
+	// Rest is how long to leave the ledger and the processor to others, as a multiple of how
+	// long a step took.
 	Rest     float64
 	Progress func(Progress)
 }
@@ -62,6 +65,9 @@ func Run(ctx context.Context, s Store, o Options) (p Progress, err error) {
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}
+	if err := ready(o.Dir, o.DryRun); err != nil {
+		return p, err
+	}
 	for place := int64(0); ; {
 		f := &file{dir: o.Dir, dry: o.DryRun}
 		place, err = fill(ctx, s, o, f, place, &p)
@@ -78,6 +84,7 @@ func Run(ctx context.Context, s Store, o Options) (p Progress, err error) {
 // fill reads operations into a file until it is large enough, and returns where to go on.
 func fill(ctx context.Context, s Store, o Options, f *file, place int64, p *Progress) (int64, error) {
 	for {
+		began := time.Now()
 		ops, next, err := s.Archivable(ctx, o.Before, place, window)
 		if err != nil {
 			return 0, err
@@ -101,7 +108,19 @@ func fill(ctx context.Context, s Store, o Options, f *file, place int64, p *Prog
 		if err := f.prolong(ctx, s); err != nil {
 			return 0, err
 		}
+		if err := o.pause(ctx, time.Since(began)); err != nil {
+			return 0, err
+		}
 	}
+}
+
+// pause leaves the ledger, and the processor, to others.
+func (o Options) pause(ctx context.Context, took time.Duration) error {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Duration(float64(took) * o.Rest)):
+	}
+	return ctx.Err()
 }
 
 // move seals the file, and takes what it has from the ledger.
@@ -116,11 +135,9 @@ func (f *file) move(ctx context.Context, s Store, o Options, p *Progress) error 
 	if err := f.prolong(ctx, s); err != nil {
 		return err
 	}
+	size := least
 	for rest := f.lines; len(rest) > 0; {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		n := min(step, len(rest))
+		n := min(size, len(rest))
 		began := time.Now()
 		removed, err := s.Archive(ctx, f.record.ID, rest[:n])
 		if err != nil {
@@ -132,9 +149,13 @@ func (f *file) move(ctx context.Context, s Store, o Options, p *Progress) error 
 		if err := f.prolong(ctx, s); err != nil {
 			return err
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Duration(float64(took) * o.Rest)):
+		if took > brief {
+			size = max(least, size/2)
+		} else if took < brief/2 {
+			size = min(step, size*2)
+		}
+		if err := o.pause(ctx, took); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -152,9 +173,6 @@ func (f *file) begin(ctx context.Context, s Store, o Options) error {
 	}
 	f.record = ledger.Archive{ID: id, Actor: o.Actor, Before: o.Before, Until: time.Now().Add(lease),
 		File: fmt.Sprintf("indoubt-%.8s-%s-%s.jsonl.gz", info.ID, time.Now().UTC().Format("20060102T150405"), id[len(id)-12:])}
-	if err := makeDir(f.dir); err != nil {
-		return fmt.Errorf("make the directory of the archive: %w", err)
-	}
 	if err := s.ChangeArchive(ctx, f.record); err != nil {
 		return err
 	}

@@ -121,7 +121,15 @@ func TestRunNeedsTheFile(t *testing.T) {
 	if p, err := Run(t.Context(), s, o); err == nil || p.Removed != 0 {
 		t.Errorf("the directory is a file: %+v, %v", p, err)
 	}
+	dry, below := o, o
+	dry.DryRun, below.Dir = true, filepath.Join(o.Dir, "below")
+	for what, o := range map[string]Options{"told": o, "dry": dry, "below it": below} {
+		if _, err := Run(t.Context(), ledgertest.NewMemory(time.Now, nil), o); !errors.Is(err, ErrNoDir) && what != "below it" || err == nil {
+			t.Errorf("%s, with nothing to archive: %v", what, err)
+		}
+	}
 	need.OK(t, os.Remove(o.Dir))
+	need.OK(t, makeDir(o.Dir))
 	f := &file{dir: o.Dir}
 	need.OK(t, f.begin(t.Context(), s, o))
 	ops, _, err := s.Archivable(t.Context(), o.Before, 0, 100)

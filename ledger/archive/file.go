@@ -12,11 +12,13 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"indoubt/ledger"
@@ -166,6 +168,30 @@ func (f *file) sweep(ctx context.Context, s Store) error {
 
 // ErrNoDir: where the files should be there is something else.
 var ErrNoDir = errors.New("not a directory")
+
+// ready makes the directory, and sees that a file can be made there; dry, only that it may be.
+func ready(dir string, dry bool) error {
+	if dry {
+		for at := dir; ; at = filepath.Dir(at) {
+			info, err := os.Stat(at)
+			if errors.Is(err, fs.ErrNotExist) && at != filepath.Dir(at) {
+				continue
+			}
+			if errors.Is(err, syscall.ENOTDIR) || err == nil && !info.IsDir() {
+				return fmt.Errorf("%w: %s", ErrNoDir, dir)
+			}
+			return err
+		}
+	}
+	if err := makeDir(dir); err != nil {
+		return fmt.Errorf("make the directory of the archive: %w", err)
+	}
+	try, err := os.CreateTemp(dir, ".indoubt-*"+begunSuffix)
+	if err != nil {
+		return fmt.Errorf("make a file in the directory of the archive: %w", err)
+	}
+	return errors.Join(try.Close(), os.Remove(try.Name()))
+}
 
 // makeDir makes a directory that is there after a crash.
 func makeDir(dir string) error {

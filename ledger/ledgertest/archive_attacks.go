@@ -1,6 +1,9 @@
 package ledgertest
 
 import (
+	"cmp"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,16 +21,16 @@ var ArchiveAttacks = []Attack{
 	{"attempt deleted", `DELETE FROM attempts WHERE operation_id = 'kept'`, "attempts are never deleted"},
 	{"history deleted", `DELETE FROM events WHERE operation_id = 'kept'`, "the history is never deleted"},
 	{"archive told of deleted", `DELETE FROM events WHERE verb = 'archive'`, "the history is never deleted"},
-	{"stub with a file that no one read back", stubOf("kept", "state", "digest = ''", "closed_at"), "sealed and not closed"},
-	{"stub of a doubt", stubOf("doubt", "'committed'", "digest <> ''", "closed_at"), "nothing waits for"},
-	{"stub with another outcome", stubOf("kept", "'failed'", "digest <> ''", "closed_at"), "nothing waits for"},
-	{"stub that is forgotten while its key is remembered", stubOf("kept", "state", "digest <> ''", "settled_before"), "is forgotten"},
-	{"stub of a stub", `INSERT INTO archived SELECT * FROM archived`, "archived once"},
+	{"sheaf with a file that no one read back", `INSERT INTO sheaves (n, archive, until, low, high, first, last, rest) SELECT 99, n, closed_at, 1, 9, '', '', '' FROM archives WHERE digest = ''`, "sealed and not closed"},
+	{"stub without a sheaf", `INSERT INTO archived SELECT seq, id, kind, scope, key, key_live, target, state, 99 FROM operations WHERE id = 'kept'`, "sealed and not closed"},
+	{"stub of a doubt", stubOf("doubt", "'committed'", "min"), "nothing waits for"},
+	{"stub with another outcome", stubOf("kept", "'failed'", "min"), "nothing waits for"},
+	{"stub that is forgotten while its key is remembered", stubOf("kept", "state", "max"), "is forgotten"},
+	{"stub of a stub", `INSERT INTO archived SELECT * FROM archived`, "archived"},
 	{"stub changed", `UPDATE archived SET state = 'failed'`, "a stub never changes"},
 	{"stub forgotten", `DELETE FROM archived`, "a stub is remembered"},
-	{"attempt of a stub forgotten", `DELETE FROM archived_attempts`, "are remembered as long"},
-	{"attempt of a stub changed", `UPDATE archived_attempts SET id = 'n'`, "never change"},
-	{"attempt of another", `INSERT INTO archived_attempts (id, seq) VALUES ('kept-a', 1)`, "archived with its operation"},
+	{"sheaf changed", `UPDATE sheaves SET rest = ''`, "a sheaf never changes"},
+	{"sheaf forgotten", `DELETE FROM sheaves`, "a sheaf is remembered"},
 	{"archive sealed anew", `UPDATE archives SET digest = 'x' WHERE digest <> ''`, "sealed once"},
 	{"archive sealed without a word", `UPDATE archives SET digest = 'x' WHERE digest = ''`, "the history says"},
 	{"archive forgotten", `DELETE FROM archives`, "never forgotten"},
@@ -38,11 +41,12 @@ var ArchiveAttacks = []Attack{
 	{"returned as something else", `INSERT INTO operations (seq, id, kind, key, deadline_at, actor) SELECT a.seq, a.id, a.kind, a.key, o.deadline_at, 'eve' FROM archived a CROSS JOIN operations o WHERE o.id = 'flying'`, "returns as it was"},
 }
 
-func stubOf(id, state, file, until string) string {
-	return `INSERT INTO archived SELECT o.seq, o.id, o.kind, o.scope, o.key, o.key_live, o.target, ` + state + `, f.n, f.` + until + `, '' FROM operations o CROSS JOIN archives f WHERE o.id = '` + id + `' AND f.` + file
+// stubOf makes a stub with the first sheaf, of those that are remembered, or the last, of those that are forgotten.
+func stubOf(id, state, which string) string {
+	return `INSERT INTO archived SELECT seq, id, kind, scope, key, key_live, target, ` + state + `, (SELECT ` + which + `(n) FROM sheaves) FROM operations WHERE id = '` + id + `'`
 }
 
-// Shelved archives an operation, and has others that are settled, in doubt and in flight. One
+// Shelved archives operations, of which some are forgotten in time, and has others that are settled, in doubt and in flight. One
 // archive is sealed and another one begun.
 func Shelved(t testing.TB, s ledger.Store, now time.Time) {
 	t.Helper()
@@ -52,11 +56,15 @@ func Shelved(t testing.TB, s ledger.Store, now time.Time) {
 			t.Fatal(err)
 		}
 	}
-	for _, id := range []string{"shelved", "kept", "doubt", "flying"} {
-		_, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: id + "-c", OperationID: id, AttemptID: id + "-a", Kind: "card.charge", Key: id + "-key", Deadline: time.Hour, Actor: billing})
+	for _, id := range []string{"shelved", "short", "kept", "doubt", "shelved too", "short too", "flying"} {
+		req := ledger.BeginRequest{ChangeID: id + "-c", OperationID: id, AttemptID: id + "-a", Kind: "card.charge", Key: id + "-key", Deadline: time.Hour, Actor: billing}
+		if strings.HasPrefix(id, "short") {
+			req.TTL = time.Hour
+		}
+		_, err := ledger.Begin(ctx, s, req)
 		ok(err)
-		outcome := map[string]ledger.Outcome{"shelved": ledger.OutcomeCommitted, "kept": ledger.OutcomeCommitted, "doubt": ledger.OutcomeUncertain}[id]
-		if outcome != "" {
+		outcome := map[string]ledger.Outcome{"doubt": ledger.OutcomeUncertain}[id]
+		if outcome = cmp.Or(outcome, ledger.OutcomeCommitted); id != "flying" {
 			_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: outcome, Actor: billing})
 			ok(err)
 		}
@@ -65,9 +73,10 @@ func Shelved(t testing.TB, s ledger.Store, now time.Time) {
 	ok(s.ChangeArchive(ctx, a))
 	ops, _, err := s.Archivable(ctx, a.Before, 0, 10)
 	ok(err)
-	a.Digest, a.Operations = "d", 1
+	ops = slices.DeleteFunc(ops, func(w ledger.Whole) bool { return w.Operation.ID == "kept" })
+	a.Digest, a.Operations = "d", len(ops)
 	ok(s.ChangeArchive(ctx, a))
-	if n, err := s.Archive(ctx, a.ID, ops[:1]); err != nil || n != 1 {
+	if n, err := s.Archive(ctx, a.ID, ops); err != nil || n != 4 {
 		t.Fatalf("%d archived of %d: %v", n, len(ops), err)
 	}
 	ok(s.ChangeArchive(ctx, ledger.Archive{ID: "begun", File: "begun.jsonl.gz", Actor: maya, Before: now, Until: now}))

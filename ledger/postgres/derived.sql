@@ -396,7 +396,7 @@ SELECT kind, coalesce(sum(n) FILTER (WHERE state = 'committed'), 0)::bigint AS c
 CREATE VIEW indoubt.archives_source AS
 SELECT archive, coalesce(sum(n) FILTER (WHERE state = 'committed'), 0)::bigint AS committed, coalesce(sum(n) FILTER (WHERE state = 'failed'), 0)::bigint AS failed,
        coalesce(sum(n) FILTER (WHERE state = 'abandoned'), 0)::bigint AS abandoned
-  FROM (SELECT archive, state, 1 AS n FROM indoubt.archived UNION ALL SELECT archive, 'committed', n FROM indoubt.forgotten) AS s GROUP BY archive;
+  FROM (SELECT s.archive, a.state, 1 AS n FROM indoubt.archived a JOIN indoubt.sheaves s ON s.n = a.sheaf UNION ALL SELECT archive, 'committed', n FROM indoubt.forgotten) AS s GROUP BY archive;
 
 CREATE VIEW indoubt.tallies_source AS
 SELECT coalesce(o.kind, a.kind) AS kind, e.doubt AS class, count(*) FILTER (WHERE e.to_state = 'committed') AS landed, count(*) FILTER (WHERE e.to_state = 'failed') AS missed
@@ -513,4 +513,4 @@ END $$;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA indoubt FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION indoubt.ms(timestamptz), indoubt.json_kind(text), indoubt.json_each(text), indoubt.reserved(text), indoubt.decides(text),
   indoubt.has(indoubt.open_operations), indoubt.copied(indoubt.open_source, text, text), indoubt.may(text), indoubt.fold(), indoubt.deviations(),
-  indoubt.remove_archived(text), indoubt.return_archived(bigint, text) TO PUBLIC;
+  indoubt.remove_archived(text), indoubt.return_archived(bigint) TO PUBLIC;

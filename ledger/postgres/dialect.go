@@ -15,7 +15,7 @@ var dialect = &tables.Dialect{
 	Far:    true,
 	Locks:  true,
 	Time:   timeValue,
-	Remove: `SELECT indoubt.remove_archived(?)`, Return: `SELECT indoubt.return_archived(?, ?)`,
+	Remove: `SELECT indoubt.remove_archived(?)`, Return: `SELECT indoubt.return_archived(?)`,
 	Flag: func(on bool) any { return on },
 	Field: func(column, member string) string {
 		return `CAST(CAST(` + column + ` AS json) ->> '` + member + `' AS bigint)`

@@ -65,13 +65,17 @@ END $$;
 -- archived_only refuses to delete what belongs to no operation that has a stub.
 CREATE FUNCTION indoubt.archived_only() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
-  was CONSTANT jsonb := to_jsonb(OLD);
+  wrong boolean;
 BEGIN
-  IF NOT EXISTS (SELECT 1 FROM indoubt.archived WHERE id = CASE TG_TABLE_NAME WHEN 'operations' THEN was ->> 'id' ELSE was ->> 'operation_id' END)
-     OR TG_TABLE_NAME = 'events' AND (was ->> 'incident' <> '' OR was ->> 'doubt' IS NOT NULL) THEN
+  CASE TG_TABLE_NAME
+    WHEN 'operations' THEN wrong := EXISTS (SELECT 1 FROM gone WHERE NOT EXISTS (SELECT 1 FROM indoubt.archived a WHERE a.id = gone.id));
+    WHEN 'events' THEN wrong := EXISTS (SELECT 1 FROM gone WHERE gone.incident <> '' OR gone.doubt IS NOT NULL OR NOT EXISTS (SELECT 1 FROM indoubt.archived a WHERE a.id = gone.operation_id));
+    ELSE wrong := EXISTS (SELECT 1 FROM gone WHERE NOT EXISTS (SELECT 1 FROM indoubt.archived a WHERE a.id = gone.operation_id));
+  END CASE;
+  IF wrong THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0];
   END IF;
-  RETURN OLD;
+  RETURN NULL;
 END $$;
 
 -- redacting says that a person takes the text out of an operation: its newest change is
@@ -574,7 +578,7 @@ CREATE TRIGGER undelivered BEFORE UPDATE OF undelivered ON indoubt.operations FO
   EXECUTE FUNCTION indoubt.never('an answer that was delivered stays delivered until another attempt begins');
 CREATE TRIGGER after_insert AFTER INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_insert();
 CREATE TRIGGER after_update AFTER UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('operations are never deleted: indoubt archive moves settled ones to a file');
+CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.operations REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('operations are never deleted: indoubt archive moves settled ones to a file');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.operations FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('operations are never deleted: indoubt archive moves settled ones to a file');
 
 -- ── Attempts and marks ───────────────────────────────────────────────────────
@@ -591,7 +595,7 @@ BEGIN
   END IF;
   IF TG_OP = 'INSERT' THEN
     NEW.db_user := session_user;
-    IF NEW.outcome <> '' AND EXISTS (SELECT 1 FROM indoubt.archived_attempts t JOIN indoubt.archived a ON a.seq = t.seq WHERE t.id = NEW.id AND a.id = NEW.operation_id) THEN
+    IF NEW.outcome <> '' AND EXISTS (SELECT 1 FROM indoubt.archived WHERE id = NEW.operation_id) THEN
       NULL; -- it returns with its operation
     ELSIF (NEW.outcome = '' AND o.state = 'pending' AND o.live_attempt = NEW.id AND o.attempt_count = NEW.n) IS NOT true THEN
       wrong := CASE
@@ -703,7 +707,7 @@ CREATE TRIGGER as_running BEFORE UPDATE OF proof ON indoubt.attempts FOR EACH RO
   WHEN (NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open')
   EXECUTE FUNCTION indoubt.never('a process of this attempt may still write, so that absence is not proven');
 CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.attempts_before();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('attempts are never deleted');
+CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.attempts REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('attempts are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.attempts FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('attempts are never deleted');
 
 CREATE FUNCTION indoubt.marks_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -767,7 +771,7 @@ END $$;
 
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.reads_before_insert();
 CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.reads_before_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('reads are never deleted');
+CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.reads REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('reads are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.reads FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('reads are never deleted');
 
 CREATE FUNCTION indoubt.grants_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -832,7 +836,7 @@ CREATE TRIGGER after_insert AFTER INSERT ON indoubt.grants FOR EACH ROW EXECUTE 
 CREATE TRIGGER after_update AFTER UPDATE ON indoubt.grants FOR EACH ROW
   WHEN (OLD.consumed_at IS NULL AND OLD.voided_at IS NULL AND (NEW.consumed_at IS NOT NULL OR NEW.voided_at IS NOT NULL))
   EXECUTE FUNCTION indoubt.grants_after();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.grants FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('grants are never deleted');
+CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.grants REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('grants are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.grants FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('grants are never deleted');
 
 CREATE FUNCTION indoubt.decisions_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -978,7 +982,7 @@ END $$;
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.events_before_insert();
 CREATE TRIGGER after_insert AFTER INSERT ON indoubt.events FOR EACH ROW WHEN (NEW.doubt IS NOT NULL) EXECUTE FUNCTION indoubt.events_after_insert();
 CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.events_before_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('the history is never deleted');
+CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.events REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('the history is never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.events FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the history is never deleted');
 
 -- ── Archives ─────────────────────────────────────────────────────────────────
@@ -1020,75 +1024,82 @@ CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archives FOR EACH STATEM
 
 -- The one way out of operations: a stub that says what it was, and where it is now. What
 -- belongs to an operation with a stub may be deleted, which remove_archived does.
-CREATE FUNCTION indoubt.archived_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+CREATE FUNCTION indoubt.archived_came() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
   wrong text;
 BEGIN
-  IF TG_OP = 'INSERT' THEN
-    PERFORM indoubt.stands(NEW.id);
-    wrong := CASE
-      WHEN NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
-      WHEN EXISTS (SELECT 1 FROM indoubt.archived WHERE seq = NEW.seq OR id = NEW.id) THEN 'an operation is archived once'
-      WHEN NOT EXISTS (SELECT 1 FROM indoubt.archives WHERE n = NEW.archive AND digest <> '' AND closed_at IS NULL)
-        THEN 'an operation is archived with a file that is sealed and not closed'
-      WHEN NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = NEW.seq
-              AND (o.id, o.kind, o.scope, o.key, o.key_live, o.target, o.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state)
-              AND o.conflict = '' AND o.parked_until IS NULL AND o.recheck_at IS NULL AND o.awaits = '' AND o.live_attempt = '' AND NOT o.undelivered
-              AND NOT EXISTS (SELECT 1 FROM indoubt.grants g WHERE g.operation_id = o.id AND g.consumed_at IS NULL AND g.voided_at IS NULL)
-              AND NOT EXISTS (SELECT 1 FROM indoubt.incidents i WHERE i.id = o.incident AND i.closed_at IS NULL))
-        THEN 'only an operation that is settled, and that nothing waits for, is archived'
-      WHEN NEW.until IS NOT NULL AND NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = NEW.seq AND o.ttl_ms > 0
-              AND NEW.until >= o.settled_at + o.ttl_ms * interval '1 millisecond'
-              AND o.state = 'committed' AND NOT o.doubted AND o.attempt_count = 1 AND o.incident = '' AND o.archive = ''
-              AND NOT EXISTS (SELECT 1 FROM indoubt.marks WHERE operation_id = o.id)
-              AND NOT EXISTS (SELECT 1 FROM indoubt.attempts t WHERE t.operation_id = o.id AND (t.outcome <> 'committed' OR t.late_outcome <> '')))
-        THEN 'only an operation that was committed without a doubt is forgotten, when its key is given up'
-      END;
-  ELSIF TG_OP = 'UPDATE' THEN
-    IF (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.archive, NEW.until, NEW.rest)
-       IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.archive, OLD.until, OLD.rest) OR NEW.key_live THEN
-      wrong := 'a stub never changes, but for giving its key up';
-    END IF;
-  ELSIF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE seq = OLD.seq AND id = OLD.id) AND (OLD.until IS NULL OR OLD.key_live) THEN
-    wrong := 'a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more';
-  END IF;
+  PERFORM 1 FROM indoubt.operations WHERE id IN (SELECT id FROM came) ORDER BY id FOR NO KEY UPDATE; -- as it is until the end of the transaction
+  wrong := CASE
+    WHEN NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
+    WHEN EXISTS (SELECT 1 FROM came c WHERE NOT EXISTS (SELECT 1 FROM indoubt.sheaves s JOIN indoubt.archives f ON f.n = s.archive
+            WHERE s.n = c.sheaf AND c.seq BETWEEN s.low AND s.high AND f.closed_at IS NULL))
+      THEN 'an operation is archived with a file that is sealed and not closed'
+    WHEN EXISTS (SELECT 1 FROM came c WHERE NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = c.seq
+            AND (o.id, o.kind, o.scope, o.key, o.key_live, o.target, o.state) = (c.id, c.kind, c.scope, c.key, c.key_live, c.target, c.state)
+            AND o.conflict = '' AND o.parked_until IS NULL AND o.recheck_at IS NULL AND o.awaits = '' AND o.live_attempt = '' AND NOT o.undelivered
+            AND NOT EXISTS (SELECT 1 FROM indoubt.grants g WHERE g.operation_id = o.id AND g.consumed_at IS NULL AND g.voided_at IS NULL)
+            AND NOT EXISTS (SELECT 1 FROM indoubt.incidents i WHERE i.id = o.incident AND i.closed_at IS NULL)))
+      THEN 'only an operation that is settled, and that nothing waits for, is archived'
+    WHEN EXISTS (SELECT 1 FROM came c JOIN indoubt.sheaves s ON s.n = c.sheaf WHERE s.until IS NOT NULL AND NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = c.seq AND o.ttl_ms > 0
+            AND s.until >= o.settled_at + o.ttl_ms * interval '1 millisecond'
+            AND o.state = 'committed' AND NOT o.doubted AND o.attempt_count = 1 AND o.incident = '' AND o.archive = ''
+            AND NOT EXISTS (SELECT 1 FROM indoubt.marks WHERE operation_id = o.id)
+            AND NOT EXISTS (SELECT 1 FROM indoubt.attempts t WHERE t.operation_id = o.id AND (t.outcome <> 'committed' OR t.late_outcome <> ''))))
+      THEN 'only an operation that was committed without a doubt is forgotten, when its key is given up'
+    END;
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
   END IF;
-  RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
-END $$;
-
-CREATE FUNCTION indoubt.archived_after() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  s CONSTANT indoubt.archived := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
-  d CONSTANT int := CASE WHEN TG_OP = 'DELETE' THEN -1 ELSE 1 END;
-BEGIN
-  IF TG_OP = 'DELETE' AND NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE seq = s.seq) THEN
-    INSERT INTO indoubt.forgotten AS f (archive, kind, n) VALUES (s.archive, s.kind, 1) ON CONFLICT (archive, kind) DO UPDATE SET n = f.n + 1;
-    RETURN NULL;
-  END IF;
-  UPDATE indoubt.archives SET committed = committed + d * (s.state = 'committed')::int, failed = failed + d * (s.state = 'failed')::int,
-         abandoned = abandoned + d * (s.state = 'abandoned')::int
-   WHERE n = s.archive;
+  UPDATE indoubt.archives f SET committed = committed + d.c, failed = failed + d.f, abandoned = abandoned + d.a
+    FROM (SELECT s.archive, count(*) FILTER (WHERE state = 'committed') AS c, count(*) FILTER (WHERE state = 'failed') AS f, count(*) FILTER (WHERE state = 'abandoned') AS a
+            FROM came JOIN indoubt.sheaves s ON s.n = came.sheaf GROUP BY 1) d
+   WHERE f.n = d.archive;
   RETURN NULL;
 END $$;
 
-CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.archived FOR EACH ROW EXECUTE FUNCTION indoubt.archived_before();
-CREATE TRIGGER after AFTER INSERT OR DELETE ON indoubt.archived FOR EACH ROW EXECUTE FUNCTION indoubt.archived_after();
+CREATE FUNCTION indoubt.archived_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.sheaf)
+     IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.sheaf) OR NEW.key_live THEN
+    RAISE EXCEPTION 'a stub never changes, but for giving its key up' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NEW;
+END $$;
+
+CREATE FUNCTION indoubt.archived_went() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF EXISTS (SELECT 1 FROM gone JOIN indoubt.sheaves s ON s.n = gone.sheaf
+              WHERE (s.until IS NULL OR gone.key_live) AND NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = gone.seq AND o.id = gone.id)) THEN
+    RAISE EXCEPTION 'a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more' USING ERRCODE = 'IN001';
+  END IF;
+  INSERT INTO indoubt.forgotten AS f (archive, kind, n)
+  SELECT s.archive, gone.kind, count(*) FROM gone JOIN indoubt.sheaves s ON s.n = gone.sheaf
+   WHERE NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = gone.seq) GROUP BY 1, 2
+      ON CONFLICT (archive, kind) DO UPDATE SET n = f.n + excluded.n;
+  UPDATE indoubt.archives f SET committed = committed - d.c, failed = failed - d.f, abandoned = abandoned - d.a
+    FROM (SELECT s.archive, count(*) FILTER (WHERE gone.state = 'committed') AS c, count(*) FILTER (WHERE gone.state = 'failed') AS f, count(*) FILTER (WHERE gone.state = 'abandoned') AS a
+            FROM gone JOIN indoubt.sheaves s ON s.n = gone.sheaf JOIN indoubt.operations o ON o.seq = gone.seq GROUP BY 1) d
+   WHERE f.n = d.archive;
+  RETURN NULL;
+END $$;
+
+CREATE TRIGGER came AFTER INSERT ON indoubt.archived REFERENCING NEW TABLE AS came FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_came();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.archived FOR EACH ROW EXECUTE FUNCTION indoubt.archived_before_update();
+CREATE TRIGGER went AFTER DELETE ON indoubt.archived REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_went();
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archived FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more');
 
-CREATE FUNCTION indoubt.archived_attempts_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+CREATE FUNCTION indoubt.sheaves_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
   wrong text;
 BEGIN
   IF TG_OP = 'INSERT' THEN
-    IF NOT EXISTS (SELECT 1 FROM indoubt.attempts t JOIN indoubt.archived a ON a.id = t.operation_id WHERE t.id = NEW.id AND a.seq = NEW.seq) THEN
-      wrong := 'an attempt is archived with its operation';
+    IF NOT EXISTS (SELECT 1 FROM indoubt.archives WHERE n = NEW.archive AND digest <> '' AND closed_at IS NULL) THEN
+      wrong := 'an operation is archived with a file that is sealed and not closed';
     END IF;
   ELSIF TG_OP = 'UPDATE' THEN
-    wrong := 'attempts of archived operations never change';
-  ELSIF NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = OLD.id) AND EXISTS (SELECT 1 FROM indoubt.archived WHERE seq = OLD.seq AND (until IS NULL OR key_live)) THEN
-    wrong := 'attempts of archived operations are remembered as long as these are';
+    wrong := 'a sheaf never changes';
+  ELSIF EXISTS (SELECT 1 FROM indoubt.archived WHERE seq BETWEEN OLD.low AND OLD.high AND sheaf = OLD.n) THEN
+    wrong := 'a sheaf is remembered as long as its stubs are';
   END IF;
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
@@ -1096,8 +1107,8 @@ BEGIN
   RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
 END $$;
 
-CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.archived_attempts FOR EACH ROW EXECUTE FUNCTION indoubt.archived_attempts_before();
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archived_attempts FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('attempts of archived operations are remembered as long as these are');
+CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.sheaves FOR EACH ROW EXECUTE FUNCTION indoubt.sheaves_before();
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.sheaves FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('a sheaf is remembered as long as its stubs are');
 
 -- remove_archived takes what belongs to operations that have a stub.
 CREATE FUNCTION indoubt.remove_archived(ids text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -1117,12 +1128,11 @@ BEGIN
 END $$;
 
 -- return_archived forgets the stub of an operation that is in the ledger again.
-CREATE FUNCTION indoubt.return_archived(number bigint, attempts text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+CREATE FUNCTION indoubt.return_archived(number bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
   IF NOT indoubt.may('record') THEN
     RAISE EXCEPTION 'this role records no operations: it needs the role indoubt_writer' USING ERRCODE = 'IN001';
   END IF;
-  DELETE FROM indoubt.archived_attempts WHERE seq = number AND id IN (SELECT json_array_elements_text(attempts::json));
   DELETE FROM indoubt.archived WHERE seq = number;
   PERFORM indoubt.list(seq, is_open, false) FROM indoubt.operations WHERE seq = number AND is_open;
 END $$;
@@ -1188,7 +1198,7 @@ END $$;
 
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.leases_before_insert();
 CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.leases_before_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.archived_only('leases are never deleted: the generation must be remembered');
+CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.leases REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('leases are never deleted: the generation must be remembered');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.leases FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('leases are never deleted: the generation must be remembered');
 
 CREATE FUNCTION indoubt.holds_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$

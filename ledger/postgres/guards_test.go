@@ -332,7 +332,7 @@ func TestGuards(t *testing.T) {
 func dump(t *testing.T, url string) string {
 	t.Helper()
 	var script strings.Builder
-	for _, table := range strings.Fields("operations attempts marks reads grants events archives archived archived_attempts leases holds decisions decision_items open_operations counts census tallies incidents incident_members incident_sums incident_minutes") {
+	for _, table := range strings.Fields("operations attempts marks reads grants events archives archived sheaves leases holds decisions decision_items open_operations counts census tallies incidents incident_members incident_sums incident_minutes") {
 		fmt.Fprintf(&script, "SELECT '%s', t.* FROM indoubt.%s t ORDER BY 2, 3;\n", table, table)
 	}
 	return psql(t, url, script.String())

@@ -39,7 +39,7 @@ GRANT INSERT, UPDATE, DELETE ON indoubt.engines TO indoubt_engine, indoubt_opera
 GRANT EXECUTE ON FUNCTION indoubt.adopt() TO indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.holds, indoubt.decisions, indoubt.decision_items TO indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.archives TO indoubt_operator;
-GRANT INSERT, DELETE ON indoubt.archived, indoubt.archived_attempts TO indoubt_operator;
+GRANT INSERT, DELETE ON indoubt.archived, indoubt.sheaves TO indoubt_operator;
 -- What a redaction takes; the guards let nothing else be changed.
 GRANT UPDATE (reason, receipts, evidence) ON indoubt.reads TO indoubt_operator;
 GRANT UPDATE (reason, detail) ON indoubt.events TO indoubt_operator;

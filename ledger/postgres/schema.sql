@@ -388,6 +388,23 @@ CREATE TABLE indoubt.archives (
   db_user         text COLLATE "C" NOT NULL DEFAULT session_user -- who, as the database knows; leave it out
 );
 
+-- sheaves: what rules ask of the operations of some stubs, packed, for indoubt alone. All
+-- the stubs of a sheaf are remembered for as long as it is. Read it, never write it.
+CREATE TABLE indoubt.sheaves (
+  n               bigint PRIMARY KEY,
+  archive         bigint NOT NULL,                             -- n of its archive
+  until           timestamptz(3),                              -- nothing is asked of it from then on; NULL: something may be for ever
+  low             bigint NOT NULL,                             -- its operations: the first seq and the last
+  high            bigint NOT NULL,
+  first           text COLLATE "C" NOT NULL,                   -- its attempts: the lowest id and the highest, without those of plain SQL
+  last            text COLLATE "C" NOT NULL,
+  rest            text COLLATE "C" NOT NULL                    -- what rules ask of them
+);
+
+ALTER TABLE indoubt.sheaves ALTER COLUMN rest SET STORAGE EXTERNAL; -- it is packed
+CREATE INDEX sheaves_by_attempt ON indoubt.sheaves (last, first);
+CREATE INDEX sheaves_by_until ON indoubt.sheaves (indoubt.ms(until)) WHERE indoubt.ms(until) <> 0;
+
 -- archived: the stubs of operations that were moved to a file. A stub keeps the key from
 -- being used again. An operation that changes all the same returns from it, without its
 -- input, answers and history. Read it, never write it.
@@ -400,14 +417,11 @@ CREATE TABLE indoubt.archived (
   key_live        boolean NOT NULL,                            -- holds its key; becomes false once
   target          text COLLATE "C" NOT NULL,
   state           text COLLATE "C" NOT NULL CHECK (state IN ('committed', 'failed', 'abandoned')),
-  archive         bigint NOT NULL,                             -- n of its archive
-  until           timestamptz(3),                              -- nothing is asked of it from then on; NULL: something may be for ever
-  rest            text COLLATE "C" NOT NULL                    -- what rules ask of it; for indoubt alone
+  sheaf           bigint NOT NULL                              -- that has the rest
 );
 
 CREATE INDEX archived_by_key ON indoubt.archived (key) WHERE key_live::int = 1;
 CREATE INDEX archived_by_target ON indoubt.archived (target) WHERE target <> '';
-CREATE INDEX archived_by_until ON indoubt.archived (indoubt.ms(until)) WHERE indoubt.ms(until) <> 0;
 
 -- forgotten: how many operations of an archive left no stub: each was committed by its one
 -- attempt, never in doubt, and has given its key up. Read it, never write it.
@@ -416,12 +430,6 @@ CREATE TABLE indoubt.forgotten (
   kind            text COLLATE "C" NOT NULL,
   n               bigint NOT NULL,
   PRIMARY KEY (archive, kind)
-);
-
--- archived_attempts: whose attempts were which. Read it, never write it.
-CREATE TABLE indoubt.archived_attempts (
-  id              text COLLATE "C" PRIMARY KEY,
-  seq             bigint NOT NULL                              -- of the operation
 );
 
 -- events: the history, and the feed that every console follows. seq only grows. What

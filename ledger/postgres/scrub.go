@@ -17,6 +17,6 @@ func (s *Store) Scrub(ctx context.Context) (left string, err error) {
 	if !owner {
 		return "dead rows until the database is vacuumed, which is for the owner of the ledger; " + elsewhere, nil
 	}
-	_, err = pool.Exec(ctx, `VACUUM indoubt.operations, indoubt.attempts, indoubt.reads, indoubt.grants, indoubt.events, indoubt.marks, indoubt.decisions, indoubt.decision_items, indoubt.open_operations, indoubt.archived`)
+	_, err = pool.Exec(ctx, `VACUUM indoubt.operations, indoubt.attempts, indoubt.reads, indoubt.grants, indoubt.events, indoubt.marks, indoubt.decisions, indoubt.decision_items, indoubt.open_operations, indoubt.archived, indoubt.sheaves`)
 	return elsewhere, s.Translate(err)
 }

@@ -318,6 +318,11 @@ func (s *session) LockOperation(like bool, id string, args ...any) error {
 		 WHERE o.id = (`+id+`) AND n.name NOT IN ('fields:', 'input:', 'target:') ORDER BY 1) names`, args, nil)
 }
 
+// LockOperations locks the rows of operations.
+func (s *session) LockOperations(ids string) error {
+	return s.add(`SELECT 1 FROM indoubt.operations WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id FOR UPDATE`, []any{ids}, nil)
+}
+
 // Known names the change by which the history shows that this transaction is durable.
 func (s *session) Known(changeID string) { s.change = changeID }
 

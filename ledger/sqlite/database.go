@@ -174,6 +174,7 @@ func (tx *tx) Must(query string, args ...any) error {
 func (tx *tx) Lock(...string) error                        { return nil }
 func (tx *tx) Share(string) error                          { return nil }
 func (tx *tx) LockOperation(bool, string, ...any) error    { return nil }
+func (tx *tx) LockOperations(string) error                 { return nil }
 func (tx *tx) Known(string)                                {}
 func (tx *tx) Lets(ledger.Change) error                    { return tx.w.gone }
 func (tx *tx) Keep(rec tables.Record)                      { tx.began = append(tx.began, rec) }

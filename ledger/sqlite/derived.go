@@ -41,7 +41,7 @@ const (
 
 	shouldBeArchived = `
 		SELECT archive, sum(n * (state = 'committed')) AS committed, sum(n * (state = 'failed')) AS failed, sum(n * (state = 'abandoned')) AS abandoned
-		  FROM (SELECT archive, state, 1 AS n FROM archived UNION ALL SELECT archive, 'committed', n FROM forgotten) GROUP BY 1`
+		  FROM (SELECT s.archive, a.state, 1 AS n FROM archived a JOIN sheaves s ON s.n = a.sheaf UNION ALL SELECT archive, 'committed', n FROM forgotten) GROUP BY 1`
 
 	shouldBeTallied = `
 		SELECT coalesce(o.kind, a.kind) AS kind, e.doubt AS class, sum(e.to_state = 'committed') AS landed, sum(e.to_state = 'failed') AS missed

@@ -295,7 +295,7 @@ BEGIN
    WHERE (NEW.outcome <> ''
       OR NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND state = 'pending'
                         AND live_attempt = NEW.id AND attempt_count = NEW.n))
-     AND NOT (NEW.outcome <> '' AND EXISTS (SELECT 1 FROM archived_attempts t JOIN archived a ON a.seq = t.seq WHERE t.id = NEW.id AND a.id = NEW.operation_id));
+     AND NOT (NEW.outcome <> '' AND EXISTS (SELECT 1 FROM archived WHERE id = NEW.operation_id));
   SELECT RAISE(ABORT, 'another attempt needs a grant, or proof that every earlier attempt had no effect')
    WHERE NEW.n > 1 AND NEW.grant_id = '' AND NEW.outcome = ''
      AND (EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id
@@ -516,7 +516,7 @@ BEGIN
   SELECT RAISE(ABORT, 'an operation is archived once')
    WHERE EXISTS (SELECT 1 FROM archived WHERE seq = NEW.seq OR id = NEW.id);
   SELECT RAISE(ABORT, 'an operation is archived with a file that is sealed and not closed')
-   WHERE NOT EXISTS (SELECT 1 FROM archives WHERE n = NEW.archive AND digest <> '' AND closed_at = 0);
+   WHERE NOT EXISTS (SELECT 1 FROM sheaves s JOIN archives f ON f.n = s.archive WHERE s.n = NEW.sheaf AND NEW.seq BETWEEN s.low AND s.high AND f.closed_at = 0);
   SELECT RAISE(ABORT, 'only an operation that is settled, and that nothing waits for, is archived')
    WHERE NOT EXISTS (SELECT 1 FROM operations o WHERE o.seq = NEW.seq AND o.seq < (SELECT max(seq) FROM operations)
             AND (o.id, o.kind, o.scope, o.key, o.key_live, o.target, o.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state)
@@ -524,7 +524,8 @@ BEGIN
             AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0)
             AND NOT EXISTS (SELECT 1 FROM incidents i WHERE i.id = o.incident AND i.closed_at = 0));
   SELECT RAISE(ABORT, 'only an operation that was committed without a doubt is forgotten, when its key is given up')
-   WHERE NEW.until <> 0 AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.seq = NEW.seq AND o.ttl_ms > 0 AND NEW.until >= o.settled_at + o.ttl_ms
+   WHERE (SELECT until FROM sheaves WHERE n = NEW.sheaf) <> 0
+     AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.seq = NEW.seq AND o.ttl_ms > 0 AND (SELECT until FROM sheaves WHERE n = NEW.sheaf) >= o.settled_at + o.ttl_ms
             AND (o.state, o.doubted, o.attempt_count, o.incident, o.archive) = ('committed', 0, 1, '', '')
             AND NOT EXISTS (SELECT 1 FROM marks WHERE operation_id = o.id)
             AND NOT EXISTS (SELECT 1 FROM attempts t WHERE t.operation_id = o.id AND (t.outcome <> 'committed' OR t.late_outcome <> '')));
@@ -533,14 +534,14 @@ END;
 CREATE TRIGGER archived_after_insert AFTER INSERT ON archived
 BEGIN
   UPDATE archives SET committed = committed + (NEW.state = 'committed'), failed = failed + (NEW.state = 'failed'), abandoned = abandoned + (NEW.state = 'abandoned')
-   WHERE n = NEW.archive;
+   WHERE n = (SELECT archive FROM sheaves WHERE n = NEW.sheaf);
 END;
 
 CREATE TRIGGER archived_after_delete AFTER DELETE ON archived
 BEGIN
   UPDATE archives SET committed = committed - (OLD.state = 'committed'), failed = failed - (OLD.state = 'failed'), abandoned = abandoned - (OLD.state = 'abandoned')
-   WHERE n = OLD.archive AND EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq);
-  INSERT INTO forgotten (archive, kind, n) SELECT OLD.archive, OLD.kind, 1 WHERE NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq)
+   WHERE n = (SELECT archive FROM sheaves WHERE n = OLD.sheaf) AND EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq);
+  INSERT INTO forgotten (archive, kind, n) SELECT archive, OLD.kind, 1 FROM sheaves WHERE n = OLD.sheaf AND NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq)
       ON CONFLICT (archive, kind) DO UPDATE SET n = n + 1;
 END;
 
@@ -552,32 +553,33 @@ END;
 CREATE TRIGGER archived_guard_update BEFORE UPDATE ON archived
 BEGIN
   SELECT RAISE(ABORT, 'a stub never changes, but for giving its key up')
-   WHERE (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.archive, NEW.until, NEW.rest)
-     IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.archive, OLD.until, OLD.rest) OR NEW.key_live IS NOT 0;
+   WHERE (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.sheaf)
+     IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.sheaf) OR NEW.key_live IS NOT 0;
 END;
 
 CREATE TRIGGER archived_guard_delete BEFORE DELETE ON archived
 BEGIN
   SELECT RAISE(ABORT, 'a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more')
-   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq AND id = OLD.id) AND (OLD.until = 0 OR OLD.key_live = 1);
+   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq AND id = OLD.id) AND (OLD.key_live = 1 OR EXISTS (SELECT 1 FROM sheaves WHERE n = OLD.sheaf AND until = 0));
 END;
 
-CREATE TRIGGER archived_attempts_guard_insert BEFORE INSERT ON archived_attempts
+CREATE TRIGGER sheaves_guard_insert BEFORE INSERT ON sheaves
 BEGIN
-  SELECT RAISE(ABORT, 'an attempt is archived with its operation')
-   WHERE EXISTS (SELECT 1 FROM archived_attempts WHERE id = NEW.id)
-      OR NOT EXISTS (SELECT 1 FROM attempts t JOIN archived a ON a.id = t.operation_id WHERE t.id = NEW.id AND a.seq = NEW.seq);
+  SELECT RAISE(ABORT, 'a sheaf never changes')
+   WHERE EXISTS (SELECT 1 FROM sheaves WHERE n = NEW.n);
+  SELECT RAISE(ABORT, 'an operation is archived with a file that is sealed and not closed')
+   WHERE NOT EXISTS (SELECT 1 FROM archives WHERE n = NEW.archive AND digest <> '' AND closed_at = 0);
 END;
 
-CREATE TRIGGER archived_attempts_guard_update BEFORE UPDATE ON archived_attempts
+CREATE TRIGGER sheaves_guard_update BEFORE UPDATE ON sheaves
 BEGIN
-  SELECT RAISE(ABORT, 'attempts of archived operations never change');
+  SELECT RAISE(ABORT, 'a sheaf never changes');
 END;
 
-CREATE TRIGGER archived_attempts_guard_delete BEFORE DELETE ON archived_attempts
+CREATE TRIGGER sheaves_guard_delete BEFORE DELETE ON sheaves
 BEGIN
-  SELECT RAISE(ABORT, 'attempts of archived operations are remembered as long as these are')
-   WHERE NOT EXISTS (SELECT 1 FROM attempts WHERE id = OLD.id) AND EXISTS (SELECT 1 FROM archived WHERE seq = OLD.seq AND (until = 0 OR key_live = 1));
+  SELECT RAISE(ABORT, 'a sheaf is remembered as long as its stubs are')
+   WHERE EXISTS (SELECT 1 FROM archived WHERE seq BETWEEN OLD.low AND OLD.high AND sheaf = OLD.n);
 END;
 
 CREATE TRIGGER events_guard_insert BEFORE INSERT ON events

@@ -436,6 +436,24 @@ CREATE TABLE archives (
     AND (oldest = 0 OR oldest BETWEEN 946684800000 AND newest) AND newest <= 4102444800000)
 ) STRICT;
 
+-- sheaves: what rules ask of the operations of some stubs, packed, for indoubt alone. All
+-- the stubs of a sheaf are remembered for as long as it is. Read it, never write it.
+CREATE TABLE sheaves (
+  n       INTEGER PRIMARY KEY,
+  archive INTEGER NOT NULL REFERENCES archives (n),
+  until   INTEGER NOT NULL,                            -- nothing is asked of it from then on; 0: something may be for ever
+  low     INTEGER NOT NULL,                            -- its operations: the first seq and the last
+  high    INTEGER NOT NULL,
+  first   TEXT NOT NULL,                               -- its attempts: the lowest id and the highest, without those of plain SQL
+  last    TEXT NOT NULL,
+  rest    TEXT NOT NULL,                               -- what rules ask of them
+
+  CONSTRAINT sheaf_is_numbered_from_1 CHECK (n > 0)
+) STRICT;
+
+CREATE INDEX sheaves_by_attempt ON sheaves (last, first);
+CREATE INDEX sheaves_by_until ON sheaves (until) WHERE until <> 0;
+
 -- archived: the stubs of operations that were moved to a file. A stub keeps the key from
 -- being used again. An operation that changes all the same returns from it, without its
 -- input, answers and history. Read it, never write it.
@@ -448,9 +466,7 @@ CREATE TABLE archived (
   key_live INTEGER NOT NULL,                           -- 1: holds its key; becomes 0 once
   target   TEXT NOT NULL,
   state    TEXT NOT NULL,                              -- committed, failed, abandoned
-  archive  INTEGER NOT NULL REFERENCES archives (n),
-  until    INTEGER NOT NULL,                           -- nothing is asked of it from then on; 0: something may be for ever
-  rest     TEXT NOT NULL,                              -- what rules ask of it; for indoubt alone
+  sheaf    INTEGER NOT NULL REFERENCES sheaves (n),    -- that has the rest
 
   CONSTRAINT stub_state_is_settled CHECK (state IN ('committed', 'failed', 'abandoned')),
   CONSTRAINT stub_flag_is_0_or_1 CHECK (key_live IN (0, 1))
@@ -458,7 +474,6 @@ CREATE TABLE archived (
 
 CREATE INDEX archived_by_key ON archived (key) WHERE key_live = 1;
 CREATE INDEX archived_by_target ON archived (target) WHERE target <> '';
-CREATE INDEX archived_by_until ON archived (until) WHERE until <> 0;
 
 -- forgotten: how many operations of an archive left no stub: each was committed by its one
 -- attempt, never in doubt, and has given its key up. Read it, never write it.
@@ -467,12 +482,6 @@ CREATE TABLE forgotten (
   kind    TEXT NOT NULL,
   n       INTEGER NOT NULL,
   PRIMARY KEY (archive, kind)
-) STRICT, WITHOUT ROWID;
-
--- archived_attempts: whose attempts were which. Read it, never write it.
-CREATE TABLE archived_attempts (
-  id  TEXT PRIMARY KEY,
-  seq INTEGER NOT NULL                                 -- of the operation
 ) STRICT, WITHOUT ROWID;
 
 -- events: the history, and the feed that every console follows. seq only grows. What

@@ -2,9 +2,9 @@ package tables
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -200,8 +200,10 @@ func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (remo
 	}
 	err = k.s.update(ctx, func(tx *tx) error {
 		removed = 0
-		if err := tx.lockAll(ids); err != nil {
-			return err
+		if tx.d.Locks {
+			if err := errors.Join(tx.Lock("archive"), tx.lockAll(ids)); err != nil {
+				return err
+			}
 		}
 		a, err := firstRow(tx, scanArchive, archiveColumns+`WHERE id = ?`, id)
 		if err != nil || a == nil {
@@ -211,31 +213,38 @@ func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (remo
 		if err != nil {
 			return err
 		}
-		var gone []string
-		var over []int64
+		sheaves, gone := map[time.Duration]*sheaf{}, []string(nil)
 		for _, w := range ops {
 			seq, ok := still[standing(w)]
 			if !ok {
 				continue
 			}
 			tx.Take(w.Operation.ID)
-			forget, err := tx.leave(w, seq, *a)
-			if err != nil {
+			gone = append(gone, w.Operation.ID)
+			// Those of one memory are forgotten together.
+			until, ttl := w.ForgetAt(tx.Moment()), time.Duration(0)
+			if !until.IsZero() {
+				ttl = w.Operation.TTL
+			}
+			if sheaves[ttl] == nil {
+				sheaves[ttl] = &sheaf{}
+			}
+			sheaves[ttl].add(seq, until, w)
+		}
+		if removed = len(gone); removed == 0 {
+			return tx.forget()
+		}
+		for _, ttl := range slices.Sorted(maps.Keys(sheaves)) {
+			if err := tx.leave(sheaves[ttl], a.n); err != nil {
 				return err
 			}
-			if forget {
-				over = append(over, seq)
-			}
-			gone = append(gone, w.Operation.ID)
 		}
-		if removed = len(gone); removed > 0 {
-			for _, query := range removing(tx.d) {
-				if err := tx.Later(query, list(gone)); err != nil {
-					return err
-				}
+		for _, query := range removing(tx.d) {
+			if err := tx.Later(query, list(gone)); err != nil {
+				return err
 			}
 		}
-		return tx.forget(over)
+		return tx.forget()
 	})
 	return removed, err
 }
@@ -271,67 +280,6 @@ func (tx *tx) unmoved(ids []string, a numbered) (map[stands]int64, error) {
 	return out, err
 }
 
-// leave leaves the stub, and reports whether it is over already. It has in columns what is
-// asked for, and the rest as a text.
-func (tx *tx) leave(w ledger.Whole, seq int64, a numbered) (over bool, err error) {
-	o, stub, until, rest := w.Operation, w.Slim(""), w.ForgetAt(tx.Moment()), ""
-	if over = !until.IsZero() && until.Before(tx.now()); !over {
-		p := &stub.Operation
-		p.ID, p.Kind, p.Scope, p.Key, p.KeyLive, p.Target, p.State = "", "", "", "", false, "", ""
-		for i := range stub.Attempts {
-			stub.Attempts[i].OperationID = ""
-		}
-		if rest, err = stub.Pack(); err != nil {
-			return false, err
-		}
-	}
-	err = tx.Later(`INSERT INTO archived (seq, id, kind, scope, key, key_live, target, state, archive, until, rest) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		seq, o.ID, o.Kind, o.Scope, o.Key, tx.d.Flag(o.KeyLive), o.Target, o.State, a.n, tx.d.Time(until), rest)
-	if err != nil || over {
-		return over, err
-	}
-	return false, tx.Later(`INSERT INTO archived_attempts (id, seq) SELECT id, CAST(? AS bigint) FROM attempts WHERE operation_id = ?`, seq, o.ID)
-}
-
-// forget takes stubs that are over, with some that have come to be so since.
-func (tx *tx) forget(over []int64) error {
-	var attempts []string
-	_, err := Collect(tx, func(rows Rows) (none struct{}, err error) {
-		var seq int64
-		var rest string
-		if err = rows.Scan(&seq, &rest); err != nil {
-			return none, err
-		}
-		w, err := ledger.Unpack(rest)
-		over, attempts = append(over, seq), append(attempts, idsOf(w.Attempts)...)
-		return none, err
-	}, `SELECT seq, rest FROM archived WHERE until <> 0 AND until < ?1 AND rest <> '' ORDER BY until LIMIT 50`, Millis(tx.now()))
-	if err != nil || len(over) == 0 {
-		return err
-	}
-	seqs, _ := json.Marshal(over) // numbers
-	for _, q := range []struct {
-		query string
-		args  []any
-	}{
-		{`UPDATE archived SET key_live = ?1 WHERE seq IN (SELECT CAST(value AS bigint) FROM json_each(?2))`, []any{tx.d.Flag(false), string(seqs)}},
-		{`DELETE FROM archived_attempts WHERE id IN (SELECT value FROM json_each(?))`, []any{list(attempts)}},
-		{`DELETE FROM archived WHERE seq IN (SELECT CAST(value AS bigint) FROM json_each(?))`, []any{string(seqs)}},
-	} {
-		if err := tx.Later(q.query, q.args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func idsOf(attempts []ledger.Attempt) (ids []string) {
-	for _, a := range attempts {
-		ids = append(ids, a.ID)
-	}
-	return ids
-}
-
 // removing takes what belongs to operations that have a stub.
 func removing(d *Dialect) []string {
 	if d.Remove != "" {
@@ -342,58 +290,6 @@ func removing(d *Dialect) []string {
 		`DELETE FROM events` + of + ` AND operation_id <> '' AND incident = '' AND doubt IS NULL`,
 		`DELETE FROM operations WHERE id IN (SELECT value FROM json_each(?))`,
 		`DELETE FROM open_operations WHERE seq IN (SELECT seq FROM archived WHERE id IN (SELECT value FROM json_each(?)))`}
-}
-
-// stubsBy finds the stub of a located operation.
-var stubsBy = map[string]string{
-	byID:      `a.id = ?1`,
-	byAttempt: `a.seq = (SELECT seq FROM archived_attempts WHERE id = ?1)`,
-	byKey:     `a.seq = (SELECT max(seq) FROM archived WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`,
-}
-
-// loadStub reads an archived operation, as its rules see it.
-func loadStub(q Querier, at located, skip ledger.Parts) (rec Record, err error) {
-	rec = nothing(q)
-	where, ok := stubsBy[at.id]
-	if !ok {
-		return rec, nil
-	}
-	found, err := firstRow(q, func(rows Rows) (stub, error) {
-		var s stub
-		var rest, file string
-		o := ledger.Operation{}
-		err := rows.Scan(&s.seq, &o.ID, &o.Kind, &o.Scope, &o.Key, &o.KeyLive, &o.Target, &o.State, &rest, &file)
-		if err == nil {
-			s.w, err = ledger.Unpack(rest)
-		}
-		p := &s.w.Operation
-		p.ID, p.Kind, p.Scope, p.Key, p.KeyLive, p.Target, p.State, p.Archive = o.ID, o.Kind, o.Scope, o.Key, o.KeyLive, o.Target, o.State, file
-		for i := range s.w.Attempts {
-			s.w.Attempts[i].OperationID = o.ID
-		}
-		return s, err
-	}, `SELECT a.seq, a.id, a.kind, a.scope, a.key, a.key_live, a.target, a.state, a.rest, f.file FROM archived a JOIN archives f ON f.n = a.archive WHERE `+where, at.args...)
-	if err != nil || found == nil {
-		return rec, err
-	}
-	rec.Found, rec.stub = true, found.seq
-	rec.Operation, rec.Attempts = found.w.Operation, found.w.Attempts
-	if skip&ledger.PartHolds == 0 {
-		if rec.Holds, err = loadHolds(q, rec.Now); err != nil {
-			return rec, err
-		}
-	}
-	if skip&ledger.PartRelated == 0 {
-		o := rec.Operation
-		rec.Related, err = Collect(q, scanRelation, relatedToStub, o.ID, o.Kind, o.Target, o.Fingerprint, o.KeyFields, Millis(o.StartedAt), rec.stub)
-	}
-	return rec, err
-}
-
-// stub is what was left of an archived operation.
-type stub struct {
-	seq int64
-	w   ledger.Whole
 }
 
 // giveBack puts an archived operation that changes into the ledger again.
@@ -418,7 +314,7 @@ func (tx *tx) giveBack(rec *Record) error {
 		}
 	}
 	for _, query := range returning(tx.d) {
-		if err := tx.Later(query, rec.stub, list(idsOf(rec.Attempts))); err != nil {
+		if err := tx.Later(query, rec.stub); err != nil {
 			return err
 		}
 	}
@@ -431,8 +327,7 @@ func returning(d *Dialect) []string {
 	if d.Return != "" {
 		return []string{d.Return}
 	}
-	return []string{`DELETE FROM archived_attempts WHERE seq = ?1 AND id IN (SELECT value FROM json_each(?2))`,
-		`DELETE FROM archived WHERE seq = ?1 AND ?2 <> ''`, `UPDATE operations SET parked_until = parked_until WHERE seq = ?1 AND ?2 <> ''`}
+	return []string{`DELETE FROM archived WHERE seq = ?`, `UPDATE operations SET parked_until = parked_until WHERE seq = ?`}
 }
 
 // every are all columns that have something. change_id and what goes with it are told.

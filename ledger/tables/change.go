@@ -149,12 +149,7 @@ func (tx *tx) lockAll(ids []string) error {
 	if !tx.d.Locks {
 		return nil
 	}
-	for _, id := range slices.Sorted(slices.Values(ids)) {
-		if err := tx.LockOperation(false, byID, id); err != nil {
-			return err
-		}
-	}
-	return nil
+	return tx.LockOperations(list(ids))
 }
 
 // known fills in what a change that is recorded already has left.

@@ -74,6 +74,8 @@ type Tx interface {
 	Lock(names ...string) error
 	Share(name string) error
 	LockOperation(like bool, id string, args ...any) error
+	// LockOperations locks several, in one order for all.
+	LockOperations(ids string) error
 
 	// Known names the event by which the history shows that this transaction is durable. It
 	// is asked for when the answer to a COMMIT is lost; without it the transaction is made

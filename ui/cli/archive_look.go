@@ -78,6 +78,18 @@ func sealed(ctx context.Context, s ledger.Archiver) ([]ledger.Archive, error) {
 	return slices.DeleteFunc(all, func(a ledger.Archive) bool { return a.Digest == "" }), err
 }
 
+// archivedSince is how many operations may have changed since a time and are archived: what
+// is counted or told of that time in the ledger lacks them.
+func archivedSince(ctx context.Context, s ledger.Archiver, from time.Time) (n int, err error) {
+	all, err := s.Archives(ctx)
+	for _, a := range all {
+		if a.Before.After(from) {
+			n += a.Removed
+		}
+	}
+	return n, err
+}
+
 func (a archiveCommand) list(ctx context.Context, from string) error {
 	s, err := a.ledgerFor(ctx, toLook)
 	if err != nil {

@@ -103,6 +103,19 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 	}).Deviations(t.Context()))(t); len(d) > 0 {
 		t.Errorf("%+v", d)
 	}
+	for _, args := range [][]string{{"stats"}, {"log"}, {"report"}} {
+		if r := s.must(0, args...); !strings.Contains(r.Out+r.Err, "499 operations that may be of this time are archived: `indoubt archive list`") {
+			t.Errorf("%v: %s%s", args, r.Out, r.Err)
+		}
+		if r := s.must(0, append(args, "--json")...); !strings.Contains(r.Out, `"archived":499`) {
+			t.Errorf("%v: %s", args, r.Out)
+		}
+	}
+	for _, more := range []string{"--json", "--dry-run"} { // there is nothing to archive, and it says so all the same
+		if r := s.must(1, "archive", "--settled-for", "0s", "--to", s.ledger, more); !strings.Contains(r.Out+r.Err, "is a file, or below one") {
+			t.Errorf("%s: %s%s", more, r.Out, r.Err)
+		}
+	}
 	files := need.Get(filepath.Glob(filepath.Join(dir, "*.gz")))(t)
 	for _, f := range files { // a foreign file beside them harms no one; a damaged one is told of
 		need.OK(t, os.Truncate(f, need.Get(os.Stat(f))(t).Size()/2))

@@ -53,7 +53,7 @@ func unsafeBytes(out string) string {
 var ids = strings.Fields(`operations.id operations.live_attempt attempts.operation_id attempts.id attempts.grant_id reads.operation_id
 	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id leases.operation_id
 	operations.incident incidents.id incident_members.incident incident_sums.incident incident_minutes.incident events.incident
-	archived.id archived_attempts.id`)
+	archived.id sheaves.first sheaves.last`)
 
 // ofAnotherForm are the text columns that hold one of a few words, or by which the
 // ledger knows what is its own.
@@ -65,7 +65,7 @@ func init() {
 		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
 		reads.verdict grants.basis
 		open_operations.class open_operations.search open_operations.state open_operations.conflict open_operations.digest
-		archived.state counts.what meta.name meta.value`) {
+		archived.state sheaves.rest counts.what meta.name meta.value`) {
 		ofAnotherForm[c] = true
 	}
 }

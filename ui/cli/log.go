@@ -118,7 +118,14 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 		if err != nil {
 			return err
 		}
-		data := map[string]any{"events": eventsJSON(events), "next": place, "cut": cut}
+		archived, err := archivedSince(ctx, s, o.from)
+		if err != nil {
+			return err
+		}
+		if archived > 0 {
+			c.left("%s", ticket.Archived(archived).String())
+		}
+		data := map[string]any{"events": eventsJSON(events), "next": place, "cut": cut, "archived": archived}
 		return c.done("", data, func(w *safe.Writer) { printEvents(w, events, names) })
 	}
 	return c.follow(ctx, s, o, events, place, changed)

@@ -86,6 +86,9 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 	if r.Cut = cut; cut {
 		r.Events, r.Oldest = len(events), events[0].At
 	}
+	if r.Archived, err = archivedSince(ctx, s, r.From); err != nil {
+		return err
+	}
 	if err := c.runs(ctx, s, o, &r); err != nil {
 		return err
 	}
@@ -191,7 +194,7 @@ func (c logCommand) reportJSON(r ticket.Report) any {
 		}
 		wrong = append(wrong, j)
 	}
-	return map[string]any{"from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut,
+	return map[string]any{"from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut, "archived": r.Archived,
 		"open":     map[string]any{"needs_you": r.Open.NeedsYou, "conflicts": r.Open.Conflicts, "twice": r.Open.Twice, "unsent": r.Open.Unsent, "loss": r.Open.Loss, "by_word": r.Open.ByWord},
 		"currency": r.Currency, "again": r.Again}
 }

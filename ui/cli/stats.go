@@ -51,6 +51,7 @@ type statsJSON struct {
 	Loss        float64          `json:"loss"`
 	Currency    string           `json:"currency"`
 	Since       string           `json:"since"`
+	Archived    int              `json:"archived"` // that may have changed since: what is counted since lacks them
 }
 
 type listCount struct {
@@ -133,12 +134,16 @@ func stats(ctx context.Context, a *app, from time.Time) error {
 	if err != nil {
 		return err
 	}
+	archived, err := archivedSince(ctx, s, from)
+	if err != nil {
+		return err
+	}
 	downs, err := downstreamsSeen(ctx, s, p, states, now)
 	if err != nil {
 		return err
 	}
 	data := statsJSON{Lists: listed(counts), Kinds: []stateCountJSON{}, Downstreams: downs, Odds: []doubtCountJSON{}, Accuracy: []accuracyJSON{},
-		Sends: []sendsJSON{}, Duplicates: counts.Twice, Loss: counts.Loss, Currency: p.Currency(), Since: *moment(from)}
+		Sends: []sendsJSON{}, Duplicates: counts.Twice, Loss: counts.Loss, Currency: p.Currency(), Since: *moment(from), Archived: archived}
 	for _, c := range states {
 		j := stateCountJSON{Kind: c.Kind, State: c.State, Count: c.Count}
 		if !c.Oldest.IsZero() {
@@ -209,6 +214,9 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 	w.Println(strings.Join(head, " · "))
 	if d.Duplicates > 0 {
 		w.Printf("%d happened twice and not dealt with yet\n", d.Duplicates)
+	}
+	if d.Archived > 0 {
+		w.Printf("%s: what is counted since then lacks them\n", ticket.Archived(d.Archived))
 	}
 	writeColumns(w, []string{"KIND", "STATE", "COUNT", "OLDEST"}, len(d.Kinds), func(i int) []string {
 		k, old := d.Kinds[i], "–"
