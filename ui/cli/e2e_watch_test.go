@@ -135,23 +135,35 @@ func TestE2E_AWatchEndsWithItsPipe(t *testing.T) {
 	}
 }
 
-// A ledger that goes away is missed aloud, and followed again when it is back.
+// A ledger that goes away is missed aloud, and followed again when it is back: each event
+// comes once.
 func TestE2E_AWatchOutlivesTheLossOfItsLedger(t *testing.T) {
 	s := newSite(t)
 	first := s.doubtful("post", "k1", `{"text":"one"}`)
-	w := s.watches("list", "-w", "-o", "name")
-	w.line(first.ID)
+	rows, log := s.watches("list", "-w", "-o", "name"), s.watches("log", "--follow", "-o", "jsonl")
+	both := []*watching{rows, log}
+	rows.line(first.ID)
+	log.line(first.ID, `"begin"`)
+	log.line(first.ID, `"settle"`)
 	away := filepath.Join(t.TempDir(), "away")
 	need.OK(t, os.Rename(filepath.Dir(s.ledger), away))
-	s.eventually("the loss is said", func() bool { return strings.Contains(w.said.String(), "the ledger is lost: ") })
-	need.OK(t, os.Rename(away, filepath.Dir(s.ledger)))
-	s.eventually("the return is said", func() bool { return strings.Contains(w.said.String(), "the ledger is back") })
-	second := s.doubtful("post", "k2", `{"text":"two"}`)
-	for w.line("") != second.ID {
+	for _, w := range both {
+		s.eventually("the loss is said", func() bool { return strings.Contains(w.said.String(), "the ledger is lost: ") })
 	}
-	need.OK(t, w.cmd.Process.Signal(syscall.SIGTERM))
-	w.ends()
-	need.Equal(t, strings.Count(w.said.String(), "\n"), 2, "lines")
+	need.OK(t, os.Rename(away, filepath.Dir(s.ledger)))
+	for _, w := range both {
+		s.eventually("the return is said", func() bool { return strings.Contains(w.said.String(), "the ledger is back") })
+	}
+	second := s.doubtful("post", "k2", `{"text":"two"}`)
+	for rows.line("") != second.ID {
+	}
+	log.line(second.ID, `"begin"`)
+	log.line(second.ID, `"settle"`)
+	for _, w := range both {
+		need.OK(t, w.cmd.Process.Signal(syscall.SIGTERM))
+		w.ends()
+		need.Equal(t, strings.Count(w.said.String(), "\n"), 2, "lines")
+	}
 }
 
 // A terminal shows one list, and nothing is written while it stays as it is.

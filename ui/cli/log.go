@@ -276,46 +276,71 @@ func lately(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Eve
 	return out, info.Cursor, cut, nil
 }
 
-// follow prints what is there and then what comes, until ctx ends.
+// follow prints what is there and then what comes, until ctx ends. A ledger that is lost
+// is waited for: what was written meanwhile comes then.
 func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, events []ledger.Event, place ledger.Cursor, changed <-chan struct{}) error {
 	ctx, stop := whileRead(ctx, c.rawOut)
 	defer stop()
-	for more := false; ; {
-		names, err := c.names(ctx, s, events)
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		if c.json {
-			for _, e := range events {
-				if err := printJSON(c.out, oneEventJSON(e)); err != nil && ctx.Err() == nil && !errors.Is(err, syscall.EPIPE) {
-					return err
-				}
+	names, err := c.names(ctx, s, events)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	more := false
+	read := func() error {
+		if !more { // a file that was moved away can still be read
+			if _, err := s.Info(ctx); err != nil {
+				return err
 			}
-		} else {
-			printEvents(c.out, events, names)
+		}
+		came, next, err := s.Follow(ctx, place, logStep)
+		if other := (*ledger.CursorError)(nil); errors.As(err, &other) { // a failover, or another ledger
+			info, failed := s.Info(ctx)
+			if err = failed; err == nil {
+				c.errOut.Println("the history is another one than before: some of it may not have been shown")
+				next = info.Cursor
+			}
+		}
+		if err == nil {
+			err = o.join(ctx, s, came)
+		}
+		wanted := slices.DeleteFunc(slices.Clone(came), func(e ledger.Event) bool { return !o.wanted(e) })
+		if err == nil {
+			names, err = c.names(ctx, s, wanted)
+		}
+		if err == nil {
+			events, place, more = wanted, next, len(came) > 0
+		}
+		return err
+	}
+	for {
+		if err := c.print(events, names); err != nil && ctx.Err() == nil {
+			return err
 		}
 		if !more {
-			select {
-			case <-ctx.Done():
-				return nil
-			case _, open := <-changed:
-				if !open {
-					return nil
-				}
-			}
+			wait(ctx, changed, watchStep)
 		}
-		if events, place, err = s.Follow(ctx, place, logStep); err == nil {
-			err = o.join(ctx, s, events)
+		if err := read(); err != nil && ctx.Err() == nil {
+			c.regain(ctx, err, func(line string) { c.errOut.Println(line) }, func(other ledger.Store) { s, changed = other, other.Watch(ctx) }, read)
+			c.errOut.Println("the ledger is back")
 		}
-		if err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// print prints events as they are followed.
+func (c logCommand) print(events []ledger.Event, names map[string]safe.Text) error {
+	if !c.json {
+		printEvents(c.out, events, names)
+		return nil
+	}
+	for _, e := range events {
+		if err := printJSON(c.out, oneEventJSON(e)); err != nil && !errors.Is(err, syscall.EPIPE) {
 			return err
 		}
-		more = len(events) > 0
-		events = slices.DeleteFunc(events, func(e ledger.Event) bool { return !o.wanted(e) })
 	}
+	return nil
 }
 
 // names are the titles of the operations and of the incidents of the events.

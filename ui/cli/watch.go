@@ -196,13 +196,19 @@ func (w *watcher[T]) draw(table, below string) error {
 // read is read more seldom.
 func (w *watcher[T]) wait(ctx context.Context) {
 	sleep(ctx, 4*w.cost)
-	tick := time.NewTimer(max(watchStep, 100*w.cost))
+	wait(ctx, w.changed, max(watchStep, 100*w.cost))
+}
+
+// wait waits until a ledger may have changed, at most for so long, or for another size of
+// the terminal.
+func wait(ctx context.Context, changed <-chan struct{}, most time.Duration) {
+	tick := time.NewTimer(most)
 	defer tick.Stop()
 	resized, stop := onResize()
 	defer stop()
 	select {
 	case <-ctx.Done():
-	case <-w.changed:
+	case <-changed:
 	case <-tick.C:
 	case <-resized:
 	}
@@ -217,24 +223,8 @@ func (w *watcher[T]) regain(ctx context.Context, err error) error {
 		}
 		w.errOut.Println(line)
 	}
-	if ctx.Err() == nil {
-		say("the ledger is lost: " + asFailure(err).Message + "; it is tried again until it is back")
-	}
 	before := w.info.ID
-	for ctx.Err() == nil && err != nil {
-		sleep(ctx, lostStep)
-		if err = w.read(ctx); err == nil {
-			break
-		}
-		var s ledger.Store
-		if s, err = w.open(ctx, toLook); err != nil {
-			continue
-		}
-		w.app.store.Close()
-		keep(w.app, s)
-		w.over(ctx, s)
-		err = w.read(ctx)
-	}
+	w.app.regain(ctx, err, say, func(s ledger.Store) { w.over(ctx, s) }, func() error { return w.read(ctx) })
 	switch {
 	case ctx.Err() != nil:
 	case w.info.ID != before:
@@ -243,6 +233,28 @@ func (w *watcher[T]) regain(ctx context.Context, err error) error {
 		say("the ledger is back")
 	}
 	return nil
+}
+
+// regain says that the ledger is lost, and tries to read it, also from a store that it
+// opens anew and goes over to, until that succeeds.
+func (a *app) regain(ctx context.Context, err error, say func(string), over func(ledger.Store), read func() error) {
+	if ctx.Err() == nil {
+		say("the ledger is lost: " + asFailure(err).Message + "; it is tried again until it is back")
+	}
+	for ctx.Err() == nil && err != nil {
+		sleep(ctx, lostStep)
+		if err = read(); err == nil {
+			break
+		}
+		var s ledger.Store
+		if s, err = a.open(ctx, toLook); err != nil {
+			continue
+		}
+		a.store.Close()
+		keep(a, s)
+		over(s)
+		err = read()
+	}
 }
 
 func sleep(ctx context.Context, d time.Duration) {
