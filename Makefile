@@ -5,7 +5,7 @@
 # package  what a release holds, in .build/dist; publishes nothing
 
 GO      ?= go
-TIMEOUT ?= 12m
+TIMEOUT ?= 25m
 BENCH   ?= .
 COUNT   ?= 1
 SEED    ?= 1

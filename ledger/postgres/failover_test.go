@@ -157,7 +157,7 @@ func failover(t *testing.T) *replicated {
 func commits(t *testing.T, s *Store, level, says string) {
 	t.Helper()
 	var found ledger.Finding
-	for range 250 {
+	for end := time.Now().Add(amply); time.Now().Before(end); {
 		all := s.Examine(ctx)
 		found = all[slices.IndexFunc(all, func(f ledger.Finding) bool { return f.Check == "commits" })]
 		if found.Level == level && strings.Contains(found.Found, says) {
@@ -237,7 +237,7 @@ func TestI3_AFailover(t *testing.T) {
 	})
 	t.Run("offered", func(t *testing.T) {
 		w.settle(t, w.lost[3]) // the ledger does not know it yet, or does
-		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(amply); ; time.Sleep(20 * time.Millisecond) {
 			there := 0
 			for i, res := range slices.Concat(w.before, w.lost) {
 				rec, err := s.Read(ctx, ledger.Locator{ID: res.Operation.ID})
@@ -320,7 +320,7 @@ func restored(t *testing.T, dump string, operations int) {
 	}
 	need.OK(t, s.Adopt(ctx, ledger.Actor{Name: "vera"}))
 	need.OK(t, w.pipeline(s, "again", 0))
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); {
+	for end := time.Now().Add(amply); time.Now().Before(end); {
 		if need.Get(f.follow())(t) == 0 {
 			break
 		}

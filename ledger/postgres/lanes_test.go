@@ -35,7 +35,7 @@ func crowd(t *testing.T, s *Store, keys ...string) []error {
 	var all sync.WaitGroup
 	for i, key := range keys {
 		all.Go(func() { errs[i] = begins(ctx, s, key) })
-		for end := time.Now().Add(5 * time.Second); onTheWay(s) <= i && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(20 * time.Second); onTheWay(s) <= i && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		}
 	}
 	need.Get(other.Exec(ctx, `SELECT pg_advisory_unlock_all()`))(t)

@@ -61,7 +61,7 @@ func TestAStandbyIsFollowed(t *testing.T) {
 	done := make(chan bool)
 	go func() { writers.Wait(); close(done) }()
 	followers := []*follower{{seen: map[string]int{}, store: s, limit: 3}, {seen: map[string]int{}, store: s, limit: 500}}
-	for end := time.Now().Add(30 * time.Second); len(followers[0].seen) < 160 || len(followers[1].seen) < 160; time.Sleep(3 * time.Millisecond) {
+	for end := time.Now().Add(amply); len(followers[0].seen) < 160 || len(followers[1].seen) < 160; time.Sleep(3 * time.Millisecond) {
 		for _, f := range followers {
 			if _, err := f.follow(); err != nil {
 				t.Fatal(err)

@@ -174,7 +174,7 @@ func TestI1_AnIdleWriterPutsItsLogBack(t *testing.T) {
 	begin(t, s, withKey("a"))
 	need.OK(t, os.Remove(path+"-wal"))
 	need.OK(t, os.Remove(path+"-shm"))
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		if ok, why := elsewhere(t, path, "b"); ok {
 			break
 		} else if time.Now().After(end) {

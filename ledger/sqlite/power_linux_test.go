@@ -73,7 +73,7 @@ func (d *loopDisk) cut() {
 func (d *loopDisk) restart() {
 	d.t.Helper()
 	d.off.Store(false)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		out, err := exec.Command("umount", d.dir).CombinedOutput()
 		if err == nil {
 			break

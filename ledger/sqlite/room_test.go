@@ -76,7 +76,7 @@ func TestI10_AFullDiskTakesOutcomes(t *testing.T) {
 	s := need.Get(Create(ctx, path, Options{}))(t)
 	defer s.Close()
 	flying := begin(t, s)
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
 		if f, err := os.Stat(path + ".reserve"); err == nil && f.Size() == spare {
 			break
 		} else if time.Now().After(end) {

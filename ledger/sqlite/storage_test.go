@@ -57,7 +57,7 @@ func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
 		t.Errorf("a writer: %+v", st)
 	}
 	said := ""
-	for limit := time.Now().Add(20 * time.Second); said == "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
+	for limit := time.Now().Add(3 * time.Minute); said == "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
 		said = need.Get(s.Info(ctx))(t).Strained
 	}
 	if !strings.HasPrefix(said, "LOCKED: ") || !strings.Contains(said, fmt.Sprint(writer.Process.Pid)) {
@@ -69,7 +69,7 @@ func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
 	}
 	end.Close()
 	writer.Wait()
-	for limit := time.Now().Add(20 * time.Second); said != "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
+	for limit := time.Now().Add(3 * time.Minute); said != "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
 		said = need.Get(s.Info(ctx))(t).Strained
 	}
 	if said != "" {

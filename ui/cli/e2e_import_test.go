@@ -143,7 +143,7 @@ func TestE2E_DeadLettersAreSettledByACheck(t *testing.T) {
 
 // An import that is killed anywhere is given again, and then everything is there once.
 func TestI10_E2E_KilledImport(t *testing.T) {
-	const n = 3000
+	const n = 1500
 	s := bareSite(t)
 	s.writePolicy("version: 1\n")
 	l := deadLetters[0]
