@@ -12,11 +12,12 @@ type Cursor string
 
 // HistoryQuery says which events are wanted.
 type HistoryQuery struct {
-	Operation string // only of this operation; "": of the whole ledger
-	Since     Cursor // only what a follower at this place has not seen
-	Until     Cursor // only what a follower at this place has seen; "": everything
-	Before    int64  // only Seq < Before, for the next page of the newest; 0: from the end
-	Newest    bool   // the newest come first
+	Operation string   // only of this operation; "": of the whole ledger
+	Among     []string // only of these operations; nil: of all
+	Since     Cursor   // only what a follower at this place has not seen
+	Until     Cursor   // only what a follower at this place has seen; "": everything
+	Before    int64    // only Seq < Before, for the next page of the newest; 0: from the end
+	Newest    bool     // the newest come first
 	Limit     int
 }
 

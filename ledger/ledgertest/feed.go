@@ -59,6 +59,7 @@ func events(t *testing.T, open Open) {
 		d.same("what was seen", d.history(ledger.HistoryQuery{Until: place, Limit: 100}), all[:seen])
 		d.same("what was not", d.history(ledger.HistoryQuery{Since: place, Limit: 100}), all[seen:])
 		d.same("what was not, of b", d.history(ledger.HistoryQuery{Operation: ids[1], Since: place, Limit: 100}), all[max(3, min(seen, 6)):6])
+		d.same("what was not, of b and others", d.history(ledger.HistoryQuery{Among: []string{ids[1], "", "other"}, Since: place, Limit: 100}), all[max(3, min(seen, 6)):6])
 		d.same("what was seen, newest first", d.back(ledger.HistoryQuery{Until: place, Limit: 2}), reversed[9-seen:])
 	}
 	d.same("what the ledger says was seen", d.history(ledger.HistoryQuery{Until: info.Cursor, Limit: 100}), all)

@@ -338,7 +338,8 @@ func (m *Memory) History(_ context.Context, q ledger.HistoryQuery) ([]ledger.Eve
 	defer m.mu.Unlock()
 	out := []ledger.Event{}
 	for _, ev := range m.events {
-		if ev.Seq > since && (q.Until == "" || ev.Seq <= until) && (q.Before == 0 || ev.Seq < q.Before) && (q.Operation == "" || ev.OperationID == q.Operation) {
+		if ev.Seq > since && (q.Until == "" || ev.Seq <= until) && (q.Before == 0 || ev.Seq < q.Before) && (q.Operation == "" || ev.OperationID == q.Operation) &&
+			(q.Among == nil || ev.OperationID != "" && slices.Contains(q.Among, ev.OperationID)) {
 			out = append(out, ev)
 		}
 	}

@@ -254,9 +254,8 @@ func historyOf(q ledger.HistoryQuery, since, until place) (where string, args []
 	if q.Before > 0 {
 		where, args = where+` AND seq < ?`, append(args, q.Before)
 	}
-	if q.Operation != "" {
-		where, args = where+` AND operation_id = ? AND operation_id <> ''`, append(args, q.Operation)
-	}
+	of, ids := tables.OfOperations(q)
+	where, args = where+of, append(args, ids...)
 	where += ` ORDER BY seq`
 	if q.Newest {
 		where += ` DESC`

@@ -44,9 +44,8 @@ func historyQuery(q ledger.HistoryQuery) (query string, args []any, err error) {
 		last = min(last, q.Before-1)
 	}
 	query, args = `SELECT `+tables.EventColumns+` FROM events WHERE seq > ? AND seq <= ?`, []any{since, last}
-	if q.Operation != "" {
-		query, args = query+` AND operation_id = ? AND operation_id <> ''`, append(args, q.Operation)
-	}
+	of, ids := tables.OfOperations(q)
+	query, args = query+of, append(args, ids...)
 	query += ` ORDER BY seq`
 	if q.Newest {
 		query += ` DESC`

@@ -15,3 +15,14 @@ func ScanEvent(rows Rows, more ...any) (e ledger.Event, err error) {
 	e.At, e.Detail = At(when), raw(detail)
 	return e, err
 }
+
+// OfOperations is the condition for the operations whose events are wanted, or "".
+func OfOperations(q ledger.HistoryQuery) (where string, args []any) {
+	if q.Operation != "" {
+		where, args = ` AND operation_id = ? AND operation_id <> ''`, []any{q.Operation}
+	}
+	if q.Among != nil {
+		where, args = where+` AND operation_id IN (SELECT value FROM json_each(?)) AND operation_id <> ''`, append(args, list(q.Among))
+	}
+	return where, args
+}

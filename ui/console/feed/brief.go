@@ -28,13 +28,17 @@ func readBrief(ctx context.Context, store ledger.Store, judge ticket.Judge, id s
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", id, err)
 	}
-	b := &Brief{ticket: ticket.From(rec, judge, now, time.UTC), stored: rec.Pricing, took: now, history: history}
-	if history {
+	b := newBrief(rec, judge, now)
+	if b.history = history; history {
 		if b.ticket.Events, err = store.History(ctx, ledger.HistoryQuery{Operation: id, Limit: 500}); err != nil {
 			return nil, fmt.Errorf("read the history of %s: %w", id, err)
 		}
 	}
 	return b, nil
+}
+
+func newBrief(rec ledger.Record, judge ticket.Judge, now time.Time) *Brief {
+	return &Brief{ticket: ticket.From(rec, judge, now, time.UTC), stored: rec.Pricing, took: now}
 }
 
 // At is what is told of the operation at a moment.
@@ -172,10 +176,8 @@ func (f *Feed) Details() tea.Cmd {
 	if len(ids) == 0 {
 		return nil
 	}
-	// A person reads the chosen row's details: they come first and by themselves.
-	if ids[0] == chosen && len(ids) > 1 {
-		ids = ids[:1]
-	}
+	// A person reads the chosen row's details: they come first and by themselves. The
+	// others are read at once, however many they are.
 	f.briefing = true
 	f.briefGen++
 	gen, ctx, store, judge, now := f.briefGen, f.ctx, f.Store, f.judge, f.o.Clock()
@@ -183,13 +185,19 @@ func (f *Feed) Details() tea.Cmd {
 		ctx, cancel := context.WithTimeout(ctx, Patience)
 		defer cancel()
 		msg := briefsMsg{gen: gen, briefs: make(map[string]*Brief, len(ids))}
-		for _, id := range ids {
-			b, err := readBrief(ctx, store, judge, id, now, id == chosen)
-			if err != nil {
-				msg.err = err
-				return msg
+		if ids[0] == chosen {
+			b, err := readBrief(ctx, store, judge, chosen, now, true)
+			if msg.err = err; err == nil {
+				msg.briefs[chosen] = b
 			}
-			msg.briefs[id] = b
+			return msg
+		}
+		recs, err := store.Records(ctx, ids)
+		for _, rec := range recs {
+			msg.briefs[rec.Operation.ID] = newBrief(rec, judge, now)
+		}
+		if msg.err = err; err == nil && len(recs) < len(ids) {
+			msg.err = fmt.Errorf("read the details: %w", ledger.ErrNotFound)
 		}
 		return msg
 	}

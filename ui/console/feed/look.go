@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -239,14 +238,15 @@ func (msg *Looked) follow(ctx context.Context, store ledger.Feed, since ledger.C
 	if msg.lately { // a row below the screen is read for its change alone
 		known = msg.Known
 	}
-	for _, id := range slices.Concat(known, msg.Gone) {
-		events, err := store.History(ctx, ledger.HistoryQuery{Operation: id, Since: since, Limit: 1})
-		if err != nil {
-			return 0, err
-		}
-		msg.moved[id] = len(events) > 0
+	ids := slices.Concat([]string{}, known, msg.Gone)
+	events, err = store.History(ctx, ledger.HistoryQuery{Among: ids, Since: since, Limit: manyOfASearch})
+	for _, id := range ids {
+		msg.moved[id] = len(events) == manyOfASearch
 	}
-	return most, nil
+	for _, e := range events {
+		msg.moved[e.OperationID] = true
+	}
+	return most, err
 }
 
 // ReadLeft is how many rows that left the list one look reads: reading
@@ -271,14 +271,8 @@ func (msg *Looked) whereTo(ctx context.Context, store ledger.Reader) error {
 		ids = ids[:ReadLeft]
 	}
 	msg.Left = make(map[string]Row, len(ids))
-	for _, id := range ids {
-		rec, err := store.Read(ctx, ledger.Locator{ID: id})
-		if errors.Is(err, ledger.ErrNotFound) {
-			continue // the list will do without it when it is sorted again
-		}
-		if err != nil {
-			return err
-		}
+	recs, err := store.Records(ctx, ids)
+	for _, rec := range recs { // the list will do without one that is not there when it is sorted again
 		row := rec.Row()
 		s := NewRow(rec)
 		if tab := row.TabAt(msg.took); msg.Tab != ledger.TabAll && tab != msg.Tab {
@@ -286,7 +280,7 @@ func (msg *Looked) whereTo(ctx context.Context, store ledger.Reader) error {
 		} else if len(msg.Filter.Terms) > 0 && !msg.Filter.Match(row, msg.took) {
 			s.Gone = safe.Say("no longer matches the filter")
 		}
-		msg.Left[id] = s
+		msg.Left[s.ID] = s
 	}
-	return nil
+	return err
 }

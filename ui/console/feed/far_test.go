@@ -1,0 +1,83 @@
+package feed
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	ledgers "indoubt/ledger/open"
+	"indoubt/ledger/postgres/pgtest"
+	"indoubt/policy"
+	"indoubt/ui/ticket"
+)
+
+func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
+
+// screenful is a list on the screen whose first row is chosen.
+type screenful struct{ rows []Row }
+
+func (screenful) Wanted() Wanted   { return Wanted{Tab: ledger.TabNeedsYou, Limit: 100} }
+func (s screenful) Chosen() *Row   { return &s.rows[0] }
+func (s screenful) Visible() []Row { return s.rows }
+
+// What a console waits for takes as many round trips for a screenful as for a row: a
+// ledger that is far away would count as lost before they were over.
+func TestALookAtAFarLedgerIsFewRoundTrips(t *testing.T) {
+	near := pgtest.URL(t)
+	at := need.Get(ledgers.At(near))(t)
+	s := need.Get(at.Make(t.Context(), ledgers.Options{}, ledgers.Making{}))(t)
+	defer s.Close()
+	ctx, actor := t.Context(), ledger.Actor{Name: "billing", Machine: true}
+	var ids []string
+	for range 40 {
+		req := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "charge", Key: ledger.NewID(), Input: []byte(`{"n":1}`),
+			Sender: "pipeline", Deadline: time.Minute, Actor: actor}
+		_ = need.Get(ledger.Begin(ctx, s, req))(t)
+		_ = need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeUncertain, Status: -1, Actor: actor}))(t)
+		ids = append(ids, req.OperationID)
+	}
+	relay, address := pgtest.Through(t, near)
+	far := need.Get(ledgers.Open(ctx, address, ledgers.Options{ReadOnly: true}))(t)
+	defer far.Close()
+	p := need.Get(policy.Parse("policy.yaml", []byte("version: 1\nkinds:\n  charge:\n    cost: { duplicate: medium, miss: medium }\n")))(t)
+	judge := ticket.ByPolicy(func() *policy.Policy { return p })
+
+	var seen Looked
+	count := func(what string, most int, call func()) {
+		t.Helper()
+		call()                            // it is prepared
+		time.Sleep(50 * time.Millisecond) // what no one waits for is over
+		if n := relay.Trips(call); n > most {
+			t.Errorf("%s: %d round trips, want %d", what, n, most)
+		}
+	}
+	w := Wanted{Tab: ledger.TabNeedsYou, Limit: 100, Visible: 40, zone: time.UTC}
+	count("a list", 16, func() { seen = look(ctx, far, w, time.Now(), seen.place); need.OK(t, seen.err) })
+	need.Equal(t, len(seen.Rows), len(ids))
+	place := seen.place
+
+	f := &Feed{Store: far, judge: judge, ctx: context.Background(), briefs: map[string]*Brief{}, o: Options{Clock: time.Now, Shown: screenful{seen.Rows}}}
+	details := func() { f.tookBriefs(f.Details()().(briefsMsg)) }
+	count("the details of the row under the cursor", 3, func() { clear(f.briefs); details() })
+	need.That(t, len(f.briefs) == 1 && f.Brief().history, "the row under the cursor comes first")
+	chosen := f.Brief()
+	count("the details of the others", 2, func() { f.briefs = map[string]*Brief{chosen.ID(): chosen}; details() })
+	need.Equal(t, len(f.briefs), len(ids))
+
+	for _, id := range ids { // a run elsewhere
+		o := need.Get(s.Read(ctx, ledger.Locator{ID: id}))(t).Operation
+		_ = need.Get(ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: o.Version, Verb: ledger.VerbConfirm, Reason: "asked", Actor: ledger.Actor{Name: "sam", Terminal: true}}))(t)
+	}
+	w.Known = ids
+	count("a list that was left", 18, func() { seen = look(ctx, far, w, time.Now(), place); need.OK(t, seen.err) })
+	need.Equal(t, len(seen.Left), len(ids))
+	place = seen.place
+	for range 2 * manyEvents {
+		_ = need.Get(ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: ids[0], Verb: ledger.VerbNote, Reason: "r", Actor: ledger.Actor{Name: "sam"}}))(t)
+	}
+	count("a list beside many changes", 20, func() { seen = look(ctx, far, w, time.Now(), place); need.OK(t, seen.err) })
+	need.That(t, seen.cut && seen.moved[ids[0]] && !seen.moved[ids[1]], "what was noted is found beside the others: %t %t", seen.moved[ids[0]], seen.moved[ids[1]])
+}
