@@ -167,10 +167,12 @@ func (r *Recorder) offerKept(empty chan struct{}) {
 // and returns it. ledger.ErrMoved: the attempt is not live any more, and its
 // sender must stop.
 func (r *Recorder) Heartbeat(ctx context.Context, attemptID string, extend time.Duration) (time.Time, error) {
-	until, err := ledger.Heartbeat(ctx, r.store, attemptID, extend)
-	if r.lostHere(ctx, attemptID, err) {
-		return ledger.Heartbeat(ctx, r.store, attemptID, extend)
+	var until time.Time
+	beat := func() (err error) {
+		until, err = ledger.Heartbeat(ctx, r.store, attemptID, extend)
+		return err
 	}
+	err := r.found(ctx, attemptID, beat(), beat)
 	return until, err
 }
 

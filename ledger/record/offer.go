@@ -133,7 +133,7 @@ func (r *Recorder) offer(ctx context.Context, store lineages) {
 		if again {
 			lost++
 		}
-		if err != nil && (errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrUnknown)) {
+		if away(err) {
 			return
 		}
 		failed = errors.Join(failed, err)
@@ -164,15 +164,26 @@ func (r *Recorder) offerOne(ctx context.Context, i *intent) (lost bool, err erro
 	return !applied.Noop, err
 }
 
-// lostHere offers the intent of an attempt that the ledger does not know. It reports
-// whether it does now.
-func (r *Recorder) lostHere(ctx context.Context, attemptID string, err error) bool {
+// away reports whether the ledger could not be asked, so that the same may be recorded later.
+func away(err error) bool {
+	return errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrUnknown)
+}
+
+// found makes a change again that found no such attempt, once the ledger has recorded again
+// what it has lost of it. Where it cannot be asked to, that is the error: what is known of
+// the attempt is not given up.
+func (r *Recorder) found(ctx context.Context, attemptID string, err error, again func() error) error {
 	r.recent.mu.Lock()
 	i := r.recent.of[attemptID]
 	r.recent.mu.Unlock()
 	if i == nil || !errors.Is(err, ledger.ErrNotFound) {
-		return false
+		return err
 	}
-	_, err = r.offerOne(ctx, i)
-	return err == nil
+	switch _, failed := r.offerOne(ctx, i); {
+	case failed == nil:
+		return again()
+	case away(failed):
+		return failed
+	}
+	return err
 }

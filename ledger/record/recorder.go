@@ -387,11 +387,12 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	}
 	req.Bursts = func(kind string) ledger.Burst { return r.Rule(kind).Burst }
 	req = outcome.Tidy(req, r.Secrets(req.AttemptID))
-	applied, err := ledger.Settle(ctx, r.store, req)
-	if r.lostHere(ctx, req.AttemptID, err) {
+	var applied ledger.Applied
+	settle := func() (err error) {
 		applied, err = ledger.Settle(ctx, r.store, req)
+		return err
 	}
-	if err != nil {
+	if err := r.found(ctx, req.AttemptID, settle(), settle); err != nil {
 		return applied, fmt.Errorf("settle: %w", err)
 	}
 	r.rememberSettled(req)

@@ -1,0 +1,57 @@
+package record_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/ledger/open"
+	"indoubt/ledger/record"
+)
+
+// failedOver is a store whose database is replaced by one that lacks its newest writes,
+// and that cannot be reached by what is offered to it at first.
+type failedOver struct {
+	ledger.Store
+	lost atomic.Bool
+}
+
+func (s *failedOver) Lineage(context.Context) (opened, now string, err error) { return "", "", nil }
+
+func (s *failedOver) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	if s.lost.Load() && at.ID != "" {
+		return ledger.Applied{}, ledger.ErrLost
+	}
+	return s.Store.Change(ctx, at, id, rule)
+}
+
+// What became of an attempt that a ledger has lost is kept also where the ledger goes away
+// while it is offered the attempt again.
+func TestI9_TheOutcomeOfALostAttemptIsKept(t *testing.T) {
+	made := func(name string) ledger.Store {
+		s, err := open.Create(t.Context(), filepath.Join(t.TempDir(), name), open.Options{})
+		need.OK(t, err)
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	s := &failedOver{Store: made("before.db")}
+	r := record.New(s, nil, record.Options{})
+	begun, err := r.Begin(t.Context(), record.Request{Kind: "k", Key: "1"})
+	need.OK(t, err)
+	s.Store = made("after.db")
+	s.lost.Store(true)
+	settle := ledger.SettleRequest{AttemptID: begun.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "r", Status: 201}
+	_, err = r.Settle(t.Context(), settle)
+	need.That(t, errors.Is(err, ledger.ErrLost) && !errors.Is(err, ledger.ErrNotFound), "it is told %v", err)
+	time.AfterFunc(100*time.Millisecond, func() { s.lost.Store(false) })
+	_, err = r.SettleSurely(t.Context(), settle)
+	need.OK(t, err)
+	rec, err := s.Read(t.Context(), ledger.Locator{ID: begun.Operation.ID})
+	need.OK(t, err)
+	need.Equal(t, rec.Operation.State, ledger.Committed)
+}
