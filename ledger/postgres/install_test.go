@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"errors"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -68,4 +71,38 @@ func TestMigrations(t *testing.T) {
 	migrated := need.Get(Create(ctx, former, Options{}))(t)
 	defer migrated.Close()
 	need.OK(t, migrated.Update(ctx, tell("after")))
+}
+
+// lasting is a step that takes its time.
+var lasting = []tables.Step{{Version: 2, SQL: `CREATE TABLE indoubt.two (x int); SELECT pg_sleep(1)`}}
+
+// migrate brings a ledger to the next schema, as another process.
+func migrate(url string) error {
+	s, err := Open(ctx, url, Options{})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.install(ctx, lasting)
+}
+
+// A process that is killed while it migrates leaves the schema before, and the next one
+// waits for its end and makes all of the steps.
+func TestI10_AKilledMigration(t *testing.T) {
+	url := made(t)
+	s := opened(t, url, Options{})
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), "INDOUBT_TEST_MIGRATES="+url), os.Stderr
+	need.OK(t, cmd.Start())
+	for end := time.Now().Add(time.Minute); scalar(t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`) == 0; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			_ = cmd.Process.Kill()
+			t.Fatal("it never migrates")
+		}
+	}
+	need.OK(t, cmd.Process.Kill())
+	need.That(t, cmd.Wait() != nil, "it was done before it was killed")
+	need.Equal(t, psql(t, url, `SELECT value FROM indoubt.meta WHERE name = 'schema'`), "1")
+	need.OK(t, s.install(ctx, lasting)) // fails if any of it is there
+	need.Equal(t, psql(t, url, `SELECT value || ' ' || (SELECT count(*) FROM indoubt.two) FROM indoubt.meta WHERE name = 'schema'`), "2 0")
 }

@@ -69,13 +69,17 @@ func TestWatch(t *testing.T) {
 				heard(t, news, "a commit")
 			}
 			if c.name == "told" { // the connection is lost, and made again
-				r.Drop()
-				listening(t, writer, 0)
-				listening(t, writer, 1)
-				if err := writer.Update(ctx, tell(c.name+"after")); err != nil {
-					t.Fatal(err)
+				for how, lose := range map[string]func(){"cut": r.Drop, "ended by the server": func() {
+					psql(t, url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`)
+				}} {
+					lose()
+					listening(t, writer, 0)
+					listening(t, writer, 1)
+					if err := writer.Update(ctx, tell(c.name+how)); err != nil {
+						t.Fatal(err)
+					}
+					heard(t, news, "a commit after the connection was "+how)
 				}
-				heard(t, news, "a commit after the connection was lost")
 			}
 			// A process that makes one change and ends tells of it, too.
 			brief := opened(t, url, Options{})
