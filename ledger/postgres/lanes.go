@@ -3,16 +3,15 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // Changes that ask nothing travel together where a process makes many at once: what waits
 // for an exchange that is under way shares the next one, and is one transaction with it.
-// Where one of them fails nothing has happened, and the others are made again, alone.
+// Where one of them fails nothing has happened, and the others are sent again without it.
 type lanes struct {
 	most    int           // exchanges at the same time
 	longest time.Duration // how long one waits for another's end
@@ -21,7 +20,6 @@ type lanes struct {
 	mu      sync.Mutex
 	busy    int
 	waiting []*ride
-	alone   time.Time // until then each travels alone, because one has failed
 }
 
 // ride is a change on its way.
@@ -30,14 +28,16 @@ type ride struct {
 	drive   chan []*ride  // it is to send these, itself the first
 	done    chan struct{} // closed when it was sent by another
 	err     error
+
+	statements []statement
 }
 
 const (
-	together   = 16                     // changes in one transaction at most
-	apart      = 100 * time.Millisecond // how long each travels alone after one has failed
-	longWait   = 25 * time.Millisecond  // after so long one goes, whatever is under way: it may wait for a lock
-	shortWait  = "50"                   // milliseconds that one may keep those beside it waiting for a lock
-	perLane    = 8                      // connections of a pool for each exchange
+	together   = 16                    // changes in one transaction at most
+	sendings   = 3                     // of one transaction, each without one more that failed
+	longWait   = 25 * time.Millisecond // after so long one goes, whatever is under way: it may wait for a lock
+	shortWait  = "50"                  // milliseconds that one may keep those beside it waiting for a lock
+	perLane    = 8                     // connections of a pool for each exchange
 	fewestLane = 2
 )
 
@@ -59,9 +59,9 @@ func (l *lanes) enter(ctx context.Context) (leave func(), err error) {
 
 // ride sends the change, or has it sent, and returns what commit does.
 func (l *lanes) ride(s *session) error {
-	r := &ride{session: s, drive: make(chan []*ride, 1), done: make(chan struct{})}
+	r := &ride{session: s, drive: make(chan []*ride, 1), done: make(chan struct{}), err: &lostCommit{errNotTold}}
 	l.mu.Lock()
-	if l.busy < l.most || time.Now().Before(l.alone) {
+	if l.busy < l.most {
 		l.busy++
 		l.mu.Unlock()
 		return l.lead([]*ride{r})
@@ -120,85 +120,100 @@ func (l *lanes) next(n int) []*ride {
 	return rides
 }
 
-// lead sends changes, and then lets the next who wait be sent.
+// errNotTold: who had to send a change has not said what came of it.
+var errNotTold = errors.New("the sender was stopped")
+
+// lead sends changes, and then lets the next who wait be sent, whatever comes of it.
 func (l *lanes) lead(rides []*ride) error {
-	failed := send(rides)
-	l.mu.Lock()
-	if failed && len(rides) > 1 {
-		l.alone = time.Now().Add(apart)
-	}
-	l.busy--
-	for alone := time.Now().Before(l.alone); len(l.waiting) > 0 && (alone || l.busy < l.most); {
-		n := together
-		if alone {
-			n = 1
+	defer func() {
+		l.mu.Lock()
+		l.busy--
+		for len(l.waiting) > 0 && l.busy < l.most {
+			next := l.next(together)
+			l.busy++
+			next[0].drive <- next
 		}
-		next := l.next(n)
-		l.busy++
-		next[0].drive <- next
-	}
-	l.mu.Unlock()
-	for _, r := range rides[1:] {
-		close(r.done)
-	}
+		l.mu.Unlock()
+		for _, r := range rides[1:] {
+			close(r.done)
+		}
+	}()
+	send(rides)
 	return rides[0].err
 }
 
 // send sends changes as one transaction over a connection of the first, and notes for each
 // what came of it.
-func send(rides []*ride) (failed bool) {
-	all := func(err error) {
+func send(rides []*ride) {
+	all := func(rides []*ride, err error) {
 		for _, r := range rides {
 			r.err = err
 		}
 	}
 	lead := rides[0].session
 	if err := lead.connect(); err != nil {
-		all(errAgain) // one who waited makes its own connection
+		all(rides, errAgain) // one who waited makes its own connection
 		rides[0].err = err
-		return true
+		return
 	}
 	defer lead.pooled.Release()
-	var statements []statement
-	var opening *result
-	ends := make([]int, len(rides)) // of the statements of each
-	if lead.used {                  // by a transaction that is over
-		statements, lead.used = append(statements, statement{query: "ROLLBACK"}), false
+	for _, r := range rides {
+		var err error
+		r.session.whole = true
+		if r.statements, _, err = r.session.statements(); err != nil {
+			all(rides, errAgain)
+			r.err = err
+			return
+		}
 	}
+	for range sendings {
+		failed, err := lead.exchangeAll(rides)
+		switch {
+		case err == nil || !definite(err):
+			if err != nil {
+				err = &lostCommit{err}
+			}
+			all(rides, err)
+			return
+		case len(rides) == 1:
+			rides[0].err = err
+			return
+		case failed == len(rides):
+			all(rides, errAgain)
+			return
+		}
+		rides[failed].err = fmt.Errorf("%w: %w", errAgain, err) // what it met may be another's that is undone, too; and alone it waits for longer
+		rides = slices.Delete(slices.Clone(rides), failed, failed+1)
+	}
+	all(rides, errAgain)
+}
+
+// exchangeAll makes one transaction of changes, and reports which of them has failed: none
+// of them where the commit did.
+func (s *session) exchangeAll(rides []*ride) (failed int, err error) {
+	statements := s.anew(nil)
 	if len(rides) > 1 {
 		statements = append(statements, statement{query: `SELECT set_config('lock_timeout', '` + shortWait + `', true)`})
 	}
+	ends := make([]int, len(rides)) // of the statements of each
 	for i, r := range rides {
-		r.session.whole = true
-		more, first, err := r.session.statements()
-		if err != nil {
-			all(errAgain)
-			r.err = err
-			return true
+		for _, one := range r.statements {
+			if one.answer != nil {
+				*one.answer = result{} // of a sending before
+			}
 		}
-		if i == 0 {
-			opening = first
-		}
-		statements = append(statements, more...)
+		statements = append(statements, r.statements...)
 		ends[i] = len(statements)
 	}
-	steady := lead.store.steady()
-	lead.link.warned = false
-	err := lead.link.exchange(context.WithoutCancel(lead.ctx), statements)
-	switch said := (*pgconn.PgError)(nil); {
-	case err == nil && lead.link.warned:
-		all(&lostCommit{errBrokenOff})
+	steady := s.store.steady()
+	s.link.warned = false
+	err = s.link.exchange(context.WithoutCancel(s.ctx), statements)
+	failed, _ = slices.BinarySearch(ends, s.link.failed+1)
+	switch {
+	case err == nil && s.link.warned:
+		err = errBrokenOff
 	case err == nil:
-		_, err = lead.store.told(opening, steady)
-	case !definite(err):
-		all(&lostCommit{err})
-	default:
-		all(errAgain)
-		at, _ := slices.BinarySearch(ends, lead.link.failed+1) // beyond the last: the commit failed
-		waited := errors.As(err, &said) && said.Code == codeLockTimeout
-		if len(rides) == 1 || at < len(rides) && !waited { // alone it waits for longer
-			rides[min(at, len(rides)-1)].err = err
-		}
+		_, _ = s.store.told(rides[0].statements[0].answer, steady) // it is committed, whatever the clock shows
 	}
-	return err != nil
+	return failed, err
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -22,26 +23,36 @@ func begins(ctx context.Context, s *Store, key string) error {
 	return err
 }
 
-// crowd begins several operations at once, while a lane waits for a lock, and returns
-// their errors.
-func crowd(t *testing.T, s *Store, keys ...string) []error {
+// crowd begins several operations at once, while a lane waits for a lock that another
+// holds, and returns their errors.
+func crowd(t *testing.T, s, holder *Store, by func(string) context.Context, before func(), keys ...string) []error {
 	t.Helper()
 	s.lanes.most, s.lanes.longest = 1, time.Minute
 	defer func() { s.lanes.longest = longWait }()
-	other := need.Get(s.pool.Load().Acquire(ctx))(t)
+	other := need.Get(holder.pool.Load().Acquire(ctx))(t)
 	defer other.Release()
 	need.Get(other.Exec(ctx, `SELECT pg_advisory_lock(`+strings.ReplaceAll(nameKey, "?", "$1")+`)`, tables.KeyName("", keys[0])))(t)
 	errs := make([]error, len(keys))
 	var all sync.WaitGroup
 	for i, key := range keys {
-		all.Go(func() { errs[i] = begins(ctx, s, key) })
+		all.Go(func() {
+			defer func() {
+				if said := recover(); said != nil {
+					errs[i] = fmt.Errorf("panic: %v", said)
+				}
+			}()
+			errs[i] = begins(by(key), s, key)
+		})
 		for end := time.Now().Add(20 * time.Second); onTheWay(s) <= i && time.Now().Before(end); time.Sleep(time.Millisecond) {
 		}
 	}
+	before()
 	need.Get(other.Exec(ctx, `SELECT pg_advisory_unlock_all()`))(t)
 	all.Wait()
 	return errs
 }
+
+func unhurried(string) context.Context { return ctx }
 
 func waits(s *Store) int {
 	s.lanes.mu.Lock()
@@ -55,12 +66,12 @@ func onTheWay(s *Store) int {
 	return s.lanes.busy + len(s.lanes.waiting)
 }
 
-// What waits for a lane is one transaction, and where one of them is refused the others
-// are recorded all the same.
+// What waits for a lane is one transaction, and so are the others where some of them are
+// refused.
 func TestChangesTravelTogether(t *testing.T) {
 	s := opened(t, with(made(t), "pool_max_conns=4"), Options{})
 	need.OK(t, begins(ctx, s, "warm"))
-	for i, err := range crowd(t, s, "a", "b", "c", "d", "e") {
+	for i, err := range crowd(t, s, s, unhurried, func() {}, "a", "b", "c", "d", "e") {
 		if err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
@@ -71,13 +82,18 @@ func TestChangesTravelTogether(t *testing.T) {
 	if n := transactions(`'b', 'c', 'd', 'e'`); n != int64(1) {
 		t.Errorf("four that waited were %v transactions", n)
 	}
-	for i, err := range crowd(t, s, "f", "g", "warm", "h", strings.Repeat("k", 3000), "i") { // a key in use, and one that is too long
+	for i, err := range crowd(t, s, s, unhurried, func() {}, "f", "g", "warm", "h", strings.Repeat("k", 3000), "i") { // a key in use, and one that is too long
 		if refused := i == 4; refused != (err != nil) {
 			t.Errorf("%d: %v", i, err)
 		}
 	}
-	if n := transactions(`'f', 'g', 'h', 'i'`); n != int64(4) {
-		t.Errorf("those beside one that was refused were %v transactions", n)
+	if n := transactions(`'g', 'h', 'i'`); n != int64(1) {
+		t.Errorf("those beside two that were refused were %v transactions", n)
+	}
+	for attempt, memo := range s.memory.begun {
+		if xid := scalar(t, s, `SELECT xmin::text::bigint FROM indoubt.attempts WHERE id = ?`, attempt); fmt.Sprint(xid) != memo.xid {
+			t.Errorf("transaction %d is remembered as %s", xid, memo.xid)
+		}
 	}
 	if n := scalar(t, s, `SELECT count(*) FROM events`); n != int64(10) {
 		t.Errorf("%v events", n)
@@ -133,7 +149,7 @@ func TestAWaitIsNotShared(t *testing.T) {
 	need.OK(t, <-slow)
 
 	s.lanes.mu.Lock()
-	s.lanes.busy, s.lanes.alone = s.lanes.most, time.Time{}
+	s.lanes.busy = s.lanes.most
 	s.lanes.mu.Unlock()
 	given, up := context.WithCancel(ctx)
 	time.AfterFunc(20*time.Millisecond, up)
@@ -142,5 +158,70 @@ func TestAWaitIsNotShared(t *testing.T) {
 	}
 	if n := scalar(t, s, `SELECT count(*) FROM operations WHERE key = 'given up'`); n != int64(0) {
 		t.Errorf("%v of it", n)
+	}
+}
+
+// I10: wherever the connection is cut while several changes share a transaction, each is
+// recorded once, and its caller is told so.
+func TestI10_ASharedCommitThatIsCut(t *testing.T) {
+	url := made(t)
+	holder := opened(t, url, Options{})
+	r, through := pgtest.Through(t, with(url, "pool_max_conns=4"))
+	s := opened(t, through, Options{})
+	need.OK(t, begins(ctx, s, "warm"))
+	crowded := func(name string, up, down int) {
+		for i, err := range crowd(t, s, holder, unhurried, func() { r.Arm(up, down) }, name+"a", name+"b", name+"c", name+"d") {
+			if err != nil {
+				t.Errorf("%s, %d: %v", name, i, err)
+			}
+		}
+	}
+	crowded("prepared", -1, -1)
+	crowded("counted", -1, -1)
+	up, down := r.Disarm()
+	cuts := 0
+	for k := 40; k < up+down; k += (up + down) / 40 {
+		if cuts++; k < up {
+			crowded(fmt.Sprint("up", k), k, -1)
+		} else {
+			crowded(fmt.Sprint("down", k), -1, k-up)
+		}
+	}
+	if n := scalar(t, holder, `SELECT count(*) FROM events`); n != int64(1+4*(cuts+2)) {
+		t.Errorf("%v events of %d cuts", n, cuts)
+	}
+}
+
+// aborts is a context that panics when it is asked, once that is wanted.
+type aborts struct {
+	context.Context
+	now *atomic.Bool
+}
+
+func (a aborts) Done() <-chan struct{} {
+	if a.now.Load() {
+		panic("aborted")
+	}
+	return a.Context.Done()
+}
+
+// One who panics while he sends for others leaves none of them waiting, nor the lane taken.
+func TestASenderThatPanics(t *testing.T) {
+	s := opened(t, with(made(t), "pool_max_conns=4"), Options{})
+	need.OK(t, begins(ctx, s, "warm"))
+	var now atomic.Bool
+	by := func(key string) context.Context {
+		if key == "b" { // who sends what waits
+			return aborts{ctx, &now}
+		}
+		return ctx
+	}
+	for i, err := range crowd(t, s, s, by, func() { now.Store(true) }, "a", "b", "c", "d") {
+		if panicked := i == 1; panicked != (err != nil && err.Error() == "panic: aborted") || !panicked && err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+	if n := scalar(t, s, `SELECT count(*) FROM operations WHERE key IN ('a', 'c', 'd')`); n != int64(3) || onTheWay(s) != 0 {
+		t.Errorf("%v operations, %d are on the way", n, onTheWay(s))
 	}
 }

@@ -301,7 +301,7 @@ func (s *handle) worth(err error, try int) bool {
 	var said *pgconn.PgError
 	if errors.As(err, &said) {
 		switch said.Code {
-		case codeSerialization, codeDeadlock, codeDivision, codeConnections:
+		case codeSerialization, codeDeadlock, codeLockTimeout, codeDivision, codeConnections:
 			return true
 		case codeNoStatement, codeTwoStatements:
 			s.plain.Store(true) // sessions are shared with others

@@ -103,7 +103,7 @@ func (s *session) flush() error {
 		return err
 	}
 	steady := s.store.steady() // no later than the server's reading
-	if s.err = s.link.exchange(s.ctx, statements); s.err != nil {
+	if s.err = s.link.exchange(s.ctx, s.anew(statements)); s.err != nil {
 		return s.store.Translate(s.err)
 	}
 	if first == nil {
@@ -131,11 +131,16 @@ func (s *session) statements() (statements []statement, first *result, err error
 		}
 		statements, s.begin = append(before, s.queue...), ""
 	}
+	s.queue = s.queue[:0]
+	return statements, first, nil
+}
+
+// anew has statements follow the end of what the last user of the connection has left.
+func (s *session) anew(statements []statement) []statement {
 	if s.used {
 		statements, s.used = append([]statement{{query: "ROLLBACK"}}, statements...), false
 	}
-	s.queue = s.queue[:0]
-	return statements, first, nil
+	return statements
 }
 
 // told is the time as the server told it, which is remembered.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/tables"
 )
@@ -290,5 +291,26 @@ func TestADeadlockIsRetried(t *testing.T) {
 	both.Wait()
 	if ids := told(t, s); len(ids) != 2 {
 		t.Fatalf("%v", ids)
+	}
+}
+
+// A lock that is held for longer than a transaction waits for it is waited for again.
+func TestALockIsWaitedForAgain(t *testing.T) {
+	s := opened(t, made(t), Options{})
+	holder := need.Get(s.pool.Load().Acquire(ctx))(t)
+	defer holder.Release()
+	need.Get(holder.Exec(ctx, `SELECT pg_advisory_lock(1)`))(t)
+	tries := 0
+	need.OK(t, s.Update(ctx, func(tx tables.Tx) error {
+		if tries++; tries == 2 {
+			need.Get(holder.Exec(ctx, `SELECT pg_advisory_unlock(1)`))(t)
+		}
+		if _, err := tx.Query(`SELECT pg_advisory_xact_lock(1)`); err != nil {
+			return err
+		}
+		return tell("waited")(tx)
+	}))
+	if ids := told(t, s); tries != 2 || len(ids) != 1 {
+		t.Fatalf("%d tries, %v", tries, ids)
 	}
 }
