@@ -320,7 +320,7 @@ func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, ev
 			wait(ctx, changed, watchStep)
 		}
 		if err := read(); err != nil && ctx.Err() == nil {
-			c.regain(ctx, err, func(line string) { c.errOut.Println(line) }, func(other ledger.Store) { s, changed = other, other.Watch(ctx) }, read)
+			regain(ctx, c.app, err, func(line string) { c.errOut.Println(line) }, func(other ledger.Store) { s, changed = other, other.Watch(ctx) }, read)
 			c.errOut.Println("the ledger is back")
 		}
 		if ctx.Err() != nil {

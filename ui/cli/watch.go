@@ -224,7 +224,7 @@ func (w *watcher[T]) regain(ctx context.Context, err error) error {
 		w.errOut.Println(line)
 	}
 	before := w.info.ID
-	w.app.regain(ctx, err, say, func(s ledger.Store) { w.over(ctx, s) }, func() error { return w.read(ctx) })
+	regain(ctx, w.app, err, say, func(s ledger.Store) { w.over(ctx, s) }, func() error { return w.read(ctx) })
 	switch {
 	case ctx.Err() != nil:
 	case w.info.ID != before:
@@ -237,7 +237,7 @@ func (w *watcher[T]) regain(ctx context.Context, err error) error {
 
 // regain says that the ledger is lost, and tries to read it, also from a store that it
 // opens anew and goes over to, until that succeeds.
-func (a *app) regain(ctx context.Context, err error, say func(string), over func(ledger.Store), read func() error) {
+func regain(ctx context.Context, a *app, err error, say func(string), over func(ledger.Store), read func() error) {
 	if ctx.Err() == nil {
 		say("the ledger is lost: " + asFailure(err).Message + "; it is tried again until it is back")
 	}
