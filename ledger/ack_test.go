@@ -50,21 +50,16 @@ func TestAConflictThatWasDealtWithStaysDealtWith(t *testing.T) {
 				b, a := doubt(t)
 				from.make(b, a)
 				before := b.rec.Operation
-				if before.Conflict == NoConflict {
-					t.Fatal("no conflict to deal with")
-				}
+				need.Must(t, before.Conflict != NoConflict, "no conflict to deal with")
 				why, receipts := b.rec.Untrue(truth), []string(nil)
 				if truth == LandedOnce && len(before.Receipts) > 1 {
-					if err := b.say(truth); !errors.Is(err, ErrRefused) {
-						t.Fatalf("one of %v, and not which: %v", before.Receipts, err)
-					}
+					err := b.say(truth)
+					need.Must(t, errors.Is(err, ErrRefused), "one of %v, and not which: %v", before.Receipts, err)
 					receipts = before.Receipts[1:2]
 				}
 				err := b.say(truth, receipts...)
 				if why != "" {
-					if !errors.Is(err, ErrRefused) || b.rec.Operation.Conflict != before.Conflict {
-						t.Fatalf("%s, and still: %v", why, err)
-					}
+					need.Must(t, errors.Is(err, ErrRefused) && b.rec.Operation.Conflict == before.Conflict, "%s, and still: %v", why, err)
 					return
 				}
 				need.OK(t, err)
@@ -72,12 +67,9 @@ func TestAConflictThatWasDealtWithStaysDealtWith(t *testing.T) {
 				if o.State == Uncertain || o.State == Pending || !o.HandsOff || o.Conflict != NoConflict {
 					t.Fatalf("it is %s, hands off %t, conflict %q", o.State, o.HandsOff, o.Conflict)
 				}
-				if wants := map[Truth]State{BothWanted: Committed, LandedOnce: Committed, NotLanded: Failed}[truth]; wants != "" && o.State != wants || truth == TakenBack && o.State == Failed {
-					t.Fatalf("%s, after %s", o.State, truth)
-				}
-				if truth == LandedOnce && (o.Effects != 1 || len(o.Receipts) > 1) {
-					t.Fatalf("landed once: %d effects, %v", o.Effects, o.Receipts)
-				}
+				wants := map[Truth]State{BothWanted: Committed, LandedOnce: Committed, NotLanded: Failed}[truth]
+				need.Must(t, (wants == "" || o.State == wants) && (truth != TakenBack || o.State != Failed), "%s, after %s", o.State, truth)
+				need.Must(t, truth != LandedOnce || o.Effects == 1 && len(o.Receipts) <= 1, "landed once: %d effects, %v", o.Effects, o.Receipts)
 				from.again(b)
 				if now := b.rec.Operation; now.State != o.State || now.Conflict != NoConflict {
 					t.Fatalf("the same check again makes it %s, %q: %s", now.State, now.Conflict, now.ConflictNote)
@@ -86,9 +78,8 @@ func TestAConflictThatWasDealtWithStaysDealtWith(t *testing.T) {
 					t.Fatalf("it may be sent again, and the check before that says %s: it would never be", b.rec.Reads[0].Verdict)
 				}
 				b.observe(Duplicated, 2, "r8", "r9") // what was not seen then is not covered
-				if now := b.rec.Operation; now.Conflict != Duplicate {
-					t.Fatalf("two more effects: conflict %q", now.Conflict)
-				}
+				now := b.rec.Operation
+				need.Must(t, now.Conflict == Duplicate, "two more effects: conflict %q", now.Conflict)
 			})
 		}
 	}
@@ -105,14 +96,12 @@ func TestAWrongDecisionIsOneAct(t *testing.T) {
 		b, _ := doubt(t)
 		need.OK(t, b.decide(verb))
 		b.observe(Landed, 1, "r1")
-		if r, ok := b.rec.FoundOnce(); !ok || r != "r1" {
-			t.Fatalf("found once: %q %t", r, ok)
-		}
+		r, ok := b.rec.FoundOnce()
+		need.Must(t, ok && r == "r1", "found once: %q %t", r, ok)
 		need.OK(t, b.decide(VerbAck, plain))
 		b.want(Committed, 1, NoConflict)
-		if o := b.rec.Operation; o.Receipt() != "r1" || o.Reason == "" || o.Actor != "maya" {
-			t.Fatalf("%q by %s: %s", o.Receipts, o.Actor, o.Reason)
-		}
+		o := b.rec.Operation
+		need.Must(t, o.Receipt() == "r1" && o.Reason != "" && o.Actor == "maya", "%q by %s: %s", o.Receipts, o.Actor, o.Reason)
 	}
 	for name, make := range map[string]func(*bench){
 		"found twice":     func(b *bench) { b.observe(Landed, 1, "r1"); b.observe(Duplicated, 2, "r1", "r2") },
@@ -125,12 +114,10 @@ func TestAWrongDecisionIsOneAct(t *testing.T) {
 		b, _ := doubt(t)
 		_ = b.decide(VerbDeny)
 		make(b)
-		if r, ok := b.rec.FoundOnce(); ok {
-			t.Errorf("%s: found once, %s", name, r)
-		}
-		if err := b.decide(VerbAck, plain); !errors.Is(err, ErrRefused) {
-			t.Errorf("%s: settled without a reason: %v", name, err)
-		}
+		r, ok := b.rec.FoundOnce()
+		need.That(t, !ok, "%s: found once, %s", name, r)
+		err := b.decide(VerbAck, plain)
+		need.That(t, errors.Is(err, ErrRefused), "%s: settled without a reason: %v", name, err)
 	}
 }
 

@@ -90,9 +90,8 @@ func TestFaultJoins(t *testing.T) {
 			}
 			need.That(t, slices.Equal(got, c.want) && len(recent) == c.waiting, "incidents of %v, %d waiting; want %v, %d", got, len(recent), c.want, c.waiting)
 			if c.refusedAt > 0 {
-				if joins := fault("refused", Fault{At: noon.Add(time.Duration(c.refusedAt * float64(time.Minute))), Refused: true}); (joins == JoinedAsRefusal) != c.refused {
-					t.Errorf("the refusal joins: %q", joins)
-				}
+				joins := fault("refused", Fault{At: noon.Add(time.Duration(c.refusedAt * float64(time.Minute))), Refused: true})
+				need.That(t, (joins == JoinedAsRefusal) == c.refused, "the refusal joins: %q", joins)
 			}
 		})
 	}

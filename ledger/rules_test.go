@@ -149,9 +149,7 @@ func TestI3_OneLiveAttempt(t *testing.T) {
 	b := newBench(t)
 	first, _ := b.begin()
 	second, _ := b.begin()
-	if first.Answer != AnswerBegun || second.Answer != AnswerInProgress {
-		t.Fatalf("%s, %s", first.Answer, second.Answer)
-	}
+	need.Must(t, first.Answer == AnswerBegun && second.Answer == AnswerInProgress, "%s, %s", first.Answer, second.Answer)
 	b.rec.Now = b.rec.Now.Add(2 * time.Minute)
 	third, _ := b.begin()
 	if third.Answer != AnswerInDoubt || b.rec.Operation.State != Uncertain || b.rec.Operation.ErrorClass != ClassDeadline {
@@ -162,9 +160,7 @@ func TestI3_OneLiveAttempt(t *testing.T) {
 func TestI4_SameKeyOtherInput(t *testing.T) {
 	b, _ := doubt(t)
 	res, _ := b.begin(func(r *BeginRequest) { r.Fingerprint = "other" })
-	if res.Answer != AnswerKeyReused {
-		t.Fatal(res.Answer)
-	}
+	need.Must(t, res.Answer == AnswerKeyReused, "%v", res.Answer)
 }
 
 func TestBeginAnswersByState(t *testing.T) {
@@ -201,15 +197,12 @@ func TestFinishedOperationGivesItsKeyUpAfterTTL(t *testing.T) {
 	b.settle(a, OutcomeCommitted)
 	b.rec.Now = b.rec.Now.Add(2 * time.Hour)
 	second, _ := b.begin(func(r *BeginRequest) { r.Fingerprint = "other" })
-	if second.Answer != AnswerBegun || second.Operation.ID == first.Operation.ID {
-		t.Fatal(second.Answer)
-	}
+	need.Must(t, second.Answer == AnswerBegun && second.Operation.ID != first.Operation.ID, "%v", second.Answer)
 	d, _ := doubt(t)
 	d.rec.Operation.TTL = time.Hour
 	d.rec.Now = d.rec.Now.Add(48 * time.Hour)
-	if res, _ := d.begin(); res.Answer != AnswerInDoubt { // what is in doubt never expires
-		t.Fatal(res.Answer)
-	}
+	res, _ := d.begin()
+	need.Must(t, res.Answer == AnswerInDoubt, "%v", res.Answer) // what is in doubt never expires
 }
 
 func TestI2_RefusedRetryKeepsTheDoubt(t *testing.T) {
@@ -284,9 +277,7 @@ func TestLateAnswers(t *testing.T) {
 		b.settle(a, OutcomeCommitted, receipt("r1"))
 		v := b.rec.Operation.Version
 		b.settle(a, OutcomeCommitted, receipt("r1"))
-		if b.rec.Operation.Version != v {
-			t.Fatal("moved")
-		}
+		need.Must(t, b.rec.Operation.Version == v, "moved")
 	})
 }
 
@@ -295,9 +286,7 @@ func TestI9_LateTruthAgainstADecision(t *testing.T) {
 	need.OK(t, b.decide(VerbDeny))
 	b.settle(a, OutcomeCommitted, receipt("r1"))
 	b.want(Failed, 1, Contradiction)
-	if b.rec.Operation.Receipt() != "r1" || !b.rec.Operation.HandsOff {
-		t.Fatal("the receipt is lost or automation goes on")
-	}
+	need.Must(t, b.rec.Operation.Receipt() == "r1" && b.rec.Operation.HandsOff, "the receipt is lost or automation goes on")
 
 	c, _ := doubt(t)
 	need.OK(t, c.decide(VerbConfirm))
@@ -326,15 +315,13 @@ func TestI12_AfterUndoOnlyAPersonSettles(t *testing.T) {
 	b.want(Uncertain, 1, NoConflict)
 	b.observe(Absent, 0)
 	b.want(Uncertain, 1, NoConflict)
-	if v := b.rec.Reads[0].Verdict; v != Inconclusive {
-		t.Fatal(v)
-	}
+	v := b.rec.Reads[0].Verdict
+	need.Must(t, v == Inconclusive, "%v", v)
 	b.observe(Landed, 1, "r1")
 	b.want(Uncertain, 1, NoConflict)
 	_, err := b.allow(BasisKeySafe, func(g *GrantRequest) { g.Actor = Actor{Name: "auto:h", Machine: true} })
-	if r := new(RefusedError); !errors.As(err, &r) || r.Code != "hands_off" {
-		t.Fatal(err)
-	}
+	r := new(RefusedError)
+	need.Must(t, errors.As(err, &r) && r.Code == "hands_off", "%v", err)
 	if _, err := b.allow(BasisAbsent); err == nil {
 		t.Fatal("proof after an undo")
 	}
@@ -367,31 +354,24 @@ func TestI7_StaleDecisionIsRefusedAndSaysWho(t *testing.T) {
 func TestI5_TheMachineNeverGambles(t *testing.T) {
 	auto := func(g *GrantRequest) { g.Actor = Actor{Name: "auto:h", Machine: true} }
 	b, _ := doubt(t)
-	if _, err := b.allow(BasisRiskAccepted, auto); !errors.Is(err, ErrRefused) {
-		t.Fatal(err)
-	}
-	if _, err := b.allow(BasisAbsent, auto); !errors.Is(err, ErrRefused) {
-		t.Fatal(err)
-	}
-	if _, err := b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Actor.Terminal = false }); !errors.Is(err, ErrRefused) {
-		t.Fatal(err)
-	}
-	if _, err := b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Reason = " " }); !errors.Is(err, ErrRefused) {
-		t.Fatal(err)
-	}
+	_, err := b.allow(BasisRiskAccepted, auto)
+	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
+	_, err = b.allow(BasisAbsent, auto)
+	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
+	_, err = b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Actor.Terminal = false })
+	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
+	_, err = b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Reason = " " })
+	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	b.rec.Related = []Relation{{ID: "twin"}}
-	if _, err := b.allow(BasisKeySafe, auto); !errors.Is(err, ErrRefused) {
-		t.Fatal(err)
-	}
+	_, err = b.allow(BasisKeySafe, auto)
+	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	b.rec.Related = nil
 	b.rec.Holds = []Hold{{Scope: "all", Actor: Actor{Name: "sam"}}}
-	if _, err := b.allow(BasisKeySafe); !errors.Is(err, ErrRefused) {
-		t.Fatal(err)
-	}
+	_, err = b.allow(BasisKeySafe)
+	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	b.rec.Holds = nil
-	if _, err := b.allow(BasisKeySafe, auto, func(g *GrantRequest) { g.MaxAttempts = 0 }); !errors.Is(err, ErrRefused) {
-		t.Fatal(err)
-	}
+	_, err = b.allow(BasisKeySafe, auto, func(g *GrantRequest) { g.MaxAttempts = 0 })
+	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	need.Get(b.allow(BasisKeySafe, auto))(t)
 }
 
@@ -400,17 +380,13 @@ func TestGrantIsConsumedOnceAndVoidAfterNews(t *testing.T) {
 	b, _ := doubt(t)
 	need.Get(b.allow(BasisRiskAccepted, pipeline))(t)
 	res, a := b.begin()
-	if res.Answer != AnswerBegun || res.Attempt.Basis != BasisRiskAccepted {
-		t.Fatal(res.Answer)
-	}
+	need.Must(t, res.Answer == AnswerBegun && res.Attempt.Basis == BasisRiskAccepted, "%v", res.Answer)
 	b.settle(a, OutcomeUncertain)
 	if res, _ := b.begin(); res.Answer != AnswerInDoubt {
 		t.Fatal(res.Answer)
 	}
 	need.Get(b.allow(BasisRiskAccepted, pipeline))(t)
-	if err := b.decide(VerbNote); err != nil { // any event makes it void
-		t.Fatal(err)
-	}
+	need.OK(t, b.decide(VerbNote)) // any event makes it void
 	if res, _ := b.begin(); res.Answer != AnswerInDoubt {
 		t.Fatal(res.Answer)
 	}
@@ -426,9 +402,7 @@ func TestAbsentFreesTheKey(t *testing.T) {
 	b, _ := doubt(t)
 	b.observe(Absent, 0)
 	b.want(Failed, 0, NoConflict)
-	if b.rec.Attempts[0].Proof != ProvenAbsent {
-		t.Fatal(b.rec.Attempts[0].Proof)
-	}
+	need.Must(t, b.rec.Attempts[0].Proof == ProvenAbsent, "%v", b.rec.Attempts[0].Proof)
 	res, a := b.begin()
 	if res.Answer != AnswerBegun {
 		t.Fatal(res.Answer, res.Why)
@@ -451,9 +425,8 @@ func TestMismatchIsAConflictAndAPersonsMatter(t *testing.T) {
 func TestDecisionOnAnOverdueAttempt(t *testing.T) {
 	b := newBench(t)
 	b.begin()
-	if err := b.decide(VerbConfirm); !errors.Is(err, ErrMoved) {
-		t.Fatal(err)
-	}
+	err := b.decide(VerbConfirm)
+	need.Must(t, errors.Is(err, ErrMoved), "%v", err)
 	b.rec.Now = b.rec.Now.Add(time.Hour)
 	need.OK(t, b.decide(VerbConfirm))
 	b.want(Committed, 1, NoConflict)

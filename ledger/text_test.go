@@ -18,17 +18,14 @@ func TestFingerprint(t *testing.T) {
 	for _, p := range same {
 		a, err := Fingerprint([]byte(p[0]))
 		b, err2 := Fingerprint([]byte(p[1]))
-		if err != nil || err2 != nil || a != b {
-			t.Errorf("%s and %s: %v %v", p[0], p[1], err, err2)
-		}
+		need.That(t, err == nil && err2 == nil && a == b, "%s and %s: %v %v", p[0], p[1], err, err2)
 	}
 	a, _ := Fingerprint([]byte(`{"id":9007199254740993}`))
 	b, _ := Fingerprint([]byte(`{"id":9007199254740992}`))
 	need.That(t, a != b, "integers beyond 2^53 run together")
 	for _, bad := range []string{`{"a":1,"a":2}`, `{} {}`, `{`, `nul`} {
-		if _, err := Fingerprint([]byte(bad)); err == nil {
-			t.Errorf("%s was taken", bad)
-		}
+		_, err := Fingerprint([]byte(bad))
+		need.That(t, err != nil, "%s was taken", bad)
 	}
 }
 
@@ -37,13 +34,10 @@ func TestParseFilter(t *testing.T) {
 	if err != nil || len(f.Terms) != 5 {
 		t.Fatal(f, err)
 	}
-	if f.Terms[2].Age != 26*time.Hour || !f.Terms[1].Not || f.Terms[3].Value != "in quotes: x" || f.Terms[4].Value != "the mill" {
-		t.Fatalf("%+v", f.Terms)
-	}
+	need.Must(t, f.Terms[2].Age == 26*time.Hour && f.Terms[1].Not && f.Terms[3].Value == "in quotes: x" && f.Terms[4].Value == "the mill", "%+v", f.Terms)
 	for _, bad := range []string{"nope:x", "age:3", "age>x", "kind:", "state:gone", "state:uncertain,gone", "state:", "kind>a", "cost>x", "since:x", "until>2d", "since:2026-13-01"} {
-		if _, err := ParseFilter(bad); err == nil {
-			t.Errorf("%s was taken", bad)
-		}
+		_, err := ParseFilter(bad)
+		need.That(t, err != nil, "%s was taken", bad)
 	}
 }
 
@@ -164,9 +158,8 @@ func FuzzParseFilter(f *testing.F) {
 func FuzzFingerprint(f *testing.F) {
 	f.Add([]byte(`{"a":[1,2e400]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if fp, err := Fingerprint(b); err == nil && len(fp) != 64 {
-			t.Fatal(fp)
-		}
+		fp, err := Fingerprint(b)
+		need.Must(t, err != nil || len(fp) == 64, "%v", fp)
 	})
 }
 
@@ -178,8 +171,6 @@ func TestTraceParent(t *testing.T) {
 		"": "", "ff-" + id + "-00f067aa0ba902b7-01": "", "00-00000000000000000000000000000000-00f067aa0ba902b7-01": "",
 		"00-" + id + "-00f067aa0ba902b7-01\n": "", "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01": "", id: "",
 	} {
-		if got := (Source{Trace: TraceParent(text)}).TraceID(); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		need.Equal(t, (Source{Trace: TraceParent(text)}).TraceID(), want, text)
 	}
 }

@@ -15,9 +15,8 @@ func TestI9_AbsenceSpeaksForTheAttemptsBeforeIt(t *testing.T) {
 	b.observe(Absent, 0)
 	again := need.Get(b.allow(BasisAbsent))(t)
 	b.settle(again, OutcomeUncertain)
-	if v := b.rec.Operation.Verdict; v != "" {
-		t.Fatalf("in doubt again, and its verdict is %q", v)
-	}
+	v := b.rec.Operation.Verdict
+	need.Must(t, v == "", "in doubt again, and its verdict is %q", v)
 	need.OK(t, b.decide(VerbConfirm))
 	b.observe(Absent, 0)
 	b.want(Committed, 1, Contradiction)
@@ -56,33 +55,27 @@ func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
 func TestDeniedAndThenProvenIsProven(t *testing.T) {
 	b, _ := doubt(t)
 	need.OK(t, b.decide(VerbDeny))
-	if res, _ := b.begin(); res.Answer != AnswerRefused {
-		t.Fatal(res.Answer)
-	}
+	res, _ := b.begin()
+	need.Must(t, res.Answer == AnswerRefused, "%v", res.Answer)
 	b.observe(Absent, 0)
 	b.want(Failed, 0, NoConflict)
-	if p := b.rec.Attempts[0].Proof; p != ProvenAbsent {
-		t.Fatalf("its attempt's proof is %q", p)
-	}
-	if res, _ := b.begin(); res.Answer != AnswerBegun || res.Attempt.Basis != BasisAbsent {
-		t.Fatal(res.Answer)
-	}
+	p := b.rec.Attempts[0].Proof
+	need.Must(t, p == ProvenAbsent, "its attempt's proof is %q", p)
+	res, _ = b.begin()
+	need.Must(t, res.Answer == AnswerBegun && res.Attempt.Basis == BasisAbsent, "%v", res.Answer)
 
 	// What was given up stays given up, and what contradicts itself stays a person's.
 	c, _ := doubt(t)
 	need.OK(t, c.decide(VerbAbandon))
 	c.observe(Absent, 0)
 	c.want(Abandoned, 0, NoConflict)
-	if res, _ := c.begin(); res.Answer != AnswerRefused {
-		t.Fatal(res.Answer)
-	}
+	res, _ = c.begin()
+	need.Must(t, res.Answer == AnswerRefused, "%v", res.Answer)
 	d, _ := doubt(t)
 	need.OK(t, d.decide(VerbDeny))
 	d.observe(Landed, 1, "r1")
 	d.observe(Absent, 0)
-	if d.rec.Attempts[0].Proof != "" {
-		t.Fatal("proven against what was seen")
-	}
+	need.Must(t, d.rec.Attempts[0].Proof == "", "proven against what was seen")
 }
 
 // A late refusal contradicts neither a denial nor an abandonment.
@@ -92,12 +85,10 @@ func TestALateRefusalAgreesWithADenial(t *testing.T) {
 		need.OK(t, b.decide(verb))
 		b.settle(a, OutcomeFailed)
 		b.want(state, 0, NoConflict)
-		if got := b.rec.Attempts[0]; got.LateOutcome != OutcomeFailed || got.Proof != Refused || b.rec.Operation.HandsOff {
-			t.Fatalf("%+v", got)
-		}
-		if res, _ := b.begin(); (res.Answer == AnswerBegun) != (verb == VerbDeny) {
-			t.Fatalf("after %s: %s", verb, res.Answer)
-		}
+		got := b.rec.Attempts[0]
+		need.Must(t, got.LateOutcome == OutcomeFailed && got.Proof == Refused && !b.rec.Operation.HandsOff, "%+v", got)
+		res, _ := b.begin()
+		need.Must(t, (res.Answer == AnswerBegun) == (verb == VerbDeny), "after %s: %s", verb, res.Answer)
 	}
 	b, a := doubt(t)
 	b.observe(Absent, 0)
@@ -119,9 +110,8 @@ func TestI12_AContradictedProofFreesNoKey(t *testing.T) {
 		found(b, a)
 		for range 2 {
 			need.That(t, b.rec.Operation.HandsOff, "%s: %s, hands off %t", name, b.rec.Operation.State, b.rec.Operation.HandsOff)
-			if res, _ := b.begin(); res.Answer == AnswerBegun {
-				t.Fatalf("%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
-			}
+			res, _ := b.begin()
+			need.Must(t, res.Answer != AnswerBegun, "%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
 			if b.rec.Operation.Conflict != NoConflict {
 				need.OK(t, b.say(TakenBack))
 			}
@@ -168,9 +158,8 @@ func TestI6_AnAttemptThatWasLost(t *testing.T) {
 	b.rec.Gap = b.rec.Now
 	b.observe(Absent, 0)
 	b.want(Uncertain, 0, NoConflict)
-	if r := b.rec.Reads[0]; r.Verdict != Inconclusive || r.Cause != CauseNone {
-		t.Fatalf("the check says %s, %s: %s", r.Verdict, r.Cause, r.Reason)
-	}
+	r := b.rec.Reads[0]
+	need.Must(t, r.Verdict == Inconclusive && r.Cause == CauseNone, "the check says %s, %s: %s", r.Verdict, r.Cause, r.Reason)
 	b.rec.Now = b.rec.Gap.Add(time.Minute) // as long as its attempt might take
 	b.observe(Absent, 0)
 	b.want(Uncertain, 0, NoConflict)
@@ -182,9 +171,8 @@ func TestI6_AnAttemptThatWasLost(t *testing.T) {
 	c.observe(Absent, 0)
 	c.rec.Gap = c.rec.Now
 	var refused *RefusedError
-	if _, err := c.allow(BasisAbsent); !errors.As(err, &refused) || refused.Code != "basis" {
-		t.Fatalf("what was proven before is no proof now: %v", err)
-	}
+	_, err := c.allow(BasisAbsent)
+	need.Must(t, errors.As(err, &refused) && refused.Code == "basis", "what was proven before is no proof now: %v", err)
 	c.rec.Now = c.rec.Gap.Add(2 * time.Minute)
 	c.observe(Absent, 0)
 	_ = need.Get(c.allow(BasisAbsent))(t)

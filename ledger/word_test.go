@@ -3,6 +3,8 @@ package ledger
 import (
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 func FuzzHasWord(f *testing.F) {
@@ -14,12 +16,8 @@ func FuzzHasWord(f *testing.F) {
 			return
 		}
 		got := HasWord(text, word)
-		if got && !strings.Contains(text, word) {
-			t.Fatalf("%q is not in %q", word, text)
-		}
-		if !HasWord(text+" "+word+" ", word) {
-			t.Fatalf("%q is not found at the end of %q", word, text)
-		}
+		need.Must(t, !got || strings.Contains(text, word), "%q is not in %q", word, text)
+		need.Must(t, HasWord(text+" "+word+" ", word), "%q is not found at the end of %q", word, text)
 		// A plain second opinion: some occurrence stands free on both sides.
 		free := false
 		for i := range text {
@@ -28,8 +26,7 @@ func FuzzHasWord(f *testing.F) {
 				free = free || (len(before) == 0 || !inWord(before[len(before)-1])) && (len(after) == 0 || !inWord(after[0]))
 			}
 		}
-		if valid := strings.ToValidUTF8(text, "") == text && strings.ToValidUTF8(word, "") == word; valid && free != got {
-			t.Fatalf("%q in %q: %v, want %v", word, text, got, free)
-		}
+		valid := strings.ToValidUTF8(text, "") == text && strings.ToValidUTF8(word, "") == word
+		need.Must(t, !valid || free == got, "%q in %q: %v, want %v", word, text, got, free)
 	})
 }

@@ -186,14 +186,12 @@ func TestI5_BesideOneThatMayHaveLandedOnlyARiskIsLeft(t *testing.T) {
 	p := must(t, priced)
 	for name, rec := range map[string]ledger.Record{"proven absent": proven1(doubt("proof")), "key": doubt("keyed"), "idempotent": doubt("deploy")} {
 		k := p.Kind(rec.Operation.Kind)
-		if basis, _, _ := k.AllowedBasis(rec, noon); basis == ledger.BasisRiskAccepted {
-			t.Errorf("%s: a risk without another one", name)
-		}
+		basis, _, _ := k.AllowedBasis(rec, noon)
+		need.That(t, basis != ledger.BasisRiskAccepted, "%s: a risk without another one", name)
 		for _, overtook := range []bool{true, false} {
 			rec.Related = []ledger.Relation{{ID: "x", Title: "again", State: ledger.Abandoned, Overtook: overtook, MayHaveLanded: true}}
-			if basis, why, _ := k.AllowedBasis(rec, noon); basis != ledger.BasisRiskAccepted || !strings.Contains(why, "again") {
-				t.Errorf("%s, overtaken %t: %s (%s)", name, overtook, basis, why)
-			}
+			basis, why, _ := k.AllowedBasis(rec, noon)
+			need.That(t, basis == ledger.BasisRiskAccepted && strings.Contains(why, "again"), "%s, overtaken %t: %s (%s)", name, overtook, basis, why)
 		}
 	}
 }
@@ -208,9 +206,8 @@ func TestCostsAreReckonedWithThePrintedChance(t *testing.T) {
 	if a.Odds.P == Rounded(a.Odds.P) || a.RetryCost != Rounded(a.Odds.P)*24_000 || math.Abs(a.LeaveCost-(1-Rounded(a.Odds.P))*12_000) > 1e-6 {
 		t.Errorf("chance %v: retry %v, leave %v", a.Odds.P, a.RetryCost, a.LeaveCost)
 	}
-	if price := k.Price(doubt("legacy")); math.Abs(price.Rank-a.LeaveCost) > 1e-6 {
-		t.Errorf("the list prices a miss with %v, the advice with %v", price.Rank, a.LeaveCost)
-	}
+	price := k.Price(doubt("legacy"))
+	need.That(t, math.Abs(price.Rank-a.LeaveCost) <= 1e-6, "the list prices a miss with %v, the advice with %v", price.Rank, a.LeaveCost)
 }
 
 func TestMoney(t *testing.T) {
@@ -262,42 +259,25 @@ func TestI5_AdviceNeverClaimsABasisItHasNot(t *testing.T) {
 		rec, now := anyRecord(t, k.Name)
 		a := k.Advise(rec, now)
 		for name, v := range map[string]float64{"p": a.Odds.P, "low": a.Odds.Low, "high": a.Odds.High} {
-			if math.IsNaN(v) || v < 0 || v > 1 {
-				t.Fatalf("%s = %v", name, v)
-			}
+			need.Must(t, !math.IsNaN(v) && v >= 0 && v <= 1, "%s = %v", name, v)
 		}
-		if a.Odds.Low > a.Odds.P+1e-9 || a.Odds.P > a.Odds.High+1e-9 {
-			t.Fatalf("odds outside their interval: %+v", a.Odds)
-		}
+		need.Must(t, a.Odds.Low <= a.Odds.P+1e-9 && a.Odds.P <= a.Odds.High+1e-9, "odds outside their interval: %+v", a.Odds)
 		for name, v := range map[string]float64{"retry": a.RetryCost, "leave": a.LeaveCost, "look": a.LookCost, "rank": k.Price(rec).Rank} {
-			if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-				t.Fatalf("%s costs %v", name, v)
-			}
+			need.Must(t, !math.IsNaN(v) && !math.IsInf(v, 0) && v >= 0, "%s costs %v", name, v)
 		}
-		if a.Reason == "" || strings.Contains(a.Reason, "\n") {
-			t.Fatalf("reason %q", a.Reason)
-		}
-		if (a.Basis != "") != (a.Verb == AdviseRetry) {
-			t.Fatalf("%s with basis %q", a.Verb, a.Basis)
-		}
+		need.Must(t, a.Reason != "" && !strings.Contains(a.Reason, "\n"), "reason %q", a.Reason)
+		need.Must(t, (a.Basis != "") == (a.Verb == AdviseRetry), "%s with basis %q", a.Verb, a.Basis)
 		switch a.Basis {
 		case ledger.BasisAbsent:
-			if rec.Operation.State != ledger.Failed || !allProven(rec.Attempts) || rec.Operation.HandsOff {
-				t.Fatal("absent without proof")
-			}
+			need.Must(t, rec.Operation.State == ledger.Failed && allProven(rec.Attempts) && !rec.Operation.HandsOff, "absent without proof")
 		case ledger.BasisKeySafe:
-			if !now.Before(k.KeySafeUntil(rec)) {
-				t.Fatal("key safe, but the key is forgotten")
-			}
+			need.Must(t, now.Before(k.KeySafeUntil(rec)), "key safe, but the key is forgotten")
 		}
 		if a.Basis == ledger.BasisAbsent || a.Basis == ledger.BasisKeySafe {
-			if len(rec.Landings()) > 0 || rec.Operation.Conflict != "" {
-				t.Fatal("the same input or a conflict must stop it")
-			}
+			need.Must(t, len(rec.Landings()) <= 0 && rec.Operation.Conflict == "", "the same input or a conflict must stop it")
 		}
-		if basis, why, _ := k.AllowedBasis(rec, now); why == "" || basis == "" {
-			t.Fatal("no basis at all")
-		}
+		basis, why, _ := k.AllowedBasis(rec, now)
+		need.Must(t, why != "" && basis != "", "no basis at all")
 	})
 }
 
@@ -330,20 +310,16 @@ func TestAdviceIsTheSameUntilItChanges(t *testing.T) {
 		a := k.Advise(rec, now)
 		last := now.Add(1000 * time.Hour)
 		if !a.ChangesAt.IsZero() {
-			if !a.ChangesAt.After(now) {
-				t.Fatal("changes in the past")
-			}
+			need.Must(t, a.ChangesAt.After(now), "changes in the past")
 			last = a.ChangesAt.Add(-time.Millisecond)
 			b := k.Advise(rec, a.ChangesAt)
 			b.ChangesAt = a.ChangesAt
-			if diff := cmp.Diff(a, b); diff == "" {
-				t.Fatalf("does not change at %v: %+v", a.ChangesAt, a)
-			}
+			diff := cmp.Diff(a, b)
+			need.Must(t, diff != "", "does not change at %v: %+v", a.ChangesAt, a)
 		}
 		for _, at := range []time.Time{last, now.Add(time.Duration(rapid.Int64Range(0, last.Sub(now).Milliseconds()).Draw(t, "within")) * time.Millisecond)} {
-			if diff := cmp.Diff(a, k.Advise(rec, at)); diff != "" {
-				t.Fatalf("changes between %v and %v, at %v (-then +now):\n%s", now, a.ChangesAt, at, diff)
-			}
+			diff := cmp.Diff(a, k.Advise(rec, at))
+			need.Must(t, diff == "", "changes between %v and %v, at %v (-then +now):\n%s", now, a.ChangesAt, at, diff)
 		}
 	})
 }

@@ -139,9 +139,8 @@ func TestCasesThatFailSayWhy(t *testing.T) {
 		"[{ want: none, class: slow }]":               "must be 5xx, conflict",
 		"{}":                                          "must be a list of cases",
 	} {
-		if err := refused(t, "version: 1\nkinds: { k: { tests: "+text+" } }\n"); !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
+		err := refused(t, "version: 1\nkinds: { k: { tests: "+text+" } }\n")
+		need.That(t, strings.Contains(err.Error(), want), "%s: %v", text, err)
 	}
 }
 
@@ -172,7 +171,6 @@ func TestSavedAnswers(t *testing.T) {
 	if s, err := ParseSavedAnswer("a", []byte(`[{"id":1}]`)); err != nil || string(s.Answer("sql").Rows) != `[{"id":1}]` {
 		t.Error(s, err)
 	}
-	if _, err := ParseSavedAnswer("a", []byte("HTTP/1.1 soon\r\n\r\n")); err == nil {
-		t.Error("no error")
-	}
+	_, err := ParseSavedAnswer("a", []byte("HTTP/1.1 soon\r\n\r\n"))
+	need.That(t, err != nil, "no error")
 }

@@ -72,9 +72,8 @@ func TestMCPRequests(t *testing.T) {
 	if diff := cmp.Diff(want, got.MCP); diff != "" || k.Read.Via() != "mcp" || !k.Read.Proves() || got.Shown != "MCP memory: search_nodes\n{\"limit\":3,\"query\":\"indoubt-7E3A\"}" {
 		t.Error(diff)
 	}
-	if got, err = k.Send.Request(rec); err != nil || k.Send.Via() != "mcp" || got.MCP.Tool != "create_entities" || got.MCP.ReadOnly {
-		t.Fatalf("%+v %v", got.MCP, err)
-	}
+	got, err = k.Send.Request(rec)
+	need.Must(t, err == nil && k.Send.Via() == "mcp" && got.MCP.Tool == "create_entities" && !got.MCP.ReadOnly, "%+v %v", got.MCP, err)
 	if want := `{"entities":[{"name":"a","observations":["x","indoubt-7E3A"]}]}`; string(got.MCP.Arguments) != want {
 		t.Errorf("I4: a send without arguments sends the input with its token: %s", got.MCP.Arguments)
 	}
@@ -97,9 +96,8 @@ func TestI11_SQLHasOnlyBoundParameters(t *testing.T) {
 	shown := got.Shown
 	same(t, want, got.SQL)
 	need.That(t, !strings.Contains(shown, "sk_live") && strings.HasPrefix(shown, "SQL books (postgres)\nSELECT") && strings.HasSuffix(shown, "\n  4: 4200.5"), "%v", shown)
-	if got, err = p.Kind("book").Send.Request(rec); err != nil {
-		t.Fatal(err)
-	}
+	got, err = p.Kind("book").Send.Request(rec)
+	need.OK(t, err)
 	same(t, []any{"indoubt-7E3A", 4200.5, "123456789012345678901234567890", nil}, got.SQL.Args)
 	if got, err = p.Kind("lite").Read.Request(operation("lite", `{}`), "20"); err != nil || got.SQL.DSN != "/var/lib/books.db" ||
 		got.SQL.Query != "select * from c where t = ? limit 10 offset ?;" || cmp.Diff([]any{"indoubt-7E3A", "20"}, got.SQL.Args) != "" {
@@ -175,9 +173,8 @@ func TestConnectorsThatAreRefused(t *testing.T) {
 		{read("{ mcp: { tool: t }, command: [x], list: structured }"), "exclude each other"},
 		{read("{ mcp: { tool: t }, next: link, list: structured }"), "only a read over http can follow"},
 	} {
-		if err := refused(t, c.text); !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s\n%v\nwant %q", c.text, err, c.want)
-		}
+		err := refused(t, c.text)
+		need.That(t, strings.Contains(err.Error(), c.want), "%s\n%v\nwant %q", c.text, err, c.want)
 	}
 }
 
@@ -235,8 +232,7 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 		{"book", ledger.Answer{Via: "sql", Affected: 1}, ledger.Ruling{}},
 		{"book", ledger.Answer{Via: "sql", Err: context.DeadlineExceeded}, ledger.Ruling{}},
 	} {
-		if got, err := p.Kind(c.kind).JudgeAnswer(context.Background(), doubted, c.answer); got != c.want || err != nil {
-			t.Errorf("%s %+v: %+v, %v; want %+v", c.kind, c.answer, got, err, c.want)
-		}
+		got, err := p.Kind(c.kind).JudgeAnswer(context.Background(), doubted, c.answer)
+		need.That(t, got == c.want && err == nil, "%s %+v: %+v, %v; want %+v", c.kind, c.answer, got, err, c.want)
 	}
 }

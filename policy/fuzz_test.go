@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func FuzzParse(f *testing.F) {
@@ -22,14 +23,10 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		p, err := Parse("policy.yaml", text)
-		if (p == nil) == (err == nil) {
-			t.Fatal("neither a policy nor a problem")
-		}
+		need.Must(t, (p == nil) != (err == nil), "neither a policy nor a problem")
 		if err != nil {
 			var list Errors
-			if !errors.As(err, &list) || len(list) == 0 {
-				t.Fatalf("not problems: %v", err)
-			}
+			need.Must(t, errors.As(err, &list) && len(list) != 0, "not problems: %v", err)
 			for _, problem := range list {
 				if problem.Message == "" || strings.ContainsAny(problem.Error(), "\x1b\u202e\u009b") {
 					t.Fatalf("bad problem %q", problem.Error())
@@ -38,9 +35,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		again, err := Parse("other.yaml", text)
-		if err != nil || again.Digest() != p.Digest() {
-			t.Fatal("the digest is not of the content")
-		}
+		need.Must(t, err == nil && again.Digest() == p.Digest(), "the digest is not of the content")
 		rec := doubt("k")
 		for _, name := range append(p.Kinds(), "x") {
 			k := p.Kind(name)
@@ -48,9 +43,8 @@ func FuzzParse(f *testing.F) {
 			k.Price(rec)
 			p.Explain(name)
 			if k.Read != nil {
-				if _, err := k.Read.NeverSent(rec); err == nil && k.Read.Identity() == ByNothing {
-					t.Fatal("something identifies nothing")
-				}
+				_, err := k.Read.NeverSent(rec)
+				need.Must(t, err != nil || k.Read.Identity() != ByNothing, "something identifies nothing")
 				k.Read.Recognises()
 				_, _ = k.Read.Judge(context.Background(), rec, ledger.Answer{Via: "http", Status: 200, Body: []byte(`{}`)})
 			}
@@ -72,9 +66,7 @@ func FuzzJudge(f *testing.F) {
 				{Via: "sql", Rows: body},
 			} {
 				found, err := p.Kind(kind).Read.Judge(context.Background(), rec, a)
-				if err != nil && (found.Complete || found.Valid || len(found.Effects) > 0) {
-					t.Fatal("an error with a finding")
-				}
+				need.Must(t, err == nil || !found.Complete && !found.Valid && len(found.Effects) <= 0, "an error with a finding")
 			}
 		}
 	})
@@ -86,9 +78,7 @@ func FuzzSavedAnswer(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		s, err := ParseSavedAnswer("answer", text)
-		if err != nil && err.Error() == "" {
-			t.Fatal("an error that says nothing")
-		}
+		need.Must(t, err == nil || err.Error() != "", "an error that says nothing")
 		for _, via := range []string{"http", "command", "mcp", "sql"} {
 			s.Answer(via)
 		}

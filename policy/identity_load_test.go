@@ -41,9 +41,8 @@ func TestTheNamesThatAFieldMayUse(t *testing.T) {
 				strings.ReplaceAll(strings.ReplaceAll(c.with, "NAME", name), "'", "\x00") + " } } }\n"
 			text = requote(text)
 			_, err := Parse("p.yaml", []byte(text))
-			if allowed := slices.Contains(c.names, name); (err == nil) != allowed {
-				t.Errorf("`%s` in `%s`: %v, want allowed %v", name, field, err, allowed)
-			}
+			allowed := slices.Contains(c.names, name)
+			need.That(t, (err == nil) == allowed, "`%s` in `%s`: %v, want allowed %v", name, field, err, allowed)
 		}
 	}
 }
@@ -116,9 +115,8 @@ func TestReadsThatIdentifyNoEffect(t *testing.T) {
 	for read, want := range map[string]string{
 		list + "mark: it.t": "where the token goes", list + "same: it.t == token": "where the token goes", list + "mark: it.t, mark_is: key": "",
 	} {
-		if _, err := Parse("p.yaml", []byte(fmt.Sprintf(without, read))); (want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", read, err, want)
-		}
+		_, err := Parse("p.yaml", []byte(fmt.Sprintf(without, read)))
+		need.That(t, (want == "") == (err == nil) && (err == nil || strings.Contains(err.Error(), want)), "%s: %v, want %q", read, err, want)
 	}
 }
 

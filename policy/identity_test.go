@@ -138,9 +138,8 @@ func TestAnOperationWithoutWhatAMarkShowsOwnsNothing(t *testing.T) {
 		{"      list: body.data\n      mark: it.m\n      mark_is: ${input.invoice}\n      unique: true\n", operation("k", `{"invoice":null}`)},
 	} {
 		for _, mark := range []string{`"anything"`, `""`, `" "`, `null`, `[""]`} {
-			if got := owner(reading(t, "", c.read), c.rec, `{"m":`+mark+`}`); got == "own" {
-				t.Errorf("%s is taken for the own one of %s", mark, c.read)
-			}
+			got := owner(reading(t, "", c.read), c.rec, `{"m":`+mark+`}`)
+			need.That(t, got != "own", "%s is taken for the own one of %s", mark, c.read)
 		}
 	}
 }
@@ -243,19 +242,16 @@ func TestFieldsOfTheKey(t *testing.T) {
 		{"another invoice", `{"invoice":"INV-2","lines":[{"n":1}],"note":"first"}`, false},
 		{"a text for a number", `{"invoice":"INV-1","lines":[{"n":"1"}]}`, false},
 	} {
-		if a, b := fields("pay", one), fields("pay", c.other); a == "" || b == "" || (a == b) != c.same {
-			t.Errorf("%s: %q and %q", c.name, a, b)
-		}
+		a, b := fields("pay", one), fields("pay", c.other)
+		need.That(t, a != "" && b != "" && (a == b) == c.same, "%s: %q and %q", c.name, a, b)
 	}
 	for name, input := range map[string]string{"without one": `{"invoice":"INV-1"}`, "null": `{"invoice":null,"lines":[{"n":1}]}`, "no object": `"INV-1"`, "none": ``} {
 		need.Equal(t, fields("pay", input), "", name)
 	}
-	if a, b := fields("row", one, "billing"), fields("row", one, "refunds"); a == "" || a == b || a != fields("row", one, "billing") {
-		t.Errorf("rows of two pipelines: %q and %q", a, b)
-	}
-	if got := fields("other", one); got != "" || p.Kind("other").MarkRules() != "" {
-		t.Errorf("no key is made of fields: %q", got)
-	}
+	a, b := fields("row", one, "billing"), fields("row", one, "refunds")
+	need.That(t, a != "" && a != b && a == fields("row", one, "billing"), "rows of two pipelines: %q and %q", a, b)
+	got := fields("other", one)
+	need.That(t, got == "" && p.Kind("other").MarkRules() == "", "no key is made of fields: %q", got)
 	again, err := Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { key: { from: [invoice] } }\n"))
 	need.That(t, err == nil && again.Kind("pay").MarkRules() != p.Kind("pay").MarkRules(), "other fields are not made anew: %v", err)
 }

@@ -30,8 +30,7 @@ kinds:
 		need.Equal(t, p.Kind(kind).Burst(), want, kind)
 	}
 	for _, wrong := range []string{"errors: 0", "errors: 101", "gap: 0s", "within: 10ms", "more: 1"} {
-		if _, err := Parse("policy.yaml", []byte("version: 1\ndefaults: { incident: { "+wrong+" } }\n")); err == nil || !strings.Contains(err.Error(), "policy.yaml:2") {
-			t.Errorf("%s: %v", wrong, err)
-		}
+		_, err := Parse("policy.yaml", []byte("version: 1\ndefaults: { incident: { "+wrong+" } }\n"))
+		need.That(t, err != nil && strings.Contains(err.Error(), "policy.yaml:2"), "%s: %v", wrong, err)
 	}
 }

@@ -213,9 +213,8 @@ kinds:
 	answer := func(body string) ledger.Answer { return ledger.Answer{Via: "http", Status: 200, Body: []byte(body)} }
 	f, err := p.Kind("k").Read.Judge(context.Background(), rec, answer(`{"data":[{"id":"a","ref":"t-1"}]}`))
 	need.That(t, err == nil && len(f.Effects) == 1 && !f.Complete, "%+v %v", f, err)
-	if f, err = p.Kind("k").Read.Judge(context.Background(), rec, answer(`{"data":[]}`)); err == nil {
-		t.Errorf("none, and not whole: %+v", f)
-	}
+	f, err = p.Kind("k").Read.Judge(context.Background(), rec, answer(`{"data":[]}`))
+	need.That(t, err != nil, "none, and not whole: %+v", f)
 }
 
 const complaining = `
@@ -273,9 +272,8 @@ func TestRulesSeeStandardError(t *testing.T) {
 		t.Error("another complaint was taken for none found")
 	}
 	for stderr, want := range map[string]ledger.Outcome{"refused: no such account": ledger.OutcomeFailed, "timeout": ""} {
-		if r, err := p.Kind("written").JudgeAnswer(t.Context(), operation("written", `{}`), said(7, stderr)); err != nil || r.Outcome != want {
-			t.Errorf("%s: %+v, %v", stderr, r, err)
-		}
+		r, err := p.Kind("written").JudgeAnswer(t.Context(), operation("written", `{}`), said(7, stderr))
+		need.That(t, err == nil && r.Outcome == want, "%s: %+v, %v", stderr, r, err)
 	}
 	if r, err := p.Kind("written").JudgeAnswer(t.Context(), operation("written", `{}`), ledger.Answer{Via: "http", Status: 200}); err == nil || r.Outcome != ledger.OutcomeUncertain {
 		t.Errorf("an answer without standard error: %+v, %v", r, err)

@@ -15,9 +15,7 @@ import (
 
 func TestExampleLoadsCleanly(t *testing.T) {
 	p, err := Parse("example.yaml", Example())
-	if err != nil {
-		t.Fatalf("the example is refused:\n%v", err)
-	}
+	need.Must(t, err == nil, "the example is refused:\n%v", err)
 	for _, name := range p.Kinds() {
 		for _, r := range p.Kind(name).RunTests(context.Background()) {
 			need.That(t, r.OK, "%s, %q: got %s (%s), want %s", name, r.Test.Name, r.Got, r.Why, r.Test.Want)
@@ -102,22 +100,19 @@ func TestACheckThatCannotBeAskedPromisesNothing(t *testing.T) {
 		return promised, a.Reason
 	}
 	for kind, lacks := range map[string]string{"input": "customer", "secret": "ASKABLE_SECRET is not set", "program": "there is no program " + program, "server": "there is no program " + program} {
-		if promised, why := waits(doubt(kind)); promised || !strings.Contains(why, "no check is possible") || !strings.Contains(why, lacks) {
-			t.Errorf("%s: waits %t, because %s", kind, promised, why)
-		}
+		promised, why := waits(doubt(kind))
+		need.That(t, !promised && strings.Contains(why, "no check is possible") && strings.Contains(why, lacks), "%s: waits %t, because %s", kind, promised, why)
 	}
-	if promised, why := waits(doubt("good")); !promised {
-		t.Errorf("good: %s", why)
-	}
+	promised, why := waits(doubt("good"))
+	need.That(t, promised, "good: %s", why)
 	// What comes back heals by itself.
 	t.Setenv("ASKABLE_SECRET", "s")
 	need.OK(t, os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700))
 	whole := doubt("input")
 	whole.Operation.Input = []byte(`{"customer":"c"}`)
 	for _, rec := range []ledger.Record{whole, doubt("secret"), doubt("program"), doubt("server")} {
-		if promised, why := waits(rec); !promised {
-			t.Errorf("%s is there, and still: %s", rec.Operation.Kind, why)
-		}
+		promised, why := waits(rec)
+		need.That(t, promised, "%s is there, and still: %s", rec.Operation.Kind, why)
 	}
 }
 
@@ -129,8 +124,7 @@ func TestWhatOnlyThisProcessLacksStopsNoOtherEngine(t *testing.T) {
 		rec := doubt(kind)
 		rec.Now = noon.Add(time.Minute)
 		rec.Pricing = ledger.Pricing{Digest: "d", DecideAt: rec.Now.Add(time.Hour)}
-		if a := p.Kind(kind).Advise(rec, rec.Now); a.Verb != want {
-			t.Errorf("%s: %s (%s), want %s", kind, a.Verb, a.Reason, want)
-		}
+		a := p.Kind(kind).Advise(rec, rec.Now)
+		need.That(t, a.Verb == want, "%s: %s (%s), want %s", kind, a.Verb, a.Reason, want)
 	}
 }

@@ -45,9 +45,7 @@ func says(t testing.TB, err error, want string, of ...any) {
 func must(t testing.TB, text string) *Policy {
 	t.Helper()
 	p, err := Parse("policy.yaml", []byte(text))
-	if err != nil {
-		t.Fatalf("refused:\n%v", err)
-	}
+	need.Must(t, err == nil, "refused:\n%v", err)
 	return p
 }
 
@@ -56,9 +54,7 @@ func refused(t testing.TB, text string) Errors {
 	t.Helper()
 	_, err := Parse("policy.yaml", []byte(text))
 	var list Errors
-	if !errors.As(err, &list) || len(list) == 0 {
-		t.Fatalf("not refused with problems: %v", err)
-	}
+	need.Must(t, errors.As(err, &list) && len(list) != 0, "not refused with problems: %v", err)
 	return list
 }
 
@@ -72,9 +68,7 @@ func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 			text, err := os.ReadFile(name)
 			need.OK(t, err)
 			_, err = Parse("policy.yaml", text)
-			if err == nil {
-				t.Fatal("not refused")
-			}
+			need.Must(t, err != nil, "not refused")
 			golden(t, strings.TrimSuffix(filepath.Base(name), ".yaml")+".txt", err.Error()+"\n")
 		})
 	}
@@ -200,9 +194,8 @@ func TestFileIsBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			began := time.Now()
 			refused(t, text)
-			if took := time.Since(began); took > time.Minute {
-				t.Errorf("took %v", took)
-			}
+			took := time.Since(began)
+			need.That(t, took <= time.Minute, "took %v", took)
 		})
 	}
 }
@@ -303,24 +296,20 @@ func TestDigestIsOfTheContent(t *testing.T) {
 
 func TestScalars(t *testing.T) {
 	for text, want := range map[string]time.Duration{"2m": 2 * time.Minute, "7d": 168 * time.Hour, "1h30m": 90 * time.Minute, "500ms": 500 * time.Millisecond, "0s": 0, "0": 0, "1w": 168 * time.Hour, "1.5s": 1500 * time.Millisecond} {
-		if got, err := parseDuration(text); err != nil || got != want {
-			t.Errorf("%s: %v %v", text, got, err)
-		}
+		got, err := parseDuration(text)
+		need.That(t, err == nil && got == want, "%s: %v %v", text, got, err)
 	}
 	for text, want := range map[string]float64{"20/s": 20, "600/m": 10, "600/min": 10, "3600/h": 1} {
-		if got, err := parseRate(text); err != nil || got != want {
-			t.Errorf("%s: %v %v", text, got, err)
-		}
+		got, err := parseRate(text)
+		need.That(t, err == nil && got == want, "%s: %v %v", text, got, err)
 	}
 	for text, want := range map[string]int64{"64KiB": 65536, "4MB": 4000000, "100": 100} {
-		if got, err := parseSize(text); err != nil || got != want {
-			t.Errorf("%s: %v %v", text, got, err)
-		}
+		got, err := parseSize(text)
+		need.That(t, err == nil && got == want, "%s: %v %v", text, got, err)
 	}
 	for _, text := range []string{"", "x", "1y", "1m2", "-1s", "1e9s", "٣s"} {
-		if _, err := parseDuration(text); err == nil {
-			t.Errorf("%q is a duration", text)
-		}
+		_, err := parseDuration(text)
+		need.That(t, err != nil, "%q is a duration", text)
 	}
 	for d, want := range map[time.Duration]string{0: "0s", 90 * time.Minute: "1h30m", 168 * time.Hour: "7d", 1500 * time.Millisecond: "1s500ms"} {
 		need.Equal(t, formatDuration(d), want, d)

@@ -108,9 +108,7 @@ func TestI2_WhatWasNeverSent(t *testing.T) {
 			rec.Operation.Receipts = []string{"r-1"}
 			controls, err := r.NeverSent(rec)
 			again, err2 := r.NeverSent(rec)
-			if err != nil || err2 != nil || len(controls) != len(c.want) {
-				t.Fatalf("%+v, %v", controls, err)
-			}
+			need.Must(t, err == nil && err2 == nil && len(controls) == len(c.want), "%+v, %v", controls, err)
 			if string(rec.Operation.Input) != input || rec.Operation.Token != "indoubt-7E3A" || rec.Operation.Key != "k-1" || len(rec.Operation.Receipts) != 1 {
 				t.Errorf("the operation itself is changed: %+v", rec.Operation)
 			}
@@ -176,9 +174,8 @@ func TestI2_NoControlIsAnErrorAndNoProof(t *testing.T) {
 		{"http: { get: 'https://h.example/${input.a}' }", "      state: body.a == input.a\n", `{"a":`},
 		{"http: { get: 'https://h.example/x' }", "      list: body\n", `{}`},
 	} {
-		if got, err := asking(t, requoted(c.request), c.rest).Read.NeverSent(operation("k", c.input)); err == nil {
-			t.Errorf("%s, %s: %+v", c.request, c.input, got)
-		}
+		got, err := asking(t, requoted(c.request), c.rest).Read.NeverSent(operation("k", c.input))
+		need.That(t, err != nil, "%s, %s: %+v", c.request, c.input, got)
 	}
 }
 

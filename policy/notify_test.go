@@ -22,9 +22,8 @@ kinds:
 
 func TestANotifierIsAKindOfItsOwn(t *testing.T) {
 	p := must(t, notifying)
-	if w := p.Warnings(); len(w) > 0 && strings.Contains(w.Error(), "notify") {
-		t.Error(w)
-	}
+	w := p.Warnings()
+	need.That(t, len(w) <= 0 || !strings.Contains(w.Error(), "notify"), "%v", w)
 	t.Setenv("HOOK_KEY", "sesame-hook")
 	notice := func(name string) ledger.Record {
 		return ledger.Record{Operation: ledger.Operation{ID: "o", Kind: ledger.NoticeKind(name), Key: "inc/opened", Input: []byte(`{"text":"it's down","errors":7}`)}}
@@ -40,9 +39,8 @@ func TestANotifierIsAKindOfItsOwn(t *testing.T) {
 	}
 	need.That(t, oncall.Auto.Retry == "key_safe" && chat.Auto.Retry == "never" && oncall.Retry.Max == 5 && len(oncall.Redact) == 0, "%+v %+v", oncall.Auto, chat.Auto)
 	for _, gone := range []string{"notify.gone", "notify"} { // the pattern * does not fit it
-		if k := p.Kind(gone); k.Known || k.Send != nil || k.Auto.Retry != "never" {
-			t.Errorf("%s: %+v", gone, k)
-		}
+		k := p.Kind(gone)
+		need.That(t, !k.Known && k.Send == nil && k.Auto.Retry == "never", "%s: %+v", gone, k)
 	}
 	if p.UncheckedAfter() != 90*time.Second || must(t, "version: 1").UncheckedAfter() != 5*time.Minute {
 		t.Error(p.UncheckedAfter())
@@ -84,12 +82,10 @@ func TestANotifierThatIsRefused(t *testing.T) {
 		need.That(t, strings.Contains(list.Error(), want), "%s: %v", text, list)
 	}
 	for _, kind := range []string{"notify", "notify.oncall"} {
-		if list := refused(t, "version: 1\nkinds: { "+kind+": }"); !strings.Contains(list.Error(), "indoubt's own") {
-			t.Error(list)
-		}
+		list := refused(t, "version: 1\nkinds: { "+kind+": }")
+		need.That(t, strings.Contains(list.Error(), "indoubt's own"), "%v", list)
 	}
 	p := must(t, "version: 1\nnotify: { a: { http: { post: https://h.example/, headers: { Authorization: Bearer sesame-open-2026 } } } }")
-	if w := p.Warnings(); len(w) == 0 || strings.Contains(w.Error(), "sesame") {
-		t.Errorf("a secret that is written out: %v", w)
-	}
+	w := p.Warnings()
+	need.That(t, len(w) != 0 && !strings.Contains(w.Error(), "sesame"), "a secret that is written out: %v", w)
 }

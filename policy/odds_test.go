@@ -47,9 +47,8 @@ func TestI6_ProofAt(t *testing.T) {
 	} {
 		k, rec := p.Kind("proof"), doubt("proof")
 		change(k, &rec)
-		if at, ok := k.ProofAt(rec); ok {
-			t.Errorf("%s: provable at %v", name, at)
-		}
+		at, ok := k.ProofAt(rec)
+		need.That(t, !ok, "%s: provable at %v", name, at)
 	}
 }
 
@@ -59,9 +58,8 @@ func TestOddsByHistoryAndReads(t *testing.T) {
 	o := k.Odds(doubt("proof"))
 	need.That(t, o.P == 0.5 && o.N == 0 && strings.Contains(o.Why, "a guess") && math.Abs(o.Low-0.025) <= 1e-6 && math.Abs(o.High-0.975) <= 1e-6, "%+v", o)
 	k = p.WithHistory(History([]ledger.DoubtCount{{Kind: "proof", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}})).Kind("proof")
-	if o = k.Odds(doubt("proof")); o.N != 4 || math.Abs(o.P-0.5) > 1e-9 || math.Round(o.Low*100) != 15 || math.Round(o.High*100) != 85 {
-		t.Errorf("%+v", o) // Beta(3, 3): the 15–85 % of the screen
-	}
+	o = k.Odds(doubt("proof"))
+	need.That(t, o.N == 4 && math.Abs(o.P-0.5) <= 1e-9 && math.Round(o.Low*100) == 15 && math.Round(o.High*100) == 85, "%+v", o) // Beta(3, 3): the 15–85 % of the screen
 	read := func(after time.Duration, verdict ledger.Verdict, cause ledger.Cause) ledger.Read {
 		return ledger.Read{BeganAt: noon.Add(2*time.Minute + after), Verdict: verdict, Cause: cause}
 	}
@@ -80,9 +78,8 @@ func TestOddsByHistoryAndReads(t *testing.T) {
 	} {
 		rec := doubt("proof")
 		rec.Reads = c.reads
-		if got := p.Kind("proof").Odds(rec).P; math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%s: %v, want %v", name, got, c.want)
-		}
+		got := p.Kind("proof").Odds(rec).P
+		need.That(t, math.Abs(got-c.want) <= 1e-9, "%s: %v, want %v", name, got, c.want)
 	}
 }
 
@@ -112,9 +109,8 @@ func TestOddsFallBackToTheClassAndThenToTheGuess(t *testing.T) {
 		k := must(t, priced).WithHistory(History(c.counts)).Kind("proof")
 		o := k.Odds(doubt("proof"))
 		need.That(t, math.Abs(o.P-c.p) <= 1e-9 && o.N == c.n && strings.Contains(o.Why, c.why) && o.Low <= o.P && o.P <= o.High, "%s: %+v, want %v n%d %q", c.name, o, c.p, c.n, c.why)
-		if got := k.Price(doubt("proof")).Odds; math.Abs(got-o.P) > 1e-12 {
-			t.Errorf("%s: lists are ordered by %v", c.name, got)
-		}
+		got := k.Price(doubt("proof")).Odds
+		need.That(t, math.Abs(got-o.P) <= 1e-12, "%s: lists are ordered by %v", c.name, got)
 	}
 	// However many there are, the interval is that of ten cases.
 	o := must(t, priced).WithHistory(History([]ledger.DoubtCount{count("mail", ledger.ClassTimeout, 90000, 10000)})).Kind("proof").Odds(doubt("proof"))
@@ -158,9 +154,7 @@ func TestOddsFallWithTime(t *testing.T) {
 		early := k.Odds(rec)
 		rec.Reads[0].BeganAt = rec.Reads[0].BeganAt.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "later")) * time.Second)
 		late := k.Odds(rec)
-		if late.P > early.P || late.High > early.High || late.Low > early.Low {
-			t.Fatalf("%+v then %+v", early, late)
-		}
+		need.Must(t, late.P <= early.P && late.High <= early.High && late.Low <= early.Low, "%+v then %+v", early, late)
 	})
 }
 
@@ -168,16 +162,14 @@ func TestBetaQuantile(t *testing.T) {
 	for _, c := range []struct{ q, a, b, want float64 }{
 		{0.025, 1, 1, 0.025}, {0.5, 3, 3, 0.5}, {0.025, 3, 3, 0.14663}, {0.975, 3, 3, 0.85337}, {0.5, 1, 9, 0.07413}, {0.975, 32, 6, 0.93822},
 	} {
-		if got := betaQuantile(c.q, c.a, c.b); math.Abs(got-c.want) > 2e-3 {
-			t.Errorf("%+v: %v", c, got)
-		}
+		got := betaQuantile(c.q, c.a, c.b)
+		need.That(t, math.Abs(got-c.want) <= 2e-3, "%+v: %v", c, got)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Float64Range(0.05, 5000).Draw(t, "a"), rapid.Float64Range(0.05, 5000).Draw(t, "b")
 		low, high := betaQuantile(0.025, a, b), betaQuantile(0.975, a, b)
-		if mean := a / (a + b); !(low <= high) || a > 1 && b > 1 && !(low <= mean && mean <= high) {
-			t.Fatalf("Beta(%v, %v): %v %v", a, b, low, high)
-		}
+		mean := a / (a + b)
+		need.Must(t, low <= high && (a <= 1 || b <= 1 || low <= mean && mean <= high), "Beta(%v, %v): %v %v", a, b, low, high)
 	})
 }
 
@@ -198,11 +190,9 @@ func TestI6_SearchFromTheNewestAttemptProvesNothing(t *testing.T) {
 		rec  ledger.Record
 		want bool
 	}{"one attempt": {doubt("proof"), true}, "the first in doubt": {twice(""), false}, "the first proven absent": {twice(ledger.ProvenAbsent), true}} {
-		if at, ok := p.Kind("proof").ProofAt(c.rec); ok != c.want {
-			t.Errorf("%s: %v %v", name, at, ok)
-		}
+		at, ok := p.Kind("proof").ProofAt(c.rec)
+		need.That(t, ok == c.want, "%s: %v %v", name, at, ok)
 	}
-	if _, ok := must(t, priced).Kind("proof").ProofAt(twice("")); !ok {
-		t.Error("a search that says nothing of attempts")
-	}
+	_, ok := must(t, priced).Kind("proof").ProofAt(twice(""))
+	need.That(t, ok, "a search that says nothing of attempts")
 }

@@ -54,12 +54,9 @@ func TestI6_PagesByOffsetNeverProveAbsence(t *testing.T) {
 			continue
 		}
 		f, err = r.JudgePage(context.Background(), rec, f.Next, answer(last, ""))
-		if err != nil || f.Next != nil || f.Complete != (c.paged != PagedOffset) || f.Paged != c.paged {
-			t.Errorf("%s, last page: %+v, %v", c.kind, f, err)
-		}
-		if f, err = r.Judge(context.Background(), rec, answer(last, "")); err != nil || !f.Complete || f.Paged != "" {
-			t.Errorf("%s, one page is the whole list: %+v, %v", c.kind, f, err)
-		}
+		need.That(t, err == nil && f.Next == nil && f.Complete == (c.paged != PagedOffset) && f.Paged == c.paged, "%s, last page: %+v, %v", c.kind, f, err)
+		f, err = r.Judge(context.Background(), rec, answer(last, ""))
+		need.That(t, err == nil && f.Complete && f.Paged == "", "%s, one page is the whole list: %+v, %v", c.kind, f, err)
 	}
 }
 
@@ -83,9 +80,7 @@ func TestI11_AFollowingPageIsOfTheSameHost(t *testing.T) {
 	} {
 		got, err := k.Read.Request(rec, address)
 		if want == "" {
-			if err == nil {
-				t.Errorf("%s is asked: %s", address, got.HTTP.URL)
-			}
+			need.That(t, err != nil, "%s is asked: %+v", address, got.HTTP)
 			continue
 		}
 		if err != nil || got.HTTP.URL != want || got.HTTP.Header["Authorization"][0] != "sk_live_1" || strings.Contains(got.Shown, "sk_live") {
@@ -102,9 +97,8 @@ func TestNextThatIsRefused(t *testing.T) {
 		`{ http: { get: https://h.example/x }, list: body, next: { offset: 0 } }`:                   "must be a whole number",
 		`{ http: { get: https://h.example/x }, list: body, next: { size: 3 } }`:                     "unknown field",
 	} {
-		if err := refused(t, "version: 1\nkinds: { k: { read: "+text+" } }\n"); !strings.Contains(err.Error(), want) {
-			t.Errorf("%s\n%v", text, err)
-		}
+		err := refused(t, "version: 1\nkinds: { k: { read: "+text+" } }\n")
+		need.That(t, strings.Contains(err.Error(), want), "%s\n%v", text, err)
 	}
 }
 
@@ -135,9 +129,8 @@ kinds:
 		"GET api.example /v1/x":                    "",
 	} {
 		f := strings.Fields(request)
-		if got, ok := p.KindFor(f[0], f[1], f[2]); got != want || ok != (want != "") {
-			t.Errorf("%s is %q, want %q", request, got, want)
-		}
+		got, ok := p.KindFor(f[0], f[1], f[2])
+		need.That(t, got == want && ok == (want != ""), "%s is %q, want %q", request, got, want)
 	}
 	for text, want := range map[string]string{
 		"a: { match: POST /x }\n  b: { match: POST /x }":          "match the same requests",
@@ -158,9 +151,8 @@ kinds:
 		_, err := Parse("policy.yaml", []byte("version: 1\nkinds:\n  "+text+"\n"))
 		says(t, err, want, text)
 	}
-	if k := must(t, "version: 1\nkinds: { a: { cancel: forward }, b: {} }\n"); k.Kind("a").Cancel != "forward" || k.Kind("b").Cancel != "keep" {
-		t.Error("cancel")
-	}
+	k := must(t, "version: 1\nkinds: { a: { cancel: forward }, b: {} }\n")
+	need.That(t, k.Kind("a").Cancel == "forward" && k.Kind("b").Cancel == "keep", "cancel")
 }
 
 // A relative address is meant as it stands on its page, not on the first one.

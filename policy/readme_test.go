@@ -56,9 +56,8 @@ func TestThePageNamesEveryField(t *testing.T) {
 			}
 			seen++
 			want := slices.Sorted(maps.Keys(properties))
-			if got := fieldsOn(text, section); !slices.Equal(got, want) {
-				t.Errorf("section %q has\n%q\nand the schema\n%q", section, got, want)
-			}
+			got := fieldsOn(text, section)
+			need.That(t, slices.Equal(got, want), "section %q has\n%q\nand the schema\n%q", section, got, want)
 			for name, one := range properties {
 				walk(strings.TrimPrefix(path+"."+name, "."), one)
 			}

@@ -204,9 +204,7 @@ func validate(t *testing.T, text []byte) error {
 	need.OK(t, c.AddResource("policy.json", doc))
 	s := need.Get(c.Compile("policy.json"))(t)
 	root, problems := parseYAML(newSource("policy.yaml", text), text)
-	if len(problems) > 0 {
-		t.Fatal(problems)
-	}
+	need.Must(t, len(problems) <= 0, "%v", problems)
 	data := need.Get(json.Marshal(plainValue(root)))(t)
 	value := need.Get(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
 	return s.Validate(value)
@@ -214,9 +212,8 @@ func validate(t *testing.T, text []byte) error {
 
 func valid(t *testing.T, name string, text []byte) {
 	t.Helper()
-	if err := validate(t, text); err != nil {
-		t.Errorf("%s does not fit the schema: %v", name, err)
-	}
+	err := validate(t, text)
+	need.That(t, err == nil, "%s does not fit the schema: %v", name, err)
 }
 
 func TestTheExampleAndTheRecipesFitTheSchema(t *testing.T) {
@@ -257,12 +254,9 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 		{downstream, "base: https://h.example, headers: { A b: c }"},
 	} {
 		text := []byte(fmt.Sprintf(c[0], c[1]))
-		if _, err := Parse("policy.yaml", text); err == nil {
-			t.Errorf("the check takes: %s", c[1])
-		}
-		if validate(t, text) == nil {
-			t.Errorf("the schema takes: %s", c[1])
-		}
+		_, err := Parse("policy.yaml", text)
+		need.That(t, err != nil, "the check takes: %s", c[1])
+		need.That(t, validate(t, text) != nil, "the schema takes: %s", c[1])
 	}
 	for _, c := range [][2]string{
 		{downstream, "base: https://h.example, rate: 0.5/m"}, {downstream, "base: https://h.example, rate: 10/h"}, {downstream, "base: '${env.BASE}'"}, {kind, "skew: 0"},
@@ -272,9 +266,8 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 		{kind, "token: { into: t }, read: { command: [x, \"${token}\"], list: json, mark: asked, final: it.done }"}, {kind, "read: { command: [x], list: json }"},
 	} {
 		text := []byte(fmt.Sprintf(c[0], c[1]))
-		if _, err := Parse("policy.yaml", text); err != nil {
-			t.Errorf("%s: %v", c[1], err)
-		}
+		_, err := Parse("policy.yaml", text)
+		need.That(t, err == nil, "%s: %v", c[1], err)
 		valid(t, c[1], text)
 	}
 }

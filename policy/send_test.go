@@ -16,13 +16,11 @@ func TestI11_RecordedArgumentBecomesNoOption(t *testing.T) {
 	p := must(t, "version: 1\nkinds: { k: { send: { command: recorded } } }")
 	t.Setenv("PLACE", "--exec=rm")
 	rec := ledger.Record{Operation: ledger.Operation{Kind: "k", Command: &ledger.Command{Argv: []string{"fetch", "-v", "${PLACE}"}, Expand: []string{"PLACE"}}}}
-	if req, err := p.Kind("k").Send.Request(rec); err == nil || !strings.Contains(err.Error(), "option") {
-		t.Errorf("%+v %v", req.Command, err)
-	}
+	req, err := p.Kind("k").Send.Request(rec)
+	need.That(t, err != nil && strings.Contains(err.Error(), "option"), "%+v %v", req.Command, err)
 	t.Setenv("PLACE", "https://example.com")
-	if _, err := p.Kind("k").Send.Request(rec); err != nil {
-		t.Error(err)
-	}
+	_, err = p.Kind("k").Send.Request(rec)
+	need.That(t, err == nil, "%v", err)
 }
 
 func TestCheckSaysThatTheKeyIsNotSent(t *testing.T) {
@@ -84,9 +82,8 @@ func TestI6_TokenCountsAsSentWhereItIsSeen(t *testing.T) {
 			}
 			send := p.Kind("k").Send
 			req := need.Get(send.Request(ledger.Record{Operation: o}))(t)
-			if _, token := send.Carries(o, req); token != c.want {
-				t.Errorf("token sent: %t, want %t: %s", token, c.want, req.Shown)
-			}
+			_, token := send.Carries(o, req)
+			need.That(t, token == c.want, "token sent: %t, want %t: %s", token, c.want, req.Shown)
 		})
 	}
 }
@@ -117,9 +114,8 @@ func TestAttemptIsTheNewest(t *testing.T) {
 	doubt := ledger.Attempt{ID: "a1", N: 1, StartedAt: at, DeadlineAt: at.Add(time.Minute), EndedAt: at.Add(time.Second), Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, TokenSent: true}
 	sends := func(want string) {
 		t.Helper()
-		if req, err := k.Send.Request(rec); err != nil || req.Command.Argv[1] != want || !strings.HasPrefix(req.Shown, "tool "+want+"\n") {
-			t.Errorf("%+v %v, want %s", req.Command, err, want)
-		}
+		req, err := k.Send.Request(rec)
+		need.That(t, err == nil && req.Command.Argv[1] == want && strings.HasPrefix(req.Shown, "tool "+want+"\n"), "%+v %v, want %s", req.Command, err, want)
 	}
 	sends("1")
 	rec.Operation.AttemptCount = 2 // a row of a list, without its attempts
@@ -144,9 +140,8 @@ func TestAttemptIsTheNewest(t *testing.T) {
 	if r, err := k.JudgeAnswer(t.Context(), rec, exit(4)); err != nil || !r.Already {
 		t.Error(r, err)
 	}
-	if _, err := p.Kind("when").Send.Request(rec); err == nil {
-		t.Error("a send knows when it is made")
-	}
+	_, err := p.Kind("when").Send.Request(rec)
+	need.That(t, err != nil, "a send knows when it is made")
 }
 
 // TestI6_ALookFromTheNewestAttemptProvesNothingOfEarlierOnes: and the check of the
@@ -184,9 +179,7 @@ func TestADigestTellsRequestsApart(t *testing.T) {
 		t.Helper()
 		req, err := must(t, text).Kind(kind).Send.Request(doubt(kind))
 		need.OK(t, err, kind)
-		if len(req.Digest) != 64 {
-			t.Fatalf("%s: digest %q", kind, req.Digest)
-		}
+		need.Must(t, len(req.Digest) == 64, "%s: digest %q", kind, req.Digest)
 		return req.Digest
 	}
 	for _, c := range [][3]string{
@@ -200,9 +193,7 @@ func TestADigestTellsRequestsApart(t *testing.T) {
 		{"sql", "a.db", "b.db"}, {"sql", "INTO t", "INTO u"}, {"sql", `["${input.a}"]`, `["${input.a + 1}"]`},
 	} {
 		kind, was, is := c[0], c[1], c[2]
-		if strings.Count(sends, was) != 1 {
-			t.Fatalf("%q is %d times in the policy", was, strings.Count(sends, was))
-		}
+		need.Must(t, strings.Count(sends, was) == 1, "%q is %d times in the policy", was, strings.Count(sends, was))
 		t.Setenv("DIGEST_B", "one")
 		need.That(t, digest(sends, kind) != digest(strings.Replace(sends, was, is, 1), kind), "%s: %s and %s have the same digest", kind, was, is)
 	}
@@ -219,9 +210,8 @@ func TestADigestTellsRequestsApart(t *testing.T) {
 // What a command reads and where it runs is part of what is shown.
 func TestACommandIsShownWhole(t *testing.T) {
 	req := need.Get(must(t, sends).Kind("command").Send.Request(doubt("command")))(t)
-	if want := "A=1 pay 1\nin /a\nstdin: {\"n\":1}"; req.Shown != want {
-		t.Errorf("%q, want %q", req.Shown, want)
-	}
+	want := "A=1 pay 1\nin /a\nstdin: {\"n\":1}"
+	need.That(t, req.Shown == want, "%q, want %q", req.Shown, want)
 }
 
 func TestRedirectsAreWrittenOut(t *testing.T) {
@@ -234,8 +224,7 @@ kinds: { k: { downstream: files, read: { http: { get: "/${input.id}" }, list: "[
 	req, err := p.Kind("k").Read.Request(ledger.Record{Operation: ledger.Operation{Kind: "k", Input: []byte(`{"id":"a"}`)}}, nil)
 	need.That(t, err == nil && slices.Equal(req.HTTP.Redirects, []string{"cdn.example", "eu.example:8443"}), "%v %v", req, err)
 	for _, bad := range []string{`"*.example"`, `"https://cdn.example"`, `"cdn.example/x"`, `""`, `"${env.HOST}"`, `".example"`, `"cdn.example:0"`} {
-		if _, err := Parse("p.yaml", []byte(fmt.Sprintf(text, bad))); err == nil || !strings.Contains(err.Error(), "redirects") {
-			t.Errorf("%s: %v", bad, err)
-		}
+		_, err := Parse("p.yaml", []byte(fmt.Sprintf(text, bad)))
+		need.That(t, err != nil && strings.Contains(err.Error(), "redirects"), "%s: %v", bad, err)
 	}
 }

@@ -53,8 +53,7 @@ func TestAnErrorIsNeverFalseOrAbsent(t *testing.T) {
 
 func TestHeaders(t *testing.T) {
 	for text, want := range map[string]string{`header("x-one")`: "a, b", `header("X-One")`: "a, b", `header("Nope")`: "", `header("Nope") == ""`: "true"} {
-		if got, err := ask(t, text, `{}`, `{}`); err != nil || fmt.Sprint(got) != want {
-			t.Errorf("%s = %v, %v", text, got, err)
-		}
+		got, err := ask(t, text, `{}`, `{}`)
+		need.That(t, err == nil && fmt.Sprint(got) == want, "%s = %v, %v", text, got, err)
 	}
 }

@@ -221,17 +221,13 @@ func TestI6_JudgeSettlesOnlyByTheRules(t *testing.T) {
 				t.Fatalf("%+v", j)
 			}
 		case ledger.Inconclusive:
-			if j.Cause == "" {
-				t.Fatalf("no cause: %+v", j)
-			}
+			need.Must(t, j.Cause != "", "no cause: %+v", j)
 			if !shown && len(f.Effects) == 0 && (j.Cause == ledger.CauseNone || j.Cause == ledger.CauseBlind || j.Cause == ledger.CauseGone) {
 				t.Fatalf("what was not seen is called none: %+v", j)
 			}
 		default:
 			t.Fatalf("%+v", j)
 		}
-		if j.Reason == "" || strings.Contains(j.Reason, "\n") {
-			t.Fatalf("%q is not one sentence", j.Reason)
-		}
+		need.Must(t, j.Reason != "" && !strings.Contains(j.Reason, "\n"), "%q is not one sentence", j.Reason)
 	})
 }

@@ -61,9 +61,8 @@ func TestAKindSeesTheSameOfEveryRecorder(t *testing.T) {
 		if k.Title(o) != "pay 7" || k.Target(o) != "order 7" || duplicate.Value != 42 || duplicate.Guess {
 			t.Errorf("%s: %q %q %+v", name, k.Title(o), k.Target(o), duplicate)
 		}
-		if m := k.Marks(o); len(m.Values) != 1 || m.Values[0] != "7" || m.Fields == "" || m.Fields != k.Marks(piped("pay")).Fields {
-			t.Errorf("%s: %+v", name, m)
-		}
+		m := k.Marks(o)
+		need.That(t, len(m.Values) == 1 && m.Values[0] == "7" && m.Fields != "" && m.Fields == k.Marks(piped("pay")).Fields, "%s: %+v", name, m)
 		rec := ledger.Record{Found: true, Operation: o, Attempts: []ledger.Attempt{{N: 1}}}
 		req, err := k.Read.Request(rec, nil)
 		need.That(t, err == nil && req.HTTP.URL == "https://api.example.com/v2/pays?order=7", "%s: %+v %v", name, req.HTTP, err)
@@ -72,24 +71,20 @@ func TestAKindSeesTheSameOfEveryRecorder(t *testing.T) {
 		}
 		// The negative control replaces what the kind sees, and the record stays one.
 		controls, err := k.Read.NeverSent(rec)
-		if err != nil || len(controls) != 1 {
-			t.Fatalf("%s: %v", name, err)
-		}
+		need.Must(t, err == nil && len(controls) == 1, "%s: %v", name, err)
 		other, err := controls[0].Record()
 		need.OK(t, err, name)
 		seen, err := k.seen(other.Operation)
-		if in, ok := seen.(map[string]any); err != nil || !ok || in["amount"] != "42" || in["order"].(map[string]any)["id"] == "7" {
-			t.Errorf("%s: %v %v", name, seen, err)
-		}
+		in, ok := seen.(map[string]any)
+		need.That(t, err == nil && ok && in["amount"] == "42" && in["order"].(map[string]any)["id"] != "7", "%s: %v %v", name, seen, err)
 		if asked, err := k.Read.Request(other, nil); err != nil || strings.HasSuffix(asked.HTTP.URL, "=7") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	none := proxied("pay")
 	none.Input = []byte(`{"method":"POST","path":"/v2/pay"}`)
-	if _, err := k.Read.Request(ledger.Record{Operation: none}, nil); err == nil || !strings.Contains(err.Error(), "has no body") {
-		t.Errorf("a request without a body: %v", err)
-	}
+	_, err := k.Read.Request(ledger.Record{Operation: none}, nil)
+	need.That(t, err != nil && strings.Contains(err.Error(), "has no body"), "a request without a body: %v", err)
 }
 
 func TestWhatWasRecordedIsSentAgain(t *testing.T) {
@@ -97,8 +92,7 @@ func TestWhatWasRecordedIsSentAgain(t *testing.T) {
 	for _, kind := range []string{"pay", "again"} {
 		o := proxied(kind)
 		send := p.Kind(kind).Send
-		req, err := send.Request(ledger.Record{Operation: o})
-		need.OK(t, err)
+		req := need.Get(send.Request(ledger.Record{Operation: o}))(t)
 		h := req.HTTP
 		if h.Method != "POST" || h.URL != o.Request.Origin+o.Request.Target || string(h.Body) != o.Request.Body ||
 			h.Header["Authorization"][0] != "Bearer view-1234567890" || h.Header["Api-Version"][0] != "3" || h.Header["Idempotency-Key"][0] != "k-1" || len(h.Header) != 4 {
@@ -127,9 +121,8 @@ func TestWhatWasRecordedIsSentAgain(t *testing.T) {
 		} {
 			o := proxied(kind)
 			c.change(&o)
-			if _, err := send.Request(ledger.Record{Operation: o}); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s, %s: %v", kind, what, err)
-			}
+			_, err := send.Request(ledger.Record{Operation: o})
+			need.That(t, err != nil && strings.Contains(err.Error(), c.want), "%s, %s: %v", kind, what, err)
 		}
 	}
 	req, err := p.Kind("pay").Send.Request(ledger.Record{Operation: piped("pay")})
@@ -154,8 +147,7 @@ func TestWhatAKindSeesIsAPartOfARequest(t *testing.T) {
 		"downstreams: { d: { base: https://h.example } }\nkinds: { k: { downstream: d, read: { http: recorded, list: body } } }": "must be a mapping",
 		"defaults: { input: \"${input.body}\" }":                                                                                 "does not belong",
 	} {
-		if _, err := Parse("p.yaml", []byte("version: 1\n"+text+"\n")); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", text, err)
-		}
+		_, err := Parse("p.yaml", []byte("version: 1\n"+text+"\n"))
+		need.That(t, err != nil && strings.Contains(err.Error(), want), "%s: %v", text, err)
 	}
 }

@@ -22,9 +22,7 @@ func TestWatchTellsEveryChangeOnce(t *testing.T) {
 	write := func(text string) {
 		t.Helper()
 		need.OK(t, os.WriteFile(path+".new", []byte(text), 0o644))
-		if err := os.Rename(path+".new", path); err != nil { // as editors and git do
-			t.Fatal(err)
-		}
+		need.OK(t, os.Rename(path+".new", path)) // as editors and git do
 	}
 	write("version: 1\n")
 	have := need.Get(Load(path))(t)
@@ -42,21 +40,17 @@ func TestWatchTellsEveryChangeOnce(t *testing.T) {
 		}
 	}
 	write("version: 1\ncurrency: EUR\n") // whether or not it has begun
-	if s := next("a change"); s.err != nil || s.p.Currency() != "EUR" {
-		t.Errorf("%+v", s)
-	}
+	s := next("a change")
+	need.That(t, s.err == nil && s.p.Currency() == "EUR", "%+v", s)
 	write("version: 1\ncurrancy: EUR\n")
-	if s := next("a broken file"); s.err == nil || s.p != nil {
-		t.Errorf("%+v", s)
-	}
+	s = next("a broken file")
+	need.That(t, s.err != nil && s.p == nil, "%+v", s)
 	need.OK(t, os.Remove(path))
-	if s := next("the end of the file"); s.err == nil {
-		t.Errorf("%+v", s)
-	}
+	s = next("the end of the file")
+	need.That(t, s.err != nil, "%+v", s)
 	write("version: 1\ncurrency: CHF\n")
-	if s := next("a file again"); s.err != nil || s.p.Currency() != "CHF" {
-		t.Errorf("%+v", s)
-	}
+	s = next("a file again")
+	need.That(t, s.err == nil && s.p.Currency() == "CHF", "%+v", s)
 	need.OK(t, os.WriteFile(filepath.Join(dir, "other.yaml"), []byte("x"), 0o644))
 	select {
 	case s := <-changes:
@@ -64,9 +58,8 @@ func TestWatchTellsEveryChangeOnce(t *testing.T) {
 	case <-time.After(3 * settleTime):
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	err := <-ended
+	need.That(t, err == nil, "%v", err)
 }
 
 func TestWatchTellsWhatIsNewerThanTheCallers(t *testing.T) {
@@ -100,17 +93,15 @@ func TestWatchTellsWhatIsNewerThanTheCallers(t *testing.T) {
 }
 
 func TestWatchNeedsADirectory(t *testing.T) {
-	if err := Watch(context.Background(), filepath.Join(t.TempDir(), "no", "policy.yaml"), nil, nil); err == nil {
-		t.Error("no error")
-	}
+	err := Watch(context.Background(), filepath.Join(t.TempDir(), "no", "policy.yaml"), nil, nil)
+	need.That(t, err != nil, "no error")
 }
 
 func TestLoadSaysWhatIsWrongWithTheFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, path := range []string{dir, filepath.Join(dir, "missing.yaml")} {
-		if _, err := Load(path); err == nil {
-			t.Errorf("%s: no error", path)
-		}
+		_, err := Load(path)
+		need.That(t, err != nil, "%s: no error", path)
 	}
 	path := filepath.Join(dir, "policy.yaml")
 	need.OK(t, os.WriteFile(path, []byte("version: 3\n"), 0o644))

@@ -92,9 +92,8 @@ func TestReadsBesideAWriteAreAccepted(t *testing.T) {
 		"another server's tool":   {`mcp: { server: tools, tool: pay }`, "  mcp.bank.refund: { access: write }\n"},
 		"a command's dry run":     {`command: [tool, pay, "${input.n}", --dry-run]`, send(`command: [tool, pay, "${input.n}"]`)},
 	} {
-		if _, err := Parse("policy.yaml", []byte(readingAndWriting("k", c.read, c.more))); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, err := Parse("policy.yaml", []byte(readingAndWriting("k", c.read, c.more)))
+		need.That(t, err == nil, "%s: %v", name, err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // Another side that searched yesterday and repeats the question today must not
@@ -25,14 +26,12 @@ func TestI6_AnEchoThatBeginsAfterTheControlSettlesNothing(t *testing.T) {
 	}
 	found := w.doubt("pay", 1)
 	sent[found.Token] = true
-	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Landed != 1 {
-		t.Fatalf("%+v %v", s, err)
-	}
+	s, err := w.engine.Once(w.ctx, nil)
+	need.Must(t, err == nil && s.Landed == 1, "%+v %v", s, err)
 	lost := w.doubt("pay", 2)
 	echoes = true
-	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Landed != 0 || s.Mismatched != 0 {
-		t.Errorf("%+v %v", s, err)
-	}
+	s, err = w.engine.Once(w.ctx, nil)
+	need.That(t, err == nil && s.Landed == 0 && s.Mismatched == 0, "%+v %v", s, err)
 	if rec, err := w.store.Read(w.ctx, ledger.Locator{ID: lost.ID}); err != nil || rec.State() != ledger.Uncertain || rec.Operation.Verdict != "" {
 		t.Errorf("%s %q %v", rec.State(), rec.Operation.Verdict, err)
 	}

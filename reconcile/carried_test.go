@@ -57,9 +57,8 @@ func TestI5_KeyThatIsNotSentAgainMakesNothingSafe(t *testing.T) {
 			o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
 			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe, Actor: ledger.Actor{Name: "auto", Machine: true}})
 			written, _ := filepath.Glob(mark + "*")
-			if sent := res.Did == DidSend; sent != safe || (len(written) > 0) != safe {
-				t.Errorf("%s: %s, %v (%v)", kind, res.Did, written, err)
-			}
+			sent := res.Did == DidSend
+			need.That(t, sent == safe && (len(written) > 0) == safe, "%s: %s, %v (%v)", kind, res.Did, written, err)
 			plan, err := w.engine.Plan(w.ctx, o.ID)
 			need.That(t, err == nil && (safe || plan.Basis == ledger.BasisRiskAccepted), "plan: %s: %s %v", plan.Basis, plan.Why, err)
 		})
@@ -77,16 +76,13 @@ func TestI6_EnvironmentIsNotSent(t *testing.T) {
 			b := w.beginAs("wrapped", nil, &ledger.Command{Argv: []string{script, argument}})
 			o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.NeverSent, Status: -1})
 			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
-			if err != nil || res.Operation.State != ledger.Uncertain {
-				t.Fatalf("%+v %v", res, err)
-			}
+			need.Must(t, err == nil && res.Operation.State == ledger.Uncertain, "%+v %v", res, err)
 			carries := strings.Contains(argument, "{{")
 			if res.Attempt.TokenSent != carries || res.Attempt.KeyWorks != carries {
 				t.Errorf("token sent: %t, key works: %t, want %t", res.Attempt.TokenSent, res.Attempt.KeyWorks, carries)
 			}
-			if plan, _ := w.engine.Plan(w.ctx, o.ID); (plan.Basis == ledger.BasisKeySafe) != carries {
-				t.Errorf("%s: %s", plan.Basis, plan.Why)
-			}
+			plan, _ := w.engine.Plan(w.ctx, o.ID)
+			need.That(t, (plan.Basis == ledger.BasisKeySafe) == carries, "%s: %s", plan.Basis, plan.Why)
 		})
 	}
 }

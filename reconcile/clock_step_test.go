@@ -54,9 +54,8 @@ func TestI6_AControlFromBeforeTheClockWasSetBackProvesNothing(t *testing.T) {
 	w.pass(time.Hour)
 	o := w.doubt("pay", 420)
 	w.pass(pastProof)
-	if res := w.read(o.ID); res.Read.Verdict != ledger.Absent {
-		t.Fatal(res.Read.Reason)
-	}
+	res := w.read(o.ID)
+	need.Must(t, res.Read.Verdict == ledger.Absent, "%v", res.Read.Reason)
 	w.later(-6 * pastProof)
 	again := w.doubt("pay", 421)
 	w.pass(pastProof)

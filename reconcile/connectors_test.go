@@ -142,15 +142,12 @@ func TestDatabasesAndMCPServers(t *testing.T) {
 				if r.Read.Verdict != tc.verdict || r.Operation.State != tc.state {
 					t.Errorf("%s (%s), %s; want %s, %s", r.Read.Verdict, r.Read.Reason, r.Operation.State, tc.verdict, tc.state)
 				}
-				if ev := string(w.get(tc.o.ID).Reads[0].Evidence); tc.verdict == ledger.Landed && !strings.Contains(ev, "420") {
-					t.Errorf("evidence: %s", ev)
-				}
+				ev := string(w.get(tc.o.ID).Reads[0].Evidence)
+				need.That(t, tc.verdict != ledger.Landed || strings.Contains(ev, "420"), "evidence: %s", ev)
 			}
 			not = w.get(not.ID).Operation
 			plan, err := w.engine.Plan(w.ctx, not.ID)
-			if err != nil || plan.Refused != nil || plan.WillSend == "" {
-				t.Fatalf("%+v %v", plan, err)
-			}
+			need.Must(t, err == nil && plan.Refused == nil && plan.WillSend != "", "%+v %v", plan, err)
 			res, err := w.retry(RetryRequest{ID: not.ID, Version: not.Version, Basis: ledger.BasisAbsent})
 			if err != nil || res.Did != DidSend || res.Operation.State != ledger.Committed || !res.Attempt.TokenSent || res.Operation.Conflict != ledger.NoConflict || res.Read.Verdict != ledger.Landed {
 				t.Errorf("%+v %v", res, err)
@@ -159,7 +156,6 @@ func TestDatabasesAndMCPServers(t *testing.T) {
 	}
 	w.engine.Close()
 	o := w.doubt("book", 1)
-	if r := w.read(o.ID).Read; r.Verdict != ledger.Inconclusive {
-		t.Errorf("after closing: %s: %s", r.Verdict, r.Reason)
-	}
+	r := w.read(o.ID).Read
+	need.That(t, r.Verdict == ledger.Inconclusive, "after closing: %s: %s", r.Verdict, r.Reason)
 }

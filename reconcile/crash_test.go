@@ -51,9 +51,8 @@ func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
 	eventually(t, "the request arrives", func() bool { return arrived.Load() == 1 })
 	_ = cmd.Process.Signal(syscall.SIGKILL)
 	_ = cmd.Wait()
-	if got := w.get(o.ID).Operation; got.State != ledger.Pending {
-		t.Fatalf("%s after the kill: %s", got.State, out)
-	}
+	got := w.get(o.ID).Operation
+	need.Must(t, got.State == ledger.Pending, "%s after the kill: %s", got.State, out)
 	// An engine that may send is there all the time.
 	stop := w.run(w.newEngine(Options{Send: true}))
 	w.pass(21 * time.Second) // and so has the deadline
@@ -61,13 +60,11 @@ func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
 	w.pass(time.Hour)
 	time.Sleep(300 * time.Millisecond)
 	stop()
-	if _, posts, _ := w.side.count(); posts != 1 {
-		t.Errorf("%d posts", posts)
-	}
+	_, posts, _ := w.side.count()
+	need.That(t, posts == 1, "%d posts", posts)
 	rec := w.get(o.ID)
-	if a := rec.Attempts[1]; a.Outcome != ledger.OutcomeUncertain || a.ErrorClass != ledger.ClassDeadline {
-		t.Errorf("%+v", a)
-	}
+	a := rec.Attempts[1]
+	need.That(t, a.Outcome == ledger.OutcomeUncertain && a.ErrorClass == ledger.ClassDeadline, "%+v", a)
 }
 
 func TestI3_StoppedPastTheDeadlineNothingIsSent(t *testing.T) {

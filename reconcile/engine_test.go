@@ -33,12 +33,10 @@ func TestRunSettlesByItself(t *testing.T) {
 	w.pass(61 * time.Second)
 	eventually(t, "crashed", func() bool { return state(crashed.Operation.ID) == ledger.Committed })
 	need.Equal(t, w.get(landed.ID).Operation.Actor, "checks", "settled by")
-	if h := w.engine.Health(); len(h) != 1 || h[0].Downstream != "pay" || h[0].State != StateUp || h[0].Answered.IsZero() {
-		t.Errorf("%+v", h)
-	}
-	if p := w.get(not.ID).Pricing; p.Digest != w.inForce().Digest() || p.Duplicate.Value != 2 {
-		t.Errorf("%+v", p)
-	}
+	h := w.engine.Health()
+	need.That(t, len(h) == 1 && h[0].Downstream == "pay" && h[0].State == StateUp && !h[0].Answered.IsZero(), "%+v", h)
+	p := w.get(not.ID).Pricing
+	need.That(t, p.Digest == w.inForce().Digest() && p.Duplicate.Value == 2, "%+v", p)
 }
 
 func TestOnce(t *testing.T) {
@@ -65,19 +63,15 @@ func TestKindWithoutACheckWaitsForAPerson(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.doubt("fax", 1)
 	need.Get(w.engine.Once(w.ctx, nil))(t)
-	if p := w.get(o.ID).Pricing; !p.ReadAt.Equal(ledger.Never) || p.Reads != 0 {
-		t.Errorf("%+v", p)
-	}
-	if _, err := w.engine.ReadNow(w.ctx, o.ID); code(err) != "no_check" {
-		t.Errorf("%v", err)
-	}
+	p := w.get(o.ID).Pricing
+	need.That(t, p.ReadAt.Equal(ledger.Never) && p.Reads == 0, "%+v", p)
+	_, err := w.engine.ReadNow(w.ctx, o.ID)
+	need.That(t, code(err) == "no_check", "%v", err)
 	b := w.begin("pay", 1)
-	if _, err := w.engine.ReadNow(w.ctx, b.Operation.ID); code(err) != "in_flight" {
-		t.Errorf("%v", err)
-	}
-	if _, err := w.engine.ReadNow(w.ctx, "nothing"); !errors.Is(err, ledger.ErrNotFound) {
-		t.Errorf("%v", err)
-	}
+	_, err = w.engine.ReadNow(w.ctx, b.Operation.ID)
+	need.That(t, code(err) == "in_flight", "%v", err)
+	_, err = w.engine.ReadNow(w.ctx, "nothing")
+	need.That(t, errors.Is(err, ledger.ErrNotFound), "%v", err)
 }
 
 func TestNextReadBacksOffAndMeetsTheProof(t *testing.T) {
@@ -92,12 +86,10 @@ func TestNextReadBacksOffAndMeetsTheProof(t *testing.T) {
 	need.That(t, before >= 59*time.Minute, "at last %s", before)
 	need.Equal(t, nextRead(20, now, time.Time{}, false, func() float64 { return 0 }).Sub(now), readFloor, "jitter asks again after")
 	proof := now.Add(41 * time.Second)
-	if next := nextRead(20, now, proof, true, most); !next.After(proof) || next.After(proof.Add(proofSpread+time.Second)) {
-		t.Errorf("%s after the proof", next.Sub(proof))
-	}
-	if next := nextRead(20, now, now.Add(-time.Second), true, most); next.Sub(now) < time.Minute {
-		t.Errorf("proof is past, and yet %s", next.Sub(now))
-	}
+	next := nextRead(20, now, proof, true, most)
+	need.That(t, next.After(proof) && !next.After(proof.Add(proofSpread+time.Second)), "%s after the proof", next.Sub(proof))
+	next = nextRead(20, now, now.Add(-time.Second), true, most)
+	need.That(t, next.Sub(now) >= time.Minute, "proof is past, and yet %s", next.Sub(now))
 }
 
 func TestI7_WhatMovedMeanwhileIsNotSettledByAnOldRead(t *testing.T) {
@@ -108,9 +100,8 @@ func TestI7_WhatMovedMeanwhileIsNotSettledByAnOldRead(t *testing.T) {
 	var once sync.Once
 	w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool {
 		once.Do(func() {
-			if _, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "d", ID: o.ID, Version: o.Version, Verb: ledger.VerbAbandon, Reason: "given up", Actor: maya}); err != nil {
-				t.Error(err)
-			}
+			_, err := ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "d", ID: o.ID, Version: o.Version, Verb: ledger.VerbAbandon, Reason: "given up", Actor: maya})
+			need.That(t, err == nil, "%v", err)
 		})
 		return false
 	}
@@ -142,21 +133,17 @@ func TestLeaseFencing(t *testing.T) {
 	}()
 	<-entered
 	var leased *ledger.LeasedError
-	if _, err := other.check(w.ctx, o.ID, check{actor: maya}); !errors.As(err, &leased) || !strings.HasPrefix(leased.Holder, "slow@") {
-		t.Errorf("read beside its holder: %v", err)
-	}
+	_, err := other.check(w.ctx, o.ID, check{actor: maya})
+	need.That(t, errors.As(err, &leased) && strings.HasPrefix(leased.Holder, "slow@"), "read beside its holder: %v", err)
 	w.pass(10 * time.Minute) // the lease runs out while the answer is awaited
-	if _, err := other.check(w.ctx, o.ID, check{actor: maya}); err != nil {
-		t.Errorf("after it ran out: %v", err)
-	}
+	_, err = other.check(w.ctx, o.ID, check{actor: maya})
+	need.That(t, err == nil, "after it ran out: %v", err)
 	version := w.get(o.ID).Operation.Version
 	close(release)
-	if err := <-result; !errors.Is(err, ledger.ErrLeaseLost) {
-		t.Errorf("a fenced-off result: %v", err)
-	}
-	if got := w.get(o.ID); got.Operation.Version != version || len(got.Reads) != 1 {
-		t.Errorf("version %d → %d, %d reads", version, got.Operation.Version, len(got.Reads))
-	}
+	err = <-result
+	need.That(t, errors.Is(err, ledger.ErrLeaseLost), "a fenced-off result: %v", err)
+	got := w.get(o.ID)
+	need.That(t, got.Operation.Version == version && len(got.Reads) == 1, "version %d → %d, %d reads", version, got.Operation.Version, len(got.Reads))
 }
 
 func TestTwoEnginesReadEachOnce(t *testing.T) {
@@ -174,9 +161,8 @@ func TestTwoEnginesReadEachOnce(t *testing.T) {
 		c, err := w.store.Counts(w.ctx, w.now())
 		return err == nil && c.ByState[ledger.Uncertain] == 0
 	})
-	if _, _, lists := w.side.count(); lists != 40 {
-		t.Errorf("%d reads for 40 operations", lists)
-	}
+	_, _, lists := w.side.count()
+	need.That(t, lists == 40, "%d reads for 40 operations", lists)
 }
 
 func TestBreakerOpensAndProbes(t *testing.T) {
@@ -196,12 +182,10 @@ func TestBreakerOpensAndProbes(t *testing.T) {
 	w.run(w.engine)
 	eventually(t, "down", func() bool { h := w.engine.Health(); return len(h) == 1 && h[0].State == StateDown })
 	time.Sleep(300 * time.Millisecond)
-	if _, _, lists := w.side.count(); lists > 64+tripAfter {
-		t.Errorf("%d reads of a downstream that is down", lists)
-	}
-	if h := w.engine.Health()[0]; !strings.Contains(h.Why, "503") || h.Since.IsZero() {
-		t.Errorf("%+v", h)
-	}
+	_, _, lists := w.side.count()
+	need.That(t, lists <= 64+tripAfter, "%d reads of a downstream that is down", lists)
+	h := w.engine.Health()[0]
+	need.That(t, strings.Contains(h.Why, "503") && !h.Since.IsZero(), "%+v", h)
 	page, _ := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1})
 	eventually(t, "a check is refused, unless it is the probe", func() bool {
 		res, err := w.engine.ReadNow(w.ctx, page.Rows[0].ID)
@@ -225,12 +209,10 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		t.Errorf("read again in %s", p.ReadAt.Sub(w.now()))
 	}
 	need.Contains(t, w.read(o.ID).Read.Reason, "asked to wait")
-	if _, _, lists := w.side.count(); lists != 1 {
-		t.Errorf("%d reads", lists)
-	}
-	if h := w.engine.Health(); h[0].State != StateSlow || h[0].Until.Sub(w.now()) < 100*time.Second {
-		t.Errorf("%+v", h)
-	}
+	_, _, lists := w.side.count()
+	need.That(t, lists == 1, "%d reads", lists)
+	h := w.engine.Health()
+	need.That(t, h[0].State == StateSlow && h[0].Until.Sub(w.now()) >= 100*time.Second, "%+v", h)
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true})
 	need.Equal(t, code(err), "throttled", res, err)
 }
@@ -240,13 +222,10 @@ func TestRetryAfterForms(t *testing.T) {
 	for said, want := range map[string]time.Duration{"7": 7 * time.Second, "": softThrottle, "-3": softThrottle, "1e9": maxRetryAfter,
 		now.Add(90 * time.Second).UTC().Format(http.TimeFormat): 90 * time.Second} {
 		until, wanted := retryAfter(ledger.Answer{Status: 429, Header: http.Header{"Retry-After": {said}}}, now)
-		if !wanted || until.Sub(now) != want {
-			t.Errorf("%q: %s", said, until.Sub(now))
-		}
+		need.That(t, wanted && until.Sub(now) == want, "%q: %s", said, until.Sub(now))
 	}
-	if _, wanted := retryAfter(ledger.Answer{Status: 503}, now); wanted {
-		t.Error("a 503 without Retry-After asks for nothing")
-	}
+	_, wanted := retryAfter(ledger.Answer{Status: 503}, now)
+	need.That(t, !wanted, "a 503 without Retry-After asks for nothing")
 }
 
 func TestMissingSecretIsOneItemAndNoError(t *testing.T) {
@@ -368,9 +347,8 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 				eventually(t, "sent", func() bool { _, posts, _ := w.side.count(); return posts == tc.posts })
 			}
 			time.Sleep(400 * time.Millisecond)
-			if _, posts, _ := w.side.count(); posts != tc.posts {
-				t.Errorf("%d posts, want %d", posts, tc.posts)
-			}
+			_, posts, _ := w.side.count()
+			need.That(t, posts == tc.posts, "%d posts, want %d", posts, tc.posts)
 			if tc.posts == 1 {
 				a := w.get(o.ID).Attempts[1]
 				need.That(t, strings.HasPrefix(a.Actor, "auto:") && a.Basis == ledger.BasisAbsent, "%+v", a)
@@ -388,15 +366,13 @@ func TestTheMachineSendsWhenTheProofIsThere(t *testing.T) {
 	e := w.newEngine(Options{Send: true})
 	e.consider(w.ctx, o.ID, o.Version)
 	e.active.idle.Wait()
-	if _, posts, _ := w.side.count(); posts != 0 {
-		t.Fatalf("%d posts without proof", posts)
-	}
+	_, posts, _ := w.side.count()
+	need.Must(t, posts == 0, "%d posts without proof", posts)
 	now := w.read(o.ID).Operation
 	e.consider(w.ctx, o.ID, now.Version)
 	e.active.idle.Wait()
-	if _, posts, _ := w.side.count(); posts != 1 {
-		t.Errorf("%d posts after the proof", posts)
-	}
+	_, posts, _ = w.side.count()
+	need.That(t, posts == 1, "%d posts after the proof", posts)
 }
 
 // Under a key that is remembered the machine repeats what had no clear answer, as
@@ -440,12 +416,10 @@ func TestNoPolicyMeansTheDefaults(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.pol.Store(nil)
 	o := w.doubt("pay", 1)
-	if _, err := w.engine.Once(w.ctx, nil); err != nil {
-		t.Error(err)
-	}
-	if plan, err := w.engine.Plan(w.ctx, o.ID); err != nil || plan.Sender != "pipeline" || plan.Kind.Known {
-		t.Errorf("%+v %v", plan, err)
-	}
+	_, err := w.engine.Once(w.ctx, nil)
+	need.That(t, err == nil, "%v", err)
+	plan, err := w.engine.Plan(w.ctx, o.ID)
+	need.That(t, err == nil && plan.Sender == "pipeline" && !plan.Kind.Known, "%+v %v", plan, err)
 }
 
 func TestPipelineSecondAttemptIsLookedAt(t *testing.T) {

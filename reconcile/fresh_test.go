@@ -69,9 +69,8 @@ func TestFreshAnswersStayFresh(t *testing.T) {
 		}
 		return false
 	}
-	if r := w.read(o.ID); r.Read.Verdict != ledger.Absent {
-		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
-	}
+	r := w.read(o.ID)
+	need.That(t, r.Read.Verdict == ledger.Absent, "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // A control that a cache answered shows what the check could find once.

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // What has never answered is not said to be up.
@@ -13,9 +15,7 @@ func TestWhatHasNotAnsweredIsNotUp(t *testing.T) {
 	health := func() Health {
 		t.Helper()
 		all := w.engine.Health()
-		if len(all) != 1 {
-			t.Fatalf("%+v", all)
-		}
+		need.Must(t, len(all) == 1, "%+v", all)
 		return all[0]
 	}
 	on := func(f func(*side, http.ResponseWriter, *http.Request) bool) {
@@ -25,12 +25,10 @@ func TestWhatHasNotAnsweredIsNotUp(t *testing.T) {
 	}
 	on(func(_ *side, rw http.ResponseWriter, _ *http.Request) bool { hangUp(rw); return true })
 	w.read(o.ID)
-	if h := health(); h.State != StateNew || !strings.Contains(h.Why, "no answer") {
-		t.Errorf("after no answer: %+v", h)
-	}
+	h := health()
+	need.That(t, h.State == StateNew && strings.Contains(h.Why, "no answer"), "after no answer: %+v", h)
 	on(nil)
 	w.read(o.ID)
-	if h := health(); h.State != StateUp || h.Why != "" {
-		t.Errorf("after an answer: %+v", h)
-	}
+	h = health()
+	need.That(t, h.State == StateUp && h.Why == "", "after an answer: %+v", h)
 }

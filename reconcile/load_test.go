@@ -66,9 +66,7 @@ func TestOneWriteARead(t *testing.T) {
 	e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer e.Close()
 	s, err := e.Once(w.ctx, nil)
-	if err != nil || s.Reads != landed+early || s.Landed != landed {
-		t.Fatalf("%+v %v", s, err)
-	}
+	need.Must(t, err == nil && s.Reads == landed+early && s.Landed == landed, "%+v %v", s, err)
 	if c.change.Load() != landed+early || c.lease.Load() != 0 || c.release.Load() != 0 || c.leases.Load() > landed/2 || c.price.Load() > 10 || c.due.Load() > landed/2 {
 		t.Errorf("%d changes, %d+%d leases, %d releases, %d prices, %d looks for what is due",
 			c.change.Load(), c.lease.Load(), c.leases.Load(), c.release.Load(), c.price.Load(), c.due.Load())
@@ -78,9 +76,8 @@ func TestOneWriteARead(t *testing.T) {
 		if row.State == ledger.Uncertain && (row.Pricing.Reads != 1 || !row.Pricing.ReadAt.After(w.get(row.ID).Reads[0].EndedAt)) {
 			t.Errorf("next read of %s after %d at %s", row.ID, row.Pricing.Reads, row.Pricing.ReadAt)
 		}
-		if lease, err := w.store.Lease(w.ctx, row.ID, "somebody else", "", time.Second); err != nil {
-			t.Errorf("%s is still leased: %+v %v", row.ID, lease, err)
-		}
+		lease, err := w.store.Lease(w.ctx, row.ID, "somebody else", "", time.Second)
+		need.That(t, err == nil, "%s is still leased: %+v %v", row.ID, lease, err)
 	}
 }
 
@@ -139,17 +136,14 @@ func TestTheRateIsNeverExceeded(t *testing.T) {
 	w.side.onList = a.handle(time.Millisecond)
 	a.doubts(w, 80)
 	began := time.Now()
-	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Landed != 80 {
-		t.Fatalf("%+v %v", s, err)
-	}
+	s, err := w.engine.Once(w.ctx, nil)
+	need.Must(t, err == nil && s.Landed == 80, "%+v %v", s, err)
 	took := time.Since(began)
 	need.That(t, took >= 79*20*time.Millisecond, "80 reads at 50 a second in %s", took)
 	// The n-th cannot come before n times 20 ms; one held up on the way comes later.
 	slices.SortFunc(a.at, time.Time.Compare)
 	for i, at := range a.at {
-		if at.Sub(began) < time.Duration(i)*20*time.Millisecond-time.Millisecond {
-			t.Fatalf("%d questions within %s", i+1, at.Sub(began))
-		}
+		need.Must(t, at.Sub(began) >= time.Duration(i)*20*time.Millisecond-time.Millisecond, "%d questions within %s", i+1, at.Sub(began))
 	}
 }
 
@@ -164,12 +158,9 @@ func TestNoHerd(t *testing.T) {
 		c, err := w.store.Counts(w.ctx, w.now())
 		return err == nil && c.ByState[ledger.Uncertain] == 0
 	})
-	if most := a.most.Load(); most > politeness {
-		t.Errorf("%d questions at once", most)
-	}
-	if len(a.at) != 151 || a.never != 1 { // what was never sent is asked for once in a minute
-		t.Errorf("%d questions about 150, %d of them for what was never sent", len(a.at), a.never)
-	}
+	most := a.most.Load()
+	need.That(t, most <= politeness, "%d questions at once", most)
+	need.That(t, len(a.at) == 151 && a.never == 1, "%d questions about 150, %d of them for what was never sent", len(a.at), a.never) // what was never sent is asked for once in a minute
 }
 
 // What was put off for one downstream does not come back all at once.
@@ -183,18 +174,16 @@ func TestWhatWaitsIsSpread(t *testing.T) {
 	for range 3 {
 		need.Get(w.engine.Once(w.ctx, nil))(t)
 	}
-	if _, _, lists := w.side.count(); lists > politeness {
-		t.Errorf("%d questions to one that asked to be left alone", lists)
-	}
+	_, _, lists := w.side.count()
+	need.That(t, lists <= politeness, "%d questions to one that asked to be left alone", lists)
 	page := need.Get(w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1000}))(t)
 	var at []time.Time
 	for _, row := range page.Rows {
 		at = append(at, row.Pricing.ReadAt)
 	}
 	slices.SortFunc(at, time.Time.Compare)
-	if first, last := at[0].Sub(began), at[len(at)-1].Sub(at[0]); first < time.Minute || last < 15*time.Second {
-		t.Errorf("from %s on, over %s", first, last)
-	}
+	first, last := at[0].Sub(began), at[len(at)-1].Sub(at[0])
+	need.That(t, first >= time.Minute && last >= 15*time.Second, "from %s on, over %s", first, last)
 }
 
 // Answers that have no end, or no haste, cost their own downstream's reads and
@@ -276,9 +265,8 @@ func TestHugeAndSlowAnswersAreBounded(t *testing.T) {
 			t.Errorf("%s: %s (%s) after %s, %d bytes of evidence", o.Kind, r.Verdict, r.Reason, r.EndedAt.Sub(r.BeganAt), len(r.Evidence))
 		}
 	}
-	if mb := most.Load() >> 20; mb > 700 {
-		t.Errorf("%d MB", mb)
-	}
+	mb := most.Load() >> 20
+	need.That(t, mb <= 700, "%d MB", mb)
 	t.Logf("others settled after %s, at most %d MB", beside, most.Load()>>20)
 }
 

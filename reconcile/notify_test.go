@@ -54,9 +54,8 @@ func newOffice(t testing.TB, more string, memory bool) *office {
 	t.Cleanup(server.Close)
 	var err error
 	o.text = fmt.Sprintf(tellPolicy, server.URL, more)
-	if o.pol, err = policy.Parse("policy.yaml", []byte(o.text)); err != nil {
-		t.Fatal(err)
-	}
+	o.pol, err = policy.Parse("policy.yaml", []byte(o.text))
+	need.OK(t, err)
 	steady := hostclock.With(o.now)
 	if memory {
 		o.store = ledgertest.NewMemory(o.now, steady)
@@ -90,9 +89,8 @@ func (o *office) set(answer http.HandlerFunc) {
 func (o *office) hear(w http.ResponseWriter, r *http.Request) {
 	var in NoticeInput
 	body, _ := io.ReadAll(r.Body)
-	if err := json.Unmarshal(body, &in); err != nil {
-		o.Errorf("told %q: %v", body, err)
-	}
+	err := json.Unmarshal(body, &in)
+	need.That(o, err == nil, "told %q: %v", body, err)
 	o.mu.Lock()
 	o.heard, o.keys = append(o.heard, in), append(o.keys, r.Header.Get("Idempotency-Key"))
 	answer := o.answer
@@ -116,9 +114,8 @@ func (o *office) want(events ...string) {
 	o.Helper()
 	eventually(o, fmt.Sprint(events), func() bool { return len(o.events()) >= len(events) })
 	time.Sleep(100 * time.Millisecond) // ten more looks
-	if got := o.events(); !slices.Equal(got, events) {
-		o.Fatalf("told %q, want %q", got, events)
-	}
+	got := o.events()
+	need.Must(o, slices.Equal(got, events), "told %q, want %q", got, events)
 }
 
 func (o *office) engine() *Engine {
@@ -135,9 +132,8 @@ func (o *office) run(engines ...*Engine) {
 		go func() { done <- e.Run(ctx) }()
 		o.Cleanup(func() {
 			cancel()
-			if err := <-done; err != nil {
-				o.Errorf("run: %v", err)
-			}
+			err := <-done
+			need.That(o, err == nil, "run: %v", err)
 		})
 	}
 }
@@ -316,9 +312,8 @@ func TestADeadEndpoint(t *testing.T) {
 		o.pass(10 * time.Second)
 		o.want("opened 5")
 		need.That(o, !op.Operation.Doubted && op.Attempts[0].Proof == ledger.NeverSent, "%+v", op.Attempts)
-		if all, err := o.store.Incidents(o.ctx, o.now(), 10); err != nil || len(all) != 1 {
-			o.Errorf("%d outages %v", len(all), err)
-		}
+		all, err := o.store.Incidents(o.ctx, o.now(), 10)
+		need.That(o, err == nil && len(all) == 1, "%d outages %v", len(all), err)
 	})
 }
 
@@ -416,9 +411,8 @@ func TestWhatNoOneHasTaken(t *testing.T) {
 		alone := o.fail(2) // in no outage
 		o.pass(10 * time.Minute)
 		o.want("untaken 5", "untaken 2")
-		if h := o.heard[1]; h.Incident != "" || h.Since == "" || alone.Incident != "" {
-			o.Errorf("%+v", h)
-		}
+		h := o.heard[1]
+		need.That(o, h.Incident == "" && h.Since != "" && alone.Incident == "", "%+v", h)
 		o.pass(time.Hour)
 		o.want("untaken 5", "untaken 2")
 	})
@@ -456,18 +450,16 @@ func TestWhatHappenedTwiceIsTold(t *testing.T) {
 		op := o.fail(1)
 		twice(op)
 		o.want("twice 1")
-		if h := o.heard[0]; h.Operation != op.ID || !strings.HasSuffix(h.Open, "id:"+op.ID) || h.Where != "pay" {
-			o.Errorf("%+v", h)
-		}
+		h := o.heard[0]
+		need.That(o, h.Operation == op.ID && strings.HasSuffix(h.Open, "id:"+op.ID) && h.Where == "pay", "%+v", h)
 		o.pass(2 * time.Hour)
 		for range 6 {
 			op = o.fail(1)
 		}
 		twice(op)
 		o.want("twice 1", "twice 1")
-		if h := o.heard[1]; !strings.Contains(h.Open, "incident:") {
-			o.Errorf("%+v", h)
-		}
+		h = o.heard[1]
+		need.That(o, strings.Contains(h.Open, "incident:"), "%+v", h)
 	})
 }
 

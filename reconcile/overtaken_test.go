@@ -47,10 +47,8 @@ func TestI5_OvertakenWhileWaitingForItsTurn(t *testing.T) {
 	time.Sleep(100 * time.Millisecond) // it waits; where it does not yet, the refusal comes earlier
 	begin()
 	<-d.slots
-	if err := <-done; code(err) != "related" && code(err) != "basis" {
-		t.Errorf("%v", err)
-	}
-	if _, posts, _ := w.side.count(); posts != 0 {
-		t.Errorf("%d sent", posts)
-	}
+	err := <-done
+	need.That(t, code(err) == "related" || code(err) == "basis", "%v", err)
+	_, posts, _ := w.side.count()
+	need.That(t, posts == 0, "%d sent", posts)
 }

@@ -20,9 +20,8 @@ func (w *world) decide(o ledger.Operation, verb ledger.Verb, receipts ...string)
 // once makes the reads that are due.
 func (w *world) once() {
 	w.Helper()
-	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Errors > 0 {
-		w.Fatalf("%+v %v", s, err)
-	}
+	s, err := w.engine.Once(w.ctx, nil)
+	need.Must(w, err == nil && s.Errors <= 0, "%+v %v", s, err)
 }
 
 func TestI9_APersonsWordIsChecked(t *testing.T) {
@@ -47,9 +46,8 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 			w.known("pay")
 			o := w.decide(w.doubt("pay", 420, tc.landed...), tc.verb)
 			w.once()
-			if n := len(w.get(o.ID).Reads); n != 0 {
-				t.Fatalf("%d reads before it was due", n)
-			}
+			n := len(w.get(o.ID).Reads)
+			need.Must(t, n == 0, "%d reads before it was due", n)
 			w.pass(time.Minute)
 			w.once()
 			rec := w.get(o.ID)
@@ -93,9 +91,8 @@ func TestI9_TheAfterCheckIsMadeWhenItCanBe(t *testing.T) {
 	w.engine = w.newEngine(Options{}) // its breaker has seen nothing yet
 	w.pass(2 * time.Minute)
 	w.once()
-	if rec := w.get(o.ID); rec.Operation.Conflict != ledger.Contradiction || len(rec.Reads) != 2 {
-		t.Errorf("%q after %d reads", rec.Operation.Conflict, len(rec.Reads))
-	}
+	rec := w.get(o.ID)
+	need.That(t, rec.Operation.Conflict == ledger.Contradiction && len(rec.Reads) == 2, "%q after %d reads", rec.Operation.Conflict, len(rec.Reads))
 }
 
 // Its own answer is stronger than a list that does not show it.
@@ -130,9 +127,7 @@ func TestI9_APipelinesRetryIsLookedAt(t *testing.T) {
 	need.Get(w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}))(t)
 	begun, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: "unused", AttemptID: ledger.NewID(), Kind: "pay", Key: o.Key,
 		Fingerprint: o.Fingerprint, Input: o.Input, TokenSent: true, Deadline: time.Minute, Actor: pipeline})
-	if err != nil || begun.Answer != ledger.AnswerBegun {
-		t.Fatalf("%+v %v", begun, err)
-	}
+	need.Must(t, err == nil && begun.Answer == ledger.AnswerBegun, "%+v %v", begun, err)
 	w.side.apply(charge{Ref: o.Token, Amount: 420}) // the first, after all
 	c := w.side.apply(charge{Ref: o.Token, Amount: 420})
 	w.settle(begun, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: c.ID})
@@ -146,13 +141,10 @@ func TestI9_TheSecondLookFindsWhatTheFirstCouldNot(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
-	if err != nil || res.Operation.Conflict != ledger.NoConflict {
-		t.Fatalf("%+v %v", res, err)
-	}
+	need.Must(t, err == nil && res.Operation.Conflict == ledger.NoConflict, "%+v %v", res, err)
 	w.side.apply(charge{Ref: o.Token, Amount: 420})
 	w.pass(time.Minute)
 	w.once()
-	if got := w.get(o.ID).Operation; got.Conflict != ledger.Duplicate || len(got.Receipts) != 2 {
-		t.Errorf("%q, receipts %v", got.Conflict, got.Receipts)
-	}
+	got := w.get(o.ID).Operation
+	need.That(t, got.Conflict == ledger.Duplicate && len(got.Receipts) == 2, "%q, receipts %v", got.Conflict, got.Receipts)
 }

@@ -23,9 +23,7 @@ func (w *world) proven(kind string) ledger.Operation {
 	o := w.doubt(kind, 420)
 	w.pass(pastProof)
 	res := w.read(o.ID)
-	if res.Operation.State != ledger.Failed {
-		w.Fatalf("not proven: %s", res.Read.Reason)
-	}
+	need.Must(w, res.Operation.State == ledger.Failed, "not proven: %s", res.Read.Reason)
 	return res.Operation
 }
 
@@ -59,9 +57,7 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
 	plan, err := w.engine.Plan(w.ctx, o.ID)
-	if err != nil || plan.Refused != nil {
-		t.Fatalf("%v %v", err, plan.Refused)
-	}
+	need.Must(t, err == nil && plan.Refused == nil, "%v %v", err, plan.Refused)
 	if plan.Basis != ledger.BasisAbsent || plan.Sender != "http" || !plan.FirstCheck || plan.Attempt != 2 || plan.Max != 4 || plan.OverridesMax ||
 		plan.WillSend != "POST "+w.side.URL+"/charges" || !strings.Contains(plan.Body, "${env.PAY_KEY}") || !strings.Contains(plan.Body, o.Token) ||
 		strings.Contains(plan.Body, "sesame") {
@@ -76,15 +72,13 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 	if a := res.Attempt; a.N != 2 || a.Basis != ledger.BasisAbsent || a.Outcome != ledger.OutcomeCommitted || !a.TokenSent || a.GrantID == "" || a.Sender != "http" {
 		t.Errorf("attempt: %+v", a)
 	}
-	if c := w.side.charges[len(w.side.charges)-1]; c.Ref != o.Token {
-		t.Errorf("another token was sent: %+v (I4)", c)
-	}
+	c := w.side.charges[len(w.side.charges)-1]
+	need.That(t, c.Ref == o.Token, "another token was sent: %+v (I4)", c)
 	// Said again, by its change id or by its old version: nothing more is sent.
 	again, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis, ChangeID: "change-1"})
 	need.That(t, err == nil && again.Did == DidSend && again.Attempt.ID == res.Attempt.ID, "again: %+v %v", again, err)
-	if again, err = w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis}); !errors.Is(err, ledger.ErrMoved) && code(err) == "" {
-		t.Errorf("old version: %+v %v", again, err)
-	}
+	again, err = w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis})
+	need.That(t, errors.Is(err, ledger.ErrMoved) || code(err) != "", "old version: %+v %v", again, err)
 	if _, posts, _ := w.side.count(); posts != 1 {
 		t.Errorf("%d posts", posts)
 	}
@@ -125,9 +119,8 @@ func TestRetryChecksFirst(t *testing.T) {
 	o := w.doubt("pay", 420, 420)
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
 	need.That(t, err == nil && res.Did == DidLand && res.Operation.State == ledger.Committed && res.Operation.Receipt() == "ch_1", "%+v %v", res, err)
-	if _, posts, _ := w.side.count(); posts != 0 {
-		t.Errorf("%d posts of what had landed", posts)
-	}
+	_, posts, _ := w.side.count()
+	need.That(t, posts == 0, "%d posts of what had landed", posts)
 }
 
 func TestRetryTakesProofOverRisk(t *testing.T) {
@@ -158,9 +151,8 @@ func TestI5_RiskNeedsAPerson(t *testing.T) {
 		res, err := w.retry(tc.q)
 		need.That(t, code(err) == tc.want && res.Did == DidRefuse && res.Why != "", "%s: %+v, %v", name, res.Did, err)
 	}
-	if _, posts, _ := w.side.count(); posts != 0 {
-		t.Errorf("%d posts", posts)
-	}
+	_, posts, _ := w.side.count()
+	need.That(t, posts == 0, "%d posts", posts)
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
 	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisRiskAccepted, "%+v %v", res, err)
 }
@@ -185,9 +177,7 @@ func TestRetryOutcomes(t *testing.T) {
 			o := w.proven("pay")
 			w.side.onPost = tc.onPost
 			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
-			if err != nil || res.Did != DidSend {
-				t.Fatalf("%+v %v", res, err)
-			}
+			need.Must(t, err == nil && res.Did == DidSend, "%+v %v", res, err)
 			effects, posts, _ := w.side.count()
 			if a := res.Attempt; a.Outcome != tc.outcome || a.Proof != tc.proof || res.Operation.State != tc.state || effects-1 != tc.effects || posts != 1 {
 				t.Errorf("%s %s → %s; %d effects, %d posts", a.Outcome, a.Proof, res.Operation.State, effects-1, posts)
@@ -216,59 +206,46 @@ func TestHeldAndReadOnly(t *testing.T) {
 	o := w.proven("pay")
 	need.OK(t, w.store.Hold(w.ctx, ledger.Hold{Scope: "kind:pay", Actor: maya, Reason: "incident", CreatedAt: w.now(), ChangeID: ledger.NewID()}))
 	_, _, lists := w.side.count()
-	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}); code(err) != "hold" {
-		t.Errorf("held: %v", err)
-	}
-	if plan, _ := w.engine.Plan(w.ctx, o.ID); code(plan.Refused) != "hold" {
-		t.Errorf("plan: %v", plan.Refused)
-	}
+	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+	need.That(t, code(err) == "hold", "held: %v", err)
+	plan, _ := w.engine.Plan(w.ctx, o.ID)
+	need.That(t, code(plan.Refused) == "hold", "plan: %v", plan.Refused)
 	blind := w.newEngine(Options{ReadOnly: true})
-	if _, err := blind.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version}); code(err) != "read_only" {
-		t.Errorf("read-only retry: %v", err)
-	}
-	if _, err := blind.ReadNow(w.ctx, o.ID); !errors.Is(err, ledger.ErrReadOnly) {
-		t.Errorf("read-only read: %v", err)
-	}
-	if _, err := blind.Once(w.ctx, nil); !errors.Is(err, ledger.ErrReadOnly) {
-		t.Errorf("read-only once: %v", err)
-	}
-	if plan, err := blind.Plan(w.ctx, o.ID); err != nil || plan.WillSend == "" || code(plan.Refused) != "read_only" {
-		t.Errorf("read-only plan: %+v %v", plan, err)
-	}
+	_, err = blind.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version})
+	need.That(t, code(err) == "read_only", "read-only retry: %v", err)
+	_, err = blind.ReadNow(w.ctx, o.ID)
+	need.That(t, errors.Is(err, ledger.ErrReadOnly), "read-only read: %v", err)
+	_, err = blind.Once(w.ctx, nil)
+	need.That(t, errors.Is(err, ledger.ErrReadOnly), "read-only once: %v", err)
+	plan, err = blind.Plan(w.ctx, o.ID)
+	need.That(t, err == nil && plan.WillSend != "" && code(plan.Refused) == "read_only", "read-only plan: %+v %v", plan, err)
 	ctx, cancel := context.WithTimeout(w.ctx, 50*time.Millisecond)
 	defer cancel()
-	if err := blind.Run(ctx); err != nil || len(blind.Health()) != 0 {
-		t.Errorf("read-only run: %v", err)
-	}
-	if _, posts, now := w.side.count(); posts != 0 || now != lists {
-		t.Errorf("%d posts, %d reads", posts, now-lists)
-	}
+	err = blind.Run(ctx)
+	need.That(t, err == nil && len(blind.Health()) == 0, "read-only run: %v", err)
+	_, posts, now := w.side.count()
+	need.That(t, posts == 0 && now == lists, "%d posts, %d reads", posts, now-lists)
 }
 
 func TestRetryMaxIsAStopThatAReasonOverrides(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "max: 3", "max: 0", 1))
 	o := w.proven("pay")
-	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Reason: "x"}); code(err) != "max_attempts" {
-		t.Errorf("%v", err)
-	}
+	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Reason: "x"})
+	need.That(t, code(err) == "max_attempts", "%v", err)
 	plan, _ := w.engine.Plan(w.ctx, o.ID)
 	need.That(t, plan.OverridesMax && plan.Refused == nil, "%+v", plan)
-	if res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Reason: "customer calls", OverrideMax: true}); err != nil || res.Did != DidSend {
-		t.Errorf("%+v %v", res, err)
-	}
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Reason: "customer calls", OverrideMax: true})
+	need.That(t, err == nil && res.Did == DidSend, "%+v %v", res, err)
 }
 
 func TestHandedBackToThePipeline(t *testing.T) {
 	w := newWorld(t, payPolicy[:strings.Index(payPolicy, "    send:")]+"    retry: { max: 3 }\n")
 	o := w.proven("pay")
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
-	if err != nil || res.Did != DidGrant || !strings.Contains(res.Why, "billing") {
-		t.Fatalf("%+v %v", res, err)
-	}
+	need.Must(t, err == nil && res.Did == DidGrant && strings.Contains(res.Why, "billing"), "%+v %v", res, err)
 	rec := w.get(o.ID)
-	if g := rec.OpenGrant(); g == nil || g.Basis != ledger.BasisAbsent {
-		t.Errorf("grants: %+v", rec.Grants)
-	}
+	g := rec.OpenGrant()
+	need.That(t, g != nil && g.Basis == ledger.BasisAbsent, "grants: %+v", rec.Grants)
 	begun, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "c2", OperationID: "unused", AttemptID: "a2", Kind: "pay", Key: o.Key,
 		Fingerprint: o.Fingerprint, Input: o.Input, Deadline: time.Minute, Actor: pipeline})
 	need.That(t, err == nil && begun.Answer == ledger.AnswerBegun && begun.Attempt.GrantID != "", "%+v %v", begun, err)
@@ -337,9 +314,8 @@ func TestI7_ManyRetriesAreOneSend(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	if _, posts, _ := w.side.count(); posts != 1 || did[DidSend] != 1 {
-		t.Errorf("%d posts, %v", posts, did)
-	}
+	_, posts, _ := w.side.count()
+	need.That(t, posts == 1 && did[DidSend] == 1, "%d posts, %v", posts, did)
 }
 
 func TestCallerLeavingDoesNotHangUp(t *testing.T) {
@@ -360,14 +336,12 @@ func TestCallerLeavingDoesNotHangUp(t *testing.T) {
 	}()
 	eventually(t, "busy", func() bool { return w.engine.Busy() == 1 || w.get(o.ID).Operation.State == ledger.Committed })
 	w.engine.Drain(w.ctx)
-	if got := w.get(o.ID).Operation; got.State != ledger.Committed || w.engine.Busy() != 0 {
-		t.Errorf("%s after draining", got.State)
-	}
+	got := w.get(o.ID).Operation
+	need.That(t, got.State == ledger.Committed && w.engine.Busy() == 0, "%s after draining", got.State)
 	<-done
 	p := w.proven("pay")
-	if _, err := w.retry(RetryRequest{ID: p.ID, Version: p.Version, Basis: ledger.BasisAbsent}); code(err) != "quitting" {
-		t.Errorf("a write began after draining: %v", err)
-	}
+	_, err := w.retry(RetryRequest{ID: p.ID, Version: p.Version, Basis: ledger.BasisAbsent})
+	need.That(t, code(err) == "quitting", "a write began after draining: %v", err)
 }
 
 func TestI4_SameKeyIsSafeWhileItIsRemembered(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What a person agreed to is sent, or nothing is: whatever the policy has become
@@ -71,9 +72,7 @@ func replaced(t *testing.T, text string, pair [2]string) string {
 	if pair[0] == "" {
 		return text
 	}
-	if !strings.Contains(text, pair[0]) {
-		t.Fatalf("%q is not in\n%s", pair[0], text)
-	}
+	need.Must(t, strings.Contains(text, pair[0]), "%q is not in\n%s", pair[0], text)
 	return strings.Replace(text, pair[0], pair[1], 1)
 }
 
@@ -81,12 +80,10 @@ func replaced(t *testing.T, text string, pair [2]string) string {
 func TestI7_NothingUnseenIsSent(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
-	if _, err := w.engine.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya}); code(err) != "not_shown" {
-		t.Errorf("%v", err)
-	}
-	if _, posts, _ := w.side.count(); posts != 0 {
-		t.Errorf("%d posts", posts)
-	}
+	_, err := w.engine.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	need.That(t, code(err) == "not_shown", "%v", err)
+	_, posts, _ := w.side.count()
+	need.That(t, posts == 0, "%d posts", posts)
 }
 
 // again begins the same once more, under another key.
@@ -97,9 +94,7 @@ func (w *world) again(o ledger.Operation) ledger.BeginResult {
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: o.Kind, Key: fmt.Sprintf("k-%d", w.n), Token: ledger.NewToken(),
 		Fingerprint: o.Fingerprint, Input: o.Input, Sender: "pipeline", TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline,
 	})
-	if err != nil || res.Answer != ledger.AnswerBegun {
-		w.Fatalf("%s %v", res.Answer, err)
-	}
+	need.Must(w, err == nil && res.Answer == ledger.AnswerBegun, "%s %v", res.Answer, err)
 	return res
 }
 
@@ -139,9 +134,8 @@ func (w *world) besideSameInput(again func(ledger.Operation) ledger.BeginResult)
 	if _, err := w.engine.Retry(w.ctx, risk); code(err) != "related" || !strings.Contains(err.Error(), second.Operation.ID) {
 		w.Errorf("a third came after the dialog: %v", err)
 	}
-	if _, posts, _ := w.side.count(); posts != 0 {
-		w.Fatalf("%d posts", posts)
-	}
+	_, posts, _ := w.side.count()
+	need.Must(w, posts == 0, "%d posts", posts)
 	risk.Showing = Showing{}
 	res, err := w.retry(risk)
 	if err != nil || res.Did != DidSend || res.Operation.Conflict != ledger.PossibleDuplicate || !strings.Contains(res.Operation.ConflictNote, landed.ID) {
@@ -158,13 +152,11 @@ func TestI5_TheMachineSendsNothingBesideASameInputOperation(t *testing.T) {
 		"refused": {Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 402},
 	} {
 		o := w.proven("pay")
-		if _, _, may := mayAuto(w.inForce().Kind("pay"), w.get(o.ID), w.now()); !may {
-			t.Fatalf("%s: it may not before", name)
-		}
+		_, _, may := mayAuto(w.inForce().Kind("pay"), w.get(o.ID), w.now())
+		need.Must(t, may, "%s: it may not before", name)
 		w.settle(w.again(o), outcome)
-		if _, _, may := mayAuto(w.inForce().Kind("pay"), w.get(o.ID), w.now()); may {
-			t.Errorf("%s: the machine may send", name)
-		}
+		_, _, may = mayAuto(w.inForce().Kind("pay"), w.get(o.ID), w.now())
+		need.That(t, !may, "%s: the machine may send", name)
 	}
 }
 
@@ -178,17 +170,13 @@ func TestRetryLooksBeforeItAsksForAPerson(t *testing.T) {
 		return RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Actor: script}
 	}
 	landed, unclear := w.doubt("pay", 420, 420), w.doubt("pay", 420)
-	if res, err := w.retry(risk(landed)); err != nil || res.Did != DidLand || res.Operation.State != ledger.Committed {
-		t.Errorf("landed: %s %v", res.Did, err)
-	}
-	if _, err := w.retry(risk(unclear)); code(err) != "no_person" || !strings.Contains(err.Error(), "none found") {
-		t.Errorf("unclear: %v", err)
-	}
-	if _, posts, _ := w.side.count(); posts != 0 {
-		t.Errorf("%d posts", posts)
-	}
+	res, err := w.retry(risk(landed))
+	need.That(t, err == nil && res.Did == DidLand && res.Operation.State == ledger.Committed, "landed: %s %v", res.Did, err)
+	_, err = w.retry(risk(unclear))
+	need.That(t, code(err) == "no_person" && strings.Contains(err.Error(), "none found"), "unclear: %v", err)
+	_, posts, _ := w.side.count()
+	need.That(t, posts == 0, "%d posts", posts)
 	w.pass(pastProof)
-	if res, err := w.retry(risk(unclear)); err != nil || res.Did != DidSend || res.Attempt.Basis != ledger.BasisAbsent {
-		t.Errorf("absent: %s %v", res.Did, err)
-	}
+	res, err = w.retry(risk(unclear))
+	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisAbsent, "absent: %s %v", res.Did, err)
 }

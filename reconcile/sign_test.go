@@ -18,9 +18,7 @@ func TestACheckSignsForItself(t *testing.T) {
 	first := w.doubt("pay", 2, 2)
 	rec := w.get(first.ID)
 	res, err := e.Retry(w.ctx, w.shown(e, RetryRequest{ID: first.ID, Version: rec.Operation.Version, Basis: ledger.BasisRiskAccepted, Reason: "must", Actor: maya, LossTyped: true}))
-	if err != nil || res.Did != DidLand {
-		t.Fatalf("%+v %v", res, err)
-	}
+	need.Must(t, err == nil && res.Did == DidLand, "%+v %v", res, err)
 	for id, want := range map[string]string{asked.ID: "checks, console of vera", first.ID: "checks, console of maya"} {
 		rec := w.get(id)
 		events := need.Get(w.store.History(w.ctx, ledger.HistoryQuery{Operation: id, Limit: 100}))(t)
@@ -50,14 +48,10 @@ func TestTheCheckBeforeARetryKnowsWhatWasDealtWith(t *testing.T) {
 	}
 	decide(ledger.Decision{Verb: ledger.VerbAck, Truth: ledger.NotLanded})
 	rec := w.get(o.ID)
-	if a := w.inForce().Kind("pay").Advise(rec, rec.Now); a.Verb != "look" {
-		t.Errorf("advice %s: %s", a.Verb, a.Reason)
-	}
+	a := w.inForce().Kind("pay").Advise(rec, rec.Now)
+	need.That(t, a.Verb == "look", "advice %s: %s", a.Verb, a.Reason)
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: rec.Operation.Version, Basis: ledger.BasisRiskAccepted, Reason: "must", LossTyped: true})
-	if err != nil || res.Did != DidSend {
-		t.Fatalf("%s: %s %v", res.Did, res.Why, err)
-	}
-	if now := w.get(o.ID).Operation; now.Conflict != ledger.Duplicate || !now.HandsOff { // two are there now, whosever they are
-		t.Errorf("%s, conflict %q", now.State, now.Conflict)
-	}
+	need.Must(t, err == nil && res.Did == DidSend, "%s: %s %v", res.Did, res.Why, err)
+	now := w.get(o.ID).Operation
+	need.That(t, now.Conflict == ledger.Duplicate && now.HandsOff, "%s, conflict %q", now.State, now.Conflict) // two are there now, whosever they are
 }

@@ -36,9 +36,8 @@ func TestI6_AStepOfTheClockIsNoWaiting(t *testing.T) {
 			w.pass(time.Hour)
 			o := w.doubt("pay", 420)
 			tc.do(w)
-			if r := w.read(o.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too early") {
-				t.Fatalf("%s: %s", r.Read.Verdict, r.Read.Reason)
-			}
+			r := w.read(o.ID)
+			need.Must(t, r.Read.Verdict == ledger.Inconclusive && strings.Contains(r.Read.Reason, "too early"), "%s: %s", r.Read.Verdict, r.Read.Reason)
 			w.side.onList = nil
 			if proof, _ := w.inForce().Kind("pay").ProofAt(w.get(o.ID)); !proof.After(w.now()) {
 				t.Errorf("a person is told of a proof at %s, and it is %s", proof, w.now())
@@ -47,9 +46,8 @@ func TestI6_AStepOfTheClockIsNoWaiting(t *testing.T) {
 			if strings.Contains(tc.name, "set back") {
 				w.later(time.Hour)
 			}
-			if r := w.read(o.ID); r.Read.Verdict != ledger.Absent {
-				t.Errorf("when both clocks say that it is time: %s: %s", r.Read.Verdict, r.Read.Reason)
-			}
+			r = w.read(o.ID)
+			need.That(t, r.Read.Verdict == ledger.Absent, "when both clocks say that it is time: %s: %s", r.Read.Verdict, r.Read.Reason)
 		})
 	}
 }
@@ -72,17 +70,15 @@ func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
 	w.later(time.Hour)
 	early := func(when string) {
 		t.Helper()
-		if r := w.read("sql"); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too early") {
-			t.Fatalf("%s: %s: %s", when, r.Read.Verdict, r.Read.Reason)
-		}
+		r := w.read("sql")
+		need.Must(t, r.Read.Verdict == ledger.Inconclusive && strings.Contains(r.Read.Reason, "too early"), "%s: %s: %s", when, r.Read.Verdict, r.Read.Reason)
 	}
 	early("at first sight")
 	w.pass(15 * time.Second)
 	early("after half the time")
 	w.pass(17 * time.Second)
-	if r := w.read("sql"); r.Read.Verdict != ledger.Absent {
-		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
-	}
+	r := w.read("sql")
+	need.That(t, r.Read.Verdict == ledger.Absent, "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // A sender that lives is not taken for lost because the clock was set forward.
@@ -94,14 +90,12 @@ func TestI3_AForwardStepEndsNoAttempt(t *testing.T) {
 	w.later(5 * time.Minute)
 	inFlight := func() {
 		t.Helper()
-		if n, err := w.store.Expire(w.ctx, 10); n != 0 || err != nil {
-			t.Fatalf("%d ended by a step of the clock: %v", n, err)
-		}
+		n, err := w.store.Expire(w.ctx, 10)
+		need.Must(t, n == 0 && err == nil, "%d ended by a step of the clock: %v", n, err)
 		again := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: b.Operation.Key,
 			Sender: "pipeline", Deadline: time.Minute, Actor: pipeline}
-		if res, err := ledger.Begin(w.ctx, w.store, again); err != nil || res.Answer != ledger.AnswerInProgress {
-			t.Fatalf("%s: %v", res.Answer, err)
-		}
+		res, err := ledger.Begin(w.ctx, w.store, again)
+		need.Must(t, err == nil && res.Answer == ledger.AnswerInProgress, "%s: %v", res.Answer, err)
 		if res, err := w.engine.Retry(w.ctx, RetryRequest{ID: b.Operation.ID, Version: w.get(b.Operation.ID).Operation.Version, Actor: maya, Reason: "now", LossTyped: true}); err == nil {
 			t.Fatalf("%s beside the one in flight", res.Did)
 		}
@@ -111,9 +105,8 @@ func TestI3_AForwardStepEndsNoAttempt(t *testing.T) {
 	w.pass(40 * time.Second)
 	inFlight() // the heartbeat has moved it
 	w.pass(61 * time.Second)
-	if n, err := w.store.Expire(w.ctx, 10); n != 1 || err != nil {
-		t.Fatalf("%d ended: %v", n, err)
-	}
+	n, err := w.store.Expire(w.ctx, 10)
+	need.Must(t, n == 1 && err == nil, "%d ended: %v", n, err)
 }
 
 // An attempt whose deadline passed ends there by the steady clock too, however
@@ -125,16 +118,14 @@ func TestI6_ADeadlineThatPassedEarlyIsNoEnd(t *testing.T) {
 	b := w.begin("pay", 420) // for a minute
 	w.later(5 * time.Minute)
 	w.pass(61 * time.Second)
-	if n, err := w.store.Expire(w.ctx, 10); n != 1 || err != nil {
-		t.Fatalf("%d ended: %v", n, err)
-	}
+	n, err := w.store.Expire(w.ctx, 10)
+	need.Must(t, n == 1 && err == nil, "%d ended: %v", n, err)
 	if r := w.read(b.Operation.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too early") {
 		t.Errorf("one second after its end: %s: %s", r.Read.Verdict, r.Read.Reason)
 	}
 	w.pass(pastProof)
-	if r := w.read(b.Operation.ID); r.Read.Verdict != ledger.Absent {
-		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
-	}
+	r := w.read(b.Operation.ID)
+	need.That(t, r.Read.Verdict == ledger.Absent, "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // What must not have passed has passed by neither clock.
@@ -194,9 +185,8 @@ func TestI6_ABackwardStepShowsNothingLonger(t *testing.T) {
 			o := w.doubt("pay", 420)
 			w.known("pay")
 			tc.do(w)
-			if r := w.read(o.ID); r.Read.Verdict != tc.want {
-				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
-			}
+			r := w.read(o.ID)
+			need.That(t, r.Read.Verdict == tc.want, "%s: %s", r.Read.Verdict, r.Read.Reason)
 		})
 	}
 }

@@ -49,20 +49,16 @@ func TestI6_NothingIsProvenWhileAProcessLives(t *testing.T) {
 		!strings.Contains(res.Read.Reason, "pay-tool, started by process 4711 on here") {
 		t.Fatalf("%s: %s", res.Read.Verdict, res.Read.Reason)
 	}
-	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: ledger.Actor{Name: "auto", Machine: true}}); err == nil {
-		t.Error("it was sent again")
-	}
+	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: ledger.Actor{Name: "auto", Machine: true}})
+	need.That(t, err != nil, "it was sent again")
 	end()
-	if res = w.read(o.ID); res.Read.Verdict != ledger.Inconclusive || !strings.Contains(res.Read.Reason, "too early") {
-		t.Fatalf("%s: %s", res.Read.Verdict, res.Read.Reason)
-	}
-	if a := w.get(o.ID).Attempts[0]; a.Tree != ledger.TreeEmpty || !a.TreeAt.After(a.EndedAt.Add(pastProof)) {
-		t.Errorf("tree %s at %s, ended %s", a.Tree, a.TreeAt, a.EndedAt)
-	}
+	res = w.read(o.ID)
+	need.Must(t, res.Read.Verdict == ledger.Inconclusive && strings.Contains(res.Read.Reason, "too early"), "%s: %s", res.Read.Verdict, res.Read.Reason)
+	a := w.get(o.ID).Attempts[0]
+	need.That(t, a.Tree == ledger.TreeEmpty && a.TreeAt.After(a.EndedAt.Add(pastProof)), "tree %s at %s, ended %s", a.Tree, a.TreeAt, a.EndedAt)
 	w.pass(pastProof)
-	if res = w.read(o.ID); res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Failed {
-		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
-	}
+	res = w.read(o.ID)
+	need.That(t, res.Read.Verdict == ledger.Absent && res.Operation.State == ledger.Failed, "%s: %s", res.Read.Verdict, res.Read.Reason)
 }
 
 // TestI6_NobodyElsewhereProvesThatAProcessIsGone, although it is.
@@ -96,7 +92,6 @@ func TestI6_AnotherAnswerIsBelievedWhileAProcessLives(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o, _ := w.wrapped(procgroup.Here(), "here")
 	w.side.apply(charge{Ref: o.Token, Amount: 420})
-	if res := w.read(o.ID); res.Read.Verdict != ledger.Landed || res.Operation.State != ledger.Committed {
-		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
-	}
+	res := w.read(o.ID)
+	need.That(t, res.Read.Verdict == ledger.Landed && res.Operation.State == ledger.Committed, "%s: %s", res.Read.Verdict, res.Read.Reason)
 }

@@ -57,9 +57,8 @@ func TestALedgerThatCannotBeWrittenIsLeftAPause(t *testing.T) {
 	e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: o.ID}, changes: w.now().Add(time.Millisecond)}}, w.now())
 	defer w.run(e)()
 	first, second := <-disk.asked, <-disk.asked
-	if d := second.Sub(first); d < errorPause {
-		t.Errorf("asked again after %s", d)
-	}
+	d := second.Sub(first)
+	need.That(t, d >= errorPause, "asked again after %s", d)
 	need.Equal(t, <-said, "the ledger could not be asked: write down deadlines that passed: the disk is full", "said")
 	need.Equal(t, <-said, "the ledger can be asked again", "then said")
 }
@@ -82,15 +81,13 @@ func TestAClockIsNotLostToALockedLedger(t *testing.T) {
 	}
 	w.pass(2 * time.Second)
 	e.o.Store = busyStore{w.store}
-	if err := e.repriceDue(w.ctx); !errors.Is(err, ledger.ErrBusy) {
-		t.Fatal(err)
-	}
+	err := e.repriceDue(w.ctx)
+	need.Must(t, errors.Is(err, ledger.ErrBusy), "%v", err)
 	need.Equal(t, e.clocks.wait(w.now(), time.Hour), 0, "the clock strikes again in")
 	e.o.Store = w.store
 	need.OK(t, e.repriceDue(w.ctx))
-	if ids := e.clocks.due(w.now(), 10); len(ids) != 0 {
-		t.Errorf("%v is left", ids)
-	}
+	ids := e.clocks.due(w.now(), 10)
+	need.That(t, len(ids) == 0, "%v is left", ids)
 }
 
 // What an event's detail says is counted, not how its reason ends.

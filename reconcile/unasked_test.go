@@ -25,12 +25,10 @@ func TestAMissingSecretIsTheirsAtOnceAndHeals(t *testing.T) {
 	o := w.doubt("pay", 420, 420)
 	w.run(w.newEngine(Options{}))
 	eventually(t, "for a person", func() bool { return w.lane(o.ID) == ledger.LaneDecide })
-	if why, err := w.engine.Unchecked(w.ctx); err != nil || len(why) != 1 || why["header X-Key: environment variable UNASKED_KEY is not set"] != 1 {
-		t.Errorf("%v %v", why, err)
-	}
-	if plan, err := w.engine.Plan(w.ctx, o.ID); err != nil || plan.FirstCheck {
-		t.Errorf("a check is promised before a retry: %v", err)
-	}
+	why, err := w.engine.Unchecked(w.ctx)
+	need.That(t, err == nil && len(why) == 1 && why["header X-Key: environment variable UNASKED_KEY is not set"] == 1, "%v %v", why, err)
+	plan, err := w.engine.Plan(w.ctx, o.ID)
+	need.That(t, err == nil && !plan.FirstCheck, "a check is promised before a retry: %v", err)
 	os.Setenv("UNASKED_KEY", "k")
 	w.pass(time.Minute)
 	eventually(t, "found", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
@@ -69,7 +67,6 @@ func TestAnEngineWithoutTheSecretLeavesTheOthersPromise(t *testing.T) {
 		t.Fatal("it takes itself for alone")
 	}
 	pol := w.inForce()
-	if q := poor.priced(pol.Kind("pay"), pol.Digest(), w.get(o.ID)); !q.DecideAt.After(w.now()) {
-		t.Errorf("a person is asked from %v on", q.DecideAt)
-	}
+	q := poor.priced(pol.Kind("pay"), pol.Digest(), w.get(o.ID))
+	need.That(t, q.DecideAt.After(w.now()), "a person is asked from %v on", q.DecideAt)
 }

@@ -47,9 +47,8 @@ func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 		e.prices.next = time.Time{}
 		need.Get(e.pass(w.ctx, nil, e.readInBackground))(t)
 	}
-	if ops, err := w.store.Unpriced(w.ctx, w.inForce().Digest(), 1); err != nil || len(ops) > 0 {
-		t.Errorf("%d without a price, %v", len(ops), err)
-	}
+	ops, err := w.store.Unpriced(w.ctx, w.inForce().Digest(), 1)
+	need.That(t, err == nil && len(ops) <= 0, "%d without a price, %v", len(ops), err)
 	need.Equal(t, e.prices.wait(time.Hour), time.Hour, "with nothing to price it sleeps for")
 }
 
@@ -74,10 +73,8 @@ func TestWhatHasNoCheckIsNotReadWithEachBatch(t *testing.T) {
 		need.OK(t, w.engine.startReads(w.ctx, nil, w.engine.readInBackground))
 		return s.read
 	}
-	if first := read(); first < maxBacklog {
-		t.Fatalf("only %d rows are read for one that has a check", first)
-	}
-	if again := read(); again > maxBacklog/10 {
-		t.Errorf("%d rows are read again at once", again)
-	}
+	first := read()
+	need.Must(t, first >= maxBacklog, "only %d rows are read for one that has a check", first)
+	again := read()
+	need.That(t, again <= maxBacklog/10, "%d rows are read again at once", again)
 }

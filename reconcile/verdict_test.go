@@ -116,9 +116,7 @@ func TestVerdicts(t *testing.T) {
 			}
 			rec := w.get(o.ID)
 			need.That(t, len(rec.Reads) != 0 && rec.Reads[0].Verdict == tc.want && len(rec.Reads[0].Evidence) != 0, "kept: %+v", rec.Reads)
-			if strings.Contains(string(rec.Reads[0].Evidence), "sesame") {
-				t.Errorf("the evidence holds a secret: %s", rec.Reads[0].Evidence)
-			}
+			need.That(t, !strings.Contains(string(rec.Reads[0].Evidence), "sesame"), "the evidence holds a secret: %s", rec.Reads[0].Evidence)
 			switch tc.want {
 			case ledger.Duplicated:
 				need.That(t, rec.Operation.Conflict == ledger.Duplicate && rec.Operation.Effects == 2 && len(rec.Operation.Receipts) == 2, "%+v", rec.Operation)
@@ -138,9 +136,8 @@ func TestShowsLate(t *testing.T) {
 	w.side.late = 25 * time.Second
 	w.known("pay")
 	o := w.doubt("pay", 420, 420)
-	if r := w.read(o.ID).Read; r.Verdict != ledger.Inconclusive || !strings.Contains(r.Reason, "too early: proof possible in") {
-		t.Errorf("%s: %s", r.Verdict, r.Reason)
-	}
+	r := w.read(o.ID).Read
+	need.That(t, r.Verdict == ledger.Inconclusive && strings.Contains(r.Reason, "too early: proof possible in"), "%s: %s", r.Verdict, r.Reason)
 	w.pass(26 * time.Second)
 	if r := w.read(o.ID); r.Read.Verdict != ledger.Landed || r.Operation.State != ledger.Committed {
 		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
@@ -221,9 +218,8 @@ func TestI6_EachConditionAlone(t *testing.T) {
 			if tc.policy != nil {
 				text = tc.policy(text)
 			}
-			if n := strings.Count(text, "%s"); n != 1 {
-				t.Fatalf("%d addresses", n)
-			}
+			n := strings.Count(text, "%s")
+			need.Must(t, n == 1, "%d addresses", n)
 			w := newWorld(t, text)
 			if tc.prepare == nil {
 				w.known("pay")
@@ -270,23 +266,20 @@ func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
 		t.Helper()
 		o := w.doubt("pay", 420)
 		w.pass(pastProof)
-		if r := w.read(o.ID).Read; r.Verdict != ledger.Absent {
-			t.Fatalf("%s: %s", r.Verdict, r.Reason)
-		}
+		r := w.read(o.ID).Read
+		need.Must(t, r.Verdict == ledger.Absent, "%s: %s", r.Verdict, r.Reason)
 	}
 	absent()
 	need.Equal(t, controls(), 1, "controls for one check")
 	absent()
-	if n := controls(); n != 2 { // the first was made before the second check began
-		t.Errorf("%d controls for two checks, one after the other", n)
-	}
+	n := controls()
+	need.That(t, n == 2, "%d controls for two checks, one after the other", n) // the first was made before the second check began
 	// The check goes blind a moment after a control held: nothing is proven.
 	o := w.doubt("pay", 420, 420)
 	w.pass(pastProof)
 	w.side.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`)
-	if r := w.read(o.ID); r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain {
-		t.Errorf("a blind check says %s: %s", r.Read.Verdict, r.Read.Reason)
-	}
+	r := w.read(o.ID)
+	need.That(t, r.Read.Verdict == ledger.Inconclusive && r.Operation.State == ledger.Uncertain, "a blind check says %s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // Checks that began before a control was made share it.
@@ -296,17 +289,14 @@ func TestI6_ChecksMadeAtOnceShareAControl(t *testing.T) {
 	w.pass(pastProof)
 	k := w.engine.policy().Kind("pay")
 	began := w.now()
-	if cause, why := w.engine.positive(w.ctx, k, "d", began, false); cause != "" {
-		t.Fatal(why)
-	}
+	cause, why := w.engine.positive(w.ctx, k, "d", began, false)
+	need.Must(t, cause == "", "%v", why)
 	lists := func() int { _, _, n := w.side.count(); return n }
 	before := lists()
-	if cause, why := w.engine.positive(w.ctx, k, "d", began, false); cause != "" || lists() != before {
-		t.Fatalf("asked again (%s)", why)
-	}
-	if cause, _ := w.engine.positive(w.ctx, k, "d", w.now().Add(time.Second), false); cause != "" || lists() == before {
-		t.Fatal("an old control was taken for a later check")
-	}
+	cause, why = w.engine.positive(w.ctx, k, "d", began, false)
+	need.Must(t, cause == "" && lists() == before, "asked again (%s)", why)
+	cause, _ = w.engine.positive(w.ctx, k, "d", w.now().Add(time.Second), false)
+	need.Must(t, cause == "" && lists() != before, "an old control was taken for a later check")
 }
 
 func TestI12_NotThereNow(t *testing.T) {
@@ -314,9 +304,7 @@ func TestI12_NotThereNow(t *testing.T) {
 	w.known("pay")
 	o := w.doubt("pay", 420, 420)
 	landed := w.read(o.ID).Operation
-	if landed.State != ledger.Committed || !landed.HandsOff {
-		t.Fatalf("%+v", landed)
-	}
+	need.Must(t, landed.State == ledger.Committed && landed.HandsOff, "%+v", landed)
 	need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: landed.Version, Verb: ledger.VerbUndo, Reason: "refunded by hand", Actor: maya}))(t)
 	w.side.charges = w.side.charges[:1]
 	w.pass(time.Hour)
@@ -334,9 +322,8 @@ func TestEvidenceIsBoundedAndClean(t *testing.T) {
 			`","data":[{"id":"ch_1","ref":"`+o.Token+`","amount":420,"client_secret":"cs_1234567","echo":"sesame-key"}]}`)
 		return true
 	}
-	if r := w.read(o.ID).Read; r.Verdict != ledger.Landed {
-		t.Fatalf("%s: %s", r.Verdict, r.Reason)
-	}
+	r := w.read(o.ID).Read
+	need.Must(t, r.Verdict == ledger.Landed, "%s: %s", r.Verdict, r.Reason)
 	ev := string(w.get(o.ID).Reads[0].Evidence)
 	for _, secret := range []string{"sesame", "hunter22", "cs_1234567"} {
 		need.Lacks(t, ev, secret)

@@ -290,9 +290,7 @@ func (w *world) begin(kind string, amount int) ledger.BeginResult {
 		Sender: cmp.Or(w.sender, "pipeline"), TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"},
 	}
 	res, err := ledger.Begin(w.ctx, w.store, req)
-	if err != nil || res.Answer != ledger.AnswerBegun {
-		w.Fatalf("begin: %v %v", res.Answer, err)
-	}
+	need.Must(w, err == nil && res.Answer == ledger.AnswerBegun, "begin: %v %v", res.Answer, err)
 	return res
 }
 
@@ -344,9 +342,7 @@ const testPatience = 3 * time.Minute
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(testPatience); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("never: %s", what)
-		}
+		need.Must(t, !time.Now().After(end), "never: %s", what)
 	}
 }
 
@@ -359,9 +355,8 @@ func (w *world) run(e *Engine) (stop func()) {
 	stop = func() {
 		once.Do(func() {
 			cancel()
-			if err := <-done; err != nil {
-				w.Errorf("run: %v", err)
-			}
+			err := <-done
+			need.That(w, err == nil, "run: %v", err)
 		})
 	}
 	w.Cleanup(stop)

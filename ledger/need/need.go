@@ -31,6 +31,14 @@ func That(t T, ok bool, format string, args ...any) {
 	}
 }
 
+// Must says what is wrong where ok does not hold, and ends the test.
+func Must(t T, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Fatal(fmt.Sprintf(format, args...))
+	}
+}
+
 // Get is the value of a call that must not fail: text := need.Get(os.ReadFile(path))(t).
 func Get[V any](v V, err error) func(t T) V {
 	return func(t T) V {

@@ -98,17 +98,13 @@ func TestI10_DeepJSONIsKeptAsText(t *testing.T) {
 		"HTTP":        {Via: "http", Sent: true, Status: 200, Body: []byte(deep)},
 		"a tool's":    {Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: []byte(`{"content":` + deep + `}`)}},
 	} {
-		if s := Judge(t.Context(), nil, ledger.Record{}, a); s.Outcome != ledger.OutcomeCommitted || len(s.Result) == 0 || ledger.TooDeep(s.Result) {
-			t.Errorf("%s: %s, %.30s", name, s.Outcome, s.Result)
-		}
+		s := Judge(t.Context(), nil, ledger.Record{}, a)
+		need.That(t, s.Outcome == ledger.OutcomeCommitted && len(s.Result) != 0 && !ledger.TooDeep(s.Result), "%s: %s, %.30s", name, s.Outcome, s.Result)
 	}
-	if kept := Stored(ledger.Answer{Status: 200, Body: []byte(deep)}, nil); ledger.TooDeep(kept) || !strings.Contains(string(kept), deep) {
-		t.Errorf("%.60s", kept)
-	}
-	if _, err := ledger.Fingerprint([]byte(deep)); !errors.Is(err, ledger.ErrTooDeep) {
-		t.Errorf("%v", err)
-	}
-	if _, err := ledger.Fingerprint([]byte(`{"a":"` + strings.Repeat(`[\"`, 600) + `"}`)); err != nil {
-		t.Errorf("brackets in a text: %v", err)
-	}
+	kept := Stored(ledger.Answer{Status: 200, Body: []byte(deep)}, nil)
+	need.That(t, !ledger.TooDeep(kept) && strings.Contains(string(kept), deep), "%.60s", kept)
+	_, err := ledger.Fingerprint([]byte(deep))
+	need.That(t, errors.Is(err, ledger.ErrTooDeep), "%v", err)
+	_, err = ledger.Fingerprint([]byte(`{"a":"` + strings.Repeat(`[\"`, 600) + `"}`))
+	need.That(t, err == nil, "brackets in a text: %v", err)
 }

@@ -61,9 +61,8 @@ func TestI2_EveryHTTPStatus(t *testing.T) {
 			need.That(t, s.Outcome == want && s.Status == status, "%d %s: %s (status %d), want %s", status, name, s.Outcome, s.Status, want)
 			need.That(t, (s.Proof == ledger.Refused) == (want == ledger.OutcomeFailed), "%d %s: proof %q", status, name, s.Proof)
 			need.That(t, (s.ErrorClass != "") == (want == ledger.OutcomeUncertain) || status < 200, "%d %s: class %q", status, name, s.ErrorClass)
-			if c, ok := class[status]; ok && s.ErrorClass != c {
-				t.Errorf("%d %s: class %q, want %q", status, name, s.ErrorClass, c)
-			}
+			c, ok := class[status]
+			need.That(t, !ok || s.ErrorClass == c, "%d %s: class %q, want %q", status, name, s.ErrorClass, c)
 			need.That(t, s.AttemptID == "a1" && string(s.Result) == `{"id":"x"}`, "%d %s: attempt %q, result %s", status, name, s.AttemptID, s.Result)
 		}
 	}
@@ -158,24 +157,20 @@ func TestAlreadyCountsOnlyAttemptsBefore(t *testing.T) {
 	need.Equal(t, JudgeAttempt(t.Context(), rule, late, "a1", answered(409, "")).Outcome, ledger.OutcomeUncertain, "the first attempt's own answer")
 	proven := second
 	proven.Attempts = []ledger.Attempt{{ID: "a1", N: 1, Outcome: ledger.OutcomeUncertain, LateOutcome: ledger.OutcomeFailed}, {ID: "a2", N: 2}}
-	if s := Judge(t.Context(), rule, proven, answered(409, "")); s.Outcome != ledger.OutcomeUncertain {
-		t.Errorf("after a late refusal: %s", s.Outcome)
-	}
+	s := Judge(t.Context(), rule, proven, answered(409, ""))
+	need.That(t, s.Outcome == ledger.OutcomeUncertain, "after a late refusal: %s", s.Outcome)
 	expired := ledger.Record{Found: true, Operation: ledger.Operation{State: ledger.Uncertain}, Attempts: []ledger.Attempt{{ID: "a1", Outcome: ledger.OutcomeUncertain}}}
 	need.Equal(t, Judge(t.Context(), rule, expired, answered(409, "")).Outcome, ledger.OutcomeUncertain, "the only attempt, answered late")
 }
 
 func TestJudgeKeepsReceiptAndEffect(t *testing.T) {
 	rule := ruled(ledger.Ruling{Decided: true, Outcome: "committed", Receipt: "ch_1"}, nil)
-	if s := Judge(t.Context(), rule, first, answered(200, `{"effect":"created","id":9007199254740993}`)); s.Receipt != "ch_1" || s.EffectWord != "created" ||
-		string(s.Result) != `{"effect":"created","id":9007199254740993}` {
-		t.Errorf("%+v", s)
-	}
+	s := Judge(t.Context(), rule, first, answered(200, `{"effect":"created","id":9007199254740993}`))
+	need.That(t, s.Receipt == "ch_1" && s.EffectWord == "created" && string(s.Result) == `{"effect":"created","id":9007199254740993}`, "%+v", s)
 	// What already: says of a replay is not counted at a first attempt, its receipt is.
 	rule = ruled(ledger.Ruling{Decided: true, Outcome: "committed", Already: true, Receipt: "ch_1"}, nil)
-	if s := Judge(t.Context(), rule, first, answered(200, "", "Idempotent-Replayed", "true")); s.Receipt != "ch_1" || s.Already || s.Outcome != "committed" {
-		t.Errorf("%+v", s)
-	}
+	s = Judge(t.Context(), rule, first, answered(200, "", "Idempotent-Replayed", "true"))
+	need.That(t, s.Receipt == "ch_1" && !s.Already && s.Outcome == "committed", "%+v", s)
 	for _, body := range []string{`{"effect":"would_create"}`, `{"effect":1}`, `[1]`, `effect`, ``, `null`} {
 		need.Equal(t, Judge(t.Context(), nil, first, exited(0, body, "")).EffectWord, "", body, "effect")
 	}

@@ -66,12 +66,10 @@ func TestWhatIsRetryable(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := Retryable(rule, 3, refused, answered(429, "")); ok {
-		t.Error("beyond the kind's bound")
-	}
-	if _, ok := Retryable(Retry{}, 1, refused, answered(429, "")); ok {
-		t.Error("a kind that allows none")
-	}
+	_, ok := Retryable(rule, 3, refused, answered(429, ""))
+	need.That(t, !ok, "beyond the kind's bound")
+	_, ok = Retryable(Retry{}, 1, refused, answered(429, ""))
+	need.That(t, !ok, "a kind that allows none")
 }
 
 // TestBackoffIsJittered: pauses fill the whole span, and the span grows to its
@@ -86,10 +84,8 @@ func TestBackoffIsJittered(t *testing.T) {
 		}
 		need.That(t, low <= bound/10 && high >= bound*9/10 && high <= bound, "after %d: %s … %s, want 0 … %s", n, low, high, bound)
 	}
-	if d := backoff(Retry{}, 3); d > 4*backoffMin {
-		t.Errorf("unstated: %s", d)
-	}
-	if d := backoff(Retry{BackoffMin: time.Hour}, 29); d > time.Hour {
-		t.Errorf("a minimum above the default's maximum: %s", d)
-	}
+	d := backoff(Retry{}, 3)
+	need.That(t, d <= 4*backoffMin, "unstated: %s", d)
+	d = backoff(Retry{BackoffMin: time.Hour}, 29)
+	need.That(t, d <= time.Hour, "a minimum above the default's maximum: %s", d)
 }

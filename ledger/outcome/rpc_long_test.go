@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // TestALongAnswerIsReadOnce: judging copies a long answer at most once, and not at
@@ -33,9 +34,8 @@ func TestALongAnswerIsReadOnce(t *testing.T) {
 			if notYet || s.Outcome != ledger.OutcomeCommitted || len(s.Result) == 0 || len(s.Result) > 2*MaxResult {
 				t.Errorf("%s: %v %s, %d bytes kept", name, notYet, s.Outcome, len(s.Result))
 			}
-			if made := after.TotalAlloc - before.TotalAlloc; made > limit {
-				t.Errorf("%s, read before: %v: %d MiB were made of %d", name, read, made>>20, size>>20)
-			}
+			made := after.TotalAlloc - before.TotalAlloc
+			need.That(t, made <= limit, "%s, read before: %v: %d MiB were made of %d", name, read, made>>20, size>>20)
 		}
 	}
 }

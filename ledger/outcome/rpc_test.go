@@ -166,9 +166,8 @@ func TestI2_WhatSDKsRefuseBeforeAToolRuns(t *testing.T) {
 // of one that is none yet.
 func TestRulesComeFirst(t *testing.T) {
 	refused := ruled(ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil)
-	if s := Judge(t.Context(), refused, first, rpcResult(mcpError)); s.Outcome != ledger.OutcomeFailed || s.Proof != ledger.Refused {
-		t.Errorf("isError that the policy calls refused: %s", s.Outcome)
-	}
+	s := Judge(t.Context(), refused, first, rpcResult(mcpError))
+	need.That(t, s.Outcome == ledger.OutcomeFailed && s.Proof == ledger.Refused, "isError that the policy calls refused: %s", s.Outcome)
 	need.Equal(t, Judge(t.Context(), refused, first, rpcResult(mcpTask)).Outcome, ledger.OutcomeUncertain, "a working task that the policy calls refused")
 }
 
@@ -176,9 +175,8 @@ func TestMCPResultIsKept(t *testing.T) {
 	s := Judge(t.Context(), nil, first, rpcResult(mcpDone))
 	need.That(t, string(s.Result) == mcpDone && s.Status == -1, "result %s, status %d", s.Result, s.Status)
 	long := `{"content":[{"type":"text","text":"` + strings.Repeat("x", 2*MaxResult) + `"}]}`
-	if s = Judge(t.Context(), nil, first, rpcResult(long)); len(s.Result) > MaxResult+100 || s.Outcome != ledger.OutcomeCommitted {
-		t.Errorf("%s with %d bytes of a long result", s.Outcome, len(s.Result))
-	}
+	s = Judge(t.Context(), nil, first, rpcResult(long))
+	need.That(t, len(s.Result) <= MaxResult+100 && s.Outcome == ledger.OutcomeCommitted, "%s with %d bytes of a long result", s.Outcome, len(s.Result))
 	s = Judge(t.Context(), nil, first, rpcResult(`{"content":[{"type":"text","text":"use Bearer abcdefghij"}],"isError":true}`))
 	need.That(t, !strings.Contains(s.Error+string(s.Result), "abcdefghij"), "a secret stays: %s %s", s.Error, s.Result)
 }
@@ -205,13 +203,11 @@ func TestNotYet(t *testing.T) {
 		awaits, poll, ok := NotYet(rpcResult(c.result))
 		need.That(t, (awaits == c.awaits || !ok) && ok == (c.awaits != "") && (!ok || poll == c.poll), "%s: %q %s %v, want %q %s", c.name, awaits, poll, ok, c.awaits, c.poll)
 	}
-	if _, _, ok := NotYet(rpcFailure(-32042, mcpAsks)); ok {
-		t.Error("an error is an answer")
-	}
+	_, _, ok := NotYet(rpcFailure(-32042, mcpAsks))
+	need.That(t, !ok, "an error is an answer")
 	broken := rpcResult(mcpTask)
 	broken.Err = errors.New("EOF")
-	if _, _, ok := NotYet(broken); ok {
-		t.Error("an answer that is not whole")
-	}
+	_, _, ok = NotYet(broken)
+	need.That(t, !ok, "an answer that is not whole")
 	need.That(t, AwaitsInput("a", nil) != AwaitsInput("b", nil) && AwaitsInput("", []string{"a"}) != AwaitsInput("", []string{"b"}), "different continuations are one")
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // What is kept is either the answer byte for byte, or marked as not the whole.
@@ -20,9 +21,7 @@ func FuzzStoredAnswer(f *testing.F) {
 		status = 200 + (status%400+400)%400
 		a := ledger.Answer{Via: "http", Sent: true, Status: status, Body: body, Header: http.Header{"Content-Type": {contentType}, "X-Other": {"1"}}}
 		kept := Stored(a, []string{"s3cr3t-value"})
-		if len(kept) > MaxResult {
-			t.Fatalf("%d bytes are kept", len(kept))
-		}
+		need.Must(t, len(kept) <= MaxResult, "%d bytes are kept", len(kept))
 		stored := TidyResult(kept, []string{"s3cr3t-value"})
 		got := WholeAnswer(ledger.Record{Operation: ledger.Operation{State: ledger.Committed},
 			Attempts: []ledger.Attempt{{Outcome: ledger.OutcomeCommitted, Status: status, Result: stored}}})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // A single call may take more than its arguments are long, and the other side
@@ -35,9 +37,7 @@ func TestCallsOverHugeAnswersAreStopped(t *testing.T) {
 		}()
 		select {
 		case err := <-ended:
-			if !errors.Is(err, ErrStopped) {
-				t.Errorf("%s: %v", text, err)
-			}
+			need.That(t, errors.Is(err, ErrStopped), "%s: %v", text, err)
 		case <-time.After(time.Minute):
 			t.Fatalf("%s does not end", text)
 		}
@@ -58,24 +58,20 @@ func TestCallsThatAreBoundedStillWork(t *testing.T) {
 			t.Fatal(text, p.Message)
 		}
 		got, err := e.Truth(t.Context(), given("{}", `{"id":"ch_17","pre":"ch"}`))
-		if err != nil || got != want {
-			t.Errorf("%s: %v %v", text, got, err)
-		}
+		need.That(t, err == nil && got == want, "%s: %v %v", text, got, err)
 	}
 	e, p := Compile(`"a".matches("(")`, ForAnswer, Bool)
 	if p == nil {
-		if _, err := e.Truth(t.Context(), given("{}", "{}")); err == nil || errors.Is(err, ErrStopped) {
-			t.Errorf("a pattern that is none: %v", err)
-		}
+		_, err := e.Truth(t.Context(), given("{}", "{}"))
+		need.That(t, err != nil && !errors.Is(err, ErrStopped), "a pattern that is none: %v", err)
 	}
 }
 
 // CEL's own JSON would round what is compared.
 func TestNoOtherWayToReadJSON(t *testing.T) {
 	for _, text := range []string{`json.parse(stdout)`, `yaml.parse(stdout)`, `body.?data`} {
-		if _, p := Compile(text, ForAnswer, Any); p == nil {
-			t.Errorf("%s compiles", text)
-		}
+		_, p := Compile(text, ForAnswer, Any)
+		need.That(t, p != nil, "%s compiles", text)
 	}
 }
 
@@ -93,9 +89,7 @@ func TestExpressionsStayBoundedOverHostileAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e, problem := Compile(tc.list, ForList, List)
-			if problem != nil {
-				t.Fatal(problem)
-			}
+			need.Must(t, problem == nil, "%v", problem)
 			began := time.Now()
 			_, err := e.Eval(t.Context(), given("{}", tc.body))
 			took := time.Since(began)
@@ -113,8 +107,7 @@ func TestBoundedTextsAreThoseOfTheLanguage(t *testing.T) {
 		`"a-b-c".replace("-", "+")`: "a+b+c", `"a-b-c".replace("-", "+", 1)`: "a+b-c", `"a-b-c".replace("-", "", 0)`: "a-b-c",
 		`"ab".replace("", ".")`: ".a.b.", `["a", "b"].join()`: "ab", `["a", "b"].join("-")`: "a-b", `[].join(",")`: "",
 	} {
-		if v, err := ask(t, text, "{}"); err != nil || v != want {
-			t.Errorf("%s: %v %v, want %q", text, v, err, want)
-		}
+		v, err := ask(t, text, "{}")
+		need.That(t, err == nil && v == want, "%s: %v %v, want %q", text, v, err, want)
 	}
 }

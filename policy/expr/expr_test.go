@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 // given are the names of an operation with a token and that input, and of an answer
@@ -69,9 +71,7 @@ func TestArithmetic(t *testing.T) {
 	} {
 		got, err := ask(t, text, `{"amount":42050,"big":9007199254740993,"twin":9007199254740992,"pointed":9007199254740993.0,
 			"huge":123456789012345678901234567890,"small":0.1,"million":1e6,"list":[1,2],"name":"cus_9"}`)
-		if err != nil || fmt.Sprint(got) != want {
-			t.Errorf("%s = %v, %v; want %s", text, got, err, want)
-		}
+		need.That(t, err == nil && fmt.Sprint(got) == want, "%s = %v, %v; want %s", text, got, err, want)
 	}
 }
 
@@ -84,23 +84,18 @@ func TestRunawayExpressionsAreStopped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ask(t, text, `{"l":`+list+`}`)
-			if !errors.Is(err, ErrStopped) {
-				t.Errorf("got %v", err)
-			}
+			need.That(t, errors.Is(err, ErrStopped), "got %v", err)
 		})
 	}
 }
 
 func TestCancelledExpressionStops(t *testing.T) {
 	e, problem := Compile("input.l.all(a, input.l.all(b, a + b > 0))", ForOperation, Bool)
-	if problem != nil {
-		t.Fatal(problem)
-	}
+	need.Must(t, problem == nil, "%v", problem)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := e.Eval(ctx, given(`{"l":[`+strings.Repeat("1,", 500)+`1]}`, "")); err == nil {
-		t.Error("went on after the context ended")
-	}
+	_, err := e.Eval(ctx, given(`{"l":[`+strings.Repeat("1,", 500)+`1]}`, ""))
+	need.That(t, err != nil, "went on after the context ended")
 }
 
 func TestTemplates(t *testing.T) {
@@ -140,13 +135,10 @@ func TestTemplates(t *testing.T) {
 		"a ${1.0 / 0.0}":  "not a finite number",
 	} {
 		tm, problem := ParseTemplate(text, ForOperation)
-		if problem != nil {
-			t.Fatal(problem)
-		}
+		need.Must(t, problem == nil, "%v", problem)
 		r := &Rendering{Names: names}
-		if got, err := r.Text(tm), r.Err(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s = %q, %v; want an error with %q", text, got, err, want)
-		}
+		got, err := r.Text(tm), r.Err()
+		need.That(t, err != nil && strings.Contains(err.Error(), want), "%s = %q, %v; want an error with %q", text, got, err, want)
 	}
 }
 
@@ -171,9 +163,7 @@ func TestI11_ValuesInAnAddressStayValues(t *testing.T) {
 		{"https://h.example/${input.v}", "@evil.example", "https://h.example/@evil.example", ""},
 	} {
 		tm, problem := ParseTemplate(c.template, ForRequest)
-		if problem != nil {
-			t.Fatal(problem)
-		}
+		need.Must(t, problem == nil, "%v", problem)
 		input, _ := Encode(map[string]any{"v": c.value})
 		r := &Rendering{Names: given(string(input), "")}
 		got, err := r.URL(tm), r.Err()

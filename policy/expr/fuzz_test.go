@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
 )
 
 func FuzzTemplate(f *testing.F) {
@@ -14,21 +16,17 @@ func FuzzTemplate(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		tm, problem := ParseTemplate(text, ForOperation)
 		if problem != nil {
-			if problem.Message == "" || problem.Inside && (problem.Offset < 0 || problem.Offset > len([]rune(text))) {
-				t.Fatalf("%+v", problem)
-			}
+			need.Must(t, problem.Message != "" && (!problem.Inside || problem.Offset >= 0 && problem.Offset <= len([]rune(text))), "%+v", problem)
 			return
 		}
 		r := &Rendering{Names: given(`{"a":1}`, "")}
 		if !strings.Contains(text, "${") {
-			if got, err := r.Text(tm), r.Err(); err != nil || got != text {
-				t.Fatalf("plain text %q became %q, %v", text, got, err)
-			}
+			got, err := r.Text(tm), r.Err()
+			need.Must(t, err == nil && got == text, "plain text %q became %q, %v", text, got, err)
 		}
 		if v, err := r.Tree(&Tree{Text: tm}), r.Err(); err == nil {
-			if _, err := Encode(v); err != nil {
-				t.Fatalf("%q gives what is not JSON: %v", text, err)
-			}
+			_, err := Encode(v)
+			need.Must(t, err == nil, "%q gives what is not JSON: %v", text, err)
 		}
 	})
 }
@@ -38,9 +36,7 @@ func FuzzAddress(f *testing.F) {
 		f.Add(seed)
 	}
 	tm, problem := ParseTemplate("https://h.example/a/${input.v}/b?q=${input.v}", ForRequest)
-	if problem != nil {
-		f.Fatal(problem)
-	}
+	need.Must(f, problem == nil, "%v", problem)
 	f.Fuzz(func(t *testing.T, value string) {
 		input, err := json.Marshal(map[string]any{"v": value})
 		if err != nil {
@@ -52,19 +48,13 @@ func FuzzAddress(f *testing.F) {
 			return
 		}
 		u, err := url.Parse(got)
-		if err != nil || u.Host != "h.example" || u.Fragment != "" || u.User != nil {
-			t.Fatalf("%q leads to %q (%v)", value, got, err)
-		}
-		if parts := strings.Split(u.EscapedPath(), "/"); len(parts) != 4 || parts[1] != "a" || parts[3] != "b" {
-			t.Fatalf("%q changes the path: %q", value, got)
-		}
+		need.Must(t, err == nil && u.Host == "h.example" && u.Fragment == "" && u.User == nil, "%q leads to %q (%v)", value, got, err)
+		parts := strings.Split(u.EscapedPath(), "/")
+		need.Must(t, len(parts) == 4 && parts[1] == "a" && parts[3] == "b", "%q changes the path: %q", value, got)
 		for _, s := range strings.Split(u.Path, "/")[1:] {
-			if s == "" || s == "." || s == ".." {
-				t.Fatalf("%q walks: %q", value, got)
-			}
+			need.Must(t, s != "" && s != "." && s != "..", "%q walks: %q", value, got)
 		}
-		if q := u.Query(); len(q) != 1 || q.Get("q") != string([]rune(value)) {
-			t.Fatalf("%q changes the query: %q", value, got)
-		}
+		q := u.Query()
+		need.Must(t, len(q) == 1 && q.Get("q") == string([]rune(value)), "%q changes the query: %q", value, got)
 	})
 }

@@ -118,9 +118,8 @@ func TestWhatIsNoOperation(t *testing.T) {
 		strings.Repeat("[", 20000):                        "end:",
 		strings.Repeat("x", maxLine+1) + "\n" + row(""):   "line 2: post of",
 	} {
-		if got := told(t, m, source); !strings.Contains(got, want) {
-			t.Errorf("%.80q\n%.300s\nwant %q", source, got, want)
-		}
+		got := told(t, m, source)
+		need.That(t, strings.Contains(got, want), "%.80q\n%.300s\nwant %q", source, got, want)
 	}
 }
 
@@ -162,14 +161,12 @@ func TestABrokenMapping(t *testing.T) {
 		"kind: env.X\nat: row.at\n":                   "`env` may stand only in what is sent",
 	} {
 		need.OK(t, os.WriteFile(file, []byte(text), 0o600), "write")
-		if _, err := Load("", file, nil); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: %v, want %q", text, err, want)
-		}
+		_, err := Load("", file, nil)
+		need.That(t, err != nil && strings.Contains(err.Error(), want), "%q: %v, want %q", text, err, want)
 	}
 	for _, over := range []string{"kind", "what=1", "kind="} {
-		if _, err := Load(Plain, "", []string{over}); err == nil {
-			t.Errorf("--map %s is taken", over)
-		}
+		_, err := Load(Plain, "", []string{over})
+		need.That(t, err != nil, "--map %s is taken", over)
 	}
 	_, err := Load("sidkiq", "", nil)
 	need.That(t, err != nil, "a name that is none")

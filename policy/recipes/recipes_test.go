@@ -61,9 +61,8 @@ func TestRecipesMerge(t *testing.T) {
 	if len(p.Kinds()) > kinds {
 		t.Errorf("%d kinds of %d", len(p.Kinds()), kinds)
 	}
-	if _, err := Merge("no-such"); err == nil {
-		t.Error("no error")
-	}
+	_, err := Merge("no-such")
+	need.That(t, err != nil, "no error")
 }
 
 func TestSplitKeepsEveryLine(t *testing.T) {
@@ -77,9 +76,8 @@ func TestSplitKeepsEveryLine(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	for _, bad := range []string{"defaults: { look: 1 }\n", "kinds:\n    k:\n      look: 1\n"} {
-		if _, err := split(bad); err == nil {
-			t.Errorf("%q: no error", bad)
-		}
+		_, err := split(bad)
+		need.That(t, err != nil, "%q: no error", bad)
 	}
 }
 
@@ -87,9 +85,7 @@ func TestSplitKeepsEveryLine(t *testing.T) {
 func examine(t *testing.T, name string, text []byte) *policy.Policy {
 	t.Helper()
 	p, err := policy.Parse(name, text)
-	if err != nil {
-		t.Fatalf("refused:\n%v", err)
-	}
+	need.Must(t, err == nil, "refused:\n%v", err)
 	for _, w := range p.Warnings() {
 		t.Errorf("a warning:\n%s", w.Error())
 	}

@@ -63,9 +63,8 @@ func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {
 	_ = cmd.Process.Signal(syscall.SIGCONT)
 	n, _ := out.Read(buf)
 	_ = cmd.Wait()
-	if got := strings.TrimSpace(string(buf[:n])); got != "sent false" || effects.Load() != 0 {
-		t.Errorf("said %q, %d effects", got, effects.Load())
-	}
+	got := strings.TrimSpace(string(buf[:n]))
+	need.That(t, got == "sent false" && effects.Load() == 0, "said %q, %d effects", got, effects.Load())
 }
 
 func TestCommand(t *testing.T) {
@@ -108,9 +107,8 @@ func TestCommand(t *testing.T) {
 			if name == "deadline" {
 				q.Deadline = time.Now().Add(150 * time.Millisecond)
 			}
-			if a := Command(t.Context(), q); !tc.check(a) {
-				t.Errorf("%+v", a)
-			}
+			a := Command(t.Context(), q)
+			need.That(t, tc.check(a), "%+v", a)
 		})
 	}
 }
@@ -121,9 +119,7 @@ func TestI3_TheWholeGroupEndsAtTheDeadline(t *testing.T) {
 		Argv:     []string{"sh", "-c", "sleep 30 & echo $! >" + file + "; wait"},
 		Deadline: time.Now().Add(300 * time.Millisecond),
 	})
-	if a.Class != ledger.ClassTimeout {
-		t.Fatalf("%+v", a)
-	}
+	need.Must(t, a.Class == ledger.ClassTimeout, "%+v", a)
 	b := need.Get(os.ReadFile(file))(t)
 	pid, _ := strconv.Atoi(strings.TrimSpace(string(b)))
 	for range 50 {
@@ -143,7 +139,5 @@ func zombie(pid int) bool {
 
 func TestLeftBehindChildDoesNotHoldTheAnswer(t *testing.T) {
 	a := Command(t.Context(), CommandRequest{Argv: []string{"sh", "-c", "echo done; sleep 30 & exit 0"}, Timeout: time.Minute})
-	if !a.Exited || a.Exit != 0 || string(a.Stdout) != "done\n" || !a.Truncated { // not truncated, had it waited for the child
-		t.Errorf("%+v", a)
-	}
+	need.That(t, a.Exited && a.Exit == 0 && string(a.Stdout) == "done\n" && a.Truncated, "%+v", a) // not truncated, had it waited for the child
 }

@@ -38,9 +38,7 @@ func TestReadAsksForAnUncachedAnswerOverThePool(t *testing.T) {
 	}
 	count := 0
 	conns.Range(func(any, any) bool { count++; return true })
-	if n.Load() != 5 || count != 1 {
-		t.Errorf("%d requests on %d connections", n.Load(), count)
-	}
+	need.That(t, n.Load() == 5 && count == 1, "%d requests on %d connections", n.Load(), count)
 }
 
 func TestHugeAnswerIsCutOff(t *testing.T) {
@@ -90,9 +88,8 @@ func TestReadFollowsRedirectsOnItsHostOnly(t *testing.T) {
 	h := &HTTP{}
 	defer h.Close()
 	for path, want := range map[string]int{"/here": 200, "/away": 302, "/round": 302} {
-		if a := h.Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL + path}); a.Status != want || a.Err != nil {
-			t.Errorf("%s: %d %v, want %d", path, a.Status, a.Err, want)
-		}
+		a := h.Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL + path})
+		need.That(t, a.Status == want && a.Err == nil, "%s: %d %v, want %d", path, a.Status, a.Err, want)
 	}
 	need.That(t, !leaked.Load(), "a read followed a redirect to another host")
 }

@@ -42,19 +42,15 @@ func TestMCPMemoryServer(t *testing.T) {
 	search := func() string {
 		q.Tool, q.Arguments = "search_nodes", json.RawMessage(`{"query":"indoubt-T1"}`)
 		a := m.Read(t.Context(), q)
-		if a.Err != nil || a.RPC == nil || a.RPC.Error {
-			t.Fatalf("%v %+v", a.Err, a.RPC)
-		}
+		need.Must(t, a.Err == nil && a.RPC != nil && !a.RPC.Error, "%v %+v", a.Err, a.RPC)
 		return string(a.RPC.Result)
 	}
 	need.Contains(t, search(), `"structuredContent":{"entities":[]`)
 	q.Tool, q.Arguments = "create_entities", json.RawMessage(`{"entities":[{"name":"Ada","entityType":"person","observations":["indoubt-T1"]}]}`)
-	if a := m.Read(t.Context(), q); a.Err == nil || a.Sent {
-		t.Errorf("a read called a tool that writes: %+v", a)
-	}
-	if a := m.Send(t.Context(), q); a.Err != nil || !a.Sent || a.RPC == nil || a.RPC.Error {
-		t.Errorf("%v %+v", a.Err, a.RPC)
-	}
+	a := m.Read(t.Context(), q)
+	need.That(t, a.Err != nil && !a.Sent, "a read called a tool that writes: %+v", a)
+	a = m.Send(t.Context(), q)
+	need.That(t, a.Err == nil && a.Sent && a.RPC != nil && !a.RPC.Error, "%v %+v", a.Err, a.RPC)
 	need.Contains(t, search(), `"name":"Ada"`)
 }
 
@@ -68,16 +64,12 @@ func TestMCPFilesystemServer(t *testing.T) {
 		q.Arguments, _ = json.Marshal(args)
 		return q
 	}
-	if a := m.Read(t.Context(), call("read_text_file", map[string]string{"path": path})); a.Err != nil || !strings.Contains(string(a.RPC.Result), `"isError":true`) {
-		t.Errorf("a file that is not there: %v %+v", a.Err, a.RPC)
-	}
-	if a := m.Send(t.Context(), call("write_file", map[string]string{"path": path, "content": "# Today\n"})); a.Err != nil || a.RPC == nil || a.RPC.Error {
-		t.Errorf("%v %+v", a.Err, a.RPC)
-	}
-	if a := m.Read(t.Context(), call("read_text_file", map[string]string{"path": path})); a.Err != nil || !strings.Contains(string(a.RPC.Result), `"structuredContent":{"content":"# Today\n"}`) {
-		t.Errorf("%v %+v", a.Err, a.RPC)
-	}
-	if a := m.Read(t.Context(), call("get_file_info", map[string]string{"path": dir})); a.Err != nil || !strings.Contains(string(a.RPC.Result), `isDirectory: true`) {
-		t.Errorf("%v %+v", a.Err, a.RPC)
-	}
+	a := m.Read(t.Context(), call("read_text_file", map[string]string{"path": path}))
+	need.That(t, a.Err == nil && strings.Contains(string(a.RPC.Result), `"isError":true`), "a file that is not there: %v %+v", a.Err, a.RPC)
+	a = m.Send(t.Context(), call("write_file", map[string]string{"path": path, "content": "# Today\n"}))
+	need.That(t, a.Err == nil && a.RPC != nil && !a.RPC.Error, "%v %+v", a.Err, a.RPC)
+	a = m.Read(t.Context(), call("read_text_file", map[string]string{"path": path}))
+	need.That(t, a.Err == nil && strings.Contains(string(a.RPC.Result), `"structuredContent":{"content":"# Today\n"}`), "%v %+v", a.Err, a.RPC)
+	a = m.Read(t.Context(), call("get_file_info", map[string]string{"path": dir}))
+	need.That(t, a.Err == nil && strings.Contains(string(a.RPC.Result), `isDirectory: true`), "%v %+v", a.Err, a.RPC)
 }

@@ -75,9 +75,8 @@ func TestMCPReadsGoThroughOneProcess(t *testing.T) {
 	m.Close()
 	started, ended := processes()
 	need.That(t, len(ended) == 1 && !alive(started[0]), "started %v, ended %v", started, ended)
-	if a := m.Read(t.Context(), q); a.Err == nil || a.Sent {
-		t.Errorf("read after Close: %+v", a)
-	}
+	a := m.Read(t.Context(), q)
+	need.That(t, a.Err != nil && !a.Sent, "read after Close: %+v", a)
 }
 
 func TestMCPRefusesToolsThatMayWrite(t *testing.T) {
@@ -88,14 +87,12 @@ func TestMCPRefusesToolsThatMayWrite(t *testing.T) {
 	for _, q := range []MCPRequest{stdio, http} {
 		for _, tool := range []string{"unsaid", "write", "missing"} {
 			q.Tool = tool
-			if a := m.Read(t.Context(), q); a.Err == nil || a.Sent || a.RPC != nil || !strings.Contains(a.Err.Error(), tool) {
-				t.Errorf("%s: %+v", tool, a)
-			}
+			a := m.Read(t.Context(), q)
+			need.That(t, a.Err != nil && !a.Sent && a.RPC == nil && strings.Contains(a.Err.Error(), tool), "%s: %+v", tool, a)
 		}
 		q.Tool, q.Vouched = "unsaid", true
-		if a := m.Read(t.Context(), q); a.Err != nil || a.RPC == nil {
-			t.Errorf("vouched for: %v %+v", a.Err, a.RPC)
-		}
+		a := m.Read(t.Context(), q)
+		need.That(t, a.Err == nil && a.RPC != nil, "vouched for: %v %+v", a.Err, a.RPC)
 	}
 	need.Equal(t, calls.Load(), 1, "calls arrived")
 }
@@ -106,14 +103,12 @@ func TestMCPOverHTTP(t *testing.T) {
 		m := newMCP(t)
 		q := MCPRequest{Name: "http", URL: overHTTP(t, &calls, stateless), Tool: "search", Arguments: json.RawMessage(`{"query":"t-1"}`), Timeout: 10 * time.Second}
 		for range 3 {
-			if a := m.Read(t.Context(), q); a.Err != nil || a.RPC == nil || !strings.Contains(string(a.RPC.Result), "9007199254740993") {
-				t.Errorf("%v %+v", a.Err, a.RPC)
-			}
+			a := m.Read(t.Context(), q)
+			need.That(t, a.Err == nil && a.RPC != nil && strings.Contains(string(a.RPC.Result), "9007199254740993"), "%v %+v", a.Err, a.RPC)
 		}
 		q.Tool = "write"
-		if a := m.Send(t.Context(), q); a.Err != nil || !a.Sent || a.RPC == nil || a.RPC.Error {
-			t.Errorf("%v %+v", a.Err, a.RPC)
-		}
+		a := m.Send(t.Context(), q)
+		need.That(t, a.Err == nil && a.Sent && a.RPC != nil && !a.RPC.Error, "%v %+v", a.Err, a.RPC)
 		need.Equal(t, calls.Load(), 4, "calls arrived")
 		m.Close()
 	}
@@ -123,16 +118,14 @@ func TestMCPAnswersThatAreErrors(t *testing.T) {
 	m := newMCP(t)
 	q, processes := child(t, "sdk")
 	q.Tool = "fails"
-	if a := m.Read(t.Context(), q); a.Err != nil || a.RPC == nil || a.RPC.Error || !strings.Contains(string(a.RPC.Result), `"isError":true`) {
-		t.Errorf("%v %+v", a.Err, a.RPC)
-	}
+	a := m.Read(t.Context(), q)
+	need.That(t, a.Err == nil && a.RPC != nil && !a.RPC.Error && strings.Contains(string(a.RPC.Result), `"isError":true`), "%v %+v", a.Err, a.RPC)
 	q.Tool, q.Vouched = "missing", true
 	if a := m.Read(t.Context(), q); a.Err != nil || a.RPC == nil || !a.RPC.Error || a.RPC.Code != -32602 || a.RPC.Message == "" {
 		t.Errorf("%v %+v", a.Err, a.RPC)
 	}
-	if started, _ := processes(); len(started) != 1 {
-		t.Errorf("%d processes", len(started))
-	}
+	started, _ := processes()
+	need.That(t, len(started) == 1, "%d processes", len(started))
 }
 
 func TestMCPAnswerIsBounded(t *testing.T) {
@@ -150,9 +143,7 @@ func TestMCPOldServerThatIsSilentBeforeInitialize(t *testing.T) {
 			m := newMCP(t)
 			q, processes := child(t, mode)
 			a := m.Read(t.Context(), q)
-			if a.Err != nil || a.RPC == nil || !strings.Contains(string(a.RPC.Result), `"n":9007199254740993`) {
-				t.Fatalf("%v %+v", a.Err, a.RPC)
-			}
+			need.Must(t, a.Err == nil && a.RPC != nil && strings.Contains(string(a.RPC.Result), `"n":9007199254740993`), "%v %+v", a.Err, a.RPC)
 			started, ended := processes()
 			need.That(t, len(started) == 2 && len(ended) == 1 && !alive(started[0]), "started %v, ended %v", started, ended)
 			// What was learnt holds for the next process.
@@ -175,9 +166,8 @@ func TestMCPServerThatDoesNotStart(t *testing.T) {
 	until(t, "all of it is gone", func() bool { started, ended := processes(); return len(started) == len(ended) })
 	q.Name, q.Command = "missing", []string{"/nowhere/server"}
 	for _, ask := range []func(context.Context, MCPRequest) ledger.Answer{m.Read, m.Send} {
-		if a := ask(t.Context(), q); a.Err == nil || a.Sent {
-			t.Errorf("%+v", a)
-		}
+		a := ask(t.Context(), q)
+		need.That(t, a.Err != nil && !a.Sent, "%+v", a)
 	}
 	mute, running := child(t, "mute")
 	mute.Timeout = 300 * time.Millisecond
@@ -222,25 +212,21 @@ func TestMCPIdleServerEnds(t *testing.T) {
 	m := &MCP{Idle: 50 * time.Millisecond}
 	defer m.Close()
 	q, processes := child(t, "sdk")
-	if a := m.Read(t.Context(), q); a.Err != nil {
-		t.Fatal(a.Err)
-	}
+	a := m.Read(t.Context(), q)
+	need.Must(t, a.Err == nil, "%v", a.Err)
 	until(t, "it ends", func() bool { _, ended := processes(); return len(ended) == 1 })
-	if a := m.Read(t.Context(), q); a.Err != nil {
-		t.Errorf("afterwards: %v", a.Err)
-	}
+	a = m.Read(t.Context(), q)
+	need.That(t, a.Err == nil, "afterwards: %v", a.Err)
 }
 
 func TestMCPNewDefinitionIsAnotherServer(t *testing.T) {
 	m := newMCP(t)
 	q, processes := child(t, "sdk")
-	if a := m.Read(t.Context(), q); a.Err != nil {
-		t.Fatal(a.Err)
-	}
+	a := m.Read(t.Context(), q)
+	need.Must(t, a.Err == nil, "%v", a.Err)
 	q.Env = append(q.Env, "MORE=1")
-	if a := m.Read(t.Context(), q); a.Err != nil {
-		t.Fatal(a.Err)
-	}
+	a = m.Read(t.Context(), q)
+	need.Must(t, a.Err == nil, "%v", a.Err)
 	until(t, "the first one ends", func() bool { started, ended := processes(); return len(started) == 2 && len(ended) == 1 })
 }
 
@@ -263,9 +249,8 @@ func TestI3_MCPSendIsOneCall(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_ = os.Remove(file)
-			if a := m.Read(t.Context(), MCPRequest{Name: q.Name, Command: q.Command, Env: q.Env, Tool: "search", Arguments: q.Arguments}); a.Err != nil {
-				t.Fatal(a.Err)
-			}
+			a := m.Read(t.Context(), MCPRequest{Name: q.Name, Command: q.Command, Env: q.Env, Tool: "search", Arguments: q.Arguments})
+			need.Must(t, a.Err == nil, "%v", a.Err)
 			r := q
 			r.Arguments, _ = json.Marshal(map[string]string{"file": file, "token": "t-1", "then": tc.then})
 			if tc.timeout > 0 {
@@ -274,9 +259,8 @@ func TestI3_MCPSendIsOneCall(t *testing.T) {
 			if tc.late {
 				r.Deadline = time.Now().Add(-time.Millisecond)
 			}
-			if a := m.Send(t.Context(), r); !tc.check(a) {
-				t.Errorf("%+v %+v", a, a.RPC)
-			}
+			a = m.Send(t.Context(), r)
+			need.That(t, tc.check(a), "%+v %+v", a, a.RPC)
 			time.Sleep(50 * time.Millisecond)
 			b, _ := os.ReadFile(file)
 			need.Equal(t, strings.Count(string(b), "t-1"), tc.effects, "effects")
@@ -329,25 +313,20 @@ func TestMCPDeclarationsAreAskedForAgain(t *testing.T) {
 	m := &MCP{listFor: time.Nanosecond}
 	t.Cleanup(m.Close)
 	q, processes := child(t, "fickle")
-	if a := m.Read(t.Context(), q); a.Err != nil || a.RPC == nil {
-		t.Fatalf("%v %+v", a.Err, a.RPC)
-	}
-	if a := m.Read(t.Context(), q); a.Err == nil || a.Sent || !strings.Contains(a.Err.Error(), "not declared read-only") {
-		t.Errorf("%v %+v", a.Err, a.RPC)
-	}
-	if started, _ := processes(); len(started) != 1 {
-		t.Errorf("%d processes", len(started))
-	}
+	a := m.Read(t.Context(), q)
+	need.Must(t, a.Err == nil && a.RPC != nil, "%v %+v", a.Err, a.RPC)
+	a = m.Read(t.Context(), q)
+	need.That(t, a.Err != nil && !a.Sent && strings.Contains(a.Err.Error(), "not declared read-only"), "%v %+v", a.Err, a.RPC)
+	started, _ := processes()
+	need.That(t, len(started) == 1, "%d processes", len(started))
 	twofold, _ := child(t, "twofold")
-	if a := m.Read(t.Context(), twofold); a.Err == nil || a.Sent || !strings.Contains(a.Err.Error(), "not declared read-only") {
-		t.Errorf("%v %+v", a.Err, a.RPC)
-	}
+	a = m.Read(t.Context(), twofold)
+	need.That(t, a.Err != nil && !a.Sent && strings.Contains(a.Err.Error(), "not declared read-only"), "%v %+v", a.Err, a.RPC)
 }
 
 func TestMCPAnswerThatDoesNotEndIsTooLong(t *testing.T) {
 	m := newMCP(t)
 	q, _ := child(t, "endless")
-	if a := m.Read(t.Context(), q); a.Err == nil || !a.Truncated || a.RPC != nil {
-		t.Errorf("%v %+v", a.Err, a)
-	}
+	a := m.Read(t.Context(), q)
+	need.That(t, a.Err != nil && a.Truncated && a.RPC == nil, "%v %+v", a.Err, a)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func post(url string) HTTPRequest {
@@ -45,13 +46,11 @@ func TestI3_AppliedAndCutBesideAKeptConnection(t *testing.T) {
 	h := &HTTP{}
 	defer h.Close()
 	for range 3 {
-		if a := h.Read(t.Context(), HTTPRequest{Method: "GET", URL: url}); a.Status != 200 {
-			t.Fatalf("read: %+v", a)
-		}
+		a := h.Read(t.Context(), HTTPRequest{Method: "GET", URL: url})
+		need.Must(t, a.Status == 200, "read: %+v", a)
 	}
 	a := h.Send(t.Context(), post(url))
 	time.Sleep(50 * time.Millisecond) // a second one would come now
-	if got := effects.Load(); got != 1 || !a.Sent || a.Err == nil || a.Class != ledger.ClassEOF {
-		t.Errorf("%d effects from one Send: sent=%v err=%v class=%q", got, a.Sent, a.Err, a.Class)
-	}
+	got := effects.Load()
+	need.That(t, got == 1 && a.Sent && a.Err != nil && a.Class == ledger.ClassEOF, "%d effects from one Send: sent=%v err=%v class=%q", got, a.Sent, a.Err, a.Class)
 }

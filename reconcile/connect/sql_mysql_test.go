@@ -71,18 +71,16 @@ func TestMySQL(t *testing.T) {
 		}
 		r := q
 		r.Query, r.Args = "SELECT count(*) AS n FROM o WHERE token = ?", []any{"' OR 1=1 --"}
-		if a := s.Read(t.Context(), r); string(a.Rows) != `[{"n":0}]` {
-			t.Errorf("%v %s", a.Err, a.Rows)
-		}
+		a := s.Read(t.Context(), r)
+		need.That(t, string(a.Rows) == `[{"n":0}]`, "%v %s", a.Err, a.Rows)
 	})
 
 	t.Run("a read changes nothing", func(t *testing.T) {
 		for _, query := range []string{"DELETE FROM o", "SELECT 1; DELETE FROM o", "SELECT 1 INTO @x; DELETE FROM o", "WITH x AS (SELECT 1) DELETE FROM o", "/*! DELETE FROM o */"} {
 			r := q
 			r.Query = query
-			if a := s.Read(t.Context(), r); a.Err == nil {
-				t.Errorf("%s: %s", query, a.Rows)
-			}
+			a := s.Read(t.Context(), r)
+			need.That(t, a.Err != nil, "%s: %s", query, a.Rows)
 		}
 		need.Equal(t, rowsOf(t, s, q, "SELECT count(*) AS n FROM o"), `[{"n":1}]`)
 	})
@@ -91,12 +89,10 @@ func TestMySQL(t *testing.T) {
 		endless, many := q, q
 		endless.Query, endless.Timeout = "SELECT SLEEP(30) AS s, 1 AS one", 300*time.Millisecond
 		many.Query = "SELECT a.n FROM (SELECT 1 AS n UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4) a, information_schema.collations b, information_schema.collations c"
-		if a := s.Read(t.Context(), endless); a.Err == nil && string(a.Rows) != `[{"s":1,"one":1}]` || a.EndedAt.Sub(a.BeganAt) > 5*time.Second {
-			t.Errorf("endless: %+v", a)
-		}
-		if a := s.Read(t.Context(), many); !a.Truncated || a.Err != nil || strings.Count(string(a.Rows), "{") != DefaultMaxRows {
-			t.Errorf("many: truncated=%v err=%v", a.Truncated, a.Err)
-		}
+		a := s.Read(t.Context(), endless)
+		need.That(t, (a.Err != nil || string(a.Rows) == `[{"s":1,"one":1}]`) && a.EndedAt.Sub(a.BeganAt) <= 5*time.Second, "endless: %+v", a)
+		a = s.Read(t.Context(), many)
+		need.That(t, a.Truncated && a.Err == nil && strings.Count(string(a.Rows), "{") == DefaultMaxRows, "many: truncated=%v err=%v", a.Truncated, a.Err)
 		need.Equal(t, rowsOf(t, s, q, "SELECT 1 AS one"), `[{"one":1}]`)
 	})
 
@@ -107,9 +103,8 @@ func TestMySQL(t *testing.T) {
 		defer must(t, s, q, "SET GLOBAL read_only = 0")
 		r := q
 		r.Query = "SELECT 1 AS one"
-		if a := s.Read(t.Context(), r); a.Err != nil || len(a.Header[HeaderStale]) != 1 || a.Header[HeaderStale][0] != "replica" {
-			t.Errorf("%v %v", a.Err, a.Header)
-		}
+		a := s.Read(t.Context(), r)
+		need.That(t, a.Err == nil && len(a.Header[HeaderStale]) == 1 && a.Header[HeaderStale][0] == "replica", "%v %v", a.Err, a.Header)
 	})
 }
 
@@ -124,15 +119,13 @@ func testMySQLSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 	landed := func(token string) bool {
 		return rowsOf(t, s, q, "SELECT count(*) AS n FROM w WHERE token = '"+token+"'") == `[{"n":1}]`
 	}
-	if a := s.Send(t.Context(), insert("plain")); a.Err != nil || !a.Sent || a.Affected != 1 || !landed("plain") {
-		t.Fatalf("%+v", a)
-	}
+	a := s.Send(t.Context(), insert("plain"))
+	need.Must(t, a.Err == nil && a.Sent && a.Affected == 1 && landed("plain"), "%+v", a)
 	late, partly := insert("late"), insert("partly")
 	late.Deadline = time.Now().Add(-time.Millisecond)
 	for name, r := range map[string]SQLRequest{"unique violation": insert("plain"), "past the deadline": late} {
-		if a := s.Send(t.Context(), r); a.Sent || a.Err == nil {
-			t.Errorf("%s: sent=%v err=%v", name, a.Sent, a.Err)
-		}
+		a := s.Send(t.Context(), r)
+		need.That(t, !a.Sent && a.Err != nil, "%s: sent=%v err=%v", name, a.Sent, a.Err)
 	}
 	partly.Query, partly.Args = "INSERT INTO old VALUES ('a'), ('b'), ('a')", nil
 	if a := s.Send(t.Context(), partly); !a.Sent || a.Err == nil || rowsOf(t, s, q, "SELECT count(*) AS n FROM old") != `[{"n":2}]` {
@@ -161,7 +154,6 @@ func testMySQLSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 	}
 	hang := insert("hangs")
 	hang.DSN, hang.Name, hang.Timeout = within(q.DSN, address(port), newHanging(t, address(port), "COMMIT")), "hangs", 400*time.Millisecond
-	if a := s.Send(t.Context(), hang); !a.Sent || a.Class != ledger.ClassTimeout {
-		t.Errorf("sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
-	}
+	a = s.Send(t.Context(), hang)
+	need.That(t, a.Sent && a.Class == ledger.ClassTimeout, "sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
 }

@@ -76,9 +76,8 @@ func TestPostgreSQL(t *testing.T) {
 			"SELECT 1; DELETE FROM o", "SELECT 1; COMMIT; DELETE FROM o", "SELECT * INTO p FROM o", "SELECT set_config('transaction_read_only', 'off', false), nextval('seq')"} {
 			r := q
 			r.Query = query
-			if a := s.Read(t.Context(), r); a.Err == nil {
-				t.Errorf("%s: %s", query, a.Rows)
-			}
+			a := s.Read(t.Context(), r)
+			need.That(t, a.Err != nil, "%s: %s", query, a.Rows)
 		}
 		need.Equal(t, rowsOf(t, s, q, "SELECT count(*) AS n FROM o"), before)
 	})
@@ -106,9 +105,8 @@ func TestPostgreSQL(t *testing.T) {
 				}
 			})
 		}
-		if got := rowsOf(t, s, q, "SELECT 1 AS one"); got != `[{"one":1}]` { // the pool is still good
-			t.Error(got)
-		}
+		got := rowsOf(t, s, q, "SELECT 1 AS one")
+		need.That(t, got == `[{"one":1}]`, "%v", got) // the pool is still good
 	})
 
 	t.Run("a pool is small and mends itself", func(t *testing.T) {
@@ -117,9 +115,7 @@ func TestPostgreSQL(t *testing.T) {
 			const others = "FROM pg_stat_activity WHERE application_name = 'indoubt' AND pid <> pg_backend_pid()"
 			must(t, s, q, "SELECT pg_terminate_backend(pid) "+others)
 			for end := time.Now().Add(30 * time.Second); rowsOf(t, s, q, "SELECT count(*) AS n "+others) != `[{"n":0}]`; time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(end) {
-					t.Fatal("the other connections do not end")
-				}
+				need.Must(t, !time.Now().After(end), "the other connections do not end")
 			}
 		}
 		endOthers()
@@ -134,9 +130,8 @@ func TestPostgreSQL(t *testing.T) {
 		for range 3 * maxConnections {
 			var n int
 			a := <-done
-			if _, err := fmt.Sscanf(string(a.Rows), `[{"n":%d}]`, &n); err != nil || n > maxConnections {
-				t.Errorf("%v %s %v", a.Err, a.Rows, err)
-			}
+			_, err := fmt.Sscanf(string(a.Rows), `[{"n":%d}]`, &n)
+			need.That(t, err == nil && n <= maxConnections, "%v %s %v", a.Err, a.Rows, err)
 		}
 		endOthers()
 		time.Sleep(1100 * time.Millisecond) // the pool looks at what has been idle for a second
@@ -156,9 +151,8 @@ func testPostgresSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 		r.Query, r.Args = "INSERT INTO w (token) VALUES ($1) RETURNING id, token", []any{token}
 		return r
 	}
-	if a := s.Send(t.Context(), insert("plain")); a.Err != nil || !a.Sent || a.Affected != 1 || string(a.Rows) != `[{"id":1,"token":"plain"}]` {
-		t.Fatalf("%+v", a)
-	}
+	a := s.Send(t.Context(), insert("plain"))
+	need.Must(t, a.Err == nil && a.Sent && a.Affected == 1 && string(a.Rows) == `[{"id":1,"token":"plain"}]`, "%+v", a)
 	landed := func(token string) bool {
 		return rowsOf(t, s, q, "SELECT count(*) AS n FROM w WHERE token = '"+token+"'") == `[{"n":1}]`
 	}
@@ -208,16 +202,14 @@ func testPostgresSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 		hang := newHanging(t, address(port), "COMMIT")
 		r := insert("hangs")
 		r.DSN, r.Name, r.Timeout = within(q.DSN, address(port), hang), "hangs", 400*time.Millisecond
-		if a := s.Send(t.Context(), r); !a.Sent || a.Class != ledger.ClassTimeout {
-			t.Errorf("sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
-		}
+		a := s.Send(t.Context(), r)
+		need.That(t, a.Sent && a.Class == ledger.ClassTimeout, "sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
 	})
 	t.Run("I3_no COMMIT after the deadline", func(t *testing.T) {
 		r := insert("too late")
 		r.Query, r.Timeout, r.Deadline = "INSERT INTO w (token) SELECT $1 FROM pg_sleep(0.5)", 5*time.Second, time.Now().Add(250*time.Millisecond)
-		if a := s.Send(t.Context(), r); a.Sent || a.Err == nil || landed("too late") {
-			t.Errorf("sent=%v err=%v", a.Sent, a.Err)
-		}
+		a := s.Send(t.Context(), r)
+		need.That(t, !a.Sent && a.Err != nil && !landed("too late"), "sent=%v err=%v", a.Sent, a.Err)
 	})
 }
 

@@ -63,9 +63,8 @@ func (a account) command(dir, name string, args ...string) (*exec.Cmd, *bytes.Bu
 func (a account) run(t *testing.T, dir, name string, args ...string) {
 	t.Helper()
 	cmd, log := a.command(dir, name, args...)
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, log)
-	}
+	err := cmd.Run()
+	need.Must(t, err == nil, "%s: %v\n%s", name, err, log)
 }
 
 // serve starts a server, which is ended after the test, and waits until it
@@ -206,9 +205,7 @@ func rowsOf(t *testing.T, s *SQL, q SQLRequest, query string) string {
 	t.Helper()
 	q.Query, q.Args = query, nil
 	a := s.Read(t.Context(), q)
-	if a.Err != nil {
-		t.Fatalf("%s: %v", query, a.Err)
-	}
+	need.Must(t, a.Err == nil, "%s: %v", query, a.Err)
 	return string(a.Rows)
 }
 

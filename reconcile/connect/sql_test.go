@@ -21,9 +21,8 @@ func sqliteWith(t *testing.T, statements ...string) (path string) {
 	need.OK(t, err)
 	t.Cleanup(done)
 	for _, s := range statements {
-		if _, err := conn.ExecContext(t.Context(), s); err != nil {
-			t.Fatalf("%s: %v", s, err)
-		}
+		_, err := conn.ExecContext(t.Context(), s)
+		need.Must(t, err == nil, "%s: %v", s, err)
 	}
 	return path
 }
@@ -33,9 +32,7 @@ func count(t *testing.T, path, query string) string {
 	s := &SQL{}
 	defer s.Close()
 	a := s.Read(t.Context(), SQLRequest{Name: "count", Driver: "sqlite", DSN: path, Query: query})
-	if a.Err != nil {
-		t.Fatal(a.Err)
-	}
+	need.OK(t, a.Err)
 	return string(a.Rows)
 }
 
@@ -66,18 +63,15 @@ func TestSQLiteReadChangesNothing(t *testing.T) {
 		"PRAGMA query_only = 0", "SELECT 1; DELETE FROM o", "/* */ ; DELETE FROM o", "ATTACH 'x' AS y", "", "-- nothing",
 		"SELECT ';' ; DELETE FROM o", "SELECT 1 AS [a;b]; DELETE FROM o",
 	} {
-		if a := s.Read(t.Context(), SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: query}); a.Err == nil {
-			t.Errorf("%q was run: %s", query, a.Rows)
-		}
+		a := s.Read(t.Context(), SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: query})
+		need.That(t, a.Err != nil, "%q was run: %s", query, a.Rows)
 	}
 	need.Equal(t, count(t, path, "SELECT count(*) AS n, ';' AS s /* ; */ FROM o;  -- ; done"), `[{"n":1,"s":";"}]`, "left")
 	missing := filepath.Join(t.TempDir(), "missing.db")
-	if a := s.Read(t.Context(), SQLRequest{Name: "m", Driver: "sqlite", DSN: missing, Query: "SELECT 1 AS one"}); a.Err == nil {
-		t.Error("a database that is not there gave an answer")
-	}
-	if _, err := os.Stat(missing); err == nil {
-		t.Error("the read made the file")
-	}
+	a := s.Read(t.Context(), SQLRequest{Name: "m", Driver: "sqlite", DSN: missing, Query: "SELECT 1 AS one"})
+	need.That(t, a.Err != nil, "a database that is not there gave an answer")
+	_, err := os.Stat(missing)
+	need.That(t, err != nil, "the read made the file")
 }
 
 func TestReadIsBounded(t *testing.T) {
@@ -110,9 +104,8 @@ func TestReadIsBounded(t *testing.T) {
 			q := base
 			tc.change(&q)
 			q.Name = name
-			if a := s.Read(t.Context(), q); !tc.check(a) {
-				t.Errorf("truncated=%v class=%q err=%v %d bytes of rows", a.Truncated, a.Class, a.Err, len(a.Rows))
-			}
+			a := s.Read(t.Context(), q)
+			need.That(t, tc.check(a), "truncated=%v class=%q err=%v %d bytes of rows", a.Truncated, a.Class, a.Err, len(a.Rows))
 		})
 	}
 }
@@ -123,14 +116,12 @@ func TestSQLiteSend(t *testing.T) {
 	s := &SQL{}
 	defer s.Close()
 	q := SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: "INSERT INTO o (token) VALUES (?)", Args: []any{"t-1"}, Timeout: 3 * time.Second}
-	if a := s.Send(t.Context(), q); a.Err != nil || !a.Sent || a.Affected != 1 || a.Rows != nil {
-		t.Fatalf("%+v", a)
-	}
+	a := s.Send(t.Context(), q)
+	need.Must(t, a.Err == nil && a.Sent && a.Affected == 1 && a.Rows == nil, "%+v", a)
 	back := q
 	back.Query, back.Args = "INSERT INTO o (token) VALUES (?) RETURNING id, token", []any{"t-2"}
-	if a := s.Send(t.Context(), back); a.Err != nil || a.Affected != 1 || string(a.Rows) != `[{"id":2,"token":"t-2"}]` {
-		t.Fatalf("%+v", a)
-	}
+	a = s.Send(t.Context(), back)
+	need.Must(t, a.Err == nil && a.Affected == 1 && string(a.Rows) == `[{"id":2,"token":"t-2"}]`, "%+v", a)
 	late := q
 	late.Args, late.Deadline = []any{"t-3"}, time.Now().Add(-time.Second)
 	deferred := q
@@ -139,9 +130,8 @@ func TestSQLiteSend(t *testing.T) {
 		"a pragma": {Name: "o", Driver: "sqlite", DSN: path, Query: "PRAGMA user_version = 7"},
 		"two":      {Name: "o", Driver: "sqlite", DSN: path, Query: "INSERT INTO o (token) VALUES ('a'); INSERT INTO o (token) VALUES ('b')"},
 		"missing":  {Name: "x", Driver: "sqlite", DSN: path + "x", Query: "INSERT INTO o (token) VALUES ('a')"}} {
-		if a := s.Send(t.Context(), refused); a.Sent || a.Err == nil {
-			t.Errorf("%s: sent=%v err=%v", name, a.Sent, a.Err)
-		}
+		a := s.Send(t.Context(), refused)
+		need.That(t, !a.Sent && a.Err != nil, "%s: sent=%v err=%v", name, a.Sent, a.Err)
 	}
 	need.Equal(t, count(t, path, "SELECT (SELECT count(*) FROM o) AS o, (SELECT count(*) FROM line) AS l"), `[{"o":2,"l":0}]`)
 }
@@ -155,9 +145,8 @@ func TestSQLiteSendWaitsForAnotherWriterNoLongerThanItMay(t *testing.T) {
 	s := &SQL{}
 	defer s.Close()
 	q := SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: "INSERT INTO o VALUES ('t')", Timeout: 200 * time.Millisecond}
-	if a := s.Send(t.Context(), q); a.Sent || a.Err == nil || a.EndedAt.Sub(a.BeganAt) > 3*time.Second {
-		t.Errorf("after %s: sent=%v err=%v", a.EndedAt.Sub(a.BeganAt), a.Sent, a.Err)
-	}
+	a := s.Send(t.Context(), q)
+	need.That(t, !a.Sent && a.Err != nil && a.EndedAt.Sub(a.BeganAt) <= 3*time.Second, "after %s: sent=%v err=%v", a.EndedAt.Sub(a.BeganAt), a.Sent, a.Err)
 	need.Get(other.ExecContext(context.Background(), "ROLLBACK"))(t)
 	need.Equal(t, count(t, path, "SELECT count(*) AS n FROM o"), `[{"n":0}]`)
 }
@@ -168,16 +157,14 @@ func TestSQLiteReadSeesTheFileThatIsThereNow(t *testing.T) {
 	s := &SQL{}
 	defer s.Close()
 	q := SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: "SELECT n FROM o"}
-	if a := s.Read(t.Context(), q); string(a.Rows) != `[{"n":1}]` {
-		t.Fatalf("%s %v", a.Rows, a.Err)
-	}
+	a := s.Read(t.Context(), q)
+	need.Must(t, string(a.Rows) == `[{"n":1}]`, "%s %v", a.Rows, a.Err)
 	for _, tail := range []string{"-wal", "-shm"} {
 		_ = os.Remove(path + tail)
 	}
 	need.OK(t, os.Rename(restored, path))
-	if a := s.Read(t.Context(), q); string(a.Rows) != `[{"n":2}]` {
-		t.Errorf("%s %v", a.Rows, a.Err)
-	}
+	a = s.Read(t.Context(), q)
+	need.That(t, string(a.Rows) == `[{"n":2}]`, "%s %v", a.Rows, a.Err)
 }
 
 func TestFirstWord(t *testing.T) {

@@ -17,9 +17,8 @@ const token = "indoubt-7E3A01"
 
 func TestPaths(t *testing.T) {
 	for path, fine := range map[string]bool{"a": true, "a.b-c[0].d": true, "input.a": true, "": false, ".a": false, "[0]": false, "a..b": false, "a b": false, "a[x]": false} {
-		if _, err := At(path, false); (err == nil) != fine {
-			t.Errorf("%q: %v", path, err)
-		}
+		_, err := At(path, false)
+		need.That(t, (err == nil) == fine, "%q: %v", path, err)
 	}
 }
 
@@ -54,9 +53,8 @@ func TestJSONIsLeftAsItIsWritten(t *testing.T) {
 		if !placed {
 			want = c.value
 		}
-		if got, ok := at.JSON([]byte(strings.ReplaceAll(c.value, `"T"`, `"`+token+`"`)), token); ok != placed || string(got) != want {
-			t.Errorf("%s in %s: %s, %v", c.path, c.value, got, ok)
-		}
+		got, ok := at.JSON([]byte(strings.ReplaceAll(c.value, `"T"`, `"`+token+`"`)), token)
+		need.That(t, ok == placed && string(got) == want, "%s in %s: %s, %v", c.path, c.value, got, ok)
 	}
 }
 
@@ -68,39 +66,30 @@ func TestFormsGainOneField(t *testing.T) {
 		text := rapid.OneOf(rapid.StringMatching(`([a-c]{0,2}(\[[a-c]?\])?=?[ -~é]{0,6}&?){0,4}`), rapid.String()).Draw(t, "text")
 		out, ok := at.Form(text, token)
 		if !ok {
-			if out != text {
-				t.Fatalf("%q became %q without a place", text, out)
-			}
+			need.Must(t, out == text, "%q became %q without a place", text, out)
 			return
 		}
 		was, _ := url.ParseQuery(text)
 		is, err := url.ParseQuery(out)
-		if err != nil || !strings.HasPrefix(out, text) || is.Get("metadata[ref]") != token {
-			t.Fatalf("%q became %q: %v", text, out, err)
-		}
+		need.Must(t, err == nil && strings.HasPrefix(out, text) && is.Get("metadata[ref]") == token, "%q became %q: %v", text, out, err)
 		if is.Del("metadata[ref]"); fmt.Sprint(is) != fmt.Sprint(was) {
 			t.Fatalf("%v became %v", was, is)
 		}
-		if trimmed := strings.TrimSpace(text); strings.HasPrefix(trimmed, "{") && json.Valid([]byte(trimmed)) {
-			t.Fatalf("%q is JSON", text)
-		}
+		trimmed := strings.TrimSpace(text)
+		need.Must(t, !strings.HasPrefix(trimmed, "{") || !json.Valid([]byte(trimmed)), "%q is JSON", text)
 	})
 }
 
 func TestMultipartGainsOnePart(t *testing.T) {
 	at, _ := At("ref", false)
 	body := []byte("--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\n\x00\xff--b--x\r\n--b--\r\n")
-	if out, ok := at.Multipart(body, "b", token); ok && !bytes.Contains(out, []byte("\x00\xff--b--x\r\n--b\r\n")) {
-		t.Errorf("%q", out)
-	}
+	out, ok := at.Multipart(body, "b", token)
+	need.That(t, !ok || bytes.Contains(out, []byte("\x00\xff--b--x\r\n--b\r\n")), "%q", out)
 	has := []byte("--b\r\nContent-Disposition: form-data; name=\"ref\"\r\n\r\nmine\r\n--b--\r\n")
-	if out, ok := at.Multipart(has, "b", token); ok || !bytes.Equal(out, has) {
-		t.Errorf("%q", out)
-	}
-	if out, ok := at.Multipart(append(body, "--b--"...), "b", token); ok {
-		t.Errorf("a part behind the end: %q", out)
-	}
-	if out, ok := at.Multipart([]byte("no parts"), "b", token); ok || string(out) != "no parts" {
-		t.Errorf("%q", out)
-	}
+	out, ok = at.Multipart(has, "b", token)
+	need.That(t, !ok && bytes.Equal(out, has), "%q", out)
+	out, ok = at.Multipart(append(body, "--b--"...), "b", token)
+	need.That(t, !ok, "a part behind the end: %q", out)
+	out, ok = at.Multipart([]byte("no parts"), "b", token)
+	need.That(t, !ok && string(out) == "no parts", "%q", out)
 }

@@ -58,23 +58,20 @@ func TestParse(t *testing.T) {
 			t.Errorf("%.80s: %v id %s method %q duplicate %v lookalike %v call %v", tt.line, f.Kind, f.ID, f.Method, f.Duplicate, f.Lookalike, f.ToolCall())
 		}
 	}
-	if f := Parse(append(bytes.Repeat([]byte(" "), MaxLine), "{}"...)); f.Kind != Other {
-		t.Error("a line above the limit was looked at")
-	}
+	f := Parse(append(bytes.Repeat([]byte(" "), MaxLine), "{}"...))
+	need.That(t, f.Kind == Other, "a line above the limit was looked at")
 }
 
 func TestIDKey(t *testing.T) {
 	for _, same := range [][2]string{{`1`, `1.0`}, {`10`, `1e1`}, {`"é"`, `"\u00e9"`}, {`null`, `null`}} {
-		if a, b := IDKey([]byte(same[0])), IDKey([]byte(same[1])); a != b {
-			t.Errorf("%s is %s, %s is %s", same[0], a, same[1], b)
-		}
+		a, b := IDKey([]byte(same[0])), IDKey([]byte(same[1]))
+		need.That(t, a == b, "%s is %s, %s is %s", same[0], a, same[1], b)
 	}
 	ids := []string{``, `""`, `"1"`, `1`, `-1`, `null`, `"null"`, `1.5`, `9007199254740993`, `9007199254740992`, `9007199254740993.0`, `1e999999999`}
 	seen := map[string]string{}
 	for _, id := range ids {
-		if other, ok := seen[IDKey(json.RawMessage(id))]; ok {
-			t.Errorf("%q and %q are one", id, other)
-		}
+		other, ok := seen[IDKey(json.RawMessage(id))]
+		need.That(t, !ok, "%q and %q are one", id, other)
 		seen[IDKey(json.RawMessage(id))] = id
 	}
 }
@@ -104,9 +101,8 @@ func TestSplice(t *testing.T) {
 		{`{"result":{"tools":{}}}`, ""},
 		{`{"result":{}}`, ""},
 	} {
-		if got, ok := Append([]byte(tt.line), []byte(`{"x":1}`), "result", "tools"); string(got) != tt.want || ok != (tt.want != "") {
-			t.Errorf("append to %s: %s %v", tt.line, got, ok)
-		}
+		got, ok := Append([]byte(tt.line), []byte(`{"x":1}`), "result", "tools")
+		need.That(t, string(got) == tt.want && ok == (tt.want != ""), "append to %s: %s %v", tt.line, got, ok)
 	}
 }
 
@@ -123,38 +119,26 @@ func FuzzParse(f *testing.F) {
 		before := bytes.Clone(line)
 		frame := Parse(line)
 		frame.ToolCall()
-		if !bytes.Equal(frame.Raw, before) {
-			t.Fatal("the line was changed")
-		}
+		need.Must(t, bytes.Equal(frame.Raw, before), "the line was changed")
 		var want map[string]json.RawMessage
 		isObject := json.Unmarshal(line, &want) == nil && want != nil
-		if isObject != (frame.Members != nil) && len(want) <= maxMembers {
-			t.Fatalf("object %v, members %v", isObject, frame.Members)
-		}
+		need.Must(t, isObject == (frame.Members != nil) || len(want) > maxMembers, "object %v, members %v", isObject, frame.Members)
 		if frame.Members != nil {
-			if len(want) != len(frame.Members) {
-				t.Fatalf("members %v, want %v", frame.Members, want)
-			}
+			need.Must(t, len(want) == len(frame.Members), "members %v, want %v", frame.Members, want)
 			for name, value := range want {
-				if !bytes.Equal(value, frame.Members[name]) {
-					t.Fatalf("%q is %s, want %s", name, frame.Members[name], value)
-				}
+				need.Must(t, bytes.Equal(value, frame.Members[name]), "%q is %s, want %s", name, frame.Members[name], value)
 			}
 		}
 		for _, path := range [][]string{{"id"}, {"params", "arguments"}} {
 			out, ok := Set(line, []byte(`{"new":1}`), path...)
-			if ok && !json.Valid(out) {
-				t.Fatalf("set %v made %q", path, out)
-			}
+			need.Must(t, !ok || json.Valid(out), "set %v made %q", path, out)
 			if ok && frame.Kind != Other && !frame.Duplicate && len(path) > 1 {
-				if again := Parse(out); again.Kind != frame.Kind || again.Method != frame.Method {
-					t.Fatalf("set %v made %q of it", path, out)
-				}
+				again := Parse(out)
+				need.Must(t, again.Kind == frame.Kind && again.Method == frame.Method, "set %v made %q of it", path, out)
 			}
 		}
-		if out, ok := Append(line, []byte(`{"new":1}`), "result", "tools"); ok && !json.Valid(out) {
-			t.Fatalf("append made %q", out)
-		}
+		out, ok := Append(line, []byte(`{"new":1}`), "result", "tools")
+		need.Must(t, !ok || json.Valid(out), "append made %q", out)
 	})
 }
 
@@ -167,17 +151,13 @@ func FuzzSSE(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		whole := allEvents(t, newEvents(bytes.NewReader(body)))
 		drip := allEvents(t, newEvents(oneByte{bytes.NewReader(body)}))
-		if len(whole) != len(drip) {
-			t.Fatalf("%d events whole, %d dripping", len(whole), len(drip))
-		}
+		need.Must(t, len(whole) == len(drip), "%d events whole, %d dripping", len(whole), len(drip))
 		for i, v := range whole {
 			if !bytes.Equal(v.data, drip[i].data) || v.name != drip[i].name || v.id != drip[i].id || v.wait != drip[i].wait {
 				t.Fatalf("event %d: %+v, dripping %+v", i, v, drip[i])
 			}
 			line := OneLine(v.data)
-			if bytes.IndexByte(line, '\n') != len(line)-1 || bytes.IndexByte(line, '\r') >= 0 {
-				t.Fatalf("%q is more than a line", line)
-			}
+			need.Must(t, bytes.IndexByte(line, '\n') == len(line)-1 && bytes.IndexByte(line, '\r') < 0, "%q is more than a line", line)
 			var before, after bytes.Buffer
 			if json.Compact(&before, v.data) == nil && (json.Compact(&after, line) != nil || !bytes.Equal(before.Bytes(), after.Bytes())) {
 				t.Fatalf("%q became %q", v.data, line)
@@ -198,8 +178,6 @@ func allEvents(t *testing.T, e *events) []event {
 			return found
 		}
 		found = append(found, v)
-		if len(found) > 1<<20 {
-			t.Fatal("it does not end")
-		}
+		need.Must(t, len(found) <= 1<<20, "it does not end")
 	}
 }

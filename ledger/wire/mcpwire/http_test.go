@@ -35,9 +35,8 @@ func send(t *testing.T, c Conn, line string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	if sent, err := c.Send(ctx, []byte(line)); !sent || err != nil {
-		t.Fatalf("send %s: sent %v, %v", line, sent, err)
-	}
+	sent, err := c.Send(ctx, []byte(line))
+	need.Must(t, sent && err == nil, "send %s: sent %v, %v", line, sent, err)
 }
 
 // recv returns what comes next, or fails after a time.
@@ -63,18 +62,15 @@ func recv(t *testing.T, c Conn) (string, error) {
 
 func recvLine(t *testing.T, c Conn, want string) {
 	t.Helper()
-	if line, err := recv(t, c); err != nil || line != want+"\n" {
-		t.Fatalf("got %q, %v; want %q", line, err, want)
-	}
+	line, err := recv(t, c)
+	need.Must(t, err == nil && line == want+"\n", "got %q, %v; want %q", line, err, want)
 }
 
 func recvLost(t *testing.T, c Conn) *Lost {
 	t.Helper()
 	line, err := recv(t, c)
 	var lost *Lost
-	if !errors.As(err, &lost) {
-		t.Fatalf("got %q, %v; want the answer lost", line, err)
-	}
+	need.Must(t, errors.As(err, &lost), "got %q, %v; want the answer lost", line, err)
 	return lost
 }
 
@@ -232,27 +228,21 @@ func TestWhatWasNotSentIsSaidNotToBe(t *testing.T) {
 	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()
 	c := dial(t, "http://"+l.Addr().String())
-	if sent, err := c.Send(context.Background(), []byte(callLine)); sent || err == nil {
-		t.Fatalf("nobody listens: sent %v, %v", sent, err)
-	}
+	sent, err := c.Send(context.Background(), []byte(callLine))
+	need.Must(t, !sent && err != nil, "nobody listens: sent %v, %v", sent, err)
 
 	url, posts := raw(t, func(net.Conn) {})
 	c = dial(t, url)
 	ctx, cancel := context.WithDeadline(context.Background(), time.Now().Add(-time.Second))
 	defer cancel()
-	if sent, err := c.Send(ctx, []byte(callLine)); sent || err == nil {
-		t.Fatalf("after the deadline: sent %v, %v", sent, err)
-	}
+	sent, err = c.Send(ctx, []byte(callLine))
+	need.Must(t, !sent && err != nil, "after the deadline: sent %v, %v", sent, err)
 	c.Close()
-	if sent, err := c.Send(context.Background(), []byte(callLine)); sent || !errors.Is(err, ErrClosed) {
-		t.Fatalf("after the end: sent %v, %v", sent, err)
-	}
-	if _, err := c.Recv(); !errors.Is(err, ErrClosed) {
-		t.Fatal(err)
-	}
-	if posts.Load() != 0 {
-		t.Fatal("something was sent")
-	}
+	sent, err = c.Send(context.Background(), []byte(callLine))
+	need.Must(t, !sent && errors.Is(err, ErrClosed), "after the end: sent %v, %v", sent, err)
+	_, err = c.Recv()
+	need.Must(t, errors.Is(err, ErrClosed), "%v", err)
+	need.Must(t, posts.Load() == 0, "something was sent")
 }
 
 // The sender's context bounds the sending, not the answer.
@@ -382,9 +372,8 @@ func TestASession(t *testing.T) {
 			t.Error(r.Method, h)
 		}
 	}
-	if gets := s.requests(http.MethodGet); len(gets) < 2 || gets[1].Header.Get("Last-Event-Id") != "p1" {
-		t.Error("the second time it did not say where it was")
-	}
+	gets := s.requests(http.MethodGet)
+	need.That(t, len(gets) >= 2 && gets[1].Header.Get("Last-Event-Id") == "p1", "the second time it did not say where it was")
 	need.Equal(t, len(s.requests(http.MethodDelete)), 1, "the session was not ended")
 	body, _ := io.ReadAll(posts[len(posts)-1].Body)
 	need.Equal(t, string(body), callLine, body, "posted")
@@ -432,9 +421,8 @@ func TestStatelessRequests(t *testing.T) {
 	case <-time.After(20 * time.Second):
 		t.Fatal("a cancelled request's stream is still open")
 	}
-	if lost := recvLost(t, c); !errors.Is(lost, errCancelled) {
-		t.Error(lost)
-	}
+	lost := recvLost(t, c)
+	need.That(t, errors.Is(lost, errCancelled), "%v", lost)
 	for n, want := range []map[string]string{
 		{headerMethod: "tools/list", headerName: ""},
 		{headerMethod: "tools/call", headerName: "=?base64?w7Y=?=", "Mcp-Param-Region": "=?base64?IHgg?=", "Mcp-Param-N": "3", "Mcp-Param-No": ""},
@@ -463,9 +451,8 @@ func TestInitializeCarriesTheVersionItDeclares(t *testing.T) {
 		send(t, conn, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":`+c.params+`}`)
 		need.Get(recv(t, conn))(t)
 		posts := s.requests(http.MethodPost)
-		if h := posts[len(posts)-1].Header; h.Get("Mcp-Protocol-Version") != c.want || h.Get("Mcp-Session-Id") != "" {
-			t.Errorf("initialize with %s: %v", c.params, h)
-		}
+		h := posts[len(posts)-1].Header
+		need.That(t, h.Get("Mcp-Protocol-Version") == c.want && h.Get("Mcp-Session-Id") == "", "initialize with %s: %v", c.params, h)
 	}
 }
 

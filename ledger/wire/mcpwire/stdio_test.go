@@ -38,9 +38,8 @@ func TestLinesPassAsTheyAre(t *testing.T) {
 			}
 			sent <- err
 		}()
-		if got, err := recv(t, c); err != nil || got != line {
-			t.Fatalf("%.80q came back as %.80q, %v", line, got, err)
-		}
+		got, err := recv(t, c)
+		need.Must(t, err == nil && got == line, "%.80q came back as %.80q, %v", line, got, err)
 		need.OK(t, <-sent)
 	}
 	send(t, c, "without its end")
@@ -48,9 +47,8 @@ func TestLinesPassAsTheyAre(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	go c.Close()
-	if got, err := recv(t, c); got != "last" || err != nil {
-		t.Fatalf("a last line without its newline: %q, %v", got, err)
-	}
+	got, err := recv(t, c)
+	need.Must(t, got == "last" && err == nil, "a last line without its newline: %q, %v", got, err)
 	if _, err := recv(t, c); !errors.Is(err, io.EOF) && !errors.Is(err, ErrClosed) {
 		t.Fatal("after the last line:", err)
 	}
@@ -61,9 +59,8 @@ func TestLinesPassAsTheyAre(t *testing.T) {
 
 func TestALineThatNeverEndsEndsTheConnection(t *testing.T) {
 	c := start(t, "exec cat /dev/zero")
-	if _, err := recv(t, c); !errors.Is(err, ErrLineTooLong) {
-		t.Fatal(err)
-	}
+	_, err := recv(t, c)
+	need.Must(t, errors.Is(err, ErrLineTooLong), "%v", err)
 	if sent, err := c.Send(context.Background(), make([]byte, MaxLine+1)); sent || !errors.Is(err, ErrLineTooLong) {
 		t.Fatal(sent, err)
 	}
@@ -74,18 +71,15 @@ func TestALineThatNeverEndsEndsTheConnection(t *testing.T) {
 func TestAServerThatEndsByItselfSaysHow(t *testing.T) {
 	for script, want := range map[string]string{"exit 3": "exit status 3", "kill -9 $$": "SIGKILL"} {
 		c := start(t, script)
-		if _, err := recv(t, c); !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: received %v", script, err)
-		}
-		if sent, err := c.Send(context.Background(), []byte("x\n")); sent || !errors.Is(err, ErrEnded) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: sent %v, %v", script, sent, err)
-		}
+		_, err := recv(t, c)
+		need.That(t, errors.Is(err, ErrEnded) && strings.Contains(err.Error(), want), "%s: received %v", script, err)
+		sent, err := c.Send(context.Background(), []byte("x\n"))
+		need.That(t, !sent && errors.Is(err, ErrEnded) && strings.Contains(err.Error(), want), "%s: sent %v, %v", script, sent, err)
 	}
 	c := start(t, "cat; exit 4")
 	go c.Close()
-	if _, err := recv(t, c); errors.Is(err, ErrEnded) {
-		t.Errorf("it was asked to end: %v", err)
-	}
+	_, err := recv(t, c)
+	need.That(t, !errors.Is(err, ErrEnded), "it was asked to end: %v", err)
 }
 
 func TestAServerThatCannotBeStarted(t *testing.T) {
@@ -105,13 +99,10 @@ func TestStandardErrorAndSurroundings(t *testing.T) {
 	})
 	need.OK(t, err)
 	got, err := recv(t, c)
-	if here, _ := filepath.EvalSymlinks(dir); err != nil || strings.TrimSpace(got) != here {
-		t.Errorf("it runs in %q, %v", got, err)
-	}
+	here, _ := filepath.EvalSymlinks(dir)
+	need.That(t, err == nil && strings.TrimSpace(got) == here, "it runs in %q, %v", got, err)
 	c.Close()
-	if noise.String() != "b c\n" {
-		t.Errorf("it said %q", noise.String())
-	}
+	need.That(t, noise.String() == "b c\n", "it said %q", noise.String())
 }
 
 // A server that never reads must not keep a sender past its deadline, and what
@@ -124,17 +115,11 @@ func TestI3_NoByteAfterTheDeadline(t *testing.T) {
 	line := []byte(strings.Repeat("x", pipeAtom-1) + "\n")
 	for n := 0; ; n++ { // until the pipe is full
 		if sent, err := c.Send(ctx, line); err != nil {
-			if sent {
-				t.Fatal("a line was cut")
-			}
-			if !errors.Is(err, context.DeadlineExceeded) {
-				t.Fatal(err)
-			}
+			need.Must(t, !sent, "a line was cut")
+			need.Must(t, errors.Is(err, context.DeadlineExceeded), "%v", err)
 			break
 		}
-		if n > 1<<20 {
-			t.Fatal("the pipe is never full")
-		}
+		need.Must(t, n <= 1<<20, "the pipe is never full")
 	}
 	canceled, stop := context.WithCancel(context.Background())
 	stop()
@@ -150,9 +135,7 @@ func TestI3_NoByteAfterTheDeadline(t *testing.T) {
 		if got == "next\n" {
 			return
 		}
-		if got != string(line) {
-			t.Fatalf("%.40q came out", got)
-		}
+		need.Must(t, got == string(line), "%.40q came out", got)
 	}
 }
 
@@ -170,13 +153,10 @@ func TestCloseTakesTheWholeGroup(t *testing.T) {
 			c.Close()
 			need.That(t, c.Close() == nil, "closed twice")
 			for until := time.Now().Add(20 * time.Second); syscall.Kill(child, 0) == nil && !isZombie(child); time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(until) {
-					t.Fatal("what the server had started still runs")
-				}
+				need.Must(t, !time.Now().After(until), "what the server had started still runs")
 			}
-			if _, err := recv(t, c); err == nil {
-				t.Error("a closed connection still gives lines")
-			}
+			_, err := recv(t, c)
+			need.That(t, err != nil, "a closed connection still gives lines")
 		})
 	}
 }

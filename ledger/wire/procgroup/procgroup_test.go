@@ -119,9 +119,8 @@ func TestReleaseLeavesTheRestAlone(t *testing.T) {
 	_ = f.cmd.Wait()
 	f.group.Release()
 	for range 20 {
-		if line, err := f.out.ReadString('\n'); err != nil {
-			t.Fatalf("it has ended: %q, %v", line, err)
-		}
+		line, err := f.out.ReadString('\n')
+		need.Must(t, err == nil, "it has ended: %q, %v", line, err)
 	}
 }
 
@@ -143,12 +142,10 @@ func TestTerminateAsksTheCommandToEnd(t *testing.T) {
 }
 
 func TestStartRefuses(t *testing.T) {
-	if _, err := Start(exec.Command(os.Args[0])); !errors.Is(err, errNotOwn) {
-		t.Error(err)
-	}
+	_, err := Start(exec.Command(os.Args[0]))
+	need.That(t, errors.Is(err, errNotOwn), "%v", err)
 	cmd := exec.Command("/nowhere/tool")
 	Prepare(cmd)
-	if _, err := Start(cmd); err == nil {
-		t.Error("a command that is not there was started")
-	}
+	_, err = Start(cmd)
+	need.That(t, err != nil, "a command that is not there was started")
 }

@@ -101,9 +101,8 @@ func TestPlainClientWouldSendTwice(t *testing.T) {
 	resp.Body.Close()
 	req, _ := http.NewRequest("POST", s.URL, bytes.NewReader([]byte("x")))
 	req.Header.Set("Idempotency-Key", "k")
-	if _, err = client.Do(req); err == nil {
-		t.Fatal("an answer came")
-	}
+	_, err = client.Do(req)
+	need.Must(t, err != nil, "an answer came")
 	need.Equal(t, s.effects.Load(), 2, "net/http made")
 }
 
@@ -113,9 +112,7 @@ func TestI2_ListenerGoneAfterApplyingIsStillSent(t *testing.T) {
 		conn().Close()
 	})
 	a := new(Sender).Send(post(t, s.URL), soon)
-	if !a.Sent || a.Class != ledger.ClassEOF || s.effects.Load() != 1 {
-		t.Errorf("sent=%v class=%q err=%v effects=%d", a.Sent, a.Class, a.Err, s.effects.Load())
-	}
+	need.That(t, a.Sent && a.Class == ledger.ClassEOF && s.effects.Load() == 1, "sent=%v class=%q err=%v effects=%d", a.Sent, a.Class, a.Err, s.effects.Load())
 }
 
 func TestNeverSent(t *testing.T) {
@@ -135,9 +132,8 @@ func TestNeverSent(t *testing.T) {
 		"an address without a host": "http:///x",
 	} {
 		t.Run(name, func(t *testing.T) {
-			if a := new(Sender).Send(post(t, url), soon); a.Sent || a.Err == nil {
-				t.Errorf("sent=%v err=%v", a.Sent, a.Err)
-			}
+			a := new(Sender).Send(post(t, url), soon)
+			need.That(t, !a.Sent && a.Err != nil, "sent=%v err=%v", a.Sent, a.Err)
 		})
 	}
 }
@@ -149,9 +145,8 @@ func TestCutWhileConnectingIsNeverSent(t *testing.T) {
 		return ours, nil
 	}}
 	// The pipe takes no byte at all: the write fails with nothing written.
-	if a := h.Send(post(t, "http://pay.example/"), soon); a.Sent || a.Err == nil {
-		t.Errorf("sent=%v err=%v", a.Sent, a.Err)
-	}
+	a := h.Send(post(t, "http://pay.example/"), soon)
+	need.That(t, !a.Sent && a.Err != nil, "sent=%v err=%v", a.Sent, a.Err)
 }
 
 func TestHangIsTimeoutAndSent(t *testing.T) {
@@ -165,9 +160,8 @@ func TestHangIsTimeoutAndSent(t *testing.T) {
 func TestHangInTheHandshakeIsNeverSent(t *testing.T) {
 	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
-	if a := new(Sender).Send(post(t, "https://"+l.Addr().String()), Limits{Timeout: 150 * time.Millisecond}); a.Sent || a.Class != ledger.ClassTimeout {
-		t.Errorf("sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
-	}
+	a := new(Sender).Send(post(t, "https://"+l.Addr().String()), Limits{Timeout: 150 * time.Millisecond})
+	need.That(t, !a.Sent && a.Class == ledger.ClassTimeout, "sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
 }
 
 func TestSlowDripEndsAtTheTimeout(t *testing.T) {
@@ -195,9 +189,7 @@ func TestWriteNeverFollowsRedirects(t *testing.T) {
 			http.Redirect(w, r, "/second", status)
 		}))
 		a := new(Sender).Send(post(t, s.URL), soon)
-		if a.Status != status || second.Load() != 0 || a.Err != nil {
-			t.Errorf("%d: status %d, %d followed, err %v", status, a.Status, second.Load(), a.Err)
-		}
+		need.That(t, a.Status == status && second.Load() == 0 && a.Err == nil, "%d: status %d, %d followed, err %v", status, a.Status, second.Load(), a.Err)
 		s.Close()
 	}
 }
@@ -212,9 +204,8 @@ func TestSendOverTLSKnowsHandshakeFromRequest(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	h := &Sender{TLS: &tls.Config{RootCAs: roots}}
-	if a := h.Send(post(t, s.URL), soon); a.Status != 201 || !a.Sent || a.Err != nil {
-		t.Errorf("%+v", a)
-	}
+	a := h.Send(post(t, s.URL), soon)
+	need.That(t, a.Status == 201 && a.Sent && a.Err == nil, "%+v", a)
 	need.Equal(t, got.Load(), 1, "requests")
 }
 
@@ -238,18 +229,15 @@ func TestSendThroughAProxy(t *testing.T) {
 	tr := new(Sender).transport(g)
 	tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse("http://" + l.Addr().String()) }
 	req, _ := http.NewRequest("POST", "https://pay.example/", strings.NewReader("x"))
-	if _, err := tr.RoundTrip(req); err == nil || g.seal() {
-		t.Errorf("err=%v sent=%v", err, g.sent)
-	}
+	_, err := tr.RoundTrip(req)
+	need.That(t, err != nil && !g.seal(), "err=%v sent=%v", err, g.sent)
 }
 
 func TestI3_NoByteAfterTheDeadline(t *testing.T) {
 	s := newCutter(t, cut)
 	t.Run("deadline past before the call", func(t *testing.T) {
 		a := new(Sender).Send(post(t, s.URL), Limits{Deadline: time.Now().Add(-time.Millisecond)})
-		if a.Sent || a.Class != ledger.ClassDeadline || s.effects.Load() != 0 {
-			t.Errorf("%+v effects=%d", a, s.effects.Load())
-		}
+		need.That(t, !a.Sent && a.Class == ledger.ClassDeadline && s.effects.Load() == 0, "%+v effects=%d", a, s.effects.Load())
 	})
 	t.Run("deadline passes while connecting", func(t *testing.T) {
 		l := Limits{Deadline: time.Now().Add(60 * time.Millisecond)}
@@ -259,18 +247,15 @@ func TestI3_NoByteAfterTheDeadline(t *testing.T) {
 		}}
 		a := h.Send(post(t, s.URL), l)
 		time.Sleep(150 * time.Millisecond)
-		if a.Sent || s.effects.Load() != 0 {
-			t.Errorf("%+v effects=%d", a, s.effects.Load())
-		}
+		need.That(t, !a.Sent && s.effects.Load() == 0, "%+v effects=%d", a, s.effects.Load())
 	})
 	t.Run("deadline", func(t *testing.T) {
 		var wrote bytes.Buffer
 		g := &sendDeadline{deadline: time.Now().Add(30 * time.Millisecond), armed: true}
 		c := deadlineConn{recordingConn{w: &wrote}, g}
 		time.Sleep(40 * time.Millisecond)
-		if n, err := c.Write([]byte("POST")); n != 0 || !errors.Is(err, ErrPastDeadline) || wrote.Len() != 0 || g.seal() {
-			t.Errorf("n=%d err=%v wrote=%d", n, err, wrote.Len())
-		}
+		n, err := c.Write([]byte("POST"))
+		need.That(t, n == 0 && errors.Is(err, ErrPastDeadline) && wrote.Len() == 0 && !g.seal(), "n=%d err=%v wrote=%d", n, err, wrote.Len())
 	})
 	t.Run("wall clock jumped ahead", func(t *testing.T) {
 		need.That(t, Past(time.Now().Add(-time.Hour).Round(0)), "a wall clock deadline is not heeded")
@@ -281,12 +266,9 @@ func TestSealedGateLetsNothingThrough(t *testing.T) {
 	var wrote bytes.Buffer
 	g := &sendDeadline{armed: true}
 	c := deadlineConn{recordingConn{w: &wrote}, g}
-	if g.seal() {
-		t.Fatal("nothing was written yet")
-	}
-	if _, err := c.Write([]byte("late")); !errors.Is(err, errSealed) || wrote.Len() != 0 {
-		t.Errorf("err=%v, wrote %q", err, wrote.String())
-	}
+	need.Must(t, !g.seal(), "nothing was written yet")
+	_, err := c.Write([]byte("late"))
+	need.That(t, errors.Is(err, errSealed) && wrote.Len() == 0, "err=%v, wrote %q", err, wrote.String())
 }
 
 func TestWriteInProgressCountsAsSent(t *testing.T) {
@@ -304,9 +286,8 @@ func TestCancelledByTheCaller(t *testing.T) {
 	defer close(release)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	time.AfterFunc(100*time.Millisecond, cancel)
-	if a := new(Sender).Send(post(t, s.URL).WithContext(ctx), soon); !a.Sent || a.Class != ledger.ClassKilled {
-		t.Errorf("sent=%v class=%q", a.Sent, a.Class)
-	}
+	a := new(Sender).Send(post(t, s.URL).WithContext(ctx), soon)
+	need.That(t, a.Sent && a.Class == ledger.ClassKilled, "sent=%v class=%q", a.Sent, a.Class)
 }
 
 type recordingConn struct {
@@ -328,9 +309,7 @@ func TestReplyComesAsItIsSaid(t *testing.T) {
 		conn().Close() // in the middle
 	})
 	r, _ := new(Sender).Open(post(t, s.URL), Limits{Timeout: 3 * time.Second, MaxBody: 15})
-	if r == nil || r.StatusCode != 200 {
-		t.Fatalf("%+v", r)
-	}
+	need.Must(t, r != nil && r.StatusCode == 200, "%+v", r)
 	buf := make([]byte, 100)
 	for range 2 {
 		if n, err := r.Read(buf); string(buf[:n]) != "data: one\n\n" || err != nil {
@@ -338,14 +317,12 @@ func TestReplyComesAsItIsSaid(t *testing.T) {
 		}
 		next <- struct{}{}
 	}
-	if n, err := r.Read(buf); n != 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("%d %v", n, err)
-	}
+	n, err := r.Read(buf)
+	need.That(t, n == 0 && errors.Is(err, io.ErrUnexpectedEOF), "%d %v", n, err)
 	a := r.Answer()
 	need.That(t, a.Sent && a.Status == 200 && a.Class == ledger.ClassEOF && string(a.Body) == "data: one\n\ndata" && a.Truncated, "%+v", a)
-	if _, err := r.Read(buf); !errors.Is(err, io.ErrUnexpectedEOF) {
-		t.Errorf("after the end: %v", err)
-	}
+	_, err = r.Read(buf)
+	need.That(t, errors.Is(err, io.ErrUnexpectedEOF), "after the end: %v", err)
 }
 
 func TestReplyEndsWhenItIsTold(t *testing.T) {
@@ -368,13 +345,10 @@ func TestReplyEndsWhenItIsTold(t *testing.T) {
 			})
 			t.Cleanup(s.CloseClientConnections)
 			r, a := new(Sender).Open(post(t, s.URL), Limits{Timeout: 300 * time.Millisecond})
-			if r == nil {
-				t.Fatal(a.Err)
-			}
+			need.Must(t, r != nil, "%v", a.Err)
 			tc.end(r)
-			if _, err := r.Read(make([]byte, 1)); !errors.Is(err, tc.err) {
-				t.Errorf("%v", err)
-			}
+			_, err := r.Read(make([]byte, 1))
+			need.That(t, errors.Is(err, tc.err), "%v", err)
 			if a := r.Answer(); a.Class != tc.class || !a.Sent {
 				t.Errorf("%+v", a)
 			}
@@ -387,13 +361,10 @@ func TestReplyEndsWhenItIsTold(t *testing.T) {
 			_, _ = io.WriteString(w, "done")
 		})
 		r, a := new(Sender).Open(post(t, s.URL), Limits{Timeout: 200 * time.Millisecond})
-		if r == nil {
-			t.Fatal(a.Err)
-		}
+		need.Must(t, r != nil, "%v", a.Err)
 		r.Extend(time.Now().Add(10 * time.Second))
-		if b, err := io.ReadAll(r); string(b) != "done" || err != nil || r.Answer().Truncated {
-			t.Errorf("%q %v", b, err)
-		}
+		b, err := io.ReadAll(r)
+		need.That(t, string(b) == "done" && err == nil && !r.Answer().Truncated, "%q %v", b, err)
 	})
 }
 
