@@ -156,3 +156,19 @@ func (s *site) afterFault(f fault, n, exit int, again []string) {
 		s.Errorf("%+v: doctor: exit %d\n%s", f, r.Exit, r.Out)
 	}
 }
+
+// What a command prints is not lost in silence where there is no room for it.
+func TestE2E_OutputToAFullDisk(t *testing.T) {
+	s := newSite(t)
+	s.begin("stripe.charge", "k1", chargeInput)
+	for _, args := range [][]string{{"list"}, {"list", "--json"}, {"log"}, {"stats"}, {"runs"}, {"doctor"}} {
+		full := need.Get(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
+		cmd, said := exec.Command(program, args...), strings.Builder{}
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, full, &said
+		_ = cmd.Run()
+		full.Close()
+		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "no space left") {
+			t.Errorf("%v: exit %d, %q", args, cmd.ProcessState.ExitCode(), said.String())
+		}
+	}
+}

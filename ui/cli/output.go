@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"indoubt/ui/safe"
 )
@@ -62,6 +63,9 @@ func (a *app) done(effect string, data any, text func(w *safe.Writer)) error {
 	if text != nil {
 		text(a.out)
 	}
+	if err := a.out.Err(); !errors.Is(err, syscall.EPIPE) { // who reads no further wanted no more
+		return err
+	}
 	return nil
 }
 
@@ -102,6 +106,7 @@ func (a *app) fail(err error) int {
 	f := asFailure(err)
 	if a.json {
 		if err := printJSON(a.out, envelope{Error: f.json(), Effect: f.Effect, Data: f.Data}); err != nil {
+			a.say(asFailure(err)) // where a person reads it
 			return exitError
 		}
 		return f.Exit

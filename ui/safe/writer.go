@@ -5,16 +5,28 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"sync/atomic"
 )
 
 // Writer stands in front of a terminal: all that a command prints goes through
 // it. A format is the program's own text; each argument is put on one line by
 // Of. Other bytes (a finished table, a help text) keep their line feeds and
 // tabs, and lose what a terminal would act on.
-type Writer struct{ to io.Writer }
+type Writer struct {
+	to     io.Writer
+	failed atomic.Pointer[error] // what the first Write that failed said
+}
 
 // NewWriter returns a Writer in front of to.
-func NewWriter(to io.Writer) *Writer { return &Writer{to} }
+func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
+
+// Err is why something that was printed did not arrive; nil where all did.
+func (w *Writer) Err() error {
+	if err := w.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
 
 // Printf prints a format of the program's own.
 func (w *Writer) Printf(format string, args ...any) {
@@ -42,6 +54,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 		lines[i] = strings.Join(cells, "\t")
 	}
 	if _, err := io.WriteString(w.to, strings.Join(lines, "\n")); err != nil {
+		w.failed.CompareAndSwap(nil, &err)
 		return 0, err
 	}
 	return len(p), nil
