@@ -241,11 +241,11 @@ func forgotten(ctx context.Context, s ledger.Archiver, dir, id string) (ledger.R
 		Hint: "an archived operation is found by its whole id; `indoubt archive find` looks for a key"}
 }
 
-// orArchived says of an operation that is not found where it may be.
-func orArchived(ctx context.Context, s ledger.Archiver, err error) error {
+// orArchived says of what is not found that it may be archived, and what helps then.
+func orArchived(ctx context.Context, s ledger.Archiver, err error, hint string) error {
 	var f *failure
 	if files, e := sealed(ctx, s); e == nil && len(files) > 0 && errors.Is(err, ledger.ErrNotFound) && errors.As(err, &f) {
-		f.Hint = "if it is archived, name it whole, and where its archive is: --archive DIR"
+		f.Hint = hint
 	}
 	return err
 }

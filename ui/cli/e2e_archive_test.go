@@ -89,6 +89,9 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 	if r := s.must(3, "show", ids[3]); !strings.Contains(r.Out+r.Err, "--archive") {
 		t.Errorf("where it may be is not said: %s%s", r.Out, r.Err)
 	}
+	if r := s.must(3, "settle", ledger.NewID(), "--outcome", "committed"); !strings.Contains(r.Err, "no attempt") || !strings.Contains(r.Err, "indoubt archive find") {
+		t.Errorf("that the operation of a late answer may be archived is not said: %s%s", r.Out, r.Err)
+	}
 	if r := s.must(0, "archive", "find", "--from", dir, "--key", "key-3", "--json"); !strings.Contains(r.Out, ids[3]) || strings.Contains(r.Out, ids[2]) {
 		t.Errorf("found %s", r.Out)
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -124,6 +125,11 @@ func (c settleCommand) settle(ctx context.Context, attempt string, flags settleF
 		req.Result = nil
 	}
 	applied, err := r.Settle(ctx, req)
+	if errors.Is(err, ledger.ErrNotFound) {
+		err = &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("there is no attempt %q", req.AttemptID),
+			Hint: "`indoubt begin` prints the attempt; check --ledger / INDOUBT_LEDGER", cause: err}
+		return orArchived(ctx, c.store, err, "its operation may be archived: `indoubt archive find --from DIR --key KEY`, or check --ledger / INDOUBT_LEDGER")
+	}
 	if err != nil {
 		return err
 	}

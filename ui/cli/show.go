@@ -54,7 +54,7 @@ func (a *app) show(ctx context.Context, id, dir string) error {
 		}
 	}
 	if err != nil {
-		return orArchived(ctx, s, err)
+		return orArchived(ctx, s, err, "if it is archived, name it whole, and where its archive is: --archive DIR")
 	}
 	events, err := s.History(ctx, ledger.HistoryQuery{Operation: rec.Operation.ID, Limit: maxEvents})
 	if err != nil {
