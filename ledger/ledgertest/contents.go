@@ -23,7 +23,9 @@ func (m *Memory) Put(c Contents) {
 		if e == nil {
 			e = m.arrive(&entry{})
 		}
-		*e = entry{seq: e.seq, op: rec.Operation, attempts: rec.Attempts, reads: rec.Reads, grants: rec.Grants, lease: rec.Lease, pricing: rec.Pricing, related: rec.Related}
+		*e = entry{seq: e.seq, op: rec.Operation, attempts: rec.Attempts, reads: rec.Reads, grants: rec.Grants, lease: rec.Lease, related: rec.Related}
+		e.list()
+		e.pricing, e.listed = rec.Pricing, e.listed || rec.Operation.State == ledger.Pending && rec.Pricing.Digest != ""
 	}
 	for _, ev := range c.Events {
 		m.append(ev, ev.At)

@@ -49,6 +49,7 @@ type entry struct {
 	grants   []ledger.Grant
 	lease    ledger.Lease
 	pricing  ledger.Pricing
+	listed   bool // among those that are open
 	recheck  time.Time
 	marks    []string
 	related  []ledger.Relation // put beside those that are found
@@ -232,10 +233,6 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		e.reads = append([]ledger.Read{*c.Read}, e.reads...)
 		m.answered(e, *c.Read)
 	}
-	if c.Pricing != nil {
-		e.pricing = *c.Pricing
-		e.pricing.Version, e.pricing.Burst = 0, ledger.Burst{}
-	}
 	if c.Release != nil && e.lease.Generation == c.Release.Generation && e.lease.Holder == c.Release.Holder {
 		e.lease.Holder = ""
 	}
@@ -246,6 +243,13 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		e.recheck, e.pricing.ReadAt = c.RecheckAt, c.RecheckAt
 	case c.Read != nil:
 		e.recheck = time.Time{}
+	}
+	e.list()
+	if c.Pricing != nil {
+		e.price(*c.Pricing)
+		if !c.RecheckAt.IsZero() {
+			e.pricing.ReadAt = c.RecheckAt
+		}
 	}
 	if c.Event != nil {
 		ev := *c.Event
@@ -265,6 +269,38 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		m.doubt(e, c.Pricing.Burst, late)
 		m.tell(late)
 	}
+}
+
+// list puts an operation among those that are open, or takes it out. Of what a policy said
+// of it, what it costs is remembered longer than it stands there.
+func (e *entry) list() {
+	o := e.op
+	open := o.State == ledger.Uncertain || o.State == ledger.Failed && o.Doubted || o.Conflict != ledger.NoConflict || !e.recheck.IsZero() || !o.ParkedUntil.IsZero() || unused(e)
+	switch {
+	case open && !e.listed:
+		e.listed, e.pricing = true, ledger.Pricing{Miss: e.pricing.Miss, Duplicate: e.pricing.Duplicate, ReadAt: e.recheck}
+	case !open && o.State != ledger.Pending:
+		e.listed = false
+	}
+}
+
+// price is what a policy says of an operation that is open or in flight; of another one,
+// only what it costs, once.
+func (e *entry) price(p ledger.Pricing) {
+	p.Version, p.Burst = 0, ledger.Burst{}
+	switch {
+	case e.listed:
+	case e.op.State == ledger.Pending:
+		e.listed = true
+	case e.pricing.Unpriced():
+		p = ledger.Pricing{Digest: p.Digest, Miss: p.Miss, Duplicate: p.Duplicate}
+	default:
+		return
+	}
+	if e.pricing.Reads > p.Reads {
+		p.Reads, p.ReadAt = e.pricing.Reads, e.pricing.ReadAt
+	}
+	e.pricing = p
 }
 
 func (m *Memory) append(ev ledger.Event, now time.Time) {

@@ -196,11 +196,7 @@ func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
 	for _, p := range prices {
 		e, burst := m.here(ledger.Locator{ID: p.OperationID}), p.Burst
 		if e != nil && (p.Version == 0 || p.Version == e.op.Version) {
-			p.Version, p.Burst = 0, ledger.Burst{}
-			if e.pricing.Reads > p.Reads {
-				p.Reads, p.ReadAt = e.pricing.Reads, e.pricing.ReadAt
-			}
-			e.pricing = p
+			e.price(p)
 		}
 		if e != nil {
 			m.doubt(e, burst, late)

@@ -125,7 +125,9 @@ func (g *game) listIDs() {
 	g.ids = g.ids[:0]
 	m := g.plain.s.(*Memory)
 	for _, e := range slices.Concat(m.stubs, m.ops) {
-		g.ids = append(g.ids, e.op.ID)
+		if e.op.ID != "" { // else it is forgotten, and only counts
+			g.ids = append(g.ids, e.op.ID)
+		}
 	}
 }
 

@@ -135,7 +135,7 @@ func stubOf(q Querier, at located) (*ledger.Stub, error) {
 		}
 	}
 	// Ids begin with their time, so that few sheaves have others around it.
-	near, err := Collect(q, word, `SELECT rest FROM sheaves WHERE last >= ?1 AND first <= ?1 ORDER BY n`, id)
+	near, err := Collect(q, word, `SELECT rest FROM sheaves INDEXED BY sheaves_by_attempt WHERE last >= ?1 AND first <= ?1 ORDER BY last, first`, id)
 	for _, rest := range near {
 		all, err := ledger.Unpack(rest)
 		if err != nil {
