@@ -116,6 +116,7 @@ func failover(t *testing.T) *replicated {
 	w.retried = [2]ledger.Operation{doubt(t, s, "retried"), retry(t, s, doubt(t, s, "granted"), "")}
 	w.follower = &follower{seen: map[string]int{}, store: s, limit: 7}
 
+	s.asking = time.Millisecond // once the primary is gone, no one answers
 	var all sync.WaitGroup
 	end := make(chan struct{})
 	for n := range 8 {
@@ -145,7 +146,6 @@ func failover(t *testing.T) *replicated {
 	}
 	primary.Kill()
 	close(end)
-	s.asking = time.Millisecond
 	all.Wait()
 	_ = s.Close()
 	need.OK(t, w.near.Promote())

@@ -115,7 +115,7 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 		}
 	}
 	for _, more := range []string{"--json", "--dry-run"} { // there is nothing to archive, and it says so all the same
-		if r := s.must(1, "archive", "--settled-for", "0s", "--to", s.ledger, more); !strings.Contains(r.Out+r.Err, "is a file, or below one") {
+		if r := s.must(1, "archive", "--settled-for", "0s", "--to", s.policy, more); !strings.Contains(r.Out+r.Err, "is a file, or below one") {
 			t.Errorf("%s: %s%s", more, r.Out, r.Err)
 		}
 	}
