@@ -246,10 +246,7 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 	}
 	e.list()
 	if c.Pricing != nil {
-		e.price(*c.Pricing)
-		if !c.RecheckAt.IsZero() {
-			e.pricing.ReadAt = c.RecheckAt
-		}
+		e.price(*c.Pricing, c.RecheckAt)
 	}
 	if c.Event != nil {
 		ev := *c.Event
@@ -285,8 +282,8 @@ func (e *entry) list() {
 }
 
 // price is what a policy says of an operation that is open or in flight; of another one,
-// only what it costs, once.
-func (e *entry) price(p ledger.Pricing) {
+// only what it costs, once. recheck is when it is to be read all the same.
+func (e *entry) price(p ledger.Pricing, recheck time.Time) {
 	p.Version, p.Burst = 0, ledger.Burst{}
 	switch {
 	case e.listed:
@@ -300,7 +297,9 @@ func (e *entry) price(p ledger.Pricing) {
 	if e.pricing.Reads > p.Reads {
 		p.Reads, p.ReadAt = e.pricing.Reads, e.pricing.ReadAt
 	}
-	e.pricing = p
+	if e.pricing = p; !recheck.IsZero() {
+		e.pricing.ReadAt = recheck
+	}
 }
 
 func (m *Memory) append(ev ledger.Event, now time.Time) {

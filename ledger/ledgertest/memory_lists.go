@@ -196,7 +196,7 @@ func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
 	for _, p := range prices {
 		e, burst := m.here(ledger.Locator{ID: p.OperationID}), p.Burst
 		if e != nil && (p.Version == 0 || p.Version == e.op.Version) {
-			e.price(p)
+			e.price(p, time.Time{})
 		}
 		if e != nil {
 			m.doubt(e, burst, late)
