@@ -39,7 +39,7 @@ func TestE2E_TheShellsComplete(t *testing.T) {
 			s.begin("stripe.charge", "k1", chargeInput)
 			cmd := exec.Command(shell.name, shell.args...)
 			cmd.Dir = s.dir
-			cmd.Env = append(s.env, "TERM=xterm-256color", "XDG_RUNTIME_DIR="+s.dir, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
+			cmd.Env = append(s.env, "TERM=xterm-256color", "TMPDIR="+s.dir, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))
 			tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120}))(t)
 			screen := vt.NewSafeEmulator(120, 40)
 			t.Cleanup(func() {
