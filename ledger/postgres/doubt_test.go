@@ -14,24 +14,37 @@ import (
 )
 
 // once runs a change that calls before the exchange with the server that commits it, the
-// first time it is made: the only one, or one after a question. No one is told of it.
-func once(s *Store, whole bool, id string, between func()) error {
+// first time it is made: the only one, or one after a question. Made again it looks at the
+// history first, as all changes do. No one is told of it.
+func once(s *Store, whole bool, id string, between func(try int)) error {
 	tries := 0
 	return s.Update(ctx, func(tx tables.Tx) error {
 		if err := tx.(*session).connect(); err != nil {
 			return err
 		}
-		if !whole {
-			if _, err := tx.Query(`SELECT count(*) FROM events WHERE id = ?`, id); err != nil {
+		if tries++; !whole || tries > 1 {
+			found := 0
+			rows, err := tx.Query(`SELECT count(*) FROM events WHERE id = ?`, id)
+			if err == nil {
+				rows.Next()
+				err = rows.Scan(&found)
+			}
+			if err != nil || found > 0 {
 				return err
 			}
 		}
-		if tries++; tries == 1 {
-			between()
-		}
+		between(tries)
 		tx.(*session).Known(id)
 		return tx.Quietly(`INSERT INTO events (id, verb, actor) VALUES (?, 'test', 'pg')`, id)
 	})
+}
+
+func firstTime(do func()) func(int) {
+	return func(try int) {
+		if try == 1 {
+			do()
+		}
+	}
 }
 
 // exchange is how many bytes the exchange of a COMMIT has each way, once the statements
@@ -39,7 +52,7 @@ func once(s *Store, whole bool, id string, between func()) error {
 func exchange(t *testing.T, r *pgtest.Relay, s *Store, whole bool) (up, down int) {
 	t.Helper()
 	for i := range 3 {
-		if err := once(s, whole, fmt.Sprintf("warm-%d", i), func() { r.Arm(-1, -1) }); err != nil {
+		if err := once(s, whole, fmt.Sprintf("warm-%d", i), func(int) { r.Arm(-1, -1) }); err != nil {
 			t.Fatal(err)
 		}
 		up, down = r.Disarm()
@@ -73,7 +86,7 @@ func TestI10_ACommitCutAtEachByte(t *testing.T) {
 		up, down := exchange(t, r, s, c.whole)
 		want := []string{"warm-0", "warm-1", "warm-2"}
 		cuts(up, down, func(name string, up, down int) {
-			if err := once(s, c.whole, name, func() { r.Arm(up, down) }); err != nil {
+			if err := once(s, c.whole, name, firstTime(func() { r.Arm(up, down) })); err != nil {
 				t.Errorf("%v: cut at %s: %v", c, name, err)
 			}
 			want = append(want, name)
@@ -84,6 +97,30 @@ func TestI10_ACommitCutAtEachByte(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Fatalf("%v: %d changes are recorded, want %d: %v", c, len(got), len(want), got)
 		}
+	}
+}
+
+// I10: the server can begin with what it was sent on a connection that is lost after it was
+// asked for it, and commit it between the look and the write of the change made again.
+func TestI10_ACommitThatIsLateToBegin(t *testing.T) {
+	url := made(t)
+	r, through := pgtest.Through(t, url)
+	s, late := opened(t, through, Options{}), opened(t, url, Options{})
+	err := once(s, true, "c", func(try int) {
+		switch try {
+		case 1:
+			r.Arm(0, -1)
+		case 2:
+			if err := late.Update(ctx, tell("c")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err != nil {
+		t.Errorf("of a change that is recorded it is told: %v", err)
+	}
+	if got := told(t, s); !slices.Equal(got, []string{"c"}) {
+		t.Errorf("%v are recorded", got)
 	}
 }
 
@@ -101,7 +138,7 @@ func TestI1_ACommitThatIsNotKnown(t *testing.T) {
 			if up%7 > 0 || down%7 > 0 {
 				return
 			}
-			err := once(s, whole, name, func() { r.Arm(up, down); r.Leave() })
+			err := once(s, whole, name, firstTime(func() { r.Arm(up, down); r.Leave() }))
 			if !errors.Is(err, ledger.ErrUnknown) || !strings.HasPrefix(err.Error(), "cannot tell whether the change is recorded") {
 				t.Fatalf("cut at %s: %v", name, err)
 			}

@@ -202,7 +202,7 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 	if err := s.Writable(); err != nil {
 		return err
 	}
-	guess := true
+	guess, doubted := true, false
 	err := s.again(ctx, func() error {
 		leave, err := s.lanes.enter(ctx)
 		if err != nil {
@@ -212,13 +212,17 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 		token := rand.Int64() | 1
 		t := s.session(ctx, beginWrite, token)
 		t.mayGuess, guess = guess, false
-		if err := first(t, change(t)); err != nil {
+		if err = first(t, change(t)); err != nil {
 			t.end()
-			return err
+		} else {
+			err = t.commit()
 		}
-		err = t.commit()
-		if lost := (*lostCommit)(nil); errors.As(err, &lost) {
-			err = s.resolve(ctx, lost, token, t.change)
+		lost := (*lostCommit)(nil)
+		switch {
+		case errors.As(err, &lost):
+			doubted, err = true, s.resolve(ctx, lost, token, t.change)
+		case doubted && definite(err) && s.resolve(ctx, &lostCommit{err}, token, t.change) == nil:
+			err = errAgain // the server began late with what was sent on the lost connection
 		}
 		if said := (*pgconn.PgError)(nil); t.guessed && errors.As(err, &said) {
 			switch {
