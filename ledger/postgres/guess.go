@@ -44,10 +44,11 @@ func (m *memory) tells(moment ledger.Moment, read ledger.Steady) {
 }
 
 // now is the server's clock, carried on by the steady one: what was lost in the rounding of
-// both, it is ahead at most.
-func (m *memory) now(steady ledger.Steady) (now ledger.Moment, ok bool) {
+// both, it is ahead at most. The steady clock is read after what others have told.
+func (m *memory) now(clock func() ledger.Steady) (now ledger.Moment, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	steady := clock()
 	since := steady.At - m.read.At
 	if !m.reading || steady.Boot != m.read.Boot || since < 0 || since > freshest {
 		return now, false
@@ -98,7 +99,7 @@ func (s *session) guess(more string, args []any, look string, values ...any) boo
 	if s.guessed || !s.mayGuess || s.begin == "" || len(s.queue) > 0 {
 		return false
 	}
-	moment, ok := s.store.memory.now(s.store.steady())
+	moment, ok := s.store.memory.now(s.store.steady)
 	if s.store.clock != nil {
 		moment, ok = s.store.clock(), true
 	}
