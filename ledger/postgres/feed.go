@@ -271,22 +271,26 @@ func (s *handle) IncidentsSince(ctx context.Context, after ledger.Cursor, limit 
 	}
 	n := 0
 	err = s.View(ctx, func(q tables.Querier) error {
+		concerned := func(at place) tables.Ask {
+			where, args := at.unseen(nil)
+			return tables.Ask{Query: `
+				WITH e AS MATERIALIZED (SELECT operation_id, incident FROM events WHERE ` + where + ` ORDER BY xid, seq LIMIT ?)
+				SELECT incident, 0 FROM e WHERE incident <> ''
+				UNION SELECT o.incident, 0 FROM e JOIN operations o ON o.id = e.operation_id WHERE e.operation_id <> '' AND o.incident <> ''
+				UNION SELECT '', count(*) FROM e`, Args: append(args, limit+1)}
+		}
 		if at.line != "" {
-			if _, at, err = current(q, at); err != nil {
+			if _, at, err = current(q, at, concerned); err != nil {
 				return err
 			}
 		}
-		where, args := at.unseen(nil)
+		ask := concerned(at)
 		found, err := tables.Collect(q, func(rows tables.Rows) (id string, err error) {
 			var events int
 			err = rows.Scan(&id, &events)
 			n = max(n, events)
 			return id, err
-		}, `
-			WITH e AS MATERIALIZED (SELECT operation_id, incident FROM events WHERE `+where+` ORDER BY xid, seq LIMIT ?)
-			SELECT incident, 0 FROM e WHERE incident <> ''
-			UNION SELECT o.incident, 0 FROM e JOIN operations o ON o.id = e.operation_id WHERE e.operation_id <> '' AND o.incident <> ''
-			UNION SELECT '', count(*) FROM e`, append(args, limit+1)...)
+		}, ask.Query, ask.Args...)
 		ids = slices.DeleteFunc(found, func(id string) bool { return id == "" })
 		return err
 	})

@@ -97,9 +97,7 @@ func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 			return ledger.Joining{}, err
 		}
 	}
-	if tx.d.Far {
-		tx.Ahead(Ask{waitingQuery, []any{f.Burst.Scope}})
-	}
+	tx.Ahead(Ask{waitingQuery, []any{f.Burst.Scope}})
 	in, err := tx.concerned(o, f)
 	if err != nil {
 		return ledger.Joining{}, err
@@ -214,14 +212,10 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 	return err
 }
 
-// incidents reads incidents with their sums, at now.
-func incidents(q Querier, now time.Time, query string, args ...any) ([]ledger.Incident, error) {
-	ins, err := Collect(q, newIncidentScan().row, query, args...)
-	if err == nil {
-		err = answered(q, ins, now)
-	}
-	if err != nil || len(ins) == 0 {
-		return ins, err
+// summed gives incidents their sums, at now.
+func summed(q Querier, ins []ledger.Incident, now time.Time) ([]ledger.Incident, error) {
+	if len(ins) == 0 {
+		return ins, nil
 	}
 	ids, of := make([]string, len(ins)), map[string]map[ledger.Fate]ledger.Sum{}
 	for i, in := range ins {
@@ -240,9 +234,10 @@ func incidents(q Querier, now time.Time, query string, args ...any) ([]ledger.In
 			return none, err
 		}
 	}
-	_, err = Collect(q, each(func(fates map[ledger.Fate]ledger.Sum) { fates[fate] = sum }),
-		`SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.unpriced, s.resent, s.doubled, s.unchecked
-		   FROM json_each(?) i CROSS JOIN incident_sums s ON s.incident = i.value WHERE s.n > 0`, list(ids))
+	_, err := Collect(q, each(func(fates map[ledger.Fate]ledger.Sum) { fates[fate] = sum }), incidentSums, list(ids))
+	if err == nil {
+		err = answered(q, ins, now)
+	}
 	if err != nil {
 		return ins, err
 	}
@@ -255,6 +250,9 @@ func incidents(q Querier, now time.Time, query string, args ...any) ([]ledger.In
 	return ins, err
 }
 
+const incidentSums = `SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.unpriced, s.resent, s.doubled, s.unchecked
+	FROM json_each(?) i CROSS JOIN incident_sums s ON s.incident = i.value WHERE s.n > 0`
+
 // Incidents by their newest error: those that are not closed, and those that are.
 const (
 	openIncidents   = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY incidents_open WHERE i.closed_at = 0 ORDER BY i.last_at DESC, i.id LIMIT ?1+0`
@@ -264,11 +262,15 @@ const (
 // Incidents lists incidents with their sums.
 func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) (ins []ledger.Incident, err error) {
 	err = s.db.View(ctx, func(q Querier) (err error) {
-		ins, err = incidents(q, now, openIncidents, limit)
-		if more := limit - len(ins); err == nil && more > 0 {
+		q.Ahead(Ask{openIncidents, []any{limit}}, Ask{closedIncidents, []any{limit}}, Ask{lapsed, []any{Millis(now)}})
+		ins, err = Collect(q, newIncidentScan().row, openIncidents, limit)
+		if err == nil && len(ins) < limit {
 			var closed []ledger.Incident
-			closed, err = incidents(q, now, closedIncidents, more)
-			ins = append(ins, closed...)
+			closed, err = Collect(q, newIncidentScan().row, closedIncidents, limit)
+			ins = append(ins, closed[:min(len(closed), limit-len(ins))]...)
+		}
+		if err == nil {
+			ins, err = summed(q, ins, now)
 		}
 		return err
 	})
@@ -287,11 +289,9 @@ func (s *Store) Incident(ctx context.Context, id string, now time.Time) (a ledge
 }
 
 func account(s *Store, n Querier, id string, now time.Time) (a ledger.IncidentAccount, err error) {
+	n.Ahead(Ask{incidentMinutes, []any{id}}, Ask{incidentGroups, []any{Millis(now), id}}, Ask{sentAgain, []any{id}}, Ask{incidentHistory, []any{id}})
 	in, err := incident(n, id, now)
 	a.Incident = in
-	if err == nil && s.d.Far {
-		n.Ahead(Ask{incidentMinutes, []any{in.ID}}, Ask{incidentGroups, []any{Millis(now), in.ID}}, Ask{sentAgain, []any{in.ID}}, Ask{incidentHistory, []any{in.ID}})
-	}
 	if err == nil {
 		a.Minutes, err = Collect(n, func(rows Rows) (m ledger.Minute, err error) {
 			var minute int64
@@ -332,7 +332,12 @@ func incident(q Querier, id string, now time.Time) (ledger.Incident, error) {
 	if len(id) < 4 {
 		return ledger.Incident{}, &ledger.NoIncidentError{ID: id}
 	}
-	found, err := incidents(q, now, oneIncident, id, id+"\U0010ffff")
+	names := []any{id, id + "\U0010ffff"}
+	q.Ahead(Ask{oneIncident, names}, Ask{incidentSums, []any{list([]string{id})}}, Ask{lapsed, []any{Millis(now)}})
+	found, err := Collect(q, newIncidentScan().row, oneIncident, names...)
+	if err == nil {
+		found, err = summed(q, found, now)
+	}
 	switch {
 	case err != nil:
 		return ledger.Incident{}, err

@@ -237,7 +237,7 @@ func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence b
 		args = append(args, changeID)
 		s.change = len(args)
 	}
-	if d.Far {
+	if d.Far { // on this host it is not worth its list
 		q.Ahead(s.asks(at, args, evidence)...)
 	}
 	if at.id == byKey {

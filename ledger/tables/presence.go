@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"indoubt/ledger"
 )
@@ -23,15 +24,17 @@ func (s *Store) Attend(ctx context.Context, p ledger.Presence) error {
 }
 
 // Attending are those who look at something now, by their consoles.
-func (s *Store) Attending(ctx context.Context) ([]ledger.Presence, error) {
-	now, err := s.db.Moment(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Gather(ctx, s.db, func(rows Rows) (p ledger.Presence, err error) {
-		var until int64
-		err = rows.Scan(&p.Console, &p.Person, &p.Subject, &p.Asks, &until)
-		p.Until = At(until)
-		return p, err
-	}, `SELECT console, person, subject, asks, until FROM presence WHERE until > ? ORDER BY console`, Millis(now.Wall))
+func (s *Store) Attending(ctx context.Context) (here []ledger.Presence, err error) {
+	err = s.db.View(ctx, func(q Querier) (err error) {
+		here, err = Collect(q, func(rows Rows) (p ledger.Presence, err error) {
+			var until int64
+			err = rows.Scan(&p.Console, &p.Person, &p.Subject, &p.Asks, &until)
+			p.Until = At(until)
+			return p, err
+		}, `SELECT console, person, subject, asks, until FROM presence ORDER BY console`)
+		now := q.Moment().Wall
+		here = slices.DeleteFunc(here, func(p ledger.Presence) bool { return !p.Until.After(now) })
+		return err
+	})
+	return here, err
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -38,39 +39,39 @@ type account struct {
 // before is what the look before this one brought.
 type before struct {
 	ledger   string // its id
+	reads    int    // that are worth making at the same time
 	accounts map[string]account
 	counts   ledger.Counts
 	holds    []ledger.Hold
 	runs     []ledger.DecisionRun
 }
 
+// readConcerned reads which incidents the new events are about.
+func (msg *Looked) readConcerned(ctx context.Context, store ledger.Store) (err error) {
+	if msg.since != "" && msg.events > 0 {
+		msg.incidents, msg.whole, err = store.IncidentsSince(ctx, msg.since, writtenAtMost)
+	}
+	return err
+}
+
 // recall takes the accounts of the look before and marks those to read again.
-func (msg *Looked) recall(ctx context.Context, store ledger.Incidents, since ledger.Cursor, events int) error {
+func (msg *Looked) recall() {
 	b, c := msg.before, msg.counts
 	msg.accounts, msg.before.accounts = map[string]account{}, maps.Clone(b.accounts)
-	if since == "" || b.ledger != msg.info.ID {
+	if msg.since == "" || b.ledger != msg.info.ID {
 		msg.before.accounts = nil
-		return nil
+		return
 	}
-	clock := events == 0 && (c.Needing != b.counts.Needing || c.Checking != b.counts.Checking || c.InFlight != b.counts.InFlight || c.Parked != b.counts.Parked)
-	all := clock || !sameHolds(b.holds, msg.holds) || !sameRuns(b.runs, msg.runs)
-	var ids []string
-	if events > 0 && !all {
-		some, whole, err := store.IncidentsSince(ctx, since, writtenAtMost)
-		if err != nil {
-			return err
-		}
-		ids, all = some, !whole
-	}
+	clock := msg.events == 0 && (c.Needing != b.counts.Needing || c.Checking != b.counts.Checking || c.InFlight != b.counts.InFlight || c.Parked != b.counts.Parked)
+	all := clock || msg.events > 0 && !msg.whole || !sameHolds(b.holds, msg.holds) || !sameRuns(b.runs, msg.runs)
 	oldest := slices.SortedFunc(maps.Keys(b.accounts), func(x, y string) int { return b.accounts[x].at.Compare(b.accounts[y].at) })
 	for i, id := range oldest {
 		a := b.accounts[id]
 		age := msg.took.Sub(a.at)
 		aged := age < 0 || age >= accountAtMost || age >= accountAge && (i < agedAtOnce || id == msg.showing)
-		a.stale = all || aged || slices.Contains(ids, id)
+		a.stale = all || aged || slices.Contains(msg.incidents, id)
 		msg.before.accounts[id] = a
 	}
-	return nil
 }
 
 func sameHolds(a, b []ledger.Hold) bool {
@@ -81,31 +82,66 @@ func sameRuns(a, b []ledger.DecisionRun) bool {
 	return slices.EqualFunc(a, b, func(a, b ledger.DecisionRun) bool { return a.ID == b.ID && a.State == b.State })
 }
 
-// account is that of one incident, which stands as in where the look has read it; nil
-// where there is none.
+// readAccounts reads those of several incidents at the same time, and of the one on the
+// screen.
+func (msg *Looked) readAccounts(ctx context.Context, store ledger.Store, list []ledger.Incident) error {
+	wanted := map[string]*ledger.Incident{}
+	for i := range list {
+		wanted[list[i].ID] = &list[i]
+	}
+	if _, listed := wanted[msg.showing]; !listed && msg.showing != "" {
+		wanted[msg.showing] = nil
+	}
+	var mu sync.Mutex
+	var reads []read
+	for id, in := range wanted {
+		reads = append(reads, read{id, func(ctx context.Context, store ledger.Store) error {
+			a, err := msg.readAccount(ctx, store, id, in)
+			if a != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				msg.accounts[id] = *a
+			}
+			return err
+		}})
+	}
+	return together(ctx, store, msg.info.Reads, reads...)
+}
+
+// readAccount reads the account of one incident, which stands as in where the look has
+// read it; nil where there is none. One that is known and not out of date is not read.
+func (msg *Looked) readAccount(ctx context.Context, store ledger.Store, id string, in *ledger.Incident) (*account, error) {
+	a, known := msg.before.accounts[id]
+	if !known || a.stale || in != nil && !alike(a.Incident, *in) {
+		got, err := store.Incident(ctx, id, msg.took)
+		if errors.Is(err, ledger.ErrNotFound) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		a = account{IncidentAccount: got, at: msg.took}
+	} else if in != nil {
+		a.Incident = *in
+	}
+	if id == msg.showing && a.open == nil {
+		open, err := store.Needing(ctx, a.filter(), msg.took)
+		if err != nil {
+			return nil, err
+		}
+		a.open = &open
+	}
+	return &a, nil
+}
+
+// account is that of one incident for people; nil where there is none.
 func (msg *Looked) account(ctx context.Context, store ledger.Store, id string, in *ledger.Incident) (*ticket.Outage, error) {
-	a, read := msg.accounts[id]
-	if !read {
-		var known bool
-		if a, known = msg.before.accounts[id]; !known || a.stale || in != nil && !alike(a.Incident, *in) {
-			got, err := store.Incident(ctx, id, msg.took)
-			if errors.Is(err, ledger.ErrNotFound) {
-				return nil, nil
-			} else if err != nil {
-				return nil, err
-			}
-			a = account{IncidentAccount: got, at: msg.took}
-		} else if in != nil {
-			a.Incident = *in
+	a, known := msg.accounts[id]
+	if !known {
+		got, err := msg.readAccount(ctx, store, id, in)
+		if err != nil || got == nil {
+			return nil, err
 		}
-		if id == msg.showing && a.open == nil {
-			open, err := store.Needing(ctx, a.filter(), msg.took)
-			if err != nil {
-				return nil, err
-			}
-			a.open = &open
-		}
-		msg.accounts[id] = a
+		a, msg.accounts[id] = *got, *got
 	}
 	return &ticket.Outage{IncidentAccount: a.IncidentAccount, Open: a.open, Now: msg.took, Zone: msg.zone}, nil
 }
@@ -122,18 +158,22 @@ func alike(a, b ledger.Incident) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// candidates are the incidents that may have a row, the first of them first: what the
-// filter is about, what still grows and has something open, what is dear, what has many, what had a row before.
-// Sizes count as powers of two, so that rows do not come and go with each error.
-func (msg *Looked) candidates(ctx context.Context, store ledger.Incidents) ([]ledger.Incident, error) {
+// readIncidents reads the incidents that may have a row.
+func (msg *Looked) readIncidents(ctx context.Context, store ledger.Store) (err error) {
 	most := 4 * foldsAtMost
 	if len(msg.Filter.Terms) > 0 {
 		most = matchedAtMost
 	}
-	list, err := store.Incidents(ctx, msg.took, most)
-	if err != nil {
-		return nil, err
-	}
+	msg.listed, err = store.Incidents(ctx, msg.took, most)
+	return err
+}
+
+// candidates are the incidents that may have a row, the first of them first: what the
+// filter is about, what still grows and has something open, what is dear, what has many,
+// what had a row before. Sizes count as powers of two, so that rows do not come and go
+// with each error.
+func (msg *Looked) candidates() []ledger.Incident {
+	list := slices.Clone(msg.listed)
 	ids := map[string]bool{}
 	for _, in := range list {
 		ids[in.ID] = true
@@ -158,5 +198,5 @@ func (msg *Looked) candidates(ctx context.Context, store ledger.Incidents) ([]le
 		x, y := ranks[a.ID], ranks[b.ID]
 		return cmp.Or(slices.Compare(x[:], y[:]), b.LastAt.Compare(a.LastAt), cmp.Compare(a.ID, b.ID))
 	})
-	return list, nil
+	return list
 }

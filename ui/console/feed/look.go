@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -61,10 +63,22 @@ type Page struct {
 	Part bool           // only what changed: rows that are in neither stay as they were
 }
 
+// written is what was written since the look before.
+type written struct {
+	since     ledger.Cursor   // behind the events of that look
+	events    int             // read
+	cut       bool            // there are more
+	moved     map[string]bool // was something written about it?
+	others    bool            // something may have been about those that are not in moved
+	incidents []string        // that events are about
+	whole     bool            // those are all of them
+}
+
 // Looked is one look at the ledger.
 type Looked struct {
 	Wanted
 	Page
+	written
 	in       map[string]bool // rows of the page
 	more     []Row           // of the further page
 	found    int             // rows in what was read of the list
@@ -74,6 +88,7 @@ type Looked struct {
 	counts   ledger.Counts
 	hidden   ledger.Needing
 	outages  []ticket.Outage
+	listed   []ledger.Incident  // that may have a row
 	accounts map[string]account // of them and of others
 	info     ledger.Info
 	holds    []ledger.Hold
@@ -81,11 +96,8 @@ type Looked struct {
 	runs     []ledger.DecisionRun
 	health   []reconcile.Health
 	looks    bool
-	place    ledger.Cursor   // behind the events it has taken in
-	cut      bool            // there are more new events than it read
-	moved    map[string]bool // was something written about it since the look before?
-	others   bool            // something may have been about those that are not in moved
-	rest     bool            // rows have left, and there are more to look at than one look does
+	place    ledger.Cursor // behind the events it has taken in
+	rest     bool          // rows have left, and there are more to look at than one look does
 	took     time.Time
 	cost     time.Duration // how long the look took
 	err      error
@@ -106,56 +118,77 @@ func (f *Feed) load(w Wanted) tea.Cmd {
 	}
 }
 
+// read is one of the reads of a look.
+type read struct {
+	what string // that failed
+	do   func(ctx context.Context, store ledger.Store) error
+}
+
+// together makes reads that need nothing of each other, at most so many at the same time,
+// and returns the first error.
+func together(ctx context.Context, store ledger.Store, most int, reads ...read) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(max(most, 1))
+	for _, r := range reads {
+		g.Go(func() error {
+			if err := r.do(ctx, store); err != nil {
+				return fmt.Errorf("%s: %w", r.what, err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
+}
+
+// look reads in steps: a step needs what the one before it has read. The history comes
+// first: what it tells of is in the list that is read after it.
 func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, since ledger.Cursor) (msg Looked) {
-	msg.Wanted, msg.took, msg.moved, msg.in = w, now, map[string]bool{}, map[string]bool{}
-	fail := func(what string, err error) Looked {
-		msg.err = fmt.Errorf("%s: %w", what, err)
-		return msg
-	}
-	// The history comes first: what it tells of is in the list that is read after it.
-	var err error
-	if msg.info, err = store.Info(ctx); err != nil {
-		return fail("read what the ledger is", err)
-	}
-	events, err := msg.follow(ctx, store, since)
-	if err != nil {
-		return fail("follow the history", err)
-	}
-	if msg.counts, err = store.Counts(ctx, now); err != nil {
-		return fail("count", err)
-	}
-	if msg.holds, err = store.Holds(ctx, now); err != nil {
-		return fail("read the holds", err)
-	}
-	if msg.runs, err = store.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9}); err != nil {
-		return fail("read the bulk runs", err)
-	}
-	if err = msg.recall(ctx, store, since, events); err == nil {
-		err = msg.readOutages(ctx, store)
-	}
-	if err != nil {
-		return fail("read the incidents", err)
-	}
-	if err = msg.readShown(ctx, store, events); err != nil {
-		return fail("read the incident on the screen", err)
-	}
-	if err = msg.read(ctx, store, events); err != nil {
-		return fail("read the list", err)
-	}
-	if msg.hidden, err = msg.hides(ctx, store, events); err != nil {
-		return fail("count what the filter hides", err)
-	}
-	if msg.present, err = store.Attending(ctx); err != nil {
-		return fail("read who is here", err)
-	}
-	if err := msg.whereTo(ctx, store); err != nil {
-		return fail("read what became of a row", err)
+	msg.Wanted, msg.took, msg.since, msg.moved, msg.in = w, now, since, map[string]bool{}, map[string]bool{}
+	msg.info.Reads = w.before.reads
+	for _, step := range [][]read{
+		{{"read what the ledger is", msg.readInfo}, {"follow the history", msg.follow}},
+		{
+			{"read the incidents", msg.readIncidents}, {"follow the history", msg.single}, {"count", msg.readCounts}, {"read the holds", msg.readHolds},
+			{"read the bulk runs", msg.readRuns}, {"read the incidents", msg.readConcerned}, {"read who is here", msg.readPresent},
+		},
+		{{"read the incidents", msg.readOutages}},
+		{{"read the incident on the screen", msg.readShown}, {"read the list", msg.read}, {"count what the filter hides", msg.hides}},
+		{{"read what became of a row", msg.whereTo}},
+	} {
+		if msg.err = together(ctx, store, msg.info.Reads, step...); msg.err != nil {
+			break
+		}
 	}
 	return msg
 }
 
+func (msg *Looked) readInfo(ctx context.Context, store ledger.Store) (err error) {
+	msg.info, err = store.Info(ctx)
+	return err
+}
+
+func (msg *Looked) readCounts(ctx context.Context, store ledger.Store) (err error) {
+	msg.counts, err = store.Counts(ctx, msg.took)
+	return err
+}
+
+func (msg *Looked) readHolds(ctx context.Context, store ledger.Store) (err error) {
+	msg.holds, err = store.Holds(ctx, msg.took)
+	return err
+}
+
+func (msg *Looked) readRuns(ctx context.Context, store ledger.Store) (err error) {
+	msg.runs, err = store.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9})
+	return err
+}
+
+func (msg *Looked) readPresent(ctx context.Context, store ledger.Store) (err error) {
+	msg.present, err = store.Attending(ctx)
+	return err
+}
+
 // read reads the list, a further page of it, or what changed in it.
-func (msg *Looked) read(ctx context.Context, store ledger.Lister, events int) error {
+func (msg *Looked) read(ctx context.Context, store ledger.Store) error {
 	if msg.steps || !msg.lately {
 		folded := msg.folded()
 		page, err := store.Page(ctx, ledger.Query{Tab: msg.Tab, Filter: fold(msg.Filter, folded), Order: msg.Order, Now: msg.took, After: msg.after, Limit: msg.Limit, Within: msg.within})
@@ -174,22 +207,24 @@ func (msg *Looked) read(ctx context.Context, store ledger.Lister, events int) er
 		}
 	}
 	if msg.lately || msg.found < msg.Limit && msg.cursor != "" && len(msg.Known) > 0 {
-		return msg.recent(ctx, store, events)
+		return msg.recent(ctx, store)
 	}
 	return nil
 }
 
 // hides is what needs a person and is left out by the filter. While a search goes on it
 // is counted again only where something was written.
-func (msg *Looked) hides(ctx context.Context, store ledger.Lister, events int) (ledger.Needing, error) {
+func (msg *Looked) hides(ctx context.Context, store ledger.Store) error {
 	switch {
 	case len(msg.Filter.Terms) == 0 || msg.after != "" && !msg.steps:
-		return ledger.Needing{}, nil
-	case msg.steps && events == 0:
-		return msg.known, nil
+		return nil
+	case msg.steps && msg.events == 0:
+		msg.hidden = msg.known
+		return nil
 	}
 	shown, err := store.Needing(ctx, msg.Filter, msg.took)
-	return msg.counts.Without(shown), err
+	msg.hidden = msg.counts.Without(shown)
+	return err
 }
 
 // add adds rows to the page.
@@ -210,43 +245,53 @@ const (
 	manyOfASearch = 5000
 )
 
-// follow learns from what was written since the look before which details are
-// out of date, and returns how many events it read. The first look needs none of it.
-func (msg *Looked) follow(ctx context.Context, store ledger.Feed, since ledger.Cursor) (int, error) {
-	msg.place = msg.info.Cursor
-	if since == "" {
-		msg.cut = true
-		return 1, nil
-	}
-	most := manyEvents
+// most is how much history the look reads.
+func (msg *Looked) most() int {
 	if msg.lately || msg.within > 0 {
-		most = manyOfASearch
+		return manyOfASearch
 	}
-	events, place, err := store.Follow(ctx, since, most)
-	if err != nil {
-		return 0, err
+	return manyEvents
+}
+
+// follow learns from what was written since the look before which details are
+// out of date. The first look needs none of it.
+func (msg *Looked) follow(ctx context.Context, store ledger.Store) error {
+	if msg.since == "" {
+		msg.cut, msg.events = true, 1
+		return nil
 	}
+	events, place, err := store.Follow(ctx, msg.since, msg.most())
 	for _, e := range events {
 		msg.moved[e.OperationID] = true
 	}
-	if len(events) < most {
-		msg.place = place
-		return len(events), nil
+	msg.place, msg.events, msg.cut = place, len(events), len(events) == msg.most()
+	return err
+}
+
+// single learns it for the rows that are shown alone, where more was written than a look
+// reads as a whole. Then the next look goes on behind all that was there before this.
+func (msg *Looked) single(ctx context.Context, store ledger.Store) error {
+	if !msg.cut {
+		return nil
 	}
-	msg.cut, msg.others = true, true
+	msg.place = msg.info.Cursor
+	if msg.since == "" {
+		return nil
+	}
+	msg.others = true
 	known := msg.Known[:min(len(msg.Known), msg.Visible)]
 	if msg.lately { // a row below the screen is read for its change alone
 		known = msg.Known
 	}
 	ids := slices.Concat([]string{}, known, msg.Gone)
-	events, err = store.History(ctx, ledger.HistoryQuery{Among: ids, Since: since, Limit: manyOfASearch})
+	events, err := store.History(ctx, ledger.HistoryQuery{Among: ids, Since: msg.since, Limit: manyOfASearch})
 	for _, id := range ids {
 		msg.moved[id] = len(events) == manyOfASearch
 	}
 	for _, e := range events {
 		msg.moved[e.OperationID] = true
 	}
-	return most, err
+	return err
 }
 
 // ReadLeft is how many rows that left the list one look reads: reading
@@ -254,7 +299,7 @@ func (msg *Looked) follow(ctx context.Context, store ledger.Feed, since ledger.C
 const ReadLeft = 300
 
 // whereTo reads what became of rows that are not in the list any more.
-func (msg *Looked) whereTo(ctx context.Context, store ledger.Reader) error {
+func (msg *Looked) whereTo(ctx context.Context, store ledger.Store) error {
 	var ids []string
 	for _, id := range msg.Known {
 		if !msg.in[id] && (!msg.lately || msg.moved[id]) {

@@ -60,8 +60,8 @@ func ReadRun(ctx context.Context, store ledger.Store, id string) (*Ran, error) {
 
 // readShown reads the incident that is on the screen, with its newest run: it stays there
 // when nothing is left to do about it.
-func (msg *Looked) readShown(ctx context.Context, store ledger.Store, events int) error {
-	same := msg.shown != nil && msg.shown.ID == msg.showing && events == 0
+func (msg *Looked) readShown(ctx context.Context, store ledger.Store) error {
+	same := msg.shown != nil && msg.shown.ID == msg.showing && msg.events == 0
 	if msg.shown = nil; msg.showing != "" {
 		var err error
 		if msg.shown, err = msg.account(ctx, store, msg.showing, nil); err != nil || same {
@@ -122,20 +122,20 @@ func about(f ledger.Filter, in ledger.Incident) bool {
 
 // readOutages reads the incidents that something is still to be done about.
 func (msg *Looked) readOutages(ctx context.Context, store ledger.Store) error {
-	list, err := msg.candidates(ctx, store)
-	if err != nil {
+	msg.recall()
+	growing := func(in ledger.Incident) bool { return in.PhaseAt(msg.took) == ledger.PhaseGrowing }
+	list := slices.DeleteFunc(msg.candidates(), func(in ledger.Incident) bool {
+		return !in.ClosedAt.IsZero() || !growing(in) && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0
+	})
+	if err := msg.readAccounts(ctx, store, list[:min(len(list), foldsAtMost)]); err != nil {
 		return err
 	}
 	for _, in := range list {
-		growing := in.PhaseAt(msg.took) == ledger.PhaseGrowing
-		if !in.ClosedAt.IsZero() || !growing && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0 {
-			continue
-		}
 		o, err := msg.account(ctx, store, in.ID, &in)
 		if err != nil {
 			return err
 		}
-		if o != nil && o.ClosedAt.IsZero() && (growing || o.Needs().N > 0) {
+		if o != nil && o.ClosedAt.IsZero() && (growing(in) || o.Needs().N > 0) {
 			msg.outages = append(msg.outages, *o)
 		}
 		if len(msg.outages) == foldsAtMost {

@@ -85,11 +85,11 @@ func (f *Feed) searched(msg *Looked) {
 
 // recent adds the rows in the list that changed since the look before: of the operations
 // that were written last as many as there are new events.
-func (msg *Looked) recent(ctx context.Context, store ledger.Lister, events int) error {
+func (msg *Looked) recent(ctx context.Context, store ledger.Lister) error {
 	msg.Part = true
 	q := ledger.Query{Tab: msg.Tab, Filter: msg.Filter, Order: ledger.OrderNewest, Now: msg.took, Limit: 500, Within: 1} // one step at a time
 	msg.missed = msg.cut
-	for began, tried := time.Now(), 0; tried < events; {
+	for began, tried := time.Now(), 0; tried < msg.events; {
 		page, err := store.Page(ctx, q)
 		if err != nil {
 			return err
@@ -100,7 +100,7 @@ func (msg *Looked) recent(ctx context.Context, store ledger.Lister, events int) 
 			return nil
 		}
 		if time.Since(began) > stride {
-			msg.missed = msg.missed || tried < events
+			msg.missed = msg.missed || tried < msg.events
 			return nil
 		}
 	}
