@@ -65,8 +65,9 @@ type Archiver interface {
 	// extending it give *LeasedError while another one is being made.
 	ChangeArchive(ctx context.Context, a Archive) error
 	// Archive takes operations from the ledger that are in a sealed archive, and returns how
-	// many. One that has moved since it was read stays.
-	Archive(ctx context.Context, id string, ops []Whole) (removed int, err error)
+	// many, and for how long others may have waited for that. One that has moved since it
+	// was read stays.
+	Archive(ctx context.Context, id string, ops []Whole) (removed int, held time.Duration, err error)
 	// Archives returns the archives, oldest first.
 	Archives(ctx context.Context) ([]Archive, error)
 }

@@ -36,10 +36,12 @@ type Options struct {
 	Before time.Time // what settled before then
 	Actor  ledger.Actor
 	DryRun bool
-	// Rest is how long to leave the ledger and the processor to others, as a multiple of how
-	// long a step took.
+	// Rest is how long to leave the ledger and the processor to others while they write, as a
+	// multiple of how long they may have waited for a step.
 	Rest     float64
 	Progress func(Progress)
+
+	pace *pace
 }
 
 // Progress is how far it has come.
@@ -65,6 +67,10 @@ func Run(ctx context.Context, s Store, o Options) (p Progress, err error) {
 	if o.Progress == nil {
 		o.Progress = func(Progress) {}
 	}
+	if o.pace == nil {
+		o.pace = &pace{nap: nap}
+	}
+	o.pace.s, o.pace.rest = s, o.Rest
 	if err := ready(o.Dir, o.DryRun); err != nil {
 		return p, err
 	}
@@ -101,6 +107,7 @@ func fill(ctx context.Context, s Store, o Options, f *file, place int64, p *Prog
 			}
 			p.Operations, p.Plain = p.Operations+1, p.Plain+n
 		}
+		took := time.Since(began)
 		o.Progress(*p)
 		if place = next; place == 0 || len(f.lines) >= most || f.plain >= large {
 			return place, nil
@@ -108,19 +115,10 @@ func fill(ctx context.Context, s Store, o Options, f *file, place int64, p *Prog
 		if err := f.prolong(ctx, s); err != nil {
 			return 0, err
 		}
-		if err := o.pause(ctx, time.Since(began)); err != nil {
+		if err := o.pace.read(ctx, took); err != nil {
 			return 0, err
 		}
 	}
-}
-
-// pause leaves the ledger, and the processor, to others.
-func (o Options) pause(ctx context.Context, took time.Duration) error {
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Duration(float64(took) * o.Rest)):
-	}
-	return ctx.Err()
 }
 
 // move seals the file, and takes what it has from the ledger.
@@ -135,26 +133,25 @@ func (f *file) move(ctx context.Context, s Store, o Options, p *Progress) error 
 	if err := f.prolong(ctx, s); err != nil {
 		return err
 	}
+	o.pace.newest++ // tells of the seal
 	size := least
 	for rest := f.lines; len(rest) > 0; {
 		n := min(size, len(rest))
-		began := time.Now()
-		removed, err := s.Archive(ctx, f.record.ID, rest[:n])
+		removed, held, err := s.Archive(ctx, f.record.ID, rest[:n])
 		if err != nil {
 			return err
 		}
-		took := time.Since(began)
 		rest, p.Removed, p.Moved = rest[n:], p.Removed+removed, p.Moved+n-removed
 		o.Progress(*p)
 		if err := f.prolong(ctx, s); err != nil {
 			return err
 		}
-		if took > brief {
+		if held > brief {
 			size = max(least, size/2)
-		} else if took < brief/2 {
+		} else if held < brief/2 {
 			size = min(step, size*2)
 		}
-		if err := o.pause(ctx, took); err != nil {
+		if err := o.pace.moved(ctx, held); err != nil {
 			return err
 		}
 	}

@@ -80,10 +80,10 @@ type unwell struct {
 	n       int
 }
 
-func (u *unwell) Archive(ctx context.Context, id string, ops []ledger.Whole) (int, error) {
+func (u *unwell) Archive(ctx context.Context, id string, ops []ledger.Whole) (int, time.Duration, error) {
 	u.n++
 	if err := u.archive(u.n); err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	return u.Memory.Archive(ctx, id, ops)
 }
@@ -111,6 +111,47 @@ func TestRunLosesNothing(t *testing.T) {
 			continue
 		}
 		need.Get(Find(o.Dir, rec.Operation.Archive, rec.Operation.ID))(t)
+	}
+}
+
+// waited is a ledger whose lock is waited for much longer than it is held, and that others
+// write to, or no one does.
+type waited struct {
+	*ledgertest.Memory
+	held   time.Duration
+	others bool
+	looks  int64
+}
+
+func (w *waited) Archive(ctx context.Context, id string, ops []ledger.Whole) (int, time.Duration, error) {
+	n, _, err := w.Memory.Archive(ctx, id, ops)
+	time.Sleep(2 * w.held)
+	return n, w.held, err
+}
+
+func (w *waited) Info(ctx context.Context) (ledger.Info, error) {
+	i, err := w.Memory.Info(ctx)
+	if w.looks++; w.others {
+		i.LastSeq += w.looks
+	}
+	return i, err
+}
+
+// TestTheRestIsForOthers: what a step waited for is no work, and where no one writes there is
+// no rest.
+func TestTheRestIsForOthers(t *testing.T) {
+	for _, others := range []bool{true, false} {
+		s, o := &waited{Memory: filled(t, 60), held: 3 * time.Millisecond, others: others}, options(t)
+		o.Rest = 4
+		var rests []time.Duration
+		o.pace = &pace{newest: need.Get(s.Memory.Info(t.Context()))(t).LastSeq, nap: func(_ context.Context, d time.Duration) error {
+			rests = append(rests, d)
+			return nil
+		}}
+		need.Get(Run(t.Context(), s, o))(t)
+		if want := 2; others && (len(rests) != want || rests[0] != 4*s.held || rests[1] != 4*s.held) || !others && len(rests) != 0 {
+			t.Errorf("while others write (%v) it rested %v, after steps of %s", others, rests, s.held)
+		}
 	}
 }
 

@@ -76,7 +76,7 @@ func Shelved(t testing.TB, s ledger.Store, now time.Time) {
 	ops = slices.DeleteFunc(ops, func(w ledger.Whole) bool { return w.Operation.ID == "kept" })
 	a.Digest, a.Operations = "d", len(ops)
 	ok(s.ChangeArchive(ctx, a))
-	if n, err := s.Archive(ctx, a.ID, ops); err != nil || n != 4 {
+	if n, _, err := s.Archive(ctx, a.ID, ops); err != nil || n != 4 {
 		t.Fatalf("%d archived of %d: %v", n, len(ops), err)
 	}
 	ok(s.ChangeArchive(ctx, ledger.Archive{ID: "begun", File: "begun.jsonl.gz", Actor: maya, Before: now, Until: now}))

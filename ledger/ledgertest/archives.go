@@ -33,7 +33,7 @@ func shelve(s ledger.Store, a ledger.Archive, now time.Time, window int) (string
 	if err := s.ChangeArchive(ctx, a); err != nil {
 		return "", err
 	}
-	removed, err := s.Archive(ctx, a.ID, ops)
+	removed, _, err := s.Archive(ctx, a.ID, ops)
 	if err != nil {
 		return "", err
 	}
@@ -326,15 +326,15 @@ func archiveMoved(t *testing.T, open Open) {
 	d.decide(b, ledger.VerbUndo)
 	file := ledger.Archive{ID: d.id("archive"), File: "f", Actor: maya, Before: d.clock.Now(), Until: d.clock.Now().Add(time.Minute)}
 	d.ok(d.s.ChangeArchive(ctx, file))
-	if n, err := d.s.Archive(ctx, file.ID, ops); err == nil {
+	if n, _, err := d.s.Archive(ctx, file.ID, ops); err == nil {
 		t.Errorf("%d went with a file that no one has read back", n)
 	}
 	file.Digest, file.Operations = "d", 3
 	d.ok(d.s.ChangeArchive(ctx, file))
-	if n, err := d.s.Archive(ctx, file.ID, ops); n != 1 || err != nil || d.read(c.ID).Operation.Archive != "f" {
+	if n, _, err := d.s.Archive(ctx, file.ID, ops); n != 1 || err != nil || d.read(c.ID).Operation.Archive != "f" {
 		t.Errorf("%d went: %v", n, err)
 	}
-	if n, err := d.s.Archive(ctx, file.ID, ops); n != 0 || err != nil {
+	if n, _, err := d.s.Archive(ctx, file.ID, ops); n != 0 || err != nil {
 		t.Errorf("%d went a second time: %v", n, err)
 	}
 	files, err := d.s.Archives(ctx)

@@ -138,17 +138,17 @@ func (k *shelf) ChangeArchive(_ context.Context, next ledger.Archive) error {
 }
 
 // Archive implements ledger.Store.
-func (k *shelf) Archive(_ context.Context, id string, ops []ledger.Whole) (removed int, err error) {
-	m := k.m
+func (k *shelf) Archive(_ context.Context, id string, ops []ledger.Whole) (removed int, held time.Duration, err error) {
+	m, began := k.m, time.Now()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	i := slices.IndexFunc(k.files, func(a ledger.Archive) bool { return a.ID == id })
 	if i < 0 {
-		return 0, fmt.Errorf("%w: archive %s", ledger.ErrNotFound, id)
+		return 0, 0, fmt.Errorf("%w: archive %s", ledger.ErrNotFound, id)
 	}
 	a := &k.files[i]
 	if a.Digest == "" || !a.ClosedAt.IsZero() {
-		return 0, fmt.Errorf("an operation is archived with a file that is sealed and not closed")
+		return 0, 0, fmt.Errorf("an operation is archived with a file that is sealed and not closed")
 	}
 	var gone []*entry
 	for _, w := range ops {
@@ -180,7 +180,7 @@ func (k *shelf) Archive(_ context.Context, id string, ops []ledger.Whole) (remov
 			e.op.ID, e.op.KeyLive, e.attempts = "", false, nil
 		}
 	}
-	return len(gone), nil
+	return len(gone), time.Since(began), nil
 }
 
 // giveBack has an archived operation among the others again, where it came.

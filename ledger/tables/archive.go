@@ -192,8 +192,10 @@ func (k shelf) ChangeArchive(ctx context.Context, next ledger.Archive) error {
 }
 
 // Archive leaves a stub of each operation, and takes the rest, in one transaction. Stubs
-// that no one asks for any more go as well.
-func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (removed int, err error) {
+// that no one asks for any more go as well. Others may wait for it from when it has what
+// it locks until it is durable.
+func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (removed int, held time.Duration, err error) {
+	var locked time.Time
 	ids := make([]string, len(ops))
 	for i, w := range ops {
 		ids[i] = w.Operation.ID
@@ -206,6 +208,7 @@ func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (remo
 			}
 		}
 		a, err := firstRow(tx, scanArchive, archiveColumns+`WHERE id = ?`, id)
+		locked = time.Now()
 		if err != nil || a == nil {
 			return errors.Join(err, fmt.Errorf("%w: archive %s", ledger.ErrNotFound, id))
 		}
@@ -246,7 +249,7 @@ func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (remo
 		}
 		return tx.forget()
 	})
-	return removed, err
+	return removed, time.Since(locked), err
 }
 
 // stands is what an operation was read as.

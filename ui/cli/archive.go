@@ -34,7 +34,7 @@ func newArchiveCommand(a *app) *cobra.Command {
 		Long: `Move operations that settled at least so long ago to files in a directory: JSON,
 an operation a line, compressed with gzip. Each file is read back, and its digest
 recorded, before anything leaves the ledger. Others may write meanwhile: it takes
-a few operations at a time, and rests in between.
+a few operations at a time, and rests in between for as long as others write.
 
 The ledger remembers of each its key, its outcome, its attempts and its marks. So
 no key is sent again, a late answer still raises a contradiction, and the odds
@@ -51,7 +51,7 @@ at any time. Keep the files: they are the only copy of what they hold.`,
 	}
 	cmd.Flags().StringVar(&flags.settledFor, "settled-for", "", "how long ago it settled, at least: 90d, 2160h")
 	cmd.Flags().StringVar(&flags.to, "to", "", "the directory of the files; it is made")
-	cmd.Flags().Float64Var(&flags.rest, "rest", 5, "how long to leave the ledger to others, as a multiple of how long a step took")
+	cmd.Flags().Float64Var(&flags.rest, "rest", 5, "how long to leave the ledger to others while they write, as a multiple of how long a step held them up")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count, and change nothing")
 	_ = cmd.MarkFlagDirname("to")
 	cmd.AddCommand(newArchiveListCommand(a), newArchiveFindCommand(a))

@@ -42,13 +42,16 @@ func archiveBeside(b *testing.B, at string, n int) {
 	store := need.Get(place.Create(ctx, open.Options{}))(b)
 	defer store.Close()
 	settledOnes(b, store, ledger.NewID(), n)
+	// As in another process: with a lock of its own to wait for.
+	mover := need.Get(open.Open(ctx, at, open.Options{}))(b)
+	defer mover.Close()
 	before := time.Now()
 	var pause atomic.Bool
 	var archived atomic.Int64
 	pause.Store(true)
 	done := make(chan error, 1)
 	go func() {
-		_, err := archive.Run(ctx, store, archive.Options{Dir: b.TempDir(), Before: before, Actor: ledger.Actor{Name: "maya"}, Rest: 5, Progress: func(p archive.Progress) {
+		_, err := archive.Run(ctx, mover, archive.Options{Dir: b.TempDir(), Before: before, Actor: ledger.Actor{Name: "maya"}, Rest: 5, Progress: func(p archive.Progress) {
 			archived.Store(int64(p.Removed))
 			for pause.Load() {
 				time.Sleep(time.Millisecond)

@@ -50,6 +50,25 @@ func settledOnes(t testing.TB, store ledger.Store, prefix string, n int) []strin
 	return ids
 }
 
+// othersWrite has events come until it is told to stop.
+func othersWrite(t testing.TB, store ledger.Store) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		beat := time.NewTicker(20 * time.Millisecond)
+		defer beat.Stop()
+		for ; ctx.Err() == nil; <-beat.C {
+			h := ledger.Hold{ChangeID: ledger.NewID(), Scope: ledger.HoldScope("kind:other"), Actor: ledger.Actor{Name: "noor"}, Reason: "a test"}
+			if err := store.Hold(ctx, h); err != nil && ctx.Err() == nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
 // Killed at any moment, and begun again: each operation is whole in the ledger or in a file that
 // the ledger has the digest of, and what is not whole in the ledger is in just one that took it.
 func TestI10_E2E_KilledArchive(t *testing.T) {
@@ -62,8 +81,9 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 	ids := settledOnes(t, store, "key-", n)
 	dir := filepath.Join(s.dir, "made", "archive")
 	args := []string{"archive", "--settled-for", "0s", "--to", dir, "--json"}
+	quiet := othersWrite(t, store) // so that it rests, and a kill finds it at work
 	for kills := range 5 {
-		p := s.start(append(args, "--rest", "10")...)
+		p := s.start(append(args, "--rest", "40")...)
 		after := time.Duration(100+200*kills+rand.IntN(300)) * time.Millisecond
 		time.Sleep(after)
 		_ = p.cmd.Process.Kill()
@@ -77,7 +97,8 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 			}
 		}
 	}
-	s.must(0, append(args, "--rest", "0")...)
+	quiet()
+	s.must(0, args...)
 	if whole, gone := s.shelved(store, dir, ids); whole != 1 || gone != n-1 {
 		t.Fatalf("%d are whole in the ledger, %d archived: the newest alone stays", whole, gone)
 	}

@@ -224,7 +224,7 @@ func (b *bench) shelve(id string) {
 	ops, _, err := s.Archivable(ctx, a.Before, 0, 100)
 	need.OK(b, err)
 	ops = slices.DeleteFunc(ops, func(w ledger.Whole) bool { return w.Operation.ID != id })
-	if n := need.Get(s.Archive(ctx, a.ID, ops))(b); n != 1 {
+	if n, _, err := s.Archive(ctx, a.ID, ops); n != 1 || err != nil {
 		b.Fatalf("%d archived", n)
 	}
 }
