@@ -240,7 +240,7 @@ func sameKeyFailed(rec ledger.Record) bool {
 // proof; else reads only hope to see it landed, until a person is asked.
 func (k adviser) waitUntil(rec ledger.Record) time.Time {
 	o := rec.Operation
-	if k.Read == nil || o.HandsOff || o.State != ledger.Uncertain && o.State != ledger.Pending {
+	if !readsDecide(k.Kind, rec) || o.State != ledger.Uncertain && o.State != ledger.Pending {
 		return time.Time{}
 	}
 	since := doubtSince(o)

@@ -109,7 +109,7 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	p.Odds = k.chance(rec)
 	p.Rank = k.rank(o, p)
 	p.DecideAt = time.Time{}
-	if checkable, _ := k.Checkable(rec); checkable.Read != nil && !o.HandsOff {
+	if checkable, _ := k.Checkable(rec); readsDecide(checkable, rec) {
 		p.DecideAt = ledger.Never
 		if since := doubtSince(o); !since.IsZero() {
 			p.DecideAt = since.Add(k.EscalateAfter)
@@ -119,6 +119,14 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 		p.ReadAt = ledger.Never
 	}
 	return p
+}
+
+// readsDecide reports whether it is left to reads what becomes of the operation. Else a
+// person looks at once: nothing can be read, only a person settles it, or another one that
+// may have landed is beside it, and neither sending it again nor leaving it follows from a
+// read alone.
+func readsDecide(k *Kind, rec ledger.Record) bool {
+	return k.Read != nil && !rec.Operation.HandsOff && len(rec.Landings()) == 0
 }
 
 // doubtSince is from when a doubt waits for a person: its first, or the end of an

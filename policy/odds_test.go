@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -195,4 +196,28 @@ func TestI6_SearchFromTheNewestAttemptProvesNothing(t *testing.T) {
 	}
 	_, ok := must(t, priced).Kind("proof").ProofAt(twice(""))
 	need.That(t, ok, "a search that says nothing of attempts")
+}
+
+// Beside another that landed or may have, no read says what is to be done: the row
+// stands with a person from the moment the advice says so, and no longer.
+func TestBesideALandingTheLaneIsTheAdvices(t *testing.T) {
+	p, at := must(t, priced), noon.Add(time.Minute)
+	for _, kind := range []string{"proof", "hope", "keyed", "legacy", "deploy"} {
+		for _, overtook := range []bool{true, false} {
+			for state, landed := range map[ledger.State][]bool{ledger.Pending: {true}, ledger.Uncertain: {true}, ledger.Committed: {true},
+				ledger.Failed: {true, false}, ledger.Abandoned: {true, false}} {
+				for _, may := range landed {
+					rec := doubt(kind)
+					rec.Now = at
+					rec.Related = []ledger.Relation{{ID: "later", State: state, Overtook: overtook, MayHaveLanded: may}}
+					rec.Pricing = p.Kind(kind).Price(rec)
+					a, row := p.Kind(kind).Advise(rec, at), rec.Row()
+					want := map[bool]ledger.Lane{true: ledger.LaneReading, false: ledger.LaneDecide}[a.Verb == AdviseWait]
+					name := fmt.Sprintf("%s beside %s, overtaken %t, may have landed %t", kind, state, overtook, may)
+					need.Equal(t, row.LaneAt(at), want, name, a.Verb, a.Reason)
+					need.Equal(t, a.Verb == AdviseLook && strings.Contains(a.Reason, "another operation with the same input") || strings.Contains(a.Reason, "overtaken: "), may, name, a.Verb, a.Reason)
+				}
+			}
+		}
+	}
 }
