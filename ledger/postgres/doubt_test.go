@@ -161,6 +161,46 @@ func TestI1_ACommitThatIsNotKnown(t *testing.T) {
 	}
 }
 
+// A network that swallows everything and ends nothing is waited for only so long: what was
+// asked has not happened, of a change that was sent nothing is known, and what was known
+// before is tried again when the server answers. A watch sees again what is new.
+func TestASilentNetwork(t *testing.T) {
+	url := made(t)
+	r, through := pgtest.Through(t, url)
+	s := opened(t, through+"&connect_timeout=1", Options{})
+	s.silence, s.asking, s.polling = 200*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond
+	news := s.Watch(t.Context())
+	for name, whole := range map[string]bool{"asks first": false, "whole": true} {
+		err := once(s, whole, name, firstTime(func() { r.Silence(true) }))
+		if !errors.Is(err, ledger.ErrUnknown) {
+			t.Errorf("%s: a change that was sent: %v", name, err)
+		}
+		if err := s.Update(ctx, tell("not sent")); !errors.Is(err, ledger.ErrLost) {
+			t.Errorf("%s: a change that could not be sent: %v", name, err)
+		}
+		r.Silence(false)
+		if err := s.Update(ctx, tell(name+", later")); err != nil {
+			t.Errorf("%s: a change when the network is there again: %v", name, err)
+		}
+	}
+	got := told(t, s)
+	slices.Sort(got)
+	if want := []string{"asks first, later", "whole, later"}; !slices.Equal(got, want) {
+		t.Errorf("recorded: %v, want %v", got, want)
+	}
+	for len(news) > 0 {
+		<-news
+	}
+	if err := s.Update(ctx, tell("seen")); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-news:
+	case <-time.After(10 * time.Second):
+		t.Error("the watch sees nothing any more")
+	}
+}
+
 // A server that was restarted is used again without a word; one that stays away is
 // said to.
 func TestAConnectionThatIsLost(t *testing.T) {

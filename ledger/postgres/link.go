@@ -21,7 +21,8 @@ type statement struct {
 // link is a connection with the statements that are prepared on it.
 type link struct {
 	conn     *pgconn.PgConn
-	named    bool // statements are prepared and kept
+	silence  time.Duration // after which it is given up
+	named    bool          // statements are prepared and kept
 	prepared map[string]*pgconn.StatementDescription
 	names    int  // given so far
 	warned   bool // the server warned of something since this was last set to false
@@ -35,11 +36,11 @@ const keptStatements = 300
 const linkKey = "indoubt.link"
 
 // linkOf is the link of a connection of the pool, the same each time.
-func linkOf(conn *pgconn.PgConn, named bool) *link {
+func (s *handle) linkOf(conn *pgconn.PgConn, named bool) *link {
 	if l, ok := conn.CustomData()[linkKey].(*link); ok {
 		return l
 	}
-	l := &link{conn: conn, named: named, prepared: map[string]*pgconn.StatementDescription{}}
+	l := &link{conn: conn, silence: s.silence, named: named, prepared: map[string]*pgconn.StatementDescription{}}
 	conn.CustomData()[linkKey] = l
 	return l
 }
@@ -54,7 +55,7 @@ func notice(conn *pgconn.PgConn, n *pgconn.Notice) {
 // exchange sends statements in one go and reads their answers: one round trip. After
 // one that fails the server skips the others.
 func (l *link) exchange(ctx context.Context, statements []statement) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, silence, errSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.silence, errSilent)
 	defer cancel()
 	p := l.conn.StartPipeline(ctx)
 	parsing := make([]bool, len(statements))
@@ -99,7 +100,7 @@ func (l *link) exchange(ctx context.Context, statements []statement) error {
 	return err
 }
 
-var errSilent = fmt.Errorf("the server has not answered for %s", silence.Round(time.Second))
+var errSilent = fmt.Errorf("the server has not answered for %s", silence)
 
 // parsed takes the answer to the parsing of a statement.
 func (l *link) parsed(p *pgconn.Pipeline, query string) error {

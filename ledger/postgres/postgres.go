@@ -47,6 +47,7 @@ type handle struct {
 	clock    func() ledger.Moment // both clocks, where one was given; else nil
 	steadily ledger.SteadyClock
 	notifier *notifier
+	silence  time.Duration // after which a connection is given up
 	asking   time.Duration // how long the server is asked what became of a COMMIT
 	polling  time.Duration // how often a watch looks by itself
 
@@ -60,7 +61,7 @@ type handle struct {
 
 // connected makes the handle. Nothing is sent yet.
 func connected(a *address, o Options) (*handle, error) {
-	s := &handle{address: a, opts: o, steadily: o.Steady, asking: asking, polling: pollEvery, spare: make(chan *pgxpool.Conn, 8)}
+	s := &handle{address: a, opts: o, steadily: o.Steady, silence: silence, asking: asking, polling: pollEvery, spare: make(chan *pgxpool.Conn, 8)}
 	if o.Clock != nil {
 		s.clock = hostclock.Of(o.Clock, o.Steady)
 	}
@@ -96,7 +97,15 @@ func (s *handle) close() {
 		s.tidy()
 	}
 	s.background.Wait()
-	s.pool.Load().Close()
+	closed := make(chan struct{})
+	go func() {
+		s.pool.Load().Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(time.Second): // the driver waits much longer for the answer of a dead connection
+	}
 }
 
 // steady is the steady clock, in the precision that the ledger keeps.

@@ -105,7 +105,9 @@ func (w *watch) hear(ctx context.Context) error {
 		defer cancel()
 		_ = conn.Close(ctx)
 	}()
-	if err := conn.Exec(ctx, "LISTEN "+channel).Close(); err != nil {
+	asked, cancel := context.WithTimeout(ctx, w.store.silence)
+	defer cancel()
+	if err := conn.Exec(asked, "LISTEN "+channel).Close(); err != nil {
 		return err
 	}
 	for {

@@ -24,6 +24,7 @@ type Relay struct {
 	down   int // bytes to the client
 	sent   [2]int
 	gone   bool // the server cannot be reached
+	silent bool // what is said arrives nowhere, and no connection ends
 	conns  map[net.Conn]bool
 }
 
@@ -113,6 +114,9 @@ func (r *Relay) pass(to, from net.Conn, up bool, done chan bool) {
 	}()
 	for p := range way {
 		time.Sleep(time.Until(p.due))
+		if r.isSilent() {
+			continue
+		}
 		if _, err := to.Write(p.said); err != nil {
 			return
 		}
@@ -165,6 +169,19 @@ func (r *Relay) Away(yes bool) {
 	if yes {
 		r.Drop()
 	}
+}
+
+// Silence has what is said arrive nowhere, without the end of a connection, or arrive again.
+func (r *Relay) Silence(yes bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.silent = yes
+}
+
+func (r *Relay) isSilent() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.silent
 }
 
 // Leave has no connection be made any more; those that are go on.
