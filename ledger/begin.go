@@ -257,12 +257,16 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 		a.Basis = BasisRiskAccepted
 		c.Event.Reason = fmt.Sprintf("attempt %d, beside %s, which wants the same and is in doubt", a.N, req.Beside)
 	}
-	facts := map[string]any{"attempt": a.ID, "n": a.N, "basis": string(a.Basis), "sender": a.Sender}
+	facts := struct {
+		Attempt string `json:"attempt"`
+		Basis   Basis  `json:"basis"`
+		Beside  string `json:"beside,omitempty"`
+		N       int    `json:"n"`
+		Sender  string `json:"sender"`
+		Way     string `json:"way,omitempty"`
+	}{Attempt: a.ID, Basis: a.Basis, N: a.N, Sender: a.Sender, Way: req.Way}
 	if a.Basis == BasisRiskAccepted && g == nil {
-		facts["beside"] = req.Beside
-	}
-	if req.Way != "" {
-		facts["way"] = req.Way
+		facts.Beside = req.Beside
 	}
 	if req.Remark != "" {
 		c.Event.Reason += "; " + req.Remark

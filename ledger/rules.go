@@ -107,7 +107,7 @@ func (o *Operation) touch(a Actor) {
 func detail(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // only maps of strings and numbers come here
+		panic(err) // only names, texts and numbers come here
 	}
 	return b
 }

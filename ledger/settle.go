@@ -237,15 +237,16 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 
 func written(rec *Record, o Operation, a Attempt, verb, reason string, req SettleRequest) Change {
 	note(rec, &o, req.Actor, reason)
-	d := map[string]any{"attempt": a.ID, "n": a.N, "outcome": string(req.Outcome)}
-	for k, v := range map[string]string{"receipt": req.Receipt, "error_class": string(req.ErrorClass), "error": req.Error, "proof": string(req.Proof)} {
-		if v != "" {
-			d[k] = v
-		}
-	}
-	if req.Already {
-		d["already"] = true
-	}
+	d := struct {
+		Already    bool       `json:"already,omitempty"`
+		Attempt    string     `json:"attempt"`
+		Error      string     `json:"error,omitempty"`
+		ErrorClass ErrorClass `json:"error_class,omitempty"`
+		N          int        `json:"n"`
+		Outcome    Outcome    `json:"outcome"`
+		Proof      Proof      `json:"proof,omitempty"`
+		Receipt    string     `json:"receipt,omitempty"`
+	}{req.Already, a.ID, req.Error, req.ErrorClass, a.N, req.Outcome, req.Proof, req.Receipt}
 	return Change{Operation: &o, Attempts: []Attempt{a}, Grants: voided(rec, reason),
 		Event: &Event{ID: req.ChangeID, Verb: verb, Actor: req.Actor, Reason: reason, Detail: detail(d)}}
 }

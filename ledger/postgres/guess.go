@@ -16,11 +16,11 @@ import (
 // memory is what a process can guess with.
 type memory struct {
 	mu      sync.Mutex
-	begun   map[string]memo // by the attempt in flight
-	held    map[string]bool // keys that were not new when that was guessed
-	moment  ledger.Moment   // of the server's clock, and the steady clock before it was asked
-	read    ledger.Steady   // the steady clock after that
-	reading bool            // there is a moment
+	begun   map[string]*memo // by the attempt in flight
+	held    map[string]bool  // keys that were not new when that was guessed
+	moment  ledger.Moment    // of the server's clock, and the steady clock before it was asked
+	read    ledger.Steady    // the steady clock after that
+	reading bool             // there is a moment
 }
 
 // memo is a record as a transaction has left it.
@@ -74,23 +74,24 @@ func (m *memory) isHeld(key string) bool {
 	return m.held[key]
 }
 
-func (m *memory) keep(memos []memo) {
+func (m *memory) keep(memos []*memo) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.begun == nil || len(m.begun) > mostBegun {
-		m.begun = map[string]memo{}
+		m.begun = map[string]*memo{}
 	}
 	for _, k := range memos {
 		m.begun[k.record.Operation.LiveAttempt] = k
 	}
 }
 
-func (m *memory) take(id string) (memo, bool) {
+// take gives what is remembered of an attempt once, or nil.
+func (m *memory) take(id string) *memo {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	k, ok := m.begun[id]
+	k := m.begun[id]
 	delete(m.begun, id)
-	return k, ok
+	return k
 }
 
 // guess begins the transaction with a look for what was guessed: more of its first
@@ -126,8 +127,11 @@ func (s *session) Unheard(scope, kind, key string) bool {
 
 // Take guesses that an operation is as it was left here, and locks it.
 func (s *session) Take(id string) (tables.Record, bool) {
-	k, ok := s.store.memory.take(id)
-	ok = ok && s.guess(`, (SELECT 1 / count(*) FROM (SELECT FROM indoubt.operations WHERE id = ? AND xmin = ? FOR UPDATE) o)`, []any{k.record.Operation.ID, k.xid},
+	k := s.store.memory.take(id)
+	if k == nil {
+		return tables.Record{}, false
+	}
+	ok := s.guess(`, (SELECT 1 / count(*) FROM (SELECT FROM indoubt.operations WHERE id = ? AND xmin = ? FOR UPDATE) o)`, []any{k.record.Operation.ID, k.xid},
 		`SELECT 1 / count(*), pg_current_xact_id()::xid FROM indoubt.attempts WHERE id = ? AND xmin = ?`, id, k.xid)
 	return k.record, ok
 }
@@ -136,7 +140,7 @@ func (s *session) Take(id string) (tables.Record, bool) {
 // this is.
 func (s *session) Keep(rec tables.Record) {
 	if s.guessed && rec.Operation.LiveAttempt != "" {
-		s.kept = append(s.kept, rec)
+		s.kept = append(s.kept, &memo{record: rec})
 	}
 }
 
@@ -148,9 +152,8 @@ func (s *session) remember() {
 	if len(s.kept) == 0 || !s.xid.Next() {
 		return
 	}
-	var memos []memo
-	for _, rec := range s.kept {
-		memos = append(memos, memo{rec, string(s.xid.values[1])})
+	for _, k := range s.kept {
+		k.xid = string(s.xid.values[1])
 	}
-	s.store.memory.keep(memos)
+	s.store.memory.keep(s.kept)
 }

@@ -59,13 +59,14 @@ func (l *lanes) enter(ctx context.Context) (leave func(), err error) {
 
 // ride sends the change, or has it sent, and returns what commit does.
 func (l *lanes) ride(s *session) error {
-	r := &ride{session: s, drive: make(chan []*ride, 1), done: make(chan struct{}), err: &lostCommit{errNotTold}}
+	r := &ride{session: s, err: &lostCommit{errNotTold}}
 	l.mu.Lock()
 	if l.busy < l.most {
 		l.busy++
 		l.mu.Unlock()
 		return l.lead([]*ride{r})
 	}
+	r.drive, r.done = make(chan []*ride, 1), make(chan struct{})
 	l.waiting = append(l.waiting, r)
 	l.mu.Unlock()
 	long := time.NewTimer(l.longest)

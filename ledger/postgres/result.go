@@ -196,69 +196,79 @@ func assignKind(dest any, text []byte) error {
 	return nil
 }
 
-// bound is a value as text; nil is NULL.
-func bound(v any) ([]byte, error) {
+// roomFor is how much room a value needs, mostly.
+func roomFor(v any) int {
+	switch x := v.(type) {
+	case string:
+		return len(x)
+	case []byte:
+		return len(x)
+	}
+	return len(time.RFC3339Nano)
+}
+
+// bound appends a value as text, or tells that it is NULL.
+func bound(to []byte, v any) (out []byte, null bool, err error) {
 	switch x := v.(type) {
 	case nil:
-		return nil, nil
+		return to, true, nil
 	case string:
-		return utf8Text(x), nil
+		return utf8Text(to, x), false, nil
 	case []byte: // JSON: the ledger has no binary columns
 		if x == nil {
-			return nil, nil
+			return to, true, nil
 		}
-		return bytes.ReplaceAll(bytes.ToValidUTF8(x, []byte("\uFFFD")), []byte{0}, []byte("\uFFFD")), nil
+		return append(to, bytes.ReplaceAll(bytes.ToValidUTF8(x, []byte("\uFFFD")), []byte{0}, []byte("\uFFFD"))...), false, nil
 	case int64:
-		return strconv.AppendInt(nil, x, 10), nil
+		return strconv.AppendInt(to, x, 10), false, nil
 	case int:
-		return strconv.AppendInt(nil, int64(x), 10), nil
+		return strconv.AppendInt(to, int64(x), 10), false, nil
 	case bool:
-		return strconv.AppendBool(nil, x), nil
+		return strconv.AppendBool(to, x), false, nil
 	case float64:
-		return strconv.AppendFloat(nil, x, 'g', -1, 64), nil
+		return strconv.AppendFloat(to, x, 'g', -1, 64), false, nil
 	case time.Time:
-		return x.UTC().AppendFormat(nil, time.RFC3339Nano), nil
+		return x.UTC().AppendFormat(to, time.RFC3339Nano), false, nil
 	case sql.NullString:
 		if !x.Valid {
-			return nil, nil
+			return to, true, nil
 		}
-		return utf8Text(x.String), nil
+		return utf8Text(to, x.String), false, nil
 	}
 	switch r := reflect.ValueOf(v); r.Kind() {
 	case reflect.String:
-		return utf8Text(r.String()), nil
+		return utf8Text(to, r.String()), false, nil
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return strconv.AppendInt(nil, r.Int(), 10), nil
+		return strconv.AppendInt(to, r.Int(), 10), false, nil
 	case reflect.Bool:
-		return strconv.AppendBool(nil, r.Bool()), nil
+		return strconv.AppendBool(to, r.Bool()), false, nil
 	case reflect.Pointer:
 		if r.IsNil() {
-			return nil, nil
+			return to, true, nil
 		}
-		return bound(r.Elem().Interface())
+		return bound(to, r.Elem().Interface())
 	case reflect.Slice:
 		if r.Type().Elem().Kind() == reflect.Uint8 {
-			return bound(r.Bytes())
+			return bound(to, r.Bytes())
 		}
 	}
-	return nil, fmt.Errorf("cannot bind %T", v)
+	return to, false, fmt.Errorf("cannot bind %T", v)
 }
 
-// utf8Text is a text as PostgreSQL takes it: it has no zero byte and is UTF-8. What is not
-// becomes visible, and two that differ stay two.
-func utf8Text(s string) []byte {
+// utf8Text appends a text as PostgreSQL takes it: it has no zero byte and is UTF-8. What
+// is not becomes visible, and two that differ stay two.
+func utf8Text(to []byte, s string) []byte {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
-		return []byte(s)
+		return append(to, s...)
 	}
-	var out []byte
 	for len(s) > 0 {
 		r, size := utf8.DecodeRuneInString(s)
 		if r == 0 || r == utf8.RuneError && size == 1 {
-			out = fmt.Appendf(out, `\x%02x`, s[0])
+			to = fmt.Appendf(to, `\x%02x`, s[0])
 		} else {
-			out = append(out, s[:size]...)
+			to = append(to, s[:size]...)
 		}
 		s = s[size:]
 	}
-	return out
+	return to
 }

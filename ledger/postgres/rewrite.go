@@ -44,16 +44,25 @@ func numbered(query string) text {
 	return t
 }
 
-// bind gives the values of the statement as text.
+// bind gives the values of the statement as text, in one piece of memory. NULL is nil.
 func (t text) bind(args []any) ([][]byte, error) {
-	out := make([][]byte, len(t.values))
-	for i, n := range t.values {
+	size := 0
+	for _, n := range t.values {
 		if n >= len(args) {
 			return nil, fmt.Errorf("value %d of %d", n+1, len(args))
 		}
+		size += roomFor(args[n])
+	}
+	out, room := make([][]byte, len(t.values)), make([]byte, 0, size)
+	for i, n := range t.values {
+		from := len(room)
+		var null bool
 		var err error
-		if out[i], err = bound(args[n]); err != nil {
+		if room, null, err = bound(room, args[n]); err != nil {
 			return nil, fmt.Errorf("value %d: %w", n+1, err)
+		}
+		if !null {
+			out[i] = room[from:len(room):len(room)]
 		}
 	}
 	return out, nil

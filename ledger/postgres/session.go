@@ -46,7 +46,7 @@ type guesses struct {
 	more     string // of the first statement
 	moreArgs []any
 	xid      *result // with the transaction's number
-	kept     []tables.Record
+	kept     []*memo
 }
 
 var _ tables.Tx = (*session)(nil)

@@ -395,9 +395,18 @@ func empty(field any) bool {
 		return *f == ""
 	case *bool:
 		return !*f
+	case *int:
+		return *f == 0
+	case *int64:
+		return *f == 0
+	case *time.Time:
+		return Millis(*f) == 0
+	case *time.Duration:
+		return f.Milliseconds() == 0
+	case *json.RawMessage:
+		return len(*f) == 0
 	}
-	v := value(field)
-	return v == "" || v == int64(0) || v == nil
+	return reflect.ValueOf(field).Elem().IsZero()
 }
 
 // differences are the columns that a change sets, and what to: what need not be
@@ -429,7 +438,7 @@ func same(a, b any) bool {
 	case *json.RawMessage:
 		return bytes.Equal(*f, *b.(*json.RawMessage))
 	}
-	return value(a) == value(b)
+	return empty(a) && empty(b) || value(a) == value(b)
 }
 
 // told is what the event of a change is made from. A change sets all of it: what an

@@ -57,7 +57,12 @@ func reread[T any](columns []column[T], row *T, size *int) (out T) {
 			*to.(*bool) = *f
 		case *int:
 			*to.(*int) = *f
+		case *time.Time:
+			*to.(*time.Time) = At(Millis(*f))
 		default:
+			if empty(from) {
+				break
+			}
 			v := value(from)
 			if s, ok := v.(string); ok {
 				*size += len(s)
