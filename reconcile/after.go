@@ -20,9 +20,10 @@ const (
 // follower reads the history for attempts that ended without an engine's doing.
 // Only the loop touches it.
 type follower struct {
-	place ledger.Cursor // behind what was read; "" before the start
-	next  time.Time
-	few   chan struct{} // bounds how many are checked at once
+	place   ledger.Cursor // behind what was read; "" before the start
+	next    time.Time
+	few     chan struct{} // bounds how many are checked at once
+	checked []string      // were being checked when they were to be priced anew
 }
 
 // follow checks for second effects of what was sent once more. The engine checks its
@@ -44,14 +45,20 @@ func (e *Engine) follow(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read what happened: %w", err)
 		}
-		var over []string // left doubt
+		var moved, over []string // over: left doubt
 		for _, ev := range events {
+			if moves(ev) {
+				moved = append(moved, ev.OperationID)
+			}
 			e.counted.add(e.heard(ctx, ev).count)
 			if ev.From == ledger.Uncertain && (ev.To == ledger.Committed || ev.To == ledger.Failed || ev.To == ledger.Abandoned) {
 				over = append(over, ev.OperationID)
 			}
 		}
 		if err := e.timeDoubts(ctx, over); err != nil {
+			return err
+		}
+		if err := e.priceBeside(ctx, moved); err != nil {
 			return err
 		}
 		if f.place = next; len(events) < batch {
@@ -83,6 +90,7 @@ func (e *Engine) lookBack(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the newest event: %w", err)
 	}
+	var moved []string
 	q := ledger.HistoryQuery{Until: info.Cursor, Newest: true, Limit: batch}
 	for read := 0; read < followBack; read += batch {
 		events, err := e.o.Store.History(ctx, q)
@@ -90,12 +98,18 @@ func (e *Engine) lookBack(ctx context.Context) error {
 			return fmt.Errorf("read what happened before: %w", err)
 		}
 		for _, ev := range events {
+			if moves(ev) {
+				moved = append(moved, ev.OperationID)
+			}
 			e.heard(ctx, ev)
 			q.Before = ev.Seq
 		}
 		if len(events) < batch {
 			break
 		}
+	}
+	if err := e.priceBeside(ctx, moved); err != nil {
+		return err
 	}
 	e.after.place = info.Cursor
 	return nil

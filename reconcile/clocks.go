@@ -3,7 +3,6 @@ package reconcile
 import (
 	"container/heap"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -147,27 +146,29 @@ func (e *Engine) repriceDue(ctx context.Context) error {
 	if len(ids) == 0 || e.onlyReads(ctx) {
 		return nil
 	}
-	err := e.reprice(ctx, ids)
+	err := e.reprice(ctx, ids, func(ledger.Record, quote) bool { return true })
 	if err != nil {
 		e.clocks.again(ids, e.now())
 	}
 	return err
 }
 
-func (e *Engine) reprice(ctx context.Context, ids []string) error {
+// reprice prices operations anew as they stand now, where that is wanted. What has no
+// price of this policy is priced as unpriced, or has left the list.
+func (e *Engine) reprice(ctx context.Context, ids []string, wanted func(ledger.Record, quote) bool) error {
+	recs, err := e.o.Store.Records(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read what is priced anew: %w", err)
+	}
 	pol := e.policy()
 	digest := pol.Digest()
 	var quotes []quote
-	for _, id := range ids {
-		rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
-		if errors.Is(err, ledger.ErrNotFound) {
-			continue // an older ledger was put in the place of this one
+	for _, rec := range recs {
+		if rec.Pricing.Digest != digest {
+			continue
 		}
-		if err != nil {
-			return err
-		}
-		if rec.Pricing.Digest == digest { // else it is priced as unpriced, or has left the list
-			quotes = append(quotes, e.priced(pol.Kind(rec.Operation.Kind), digest, rec))
+		if q := e.priced(pol.Kind(rec.Operation.Kind), digest, rec); wanted(rec, q) {
+			quotes = append(quotes, q)
 		}
 	}
 	return e.price(ctx, quotes...)

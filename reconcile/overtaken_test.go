@@ -52,3 +52,72 @@ func TestI5_OvertakenWhileWaitingForItsTurn(t *testing.T) {
 	_, posts, _ := w.side.count()
 	need.That(t, posts == 0, "%d sent", posts)
 }
+
+const sharedPolicy = payPolicy + "    target: web\n"
+
+// What happens beside a doubt moves it between those that need a person and those that
+// are checked, without a poll of them all: what came later, whatever becomes of that,
+// and what is found to want the same.
+func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
+	begun := func(w *world, mod func(*ledger.BeginRequest)) ledger.BeginResult {
+		w.n++
+		req := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "pay", Key: fmt.Sprint("beside ", w.n),
+			Token: ledger.NewToken(), Fingerprint: fmt.Sprint("other ", w.n), Input: json.RawMessage(`{"amount":1}`), Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: pipeline}
+		mod(&req)
+		return need.Get(ledger.Begin(w.ctx, w.store, req))(w)
+	}
+	onTarget := func(r *ledger.BeginRequest) { r.Target = "web" }
+	for name, mod := range map[string]func(*ledger.BeginRequest){
+		"overtaken": onTarget, "the same request": func(r *ledger.BeginRequest) { r.Fingerprint = "one" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, sharedPolicy)
+			c := &counted{Store: w.store}
+			e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya, Log: func(s string) { w.Logf("engine: %s", s) }})
+			first := begun(w, func(r *ledger.BeginRequest) { r.Fingerprint, r.Target = "one", "web" })
+			o := w.settle(first, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+			look := func() ledger.Lane { // what a pass does but for the checks
+				t.Helper()
+				e.after.next = time.Time{}
+				need.OK(t, e.follow(w.ctx))
+				need.Get(e.priceBatch(w.ctx, batch))(t)
+				return w.lane(o.ID)
+			}
+			need.Equal(t, look(), ledger.LaneReading, "nothing is beside it")
+			other := begun(w, mod)
+			need.Equal(t, look(), ledger.LaneDecide, "another is in flight")
+			writes := c.price.Load()
+			look()
+			need.Equal(t, c.price.Load(), writes, "prices written though nothing moved")
+			w.settle(other, ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 400})
+			need.Equal(t, look(), ledger.LaneReading, "the other was refused")
+			other = begun(w, mod)
+			need.Equal(t, look(), ledger.LaneDecide, "one more is in flight")
+			w.settle(other, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201})
+			need.Equal(t, look(), ledger.LaneDecide, "it landed")
+
+			// A check that was on its way meanwhile writes the price it was begun with.
+			lease := need.Get(w.store.Lease(w.ctx, o.ID, "another engine", w.inForce().Digest(), time.Minute))(t)
+			begun(w, mod)
+			look()
+			stale := w.get(o.ID).Pricing
+			stale.DecideAt = w.now().Add(time.Hour)
+			need.OK(t, w.store.Price(w.ctx, []ledger.Pricing{stale}))
+			need.OK(t, w.store.Release(w.ctx, lease))
+			need.Equal(t, look(), ledger.LaneDecide, "a check ended")
+		})
+	}
+}
+
+// A writer in plain SQL names no target: the policy does, when it prices what came later.
+func TestADoubtIsPricedAnewForWhatThePolicyNames(t *testing.T) {
+	w := newWorld(t, sharedPolicy)
+	o := w.doubt("pay", 1)
+	need.Get(w.engine.priceBatch(w.ctx, batch))(t)
+	need.Equal(t, w.lane(o.ID), ledger.LaneReading, "alone")
+	w.doubt("pay", 2)
+	need.OK(t, w.engine.follow(w.ctx))
+	need.Equal(t, w.lane(o.ID), ledger.LaneReading, "the other has no name yet")
+	need.Get(w.engine.priceBatch(w.ctx, batch))(t)
+	need.Equal(t, w.lane(o.ID), ledger.LaneDecide, "the other has a name")
+}

@@ -86,7 +86,10 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 			e.checkDuplicate(ctx, rec.Operation.ID)
 		}
 	}
-	return len(ops), e.price(ctx, prices...)
+	if err := e.price(ctx, prices...); err != nil {
+		return len(ops), err
+	}
+	return len(ops), e.priceBeside(ctx, ids) // a price and its marks may name for the first time what it is about
 }
 
 // postpone puts off the rows whose downstream wants no request now, all in

@@ -35,6 +35,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"Invariants", invariants},
 		{"Grants", grants},
 		{"SameInput", sameInput},
+		{"Beside", beside},
 		{"TakenOver", takenOver},
 		{"Fetches", fetches},
 		{"Offers", offers},

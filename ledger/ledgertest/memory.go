@@ -38,6 +38,7 @@ type Memory struct {
 	info     ledger.Info // of the last step of the clock
 	*outages
 	*keptRuns
+	*prices
 	*shelf
 }
 
@@ -60,7 +61,7 @@ type entry struct {
 // NewMemory makes an empty store. nil is the host's steady clock.
 func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
 	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
-	m.shelf = &shelf{m: m}
+	m.shelf, m.prices = &shelf{m: m}, &prices{m}
 	m.keptRuns = &keptRuns{m: m, runs: map[string]*memoryRun{}}
 	m.outages = &outages{m: m, waiting: map[string][]ledger.Recent{}}
 	return m
@@ -110,8 +111,7 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	rec.Related = slices.Clone(e.related)
 	for _, other := range m.ops {
 		o := &other.op
-		overtook := o.Target != "" && o.Target == e.op.Target && o.StartedAt.After(e.op.StartedAt)
-		same := o.Kind == e.op.Kind && (o.Fingerprint != "" && o.Fingerprint == e.op.Fingerprint || o.KeyFields != "" && o.KeyFields == e.op.KeyFields)
+		overtook, same := relation(&e.op, o)
 		if other == e || !overtook && !same {
 			continue
 		}
@@ -125,6 +125,12 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(b.ID, a.ID))
 	})
 	return rec
+}
+
+// relation reports whether another operation overtook o, and whether it wants the same.
+func relation(o, other *ledger.Operation) (overtook, same bool) {
+	return other.Target != "" && other.Target == o.Target && other.StartedAt.After(o.StartedAt),
+		other.Kind == o.Kind && (other.Fingerprint != "" && other.Fingerprint == o.Fingerprint || other.KeyFields != "" && other.KeyFields == o.KeyFields)
 }
 
 // skip leaves out what a rule or a caller has said it does not look at, so that one

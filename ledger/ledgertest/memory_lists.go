@@ -174,38 +174,6 @@ func (m *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Row,
 	return due[:min(limit, len(due))], nil
 }
 
-func (m *Memory) Unpriced(_ context.Context, digest string, limit int) ([]ledger.Operation, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []ledger.Operation
-	for _, e := range m.ops {
-		rec := m.record(e, m.clock())
-		open := rec.Row().LaneAt(m.clock()) != ledger.LaneResolved
-		settled := !open && rec.Row().Incident != "" && e.pricing.Unpriced()
-		if (open || settled) && e.op.State != ledger.Pending && e.pricing.Digest != digest && len(out) < limit {
-			out = append(out, e.op)
-		}
-	}
-	return out, nil
-}
-
-func (m *Memory) Price(_ context.Context, prices []ledger.Pricing) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	late := ledger.Latecomers{}
-	for _, p := range prices {
-		e, burst := m.here(ledger.Locator{ID: p.OperationID}), p.Burst
-		if e != nil && (p.Version == 0 || p.Version == e.op.Version) {
-			e.price(p, time.Time{})
-		}
-		if e != nil {
-			m.doubt(e, burst, late)
-		}
-	}
-	m.tell(late)
-	return nil
-}
-
 func (m *Memory) Lease(_ context.Context, id, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -287,4 +288,58 @@ func beginBesideALaterOne(d *desk, same like) {
 	}
 	d.observe(anew, ledger.Absent)
 	d.begun("today")
+}
+
+// Who is beside an operation is found from either end: from it, those that it has
+// related; from what has moved, those in doubt that have it related.
+func beside(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	var all []string
+	put := func(o ledger.Operation) { all = append(all, o.ID) }
+	for _, key := range []string{"a", "b"} {
+		place := func(r *ledger.BeginRequest) { r.Target = "web of " + key }
+		put(d.doubt(key, place))
+		put(d.doubt(key+" same", sameAs(key)))
+		put(d.doubt(key+" fields", sameFields(key), place))
+		put(d.doubt(key+" same elsewhere", sameAs(key), sameFields(key), func(r *ledger.BeginRequest) { r.Kind = "mail" }))
+		put(d.begun(key+" in flight", place, sameAs(key)).Operation)
+		put(d.settle(d.begun(key+" landed", place).Attempt.ID, ledger.OutcomeCommitted))
+		put(d.observe(d.doubt(key+" absent", place), ledger.Absent))
+	}
+	put(d.doubt("nothing", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" }))
+	put(d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" }))
+	want := map[string][]string{} // by the one that moved
+	for _, id := range all {
+		rec := d.read(id)
+		for _, rel := range rec.Related {
+			if rec.Operation.State == ledger.Uncertain {
+				want[rel.ID] = append(want[rel.ID], id)
+			}
+		}
+	}
+	found := func(ids ...string) []string {
+		d.Helper()
+		out, err := d.s.Beside(ctx, ids)
+		d.ok(err)
+		slices.Sort(out)
+		return out
+	}
+	var any []string
+	for _, id := range all {
+		slices.Sort(want[id])
+		if got := found(id); !slices.Equal(got, want[id]) {
+			d.Errorf("%s has moved: %v are beside it, want %v", d.read(id).Operation.Key, got, want[id])
+		}
+		any = append(any, want[id]...)
+	}
+	slices.Sort(any)
+	if any = slices.Compact(any); len(any) < 6 {
+		d.Fatalf("only %v have others beside them", any)
+	}
+	if got := found(append(all, d.id("no operation"))...); !slices.Equal(got, any) {
+		d.Errorf("all have moved: %v, want %v", got, any)
+	}
+	if got := found(); len(got) != 0 {
+		d.Errorf("none has moved: %v", got)
+	}
 }

@@ -130,6 +130,13 @@ func looks(t testing.TB, now ledger.Moment) map[string]func(*tables.Store) {
 	looks := map[string]func(*tables.Store){
 		"counts":    func(s *tables.Store) { need.Get(s.Counts(ctx, now.Wall))(t) },
 		"incidents": func(s *tables.Store) { need.Get(s.Incidents(ctx, now.Wall, 50))(t) },
+		"beside": func(s *tables.Store) {
+			var ids []string
+			for _, r := range need.Get(s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderNewest, Now: now.Wall, Limit: 50}))(t).Rows {
+				ids = append(ids, r.ID)
+			}
+			need.Get(s.Beside(ctx, ids))(t)
+		},
 	}
 	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabSettled, ledger.TabAll} {
 		for _, order := range []ledger.Order{ledger.OrderLoss, ledger.OrderNewest} {

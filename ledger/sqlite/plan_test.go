@@ -61,6 +61,14 @@ func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 	if related == 0 {
 		t.Error("no relations of the operation are read")
 	}
+	theirs := regexp.MustCompile(`^SEARCH ([oc] USING (COVERING )?INDEX operations_by_(fingerprint|key_fields|target) |t USING INDEX sqlite_autoindex_operations)`)
+	for _, ask := range queries(s, func(on *tables.Store) { need.Get(on.Beside(ctx, []string{one}))(t) }) {
+		for _, step := range plan(t, s, ask) {
+			if strings.HasPrefix(step, "S") && !theirs.MatchString(step) && !strings.Contains(step, "SCAN p VIRTUAL TABLE") {
+				t.Errorf("beside an operation: %s", step)
+			}
+		}
+	}
 }
 
 // A bare LIMIT ? or GLOB ? has the statement prepared anew at every execution, which

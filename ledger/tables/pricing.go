@@ -3,6 +3,7 @@ package tables
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"indoubt/ledger"
@@ -40,6 +41,27 @@ func scanOperation(rows Rows) (ledger.Operation, error) {
 	s := scan[ledger.Operation]{columns: columns}
 	err := rows.Scan(s.dest(nil)...)
 	return operationOf(&s), err
+}
+
+// Beside goes from each operation t by the index of its target, and by those of what it
+// asks for, to operations o that are in doubt.
+func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	return Gather(ctx, s.db, word, beside, list(ids))
+}
+
+var beside = besideBy("target", "started_at", "AND c.started_at <= t.started_at", overtakes) + ` UNION ` +
+	besideBy("fingerprint", "seq", "", sameInput) + ` UNION ` + besideBy("key_fields", "seq", "", sameInput)
+
+// besideBy is one way to be beside another: both have something in common, and o is one of
+// the newest that have it.
+func besideBy(common, newest, before, related string) string {
+	return fmt.Sprintf(`
+		SELECT o.id FROM json_each(?1) p CROSS JOIN operations t ON t.id = p.value CROSS JOIN operations o ON o.%[1]s = t.%[1]s AND o.%[1]s <> ''
+		   AND o.%[2]s >= coalesce((SELECT c.%[2]s FROM operations c WHERE c.%[1]s = t.%[1]s AND c.%[1]s <> '' %[3]s ORDER BY c.%[2]s DESC LIMIT 1 OFFSET %[5]d), 0)
+		 WHERE o.state = 'uncertain' AND %[4]s`, common, newest, before, related, relations)
 }
 
 // Price writes what a policy says beside open operations, and for its incident beside
