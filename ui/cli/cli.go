@@ -8,7 +8,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -53,11 +55,15 @@ func (a *app) run(ctx context.Context, args []string) int {
 			strings.Contains(strings.Join(ours, "\x00")+"\x00", "\x00-o\x00json\x00")
 	}
 	exit := exitDone
-	if cmd, err := root.ExecuteContextC(ctx); err != nil {
+	if cmd, err := root.ExecuteContextC(ctx); err != nil && !errors.Is(err, a.out.Err()) {
 		if err = nextStep(cmd.CommandPath(), err); cmd.Name() == "run" {
 			err = asOwnVerdict(err)
 		}
 		exit = a.fail(err)
+	}
+	if lost := a.out.Err(); lost != nil && !errors.Is(lost, syscall.EPIPE) { // who reads no further wanted no more
+		a.say(asFailure(lost))
+		exit = cmp.Or(exit, exitError)
 	}
 	a.pager.end()
 	return exit

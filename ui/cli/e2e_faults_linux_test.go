@@ -161,14 +161,19 @@ func (s *site) afterFault(f fault, n, exit int, again []string) {
 func TestE2E_OutputToAFullDisk(t *testing.T) {
 	s := newSite(t)
 	s.begin("stripe.charge", "k1", chargeInput)
-	for _, args := range [][]string{{"list"}, {"list", "--json"}, {"log"}, {"stats"}, {"runs"}, {"doctor"}} {
-		full := need.Get(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
-		cmd, said := exec.Command(program, args...), strings.Builder{}
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, full, &said
-		_ = cmd.Run()
-		full.Close()
-		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(said.String(), "no space left") {
-			t.Errorf("%v: exit %d, %q", args, cmd.ProcessState.ExitCode(), said.String())
+	for exit, commands := range map[int][]string{
+		1: {"list", "list --json", "list -o csv", "log", "stats", "runs", "doctor", "help", "help list", "list --help", "--help", "--version", "version", "man", "completion bash", "show nosuch --json"},
+		2: {"policy"},
+	} {
+		for _, line := range commands {
+			full := need.Get(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
+			cmd, said := exec.Command(program, strings.Fields(line)...), strings.Builder{}
+			cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, full, &said
+			_ = cmd.Run()
+			full.Close()
+			if cmd.ProcessState.ExitCode() != exit || strings.Count(said.String(), "no space left") != 1 {
+				t.Errorf("%v: exit %d, %q", line, cmd.ProcessState.ExitCode(), said.String())
+			}
 		}
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"syscall"
 
 	"indoubt/ui/safe"
 )
@@ -63,9 +62,6 @@ func (a *app) done(effect string, data any, text func(w *safe.Writer)) error {
 	if text != nil {
 		text(a.out)
 	}
-	if err := a.out.Err(); !errors.Is(err, syscall.EPIPE) { // who reads no further wanted no more
-		return err
-	}
 	return nil
 }
 
@@ -106,7 +102,6 @@ func (a *app) fail(err error) int {
 	f := asFailure(err)
 	if a.json {
 		if err := printJSON(a.out, envelope{Error: f.json(), Effect: f.Effect, Data: f.Data}); err != nil {
-			a.say(asFailure(err)) // where a person reads it
 			return exitError
 		}
 		return f.Exit
