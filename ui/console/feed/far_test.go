@@ -49,7 +49,7 @@ func TestALookAtAFarLedgerIsFewRoundTrips(t *testing.T) {
 	var seen Looked
 	count := func(what string, most int, call func()) {
 		t.Helper()
-		call()                            // it is prepared
+		call()                             // it is prepared
 		time.Sleep(200 * time.Millisecond) // what no one waits for is over
 		if n := relay.Trips(call); n > most {
 			t.Errorf("%s: %d round trips, want %d", what, n, most)
