@@ -16,7 +16,7 @@ import (
 func TestIncident(t *testing.T) {
 	b := newBench(t)
 	for n := 1; n <= 6; n++ {
-		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[:8], 1))
+		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[24:], 1))
 	}
 	b.now = b.now.Add(10 * time.Second)
 	incidents := func() (all []incidentJSON) {
