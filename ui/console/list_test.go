@@ -402,9 +402,12 @@ func TestI11_HostileTextReachesNoScreen(t *testing.T) {
 }
 
 func TestEverySizeIsDrawn(t *testing.T) {
-	for _, size := range [][2]int{{0, 0}, {1, 1}, {2, 1}, {1, 40}, {3, 3}, {10, 5}, {20, 8}, {39, 9}, {40, 12}, {56, 18}, {79, 23}, {81, 25}, {149, 34}, {150, 18}, {300, 100}} {
+	for _, size := range [][2]int{{0, 0}, {1, 1}, {2, 1}, {1, 40}, {3, 3}, {10, 5}, {20, 5}, {40, 6}, {20, 8}, {39, 9}, {40, 12}, {56, 18}, {79, 23}, {81, 25}, {149, 34}, {150, 18}, {300, 100}} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			b := nightBench(t, size[0], size[1])
+			if size[0] > 1 && size[1] > 4 { // what the keys act on is on it
+				need.Contains(t, strings.Join(strings.Split(b.screen(), "\n")[4:], "\n"), "▌")
+			}
 			for _, k := range []string{"j", "enter", "esc", "R", "esc", "a", "pgdown", "esc", "?", "esc", "/", "x", "esc", ":", "esc", "z", "G", "enter", "2", "0"} {
 				b.keys(k)
 				lines := strings.Split(b.m.View().Content, "\n")

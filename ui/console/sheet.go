@@ -35,10 +35,11 @@ func (p *spot) goTo(s screen) { p.screen, p.scrolled = s, 0 }
 
 // shape is how the screen is divided.
 type shape struct {
-	foot    int // lines at the bottom
-	rows    int // of the list
-	detail  int // lines of detail under the list, with its rule
-	beside  int // width of detail beside the list
+	foot    int  // lines at the bottom
+	heads   bool // over the columns, where a row has room beneath
+	rows    int  // of the list
+	detail  int  // lines of detail under the list, with its rule
+	beside  int  // width of detail beside the list
 	listW   int
 	preview bool
 }
@@ -55,7 +56,10 @@ func (p *place) shape(w, h, items int) shape {
 	if s.foot > 0 {
 		body-- // the rule over the foot
 	}
-	body = max(body-1, 0) // column heads
+	if s.heads = body > 1; s.heads {
+		body--
+	}
+	body = max(body, 0)
 	switch {
 	case p.zoom || h < 18:
 		s.rows = body
@@ -107,7 +111,9 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Fo
 		}
 		return
 	}
-	s.add(heads)
+	if s.heads {
+		s.add(heads)
+	}
 	s.add(rows...)
 	if s.detail <= 1 {
 		return
