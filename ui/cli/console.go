@@ -48,7 +48,7 @@ func newConsoleCommand(a *app) *cobra.Command {
 			if asText {
 				args = nil
 			}
-			if !a.terminal() || a.json {
+			if !drawable(a) {
 				return consoleCommand{a}.printInstead(cmd.Context(), args, filter)
 			}
 			return consoleCommand{a}.fullScreen(cmd.Context(), args, filter, engine)
@@ -115,6 +115,9 @@ func oneOperation(ctx context.Context, s ledger.Reader, args []string) (ledger.R
 	}
 	return rec, err == nil, err
 }
+
+// drawable reports whether the console can be shown: on a terminal that moves its cursor.
+func drawable(a *app) bool { return a.terminal() && !a.json && a.env("TERM") != "dumb" }
 
 // printInstead is the console without a terminal: the same question, as text.
 func (c consoleCommand) printInstead(ctx context.Context, args []string, filter string) error {

@@ -99,7 +99,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 		}
 	}()
 	c.ledgerPath, c.policyPath, c.context, c.rules = world.LedgerPath, world.PolicyPath, "", nil
-	if !noConsole && (!c.terminal() || c.json) {
+	if !noConsole && !drawable(c.app) {
 		return consoleCommand(c).printInstead(ctx, nil, "")
 	}
 	if still.IsZero() {

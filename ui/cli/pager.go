@@ -35,7 +35,7 @@ func (p *pager) begin(a *app, cmd *cobra.Command) {
 	file, ok := a.rawOut.(*os.File)
 	path := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
 	endless := cmd.Flags().Changed("follow") || cmd.Flags().Changed("watch")
-	if p.off || !ok || endless || a.format != "text" && a.format != "wide" || !slices.Contains(paged, path) || !term.IsTerminal(int(file.Fd())) {
+	if p.off || !ok || endless || a.format != "text" && a.format != "wide" || !slices.Contains(paged, path) || !term.IsTerminal(int(file.Fd())) || a.env("TERM") == "dumb" {
 		return
 	}
 	p.to, p.env = file, a.env

@@ -31,6 +31,11 @@ func TestLongTextIsPaged(t *testing.T) {
 		need.That(t, strings.Contains(out, "PAGED FRX") == want && strings.Contains(out, "\n"), "indoubt %s:\n%s", line, out)
 	}
 	need.Contains(t, b.onPages("/none/less -R", 14, "list"), id(12)[:13])
+	b.env["TERM"] = "dumb" // as of an editor: it has no pages, and no place for a console
+	for _, line := range []string{"list", "", "kind:other"} {
+		out := b.onPages(pagerOf, 14, strings.Fields(line)...)
+		need.That(t, strings.Contains(out, id(12)[:13]) && !strings.Contains(out, "PAGED") && !strings.Contains(out, "\x1b"), "indoubt %s:\n%q", line, out)
+	}
 }
 
 // onPages runs a command line on a terminal that many lines high.
@@ -48,7 +53,7 @@ func (b *bench) onPages(pager string, rows uint16, args ...string) string {
 	a := newApp(strings.NewReader(""), tty, tty)
 	a.clock, a.steady = b.clock, hostclock.With(b.clock)
 	a.env = func(name string) string {
-		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy, "INDOUBT_ACTOR": "maya", "PAGER": pager}[name]
+		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy, "INDOUBT_ACTOR": "maya", "PAGER": pager, "TERM": b.env["TERM"]}[name]
 	}
 	a.run(context.Background(), args)
 	tty.Close()
