@@ -47,7 +47,7 @@ type app struct {
 	ledgerPath, policyPath, as, theme string
 	context, filter                   string // a context of the configuration, and its filter
 	home                              string // what this place is declared as
-	readOnly                          bool
+	readOnly, lookOnly                bool   // lookOnly: as the context says
 	form
 	pager  pager
 	banner string // shown in the console's header
@@ -248,9 +248,12 @@ func (a *app) warnf(format string, args ...any) {
 	}
 }
 
-// mayChange refuses a change under --read-only, before anything is opened.
+// mayChange refuses a change where only looking is asked for, before anything is opened.
 func (a *app) mayChange(verb string) error {
-	if a.readOnly {
+	switch {
+	case a.lookOnly:
+		return &failure{Exit: exitRefused, Code: "read_only", Message: "cannot " + verb + ": the context `" + a.context + "` is read_only", Hint: "see read_only: in " + short(configPath(a.env))}
+	case a.readOnly:
 		return &failure{Exit: exitRefused, Code: "read_only", Message: "cannot " + verb + ": --read-only is given", Hint: "leave --read-only out"}
 	}
 	return nil

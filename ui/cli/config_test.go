@@ -52,7 +52,7 @@ func TestAContextIsALedgerWithItsPolicy(t *testing.T) {
 	write("contexts:\n  prod: { ledger: ../" + filepath.Base(b.ledger) + ", policy: " + b.policy + ", read_only: true }\n  stage: { ledger: /none/stage.db }\n")
 	need.Contains(t, b.want(0, "list", "-c", "prod"), id(1))
 	need.Contains(t, b.want(0, "policy", "check", "--context", "prod"), b.policy)
-	need.Contains(t, b.want(5, "-c", "prod", "deny", b.at(1), "--reason", "r"), "--read-only")
+	need.Contains(t, b.want(5, "-c", "prod", "deny", b.at(1), "--reason", "r"), "the context `prod` is read_only", "config.yaml")
 	need.Contains(t, b.want(3, "list", "-c", "stage"), "/none/stage.db")
 	for args, says := range map[string]string{
 		"list -c prdo": "there is no context `prdo`; did you mean `prod`?", "list -c prod --ledger x.db": "--context and --ledger both name a ledger", "list -c": "needs a value",

@@ -66,7 +66,7 @@ func (a *app) enter(cmd *cobra.Command) error {
 	if !cmd.Flags().Changed("policy") && one.Policy != "" {
 		a.policyPath = atHome(one.Policy, filepath.Dir(path))
 	}
-	a.readOnly, a.filter = a.readOnly || one.ReadOnly, one.Filter
+	a.readOnly, a.lookOnly, a.filter = a.readOnly || one.ReadOnly, one.ReadOnly, one.Filter
 	return nil
 }
 
