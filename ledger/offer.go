@@ -15,6 +15,13 @@ type OfferRequest struct {
 	Actor     Actor
 }
 
+// OfferOf is what a begin has recorded.
+func OfferOf(req BeginRequest, res BeginResult) OfferRequest {
+	a := res.Attempt
+	a.OperationID, a.Actor = res.Operation.ID, req.Actor.Name
+	return OfferRequest{ChangeID: req.ChangeID, Operation: res.Operation, Attempt: a, Marks: req.Marks.Values, Actor: req.Actor}
+}
+
 // Offer records the attempt again where the ledger does not have it; what is there stays as
 // it is. Errors: *MovedError where another attempt is in its place, and those of the store
 // where another operation has the key.

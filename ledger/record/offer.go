@@ -37,6 +37,8 @@ type intent struct {
 	settled *ledger.SettleRequest
 	at      time.Time
 	bytes   int
+	line    string     // a lineage that has it: one that was seen before it was recorded
+	turn    sync.Mutex // it is offered once at a time
 }
 
 // recent are the newest intents. A ledger that failed over may lack them, and no one else
@@ -45,28 +47,54 @@ type recent struct {
 	mu       sync.Mutex
 	all      []*intent // oldest first
 	of       map[string]*intent
+	keys     map[string]*intent // the newest under each key
 	bytes    int
 	watching bool
-	line     string // the lineage that has all of them
+	line     string     // the newest lineage that was seen
+	round    sync.Mutex // one goes through them at a time, and who waits finds it done
+	said     string     // of a round that left some
 }
 
-// remember keeps what was begun, where the ledger may lose it.
-func (r *Recorder) remember(req ledger.BeginRequest, res ledger.BeginResult) {
+func keyOf(scope, key string) string { return scope + "\n" + key }
+
+// lineage is the newest that was seen; "": none but that in which the ledger was opened.
+func (m *recent) lineage() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.line
+}
+
+func (m *recent) knows(scope, key string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.keys[keyOf(scope, key)] != nil
+}
+
+// before is the newest lineage that was seen before a begin. Under a key of which something
+// is remembered, the ledger has that first: it may have lost it, and would let it be sent
+// again (I3).
+func (r *Recorder) before(ctx context.Context, req ledger.BeginRequest) (line string, err error) {
+	if store, ok := r.store.(lineages); ok && r.recent.knows(req.Scope, req.Key) {
+		err = r.offer(ctx, store)
+	}
+	return r.recent.lineage(), err
+}
+
+// remember keeps what was begun, where the ledger may lose it. Since before that, it was in
+// this lineage.
+func (r *Recorder) remember(req ledger.BeginRequest, res ledger.BeginResult, line string) {
 	store, ok := r.store.(lineages)
 	if !ok {
 		return
 	}
-	a := res.Attempt
-	a.OperationID, a.Actor = res.Operation.ID, req.Actor.Name
 	m := &r.recent
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := &intent{begun: ledger.OfferRequest{ChangeID: req.ChangeID, Operation: res.Operation, Attempt: a, Marks: req.Marks.Values, Actor: req.Actor},
-		at: time.Now(), bytes: len(res.Operation.Input)}
+	i := &intent{begun: ledger.OfferOf(req, res), at: time.Now(), bytes: len(res.Operation.Input), line: line}
 	if m.of == nil {
-		m.of = map[string]*intent{}
+		m.of, m.keys = map[string]*intent{}, map[string]*intent{}
 	}
-	m.all, m.of[a.ID], m.bytes = append(m.all, i), i, m.bytes+i.bytes
+	m.all, m.of[res.Attempt.ID], m.keys[i.key()], m.bytes = append(m.all, i), i, i, m.bytes+i.bytes
 	m.shed(i.at)
 	if !m.watching {
 		m.watching = true
@@ -74,22 +102,29 @@ func (r *Recorder) remember(req ledger.BeginRequest, res ledger.BeginResult) {
 	}
 }
 
+func (i *intent) key() string { return keyOf(i.begun.Operation.Scope, i.begun.Operation.Key) }
+
 // shed drops what is too old, or too much.
 func (m *recent) shed(now time.Time) {
 	for len(m.all) > 0 && (len(m.all) > mostLately || m.bytes > mostLatelyBytes || now.Sub(m.all[0].at) > lately) {
-		m.bytes -= m.all[0].bytes
-		delete(m.of, m.all[0].begun.Attempt.ID)
+		i := m.all[0]
+		m.bytes -= i.bytes
+		delete(m.of, i.begun.Attempt.ID)
+		if m.keys[i.key()] == i {
+			delete(m.keys, i.key())
+		}
 		m.all = m.all[1:]
 	}
 }
 
-// rememberSettled keeps what became of an attempt, beside it.
-func (r *Recorder) rememberSettled(req ledger.SettleRequest) {
+// rememberSettled keeps what became of an attempt, beside it. Since before that, it was in
+// this lineage.
+func (r *Recorder) rememberSettled(req ledger.SettleRequest, line string) {
 	m := &r.recent
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if i := m.of[req.AttemptID]; i != nil {
-		i.settled = &req
+		i.settled, i.line = &req, line
 		i.bytes, m.bytes = i.bytes+len(req.Result), m.bytes+len(req.Result)
 	}
 }
@@ -108,60 +143,93 @@ func (r *Recorder) watchLineage(store lineages) {
 			return
 		}
 		m.mu.Unlock()
-		r.offer(context.Background(), store)
+		_ = r.offer(context.Background(), store) // and again
 	}
 }
 
 // offer has the ledger record again what it has lost of the intents, if it is in another
-// database than they were recorded in. What cannot be recorded now is offered again.
-func (r *Recorder) offer(ctx context.Context, store lineages) {
-	opened, now, err := store.Lineage(ctx)
+// database than they were recorded in. What cannot be recorded now is the error, and is
+// offered again; what the ledger refuses for good is said.
+func (r *Recorder) offer(ctx context.Context, store lineages) error {
 	m := &r.recent
+	m.round.Lock()
+	defer m.round.Unlock()
+	opened, now, err := store.Lineage(ctx)
+	if err != nil || now == "" {
+		return err
+	}
+	var elsewhere []*intent
 	m.mu.Lock()
-	if m.line == "" {
-		m.line = opened
+	m.line = now
+	for _, i := range m.all {
+		if i.line == "" {
+			i.line = opened
+		}
+		if i.line != now {
+			elsewhere = append(elsewhere, i)
+		}
 	}
-	same := now == "" || now == m.line
-	all := append([]*intent(nil), m.all...)
 	m.mu.Unlock()
-	if err != nil || same {
-		return
-	}
-	lost, failed := 0, error(nil)
-	for _, i := range all {
-		again, err := r.offerOne(ctx, i)
+	lost, refused, left := 0, error(nil), error(nil)
+	for _, i := range elsewhere {
+		again, err := r.offerOne(ctx, i, now)
 		if again {
 			lost++
 		}
-		if away(err) {
-			return
+		if err != nil && final(err) {
+			refused = errors.Join(refused, err)
+		} else if err != nil {
+			left = err
+			if away(err) {
+				break
+			}
 		}
-		failed = errors.Join(failed, err)
 	}
-	m.mu.Lock()
-	m.line = now
-	m.mu.Unlock()
 	if lost > 0 {
 		r.log(fmt.Sprintf("the ledger failed over: %d operations that it had lost are recorded again", lost))
 	}
-	if failed != nil {
-		r.log("the ledger failed over, and does not take all that was sent: " + failed.Error())
+	if refused != nil {
+		r.log("the ledger failed over, and does not take all that was sent: " + refused.Error())
 	}
+	m.say(r, left)
+	return left
 }
 
-// offerOne reports whether the ledger had lost an intent.
-func (r *Recorder) offerOne(ctx context.Context, i *intent) (lost bool, err error) {
-	applied, err := ledger.Offer(ctx, r.store, i.begun)
-	if err != nil {
-		return false, fmt.Errorf("attempt %s of %s (%s): %w", i.begun.Attempt.ID, i.begun.Operation.Kind, i.begun.Operation.Key, err)
+// say tells once what keeps intents from being recorded again.
+func (m *recent) say(r *Recorder, left error) {
+	said := ""
+	if left != nil {
+		said = "the ledger failed over, and does not take yet what was sent: " + left.Error()
 	}
-	r.recent.mu.Lock()
-	settled := i.settled
-	r.recent.mu.Unlock()
-	if settled != nil {
+	if said != "" && said != m.said {
+		r.log(said)
+	}
+	m.said = said
+}
+
+// offerOne reports whether the ledger had lost an intent. The lineage has it then, or never
+// takes it.
+func (r *Recorder) offerOne(ctx context.Context, i *intent, line string) (lost bool, err error) {
+	i.turn.Lock()
+	defer i.turn.Unlock()
+	m := &r.recent
+	m.mu.Lock()
+	settled, was := i.settled, i.line
+	m.mu.Unlock()
+	applied, err := ledger.Offer(ctx, r.store, i.begun)
+	lost = err == nil && !applied.Noop
+	if err == nil && settled != nil {
 		_, err = ledger.Settle(ctx, r.store, *settled)
 	}
-	return !applied.Noop, err
+	if err != nil {
+		err = fmt.Errorf("attempt %s of %s (%s): %w", i.begun.Attempt.ID, i.begun.Operation.Kind, i.begun.Operation.Key, err)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if i.settled == settled && i.line == was && (err == nil || final(err)) {
+		i.line = line
+	}
+	return lost, err
 }
 
 // away reports whether the ledger could not be asked, so that the same may be recorded later.
@@ -169,17 +237,22 @@ func away(err error) bool {
 	return errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrUnknown)
 }
 
+// final reports whether the ledger will never take it.
+func final(err error) bool {
+	return errors.Is(err, ledger.ErrMoved) || errors.Is(err, ledger.ErrGuard) || errors.Is(err, ledger.ErrNotFound)
+}
+
 // found makes a change again that found no such attempt, once the ledger has recorded again
 // what it has lost of it. Where it cannot be asked to, that is the error: what is known of
 // the attempt is not given up.
 func (r *Recorder) found(ctx context.Context, attemptID string, err error, again func() error) error {
 	r.recent.mu.Lock()
-	i := r.recent.of[attemptID]
+	i, line := r.recent.of[attemptID], r.recent.line
 	r.recent.mu.Unlock()
 	if i == nil || !errors.Is(err, ledger.ErrNotFound) {
 		return err
 	}
-	switch _, failed := r.offerOne(ctx, i); {
+	switch _, failed := r.offerOne(ctx, i, line); {
 	case failed == nil:
 		return again()
 	case away(failed):

@@ -247,13 +247,17 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	if req.ChangeID == "" {
 		req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
 	}
+	line, err := r.before(ctx, req)
+	if err != nil {
+		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
+	}
 	res, err := ledger.Begin(ctx, store, req)
 	if errors.Is(err, ledger.ErrUnknown) {
 		r.neverSent(req.AttemptID, err)
 		return ledger.BeginResult{}, &UnknownError{err}
 	}
 	if store, ok := r.store.(lineages); ok && errors.Is(err, ledger.ErrFailover) {
-		r.offer(ctx, store)
+		_ = r.offer(ctx, store) // else it is offered again
 	}
 	if err != nil {
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
@@ -263,7 +267,7 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 			res.Attempt.TokenSent, res.Attempt.Sender = req.TokenSent, req.Sender
 			res.Attempt.StartedAt = res.Attempt.DeadlineAt.Add(-req.Deadline)
 		}
-		r.remember(req, res)
+		r.remember(req, res, line)
 	}
 	return res, nil
 }
@@ -388,6 +392,7 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	req.Bursts = func(kind string) ledger.Burst { return r.Rule(kind).Burst }
 	req = outcome.Tidy(req, r.Secrets(req.AttemptID))
 	var applied ledger.Applied
+	line := r.recent.lineage()
 	settle := func() (err error) {
 		applied, err = ledger.Settle(ctx, r.store, req)
 		return err
@@ -395,7 +400,7 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	if err := r.found(ctx, req.AttemptID, settle(), settle); err != nil {
 		return applied, fmt.Errorf("settle: %w", err)
 	}
-	r.rememberSettled(req)
+	r.rememberSettled(req, line)
 	if req.Outcome != ledger.OutcomeUncertain { // else a late answer may come
 		r.forget(req.AttemptID)
 	}
