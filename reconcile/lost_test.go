@@ -1,0 +1,60 @@
+package reconcile
+
+import (
+	"context"
+	"net/http"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/ledger/open"
+)
+
+// aged is a ledger whose database is replaced by an older copy.
+type aged struct {
+	ledger.Store
+	by atomic.Pointer[ledger.Store]
+}
+
+func (s *aged) in() ledger.Store {
+	if by := s.by.Load(); by != nil {
+		return *by
+	}
+	return s.Store
+}
+
+func (s *aged) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	return s.in().Change(ctx, at, id, rule)
+}
+
+func (s *aged) Read(ctx context.Context, at ledger.Locator) (ledger.Record, error) {
+	return s.in().Read(ctx, at)
+}
+
+// I9: what became of a retry is kept where the ledger has lost the retry meanwhile.
+func TestI9_ARetryThatTheLedgerHasLost(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.proven("pay")
+	to := filepath.Join(t.TempDir(), "copy.db")
+	need.OK(t, need.Get(open.At(w.path))(t).Backup(w.ctx, w.store, to))
+	options := open.Options{Clock: w.now, Steady: w.steady}
+	need.OK(t, need.Get(open.At(to))(t).Adopt(w.ctx, options))
+	older := need.Get(open.Open(w.ctx, to, options))(t)
+	t.Cleanup(func() { older.Close() })
+	store := &aged{Store: w.store}
+	w.store = store
+	w.engine = w.newEngine(Options{})
+	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
+		store.by.Store(&older)
+		s.apply(c)
+		rw.WriteHeader(http.StatusCreated)
+	}
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+	need.OK(t, err)
+	need.Equal(t, res.Operation.State, ledger.Committed)
+	rec := w.get(o.ID)
+	need.That(t, len(rec.Attempts) == 2 && rec.Attempts[1].ID == res.Attempt.ID && rec.Attempts[1].Outcome == ledger.OutcomeCommitted, "%+v", rec.Attempts)
+	need.That(t, len(rec.Grants) == 1 && rec.Grants[0].AttemptID == res.Attempt.ID, "%+v", rec.Grants)
+}
