@@ -68,6 +68,9 @@ type Archiver interface {
 	// many, and for how long others may have waited for that. One that has moved since it
 	// was read stays.
 	Archive(ctx context.Context, id string, ops []Whole) (removed int, held time.Duration, err error)
+	// Reseal seals an archive with the digest of a file in which operations are redacted, and
+	// that is going to take the place of its file. Errors: ErrNotFound, *RefusedError.
+	Reseal(ctx context.Context, r Resealing) error
 	// Archives returns the archives, oldest first.
 	Archives(ctx context.Context) ([]Archive, error)
 }
@@ -86,6 +89,39 @@ func (a Archive) Carry(next Archive, now time.Time) (Archive, *Event) {
 	return a, &Event{ID: a.ID, At: now, Verb: "archive", Actor: a.Actor,
 		Reason: "settled before " + a.Before.UTC().Format(time.RFC3339) + ", moved to " + a.File,
 		Detail: detail(map[string]any{"archive": a.ID, "file": a.File, "sha256": a.Digest, "operations": a.Operations, "bytes": a.Size})}
+}
+
+// Resealing is a file of an archive that was written anew, without what operations said
+// that were redacted.
+type Resealing struct {
+	ID         string // of the archive
+	Was        string // the digest of its file until then
+	Digest     string
+	Size       int64
+	Operations []string
+	Actor      Actor
+	Reason     string
+}
+
+// Apply reports what becomes of an archive, and the event that allows it, by its id: the
+// seal is no other than one that the history tells of. It is nil where that is done.
+func (r Resealing) Apply(a Archive, now time.Time) (Archive, *Event, error) {
+	no := func(code, why, hint string) (Archive, *Event, error) {
+		return a, nil, &RefusedError{Verb: "redact", Code: code, Why: why, Hint: hint}
+	}
+	switch {
+	case a.Digest == r.Digest:
+		return a, nil, nil
+	case r.Actor.Machine:
+		return no("no_person", "a person decides it", "")
+	case strings.TrimSpace(r.Reason) == "":
+		return no("no_reason", "it needs a reason", "add --reason TEXT")
+	case a.Digest == "" || a.Digest != r.Was:
+		return no("moved", a.File+" was written anew meanwhile", "run it again")
+	}
+	a.Digest, a.Size = r.Digest, r.Size
+	return a, &Event{ID: a.ID + "." + a.Digest, At: now, Verb: string(VerbRedact), Actor: r.Actor, Reason: r.Reason,
+		Detail: detail(map[string]any{"archive": a.ID, "file": a.File, "was": r.Was, "sha256": a.Digest, "bytes": a.Size, "redacted": r.Operations})}, nil
 }
 
 // Slim is what the ledger remembers of an archived operation: all that a rule asks, and

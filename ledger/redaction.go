@@ -52,11 +52,18 @@ func (d Decision) redact(rec *Record, o *Operation) error {
 	case o.Conflict != NoConflict:
 		return no("conflict", "it is in conflict, and what it says is needed to deal with that", "deal with it first: indoubt ack "+o.ID)
 	}
+	*o = o.without(d.Key)
+	o.Redacted, o.RedactedAt, o.RedactedBy = true, rec.Now, d.Actor.Name
+	return nil
+}
+
+// without is the operation without its text.
+func (o Operation) without(key bool) Operation {
 	for _, text := range []*string{&o.Title, &o.Session, &o.ConflictNote} {
 		mark(text)
 	}
 	o.Target = Masked(o.Target)
-	if d.Key {
+	if key {
 		o.Key = Masked(o.Key)
 	}
 	o.Receipts, o.AckedReceipts, o.ClaimedReceipts = allMasked(o.Receipts), allMasked(o.AckedReceipts), allMasked(o.ClaimedReceipts)
@@ -64,8 +71,27 @@ func (d Decision) redact(rec *Record, o *Operation) error {
 		o.Input = markerJSON
 	}
 	o.Result, o.Command, o.Request = nil, nil, nil
-	o.Redacted, o.RedactedAt, o.RedactedBy = true, rec.Now, d.Actor.Name
-	return nil
+	return o
+}
+
+// Without is the operation of an archive, with all that belongs to it, without its text.
+// Redacted once more, it stays as it is.
+func (w Whole) Without(key bool, at time.Time, by string) Whole {
+	o := w.Operation.without(key)
+	mark(&o.Reason) // of the change before; a redaction in the ledger has its own
+	if o.RedactedAt.IsZero() {
+		o.Redacted, o.RedactedAt, o.RedactedBy = true, at, by
+	}
+	return Whole{Operation: o, Attempts: each(w.Attempts, Attempt.Without), Reads: each(w.Reads, Read.Without), Grants: each(w.Grants, Grant.Without),
+		Events: each(w.Events, Event.Without), Marks: allMasked(w.Marks)}
+}
+
+func each[T any](all []T, change func(T) T) []T {
+	out := slices.Clone(all)
+	for i, one := range out {
+		out[i] = change(one)
+	}
+	return out
 }
 
 // Overtaken refuses a redaction because of an earlier operation.
@@ -167,9 +193,9 @@ func (e Event) Tells(texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(says, strings.ToLower(text)) })
 }
 
-// texts are those of an operation that its incident's history may have: none so short
+// Texts are those of an operation that its incident's history may have: none so short
 // that it stands in other words.
-func (o *Operation) texts() (out []string) {
+func (o *Operation) Texts() (out []string) {
 	add := func(text string) {
 		if text = strings.TrimSpace(text); utf8.RuneCountInString(text) >= 4 && len(out) < 200 && text != Marker && !IsMasked(text) && !slices.Contains(out, text) {
 			out = append(out, text)

@@ -292,11 +292,10 @@ func Each(dir, name string, each func(ledger.Whole) bool) error {
 // Find reads an operation from the file of its archive in a directory. Errors:
 // ledger.ErrNotFound where the file does not have it, *Damaged.
 func Find(dir, name, id string) (found ledger.Whole, err error) {
-	begins, err := encoded(map[string]any{"operation": map[string]string{"id": id}})
+	begins, err := beginning(id)
 	if err != nil {
 		return found, err
 	}
-	begins = bytes.TrimRight(begins, "}\n")
 	err = read(dir, name, func(line []byte) (bool, error) {
 		if !bytes.HasPrefix(line, begins) {
 			return true, nil
@@ -320,19 +319,15 @@ func May(a ledger.Archive, id string) bool {
 }
 
 // Check compares a file with what the ledger has written down of it. Errors: *Damaged,
-// and fs.ErrNotExist.
+// ErrUnfinished, and fs.ErrNotExist.
 func Check(dir string, a ledger.Archive) error {
-	f, err := os.Open(filepath.Join(dir, filepath.Base(a.File)))
-	if err != nil {
+	path := filepath.Join(dir, filepath.Base(a.File))
+	got, _, err := digestOf(path)
+	if err != nil || got == a.Digest {
 		return err
 	}
-	defer f.Close()
-	digest := sha256.New()
-	if _, err := io.Copy(digest, f); err != nil {
-		return err
+	if next, _, err := digestOf(path + redactedSuffix); err == nil && next == a.Digest {
+		return fmt.Errorf("%w: %s", ErrUnfinished, path)
 	}
-	if got := hex.EncodeToString(digest.Sum(nil)); got != a.Digest {
-		return &Damaged{f.Name(), fmt.Errorf("its SHA-256 is %s, and was %s", got, a.Digest)}
-	}
-	return nil
+	return &Damaged{path, fmt.Errorf("its SHA-256 is %s, and was %s", got, a.Digest)}
 }

@@ -32,6 +32,10 @@ var ArchiveAttacks = []Attack{
 	{"sheaf changed", `UPDATE sheaves SET rest = ''`, "a sheaf never changes"},
 	{"sheaf forgotten", `DELETE FROM sheaves`, "a sheaf is remembered"},
 	{"archive sealed anew", `UPDATE archives SET digest = 'x' WHERE digest <> ''`, "sealed once"},
+	{"archive sealed anew with another number", `UPDATE archives SET operations = 1 WHERE digest <> ''`, "sealed once"},
+	{"archive sealed with a size that is not told of", `UPDATE archives SET size = 8 WHERE id = 'redacted'`, "sealed once"},
+	{"archive sealed as it was before a redaction", `UPDATE archives SET digest = 'd', size = 0 WHERE id = 'redacted'`, "sealed once"},
+	{"archive sealed as it was after a redaction", `UPDATE archives SET digest = 'd2', size = 7 WHERE id = 'redacted'`, "sealed once"},
 	{"archive sealed without a word", `UPDATE archives SET digest = 'x' WHERE digest = ''`, "the history says"},
 	{"archive forgotten", `DELETE FROM archives`, "never forgotten"},
 	{"archive begun sealed", `INSERT INTO archives (id, file, digest, settled_before, actor, created_at, until) SELECT 'n', 'f', 'd', settled_before, actor, created_at, until FROM archives WHERE digest <> ''`, "begun by indoubt"},
@@ -79,5 +83,12 @@ func Shelved(t testing.TB, s ledger.Store, now time.Time) {
 	if n, _, err := s.Archive(ctx, a.ID, ops); err != nil || n != 4 {
 		t.Fatalf("%d archived of %d: %v", n, len(ops), err)
 	}
+	other := a
+	other.ID, other.File, other.Digest = "redacted", "redacted.jsonl.gz", ""
+	ok(s.ChangeArchive(ctx, other))
+	other.Digest = "d"
+	ok(s.ChangeArchive(ctx, other))
+	ok(s.Reseal(ctx, ledger.Resealing{ID: other.ID, Was: "d", Digest: "d2", Size: 7, Actor: maya, Reason: "request 7"}))
+	ok(s.Reseal(ctx, ledger.Resealing{ID: other.ID, Was: "d2", Digest: "d3", Size: 9, Actor: maya, Reason: "request 8"}))
 	ok(s.ChangeArchive(ctx, ledger.Archive{ID: "begun", File: "begun.jsonl.gz", Actor: maya, Before: now, Until: now}))
 }

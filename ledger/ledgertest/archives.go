@@ -69,6 +69,7 @@ func archives(t *testing.T, open Open) {
 	t.Run("I9_LateTruth", func(t *testing.T) { archiveLate(t, open) })
 	t.Run("Kept", func(t *testing.T) { archiveKept(t, open) })
 	t.Run("Moved", func(t *testing.T) { archiveMoved(t, open) })
+	t.Run("Resealed", func(t *testing.T) { archiveResealed(t, open) })
 	t.Run("OneAtATime", func(t *testing.T) { archiveOne(t, open) })
 	t.Run("Incidents", func(t *testing.T) { archiveIncidents(t, open) })
 	t.Run("Targets", func(t *testing.T) { archiveTargets(t, open) })
@@ -344,6 +345,50 @@ func archiveMoved(t *testing.T, open Open) {
 	events, err := d.s.History(ctx, ledger.HistoryQuery{Limit: 1, Newest: true})
 	if d.ok(err); len(events) != 1 || events[0].Verb != "archive" {
 		t.Errorf("I8: the newest event is %+v", events)
+	}
+}
+
+// A file that is redacted has another digest, and an event says so.
+func archiveResealed(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	a := d.done("a")
+	d.done("last")
+	d.shelve()
+	file := func() ledger.Archive {
+		t.Helper()
+		all, err := d.s.Archives(ctx)
+		if d.ok(err); len(all) != 1 {
+			t.Fatalf("%+v", all)
+		}
+		return all[0]
+	}
+	was := file()
+	r := ledger.Resealing{ID: was.ID, Was: was.Digest, Digest: "d2", Size: 7, Operations: []string{a.ID}, Actor: maya, Reason: "request 7"}
+	unexplained, machine, other, nothing := r, r, r, r
+	unexplained.Reason, machine.Actor.Machine, other.Was, nothing.ID = " ", true, "x", "x"
+	for what, r := range map[string]ledger.Resealing{"no reason": unexplained, "a machine": machine, "another file": other} {
+		if err := d.s.Reseal(ctx, r); !errors.Is(err, ledger.ErrRefused) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if err := d.s.Reseal(ctx, nothing); !errors.Is(err, ledger.ErrNotFound) {
+		t.Errorf("no archive: %v", err)
+	}
+	d.clock.Advance(time.Second)
+	d.ok(d.s.Reseal(ctx, r))
+	d.ok(d.s.Reseal(ctx, r)) // once more
+	want := was
+	want.Digest, want.Size = "d2", 7
+	if is := file(); fmt.Sprint(is) != fmt.Sprint(want) {
+		t.Errorf("%+v, want %+v", is, want)
+	}
+	events, err := d.s.History(ctx, ledger.HistoryQuery{Limit: 2, Newest: true})
+	d.ok(err)
+	if e := events[0]; e.Verb != "redact" || e.Actor.Name != "maya" || e.Reason != "request 7" || !strings.Contains(string(e.Detail), a.ID) || events[1].Verb != "archive" {
+		t.Errorf("I8: the newest events are %+v", events)
+	}
+	if rec := d.read(a.ID); rec.Operation.Archive != was.File {
+		t.Errorf("%+v", rec.Operation)
 	}
 }
 

@@ -137,6 +137,22 @@ func (k *shelf) ChangeArchive(_ context.Context, next ledger.Archive) error {
 	return nil
 }
 
+// Reseal implements ledger.Store.
+func (k *shelf) Reseal(_ context.Context, r ledger.Resealing) error {
+	m := k.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	i := slices.IndexFunc(k.files, func(a ledger.Archive) bool { return a.ID == r.ID })
+	if i < 0 {
+		return fmt.Errorf("%w: archive %s", ledger.ErrNotFound, r.ID)
+	}
+	a, e, err := r.Apply(k.files[i], m.clock())
+	if k.files[i] = a; e != nil {
+		m.append(*e, m.clock())
+	}
+	return err
+}
+
 // Archive implements ledger.Store.
 func (k *shelf) Archive(_ context.Context, id string, ops []ledger.Whole) (removed int, held time.Duration, err error) {
 	m, began := k.m, time.Now()

@@ -1004,7 +1004,9 @@ BEGIN
     wrong := CASE
       WHEN (NEW.n, NEW.id, NEW.file, NEW.settled_before, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.created_at, NEW.db_user)
         IS DISTINCT FROM (OLD.n, OLD.id, OLD.file, OLD.settled_before, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.created_at, OLD.db_user)
-        OR OLD.digest <> '' AND (NEW.digest, NEW.size, NEW.operations, NEW.oldest, NEW.newest) IS DISTINCT FROM (OLD.digest, OLD.size, OLD.operations, OLD.oldest, OLD.newest)
+        OR OLD.digest <> '' AND ((NEW.operations, NEW.oldest, NEW.newest) IS DISTINCT FROM (OLD.operations, OLD.oldest, OLD.newest)
+          OR (NEW.digest, NEW.size) IS DISTINCT FROM (OLD.digest, OLD.size) AND NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id || '.' || NEW.digest AND verb = 'redact' AND operation_id = '' AND NOT machine
+               AND reason <> '' AND (detail::json ->> 'was', detail::json ->> 'bytes') = (OLD.digest, NEW.size::text)))
         OR OLD.closed_at IS NOT NULL AND NEW.closed_at IS DISTINCT FROM OLD.closed_at THEN 'an archive is sealed once, and closed once'
       WHEN NEW.digest <> '' AND OLD.digest = '' AND NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id AND verb = 'archive')
         THEN 'the history says that an archive is sealed'

@@ -497,7 +497,9 @@ BEGIN
   SELECT RAISE(ABORT, 'an archive is sealed once, and closed once')
    WHERE (NEW.n, NEW.id, NEW.file, NEW.settled_before, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.created_at)
      IS NOT (OLD.n, OLD.id, OLD.file, OLD.settled_before, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.created_at)
-      OR OLD.digest <> '' AND (NEW.digest, NEW.size, NEW.operations, NEW.oldest, NEW.newest) IS NOT (OLD.digest, OLD.size, OLD.operations, OLD.oldest, OLD.newest)
+      OR OLD.digest <> '' AND ((NEW.operations, NEW.oldest, NEW.newest) IS NOT (OLD.operations, OLD.oldest, OLD.newest)
+        OR (NEW.digest, NEW.size) IS NOT (OLD.digest, OLD.size) AND NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.id || '.' || NEW.digest AND verb = 'redact' AND operation_id = '' AND machine = 0
+             AND reason <> '' AND (detail ->> '$.was', detail ->> '$.bytes') = (OLD.digest, NEW.size)))
       OR OLD.closed_at <> 0 AND NEW.closed_at IS NOT OLD.closed_at;
   SELECT RAISE(ABORT, 'the history says that an archive is sealed')
    WHERE NEW.digest <> '' AND OLD.digest = ''

@@ -191,6 +191,29 @@ func (k shelf) ChangeArchive(ctx context.Context, next ledger.Archive) error {
 	})
 }
 
+// Reseal seals an archive anew.
+func (k shelf) Reseal(ctx context.Context, r ledger.Resealing) error {
+	return k.s.update(ctx, func(tx *tx) error {
+		if tx.d.Locks {
+			if err := tx.Lock("archive"); err != nil {
+				return err
+			}
+		}
+		was, err := firstRow(tx, scanArchive, archiveColumns+`WHERE id = ?`, r.ID)
+		if err != nil || was == nil {
+			return errors.Join(err, fmt.Errorf("%w: archive %s", ledger.ErrNotFound, r.ID))
+		}
+		a, e, err := r.Apply(was.Archive, tx.now())
+		if err != nil || e == nil {
+			return err
+		}
+		if err := tx.event(*e); err != nil {
+			return err
+		}
+		return tx.Later(`UPDATE archives SET digest = ?, size = ? WHERE id = ?`, a.Digest, a.Size, a.ID)
+	})
+}
+
 // Archive leaves a stub of each operation, and takes the rest, in one transaction. Stubs
 // that no one asks for any more go as well. Others may wait for it from when it has what
 // it locks until it is durable.

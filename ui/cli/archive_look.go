@@ -69,7 +69,7 @@ type archiveJSON struct {
 	Before  *string `json:"settled_before"`
 	Actor   string  `json:"actor"`
 	At      *string `json:"created_at"`
-	Found   string  `json:"found,omitempty"` // ok, missing, damaged
+	Found   string  `json:"found,omitempty"` // ok, missing, damaged, unfinished
 }
 
 // sealed are the archives of a ledger that operations have gone to.
@@ -100,7 +100,7 @@ func (a archiveCommand) list(ctx context.Context, from string) error {
 		return err
 	}
 	slices.Reverse(all)
-	out, bad := make([]archiveJSON, len(all)), 0
+	out, bad, unfinished := make([]archiveJSON, len(all)), 0, 0
 	for i, f := range all {
 		out[i] = archiveJSON{f.File, f.Digest, f.Size, f.Removed, moment(f.Oldest), moment(f.Newest), moment(f.Before), f.Actor.Name, moment(f.CreatedAt), ""}
 		if from == "" {
@@ -112,6 +112,8 @@ func (a archiveCommand) list(ctx context.Context, from string) error {
 			out[i].Found = "ok"
 		case errors.Is(err, fs.ErrNotExist):
 			out[i].Found = "missing"
+		case errors.Is(err, archive.ErrUnfinished):
+			out[i].Found, unfinished = "unfinished", unfinished+1
 		case errors.As(err, &damaged):
 			out[i].Found = "damaged"
 		default:
@@ -128,6 +130,10 @@ func (a archiveCommand) list(ctx context.Context, from string) error {
 		for i, f := range all {
 			w.Println(safe.Say("%s  %7d operations, begun %s to %s, by %s  %s", f.File, f.Removed, day(f.Oldest), day(f.Newest), f.Actor.Name, out[i].Found))
 		}
+	}
+	if unfinished > 0 && unfinished == bad {
+		return &failure{Exit: exitError, Code: "unfinished", Data: out, Text: text, Message: fmt.Sprintf("%d of %d files hold what was redacted", bad, len(all)),
+			Hint: "run the same `indoubt redact ID --archive " + from + "` again, which was ended half-way"}
 	}
 	if bad > 0 {
 		return &failure{Exit: exitError, Code: "damaged", Data: out, Text: text, Message: fmt.Sprintf("%d of %d files are missing in %s, or damaged", bad, len(all), from),

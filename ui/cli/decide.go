@@ -84,7 +84,8 @@ type resultJSON struct {
 	Read   *readJSON  `json:"read,omitempty"` // reconcile, and retry where it checked first
 	Plan   *planJSON  `json:"plan,omitempty"` // retry
 
-	Redacts []ledger.Personal `json:"redacts,omitempty"` // redact --dry-run: what would go
+	Redacts  []ledger.Personal `json:"redacts,omitempty"`  // redact --dry-run: what would go
+	Archives []string          `json:"archives,omitempty"` // redact: the files that were written anew
 
 	failure *failure
 	line    safe.Text   // what is printed of it
@@ -137,7 +138,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	}
 	run := &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor()}
 	results := make([]resultJSON, len(all))
-	found := run.look(ctx, all, results, needs.version)
+	found := run.look(ctx, all, results, needs)
 	if err := run.ask(ctx, found, needs); err != nil {
 		return err
 	}
@@ -206,16 +207,23 @@ type needs struct {
 	version bool // a note does without
 	silent  bool // the verb shows and asks by itself
 
-	shows func(ctx context.Context, run *decisionRun, found []*ledger.Record) error // and asks, where it does so beforehand
+	finds func(ctx context.Context, s ledger.Store, id string) (ledger.Record, error) // nil: in the ledger
+	shows func(ctx context.Context, run *decisionRun, found []*ledger.Record) error   // and asks, where it does so beforehand
 }
 
 // look finds every operation and fixes the version that was seen. What is not
 // found is a result already.
-func (r *decisionRun) look(ctx context.Context, all []target, results []resultJSON, bind bool) []*ledger.Record {
+func (r *decisionRun) look(ctx context.Context, all []target, results []resultJSON, needs needs) []*ledger.Record {
+	finds := needs.finds
+	if finds == nil {
+		finds = func(ctx context.Context, s ledger.Store, id string) (ledger.Record, error) {
+			return r.app.read(ctx, s, id)
+		}
+	}
 	found := make([]*ledger.Record, len(all))
 	taken := map[string]bool{}
 	for i, t := range all {
-		rec, err := r.app.read(ctx, r.store, t.id)
+		rec, err := finds(ctx, r.store, t.id)
 		if err == nil && taken[rec.Operation.ID] {
 			err = usage(t.arg+" is an operation that was named before", "")
 		}
@@ -224,7 +232,7 @@ func (r *decisionRun) look(ctx context.Context, all []target, results []resultJS
 			continue
 		}
 		taken[rec.Operation.ID] = true
-		if t.version == 0 && bind {
+		if t.version == 0 && needs.version {
 			all[i].version = rec.Operation.Version
 		}
 		found[i] = &rec

@@ -48,7 +48,7 @@ func TestE2E_TheSameInPostgreSQL(t *testing.T) {
 		TestI10_E2E_ARunWhoseDriverIsKilledGoesOnElsewhere, TestI10_E2E_AConsoleKilledInTheMiddleOfARun, TestE2E_TheKeyOfTheDigestsIsASecretFile, TestI3_E2E_TwoPodsOfOneName,
 		TestI2_E2E_NobodyListens, TestI2_E2E_ARefusedRetryProvesNothing, TestI3_E2E_OneTransmissionOnAKeptConnection,
 		TestI10_E2E_KilledAnywhere, TestI9_E2E_ABrokenPolicyLosesNoOutcome,
-		TestE2E_DeadLettersAreSettledByACheck, TestI10_E2E_KilledImport, TestE2E_AnExportHasEachOnce, TestI10_E2E_KilledArchive, TestE2E_AListIsWatched, TestE2E_RedactedForGood,
+		TestE2E_DeadLettersAreSettledByACheck, TestI10_E2E_KilledImport, TestE2E_AnExportHasEachOnce, TestI10_E2E_KilledArchive, TestI10_E2E_KilledRedactionOfAnArchive, TestE2E_AListIsWatched, TestE2E_RedactedForGood,
 	} {
 		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
 		t.Run(name[strings.LastIndexByte(name, '.')+1:], test)

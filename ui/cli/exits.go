@@ -58,7 +58,7 @@ func exitTable() map[string]map[int]string {
 		"park":            decides,
 		"undo":            decides,
 		"note":            decides,
-		"redact":          {3: "", 4: "", 5: "refused: in flight, in doubt, in conflict, or not confirmed", 8: decides[8]},
+		"redact":          {3: "", 4: "", 5: "refused: in flight, in doubt, in conflict, archived and no --archive, or not confirmed", 8: decides[8]},
 		"hold":            changes,
 		"release":         changes,
 		"begin":           {0: "you, and only you, must send now", 3: "", 5: "", 6: "", 7: "", 8: "", 9: ""},

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,17 +16,22 @@ import (
 // redaction is `redact` under way.
 type redaction struct {
 	*app
-	filter string
-	rest   bool // the file is not written anew
-	done   bool // something was redacted
+	flags   decideFlags
+	filter  string
+	rest    bool // the file is not written anew
+	done    bool // something was redacted
+	archive string
+	dir     string                  // of the archives
+	file    string                  // the only one that is meant
+	filed   map[string]ledger.Whole // operations that are in an archive alone
 }
 
 // maxRedacted bounds how many operations a filter names at once.
 const maxRedacted = 10_000
 
 func newRedactCommand(a *app) *cobra.Command {
-	var flags decideFlags
-	r := &redaction{app: a}
+	r := &redaction{app: a, filed: map[string]ledger.Whole{}}
+	flags := &r.flags
 	cmd := a.newDecidingCommand("redact", "Take out what an operation says, for good",
 		`Take the text out of settled operations, for good: input, command and request, answers,
 receipts, title, target, session, errors, evidence, reasons, marks, and what decisions and
@@ -45,25 +51,31 @@ in title, target, key, pipeline and receipt, and not in inputs and answers: sear
 "indoubt export" first.
 
 The ledger's file is written anew, so that its free pages do not hold the text; writers
-wait meanwhile. --no-rewrite leaves that out. Backups, copies, standbys and archives made
-before hold the text still; the answer names them. So do operations of their own: the same
-request sent under another key, and notices about it.`,
-		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'\n  indoubt redact --filter 'jane.doe@example.com' --reason 'erasure request 7'", &flags,
+wait meanwhile. --no-rewrite leaves that out. Backups, copies and standbys made before hold
+the text still; the answer names them. So do operations of their own: the same request sent
+under another key, and notices about it.
+
+An operation that was archived is redacted in its files, too: name their directory with
+--archive. A file that holds it is written anew beside the old one, and takes its place when
+the ledger has its digest. An operation that the ledger has forgotten is named by its whole
+id. What was ended half-way is ended by the same command again.`,
+		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'\n  indoubt redact --filter 'jane.doe@example.com' --reason 'erasure request 7'\n  indoubt redact 0198c1de-7a3b --archive /var/lib/indoubt/archive --reason 'erasure request 7'", flags,
 		func(row ledger.Row) bool { return row.State != ledger.Pending && row.State != ledger.Uncertain })
 	cmd.Use = "redact ID[@VERSION]…"
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().BoolVar(&flags.key, "key", false, "the idempotency key, too: its digest stays, by which the same key is still found")
 	cmd.Flags().StringVar(&r.filter, "filter", "", "the operations that this filter lets through")
 	cmd.Flags().BoolVar(&r.rest, "no-rewrite", false, "do not write the ledger's file anew: its free pages may hold the text")
+	cmd.Flags().StringVar(&r.archive, "archive", "", "the directory of the archives, or one file of it, for operations that were archived")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args, err := r.named(cmd.Context(), args, map[bool]purpose{true: toLook, false: toChange}[flags.dryRun])
-		if err != nil {
+		if err = cmp.Or(err, r.place()); err != nil {
 			return err
 		}
 		if !a.terminal() && !flags.yes && !flags.dryRun {
 			return &failure{Exit: exitRefused, Code: "no_person", Message: "cannot redact: it is for good, and no one at a terminal confirms it", Hint: "look with --dry-run, then add --yes"}
 		}
-		err = a.decide(cmd.Context(), "redact", args, &flags, needs{version: true, reason: !flags.dryRun, shows: r.show}, r.one)
+		err = a.decide(cmd.Context(), "redact", args, flags, needs{version: true, reason: !flags.dryRun, finds: r.find, shows: r.show}, r.one)
 		r.clean(cmd.Context())
 		return err
 	}
@@ -110,7 +122,7 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 
 // parts are what a redaction takes from an operation.
 func (r *redaction) parts(ctx context.Context, run *decisionRun, rec ledger.Record) ([]ledger.Personal, error) {
-	events, err := run.store.History(ctx, ledger.HistoryQuery{Operation: rec.Operation.ID, Limit: maxEvents})
+	rec, events, err := r.whole(ctx, run.store, rec)
 	return rec.Personal(events, run.flags.key), err
 }
 
@@ -147,26 +159,47 @@ func (r *redaction) show(ctx context.Context, run *decisionRun, found []*ledger.
 	return nil
 }
 
-// one redacts an operation.
-func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record, version int64, changeID string) (resultJSON, error) {
-	step := decision(ledger.VerbRedact, func(run *decisionRun, d *ledger.Decision) error {
-		d.Key = run.flags.key
-		if run.flags.dryRun && strings.TrimSpace(d.Reason) == "" {
-			d.Reason = "dry run"
-		}
-		return nil
-	})
+// one redacts an operation: in the ledger, and then in its archives. What is redacted
+// already stays as it is.
+func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record, version int64, changeID string) (out resultJSON, err error) {
+	o := rec.Operation
+	gone, err := r.gone(ctx, run, rec)
+	if err != nil {
+		return out, err
+	}
+	was, _, err := r.whole(ctx, run.store, rec)
+	if err != nil {
+		return out, err
+	}
 	parts, err := r.parts(ctx, run, rec)
 	if err != nil {
-		return resultJSON{}, err
+		return out, err
 	}
-	out, err := step(ctx, run, rec, version, changeID)
-	if err == nil && run.flags.dryRun {
-		out.Redacts, out.line = parts, safe.Say("%s@%d  would redact %s", rec.Operation.ID, version, said(parts))
+	_, filed := r.filed[o.ID]
+	switch {
+	case filed && version != 0 && version != o.Version:
+		return out, &ledger.MovedError{ID: o.ID, Verb: "redact", Seen: version, Version: o.Version, State: o.State, Actor: o.Actor, Reason: o.Reason, At: o.UpdatedAt}
+	case filed:
+		j := asJSON(see(run.policy, rec))
+		out = resultJSON{OK: true, Effect: effectNoop, operationJSON: &j, line: safe.Say("%s@%d  the ledger keeps nothing of it", o.ID, o.Version)}
+	case gone:
+		out = run.result(ctx, o.ID, effectNoop, safe.Say("%s: redacted before", o.ID))
+		r.done = true // its free pages may hold it still
+	default:
+		out, err = decision(ledger.VerbRedact, func(run *decisionRun, d *ledger.Decision) error {
+			d.Key, d.Texts = run.flags.key, was.Operation.Texts()
+			if run.flags.dryRun && strings.TrimSpace(d.Reason) == "" {
+				d.Reason = "dry run"
+			}
+			return nil
+		})(ctx, run, rec, version, changeID)
+		r.done = r.done || out.Effect == effectUpdated
 	}
-	r.done = r.done || out.Effect == effectUpdated
-	if file := rec.Operation.Archive; err == nil && file != "" {
-		out.line = safe.Say("%s\n    the archive %s holds it still", out.line, file)
+	if err == nil && run.flags.dryRun && len(parts) > 0 {
+		out.Effect, out.Redacts, out.line = effectWouldUpdate, parts, safe.Say("%s@%d  would redact %s", o.ID, version, said(parts))
+	}
+	if err == nil {
+		err = r.files(ctx, run, o.ID, &out)
 	}
 	return out, err
 }

@@ -1,0 +1,112 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/ledger/open"
+)
+
+// filed records operations about a person and archives them: of one the ledger keeps a stub, of
+// another one nothing.
+func (s *site) filed(store ledger.Store, dir, who string) (stub, forgotten string) {
+	s.Helper()
+	send := func(key, to string, ttl time.Duration) string {
+		id := ledger.NewID()
+		req := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: id, AttemptID: ledger.NewID(), Kind: "mail.send", Key: key, Title: "mail to " + to,
+			Input: json.RawMessage(`{"to":"` + to + `"}`), Deadline: time.Minute, TTL: ttl, Actor: ledger.Actor{Name: "mailer"}}
+		need.Get(ledger.Begin(s.Context(), store, req))(s)
+		need.Get(ledger.Settle(s.Context(), store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeCommitted, Receipt: "sent to " + to, Actor: req.Actor}))(s)
+		return id
+	}
+	stub, forgotten = send("k1", who, 0), send("k2", who, time.Millisecond)
+	send("k3", "omar", 0)
+	settledOnes(s, store, "key-", 3000) // which takes a while to write anew
+	s.must(0, "archive", "--settled-for", "0s", "--to", dir)
+	return stub, forgotten
+}
+
+// texts are the lines of all archives in a directory, and of what is beside them.
+func texts(t testing.TB, dir string) (all string) {
+	t.Helper()
+	for _, e := range need.Get(os.ReadDir(dir))(t) {
+		if text := need.Get(os.ReadFile(filepath.Join(dir, e.Name())))(t); len(text) > 0 {
+			gz := need.Get(gzip.NewReader(bytes.NewReader(text)))(t)
+			all += string(need.Get(io.ReadAll(gz))(t))
+		}
+	}
+	return all
+}
+
+// What was redacted is in no archive, wherever the command was killed before it was run again.
+func TestI10_E2E_KilledRedactionOfAnArchive(t *testing.T) {
+	s := bareSite(t)
+	s.writePolicy("version: 1\n")
+	s.must(0, "init")
+	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
+	defer store.Close()
+	dir := filepath.Join(s.dir, "archive")
+	const jane = "jane.doe@example.com"
+	stub, forgotten := s.filed(store, dir, jane)
+	for id, exit := range map[string]int{stub: 5, forgotten: 3} {
+		if r := s.must(exit, "redact", id+"@2", "--reason", "request 7", "--yes"); !strings.Contains(r.Err, "--archive DIR") {
+			t.Errorf("what helps is not said: %s%s", r.Out, r.Err)
+		}
+	}
+	before := texts(t, dir)
+	args := []string{"redact", stub + "@2", forgotten + "@2", "--archive", dir}
+	if r := s.must(0, append(args, "--dry-run", "--json")...); strings.Count(r.Out, `"field":"input"`) != 2 || texts(t, dir) != before {
+		t.Errorf("a dry run: %s", r.Out)
+	}
+	if r := s.must(4, "redact", forgotten+"@1", "--archive", dir, "--reason", "request 7", "--yes"); texts(t, dir) != before {
+		t.Errorf("another version: %s%s", r.Out, r.Err)
+	}
+	args = append(args, "--reason", "request 7", "--yes", "--json")
+	for kills := range 7 {
+		p := s.start(args...)
+		after := time.Duration(80*kills+rand.IntN(150)) * time.Millisecond
+		time.Sleep(after)
+		_ = p.cmd.Process.Kill()
+		p.finish()
+		found := s.do("archive", "list", "--from", dir)
+		t.Logf("killed after %s: %d times in the files; %s", after, strings.Count(texts(t, dir), jane), found.Out[strings.LastIndex(strings.TrimSpace(found.Out), " ")+1:])
+		if strings.Contains(found.Out, "damaged") || strings.Contains(found.Out, "missing") {
+			t.Fatalf("a file is lost: %s", found.Out)
+		}
+	}
+	s.must(0, args...)
+	after := texts(t, dir)
+	if strings.Contains(after, jane) || strings.Count(after, "\n") != strings.Count(before, "\n") || strings.Count(after, "omar") != strings.Count(before, "omar") {
+		t.Errorf("%d lines have it; %d lines, before %d", strings.Count(after, jane), strings.Count(after, "\n"), strings.Count(before, "\n"))
+	}
+	if r := s.must(0, "archive", "list", "--from", dir); !strings.Contains(r.Out, "ok") {
+		t.Errorf("%s", r.Out)
+	}
+	told := s.must(0, "log", "--verb", "redact").Out
+	if strings.Contains(told, jane) || !strings.Contains(told, "request 7") {
+		t.Errorf("the history is %s", told)
+	}
+	if r := s.must(0, args...); !strings.Contains(r.Out, `"effect":"noop"`) || texts(t, dir) != after || s.must(0, "log", "--verb", "redact").Out != told {
+		t.Errorf("once more it did %s", r.Out)
+	}
+	for _, id := range []string{stub, forgotten} {
+		if r := s.must(0, "show", id, "--archive", dir); strings.Contains(r.Out, "jane") || !strings.Contains(r.Out, "redacted by") {
+			t.Errorf("%s is shown as %s", id, r.Out)
+		}
+	}
+	if r := s.must(0, "runs", "--all", "--json"); strings.Contains(r.Out, "jane") {
+		t.Errorf("a run has it: %s", r.Out)
+	}
+}
