@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -19,7 +20,8 @@ var baseTab = map[string]ledger.Tab{
 
 // countsQuery gives the kept counts and, as rows of their own, what clocks have
 // moved since: from the list of their class to the list where they stand now.
-var countsQuery = fmt.Sprintf(`
+var countsQuery = sync.OnceValue(func() string {
+	return fmt.Sprintf(`
 	SELECT what AS class, '' AS tab, n, pending, loss, words, twice, 0 AS conflicts, CASE what WHEN 'class.not_landed' THEN loss ELSE 0.0 END AS unsent FROM counts
 	UNION ALL SELECT 'state.pending',   '', count(*),                    0, 0.0, 0, 0, 0, 0.0 FROM operations INDEXED BY operations_pending WHERE state = 'pending'
 	UNION ALL SELECT 'state.committed', '', coalesce(sum(committed), 0) - (SELECT coalesce(sum(committed), 0) FROM archives), 0, 0.0, 0, 0, 0, 0.0 FROM census
@@ -36,11 +38,12 @@ var countsQuery = fmt.Sprintf(`
 	       sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0.0 END), count(*) FILTER (WHERE h.miss_word <> ''), 0, 0, 0.0
 	  FROM %s AND o.deadline_at < ?1
 	 GROUP BY 2`,
-	tabSQL, strings.Join([]string{
-		moved("open_by_loss", "class = 'moving'"),
-		moved("open_by_clock", "class = 'ripe' AND clock_at > ?1"),
-		moved("open_by_clock", "class = 'reading' AND clock_at <= ?1"),
-	}, " UNION ALL "), flightLane, flightFrom)
+		tabSQL, strings.Join([]string{
+			moved("open_by_loss", "class = 'moving'"),
+			moved("open_by_clock", "class = 'ripe' AND clock_at > ?1"),
+			moved("open_by_clock", "class = 'reading' AND clock_at <= ?1"),
+		}, " UNION ALL "), flightLane, flightFrom)
+})
 
 // unsentSQL sums the amounts of what did not land and was not sent again.
 var unsentSQL = "sum(CASE WHEN h.miss_word = '' AND " + laneSQL + " = 'not_landed' THEN h.rank ELSE 0.0 END)"
@@ -60,7 +63,7 @@ type counted struct {
 // Counts returns how many operations stand where at now.
 func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error) {
 	c := ledger.Counts{ByState: map[ledger.State]int{}}
-	rows, err := s.db.Query(ctx, countsQuery, Millis(now))
+	rows, err := s.db.Query(ctx, countsQuery(), Millis(now))
 	if err != nil {
 		return c, err
 	}

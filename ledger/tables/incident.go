@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -289,7 +290,7 @@ func (s *Store) Incident(ctx context.Context, id string, now time.Time) (a ledge
 }
 
 func account(s *Store, n Querier, id string, now time.Time) (a ledger.IncidentAccount, err error) {
-	n.Ahead(Ask{incidentMinutes, []any{id}}, Ask{incidentGroups, []any{Millis(now), id}}, Ask{sentAgain, []any{id}}, Ask{incidentHistory, []any{id}})
+	n.Ahead(Ask{incidentMinutes, []any{id}}, Ask{incidentGroups(), []any{Millis(now), id}}, Ask{sentAgain, []any{id}}, Ask{incidentHistory, []any{id}})
 	in, err := incident(n, id, now)
 	a.Incident = in
 	if err == nil {
@@ -301,7 +302,7 @@ func account(s *Store, n Querier, id string, now time.Time) (a ledger.IncidentAc
 		}, incidentMinutes, in.ID)
 	}
 	if err == nil {
-		a.Groups, err = Collect(n, scanGroup, incidentGroups, Millis(now), in.ID)
+		a.Groups, err = Collect(n, scanGroup, incidentGroups(), Millis(now), in.ID)
 		a.Rest()
 	}
 	if err == nil && slices.ContainsFunc(a.Groups, func(g ledger.IncidentGroup) bool { return g.Group == ledger.GroupElsewhere }) {
@@ -359,7 +360,8 @@ const sums = `count(*) AS n, coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''
 
 // incidentGroups counts what is in the list of one incident by its group, and what was
 // in flight there and is overdue.
-var incidentGroups = `
+var incidentGroups = sync.OnceValue(func() string {
+	return `
 	WITH stands AS MATERIALIZED (
 		SELECT o.seq, CASE WHEN h.conflict = '' AND h.state = 'failed' AND h.grant_until <> 0 AND h.grant_until <= ?1 THEN ` + notGranted + ` END AS fate, ` + groupSQL + ` AS grp
 		  FROM open_operations h INDEXED BY open_by_incident CROSS JOIN operations o ON o.seq = h.seq WHERE h.incident = ?2 AND h.incident <> ''
@@ -371,6 +373,7 @@ var incidentGroups = `
 	       ` + sums + `
 	  FROM stands s CROSS JOIN operations o ON o.seq = s.seq CROSS JOIN incident_members m ON m.seq = s.seq
 	 GROUP BY 1, 2, 3, 4`
+})
 
 // unlisted are the groups of which a list has some operations only.
 var unlisted = func() string {

@@ -166,7 +166,7 @@ type rest struct {
 
 // asks are the queries of complete.
 func (r rest) asks(at located, evidence bool) (asks []Ask) {
-	t := textsBy[at.id]
+	t := textsBy[at.id]()
 	if r.attempts {
 		asks = append(asks, Ask{t.attempts, at.args})
 	}

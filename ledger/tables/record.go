@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -36,9 +37,14 @@ const (
 // partTexts are the queries for what belongs to an operation.
 type partTexts struct{ attempts, reads, evidence, grants, related string }
 
-var textsBy = map[string]partTexts{byID: textsOf(byID), byAttempt: textsOf(byAttempt), byAwaits: textsOf(byAwaits), byKey: textsOf(byKey)}
+// textsBy makes them for an id when one is asked for by it: a start needs few.
+var textsBy = map[string]func() partTexts{byID: textsOf(byID), byAttempt: textsOf(byAttempt), byAwaits: textsOf(byAwaits), byKey: textsOf(byKey)}
 
-func textsOf(id string) partTexts {
+func textsOf(id string) func() partTexts {
+	return sync.OnceValue(func() partTexts { return makeTexts(id) })
+}
+
+func makeTexts(id string) partTexts {
 	reads := func(evidence string) string {
 		return fmt.Sprintf(`
 		SELECT id, operation_id, control, began_at, ended_at, verdict, cause, reason, found, receipts, %s, proof_at, digest, actor
@@ -66,7 +72,7 @@ func loadAttempts(q Querier, at located) ([]ledger.Attempt, error) {
 	return Collect(q, func(rows Rows) (ledger.Attempt, error) {
 		err := rows.Scan(dest...)
 		return attemptOf(id, s.row()), err
-	}, textsBy[at.id].attempts, at.args...)
+	}, textsBy[at.id]().attempts, at.args...)
 }
 
 func loadReads(q Querier, at located, evidence bool) ([]ledger.Read, error) {
@@ -77,7 +83,7 @@ func loadReads(q Querier, at located, evidence bool) ([]ledger.Read, error) {
 		r.BeganAt, r.EndedAt, r.ProofAt = At(began), At(ended), At(proof)
 		r.Receipts, r.Evidence = unlist(receipts), raw(found)
 		return r, err
-	}, textsBy[at.id].ofReads(evidence), at.args...)
+	}, textsBy[at.id]().ofReads(evidence), at.args...)
 }
 
 func (t partTexts) ofReads(evidence bool) string {
@@ -97,7 +103,7 @@ func loadGrants(q Querier, at located) ([]ledger.Grant, error) {
 		g.Related = unlist(related)
 		g.CreatedAt, g.ExpiresAt, g.ConsumedAt, g.VoidedAt = At(created), At(expires), At(consumed), At(voided)
 		return g, err
-	}, textsBy[at.id].grants, at.args...)
+	}, textsBy[at.id]().grants, at.args...)
 }
 
 const holdsQuery = `
@@ -162,8 +168,10 @@ func relatedTo(from, where string) string {
 }
 
 // relatedToStub is the same for an operation that is archived.
-var relatedToStub = relatedTo(`(SELECT CAST(?1 AS text) AS id, CAST(?2 AS text) AS kind, CAST(?3 AS text) AS target, CAST(?4 AS text) AS fingerprint,
-	CAST(?5 AS text) AS key_fields, CAST(?6 AS bigint) AS started_at, CAST(?7 AS bigint) AS seq) o`, ``)
+var relatedToStub = sync.OnceValue(func() string {
+	return relatedTo(`(SELECT CAST(?1 AS text) AS id, CAST(?2 AS text) AS kind, CAST(?3 AS text) AS target, CAST(?4 AS text) AS fingerprint,
+		CAST(?5 AS text) AS key_fields, CAST(?6 AS bigint) AS started_at, CAST(?7 AS bigint) AS seq) o`, ``)
+})
 
 func scanRelation(rows Rows) (ledger.Relation, error) {
 	var r ledger.Relation
@@ -175,5 +183,5 @@ func scanRelation(rows Rows) (ledger.Relation, error) {
 }
 
 func loadRelated(q Querier, at located) ([]ledger.Relation, error) {
-	return Collect(q, scanRelation, textsBy[at.id].related, at.args...)
+	return Collect(q, scanRelation, textsBy[at.id]().related, at.args...)
 }

@@ -54,10 +54,15 @@ func inits(t testing.TB, cmd *exec.Cmd) map[string]initOf {
 
 // Every command pays for what each package does before main. A package that
 // allocates much there builds something that it should build when it is first
-// used. BenchmarkStart has the times.
+// used, and ours have less of an excuse than those of others. BenchmarkStart has the
+// times.
 func TestNoPackageIsBusyBeforeMain(t *testing.T) {
 	for name, did := range inits(t, binary(place(t), "--version")) {
-		if did.bytes > 220<<10 || did.allocs > 1200 {
+		bytes, allocs := 200<<10, 1100
+		if strings.HasPrefix(name, "indoubt/") {
+			bytes, allocs = 60<<10, 300
+		}
+		if did.bytes > bytes || did.allocs > allocs {
 			t.Errorf("%s allocates %d bytes in %d steps before main", name, did.bytes, did.allocs)
 		}
 	}
