@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,6 +40,7 @@ func (r *result) keep(row [][]byte) {
 		}
 		r.room = make([]byte, room)
 	}
+	r.values = slices.Grow(r.values, len(row))
 	for _, v := range row {
 		if v == nil {
 			r.values = append(r.values, nil)
@@ -199,6 +201,10 @@ func assignKind(dest any, text []byte) error {
 // roomFor is how much room a value needs, mostly.
 func roomFor(v any) int {
 	switch x := v.(type) {
+	case nil:
+		return 0
+	case bool:
+		return len("false")
 	case string:
 		return len(x)
 	case []byte:

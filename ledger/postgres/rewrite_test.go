@@ -49,3 +49,19 @@ func TestFewTextsAreKept(t *testing.T) {
 		t.Fatalf("%d texts are kept", n)
 	}
 }
+
+// Values share their memory, and none runs into the next: NULL is not an empty text, and
+// what is longer than it seemed keeps its own.
+func TestBindTellsValuesApart(t *testing.T) {
+	long := strings.Repeat("\x00", 50) // becomes four times as long
+	got, err := numbered(`SELECT ?, ?, ?, ?, ?, ?, ?2`).bind([]any{"a", long, nil, "", true, int64(7)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []any{"a", strings.Repeat(`\x00`, 50), nil, "", "true", "7"} {
+		if null := got[i] == nil; null != (want == nil) || !null && string(got[i]) != want {
+			t.Errorf("value %d: %q, want %v", i+1, got[i], want)
+		}
+		_ = append(got[i], '!') // which is not the next one's
+	}
+}
