@@ -107,7 +107,7 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	}
 	p.Duplicate, p.Miss = k.Costs(o)
 	p.Odds = k.chance(rec)
-	p.Rank = k.rank(o, p)
+	p.Rank = rank(o, p)
 	p.DecideAt = time.Time{}
 	if checkable, _ := k.Checkable(rec); readsDecide(checkable, rec) {
 		p.DecideAt = ledger.Never
@@ -140,7 +140,7 @@ func doubtSince(o ledger.Operation) time.Time {
 
 // rank is the expected loss if no one acts: the miss, weighed by the chance that the
 // operation did not land; for a duplicate its cost; zero once it is settled.
-func (k *Kind) rank(o ledger.Operation, p ledger.Pricing) float64 {
+func rank(o ledger.Operation, p ledger.Pricing) float64 {
 	switch {
 	case o.Conflict == ledger.Duplicate || o.Conflict == ledger.PossibleDuplicate:
 		return p.Duplicate.Value
