@@ -48,12 +48,14 @@ func everyState(t *testing.T) (b *bench, many int) {
 	b.read(12, ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"pi_12"}, Reason: "1 matched"})
 	b.want(0, "confirm", b.at(13), "--reason", "their support says so")
 	b.want(0, "undo", b.at(13), "--reason", "of another customer")
-	b.begin(15, "stripe.charge", unlike(15)) // in flight
-	for n := range 15 {
+	one(16)
+	b.doubt(17, "stripe.charge", strings.Replace(unlike(17), "2017", "2016", 1)) // of the same invoice
+	b.begin(15, "stripe.charge", unlike(15))                                     // in flight
+	for n := range 17 {
 		b.price(n + 1)
 	}
 	b.now = b.now.Add(10 * time.Second)
-	return b, 15
+	return b, 17
 }
 
 // screen is what the console shows: a key is pressed once it shows a first text, and
@@ -169,6 +171,7 @@ func TestConsoleAndCommandLineAgree(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			var o struct {
 				Title, State, Key string
+				Lane              ledger.Lane
 				Receipt           *string
 				Cost              costJSON
 				Odds              *oddsJSON
@@ -185,6 +188,9 @@ func TestConsoleAndCommandLineAgree(t *testing.T) {
 				}
 			}
 			landed[row["LANDED?"]] = true
+			if want := b.rec(n).Row().LaneAt(b.now); o.Lane != want || (row["CLOCK"] == "overtaken") != (n == 16) || n == 16 && want != ledger.LaneDecide {
+				t.Errorf("it is in %s, and in JSON in %s; its clock says %s", want, o.Lane, row["CLOCK"])
+			}
 			if o.Odds != nil && strings.Contains(row["LANDED?"], "%") && !strings.HasPrefix(row["LANDED?"], ticket.Percent(o.Odds.P)+" n"+fmt.Sprint(o.Odds.N)) {
 				t.Errorf("LANDED? is %q with the odds %+v", row["LANDED?"], *o.Odds)
 			}
