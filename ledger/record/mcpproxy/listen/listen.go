@@ -83,6 +83,9 @@ func New(ctx context.Context, o Options) *Listener {
 // Path is the endpoint: the server's own, /mcp for a command.
 func (l *Listener) Path() string { return l.path }
 
+// readWithin is how long the last answers may take to end.
+const readWithin = 5 * time.Second
+
 // Serve answers on at until ctx ends; what is in flight then has the grace of its proxy.
 func (l *Listener) Serve(ctx context.Context, at net.Listener) error {
 	server := &http.Server{Handler: l, ReadHeaderTimeout: 15 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 256 << 10, ErrorLog: log.New(io.Discard, "", 0)}
@@ -101,6 +104,9 @@ func (l *Listener) Serve(ctx context.Context, at net.Listener) error {
 	}
 	l.mu.Unlock()
 	l.all.Wait()
+	late, cut := context.WithTimeout(context.Background(), readWithin)
+	defer cut()
+	_ = server.Shutdown(late) // else the ends of streams are cut off
 	server.Close()
 	return err
 }

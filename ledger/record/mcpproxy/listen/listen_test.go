@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -312,7 +313,8 @@ func TestI10_TheListenerEndsUnderLoad(t *testing.T) {
 		all.Add(1)
 		go func() {
 			defer all.Done()
-			_, said, _ := s.do(context.Background(), "POST", session, `{"id":1,"method":"wait"}`)
+			_, said, h := s.do(context.Background(), "POST", session, `{"id":1,"method":"wait"}`)
+			need.Equal(t, h.Get("Content-Length"), strconv.Itoa(len(said)), "an answer that is whole before its connection ends")
 			answered <- said
 		}()
 	}

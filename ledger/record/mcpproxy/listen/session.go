@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -294,6 +295,9 @@ func (s *session) stream(w http.ResponseWriter, r *http.Request) {
 func written(w http.ResponseWriter, kind string, status int, line []byte) error {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeWithin))
 	w.Header().Set("Content-Type", kind)
+	if line != nil {
+		w.Header().Set("Content-Length", strconv.Itoa(len(line))) // it is whole before its connection ends
+	}
 	w.WriteHeader(status)
 	if _, err := w.Write(line); err != nil {
 		return err
