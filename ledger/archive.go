@@ -120,7 +120,7 @@ func (r Resealing) Apply(a Archive, now time.Time) (Archive, *Event, error) {
 		return no("moved", a.File+" was written anew meanwhile", "run it again")
 	}
 	a.Digest, a.Size = r.Digest, r.Size
-	return a, &Event{ID: a.ID + "." + a.Digest, At: now, Verb: string(VerbRedact), Actor: r.Actor, Reason: r.Reason,
+	return a, &Event{ID: a.ID + "." + a.Digest, At: now, Verb: string(VerbRedact), Actor: r.Actor, Reason: r.Reason + ", in " + a.File,
 		Detail: detail(map[string]any{"archive": a.ID, "file": a.File, "was": r.Was, "sha256": a.Digest, "bytes": a.Size, "redacted": r.Operations})}, nil
 }
 

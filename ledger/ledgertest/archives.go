@@ -384,7 +384,7 @@ func archiveResealed(t *testing.T, open Open) {
 	}
 	events, err := d.s.History(ctx, ledger.HistoryQuery{Limit: 2, Newest: true})
 	d.ok(err)
-	if e := events[0]; e.Verb != "redact" || e.Actor.Name != "maya" || e.Reason != "request 7" || !strings.Contains(string(e.Detail), a.ID) || events[1].Verb != "archive" {
+	if e := events[0]; e.Verb != "redact" || e.Actor.Name != "maya" || e.Reason != "request 7, in "+was.File || !strings.Contains(string(e.Detail), a.ID) || events[1].Verb != "archive" {
 		t.Errorf("I8: the newest events are %+v", events)
 	}
 	if rec := d.read(a.ID); rec.Operation.Archive != was.File {
