@@ -10,8 +10,9 @@ import (
 	"indoubt/ledger"
 )
 
-// Attack is a statement that is refused, and a part of what is said.
-type Attack struct{ Name, SQL, Says string }
+// Attack is a statement that is refused, and a part of what is said. It has no name of its
+// own, so that the tests of a store can list theirs a line each.
+type Attack = struct{ Name, SQL, Says string }
 
 // ArchiveAttacks are statements that the tables of a ledger refuse, after Shelved, and a
 // part of what they say. They are the same in every database.

@@ -70,5 +70,5 @@ func TestMigrations(t *testing.T) {
 	if _, err := checkSchema(ctx, s.read, s.path, now+3, false, true); !errors.As(err, &older) {
 		t.Fatalf("a reader took an older schema: %v", err)
 	}
-	settleAs(t, s, "pending-a", ledger.OutcomeCommitted)
+	settleAs(t, s, "pending.1", ledger.OutcomeCommitted)
 }
