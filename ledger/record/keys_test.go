@@ -1,8 +1,10 @@
 package record
 
 import (
+	"context"
 	"encoding/json"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -184,6 +186,30 @@ func TestGenerationsAreFoundWithoutMemory(t *testing.T) {
 			}
 		}
 	}
+}
+
+// looked is a ledger that notes what parts of a record each change reads.
+type looked struct {
+	ledger.Store
+	at []ledger.Parts
+}
+
+func (l *looked) Change(ctx context.Context, at ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
+	l.at = append(l.at, ledger.AllParts&^at.Skip)
+	return l.Store.Change(ctx, at, changeID, rule)
+}
+
+// TestOneThatIsNoNewKeyIsNotReadForIt: the first begin under a made key only asks
+// whether the key is new, and one that stands for the request is read with all that its
+// rule looks at.
+func TestOneThatIsNoNewKeyIsNotReadForIt(t *testing.T) {
+	r, store, clock := ledgerOver(t, KindRule{})
+	l := &looked{Store: store}
+	request := Request{Input: json.RawMessage(`{"a":1}`)}
+	settle(t, r, begin(t, r, request).Attempt.ID, ledger.OutcomeCommitted)
+	res := begin(t, New(l, oneRule(KindRule{}), Options{Clock: clock.Now}), request)
+	need.Equal(t, res.Answer, ledger.AnswerBegun, "after a commit")
+	need.That(t, slices.Equal(l.at, []ledger.Parts{0, ledger.PartHolds | ledger.PartRelated}), "the changes read %v", l.at)
 }
 
 // TestATTLGivesTheKeyBack: a finished operation keeps its key for its TTL; then

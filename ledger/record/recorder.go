@@ -285,6 +285,9 @@ type recording struct {
 
 // Change applies the rule of a begin.
 func (s recording) Change(ctx context.Context, at ledger.Locator, changeID string, rule ledger.Rule) (ledger.Applied, error) {
+	if s.onlyNew {
+		at.Skip = ledger.AllParts // the rule sees no record that is there
+	}
 	return s.Store.Change(ctx, at, changeID, func(rec *ledger.Record) (ledger.Change, error) {
 		if s.onlyNew && rec.Found {
 			return ledger.Change{}, errNotNew
