@@ -167,7 +167,7 @@ func TestStatsOfADownstream(t *testing.T) {
 func TestStatsOfDecisions(t *testing.T) {
 	b := newBench(t)
 	for n := 1; n <= 5; n++ {
-		b.doubt(n, "stripe.charge", charge)
+		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[24:], 1))
 	}
 	b.want(0, "deny", b.at(1), "--reason", "not there")
 	b.want(0, "deny", b.at(2), "--reason", "not there")
