@@ -24,7 +24,7 @@ const amply = 2 * time.Minute
 // that record in it.
 type failing struct {
 	*world
-	phase   atomic.Int32 // 0 before it dies, 1 until a person adopts the ledger
+	phase   atomic.Int32 // 0 until it is dead, 1 until a person adopts the ledger
 	refused atomic.Int64
 	begun   [4]atomic.Int64 // of each pipeline
 
@@ -80,8 +80,8 @@ func (f *failing) fails(primary, standby *pgtest.Cluster, relay *pgtest.Relay) s
 	f.more(2)
 	relay.Away(true)
 	f.more(2)
-	f.phase.Store(1)
 	primary.Kill()
+	f.phase.Store(1) // what begins from here on, the old one does not allow
 	need.OK(f, standby.Promote())
 	return standby.URL("ledger")
 }
