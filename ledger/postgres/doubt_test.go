@@ -168,7 +168,7 @@ func TestASilentNetwork(t *testing.T) {
 	url := made(t)
 	r, through := pgtest.Through(t, url)
 	s := opened(t, through+"&connect_timeout=1", Options{})
-	s.silence, s.asking, s.polling = 200*time.Millisecond, 100*time.Millisecond, 50*time.Millisecond
+	s.silence, s.asking, s.polling = 1500*time.Millisecond, 300*time.Millisecond, 50*time.Millisecond
 	news := s.Watch(t.Context())
 	for name, whole := range map[string]bool{"asks first": false, "whole": true} {
 		err := once(s, whole, name, firstTime(func() { r.Silence(true) }))
