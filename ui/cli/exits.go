@@ -28,7 +28,7 @@ var exitWords = [...]string{
 func exitTable() map[string]map[int]string {
 	changes := map[int]string{3: "", 4: "", 5: "", 8: "the idempotency key was used with another command"}
 	decides := maps.Clone(changes)
-	decides[exitInDoubt] = ""
+	decides[exitInDoubt], decides[exitInProgress] = "", "another console carries it on"
 	clients := map[int]string{3: "there is no such file or server", 4: "the file changed since it was shown", 5: "refused: no terminal and no --yes"}
 	return map[string]map[int]string{
 		"":                {3: "", 5: ""},
@@ -50,7 +50,7 @@ func exitTable() map[string]map[int]string {
 		"deny":            decides,
 		"retry":           {3: "", 4: "", 5: "", 6: "it was sent, and may have landed", 7: "", 8: decides[8], 9: ""},
 		"runs":            {3: ""},
-		"runs resume":     changes,
+		"runs resume":     {3: "", 4: "", 5: "", 7: decides[7], 8: decides[8]},
 		"runs pause":      changes,
 		"runs stop":       changes,
 		"abandon":         decides,
