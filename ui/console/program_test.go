@@ -59,9 +59,24 @@ func start(t *testing.T, w, h int, o Options, more ...tea.ProgramOption) *termin
 	t.Helper()
 	term := &terminal{t: t, em: vt.NewSafeEmulator(w, h), done: make(chan error, 1)}
 	in, keys := io.Pipe()
+	// What the terminal sends, keys and answers, waits here for a program that draws: the
+	// emulator holds its lock until what it sends is taken.
+	sent := make(chan []byte, 1<<14)
 	go func() {
-		_, _ = io.Copy(keys, term.em) // what the terminal sends: keys and answers
-		keys.Close()
+		defer close(sent)
+		for b := make([]byte, 4096); ; {
+			n, err := term.em.Read(b)
+			sent <- bytes.Clone(b[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		defer keys.Close()
+		for b := range sent {
+			_, _ = keys.Write(b) // the program may have ended
+		}
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	go func() {
