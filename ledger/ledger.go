@@ -113,7 +113,7 @@ type Info struct {
 	EngineAt  time.Time     // until when an engine was last known to be at work; zero: never
 	SteppedAt time.Time     // when it was last noticed that the clock had been set
 	Step      time.Duration // how far, forward or back
-	Reads     int           // that are worth making at the same time: of a file one, which leaves the other cores to writers
+	Parallel  int           // queries that are worth making at the same time: of a file one, which leaves the other cores to writers
 	ReadOnly  bool
 	Promoted  bool   // it was opened as a copy that follows another server, and is none any more: opened anew it may be written to
 	Home      string // the name under which its home was declared, or ""

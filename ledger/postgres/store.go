@@ -89,7 +89,7 @@ const infoQuery = `
 
 // Info describes the ledger.
 func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
-	i := ledger.Info{ID: s.meta["id"], Path: s.address.shown, Schema: s.meta.schema(), CreatedAt: timeOf(s.meta["created_at"]), Reads: int(s.pool.Load().Config().MaxConns), ReadOnly: s.opts.ReadOnly}
+	i := ledger.Info{ID: s.meta["id"], Path: s.address.shown, Schema: s.meta.schema(), CreatedAt: timeOf(s.meta["created_at"]), Parallel: int(s.pool.Load().Config().MaxConns), ReadOnly: s.opts.ReadOnly}
 	here, noted := place{}, true
 	err := s.View(ctx, func(q tables.Querier) error {
 		now, _, err := current(q, here, func(place) tables.Ask { return tables.Ask{Query: infoQuery} })

@@ -365,7 +365,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
 	}
-	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, Reads: 1, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
+	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, Parallel: 1, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
 	var write, failed, engine int64
 	var stepped, step, move string
 	err := s.one(ctx, `

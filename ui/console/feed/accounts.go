@@ -39,7 +39,7 @@ type account struct {
 // before is what the look before this one brought.
 type before struct {
 	ledger   string // its id
-	reads    int    // that are worth making at the same time
+	parallel int    // queries that are worth making at the same time
 	accounts map[string]account
 	counts   ledger.Counts
 	holds    []ledger.Hold
@@ -105,7 +105,7 @@ func (msg *Looked) readAccounts(ctx context.Context, store ledger.Store, list []
 			return err
 		}})
 	}
-	return together(ctx, store, msg.info.Reads, reads...)
+	return together(ctx, store, msg.info.Parallel, reads...)
 }
 
 // readAccount reads the account of one incident, which stands as in where the look has

@@ -240,7 +240,7 @@ func (f *Feed) First() News {
 
 func (f *Feed) wanted() Wanted {
 	w := f.o.Shown.Wanted()
-	w.before = before{f.Info.ID, f.Info.Reads, f.accounts, f.Counts, f.Holds, f.Runs}
+	w.before = before{f.Info.ID, f.Info.Parallel, f.accounts, f.Counts, f.Holds, f.Runs}
 	w.showing, w.shown, w.ran = f.Showing, f.Shown, f.Ran
 	w.gen, w.zone, w.known, w.lately = f.gen, f.o.Zone, f.Hidden, f.Search.long
 	if w.Tab == ledger.TabSettled || w.Tab == ledger.TabAll { // what is open is read whole in a moment

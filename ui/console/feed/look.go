@@ -144,7 +144,7 @@ func together(ctx context.Context, store ledger.Store, most int, reads ...read) 
 // first: what it tells of is in the list that is read after it.
 func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, since ledger.Cursor) (msg Looked) {
 	msg.Wanted, msg.took, msg.since, msg.moved, msg.in = w, now, since, map[string]bool{}, map[string]bool{}
-	msg.info.Reads = w.before.reads
+	msg.info.Parallel = w.before.parallel
 	for _, step := range [][]read{
 		{{"read what the ledger is", msg.readInfo}, {"follow the history", msg.follow}},
 		{
@@ -155,7 +155,7 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, sinc
 		{{"read the incident on the screen", msg.readShown}, {"read the list", msg.read}, {"count what the filter hides", msg.hides}},
 		{{"read what became of a row", msg.whereTo}},
 	} {
-		if msg.err = together(ctx, store, msg.info.Reads, step...); msg.err != nil {
+		if msg.err = together(ctx, store, msg.info.Parallel, step...); msg.err != nil {
 			break
 		}
 	}
