@@ -37,6 +37,8 @@ type Change struct {
 	// not known. Offered: what begins was sent, and recorded, before; its ledger lost it.
 	Remembers time.Duration
 	Offered   bool
+	// Lineage is the only database that the change may happen in; "": any.
+	Lineage string
 	// RecheckAt schedules one more read of a settled operation.
 	RecheckAt time.Time
 	// Release gives the operation's lease back, if it is still this one's.

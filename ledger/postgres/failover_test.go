@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -331,4 +332,39 @@ func restored(t *testing.T, dump string, operations int) {
 	}
 	need.That(t, verbs == 4, "%d events came after the restore, of failover, adoption, begin and settle", verbs)
 	need.That(t, len(need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 1 << 20}))(t)) > operations, "the history is there")
+}
+
+// I3: a begin that has to happen where the ledger was a moment ago is refused elsewhere,
+// though an operator has adopted it there: what its recorder knows of the key is looked for
+// first.
+func TestI3_ABeginThatIsForOneLineage(t *testing.T) {
+	s := opened(t, made(t), Options{})
+	_, here, err := s.Lineage(ctx)
+	if err != nil || here == "" {
+		t.Fatal(here, err)
+	}
+	req := ledger.BeginRequest{ChangeID: "c", OperationID: "o", AttemptID: "a", Kind: "charge", Key: "k", Sender: "pipeline", Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true}}
+	for _, only := range []string{"elsewhere", here} {
+		_, err := ledger.Begin(ctx, within{s, only}, req)
+		if refused := errors.Is(err, ledger.ErrFailover); refused != (only != here) || !refused && err != nil {
+			t.Errorf("in %s: %v", only, err)
+		}
+		if n := scalar(t, s, `SELECT count(*) FROM attempts`); n != map[bool]int64{true: 1}[only == here] {
+			t.Errorf("in %s: %d attempts", only, n)
+		}
+	}
+}
+
+// within has changes happen in one lineage only.
+type within struct {
+	*Store
+	only string
+}
+
+func (w within) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	return w.Store.Change(ctx, at, id, func(rec *ledger.Record) (ledger.Change, error) {
+		c, err := rule(rec)
+		c.Lineage = w.only
+		return c, err
+	})
 }

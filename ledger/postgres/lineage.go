@@ -45,12 +45,19 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor) error {
 // Lineage names the database in which the ledger was opened, and the one it is in now, ""
 // for a standby.
 func (s *Store) Lineage(ctx context.Context) (opened, now string, err error) {
-	rows, err := s.Query(ctx, `SELECT coalesce(indoubt.lineage(), '')`)
+	err = s.View(ctx, func(q tables.Querier) (err error) {
+		now, err = lineage(q)
+		return err
+	})
+	return s.meta["lineage"], now, err
+}
+
+func lineage(q tables.Querier) (now string, err error) {
+	rows, err := q.Query(`SELECT coalesce(indoubt.lineage(), '')`)
 	if err != nil {
-		return "", "", err
+		return "", err
 	}
 	defer rows.Close()
 	rows.Next()
-	err = rows.Scan(&now)
-	return s.meta["lineage"], now, err
+	return now, rows.Scan(&now)
 }

@@ -72,12 +72,19 @@ func (m *recent) knows(scope, key string) bool {
 
 // before is the newest lineage that was seen before a begin. Under a key of which something
 // is remembered, the ledger has that first: it may have lost it, and would let it be sent
-// again (I3).
-func (r *Recorder) before(ctx context.Context, req ledger.BeginRequest) (line string, err error) {
-	if store, ok := r.store.(lineages); ok && r.recent.knows(req.Scope, req.Key) {
-		err = r.offer(ctx, store)
+// again (I3). Such a begin happens only in the lineage that has it: the ledger may fail
+// over, and be adopted, before it gets there.
+func (r *Recorder) before(ctx context.Context, req ledger.BeginRequest) (line, only string, err error) {
+	store, ok := r.store.(lineages)
+	if !ok || !r.recent.knows(req.Scope, req.Key) {
+		return r.recent.lineage(), "", nil
 	}
-	return r.recent.lineage(), err
+	err = r.offer(ctx, store)
+	line = r.recent.lineage()
+	if err == nil && line == "" { // a standby has answered
+		err = ledger.ErrReadOnly
+	}
+	return line, line, err
 }
 
 // remember keeps what was begun, where the ledger may lose it. Since before that, it was in

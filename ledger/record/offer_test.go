@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,15 +20,44 @@ import (
 type failedOver struct {
 	ledger.Store
 	lost atomic.Bool
+	now  string   // its lineage
+	only []string // in which changes were to happen
 }
 
-func (s *failedOver) Lineage(context.Context) (opened, now string, err error) { return "", "", nil }
+func (s *failedOver) Lineage(context.Context) (opened, now string, err error) {
+	return s.now, s.now, nil
+}
 
 func (s *failedOver) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
 	if s.lost.Load() && at.ID != "" {
 		return ledger.Applied{}, ledger.ErrLost
 	}
-	return s.Store.Change(ctx, at, id, rule)
+	return s.Store.Change(ctx, at, id, func(rec *ledger.Record) (ledger.Change, error) {
+		c, err := rule(rec)
+		s.only = append(s.only, c.Lineage)
+		return c, err
+	})
+}
+
+// I3: a begin under a key that was begun here lately happens only where that is known, and
+// not at all where no lineage is.
+func TestI3_AKnownKeyBeginsInItsLineage(t *testing.T) {
+	store, err := open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{})
+	need.OK(t, err)
+	defer store.Close()
+	s := &failedOver{Store: store, now: "one"}
+	r := record.New(s, nil, record.Options{})
+	for range 2 {
+		_, err = r.Begin(t.Context(), record.Request{Kind: "k", Key: "1"})
+		need.OK(t, err)
+	}
+	need.That(t, slices.Equal(s.only, []string{"", "one"}), "%q", s.only)
+	s.now = ""
+	r = record.New(s, nil, record.Options{})
+	_, err = r.Begin(t.Context(), record.Request{Kind: "k", Key: "2"})
+	need.OK(t, err)
+	_, err = r.Begin(t.Context(), record.Request{Kind: "k", Key: "2"})
+	need.That(t, errors.Is(err, ledger.ErrReadOnly), "%v", err)
 }
 
 // What became of an attempt that a ledger has lost is kept also where the ledger goes away

@@ -247,8 +247,8 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	if req.ChangeID == "" {
 		req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
 	}
-	line, err := r.before(ctx, req)
-	if err != nil {
+	line, only, err := r.before(ctx, req)
+	if store.lineage = only; err != nil {
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
 	}
 	res, err := ledger.Begin(ctx, store, req)
@@ -280,7 +280,8 @@ var errNotNew = errors.New("there is an operation under this key")
 type recording struct {
 	ledger.Store
 	price   func(ledger.Record) ledger.Pricing
-	onlyNew bool // errNotNew for a key that is in use
+	onlyNew bool   // errNotNew for a key that is in use
+	lineage string // the only one to begin in, or ""
 }
 
 // Change applies the rule of a begin.
@@ -294,6 +295,7 @@ func (s recording) Change(ctx context.Context, at ledger.Locator, changeID strin
 		}
 		after := *rec
 		c, err := rule(rec)
+		c.Lineage = s.lineage
 		if err != nil || c.Operation == nil || c.Operation.State != ledger.Pending || s.price == nil {
 			return c, err
 		}
