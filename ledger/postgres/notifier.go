@@ -22,7 +22,7 @@ type notifier struct {
 	stop  chan struct{}
 	once  sync.Once // to begin
 	ended sync.Once
-	done  sync.WaitGroup
+	done  crew
 }
 
 func newNotifier(s *handle) *notifier {
@@ -31,7 +31,7 @@ func newNotifier(s *handle) *notifier {
 
 // notify tells of a commit soon, together with those that come meanwhile.
 func (n *notifier) notify() {
-	n.once.Do(func() { n.done.Go(n.run) })
+	n.once.Do(func() { n.done.work(n.run) })
 	select {
 	case n.wake <- struct{}{}:
 	default:
@@ -63,7 +63,7 @@ func (n *notifier) send() { n.store.aside(`SELECT pg_notify('` + channel + `', '
 
 func (n *notifier) close() {
 	n.ended.Do(func() { close(n.stop) })
-	n.done.Wait()
+	n.done.end()
 }
 
 // foldEach is after how many changes, on average, the differences that changes leave are
@@ -74,7 +74,7 @@ const foldEach = 256
 // another.
 func (s *handle) fold() {
 	if rand.N(foldEach) == 0 && s.folding.CompareAndSwap(false, true) {
-		s.background.Go(func() {
+		s.background.work(func() {
 			defer s.folding.Store(false)
 			s.aside(`SELECT indoubt.fold()`)
 		})

@@ -56,7 +56,7 @@ type handle struct {
 
 	spare      chan *pgxpool.Conn // connections with a transaction that only read and is over
 	folding    atomic.Bool        // see fold
-	background sync.WaitGroup     // transactions that are being given up, and what is done aside
+	background crew               // gives transactions up, and does what is done aside
 }
 
 // connected makes the handle. Nothing is sent yet.
@@ -93,10 +93,10 @@ func (s *handle) repool() error {
 // close waits for what is being given up.
 func (s *handle) close() {
 	s.notifier.close()
+	s.background.end()
 	for len(s.spare) > 0 {
 		s.tidy()
 	}
-	s.background.Wait()
 	closed := make(chan struct{})
 	go func() {
 		s.pool.Load().Close()

@@ -418,16 +418,16 @@ func (s *session) end() {
 	case s.link.conn.IsClosed() || s.link.conn.TxStatus() == 'I':
 		s.pooled.Release()
 		return
-	case (s.token == 0 || s.link.conn.TxStatus() == 'E') && pool.Stat().AcquiredConns() < pool.Stat().MaxConns(): // else one may wait for it, or for its locks
+	case (s.token == 0 || s.link.conn.TxStatus() == 'E') && pool.Stat().AcquiredConns() < pool.Stat().MaxConns() && s.store.background.join(): // else one may wait for it, or for its locks
 		select {
 		case s.store.spare <- s.pooled:
-			s.store.background.Add(1) // close waits for the timer, too
 			time.AfterFunc(linger, func() {
-				defer s.store.background.Done()
+				defer s.store.background.leave()
 				s.store.tidy()
 			})
 			return
 		default:
+			s.store.background.leave()
 		}
 	}
 	s.store.rollback(s.pooled)
@@ -444,10 +444,12 @@ func (s *handle) tidy() {
 
 // rollback ends a transaction and gives its connection back.
 func (s *handle) rollback(pooled *pgxpool.Conn) {
-	s.background.Go(func() {
+	if !s.background.work(func() {
 		defer pooled.Release()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		_ = linkOf(pooled.Conn().PgConn(), false, s.silence).exchange(ctx, []statement{{query: "ROLLBACK"}}) // else the pool closes the connection
-	})
+	}) {
+		pooled.Release() // which closes it
+	}
 }

@@ -180,7 +180,7 @@ func TestRoundTrips(t *testing.T) {
 		} {
 			for range 2 { // the first time, and prepared
 				time.Sleep(4 * linger) // the last look is over
-				s.background.Wait()
+				s.background.all.Wait()
 				var err error
 				got := r.Trips(func() { err = c.call() })
 				if err != nil || got != c.want {
@@ -188,6 +188,33 @@ func TestRoundTrips(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A recorder asks on while its store is closed: what it does then is refused or done, and
+// close does not wait for it.
+func TestAStoreIsClosedWhileItIsAsked(t *testing.T) {
+	url := made(t)
+	for range 5 {
+		s := need.Get(Open(ctx, url, Options{}))(t)
+		asked := make(chan struct{})
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for n, err := 0, error(nil); err == nil; n++ {
+					if n == 20 {
+						asked <- struct{}{}
+					}
+					_, err = s.Counts(ctx, time.Now())
+					err = errors.Join(err, s.Update(ctx, tell(ledger.NewID())))
+				}
+			})
+		}
+		for range 4 {
+			<-asked
+		}
+		need.OK(t, s.Close())
+		all.Wait()
 	}
 }
 

@@ -50,7 +50,7 @@ func TestRoundTripsOfChanges(t *testing.T) {
 				t.Helper()
 				for range 2 { // the first time, and prepared
 					time.Sleep(4 * linger) // the last look is over
-					s.background.Wait()
+					s.background.all.Wait()
 					var err error
 					if n := r.Trips(func() { err = call() }); n > most || err != nil {
 						t.Errorf("%q: %s: %d round trips, want %d, %v", mode, what, n, most, err)

@@ -22,7 +22,7 @@ func (s *handle) Watch(ctx context.Context) <-chan struct{} {
 	if here, err := s.here(ctx); err == nil { // else the first look tells of all there is
 		w.seen = here.cursor()
 	}
-	s.background.Go(func() { w.listen(ctx) })
+	s.background.work(func() { w.listen(ctx) })
 	go w.run(ctx)
 	return w.out
 }

@@ -111,7 +111,7 @@ func TestNotificationsAreFew(t *testing.T) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	w := &watch{store: l.handle, heard: make(chan struct{}, 10_000)}
-	l.background.Go(func() { w.listen(ctx) })
+	l.background.work(func() { w.listen(ctx) })
 	listening(t, s, 1)
 	began, commits := time.Now(), 0
 	for ; time.Since(began) < time.Second; commits++ {

@@ -20,7 +20,7 @@ import (
 )
 
 // BenchmarkArchiveBesideAWriter archives settled operations while 16 callers write as fast as
-// they can, and makes it wait in every second window: what is left of the writer's speed, and how many it
+// they can, and makes it wait in every fourth window: what is left of the writer's speed, and how many it
 // archives a second. INDOUBT_ARCHIVE_OPERATIONS is how many, 4000 where it is not set.
 func BenchmarkArchiveBesideAWriter(b *testing.B) {
 	n, _ := strconv.Atoi(os.Getenv("INDOUBT_ARCHIVE_OPERATIONS"))
@@ -63,7 +63,7 @@ func archiveBeside(b *testing.B, at string, n int) {
 	var wrote [2]int
 	var took [2]time.Duration
 	for i, ended := 0, false; !ended || i < 2; i++ {
-		with := i % 2
+		with := min(i%4, 1)
 		pause.Store(with == 0)
 		began := time.Now()
 		for time.Since(began) < inWindow {
