@@ -154,3 +154,24 @@ func TestI2_AnIntentThatIsPerhapsRecordedWasNeverSent(t *testing.T) {
 		}
 	}
 }
+
+// What another program sent, or may have, is no less in doubt where its record is: it is
+// never recorded as not sent.
+func TestI2_WhatWasSentElsewhereIsNeverCalledNotSent(t *testing.T) {
+	inner := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{}))(t)
+	defer inner.Close()
+	s := &unsureStore{deafStore: deafStore{Store: inner}, records: true}
+	r := record.New(s, nil, record.Options{})
+	past := record.Past{Request: record.Request{ID: ledger.NewID(), Kind: "k", Key: "key", Input: []byte(`{}`)}, SentAt: time.Now().Add(-time.Hour), Outcome: ledger.OutcomeUncertain}
+	s.be(ledger.ErrUnknown)
+	_, _, err := r.TakeOver(t.Context(), past, false)
+	need.That(t, errors.Is(err, ledger.ErrUnknown), "%v", err)
+	s.be(nil)
+	need.Equal(t, r.Drain(t.Context()), 0, "outcomes that are kept")
+	rec := need.Get(inner.Read(t.Context(), ledger.Locator{ID: past.ID}))(t)
+	need.Equal(t, rec.State(), ledger.Pending, "after the answer to its begin was lost")
+	how, o, err := r.TakeOver(t.Context(), past, false)
+	need.OK(t, err)
+	need.Equal(t, how, record.TakenNew, "given again")
+	need.Equal(t, o.State, ledger.Uncertain, "given again")
+}

@@ -252,7 +252,7 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
 	}
 	res, err := ledger.Begin(ctx, store, req)
-	if errors.Is(err, ledger.ErrUnknown) {
+	if errors.Is(err, ledger.ErrUnknown) && req.SentAt.IsZero() { // else another program has sent it, or may have
 		r.neverSent(req.AttemptID, err)
 		return ledger.BeginResult{}, &UnknownError{err}
 	}
