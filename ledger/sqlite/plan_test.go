@@ -251,3 +251,15 @@ func TestRulesOfKindsAreFoundByTheirIndex(t *testing.T) {
 	need.OK(t, rows.Err())
 	need.That(t, slices.Equal(seeks, []string{"SeekGT2", "SeekGT1"}), "%q", seeks)
 }
+
+// SQLite looks for the rows that refer to one that is deleted, whether a guard has done so or
+// not. Without an index it reads all of them: each step of an archive read all stubs.
+func TestWhatRefersIsFoundByAnIndex(t *testing.T) {
+	s, _ := openTest(t)
+	refers := texts(t, s, `SELECT t.name || '.' || f."from" FROM sqlite_schema t, pragma_foreign_key_list(t.name) f WHERE t.type = 'table' AND f.seq = 0`)
+	found := texts(t, s, `SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_index_list(t.name) i, pragma_index_info(i.name) c WHERE t.type = 'table' AND c.seqno = 0 AND NOT i.partial`)
+	need.That(t, len(refers) > 3, "%d columns refer to others", len(refers))
+	for _, column := range refers {
+		need.That(t, slices.Contains(found, column), "%s refers to another table, and has no index", column)
+	}
+}

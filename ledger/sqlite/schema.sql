@@ -440,7 +440,7 @@ CREATE TABLE archives (
 -- the stubs of a sheaf are remembered for as long as it is. Read it, never write it.
 CREATE TABLE sheaves (
   n       INTEGER PRIMARY KEY,
-  archive INTEGER NOT NULL REFERENCES archives (n),
+  archive INTEGER NOT NULL,                            -- archives.n; a guard asks for it
   until   INTEGER NOT NULL,                            -- nothing is asked of it from then on; 0: something may be for ever
   low     INTEGER NOT NULL,                            -- its operations: the first seq and the last
   high    INTEGER NOT NULL,
@@ -466,7 +466,7 @@ CREATE TABLE archived (
   key_live INTEGER NOT NULL,                           -- 1: holds its key; becomes 0 once
   target   TEXT NOT NULL,
   state    TEXT NOT NULL,                              -- committed, failed, abandoned
-  sheaf    INTEGER NOT NULL REFERENCES sheaves (n),    -- that has the rest
+  sheaf    INTEGER NOT NULL,                           -- sheaves.n, that has the rest; a guard asks for it
 
   CONSTRAINT stub_state_is_settled CHECK (state IN ('committed', 'failed', 'abandoned')),
   CONSTRAINT stub_flag_is_0_or_1 CHECK (key_live IN (0, 1))
