@@ -82,7 +82,7 @@ func checkCalls(i interpreter.InterpretableV2) (interpreter.InterpretableV2, err
 // plainCalls are those calls as CEL makes them.
 var plainCalls = sync.OnceValue(func() map[string]functions.FunctionOp {
 	out := map[string]functions.FunctionOp{}
-	for name, f := range ForOperation.environment().Functions() {
+	for name, f := range language().Functions() {
 		if checks[name] == nil {
 			continue
 		}

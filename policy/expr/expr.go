@@ -121,29 +121,9 @@ var calledNames = []string{"file", "header", "link"}
 
 const lookupMark = "@"
 
-// environments are built once: each takes a millisecond. That of rows is rarely needed.
-var (
-	environments = sync.OnceValue(func() map[Scope]*cel.Env {
-		out := map[Scope]*cel.Env{}
-		for s, names := range scopeNames {
-			if s != ForRow {
-				out[s] = newEnvironment(names)
-			}
-		}
-		return out
-	})
-	rowEnvironment = sync.OnceValue(func() *cel.Env { return newEnvironment(scopeNames[ForRow]) })
-)
-
-func (s Scope) environment() *cel.Env {
-	if s == ForRow {
-		return rowEnvironment()
-	}
-	return environments()[s]
-}
-
-func newEnvironment(names []string) *cel.Env {
-	options := append([]cel.EnvOption{
+// language has every function, and no name. It is built once, and takes a millisecond.
+var language = sync.OnceValue(func() *cel.Env {
+	return built(cel.NewEnv(append([]cel.EnvOption{
 		cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(maxSource),
 		cel.ParserRecursionLimit(64),
@@ -151,7 +131,22 @@ func newEnvironment(names []string) *cel.Env {
 		ext.Encoders(ext.EncodersVersion(0)), // base64 alone: its JSON would round large numbers
 		cel.Function("parsed", cel.Overload("parsed_string", []*cel.Type{cel.StringType}, cel.DynType, cel.UnaryBinding(parsed))),
 		cel.Function("money", cel.Overload("money_dyn", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(money))),
-	}, mixedArithmetic()...)
+	}, mixedArithmetic()...)...))
+})
+
+// environments are the language with the names of a scope, made when it is first used. One
+// that adds a function would have to index all of them again.
+var environments = func() (all [ForRow + 1]func() *cel.Env) {
+	for s := range all {
+		all[s] = sync.OnceValue(func() *cel.Env { return built(language().Extend(declared(scopeNames[Scope(s)])...)) })
+	}
+	return all
+}()
+
+func (s Scope) environment() *cel.Env { return environments[s]() }
+
+// declared declares names.
+func declared(names []string) (options []cel.EnvOption) {
 	for _, name := range names {
 		if slices.Contains(calledNames, name) {
 			options = append(options, cel.Variable(lookupMark+name, cel.MapType(cel.StringType, cel.StringType)), cel.Macros(lookupMacro(name)))
@@ -159,7 +154,10 @@ func newEnvironment(names []string) *cel.Env {
 		}
 		options = append(options, cel.Variable(name, nameTypes[name]))
 	}
-	env, err := cel.NewEnv(options...)
+	return options
+}
+
+func built(env *cel.Env, err error) *cel.Env {
 	if err != nil {
 		panic("expr: the expression language does not build: " + err.Error()) // a test would show it
 	}
