@@ -45,7 +45,7 @@ type source interface {
 	ledger.Store
 	tables.Copyable
 	Moves(ctx context.Context) (tables.Move, map[string]string, error)
-	SetMove(ctx context.Context, m tables.Move) error
+	SetMove(ctx context.Context, was, next tables.Move) error
 	Deviations(ctx context.Context) ([]ledger.Deviation, error)
 }
 
@@ -70,7 +70,8 @@ func shown(at Place) string {
 }
 
 // Copy copies a ledger to another place, and leaves it as one that has moved there. Where it
-// fails, or ctx ends, the ledger is open again, unless CopyOptions.Keep is set.
+// fails, or ctx ends, the ledger is open again, unless CopyOptions.Keep is set, or the copy
+// may be a ledger.
 func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done Copied, err error) {
 	done.From, done.To = shown(from), shown(to)
 	here := o
@@ -108,17 +109,17 @@ func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done C
 	if move.ID != "" && move.To != done.To {
 		return done, ledger.Trouble{Code: "moving", Message: "a copy of this ledger to " + move.To + " was cut off", Do: "go on with that one, or take it back: indoubt copy --undo FROM TO"}
 	}
-	move.ID, move.To = cmp.Or(move.ID, ledger.NewID()), done.To
-	fresh, err := to.Fresh(ctx, move.ID, o)
+	id := cmp.Or(move.ID, ledger.NewID())
+	fresh, err := to.Fresh(ctx, id, o)
 	if err != nil {
 		return done, err
 	}
 	defer fresh.Close()
-	x := copying{src: src, fresh: fresh, o: c, move: move, done: &done}
+	x := copying{src: src, fresh: fresh, o: c, id: id, move: move, done: &done}
 	if !fresh.Finished() {
 		if err := x.all(ctx, meta); err != nil {
 			if !c.Keep {
-				err = errors.Join(err, x.open(ctx))
+				err = x.open(ctx, err)
 			}
 			return done, err
 		}
@@ -141,7 +142,7 @@ func atHome(ctx context.Context, s source, name string) error {
 }
 
 // Uncopy opens a ledger again whose copy was cut off. It refuses where the copy is whole:
-// that is a ledger.
+// that is a ledger. Where it may be, it is made none before.
 func Uncopy(ctx context.Context, from, to Place, o Options) error {
 	s, err := from.Open(ctx, o)
 	if err != nil {
@@ -156,36 +157,59 @@ func Uncopy(ctx context.Context, from, to Place, o Options) error {
 	if move.To != shown(to) {
 		return ledger.Trouble{Code: "moving", Message: "the ledger moves to " + move.To + ", and not to " + shown(to), Do: "name that place"}
 	}
-	fresh, err := to.Fresh(ctx, move.ID, o)
-	if err != nil {
-		return err
+	if move.State == tables.MoveWhole || move.State == tables.MoveGone {
+		fresh, err := to.Fresh(ctx, move.ID, o)
+		if err == nil && !fresh.Finished() { // another one takes its place
+			err = fresh.Close()
+			fresh, err = to.Fresh(ctx, ledger.NewID(), o)
+		}
+		if err != nil {
+			return err
+		}
+		defer fresh.Close()
+		if fresh.Finished() {
+			return ledger.Trouble{Code: "moving", Message: "the copy at " + move.To + " is whole already, and a ledger", Do: "end the move: indoubt copy FROM TO"}
+		}
 	}
-	defer fresh.Close()
-	if fresh.Finished() {
-		return ledger.Trouble{Code: "moving", Message: "the copy at " + move.To + " is whole already, and a ledger", Do: "end the move: indoubt copy FROM TO"}
-	}
-	return src.SetMove(ctx, tables.Move{})
+	return src.SetMove(ctx, move, tables.Move{})
 }
 
 type copying struct {
 	src   source
 	fresh tables.Fresh
 	o     CopyOptions
-	move  tables.Move
+	id    string
+	move  tables.Move // as the ledger says
 	done  *Copied
 }
 
-// open takes the mark away.
-func (x *copying) open(ctx context.Context) error {
+// is says in the ledger how far its move is.
+func (x *copying) is(ctx context.Context, state string) error {
+	next := tables.Move{ID: x.id, To: x.done.To, State: state}
+	err := x.src.SetMove(ctx, x.move, next)
+	if err == nil {
+		x.move = next
+	}
+	return err
+}
+
+// open takes the mark away after an error, unless the copy may be a ledger.
+func (x *copying) open(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	return x.src.SetMove(ctx, tables.Move{})
+	stands, _, err := x.src.Moves(ctx)
+	switch {
+	case err != nil || stands.ID != x.id:
+		return errors.Join(why, err)
+	case stands.State == tables.MoveWhole || stands.State == tables.MoveGone:
+		return ledger.Trouble{Code: "moving", Message: why.Error() + "; the ledger stays closed, for its copy may be whole", Do: "end the move: indoubt copy FROM TO"}
+	}
+	return errors.Join(why, x.src.SetMove(ctx, stands, tables.Move{}))
 }
 
 func (x *copying) all(ctx context.Context, meta map[string]string) error {
 	if x.move.State == "" {
-		x.move.State = tables.MoveClosed
-		if err := x.src.SetMove(ctx, x.move); err != nil {
+		if err := x.is(ctx, tables.MoveClosed); err != nil {
 			return err
 		}
 	}
@@ -193,8 +217,7 @@ func (x *copying) all(ctx context.Context, meta map[string]string) error {
 		if err := x.wait(ctx); err != nil {
 			return err
 		}
-		x.move.State = tables.MoveFrozen
-		if err := x.src.SetMove(ctx, x.move); err != nil {
+		if err := x.is(ctx, tables.MoveFrozen); err != nil {
 			return err
 		}
 	}
@@ -214,7 +237,12 @@ func (x *copying) all(ctx context.Context, meta map[string]string) error {
 			known[name] = meta[name]
 		}
 	}
-	return x.fresh.Finish(ctx, known)
+	if x.move.State == tables.MoveFrozen {
+		if err := x.is(ctx, tables.MoveWhole); err != nil {
+			return err
+		}
+	}
+	return x.fresh.Finish(context.WithoutCancel(ctx), known)
 }
 
 // leave looks at the copy as a ledger, and says in the old one where it went. From here on
@@ -232,8 +260,7 @@ func (x *copying) leave(ctx context.Context, to Place, o Options) error {
 	if len(d) > 0 {
 		return fmt.Errorf("%s is not as its history says in the copy", d[0].Table)
 	}
-	x.move.State = tables.MoveGone
-	return x.src.SetMove(ctx, x.move)
+	return x.is(ctx, tables.MoveGone)
 }
 
 // wait waits until nothing is pending.

@@ -34,8 +34,8 @@ func (s *handle) Columns(ctx context.Context, table string) (map[string]string, 
 
 // SetMove says in the ledger that it moves, and has the database refuse what may not happen
 // meanwhile: triggers are seen by transactions that began before, too, and wait for those
-// that have written. Move{} takes that back.
-func (s *Store) SetMove(ctx context.Context, m tables.Move) error {
+// that have written. Move{} takes that back. Error: it does not stand as it was.
+func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 	script := `DROP FUNCTION IF EXISTS indoubt.moving() CASCADE;`
 	if m.State != "" {
 		script += `CREATE FUNCTION indoubt.moving() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0]; END $$;`
@@ -60,6 +60,16 @@ func (s *Store) SetMove(ctx context.Context, m tables.Move) error {
 		text = m.Text()
 	}
 	return s.inOne(ctx, func(t *session) error {
+		if err := t.Lock("move"); err != nil {
+			return err
+		}
+		stands, err := metaAlone(t)
+		if err != nil {
+			return err
+		}
+		if already, err := m.Follows(was, tables.MoveOf(stands)); err != nil || already {
+			return err
+		}
 		if err := t.script(script); err != nil {
 			return err
 		}
@@ -192,9 +202,21 @@ func (f *fresh) Insert(ctx context.Context, table string, columns []string, kind
 // numbered rows go on from the highest.
 var sequences = [][2]string{{"operations", "seq"}, {"reads", "rowid"}, {"grants", "rowid"}, {"events", "seq"}, {"holds", "id"}, {"incidents", "rowid"}, {"archives", "n"}}
 
-// Finish adds the guards, and says that it is a ledger.
+// Finish adds the guards, and says that it is a ledger. It may be made again after it was.
 func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
 	return f.inOne(ctx, func(t *session) error {
+		if err := t.Lock(installing); err != nil {
+			return err
+		}
+		m, err := metaAlone(t)
+		switch {
+		case err != nil:
+			return err
+		case m[tables.MetaCopied] != f.id:
+			return ledger.Trouble{Code: "moving", Message: "the copy in " + f.address.shown + " was taken back meanwhile"}
+		case m["schema"] != "":
+			return nil
+		}
 		script := guardsSQL + derivedSQL + lineageSQL
 		for _, s := range sequences {
 			highest := fmt.Sprintf("(SELECT coalesce(max(%s), 0) FROM indoubt.%s)", s[1], s[0])

@@ -47,9 +47,16 @@ func columnsOf(ctx context.Context, db querier, table string) (map[string]string
 }
 
 // SetMove says in the ledger that it moves, and has the database refuse what may not happen
-// meanwhile. Move{} takes that back.
-func (s *Store) SetMove(ctx context.Context, m tables.Move) error {
+// meanwhile. Move{} takes that back. Error: it does not stand as it was.
+func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 	return s.write(ctx, func(tx *tx) error {
+		stands, err := tables.Collect(tx, func(rows tables.Rows) (text string, err error) { return text, rows.Scan(&text) }, `SELECT value FROM meta WHERE name = ?`, tables.MetaMove)
+		if err != nil {
+			return err
+		}
+		if already, err := m.Follows(was, tables.MoveOf(map[string]string{tables.MetaMove: strings.Join(stands, "")})); err != nil || already {
+			return err
+		}
 		drops, err := tables.Collect(tx, func(rows tables.Rows) (drop string, err error) { return drop, rows.Scan(&drop) },
 			`SELECT 'DROP TRIGGER ' || name FROM sqlite_schema WHERE type = 'trigger' AND name GLOB 'moving_*'`)
 		if err != nil {
@@ -94,6 +101,7 @@ func (s *Store) Moves(ctx context.Context) (tables.Move, map[string]string, erro
 // fresh is a copy in a file beside the place of the ledger.
 type fresh struct {
 	db       *sql.DB
+	lock     *os.File // of the file: no other copy is made in it
 	to, part string
 	id       string
 	o        Options
@@ -140,12 +148,18 @@ func Fresh(ctx context.Context, path, id string, o Options) (tables.Fresh, error
 
 // open opens the file, and removes the one of another move.
 func (f *fresh) open(ctx context.Context) (again bool, err error) {
-	made, err := os.OpenFile(f.part, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
+	if f.lock, err = os.OpenFile(f.part, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return false, fmt.Errorf("make the copy: %w", err)
 	}
-	if err := cmp.Or(made.Close(), regular(f.part)); err != nil {
+	alone, err := try(f.lock)
+	if err == nil && !alone {
+		err = ledger.Trouble{Code: "moving", Message: "another command makes a copy in " + f.part, Do: "let it end"}
+	}
+	if err = cmp.Or(err, regular(f.part)); err != nil {
 		return false, err
+	}
+	if has, err := f.lock.Stat(); err != nil || !isAt(has, f.part) { // it was removed by the one who had it
+		return true, errors.Join(err, f.lock.Close())
 	}
 	name := strings.Replace(dsn(f.part, "rw"), "foreign_keys%281%29", "foreign_keys%280%29", 1)
 	if f.db, err = sql.Open("sqlite", strings.Replace(name, "journal_mode%28WAL%29", "journal_mode%28DELETE%29", 1)); err != nil {
@@ -163,13 +177,18 @@ func (f *fresh) open(ctx context.Context) (again bool, err error) {
 	if err := f.db.QueryRowContext(ctx, `SELECT coalesce((SELECT value FROM meta WHERE name = 'copied'), '')`).Scan(&of); err != nil || of == f.id {
 		return false, translate(f.part, err)
 	}
-	err = errors.Join(f.db.Close(), os.Remove(f.part))
+	err = errors.Join(f.db.Close(), os.Remove(f.part), f.lock.Close())
 	for _, side := range []string{"-journal", "-wal", "-shm"} {
 		if e := os.Remove(f.part + side); !errors.Is(e, fs.ErrNotExist) {
 			err = errors.Join(err, e)
 		}
 	}
 	return true, err
+}
+
+func isAt(has os.FileInfo, path string) bool {
+	is, err := os.Stat(path)
+	return err == nil && os.SameFile(has, is)
 }
 
 // all runs scripts in one transaction.
@@ -257,9 +276,12 @@ func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
 	return errors.Join(os.Remove(f.part), syncDir(filepath.Dir(f.to)))
 }
 
-func (f *fresh) Close() error {
-	if f.db == nil {
-		return nil
+func (f *fresh) Close() (err error) {
+	if f.db != nil {
+		err = f.db.Close()
 	}
-	return f.db.Close()
+	if f.lock != nil {
+		err = errors.Join(err, f.lock.Close())
+	}
+	return err
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"indoubt/ledger"
 )
 
 // A ledger is copied to another place table by table, in the order of a key that each has.
@@ -63,7 +65,8 @@ type Fresh interface {
 }
 
 // A Move is what a ledger says of itself while it goes to another place: Closed, nothing is
-// begun or allowed; Frozen, nothing changes; Gone, it is there.
+// begun or allowed; Frozen, nothing changes; Whole, the copy may be a ledger, so that this
+// one is none any more; Gone, it is there.
 type Move struct {
 	ID    string `json:"id"`
 	To    string `json:"to"` // as it is shown
@@ -74,6 +77,7 @@ type Move struct {
 const (
 	MoveClosed = "closed"
 	MoveFrozen = "frozen"
+	MoveWhole  = "whole"
 	MoveGone   = "gone"
 )
 
@@ -107,12 +111,21 @@ func (m Move) Text() string {
 func (m Move) Says() string {
 	what := "the ledger moves to %s: nothing is begun or allowed here"
 	switch m.State {
-	case MoveFrozen:
+	case MoveFrozen, MoveWhole:
 		what = "the ledger is being copied to %s: nothing changes here"
 	case MoveGone:
 		what = "the ledger has moved to %s: write there"
 	}
 	return fmt.Sprintf(what, m.To)
+}
+
+// Follows reports whether a move comes after the one that stands, or stands already: two
+// commands may be at work on the same one. The error says so.
+func (m Move) Follows(was, stands Move) (already bool, err error) {
+	if stands != was && stands != m {
+		return false, ledger.Trouble{Code: "moving", Message: "another command has carried the copy of this ledger on, or has taken it back", Do: "let one of them end, and give it again"}
+	}
+	return stands == m, nil
 }
 
 // Kept are the tables that a move keeps as they are. The first ones are what begins or

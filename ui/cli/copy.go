@@ -34,7 +34,8 @@ names TO. What is in flight ends; then nothing changes any more. Every table is
 copied, and compared by a digest over its rows on both sides. At last FROM says
 where it went: writers are refused, and a console only looks.
 
-An error or Ctrl-C opens FROM again, unless --keep is given. A copy that was killed
+An error or Ctrl-C opens FROM again, unless --keep is given or the copy may be whole
+already: the same command ends it then. A copy that was killed
 goes on where it was when the same command is given again; with --undo, FROM is
 opened again instead.
 
