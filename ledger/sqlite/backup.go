@@ -30,11 +30,12 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 	}
 	defer os.RemoveAll(dir)
 	part := filepath.Join(dir, "ledger.db")
-	db, err := s.reading()
+	r, err := s.reader(ctx)
 	if err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, `VACUUM INTO ?`, part); err != nil {
+	defer r.giveBack()
+	if _, err := r.conn.ExecContext(ctx, `VACUUM INTO ?`, part); err != nil {
 		return fmt.Errorf("make the copy: %w", err)
 	}
 	if err := errors.Join(os.Chmod(part, 0o600), syncFile(part)); err != nil {

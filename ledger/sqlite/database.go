@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 	"time"
@@ -48,9 +47,12 @@ func (s database) Moment(context.Context) (ledger.Moment, error) { return s.mome
 
 func (s database) Translate(err error) error { return translate(s.path, err) }
 
-// Query runs a query on the reader pool, prepared unless there are many already.
 func (s database) Query(ctx context.Context, query string, args ...any) (tables.Rows, error) {
-	return s.rows(ctx, query, args...) //nolint:rowserrcheck // the reader does
+	rows, err := s.rows(ctx, query, args...) //nolint:rowserrcheck // the reader does
+	if err != nil {
+		return nil, err
+	}
+	return rows, nil
 }
 
 func (s database) View(ctx context.Context, read func(tables.Querier) error) error {
@@ -62,10 +64,10 @@ func (s database) View(ctx context.Context, read func(tables.Querier) error) err
 	return translate(s.path, read(n))
 }
 
-// Brief reads over the connection that writes until the reader pool is in use: each
+// Brief reads over the connection that writes until there is one that reads: each
 // connection parses the whole schema, which costs more than such a read.
 func (s database) Brief(ctx context.Context, read func(tables.Querier) error) error {
-	if db, err := s.reading(); err == nil && s.writer != nil && db.Stats().OpenConnections == 0 {
+	if s.writer != nil && s.unread() {
 		if lent, err := s.writer.lend(read); lent {
 			return translate(s.path, err)
 		}
@@ -82,48 +84,6 @@ func (s database) Update(ctx context.Context, change func(tables.Tx) error) erro
 
 func (s database) UpdateAll(ctx context.Context, changes []func(tables.Tx) error) []error {
 	return s.writer.doAll(ctx, changes)
-}
-
-// snapshot reads everything from one state of the ledger.
-type snapshot struct {
-	ctx context.Context
-	s   *handle
-	tx  *sql.Tx
-}
-
-func (s *handle) snapshot(ctx context.Context) (*snapshot, error) {
-	select {
-	case s.snapshots <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	var tx *sql.Tx
-	db, err := s.reading()
-	if err == nil {
-		tx, err = db.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
-	}
-	if err != nil {
-		<-s.snapshots
-		return nil, translate(s.path, err)
-	}
-	return &snapshot{ctx, s, tx}, nil
-}
-
-func (n *snapshot) Query(query string, args ...any) (tables.Rows, error) {
-	st, err := n.s.prepared(n.ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	return n.tx.StmtContext(n.ctx, st).QueryContext(n.ctx, args...) //nolint:rowserrcheck // the reader does
-}
-
-func (n *snapshot) Ahead(...tables.Ask) {}
-
-func (n *snapshot) Moment() ledger.Moment { return n.s.moment() }
-
-func (n *snapshot) close() {
-	_ = n.tx.Rollback()
-	<-n.s.snapshots
 }
 
 // tx is the write transaction as a job sees it.

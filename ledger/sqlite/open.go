@@ -133,7 +133,7 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), snapshots: make(chan struct{}, wide-1)}
+	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), readers: make(chan struct{}, wide)}
 	var meta map[string]string
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)
@@ -220,7 +220,7 @@ func (s *handle) connect(ctx context.Context) error {
 	db.SetMaxOpenConns(wide)
 	db.SetMaxIdleConns(wide)
 	s.mu.Lock()
-	s.read, s.stmts = db, map[string]*sql.Stmt{}
+	s.read = db
 	s.mu.Unlock()
 	return s.anchor()
 }
@@ -241,10 +241,10 @@ func (s *handle) disconnect() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for _, st := range s.stmts {
-		errs = append(errs, st.Close())
+	for _, r := range s.idle {
+		errs = append(errs, r.close())
 	}
-	s.stmts = nil
+	s.idle = nil
 	if s.read != nil {
 		errs = append(errs, s.read.Close())
 		s.away, s.read = s.read, nil
@@ -264,9 +264,6 @@ func (s *handle) disconnect() error {
 	}
 	return errors.Join(errs...)
 }
-
-// wide is how many connections read at once.
-const wide = 4
 
 // disconnectIn is how long a query may go on that runs while its ledger is closed.
 const disconnectIn = 5 * time.Second

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
+	"indoubt/ledger/tables"
 )
 
 func TestHostileFileNames(t *testing.T) {
@@ -187,4 +189,26 @@ func TestBriefReadsNeedNoReader(t *testing.T) {
 	if n := s.read.Stats().OpenConnections; n == 0 {
 		t.Error("a read beside a change went over the connection that writes")
 	}
+}
+
+// Readers that follow upon one another share a connection, with what it has parsed, also
+// those of one state of the ledger. One that may have been interrupted goes to the pool
+// first, which drops it where it was.
+func TestReadersShareAConnection(t *testing.T) {
+	s, c := openTest(t)
+	id := begin(t, s).Operation.ID
+	r := need.Get(Open(ctx, s.path, Options{ReadOnly: true, Clock: c.Now, Steady: hostclock.With(c.Now)}))(t)
+	defer r.Close()
+	for range 2 {
+		need.Get(r.Info(ctx))(t)
+		need.Get(r.Records(ctx, []string{id}))(t)
+		need.Get(r.Incidents(ctx, c.Now(), 1))(t)
+		if n := r.read.Stats().OpenConnections; n != 1 {
+			t.Fatalf("%d connections, want one", n)
+		}
+	}
+	over, cancel := context.WithCancel(ctx)
+	err := database{r.handle}.View(over, func(tables.Querier) error { cancel(); return over.Err() })
+	need.That(t, errors.Is(err, context.Canceled) && len(r.idle) == 0, "an interrupted connection is kept: %v", err)
+	need.Get(r.Records(ctx, []string{id}))(t)
 }

@@ -58,15 +58,13 @@ type handle struct {
 	strain   strain
 
 	mu    sync.Mutex
-	files files                // in use
-	read  *sql.DB              // nil while nothing is open
-	stmts map[string]*sql.Stmt // prepared on read
-	away  *sql.DB              // the read before it, while some of its queries run
-	probe *os.File             // see alone
+	files files     // in use
+	read  *sql.DB   // nil while nothing is open
+	idle  []*reader // of read
+	away  *sql.DB   // the read before it, while some of its queries run
+	probe *os.File  // see alone
 
-	// snapshots is full while as many as may are open. One connection fewer than
-	// the pool has: a snapshot that needs a statement prepared must find one.
-	snapshots chan struct{}
+	readers chan struct{} // full while as many read as may
 }
 
 var _ ledger.Store = (*Store)(nil)
@@ -126,71 +124,3 @@ func (s *Store) Close() error {
 
 // now is the wall's time.
 func (s *handle) now() time.Time { return s.moment().Wall }
-
-// prepared gives a statement of the reader pool, parsed once.
-func (s *handle) prepared(ctx context.Context, query string) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st := s.stmts[query]; st != nil {
-		return st, nil
-	}
-	if s.read == nil {
-		return nil, errClosed
-	}
-	st, err := s.read.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	s.stmts[query] = st
-	return st, nil
-}
-
-var errClosed = errors.New("the ledger is closed")
-
-// reading is the pool that reads now.
-func (s *handle) reading() (*sql.DB, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.read == nil {
-		return nil, errClosed
-	}
-	return s.read, nil
-}
-
-// keptStmts is how many statements are kept prepared, of lists at most. Filters
-// are many: one for each way of putting one together.
-const keptStmts = 100
-
-// rows runs a query on the reader pool, prepared unless there are many already.
-func (s *handle) rows(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	if s.full(query) {
-		db, err := s.reading()
-		if err != nil {
-			return nil, err
-		}
-		rows, err := db.QueryContext(ctx, query, args...)
-		return rows, translate(s.path, err)
-	}
-	st, err := s.prepared(ctx, query)
-	if err != nil {
-		return nil, translate(s.path, err)
-	}
-	rows, err := st.QueryContext(ctx, args...)
-	return rows, translate(s.path, err)
-}
-
-// full reports whether a statement that is not kept yet would be one too many.
-func (s *handle) full(query string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.stmts) >= keptStmts && s.stmts[query] == nil
-}
-
-// one runs a prepared query that gives one row.
-func (s *handle) one(ctx context.Context, query string, args []any, dest ...any) error {
-	st, err := s.prepared(ctx, query)
-	if err != nil {
-		return translate(s.path, err)
-	}
-	return translate(s.path, st.QueryRowContext(ctx, args...).Scan(dest...))
-}
