@@ -186,6 +186,8 @@ func (g GrantRequest) byMachine(rec *Record) error {
 		return g.no("conflict", "it is in conflict: "+o.ConflictNote, "")
 	case len(rec.Related) > 0:
 		return g.no("related", "another operation wants the same, or came later on the same target: "+rec.Related[0].ID, "")
+	case !o.KeyLive:
+		return g.no("related", "another operation has its key", "")
 	}
 	return nil
 }

@@ -19,6 +19,8 @@ type Relation struct {
 	Source    Source
 	CreatedAt time.Time
 	SettledAt time.Time // zero while it is not settled
+	Receipt   string    // the first that is known
+	SameKey   bool      // it has, or had, the same key
 	Overtook  bool      // first sent later on the same target; otherwise one with the same input or key fields
 	// MayHaveLanded: it landed or may have. False only where every attempt of it
 	// is known to have had no effect.
@@ -94,9 +96,10 @@ func (r *Relation) says() string {
 	return fmt.Sprintf("%s %s and is %s since %s", r.ID, how, r.State, since.UTC().Format(time.RFC3339))
 }
 
-// besideDoubt reports whether an attempt is a first one that went out beside an
-// operation in doubt that wants the same, as the kind's policy lets it.
-func (a Attempt) besideDoubt() bool { return a.Basis == BasisRiskAccepted && a.GrantID == "" }
+// besideAnother reports whether an attempt is a first one that went out beside another
+// operation: one in doubt that wants the same, as the kind's policy lets it, or one that
+// has its key since the ledger had lost this one (Offer).
+func (a Attempt) besideAnother() bool { return a.N == 1 && a.Basis != "" && a.GrantID == "" }
 
 // errLookAround asks for what few changes need: the operations beside this one.
 var errLookAround = errors.New("another one may be settled")
@@ -105,7 +108,7 @@ var errLookAround = errors.New("another one may be settled")
 // same are looked for only where it was sent beside one.
 func changeBeside(ctx context.Context, s Changer, at Locator, changeID string, rule Rule) (Applied, error) {
 	applied, err := s.Change(ctx, at, changeID, func(rec *Record) (Change, error) {
-		if slices.ContainsFunc(rec.Attempts, Attempt.besideDoubt) {
+		if slices.ContainsFunc(rec.Attempts, Attempt.besideAnother) {
 			return Change{}, errLookAround
 		}
 		return rule(rec)
@@ -117,27 +120,60 @@ func changeBeside(ctx context.Context, s Changer, at Locator, changeID string, r
 	return applied, err
 }
 
-// doubted are the earlier operations that want the same, and landed or may have,
-// without having been settled when this one was begun.
-func (r *Record) doubted(o Operation) []string {
-	var out []string
+// beside are the operations that the first attempt of o went out beside, and that landed
+// or may have, without having been settled when it was begun: earlier ones that want the
+// same, or, where o never had its key, those that had it.
+func (r *Record) beside(o Operation, a Attempt) (out []string) {
+	named := o.KeyLive || a.Basis == BasisKeySafe
 	for _, rel := range r.Related {
-		if rel.MayHaveLanded && !rel.Overtook && !rel.CreatedAt.After(o.CreatedAt) && (rel.SettledAt.IsZero() || !rel.SettledAt.Before(o.CreatedAt)) {
-			out = append(out, rel.ID)
+		switch {
+		case !rel.SettledAt.IsZero() && rel.SettledAt.Before(o.CreatedAt):
+			continue
+		case o.KeyLive && (rel.Overtook || rel.CreatedAt.After(o.CreatedAt)):
+			continue
+		case !o.KeyLive && !rel.SameKey:
+			continue
 		}
+		named = true
+		if rel.MayHaveLanded && (o.KeyLive || rel.another(o, a)) {
+			out = append(out, rel.named())
+		}
+	}
+	if !named {
+		out = append(out, "another one under its key") // with another input, or none
 	}
 	return out
 }
 
+// another reports whether what has the key of o has, or may have, another effect. Where the
+// other side knows both by the key, that takes another receipt.
+func (r *Relation) another(o Operation, a Attempt) bool {
+	if r.Receipt != "" && len(o.Receipts) > 0 {
+		return !slices.Contains(o.Receipts, r.Receipt)
+	}
+	return a.Basis != BasisKeySafe
+}
+
+// named is which operation it is, with its receipt.
+func (r *Relation) named() string {
+	if r.Receipt == "" {
+		return r.ID
+	}
+	return r.ID + " (" + r.Receipt + ")"
+}
+
 // raiseRisked flags an operation that has landed after it was sent beside others
-// that had landed or may have: by a person, or as the policy lets a call repeat.
+// that had landed or may have: by a person, as the policy lets a call repeat, or because
+// the ledger had lost one of them.
 func raiseRisked(rec *Record, o *Operation, attempts []Attempt) {
 	for _, a := range attempts {
 		if a.NoEffect() {
 			continue
 		}
-		if others := rec.doubted(*o); a.besideDoubt() && len(others) > 0 {
-			raise(o, PossibleDuplicate, fmt.Sprintf("attempt %d was sent beside %s, which wants the same, and landed or may have", a.N, strings.Join(others, ", ")))
+		if a.besideAnother() {
+			if others := rec.beside(*o, a); len(others) > 0 {
+				raise(o, PossibleDuplicate, fmt.Sprintf("attempt %d was sent beside %s, which wants the same, and landed or may have", a.N, strings.Join(others, ", ")))
+			}
 		}
 		if a.GrantID == "" {
 			continue

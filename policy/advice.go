@@ -193,11 +193,16 @@ func (k adviser) pastLimit(rec ledger.Record) string {
 	return fmt.Sprintf(", but goes past what the policy allows (%s)", k.attemptsText(rec))
 }
 
-// relatedReason says which related operation landed or may have, and when: first one that
-// overtook this, then one with the same request.
+// relatedReason says which related operation landed or may have, and when: first one under
+// the same key, then one that overtook this, then one with the same request.
 func relatedReason(landings []ledger.Relation) string {
 	which := func(r ledger.Relation) string {
 		return fmt.Sprintf("is %s (%s, %s)", r.State, cmp.Or(r.Title, r.ID), cmp.Or(r.SettledAt, r.CreatedAt).Local().Format("2 Jan 15:04 MST"))
+	}
+	for _, r := range landings {
+		if r.SameKey {
+			return "another operation under the same key " + which(r) + ": look at both"
+		}
 	}
 	for _, r := range landings {
 		if r.Overtook {

@@ -113,6 +113,9 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		{"proof to come, but same input", change(doubt("proof"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Uncertain, MayHaveLanded: true}}
 		}), minutes(1), AdviseLook, "", "another operation with the same input is uncertain", time.Time{}},
+		{"proof to come, but same key", change(doubt("proof"), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Committed, MayHaveLanded: true, SameKey: true, Overtook: true}}
+		}), minutes(1), AdviseLook, "", "another operation under the same key is committed (charge again", time.Time{}},
 		{"key, but same input", change(doubt("keyed"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Pending, MayHaveLanded: true}}
 		}), minutes(1), AdviseLook, "", "another operation with the same input", time.Time{}},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -94,19 +95,26 @@ func TestI3_AdoptedWhileAllAreAtWork(t *testing.T) {
 	t.Run("at once", func(t *testing.T) { adopted(t, true) })
 }
 
+// replicated is a ledger with a standby behind a relay, and the address of both: that of the
+// standby by another way.
+func replicated(t *testing.T, way func(standby string) string) (primary, standby *pgtest.Cluster, relay *pgtest.Relay, hosts string) {
+	primary = pgtest.Start(t, pgtest.Options{})
+	need.OK(t, primary.Exec("postgres", "CREATE DATABASE ledger"))
+	relay, by := pgtest.Through(t, primary.URL("postgres"))
+	standby = pgtest.Start(t, pgtest.Options{From: primary, By: by})
+	need.OK(t, need.Get(need.Get(open.At(primary.URL("ledger")))(t).Make(t.Context(), open.Options{}, open.Making{}))(t).Close())
+	u := need.Get(url.Parse(way(standby.URL("ledger"))))(t)
+	return primary, standby, relay, strings.Replace(primary.URL("ledger"), "/ledger", ","+u.Host+"/ledger", 1) + "&target_session_attrs=read-write"
+}
+
 // adopted has the person be there before a recorder has noticed anything, or not.
 func adopted(t *testing.T, atOnce bool) {
-	primary := pgtest.Start(t, pgtest.Options{})
+	primary, standby, relay, hosts := replicated(t, func(standby string) string { return standby })
 	psql := func(url, query string) string {
 		out, err := pgtest.Psql(t, url, query)
 		need.OK(t, err, out)
 		return strings.TrimSpace(out)
 	}
-	psql(primary.URL("postgres"), "CREATE DATABASE ledger")
-	relay, by := pgtest.Through(t, primary.URL("postgres"))
-	standby := pgtest.Start(t, pgtest.Options{From: primary, By: by})
-	need.OK(t, need.Get(need.Get(open.At(primary.URL("ledger")))(t).Make(t.Context(), open.Options{}, open.Making{}))(t).Close())
-	hosts := strings.Replace(primary.URL("ledger"), "/ledger", fmt.Sprintf(",127.0.0.1:%d/ledger", standby.Port), 1) + "&target_session_attrs=read-write"
 	opened := func() ledger.Store {
 		s := need.Get(open.Open(t.Context(), hosts, open.Options{}))(t)
 		t.Cleanup(func() { s.Close() })
@@ -128,7 +136,7 @@ func adopted(t *testing.T, atOnce bool) {
 		recorders = append(recorders, r)
 		all.Go(func() { f.pipeline(working, n, r) })
 	}
-	url := f.fails(primary, standby, relay)
+	now := f.fails(primary, standby, relay)
 	risk := func() error {
 		o := f.get(missing.ID).Operation
 		_, err := f.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "must", LossTyped: true, Actor: maya})
@@ -140,7 +148,7 @@ func adopted(t *testing.T, atOnce bool) {
 		need.That(t, errors.Is(err, ledger.ErrFailover), "the engine sends before the ledger was adopted: %v", err)
 	}
 	f.phase.Store(2)
-	need.OK(t, need.Get(open.At(url))(t).Adopt(t.Context(), open.Options{Actor: maya}))
+	need.OK(t, need.Get(open.At(now))(t).Adopt(t.Context(), open.Options{Actor: maya}))
 	f.more(2)
 	need.OK(t, risk())
 	landed := f.doubt("pay", 7, 7)
@@ -158,6 +166,98 @@ func adopted(t *testing.T, atOnce bool) {
 		})
 		need.That(t, rec.Operation.Key == key && len(rec.Attempts) == 1 && rec.Operation.Effects == 1 && rec.Operation.Conflict == ledger.NoConflict, "%s: %+v", key, rec.Operation)
 	}
-	need.Equal(t, psql(url, "SELECT count(*) - count(DISTINCT operation_id), count(*) > 0 FROM indoubt.events WHERE verb = 'offer'"), "0|t", "each that was lost is offered once")
-	need.Equal(t, psql(url, "SELECT count(*) FROM indoubt.operations WHERE key LIKE 'p-%'"), fmt.Sprint(len(f.sent)))
+	need.Equal(t, psql(now, "SELECT count(*) - count(DISTINCT operation_id), count(*) > 0 FROM indoubt.events WHERE verb = 'offer'"), "0|t", "each that was lost is offered once")
+	need.Equal(t, psql(now, "SELECT count(*) FROM indoubt.operations WHERE key LIKE 'p-%'"), fmt.Sprint(len(f.sent)))
+}
+
+// I9: a person adopts the ledger while one who knows what it has lost cannot reach it, and
+// another one sends the same again. Nothing could stop that, and it is raised as soon as the
+// first one is back: what landed twice, and what may have.
+func TestI9_AdoptedBeforeAllIsOffered(t *testing.T) {
+	var away *pgtest.Relay
+	primary, standby, relay, hosts := replicated(t, func(standby string) (by string) {
+		away, by = pgtest.Through(t, standby)
+		return by
+	})
+	opened := func(at string) ledger.Store {
+		s := need.Get(open.Open(t.Context(), at, open.Options{}))(t)
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	f := &failing{world: &world{TB: t, ctx: t.Context(), store: opened(hosts)}}
+	f.side = newSide(t, f.now)
+	// send is a pipeline that sends under a key, and is told of it, or not.
+	send := func(r *record.Recorder, key string, applied, told bool) ledger.BeginResult {
+		t.Helper()
+		b := need.Get(r.Begin(t.Context(), record.Request{Kind: "pay", Key: key, Input: fmt.Appendf(nil, `{"amount": 1, "n": "%s"}`, key), TokenSent: true}))(t)
+		need.Must(t, b.Answer == ledger.AnswerBegun, "%s: %s", key, b.Answer)
+		settle := ledger.SettleRequest{AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1}
+		if applied {
+			c := f.side.apply(charge{Ref: b.Operation.Token, Amount: 1, Key: key})
+			if told {
+				settle.Outcome, settle.Receipt, settle.Status = ledger.OutcomeCommitted, c.ID, 201
+			}
+		}
+		_ = need.Get(r.Settle(t.Context(), settle))(t)
+		return b
+	}
+	type way struct{ applied, told bool }
+	ways := map[string][2]way{
+		"both": {{true, true}, {true, true}}, "first in doubt": {{true, false}, {true, true}}, "second in doubt": {{true, true}, {true, false}},
+		"both in doubt": {{true, false}, {true, false}}, "second alone": {{false, false}, {true, true}},
+	}
+	first := record.New(f.store, nil, record.Options{Log: func(s string) { t.Logf("first: %s", s) }})
+	send(first, "kept", true, true)
+	f.until("the standby has it", func() bool {
+		out, err := pgtest.Psql(t, standby.URL("ledger"), "SELECT count(*) FROM indoubt.operations WHERE state = 'committed'")
+		return err == nil && strings.TrimSpace(out) == "1"
+	})
+	relay.Away(true)
+	away.Away(true)
+	lost, again := map[string]ledger.BeginResult{}, map[string]ledger.BeginResult{}
+	for key, w := range ways {
+		lost[key] = send(first, key, w[0].applied, w[0].told)
+	}
+	primary.Kill()
+	need.OK(t, standby.Promote())
+	at := standby.URL("ledger")
+	need.OK(t, need.Get(open.At(at))(t).Adopt(t.Context(), open.Options{Actor: maya}))
+	f.store = opened(at)
+	second := record.New(f.store, nil, record.Options{})
+	for key, w := range ways {
+		again[key] = send(second, key, w[1].applied, w[1].told)
+	}
+	sent, _, _ := f.side.count()
+
+	away.Away(false)
+	for key, b := range lost {
+		f.until(key+" is recorded again", func() bool {
+			rec, err := f.store.Read(t.Context(), ledger.Locator{ID: b.Operation.ID})
+			return err == nil && rec.Operation.State != ledger.Pending
+		})
+		rec, other := f.get(b.Operation.ID), f.get(again[key].Operation.ID)
+		need.That(t, !rec.Operation.KeyLive && other.Operation.KeyLive && len(rec.Attempts) == 1 && rec.Operation.Token == b.Operation.Token, "%s: %+v", key, rec.Operation)
+		twice := ways[key][0].told
+		need.Equal(t, rec.Operation.Conflict == ledger.PossibleDuplicate, twice, key, "is raised at once")
+		need.That(t, !twice || strings.Contains(rec.Operation.ConflictNote, strings.TrimSuffix(other.Operation.ID+" ("+other.Operation.Receipt()+")", " ()")), "%s: %s", key, rec.Operation.ConflictNote)
+	}
+	f.policy(strings.NewReplacer("lands_within: 20s", "lands_within: 1ms", "visible_within: 10s", "visible_within: 1ms").Replace(fmt.Sprintf(payPolicy, f.side.URL)))
+	f.engine = New(Options{Store: f.store, Policy: f.inForce, Actor: maya, Log: func(s string) { t.Logf("engine: %s", s) }})
+	for _, b := range lost {
+		f.read(b.Operation.ID)
+	}
+	for key, b := range lost {
+		rec := f.get(b.Operation.ID)
+		need.Equal(t, rec.Operation.Conflict == ledger.PossibleDuplicate, ways[key][0].applied, key, "is raised when it landed")
+		need.That(t, len(rec.Related) == 1 && rec.Related[0].ID == again[key].Operation.ID && rec.Related[0].SameKey && rec.Related[0].Receipt == f.get(again[key].Operation.ID).Operation.Receipt(), "%s: %+v", key, rec.Related)
+		if rec.Operation.Conflict == ledger.NoConflict {
+			continue
+		}
+		applied := need.Get(ledger.Decide(t.Context(), f.store, ledger.Decision{ChangeID: ledger.NewID(), ID: b.Operation.ID, Version: rec.Operation.Version, Verb: ledger.VerbAck,
+			Truth: ledger.TakenBack, Reference: "re_1", Actor: maya}))(t)
+		need.That(t, applied.After.Conflict == ledger.NoConflict && applied.After.State == ledger.Committed, "%s: %+v", key, applied.After)
+	}
+	need.That(t, first.Drain(t.Context()) == 0 && second.Drain(t.Context()) == 0, "something is kept")
+	effects, _, _ := f.side.count()
+	need.Equal(t, effects, sent, "something was sent by this")
 }

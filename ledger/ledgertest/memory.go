@@ -116,6 +116,7 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 			continue
 		}
 		rec.Related = append(rec.Related, ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, SettledAt: o.SettledAt,
+			Receipt: o.Receipt(), SameKey: o.Kind == e.op.Kind && o.Scope == e.op.Scope && o.Key == e.op.Key,
 			MayHaveLanded: ledger.MayHaveLanded(*o, other.attempts), Overtook: overtook})
 	}
 	slices.SortFunc(rec.Related, func(a, b ledger.Relation) int {
@@ -179,10 +180,8 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 			e.op.KeyLive = false
 		}
 		o := c.Operation
-		if slices.ContainsFunc(m.ops, func(e *entry) bool {
-			return e.op.KeyLive && e.op.Key == o.Key && e.op.Scope == o.Scope && e.op.Kind == o.Kind
-		}) {
-			return ledger.Applied{}, &ledger.GuardError{Message: "this key is in use"}
+		if held := among(slices.Concat(m.ops, m.stubs), ledger.Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key}) != nil; held == o.KeyLive || !o.KeyLive && !c.Offered {
+			return ledger.Applied{}, &ledger.GuardError{Message: "this key is in use, or not"}
 		}
 		applied.Before = ledger.Operation{}
 		e = m.arrive(&entry{marks: c.Marks})

@@ -248,6 +248,15 @@ BEGIN
   RETURN is_now;
 END $$;
 
+-- beside_its_key says that an operation is recorded again, by one who remembers it, beside
+-- the one that has its key meanwhile.
+CREATE FUNCTION indoubt.beside_its_key(o indoubt.operations) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN o.change_of = o.change_id AND o.change_verb = 'offer' AND current_setting('indoubt.offers', true) IS NOT DISTINCT FROM 'on'
+     AND (EXISTS (SELECT 1 FROM indoubt.operations WHERE key = o.key AND scope = o.scope AND kind = o.kind AND key_live::int = 1)
+       OR EXISTS (SELECT 1 FROM indoubt.archived WHERE key = o.key AND scope = o.scope AND kind = o.kind AND key_live::int = 1));
+END $$;
+
 -- A guard is an expression that names what is wrong, the first first. PostgreSQL prepares
 -- an expression anew for each transaction, with all it may come to; so what is seldom
 -- asked stands apart, and what no one may change is asked of those who name it.
@@ -273,7 +282,7 @@ BEGIN
     WHEN NEW.seq IS NOT NULL THEN 'the database numbers its rows: leave the number out'
     WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
     WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
-    WHEN NEW.state <> 'pending' OR NOT NEW.key_live OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
+    WHEN NEW.state <> 'pending' OR NOT NEW.key_live AND NOT indoubt.beside_its_key(NEW) OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
       OR NEW.version <> 1 OR NEW.effects <> 0 OR '' <> ANY (ARRAY[NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive, NEW.redacted_by])
       THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
     WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
@@ -292,7 +301,7 @@ BEGIN
       WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN 'this change id is in the history already: the change was made before'
       ELSE wrong END;
   END IF;
-  IF wrong IS NULL AND EXISTS (SELECT 1 FROM indoubt.archived WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1) THEN
+  IF wrong IS NULL AND NEW.key_live AND EXISTS (SELECT 1 FROM indoubt.archived WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1) THEN
     wrong := 'this key was used by an operation that is archived: look at what became of that one before you send';
   END IF;
   IF wrong IS NOT NULL THEN

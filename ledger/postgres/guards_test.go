@@ -63,6 +63,9 @@ var refusals = func() []ledgertest.Attack {
 			VALUES ('` + id + `', 'stripe.charge', '` + key + `', '{}', ` + created + `, now(), ` + deadline + `, 's', 'eve'` + values + `)`
 	}
 	fresh := func(more string) string { return insert("n", "n", "now()", "now() + '1 minute'::interval", more) }
+	beside := func(verb string) string {
+		return ", key_live, change_id, change_of, change_verb, live_attempt, attempt_count|, false, 'x', 'x', '" + verb + "', 'a', 1"
+	}
 	const elsewhere = `RESET indoubt.home; SET session_replication_role = replica; UPDATE lineages SET lineage = 'x'; SET session_replication_role = origin; `
 	const change = `, change_id = 'x', actor = 'eve', reason = 'why'`
 	const attempt = `INSERT INTO attempts (id, operation_id, n, started_at, deadline_at) VALUES `
@@ -94,6 +97,11 @@ var refusals = func() []ledgertest.Attack {
 		{"born in conflict", fresh(", conflict|, 'duplicate'"), "begins as pending"},
 		{"born parked", fresh(", parked_until|, now()"), "begins as pending"},
 		{"retry without a grant (I5)", `UPDATE operations SET state = 'pending', live_attempt = 'n', attempt_count = 2, version = version + 1, deadline_at = now() + '1 minute'::interval, change_of = 'x'` + change + ` WHERE id = 'uncertain'`, "needs a grant"},
+		{"born without its key", fresh(", key_live|, false"), "begins as pending"},
+		{"offered by another than indoubt, without its key", `SET LOCAL indoubt.offers = 'on'; ` + insert("n", "uncertain-key", "now()", "now() + '1 minute'::interval", ", key_live, change_verb|, false, 'offer'"), "key is in use"},
+		{"without its key, and not offered", insert("n", "uncertain-key", "now()", "now() + '1 minute'::interval", beside("offer")), "begins as pending"},
+		{"begun without its key", `SET LOCAL indoubt.offers = 'on'; ` + insert("n", "uncertain-key", "now()", "now() + '1 minute'::interval", beside("begin")), "begins as pending"},
+		{"offered without its key, which no one has", `SET LOCAL indoubt.offers = 'on'; ` + fresh(beside("offer")), "begins as pending"},
 		{"emptied operations", `TRUNCATE operations CASCADE`, "never deleted"},
 
 		{"second attempt in flight (I3)", attempt + `('n', 'pending', 2, now(), now() + '1 minute'::interval)`, "in flight"},

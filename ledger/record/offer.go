@@ -225,6 +225,9 @@ func (r *Recorder) offerOne(ctx context.Context, i *intent, line string) (lost b
 	m.mu.Unlock()
 	applied, err := ledger.Offer(ctx, r.store, i.begun)
 	lost = err == nil && !applied.Noop
+	if o := applied.After; lost && !o.KeyLive {
+		r.log(fmt.Sprintf("%s (%s) was sent before the ledger failed over, and may have been sent once more since: see indoubt show %s", o.Kind, o.Key, o.ID))
+	}
 	if err == nil && settled != nil {
 		_, err = ledger.Settle(ctx, r.store, *settled)
 	}

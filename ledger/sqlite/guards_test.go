@@ -76,6 +76,9 @@ func TestGuards(t *testing.T) {
 		return verb + ` INTO operations (id, kind, key, input, created_at, updated_at, deadline_at, source, actor` + strings.SplitN(more+"|", "|", 2)[0] + `)
 			VALUES ('` + id + `', 'stripe.charge', '` + key + `', '{}', ` + created + `, ` + now + `, ` + deadline + `, 's', 'eve'` + strings.TrimSuffix(strings.SplitN(more+"|", "|", 2)[1], "|") + `)`
 	}
+	beside := func(verb string) string {
+		return ", key_live, change_id, change_of, change_verb, live_attempt, attempt_count|, 0, 'x', 'x', " + verb + ", 'a', 1"
+	}
 	own := []ledgertest.Attack{
 		{"replaced operation", insert("INSERT OR REPLACE", "committed", "other", now, later, ""), "never replaced"},
 		{"replaced by seq", insert("INSERT OR REPLACE", "n", "n", now, later, ", seq|, 1"), "leave the number out"},
@@ -134,6 +137,11 @@ func TestGuards(t *testing.T) {
 		{"grant with a number", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (7, 'n', 'uncertain', 1, 'absent', 'eve', ` + now + `, ` + later + `)`, "leave the number out"},
 		{"grant numbered 0", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (0, 'n', 'uncertain', 1, 'absent', 'eve', ` + now + `, ` + later + `)`, "numbered_from_1"},
 		{"hold numbered below", `INSERT INTO holds (id, scope, actor, reason) VALUES (-7, 'kind:x', 'eve', 'why')`, "numbered_from_1"},
+		{"born without its key", insert("INSERT", "n", "n", now, later, ", key_live|, 0"), "begins as pending"},
+		{"offered by another than indoubt, without its key", insert("INSERT", "n", "uncertain-key", now, later, ", key_live, change_verb|, 0, 'offer'"), "begins as pending"},
+		{"begun without its key", insert("INSERT", "n", "uncertain-key", now, later, beside("'begin'")), "begins as pending"},
+		{"begun without its key, through NULL", insert("INSERT OR REPLACE", "n", "uncertain-key", now, later, beside("NULL")), "begins as pending"},
+		{"offered without its key, which no one has", insert("INSERT", "n", "n", now, later, beside("'offer'")), "begins as pending"},
 		{"born with a version", insert("INSERT", "n", "n", now, later, ", version|, 9223372036854775807"), "begins as pending"},
 		{"first generation far ahead", `INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('pending', 'eve', 9223372036854775807, ` + later + `)`, "its first generation is 1"},
 

@@ -358,6 +358,9 @@ const updateClocks = `
 
 func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
 	set := first(tx.d, columns, &o)
+	if !o.KeyLive {
+		set.set("key_live", tx.d.Flag(false))
+	}
 	set.told(tx.d, e)
 	return tx.Later(set.insert("operations"), set.values...)
 }

@@ -158,8 +158,8 @@ func relatedTo(from, where string) string {
 	for _, sort := range []struct{ overtook, when string }{{"1", overtakes}, {"0", sameInput + ` AND NOT ` + overtakes}} {
 		for _, more := range []string{"", " AND " + mayHaveLanded("t")} {
 			parts = append(parts, fmt.Sprintf(`
-				SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, t.settled_at,
-				                      %s AS overtook, `+mayHaveLanded("t")+` AS landed
+				SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, t.settled_at, t.receipt,
+				                      t.key = o.key AND t.scope = o.scope AND t.kind = o.kind AS keyed, %s AS overtook, `+mayHaveLanded("t")+` AS landed
 				                 FROM `+from+` JOIN operations t ON `+sort.when+`
 				                WHERE `+where+`1 = 1`+more+` ORDER BY t.created_at DESC, t.id DESC LIMIT %d) AS few`, sort.overtook, relations))
 		}
@@ -170,14 +170,14 @@ func relatedTo(from, where string) string {
 // relatedToStub is the same for an operation that is archived.
 var relatedToStub = sync.OnceValue(func() string {
 	return relatedTo(`(SELECT CAST(?1 AS text) AS id, CAST(?2 AS text) AS kind, CAST(?3 AS text) AS target, CAST(?4 AS text) AS fingerprint,
-		CAST(?5 AS text) AS key_fields, CAST(?6 AS bigint) AS started_at, CAST(?7 AS bigint) AS seq) o`, ``)
+		CAST(?5 AS text) AS key_fields, CAST(?6 AS bigint) AS started_at, CAST(?7 AS bigint) AS seq, CAST(?8 AS text) AS scope, CAST(?9 AS text) AS key) o`, ``)
 })
 
 func scanRelation(rows Rows) (ledger.Relation, error) {
 	var r ledger.Relation
 	var created, settled int64
 	err := rows.Scan(&r.ID, &r.Title, &r.State, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID, &created, &settled,
-		&r.Overtook, &r.MayHaveLanded)
+		&r.Receipt, &r.SameKey, &r.Overtook, &r.MayHaveLanded)
 	r.CreatedAt, r.SettledAt = At(created), At(settled)
 	return r, err
 }

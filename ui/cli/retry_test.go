@@ -277,6 +277,31 @@ func TestI5_AnotherNoteMakesNoOtherInvoice(t *testing.T) {
 	}
 }
 
+// What was sent under a key, lost by the ledger, and sent again under it is one row for each:
+// the lost one is listed as what may have happened twice, with both receipts, until a
+// person has dealt with it.
+func TestI9_WhatWasLostAndSentAgainIsListed(t *testing.T) {
+	lost, b := newBench(t), newBench(t)
+	req := ledger.BeginRequest{ChangeID: "lost-c", OperationID: "lost", AttemptID: "lost.1", Kind: "post", Key: "K", Token: "t", Fingerprint: "f", Title: "post the report",
+		Source: ledger.Source{Pipeline: "nightly"}, Sender: "pipeline", Deadline: time.Minute, Actor: ledger.Actor{Name: "nightly", Machine: true}}
+	res := need.Get(ledger.Begin(t.Context(), lost.open(), req))(t)
+	b.now = b.now.Add(time.Second)
+	again := req
+	again.ChangeID, again.OperationID, again.AttemptID, again.Token = "again-c", "again", "again.1", "u"
+	_ = need.Get(ledger.Begin(t.Context(), b.open(), again))(t)
+	b.want(0, "settle", "again.1", "--outcome", "committed", "--receipt", "r-again")
+	need.Equal(t, need.Get(ledger.Offer(t.Context(), b.open(), ledger.OfferOf(req, res)))(t).After.KeyLive, false, "holds the key")
+	b.want(0, "settle", "lost.1", "--outcome", "committed", "--receipt", "r-lost")
+	out := b.want(0, "list", "lane:conflict")
+	need.That(t, strings.Contains(out, "lost@2") && !strings.Contains(out, "again@"), "%s", out)
+	out = b.want(0, "show", "lost")
+	for _, want := range []string{"r-lost", "same key: again", "receipt r-again", "was sent beside again (r-again)"} {
+		need.Contains(t, out, want)
+	}
+	b.want(0, "ack", "lost@2", "--truth", "both_wanted", "--reason", "both went out")
+	need.That(t, !strings.Contains(b.want(0, "list", "lane:conflict"), "lost@"), "it is listed still")
+}
+
 // What a rehearsal showed can be named, and then nothing else is sent.
 func TestI7_ARetryIsBoundToADigest(t *testing.T) {
 	b, s := newShopBench(t)

@@ -161,7 +161,10 @@ func writeTicket(w *safe.Writer, v ticket.Ticket) {
 	}
 	for _, r := range v.Record.Related {
 		how := "same input"
-		if r.Overtook {
+		switch {
+		case r.SameKey:
+			how = "same key"
+		case r.Overtook:
 			how = "newer on the same target"
 		}
 		line("RELATED", say("%s: %s %s", how, r.ID, v.Other(r)))

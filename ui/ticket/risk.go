@@ -71,6 +71,8 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 		case i == most:
 			out = append(out, Caution("", "and %d more", len(t.Record.Related)-most))
 		case i > most:
+		case r.SameKey:
+			out = append(out, Caution("SAME KEY", "%s", t.Other(r)))
 		case r.Overtook:
 			out = append(out, Caution("OVERTAKEN BY", "%s", t.Other(r)))
 		default:
@@ -105,7 +107,11 @@ func AtIt(p ledger.Presence) safe.Text {
 // Other is another operation on the same thing: what it is, where it stands, whose
 // it is and since when.
 func (t Ticket) Other(r ledger.Relation) safe.Text {
-	return safe.Say("%s, %s, %s %s", cmp.Or(r.Title, r.ID), State(r.State), cmp.Or(r.Source.Pipeline, "unknown"), t.at(r.CreatedAt))
+	what := safe.Say("%s, %s, %s %s", cmp.Or(r.Title, r.ID), State(r.State), cmp.Or(r.Source.Pipeline, "unknown"), t.at(r.CreatedAt))
+	if r.Receipt == "" {
+		return what
+	}
+	return safe.Say("%s, receipt %s", what, r.Receipt)
 }
 
 // ToType is a loss as a person types it to accept it: the word that the policy

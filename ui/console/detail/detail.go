@@ -150,7 +150,10 @@ func (p *page) meant() {
 			break
 		}
 		words := "same input"
-		if r.Overtook {
+		switch {
+		case r.SameKey:
+			words = "same key"
+		case r.Overtook:
 			words = "overtaken by"
 		}
 		p.tell("", p.Warn, "%s: %s", words, p.t.Other(r))
