@@ -189,6 +189,9 @@ func (a archiveCommand) find(ctx context.Context, f archiveFind) error {
 			}
 			return len(out) <= f.limit && ctx.Err() == nil
 		})
+		if err == nil {
+			err = ctx.Err()
+		}
 		if err != nil {
 			return archiveFailure(err, f.from, file.File)
 		}
