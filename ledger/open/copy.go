@@ -160,8 +160,9 @@ func Uncopy(ctx context.Context, from, to Place, o Options) error {
 	if move.State == tables.MoveWhole || move.State == tables.MoveGone {
 		fresh, err := to.Fresh(ctx, move.ID, o)
 		if err == nil && !fresh.Finished() { // another one takes its place
-			err = fresh.Close()
-			fresh, err = to.Fresh(ctx, ledger.NewID(), o)
+			if err = fresh.Close(); err == nil {
+				fresh, err = to.Fresh(ctx, ledger.NewID(), o)
+			}
 		}
 		if err != nil {
 			return err
