@@ -229,7 +229,7 @@ func squeeze(text []byte) []byte {
 	for i, part := range parts {
 		switch form := map[int]byte{36: asID, 64: asDigest, len(stubTime): asTime}[len(part)]; form {
 		case asTime:
-			if at, err := time.Parse(stubTime, string(part)); err == nil {
+			if at, err := time.Parse(stubTime, string(part)); err == nil && at.Format(stubTime) == string(part) { // a comma counts as a point
 				parts[i] = since(form, at.UnixMilli())
 			}
 		case asID, asDigest:

@@ -354,7 +354,7 @@ func TestI3_ManyDoOneSend(t *testing.T) {
 func TestDoWithoutRoomForTheOutcome(t *testing.T) {
 	r, store, _ := recorderOver(t, KindRule{})
 	res, err := Do(t.Context(), r, Request{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
-		store.Break(ledger.ErrReadOnly) // the kind that is not waited for
+		store.Break(ledger.ErrCopied) // the kind that is not waited for
 		return Result{Receipt: "ch_1"}, nil
 	})
 	var doubt *DoubtError

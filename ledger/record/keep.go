@@ -94,7 +94,7 @@ func (r *Recorder) SettleUntil(ctx context.Context, req *ledger.SettleRequest, u
 // mayPass reports whether the same settle may be taken later. What is wrong with the
 // settle itself was left out of it the first time.
 func mayPass(err error) bool {
-	return !errors.Is(err, ledger.ErrNotFound) && !errors.Is(err, ledger.ErrReadOnly) && !errors.Is(err, ledger.ErrCopied)
+	return !errors.Is(err, ledger.ErrNotFound) && !errors.Is(err, ledger.ErrCopied)
 }
 
 // keep takes an outcome to be offered again.
@@ -117,7 +117,8 @@ func (r *Recorder) keep(req kept, why error) {
 	}
 }
 
-// offerKept offers what is kept, oldest first, until all of it is recorded.
+// offerKept offers what is kept, oldest first, until all of it is recorded. What is not
+// taken goes behind the others.
 func (r *Recorder) offerKept(empty chan struct{}) {
 	k, recorded := &r.kept, 0
 	for {
@@ -143,17 +144,14 @@ func (r *Recorder) offerKept(empty chan struct{}) {
 			if next.missed.IsZero() {
 				next.missed = time.Now()
 			}
-			if time.Since(next.missed) < appearsWithin { // after the others
-				k.mu.Lock()
-				k.all = append(k.all[1:], next)
-				k.mu.Unlock()
-				time.Sleep(keepEvery)
+			if time.Since(next.missed) < appearsWithin {
+				k.later(next)
 				continue
 			}
 		case errors.Is(err, ledger.ErrGuard) || !mayPass(err):
 			r.log(fmt.Sprintf("an outcome (%s of attempt %s) is lost: %v", next.Outcome, next.AttemptID, err))
 		default:
-			time.Sleep(keepEvery)
+			k.later(next)
 			continue
 		}
 		k.mu.Lock()
@@ -161,6 +159,15 @@ func (r *Recorder) offerKept(empty chan struct{}) {
 		k.all = k.all[1:]
 		k.mu.Unlock()
 	}
+}
+
+// later puts the first behind the others, after a pause.
+func (k *keeping) later(first kept) {
+	k.mu.Lock()
+	k.bytes += len(first.Result) - len(k.all[0].Result)
+	k.all = append(k.all[1:], first)
+	k.mu.Unlock()
+	time.Sleep(keepEvery)
 }
 
 // Heartbeat moves the deadline of a live attempt to at least extend from now

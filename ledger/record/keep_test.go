@@ -42,7 +42,7 @@ func (s *deafStore) Change(ctx context.Context, at ledger.Locator, id string, ru
 // held lock pass.
 func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
 	for name, why := range map[string]error{
-		"locked": ledger.ErrBusy, "full": ledger.ErrFull, "gone": ledger.ErrGone, "broken": fmt.Errorf("disk I/O error"),
+		"locked": ledger.ErrBusy, "full": ledger.ErrFull, "gone": ledger.ErrGone, "broken": fmt.Errorf("disk I/O error"), "standby": ledger.ErrReadOnly,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -89,6 +89,48 @@ func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
 			defer mu.Unlock()
 			need.That(t, len(said) != 0, "nothing was said")
 		})
+	}
+}
+
+// brokenStore takes no change of one attempt.
+type brokenStore struct {
+	ledger.Store
+	attempt string
+}
+
+func (s *brokenStore) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	if at.AttemptID != "" && at.AttemptID == s.attempt {
+		return ledger.Applied{}, errors.New("malformed")
+	}
+	return s.Store.Change(ctx, at, id, rule)
+}
+
+// An outcome that the ledger does not take keeps no other from it.
+func TestI9_OneOutcomeThatIsNotTakenHoldsUpNoOther(t *testing.T) {
+	t.Parallel()
+	inner := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{}))(t)
+	defer inner.Close()
+	s := &deafStore{Store: inner}
+	broken := &brokenStore{Store: s}
+	r := record.New(broken, nil, record.Options{})
+	var begun [2]ledger.BeginResult
+	for i := range begun {
+		begun[i] = need.Get(r.Begin(t.Context(), record.Request{Kind: "k", Key: fmt.Sprint(i)}))(t)
+	}
+	broken.attempt = begun[0].Attempt.ID
+	s.be(ledger.ErrLost)
+	for _, b := range begun {
+		if _, err := r.SettleSurely(t.Context(), ledger.SettleRequest{AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeCommitted, Status: 201}); err == nil {
+			t.Fatal("it was taken")
+		}
+	}
+	s.be(nil)
+	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		rec := need.Get(inner.Read(t.Context(), ledger.Locator{ID: begun[1].Operation.ID}))(t)
+		if rec.State() == ledger.Committed {
+			return
+		}
+		need.Must(t, time.Now().Before(end), "the other is %s", rec.State())
 	}
 }
 
