@@ -38,7 +38,6 @@ func dsn(path, mode string, more ...string) string {
 	if mode == "rw" {
 		q["_pragma"] = append(q["_pragma"], writing...)
 		q.Set("_txlock", "immediate")
-		q.Set("vfs", framesVFS())
 	}
 	p := filepath.ToSlash(path)
 	if !strings.HasPrefix(p, "/") {
