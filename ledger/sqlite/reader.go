@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 
 	"indoubt/ledger"
@@ -181,6 +182,7 @@ func (n snapshot) Moment() ledger.Moment { return n.s.moment() }
 func (n snapshot) close() {
 	if _, err := n.conn.ExecContext(context.Background(), `ROLLBACK`); err != nil {
 		n.spoilt = true
+		_ = n.conn.Raw(func(any) error { return driver.ErrBadConn }) // it may be in the transaction still: it is closed
 	}
 	n.giveBack()
 }

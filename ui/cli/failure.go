@@ -218,7 +218,7 @@ func problemsJSON(all policy.Errors) []problemJSON {
 func systemFailure(err error, f *failure) bool {
 	switch {
 	case errors.Is(err, context.Canceled):
-		f.Code, f.Message, f.Hint = "interrupted", "interrupted", "what is done stays done; run it again to go on"
+		f.Code, f.Message, f.Hint = "interrupted", strings.ReplaceAll(f.Message, context.Canceled.Error(), "interrupted"), "what is done stays done; run it again to go on"
 	case errors.Is(err, syscall.EROFS):
 		f.Code, f.Hint = "read_only_disk", "the disk is mounted read-only: look with --read-only"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

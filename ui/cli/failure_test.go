@@ -58,6 +58,12 @@ func TestExitCodesOfErrors(t *testing.T) {
 	}
 }
 
+// What else went wrong is said, too, where a command was interrupted.
+func TestAnInterruptHidesNothing(t *testing.T) {
+	f := asFailure(errors.Join(context.Canceled, errors.New("the mark stays")))
+	need.Equal(t, f.Code+": "+f.Message, "interrupted: interrupted\nthe mark stays")
+}
+
 // failing gives the error of a command line and checks that text says the same.
 func (b *bench) failing(exit int, code string, args ...string) *errorJSON {
 	b.Helper()
