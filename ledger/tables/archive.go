@@ -12,14 +12,17 @@ import (
 )
 
 // archivable says of an operation o that it is settled since before ?2 and that nothing
-// waits for it at ?3. Of the controls of a kind the newest stays, and of a target that
-// others have, too: what overtook those must be known while they can be asked for again.
+// waits for it at ?3. Of an incident nothing leaves that a list still has: its account says
+// what is to be done about that. Of the controls of a kind the newest stays, and of a
+// target that others have, too: what overtook those must be known while they can be asked
+// for again.
 const archivable = `(o.state IN ('committed', 'failed', 'abandoned') AND o.conflict = '' AND o.updated_at < ?2 AND o.settled_at < ?2
 	AND o.parked_until = 0 AND o.recheck_at = 0 AND o.undelivered = 0 AND o.awaits = '' AND o.live_attempt = ''
 	AND o.seq < (SELECT max(seq) FROM operations)
 	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0)
 	AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.operation_id = o.id AND l.holder <> '' AND l.expires_at > ?3)
-	AND (o.incident = '' OR o.attempt_count = 1 AND EXISTS (SELECT 1 FROM incidents i WHERE i.id = o.incident AND i.closed_at <> 0))
+	AND (o.incident = '' OR o.attempt_count = 1 AND EXISTS (SELECT 1 FROM incidents i WHERE i.id = o.incident AND i.closed_at <> 0)
+	                                            AND NOT EXISTS (SELECT 1 FROM open_operations l WHERE l.seq = o.seq))
 	AND NOT EXISTS (SELECT 1 FROM decisions d INDEXED BY decisions_open CROSS JOIN decision_items i ON i.run_id = d.id AND i.operation_id = o.id
 	                 WHERE d.finished_at = 0 AND d.size > 1)
 	AND (o.state <> 'committed' OR o.by_answer = 0 OR o.token_sent = 0 OR EXISTS (

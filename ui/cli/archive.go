@@ -40,7 +40,8 @@ The ledger remembers of each its key, its outcome, its attempts and its marks. S
 no key is sent again, a late answer still raises a contradiction, and the odds
 stay. Only what was never in doubt and has given its key up (ttl: in the policy)
 is forgotten but for its file. What is in doubt, in conflict, parked or in an open
-incident or run stays, and so does the newest control of each kind.
+incident or run stays; so does what a person may still act on in a closed incident,
+and the newest control of each kind.
 
 "indoubt show ID --archive DIR" shows an archived operation whole, "archive find"
 looks for one, "archive list" checks the files. It can be ended and started again
