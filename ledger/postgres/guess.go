@@ -29,17 +29,22 @@ type memo struct {
 	xid    string // that transaction, which its rows show until they are changed
 }
 
-// mostBegun is how many are remembered, and freshest how old a reading of the clock may
-// be that is carried on.
+// mostBegun is how many are remembered, freshest how old a reading of the clock may be
+// that is carried on, and tolerance how far the server may find a guess of it behind.
 const (
 	mostBegun = 4096
 	freshest  = time.Minute
+	tolerance = time.Second
 )
 
 // tells takes in what the server's clock showed, between two readings of the steady one.
+// Where the answer has waited for a lock it tells too little: what is known already stays.
 func (m *memory) tells(moment ledger.Moment, read ledger.Steady) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.reading && moment.Steady.Boot == read.Boot && read.At-moment.Steady.At > tolerance/2 {
+		return
+	}
 	m.moment, m.read, m.reading = moment, read, moment.Steady.Boot == read.Boot
 }
 
@@ -109,8 +114,8 @@ func (s *session) guess(more string, args []any, look string, values ...any) boo
 	}
 	s.guessed, s.moment, s.more, s.moreArgs = true, moment, more, args
 	if s.store.clock == nil {
-		s.more += `, 1 / (clock_timestamp() BETWEEN CAST(? AS timestamptz) - interval '2 milliseconds' AND CAST(? AS timestamptz) + interval '1 second')::int`
-		s.moreArgs = append(s.moreArgs, moment.Wall, moment.Wall)
+		s.more += `, 1 / (clock_timestamp() BETWEEN CAST(? AS timestamptz) - interval '2 milliseconds' AND CAST(? AS timestamptz) + interval '1 millisecond' * ?)::int`
+		s.moreArgs = append(s.moreArgs, moment.Wall, moment.Wall, tolerance.Milliseconds())
 	}
 	s.xid = &result{}
 	return s.add(look, values, s.xid) == nil

@@ -27,7 +27,8 @@ type script struct {
 	Command []string `json:"command,omitempty"`
 	URL     string   `json:"url,omitempty"`
 	Steps   []step   `json:"steps"`
-	Wait    int      `json:"wait,omitempty"` // ms, after the last step
+	Until   string   `json:"until,omitempty"` // the notification that is waited for after the last step
+	Wait    int      `json:"wait,omitempty"`  // ms, after that
 	// Validate calls tools as agents do: the client holds their answers against the
 	// schemas that were listed.
 	Validate bool `json:"validate,omitempty"`

@@ -54,9 +54,11 @@ func TestAServerBehindAURLIsTheSameBehindTheProxy(t *testing.T) {
 	s.env = append(s.env, "PORT="+port)
 	url := "http://127.0.0.1:" + port + "/mcp"
 	noise := s.serve(t, url, box.everything("streamableHttp")...)
-	steps := append([]step{call("toggle-simulated-logging", object{})}, everythingSteps...)
-	direct := s.drive(box, script{URL: url, Steps: steps, Wait: 500})
-	behind := s.drive(box, script{Command: []string{program, "mcp", "--server", "everything", "--url", url}, Steps: steps, Wait: 500})
+	// The server logs at a random level, and drops what it says before the client listens.
+	steps := append(slices.Clone(everythingSteps), step{Method: "logging/setLevel", Params: object{"level": "debug"}}, call("toggle-simulated-logging", object{}))
+	const logged = "notifications/message"
+	direct := s.drive(box, script{URL: url, Steps: steps, Until: logged, Wait: 500})
+	behind := s.drive(box, script{Command: []string{program, "mcp", "--server", "everything", "--url", url}, Steps: steps, Until: logged, Wait: 500})
 	need.Contains(t, strings.Join(behind, "\n"), `{"progress":{"progress":2,"total":4}}`)
 	results, other := said(direct)
 	got, gotOther := said(cleaned(t, behind))

@@ -276,17 +276,18 @@ func (x *exchange) settle(a ledger.Answer) (ledger.Operation, error) {
 // answerBody is the body of an answer that is still coming.
 type answerBody struct {
 	*io.PipeReader
-	x    *exchange
-	ctx  context.Context
-	done <-chan struct{}
-	once sync.Once
+	x     *exchange
+	ctx   context.Context
+	done  <-chan struct{}
+	once  sync.Once
+	known <-chan struct{} // closed when what came of the delivery is noted
 }
 
 func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.PipeReader.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
-		b.delivered()
+		<-b.deliver()
 	case errors.Is(err, io.ErrClosedPipe) && b.ctx.Err() != nil:
 		err = context.Cause(b.ctx)
 	case errors.Is(err, io.ErrClosedPipe) && b.x.gone.Load():
@@ -297,24 +298,33 @@ func (b *answerBody) Read(p []byte) (int, error) {
 
 // Close leaves the rest of the answer to be recorded, and waits a moment for it.
 func (b *answerBody) Close() error {
+	known := b.deliver()
 	err := b.PipeReader.Close()
 	timer := time.NewTimer(closeWait)
 	defer timer.Stop()
 	select {
-	case <-b.done:
-		b.delivered()
+	case <-known:
 	case <-b.ctx.Done():
 	case <-timer.C:
-		go b.delivered()
 	}
 	return err
 }
 
-func (b *answerBody) delivered() {
+// deliver notes, once the answer is recorded, whether the caller had as much of it as it
+// wanted. The next request like it waits for that.
+func (b *answerBody) deliver() <-chan struct{} {
 	b.once.Do(func() {
-		if t := b.x.w.t; t.Undelivered == nil && b.ctx.Err() == nil && b.x.begun.Operation.Undelivered {
-			<-b.done
-			t.Delivered(b.x.begun.Operation.ID, true)
+		t, o := b.x.w.t, b.x.begun.Operation
+		if t.Undelivered != nil || !o.Undelivered {
+			b.known = b.done
+			return
 		}
+		b.known = t.expect(o.ID)
+		arrived := b.ctx.Err() == nil
+		go func() {
+			<-b.done
+			t.Delivered(o.ID, arrived)
+		}()
 	})
+	return b.known
 }

@@ -191,15 +191,21 @@ func (t *Transport) handOver(req *http.Request, operationID string) {
 		t.Delivered(operationID, true)
 		return
 	}
+	t.expect(operationID)
+	t.Undelivered(req, operationID)
+}
+
+// expect has the next request like it wait until Delivered is called.
+func (t *Transport) expect(operationID string) <-chan struct{} {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.due == nil {
 		t.due = map[string]chan struct{}{}
 	}
 	if t.due[operationID] == nil {
 		t.due[operationID] = make(chan struct{})
 	}
-	t.mu.Unlock()
-	t.Undelivered(req, operationID)
+	return t.due[operationID]
 }
 
 // delivering is closed when it is known whether the operation's answer arrived;

@@ -77,7 +77,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 			w.report(Report{What: "not_recorded", Why: err.Error()})
 			return nil, &NotRecordedError{err}
 		}
-		if res.Answer == ledger.AnswerFinished && res.Operation.Undelivered && !looked {
+		if w.mayBeDelivered(res) && !looked {
 			known := w.t.delivering(res.Operation.ID)
 			if known == nil { // it is not being delivered, or no longer is
 				looked = true
@@ -108,6 +108,12 @@ func (w *httpWrite) do() (*http.Response, error) {
 		}
 		w.request.Key, w.given = res.Operation.Key, false // the same operation, also where keys are made
 	}
+}
+
+// mayBeDelivered reports whether another request's answer may be on its way: one that is
+// finished, or is in progress and its caller has closed it.
+func (w *httpWrite) mayBeDelivered(res record.Begun) bool {
+	return res.Operation.Undelivered && (res.Answer == ledger.AnswerFinished || res.Answer == ledger.AnswerInProgress && w.t.Undelivered == nil)
 }
 
 func (w *httpWrite) report(r Report) {

@@ -27,7 +27,12 @@ for (const [schema, answer] of answers) {
     return answer;
   });
 }
-client.fallbackNotificationHandler = async (n) => say({ told: n.method, params: n.params });
+let heard;
+const until = new Promise((done) => { heard = done; });
+client.fallbackNotificationHandler = async (n) => {
+  say({ told: n.method, params: n.params });
+  if (n.method === script.until) heard();
+};
 
 const transport = script.url
   ? new StreamableHTTPClientTransport(new URL(script.url))
@@ -49,5 +54,6 @@ for (const step of script.steps) {
     say({ error: e.code ?? e.name, message: e.message });
   }
 }
+if (script.until) await until;
 if (script.wait) await new Promise((r) => setTimeout(r, script.wait));
 await client.close();
