@@ -48,7 +48,7 @@ demo: build
 # finds, lint finds, too.
 test: build
 	@$(TESTENV) INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(GO) run -trimpath ./.ci/test $(RACE) -vet=off -p 4 -parallel 8 -timeout $(TIMEOUT) \
-	  ./ui/cli ./reconcile ./ledger/sqlite ./reconcile/drill ./...
+	  ./ui/cli ./ledger/postgres ./reconcile ./ledger/sqlite ./reconcile/drill ./...
 
 # Benchmarks run one package at a time: two at once would measure each other.
 bench:
