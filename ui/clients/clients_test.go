@@ -3,6 +3,7 @@ package clients
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -100,6 +101,24 @@ var configs = map[string]struct{ text, want string }{
 	"a URL and no more": {"{\"servers\":{\n  \"s\": {\n    // far away\n    \"url\": \"https://h/mcp\"\n  }\n}}", "--server s --scope s-% --url https://h/mcp"},
 	"a person's file":   {`{"numStartups": 7, "projects": {"/home/ada/a": {"allowedTools": [], "mcpServers": {"s": {"type":"stdio","command":"uvx","args":["mcp-server-git"],"env":{}}}}}}`, "stdio --server s --scope s-% -- uvx mcp-server-git"},
 	"a strange name":    {`{"mcpServers":{"s":{"command":"srv","args":["\u00e4\\\"<"]},"my / ~server":{"command":"x"}}}`, `--server s --scope s-% -- srv ä\"<`},
+}
+
+// A package that npm has installed is known by the link that npm made to it, too.
+func TestAnInstalledPackageIsKnown(t *testing.T) {
+	modules := filepath.Join(t.TempDir(), "node_modules")
+	script, link := filepath.Join(modules, "@modelcontextprotocol", "server-memory", "dist", "index.js"), filepath.Join(modules, ".bin", "mcp-server-memory")
+	for _, file := range []string{script, link} {
+		need.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	}
+	need.OK(t, os.WriteFile(script, nil, 0o755))
+	if err := os.Symlink(script, link); err != nil {
+		t.Skip(err)
+	}
+	for _, words := range [][]string{{"node", script}, {"node", link}, {link}} {
+		d := newDesk(t, fmt.Sprintf(`{"mcpServers":{"s":{"command":%q,"args":[%q]}}}`, words[0], append(words, "")[1]))
+		d.install(wrapping)
+		need.Contains(t, d.starts("s"), "--server memory ")
+	}
 }
 
 func TestInstallAndBackByteForByte(t *testing.T) {

@@ -95,7 +95,7 @@ func (s *Server) entryFor(w Wrapping, env func(string) string) (e Entry) {
 		names = s.names(w, behind, []string{url}, identity.URLScope(url))
 	} else {
 		words = append([]string{command}, words...)
-		names = s.names(w, behind, append([]string{identity.Program(words)}, words...), identity.CommandScope(redact.Argv(words, redact.Marked), s.Dir))
+		names = s.names(w, behind, append([]string{identity.Program(words, s.Dir)}, words...), identity.CommandScope(redact.Argv(words, redact.Marked), s.Dir))
 		for _, word := range words {
 			e.Command = append(e.Command, fill(word))
 		}

@@ -104,7 +104,7 @@ func (s *Server) Wrap(w Wrapping, before Wrapped) ([]udiff.Edit, Wrapped, error)
 		return s.through(w, url)
 	case command != "":
 		words = append([]string{command}, words...)
-		now := s.names(w, before, append([]string{identity.Program(words)}, words...), identity.CommandScope(redact.Argv(words, redact.Marked), s.Dir))
+		now := s.names(w, before, append([]string{identity.Program(words, s.Dir)}, words...), identity.CommandScope(redact.Argv(words, redact.Marked), s.Dir))
 		head := append(w.head(now), "--", command)
 		edits := []udiff.Edit{s.set(&s.members["command"].Value, quoted(w.Program))}
 		return append(edits, s.prepend(head)), now, nil

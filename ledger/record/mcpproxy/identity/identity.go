@@ -38,6 +38,14 @@ func CommandScope(argv []string, dir string) string {
 	return scopeOf(parts)
 }
 
+// Program is what a command line in a directory runs, behind a launcher too: the package
+// that is installed there, without its version, else the file.
+func Program(argv []string, dir string) string {
+	l := line{dir: realPath(dir, "")}
+	l.read(argv)
+	return l.program
+}
+
 // line is a command line as it counts.
 type line struct {
 	dir     string // where its relative paths begin

@@ -30,16 +30,16 @@ var (
 // without what only says that it is a server. It never depends on what the
 // server says of itself, because kinds must not change while it starts.
 func CommandName(argv []string) string {
-	base := decoration.ReplaceAllString(plainBase(Program(argv)), "")
+	base := decoration.ReplaceAllString(plainBase(spelt(argv)), "")
 	if base = strings.Trim(unnamely.ReplaceAllString(base, "-"), "-"); base == "" {
 		return "server"
 	}
 	return base
 }
 
-// Program is the program, package or script that a command line runs, behind a launcher
-// too, without its version.
-func Program(argv []string) string {
+// spelt is the program, package or script that a command line runs, behind a launcher
+// too, without its version: as it is written, whatever a link leads to.
+func spelt(argv []string) string {
 	if len(argv) == 0 {
 		return ""
 	}
