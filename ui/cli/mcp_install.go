@@ -153,15 +153,23 @@ func writeFailure(p *clients.Plan, err error) error {
 	return fmt.Errorf("write %s: %w", short(p.Path), err)
 }
 
+// clientSystem says where the files of a person's clients are.
+func clientSystem(env func(string) string) (s clients.System, err error) {
+	s = clients.System{Home: env("HOME"), Config: env("XDG_CONFIG_HOME"), AppData: env("APPDATA")}
+	if s.Home == "" {
+		s.Home, _ = os.UserHomeDir()
+	}
+	if s.Dir, err = os.Getwd(); err != nil {
+		err = fmt.Errorf("the current directory: %w", err)
+	}
+	return s, err
+}
+
 // plans reads the files that the words stand for.
 func (i *installer) plans(ctx context.Context, args []string, backups clients.Backups) ([]*clients.Plan, error) {
-	dir, err := os.Getwd()
+	system, err := clientSystem(i.env)
 	if err != nil {
-		return nil, fmt.Errorf("the current directory: %w", err)
-	}
-	system := clients.System{Home: i.env("HOME"), Config: i.env("XDG_CONFIG_HOME"), AppData: i.env("APPDATA"), Dir: dir}
-	if system.Home == "" {
-		system.Home, _ = os.UserHomeDir()
+		return nil, err
 	}
 	wrapping, err := i.wrapping(ctx)
 	if err != nil {

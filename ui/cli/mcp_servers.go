@@ -10,17 +10,16 @@ import (
 
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/recipes"
-	"indoubt/ui/clients"
 )
 
 // several reads the servers of a client's configuration file. An entry that cannot be
 // served is said and left out.
 func (c mcpCommand) several(path string) ([]way, error) {
-	dir, err := os.Getwd()
+	system, err := clientSystem(c.env)
 	if err != nil {
-		return nil, fmt.Errorf("the current directory: %w", err)
+		return nil, err
 	}
-	entries, err := clients.System{Home: dir, Dir: dir}.Entries(path, recipes.ServerName, c.env)
+	entries, err := system.Entries(path, recipes.ServerName, c.env)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, &failure{Exit: exitNotFound, Code: "no_config", Message: "there is no " + short(path), Hint: "name the file that has your servers, as .mcp.json"}

@@ -6,6 +6,7 @@
 package clients
 
 import (
+	"cmp"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,7 +17,7 @@ var Names = []string{"claude", "cursor", "code"}
 
 // System says where a person's files are.
 type System struct {
-	OS      string // as runtime.GOOS
+	OS      string // as runtime.GOOS, which it is when empty
 	Home    string
 	Config  string // XDG_CONFIG_HOME; below Home when empty
 	AppData string // %APPDATA%; below Home when empty
@@ -26,9 +27,6 @@ type System struct {
 // Places are the configuration files that a client reads: the project's first, then the
 // person's. ok is false for a client that is not known.
 func (s System) Places(client string) (paths []string, ok bool) {
-	if s.OS == "" {
-		s.OS = runtime.GOOS
-	}
 	switch client {
 	case "claude": // Claude Code's project and own file, and Claude Desktop's
 		return []string{filepath.Join(s.Dir, ".mcp.json"), filepath.Join(s.Home, ".claude.json"), s.of("Claude", "claude_desktop_config.json")}, true
@@ -42,13 +40,13 @@ func (s System) Places(client string) (paths []string, ok bool) {
 
 // of is a file of an application's own folder.
 func (s System) of(parts ...string) string {
-	folder := s.Config
+	folder, system := s.Config, cmp.Or(s.OS, runtime.GOOS)
 	switch {
-	case s.OS == "darwin":
+	case system == "darwin":
 		folder = filepath.Join(s.Home, "Library", "Application Support")
-	case s.OS == "windows" && s.AppData != "":
+	case system == "windows" && s.AppData != "":
 		folder = s.AppData
-	case s.OS == "windows":
+	case system == "windows":
 		folder = filepath.Join(s.Home, "AppData", "Roaming")
 	case folder == "":
 		folder = filepath.Join(s.Home, ".config")
@@ -57,14 +55,18 @@ func (s System) of(parts ...string) string {
 }
 
 // startDir is where a client starts the servers of a configuration file, as far as its
-// path tells: in the project, else in the home directory.
+// path tells: in the project, in the home directory where it is an application's own, else
+// where the file is.
 func (s System) startDir(path string) string {
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
 	dir := filepath.Dir(path)
-	switch {
-	case filepath.Base(path) == ".mcp.json":
-		return dir
-	case slices.Contains([]string{".vscode", ".cursor"}, filepath.Base(dir)):
+	if slices.Contains([]string{".vscode", ".cursor"}, filepath.Base(dir)) {
 		return filepath.Dir(dir)
 	}
-	return s.Home
+	if inside, err := filepath.Rel(s.of(), dir); err == nil && filepath.IsLocal(inside) {
+		return s.Home
+	}
+	return dir
 }

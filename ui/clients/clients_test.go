@@ -243,6 +243,10 @@ func TestScopesTellServersApart(t *testing.T) {
 	}
 	plain := `{"command":"npx","args":["pkg","/data"]}`
 	need.Equal(t, scope("/home/ada/.claude.json", plain), scope("/home/ada/.cursor/mcp.json", `{"command":"npx","args":["-y","pkg@2","/data"]}`))
+	bare := `{"command":"npx","args":["pkg"]}`
+	t.Chdir(t.TempDir())
+	need.Equal(t, scope(".mcp.json", bare), scope(filepath.Join(need.Get(os.Getwd())(t), "servers.json"), bare), "a file's name counts, or how its path is written")
+	need.Equal(t, scope("/home/ada/.config/Claude/claude_desktop_config.json", bare), scope("/home/ada/.claude.json", bare))
 	need.That(t, scope("/a/.mcp.json", `{"command":"npx","args":["pkg"]}`) != scope("/b/.mcp.json", `{"command":"npx","args":["pkg"]}`), "two projects are one server")
 	need.Equal(t, scope("/a/.mcp.json", `{"command":"srv","args":["--password","one"]}`), scope("/a/.mcp.json", `{"command":"srv","args":["--password","two"]}`), "a digest of a password can be guessed at")
 }
