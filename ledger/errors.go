@@ -20,6 +20,7 @@ var (
 	ErrUnknown   = errors.New("cannot tell whether the change is recorded")
 	ErrFull      = errors.New("there is no room for the ledger")
 	ErrGuard     = errors.New("the ledger refuses")
+	ErrMoving    = errors.New("the ledger is being moved, or has moved")
 	ErrMoved     = errors.New("the operation has moved since it was seen")
 	ErrRefused   = errors.New("refused")
 	ErrLeaseLost = errors.New("the lease on this operation was lost to another engine")

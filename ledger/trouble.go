@@ -99,6 +99,26 @@ func (e *GuardError) Is(target error) bool { return target == ErrGuard }
 // Unwrap gives the driver's error.
 func (e *GuardError) Unwrap() error { return e.Err }
 
+// MovingError: the ledger is being copied to another place, or has gone there, and refuses
+// what may not happen here meanwhile.
+type MovingError struct {
+	Message string
+	Err     error // the driver's
+}
+
+func (e *MovingError) Error() string { return "the ledger refuses: " + e.Message }
+
+// Trouble says how long it lasts.
+func (e *MovingError) Trouble(func(string) string) Trouble {
+	return Trouble{"moving", e.Error(), "write where it goes to when the copy is whole; one that was given up is taken back: indoubt copy --undo FROM TO"}
+}
+
+// Is makes errors.Is(err, ErrMoving) true.
+func (e *MovingError) Is(target error) bool { return target == ErrMoving }
+
+// Unwrap gives the driver's error.
+func (e *MovingError) Unwrap() error { return e.Err }
+
 // Trouble is itself.
 func (t Trouble) Trouble(func(string) string) Trouble { return t }
 

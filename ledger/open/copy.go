@@ -175,6 +175,20 @@ func Uncopy(ctx context.Context, from, to Place, o Options) error {
 	return src.SetMove(ctx, move, tables.Move{})
 }
 
+// Moved opens the ledger that another one says it has become, for what came too late. A
+// database is not opened by such a name: it says neither which user records there nor how
+// the server proves what it is.
+func Moved(ctx context.Context, name string, o Options) (ledger.Store, error) {
+	at, err := At(name)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := at.(file); !ok {
+		return nil, ledger.Trouble{Code: "moved_away", Message: at.String() + " is opened by no address but a writer's own", Do: "record it there: indoubt settle"}
+	}
+	return at.Open(ctx, o)
+}
+
 type copying struct {
 	src   source
 	fresh tables.Fresh

@@ -177,7 +177,7 @@ func TestAKilledCopyGoesOn(t *testing.T) {
 				killed(t, from.String(), to, table)
 				s, err := from.Open(t.Context(), Options{})
 				need.OK(t, err)
-				if err := begins(s, "meanwhile"); !errors.Is(err, ledger.ErrGuard) || !strings.Contains(err.Error(), shown(placeOf(t, to))) {
+				if err := begins(s, "meanwhile"); !errors.Is(err, ledger.ErrMoving) || !strings.Contains(err.Error(), shown(placeOf(t, to))) {
 					t.Errorf("a begin was told %v", err)
 				}
 				need.OK(t, s.Close())
@@ -215,7 +215,7 @@ func TestACopyWaits(t *testing.T) {
 			if _, err := Copy(ctx, from, to, Options{}, CopyOptions{Wait: time.Minute, Keep: true, Progress: func(CopyProgress) { stop() }}); !errors.Is(err, context.Canceled) {
 				t.Fatal(err)
 			}
-			if err := begins(s, "closed"); !errors.Is(err, ledger.ErrGuard) {
+			if err := begins(s, "closed"); !errors.Is(err, ledger.ErrMoving) {
 				t.Errorf("a begin in a ledger that was kept closed: %v", err)
 			}
 			need.OK(t, Uncopy(t.Context(), from, to, Options{}))
@@ -232,7 +232,7 @@ func TestACopyWaits(t *testing.T) {
 				}
 			}})
 			need.OK(t, err)
-			if err := begins(s, "too late"); !errors.Is(err, ledger.ErrGuard) || !strings.Contains(err.Error(), "has moved to "+shown(to)) {
+			if err := begins(s, "too late"); !errors.Is(err, ledger.ErrMoving) || !strings.Contains(err.Error(), "has moved to "+shown(to)) {
 				t.Errorf("one who had it open was told %v", err)
 			}
 		})

@@ -137,7 +137,7 @@ func unanswered(err error) string {
 
 // translated reports whether an error is one of ours already.
 func translated(err error) bool {
-	for _, known := range []error{ledger.ErrBusy, ledger.ErrReadOnly, ledger.ErrGuard, ledger.ErrFull, ledger.ErrFailover, ledger.ErrLost, ledger.ErrUnknown} {
+	for _, known := range []error{ledger.ErrBusy, ledger.ErrReadOnly, ledger.ErrGuard, ledger.ErrMoving, ledger.ErrFull, ledger.ErrFailover, ledger.ErrLost, ledger.ErrUnknown} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -151,7 +151,7 @@ func byCode(shown string, said *pgconn.PgError) error {
 		if do := lacking(shown, rolesIn(said.Message)); do != "" {
 			return &Error{Permission, shown, said.Message, do, said}
 		}
-		return &ledger.GuardError{Message: said.Message, Err: said}
+		return tables.Refusal(said.Message, said)
 	case codeFailover:
 		return &Error{FailedOver, shown, said.Message, "", said}
 	case codeDivision:

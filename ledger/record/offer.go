@@ -244,7 +244,7 @@ func (r *Recorder) offerOne(ctx context.Context, i *intent, line string) (lost b
 
 // away reports whether the ledger could not be asked, so that the same may be recorded later.
 func away(err error) bool {
-	return errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrUnknown)
+	return errors.Is(err, ledger.ErrLost) || errors.Is(err, ledger.ErrBusy) || errors.Is(err, ledger.ErrUnknown) || errors.Is(err, ledger.ErrMoving)
 }
 
 // final reports whether the ledger will never take it.

@@ -101,7 +101,10 @@ type Options struct {
 	Source ledger.Source
 	Clock  ledger.Clock // time.Now when nil; needs a monotonic reading
 	Log    func(string) // takes what the user should know; dropped when nil
-	Reader Reader       // nil: a Request with Reconcile is answered as it stands
+	// Elsewhere opens the place to which the ledger has moved, by its name, for an answer
+	// that comes after that; nil: such an answer is kept, and told of.
+	Elsewhere func(ctx context.Context, name string) (ledger.Store, error)
+	Reader    Reader // nil: a Request with Reconcile is answered as it stands
 	// Secret keys the digests that stand for redacted values, of a store that knows no key
 	// of its ledger.
 	Secret []byte

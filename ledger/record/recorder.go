@@ -399,7 +399,9 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	var applied ledger.Applied
 	line := r.recent.lineage()
 	settle := func() (err error) {
-		applied, err = ledger.Settle(ctx, r.store, req)
+		if applied, err = ledger.Settle(ctx, r.store, req); errors.Is(err, ledger.ErrMoving) {
+			applied, err = settleElsewhere(ctx, r, req, err)
+		}
 		return err
 	}
 	if err := r.found(ctx, req.AttemptID, settle(), settle); err != nil {

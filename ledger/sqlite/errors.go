@@ -13,6 +13,7 @@ import (
 	sqlite3 "modernc.org/sqlite"
 
 	"indoubt/ledger"
+	"indoubt/ledger/tables"
 )
 
 // ForeignError: the file is a database, but not a ledger.
@@ -149,7 +150,7 @@ func translate(path string, err error) error {
 	case codeConstraint:
 		var e *sqlite3.Error
 		errors.As(err, &e)
-		return &ledger.GuardError{Message: guardText(e.Error()), Err: err}
+		return tables.Refusal(guardText(e.Error()), err)
 	case codeCorrupt:
 		return passed(path, err)
 	default:

@@ -107,16 +107,26 @@ func (m Move) Text() string {
 	return string(b)
 }
 
+// says is what the database tells a writer, by the state of the move.
+var says = map[string]string{
+	MoveClosed: "the ledger moves to %s: nothing is begun or allowed here",
+	MoveFrozen: "the ledger is being copied to %s: nothing changes here",
+	MoveWhole:  "the ledger is being copied to %s: nothing changes here",
+	MoveGone:   "the ledger has moved to %s: write there",
+}
+
 // Says is what the database tells a writer.
-func (m Move) Says() string {
-	what := "the ledger moves to %s: nothing is begun or allowed here"
-	switch m.State {
-	case MoveFrozen, MoveWhole:
-		what = "the ledger is being copied to %s: nothing changes here"
-	case MoveGone:
-		what = "the ledger has moved to %s: write there"
+func (m Move) Says() string { return fmt.Sprintf(says[m.State], m.To) }
+
+// Refusal is the error of what a database says where it refuses a write: *ledger.MovingError
+// for the words of a move, which pass, else *ledger.GuardError.
+func Refusal(said string, err error) error {
+	for _, words := range says {
+		if before, after, _ := strings.Cut(words, "%s"); strings.HasPrefix(said, before) && strings.HasSuffix(said, after) {
+			return &ledger.MovingError{Message: said, Err: err}
+		}
 	}
-	return fmt.Sprintf(what, m.To)
+	return &ledger.GuardError{Message: said, Err: err}
 }
 
 // Follows reports whether a move comes after the one that stands, or stands already: two

@@ -175,7 +175,7 @@ func (a *app) recorder(ctx context.Context, source ledger.Source, dryRun bool) (
 	if err != nil {
 		return nil, err
 	}
-	o := record.Options{Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell}
+	o := record.Options{Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell, Elsewhere: elsewhere(a)}
 	if !dryRun {
 		o.Reader = readNow{a.engine(store, constantly(rules), false, nil)}
 	}

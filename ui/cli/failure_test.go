@@ -43,6 +43,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{&ledger.NewerError{Ledger: "/x", Has: 9, Knows: 1}, 1, "newer_schema"},
 		{&ledger.OlderError{Ledger: "/x"}, 1, "older_schema"},
 		{&ledger.GuardError{Message: "m"}, 1, "guard"},
+		{&ledger.MovingError{Message: "m"}, 1, "moving"},
 		{context.Canceled, 1, "interrupted"},
 		{syscall.EROFS, 1, "read_only_disk"},
 		{syscall.ENOSPC, 1, "disk_full"},

@@ -159,7 +159,7 @@ func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePoli
 	}
 	live := a.watchPolicy(ctx, nil)
 	return live, record.New(store, recordingRules(live.inForce), record.Options{
-		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell,
+		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell, Elsewhere: elsewhere(a),
 		Reader: readNow{a.guard(ctx, store, live)},
 	}), nil
 }

@@ -66,6 +66,15 @@ func (a *app) ledgerOptions() open.Options {
 	return o
 }
 
+// elsewhere opens a ledger of another name as this one is opened: that which has moved there.
+func elsewhere(a *app) func(context.Context, string) (ledger.Store, error) {
+	return func(ctx context.Context, name string) (ledger.Store, error) {
+		o := a.ledgerOptions()
+		o.To = "record"
+		return open.Moved(ctx, name, o)
+	}
+}
+
 // usedLedgers is the file that lists which ledgers this account has used.
 func (a *app) usedLedgers() string {
 	state := stateDir(a.env)
