@@ -304,7 +304,7 @@ func TestStreamsAsItComesAndSettlesBeforeTheEnd(t *testing.T) {
 					}
 				}
 			}
-			w := newWorld(t, newUpstream(t, stream), setup{rule: record.KindRule{Deadline: time.Second}})
+			w := newWorld(t, newUpstream(t, stream), setup{rule: record.KindRule{Deadline: 4 * time.Second}}) // a slow machine may stand still for a second
 			req, _ := http.NewRequest(method, w.url+"/events", strings.NewReader(body))
 			resp := need.Get(client.Do(req))(t)
 			defer resp.Body.Close()
@@ -316,7 +316,7 @@ func TestStreamsAsItComesAndSettlesBeforeTheEnd(t *testing.T) {
 					t.Fatalf("%q %v", buf[:n], err)
 				}
 				if method == "POST" {
-					time.Sleep(120 * time.Millisecond)
+					time.Sleep(400 * time.Millisecond)
 				}
 			}
 			if method == "POST" && w.operation("").Operation.StateAt(time.Now()) != ledger.Pending {
