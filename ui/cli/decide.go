@@ -86,6 +86,7 @@ type resultJSON struct {
 
 	Redacts  []ledger.Personal `json:"redacts,omitempty"`  // redact --dry-run: what would go
 	Archives []string          `json:"archives,omitempty"` // redact: the files that were written anew
+	Unread   []string          `json:"unread,omitempty"`   // redact: archives that may have it, and were not looked in
 
 	failure *failure
 	line    safe.Text   // what is printed of it

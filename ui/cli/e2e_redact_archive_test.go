@@ -5,6 +5,7 @@ package cli_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/json"
 	"io"
 	"math/rand/v2"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/archive"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 )
@@ -108,5 +110,49 @@ func TestI10_E2E_KilledRedactionOfAnArchive(t *testing.T) {
 	}
 	if r := s.must(0, "runs", "--all", "--json"); strings.Contains(r.Out, "jane") {
 		t.Errorf("a run has it: %s", r.Out)
+	}
+}
+
+// meddled has an operation change after it was written to an archive.
+type meddled struct {
+	ledger.Store
+	id string
+}
+
+func (m meddled) Archive(ctx context.Context, id string, ops []ledger.Whole) (int, time.Duration, error) {
+	if _, err := ledger.Decide(ctx, m.Store, ledger.Decision{ChangeID: ledger.NewID(), ID: m.id, Verb: ledger.VerbNote, Reason: "looked at", Actor: ledger.Actor{Name: "maya"}}); err != nil {
+		return 0, 0, err
+	}
+	return m.Store.Archive(ctx, id, ops)
+}
+
+// What changed while it was archived is in the ledger and in a file: a redaction that was not
+// given the file names it.
+func TestI10_E2E_RedactNamesTheArchiveOfWhatStayed(t *testing.T) {
+	s := bareSite(t)
+	s.writePolicy("version: 1\n")
+	s.must(0, "init")
+	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
+	defer store.Close()
+	dir := filepath.Join(s.dir, "archive")
+	ids := settledOnes(t, store, "key-", 4)
+	done, err := archive.Run(t.Context(), meddled{store, ids[0]}, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}})
+	need.OK(t, err)
+	need.That(t, done.Moved == 1 && done.Removed > 0, "%d stayed, and %d left", done.Moved, done.Removed)
+	if r := s.must(0, "redact", ids[0]+"@2", "--dry-run"); !strings.Contains(r.Out, done.File) {
+		t.Errorf("a dry run says %s", r.Out)
+	}
+	if r := s.must(0, "redact", ids[0]+"@2", "--reason", "request 7", "--yes", "--json"); !strings.Contains(r.Out, `"unread":["`+done.File) {
+		t.Errorf("it says %s", r.Out)
+	}
+	if r := s.must(0, "redact", ids[0]+"@3", "--reason", "request 7", "--yes", "--archive", dir); !strings.Contains(r.Out, "and in "+done.File) || strings.Contains(r.Out, "not looked in") {
+		t.Errorf("with its file it says %s", r.Out)
+	}
+	need.That(t, !strings.Contains(texts(t, dir), `{"n":0}`), "the file has it still")
+	settledOnes(t, store, "later-", 4)
+	need.Get(archive.Run(t.Context(), store, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}}))(t)
+	after := settledOnes(t, store, "last-", 1)
+	if r := s.must(0, "redact", after[0]+"@2", "--reason", "request 8", "--yes", "--json"); strings.Count(r.Out, "jsonl.gz") != 1 {
+		t.Errorf("a file whose operations have all left is named, too: %s", r.Out)
 	}
 }

@@ -199,7 +199,7 @@ func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record
 		out.Effect, out.Redacts, out.line = effectWouldUpdate, parts, safe.Say("%s@%d  would redact %s", o.ID, version, said(parts))
 	}
 	if err == nil {
-		err = r.files(ctx, run, o.ID, &out)
+		err = r.files(ctx, run, o, &out)
 	}
 	return out, err
 }

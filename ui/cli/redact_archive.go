@@ -84,12 +84,26 @@ func (r *redaction) gone(ctx context.Context, run *decisionRun, rec ledger.Recor
 	return len(rec.Personal(events, run.flags.key)) == 0, err
 }
 
-// files redacts an operation in the archives, and says so in its result.
-func (r *redaction) files(ctx context.Context, run *decisionRun, id string, out *resultJSON) error {
-	if r.archive == "" || run.flags.dryRun {
-		return nil
+// unread says in the result which archives were not looked in and may hold an operation: one
+// that changed while it was archived is in a file, and in the ledger too.
+func (r *redaction) unread(ctx context.Context, run *decisionRun, o ledger.Operation, out *resultJSON) error {
+	all, err := sealed(ctx, run.store)
+	for _, a := range all {
+		looked := r.archive != "" && (r.file == "" || r.file == a.File)
+		if whole := a.Removed == a.Operations && o.Archive == ""; looked || whole || !archive.May(a, o.ID) {
+			continue
+		}
+		out.Unread, out.line = append(out.Unread, a.File), safe.Say("%s\n    it may be in %s too, which was not looked in: --archive DIR", out.line, a.File)
 	}
-	done, err := archive.Redact(ctx, run.store, archive.Redaction{Dir: r.dir, File: r.file, ID: id, Key: run.flags.key, Actor: run.actor, Reason: run.flags.reason, Now: r.clock()})
+	return err
+}
+
+// files redacts an operation in the archives, and says so in its result.
+func (r *redaction) files(ctx context.Context, run *decisionRun, o ledger.Operation, out *resultJSON) error {
+	if err := r.unread(ctx, run, o, out); err != nil || r.archive == "" || run.flags.dryRun {
+		return err
+	}
+	done, err := archive.Redact(ctx, run.store, archive.Redaction{Dir: r.dir, File: r.file, ID: o.ID, Key: run.flags.key, Actor: run.actor, Reason: run.flags.reason, Now: r.clock()})
 	for _, file := range done {
 		out.Effect, out.Archives, out.line = effectUpdated, append(out.Archives, file), safe.Say("%s\n    and in %s", out.line, file)
 	}
