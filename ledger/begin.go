@@ -177,6 +177,12 @@ func expired(rec *Record) bool {
 	return (o.State == Committed || o.State == Failed) && o.Conflict == NoConflict && rec.Over(o.TTL)
 }
 
+// Expired reports whether the key of an operation was over at a time, and is now: a request
+// that was sent then is another one.
+func (r *Record) Expired(then time.Time) bool {
+	return expired(r) && then.After(r.Operation.SettledAt.Add(r.Operation.TTL))
+}
+
 // allProven reports whether every attempt is known to have had no effect. One that
 // is counted and not recorded is not.
 func allProven(o Operation, attempts []Attempt) bool {

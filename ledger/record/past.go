@@ -52,7 +52,7 @@ func (r *Recorder) TakeOver(ctx context.Context, p Past, rehearse bool) (TakenOv
 			return "", ledger.Operation{}, err
 		}
 	}
-	res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price, onlyNew: true}, rule, req)
+	res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price, onlyNew: true, sentAt: p.SentAt}, rule, req)
 	switch {
 	case errors.Is(err, errNotNew):
 		return r.standsFor(ctx, req)

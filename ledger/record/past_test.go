@@ -112,3 +112,24 @@ func TestI11_SecretsOfWhatIsTakenOver(t *testing.T) {
 		need.That(t, !strings.Contains(all, secret), "%s is stored: %s", secret, all)
 	}
 }
+
+// A key that was over when a dead letter was sent may be used again: what it is about is
+// another request. One that was sent before is the one that the ledger knows.
+func TestI2_AKeyThatWasOverHidesNoDeadLetter(t *testing.T) {
+	r, store, clock := recorderOver(t, KindRule{Deadline: time.Minute, TTL: time.Hour})
+	p := past(clock, "ada")
+	p.Key = "k"
+	settle(t, r, begin(t, r, Request{Kind: "mail", Key: "k", Input: p.Input}).Attempt.ID, ledger.OutcomeCommitted)
+	clock.Advance(3 * time.Hour)
+	p.SentAt = clock.Now().Add(-150 * time.Minute)
+	takeOver(t, r, p, TakenKey)
+	p.SentAt = clock.Now().Add(-time.Hour)
+	o := takeOver(t, r, p, TakenNew)
+	need.That(t, o.State == ledger.Uncertain && o.ID == p.ID, "%+v", o)
+	takeOver(t, r, p, TakenKnown)
+	other := past(clock, "ada")
+	other.ID, other.Key = ledger.DeriveID("test", "eve"), "k"
+	takeOver(t, r, other, TakenKey)
+	now := need.Get(store.Read(t.Context(), ledger.Locator{Kind: "mail", Key: "k"}))(t)
+	need.Equal(t, now.Operation.ID, o.ID, "which has the key")
+}

@@ -280,8 +280,9 @@ var errNotNew = errors.New("there is an operation under this key")
 type recording struct {
 	ledger.Store
 	price   func(ledger.Record) ledger.Pricing
-	onlyNew bool   // errNotNew for a key that is in use
-	lineage string // the only one to begin in, or ""
+	onlyNew bool      // errNotNew for a key that is in use
+	sentAt  time.Time // with onlyNew: a key that was over then is not
+	lineage string    // the only one to begin in, or ""
 }
 
 // Change applies the rule of a begin.
@@ -290,7 +291,7 @@ func (s recording) Change(ctx context.Context, at ledger.Locator, changeID strin
 		at.Skip = ledger.AllParts // the rule sees no record that is there
 	}
 	return s.Store.Change(ctx, at, changeID, func(rec *ledger.Record) (ledger.Change, error) {
-		if s.onlyNew && rec.Found {
+		if s.onlyNew && rec.Found && (s.sentAt.IsZero() || !rec.Expired(s.sentAt)) {
 			return ledger.Change{}, errNotNew
 		}
 		after := *rec
