@@ -98,6 +98,8 @@ func TestRefused(t *testing.T) {
 		{"needs quotes: colon", kind("    committed: body.x == \"a: b\"\n"), 6, 16, "not YAML", `committed: 'body.x == "a: b"'`},
 		{"needs quotes: begins quoted", kind("    committed: \"a\" == body.x\n"), 6, 20, "not YAML", `committed: '"a" == body.x'`},
 		{"needs quotes: list", kind("    committed: [json].size() > 0\n"), 6, 22, "not YAML", `committed: "[json].size() > 0"`},
+		{"needs quotes: in a mapping", kind("    cost: { duplicate: \"a\" == input.x ? 1 : 2, miss: low }\n"), 6, 28, "not YAML", "put quotes around a value"},
+		{"a bracket is open", kind("    cost: { duplicate: 3, miss: low\n"), 6, 11, "not YAML", "is closed"},
 		{"template as expression", kind("    committed: ${status} == 200\n"), 6, 16, "an expression, not a template", "without ${ }"},
 		{"wrong type", kind("    committed: size(body.x)\n"), 6, 16, "must give true or false, but gives a number", ""},
 		{"text as truth", kind("    refused: string(body.x)\n"), 6, 14, "but gives text", "compare it"},

@@ -230,6 +230,8 @@ func (n *node) data(leaf func(*node) any) any {
 	return leaf(n)
 }
 
+var flow = lazyregexp.New(`^(?:\{.*\}|\[.*\])\s*(?:#.*)?$`)
+
 var keyValue = lazyregexp.New(`^(\s*(?:- +)?[A-Za-z_][\w.-]*:)\s+(.+)$`)
 
 // quotedHint shows how the value in this line is written with quotes.
@@ -275,11 +277,19 @@ func syntaxProblem(src *source, err error) Problem {
 		switch {
 		case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
 			hint = "indent with spaces, not tabs"
-		case m != nil && !strings.HasPrefix(m[2], "{"):
+		case m == nil || !closed(m[2]):
+		case flow.MatchString(m[2]):
+			hint = "put quotes around a value that has a colon, a comma, a quote or a bracket in it"
+		default:
 			hint = quotedHint(src, at)
 		}
 	}
 	return src.problem(place{position: at}, "not YAML: "+message, hint)
+}
+
+// closed reports whether a text closes as many brackets as it opens.
+func closed(text string) bool {
+	return strings.Count(text, "[") == strings.Count(text, "]") && strings.Count(text, "{") == strings.Count(text, "}")
 }
 
 // tooDeep looks at brackets and indentation before the parser does, which is
