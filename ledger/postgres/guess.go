@@ -25,7 +25,7 @@ type memory struct {
 
 // memo is a record as a transaction has left it.
 type memo struct {
-	record tables.Record
+	record *tables.Record
 	xid    string // that transaction, which its rows show until they are changed
 }
 
@@ -138,12 +138,12 @@ func (s *session) Take(id string) (tables.Record, bool) {
 	}
 	ok := s.guess(`, (SELECT 1 / count(*) FROM (SELECT FROM indoubt.operations WHERE id = ? AND xmin = ? FOR UPDATE) o)`, []any{k.record.Operation.ID, k.xid},
 		`SELECT 1 / count(*), pg_current_xact_id()::xid FROM indoubt.attempts WHERE id = ? AND xmin = ?`, id, k.xid)
-	return k.record, ok
+	return *k.record, ok
 }
 
 // Keep remembers a record with an attempt in flight, where it is known which transaction
 // this is.
-func (s *session) Keep(rec tables.Record) {
+func (s *session) Keep(rec *tables.Record) {
 	if s.guessed && rec.Operation.LiveAttempt != "" {
 		s.kept = append(s.kept, &memo{record: rec})
 	}

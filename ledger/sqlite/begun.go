@@ -16,9 +16,9 @@ import (
 // again. It holds while no one else has written: any other commit, and any write here
 // that is not of operations it names, empties it.
 type begun struct {
-	version uint32                   // of the database, with these in it
-	records map[string]tables.Record // by the attempt in flight, or by the operation
-	coming  map[string]tables.Record // with the transaction that goes on
+	version uint32                    // of the database, with these in it
+	records map[string]*tables.Record // by the attempt in flight, or by the operation
+	coming  map[string]*tables.Record // with the transaction that goes on
 }
 
 // mostBegun is how many are remembered.
@@ -44,7 +44,7 @@ func (b *begun) check(conn *sql.Conn) {
 	}
 }
 
-func (b *begun) add(records []tables.Record) {
+func (b *begun) add(records []*tables.Record) {
 	for _, rec := range records {
 		b.coming[cmp.Or(rec.Operation.LiveAttempt, rec.Operation.ID)] = rec
 	}
@@ -67,11 +67,14 @@ func (b *begun) keep(conn *sql.Conn) {
 
 // take gives the record of an attempt or an operation once: what becomes of it is not
 // kept up here.
-func (b *begun) take(id string) (tables.Record, bool) {
-	rec, ok := b.records[id]
+func (b *begun) take(id string) (rec tables.Record, ok bool) {
+	kept := b.records[id]
 	delete(b.records, id)
 	delete(b.coming, id)
-	return rec, ok
+	if kept == nil {
+		return rec, false
+	}
+	return *kept, true
 }
 
 // Foresee prepares the statement that an attempt which was begun here is settled with if
@@ -95,4 +98,6 @@ func (s *handle) Foresee(attempt string) {
 	}()
 }
 
-func (b *begun) clear() { b.records, b.coming = map[string]tables.Record{}, map[string]tables.Record{} }
+func (b *begun) clear() {
+	b.records, b.coming = map[string]*tables.Record{}, map[string]*tables.Record{}
+}

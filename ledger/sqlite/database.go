@@ -92,7 +92,7 @@ type tx struct {
 	wrote   bool // something that others should look at
 	touched bool // anything
 	own     bool // operations that the job has taken, and nothing else
-	began   []tables.Record
+	began   []*tables.Record
 }
 
 func (tx *tx) Query(query string, args ...any) (tables.Rows, error) {
@@ -137,7 +137,7 @@ func (tx *tx) LockOperation(bool, string, ...any) error    { return nil }
 func (tx *tx) LockOperations(string) error                 { return nil }
 func (tx *tx) Known(string)                                {}
 func (tx *tx) Lets(ledger.Change) error                    { return tx.w.gone }
-func (tx *tx) Keep(rec tables.Record)                      { tx.began = append(tx.began, rec) }
+func (tx *tx) Keep(rec *tables.Record)                     { tx.began = append(tx.began, rec) }
 func (tx *tx) Take(id string) (rec tables.Record, ok bool) { return tx.w.begun.take(id) }
 func (tx *tx) Unheard(_, _, _ string) bool                 { return false }
 func (tx *tx) Own(all bool)                                { tx.own = all }

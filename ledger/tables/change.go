@@ -85,7 +85,7 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 				return err
 			}
 			rec.Operation = was // what is written is told from what was there
-			*applied, err = tx.apply(&rec, c, changeID)
+			err = tx.apply(&rec, c, changeID, applied)
 			if !errors.Is(err, ErrRaced) || tries == 3 {
 				return err
 			}
@@ -181,15 +181,15 @@ func (tx *tx) known(changeID string, applied *ledger.Applied) error {
 
 // apply writes a change. Grants come first, because an attempt may need one;
 // attempts after the operation with which they begin and end.
-func (tx *tx) apply(rec *Record, c ledger.Change, changeID string) (ledger.Applied, error) {
-	applied := ledger.Applied{Before: rec.Operation, After: rec.Operation}
+func (tx *tx) apply(rec *Record, c ledger.Change, changeID string, applied *ledger.Applied) error {
+	*applied = ledger.Applied{Before: rec.Operation, After: rec.Operation}
 	if writesNothing(c) {
 		applied.Noop = true
-		return applied, nil
+		return nil
 	}
 	if permits(rec, c) {
 		if err := tx.Lets(c); err != nil {
-			return applied, err
+			return err
 		}
 	}
 	if c.Event != nil {
@@ -205,51 +205,53 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string) (ledger.Appli
 		applied.Before = ledger.Operation{}
 	}
 	if err := tx.room(rec, c); err != nil {
-		return applied, err
+		return err
 	}
 	for _, g := range c.Grants {
 		if err := tx.grant(g, hasGrant(rec, g.ID)); err != nil {
-			return applied, err
+			return err
 		}
 		applied.Grant = g
 	}
 	if err := tx.fault(c); err != nil {
-		return applied, err
+		return err
 	}
 	if c.Read != nil { // before what it settles: the database asks for it
 		if err := tx.read(*c.Read, ""); err != nil {
-			return applied, err
+			return err
 		}
 	}
-	after, err := tx.operation(rec, c)
-	if err != nil {
-		return applied, err
+	after := &applied.After
+	if err := tx.operation(rec, c, after); err != nil {
+		return err
 	}
-	applied.After = after
-	for _, a := range c.Attempts {
-		applied.Attempt = a
-		if err := tx.attempt(rec.Attempt(a.ID), a); err != nil {
-			return applied, err
+	for i := range c.Attempts {
+		a := &c.Attempts[i]
+		applied.Attempt = *a
+		if err := tx.attempt(rec.Attempt(a.ID), *a); err != nil {
+			return err
 		}
-		if rec, ok := beginning(after, a); ok && c.Insert && after.LiveAttempt == a.ID {
-			tx.Keep(rec)
+		if c.Insert && after.LiveAttempt == a.ID {
+			if rec, ok := beginning(after, a); ok {
+				tx.Keep(rec)
+			}
 		}
 	}
 	if err := tx.erase(applied.Before, after.Key, changeID, c.Erase); err != nil {
-		return applied, err
+		return err
 	}
 	if c.Release != nil {
 		if err := tx.release(*c.Release); err != nil {
-			return applied, err
+			return err
 		}
 	}
 	if c.Pricing != nil { // after the change, which outdates the prices there were
-		if err := tx.price(*c.Pricing, Millis(rec.Now), after, c.Insert); err != nil || after.State != ledger.Uncertain {
-			return applied, err
+		if err := tx.price(*c.Pricing, Millis(rec.Now), *after, c.Insert); err != nil || after.State != ledger.Uncertain {
+			return err
 		}
-		return applied, tx.doubts([]ledger.Pricing{*c.Pricing})
+		return tx.doubts([]ledger.Pricing{*c.Pricing})
 	}
-	return applied, nil
+	return nil
 }
 
 // room makes room for a new operation, or for one that was archived and changes.
@@ -292,54 +294,56 @@ func hasGrant(rec *Record, id string) bool {
 	return false
 }
 
-// operation writes the row and leaves the event: by the database where the
-// version moves, directly where nothing does.
-func (tx *tx) operation(rec *Record, c ledger.Change) (ledger.Operation, error) {
-	before := rec.Operation
+// operation writes the row, which is o then, and leaves the event: by the database where
+// the version moves, directly where nothing does.
+func (tx *tx) operation(rec *Record, c ledger.Change, o *ledger.Operation) error {
+	before := &rec.Operation
 	recheck := recheckAt(rec, c)
 	if c.Operation == nil {
 		if !recheck.Equal(rec.RecheckAt) {
 			if err := tx.Later(`UPDATE operations SET recheck_at = ? WHERE id = ?`, tx.d.Time(recheck), before.ID); err != nil {
-				return before, err
+				return err
 			}
 		}
-		return before, tx.remark(before, c.Event)
+		*o = *before
+		return tx.remark(before, c.Event)
 	}
-	o := kept(columns, *c.Operation)
+	*o = *c.Operation
+	round(columns, o)
 	switch {
 	case c.Insert:
 		if c.Event == nil {
-			return o, errors.New("a new operation needs an event")
+			return errors.New("a new operation needs an event")
 		}
 		if err := tx.insertOperation(o, *c.Event); err != nil {
-			return o, err
+			return err
 		}
 		o.Actor, o.Reason = named(c.Event.Actor.Name), c.Event.Reason
-		return o, tx.mark(o.ID, c.Marks)
+		return tx.mark(o.ID, c.Marks)
 	case o.Version == before.Version && o.State == before.State && o.Awaits == before.Awaits &&
 		o.Actor == before.Actor && o.Reason == before.Reason && o.UpdatedAt.Equal(before.UpdatedAt):
 		err := tx.Must(updateClocks, tx.d.Time(o.DeadlineAt), tx.d.Time(o.ParkedUntil), tx.d.Time(recheck), tx.d.Flag(o.Undelivered), o.Hands, o.ID, before.Version)
 		if err != nil {
-			return o, err
+			return err
 		}
-		return o, tx.remark(o, c.Event)
+		return tx.remark(o, c.Event)
 	case c.Event == nil:
-		return o, errors.New("a change of an operation needs an event")
+		return errors.New("a change of an operation needs an event")
 	}
 	query, values := updateOperation(tx.d, before, o, recheck, rec.RecheckAt, *c.Event, c.Erase != nil)
 	err := tx.Must(query, values...)
 	o.Actor, o.Reason = named(c.Event.Actor.Name), c.Event.Reason
-	return o, err
+	return err
 }
 
 // updateOperation is the statement that changes an operation, and leaves the event.
-func updateOperation(d *Dialect, before, o ledger.Operation, recheck, was time.Time, e ledger.Event, redacts bool) (query string, values []any) {
+func updateOperation(d *Dialect, before, o *ledger.Operation, recheck, was time.Time, e ledger.Event, redacts bool) (query string, values []any) {
 	of := changed
 	if redacts {
 		of |= redactable
 	}
-	set := differences(d, columns, &before, &o, of, o.State != before.State)
-	if slices.Contains(set.names, "receipts") {
+	set := differences(d, columns, before, o, of, o.State != before.State)
+	if set.sets("receipts") {
 		set.set("receipt", o.Receipt())
 	}
 	if !recheck.Equal(was) {
@@ -356,8 +360,8 @@ const atVersion = `id = ? AND 1 / CASE version WHEN ? THEN 1 ELSE 0 END = 1`
 const updateClocks = `
 	UPDATE operations SET deadline_at = ?, parked_until = ?, recheck_at = ?, undelivered = ?, hands = ? WHERE ` + atVersion
 
-func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
-	set := first(tx.d, columns, &o)
+func (tx *tx) insertOperation(o *ledger.Operation, e ledger.Event) error {
+	set := first(tx.d, columns, o)
 	if !o.KeyLive {
 		set.set("key_live", tx.d.Flag(false))
 	}
@@ -366,7 +370,7 @@ func (tx *tx) insertOperation(o ledger.Operation, e ledger.Event) error {
 }
 
 // remark leaves an event that moves nothing.
-func (tx *tx) remark(o ledger.Operation, e *ledger.Event) error {
+func (tx *tx) remark(o *ledger.Operation, e *ledger.Event) error {
 	if e == nil {
 		return nil
 	}
@@ -431,7 +435,7 @@ func (tx *tx) attempt(was *ledger.Attempt, a ledger.Attempt) error {
 	before := *was
 	before.EndedSteady.Boot = seenBoot(before)
 	set := differences(tx.d, attemptColumns, &before, &a, changed, false)
-	if len(set.names) == 0 {
+	if len(set.values) == 0 {
 		return nil
 	}
 	return tx.Later(set.update("attempts", "operation_id = ? AND n = ?"), append(set.values, a.OperationID, a.N)...)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -341,39 +342,42 @@ func asJSON[T any](v *T) any {
 	return string(b)
 }
 
-// kept is a record in the precision the ledger keeps.
-func kept[T any](columns []column[T], row T) T {
+// round gives a record the precision that the ledger keeps.
+func round[T any](columns []column[T], row *T) {
 	for _, c := range columns {
-		if t, ok := c.field(&row).(*time.Time); ok {
+		if t, ok := c.field(row).(*time.Time); ok {
 			*t = At(Millis(*t))
 		}
 	}
-	return row
 }
 
-// assignment is what a statement sets, and what to.
+// assignment is what a statement sets, and what to. A name has the place of its value.
 type assignment struct {
-	names  []string
+	names  [mostColumns]string
 	values []any
 }
 
-// newAssignment has room for what most statements set.
-func newAssignment() assignment {
-	return assignment{make([]string, 0, 40), make([]any, 0, 40)}
-}
+// mostColumns is more than any table has.
+const mostColumns = 80
+
+// newAssignment has room for the values that most statements set.
+func newAssignment() assignment { return assignment{values: make([]any, 0, 32)} }
 
 func (a *assignment) set(name string, v any) {
-	a.names, a.values = append(a.names, name), append(a.values, v)
+	a.names[len(a.values)] = name
+	a.values = append(a.values, v)
 }
+
+func (a *assignment) sets(name string) bool { return slices.Contains(a.names[:len(a.values)], name) }
 
 // insert is the statement that makes a row of a table.
 func (a *assignment) insert(table string) string {
-	return "INSERT INTO " + table + " (" + strings.Join(a.names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(a.names)-1) + ")"
+	return "INSERT INTO " + table + " (" + strings.Join(a.names[:len(a.values)], ", ") + ") VALUES (?" + strings.Repeat(", ?", len(a.values)-1) + ")"
 }
 
 // update is the statement that changes a row of a table.
 func (a *assignment) update(table, where string) string {
-	return "UPDATE " + table + " SET " + strings.Join(a.names, " = ?, ") + " = ? WHERE " + where
+	return "UPDATE " + table + " SET " + strings.Join(a.names[:len(a.values)], " = ?, ") + " = ? WHERE " + where
 }
 
 // first are the columns that an INSERT sets. Of the others the database knows what

@@ -37,22 +37,23 @@ func (rec Record) at(now ledger.Moment, skip ledger.Parts) Record {
 }
 
 // beginning is the record of an operation that has just begun, as it would be read.
-func beginning(o ledger.Operation, a ledger.Attempt) (rec Record, ok bool) {
-	size := 0
-	rec.Found, rec.lacks = true, ledger.AllParts
-	rec.Operation = reread(columns, &o, &size)
-	a.EndedSteady.Boot = seenBoot(a)
-	rec.Attempts = []ledger.Attempt{attemptOf(o.ID, reread(attemptColumns, &a, &size))}
+func beginning(o *ledger.Operation, a *ledger.Attempt) (rec *Record, ok bool) {
+	rec = &Record{Record: ledger.Record{Found: true, Attempts: make([]ledger.Attempt, 1)}, lacks: ledger.AllParts}
+	began := &rec.Attempts[0]
+	size := reread(columns, o, &rec.Operation) + reread(attemptColumns, a, began)
+	began.EndedSteady.Boot = seenBoot(*a)
+	*began = attemptOf(o.ID, *began)
 	return rec, size <= largestKept
 }
 
-// reread is what is read of a record that is written, and adds how much text it has.
-func reread[T any](columns []column[T], row *T, size *int) (out T) {
+// reread fills in what is read of a record that is written, and returns how much text
+// it has.
+func reread[T any](columns []column[T], row, out *T) (size int) {
 	for _, c := range columns {
-		switch from, to := c.field(row), c.field(&out); f := from.(type) {
+		switch from, to := c.field(row), c.field(out); f := from.(type) {
 		case *string:
 			*to.(*string) = *f
-			*size += len(*f)
+			size += len(*f)
 		case *bool:
 			*to.(*bool) = *f
 		case *int:
@@ -65,12 +66,12 @@ func reread[T any](columns []column[T], row *T, size *int) (out T) {
 			}
 			v := value(from)
 			if s, ok := v.(string); ok {
-				*size += len(s)
+				size += len(s)
 			}
 			set(to, v)
 		}
 	}
-	return out
+	return size
 }
 
 // Foresee is the statement that an attempt of the record is settled with if it commits,
@@ -94,7 +95,8 @@ func (f *foreseen) Change(_ context.Context, loc ledger.Locator, _ string, rule 
 	rec.Attempts = slices.Clone(rec.Attempts)
 	c, err := rule(&rec.Record)
 	if err == nil && c.Operation != nil && c.Event != nil {
-		f.query, _ = updateOperation(f.d, f.rec.Operation, kept(columns, *c.Operation), time.Time{}, time.Time{}, *c.Event, false)
+		round(columns, c.Operation)
+		f.query, _ = updateOperation(f.d, &f.rec.Operation, c.Operation, time.Time{}, time.Time{}, *c.Event, false)
 	}
 	return ledger.Applied{}, err
 }

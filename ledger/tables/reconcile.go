@@ -109,7 +109,7 @@ func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, diges
 		recs, err = loadAll(tx.Tx, tx.d, ids, false)
 		for _, rec := range recs {
 			if rec, ok := leased(rec); ok {
-				tx.Keep(rec)
+				tx.Keep(&rec)
 			}
 		}
 		return err

@@ -90,7 +90,7 @@ type Tx interface {
 	// database tells what others have written since. Take gives one that is remembered, by
 	// its attempt in flight or its operation, once. Own tells that all that this change
 	// writes belongs to operations that it has taken; anything else has all forgotten.
-	Keep(rec Record)
+	Keep(rec *Record)
 	Take(id string) (rec Record, ok bool)
 	Own(all bool)
 
