@@ -221,7 +221,8 @@ func (b *backend) marked(id json.RawMessage) []byte {
 	return encode(fmt.Sprintf("indoubt:%d:%d:%s", b.at, b.life, id))
 }
 
-// unmarked is the server that an id or token was marked for, and its own word.
+// unmarked is the server that an id or token was marked for, and its own word. The client
+// may have made that up: it is JSON of one line, or a line in it would be a message.
 func (s *Front) unmarked(id json.RawMessage) (*backend, json.RawMessage) {
 	var at, life int
 	text := textOf(id)
@@ -232,7 +233,11 @@ func (s *Front) unmarked(id json.RawMessage) (*backend, json.RawMessage) {
 	if b.life != life || len(own) != 4 { // another process asked
 		return nil, nil
 	}
-	return b, json.RawMessage(own[3])
+	var word bytes.Buffer
+	if err := json.Compact(&word, []byte(own[3])); err != nil {
+		return nil, nil
+	}
+	return b, word.Bytes()
 }
 
 // came passes one line of a server's on. An error means that the client did not get it.

@@ -321,3 +321,20 @@ func TestSeveralServersPromptsAndResources(t *testing.T) {
 	defer mu.Unlock()
 	need.Equal(t, strings.Join(heard["a"], " "), `"made:of-b" "file:///both"`, "a is asked what b alone has listed")
 }
+
+// I11: a line of the client's stays one line, whatever its marks say.
+func TestI11_SeveralServersAnIdIsNoLine(t *testing.T) {
+	w := newWorld(t)
+	worlds, servers := w.several(nil, "a", "b")
+	c := w.front(servers)
+	c.begin()
+	inside := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"put","arguments":{"x":1}}}`
+	for life := range 3 {
+		mark := string(need.Get(json.Marshal(fmt.Sprintf("indoubt:0:%d:[\n%s\n]", life, inside)))(t))
+		c.say(`{"jsonrpc":"2.0","id":` + mark + `,"result":{}}`)
+		c.say(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":` + mark + `,"progress":1}}`)
+	}
+	c.ask("8", "a__put", `{"x":2}`).wantDone(t, "put")
+	worlds["a"].wantEffects(1)
+	need.Equal(t, len(w.operations()), 1)
+}
