@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,6 +83,20 @@ func TestConfirmWithTwoReceiptsIsTwice(t *testing.T) {
 	b.send(tea.PasteMsg{Content: "ch_1,\nch_2\n"})
 	b.keys("tab", "tab", "enter")
 	if o := b.op(id(2)); o.Conflict != ledger.Duplicate || len(o.Receipts) != 2 {
+		t.Fatalf("%+v", o)
+	}
+	b.shows("recorded as landed 2 times")
+}
+
+// A space does not make two of one receipt: which it is has to be said.
+func TestAReceiptMayHaveASpace(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2).keys("C").text("ticket 2").keys("tab", "tab", "enter")
+	b.shows("a comma between several")
+	if b.op(id(2)).State != ledger.Uncertain {
+		t.Fatal("confirmed with receipts nobody named")
+	}
+	b.keys("tab").keys(slices.Repeat([]string{"backspace"}, 8)...).text(`"ticket 2"`).keys("tab", "tab", "enter")
+	if o := b.op(id(2)); o.State != ledger.Committed || o.Conflict != ledger.NoConflict || o.Receipt() != "ticket 2" {
 		t.Fatalf("%+v", o)
 	}
 }

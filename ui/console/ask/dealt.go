@@ -90,17 +90,18 @@ func (c Case) dealtWith(truth ledger.Truth) *dialog.Dialog {
 		reason = d.Fields[1]
 	case ledger.LandedOnce:
 		if len(o.Receipts) == 1 {
-			receipt = dialog.TextField("Receipt", o.Receipts[0])
+			receipt = dialog.TextField("Receipt", writeReceipts(o.Receipts))
 		}
 		d.Fields = []*dialog.Field{receipt, reason}
 	}
 	d.Submit = func(time.Time) (dialog.Action, string) {
 		dec := ledger.Decision{Verb: ledger.VerbAck, Truth: truth, Reason: reason.Value(), Reference: reference.Value()}
+		given, fault := readReceipts(receipt.Value())
 		if truth == ledger.LandedOnce {
-			dec.Receipts = splitReceipts(receipt.Value())
+			dec.Receipts = given
 		}
-		fault := ""
-		switch known := slices.Contains(o.Receipts, receipt.Value()); {
+		switch known := len(given) == 1 && slices.Contains(o.Receipts, given[0]); {
+		case fault != "":
 		case truth == ledger.TakenBack:
 			fault = missing(reference, needReference)
 		case truth == ledger.LandedOnce && len(o.Receipts) > 1 && receipt.Value() == "":

@@ -81,33 +81,65 @@ func (c Case) Confirm() *dialog.Dialog {
 	}
 	d.Add("WILL", will)
 	d.Add("IF WRONG", "it is never done: %s", ticket.FullCost(facts.Advice.Miss))
-	d.Add("TWO RECEIPTS", "make it HAPPENED TWICE")
+	d.Add("TWO RECEIPTS", "with a comma between them, make it HAPPENED TWICE")
 	if len(candidates) > 0 {
 		d.Add("MAY BE IT", "%s; the check cannot tell whose", ticket.List(candidates))
 		if len(known) == 0 && len(candidates) == 1 {
 			known = candidates
 		}
 	}
-	receipts, reason := dialog.TextField("Receipts", strings.Join(known, " ")), dialog.TextField("How do you know", "")
+	receipts, reason := dialog.TextField("Receipts", writeReceipts(known)), dialog.TextField("How do you know", "")
 	d.Fields, d.Do = []*dialog.Field{receipts, reason}, "It landed"
 	d.Submit = func(time.Time) (dialog.Action, string) {
+		given, fault := readReceipts(receipts.Value())
 		switch {
+		case fault != "":
+			return nil, fault
 		case reason.Value() != "":
-		case receipts.Value() == "":
+		case len(given) == 0:
 			return nil, "a receipt, or how you know: one of the two"
-		case slices.Contains(candidates, receipts.Value()):
+		case slices.ContainsFunc(given, func(r string) bool { return slices.Contains(candidates, r) }):
 			return nil, "how you know that it is this one"
 		}
-		return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: splitReceipts(receipts.Value()), Reason: reason.Value()}, safe.Say("recorded as landed")), ""
+		done := safe.Say("recorded as landed")
+		if len(given) > 1 {
+			done = safe.Say("recorded as landed %d times", len(given))
+		}
+		return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: given, Reason: reason.Value()}, done), ""
 	}
 	return d
 }
 
-var receiptGap = lazyregexp.New(`[,\s]+`)
+var oneReceipt = lazyregexp.New(`^\s*(?:"((?:[^"]|"")*)"|([^",]*))\s*(?:,|$)`)
 
-// splitReceipts reads one receipt or several, apart by commas or spaces.
-func splitReceipts(text string) []string {
-	return unique(slices.DeleteFunc(receiptGap.Split(text, -1), func(r string) bool { return r == "" }))
+// readReceipts reads one receipt, or several with commas between them. A space may be
+// part of one or stand between two, which is the difference between landed and landed
+// twice: then one with a space is wanted in quotes.
+func readReceipts(text string) (receipts []string, fault string) {
+	for text != "" {
+		m := oneReceipt.FindStringSubmatch(text)
+		switch {
+		case m == nil, len(strings.Fields(m[2])) > 1:
+			return nil, `a comma between several receipts; quotes around one with a space: "T 2"`
+		}
+		if r := strings.TrimSpace(strings.ReplaceAll(m[1], `""`, `"`) + m[2]); r != "" {
+			receipts = append(receipts, r)
+		}
+		text = text[len(m[0]):]
+	}
+	return unique(receipts), ""
+}
+
+// writeReceipts writes them so that readReceipts reads them back.
+func writeReceipts(receipts []string) string {
+	var out []string
+	for _, r := range receipts {
+		if strings.ContainsAny(r, "\",") || len(strings.Fields(r)) > 1 {
+			r = `"` + strings.ReplaceAll(r, `"`, `""`) + `"`
+		}
+		out = append(out, r)
+	}
+	return strings.Join(out, ", ")
 }
 
 // unique leaves out what stands there before.
