@@ -97,6 +97,7 @@ func TestRefused(t *testing.T) {
 		{"tag", kind("    committed: !body.failed\n"), 6, 16, "is a YAML tag", `committed: "!body.failed"`},
 		{"needs quotes: colon", kind("    committed: body.x == \"a: b\"\n"), 6, 16, "not YAML", `committed: 'body.x == "a: b"'`},
 		{"needs quotes: begins quoted", kind("    committed: \"a\" == body.x\n"), 6, 20, "not YAML", `committed: '"a" == body.x'`},
+		{"needs quotes: within braces", "version: 1\ndownstreams:\n  a:\n    mcp: { command: [x], env: { A: ${env.A} } }\n", 4, 37, "not YAML", `A: "${env.A}"`},
 		{"needs quotes: list", kind("    committed: [json].size() > 0\n"), 6, 22, "not YAML", `committed: "[json].size() > 0"`},
 		{"needs quotes: in a mapping", kind("    cost: { duplicate: \"a\" == input.x ? 1 : 2, miss: low }\n"), 6, 28, "not YAML", "put quotes around a value"},
 		{"a bracket is open", kind("    cost: { duplicate: 3, miss: low\n"), 6, 11, "not YAML", "is closed"},

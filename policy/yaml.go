@@ -234,6 +234,10 @@ var flow = lazyregexp.New(`^(?:\{.*\}|\[.*\])\s*(?:#.*)?$`)
 
 var keyValue = lazyregexp.New(`^(\s*(?:- +)?[A-Za-z_][\w.-]*:)\s+(.+)$`)
 
+// bareTemplate is a ${…} that stands within braces without quotes, where YAML takes its
+// braces for its own.
+var bareTemplate = lazyregexp.New(`([\w.-]+:)\s*(\$\{[^}]*\})`)
+
 // quotedHint shows how the value in this line is written with quotes.
 func quotedHint(src *source, at position) string {
 	if at.line < 1 || at.line > len(src.lines) {
@@ -282,6 +286,8 @@ func syntaxProblem(src *source, err error) Problem {
 			hint = "put quotes around a value that has a colon, a comma, a quote or a bracket in it"
 		default:
 			hint = quotedHint(src, at)
+		case bareTemplate.MatchString(line):
+			hint = "quote it: " + bareTemplate.ReplaceAllString(bareTemplate.FindString(line), `$1 "$2"`)
 		}
 	}
 	return src.problem(place{position: at}, "not YAML: "+message, hint)
