@@ -122,7 +122,7 @@ func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 		case res.Answer == ledger.AnswerInDoubt && w.Reconcile && r.CanRead() && !read:
 			read = true
 			if err := r.ReadNow(ctx, res.Operation.ID); err != nil {
-				res.Why = "reading the downstream: " + err.Error()
+				res.Why = Unchecked(err)
 				return Begun{BeginResult: res}, nil // still in doubt
 			}
 		default:
@@ -170,6 +170,15 @@ func (r *Recorder) ReadNow(ctx context.Context, operationID string) error {
 	}
 	_, err := r.options.Reader.ReadNow(ctx, operationID)
 	return err
+}
+
+// Unchecked says why ReadNow settled nothing, for who asked for the write.
+func Unchecked(err error) string {
+	var refused *ledger.RefusedError
+	if errors.As(err, &refused) {
+		return "it cannot be checked: " + refused.Why
+	}
+	return "the check failed: " + err.Error()
 }
 
 // begin asks once, under the key that the request has or that is made for it.

@@ -141,6 +141,12 @@ func TestReconcileBeforeAnswering(t *testing.T) {
 		t.Errorf("%s (%s) after %d reads", res.Answer, res.Why, reads)
 	}
 	r.options.Reader = readerFunc(func(ctx context.Context, id string) (ledger.Operation, error) {
+		return ledger.Operation{}, &ledger.RefusedError{Verb: "check", Why: "the policy knows no check for post"}
+	})
+	if res := begin(t, r, request); res.Why != "it cannot be checked: the policy knows no check for post" {
+		t.Errorf("told %q", res.Why)
+	}
+	r.options.Reader = readerFunc(func(ctx context.Context, id string) (ledger.Operation, error) {
 		reads++
 		return settle(t, r, first.Attempt.ID, ledger.OutcomeCommitted).After, nil
 	})

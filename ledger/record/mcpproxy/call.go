@@ -232,7 +232,7 @@ func (c *call) record() {
 			looked = true // one read; the lines behind do not wait for it
 			c.keepWaiting("asking whether the earlier call took effect")
 			if err := c.p.o.Recorder.ReadNow(c.ctx, res.Operation.ID); err != nil {
-				res.Why = "reading the downstream: " + err.Error()
+				res.Why = record.Unchecked(err)
 				c.end(c.held(res.BeginResult))
 				return
 			}
