@@ -139,7 +139,7 @@ var Glossary = []struct {
 		{"SET, COVERS, LEFT OUT", "of a bulk run: its rows, frozen; their kinds and pipelines; which are not in it and why"},
 		{"RESULT", "of a bulk run: its rows, by what became of each; Enter opens one, and Esc comes back"},
 		{"HOW", "of a bulk run: in which steps it is carried out"},
-		{"TWO RECEIPTS", "confirming with two receipts, a comma between them, makes it HAPPENED TWICE"},
+		{"TWO RECEIPTS", "two receipts, a comma between, make it HAPPENED TWICE"},
 		{"WAS", "the conflict that D takes the flag down from"},
 		{"IT MOVED", "it is no longer as the dialog shows it: nothing is done"},
 	}},
