@@ -5,7 +5,8 @@
 // own; only then do operations leave the ledger, a few in a transaction, each only if it
 // is as it was read. So they are in the ledger, or in a file that was read
 // back, or in both, wherever this is ended. What was begun is not carried on: the next run
-// moves what is left, to another file.
+// moves what is left, to another file. A file that is whole, and that the ledger did not hear
+// of, is sealed as it is.
 //
 // It imports ledger and no store.
 package archive
@@ -53,6 +54,8 @@ type Progress struct {
 	Moved      int    `json:"moved"`      // that changed meanwhile, and stay
 	Plain      int64  `json:"bytes"`      // of what is archived, before it is compressed
 	Packed     int64  `json:"compressed"` // and after
+	// Found are files of an earlier run that was ended before the ledger knew that they are whole.
+	Found []string `json:"found,omitempty"`
 }
 
 // Store is what is asked of a ledger.
@@ -96,7 +99,7 @@ func fill(ctx context.Context, s Store, o Options, f *file, place int64, p *Prog
 			return 0, err
 		}
 		if len(ops) > 0 && f.out == nil && !o.DryRun {
-			if err := f.begin(ctx, s, o); err != nil {
+			if err := f.begin(ctx, s, o, p); err != nil {
 				return 0, err
 			}
 		}
@@ -159,13 +162,15 @@ func (f *file) move(ctx context.Context, s Store, o Options, p *Progress) error 
 }
 
 // begin records the file and makes it.
-func (f *file) begin(ctx context.Context, s Store, o Options) error {
+func (f *file) begin(ctx context.Context, s Store, o Options, p *Progress) error {
 	info, err := s.Info(ctx)
 	if err != nil {
 		return err
 	}
 	id := ledger.NewID()
-	if err := f.sweep(ctx, s); err != nil {
+	found, err := f.sweep(ctx, s)
+	p.Found = append(p.Found, found...)
+	if err != nil {
 		return err
 	}
 	f.record = ledger.Archive{ID: id, Actor: o.Actor, Before: o.Before, Until: time.Now().Add(lease),

@@ -172,7 +172,7 @@ func TestRunNeedsTheFile(t *testing.T) {
 	need.OK(t, os.Remove(o.Dir))
 	need.OK(t, makeDir(o.Dir))
 	f := &file{dir: o.Dir}
-	need.OK(t, f.begin(t.Context(), s, o))
+	need.OK(t, f.begin(t.Context(), s, o, &Progress{}))
 	ops, _, err := s.Archivable(t.Context(), o.Before, 0, 100)
 	need.OK(t, err)
 	for _, w := range ops {
@@ -189,4 +189,45 @@ func TestRunNeedsTheFile(t *testing.T) {
 	if _, err := Run(t.Context(), s, o); err != nil {
 		t.Errorf("after that: %v", err)
 	}
+}
+
+// killed is a ledger whose archiver ends when its file has its name, before the ledger knows
+// its digest. No one is held up by what it left.
+type killed struct{ *ledgertest.Memory }
+
+var errKilled = errors.New("killed")
+
+func (k killed) ChangeArchive(ctx context.Context, a ledger.Archive) error {
+	if a.Digest != "" {
+		return errKilled
+	}
+	a.Until = time.Now()
+	return k.Memory.ChangeArchive(ctx, a)
+}
+
+// TestAFileThatTheLedgerDidNotHearOf: it is whole, and has what people said: the next run
+// seals it, so that it is listed, compared and redacted. One that is not whole is named.
+func TestAFileThatTheLedgerDidNotHearOf(t *testing.T) {
+	s, o := filled(t, 30), options(t)
+	_, err := Run(t.Context(), killed{s}, o)
+	need.That(t, errors.Is(err, errKilled), "it ended with %v", err)
+	left := need.Get(s.Archives(t.Context()))(t)
+	path := filepath.Join(o.Dir, left[0].File)
+	need.That(t, len(left) == 1 && left[0].Digest == "", "%+v", left)
+	whole := need.Get(os.ReadFile(path))(t)
+
+	var damaged *Damaged
+	need.OK(t, os.WriteFile(path, whole[:len(whole)-9], 0o600))
+	if p, err := Run(t.Context(), s, o); !errors.As(err, &damaged) || damaged.File != path || p.Removed != 0 {
+		t.Errorf("a part of it: %+v, %v", p, err)
+	}
+	need.OK(t, os.WriteFile(path, whole, 0o600))
+	p := need.Get(Run(t.Context(), s, o))(t)
+	need.That(t, len(p.Found) == 1 && p.Found[0] == left[0].File && p.Files == 1 && p.Removed == 29, "the next run: %+v", p)
+	all := need.Get(s.Archives(t.Context()))(t)
+	need.OK(t, Check(o.Dir, all[0]))
+	if a := all[0]; a.Digest == "" || a.Operations != 29 || a.Removed != 0 || a.Size != int64(len(whole)) || a.Oldest.IsZero() || a.Newest.IsZero() || a.ClosedAt.IsZero() {
+		t.Errorf("it is sealed as %+v", a)
+	}
+	need.Equal(t, len(need.Get(Run(t.Context(), s, o))(t).Found), 0)
 }

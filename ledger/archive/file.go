@@ -155,15 +155,48 @@ func (f *file) drop(ctx context.Context, s Store) error {
 	return s.ChangeArchive(context.WithoutCancel(ctx), f.record)
 }
 
-// sweep removes what is left of files that were being written when their run ended.
-func (f *file) sweep(ctx context.Context, s Store) error {
+// sweep removes what is left of files that were being written when their run ended. It seals
+// those that were whole before the ledger heard of it, and returns them.
+func (f *file) sweep(ctx context.Context, s Store) (found []string, err error) {
 	all, err := s.Archives(ctx)
 	for _, a := range all {
-		if a.Digest == "" && (!a.ClosedAt.IsZero() || a.Until.Before(time.Now())) {
-			_ = os.Remove(filepath.Join(f.dir, filepath.Base(a.File)+begunSuffix)) // it does no harm
+		if a.Digest != "" || a.ClosedAt.IsZero() && a.Until.After(time.Now()) {
+			continue
+		}
+		_ = os.Remove(filepath.Join(f.dir, filepath.Base(a.File)+begunSuffix)) // it does no harm
+		switch err := adopt(ctx, s, f.dir, a); {
+		case err == nil:
+			found = append(found, a.File)
+		case !errors.Is(err, fs.ErrNotExist):
+			return found, err
 		}
 	}
-	return err
+	return found, err
+}
+
+// adopt seals an archive by its file. What is in it is in the ledger, too; it may be that of
+// another copy of this ledger, and is left as it is. Errors: fs.ErrNotExist, *Damaged.
+func adopt(ctx context.Context, s Store, dir string, a ledger.Archive) (err error) {
+	err = Each(dir, a.File, func(w ledger.Whole) bool {
+		at := w.Operation.CreatedAt
+		if a.Operations++; a.Oldest.IsZero() || at.Before(a.Oldest) {
+			a.Oldest = at
+		}
+		if at.After(a.Newest) {
+			a.Newest = at
+		}
+		return true
+	})
+	if err != nil {
+		return err
+	}
+	if a.Digest, a.Size, err = digestOf(filepath.Join(dir, filepath.Base(a.File))); err != nil {
+		return err
+	}
+	if a.ClosedAt.IsZero() {
+		a.ClosedAt = time.Now()
+	}
+	return s.ChangeArchive(ctx, a)
 }
 
 // ErrNoDir: where the files should be there is something else.

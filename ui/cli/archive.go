@@ -116,6 +116,9 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 			if p.Moved > 0 {
 				w.Println(safe.Say("%d changed meanwhile, and stay", p.Moved))
 			}
+			for _, file := range p.Found {
+				w.Println(safe.Say("%s was left by a run that was cut off: it is whole, and is listed now", file))
+			}
 		}
 	})
 }

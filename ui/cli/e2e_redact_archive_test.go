@@ -156,3 +156,29 @@ func TestI10_E2E_RedactNamesTheArchiveOfWhatStayed(t *testing.T) {
 		t.Errorf("a file whose operations have all left is named, too: %s", r.Out)
 	}
 }
+
+// cutOff ends an archiver when its file has its name, before the ledger knows its digest.
+type cutOff struct{ ledger.Store }
+
+func (c cutOff) ChangeArchive(ctx context.Context, a ledger.Archive) error {
+	if a.Digest != "" {
+		return context.Canceled
+	}
+	a.Until = time.Now() // no one waits for it
+	return c.Store.ChangeArchive(ctx, a)
+}
+
+// A whole file that the ledger did not hear of is found by the next run, and said.
+func TestI10_E2E_AnArchiveThatTheLedgerDidNotHearOf(t *testing.T) {
+	s := bareSite(t)
+	s.writePolicy("version: 1\n")
+	s.must(0, "init")
+	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
+	defer store.Close()
+	dir := filepath.Join(s.dir, "archive")
+	settledOnes(t, store, "key-", 4)
+	done, err := archive.Run(t.Context(), cutOff{store}, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}})
+	need.That(t, err != nil && done.File != "", "%+v, %v", done, err)
+	need.Contains(t, s.must(0, "archive", "--settled-for", "0s", "--to", dir).Out, done.File+" was left by a run that was cut off")
+	need.That(t, strings.Count(s.must(0, "archive", "list", "--from", dir).Out, "ok") == 2, "%s", s.do("archive", "list", "--from", dir).Out)
+}
