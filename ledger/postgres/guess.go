@@ -112,9 +112,9 @@ func (s *session) guess(more string, args []any, look string, values ...any) boo
 	if !ok {
 		return false
 	}
-	s.guessed, s.moment, s.more, s.moreArgs = true, moment, more, args
-	if s.store.clock == nil {
-		s.more += `, 1 / (clock_timestamp() BETWEEN CAST(? AS timestamptz) - interval '2 milliseconds' AND CAST(? AS timestamptz) + interval '1 millisecond' * ?)::int`
+	s.guessed, s.moment, s.moreArgs = true, moment, args
+	s.opens.more, s.opens.timed = more, s.store.clock == nil
+	if s.opens.timed {
 		s.moreArgs = append(s.moreArgs, moment.Wall, moment.Wall, tolerance.Milliseconds())
 	}
 	s.xid = &result{}

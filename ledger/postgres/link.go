@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -55,8 +54,15 @@ func notice(conn *pgconn.PgConn, n *pgconn.Notice) {
 // exchange sends statements in one go and reads their answers: one round trip. After
 // one that fails the server skips the others.
 func (l *link) exchange(ctx context.Context, statements []statement) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, l.silence, errSilent)
-	defer cancel()
+	wire := l.conn.Conn()
+	if err := wire.SetDeadline(time.Now().Add(l.silence)); err != nil {
+		return err
+	}
+	defer func() {
+		if !l.conn.IsClosed() { // else it has the time it takes to say so
+			_ = wire.SetDeadline(time.Time{})
+		}
+	}()
 	p := l.conn.StartPipeline(ctx)
 	parsing := make([]bool, len(statements))
 	for i, s := range statements {
@@ -93,8 +99,8 @@ func (l *link) exchange(ctx context.Context, statements []statement) error {
 	}
 	if err != nil {
 		l.forget()
-		if cause := context.Cause(ctx); errors.Is(cause, errSilent) {
-			err = cause
+		if pgconn.Timeout(err) && ctx.Err() == nil {
+			err = errSilent
 		}
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -43,8 +44,8 @@ type guesses struct {
 	mayGuess bool
 	guessed  bool
 	key      string // that is guessed to be new
-	more     string // of the first statement
-	moreArgs []any
+	opens    opens
+	moreArgs []any // of its first statement
 	xid      *result // with the transaction's number
 	kept     []*memo
 }
@@ -169,19 +170,45 @@ func (s *session) plainly() bool {
 // the lock of its token, by which others can wait for its end, and is durable when it
 // is done, even where the database was told otherwise.
 func (s *session) opening(answer *result) (statement, error) {
-	query, args := `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`, []any{}
-	if s.plainly() {
+	args := make([]any, 0, 8)
+	if s.token != 0 {
+		args = append(args, s.token)
+	}
+	s.opens.plain, s.opens.writes = s.plainly(), s.token != 0
+	t := s.opens.text()
+	values, err := t.bind(append(args, s.moreArgs...))
+	return statement{query: t.query, args: values, answer: answer}, err
+}
+
+// opens is what the text of an opening depends on.
+type opens struct {
+	plain, writes bool
+	more          string // what it looks for
+	timed         bool   // whether the clock is near what was guessed
+}
+
+var openings sync.Map // text by opens
+
+func (o opens) text() text {
+	if t, ok := openings.Load(o); ok {
+		return t.(text)
+	}
+	query := `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+	if o.plain {
 		for _, set := range settings {
 			query += `, set_config('` + set.name + `', '` + set.value + `', true)`
 		}
 	}
-	if s.token != 0 {
+	if o.writes {
 		query += `, pg_advisory_xact_lock(?), CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
-		args = append(args, s.token)
 	}
-	t := numbered(query + s.more)
-	values, err := t.bind(append(args, s.moreArgs...))
-	return statement{query: t.query, args: values, answer: answer}, err
+	query += o.more
+	if o.timed {
+		query += `, 1 / (clock_timestamp() BETWEEN CAST(? AS timestamptz) - interval '2 milliseconds' AND CAST(? AS timestamptz) + interval '1 millisecond' * ?)::int`
+	}
+	t := rewrite(query)
+	openings.Store(o, t)
+	return t
 }
 
 // Query asks one thing, with all that is queued before it.
