@@ -83,7 +83,7 @@ func (e *explained) add(t testing.TB, s *session, ask tables.Ask) {
 	t.Helper()
 	text := numbered(ask.Query)
 	var values []string
-	for _, v := range need.Get(text.bind(ask.Args))(t) {
+	for _, v := range need.Get(text.bind(&parcel{}, ask.Args))(t) {
 		values = append(values, strings.ReplaceAll(string(v), "'", "''"))
 	}
 	execute := "EXECUTE looked"

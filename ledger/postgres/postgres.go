@@ -150,6 +150,7 @@ func (s *handle) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 func (s *handle) View(ctx context.Context, read func(tables.Querier) error) error {
 	return s.again(ctx, func() error {
 		t := s.session(ctx, beginRead, 0)
+		defer t.over()
 		defer t.end()
 		return first(t, read(t))
 	})
@@ -164,6 +165,7 @@ func (s *handle) Brief(ctx context.Context, read func(tables.Querier) error) err
 func (s *handle) Query(ctx context.Context, query string, args ...any) (rows tables.Rows, err error) {
 	err = s.again(ctx, func() error {
 		t := s.session(ctx, "", 0)
+		defer t.over()
 		defer t.end()
 		if err := t.connect(); err != nil {
 			return err
@@ -220,6 +222,7 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 		defer leave()
 		token := rand.Int64() | 1
 		t := s.session(ctx, beginWrite, token)
+		defer t.over()
 		t.mayGuess, guess = guess, false
 		if err = first(t, change(t)); err != nil {
 			t.end()

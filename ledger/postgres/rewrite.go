@@ -44,8 +44,31 @@ func numbered(query string) text {
 	return t
 }
 
-// bind gives the values of the statement as text, in one piece of memory. NULL is nil.
-func (t text) bind(args []any) ([][]byte, error) {
+// parcel is memory for statements and their values until they have been sent.
+type parcel struct {
+	queue  []statement
+	room   []byte
+	values [][]byte
+}
+
+var parcels = sync.Pool{New: func() any { return new(parcel) }}
+
+// largestParcel is how much text one may have had room for to be used again.
+const largestParcel = 64 << 10
+
+// again gives it to who needs one next.
+func (p *parcel) again() {
+	if cap(p.room) > largestParcel {
+		return
+	}
+	clear(p.queue[:cap(p.queue)])
+	clear(p.values)
+	p.queue, p.room, p.values = p.queue[:0], p.room[:0], p.values[:0]
+	parcels.Put(p)
+}
+
+// bind gives the values of the statement as text, in the room of the parcel. NULL is nil.
+func (t text) bind(p *parcel, args []any) ([][]byte, error) {
 	size := 0
 	for _, n := range t.values {
 		if n >= len(args) {
@@ -53,19 +76,22 @@ func (t text) bind(args []any) ([][]byte, error) {
 		}
 		size += roomFor(args[n])
 	}
-	out, room := make([][]byte, len(t.values)), make([]byte, 0, size)
-	for i, n := range t.values {
-		from := len(room)
-		var null bool
-		var err error
-		if room, null, err = bound(room, args[n]); err != nil {
+	first := len(p.values)
+	p.room = slices.Grow(p.room, size)
+	for _, n := range t.values {
+		from := len(p.room)
+		room, null, err := bound(p.room, args[n])
+		if err != nil {
 			return nil, fmt.Errorf("value %d: %w", n+1, err)
 		}
-		if !null {
-			out[i] = room[from:len(room):len(room)]
+		p.room = room
+		if null {
+			p.values = append(p.values, nil)
+		} else {
+			p.values = append(p.values, room[from:len(room):len(room)])
 		}
 	}
-	return out, nil
+	return p.values[first:len(p.values):len(p.values)], nil
 }
 
 // rewrite numbers SQLite's placeholders (? is the one after the highest, ?3 the third)

@@ -32,11 +32,11 @@ func TestRewrite(t *testing.T) {
 			t.Errorf("%s\n is %s\nwant %s", c.from, got, c.want)
 		}
 	}
-	values, err := numbered(`SELECT ?3, ?, ?1, ?3`).bind([]any{"a", "b", "c", "d"})
+	values, err := numbered(`SELECT ?3, ?, ?1, ?3`).bind(&parcel{}, []any{"a", "b", "c", "d"})
 	if got := fmt.Sprintf("%s", values); err != nil || got != "[c d a]" {
 		t.Errorf("%s, %v", got, err)
 	}
-	if _, err := numbered(`SELECT ?, ?`).bind([]any{"a"}); err == nil {
+	if _, err := numbered(`SELECT ?, ?`).bind(&parcel{}, []any{"a"}); err == nil {
 		t.Error("a value is missing, and nothing is said")
 	}
 }
@@ -54,7 +54,7 @@ func TestFewTextsAreKept(t *testing.T) {
 // what is longer than it seemed keeps its own.
 func TestBindTellsValuesApart(t *testing.T) {
 	long := strings.Repeat("\x00", 50) // becomes four times as long
-	got, err := numbered(`SELECT ?, ?, ?, ?, ?, ?, ?2`).bind([]any{"a", long, nil, "", true, int64(7)})
+	got, err := numbered(`SELECT ?, ?, ?, ?, ?, ?, ?2`).bind(&parcel{}, []any{"a", long, nil, "", true, int64(7)})
 	if err != nil {
 		t.Fatal(err)
 	}

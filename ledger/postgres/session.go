@@ -30,7 +30,7 @@ type session struct {
 	alone  bool   // it travels with no other
 	token  int64  // whose lock it holds; 0 for one that only reads
 	guesses
-	queue  []statement
+	*parcel
 	ahead  map[string]*result
 	moment ledger.Moment
 	wrote  bool   // anything
@@ -45,7 +45,7 @@ type guesses struct {
 	guessed  bool
 	key      string // that is guessed to be new
 	opens    opens
-	moreArgs []any // of its first statement
+	moreArgs []any   // of its first statement
 	xid      *result // with the transaction's number
 	kept     []*memo
 }
@@ -59,7 +59,13 @@ const (
 
 // session makes a transaction. It takes a connection when something is sent.
 func (s *handle) session(ctx context.Context, begin string, token int64) *session {
-	return &session{ctx: ctx, store: s, begin: begin, token: token}
+	return &session{ctx: ctx, store: s, begin: begin, token: token, parcel: parcels.Get().(*parcel)}
+}
+
+// over gives back the memory of what was sent. The session is not used any more.
+func (s *session) over() {
+	s.parcel.again()
+	s.parcel = nil
 }
 
 // connect takes a connection.
@@ -83,7 +89,7 @@ func (s *session) send(t text, args []any, answer *result) error {
 	if s.err != nil {
 		return s.store.Translate(s.err)
 	}
-	values, err := t.bind(args)
+	values, err := t.bind(s.parcel, args)
 	if err != nil {
 		return fmt.Errorf("%w in %s", err, t.query)
 	}
@@ -126,11 +132,11 @@ func (s *session) statements() (statements []statement, first *result, err error
 		if err != nil {
 			return nil, nil, err
 		}
-		before := []statement{{query: s.begin}, opening}
-		if s.whole {
-			before = before[1:]
+		statements = make([]statement, 0, 2+len(s.queue))
+		if !s.whole {
+			statements = append(statements, statement{query: s.begin})
 		}
-		statements, s.begin = append(before, s.queue...), ""
+		statements, s.begin = append(append(statements, opening), s.queue...), ""
 	}
 	s.queue = s.queue[:0]
 	return statements, first, nil
@@ -176,7 +182,7 @@ func (s *session) opening(answer *result) (statement, error) {
 	}
 	s.opens.plain, s.opens.writes = s.plainly(), s.token != 0
 	t := s.opens.text()
-	values, err := t.bind(append(args, s.moreArgs...))
+	values, err := t.bind(s.parcel, append(args, s.moreArgs...))
 	return statement{query: t.query, args: values, answer: answer}, err
 }
 
@@ -262,7 +268,7 @@ func (s *session) Ahead(asks ...tables.Ask) {
 
 // askKey is the same for the same question.
 func askKey(query string, args []any) (string, error) {
-	values, err := numbered(query).bind(args)
+	values, err := numbered(query).bind(&parcel{}, args)
 	if err != nil {
 		return "", err
 	}
