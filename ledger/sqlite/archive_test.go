@@ -2,8 +2,11 @@ package sqlite
 
 import (
 	"database/sql"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
@@ -58,4 +61,31 @@ func refuses(t *testing.T, db *sql.DB, attacks []ledgertest.Attack, ways ...stri
 			}
 		}
 	}
+}
+
+// However long the texts are, no more is read at once than there is room for, and nothing is
+// passed over.
+func TestArchivableIsBounded(t *testing.T) {
+	s, _ := openTest(t)
+	text := json.RawMessage(`{"text":"` + strings.Repeat("x", 200<<10) + `"}`)
+	const all = 260
+	for i := range all + 1 {
+		res := need.Get(ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: fmt.Sprintf("o%03d", i), AttemptID: ledger.NewID(), Kind: "k", Key: fmt.Sprint(i),
+			Input: text, Deadline: time.Minute, Actor: ledger.Actor{Name: "x"}}))(t)
+		need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: ledger.Actor{Name: "x"}}))(t)
+	}
+	var seen []string
+	for place := int64(0); ; {
+		ops, next, err := s.Archivable(ctx, s.now().Add(time.Hour), place, 2000)
+		need.OK(t, err)
+		bytes := 0
+		for _, w := range ops {
+			seen, bytes = append(seen, w.Operation.ID), bytes+len(w.Operation.Input)
+		}
+		need.That(t, bytes < 40<<20, "%d operations with %d bytes were read at once", len(ops), bytes)
+		if place = next; place == 0 {
+			break
+		}
+	}
+	need.That(t, len(seen) == all && seen[0] == "o000" && seen[all-1] == fmt.Sprintf("o%03d", all-1), "%d were read: %v", len(seen), seen)
 }

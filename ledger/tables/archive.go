@@ -36,12 +36,20 @@ const archivable = `(o.state IN ('committed', 'failed', 'abandoned') AND o.confl
 // shelf takes operations out of the tables.
 type shelf struct{ s *Store }
 
+// armful is how many operations are read whole at once, and room how many bytes of text,
+// after which no more are.
+const (
+	armful = 100
+	room   = 16 << 20
+)
+
 // Archivable reads the operations in the order they came, no further than where all
-// are newer than the time.
+// are newer than the time, or than there is room for.
 func (k shelf) Archivable(ctx context.Context, before time.Time, after int64, limit int) (ops []ledger.Whole, place int64, err error) {
 	err = k.s.db.View(ctx, func(q Querier) error {
 		ops, place = nil, 0
 		var ids []string
+		var places []int64
 		var seen int
 		var older bool
 		_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
@@ -52,7 +60,7 @@ func (k shelf) Archivable(ctx context.Context, before time.Time, after int64, li
 			}
 			seen, place, older = seen+1, seq, older || created < Millis(before)
 			if id != "" {
-				ids = append(ids, id)
+				ids, places = append(ids, id), append(places, seq)
 			}
 			return none, nil
 		}, `SELECT o.seq, o.created_at, CASE WHEN `+archivable+` THEN o.id ELSE '' END FROM operations o WHERE o.seq > ?1 ORDER BY o.seq LIMIT ?4+0`,
@@ -63,7 +71,22 @@ func (k shelf) Archivable(ctx context.Context, before time.Time, after int64, li
 		if seen < limit || !older {
 			place = 0
 		}
-		ops, err = wholes(q, k.s.d, ids)
+		if len(ids) == 0 {
+			return nil
+		}
+		asked, err := askedFor(q)
+		for i, bytes := 0, 0; i < len(ids) && err == nil; i += armful {
+			if bytes >= room {
+				place = places[i-1]
+				break
+			}
+			var some []ledger.Whole
+			some, err = wholes(q, k.s.d, ids[i:min(i+armful, len(ids))], asked)
+			for _, w := range some {
+				bytes += weight(w)
+			}
+			ops = append(ops, some...)
+		}
 		return err
 	})
 	if err != nil {
@@ -72,14 +95,25 @@ func (k shelf) Archivable(ctx context.Context, before time.Time, after int64, li
 	return ops, place, nil
 }
 
-// wholes reads operations with everything, but for those that an open one asks for: one
-// that wants the same, whose history a person may have to compare.
-func wholes(q Querier, d *Dialect, ids []string) ([]ledger.Whole, error) {
-	if len(ids) == 0 {
-		return nil, nil
+// weight is how long the texts of an operation are, about.
+func weight(w ledger.Whole) int {
+	n := len(w.Operation.Input) + len(w.Operation.Result)
+	for _, a := range w.Attempts {
+		n += len(a.Result) + len(a.Error)
 	}
+	for _, r := range w.Reads {
+		n += len(r.Evidence) + len(r.Reason)
+	}
+	for _, e := range w.Events {
+		n += len(e.Detail) + len(e.Reason)
+	}
+	return n
+}
+
+// askedFor are the kinds and inputs of open operations.
+func askedFor(q Querier) (map[string]bool, error) {
 	asked := map[string]bool{"": true}
-	if _, err := Collect(q, func(rows Rows) (none struct{}, err error) {
+	_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
 		var kind, fingerprint, fields string
 		err = rows.Scan(&kind, &fingerprint, &fields)
 		if fingerprint != "" {
@@ -90,9 +124,13 @@ func wholes(q Querier, d *Dialect, ids []string) ([]ledger.Whole, error) {
 		}
 		return none, err
 	}, `SELECT t.kind, t.fingerprint, t.key_fields FROM open_operations h CROSS JOIN operations t ON t.seq = h.seq WHERE h.class <> 'not_landed'
-	     UNION ALL SELECT kind, fingerprint, key_fields FROM operations INDEXED BY operations_pending WHERE state = 'pending'`); err != nil {
-		return nil, err
-	}
+	     UNION ALL SELECT kind, fingerprint, key_fields FROM operations INDEXED BY operations_pending WHERE state = 'pending'`)
+	return asked, err
+}
+
+// wholes reads operations with everything, but for those that an open one asks for: one
+// that wants the same, whose history a person may have to compare.
+func wholes(q Querier, d *Dialect, ids []string, asked map[string]bool) ([]ledger.Whole, error) {
 	recs, err := loadAll(q, d, ids, true)
 	if err != nil {
 		return nil, err
