@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // Attack is a statement that is refused, and a part of what is said. It has no name of its
@@ -57,9 +58,7 @@ func Shelved(t testing.TB, s ledger.Store, now time.Time) {
 	t.Helper()
 	ok := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 	}
 	for _, id := range []string{"shelved", "short", "kept", "doubt", "shelved too", "short too", "flying"} {
 		req := ledger.BeginRequest{ChangeID: id + "-c", OperationID: id, AttemptID: id + "-a", Kind: "card.charge", Key: id + "-key", Deadline: time.Hour, Actor: billing}

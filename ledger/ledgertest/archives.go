@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // shelve archives what may be, in windows of a size, and says which operations those were.
@@ -85,9 +86,7 @@ func archiveWhole(t *testing.T, open Open) {
 	rec, events := d.read(o.ID), d.events(o.ID)
 	ops, place, err := d.s.Archivable(ctx, d.clock.Now(), 0, 100)
 	d.ok(err)
-	if len(ops) != 1 || place != 0 {
-		t.Fatalf("%d operations, place %d; the newest operation stays", len(ops), place)
-	}
+	need.Must(t, len(ops) == 1 && place == 0, "%d operations, place %d; the newest operation stays", len(ops), place)
 	w := ops[0]
 	if w.Operation.ID != o.ID || len(w.Events) != len(events) || len(w.Attempts) != 1 || len(w.Reads) != 1 || string(w.Reads[0].Evidence) != string(rec.Reads[0].Evidence) ||
 		!slices.Equal(w.Marks, []string{"inv-1"}) || string(w.Operation.Input) != `{"n": 1}` {
@@ -208,16 +207,12 @@ func archiveForgotten(t *testing.T, open Open) {
 	if gone := d.shelve(); len(gone) != 0 {
 		t.Fatalf("archived %v", gone)
 	}
-	if there(later) {
-		t.Errorf("there is a stub of what is over by now")
-	}
+	need.That(t, !there(later), "there is a stub of what is over by now")
 	if after := counts(); after != before {
 		t.Errorf("counted %s, before %s", after, before)
 	}
 	for _, o := range kept {
-		if !there(o) {
-			t.Errorf("nothing is left of %s", o.Key)
-		}
+		need.That(t, there(o), "nothing is left of %s", o.Key)
 	}
 	if _, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: d.id("c"), AttemptID: attempt, Outcome: ledger.OutcomeCommitted, Actor: billing}); !errors.Is(err, ledger.ErrNotFound) {
 		t.Errorf("I9: what cannot be kept is refused, and not %v", err)
@@ -246,9 +241,7 @@ func archiveAgain(t *testing.T, open Open) {
 	for _, e := range d.events(refused.Operation.ID) {
 		verbs += e.Verb + " "
 	}
-	if verbs != "return begin settle " {
-		t.Errorf("I8: its events are %s", verbs)
-	}
+	need.That(t, verbs == "return begin settle ", "I8: its events are %s", verbs)
 }
 
 // Late truth is kept and raises what it would have raised.
@@ -264,9 +257,8 @@ func archiveLate(t *testing.T, open Open) {
 		t.Fatalf("archived %v", gone)
 	}
 	o := d.settle(attempt, ledger.OutcomeCommitted, withReceipt("pi_9"))
-	if o.ID != denied.ID || o.Conflict != ledger.Contradiction || !o.HandsOff || o.Receipt() != "pi_9" {
-		t.Errorf("I9: the late answer left %+v", o)
-	}
+	need.That(t, o.ID == denied.ID && o.Conflict == ledger.Contradiction && o.HandsOff && o.Receipt() == "pi_9",
+		"I9: the late answer left %+v", o)
 	counts, err := d.s.Counts(ctx, d.clock.Now())
 	if d.ok(err); counts.Conflicts == 0 {
 		t.Errorf("no one is told of the contradiction: %+v", counts)

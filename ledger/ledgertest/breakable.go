@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // Breakable is a store whose changes fail while it is broken. It knows the
@@ -75,12 +76,8 @@ func (b *Breakable) Changed() []string {
 func (b *Breakable) Only(t testing.TB) ledger.Record {
 	t.Helper()
 	ids := b.Changed()
-	if len(ids) != 1 {
-		t.Fatalf("%d operations", len(ids))
-	}
+	need.Must(t, len(ids) == 1, "%d operations", len(ids))
 	rec, err := b.Read(context.Background(), ledger.Locator{ID: ids[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	return rec
 }

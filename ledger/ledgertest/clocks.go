@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // clocks sets the wall clock, and boots the host, behind the back of what waits.
@@ -62,9 +63,8 @@ func (d *desk) kept(id string, started, ended ledger.Steady) {
 	d.Helper()
 	rec := d.read(id)
 	a := rec.Attempts[len(rec.Attempts)-1]
-	if a.StartedSteady != started || a.EndedSteady != ended || a.BootID != started.Boot {
-		d.Fatalf("it went from %v to %v under boot %q, want %v to %v", a.StartedSteady, a.EndedSteady, a.BootID, started, ended)
-	}
+	need.Must(d, a.StartedSteady == started && a.EndedSteady == ended && a.BootID == started.Boot,
+		"it went from %v to %v under boot %q, want %v to %v", a.StartedSteady, a.EndedSteady, a.BootID, started, ended)
 }
 
 func seenAnew(d *desk) {
@@ -196,9 +196,7 @@ func stepIsTold(d *desk) {
 			}
 			want = want[1:]
 		}
-		if len(want) > 0 {
-			d.Fatalf("nobody was told %q", want)
-		}
+		need.Must(d, len(want) == 0, "nobody was told %q", want)
 	}
 	step(0)
 	d.clock.Advance(time.Hour)
@@ -215,9 +213,8 @@ func stepIsTold(d *desk) {
 	told(forward, back)
 	info, err := d.s.Info(ctx)
 	d.ok(err)
-	if info.Step != -10*time.Minute || !info.SteppedAt.Equal(d.clock.Now()) {
-		d.Fatalf("a step of %s at %s", info.Step, info.SteppedAt)
-	}
+	need.Must(d, info.Step == -10*time.Minute && info.SteppedAt.Equal(d.clock.Now()),
+		"a step of %s at %s", info.Step, info.SteppedAt)
 	d.clock.Reboot() // across which nothing is known
 	d.clock.Set(time.Hour)
 	step(0)

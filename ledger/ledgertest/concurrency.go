@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // concurrency lets many goroutines want the same thing at once.
@@ -19,14 +20,11 @@ func concurrency(t *testing.T, open Open) {
 			requests := d.requests(fmt.Sprintf("k%d", round), 12)
 			answers := together(12, func(i int) ledger.BeginAnswer {
 				res, err := ledger.Begin(ctx, d.s, requests[i])
-				if err != nil {
-					d.Errorf("begin: %v", err)
-				}
+				need.That(d, err == nil, "begin: %v", err)
 				return res.Answer
 			})
-			if answers[ledger.AnswerBegun] != 1 || answers[ledger.AnswerInProgress] != 11 {
-				d.Fatalf("twelve begins at once were told %v, want one begun and eleven in_progress", answers)
-			}
+			need.Must(d, answers[ledger.AnswerBegun] == 1 && answers[ledger.AnswerInProgress] == 11,
+				"twelve begins at once were told %v, want one begun and eleven in_progress", answers)
 		}
 		if all := everything(d, d.s, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now()}, 50); len(all) != 5 {
 			d.Fatalf("%d operations for 5 keys", len(all))
@@ -48,9 +46,8 @@ func concurrency(t *testing.T, open Open) {
 			}
 			return err.Error()
 		})
-		if answers["sent"] != 1 || answers["moved"] != 11 {
-			d.Fatalf("twelve retries of one version: %v, want one sent and eleven told that it moved", answers)
-		}
+		need.Must(d, answers["sent"] == 1 && answers["moved"] == 11,
+			"twelve retries of one version: %v, want one sent and eleven told that it moved", answers)
 	})
 	t.Run("I3_OneOfManyFetchesTheGrant", func(t *testing.T) {
 		d := newDesk(t, open)
@@ -58,14 +55,10 @@ func concurrency(t *testing.T, open Open) {
 		requests := d.requests("k", 12)
 		answers := together(12, func(i int) ledger.BeginAnswer {
 			res, err := ledger.Begin(ctx, d.s, requests[i])
-			if err != nil {
-				d.Errorf("begin: %v", err)
-			}
+			need.That(d, err == nil, "begin: %v", err)
 			return res.Answer
 		})
-		if answers[ledger.AnswerBegun] != 1 {
-			d.Fatalf("twelve came for one grant and were told %v", answers)
-		}
+		need.Must(d, answers[ledger.AnswerBegun] == 1, "twelve came for one grant and were told %v", answers)
 	})
 	t.Run("OneOfManyLeases", func(t *testing.T) {
 		d := newDesk(t, open)
@@ -73,9 +66,7 @@ func concurrency(t *testing.T, open Open) {
 		answers := together(12, func(i int) bool {
 			_, err := d.s.Lease(ctx, o.ID, fmt.Sprintf("engine-%d", i), "p1", time.Minute)
 			var held *ledger.LeasedError
-			if err != nil && !errors.As(err, &held) {
-				d.Errorf("lease: %v", err)
-			}
+			need.That(d, err == nil || errors.As(err, &held), "lease: %v", err)
 			return err == nil
 		})
 		if answers[true] != 1 {
@@ -86,9 +77,7 @@ func concurrency(t *testing.T, open Open) {
 		d := newDesk(t, open)
 		answers := together(12, func(i int) bool {
 			_, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: fmt.Sprintf("run-%d", i), IdempotencyKey: "k", Digest: "d", Verb: "deny", Actor: maya, CreatedAt: Noon}, nil)
-			if err != nil {
-				d.Errorf("run: %v", err)
-			}
+			need.That(d, err == nil, "run: %v", err)
 			return known
 		})
 		if answers[false] != 1 {
@@ -105,26 +94,20 @@ func concurrency(t *testing.T, open Open) {
 				if err == nil {
 					_, err = ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: "s" + id, AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: billing})
 				}
-				if err != nil {
-					d.Errorf("%s: %v", id, err)
-				}
+				need.That(d, err == nil, "%s: %v", id, err)
 			}
 			return true
 		})
 		c, err := d.s.Counts(ctx, d.clock.Now())
 		d.ok(err)
-		if c.Settled != 80 || c.All != 80 {
-			d.Fatalf("counts are %+v, want 80 settled", c)
-		}
+		need.Must(d, c.Settled == 80 && c.All == 80, "counts are %+v, want 80 settled", c)
 		evs := d.events("")
 		for i := 1; i < len(evs); i++ {
 			if evs[i].Seq <= evs[i-1].Seq {
 				d.Fatalf("seq %d after %d", evs[i].Seq, evs[i-1].Seq)
 			}
 		}
-		if len(evs) != 160 {
-			d.Fatalf("%d events, want 160", len(evs))
-		}
+		need.Must(d, len(evs) == 160, "%d events, want 160", len(evs))
 	})
 }
 
@@ -167,9 +150,7 @@ func linearizable(t *testing.T, open Open) {
 		var tick atomic.Int64
 		together(4, func(client int) bool {
 			made, err := PlayKey(d.s, fmt.Sprint("k", round), client, func() int64 { return tick.Add(1) })
-			if err != nil {
-				d.Errorf("%v", err)
-			}
+			need.That(d, err == nil, "%v", err)
 			mu.Lock()
 			defer mu.Unlock()
 			calls = append(calls, made...)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -151,7 +152,5 @@ func accuracy(t *testing.T, open Open) {
 	}
 	none, err := d.s.Accuracy(ctx, d.clock.Now().Add(time.Hour))
 	d.ok(err)
-	if len(none) != 0 {
-		d.Fatalf("decisions to come: %+v", none)
-	}
+	need.Must(d, len(none) == 0, "decisions to come: %+v", none)
 }

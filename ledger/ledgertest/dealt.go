@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // saying is what is true of a conflict.
@@ -42,25 +43,21 @@ func dealtWith(d *desk) {
 	} {
 		for _, truth := range ledger.Truths {
 			o := from.make(from.name + " " + string(truth))
-			if o.Conflict == ledger.NoConflict {
-				d.Fatalf("%s: no conflict", from.name)
-			}
+			need.Must(d, o.Conflict != ledger.NoConflict, "%s: no conflict", from.name)
 			dec := d.decision(o, ledger.VerbAck)
 			saying(truth)(&dec)
 			applied, err := ledger.Decide(ctx, d.s, dec)
 			to, allowed := from.to[truth]
 			if !allowed {
-				if !errors.Is(err, ledger.ErrRefused) || d.read(o.ID).Operation.Version != o.Version {
-					d.Fatalf("%s, %s: %v", from.name, truth, err)
-				}
+				need.Must(d, errors.Is(err, ledger.ErrRefused) && d.read(o.ID).Operation.Version == o.Version,
+					"%s, %s: %v", from.name, truth, err)
 				continue
 			}
 			d.ok(err)
 			d.want(applied.After, to)
 			now := d.read(o.ID).Operation
-			if now.State != to || now.Conflict != ledger.NoConflict || !now.HandsOff || now.Actor != maya.Name {
-				d.Fatalf("%s, %s: %s, %q, by %s", from.name, truth, now.State, now.Conflict, now.Actor)
-			}
+			need.Must(d, now.State == to && now.Conflict == ledger.NoConflict && now.HandsOff && now.Actor == maya.Name,
+				"%s, %s: %s, %q, by %s", from.name, truth, now.State, now.Conflict, now.Actor)
 			evs := d.events(o.ID)
 			if last := evs[len(evs)-1]; last.Verb != "ack" || last.From != o.State || last.To != to || !strings.Contains(string(last.Detail), string(truth)) {
 				d.Fatalf("%s, %s: the history says %s %s→%s %s", from.name, truth, last.Verb, last.From, last.To, last.Detail)

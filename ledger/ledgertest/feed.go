@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func events(t *testing.T, open Open) {
@@ -21,16 +22,12 @@ func events(t *testing.T, open Open) {
 		ids = append(ids, d.decide(d.doubt(key), ledger.VerbConfirm).ID)
 	}
 	all := d.events("")
-	if len(all) != 9 {
-		d.Fatalf("%d events, want 9", len(all))
-	}
+	need.Must(d, len(all) == 9, "%d events, want 9", len(all))
 	for i, e := range all {
 		if i > 0 && (e.Seq <= all[i-1].Seq || e.At.Before(all[i-1].At)) {
 			d.Fatalf("event %d (seq %d) comes after seq %d", i, e.Seq, all[i-1].Seq)
 		}
-		if e.Detail != nil && !json.Valid(e.Detail) {
-			d.Fatalf("the detail of event %d is no JSON: %s", e.Seq, e.Detail)
-		}
+		need.Must(d, e.Detail == nil || json.Valid(e.Detail), "the detail of event %d is no JSON: %s", e.Seq, e.Detail)
 	}
 	if own := d.events(ids[1]); len(own) != 3 || own[0].OperationID != ids[1] || own[0].Seq != all[3].Seq {
 		d.Fatalf("the events of b are %+v", own)
@@ -85,9 +82,7 @@ func (d *desk) history(q ledger.HistoryQuery) []ledger.Event {
 	d.Helper()
 	page, err := d.s.History(ctx, q)
 	d.ok(err)
-	if len(page) > q.Limit {
-		d.Fatalf("%d events, asked for %d", len(page), q.Limit)
-	}
+	need.Must(d, len(page) <= q.Limit, "%d events, asked for %d", len(page), q.Limit)
 	return page
 }
 
@@ -109,9 +104,7 @@ func (d *desk) follow(place ledger.Cursor, limit int) (all []ledger.Event, _ led
 	for {
 		page, next, err := d.s.Follow(ctx, place, limit)
 		d.ok(err)
-		if len(page) > limit {
-			d.Fatalf("%d events, asked for %d", len(page), limit)
-		}
+		need.Must(d, len(page) <= limit, "%d events, asked for %d", len(page), limit)
 		if all, place = append(all, page...), next; len(page) == 0 {
 			return all, place
 		}
@@ -191,9 +184,7 @@ func followers(t *testing.T, open Open) {
 				if err == nil {
 					_, err = ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: "s" + req.ChangeID, AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Status: -1, Actor: billing})
 				}
-				if err != nil {
-					d.Errorf("write: %v", err)
-				}
+				need.That(d, err == nil, "write: %v", err)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // fetches are what may be sent once more under its key, for the lost answer alone.
@@ -44,9 +45,7 @@ func fetches(t *testing.T, open Open) {
 			after, a, err := ledger.Fetch(ctx, d.s, f)
 			var refused *ledger.RefusedError
 			if errors.As(err, &refused); c.refused != "" {
-				if refused == nil || refused.Code != c.refused {
-					d.Fatalf("%v, want it refused: %s", err, c.refused)
-				}
+				need.Must(d, refused != nil && refused.Code == c.refused, "%v, want it refused: %s", err, c.refused)
 				return
 			}
 			d.ok(err)

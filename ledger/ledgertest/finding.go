@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // finding looks operations up in every way there is.
@@ -20,9 +21,8 @@ func finding(t *testing.T, open Open) {
 	} {
 		rec, err := d.s.Read(ctx, at)
 		d.ok(err)
-		if rec.Operation.ID != res.Operation.ID || !rec.Found || !rec.Now.Equal(d.clock.Now()) {
-			d.Fatalf("by %s: %s at %s", name, rec.Operation.ID, rec.Now)
-		}
+		need.Must(d, rec.Operation.ID == res.Operation.ID && rec.Found && rec.Now.Equal(d.clock.Now()),
+			"by %s: %s at %s", name, rec.Operation.ID, rec.Now)
 	}
 	for name, at := range map[string]ledger.Locator{
 		"id": {ID: "nobody"}, "attempt": {AttemptID: "nobody"}, "key": {Kind: "card.charge", Key: "nobody"},
@@ -39,18 +39,14 @@ func finding(t *testing.T, open Open) {
 	d.begun("b", named("0193aaaa-2222"))
 	rec, err := d.s.Read(ctx, ledger.Locator{ID: "0193aaaa-2"})
 	d.ok(err)
-	if rec.Operation.Key != "b" {
-		d.Fatalf("the prefix found %s", rec.Operation.ID)
-	}
+	need.Must(d, rec.Operation.Key == "b", "the prefix found %s", rec.Operation.ID)
 	// Ids are what their writer wrote. Where none is, small letters are tried.
 	d.begun("c", named("INV-1042"), func(r *ledger.BeginRequest) { r.AttemptID = "INV-1042.1" })
 	d.begun("d", named("inv-1042@7"))
 	for id, want := range map[string]string{"INV-1042": "c", "INV-1": "c", "inv-1042@7": "d", "inv-1": "d", "Inv-1": "d", "0193AAAA-2": "b"} {
 		rec, err := d.s.Read(ctx, ledger.Locator{ID: id})
 		d.ok(err)
-		if rec.Operation.Key != want {
-			d.Fatalf("%s found %s", id, rec.Operation.ID)
-		}
+		need.Must(d, rec.Operation.Key == want, "%s found %s", id, rec.Operation.ID)
 	}
 	if applied, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: "c-settled", AttemptID: "INV-1042.1", Outcome: ledger.OutcomeCommitted, Actor: billing}); err != nil || applied.After.ID != "INV-1042" {
 		d.Fatalf("settle INV-1042.1: %+v, %v", applied.After, err)
@@ -118,9 +114,7 @@ func repeating(t *testing.T, open Open) {
 		d.Helper()
 		first, err := do()
 		d.ok(err)
-		if first.Noop {
-			d.Fatalf("%s: the first time was a noop", name)
-		}
+		need.Must(d, !first.Noop, "%s: the first time was a noop", name)
 		before := len(d.events(""))
 		d.clock.Advance(time.Second)
 		second, err := do()

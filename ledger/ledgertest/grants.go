@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func grants(t *testing.T, open Open) {
@@ -35,9 +36,8 @@ func fetched(d *desk) {
 	d.want(o, ledger.Uncertain)
 	rec := d.read(o.ID)
 	g := rec.OpenGrant()
-	if g == nil || g.Version != o.Version || g.Actor != "maya" || g.Sender != "pipeline" {
-		d.Fatalf("the open grant is %+v, want one of maya's bound to version %d", g, o.Version)
-	}
+	need.Must(d, g != nil && g.Version == o.Version && g.Actor == "maya" && g.Sender == "pipeline",
+		"the open grant is %+v, want one of maya's bound to version %d", g, o.Version)
 	if lane := rec.Row().LaneAt(rec.Now); lane != ledger.LaneUnfetched {
 		d.Fatalf("it stands in lane %s, want unfetched", lane)
 	}
@@ -121,9 +121,7 @@ func replaced(d *desk) {
 			d.Fatalf("closed: %+v", g)
 		}
 	}
-	if open != 1 {
-		d.Fatalf("%d grants are open, want 1", open)
-	}
+	need.Must(d, open == 1, "%d grants are open, want 1", open)
 }
 
 func riskNeedsAPerson(d *desk) {
@@ -140,9 +138,7 @@ func riskNeedsAPerson(d *desk) {
 			d.Fatalf("%s: %v, want a refusal", name, err)
 		}
 	}
-	if len(d.read(o.ID).Grants) != 0 {
-		d.Fatalf("a refusal left a grant")
-	}
+	need.Must(d, len(d.read(o.ID).Grants) == 0, "a refusal left a grant")
 }
 
 // reservedNames: a person cannot sign as the machine does.
@@ -156,9 +152,8 @@ func reservedNames(d *desk) {
 		_, decided := ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Version: o.Version, Verb: ledger.VerbConfirm, Actor: person})
 		for verb, err := range map[string]error{"retry": allowed, "confirm": decided} {
 			var refused *ledger.RefusedError
-			if !errors.As(err, &refused) || refused.Code != "reserved_name" {
-				d.Errorf("%s by %q: %v, want a refusal", verb, name, err)
-			}
+			need.That(d, errors.As(err, &refused) && refused.Code == "reserved_name",
+				"%s by %q: %v, want a refusal", verb, name, err)
 		}
 		if err := d.s.Hold(ctx, ledger.Hold{Scope: "all", Actor: person, Reason: "night", ChangeID: d.id("change")}); err == nil {
 			d.Errorf("a hold by %q is accepted", name)

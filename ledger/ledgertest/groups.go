@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 
 	"pgregory.net/rapid"
 )
@@ -119,9 +120,7 @@ func (g *game) compareLists(ins []ledger.IncidentAccount) {
 		}
 	}
 	c, err := s.Counts(ctx, now)
-	if err != nil {
-		g.rt.Fatalf("%v", err)
-	}
+	need.OK(g.rt, err)
 	for tab, n := range map[ledger.Tab]int{ledger.TabNeedsYou: c.NeedsYou, ledger.TabChecking: c.Checking, ledger.TabInFlight: c.InFlight, ledger.TabParked: c.Parked, ledger.TabSettled: c.Settled} {
 		if others := rows(tab, "-incident:any"); listed[tab]+others != n {
 			g.rt.Fatalf("%s: %d in groups of incidents and %d in none, the list counts %d", tab, listed[tab], others, n)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // Hostile is text that a ledger keeps as it is, and that harms who takes it for more.
@@ -24,9 +25,7 @@ func History(t testing.TB, s ledger.Store, seed uint64, n int) {
 		_, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: id + "-c", OperationID: id, AttemptID: id + "-a", Kind: fmt.Sprintf("kind.%d", i%3), Key: id + Hostile,
 			Token: "token " + id, Title: Hostile, Target: fmt.Sprintf("target %d", i%50), Input: json.RawMessage(`{"amount":1e2,"é":"\u0000` + id + `"}`), Fingerprint: fmt.Sprintf("f%d", i%40),
 			Marks: ledger.Marks{Rules: "r", Values: []string{"mark " + id}}, Deadline: time.Hour, TokenSent: rng.IntN(2) == 0, Source: ledger.Source{Pipeline: "nightly " + Hostile}, Actor: actor})
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		req := ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Actor: actor, Status: 200, Bursts: pairs, Outcome: []ledger.Outcome{ledger.OutcomeCommitted,
 			ledger.OutcomeCommitted, ledger.OutcomeFailed, ledger.OutcomeUncertain}[rng.IntN(4)]}
 		switch req.Outcome {

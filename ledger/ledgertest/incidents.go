@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -44,9 +45,7 @@ func (d *desk) wantAccounts(want ...string) {
 	for _, i := range d.incidents() {
 		got = append(got, string(i.PhaseAt(d.clock.Now()))+": "+account(i))
 	}
-	if !slices.Equal(got, want) {
-		d.Fatalf("incidents are %q\nwant          %q", got, want)
-	}
+	need.Must(d, slices.Equal(got, want), "incidents are %q\nwant          %q", got, want)
 }
 
 func (d *desk) changeIncident(verb string, mod func(*ledger.IncidentChange)) (ledger.Incident, error) {
@@ -113,9 +112,7 @@ func incidents(t *testing.T, open Open) {
 		d.Fatalf("the largest group is %+v", g)
 	}
 	rows := everything(d, d.s, ledger.Query{Filter: d.filter("incident:" + one.ID), Now: d.clock.Now()}, 3)
-	if len(rows) != 7 {
-		d.Fatalf("%d rows are of the incident, want 7", len(rows))
-	}
+	need.Must(d, len(rows) == 7, "%d rows are of the incident, want 7", len(rows))
 
 	// What becomes of its operations is counted where it is now.
 	d.observe(ops[0], ledger.Landed, "pi_1")
@@ -124,9 +121,7 @@ func incidents(t *testing.T, open Open) {
 	d.decide(d.decide(ops[4], ledger.VerbAbandon), ledger.VerbUndo)
 	d.wantAccounts("growing: 7 = 2 landed + 2 not_landed + 2 open + 1 refused")
 	d.clock.Advance(11 * time.Minute)
-	if fail("new outage", ledger.OutcomeUncertain).Incident != "" {
-		d.Fatalf("an error after the gap joined")
-	}
+	need.Must(d, fail("new outage", ledger.OutcomeUncertain).Incident == "", "an error after the gap joined")
 	d.wantAccounts("over: 7 = 2 landed + 2 not_landed + 2 open + 1 refused") // the checks were answered
 	_, err = d.s.Expire(ctx, 10)
 	d.ok(err)
@@ -321,9 +316,7 @@ func peopleAndIncidents(d *desk, o ledger.Operation) {
 	for range 2 { // the same again changes nothing
 		in, err := d.s.ChangeIncident(ctx, named)
 		d.ok(err)
-		if in.Name != "stripe outage" {
-			d.Fatalf("named %q", in.Name)
-		}
+		need.Must(d, in.Name == "stripe outage", "named %q", in.Name)
 	}
 	now := d.clock.Now()
 	_, err := d.changeIncident(ledger.IncidentTaken, func(c *ledger.IncidentChange) { c.Until = now.Add(time.Hour) })
@@ -398,9 +391,7 @@ func (g *game) compareIncidents() {
 	of := func(d *desk) (out []ledger.IncidentAccount) {
 		for _, in := range d.incidents() {
 			a, err := d.s.Incident(ctx, in.ID, now)
-			if err != nil {
-				g.rt.Fatalf("%v", err)
-			}
+			need.OK(g.rt, err)
 			if account(a.Incident) != account(in) {
 				g.rt.Fatalf("listed as %s, alone %s", account(in), account(a.Incident))
 			}

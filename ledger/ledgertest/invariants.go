@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // invariants holds a store to the numbered promises, by name.
@@ -47,9 +48,8 @@ func recordedFirst(d *desk) {
 	res := d.begun("k")
 	rec := d.read(res.Operation.ID)
 	d.want(rec.Operation, ledger.Pending)
-	if len(rec.Attempts) != 1 || rec.Attempts[0].ID != res.Attempt.ID || rec.Attempts[0].Outcome != "" {
-		d.Fatalf("attempts are %+v, want the one that was begun, open", rec.Attempts)
-	}
+	need.Must(d, len(rec.Attempts) == 1 && rec.Attempts[0].ID == res.Attempt.ID && rec.Attempts[0].Outcome == "",
+		"attempts are %+v, want the one that was begun, open", rec.Attempts)
 	a := rec.Attempts[0]
 	if rec.Operation.LiveAttempt != a.ID || !a.DeadlineAt.Equal(Noon.Add(time.Minute)) || !rec.Operation.DeadlineAt.Equal(a.DeadlineAt) {
 		d.Fatalf("live attempt %q until %s, want %q until %s", rec.Operation.LiveAttempt, rec.Operation.DeadlineAt, a.ID, Noon.Add(time.Minute))
@@ -68,9 +68,7 @@ func failedNeedsProof(d *desk) {
 	a := d.begun("k").Attempt
 	for _, proof := range []ledger.Proof{"", ledger.ProvenAbsent, "hope"} { // absence is a read's to prove
 		_, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: d.id("change"), AttemptID: a.ID, Outcome: ledger.OutcomeFailed, Proof: proof, Actor: billing})
-		if err == nil {
-			d.Fatalf("a failure with the proof %q was accepted", proof)
-		}
+		need.Must(d, err != nil, "a failure with the proof %q was accepted", proof)
 	}
 	d.want(d.read(a.OperationID).Operation, ledger.Pending)
 }
@@ -112,9 +110,7 @@ func namedAttempt(d *desk) {
 	second := d.retry(d.read(first.OperationID).Operation, ledger.BasisRiskAccepted).Attempt
 	o := d.settle(first.ID, ledger.OutcomeFailed) // the first one's late answer
 	d.want(o, ledger.Pending)
-	if o.LiveAttempt != second.ID {
-		d.Fatalf("the live attempt is %q, want %q", o.LiveAttempt, second.ID)
-	}
+	need.Must(d, o.LiveAttempt == second.ID, "the live attempt is %q, want %q", o.LiveAttempt, second.ID)
 	rec := d.read(o.ID)
 	if a := rec.Attempt(first.ID); a.Outcome != ledger.OutcomeUncertain || a.LateOutcome != ledger.OutcomeFailed {
 		d.Fatalf("the first attempt is %s, late %s; want uncertain, late failed", a.Outcome, a.LateOutcome)
@@ -129,9 +125,7 @@ func sameToken(d *desk) {
 	if again.Operation.ID != first.Operation.ID || again.Operation.Token != first.Operation.Token || again.Operation.Key != first.Operation.Key {
 		d.Fatalf("the second attempt has token %s, want %s", again.Operation.Token, first.Operation.Token)
 	}
-	if again.Attempt.N != 2 {
-		d.Fatalf("it is attempt %d, want 2", again.Attempt.N)
-	}
+	need.Must(d, again.Attempt.N == 2, "it is attempt %d, want 2", again.Attempt.N)
 }
 
 func otherInput(d *desk) {
@@ -164,17 +158,14 @@ func keyRunsOut(d *desk) {
 	}
 	d.clock.Advance(2 * time.Hour)
 	second := d.begun("k", ttl, func(r *ledger.BeginRequest) { r.Fingerprint = "another" })
-	if second.Operation.ID == first.Operation.ID {
-		d.Fatalf("after its time the same operation began again")
-	}
+	need.Must(d, second.Operation.ID != first.Operation.ID, "after its time the same operation began again")
 	if old := d.read(first.Operation.ID).Operation; old.KeyLive || old.State != ledger.Committed {
 		d.Fatalf("the old one is %s with key_live %v, want committed without the key", old.State, old.KeyLive)
 	}
 	rec, err := d.s.Read(ctx, ledger.Locator{Kind: "card.charge", Key: "k"})
 	d.ok(err)
-	if rec.Operation.ID != second.Operation.ID {
-		d.Fatalf("the key finds %s, want %s", rec.Operation.ID, second.Operation.ID)
-	}
+	need.Must(d, rec.Operation.ID == second.Operation.ID,
+		"the key finds %s, want %s", rec.Operation.ID, second.Operation.ID)
 	d.settle(second.Attempt.ID, ledger.OutcomeUncertain)
 	d.clock.Advance(1000 * time.Hour)
 	if res := d.begin("k", ttl, func(r *ledger.BeginRequest) { r.Fingerprint = "another" }); res.Answer != ledger.AnswerInDoubt {
@@ -207,9 +198,8 @@ func keySuperseded(d *desk) {
 		d.Fatalf("another input under its key: %s, want key_reused", res.Answer)
 	}
 	back := d.begun("4.17", deploy("4.17"))
-	if back.Operation.ID == old.Operation.ID || back.Attempt.N != 1 {
-		d.Fatalf("the rollback is attempt %d of %s, want an operation of its own", back.Attempt.N, back.Operation.ID)
-	}
+	need.Must(d, back.Operation.ID != old.Operation.ID && back.Attempt.N == 1,
+		"the rollback is attempt %d of %s, want an operation of its own", back.Attempt.N, back.Operation.ID)
 	if o := d.read(old.Operation.ID).Operation; o.KeyLive || o.State != ledger.Committed {
 		d.Fatalf("the old one is %s with key_live %v, want committed without the key", o.State, o.KeyLive)
 	}
@@ -237,17 +227,13 @@ func staleDecision(d *desk) {
 	for _, v := range []ledger.Verb{ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbAbandon, ledger.VerbPark, ledger.VerbUndo} {
 		_, err := ledger.Decide(ctx, d.s, d.decision(seen, v))
 		var m *ledger.MovedError
-		if !errors.As(err, &m) {
-			d.Fatalf("%s on version %d: %v, want a MovedError", v, seen.Version, err)
-		}
+		need.Must(d, errors.As(err, &m), "%s on version %d: %v, want a MovedError", v, seen.Version, err)
 		if m.Seen != seen.Version || m.Version != moved.Version || m.State != ledger.Failed || m.Actor != "maya" || m.Reason == "" || m.At.IsZero() {
 			d.Fatalf("%s: %+v does not say what moved it", v, m)
 		}
 	}
 	_, err := ledger.Allow(ctx, d.s, d.grantRequest(seen, ledger.BasisRiskAccepted))
-	if !errors.Is(err, ledger.ErrMoved) {
-		d.Fatalf("a grant on a stale version: %v, want a MovedError", err)
-	}
+	need.Must(d, errors.Is(err, ledger.ErrMoved), "a grant on a stale version: %v, want a MovedError", err)
 	if o := d.read(seen.ID).Operation; o.Version != moved.Version {
 		d.Fatalf("version %d, want %d: what was refused changes nothing", o.Version, moved.Version)
 	}
@@ -259,9 +245,8 @@ func staleRead(d *desk) {
 	ob := d.observation(seen, ledger.Landed, "pi_1")
 	applied, err := ledger.Observe(ctx, d.s, ob)
 	d.ok(err)
-	if applied.After.State != ledger.Uncertain || applied.After.Version != now.Version {
-		d.Fatalf("a read of version %d made it %s at version %d", seen.Version, applied.After.State, applied.After.Version)
-	}
+	need.Must(d, applied.After.State == ledger.Uncertain && applied.After.Version == now.Version,
+		"a read of version %d made it %s at version %d", seen.Version, applied.After.State, applied.After.Version)
 	if rec := d.read(seen.ID); len(rec.Reads) != 1 || rec.Reads[0].Verdict != ledger.Landed {
 		d.Fatalf("its evidence is not kept: %+v", rec.Reads)
 	}
@@ -295,9 +280,7 @@ func told(d *desk) {
 		{"undo", ledger.Committed, ledger.Uncertain, "maya"},
 	}
 	evs := d.events(o.ID)
-	if len(evs) != len(want) {
-		d.Fatalf("%d events, want %d: %+v", len(evs), len(want), evs)
-	}
+	need.Must(d, len(evs) == len(want), "%d events, want %d: %+v", len(evs), len(want), evs)
 	for i, w := range want {
 		e := evs[i]
 		if e.Verb != w.verb || e.From != w.from || e.To != w.to || e.Actor.Name != w.who || e.Reason == "" || !e.At.Equal(Noon.Add(time.Duration(i)*time.Second)) {
@@ -341,16 +324,14 @@ func secondReceipt(d *desk) {
 	d.settle(second.ID, ledger.OutcomeCommitted, withReceipt("pi_2"))
 	o := d.settle(first.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
 	d.want(o, ledger.Committed)
-	if o.Conflict != ledger.Duplicate || o.Effects != 2 || len(o.Receipts) != 2 {
-		d.Fatalf("conflict %q with %d effects and receipts %v, want a duplicate of 2", o.Conflict, o.Effects, o.Receipts)
-	}
+	need.Must(d, o.Conflict == ledger.Duplicate && o.Effects == 2 && len(o.Receipts) == 2,
+		"conflict %q with %d effects and receipts %v, want a duplicate of 2", o.Conflict, o.Effects, o.Receipts)
 }
 
 func acknowledged(d *desk) {
 	o := d.decide(d.observe(d.doubt("k"), ledger.Duplicated, "pi_1", "pi_2"), ledger.VerbAck, saying(ledger.TakenBack))
-	if o.Conflict != ledger.NoConflict || len(o.AckedReceipts) != 2 {
-		d.Fatalf("conflict %q, acknowledged %v", o.Conflict, o.AckedReceipts)
-	}
+	need.Must(d, o.Conflict == ledger.NoConflict && len(o.AckedReceipts) == 2,
+		"conflict %q, acknowledged %v", o.Conflict, o.AckedReceipts)
 	if o = d.observe(o, ledger.Duplicated, "pi_1", "pi_2"); o.Conflict != ledger.NoConflict {
 		d.Fatalf("what was acknowledged came up again: %s", o.ConflictNote)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // schedule follows what is due to be read, and prices.
@@ -122,9 +123,7 @@ func leases(t *testing.T, open Open) {
 	d.clock.Advance(2 * time.Minute) // engine-1 sleeps
 	two, err := d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute)
 	d.ok(err)
-	if two.Generation <= one.Generation {
-		d.Fatalf("generation %d after %d", two.Generation, one.Generation)
-	}
+	need.Must(d, two.Generation > one.Generation, "generation %d after %d", two.Generation, one.Generation)
 	late := d.observation(o, ledger.Landed, "pi_1")
 	late.Lease = one
 	if _, err := ledger.Observe(ctx, d.s, late); !errors.Is(err, ledger.ErrLeaseLost) {
@@ -144,9 +143,8 @@ func leases(t *testing.T, open Open) {
 	d.ok(d.s.Release(ctx, two))
 	three, err := d.s.Lease(ctx, o.ID, "engine-3", "p1", time.Minute)
 	d.ok(err)
-	if three.Generation <= two.Generation {
-		d.Fatalf("generation %d after %d: a lease given back is forgotten", three.Generation, two.Generation)
-	}
+	need.Must(d, three.Generation > two.Generation,
+		"generation %d after %d: a lease given back is forgotten", three.Generation, two.Generation)
 	if _, err := d.s.Lease(ctx, "nobody", "engine-1", "p1", time.Minute); err == nil {
 		d.Fatalf("a lease on nothing was given")
 	}
@@ -162,9 +160,7 @@ func marks(t *testing.T, open Open) {
 		t.Helper()
 		got, err := d.s.Marked(ctx, value, limit)
 		d.ok(err)
-		if !slices.Equal(got, want) {
-			d.Fatalf("marked %q: %v, want %v", value, got, want)
-		}
+		need.Must(d, slices.Equal(got, want), "marked %q: %v, want %v", value, got, want)
 	}
 	one, two := begun("1", "card.charge", "invoice", "INV-1", "k-1"), begun("2", "mail", "invoice", "INV-1")
 	none, old := begun("3", "card.charge", ""), begun("4", "card.charge", "order", "INV-1")
@@ -176,22 +172,17 @@ func marks(t *testing.T, open Open) {
 	made := 0
 	mark := func(o ledger.Operation) ledger.Marks {
 		made++
-		if o.Kind != "card.charge" || o.ID == one {
-			d.Errorf("%s has the marks of its rules, and was given others", o.ID)
-		}
+		need.That(d, o.Kind == "card.charge" && o.ID != one,
+			"%s has the marks of its rules, and was given others", o.ID)
 		return ledger.Marks{Values: []string{"INV-" + o.Key}, Fields: "of some invoice"}
 	}
 	for more, rounds := true, 0; more; rounds++ {
 		var err error
 		more, err = d.s.Mark(ctx, rule, mark, 1)
 		d.ok(err)
-		if rounds > 5 {
-			d.Fatalf("there is always more to mark")
-		}
+		need.Must(d, rounds <= 5, "there is always more to mark")
 	}
-	if made != 2 {
-		d.Errorf("%d were marked, want 2", made)
-	}
+	need.That(d, made == 2, "%d were marked, want 2", made)
 	by("INV-1", 10, old, two, one) // what it was called before is kept
 	by("INV-3", 10, none)
 	by("INV-4", 10, old)
@@ -274,23 +265,19 @@ func controls(t *testing.T, open Open) {
 	d.settle(d.begun("another kind", func(r *ledger.BeginRequest) { r.Kind = "mail" }).Attempt.ID, ledger.OutcomeCommitted)
 	rec, err := d.s.ControlCandidate(ctx, "card.charge", d.clock.Now())
 	d.ok(err)
-	if rec.Operation.ID != known.ID {
-		d.Fatalf("the candidate is %s, want the newest committed by its own answer with its token sent", rec.Operation.Key)
-	}
+	need.Must(d, rec.Operation.ID == known.ID,
+		"the candidate is %s, want the newest committed by its own answer with its token sent", rec.Operation.Key)
 	rec, err = d.s.ControlCandidate(ctx, "card.charge", known.SettledAt.Add(-time.Second))
 	d.ok(err)
-	if rec.Operation.ID != old.ID {
-		d.Fatalf("the candidate before is %s, want old", rec.Operation.Key)
-	}
+	need.Must(d, rec.Operation.ID == old.ID, "the candidate before is %s, want old", rec.Operation.Key)
 	events := len(d.events(""))
 	read := d.observation(known, ledger.Landed, "pi_2").Read
 	read.Control, read.Digest = true, "p1"
 	d.ok(d.s.RecordControl(ctx, read))
 	at, err := d.s.Control(ctx, "card.charge", "p1")
 	d.ok(err)
-	if at.IsZero() || at.Before(read.BeganAt) || at.After(read.EndedAt) {
-		d.Fatalf("the control held at %s, want %s", at, read.BeganAt)
-	}
+	need.Must(d, !at.IsZero() && !at.Before(read.BeganAt) && !at.After(read.EndedAt),
+		"the control held at %s, want %s", at, read.BeganAt)
 	if at, _ := d.s.Control(ctx, "card.charge", "p2"); !at.IsZero() {
 		d.Fatalf("a control under p1 counts for p2")
 	}
@@ -352,7 +339,5 @@ func holds(t *testing.T, open Open) {
 			verbs = append(verbs, e.Verb)
 		}
 	}
-	if !slices.Equal(verbs, []string{"hold", "hold", "hold", "release"}) {
-		d.Fatalf("events are %v", verbs)
-	}
+	need.Must(d, slices.Equal(verbs, []string{"hold", "hold", "hold", "release"}), "events are %v", verbs)
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // Open makes an empty store that tells the time by these clocks. It is called many
@@ -141,9 +142,8 @@ func (c *Clock) Reboot() {
 
 // failer is the part of testing.TB that rapid's T has too.
 type failer interface {
-	Helper()
+	need.T
 	Fatalf(format string, args ...any)
-	Errorf(format string, args ...any)
 	Logf(format string, args ...any)
 }
 
@@ -182,9 +182,7 @@ func (d *desk) id(what string) string {
 
 func (d *desk) ok(err error) {
 	d.Helper()
-	if err != nil {
-		d.Fatalf("%v", err)
-	}
+	need.OK(d, err)
 }
 
 func (d *desk) request(key string) ledger.BeginRequest {
@@ -213,9 +211,7 @@ func (d *desk) begin(key string, mod ...func(*ledger.BeginRequest)) ledger.Begin
 func (d *desk) begun(key string, mod ...func(*ledger.BeginRequest)) ledger.BeginResult {
 	d.Helper()
 	res := d.begin(key, mod...)
-	if res.Answer != ledger.AnswerBegun {
-		d.Fatalf("begin %s: %s (%s), want begun", key, res.Answer, res.Why)
-	}
+	need.Must(d, res.Answer == ledger.AnswerBegun, "begin %s: %s (%s), want begun", key, res.Answer, res.Why)
 	return res
 }
 
@@ -332,7 +328,5 @@ func (d *desk) events(id string) []ledger.Event {
 
 func (d *desk) want(o ledger.Operation, state ledger.State) {
 	d.Helper()
-	if o.State != state {
-		d.Fatalf("%s is %s (%s: %s), want %s", o.Key, o.State, o.Actor, o.Reason, state)
-	}
+	need.Must(d, o.State == state, "%s is %s (%s: %s), want %s", o.Key, o.State, o.Actor, o.Reason, state)
 }

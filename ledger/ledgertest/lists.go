@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // lists checks pages, filters and counts against the rows themselves, while
@@ -29,9 +30,8 @@ func lists(t *testing.T, open Open) {
 	d.ok(err)
 	after, err := d.s.Counts(ctx, d.clock.Now())
 	d.ok(err)
-	if before.NeedsYou != after.NeedsYou || before.InFlight != after.InFlight || before.All != after.All {
-		d.Fatalf("writing deadlines down moved the counts from %+v to %+v", before, after)
-	}
+	need.Must(d, before.NeedsYou == after.NeedsYou && before.InFlight == after.InFlight && before.All == after.All,
+		"writing deadlines down moved the counts from %+v to %+v", before, after)
 	checkLists(d, d.s, orders[:1], filters[:5], 5)
 }
 
@@ -123,9 +123,7 @@ func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string
 		}
 		slices.Sort(want)
 		slices.Sort(got)
-		if !slices.Equal(want, got) {
-			d.Fatalf("%s, filter %q:\ngot  %q\nwant %q", tab, text, got, want)
-		}
+		need.Must(d, slices.Equal(want, got), "%s, filter %q:\ngot  %q\nwant %q", tab, text, got, want)
 		if got, err := s.Needing(ctx, f, now); err != nil || !same(got, needing(all, f, now)) {
 			d.Fatalf("filter %q lets through what needs a person: %+v, want %+v (%v)", text, got, needing(all, f, now), err)
 		}
@@ -133,9 +131,7 @@ func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string
 	got, err := s.Counts(ctx, now)
 	d.ok(err)
 	want := count(all, now)
-	if !same(got.Needing, want.Needing) {
-		d.Fatalf("needing %+v, want %+v", got.Needing, want.Needing)
-	}
+	need.Must(d, same(got.Needing, want.Needing), "needing %+v, want %+v", got.Needing, want.Needing)
 	got.Needing = want.Needing
 	// A pending operation past its deadline may be counted as either.
 	for _, c := range []*ledger.Counts{&got, &want} {
@@ -143,9 +139,7 @@ func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string
 		c.ByState = map[ledger.State]int{ledger.Committed: c.ByState[ledger.Committed], ledger.Failed: c.ByState[ledger.Failed],
 			ledger.Abandoned: c.ByState[ledger.Abandoned], ledger.Uncertain: c.ByState[ledger.Uncertain] + c.ByState[ledger.Pending]}
 	}
-	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-		d.Fatalf("counts\ngot  %+v\nwant %+v", got, want)
-	}
+	need.Must(d, fmt.Sprintf("%+v", got) == fmt.Sprintf("%+v", want), "counts\ngot  %+v\nwant %+v", got, want)
 }
 
 // same compares what needs a person; sums are added up in any order.
@@ -163,13 +157,9 @@ func everything(d *desk, s ledger.Store, q ledger.Query, limit int) []ledger.Row
 	for q.Limit = limit; ; {
 		page, err := s.Page(ctx, q)
 		d.ok(err)
-		if len(page.Rows) > limit {
-			d.Fatalf("%d rows on a page of %d", len(page.Rows), limit)
-		}
+		need.Must(d, len(page.Rows) <= limit, "%d rows on a page of %d", len(page.Rows), limit)
 		for _, r := range page.Rows {
-			if seen[r.ID] {
-				d.Fatalf("%s comes twice in %s by %q", r.Key, q.Tab, q.Order)
-			}
+			need.Must(d, !seen[r.ID], "%s comes twice in %s by %q", r.Key, q.Tab, q.Order)
 			seen[r.ID] = true
 		}
 		rows = append(rows, page.Rows...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -162,9 +163,7 @@ func (g *game) settle(rt *rapid.T) {
 // version is the one a person saw: usually the newest.
 func (g *game) version(rt *rapid.T, id string) int64 {
 	rec, err := g.plain.s.Read(ctx, ledger.Locator{ID: id})
-	if err != nil {
-		rt.Fatalf("%v", err)
-	}
+	need.OK(rt, err)
 	return max(1, rec.Operation.Version-int64(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 1}).Draw(rt, "behind")))
 }
 
@@ -233,9 +232,7 @@ func (g *game) repeat(*rapid.T) {
 // count is how many changes were made; a deadline passes by itself.
 func (g *game) count() int {
 	evs, err := g.real.s.History(ctx, ledger.HistoryQuery{Limit: 100_000})
-	if err != nil {
-		g.rt.Fatalf("%v", err)
-	}
+	need.OK(g.rt, err)
 	return len(slices.DeleteFunc(evs, func(e ledger.Event) bool { return e.Verb == "expire" }))
 }
 
@@ -286,9 +283,7 @@ func (g *game) lease(rt *rapid.T) {
 	if rapid.Bool().Draw(rt, "give_back") {
 		for _, s := range []ledger.Store{g.real.s, g.plain.s} {
 			if rec, err := s.Read(ctx, ledger.Locator{ID: id}); err == nil {
-				if err := s.Release(ctx, rec.Lease); err != nil {
-					rt.Fatalf("release: %v", err)
-				}
+				need.OK(rt, s.Release(ctx, rec.Lease), "release")
 			}
 		}
 	}
@@ -318,18 +313,13 @@ func (g *game) archive(rt *rapid.T) {
 // check looks at what must hold after every move, cheaply.
 func (g *game) check(*rapid.T) {
 	evs, place, err := g.real.s.Follow(ctx, g.place, 1000)
-	if err != nil {
-		g.rt.Fatalf("%v", err)
-	}
+	need.OK(g.rt, err)
 	g.place = place
 	for _, e := range evs {
-		if e.Seq <= g.seq {
-			g.rt.Fatalf("seq %d after %d", e.Seq, g.seq)
-		}
+		need.Must(g.rt, e.Seq > g.seq, "seq %d after %d", e.Seq, g.seq)
 		g.seq = e.Seq
-		if e.ID == "" || e.Actor.Name == "" || e.Verb == "" || e.Reason == "" {
-			g.rt.Fatalf("I8: %+v does not say who, what and why", e)
-		}
+		need.Must(g.rt, e.ID != "" && e.Actor.Name != "" && e.Verb != "" && e.Reason != "",
+			"I8: %+v does not say who, what and why", e)
 	}
 	if len(evs) > 0 && evs[len(evs)-1].OperationID != "" {
 		g.compare(evs[len(evs)-1].OperationID)
@@ -344,9 +334,7 @@ func (g *game) compareAll() {
 	compareKept(g.rt, g.plain.s, g.real.s, g.real.clock.Now())
 	ev := func(s ledger.Store) []ledger.Event {
 		evs, err := s.History(ctx, ledger.HistoryQuery{Limit: 100_000})
-		if err != nil {
-			g.rt.Fatalf("%v", err)
-		}
+		need.OK(g.rt, err)
 		for i := range evs { // seq may have gaps, and expiry draws its own change ids
 			evs[i].Seq = 0
 			if evs[i].Verb == "expire" || evs[i].Verb == "return" {
@@ -385,9 +373,7 @@ func compareKept(rt *rapid.T, plain, real ledger.Store, now time.Time) {
 		late, err4 := s.Accuracy(ctx, Noon.Add(time.Hour))
 		sends, err5 := s.Sends(ctx, time.Time{})
 		lateSends, err6 := s.Sends(ctx, Noon.Add(time.Hour))
-		if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
-			rt.Fatalf("%v", err)
-		}
+		need.OK(rt, errors.Join(err1, err2, err3, err4, err5, err6))
 		return kept{sortDoubtCounts(doubtCounts), sortStateCounts(stateCounts), [2][]ledger.Accuracy{sortAccuracy(all), sortAccuracy(late)}, [2][]ledger.Sends{sends, lateSends}}
 	}
 	if diff := cmp.Diff(of(plain), of(real), seeing...); diff != "" {
@@ -410,13 +396,9 @@ var seeing = []cmp.Option{
 // compare looks at one operation in both stores and at the invariants in it.
 func (g *game) compare(id string) {
 	real, err := g.real.s.Read(ctx, ledger.Locator{ID: id})
-	if err != nil {
-		g.rt.Fatalf("%v", err)
-	}
+	need.OK(g.rt, err)
 	plain, err := g.plain.s.Read(ctx, ledger.Locator{ID: id})
-	if err != nil {
-		g.rt.Fatalf("%v", err)
-	}
+	need.OK(g.rt, err)
 	for _, rec := range []*ledger.Record{&real, &plain} {
 		rec.Lease.Generation = 0 // grows in its own steps
 		rec.Pricing.Digest, rec.Pricing.ReadAt, rec.Pricing.Reads = "", time.Time{}, 0
@@ -436,7 +418,6 @@ func (g *game) compare(id string) {
 		}
 	}
 	pending := real.Operation.State == ledger.Pending
-	if live > 1 || (live == 1) != pending {
-		g.rt.Fatalf("I3: %s is %s with %d attempts in flight", id, real.Operation.State, live)
-	}
+	need.Must(g.rt, live <= 1 && (live == 1) == pending,
+		"I3: %s is %s with %d attempts in flight", id, real.Operation.State, live)
 }

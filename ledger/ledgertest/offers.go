@@ -61,9 +61,7 @@ func offers(t *testing.T, open Open) {
 			if o := rec.Operation; o.LiveAttempt != a.ID || o.Key != "k" || o.Token != of.Operation.Token || string(o.Input) != string(of.Operation.Input) {
 				d.Fatalf("%+v is recorded, want %+v", o, of.Operation)
 			}
-			if rec.OpenGrant() != nil {
-				d.Fatalf("it may be sent again")
-			}
+			need.Must(d, rec.OpenGrant() == nil, "it may be sent again")
 			if applied, err = d.offer(of); err != nil || !applied.Noop {
 				d.Fatalf("a second time: %+v, %v", applied, err)
 			}
@@ -103,9 +101,8 @@ func offersOfAKeyInUse(t *testing.T, open Open) {
 		!a.StartedAt.Equal(of.Attempt.StartedAt) || !a.DeadlineAt.Equal(of.Attempt.DeadlineAt) {
 		d.Fatalf("%+v is recorded, with %+v", rec.Operation, rec.Attempts)
 	}
-	if len(rec.Related) != 1 || rec.Related[0].ID != other.Operation.ID || !rec.Related[0].SameKey {
-		d.Fatalf("related are %+v", rec.Related)
-	}
+	need.Must(d, len(rec.Related) == 1 && rec.Related[0].ID == other.Operation.ID && rec.Related[0].SameKey,
+		"related are %+v", rec.Related)
 	if applied, err = d.offer(of); err != nil || !applied.Noop {
 		d.Fatalf("a second time: %+v, %v", applied, err)
 	}
@@ -121,9 +118,7 @@ func offersOfAKeyInUse(t *testing.T, open Open) {
 		_, err := d.s.Change(ctx, ledger.Locator{ID: o.ID}, "", func(*ledger.Record) (ledger.Change, error) {
 			return ledger.Change{Operation: &o, Insert: true, Event: &ledger.Event{Verb: "begin", Actor: billing}}, nil
 		})
-		if !errors.Is(err, ledger.ErrGuard) {
-			d.Fatalf("an operation without the key %s: %v", key, err)
-		}
+		need.Must(d, errors.Is(err, ledger.ErrGuard), "an operation without the key %s: %v", key, err)
 	}
 }
 
@@ -166,9 +161,7 @@ func offeredBeside(t *testing.T, open Open) {
 		{name: "archived", other: func(d *desk, attempt string) ledger.Operation {
 			o := committed("ch_2")(d, attempt)
 			d.done("newest")
-			if !slices.Contains(d.shelve(), o.ID) {
-				d.Fatalf("it is not archived")
-			}
+			need.Must(d, slices.Contains(d.shelve(), o.ID), "it is not archived")
 			return o
 		}, mine: committed("ch_1"), note: "under its key"},
 	} {
@@ -178,9 +171,7 @@ func offeredBeside(t *testing.T, open Open) {
 			need.Get(d.offer(of))(t)
 			o := c.mine(d, of.Attempt.ID)
 			if c.note == "" {
-				if o.Conflict != ledger.NoConflict {
-					d.Fatalf("%s is raised: %s", o.Conflict, o.ConflictNote)
-				}
+				need.Must(d, o.Conflict == ledger.NoConflict, "%s is raised: %s", o.Conflict, o.ConflictNote)
 				return
 			}
 			if o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate || !strings.Contains(o.ConflictNote, strings.Replace(c.note, "OTHER", other.Operation.ID, 1)) {
@@ -192,9 +183,8 @@ func offeredBeside(t *testing.T, open Open) {
 				d.Fatalf("no one is told of it: %+v", rows.Rows)
 			}
 			o = d.decide(o, ledger.VerbAck, func(dec *ledger.Decision) { dec.Truth, dec.Reference = ledger.TakenBack, "re_1" })
-			if o.State != ledger.Committed || o.Conflict != ledger.NoConflict {
-				d.Fatalf("dealt with, it is %s, conflict %q", o.State, o.Conflict)
-			}
+			need.Must(d, o.State == ledger.Committed && o.Conflict == ledger.NoConflict,
+				"dealt with, it is %s, conflict %q", o.State, o.Conflict)
 		})
 	}
 	// What is in doubt beside it is decided by a person, and sent by no machine.

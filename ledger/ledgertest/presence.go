@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func (m *Memory) Attend(_ context.Context, p ledger.Presence) error {
@@ -52,9 +53,7 @@ func attendance(t *testing.T, open Open) {
 		for _, p := range all {
 			got = append(got, fmt.Sprintf("%s %s %t %s", p.Person, p.Subject, p.Asks, p.Until.Sub(d.clock.Now())))
 		}
-		if !slices.Equal(got, want) {
-			t.Fatalf("present are %q, want %q", got, want)
-		}
+		need.Must(t, slices.Equal(got, want), "present are %q, want %q", got, want)
 	}
 	want()
 	attend("2", "sam", o.ID, false, time.Minute)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // stalePrices come from an engine that looked before the operation moved: it failed
@@ -23,9 +24,7 @@ func stalePrices(t *testing.T, open Open) {
 		d.ok(err)
 		return len(rows)
 	}
-	if due() != 1 {
-		d.Fatalf("an operation that is in doubt anew is not due")
-	}
+	need.Must(d, due() == 1, "an operation that is in doubt anew is not due")
 	d.ok(d.s.Price(ctx, []ledger.Pricing{stale}))
 	if rec := d.read(o.ID); due() != 1 || rec.Pricing.Digest == "p1" || rec.Pricing.Rank == 7 {
 		d.Fatalf("the price of what it was before counts: %+v", rec.Pricing)

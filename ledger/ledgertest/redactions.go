@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 func redactions(t *testing.T, open Open) {
@@ -165,9 +166,7 @@ func redactionRefused(t *testing.T, open Open) {
 		}
 		_, err := ledger.Decide(ctx, d.s, p)
 		var no *ledger.RefusedError
-		if !errors.As(err, &no) || no.Code != code {
-			d.Errorf("%s: %v", code, err)
-		}
+		need.That(d, errors.As(err, &no) && no.Code == code, "%s: %v", code, err)
 	}
 	refused("in_flight", d.begun("flying").Operation)
 	refused("in_doubt", d.doubt("doubt"))
@@ -221,9 +220,7 @@ func redactedLate(t *testing.T, open Open) {
 	o := d.decide(d.observe(d.doubt("k"), ledger.Landed, "pi_1"), ledger.VerbRedact)
 	attempt := d.read(o.ID).Attempts[0].ID
 	same := d.settle(attempt, ledger.OutcomeCommitted, withReceipt("pi_1"))
-	if same.Conflict != ledger.NoConflict || same.Effects != 1 {
-		t.Errorf("the same receipt: %+v", same)
-	}
+	need.That(t, same.Conflict == ledger.NoConflict && same.Effects == 1, "the same receipt: %+v", same)
 	if other := d.observe(same, ledger.Landed, "pi_2"); other.Conflict == ledger.NoConflict {
 		t.Errorf("another receipt: %+v", other)
 	}
@@ -287,9 +284,7 @@ func Redacted(t testing.TB, s ledger.Store, now time.Time, more string) {
 	t.Helper()
 	ok := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 	}
 	for _, id := range []string{"gone", "kept", "doubt", "flying"} {
 		jane := "jane-of-" + id + more

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // like makes a begin want what the operation of that key wants.
@@ -62,18 +63,15 @@ func sameInputStopsTheMachine(d *desk, same like) {
 	o := d.doubt("k")
 	d.begun("k2", same("k"))
 	rec := d.read(o.ID)
-	if len(rec.Related) != 1 || rec.Related[0].Overtook || rec.Related[0].ID == o.ID {
-		d.Fatalf("related are %+v, want one with the same input", rec.Related)
-	}
+	need.Must(d, len(rec.Related) == 1 && !rec.Related[0].Overtook && rec.Related[0].ID != o.ID,
+		"related are %+v, want one with the same input", rec.Related)
 	if row := rec.Row(); row.SameInput != 1 || row.Overtaken {
 		d.Fatalf("its row counts %d with the same input", row.SameInput)
 	}
 	page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 10})
 	d.ok(err)
 	for _, row := range page.Rows {
-		if row.SameInput != 1 {
-			d.Fatalf("the list shows %s with %d of the same input", row.Key, row.SameInput)
-		}
+		need.Must(d, row.SameInput == 1, "the list shows %s with %d of the same input", row.Key, row.SameInput)
 	}
 	elsewhere := d.doubt("elsewhere", same("k"), func(r *ledger.BeginRequest) { r.Kind = "mail" })
 	if rec := d.read(elsewhere.ID); len(rec.Related) != 0 {
@@ -142,9 +140,8 @@ func besideNoEffect(d *desk, same like) {
 		o := d.observe(d.doubt(name), ledger.Absent)
 		other(name)
 		rec := d.read(o.ID)
-		if len(rec.Related) != 1 || rec.Related[0].MayHaveLanded || len(rec.Landings()) != 0 {
-			d.Fatalf("%s: %+v", name, rec.Related)
-		}
+		need.Must(d, len(rec.Related) == 1 && !rec.Related[0].MayHaveLanded && len(rec.Landings()) == 0,
+			"%s: %+v", name, rec.Related)
 		d.grant(o, ledger.BasisAbsent)
 		if res := d.begin(name); res.Answer != ledger.AnswerBegun {
 			d.Fatalf("%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
@@ -169,9 +166,8 @@ func besideMany(d *desk, same like) {
 	for _, rel := range rec.Landings() {
 		found[rel.ID] = true
 	}
-	if len(found) != 2 || !found[landed.ID] || !found[later.ID] {
-		d.Fatalf("of the others, these may have landed: %v; want %s and %s", found, landed.ID, later.ID)
-	}
+	need.Must(d, len(found) == 2 && found[landed.ID] && found[later.ID],
+		"of the others, these may have landed: %v; want %s and %s", found, landed.ID, later.ID)
 	d.refused(d.grantRequest(o, ledger.BasisAbsent), "related")
 }
 
@@ -186,9 +182,8 @@ func cameSince(d *desk, same like) {
 		since := d.begun("since "+key, other)
 		d.refused(shown, "related")
 		res := d.begin(key, onTarget)
-		if res.Answer != ledger.AnswerRefused || !strings.Contains(res.Why, since.Operation.ID) {
-			d.Fatalf("a %s came, and the pipeline was told %s (%s)", key, res.Answer, res.Why)
-		}
+		need.Must(d, res.Answer == ledger.AnswerRefused && strings.Contains(res.Why, since.Operation.ID),
+			"a %s came, and the pipeline was told %s (%s)", key, res.Answer, res.Why)
 		d.retry(d.read(o.ID).Operation, ledger.BasisRiskAccepted)
 	}
 }
@@ -273,9 +268,7 @@ func beginBesideALaterOne(d *desk, same like) {
 	d.clock.Advance(24 * time.Hour)
 	d.settle(d.begun("today").Attempt.ID, ledger.OutcomeFailed)
 	again := d.begun("today")
-	if again.Attempt.N != 2 {
-		d.Fatalf("attempt %d", again.Attempt.N)
-	}
+	need.Must(d, again.Attempt.N == 2, "attempt %d", again.Attempt.N)
 	d.settle(again.Attempt.ID, ledger.OutcomeFailed)
 	anew := d.doubt("anew", same("today"))
 	before := d.read(again.Operation.ID).Operation

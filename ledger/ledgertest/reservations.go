@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // reservations at one downstream are far enough apart, over all callers.
@@ -44,18 +45,14 @@ func reservations(t *testing.T, open Open) {
 	for i := range reserved {
 		all.Go(func() {
 			at, mine, err := d.s.ReserveRead(ctx, "pay", d.clock.Now(), every, time.Minute)
-			if err != nil || !mine {
-				d.Errorf("%t %v", mine, err)
-			}
+			need.That(d, err == nil && mine, "%t %v", mine, err)
 			reserved[i] = at.Sub(d.clock.Now())
 		})
 	}
 	all.Wait()
 	slices.Sort(reserved)
 	for i, after := range reserved {
-		if after != time.Duration(i)*every {
-			t.Fatalf("reservation %d after %s", i, after)
-		}
+		need.Must(t, after == time.Duration(i)*every, "reservation %d after %s", i, after)
 	}
 
 	// No caller is put off for long, however far ahead the reserved times are: neither
@@ -109,9 +106,7 @@ func engines(t *testing.T, open Open) {
 		for _, e := range all {
 			got = append(got, e.Holder)
 		}
-		if !slices.Equal(got, holders) {
-			t.Fatalf("at work are %v, want %v", got, holders)
-		}
+		need.Must(t, slices.Equal(got, holders), "at work are %v, want %v", got, holders)
 		return all
 	}
 	want()
@@ -177,7 +172,6 @@ func engines(t *testing.T, open Open) {
 	d.clock.Advance(time.Hour)
 	d.ok(d.s.RegisterEngine(ctx, ledger.Registration{Holder: "never came"}))
 	atWork(time.Hour)
-	if d.s.RegisterEngine(ctx, ledger.Registration{Until: d.clock.Now().Add(time.Hour)}) == nil {
-		t.Error("an engine without a name")
-	}
+	need.That(t, d.s.RegisterEngine(ctx, ledger.Registration{Until: d.clock.Now().Add(time.Hour)}) != nil,
+		"an engine without a name")
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -84,16 +85,14 @@ func runsKept(t *testing.T, open Open) {
 	items := []ledger.RunItem{{OperationID: "a", Version: 2, Kind: "k", Title: "charge a"}, {N: 1, OperationID: "b", Version: 3, Basis: ledger.BasisKeySafe, Request: "r"}}
 	got, known, err := d.s.Run(ctx, run, items)
 	d.ok(err)
-	if known || got.ID != "run-1" || got.Size != 2 || got.State != ledger.RunRunning {
-		d.Fatalf("a new run came back known=%v as %+v", known, got)
-	}
+	need.Must(d, !known && got.ID == "run-1" && got.Size == 2 && got.State == ledger.RunRunning,
+		"a new run came back known=%v as %+v", known, got)
 	again := run
 	again.ID = "run-2"
 	got, known, err = d.s.Run(ctx, again, nil)
 	d.ok(err)
-	if !known || got.ID != "run-1" || got.Actor != maya || !cmp.Equal(got.Terms, run.Terms) {
-		d.Fatalf("the same key again: known=%v, %+v", known, got)
-	}
+	need.Must(d, known && got.ID == "run-1" && got.Actor == maya && cmp.Equal(got.Terms, run.Terms),
+		"the same key again: known=%v, %+v", known, got)
 	kept, err := d.s.RunItems(ctx, "run-1")
 	if d.ok(err); !cmp.Equal(kept, items) {
 		d.Fatalf("its items: %s", cmp.Diff(items, kept))
@@ -104,9 +103,7 @@ func runsKept(t *testing.T, open Open) {
 	}
 	for _, id := range []string{"run-3", "run-4"} { // without a key, runs have nothing to do with each other
 		r, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: id, Verb: "settle", Actor: maya, CreatedAt: d.clock.Now()}, nil)
-		if known || err != nil || r.State != ledger.RunDone {
-			d.Fatalf("%s: known=%v, %v, %+v", id, known, err, r)
-		}
+		need.Must(d, !known && err == nil && r.State == ledger.RunDone, "%s: known=%v, %v, %+v", id, known, err, r)
 	}
 	list, err := d.s.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9})
 	if d.ok(err); len(list) != 1 || list[0].ID != "run-1" {
@@ -147,9 +144,7 @@ func runsStop(t *testing.T, open Open) {
 			if r.State != c.state || !strings.Contains(r.Why, c.why) || r.Done() != len(c.came) || r.FinishedAt.IsZero() == (r.State == ledger.RunDone) {
 				t.Fatalf("%s (%s), %d done", r.State, r.Why, r.Done())
 			}
-			if r.DrivenBy(d.clock.Now()) != "" {
-				t.Errorf("%s still drives it", r.Driver.Name)
-			}
+			need.That(t, r.DrivenBy(d.clock.Now()) == "", "%s still drives it", r.Driver.Name)
 		})
 	}
 	d := newDesk(t, open)
@@ -159,22 +154,17 @@ func runsStop(t *testing.T, open Open) {
 		t.Fatalf("goes on as %+v with %+v", r, next)
 	}
 	r = d.play(r, 3, u, l, l, f)
-	if r.State != ledger.RunStopped || r.Why != "stopped at 2 failed or unclear: failed" {
-		t.Fatalf("%s: %s", r.State, r.Why)
-	}
+	need.Must(t, r.State == ledger.RunStopped && r.Why == "stopped at 2 failed or unclear: failed",
+		"%s: %s", r.State, r.Why)
 	if same, _, err := d.drive(r, sam, "console-1", false); err != nil || same.State != ledger.RunStopped {
 		t.Fatalf("it goes on without a decision: %+v, %v", same, err)
 	}
 	r, _, err = d.drive(r, maya, "console-1", true)
 	d.ok(err)
 	r = d.play(r, 7, u, l) // counted anew
-	if r.State != ledger.RunRunning {
-		t.Fatalf("%s: %s", r.State, r.Why)
-	}
+	need.Must(t, r.State == ledger.RunRunning, "%s: %s", r.State, r.Why)
 	r = d.halt(r, sam, false)
-	if r.State != ledger.RunPaused || r.Why != "paused by sam" {
-		t.Fatalf("%s: %s", r.State, r.Why)
-	}
+	need.Must(t, r.State == ledger.RunPaused && r.Why == "paused by sam", "%s: %s", r.State, r.Why)
 	r, _, err = d.advance(r, "console-1", 9, l) // was under way
 	if d.ok(err); r.State != ledger.RunPaused || r.Done() != 10 {
 		t.Fatalf("%s after %d", r.State, r.Done())

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // origin is a state of an operation and how one gets there.
@@ -124,9 +125,7 @@ func states(t *testing.T, open Open) {
 					d.want(now.Operation, to)
 					d.want(after, to)
 					added := d.events(o.ID)[len(events):]
-					if len(added) == 0 {
-						d.Fatalf("it became %s and no event says so (I8)", to)
-					}
+					need.Must(d, len(added) != 0, "it became %s and no event says so (I8)", to)
 					if last := added[len(added)-1]; last.To != to || last.Version != now.Operation.Version || last.Actor.Name == "" || last.Reason == "" {
 						d.Fatalf("the event is %+v, want one that leads to %s at version %d and says who and why", last, to, now.Operation.Version)
 					}
@@ -177,9 +176,8 @@ func settling(t *testing.T, d *desk) {
 			}
 			o := d.settle(attempt, tt.outcome)
 			d.want(o, tt.want)
-			if o.LiveAttempt != "" || !o.DeadlineAt.IsZero() {
-				d.Fatalf("nothing is in flight any more, yet live attempt is %q and deadline %s", o.LiveAttempt, o.DeadlineAt)
-			}
+			need.Must(d, o.LiveAttempt == "" && o.DeadlineAt.IsZero(),
+				"nothing is in flight any more, yet live attempt is %q and deadline %s", o.LiveAttempt, o.DeadlineAt)
 			if got := d.read(o.ID).Operation; got.State != o.State || got.Version != o.Version {
 				d.Fatalf("read back %s at version %d, want %s at %d", got.State, got.Version, o.State, o.Version)
 			}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // trees follows attempts whose commands may leave processes behind.
@@ -42,9 +43,7 @@ func (d *desk) treeEmpty(attempt string) ledger.Applied {
 func nothingAbsent(d *desk) {
 	o := d.doubt("k", command)
 	a := d.read(o.ID).Attempts[0]
-	if a.Tree != ledger.TreeOpen || a.Place != herePlace || !a.TreeAt.IsZero() {
-		d.Fatalf("the attempt is %+v", a)
-	}
+	need.Must(d, a.Tree == ledger.TreeOpen && a.Place == herePlace && a.TreeAt.IsZero(), "the attempt is %+v", a)
 	d.want(d.observe(o, ledger.Absent), ledger.Uncertain)
 	rec := d.read(o.ID)
 	if rec.Reads[0].Verdict != ledger.Inconclusive || rec.Attempts[0].Proof != "" || rec.Operation.Version != o.Version {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // waiting follows answers that are none yet, and answers that were not delivered.
@@ -66,9 +67,8 @@ func notYet(d *desk) {
 		d.Fatalf("expired %d (%v), want 1", n, err)
 	}
 	done := d.settle(res.Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
-	if done.Awaits != "" || d.awaited("server", "task:7") != "" {
-		d.Fatalf("it still waits for %q after the answer came", done.Awaits)
-	}
+	need.Must(d, done.Awaits == "" && d.awaited("server", "task:7") == "",
+		"it still waits for %q after the answer came", done.Awaits)
 	if _, err := ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "task:7")); !errors.Is(err, ledger.ErrMoved) {
 		d.Fatalf("waiting on after the answer: %v, want a MovedError", err)
 	}
@@ -89,9 +89,7 @@ func waitIsTold(d *desk) {
 		d.Fatalf("what was said meanwhile is kept as %q, the outcome %q", a.Result, a.Outcome)
 	}
 	evs := d.events(res.Operation.ID)
-	if len(evs) != 3 {
-		d.Fatalf("%d events, want begin and two waits: %+v", len(evs), evs)
-	}
+	need.Must(d, len(evs) == 3, "%d events, want begin and two waits: %+v", len(evs), evs)
 	for i, id := range []string{req.ChangeID, again.ChangeID} {
 		if e := evs[i+1]; e.ID != id || e.Verb != "wait" || e.From != ledger.Pending || e.To != ledger.Pending || e.Version != 1 || e.Actor != billing || e.Reason != "the task is working" {
 			d.Fatalf("event %+v", e)
@@ -112,13 +110,9 @@ func waitRunsOut(d *desk) {
 	}
 	o := d.read(res.Operation.ID).Operation
 	d.want(o, ledger.Uncertain)
-	if o.Awaits != "" || d.awaited("", "task:7") != "" {
-		d.Fatalf("it still waits for %q", o.Awaits)
-	}
+	need.Must(d, o.Awaits == "" && d.awaited("", "task:7") == "", "it still waits for %q", o.Awaits)
 	second := d.retry(o, ledger.BasisRiskAccepted)
-	if second.After.Awaits != "" {
-		d.Fatalf("the next attempt waits for %q", second.After.Awaits)
-	}
+	need.Must(d, second.After.Awaits == "", "the next attempt waits for %q", second.After.Awaits)
 }
 
 func oneGoesOn(d *desk) {
@@ -132,9 +126,7 @@ func oneGoesOn(d *desk) {
 	}
 	answers := together(8, func(i int) bool {
 		_, err := ledger.Suspend(ctx, d.s, requests[i])
-		if err != nil && !errors.Is(err, ledger.ErrMoved) {
-			d.Errorf("suspend: %v", err)
-		}
+		need.That(d, err == nil || errors.Is(err, ledger.ErrMoved), "suspend: %v", err)
 		return err == nil
 	})
 	if answers[true] != 1 {
@@ -147,9 +139,8 @@ func undelivered(d *desk) {
 	res := d.begun("k", asked)
 	d.ok(ledger.Deliver(ctx, d.s, res.Operation.ID)) // there is nothing to deliver yet
 	o := d.settle(res.Attempt.ID, ledger.OutcomeUncertain)
-	if !res.Operation.Undelivered || !o.Undelivered || !d.read(o.ID).Operation.Undelivered {
-		d.Fatalf("an answer that nobody was given counts as delivered")
-	}
+	need.Must(d, res.Operation.Undelivered && o.Undelivered && d.read(o.ID).Operation.Undelivered,
+		"an answer that nobody was given counts as delivered")
 	events := len(d.events(""))
 	for range 2 {
 		d.ok(ledger.Deliver(ctx, d.s, o.ID))
@@ -158,9 +149,7 @@ func undelivered(d *desk) {
 		d.Fatalf("after the delivery: undelivered %v at version %d, %d events more; want nothing else to move", now.Undelivered, now.Version, len(d.events(""))-events)
 	}
 	o = d.decide(o, ledger.VerbConfirm)
-	if o.Undelivered {
-		d.Fatalf("a decision took the delivery back")
-	}
+	need.Must(d, !o.Undelivered, "a decision took the delivery back")
 	// Another attempt is another answer.
 	d.grant(d.doubt("k2"), ledger.BasisRiskAccepted)
 	if res := d.begun("k2", asked); !res.Operation.Undelivered || !d.read(res.Operation.ID).Operation.Undelivered {
@@ -204,9 +193,7 @@ func oneWrite(t *testing.T, open Open) {
 		d.Fatalf("held by %q, priced %+v, version %d, %d due", rec.Lease.Holder, rec.Pricing, rec.Operation.Version, due())
 	}
 	d.clock.Advance(time.Minute)
-	if due() != 1 {
-		d.Fatalf("the next read is not due")
-	}
+	need.Must(d, due() == 1, "the next read is not due")
 	lost := look(ledger.Inconclusive)
 	d.clock.Advance(2 * time.Minute)
 	other, err := d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute)
@@ -239,9 +226,7 @@ func recheck(t *testing.T, open Open) {
 		for _, r := range rows {
 			got = append(got, r.Key)
 		}
-		if !slices.Equal(sorted(got), want) {
-			d.Fatalf("due are %v, want %v", got, want)
-		}
+		need.Must(d, slices.Equal(sorted(got), want), "due are %v, want %v", got, want)
 	}
 	in := func(after time.Duration) func(*ledger.Decision) {
 		return func(dec *ledger.Decision) { dec.RecheckAt = d.clock.Now().Add(after) }
@@ -256,9 +241,8 @@ func recheck(t *testing.T, open Open) {
 	d.clock.Advance(time.Hour)
 	due("confirmed", "denied")
 	o := d.observe(denied, ledger.Landed, "pi_1")
-	if o.State != ledger.Failed || o.Conflict != ledger.Contradiction {
-		d.Fatalf("found after all, it is %s with conflict %q, want a contradiction of the denial", o.State, o.Conflict)
-	}
+	need.Must(d, o.State == ledger.Failed && o.Conflict == ledger.Contradiction,
+		"found after all, it is %s with conflict %q, want a contradiction of the denial", o.State, o.Conflict)
 	due("confirmed")
 	undone := d.decide(d.decide(d.doubt("undone"), ledger.VerbDeny, in(time.Hour)), ledger.VerbUndo)
 	d.clock.Advance(2 * time.Hour)
@@ -292,9 +276,8 @@ func leasesInOneGo(t *testing.T, open Open) {
 	}
 	again, err := d.s.Leases(ctx, ids, "engine-3", "p1", time.Minute)
 	d.ok(err)
-	if len(again) != 3 || again[0].Lease.Generation <= got[0].Lease.Generation {
-		d.Fatalf("after they ran out: %+v", again)
-	}
+	need.Must(d, len(again) == 3 && again[0].Lease.Generation > got[0].Lease.Generation,
+		"after they ran out: %+v", again)
 	if none, err := d.s.Leases(ctx, nil, "engine-1", "p1", time.Minute); err != nil || len(none) != 0 {
 		d.Fatalf("leases on none: %+v, %v", none, err)
 	}
@@ -312,9 +295,7 @@ func records(t *testing.T, open Open) {
 	ids := []string{again.ID, "nobody", plain.ID, "", read.ID, same.ID}
 	recs, err := d.s.Records(ctx, ids)
 	d.ok(err)
-	if len(recs) != 4 {
-		d.Fatalf("%d records, want those of the four that are there", len(recs))
-	}
+	need.Must(d, len(recs) == 4, "%d records, want those of the four that are there", len(recs))
 	for i, id := range []string{again.ID, plain.ID, read.ID, same.ID} {
 		want := d.read(id)
 		for j := range want.Reads {
