@@ -40,9 +40,7 @@ func TestAPasswordIsNotShown(t *testing.T) {
 		if err == nil && (a.shown != c.shown || strings.Contains(Shown(c.address), secret)) {
 			t.Errorf("%s is shown as %s, %s", c.address, a.shown, Shown(c.address))
 		}
-		if err != nil && c.shown != "" {
-			t.Errorf("%s: %v", c.address, err)
-		}
+		need.That(t, err == nil || c.shown == "", "%s: %v", c.address, err)
 		said := fmt.Sprintf("%v %+v %#v", err, err, err)
 		if strings.Contains(said, secret) || Shown(c.address) != c.shown && Shown(c.address) != "postgres://…" {
 			t.Errorf("%s: %s", c.address, said)
@@ -111,16 +109,12 @@ func TestACrowdedServer(t *testing.T) {
 func TestFilesOfTheEnvironment(t *testing.T) {
 	url := made(t)
 	a, err := parse(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	c := a.config.ConnConfig
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		p := filepath.Join(dir, name)
-		if err := os.WriteFile(p, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(p, []byte(text), 0o600))
 		return p
 	}
 	t.Setenv("PGSERVICEFILE", write("services", fmt.Sprintf("[fleet]\nhost=%s\nport=%d\nuser=%s\ndbname=%s\n", c.Host, c.Port, c.User, c.Database)))
@@ -131,9 +125,7 @@ func TestFilesOfTheEnvironment(t *testing.T) {
 	}
 	// The first host is away, the second takes writes.
 	s = opened(t, fmt.Sprintf("postgres://%s@127.0.0.1:1,%s:%d/%s?sslmode=disable&target_session_attrs=read-write", c.User, c.Host, c.Port, c.Database), Options{})
-	if err := s.Update(ctx, tell("a")); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, s.Update(ctx, tell("a")))
 }
 
 func TestReadOnly(t *testing.T) {
@@ -144,7 +136,5 @@ func TestReadOnly(t *testing.T) {
 	}
 	// A database that only reads says so, and not that it is lost.
 	psql(t, url, `ALTER DATABASE `+s.address.config.ConnConfig.Database+` SET default_transaction_read_only = on`)
-	if err := opened(t, url, Options{}).Update(ctx, tell("b")); err != nil {
-		t.Fatalf("a default that is not a rule: %v", err)
-	}
+	need.OK(t, opened(t, url, Options{}).Update(ctx, tell("b")), "a default that is not a rule")
 }

@@ -9,21 +9,18 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 )
 
 // Nothing leaves the ledger by plain SQL that leaves no stub, and no stub goes.
 func TestArchiveGuards(t *testing.T) {
 	url := made(t)
 	s, err := Open(ctx, url, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	defer s.Close()
 	ledgertest.Shelved(t, s, time.Now())
 	resists(t, url, s, ledgertest.ArchiveAttacks)
-	if err := s.Rebuild(ctx); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, s.Rebuild(ctx))
 	if _, err := ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: "shelved-a", Outcome: ledger.OutcomeCommitted, Receipt: "another", Actor: ledger.Actor{Name: "x"}}); err != nil {
 		t.Fatal(err)
 	}
@@ -36,9 +33,7 @@ func TestArchiveGuards(t *testing.T) {
 func TestI8_RedactionGuards(t *testing.T) {
 	url := made(t)
 	s, err := Open(ctx, url, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	defer s.Close()
 	ledgertest.Redacted(t, s, time.Now(), "")
 	resists(t, url, s, ledgertest.RedactionAttacks)
@@ -51,9 +46,7 @@ func TestI8_RedactionGuards(t *testing.T) {
 func resists(t *testing.T, url string, s *Store, attacks []ledgertest.Attack) {
 	t.Helper()
 	conn, err := pgconn.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	defer conn.Close(ctx)
 	if _, err := conn.Exec(ctx, `SET search_path = indoubt`).ReadAll(); err != nil {
 		t.Fatal(err)

@@ -6,15 +6,14 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 )
 
 // Each game of the model has a database of its own, which takes longer than the game.
 func TestConformance(t *testing.T) {
 	if games := flag.Lookup("rapid.checks"); games.Value.String() == games.DefValue {
-		if err := games.Value.Set("20"); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, games.Value.Set("20"))
 	}
 	ledgertest.Run(t, anew(func(url string) string { return url }))
 }
@@ -24,9 +23,7 @@ func anew(by func(url string) string) ledgertest.Open {
 	return func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store {
 		t.Helper()
 		s, err := Open(ctx, by(made(t)), Options{Clock: clock, Steady: steady})
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		return s
 	}
 }

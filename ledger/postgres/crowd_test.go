@@ -112,9 +112,7 @@ func crowdOf(t *testing.T, url string) func(turn) played {
 		for _, out := range outs {
 			var p played
 			need.OK(t, out.Decode(&p))
-			if p.Error != "" {
-				t.Errorf("round %d: %s", round.Round, p.Error)
-			}
+			need.That(t, p.Error == "", "round %d: %s", round.Round, p.Error)
 			all.Calls, all.Acknowledged = append(all.Calls, p.Calls...), append(all.Acknowledged, p.Acknowledged...)
 		}
 		return all
@@ -151,8 +149,6 @@ func TestI3_FourProcessesPlay(t *testing.T) {
 	if found := need.Get(s.Deviations(ctx))(t); len(found) > 0 {
 		t.Errorf("seed %d: %+v", seed, found)
 	}
-	if len(acknowledged) < rounds*players*seats {
-		t.Errorf("seed %d: only %d changes", seed, len(acknowledged))
-	}
+	need.That(t, len(acknowledged) >= rounds*players*seats, "seed %d: only %d changes", seed, len(acknowledged))
 	t.Logf("seed %d: %d changes: %s", seed, len(acknowledged), strings.TrimSpace(strings.ReplaceAll(psql(t, url, `SELECT verb, count(*) FROM indoubt.events GROUP BY 1 ORDER BY 1`), "\n", ", ")))
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/tables"
 )
@@ -52,14 +53,10 @@ func firstTime(do func()) func(int) {
 func exchange(t *testing.T, r *pgtest.Relay, s *Store, whole bool) (up, down int) {
 	t.Helper()
 	for i := range 3 {
-		if err := once(s, whole, fmt.Sprintf("warm-%d", i), func(int) { r.Arm(-1, -1) }); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, once(s, whole, fmt.Sprintf("warm-%d", i), func(int) { r.Arm(-1, -1) }))
 		up, down = r.Disarm()
 	}
-	if up < 50 || down < 20 {
-		t.Fatalf("an exchange of %d and %d bytes", up, down)
-	}
+	need.Must(t, up >= 50 && down >= 20, "an exchange of %d and %d bytes", up, down)
 	return up, down
 }
 
@@ -94,9 +91,7 @@ func TestI10_ACommitCutAtEachByte(t *testing.T) {
 		got := told(t, s)
 		slices.Sort(got)
 		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Fatalf("%v: %d changes are recorded, want %d: %v", c, len(got), len(want), got)
-		}
+		need.Must(t, slices.Equal(got, want), "%v: %d changes are recorded, want %d: %v", c, len(got), len(want), got)
 	}
 }
 
@@ -116,9 +111,7 @@ func TestI10_ACommitThatIsLateToBegin(t *testing.T) {
 			}
 		}
 	})
-	if err != nil {
-		t.Errorf("of a change that is recorded it is told: %v", err)
-	}
+	need.That(t, err == nil, "of a change that is recorded it is told: %v", err)
 	if got := told(t, s); !slices.Equal(got, []string{"c"}) {
 		t.Errorf("%v are recorded", got)
 	}
@@ -155,9 +148,8 @@ func TestI1_ACommitThatIsNotKnown(t *testing.T) {
 				t.Errorf("%s is recorded %d times", name, found[name])
 			}
 		}
-		if there == 0 || there == len(unknown) {
-			t.Fatalf("%d of %d are recorded: the cuts were not around the commit", there, len(unknown))
-		}
+		need.Must(t, there != 0 && there != len(unknown),
+			"%d of %d are recorded: the cuts were not around the commit", there, len(unknown))
 	}
 }
 
@@ -172,9 +164,7 @@ func TestASilentNetwork(t *testing.T) {
 	news := s.Watch(t.Context())
 	for name, whole := range map[string]bool{"asks first": false, "whole": true} {
 		err := once(s, whole, name, firstTime(func() { r.Silence(true) }))
-		if !errors.Is(err, ledger.ErrUnknown) {
-			t.Errorf("%s: a change that was sent: %v", name, err)
-		}
+		need.That(t, errors.Is(err, ledger.ErrUnknown), "%s: a change that was sent: %v", name, err)
 		if err := s.Update(ctx, tell("not sent")); !errors.Is(err, ledger.ErrLost) {
 			t.Errorf("%s: a change that could not be sent: %v", name, err)
 		}
@@ -191,9 +181,7 @@ func TestASilentNetwork(t *testing.T) {
 	for len(news) > 0 {
 		<-news
 	}
-	if err := s.Update(ctx, tell("seen")); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, s.Update(ctx, tell("seen")))
 	select {
 	case <-news:
 	case <-time.After(10 * time.Second):
@@ -210,9 +198,7 @@ func TestAConnectionThatIsLost(t *testing.T) {
 	for i := range 3 {
 		r.Drop()
 		idle()
-		if err := s.Update(ctx, tell(fmt.Sprint(i))); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, s.Update(ctx, tell(fmt.Sprint(i))))
 		r.Drop()
 		if n := scalar(t, s, `SELECT count(*) FROM events`); n != int64(i+1) {
 			t.Fatalf("%d events", n)
@@ -225,9 +211,7 @@ func TestAConnectionThatIsLost(t *testing.T) {
 		"a change": s.Update(ctx, tell("x")),
 		"a look":   s.View(ctx, func(q tables.Querier) error { _, err := q.Query(`SELECT 1`); return err }),
 	} {
-		if !errors.Is(err, ledger.ErrLost) {
-			t.Errorf("%s: %T %v", what, err, err)
-		}
+		need.That(t, errors.Is(err, ledger.ErrLost), "%s: %T %v", what, err, err)
 	}
 	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("it took %s to say so", took)

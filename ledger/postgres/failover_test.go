@@ -196,9 +196,7 @@ func TestI3_AFailover(t *testing.T) {
 	url := w.far.URL("ledger")
 	have := recorded(t, url)
 	lost := slices.DeleteFunc(w.keys(), func(key string) bool { _, found := slices.BinarySearch(have, key); return found })
-	if len(lost) == 0 || len(have) == 0 {
-		t.Fatalf("%d keys are lost and %d are not", len(lost), len(have))
-	}
+	need.Must(t, len(lost) != 0 && len(have) != 0, "%d keys are lost and %d are not", len(lost), len(have))
 	s := opened(t, url, Options{})
 	// I6: what is in doubt may have been sent once more before, and its proof waits for that.
 	t.Run("proven", func(t *testing.T) {
@@ -259,9 +257,8 @@ func TestI3_AFailover(t *testing.T) {
 	t.Run("said", func(t *testing.T) {
 		info := need.Get(s.Info(ctx))(t)
 		missing := info.Failover.Missing
-		if info.Failover.At.IsZero() || missing < 400*time.Millisecond || missing > time.Minute {
-			t.Errorf("%+v", info.Failover)
-		}
+		need.That(t, !info.Failover.At.IsZero() && missing >= 400*time.Millisecond && missing <= time.Minute,
+			"%+v", info.Failover)
 		for _, e := range need.Get(s.History(ctx, ledger.HistoryQuery{Newest: true, Limit: 99}))(t) {
 			if e.Verb == "failover" {
 				return
@@ -340,9 +337,7 @@ func restored(t *testing.T, dump string, operations int) {
 func TestI3_ABeginThatIsForOneLineage(t *testing.T) {
 	s := opened(t, made(t), Options{})
 	_, here, err := s.Lineage(ctx)
-	if err != nil || here == "" {
-		t.Fatal(here, err)
-	}
+	need.Must(t, err == nil && here != "", "%v %v", here, err)
 	req := ledger.BeginRequest{ChangeID: "c", OperationID: "o", AttemptID: "a", Kind: "charge", Key: "k", Sender: "pipeline", Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true}}
 	for _, only := range []string{"elsewhere", here} {
 		_, err := ledger.Begin(ctx, within{s, only}, req)

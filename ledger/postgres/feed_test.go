@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/tables"
 )
@@ -37,16 +38,12 @@ func TestPlaces(t *testing.T) {
 
 func TestInfo(t *testing.T) {
 	s := opened(t, made(t), Options{})
-	if err := s.Update(ctx, tell("a")); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, s.Update(ctx, tell("a")))
 	i, err := s.Info(ctx)
 	if err != nil || i.ID == "" || i.LastSeq == 0 || i.Schema != 1 || time.Since(i.LastWrite) > time.Minute || i.LastWrite.Before(i.CreatedAt) || !strings.HasPrefix(i.Path, "postgres://") {
 		t.Fatalf("%+v, %v", i, err)
 	}
-	if err := s.Update(ctx, tell("b")); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, s.Update(ctx, tell("b")))
 	if events, _, err := s.Follow(ctx, i.Cursor, 9); err != nil || len(events) != 1 || events[0].ID != "b" {
 		t.Fatalf("after the place of now come %v, %v", events, err)
 	}
@@ -88,13 +85,9 @@ func TestEveryEventOnce(t *testing.T) {
 	open := make(chan bool)
 	var writers, staying sync.WaitGroup
 	conn, err := pgconn.Connect(ctx, other)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	defer conn.Close(ctx)
-	if err := conn.Exec(ctx, "BEGIN; SELECT pg_current_xact_id()").Close(); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, conn.Exec(ctx, "BEGIN; SELECT pg_current_xact_id()").Close())
 	staying.Go(func() {
 		err := stay.Update(ctx, func(tx tables.Tx) error {
 			if _, err := tx.Exec(`INSERT INTO events (id, verb, actor) VALUES ('long', 'test', 'pg')`); err != nil {
@@ -107,9 +100,7 @@ func TestEveryEventOnce(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		need.That(t, err == nil, "%v", err)
 	})
 	<-open
 
@@ -127,9 +118,7 @@ func TestEveryEventOnce(t *testing.T) {
 					}
 					return nil
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				need.That(t, err == nil, "%v", err)
 				written.Add(1)
 			}
 		})
@@ -173,17 +162,11 @@ func TestEveryEventOnce(t *testing.T) {
 	close(done)
 	following.Wait()
 	all = told(t, s)
-	if strings.Count(strings.Join(all, " "), "long") != 1 {
-		t.Fatal("the long transaction has not ended")
-	}
+	need.Must(t, strings.Count(strings.Join(all, " "), "long") == 1, "the long transaction has not ended")
 	for i, f := range followers {
-		if len(f.seen) != len(all) {
-			t.Errorf("follower %d has seen %d events of %d", i, len(f.seen), len(all))
-		}
+		need.That(t, len(f.seen) == len(all), "follower %d has seen %d events of %d", i, len(f.seen), len(all))
 		for id, n := range f.seen {
-			if n != 1 {
-				t.Errorf("follower %d has seen %s %d times", i, id, n)
-			}
+			need.That(t, n == 1, "follower %d has seen %s %d times", i, id, n)
 		}
 	}
 	close(open)

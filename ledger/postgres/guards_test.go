@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 )
 
 // guarded is a ledger with one operation in each state the guards speak of, made by
@@ -203,17 +204,13 @@ func TestGuards(t *testing.T) {
 	url := made(t)
 	psql(t, url, guarded)
 	conn, err := pgconn.Connect(ctx, url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	defer conn.Close(ctx)
 	exec := func(script string) error {
 		_, err := conn.Exec(ctx, script).ReadAll()
 		return err
 	}
-	if err := exec(`SET search_path = indoubt`); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, exec(`SET search_path = indoubt`))
 	if got := psql(t, url, `SELECT * FROM indoubt.deviations()`); got != "" {
 		t.Fatalf("before anything: %s", got)
 	}
@@ -247,9 +244,7 @@ func TestRefusalsAreThoseOfTheFile(t *testing.T) {
 		"an operation is archived once": "the primary key does it: there is no REPLACE"}
 	for _, name := range []string{"guards.sql", "derived.sql"} {
 		text, err := os.ReadFile("../sqlite/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		for _, m := range regexp.MustCompile(`RAISE\(ABORT, '(.*)'\)`).FindAllStringSubmatch(string(text), -1) {
 			if own[m[1]] == "" && !strings.Contains(schema(), "'"+m[1]+"'") {
 				t.Errorf("it does not refuse: %s", m[1])
@@ -273,13 +268,9 @@ func columnsOf(text string) map[string][]string {
 // them is named here.
 func TestColumnsAreThoseOfTheFile(t *testing.T) {
 	text, err := os.ReadFile("../sqlite/schema.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	want := columnsOf(string(text))
-	if len(want) < 20 {
-		t.Fatalf("only %d tables", len(want))
-	}
+	need.Must(t, len(want) >= 20, "only %d tables", len(want))
 	has := map[string]bool{}
 	for line := range strings.Lines(psql(t, made(t), `SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = 'indoubt'
 		AND table_name NOT LIKE '%\_base' AND table_name NOT LIKE '%\_deltas' AND table_name NOT LIKE '%\_source' AND table_name NOT IN ('belonging', 'listed_wrongly', 'counted_wrongly')`)) {
@@ -287,16 +278,12 @@ func TestColumnsAreThoseOfTheFile(t *testing.T) {
 	}
 	for table, columns := range want {
 		for _, column := range columns {
-			if !has[table+"."+column] {
-				t.Errorf("there is no %s.%s", table, column)
-			}
+			need.That(t, has[table+"."+column], "there is no %s.%s", table, column)
 			delete(has, table+"."+column)
 		}
 	}
 	for _, own := range strings.Fields("events.xid lineages.n lineages.lineage lineages.noted_at lineages.known_until lineages.xid lineages.adopted_at lineages.db_user events.db_user archives.db_user attempts.db_user grants.db_user decisions.db_user holds.db_user reads.rowid grants.rowid incidents.rowid") {
-		if !has[own] {
-			t.Errorf("there is no %s", own)
-		}
+		need.That(t, has[own], "there is no %s", own)
 		delete(has, own)
 	}
 	for name := range has {
@@ -353,9 +340,7 @@ func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
 	got := psql(t, made(t), guarded+`
 		UPDATE operations SET deadline_at = deadline_at + '1 hour'::interval WHERE state = 'pending';
 		SELECT count(*), bool_and(a.deadline_at = o.deadline_at), min(a.deadline_at) > now() + '90 minutes'::interval FROM operations o JOIN attempts a ON a.id = o.live_attempt`)
-	if got != "2|t|t" {
-		t.Error(got)
-	}
+	need.That(t, got == "2|t|t", "%v", got)
 }
 
 // A guard that asks another table waits for who is changing it.
@@ -364,9 +349,7 @@ func TestGuardsWaitForTheOperation(t *testing.T) {
 	psql(t, url, guarded)
 	connect := func() *pgconn.PgConn {
 		conn, err := pgconn.Connect(ctx, url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		t.Cleanup(func() { conn.Close(ctx) })
 		if _, err := conn.Exec(ctx, `SET search_path = indoubt`).ReadAll(); err != nil {
 			t.Fatal(err)

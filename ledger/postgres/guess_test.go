@@ -88,9 +88,7 @@ func TestManyWantAKnownKeyFromFarAway(t *testing.T) {
 	for range 40 {
 		all.Go(func() {
 			res, err := ledger.Begin(ctx, far, begun("hot", 0))
-			if err != nil || res.Answer != ledger.AnswerInProgress {
-				t.Errorf("%s %v", res.Answer, err)
-			}
+			need.That(t, err == nil && res.Answer == ledger.AnswerInProgress, "%s %v", res.Answer, err)
 		})
 	}
 	all.Wait()

@@ -122,9 +122,8 @@ func TestI10_AKilledServerLosesNothing(t *testing.T) {
 	counts := need.Get(s.Counts(ctx, time.Now()))(t)
 	for key, n := range sent {
 		rec := need.Get(s.Read(ctx, ledger.Locator{Kind: "charge", Key: key}))(t)
-		if n != 1 || !rec.Found || rec.Operation.State != ledger.Committed {
-			t.Errorf("%s was sent %d times, and is %q", key, n, rec.Operation.State)
-		}
+		need.That(t, n == 1 && rec.Found && rec.Operation.State == ledger.Committed,
+			"%s was sent %d times, and is %q", key, n, rec.Operation.State)
 	}
 	if stuck, open := counts.ByState[ledger.Pending], counts.All-len(sent); stuck > 0 || counts.ByState[ledger.Committed] != len(sent) || len(settled) != len(sent) {
 		t.Errorf("%d are stuck; %d were sent, %d acknowledged, %+v", stuck, len(sent), len(settled), counts.ByState)

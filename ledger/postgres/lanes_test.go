@@ -74,9 +74,7 @@ func TestChangesTravelTogether(t *testing.T) {
 	s := opened(t, with(made(t), "pool_max_conns=4"), Options{})
 	need.OK(t, begins(ctx, s, "warm"))
 	for i, err := range crowd(t, s, s, unhurried, func() {}, "a", "b", "c", "d", "e") {
-		if err != nil {
-			t.Errorf("%d: %v", i, err)
-		}
+		need.That(t, err == nil, "%d: %v", i, err)
 	}
 	transactions := func(keys string) any {
 		return scalar(t, s, `SELECT count(DISTINCT e.xid) FROM indoubt.events e JOIN indoubt.operations o ON o.id = e.operation_id WHERE o.key IN (`+keys+`)`)
@@ -173,9 +171,7 @@ func TestI10_ASharedCommitThatIsCut(t *testing.T) {
 	need.OK(t, begins(ctx, s, "warm"))
 	crowded := func(name string, up, down int) {
 		for i, err := range crowd(t, s, holder, unhurried, func() { r.Arm(up, down) }, name+"a", name+"b", name+"c", name+"d") {
-			if err != nil {
-				t.Errorf("%s, %d: %v", name, i, err)
-			}
+			need.That(t, err == nil, "%s, %d: %v", name, i, err)
 		}
 	}
 	crowded("prepared", -1, -1)

@@ -30,9 +30,7 @@ func perform(t *testing.T, url, program, source string) string {
 	cmd.Stdin = strings.NewReader(source)
 	cmd.Env = append(os.Environ(), "INDOUBT_LEDGER="+url)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	need.Must(t, err == nil, "%v\n%s", err, out)
 	return string(out)
 }
 
@@ -71,9 +69,7 @@ deploy|1|0
 mail.send|0|1
 x.post|1|0
 TimeoutError('no answer: it\'s "lost" \\ after 30 s\nor so')`
-	if got != want {
-		t.Errorf("the ledger has\n%s\nwant\n%s", got, want)
-	}
+	need.That(t, got == want, "the ledger has\n%s\nwant\n%s", got, want)
 	if lines := strings.Count(psql(t, pgtest.As(url, "bob"), example(t, "sql")), "\n"); lines != 5 {
 		t.Errorf("the feed shows %d events, want two for each of three operations", lines+1)
 	}
@@ -82,13 +78,9 @@ TimeoutError('no answer: it\'s "lost" \\ after 30 s\nor so')`
 // The page names every refusal.
 func TestContractNamesEveryRefusal(t *testing.T) {
 	text, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	found := regexp.MustCompile(`(?:RAISE EXCEPTION|indoubt\.never\(|THEN|ELSE|wrong :=)\s*'([^' ]+ [^']{12,})'`).FindAllStringSubmatch(schema(), -1)
-	if len(found) < 100 {
-		t.Fatalf("only %d refusals", len(found))
-	}
+	need.Must(t, len(found) >= 100, "only %d refusals", len(found))
 	for _, m := range found {
 		if !strings.Contains(string(text), "- "+m[1]+"\n") {
 			t.Errorf("it does not name the refusal %q", m[1])

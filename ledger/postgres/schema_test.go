@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 )
 
@@ -43,9 +44,7 @@ func made(t testing.TB) string {
 func opened(t testing.TB, url string, o Options) *Store {
 	t.Helper()
 	s, err := Open(ctx, url, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -54,9 +53,7 @@ func opened(t testing.TB, url string, o Options) *Store {
 func psql(t *testing.T, url, script string) string {
 	t.Helper()
 	out, err := pgtest.Psql(t, url, script)
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	need.Must(t, err == nil, "%v: %s", err, out)
 	return strings.TrimSpace(out)
 }
 

@@ -34,9 +34,7 @@ func quietly(tx tables.Tx) error { return tx.Quietly(tellSQL, ledger.NewID(), ""
 func told(t testing.TB, s *Store) (ids []string) {
 	t.Helper()
 	events, err := s.History(ctx, ledger.HistoryQuery{Limit: 100_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	for _, e := range events {
 		ids = append(ids, e.ID)
 	}
@@ -62,9 +60,7 @@ func TestAnswersComeInTheirTypes(t *testing.T) {
 		for range 3 { // parsed, and prepared
 			rows, err := s.Query(ctx, `SELECT CAST(? AS text), CAST(? AS bigint), CAST(? AS boolean), CAST(? AS int), CAST(? AS text), CAST(? AS bigint), 1.5, 'x', 7, NULL, true, CAST(? AS json)`,
 				ledger.Pending, int64(-1)<<62, true, 1, nil, 3, []byte(`{"a": "\u0000"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, err)
 			var state ledger.State
 			var big int64
 			var yes, one bool
@@ -73,9 +69,7 @@ func TestAnswersComeInTheirTypes(t *testing.T) {
 			var half float64
 			var anys [4]any
 			var json []byte
-			if !rows.Next() {
-				t.Fatal("no row")
-			}
+			need.Must(t, rows.Next(), "no row")
 			if err := rows.Scan(&state, &big, &yes, &one, &none, &three, &half, &anys[0], &anys[1], &anys[2], &anys[3], &json); err != nil {
 				t.Fatal(err)
 			}
@@ -83,9 +77,7 @@ func TestAnswersComeInTheirTypes(t *testing.T) {
 				anys != [4]any{"x", int64(7), nil, int64(1)} || string(json) != `{"a": "\u0000"}` {
 				t.Fatal(state, big, yes, one, none, three, half, anys, string(json))
 			}
-			if rows.Next() {
-				t.Fatal("two rows")
-			}
+			need.Must(t, !rows.Next(), "two rows")
 		}
 	}
 }
@@ -96,9 +88,7 @@ func TestSettings(t *testing.T) {
 		s := opened(t, with(made(t), mode), Options{})
 		rows, err := s.Query(ctx, `SELECT current_setting('search_path') || '|' || current_setting('statement_timeout') || '|' || current_setting('lock_timeout')
 			|| '|' || current_setting('idle_in_transaction_session_timeout') || '|' || current_setting('application_name')`)
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		var got string
 		rows.Next()
 		if err := rows.Scan(&got); err != nil || got != path+"|30s|5s|10s|indoubt" {
@@ -117,9 +107,7 @@ func scalar(t testing.TB, s *Store, query string, args ...any) (n int64) {
 		rows.Next()
 		err = rows.Scan(&n)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	return n
 }
 
@@ -183,9 +171,8 @@ func TestRoundTrips(t *testing.T) {
 				s.background.all.Wait()
 				var err error
 				got := r.Trips(func() { err = c.call() })
-				if err != nil || got != c.want {
-					t.Errorf("%q: %s: %d round trips, want %d, %v", mode, c.what, got, c.want, err)
-				}
+				need.That(t, err == nil && got == c.want,
+					"%q: %s: %d round trips, want %d, %v", mode, c.what, got, c.want, err)
 			}
 		}
 	}
@@ -284,9 +271,7 @@ func TestAWriteOutdatesWhatWasAsked(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 	}
 }
 
@@ -310,9 +295,7 @@ func TestADeadlockIsRetried(t *testing.T) {
 				}
 				return tell(fmt.Sprint(i))(tx)
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			need.That(t, err == nil, "%v", err)
 		})
 	}
 	both.Wait()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/tables"
 )
@@ -18,13 +19,9 @@ import (
 // event once all the same, and it can only be looked at.
 func TestAStandbyIsFollowed(t *testing.T) {
 	c := pgtest.Start(t, pgtest.Options{})
-	if err := c.Exec("postgres", "CREATE DATABASE ledger"); err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, c.Exec("postgres", "CREATE DATABASE ledger"))
 	primary, err := Create(ctx, with(c.URL("ledger"), "pool_max_conns=20"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	defer primary.Close()
 	second := pgtest.Start(t, pgtest.Options{From: c})
 	standby := second.URL("ledger")
@@ -52,9 +49,7 @@ func TestAStandbyIsFollowed(t *testing.T) {
 					}
 					return nil
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				need.That(t, err == nil, "%v", err)
 			}
 		})
 	}
@@ -77,16 +72,12 @@ func TestAStandbyIsFollowed(t *testing.T) {
 			t.Errorf("%d events come after all, %v", n, err)
 		}
 		for id, n := range f.seen {
-			if n != 1 {
-				t.Errorf("%s is seen %d times", id, n)
-			}
+			need.That(t, n == 1, "%s is seen %d times", id, n)
 		}
 	}
 	heard(t, news, "what a standby follows")
 	i, err := s.Info(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	if events, err := s.History(ctx, ledger.HistoryQuery{Until: i.Cursor, Limit: 999}); err != nil || len(events) != 160 {
 		t.Errorf("%d events are behind the place of now, %v", len(events), err)
 	}

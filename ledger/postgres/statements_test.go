@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"indoubt/ledger/need"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -290,7 +291,5 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 		check(round + 1)
 	}
 	t.Logf("seed %d: %v", seed, seen)
-	if seen["accepted"] < 100 || seen["IN001"] < 50 {
-		t.Fatalf("the statements are too wild or too tame: %v", seen)
-	}
+	need.Must(t, seen["accepted"] >= 100 && seen["IN001"] >= 50, "the statements are too wild or too tame: %v", seen)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 )
 
@@ -42,9 +43,7 @@ func TestRoundTripsOfChanges(t *testing.T) {
 			}
 			must := func(err error) {
 				t.Helper()
-				if err != nil {
-					t.Fatal(err)
-				}
+				need.OK(t, err)
 			}
 			count := func(what string, most int, call func() error) {
 				t.Helper()
@@ -93,9 +92,7 @@ func TestRoundTripsOfChanges(t *testing.T) {
 			count("a begin of what is granted", 2, func() error {
 				res, err := again(granted[0])
 				granted = granted[1:]
-				if res.Attempt.N != 2 {
-					t.Errorf("%q: begun again: %s", mode, res.Answer)
-				}
+				need.That(t, res.Attempt.N == 2, "%q: begun again: %s", mode, res.Answer)
 				return err
 			})
 			for i, o := range doubts {

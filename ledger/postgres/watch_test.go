@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 )
 
@@ -17,9 +18,7 @@ func heard(t *testing.T, news <-chan struct{}, what string) {
 	t.Helper()
 	select {
 	case _, open := <-news:
-		if !open {
-			t.Fatalf("%s: the watch has ended", what)
-		}
+		need.Must(t, open, "%s: the watch has ended", what)
 	case <-time.After(amply):
 		t.Fatalf("%s went unnoticed", what)
 	}
@@ -32,9 +31,7 @@ func listening(t *testing.T, s *Store, connections int64) {
 		if scalar(t, s, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`) == connections {
 			return
 		}
-		if time.Now().After(end) {
-			t.Fatalf("not %d connections listen", connections)
-		}
+		need.Must(t, !time.Now().After(end), "not %d connections listen", connections)
 	}
 }
 
@@ -63,9 +60,7 @@ func TestWatch(t *testing.T) {
 				listening(t, writer, 1)
 			}
 			for i := range 3 {
-				if err := writer.Update(ctx, tell(fmt.Sprint(c.name, i))); err != nil {
-					t.Fatal(err)
-				}
+				need.OK(t, writer.Update(ctx, tell(fmt.Sprint(c.name, i))))
 				heard(t, news, "a commit")
 			}
 			if c.name == "told" { // the connection is lost, and made again
@@ -75,17 +70,13 @@ func TestWatch(t *testing.T) {
 					lose()
 					listening(t, writer, 0)
 					listening(t, writer, 1)
-					if err := writer.Update(ctx, tell(c.name+how)); err != nil {
-						t.Fatal(err)
-					}
+					need.OK(t, writer.Update(ctx, tell(c.name+how)))
 					heard(t, news, "a commit after the connection was "+how)
 				}
 			}
 			// A process that makes one change and ends tells of it, too.
 			brief := opened(t, url, Options{})
-			if err := brief.Update(ctx, tell(c.name+"brief")); err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, brief.Update(ctx, tell(c.name+"brief")))
 			brief.Close()
 			heard(t, news, "the commit of a process that ended")
 			stop()
@@ -115,9 +106,7 @@ func TestNotificationsAreFew(t *testing.T) {
 	listening(t, s, 1)
 	began, commits := time.Now(), 0
 	for ; time.Since(began) < time.Second; commits++ {
-		if err := s.Update(ctx, tell(fmt.Sprint(commits))); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, s.Update(ctx, tell(fmt.Sprint(commits))))
 	}
 	for end := time.Now().Add(amply); len(w.heard) < 2 && time.Now().Before(end); time.Sleep(notifyEvery) {
 	}

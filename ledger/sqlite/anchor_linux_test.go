@@ -13,9 +13,7 @@ import (
 // After a question for the times of a file the next write stamps it anew, and its next
 // sync takes half as long again.
 func TestALookAtTheFilesAsksForNoTimes(t *testing.T) {
-	if asked&(unix.STATX_ATIME|unix.STATX_MTIME|unix.STATX_CTIME) != 0 {
-		t.Errorf("asked for %#x", asked)
-	}
+	need.That(t, asked&(unix.STATX_ATIME|unix.STATX_MTIME|unix.STATX_CTIME) == 0, "asked for %#x", asked)
 }
 
 // A ledger with no log is known by its header, so that it is opened once. What may
@@ -27,21 +25,15 @@ func TestTheHeaderOfALedger(t *testing.T) {
 	}
 	s, _ := openTest(t)
 	begin(t, s)
-	if known(s.path) {
-		t.Error("a log may hold another header")
-	}
+	need.That(t, !known(s.path), "a log may hold another header")
 	need.OK(t, s.Close())
-	if !known(s.path) {
-		t.Error("a ledger with no log is not known")
-	}
+	need.That(t, known(s.path), "a ledger with no log is not known")
 	for what, set := range map[string]string{"another schema": `PRAGMA user_version = 99`, "another program": `PRAGMA application_id = 7`, "no log": `PRAGMA journal_mode = DELETE`} {
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		need.OK(t, os.WriteFile(path, need.Get(os.ReadFile(s.path))(t), 0o600))
 		db := rawDB(t, path)
 		need.Get(db.Exec(set))(t)
 		need.OK(t, db.Close())
-		if known(path) {
-			t.Errorf("%s: taken for a ledger of this program", what)
-		}
+		need.That(t, !known(path), "%s: taken for a ledger of this program", what)
 	}
 }

@@ -79,9 +79,7 @@ func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
 				t.Errorf("a reader is not told: %v", err)
 			}
 			s, err := Create(ctx, path, Options{Anew: true})
-			if c.force != (err == nil) {
-				t.Errorf("made anew on purpose: %v", err)
-			}
+			need.That(t, c.force == (err == nil), "made anew on purpose: %v", err)
 			if err == nil {
 				s.Close()
 			}
@@ -153,9 +151,7 @@ func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 				need.OK(t, s.Close())
 				kept := keys(t, path)
 				for _, key := range append(told, "e", "f") {
-					if !kept[key] {
-						t.Errorf("%s was acknowledged and is lost; there: %v", key, kept)
-					}
+					need.That(t, kept[key], "%s was acknowledged and is lost; there: %v", key, kept)
 				}
 			})
 		}
@@ -200,9 +196,7 @@ func TestI1_AFileWithTwoNamesTakesNoWrites(t *testing.T) {
 	refused := func(what string, err error) {
 		t.Helper()
 		var displaced *DisplacedError
-		if !errors.As(err, &displaced) || !strings.Contains(displaced.Why, "names") {
-			t.Errorf("%s: %v", what, err)
-		}
+		need.That(t, errors.As(err, &displaced) && strings.Contains(displaced.Why, "names"), "%s: %v", what, err)
 	}
 	_, err := ledger.Begin(ctx, s, request())
 	refused("begin", err)

@@ -39,9 +39,7 @@ func TestWhatWasBegunHereIsKnownAsItStands(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			res := begin(t, s, mod)
 			known, ok := s.writer.begun.records[res.Attempt.ID]
-			if !ok {
-				t.Fatal("it is not remembered")
-			}
+			need.Must(t, ok, "it is not remembered")
 			read := need.Get(s.Read(ctx, ledger.Locator{AttemptID: res.Attempt.ID, Skip: ledger.AllParts}))(t)
 			read.Now, read.Steady = time.Time{}, ledger.Steady{}
 			if d := diff(read, known.Record); d != "" || !known.RecheckAt.IsZero() {
@@ -123,9 +121,7 @@ func TestWhatWasBegunHereAndHasChangedSinceIsReadAgain(t *testing.T) {
 		t.Error("a change that is in the history was asked for anew")
 		return ledger.Change{}, nil
 	}))(t)
-	if !applied.Noop || applied.After.ID != req.OperationID {
-		t.Errorf("%+v", applied)
-	}
+	need.That(t, applied.Noop && applied.After.ID == req.OperationID, "%+v", applied)
 }
 
 // What a lease was taken on is what is read, whoever writes meanwhile.

@@ -54,16 +54,13 @@ func TestPlainSQLIsCompleted(t *testing.T) {
 			t.Fatalf("events: %+v", events)
 		}
 		counts := need.Get(s.Counts(ctx, time.Now()))(t)
-		if counts.All != 3 || counts.NeedsYou != 1 || counts.Settled != 2 || counts.InFlight != 0 {
-			t.Fatalf("counts: %+v", counts)
-		}
+		need.Must(t, counts.All == 3 && counts.NeedsYou == 1 && counts.Settled == 2 && counts.InFlight == 0,
+			"counts: %+v", counts)
 		// What a failure without proof leaves, only a person's grant sends again.
 		exec(`INSERT INTO operations (id, kind, key, input, deadline_at, source, actor) VALUES ('d', 'k', 'd', '{}', ?, 'nightly', 'nightly')`, deadline)
 		exec(`UPDATE operations SET state = 'failed', change_id = 'd-2', actor = 'nightly', reason = 'gave up' WHERE id = 'd'`)
 		res := begin(t, s, func(r *ledger.BeginRequest) { r.Kind, r.Key, r.Fingerprint = "k", "d", "" })
-		if res.Answer != ledger.AnswerRefused {
-			t.Fatalf("begin after a failure without proof: %s", res.Answer)
-		}
+		need.Must(t, res.Answer == ledger.AnswerRefused, "begin after a failure without proof: %s", res.Answer)
 		_ = c
 	}
 }
@@ -83,9 +80,7 @@ func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
 		t.Fatalf("%d expired", n)
 	}
 	rec := need.Get(s.Read(ctx, ledger.Locator{ID: "o"}))(t)
-	if rec.Operation.State != ledger.Uncertain {
-		t.Fatalf("%+v", rec)
-	}
+	need.Must(t, rec.Operation.State == ledger.Uncertain, "%+v", rec)
 	need.Get(ledger.Decide(ctx, s, ledger.Decision{ChangeID: "denied", ID: "o", Version: rec.Operation.Version, Verb: ledger.VerbDeny, Reason: "I think not", Actor: ann}))(t)
 	if res := begin(t, s, func(r *ledger.BeginRequest) { r.Kind, r.Key, r.Fingerprint = "k", "k", "" }); res.Answer != ledger.AnswerRefused {
 		t.Fatalf("begin after a denial on a mere word: %s", res.Answer)
@@ -147,9 +142,7 @@ func TestI9_ASecondDoubtByAClockThatWasSetBack(t *testing.T) {
 		Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(9 * time.Hour), MaxAttempts: 3}))(t)
 	c.Advance(-time.Hour)
 	again := begin(t, s, func(r *ledger.BeginRequest) { r.Key, r.Fingerprint = o.Key, o.Fingerprint })
-	if again.Answer != ledger.AnswerBegun {
-		t.Fatalf("%+v", again)
-	}
+	need.Must(t, again.Answer == ledger.AnswerBegun, "%+v", again)
 	if o = settleAs(t, s, again.Attempt.ID, ledger.OutcomeUncertain); o.State != ledger.Uncertain {
 		t.Fatalf("%+v", o)
 	}
@@ -164,9 +157,8 @@ func TestI10_ACommandThatIsNone(t *testing.T) {
 			string(rune('a'+i)), command, tables.Millis(c.Now()))
 		need.OK(t, err)
 		_, err = db.Exec(`UPDATE operations SET request = '{"method":"POST"}' WHERE id = ?`, string(rune('a'+i)))
-		if err == nil || !strings.Contains(err.Error(), "never change") {
-			t.Errorf("what was sent may be changed: %v", err)
-		}
+		need.That(t, err != nil && strings.Contains(err.Error(), "never change"),
+			"what was sent may be changed: %v", err)
 		if o := need.Get(s.Read(ctx, ledger.Locator{ID: string(rune('a' + i))}))(t).Operation; o.Command != nil || o.Request != nil {
 			t.Errorf("%s is the command %+v, the request %+v", command, o.Command, o.Request)
 		}

@@ -22,14 +22,10 @@ func TestI12_AContradictedProofFreesNoKeyInSQL(t *testing.T) {
 		o = need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: id, Version: o.Version, Actor: billing, Confirm: true, Deny: true,
 			Read: ledger.Read{ID: id, OperationID: "o", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: v, Reason: "found", Found: i}}))(t).After
 	}
-	if o.State != ledger.Failed || o.Conflict != ledger.Contradiction {
-		t.Fatalf("%+v", o)
-	}
+	need.Must(t, o.State == ledger.Failed && o.Conflict == ledger.Contradiction, "%+v", o)
 	db := rawDB(t, s.path)
 	_, err := db.Exec(`
 		UPDATE operations SET state = 'pending', live_attempt = 'o.2', attempt_count = 2, version = version + 1, updated_at = ?1,
 		       deadline_at = ?1 + 60000, change_id = 'again', change_of = 'again', actor = 'eve', reason = 'again' WHERE id = 'o'`, tables.Millis(c.Now()))
-	if err == nil || !strings.Contains(err.Error(), "another attempt needs a grant") {
-		t.Errorf("%v", err)
-	}
+	need.That(t, err != nil && strings.Contains(err.Error(), "another attempt needs a grant"), "%v", err)
 }

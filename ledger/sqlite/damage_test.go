@@ -56,13 +56,9 @@ func TestADamagedFileIsSaid(t *testing.T) {
 					err = Check(ctx, path)
 					need.OK(t, s.Close())
 				}
-				if err == nil {
-					t.Fatalf("%s: nothing is said", how)
-				}
+				need.Must(t, err != nil, "%s: nothing is said", how)
 				for _, word := range c.said {
-					if !strings.Contains(err.Error(), word) {
-						t.Errorf("%s: %q is missing in: %v", how, word, err)
-					}
+					need.That(t, strings.Contains(err.Error(), word), "%s: %q is missing in: %v", how, word, err)
 				}
 			}
 			if after := need.Get(os.ReadFile(path))(t); string(after) != string(before) {
@@ -100,8 +96,6 @@ func TestAPageThatWasNotReadIsNoDamage(t *testing.T) {
 		"*** in database main ***\nTree 5 page 7: unable to get the page. error code=11":  false,
 		"*** in database main ***\nTree 5 page 7: btreeInitPage() returns error code 11":  false,
 	} {
-		if unread(said) != want {
-			t.Errorf("%q", said)
-		}
+		need.That(t, unread(said) == want, "%q", said)
 	}
 }

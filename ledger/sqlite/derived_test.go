@@ -29,9 +29,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	derived := []string{"open_operations", "counts", "census", "tallies", "incident_members", "incident_sums", "incident_minutes"}
 	right := dump(t, db)
 	for _, table := range derived {
-		if right[table] == "" {
-			t.Fatalf("there is nothing in %s", table)
-		}
+		need.Must(t, right[table] != "", "there is nothing in %s", table)
 	}
 	if found := need.Get(s.Deviations(ctx))(t); len(found) != 0 {
 		t.Fatalf("%+v", found)
@@ -74,9 +72,8 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	} {
 		exec(c.sql)
 		found := need.Get(s.Deviations(ctx))(t)
-		if len(found) != 1 || found[0].Table != c.tables || found[0].Rows == 0 || found[0].One == "" {
-			t.Errorf("%s: %+v", c.name, found)
-		}
+		need.That(t, len(found) == 1 && found[0].Table == c.tables && found[0].Rows != 0 && found[0].One != "",
+			"%s: %+v", c.name, found)
 		need.OK(t, s.Rebuild(ctx))
 		if found := need.Get(s.Deviations(ctx))(t); len(found) != 0 {
 			t.Errorf("%s: after a rebuild %+v", c.name, found)
@@ -117,9 +114,7 @@ func TestTheListFollowsEveryColumnThatItIsMadeFrom(t *testing.T) {
 	for _, name := range []string{"version", "state", "doubted", "conflict", "recheck_at", "parked_until"} {
 		made = append(made, []string{name, name})
 	}
-	if len(made) < 20 || len(fires) < 15 {
-		t.Fatal(made, fires)
-	}
+	need.Must(t, len(made) >= 20 && len(fires) >= 15, "%v %v", made, fires)
 	for _, m := range made {
 		if !fires[m[1]] && !never[m[1]] {
 			t.Errorf("a change of %s does not reach the list", m[1])

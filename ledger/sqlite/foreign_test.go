@@ -70,15 +70,11 @@ func TestShellWriter(t *testing.T) {
 		PRAGMA synchronous = FULL;
 		INSERT INTO operations (id, kind, key, deadline_at, source, actor) VALUES ('o', 'deploy', 'web@1', %d, 'ci', 'ci');`,
 		time.Now().Add(time.Minute).UnixMilli())).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	need.Must(t, err == nil, "%v: %s", err, out)
 	// Nothing more is said: in doubt when the deadline has passed.
 	ahead.Store(int64(2 * time.Minute))
 	counts := need.Get(s.Counts(ctx, now()))(t)
-	if counts.NeedsYou != 1 || counts.InFlight != 0 {
-		t.Fatalf("%+v", counts)
-	}
+	need.Must(t, counts.NeedsYou == 1 && counts.InFlight == 0, "%+v", counts)
 	if n := need.Get(s.Expire(ctx, 10))(t); n != 1 {
 		t.Fatalf("%d expired", n)
 	}
@@ -92,11 +88,8 @@ func TestShellWriter(t *testing.T) {
 	}
 	out, err = exec.Command("sqlite3", "-bail", s.path, `
 		UPDATE operations SET state = 'committed', receipt = 'build-7', change_id = 'o-3', actor = 'ci', reason = 'found it' WHERE id = 'o'`).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	need.Must(t, err == nil, "%v: %s", err, out)
 	out, err = exec.Command("sqlite3", "-bail", s.path, `DELETE FROM events`).CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "never deleted") {
-		t.Fatalf("the shell deleted history: %v %s", err, out)
-	}
+	need.Must(t, err != nil && strings.Contains(string(out), "never deleted"),
+		"the shell deleted history: %v %s", err, out)
 }

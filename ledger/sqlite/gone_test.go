@@ -47,21 +47,15 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 			}
 			_, err := ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: flying.Attempt.ID,
 				Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1, Actor: billing})
-			if !errors.Is(err, ledger.ErrGone) {
-				t.Errorf("what was in flight is acknowledged: %v", err)
-			}
+			need.That(t, errors.Is(err, ledger.ErrGone), "what was in flight is acknowledged: %v", err)
 			there := ledger.Operation{ID: flying.Operation.ID} // no connection is opened to a file that is gone
 			need.OK(t, s.writer.conn.QueryRowContext(ctx, `SELECT state, version FROM operations WHERE id = ?`, there.ID).Scan(&there.State, &there.Version))
-			if there.State != ledger.Uncertain {
-				t.Fatalf("what was in flight is %s", there.State)
-			}
+			need.Must(t, there.State == ledger.Uncertain, "what was in flight is %s", there.State)
 			for sender, attempt := range map[string]string{"pipeline": "", "http": ledger.NewID()} {
 				_, err = ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), AttemptID: attempt,
 					OperationID: there.ID, Version: there.Version, Basis: ledger.BasisRiskAccepted, Sender: sender, Reason: "it must go",
 					Actor: ann, ExpiresAt: s.now().Add(1e12), Deadline: 1e10, MaxAttempts: 3})
-				if !errors.Is(err, ledger.ErrGone) {
-					t.Errorf("allowed to the sender %s: %v", sender, err)
-				}
+				need.That(t, errors.Is(err, ledger.ErrGone), "allowed to the sender %s: %v", sender, err)
 			}
 		})
 	}
@@ -77,9 +71,7 @@ func TestI1_AFileThatBecameReadOnly(t *testing.T) {
 		}
 		return tables.SetMeta(tx, "a", "b")
 	})
-	if !errors.Is(err, ledger.ErrReadOnly) {
-		t.Errorf("written: %v", err)
-	}
+	need.That(t, errors.Is(err, ledger.ErrReadOnly), "written: %v", err)
 	need.Get(s.writer.conn.ExecContext(ctx, `PRAGMA query_only = 0`))(t)
 	begin(t, s)
 }

@@ -35,9 +35,7 @@ func TestAHeldLock(t *testing.T) {
 	begin(t, s)
 	need.OK(t, TryLock(ctx, s.path))
 	cmd, out, in := other(t, "hold", s.path)
-	if !out.Scan() {
-		t.Fatal("no lock")
-	}
+	need.Must(t, out.Scan(), "no lock")
 	named := func(what string, err error) {
 		t.Helper()
 		if !errors.Is(err, ledger.ErrBusy) || runtime.GOOS == "linux" && !strings.Contains(err.Error(), fmt.Sprintf("(process %d of ", cmd.Process.Pid)) {

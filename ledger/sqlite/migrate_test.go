@@ -40,9 +40,7 @@ func TestMigrations(t *testing.T) {
 	before := dump(t, db)
 	delete(before, "attempts") // they get a column
 	was, objects := look()
-	if was != now {
-		t.Fatalf("a new ledger has schema %d", was)
-	}
+	need.Must(t, was == now, "a new ledger has schema %d", was)
 	err := migrate(s, broken)
 	if v, left := look(); err == nil || v != now || !maps.Equal(left, objects) {
 		t.Fatalf("a broken step left schema %d: %v\n%s", v, err, diff(objects, left))

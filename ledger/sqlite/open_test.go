@@ -40,9 +40,7 @@ func TestOpenRefuses(t *testing.T) {
 	path := func(name string) string { return filepath.Join(dir, name) }
 	_, err := Open(ctx, path("missing"), Options{})
 	var missing *ledger.MissingError
-	if !errors.As(err, &missing) {
-		t.Errorf("missing: %v", err)
-	}
+	need.That(t, errors.As(err, &missing), "missing: %v", err)
 	if _, err := os.Stat(path("missing")); err == nil {
 		t.Error("looking for a ledger made one")
 	}
@@ -114,9 +112,7 @@ func TestCopyIsLookedAtOnly(t *testing.T) {
 		t.Fatalf("%+v", i)
 	}
 	events := need.Get(r.History(ctx, ledger.HistoryQuery{Since: "1", Limit: 10}))(t)
-	if events[0].Verb != "adopt" || events[0].Actor != ann {
-		t.Fatalf("%+v", events)
-	}
+	need.Must(t, events[0].Verb == "adopt" && events[0].Actor == ann, "%+v", events)
 }
 
 func TestTwoMakersOneLedger(t *testing.T) {

@@ -218,9 +218,7 @@ func TestListsAgreeWithRows(t *testing.T) {
 				var got []ledger.Row
 				for {
 					page := need.Get(s.Page(ctx, q))(t)
-					if len(page.Rows) > q.Limit {
-						t.Fatalf("%d rows for a limit of %d", len(page.Rows), q.Limit)
-					}
+					need.Must(t, len(page.Rows) <= q.Limit, "%d rows for a limit of %d", len(page.Rows), q.Limit)
 					got = append(got, page.Rows...)
 					if q.After = page.Next; page.Next == "" {
 						break
@@ -254,9 +252,8 @@ func TestASearchIsBoundedAndGoesOn(t *testing.T) {
 				break
 			}
 		}
-		if pages < 3 || searched < many-s.FirstStep || found != 1 {
-			t.Errorf("%s: %d found on %d pages, %d searched", tab, found, pages, searched)
-		}
+		need.That(t, pages >= 3 && searched >= many-s.FirstStep && found == 1,
+			"%s: %d found on %d pages, %d searched", tab, found, pages, searched)
 		q.After, q.Within = "", 0
 		if page, err := s.Page(ctx, q); err != nil || len(page.Rows) != 1 || page.Next != "" {
 			t.Errorf("%s: %+v %v", tab, page, err)

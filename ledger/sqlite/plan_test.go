@@ -58,9 +58,7 @@ func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 			check("one operation", plan(t, s, ask))
 		}
 	}
-	if related == 0 {
-		t.Error("no relations of the operation are read")
-	}
+	need.That(t, related != 0, "no relations of the operation are read")
 	theirs := regexp.MustCompile(`^SEARCH ([oc] USING (COVERING )?INDEX operations_by_(fingerprint|key_fields|target) |t USING INDEX sqlite_autoindex_operations)`)
 	for _, ask := range queries(s, func(on *tables.Store) { need.Get(on.Beside(ctx, []string{one}))(t) }) {
 		for _, step := range plan(t, s, ask) {
@@ -82,9 +80,7 @@ func TestLimitsAndPatternsAreNoPartOfThePlan(t *testing.T) {
 		}
 	}
 	files := append(need.Get(filepath.Glob("*.go"))(t), need.Get(filepath.Glob("../tables/*.go"))(t)...)
-	if len(files) < 40 {
-		t.Errorf("only %d files are looked at", len(files))
-	}
+	need.That(t, len(files) >= 40, "only %d files are looked at", len(files))
 	for _, file := range files {
 		if !strings.HasSuffix(file, "_test.go") {
 			check(file, string(need.Get(os.ReadFile(file))(t)))
@@ -149,9 +145,7 @@ func TestAnOperationIsFoundByItsParts(t *testing.T) {
 		}
 	}) {
 		for _, step := range plan(t, s, ask) {
-			if strings.HasPrefix(step, "SCAN ") {
-				t.Error(step)
-			}
+			need.That(t, !strings.HasPrefix(step, "SCAN "), "%v", step)
 		}
 	}
 	for _, newest := range []bool{false, true} {
@@ -183,16 +177,13 @@ func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
 	})
 	asks = append(asks, tables.Ask{Query: incidentsSince, Args: []any{5, 5}})
 	for _, index := range []string{"incidents_open", "incidents_closed", "incidents_growing", "open_by_incident", "open_by_grant", "members_resent", "operations_by_answer"} {
-		if !slices.ContainsFunc(asks, func(a tables.Ask) bool { return strings.Contains(a.Query, index) }) {
-			t.Errorf("nothing asks for %s", index)
-		}
+		need.That(t, slices.ContainsFunc(asks, func(a tables.Ask) bool { return strings.Contains(a.Query, index) }),
+			"nothing asks for %s", index)
 	}
 	for _, ask := range asks {
 		listed := strings.Contains(ask.Query, "INDEXED BY incidents_open") || strings.Contains(ask.Query, "INDEXED BY incidents_closed")
 		for _, step := range plan(t, s, ask) {
-			if listed && strings.HasPrefix(step, "USE TEMP B-TREE") {
-				t.Errorf("%s is sorted: %s", ask.Query, step)
-			}
+			need.That(t, !listed || !strings.HasPrefix(step, "USE TEMP B-TREE"), "%s is sorted: %s", ask.Query, step)
 			if scan, whole := strings.CutPrefix(step, "SCAN "); whole && !regexp.MustCompile(`^(c|e|i|k|s|others|joined|newest|all_answers|CONSTANT ROW|\(subquery.*|json_each.*|(incidents|operations|d) USING INDEX (incidents_\w+|operations_resolved|decisions_open))\b`).MatchString(scan) {
 				t.Errorf("%s: %s", ask.Query, step)
 			}

@@ -64,9 +64,7 @@ func (d *loopDisk) cut() {
 		defer f.Close()
 		err = unix.IoctlSetPointerInt(int(f.Fd()), shutdownRequest, withoutFlush)
 	}
-	if err != nil {
-		d.t.Errorf("the power cannot be cut: %v", err)
-	}
+	need.That(d.t, err == nil, "the power cannot be cut: %v", err)
 }
 
 // restart mounts the file system again, which plays its journal.
@@ -78,9 +76,7 @@ func (d *loopDisk) restart() {
 		if err == nil {
 			break
 		}
-		if time.Now().After(end) {
-			d.t.Fatalf("%s", out)
-		}
+		need.Must(d.t, !time.Now().After(end), "%s", out)
 	}
 	if out, err := exec.Command("mount", d.dev, d.dir).CombinedOutput(); err != nil {
 		d.t.Fatalf("%s", out)

@@ -121,9 +121,7 @@ func never() bool { return false }
 // whole opens the ledger and finds everything that was acknowledged, and nothing half.
 func (a acknowledged) whole(t *testing.T, path string) {
 	t.Helper()
-	if len(a) == 0 {
-		t.Fatal("nothing was written before the end")
-	}
+	need.Must(t, len(a) != 0, "nothing was written before the end")
 	s := need.Get(Open(ctx, path, Options{}))(t)
 	defer s.Close()
 	for id, what := range a {
@@ -140,9 +138,8 @@ func (a acknowledged) whole(t *testing.T, path string) {
 	counts := need.Get(s.Counts(ctx, time.Now()))(t)
 	var all, events int
 	need.OK(t, s.read.QueryRow(`SELECT (SELECT count(*) FROM operations), (SELECT count(*) FROM events)`).Scan(&all, &events))
-	if ok != "ok" || counts.All != all || events != all+counts.ByState[ledger.Committed] {
-		t.Fatalf("integrity %s, %d operations, %d events, counts %+v", ok, all, events, counts)
-	}
+	need.Must(t, ok == "ok" && counts.All == all && events == all+counts.ByState[ledger.Committed],
+		"integrity %s, %d operations, %d events, counts %+v", ok, all, events, counts)
 }
 
 // park moves one operation until it has moved it often enough, always from the
@@ -191,9 +188,7 @@ func TestI7_ManyWritersOneVersionEach(t *testing.T) {
 	for range 16 {
 		wg.Go(func() {
 			n, err := parkOften(s, "one", 5)
-			if err != nil {
-				t.Error(err)
-			}
+			need.That(t, err == nil, "%v", err)
 			won.Add(int64(n))
 		})
 	}

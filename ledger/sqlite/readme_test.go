@@ -34,17 +34,13 @@ func perform(t *testing.T, program, source string) (string, *sqlite.Store) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s, err := sqlite.Create(context.Background(), path, sqlite.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	t.Cleanup(func() { s.Close() })
 	cmd := exec.Command(program)
 	cmd.Stdin = strings.NewReader(source)
 	cmd.Env = append(os.Environ(), "INDOUBT_LEDGER="+path)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	need.Must(t, err == nil, "%v\n%s", err, out)
 	return string(out), s
 }
 
@@ -67,28 +63,22 @@ func TestContractInPython(t *testing.T) {
 		{"card.charge", "INV-1187", ledger.Failed, ledger.AnswerBegun}, // it was refused, which is a proof
 	} {
 		rec, err := s.Read(ctx, ledger.Locator{Kind: want.kind, Key: want.key})
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		if o := rec.Operation; o.State != want.state || len(rec.Attempts) != 1 || !o.TokenSent || o.Source.Pipeline != "nightly" {
 			t.Fatalf("%s is %s after %d attempts", want.kind, o.State, len(rec.Attempts))
 		}
 		res, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
 			Kind: want.kind, Key: want.key, Sender: "pipeline", Deadline: time.Minute, Actor: ledger.Actor{Name: "nightly", Machine: true}})
-		if err != nil || res.Answer != want.begin {
-			t.Fatalf("%s: begin was told %s (%v), want %s", want.kind, res.Answer, err, want.begin)
-		}
+		need.Must(t, err == nil && res.Answer == want.begin,
+			"%s: begin was told %s (%v), want %s", want.kind, res.Answer, err, want.begin)
 	}
 	// What came after its deadline can still be said, by naming the attempt.
 	doubt, err := s.Read(ctx, ledger.Locator{Kind: "mail.send", Key: "welcome ana"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	need.OK(t, err)
 	applied, err := ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: doubt.Operation.ID + ".1",
 		Outcome: ledger.OutcomeCommitted, Receipt: "m-9", Actor: ledger.Actor{Name: "nightly", Machine: true}})
-	if err != nil || applied.After.State != ledger.Committed {
-		t.Fatalf("the late answer: %s, %v", applied.After.State, err)
-	}
+	need.Must(t, err == nil && applied.After.State == ledger.Committed,
+		"the late answer: %s, %v", applied.After.State, err)
 }
 
 func TestContractInTheShell(t *testing.T) {
@@ -102,9 +92,8 @@ func TestContractInTheShell(t *testing.T) {
 		t.Fatalf("it printed %q, want %q", out, want)
 	}
 	rec, err := s.Read(context.Background(), ledger.Locator{Kind: "deploy", Key: "web 4.18.3"})
-	if err != nil || rec.Operation.State != ledger.Committed || rec.Operation.Target != "web" {
-		t.Fatalf("%+v, %v", rec.Operation, err)
-	}
+	need.Must(t, err == nil && rec.Operation.State == ledger.Committed && rec.Operation.Target == "web",
+		"%+v, %v", rec.Operation, err)
 }
 
 func TestContractShowsTheFeed(t *testing.T) {
@@ -152,9 +141,7 @@ func TestContractIsComplete(t *testing.T) {
 		var table, column string
 		need.OK(t, rows.Scan(&table, &column))
 		section := regexp.MustCompile(`(?s)### ` + table + `\n(.*?)(\n### |$)`).FindString(text)
-		if !strings.Contains(section, "| `"+column+"` | ") {
-			t.Errorf("it does not speak of %s.%s", table, column)
-		}
+		need.That(t, strings.Contains(section, "| `"+column+"` | "), "it does not speak of %s.%s", table, column)
 	}
 	need.OK(t, rows.Err())
 }

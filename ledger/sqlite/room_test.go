@@ -51,9 +51,7 @@ func TestI10_ADiskFullOfItsOwnLogHeals(t *testing.T) {
 			break
 		}
 	}
-	if !errors.Is(err, ledger.ErrFull) {
-		t.Fatalf("the disk did not fill: %v", err)
-	}
+	need.Must(t, errors.Is(err, ledger.ErrFull), "the disk did not fill: %v", err)
 	me := fmt.Sprintf("(process %d of ", os.Getpid())
 	if said := err.Error(); !strings.Contains(said, "ledger.db-wal ") || !strings.Contains(said, me) || !strings.Contains(said, "keeps a read open") {
 		t.Errorf("who fills the disk, and with what, is not said: %v", err)

@@ -23,9 +23,7 @@ func TestRedactedTextIsInNoFile(t *testing.T) {
 		}
 		return found
 	}
-	if len(holds()) == 0 {
-		t.Fatal("the text is in none of them before")
-	}
+	need.Must(t, len(holds()) != 0, "the text is in none of them before")
 	if left := need.Get(s.Scrub(ctx))(t); left != "copies and backups of the ledger" {
 		t.Error(left)
 	}

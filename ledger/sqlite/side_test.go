@@ -49,9 +49,7 @@ func TestSideFilesAreNeverFollowed(t *testing.T) {
 				if err == nil {
 					s.Close()
 				}
-				if !errors.As(err, &odd) {
-					t.Errorf("opened: %v", err)
-				}
+				need.That(t, errors.As(err, &odd), "opened: %v", err)
 				if text, err := os.ReadFile(victim); how == "link to nothing" && err == nil || how != "link to nothing" && string(text) != "SECRET" {
 					t.Errorf("the file behind it: %q, %v", text, err)
 				}

@@ -100,9 +100,7 @@ func dsnOf(path string) string {
 func TestLifeOfAnOperation(t *testing.T) {
 	s, c := openTest(t)
 	res := begin(t, s)
-	if res.Answer != ledger.AnswerBegun {
-		t.Fatalf("answer %s", res.Answer)
-	}
+	need.Must(t, res.Answer == ledger.AnswerBegun, "answer %s", res.Answer)
 	rec := need.Get(s.Read(ctx, ledger.Locator{ID: res.Operation.ID}))(t)
 	if d := diff(res.Operation, rec.Operation); d != "" {
 		t.Fatalf("what was begun is not what is read:\n%s", d)
@@ -139,9 +137,7 @@ func TestLifeOfAnOperation(t *testing.T) {
 		}
 	}
 	events := need.Get(s.History(ctx, ledger.HistoryQuery{Operation: o.ID, Limit: 10}))(t)
-	if len(events) != 3 {
-		t.Fatalf("%d events", len(events))
-	}
+	need.Must(t, len(events) == 3, "%d events", len(events))
 	e := events[2]
 	if e.Verb != "confirm" || e.Actor != ann || e.Reason != "found it" || e.From != ledger.Uncertain || e.To != ledger.Committed || e.Version != 3 || !e.At.Equal(c.Now()) {
 		t.Fatalf("event %+v", e)
@@ -166,9 +162,8 @@ func TestChangeIDsRepeat(t *testing.T) {
 	settle := ledger.SettleRequest{ChangeID: "c-settle", AttemptID: first.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "r", Actor: billing}
 	need.Get(ledger.Settle(ctx, s, settle))(t)
 	again := need.Get(ledger.Settle(ctx, s, settle))(t)
-	if !again.Noop || again.Attempt.ID != first.Attempt.ID || again.After.State != ledger.Committed {
-		t.Fatalf("%+v", again)
-	}
+	need.Must(t, again.Noop && again.Attempt.ID == first.Attempt.ID && again.After.State == ledger.Committed,
+		"%+v", again)
 }
 
 func TestFailedJobIsUndoneAlone(t *testing.T) {
@@ -251,9 +246,7 @@ func TestWatchTellsTheBusyOnce(t *testing.T) {
 				quiet = true
 			}
 		}
-		if told > 3 {
-			t.Fatalf("told %d times of ten commits", told)
-		}
+		need.Must(t, told <= 3, "told %d times of ten commits", told)
 	}
 }
 
@@ -272,7 +265,5 @@ func TestThoseWhoWriteAtOnceShareOneSync(t *testing.T) {
 		all.Wait()
 		fewest = min(fewest, need.Get(versionOf(s.writer.conn))(t)-before)
 	}
-	if fewest != 1 {
-		t.Errorf("64 callers took %d transactions at least", fewest)
-	}
+	need.That(t, fewest == 1, "64 callers took %d transactions at least", fewest)
 }

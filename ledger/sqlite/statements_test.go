@@ -46,9 +46,8 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 		left -= each
 	}
 	t.Logf("seed %d: %v", seed, seen)
-	if seen["accepted"] < 100 || seen["refused"] < 100 || seen["incidents"] == 0 {
-		t.Fatalf("the statements are too wild or too tame: %v", seen)
-	}
+	need.Must(t, seen["accepted"] >= 100 && seen["refused"] >= 100 && seen["incidents"] != 0,
+		"the statements are too wild or too tame: %v", seen)
 }
 
 // fuzzed is a ledger that a foreign connection writes to at random.

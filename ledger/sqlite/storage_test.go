@@ -60,9 +60,8 @@ func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
 	for limit := time.Now().Add(3 * time.Minute); said == "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
 		said = need.Get(s.Info(ctx))(t).Strained
 	}
-	if !strings.HasPrefix(said, "LOCKED: ") || !strings.Contains(said, fmt.Sprint(writer.Process.Pid)) {
-		t.Errorf("a reader is told %q", said)
-	}
+	need.That(t, strings.HasPrefix(said, "LOCKED: ") && strings.Contains(said, fmt.Sprint(writer.Process.Pid)),
+		"a reader is told %q", said)
 	s.strain.at = time.Unix(1, 0)
 	if said := s.strained(1 << 40); said != "" || s.strain.holders != nil { // recorded since
 		t.Errorf("where someone records, said is %q of %q", said, s.strain.holders)
@@ -72,7 +71,5 @@ func TestWhoHoldsTheLedgerIsNamed(t *testing.T) {
 	for limit := time.Now().Add(3 * time.Minute); said != "" && time.Now().Before(limit); time.Sleep(300 * time.Millisecond) {
 		said = need.Get(s.Info(ctx))(t).Strained
 	}
-	if said != "" {
-		t.Errorf("it is free, and said is %q", said)
-	}
+	need.That(t, said == "", "it is free, and said is %q", said)
 }
