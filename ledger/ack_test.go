@@ -64,9 +64,8 @@ func TestAConflictThatWasDealtWithStaysDealtWith(t *testing.T) {
 				}
 				need.OK(t, err)
 				o := b.rec.Operation
-				if o.State == Uncertain || o.State == Pending || !o.HandsOff || o.Conflict != NoConflict {
-					t.Fatalf("it is %s, hands off %t, conflict %q", o.State, o.HandsOff, o.Conflict)
-				}
+				need.Must(t, o.State != Uncertain && o.State != Pending && o.HandsOff && o.Conflict == NoConflict,
+					"it is %s, hands off %t, conflict %q", o.State, o.HandsOff, o.Conflict)
 				wants := map[Truth]State{BothWanted: Committed, LandedOnce: Committed, NotLanded: Failed}[truth]
 				need.Must(t, (wants == "" || o.State == wants) && (truth != TakenBack || o.State != Failed), "%s, after %s", o.State, truth)
 				need.Must(t, truth != LandedOnce || o.Effects == 1 && len(o.Receipts) <= 1, "landed once: %d effects, %v", o.Effects, o.Receipts)

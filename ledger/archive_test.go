@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"indoubt/ledger/need"
 	"reflect"
 	"strings"
 	"testing"
@@ -23,13 +24,9 @@ func TestPackedIsWhatItWas(t *testing.T) {
 			Attempts: []Attempt{{ID: text("attempt"), StartedAt: at("started"), Receipt: text("receipt")}}}
 		sheaf := []Stub{{Seq: rapid.Int64().Draw(t, "seq"), Whole: w}, {Seq: 2, Whole: Whole{Operation: Operation{ID: text("another")}}}}
 		packed, err := Pack(sheaf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		got, err := Unpack(packed)
-		if err != nil || !reflect.DeepEqual(got, sheaf) {
-			t.Fatalf("%+v\nwas %+v: %v", got, sheaf, err)
-		}
+		need.Must(t, err == nil && reflect.DeepEqual(got, sheaf), "%+v\nwas %+v: %v", got, sheaf, err)
 		for cut := range packed {
 			if w, err := Unpack(packed[:cut]); err == nil && cut < len(packed)-8 {
 				t.Fatalf("a part of it is read as %+v", w)

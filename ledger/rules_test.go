@@ -182,9 +182,7 @@ func TestBeginAnswersByState(t *testing.T) {
 	refused.settle(a, OutcomeFailed)
 	refused.want(Failed, 0, NoConflict)
 	res, a := refused.begin()
-	if res.Answer != AnswerBegun || res.Attempt.N != 2 {
-		t.Fatal(res.Answer, res.Attempt.N)
-	}
+	need.Must(t, res.Answer == AnswerBegun && res.Attempt.N == 2, "%v %v", res.Answer, res.Attempt.N)
 	refused.settle(a, OutcomeCommitted)
 	if res, _ := refused.begin(); res.Answer != AnswerFinished {
 		t.Fatal(res.Answer)
@@ -404,9 +402,7 @@ func TestAbsentFreesTheKey(t *testing.T) {
 	b.want(Failed, 0, NoConflict)
 	need.Must(t, b.rec.Attempts[0].Proof == ProvenAbsent, "%v", b.rec.Attempts[0].Proof)
 	res, a := b.begin()
-	if res.Answer != AnswerBegun {
-		t.Fatal(res.Answer, res.Why)
-	}
+	need.Must(t, res.Answer == AnswerBegun, "%v %v", res.Answer, res.Why)
 	b.settle(a, OutcomeCommitted, receipt("r2"))
 	b.want(Committed, 1, NoConflict)
 }

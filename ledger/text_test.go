@@ -31,9 +31,7 @@ func TestFingerprint(t *testing.T) {
 
 func TestParseFilter(t *testing.T) {
 	f, err := ParseFilter(`cus_9 -kind:stripe.* age>1d2h "in quotes: x" source:"the mill"`)
-	if err != nil || len(f.Terms) != 5 {
-		t.Fatal(f, err)
-	}
+	need.Must(t, err == nil && len(f.Terms) == 5, "%v %v", f, err)
 	need.Must(t, f.Terms[2].Age == 26*time.Hour && f.Terms[1].Not && f.Terms[3].Value == "in quotes: x" && f.Terms[4].Value == "the mill", "%+v", f.Terms)
 	for _, bad := range []string{"nope:x", "age:3", "age>x", "kind:", "state:gone", "state:uncertain,gone", "state:", "kind>a", "cost>x", "since:x", "until>2d", "since:2026-13-01"} {
 		_, err := ParseFilter(bad)

@@ -49,13 +49,9 @@ func TestRunMovesWhatIsSettled(t *testing.T) {
 		t.Error("a dry run made the directory")
 	}
 	p := need.Get(Run(t.Context(), s, o))(t)
-	if p.Removed != 59 || p.Moved != 0 || p.Files != 1 || p.Packed == 0 || p.Packed >= p.Plain {
-		t.Fatalf("%+v", p)
-	}
+	need.Must(t, p.Removed == 59 && p.Moved == 0 && p.Files == 1 && p.Packed != 0 && p.Packed < p.Plain, "%+v", p)
 	stub := need.Get(s.Read(t.Context(), ledger.Locator{ID: "<op>-007"}))(t)
-	if stub.Operation.Archive != p.File || stub.Operation.Input != nil {
-		t.Errorf("%+v", stub.Operation)
-	}
+	need.That(t, stub.Operation.Archive == p.File && stub.Operation.Input == nil, "%+v", stub.Operation)
 	w := need.Get(Find(o.Dir, stub.Operation.Archive, "<op>-007"))(t)
 	if string(w.Operation.Input) != string(was.Operation.Input) || string(w.Operation.Result) != `{"ok":true}` || len(w.Events) != len(events) || w.Events[1].Seq != events[1].Seq || !w.Operation.SettledAt.Equal(was.Operation.SettledAt) {
 		t.Errorf("the file has %+v", w)
@@ -99,9 +95,7 @@ func TestRunLosesNothing(t *testing.T) {
 		}
 		return nil
 	}}, o)
-	if !errors.Is(err, context.Canceled) || p.Removed == 0 || p.Removed == 99 {
-		t.Fatalf("%+v: %v", p, err)
-	}
+	need.Must(t, errors.Is(err, context.Canceled) && p.Removed != 0 && p.Removed != 99, "%+v: %v", p, err)
 	if p := need.Get(Run(t.Context(), s, o))(t); p.Removed == 0 {
 		t.Errorf("the next run: %+v", p)
 	}

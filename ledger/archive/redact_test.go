@@ -21,9 +21,7 @@ import (
 func plain(t *testing.T, dir string) string {
 	t.Helper()
 	names := need.Get(filepath.Glob(filepath.Join(dir, "*.gz")))(t)
-	if len(names) != 1 {
-		t.Fatalf("%v", names)
-	}
+	need.Must(t, len(names) == 1, "%v", names)
 	gz := need.Get(gzip.NewReader(bytes.NewReader(need.Get(os.ReadFile(names[0]))(t))))(t)
 	return string(need.Get(io.ReadAll(gz))(t))
 }
@@ -60,19 +58,13 @@ func TestRedactTakesTheText(t *testing.T) {
 				if err := Check(o.Dir, a); (ended == "sealed") != errors.Is(err, ErrUnfinished) || ended != "sealed" && err != nil {
 					t.Errorf("ended %s: the file is %v", ended, err)
 				}
-				if !errors.Is(err, stop) || plain(t, o.Dir) != was {
-					t.Fatalf("%v, %v", done, err)
-				}
+				need.Must(t, errors.Is(err, stop) && plain(t, o.Dir) == was, "%v, %v", done, err)
 				r.step = nil
 				done, err = Redact(t.Context(), s, r)
 			}
-			if err != nil || len(done) != 1 {
-				t.Fatalf("%v: %v", done, err)
-			}
+			need.Must(t, err == nil && len(done) == 1, "%v: %v", done, err)
 			is := onlyRedacted(t, o.Dir, was, "<op>-007")
-			if strings.Contains(is, `"r7"`) || !strings.Contains(is, `"r8"`) {
-				t.Errorf("%s", is)
-			}
+			need.That(t, !strings.Contains(is, `"r7"`) && strings.Contains(is, `"r8"`), "%s", is)
 			w := need.Get(Find(o.Dir, done[0], "<op>-007"))(t)
 			if !w.Operation.Redacted || w.Operation.RedactedBy != "maya" || w.Operation.Receipt() != ledger.Masked("r7") || w.Operation.Key != "k7" || len(w.Events) != 2 {
 				t.Errorf("%+v", w)
@@ -98,9 +90,7 @@ func onlyRedacted(t *testing.T, dir, was, id string) string {
 	t.Helper()
 	is := plain(t, dir)
 	before, after := strings.Split(was, "\n"), strings.Split(is, "\n")
-	if len(before) != len(after) {
-		t.Fatalf("%d lines, before %d", len(after), len(before))
-	}
+	need.Must(t, len(before) == len(after), "%d lines, before %d", len(after), len(before))
 	for i := range before {
 		if redacted := strings.Contains(before[i], `"id":"`+id+`"`); redacted == (before[i] == after[i]) {
 			t.Errorf("line %d is %s, before %s", i, after[i], before[i])

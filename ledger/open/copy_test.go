@@ -96,9 +96,7 @@ func filled(t testing.TB, n int) Place {
 	for _, table := range tables.Copied {
 		var rows int
 		need.OK(t, db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table.Name).Scan(&rows))
-		if rows == 0 && n >= 200 {
-			t.Errorf("nothing is in %s", table.Name)
-		}
+		need.That(t, rows != 0 || n < 200, "nothing is in %s", table.Name)
 	}
 	return at
 }
@@ -123,21 +121,17 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 		done, err := Copy(t.Context(), at, next, Options{}, CopyOptions{Progress: quiet})
 		need.OK(t, err)
 		t.Logf("%d operations, %d rows to %s in %s", n, done.Rows, next, time.Since(began).Round(time.Millisecond))
-		if dry.Rows != done.Rows || done.Rows < int64(4*n) {
-			t.Errorf("%d rows were copied, and %d were to be", done.Rows, dry.Rows)
-		}
+		need.That(t, dry.Rows == done.Rows && done.Rows >= int64(4*n),
+			"%d rows were copied, and %d were to be", done.Rows, dry.Rows)
 		if i == 0 {
 			first = done
 		}
-		if i == 3 && !reflect.DeepEqual(done.Digests, first.Digests) {
-			t.Errorf("the digests are\n%v, and were\n%v", done.Digests, first.Digests)
-		}
+		need.That(t, i != 3 || reflect.DeepEqual(done.Digests, first.Digests),
+			"the digests are\n%v, and were\n%v", done.Digests, first.Digests)
 		// The old ledger says where it went, also to who has it open, and is looked at.
 		told, err := console.Info(t.Context())
 		need.OK(t, errors.Join(err, console.Close()))
-		if told.MovedTo != shown(next) || !told.ReadOnly {
-			t.Errorf("an open console is told %q", told.MovedTo)
-		}
+		need.That(t, told.MovedTo == shown(next) && told.ReadOnly, "an open console is told %q", told.MovedTo)
 		moved := need.Get(next.Open(t.Context(), Options{ReadOnly: true}))(t)
 		rec := need.Get(moved.Read(t.Context(), ledger.Locator{ID: "doubt"}))(t)
 		need.That(t, errors.Join(moved.Close()) == nil && rec.Gap.UnixMilli() == 4e12, "what may be lost until then is forgotten: %s", rec.Gap)
@@ -149,9 +143,7 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 		need.OK(t, err)
 		info, err := old.Info(t.Context())
 		need.OK(t, errors.Join(err, old.Close()))
-		if info.MovedTo != shown(next) {
-			t.Errorf("the old ledger is at %q", info.MovedTo)
-		}
+		need.That(t, info.MovedTo == shown(next), "the old ledger is at %q", info.MovedTo)
 		at = next
 	}
 	// The ledger goes on where it was.
@@ -159,9 +151,8 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 	need.OK(t, err)
 	defer s.Close()
 	answer, err := ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: "x", OperationID: "x", AttemptID: "x", Kind: "card.charge", Key: "shelved-key", Deadline: time.Hour, Actor: writer})
-	if err != nil || answer.Answer == ledger.AnswerBegun {
-		t.Errorf("an archived key is answered with %v, %v", answer.Answer, err)
-	}
+	need.That(t, err == nil && answer.Answer != ledger.AnswerBegun,
+		"an archived key is answered with %v, %v", answer.Answer, err)
 	need.OK(t, begins(s, "a new one"))
 	if d, err := s.(source).Deviations(t.Context()); err != nil || len(d) > 0 {
 		t.Errorf("%+v, %v", d, err)
@@ -187,9 +178,8 @@ func TestAKilledCopyGoesOn(t *testing.T) {
 			}
 			done, err := Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: quiet})
 			need.OK(t, err)
-			if done.Rows != 0 || len(done.Digests) == 0 {
-				t.Errorf("%d rows were copied again, %d tables compared", done.Rows, len(done.Digests))
-			}
+			need.That(t, done.Rows == 0 && len(done.Digests) != 0,
+				"%d rows were copied again, %d tables compared", done.Rows, len(done.Digests))
 		})
 	}
 }
@@ -245,9 +235,8 @@ func TestACopyNamesWhatCannotBeKept(t *testing.T) {
 	_, err := rawly(t, from.String()).ExecContext(t.Context(), `INSERT INTO events (id, verb, actor, reason) VALUES ('zero', 'note', 'x', 'a' || char(0) || 'b')`)
 	need.OK(t, err)
 	_, err = Copy(t.Context(), from, placeOf(t, pgtest.URL(t)), Options{}, CopyOptions{Progress: quiet})
-	if err == nil || !strings.Contains(err.Error(), "reason") || !strings.Contains(err.Error(), "a zero byte") {
-		t.Fatal(err)
-	}
+	need.Must(t, err != nil && strings.Contains(err.Error(), "reason") && strings.Contains(err.Error(), "a zero byte"),
+		"%v", err)
 	s, err := from.Open(t.Context(), Options{})
 	need.OK(t, err)
 	defer s.Close()

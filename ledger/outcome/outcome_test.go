@@ -194,9 +194,8 @@ func TestI11_NoSecretOutlivesAnAnswer(t *testing.T) {
 	long := strings.Repeat("é\x00", 1<<20)
 	for _, a := range []ledger.Answer{answered(200, long), answered(500, long), exited(1, long, long), {Sent: true, Err: errors.New(long)}} {
 		s := Judge(t.Context(), nil, first, a)
-		if len(s.Error) > MaxError+len(cutMark) || len(s.Result) > 7*MaxResult || !utf8.ValidString(s.Error) {
-			t.Errorf("kept %d bytes of error, %d of result", len(s.Error), len(s.Result))
-		}
+		need.That(t, len(s.Error) <= MaxError+len(cutMark) && len(s.Result) <= 7*MaxResult && utf8.ValidString(s.Error),
+			"kept %d bytes of error, %d of result", len(s.Error), len(s.Result))
 	}
 }
 

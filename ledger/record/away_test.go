@@ -71,9 +71,8 @@ func TestI2_AnOutcomeThatComesWhileTheLedgerMovesIsRecorded(t *testing.T) {
 			is := need.Get(open.Open(t.Context(), where, open.Options{ReadOnly: true}))(t)
 			defer is.Close()
 			o := need.Get(is.Read(t.Context(), ledger.Locator{ID: begun.Operation.ID}))(t).Operation
-			if o.State != ledger.Committed || string(o.Result) != `{"id":1}` {
-				t.Errorf("it is %s, %s", o.State, o.Result)
-			}
+			need.That(t, o.State == ledger.Committed && string(o.Result) == `{"id":1}`,
+				"it is %s, %s", o.State, o.Result)
 			if again, err := r.SettleSurely(t.Context(), landed); err != nil || again.After.State != ledger.Committed {
 				t.Errorf("the same once more: %s, %v", again.After.State, err)
 			}

@@ -74,9 +74,8 @@ func TestWindowSlides(t *testing.T) {
 	keys := map[string]bool{}
 	for n := range 9 {
 		res := begin(t, r, request)
-		if res.Answer != ledger.AnswerBegun || keys[res.Operation.Key] {
-			t.Fatalf("request %d: %s under %s", n, res.Answer, res.Operation.Key)
-		}
+		need.Must(t, res.Answer == ledger.AnswerBegun && !keys[res.Operation.Key],
+			"request %d: %s under %s", n, res.Answer, res.Operation.Key)
 		keys[res.Operation.Key] = true
 		settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)
 		clock.Advance(59 * time.Minute)
@@ -112,9 +111,7 @@ func TestRollback(t *testing.T) {
 			w := request(image)
 			w.Sender = sender
 			res := begin(t, r, w)
-			if res.Answer != want {
-				t.Fatalf("%s: %s by %s: %s, want %s", name, image, sender, res.Answer, want)
-			}
+			need.Must(t, res.Answer == want, "%s: %s by %s: %s, want %s", name, image, sender, res.Answer, want)
 			if want == ledger.AnswerBegun {
 				settle(t, r, res.Attempt.ID, ledger.OutcomeCommitted)
 			}

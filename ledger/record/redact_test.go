@@ -112,17 +112,11 @@ func FuzzRedact(f *testing.F) {
 		if err != nil || len(input) == 0 {
 			return
 		}
-		if !json.Valid(p.input) {
-			t.Fatalf("%q became %q", input, p.input)
-		}
-		if !p.redacted && string(p.input) != string(input) {
-			t.Fatalf("%q became %q without a secret", input, p.input)
-		}
+		need.Must(t, json.Valid(p.input), "%q became %q", input, p.input)
+		need.Must(t, p.redacted || string(p.input) == string(input), "%q became %q without a secret", input, p.input)
 		again, err := r.request(p.input, nil, nil)
 		need.OK(t, err)
-		if again.redacted {
-			t.Fatalf("%q was redacted once more: %q", p.input, again.input)
-		}
+		need.Must(t, !again.redacted, "%q was redacted once more: %q", p.input, again.input)
 	})
 }
 

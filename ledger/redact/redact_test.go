@@ -50,9 +50,7 @@ func TestPlainTextsHoldNoSecret(t *testing.T) {
 			continue
 		}
 		for _, shape := range shapes {
-			if len(s) >= 6 && shape.MatchString(s) {
-				t.Fatalf("%q looks plain, and is matched by %s", s, shape)
-			}
+			need.Must(t, len(s) < 6 || !shape.MatchString(s), "%q looks plain, and is matched by %s", s, shape)
 		}
 	}
 }
@@ -71,9 +69,8 @@ func TestSecretShapesNeedTheirWords(t *testing.T) {
 		}
 		lower := lowered(s)
 		for _, shape := range shapes {
-			if !shape.in(lower) && shape.MatchString(s) {
-				t.Fatalf("%q has none of %q, and is matched by %s", s, shape.words, shape)
-			}
+			need.Must(t, shape.in(lower) || !shape.MatchString(s),
+				"%q has none of %q, and is matched by %s", s, shape.words, shape)
 		}
 	}
 }

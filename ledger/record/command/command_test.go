@@ -148,9 +148,8 @@ func TestRunNeverTakesAPartForTheWhole(t *testing.T) {
 			r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{Secret: []byte("s")})
 			req := Request{Request: record.Request{Key: "k"}, Argv: sh(c.script + ` # ${DEPLOY_KEY}`), Expand: []string{"DEPLOY_KEY"}}
 			first, again := runOver(t, r, req), runOver(t, r, req)
-			if first.ExitCode != 0 || again.Ran || again.Answer != ledger.AnswerFinished {
-				t.Fatalf("exit %d, then ran %v, %s", first.ExitCode, again.Ran, again.Answer)
-			}
+			need.Must(t, first.ExitCode == 0 && !again.Ran && again.Answer == ledger.AnswerFinished,
+				"exit %d, then ran %v, %s", first.ExitCode, again.Ran, again.Answer)
 			same := string(again.Stored) == first.out
 			switch {
 			case c.whole && (again.ExitCode != 0 || again.Part || !same):
@@ -407,9 +406,8 @@ func TestI3_WithoutHeartbeatTheGroupEnds(t *testing.T) {
 	res := runOver(t, r, Request{Request: record.Request{Key: "k", Deadline: time.Second}, Argv: append(sh(`trap '' TERM; sh -c "trap '' TERM; sleep 60; sleep 60" & echo $! > "$1"; while :; do wait; done`), "x", file)})
 	gone(t, file)
 	<-done
-	if res.ExitCode != 106 || res.Operation.ErrorClass != ledger.ClassDeadline || !res.Recorded {
-		t.Errorf("exit %d, class %q, recorded %v: %s", res.ExitCode, res.Operation.ErrorClass, res.Recorded, res.Why)
-	}
+	need.That(t, res.ExitCode == 106 && res.Operation.ErrorClass == ledger.ClassDeadline && res.Recorded,
+		"exit %d, class %q, recorded %v: %s", res.ExitCode, res.Operation.ErrorClass, res.Recorded, res.Why)
 	if ended := res.Attempt.EndedAt.Sub(began); ended > 4*time.Second {
 		t.Errorf("ended after %s", ended)
 	}

@@ -46,9 +46,8 @@ func TestRunTriesAgainAfterAKnownFailure(t *testing.T) {
 	r, store := real(t, later(3))
 	res := runOver(t, r, Request{Argv: []string{"/bin/sh", "-c", counting, file, "3"}, Stdin: in})
 	runs := linesOf(t, file)
-	if res.ExitCode != 0 || res.Attempt.N != 3 || len(runs) != 3 {
-		t.Fatalf("exit %d, attempt %d, %q", res.ExitCode, res.Attempt.N, runs)
-	}
+	need.Must(t, res.ExitCode == 0 && res.Attempt.N == 3 && len(runs) == 3,
+		"exit %d, attempt %d, %q", res.ExitCode, res.Attempt.N, runs)
 	for _, run := range runs {
 		if said := strings.Fields(run); len(said) != 3 || said[0] != res.Operation.Key || said[2] != "hello" {
 			t.Errorf("a run with %q", run)

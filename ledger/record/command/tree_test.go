@@ -157,9 +157,7 @@ func TestI6_KilledWithItsGuard(t *testing.T) {
 	_ = cmd.Wait()
 	a := attemptOf(t, path)
 	found, err := procgroup.Trace(a)
-	if a.Tree != ledger.TreeOpen || err != nil || len(found) == 0 {
-		t.Fatalf("%s, found %v, %v", a.Tree, found, err)
-	}
+	need.Must(t, a.Tree == ledger.TreeOpen && err == nil && len(found) != 0, "%s, found %v, %v", a.Tree, found, err)
 	for what, change := range map[string]func(*ledger.Attempt){
 		"another process namespace":     func(a *ledger.Attempt) { a.PIDNamespace = "pid:[1]" },
 		"another host":                  func(a *ledger.Attempt) { a.BootID, a.Host = "other", "other" },

@@ -348,9 +348,7 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 	w.store.Close()
 	for _, suffix := range []string{"", "-wal"} {
 		file, err := os.ReadFile(w.path + suffix)
-		if err != nil && suffix == "" {
-			t.Fatal(err)
-		}
+		need.Must(t, err == nil || suffix != "", "%v", err)
 		for _, secret := range []string{"query", "body", "header", "cookie", "answer-token", "answer-cookie"} {
 			need.That(t, !bytes.Contains(file, []byte(secret+"-secret")), "%s-secret is in the ledger%s", secret, suffix)
 		}

@@ -107,9 +107,7 @@ func (u *upstream) total() int {
 func (u *upstream) last() (*http.Request, string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if len(u.seen) == 0 {
-		u.t.Fatal("nothing reached the upstream")
-	}
+	need.Must(u.t, len(u.seen) != 0, "nothing reached the upstream")
 	return u.seen[len(u.seen)-1], u.bodies[len(u.bodies)-1]
 }
 
@@ -281,9 +279,7 @@ func (w *world) operation(id string) ledger.Record {
 	w.t.Helper()
 	if id == "" {
 		all := w.all()
-		if len(all) != 1 {
-			w.t.Fatalf("%d operations", len(all))
-		}
+		need.Must(w.t, len(all) == 1, "%d operations", len(all))
 		id = all[0].ID
 	}
 	rec := need.Get(w.store.Read(context.Background(), ledger.Locator{ID: id}))(w.t)
@@ -303,9 +299,7 @@ const patience = 3 * time.Minute
 func soon(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came: %s", what)
-		}
+		need.Must(t, !time.Now().After(end), "it never came: %s", what)
 	}
 }
 

@@ -170,9 +170,7 @@ func TestWhichDoubtsHoldBack(t *testing.T) {
 				w.wantState(w.only(), ledger.Uncertain)
 				return
 			}
-			if len(ops) != 3 {
-				t.Fatalf("%d operations", len(ops))
-			}
+			need.Must(t, len(ops) == 3, "%d operations", len(ops))
 			w.wantState(ops[0], ledger.Uncertain)
 			for i, o := range ops[1:] {
 				w.wantState(o, ledger.Committed)

@@ -184,9 +184,7 @@ func TestTokenEntersWhereThePolicySays(t *testing.T) {
 		c.answered(fmt.Sprint(i + 1))
 	}
 	ops := w.operations()
-	if len(ops) != len(lines) {
-		t.Fatalf("%d operations", len(ops))
-	}
+	need.Must(t, len(ops) == len(lines), "%d operations", len(ops))
 	tok := func(i int) string { return ops[i].Token }
 	want := []string{
 		`{"id":1, "jsonrpc":"2.0","method":"tools/call","params":{"arguments":{"n":12345678901234567890 , "metadata":{ "x":1.0 ,"indoubt":"` + tok(0) + `"}},"name":"put"},"z":0}`,
@@ -257,9 +255,8 @@ func TestStatusTellsWhatIsUnderWay(t *testing.T) {
 	for i, session := range []*client{c, w.client()} {
 		a := session.ask("9", "indoubt_status_scripted", `{}`)
 		list := a.Result.StructuredContent.Operations
-		if len(list) != 1 || list[0].Operation != o.ID || list[0].Outcome != "pending" {
-			t.Fatalf("session %d: %s", i, a.line)
-		}
+		need.Must(t, len(list) == 1 && list[0].Operation == o.ID && list[0].Outcome == "pending",
+			"session %d: %s", i, a.line)
 		for _, says := range []string{"1 are under way", "Do not repeat", "go on with what does not depend", "Ask again after 20"} {
 			if !strings.Contains(a.Result.Content[0].Text, says) {
 				t.Errorf("session %d is not told %q: %s", i, says, a.Result.Content[0].Text)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"indoubt/ledger/need"
 	"io"
 	"os"
 	"strings"
@@ -234,8 +235,6 @@ func (s *scripted) task(r request) {
 func effectsIn(t testing.TB, path string) []string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil && !os.IsNotExist(err) {
-		t.Fatal(err)
-	}
+	need.Must(t, err == nil || os.IsNotExist(err), "%v", err)
 	return strings.Split(strings.TrimSuffix(string(bytes.TrimLeft(text, "\n")), "\n"), "\n")[:bytes.Count(text, []byte("\n"))]
 }

@@ -52,9 +52,7 @@ func TestAQuestionIsAskedAgain(t *testing.T) {
 	first := w.process()
 	first.say(`{"jsonrpc":"2.0","id":1` + call)
 	question := first.answered("1")
-	if question.Result.ResultType != "input_required" {
-		t.Fatalf("answer: %s", question.line)
-	}
+	need.Must(t, question.Result.ResultType == "input_required", "answer: %s", question.line)
 	first.kill()
 	c := w.client()
 	c.say(`{"jsonrpc":"2.0","id":2` + call)
@@ -127,9 +125,8 @@ func TestATaskIsPendingUntilItEnds(t *testing.T) {
 		t.Fatalf("answer: %s", a.line)
 	}
 	o := w.only()
-	if o.State != ledger.Pending || o.Awaits != "task:t-1" || time.Until(o.DeadlineAt) < 50*time.Second {
-		t.Fatalf("it is %s, awaits %q until %s", o.State, o.Awaits, o.DeadlineAt)
-	}
+	need.Must(t, o.State == ledger.Pending && o.Awaits == "task:t-1" && time.Until(o.DeadlineAt) >= 50*time.Second,
+		"it is %s, awaits %q until %s", o.State, o.Awaits, o.DeadlineAt)
 	c.askTask("2", "tasks/get")
 	w.wantState(w.only(), ledger.Pending)
 	// The same call again, from a client that knows tasks: the same task.

@@ -187,9 +187,7 @@ func (c *client) hear() string {
 	c.Helper()
 	select {
 	case line, open := <-c.lines:
-		if !open {
-			c.Fatal("the proxy says nothing more")
-		}
+		need.Must(c, open, "the proxy says nothing more")
 		return line
 	case <-time.After(soon):
 		c.Fatal("the proxy says nothing")
@@ -243,9 +241,7 @@ func parseAnswer(t testing.TB, line string) answer {
 func (c *client) answered(id string) answer {
 	c.Helper()
 	a := parseAnswer(c, c.hear())
-	if string(a.ID) != id {
-		c.Fatalf("want the answer to %s, got %s", id, a.line)
-	}
+	need.Must(c, string(a.ID) == id, "want the answer to %s, got %s", id, a.line)
 	return a
 }
 
@@ -275,9 +271,7 @@ func (a answer) wantDone(t testing.TB, tool string) {
 
 func (a answer) wantOutcome(t testing.TB, outcome string) {
 	t.Helper()
-	if a.Result.StructuredContent.Outcome != outcome {
-		t.Fatalf("want the outcome %q: %s", outcome, a.line)
-	}
+	need.Must(t, a.Result.StructuredContent.Outcome == outcome, "want the outcome %q: %s", outcome, a.line)
 }
 
 func (w *world) operations() []ledger.Operation {
@@ -299,9 +293,7 @@ func (w *world) read(id string) ledger.Record {
 func (w *world) only() ledger.Operation {
 	w.Helper()
 	ops := w.operations()
-	if len(ops) != 1 {
-		w.Fatalf("%d operations, want 1", len(ops))
-	}
+	need.Must(w, len(ops) == 1, "%d operations, want 1", len(ops))
 	return ops[0]
 }
 
@@ -322,9 +314,7 @@ func (w *world) wantEffects(n int) {
 func (w *world) eventually(what string, holds func() bool) {
 	w.Helper()
 	for limit := time.Now().Add(soon); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(limit) {
-			w.Fatalf("in vain: %s", what)
-		}
+		need.Must(w, !time.Now().After(limit), "in vain: %s", what)
 	}
 }
 

@@ -31,14 +31,11 @@ func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
 			break
 		}
 		s, err := read(tr, large, int64(len(large)))
-		if err != nil || !bytes.Equal(s.data, large) {
-			t.Fatalf("%d bytes, %v", len(s.data), err)
-		}
+		need.Must(t, err == nil && bytes.Equal(s.data, large), "%d bytes, %v", len(s.data), err)
 		held = append(held, s)
 	}
-	if len(held) < 10 || tr.bodies.used < int64(len(held))*(int64(len(large))-bodyPart) {
-		t.Fatalf("%d bodies count as %d bytes", len(held), tr.bodies.used)
-	}
+	need.Must(t, len(held) >= 10 && tr.bodies.used >= int64(len(held))*(int64(len(large))-bodyPart),
+		"%d bodies count as %d bytes", len(held), tr.bodies.used)
 	var overload *OverloadError
 	for _, length := range []int64{int64(len(large)), -1} {
 		began, before := time.Now(), tr.bodies.used
@@ -56,9 +53,7 @@ func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
 	}
 	held[0].letGo()
 	s, err := read(tr, large, -1)
-	if err != nil || !bytes.Equal(s.data, large) {
-		t.Fatalf("after one was let go of: %v", err)
-	}
+	need.Must(t, err == nil && bytes.Equal(s.data, large), "after one was let go of: %v", err)
 	for _, s := range append(held[1:], s) {
 		s.letGo()
 	}

@@ -67,9 +67,7 @@ func order(ctx context.Context, url, key string) *http.Request {
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(3 * time.Minute); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came: %s", what)
-		}
+		need.Must(t, !time.Now().After(end), "it never came: %s", what)
 	}
 }
 

@@ -214,9 +214,8 @@ func TestI2_ALostAnswerIsToldAsLost(t *testing.T) {
 				return
 			}
 			lost := recvLost(t, c)
-			if string(lost.ID) != "7" || !lost.Sent || lost.Status != tt.status || lost.Err == nil {
-				t.Errorf("lost: id %s sent %v status %d: %v", lost.ID, lost.Sent, lost.Status, lost.Err)
-			}
+			need.That(t, string(lost.ID) == "7" && lost.Sent && lost.Status == tt.status && lost.Err != nil,
+				"lost: id %s sent %v status %d: %v", lost.ID, lost.Sent, lost.Status, lost.Err)
 			need.That(t, tt.err == nil || errors.Is(lost.Err, tt.err), "%v is not %v", lost.Err, tt.err)
 			c.Close()
 			need.Equal(t, posts.Load(), 1, "transmitted")

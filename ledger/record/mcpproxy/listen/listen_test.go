@@ -123,9 +123,7 @@ func (s *stand) do(ctx context.Context, method, session, body string, header ...
 	}
 	defer reply.Body.Close()
 	text, err := io.ReadAll(reply.Body)
-	if err != nil && ctx.Err() == nil {
-		s.Error(err)
-	}
+	need.That(s, err == nil || ctx.Err() != nil, "%v", err)
 	return reply.StatusCode, string(text), reply.Header
 }
 
@@ -147,9 +145,7 @@ func (s *stand) open() int {
 func (s *stand) eventually(what string, holds func() bool) {
 	s.Helper()
 	for limit := time.Now().Add(soon); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(limit) {
-			s.Fatalf("in vain: %s", what)
-		}
+		need.Must(s, !time.Now().After(limit), "in vain: %s", what)
 	}
 }
 
