@@ -116,9 +116,7 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 			got := ""
 			if err != nil {
 				got = err.Error()
-				if f.Complete || f.Valid || len(f.Effects) > 0 {
-					t.Error("an error with a finding", f)
-				}
+				need.That(t, !f.Complete && !f.Valid && len(f.Effects) == 0, "an error with a finding %v", f)
 			} else {
 				got = verdict(p.Kind(c.kind), rec, c.answer)
 			}

@@ -60,9 +60,7 @@ func refused(t testing.TB, text string) Errors {
 
 func TestEveryProblemIsReportedAtOnce(t *testing.T) {
 	names, err := filepath.Glob("testdata/*.yaml")
-	if err != nil || len(names) == 0 {
-		t.Fatal("no test files", err)
-	}
+	need.Must(t, err == nil && len(names) != 0, "no test files %v", err)
 	for _, name := range names {
 		t.Run(filepath.Base(name), func(t *testing.T) {
 			text, err := os.ReadFile(name)
@@ -423,8 +421,6 @@ kinds:
 	need.Equal(t, k.Title(op), "charge cus_9 420 usd")
 	need.Equal(t, k.Target(op), "invoice INV-1")
 	duplicate, miss := k.Costs(op)
-	if duplicate.Value != 840 || miss.Value != 420 || miss.Guess {
-		t.Error(duplicate, miss)
-	}
+	need.That(t, duplicate.Value == 840 && miss.Value == 420 && !miss.Guess, "%v %v", duplicate, miss)
 	need.That(t, k.Remembers == 24*time.Hour && k.KeyHeader == "Idempotency-Key" && k.Key.Strategy == "fields", "%+v", k)
 }

@@ -116,9 +116,7 @@ func TestI2_WhatWasNeverSent(t *testing.T) {
 			for i, control := range controls {
 				one, err := control.Record()
 				two, err2 := again[i].Record()
-				if err != nil || err2 != nil {
-					t.Fatal(err, err2)
-				}
+				need.Must(t, err == nil && err2 == nil, "%v %v", err, err2)
 				now, next := leavesOf(t, one.Operation), leavesOf(t, two.Operation)
 				for path, v := range now {
 					switch want := c.want[i][path]; {

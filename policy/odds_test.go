@@ -121,9 +121,7 @@ func TestOddsFallBackToTheClassAndThenToTheGuess(t *testing.T) {
 func TestCostThatErrsIsTheDearest(t *testing.T) {
 	duplicate, miss := must(t, priced).Kind("odd").Costs(doubt("odd").Operation)
 	want := ledger.Cost{Value: 1000, Word: "severe", Guess: true}
-	if duplicate != want || miss != want {
-		t.Error(duplicate, miss)
-	}
+	need.That(t, duplicate == want && miss == want, "%v %v", duplicate, miss)
 }
 
 func TestPrice(t *testing.T) {

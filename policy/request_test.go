@@ -75,9 +75,7 @@ func TestReadRequest(t *testing.T) {
 	same(t, want, got.Shown)
 	need.That(t, got.HTTP.Header["Authorization"][0] == "Bearer sk_live_1" && got.HTTP.Header["Idempotency-Key"] == nil, "%v", got.HTTP.Header)
 	next, err := k.Read.Request(rec, "ch_100")
-	if err != nil || !strings.Contains(next.HTTP.URL, "after=ch_100") {
-		t.Error(next.HTTP, err)
-	}
+	need.That(t, err == nil && strings.Contains(next.HTTP.URL, "after=ch_100"), "%v %v", next.HTTP, err)
 	need.That(t, k.Read.Proves() && k.Read.Pages() && k.Read.Via() == "http", "what the read is")
 }
 
@@ -85,9 +83,7 @@ func TestI4_SendCarriesKeyAndToken(t *testing.T) {
 	k := stripePolicy(t).Kind("charge")
 	got := need.Get(k.Send.Request(operation("charge", `{"customer":"cus_9","amount":42000,"team":"x","metadata":{"order":9007199254740993},"items":[{"price":"p1"}]}`)))(t)
 	h := got.HTTP
-	if h.Method != "POST" || h.URL != "https://api.example/root/v1/cus_9/charges" {
-		t.Error(h.Method, h.URL)
-	}
+	need.That(t, h.Method == "POST" && h.URL == "https://api.example/root/v1/cus_9/charges", "%v %v", h.Method, h.URL)
 	same(t, map[string][]string{
 		"Authorization": {"Bearer sk_live_1"}, "X-Team": {"x"}, "Idempotency-Key": {"k-1"}, "Content-Type": {"application/x-www-form-urlencoded"},
 	}, h.Header)
@@ -246,9 +242,7 @@ downstreams: { d: { base: https://d.example, headers: { Authorization: "${env.TE
 kinds: { k: { downstream: d, send: { http: { post: https://other.example/x } } } }
 `)
 	got, err := p.Kind("k").Send.Request(operation("k", `{}`))
-	if err != nil || got.HTTP.Header["Authorization"] != nil {
-		t.Error(got.HTTP, err)
-	}
+	need.That(t, err == nil && got.HTTP.Header["Authorization"] == nil, "%v %v", got.HTTP, err)
 }
 
 // TestAWholeAddressFromTheEnvironment: its host is no value of a path.

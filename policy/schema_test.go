@@ -204,7 +204,7 @@ func validate(t *testing.T, text []byte) error {
 	need.OK(t, c.AddResource("policy.json", doc))
 	s := need.Get(c.Compile("policy.json"))(t)
 	root, problems := parseYAML(newSource("policy.yaml", text), text)
-	need.Must(t, len(problems) <= 0, "%v", problems)
+	need.Must(t, len(problems) == 0, "%v", problems)
 	data := need.Get(json.Marshal(plainValue(root)))(t)
 	value := need.Get(jsonschema.UnmarshalJSON(bytes.NewReader(data)))(t)
 	return s.Validate(value)
@@ -219,9 +219,7 @@ func valid(t *testing.T, name string, text []byte) {
 func TestTheExampleAndTheRecipesFitTheSchema(t *testing.T) {
 	valid(t, "example.yaml", Example())
 	recipes, err := filepath.Glob("recipes/*.yaml")
-	if err != nil || len(recipes) == 0 {
-		t.Fatal("no recipes", err)
-	}
+	need.Must(t, err == nil && len(recipes) != 0, "no recipes %v", err)
 	for _, name := range recipes {
 		text := need.Get(os.ReadFile(name))(t)
 		valid(t, name, text)

@@ -78,9 +78,8 @@ func TestI6_EnvironmentIsNotSent(t *testing.T) {
 			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
 			need.Must(t, err == nil && res.Operation.State == ledger.Uncertain, "%+v %v", res, err)
 			carries := strings.Contains(argument, "{{")
-			if res.Attempt.TokenSent != carries || res.Attempt.KeyWorks != carries {
-				t.Errorf("token sent: %t, key works: %t, want %t", res.Attempt.TokenSent, res.Attempt.KeyWorks, carries)
-			}
+			need.That(t, res.Attempt.TokenSent == carries && res.Attempt.KeyWorks == carries,
+				"token sent: %t, key works: %t, want %t", res.Attempt.TokenSent, res.Attempt.KeyWorks, carries)
 			plan, _ := w.engine.Plan(w.ctx, o.ID)
 			need.That(t, (plan.Basis == ledger.BasisKeySafe) == carries, "%s: %s", plan.Basis, plan.Why)
 		})

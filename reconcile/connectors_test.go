@@ -139,9 +139,8 @@ func TestDatabasesAndMCPServers(t *testing.T) {
 				state   ledger.State
 			}{{landed, ledger.Landed, ledger.Committed}, {not, ledger.Absent, ledger.Failed}, {twice, ledger.Duplicated, ledger.Committed}, {other, ledger.Mismatch, ledger.Uncertain}} {
 				r := w.read(tc.o.ID)
-				if r.Read.Verdict != tc.verdict || r.Operation.State != tc.state {
-					t.Errorf("%s (%s), %s; want %s, %s", r.Read.Verdict, r.Read.Reason, r.Operation.State, tc.verdict, tc.state)
-				}
+				need.That(t, r.Read.Verdict == tc.verdict && r.Operation.State == tc.state,
+					"%s (%s), %s; want %s, %s", r.Read.Verdict, r.Read.Reason, r.Operation.State, tc.verdict, tc.state)
 				ev := string(w.get(tc.o.ID).Reads[0].Evidence)
 				need.That(t, tc.verdict != ledger.Landed || strings.Contains(ev, "420"), "evidence: %s", ev)
 			}

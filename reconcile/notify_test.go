@@ -274,17 +274,13 @@ func TestI10_ANoticeCutOffIsInDoubt(t *testing.T) {
 		dead := o.engine()
 		n := o.pol.Notifiers()[0]
 		f, err := gather(o.ctx, o.store, o.pol, o.now())
-		if err != nil || len(f.incidents) != 1 {
-			o.Fatal(f.incidents, err)
-		}
+		need.Must(o, err == nil && len(f.incidents) == 1, "%v %v", f.incidents, err)
 		notice := f.Incident(policy.NotifyOpened, f.incidents[0])
 		rec := notice.Record(n.Name, o.now())
 		op := rec.Operation
 		res, err := ledger.Begin(o.ctx, o.store, ledger.BeginRequest{ChangeID: "c", OperationID: op.ID, AttemptID: "dead", Kind: op.Kind, Scope: op.Scope, Key: op.Key, Input: op.Input, Title: op.Title,
 			Deadline: 5 * time.Second, Sender: "http", Actor: dead.checker()})
-		if err != nil || res.Answer != ledger.AnswerBegun {
-			o.Fatal(res, err)
-		}
+		need.Must(o, err == nil && res.Answer == ledger.AnswerBegun, "%v %v", res, err)
 		o.run(o.engine(), o.engine())
 		o.want()
 		o.pass(6 * time.Second)

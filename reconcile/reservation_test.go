@@ -111,13 +111,9 @@ func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
 		}
 	})
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})
-	if err != nil || res.Did != DidSend {
-		t.Fatalf("%s %v", res.Did, err)
-	}
+	need.Must(t, err == nil && res.Did == DidSend, "%s %v", res.Did, err)
 	all.Wait()
-	if len(a.at) < 10 {
-		t.Fatalf("%d requests", len(a.at))
-	}
+	need.Must(t, len(a.at) >= 10, "%d requests", len(a.at))
 	a.within(t, 10, began)
 }
 

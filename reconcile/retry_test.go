@@ -103,9 +103,7 @@ func TestARetrysAnswerIsKeptForItsClient(t *testing.T) {
 			w.pass(pastProof)
 			o = w.read(o.ID).Operation
 			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
-			if err != nil || res.Did != DidSend {
-				t.Fatal(res.Did, err)
-			}
+			need.Must(t, err == nil && res.Did == DidSend, "%v %v", res.Did, err)
 			var kept outcome.StoredAnswer
 			if err := json.Unmarshal(w.get(o.ID).Attempts[1].Result, &kept); err != nil || !c.kept(kept) {
 				t.Errorf("%s, %v", w.get(o.ID).Attempts[1].Result, err)

@@ -51,9 +51,8 @@ func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
 						_ = json.Unmarshal(e.Detail, &detail)
 					}
 				}
-				if err != nil || res.Did == DidRefuse || detail.Request != ask.Showing.Digest {
-					t.Fatalf("%s, %v; the history has digest %q", res.Did, err, detail.Request)
-				}
+				need.Must(t, err == nil && res.Did != DidRefuse && detail.Request == ask.Showing.Digest,
+					"%s, %v; the history has digest %q", res.Did, err, detail.Request)
 				return
 			}
 			changed := new(ChangedError)

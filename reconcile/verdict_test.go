@@ -235,9 +235,8 @@ func TestI6_EachConditionAlone(t *testing.T) {
 			w.pass(tc.wait)
 			res := w.read(o.ID)
 			if tc.says == "" {
-				if res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Failed {
-					t.Fatalf("with everything there: %s: %s", res.Read.Verdict, res.Read.Reason)
-				}
+				need.Must(t, res.Read.Verdict == ledger.Absent && res.Operation.State == ledger.Failed,
+					"with everything there: %s: %s", res.Read.Verdict, res.Read.Reason)
 				return
 			}
 			if res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, tc.says) {

@@ -68,9 +68,7 @@ func TestRecipesMerge(t *testing.T) {
 func TestSplitKeepsEveryLine(t *testing.T) {
 	text := "# head\n# more\nversion: 1\n\n# about all\ndownstreams:\n  # about a\n  a:\n    base: https://a.example\n\n    # inside\n    rate: 1/s\n  b: { base: https://b.example }\nkinds:\n  x.y: { look: 1 }\n"
 	p, err := split(text)
-	if err != nil || len(p.head) != 2 {
-		t.Fatal(p, err)
-	}
+	need.Must(t, err == nil && len(p.head) == 2, "%v %v", p, err)
 	a := p.entries["downstreams"][0]
 	if a.name != "a" || a.text != "  # about all\n  # about a\n  a:\n    base: https://a.example\n\n    # inside\n    rate: 1/s\n" || p.entries["downstreams"][1].name != "b" || p.entries["kinds"][0].name != "x.y" {
 		t.Errorf("%+v", p)

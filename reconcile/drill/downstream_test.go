@@ -157,17 +157,13 @@ func TestListsArePagedByCursor(t *testing.T) {
 	var pages, items int
 	for more := true; more; pages++ {
 		got, a := list(t, d, "/v1/payment_intents", query)
-		if a.Status != 200 {
-			t.Fatalf("page %d: %d %s", pages, a.Status, a.Body)
-		}
+		need.Must(t, a.Status == 200, "page %d: %d %s", pages, a.Status, a.Body)
 		data := got["data"].([]any)
 		items += len(data)
 		more = got["has_more"].(bool)
 		query.Set("starting_after", data[len(data)-1].(map[string]any)["id"].(string))
 	}
-	if pages != 3 || items != 5 {
-		t.Errorf("%d items on %d pages, want 5 on 3", items, pages)
-	}
+	need.That(t, pages == 3 && items == 5, "%d items on %d pages, want 5 on 3", items, pages)
 }
 
 func TestFaultsOfLists(t *testing.T) {
@@ -212,9 +208,8 @@ func TestAnotherAccountSeesNothing(t *testing.T) {
 	send(t, d, "/v1/payment_intents", "", charge("tok"))
 	a := new(connect.HTTP).Read(t.Context(), connect.HTTPRequest{Method: http.MethodGet, URL: d.URL() + "/v1/payment_intents",
 		Header: http.Header{"Authorization": {"Bearer another"}}})
-	if a.Status != 200 || !bytes.Contains(a.Body, []byte(`"data":[]`)) {
-		t.Errorf("another account sees %d %s", a.Status, a.Body)
-	}
+	need.That(t, a.Status == 200 && bytes.Contains(a.Body, []byte(`"data":[]`)),
+		"another account sees %d %s", a.Status, a.Body)
 }
 
 func TestEveryOtherResource(t *testing.T) {
@@ -278,9 +273,8 @@ func TestTheSeedDecides(t *testing.T) {
 		}
 		differ = differ || fault != other[token]
 	}
-	if cuts == 0 || cuts == len(one) || !differ {
-		t.Errorf("%d of %d requests were cut; another seed differs: %v", cuts, len(one), differ)
-	}
+	need.That(t, cuts != 0 && cuts != len(one) && differ,
+		"%d of %d requests were cut; another seed differs: %v", cuts, len(one), differ)
 }
 
 func TestAScriptCountsRequests(t *testing.T) {
@@ -290,9 +284,7 @@ func TestAScriptCountsRequests(t *testing.T) {
 	for range 3 {
 		got = append(got, send(t, d, "/v1/payment_intents", "", charge("tok")).Status)
 	}
-	if got[0] != 200 || got[1] != 503 || got[2] != 200 {
-		t.Errorf("answers %v, want 200 503 200", got)
-	}
+	need.That(t, got[0] == 200 && got[1] == 503 && got[2] == 200, "answers %v, want 200 503 200", got)
 }
 
 func TestItComesBackAtTheSameAddress(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
@@ -93,9 +94,7 @@ func (u *truth) wall() time.Time      { return u.now().Add(time.Duration(u.set.L
 func (u *truth) pass(d time.Duration) { u.clock.Add(int64(d)) }
 func (u *truth) must(err error, do string) {
 	u.Helper()
-	if err != nil {
-		u.Fatalf("%s: %v", do, err)
-	}
+	need.OK(u, err, do)
 }
 
 // upTo is a time of at most so much.

@@ -18,6 +18,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/policy"
 	"indoubt/reconcile"
@@ -390,17 +391,14 @@ func (u *wide) look() {
 
 func (u *wide) once(e *reconcile.Engine) {
 	_, err := e.Once(u.ctx, nil)
-	if err != nil {
-		u.Errorf("reconcile: %v", err)
-	}
+	need.That(u, err == nil, "reconcile: %v", err)
 }
 
 func (u *wide) readNow(e *reconcile.Engine, w *wideWish) {
 	res, err := e.ReadNow(u.ctx, w.op)
 	u.tell("read %s: %s %s %v", w.op, res.Read.Verdict, res.Read.Reason, err)
-	if err != nil && !errors.Is(err, ledger.ErrRefused) && !errors.As(err, new(*ledger.LeasedError)) {
-		u.Errorf("read: %v", err)
-	}
+	need.That(u, err == nil || errors.Is(err, ledger.ErrRefused) || errors.As(err, new(*ledger.LeasedError)),
+		"read: %v", err)
 }
 
 // TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy goes on where the

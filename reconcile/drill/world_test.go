@@ -99,9 +99,7 @@ func hasEverything(t *testing.T, w *World) {
 	t.Logf("lanes %v, tabs %v", lanes, tabs)
 	for _, lane := range []ledger.Lane{ledger.LaneConflict, ledger.LaneInFlight, ledger.LaneUnfetched, ledger.LaneDecide,
 		ledger.LaneReading, ledger.LaneNotLanded, ledger.LaneResolved} {
-		if lanes[lane] == 0 {
-			t.Errorf("nothing is in lane %s", lane)
-		}
+		need.That(t, lanes[lane] != 0, "nothing is in lane %s", lane)
 	}
 	for title, holds := range map[string]func(r ledger.Row) bool{
 		"payout 420.00 → acct_7Kd":       func(r ledger.Row) bool { return r.Conflict == ledger.Duplicate },
@@ -130,9 +128,8 @@ func hasEverything(t *testing.T, w *World) {
 			missed++
 		}
 	}
-	if landed < outageLanded || missed < outageAbsent {
-		t.Errorf("of the outage %d landed and %d did not, want %d and %d", landed, missed, outageLanded, outageAbsent)
-	}
+	need.That(t, landed >= outageLanded && missed >= outageAbsent,
+		"of the outage %d landed and %d did not, want %d and %d", landed, missed, outageLanded, outageAbsent)
 }
 
 // What the ledger believes and what really happened agree, except where the
