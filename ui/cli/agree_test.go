@@ -179,9 +179,7 @@ func TestConsoleAndCommandLineAgree(t *testing.T) {
 			}
 			need.OK(t, json.Unmarshal(b.json(0, "show", id(n)).Data, &o))
 			row, cells := listed[o.Title], shown[o.Title]
-			if row == nil || cells == nil {
-				t.Fatalf("%q is not in both lists", o.Title)
-			}
+			need.Must(t, row != nil && cells != nil, "%q is not in both lists", o.Title)
 			for _, h := range heads {
 				if row[h] != cells[h] {
 					t.Errorf("%s is %q in list and %q in the console", h, row[h], cells[h])

@@ -119,9 +119,7 @@ func (b *bench) begin(n int, kind string, input string) (attempt string) {
 	o := ledger.Operation{Kind: kind, Input: req.Input}
 	req.Title, req.Target = k.Title(o), k.Target(o)
 	res, err := ledger.Begin(context.Background(), b.open(), req)
-	if err != nil || res.Answer != ledger.AnswerBegun {
-		b.Fatalf("begin: %v %v", res, err)
-	}
+	need.Must(b, err == nil && res.Answer == ledger.AnswerBegun, "begin: %v %v", res, err)
 	b.price(n)
 	return attempt
 }
@@ -274,9 +272,7 @@ func golden(t testing.TB, name string, got []byte) {
 		return
 	}
 	want, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		t.Fatalf("%s is missing; run with UPDATE_GOLDEN=1\n%s", path, got)
-	}
+	need.Must(t, !errors.Is(err, fs.ErrNotExist), "%s is missing; run with UPDATE_GOLDEN=1\n%s", path, got)
 	need.OK(t, err)
 	need.That(t, bytes.Equal(got, want), "%s differs:\n--- got\n%s\n--- want\n%s", path, got, want)
 }

@@ -88,9 +88,8 @@ func TestBinaryWithoutTheRightToWrite(t *testing.T) {
 	if exit != 1 && exit != 5 || strings.Count(stderr, "\n") < 2 {
 		t.Errorf("a change: exit %d\n%s", exit, stderr)
 	}
-	if strings.Contains(stderr, "goroutine") || strings.Contains(stderr, "SQLITE") {
-		t.Errorf("not one clear sentence: %s", stderr)
-	}
+	need.That(t, !strings.Contains(stderr, "goroutine") && !strings.Contains(stderr, "SQLITE"),
+		"not one clear sentence: %s", stderr)
 	if exit, _, stderr := ends(t, as("list")); exit != 0 && strings.Count(stderr, "\n") < 2 {
 		t.Errorf("looking: exit %d\n%s", exit, stderr)
 	}
@@ -138,9 +137,7 @@ func onTerminal(t *testing.T, cmd *exec.Cmd, await, answer string) (exit int, sc
 		}
 	}
 	cmd.Wait()
-	if !answered {
-		t.Errorf("it never showed %q:\n%q", await, seen.String())
-	}
+	need.That(t, answered, "it never showed %q:\n%q", await, seen.String())
 	return cmd.ProcessState.ExitCode(), seen.String()
 }
 

@@ -15,9 +15,7 @@ import (
 func (b *bench) completes(args ...string) string {
 	b.Helper()
 	exit, out, _ := b.run(append([]string{"__complete"}, args...)...)
-	if exit != 0 {
-		b.Fatalf("__complete %v: exit %d", args, exit)
-	}
+	need.Must(b, exit == 0, "__complete %v: exit %d", args, exit)
 	return out
 }
 

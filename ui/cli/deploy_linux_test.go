@@ -28,9 +28,7 @@ func TestTheUnitsOfSystemd(t *testing.T) {
 	for name, as := range map[string]string{"indoubt.service": "indoubt.service", "indoubt-http@.service": "indoubt-http@stripe.service"} {
 		text := string(need.Get(os.ReadFile("../../reconcile/" + name))(t))
 		m := started.FindStringSubmatch(text)
-		if m == nil {
-			t.Fatalf("%s starts nothing", name)
-		}
+		need.Must(t, m != nil, "%s starts nothing", name)
 		if exit, out := p.indoubt(append(strings.Fields(m[1]), "--help")...); exit != 0 {
 			t.Errorf("%s: exit %d of %q\n%s", name, exit, m[1], out)
 		}
@@ -40,9 +38,7 @@ func TestTheUnitsOfSystemd(t *testing.T) {
 	}
 	requires(t, "systemd-analyze")
 	out, err := exec.Command("systemd-analyze", append([]string{"verify", "--man=no", "--recursive-errors=no"}, units...)...).CombinedOutput()
-	if err != nil || strings.Contains(string(out), dir) {
-		t.Errorf("%v\n%s", err, out)
-	}
+	need.That(t, err == nil && !strings.Contains(string(out), dir), "%v\n%s", err, out)
 	// It sees a mistake at all.
 	wrong := write("wrong.service", "[Service]\nExecStart=/usr/local/bin/indoubt\nProtectSystems=strict\n")
 	if out, _ := exec.Command("systemd-analyze", "verify", "--man=no", "--recursive-errors=no", wrong).CombinedOutput(); !strings.Contains(string(out), "ProtectSystems") {
@@ -59,9 +55,7 @@ func TestTheImage(t *testing.T) {
 	}
 	words := func(instruction string) (args []string) {
 		m := regexp.MustCompile(`(?m)^` + instruction + ` (\[.*\])$`).FindStringSubmatch(last)
-		if m == nil || json.Unmarshal([]byte(m[1]), &args) != nil {
-			t.Fatalf("%s: %q", instruction, m)
-		}
+		need.Must(t, m != nil && json.Unmarshal([]byte(m[1]), &args) == nil, "%s: %q", instruction, m)
 		return args
 	}
 	env := regexp.MustCompile(`(?m)^ENV (.*)$`).FindStringSubmatch(last)
@@ -80,9 +74,7 @@ func TestTheImage(t *testing.T) {
 		cmd.Env, cmd.Dir = strings.Fields(env[1]), "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
 		out, err := cmd.CombinedOutput()
-		if cmd.ProcessState == nil {
-			t.Fatal(err)
-		}
+		need.Must(t, cmd.ProcessState != nil, "%v", err)
 		return cmd.ProcessState.ExitCode(), string(out)
 	}
 	for _, c := range []struct {

@@ -41,9 +41,8 @@ func TestE2E_AnArchiveThatCannotBeWritten(t *testing.T) {
 			continue
 		}
 		r := s.do("archive", "--settled-for", "0s", "--to", c.dir)
-		if r.Exit != c.exit || !strings.Contains(r.Out+r.Err, c.says) {
-			t.Errorf("%s: exit %d: %s%s", what, r.Exit, r.Out, r.Err)
-		}
+		need.That(t, r.Exit == c.exit && strings.Contains(r.Out+r.Err, c.says),
+			"%s: exit %d: %s%s", what, r.Exit, r.Out, r.Err)
 		if whole, _ := s.shelved(store, s.dir, ids); whole != len(ids) {
 			t.Fatalf("%s: %d are left", what, whole)
 		}

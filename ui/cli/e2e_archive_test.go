@@ -40,9 +40,7 @@ func settledOnes(t testing.TB, store ledger.Store, prefix string, n int) []strin
 				if err == nil {
 					_, err = ledger.Settle(t.Context(), store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeCommitted, Actor: req.Actor})
 				}
-				if err != nil {
-					t.Error(err)
-				}
+				need.That(t, err == nil, "%v", err)
 			}
 		})
 	}
@@ -174,9 +172,7 @@ func (s *site) shelved(store ledger.Store, dir string, ids []string) (whole, gon
 		rec, err := store.Read(s.Context(), ledger.Locator{ID: id})
 		switch {
 		case err == nil && rec.Operation.Archive == "":
-			if len(rec.Operation.Input) == 0 || len(rec.Attempts) != 1 {
-				s.Fatalf("%s is a part: %+v", id, rec)
-			}
+			need.Must(s, len(rec.Operation.Input) != 0 && len(rec.Attempts) == 1, "%s is a part: %+v", id, rec)
 			whole++
 		case err == nil && in[id][rec.Operation.Archive] == 1, errors.Is(err, ledger.ErrNotFound) && len(in[id]) > 0:
 			gone++
@@ -184,8 +180,6 @@ func (s *site) shelved(store ledger.Store, dir string, ids []string) (whole, gon
 			s.Fatalf("%s is lost: %v, in %v", id, err, in[id])
 		}
 	}
-	if removed != gone {
-		s.Fatalf("%d have left, and the ledger says %d", gone, removed)
-	}
+	need.Must(s, removed == gone, "%d have left, and the ledger says %d", gone, removed)
 	return whole, gone
 }

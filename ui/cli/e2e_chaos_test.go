@@ -48,13 +48,9 @@ func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
 			need.OK(t, take(t, s.ledger))
 			defer time.AfterFunc(patience, func() { engine.cmd.Process.Kill() }).Stop()
 			r := engine.finish()
-			if r.Exit != 1 || !strings.Contains(r.Err, "removed or replaced") {
-				t.Errorf("exit %d: %s", r.Exit, r.Err)
-			}
+			need.That(t, r.Exit == 1 && strings.Contains(r.Err, "removed or replaced"), "exit %d: %s", r.Exit, r.Err)
 			for _, q := range s.down.Requests()[before:] {
-				if q.Method == "POST" {
-					t.Errorf("I1: sent without a ledger: %s", q.Body)
-				}
+				need.That(t, q.Method != "POST", "I1: sent without a ledger: %s", q.Body)
 			}
 		})
 	}

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"indoubt/ledger/need"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,9 +24,7 @@ func TestI1_E2E_AMovedLedgerSaysWhereItWent(t *testing.T) {
 	}
 	ran := filepath.Join(s.dir, "ran")
 	r := s.do("--ledger", from, "run", "--kind", "note", "--key", "two", "--", "touch", ran)
-	if r.Exit == 0 || !strings.Contains(r.Err, "has moved to ~/moved 'to'/ledger.db") {
-		t.Errorf("%d: %s", r.Exit, r.Err)
-	}
+	need.That(t, r.Exit != 0 && strings.Contains(r.Err, "has moved to ~/moved 'to'/ledger.db"), "%d: %s", r.Exit, r.Err)
 	if found, _ := filepath.Glob(ran); found != nil {
 		t.Error("the command ran")
 	}

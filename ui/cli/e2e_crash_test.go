@@ -193,9 +193,7 @@ func TestI10_E2E_KilledAnywhere(t *testing.T) {
 		for token := range known {
 			sent = sent || strings.Contains(q.Body, token)
 		}
-		if !sent {
-			t.Errorf("I1: this was sent and is not in the ledger: %s", q.Body)
-		}
+		need.That(t, sent, "I1: this was sent and is not in the ledger: %s", q.Body)
 	}
 	for i := range writes {
 		if n := s.effects(fmt.Sprintf("post-%d-", i)); n > 1 {

@@ -42,9 +42,7 @@ func TestE2E_DemoLeavesNothingBehind(t *testing.T) {
 			screen := onScreen(t, cmd, 80)
 			s.eventually("the console is open", func() bool { return strings.Contains(screen.drawn(), "NEED YOU") })
 			pipelines := children(t, cmd.Process.Pid)
-			if len(pipelines) == 0 {
-				t.Error("the demo has no pipelines")
-			}
+			need.That(t, len(pipelines) != 0, "the demo has no pipelines")
 
 			s.env = append(s.env, "INDOUBT_LEDGER="+filepath.Join(dir, "payments.db"), "INDOUBT_POLICY="+filepath.Join(dir, "policy.yaml"))
 			s.eventually("the pipelines write", func() bool {

@@ -49,12 +49,9 @@ func TestE2E_TheStoredResultIsPrinted(t *testing.T) {
 	s := newSite(t)
 	first := s.run("post", "k1", s.curl("hello"))
 	again := s.run("post", "k1", s.curl("hello"))
-	if first.Exit != 0 || again.Exit != 0 || again.Out != first.Out || !strings.Contains(first.Out, "post_") {
-		t.Errorf("first: exit %d %q; again: exit %d %q\n%s", first.Exit, first.Out, again.Exit, again.Out, again.Err)
-	}
-	if again.Status.Effect != "noop" {
-		t.Errorf("status %+v, want effect noop", again.Status)
-	}
+	need.That(t, first.Exit == 0 && again.Exit == 0 && again.Out == first.Out && strings.Contains(first.Out, "post_"),
+		"first: exit %d %q; again: exit %d %q\n%s", first.Exit, first.Out, again.Exit, again.Out, again.Err)
+	need.That(t, again.Status.Effect == "noop", "status %+v, want effect noop", again.Status)
 	s.wantEffects("hello", 1)
 }
 
@@ -88,9 +85,8 @@ func TestE2E_CutBeforeItWasApplied(t *testing.T) {
 	s.must(0, "retry", seen(denied), "--reason", "proven not to have landed")
 	done := s.show(op.ID)
 	s.wantState(done, "committed")
-	if done.Key != op.Key || done.Token != op.Token || len(done.Attempts) != 2 {
-		t.Errorf("I4: key %s → %s, token %s → %s, %d attempts", op.Key, done.Key, op.Token, done.Token, len(done.Attempts))
-	}
+	need.That(t, done.Key == op.Key && done.Token == op.Token && len(done.Attempts) == 2,
+		"I4: key %s → %s, token %s → %s, %d attempts", op.Key, done.Key, op.Token, done.Token, len(done.Attempts))
 	s.wantEffects(op.Token, 1)
 	s.wantEffects("hello", 1)
 }
@@ -143,9 +139,7 @@ func TestI6_E2E_ABlindCheckProvesNothing(t *testing.T) {
 			s.must(6, "reconcile", op.ID)
 			got := s.show(op.ID)
 			s.wantState(got, "uncertain")
-			if got.Reads[0].Verdict != "inconclusive" || got.Reads[0].Reason == "" {
-				t.Errorf("reads %+v", got.Reads)
-			}
+			need.That(t, got.Reads[0].Verdict == "inconclusive" && got.Reads[0].Reason != "", "reads %+v", got.Reads)
 		})
 	}
 	t.Run("and a sound one does", func(t *testing.T) {
@@ -176,9 +170,8 @@ func TestI12_E2E_UndoneIsForPeople(t *testing.T) {
 	s.do("reconcile")
 	after := s.show(op.ID)
 	s.wantState(after, "uncertain")
-	if after.Lane != "decide" && after.Lane != "conflict" {
-		t.Errorf("lane %s: only a person settles it now", after.Lane)
-	}
+	need.That(t, after.Lane == "decide" || after.Lane == "conflict",
+		"lane %s: only a person settles it now", after.Lane)
 }
 
 // A check that finds what a person said is not there raises a contradiction and
@@ -227,9 +220,7 @@ func (s *site) charge(key, token string) {
 	req.Header.Set("Idempotency-Key", key)
 	resp := need.Get(http.DefaultClient.Do(req))(s)
 	resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		s.Fatalf("a charge was answered with %d", resp.StatusCode)
-	}
+	need.Must(s, resp.StatusCode == http.StatusOK, "a charge was answered with %d", resp.StatusCode)
 }
 
 // control is a charge known to have landed by its own answer: a check of its
@@ -245,7 +236,6 @@ func (s *site) control() {
 func TestE2E_AMistypedPathIsNoAllClear(t *testing.T) {
 	s := newSite(t)
 	r := s.startAs(exec.Command(program, "--ledger", s.dir+"/mistyped.db", "list")).finish()
-	if r.Exit != 3 || !strings.Contains(r.Out+r.Err, "not an all-clear") {
-		t.Errorf("exit %d: %s%s", r.Exit, r.Out, r.Err)
-	}
+	need.That(t, r.Exit == 3 && strings.Contains(r.Out+r.Err, "not an all-clear"),
+		"exit %d: %s%s", r.Exit, r.Out, r.Err)
 }

@@ -129,9 +129,8 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 				found++
 			}
 		}
-		if rec.Operation.State != ledger.Committed || settled != 1 || found != 1 {
-			t.Errorf("%s is %s, settled %d times by %d reads", id, rec.Operation.State, settled, found)
-		}
+		need.That(t, rec.Operation.State == ledger.Committed && settled == 1 && found == 1,
+			"%s is %s, settled %d times by %d reads", id, rec.Operation.State, settled, found)
 		mu.Lock()
 		again += asked[token] - 1
 		mu.Unlock()
@@ -153,9 +152,8 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 	if inHand := 4*8 + 8; again > inHand || about != many {
 		t.Errorf("%d questions too many about %d of %d", again, about, many)
 	}
-	if left < 8 || again == 0 {
-		t.Errorf("killed when %d were left, and %d were asked about again: nothing was shown", left, again)
-	}
+	need.That(t, left >= 8 && again != 0,
+		"killed when %d were left, and %d were asked about again: nothing was shown", left, again)
 	// An interrupt ends it in good order.
 	var page []byte
 	s.eventually("it has timed all doubts since it began", func() bool {
@@ -186,8 +184,6 @@ func doubt(t *testing.T, s ledger.Store, key string) (id, token string) {
 		_, err = ledger.Settle(context.Background(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeUncertain,
 			ErrorClass: ledger.ClassTimeout, Status: -1, Actor: actor})
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	need.That(t, err == nil, "%v", err)
 	return b.Operation.ID, token
 }

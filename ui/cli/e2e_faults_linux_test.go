@@ -99,9 +99,8 @@ func TestI10_E2E_EveryCallOnTheLedgerFails(t *testing.T) {
 		s.afterFault(f, n, r.Exit, commands[f.command](n))
 	}
 	s.sound()
-	if met < 8 || failed == 0 {
-		t.Errorf("of %d faults %d were met, and %d commands failed: nothing was shown", tried, met, failed)
-	}
+	need.That(t, met >= 8 && failed != 0,
+		"of %d faults %d were met, and %d commands failed: nothing was shown", tried, met, failed)
 	t.Logf("%d of %d faults, %d of them met, %d commands failed by them: nothing lost, nothing half", tried, len(faults), met, failed)
 }
 
@@ -138,9 +137,7 @@ func (s *site) afterFault(f fault, n, exit int, again []string) {
 		return len(rows) == 1 && (rows[0][0] == want || want == "pending" && rows[0][0] == "uncertain")
 	}
 	there := is(rows)
-	if exit == 0 && !there {
-		s.Errorf("%+v: acknowledged, and the ledger has %v", f, rows)
-	}
+	need.That(s, exit != 0 || there, "%+v: acknowledged, and the ledger has %v", f, rows)
 	r := s.do(again...)
 	ok := r.Exit == 0
 	switch { // done by a command that did not hear of it

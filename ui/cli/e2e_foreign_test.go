@@ -44,9 +44,7 @@ func TestI8_E2E_TheDatabaseRefuses(t *testing.T) {
 			t.Errorf("allowed: %s", attack)
 			continue
 		}
-		if len(strings.TrimSpace(string(out))) < 10 {
-			t.Errorf("refused without a word: %s: %s", attack, out)
-		}
+		need.That(t, len(strings.TrimSpace(string(out))) >= 10, "refused without a word: %s: %s", attack, out)
 	}
 	after := s.show(op.ID)
 	if after.State != before.State || after.Version != before.Version || len(after.Events) != len(before.Events) {
@@ -135,9 +133,8 @@ func TestI1_E2E_AReadOnlyLedger(t *testing.T) {
 	cmd := exec.Command(program, append([]string{"run", "--kind", "post", "--key", "k1"}, s.curl("hello")...)...)
 	asNobody(cmd)
 	r := s.startAs(cmd).finish()
-	if r.Exit == 0 || r.Exit == 106 || len(r.Err) < 20 || strings.Contains(r.Err, "panic") {
-		t.Errorf("exit %d, said %q", r.Exit, r.Err)
-	}
+	need.That(t, r.Exit != 0 && r.Exit != 106 && len(r.Err) >= 20 && !strings.Contains(r.Err, "panic"),
+		"exit %d, said %q", r.Exit, r.Err)
 	if n := len(s.down.Requests()); n != 0 {
 		t.Errorf("I1: %d requests were sent without a record", n)
 	}
@@ -172,13 +169,9 @@ func TestI1_E2E_AFullDisk(t *testing.T) {
 			continue
 		}
 		refused++
-		if len(r.Err) < 20 || strings.Contains(r.Err, "panic") {
-			t.Errorf("exit %d, said %q", r.Exit, r.Err)
-		}
+		need.That(t, len(r.Err) >= 20 && !strings.Contains(r.Err, "panic"), "exit %d, said %q", r.Exit, r.Err)
 	}
-	if refused == 0 {
-		t.Fatal("the disk never was full")
-	}
+	need.Must(t, refused != 0, "the disk never was full")
 	os.Remove(filepath.Join(disk, "filler"))
 	recorded := map[string]bool{}
 	for _, op := range s.list() {
@@ -189,9 +182,7 @@ func TestI1_E2E_AFullDisk(t *testing.T) {
 		for token := range recorded {
 			known = known || strings.Contains(q.Body, token)
 		}
-		if q.Method == "POST" && !known {
-			t.Errorf("I1: sent without a record: %s", q.Body)
-		}
+		need.That(t, q.Method != "POST" || known, "I1: sent without a record: %s", q.Body)
 	}
 	if r := s.run("post", "k1", s.curl("fits")); r.Exit != 0 || s.effects("fits") != 1 {
 		t.Errorf("with room again: exit %d, %d effects", r.Exit, s.effects("fits"))

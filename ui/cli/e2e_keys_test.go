@@ -90,9 +90,7 @@ func (p *hand) press(keys ...string) {
 func (p *hand) within(keys int) {
 	p.Helper()
 	p.Logf("%d keys, %.0f s: %s", p.keys, time.Since(p.began).Seconds(), strings.Join(p.spelt, " "))
-	if p.keys > keys {
-		p.Errorf("%d keys, want %d", p.keys, keys)
-	}
+	need.That(p, p.keys <= keys, "%d keys, want %d", p.keys, keys)
 }
 
 // rows are those of the list on the screen; at is the one under the cursor.
@@ -150,9 +148,7 @@ func (p *hand) leavesOutsideWork(outage string) {
 	if len(rows) < 5 {
 		p.Errorf("the rest is not in the list:\n%s", p.screen())
 	}
-	if strings.Contains(outage, "send again") {
-		p.Errorf("the outage is left to send:\n%s", outage)
-	}
+	need.That(p, !strings.Contains(outage, "send again"), "the outage is left to send:\n%s", outage)
 }
 
 // The outage of the demo by a person who knows the keys: the 68 are sent, and what is

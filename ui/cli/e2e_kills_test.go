@@ -345,8 +345,6 @@ func (a *arena) inTheMorning() {
 		a.Errorf("doctor: exit %d\n%s%s", r.Exit, r.Out, r.Err)
 	}
 	for _, kind := range killedKinds {
-		if kinds[kind] == 0 {
-			a.Errorf("nothing was recorded as %s", kind)
-		}
+		need.That(a, kinds[kind] != 0, "nothing was recorded as %s", kind)
 	}
 }

@@ -156,9 +156,7 @@ func (c *conversation) ask(method string, params object) string {
 	defer alarm.Stop()
 	for {
 		line, err := c.lines.ReadString('\n')
-		if err != nil {
-			c.s.Fatalf("no answer to %s %v: %v", method, params, err)
-		}
+		need.Must(c.s, err == nil, "no answer to %s %v: %v", method, params, err)
 		var m struct {
 			ID     int
 			Method string
@@ -205,9 +203,7 @@ func TestAnAgentIsToldAndActsOnce(t *testing.T) {
 			wants := func(what, said string, words ...string) {
 				t.Helper()
 				for _, word := range words {
-					if !strings.Contains(said, word) {
-						t.Errorf("%s: the agent was not told %q: %s", what, word, said)
-					}
+					need.That(t, strings.Contains(said, word), "%s: the agent was not told %q: %s", what, word, said)
 				}
 			}
 

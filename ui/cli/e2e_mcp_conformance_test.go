@@ -109,9 +109,7 @@ func (s *site) conformance(t *testing.T, box toolbox, suite suite, command strin
 	cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, dir, time.Second
 	out, err := cmd.CombinedOutput() // it fails where a check does, which some do without a proxy too
 	scenarios, _ := filepath.Glob(filepath.Join(dir, "*", "checks.json"))
-	if ctx.Err() != nil || len(scenarios) == 0 {
-		t.Fatalf("the suite did not run: %v\n%s", err, out)
-	}
+	need.Must(t, ctx.Err() == nil && len(scenarios) != 0, "the suite did not run: %v\n%s", err, out)
 	return checks(t, dir, scenarios)
 }
 
@@ -175,9 +173,7 @@ func (s *site) serve(t *testing.T, ready string, argv ...string) (noise func() s
 			t.Fatalf("%s ended\n%s", argv, noise())
 		default:
 		}
-		if time.Now().After(until) {
-			t.Fatalf("%s does not serve", argv)
-		}
+		need.Must(t, !time.Now().After(until), "%s does not serve", argv)
 	}
 }
 

@@ -91,9 +91,8 @@ func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
 			op := s.doubted("uncertain")
 			r := s.do("reconcile", op.ID, "--json")
 			got := s.show(op.ID)
-			if got.State != wantState {
-				t.Fatalf("state %s, want %s\n%s%s\nreads %+v", got.State, wantState, r.Out, r.Err, got.Reads)
-			}
+			need.Must(t, got.State == wantState,
+				"state %s, want %s\n%s%s\nreads %+v", got.State, wantState, r.Out, r.Err, got.Reads)
 			if when == "after" && (got.Receipt == nil || *got.Receipt != "doubted") {
 				t.Errorf("receipt %v", got.Receipt)
 			}
@@ -107,9 +106,7 @@ func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
 			if when == "before" {
 				asked = 3
 			}
-			if strings.Contains(last, `"outcome":"unknown"`) {
-				t.Errorf("the settled call was answered with %s", last)
-			}
+			need.That(t, !strings.Contains(last, `"outcome":"unknown"`), "the settled call was answered with %s", last)
 			wantAsked(t, effects, asked)
 			if n := strings.Count(strings.Join(readLines(t, filepath.Join(s.dir, "memory.jsonl")), "\n"), `"name":"doubted"`); n != 1 {
 				t.Errorf("it is there %d times", n)
@@ -127,9 +124,7 @@ func (s *site) doubted(state string) operation {
 			found = append(found, op)
 		}
 	}
-	if len(found) != 1 {
-		s.Fatalf("%d operations are %s", len(found), state)
-	}
+	need.Must(s, len(found) == 1, "%d operations are %s", len(found), state)
 	return s.show(found[0].ID)
 }
 

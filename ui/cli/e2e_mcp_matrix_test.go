@@ -97,15 +97,11 @@ func TestClientsGetTheSameFromServersBehindTheProxy(t *testing.T) {
 				if a, b := strings.Join(direct, "\n"), strings.Join(behind, "\n"); a != b {
 					t.Errorf("without: %s\nwith:    %s", a, b)
 				}
-				if made != done {
-					t.Errorf("without the proxy the server made\n%s\nand with it\n%s", made, done)
-				}
+				need.That(t, made == done, "without the proxy the server made\n%s\nand with it\n%s", made, done)
 				writes := 0
 				for state, n := range s.recorded() {
 					writes += n
-					if strings.HasSuffix(state, " pending") {
-						t.Errorf("%s: %d", state, n)
-					}
+					need.That(t, !strings.HasSuffix(state, " pending"), "%s: %d", state, n)
 				}
 				if writes != server.writes {
 					t.Errorf("%v is recorded of %d writes", s.recorded(), server.writes)

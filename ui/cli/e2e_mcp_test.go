@@ -174,9 +174,7 @@ func (s *site) recorded() map[string]int {
 
 func wantRecorded(t *testing.T, got, want map[string]int) {
 	t.Helper()
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("the ledger has %v, want %v", got, want)
-	}
+	need.That(t, fmt.Sprint(got) == fmt.Sprint(want), "the ledger has %v, want %v", got, want)
 }
 
 var memorySteps = []step{
@@ -313,9 +311,8 @@ func TestTheInspectorGetsTheSameBehindTheProxy(t *testing.T) {
 	for _, more := range [][]string{create, search} {
 		behind = append(behind, inspect(proxied("memory", box.memory()), more...)...)
 	}
-	if strings.Join(direct, "\n") != strings.Join(behind, "\n") {
-		t.Errorf("without the proxy: %s\nwith it: %s", direct, behind)
-	}
+	need.That(t, strings.Join(direct, "\n") == strings.Join(behind, "\n"),
+		"without the proxy: %s\nwith it: %s", direct, behind)
 	sameLines(t, inspect(box.memory(), "--method", "tools/list"), cleaned(t, inspect(proxied("memory", box.memory()), "--method", "tools/list")))
 	wantRecorded(t, s.recorded(), map[string]int{"mcp.memory.create_entities committed": 1})
 }

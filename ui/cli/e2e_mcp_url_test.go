@@ -65,9 +65,8 @@ func TestAServerBehindAURLIsTheSameBehindTheProxy(t *testing.T) {
 	sameLines(t, results, got)
 	sameLines(t, other, gotOther)
 	for _, want := range []string{`{"asked":"sampling/createMessage"`, `{"asked":"elicitation/create"`, `{"asked":"roots/list"`, `Roots updated: 1 root(s)`, `"told":"notifications/message","params":{… …"}`} {
-		if !strings.Contains(strings.Join(gotOther, "\n"), want) {
-			t.Errorf("%s did not come through: %s", want, gotOther)
-		}
+		need.That(t, strings.Contains(strings.Join(gotOther, "\n"), want),
+			"%s did not come through: %s", want, gotOther)
 	}
 	wantRecorded(t, s.recorded(), map[string]int{
 		"mcp.everything.trigger-sampling-request committed": 1, "mcp.everything.trigger-elicitation-request committed": 1,
@@ -95,15 +94,12 @@ func TestAStatelessServerBehindAURL(t *testing.T) {
 		{"no/such/method", ``, `"code":-32601`},
 	} {
 		line := p.ask(i, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":%q,"params":{%s%s}}`, i, step.method, step.params, meta))
-		if !strings.Contains(line, step.want) {
-			t.Errorf("%s %s was answered with %.500s", step.method, step.params, line)
-		}
+		need.That(t, strings.Contains(line, step.want),
+			"%s %s was answered with %.500s", step.method, step.params, line)
 	}
 	p.leave()
 	for kind, n := range s.recorded() {
-		if !strings.HasSuffix(kind, " committed") || n != 1 {
-			t.Errorf("%s: %d", kind, n)
-		}
+		need.That(t, strings.HasSuffix(kind, " committed") && n == 1, "%s: %d", kind, n)
 	}
 }
 
@@ -137,15 +133,12 @@ func TestI2_AnAnswerCutOverHTTPLeavesTheCallInDoubt(t *testing.T) {
 	p := s.agent("--server", "bank", "--url", server.URL)
 	for i := range 2 {
 		line := p.ask(i, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"pay","arguments":{"amount":1}}}`, i))
-		if !strings.Contains(line, `"outcome":"unknown"`) || !strings.Contains(line, `"isError":true`) {
-			t.Errorf("call %d was answered with %s", i, line)
-		}
+		need.That(t, strings.Contains(line, `"outcome":"unknown"`) && strings.Contains(line, `"isError":true`),
+			"call %d was answered with %s", i, line)
 	}
 	p.leave()
 	mu.Lock()
 	defer mu.Unlock()
-	if calls != 1 {
-		t.Errorf("it was sent %d times", calls)
-	}
+	need.That(t, calls == 1, "it was sent %d times", calls)
 	wantRecorded(t, s.recorded(), map[string]int{"mcp.bank.pay uncertain": 1})
 }

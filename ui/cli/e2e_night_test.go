@@ -158,9 +158,7 @@ func (s *site) request(store ledger.Store, kind, key string, fate int) {
 	begun, err := ledger.Begin(context.Background(), store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
 		Kind: kind, Key: key, Token: token, Fingerprint: key, Input: []byte("{" + input + "}"), TokenSent: true, Deadline: 2 * time.Second, Actor: actor, Sender: "pipeline"})
 	if err != nil || fate == 0 {
-		if err != nil && !errors.Is(err, ledger.ErrBusy) {
-			s.Errorf("begin: %v", err)
-		}
+		need.That(s, err == nil || errors.Is(err, ledger.ErrBusy), "begin: %v", err)
 		return
 	}
 	path := map[string]string{"charge": "/v1/payment_intents", "payout": "/v1/payouts"}[kind]
@@ -210,9 +208,7 @@ func (s *site) rows(query string) (all [][]string) {
 	db := need.Get(sql.Open("sqlite", "file:"+s.ledger+"?mode=ro&_pragma=busy_timeout(60000)"))(s)
 	defer db.Close()
 	rows, err := db.Query(query)
-	if err != nil {
-		s.Fatalf("%s: %v", query, err)
-	}
+	need.OK(s, err, query)
 	defer rows.Close()
 	columns, err := rows.Columns()
 	for err == nil && rows.Next() {
@@ -223,9 +219,7 @@ func (s *site) rows(query string) (all [][]string) {
 		err = rows.Scan(to...)
 		all = append(all, row)
 	}
-	if err := errors.Join(err, rows.Err()); err != nil {
-		s.Fatalf("%s: %v", query, err)
-	}
+	need.OK(s, errors.Join(err, rows.Err()), query)
 	return all
 }
 
@@ -274,9 +268,7 @@ func (s *site) judge() (wrong, double int) {
 		wrong++
 		s.Errorf("I1: %s was sent without a record", token)
 	}
-	if states["committed"] < 10 {
-		s.Errorf("nothing was shown: %v", states)
-	}
+	need.That(s, states["committed"] >= 10, "nothing was shown: %v", states)
 	return wrong, double
 }
 

@@ -88,7 +88,5 @@ kinds: { pay: {} }
 			t.Errorf("%s was attempted %d times", op.Key, len(op.Attempts))
 		}
 	}
-	if told("opened") != 1 || told("twice") != 1 {
-		t.Errorf("told %v", heard)
-	}
+	need.That(t, told("opened") == 1 && told("twice") == 1, "told %v", heard)
 }

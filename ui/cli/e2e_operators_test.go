@@ -86,9 +86,8 @@ func (o *outage) act(who string, args ...string) result {
 	if code := r.Status.Error.Code; code != "" {
 		o.refusals[args[0]+" "+code]++
 		o.samples[args[0]+" "+code] = r.Status.Error.Message
-		if byOther[code] && !named.MatchString(r.Status.Error.Message) {
-			o.Errorf("%v is refused and does not name who: %s", args, r.Status.Error.Message)
-		}
+		need.That(o, !byOther[code] || named.MatchString(r.Status.Error.Message),
+			"%v is refused and does not name who: %s", args, r.Status.Error.Message)
 	} else if r.Exit != 0 && !r.Status.OK && len(r.Status.Data) == 0 {
 		o.Errorf("%v: exit %d: %s%s", args, r.Exit, r.Out, r.Err)
 	}
@@ -458,9 +457,7 @@ func (o *outage) inTheEnd() {
 		}
 	}
 	for token, n := range o.truth() {
-		if n > 1 {
-			o.Errorf("%s happened %d times", token, n)
-		}
+		need.That(o, n <= 1, "%s happened %d times", token, n)
 	}
 	for _, row := range o.rows(`SELECT token, attempt_count, id FROM operations`) {
 		if attempts, _ := strconv.Atoi(row[1]); sent[row[0]] > attempts {
@@ -471,9 +468,7 @@ func (o *outage) inTheEnd() {
 	for token := range sent {
 		o.Errorf("I1: %s was sent without a record", token)
 	}
-	if len(o.rows(`SELECT 1 FROM incidents`)) == 0 {
-		o.Error("there was no outage")
-	}
+	need.That(o, len(o.rows(`SELECT 1 FROM incidents`)) != 0, "there was no outage")
 	o.sound()
 	if r := o.do("doctor"); r.Exit != 0 {
 		o.Errorf("doctor: exit %d\n%s%s", r.Exit, r.Out, r.Err)

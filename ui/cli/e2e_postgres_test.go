@@ -85,9 +85,7 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 	say(3, "No ledger", "list") // none of these has made one
 	const address = "postgres://owner@db.example/payments?sslmode=verify-full"
 	block := pageBlock(t, "sh-postgres")
-	if !strings.Contains(block, address) {
-		t.Fatalf("the page makes a ledger by %s", block)
-	}
+	need.Must(t, strings.Contains(block, address), "the page makes a ledger by %s", block)
 	page := exec.Command("sh", "-ec", strings.NewReplacer("indoubt", program, address, s.ledger).Replace(block))
 	page.Env = s.env
 	if out, err := page.CombinedOutput(); err != nil || !strings.Contains(string(out), "made a ledger") {

@@ -84,9 +84,8 @@ func TestI10_E2E_KilledRedactionOfAnArchive(t *testing.T) {
 		p.finish()
 		found := s.do("archive", "list", "--from", dir)
 		t.Logf("killed after %s: %d times in the files; %s", after, strings.Count(texts(t, dir), jane), found.Out[strings.LastIndex(strings.TrimSpace(found.Out), " ")+1:])
-		if strings.Contains(found.Out, "damaged") || strings.Contains(found.Out, "missing") {
-			t.Fatalf("a file is lost: %s", found.Out)
-		}
+		need.Must(t, !strings.Contains(found.Out, "damaged") && !strings.Contains(found.Out, "missing"),
+			"a file is lost: %s", found.Out)
 	}
 	s.must(0, args...)
 	after := texts(t, dir)
@@ -97,9 +96,8 @@ func TestI10_E2E_KilledRedactionOfAnArchive(t *testing.T) {
 		t.Errorf("%s", r.Out)
 	}
 	told := s.must(0, "log", "--verb", "redact").Out
-	if strings.Contains(told, jane) || strings.Count(told, "request 7, in indoubt-") != 2 {
-		t.Errorf("the history is %s", told)
-	}
+	need.That(t, !strings.Contains(told, jane) && strings.Count(told, "request 7, in indoubt-") == 2,
+		"the history is %s", told)
 	if r := s.must(0, args...); !strings.Contains(r.Out, `"effect":"noop"`) || texts(t, dir) != after || s.must(0, "log", "--verb", "redact").Out != told {
 		t.Errorf("once more it did %s", r.Out)
 	}

@@ -30,9 +30,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 		cmd := exec.Command("sh", "-ec", strings.ReplaceAll(block, "/backup/", backup+"/"))
 		cmd.Env, cmd.Dir = append(s.env, "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH")), s.dir
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s\n%v\n%s", block, err, out)
-		}
+		need.Must(t, err == nil, "%s\n%v\n%s", block, err, out)
 		return string(out)
 	}
 

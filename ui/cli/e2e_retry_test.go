@@ -31,14 +31,11 @@ func TestI3_E2E_OneTransmissionOnAKeptConnection(t *testing.T) {
 			for _, q := range s.down.Requests() {
 				if q.Method == http.MethodPost {
 					sent++
-					if q.Key != "k1" || !strings.Contains(q.Body, op.Token) {
-						t.Errorf("I4: sent under key %q: %s", q.Key, q.Body)
-					}
+					need.That(t, q.Key == "k1" && strings.Contains(q.Body, op.Token),
+						"I4: sent under key %q: %s", q.Key, q.Body)
 				}
 			}
-			if sent != 1 {
-				t.Errorf("%d transmissions, want 1", sent)
-			}
+			need.That(t, sent == 1, "%d transmissions, want 1", sent)
 			s.wantEffects(op.Token, 1)
 		})
 	}
@@ -106,9 +103,7 @@ func TestI7_E2E_AStaleDecisionIsRefused(t *testing.T) {
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 	s.must(0, "confirm", seen(op), "--reason", "seen")
 	r := s.must(4, "deny", seen(op), "--reason", "not seen")
-	if !strings.Contains(r.Err, "maya") {
-		t.Errorf("it does not say who moved it: %s", r.Err)
-	}
+	need.That(t, strings.Contains(r.Err, "maya"), "it does not say who moved it: %s", r.Err)
 	s.wantState(s.show(op.ID), "committed")
 }
 

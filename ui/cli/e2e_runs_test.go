@@ -68,9 +68,7 @@ func (s *site) killedAt(done int, cmd *exec.Cmd) {
 func (s *site) accounted(ops []operation) {
 	s.Helper()
 	all := s.bulks()
-	if len(all) != 1 {
-		s.Fatalf("%d runs", len(all))
-	}
+	need.Must(s, len(all) == 1, "%d runs", len(all))
 	id := all[0].ID
 	for turn := 0; s.bulk(id).State != "done"; turn++ {
 		if turn > 2*len(ops) {
@@ -85,9 +83,8 @@ func (s *site) accounted(ops []operation) {
 	for _, n := range run.Tally {
 		sum += n
 	}
-	if run.Size != len(ops) || len(of) != len(ops) || sum != len(ops) || run.Left != 0 {
-		s.Fatalf("not accounted for: %+v", run)
-	}
+	need.Must(s, run.Size == len(ops) && len(of) == len(ops) && sum == len(ops) && run.Left == 0,
+		"not accounted for: %+v", run)
 	for _, op := range ops {
 		came, effects, attempts := of[op.ID], s.effects(op.Token), len(s.show(op.ID).Attempts)
 		switch {

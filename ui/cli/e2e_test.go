@@ -291,9 +291,7 @@ func (s *site) must(exit int, args ...string) result {
 func (s *site) only() operation {
 	s.Helper()
 	ops := s.list()
-	if len(ops) != 1 {
-		s.Fatalf("%d operations in the ledger, want 1", len(ops))
-	}
+	need.Must(s, len(ops) == 1, "%d operations in the ledger, want 1", len(ops))
 	return s.show(ops[0].ID)
 }
 
@@ -368,9 +366,7 @@ func (s *site) wantEffects(text string, want int) {
 
 func (s *site) wantState(op operation, state string) {
 	s.Helper()
-	if op.State != state {
-		s.Errorf("state %s, want %s; events %+v; reads %+v", op.State, state, op.Events, op.Reads)
-	}
+	need.That(s, op.State == state, "state %s, want %s; events %+v; reads %+v", op.State, state, op.Events, op.Reads)
 }
 
 // eventually waits until something holds.
@@ -386,9 +382,7 @@ const patience = 3 * time.Minute
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came: %s", what)
-		}
+		need.Must(t, !time.Now().After(end), "it never came: %s", what)
 	}
 }
 

@@ -41,9 +41,8 @@ func startHTTP(t *testing.T, dir, upstream string, args ...string) *httpProxy {
 	lines := bufio.NewReader(out)
 	first, err := lines.ReadString('\n')
 	address, rest, ok := strings.Cut(strings.TrimPrefix(first, "listening on "), ", upstream "+upstream+", ledger ")
-	if !ok || !strings.HasPrefix(address, "http://127.0.0.1:") || !strings.HasSuffix(rest, "ledger.db\n") {
-		t.Fatalf("%q %v", first, err)
-	}
+	need.Must(t, ok && strings.HasPrefix(address, "http://127.0.0.1:") && strings.HasSuffix(rest, "ledger.db\n"),
+		"%q %v", first, err)
 	p.url, p.out = address, out
 	go func() {
 		defer close(p.done)
@@ -294,9 +293,8 @@ func TestHTTPProxyRefusesToStart(t *testing.T) {
 		"http extra": {2, "takes no arguments"},
 	} {
 		exit, stdout, stderr := ends(t, binary(dir, strings.Fields(line)...))
-		if exit != want.exit || stdout != "" || !strings.Contains(stderr, want.said) {
-			t.Errorf("%s: exit %d\n%s%s", line, exit, stdout, stderr)
-		}
+		need.That(t, exit == want.exit && stdout == "" && strings.Contains(stderr, want.said),
+			"%s: exit %d\n%s%s", line, exit, stdout, stderr)
 	}
 	if exit, stdout, _ := ends(t, binary(dir, "http", "--help")); exit != 0 || !strings.Contains(stdout, "Idempotency-Replayed") {
 		t.Errorf("exit %d\n%s", exit, stdout)

@@ -110,9 +110,7 @@ func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 2s }\n")
 	a := s.agent("--source", "agent@7", "--", "cat")
 	outcome, line := a.call(1, "say")
-	if outcome != "unknown" {
-		t.Fatalf("answer: %s", line)
-	}
+	need.Must(t, outcome == "unknown", "answer: %s", line)
 	op := s.only()
 	s.wantState(op, "uncertain")
 	b := s.agent("--", "cat") // another session of the same server
@@ -210,17 +208,11 @@ func TestI4_AServersNameIsItsIdentity(t *testing.T) {
 		a := s.agent(c.args...)
 		outcome, line := a.call(1, "say")
 		id := operationIn(t, line)
-		if outcome != "unknown" {
-			t.Fatalf("%q: %s", c.args, line)
-		}
+		need.Must(t, outcome == "unknown", "%q: %s", c.args, line)
 		known, again := first[c.identity]
-		if again && known != id {
-			t.Errorf("%q: the call in doubt is not known", c.args)
-		}
+		need.That(t, !again || known == id, "%q: the call in doubt is not known", c.args)
 		for other, known := range first {
-			if !again && known == id {
-				t.Errorf("%q is taken for the server of %s", c.args, other)
-			}
+			need.That(t, again || known != id, "%q is taken for the server of %s", c.args, other)
 		}
 		first[c.identity] = id
 		a.leave()

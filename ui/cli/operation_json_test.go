@@ -102,9 +102,7 @@ func TestListJSON(t *testing.T) {
 		return p
 	}
 	all := list()
-	if len(all.Operations) != 6 || all.Next != nil {
-		t.Fatalf("%d operations, next %v", len(all.Operations), all.Next)
-	}
+	need.Must(t, len(all.Operations) == 6 && all.Next == nil, "%d operations, next %v", len(all.Operations), all.Next)
 	for _, o := range all.Operations {
 		need.That(t, len(o) == len(contractFields), "an operation has %d fields, the contract %d", len(o), len(contractFields))
 	}

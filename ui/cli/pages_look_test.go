@@ -54,9 +54,8 @@ func isOnPage(t *testing.T, heading string, object map[string]any) {
 			inner, its = list[0].(map[string]any)
 		}
 		for field := range inner {
-			if its && !regexp.MustCompile("`[^`]*\\b"+field+"\\b[^`]*`").MatchString(rows[name]) {
-				t.Errorf("the row of %s in %s does not name %s", name, heading, field)
-			}
+			need.That(t, !its || regexp.MustCompile("`[^`]*\\b"+field+"\\b[^`]*`").MatchString(rows[name]),
+				"the row of %s in %s does not name %s", name, heading, field)
 		}
 	}
 }
@@ -91,9 +90,7 @@ kinds:
 	first := func(v any) map[string]any {
 		t.Helper()
 		list, _ := v.([]any)
-		if len(list) == 0 {
-			t.Fatal("there is none")
-		}
+		need.Must(t, len(list) != 0, "there is none")
 		m, _ := list[0].(map[string]any)
 		return m
 	}
@@ -165,9 +162,7 @@ kinds:
 func TestThePageNamesEveryFilter(t *testing.T) {
 	rows := fieldsOfPage(t, "## Filters")
 	for _, field := range ledger.FilterFields {
-		if rows[field+":"] == "" && rows[field] == "" {
-			t.Errorf("the page does not name %s", field)
-		}
+		need.That(t, rows[field+":"] != "" || rows[field] != "", "the page does not name %s", field)
 	}
 	for name := range rows {
 		if term := strings.TrimSuffix(name, ":"); term != "word" && !slices.Contains(ledger.FilterFields, term) {
@@ -192,7 +187,5 @@ func TestThePageNamesEveryKey(t *testing.T) {
 			t.Errorf("the page does not name the key %s", key[1])
 		}
 	}
-	if len(keys) < 30 {
-		t.Errorf("only %d keys were looked for: %q", len(keys), keys)
-	}
+	need.That(t, len(keys) >= 30, "only %d keys were looked for: %q", len(keys), keys)
 }

@@ -123,9 +123,8 @@ func TestThePagesRun(t *testing.T) {
 					t.Errorf("%s:%d: the page shows\n%s\nand the block above it printed\n%s", name, want.Line, want.Text, part[2])
 				}
 			}
-			if exit != 0 || len(parts) != len(ran) {
-				t.Errorf("%s: exit %d, and %d of %d blocks ran\n%s", name, exit, len(parts), len(ran), out)
-			}
+			need.That(t, exit == 0 && len(parts) == len(ran),
+				"%s: exit %d, and %d of %d blocks ran\n%s", name, exit, len(parts), len(ran), out)
 		})
 	}
 }
@@ -195,9 +194,7 @@ func (p *page) run(source string, program ...string) (exit int, output string) {
 	cmd.Dir, cmd.Env = p.dir, p.env()
 	cmd.Stdin = strings.NewReader(source)
 	out, err := cmd.CombinedOutput()
-	if err != nil && cmd.ProcessState == nil {
-		p.Fatal(err)
-	}
+	need.Must(p, err == nil || cmd.ProcessState != nil, "%v", err)
 	return cmd.ProcessState.ExitCode(), string(out)
 }
 

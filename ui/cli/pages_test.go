@@ -21,9 +21,7 @@ const recordingPage = "ledger/record/README.md"
 func TestThePolicyPageKnowsItsMistakes(t *testing.T) {
 	p := newPage(t)
 	mistakes, cures := blocksOn(t, "policy/README.md", "yaml-mistake"), blocksOn(t, "policy/README.md", "yaml-cure")
-	if len(mistakes) != 5 || len(cures) != 5 {
-		t.Fatalf("%d mistakes and %d cures", len(mistakes), len(cures))
-	}
+	need.Must(t, len(mistakes) == 5 && len(cures) == 5, "%d mistakes and %d cures", len(mistakes), len(cures))
 	for i, text := range mistakes {
 		policyIn(p, text)
 		if exit, out := p.indoubt("--policy", "policy.yaml", "policy", "check"); exit == 0 && !strings.Contains(out, "warning: ") {
@@ -57,9 +55,8 @@ func TestPageConfiguresMCP(t *testing.T) {
 	need.Equal(t, len(config.MCPServers), 2, config)
 	for name, server := range config.MCPServers {
 		args := server.Args
-		if filepath.Base(server.Command) != "indoubt" || args[0] != "mcp" {
-			t.Errorf("%s is started by %s %q", name, server.Command, args)
-		}
+		need.That(t, filepath.Base(server.Command) == "indoubt" && args[0] == "mcp",
+			"%s is started by %s %q", name, server.Command, args)
 		// A server that ends at once: the proxy takes its arguments, and no call comes.
 		for i, arg := range args {
 			if arg == "--ledger" {
@@ -87,9 +84,8 @@ func TestPageNamesWhatThereIs(t *testing.T) {
 	} {
 		_, help, _ := ends(t, binary(dir, command, "--help"))
 		for _, flag := range flags {
-			if !strings.Contains(help, flag+" ") || !strings.Contains(text, flag) {
-				t.Errorf("%s of %s is not in both", flag, command)
-			}
+			need.That(t, strings.Contains(help, flag+" ") && strings.Contains(text, flag),
+				"%s of %s is not in both", flag, command)
 		}
 	}
 }

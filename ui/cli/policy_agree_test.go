@@ -90,9 +90,7 @@ func TestTryingAPolicySaysWhatTheEngineSays(t *testing.T) {
 		need.OK(t, json.Unmarshal(b.json(0, "policy", "try", "order", "--op", id(i+1)).Data, &tried))
 		b.run("reconcile", id(i+1))
 		reads := b.rec(i + 1).Reads
-		if len(reads) != 1 {
-			t.Fatalf("%s: %d reads", c.name, len(reads))
-		}
+		need.Must(t, len(reads) == 1, "%s: %d reads", c.name, len(reads))
 		if engine := string(reads[0].Verdict); tried.Verdict != c.want || engine != c.want {
 			t.Errorf("%s: tried %s (%s), the engine says %s (%s); want %s", c.name, tried.Verdict, tried.Problem, engine, reads[0].Reason, c.want)
 		}

@@ -130,9 +130,8 @@ func TestPolicyInitFromRecipes(t *testing.T) {
 	need.Equal(t, b.json(0, append([]string{"policy", "init", path}, recipes.Names()...)...).Effect, "created")
 	need.Equal(t, b.json(0, append([]string{"policy", "init", path}, recipes.Names()...)...).Effect, "noop")
 	text, err := os.ReadFile(path)
-	if err != nil || !strings.Contains(string(text), "# yaml-language-server: $schema=") {
-		t.Error("no hint for editors", err)
-	}
+	need.That(t, err == nil && strings.Contains(string(text), "# yaml-language-server: $schema="),
+		"no hint for editors %v", err)
 	b.want(0, "policy", "check", path)
 	need.Contains(t, b.want(0, "--policy", path, "policy", "test"), "all good")
 	b.failing(4, "exists", "policy", "init", recipes.Names()[0], b.policy)

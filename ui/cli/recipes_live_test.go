@@ -27,9 +27,7 @@ var rates = regexp.MustCompile(`rate: \d+/[sm]`)
 func (b *bench) recipe(name string, swap ...string) {
 	b.Helper()
 	r, ok := recipes.Get(name)
-	if !ok {
-		b.Fatalf("no recipe %s", name)
-	}
+	need.Must(b, ok, "no recipe %s", name)
 	for i := 0; i < len(swap); i += 2 {
 		if !strings.Contains(string(r.Text), swap[i]) {
 			b.Fatalf("%s does not say %q", name, swap[i])
@@ -215,9 +213,7 @@ func TestRecipeGitPush(t *testing.T) {
 		t.Helper()
 		cmd := exec.Command("git", append([]string{"-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main", "-C", work}, args...)...)
 		out, err := cmd.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %v: %v\n%s", args, err, out)
-		}
+		need.Must(t, err == nil, "git %v: %v\n%s", args, err, out)
 		return strings.TrimSpace(string(out))
 	}
 	if out, err := exec.Command("git", "init", "-q", "--bare", bare).CombinedOutput(); err != nil {

@@ -225,7 +225,7 @@ func TestI2_KindsBehindTheProxyAreCheckedAndSentAgain(t *testing.T) {
 	for name, text := range texts {
 		p := need.Get(policy.Parse(name+".yaml", text))(t)
 		for _, kind := range p.Kinds() {
-			need.That(t, len(p.Kind(kind).Match) <= 0 || tried[name+"/"+kind], "%s of %q is not driven through the proxy", kind, name)
+			need.That(t, len(p.Kind(kind).Match) == 0 || tried[name+"/"+kind], "%s of %q is not driven through the proxy", kind, name)
 		}
 	}
 }
@@ -236,9 +236,8 @@ func (c matchCase) play(t *testing.T) {
 	client := c.proxy(b, p)
 
 	known := client("0")
-	if known.Operation.Kind != c.kind || known.Operation.State != ledger.Committed {
-		t.Fatalf("%s, %s", known.Operation.Kind, known.Operation.State)
-	}
+	need.Must(t, known.Operation.Kind == c.kind && known.Operation.State == ledger.Committed,
+		"%s, %s", known.Operation.Kind, known.Operation.State)
 	b.now = b.now.Add(time.Minute)
 
 	p.will("landed")

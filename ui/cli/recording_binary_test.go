@@ -27,9 +27,7 @@ func TestI3_ConcurrentDeliveries(t *testing.T) {
 		_ = cmd.Wait()
 		exits[cmd.ProcessState.ExitCode()]++
 	}
-	if exits[0] != 1 || exits[0]+exits[7]+exits[9] != deliveries {
-		t.Errorf("exit codes %v", exits)
-	}
+	need.That(t, exits[0] == 1 && exits[0]+exits[7]+exits[9] == deliveries, "exit codes %v", exits)
 	if exit, _, stderr := ends(t, binary(dir, "begin", "--kind", "webhook", "--key", "evt_1", "--once")); exit != 9 {
 		t.Errorf("a late one: exit %d\n%s", exit, stderr)
 	}

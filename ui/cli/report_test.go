@@ -23,9 +23,7 @@ func outage(t *testing.T) (b *bench, incident string) {
 		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[9:13], 1))
 	}
 	all, err := b.open().Incidents(t.Context(), b.now, 9)
-	if err != nil || len(all) != 1 {
-		t.Fatal(all, err)
-	}
+	need.Must(t, err == nil && len(all) == 1, "%v %v", all, err)
 	return b, all[0].ID
 }
 

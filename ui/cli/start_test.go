@@ -46,9 +46,7 @@ func inits(t testing.TB, cmd *exec.Cmd) map[string]initOf {
 		}
 		out[name] = did
 	}
-	if len(out) < 10 {
-		t.Fatalf("only %d packages told what they did", len(out))
-	}
+	need.Must(t, len(out) >= 10, "only %d packages told what they did", len(out))
 	return out
 }
 
@@ -62,9 +60,8 @@ func TestNoPackageIsBusyBeforeMain(t *testing.T) {
 		if strings.HasPrefix(name, "indoubt/") {
 			bytes, allocs = 60<<10, 300
 		}
-		if did.bytes > bytes || did.allocs > allocs {
-			t.Errorf("%s allocates %d bytes in %d steps before main", name, did.bytes, did.allocs)
-		}
+		need.That(t, did.bytes <= bytes && did.allocs <= allocs,
+			"%s allocates %d bytes in %d steps before main", name, did.bytes, did.allocs)
 	}
 }
 
@@ -91,12 +88,10 @@ func TestAGuardWaitsBeforeTheRest(t *testing.T) {
 // and every start is slower.
 func TestUnusedMethodsAreNotLinked(t *testing.T) {
 	linked := need.Get(os.ReadFile(program))(t)
-	if !bytes.Contains(linked, []byte("cobra.(*Command).ExecuteContextC\x00")) {
-		t.Fatal("the program does not name its methods")
-	}
-	if bytes.Contains(linked, []byte("cobra.(*Command).SetUsageTemplate\x00")) {
-		t.Error("a method that nothing calls is linked; what keeps it: go build -ldflags=-dumpdep 2>&1 | grep ReflectMethod")
-	}
+	need.Must(t, bytes.Contains(linked, []byte("cobra.(*Command).ExecuteContextC\x00")),
+		"the program does not name its methods")
+	need.That(t, !bytes.Contains(linked, []byte("cobra.(*Command).SetUsageTemplate\x00")),
+		"a method that nothing calls is linked; what keeps it: go build -ldflags=-dumpdep 2>&1 | grep ReflectMethod")
 }
 
 // BenchmarkStart starts the program and ends it: the time from exec to exit, and

@@ -75,17 +75,13 @@ func TestStats(t *testing.T) {
 	for _, l := range got.Data.Lists {
 		lists[l.List] = l.Count
 	}
-	if lists["all"] != 3 || lists["settled"] != 1 {
-		t.Errorf("%v", lists)
-	}
+	need.That(t, lists["all"] == 3 && lists["settled"] == 1, "%v", lists)
 	found := map[string]int{}
 	for _, k := range got.Data.Kinds {
 		found[k.Kind+" "+k.State] = k.Count
 		need.Equal(t, (k.Oldest != nil), (k.State == "uncertain" || k.State == "pending"), k)
 	}
-	if found["pay uncertain"] != 1 || found["pay committed"] != 1 {
-		t.Errorf("%v", found)
-	}
+	need.That(t, found["pay uncertain"] == 1 && found["pay committed"] == 1, "%v", found)
 	out.Reset()
 	if code := Main([]string{"stats", "--ledger", path}, strings.NewReader(""), &out, &errOut); code != 0 || !strings.Contains(out.String(), "KIND") ||
 		!strings.Contains(out.String(), "pay") || strings.Contains(out.String(), "c\nd") {
@@ -211,9 +207,7 @@ func parseMetrics(t *testing.T, text string) map[string]float64 {
 			continue
 		}
 		m := sampleLine.FindStringSubmatch(line)
-		if m == nil {
-			t.Fatalf("not a sample: %q", line)
-		}
+		need.Must(t, m != nil, "not a sample: %q", line)
 		v, err := strconv.ParseFloat(m[3], 64)
 		id := m[1] + "{" + m[2] + "}"
 		if _, twice := out[id]; err != nil || twice || types[m[1]] == "" || v < 0 {
@@ -243,9 +237,7 @@ func asksFor(t *testing.T, name string) map[string][]string {
 	asked := map[string][]string{}
 	ask := func(who, expr string) {
 		found := regexp.MustCompile(`(indoubt_[a-z_]+)(?:\{([^}]*)\})?`).FindAllStringSubmatch(expr, -1)
-		if who == "" || len(found) == 0 {
-			t.Errorf("%s: %q asks for nothing: %s", name, who, expr)
-		}
+		need.That(t, who != "" && len(found) != 0, "%s: %q asks for nothing: %s", name, who, expr)
 		for _, m := range found {
 			asked[m[1]] = append(asked[m[1]], regexp.MustCompile(`[a-z_]+(?:=|!)`).FindAllString(m[2], -1)...)
 		}
@@ -287,9 +279,8 @@ func TestPrometheusRaisesTheAlerts(t *testing.T) {
 	need.OK(t, yaml.Unmarshal(need.Get(os.ReadFile("../../reconcile/alerts.yaml"))(t), &rules))
 	tests := string(need.Get(os.ReadFile("../../reconcile/testdata/alerts_test.yaml"))(t))
 	for _, r := range rules.Groups[0].Rules {
-		if strings.Count(tests, "alertname: "+r.Alert) < 2 {
-			t.Errorf("%s is not tested as silent and as raised", r.Alert)
-		}
+		need.That(t, strings.Count(tests, "alertname: "+r.Alert) >= 2,
+			"%s is not tested as silent and as raised", r.Alert)
 	}
 }
 
@@ -327,9 +318,8 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	defer cancel()
 	engine := reconcile.New(reconcile.Options{Store: s})
 	shown, done, err := serveEngine(ctx, a, ":0", s, engine, func() error { return errors.New("line 3") })
-	if err != nil || !strings.HasPrefix(shown, "http://127.0.0.1:") || errOut.Len() > 0 {
-		t.Fatalf("%s %v %s", shown, err, errOut.String())
-	}
+	need.Must(t, err == nil && strings.HasPrefix(shown, "http://127.0.0.1:") && errOut.Len() == 0,
+		"%s %v %s", shown, err, errOut.String())
 	need.Get(engine.Once(ctx, nil))(t)
 	resp := need.Get(http.Get(shown))(t)
 	defer resp.Body.Close()
@@ -392,18 +382,15 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	for _, name := range []string{"alerts.yaml", "dashboard.json"} {
 		asked := asksFor(t, name)
 		for metric, labels := range asked {
-			if !strings.Contains(string(body), "# TYPE "+metric+" ") {
-				t.Errorf("%s asks for %s, and there is none", name, metric)
-			}
+			need.That(t, strings.Contains(string(body), "# TYPE "+metric+" "),
+				"%s asks for %s, and there is none", name, metric)
 			for _, label := range labels {
 				if strings.Contains(string(body), "\n"+metric+"{") && !regexp.MustCompile(`(?m)^`+metric+`\{(?:.*,)?`+label+`="`).Match(body) {
 					t.Errorf("%s asks for %s by %s, which it has not", name, metric, label)
 				}
 			}
 		}
-		if len(asked) < 7 {
-			t.Errorf("%s asks for %d metrics", name, len(asked))
-		}
+		need.That(t, len(asked) >= 7, "%s asks for %d metrics", name, len(asked))
 	}
 	if post, err := http.Post(shown, "text/plain", nil); err != nil || post.StatusCode != http.StatusMethodNotAllowed {
 		t.Errorf("%v %v", post, err)
