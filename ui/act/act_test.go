@@ -26,9 +26,7 @@ var (
 func goOn(t testing.TB, r *Run) {
 	t.Helper()
 	for work := r.Next(); work != nil; work = r.Next() {
-		if r.Next() != nil {
-			t.Fatal("two steps are under way")
-		}
+		need.Must(t, r.Next() == nil, "two steps are under way")
 		r.Take(work(t.Context()))
 	}
 }
@@ -279,9 +277,7 @@ func TestI3_I10_EachRowOfARunIsSentAtMostOnce(t *testing.T) {
 			if sent > 1 || it.Came == ledger.CameLanded && sent != 1 || (it.Came == ledger.CameMoved || it.Came == ledger.CameSkipped) && sent != 0 {
 				rt.Fatalf("%s was sent %d times", it.Title, sent)
 			}
-			if it.Came == ledger.CameMoved && it.By != "sam" {
-				rt.Fatalf("moved by %q", it.By)
-			}
+			need.Must(rt, it.Came != ledger.CameMoved || it.By == "sam", "moved by %q", it.By)
 		}
 	})
 	for _, c := range []ledger.Came{ledger.CameLanded, ledger.CameUnclear, ledger.CameMoved} {

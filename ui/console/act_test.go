@@ -68,9 +68,7 @@ func TestConfirmTakesAReceipt(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2)
 	b.keys("C").shows("It landed?", "Receipts")
 	b.text("ch_1").keys("enter", "enter") // next field, then Cancel
-	if b.op(id(2)).State != ledger.Uncertain {
-		t.Fatal("Enter confirmed by itself")
-	}
+	need.Must(t, b.op(id(2)).State == ledger.Uncertain, "Enter confirmed by itself")
 	b.keys("tab", "enter")
 	if o := b.op(id(2)); o.State != ledger.Committed || o.Receipt() != "ch_1" || o.Actor != "maya" {
 		t.Fatalf("%+v", o)
@@ -104,9 +102,7 @@ func TestAReceiptMayHaveASpace(t *testing.T) {
 func TestConfirmNeedsOneOfReceiptAndReason(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2).keys("C", "tab", "tab", "enter")
 	b.shows("a receipt, or how you know")
-	if b.op(id(2)).State != ledger.Uncertain {
-		t.Fatal("confirmed with nothing said")
-	}
+	need.Must(t, b.op(id(2)).State == ledger.Uncertain, "confirmed with nothing said")
 }
 
 func TestDenyAsksHowYouKnow(t *testing.T) {
@@ -164,17 +160,13 @@ func TestAbandonDealtWithParkNoteUndoHold(t *testing.T) {
 	}
 	b.shows("HOLD").keys("R").shows("R is off: held by maya")
 	b.keys("H").shows("Release hold?").text("over").keys("tab", "enter")
-	if len(b.m.feed.Holds) != 0 {
-		t.Fatal("not released")
-	}
+	need.Must(t, len(b.m.feed.Holds) == 0, "not released")
 }
 
 func TestRetryWithProofIsOneY(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(4).keys("R").shows("Retry?", "ALLOWED BECAUSE", "it did not land: a check that began", "POST https://api.mail.example/send", "same key k-004", "attempt 2/3", "impossible once sent")
 	b.keys("b").shows(`"to": "ana@example.com"`).keys("b").keys("enter")
-	if len(b.engine().retried) != 0 {
-		t.Fatal("Enter sent it")
-	}
+	need.Must(t, len(b.engine().retried) == 0, "Enter sent it")
 	b.keys("R", "y")
 	q := b.engine().retried
 	if len(q) != 1 || q[0].ID != id(4) || q[0].Version != 2 || q[0].Basis != ledger.BasisAbsent || q[0].Actor.Name != "maya" || !q[0].Actor.Terminal || q[0].ChangeID == "" {
@@ -190,9 +182,7 @@ func TestRetryAtOwnRiskNeedsAReasonAndTheLossTyped(t *testing.T) {
 	b.send(tea.PasteMsg{Content: "24000"})
 	b.shows("typed by hand, not pasted")
 	b.keys("tab", "enter").shows("type 24000: what it costs")
-	if len(b.engine().retried) != 0 {
-		t.Fatal("sent without the loss typed")
-	}
+	need.Must(t, len(b.engine().retried) == 0, "sent without the loss typed")
 	b.keys("tab", "tab").text("24,000").keys("enter") // lands on Cancel
 	b.keys("tab", "enter")
 	q := b.engine().retried
@@ -215,9 +205,7 @@ func TestARetryBesideALandedSameInputOperationIsAtOwnRisk(t *testing.T) {
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(4).keys("R")
 	b.shows("RETRY WITHOUT PROOF", "NOT ALONE", "another operation with the same input", "it may happen twice", "SAME INPUT", "Type 40").hides("ALLOWED BECAUSE", "NOBODY KNOWS")
 	b.keys("y", "backspace").text("both are wanted").keys("tab", "tab", "enter").shows("type 40")
-	if len(e.retried) != 0 {
-		t.Fatal("sent without the loss typed")
-	}
+	need.Must(t, len(e.retried) == 0, "sent without the loss typed")
 	b.keys("tab", "tab").text("40").keys("tab", "enter")
 	if len(e.retried) != 1 || e.retried[0].Basis != ledger.BasisRiskAccepted || !reflect.DeepEqual(e.retried[0].Showing, p.Showing) {
 		t.Fatalf("%+v\n%s", e.retried, b.screen())
@@ -234,9 +222,7 @@ func TestI7_ADialogHandsOverWhatItShowed(t *testing.T) {
 	e.plans[id(4)] = p
 	e.err = &reconcile.ChangedError{ID: id(4), Was: p.Showing.Text, Is: "POST https://api.mail.example/other\n\nto \x1b[2Jana"}
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(4).keys("R", "y")
-	if len(e.retried) != 1 || !reflect.DeepEqual(e.retried[0].Showing, p.Showing) {
-		t.Fatalf("%+v", e.retried)
-	}
+	need.Must(t, len(e.retried) == 1 && reflect.DeepEqual(e.retried[0].Showing, p.Showing), "%+v", e.retried)
 	b.shows("Not sent: it has changed", "SHOWN", "https://api.mail.example/send", "NOW", "https://api.mail.example/other", `to \x1b[2Jana`, "R shows it as it is now")
 }
 
@@ -253,14 +239,10 @@ func TestTheKeyThatOpenedADialogNeverConfirmsIt(t *testing.T) {
 	}
 	b.wait(200 * time.Millisecond)
 	b.fast("y")
-	if len(b.engine().retried) != 0 {
-		t.Fatal("sent within the guard")
-	}
+	need.Must(t, len(b.engine().retried) == 0, "sent within the guard")
 	b.wait(400 * time.Millisecond)
 	b.fast("y")
-	if len(b.engine().retried) != 1 {
-		t.Fatal("y did nothing after the guard")
-	}
+	need.Must(t, len(b.engine().retried) == 1, "y did nothing after the guard")
 	// A dialog that was opened with y is not confirmed with y or Y.
 	var s dialog.Stack
 	s.Open(&dialog.Dialog{Yes: "y do it", Submit: func(time.Time) (dialog.Action, string) { t.Fatal("confirmed"); return nil, "" }}, "y", b.now.Add(-time.Minute))
@@ -290,9 +272,7 @@ func TestPastePressesNothing(t *testing.T) {
 	b.keys("R")
 	b.wait(time.Second)
 	b.send(tea.PasteMsg{Content: "y"})
-	if len(b.engine().retried) != 0 {
-		t.Fatal("a paste sent it")
-	}
+	need.Must(t, len(b.engine().retried) == 0, "a paste sent it")
 }
 
 func TestI7_AStaleDecisionIsRefusedAndTheDifferenceShown(t *testing.T) {
@@ -310,9 +290,7 @@ func TestADialogSaysThatItsOperationMoved(t *testing.T) {
 	b.sam(2, ledger.VerbConfirm, "r")
 	b.send(feed.Changed{})
 	b.shows("IT MOVED: now landed").keys("tab", "enter").shows("it moved")
-	if b.op(id(2)).State != ledger.Committed {
-		t.Fatal("written over")
-	}
+	need.Must(t, b.op(id(2)).State == ledger.Committed, "written over")
 }
 
 func TestEveryActSaysWhyItIsOff(t *testing.T) {
@@ -337,9 +315,7 @@ func TestTheMenuListsEachAct(t *testing.T) {
 	b := nightBench(t, 120, 40).cursorOn(2).keys("a")
 	b.shows("What can I do?", "C  confirm", "at own risk", "off: no conflict", "U  undo", "off: nothing to undo")
 	b.keys("X").shows("It did not land?")
-	if b.m.dialogs.Len() != 1 {
-		t.Fatal("the menu stayed open under the dialog")
-	}
+	need.Must(t, b.m.dialogs.Len() == 1, "the menu stayed open under the dialog")
 }
 
 func TestAdviceOpensTheAdvisedDialog(t *testing.T) {
@@ -391,9 +367,7 @@ func TestReadOnlyAndCopyOnlyLook(t *testing.T) {
 		b.keys(k).shows("off: read-only")
 	}
 	b.keys("c").shows("read-only")
-	if b.m.dialogs.Len() != 0 {
-		t.Fatal("a dialog opened")
-	}
+	need.Must(t, b.m.dialogs.Len() == 0, "a dialog opened")
 	o = nightOptions()
 	o.Store.(*memory).info.Copied = "copied from /x"
 	newBench(t, 80, 24, o).judged(nightFacts).shows("COPY").keys("C").shows("this ledger is a copy")
@@ -443,9 +417,8 @@ func TestBulkFreezesASetAndSkipsWhatMoved(t *testing.T) {
 	b.text("outage").keys("tab").text("4").keys("tab", "enter")
 	b.wait(time.Second)
 	b.shows("Abandon 4: done", "4 = 3 abandoned + 1 skipped (sam)", "skipped, moved by sam: deploy web")
-	if b.op(id(3)).State != ledger.Committed || b.op(id(2)).State != ledger.Abandoned {
-		t.Fatal("wrong ones were written")
-	}
+	need.Must(t, b.op(id(3)).State == ledger.Committed && b.op(id(2)).State == ledger.Abandoned,
+		"wrong ones were written")
 	runs, err := b.store.Runs(t.Context(), ledger.RunQuery{Limit: 9})
 	if err != nil || len(runs) != 1 || runs[0].State != ledger.RunDone || runs[0].Tally[ledger.CameDecided] != 3 || runs[0].Terms.Reason != "outage" {
 		t.Fatalf("the run was not written down: %+v %v", runs, err)
@@ -510,14 +483,10 @@ func TestBulkRetryStopsAndGoesOn(t *testing.T) {
 		b, e := sixProven(t)
 		c.outage(e)
 		b.sixGo().shows("stopped at 1 of the first 3 failed or unclear", "y go on with 5").shows(c.shows...)
-		if len(e.retried) != 1 {
-			t.Fatalf("%s: %d sent", name, len(e.retried))
-		}
+		need.Must(t, len(e.retried) == 1, "%s: %d sent", name, len(e.retried))
 		e.result.Operation, e.err = ledger.Operation{State: ledger.Committed}, nil
 		b.keys("y").shows("y go on with").keys("y").shows("Retry 6: done")
-		if len(e.retried) != 6 || b.m.run != nil {
-			t.Fatalf("%s: %d sent in the end", name, len(e.retried))
-		}
+		need.Must(t, len(e.retried) == 6 && b.m.run == nil, "%s: %d sent in the end", name, len(e.retried))
 		b.shows("↵ opens the row").keys("enter")
 		if got := b.m.table.Chosen().ID; b.m.screen != onDetail || got != e.retried[0].ID {
 			t.Errorf("%s: Enter opened %s, not what went wrong: %s", name, got, e.retried[0].ID)
@@ -557,9 +526,7 @@ func TestARunIsPausedAndEnded(t *testing.T) {
 		}
 	}
 	b.sixGo().keys("y").shows("Retry 6: paused", "paused by maya", "6 = 4 landed + 2 to go")
-	if len(e.retried) != 4 {
-		t.Fatalf("%d sent", len(e.retried))
-	}
+	need.Must(t, len(e.retried) == 4, "%d sent", len(e.retried))
 }
 
 // A key that is held down, or pressed twice, sends nothing: not where the reason
@@ -580,9 +547,7 @@ func TestABounceDoesNotAnswerABulkDialog(t *testing.T) {
 		b.fast("y")
 		b.wait(33 * time.Millisecond)
 	}
-	if len(e.retried) != 3 {
-		t.Fatalf("%d sent by a bounce", len(e.retried))
-	}
+	need.Must(t, len(e.retried) == 3, "%d sent by a bounce", len(e.retried))
 }
 
 func TestCheckNow(t *testing.T) {
@@ -593,7 +558,5 @@ func TestCheckNow(t *testing.T) {
 
 func TestCopyGoesThroughTheTerminal(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2).keys("y", "t")
-	if len(b.copy) != 1 || b.copy[0] != "indoubt-7E02" {
-		t.Fatalf("copied %q", b.copy)
-	}
+	need.Must(t, len(b.copy) == 1 && b.copy[0] == "indoubt-7E02", "copied %q", b.copy)
 }

@@ -53,9 +53,8 @@ func TestDealingWithAConflictAsksWhatIsTrue(t *testing.T) {
 			c.do(b.keys("D"))
 			o := b.op(id(2))
 			settled := o.Conflict == ledger.NoConflict
-			if o.State != c.state || settled != (c.state != ledger.Failed || name == "not this one") {
-				t.Fatalf("%s, conflict %q", o.State, o.Conflict)
-			}
+			need.Must(t, o.State == c.state && settled == (c.state != ledger.Failed || name == "not this one"),
+				"%s, conflict %q", o.State, o.Conflict)
 		})
 	}
 }

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"indoubt/ledger/need"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -25,9 +26,7 @@ func TestFramesAreFastForAMoment(t *testing.T) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		want := []string{"0s 2ms", "35ms 500ms", "1m0.015s 2ms", "1m0.035s 500ms"}
-		if !slices.Equal(got, want) {
-			t.Errorf("%q\nmust be %q", got, want)
-		}
+		need.That(t, slices.Equal(got, want), "%q\nmust be %q", got, want)
 	})
 }
 

@@ -27,9 +27,7 @@ func TestEveryWordOfTheScreenIsExplained(t *testing.T) {
 		}
 	}
 	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil || len(files) < 40 {
-		t.Fatal(len(files), err)
-	}
+	need.Must(t, err == nil && len(files) >= 40, "%v %v", len(files), err)
 	for _, file := range files {
 		screen := need.Get(os.ReadFile(file))(t)
 		for _, w := range capitals.FindAllString(string(screen), -1) {
@@ -47,7 +45,5 @@ func TestTheHelpIsSearched(t *testing.T) {
 	b.keys("enter").shows("on a person's word").keys("esc").shows("half a page up")
 	b.keys("/").text("zzzz").shows("nothing here says that").keys("esc").shows("half a page up")
 	b.keys("esc").shows("▌1 Needs you").keys("?").shows("half a page up")
-	if b.m.table.Filter.Text != "" {
-		t.Fatal("a word of the help filters the list")
-	}
+	need.Must(t, b.m.table.Filter.Text == "", "a word of the help filters the list")
 }

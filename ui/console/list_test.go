@@ -68,9 +68,7 @@ func TestTheOrderStandsStillUntilTheHandsAre(t *testing.T) {
 	b.send(feed.Changed{})
 	for range 5 {
 		b.tickOver(10 * time.Second)
-		if strings.Join(b.order(), " ") != before {
-			t.Fatal("the order moved within a minute of the last key")
-		}
+		need.Must(t, strings.Join(b.order(), " ") == before, "the order moved within a minute of the last key")
 	}
 	b.shows("↑1 new")
 	b.tickOver(11 * time.Second)
@@ -194,9 +192,7 @@ func TestALostLedgerKeepsTheScreenAndComesBack(t *testing.T) {
 	b.shows("STALE")
 	b.tickOver(5 * time.Second)
 	b.hides("STALE").shows("the ledger is back")
-	if b.m.feed.Store != ledger.Store(fresh) {
-		t.Fatal("the new store is not used")
-	}
+	need.Must(t, b.m.feed.Store == ledger.Store(fresh), "the new store is not used")
 }
 
 // What is wrong with the ledger's storage is said in the header, in short where
@@ -322,18 +318,14 @@ func TestFilterTabsAndCommands(t *testing.T) {
 		t.Fatalf("filter %q shows %d rows\n%s", b.m.table.Filter.Text, len(b.m.table.Items), b.screen())
 	}
 	b.keys("esc")
-	if b.m.table.Filter.Text != "" {
-		t.Fatal("esc leaves the filter")
-	}
+	need.Must(t, b.m.table.Filter.Text == "", "esc leaves the filter")
 	b.keys("/").text("nosuch:1").shows(`there is no filter field "nosuch"`).keys("enter").shows("no filter field").keys("esc")
 	b.keys(":").text("sort old").keys("tab", "enter")
 	if b.m.table.Order() != ledger.OrderOldest {
 		t.Fatalf("sorted by %s", b.m.table.Order())
 	}
 	b.keys(":").text("theme none").keys("enter")
-	if b.m.Theme.Name != "none" {
-		t.Fatal("theme")
-	}
+	need.Must(t, b.m.Theme.Name == "none", "theme")
 	b.keys(":").text("theme pink").keys("enter").shows(`no theme "pink"`).keys("esc")
 	b.keys(":").text("settled").keys("enter").shows("charge cus_77a")
 	b.keys(":").text("open "+id(2)).keys("enter").shows("MEANT", "charge cus_1QX")
@@ -411,9 +403,7 @@ func TestEverySizeIsDrawn(t *testing.T) {
 			for _, k := range []string{"j", "enter", "esc", "R", "esc", "a", "pgdown", "esc", "?", "esc", "/", "x", "esc", ":", "esc", "z", "G", "enter", "2", "0"} {
 				b.keys(k)
 				lines := strings.Split(b.m.View().Content, "\n")
-				if size[1] > 0 && len(lines) != size[1] && size[0] > 0 {
-					t.Fatalf("%d lines after %s", len(lines), k)
-				}
+				need.Must(t, size[1] <= 0 || len(lines) == size[1] || size[0] <= 0, "%d lines after %s", len(lines), k)
 				for _, l := range lines {
 					if w := ansi.StringWidth(l); w > size[0] {
 						t.Fatalf("%d wide after %s: %q", w, k, ansi.Strip(l))
@@ -429,9 +419,7 @@ func TestAgesTickAndAnIdleScreenIsNotDrawn(t *testing.T) {
 	b.tickOver(time.Second).shows("last write 3s")
 	b.m.dirty = false
 	_, changed := b.m.take(tickMsg{b.m.tickGen - 1})
-	if changed {
-		t.Fatal("an old clock draws")
-	}
+	need.Must(t, !changed, "an old clock draws")
 }
 
 func TestNoColourTellsTheCursorByAMark(t *testing.T) {
@@ -439,9 +427,7 @@ func TestNoColourTellsTheCursorByAMark(t *testing.T) {
 	o := nightOptions()
 	o.Theme = "auto"
 	m := need.Get(newRoot(t.Context(), o))(t)
-	if m.Name != "none" {
-		t.Fatal("NO_COLOR=yes is not honoured")
-	}
+	need.Must(t, m.Name == "none", "NO_COLOR=yes is not honoured")
 	nightBench(t, 80, 24).shows("▌!", "▌1 Needs you")
 }
 
@@ -482,9 +468,7 @@ func TestALinkWithoutABrowserIsShown(t *testing.T) {
 	t.Setenv("WAYLAND_DISPLAY", "")
 	b := nightBench(t, 80, 24).cursorOn(2).keys("o")
 	b.shows("there is no browser", "https://pay.legacy.example/search?q=indoubt-7E02")
-	if len(b.copy) != 1 {
-		t.Fatalf("copied %q", b.copy)
-	}
+	need.Must(t, len(b.copy) == 1, "copied %q", b.copy)
 }
 
 // What needs a person and falls outside a filter is told in the header, with what
@@ -569,9 +553,7 @@ func TestMarksAreNamedWhereverTheyAreActedOn(t *testing.T) {
 
 func TestTheWheelScrolls(t *testing.T) {
 	b := nightBench(t, 80, 24)
-	if b.m.View().MouseMode == tea.MouseModeNone {
-		t.Fatal("the terminal is not asked for the wheel")
-	}
+	need.Must(t, b.m.View().MouseMode != tea.MouseModeNone, "the terminal is not asked for the wheel")
 	down, up := tea.MouseWheelMsg{Button: tea.MouseWheelDown}, tea.MouseWheelMsg{Button: tea.MouseWheelUp}
 	b.send(down)
 	if got := b.m.table.At; got != 3 {

@@ -179,9 +179,7 @@ func TestTwoPeopleAtAnOutage(t *testing.T) {
 	mine := func(asks bool) {
 		t.Helper()
 		all, err := b.store.Attending(t.Context())
-		if err != nil || len(all) == 0 || all[0].Subject != in || all[0].Asks != asks {
-			t.Fatalf("%+v %v", all, err)
-		}
+		need.Must(t, err == nil && len(all) != 0 && all[0].Subject == in && all[0].Asks == asks, "%+v %v", all, err)
 	}
 	mine(false)
 	b.keys("enter").tickOver(4 * time.Second)
@@ -243,9 +241,7 @@ func TestAFilterOfSeveralOutages(t *testing.T) {
 			_, err = ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: r.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.Class5xx, Status: 502, Actor: actor,
 				Bursts: func(string) ledger.Burst { return ledger.Burst{} }})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, err)
 		prices = append(prices, ledger.Pricing{OperationID: r.Operation.ID, Digest: "d", Miss: ledger.Cost{Value: 900}, Duplicate: ledger.Cost{Value: 1}, Rank: 900, DecideAt: night.Add(-20 * time.Minute), ReadAt: ledger.Never})
 	}
 	need.OK(t, s.Price(t.Context(), prices))

@@ -328,9 +328,7 @@ func (b *bench) op(id string) ledger.Operation {
 func (b *bench) newest() ledger.Event {
 	b.t.Helper()
 	events, err := b.store.History(b.t.Context(), ledger.HistoryQuery{Limit: 1000})
-	if err != nil || len(events) == 0 {
-		b.t.Fatal(err)
-	}
+	need.Must(b.t, err == nil && len(events) != 0, "%v", err)
 	return events[len(events)-1]
 }
 

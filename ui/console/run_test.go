@@ -30,9 +30,7 @@ func outageRun(t *testing.T, b *bench, came ...ledger.Came) *bench {
 		if n == ledger.RunCanaries || n > 0 && came[n-1].Trouble() {
 			d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Decided: true}
 			_, _, err := b.store.ChangeRun(t.Context(), run.ID, -1, d.ChangeID, d.Rule())
-			if err != nil {
-				t.Fatal(err)
-			}
+			need.OK(t, err)
 		}
 		a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Came: c, Word: map[ledger.Came]string{ledger.CameUnclear: "no answer after 30.0 s", ledger.CameLanded: fmt.Sprintf("pi_%d", n)}[c]}
 		if c == ledger.CameMoved {
@@ -98,9 +96,7 @@ func TestARunEndsWhereItWasBegun(t *testing.T) {
 	}
 	b.keys("R").shows("Retry 12").text("12").keys("tab", "enter").shows("12 = 3 landed + 9 to go").wait(time.Second).keys("y")
 	b.hides("┌").shows("Retry 12 by maya", "12 = 12 landed", "OUTAGE stripe")
-	if len(e.retried) != 12 {
-		t.Fatalf("%d sent", len(e.retried))
-	}
+	need.Must(t, len(e.retried) == 12, "%d sent", len(e.retried))
 }
 
 // Marked rows that are all of one outage stand on its page as a run, too.
@@ -108,9 +104,7 @@ func TestARunOverMarksIsOfTheirOutage(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe")
 	b.keys("enter", "space", "j", "space", "N").shows("Note 2").text("seen").keys("tab").text("2").keys("tab", "enter").shows("2 = 2 ")
 	runs := need.Get(b.store.Runs(t.Context(), ledger.RunQuery{Limit: 9}))(t)
-	if len(runs) != 1 || runs[0].Terms.Incident != b.m.feed.Outages[0].ID {
-		t.Fatalf("%+v", runs)
-	}
+	need.Must(t, len(runs) == 1 && runs[0].Terms.Incident == b.m.feed.Outages[0].ID, "%+v", runs)
 }
 
 // :runs lists what indoubt runs --all does; Enter opens one, and Esc leads back.

@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"indoubt/ledger/need"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -88,7 +89,5 @@ func TestEscGoesBackTheWayThatWasCome(t *testing.T) {
 		}
 		walk(path)
 	}
-	if len(seen) < 4 {
-		t.Fatalf("only %v were seen", seen)
-	}
+	need.Must(t, len(seen) >= 4, "only %v were seen", seen)
 }

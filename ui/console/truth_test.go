@@ -231,9 +231,7 @@ func TestAnAllowanceCountsDownAndEndsInItsDialog(t *testing.T) {
 		t.Errorf("it still says %s", left)
 	}
 	b.tickOver(2 * time.Minute).shows("no longer holds").keys("y").shows("nothing was done")
-	if len(e.retried) != 0 {
-		t.Fatal("it was sent")
-	}
+	need.Must(t, len(e.retried) == 0, "it was sent")
 }
 
 func TestWhatCannotBeTypedIsNotAskedFor(t *testing.T) {

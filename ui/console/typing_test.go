@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 	"indoubt/ui/console/feed"
 )
 
@@ -44,9 +45,7 @@ func TestARefusalKeepsWhatWasTyped(t *testing.T) {
 	b.wait(time.Second).keys("enter").shows("RETRY WITHOUT PROOF", "they wait", "24000")
 	sent := len(engine.retried)
 	b.keys("enter", "enter", "enter").hides("RETRY WITHOUT PROOF")
-	if len(engine.retried) != sent {
-		t.Fatal("Enter alone sent it again")
-	}
+	need.Must(t, len(engine.retried) == sent, "Enter alone sent it again")
 }
 
 // What is typed for a dialog that is being worked out, or has just gone, is not for
@@ -56,9 +55,7 @@ func TestWhatIsTypedNeverFallsIntoTheList(t *testing.T) {
 	b.wait(time.Second)
 	_, cmd := b.m.Update(keyMsg("R")) // its answer is on the way
 	b.fast("q", "X", "j").shows("being worked out")
-	if b.quit || b.m.dialogs.Top() != nil || b.m.table.Chosen().ID != id(2) {
-		t.Fatal("a key went to the list")
-	}
+	need.Must(t, !b.quit && b.m.dialogs.Top() == nil && b.m.table.Chosen().ID == id(2), "a key went to the list")
 	b.do(cmd)
 	b.shows("RETRY WITHOUT PROOF").keys("esc")
 	_, cmd = b.m.Update(keyMsg("R"))
@@ -68,9 +65,7 @@ func TestWhatIsTypedNeverFallsIntoTheList(t *testing.T) {
 
 	// A terminal that knows no paste types a text with its line breaks.
 	b.wait(time.Second).keys("N").wait(time.Second).fast("o", "k", "enter", "q", "X", "enter")
-	if b.quit || b.m.dialogs.Top() != nil || b.m.screen != onList {
-		t.Fatal("the rest of a text went to the list")
-	}
+	need.Must(t, !b.quit && b.m.dialogs.Top() == nil && b.m.screen == onList, "the rest of a text went to the list")
 	b.wait(time.Second).keys("X").shows("It did not land?")
 }
 
@@ -82,14 +77,10 @@ func TestFiltersComeBack(t *testing.T) {
 	b := newBench(t, 80, 24, o).judged(nightFacts)
 	b.keys("/", "up").shows("/source:news", "v2.3 is out").hides("payout").keys("up", "up").shows("/kind:deploy", "deploy web")
 	b.keys("down", "down").shows("payout").keys("up", "up", "enter").hides("payout")
-	if len(kept) != 2 || kept[1] != "kind:deploy" {
-		t.Fatalf("%q", kept)
-	}
+	need.Must(t, len(kept) == 2 && kept[1] == "kind:deploy", "%q", kept)
 	kept = nil
 	b.keys("esc", "/").text("sms").keys("esc").shows("payout")
-	if kept != nil {
-		t.Fatal("a filter that was only tried is remembered")
-	}
+	need.Must(t, kept == nil, "a filter that was only tried is remembered")
 	o.Trouble = errors.New("config.yaml is not taken: line 1")
 	newBench(t, 80, 24, o).shows("config.yaml is not taken")
 }

@@ -74,13 +74,9 @@ func TestI11_DifferentStringsStayDifferent(t *testing.T) {
 			t.Fatalf("%q and %q both show as %q", before, in, out)
 		}
 		seen[out] = in
-		if !utf8.ValidString(out) {
-			t.Fatalf("%q shows as invalid UTF-8 %q", in, out)
-		}
+		need.Must(t, utf8.ValidString(out), "%q shows as invalid UTF-8 %q", in, out)
 		for _, r := range out {
-			if !unicode.IsPrint(r) {
-				t.Fatalf("%q lets %U through", in, r)
-			}
+			need.Must(t, unicode.IsPrint(r), "%q lets %U through", in, r)
 		}
 	})
 }

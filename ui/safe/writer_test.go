@@ -51,9 +51,8 @@ func TestI11_WriterPassesNothingThatATerminalActsOn(t *testing.T) {
 				t.Fatalf("%q lets %U through: %q", in, r, out.String())
 			}
 		}
-		if strings.Count(out.String(), "\n") != strings.Count(string(in), "\n") {
-			t.Fatalf("%q has other lines as %q", in, out.String())
-		}
+		need.Must(t, strings.Count(out.String(), "\n") == strings.Count(string(in), "\n"),
+			"%q has other lines as %q", in, out.String())
 	})
 	var out strings.Builder
 	_, _ = safe.NewWriter(&out).Write([]byte("\tA table, made by Text: \\x1b \\\\n é 日\n"))

@@ -70,9 +70,7 @@ func sgr(t *testing.T, on string) (front, back color.Color) {
 			if n == 48 {
 				set = &back
 			}
-			if codes[i+1] != 2 {
-				t.Fatalf("%q", on)
-			}
+			need.Must(t, codes[i+1] == 2, "%q", on)
 			*set = rgb(uint8(codes[i+2]), uint8(codes[i+3]), uint8(codes[i+4]))
 			i += 4
 		case n >= 30 && n < 38:

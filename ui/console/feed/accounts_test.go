@@ -220,9 +220,8 @@ func TestAnAccountIsReadWhereItChanged(t *testing.T) {
 	for _, id := range rows() {
 		known[id] = true
 	}
-	if o.s.accounts != foldsAtMost || len(known) != foldsAtMost {
-		t.Fatalf("%d accounts are read for %d rows", o.s.accounts, len(known))
-	}
+	need.Must(t, o.s.accounts == foldsAtMost && len(known) == foldsAtMost,
+		"%d accounts are read for %d rows", o.s.accounts, len(known))
 	for n := range 100 {
 		o.s.accounts = 0
 		o.now = o.now.Add(10 * time.Millisecond)
@@ -233,9 +232,7 @@ func TestAnAccountIsReadWhereItChanged(t *testing.T) {
 			t.Fatalf("an error of %s, with a row: %t: %d accounts are read", op.Incident, known[op.Incident], o.s.accounts)
 		}
 		for _, id := range rows() {
-			if !known[id] {
-				t.Fatalf("%s has a row after an error of %s", id, op.Incident)
-			}
+			need.Must(t, known[id], "%s has a row after an error of %s", id, op.Incident)
 		}
 	}
 	// One that is far larger than the others gets a row nevertheless.

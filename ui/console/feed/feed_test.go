@@ -93,9 +93,7 @@ func TestALookFindsWhatChangedBesideABusyWriter(t *testing.T) {
 		need.Get(ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: ledger.NewID(), ID: noted, Verb: ledger.VerbNote, Reason: "r", Actor: ledger.Actor{Name: "sam"}}))(t)
 		f := &Feed{briefs: map[string]*Brief{noted: {}, quiet: {}, below: {}}, o: Options{Shown: nothing{}}}
 		msg := look(t.Context(), s, Wanted{Tab: ledger.TabInFlight, Limit: 10, Known: []string{noted, quiet, below}, Visible: 2}, time.Now(), info.Cursor)
-		if msg.err != nil {
-			t.Fatal(msg.err)
-		}
+		need.Must(t, msg.err == nil, "%v", msg.err)
 		msg.Rows = nil // only the history tells
 		f.took(msg)
 		if busy := others > manyEvents; !f.briefs[noted].old || f.briefs[quiet].old || f.briefs[below].old != busy {
@@ -118,17 +116,11 @@ func TestAPromotedStandbyIsOpenedAnew(t *testing.T) {
 		}})
 	f.Now = time.Now()
 	f.lastLook = f.Now
-	if f.Tick() != nil {
-		t.Fatal("a ledger that stays what it was is opened anew")
-	}
+	need.Must(t, f.Tick() == nil, "a ledger that stays what it was is opened anew")
 	f.Info.Promoted, fails = true, errors.New("not yet")
 	f.Update(f.Tick()())
-	if f.Store != ledger.Store(here) || f.Lost != nil {
-		t.Fatal("what cannot be opened took over")
-	}
-	if f.Tick() != nil {
-		t.Error("it is tried again at once")
-	}
+	need.Must(t, f.Store == ledger.Store(here) && f.Lost == nil, "what cannot be opened took over")
+	need.That(t, f.Tick() == nil, "it is tried again at once")
 	fails, f.Now = nil, f.Now.Add(3*time.Second)
 	if news, _ := f.Update(f.Tick()()); !news.Other || f.Store != ledger.Store(anew) {
 		t.Error("it is not opened anew")

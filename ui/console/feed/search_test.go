@@ -77,9 +77,7 @@ func (f *follower) step() bool {
 		}
 		f.feed.Now = time.Now()
 		news, next := f.feed.Update(cmd())
-		if f.feed.Lost != nil {
-			f.t.Fatal(f.feed.Lost)
-		}
+		need.Must(f.t, f.feed.Lost == nil, "%v", f.feed.Lost)
 		if news.More != nil {
 			f.table.Extend(news.More.Rows, news.More.Next)
 		}
@@ -122,9 +120,7 @@ func (f *follower) shows(missing int) {
 			got = append(got, fmt.Sprint(r.Row.Title, "@", r.Row.Version))
 		}
 	}
-	if !slices.Equal(want, got) {
-		f.t.Errorf("the list has %q, a search from end to end %q", got, want)
-	}
+	need.That(f.t, slices.Equal(want, got), "the list has %q, a search from end to end %q", got, want)
 }
 
 // settled is a ledger with operations that are done.

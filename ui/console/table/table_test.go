@@ -58,9 +58,7 @@ func TestI7_NoRefreshMovesTheCursorToAnotherOperation(t *testing.T) {
 			}
 			seen := map[string]bool{}
 			for _, i := range l.Items {
-				if seen[i.ID] {
-					rt.Fatalf("%s stands twice", i.ID)
-				}
+				need.Must(rt, !seen[i.ID], "%s stands twice", i.ID)
 				seen[i.ID] = true
 			}
 		}
@@ -74,9 +72,7 @@ func TestTheWindowStaysAsItIs(t *testing.T) {
 	l.Height = 20
 	for look := range 5 {
 		limit := l.window()
-		if limit != 200 {
-			t.Fatalf("look %d reads %d rows", look, limit)
-		}
+		need.Must(t, limit == 200, "look %d reads %d rows", look, limit)
 		p := feed.Page{Next: "more", Left: map[string]feed.Row{}}
 		for i := range limit {
 			p.Rows = append(p.Rows, feed.Row{ID: fmt.Sprint(look, " ", i)})
