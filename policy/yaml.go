@@ -282,12 +282,12 @@ func syntaxProblem(src *source, err error) Problem {
 		case strings.HasPrefix(strings.TrimLeft(line, " "), "\t"):
 			hint = "indent with spaces, not tabs"
 		case m == nil || !closed(m[2]):
+		case flow.MatchString(m[2]) && bareTemplate.MatchString(line):
+			hint = "quote it: " + bareTemplate.ReplaceAllString(bareTemplate.FindString(line), `$1 "$2"`)
 		case flow.MatchString(m[2]):
 			hint = "put quotes around a value that has a colon, a comma, a quote or a bracket in it"
 		default:
 			hint = quotedHint(src, at)
-		case bareTemplate.MatchString(line):
-			hint = "quote it: " + bareTemplate.ReplaceAllString(bareTemplate.FindString(line), `$1 "$2"`)
 		}
 	}
 	return src.problem(place{position: at}, "not YAML: "+message, hint)
