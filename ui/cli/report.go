@@ -44,6 +44,7 @@ and the commands that show it again; of one incident, or of the time since.`,
 const (
 	reportEvents  = 20_000 // that a report rests on, the newest
 	reportOutages = 20     // that it tells of
+	reportAlone   = 20     // operations in none of them, the dearest
 )
 
 func (c logCommand) report(ctx context.Context, o logOptions) error {
@@ -78,6 +79,11 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 	}
 	if err := c.outages(ctx, s, o, &r); err != nil {
 		return err
+	}
+	if o.incident == "" {
+		if r.Alone, r.AloneCut, err = c.alone(ctx, s, r.Now); err != nil {
+			return err
+		}
 	}
 	events, _, cut, err := history(ctx, s, o)
 	if err != nil {
@@ -124,6 +130,20 @@ func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r
 		r.Outages = append(r.Outages, incidentCommand(c).outage(in))
 	}
 	return nil
+}
+
+// alone is what needs a person and is in no outage, whose account would tell of it.
+func (c logCommand) alone(ctx context.Context, s ledger.Store, now time.Time) (dearest []ticket.Ticket, more bool, err error) {
+	none, err := ledger.ParseFilter("-incident:" + ledger.AnyIncident)
+	if err != nil {
+		return nil, false, err
+	}
+	page, err := s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Filter: none, Order: ledger.OrderLoss, Now: now, Limit: reportAlone})
+	if err != nil {
+		return nil, false, err
+	}
+	dearest, err = tickets(ctx, s, c.policyToLookBy(), page.Rows)
+	return dearest, page.Next != "", err
 }
 
 // runs adds the bulk runs of the time, or those over operations of the incident.
@@ -194,7 +214,12 @@ func (c logCommand) reportJSON(r ticket.Report) any {
 		}
 		wrong = append(wrong, j)
 	}
+	alone := []any{}
+	for _, t := range r.Alone {
+		verb, why := t.Advice()
+		alone = append(alone, map[string]any{"operation": t.Row.ID, "do": verb, "why": why.String()})
+	}
 	return map[string]any{"from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut, "archived": r.Archived,
-		"open":     map[string]any{"needs_you": r.Open.NeedsYou, "conflicts": r.Open.Conflicts, "twice": r.Open.Twice, "unsent": r.Open.Unsent, "loss": r.Open.Loss, "by_word": r.Open.ByWord},
+		"open":     map[string]any{"needs_you": r.Open.NeedsYou, "conflicts": r.Open.Conflicts, "twice": r.Open.Twice, "unsent": r.Open.Unsent, "loss": r.Open.Loss, "by_word": r.Open.ByWord, "alone": alone},
 		"currency": r.Currency, "again": r.Again}
 }

@@ -75,6 +75,10 @@ func TestReport(t *testing.T) {
 	}
 	b.read(2, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_2"}})
 	b.read(4, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_4"}})
+	left := "In no outage:\n\n| since | what | what to do | look |\n|---|---|---|---|\n| 03:06:00 | charge cus_1QX 12000 | look: "
+	if out := b.want(0, "report"); !strings.Contains(out, left) || !strings.Contains(out, "`indoubt show "+strings.SplitN(b.at(9), "@", 2)[0]+"`") {
+		t.Error(out)
+	}
 	b.want(0, "confirm", b.at(9), "--receipt", "ch_9", "--reason", "seen in the bank")
 	b.want(0, "incident", "note", in, "--reason", "their page says 03:01")
 	for name, args := range map[string][]string{"report_since.md": {"report", "--since", "1h"}, "report_incident.md": {"report", in[:6]}} {

@@ -16,7 +16,9 @@ type Report struct {
 	From, Now time.Time
 	Zone      *time.Location
 	Outages   []Outage
-	More      int // outages that it does not tell of
+	More      int      // outages that it does not tell of
+	Alone     []Ticket // need a person and are in no outage; the dearest
+	AloneCut  bool     // there are more of these
 	Acts      []Act
 	Runs      []Run
 	Wrong     []Wrong
@@ -174,6 +176,16 @@ func (r Report) Markdown() string {
 		r.Open.NeedsYou, r.money(r.Open.Unsent), r.money(r.Open.Loss), r.Open.Conflicts, r.Open.Twice)
 	if r.Open.ByWord > 0 {
 		fmt.Fprintf(&b, "%d cost what the policy gives as a word.\n", r.Open.ByWord)
+	}
+	if len(r.Alone) > 0 {
+		b.WriteString("\nIn no outage:\n\n")
+		table(&b, r, r.Alone, []string{"since", "what", "what to do", "look"}, func(t Ticket) []string {
+			verb, why := t.Advice()
+			return []string{r.at(t.Row.CreatedAt), markdown(t.Title()), markdown(safe.Say("%s%s", verb, Colon(why.String()))), fmt.Sprintf("`indoubt show %s`", safe.Of(t.Row.ID))}
+		})
+		if r.AloneCut {
+			b.WriteString("\nAnd more: `indoubt list --tab needs_you -- -incident:any`\n")
+		}
 	}
 	if r.Cut {
 		fmt.Fprintf(&b, "\nWhat follows rests on the newest %d events, from %s on: `%s` has the earlier ones.\n", r.Events, clock(r.Oldest), safe.Of(r.Again[1]))

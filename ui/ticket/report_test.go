@@ -103,7 +103,8 @@ func TestTold(t *testing.T) {
 // A page says how much it leaves out, and which command has it.
 func TestReportSaysWhatItLeavesOut(t *testing.T) {
 	page := func(n int) (Report, string) {
-		r := Report{From: at, Now: at.Add(time.Hour), Zone: time.UTC, Again: []string{"again", "history"}, Titles: map[string]safe.Text{}, More: n - lines, Oldest: at, Events: n, Cut: n > lines}
+		r := Report{From: at, Now: at.Add(time.Hour), Zone: time.UTC, Again: []string{"again", "history"}, Titles: map[string]safe.Text{}, More: n - lines, Oldest: at, Events: n, Cut: n > lines,
+			Alone: []Ticket{operation(func(*ledger.Record) {})}, AloneCut: n > lines}
 		for i := range n {
 			e := ledger.Event{At: at, OperationID: fmt.Sprint("w", i, "."), Conflict: ledger.Contradiction}
 			r.Wrong = append(r.Wrong, Wrong{Event: e})
@@ -125,7 +126,7 @@ func TestReportSaysWhatItLeavesOut(t *testing.T) {
 	need.Equal(t, len(r.Lines()), 3*lines)
 	r, cut := page(lines + 3)
 	need.Equal(t, strings.Count(cut, "3 earlier ones are left out: `again --json` has them."), 4)
-	need.Contains(t, cut, "And 3 more: `indoubt incident list`", "rests on the newest 203 events, from 2026-07-14 02:15 UTC on: `history` has the earlier ones")
+	need.Contains(t, cut, "And 3 more: `indoubt incident list`", "And more: `indoubt list --tab needs_you -- -incident:any`", "rests on the newest 203 events, from 2026-07-14 02:15 UTC on: `history` has the earlier ones")
 	named := map[string]bool{}
 	for _, e := range r.Lines() {
 		named[e.OperationID] = true
