@@ -4,19 +4,28 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
 const maxTitle = 200
 
+// madeKey is a key that a recorder made, which tells a person nothing.
+var madeKey = lazyregexp.New(`^(?:[a-z]+-[0-9a-f]{32,}(?:\.\d+)?|k-[0-9a-f-]{36})$`)
+
 // Title is the operation in a few words. Where the policy gives none, or it
-// cannot be computed, the title is made of the command or of the input.
+// cannot be computed, the title is made of the command, behind the key that it was
+// given, or of the input.
 func (k *Kind) Title(op ledger.Operation) string {
 	if text, ok := named(k, k.title, op); ok && strings.TrimSpace(text) != "" {
 		return expr.Shorten(text, maxTitle)
 	}
 	if op.Command != nil && len(op.Command.Argv) > 0 {
-		return expr.Shorten(strings.Join(op.Command.Argv, " "), maxTitle)
+		words := op.Command.Argv
+		if op.Key != "" && !madeKey.MatchString(op.Key) {
+			words = append([]string{op.Key}, words...)
+		}
+		return expr.Shorten(strings.Join(words, " "), maxTitle)
 	}
 	return expr.Shorten(madeTitle(op), maxTitle)
 }
