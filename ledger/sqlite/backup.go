@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,4 +74,13 @@ func syncFile(path string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// makeDir makes a directory, and those above it, that are there after a crash.
+func makeDir(dir string, mode fs.FileMode, sync func(string) error) error {
+	above := filepath.Dir(dir)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) || above == dir {
+		return os.MkdirAll(dir, mode) // says what is there instead
+	}
+	return cmp.Or(makeDir(above, mode, sync), os.MkdirAll(dir, mode), sync(above))
 }

@@ -3,7 +3,9 @@ package sqlite
 import (
 	"errors"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,5 +63,28 @@ func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
 	need.That(t, lost(before.Operation.ID).Sub(end).Round(time.Minute) == time.Hour, "the clock was set forward by an hour, the proof by %s", lost(before.Operation.ID).Sub(end))
 	if again := need.Get(c.DigestKey(ctx))(t); string(again) != string(key) {
 		t.Error("the copy has another key")
+	}
+}
+
+// The name of a directory that is made is in the one above it, which is synced: else a crash
+// may take the ledger away with it.
+func TestI10_MadeDirectoriesAreSynced(t *testing.T) {
+	top := t.TempDir()
+	var synced []string
+	sync := func(dir string) error {
+		synced = append(synced, strings.TrimPrefix(dir, top))
+		return nil
+	}
+	need.OK(t, makeDir(filepath.Join(top, "a", "b", "c"), 0o700, sync))
+	need.Equal(t, strings.Join(synced, " "), " /a /a/b")
+	need.OK(t, makeDir(filepath.Join(top, "a", "b", "c"), 0o700, sync))
+	need.Equal(t, len(synced), 3)
+	failed := errors.New("disk")
+	if err := makeDir(filepath.Join(top, "x", "y"), 0o700, func(string) error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("what is not synced is made: %v", err)
+	}
+	need.OK(t, os.WriteFile(filepath.Join(top, "file"), nil, 0o600))
+	if err := makeDir(filepath.Join(top, "file", "below"), 0o700, sync); err == nil {
+		t.Error("a directory is below a file")
 	}
 }

@@ -132,7 +132,7 @@ func Fresh(ctx context.Context, path, id string, o Options) (tables.Fresh, error
 		f.finished = true
 		return f, err
 	}
-	if err := cmp.Or(former(to, o), os.MkdirAll(filepath.Dir(to), 0o700), local(to)); err != nil {
+	if err := cmp.Or(former(to, o), makeDir(filepath.Dir(to), 0o700, syncDir), local(to)); err != nil {
 		return nil, err
 	}
 	for {

@@ -72,7 +72,7 @@ func found(path string, o Options) error {
 	if o.Group != "" {
 		parents = 0o755
 	}
-	if err := cmp.Or(os.MkdirAll(filepath.Dir(dir), parents), os.MkdirAll(dir, 0o700)); err != nil {
+	if err := cmp.Or(makeDir(filepath.Dir(dir), parents, syncDir), makeDir(dir, 0o700, syncDir)); err != nil {
 		return fmt.Errorf("make the ledger's directory: %w", err)
 	}
 	if err := local(path); err != nil {
