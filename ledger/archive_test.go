@@ -23,8 +23,7 @@ func TestPackedIsWhatItWas(t *testing.T) {
 		w := Whole{Operation: Operation{ID: text("id"), Token: text("token"), Fingerprint: text("print"), CreatedAt: at("created"), SettledAt: at("settled")},
 			Attempts: []Attempt{{ID: text("attempt"), StartedAt: at("started"), Receipt: text("receipt")}}}
 		sheaf := []Stub{{Seq: rapid.Int64().Draw(t, "seq"), Whole: w}, {Seq: 2, Whole: Whole{Operation: Operation{ID: text("another")}}}}
-		packed, err := Pack(sheaf)
-		need.OK(t, err)
+		packed := need.Get(Pack(sheaf))(t)
 		got, err := Unpack(packed)
 		need.Must(t, err == nil && reflect.DeepEqual(got, sheaf), "%+v\nwas %+v: %v", got, sheaf, err)
 		for cut := range packed {

@@ -51,8 +51,7 @@ func TestI9_ARetryThatTheLedgerHasLost(t *testing.T) {
 		s.apply(c)
 		rw.WriteHeader(http.StatusCreated)
 	}
-	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
-	need.OK(t, err)
+	res := need.Get(w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}))(t)
 	need.Equal(t, res.Operation.State, ledger.Committed)
 	rec := w.get(o.ID)
 	need.That(t, len(rec.Attempts) == 2 && rec.Attempts[1].ID == res.Attempt.ID && rec.Attempts[1].Outcome == ledger.OutcomeCommitted, "%+v", rec.Attempts)

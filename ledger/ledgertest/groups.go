@@ -119,8 +119,7 @@ func (g *game) compareLists(ins []ledger.IncidentAccount) {
 			}
 		}
 	}
-	c, err := s.Counts(ctx, now)
-	need.OK(g.rt, err)
+	c := need.Get(s.Counts(ctx, now))(g.rt)
 	for tab, n := range map[ledger.Tab]int{ledger.TabNeedsYou: c.NeedsYou, ledger.TabChecking: c.Checking, ledger.TabInFlight: c.InFlight, ledger.TabParked: c.Parked, ledger.TabSettled: c.Settled} {
 		if others := rows(tab, "-incident:any"); listed[tab]+others != n {
 			g.rt.Fatalf("%s: %d in groups of incidents and %d in none, the list counts %d", tab, listed[tab], others, n)

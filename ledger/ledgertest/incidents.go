@@ -390,8 +390,7 @@ func (g *game) compareIncidents() {
 	now := g.real.clock.Now()
 	of := func(d *desk) (out []ledger.IncidentAccount) {
 		for _, in := range d.incidents() {
-			a, err := d.s.Incident(ctx, in.ID, now)
-			need.OK(g.rt, err)
+			a := need.Get(d.s.Incident(ctx, in.ID, now))(g.rt)
 			if account(a.Incident) != account(in) {
 				g.rt.Fatalf("listed as %s, alone %s", account(in), account(a.Incident))
 			}

@@ -162,8 +162,7 @@ func (g *game) settle(rt *rapid.T) {
 
 // version is the one a person saw: usually the newest.
 func (g *game) version(rt *rapid.T, id string) int64 {
-	rec, err := g.plain.s.Read(ctx, ledger.Locator{ID: id})
-	need.OK(rt, err)
+	rec := need.Get(g.plain.s.Read(ctx, ledger.Locator{ID: id}))(rt)
 	return max(1, rec.Operation.Version-int64(rapid.SampledFrom([]int{0, 0, 0, 0, 0, 1}).Draw(rt, "behind")))
 }
 
@@ -231,8 +230,7 @@ func (g *game) repeat(*rapid.T) {
 
 // count is how many changes were made; a deadline passes by itself.
 func (g *game) count() int {
-	evs, err := g.real.s.History(ctx, ledger.HistoryQuery{Limit: 100_000})
-	need.OK(g.rt, err)
+	evs := need.Get(g.real.s.History(ctx, ledger.HistoryQuery{Limit: 100_000}))(g.rt)
 	return len(slices.DeleteFunc(evs, func(e ledger.Event) bool { return e.Verb == "expire" }))
 }
 
@@ -333,8 +331,7 @@ func (g *game) compareAll() {
 	}
 	compareKept(g.rt, g.plain.s, g.real.s, g.real.clock.Now())
 	ev := func(s ledger.Store) []ledger.Event {
-		evs, err := s.History(ctx, ledger.HistoryQuery{Limit: 100_000})
-		need.OK(g.rt, err)
+		evs := need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 100_000}))(g.rt)
 		for i := range evs { // seq may have gaps, and expiry draws its own change ids
 			evs[i].Seq = 0
 			if evs[i].Verb == "expire" || evs[i].Verb == "return" {
@@ -395,10 +392,8 @@ var seeing = []cmp.Option{
 
 // compare looks at one operation in both stores and at the invariants in it.
 func (g *game) compare(id string) {
-	real, err := g.real.s.Read(ctx, ledger.Locator{ID: id})
-	need.OK(g.rt, err)
-	plain, err := g.plain.s.Read(ctx, ledger.Locator{ID: id})
-	need.OK(g.rt, err)
+	real := need.Get(g.real.s.Read(ctx, ledger.Locator{ID: id}))(g.rt)
+	plain := need.Get(g.plain.s.Read(ctx, ledger.Locator{ID: id}))(g.rt)
 	for _, rec := range []*ledger.Record{&real, &plain} {
 		rec.Lease.Generation = 0 // grows in its own steps
 		rec.Pricing.Digest, rec.Pricing.ReadAt, rec.Pricing.Reads = "", time.Time{}, 0

@@ -47,15 +47,13 @@ func begins(s ledger.Store, id string) error {
 
 func placeOf(t testing.TB, name string) Place {
 	t.Helper()
-	at, err := At(name)
-	need.OK(t, err)
+	at := need.Get(At(name))(t)
 	return at
 }
 
 func rawly(t testing.TB, path string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("sqlite", path)
-	need.OK(t, err)
+	db := need.Get(sql.Open("sqlite", path))(t)
 	t.Cleanup(func() { db.Close() })
 	return db
 }
@@ -114,12 +112,9 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 	var first Copied
 	for i, to := range []string{pgtest.URL(t), pgtest.URL(t), filepath.Join(t.TempDir(), "'b'", "ledger.db"), filepath.Join(t.TempDir(), "c.db")} {
 		next, began := placeOf(t, to), time.Now()
-		console, err := at.Open(t.Context(), Options{})
-		need.OK(t, err)
-		dry, err := Copy(t.Context(), at, next, Options{}, CopyOptions{DryRun: true})
-		need.OK(t, err)
-		done, err := Copy(t.Context(), at, next, Options{}, CopyOptions{Progress: quiet})
-		need.OK(t, err)
+		console := need.Get(at.Open(t.Context(), Options{}))(t)
+		dry := need.Get(Copy(t.Context(), at, next, Options{}, CopyOptions{DryRun: true}))(t)
+		done := need.Get(Copy(t.Context(), at, next, Options{}, CopyOptions{Progress: quiet}))(t)
 		t.Logf("%d operations, %d rows to %s in %s", n, done.Rows, next, time.Since(began).Round(time.Millisecond))
 		need.That(t, dry.Rows == done.Rows && done.Rows >= int64(4*n),
 			"%d rows were copied, and %d were to be", done.Rows, dry.Rows)
@@ -139,16 +134,14 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 		if _, err := at.Create(t.Context(), Options{}); !errors.As(err, &away) || away.To != shown(next) {
 			t.Errorf("a writer of the old ledger was told %v", err)
 		}
-		old, err := at.Open(t.Context(), Options{ReadOnly: true})
-		need.OK(t, err)
+		old := need.Get(at.Open(t.Context(), Options{ReadOnly: true}))(t)
 		info, err := old.Info(t.Context())
 		need.OK(t, errors.Join(err, old.Close()))
 		need.That(t, info.MovedTo == shown(next), "the old ledger is at %q", info.MovedTo)
 		at = next
 	}
 	// The ledger goes on where it was.
-	s, err := at.Create(t.Context(), Options{})
-	need.OK(t, err)
+	s := need.Get(at.Create(t.Context(), Options{}))(t)
 	defer s.Close()
 	answer, err := ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: "x", OperationID: "x", AttemptID: "x", Kind: "card.charge", Key: "shelved-key", Deadline: time.Hour, Actor: writer})
 	need.That(t, err == nil && answer.Answer != ledger.AnswerBegun,
@@ -166,8 +159,7 @@ func TestAKilledCopyGoesOn(t *testing.T) {
 			from := filled(t, 60)
 			for _, table := range []string{"attempts", "events", "events compared"} {
 				killed(t, from.String(), to, table)
-				s, err := from.Open(t.Context(), Options{})
-				need.OK(t, err)
+				s := need.Get(from.Open(t.Context(), Options{}))(t)
 				if err := begins(s, "meanwhile"); !errors.Is(err, ledger.ErrMoving) || !strings.Contains(err.Error(), shown(placeOf(t, to))) {
 					t.Errorf("a begin was told %v", err)
 				}
@@ -176,8 +168,7 @@ func TestAKilledCopyGoesOn(t *testing.T) {
 					t.Error("a copy that is not whole was opened")
 				}
 			}
-			done, err := Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: quiet})
-			need.OK(t, err)
+			done := need.Get(Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: quiet}))(t)
 			need.That(t, done.Rows == 0 && len(done.Digests) != 0,
 				"%d rows were copied again, %d tables compared", done.Rows, len(done.Digests))
 		})
@@ -237,8 +228,7 @@ func TestACopyNamesWhatCannotBeKept(t *testing.T) {
 	_, err = Copy(t.Context(), from, placeOf(t, pgtest.URL(t)), Options{}, CopyOptions{Progress: quiet})
 	need.Must(t, err != nil && strings.Contains(err.Error(), "reason") && strings.Contains(err.Error(), "a zero byte"),
 		"%v", err)
-	s, err := from.Open(t.Context(), Options{})
-	need.OK(t, err)
+	s := need.Get(from.Open(t.Context(), Options{}))(t)
 	defer s.Close()
 	need.OK(t, begins(s, "goes on"))
 }
@@ -252,12 +242,10 @@ func TestACopyIsCompared(t *testing.T) {
 	if _, err := Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: quiet}); err == nil || !strings.Contains(err.Error(), "attempts is not the same") {
 		t.Error(err)
 	}
-	s, err := from.Open(t.Context(), Options{})
-	need.OK(t, err)
+	s := need.Get(from.Open(t.Context(), Options{}))(t)
 	need.OK(t, errors.Join(begins(s, "goes on"), s.Close()))
 
-	whole, err := os.ReadFile(from.String())
-	need.OK(t, err)
+	whole := need.Get(os.ReadFile(from.String()))(t)
 	need.OK(t, os.WriteFile(to, whole, 0o600))
 	if _, err := Copy(t.Context(), placeOf(t, to), placeOf(t, to+"2"), Options{}, CopyOptions{Progress: quiet}); !errors.Is(err, ledger.ErrCopied) {
 		t.Errorf("a copy that was not adopted: %v", err)

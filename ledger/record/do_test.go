@@ -249,8 +249,7 @@ func TestDoRetriesKnownFailures(t *testing.T) {
 	}
 	rule.Retry = outcome.Retry{Max: 3, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond}
 	r, store := real(t, rule)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	need.OK(t, err)
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	nobody := "http://" + l.Addr().String()
 	l.Close()
 	var mu sync.Mutex

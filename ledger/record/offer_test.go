@@ -64,8 +64,7 @@ func TestI3_AKnownKeyBeginsInItsLineage(t *testing.T) {
 // while it is offered the attempt again.
 func TestI9_TheOutcomeOfALostAttemptIsKept(t *testing.T) {
 	made := func(name string) ledger.Store {
-		s, err := open.Create(t.Context(), filepath.Join(t.TempDir(), name), open.Options{})
-		need.OK(t, err)
+		s := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), name), open.Options{}))(t)
 		t.Cleanup(func() { s.Close() })
 		return s
 	}
@@ -81,7 +80,6 @@ func TestI9_TheOutcomeOfALostAttemptIsKept(t *testing.T) {
 	time.AfterFunc(100*time.Millisecond, func() { s.lost.Store(false) })
 	_, err = r.SettleSurely(t.Context(), settle)
 	need.OK(t, err)
-	rec, err := s.Read(t.Context(), ledger.Locator{ID: begun.Operation.ID})
-	need.OK(t, err)
+	rec := need.Get(s.Read(t.Context(), ledger.Locator{ID: begun.Operation.ID}))(t)
 	need.Equal(t, rec.Operation.State, ledger.Committed)
 }

@@ -33,8 +33,7 @@ func example(t *testing.T, language string, n int) string {
 func perform(t *testing.T, program, source string) (string, *sqlite.Store) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.db")
-	s, err := sqlite.Create(context.Background(), path, sqlite.Options{})
-	need.OK(t, err)
+	s := need.Get(sqlite.Create(context.Background(), path, sqlite.Options{}))(t)
 	t.Cleanup(func() { s.Close() })
 	cmd := exec.Command(program)
 	cmd.Stdin = strings.NewReader(source)
@@ -62,8 +61,7 @@ func TestContractInPython(t *testing.T) {
 		{"mail.send", "welcome ana", ledger.Uncertain, ledger.AnswerInDoubt},
 		{"card.charge", "INV-1187", ledger.Failed, ledger.AnswerBegun}, // it was refused, which is a proof
 	} {
-		rec, err := s.Read(ctx, ledger.Locator{Kind: want.kind, Key: want.key})
-		need.OK(t, err)
+		rec := need.Get(s.Read(ctx, ledger.Locator{Kind: want.kind, Key: want.key}))(t)
 		if o := rec.Operation; o.State != want.state || len(rec.Attempts) != 1 || !o.TokenSent || o.Source.Pipeline != "nightly" {
 			t.Fatalf("%s is %s after %d attempts", want.kind, o.State, len(rec.Attempts))
 		}
@@ -73,8 +71,7 @@ func TestContractInPython(t *testing.T) {
 			"%s: begin was told %s (%v), want %s", want.kind, res.Answer, err, want.begin)
 	}
 	// What came after its deadline can still be said, by naming the attempt.
-	doubt, err := s.Read(ctx, ledger.Locator{Kind: "mail.send", Key: "welcome ana"})
-	need.OK(t, err)
+	doubt := need.Get(s.Read(ctx, ledger.Locator{Kind: "mail.send", Key: "welcome ana"}))(t)
 	applied, err := ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: doubt.Operation.ID + ".1",
 		Outcome: ledger.OutcomeCommitted, Receipt: "m-9", Actor: ledger.Actor{Name: "nightly", Machine: true}})
 	need.Must(t, err == nil && applied.After.State == ledger.Committed,

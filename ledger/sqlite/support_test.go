@@ -22,11 +22,9 @@ func diff(a, b any) string { return cmp.Diff(a, b, cmpopts.EquateEmpty()) }
 // texts are what a query gives in its last column.
 func texts(t testing.TB, s *Store, query string, args ...any) (out []string) {
 	t.Helper()
-	rows, err := s.rows(ctx, query, args...)
-	need.OK(t, err)
+	rows := need.Get(s.rows(ctx, query, args...))(t)
 	defer rows.Close()
-	columns, err := rows.Columns()
-	need.OK(t, err)
+	columns := need.Get(rows.Columns())(t)
 	for rows.Next() {
 		var text string
 		dest := make([]any, len(columns))

@@ -108,8 +108,7 @@ func id(n int) string { return fmt.Sprintf("019808a1-00%02x-7000-8000-0000000000
 func (b *bench) begin(n int, kind string, input string) (attempt string) {
 	b.Helper()
 	attempt = strings.Replace(id(n), "-00", "-aa", 1)
-	fingerprint, err := ledger.Fingerprint(json.RawMessage(input))
-	need.OK(b, err)
+	fingerprint := need.Get(ledger.Fingerprint(json.RawMessage(input)))(b)
 	k := b.kind(kind)
 	req := ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: id(n), AttemptID: attempt, Kind: kind, Key: "k-" + id(n)[34:], Token: "indoubt-7E3A" + strings.ToUpper(id(n)[34:]),

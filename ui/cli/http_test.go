@@ -73,8 +73,7 @@ func (p *httpProxy) log() string {
 // post writes once and gives the status and the body; 0 when no answer came.
 func (p *httpProxy) post(path, key, body string) (int, map[string]any, http.Header) {
 	p.t.Helper()
-	req, err := http.NewRequest("POST", p.url+path, strings.NewReader(body))
-	need.OK(p.t, err)
+	req := need.Get(http.NewRequest("POST", p.url+path, strings.NewReader(body)))(p.t)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer tok-4815162342")
 	if key != "" {

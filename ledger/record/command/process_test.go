@@ -222,8 +222,7 @@ func TestI10_KilledRunner(t *testing.T) {
 	gone(t, pid)
 	acted := lines(effects)
 	store := openLedger(t, path)
-	rec, err := store.Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"})
-	need.OK(t, err)
+	rec := need.Get(store.Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"}))(t)
 	until(t, "the deadline", func() bool { return time.Now().After(rec.Operation.DeadlineAt.Add(20 * time.Millisecond)) })
 	out, err := p.command(t, "/bin/sh", "-c", `echo again >> "$1"`, "x", effects).CombinedOutput()
 	if code(err) != 106 || lines(effects) != acted {
@@ -247,14 +246,12 @@ func TestI3_StoppedRunnerSendsNothingAfterItsDeadline(t *testing.T) {
 	until(t, "the command acts", func() bool { return lines(effects) > 0 })
 	need.OK(t, cmd.Process.Signal(syscall.SIGSTOP))
 	store := openLedger(t, path)
-	rec, err := store.Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"})
-	need.OK(t, err)
+	rec := need.Get(store.Read(t.Context(), ledger.Locator{Kind: "post", Key: "k"}))(t)
 	deadline := rec.Operation.DeadlineAt
 	until(t, "the deadline", func() bool { return time.Now().After(deadline.Add(300 * time.Millisecond)) })
 	need.OK(t, cmd.Process.Signal(syscall.SIGCONT))
 	need.Equal(t, code(cmd.Wait()), 106, "exit", &said)
-	text, err := os.ReadFile(effects)
-	need.OK(t, err)
+	text := need.Get(os.ReadFile(effects))(t)
 	all := strings.Fields(string(text))
 	last, err := strconv.ParseInt(all[len(all)-1], 10, 64)
 	if err != nil || time.Unix(0, last).After(deadline) {
@@ -321,8 +318,7 @@ func TestRunSurvivesAClosedPipe(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	p := role{name: "run", ledger: path, key: "k", deadline: "10s"}
 	cmd := p.command(t, "/bin/sh", "-c", `for i in 1 2 3 4 5 6; do echo $i; sleep 0.05; done`)
-	pipe, err := cmd.StdoutPipe()
-	need.OK(t, err)
+	pipe := need.Get(cmd.StdoutPipe())(t)
 	need.OK(t, cmd.Start())
 	need.Get(pipe.Read(make([]byte, 1)))(t)
 	pipe.Close()

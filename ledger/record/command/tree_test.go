@@ -239,8 +239,7 @@ func TestI6_AnotherAccountCannotTell(t *testing.T) {
 // asNobody traces under another account.
 func asNobody(t *testing.T, a ledger.Attempt) (string, error) {
 	t.Helper()
-	self, err := os.Executable()
-	need.OK(t, err)
+	self := need.Get(os.Executable())(t)
 	binary := filepath.Join("/tmp", fmt.Sprintf("indoubt-trace-%d", os.Getpid())) // where every account may read
 	data, err := os.ReadFile(self)
 	if err == nil {

@@ -52,8 +52,7 @@ func TestWhatIsNotPassed(t *testing.T) {
 		"POST /x HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 2002\r\n\r\n" + strings.Repeat("[", 1001) + strings.Repeat("]", 1001):     "400",
 	} {
 		name := request[:min(len(request), 70)]
-		c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-		need.OK(t, err)
+		c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 		go func() {
 			_, _ = io.WriteString(c, request)
 			if strings.Contains(request, "short") {
@@ -231,8 +230,7 @@ func TestASlowBodyIsGivenUp(t *testing.T) {
 	up := newUpstream(t, created)
 	w := newWorld(t, up, setup{})
 	w.proxy.patience = 50 * time.Millisecond
-	c, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	need.OK(t, err)
+	c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 	defer c.Close()
 	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc")
 	_ = c.SetReadDeadline(time.Now().Add(patience))

@@ -79,8 +79,7 @@ func TestTransportAnswersOnceAndAgain(t *testing.T) {
 	})
 	_, client, m := testTransport(t, record.KindRule{})
 	for try := range 3 {
-		resp, err := client.Do(order(t.Context(), s.URL+"/orders", "k-1"))
-		need.OK(t, err)
+		resp := need.Get(client.Do(order(t.Context(), s.URL+"/orders", "k-1")))(t)
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if resp.StatusCode != 201 || string(body) != `{"id":1}` || err != nil || resp.Header.Get("Location") != "/orders/1" ||
