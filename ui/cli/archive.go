@@ -110,9 +110,9 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 		case p.Operations == 0:
 			w.Println(safe.Say("nothing to archive: no operation that can leave settled before %s", clockTime(o.Before)))
 		case flags.dryRun:
-			w.Println(safe.Say("%d operations, %s as text, settled before %s and would be archived in %s", p.Operations, amountOf(p.Plain), clockTime(o.Before), short(dir)))
+			w.Println(safe.Say("%s, %s as text, settled before %s and would be archived in %s", operations(p.Operations), amountOf(p.Plain), clockTime(o.Before), short(dir)))
 		default:
-			w.Println(safe.Say("%d operations archived in %s, %d %s of %s", p.Removed, short(dir), p.Files, map[bool]string{true: "file", false: "files"}[p.Files == 1], amountOf(p.Packed)))
+			w.Println(safe.Say("%s archived in %s, %d %s of %s", operations(p.Removed), short(dir), p.Files, plural(p.Files, "file", "files"), amountOf(p.Packed)))
 			if p.Moved > 0 {
 				w.Println(safe.Say("%d changed meanwhile, and stay", p.Moved))
 			}
@@ -139,13 +139,17 @@ func notArchived(err error, dir string) error {
 	return f
 }
 
+func operations(n int) string {
+	return fmt.Sprintf("%d %s", n, plural(n, "operation", "operations"))
+}
+
 // progress tells a person at a terminal how far it has come, once a second.
 func (a archiveCommand) progress() func(archive.Progress) {
 	told := time.Now()
 	return func(p archive.Progress) {
 		if !a.json && time.Since(told) >= time.Second {
 			told = time.Now()
-			a.errOut.Println(safe.Say("%d operations to archive, %d archived", p.Operations, p.Removed))
+			a.errOut.Println(safe.Say("%s to archive, %d archived", operations(p.Operations), p.Removed))
 		}
 	}
 }

@@ -293,7 +293,7 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 		more += "\n" + over.String() + "; nothing is begun or allowed until `indoubt adopt`"
 	}
 	if o.filter != "" || o.tab != "" {
-		return fmt.Sprintf("%d %s", shown, plural(shown, "operation", "operations")) + more, nil
+		return operations(shown) + more, nil
 	}
 	counts, err := s.Counts(ctx, c.clock())
 	if err != nil {
