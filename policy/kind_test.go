@@ -43,7 +43,7 @@ func TestMadeTitlesTellOperationsApart(t *testing.T) {
 // Commands look alike from their left; a key that a person gave tells them apart.
 func TestAGivenKeyLeadsTheTitleOfACommand(t *testing.T) {
 	for key, want := range map[string]string{
-		"order-42": "order-42 curl -sS https://pay", "": "curl -sS https://pay",
+		"order-42": "order-42 curl -sS https://pay", "order-1d4f0a6c0b3f7e2d9a5c8b7e6f1a2b3c": "order-1d4f0a6c0b3f7e2d9a5c8b7e6f1a2b3c curl -sS https://pay", "": "curl -sS https://pay",
 		"content-1d4f0a6c0b3f7e2d9a5c8b7e6f1a2b3c.2": "curl -sS https://pay", "k-01a208fa-a30c-729e-8e92-76a2f40b8b82": "curl -sS https://pay",
 	} {
 		need.Equal(t, Default().Kind("pay").Title(ledger.Operation{Kind: "pay", Key: key, Command: &ledger.Command{Argv: []string{"curl", "-sS", "https://pay"}}}), want)

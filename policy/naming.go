@@ -11,7 +11,7 @@ import (
 const maxTitle = 200
 
 // madeKey is a key that a recorder made, which tells a person nothing.
-var madeKey = lazyregexp.New(`^(?:[a-z]+-[0-9a-f]{32,}(?:\.\d+)?|k-[0-9a-f-]{36})$`)
+var madeKey = lazyregexp.New(`^(?:(?:content|session|fields|row)-[0-9a-f]{32}(?:\.\d+)?|k-[0-9a-f-]{36})$`)
 
 // Title is the operation in a few words. Where the policy gives none, or it
 // cannot be computed, the title is made of the command, behind the key that it was

@@ -230,6 +230,7 @@ func (n *node) data(leaf func(*node) any) any {
 	return leaf(n)
 }
 
+// flow is a mapping or a list in one line.
 var flow = lazyregexp.New(`^(?:\{.*\}|\[.*\])\s*(?:#.*)?$`)
 
 var keyValue = lazyregexp.New(`^(\s*(?:- +)?[A-Za-z_][\w.-]*:)\s+(.+)$`)

@@ -343,7 +343,7 @@ func updateOperation(d *Dialect, before, o *ledger.Operation, recheck, was time.
 		of |= redactable
 	}
 	set := differences(d, columns, before, o, of, o.State != before.State)
-	if set.sets("receipts") {
+	if slices.Contains(set.names, "receipts") {
 		set.set("receipt", o.Receipt())
 	}
 	if !recheck.Equal(was) {
@@ -435,7 +435,7 @@ func (tx *tx) attempt(was *ledger.Attempt, a ledger.Attempt) error {
 	before := *was
 	before.EndedSteady.Boot = seenBoot(before)
 	set := differences(tx.d, attemptColumns, &before, &a, changed, false)
-	if len(set.values) == 0 {
+	if len(set.names) == 0 {
 		return nil
 	}
 	return tx.Later(set.update("attempts", "operation_id = ? AND n = ?"), append(set.values, a.OperationID, a.N)...)

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -351,33 +350,27 @@ func round[T any](columns []column[T], row *T) {
 	}
 }
 
-// assignment is what a statement sets, and what to. A name has the place of its value.
+// assignment is what a statement sets, and what to.
 type assignment struct {
-	names  [mostColumns]string
+	names  []string
 	values []any
 }
 
-// mostColumns is more than any table has.
-const mostColumns = 80
-
-// newAssignment has room for the values that most statements set.
-func newAssignment() assignment { return assignment{values: make([]any, 0, 32)} }
+// newAssignment has room for what most statements set.
+func newAssignment() assignment { return assignment{make([]string, 0, 32), make([]any, 0, 32)} }
 
 func (a *assignment) set(name string, v any) {
-	a.names[len(a.values)] = name
-	a.values = append(a.values, v)
+	a.names, a.values = append(a.names, name), append(a.values, v)
 }
-
-func (a *assignment) sets(name string) bool { return slices.Contains(a.names[:len(a.values)], name) }
 
 // insert is the statement that makes a row of a table.
 func (a *assignment) insert(table string) string {
-	return "INSERT INTO " + table + " (" + strings.Join(a.names[:len(a.values)], ", ") + ") VALUES (?" + strings.Repeat(", ?", len(a.values)-1) + ")"
+	return "INSERT INTO " + table + " (" + strings.Join(a.names, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(a.names)-1) + ")"
 }
 
 // update is the statement that changes a row of a table.
 func (a *assignment) update(table, where string) string {
-	return "UPDATE " + table + " SET " + strings.Join(a.names[:len(a.values)], " = ?, ") + " = ? WHERE " + where
+	return "UPDATE " + table + " SET " + strings.Join(a.names, " = ?, ") + " = ? WHERE " + where
 }
 
 // first are the columns that an INSERT sets. Of the others the database knows what
