@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -91,8 +92,8 @@ func earlier(a, b time.Time) time.Time {
 // Lead is how far the wall clock is ahead of the steady one. It changes only
 // when the wall clock is set.
 type Lead struct {
-	Boot string
-	By   time.Duration
+	Boot string        `json:"boot"`
+	By   time.Duration `json:"by"`
 }
 
 // Lead is how the clocks stand to each other.
@@ -110,6 +111,39 @@ func (l Lead) Step(since Lead) time.Duration {
 		return step
 	}
 	return 0
+}
+
+// Seen is how the clocks stood when a boot last looked.
+type Seen struct {
+	Lead
+	Told time.Duration `json:"told,omitzero"` // the steps that others have told of since
+}
+
+// mostSeen bounds how many boots are kept, the last that came. One that is left out
+// looks as if for the first time; the others still notice a step.
+const mostSeen = 100
+
+// Look compares how the clocks stand with how this boot last saw them. A step that
+// another boot has told of is not told again, whether or not this one's clocks show it.
+// The result is nil where there is nothing new to keep.
+func (now Lead) Look(seen []Seen) (step time.Duration, keep []Seen) {
+	i := slices.IndexFunc(seen, func(s Seen) bool { return s.Boot == now.Boot })
+	if i < 0 {
+		seen = seen[max(0, len(seen)-mostSeen+1):]
+		return 0, append(slices.Clone(seen), Seen{Lead: now})
+	}
+	was := seen[i]
+	if now.Step(was.Lead) != 0 {
+		step = now.Step(Lead{was.Boot, was.By + was.Told})
+	} else if was.Told == 0 {
+		return 0, nil
+	}
+	keep = slices.Clone(seen)
+	for j := range keep {
+		keep[j].Told += step
+	}
+	keep[i] = Seen{Lead: now}
+	return step, keep
 }
 
 // StepEvent is what is written down of a step.

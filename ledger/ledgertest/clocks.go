@@ -21,6 +21,7 @@ func clocks(t *testing.T, open Open) {
 		{"I5_ABackwardStepKeepsNoGrant", stepKeepsNoGrant},
 		{"I5_ABackwardStepBeforeItIsGiven", stepBeforeGrant},
 		{"I8_AStepIsAnEvent", stepIsTold},
+		{"I8_AStepIsOneEventForAllHosts", stepIsToldOnce},
 		{"ABackwardStepPutsNothingOff", stepPutsNothingOff},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
@@ -219,6 +220,42 @@ func stepIsTold(d *desk) {
 	d.clock.Set(time.Hour)
 	step(0)
 	told(forward, back)
+}
+
+// stepIsToldOnce: whoever is the first of several hosts to see a step tells of it, and
+// the clock of a host that stood still makes no step of the others'.
+func stepIsToldOnce(d *desk) {
+	look := func(host string, want time.Duration) {
+		d.Helper()
+		d.clock.On(host)
+		if got, err := d.s.Stepped(ctx); got != want || err != nil {
+			d.Fatalf("%s sees a step of %s, %v; want %s", host, got, err, want)
+		}
+	}
+	const a, b, c = "boot-a", "other-boot-b", "the-last-boot-c"
+	look(a, 0)
+	look(b, 0)
+	d.clock.Advance(time.Hour)
+	d.clock.Set(time.Hour)
+	look(a, time.Hour)
+	look(b, 0)
+	look(c, 0)
+	d.clock.Set(-20 * time.Minute)
+	look(b, -20*time.Minute)
+	d.clock.Set(30 * time.Minute)
+	look(c, 30*time.Minute)
+	look(a, 0)
+	look(b, 0)
+	look(c, 0)
+	// What a host tells of that was stopped, the others have not seen.
+	d.clock.Set(10 * time.Minute)
+	look(a, 10*time.Minute)
+	d.clock.Set(-10 * time.Minute)
+	look(b, 0)
+	look(c, 0)
+	look(b, 0)
+	d.clock.Set(5 * time.Minute)
+	look(b, 5*time.Minute)
 }
 
 func stepPutsNothingOff(d *desk) {

@@ -140,6 +140,14 @@ func (c *Clock) Reboot() {
 	c.now, c.steady = c.now.Add(time.Minute), ledger.Steady{Boot: c.steady.Boot + "'", At: time.Second}
 }
 
+// On goes to another host, which was booted at a time of its own and shares the wall
+// clock, that of a server.
+func (c *Clock) On(boot string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.steady = ledger.Steady{Boot: boot, At: c.steady.At + time.Duration(len(boot)-len(c.steady.Boot))*time.Hour}
+}
+
 // failer is the part of testing.TB that rapid's T has too.
 type failer interface {
 	need.T

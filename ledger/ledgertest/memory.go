@@ -34,7 +34,7 @@ type Memory struct {
 	engines  []ledger.Registration
 	present  []ledger.Presence
 	watchers []chan struct{}
-	lead     ledger.Lead
+	seen     []ledger.Seen
 	info     ledger.Info // of the last step of the clock
 	*outages
 	*keptRuns

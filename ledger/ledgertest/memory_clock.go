@@ -12,14 +12,13 @@ func (m *Memory) Stepped(context.Context) (time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.moment()
-	step := now.Lead().Step(m.lead)
+	step, keep := now.Lead().Look(m.seen)
+	if keep != nil {
+		m.seen = keep
+	}
 	if step == 0 {
-		if m.lead.Boot != now.Steady.Boot {
-			m.lead = now.Lead()
-		}
 		return 0, nil
 	}
-	m.lead = now.Lead()
 	m.info.SteppedAt, m.info.Step = now.Wall, step
 	m.append(ledger.StepEvent(step), now.Wall)
 	for _, e := range m.ops {

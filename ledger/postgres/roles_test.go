@@ -200,7 +200,7 @@ func TestRoles(t *testing.T) {
 		{"a writer answers late", "ci", byOwn("lost", "late", "committed", "")},
 		{"a writer remarks", "ci", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('remark', 'note', 'ci')`},
 		{"a writer folds", "ci", `SELECT indoubt.fold()`},
-		{"an engine looks at its clock", "eng", `INSERT INTO indoubt.meta VALUES ('clock.boot', 'x') ON CONFLICT (name) DO UPDATE SET value = excluded.value`},
+		{"an engine looks at its clock", "eng", `INSERT INTO indoubt.meta VALUES ('clock.seen', '[]') ON CONFLICT (name) DO UPDATE SET value = excluded.value`},
 		{"an engine checks", "eng", fmt.Sprintf(readSQL, "r1")},
 		{"an engine leases", "eng", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`},
 		{"an engine allows what is safe", "eng", fmt.Sprintf(grantSQL, "safe", "absent") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough'`},

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -11,6 +12,9 @@ import (
 
 // MetaGap is the name of ledger.Record.Gap in meta.
 const MetaGap = "clock.gap_at"
+
+// metaSeen is the name of what ledger.Lead.Look keeps.
+const metaSeen = "clock.seen"
 
 // longestLease is how long a lease may last on after the clock was set back.
 const longestLease = 5 * time.Minute
@@ -26,7 +30,7 @@ func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 	}); err != nil {
 		return 0, err
 	}
-	if now := m.Lead(); now.Boot == leadFrom(meta).Boot && now.Step(leadFrom(meta)) == 0 {
+	if _, keep := m.Lead().Look(seenBefore(meta)); keep == nil {
 		return 0, nil
 	}
 	var step time.Duration
@@ -41,15 +45,12 @@ func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 			return err
 		}
 		m := tx.Moment()
-		now := m.Lead()
-		step = now.Step(leadFrom(meta))
-		if now.Boot == meta["clock.boot"] && step == 0 { // another process was first
+		var keep []ledger.Seen
+		if step, keep = m.Lead().Look(seenBefore(meta)); keep == nil { // another process of this host was first
 			return nil
 		}
-		for name, value := range map[string]string{"clock.boot": now.Boot, "clock.lead_ms": fmt.Sprint(now.By.Milliseconds())} {
-			if err := SetMeta(tx.Tx, name, value); err != nil {
-				return err
-			}
+		if err := SetMeta(tx.Tx, metaSeen, string(ledger.EncodeJSON(keep))); err != nil {
+			return err
 		}
 		if step == 0 {
 			return nil
@@ -88,8 +89,12 @@ func (tx *tx) setBack(now time.Time, step int64) error {
 	return tx.Later(`UPDATE leases SET expires_at = ? WHERE operation_id IN (SELECT operation_id FROM leases WHERE expires_at > ?)`, tx.d.Time(until), Millis(until))
 }
 
-func leadFrom(meta map[string]string) ledger.Lead {
-	return ledger.Lead{Boot: meta["clock.boot"], By: Duration(meta["clock.lead_ms"])}
+// seenBefore is how each boot last saw the clocks; what cannot be read was not seen.
+func seenBefore(meta map[string]string) (seen []ledger.Seen) {
+	if json.Unmarshal([]byte(meta[metaSeen]), &seen) != nil {
+		return nil
+	}
+	return seen
 }
 
 // Duration is a number of milliseconds from the ledger; what is not one is none.
