@@ -207,22 +207,29 @@ func (a *Attempt) goesOn(rec *Record, extend time.Duration) {
 	}
 }
 
-// witnessed gives every attempt that is over a steady time of this boot: from now on,
-// where it has none. Plain SQL gives none, and a reboot takes it away.
-func (r *Record) witnessed(changed []Attempt) []Attempt {
-	if r.Steady.Boot == "" {
-		return changed
-	}
+// over is how many attempts are over with all of their processes, counted from the first.
+func (r *Record) over() (n int) {
 	for _, a := range r.Attempts {
-		for _, c := range changed {
-			if c.ID == a.ID {
-				a = c
-			}
+		if a.Outcome == "" || a.Tree == TreeOpen {
+			break
 		}
-		if a.Outcome != "" && a.EndedSteady.Boot != r.Steady.Boot {
-			a.EndedSteady = r.Steady
-			changed = with(changed, a)
+		n = a.N
+	}
+	return n
+}
+
+// Ended is an attempt's end by the steady clock. Where that is of another boot, or not known
+// as in plain SQL, it is when the first check under this boot saw the attempt to be over.
+func (r *Record) Ended(a Attempt) Steady {
+	end := a.EndedSteady
+	if _, ok := r.Steady.since(end); ok {
+		return end
+	}
+	for _, read := range r.Reads {
+		_, ok := r.Steady.since(read.Seen)
+		if ok && read.Over >= a.N && (end.Boot != read.Seen.Boot || read.Seen.At < end.At) {
+			end = read.Seen
 		}
 	}
-	return changed
+	return end
 }

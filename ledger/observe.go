@@ -40,13 +40,7 @@ func Observe(ctx context.Context, s Changer, o Observation) (Applied, error) {
 // Rule is the observation as a pure rule, which the engine also applies to
 // the record it read, to schedule the next read.
 func (o Observation) Rule() Rule {
-	return func(rec *Record) (Change, error) {
-		c, err := observe(rec, o)
-		if c.Read != nil {
-			c.Attempts = rec.witnessed(c.Attempts)
-		}
-		return c, err
-	}
+	return func(rec *Record) (Change, error) { return observe(rec, o) }
 }
 
 func observe(rec *Record, ob Observation) (Change, error) {
@@ -60,6 +54,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 		return Change{}, ErrLeaseLost
 	}
 	o, read := rec.Operation, ob.Weighed(rec)
+	read.Seen, read.Over = rec.Steady, rec.over()
 	c := Change{Read: &read, RecheckAt: ob.RecheckAt}
 	if ob.Version == o.Version { // else it was worked out for what the operation was
 		c.Pricing = ob.Pricing

@@ -33,7 +33,7 @@ func endOf(k *Kind, rec ledger.Record, by func(ledger.Moment) time.Time) time.Ti
 		if a.TreeAt.After(at) { // what it had started went on until then
 			at = a.TreeAt
 		}
-		if at = by(ledger.Moment{Wall: at, Steady: a.EndedSteady}); at.After(end) {
+		if at = by(ledger.Moment{Wall: at, Steady: rec.Ended(a)}); at.After(end) {
 			end = at
 		}
 	}
@@ -42,14 +42,14 @@ func endOf(k *Kind, rec ledger.Record, by func(ledger.Moment) time.Time) time.Ti
 
 // earliestStart is the earliest time at which the first transmission can have begun, by
 // both clocks when the record was read. Under another boot, an attempt began no later
-// than it was seen to have ended.
+// than it ended.
 func earliestStart(rec ledger.Record) time.Time {
 	now := rec.Moment()
 	var start time.Time
 	for _, a := range rec.Attempts {
 		steady := a.StartedSteady
 		if steady.Boot != now.Steady.Boot {
-			steady = a.EndedSteady
+			steady = rec.Ended(a)
 		}
 		at := now.Earliest(ledger.Moment{Wall: a.StartedAt, Steady: steady})
 		if !a.StartedAt.IsZero() && (start.IsZero() || at.Before(start)) {

@@ -81,6 +81,32 @@ func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
 	need.That(t, r.Read.Verdict == ledger.Absent, "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
+// Engines on several hosts wait at the same time, each by its own steady clock: none puts
+// off what another has waited for.
+func TestI6_EnginesOfSeveralHostsWaitAtOnce(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	w.pass(time.Hour)
+	o := w.doubt("pay", 420)
+	early := func(host int32) {
+		t.Helper()
+		w.boots.Store(host)
+		r := w.read(o.ID)
+		need.Must(t, r.Read.Verdict == ledger.Inconclusive && strings.Contains(r.Read.Reason, "too early"), "host %d: %s: %s", host, r.Read.Verdict, r.Read.Reason)
+	}
+	for range 3 {
+		early(1)
+		w.pass(pastProof / 8)
+		early(2)
+		w.pass(pastProof / 8)
+	}
+	w.pass(pastProof / 4)
+	early(3) // it has not waited, nor does the wall alone tell
+	w.boots.Store(1)
+	r := w.read(o.ID)
+	need.That(t, r.Read.Verdict == ledger.Absent, "%s: %s", r.Read.Verdict, r.Read.Reason)
+}
+
 // A sender that lives is not taken for lost because the clock was set forward.
 func TestI3_AForwardStepEndsNoAttempt(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))

@@ -287,7 +287,7 @@ func TestI6_ChecksMadeAtOnceShareAControl(t *testing.T) {
 	w.known("pay")
 	w.pass(pastProof)
 	k := w.engine.policy().Kind("pay")
-	began := w.now()
+	began := w.engine.moment().Wall // to the millisecond, as a check begins
 	cause, why := w.engine.positive(w.ctx, k, "d", began, false)
 	need.Must(t, cause == "", "%v", why)
 	lists := func() int { _, _, n := w.side.count(); return n }

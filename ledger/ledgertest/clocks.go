@@ -71,22 +71,34 @@ func (d *desk) kept(id string, started, ended ledger.Steady) {
 func seenAnew(d *desk) {
 	began := d.clock.Steady()
 	o := d.doubt("k")
-	for range 2 {
-		d.clock.Reboot()
-		seen := d.clock.Steady()
+	ended := d.read(o.ID).Attempts[0].EndedSteady
+	at := func(want ledger.Steady) {
+		d.Helper()
+		d.kept(o.ID, began, ended)
+		if rec := d.read(o.ID); rec.Ended(rec.Attempts[0]) != want {
+			d.Fatalf("it ended at %v, want %v", rec.Ended(rec.Attempts[0]), want)
+		}
+	}
+	at(ended)
+	seen := map[string]ledger.Steady{began.Boot: ended}
+	for _, host := range []string{"host-a", "other-host-b", "host-a", began.Boot, "other-host-b"} {
+		d.clock.Advance(time.Minute)
+		d.clock.On(host)
+		if seen[host].Boot == "" { // the first time counts, for this boot
+			at(ended)
+			seen[host] = d.clock.Steady()
+		}
 		if v := d.observe(o, ledger.Inconclusive).Version; v != o.Version {
 			d.Fatalf("seeing it has moved it to version %d", v)
 		}
-		d.kept(o.ID, began, seen)
-		d.observe(o, ledger.Inconclusive) // the first time counts
-		d.kept(o.ID, began, seen)
+		at(seen[host])
 	}
 	// An answer that comes under another boot ends it there.
 	began = d.clock.Steady()
 	res := d.begun("late")
 	d.clock.Reboot()
 	d.clock.Set(-time.Minute)
-	ended := d.clock.Steady()
+	ended = d.clock.Steady()
 	d.settle(res.Attempt.ID, ledger.OutcomeUncertain)
 	d.kept(res.Operation.ID, began, ended)
 }

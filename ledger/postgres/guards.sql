@@ -492,7 +492,7 @@ BEGIN
                receipt = CASE WHEN NEW.state = 'committed' THEN NEW.receipt ELSE '' END,
                result = CASE WHEN NEW.state = 'committed' THEN NEW.result END,
                token_sent = token_sent OR NEW.token_sent,
-               ended_steady = 0, seen_boot = ''
+               ended_steady = 0, ended_boot = ''
          WHERE operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '';
       END IF;
       -- A grant was given for a situation that is gone.
@@ -689,8 +689,8 @@ BEGIN
       OR is_now.error_class <> was.error_class OR is_now.effect_word <> was.effect_word
       OR is_now.sender <> was.sender OR is_now.key_works <> was.key_works OR was.token_sent AND NOT is_now.token_sent
       OR is_now.error <> was.error AND was.error <> ''
-      -- one who knows no steady clock leaves 0; under another boot it is seen to be over anew, and with its processes
-      OR is_now.ended_steady <> was.ended_steady AND was.ended_steady <> 0 AND is_now.seen_boot = was.seen_boot AND is_now.tree_at IS NOT DISTINCT FROM was.tree_at
+      -- it ends with its processes
+      OR (is_now.ended_steady <> was.ended_steady OR is_now.ended_boot <> was.ended_boot) AND is_now.tree_at IS NOT DISTINCT FROM was.tree_at
       -- what a late answer brings, comes with it and once
       OR (is_now.late_outcome <> was.late_outcome OR is_now.late_at IS DISTINCT FROM was.late_at OR is_now.late_receipt <> was.late_receipt
           OR is_now.result IS DISTINCT FROM was.result OR is_now.error <> was.error)

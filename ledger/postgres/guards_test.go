@@ -113,6 +113,7 @@ var refusals = func() []ledgertest.Attack {
 		{"ended attempt's end", `UPDATE attempts SET ended_at = NULL WHERE id = 'committed.1'`, "does not change"},
 		{"late answer to an answered attempt", `UPDATE attempts SET late_outcome = 'failed', late_at = now() WHERE id = 'committed.1'`, "does not change"},
 		{"an end that is moved (I6)", `UPDATE attempts SET ended_steady = ended_steady - 1 WHERE id = 'overdue.1'`, "does not change"},
+		{"an end of another boot (I6)", `UPDATE attempts SET ended_steady = 7, ended_boot = 'x' WHERE id = 'overdue.1'`, "does not change"},
 		{"attempt of another user of the database", `UPDATE attempts SET db_user = 'eve' WHERE id = 'pending.1'`, "never change"},
 		{"emptied attempts", `TRUNCATE attempts`, "never deleted"},
 		{"attempt with a grant that is not", `UPDATE operations SET state = 'pending', live_attempt = 'failed.2', attempt_count = 2, version = version + 1, deadline_at = now() + '1 hour'::interval,

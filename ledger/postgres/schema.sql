@@ -229,7 +229,7 @@ CREATE TABLE indoubt.attempts (
   -- included (CLOCK_BOOTTIME). Leave them out where you cannot read it.
   started_steady  bigint NOT NULL DEFAULT 0,                   -- since the boot of boot_id; 0: not known
   ended_steady    bigint NOT NULL DEFAULT 0,                   -- the deadline's while in flight; 0: not known
-  seen_boot       text COLLATE "C" NOT NULL DEFAULT '',        -- the boot of ended_steady where it is not boot_id
+  ended_boot      text COLLATE "C" NOT NULL DEFAULT '',        -- the boot of ended_steady where it is not boot_id
   db_user         text COLLATE "C" NOT NULL DEFAULT session_user, -- who, as the database knows; leave it out
 
   PRIMARY KEY (operation_id, n)
@@ -253,6 +253,12 @@ CREATE TABLE indoubt.reads (
   proof_at        timestamptz(3),                              -- when absence becomes provable
   digest          text COLLATE "C" NOT NULL DEFAULT '',        -- policy in force
   actor           text COLLATE "C" NOT NULL DEFAULT '',
+  -- When it was written down by the steady clock, and how many attempts were over
+  -- then, counted from the first. The first check of a boot that saw an attempt to be over is
+  -- what its end counts from there, where ended_steady is of another boot or not known.
+  seen_boot       text COLLATE "C" NOT NULL DEFAULT '',
+  seen_steady     bigint NOT NULL DEFAULT 0,
+  seen_over       bigint NOT NULL DEFAULT 0,
 
   CONSTRAINT read_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT read_verdict_is_known CHECK (verdict IN ('', 'landed', 'absent', 'duplicated', 'mismatch', 'inconclusive')),

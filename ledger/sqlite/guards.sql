@@ -249,7 +249,7 @@ BEGIN
                         ELSE coalesce(json_extract(NEW.receipts, '$[0]'), '') END,
          result = CASE WHEN NEW.state = 'committed' THEN NEW.result END,
          token_sent = max(token_sent, NEW.token_sent),
-         ended_steady = 0, seen_boot = ''
+         ended_steady = 0, ended_boot = ''
    WHERE OLD.state = 'pending' AND operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '';
   UPDATE operations
      SET version = OLD.version + 1,
@@ -334,8 +334,8 @@ BEGIN
        OR NEW.error_class IS NOT OLD.error_class OR NEW.effect_word IS NOT OLD.effect_word
        OR NEW.sender IS NOT OLD.sender OR NEW.key_works IS NOT OLD.key_works OR NEW.token_sent < OLD.token_sent OR NEW.token_sent IS NULL
        OR NEW.error IS NOT OLD.error AND OLD.error <> ''
-       -- who knows no steady clock leaves 0; under another boot it is seen to be over anew, and with its processes
-       OR NEW.ended_steady IS NOT OLD.ended_steady AND OLD.ended_steady <> 0 AND coalesce(NEW.seen_boot, '') = OLD.seen_boot AND NEW.tree_at = OLD.tree_at
+       -- it ends with its processes
+       OR (NEW.ended_steady IS NOT OLD.ended_steady OR NEW.ended_boot IS NOT OLD.ended_boot) AND NEW.tree_at IS OLD.tree_at
        -- what a late answer brings, comes with it and once
        OR (NEW.late_outcome IS NOT OLD.late_outcome OR NEW.late_at IS NOT OLD.late_at OR NEW.late_receipt IS NOT OLD.late_receipt
            OR NEW.result IS NOT OLD.result OR NEW.error IS NOT OLD.error)
@@ -345,8 +345,8 @@ BEGIN
           AND NOT (OLD.outcome = 'uncertain'
                    AND (OLD.proof = '' AND NEW.proof IS 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome IS 'failed')))
      AND NOT (EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id)
-         AND (NEW.outcome, NEW.ended_at, NEW.deadline_at, NEW.status, NEW.already, NEW.error_class, NEW.effect_word, NEW.sender, NEW.key_works, NEW.token_sent, NEW.ended_steady, NEW.seen_boot, NEW.late_outcome, NEW.late_at, NEW.proof)
-          IS (OLD.outcome, OLD.ended_at, OLD.deadline_at, OLD.status, OLD.already, OLD.error_class, OLD.effect_word, OLD.sender, OLD.key_works, OLD.token_sent, OLD.ended_steady, OLD.seen_boot, OLD.late_outcome, OLD.late_at, OLD.proof)
+         AND (NEW.outcome, NEW.ended_at, NEW.deadline_at, NEW.status, NEW.already, NEW.error_class, NEW.effect_word, NEW.sender, NEW.key_works, NEW.token_sent, NEW.ended_steady, NEW.ended_boot, NEW.late_outcome, NEW.late_at, NEW.proof)
+          IS (OLD.outcome, OLD.ended_at, OLD.deadline_at, OLD.status, OLD.already, OLD.error_class, OLD.effect_word, OLD.sender, OLD.key_works, OLD.token_sent, OLD.ended_steady, OLD.ended_boot, OLD.late_outcome, OLD.late_at, OLD.proof)
          AND NEW.result IS NULL AND (NEW.error IS OLD.error OR NEW.error IS '[redacted]')
          AND (NEW.receipt IS OLD.receipt OR NOT (length(NEW.receipt), substr(NEW.receipt, 1, 17), substr(NEW.receipt, 18) GLOB '*[^0-9a-f]?*', substr(NEW.receipt, 82)) IS NOT (82, '[redacted sha256:', 0, ']')) AND (NEW.late_receipt IS OLD.late_receipt OR NOT (length(NEW.late_receipt), substr(NEW.late_receipt, 1, 17), substr(NEW.late_receipt, 18) GLOB '*[^0-9a-f]?*', substr(NEW.late_receipt, 82)) IS NOT (82, '[redacted sha256:', 0, ']')));
 END;
@@ -373,8 +373,8 @@ CREATE TRIGGER reads_guard_update BEFORE UPDATE ON reads
 BEGIN
   SELECT RAISE(ABORT, 'a read is evidence and never changes')
    WHERE NOT (EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id)
-     AND (NEW.rowid, NEW.id, NEW.operation_id, NEW.control, NEW.kind, NEW.began_at, NEW.ended_at, NEW.verdict, NEW.cause, NEW.found, NEW.proof_at, NEW.digest, NEW.actor)
-      IS (OLD.rowid, OLD.id, OLD.operation_id, OLD.control, OLD.kind, OLD.began_at, OLD.ended_at, OLD.verdict, OLD.cause, OLD.found, OLD.proof_at, OLD.digest, OLD.actor)
+     AND (NEW.rowid, NEW.id, NEW.operation_id, NEW.control, NEW.kind, NEW.began_at, NEW.ended_at, NEW.verdict, NEW.cause, NEW.found, NEW.proof_at, NEW.digest, NEW.actor, NEW.seen_boot, NEW.seen_steady, NEW.seen_over)
+      IS (OLD.rowid, OLD.id, OLD.operation_id, OLD.control, OLD.kind, OLD.began_at, OLD.ended_at, OLD.verdict, OLD.cause, OLD.found, OLD.proof_at, OLD.digest, OLD.actor, OLD.seen_boot, OLD.seen_steady, OLD.seen_over)
      AND (NEW.reason IS OLD.reason OR NEW.reason IS '[redacted]') AND NEW.evidence IS CASE WHEN OLD.evidence IS NULL THEN NULL ELSE '"[redacted]"' END
      AND coalesce(json_array_length(NEW.receipts), -1) = json_array_length(OLD.receipts) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.receipts) WHERE (length(value), substr(value, 1, 17), substr(value, 18) GLOB '*[^0-9a-f]?*', substr(value, 82)) IS NOT (82, '[redacted sha256:', 0, ']')));
 END;

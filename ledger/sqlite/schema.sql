@@ -244,7 +244,7 @@ CREATE TABLE attempts (
   -- included (CLOCK_BOOTTIME). Leave them out where you cannot read it.
   started_steady INTEGER NOT NULL DEFAULT 0,           -- since the boot of boot_id; 0: not known
   ended_steady INTEGER NOT NULL DEFAULT 0,             -- the deadline's while in flight; 0: not known
-  seen_boot    TEXT NOT NULL DEFAULT '',               -- the boot of ended_steady where it is not boot_id
+  ended_boot   TEXT NOT NULL DEFAULT '',               -- the boot of ended_steady where it is not boot_id
 
   PRIMARY KEY (operation_id, n),
   CONSTRAINT outcome_is_known      CHECK (outcome = '' OR outcome = 'committed' OR outcome = 'failed' OR outcome = 'uncertain'),
@@ -284,6 +284,12 @@ CREATE TABLE reads (
   proof_at     INTEGER NOT NULL DEFAULT 0,             -- when absence becomes provable
   digest       TEXT NOT NULL DEFAULT '',               -- policy in force
   actor        TEXT NOT NULL DEFAULT '',
+  -- When it was written down by the steady clock, and how many attempts were over
+  -- then, counted from the first. The first check of a boot that saw an attempt to be over is
+  -- what its end counts from there, where ended_steady is of another boot or not known.
+  seen_boot    TEXT NOT NULL DEFAULT '',
+  seen_steady  INTEGER NOT NULL DEFAULT 0,
+  seen_over    INTEGER NOT NULL DEFAULT 0,
 
   CONSTRAINT control_is_0_or_1 CHECK (control IN (0, 1)),
   CONSTRAINT read_is_numbered_from_1 CHECK (rowid > 0),

@@ -373,7 +373,7 @@ func (tx *tx) giveBack(rec *Record) error {
 		return err
 	}
 	for _, a := range rec.Attempts {
-		a.EndedSteady.Boot = seenBoot(a)
+		a.EndedSteady.Boot = endedBoot(a)
 		set := every(tx.d, attemptColumns, &a)
 		set.set("operation_id", o.ID)
 		if err := tx.Later(set.insert("attempts"), set.values...); err != nil {

@@ -426,14 +426,14 @@ func (tx *tx) grant(g ledger.Grant, there bool) error {
 
 // attempt writes down an attempt that begins, or what has changed of one that was.
 func (tx *tx) attempt(was *ledger.Attempt, a ledger.Attempt) error {
-	a.EndedSteady.Boot = seenBoot(a)
+	a.EndedSteady.Boot = endedBoot(a)
 	if was == nil {
 		set := first(tx.d, attemptColumns, &a)
 		set.set("operation_id", a.OperationID)
 		return tx.Later(set.insert("attempts"), set.values...)
 	}
 	before := *was
-	before.EndedSteady.Boot = seenBoot(before)
+	before.EndedSteady.Boot = endedBoot(before)
 	set := differences(tx.d, attemptColumns, &before, &a, changed, false)
 	if len(set.names) == 0 {
 		return nil
@@ -441,8 +441,8 @@ func (tx *tx) attempt(was *ledger.Attempt, a ledger.Attempt) error {
 	return tx.Later(set.update("attempts", "operation_id = ? AND n = ?"), append(set.values, a.OperationID, a.N)...)
 }
 
-// seenBoot is the boot of an attempt's end, where that is not the one it began under.
-func seenBoot(a ledger.Attempt) string {
+// endedBoot is the boot of an attempt's end, where that is not the one it began under.
+func endedBoot(a ledger.Attempt) string {
 	if a.EndedSteady.Boot == a.BootID {
 		return ""
 	}
@@ -452,10 +452,10 @@ func seenBoot(a ledger.Attempt) string {
 // read writes a read down; control is the kind that it is a positive control for.
 func (tx *tx) read(r ledger.Read, control string) error {
 	return tx.Later(`
-		INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict, cause, reason, found, receipts, evidence, proof_at, digest, actor)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict, cause, reason, found, receipts, evidence, proof_at, digest, actor, seen_boot, seen_steady, seen_over)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		r.ID, r.OperationID, tx.d.Flag(r.Control), control, tx.d.Time(r.BeganAt), tx.d.Time(r.EndedAt), r.Verdict, r.Cause, r.Reason, r.Found, list(r.Receipts),
-		text(r.Evidence), tx.d.Time(r.ProofAt), r.Digest, r.Actor)
+		text(r.Evidence), tx.d.Time(r.ProofAt), r.Digest, r.Actor, r.Seen.Boot, r.Seen.At.Milliseconds(), r.Over)
 }
 
 // named keeps an actor without a name from failing the change it made.

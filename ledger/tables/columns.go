@@ -133,7 +133,7 @@ var attemptColumns = []column[ledger.Attempt]{
 	{"tree_at", changed, func(a *ledger.Attempt) any { return &a.TreeAt }},
 	{"started_steady", given, func(a *ledger.Attempt) any { return &a.StartedSteady.At }},
 	{"ended_steady", given | changed, func(a *ledger.Attempt) any { return &a.EndedSteady.At }},
-	{"seen_boot", given | changed, func(a *ledger.Attempt) any { return &a.EndedSteady.Boot }}, // see seenBoot
+	{"ended_boot", given | changed, func(a *ledger.Attempt) any { return &a.EndedSteady.Boot }}, // see endedBoot
 }
 
 // pricingColumns are what the list has of a policy, beside an operation.

@@ -41,7 +41,7 @@ func beginning(o *ledger.Operation, a *ledger.Attempt) (rec *Record, ok bool) {
 	rec = &Record{Record: ledger.Record{Found: true, Attempts: make([]ledger.Attempt, 1)}, lacks: ledger.AllParts}
 	began := &rec.Attempts[0]
 	size := reread(columns, o, &rec.Operation) + reread(attemptColumns, a, began)
-	began.EndedSteady.Boot = seenBoot(*a)
+	began.EndedSteady.Boot = endedBoot(*a)
 	*began = attemptOf(o.ID, *began)
 	return rec, size <= largestKept
 }
