@@ -31,7 +31,7 @@ func TestI3_E2E_ManyBeginOneKey(t *testing.T) {
 	s := newSite(t)
 	hosts, each := 1, 16
 	if s.afar {
-		hosts, each = 20, 4
+		hosts, each = 20, 10
 	}
 	var all []*process
 	for range hosts {

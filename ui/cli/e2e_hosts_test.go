@@ -27,7 +27,7 @@ const landing = `mount --bind "$1/boot" /proc/sys/kernel/random/boot_id && mount
 var hosts atomic.Int64
 
 // host is how the arguments begin with which a command runs on a new host, empty where
-// none can be made: then there is one host.
+// none can be made: then there is one host, and TestHostsAreApart is skipped.
 func host(t testing.TB) []string {
 	t.Helper()
 	n := hosts.Add(1)
@@ -41,6 +41,24 @@ func host(t testing.TB) []string {
 		return nil
 	}
 	return args
+}
+
+// TestHostsAreApart: what the tests take for hosts have a name, a boot and a machine each.
+func TestHostsAreApart(t *testing.T) {
+	seen := map[string]bool{}
+	for range 2 {
+		on := host(t)
+		if on == nil {
+			t.Skip("no hosts can be made here, which takes root, unshare and mount: what is tested over hosts was tested on one")
+		}
+		out := need.Get(exec.Command(on[0], append(on[1:], "cat", "/proc/sys/kernel/random/boot_id", "/etc/machine-id", "/proc/sys/kernel/hostname")...).Output())(t)
+		said := strings.Fields(string(out))
+		need.Must(t, len(said) == 3, "a host says %q", out)
+		for _, name := range said {
+			need.That(t, !seen[name], "two hosts are %s", name)
+			seen[name] = true
+		}
+	}
 }
 
 var possible struct {
