@@ -20,8 +20,9 @@ type Relay struct {
 	turns  int  // how often the client began to send after it had an answer
 	asking bool // the client was the last to send
 	armed  bool
-	up     int // bytes to the server until the cut, from when it is armed; below 0: no cut
-	down   int // bytes to the client
+	last   bool // the cut ends it: the server cannot be reached after it
+	up     int  // bytes to the server until the cut, from when it is armed; below 0: no cut
+	down   int  // bytes to the client
 	sent   [2]int
 	gone   bool // the server cannot be reached
 	silent bool // what is said arrives nowhere, and no connection ends
@@ -141,6 +142,7 @@ func (r *Relay) account(n int, up bool) (allowed int, cut bool) {
 	if limit >= 0 && r.sent[way]+n >= limit {
 		n, cut = limit-r.sent[way], true
 		r.armed = false
+		r.gone = r.gone || r.last
 	}
 	r.sent[way] += n
 	return n, cut
@@ -150,7 +152,15 @@ func (r *Relay) account(n int, up bool) (allowed int, cut bool) {
 func (r *Relay) Arm(up, down int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.armed, r.up, r.down, r.sent = true, up, down, [2]int{}
+	r.armed, r.last, r.up, r.down, r.sent = true, false, up, down, [2]int{}
+}
+
+// ArmForGood is Arm, and has the server be reached no more once the connection is cut.
+func (r *Relay) ArmForGood(up, down int) {
+	r.Arm(up, down)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = true
 }
 
 // Disarm tells how many bytes have gone each way since it was armed.
