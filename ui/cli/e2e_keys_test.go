@@ -32,20 +32,27 @@ type hand struct {
 func atTheDemo(t *testing.T, w, h int) *hand {
 	t.Helper()
 	s := newSite(t)
-	cmd := exec.Command(program, "demo", "--as", "vera", "--dir", filepath.Join(s.dir, "night"))
+	p := s.hand(w, h, "demo", "--as", "vera", "--dir", filepath.Join(s.dir, "night"))
+	p.until("the console is open", 2*patience, func(s string) bool { return strings.Contains(s, "stripe timeout") })
+	p.began = time.Now()
+	return p
+}
+
+// hand is a person before the program.
+func (s *site) hand(w, h int, args ...string) *hand {
+	s.Helper()
+	cmd := exec.Command(program, args...)
 	cmd.Env, cmd.Dir = append(s.env, "TERM=xterm-256color"), s.dir
-	tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)}))(t)
-	p := &hand{T: t, em: vt.NewSafeEmulator(w, h), tty: tty}
+	tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: uint16(h), Cols: uint16(w)}))(s)
+	p := &hand{T: s.T, em: vt.NewSafeEmulator(w, h), tty: tty}
 	go io.Copy(p.em, tty)
 	go io.Copy(tty, p.em) // what a terminal answers
-	t.Cleanup(func() {
+	s.Cleanup(func() {
 		cmd.Process.Kill()
 		cmd.Wait()
 		tty.Close()
 		p.em.InputPipe().(io.Closer).Close()
 	})
-	p.until("the console is open", 2*patience, func(s string) bool { return strings.Contains(s, "stripe timeout") })
-	p.began = time.Now()
 	return p
 }
 
