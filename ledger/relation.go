@@ -105,29 +105,59 @@ func (a Attempt) besideAnother() bool { return a.N == 1 && a.Basis != "" && a.Gr
 var errLookAround = errors.New("another one may be settled")
 
 // changeBeside is Change for what may settle an operation: the others that want the
-// same are looked for only where it was sent beside one.
+// same are looked for only where it was sent beside one, and what has its key where it
+// has not.
 func changeBeside(ctx context.Context, s Changer, at Locator, changeID string, rule Rule) (Applied, error) {
+	var keyed Locator
 	applied, err := s.Change(ctx, at, changeID, func(rec *Record) (Change, error) {
 		if slices.ContainsFunc(rec.Attempts, Attempt.besideAnother) {
+			if o := rec.Operation; !o.KeyLive {
+				keyed = Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key, Skip: AllParts}
+			}
 			return Change{}, errLookAround
 		}
 		return rule(rec)
 	})
-	if errors.Is(err, errLookAround) {
-		at.Skip &^= PartRelated
-		applied, err = s.Change(ctx, at, changeID, rule)
+	if !errors.Is(err, errLookAround) {
+		return applied, err
 	}
-	return applied, err
+	var holder *Relation // it keeps the key, or that is given up and there is none
+	if keyed.Key != "" {
+		if _, err := s.Change(ctx, keyed, "", func(rec *Record) (Change, error) {
+			holder = rec.holder()
+			return Change{}, nil
+		}); err != nil {
+			return Applied{}, err
+		}
+	}
+	at.Skip &^= PartRelated
+	return s.Change(ctx, at, changeID, func(rec *Record) (Change, error) {
+		if holder != nil && !slices.ContainsFunc(rec.Related, func(rel Relation) bool { return rel.ID == holder.ID }) {
+			rec.Related = append(rec.Related, *holder) // it has another input, or none, or is archived
+		}
+		return rule(rec)
+	})
+}
+
+// holder is the operation as another one that wanted its key is related to it, or nil.
+func (r *Record) holder() *Relation {
+	o := r.Operation
+	if !r.Found {
+		return nil
+	}
+	return &Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, SettledAt: o.SettledAt, Receipt: o.Receipt(),
+		SameKey: true, MayHaveLanded: MayHaveLanded(o, r.Attempts)}
 }
 
 // beside are the operations that the first attempt of o went out beside, and that landed
 // or may have, without having been settled when it was begun: earlier ones that want the
 // same, or, where o never had its key, those that had it.
 func (r *Record) beside(o Operation, a Attempt) (out []string) {
-	named := o.KeyLive || a.Basis == BasisKeySafe
+	known := o.KeyLive || a.Basis == BasisKeySafe
+	named := known
 	for _, rel := range r.Related {
 		switch {
-		case !rel.SettledAt.IsZero() && rel.SettledAt.Before(o.CreatedAt):
+		case known && !rel.SettledAt.IsZero() && rel.SettledAt.Before(o.CreatedAt):
 			continue
 		case o.KeyLive && (rel.Overtook || rel.CreatedAt.After(o.CreatedAt)):
 			continue
@@ -140,7 +170,7 @@ func (r *Record) beside(o Operation, a Attempt) (out []string) {
 		}
 	}
 	if !named {
-		out = append(out, "another one under its key") // with another input, or none
+		out = append(out, "another one under its key") // which has given it up since
 	}
 	return out
 }
@@ -171,8 +201,12 @@ func raiseRisked(rec *Record, o *Operation, attempts []Attempt) {
 			continue
 		}
 		if a.besideAnother() {
+			has := "wants the same"
+			if !o.KeyLive {
+				has = "has its key"
+			}
 			if others := rec.beside(*o, a); len(others) > 0 {
-				raise(o, PossibleDuplicate, fmt.Sprintf("attempt %d was sent beside %s, which wants the same, and landed or may have", a.N, strings.Join(others, ", ")))
+				raise(o, PossibleDuplicate, fmt.Sprintf("attempt %d was sent beside %s, which %s, and landed or may have", a.N, strings.Join(others, ", "), has))
 			}
 		}
 		if a.GrantID == "" {

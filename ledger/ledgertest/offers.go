@@ -149,7 +149,10 @@ func offeredBeside(t *testing.T, open Open) {
 		{name: "the other in doubt", other: uncertain, mine: committed("ch_1"), note: "OTHER"},
 		{name: "the other in flight", other: flying, mine: committed("ch_1"), note: "OTHER"},
 		{name: "without receipts", other: committed(""), mine: committed(""), note: "OTHER"},
-		{name: "another input", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }}, other: committed("ch_2"), mine: committed("ch_1"), note: "under its key"},
+		{name: "another input", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }}, other: committed("ch_2"), mine: committed("ch_1"), note: "OTHER (ch_2), which has its key"},
+		{name: "another input, refused", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }}, other: refused, mine: committed("ch_1")},
+		{name: "no input", has: mods{func(r *ledger.BeginRequest) { r.Input, r.Fingerprint, r.Marks.Fields = nil, "", "" }}, other: uncertain, mine: found, note: "OTHER, which has its key"},
+		{name: "another input, the key works twice", lost: mods{keyed}, has: mods{keyed, func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }}, other: committed("ch_2"), mine: committed("ch_1"), note: "OTHER (ch_2)"},
 		{name: "one key works", lost: mods{keyed}, other: committed("ch_2"), mine: committed(""), note: "OTHER (ch_2)"},
 		{name: "the key works twice", lost: mods{keyed}, has: mods{keyed}, other: committed("ch_2"), mine: committed("ch_1"), note: "OTHER (ch_2)"},
 		{name: "the key works", lost: mods{keyed}, has: mods{keyed}, other: committed("ch_1"), mine: committed("")},
@@ -163,7 +166,13 @@ func offeredBeside(t *testing.T, open Open) {
 			d.done("newest")
 			need.Must(d, slices.Contains(d.shelve(), o.ID), "it is not archived")
 			return o
-		}, mine: committed("ch_1"), note: "under its key"},
+		}, mine: committed("ch_1"), note: "OTHER (ch_2), which has its key"},
+		{name: "archived, another input", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }}, other: func(d *desk, attempt string) ledger.Operation {
+			o := committed("ch_2")(d, attempt)
+			d.done("newest")
+			need.Must(d, slices.Contains(d.shelve(), o.ID), "it is not archived")
+			return o
+		}, mine: found, note: "OTHER (ch_2), which has its key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, of, other := besideLost(t, open, c.lost, c.has)
