@@ -43,7 +43,7 @@ func (w *requestFlags) add(a *app, cmd *cobra.Command) {
 	f.StringVar(&w.source, "source", "", "the pipeline, or PIPELINE@RUN (INDOUBT_SOURCE)")
 	f.StringVar(&w.deadline, "deadline", "", "how long the attempt may take before it is in doubt; the kind's when left out")
 	f.BoolVar(&w.wait, "wait", false, "wait while another attempt is in flight")
-	f.BoolVar(&w.reconcile, "reconcile", false, "look at the downstream first when it is in doubt")
+	f.BoolVar(&w.reconcile, "reconcile", false, "look at the downstream when it is in doubt, before it is sent and after")
 	f.BoolVar(&w.fresh, "fresh", false, "a new request, if the last one under the made key is finished; not beside --key")
 	f.BoolVar(&w.dryRun, "dry-run", false, "say what would happen and record nothing")
 }

@@ -43,6 +43,28 @@ func TestE2E_AppliedAndCut(t *testing.T) {
 	s.wantEffects("hello", 1)
 }
 
+// A run that asks for it looks at once whether what it has left in doubt landed.
+func TestE2E_ADoubtIsCheckedAtOnce(t *testing.T) {
+	requires(t, "curl")
+	s := newSite(t)
+	for key, c := range map[string]struct {
+		fault   drill.Fault
+		exit    int
+		says    string
+		effects int
+	}{
+		"landed": {drill.CommitAndCut, 0, "checked: found", 1},
+		"cut":    {drill.CutBefore, 106, "checked: none found", 0},
+	} {
+		s.down.Meet(drill.Trouble{Fault: c.fault, Times: 1})
+		r := s.run("post", key, append([]string{"--reconcile"}, s.curl(key)...))
+		if r.Exit != c.exit || !strings.Contains(r.Err, c.says) || r.Status.OK != (c.exit == 0) {
+			t.Errorf("%s: exit %d, want %d; status %+v\n%s", key, r.Exit, c.exit, r.Status, r.Err)
+		}
+		s.wantEffects(key, c.effects)
+	}
+}
+
 // A finished key prints what the command printed when it ran.
 func TestE2E_TheStoredResultIsPrinted(t *testing.T) {
 	requires(t, "curl")

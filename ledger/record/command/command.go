@@ -147,6 +147,9 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 		answer := runOnce(ctx, r, req, c, begun)
 		last = finish(ctx, r, rule, begun, c, answer)
 		c.release()
+		if req.Reconcile && last.Recorded && last.Operation.State == ledger.Uncertain {
+			checked(ctx, r, c, &last, answer)
+		}
 		last.Interrupted = c.tty != nil && c.stopped == nil && (answer.Signal == "SIGINT" || answer.Signal == "SIGQUIT")
 		wait, again := outcome.Retryable(rule.Retry, res.Attempt.N, last.Outcome, answer)
 		if !again || req.NoRetry || !last.Recorded || last.Operation.State != ledger.Failed {
@@ -404,6 +407,21 @@ func finish(ctx context.Context, r *record.Recorder, rule record.KindRule, begun
 	}
 	out.ExitCode = exitCode(out, answer)
 	return out
+}
+
+// checked looks once whether an attempt that has just ended in doubt landed.
+func checked(ctx context.Context, r *record.Recorder, c *child, out *Result, answer ledger.Answer) {
+	if err := r.ReadNow(ctx, out.Operation.ID); err != nil {
+		c.note(record.Unchecked(err))
+	}
+	rec, err := r.Store().Read(ctx, ledger.Locator{ID: out.Operation.ID})
+	if err != nil {
+		return
+	}
+	out.Operation = rec.Operation
+	if out.ExitCode = exitCode(*out, answer); len(rec.Reads) > 0 {
+		c.note("checked: " + rec.Reads[0].Reason)
+	}
 }
 
 // hear takes signals until stop: asked is closed when one asks this process to end.
