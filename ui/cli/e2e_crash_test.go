@@ -25,7 +25,7 @@ import (
 const manyAtOnce = `n=$1; shift; while [ ! -e go ]; do sleep 0.02; done
 while [ "$n" -gt 0 ]; do n=$((n-1)); { "$@" >/dev/null 2>>said; echo $?; } & done; wait`
 
-// Of many processes that want the same thing, one may send: of 16 on one host, or of 80 on
+// Of many processes that want the same thing, one may send: of 16 on one host, or of 200 on
 // 20 hosts.
 func TestI3_E2E_ManyBeginOneKey(t *testing.T) {
 	s := newSite(t)
