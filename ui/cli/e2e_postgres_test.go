@@ -51,7 +51,11 @@ func TestE2E_TheSameInPostgreSQL(t *testing.T) {
 		TestE2E_DeadLettersAreSettledByACheck, TestI10_E2E_KilledImport, TestE2E_AnExportHasEachOnce, TestI10_E2E_KilledArchive, TestI10_E2E_KilledRedactionOfAnArchive, TestE2E_AListIsWatched, TestE2E_RedactedForGood,
 	} {
 		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
-		t.Run(name[strings.LastIndexByte(name, '.')+1:], test)
+		t.Run(name[strings.LastIndexByte(name, '.')+1:], func(t *testing.T) {
+			if test(t); host(t) == nil && !t.Failed() {
+				t.Skip(oneHost)
+			}
+		})
 	}
 }
 
