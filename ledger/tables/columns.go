@@ -170,9 +170,9 @@ func used[T any](columns []column[T], as use) []column[T] {
 func of[T any](table string, columns []column[T]) string {
 	names := make([]string, len(columns))
 	for i, c := range columns {
-		names[i] = table + c.name
+		names[i] = c.name
 	}
-	return strings.Join(names, ", ")
+	return table + strings.Join(names, ", "+table)
 }
 
 // listColumns are what the list of open operations copies: columns of operations, and
