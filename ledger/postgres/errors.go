@@ -50,7 +50,7 @@ var sayings = map[string]struct {
 	FailedOver: {"%s failed over or was restored, and what was sent last may be missing", "nothing was sent; an operator looks at what was under way, and then adopts it: indoubt adopt", ledger.ErrFailover},
 	Lost:       {"%s does not answer: %s", "check that the server runs and is reached from here; what cannot be recorded must not be sent", ledger.ErrLost},
 	Crowded:    {"%s takes no more connections (%s)", "try again; let fewer processes connect, raise max_connections, or put a pooler before it", ledger.ErrBusy},
-	Unknown:    {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "", ledger.ErrUnknown},
+	Unknown:    {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "look whether it is there, and do the same again where it is not", ledger.ErrUnknown},
 }
 
 func (e *Error) Error() string { return e.Trouble(ledger.InFull).Error() }

@@ -74,3 +74,49 @@ func TestI1_E2E_ACommitThatIsCut(t *testing.T) {
 	}
 	need.That(t, there > 0 && there < 3, "%d of 3 are recorded: the cuts were not around the COMMIT", there)
 }
+
+// The same of a pipeline that sends by itself, and of what it says became of that: where the
+// program cannot learn whether it is recorded, it says so, and the same again is recorded
+// once.
+func TestI1_E2E_ABeginAndASettleThatAreCut(t *testing.T) {
+	s := bareSite(t)
+	s.ledger = newLedger(t)
+	s.env = append(s.env, "INDOUBT_LEDGER="+s.ledger, "INDOUBT_POLICY=")
+	for name, answer := range map[string]bool{"the request": false, "the answer": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := *s
+			s.T = t
+			recorded := func(state string) (n int) {
+				for _, o := range s.list() {
+					if o.Key == name && o.State == state {
+						n++
+					}
+				}
+				return n
+			}
+			want := map[bool]int{true: 1}[answer]
+			begin := []string{"begin", "--kind", "post", "--key", name, "--input", `{"note":"marked-` + name + `"}`, "--deadline", "1h"}
+			r, through := pgtest.Through(t, s.ledger)
+			r.ArmAt("marked-"+name, answer)
+			res := s.do(append([]string{"--ledger", through}, begin...)...)
+			need.That(t, res.Exit == 1 && strings.Contains(res.Err, "cannot tell whether the intent is recorded; nothing was sent"), "begin: exit %d\n%s", res.Exit, res.Err)
+			need.Equal(t, recorded("pending"), want, "recorded")
+			attempt := s.do(append(begin, "--json")...)
+			need.Equal(t, attempt.Exit, map[bool]int{false: 0, true: 7}[answer], attempt.Err, "the same again")
+			for _, o := range s.list() {
+				if o.Key != name {
+					continue
+				}
+				r, through := pgtest.Through(t, s.ledger)
+				r.ArmAt("receipt-"+name, answer)
+				settle := []string{"settle", s.show(o.ID).Attempts[0].ID, "--outcome", "committed", "--receipt", "receipt-" + name}
+				res := s.do(append([]string{"--ledger", through}, settle...)...)
+				need.That(t, res.Exit == 1 && strings.Contains(res.Err, "cannot tell whether the change is recorded"), "settle: exit %d\n%s", res.Exit, res.Err)
+				need.Equal(t, recorded("committed"), want, "settled")
+				s.must(0, settle...)
+			}
+			need.Equal(t, recorded("committed"), 1, "settled in the end")
+		})
+	}
+}

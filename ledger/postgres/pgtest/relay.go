@@ -1,6 +1,7 @@
 package pgtest
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/url"
@@ -24,8 +25,10 @@ type Relay struct {
 	up     int  // bytes to the server until the cut, from when it is armed; below 0: no cut
 	down   int  // bytes to the client
 	sent   [2]int
-	gone   bool // the server cannot be reached
-	silent bool // what is said arrives nowhere, and no connection ends
+	text   []byte // where the client says it, it is cut for good
+	answer bool   // and not before the server was told
+	gone   bool   // the server cannot be reached
+	silent bool   // what is said arrives nowhere, and no connection ends
 	conns  map[net.Conn]bool
 }
 
@@ -97,7 +100,7 @@ func (r *Relay) pass(to, from net.Conn, up bool, done chan bool) {
 		for buffer := make([]byte, 64<<10); ; {
 			n, err := from.Read(buffer)
 			if n > 0 {
-				allowed, cut := r.account(n, up)
+				allowed, cut := r.account(buffer[:n], up)
 				way <- parcel{append([]byte{}, buffer[:allowed]...), time.Now().Add(r.Delay)}
 				if cut {
 					return
@@ -125,9 +128,16 @@ func (r *Relay) pass(to, from net.Conn, up bool, done chan bool) {
 }
 
 // account counts bytes, and reports how many may pass.
-func (r *Relay) account(n int, up bool) (allowed int, cut bool) {
+func (r *Relay) account(said []byte, up bool) (allowed int, cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	n := len(said)
+	if up && len(r.text) > 0 && bytes.Contains(said, r.text) {
+		r.armed, r.last, r.up, r.down, r.sent, r.text = true, true, 0, -1, [2]int{}, nil
+		if r.answer {
+			r.up, r.down = -1, 0
+		}
+	}
 	if up && !r.asking {
 		r.turns++
 	}
@@ -161,6 +171,14 @@ func (r *Relay) ArmForGood(up, down int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.last = true
+}
+
+// ArmAt is ArmForGood where the client says a text: before the server has it, or before its
+// answer.
+func (r *Relay) ArmAt(text string, answer bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text, r.answer = []byte(text), answer
 }
 
 // Disarm tells how many bytes have gone each way since it was armed.
