@@ -38,11 +38,16 @@ type BeginRequest struct {
 	// this one go out all the same. It is raised as a possible duplicate if it lands
 	// while that one may have.
 	Beside string
-	Host   string
-	PID    int
-	Place  Place
-	Tree   Tree // TreeOpen: a command of this process transmits
-	Actor  Actor
+	// AlikeOver reports whether what has the same input under a made key does not stand for
+	// this request, though it is in flight or in doubt; nil: it does. AnyAlike: whatever its
+	// kind. See Locator.Like.
+	AlikeOver func(Record) bool
+	AnyAlike  bool
+	Host      string
+	PID       int
+	Place     Place
+	Tree      Tree // TreeOpen: a command of this process transmits
+	Actor     Actor
 }
 
 // BeginAnswer is what a begin is told.
@@ -65,6 +70,7 @@ type BeginResult struct {
 	Operation Operation
 	Attempt   Attempt
 	Why       string
+	Alike     bool // the operation has another key; see Locator.Like
 }
 
 const (
@@ -88,9 +94,26 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 	if req.AnyKind {
 		at.Kind = ""
 	}
+	if req.SentAt.IsZero() { // else it was sent
+		if at.Like = req.Fingerprint; !req.AnyAlike {
+			at.LikeKind = req.Kind
+		}
+	}
 	rule := func(rec *Record) (Change, error) {
 		var c Change
-		res, c = begin(rec, req)
+		switch o := rec.Operation; {
+		case !rec.Found || at.has(o):
+			res, c = begin(rec, req)
+		case at.Alike(o) && (req.AlikeOver == nil || !req.AlikeOver(*rec)): // only its own key sends it again
+			res = BeginResult{Answer: AnswerInDoubt, Operation: o, Alike: true}
+			if names := o.Request.OtherCaller(req.Request); len(names) > 0 {
+				res.Answer, res.Why = AnswerNotYours, strings.Join(names, ", ")
+			} else if rec.State() == Pending {
+				res.Answer = AnswerInProgress
+			}
+		default:
+			res, c = begin(&Record{Now: rec.Now, Steady: rec.Steady, Holds: rec.Holds}, req)
+		}
 		return c, nil
 	}
 	applied, err := s.Change(ctx, at, req.ChangeID, rule)

@@ -23,6 +23,7 @@ func invariants(t *testing.T, open Open) {
 		{"I3_OnlyTheNamedAttemptIsSettled", namedAttempt},
 		{"I4_SameKeySameToken", sameToken},
 		{"I4_SameKeyOtherInput", otherInput},
+		{"I4_AnotherKeyForWhatIsInDoubt", anotherKey},
 		{"I4_AFinishedKeyRunsOut", keyRunsOut},
 		{"I4_AFinishedKeyIsGivenUpOnceOvertaken", keySuperseded},
 		{"I7_AStaleDecisionIsRefused", staleDecision},

@@ -72,7 +72,15 @@ func (m *Memory) find(at ledger.Locator) *entry {
 	if e := m.here(at); e != nil || at.Awaits != "" {
 		return e
 	}
-	return among(m.stubs, at)
+	if e := among(m.stubs, at); e != nil {
+		return e
+	}
+	for _, e := range slices.Backward(m.ops) {
+		if at.Alike(e.op) {
+			return e
+		}
+	}
+	return nil
 }
 
 func among(ops []*entry, at ledger.Locator) (newest *entry) {
@@ -337,7 +345,7 @@ func (m *Memory) read(at ledger.Locator) (ledger.Record, error) {
 		if lower := strings.ToLower(at.ID); lower != at.ID {
 			return m.read(ledger.Locator{ID: lower})
 		}
-		return ledger.Record{}, fmt.Errorf("%+v: %w", at, ledger.ErrNotFound)
+		return ledger.Record{}, fmt.Errorf("%w: %s", ledger.ErrNotFound, at.ID+at.AttemptID+at.Awaits+at.Key)
 	case 1:
 		return m.record(m.find(ledger.Locator{ID: candidates[0]}), m.clock()), nil
 	}

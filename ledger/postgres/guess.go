@@ -121,13 +121,19 @@ func (s *session) guess(more string, args []any, look string, values ...any) boo
 	return s.add(look, values, s.xid) == nil
 }
 
-// Unheard guesses that no operation has the key, and that no hold is in force.
-func (s *session) Unheard(scope, kind, key string) bool {
-	s.key = tables.KeyName(scope, key)
-	return !s.store.memory.isHeld(s.key) && s.guess(`, pg_advisory_xact_lock(`+nameKey+`), pg_advisory_xact_lock_shared(`+nameKey+`)`, []any{s.key, "holds"}, `
+// Unheard guesses that no operation has the key or stands for it, and that no hold is in
+// force.
+func (s *session) Unheard(at ledger.Locator) bool {
+	s.key = tables.KeyName(at.Scope, at.Key)
+	shared := "_shared"
+	if at.Makes() {
+		shared = ""
+	}
+	return !s.store.memory.isHeld(s.key) && s.guess(`, pg_advisory_xact_lock(`+nameKey+`), pg_advisory_xact_lock`+shared+`(`+nameKey+`), pg_advisory_xact_lock_shared(`+nameKey+`)`, []any{s.key, tables.InputName(at.Like), "holds"}, `
 		SELECT 1 / (NOT EXISTS (SELECT FROM indoubt.operations WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live::int = 1)
 		        AND NOT EXISTS (SELECT FROM indoubt.archived WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live::int = 1)
-		        AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int, pg_current_xact_id()::xid`, key, scope, kind, ledger.Masked(key))
+		        AND NOT EXISTS (SELECT FROM indoubt.operations WHERE fingerprint = ?5 AND state IN ('pending', 'uncertain') AND fingerprint <> '' AND (substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-'))
+		        AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int, pg_current_xact_id()::xid`, at.Key, at.Scope, at.Kind, ledger.Masked(at.Key), at.Like)
 }
 
 // Take guesses that an operation is as it was left here, and locks it.

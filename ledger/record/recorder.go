@@ -114,6 +114,9 @@ func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 		if err != nil {
 			return Begun{BeginResult: res}, err
 		}
+		if res.Alike { // what becomes of it is the answer to this request
+			req.Key = res.Operation.Key
+		}
 		switch {
 		case res.Answer == ledger.AnswerInProgress && w.Wait:
 			if _, err := r.Wait(ctx, ledger.Locator{ID: res.Operation.ID}); err != nil {
@@ -183,6 +186,11 @@ func Unchecked(err error) string {
 
 // begin asks once, under the key that the request has or that is made for it.
 func (r *Recorder) begin(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
+	how := standingRule{window: rule.Window, fresh: w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay", supersedes: req.Supersedes, hold: HoldAll}
+	if w.AwaitsDelivery && rule.KeyStrategy == "" {
+		how.hold = cmp.Or(rule.HoldBack, HoldLost)
+	}
+	req.AnyAlike, req.AlikeOver = w.AnyKind, how.over
 	if req.Key != "" {
 		req.AnyKind = w.AnyKind
 		return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
@@ -208,15 +216,11 @@ func (r *Recorder) begin(ctx context.Context, w Request, rule KindRule, req ledg
 		}
 		from = 1
 	}
-	return r.beginNumbered(ctx, w, rule, req, g, from)
+	return r.beginNumbered(ctx, rule, req, g, from, how)
 }
 
 // beginNumbered asks under the generation of a made key that stands for the request.
-func (r *Recorder) beginNumbered(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest, g generation, from int) (ledger.BeginResult, error) {
-	how := standingRule{window: rule.Window, fresh: w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay", supersedes: req.Supersedes, hold: HoldAll}
-	if w.AwaitsDelivery && rule.KeyStrategy == "" {
-		how.hold = cmp.Or(rule.HoldBack, HoldLost)
-	}
+func (r *Recorder) beginNumbered(ctx context.Context, rule KindRule, req ledger.BeginRequest, g generation, from int, how standingRule) (ledger.BeginResult, error) {
 	for {
 		n, passed, err := r.standing(ctx, g, from, how)
 		if err != nil {

@@ -139,7 +139,7 @@ func (tx *tx) Known(string)                                {}
 func (tx *tx) Lets(ledger.Change) error                    { return tx.w.gone }
 func (tx *tx) Keep(rec *tables.Record)                     { tx.began = append(tx.began, rec) }
 func (tx *tx) Take(id string) (rec tables.Record, ok bool) { return tx.w.begun.take(id) }
-func (tx *tx) Unheard(_, _, _ string) bool                 { return false }
+func (tx *tx) Unheard(ledger.Locator) bool                 { return false }
 func (tx *tx) Own(all bool)                                { tx.own = all }
 
 // script runs statements.

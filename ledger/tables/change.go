@@ -105,7 +105,7 @@ func (tx *tx) guess(loc ledger.Locator, unheard bool) (rec Record, ok bool) {
 		}
 		return rec, ok
 	}
-	if unheard && loc.Key != "" && loc.ID+loc.AttemptID+loc.Awaits == "" && loc.Skip|ledger.PartHolds|ledger.PartRelated == ledger.AllParts && tx.Unheard(loc.Scope, loc.Kind, loc.Key) {
+	if unheard && loc.Key != "" && loc.ID+loc.AttemptID+loc.Awaits == "" && loc.Skip|ledger.PartHolds|ledger.PartRelated == ledger.AllParts && tx.Unheard(loc) {
 		return nothing(tx), true
 	}
 	return rec, false
@@ -135,6 +135,13 @@ func (tx *tx) lock(loc ledger.Locator) error {
 	if err == nil {
 		err = tx.LockOperation(loc.Skip&ledger.PartRelated == 0, at.id, at.args...)
 	}
+	switch {
+	case err != nil || loc.Like == "":
+	case loc.Makes():
+		err = tx.Lock(InputName(loc.Like))
+	default:
+		err = tx.Share(InputName(loc.Like))
+	}
 	if err == nil && loc.Skip&ledger.PartHolds == 0 {
 		err = tx.Share("holds")
 	}
@@ -143,6 +150,10 @@ func (tx *tx) lock(loc ledger.Locator) error {
 
 // KeyName is the name that is locked while it is not clear who has a key.
 func KeyName(scope, key string) string { return "key:" + scope + "\n" + key }
+
+// InputName is the name that is locked while it is not clear what has an input. Keys that
+// are given share it: none of them stands for another.
+func InputName(fingerprint string) string { return "input:" + fingerprint }
 
 // lockAll keeps others from several operations, always in the same order.
 func (tx *tx) lockAll(ids []string) error {

@@ -42,6 +42,28 @@ const holderQuery = `
 	       EXISTS (SELECT 1 FROM operations WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1),
 	       EXISTS (SELECT 1 FROM archived WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
 
+// alikeQuery finds what may stand for a request under another key, the newest first; see
+// ledger.Locator.Alike.
+const alikeQuery = `
+	SELECT id, kind, key, scope, state, fingerprint FROM operations
+	 WHERE fingerprint = ? AND state IN ('pending', 'uncertain') AND fingerprint <> '' AND (substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-')
+	   AND key_live = 1 ORDER BY seq DESC`
+
+// alikeTo is the id of what stands for a request under another key, or "".
+func alikeTo(q Querier, at ledger.Locator) (id string, err error) {
+	if at.Like == "" {
+		return "", nil
+	}
+	_, err = Collect(q, func(rows Rows) (none struct{}, err error) {
+		o := ledger.Operation{KeyLive: true}
+		if err = rows.Scan(&o.ID, &o.Kind, &o.Key, &o.Scope, &o.State, &o.Fingerprint); at.Alike(o) && id == "" {
+			id = o.ID
+		}
+		return none, err
+	}, alikeQuery, at.Like)
+	return id, err
+}
+
 func holderArgs(at located, args []any) []any {
 	if len(args) == len(at.args) { // no change is asked for
 		return append(args[:4:4], "")
@@ -238,12 +260,23 @@ func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence b
 		s.change = len(args)
 	}
 	if d.Far { // on this host it is not worth its list
-		q.Ahead(s.asks(at, args, evidence)...)
+		asks := s.asks(at, args, evidence)
+		if loc.Like != "" {
+			asks = append(asks, Ask{alikeQuery, []any{loc.Like}})
+		}
+		q.Ahead(asks...)
 	}
 	if at.id == byKey {
 		var found, archived bool
-		if err := one(q, holderQuery, holderArgs(at, args), &known, &found, &archived); err != nil || known || !found && !archived {
+		if err := one(q, holderQuery, holderArgs(at, args), &known, &found, &archived); err != nil || known {
 			return nothing(q), known, err
+		}
+		if !found && !archived {
+			id, err := alikeTo(q, loc)
+			if err != nil || id == "" {
+				return nothing(q), false, err
+			}
+			return load(q, d, ledger.Locator{ID: id, Skip: loc.Skip}, "", evidence)
 		}
 		if !found {
 			rec, err := loadStub(q, at, loc.Skip)

@@ -95,10 +95,10 @@ type Tx interface {
 	Own(all bool)
 
 	// Unheard guesses, before anything is asked, that no operation has a key, of any kind
-	// where none is named, and that no hold is in force. Where Dialect.Far is set, it and
+	// where none is named, or stands for it, and that no hold is in force. Where Dialect.Far is set, it and
 	// Take may be wrong: the transaction then fails with what it writes, and is made again
 	// without a guess.
-	Unheard(scope, kind, key string) bool
+	Unheard(at ledger.Locator) bool
 }
 
 // ErrRaced tells that what was read has moved before it could be written.

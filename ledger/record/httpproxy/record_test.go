@@ -286,6 +286,7 @@ func TestHeadersThatSayWhatIsWritten(t *testing.T) {
 		if a := w.do("PUT", path, "", "0000", h[0], h[2]); a.status != 502 || a.problem(t).Code != "outcome_unknown" {
 			t.Errorf("%s: another: %+v", h[0], a)
 		}
+		path += "/keyed"
 		w.do("PUT", path, key, "0000", h[0], h[1])
 		if a := w.do("PUT", path, key, "0000", h[0], h[2]); a.status != 422 {
 			t.Errorf("%s: another under the same key: %+v", h[0], a)
