@@ -34,8 +34,6 @@ type writer struct {
 	roomy  time.Time     // when the disk had plenty of room
 	closed atomic.Bool
 
-	company bool // the batch before was of several callers, or has left some waiting
-
 	foreseen, foreseeing atomic.Bool // by this connection, and now; see Foresee
 }
 
@@ -161,7 +159,7 @@ func (w *writer) batch() {
 		finish(errors.New("the ledger is closed"))
 		return
 	}
-	for n := -1; w.company && len(w.queue) > n; runtime.Gosched() {
+	for n := -1; len(w.queue) > n; runtime.Gosched() {
 		n = len(w.queue) // callers that are about to queue a job do it now, and share the sync
 	}
 	until := first.came.Add(patience) // changes that waited for another batch have waited already
@@ -199,7 +197,6 @@ func (w *writer) batch() {
 	if wrote && err == nil {
 		w.store.notifier.notify()
 	}
-	w.company = len(jobs)+len(w.queue) > 1
 	finish(translate(w.store.path, err))
 }
 
