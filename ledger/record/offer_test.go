@@ -52,8 +52,7 @@ func TestI3_AKnownKeyBeginsInItsLineage(t *testing.T) {
 		need.OK(t, err)
 	}
 	need.That(t, slices.Equal(s.only, []string{"", "one"}), "%q", s.only)
-	s.now = ""
-	r = record.New(s, nil, record.Options{})
+	r = record.New(&failedOver{Store: store}, nil, record.Options{})
 	_, err = r.Begin(t.Context(), record.Request{Kind: "k", Key: "2"})
 	need.OK(t, err)
 	_, err = r.Begin(t.Context(), record.Request{Kind: "k", Key: "2"})
