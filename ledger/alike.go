@@ -1,6 +1,9 @@
 package ledger
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // madeBase is the base of a key that a recorder made of the input or of fields of it, so
 // that one request has one, without its generation; "" for other keys.
@@ -19,8 +22,8 @@ func madeBase(key string) string {
 	return base
 }
 
-// Alike reports whether the operation stands for a request that no operation has the key
-// of. Generations of one made key are requests of their own.
+// Alike reports whether the operation may stand for a request under another key.
+// Generations of one made key are requests of their own.
 func (at Locator) Alike(o Operation) bool {
 	made := madeBase(o.Key)
 	return at.Like != "" && o.Fingerprint == at.Like && o.Scope == at.Scope && (at.LikeKind == "" || o.Kind == at.LikeKind) && o.KeyLive &&
@@ -30,5 +33,17 @@ func (at Locator) Alike(o Operation) bool {
 // Makes reports whether what begins under the key would stand for a request under another.
 func (at Locator) Makes() bool { return madeBase(at.Key) != "" }
 
-// has reports whether an operation has the key, or did before it was redacted.
-func (at Locator) has(o Operation) bool { return o.Key == at.Key || o.Key == Masked(at.Key) }
+// alike is what stands for a request that would be sent under the key of this record, or
+// nil. Who allowed the attempt has seen what the grant names.
+func (r *Record) alike(req BeginRequest, c Change) *Record {
+	for i := range r.Alike {
+		other := &r.Alike[i]
+		seen := slices.ContainsFunc(c.Grants, func(g Grant) bool {
+			return g.AttemptID == req.AttemptID && slices.Contains(g.Related, other.Operation.ID)
+		})
+		if !seen && (req.AlikeOver == nil || !req.AlikeOver(*other)) {
+			return other
+		}
+	}
+	return nil
+}

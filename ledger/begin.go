@@ -40,7 +40,7 @@ type BeginRequest struct {
 	Beside string
 	// AlikeOver reports whether what has the same input under a made key does not stand for
 	// this request, though it is in flight or in doubt; nil: it does. AnyAlike: whatever its
-	// kind. See Locator.Like.
+	// kind. What does stand is the answer to a request that would be sent. See Locator.Like.
 	AlikeOver func(Record) bool
 	AnyAlike  bool
 	Host      string
@@ -101,20 +101,20 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 	}
 	rule := func(rec *Record) (Change, error) {
 		var c Change
-		switch o := rec.Operation; {
-		case !rec.Found || at.has(o):
-			res, c = begin(rec, req)
-		case at.Alike(o) && (req.AlikeOver == nil || !req.AlikeOver(*rec)): // only its own key sends it again
-			res = BeginResult{Answer: AnswerInDoubt, Operation: o, Alike: true}
-			if names := o.Request.OtherCaller(req.Request); len(names) > 0 {
-				res.Answer, res.Why = AnswerNotYours, strings.Join(names, ", ")
-			} else if rec.State() == Pending {
-				res.Answer = AnswerInProgress
-			}
-		default:
-			res, c = begin(&Record{Now: rec.Now, Steady: rec.Steady, Holds: rec.Holds}, req)
+		if res, c = begin(rec, req); res.Answer != AnswerBegun {
+			return c, nil
 		}
-		return c, nil
+		other := rec.alike(req, c)
+		if other == nil {
+			return c, nil
+		}
+		res = BeginResult{Answer: AnswerInDoubt, Operation: other.Operation, Alike: true} // only its own key sends it again
+		if names := other.Operation.Request.OtherCaller(req.Request); len(names) > 0 {
+			res.Answer, res.Why = AnswerNotYours, strings.Join(names, ", ")
+		} else if other.State() == Pending {
+			res.Answer = AnswerInProgress
+		}
+		return Change{}, nil
 	}
 	applied, err := s.Change(ctx, at, req.ChangeID, rule)
 	if err != nil {
@@ -123,7 +123,7 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 	if applied.Noop && (res.Answer == "" || res.Answer == AnswerBegun) { // what begins is written: the change was made before
 		return repeatedBegin(applied.After, req)
 	}
-	if applied.After.ID != "" {
+	if applied.After.ID != "" && !res.Alike {
 		res.Operation = applied.After
 	}
 	return res, nil

@@ -53,10 +53,10 @@ type Locator struct {
 	Kind      string // with Key; "": whatever it is, and the newest of several
 	Scope     string
 	Key       string
-	// Like is the fingerprint of a request, with Key. Where no operation has the key, one of
-	// the scope stands for the request that is in flight or in doubt, has the same input, and
-	// whose key was made of it in another way: then only the key has changed (I4). LikeKind
-	// is of which kind; "": of any.
+	// Like is the fingerprint of a request, with Key. One of the scope may stand for the
+	// request that is in flight or in doubt, has the same input, and whose key was made of it
+	// in another way: then only the key has changed (I4). LikeKind is of which kind; "": of
+	// any.
 	Like, LikeKind string
 	// Skip is what the rule, or the caller of Read, does not look at. A store may leave
 	// it out of the record.

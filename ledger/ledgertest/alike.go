@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"strings"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -69,4 +70,80 @@ func anotherKey(d *desk) {
 		res := d.begin(c.asked, other)
 		need.That(d, res.Answer == ledger.AnswerBegun && !res.Alike, "%s: settled, another is %s", name, res.Answer)
 	}
+}
+
+// anotherKeyThatSends: so it does where the operation of the asked key would be sent again,
+// or anew.
+func anotherKeyThatSends(d *desk) {
+	committed := func(b ledger.BeginResult) { d.settle(b.Attempt.ID, ledger.OutcomeCommitted) }
+	failed := func(b ledger.BeginResult) { d.settle(b.Attempt.ID, ledger.OutcomeFailed) }
+	doubted := func(b ledger.BeginResult) { d.settle(b.Attempt.ID, ledger.OutcomeUncertain) }
+	granted := func(o ledger.Operation) { d.grant(o, ledger.BasisRiskAccepted) }
+	for name, c := range map[string]struct {
+		own    func(ledger.BeginResult)
+		kind   string                 // of the doubt; "": the same
+		then   func(ledger.Operation) // with the own one, once the other is in doubt
+		answer ledger.BeginAnswer
+		stands bool
+	}{
+		"in flight":                   {own: func(ledger.BeginResult) {}, answer: ledger.AnswerInProgress},
+		"in doubt":                    {own: doubted, answer: ledger.AnswerInDoubt},
+		"committed":                   {own: committed, answer: ledger.AnswerFinished},
+		"failed":                      {own: failed, answer: ledger.AnswerRefused},
+		"failed, of another kind":     {own: failed, kind: "other", stands: true},
+		"expired":                     {own: committed, then: func(ledger.Operation) { d.clock.Advance(2 * time.Hour) }, stands: true},
+		"overtaken":                   {own: committed, then: func(o ledger.Operation) { d.begun(o.Target, func(r *ledger.BeginRequest) { r.Target = o.Target }) }, stands: true},
+		"granted beside it":           {own: doubted, then: granted, answer: ledger.AnswerBegun},
+		"granted where it was unseen": {own: doubted, kind: "other", then: granted, stands: true},
+	} {
+		same := func(r *ledger.BeginRequest) {
+			r.Fingerprint, r.Input, r.Kind, r.Scope = "print of "+name, []byte(`{"of":"`+name+`"}`), "kind of "+name, "scope"
+			r.Target, r.Deadline, r.TTL, r.Supersedes, r.AnyAlike = "target of "+name, 3*time.Hour, time.Hour, true, true
+		}
+		own := d.begun("INV-1", same)
+		c.own(own)
+		doubt := d.doubt("content-"+strings.Repeat("a", 32), same, func(r *ledger.BeginRequest) { r.Kind, r.Target = r.Kind+c.kind, "" })
+		if c.then != nil {
+			c.then(d.read(own.Operation.ID).Operation)
+		}
+		want := own.Operation.ID
+		if c.stands {
+			c.answer, want = ledger.AnswerInDoubt, doubt.ID
+		}
+		was := d.read(own.Operation.ID).Operation.Version
+		res := d.begin("INV-1", same)
+		need.Must(d, res.Answer == c.answer && res.Alike == c.stands && res.Operation.ID == want, "%s: %s of %s (%s), want %s", name, res.Answer, res.Operation.Key, res.Why, c.answer)
+		if c.stands {
+			need.Equal(d, d.read(own.Operation.ID).Operation.Version, was, name+": its own one")
+			d.decide(d.read(doubt.ID).Operation, ledger.VerbConfirm)
+			res = d.begin("INV-1", same)
+			need.That(d, res.Answer == ledger.AnswerBegun && !res.Alike, "%s: settled, another is %s", name, res.Answer)
+		}
+	}
+}
+
+// anotherKeyOfSeveral: the newest that stands for the request is the answer, whatever is
+// newer and does not.
+func anotherKeyOfSeveral(d *desk) {
+	same := func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "print", "" }
+	var ids []string
+	dismissed := map[string]bool{}
+	over := func(r *ledger.BeginRequest) {
+		r.AlikeOver = func(rec ledger.Record) bool {
+			return dismissed[rec.Operation.ID] && len(rec.Attempts) == 1 && rec.Related == nil
+		}
+	}
+	for _, digit := range []string{"a", "b", "c"} {
+		o := d.doubt("content-"+strings.Repeat(digit, 32), same, over)
+		ids, dismissed[o.ID] = append(ids, o.ID), true
+	}
+	for i, id := range ids {
+		dismissed[id] = false
+		res := d.begin("INV-1", same, over)
+		need.Must(d, res.Answer == ledger.AnswerInDoubt && res.Alike && res.Operation.ID == id, "number %d stands: %s of %s", i, res.Answer, res.Operation.Key)
+	}
+	for _, id := range ids {
+		dismissed[id] = true
+	}
+	need.Equal(d, d.begin("INV-1", same, over).Answer, ledger.AnswerBegun, "none stands")
 }

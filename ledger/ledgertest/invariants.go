@@ -24,6 +24,8 @@ func invariants(t *testing.T, open Open) {
 		{"I4_SameKeySameToken", sameToken},
 		{"I4_SameKeyOtherInput", otherInput},
 		{"I4_AnotherKeyForWhatIsInDoubt", anotherKey},
+		{"I4_AnotherKeyThatWouldSend", anotherKeyThatSends},
+		{"I4_AnotherKeyForSeveral", anotherKeyOfSeveral},
 		{"I4_AFinishedKeyRunsOut", keyRunsOut},
 		{"I4_AFinishedKeyIsGivenUpOnceOvertaken", keySuperseded},
 		{"I7_AStaleDecisionIsRefused", staleDecision},

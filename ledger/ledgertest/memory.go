@@ -72,15 +72,7 @@ func (m *Memory) find(at ledger.Locator) *entry {
 	if e := m.here(at); e != nil || at.Awaits != "" {
 		return e
 	}
-	if e := among(m.stubs, at); e != nil {
-		return e
-	}
-	for _, e := range slices.Backward(m.ops) {
-		if at.Alike(e.op) {
-			return e
-		}
-	}
-	return nil
+	return among(m.stubs, at)
 }
 
 func among(ops []*entry, at ledger.Locator) (newest *entry) {
@@ -173,6 +165,13 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 	e := m.find(at)
 	rec := m.record(e, now)
 	skip(&rec, at.Skip)
+	for _, other := range slices.Backward(m.ops) {
+		if at.Alike(other.op) {
+			alike := m.record(other, now)
+			skip(&alike, ledger.AllParts)
+			rec.Alike = append(rec.Alike, alike)
+		}
+	}
 	c, err := rule(&rec)
 	if err != nil {
 		return ledger.Applied{}, err

@@ -231,7 +231,7 @@ func (r *Recorder) beginNumbered(ctx context.Context, rule KindRule, req ledger.
 			req.Beside = passed.Operation.ID
 		}
 		res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
-		if err != nil || res.Answer == ledger.AnswerBegun {
+		if err != nil || res.Answer == ledger.AnswerBegun || res.Alike { // under another key
 			return res, err
 		}
 		r.made.found(g, n)

@@ -131,7 +131,7 @@ func askedFor(q Querier) (map[string]bool, error) {
 // wholes reads operations with everything, but for those that an open one asks for: one
 // that wants the same, whose history a person may have to compare.
 func wholes(q Querier, d *Dialect, ids []string, asked map[string]bool) ([]ledger.Whole, error) {
-	recs, err := loadAll(q, d, ids, true)
+	recs, err := loadAll(q, d, ids, 0, true)
 	if err != nil {
 		return nil, err
 	}

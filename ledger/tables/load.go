@@ -49,19 +49,21 @@ const alikeQuery = `
 	 WHERE fingerprint = ? AND state IN ('pending', 'uncertain') AND fingerprint <> '' AND (substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-')
 	   AND key_live = 1 ORDER BY seq DESC`
 
-// alikeTo is the id of what stands for a request under another key, or "".
-func alikeTo(q Querier, at ledger.Locator) (id string, err error) {
-	if at.Like == "" {
-		return "", nil
-	}
-	_, err = Collect(q, func(rows Rows) (none struct{}, err error) {
+// alikeTo are those that may stand for a request under another key.
+func alikeTo(q Querier, d *Dialect, at ledger.Locator) ([]ledger.Record, error) {
+	var ids []string
+	_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
 		o := ledger.Operation{KeyLive: true}
-		if err = rows.Scan(&o.ID, &o.Kind, &o.Key, &o.Scope, &o.State, &o.Fingerprint); at.Alike(o) && id == "" {
-			id = o.ID
+		if err = rows.Scan(&o.ID, &o.Kind, &o.Key, &o.Scope, &o.State, &o.Fingerprint); at.Alike(o) {
+			ids = append(ids, o.ID)
 		}
 		return none, err
 	}, alikeQuery, at.Like)
-	return id, err
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	recs, err := loadAll(q, d, ids, ledger.AllParts, false)
+	return bare(recs), err
 }
 
 func holderArgs(at located, args []any) []any {
@@ -250,6 +252,17 @@ func (rec *Record) complete(q Querier, at located, more rest, evidence bool) (er
 // reports whether a change is in the history; then the record is empty. Not found
 // is no error.
 func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence bool) (rec Record, known bool, err error) {
+	if d.Far && loc.Like != "" {
+		q.Ahead(Ask{alikeQuery, []any{loc.Like}})
+	}
+	if rec, known, err = loadAt(q, d, loc, changeID, evidence); err == nil && !known && loc.Like != "" {
+		rec.Alike, err = alikeTo(q, d, loc)
+	}
+	return rec, known, err
+}
+
+// loadAt is load without what is alike.
+func loadAt(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence bool) (rec Record, known bool, err error) {
 	at, err := locate(loc)
 	if err != nil {
 		return rec, false, err
@@ -260,11 +273,7 @@ func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence b
 		s.change = len(args)
 	}
 	if d.Far { // on this host it is not worth its list
-		asks := s.asks(at, args, evidence)
-		if loc.Like != "" {
-			asks = append(asks, Ask{alikeQuery, []any{loc.Like}})
-		}
-		q.Ahead(asks...)
+		q.Ahead(s.asks(at, args, evidence)...)
 	}
 	if at.id == byKey {
 		var found, archived bool
@@ -272,11 +281,7 @@ func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence b
 			return nothing(q), known, err
 		}
 		if !found && !archived {
-			id, err := alikeTo(q, loc)
-			if err != nil || id == "" {
-				return nothing(q), false, err
-			}
-			return load(q, d, ledger.Locator{ID: id, Skip: loc.Skip}, "", evidence)
+			return nothing(q), false, nil
 		}
 		if !found {
 			rec, err := loadStub(q, at, loc.Skip)
@@ -360,7 +365,7 @@ func (s *Store) Records(ctx context.Context, ids []string) (out []ledger.Record,
 		return nil, nil
 	}
 	err = s.db.View(ctx, func(q Querier) error {
-		recs, err := loadAll(q, s.d, ids, false)
+		recs, err := loadAll(q, s.d, ids, 0, false)
 		out = bare(recs)
 		return err
 	})
@@ -375,8 +380,8 @@ func bare(recs []Record) []ledger.Record {
 	return out
 }
 
-func loadAll(q Querier, d *Dialect, ids []string, evidence bool) ([]Record, error) {
-	s := recordShape{id: `(SELECT value FROM json_each(?1))`, several: true, attempted: true}
+func loadAll(q Querier, d *Dialect, ids []string, skip ledger.Parts, evidence bool) ([]Record, error) {
+	s := recordShape{id: `(SELECT value FROM json_each(?1))`, several: true, skip: skip, attempted: true}
 	rows, err := q.Query(s.query(), list(ids))
 	if err != nil {
 		return nil, err
@@ -410,7 +415,7 @@ func loadAll(q Querier, d *Dialect, ids []string, evidence bool) ([]Record, erro
 			continue
 		}
 		if rec == nil { // unknown, or without the attempt it names
-			one, _, err := load(q, d, ledger.Locator{ID: id}, "", evidence)
+			one, _, err := load(q, d, ledger.Locator{ID: id, Skip: skip}, "", evidence)
 			if err != nil {
 				return nil, err
 			}

@@ -106,7 +106,7 @@ func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, diges
 				ids = append(ids, l.OperationID)
 			}
 		}
-		recs, err = loadAll(tx.Tx, tx.d, ids, false)
+		recs, err = loadAll(tx.Tx, tx.d, ids, 0, false)
 		for _, rec := range recs {
 			if rec, ok := leased(rec); ok {
 				tx.Keep(&rec)
