@@ -130,13 +130,16 @@ var settings = []struct{ name, value string }{
 	{"lock_timeout", milliseconds(lockTimeout)},
 	{"idle_in_transaction_session_timeout", milliseconds(idleTimeout)},
 	{"max_parallel_workers_per_gather", "0"}, // to start one takes longer than any look
+	// Every query of the ledger has its index. A plan that was made while a table was small would
+	// read all of it for as long as it is kept; and where a million are open, the server guesses
+	// that a third of them comes.
+	{"enable_seqscan", "off"},
+	{"jit", "off"},
 }
 
-// plans are settings of a session that keeps what it has prepared. Every query of the
-// ledger has its index; a plan that was made while a table was small would read all of it
-// for as long as it is kept. No query needs a plan of its values, and to make one takes
-// longer than a look.
-var plans = []struct{ name, value string }{{"enable_seqscan", "off"}, {"jit", "off"}, {"plan_cache_mode", "force_generic_plan"},
+// plans are settings of a session that keeps what it has prepared. No query needs a plan of
+// its values, and to make one takes longer than a look.
+var plans = []struct{ name, value string }{{"plan_cache_mode", "force_generic_plan"},
 	// A transaction that travels in one go begins without saying how.
 	{"default_transaction_isolation", "read committed"}, {"default_transaction_read_only", "off"}, {"default_transaction_deferrable", "off"}}
 

@@ -218,8 +218,8 @@ DECLARE
   counted text;
 BEGIN
   FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies', 'incident_sums', 'incident_minutes'] LOOP
-    EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH ROW EXECUTE FUNCTION indoubt.kept()', counted || '_base');
-    EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH ROW EXECUTE FUNCTION indoubt.kept()', counted || '_deltas');
+    EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_base');
+    EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_deltas');
     EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_base');
     EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_deltas');
     EXECUTE format('CREATE TRIGGER kept INSTEAD OF DELETE ON indoubt.%I FOR EACH ROW EXECUTE FUNCTION indoubt.kept()', counted);

@@ -420,6 +420,8 @@ BEGIN
 END $$;
 
 CREATE FUNCTION indoubt.operations_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+DECLARE
+  counted boolean;
 BEGIN
   IF NEW.state <> 'pending' THEN -- it returns from an archive
     RETURN NULL;
@@ -427,12 +429,13 @@ BEGIN
   INSERT INTO indoubt.events (id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
   VALUES (NEW.change_id, NEW.id, NEW.created_at, CASE NEW.change_verb WHEN '' THEN 'begin' ELSE NEW.change_verb END, NEW.actor,
           NEW.os_user, NEW.host, NEW.machine, NEW.terminal, CASE NEW.reason WHEN '' THEN 'attempt 1' ELSE NEW.reason END,
-          '', 'pending', NEW.version, NEW.change_detail);
+          '', 'pending', NEW.version, NEW.change_detail)
+  RETURNING EXISTS (SELECT 1 FROM indoubt.census_base WHERE kind = NEW.kind) INTO counted;
   IF NEW.change_of <> NEW.change_id THEN
     INSERT INTO indoubt.attempts (id, operation_id, n, actor, host, pid, token_sent, started_at, deadline_at)
     VALUES (NEW.live_attempt, NEW.id, 1, NEW.actor, NEW.source_host, NEW.source_pid, NEW.token_sent, NEW.created_at, NEW.deadline_at);
   END IF;
-  IF NOT EXISTS (SELECT 1 FROM indoubt.census_base WHERE kind = NEW.kind) THEN
+  IF NOT counted THEN
     INSERT INTO indoubt.census_base (kind) VALUES (NEW.kind) ON CONFLICT DO NOTHING;
   END IF;
   RETURN NULL;
@@ -448,6 +451,7 @@ DECLARE
   verb  text := NEW.change_verb;
   doubt text;
   shown text;
+  listed boolean;
 BEGIN
   IF NOT own OR verb = '' THEN
     verb := CASE
@@ -477,7 +481,8 @@ BEGIN
   IF moves THEN
     INSERT INTO indoubt.census_deltas (kind, committed, failed, uncertain, abandoned)
     VALUES (NEW.kind, (NEW.state = 'committed')::int - (OLD.state = 'committed')::int, (NEW.state = 'failed')::int - (OLD.state = 'failed')::int,
-            (NEW.state = 'uncertain')::int - (OLD.state = 'uncertain')::int, (NEW.state = 'abandoned')::int - (OLD.state = 'abandoned')::int);
+            (NEW.state = 'uncertain')::int - (OLD.state = 'uncertain')::int, (NEW.state = 'abandoned')::int - (OLD.state = 'abandoned')::int)
+    RETURNING EXISTS (SELECT 1 FROM indoubt.open_operations WHERE seq = NEW.seq) INTO listed;
     IF NOT own THEN
       IF OLD.state = 'pending' THEN
         IF NEW.state = 'failed' AND NEW.change_detail IS NOT NULL AND indoubt.json_kind(NEW.change_detail) = 'object' THEN
@@ -507,9 +512,13 @@ BEGIN
   END IF;
   IF NEW.state = 'pending' OR NEW.is_open OR OLD.is_open OR NEW.incident <> '' THEN
     PERFORM indoubt.operation_moved(OLD, NEW);
-  ELSIF EXISTS (SELECT 1 FROM indoubt.open_operations WHERE seq = NEW.seq) THEN
-    -- It was answered, as usual, and was priced meanwhile, or a grant put it there.
-    PERFORM indoubt.list(NEW.seq, false, NEW.version <> OLD.version);
+  ELSE
+    IF NOT moves THEN
+      listed := EXISTS (SELECT 1 FROM indoubt.open_operations WHERE seq = NEW.seq);
+    END IF;
+    IF listed THEN -- it was answered, as usual, and was priced meanwhile, or a grant put it there
+      PERFORM indoubt.list(NEW.seq, false, NEW.version <> OLD.version);
+    END IF;
   END IF;
   RETURN NULL;
 END $$;

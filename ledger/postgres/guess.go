@@ -100,7 +100,9 @@ func (m *memory) take(id string) *memo {
 }
 
 // guess begins the transaction with a look for what was guessed: more of its first
-// statement, and one behind it. It is too late once anything was asked.
+// statement, and, where the lock that this takes is of no row, a statement behind it, which
+// sees what was committed while it waited. The last of them ends with the transaction's
+// number. It is too late once anything was asked.
 func (s *session) guess(more string, args []any, look string, values ...any) bool {
 	if s.guessed || !s.mayGuess || s.begin == "" || len(s.queue) > 0 {
 		return false
@@ -118,6 +120,10 @@ func (s *session) guess(more string, args []any, look string, values ...any) boo
 		s.moreArgs = append(s.moreArgs, moment.Wall, moment.Wall, tolerance.Milliseconds())
 	}
 	s.xid = &result{}
+	if look == "" {
+		s.opens.xid = true
+		return true
+	}
 	return s.add(look, values, s.xid) == nil
 }
 
@@ -136,14 +142,14 @@ func (s *session) Unheard(at ledger.Locator) bool {
 		        AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int, pg_current_xact_id()::xid`, at.Key, at.Scope, at.Kind, ledger.Masked(at.Key), at.Like)
 }
 
-// Take guesses that an operation is as it was left here, and locks it.
+// Take guesses that an operation and its attempt are as they were left here, and locks both.
 func (s *session) Take(id string) (tables.Record, bool) {
 	k := s.store.memory.take(id)
 	if k == nil {
 		return tables.Record{}, false
 	}
-	ok := s.guess(`, (SELECT 1 / count(*) FROM (SELECT FROM indoubt.operations WHERE id = ? AND xmin = ? FOR UPDATE) o)`, []any{k.record.Operation.ID, k.xid},
-		`SELECT 1 / count(*), pg_current_xact_id()::xid FROM indoubt.attempts WHERE id = ? AND xmin = ?`, id, k.xid)
+	ok := s.guess(`, (SELECT 1 / count(*) FROM (SELECT FROM indoubt.operations o JOIN indoubt.attempts a ON a.operation_id = o.id
+		WHERE o.id = ? AND o.xmin = ? AND a.id = ? AND a.xmin = ? FOR UPDATE) guessed)`, []any{k.record.Operation.ID, k.xid, id, k.xid}, "")
 	return *k.record, ok
 }
 
@@ -160,11 +166,11 @@ func (s *session) Own(bool) {}
 
 // remember keeps what this transaction has left, once it is durable.
 func (s *session) remember() {
-	if len(s.kept) == 0 || !s.xid.Next() {
+	if len(s.kept) == 0 || len(s.xid.values) == 0 {
 		return
 	}
 	for _, k := range s.kept {
-		k.xid = string(s.xid.values[1])
+		k.xid = string(s.xid.values[len(s.xid.values)-1])
 	}
 	s.store.memory.keep(s.kept)
 }

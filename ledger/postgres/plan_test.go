@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"math"
 	"os"
 	"regexp"
 	"strconv"
@@ -152,9 +153,10 @@ func looks(t testing.TB, now ledger.Moment) map[string]func(*tables.Store) {
 // where the planner is free to.
 func TestLooksReadNoWholeTable(t *testing.T) {
 	few, many := 10_000, sized(t, 100_000)
+	tens := max(1, int(math.Ceil(math.Log10(float64(many)/float64(few))))) // trees grow by a level now and then
 	pages := map[string]int{}
 	for _, operations := range []int{few, many} {
-		url := fill(t, operations)
+		url := with(fill(t, operations), "connect_timeout=20") // a large one has just been copied
 		for _, mode := range modes {
 			s := opened(t, with(url, mode), Options{ReadOnly: true})
 			for what, look := range looks(t, need.Get(s.Moment(ctx))(t)) {
@@ -165,7 +167,7 @@ func TestLooksReadNoWholeTable(t *testing.T) {
 					}
 				}
 				t.Logf("%-20s of %8d operations: %5d pages, %6.2f ms %s", what, operations, e.pages, e.ms, mode)
-				if before, ok := pages[what+mode]; ok && e.pages > before+before/5+100 {
+				if before, ok := pages[what+mode]; ok && e.pages > before+tens*(before/5+100) {
 					t.Errorf("%s of %d operations: %d pages, of %d: %d", what, operations, e.pages, few, before)
 				}
 				pages[what+mode] = e.pages

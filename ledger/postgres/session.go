@@ -46,7 +46,7 @@ type guesses struct {
 	key      string // that is guessed to be new
 	opens    opens
 	moreArgs []any   // of its first statement
-	xid      *result // with the transaction's number
+	xid      *result // its last value is the transaction's number
 	kept     []*memo
 }
 
@@ -127,7 +127,9 @@ func (s *session) flush() error {
 func (s *session) statements() (statements []statement, first *result, err error) {
 	statements = s.queue
 	if s.begin != "" {
-		first = &result{}
+		if first = (&result{}); s.opens.xid {
+			s.xid = first
+		}
 		opening, err := s.opening(first)
 		if err != nil {
 			return nil, nil, err
@@ -191,6 +193,7 @@ type opens struct {
 	plain, writes bool
 	more          string // what it looks for
 	timed         bool   // whether the clock is near what was guessed
+	xid           bool   // it tells the transaction's number
 }
 
 var openings sync.Map // text by opens
@@ -211,6 +214,9 @@ func (o opens) text() text {
 	query += o.more
 	if o.timed {
 		query += `, 1 / (clock_timestamp() BETWEEN CAST(? AS timestamptz) - interval '2 milliseconds' AND CAST(? AS timestamptz) + interval '1 millisecond' * ?)::int`
+	}
+	if o.xid {
+		query += `, pg_current_xact_id()::xid`
 	}
 	t := rewrite(query)
 	openings.Store(o, t)
