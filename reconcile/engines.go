@@ -26,6 +26,7 @@ type engines struct {
 	digest  string // this engine's policy at that time
 	yields  bool   // an engine with another policy came first
 	alone   bool   // no other engine was at work
+	failed  error  // why the ledger did not say which engines are at work
 }
 
 // alone reports whether no other engine was at work when this one last checked.
@@ -53,7 +54,7 @@ func (e *reader) onlyReads(ctx context.Context) bool {
 	did := x.yields
 	me := ledger.Registration{Holder: e.holder, Digest: digest, Since: x.since, Until: now.Add(registeredFor)}
 	others, err := e.register(ctx, me)
-	if err != nil {
+	if x.failed = err; err != nil {
 		return true
 	}
 	x.digest, x.checked, x.yields = digest, now, me.GivesWay(others)
@@ -62,6 +63,15 @@ func (e *reader) onlyReads(ctx context.Context) bool {
 		e.logf("%v: only looking", errOnlyReading)
 	}
 	return x.yields
+}
+
+// registered is why the ledger did not say which engines are at work when it was last
+// asked, or nil.
+func (e *reader) registered() error {
+	x := &e.engines
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.failed
 }
 
 // OnlyReads reports whether this engine settles nothing, because another one works

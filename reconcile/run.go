@@ -74,8 +74,8 @@ func (a *activeReads) count() int {
 // Run expires, prices, reads what is due and settles until ctx ends; with
 // Options.Send it also sends where the policy says so. It survives a ledger
 // that cannot be read for a while. A read-only engine only waits. Errors:
-// ErrReadOnly and ErrCopied of a ledger that may not be written, ErrGone of one
-// that is not where it was.
+// ErrReadOnly and ErrCopied of a ledger that may not be written, *ledger.AwayError of one
+// that has moved, ErrGone of one that is not where it was.
 func (e *Engine) Run(ctx context.Context) error {
 	if e.o.ReadOnly {
 		<-ctx.Done()
@@ -110,6 +110,9 @@ func (e *Engine) Run(ctx context.Context) error {
 		case errors.Is(err, ledger.ErrReadOnly), errors.Is(err, ledger.ErrCopied), errors.Is(err, ledger.ErrGone):
 			return err
 		default: // whatever is due meanwhile waits too, and is not told of each time
+			if info, bad := e.o.Store.Info(ctx); bad == nil && info.MovedTo != "" {
+				return &ledger.AwayError{Ledger: info.Path, To: info.MovedTo}
+			}
 			if err.Error() != trouble {
 				trouble = err.Error()
 				e.logf("the ledger could not be asked: %s", trouble)
@@ -160,7 +163,11 @@ func (e *Engine) pass(ctx context.Context, wanted func(ledger.Row) bool, start f
 	if err := e.expire(ctx); err != nil {
 		return false, err
 	}
-	if !e.onlyReads(ctx) { // what cannot be scheduled again would be read without end
+	reads := e.onlyReads(ctx)
+	if err := e.registered(); err != nil {
+		return false, err
+	}
+	if !reads { // what cannot be scheduled again would be read without end
 		if err := e.startReads(ctx, wanted, start); err != nil {
 			return false, err
 		}

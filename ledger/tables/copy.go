@@ -139,7 +139,7 @@ func (m Move) Follows(was, stands Move) (already bool, err error) {
 }
 
 // Kept are the tables that a move keeps as they are. The first ones are what begins or
-// allows a send.
+// allows a send; an engine that cannot register learns that there is nothing to do.
 func (m Move) Kept() (insert, all []string) {
 	if m.State == MoveClosed {
 		return []string{"operations", "attempts", "grants"}, nil
@@ -147,7 +147,7 @@ func (m Move) Kept() (insert, all []string) {
 	for _, t := range Copied {
 		all = append(all, t.Name)
 	}
-	return nil, all
+	return nil, append(all, "engines")
 }
 
 // page is how many rows a copy reads and writes at once.

@@ -3,14 +3,16 @@
 package cli_test
 
 import (
-	"indoubt/ledger/need"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"indoubt/ledger/need"
+	"indoubt/ledger/open"
 )
 
 // A writer that is pointed at the ledger as it was is told where it went, and sends nothing;
-// one who looks sees the history, and one who writes at the new place goes on.
+// one who looks sees the history, and one who writes at the new place goes on. An engine ends.
 func TestI1_E2E_AMovedLedgerSaysWhereItWent(t *testing.T) {
 	s := newSite(t)
 	s.must(0, "init")
@@ -19,6 +21,13 @@ func TestI1_E2E_AMovedLedgerSaysWhereItWent(t *testing.T) {
 	if got := s.must(0, "copy", "--dry-run", from, to).Out; !strings.Contains(got, "would be copied") {
 		t.Error(got)
 	}
+	engine := s.start("reconcile", "--watch")
+	store := need.Get(open.Open(t.Context(), from, open.Options{ReadOnly: true}))(t)
+	defer store.Close()
+	s.eventually("an engine is at work", func() bool {
+		all, err := store.Engines(t.Context())
+		return err == nil && len(all) == 1
+	})
 	if got := s.must(0, "copy", from, to).Out; !strings.Contains(got, "has moved to") || !strings.Contains(got, "24 tables compared") {
 		t.Error(got)
 	}
@@ -34,12 +43,14 @@ func TestI1_E2E_AMovedLedgerSaysWhereItWent(t *testing.T) {
 			t.Errorf("%s: %d %s", ask, r.Exit, r.Err)
 		}
 	}
-	if got := s.must(0, "--ledger", from, "log").Out; !strings.Contains(got, "begin") {
-		t.Error(got)
+	if got := s.must(0, "--ledger", from, "log"); !strings.Contains(got.Out, "begin") || !strings.Contains(got.Err, "moved 'to'/ledger.db, and is shown as it was") {
+		t.Error(got.Out, got.Err)
 	}
 	if got := s.do("--ledger", from, "doctor").Out; !strings.Contains(got, "has moved to") {
 		t.Error(got)
 	}
+	r = engine.finish()
+	need.That(t, r.Exit == 5 && strings.Contains(r.Err, "moved 'to'"), "the engine: %d: %s", r.Exit, r.Err)
 	s.must(9, "--ledger", to, "begin", "--kind", "note", "--key", "one")
 	s.must(0, "--ledger", to, "run", "--kind", "note", "--key", "two", "--", "true")
 }

@@ -88,7 +88,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if o.watch && (o.probe || o.after != "") {
 		return usage("--watch goes with neither --exit-code nor --after", "leave one of them out")
 	}
-	s, err := c.ledgerFor(ctx, toLook)
+	s, err := lookedAt(ctx, c.app)
 	if err != nil {
 		return err
 	}

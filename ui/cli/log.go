@@ -86,7 +86,7 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 			return err
 		}
 	}
-	s, err := c.ledgerFor(ctx, toLook)
+	s, err := lookedAt(ctx, c.app)
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,25 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 	return at.Open(ctx, o)
 }
 
+// lookedAt opens the ledger for its answers, with a warning where they may not be how things are.
+func lookedAt(ctx context.Context, a *app) (ledger.Store, error) {
+	s, err := a.ledgerFor(ctx, toLook)
+	if err != nil {
+		return nil, err
+	}
+	switch info, err := s.Info(ctx); {
+	case err != nil:
+		return nil, err
+	case info.MovedTo != "":
+		a.warnf("this ledger has moved to %s, and is shown as it was: --ledger / INDOUBT_LEDGER", info.MovedTo)
+	case info.Copied != "":
+		a.warnf("this ledger is a copy, and is shown as it was: %s", info.Copied)
+	case !info.Failover.At.IsZero():
+		a.warnf("%s: look for it, and then `indoubt adopt`", info.Failover)
+	}
+	return s, nil
+}
+
 func (a *app) ledgerOptions() open.Options {
 	o := open.Options{Actor: a.actor(), Used: a.usedLedgers(), Home: a.home, KeyFile: strings.TrimSpace(a.env(digestkey.Variable))}
 	if a.steady != nil { // another time was told; else a ledger goes by the clock of its store

@@ -42,7 +42,7 @@ func newShowCommand(a *app) *cobra.Command {
 const maxEvents = 1000
 
 func (a *app) show(ctx context.Context, id, dir string) error {
-	s, err := a.ledgerFor(ctx, toLook)
+	s, err := lookedAt(ctx, a)
 	if err != nil {
 		return err
 	}

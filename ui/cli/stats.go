@@ -108,7 +108,7 @@ func listed(c ledger.Counts) []listCount {
 }
 
 func stats(ctx context.Context, a *app, from time.Time) error {
-	s, err := a.ledgerFor(ctx, toLook)
+	s, err := lookedAt(ctx, a)
 	if err != nil {
 		return err
 	}
