@@ -45,7 +45,7 @@ var sayings = map[string]struct {
 }{
 	Foreign:    {"%s has a schema indoubt that is not a ledger (%s)", "give the address of a ledger: --ledger URL / INDOUBT_LEDGER", nil},
 	Permission: {"%s refuses this user (%s)", "check the user in the address, and the password in PGPASSFILE (~/.pgpass)", nil},
-	Looker:     {"%s is only looked at by this user (%s)", "", ledger.ErrReadOnly},
+	Looker:     {"%s refuses this user (%s)", "", ledger.ErrReadOnly},
 	Standby:    {"%s can only be read (%s)", "name all hosts of the ledger, with target_session_attrs=read-write", ledger.ErrReadOnly},
 	FailedOver: {"%s failed over or was restored, and what was sent last may be missing", "nothing was sent; an operator looks at what was under way, and then adopts it: indoubt adopt", ledger.ErrFailover},
 	Lost:       {"%s does not answer: %s", "check that the server runs and is reached from here; what cannot be recorded must not be sent", ledger.ErrLost},

@@ -29,7 +29,14 @@ func (m described) schema() int {
 	return n
 }
 
-// describe reads what the database says of its ledger. Errors: *ledger.MissingError,
+// has reports whether a name is there.
+func (m described) has(name string) bool {
+	_, ok := m[name]
+	return ok
+}
+
+// describe reads what the database says of its ledger, whether it follows another server,
+// and what this user may do there, each as the table lets it that a role for that writes. Errors: *ledger.MissingError,
 // *Error.
 func (s *handle) describe(ctx context.Context) (described, error) {
 	before := s.steady()
@@ -52,8 +59,8 @@ func readMeta(query func(string) (tables.Rows, error)) (described, error) {
 		UNION ALL SELECT 'clock.gap_at', g::text FROM indoubt.gap_at() g WHERE g > 0
 		UNION ALL SELECT 'lineage', coalesce(indoubt.lineage(), '')
 		UNION ALL SELECT 'now', (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
-		UNION ALL SELECT 'only looked at', CASE WHEN pg_is_in_recovery() THEN 'standby' ELSE 'user' END
-		 WHERE pg_is_in_recovery() OR NOT has_table_privilege('indoubt.operations', 'INSERT')`)
+		UNION ALL SELECT 'standby', '' WHERE pg_is_in_recovery()
+		UNION ALL SELECT 'may ' || act, '' FROM (VALUES ('record', 'operations'), ('check', 'reads'), ('decide', 'decisions')) of_role (act, writes) WHERE has_table_privilege('indoubt.' || writes, 'INSERT')`)
 	if err != nil {
 		return nil, err
 	}

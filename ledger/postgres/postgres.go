@@ -34,7 +34,7 @@ type Options struct {
 	Clock    ledger.Clock       // the database's when nil
 	Steady   ledger.SteadyClock // the host's when nil
 	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
-	To       string             // what is wanted: Record, Check or Decide
+	To       string             // what the user must be allowed: Check, Decide, or else Record
 	KeyFile  string             // holds the key of the digests; who only looks needs none
 }
 

@@ -49,6 +49,7 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 	if err == nil {
 		meta, err = s.describe(ctx)
 	}
+	wanted := cmp.Or(o.To, Record)
 	switch has, knows := meta.schema(), tables.Newest(steps); {
 	case err != nil:
 	case has > knows:
@@ -58,10 +59,10 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 	case o.ReadOnly:
 	case tables.MovedTo(meta[tables.MetaMove]) != "":
 		err = &ledger.AwayError{Ledger: a.shown, To: tables.MovedTo(meta[tables.MetaMove])}
-	case meta["only looked at"] == "standby":
+	case meta.has("standby"):
 		err = &Error{Standby, a.shown, "it follows another server", "", nil}
-	case meta["only looked at"] == "user":
-		err = &Error{Looker, a.shown, "it may not record", lacking(a.shown, []string{roleOf[cmp.Or(o.To, Decide)]}) + "; or look with --read-only", nil}
+	case !meta.has("may " + wanted):
+		err = &Error{Looker, a.shown, "it may not " + wanted, lacking(a.shown, []string{roleOf[wanted]}), nil}
 	}
 	if err != nil {
 		s.close()
@@ -99,7 +100,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		if here.line = now.line; !now.standby {
 			here.seen = now.seen
 		}
-		i.Promoted = !now.standby && s.meta["only looked at"] == "standby"
+		i.Promoted = !now.standby && s.meta.has("standby")
 		rows, err := q.Query(infoQuery)
 		if err != nil {
 			return err

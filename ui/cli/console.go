@@ -139,8 +139,9 @@ func (c consoleCommand) printInstead(ctx context.Context, args []string, filter 
 
 // fullScreen opens the full-screen console and waits for writes in flight after it.
 func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter string, send bool) error {
-	s, err := c.ledgerFor(ctx, toChange)
-	if errors.Is(err, ledger.ErrReadOnly) {
+	s, why := c.ledgerFor(ctx, toChange)
+	err := why
+	if errors.Is(why, ledger.ErrReadOnly) {
 		s, err = c.ledgerFor(ctx, toLook)
 	}
 	if err != nil {
@@ -153,6 +154,7 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	engine := &liveEngine{ctx: ctx, look: c.readOnly, shown: make(chan struct{}), make: func(s ledger.Store) *reconcile.Engine { return c.engine(s, live.inForce, send, nil) }}
 	engine.over(s)
 	wanted, trouble := readConfig(configPath(c.env))
+	trouble = errors.Join(why, trouble)
 	if filter == "" && len(args) == 0 && c.banner == "" {
 		filter = cmp.Or(c.filter, wanted.Filter)
 	}

@@ -42,7 +42,7 @@ func TestE2E_TheSameInPostgreSQL(t *testing.T) {
 	for _, test := range []func(*testing.T){
 		TestE2E_AppliedAndCut, TestE2E_TheStoredResultIsPrinted, TestE2E_CutBeforeItWasApplied, TestI6_E2E_WithoutBoundsNothingIsProven,
 		TestI12_E2E_UndoneIsForPeople, TestI9_E2E_AContradictionIsShownAndLeftAlone, TestI12_E2E_NotThereNow,
-		TestI3_E2E_ManyBeginOneKey, TestI10_E2E_KilledRun, TestI10_E2E_KilledRetry, TestI3_E2E_StoppedPastItsDeadline,
+		TestI3_E2E_ManyBeginOneKey, TestI5_E2E_ManyFetchOneGrant, TestI10_E2E_KilledRun, TestI10_E2E_KilledRetry, TestI3_E2E_StoppedPastItsDeadline,
 		TestI9_E2E_AStoppedPipelineReportsLate, TestI9_E2E_LateDisagreementIsShown, TestE2E_TwoEnginesOneReaderEach, TestE2E_TwoEnginesKeepOneRate,
 		TestI2_E2E_FailedNeedsProof, TestI7_E2E_AStaleDecisionIsRefused, TestI9_E2E_ALateAnswerBelongsToItsAttempt,
 		TestI10_E2E_ARunWhoseDriverIsKilledGoesOnElsewhere, TestI10_E2E_AConsoleKilledInTheMiddleOfARun, TestE2E_TheKeyOfTheDigestsIsASecretFile, TestI3_E2E_TwoPodsOfOneName,

@@ -352,7 +352,7 @@ func (m *Root) desk() ask.Case {
 
 func (m *Root) header() *header.Header {
 	return &header.Header{Frame: &m.Frame, Snapshot: &m.feed.Snapshot, Policy: m.o.policy(), Path: m.o.LedgerPath, Context: m.o.Context, Banner: m.o.Banner, Actor: m.actor.Name,
-		ReadOnly: m.o.ReadOnly, Checks: m.o.Engine != nil, Read: m.table.Read, Pricing: m.table.Unpriced(m.o.policy().Digest(), m.Now)}
+		ReadOnly: m.o.ReadOnly || m.feed.Info.ReadOnly, Checks: m.o.Engine != nil, Read: m.table.Read, Pricing: m.table.Unpriced(m.o.policy().Digest(), m.Now)}
 }
 
 func (m *Root) setTheme(name string) error {

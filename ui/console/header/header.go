@@ -209,7 +209,7 @@ func (h *Header) items(w int) []item {
 	case !h.Checks:
 		add(8, 1, th.Warn, safe.Say("checks: none from here"), safe.Say("no checks"))
 	case h.Looks: // said where states are
-	case h.ReadOnly || h.Info.ReadOnly || h.Info.Copied != "":
+	case h.ReadOnly || h.Info.Copied != "":
 		add(8, 1, th.Faint, safe.Say("checks: not from here"), safe.Say("no checks"))
 	case w >= 110:
 		add(8, 1, th.Faint, safe.Say("checks: this console"), safe.Say("checks on"))
@@ -217,7 +217,7 @@ func (h *Header) items(w int) []item {
 		add(8, 1, th.Faint, safe.Say("checks on"), safe.Text{})
 	}
 	actor := safe.Of(cmp.Or(h.Actor, "no name"))
-	if w >= 110 && !h.ReadOnly && !h.Info.ReadOnly && h.Info.Copied == "" {
+	if w >= 110 && !h.ReadOnly && h.Info.Copied == "" {
 		add(9, 0, th.Text, safe.Say("%s read-write", actor), actor)
 	} else {
 		add(9, 0, th.Text, actor, safe.Text{})
@@ -335,7 +335,7 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 		add(4, 0, th.Bad, safe.Say("MOVED to %s: look only", h.Info.MovedTo), safe.Say("MOVED: look only"))
 	case h.Info.Copied != "":
 		add(4, 0, th.Bad, safe.Say("COPY: look only"), safe.Say("COPY"))
-	case h.ReadOnly || h.Info.ReadOnly:
+	case h.ReadOnly:
 		add(4, 0, th.Warn, safe.Say("READ-ONLY"), safe.Text{})
 	}
 	if since := h.Now.Sub(h.Info.EngineAt); !h.Info.EngineAt.IsZero() && h.Lost == nil && since >= h.Policy.uncheckedAfter() {
