@@ -134,6 +134,7 @@ func TestI10_E2E_RedactNamesTheArchiveOfWhatStayed(t *testing.T) {
 	defer store.Close()
 	dir := filepath.Join(s.dir, "archive")
 	ids := settledOnes(t, store, "key-", 4)
+	settledOnes(t, store, "newest-", 1) // which is never archived
 	done, err := archive.Run(t.Context(), meddled{store, ids[0]}, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}})
 	need.OK(t, err)
 	need.That(t, done.Moved == 1 && done.Removed > 0, "%d stayed, and %d left", done.Moved, done.Removed)

@@ -311,9 +311,10 @@ func TestUntakenIsWhatNeedsAPerson(t *testing.T) {
 }
 
 func TestMetricsAreServedOnLoopback(t *testing.T) {
-	_, s := someDoubts(t)
+	path, s := someDoubts(t)
 	var errOut bytes.Buffer
 	a := newApp(strings.NewReader(""), io.Discard, &errOut)
+	a.ledgerPath = path
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine := reconcile.New(reconcile.Options{Store: s})
