@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -9,9 +11,9 @@ import (
 )
 
 // A change mostly finds what its process can tell without asking: a key that is new, or
-// an attempt as this process began it. It then travels in one round trip, behind a look
-// that divides by zero where the guess is wrong: nothing has happened, and the change is
-// made again from what is read.
+// an attempt as this process began it. It then travels in one round trip, and what it
+// writes depends on the guess: where that is wrong the statement divides by zero, or finds
+// no row. Nothing has happened, and the change is made again from what is read.
 
 // memory is what a process can guess with.
 type memory struct {
@@ -99,11 +101,16 @@ func (m *memory) take(id string) *memo {
 	return k
 }
 
-// guess begins the transaction with a look for what was guessed: more of its first
-// statement, and, where the lock that this takes is of no row, a statement behind it, which
-// sees what was committed while it waited. The last of them ends with the transaction's
-// number. It is too late once anything was asked.
-func (s *session) guess(more string, args []any, look string, values ...any) bool {
+// tie has a statement depend on what was guessed.
+type tie struct {
+	to    string // how the statement begins
+	where string // what must hold: 1, or a division by zero
+	args  []any
+}
+
+// guess has the transaction go on from what was guessed. It is too late once anything was
+// asked.
+func (s *session) guess(ties ...tie) bool {
 	if s.guessed || !s.mayGuess || s.begin == "" || len(s.queue) > 0 {
 		return false
 	}
@@ -114,18 +121,38 @@ func (s *session) guess(more string, args []any, look string, values ...any) boo
 	if !ok {
 		return false
 	}
-	s.guessed, s.moment, s.moreArgs = true, moment, args
-	s.opens.more, s.opens.timed = more, s.store.clock == nil
-	if s.opens.timed {
-		s.moreArgs = append(s.moreArgs, moment.Wall, moment.Wall, tolerance.Milliseconds())
+	s.guessed, s.moment, s.ties = true, moment, ties
+	if s.opens.timed = s.store.clock == nil; s.opens.timed {
+		s.moreArgs = []any{moment.Wall, moment.Wall, tolerance.Milliseconds()}
+	}
+	return true
+}
+
+// tied is a statement with what it depends on. The first of them, which writes the
+// operation, gives the transaction's number.
+func (s *session) tied(query string, args []any) (string, []any, *result) {
+	i := slices.IndexFunc(s.ties, func(t tie) bool { return strings.HasPrefix(strings.TrimSpace(query), t.to) })
+	if i < 0 {
+		return query, args, nil
+	}
+	t := s.ties[i]
+	s.ties = slices.Delete(slices.Clone(s.ties), i, i+1)
+	args = append(slices.Clone(args), t.args...)
+	if inserts := strings.TrimSuffix(query, ")"); inserts != query && strings.HasPrefix(t.to, "INSERT") {
+		query = strings.Replace(inserts, ") VALUES (", ") SELECT ", 1) + " WHERE " + t.where + " = 1"
+	} else {
+		query += " AND " + t.where + " = 1"
+	}
+	if s.xid != nil {
+		return query, args, nil
 	}
 	s.xid = &result{}
-	if look == "" {
-		s.opens.xid = true
-		return true
-	}
-	return s.add(look, values, s.xid) == nil
+	return query + " RETURNING pg_current_xact_id()::xid", args, s.xid
 }
+
+// holds reports whether a guess was right, once the transaction is durable: a row that is
+// not there is not written.
+func (s *session) holds() bool { return !s.guessed || !s.wrote || s.xid != nil && len(s.xid.values) > 0 }
 
 // Unheard guesses that no operation has the key or stands for it, and that no hold is in
 // force.
@@ -135,22 +162,31 @@ func (s *session) Unheard(at ledger.Locator) bool {
 	if at.Makes() {
 		shared = ""
 	}
-	return !s.store.memory.isHeld(s.key) && s.guess(`, pg_advisory_xact_lock(`+nameKey+`), pg_advisory_xact_lock`+shared+`(`+nameKey+`), pg_advisory_xact_lock_shared(`+nameKey+`)`, []any{s.key, tables.InputName(at.Like), "holds"}, `
-		SELECT 1 / (NOT EXISTS (SELECT FROM indoubt.operations WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live::int = 1)
-		        AND NOT EXISTS (SELECT FROM indoubt.archived WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live::int = 1)
-		        AND NOT EXISTS (SELECT FROM indoubt.operations WHERE fingerprint = ?5 AND state IN ('pending', 'uncertain') AND fingerprint <> '' AND (substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-'))
-		        AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int, pg_current_xact_id()::xid`, at.Key, at.Scope, at.Kind, ledger.Masked(at.Key), at.Like)
+	masked := ledger.Masked(at.Key)
+	if s.store.memory.isHeld(s.key) || !s.guess(tie{"INSERT INTO operations", unheard, []any{at.Key, masked, at.Scope, at.Kind, at.Key, masked, at.Scope, at.Kind, at.Like}}) {
+		return false
+	}
+	// The statements behind the first see what was committed while that waited.
+	s.opens.more = `, pg_advisory_xact_lock(` + nameKey + `), pg_advisory_xact_lock` + shared + `(` + nameKey + `), pg_advisory_xact_lock_shared(` + nameKey + `)`
+	s.moreArgs = append([]any{s.key, tables.InputName(at.Like), "holds"}, s.moreArgs...)
+	return true
 }
 
-// Take guesses that an operation and its attempt are as they were left here, and locks both.
+const unheard = `
+	1 / (NOT EXISTS (SELECT FROM indoubt.operations WHERE key IN (?, ?) AND scope = ? AND ? IN ('', kind) AND key_live::int = 1)
+	 AND NOT EXISTS (SELECT FROM indoubt.archived WHERE key IN (?, ?) AND scope = ? AND ? IN ('', kind) AND key_live::int = 1)
+	 AND NOT EXISTS (SELECT FROM indoubt.operations WHERE fingerprint = ? AND state IN ('pending', 'uncertain') AND fingerprint <> '' AND (substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-'))
+	 AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int`
+
+// Take guesses that an operation and its attempt are as they were left here, and that both
+// are written.
 func (s *session) Take(id string) (tables.Record, bool) {
 	k := s.store.memory.take(id)
 	if k == nil {
 		return tables.Record{}, false
 	}
-	ok := s.guess(`, (SELECT 1 / count(*) FROM (SELECT FROM indoubt.operations o JOIN indoubt.attempts a ON a.operation_id = o.id
-		WHERE o.id = ? AND o.xmin = ? AND a.id = ? AND a.xmin = ? FOR UPDATE) guessed)`, []any{k.record.Operation.ID, k.xid, id, k.xid}, "")
-	return *k.record, ok
+	const asLeft = `1 / (xmin = ?)::int`
+	return *k.record, s.guess(tie{"UPDATE operations", asLeft, []any{k.xid}}, tie{"UPDATE attempts", asLeft, []any{k.xid}})
 }
 
 // Keep remembers a record with an attempt in flight, where it is known which transaction
@@ -166,11 +202,11 @@ func (s *session) Own(bool) {}
 
 // remember keeps what this transaction has left, once it is durable.
 func (s *session) remember() {
-	if len(s.kept) == 0 || len(s.xid.values) == 0 {
+	if len(s.kept) == 0 {
 		return
 	}
 	for _, k := range s.kept {
-		k.xid = string(s.xid.values[len(s.xid.values)-1])
+		k.xid = string(s.xid.values[0])
 	}
 	s.store.memory.keep(s.kept)
 }

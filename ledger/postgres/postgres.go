@@ -244,6 +244,9 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 				s.memory.holds(t.key)
 			}
 		}
+		if err == nil && !t.holds() {
+			err = errAgain
+		}
 		if err == nil {
 			t.remember()
 		}

@@ -39,14 +39,15 @@ type session struct {
 	err    error  // what ended it
 }
 
-// guesses are what a session guesses, and looks for in its first statements.
+// guesses are what a session guesses.
 type guesses struct {
 	mayGuess bool
 	guessed  bool
 	key      string // that is guessed to be new
 	opens    opens
 	moreArgs []any   // of its first statement
-	xid      *result // its last value is the transaction's number
+	ties     []tie   // of statements to come
+	xid      *result // the transaction's number
 	kept     []*memo
 }
 
@@ -82,6 +83,9 @@ func (s *session) connect() error {
 
 // add queues a statement.
 func (s *session) add(query string, args []any, answer *result) error {
+	if len(s.ties) > 0 && answer == nil {
+		query, args, answer = s.tied(query, args)
+	}
 	return s.send(numbered(query), args, answer)
 }
 
@@ -127,9 +131,7 @@ func (s *session) flush() error {
 func (s *session) statements() (statements []statement, first *result, err error) {
 	statements = s.queue
 	if s.begin != "" {
-		if first = (&result{}); s.opens.xid {
-			s.xid = first
-		}
+		first = &result{}
 		opening, err := s.opening(first)
 		if err != nil {
 			return nil, nil, err
@@ -191,9 +193,8 @@ func (s *session) opening(answer *result) (statement, error) {
 // opens is what the text of an opening depends on.
 type opens struct {
 	plain, writes bool
-	more          string // what it looks for
+	more          string // other locks that it takes
 	timed         bool   // whether the clock is near what was guessed
-	xid           bool   // it tells the transaction's number
 }
 
 var openings sync.Map // text by opens
@@ -214,9 +215,6 @@ func (o opens) text() text {
 	query += o.more
 	if o.timed {
 		query += `, 1 / (clock_timestamp() BETWEEN CAST(? AS timestamptz) - interval '2 milliseconds' AND CAST(? AS timestamptz) + interval '1 millisecond' * ?)::int`
-	}
-	if o.xid {
-		query += `, pg_current_xact_id()::xid`
 	}
 	t := rewrite(query)
 	openings.Store(o, t)
@@ -397,6 +395,10 @@ func (s *session) commit() error {
 	if s.err != nil || !s.wrote {
 		s.end()
 		return s.err
+	}
+	if len(s.ties) > 0 { // it writes something else than was guessed
+		s.end()
+		return errAgain
 	}
 	if s.guessed && s.begin != "" && !s.alone && !s.plainly() {
 		return s.store.lanes.ride(s)
