@@ -152,7 +152,9 @@ func (s *session) tied(query string, args []any) (string, []any, *result) {
 
 // holds reports whether a guess was right, once the transaction is durable: a row that is
 // not there is not written.
-func (s *session) holds() bool { return !s.guessed || !s.wrote || s.xid != nil && len(s.xid.values) > 0 }
+func (s *session) holds() bool {
+	return !s.guessed || !s.wrote || s.xid != nil && len(s.xid.values) > 0
+}
 
 // Unheard guesses that no operation has the key or stands for it, and that no hold is in
 // force.
