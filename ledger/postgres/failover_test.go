@@ -220,7 +220,7 @@ func TestI3_AFailover(t *testing.T) {
 			}
 		}
 		// What the other side remembers is sent, while it does.
-		if _, err := ledger.Begin(ctx, s, begun(lost[0], time.Second)); !errors.Is(err, ledger.ErrFailover) {
+		if _, err := ledger.Begin(ctx, s, begun(lost[0], 100*time.Millisecond)); !errors.Is(err, ledger.ErrFailover) {
 			t.Errorf("a key that may be forgotten is sent again: %v", err)
 		}
 		if res, err := ledger.Begin(ctx, s, begun("remembered", time.Hour)); err != nil || res.Answer != ledger.AnswerBegun {

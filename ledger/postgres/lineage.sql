@@ -78,8 +78,8 @@ BEGIN
     END IF;
     UPDATE indoubt.grants SET voided_at = clock_timestamp(), void_reason = 'the database failed over or was restored, and may have lost that it was used'
      WHERE consumed_at IS NULL AND voided_at IS NULL AND basis <> 'key_safe';
-    INSERT INTO indoubt.events (id, verb, actor, machine, reason)
-    VALUES (replace(gen_random_uuid()::text, '-', ''), 'failover', 'indoubt', true,
+    INSERT INTO indoubt.events (seq, id, verb, actor, machine, reason)
+    VALUES (CASE WHEN pg_trigger_depth() > 0 THEN nextval('indoubt.events_seq') END, replace(gen_random_uuid()::text, '-', ''), 'failover', 'indoubt', true,
             format('the ledger is in another database than before: what was recorded after %s may be missing', to_char(until AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')));
   END IF;
   RETURN false;

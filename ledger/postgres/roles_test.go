@@ -121,6 +121,10 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer gives itself what the guards call", "ci", `CREATE TEMP TABLE events (id text); CREATE FUNCTION pg_temp.lower(text) RETURNS text LANGUAGE sql RETURN 'x';
 		SET search_path = pg_temp, pg_catalog; INSERT INTO indoubt.operations (id, kind, key, deadline_at, actor) VALUES ('n', 'k', 'n', clock_timestamp() + '1 hour'::interval, 'checks')`, "names of indoubt"},
 
+	{"a writer tells of a decision by a trigger of its own", "ci", `CREATE TEMP TABLE mine (n int); CREATE FUNCTION pg_temp.tell() RETURNS trigger LANGUAGE plpgsql AS $f$ BEGIN
+		INSERT INTO indoubt.events (seq, id, operation_id, verb, actor, from_state, to_state) VALUES (7000, 'n', 'doubt', 'confirm', 'ann', 'uncertain', 'committed'); RETURN NEW; END $f$;
+		CREATE TRIGGER tells BEFORE INSERT ON mine FOR EACH ROW EXECUTE FUNCTION pg_temp.tell(); INSERT INTO mine VALUES (1)`, "leave the number out"},
+
 	{"an engine confirms", "eng", byOwn("doubt", "confirm", "committed", ""), person},
 	{"an engine redacts", "eng", redactSQL("sent"), person},
 	{"a writer redacts", "ci", redactSQL("sent"), person},
