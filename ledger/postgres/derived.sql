@@ -511,6 +511,6 @@ END $$;
 
 -- What follows from a change is not for a session to do by itself.
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA indoubt FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION indoubt.ms(timestamptz), indoubt.json_kind(text), indoubt.json_each(text), indoubt.reserved(text), indoubt.decides(text),
+GRANT EXECUTE ON FUNCTION indoubt.ms(timestamptz), indoubt.json_kind(text), indoubt.is_json(text), indoubt.json_each(text), indoubt.reserved(text), indoubt.decides(text),
   indoubt.has(indoubt.open_operations), indoubt.copied(indoubt.open_source, text, text), indoubt.may(text), indoubt.fold(), indoubt.deviations(),
   indoubt.remove_archived(text), indoubt.return_archived(bigint) TO PUBLIC;

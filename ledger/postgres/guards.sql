@@ -248,6 +248,16 @@ BEGIN
   RETURN is_now;
 END $$;
 
+-- receipts_are_lists names the receipts that are none.
+CREATE FUNCTION indoubt.receipts_are_lists(o indoubt.operations) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN CASE
+    WHEN indoubt.json_kind(o.receipts) <> 'array' THEN 'receipts_is_json'
+    WHEN indoubt.json_kind(o.acked_receipts) <> 'array' THEN 'acked_is_json'
+    WHEN indoubt.json_kind(o.claimed_receipts) <> 'array' THEN 'claimed_is_json'
+    END;
+END $$;
+
 -- beside_its_key says that an operation is recorded again, by one who remembers it, beside
 -- the one that has its key meanwhile.
 CREATE FUNCTION indoubt.beside_its_key(o indoubt.operations) RETURNS boolean LANGUAGE plpgsql AS $$
@@ -330,19 +340,11 @@ BEGIN
     WHEN NEW.deadline_at IS NULL THEN 'pending_has_a_deadline'
     WHEN NEW.deadline_at > NEW.updated_at + '31622400 seconds'::interval THEN 'deadline_is_within_a_year'
     END;
-  IF wrong IS NULL AND (NEW.input IS NOT NULL OR NEW.command IS NOT NULL OR NEW.request IS NOT NULL OR NEW.result IS NOT NULL OR NEW.change_detail IS NOT NULL
-                     OR '[]' <> ANY (ARRAY[NEW.receipts, NEW.acked_receipts, NEW.claimed_receipts])) THEN
-    wrong := CASE
-      WHEN NEW.input IS NOT NULL AND indoubt.json_kind(NEW.input) = '' THEN 'input_is_json'
-      WHEN NEW.command IS NOT NULL AND indoubt.json_kind(NEW.command) = '' THEN 'command_is_json'
-      WHEN NEW.request IS NOT NULL AND indoubt.json_kind(NEW.request) = '' THEN 'request_is_json'
-      WHEN NEW.receipts <> '[]' AND indoubt.json_kind(NEW.receipts) <> 'array' THEN 'receipts_is_json'
-      WHEN NEW.acked_receipts <> '[]' AND indoubt.json_kind(NEW.acked_receipts) <> 'array' THEN 'acked_is_json'
-      WHEN NEW.claimed_receipts <> '[]' AND indoubt.json_kind(NEW.claimed_receipts) <> 'array' THEN 'claimed_is_json'
-      WHEN NEW.result IS NOT NULL AND indoubt.json_kind(NEW.result) = '' THEN 'result_is_json'
-      WHEN NEW.change_detail IS NOT NULL AND indoubt.json_kind(NEW.change_detail) = '' THEN 'detail_is_json'
-      END;
-  END IF;
+  wrong := CASE
+    WHEN wrong IS NOT NULL THEN wrong
+    WHEN NOT (indoubt.is_json(NEW.input) AND indoubt.is_json(NEW.command) AND indoubt.is_json(NEW.request) AND indoubt.is_json(NEW.result) AND indoubt.is_json(NEW.change_detail)) THEN 'texts_are_json'
+    WHEN '[]' <> ANY (ARRAY[NEW.receipts, NEW.acked_receipts, NEW.claimed_receipts]) THEN indoubt.receipts_are_lists(NEW)
+    END;
   IF wrong IS NOT NULL THEN
     PERFORM indoubt.unfit('operations', wrong);
   END IF;
@@ -402,15 +404,11 @@ BEGIN
     WHEN NEW.state = 'pending' AND (NEW.deadline_at IS NULL OR NEW.attempt_count <= 1 AND NEW.deadline_at < NEW.created_at) THEN 'pending_has_a_deadline'
     WHEN NEW.deadline_at > NEW.updated_at + '31622400 seconds'::interval THEN 'deadline_is_within_a_year'
     END;
-  IF wrong IS NULL AND (NEW.result IS NOT NULL OR NEW.change_detail IS NOT NULL OR '[]' <> ANY (ARRAY[NEW.receipts, NEW.acked_receipts, NEW.claimed_receipts])) THEN
-    wrong := CASE
-      WHEN NEW.receipts <> '[]' AND indoubt.json_kind(NEW.receipts) <> 'array' THEN 'receipts_is_json'
-      WHEN NEW.acked_receipts <> '[]' AND indoubt.json_kind(NEW.acked_receipts) <> 'array' THEN 'acked_is_json'
-      WHEN NEW.claimed_receipts <> '[]' AND indoubt.json_kind(NEW.claimed_receipts) <> 'array' THEN 'claimed_is_json'
-      WHEN NEW.result IS NOT NULL AND indoubt.json_kind(NEW.result) = '' THEN 'result_is_json'
-      WHEN NEW.change_detail IS NOT NULL AND indoubt.json_kind(NEW.change_detail) = '' THEN 'detail_is_json'
-      END;
-  END IF;
+  wrong := CASE
+    WHEN wrong IS NOT NULL THEN wrong
+    WHEN NOT (indoubt.is_json(NEW.result) AND indoubt.is_json(NEW.change_detail)) THEN 'texts_are_json'
+    WHEN '[]' <> ANY (ARRAY[NEW.receipts, NEW.acked_receipts, NEW.claimed_receipts]) THEN indoubt.receipts_are_lists(NEW)
+    END;
   IF wrong IS NOT NULL THEN
     PERFORM indoubt.unfit('operations', wrong);
   END IF;
@@ -676,7 +674,7 @@ BEGIN
       WHEN NEW.late_outcome NOT IN ('', 'committed', 'failed') THEN 'late_outcome_is_known'
       WHEN NEW.proof NOT IN ('', 'never_sent', 'refused', 'absent') THEN 'proof_is_known'
       WHEN NEW.basis NOT IN ('', 'absent', 'key_safe', 'risk_accepted') THEN 'basis_is_known'
-      WHEN NEW.result IS NOT NULL AND indoubt.json_kind(NEW.result) = '' THEN 'attempt_result_is_json'
+      WHEN NOT indoubt.is_json(NEW.result) THEN 'attempt_result_is_json'
       WHEN NEW.tree NOT IN ('', 'open', 'empty') THEN 'tree_is_known'
       WHEN (NEW.tree = 'empty') <> (NEW.tree_at IS NOT NULL) OR NEW.tree_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'tree_is_seen_empty_at_a_time'
       END;
@@ -956,7 +954,7 @@ BEGIN
   wrong := CASE
     WHEN NEW.at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'event_is_in_range'
     WHEN NEW.verb = '' OR NEW.actor = '' THEN 'event_names_who_did_what'
-    WHEN NEW.detail IS NOT NULL AND indoubt.json_kind(NEW.detail) = '' THEN 'event_detail_is_json'
+    WHEN NOT indoubt.is_json(NEW.detail) THEN 'event_detail_is_json'
     END;
   IF wrong IS NOT NULL THEN
     PERFORM indoubt.unfit('events', wrong);

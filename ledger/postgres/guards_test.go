@@ -85,7 +85,7 @@ var refusals = func() []ledgertest.Attack {
 		{"no deadline ever", insert("n", "n", "now()", "'infinity'", ""), "within a year"},
 		{"blank key", insert("n", ` '||E'\t\n'||'`, "now()", "now() + '1 minute'::interval", ""), "key_is_given"},
 		{"no actor", strings.Replace(fresh(""), "'eve'", "''", 1), "actor_is_named"},
-		{"input that is not JSON", strings.Replace(fresh(""), "'{}'", "'{'", 1), "input_is_json"},
+		{"input that is not JSON", strings.Replace(fresh(""), "'{}'", "'{'", 1), "invalid input syntax for type json"},
 		{"used change id (I8)", fresh(", change_id|, 'committed-c'"), "in the history already"},
 		{"used change id of indoubt's own (I8)", fresh(", change_id, change_of, live_attempt, attempt_count|, 'committed-c', 'committed-c', 'a', 1"), "events_id_key"},
 		{"no scope", fresh(", scope|, NULL"), "not-null"},

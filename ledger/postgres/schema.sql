@@ -40,13 +40,14 @@ CREATE FUNCTION indoubt.ms(t timestamptz) RETURNS bigint LANGUAGE sql IMMUTABLE 
 RETURN CASE WHEN t IS NULL THEN 0 WHEN t = 'infinity' THEN 253402300799999
             ELSE (date_part('epoch', t - '1970-01-01Z'::timestamptz) * 1000)::bigint END;
 
--- json_kind is what a JSON text is (object, array, string, …), or '' if it is none.
-CREATE FUNCTION indoubt.json_kind(t text) RETURNS text LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-  RETURN pg_catalog.json_typeof(t::pg_catalog.json);
-EXCEPTION WHEN others THEN
-  RETURN '';
-END $$;
+-- json_kind is what a JSON text is: object, array, string, … A text that is no JSON is an
+-- error that says where it is not.
+CREATE FUNCTION indoubt.json_kind(t text) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN json_typeof(t::json);
+
+-- is_json is true, also of NULL, or that error.
+CREATE FUNCTION indoubt.is_json(t text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
+RETURN t IS NULL OR json_typeof(t::json) IS NOT NULL;
 
 -- json_each gives the members of a JSON array of texts.
 CREATE FUNCTION indoubt.json_each(list text, OUT key bigint, OUT value text) RETURNS SETOF record LANGUAGE sql IMMUTABLE PARALLEL SAFE ROWS 100
@@ -267,7 +268,7 @@ CREATE TABLE indoubt.reads (
   CONSTRAINT read_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT read_verdict_is_known CHECK (verdict IN ('', 'landed', 'absent', 'duplicated', 'mismatch', 'inconclusive')),
   CONSTRAINT read_receipts_is_json CHECK (indoubt.json_kind(receipts) = 'array'),
-  CONSTRAINT evidence_is_json      CHECK (evidence IS NULL OR indoubt.json_kind(evidence) <> ''),
+  CONSTRAINT evidence_is_json      CHECK (indoubt.is_json(evidence)),
   CONSTRAINT read_times_are_in_range CHECK (least(began_at, ended_at) >= '2000-01-01Z' AND greatest(began_at, ended_at) <= '2100-01-01Z' AND proof_at >= '2000-01-01Z'),
   CONSTRAINT read_ends_after_it_began CHECK (ended_at >= began_at)
 );
