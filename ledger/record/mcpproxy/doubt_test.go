@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -415,13 +416,18 @@ func TestI10_AKilledProxy(t *testing.T) {
 
 func TestIdenticalCallsInFlightShareTheAnswer(t *testing.T) {
 	w := newWorld(t)
-	a, b := w.client(), w.client()
+	ofA, ofB := w.options(), w.options()
+	a, b := w.clientWith(ofA), w.clientWith(ofB)
+	waits := func(r *record.Recorder) bool {
+		return slices.ContainsFunc(r.Counts(), func(c record.Count) bool { return c.Answer == string(ledger.AnswerInProgress) })
+	}
 	a.call("1", "slow", `{"x":[1,2]}`)
 	w.eventually("the first is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
 	b.call("1", "slow", `{"x":[1,2]}`)
 	a.call("2", "slow", `{"x":[1,2]}`)
 	a.call("3", "put", `{}`) // nothing waits behind them
 	a.answered("3").wantDone(t, "put")
+	w.eventually("the others wait for it", func() bool { return waits(ofA.Recorder) && waits(ofB.Recorder) })
 	w.release()
 	b.answered("1").wantDone(t, "slow")
 	got := map[string]bool{string(parseAnswer(t, a.hear()).ID): true, string(parseAnswer(t, a.hear()).ID): true}
