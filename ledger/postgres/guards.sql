@@ -324,8 +324,10 @@ BEGIN
     NEW.started_at := NEW.created_at;
     NEW.change_of := '';
   END IF;
-  NEW.resolved := false;
-  NEW.is_open := false;
+  IF NEW.resolved OR NEW.is_open THEN
+    NEW.resolved := false;
+    NEW.is_open := false;
+  END IF;
   wrong := CASE
     WHEN length(NEW.id) NOT BETWEEN 1 AND 200 THEN 'id_is_text'
     WHEN length(NEW.kind) NOT BETWEEN 1 AND 200 THEN 'kind_is_named'
@@ -339,9 +341,6 @@ BEGIN
            ELSE 'times_are_in_range' END
     WHEN NEW.deadline_at IS NULL THEN 'pending_has_a_deadline'
     WHEN NEW.deadline_at > NEW.updated_at + '31622400 seconds'::interval THEN 'deadline_is_within_a_year'
-    END;
-  wrong := CASE
-    WHEN wrong IS NOT NULL THEN wrong
     WHEN NOT (indoubt.is_json(NEW.input) AND indoubt.is_json(NEW.command) AND indoubt.is_json(NEW.request) AND indoubt.is_json(NEW.result) AND indoubt.is_json(NEW.change_detail)) THEN 'texts_are_json'
     WHEN '[]' <> ANY (ARRAY[NEW.receipts, NEW.acked_receipts, NEW.claimed_receipts]) THEN indoubt.receipts_are_lists(NEW)
     END;
@@ -403,9 +402,6 @@ BEGIN
     -- Of a later attempt it may be before: the clock may have been set back since.
     WHEN NEW.state = 'pending' AND (NEW.deadline_at IS NULL OR NEW.attempt_count <= 1 AND NEW.deadline_at < NEW.created_at) THEN 'pending_has_a_deadline'
     WHEN NEW.deadline_at > NEW.updated_at + '31622400 seconds'::interval THEN 'deadline_is_within_a_year'
-    END;
-  wrong := CASE
-    WHEN wrong IS NOT NULL THEN wrong
     WHEN NOT (indoubt.is_json(NEW.result) AND indoubt.is_json(NEW.change_detail)) THEN 'texts_are_json'
     WHEN '[]' <> ANY (ARRAY[NEW.receipts, NEW.acked_receipts, NEW.claimed_receipts]) THEN indoubt.receipts_are_lists(NEW)
     END;
@@ -607,56 +603,37 @@ CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.operations FOR EACH STAT
 
 CREATE FUNCTION indoubt.attempts_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
-  o record;
+  o_state text; o_live text; o_count bigint; o_hands_off boolean; o_deadline timestamptz; mine boolean;
   wrong text;
 BEGIN
-  SELECT p.state, p.live_attempt, p.attempt_count, p.hands_off, p.deadline_at, p.xmin = pg_current_xact_id()::xid AS mine INTO o
-    FROM indoubt.operations p WHERE p.id = NEW.operation_id;
-  IF NOT o.mine THEN
-    o := indoubt.stands(NEW.operation_id);
+  SELECT p.state, p.live_attempt, p.attempt_count, p.hands_off, p.deadline_at, p.xmin = pg_current_xact_id()::xid
+    INTO o_state, o_live, o_count, o_hands_off, o_deadline, mine FROM indoubt.operations p WHERE p.id = NEW.operation_id;
+  IF NOT mine THEN
+    SELECT * INTO o_state, o_live, o_count, o_hands_off, o_deadline FROM indoubt.stands(NEW.operation_id);
   END IF;
   IF TG_OP = 'INSERT' THEN
     NEW.db_user := session_user;
-    IF NEW.outcome <> '' AND EXISTS (SELECT 1 FROM indoubt.archived WHERE id = NEW.operation_id) THEN
-      NULL; -- it returns with its operation
-    ELSIF (NEW.outcome = '' AND o.state = 'pending' AND o.live_attempt = NEW.id AND o.attempt_count = NEW.n) IS NOT true THEN
-      wrong := CASE
-        WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND n = NEW.n)
-          THEN 'this attempt is recorded already: attempts are never replaced'
-        WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND outcome = '')
-          THEN 'an attempt of this operation is in flight: there is never more than one'
-        ELSE 'an attempt is recorded as the live_attempt of a pending operation, before it is sent' END;
-    ELSIF NEW.n > 1 OR NEW.grant_id <> '' THEN
-      wrong := CASE
-        WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND outcome = '')
-          THEN 'an attempt of this operation is in flight: there is never more than one'
-        WHEN NEW.grant_id = '' AND (o.hands_off -- the proof was contradicted
-            OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id
-                          AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed')))
-          THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
-        WHEN NEW.grant_id <> '' AND NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE id = NEW.grant_id AND operation_id = NEW.operation_id AND attempt_id = NEW.id)
-          THEN 'the grant of this attempt does not exist, or another attempt has consumed it'
-        END;
+    IF (NEW.outcome = '' AND NEW.n = 1 AND NEW.grant_id = '' AND o_state = 'pending' AND o_live = NEW.id AND o_count = 1) IS NOT true THEN
+      wrong := indoubt.attempt_cannot_begin(NEW, o_state = 'pending' AND o_live = NEW.id AND o_count = NEW.n, o_hands_off);
     END IF;
     IF wrong IS NULL AND NOT NEW.key_works AND current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
       PERFORM indoubt.at_home();
     END IF;
-  ELSIF OLD.outcome = '' THEN
+  ELSE
     wrong := CASE
-      WHEN (NEW.outcome <> '' OR NEW.deadline_at <> OLD.deadline_at) AND o.state = 'pending' AND o.live_attempt = OLD.id
-        AND (NEW.outcome <> '' OR o.deadline_at IS DISTINCT FROM NEW.deadline_at)
+      WHEN OLD.outcome <> '' THEN indoubt.attempt_has_ended(OLD, NEW)
+      WHEN (NEW.outcome <> '' OR NEW.deadline_at <> OLD.deadline_at) AND o_state = 'pending' AND o_live = OLD.id
+        AND (NEW.outcome <> '' OR o_deadline IS DISTINCT FROM NEW.deadline_at)
         THEN 'an attempt ends, and gets another deadline, with its operation'
       WHEN NEW.outcome = '' AND (NEW.late_at IS NOT NULL OR '' <> ANY (ARRAY[NEW.proof, NEW.late_outcome, NEW.late_receipt]))
         THEN 'an attempt in flight has no outcome, proof or late answer yet'
       END;
-  ELSE
-    wrong := indoubt.attempt_has_ended(OLD, NEW);
-  END IF;
-  IF wrong IS NULL AND TG_OP = 'UPDATE' THEN
-    IF OLD.db_user <> session_user AND NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND NEW.proof = '' AND o.state <> 'pending')
-       AND NOT indoubt.may(CASE WHEN NEW.outcome = OLD.outcome AND NEW.late_outcome = OLD.late_outcome AND NEW.token_sent = OLD.token_sent AND NEW.proof IN (OLD.proof, 'absent')
-                                THEN 'read' ELSE 'decide' END) THEN
-      wrong := 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator';
+    IF wrong IS NULL AND OLD.db_user <> session_user THEN
+      IF NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND NEW.proof = '' AND o_state <> 'pending')
+         AND NOT indoubt.may(CASE WHEN NEW.outcome = OLD.outcome AND NEW.late_outcome = OLD.late_outcome AND NEW.token_sent = OLD.token_sent AND NEW.proof IN (OLD.proof, 'absent')
+                                  THEN 'read' ELSE 'decide' END) THEN
+        wrong := 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator';
+      END IF;
     END IF;
   END IF;
   IF wrong IS NOT NULL THEN
@@ -668,21 +645,50 @@ BEGIN
       OR greatest(NEW.started_at, NEW.deadline_at, NEW.ended_at, NEW.late_at) > '2100-01-01Z' THEN 'attempt_times_are_in_range'
     WHEN NEW.deadline_at < NEW.started_at THEN 'attempt_deadline_is_after_its_start'
     WHEN (NEW.outcome = '') <> (NEW.ended_at IS NULL) THEN 'attempt_ends_with_an_outcome'
+    WHEN NEW.result IS NOT NULL OR NEW.tree_at IS NOT NULL OR '' <> ANY (ARRAY[NEW.late_outcome, NEW.proof, NEW.basis, NEW.tree]) THEN indoubt.attempt_is_unfit(NEW)
     END;
-  IF wrong IS NULL AND (NEW.result IS NOT NULL OR NEW.tree_at IS NOT NULL OR '' <> ANY (ARRAY[NEW.late_outcome, NEW.proof, NEW.basis, NEW.tree])) THEN
-    wrong := CASE
-      WHEN NEW.late_outcome NOT IN ('', 'committed', 'failed') THEN 'late_outcome_is_known'
-      WHEN NEW.proof NOT IN ('', 'never_sent', 'refused', 'absent') THEN 'proof_is_known'
-      WHEN NEW.basis NOT IN ('', 'absent', 'key_safe', 'risk_accepted') THEN 'basis_is_known'
-      WHEN NOT indoubt.is_json(NEW.result) THEN 'attempt_result_is_json'
-      WHEN NEW.tree NOT IN ('', 'open', 'empty') THEN 'tree_is_known'
-      WHEN (NEW.tree = 'empty') <> (NEW.tree_at IS NOT NULL) OR NEW.tree_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'tree_is_seen_empty_at_a_time'
-      END;
-  END IF;
   IF wrong IS NOT NULL THEN
     PERFORM indoubt.unfit('attempts', wrong);
   END IF;
   RETURN NEW;
+END $$;
+
+-- attempt_is_unfit names what is wrong with columns that most attempts leave empty.
+CREATE FUNCTION indoubt.attempt_is_unfit(a indoubt.attempts) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN CASE
+    WHEN a.late_outcome NOT IN ('', 'committed', 'failed') THEN 'late_outcome_is_known'
+    WHEN a.proof NOT IN ('', 'never_sent', 'refused', 'absent') THEN 'proof_is_known'
+    WHEN a.basis NOT IN ('', 'absent', 'key_safe', 'risk_accepted') THEN 'basis_is_known'
+    WHEN NOT indoubt.is_json(a.result) THEN 'attempt_result_is_json'
+    WHEN a.tree NOT IN ('', 'open', 'empty') THEN 'tree_is_known'
+    WHEN (a.tree = 'empty') <> (a.tree_at IS NOT NULL) OR a.tree_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'tree_is_seen_empty_at_a_time'
+    END;
+END $$;
+
+-- attempt_cannot_begin says why one is not recorded that is not the first of its operation,
+-- or is not what that has in flight.
+CREATE FUNCTION indoubt.attempt_cannot_begin(a indoubt.attempts, flies boolean, hands_off boolean) RETURNS text LANGUAGE plpgsql AS $$
+BEGIN
+  IF a.outcome <> '' AND EXISTS (SELECT 1 FROM indoubt.archived WHERE id = a.operation_id) THEN
+    RETURN NULL; -- it returns with its operation
+  END IF;
+  RETURN CASE
+    WHEN (a.outcome = '' AND flies) IS true THEN CASE
+      WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = a.operation_id AND outcome = '')
+        THEN 'an attempt of this operation is in flight: there is never more than one'
+      WHEN a.grant_id = '' AND (hands_off -- the proof was contradicted
+          OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = a.operation_id
+                        AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed')))
+        THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
+      WHEN a.grant_id <> '' AND NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE id = a.grant_id AND operation_id = a.operation_id AND attempt_id = a.id)
+        THEN 'the grant of this attempt does not exist, or another attempt has consumed it'
+      END
+    WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = a.id) OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = a.operation_id AND n = a.n)
+      THEN 'this attempt is recorded already: attempts are never replaced'
+    WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = a.operation_id AND outcome = '')
+      THEN 'an attempt of this operation is in flight: there is never more than one'
+    ELSE 'an attempt is recorded as the live_attempt of a pending operation, before it is sent' END;
 END $$;
 
 -- attempt_has_ended says what may not come after the end of an attempt.
