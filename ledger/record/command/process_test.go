@@ -238,7 +238,7 @@ func TestI10_KilledRunner(t *testing.T) {
 func TestI3_StoppedRunnerSendsNothingAfterItsDeadline(t *testing.T) {
 	dir := t.TempDir()
 	path, effects := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "effects")
-	p := role{name: "run", ledger: path, key: "k", deadline: "1s", guard: true}
+	p := role{name: "run", ledger: path, key: "k", deadline: "4s", guard: true} // the guard has a tenth of it for the end of the command
 	cmd := p.command(t, "/bin/sh", "-c", `while :; do date +%s%N >> "$1"; sleep 0.02; done`, "x", effects)
 	var said bytes.Buffer
 	cmd.Stderr = &said
