@@ -128,26 +128,33 @@ func (s *session) guess(ties ...tie) bool {
 	return true
 }
 
-// tied is a statement with what it depends on. The first of them, which writes the
-// operation, gives the transaction's number.
-func (s *session) tied(query string, args []any) (string, []any, *result) {
-	i := slices.IndexFunc(s.ties, func(t tie) bool { return strings.HasPrefix(strings.TrimSpace(query), t.to) })
+// tie finds what a statement depends on, once. The first one that depends on anything
+// writes the operation, and gives the transaction's number.
+func (g *guesses) tie(query string) (t tie, answer *result) {
+	i := slices.IndexFunc(g.ties, func(t tie) bool { return strings.HasPrefix(strings.TrimSpace(query), t.to) })
 	if i < 0 {
-		return query, args, nil
+		return t, nil
 	}
-	t := s.ties[i]
-	s.ties = slices.Delete(slices.Clone(s.ties), i, i+1)
-	args = append(slices.Clone(args), t.args...)
-	if inserts := strings.TrimSuffix(query, ")"); inserts != query && strings.HasPrefix(t.to, "INSERT") {
-		query = strings.Replace(inserts, ") VALUES (", ") SELECT ", 1) + " WHERE " + t.where + " = 1"
-	} else {
-		query += " AND " + t.where + " = 1"
+	t = g.ties[i]
+	g.ties = slices.Delete(g.ties, i, i+1)
+	if g.xid == nil {
+		g.xid = &result{}
+		return t, g.xid
 	}
-	if s.xid != nil {
-		return query, args, nil
+	return t, nil
+}
+
+// tied is a statement that depends on something, and gives the transaction's number.
+func tied(query, where string) string {
+	switch values := strings.TrimSuffix(query, ")"); {
+	case where == "":
+		return query
+	case strings.HasPrefix(strings.TrimSpace(query), "INSERT"):
+		query = strings.Replace(values, ") VALUES (", ") SELECT ", 1) + " WHERE "
+	default:
+		query += " AND "
 	}
-	s.xid = &result{}
-	return query + " RETURNING pg_current_xact_id()::xid", args, s.xid
+	return query + where + " = 1 RETURNING pg_current_xact_id()::xid"
 }
 
 // holds reports whether a guess was right, once the transaction is durable: a row that is

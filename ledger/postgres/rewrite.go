@@ -17,30 +17,35 @@ type text struct {
 	values []int
 }
 
+// written is a statement, and what it depends on.
+type written struct{ query, tie string }
+
 // rewritten keeps what rewrite made of each statement. Filters are many: one for each
 // way of putting one together, so no more than these are kept.
 var rewritten = struct {
 	sync.RWMutex
-	texts map[string]text
-}{texts: map[string]text{}}
+	texts map[written]text
+}{texts: map[written]text{}}
 
 const keptTexts = 2000
 
 // numbered is the statement as PostgreSQL takes it.
-func numbered(query string) text {
+func numbered(query string) text { return written{query, ""}.text() }
+
+func (w written) text() text {
 	rewritten.RLock()
-	t, ok := rewritten.texts[query]
+	t, ok := rewritten.texts[w]
 	rewritten.RUnlock()
 	if ok {
 		return t
 	}
-	t = rewrite(query)
+	t = rewrite(tied(w.query, w.tie))
 	rewritten.Lock()
 	defer rewritten.Unlock()
 	if len(rewritten.texts) >= keptTexts {
 		clear(rewritten.texts)
 	}
-	rewritten.texts[query] = t
+	rewritten.texts[w] = t
 	return t
 }
 
@@ -101,7 +106,7 @@ func (t text) bind(p *parcel, args []any) ([][]byte, error) {
 func rewrite(query string) (t text) {
 	var out strings.Builder
 	out.Grow(len(query) + 16)
-	if into := written.FindString(query); into != "" {
+	if into := writes.FindString(query); into != "" {
 		out.WriteString(into + "indoubt.")
 		query = query[len(into):]
 	}
@@ -156,8 +161,8 @@ func rewrite(query string) (t text) {
 	return t
 }
 
-// written is how a statement begins that writes, up to the name of the table.
-var written = lazyregexp.New(`^\s*(?:INSERT INTO|UPDATE|DELETE FROM)\s+`)
+// writes is how a statement begins that writes, up to the name of the table.
+var writes = lazyregexp.New(`^\s*(?:INSERT INTO|UPDATE|DELETE FROM)\s+`)
 
 // hint returns what stands in place of a word that may begin a hint, and where the
 // text goes on.

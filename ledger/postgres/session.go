@@ -83,10 +83,13 @@ func (s *session) connect() error {
 
 // add queues a statement.
 func (s *session) add(query string, args []any, answer *result) error {
+	w := written{query, ""}
 	if len(s.ties) > 0 && answer == nil {
-		query, args, answer = s.tied(query, args)
+		var t tie
+		t, answer = s.tie(query)
+		w.tie, args = t.where, append(slices.Clip(args), t.args...)
 	}
-	return s.send(numbered(query), args, answer)
+	return s.send(w.text(), args, answer)
 }
 
 func (s *session) send(t text, args []any, answer *result) error {
