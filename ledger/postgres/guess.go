@@ -157,9 +157,9 @@ func tied(query, where string) string {
 	return query + where + " = 1 RETURNING pg_current_xact_id()::xid"
 }
 
-// holds reports whether a guess was right, once the transaction is durable: a row that is
+// guessedRight reports whether a guess was, once the transaction is durable: a row that is
 // not there is not written.
-func (s *session) holds() bool {
+func (s *session) guessedRight() bool {
 	return !s.guessed || !s.wrote || s.xid != nil && len(s.xid.values) > 0
 }
 

@@ -36,8 +36,8 @@ func (m described) has(name string) bool {
 }
 
 // describe reads what the database says of its ledger, whether it follows another server,
-// and what this user may do there, each as the table lets it that a role for that writes. Errors: *ledger.MissingError,
-// *Error.
+// and what this user may do: each act by the privilege on the table that it writes. Errors:
+// *ledger.MissingError, *Error.
 func (s *handle) describe(ctx context.Context) (described, error) {
 	before := s.steady()
 	meta, err := readMeta(func(query string) (tables.Rows, error) { return s.Query(ctx, query) })

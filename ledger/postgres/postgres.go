@@ -244,7 +244,7 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 				s.memory.holds(t.key)
 			}
 		}
-		if err == nil && !t.holds() {
+		if err == nil && !t.guessedRight() {
 			err = errAgain
 		}
 		if err == nil {
