@@ -164,7 +164,7 @@ func (s *handle) snapshot(ctx context.Context) (snapshot, error) {
 		return snapshot{}, err
 	}
 	if _, err := r.conn.ExecContext(ctx, `BEGIN`); err != nil {
-		r.spoilt = true
+		r.drop()
 		r.giveBack()
 		return snapshot{}, translate(s.path, err)
 	}
@@ -181,8 +181,14 @@ func (n snapshot) Moment() ledger.Moment { return n.s.moment() }
 
 func (n snapshot) close() {
 	if _, err := n.conn.ExecContext(context.Background(), `ROLLBACK`); err != nil {
-		n.spoilt = true
-		_ = n.conn.Raw(func(any) error { return driver.ErrBadConn }) // it may be in the transaction still: it is closed
+		n.drop()
 	}
 	n.giveBack()
+}
+
+// drop closes a connection that may be in a transaction: a BEGIN whose caller has gone is an
+// error, and may have begun it.
+func (r *reader) drop() {
+	r.spoilt = true
+	_ = r.conn.Raw(func(any) error { return driver.ErrBadConn })
 }
