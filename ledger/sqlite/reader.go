@@ -21,6 +21,7 @@ type reader struct {
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
 	spoilt bool
+	inside bool // it is in a transaction, or may be
 }
 
 // wide is how many connections read at once.
@@ -61,10 +62,10 @@ func (s *handle) reader(ctx context.Context) (*reader, error) {
 
 // giveBack keeps a connection for the next one. One that was interrupted, or failed, goes
 // to the pool, which drops what is not good any more; so does one of files that are not in
-// use any more, whose pool is closed.
+// use any more, whose pool is closed. One that may be in a transaction is closed.
 func (r *reader) giveBack() {
 	r.s.mu.Lock()
-	keep := r.s.read == r.db && !r.spoilt && r.ctx.Err() == nil
+	keep := r.s.read == r.db && !r.spoilt && !r.inside && r.ctx.Err() == nil
 	if keep {
 		r.s.idle = append(r.s.idle, r)
 	}
@@ -82,10 +83,14 @@ func (s *handle) unread() bool {
 	return s.read != nil && s.read.Stats().OpenConnections == 0
 }
 
+// close closes the statements first: the driver faults on one whose connection is closed.
 func (r *reader) close() error {
 	var errs []error
 	for _, st := range r.stmts {
 		errs = append(errs, st.Close())
+	}
+	if r.inside {
+		return r.conn.Raw(func(any) error { return driver.ErrBadConn }) // the pool closes it
 	}
 	return errors.Join(append(errs, r.conn.Close())...)
 }
@@ -163,8 +168,8 @@ func (s *handle) snapshot(ctx context.Context) (snapshot, error) {
 	if err != nil {
 		return snapshot{}, err
 	}
+	r.inside = true // also where it is an error: one whose caller has gone may have begun
 	if _, err := r.conn.ExecContext(ctx, `BEGIN`); err != nil {
-		r.drop()
 		r.giveBack()
 		return snapshot{}, translate(s.path, err)
 	}
@@ -180,15 +185,7 @@ func (n snapshot) Ahead(...tables.Ask) {}
 func (n snapshot) Moment() ledger.Moment { return n.s.moment() }
 
 func (n snapshot) close() {
-	if _, err := n.conn.ExecContext(context.Background(), `ROLLBACK`); err != nil {
-		n.drop()
-	}
+	_, err := n.conn.ExecContext(context.Background(), `ROLLBACK`)
+	n.inside = err != nil
 	n.giveBack()
-}
-
-// drop closes a connection that may be in a transaction: a BEGIN whose caller has gone is an
-// error, and may have begun it.
-func (r *reader) drop() {
-	r.spoilt = true
-	_ = r.conn.Raw(func(any) error { return driver.ErrBadConn })
 }
