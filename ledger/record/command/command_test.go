@@ -316,7 +316,7 @@ func gone(t *testing.T, file string) {
 	t.Helper()
 	text := need.Get(os.ReadFile(file))(t)
 	pid := need.Get(strconv.Atoi(strings.TrimSpace(string(text))))(t)
-	for range 200 {
+	for range 1000 { // a guard first starts, which takes seconds on a busy machine
 		if !alive(pid) {
 			return
 		}
