@@ -3,7 +3,9 @@ package drill
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -93,6 +95,17 @@ func TestFaultsOfWrites(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What its sender cut before the end of the body has not arrived.
+func TestHalfARequestIsNone(t *testing.T) {
+	d := start(t, DownstreamOptions{})
+	conn := need.Get(net.Dial("tcp", strings.TrimPrefix(d.URL(), "http://")))(t)
+	fmt.Fprintf(conn, "POST /posts HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer shop\r\nContent-Length: 20\r\n\r\n{\"text\":")
+	need.OK(t, conn.(*net.TCPConn).CloseWrite())
+	io.Copy(io.Discard, conn)
+	conn.Close()
+	need.Equal(t, len(d.Requests()), 0, "requests")
 }
 
 func TestAKeyIsRememberedWithItsAnswer(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -148,23 +147,19 @@ func (res *resource) page(all []fields, query url.Values) (page []fields, more b
 }
 
 // parse reads a write's body, JSON or a form with bracketed names.
-func parse(r *http.Request) (raw []byte, in fields, err error) {
-	raw, err = io.ReadAll(io.LimitReader(r.Body, 1<<20))
-	if err != nil {
-		return raw, nil, err
-	}
-	kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+func parse(contentType string, raw []byte) (in fields, err error) {
+	kind, _, _ := mime.ParseMediaType(contentType)
 	if kind == "application/x-www-form-urlencoded" && !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
 		form, err := url.ParseQuery(string(raw))
 		if err != nil {
-			return raw, nil, err
+			return nil, err
 		}
-		return raw, fromForm(form), nil
+		return fromForm(form), nil
 	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	err = decoder.Decode(&in)
-	return raw, in, err
+	return in, err
 }
 
 // fromForm builds the object that `metadata[indoubt]=x&amount=420` means.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -17,7 +18,11 @@ func account(r *http.Request) string {
 
 // write makes an effect, or lets the caller down in the way its trouble says.
 func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource) {
-	raw, in, err := parse(r)
+	raw, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err != nil {
+		return // cut before its end: no request has arrived
+	}
+	in, err := parse(r.Header.Get("Content-Type"), raw)
 	seen := d.arrive(r, string(raw))
 	if err != nil {
 		d.say(w, seen, http.StatusBadRequest, problem("unreadable", err.Error()))

@@ -190,10 +190,11 @@ func TestE2E_TheOutageInThirtyKeys(t *testing.T) {
 	p.leavesOutsideWork(outage)
 }
 
-// follow presses the key that the screen shows for some words.
+// follow presses the key that the screen shows for some words. Before the same words in
+// a row may stand an age, as in `23h58m retry`.
 func (p *hand) follow(words string) {
 	p.Helper()
-	found := regexp.MustCompile(`(\S+) \[?` + regexp.QuoteMeta(words)).FindStringSubmatch(p.screen())
+	found := regexp.MustCompile(`([^\s\d]\S*) \[?` + regexp.QuoteMeta(words)).FindStringSubmatch(p.screen())
 	if found == nil {
 		p.Fatalf("the screen shows no key for %q:\n%s", words, p.screen())
 	}
