@@ -93,6 +93,18 @@ func schedule(t *testing.T, open Open) {
 	if got := unpriced("p1"); !slices.Contains(got, "a") {
 		d.Fatalf("unpriced are %v, want a: it moved", got)
 	}
+
+	// What was said of an attempt in flight is not said of the next one.
+	flying := d.begun("again")
+	d.ok(d.s.Price(ctx, []ledger.Pricing{price(flying.Operation, ledger.Never)}))
+	d.settle(flying.Attempt.ID, ledger.OutcomeFailed, func(r *ledger.SettleRequest) { r.Proof = ledger.NeverSent })
+	if again := d.begun("again"); again.Operation.ID != flying.Operation.ID {
+		d.Fatalf("%s began, want another attempt of %s", again.Operation.ID, flying.Operation.ID)
+	}
+	d.clock.Advance(time.Minute)
+	if got := d.read(flying.Operation.ID); got.Pricing.Rank != 0 || !got.Pricing.DecideAt.IsZero() {
+		d.Fatalf("priced as %+v before anyone has", got.Pricing)
+	}
 }
 
 func sorted(s []string) []string {

@@ -288,8 +288,8 @@ func (e *entry) list() {
 	switch {
 	case open && !e.listed:
 		e.listed, e.pricing = true, ledger.Pricing{Miss: e.pricing.Miss, Duplicate: e.pricing.Duplicate, ReadAt: e.recheck}
-	case !open && o.State != ledger.Pending:
-		e.listed = false
+	case !open && o.State != ledger.Pending && e.listed:
+		e.listed, e.pricing = false, ledger.Pricing{Miss: e.pricing.Miss, Duplicate: e.pricing.Duplicate}
 	}
 }
 

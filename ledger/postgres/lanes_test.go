@@ -148,9 +148,13 @@ func TestAWaitIsNotShared(t *testing.T) {
 	need.Get(other.Exec(ctx, `SELECT pg_advisory_unlock_all()`))(t)
 	need.OK(t, <-slow)
 
-	s.lanes.mu.Lock()
-	s.lanes.busy = s.lanes.most
-	s.lanes.mu.Unlock()
+	for free := false; !free; time.Sleep(time.Millisecond) { // who has sent tells the others before it goes
+		s.lanes.mu.Lock()
+		if free = s.lanes.busy == 0; free {
+			s.lanes.busy = s.lanes.most
+		}
+		s.lanes.mu.Unlock()
+	}
 	given, up := context.WithCancel(ctx)
 	time.AfterFunc(20*time.Millisecond, up)
 	if err := begins(given, s, "given up"); !errors.Is(err, context.Canceled) || waits(s) != 0 {

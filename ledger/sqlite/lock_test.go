@@ -3,6 +3,8 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -71,4 +73,25 @@ func TestAHeldLock(t *testing.T) {
 	cmd.Wait()
 	begin(t, s)
 	need.OK(t, TryLock(ctx, s.path))
+}
+
+// What still waits for the lock when its ledger is closed gets nothing: neither the lock,
+// nor the number of a file that is opened meanwhile.
+func TestAClosedWaitLetsGo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	need.OK(t, os.WriteFile(path, nil, 0o600))
+	at := func() *writeLock { return need.Get(newWriteLock(path))(t) }
+	for range 20 {
+		holder, waiter, next := at(), at(), at()
+		ok, err := holder.acquire(time.Second)
+		need.That(t, ok && err == nil, "%v", err)
+		ok, err = waiter.acquire(time.Millisecond)
+		need.That(t, !ok && err == nil, "%v", err)
+		need.OK(t, waiter.close())
+		holder.release()
+		ok, err = next.acquire(30 * time.Second)
+		need.That(t, ok && err == nil, "it is kept by what was closed: %v", err)
+		need.OK(t, holder.close())
+		need.OK(t, next.close())
+	}
 }

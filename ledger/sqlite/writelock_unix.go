@@ -73,6 +73,7 @@ func (g *writeLock) queue(first bool) error {
 
 func (g *writeLock) release() { flock(g.lock, unix.LOCK_UN) }
 
+// close also ends a wait that goes on: it lets go of what it still gets.
 func (g *writeLock) close() error { return errors.Join(g.lock.Close(), g.next.Close()) }
 
 func try(f *os.File) (bool, error) {
@@ -83,11 +84,18 @@ func try(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
+// flock keeps the file open while it waits: a file that is opened meanwhile must not get
+// its number.
 func flock(f *os.File, how int) error {
-	for {
-		err := unix.Flock(int(f.Fd()), how)
-		if !errors.Is(err, unix.EINTR) {
-			return err
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return err
+	}
+	err = unix.EINTR
+	for errors.Is(err, unix.EINTR) {
+		if closed := conn.Control(func(fd uintptr) { err = unix.Flock(int(fd), how) }); closed != nil {
+			return closed
 		}
 	}
+	return err
 }

@@ -35,13 +35,13 @@ func send(t *testing.T, d *Downstream, path, key string, body fields) ledger.Ans
 		header.Set("Idempotency-Key", key)
 	}
 	return new(connect.HTTP).Send(t.Context(), connect.HTTPRequest{
-		Method: http.MethodPost, URL: d.URL() + path, Header: header, Body: encode(body), Timeout: 300 * time.Millisecond})
+		Method: http.MethodPost, URL: d.URL() + path, Header: header, Body: encode(body), Timeout: 2 * time.Second})
 }
 
 func list(t *testing.T, d *Downstream, path string, query url.Values) (fields, ledger.Answer) {
 	t.Helper()
 	a := new(connect.HTTP).Read(t.Context(), connect.HTTPRequest{Method: http.MethodGet, URL: d.URL() + path + "?" + query.Encode(),
-		Header: http.Header{"Authorization": {"Bearer shop"}}, Timeout: 300 * time.Millisecond})
+		Header: http.Header{"Authorization": {"Bearer shop"}}, Timeout: 2 * time.Second})
 	var out fields
 	if a.Err == nil {
 		json.Unmarshal(a.Body, &out)

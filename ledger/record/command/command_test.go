@@ -379,7 +379,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 func TestI3_HeartbeatKeepsTheAttemptLive(t *testing.T) {
 	store := ledgertest.NewBreakable(nil)
 	r := record.New(store, nil, record.Options{})
-	res := runOver(t, r, Request{Request: record.Request{Key: "k", Deadline: time.Second}, Argv: sh("sleep 2.5; echo done"), Guard: guardArgv(t)})
+	res := runOver(t, r, Request{Request: record.Request{Key: "k", Deadline: 2 * time.Second}, Argv: sh("sleep 4.5; echo done"), Guard: guardArgv(t)})
 	need.That(t, res.ExitCode == 0 && !res.Operation.Doubted && res.out == "done\n", "exit %d, doubted %v, %q, %s", res.ExitCode, res.Operation.Doubted, res.out, res.notes)
 }
 

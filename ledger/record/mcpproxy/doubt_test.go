@@ -141,7 +141,7 @@ func (s *settling) ReadNow(ctx context.Context, id string) (ledger.Operation, er
 // often as it is repeated, because the server's own answer was never delivered.
 func TestAReadSettlesIt(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 2 * time.Second
+	w.rule.Deadline = 4 * time.Second
 	reader := &settling{store: w.store}
 	w.reader = reader
 	c := w.client()
@@ -158,7 +158,7 @@ func TestAReadSettlesIt(t *testing.T) {
 // so once; the next one is a call of its own.
 func TestOldNewsIsToldOnce(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 2 * time.Second
+	w.rule.Deadline = 4 * time.Second
 	w.reader = &settling{store: w.store}
 	o := w.options()
 	o.News = time.Nanosecond
@@ -199,7 +199,7 @@ func TestOutcomesOfAnswers(t *testing.T) {
 // server's own is recorded and goes no further.
 func TestI9_ALateAnswerIsKept(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 2 * time.Second
+	w.rule.Deadline = 4 * time.Second
 	c := w.client()
 	c.unanswered("1", "slow", `{}`)
 	w.release()
@@ -337,7 +337,7 @@ func TestACancelledCallIsRecorded(t *testing.T) {
 
 func TestACancellationPassesWhereThePolicySaysSo(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 2 * time.Second
+	w.rule.Deadline = 4 * time.Second
 	w.rules = map[string]record.KindRule{"silent": {Cancel: "forward"}}
 	c := w.client()
 	c.call("5", "silent", `{}`)
@@ -402,7 +402,7 @@ func TestAnUndeliveredAnswerIsDeliveredOnce(t *testing.T) {
 // TestI10_AKilledProxy leaves its call pending, and in doubt after its deadline.
 func TestI10_AKilledProxy(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 2 * time.Second
+	w.rule.Deadline = 4 * time.Second
 	first := w.process()
 	first.call("1", "silent", `{"a":1}`)
 	w.eventually("the call is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
@@ -437,7 +437,7 @@ func TestIdenticalCallsInFlightShareTheAnswer(t *testing.T) {
 
 func TestRepeatHoldAndKeys(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 2 * time.Second
+	w.rule.Deadline = 4 * time.Second
 	w.rules = map[string]record.KindRule{"once": {Repeat: "replay"}, "silent": {HoldBack: record.HoldNone}}
 	c := w.client()
 	for i := range 2 {

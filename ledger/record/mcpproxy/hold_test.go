@@ -42,7 +42,7 @@ func TestAHeldCallIsAnsweredInTime(t *testing.T) {
 	} {
 		if held.tool == "silent" {
 			w.rules = nil
-			w.rule.Deadline = 2 * time.Second
+			w.rule.Deadline = 4 * time.Second
 			c.unanswered("0", held.tool, `{}`)
 		} else {
 			c.call("8", held.tool, `{}`)
@@ -93,7 +93,7 @@ func TestAHeldCallIsAnsweredInTime(t *testing.T) {
 // the tool's output schema, and an answer without any unless it is an error.
 func TestAToolWithASchemaGetsText(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 2 * time.Second
+	w.rule.Deadline = 4 * time.Second
 	w.reader = &settling{store: w.store}
 	c := w.client()
 	for i, outcome := range []string{"unknown", "done"} {
@@ -139,7 +139,7 @@ func TestWhichDoubtsHoldBack(t *testing.T) {
 		t.Run(fmt.Sprintf("%s %q idempotent=%t", c.rule.HoldBack, c.error, c.rule.Idempotent), func(t *testing.T) {
 			w := newWorld(t)
 			w.rule = c.rule
-			w.rule.Deadline = 2 * time.Second
+			w.rule.Deadline = 4 * time.Second
 			o := w.options()
 			calls := 0
 			o.AskPatience = time.Millisecond

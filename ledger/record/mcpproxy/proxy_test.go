@@ -210,7 +210,7 @@ func TestTokenEntersWhereThePolicySays(t *testing.T) {
 
 func TestIndoubtStatus(t *testing.T) {
 	w := newWorld(t)
-	w.rule.Deadline = 2 * time.Second
+	w.rule.Deadline = 4 * time.Second
 	c := w.client()
 	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	if line := c.hear(); !strings.Contains(line, `"nextCursor":"2"`) || strings.Contains(line, "indoubt_status_scripted") {
