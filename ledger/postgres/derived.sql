@@ -1,6 +1,6 @@
 -- What the database keeps beside its history, so that no reader counts it: the list
--- of open operations, from operations and grants; counts, from that list; census,
--- from operations (in guards.sql, with the change that is told); tallies, from events;
+-- of open operations, from operations and grants; counts, from that list; census
+-- and tallies, from operations (in guards.sql, with the change that is told);
 -- what counts in an incident, from operations, and its sums and minutes, from that.
 -- indoubt.deviations() compares each with what it is made from.
 --
@@ -513,4 +513,4 @@ END $$;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA indoubt FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION indoubt.ms(timestamptz), indoubt.json_kind(text), indoubt.is_json(text), indoubt.json_each(text), indoubt.reserved(text), indoubt.decides(text),
   indoubt.has(indoubt.open_operations), indoubt.copied(indoubt.open_source, text, text), indoubt.may(text), indoubt.fold(), indoubt.deviations(),
-  indoubt.remove_archived(text), indoubt.return_archived(bigint) TO PUBLIC;
+  indoubt.remove_archived(text), indoubt.return_archived(bigint), indoubt.event_alone(indoubt.events) TO PUBLIC;

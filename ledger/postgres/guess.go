@@ -105,6 +105,7 @@ func (m *memory) take(id string) *memo {
 type tie struct {
 	to    string // how the statement begins
 	where string // what must hold: 1, or a division by zero
+	gives string // what is asked of the row that it writes
 	args  []any
 }
 
@@ -129,38 +130,58 @@ func (s *session) guess(ties ...tie) bool {
 }
 
 // tie finds what a statement depends on, once. The first one that depends on anything
-// writes the operation, and gives the transaction's number.
-func (g *guesses) tie(query string) (t tie, answer *result) {
-	i := slices.IndexFunc(g.ties, func(t tie) bool { return strings.HasPrefix(strings.TrimSpace(query), t.to) })
+// writes the operation, and gives the transaction's number. Where it waits for no lock of
+// a name, it does what the opening of a transaction does, too.
+func (s *session) tie(query string) (t tie, answer *result) {
+	i := slices.IndexFunc(s.ties, func(t tie) bool { return strings.HasPrefix(strings.TrimSpace(query), t.to) })
 	if i < 0 {
 		return t, nil
 	}
-	t = g.ties[i]
-	g.ties = slices.Delete(g.ties, i, i+1)
-	if g.xid == nil {
-		g.xid = &result{}
-		return t, g.xid
+	t = s.ties[i]
+	s.ties = slices.Delete(s.ties, i, i+1)
+	if s.written != nil {
+		return t, nil
 	}
-	return t, nil
+	s.written = &result{}
+	t.gives = xid
+	if s.opens.more == "" && !s.plainly() {
+		s.opened = true
+		t.gives = openedAndXID[s.opens.timed]
+		t.args = append(append(slices.Clip(t.args), s.token), s.moreArgs...)
+	}
+	return t, s.written
 }
 
-// tied is a statement that depends on something, and gives the transaction's number.
-func tied(query, where string) string {
+const xid = `pg_current_xact_id()::xid`
+
+// openedAndXID is what a statement gives that opens its transaction, by whether the clock
+// was guessed.
+var openedAndXID = map[bool]string{
+	false: opens{writes: true}.expressions() + ", " + xid,
+	true:  opens{writes: true, timed: true}.expressions() + ", " + xid,
+}
+
+// tied is a statement that depends on something, and gives something.
+func tied(query string, t tie) string {
 	switch values := strings.TrimSuffix(query, ")"); {
-	case where == "":
+	case t.where == "":
 		return query
 	case strings.HasPrefix(strings.TrimSpace(query), "INSERT"):
 		query = strings.Replace(values, ") VALUES (", ") SELECT ", 1) + " WHERE "
 	default:
 		query += " AND "
 	}
-	return query + where + " = 1 RETURNING pg_current_xact_id()::xid"
+	query += t.where + " = 1"
+	if t.gives != "" {
+		query += " RETURNING " + t.gives
+	}
+	return query
 }
 
 // guessedRight reports whether a guess was, once the transaction is durable: a row that is
 // not there is not written.
 func (s *session) guessedRight() bool {
-	return !s.guessed || !s.wrote || s.xid != nil && len(s.xid.values) > 0
+	return !s.guessed || !s.wrote || s.written != nil && len(s.written.values) > 0
 }
 
 // Unheard guesses that no operation has the key or stands for it, and that no hold is in
@@ -172,7 +193,7 @@ func (s *session) Unheard(at ledger.Locator) bool {
 		shared = ""
 	}
 	masked := ledger.Masked(at.Key)
-	if s.store.memory.isHeld(s.key) || !s.guess(tie{"INSERT INTO operations", unheard, []any{at.Key, masked, at.Scope, at.Kind, at.Key, masked, at.Scope, at.Kind, at.Like}}) {
+	if s.store.memory.isHeld(s.key) || !s.guess(tie{to: "INSERT INTO operations", where: unheard, args: []any{at.Key, masked, at.Scope, at.Kind, at.Key, masked, at.Scope, at.Kind, at.Like}}) {
 		return false
 	}
 	// The statements behind the first see what was committed while that waited.
@@ -195,7 +216,7 @@ func (s *session) Take(id string) (tables.Record, bool) {
 		return tables.Record{}, false
 	}
 	const asLeft = `1 / (xmin = ?)::int`
-	return *k.record, s.guess(tie{"UPDATE operations", asLeft, []any{k.xid}}, tie{"UPDATE attempts", asLeft, []any{k.xid}})
+	return *k.record, s.guess(tie{to: "UPDATE operations", where: asLeft, args: []any{k.xid}}, tie{to: "UPDATE attempts", where: asLeft, args: []any{k.xid}})
 }
 
 // Keep remembers a record with an attempt in flight, where it is known which transaction
@@ -215,7 +236,7 @@ func (s *session) remember() {
 		return
 	}
 	for _, k := range s.kept {
-		k.xid = string(s.xid.values[0])
+		k.xid = string(s.written.values[len(s.written.values)-1])
 	}
 	s.store.memory.keep(s.kept)
 }

@@ -30,6 +30,7 @@ type ride struct {
 	err     error
 
 	statements []statement
+	first      *result // of these: it tells the time
 }
 
 const (
@@ -161,7 +162,7 @@ func send(rides []*ride) {
 	for _, r := range rides {
 		var err error
 		r.session.whole = true
-		if r.statements, _, err = r.session.statements(); err != nil {
+		if r.statements, r.first, err = r.session.statements(); err != nil {
 			all(rides, errAgain)
 			r.err = err
 			return
@@ -214,7 +215,7 @@ func (s *session) exchangeAll(rides []*ride) (failed int, err error) {
 	case err == nil && s.link.warned:
 		err = errBrokenOff
 	case err == nil:
-		_, _ = s.store.told(rides[0].statements[0].answer, steady) // it is committed, whatever the clock shows
+		_, _ = s.store.told(rides[0].first, steady) // it is committed, whatever the clock shows
 	}
 	return failed, err
 }

@@ -17,8 +17,8 @@ type text struct {
 	values []int
 }
 
-// written is a statement, and what it depends on.
-type written struct{ query, tie string }
+// written is a statement, what it depends on and what it gives.
+type written struct{ query, tie, gives string }
 
 // rewritten keeps what rewrite made of each statement. Filters are many: one for each
 // way of putting one together, so no more than these are kept.
@@ -30,7 +30,7 @@ var rewritten = struct {
 const keptTexts = 2000
 
 // numbered is the statement as PostgreSQL takes it.
-func numbered(query string) text { return written{query, ""}.text() }
+func numbered(query string) text { return written{query: query}.text() }
 
 func (w written) text() text {
 	rewritten.RLock()
@@ -39,7 +39,7 @@ func (w written) text() text {
 	if ok {
 		return t
 	}
-	t = rewrite(tied(w.query, w.tie))
+	t = rewrite(tied(w.query, tie{where: w.tie, gives: w.gives}))
 	rewritten.Lock()
 	defer rewritten.Unlock()
 	if len(rewritten.texts) >= keptTexts {

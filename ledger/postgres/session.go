@@ -47,7 +47,8 @@ type guesses struct {
 	opens    opens
 	moreArgs []any   // of its first statement
 	ties     []tie   // of statements to come
-	xid      *result // the transaction's number
+	written  *result // of the statement that writes the operation: the transaction's number comes last
+	opened   bool    // by that statement
 	kept     []*memo
 }
 
@@ -83,11 +84,11 @@ func (s *session) connect() error {
 
 // add queues a statement.
 func (s *session) add(query string, args []any, answer *result) error {
-	w := written{query, ""}
+	w := written{query: query}
 	if len(s.ties) > 0 && answer == nil {
 		var t tie
 		t, answer = s.tie(query)
-		w.tie, args = t.where, append(slices.Clip(args), t.args...)
+		w.tie, w.gives, args = t.where, t.gives, append(slices.Clip(args), t.args...)
 	}
 	return s.send(w.text(), args, answer)
 }
@@ -120,7 +121,7 @@ func (s *session) flush() error {
 	if s.err = s.link.exchange(s.ctx, s.anew(statements)); s.err != nil {
 		return s.store.Translate(s.err)
 	}
-	if first == nil {
+	if first == nil || s.opened && len(first.values) == 0 { // it guessed wrong
 		return nil
 	}
 	var moment ledger.Moment
@@ -130,20 +131,23 @@ func (s *session) flush() error {
 	return s.err
 }
 
-// statements are what is to be sent now, and the answer to the opening of a transaction.
+// statements are what is to be sent now, and the answer that tells the time, if one does.
 func (s *session) statements() (statements []statement, first *result, err error) {
 	statements = s.queue
 	if s.begin != "" {
-		first = &result{}
-		opening, err := s.opening(first)
-		if err != nil {
-			return nil, nil, err
-		}
 		statements = make([]statement, 0, 2+len(s.queue))
 		if !s.whole {
 			statements = append(statements, statement{query: s.begin})
 		}
-		statements, s.begin = append(append(statements, opening), s.queue...), ""
+		if first = s.written; !s.opened {
+			first = &result{}
+			opening, err := s.opening(first)
+			if err != nil {
+				return nil, nil, err
+			}
+			statements = append(statements, opening)
+		}
+		statements, s.begin = append(statements, s.queue...), ""
 	}
 	s.queue = s.queue[:0]
 	return statements, first, nil
@@ -206,7 +210,14 @@ func (o opens) text() text {
 	if t, ok := openings.Load(o); ok {
 		return t.(text)
 	}
-	query := `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+	t := rewrite("SELECT " + o.expressions())
+	openings.Store(o, t)
+	return t
+}
+
+// expressions are what an opening asks, the time first.
+func (o opens) expressions() string {
+	query := `(extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 	if o.plain {
 		for _, set := range settings {
 			query += `, set_config('` + set.name + `', '` + set.value + `', true)`
@@ -219,9 +230,7 @@ func (o opens) text() text {
 	if o.timed {
 		query += `, 1 / (clock_timestamp() BETWEEN CAST(? AS timestamptz) - interval '2 milliseconds' AND CAST(? AS timestamptz) + interval '1 millisecond' * ?)::int`
 	}
-	t := rewrite(query)
-	openings.Store(o, t)
-	return t
+	return query
 }
 
 // Query asks one thing, with all that is queued before it.
