@@ -281,7 +281,7 @@ func BenchmarkFirstPage1M(b *testing.B) {
 	s := opened(b, fill(b, operations), Options{ReadOnly: true})
 	now := need.Get(s.Moment(ctx))(b)
 	b.Run("server", func(b *testing.B) {
-		all := looks(b, now)
+		all := looks(b, now, operations)
 		for _, what := range []string{"counts", "needs_you loss"} {
 			best := explain(b, s, all[what])
 			for range 20 {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"os"
 	"regexp"
@@ -126,8 +127,8 @@ func (s *session) plain(t testing.TB, query string) (lines []string) {
 	return lines
 }
 
-// looks are what a console shows of a ledger.
-func looks(t testing.TB, now ledger.Moment) map[string]func(*tables.Store) {
+// looks are what a console shows of a ledger that was filled with so many operations.
+func looks(t testing.TB, now ledger.Moment, operations int) map[string]func(*tables.Store) {
 	looks := map[string]func(*tables.Store){
 		"counts":    func(s *tables.Store) { need.Get(s.Counts(ctx, now.Wall))(t) },
 		"incidents": func(s *tables.Store) { need.Get(s.Incidents(ctx, now.Wall, 50))(t) },
@@ -146,6 +147,12 @@ func looks(t testing.TB, now ledger.Moment) map[string]func(*tables.Store) {
 			}
 		}
 	}
+	for what, start := range map[string]string{"a key": "key:key-", "a token": "token:indoubt-", "a receipt": "receipt:ch_"} {
+		text := fmt.Sprint(start, operations-1) // no other begins like it
+		looks[what] = func(s *tables.Store) {
+			need.Get(s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: need.Get(ledger.ParseFilter(text))(t), Now: now.Wall, Limit: 50}))(t)
+		}
+	}
 	return looks
 }
 
@@ -159,7 +166,7 @@ func TestLooksReadNoWholeTable(t *testing.T) {
 		url := with(fill(t, operations), "connect_timeout=20") // a large one has just been copied
 		for _, mode := range modes {
 			s := opened(t, with(url, mode), Options{ReadOnly: true})
-			for what, look := range looks(t, need.Get(s.Moment(ctx))(t)) {
+			for what, look := range looks(t, need.Get(s.Moment(ctx))(t), operations) {
 				e := explain(t, s, look)
 				for _, scan := range e.scans {
 					if mode == "" || operations > few { // else the planner may find that all of it is little

@@ -28,7 +28,7 @@ type finder struct {
 	q     ledger.Query
 	began time.Time
 	page  ledger.Page
-	named bool   // an index names what the filter can select
+	named int    // an index names no more than so many that the filter can select; 0: none does
 	in    string // the incident that it selects from
 	after cursor // everything up to here is done
 	size  int    // rows of the next step; 0: all that are left
@@ -48,15 +48,27 @@ func (f *finder) plan(ctx context.Context) error {
 		if err := f.one(ctx, []any{&n}, fmt.Sprintf("SELECT count(*) FROM (SELECT * FROM (%s) AS named LIMIT %d) AS few", named, few+1), b.args...); err != nil {
 			return err
 		}
-		f.named = n <= few
+		if n <= few {
+			f.named = roomFor(n)
+		}
 	}
-	if !f.named {
+	if f.named == 0 {
 		f.size = f.s.FirstStep
 		if !settles(f.q) { // one that leaves few out is answered at once
 			f.size = max(f.size, 2*f.q.Limit)
 		}
 	}
 	return nil
+}
+
+// roomFor is a bound well above n, one of three, so that statements are few. A planner
+// that keeps no statistics of what is asked takes any number for a large one.
+func roomFor(n int) int {
+	room := 20
+	for 2*n > room {
+		room *= 20
+	}
+	return room
 }
 
 // incident finds the one incident that the filter selects from: its rows have an index
@@ -221,7 +233,7 @@ func (s sorting) byKey() string {
 
 // pageSQL finds the rows of a page by their sort keys alone, each slice of the
 // list no further than needed, and then reads those rows, each where it is.
-func pageSQL(b *binder, q ledger.Query, after, until cursor, named bool, in string) string {
+func pageSQL(b *binder, q ledger.Query, after, until cursor, named int, in string) string {
 	l := &listing{q: q, filter: filterSQL(b, q.Filter, q.Now), n: b.limit(q.Limit + 1), after: b.key(after), until: b.key(until)}
 	if in != "" {
 		l.in = b.bind(in)
@@ -232,7 +244,7 @@ func pageSQL(b *binder, q ledger.Query, after, until cursor, named bool, in stri
 	shape := pageShape{q.Tab, q.Order, after != nil, until != nil}
 	text, known := pageTexts.Load(shape)
 	if !known {
-		text, _ = pageTexts.LoadOrStore(shape, l.page(b, false))
+		text, _ = pageTexts.LoadOrStore(shape, l.page(b, 0))
 	}
 	return text.(string)
 }
@@ -248,14 +260,14 @@ type pageShape struct {
 var pageTexts sync.Map // string by pageShape
 
 // page is the text of a page.
-func (l *listing) page(b *binder, named bool) string {
+func (l *listing) page(b *binder, named int) string {
 	sort, with, group := sortings[l.q.Order], "", "''"
 	if l.q.Filter.Has(func(t ledger.Term) bool { return t.Field == "group" }) {
 		group = "CASE WHEN h.seq IS NOT NULL THEN " + groupSQL + " WHEN o.resolved = 1 THEN " + settledGroup + " ELSE " + flightGroup + " END"
 	}
-	if named {
+	if named > 0 {
 		l.named = true
-		with = "named AS MATERIALIZED (" + namedSQL(b, l.q.Filter.Terms) + "), "
+		with = fmt.Sprintf("named AS MATERIALIZED (%s LIMIT %d), ", namedSQL(b, l.q.Filter.Terms), named)
 	}
 	keys := sort.keys()
 	return fmt.Sprintf(`
@@ -294,7 +306,7 @@ func (l *listing) keys() string {
 		case l.in != "":
 			from, where = "operations o INDEXED BY operations_by_incident", " WHERE o.incident = "+l.in+" AND o.incident <> '' AND o.resolved = 1"
 		case l.named:
-			from = "named CROSS JOIN operations o ON o.seq = named.seq"
+			from, where = "named CROSS JOIN operations o ON o.seq = named.seq", " WHERE o.resolved + 0 = 1" // no index of all that is settled
 		case sort.settled != "":
 			from = "operations o INDEXED BY " + sort.settled
 		}

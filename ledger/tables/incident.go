@@ -417,7 +417,7 @@ func landings(s *Store, q Querier, in ledger.Incident, now time.Time) ([]ledger.
 		return nil, err
 	}
 	b := &binder{d: s.d, args: []any{Millis(now)}}
-	query := pageSQL(b, ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderOldest, Filter: f, Limit: ledger.SomeElsewhere}, nil, nil, false, in.ID)
+	query := pageSQL(b, ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderOldest, Filter: f, Limit: ledger.SomeElsewhere}, nil, nil, 0, in.ID)
 	scan := newRowScan(1)
 	rows, err := Collect(q, scan.row, query, b.args...)
 	if err != nil {
