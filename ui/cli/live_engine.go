@@ -18,7 +18,7 @@ type liveEngine struct {
 	ctx  context.Context
 	look bool // nothing runs by itself
 
-	shown chan struct{} // closed with the first page, before which no loop begins
+	shown chan struct{} // closed with the first frame, before which no loop begins
 
 	mu      sync.RWMutex
 	all     []*reconcile.Engine // the newest last
@@ -41,7 +41,7 @@ func (l *liveEngine) over(s ledger.Store) {
 		return
 	}
 	l.running.Go(func() {
-		select { // each would open connections of its own, and both would wait for them
+		select { // both would wait for connections, and for the processor
 		case <-l.shown:
 		case <-ctx.Done():
 			return

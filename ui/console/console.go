@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 	"time"
 
@@ -63,7 +64,7 @@ type Options struct {
 	LedgerPath    string
 	Context       string // of the configuration, said in the header
 	Banner        string // said in the header, for a demonstration
-	Shown         func() // called when the first page was read; nil: no one waits for it
+	Shown         func() // called once, when the first frame is on the screen; nil: nothing waits for it
 	// After is a message, later, and wait one once something was committed; tests bring
 	// their own.
 	after func(d time.Duration, msg tea.Msg) tea.Cmd
@@ -94,16 +95,13 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 	// The first page is read before the terminal is touched, so that the first
 	// frame is a whole one.
 	m.first()
-	if o.Shown != nil {
-		o.Shown()
-	}
 
 	opts := []tea.ProgramOption{tea.WithContext(ctx), tea.WithFilter(holdQuit)}
 	if noColour() {
 		opts = append(opts, tea.WithColorProfile(colorprofile.Ascii))
 	}
 	p := tea.NewProgram(m, append(opts, more...)...)
-	m.o.drawn = newFrames(p).soon
+	m.o.drawn = shownOnce(newFrames(p).soon, m, o.Shown)
 	hup := make(chan os.Signal, 1)
 	signal.Notify(hup, syscall.SIGHUP)
 	defer signal.Stop(hup)
@@ -128,6 +126,20 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 		return fmt.Errorf("run the console: %w", err)
 	}
 	return nil
+}
+
+// shownOnce calls shown after a first view of the terminal's size has been written: what
+// waits for it would take the processor from that.
+func shownOnce(drawn func(), m *Root, shown func()) func() {
+	if shown == nil {
+		return drawn
+	}
+	once := sync.OnceFunc(func() { time.AfterFunc(frameFor, shown) })
+	return func() {
+		if drawn(); m.w > 0 {
+			once()
+		}
+	}
 }
 
 // noColour honours NO_COLOR as its convention has it: any value that is not empty.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"indoubt/ledger/need"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -45,4 +46,25 @@ func TestAKeyDoesNotWaitForATick(t *testing.T) {
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("ten keys were drawn after %s", took)
 	}
+}
+
+// What waits until the console is shown takes no time from its first frame, which comes
+// when the size of the terminal is known.
+func TestItIsShownAfterItsFirstFrame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, drawn := &Root{}, 0
+		var shown atomic.Int32
+		view := shownOnce(func() { drawn++ }, m, func() { shown.Add(1) })
+		view()
+		time.Sleep(time.Second)
+		need.That(t, shown.Load() == 0, "it is shown without a size")
+		m.w = 80
+		view()
+		synctest.Wait()
+		need.That(t, shown.Load() == 0, "it is shown before the frame can have been written")
+		time.Sleep(frameFor)
+		view()
+		time.Sleep(time.Second)
+		need.That(t, shown.Load() == 1 && drawn == 3, "shown %d times, drawn %d times", shown.Load(), drawn)
+	})
 }
