@@ -132,7 +132,7 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), readers: make(chan struct{}, wide)}
+	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), readers: make(chan struct{}, wide), freed: make(chan struct{}, 1)}
 	var meta map[string]string
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)

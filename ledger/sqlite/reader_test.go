@@ -2,6 +2,8 @@ package sqlite
 
 import (
 	"context"
+	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -31,4 +33,25 @@ func TestAReaderThatIsGivenUpLeavesNoTransaction(t *testing.T) {
 			need.OK(t, look(t.Context()))
 		}
 	}
+}
+
+// A read that another one overlaps waits for its connection, as long as one would take
+// to open, and not longer.
+func TestReadsThatOverlapShareAConnection(t *testing.T) {
+	s := need.Get(Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), Options{}))(t)
+	defer s.Close()
+	first := need.Get(s.reader(ctx))(t)
+	go func() {
+		for len(s.readers) < 2 {
+			runtime.Gosched()
+		}
+		first.giveBack()
+	}()
+	second := need.Get(s.reader(ctx))(t)
+	need.That(t, second == first, "another connection was opened")
+	third := need.Get(s.reader(ctx))(t)
+	need.That(t, third != second, "one connection is read with twice")
+	need.That(t, s.shared == 0, "it counts what was waited before that was opened")
+	third.giveBack()
+	second.giveBack()
 }
