@@ -18,6 +18,7 @@ import (
 // Options are how a ledger is opened. The zero Options open it for writing.
 type Options struct {
 	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
+	Reads    bool               // reads come first; then a store may get ready to write when it first does
 	Clock    ledger.Clock       // the store's own when nil
 	Steady   ledger.SteadyClock // the host's when nil
 	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given

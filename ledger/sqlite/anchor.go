@@ -121,7 +121,7 @@ func (s *handle) anchored() error {
 // writes has made the log by now.
 func (s *handle) anchor() error {
 	now, err := filesAt(s.path)
-	if err == nil && s.writer != nil && (!now.wal.there() || !now.shm.there()) {
+	if err == nil && s.writes() && (!now.wal.there() || !now.shm.there()) {
 		err = lostLog(s.path)
 	}
 	s.mu.Lock()

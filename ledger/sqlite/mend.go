@@ -96,7 +96,7 @@ func (s *handle) ready() (gone, err error) {
 func (s *handle) mend(was, now files) error {
 	ours := now.shm.is(was.shm) // a process that opens the ledger without its index makes another one
 	switch {
-	case s.writer == nil:
+	case !s.writes():
 		return s.disconnect()
 	case now.wal.is(was.wal), now.wal.size > 0 && !ours:
 		return s.abandon()

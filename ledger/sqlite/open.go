@@ -184,8 +184,13 @@ func (s *handle) openWriter(ctx context.Context, create, current bool) (meta map
 	if s.writer, err = newWriter(s); err != nil {
 		return nil, err
 	}
+	s.writer.waits = current && s.opts.Reads
 	if err := s.connect(ctx); err != nil {
 		return nil, translate(s.path, err)
+	}
+	if s.writer.waits {
+		meta, err = s.meta(ctx)
+		return meta, cmp.Or(err, s.anchor())
 	}
 	if current { // a held lock does not keep a reader out
 		return s.meta(ctx)
@@ -203,7 +208,7 @@ func (s *handle) openWriter(ctx context.Context, create, current bool) (meta map
 // connect opens what the store reads and writes with, and takes the files that
 // are there for its own. The reader's connections are made when they are needed.
 func (s *handle) connect(ctx context.Context) error {
-	if s.writer != nil {
+	if s.writes() {
 		if err := s.writer.connect(ctx); err != nil {
 			return err
 		}

@@ -32,6 +32,7 @@ type writer struct {
 	queue  chan *job
 	busy   chan struct{} // its holder writes for all that are queued
 	roomy  time.Time     // when the disk had plenty of room
+	waits  bool          // conn is opened with the first change
 	closed atomic.Bool
 
 	foreseen, foreseeing atomic.Bool // by this connection, and now; see Foresee
@@ -76,6 +77,21 @@ func (w *writer) connect(ctx context.Context) error {
 	w.begun.clear()
 	return nil
 }
+
+// join opens the connection of a writer that waited for the first change.
+func (w *writer) join() error {
+	if w.gone != nil {
+		return w.gone
+	}
+	if err := w.connect(context.Background()); err != nil {
+		return err
+	}
+	w.waits = false
+	return w.store.anchor()
+}
+
+// writes reports whether a connection of this handle writes.
+func (s *handle) writes() bool { return s.writer != nil && !s.writer.waits }
 
 func (w *writer) disconnect() error {
 	if w.conn == nil {
@@ -179,7 +195,10 @@ func (w *writer) batch() {
 		jobs = append(jobs, j)
 	}
 	var wrote bool
-	if w.gone, err = w.store.ready(); err == nil {
+	if w.gone, err = w.store.ready(); err == nil && w.waits {
+		err = w.join()
+	}
+	if err == nil {
 		if w.gone == nil && w.short() {
 			if w.checkpoint(); w.short() {
 				w.gone = full(w.store.path)

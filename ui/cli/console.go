@@ -139,7 +139,7 @@ func (c consoleCommand) printInstead(ctx context.Context, args []string, filter 
 
 // fullScreen opens the full-screen console and waits for writes in flight after it.
 func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter string, send bool) error {
-	s, why := c.ledgerFor(ctx, toChange)
+	s, why := c.ledgerFor(ctx, toWatch)
 	err := why
 	if errors.Is(why, ledger.ErrReadOnly) {
 		s, err = c.ledgerFor(ctx, toLook)
@@ -164,7 +164,7 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
 		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(wanted), Clock: c.clock,
 		LedgerPath: c.ledgerName(), Context: c.context, Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
-			s, err := c.open(ctx, toChange)
+			s, err := c.open(ctx, toWatch)
 			if errors.Is(err, ledger.ErrReadOnly) {
 				s, err = c.open(ctx, toLook)
 			}

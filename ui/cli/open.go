@@ -20,6 +20,7 @@ const (
 	toChange                // the ledger must exist: a mistyped path is not an all-clear
 	toCheck                 // the same, for the engine
 	toSettle                // the same, for one who has sent
+	toWatch                 // the same, for a console, which reads before it changes anything
 	toCreate                // for writers of operations: a missing file is made
 )
 
@@ -51,7 +52,8 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 			Hint: "name it with --ledger PATH or INDOUBT_LEDGER"}
 	}
 	o := a.ledgerOptions()
-	o.To = map[purpose]string{toChange: "decide", toCheck: "check", toSettle: "record", toCreate: "record"}[why]
+	o.Reads = why == toWatch
+	o.To = map[purpose]string{toChange: "decide", toWatch: "decide", toCheck: "check", toSettle: "record", toCreate: "record"}[why]
 	if o.ReadOnly = why == toLook || a.readOnly; why == toCreate && !a.readOnly {
 		return at.Create(ctx, o)
 	}
