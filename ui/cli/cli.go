@@ -87,7 +87,7 @@ func negatedTerms(root *cobra.Command, args []string) []string {
 		if f := root.Flag(strings.TrimLeft(args[max(0, i-1)], "-")); valued && f != nil && f.NoOptDefVal != "" {
 			valued = false // a switch takes no value
 		}
-		if negatedTerm.MatchString(arg) && !valued {
+		if strings.ContainsAny(arg, ":<>") && negatedTerm.MatchString(arg) && !valued { // a pattern takes long to compile
 			terms = append(terms, arg)
 		} else {
 			kept = append(kept, arg)
