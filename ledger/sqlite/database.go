@@ -64,15 +64,21 @@ func (s database) View(ctx context.Context, read func(tables.Querier) error) err
 	return translate(s.path, read(n))
 }
 
-// Brief reads over the connection that writes until there is one that reads: each
-// connection parses the whole schema, which costs more than such a read.
+// Brief reads over the connection that writes until there is one that reads.
 func (s database) Brief(ctx context.Context, read func(tables.Querier) error) error {
-	if s.writer != nil && s.unread() {
-		if lent, err := s.writer.lend(read); lent {
-			return translate(s.path, err)
-		}
+	if lent, err := s.lent(read); lent {
+		return translate(s.path, err)
 	}
 	return s.View(ctx, read)
+}
+
+// lent reads over the connection that writes, where none is open to read with: each
+// connection parses the whole schema, which costs more than a read that is brief.
+func (s *handle) lent(read func(tables.Querier) error) (lent bool, err error) {
+	if s.writer == nil || !s.unread() {
+		return false, nil
+	}
+	return s.writer.lend(read)
 }
 
 func (s database) Update(ctx context.Context, change func(tables.Tx) error) error {

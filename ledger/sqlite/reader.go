@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -190,16 +191,19 @@ func (s *handle) rows(ctx context.Context, query string, args ...any) (*result, 
 
 // one runs a query that gives one row.
 func (s *handle) one(ctx context.Context, query string, args []any, dest ...any) error {
-	rows, err := s.rows(ctx, query, args...)
-	if err != nil {
-		return err
+	row := func(rows tables.Rows, err error) error {
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		if err = sql.ErrNoRows; rows.Next() {
+			err = rows.Scan(dest...)
+		}
+		return cmp.Or(rows.Err(), err)
 	}
-	defer rows.Close()
-	if err = sql.ErrNoRows; rows.Next() {
-		err = rows.Scan(dest...)
-	}
-	if failed := rows.Err(); failed != nil {
-		err = failed
+	lent, err := s.lent(func(q tables.Querier) error { return row(q.Query(query, args...)) })
+	if !lent {
+		err = row(database{s}.Query(ctx, query, args...))
 	}
 	return translate(s.path, err)
 }

@@ -93,3 +93,15 @@ func TestReadsThatOverlapShareAConnection(t *testing.T) {
 	third.giveBack()
 	second.giveBack()
 }
+
+// What a command reads beside its change goes over the connection that it writes with.
+func TestBriefReadsOpenNoConnection(t *testing.T) {
+	s := need.Get(Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), Options{}))(t)
+	defer s.Close()
+	o := begin(t, s).Operation
+	need.Get(s.Read(ctx, ledger.Locator{ID: o.ID}))(t)
+	need.Get(s.Info(ctx))(t)
+	need.Get(s.Holds(ctx, s.now()))(t)
+	need.Get(s.DoubtCounts(ctx))(t)
+	need.That(t, s.unread(), "a second connection has parsed the schema")
+}

@@ -9,10 +9,14 @@ import (
 )
 
 // DoubtCounts returns how doubts ended, as the database has kept it.
-func (s *Store) DoubtCounts(ctx context.Context) ([]ledger.DoubtCount, error) {
-	return Gather(ctx, s.db, func(rows Rows) (t ledger.DoubtCount, err error) {
-		return t, rows.Scan(&t.Kind, &t.Class, &t.Landed, &t.Missed)
-	}, `SELECT kind, class, landed, missed FROM tallies ORDER BY kind, class`)
+func (s *Store) DoubtCounts(ctx context.Context) (out []ledger.DoubtCount, err error) {
+	err = s.db.Brief(ctx, func(q Querier) (err error) {
+		out, err = Collect(q, func(rows Rows) (t ledger.DoubtCount, err error) {
+			return t, rows.Scan(&t.Kind, &t.Class, &t.Landed, &t.Missed)
+		}, `SELECT kind, class, landed, missed FROM tallies ORDER BY kind, class`)
+		return err
+	})
+	return out, err
 }
 
 // stateCountsQuery gives the kept counts with the oldest doubt of each kind, and

@@ -78,6 +78,10 @@ func (tx *tx) happened(changeID string) (known bool, err error) {
 
 // Holds returns the holds in force at now.
 func (s *Store) Holds(ctx context.Context, now time.Time) ([]ledger.Hold, error) {
-	holds, err := loadHolds(outside{ctx, s.db}, now)
-	return holds, s.db.Translate(err)
+	var holds []ledger.Hold
+	err := s.db.Brief(ctx, func(q Querier) (err error) {
+		holds, err = loadHolds(q, now)
+		return err
+	})
+	return holds, err
 }
