@@ -36,11 +36,13 @@ func locate(loc ledger.Locator) (located, error) {
 
 // holderQuery reports whether a change is in the history, and whether an operation, or an
 // archived one, holds a key, or its digest, in a scope, of any kind where none is named. It is small: most begins, and most
-// looks for a made key, find nothing.
+// looks for a made key, find nothing. For an IN, SQLite would make a table each time.
 const holderQuery = `
 	SELECT EXISTS (SELECT 1 FROM events WHERE id = ?5),
-	       EXISTS (SELECT 1 FROM operations WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1),
-	       EXISTS (SELECT 1 FROM archived WHERE key IN (?1, ?4) AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
+	       EXISTS (SELECT 1 FROM operations WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)
+	    OR EXISTS (SELECT 1 FROM operations WHERE key = ?4 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1),
+	       EXISTS (SELECT 1 FROM archived WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)
+	    OR EXISTS (SELECT 1 FROM archived WHERE key = ?4 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
 
 // alikeQuery finds what may stand for a request under another key, the newest first; see
 // ledger.Locator.Alike.
