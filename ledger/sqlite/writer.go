@@ -16,6 +16,7 @@ import (
 const (
 	patience = 5 * time.Second // for the write lock and SQLite's, from when a change is asked for
 	together = 128             // changes in one transaction at most
+	single   = 16              // batches of one change in a row, after which no other caller is waited for
 )
 
 // writer is the one connection of this process that writes. Changes that arrive
@@ -33,6 +34,7 @@ type writer struct {
 	busy   chan struct{} // its holder writes for all that are queued
 	roomy  time.Time     // when the disk had plenty of room
 	waits  bool          // conn is opened with the first change
+	lone   int           // batches of one job since the newest with several
 	closed atomic.Bool
 
 	foreseen, foreseeing atomic.Bool // by this connection, and now; see Foresee
@@ -175,7 +177,7 @@ func (w *writer) batch() {
 		finish(errors.New("the ledger is closed"))
 		return
 	}
-	for n := -1; len(w.queue) > n; runtime.Gosched() {
+	for n := -1; w.lone < single && len(w.queue) > n; runtime.Gosched() {
 		n = len(w.queue) // callers that are about to queue a job do it now, and share the sync
 	}
 	until := first.came.Add(patience) // changes that waited for another batch have waited already
@@ -193,6 +195,9 @@ func (w *writer) batch() {
 			break
 		}
 		jobs = append(jobs, j)
+	}
+	if w.lone++; len(jobs) > 1 {
+		w.lone = 0
 	}
 	var wrote bool
 	if w.gone, err = w.store.ready(); err == nil && w.waits {
