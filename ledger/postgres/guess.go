@@ -154,13 +154,6 @@ func (s *session) tie(query string) (t tie, answer *result) {
 
 const xid = `pg_current_xact_id()::xid`
 
-// openedAndXID is what a statement gives that opens its transaction, by whether the clock
-// was guessed.
-var openedAndXID = map[bool]string{
-	false: opens{writes: true}.expressions() + ", " + xid,
-	true:  opens{writes: true, timed: true}.expressions() + ", " + xid,
-}
-
 // tied is a statement that depends on something, and gives something.
 func tied(query string, t tie) string {
 	switch values := strings.TrimSuffix(query, ")"); {
