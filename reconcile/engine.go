@@ -27,7 +27,6 @@ type Engine struct {
 	after   follower    // of the history
 	backlog backlog     // due, and not begun yet
 	prices  pricing     // when operations were last priced
-	worth   worth       // what the history makes of them since
 	notify  *notifying  // who was told
 
 	settleWithin time.Duration // how long an outcome is tried to be written down; tests shorten it
@@ -87,7 +86,7 @@ func New(o Options) *Engine {
 		reader: reader{
 			o: o, moment: moment, host: host,
 			holder: fmt.Sprintf("%s@%s/%d/%s", o.Actor.Name, host, os.Getpid(), hex.EncodeToString(id[:])),
-			wake:   make(chan struct{}, 1), past: NewHistory(o.Store, o.Clock), maxPages: MaxPages,
+			wake:   make(chan struct{}, 1), past: NewHistory(o.Store), maxPages: MaxPages,
 		},
 		settleWithin: time.Minute,
 	}

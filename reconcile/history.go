@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
@@ -18,20 +17,16 @@ const historyAge = 5 * time.Second
 // fetched every few seconds at most. It is safe for use by many goroutines.
 type History struct {
 	store ledger.Statistics
-	clock ledger.Clock
 
 	mu      sync.Mutex
 	fetched time.Time
-	counts  []ledger.DoubtCount
-	past    *policy.Past   // of the counts; another one only where they differ
+	past    *policy.Past
 	from    *policy.Policy // the last one that was given
 	wise    *policy.Policy // and the same with its history
 }
 
 // NewHistory makes the history of a ledger.
-func NewHistory(store ledger.Statistics, clock ledger.Clock) *History {
-	return &History{store: store, clock: clock}
-}
+func NewHistory(store ledger.Statistics) *History { return &History{store: store} }
 
 // Policy is the policy with odds that rest on the ledger's history. Where the
 // ledger cannot tell, the newest history that is known serves.
@@ -41,10 +36,10 @@ func (h *History) Policy(ctx context.Context, p *policy.Policy) *policy.Policy {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if now := h.clock(); now.Sub(h.fetched).Abs() > historyAge { // it may have been set back
+	if now := time.Now(); now.Sub(h.fetched) > historyAge {
 		h.fetched = now
-		if counts, err := h.store.DoubtCounts(ctx); err == nil && (h.past == nil || !slices.Equal(counts, h.counts)) {
-			h.counts, h.past, h.from = counts, policy.History(counts), nil
+		if counts, err := h.store.DoubtCounts(ctx); err == nil {
+			h.past, h.from = policy.History(counts), nil
 		}
 	}
 	if h.from != p {
@@ -53,9 +48,8 @@ func (h *History) Policy(ctx context.Context, p *policy.Policy) *policy.Policy {
 	return h.wise
 }
 
-// known is the history as it was last fetched.
-func (h *History) known() *policy.Past {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.past
+// WithHistory is the policy with odds that rest on the ledger's history as it
+// is now, for programs that end soon.
+func WithHistory(ctx context.Context, store ledger.Statistics, p *policy.Policy) *policy.Policy {
+	return NewHistory(store).Policy(ctx, p)
 }

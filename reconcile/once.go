@@ -59,9 +59,6 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 	e.prices.last = true
 	defer func() { e.prices.last = false }()
 	err := e.readAll(ctx, &s, progress)
-	for pages, more := 0, true; err == nil && more && pages < e.maxPages; pages++ {
-		more, err = e.revalue(ctx)
-	}
 	if err == nil && e.o.Send {
 		e.sendWhatMayBe(ctx)
 	}

@@ -51,10 +51,6 @@ func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
 	}
 	n, err := e.priceBatch(ctx, many)
 	e.prices.next, e.prices.more = began.Add(pricingShare*time.Since(began)), n == many
-	if err == nil && n < many && !began.Before(e.worth.next) {
-		e.worth.next = began.Add(worthEvery)
-		_, err = e.revalue(ctx)
-	}
 	return n == many, err
 }
 

@@ -66,7 +66,7 @@ func (b *bench) screen(w, h int, o console.Options, first, key string, then func
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	o.Store, o.Clock, o.Location, o.Theme, o.Actor = b.open(), b.clock, time.UTC, "none", ledger.Actor{Name: "maya"}
-	past := reconcile.NewHistory(b.open(), time.Now)
+	past := reconcile.NewHistory(b.open())
 	o.Policy = func() *policy.Policy { return past.Policy(ctx, text) }
 	em := vt.NewSafeEmulator(w, h)
 	in, typed := io.Pipe()

@@ -306,4 +306,4 @@ func (a *app) ledgerFor(ctx context.Context, why purpose) (ledger.Store, error) 
 }
 
 // keep keeps the open ledger for the command.
-func keep(a *app, s ledger.Store) { a.store, a.past = s, reconcile.NewHistory(s, a.clock) }
+func keep(a *app, s ledger.Store) { a.store, a.past = s, reconcile.NewHistory(s) }
