@@ -19,10 +19,10 @@ CC_FOUND := $(shell command -v gcc || command -v clang || command -v cc)
 ifneq ($(CC_FOUND),)
 # SQLite is C translated to Go. Its data lies outside of Go's memory, where the
 # race detector does not look: watching that code would find nothing, and tests
-# would take three times as long. Nor does it watch the parser of expressions,
-# which shares nothing that is ours. A package that uses sync.Map must be watched:
+# would take three times as long. Nor does it watch the parser of expressions
+# and regular expressions, which share nothing that is ours. A package that uses sync.Map must be watched:
 # its copy of that code may be linked for all, and then races are seen where none are.
-UNWATCHED := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory github.com/antlr4-go/antlr/v4
+UNWATCHED := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory github.com/antlr4-go/antlr/v4 regexp regexp/syntax
 RACE := -race $(foreach p,$(UNWATCHED),-gcflags=$(p)=-race=false)
 # Tests start themselves as other processes, and each of these would sleep for a
 # second before it ends, so that its other goroutines may still race.
