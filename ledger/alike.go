@@ -22,15 +22,16 @@ func madeBase(key string) string {
 	return base
 }
 
-// Alike reports whether the operation may stand for a request under another key.
-// Generations of one made key are requests of their own.
+// Alike reports whether the operation may stand for a request under another key. A made key
+// says only what the input says. Two that callers gave say that two are wanted, and so do the
+// generations of one made key.
 func (at Locator) Alike(o Operation) bool {
-	made := madeBase(o.Key)
 	return at.Like != "" && o.Fingerprint == at.Like && o.Scope == at.Scope && (at.LikeKind == "" || o.Kind == at.LikeKind) && o.KeyLive &&
-		(o.State == Pending || o.State == Uncertain) && made != "" && made != madeBase(at.Key)
+		(o.State == Pending || o.State == Uncertain) && madeBase(o.Key) != madeBase(at.Key)
 }
 
-// Makes reports whether what begins under the key would stand for a request under another.
+// Makes reports whether the key was made of the input: then what is under any key may stand
+// for the request, else only what is under a made one.
 func (at Locator) Makes() bool { return madeBase(at.Key) != "" }
 
 // alike is what stands for a request that would be sent under the key of this record, or

@@ -38,7 +38,7 @@ type BeginRequest struct {
 	// this one go out all the same. It is raised as a possible duplicate if it lands
 	// while that one may have.
 	Beside string
-	// AlikeOver reports whether what has the same input under a made key does not stand for
+	// AlikeOver reports whether what has the same input under another key does not stand for
 	// this request, though it is in flight or in doubt; nil: it does. AnyAlike: whatever its
 	// kind. What does stand is the answer to a request that would be sent. See Locator.Like.
 	AlikeOver func(Record) bool

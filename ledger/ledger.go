@@ -54,9 +54,8 @@ type Locator struct {
 	Scope     string
 	Key       string
 	// Like is the fingerprint of a request, with Key. One of the scope may stand for the
-	// request that is in flight or in doubt, has the same input, and whose key was made of it
-	// in another way: then only the key has changed (I4). LikeKind is of which kind; "": of
-	// any.
+	// request that is in flight or in doubt and has the same input, where its key or this one
+	// was made of that, in another way (I4). LikeKind is of which kind; "": of any.
 	Like, LikeKind string
 	// Skip is what the rule, or the caller of Read, does not look at. A store may leave
 	// it out of the record.

@@ -8,10 +8,10 @@ import (
 	"indoubt/ledger/need"
 )
 
-// anotherKey: what is in flight or in doubt under a key that was made of its input stands
-// for the same request under any other key, until it is settled.
+// anotherKey: what is in flight or in doubt stands for the same request under another key,
+// until it is settled, where one of the two keys was made of the input.
 func anotherKey(d *desk) {
-	content, fields := "content-"+strings.Repeat("a", 32), "fields-"+strings.Repeat("b", 32)
+	content, fields, session := "content-"+strings.Repeat("a", 32), "fields-"+strings.Repeat("b", 32), "session-"+strings.Repeat("c", 32)
 	set := func(input, kind, scope string) func(*ledger.BeginRequest) {
 		return func(r *ledger.BeginRequest) {
 			r.Fingerprint, r.Input, r.Kind, r.Scope = "print of "+input, []byte(`{"of":"`+input+`"}`), kind, scope
@@ -27,20 +27,31 @@ func anotherKey(d *desk) {
 		how         func(*ledger.BeginRequest)
 		stands      bool
 	}{
-		"content, then given":            {held: content, asked: "INV-1", stands: true},
-		"fields, then given":             {held: fields, asked: "INV-1", stands: true},
-		"fields, then content":           {held: fields + ".3", asked: content, stands: true},
-		"content, then a session's":      {held: content, asked: "session-" + strings.Repeat("c", 32), stands: true},
-		"another generation":             {held: content, asked: content + ".2"},
-		"another input":                  {held: content, asked: "INV-1", input: "other"},
-		"another scope":                  {held: content, asked: "INV-1", scope: "other"},
-		"another kind":                   {held: content, asked: "INV-1", kind: "other"},
-		"any kind":                       {held: content, asked: "INV-1", kind: "other", how: anyKind, stands: true},
-		"what is never held back":        {held: content, asked: "INV-1", how: apart},
-		"what was sent already":          {held: content, asked: "INV-1", how: was},
-		"two that were given":            {held: "INV-0", asked: "INV-1"},
-		"a given one that looks like it": {held: "content-of-June", asked: "INV-1"},
-		"a session's":                    {held: "session-" + strings.Repeat("c", 32), asked: "INV-1"},
+		"content, then given":              {held: content, asked: "INV-1", stands: true},
+		"fields, then given":               {held: fields, asked: "INV-1", stands: true},
+		"fields, then content":             {held: fields + ".3", asked: content, stands: true},
+		"content, then a session's":        {held: content, asked: session, stands: true},
+		"given, then content":              {held: "INV-1", asked: content, stands: true},
+		"given, then fields":               {held: "INV-1", asked: fields + ".3", stands: true},
+		"a session's, then content":        {held: session, asked: content, stands: true},
+		"given and like it, then content":  {held: "content-of-June", asked: content, stands: true},
+		"another generation":               {held: content, asked: content + ".2"},
+		"another input":                    {held: content, asked: "INV-1", input: "other"},
+		"another scope":                    {held: content, asked: "INV-1", scope: "other"},
+		"another kind":                     {held: content, asked: "INV-1", kind: "other"},
+		"any kind":                         {held: content, asked: "INV-1", kind: "other", how: anyKind, stands: true},
+		"what is never held back":          {held: content, asked: "INV-1", how: apart},
+		"what was sent already":            {held: content, asked: "INV-1", how: was},
+		"another input, made":              {held: "INV-1", asked: content, input: "other"},
+		"another scope, made":              {held: "INV-1", asked: content, scope: "other"},
+		"another kind, made":               {held: "INV-1", asked: content, kind: "other"},
+		"any kind, made":                   {held: "INV-1", asked: content, kind: "other", how: anyKind, stands: true},
+		"what is never held back, made":    {held: "INV-1", asked: content, how: apart},
+		"what was sent already, made":      {held: "INV-1", asked: content, how: was},
+		"two that were given":              {held: "INV-0", asked: "INV-1"},
+		"two that were given, of any kind": {held: "INV-0", asked: "INV-1", how: anyKind},
+		"a given one that looks like it":   {held: "content-of-June", asked: "INV-1"},
+		"a session's":                      {held: session, asked: "INV-1"},
 	} {
 		same, kind := set(name, "kind of "+name, "scope"), "kind of "+name
 		first := d.begun(c.held, same)
@@ -75,6 +86,12 @@ func anotherKey(d *desk) {
 // anotherKeyThatSends: so it does where the operation of the asked key would be sent again,
 // or anew.
 func anotherKeyThatSends(d *desk) {
+	made := "content-" + strings.Repeat("a", 32)
+	anotherKeyWouldSend(d, "INV-1", made)
+	anotherKeyWouldSend(d, made, "INV-1")
+}
+
+func anotherKeyWouldSend(d *desk, key, doubtKey string) {
 	committed := func(b ledger.BeginResult) { d.settle(b.Attempt.ID, ledger.OutcomeCommitted) }
 	failed := func(b ledger.BeginResult) { d.settle(b.Attempt.ID, ledger.OutcomeFailed) }
 	doubted := func(b ledger.BeginResult) { d.settle(b.Attempt.ID, ledger.OutcomeUncertain) }
@@ -97,12 +114,14 @@ func anotherKeyThatSends(d *desk) {
 		"granted where it was unseen": {own: doubted, kind: "other", then: granted, stands: true},
 	} {
 		same := func(r *ledger.BeginRequest) {
-			r.Fingerprint, r.Input, r.Kind, r.Scope = "print of "+name, []byte(`{"of":"`+name+`"}`), "kind of "+name, "scope"
-			r.Target, r.Deadline, r.TTL, r.Supersedes, r.AnyAlike = "target of "+name, 3*time.Hour, time.Hour, true, true
+			r.Fingerprint, r.Input, r.Kind, r.Scope = "print of "+name, []byte(`{"of":"`+name+`"}`), "kind of "+name, "scope of "+key
+			r.Target, r.Deadline, r.TTL, r.Supersedes, r.AnyAlike = "target of "+name+" "+key, 3*time.Hour, time.Hour, true, true
 		}
-		own := d.begun("INV-1", same)
+		own := d.begun(key, same)
 		c.own(own)
-		doubt := d.doubt("content-"+strings.Repeat("a", 32), same, func(r *ledger.BeginRequest) { r.Kind, r.Target = r.Kind+c.kind, "" })
+		doubt := d.doubt(doubtKey, same, func(r *ledger.BeginRequest) {
+			r.Kind, r.Target, r.SentAt = r.Kind+c.kind, "", d.clock.Now() // it was sent, whatever stood for it
+		})
 		if c.then != nil {
 			c.then(d.read(own.Operation.ID).Operation)
 		}
@@ -111,13 +130,13 @@ func anotherKeyThatSends(d *desk) {
 			c.answer, want = ledger.AnswerInDoubt, doubt.ID
 		}
 		was := d.read(own.Operation.ID).Operation.Version
-		res := d.begin("INV-1", same)
-		need.Must(d, res.Answer == c.answer && res.Alike == c.stands && res.Operation.ID == want, "%s: %s of %s (%s), want %s", name, res.Answer, res.Operation.Key, res.Why, c.answer)
+		res := d.begin(key, same)
+		need.Must(d, res.Answer == c.answer && res.Alike == c.stands && res.Operation.ID == want, "%s, %s: %s of %s (%s), want %s", key, name, res.Answer, res.Operation.Key, res.Why, c.answer)
 		if c.stands {
-			need.Equal(d, d.read(own.Operation.ID).Operation.Version, was, name+": its own one")
+			need.Equal(d, d.read(own.Operation.ID).Operation.Version, was, key+", "+name+": its own one")
 			d.decide(d.read(doubt.ID).Operation, ledger.VerbConfirm)
-			res = d.begin("INV-1", same)
-			need.That(d, res.Answer == ledger.AnswerBegun && !res.Alike, "%s: settled, another is %s", name, res.Answer)
+			res = d.begin(key, same)
+			need.That(d, res.Answer == ledger.AnswerBegun && !res.Alike, "%s, %s: settled, another is %s", key, name, res.Answer)
 		}
 	}
 }
@@ -125,7 +144,13 @@ func anotherKeyThatSends(d *desk) {
 // anotherKeyOfSeveral: the newest that stands for the request is the answer, whatever is
 // newer and does not.
 func anotherKeyOfSeveral(d *desk) {
-	same := func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "print", "" }
+	made := func(digit string) string { return "content-" + strings.Repeat(digit, 32) }
+	anotherOfSeveral(d, "INV-1", made("a"), made("b"), made("c"))
+	anotherOfSeveral(d, made("a"), "INV-1", "INV-2", made("b"))
+}
+
+func anotherOfSeveral(d *desk, key string, keys ...string) {
+	same := func(r *ledger.BeginRequest) { r.Fingerprint, r.Scope, r.Marks.Fields = "print", key, "" }
 	var ids []string
 	dismissed := map[string]bool{}
 	over := func(r *ledger.BeginRequest) {
@@ -133,17 +158,17 @@ func anotherKeyOfSeveral(d *desk) {
 			return dismissed[rec.Operation.ID] && len(rec.Attempts) == 1 && rec.Related == nil
 		}
 	}
-	for _, digit := range []string{"a", "b", "c"} {
-		o := d.doubt("content-"+strings.Repeat(digit, 32), same, over)
+	for _, held := range keys {
+		o := d.doubt(held, same, over)
 		ids, dismissed[o.ID] = append(ids, o.ID), true
 	}
 	for i, id := range ids {
 		dismissed[id] = false
-		res := d.begin("INV-1", same, over)
+		res := d.begin(key, same, over)
 		need.Must(d, res.Answer == ledger.AnswerInDoubt && res.Alike && res.Operation.ID == id, "number %d stands: %s of %s", i, res.Answer, res.Operation.Key)
 	}
 	for _, id := range ids {
 		dismissed[id] = true
 	}
-	need.Equal(d, d.begin("INV-1", same, over).Answer, ledger.AnswerBegun, "none stands")
+	need.Equal(d, d.begin(key, same, over).Answer, ledger.AnswerBegun, "none stands")
 }

@@ -186,7 +186,7 @@ func (s *session) Unheard(at ledger.Locator) bool {
 		shared = ""
 	}
 	masked := ledger.Masked(at.Key)
-	if s.store.memory.isHeld(s.key) || !s.guess(tie{to: "INSERT INTO operations", where: unheard, args: []any{at.Key, masked, at.Scope, at.Kind, at.Key, masked, at.Scope, at.Kind, at.Like}}) {
+	if s.store.memory.isHeld(s.key) || !s.guess(tie{to: "INSERT INTO operations", where: unheard, args: append([]any{at.Key, masked, at.Scope, at.Kind, at.Key, masked, at.Scope, at.Kind}, tables.AlikeArgs(at)...)}) {
 		return false
 	}
 	// The statements behind the first see what was committed while that waited.
@@ -198,7 +198,8 @@ func (s *session) Unheard(at ledger.Locator) bool {
 const unheard = `
 	1 / (NOT EXISTS (SELECT FROM indoubt.operations WHERE key IN (?, ?) AND scope = ? AND ? IN ('', kind) AND key_live::int = 1)
 	 AND NOT EXISTS (SELECT FROM indoubt.archived WHERE key IN (?, ?) AND scope = ? AND ? IN ('', kind) AND key_live::int = 1)
-	 AND NOT EXISTS (SELECT FROM indoubt.operations WHERE fingerprint = ? AND state IN ('pending', 'uncertain') AND fingerprint <> '' AND (substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-'))
+	 AND NOT EXISTS (SELECT FROM indoubt.operations WHERE fingerprint = ? AND fingerprint <> ''
+	                  AND CASE WHEN state NOT IN ('pending', 'uncertain') THEN 0 WHEN substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-' THEN 2 ELSE 1 END >= ?)
 	 AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int`
 
 // Take guesses that an operation and its attempt are as they were left here, and that both

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -138,6 +139,10 @@ func looks(t testing.TB, now ledger.Moment, operations int) map[string]func(*tab
 				ids = append(ids, r.ID)
 			}
 			need.Get(s.Beside(ctx, ids))(t)
+		},
+		"what stands": func(s *tables.Store) {
+			_, err := s.Read(ctx, ledger.Locator{Key: "content-" + strings.Repeat("a", 32), Like: fmt.Sprint("fp-", operations-1), Skip: ledger.AllParts})
+			need.That(t, errors.Is(err, ledger.ErrNotFound), "%v", err)
 		},
 	}
 	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking, ledger.TabSettled, ledger.TabAll} {

@@ -162,11 +162,10 @@ CREATE INDEX operations_by_token ON indoubt.operations (token) WHERE token <> ''
 CREATE INDEX operations_by_receipt ON indoubt.operations (receipt) WHERE receipt <> '';
 -- Same-input operations: the same input, or the same fields that make a key. Overtaken: one that was
 -- first sent later on the same target.
-CREATE INDEX operations_by_fingerprint ON indoubt.operations (fingerprint) WHERE fingerprint <> '';
--- What stands for a request under another key (I4): it is in flight or in doubt, and its key
--- was made of the input.
-CREATE INDEX operations_made_alike ON indoubt.operations (fingerprint)
- WHERE state IN ('pending', 'uncertain') AND fingerprint <> '' AND (substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-');
+-- What is in flight or in doubt may stand for a request under another key (I4): 2 where its key
+-- was made of the input, 1 where it was given.
+CREATE INDEX operations_by_fingerprint ON indoubt.operations (fingerprint,
+  (CASE WHEN state NOT IN ('pending', 'uncertain') THEN 0 WHEN substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-' THEN 2 ELSE 1 END)) WHERE fingerprint <> '';
 CREATE INDEX operations_by_key_fields ON indoubt.operations (key_fields) WHERE key_fields <> '';
 -- Whose marks are to be made anew, because the policy's rules changed or the writer
 -- made none. The condition holds for every row: it keeps this index out of plans

@@ -69,6 +69,25 @@ func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 	}
 }
 
+// Of what is in flight or in doubt with an input, only what may stand for the request is
+// read: many that were given keys may have the same.
+func TestWhatStandsForARequestIsFoundByItsIndex(t *testing.T) {
+	s, _ := openTest(t)
+	asked := 0
+	for _, ask := range queries(s, func(on *tables.Store) {
+		if _, err := on.Read(ctx, ledger.Locator{Key: "k", Like: "print", Skip: ledger.AllParts}); !errors.Is(err, ledger.ErrNotFound) {
+			t.Error(err)
+		}
+	}) {
+		if slices.Contains(ask.Args, any("print")) {
+			asked++
+			steps := strings.Join(plan(t, s, ask), "\n")
+			need.That(t, strings.HasPrefix(steps, "SEARCH operations USING INDEX operations_by_fingerprint (fingerprint=? AND <expr>>?)"), "%s", steps)
+		}
+	}
+	need.That(t, asked == 1, "it is asked for %d times", asked)
+}
+
 // A bare LIMIT ? or GLOB ? has the statement prepared anew at every execution, which
 // takes longer than to read a page.
 func TestLimitsAndPatternsAreNoPartOfThePlan(t *testing.T) {

@@ -45,11 +45,22 @@ const holderQuery = `
 	    OR EXISTS (SELECT 1 FROM archived WHERE key = ?4 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
 
 // alikeQuery finds what may stand for a request under another key, the newest first; see
-// ledger.Locator.Alike.
+// ledger.Locator.Alike. Who asks under a given key does not read the others that were given,
+// which may be many.
 const alikeQuery = `
 	SELECT id, kind, key, scope, state, fingerprint FROM operations
-	 WHERE fingerprint = ? AND state IN ('pending', 'uncertain') AND fingerprint <> '' AND (substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-')
-	   AND key_live = 1 ORDER BY seq DESC`
+	 WHERE fingerprint = ? AND fingerprint <> '' AND key_live = 1
+	   AND CASE WHEN state NOT IN ('pending', 'uncertain') THEN 0 WHEN substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-' THEN 2 ELSE 1 END >= ?
+	 ORDER BY seq DESC`
+
+// AlikeArgs are the values of a query for what may stand for a request under another key: its
+// input, and whether only made keys do.
+func AlikeArgs(at ledger.Locator) []any {
+	if at.Makes() {
+		return []any{at.Like, 1}
+	}
+	return []any{at.Like, 2}
+}
 
 // alikeTo are those that may stand for a request under another key.
 func alikeTo(q Querier, d *Dialect, at ledger.Locator) ([]ledger.Record, error) {
@@ -60,7 +71,7 @@ func alikeTo(q Querier, d *Dialect, at ledger.Locator) ([]ledger.Record, error) 
 			ids = append(ids, o.ID)
 		}
 		return none, err
-	}, alikeQuery, at.Like)
+	}, alikeQuery, AlikeArgs(at)...)
 	if err != nil || len(ids) == 0 {
 		return nil, err
 	}
@@ -255,7 +266,7 @@ func (rec *Record) complete(q Querier, at located, more rest, evidence bool) (er
 // is no error.
 func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence bool) (rec Record, known bool, err error) {
 	if d.Far && loc.Like != "" {
-		q.Ahead(Ask{alikeQuery, []any{loc.Like}})
+		q.Ahead(Ask{alikeQuery, AlikeArgs(loc)})
 	}
 	if rec, known, err = loadAt(q, d, loc, changeID, evidence); err == nil && !known && loc.Like != "" {
 		rec.Alike, err = alikeTo(q, d, loc)
