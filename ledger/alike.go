@@ -34,6 +34,17 @@ func (at Locator) Alike(o Operation) bool {
 // for the request, else only what is under a made one.
 func (at Locator) Makes() bool { return madeBase(at.Key) != "" }
 
+// passed is the newest operation with the same input that does not stand for a request, or
+// "": what begins is sent beside it.
+func (r *Record) passed(req BeginRequest) string {
+	for i := range r.Alike {
+		if other := &r.Alike[i]; req.AlikeOver != nil && req.AlikeOver(*other) {
+			return other.Operation.ID
+		}
+	}
+	return ""
+}
+
 // alike is what stands for a request that would be sent under the key of this record, or
 // nil. Who allowed the attempt has seen what the grant names.
 func (r *Record) alike(req BeginRequest, c Change) *Record {

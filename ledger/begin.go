@@ -36,11 +36,13 @@ type BeginRequest struct {
 	AwaitsDelivery                       bool          // the caller says with Deliver when it has passed the final answer on
 	// Beside is an operation in doubt that wants the same, where the kind's policy lets
 	// this one go out all the same. It is raised as a possible duplicate if it lands
-	// while that one may have.
-	Beside string
+	// while that one may have, unless a repeat does no harm: Idempotent.
+	Beside     string
+	Idempotent bool
 	// AlikeOver reports whether what has the same input under another key does not stand for
 	// this request, though it is in flight or in doubt; nil: it does. AnyAlike: whatever its
-	// kind. What does stand is the answer to a request that would be sent. See Locator.Like.
+	// kind. What does stand is the answer to a request that would be sent; what does not is
+	// what this one goes out beside. See Locator.Like.
 	AlikeOver func(Record) bool
 	AnyAlike  bool
 	Host      string
@@ -101,6 +103,8 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 	}
 	rule := func(rec *Record) (Change, error) {
 		var c Change
+		req := req
+		req.Beside = cmp.Or(req.Beside, rec.passed(req))
 		if res, c = begin(rec, req); res.Answer != AnswerBegun {
 			return c, nil
 		}
@@ -282,7 +286,7 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 	case a.N > 1:
 		a.Basis = BasisAbsent
 		c.Grants = voided(rec, "a new attempt began")
-	case req.Beside != "":
+	case req.Beside != "" && !req.Idempotent:
 		a.Basis = BasisRiskAccepted
 		c.Event.Reason = fmt.Sprintf("attempt %d, beside %s, which wants the same and is in doubt", a.N, req.Beside)
 	}

@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -171,4 +172,23 @@ func anotherOfSeveral(d *desk, key string, keys ...string) {
 		dismissed[id] = true
 	}
 	need.Equal(d, d.begin(key, same, over).Answer, ledger.AnswerBegun, "none stands")
+}
+
+// besideAnotherKey: what goes out although another key's operation with its input is in doubt
+// may double that one, unless the policy says that a repeat does no harm.
+func besideAnotherKey(d *desk) {
+	made := "content-" + strings.Repeat("a", 32)
+	for held, asked := range map[string]string{made: "INV-1", "INV-1": made} {
+		for _, idempotent := range []bool{false, true} {
+			name := fmt.Sprint(asked, " beside ", held, ", idempotent ", idempotent)
+			same := func(r *ledger.BeginRequest) {
+				r.Fingerprint, r.Scope, r.Marks.Fields, r.Idempotent = "print of "+name, name, "", idempotent
+				r.AlikeOver = func(ledger.Record) bool { return true }
+			}
+			doubt := d.doubt(held, same)
+			o := d.settle(d.begun(asked, same).Attempt.ID, ledger.OutcomeCommitted)
+			raised := o.Conflict == ledger.PossibleDuplicate && strings.Contains(o.ConflictNote, doubt.ID)
+			need.That(d, raised != idempotent && (raised || o.Conflict == ledger.NoConflict), "%s: conflict %q (%s)", name, o.Conflict, o.ConflictNote)
+		}
+	}
 }

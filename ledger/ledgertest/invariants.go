@@ -26,6 +26,7 @@ func invariants(t *testing.T, open Open) {
 		{"I4_AnotherKeyForWhatIsInDoubt", anotherKey},
 		{"I4_AnotherKeyThatWouldSend", anotherKeyThatSends},
 		{"I4_AnotherKeyForSeveral", anotherKeyOfSeveral},
+		{"I9_ACallBesideAnotherKeyIsRaised", besideAnotherKey},
 		{"I4_AFinishedKeyRunsOut", keyRunsOut},
 		{"I4_AFinishedKeyIsGivenUpOnceOvertaken", keySuperseded},
 		{"I7_AStaleDecisionIsRefused", staleDecision},

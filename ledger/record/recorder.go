@@ -190,7 +190,7 @@ func (r *Recorder) begin(ctx context.Context, w Request, rule KindRule, req ledg
 	if w.AwaitsDelivery && rule.KeyStrategy == "" {
 		how.hold = cmp.Or(rule.HoldBack, HoldLost)
 	}
-	req.AnyAlike, req.AlikeOver = w.AnyKind, how.over
+	req.AnyAlike, req.AlikeOver, req.Idempotent = w.AnyKind, how.over, rule.Idempotent
 	if req.Key != "" {
 		req.AnyKind = w.AnyKind
 		return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
@@ -227,7 +227,7 @@ func (r *Recorder) beginNumbered(ctx context.Context, rule KindRule, req ledger.
 			return ledger.BeginResult{}, err
 		}
 		req.Key, req.Beside = g.key(n), ""
-		if s := passed.State(); passed.Found && (s == ledger.Uncertain || s == ledger.Pending) && !rule.Idempotent {
+		if s := passed.State(); passed.Found && (s == ledger.Uncertain || s == ledger.Pending) {
 			req.Beside = passed.Operation.ID
 		}
 		res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
