@@ -214,7 +214,7 @@ func (d *doing) ended() (Result, error) {
 	out.Operation = d.operation
 	switch {
 	case d.lost != nil:
-		return out, &DoubtError{d.operation, errors.Join(errors.New("it ended "+string(d.outcome.Outcome)+", which could not be recorded"), d.lost, d.err)}
+		return out, &DoubtError{Operation: d.operation, Err: errors.Join(errors.New("it ended "+string(d.outcome.Outcome)+", which could not be recorded"), d.lost, d.err)}
 	case d.operation.State == ledger.Committed && d.outcome.Outcome != ledger.OutcomeCommitted:
 		return stored(d.operation), nil // by another attempt
 	case d.operation.State == ledger.Committed:
@@ -222,11 +222,11 @@ func (d *doing) ended() (Result, error) {
 	case d.operation.State == ledger.Failed:
 		return out, &FailedError{d.operation, d.outcome.Proof, d.err}
 	case d.operation.State == ledger.Pending: // this attempt's answer came late, and another is in flight
-		return out, &BusyError{d.operation}
+		return out, &BusyError{Operation: d.operation}
 	case d.operation.State == ledger.Abandoned:
 		return out, &RefusedError{d.operation, "abandoned by " + d.operation.Actor}
 	}
-	return out, &DoubtError{d.operation, d.err}
+	return out, &DoubtError{Operation: d.operation, Err: d.err}
 }
 
 // sender transmits for HTTP.

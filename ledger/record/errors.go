@@ -11,10 +11,12 @@ import (
 // DoubtError: the write may or may not have landed. It must not be sent
 // again by the caller; a read or a person settles it, and the same request is
 // answered with what they find. Err is why no answer came, nil when that was
-// recorded by another caller.
+// recorded by another caller. With Alike the operation has the same input under another
+// key: once it is settled, the same request is a new one.
 type DoubtError struct {
 	Operation ledger.Operation
 	Err       error
+	Alike     bool
 }
 
 func (e *DoubtError) Error() string {
@@ -38,8 +40,11 @@ func (e *UnknownError) Trouble(func(string) string) ledger.Trouble {
 func (e *UnknownError) Unwrap() error { return e.Err }
 
 // BusyError: an attempt is in flight elsewhere, until Operation.DeadlineAt at the
-// latest. Request.Wait waits for it instead.
-type BusyError struct{ Operation ledger.Operation }
+// latest. Request.Wait waits for it instead. Alike is as in DoubtError.
+type BusyError struct {
+	Operation ledger.Operation
+	Alike     bool
+}
 
 func (e *BusyError) Error() string {
 	return about(e.Operation, "in progress until "+e.Operation.DeadlineAt.UTC().Format(time.RFC3339)+" at the latest", nil)
@@ -94,7 +99,7 @@ func NotBegun(res ledger.BeginResult) error {
 	case ledger.AnswerBegun, ledger.AnswerFinished:
 		return nil
 	case ledger.AnswerInProgress:
-		return &BusyError{res.Operation}
+		return &BusyError{res.Operation, res.Alike}
 	case ledger.AnswerKeyReused:
 		return &ReusedError{res.Operation}
 	case ledger.AnswerNotYours:
@@ -106,7 +111,7 @@ func NotBegun(res ledger.BeginResult) error {
 	if res.Why != "" {
 		why = errors.New(res.Why)
 	}
-	return &DoubtError{res.Operation, why}
+	return &DoubtError{res.Operation, why, res.Alike}
 }
 
 // CallerError says that nothing was sent: the same is recorded for a request that may

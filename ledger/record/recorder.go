@@ -108,15 +108,16 @@ func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 	if err != nil {
 		return Begun{}, err
 	}
-	for read := false; ; {
+	for read, alike := false, false; ; {
 		asked := r.options.Clock()
 		res, err := r.begin(ctx, w, rule, req)
 		if err != nil {
 			return Begun{BeginResult: res}, err
 		}
 		if res.Alike { // what becomes of it is the answer to this request
-			req.Key = res.Operation.Key
+			req.Key, alike = res.Operation.Key, true
 		}
+		res.Alike = alike
 		switch {
 		case res.Answer == ledger.AnswerInProgress && w.Wait:
 			if _, err := r.Wait(ctx, ledger.Locator{ID: res.Operation.ID}); err != nil {

@@ -411,6 +411,7 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 		}
 	case ledger.AnswerInProgress:
 		f.Exit, f.Message = exitInProgress, fmt.Sprintf("an attempt is in flight, until %s at the latest", o.DeadlineAt.UTC().Format(time.RFC3339))
+		f.Message += underKey(res)
 		f.Hint = "wait for it with --wait\n" + f.Hint
 	case ledger.AnswerKeyReused:
 		f.Exit, f.Message = exitKeyReused, fmt.Sprintf("key %s was used with another input", o.Key)
@@ -419,12 +420,20 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 		f.Exit, f.Message = exitRefused, res.Why
 	default:
 		f.Exit, f.Code, f.Message = exitInDoubt, "in_doubt", inDoubtText(o)
-		if res.Why != "" {
+		if f.Message += underKey(res); res.Why != "" {
 			f.Message += " (" + res.Why + ")"
 		}
 		f.Hint = "check before you redo: indoubt reconcile " + o.ID + "\n" + f.Hint
 	}
 	return f
+}
+
+// underKey says which key the answer is of, where it is not the one that was asked.
+func underKey(res ledger.BeginResult) string {
+	if !res.Alike {
+		return ""
+	}
+	return "; it has the same input under the key " + res.Operation.Key
 }
 
 func inDoubtText(o ledger.Operation) string {

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -91,7 +92,7 @@ func TestI4_E2E_ARequestWithoutItsKeyMeetsTheDoubt(t *testing.T) {
 	}
 	o := s.only()
 	for name, more := range map[string][]string{"without": nil, "and waited for": {"--wait", "--reconcile"}} {
-		if r := pay(more...); r.Exit != 106 || sent() != 1 || !strings.Contains(r.Err, o.ID) {
+		if r := pay(more...); r.Exit != 106 || sent() != 1 || !strings.Contains(r.Err, "under the key INV-7") || !strings.Contains(r.Err, o.ID) {
 			t.Errorf("%s: exit %d, sent %d times\n%s", name, r.Exit, sent(), r.Err)
 		}
 	}
@@ -121,7 +122,7 @@ func TestI4_E2E_ARequestWithoutItsKeyMeetsTheDoubtOfAProxy(t *testing.T) {
 		t.Fatalf("status %d %v, sent %d times", status, said, sent.Load())
 	}
 	o := s.only()
-	if status, said, _ := proxy.post("/orders", "", order); status != 409 || said["code"] != "in_doubt" || said["operation"] != o.ID || sent.Load() != 1 {
+	if status, said, _ := proxy.post("/orders", "", order); status != 409 || said["code"] != "in_doubt" || said["operation"] != o.ID || !strings.Contains(fmt.Sprint(said["advice"]), "INV-7. Do not send it again") || sent.Load() != 1 {
 		t.Errorf("without: status %d %v, sent %d times", status, said, sent.Load())
 	}
 	if status, said, _ := proxy.post("/orders", "INV-8", order); status != 502 || sent.Load() != 2 {

@@ -203,6 +203,10 @@ func TestClientThatDiesIsRecordedAndAnsweredLater(t *testing.T) {
 			if a := w.post("k-1", `{}`); a.status != 409 || a.problem(t).Code != "in_progress" || a.problem(t).Until == "" || a.header.Get("Retry-After") == "" {
 				t.Errorf("%+v", a)
 			}
+			// To send it again without the key until it is let through would be to do it twice.
+			if a := w.post("", `{}`); a.status != 409 || a.problem(t).Code != "in_progress" || !strings.Contains(a.problem(t).Advice, "another key: k-1.") || a.header.Get("Retry-After") != "" {
+				t.Errorf("without its key: %+v", a)
+			}
 			go1.open()
 			soon(t, "the outcome", func() bool { return w.operation("").Operation.State == ledger.Committed })
 			a := w.post("k-1", `{}`)

@@ -196,15 +196,17 @@ func problemOf(err error) *problem {
 		if lost.Class == ledger.ClassTimeout || lost.Class == ledger.ClassDeadline {
 			p.Status = http.StatusGatewayTimeout
 		}
-		p.Advice = doubtAdvice(doubt.Operation)
+		p.Advice = doubtAdvice(doubt)
 		return p
 	case errors.As(err, &doubt):
 		p := newProblem("in_doubt", http.StatusConflict, "An earlier attempt is in doubt", "It may have taken effect; nothing was sent now.").about(doubt.Operation)
-		p.Advice = doubtAdvice(doubt.Operation)
+		p.Advice = doubtAdvice(doubt)
 		return p
 	case errors.As(err, &busy):
 		p := newProblem("in_progress", http.StatusConflict, "The same write is in flight", "Nothing was sent now.").about(busy.Operation)
-		p.Advice, p.retryAfter = "Send the same again in a moment: it gets the answer of the one in flight.", time.Second
+		if p.Advice, p.retryAfter = "Send the same again in a moment: it gets the answer of the one in flight.", time.Second; busy.Alike {
+			p.Advice, p.retryAfter = newOnce("has ended", busy.Operation), 0
+		}
 		return p
 	case errors.As(err, &reused):
 		p := newProblem("key_reused", http.StatusUnprocessableEntity, "The Idempotency-Key belongs to another request", "Nothing was sent.").about(reused.Operation)
@@ -237,6 +239,15 @@ func problemOf(err error) *problem {
 	return p
 }
 
-func doubtAdvice(o ledger.Operation) string {
-	return "Do not send it under another key. The same request again gets the answer when the doubt is settled; look at it: indoubt show " + o.ID
+func doubtAdvice(e *record.DoubtError) string {
+	if e.Alike {
+		return newOnce("is settled", e.Operation)
+	}
+	return "Do not send it under another key. The same request again gets the answer when the doubt is settled; look at it: indoubt show " + e.Operation.ID
+}
+
+// newOnce is the advice about what has the same input under another key: who only sends
+// again until it is let through would do it twice.
+func newOnce(ended string, o ledger.Operation) string {
+	return "It is under another key: " + o.Key + ". Do not send it again without looking: once that one " + ended + ", this is a new request; look at it: indoubt show " + o.ID
 }

@@ -92,7 +92,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 				}
 				return nil, context.Cause(ctx)
 			case <-time.After(deliveryPatience):
-				return nil, &record.BusyError{Operation: res.Operation}
+				return nil, &record.BusyError{Operation: res.Operation, Alike: res.Alike}
 			}
 		}
 		if res.Answer != ledger.AnswerBegun {
