@@ -560,3 +560,25 @@ func TestCopyGoesThroughTheTerminal(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2).keys("y", "t")
 	need.Must(t, len(b.copy) == 1 && b.copy[0] == "indoubt-7E02", "copied %q", b.copy)
 }
+
+// A hold on another kind is not what a person at a row that is not held asks to lift.
+func TestHoldIsAboutWhatIsUnderTheCursor(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.cursorOn(5).keys("H", "tab").text("stop").keys("tab", "tab", "enter")
+	b.cursorOn(2).keys("H").shows("(•) kind legacy.charge", "HELD ALREADY", "x.post, by maya", ":release lifts it").hides("Release hold?").keys("esc")
+	b.keys(":").text("hold").keys("enter").shows("(•) kind legacy.charge").keys("esc")
+	b.keys(":").text("release").keys("enter").shows("Release hold?", "hold x.post").text("over").keys("tab", "enter")
+	need.Must(t, len(b.m.feed.Holds) == 0, "not released")
+	b.keys(":").text("release").keys("enter").shows("nothing is held").hides("Hold")
+}
+
+// An outage is held by what it is an outage of, wherever the cursor of the list stands.
+func TestAnOutageIsHeldByItsScope(t *testing.T) {
+	b := outageBench(t, 80, 24, "")
+	b.cursorOn(2)
+	openOutage(b.m, &b.m.feed.Outages[0])
+	b.keys("H").shows("(•) stripe", "( ) everything").hides("legacy.charge").keys("tab").text("stop").keys("tab", "tab", "enter")
+	holds := b.m.feed.Holds
+	need.Must(t, len(holds) == 1 && holds[0].Scope == "downstream:stripe" && slices.Contains(holds[0].Kinds, "stripe.charge"), "held %+v", holds)
+	b.keys("H").shows("Release hold?", "hold stripe").keys("esc")
+}

@@ -59,7 +59,7 @@ func commands() []command {
 		}},
 		{spec("flight", "", "attempts in flight"), tab(ledger.TabInFlight)},
 		{spec("help", "", "every key"), func(m *Root, _ string) (tea.Cmd, error) { return help(m), nil }},
-		{spec("hold", "", "stop every send by machine"), key("H")},
+		{spec("hold", "", "stop every send by machine"), key(":hold")},
 		{spec("needs", "", "what needs you"), tab(ledger.TabNeedsYou)},
 		{spec("open", "ID", "one operation, by its id or the beginning of it"), func(m *Root, arg string) (tea.Cmd, error) {
 			if arg == "" {
@@ -73,7 +73,7 @@ func commands() []command {
 			return nil, nil
 		}},
 		{spec("quit", "", "leave"), func(m *Root, _ string) (tea.Cmd, error) { return m.quit(), nil }},
-		{spec("release", "", "let machines send again"), key("H")},
+		{spec("release", "", "let machines send again"), key(":release")},
 		{spec("runs", "", "bulk runs: what goes on, has stopped, is finished"), func(m *Root, _ string) (tea.Cmd, error) {
 			return m.question(feed.Patience, told(m, ask.ListRuns{})), nil
 		}},

@@ -55,6 +55,10 @@ func keymap() (all []binding, byKey map[string]*binding) {
 	for key, tab := range table.Keys() {
 		byKey[key] = &binding{keys: []string{key}, do: func(m *Root) tea.Cmd { return m.goTab(tab) }}
 	}
+	for _, k := range []binding{{show: ":hold", off: ask.Case.OffHold, opens: ask.Case.Hold}, {show: ":release", off: ask.Case.OffRelease, opens: ask.Case.Release}} {
+		k.keys, k.acts = []string{k.show}, true // commands: no hand presses them
+		byKey[k.show] = &k
+	}
 	return all, byKey
 }
 
@@ -150,7 +154,7 @@ func acts() []binding {
 			would: say("asks what is true: taken back outside, both wanted, landed once, did not land")},
 		{show: "P", words: "park: out of the way until a time", short: "park", verb: ledger.VerbPark, off: ask.Off(ledger.VerbPark), opens: ask.Case.Park,
 			would: say("takes it out of the way until a time; checks go on")},
-		{show: "H", words: "hold: stop every send by machine; again: release", opens: ask.Case.HoldOrRelease, would: ask.Case.WouldHold},
+		{show: "H", words: "hold: stop every send by machine; on what is held: release", off: ask.Case.OffHold, opens: ask.Case.HoldOrRelease, would: ask.Case.WouldHold},
 		{show: "N", words: "note", short: "note", verb: ledger.VerbNote, off: ask.Case.OffNote, opens: ask.Case.Note,
 			would: say("leaves a remark; changes nothing else")},
 		{show: "W", words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, signed: true, do: takeOutage},

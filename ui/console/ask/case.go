@@ -226,16 +226,27 @@ func (c Case) WouldHold() safe.Text {
 // WouldOpen says which page is opened.
 func (c Case) WouldOpen() safe.Text { return safe.Say("opens %s", c.told().Facts.Link) }
 
-// covering is the hold that H would release: one on the chosen kind, else any
-// that is in force.
-func (c Case) covering() *ledger.Hold {
-	if c.Brief != nil {
-		if h := c.told().Record.HeldBy(); h != nil {
-			return h
-		}
+// OffHold says why it is not known what to hold.
+func (c Case) OffHold() safe.Text {
+	if c.Row && c.Outage == nil {
+		return c.OffRow()
 	}
-	if len(c.Holds) > 0 {
-		return &c.Holds[0]
+	return safe.Text{}
+}
+
+// covering is the hold that H would release: one on what is under the cursor.
+func (c Case) covering() *ledger.Hold {
+	kind, scope := "", ledger.HoldScope("all")
+	switch {
+	case c.Outage != nil:
+		scope = ledger.HoldScope(c.Outage.Scope)
+	case c.Brief != nil:
+		kind = c.told().Row.Kind
+	}
+	for i, h := range c.Holds {
+		if h.Covers(kind, c.Now) || h.Scope == scope {
+			return &c.Holds[i]
+		}
 	}
 	return nil
 }

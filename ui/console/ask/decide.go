@@ -251,30 +251,58 @@ func (c Case) Undo() *dialog.Dialog {
 	return c.withReason(d, "Reason", "Undo", ledger.VerbUndo, "back in doubt", "say why it was wrong")
 }
 
-// HoldOrRelease lifts the hold that covers the operation, or asks for a new one.
+// HoldOrRelease lifts the hold that covers what is under the cursor, or asks for a new one.
 func (c Case) HoldOrRelease() *dialog.Dialog {
 	if h := c.covering(); h != nil {
 		return c.release(*h)
 	}
-	return c.hold()
+	return c.Hold()
 }
 
-// hold stops sends by machine for a kind, a downstream or everything.
-func (c Case) hold() *dialog.Dialog {
+// OffRelease says why there is nothing to release.
+func (c Case) OffRelease() safe.Text {
+	if len(c.Holds) == 0 {
+		return safe.Say("nothing is held")
+	}
+	return safe.Text{}
+}
+
+// Release lifts the hold that covers what is under the cursor, else the first one.
+func (c Case) Release() *dialog.Dialog {
+	if h := c.covering(); h != nil {
+		return c.release(*h)
+	}
+	return c.release(c.Holds[0])
+}
+
+// Hold stops sends by machine for a kind, a downstream or everything.
+func (c Case) Hold() *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("Hold")}
 	c.alone(d)
-	choices := []string{"everything"}
-	holds := []Hold{{Hold: ledger.Hold{Scope: "all"}}}
-	if c.Brief != nil {
-		t := c.told()
-		kind, down := t.Row.Kind, t.Facts.Downstream
-		d.Corner = t.Kind()
+	var choices []string
+	var holds []Hold
+	add := func(choice string, h Hold) { choices, holds = append(choices, choice), append(holds, h) }
+	of := func(kind, down string) {
 		if down != "" {
-			choices = append([]string{down}, choices...)
-			holds = append([]Hold{{Hold: ledger.Hold{Scope: ledger.HoldScope("downstream:" + down)}, Downstream: down, Kind: kind}}, holds...)
+			add(down, Hold{Hold: ledger.Hold{Scope: ledger.HoldScope("downstream:" + down)}, Downstream: down, Kind: kind})
 		}
-		choices = append([]string{"kind " + kind}, choices...)
-		holds = append([]Hold{{Hold: ledger.Hold{Scope: ledger.HoldScope("kind:" + kind)}}}, holds...)
+	}
+	switch {
+	case c.Outage != nil:
+		if kind, ok := strings.CutPrefix(c.Outage.Scope, "kind:"); ok {
+			add("kind "+kind, Hold{Hold: ledger.Hold{Scope: ledger.HoldScope(c.Outage.Scope)}})
+		} else if len(c.Outage.Kinds) > 0 {
+			of(c.Outage.Kinds[0], strings.TrimPrefix(c.Outage.Scope, "downstream:"))
+		}
+	case c.Brief != nil:
+		t := c.told()
+		d.Corner = t.Kind()
+		add("kind "+t.Row.Kind, Hold{Hold: ledger.Hold{Scope: ledger.HoldScope("kind:" + t.Row.Kind)}})
+		of(t.Row.Kind, t.Facts.Downstream)
+	}
+	add("everything", Hold{Hold: ledger.Hold{Scope: "all"}})
+	for _, h := range c.Holds {
+		d.Warn("HELD ALREADY", "%s, by %s; :release lifts it", ticket.Scope(h.Scope), ticket.Who(h.Actor.Name))
 	}
 	d.Add("WILL", "stop every send by machine, every allowed send and every bulk run at once; checks go on")
 	d.Add("UNTIL", "empty: until it is released")
