@@ -574,3 +574,11 @@ func TestAMissingSecretIsNamed(t *testing.T) {
 	newBench(t, 120, 40, o).judged(nightFacts).shows("stripe no key: INDOUBT_STRIPE_KEY").hides("DOWN")
 	newBench(t, 80, 24, o).judged(nightFacts).shows("no key: INDOUBT_STRIPE_KEY")
 }
+
+// Where there is no row, and in the help, Enter opens nothing.
+func TestEnterOpensOnlyWhatIsThere(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.text("/nothing").keys("enter").shows("Nothing in this list").hides("↵ open", "enter open")
+	b.keys("enter").shows("Nothing in this list", "is off: there is no row").hides("reading…")
+	b.keys("esc", "esc", "?", "enter").shows("── help", "esc leaves the help first").keys("esc").shows("Needs you", "payout 420.00")
+}

@@ -119,7 +119,7 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 	}
 	c := m.desk()
 	switch why := m.why(k, c); {
-	case m.screen == onHelp && name != "/" && (k.group == groupLook || k.group == groupAct):
+	case m.screen == onHelp && name != "/" && (k.group == groupLook || k.group == groupAct || name == "enter"):
 		m.say("esc leaves the help first")
 		return nil
 	case k.acts && m.table.JustMoved(m.Now):

@@ -113,6 +113,14 @@ func (c Case) OffRow() safe.Text {
 	return safe.Text{}
 }
 
+// OffOpen says why there is nothing to open. What is still being read may be opened.
+func (c Case) OffOpen() safe.Text {
+	if c.Outage != nil || c.Row {
+		return safe.Text{}
+	}
+	return c.OffRow()
+}
+
 // OffNote says why there is nothing to leave a note on.
 func (c Case) OffNote() safe.Text {
 	if c.Outage != nil {
