@@ -49,7 +49,8 @@ func (r refusal) settling() safe.Text {
 	case ledger.Pending:
 		return safe.Say("in flight until %s: its own answer comes first", r.at(r.Row.DeadlineAt))
 	default:
-		return safe.Say("settled: %s, by %s. U puts it back in doubt first", State(state), Who(r.Row.Actor))
+		who, _, _ := Settled(r.Ticket)
+		return safe.Say("settled: %s, by %s. U puts it back in doubt first", State(state), Who(who))
 	}
 }
 

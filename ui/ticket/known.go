@@ -1,7 +1,9 @@
 package ticket
 
 import (
+	"slices"
 	"strings"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/policy"
@@ -34,7 +36,8 @@ func (t Ticket) Known() (safe.Text, Tone) {
 		// What is recorded is just what is disputed.
 		return safe.Of(o.ConflictNote).Or(safe.Of(strings.ToLower(Conflict(o.Conflict)))), Bad
 	}
-	by := say("%s%s", Who(o.Actor), Colon(o.Reason))
+	who, why, _ := Settled(t)
+	by := say("%s%s", Who(who), Colon(why))
 	switch t.State() {
 	case ledger.Committed:
 		text, tone := say("it landed"), Good
@@ -80,6 +83,24 @@ func (t Ticket) Known() (safe.Text, Tone) {
 		return say("nothing. %s (%s) is a guess: %s", Percent(odds.P), between(odds), odds.Why), Warn
 	}
 	return say("nothing. %s is a guess from %s (%s)", Percent(odds.P), cases(odds.N), between(odds)), Warn
+}
+
+// Settled is who said what is recorded of the operation, why and when. Who parked it since,
+// or allowed a send, changed it last and said nothing of the kind.
+func Settled(t Ticket) (who, why string, at time.Time) {
+	o := &t.Record.Operation
+	aside := false // the newest change said nothing of it
+	for _, e := range slices.Backward(t.Events) {
+		if !aside && e.Reason == o.Reason && e.Actor.Name == o.Actor {
+			if aside = e.Verb == string(ledger.VerbPark) || e.Verb == "grant"; !aside {
+				break
+			}
+		}
+		if aside && (e.To == o.State && e.From != e.To || e.Conflict != ledger.NoConflict || e.Verb == string(ledger.VerbAck)) {
+			return e.Actor.Name, e.Reason, e.At
+		}
+	}
+	return o.Actor, o.Reason, o.UpdatedAt
 }
 
 // Guess is a chance and what it rests on, as a dialog says it.

@@ -41,7 +41,8 @@ func (t Ticket) Risks(p reconcile.Plan) []Fact {
 	case o.Conflict != ledger.NoConflict:
 		out = append(out, Caution("IN CONFLICT", "%s%s", strings.ToLower(Conflict(o.Conflict)), Colon(o.ConflictNote)), twice)
 	case t.State() == ledger.Failed:
-		out = append(out, Caution("NO PROOF", "that it did not land is only said, by %s%s", Who(o.Actor), Colon(o.Reason)), twice)
+		who, why, _ := Settled(t)
+		out = append(out, Caution("NO PROOF", "that it did not land is only said, by %s%s", Who(who), Colon(why)), twice)
 	default:
 		out = append(out, Caution("NOBODY KNOWS", "whether it landed. Guess %s", t.Guess()), twice, Tell("ON AVERAGE", "%s", t.OnAverage()))
 	}

@@ -11,6 +11,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/policy"
+	"indoubt/reconcile"
 	"indoubt/ui/safe"
 )
 
@@ -188,6 +189,21 @@ func TestMoneyOfEvidenceIsInThePolicysUnit(t *testing.T) {
 			if got := side.Fact(safe.Of("amount")).String(); got != want[i] {
 				t.Errorf("with a unit of %g side %d says %q, want %q", unit, i, got, want[i])
 			}
+		}
+	}
+}
+
+// Who parked it or allowed a send since did not say whether it landed.
+func TestWhoSaidWhatIsRecorded(t *testing.T) {
+	found := ledger.Event{Verb: "read", Actor: ledger.Actor{Name: "auto:host"}, Reason: "none found", From: ledger.Uncertain, To: ledger.Failed, At: at.Add(-time.Hour)}
+	for verb, want := range map[string]string{"grant": "checks (host)", "park": "checks (host)", "deny": "maya"} {
+		v := operation(func(r *ledger.Record) {
+			r.Operation.State, r.Operation.Actor, r.Operation.Reason, r.Operation.UpdatedAt = ledger.Failed, "maya", "why", at
+		})
+		v.Events = []ledger.Event{found, {Verb: verb, Actor: ledger.Actor{Name: "maya"}, Reason: "why", From: ledger.Failed, To: ledger.Failed, At: at}, {Verb: "note", Actor: ledger.Actor{Name: "sam"}, Reason: "remark"}}
+		known, _ := v.Known()
+		for _, said := range []safe.Text{known, v.Off(ledger.VerbConfirm), safe.Say("%v", v.Risks(reconcile.Plan{}))} {
+			need.Must(t, strings.Contains(said.String(), want), "after %s: %s", verb, said)
 		}
 	}
 }

@@ -243,8 +243,8 @@ func (c Case) Detach() *dialog.Dialog {
 // Undo puts it back in doubt.
 func (c Case) Undo() *dialog.Dialog {
 	d := c.about("Undo?")
-	o := &c.told().Record.Operation
-	d.Add("NOW", "%s, by %s %s%s", ticket.State(o.State), ticket.Who(o.Actor), c.Moment(o.UpdatedAt), ticket.Colon(o.Reason))
+	who, why, at := ticket.Settled(c.told())
+	d.Add("NOW", "%s, by %s %s%s", ticket.State(c.told().Record.Operation.State), ticket.Who(who), c.Moment(at), ticket.Colon(why))
 	d.Add("WILL", "put it back in doubt. From then on only a person settles it")
 	d.Add("NOT UNDONE", "whatever was sent stays sent")
 	c.warn(d)
