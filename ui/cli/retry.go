@@ -211,7 +211,7 @@ func writePlan(w *safe.Writer, t ticket.Ticket, p reconcile.Plan) {
 		facts = append(facts, ticket.Tell("UNTIL", "%s", clockTime(p.LapsesAt)))
 	}
 	facts = append(facts, ticket.Tell("EVIDENCE", "%s", evidenceAge(p.Record)))
-	for _, f := range append(facts, t.Sending(p, safe.Text{}, safe.Each(strings.Split(p.Body, "\n")))...) {
+	for _, f := range append(facts, t.Sending(p, safe.Text{}, ticket.Body(p.Body))...) {
 		if !f.Text.Empty() {
 			w.Printf("  %-16s %s\n", f.Label, f.Text)
 		}

@@ -1,9 +1,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -176,15 +174,11 @@ func writeInput(w *safe.Writer, o ledger.Operation) {
 		w.Printf("%-8s %s: what it said is not kept, and it cannot be sent from here\n", "GONE", gone)
 		return
 	}
-	if len(o.Input) == 0 || string(o.Input) == "null" {
+	lines := ticket.Input(o.Input)
+	if len(lines) == 0 {
 		return
 	}
-	var b bytes.Buffer
-	if json.Indent(&b, o.Input, "         ", "  ") != nil {
-		b.Reset()
-		b.Write(o.Input)
-	}
-	fmt.Fprintf(w, "%-8s %s\n", "INPUT", safe.Lines(b.String()))
+	w.Println(safe.Say("%-8s %s", "INPUT", safe.Join(lines, "\n         ")))
 	if o.Redacted {
 		w.Printf("%-8s parts of it are kept as digests only: it cannot be sent from here\n", "")
 		if o.Command != nil {

@@ -5,14 +5,17 @@
 //
 // Text is the type of what may be shown. Only this package makes one.
 //
-// It may be imported by everything under ui; it imports nothing of indoubt.
+// It may be imported by everything under ui; it imports only ledger/lazyregexp.
 package safe
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // maxMarks is how many combining marks may follow one base character; real
@@ -91,6 +94,21 @@ func Exact(s string) string {
 	var b strings.Builder
 	writeOut(&b, s, false)
 	return b.String()
+}
+
+// jsonRune is a rune as JSON escapes it, or two that are one; or a backslash that is escaped.
+var jsonRune = lazyregexp.New(`\\\\|(?:\\u[0-9a-fA-F]{4})+`)
+
+// JSON is a line of JSON. Its own escapes stay as they are, and one of a letter that shows
+// is the letter: many writers escape all that is not ASCII.
+func JSON(line string) Text {
+	return Text{Exact(jsonRune.ReplaceAllStringFunc(line, func(escaped string) string {
+		var text string
+		if escaped[1] != 'u' || json.Unmarshal([]byte(`"`+escaped+`"`), &text) != nil || Of(text).s != text || strings.ContainsAny(text, "\"\\\ufffd") {
+			return escaped
+		}
+		return text
+	}))}
 }
 
 // writeOut appends s on one line. With double, a backslash that could be taken

@@ -80,3 +80,19 @@ func TestI11_DifferentStringsStayDifferent(t *testing.T) {
 		}
 	})
 }
+
+// JSON has escapes of its own: they are not doubled, and letters are shown.
+func TestI11_JSONIsShownAsItReads(t *testing.T) {
+	for in, want := range map[string]string{
+		`{"t":"a\nb \"q\""}`:          `{"t":"a\nb \"q\""}`,
+		`"\u0639\u0631 Ren\u00e9"`:    `"عر René"`,
+		`"\ud83d\ude00 \ud83d"`:       `"😀 \ud83d"`,
+		`"\u202e\u0022\u005c\u0000x"`: `"\u202e\u0022\u005c\u0000x"`,
+		`"\\u00e9 \\\u00e9"`:          `"\\u00e9 \\é"`,
+		"\"\u202e\x1b\xff\"":          `"\u202e\x1b\xff"`,
+	} {
+		got := safe.JSON(in).String()
+		need.Equal(t, got, want, in)
+		need.Equal(t, safe.Exact(got), got, "it is not safe")
+	}
+}

@@ -7,7 +7,9 @@
 package ticket
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -71,6 +73,32 @@ func (t Ticket) Trace() safe.Text {
 // Pipeline is who sends it, in a sentence.
 func (t Ticket) Pipeline() safe.Text {
 	return safe.Of(cmp.Or(t.Row.Source.Pipeline, "its pipeline"))
+}
+
+// Input is what was asked for, as lines of JSON; none where nothing was.
+func Input(in json.RawMessage) []safe.Text {
+	if len(in) == 0 || string(in) == "null" {
+		return nil
+	}
+	var b bytes.Buffer
+	if json.Indent(&b, in, "", "  ") != nil {
+		b.Reset()
+		b.Write(in)
+	}
+	return Body(b.String())
+}
+
+// Body is a text that is or was sent, line by line.
+func Body(text string) []safe.Text {
+	of := safe.Of
+	if json.Valid([]byte(text)) {
+		of = safe.JSON
+	}
+	var lines []safe.Text
+	for _, line := range strings.Split(text, "\n") {
+		lines = append(lines, of(line))
+	}
+	return lines
 }
 
 // Source is where it came from: a pipeline, its run and its machine.

@@ -207,3 +207,11 @@ func TestWhoSaidWhatIsRecorded(t *testing.T) {
 		}
 	}
 }
+
+// What many writers escape reads as text, also where it is about to be sent.
+func TestInputReadsAsItWasMeant(t *testing.T) {
+	lines := Input([]byte(`{"name":"Ren\u00e9","text":"a\nb"}`))
+	need.Equal(t, safe.Join(lines, "\n").String(), "{\n  \"name\": \"René\",\n  \"text\": \"a\\nb\"\n}")
+	need.Equal(t, safe.Join(Body("a=\\n\nb\x1b"), "\n").String(), "a=\\\\n\nb\\x1b")
+	need.Equal(t, len(Input(nil))+len(Input([]byte("null"))), 0)
+}

@@ -28,9 +28,10 @@ func (c Case) CopyMenu() *dialog.Dialog {
 	d := c.about("Copy")
 	d.Keys = map[string]dialog.Action{}
 	o := &c.told().Record.Operation
+	shown := safe.Of
 	add := func(key, name, value string) {
 		if value != "" {
-			d.Put(ticket.Fact{Label: safe.Say("%s  %s", key, name), Text: safe.Of(draw.Cut(value, 200))})
+			d.Put(ticket.Fact{Label: safe.Say("%s  %s", key, name), Text: shown(draw.Cut(value, 200))})
 			d.Keys[key] = Copy{name, value}
 		}
 	}
@@ -45,8 +46,10 @@ func (c Case) CopyMenu() *dialog.Dialog {
 	add("l", "link", c.told().Facts.Link)
 	var input bytes.Buffer
 	if json.Compact(&input, o.Input) == nil {
+		shown = safe.JSON
 		add("n", "input", input.String())
 	}
+	shown = safe.Of
 	add("s", "command", "indoubt show "+shellWord(o.ID))
 	return d
 }

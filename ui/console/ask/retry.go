@@ -25,7 +25,7 @@ func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 	asked := !proven || p.OverridesMax // for a reason, and a button instead of one y
 	hint := safe.Text{}
 	if len(p.Body) > 0 {
-		d.More = safe.Each(strings.Split(p.Body, "\n"))
+		d.More = ticket.Body(p.Body)
 		if hint = safe.Say("   b: body"); asked {
 			hint = safe.Say("   ^b: body")
 		}

@@ -3,7 +3,6 @@
 package detail
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -206,15 +205,7 @@ func (p *page) advice() {
 
 // inputLines is the recorded input as text, shortened.
 func inputLines(input json.RawMessage) []safe.Text {
-	if len(input) == 0 {
-		return nil
-	}
-	var b bytes.Buffer
-	if json.Indent(&b, input, "", "  ") != nil {
-		b.Reset()
-		b.Write(input) // not JSON
-	}
-	lines := safe.Each(strings.Split(b.String(), "\n"))
+	lines := ticket.Input(input)
 	if len(lines) > 60 {
 		lines = append(lines[:60], safe.Say("… %d more lines", len(lines)-60))
 	}
