@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,32 +120,41 @@ func openGroup(m *Root, g *ticket.Group) tea.Cmd {
 // asked about, and that must not take minutes.
 var groupAtMost = 10_000
 
-// actOnGroup asks about all operations of the group under the cursor, each judged by
-// itself, with a reason that the outage suggests.
-func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
-	chosen := func() *ticket.Group { return m.incident.Chosen(&m.feed.Snapshot, o).Group }
-	g, c := chosen(), m.desk()
+// groupFor is the group that a key acts on, or why it does nothing now.
+func groupFor(m *Root, o *ticket.Outage, k *binding) (*ticket.Group, safe.Text) {
+	g, c := m.incident.Chosen(&m.feed.Snapshot, o).Group, m.desk()
 	if k.verb == ticket.Retry && (g == nil || g.Name != ledger.GroupSaid) { // that one's dialog says why not
-		m.incident.Go(&m.feed.Snapshot, o, "R")
-		g = chosen()
+		all := o.Groups()
+		if i := slices.IndexFunc(all, func(g ticket.Group) bool { return g.Key == "R" }); i >= 0 {
+			g = &all[i]
+		}
 	}
 	c.Outage = nil
 	switch why := m.why(&binding{acts: true}, c); {
 	case !why.Empty():
+		return nil, why
+	case g == nil:
+		return nil, safe.Say("it is for a group, and that is a run")
+	case k.verb == ticket.Retry && g.Key != "R" && g.Name != ledger.GroupSaid:
+		return nil, safe.Say("nothing of this outage is proven not to have landed")
+	case g.Tone == ticket.Good:
+		return nil, safe.Say("there is nothing to do about these")
+	case k.verb == ticket.Retry && m.o.Engine == nil:
+		return nil, safe.Say("nothing can be sent from this console")
+	}
+	return g, safe.Text{}
+}
+
+// actOnGroup asks about all operations of a group, each judged by itself, with a reason
+// that the outage suggests.
+func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
+	g, why := groupFor(m, o, k)
+	if !why.Empty() {
 		m.warn("%s is off: %s", k.show, why)
 		return nil
-	case g == nil:
-		m.warn("%s is off: it is for a group, and that is a run", k.show)
-		return nil
-	case k.verb == ticket.Retry && g.Key != "R" && g.Name != ledger.GroupSaid:
-		m.warn("R is off: nothing of this outage is proven not to have landed")
-		return nil
-	case g.Tone == ticket.Good:
-		m.warn("%s is off: there is nothing to do about these", k.show)
-		return nil
-	case k.verb == ticket.Retry && m.o.Engine == nil:
-		m.warn("R is off: nothing can be sent from this console")
-		return nil
+	}
+	if k.verb == ticket.Retry {
+		m.incident.Go(&m.feed.Snapshot, o, g.Key)
 	}
 	if m.o.AskName {
 		askName(m, k)
@@ -156,18 +166,24 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 // checkAtMost is how many operations one key checks at once.
 var checkAtMost = 50
 
+// offCheck says why the group under the cursor is not checked now.
+func offCheck(m *Root, g *ticket.Group) safe.Text {
+	switch closed := m.feed.Closed(m.o.ReadOnly); {
+	case closed != "":
+		return safe.Of(closed)
+	case m.o.Engine == nil:
+		return safe.Say("nothing is checked from this console")
+	case g == nil || g.Tone == ticket.Good:
+		return safe.Say("there is nothing to do about these")
+	}
+	return safe.Text{}
+}
+
 // checkGroup makes one check of each operation of the group under the cursor.
 func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
-	g, engine, ctx, closed := m.incident.Chosen(&m.feed.Snapshot, o).Group, m.o.Engine, m.ctx, m.feed.Closed(m.o.ReadOnly)
-	switch {
-	case closed != "":
-		m.warn("c is off: %s", closed)
-		return nil
-	case engine == nil:
-		m.warn("c is off: nothing is checked from this console")
-		return nil
-	case g == nil || g.Tone == ticket.Good:
-		m.warn("c is off: there is nothing to do about these")
+	g, engine, ctx := m.incident.Chosen(&m.feed.Snapshot, o).Group, m.o.Engine, m.ctx
+	if why := offCheck(m, g); !why.Empty() {
+		m.warn("c is off: %s", why)
 		return nil
 	}
 	rows, title := rowsOf(m, g, checkAtMost), o.Title()
@@ -291,16 +307,30 @@ func enter(m *Root) {
 	open(m)
 }
 
-// outageHints are keys of the view of an outage, as far as there is room.
-func outageHints(m *Root, keys ...string) string {
-	var out strings.Builder
-	used := 0
-	for _, k := range keys {
-		key, words, _ := strings.Cut(k, " ")
-		if need := draw.Width(k) + 2; used+need <= m.w {
-			used += need
-			out.WriteString(" " + m.Accent.Render(key) + " " + m.Faint.Render(words) + " ")
+// outageHints are the bottom lines under an outage: keys that do something now, as far as
+// there is room.
+func outageHints(m *Root, o *ticket.Outage, c ask.Case) (looks, acts string) {
+	line := func(keys ...string) string {
+		var out strings.Builder
+		used := 0
+		for _, k := range keys {
+			key, words, _ := strings.Cut(k, " ")
+			var why safe.Text
+			switch key {
+			case "c":
+				why = offCheck(m, m.incident.Chosen(&m.feed.Snapshot, o).Group)
+			case "R", "A", "P":
+				_, why = groupFor(m, o, m.byKey[key])
+			case "W", "N", "H":
+				why = m.why(m.byKey[key], c)
+			}
+			if need := draw.Width(k) + 2; why.Empty() && used+need <= m.w {
+				used += need
+				out.WriteString(" " + m.Accent.Render(key) + " " + m.Faint.Render(words) + " ")
+			}
 		}
+		return out.String()
 	}
-	return out.String()
+	looks = line("↵ rows", "c check these", "W "+takeWords(m), "y copy page", "n next", "/ filter", "esc back")
+	return looks, line("R send the group", "A abandon", "P park", "N note", "H hold", "? help")
 }

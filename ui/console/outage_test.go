@@ -79,7 +79,7 @@ func TestAnOutageIsOneRow(t *testing.T) {
 	b := outageBench(t, 100, 30, "")
 	b.shows("12 × stripe timeout 02:13–02:19", "18 NEED YOU").hides("charge cus_3 ")
 	b.keys("j").shows("20 = 5 landed + 12 did not land + 3 to look at", "nobody is on it", "cannot tell yet")
-	b.keys("X").shows("X is off: this is an outage: ↵ opens it")
+	b.keys("X").shows("X is off: this is an outage: ↵ leads to its rows")
 	b.keys("enter").shows("OUTAGE stripe · timeout · billing · 02:13–02:19", "20 errors in 6 min", "none sent twice", "WHAT IS TRUE", "NOT IN IT  6 need you, 1 of them in conflict: USD 6,425 at stake, 3 by word", "stripe up, check answered 03:06:35", "18 NEED YOU: 12 one outage, 6 others")
 	b.keys("W").shows("maya is on it", "maya: taken: on it until 05:06:").tickOver(10 * time.Second).shows("W give it back")
 	b.keys("esc").shows("W give it back").keys("enter", "W").shows("nobody is on it").tickOver(10 * time.Second).shows("W I am on it")
@@ -167,7 +167,7 @@ func TestARowIsTakenOutOfItsOutage(t *testing.T) {
 	b.keys("enter", "L").shows("Not of this outage?", "COUNTS IN", "stripe · timeout", "NOT UNDONE").keys("tab", "enter").shows("say why")
 	b.keys("tab").text("another cause").keys("tab", "enter").shows("taken out of its outage: charge cus_")
 	b.keys("enter", "L").shows("L is off: it counts in no outage").keys("esc", "alt+esc").shows("19 = 5 landed + 11 did not land + 3 to look at", "another cause")
-	b.keys("L").shows("L is off: this is an outage: ↵ opens it")
+	b.keys("L").shows("L is off: this is an outage: ↵ leads to its rows")
 }
 
 // Two people at two consoles see of each other which outage they are at, and who has a
@@ -295,4 +295,16 @@ func TestAFilterFindsItsOutageAmongMany(t *testing.T) {
 	o.Filter = ""
 	b := newBench(t, 120, 40, o).judged(nightFacts).hides("OUTAGE")
 	b.keys("/").text("kind:shop3.order").keys("enter").shows("5 × shop3.order server error").hides("stripe timeout")
+}
+
+// The foot of an outage has the keys that do something to the line under the cursor, and
+// the way out.
+func TestTheFootOfAnOutage(t *testing.T) {
+	b := outageBench(t, 80, 24, "downstream:stripe")
+	b.shows("R send the group", "A abandon", "c check these", "esc back", "? help")
+	b.keys("G").shows("R send the group", "esc back").hides("A abandon", "P park", "c check these") // these landed
+	o := nightOptions()
+	outageStore(t, o.Store.(*memory))
+	o.Filter, o.Engine = "downstream:stripe", nil
+	newBench(t, 80, 24, o).judged(nightFacts).shows("A abandon", "N note").hides("R send the group", "c check")
 }

@@ -125,10 +125,9 @@ func (m *Root) hints() (looks, acts string) {
 		}
 		return out.String()
 	}
-	if m.screen == onIncident && outageAt(m) != nil {
-		looks = outageHints(m, "↵ rows", "c check these", "W "+takeWords(m), "y copy the page", "n next", "/ filter", "? help", "esc back")
-		if c.Closed == "" {
-			return looks, outageHints(m, "R send the group", "A abandon", "P park", "N note", "H hold")
+	if o := outageAt(m); m.screen == onIncident && o != nil {
+		if looks, acts = outageHints(m, o, c); c.Closed == "" {
+			return looks, acts
 		}
 		return looks, m.Warn.Render(draw.Left(" "+c.Closed, m.w))
 	}

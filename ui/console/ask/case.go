@@ -104,7 +104,7 @@ func (c Case) OffRun() safe.Text {
 func (c Case) OffRow() safe.Text {
 	switch {
 	case c.Outage != nil:
-		return safe.Say("this is an outage: ↵ opens it")
+		return safe.Say("this is an outage: ↵ leads to its rows")
 	case !c.Row:
 		return safe.Say("there is no row")
 	case c.Brief == nil:
