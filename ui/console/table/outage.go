@@ -79,8 +79,8 @@ func first(names []string) string {
 	return names[0] + ", …"
 }
 
-// amount is a sum as a cell: money, with a sign where it leaves some out, else how many
-// costs are words.
+// amount is a sum as a cell: money, with a sign where it leaves some out, else that the costs
+// are words. How many stands in WHAT, and a cell has no room for it.
 func amount(money float64, words, unpriced int) safe.Text {
 	switch {
 	case money == 0 && unpriced > 0:
@@ -88,7 +88,7 @@ func amount(money float64, words, unpriced int) safe.Text {
 	case words+unpriced > 0 && money > 0:
 		return safe.Say("%s+", ticket.Cost(ledger.Cost{Value: money}))
 	case money == 0 && words > 0:
-		return safe.Say("%d words", words)
+		return safe.Say("words")
 	case money == 0:
 		return safe.Say("–")
 	}

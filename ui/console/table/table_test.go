@@ -95,7 +95,16 @@ func TestTheAmountOfAnOutage(t *testing.T) {
 		money           float64
 		words, unpriced int
 		want            string
-	}{{0, 0, 0, "–"}, {62_160, 0, 0, "62.2k"}, {62_160, 1, 0, "62.2k+"}, {420, 0, 3, "420+"}, {0, 3, 0, "3 words"}, {0, 3, 1, "?"}} {
+	}{{0, 0, 0, "–"}, {62_160, 0, 0, "62.2k"}, {62_160, 1, 0, "62.2k+"}, {420, 0, 3, "420+"}, {0, 3, 0, "words"}, {0, 3, 1, "?"}} {
 		need.Equal(t, amount(c.money, c.words, c.unpriced).String(), c.want)
+	}
+}
+
+// What an outage costs fits its cells, whatever it is: none runs into the next.
+func TestAmountsFitTheirCells(t *testing.T) {
+	for _, s := range []ledger.Sum{{Miss: 99_999}, {Miss: 1e9, MissWords: 1}, {MissWords: 4000}, {Unpriced: 3}, {}} {
+		if got := amount(s.Miss, s.MissWords, s.Unpriced).String(); len(got) > 6 {
+			t.Errorf("%+v: %s", s, got)
+		}
 	}
 }
