@@ -582,3 +582,14 @@ func TestEnterOpensOnlyWhatIsThere(t *testing.T) {
 	b.keys("enter").shows("Nothing in this list", "is off: there is no row").hides("reading…")
 	b.keys("esc", "esc", "?", "enter").shows("── help", "esc leaves the help first").keys("esc").shows("Needs you", "payout 420.00")
 }
+
+// Why the ledger is lost stands there for as long as it is.
+func TestALostLedgerSaysWhyUntilItIsBack(t *testing.T) {
+	b := nightBench(t, 80, 24)
+	b.store.lose(errors.New("/srv/payments.db is not there; bring it back"))
+	b.send(feed.Changed{})
+	b.tickOver(time.Minute).shows("STALE", "/srv/payments.db is not there; bring it back")
+	b.keys("C").shows("C is off: the ledger is lost").tickOver(time.Minute).shows("bring it back")
+	b.store.lose(nil)
+	b.tickOver(4*time.Second).tickOver(time.Minute).hides("STALE", "bring it back")
+}

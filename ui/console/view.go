@@ -87,13 +87,9 @@ func (m *Root) foot(n int) []string {
 		if m.toast.bad {
 			p = m.Bad
 		}
-		said := draw.Wrap(m.toast.text.String(), max(m.w-2, 8))
-		if room := max(n-len(news), 1); len(said) > room { // as far as there is room
-			said = append(said[:room-1], strings.Join(said[room-1:], " "))
-		}
-		for _, line := range said {
-			news = append(news, p.Render(draw.Left(" "+line, m.w)))
-		}
+		news = wrapped(news, n, m.w, p, m.toast.text)
+	case m.feed.Lost != nil: // who comes later must see why
+		news = wrapped(news, n, m.w, m.Bad, safe.Of(m.feed.Lost.Error()))
 	}
 	if len(news) == 0 && len(m.feed.Runs) > 0 {
 		news = []string{openRun(m, m.w)}
@@ -106,6 +102,18 @@ func (m *Root) foot(n int) []string {
 		return append(news, acts)[:n]
 	}
 	return []string{draw.Left(looks, m.w), draw.Left(acts, m.w)}[:n]
+}
+
+// wrapped adds a text to the lines at the bottom, of w cells, as far as n of them have room.
+func wrapped(lines []string, n, w int, p draw.Paint, text safe.Text) []string {
+	said := draw.Wrap(text.String(), max(w-2, 8))
+	if room := max(n-len(lines), 1); len(said) > room {
+		said = append(said[:room-1], strings.Join(said[room-1:], " "))
+	}
+	for _, line := range said {
+		lines = append(lines, p.Render(draw.Left(" "+line, w)))
+	}
+	return lines
 }
 
 // hints are the bottom lines: keys that do something now.
