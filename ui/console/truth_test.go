@@ -463,3 +463,11 @@ func TestTheHeaderSaysThatItsSumsAreOld(t *testing.T) {
 	}
 	nightBench(t, 120, 40).hides("pricing…")
 }
+
+// Without a policy nothing is checked and costs are guesses: the header says nothing else.
+func TestWithoutAPolicyNothingIsSaidToBeChecked(t *testing.T) {
+	o := nightOptions()
+	o.Policy = policy.Default
+	o.Store = newMemory(night, doubt(6, "sms.send", "sms code", "signup", "03:05:40", "03:06:10", ledger.ClassTimeout, 0.5, ledger.Cost{Value: 100, Word: "high", Guess: true}, ledger.Cost{Value: 10, Word: "medium", Guess: true}))
+	newBench(t, 80, 24, o).shows("NO POLICY", "no checks").hides("checks on", "rated by word")
+}

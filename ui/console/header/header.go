@@ -208,6 +208,8 @@ func (h *Header) items(w int) []item {
 	case h.Lost != nil: // nothing is checked, and STALE says why
 	case !h.Checks:
 		add(8, 1, th.Warn, safe.Say("checks: none from here"), safe.Say("no checks"))
+	case h.Policy.None():
+		add(8, 1, th.Warn, safe.Say("no checks"), safe.Text{})
 	case h.Looks: // said where states are
 	case h.ReadOnly || h.Info.Copied != "":
 		add(8, 1, th.Faint, safe.Say("checks: not from here"), safe.Say("no checks"))
@@ -238,14 +240,15 @@ func (h *Header) inOutages() safe.Text {
 			in, n = in+needs, n+1
 		}
 	}
-	switch others := h.Counts.NeedsYou - in; {
-	case n == 0 || others < 0:
+	rest := h.Counts.NeedsYou - in
+	if n == 0 || rest < 0 {
 		return safe.Text{}
-	case n == 1:
-		return safe.Say(": %d one outage, %d others", in, others)
-	default:
-		return safe.Say(": %d in %d outages, %d others", in, n, others)
 	}
+	these, others := ticket.Grouped(float64(in), 0), draw.Plural(rest, "other", "others")
+	if n == 1 {
+		return safe.Say(": %s one outage, %s", these, others)
+	}
+	return safe.Say(": %s in %d outages, %s", these, n, others)
 }
 
 // risks says what is lost if no one acts, and what has gone wrong already.
@@ -260,9 +263,9 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 		add(2, 0, th.Warn, safe.Say("%s at stake", h.money(atStake)), safe.Say("%s at stake", ticket.Money(atStake)))
 	}
 	switch {
-	case c.ByWord == 0:
+	case c.ByWord == 0 || h.Policy.None(): // there are guesses only, which is said where states are
 	case c.Loss == 0:
-		add(2, 0, th.Warn, safe.Say("%d rated by word", c.ByWord), safe.Text{})
+		add(2, 0, th.Warn, safe.Say("%s rated by word", ticket.Grouped(float64(c.ByWord), 0)), safe.Text{})
 	case w >= 110:
 		add(12, 1, th.Warn, safe.Say("+%d rated by word", c.ByWord), safe.Text{})
 	}
