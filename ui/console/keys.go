@@ -156,7 +156,7 @@ func acts() []binding {
 			would: say("takes it out of the way until a time; checks go on")},
 		{show: "H", words: "hold: stop every send by machine; on what is held: release", off: ask.Case.OffHold, opens: ask.Case.HoldOrRelease, would: ask.Case.WouldHold},
 		{show: "N", words: "note", short: "note", verb: ledger.VerbNote, off: ask.Case.OffNote, opens: ask.Case.Note,
-			would: say("leaves a remark; changes nothing else")},
+			would: ask.Case.WouldNote},
 		{show: "W", words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, signed: true, do: takeOutage},
 		{show: "L", words: "leave it out of its outage: it has another cause", short: "not of outage", off: ask.Case.OffDetach, opens: ask.Case.Detach},
 		{show: "U", words: "undo: back in doubt", short: "undo", off: ask.Off(ledger.VerbUndo), opens: ask.Case.Undo,

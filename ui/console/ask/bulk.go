@@ -40,6 +40,7 @@ type Item struct {
 	twice    ledger.Cost
 	never    ledger.Cost
 	incident string
+	allowed  bool // one send of it, which waits
 }
 
 // Left is a marked operation that is left out.
@@ -56,7 +57,7 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 		}
 		desk.Row, desk.Brief = true, b
 		t := desk.told()
-		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Title().String()}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, incident: t.Row.Incident}
+		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Title().String()}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, incident: t.Row.Incident, allowed: t.Record.OpenGrant() != nil}
 		why := desk.taken(m.Version)
 		if why.Empty() {
 			why = Off(verb)(desk)
@@ -135,14 +136,17 @@ func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, strin
 }
 
 // bulk is how each verb is told over a set.
-var bulk = map[ledger.Verb]struct{ title, do string }{
-	ledger.VerbConfirm: {"Confirm: it landed", "Confirm"},
-	ledger.VerbDeny:    {"Did not land", "Did not land"},
-	ledger.VerbAbandon: {"Abandon", "Abandon"},
-	ledger.VerbAck:     {"Dealt with", "Dealt with"},
-	ledger.VerbPark:    {"Park", "Park"},
-	ledger.VerbNote:    {"Note", "Note"},
-	ticket.Retry:       {"Retry", "Retry"},
+var bulk = map[ledger.Verb]struct {
+	title, do string
+	will      safe.Format
+}{
+	ledger.VerbConfirm: {"Confirm: it landed", "Confirm", "record that each landed; nothing is sent. U undoes one at a time"},
+	ledger.VerbDeny:    {"Did not land", "Did not land", "record of each that it did not land, on your word, which is no proof; nothing is sent. U undoes one at a time"},
+	ledger.VerbAbandon: {"Abandon", "Abandon", "leave each as it is for good; nothing is sent, its pipeline is refused. U undoes one at a time"},
+	ledger.VerbAck:     {"Dealt with", "Dealt with", "record the same of each conflict; nothing is sent"},
+	ledger.VerbPark:    {"Park", "Park", "take each out of the way until then, or until it changes; checks go on"},
+	ledger.VerbNote:    {"Note", "Note", "leave the same remark on each"},
+	ticket.Retry:       {"Retry", "Retry", ""},
 }
 
 // Title is what a set's run is called.
@@ -160,8 +164,14 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	if s.Marks.N > 0 {
 		d.Put(ticket.Fact{Label: safe.Say("COVERS"), Text: s.Marks.Words(), Grave: s.Marks.Unseen()})
 	}
+	if will := bulk[s.Verb].will; will != "" && n > 0 {
+		d.Add("WILL", will)
+	}
 	s.money(d)
 	s.leftOut(d)
+	if allowed := s.allowed(); allowed > 0 {
+		d.Warn("ALLOWED SEND", "%d of them may be sent once; anything written now takes that back", allowed)
+	}
 	if s.Outage != nil {
 		d.Put(ticket.HereToo(s.Outage.Others)...)
 	}
@@ -209,6 +219,16 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 		return start, ""
 	}
 	return d
+}
+
+// allowed is for how many of the set one send is allowed, and not made yet.
+func (s *Set) allowed() (n int) {
+	for _, it := range s.Items {
+		if it.allowed {
+			n++
+		}
+	}
+	return n
 }
 
 // leftOut lists what is left out and why; what has one reason in common is counted.
@@ -271,10 +291,13 @@ func (s *Set) money(d *dialog.Dialog) {
 		}
 	}
 	if worst != nil {
-		words := ""
-		if byWord > 0 {
-			words = fmt.Sprintf(" · %d rated by word", byWord)
+		sums := safe.Say("never %s · twice %s", ticket.Full(never), ticket.Full(twice))
+		switch {
+		case byWord == len(s.Items) && twice == 0: // no amount: a zero would look like one
+			sums = safe.Say("%d rated by word", byWord)
+		case byWord > 0:
+			sums = safe.Say("%s · %d rated by word", sums, byWord)
 		}
-		d.Add("MONEY", "never %s · twice %s%s · worst %s   ^b: list", ticket.Full(never), ticket.Full(twice), words, worst.Title)
+		d.Add("MONEY", "%s · worst %s   ^b: list", sums, worst.Title)
 	}
 }
