@@ -149,7 +149,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	for i, rec := range found {
 		if rec != nil {
 			o := rec.Operation
-			items = append(items, ledger.RunItem{OperationID: o.ID, Version: all[i].version, Kind: o.Kind, Title: see(run.policy, *rec).Title().String()})
+			items = append(items, ledger.RunItem{OperationID: o.ID, Version: all[i].version, Kind: o.Kind, Title: see(run.policy, *rec).Row.Title})
 			incidents = append(incidents, rec.Row().Incident)
 			at[o.ID] = i
 		}

@@ -131,3 +131,17 @@ func TestGoldenRuns(t *testing.T) {
 		}
 	}
 }
+
+// A run keeps the titles of its rows as they are: they become safe where they are shown.
+func TestARunKeepsTitlesAsTheyAre(t *testing.T) {
+	o := nightOptions()
+	o.Store.(*memory).put(doubt(20, "x.post", "red \x1b[31m", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1e6), amount(1e6)))
+	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(20).keys("space").cursorOn(5).keys("space")
+	b.keys("N").shows(`worst red \x1b[31m`).text("looked").keys("tab").text("2").keys("tab", "enter")
+	b.wait(time.Second).shows("Note 2: done")
+	run := need.Get(b.store.Runs(t.Context(), ledger.RunQuery{Limit: 9}))(t)[0]
+	for _, it := range need.Get(b.store.RunItems(t.Context(), run.ID))(t) {
+		need.Equal(t, it.Title, b.op(it.OperationID).Title)
+	}
+	b.shows(`: red \x1b[31m`)
+}

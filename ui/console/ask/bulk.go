@@ -57,7 +57,7 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 		}
 		desk.Row, desk.Brief = true, b
 		t := desk.told()
-		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Title().String()}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, incident: t.Row.Incident, allowed: t.Record.OpenGrant() != nil}
+		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Row.Title}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, incident: t.Row.Incident, allowed: t.Record.OpenGrant() != nil}
 		why := desk.taken(m.Version)
 		if why.Empty() {
 			why = Off(verb)(desk)
@@ -283,7 +283,8 @@ func (s *Set) money(d *dialog.Dialog) {
 			worst = it
 		}
 		ground[it.Basis]++
-		d.More = append(d.More, safe.Say("  %s%s", draw.Left(it.Title, 48), draw.Right(ticket.Cost(it.never), 8)))
+		title := safe.Of(draw.Cut(it.Title, 48))
+		d.More = append(d.More, safe.Say("  %s%s%s", title, draw.Spaces(max(48-draw.Width(title.String()), 1)), draw.Right(ticket.Cost(it.never), 8)))
 	}
 	if s.Verb == ticket.Retry {
 		for _, b := range slices.Sorted(maps.Keys(ground)) {
