@@ -116,15 +116,19 @@ func (m *Root) command(run prompt.Run) tea.Cmd {
 // policyDialog says which policy is in force, and what is wrong with the file.
 func policyDialog(p header.Policy) *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("Policy")}
-	if p.InForce == nil || p.None() {
+	broken := p.Broken()
+	switch {
+	case broken != nil && p.None():
+		d.Warn("IN FORCE", "none: nothing is checked, costs are guesses")
+	case p.InForce == nil || p.None():
 		d.Warn("FILE", "none: nothing is checked, costs are guesses. `indoubt policy init` writes one")
-	} else {
+	default:
 		d.Add("FILE", "%s", p.InForce().Path())
 		d.Add("IN FORCE", "%s", draw.Cut(p.InForce().Digest(), 16))
 	}
-	if err := p.Broken(); err != nil {
-		d.Warn("NOT TAKEN", "the file on disk is broken; the last good one stays")
-		for _, line := range strings.Split(err.Error(), "\n") {
+	if broken != nil {
+		d.Warn("NOT TAKEN", "the file on disk is broken; what is in force stays until it is mended")
+		for _, line := range strings.Split(broken.Error(), "\n") {
 			d.Add("", "%s", line)
 		}
 	}

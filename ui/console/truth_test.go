@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -470,4 +471,13 @@ func TestWithoutAPolicyNothingIsSaidToBeChecked(t *testing.T) {
 	o.Policy = policy.Default
 	o.Store = newMemory(night, doubt(6, "sms.send", "sms code", "signup", "03:05:40", "03:06:10", ledger.ClassTimeout, 0.5, ledger.Cost{Value: 100, Word: "high", Guess: true}, ledger.Cost{Value: 10, Word: "medium", Guess: true}))
 	newBench(t, 80, 24, o).shows("NO POLICY", "no checks").hides("checks on", "rated by word")
+}
+
+// A policy file that is broken from the beginning is not one that is missing.
+func TestABrokenPolicyIsNotAMissingOne(t *testing.T) {
+	o := nightOptions()
+	o.Store, o.Policy = newMemory(night), policy.Default
+	o.PolicyProblem = func() error { return errors.New("policy.yaml:8: unknown field") }
+	b := newBench(t, 80, 24, o).shows("POLICY NOT TAKEN", "The policy file is broken: nothing is checked").hides("policy init")
+	b.keys(":").text("policy").keys("enter").shows("none: nothing is checked", "NOT TAKEN", "unknown field").hides("policy init", "last good")
 }

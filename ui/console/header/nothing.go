@@ -62,7 +62,13 @@ func (h *Header) Nothing(tab ledger.Tab, filter string, w int) []string {
 	default:
 		say(h.Faint, "Nothing here yet.")
 	}
-	if h.Policy.None() && h.Read {
+	switch {
+	case !h.Policy.None() || !h.Read:
+	case h.Policy.Broken() != nil:
+		say(h.Text, "")
+		say(h.Warn, "The policy file is broken: nothing is checked, costs are guesses.")
+		say(h.Faint, ":policy says why.")
+	default:
 		say(h.Text, "")
 		say(h.Warn, "No policy: nothing is checked, costs are guesses.")
 		say(h.Faint, "indoubt policy init writes one to start from.")
