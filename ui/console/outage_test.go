@@ -308,3 +308,18 @@ func TestTheFootOfAnOutage(t *testing.T) {
 	o.Filter, o.Engine = "downstream:stripe", nil
 	newBench(t, 80, 24, o).judged(nightFacts).shows("A abandon", "N note").hides("R send the group", "c check")
 }
+
+// A secret that several downstreams lack stands once in the header, and on the page of an
+// outage in the header's words.
+func TestAMissingSecretIsSaidOnce(t *testing.T) {
+	o := nightOptions()
+	outageStore(t, o.Store.(*memory))
+	o.Filter = "downstream:stripe"
+	lacks := func(name string) reconcile.Health {
+		return reconcile.Health{Downstream: name, State: reconcile.StateNoKey, Why: "SHOP_KEY"}
+	}
+	o.Engine.(*fakeEngine).health = []reconcile.Health{lacks("bank"), lacks("stripe")}
+	b := newBench(t, 80, 24, o).judged(nightFacts).shows("   stripe no key: SHOP_KEY").hides("no_key")
+	need.Equal(t, strings.Count(b.screen(), "no key: SHOP_KEY"), 2)
+	newBench(t, 160, 48, o).judged(nightFacts).shows("bank, stripe no key: SHOP_KEY")
+}

@@ -372,6 +372,12 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 // health says which downstreams answer. Those that do not come first.
 func (h *Header) health(add func(weight, line int, p draw.Paint, long, short safe.Text)) {
 	var up []safe.Text
+	lack := map[string][]string{} // who lacks a secret
+	for _, d := range h.Health {
+		if d.State == reconcile.StateNoKey {
+			lack[d.Why] = append(lack[d.Why], d.Downstream)
+		}
+	}
 	for _, d := range h.Health {
 		since := ""
 		if !d.Since.IsZero() {
@@ -387,7 +393,9 @@ func (h *Header) health(add func(weight, line int, p draw.Paint, long, short saf
 		case reconcile.StateDown:
 			add(5, 1, h.Bad, safe.Say("%s DOWN%s%s", d.Downstream, since, ticket.Colon(d.Why)), safe.Say("%s DOWN%s", d.Downstream, since))
 		case reconcile.StateNoKey:
-			add(5, 1, h.Warn, safe.Say("%s no key: %s", d.Downstream, d.Why), safe.Say("no key: %s", d.Why))
+			if who := lack[d.Why]; who[0] == d.Downstream { // once for all of them
+				add(5, 1, h.Warn, safe.Say("%s no key: %s", ticket.List(who), d.Why), safe.Say("no key: %s", d.Why))
+			}
 		case reconcile.StateHalf:
 			add(5, 1, h.Warn, safe.Say("%s trying again", d.Downstream), safe.Text{})
 		case reconcile.StateSlow:

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/reconcile"
 	"indoubt/ui/act"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/draw"
@@ -354,11 +355,26 @@ func outside(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency string)
 	}
 	for _, h := range s.Health {
 		if h.Downstream == o.Downstream() && h.Downstream != "" {
-			rest = safe.Say("%s   %s %s", rest, h.Downstream, h.State)
+			rest = safe.Say("%s   %s %s", rest, h.Downstream, answers(h))
 			if !h.Answered.IsZero() {
 				rest = safe.Say("%s, check answered %s", rest, f.Moment(h.Answered))
 			}
 		}
 	}
 	return []safe.Text{others, rest}
+}
+
+// answers says how a downstream answers checks, in the words of the header.
+func answers(h reconcile.Health) safe.Text {
+	switch h.State {
+	case reconcile.StateNew:
+		return safe.Say("no answer yet")
+	case reconcile.StateDown:
+		return safe.Say("DOWN")
+	case reconcile.StateNoKey:
+		return safe.Say("no key: %s", h.Why)
+	case reconcile.StateHalf:
+		return safe.Say("trying again")
+	}
+	return safe.Of(h.State)
 }
