@@ -239,7 +239,7 @@ func (o Outage) Landings() (out []safe.Text) {
 // words.
 func (o Outage) Landed() []string {
 	say := func(of string, args ...any) []string { return []string{fmt.Sprintf(of, args...)} }
-	var no, said, look int
+	var no, running, said, look int
 	if o.Needs().N == 0 {
 		return say("%d …", o.Fates[ledger.FateOpen].N)
 	}
@@ -249,21 +249,31 @@ func (o Outage) Landed() []string {
 			return append(say("%d TWICE", g.Sum.N), "TWICE")
 		case g.Name == ledger.GroupProven:
 			no += g.Sum.N
+		case g.Name == ledger.GroupRunning:
+			running += g.Sum.N
 		case g.Name == ledger.GroupSaid:
 			said += g.Sum.N
 		case g.Tab == ledger.TabNeedsYou:
 			look += g.Sum.N
 		}
 	}
-	switch {
-	case no+look == 0:
+	if no+running+look == 0 {
 		return append(say("%d said no", said), "said no")
-	case no == 0:
-		return say("%d ?", said+look)
-	case said+look == 0:
-		return say("%d no", no)
 	}
-	return append(say("%d no, %d ?", no, said+look), say("%d no", no)...)
+	var out []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{no, "no"}, {running, "…"}, {said + look, "?"}} {
+		switch {
+		case part.n == 0:
+		case len(out) == 0:
+			out = say("%d %s", part.n, part.what)
+		default:
+			out = append(say("%s, %d %s", out[0], part.n, part.what), out...)
+		}
+	}
+	return out
 }
 
 // Needs is the sum of what needs a person.

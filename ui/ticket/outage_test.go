@@ -96,3 +96,16 @@ func TestTheHistoryHasOneZone(t *testing.T) {
 	acts, _ := Told(events)
 	need.Contains(t, Report{Now: at, Zone: zone, Acts: acts, Again: []string{"", ""}}.Markdown(), "on it until 04:00:00")
 }
+
+// What a bulk run has yet to come to is not unknown: its turn comes.
+func TestOutageWhileARunGoesOn(t *testing.T) {
+	of := func(running, look int) string {
+		group := func(name ledger.Group, n int) ledger.IncidentGroup {
+			return ledger.IncidentGroup{Fate: ledger.FateNotLanded, Group: name, Sum: ledger.Sum{N: n}}
+		}
+		o := Outage{Now: at, Zone: time.UTC, IncidentAccount: ledger.IncidentAccount{Groups: []ledger.IncidentGroup{group(ledger.GroupRunning, running), group(ledger.GroupDecide, look)}}}
+		return fmt.Sprint(o.Landed())
+	}
+	need.Equal(t, of(65, 6), "[65 …, 6 ? 65 …]")
+	need.Equal(t, of(65, 0), "[65 …]")
+}
