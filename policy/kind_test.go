@@ -40,6 +40,16 @@ func TestMadeTitlesTellOperationsApart(t *testing.T) {
 	}
 }
 
+// Operations with nothing plain in their input are told apart by the key that they were given.
+func TestAGivenKeyEndsATitleThatHasNothingElse(t *testing.T) {
+	title := func(key, input string) string {
+		return Default().Kind("pay").Title(ledger.Operation{Kind: "pay", Key: key, Input: json.RawMessage(input)})
+	}
+	need.Equal(t, title("order-42", `{}`), "pay order-42")
+	need.Equal(t, title("order-42", `{"n":1}`), "pay n=1")
+	need.Equal(t, title("k-01a208fa-a30c-729e-8e92-76a2f40b8b82", `null`), "pay")
+}
+
 // Commands look alike from their left; a key that a person gave tells them apart.
 func TestAGivenKeyLeadsTheTitleOfACommand(t *testing.T) {
 	for key, want := range map[string]string{

@@ -73,7 +73,8 @@ func address(k *Kind, t *expr.Template, op ledger.Operation) string {
 
 // madeTitle names an operation by what is plain in its input: "invoice.post
 // customer=cus_9 amount=4200", "POST /v1/charges amount=4200" for a request that
-// the HTTP proxy recorded, "memory create_entities name=Ana" for a tool's call.
+// the HTTP proxy recorded, "memory create_entities name=Ana" for a tool's call. Where
+// nothing is plain, the key that it was given tells it from the others.
 func madeTitle(op ledger.Operation) string {
 	data, _ := decodeWire(op.Input)
 	name := op.Kind
@@ -90,7 +91,11 @@ func madeTitle(op ledger.Operation) string {
 			}
 		}
 	}
-	return strings.Join(append([]string{name}, someValues("", data, 3)...), " ")
+	values := someValues("", data, 3)
+	if len(values) == 0 && name == op.Kind && op.Key != "" && !madeKey.MatchString(op.Key) {
+		values = []string{op.Key}
+	}
+	return strings.Join(append([]string{name}, values...), " ")
 }
 
 // someValues takes the first few plain values of an input, in the order of
