@@ -580,6 +580,7 @@ func TestEnterOpensOnlyWhatIsThere(t *testing.T) {
 	b := nightBench(t, 80, 24)
 	b.text("/nothing").keys("enter").shows("Nothing in this list").hides("↵ open", "enter open")
 	b.keys("enter").shows("Nothing in this list", "is off: there is no row").hides("reading…")
+	b.keys("W").shows("W is off: there is no row")
 	b.keys("esc", "esc", "?", "enter").shows("── help", "esc leaves the help first").keys("esc").shows("Needs you", "payout 420.00")
 }
 

@@ -142,10 +142,13 @@ func (c Case) OffDetach() safe.Text {
 
 // OffOutage says why there is no outage to be on.
 func (c Case) OffOutage() safe.Text {
-	if c.Outage == nil {
-		return safe.Say("this is one row, not an outage")
+	switch {
+	case c.Outage != nil:
+		return safe.Text{}
+	case !c.Row:
+		return c.OffRow()
 	}
-	return safe.Text{}
+	return safe.Say("this is one row, not an outage")
 }
 
 // told is what is known of the operation now.
