@@ -231,10 +231,11 @@ func (l *Table) MoveBy(n int) { l.MoveTo(l.At + n) }
 
 // Scroll keeps the cursor on the screen.
 func (l *Table) Scroll() {
-	if l.Height <= 0 {
+	l.At = min(max(l.At, 0), max(len(l.Items)-1, 0))
+	if l.Height <= 0 { // a screen without room for a row
+		l.Top = l.At
 		return
 	}
-	l.At = min(max(l.At, 0), max(len(l.Items)-1, 0))
 	if l.At < l.Top {
 		l.Top = l.At
 	}
