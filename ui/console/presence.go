@@ -72,3 +72,14 @@ func (m *Root) attend() tea.Cmd {
 		return attendedMsg{}
 	}
 }
+
+// end tells others that no one looks here any more. Of a console that ends without it
+// they think so for as long as its presence lasts.
+func (a attendance) end(ctx context.Context, store ledger.Store) {
+	if a.told.Subject == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = store.Attend(ctx, ledger.Presence{Console: a.told.Console})
+}

@@ -97,6 +97,18 @@ func start(t *testing.T, w, h int, o Options, more ...tea.ProgramOption) *termin
 	return term
 }
 
+// left waits for the program to end by itself.
+func (term *terminal) left() {
+	term.t.Helper()
+	select {
+	case err := <-term.done:
+		term.done <- err
+		need.OK(term.t, err)
+	case <-time.After(5 * time.Second):
+		term.t.Fatal("q does not leave")
+	}
+}
+
 func (term *terminal) screen() string { return ansi.Strip(term.em.Render()) }
 
 // wait until the screen shows a text.
@@ -250,14 +262,25 @@ func TestProgramConfirms(t *testing.T) {
 	}
 	term.wait("nothing needs you")
 	term.keys("q")
-	select {
-	case err := <-term.done:
-		if term.done <- err; err != nil {
-			t.Fatal(err)
-		}
-	case <-time.After(5 * time.Second):
-		t.Fatal("q does not leave")
+	term.left()
+}
+
+// Who has left is not shown to others as one who looks at a row.
+func TestProgramTakesItsPersonAway(t *testing.T) {
+	t.Parallel()
+	w := fileWorld(t)
+	w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
+	term := start(t, 100, 30, w.options("maya", &fakeEngine{}))
+	term.wait("KNOWN")
+	here := func() []ledger.Presence { return need.Get(w.store.Attending(t.Context()))(t) }
+	term.keys("X")
+	term.dialog("It did not land?")
+	for patience := time.Now().Add(10 * time.Second); len(here()) == 0; time.Sleep(10 * time.Millisecond) {
+		need.Must(t, time.Now().Before(patience), "no one is told of maya")
 	}
+	term.keys("esc", "q")
+	term.left()
+	need.Equal(t, len(here()), 0)
 }
 
 func TestProgramAllowsARetryAtOwnRisk(t *testing.T) {
