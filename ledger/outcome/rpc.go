@@ -177,7 +177,7 @@ func byRPC(s *ledger.SettleRequest, a ledger.Answer) {
 	switch {
 	case a.RPC.Error && refusedCode[a.RPC.Code], notRun(a):
 		s.Outcome, s.Proof = ledger.OutcomeFailed, ledger.Refused
-	case !a.RPC.Error && !a.Truncated && !toolFailed(a.RPC):
+	case !a.RPC.Error && !a.Truncated && resultOfCall(a.RPC) != nil && !toolFailed(a.RPC):
 		s.Outcome = ledger.OutcomeCommitted
 	}
 }
@@ -262,6 +262,8 @@ func rpcError(a ledger.Answer) string {
 		return fmt.Sprintf("JSON-RPC error %d: %s", a.RPC.Code, a.RPC.Message)
 	case a.Truncated:
 		return "the answer was cut"
+	case resultOfCall(a.RPC) == nil:
+		return "the result is no tool's: " + excerpt(a.RPC.Result, false)
 	case notYet(a):
 		return "no final answer came"
 	case toolFailed(a.RPC):

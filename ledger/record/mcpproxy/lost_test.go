@@ -50,6 +50,31 @@ func TestLostAnswersOverHTTP(t *testing.T) {
 	}
 }
 
+// TestI2_AnAnswerThatCanBeReadInTwoWays: what is no tool's result, and one whose parts
+// occur twice, settle nothing, and pass as they came.
+func TestI2_AnAnswerThatCanBeReadInTwoWays(t *testing.T) {
+	for _, result := range []string{`null`, `"failed"`, `[]`, `{"content":[],"isError":true,"isError":false}`} {
+		w := newWorld(t)
+		o := w.options()
+		o.Connect = func(context.Context) (mcpwire.Conn, error) {
+			return newFake(func(f *fake, line []byte) {
+				said, asked := result, mcpwire.Parse(line)
+				if asked.Method == "tools/list" {
+					said = `{"tools":[{"name":"put"}]}`
+				}
+				f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, asked.ID, said)
+			}), nil
+		}
+		c := w.clientWith(o)
+		c.call("1", "put", `{}`)
+		if line := c.hear(); !strings.Contains(line, result) {
+			t.Errorf("%s does not pass: %s", result, line)
+		}
+		w.wantState(w.only(), ledger.Uncertain)
+		need.OK(t, c.leave())
+	}
+}
+
 // TestAServerDeadAtStartIsNamed: whichever is quicker, the server that ends or the
 // client that speaks, the client hears how it ended, and the proxy fails with that.
 func TestAServerDeadAtStartIsNamed(t *testing.T) {

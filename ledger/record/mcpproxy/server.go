@@ -96,12 +96,12 @@ func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
 	case fl.method == "tools/list":
 		line = p.listed(line, f, fl.list)
 	case fl.task != "" && fl.method == "tasks/result":
-		if f.Members["error"] == nil {
+		if f.Members["error"] == nil && !f.Duplicate {
 			p.taskTold(line, fl.task, f.Members["result"], aResult)
 			return
 		}
 	case fl.task != "":
-		if f.Members["error"] == nil {
+		if f.Members["error"] == nil && !f.Duplicate {
 			p.taskTold(line, fl.task, f.Members["result"], aState)
 			return
 		}
@@ -177,7 +177,7 @@ func (c *call) answerOf(f mcpwire.Frame) ledger.Answer {
 		return a
 	}
 	if failure == nil {
-		a.RPC = &ledger.RPCAnswer{Result: result, Members: mcpwire.Members(result)}
+		a.RPC = &ledger.RPCAnswer{Result: result, Members: f.Result}
 	} else {
 		a.RPC = &ledger.RPCAnswer{Error: true}
 	}

@@ -37,9 +37,10 @@ type Frame struct {
 	Method  string                     // of a request or a notification
 	Members map[string]json.RawMessage // of the message; of a duplicate, the last
 	Params  map[string]json.RawMessage // of its params where they are an object, else nil
+	Result  map[string]json.RawMessage // of its result, likewise
 
-	// Duplicate: a name occurs twice in the message, in its params, or anywhere
-	// inside the arguments or the _meta of those. Which one counts differs from
+	// Duplicate: a name occurs twice in the message, in its params or its result, or
+	// anywhere inside the arguments or the _meta of its params. Which one counts differs from
 	// parser to parser.
 	Duplicate bool
 	// Lookalike: a name differs from one that matters (jsonrpc id method params,
@@ -72,7 +73,7 @@ const (
 	callMethod = "tools/call"
 
 	maxElements = 4096    // of a batch
-	maxMembers  = 4096    // of a message, and of its params
+	maxMembers  = 4096    // of a message, of its params and of its result
 	maxNames    = 1 << 20 // in the arguments of a call
 )
 
@@ -142,6 +143,10 @@ func message(raw []byte) Frame {
 	if params := f.Members["params"]; isObject(params) {
 		f.Params = f.members(params, "name", "arguments")
 		f.Duplicate = f.Duplicate || duplicated(f.Params["arguments"]) || duplicated(f.Params["_meta"])
+	}
+	if result := f.Members["result"]; isObject(result) {
+		f.Result = f.members(result)
+		f.Duplicate = f.Duplicate || len(f.Result) > maxMembers // the rest is not looked at
 	}
 	if len(f.Members) > maxMembers || len(f.Params) > maxMembers {
 		return Frame{Raw: raw}
