@@ -100,16 +100,20 @@ func (c *overHTTP) read(reply *transmit.Reply, waits map[string]Frame) error {
 		}
 		return statusError(reply)
 	}
-	switch media(reply.Header) {
-	case "application/json":
+	coded := transmit.Encoded(reply.Header)
+	switch kind := media(reply.Header); {
+	case kind == "application/json":
 		body, err := readAll(reply)
+		if err == nil && coded {
+			body, err = transmit.Decoded(reply.Header, body, MaxLine)
+		}
 		if err != nil {
 			return cut(err)
 		}
 		if len(bytes.TrimSpace(body)) > 0 {
 			c.pass(OneLine(body), reply.Header, waits)
 		}
-	case "text/event-stream":
+	case kind == "text/event-stream" && !coded:
 		for stream := newEvents(reply); len(waits) > 0; {
 			v, err := stream.next()
 			if err != nil {
@@ -120,7 +124,7 @@ func (c *overHTTP) read(reply *transmit.Reply, waits map[string]Frame) error {
 			}
 		}
 	default:
-		return fmt.Errorf("the server answered %s with no MCP message (Content-Type %q)", reply.Status, reply.Header.Get("Content-Type"))
+		return fmt.Errorf("the server answered %s with no MCP message (Content-Type %q, Content-Encoding %q)", reply.Status, reply.Header.Get("Content-Type"), reply.Header.Get("Content-Encoding"))
 	}
 	return errUnanswered
 }

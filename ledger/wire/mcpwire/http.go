@@ -260,6 +260,7 @@ func (c *overHTTP) request(ctx context.Context, method string, f Frame) (*http.R
 		return nil, err
 	}
 	req.Header = c.header.Clone()
+	req.Header.Set("Accept-Encoding", "identity") // without a word of it, any coding is welcome
 	if c.o.HeaderFor != nil {
 		maps.Copy(req.Header, c.o.HeaderFor(f))
 	}

@@ -3,6 +3,7 @@ package mcpwire
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -197,6 +198,16 @@ func TestI2_ALostAnswerIsToldAsLost(t *testing.T) {
 		{"an error of its own", func(c net.Conn) {
 			fmt.Fprint(c, head("400 No", "application/json"), "\r\n", `{"jsonrpc":"2.0","id":7.0,`+"\n"+`"error":{"code":-32020,"message":"no"}}`)
 		}, 400, `{"jsonrpc":"2.0","id":7.0, "error":{"code":-32020,"message":"no"}}`, nil},
+		{"in a coding that was not asked for", func(c net.Conn) {
+			var coded bytes.Buffer
+			z := gzip.NewWriter(&coded)
+			fmt.Fprint(z, answerLine)
+			z.Close()
+			fmt.Fprint(c, head("200 OK", "application/json"), "Content-Encoding: gzip\r\n\r\n", coded.String())
+		}, 0, answerLine, nil},
+		{"a stream in a coding", func(c net.Conn) {
+			fmt.Fprint(c, head("200 OK", "text/event-stream"), "Content-Encoding: br\r\n\r\ndata: "+answerLine+"\n\n")
+		}, 0, "", nil},
 		{"somebody else's error", func(c net.Conn) {
 			fmt.Fprint(c, head("400 No", "application/json"), "\r\n", `{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no"}}`)
 		}, 400, "", nil},
