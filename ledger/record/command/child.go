@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -19,9 +18,8 @@ import (
 )
 
 const (
-	maxStderr  = 16 << 10
-	outputWait = 2 * time.Second // for output pipes that outlive the command, at most
-	look       = 500 * time.Millisecond
+	maxStderr = 16 << 10
+	look      = 500 * time.Millisecond
 	// endPatience is how long what is left of a command is killed again, at most.
 	endPatience = 2 * time.Second
 )
@@ -53,6 +51,7 @@ type child struct {
 	class   ledger.ErrorClass // and what that is called
 	killAt  time.Time         // when TERM becomes KILL
 	killed  bool
+	over    bool // it has ended, and what it has said is passed on
 }
 
 // run starts the command and returns when it has ended.
@@ -64,13 +63,7 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 		return a
 	}
 	c.cmd = exec.Command(c.argv[0], c.argv[1:]...)
-	c.cmd.Dir, c.cmd.Env, c.cmd.WaitDelay = c.dir, c.env, outputWait
-	if c.beat != nil {
-		c.cmd.WaitDelay = min(outputWait, c.until.Length()/5)
-	}
-	c.out = tee{to: c.stdout, max: outcome.MaxResult}
-	c.err = tee{to: c.stderr, max: maxStderr}
-	c.cmd.Stdout, c.cmd.Stderr = &c.out, &c.err
+	c.cmd.Dir, c.cmd.Env = c.dir, c.env
 	procgroup.Prepare(c.cmd)
 	if c.tty = ownTerminal(c.stdin, c.stdout); c.tty != nil {
 		c.tty.begins(c.cmd.SysProcAttr)
@@ -93,9 +86,16 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 		a.Err = errors.New("the deadline had passed before the command was started")
 		return a
 	}
+	started, err := c.output()
+	if err != nil {
+		a.Err = err
+		return a
+	}
 	l := life{started: make(chan error, 1), exited: make(chan struct{}), collect: make(chan struct{}), ended: make(chan error, 1)}
 	go c.live(l, scope)
-	if err := <-l.started; err != nil {
+	err = <-l.started
+	started()
+	if err != nil {
 		a.Err = err
 		return a
 	}
@@ -105,6 +105,8 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 		c.end(&a)
 	}
 	c.watch.rest() // what a command that ended well has left is its own business
+	c.over = true
+	c.attend(context.WithoutCancel(ctx), c.drained()) // for as long as its reader takes
 	close(l.collect)
 	a = c.answer(a, <-l.ended)
 	if a.Tree == ledger.TreeNone && !(a.Exited && a.Exit == 0) {
@@ -190,7 +192,8 @@ func (c *child) interrupted() error {
 }
 
 // attend keeps the attempt alive while the command lives, and ends the command
-// when it may not live on.
+// when it may not live on. Of one that is over only the output is left, and who asks
+// this process to end does without the rest.
 func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 	ticker := time.NewTicker(c.pace())
 	defer ticker.Stop()
@@ -212,9 +215,14 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 			c.stop(ctx.Err(), ledger.ClassKilled, c.grace)
 			ctx = context.WithoutCancel(ctx)
 		case s := <-c.signals:
-			c.group.Signal(s)
 			if ends(s) {
 				c.asked = s
+			}
+			switch {
+			case !c.over:
+				c.group.Signal(s)
+			case ends(s):
+				return
 			}
 		case <-timeout:
 			c.stop(fmt.Errorf("killed after its timeout of %s", c.timeout), ledger.ClassTimeout, c.grace)
@@ -224,7 +232,9 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 		case <-ticker.C:
 			c.group.Reap()
 		}
-		c.enforce()
+		if !c.over {
+			c.enforce()
+		}
 		if c.beat != nil && !beating && time.Since(lastBeat) >= c.until.Every() && c.until.Left() > 0 {
 			beating, lastBeat = true, time.Now()
 			go func(asked time.Time, left time.Duration) {
@@ -250,7 +260,9 @@ func (c *child) beaten(b heartbeat) {
 	switch {
 	case b.err == nil:
 		c.until.Extend(b.asked, b.deadline)
-		c.watch.extend(c.charge(c.group.ID()))
+		if !c.over {
+			c.watch.extend(c.charge(c.group.ID()))
+		}
 	case errors.Is(b.err, ledger.ErrMoved), errors.Is(b.err, ledger.ErrNotFound), errors.Is(b.err, ledger.ErrReadOnly),
 		errors.Is(b.err, ledger.ErrCopied), errors.Is(b.err, fs.ErrNotExist):
 		c.stop(fmt.Errorf("killed: the ledger no longer lets it go on: %w", b.err), ledger.ClassDeadline, min(c.grace, c.until.Left()))
@@ -286,7 +298,7 @@ func (c *child) stop(why error, class ledger.ErrorClass, grace time.Duration) {
 		}
 		return
 	}
-	if c.group.Exited() {
+	if c.over || c.group.Exited() {
 		return
 	}
 	c.stopped, c.class, c.killAt = why, class, killAt
@@ -371,42 +383,4 @@ func startCode(err error) int {
 		return exitNotFound
 	}
 	return exitNotStartable
-}
-
-// tee passes output on as it comes and keeps the end of it. When the reader
-// has gone it goes on keeping: the command must not die of it.
-type tee struct {
-	mu    sync.Mutex
-	to    io.Writer
-	max   int
-	tail  []byte
-	total int64
-	gone  bool
-}
-
-func (t *tee) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.to != nil && !t.gone {
-		if _, err := t.to.Write(p); err != nil {
-			t.gone = true
-		}
-	}
-	t.total += int64(len(p))
-	t.tail = append(t.tail, p...)
-	if len(t.tail) > 2*t.max {
-		t.tail = append(t.tail[:0:0], t.tail[len(t.tail)-t.max:]...)
-	}
-	return len(p), nil
-}
-
-// kept is the end of the output, and whether that is not all of it.
-func (t *tee) kept() ([]byte, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	tail := t.tail
-	if len(tail) > t.max {
-		tail = tail[len(tail)-t.max:]
-	}
-	return append([]byte(nil), tail...), t.total > int64(len(tail))
 }
