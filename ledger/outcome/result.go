@@ -24,10 +24,10 @@ const (
 func Result(a ledger.Answer) json.RawMessage {
 	said := Said(a)
 	trimmed := bytes.TrimSpace(said)
-	if len(trimmed) == 0 {
+	if len(said) == 0 {
 		return nil
 	}
-	if !a.Truncated && len(said) <= MaxResult && trimmed[0] != '"' && json.Valid(said) && !ledger.TooDeep(said) {
+	if !a.Truncated && len(said) <= MaxResult && len(trimmed) > 0 && trimmed[0] != '"' && json.Valid(said) && !ledger.TooDeep(said) {
 		return json.RawMessage(bytes.Clone(said)) // with the white space around it: what is printed later is what was said
 	}
 	tail, kept := len(a.Stdout) > 0, "" // of a command the end tells more, of a body the beginning

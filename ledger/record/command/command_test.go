@@ -132,6 +132,7 @@ func TestRunNeverTakesAPartForTheWhole(t *testing.T) {
 		whole  bool
 	}{
 		"a text":                   {`printf 'a\n\tb'`, true},
+		"white space":              {`printf ' \n\n'`, true},
 		"JSON":                     {`printf '{"b": 1, "a" : 2.50}\n'`, true},
 		"as much as is kept":       {`head -c 65536 /dev/zero | tr '\0' x`, true},
 		"more":                     {`head -c 65537 /dev/zero | tr '\0' x`, false},
