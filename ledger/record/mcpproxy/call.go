@@ -385,6 +385,9 @@ func (c *call) maySend() bool {
 
 // neverSent records that nothing left, and says so.
 func (c *call) neverSent(err error) {
+	c.p.mu.Lock()
+	c.sent = false // its id is free again: nothing will answer it
+	c.p.mu.Unlock()
 	s := outcome.JudgeAttempt(c.p.ctx, c.rule.Judge, ledger.Record{Found: true, Operation: c.op}, c.attempt.ID, ledger.Answer{Via: "mcp", Err: err})
 	if _, err := c.p.settle(s); err != nil {
 		c.p.o.Log("not sent, but that could not be recorded: " + err.Error())

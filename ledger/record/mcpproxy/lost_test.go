@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -73,6 +74,25 @@ func TestI2_AnAnswerThatCanBeReadInTwoWays(t *testing.T) {
 		w.wantState(w.only(), ledger.Uncertain)
 		need.OK(t, c.leave())
 	}
+}
+
+// TestTheIdOfACallThatWasNotSentIsFree: it has had its answer, and no other comes.
+func TestTheIdOfACallThatWasNotSentIsFree(t *testing.T) {
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	need.OK(t, l.Close())
+	w := newWorld(t)
+	o := w.options()
+	o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
+		return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: "http://" + l.Addr().String()})
+	}
+	c := w.clientWith(o)
+	for range 2 {
+		if a := c.ask("1", "put", `{}`); a.Error == nil || !strings.Contains(a.Error.Message, "connection refused") {
+			t.Errorf("answer: %s", a.line)
+		}
+	}
+	w.wantState(w.only(), ledger.Failed)
+	need.OK(t, c.leave())
 }
 
 // TestAServerDeadAtStartIsNamed: whichever is quicker, the server that ends or the
