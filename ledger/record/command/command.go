@@ -104,7 +104,8 @@ const (
 // A command that does not end with exit code 0 is ended with all that it has
 // started, as far as procgroup can see it, and the attempt says whether nothing
 // of it was left. Until that was seen, nothing proves that it did not
-// land. What a command that ends well leaves running is left alone.
+// land. What a command that ends well leaves running is left alone, and soon has no
+// output any more.
 //
 // On Windows a job object ends the command with all that it has started, at its
 // deadline and when this process dies. What that cannot do there: keep the
