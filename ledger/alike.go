@@ -5,18 +5,23 @@ import (
 	"strings"
 )
 
-// madeBase is the base of a key that a recorder made of the input or of fields of it, so
-// that one request has one, without its generation; "" for other keys.
-func madeBase(key string) string {
+// made takes a key apart that a recorder made: of what, and its base, without its
+// generation; "" for other keys.
+func made(key string) (of, base string) {
 	base, generation, _ := strings.Cut(key, ".")
-	digest, isContent := strings.CutPrefix(base, "content-")
-	if !isContent {
-		var isFields bool
-		if digest, isFields = strings.CutPrefix(base, "fields-"); !isFields {
-			return ""
-		}
+	of, digest, _ := strings.Cut(base, "-")
+	if !slices.Contains([]string{"content", "fields", "session", "row"}, of) ||
+		len(digest) != 32 || strings.Trim(digest, "0123456789abcdef") != "" || strings.Trim(generation, "0123456789") != "" {
+		return "", ""
 	}
-	if len(digest) != 32 || strings.Trim(digest, "0123456789abcdef") != "" || strings.Trim(generation, "0123456789") != "" {
+	return of, base
+}
+
+// madeBase is the base of a key that was made of the input or of fields of it, so that one
+// request has one; "" for other keys.
+func madeBase(key string) string {
+	of, base := made(key)
+	if of != "content" && of != "fields" {
 		return ""
 	}
 	return base

@@ -151,10 +151,11 @@ func (w Whole) Slim(file string) Whole {
 
 // ForgetAt is when the ledger needs to remember nothing of an archived operation: its key
 // is given up, and its one attempt was answered, so that no late answer is to come and no
-// doubt was. Zero: never.
+// doubt was. Zero: never, as for a key that a recorder made, or may have: the next request
+// is found by counting on from it.
 func (w Whole) ForgetAt(m Moment) time.Time {
 	o := w.Operation
-	if o.TTL == 0 || o.State != Committed || o.Doubted || o.AttemptCount != 1 || o.Incident != "" || o.Archive != "" || len(w.Marks) > 0 ||
+	if of, _ := made(o.Key); of != "" || IsMasked(o.Key) || o.TTL == 0 || o.State != Committed || o.Doubted || o.AttemptCount != 1 || o.Incident != "" || o.Archive != "" || len(w.Marks) > 0 ||
 		slices.ContainsFunc(w.Attempts, func(a Attempt) bool { return a.Outcome != OutcomeCommitted || a.LateOutcome != "" }) {
 		return time.Time{}
 	}

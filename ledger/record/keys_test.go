@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/archive"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
@@ -182,6 +183,32 @@ func TestGenerationsAreFoundWithoutMemory(t *testing.T) {
 				settle(t, r, begin(t, stranger, request).Attempt.ID, ledger.OutcomeCommitted)
 			}
 		}
+	}
+}
+
+// I4: what was archived under a made key stays known when its time is over: without it, a
+// recorder that begins to count anew sends beside a later request under the same key.
+func TestI4_AMadeKeyIsNotForgotten(t *testing.T) {
+	for _, strategy := range []string{KeyContent, KeyFields, KeySession, KeyRow} {
+		rule := KindRule{KeyStrategy: strategy, KeyFrom: []string{"a"}, TTL: time.Hour, Window: time.Hour, Deadline: time.Minute}
+		r, store, clock := ledgerOver(t, rule)
+		request := Request{Session: "s", Input: json.RawMessage(`{"a":1}`)}
+		shelve := func() (n int) {
+			for range 2 { // the newest of all stays
+				settle(t, r, begin(t, r, Request{Kind: "other", Key: ledger.NewID()}).Attempt.ID, ledger.OutcomeCommitted)
+				clock.Advance(time.Second)
+			}
+			return need.Get(archive.Run(t.Context(), store, archive.Options{Dir: t.TempDir(), Before: clock.Now(), Actor: ledger.Actor{Name: "ana"}}))(t).Removed
+		}
+		settle(t, r, begin(t, r, request).Attempt.ID, ledger.OutcomeCommitted)
+		need.That(t, shelve() > 0, "nothing is archived")
+		clock.Advance(2 * time.Hour)
+		second := begin(t, r, request)
+		need.Equal(t, second.Answer, ledger.AnswerBegun, strategy)
+		settle(t, r, second.Attempt.ID, ledger.OutcomeUncertain)
+		need.That(t, shelve() > 0, "nothing is archived")
+		res := begin(t, New(store, oneRule(rule), Options{Clock: clock.Now, Secret: []byte("0123456789abcdef")}), request)
+		need.That(t, res.Answer == ledger.AnswerInDoubt && res.Operation.ID == second.Operation.ID, "%s: beside one in doubt it is %s", strategy, res.Answer)
 	}
 }
 

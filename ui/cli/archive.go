@@ -38,8 +38,8 @@ a few operations at a time, and rests in between for as long as others write.
 
 The ledger remembers of each its key, its outcome, its attempts and its marks. So
 no key is sent again, a late answer still raises a contradiction, and the odds
-stay. Only what was never in doubt and has given its key up (ttl: in the policy)
-is forgotten but for its file. What is in doubt, in conflict, parked or in an open
+stay. Only what was never in doubt and has given up the key that its caller
+brought (ttl: in the policy) is forgotten but for its file. What is in doubt, in conflict, parked or in an open
 incident or run stays; so does what a person may still act on in a closed incident,
 and the newest control of each kind.
 
