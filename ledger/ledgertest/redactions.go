@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ func redactions(t *testing.T, open Open) {
 	t.Run("I4_SameKey", func(t *testing.T) { redactedKey(t, open) })
 	t.Run("I9_LateTruth", func(t *testing.T) { redactedLate(t, open) })
 	t.Run("Archived", func(t *testing.T) { redactsArchived(t, open) })
+	t.Run("I4_OvertakesArchived", func(t *testing.T) { redactionOvertakes(t, open) })
 }
 
 // personal is in every text that the operation of a key has.
@@ -242,6 +244,30 @@ func redactsArchived(t *testing.T, open Open) {
 	if now := d.read(o.ID).Operation; now.Archive == "" || now.RedactedAt.IsZero() {
 		t.Errorf("%+v", now)
 	}
+}
+
+// An earlier operation that may be sent again must know that it was overtaken, where it is
+// archived as well.
+func redactionOvertakes(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	on := func(r *ledger.BeginRequest) { r.Target = "web" }
+	refused := func(key string) ledger.Operation {
+		return d.settle(d.begun(key, on).Attempt.ID, ledger.OutcomeFailed, func(r *ledger.SettleRequest) { r.Proof = ledger.Refused })
+	}
+	earlier := refused("earlier")
+	d.clock.Advance(time.Second)
+	later := d.done("later", on)
+	d.done("last")
+	if gone := d.shelve(); !slices.Equal(gone, []string{earlier.ID}) {
+		t.Fatalf("archived %v", gone)
+	}
+	_, err := ledger.Decide(ctx, d.s, d.decision(later, ledger.VerbRedact))
+	if no := new(ledger.RefusedError); !errors.As(err, &no) || no.Code != "overtakes" {
+		t.Errorf("redacted beside an archived one that may be sent: %v", err)
+	}
+	need.Equal(d, d.begin("earlier", on).Answer, ledger.AnswerRefused, "the earlier one again")
+	d.decide(d.read(earlier.ID).Operation, ledger.VerbAbandon)
+	d.decide(later, ledger.VerbRedact)
 }
 
 // RedactionAttacks are statements that the tables of a ledger refuse, after Redacted, and a

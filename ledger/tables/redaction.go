@@ -45,10 +45,23 @@ func (tx *tx) overtakes(o ledger.Operation) error {
 	}
 	earlier, err := firstRow(tx.Tx, word, `SELECT id FROM operations INDEXED BY operations_by_target WHERE target = ?1 AND target <> '' AND id <> ?2
 		AND started_at <= ?3 AND state IN ('pending', 'uncertain', 'failed') ORDER BY started_at, seq LIMIT 1`, o.Target, o.ID, Millis(o.StartedAt))
-	if err != nil || earlier == nil {
+	if err == nil && earlier != nil {
+		err = ledger.Overtaken(*earlier)
+	}
+	if err != nil {
 		return err
 	}
-	return ledger.Overtaken(*earlier)
+	archived, err := Collect(tx.Tx, word, `SELECT id FROM archived WHERE target = ?1 AND target <> '' AND id <> ?2 AND state = 'failed' ORDER BY seq`, o.Target, o.ID)
+	for _, id := range archived {
+		stub, failed := stubOf(tx, located{byID, []any{id}})
+		switch {
+		case failed != nil:
+			return failed
+		case stub != nil && !stub.Operation.StartedAt.After(o.StartedAt):
+			return ledger.Overtaken(id)
+		}
+	}
+	return err
 }
 
 // eraseEvents takes the text of events, where texts are named of those that have one.
