@@ -177,6 +177,12 @@ type Stub struct {
 	Whole
 }
 
+// Over reports whether the key of the operation is given up, by both clocks.
+func (s Stub) Over(now Moment) bool {
+	rec := Record{Operation: s.Operation, Now: now.Wall, Steady: now.Steady}
+	return rec.Over(s.Operation.TTL)
+}
+
 // Pack writes a sheaf of slim operations as short text.
 func Pack(sheaf []Stub) (string, error) {
 	text, err := json.Marshal(sheaf)

@@ -192,7 +192,7 @@ func (k *shelf) Archive(_ context.Context, id string, ops []ledger.Whole) (remov
 		})
 	}
 	for _, e := range k.stubs {
-		if !e.forgetAt.IsZero() && e.forgetAt.Before(m.clock()) { // it only counts
+		if !e.forgetAt.IsZero() && e.forgetAt.Before(m.clock()) && (ledger.Stub{Whole: ledger.Whole{Operation: e.op}}).Over(m.moment()) { // it only counts
 			e.op.ID, e.op.KeyLive, e.attempts = "", false, nil
 		}
 	}

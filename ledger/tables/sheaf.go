@@ -69,15 +69,24 @@ func (tx *tx) leave(s *sheaf, archive int64) error {
 		SELECT seq, id, kind, scope, key, key_live = 1, target, state, (SELECT max(n) FROM sheaves) FROM operations WHERE id IN (SELECT value FROM json_each(?))`, list(s.ids))
 }
 
-// forget takes sheaves that are over, with their stubs.
+// forget takes sheaves that are over by both clocks, with their stubs.
 func (tx *tx) forget() error {
+	now := tx.Moment()
 	over, err := Collect(tx, func(rows Rows) (s sheaf, err error) {
-		return s, rows.Scan(&s.n, &s.low, &s.high)
-	}, `SELECT n, low, high FROM sheaves WHERE until <> 0 AND until < ?1 ORDER BY until LIMIT 2`, Millis(tx.now()))
+		var rest string
+		if err := rows.Scan(&s.n, &s.low, &s.high, &rest); err != nil {
+			return s, err
+		}
+		s.stubs, err = ledger.Unpack(rest)
+		return s, err
+	}, `SELECT n, low, high, rest FROM sheaves WHERE until <> 0 AND until < ?1 ORDER BY until LIMIT 2`, Millis(now.Wall))
 	if err != nil {
 		return err
 	}
 	for _, s := range over {
+		if slices.ContainsFunc(s.stubs, func(o ledger.Stub) bool { return !o.Over(now) }) {
+			continue
+		}
 		const of = ` WHERE seq BETWEEN ? AND ? AND sheaf = ?`
 		if err := errors.Join(tx.Later(`UPDATE archived SET key_live = ?`+of, tx.d.Flag(false), s.low, s.high, s.n),
 			tx.Later(`DELETE FROM archived`+of, s.low, s.high, s.n), tx.Later(`DELETE FROM sheaves WHERE n = ?`, s.n)); err != nil {
