@@ -16,10 +16,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
+
+	"github.com/google/uuid"
 
 	"indoubt/ledger"
 )
@@ -341,14 +341,13 @@ func Find(dir, name, id string) (found ledger.Whole, err error) {
 	return found, err
 }
 
-// May reports whether an archive may hold an operation: one that has the time in its id was begun then.
-func May(a ledger.Archive, id string) bool {
-	ms, err := strconv.ParseInt(strings.Replace(id[:min(13, len(id))], "-", "", 1), 16, 64)
-	if len(id) != 36 || err != nil || a.Oldest.IsZero() {
-		return true
+// May reports whether an archive may hold an operation that was begun at a time. Where that is
+// not known, an id that has a time in it tells.
+func May(a ledger.Archive, id string, begun time.Time) bool {
+	if known, err := uuid.Parse(id); begun.IsZero() && err == nil && known.Version() == 7 {
+		begun = time.Unix(known.Time().UnixTime())
 	}
-	at := time.UnixMilli(ms)
-	return !at.Before(a.Oldest.Add(-24*time.Hour)) && !at.After(a.Newest.Add(24*time.Hour))
+	return begun.IsZero() || a.Oldest.IsZero() || !begun.Before(a.Oldest.Add(-24*time.Hour)) && !begun.After(a.Newest.Add(24*time.Hour))
 }
 
 // Check compares a file with what the ledger has written down of it. Errors: *Damaged,

@@ -24,7 +24,8 @@ type Redaction struct {
 	Dir    string
 	File   string // only this one; "": all that may have it
 	ID     string
-	Key    bool // the key, too
+	Begun  time.Time // when it was begun, where that is known
+	Key    bool      // the key, too
 	Actor  ledger.Actor
 	Reason string
 	Now    time.Time
@@ -71,7 +72,7 @@ func Redact(ctx context.Context, s ledger.Archiver, r Redaction) (done []string,
 
 // concerns reports whether an archive may have the operation.
 func (r Redaction) concerns(a ledger.Archive) bool {
-	return a.Digest != "" && (r.File == "" || a.File == r.File) && May(a, r.ID)
+	return a.Digest != "" && (r.File == "" || a.File == r.File) && May(a, r.ID, r.Begun)
 }
 
 // file redacts the operation in a file.

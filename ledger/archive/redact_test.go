@@ -3,6 +3,7 @@ package archive
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -132,5 +133,21 @@ func TestRedactIsSureOfTheFile(t *testing.T) {
 	}
 	if done, err := Redact(t.Context(), ledgertest.NewMemory(time.Now, nil), Redaction{Dir: "/nowhere", ID: "x"}); len(done) != 0 || err != nil {
 		t.Errorf("no archive: %v, %v", done, err)
+	}
+}
+
+// An operation is looked for in every file that may have it: the id of one that was taken over,
+// or recorded in plain SQL, does not tell when it was begun, and the clock of who made an id may be wrong.
+func TestRedactFindsAnyID(t *testing.T) {
+	for _, id := range []string{ledger.DeriveID("import plain", "row 1"), "5f0c1a52-3c2b-4b8e-9a63-2f4b6f1c7d10", "00000000-0001-7001-8001-000000000001"} {
+		s, o := filled(t, 2), options(t)
+		res := need.Get(ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: id, AttemptID: ledger.NewID(),
+			Kind: "card.charge", Key: "k", Input: json.RawMessage(`{"to":"jane"}`), Deadline: time.Minute, Actor: maya}))(t)
+		need.Get(ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: maya}))(t)
+		need.Get(ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: "last", AttemptID: ledger.NewID(), Kind: "x", Key: "last", Deadline: time.Minute, Actor: maya}))(t)
+		need.Get(Run(t.Context(), s, o))(t)
+		need.That(t, strings.Contains(plain(t, o.Dir), "jane"), "it is not archived")
+		done := need.Get(Redact(t.Context(), s, Redaction{Dir: o.Dir, ID: id, Begun: res.Operation.CreatedAt, Actor: maya, Reason: "request 7", Now: time.Now()}))(t)
+		need.That(t, len(done) == 1 && !strings.Contains(plain(t, o.Dir), "jane"), "%s: %v", id, done)
 	}
 }

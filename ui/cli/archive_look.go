@@ -233,7 +233,7 @@ func forgotten(ctx context.Context, s ledger.Archiver, dir, id string) (ledger.R
 	}
 	slices.Reverse(files)
 	for _, f := range files {
-		if !archive.May(f, id) {
+		if !archive.May(f, id, time.Time{}) {
 			continue
 		}
 		w, err := archive.Find(dir, f.File, id)

@@ -90,7 +90,7 @@ func (r *redaction) unread(ctx context.Context, run *decisionRun, o ledger.Opera
 	all, err := sealed(ctx, run.store)
 	for _, a := range all {
 		looked := r.archive != "" && (r.file == "" || r.file == a.File)
-		if whole := a.Removed == a.Operations && o.Archive == ""; looked || whole || !archive.May(a, o.ID) {
+		if whole := a.Removed == a.Operations && o.Archive == ""; looked || whole || !archive.May(a, o.ID, o.CreatedAt) {
 			continue
 		}
 		out.Unread, out.line = append(out.Unread, a.File), safe.Say("%s\n    it may be in %s too, which was not looked in: --archive DIR", out.line, a.File)
@@ -103,7 +103,7 @@ func (r *redaction) files(ctx context.Context, run *decisionRun, o ledger.Operat
 	if err := r.unread(ctx, run, o, out); err != nil || r.archive == "" || run.flags.dryRun {
 		return err
 	}
-	done, err := archive.Redact(ctx, run.store, archive.Redaction{Dir: r.dir, File: r.file, ID: o.ID, Key: run.flags.key, Actor: run.actor, Reason: run.flags.reason, Now: r.clock()})
+	done, err := archive.Redact(ctx, run.store, archive.Redaction{Dir: r.dir, File: r.file, ID: o.ID, Begun: o.CreatedAt, Key: run.flags.key, Actor: run.actor, Reason: run.flags.reason, Now: r.clock()})
 	for _, file := range done {
 		out.Effect, out.Archives, out.line = effectUpdated, append(out.Archives, file), safe.Say("%s\n    and in %s", out.line, file)
 	}
