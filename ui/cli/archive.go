@@ -165,28 +165,33 @@ func amountOf(n int64) string {
 	return fmt.Sprintf("%d MB", n/1_000_000)
 }
 
-// unarchived is an operation with what its archive has of it, and its history.
+// unarchived is an operation with what its archives have of it, and its history: one that
+// returned and was archived again is in several, the newest first.
 func unarchived(dir string, rec ledger.Record, events []ledger.Event) (ledger.Record, []ledger.Event, error) {
-	o := &rec.Operation
-	w, err := archive.Find(dir, o.Archive, o.ID)
-	if err != nil {
-		return rec, events, archiveFailure(err, dir, o.Archive)
-	}
-	was := w.Operation
-	o.Input, o.Command, o.Request, o.Title, o.Session, o.Source = was.Input, was.Command, was.Request, was.Title, was.Session, was.Source
-	if o.Version == was.Version {
-		o.Result, o.Reason = was.Result, was.Reason
-	}
-	for i, attempt := range w.Attempts {
-		if i < len(rec.Attempts) && rec.Attempts[i].LateOutcome == attempt.LateOutcome {
-			rec.Attempts[i] = attempt
+	o, seen := &rec.Operation, []string{}
+	for file := o.Archive; file != "" && !slices.Contains(seen, file); {
+		w, err := archive.Find(dir, file, o.ID)
+		if err != nil {
+			return rec, events, archiveFailure(err, dir, file)
 		}
-	}
-	rec.Reads, rec.Grants = append(rec.Reads, w.Reads...), append(rec.Grants, w.Grants...)
-	for _, e := range events {
-		if !slices.ContainsFunc(w.Events, func(known ledger.Event) bool { return known.ID == e.ID }) {
-			w.Events = append(w.Events, e)
+		was := w.Operation
+		seen, file = append(seen, file), was.Archive
+		o.Input, o.Command, o.Request, o.Title, o.Session, o.Source = was.Input, was.Command, was.Request, was.Title, was.Session, was.Source
+		if o.Version == was.Version {
+			o.Result, o.Reason = was.Result, was.Reason
 		}
+		for i, attempt := range w.Attempts {
+			if i < len(rec.Attempts) && rec.Attempts[i].LateOutcome == attempt.LateOutcome {
+				rec.Attempts[i] = attempt
+			}
+		}
+		rec.Reads, rec.Grants = append(rec.Reads, w.Reads...), append(rec.Grants, w.Grants...)
+		for _, e := range events {
+			if !slices.ContainsFunc(w.Events, func(known ledger.Event) bool { return known.ID == e.ID }) {
+				w.Events = append(w.Events, e)
+			}
+		}
+		events = w.Events
 	}
-	return rec, w.Events, nil
+	return rec, events, nil
 }

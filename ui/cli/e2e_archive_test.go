@@ -183,3 +183,34 @@ func (s *site) shelved(store ledger.Store, dir string, ids []string) (whole, gon
 	need.Must(s, removed == gone, "%d have left, and the ledger says %d", gone, removed)
 	return whole, gone
 }
+
+// What returned from an archive and was archived again is shown with all that either file has.
+func TestE2E_ArchivedTwice(t *testing.T) {
+	s := bareSite(t)
+	s.writePolicy("version: 1\n")
+	s.must(0, "init")
+	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
+	defer store.Close()
+	dir, actor := filepath.Join(s.dir, "archive"), ledger.Actor{Name: "ana", Terminal: true}
+	decide := func(verb ledger.Verb, id string) {
+		rec := need.Get(store.Read(t.Context(), ledger.Locator{ID: id}))(t)
+		need.Get(ledger.Decide(t.Context(), store, ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: rec.Operation.Version, Verb: verb, Reason: "looked", Actor: actor}))(t)
+	}
+	req := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "mail.send", Key: "k",
+		Input: json.RawMessage(`{"to":"jane"}`), Deadline: time.Minute, Actor: actor}
+	settle := func(as ledger.Outcome) {
+		need.Get(ledger.Settle(t.Context(), store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: as, Actor: actor}))(t)
+	}
+	need.Get(ledger.Begin(t.Context(), store, req))(t)
+	settle(ledger.OutcomeUncertain)
+	decide(ledger.VerbDeny, req.OperationID)
+	settledOnes(t, store, "a", 1)
+	s.must(0, "archive", "--settled-for", "0s", "--to", dir)
+	decide(ledger.VerbAbandon, req.OperationID)
+	settledOnes(t, store, "b", 1)
+	s.must(0, "archive", "--settled-for", "0s", "--to", dir)
+	r := s.must(0, "show", req.OperationID, "--archive", dir, "--json")
+	for _, part := range []string{`"to":"jane"`, `"begin"`, `"deny"`, `"return"`, `"verb":"abandon"`} {
+		need.That(t, strings.Contains(r.Out, part), "it has no %s: %s", part, r.Out)
+	}
+}
