@@ -1,12 +1,16 @@
 package archive
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -224,4 +228,32 @@ func TestAFileThatTheLedgerDidNotHearOf(t *testing.T) {
 		t.Errorf("it is sealed as %+v", a)
 	}
 	need.Equal(t, len(need.Get(Run(t.Context(), s, o))(t).Found), 0)
+}
+
+// What is not what was written is damaged, and not read as something else.
+func TestADamagedFileIsNotRead(t *testing.T) {
+	s, o := filled(t, 5), options(t)
+	p := need.Get(Run(t.Context(), s, o))(t)
+	path := filepath.Join(o.Dir, p.File)
+	whole := need.Get(os.ReadFile(path))(t)
+	want := need.Get(Find(o.Dir, p.File, "<op>-002"))(t)
+	damaged := func(what string, err error) {
+		t.Helper()
+		need.That(t, errors.As(err, new(*Damaged)), "%s: %v", what, err)
+	}
+	for i := range whole {
+		bad := slices.Clone(whole)
+		bad[i] ^= 0x10
+		need.OK(t, os.WriteFile(path, bad, 0o600))
+		if got, err := Find(o.Dir, p.File, "<op>-002"); err == nil && !reflect.DeepEqual(got, want) {
+			t.Fatalf("with byte %d changed it is %+v", i, got)
+		}
+	}
+	for _, line := range []string{"{}", "null", `{"operation":{"id":"x"}}`, "[]", "x"} {
+		var text bytes.Buffer
+		gz := gzip.NewWriter(&text)
+		_, err := gz.Write([]byte(line + "\n"))
+		need.OK(t, errors.Join(err, gz.Close(), os.WriteFile(path, text.Bytes(), 0o600)))
+		damaged(line, Each(o.Dir, p.File, func(ledger.Whole) bool { return true }))
+	}
 }

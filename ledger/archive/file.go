@@ -315,25 +315,27 @@ var errEnough = errors.New("enough")
 func Each(dir, name string, each func(ledger.Whole) bool) error {
 	return read(dir, name, func(line []byte) (bool, error) {
 		var w ledger.Whole
-		if err := json.Unmarshal(line, &w); err != nil {
-			return false, err
+		err := json.Unmarshal(line, &w)
+		if err == nil && (w.Operation.ID == "" || w.Operation.CreatedAt.IsZero()) {
+			err = errors.New("a line is no operation")
 		}
-		return each(w), nil
+		return err == nil && each(w), err
 	})
 }
 
-// Find reads an operation from the file of its archive in a directory. Errors:
-// ledger.ErrNotFound where the file does not have it, *Damaged.
+// Find reads an operation from the file of its archive in a directory. It reads to the end,
+// where the file says whether it is as it was written. Errors: ledger.ErrNotFound where the
+// file does not have it, *Damaged.
 func Find(dir, name, id string) (found ledger.Whole, err error) {
 	begins, err := beginning(id)
 	if err != nil {
 		return found, err
 	}
 	err = read(dir, name, func(line []byte) (bool, error) {
-		if !bytes.HasPrefix(line, begins) {
+		if found.Operation.ID != "" || !bytes.HasPrefix(line, begins) {
 			return true, nil
 		}
-		return false, json.Unmarshal(line, &found)
+		return true, json.Unmarshal(line, &found)
 	})
 	if err == nil && found.Operation.ID == "" {
 		err = fmt.Errorf("%w: %s in %s", ledger.ErrNotFound, id, filepath.Join(dir, name))
