@@ -230,6 +230,17 @@ func TestAFileThatTheLedgerDidNotHearOf(t *testing.T) {
 	need.Equal(t, len(need.Get(Run(t.Context(), s, o))(t).Found), 0)
 }
 
+// An archive of which nothing came is closed by the next run: no one takes it for one that
+// is being made.
+func TestRunClosesWhatWasCutOff(t *testing.T) {
+	s, o := filled(t, 5), options(t)
+	need.OK(t, s.ChangeArchive(t.Context(), ledger.Archive{ID: "cut", File: "cut.jsonl.gz", Actor: maya, Until: time.Now()}))
+	need.Get(Run(t.Context(), s, o))(t)
+	for _, a := range need.Get(s.Archives(t.Context()))(t) {
+		need.That(t, !a.ClosedAt.IsZero() && (a.Digest == "") == (a.ID == "cut"), "%+v", a)
+	}
+}
+
 // What is not what was written is damaged, and not read as something else.
 func TestADamagedFileIsNotRead(t *testing.T) {
 	s, o := filled(t, 5), options(t)

@@ -169,6 +169,11 @@ func (f *file) sweep(ctx context.Context, s Store) (found []string, err error) {
 			found = append(found, a.File)
 		case !errors.Is(err, fs.ErrNotExist):
 			return found, err
+		case a.ClosedAt.IsZero(): // nothing came of it
+			a.ClosedAt = time.Now()
+			if err := s.ChangeArchive(ctx, a); err != nil {
+				return found, err
+			}
 		}
 	}
 	return found, err

@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -180,4 +181,40 @@ func TestI10_E2E_AnArchiveThatTheLedgerDidNotHearOf(t *testing.T) {
 	need.That(t, err != nil && done.File != "", "%+v, %v", done, err)
 	need.Contains(t, s.must(0, "archive", "--settled-for", "0s", "--to", dir).Out, done.File+" was left by a run that was cut off")
 	need.That(t, strings.Count(s.must(0, "archive", "list", "--from", dir).Out, "ok") == 2, "%s", s.do("archive", "list", "--from", dir).Out)
+}
+
+// early has an operation redacted when it was read for an archive whose file is not sealed yet.
+type early struct {
+	ledger.Store
+	redact func(more ...string) string
+	said   *[]string
+}
+
+func (e early) ChangeArchive(ctx context.Context, a ledger.Archive) error {
+	if a.Digest != "" && len(*e.said) == 0 {
+		*e.said = []string{e.redact(), e.redact("--archive", ".")}
+	}
+	return e.Store.ChangeArchive(ctx, a)
+}
+
+// A redaction does not end while a file that has the text is being made without naming it.
+func TestE2E_RedactNamesTheArchiveThatIsBeingMade(t *testing.T) {
+	s := bareSite(t)
+	s.writePolicy("version: 1\n")
+	s.must(0, "init")
+	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
+	defer store.Close()
+	dir, said := filepath.Join(s.dir, "archive"), []string{}
+	ids := settledOnes(t, store, "key-", 4)
+	settledOnes(t, store, "newest-", 1)
+	redact := func(more ...string) string {
+		version := need.Get(store.Read(t.Context(), ledger.Locator{ID: ids[0]}))(t).Operation.Version
+		return s.must(0, append([]string{"redact", fmt.Sprint(ids[0], "@", version), "--reason", "request 7", "--yes", "--json"}, more...)...).Out
+	}
+	done := need.Get(archive.Run(t.Context(), early{store, redact, &said}, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}}))(t)
+	need.That(t, done.Moved == 1 && strings.Contains(texts(t, dir), `{"n":0}`), "it left, or is not in the file: %+v", done)
+	for _, out := range said {
+		need.That(t, strings.Contains(out, `"unread":["`+done.File), "it says %s", out)
+	}
+	need.That(t, !strings.Contains(redact("--archive", dir), "unread") && !strings.Contains(texts(t, dir), `{"n":0}`), "the file has it still")
 }

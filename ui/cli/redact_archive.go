@@ -85,12 +85,16 @@ func (r *redaction) gone(ctx context.Context, run *decisionRun, rec ledger.Recor
 }
 
 // unread says in the result which archives were not looked in and may hold an operation: one
-// that changed while it was archived is in a file, and in the ledger too.
+// that changed while it was archived is in a file, and in the ledger too. A file that is being
+// made may have read it before.
 func (r *redaction) unread(ctx context.Context, run *decisionRun, o ledger.Operation, out *resultJSON) error {
-	all, err := sealed(ctx, run.store)
+	all, err := run.store.Archives(ctx)
 	for _, a := range all {
-		looked := r.archive != "" && (r.file == "" || r.file == a.File)
-		if whole := a.Removed == a.Operations && o.Archive == ""; looked || whole || !archive.May(a, o.ID, o.CreatedAt) {
+		without := a.Removed == a.Operations && o.Archive == "" || r.archive != "" && (r.file == "" || r.file == a.File)
+		if a.Digest == "" {
+			without = !a.ClosedAt.IsZero()
+		}
+		if without || !archive.May(a, o.ID, o.CreatedAt) {
 			continue
 		}
 		out.Unread, out.line = append(out.Unread, a.File), safe.Say("%s\n    it may be in %s too, which was not looked in: --archive DIR", out.line, a.File)
