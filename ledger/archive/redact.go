@@ -77,6 +77,11 @@ func (r Redaction) concerns(a ledger.Archive) bool {
 
 // file redacts the operation in a file.
 func (r Redaction) file(ctx context.Context, s ledger.Archiver, a ledger.Archive) (changed bool, err error) {
+	real, err := filepath.EvalSymlinks(filepath.Join(r.Dir, filepath.Base(a.File)))
+	if err != nil {
+		return false, fmt.Errorf("open the archive: %w", err)
+	}
+	r.Dir, a.File = filepath.Split(real) // what a link names is written anew, not the link
 	resumed, err := resume(r.Dir, a)
 	if err != nil {
 		return false, err

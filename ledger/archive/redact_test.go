@@ -151,3 +151,18 @@ func TestRedactFindsAnyID(t *testing.T) {
 		need.That(t, len(done) == 1 && !strings.Contains(plain(t, o.Dir), "jane"), "%s: %v", id, done)
 	}
 }
+
+// Where a file lies elsewhere, and a link stands for it, the text goes from there.
+func TestRedactFollowsLinks(t *testing.T) {
+	s, o := filled(t, 5), options(t)
+	p := need.Get(Run(t.Context(), s, o))(t)
+	cold := filepath.Join(t.TempDir(), "cold.gz")
+	need.OK(t, os.Rename(filepath.Join(o.Dir, p.File), cold))
+	if err := os.Symlink(cold, filepath.Join(o.Dir, p.File)); err != nil {
+		t.Skip(err)
+	}
+	done := need.Get(Redact(t.Context(), s, Redaction{Dir: o.Dir, ID: "<op>-001", Actor: maya, Reason: "request 7", Now: time.Now()}))(t)
+	w := need.Get(Find(filepath.Dir(cold), "cold.gz", "<op>-001"))(t)
+	need.That(t, len(done) == 1 && done[0] == p.File && w.Operation.Redacted, "%v: %+v", done, w.Operation)
+	need.OK(t, Check(o.Dir, need.Get(s.Archives(t.Context()))(t)[0]))
+}
