@@ -20,6 +20,7 @@ type redaction struct {
 	filter  string
 	rest    bool // the file is not written anew
 	done    bool // something was redacted
+	packed  bool // and of that something was archived before
 	archive string
 	dir     string                  // of the archives
 	file    string                  // the only one that is meant
@@ -176,6 +177,7 @@ func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record
 		return out, err
 	}
 	_, filed := r.filed[o.ID]
+	r.packed = r.packed || !filed && o.Archive != ""
 	switch {
 	case filed && version != 0 && version != o.Version:
 		return out, &ledger.MovedError{ID: o.ID, Verb: "redact", Seen: version, Version: o.Version, State: o.State, Actor: o.Actor, Reason: o.Reason, At: o.UpdatedAt}
@@ -222,6 +224,9 @@ func (r *redaction) clean(ctx context.Context) {
 			r.warnf("the text may still be in free pages and the log of the ledger: %v; the same command with its newest version tries again", err)
 			return
 		}
+	}
+	if r.packed {
+		left += "; what the ledger keeps, packed, of operations archived together with it (receipts, reasons)"
 	}
 	r.warnf("the text may still be in %s", left)
 }
