@@ -14,6 +14,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/archive"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 func newArchiveListCommand(a *app) *cobra.Command {
@@ -88,6 +89,15 @@ func archivedSince(ctx context.Context, s ledger.Archiver, from time.Time) (n in
 		}
 	}
 	return n, err
+}
+
+// leftArchived says how many operations are archived, and not among those that were found.
+func leftArchived(ctx context.Context, a *app, s ledger.Archiver, from time.Time) error {
+	n, err := archivedSince(ctx, s, from)
+	if n > 0 {
+		a.left("%s", ticket.Archived(n).String())
+	}
+	return err
 }
 
 func (a archiveCommand) list(ctx context.Context, from string) error {

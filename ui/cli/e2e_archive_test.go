@@ -133,6 +133,11 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 			t.Errorf("%v: %s", args, r.Out)
 		}
 	}
+	for _, args := range [][]string{{"export"}, {"export", "--events"}, {"redact", "--filter", "state:committed", "--dry-run"}} { // what is not in them
+		if r := s.must(0, args...); !strings.Contains(r.Err, "499 operations that may be of this time are archived") {
+			t.Errorf("%v: %s", args, r.Err)
+		}
+	}
 	for _, more := range []string{"--json", "--dry-run"} { // there is nothing to archive, and it says so all the same
 		if r := s.must(1, "archive", "--settled-for", "0s", "--to", s.policy, more); !strings.Contains(r.Out+r.Err, "is a file, or below one") {
 			t.Errorf("%s: %s%s", more, r.Out, r.Err)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -65,7 +66,11 @@ read elsewhere: it cannot be taken back in. For that there is "indoubt backup".`
 			if err != nil {
 				return err
 			}
-			return c.operations(cmd.Context(), filter)
+			since, _, err := settled.times(a.clock())
+			if err != nil {
+				return err
+			}
+			return c.operations(cmd.Context(), filter, since)
 		},
 	}
 	settled.add(cmd)
@@ -85,7 +90,7 @@ func (c *exportCommand) rowsOnly() error {
 	return nil
 }
 
-func (c *exportCommand) operations(ctx context.Context, filter string) error {
+func (c *exportCommand) operations(ctx context.Context, filter string, since time.Time) error {
 	parsed, err := ledger.ParseFilter(filter)
 	if err != nil {
 		return err
@@ -114,7 +119,7 @@ func (c *exportCommand) operations(ctx context.Context, filter string) error {
 			return err
 		}
 	}
-	return nil
+	return leftArchived(ctx, c.app, s, since)
 }
 
 // history prints the events of a time.
@@ -142,7 +147,7 @@ func (c *exportCommand) history(ctx context.Context, of settledFlags) error {
 			return err
 		}
 	}
-	return nil
+	return leftArchived(ctx, c.app, s, since)
 }
 
 // stopped says so where it was.

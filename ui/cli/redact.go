@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -99,6 +100,9 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 	}
 	s, err := r.ledgerFor(ctx, why)
 	if err != nil {
+		return nil, err
+	}
+	if err := leftArchived(ctx, r.app, s, time.Time{}); err != nil {
 		return nil, err
 	}
 	q := ledger.Query{Tab: ledger.TabAll, Filter: parsed, Order: ledger.OrderOldest, Now: r.clock(), Limit: exportStep, Within: searchStep}
