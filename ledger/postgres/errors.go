@@ -88,6 +88,7 @@ const (
 	codeDivision      = "22012"
 	codeNoSchema      = "3F000"
 	codeNoTable       = "42P01"
+	codeNoFunction    = "42883"
 	codeNoDatabase    = "3D000"
 	codePrivilege     = "42501"
 	codeConnections   = "53300"

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"indoubt/ledger"
 	"indoubt/ledger/tables"
 )
@@ -46,6 +48,9 @@ func (s *handle) describe(ctx context.Context) (described, error) {
 	}
 	if missing := (*ledger.MissingError)(nil); errors.As(err, &missing) {
 		return nil, s.absent(ctx, missing)
+	}
+	if said := (*pgconn.PgError)(nil); errors.As(err, &said) && said.Code == codeNoFunction { // the last that a copy gets
+		return nil, &Error{Foreign, s.address.shown, "it is a copy that was cut off", "give the same command again: indoubt copy FROM TO; or name another database", nil}
 	}
 	if err == nil && (meta["id"] == "" || meta.schema() == 0) {
 		err = &Error{Foreign, s.address.shown, "it does not say which ledger it is", "", nil}
