@@ -31,6 +31,28 @@ func TestArchiveGuards(t *testing.T) {
 	}
 }
 
+// Large operations are read a few at a time: an archive takes no more memory for them.
+func TestArchiveReadsLargeOnesInParts(t *testing.T) {
+	s, _ := openTest(t)
+	input := json.RawMessage(`"` + strings.Repeat("x", 3<<20) + `"`)
+	for range 12 {
+		req := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "upload", Key: ledger.NewID(), Input: input,
+			Deadline: time.Minute, Actor: ledger.Actor{Name: "x"}}
+		need.Get(ledger.Begin(ctx, s, req))(t)
+		need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeCommitted, Actor: req.Actor}))(t)
+	}
+	all := 0
+	for place := int64(0); ; {
+		ops, next, err := s.Archivable(ctx, s.now().Add(time.Hour), place, 100)
+		need.OK(t, err)
+		need.Must(t, len(ops) <= 10, "%d of 3 MB are read at once", len(ops))
+		if all, place = all+len(ops), next; place == 0 {
+			break
+		}
+	}
+	need.Equal(t, all, 11, "all but the newest")
+}
+
 // No text comes back, and none goes but by a redaction.
 func TestI8_RedactionGuards(t *testing.T) {
 	s, _ := openTest(t)

@@ -36,8 +36,8 @@ const archivable = `(o.state IN ('committed', 'failed', 'abandoned') AND o.confl
 // shelf takes operations out of the tables.
 type shelf struct{ s *Store }
 
-// armful is how many operations are read whole at once, and room how many bytes of text,
-// after which no more are.
+// armful is how many operations are read whole at once at most, and room how many bytes of
+// text, after which no more are.
 const (
 	armful = 100
 	room   = 16 << 20
@@ -49,21 +49,22 @@ func (k shelf) Archivable(ctx context.Context, before time.Time, after int64, li
 	err = k.s.db.View(ctx, func(q Querier) error {
 		ops, place = nil, 0
 		var ids []string
-		var places []int64
+		var places, sizes []int64
 		var seen int
 		var older bool
 		_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
-			var seq, created int64
+			var seq, created, size int64
 			var id string
-			if err = rows.Scan(&seq, &created, &id); err != nil {
+			if err = rows.Scan(&seq, &created, &id, &size); err != nil {
 				return none, err
 			}
 			seen, place, older = seen+1, seq, older || created < Millis(before)
 			if id != "" {
-				ids, places = append(ids, id), append(places, seq)
+				ids, places, sizes = append(ids, id), append(places, seq), append(sizes, size)
 			}
 			return none, nil
-		}, `SELECT o.seq, o.created_at, CASE WHEN `+archivable+` THEN o.id ELSE '' END FROM operations o WHERE o.seq > ?1 ORDER BY o.seq LIMIT ?4+0`,
+		}, `SELECT o.seq, o.created_at, CASE WHEN `+archivable+` THEN o.id ELSE '' END, coalesce(octet_length(o.input), 0) + coalesce(octet_length(o.result), 0)
+			FROM operations o WHERE o.seq > ?1 ORDER BY o.seq LIMIT ?4+0`,
 			after, Millis(before), Millis(q.Moment().Wall), limit)
 		if err != nil {
 			return err
@@ -75,17 +76,18 @@ func (k shelf) Archivable(ctx context.Context, before time.Time, after int64, li
 			return nil
 		}
 		asked, err := askedFor(q)
-		for i, bytes := 0, 0; i < len(ids) && err == nil; i += armful {
+		for i, bytes := 0, 0; i < len(ids) && err == nil; {
 			if bytes >= room {
 				place = places[i-1]
 				break
 			}
+			n := together(sizes[i:])
 			var some []ledger.Whole
-			some, err = wholes(q, k.s.d, ids[i:min(i+armful, len(ids))], asked)
+			some, err = wholes(q, k.s.d, ids[i:i+n], asked)
 			for _, w := range some {
 				bytes += weight(w)
 			}
-			ops = append(ops, some...)
+			ops, i = append(ops, some...), i+n
 		}
 		return err
 	})
@@ -93,6 +95,16 @@ func (k shelf) Archivable(ctx context.Context, before time.Time, after int64, li
 		return nil, 0, err
 	}
 	return ops, place, nil
+}
+
+// together is how many operations of these sizes are read at once: one at least.
+func together(sizes []int64) (n int) {
+	for sum := int64(0); n < min(armful, len(sizes)); n++ {
+		if sum += sizes[n]; n > 0 && sum > room {
+			break
+		}
+	}
+	return n
 }
 
 // weight is how long the texts of an operation are, about.
