@@ -126,7 +126,10 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 // notArchived says why the files cannot be written.
 func notArchived(err error, dir string) error {
 	f := &failure{Exit: exitError, cause: err}
+	var leased *ledger.LeasedError
 	switch {
+	case errors.As(err, &leased):
+		f.Exit, f.Code, f.Message, f.Hint = exitConflict, "leased", fmt.Sprintf("%s is archiving, or was cut off at it: no other archive is begun before %s", leased.Holder, clockTime(leased.Until)), "try again then"
 	case errors.Is(err, archive.ErrNoDir):
 		f.Code, f.Message, f.Hint = "no_directory", "the directory of the archive cannot be made: "+dir+" is a file, or below one", "name another one: --to DIR"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):

@@ -210,6 +210,11 @@ func TestE2E_ArchivedTwice(t *testing.T) {
 	settle(ledger.OutcomeUncertain)
 	decide(ledger.VerbDeny, req.OperationID)
 	settledOnes(t, store, "a", 1)
+	other := ledger.Archive{ID: "other", File: "other.gz", Before: time.Now(), Actor: ledger.Actor{Name: "noor"}, Until: time.Now().Add(time.Hour)}
+	need.OK(t, store.ChangeArchive(t.Context(), other))
+	need.Contains(t, s.must(4, "archive", "--settled-for", "0s", "--to", dir).Err, "noor is archiving")
+	other.ClosedAt = time.Now()
+	need.OK(t, store.ChangeArchive(t.Context(), other))
 	s.must(0, "archive", "--settled-for", "0s", "--to", dir)
 	decide(ledger.VerbAbandon, req.OperationID)
 	settledOnes(t, store, "b", 1)
