@@ -211,7 +211,7 @@ func (c *importing) read(ctx context.Context, file string) error {
 			}
 			continue
 		}
-		if c.batch = append(c.batch, importRow{Row: row, past: c.pastOf(row, op)}); len(c.batch) == importBatch {
+		if c.batch = append(c.batch, importRow{Row: row, past: c.pastOf(row, op)}); full(c.batch) {
 			if err := c.flush(ctx); err != nil {
 				return err
 			}

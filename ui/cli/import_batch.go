@@ -16,6 +16,18 @@ import (
 // Rows are taken over in batches, so many at once: they share transactions.
 const importBatch, importAtOnce = 512, 64
 
+// importBytes is how much text a batch may have: a row takes several times its size.
+const importBytes = 16 << 20
+
+// full reports whether the rows of a batch are as many, or as large, as are taken over at once.
+func full(batch []importRow) bool {
+	size := 0
+	for _, row := range batch {
+		size += len(row.Text)
+	}
+	return len(batch) >= importBatch || size >= importBytes
+}
+
 // flush takes over the rows of the batch. What is recorded already is looked for in one
 // go, so that an import which is given again comes quickly to what is new.
 func (c *importing) flush(ctx context.Context) error {
