@@ -72,16 +72,17 @@ func (f file) usable(path string) error {
 	return nil
 }
 
-// replaced says that the path leads to another file than the one in use, or to one
-// with nothing in it. A process that holds a removed file open goes on writing to it without an error.
+// replaced says that the path leads to another file than the one in use, or to one of which
+// a part is gone. A process that holds a removed file open goes on writing to it without an
+// error, and so does one whose memory has the pages that were cut off.
 func (was files) replaced(path string, now files) error {
 	switch {
 	case !now.db.there():
 		return &DisplacedError{path, "is not there", "bring it back, its -wal file with it", true}
 	case !now.db.is(was.db):
 		return &DisplacedError{path, "is another file now", "bring the old one back, or start again with the one that is there now", true}
-	case now.db.size == 0 && was.db.size > 0:
-		return &DisplacedError{Path: path, Why: "was emptied while it was open", Do: "stop what writes to it, keep its -wal, and put a backup in its place (Backups in ledger/README.md)"}
+	case now.db.size < was.db.size && cutOff(path) != "": // else it was vacuumed
+		return &DisplacedError{Path: path, Why: "was cut off while it was open", Do: "stop what writes to it, keep its -wal, and put a backup in its place (Backups in ledger/README.md)"}
 	}
 	return nil
 }

@@ -100,6 +100,38 @@ func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
 	}
 }
 
+// A process that has the pages in memory would go on writing to a file that was cut off.
+// One that was vacuumed is smaller, too, and whole.
+func TestI1_ACutFileTakesNoMore(t *testing.T) {
+	for name, queries := range map[string][]string{"cut off": {"PRAGMA wal_checkpoint(PASSIVE)"}, "vacuumed": {"DROP INDEX operations_by_target", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"}} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			s := need.Get(Create(ctx, path, Options{}))(t)
+			for range 100 {
+				begin(t, s)
+			}
+			need.OK(t, s.Close())
+			s = need.Get(Create(ctx, path, Options{}))(t)
+			defer s.Close()
+			for range 3 {
+				begin(t, s)
+			}
+			before := need.Get(os.Stat(path))(t).Size()
+			db := rawDB(t, path)
+			for _, query := range queries {
+				need.Get(db.Exec(query))(t)
+			}
+			cut := name == "cut off"
+			if cut {
+				need.OK(t, os.Truncate(path, 8192))
+			}
+			need.That(t, need.Get(os.Stat(path))(t).Size() < before, "the file is as large as before")
+			_, err := ledger.Begin(ctx, s, request())
+			need.That(t, cut == (err != nil), "%v", err)
+		})
+	}
+}
+
 // A process that has the ledger open loses nothing when somebody removes the log
 // beside it: it writes what is in there into the file, and begins a new one.
 func TestI1_ARemovedLogLosesNothing(t *testing.T) {
