@@ -63,6 +63,9 @@ func (s settleFlags) request(attempt string) (ledger.SettleRequest, error) {
 		Error: s.errorText, Receipt: s.receipt, EffectWord: s.effect, Already: s.already, TokenSent: s.tokenSent, Status: -1}
 	switch req.Outcome {
 	case ledger.OutcomeCommitted, ledger.OutcomeUncertain:
+		if s.proof != "" {
+			return req, usage(fmt.Sprintf("--proof says that nothing happened, and --outcome %s that it did or may have", s.outcome), "leave --proof out, or say --outcome failed")
+		}
 	case ledger.OutcomeFailed:
 		req.Proof = ledger.Proof(strings.ReplaceAll(s.proof, "-", "_"))
 		if s.proof == "" {

@@ -136,6 +136,7 @@ settle
 settle nope --outcome committed
 settle nope --outcome maybe
 settle nope --outcome failed
+settle nope --outcome committed --proof refused
 mcp
 mcp --url not_a_url
 mcp --url http://x -- cmd
