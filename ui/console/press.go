@@ -74,8 +74,7 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 // pressed gives a key to the outage that is on the screen, else to its binding.
 func pressed(m *Root, name string) tea.Cmd {
 	if m.screen == onHelp && name == "t" && m.o.Banner != "" {
-		m.tour.begin(m)
-		return ascend(m)
+		return m.tour.begin(m)
 	}
 	if cmd, done := pressOutage(m, name); done {
 		return cmd

@@ -7,6 +7,8 @@ import (
 	"indoubt/ui/act"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
+
+	tea "charm.land/bubbletea/v2"
 )
 
 // tour leads a newcomer through the outage of the demonstration. Each of its steps
@@ -48,14 +50,15 @@ func greet(m *Root) {
 		until: m.Now.Add(time.Minute)}
 }
 
-// begin begins the tour, or ends it.
-func (t *tour) begin(m *Root) {
+// begin begins the tour, with the list, or ends it.
+func (t *tour) begin(m *Root) tea.Cmd {
 	if t.step > 0 {
 		t.step = 0
 		m.say("the tour is over; ? then t begins it again")
-		return
+		return ascend(m)
 	}
 	t.step = 1
+	return m.goTab(ledger.TabNeedsYou)
 }
 
 // follow goes on where a step is done.

@@ -29,6 +29,7 @@ func TestTheDemonstrationLeadsANewcomer(t *testing.T) {
 	b.keys("R").text("12").keys("tab", "enter").shows("5/6  Three go first").wait(time.Second).keys("y").shows("6/6  Sent.")
 	b.keys("esc").shows("That was the tour")
 	b.keys("?", "t").shows("1/6").keys("?", "t").shows("the tour is over").hides("1/6")
+	b.keys("enter").hides("2 Checking").keys("?", "t").shows("1/6", "2 Checking") // its first step is about the list
 
 	nightBench(t, 80, 24).keys("?").hides("six steps").keys("t").hides("1/6")
 }
