@@ -98,6 +98,9 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	default:
 		return usage(fmt.Sprintf("--theme %q is none of auto, light, dark, none", a.theme), "write --theme none for no colours")
 	}
+	if err := swallowed(cmd); err != nil {
+		return err
+	}
 	for _, name := range []string{"context", "ledger", "policy", "as", "key", "idempotency-key"} {
 		if f := cmd.Flag(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
 			return usage("--"+name+" is empty", "is a variable not set? leave it out for the default")

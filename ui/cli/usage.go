@@ -94,6 +94,20 @@ func flagFailure(cmd *cobra.Command, err error) error {
 	return usage(message, "see `"+cmd.CommandPath()+" --help`")
 }
 
+// swallowed refuses an option that has taken the next one, or the -- before a command, for
+// its value. So `--key $KEY -- send` reads where the variable is not set, and every command
+// would have one key.
+func swallowed(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		name, option := strings.CutPrefix(f.Value.String(), "--")
+		name, _, _ = strings.Cut(name, "=")
+		if option && f.Value.Type() == "string" && (name == "" || cmd.Flag(name) != nil) {
+			err = usage(fmt.Sprintf("--%s has no value: `%s` comes next", f.Name, f.Value), "is a variable not set? leave the option out for the default")
+		}
+	})
+	return err
+}
+
 // commandLike is a word that reads as a command and not as the name of something.
 var commandLike = lazyregexp.New(`^[a-z]+(-[a-z]+)*$`)
 

@@ -122,6 +122,10 @@ run -- true
 run --kind k
 run --kind bad! -- true
 run --kind k --key= -- true
+run --kind k --key -- true
+run --kind --ledger DIR/x.db -- true
+begin --kind k --input {} --key --dry-run
+note #1 --reason --as=ann
 run --ledger= --kind k -- true
 run -o xml --kind k -- true
 run --kind k --timeout soon -- true
