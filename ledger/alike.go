@@ -5,8 +5,15 @@ import (
 	"strings"
 )
 
-// made takes a key apart that a recorder made: of what, and its base, without its
-// generation; "" for other keys.
+// MadeKey reports whether a recorder made the key, so that it tells a person nothing.
+func MadeKey(key string) bool {
+	of, _ := made(key)
+	id, alone := strings.CutPrefix(key, "k-") // of this operation and no other
+	return of != "" || alone && len(id) == 36 && strings.Trim(id, "0123456789abcdef-") == ""
+}
+
+// made takes a key apart that a recorder made of a request: of what, and its base, without
+// its generation; "" for other keys.
 func made(key string) (of, base string) {
 	base, generation, _ := strings.Cut(key, ".")
 	of, digest, _ := strings.Cut(base, "-")

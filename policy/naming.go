@@ -4,14 +4,10 @@ import (
 	"strings"
 
 	"indoubt/ledger"
-	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
 const maxTitle = 200
-
-// madeKey is a key that a recorder made, which tells a person nothing.
-var madeKey = lazyregexp.New(`^(?:(?:content|session|fields|row)-[0-9a-f]{32}(?:\.\d+)?|k-[0-9a-f-]{36})$`)
 
 // Title is the operation in a few words. Where the policy gives none, or it
 // cannot be computed, the title is made of the command, behind the key that it was
@@ -22,7 +18,7 @@ func (k *Kind) Title(op ledger.Operation) string {
 	}
 	if op.Command != nil && len(op.Command.Argv) > 0 {
 		words := op.Command.Argv
-		if op.Key != "" && !madeKey.MatchString(op.Key) {
+		if op.Key != "" && !ledger.MadeKey(op.Key) {
 			words = append([]string{op.Key}, words...)
 		}
 		return expr.Shorten(strings.Join(words, " "), maxTitle)
@@ -92,7 +88,7 @@ func madeTitle(op ledger.Operation) string {
 		}
 	}
 	values := someValues("", data, 3)
-	if len(values) == 0 && name == op.Kind && op.Key != "" && !madeKey.MatchString(op.Key) {
+	if len(values) == 0 && name == op.Kind && op.Key != "" && !ledger.MadeKey(op.Key) {
 		values = []string{op.Key}
 	}
 	return strings.Join(append([]string{name}, values...), " ")
