@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,6 +104,27 @@ func TestACrowdedServer(t *testing.T) {
 	err := translate("here", &pgconn.PgError{Code: codeConnections, Message: "sorry, too many clients already"})
 	var said ledger.Troubled
 	need.That(t, errors.Is(err, ledger.ErrBusy) && errors.As(err, &said) && said.Trouble(ledger.InFull).Code == Crowded && strings.Contains(err.Error(), "takes no more connections"), "%v", err)
+}
+
+// A server that is reached and cannot be used says what stands in the way, and no more: not
+// what the driver was told, nor that the server must be started.
+func TestAServerThatIsReached(t *testing.T) {
+	url := pgtest.URL(t)
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+		}
+	}()
+	for address, want := range map[string]string{
+		strings.Replace(url, "sslmode=disable", "sslmode=require", 1): "does not answer: server refused TLS connection; have the server speak TLS",
+		url + "&frobnicate=1": `does not answer: unrecognized configuration parameter "frobnicate"; take it out`,
+		"postgres://maya@" + l.Addr().String() + "/fleet?sslmode=disable": "; something else than PostgreSQL listens there",
+	} {
+		_, err := Open(ctx, address, Options{})
+		need.That(t, errors.Is(err, ledger.ErrLost) && strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "user="), "%v, want %q", err, want)
+	}
 }
 
 // What libpq reads, this does: a password file, a service file, several hosts.

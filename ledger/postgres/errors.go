@@ -113,9 +113,24 @@ func translate(shown string, err error) error {
 	case errors.As(err, &said):
 		return byCode(shown, said)
 	case connecting(err), broken(err), errors.Is(err, errAgain):
-		return &Error{Lost, shown, unanswered(err), "", nil}
+		why := unanswered(err)
+		return &Error{Lost, shown, why, helps(why), nil}
 	}
 	return err
+}
+
+// helps says what to do about a server that is reached and answers something else, "" about
+// one that is not.
+func helps(why string) string {
+	switch {
+	case strings.Contains(why, "certificate"):
+		return "PGSSLROOTCERT names the authority that signed the server's certificate, and the address the host that it is for"
+	case strings.Contains(why, "refused TLS"):
+		return "have the server speak TLS (ssl = on), or say otherwise with sslmode in the address"
+	case strings.Contains(why, "body length"), strings.Contains(why, "message type"):
+		return "something else than PostgreSQL listens there: check the host and the port"
+	}
+	return ""
 }
 
 // unanswered says why a server does not answer: the cause of the network alone, without
@@ -132,8 +147,29 @@ func unanswered(err error) string {
 		return call.Err.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		return "not in time"
+	case connecting(err):
+		return line(cause(err))
 	}
 	return line(err)
+}
+
+// cause is what an error came from; of several, the last.
+func cause(err error) error {
+	for {
+		var under error
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			under = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			if all := e.Unwrap(); len(all) > 0 {
+				under = all[len(all)-1]
+			}
+		}
+		if under == nil {
+			return err
+		}
+		err = under
+	}
 }
 
 // translated reports whether an error is one of ours already.
@@ -178,7 +214,11 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return &Error{Permission, shown, said.Message, "", said}
 	}
 	if said.SeverityUnlocalized == "FATAL" || said.SeverityUnlocalized == "PANIC" {
-		return &Error{Lost, shown, said.Message, "", said}
+		do := ""
+		if strings.HasPrefix(said.Code, "42") || strings.HasPrefix(said.Code, "22") { // of a setting
+			do = "take it out of the address, PGOPTIONS or the service file"
+		}
+		return &Error{Lost, shown, said.Message, do, said}
 	}
 	switch said.Code[:min(2, len(said.Code))] {
 	case "23":
