@@ -127,6 +127,12 @@ func TestAServerThatIsReached(t *testing.T) {
 	}
 }
 
+// Poolers name the severity in one way only.
+func TestAPoolerThatHasLostItsServer(t *testing.T) {
+	away := &pgconn.PgError{Severity: "FATAL", Code: codeProtocol, Message: "server login has been failing, try again later"}
+	need.That(t, errors.Is(translate("here", away), ledger.ErrLost) && !definite(away), "%v", translate("here", away))
+}
+
 // What libpq reads, this does: a password file, a service file, several hosts.
 func TestFilesOfTheEnvironment(t *testing.T) {
 	url := made(t)

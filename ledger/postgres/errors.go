@@ -213,7 +213,7 @@ func byCode(shown string, said *pgconn.PgError) error {
 	if strings.HasPrefix(said.Code, "28") { // of logging in
 		return &Error{Permission, shown, said.Message, "", said}
 	}
-	if said.SeverityUnlocalized == "FATAL" || said.SeverityUnlocalized == "PANIC" {
+	if ended(said) {
 		do := ""
 		if strings.HasPrefix(said.Code, "42") || strings.HasPrefix(said.Code, "22") { // of a setting
 			do = "take it out of the address, PGOPTIONS or the service file"
@@ -227,6 +227,13 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return fmt.Errorf("%w: %s: %w", ledger.ErrFull, shown, said)
 	}
 	return fmt.Errorf("%s: %w", shown, said)
+}
+
+// ended reports whether an error has ended the session, or kept it from beginning. Poolers
+// may leave out the severity that no language changes.
+func ended(said *pgconn.PgError) bool {
+	severity := cmp.Or(said.SeverityUnlocalized, said.Severity)
+	return severity == "FATAL" || severity == "PANIC"
 }
 
 // connecting reports whether no connection could be made.

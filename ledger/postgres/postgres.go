@@ -332,7 +332,7 @@ func (s *handle) worth(err error, try int) bool {
 		}
 	}
 	// Others that were idle when the server went are dead, too.
-	if !connecting(err) && !errors.Is(err, context.Canceled) && (broken(err) || said != nil && said.SeverityUnlocalized == "FATAL") {
+	if !connecting(err) && !errors.Is(err, context.Canceled) && (broken(err) || said != nil && ended(said)) {
 		s.pool.Load().Reset()
 		return try < 3
 	}
