@@ -1,6 +1,9 @@
 package ledger
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Trouble is why a ledger cannot be used, in words for people.
 type Trouble struct {
@@ -28,8 +31,8 @@ type Troubled interface {
 func InFull(name string) string { return name }
 
 // MissingError: there is no ledger of this name. Why is what a server says of it; no
-// writer makes one there by the way.
-type MissingError struct{ Ledger, Why string }
+// writer makes one there by the way. Do is what comes before one can be made there.
+type MissingError struct{ Ledger, Why, Do string }
 
 func (e *MissingError) Error() string {
 	return fmt.Sprintf("there is no ledger at %s; check --ledger and INDOUBT_LEDGER, or make one with `indoubt init`", e.at(e.Ledger))
@@ -40,7 +43,7 @@ func (e *MissingError) Error() string {
 func (e *MissingError) Trouble(name func(string) string) Trouble {
 	t := Trouble{Code: "no_ledger", Message: "No ledger at " + e.at(name(e.Ledger)) + ". This is not an all-clear."}
 	if e.Why != "" {
-		t.Do = "make one with `indoubt init`, as a user who may, or look somewhere else: --ledger / INDOUBT_LEDGER"
+		t.Do = cmp.Or(e.Do, "make one with `indoubt init`, as a user who may, or look somewhere else: --ledger / INDOUBT_LEDGER")
 	}
 	return t
 }

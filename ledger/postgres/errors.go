@@ -205,7 +205,9 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return fmt.Errorf("%w: %s: it took longer than %s: %w", ledger.ErrBusy, shown, statementTimeout, said)
 	case codeConnections:
 		return &Error{Crowded, shown, said.Message, "", said}
-	case codeNoDatabase, codeNoSchema, codeNoTable:
+	case codeNoDatabase:
+		return &ledger.MissingError{Ledger: shown, Why: said.Message, Do: "check the name (--ledger / INDOUBT_LEDGER); `indoubt init` makes a ledger in a database that is there: CREATE DATABASE"}
+	case codeNoSchema, codeNoTable:
 		return &ledger.MissingError{Ledger: shown, Why: said.Message}
 	case codePrivilege:
 		return &Error{Permission, shown, said.Message, lacking(shown, roleFor(said.Message)), said}

@@ -127,14 +127,19 @@ func (s *handle) inOne(ctx context.Context, build func(*session) error) error {
 	})
 }
 
-// standing reports whether there is a ledger, and whether there is a schema of its name.
+// standing reports whether there is a ledger, and whether there is a schema of its name. A
+// database that has neither, and could not keep every text, is refused.
 func standing(t *session) (there, taken bool, err error) {
-	rows, err := t.query(`SELECT to_regclass('indoubt.meta') IS NOT NULL, to_regnamespace('indoubt') IS NOT NULL`, nil)
+	rows, err := t.query(`SELECT to_regclass('indoubt.meta') IS NOT NULL, to_regnamespace('indoubt') IS NOT NULL, current_setting('server_encoding')`, nil)
 	if err != nil {
 		return false, false, err
 	}
 	rows.Next()
-	err = rows.Scan(&there, &taken)
+	var encoding string
+	err = rows.Scan(&there, &taken, &encoding)
+	if err == nil && !taken && encoding != "UTF8" {
+		err = &ledger.MissingError{Ledger: t.store.address.shown, Why: "the encoding of the database is " + encoding, Do: "name a database in UTF-8: CREATE DATABASE … TEMPLATE template0 ENCODING 'UTF8'"}
+	}
 	return there, taken, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -105,4 +106,22 @@ func TestI10_AKilledMigration(t *testing.T) {
 	need.Equal(t, psql(t, url, `SELECT value FROM indoubt.meta WHERE name = 'schema'`), "1")
 	need.OK(t, s.install(ctx, lasting)) // fails if any of it is there
 	need.Equal(t, psql(t, url, `SELECT value || ' ' || (SELECT count(*) FROM indoubt.two) FROM indoubt.meta WHERE name = 'schema'`), "2 0")
+}
+
+// A database that is not there, or cannot keep every text, is not one to make a ledger in,
+// and what helps is not to try the same again.
+func TestNoPlaceForALedger(t *testing.T) {
+	url := pgtest.URL(t)
+	of := func(database string) string {
+		return regexp.MustCompile(`/test_\d+`).ReplaceAllString(url, "/"+database)
+	}
+	t.Cleanup(func() { psql(t, url, `DROP DATABASE latin; DROP DATABASE ascii`) })
+	psql(t, url, `CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'; CREATE DATABASE ascii TEMPLATE template0 ENCODING 'SQL_ASCII' LC_COLLATE 'C' LC_CTYPE 'C'`)
+	for database, says := range map[string]string{"latin": "is LATIN1", "ascii": "is SQL_ASCII", "none": "CREATE DATABASE"} {
+		_, err := Create(ctx, of(database), Options{})
+		missing := (*ledger.MissingError)(nil)
+		need.That(t, errors.As(err, &missing), "%v", err)
+		said := missing.Trouble(ledger.InFull)
+		need.That(t, strings.Contains(said.Error(), says) && !strings.Contains(said.Do, "make one with"), "%v", said)
+	}
 }
