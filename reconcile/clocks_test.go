@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -53,4 +54,29 @@ func TestOddsRestOnTheLedger(t *testing.T) {
 	need.That(t, odds.N == 8 && odds.P > blank.P && blank.N == 0 && wise.Digest() == w.inForce().Digest(), "%+v, without its history %+v", odds, blank)
 	h := NewHistory(w.store)
 	need.Equal(t, h.Policy(w.ctx, w.inForce()), h.Policy(w.ctx, w.inForce()), "a history makes a new policy each time it is asked")
+}
+
+// silent is a ledger whose server does not answer until it is told to.
+type silent struct {
+	ledger.Statistics
+	answer chan []ledger.DoubtCount
+}
+
+func (s silent) DoubtCounts(context.Context) ([]ledger.DoubtCount, error) { return <-s.answer, nil }
+
+// A screen asks for the policy each time it is drawn, and is drawn while the server is silent.
+func TestASilentLedgerKeepsNoOneFromThePolicy(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	s := silent{answer: make(chan []ledger.DoubtCount, 1)}
+	s.answer <- nil
+	h := NewHistory(s)
+	before := h.Policy(w.ctx, w.inForce())
+	h.fetched = time.Now().Add(-2 * historyAge)
+	for range 2 {
+		need.Equal(t, h.Policy(w.ctx, w.inForce()), before)
+	}
+	s.answer <- []ledger.DoubtCount{{Kind: "pay", Class: ledger.ClassTimeout, Landed: 8}}
+	for end := time.Now().Add(10 * time.Second); h.Policy(w.ctx, w.inForce()) == before; time.Sleep(time.Millisecond) {
+		need.Must(t, time.Now().Before(end), "what it tells at last is not taken in")
+	}
 }
