@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"regexp"
@@ -590,6 +591,10 @@ func TestALostLedgerSaysWhyUntilItIsBack(t *testing.T) {
 	b.store.lose(errors.New("/srv/payments.db is not there; bring it back"))
 	b.send(feed.Changed{})
 	b.tickOver(time.Minute).shows("STALE", "/srv/payments.db is not there; bring it back")
+	b.store.lose(context.DeadlineExceeded)
+	b.tickOver(4*time.Second).tickOver(time.Minute).shows("STALE", "it has not answered for 8s").hides("deadline exceeded")
+	b.store.lose(errors.New("/srv/payments.db is not there; bring it back"))
+	b.tickOver(4 * time.Second)
 	b.keys("C").shows("C is off: the ledger is lost").tickOver(time.Minute).shows("bring it back")
 	b.store.lose(nil)
 	b.tickOver(4*time.Second).tickOver(time.Minute).hides("STALE", "bring it back")

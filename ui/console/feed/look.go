@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -158,6 +159,9 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, sinc
 		if msg.err = together(ctx, store, msg.info.Parallel, step...); msg.err != nil {
 			break
 		}
+	}
+	if errors.Is(msg.err, context.DeadlineExceeded) { // ours, and no one else's word
+		msg.err = fmt.Errorf("it has not answered for %s", Patience)
 	}
 	return msg
 }
