@@ -63,6 +63,7 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 		say("durability", ledger.LevelFail, fmt.Sprintf("fsync is %s and full_page_writes is %s: a crash of the server loses what was recorded", fsync, pages), "set both to on")
 	}
 	switch {
+	case standby: // nothing is committed here
 	case commits == "off":
 		say("commits", ledger.LevelFail, "synchronous_commit is off: what is acknowledged is lost with the server", "set synchronous_commit = on")
 	case names == "" && followers == 0:

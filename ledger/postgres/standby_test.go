@@ -32,6 +32,9 @@ func TestAStandbyIsFollowed(t *testing.T) {
 	if err := s.Update(ctx, tell("no")); !errors.Is(err, ledger.ErrReadOnly) {
 		t.Errorf("a standby was written to: %T %v", err, err)
 	}
+	for _, f := range s.Examine(ctx) {
+		need.That(t, f.Check != "commits", "of commits, that a standby makes none of, it says: %s", f.Found)
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	news := s.Watch(ctx)
