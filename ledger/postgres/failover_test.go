@@ -305,6 +305,7 @@ func restored(t *testing.T, dump string, operations int) {
 	url := pgtest.URL(t)
 	psql(t, url, dump)
 	looker := opened(t, url, Options{ReadOnly: true})
+	need.That(t, !need.Get(looker.Info(ctx))(t).Failover.At.IsZero(), "nobody who only looks is told")
 	f := &follower{seen: map[string]int{}, store: looker, limit: 100}
 	// The other cluster's number of an old event is one that this one gives next.
 	psql(t, url, `SET session_replication_role = replica; UPDATE indoubt.events SET xid = (pg_current_xact_id()::text::bigint + 5)::text::xid8 WHERE seq = 3`)

@@ -35,7 +35,7 @@ RETURN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || 'indoubt.lineage
 -- standby says what its primary has noted.
 CREATE FUNCTION indoubt.failed_over(OUT at bigint, OUT missing_ms bigint, OUT noted boolean) RETURNS SETOF record LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-  SELECT indoubt.ms(min(noted_at)), sum(indoubt.ms(noted_at) - indoubt.ms(known_until)) INTO at, missing_ms FROM indoubt.lineages WHERE adopted_at IS NULL;
+  SELECT nullif(indoubt.ms(min(noted_at)), 0), sum(indoubt.ms(noted_at) - indoubt.ms(known_until)) INTO at, missing_ms FROM indoubt.lineages WHERE adopted_at IS NULL;
   noted := (SELECT lineage FROM indoubt.lineages ORDER BY n DESC LIMIT 1) IS NOT DISTINCT FROM coalesce(indoubt.lineage(), (SELECT lineage FROM indoubt.lineages ORDER BY n DESC LIMIT 1));
   IF NOT noted THEN
     at := coalesce(at, indoubt.ms(clock_timestamp()));
