@@ -122,6 +122,35 @@ CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.meta FOR EACH ROW EXECU
 
 -- ── Operations ───────────────────────────────────────────────────────────────
 
+-- flight_alone says that a change begins another attempt, or ends at its deadline the one
+-- that is in flight, and says nothing else: that is everyone's. What is committed already
+-- ends as that, and then the flag may be raised that says so.
+CREATE FUNCTION indoubt.flight_alone(was indoubt.operations, is_now indoubt.operations) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+  begins CONSTANT boolean := is_now.state = 'pending' AND was.state <> 'pending';
+  beside indoubt.operations := is_now;
+BEGIN
+  IF NOT begins AND NOT (is_now.change_verb = 'expire' AND was.state = 'pending' AND was.deadline_at < clock_timestamp()
+       AND (is_now.state = 'uncertain' OR is_now.state = 'committed' AND EXISTS (
+            SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND id <> was.live_attempt AND 'committed' IN (outcome, late_outcome)))) IS true THEN
+    RETURN false;
+  END IF;
+  beside.state := was.state; beside.version := was.version; beside.live_attempt := was.live_attempt; beside.attempt_count := was.attempt_count;
+  beside.deadline_at := was.deadline_at; beside.awaits := was.awaits; beside.parked_until := was.parked_until; beside.error_class := was.error_class; beside.hands := was.hands;
+  beside.doubted := was.doubted; beside.doubted_at := was.doubted_at; beside.started_at := was.started_at; beside.ended_at := was.ended_at;
+  beside.updated_at := was.updated_at; beside.settled_at := was.settled_at; beside.settled_boot := was.settled_boot; beside.settled_steady := was.settled_steady;
+  beside.change_id := was.change_id; beside.change_of := was.change_of; beside.change_verb := was.change_verb; beside.change_detail := was.change_detail;
+  beside.actor := was.actor; beside.reason := was.reason; beside.os_user := was.os_user; beside.host := was.host; beside.machine := was.machine; beside.terminal := was.terminal;
+  beside.incident := was.incident; beside.joined := was.joined; beside.fault_at := was.fault_at; beside.resolved := was.resolved; beside.is_open := was.is_open;
+  IF begins THEN
+    beside.token_sent := was.token_sent; beside.undelivered := was.undelivered; beside.verdict := was.verdict;
+  ELSIF is_now.state = 'committed' THEN
+    beside.effects := was.effects; beside.verdict := was.verdict; beside.by_answer := was.by_answer; beside.hands_off := was.hands_off;
+    beside.conflict := was.conflict; beside.conflict_note := was.conflict_note;
+  END IF;
+  RETURN beside IS NOT DISTINCT FROM was AND (NOT begins OR is_now.verdict IN ('', was.verdict));
+END $$;
+
 -- What a role may not change of an operation, under any name.
 CREATE FUNCTION indoubt.operations_before_role(was indoubt.operations, is_now indoubt.operations) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -141,13 +170,10 @@ BEGIN
       RAISE EXCEPTION 'what is in doubt is settled by a check, whose row in reads comes first in the same transaction, or by a person: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
     END IF;
     IF was.state = 'pending' AND (is_now.state, is_now.deadline_at, is_now.live_attempt, is_now.awaits) IS DISTINCT FROM (was.state, was.deadline_at, was.live_attempt, was.awaits)
-       AND NOT (is_now.change_verb = 'expire' AND was.deadline_at < clock_timestamp() AND is_now.state = 'uncertain')
-       AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND id = was.live_attempt AND db_user = session_user) THEN
+       AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND id = was.live_attempt AND db_user = session_user)
+       AND NOT indoubt.flight_alone(was, is_now) THEN
       RAISE EXCEPTION 'this operation was sent by another user of the database: only that one ends what is in flight, or the role indoubt_operator' USING ERRCODE = 'IN001';
     END IF;
-    RETURN;
-  END IF;
-  IF is_now.change_verb = 'expire' AND was.deadline_at < clock_timestamp() AND is_now.state = 'uncertain' THEN
     RETURN;
   END IF;
   IF was.state <> 'pending' AND is_now.state NOT IN (was.state, 'pending') AND is_now.change_of <> is_now.change_id OR is_now.change_verb = 'read' AND is_now.change_id <> was.change_id THEN
@@ -160,7 +186,7 @@ BEGIN
   END IF;
   beside.resolved := was.resolved; beside.is_open := was.is_open;
   IF beside IS DISTINCT FROM was AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND db_user = session_user)
-     AND NOT (is_now.state = 'pending' AND was.state <> 'pending') THEN
+     AND NOT indoubt.flight_alone(was, is_now) THEN
     RAISE EXCEPTION 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
 END $$;
@@ -632,7 +658,7 @@ BEGIN
         THEN 'an attempt in flight has no outcome, proof or late answer yet'
       END;
     IF wrong IS NULL AND OLD.db_user <> session_user THEN
-      IF NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND NEW.proof = '' AND o_state <> 'pending')
+      IF NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND o_state <> 'pending' AND indoubt.attempt_ends_alone(OLD, NEW))
          AND NOT indoubt.may(CASE WHEN NEW.outcome = OLD.outcome AND NEW.late_outcome = OLD.late_outcome AND NEW.token_sent = OLD.token_sent AND NEW.proof IN (OLD.proof, 'absent')
                                   THEN 'read' ELSE 'decide' END) THEN
         wrong := 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator';
@@ -654,6 +680,14 @@ BEGIN
     PERFORM indoubt.unfit('attempts', wrong);
   END IF;
   RETURN NEW;
+END $$;
+
+-- attempt_ends_alone says that an attempt has an end, and nothing else that is new.
+CREATE FUNCTION indoubt.attempt_ends_alone(was indoubt.attempts, is_now indoubt.attempts) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  is_now.outcome := was.outcome; is_now.ended_at := was.ended_at; is_now.ended_steady := was.ended_steady; is_now.ended_boot := was.ended_boot;
+  is_now.error_class := was.error_class; is_now.error := was.error; is_now.status := was.status;
+  RETURN is_now IS NOT DISTINCT FROM was;
 END $$;
 
 -- attempt_is_unfit names what is wrong with columns that most attempts leave empty.

@@ -45,6 +45,20 @@ const (
 	readSQL  = `INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'doubt', now(), now(), 'inconclusive')`
 )
 
+// expireSQL ends an operation at its deadline, endSQL an attempt of one; againSQL begins
+// another attempt.
+func expireSQL(id, state, more string) string {
+	return byOwn(id, "expire", state, ", doubted = true, doubted_at = clock_timestamp(), ended_at = greatest(ended_at, deadline_at), live_attempt = '', deadline_at = NULL"+more)
+}
+
+func endSQL(attempt, more string) string {
+	return fmt.Sprintf(`UPDATE indoubt.attempts SET outcome = 'uncertain', ended_at = deadline_at%s WHERE id = '%s';`, more, attempt)
+}
+
+func againSQL(id, more string) string {
+	return byOwn(id, "begin", "pending", ", live_attempt = id || '.2', attempt_count = 2, deadline_at = clock_timestamp() + '1 minute'::interval * (id <> 'twice')::int"+more)
+}
+
 // redactSQL takes the text out of an operation.
 func redactSQL(id string) string {
 	return fmt.Sprintf(`UPDATE indoubt.operations SET version = version + 1, change_id = 'redact-' || id, change_of = 'redact-' || id, change_verb = 'redact', actor = 'x',
@@ -86,6 +100,14 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer extends what another sent", "cron", `UPDATE indoubt.operations SET deadline_at = deadline_at + '1 hour'::interval WHERE id = 'flying'`, "by another user of the database"},
 	{"a writer ends the attempt of another", "cron", `UPDATE indoubt.attempts SET uid = 0, token_sent = true WHERE id = 'flying.1'`, "by another user of the database"},
 	{"a writer expires what is in time", "cron", byOwn("flying", "expire", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp(), live_attempt = '', deadline_at = NULL"), "by another user of the database"},
+	{"a writer expires another's and says that it was found", "cron", expireSQL("overdue", "uncertain", ", verdict = 'landed', effects = 1, receipts = '[\"x\"]'"), "by another user of the database"},
+	{"a writer expires another's and renames it", "cron", expireSQL("overdue", "uncertain", ", target = 'x'"), "by another user of the database"},
+	{"a writer expires another's and says that the key works", "cron", expireSQL("overdue", "uncertain", "") + endSQL("overdue.1", ", key_works = true"), "by another user of the database"},
+	{"a writer expires another's and says that the token was sent", "cron", expireSQL("overdue", "uncertain", "") + endSQL("overdue.1", ", token_sent = true"), "by another user of the database"},
+	{"a writer expires another's as committed", "cron", expireSQL("overdue", "committed", ""), "by another user of the database"},
+	{"an engine expires another's as committed", "eng", expireSQL("overdue", "committed", ""), "by another user of the database"},
+	{"a writer begins another's again and renames it", "cron", againSQL("refused", ", target = 'x'"), "by another user of the database"},
+	{"a writer begins another's again and says that it was found", "cron", againSQL("refused", ", effects = 2, conflict = 'duplicate'"), "by another user of the database"},
 	{"a writer says that another was refused", "cron", `UPDATE indoubt.attempts SET late_outcome = 'failed', late_at = clock_timestamp(), proof = 'refused' WHERE id = 'doubt.1'`, "by another user of the database"},
 	{"a writer gives up the key of another", "cron", `UPDATE indoubt.operations SET key_live = false WHERE id = 'sent'`, "by another user of the database"},
 	{"a writer gives up its own key in time", "ci", `UPDATE indoubt.operations SET key_live = false WHERE id = 'doubt'`, "given up once"},
@@ -163,16 +185,24 @@ var attacks = []struct{ name, user, script, says string }{
 func TestRoles(t *testing.T) {
 	url := withRoles(t)
 	as := func(user string) string { return pgtest.As(url, user) }
-	for _, id := range []string{"doubt", "lost", "sent", "retried", "flying"} {
+	for _, id := range []string{"doubt", "lost", "sent", "retried", "flying", "refused", "twice"} {
 		psql(t, as("ci"), fmt.Sprintf(beginSQL, id))
 	}
-	for _, id := range []string{"doubt", "lost", "retried"} {
+	for _, id := range []string{"doubt", "lost", "retried", "twice"} {
 		psql(t, as("ci"), fmt.Sprintf(loseSQL, id))
 	}
 	psql(t, as("ci"), fmt.Sprintf(landSQL, "sent"))
 	psql(t, url, `INSERT INTO indoubt.meta VALUES ('id', 'ledger'), ('clock.gap_at', '8')`)
 	psql(t, as("ci"), `INSERT INTO indoubt.operations (id, kind, key, created_at, deadline_at, actor) VALUES ('overdue', 'mail.send', 'overdue', now() - '2 hours'::interval, now() - '1 hour'::interval, 'nightly')`)
 	psql(t, as("ann"), fmt.Sprintf(grantSQL, "open", "risk_accepted"))
+	psql(t, as("ci"), `UPDATE indoubt.operations SET state = 'failed', change_id = 'no', actor = 'nightly', reason = 'no', change_detail = '{"proof":"refused"}' WHERE id = 'refused'`)
+	// A second attempt that is over, while the first was answered late.
+	psql(t, as("ann"), strings.ReplaceAll(fmt.Sprintf(grantSQL, "twice", "risk_accepted"), "'doubt'", "'twice'"))
+	psql(t, as("ci"), `BEGIN; UPDATE indoubt.grants SET consumed_at = now(), attempt_id = 'twice.2' WHERE id = 'twice';`+
+		againSQL("twice", "")+`
+		INSERT INTO indoubt.attempts (id, operation_id, n, basis, grant_id, started_at, deadline_at) VALUES ('twice.2', 'twice', 2, 'risk_accepted', 'twice', now(), (SELECT deadline_at FROM indoubt.operations WHERE id = 'twice'));
+		UPDATE indoubt.attempts SET late_outcome = 'committed', late_at = now(), late_receipt = 'r' WHERE id = 'twice.1';`+
+		byOwn("twice", "late", "pending", `, effects = 1, receipts = '["r"]', receipt = 'r'`)+`COMMIT`)
 
 	// One psql for each user: what it says of each attack stands behind its number.
 	scripts := map[string]string{}
@@ -207,10 +237,11 @@ func TestRoles(t *testing.T) {
 		{"an engine looks at its clock", "eng", `INSERT INTO indoubt.meta VALUES ('clock.seen', '[]') ON CONFLICT (name) DO UPDATE SET value = excluded.value`},
 		{"an engine checks", "eng", fmt.Sprintf(readSQL, "r1")},
 		{"an engine leases", "eng", `INSERT INTO indoubt.leases (operation_id, holder, generation) VALUES ('doubt', 'x', 1)`},
-		{"an engine allows what is safe", "eng", fmt.Sprintf(grantSQL, "safe", "absent") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough'`},
+		{"an engine allows what is safe", "eng", fmt.Sprintf(grantSQL, "safe", "absent") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'open'`},
 		{"an engine moves with the clock what may be lost", "eng", `UPDATE indoubt.meta SET value = '9' WHERE name = 'clock.gap_at'`},
-		{"an engine expires what another sent", "eng", byOwn("overdue", "expire", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = deadline_at, live_attempt = '', deadline_at = NULL") +
-			`UPDATE indoubt.attempts SET outcome = 'uncertain', ended_at = deadline_at WHERE id = 'overdue.1'`},
+		{"a writer begins what another was refused", "cron", againSQL("refused", ", token_sent = true")},
+		{"an engine expires what another sent", "eng", expireSQL("overdue", "uncertain", "") + endSQL("overdue.1", "")},
+		{"an engine expires what another sent, where an earlier attempt has landed", "eng", expireSQL("twice", "committed", ", by_answer = true, hands_off = true, conflict = 'possible_duplicate', settled_at = now()") + endSQL("twice.2", "")},
 		{"an engine settles by a check", "eng", verdictSQL("good", "absent") + byOwn("retried", "read", "failed", "")},
 		{"an operator takes a risk", "ann", fmt.Sprintf(grantSQL, "risk", "risk_accepted") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'risk'`},
 		{"an operator holds", "ann", fmt.Sprintf(holdSQL, "all")},
@@ -228,7 +259,7 @@ func TestRoles(t *testing.T) {
 	if want := "begin|nightly|ci\nsettle|nightly|ci\nconfirm|x|ann\nundo|x|ann"; got != want {
 		t.Errorf("the history says\n%s\nwant\n%s", got, want)
 	}
-	if got := psql(t, url, `SELECT DISTINCT db_user FROM indoubt.attempts; SELECT db_user FROM indoubt.holds; SELECT db_user FROM indoubt.grants ORDER BY id; SELECT * FROM indoubt.deviations()`); got != "ci\nann\nann\nann\neng" {
+	if got := psql(t, url, `SELECT DISTINCT db_user FROM indoubt.attempts; SELECT db_user FROM indoubt.holds; SELECT db_user FROM indoubt.grants ORDER BY id; SELECT * FROM indoubt.deviations()`); got != "ci\nann\nann\nann\neng\nann" {
 		t.Errorf("%s", got)
 	}
 }
