@@ -91,6 +91,7 @@ const (
 	codeNoFunction    = "42883"
 	codeNoDatabase    = "3D000"
 	codePrivilege     = "42501"
+	codeNoObject      = "42704"
 	codeConnections   = "53300"
 	codeProtocol      = "08P01"
 	codeNoStatement   = "26000"
@@ -210,7 +211,11 @@ func byCode(shown string, said *pgconn.PgError) error {
 	case codeNoSchema, codeNoTable:
 		return &ledger.MissingError{Ledger: shown, Why: said.Message}
 	case codePrivilege:
-		return &Error{Permission, shown, said.Message, lacking(shown, roleFor(said.Message)), said}
+		return &Error{Permission, shown, said.Message, cmp.Or(lacking(shown, roleFor(said.Message)), said.Hint), said}
+	case codeNoObject:
+		if len(rolesIn(said.Message)) != 0 {
+			return &Error{Permission, shown, said.Message, rolesAnew, said}
+		}
 	}
 	if strings.HasPrefix(said.Code, "28") { // of logging in
 		return &Error{Permission, shown, said.Message, "", said}

@@ -17,7 +17,9 @@ const examineQuery = `
 	       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
 	       coalesce(host(inet_server_addr()), ''),
 	       coalesce((SELECT max(extract(epoch FROM clock_timestamp() - xact_start)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()), 0),
-	       (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
+	       (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+	       coalesce((SELECT string_agg(name, ', ') FROM unnest(ARRAY['indoubt_writer', 'indoubt_engine', 'indoubt_operator']) name
+	                  WHERE to_regrole(name) IS NULL AND (SELECT prosrc LIKE '%pg_has_role%' FROM pg_proc WHERE oid = 'indoubt.may(text)'::regprocedure)), '')`
 
 // longOpen is a transaction that keeps the database from cleaning up.
 const longOpen = 10 * time.Minute
@@ -31,7 +33,7 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	say := func(check, level, text, do string) {
 		found = append(found, ledger.Finding{Check: check, Level: level, Found: text, Do: do})
 	}
-	var version, fsync, pages, commits, names, address string
+	var version, fsync, pages, commits, names, address, gone string
 	var standby, tls bool
 	var followers, now int64
 	var oldest float64
@@ -43,7 +45,7 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 		}
 		defer rows.Close()
 		rows.Next()
-		return rows.Scan(&version, &standby, &fsync, &pages, &commits, &names, &followers, &tls, &address, &oldest, &now)
+		return rows.Scan(&version, &standby, &fsync, &pages, &commits, &names, &followers, &tls, &address, &oldest, &now, &gone)
 	})
 	if err != nil {
 		return append(found, ledger.Finding{Check: "server", Level: ledger.LevelFail, Err: err})
@@ -76,6 +78,9 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 		say("commits", ledger.LevelFail, "a commit waits for a standby ("+names+"), and none is connected: nothing is recorded", "bring a standby back, or name two: synchronous_standby_names = 'ANY 1 (a, b)'")
 	default:
 		say("commits", ledger.LevelOK, "durable on a standby, too, before they are acknowledged", "")
+	}
+	if gone != "" {
+		say("roles", ledger.LevelFail, "the server has no role "+gone+", for which the guards ask: nothing is recorded", rolesAnew)
 	}
 	if age := time.Duration(oldest * float64(time.Second)); age > longOpen {
 		say("transactions", ledger.LevelWarn, fmt.Sprintf("one has been open for %s, and the database cannot clean up behind it", age.Round(time.Second)), "end it: see pg_stat_activity")

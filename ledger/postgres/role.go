@@ -15,6 +15,9 @@ const (
 	Decide = "decide"
 )
 
+// rolesAnew is what helps where a role is gone that the guards ask for.
+const rolesAnew = "have the ledger's owner make the roles again: indoubt init --roles"
+
 var roleOf = map[string]string{Record: "indoubt_writer", Check: "indoubt_engine", Decide: "indoubt_operator"}
 
 // ofRole are the tables that a role writes and a lesser one does not.

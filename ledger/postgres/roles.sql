@@ -9,13 +9,23 @@
 
 DO $$
 DECLARE
-  made text;
+  owner CONSTANT name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'indoubt');
+  missing text;
 BEGIN
-  FOREACH made IN ARRAY ARRAY['indoubt_reader', 'indoubt_writer', 'indoubt_engine', 'indoubt_operator'] LOOP
+  IF NOT pg_has_role(owner, 'USAGE') THEN
+    RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('it is not %s, who owns the ledger', owner), HINT = format('make the roles as %s', owner);
+  END IF;
+  LOOP -- another ledger of this cluster may have them, or make them meanwhile
+    SELECT string_agg('CREATE ROLE ' || name || ' NOLOGIN', '; ') INTO missing
+      FROM unnest(ARRAY['indoubt_reader', 'indoubt_writer', 'indoubt_engine', 'indoubt_operator']) name WHERE to_regrole(name) IS NULL;
+    EXIT WHEN missing IS NULL;
     BEGIN
-      EXECUTE 'CREATE ROLE ' || made || ' NOLOGIN';
-    EXCEPTION WHEN duplicate_object OR unique_violation THEN
-      NULL; -- another ledger of this cluster has them, too
+      EXECUTE missing;
+    EXCEPTION
+      WHEN duplicate_object OR unique_violation THEN NULL;
+      WHEN insufficient_privilege THEN
+        RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'it may not make roles',
+          HINT = 'have one with CREATEROLE make them, once for all ledgers of the server, and then do this again: ' || missing;
     END;
   END LOOP;
 END $$;

@@ -103,6 +103,7 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	keep(c.app, s)
 	if flags.roles {
 		if err := at.(roled).Roles(ctx, c.ledgerOptions()); err != nil {
+			c.errOut.Println("made a ledger at " + name + ", without roles")
 			return err
 		}
 	}
