@@ -598,6 +598,8 @@ CREATE TRIGGER as_effects BEFORE UPDATE OF effects ON indoubt.operations FOR EAC
   WHEN (NEW.effects < 0) EXECUTE FUNCTION indoubt.unfit_row('effects_count');
 CREATE TRIGGER as_found BEFORE UPDATE OF verdict ON indoubt.operations FOR EACH ROW
   WHEN (NEW.verdict NOT IN ('', 'landed', 'absent', 'duplicated', 'mismatch')) EXECUTE FUNCTION indoubt.unfit_row('verdict_is_known');
+CREATE TRIGGER as_hands_off BEFORE UPDATE OF hands_off ON indoubt.operations FOR EACH ROW
+  WHEN (OLD.hands_off AND NOT NEW.hands_off) EXECUTE FUNCTION indoubt.never('what only a person settles stays that: hands_off is never taken back');
 CREATE TRIGGER as_keyed BEFORE UPDATE OF key_live ON indoubt.operations FOR EACH ROW
   WHEN (NEW.key_live <> OLD.key_live AND (NOT OLD.key_live OR OLD.state IN ('pending', 'uncertain')))
   EXECUTE FUNCTION indoubt.never('a key is given up once, and only by an operation that is committed, failed or abandoned');
@@ -620,6 +622,9 @@ CREATE TRIGGER as_waits BEFORE UPDATE OF awaits ON indoubt.operations FOR EACH R
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_insert();
 CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_update();
 CREATE TRIGGER joins BEFORE UPDATE OF incident, joined ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_join();
+CREATE TRIGGER told BEFORE UPDATE OF verdict, conflict ON indoubt.operations FOR EACH ROW
+  WHEN ((NEW.verdict <> OLD.verdict OR NEW.conflict <> OLD.conflict) AND NEW.change_id = OLD.change_id)
+  EXECUTE FUNCTION indoubt.never('a change of verdict or conflict is in the history: it needs a new change_id');
 CREATE TRIGGER undelivered BEFORE UPDATE OF undelivered ON indoubt.operations FOR EACH ROW
   WHEN (NEW.undelivered AND NOT OLD.undelivered AND (NEW.state <> 'pending' OR OLD.state = 'pending'))
   EXECUTE FUNCTION indoubt.never('an answer that was delivered stays delivered until another attempt begins');

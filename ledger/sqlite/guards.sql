@@ -129,6 +129,10 @@ BEGIN
    WHERE NEW.version = OLD.version AND NEW.state = OLD.state AND OLD.attempt_count > 0
      AND (NEW.live_attempt <> OLD.live_attempt OR NEW.verdict <> OLD.verdict
        OR NEW.effects <> OLD.effects OR NEW.conflict <> OLD.conflict OR NEW.hands_off <> OLD.hands_off);
+  SELECT RAISE(ABORT, 'a change of verdict or conflict is in the history: it needs a new change_id')
+   WHERE (NEW.verdict <> OLD.verdict OR NEW.conflict <> OLD.conflict) AND NEW.change_id = OLD.change_id;
+  SELECT RAISE(ABORT, 'what only a person settles stays that: hands_off is never taken back')
+   WHERE NEW.hands_off < OLD.hands_off;
   SELECT RAISE(ABORT, 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key')
    WHERE NEW.state = 'pending' AND OLD.state <> 'pending'
      AND (NEW.live_attempt = '' OR NEW.attempt_count <> OLD.attempt_count + 1 OR NEW.change_of <> NEW.change_id
