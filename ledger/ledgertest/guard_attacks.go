@@ -9,6 +9,7 @@ const change = `, change_id = 'x', actor = 'eve', reason = 'why'`
 var GuardAttacks = []Attack{
 	{"another id", `UPDATE operations SET id = 'n' WHERE id = 'pending'`, "never change"},
 	{"another key (I4)", `UPDATE operations SET key = 'n' WHERE id = 'pending'`, "never change"},
+	{"begun by a decision (I8)", `INSERT INTO operations (id, kind, key, deadline_at, actor, change_verb) SELECT 'n', 'n', 'n', deadline_at, 'ann', 'adopt' FROM operations WHERE id = 'pending'`, "begins as pending"},
 	{"another token (I4)", `UPDATE operations SET token = 'n' WHERE id = 'pending'`, "never change"},
 	{"another kind", `UPDATE operations SET kind = 'n' WHERE id = 'pending'`, "never change"},
 	{"key taken back", `UPDATE operations SET key_live = true WHERE id = 'retired'`, "given up once"},

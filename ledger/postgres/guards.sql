@@ -25,7 +25,7 @@ CREATE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql STABLE RETURN
 
 -- decides is what a person decides, by the verb of the change.
 CREATE FUNCTION indoubt.decides(verb text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'redact', 'hold', 'release', 'run', 'adopt',
+RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'redact', 'hold', 'release', 'run', 'adopt', 'archive',
                 'incident_named', 'incident_noted', 'incident_taken', 'incident_detached', 'incident_closed');
 
 -- stands is an operation as one that belongs to it may rely on until the end of the
@@ -319,7 +319,7 @@ BEGIN
     WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
     WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
     WHEN NEW.state <> 'pending' OR NOT NEW.key_live AND NOT indoubt.beside_its_key(NEW) OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
-      OR NEW.version <> 1 OR NEW.effects <> 0 OR '' <> ANY (ARRAY[NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive, NEW.redacted_by])
+      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin', 'offer') OR '' <> ANY (ARRAY[NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive, NEW.redacted_by])
       THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
     WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
       THEN 'deadline_at must come after created_at, in milliseconds, and within a year'
@@ -988,6 +988,8 @@ DECLARE
     WHEN e.from_state <> e.to_state OR e.doubt IS NOT NULL THEN 'a change of state is in the history because the operation changes: change that'
     WHEN NOT e.machine AND indoubt.reserved(e.actor) THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
     WHEN indoubt.decides(e.verb) AND NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
+    WHEN e.verb = 'grant' AND NOT indoubt.may('read') THEN 'another send is allowed by an engine where that is safe, and else by a person: it needs the role indoubt_engine or indoubt_operator'
+    WHEN e.verb = 'read' AND NOT indoubt.may('read') THEN 'a check is made by an engine: it needs the role indoubt_engine'
     WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = e.id) THEN 'this change id is in the history already: the change was made before'
     END;
 BEGIN
