@@ -116,6 +116,7 @@ var GuardAttacks = []Attack{
 	{"member taken out", `DELETE FROM incident_members`, "kept by the database"},
 	{"member of another fate", `UPDATE incident_members SET fate = 'landed'`, "kept by the database"},
 	{"member at another price", `UPDATE incident_members SET miss = 1e15`, "kept by the database"},
+	{"settled member at a price that cannot be summed", `UPDATE incident_members SET miss = 1e16, unpriced = 0 WHERE unpriced = 1 AND seq NOT IN (SELECT seq FROM open_operations)`, "kept by the database"},
 	{"member too many", `INSERT INTO incident_members SELECT 4711, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced FROM incident_members LIMIT 1`, "kept by the database"},
 	{"sums taken out", `DELETE FROM incident_sums`, "counts are kept"},
 	{"minutes taken out", `DELETE FROM incident_minutes`, "counts are kept"},

@@ -320,7 +320,7 @@ BEGIN
     IF (NEW.seq, NEW.incident, NEW.at) <> (OLD.seq, OLD.incident, OLD.at)
        OR (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked) <> (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked)
           AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) IS DISTINCT FROM (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked)
-       OR price_moved AND (NEW.unpriced <> 0
+       OR price_moved AND (NEW.unpriced <> 0 OR NEW.miss NOT BETWEEN -1e15 AND 1e15 OR NEW.twice NOT BETWEEN -1e15 AND 1e15 -- NaN is above all
             OR h.seq IS NOT NULL AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) IS DISTINCT FROM (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word)
             OR h.seq IS NULL AND OLD.unpriced <> 1) THEN
       RAISE EXCEPTION 'what counts in an incident is kept by the database' USING ERRCODE = 'IN001';

@@ -51,7 +51,7 @@ INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 
 UPDATE decision_items SET came = 'landed', came_at = now() WHERE n = 0;
 INSERT INTO events (id, incident, verb, actor) VALUES ('incident-e', 'incident', 'incident_opened', 'indoubt');
 INSERT INTO incidents (id, scope, gap_ms, opened_at, first_at, last_at, change_id) VALUES ('incident', 'kind:stripe.charge', 60000, now(), now(), now(), 'incident-e');
-UPDATE operations SET incident = 'incident', joined = 'error', fault_at = ended_at WHERE id IN ('uncertain', 'joined', 'overdue', 'twice');
+UPDATE operations SET incident = 'incident', joined = 'error', fault_at = ended_at WHERE id IN ('uncertain', 'joined', 'overdue', 'twice', 'answered');
 UPDATE open_operations SET digest = 'd', rank = 3, miss_value = 2 WHERE error_class = 'timeout';
 `
 

@@ -228,7 +228,8 @@ BEGIN
       OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) IS NOT (OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word, OLD.unpriced)
          AND (NEW.unpriced, (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word) IS
                 (SELECT h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word FROM open_operations h WHERE h.seq = NEW.seq)) IS NOT (0, 1)
-         AND (NEW.unpriced, OLD.unpriced, EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq)) IS NOT (0, 1, 0);
+         AND (NEW.unpriced, OLD.unpriced, EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq)) IS NOT (0, 1, 0)
+      OR NEW.miss NOT BETWEEN -1e15 AND 1e15 OR NEW.twice NOT BETWEEN -1e15 AND 1e15; -- it cannot be summed
 END;
 
 CREATE TRIGGER members_guard_delete BEFORE DELETE ON incident_members
