@@ -70,6 +70,9 @@ func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 		if already, err := m.Follows(was, tables.MoveOf(stands)); err != nil || already {
 			return err
 		}
+		if err := owned(t, s.address.shown); err != nil {
+			return err
+		}
 		if err := t.script(script); err != nil {
 			return err
 		}

@@ -115,6 +115,9 @@ func (s *handle) Deviations(ctx context.Context) (all []ledger.Deviation, err er
 // Rebuild makes anew what the database keeps beside its history.
 func (s *handle) Rebuild(ctx context.Context) error {
 	return s.Update(ctx, func(tx tables.Tx) error {
+		if err := owned(tx, s.address.shown); err != nil {
+			return err
+		}
 		rows, err := tx.Query(`SELECT indoubt.rebuild()`)
 		if err != nil {
 			return err

@@ -107,6 +107,9 @@ func (s *handle) MakeRoles(ctx context.Context) error {
 		if err := t.Lock(installing); err != nil {
 			return err
 		}
+		if err := owned(t, s.address.shown); err != nil {
+			return err
+		}
 		return t.script(rolesSQL)
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"indoubt/ledger/lazyregexp"
+	"indoubt/ledger/tables"
 )
 
 // What a user of the database may do here is one of these acts, and a role's.
@@ -51,6 +52,22 @@ func roleFor(message string) []string {
 		return []string{ofRole[m[2]]}
 	}
 	return []string{roleOf[Record]}
+}
+
+// owned refuses one who does not own the ledger what only its owner may.
+func owned(q tables.Querier, shown string) error {
+	rows, err := q.Query(`SELECT pg_get_userbyid(nspowner), pg_has_role(nspowner, 'USAGE') FROM pg_namespace WHERE nspname = 'indoubt'`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	var owner string
+	var may bool
+	rows.Next()
+	if err := rows.Scan(&owner, &may); err != nil || may {
+		return err
+	}
+	return &Error{Permission, shown, "it is not " + owner + ", who owns the ledger", "give the same command as " + owner, nil}
 }
 
 // lacking says which role a user lacks, and how it is given.

@@ -9,12 +9,8 @@
 
 DO $$
 DECLARE
-  owner CONSTANT name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'indoubt');
   missing text;
 BEGIN
-  IF NOT pg_has_role(owner, 'USAGE') THEN
-    RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = format('it is not %s, who owns the ledger', owner), HINT = format('make the roles as %s', owner);
-  END IF;
   LOOP -- another ledger of this cluster may have them, or make them meanwhile
     SELECT string_agg('CREATE ROLE ' || name || ' NOLOGIN', '; ') INTO missing
       FROM unnest(ARRAY['indoubt_reader', 'indoubt_writer', 'indoubt_engine', 'indoubt_operator']) name WHERE to_regrole(name) IS NULL;

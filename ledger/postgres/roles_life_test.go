@@ -8,6 +8,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
+	"indoubt/ledger/tables"
 )
 
 // Roles are of a whole server: one who may make none gives those that another ledger has
@@ -32,7 +33,10 @@ func TestTheLifeOfRoles(t *testing.T) {
 	need.OK(t, other.MakeRoles(ctx))
 	need.OK(t, s.MakeRoles(ctx))
 	psql(t, c.URL("one"), `GRANT indoubt_operator TO maker; GRANT indoubt_writer TO ci`)
-	refused(opened(t, strings.Replace(url, "own@", "maker@", 1), Options{}).MakeRoles(ctx), "not own, who owns", "as own")
+	maker := opened(t, strings.Replace(url, "own@", "maker@", 1), Options{})
+	refused(maker.MakeRoles(ctx), "not own, who owns", "as own")
+	refused(maker.Rebuild(ctx), "not own, who owns", "as own")
+	refused(maker.SetMove(ctx, tables.Move{}, tables.Move{ID: "m", To: "there", State: tables.MoveClosed}), "not own, who owns", "as own")
 
 	psql(t, c.URL("one"), `DROP OWNED BY indoubt_operator`)
 	psql(t, c.URL("two"), `DROP OWNED BY indoubt_operator; DROP ROLE indoubt_operator`)
