@@ -208,12 +208,12 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 	var head []string
 	for _, l := range d.Lists {
 		if l.n > 0 || l.name == "needs_you" || l.name == "all" {
-			head = append(head, fmt.Sprintf("%d %s", l.n, strings.ReplaceAll(l.name, "_", " ")))
+			head = append(head, fmt.Sprintf("%s %s", ticket.Count(l.n), strings.ReplaceAll(l.name, "_", " ")))
 		}
 	}
 	w.Println(strings.Join(head, " · "))
 	if d.Duplicates > 0 {
-		w.Printf("%d happened twice and not dealt with yet\n", d.Duplicates)
+		w.Printf("%s happened twice and not dealt with yet\n", ticket.Count(d.Duplicates))
 	}
 	if d.Archived > 0 {
 		w.Printf("%s: what is counted since then lacks them\n", ticket.Archived(d.Archived))
@@ -223,7 +223,7 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 		if k.OldestSeconds != nil {
 			old = ticket.Age(time.Duration(*k.OldestSeconds) * time.Second)
 		}
-		return []string{k.Kind, string(k.State), fmt.Sprint(k.Count), old}
+		return []string{k.Kind, string(k.State), ticket.Count(k.Count), old}
 	})
 	writeColumns(w, []string{"DOWNSTREAM", "IN DOUBT", "LAST CHECK", "IT SAID"}, len(d.Downstreams), func(i int) []string {
 		s, at := d.Downstreams[i], "–"

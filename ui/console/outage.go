@@ -284,7 +284,7 @@ func account(f *draw.Frame, o *ticket.Outage, w, h int) []string {
 	}
 	for _, g := range o.Groups() {
 		if g.Tone != ticket.Good {
-			line := fmt.Sprintf(" %3s %s · %s", ticket.Grouped(float64(g.Sum.N), 0), g.True, g.Do)
+			line := fmt.Sprintf(" %3s %s · %s", ticket.Count(g.Sum.N), g.True, g.Do)
 			money := g.Money().String() + " "
 			out = append(out, f.Tone(g.Tone).Render(draw.Left(line, w-draw.Width(money))+money))
 		}

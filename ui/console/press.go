@@ -299,7 +299,7 @@ func (m *Root) takeAdvice() tea.Cmd {
 func (m *Root) menu() tea.Cmd {
 	c := m.desk()
 	d := c.Menu()
-	of := safe.Say("each of the %d marked, judged by itself", c.Marks.N)
+	of := safe.Say("each of the %s marked, judged by itself", ticket.Count(c.Marks.N))
 	for i := range m.keys {
 		k := &m.keys[i]
 		if k.would == nil {

@@ -6,6 +6,7 @@ import (
 
 	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -21,7 +22,7 @@ func (m *Root) View() tea.View {
 		if !m.o.NoMouse {
 			m.view.MouseMode = tea.MouseModeCellMotion // for the wheel
 		}
-		m.view.WindowTitle = fmt.Sprintf("indoubt: %d need you", m.feed.Counts.NeedsYou)
+		m.view.WindowTitle = fmt.Sprintf("indoubt: %s need you", ticket.Count(m.feed.Counts.NeedsYou))
 		if m.feed.Lost != nil {
 			m.view.WindowTitle = "indoubt: STALE"
 		}
@@ -149,7 +150,7 @@ func (m *Root) hints() (looks, acts string) {
 	}
 	of := ""
 	if c.Marks.N > 0 {
-		of = fmt.Sprintf(" %d marked:", c.Marks.N)
+		of = fmt.Sprintf(" %s marked:", ticket.Count(c.Marks.N))
 	}
 	acts = m.Warn.Render(of) + line(draw.Width(of+" ? help "), "C", "X", "R", "D", "A", "P", "W", "N", "U", "L") // the way to everything else is always there
 	return looks, draw.Left(acts+" "+m.Accent.Render("?")+" "+m.Faint.Render("help"), m.w)

@@ -84,6 +84,9 @@ func Grouped(v float64, decimals int) string {
 	return sign + whole + rest
 }
 
+// Count is how many there are, with its thousands set apart.
+func Count(n int) string { return Grouped(float64(n), 0) }
+
 // Cost is a price as a column shows it: a word stays a word, a built-in guess
 // carries a tilde.
 func Cost(c ledger.Cost) string {

@@ -121,5 +121,5 @@ func cases(n int) string {
 	if n == 1 {
 		return "1 case"
 	}
-	return Grouped(float64(n), 0) + " cases"
+	return Count(n) + " cases"
 }

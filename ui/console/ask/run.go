@@ -2,7 +2,6 @@ package ask
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"indoubt/ledger"
@@ -16,7 +15,7 @@ import (
 
 // RunTitle is what a run is called.
 func RunTitle(run ledger.DecisionRun) safe.Text {
-	return safe.Say("%s %d", cmp.Or(bulk[ledger.Verb(run.Verb)].title, run.Verb), run.Size)
+	return safe.Say("%s %s", cmp.Or(bulk[ledger.Verb(run.Verb)].title, run.Verb), ticket.Count(run.Size))
 }
 
 // Sheet accounts for a bulk run: what became of each item, what needs a look first,
@@ -38,7 +37,7 @@ func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun) *dialog.Dialog {
 		d.Yes = "y pause it"
 		d.Submit = func(time.Time) (dialog.Action, string) { return Halt{Run: run}, "" }
 	case left > 0:
-		d.Yes = fmt.Sprintf("y go on with %d", left)
+		d.Yes = "y go on with " + ticket.Count(left)
 		d.Submit = func(time.Time) (dialog.Action, string) { return GoOn{run}, "" }
 	}
 	if run.Open() && left > 0 {

@@ -93,7 +93,7 @@ func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return ticket.Grouped(float64(n), 0) + " " + many
+	return ticket.Count(n) + " " + many
 }
 
 // Ruled is a rule of w cells with a title in it, and a word in its corner.

@@ -259,7 +259,7 @@ func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
 			}
 			text := t.key + " " + name
 			if n, has := counts[t.tab]; has && (counted || i == 0 || t.tab == l.Tab) {
-				text += " " + ticket.Grouped(float64(n), 0)
+				text += " " + ticket.Count(n)
 			}
 			if i > 0 {
 				b.WriteString(draw.Spaces(gap))
@@ -290,12 +290,12 @@ func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
 func (l *Table) notes(now time.Time, w int) []string {
 	var notes []string
 	if l.News > 0 {
-		notes = append(notes, fmt.Sprintf("↑%d new", l.News))
+		notes = append(notes, fmt.Sprintf("↑%s new", ticket.Count(l.News)))
 	}
 	if c := l.Covers(now); c.N > 0 {
-		note := fmt.Sprintf("%d marked", c.N)
+		note := fmt.Sprintf("%s marked", ticket.Count(c.N))
 		if c.Unseen() {
-			note += fmt.Sprintf(", %d unseen", c.Hidden+c.Away)
+			note += fmt.Sprintf(", %s unseen", ticket.Count(c.Hidden+c.Away))
 		}
 		notes = append(notes, note)
 	}

@@ -33,7 +33,7 @@ func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) str
 		case what:
 			where := o.Where()
 			if needs.N > 0 {
-				where = safe.Say("%d × %s", needs.N, where)
+				where = safe.Say("%s × %s", ticket.Count(needs.N), where)
 			}
 			failed := safe.Say("%s %s", where, o.Errors())
 			p, text = paint.Strong, safe.Of(ticket.Fit(c.room-1, safe.Say("%s %s", failed, o.Span()).String(), failed.String(), safe.Say("%s %s", where, o.Span()).String(), where.String()))
