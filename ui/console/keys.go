@@ -86,7 +86,7 @@ func moves() []binding {
 		{keys: []string{"ctrl+u", "pgup"}, show: "^u", words: "half a page up", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(-max(m.table.Height/2, 1)) }},
 		{keys: []string{"ctrl+d", "pgdown"}, show: "^d", words: "half a page down", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(max(m.table.Height/2, 1)) }},
 		{keys: []string{"g", "home"}, show: "g", words: "to the top", group: groupMove, do: by(-1 << 30)},
-		{keys: []string{"G", "end"}, show: "G", words: "to the bottom", group: groupMove, do: by(1 << 30)},
+		{keys: []string{"G", "end"}, show: "G", words: "to the bottom", group: groupMove, do: toEnd},
 		{keys: []string{"enter"}, show: "↵", words: "open the whole record", short: "open", group: groupMove, off: ask.Case.OffOpen, do: func(m *Root) tea.Cmd { enter(m); return nil }},
 		{keys: []string{"esc"}, show: "esc", words: "back one level", short: "back", group: groupMove, do: (*Root).back},
 		{keys: []string{"tab"}, show: "tab", words: "next list", group: groupMove, do: func(m *Root) tea.Cmd { return m.goTab(m.table.Beside(1, m.feed.Counts)) }},

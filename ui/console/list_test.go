@@ -149,10 +149,14 @@ func TestPagesFollowTheCursor(t *testing.T) {
 	if n := len(b.m.table.Items); n != 200 {
 		t.Fatalf("%d rows at first", n)
 	}
-	for range 4 {
-		b.keys("G")
-	}
-	b.shows("post 100")
+	b.keys("j").hides("↓ more").keys("ctrl+d").m.table.MoveTo(199)
+	b.m.dirty = true
+	b.shows("↑190 above  ↓ more")
+	endAtMost = 400
+	t.Cleanup(func() { endAtMost = 5000 })
+	b.keys("G").shows("row 700, and there are more below: G goes on", "↓ more", "post 600")
+	endAtMost = 5000
+	b.keys("G").shows("post 100").hides("↓ more")
 	if n := len(b.m.table.Items); n != 1200 {
 		t.Fatalf("%d rows at the end", n)
 	}

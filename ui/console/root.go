@@ -70,6 +70,7 @@ type Root struct {
 	tickGen  int
 	lastName string // of a key
 	matched  bool   // the filter of the start was looked at for an outage
+	ending   int    // G reads on to the end of the list, or until so many rows are loaded; 0: it does not
 	leaving  struct{ asked, told, ready bool }
 
 	attendance attendance
@@ -273,10 +274,11 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 			return safe.Say("now %s, last changed %s by %s", ticket.State(r.StateAt(m.Now)), m.Moment(r.UpdatedAt), ticket.Who(r.Actor))
 		})
 	}
+	cmd := goOn(m)
 	if news.Page != nil {
-		return renew(m)
+		cmd = tea.Batch(cmd, renew(m))
 	}
-	return nil
+	return cmd
 }
 
 // tick comes once a second while something on the screen counts seconds, and

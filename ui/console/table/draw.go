@@ -114,8 +114,8 @@ func (l *Table) Heads(f *draw.Frame, w int) string {
 	b.WriteString("    AGE ")
 	for _, c := range l.layout(w) {
 		head := c.head
-		if n := l.Top; n > 0 && c.name == what {
-			head += "  ↑" + ticket.Grouped(float64(n), 0) + " above"
+		if c.name == what {
+			head = l.beyond(head, c.room-1)
 		}
 		if c.right {
 			b.WriteString(draw.Right(head, c.room))
@@ -124,6 +124,23 @@ func (l *Table) Heads(f *draw.Frame, w int) string {
 		}
 	}
 	return f.Head.Render(draw.Left(b.String(), w))
+}
+
+// beyond adds to a head what there is of the list above the screen, and whether there is
+// more below the last row that is loaded.
+func (l *Table) beyond(head string, room int) string {
+	up, down := "", ""
+	if l.Top > 0 {
+		up = "  ↑" + ticket.Count(l.Top)
+	}
+	above := up
+	if up != "" {
+		above += " above"
+	}
+	if l.Next != "" && l.Top+l.Height >= len(l.Items) {
+		down = "  ↓"
+	}
+	return ticket.Fit(room, head+above+strings.Replace(down, "↓", "↓ more", 1), head+above+down, head+up+down, up+down)
 }
 
 // look is how one row is drawn.
