@@ -123,7 +123,8 @@ var groupAtMost = 10_000
 // groupFor is the group that a key acts on, or why it does nothing now.
 func groupFor(m *Root, o *ticket.Outage, k *binding) (*ticket.Group, safe.Text) {
 	g, c := m.incident.Chosen(&m.feed.Snapshot, o).Group, m.desk()
-	if k.verb == ticket.Retry && (g == nil || g.Name != ledger.GroupSaid) { // that one's dialog says why not
+	judged := g != nil && (g.Name == ledger.GroupSaid || g.Name == ledger.GroupDecide) // its dialog says of each why not
+	if k.verb == ticket.Retry && !judged {
 		all := o.Groups()
 		if i := slices.IndexFunc(all, func(g ticket.Group) bool { return g.Key == "R" }); i >= 0 {
 			g = &all[i]
@@ -135,7 +136,7 @@ func groupFor(m *Root, o *ticket.Outage, k *binding) (*ticket.Group, safe.Text) 
 		return nil, why
 	case g == nil:
 		return nil, safe.Say("it is for a group, and that is a run")
-	case k.verb == ticket.Retry && g.Key != "R" && g.Name != ledger.GroupSaid:
+	case k.verb == ticket.Retry && g.Key != "R" && !judged:
 		return nil, safe.Say("nothing of this outage is proven not to have landed")
 	case g.Tone == ticket.Good:
 		return nil, safe.Say("there is nothing to do about these")
@@ -154,7 +155,7 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 		return nil
 	}
 	if k.verb == ticket.Retry {
-		m.incident.Go(&m.feed.Snapshot, o, g.Key)
+		m.incident.Go(&m.feed.Snapshot, o, g.Name)
 	}
 	if m.o.AskName {
 		askName(m, k)

@@ -271,6 +271,26 @@ func TestAGroupLargerThanOneRun(t *testing.T) {
 	b.keys("c").shows("checked 3 · 3 cannot tell")
 }
 
+// What no check can tell is advised row by row, and R on its line asks about it: what has no
+// key is left out.
+func TestAGroupThatNoCheckCanTell(t *testing.T) {
+	o := nightOptions()
+	s := o.Store.(*memory)
+	outageStore(t, s)
+	var prices []ledger.Pricing
+	for n := 17; n < 20; n++ {
+		p := s.row(outageRow(n)).Pricing
+		p.OperationID, p.DecideAt, p.ReadAt = outageRow(n), night.Add(-time.Minute), ledger.Never
+		prices = append(prices, p)
+	}
+	need.OK(t, s.Price(t.Context(), prices))
+	o.Filter = "downstream:stripe"
+	e := o.Engine.(*fakeEngine)
+	e.plans[outageRow(17)] = reconcile.Plan{Basis: ledger.BasisKeySafe, Sender: "http"}
+	b := newBench(t, 100, 34, o).judged(nightFacts).keys("j").shows("no check can tell", "as each row advises", "R asks about those", "whose key is remembered")
+	b.keys("R").shows("Retry 1", "1 of 3, frozen", "2: without proof: by itself only").keys("esc").shows("▌     3  no check can tell")
+}
+
 // The line for an alert opens on its outage, also where there are more of them than one
 // list folds.
 func TestAFilterFindsItsOutageAmongMany(t *testing.T) {

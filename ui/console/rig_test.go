@@ -114,6 +114,15 @@ func (s *memory) record(n int) ledger.Record {
 	return r
 }
 
+// row is a record's line of a list.
+func (s *memory) row(id string) ledger.Row {
+	r, err := s.Memory.Read(context.Background(), ledger.Locator{ID: id})
+	if err != nil {
+		panic(err)
+	}
+	return r.Row()
+}
+
 // fakeEngine plans and sends as it was told, and counts.
 type fakeEngine struct {
 	mu      sync.Mutex

@@ -307,7 +307,7 @@ var groups = func() map[ledger.Group]Group {
 		ledger.GroupHeld:                       group("did not land, held by", "held by", "wait for the hold", "wait", "↵", Warn),
 		ledger.GroupRunning:                    group("its turn comes in a run of", "in a run of", "wait, p shows the run", "wait, p", "↵", Plain),
 		ledger.GroupOverdue:                    group("allowed, and not sent by", "not sent by", "look at its pipeline", "look", "↵", Warn),
-		ledger.GroupDecide:                     group("no check can tell", "", "look outside", "look", "↵", Warn),
+		ledger.GroupDecide:                     group("no check can tell", "", "as each row advises", "see rows", "↵", Warn),
 		ledger.GroupReading:                    group("cannot tell yet", "", "wait, checks go on", "wait", "↵", Plain),
 		ledger.GroupGranted:                    group("one send allowed, waits for", "waits for", "nothing, pipeline sends", "nothing", "↵", Plain),
 		ledger.GroupInFlight:                   group("being sent now", "", "wait", "", "↵", Plain),

@@ -100,10 +100,10 @@ func (v *View) Move(s *feed.Snapshot, o *ticket.Outage, n int) {
 	v.set(all, v.at+n)
 }
 
-// Go puts the cursor on the group that a key is for.
-func (v *View) Go(s *feed.Snapshot, o *ticket.Outage, key string) {
+// Go puts the cursor on a group.
+func (v *View) Go(s *feed.Snapshot, o *ticket.Outage, name ledger.Group) {
 	all := lines(s, o)
-	if i := slices.IndexFunc(all, func(l Line) bool { return l.Group != nil && l.Group.Key == key }); i >= 0 {
+	if i := slices.IndexFunc(all, func(l Line) bool { return l.Group != nil && l.Group.Name == name }); i >= 0 {
 		v.set(all, i)
 	}
 }
@@ -307,6 +307,8 @@ func about(o *ticket.Outage, g *ticket.Group) safe.Text {
 	switch g.Name {
 	case ledger.GroupProven:
 		return safe.Say("%s. R sends 3, waits for you, then ten a second; it stops at 2 unclear or failed", said)
+	case ledger.GroupDecide:
+		return safe.Say("%s. R asks about those whose key is remembered, and leaves out the others", said)
 	case ledger.GroupSaid:
 		return safe.Say("%s. R leaves them out: only someone's word says so", said)
 	case ledger.GroupReading:
