@@ -135,7 +135,11 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.Key:
 		return m.pressBinding(string(a))
 	case ask.Copy:
-		m.say("copied the %s, if your terminal allows it: %s", a.What, draw.Cut(a.Text, 60))
+		first, _, more := strings.Cut(a.Text, "\n")
+		if more {
+			first += " …"
+		}
+		m.say("copied the %s, if your terminal allows it: %s", a.What, draw.Cut(first, 60))
 		return tea.SetClipboard(safe.Exact(a.Text)) // it may be pasted into a shell
 	case ask.Start:
 		return m.start(a)

@@ -271,6 +271,16 @@ func TestAGroupLargerThanOneRun(t *testing.T) {
 	b.keys("c").shows("checked 3 · 3 cannot tell")
 }
 
+// What is typed after / is a term of its own beside the filter of a group, and what y says
+// it has copied of a page is its first line.
+func TestTheFilterOfAGroupIsAddedTo(t *testing.T) {
+	b := outageBench(t, 100, 34, "downstream:stripe")
+	b.keys("y").shows("copied the page of this outage, if your terminal allows it: # stripe · timeout").hides(`\n`)
+	need.Contains(t, b.copy[0], "20 = 5 landed")
+	b.keys("enter").shows("charge cus_3").keys("/").text("cus_3").keys("enter").shows("charge cus_3").hides("charge cus_4")
+	need.Contains(t, b.m.table.Filter.Text, "group:proven cus_3")
+}
+
 // What no check can tell is advised row by row, and R on its line asks about it: what has no
 // key is left out.
 func TestAGroupThatNoCheckCanTell(t *testing.T) {

@@ -65,7 +65,9 @@ type Line struct {
 func New(kind Kind, shown ledger.Filter, specs []Spec, known *Known) *Line {
 	l := &Line{kind: kind, input: dialog.NewInput(), was: shown, specs: specs, known: known}
 	if kind == Filter {
-		l.input.SetValue(safe.Of(shown.Text).String())
+		if text := safe.Of(shown.Text).String(); text != "" {
+			l.input.SetValue(text + " ") // what is typed is a term of its own
+		}
 		l.input.CursorEnd()
 	}
 	l.input.Focus()
