@@ -244,8 +244,11 @@ func (m *Root) plan() tea.Cmd {
 	})
 }
 
-// check makes one check of the chosen operation now.
+// check makes one check of the chosen operation now, or of each that is marked.
 func check(m *Root) tea.Cmd {
+	if n := len(m.table.Marks); n > 0 {
+		return checkEach(m, safe.Say("check of the %s marked", ticket.Count(n)), n, marked(m))
+	}
 	b := m.feed.Brief()
 	engine, id, title, ctx := m.o.Engine, b.ID(), b.Title(), m.ctx
 	m.say("checking: %s", title)
@@ -257,7 +260,7 @@ func check(m *Root) tea.Cmd {
 
 // openLink opens the downstream's own page, or says where it is.
 func openLink(m *Root) tea.Cmd {
-	url := m.feed.Link()
+	url, title := m.feed.Link(), m.feed.Brief().Title()
 	if !strings.HasPrefix(url, "https://") && !strings.HasPrefix(url, "http://") {
 		m.warn("not a web address: %s", url)
 		return nil
@@ -268,7 +271,7 @@ func openLink(m *Root) tea.Cmd {
 	}
 	path, err := exec.LookPath(name)
 	if err != nil || runtime.GOOS == "linux" && os.Getenv("DISPLAY") == "" && os.Getenv("WAYLAND_DISPLAY") == "" {
-		d := &dialog.Dialog{Title: safe.Say("Open")}
+		d := &dialog.Dialog{Title: safe.Say("Open"), Head: title}
 		d.Add("HERE", "there is no browser on this side of the connection")
 		d.Add("COPIED", "if your terminal allows it")
 		d.Add("LINK", "%s", url)
@@ -281,6 +284,6 @@ func openLink(m *Root) tea.Cmd {
 			return doneMsg{err: fmt.Errorf("open %s: %w", url, err)}
 		}
 		go func() { _ = cmd.Wait() }() // only so that no zombie is left
-		return doneMsg{what: safe.Say("opened %s", url)}
+		return doneMsg{what: safe.Say("opened %s: %s", url, title)}
 	}
 }

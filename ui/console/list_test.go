@@ -160,6 +160,7 @@ func TestPagesFollowTheCursor(t *testing.T) {
 	if n := len(b.m.table.Items); n != 1200 {
 		t.Fatalf("%d rows at the end", n)
 	}
+	b.keys("X").shows("another row has just come under the cursor").wait(2*time.Second).keys("X").shows("It did not land?", "post 100").keys("esc")
 	s.put(doubt(5000, "x.post", "post new", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(1e5)))
 	b.send(feed.Changed{})
 	b.shows("↑1 new")
@@ -541,7 +542,8 @@ func TestColumnsAreThoseAskedFor(t *testing.T) {
 func TestMarksAreNamedWhereverTheyAreActedOn(t *testing.T) {
 	b := nightBench(t, 80, 24)
 	b.keys("j", "space", "space", "space").shows("3 marked", "3 marked: C confirm", "keys act on 3 marked: 3 kinds, 3 pipelines ")
-	b.keys("a").shows("What can I do with the 3 marked?", "each of the 3 marked", "one at a time").keys("esc")
+	b.keys("a").shows("What can I do with the 3 marked?", "each of the 3 marked", "one at a time", "once about each of the 3 marked").keys("c").shows("checked 3 · 3 cannot tell")
+	need.Equal(t, b.engine().reads, 3)
 	b.keys("/").text("sms").keys("enter").shows("3 marked, 3 unseen", "keys act on 3 marked: 3 kinds, 3 pipelines; 3 hidden by the filter")
 	b.keys("P").shows("COVERS", "3 hidden by the filter").keys("esc")
 	b.keys("y").shows("NOT THE MARKS", "3 hidden by the filter").keys("esc")

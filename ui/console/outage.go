@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/reconcile"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
@@ -169,11 +168,9 @@ var checkAtMost = 50
 
 // offCheck says why the group under the cursor is not checked now.
 func offCheck(m *Root, g *ticket.Group) safe.Text {
-	switch closed := m.feed.Closed(m.o.ReadOnly); {
-	case closed != "":
-		return safe.Of(closed)
-	case m.o.Engine == nil:
-		return safe.Say("nothing is checked from this console")
+	switch why := m.desk().OffChecks(); {
+	case !why.Empty():
+		return why
 	case g == nil || g.Tone == ticket.Good:
 		return safe.Say("there is nothing to do about these")
 	}
@@ -182,34 +179,50 @@ func offCheck(m *Root, g *ticket.Group) safe.Text {
 
 // checkGroup makes one check of each operation of the group under the cursor.
 func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
-	g, engine, ctx := m.incident.Chosen(&m.feed.Snapshot, o).Group, m.o.Engine, m.ctx
+	g := m.incident.Chosen(&m.feed.Snapshot, o).Group
 	if why := offCheck(m, g); !why.Empty() {
 		m.warn("c is off: %s", why)
 		return nil
 	}
-	rows, title := rowsOf(m, g, checkAtMost), o.Title()
-	m.say("checking %d of %d", min(g.Sum.N, checkAtMost), g.Sum.N)
+	return checkEach(m, o.Title(), g.Sum.N, rowsOf(m, g, checkAtMost))
+}
+
+// checkEach makes one check of each of n rows, or of the first of them, and says what
+// they found together. One that cannot be made does not keep the others from it.
+func checkEach(m *Root, title safe.Text, n int, rows func(context.Context) ([]table.Mark, error)) tea.Cmd {
+	engine, ctx := m.o.Engine, m.ctx
+	m.say("checking %s of %s", ticket.Count(min(n, checkAtMost)), ticket.Count(n))
 	return func() tea.Msg {
 		marked, err := rows(ctx)
-		found := map[ledger.Verdict]int{}
+		if err != nil {
+			return doneMsg{title: title, err: err}
+		}
+		marked = marked[:min(len(marked), checkAtMost)]
+		found, failed := map[ledger.Verdict]int{}, []error{}
 		for _, row := range marked {
+			r, err := engine.ReadNow(ctx, row.ID)
 			if err != nil {
-				break
+				failed = append(failed, err)
+				continue
 			}
-			var r reconcile.ReadResult
-			r, err = engine.ReadNow(ctx, row.ID)
 			found[cmp.Or(r.Read.Verdict, ledger.Inconclusive)]++
 		}
-		said := safe.Say("checked %d", len(marked))
-		if rest := g.Sum.N - len(marked); len(marked) == checkAtMost && rest > 0 {
-			said = safe.Say("%s of %d, the rest in their turn", said, g.Sum.N)
+		if len(failed) > 0 && len(failed) == len(marked) {
+			return doneMsg{title: title, err: failed[0]}
+		}
+		said := safe.Say("checked %s", ticket.Count(len(marked)-len(failed)))
+		if rest := n - len(marked); len(marked) == checkAtMost && rest > 0 {
+			said = safe.Say("%s of %s, the rest in their turn", said, ticket.Count(n))
 		}
 		for _, v := range []ledger.Verdict{ledger.Landed, ledger.Absent, ledger.Duplicated, ledger.Mismatch, ledger.Inconclusive} {
 			if n := found[v]; n > 0 {
-				said = safe.Say("%s · %d %s", said, n, ticket.VerdictWord(v))
+				said = safe.Say("%s · %s %s", said, ticket.Count(n), ticket.VerdictWord(v))
 			}
 		}
-		return doneMsg{what: said, title: title, err: err}
+		if len(failed) > 0 {
+			said = safe.Say("%s · %s could not be checked: %s", said, ticket.Count(len(failed)), failed[0])
+		}
+		return doneMsg{what: said}
 	}
 }
 

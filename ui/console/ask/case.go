@@ -165,6 +165,9 @@ func (c Case) off(verb ledger.Verb) safe.Text {
 // Off says why a verb cannot be done about the operation from here.
 func Off(verb ledger.Verb) func(Case) safe.Text {
 	return func(c Case) safe.Text {
+		if verb == ticket.Check && c.Marks.N > 0 {
+			return c.OffChecks()
+		}
 		why := c.off(verb)
 		row := c.OffRow()
 		switch {
@@ -173,13 +176,30 @@ func Off(verb ledger.Verb) func(Case) safe.Text {
 			return oneAtATime
 		case verb == ticket.Retry && why.Empty() && !c.Sends:
 			return safe.Say("nothing can be sent from this console")
-		case verb == ticket.Check && c.Closed != "":
-			return safe.Of(c.Closed)
-		case verb == ticket.Check && !c.Sends:
-			return safe.Say("nothing is checked from this console")
+		case verb == ticket.Check && !c.OffChecks().Empty():
+			return c.OffChecks()
 		}
 		return why
 	}
+}
+
+// OffChecks says why nothing is checked from here at all.
+func (c Case) OffChecks() safe.Text {
+	switch {
+	case c.Closed != "":
+		return safe.Of(c.Closed)
+	case !c.Sends:
+		return safe.Say("nothing is checked from this console")
+	}
+	return safe.Text{}
+}
+
+// WouldCheck says what a check would do now.
+func (c Case) WouldCheck() safe.Text {
+	if c.Marks.N > 0 {
+		return safe.Say("asks the other side once about each of the %s marked", ticket.Count(c.Marks.N))
+	}
+	return safe.Say("asks the other side once, now")
 }
 
 var oneAtATime = safe.Say("one at a time: esc takes the marks off")
@@ -235,7 +255,13 @@ func (c Case) WouldHold() safe.Text {
 }
 
 // WouldOpen says which page is opened.
-func (c Case) WouldOpen() safe.Text { return safe.Say("opens %s", c.told().Facts.Link) }
+func (c Case) WouldOpen() safe.Text {
+	opens := safe.Say("opens %s", c.told().Facts.Link)
+	if c.Marks.N > 0 {
+		return safe.Say("only the row under the cursor, %s: %s", c.told().Title(), opens)
+	}
+	return opens
+}
 
 // OffHold says why it is not known what to hold.
 func (c Case) OffHold() safe.Text {

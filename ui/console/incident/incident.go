@@ -291,7 +291,7 @@ func (v *View) run(f *draw.Frame, all []Line, w int) (out []string, at int) {
 
 // about says more of a group.
 func about(o *ticket.Outage, g *ticket.Group) safe.Text {
-	said := safe.Say("%d %s", g.Sum.N, g.True)
+	said := safe.Say("%s %s", rows(g), g.True)
 	var landings []safe.Text
 	if g.Name == ledger.GroupElsewhere {
 		landings = o.Landings()
