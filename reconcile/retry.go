@@ -229,6 +229,8 @@ func (a *attempt) request() (policy.Request, error) {
 	}
 	req, err := a.k.Send.Request(a.rec)
 	switch {
+	case errors.As(err, new(*policy.MissingSecretError)) && a.rec.Operation.Command == nil:
+		return req, refuse("no_secret", err.Error(), "it can be sent from where that is set")
 	case errors.As(err, new(*policy.MissingSecretError)), errors.As(err, new(*policy.NotKeptError)), err != nil && a.rec.Operation.Redacted:
 		return req, refuse("redacted", err.Error(), hint)
 	case err != nil:

@@ -116,7 +116,7 @@ func refused(err error) Outcome {
 			return Outcome{Came: ledger.CameHeld, Word: no.Why}
 		case "throttled":
 			return Outcome{Came: ledger.CameBroken, Word: no.Why}
-		case "quitting", "read_only":
+		case "quitting", "read_only", "no_secret": // another driver may have what this one lacks
 			return Outcome{Left: err}
 		}
 		return Outcome{Came: ledger.CameSkipped, Word: no.Why}
