@@ -535,7 +535,7 @@ func TestABounceDoesNotAnswerABulkDialog(t *testing.T) {
 	b, e := sixProven(t)
 	b.keys("/").text("kind:mail.send").keys("enter", "v", "G", "v")
 	in := ledger.Incident{Scope: "downstream:stripe", Classes: []string{"timeout"}, FirstAt: at("02:13:00"), LastAt: at("02:19:00")}
-	b.do(b.m.freeze(ticket.Retry, marked(b.m), &ticket.Outage{IncidentAccount: ledger.IncidentAccount{Incident: in}, Now: night, Zone: cest}, 0))
+	b.do(b.m.freeze(ticket.Retry, marked(b.m), &ticket.Outage{IncidentAccount: ledger.IncidentAccount{Incident: in}, Now: night, Zone: cest}, nil))
 	b.shows("stripe timeout 02:13–02:19", "Type 6          ▌")
 	for range 20 {
 		b.fast("6")

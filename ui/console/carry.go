@@ -206,8 +206,8 @@ func marked(m *Root) func(context.Context) ([]table.Mark, error) {
 }
 
 // freeze judges each of the rows by itself; then a dialog asks. Where they are of an
-// outage, that suggests the reason, and size is how many its group has.
-func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark, error), of *ticket.Outage, size int) tea.Cmd {
+// outage, that suggests the reason, and group is the one of it that they are; nil: none.
+func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark, error), of *ticket.Outage, group *ticket.Group) tea.Cmd {
 	read, engine, desk := m.feed.Reader(false), m.o.Engine, m.desk()
 	desk.Outage = nil
 	return m.question(time.Minute, func(ctx context.Context) (*dialog.Dialog, error) {
@@ -219,8 +219,8 @@ func (m *Root) freeze(verb ledger.Verb, rows func(context.Context) ([]table.Mark
 		if err != nil {
 			return nil, err
 		}
-		if set.Outage = of; len(marked) == groupAtMost {
-			set.Beyond = size - groupAtMost
+		if set.Outage, set.Group = of, group; group != nil && len(marked) == groupAtMost {
+			set.Beyond = group.Sum.N - groupAtMost
 		}
 		return ask.Bulk(desk.Frame, set), nil
 	})

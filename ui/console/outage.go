@@ -149,8 +149,12 @@ func groupFor(m *Root, o *ticket.Outage, k *binding) (*ticket.Group, safe.Text) 
 // that the outage suggests.
 func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 	g, why := groupFor(m, o, k)
-	if !why.Empty() {
+	switch {
+	case !why.Empty():
 		m.warn("%s is off: %s", k.show, why)
+		return nil
+	case m.incident.JustMoved(m.Now):
+		m.warn("another line has just come under the cursor: look, then press %s again", k.show)
 		return nil
 	}
 	if k.verb == ticket.Retry {
@@ -160,7 +164,7 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 		askName(m, k)
 		return nil
 	}
-	return m.freeze(k.verb, rowsOf(m, g, groupAtMost), o, g.Sum.N)
+	return m.freeze(k.verb, rowsOf(m, g, groupAtMost), o, g)
 }
 
 // checkAtMost is how many operations one key checks at once.

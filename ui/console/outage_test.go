@@ -281,6 +281,26 @@ func TestTheFilterOfAGroupIsAddedTo(t *testing.T) {
 	need.Contains(t, b.m.table.Filter.Text, "group:proven cus_3")
 }
 
+// A line that came under the cursor by itself takes no act, and the dialog names the group.
+func TestTheGroupThatIsAskedAboutIsNamed(t *testing.T) {
+	b := outageBench(t, 100, 34, "downstream:stripe").keys("j").shows("▌     3  cannot tell yet")
+	b.keys("P").shows("Park 3", "OF               cannot tell yet").keys("esc")
+	for n := 17; n < 20; n++ {
+		need.Get(ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: ledger.NewID(), ID: outageRow(n), Version: 2, Verb: ledger.VerbConfirm, Receipts: []string{fmt.Sprint("pi_", n)}, Actor: ledger.Actor{Name: "sam"}}))(t)
+	}
+	b.send(feed.Changed{})
+	b.keys("P").shows("P is off: there is nothing to do about these")
+	for n := range 12 {
+		need.Get(ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: ledger.NewID(), ID: outageRow(n), Version: 3, Verb: ledger.VerbUndo, Reason: "x", Actor: ledger.Actor{Name: "sam"}}))(t)
+	}
+	b.keys("g").shows("▌    12")
+	for n := range 12 {
+		need.Get(ledger.Decide(t.Context(), b.store, ledger.Decision{ChangeID: ledger.NewID(), ID: outageRow(n), Version: 4, Verb: ledger.VerbDeny, Reason: "x", Actor: ledger.Actor{Name: "sam"}}))(t)
+	}
+	b.send(feed.Changed{})
+	b.keys("P").shows("another line has just come under the cursor").wait(2*time.Second).keys("P").shows("Park 12", "OF               said not to have landed")
+}
+
 // What no check can tell is advised row by row, and R on its line asks about it: what has no
 // key is left out.
 func TestAGroupThatNoCheckCanTell(t *testing.T) {

@@ -131,7 +131,7 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 		askName(m, k)
 		return nil
 	case k.verb != "" && c.Marks.N > 0:
-		return m.freeze(k.verb, marked(m), nil, 0)
+		return m.freeze(k.verb, marked(m), nil, nil)
 	case k.opens != nil:
 		m.show(k.opens(c))
 		return nil

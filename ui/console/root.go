@@ -260,6 +260,9 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 	if news.More != nil {
 		m.table.Extend(news.More.Rows, news.More.Next)
 	}
+	if o := m.feed.Outage(m.incident.ID); o != nil && news.Page != nil {
+		m.incident.Take(&m.feed.Snapshot, o, m.Now)
+	}
 	if news.Page != nil {
 		m.known.Learn(news.Page.Rows)
 		m.table.Take(news.Page, m.still(), m.Now)

@@ -27,6 +27,7 @@ type Planner interface {
 type Set struct {
 	Verb   ledger.Verb
 	Outage *ticket.Outage // whose group it is, or nil
+	Group  *ticket.Group  // of it
 	Beyond int            // further operations of its group that one run does not take
 	Items  []Item
 	Out    []Left
@@ -159,6 +160,9 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	suggested := ""
 	if s.Outage != nil {
 		d.ID, suggested = s.Outage.ID, s.Outage.Reason().String()
+	}
+	if s.Group != nil {
+		d.Add("OF", "%s", s.Group.True)
 	}
 	d.Add("SET", "%s of %s, frozen %s; later rows are not in it", ticket.Count(n), ticket.Count(n+len(s.Out)), s.Took.In(f.Zone).Format("15:04:05"))
 	if s.Marks.N > 0 {

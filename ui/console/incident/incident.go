@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
@@ -23,6 +24,8 @@ type View struct {
 
 	name string // of what is under the cursor: groups come and go above it
 	at   int    // where it stood
+
+	swapped time.Time // when another line came under the cursor by itself
 }
 
 // Line is one that the cursor goes to: a group, the newest run, or an exception of it.
@@ -82,6 +85,21 @@ func (v *View) set(all []Line, at int) {
 		v.name = all[v.at].name()
 	}
 }
+
+// justMoved is how long a line that came under the cursor by itself takes no act.
+const justMoved = 2 * time.Second
+
+// Take takes in the outage as it is now: where its line is gone, another one comes under
+// the cursor.
+func (v *View) Take(s *feed.Snapshot, o *ticket.Outage, now time.Time) {
+	was := v.name
+	if v.place(lines(s, o)); was != "" && v.name != was {
+		v.swapped = now
+	}
+}
+
+// JustMoved reports whether another line has just come under the cursor by itself.
+func (v *View) JustMoved(now time.Time) bool { return now.Sub(v.swapped) < justMoved }
 
 // Chosen is the line under the cursor; the zero Line: there is none.
 func (v *View) Chosen(s *feed.Snapshot, o *ticket.Outage) Line {
