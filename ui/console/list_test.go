@@ -194,6 +194,8 @@ func TestALostLedgerKeepsTheScreenAndComesBack(t *testing.T) {
 	s.lose(errors.New("disk I/O error"))
 	b.send(feed.Changed{})
 	b.shows("STALE", "charge cus_1QX").keys("j", "C").shows("the ledger is lost")
+	b.send(tea.WindowSizeMsg{Width: 20, Height: 5})
+	b.shows("STALE").send(tea.WindowSizeMsg{Width: 80, Height: 24})
 	b.tickOver(2 * time.Second)
 	b.shows("STALE")
 	b.tickOver(5 * time.Second)

@@ -25,7 +25,7 @@ func TestTwoPeopleSeeEachOther(t *testing.T) {
 		b.tickOver(6 * time.Second)
 	}
 	attend(sam)
-	b.cursorOn(2).shows("sam is looking")
+	b.cursorOn(2).shows(" HERE TOO sam is looking")
 	sam.Asks = true
 	attend(sam)
 	b.shows("sam has a dialog open on it").keys("X").shows("HERE TOO", "sam has a dialog open on it")

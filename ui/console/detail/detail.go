@@ -40,6 +40,9 @@ func (p *page) say(name string, paint draw.Paint, text safe.Text) {
 		head := draw.Spaces(label)
 		if i == 0 {
 			head = " " + draw.Left(name, label-1)
+			if draw.Width(name) >= label-1 { // room left a cell for it
+				head += " "
+			}
 		}
 		p.lines = append(p.lines, p.Faint.Render(head)+paint.Render(line))
 	}

@@ -324,7 +324,7 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 	if h.Lost != nil {
 		stale := safe.Say("STALE %s", ticket.Span(h.Now.Sub(h.LostAt)))
 		h.Ticks = true
-		add(4, 0, th.Bad, safe.Say("%s: ledger lost, trying again", stale), stale)
+		add(1, 0, th.Bad, safe.Say("%s: ledger lost, trying again", stale), stale)
 	}
 	if over := ticket.Failover(h.Info.Failover, h.Zone); !over.Empty() {
 		short, _, _ := strings.Cut(over.String(), ": ")
