@@ -26,6 +26,15 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
+// What a key has asked for, and is being worked out, is said at once.
+func TestWhatIsWorkedOutIsSaid(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(4)
+	b.busy = true
+	b.keys("R").shows("one moment: what it would do is being worked out, esc gives up")
+	b.busy = false
+	b.release(1).shows("Retry").hides("one moment")
+}
+
 // The wheel is taken from the terminal unless the configuration leaves it there.
 func TestTheMouseIsLeftToTheTerminal(t *testing.T) {
 	o := nightOptions()

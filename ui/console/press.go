@@ -57,8 +57,6 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 		if name == "esc" || name == "ctrl+c" {
 			m.asking.gen++
 			m.asking.due = false
-		} else {
-			m.say("one moment: what it would do is being worked out, esc gives up")
 		}
 		return nil
 	case m.asking.hush > 0:

@@ -79,9 +79,12 @@ func (m *Root) foot(n int) []string {
 		return lines[len(lines)-n:]
 	}
 	news := m.tour.line(&m.Frame, m.w)
-	switch {
-	case m.run != nil:
+	if m.run != nil { // what a key says stands beneath
 		news = append(news, progress(m, m.w))
+	}
+	switch {
+	case m.asking.due:
+		news = wrapped(news, n, m.w, m.Strong, safe.Say("one moment: what it would do is being worked out, esc gives up"))
 	case !m.toast.text.Empty() && m.toast.until.After(m.Now):
 		m.Ticks = true
 		p := m.Strong
