@@ -144,6 +144,10 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.Start:
 		return m.start(a)
 	case ask.GoOn:
+		if m.run != nil { // from :runs
+			m.warn("%s", underWay)
+			return nil
+		}
 		m.form, m.run = nil, act.Resume(store, a.Run, actor, hands(m).Step(a.Run))
 		return m.proceed()
 	case ask.Halt:

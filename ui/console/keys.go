@@ -69,12 +69,14 @@ func (m *Root) why(k *binding, c ask.Case) safe.Text {
 	case k.acts && c.Closed != "":
 		return safe.Of(c.Closed)
 	case k.acts && m.run != nil:
-		return safe.Say("a bulk run is under way from here, p pauses it")
+		return underWay
 	case k.off == nil || k.verb != "" && c.Marks.N > 0:
 		return safe.Text{} // of marked rows each is judged by itself
 	}
 	return k.off(c)
 }
+
+var underWay = safe.Say("a bulk run is under way from here, p pauses it")
 
 func moves() []binding {
 	by := func(n int) func(*Root) tea.Cmd {

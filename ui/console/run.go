@@ -137,6 +137,7 @@ var runsAtMost = 100
 // told reads a run, or the list of them, for a dialog.
 func told(m *Root, what dialog.Action) func(context.Context) (*dialog.Dialog, error) {
 	store, frame, clock := m.feed.Store, m.Frame, m.o.Clock
+	closed, sends := m.feed.Closed(m.o.ReadOnly), m.o.Engine != nil
 	return func(ctx context.Context) (*dialog.Dialog, error) {
 		of, one := what.(ask.OpenRun)
 		if !one {
@@ -152,7 +153,7 @@ func told(m *Root, what dialog.Action) func(context.Context) (*dialog.Dialog, er
 			return nil, err
 		}
 		frame.Now = clock()
-		return ask.Sheet(&frame, r, of), nil
+		return ask.Sheet(&frame, r, of, closed, sends), nil
 	}
 }
 

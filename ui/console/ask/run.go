@@ -19,8 +19,9 @@ func RunTitle(run ledger.DecisionRun) safe.Text {
 }
 
 // Sheet accounts for a bulk run: what became of each item, what needs a look first,
-// each opened with Enter; and what can be done about the rest.
-func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun) *dialog.Dialog {
+// each opened with Enter; and what can be done about the rest from this console, unless
+// it is closed; sends says whether anything can be sent from it.
+func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun, closed string, sends bool) *dialog.Dialog {
 	run, items, since := r.Run, r.Items, r.Since
 	left, driver := run.Left(), run.DrivenBy(f.Now)
 	d := &dialog.Dialog{Title: safe.Say("%s: %s", RunTitle(run), act.State(run, f.Now)), Itself: true, Renew: of, Keys: map[string]dialog.Action{}}
@@ -33,14 +34,18 @@ func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun) *dialog.Dialog {
 		d.Add("DRIVEN BY", "%s", ticket.Who(driver))
 	}
 	switch {
+	case closed != "":
+		d.Add("HERE", "%s", closed)
 	case run.State == ledger.RunRunning && driver != "":
 		d.Yes = "y pause it"
 		d.Submit = func(time.Time) (dialog.Action, string) { return Halt{Run: run}, "" }
+	case left > 0 && run.Sends() && !sends:
+		d.Add("HERE", "nothing can be sent from this console")
 	case left > 0:
 		d.Yes = "y go on with " + ticket.Count(left)
 		d.Submit = func(time.Time) (dialog.Action, string) { return GoOn{run}, "" }
 	}
-	if run.Open() && left > 0 {
+	if run.Open() && left > 0 && closed == "" {
 		d.Keys["s"] = Halt{Run: run, End: true}
 		d.Add("OR", "s ends it: %s untouched. Esc leaves it as it is, p comes back", draw.Plural(left, "row stays", "rows stay"))
 	}
