@@ -135,21 +135,12 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.Key:
 		return m.pressBinding(string(a))
 	case ask.Copy:
-		first, _, more := strings.Cut(a.Text, "\n")
-		if more {
-			first += " …"
-		}
-		m.say("copied the %s, if your terminal allows it: %s", a.What, draw.Cut(first, 60))
+		m.say("copied the %s, if your terminal allows it: %s", a.What, begins(a.Text))
 		return tea.SetClipboard(safe.Exact(a.Text)) // it may be pasted into a shell
 	case ask.Start:
 		return m.start(a)
 	case ask.GoOn:
-		if m.run != nil { // from :runs
-			m.warn("%s", underWay)
-			return nil
-		}
-		m.form, m.run = nil, act.Resume(store, a.Run, actor, hands(m).Step(a.Run))
-		return m.proceed()
+		return driveOn(m, a.Run)
 	case ask.Halt:
 		return halt(m, a.Run, a.End)
 	case ask.Show:
@@ -171,6 +162,15 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		return m.command(a)
 	}
 	return nil
+}
+
+// begins is the first line of a text.
+func begins(text string) string {
+	first, _, more := strings.Cut(text, "\n")
+	if more {
+		first += " …"
+	}
+	return draw.Cut(first, 60)
 }
 
 // after is a moment so long from now; none for a duration of zero.

@@ -101,7 +101,7 @@ func looks() []binding {
 	return []binding{
 		{keys: []string{"a"}, show: "a", words: "what can I do: each act, what it would do, why it is off", short: "what can I do", group: groupLook, off: ask.Case.OffRow, do: (*Root).menu},
 		{keys: []string{"c"}, show: "c", words: "check now", short: "check now", group: groupLook, off: ask.Off(ticket.Check), do: check,
-			would: ask.Case.WouldCheck},
+			would: ask.WouldCheck},
 		{keys: []string{"o"}, show: "o", words: "open the link", short: "open link", group: groupLook, off: ask.Case.OffLink, do: openLink,
 			would: ask.Case.WouldOpen},
 		{keys: []string{"y"}, show: "y", words: "copy: id, key, token, receipt, link, input", short: "copy", group: groupLook, off: ask.Case.OffRow, opens: ask.Case.CopyMenu},

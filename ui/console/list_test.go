@@ -26,15 +26,6 @@ import (
 	"github.com/charmbracelet/x/ansi"
 )
 
-// What a key has asked for, and is being worked out, is said at once.
-func TestWhatIsWorkedOutIsSaid(t *testing.T) {
-	b := nightBench(t, 80, 24).cursorOn(4)
-	b.busy = true
-	b.keys("R").shows("one moment: what it would do is being worked out, esc gives up")
-	b.busy = false
-	b.release(1).shows("Retry").hides("one moment")
-}
-
 // The wheel is taken from the terminal unless the configuration leaves it there.
 func TestTheMouseIsLeftToTheTerminal(t *testing.T) {
 	o := nightOptions()
@@ -173,19 +164,6 @@ func TestPagesFollowTheCursor(t *testing.T) {
 	s.put(doubt(5000, "x.post", "post new", "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(1e5)))
 	b.send(feed.Changed{})
 	b.shows("↑1 new")
-}
-
-func TestNextPageIsNoNews(t *testing.T) {
-	s := newMemory(night)
-	for n := 100; n < 500; n++ {
-		s.put(doubt(n, "x.post", fmt.Sprintf("post %d", n), "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(float64(n))))
-	}
-	o := nightOptions()
-	o.Store = s
-	b := newBench(t, 80, 24, o).judged(nightFacts).keys("j")
-	b.sam(450, ledger.VerbConfirm, "r")
-	b.send(feed.Changed{})
-	b.hides("↑")
 }
 
 func TestALostLedgerKeepsTheScreenAndComesBack(t *testing.T) {

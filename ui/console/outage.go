@@ -172,7 +172,7 @@ var checkAtMost = 50
 
 // offCheck says why the group under the cursor is not checked now.
 func offCheck(m *Root, g *ticket.Group) safe.Text {
-	switch why := m.desk().OffChecks(); {
+	switch why := ask.OffChecks(m.desk()); {
 	case !why.Empty():
 		return why
 	case g == nil || g.Tone == ticket.Good:

@@ -56,6 +56,16 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 	return m.proceed()
 }
 
+// driveOn drives a run of the ledger on from here, unless another one is driven.
+func driveOn(m *Root, run ledger.DecisionRun) tea.Cmd {
+	if m.run != nil { // it was chosen from :runs
+		m.warn("%s", underWay)
+		return nil
+	}
+	m.form, m.run = nil, act.Resume(m.feed.Store, run, m.actor, hands(m).Step(run))
+	return m.proceed()
+}
+
 // stepMsg is the end of one step of a bulk run.
 type stepMsg struct {
 	run    *act.Run

@@ -8,6 +8,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/reconcile"
+	"indoubt/ui/act"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/feed"
 )
@@ -144,4 +145,20 @@ func TestARunKeepsTitlesAsTheyAre(t *testing.T) {
 		need.Equal(t, it.Title, b.op(it.OperationID).Title)
 	}
 	b.shows(`: red \x1b[31m`)
+}
+
+// Who only looks is not offered what the ledger would refuse, and who drives a run does not
+// leave it for another.
+func TestARunIsNotOfferedToWhoCannotDriveIt(t *testing.T) {
+	b, e := sixProven(t)
+	b.sixGo().shows("y go on with 3").keys("esc")
+	o := nightOptions()
+	o.Store, o.Engine, o.ReadOnly = b.store, e, true
+	newBench(t, 80, 40, o).judged(nightFacts).keys("p").shows("Retry 6: waits", "HERE", "read-only").hides("y go on", "s ends it").keys("s", "y").shows("Retry 6: waits")
+	o.ReadOnly, o.Engine = false, nil
+	newBench(t, 80, 40, o).judged(nightFacts).keys("p").shows("nothing can be sent from this console", "s ends it").hides("y go on")
+	b.m.run = &act.Run{Record: ledger.DecisionRun{ID: "other", State: ledger.RunRunning}}
+	driven := b.m.run
+	b.keys(":").text("runs").keys("enter", "enter", "y").shows("a bulk run is under way from here")
+	need.That(t, b.m.run == driven && len(e.retried) == 3, "the run that goes on was left, %d sent", len(e.retried))
 }

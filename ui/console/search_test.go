@@ -2,12 +2,14 @@ package console
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ui/console/feed"
 )
 
 // deep is a ledger in which each row of the list stands for a million operations, and a
@@ -105,4 +107,26 @@ func TestTheNextLetterReplacesTheSearch(t *testing.T) {
 	if strings.Count(b.screen(), "searched") != 1 {
 		t.Error(b.screen())
 	}
+}
+
+// What a key has asked for, and is being worked out, is said at once.
+func TestWhatIsWorkedOutIsSaid(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(4)
+	b.busy = true
+	b.keys("R").shows("one moment: what it would do is being worked out, esc gives up")
+	b.busy = false
+	b.release(1).shows("Retry").hides("one moment")
+}
+
+func TestNextPageIsNoNews(t *testing.T) {
+	s := newMemory(night)
+	for n := 100; n < 500; n++ {
+		s.put(doubt(n, "x.post", fmt.Sprintf("post %d", n), "news", "02:50:00", "02:50:30", ledger.ClassTimeout, 0, amount(1), amount(float64(n))))
+	}
+	o := nightOptions()
+	o.Store = s
+	b := newBench(t, 80, 24, o).judged(nightFacts).keys("j")
+	b.sam(450, ledger.VerbConfirm, "r")
+	b.send(feed.Changed{})
+	b.hides("↑")
 }

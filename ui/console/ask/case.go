@@ -166,7 +166,7 @@ func (c Case) off(verb ledger.Verb) safe.Text {
 func Off(verb ledger.Verb) func(Case) safe.Text {
 	return func(c Case) safe.Text {
 		if verb == ticket.Check && c.Marks.N > 0 {
-			return c.OffChecks()
+			return OffChecks(c)
 		}
 		why := c.off(verb)
 		row := c.OffRow()
@@ -176,15 +176,15 @@ func Off(verb ledger.Verb) func(Case) safe.Text {
 			return oneAtATime
 		case verb == ticket.Retry && why.Empty() && !c.Sends:
 			return safe.Say("nothing can be sent from this console")
-		case verb == ticket.Check && !c.OffChecks().Empty():
-			return c.OffChecks()
+		case verb == ticket.Check && !OffChecks(c).Empty():
+			return OffChecks(c)
 		}
 		return why
 	}
 }
 
 // OffChecks says why nothing is checked from here at all.
-func (c Case) OffChecks() safe.Text {
+func OffChecks(c Case) safe.Text {
 	switch {
 	case c.Closed != "":
 		return safe.Of(c.Closed)
@@ -195,7 +195,7 @@ func (c Case) OffChecks() safe.Text {
 }
 
 // WouldCheck says what a check would do now.
-func (c Case) WouldCheck() safe.Text {
+func WouldCheck(c Case) safe.Text {
 	if c.Marks.N > 0 {
 		return safe.Say("asks the other side once about each of the %s marked", ticket.Count(c.Marks.N))
 	}
