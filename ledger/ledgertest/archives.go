@@ -50,8 +50,7 @@ func shelve(s ledger.Store, a ledger.Archive, now time.Time, window int) (string
 func (d *desk) shelve() []string {
 	d.Helper()
 	d.clock.Advance(time.Minute)
-	said, err := shelve(d.s, ledger.Archive{ID: d.id("archive"), Actor: maya, Before: d.clock.Now().Add(-time.Second)}, d.clock.Now(), 100)
-	d.ok(err)
+	said := need.Get(shelve(d.s, ledger.Archive{ID: d.id("archive"), Actor: maya, Before: d.clock.Now().Add(-time.Second)}, d.clock.Now(), 100))(d)
 	d.clock.Advance(time.Second)
 	_, ids, _ := strings.Cut(said, " of ")
 	return strings.Fields(ids)
@@ -109,10 +108,8 @@ func archiveStubs(t *testing.T, open Open) {
 	left := d.decide(d.doubt("d"), ledger.VerbAbandon)
 	d.done("last")
 	counts := func() string {
-		states, err := d.s.StateCounts(ctx, d.clock.Now())
-		d.ok(err)
-		doubts, err := d.s.DoubtCounts(ctx)
-		d.ok(err)
+		states := need.Get(d.s.StateCounts(ctx, d.clock.Now()))(d)
+		doubts := need.Get(d.s.DoubtCounts(ctx))(d)
 		return fmt.Sprint(sortStateCounts(states), sortDoubtCounts(doubts))
 	}
 	before := counts()
@@ -134,12 +131,8 @@ func archiveStubs(t *testing.T, open Open) {
 	if res.Answer != ledger.AnswerFinished || res.Operation.ID != landed.ID || res.Operation.Receipt() != "r-a" {
 		t.Errorf("the same key again is %s of %s", res.Answer, res.Operation.ID)
 	}
-	if res := d.begin("a", func(r *ledger.BeginRequest) { r.Fingerprint = "other" }); res.Answer != ledger.AnswerKeyReused {
-		t.Errorf("I4: the same key with another input is %s", res.Answer)
-	}
-	if res := d.begin("a", func(r *ledger.BeginRequest) { r.Kind, r.AnyKind = "renamed", true }); res.Answer != ledger.AnswerFinished {
-		t.Errorf("the same key of a kind that was renamed is %s", res.Answer)
-	}
+	need.Equal(t, d.begin("a", func(r *ledger.BeginRequest) { r.Fingerprint = "other" }).Answer, ledger.AnswerKeyReused, "I4: the same key with another input")
+	need.Equal(t, d.begin("a", func(r *ledger.BeginRequest) { r.Kind, r.AnyKind = "renamed", true }).Answer, ledger.AnswerFinished, "the same key of a kind that was renamed")
 	if res := d.begin("d"); res.Answer != ledger.AnswerRefused || res.Operation.ID != left.ID {
 		t.Errorf("what a person abandoned is %s", res.Answer)
 	}
@@ -176,10 +169,8 @@ func archiveForgotten(t *testing.T, open Open) {
 	attempt := d.read(later.ID).Attempts[0].ID
 	d.done("last")
 	counts := func() string {
-		states, err := d.s.StateCounts(ctx, d.clock.Now())
-		d.ok(err)
-		files, err := d.s.Archives(ctx)
-		d.ok(err)
+		states := need.Get(d.s.StateCounts(ctx, d.clock.Now()))(d)
+		files := need.Get(d.s.Archives(ctx))(d)
 		removed := 0
 		for _, f := range files {
 			removed += f.Removed
@@ -200,9 +191,7 @@ func archiveForgotten(t *testing.T, open Open) {
 	if there(over) || !there(later) {
 		t.Errorf("there is a stub of what is over: %v, and of what is not: %v", there(over), there(later))
 	}
-	if res := d.begin("later", long); res.Answer != ledger.AnswerFinished {
-		t.Errorf("a key that is remembered is %s", res.Answer)
-	}
+	need.Equal(t, d.begin("later", long).Answer, ledger.AnswerFinished, "a key that is remembered")
 	d.clock.Advance(2 * time.Hour)
 	if gone := d.shelve(); len(gone) != 0 {
 		t.Fatalf("archived %v", gone)
@@ -270,12 +259,8 @@ func archiveLate(t *testing.T, open Open) {
 	if o := d.settle(first, ledger.OutcomeCommitted, withReceipt("r-c")); o.Conflict != ledger.NoConflict || d.read(o.ID).Operation.Archive == "" || len(d.events(o.ID)) != 0 {
 		t.Errorf("the same answer again brought it back")
 	}
-	if o := d.settle(first, ledger.OutcomeCommitted, withReceipt("other")); o.Conflict != ledger.Duplicate {
-		t.Errorf("another receipt raised %q", o.Conflict)
-	}
-	if o := d.decide(d.read(landed.ID).Operation, ledger.VerbUndo); o.State != ledger.Uncertain {
-		t.Errorf("undone, it is %s", o.State)
-	}
+	need.Equal(t, d.settle(first, ledger.OutcomeCommitted, withReceipt("other")).Conflict, ledger.Duplicate, "another receipt")
+	need.Equal(t, d.decide(d.read(landed.ID).Operation, ledger.VerbUndo).State, ledger.Uncertain, "undone")
 	if gone := d.shelve(); !slices.Contains(gone, denied.ID) || slices.Contains(gone, landed.ID) || slices.Contains(gone, twice.ID) {
 		t.Errorf("archived again: %v", gone)
 	}
@@ -298,9 +283,7 @@ func archiveKept(t *testing.T, open Open) {
 	for _, id := range d.shelve() {
 		keys = append(keys, d.read(id).Operation.Key)
 	}
-	if fmt.Sprint(keys) != "[control plain]" {
-		t.Errorf("archived %v; %s is in conflict, %s granted, %s wants what is in doubt", keys, conflict.ID, granted.ID, alike.ID)
-	}
+	need.That(t, fmt.Sprint(keys) == "[control plain]", "archived %v; %s is in conflict, %s granted, %s wants what is in doubt", keys, conflict.ID, granted.ID, alike.ID)
 	if rec, err := d.s.ControlCandidate(ctx, "mail", d.clock.Now()); err != nil || rec.Operation.ID != control.ID {
 		t.Errorf("the control is %s: %v", rec.Operation.ID, err)
 	}
@@ -374,8 +357,7 @@ func archiveResealed(t *testing.T, open Open) {
 	if is := file(); fmt.Sprint(is) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", is, want)
 	}
-	events, err := d.s.History(ctx, ledger.HistoryQuery{Limit: 2, Newest: true})
-	d.ok(err)
+	events := need.Get(d.s.History(ctx, ledger.HistoryQuery{Limit: 2, Newest: true}))(d)
 	if e := events[0]; e.Verb != "redact" || e.Actor.Name != "maya" || e.Reason != "request 7, in "+was.File || !strings.Contains(string(e.Detail), a.ID) || events[1].Verb != "archive" {
 		t.Errorf("I8: the newest events are %+v", events)
 	}
@@ -427,11 +409,9 @@ func archiveIncidents(t *testing.T, open Open) {
 		t.Fatalf("%d incidents", len(all))
 	}
 	d.clock.Advance(2 * time.Hour)
-	_, err = d.s.ChangeIncident(ctx, ledger.IncidentChange{ChangeID: d.id("c"), ID: all[0].ID, Verb: ledger.IncidentClosed, Actor: maya, Reason: "dealt with"})
-	d.ok(err)
+	need.Get(d.s.ChangeIncident(ctx, ledger.IncidentChange{ChangeID: d.id("c"), ID: all[0].ID, Verb: ledger.IncidentClosed, Actor: maya, Reason: "dealt with"}))(d)
 	sums := func() string {
-		a, err := d.s.Incident(ctx, all[0].ID, d.clock.Now())
-		d.ok(err)
+		a := need.Get(d.s.Incident(ctx, all[0].ID, d.clock.Now()))(d)
 		return fmt.Sprint(a.Fates, a.Minutes, len(a.Events))
 	}
 	before := sums()
@@ -463,7 +443,5 @@ func archiveTargets(t *testing.T, open Open) {
 	if gone := d.shelve(); slices.ContainsFunc(gone, func(id string) bool { return d.read(id).Operation.Key == "credit" }) {
 		t.Errorf("archived %v, and with it that the invoice was overtaken", gone)
 	}
-	if res := d.begin("invoice", on("INV-1")); res.Answer != ledger.AnswerBegun {
-		t.Errorf("what was overtaken since is %s", res.Answer)
-	}
+	need.Equal(t, d.begin("invoice", on("INV-1")).Answer, ledger.AnswerBegun, "what was overtaken since")
 }

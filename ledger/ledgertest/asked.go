@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"indoubt/ledger"
+	"indoubt/ledger/need"
 )
 
 // asked follows what is kept of how an operation was asked for: to the byte, and
@@ -24,12 +25,8 @@ func asked(t *testing.T, open Open) {
 		o := d.doubt(key, func(r *ledger.BeginRequest) { r.Command, r.Request = asked.command, asked.request })
 		again := d.begin(key, func(r *ledger.BeginRequest) { r.Request = &ledger.Request{Method: "GET", Origin: "http://else"} }).Operation
 		for _, kept := range []ledger.Operation{o, again, d.read(o.ID).Operation} {
-			if !reflect.DeepEqual(kept.Command, asked.command) || !reflect.DeepEqual(kept.Request, asked.request) {
-				d.Errorf("%s: kept as %+v %+v", key, kept.Command, kept.Request)
-			}
+			need.That(d, reflect.DeepEqual(kept.Command, asked.command) && reflect.DeepEqual(kept.Request, asked.request), "%s: kept as %+v %+v", key, kept.Command, kept.Request)
 		}
 	}
-	if !bytes.Equal(text.Bytes(), []byte(text.Body)) || !bytes.Equal(bytesOnly.Bytes(), bytesOnly.Binary) || len(lost.Bytes()) != 0 {
-		d.Errorf("the bytes of a body are others")
-	}
+	need.That(d, bytes.Equal(text.Bytes(), []byte(text.Body)) && bytes.Equal(bytesOnly.Bytes(), bytesOnly.Binary) && len(lost.Bytes()) == 0, "the bytes of a body are others")
 }

@@ -33,8 +33,7 @@ func BenchPages(b *testing.B, s ledger.Store, operations int, now time.Time) {
 	page := func(b *testing.B, q ledger.Query) ledger.Page {
 		b.Helper()
 		q.Now = now
-		p := need.Get(s.Page(ctx, q))(b)
-		return p
+		return need.Get(s.Page(ctx, q))(b)
 	}
 	b.Run("counts", func(b *testing.B) {
 		for range b.N {
@@ -101,12 +100,10 @@ func BenchPages(b *testing.B, s ledger.Store, operations int, now time.Time) {
 func doubt(b *testing.B, s ledger.Store, n int) {
 	Rate(n, 64, func(int) {
 		id := ledger.NewID()
-		res, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: id, AttemptID: ledger.NewID(), Kind: "stripe.charge", Key: id, Token: id,
-			Fingerprint: id, Title: "charge " + id, Target: "invoice " + id, Input: []byte(`{"amount":42000}`), Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: benched})
-		need.OK(b, err)
-		_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeUncertain,
-			ErrorClass: ledger.ClassTimeout, Error: "no answer", TokenSent: true, Actor: benched})
-		need.OK(b, err)
+		res := need.Get(ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: id, AttemptID: ledger.NewID(), Kind: "stripe.charge", Key: id, Token: id,
+			Fingerprint: id, Title: "charge " + id, Target: "invoice " + id, Input: []byte(`{"amount":42000}`), Sender: "pipeline", TokenSent: true, Deadline: time.Minute, Actor: benched}))(b)
+		need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeUncertain,
+			ErrorClass: ledger.ClassTimeout, Error: "no answer", TokenSent: true, Actor: benched}))(b)
 	})
 	due := need.Get(s.Due(ctx, time.Now(), n))(b)
 	prices := make([]ledger.Pricing, len(due))
@@ -148,9 +145,7 @@ func BenchEngine(b *testing.B, open func() ledger.Store) {
 				applied, err := ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: r.Version, Lease: leases[i-1].Lease, Release: true, Confirm: true, Deny: true,
 					Actor: benched, Read: ledger.Read{ID: ledger.NewID(), OperationID: r.ID, BeganAt: now, EndedAt: now, Verdict: verdict, Reason: "the list shows it",
 						Found: len(receipts), Receipts: receipts, Evidence: []byte(`{"status":200,"body":{"data":[]}}`), Digest: "p1", Actor: "auto"}})
-				if err != nil || applied.After.State == ledger.Uncertain {
-					b.Errorf("%s: %v", applied.After.State, err)
-				}
+				need.That(b, err == nil && applied.After.State != ledger.Uncertain, "%s: %v", applied.After.State, err)
 			})
 			done += len(due)
 		}

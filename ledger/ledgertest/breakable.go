@@ -77,6 +77,5 @@ func (b *Breakable) Only(t testing.TB) ledger.Record {
 	t.Helper()
 	ids := b.Changed()
 	need.Must(t, len(ids) == 1, "%d operations", len(ids))
-	rec := need.Get(b.Read(context.Background(), ledger.Locator{ID: ids[0]}))(t)
-	return rec
+	return need.Get(b.Read(context.Background(), ledger.Locator{ID: ids[0]}))(t)
 }

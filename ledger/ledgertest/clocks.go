@@ -36,8 +36,7 @@ func bothKept(d *desk) {
 	d.kept(res.Operation.ID, began, began.Add(time.Minute))
 	d.clock.Advance(30 * time.Second)
 	beat := d.clock.Steady()
-	_, err := ledger.Heartbeat(ctx, d.s, res.Attempt.ID, time.Minute)
-	d.ok(err)
+	need.Get(ledger.Heartbeat(ctx, d.s, res.Attempt.ID, time.Minute))(d)
 	d.kept(res.Operation.ID, began, beat.Add(time.Minute))
 	d.clock.Set(-time.Hour)
 	ended := d.clock.Steady()
@@ -54,8 +53,7 @@ func bothKept(d *desk) {
 	began = d.clock.Steady()
 	res = d.begun("lost")
 	d.clock.Advance(time.Hour)
-	_, err = d.s.Expire(ctx, 10)
-	d.ok(err)
+	need.Get(d.s.Expire(ctx, 10))(d)
 	d.kept(res.Operation.ID, began, began.Add(time.Minute))
 	if now := d.clock.Steady(); d.read(res.Operation.ID).Steady != now {
 		d.Fatalf("a record says that it is %v, want %v", d.read(res.Operation.ID).Steady, now)
@@ -247,8 +245,7 @@ func stepIsTold(d *desk) {
 	d.clock.Set(-10 * time.Minute)
 	step(-10 * time.Minute)
 	told(forward, back)
-	info, err := d.s.Info(ctx)
-	d.ok(err)
+	info := need.Get(d.s.Info(ctx))(d)
 	need.Must(d, info.Step == -10*time.Minute && info.SteppedAt.Equal(d.clock.Now()),
 		"a step of %s at %s", info.Step, info.SteppedAt)
 	d.clock.Reboot() // across which nothing is known
@@ -294,15 +291,12 @@ func stepIsToldOnce(d *desk) {
 }
 
 func stepPutsNothingOff(d *desk) {
-	_, err := d.s.Stepped(ctx)
-	d.ok(err)
+	need.Get(d.s.Stepped(ctx))(d)
 	o := d.doubt("k")
 	d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Version: o.Version, Digest: "p", ReadAt: d.clock.Now().Add(time.Minute)}}))
-	_, err = d.s.Lease(ctx, o.ID, "engine-1", "p", time.Minute)
-	d.ok(err)
+	need.Get(d.s.Lease(ctx, o.ID, "engine-1", "p", time.Minute))(d)
 	d.clock.Set(-24 * time.Hour)
-	_, err = d.s.Stepped(ctx)
-	d.ok(err)
+	need.Get(d.s.Stepped(ctx))(d)
 	d.clock.Advance(6 * time.Minute)
 	if rows, err := d.s.Due(ctx, d.clock.Now(), 10); len(rows) != 1 || err != nil {
 		d.Fatalf("%d are due, %v", len(rows), err)

@@ -69,9 +69,7 @@ func concurrency(t *testing.T, open Open) {
 			need.That(d, err == nil || errors.As(err, &held), "lease: %v", err)
 			return err == nil
 		})
-		if answers[true] != 1 {
-			d.Fatalf("%d of twelve engines got the lease", answers[true])
-		}
+		need.Must(d, answers[true] == 1, "%d of twelve engines got the lease", answers[true])
 	})
 	t.Run("OneOfManyRuns", func(t *testing.T) {
 		d := newDesk(t, open)
@@ -80,9 +78,7 @@ func concurrency(t *testing.T, open Open) {
 			need.That(d, err == nil, "run: %v", err)
 			return known
 		})
-		if answers[false] != 1 {
-			d.Fatalf("%d of twelve runs under one key are new", answers[false])
-		}
+		need.Must(d, answers[false] == 1, "%d of twelve runs under one key are new", answers[false])
 	})
 	t.Run("ManyKeysLoseNothing", func(t *testing.T) {
 		d := newDesk(t, open)
@@ -98,14 +94,11 @@ func concurrency(t *testing.T, open Open) {
 			}
 			return true
 		})
-		c, err := d.s.Counts(ctx, d.clock.Now())
-		d.ok(err)
+		c := need.Get(d.s.Counts(ctx, d.clock.Now()))(d)
 		need.Must(d, c.Settled == 80 && c.All == 80, "counts are %+v, want 80 settled", c)
 		evs := d.events("")
 		for i := 1; i < len(evs); i++ {
-			if evs[i].Seq <= evs[i-1].Seq {
-				d.Fatalf("seq %d after %d", evs[i].Seq, evs[i-1].Seq)
-			}
+			need.Must(d, evs[i].Seq > evs[i-1].Seq, "seq %d after %d", evs[i].Seq, evs[i-1].Seq)
 		}
 		need.Must(d, len(evs) == 160, "%d events, want 160", len(evs))
 	})

@@ -47,8 +47,7 @@ func doubtCounts(t *testing.T, open Open) {
 	d.observe(d.doubt("unclear"), ledger.Inconclusive)
 	d.observe(d.doubt("different"), ledger.Mismatch, "pi_1")
 	d.settle(d.retry(d.doubt("again"), ledger.BasisKeySafe).Attempt.ID, ledger.OutcomeCommitted)
-	got, err := d.s.DoubtCounts(ctx)
-	d.ok(err)
+	got := need.Get(d.s.DoubtCounts(ctx))(d)
 	want := []ledger.DoubtCount{
 		{Kind: "card.charge", Class: ledger.ClassDeadline, Landed: 1, Missed: 1},
 		{Kind: "card.charge", Class: ledger.ClassReset, Landed: 1, Missed: 1},
@@ -66,8 +65,7 @@ func stateCounts(t *testing.T, open Open) {
 	mail := func(r *ledger.BeginRequest) { r.Kind = "mail.send" }
 	check := func(want ...ledger.StateCount) {
 		d.Helper()
-		got, err := d.s.StateCounts(ctx, d.clock.Now())
-		d.ok(err)
+		got := need.Get(d.s.StateCounts(ctx, d.clock.Now()))(d)
 		if diff := cmp.Diff(want, sortStateCounts(got), seeing...); diff != "" {
 			d.Fatalf("stateCounts (-want +got):\n%s", diff)
 		}
@@ -129,11 +127,9 @@ func accuracy(t *testing.T, open Open) {
 	d.observe(d.doubt("different"), ledger.Mismatch, "pi_1") // raises a flag, and decides nothing
 	machine := d.grantRequest(d.doubt("sent again"), ledger.BasisKeySafe)
 	machine.Actor, machine.AttemptID, machine.Deadline, machine.Sender = engine, d.id("attempt"), time.Minute, "http"
-	_, err := ledger.Allow(ctx, d.s, machine)
-	d.ok(err)
+	need.Get(ledger.Allow(ctx, d.s, machine))(d)
 	d.retry(d.doubt("by a person"), ledger.BasisKeySafe)
-	got, err := d.s.Accuracy(ctx, since)
-	d.ok(err)
+	got := need.Get(d.s.Accuracy(ctx, since))(d)
 	want := []ledger.Accuracy{
 		{Actor: "auto", Machine: true, Verb: "read", Decided: 2, Wrong: 1},
 		{Actor: "auto", Machine: true, Verb: "retry", Decided: 1},
@@ -144,13 +140,11 @@ func accuracy(t *testing.T, open Open) {
 	if diff := cmp.Diff(want, sortAccuracy(got)); diff != "" {
 		d.Fatalf("accuracy (-want +got):\n%s", diff)
 	}
-	all, err := d.s.Accuracy(ctx, time.Time{})
-	d.ok(err)
+	all := need.Get(d.s.Accuracy(ctx, time.Time{}))(d)
 	want[4].Decided, want[4].Wrong = 4, 2
 	if diff := cmp.Diff(want, sortAccuracy(all)); diff != "" {
 		d.Fatalf("accuracy from the beginning (-want +got):\n%s", diff)
 	}
-	none, err := d.s.Accuracy(ctx, d.clock.Now().Add(time.Hour))
-	d.ok(err)
+	none := need.Get(d.s.Accuracy(ctx, d.clock.Now().Add(time.Hour)))(d)
 	need.Must(d, len(none) == 0, "decisions to come: %+v", none)
 }

@@ -80,8 +80,7 @@ func events(t *testing.T, open Open) {
 
 func (d *desk) history(q ledger.HistoryQuery) []ledger.Event {
 	d.Helper()
-	page, err := d.s.History(ctx, q)
-	d.ok(err)
+	page := need.Get(d.s.History(ctx, q))(d)
 	need.Must(d, len(page) <= q.Limit, "%d events, asked for %d", len(page), q.Limit)
 	return page
 }
@@ -192,9 +191,7 @@ func followers(t *testing.T, open Open) {
 	close(written)
 	reading.Wait()
 	want := d.events("")
-	if len(want) != 2*writers*rounds {
-		d.Fatalf("%d events of %d writes", len(want), 2*writers*rounds)
-	}
+	need.Must(d, len(want) == 2*writers*rounds, "%d events of %d writes", len(want), 2*writers*rounds)
 	for i, f := range all {
 		slices.SortFunc(f.seen, func(a, b ledger.Event) int { return cmp.Compare(a.Seq, b.Seq) })
 		d.same(fmt.Sprintf("follower %d", i), f.seen, want)

@@ -19,8 +19,7 @@ func finding(t *testing.T, open Open) {
 		"attempt": {AttemptID: res.Attempt.ID},
 		"key":     {Kind: "card.charge", Key: "k"},
 	} {
-		rec, err := d.s.Read(ctx, at)
-		d.ok(err)
+		rec := need.Get(d.s.Read(ctx, at))(d)
 		need.Must(d, rec.Operation.ID == res.Operation.ID && rec.Found && rec.Now.Equal(d.clock.Now()),
 			"by %s: %s at %s", name, rec.Operation.ID, rec.Now)
 	}
@@ -37,15 +36,13 @@ func finding(t *testing.T, open Open) {
 	}
 	d.begun("a", named("0193aaaa-1111"))
 	d.begun("b", named("0193aaaa-2222"))
-	rec, err := d.s.Read(ctx, ledger.Locator{ID: "0193aaaa-2"})
-	d.ok(err)
+	rec := d.read("0193aaaa-2")
 	need.Must(d, rec.Operation.Key == "b", "the prefix found %s", rec.Operation.ID)
 	// Ids are what their writer wrote. Where none is, small letters are tried.
 	d.begun("c", named("INV-1042"), func(r *ledger.BeginRequest) { r.AttemptID = "INV-1042.1" })
 	d.begun("d", named("inv-1042@7"))
 	for id, want := range map[string]string{"INV-1042": "c", "INV-1": "c", "inv-1042@7": "d", "inv-1": "d", "Inv-1": "d", "0193AAAA-2": "b"} {
-		rec, err := d.s.Read(ctx, ledger.Locator{ID: id})
-		d.ok(err)
+		rec := d.read(id)
 		need.Must(d, rec.Operation.Key == want, "%s found %s", id, rec.Operation.ID)
 	}
 	if applied, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: "c-settled", AttemptID: "INV-1042.1", Outcome: ledger.OutcomeCommitted, Actor: billing}); err != nil || applied.After.ID != "INV-1042" {
@@ -72,10 +69,8 @@ func everyHand(t *testing.T, open Open) {
 		return func(dec *ledger.Decision) { dec.Actor = ledger.Actor{Name: name, Terminal: true} }
 	}
 	found := func(filter string, tab ledger.Tab) (keys []string) {
-		f, err := ledger.ParseFilter(filter)
-		d.ok(err)
-		page, err := d.s.Page(ctx, ledger.Query{Tab: tab, Filter: f, Now: d.clock.Now()})
-		d.ok(err)
+		f := need.Get(ledger.ParseFilter(filter))(d)
+		page := need.Get(d.s.Page(ctx, ledger.Query{Tab: tab, Filter: f, Now: d.clock.Now()}))(d)
 		for _, r := range page.Rows {
 			keys = append(keys, r.Key)
 		}
@@ -86,8 +81,7 @@ func everyHand(t *testing.T, open Open) {
 	settled := d.decide(d.doubt("settled"), ledger.VerbPark, by("omar"))
 	check := d.observation(settled, ledger.Landed, "pi_1")
 	check.Actor = ledger.Actor{Name: ledger.ChecksOf("console", "vera"), Machine: true}
-	applied, err := ledger.Observe(ctx, d.s, check)
-	d.ok(err)
+	applied := need.Get(ledger.Observe(ctx, d.s, check))(d)
 	d.want(applied.After, ledger.Committed)
 	d.begun("untouched")
 	for _, tc := range []struct {
@@ -112,13 +106,11 @@ func repeating(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	twice := func(name string, do func() (ledger.Applied, error)) ledger.Operation {
 		d.Helper()
-		first, err := do()
-		d.ok(err)
+		first := need.Get(do())(d)
 		need.Must(d, !first.Noop, "%s: the first time was a noop", name)
 		before := len(d.events(""))
 		d.clock.Advance(time.Second)
-		second, err := do()
-		d.ok(err)
+		second := need.Get(do())(d)
 		if !second.Noop || second.After.ID != first.After.ID || second.After.Version != first.After.Version {
 			d.Fatalf("%s: the second time noop=%v at version %d, want a noop at %d", name, second.Noop, second.After.Version, first.After.Version)
 		}
@@ -129,8 +121,7 @@ func repeating(t *testing.T, open Open) {
 	}
 	begin := d.request("k")
 	for range 2 {
-		res, err := ledger.Begin(ctx, d.s, begin)
-		d.ok(err)
+		res := need.Get(ledger.Begin(ctx, d.s, begin))(d)
 		if res.Answer != ledger.AnswerBegun || res.Attempt.ID != begin.AttemptID || res.Operation.AttemptCount != 1 {
 			d.Fatalf("begin, repeated: %s, attempt %s of %d", res.Answer, res.Attempt.ID, res.Operation.AttemptCount)
 		}
@@ -150,8 +141,7 @@ func repeating(t *testing.T, open Open) {
 	twice("read", func() (ledger.Applied, error) { return ledger.Observe(ctx, d.s, ob) })
 	vague := d.observation(d.doubt("k2"), ledger.Inconclusive)
 	for range 2 {
-		_, err := ledger.Observe(ctx, d.s, vague)
-		d.ok(err)
+		need.Get(ledger.Observe(ctx, d.s, vague))(d)
 	}
 	if rec := d.read(vague.Read.OperationID); len(rec.Reads) != 1 {
 		d.Fatalf("a read that was recorded twice is there %d times", len(rec.Reads))

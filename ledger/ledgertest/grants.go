@@ -84,8 +84,7 @@ func runsOut(d *desk) {
 func voidAfterNews(d *desk) {
 	for key, news := range map[string]func(ledger.Operation){
 		"a note": func(o ledger.Operation) {
-			_, err := ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Verb: ledger.VerbNote, Reason: "wait", Actor: maya})
-			d.ok(err)
+			need.Get(ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Verb: ledger.VerbNote, Reason: "wait", Actor: maya}))(d)
 		},
 		"a park":   func(o ledger.Operation) { d.decide(o, ledger.VerbPark) },
 		"a denial": func(o ledger.Operation) { d.decide(o, ledger.VerbDeny) },
@@ -178,8 +177,7 @@ func retryMax(d *desk) {
 		d.Fatalf("past retry.max: %v, want a refusal", err)
 	}
 	g.OverrideMax = true
-	_, err := ledger.Allow(ctx, d.s, g)
-	d.ok(err)
+	need.Get(ledger.Allow(ctx, d.s, g))(d)
 }
 
 func holdStops(d *desk) {
@@ -212,9 +210,7 @@ func overtakenWhileWaiting(d *desk) {
 			d.Fatalf("%s: its pipeline was told %s (%s)", basis, res.Answer, res.Why)
 		}
 		rec := d.read(o.ID)
-		if rec.OpenGrant() != nil || rec.Grants[0].VoidReason == "" || rec.Operation.State != ledger.Uncertain || len(rec.Attempts) != 1 {
-			d.Fatalf("%s: %+v", basis, rec.Grants)
-		}
+		need.Must(d, rec.OpenGrant() == nil && rec.Grants[0].VoidReason != "" && rec.Operation.State == ledger.Uncertain && len(rec.Attempts) == 1, "%s: %+v", basis, rec.Grants)
 		evs := d.events(o.ID)
 		if last := evs[len(evs)-1]; last.Verb != "void" || last.Reason != rec.Grants[0].VoidReason {
 			d.Fatalf("the history ends with %+v", last)

@@ -17,8 +17,7 @@ import (
 // and returns its account.
 func (d *desk) wantGroups(want string) ledger.IncidentAccount {
 	d.Helper()
-	a, err := d.s.Incident(ctx, d.incidents()[0].ID, d.clock.Now())
-	d.ok(err)
+	a := need.Get(d.s.Incident(ctx, d.incidents()[0].ID, d.clock.Now()))(d)
 	var got []string
 	for _, g := range a.Groups {
 		said := fmt.Sprintf("%d %s", g.Sum.N, g.Group)

@@ -33,9 +33,7 @@ func account(i ledger.Incident) string {
 
 func (d *desk) incidents() []ledger.Incident {
 	d.Helper()
-	ins, err := d.s.Incidents(ctx, d.clock.Now(), 100)
-	d.ok(err)
-	return ins
+	return need.Get(d.s.Incidents(ctx, d.clock.Now(), 100))(d)
 }
 
 // wantAccounts compares the accounts and phases of all incidents.
@@ -79,8 +77,7 @@ func incidents(t *testing.T, open Open) {
 	fail("refused", ledger.OutcomeFailed)
 	late := d.begun("late")
 	d.clock.Advance(2 * time.Minute) // its deadline passes, and a policy looks at it later
-	_, err := d.s.Expire(ctx, 10)
-	d.ok(err)
+	need.Get(d.s.Expire(ctx, 10))(d)
 	d.wantAccounts("growing: 6 = 1 not_landed + 4 open + 1 refused")
 	price := ledger.Pricing{OperationID: late.Operation.ID, Digest: "p1", Burst: ledger.Burst{Scope: "downstream:stripe"}, Miss: ledger.Cost{Value: 420}, Duplicate: ledger.Cost{Word: "high"}}
 	d.ok(d.s.Price(ctx, []ledger.Pricing{price, price}))
@@ -99,8 +96,7 @@ func incidents(t *testing.T, open Open) {
 			d.Fatalf("%s joined %s", o.Key, in)
 		}
 	}
-	a, err := d.s.Incident(ctx, one.ID[:8], d.clock.Now())
-	d.ok(err)
+	a := need.Get(d.s.Incident(ctx, one.ID[:8], d.clock.Now()))(d)
 	n := 0
 	for _, m := range a.Minutes {
 		n += m.N
@@ -123,8 +119,7 @@ func incidents(t *testing.T, open Open) {
 	d.clock.Advance(11 * time.Minute)
 	need.Must(d, fail("new outage", ledger.OutcomeUncertain).Incident == "", "an error after the gap joined")
 	d.wantAccounts("over: 7 = 2 landed + 2 not_landed + 2 open + 1 refused") // the checks were answered
-	_, err = d.s.Expire(ctx, 10)
-	d.ok(err)
+	need.Get(d.s.Expire(ctx, 10))(d)
 	again := d.grant(d.read(ops[1].ID).Operation, ledger.BasisAbsent)
 	d.wantAccounts("over: 7 = 2 landed + 1 not_landed + 3 open + 1 refused")
 	d.clock.Advance(2 * time.Hour) // no one came for it
@@ -158,8 +153,7 @@ func settledUnpriced(t *testing.T, open Open) {
 		if diff := cmp.Diff(of, d.incidents()[0].Fates); diff != "" {
 			d.Fatalf("%s (-want +is):\n%s", what, diff)
 		}
-		a, err := d.s.Incident(ctx, d.incidents()[0].ID, d.clock.Now())
-		d.ok(err)
+		a := need.Get(d.s.Incident(ctx, d.incidents()[0].ID, d.clock.Now()))(d)
 		groups := ledger.Sum{}
 		for _, g := range a.Groups {
 			groups = groups.Add(g.Sum)
@@ -171,8 +165,7 @@ func settledUnpriced(t *testing.T, open Open) {
 	want("no policy has seen it", map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 1, Unpriced: 1}, ledger.FateNotLanded: {N: 1, Unpriced: 1}, ledger.FateOpen: {N: 1, Unpriced: 1}})
 	keys := func(digest string) (keys []string) {
 		d.Helper()
-		ops, err := d.s.Unpriced(ctx, digest, 100)
-		d.ok(err)
+		ops := need.Get(d.s.Unpriced(ctx, digest, 100))(d)
 		for _, o := range ops {
 			keys = append(keys, o.Key)
 		}
@@ -228,8 +221,7 @@ func incidentsSince(t *testing.T, open Open) {
 		func() { d.decide(b, ledger.VerbNote) },
 		func() { d.observe(d.read(b.ID).Operation, ledger.Landed, "pi_1") },
 		func() {
-			_, err := d.changeIncident(ledger.IncidentNoted, func(*ledger.IncidentChange) {})
-			d.ok(err)
+			need.Get(d.changeIncident(ledger.IncidentNoted, func(*ledger.IncidentChange) {}))(d)
 		},
 	} {
 		do()
@@ -250,8 +242,7 @@ func latecomers(t *testing.T, open Open) {
 	price := func(keys ...string) {
 		var prices []ledger.Pricing
 		for _, key := range keys {
-			o, err := d.s.Read(ctx, ledger.Locator{Kind: "card.charge", Key: key})
-			d.ok(err)
+			o := need.Get(d.s.Read(ctx, ledger.Locator{Kind: "card.charge", Key: key}))(d)
 			prices = append(prices, ledger.Pricing{OperationID: o.Operation.ID, Digest: "p1", Burst: pairs("")})
 		}
 		d.ok(d.s.Price(ctx, prices))
@@ -261,8 +252,7 @@ func latecomers(t *testing.T, open Open) {
 			newest = d.begun(key).Operation.DeadlineAt
 		}
 		d.clock.Advance(2 * time.Minute)
-		_, err := d.s.Expire(ctx, 10)
-		d.ok(err)
+		need.Get(d.s.Expire(ctx, 10))(d)
 		return newest
 	}
 	told := func() (all []ledger.Event) {
@@ -303,8 +293,7 @@ func latecomers(t *testing.T, open Open) {
 		expire(key)
 		price(key)
 	}
-	a, err := d.s.Incident(ctx, all[0].Incident, d.clock.Now())
-	d.ok(err)
+	a := need.Get(d.s.Incident(ctx, all[0].Incident, d.clock.Now()))(d)
 	if n := len(a.Events); a.Events[0].Verb != ledger.IncidentOpened || a.Events[n-1].Verb != ledger.IncidentJoined || a.Errors() != 65 || n < 51 || n > 62 {
 		d.Fatalf("%s, with %d events from %s to %s", account(a.Incident), n, a.Events[0].Verb, a.Events[n-1].Verb)
 	}
@@ -314,8 +303,7 @@ func latecomers(t *testing.T, open Open) {
 func peopleAndIncidents(d *desk, o ledger.Operation) {
 	named := ledger.IncidentChange{ChangeID: "named", ID: d.incidents()[0].ID, Verb: ledger.IncidentNamed, Name: "stripe outage", Actor: maya}
 	for range 2 { // the same again changes nothing
-		in, err := d.s.ChangeIncident(ctx, named)
-		d.ok(err)
+		in := need.Get(d.s.ChangeIncident(ctx, named))(d)
 		need.Must(d, in.Name == "stripe outage", "named %q", in.Name)
 	}
 	now := d.clock.Now()
@@ -325,8 +313,7 @@ func peopleAndIncidents(d *desk, o ledger.Operation) {
 		d.Fatalf("taken by %q until %s", in.TakenBy, in.TakenUntil)
 	}
 	detach := func(c *ledger.IncidentChange) { c.Operation = o.ID }
-	_, err = d.changeIncident(ledger.IncidentDetached, detach)
-	d.ok(err)
+	need.Get(d.changeIncident(ledger.IncidentDetached, detach))(d)
 	d.wantAccounts("over: 6 = 3 landed + 1 not_landed + 1 open + 1 refused")
 	refused := func(verb string, mod func(*ledger.IncidentChange)) {
 		d.Helper()
@@ -337,16 +324,13 @@ func peopleAndIncidents(d *desk, o ledger.Operation) {
 	refused(ledger.IncidentDetached, detach)
 	refused(ledger.IncidentNoted, func(c *ledger.IncidentChange) { c.Reason = " " })
 	refused(ledger.IncidentClosed, func(c *ledger.IncidentChange) { c.Actor = billing })
-	_, err = d.changeIncident(ledger.IncidentNoted, func(*ledger.IncidentChange) {})
-	d.ok(err)
-	_, err = d.changeIncident(ledger.IncidentClosed, func(*ledger.IncidentChange) {})
-	d.ok(err)
+	need.Get(d.changeIncident(ledger.IncidentNoted, func(*ledger.IncidentChange) {}))(d)
+	need.Get(d.changeIncident(ledger.IncidentClosed, func(*ledger.IncidentChange) {}))(d)
 	d.wantAccounts("closed: 6 = 3 landed + 1 not_landed + 1 open + 1 refused")
 	ran := ledger.DecisionRun{ID: d.id("run"), Verb: "retry", Actor: maya, Terms: ledger.RunTerms{Reason: "over", Incident: d.incidents()[0].ID}, CreatedAt: now}
 	_, _, err = d.s.Run(ctx, ran, []ledger.RunItem{{OperationID: o.ID, Version: o.Version, Kind: o.Kind, Title: o.Title}})
 	d.ok(err)
-	a, err := d.s.Incident(ctx, d.incidents()[0].ID, now)
-	d.ok(err)
+	a := need.Get(d.s.Incident(ctx, d.incidents()[0].ID, now))(d)
 	if a.LastRun() != ran.ID {
 		d.Fatalf("its newest run is %q, want %s", a.LastRun(), ran.ID)
 	}
@@ -364,9 +348,7 @@ func peopleAndIncidents(d *desk, o ledger.Operation) {
 
 func (d *desk) filter(text string) ledger.Filter {
 	d.Helper()
-	f, err := ledger.ParseFilter(text)
-	d.ok(err)
-	return f
+	return need.Get(ledger.ParseFilter(text))(d)
 }
 
 // incident is a person's change of an incident, on both stores.

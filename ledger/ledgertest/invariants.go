@@ -92,8 +92,7 @@ func oneLive(d *desk) {
 func heartbeat(d *desk) {
 	res := d.begun("k")
 	d.clock.Advance(30 * time.Second)
-	until, err := ledger.Heartbeat(ctx, d.s, res.Attempt.ID, time.Minute)
-	d.ok(err)
+	until := need.Get(ledger.Heartbeat(ctx, d.s, res.Attempt.ID, time.Minute))(d)
 	if o := d.read(res.Operation.ID).Operation; !o.DeadlineAt.Equal(until) || !until.After(res.Attempt.DeadlineAt) || o.Version != res.Operation.Version {
 		d.Fatalf("deadline %s at version %d, want %s at %d", o.DeadlineAt, o.Version, until, res.Operation.Version)
 	}
@@ -166,8 +165,7 @@ func keyRunsOut(d *desk) {
 	if old := d.read(first.Operation.ID).Operation; old.KeyLive || old.State != ledger.Committed {
 		d.Fatalf("the old one is %s with key_live %v, want committed without the key", old.State, old.KeyLive)
 	}
-	rec, err := d.s.Read(ctx, ledger.Locator{Kind: "card.charge", Key: "k"})
-	d.ok(err)
+	rec := need.Get(d.s.Read(ctx, ledger.Locator{Kind: "card.charge", Key: "k"}))(d)
 	need.Must(d, rec.Operation.ID == second.Operation.ID,
 		"the key finds %s, want %s", rec.Operation.ID, second.Operation.ID)
 	d.settle(second.Attempt.ID, ledger.OutcomeUncertain)
@@ -247,8 +245,7 @@ func staleRead(d *desk) {
 	seen := d.doubt("k")
 	now := d.decide(d.decide(seen, ledger.VerbDeny), ledger.VerbUndo)
 	ob := d.observation(seen, ledger.Landed, "pi_1")
-	applied, err := ledger.Observe(ctx, d.s, ob)
-	d.ok(err)
+	applied := need.Get(ledger.Observe(ctx, d.s, ob))(d)
 	need.Must(d, applied.After.State == ledger.Uncertain && applied.After.Version == now.Version,
 		"a read of version %d made it %s at version %d", seen.Version, applied.After.State, applied.After.Version)
 	if rec := d.read(seen.ID); len(rec.Reads) != 1 || rec.Reads[0].Verdict != ledger.Landed {
@@ -259,10 +256,8 @@ func staleRead(d *desk) {
 func quietThings(d *desk) {
 	o := d.doubt("k")
 	d.observe(o, ledger.Inconclusive)
-	_, err := ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Verb: ledger.VerbNote, Reason: "asking their support", Actor: maya})
-	d.ok(err)
-	l, err := d.s.Lease(ctx, o.ID, "engine-1", "policy-1", time.Minute)
-	d.ok(err)
+	need.Get(ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Verb: ledger.VerbNote, Reason: "asking their support", Actor: maya}))(d)
+	l := need.Get(d.s.Lease(ctx, o.ID, "engine-1", "policy-1", time.Minute))(d)
 	d.ok(d.s.Release(ctx, l))
 	d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "policy-1", Rank: 4, ReadAt: ledger.Never, DecideAt: ledger.Never}}))
 	if now := d.read(o.ID).Operation; now.Version != o.Version || now.State != ledger.Uncertain {
@@ -290,13 +285,9 @@ func told(d *desk) {
 		if e.Verb != w.verb || e.From != w.from || e.To != w.to || e.Actor.Name != w.who || e.Reason == "" || !e.At.Equal(Noon.Add(time.Duration(i)*time.Second)) {
 			d.Fatalf("event %d is %s %q→%q by %s at %s (%s), want %s %q→%q by %s", i, e.Verb, e.From, e.To, e.Actor.Name, e.At, e.Reason, w.verb, w.from, w.to, w.who)
 		}
-		if i > 0 && e.Version != evs[i-1].Version+1 {
-			d.Fatalf("event %d has version %d after %d", i, e.Version, evs[i-1].Version)
-		}
+		need.Must(d, e.Version == evs[0].Version+int64(i), "event %d has version %d, the first %d", i, e.Version, evs[0].Version)
 	}
-	if evs[3].Actor != maya || !evs[0].Actor.Machine || evs[0].Actor.Terminal {
-		d.Fatalf("actors came back as %+v and %+v", evs[0].Actor, evs[3].Actor)
-	}
+	need.Must(d, evs[3].Actor == maya && evs[0].Actor.Machine && !evs[0].Actor.Terminal, "actors came back as %+v and %+v", evs[0].Actor, evs[3].Actor)
 }
 
 func lateAnswer(d *desk) {

@@ -15,8 +15,7 @@ func schedule(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	due := func() []string {
 		d.Helper()
-		rows, err := d.s.Due(ctx, d.clock.Now(), 100)
-		d.ok(err)
+		rows := need.Get(d.s.Due(ctx, d.clock.Now(), 100))(d)
 		var keys []string
 		for _, r := range rows {
 			keys = append(keys, r.Key)
@@ -25,8 +24,7 @@ func schedule(t *testing.T, open Open) {
 	}
 	unpriced := func(digest string) []string {
 		d.Helper()
-		ops, err := d.s.Unpriced(ctx, digest, 100)
-		d.ok(err)
+		ops := need.Get(d.s.Unpriced(ctx, digest, 100))(d)
 		var keys []string
 		for _, o := range ops {
 			keys = append(keys, o.Key)
@@ -65,16 +63,14 @@ func schedule(t *testing.T, open Open) {
 	if got := due(); !slices.Equal(got, []string{"b", "a"}) {
 		d.Fatalf("due are %v, want the earliest first: b, a", got)
 	}
-	l, err := d.s.Lease(ctx, b.ID, "engine-1", "p1", time.Minute)
-	d.ok(err)
+	l := need.Get(d.s.Lease(ctx, b.ID, "engine-1", "p1", time.Minute))(d)
 	if got := due(); !slices.Equal(got, []string{"a"}) {
 		d.Fatalf("due are %v, want only a: engine-1 has b", got)
 	}
 	d.ok(d.s.Release(ctx, l))
 	ob := d.observation(b, ledger.Landed, "pi_1")
 	ob.RecheckAt = d.clock.Now().Add(5 * time.Minute)
-	_, err = ledger.Observe(ctx, d.s, ob)
-	d.ok(err)
+	need.Get(ledger.Observe(ctx, d.s, ob))(d)
 	if got := due(); !slices.Equal(got, []string{"a"}) {
 		d.Fatalf("due are %v, want only a: b has landed", got)
 	}
@@ -116,25 +112,19 @@ func sorted(s []string) []string {
 func leases(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	o := d.doubt("k")
-	one, err := d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute)
-	d.ok(err)
-	if one.OperationID != o.ID || one.Holder != "engine-1" || one.Generation < 1 || !one.ExpiresAt.Equal(d.clock.Now().Add(time.Minute)) {
-		d.Fatalf("lease %+v", one)
-	}
+	one := need.Get(d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute))(d)
+	need.Must(d, one.OperationID == o.ID && one.Holder == "engine-1" && one.Generation >= 1 && one.ExpiresAt.Equal(d.clock.Now().Add(time.Minute)), "lease %+v", one)
 	var held *ledger.LeasedError
 	if _, err := d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute); !errors.As(err, &held) || held.Holder != "engine-1" || !held.Until.Equal(one.ExpiresAt) {
 		d.Fatalf("a second engine: %v, want to be told who has it", err)
 	}
 	d.clock.Advance(30 * time.Second)
-	one, err = d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute)
-	d.ok(err)
+	one = need.Get(d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute))(d)
 	ob := d.observation(o, ledger.Inconclusive)
 	ob.Lease = one
-	_, err = ledger.Observe(ctx, d.s, ob)
-	d.ok(err)
+	need.Get(ledger.Observe(ctx, d.s, ob))(d)
 	d.clock.Advance(2 * time.Minute) // engine-1 sleeps
-	two, err := d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute)
-	d.ok(err)
+	two := need.Get(d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute))(d)
 	need.Must(d, two.Generation > one.Generation, "generation %d after %d", two.Generation, one.Generation)
 	late := d.observation(o, ledger.Landed, "pi_1")
 	late.Lease = one
@@ -148,13 +138,11 @@ func leases(t *testing.T, open Open) {
 	}
 	landed := d.observation(o, ledger.Landed, "pi_1")
 	landed.Lease = two
-	applied, err := ledger.Observe(ctx, d.s, landed)
-	d.ok(err)
+	applied := need.Get(ledger.Observe(ctx, d.s, landed))(d)
 	d.want(applied.After, ledger.Committed)
 	d.ok(d.s.Release(ctx, two))
 	d.ok(d.s.Release(ctx, two))
-	three, err := d.s.Lease(ctx, o.ID, "engine-3", "p1", time.Minute)
-	d.ok(err)
+	three := need.Get(d.s.Lease(ctx, o.ID, "engine-3", "p1", time.Minute))(d)
 	need.Must(d, three.Generation > two.Generation,
 		"generation %d after %d: a lease given back is forgotten", three.Generation, two.Generation)
 	if _, err := d.s.Lease(ctx, "nobody", "engine-1", "p1", time.Minute); err == nil {
@@ -170,8 +158,7 @@ func marks(t *testing.T, open Open) {
 	}
 	by := func(value string, limit int, want ...string) {
 		t.Helper()
-		got, err := d.s.Marked(ctx, value, limit)
-		d.ok(err)
+		got := need.Get(d.s.Marked(ctx, value, limit))(d)
 		need.Must(d, slices.Equal(got, want), "marked %q: %v, want %v", value, got, want)
 	}
 	one, two := begun("1", "card.charge", "invoice", "INV-1", "k-1"), begun("2", "mail", "invoice", "INV-1")
@@ -189,9 +176,7 @@ func marks(t *testing.T, open Open) {
 		return ledger.Marks{Values: []string{"INV-" + o.Key}, Fields: "of some invoice"}
 	}
 	for more, rounds := true, 0; more; rounds++ {
-		var err error
-		more, err = d.s.Mark(ctx, rule, mark, 1)
-		d.ok(err)
+		more = need.Get(d.s.Mark(ctx, rule, mark, 1))(d)
 		need.Must(d, rounds <= 5, "there is always more to mark")
 	}
 	need.That(d, made == 2, "%d were marked, want 2", made)
@@ -275,19 +260,16 @@ func controls(t *testing.T, open Open) {
 	d.settle(d.begun("no token", func(r *ledger.BeginRequest) { r.TokenSent = false }).Attempt.ID, ledger.OutcomeCommitted)
 	d.observe(d.doubt("by a read"), ledger.Landed, "pi_1")
 	d.settle(d.begun("another kind", func(r *ledger.BeginRequest) { r.Kind = "mail" }).Attempt.ID, ledger.OutcomeCommitted)
-	rec, err := d.s.ControlCandidate(ctx, "card.charge", d.clock.Now())
-	d.ok(err)
+	rec := need.Get(d.s.ControlCandidate(ctx, "card.charge", d.clock.Now()))(d)
 	need.Must(d, rec.Operation.ID == known.ID,
 		"the candidate is %s, want the newest committed by its own answer with its token sent", rec.Operation.Key)
-	rec, err = d.s.ControlCandidate(ctx, "card.charge", known.SettledAt.Add(-time.Second))
-	d.ok(err)
+	rec = need.Get(d.s.ControlCandidate(ctx, "card.charge", known.SettledAt.Add(-time.Second)))(d)
 	need.Must(d, rec.Operation.ID == old.ID, "the candidate before is %s, want old", rec.Operation.Key)
 	events := len(d.events(""))
 	read := d.observation(known, ledger.Landed, "pi_2").Read
 	read.Control, read.Digest = true, "p1"
 	d.ok(d.s.RecordControl(ctx, read))
-	at, err := d.s.Control(ctx, "card.charge", "p1")
-	d.ok(err)
+	at := need.Get(d.s.Control(ctx, "card.charge", "p1"))(d)
 	need.Must(d, !at.IsZero() && !at.Before(read.BeganAt) && !at.After(read.EndedAt),
 		"the control held at %s, want %s", at, read.BeganAt)
 	if at, _ := d.s.Control(ctx, "card.charge", "p2"); !at.IsZero() {
@@ -311,8 +293,7 @@ func holds(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	scopes := func() []string {
 		d.Helper()
-		hs, err := d.s.Holds(ctx, d.clock.Now())
-		d.ok(err)
+		hs := need.Get(d.s.Holds(ctx, d.clock.Now()))(d)
 		var out []string
 		for _, h := range hs {
 			out = append(out, string(h.Scope)+" "+h.Reason)
@@ -326,8 +307,7 @@ func holds(t *testing.T, open Open) {
 	if got := scopes(); !slices.Equal(got, []string{"all deploy", "downstream:stripe still down"}) {
 		d.Fatalf("holds are %v: a hold on the same scope is replaced", got)
 	}
-	hs, err := d.s.Holds(ctx, d.clock.Now())
-	d.ok(err)
+	hs := need.Get(d.s.Holds(ctx, d.clock.Now()))(d)
 	i := slices.IndexFunc(hs, func(h ledger.Hold) bool { return h.Scope == "downstream:stripe" })
 	if h := hs[i]; h.Actor != maya || !slices.Equal(h.Kinds, []string{"card.charge"}) || h.CreatedAt.IsZero() || !h.Until.IsZero() {
 		d.Fatalf("read back %+v", h)

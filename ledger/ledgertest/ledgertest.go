@@ -209,8 +209,7 @@ func (d *desk) begin(key string, mod ...func(*ledger.BeginRequest)) ledger.Begin
 	for _, m := range mod {
 		m(&req)
 	}
-	res, err := ledger.Begin(ctx, d.s, req)
-	d.ok(err)
+	res := need.Get(ledger.Begin(ctx, d.s, req))(d)
 	d.clock.Advance(time.Second)
 	return res
 }
@@ -235,8 +234,7 @@ func (d *desk) settle(attempt string, outcome ledger.Outcome, mod ...func(*ledge
 	for _, m := range mod {
 		m(&req)
 	}
-	applied, err := ledger.Settle(ctx, d.s, req)
-	d.ok(err)
+	applied := need.Get(ledger.Settle(ctx, d.s, req))(d)
 	d.clock.Advance(time.Second)
 	return applied.After
 }
@@ -265,8 +263,7 @@ func (d *desk) observation(o ledger.Operation, v ledger.Verdict, receipts ...str
 
 func (d *desk) observe(o ledger.Operation, v ledger.Verdict, receipts ...string) ledger.Operation {
 	d.Helper()
-	applied, err := ledger.Observe(ctx, d.s, d.observation(o, v, receipts...))
-	d.ok(err)
+	applied := need.Get(ledger.Observe(ctx, d.s, d.observation(o, v, receipts...)))(d)
 	d.clock.Advance(time.Second)
 	return applied.After
 }
@@ -282,8 +279,7 @@ func (d *desk) decide(o ledger.Operation, v ledger.Verb, mod ...func(*ledger.Dec
 	for _, m := range mod {
 		m(&dec)
 	}
-	applied, err := ledger.Decide(ctx, d.s, dec)
-	d.ok(err)
+	applied := need.Get(ledger.Decide(ctx, d.s, dec))(d)
 	d.clock.Advance(time.Second)
 	return applied.After
 }
@@ -303,8 +299,7 @@ func (d *desk) grantRequest(o ledger.Operation, basis ledger.Basis) ledger.Grant
 // grant allows one more attempt, for the pipeline to fetch.
 func (d *desk) grant(o ledger.Operation, basis ledger.Basis) ledger.Operation {
 	d.Helper()
-	applied, err := ledger.Allow(ctx, d.s, d.grantRequest(o, basis))
-	d.ok(err)
+	applied := need.Get(ledger.Allow(ctx, d.s, d.grantRequest(o, basis)))(d)
 	d.clock.Advance(time.Second)
 	return applied.After
 }
@@ -314,24 +309,19 @@ func (d *desk) retry(o ledger.Operation, basis ledger.Basis) ledger.Applied {
 	d.Helper()
 	g := d.grantRequest(o, basis)
 	g.Sender, g.AttemptID, g.Deadline, g.TokenSent = "http", d.id("attempt"), time.Minute, true
-	applied, err := ledger.Allow(ctx, d.s, g)
-	d.ok(err)
+	applied := need.Get(ledger.Allow(ctx, d.s, g))(d)
 	d.clock.Advance(time.Second)
 	return applied
 }
 
 func (d *desk) read(id string) ledger.Record {
 	d.Helper()
-	rec, err := d.s.Read(ctx, ledger.Locator{ID: id})
-	d.ok(err)
-	return rec
+	return need.Get(d.s.Read(ctx, ledger.Locator{ID: id}))(d)
 }
 
 func (d *desk) events(id string) []ledger.Event {
 	d.Helper()
-	evs, err := d.s.History(ctx, ledger.HistoryQuery{Operation: id, Limit: 10_000})
-	d.ok(err)
-	return evs
+	return need.Get(d.s.History(ctx, ledger.HistoryQuery{Operation: id, Limit: 10_000}))(d)
 }
 
 func (d *desk) want(o ledger.Operation, state ledger.State) {

@@ -24,12 +24,9 @@ func lists(t *testing.T, open Open) {
 		}
 	}
 	// Everything that is overdue is written down; no list may change by that.
-	before, err := d.s.Counts(ctx, d.clock.Now())
-	d.ok(err)
-	_, err = d.s.Expire(ctx, 1000)
-	d.ok(err)
-	after, err := d.s.Counts(ctx, d.clock.Now())
-	d.ok(err)
+	before := need.Get(d.s.Counts(ctx, d.clock.Now()))(d)
+	need.Get(d.s.Expire(ctx, 1000))(d)
+	after := need.Get(d.s.Counts(ctx, d.clock.Now()))(d)
 	need.Must(d, before.NeedsYou == after.NeedsYou && before.InFlight == after.InFlight && before.All == after.All,
 		"writing deadlines down moved the counts from %+v to %+v", before, after)
 	checkLists(d, d.s, orders[:1], filters[:5], 5)
@@ -95,8 +92,7 @@ func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string
 		byID[r.ID] = r
 	}
 	for _, r := range all {
-		rec, err := s.Read(ctx, ledger.Locator{ID: r.ID})
-		d.ok(err)
+		rec := need.Get(s.Read(ctx, ledger.Locator{ID: r.ID}))(d)
 		if r.Key != rec.Operation.Key || r.State != rec.Operation.State || r.Version != rec.Operation.Version || r.LaneAt(now) != rec.Row().LaneAt(now) {
 			d.Fatalf("%s is listed as %s in %s at version %d, and read as %s in %s at %d", rec.Operation.Key, r.State, r.LaneAt(now), r.Version,
 				rec.Operation.State, rec.Row().LaneAt(now), rec.Operation.Version)
@@ -110,8 +106,7 @@ func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string
 	}
 	for i, text := range filters {
 		tab := tabs[(i+turn)%len(tabs)]
-		f, err := ledger.ParseFilter(text)
-		d.ok(err)
+		f := need.Get(ledger.ParseFilter(text))(d)
 		var want, got []string
 		for _, r := range all {
 			if (tab == ledger.TabAll || r.TabAt(now) == tab) && f.Match(r, now) {
@@ -128,8 +123,7 @@ func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string
 			d.Fatalf("filter %q lets through what needs a person: %+v, want %+v (%v)", text, got, needing(all, f, now), err)
 		}
 	}
-	got, err := s.Counts(ctx, now)
-	d.ok(err)
+	got := need.Get(s.Counts(ctx, now))(d)
 	want := count(all, now)
 	need.Must(d, same(got.Needing, want.Needing), "needing %+v, want %+v", got.Needing, want.Needing)
 	got.Needing = want.Needing
@@ -155,8 +149,7 @@ func everything(d *desk, s ledger.Store, q ledger.Query, limit int) []ledger.Row
 	var rows []ledger.Row
 	seen := map[string]bool{}
 	for q.Limit = limit; ; {
-		page, err := s.Page(ctx, q)
-		d.ok(err)
+		page := need.Get(s.Page(ctx, q))(d)
 		need.Must(d, len(page.Rows) <= limit, "%d rows on a page of %d", len(page.Rows), limit)
 		for _, r := range page.Rows {
 			need.Must(d, !seen[r.ID], "%s comes twice in %s by %q", r.Key, q.Tab, q.Order)

@@ -186,8 +186,7 @@ func offeredBeside(t *testing.T, open Open) {
 			if o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate || !strings.Contains(o.ConflictNote, strings.Replace(c.note, "OTHER", other.Operation.ID, 1)) {
 				d.Fatalf("%s, conflict %q (%s), want a possible duplicate of %s", o.State, o.Conflict, o.ConflictNote, c.note)
 			}
-			rows, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: d.clock.Now(), Limit: 10})
-			d.ok(err)
+			rows := need.Get(d.s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: d.clock.Now(), Limit: 10}))(d)
 			if !slices.ContainsFunc(rows.Rows, func(r ledger.Row) bool { return r.ID == o.ID && r.LaneAt(d.clock.Now()) == ledger.LaneConflict }) {
 				d.Fatalf("no one is told of it: %+v", rows.Rows)
 			}
@@ -236,9 +235,7 @@ func offeredInPlace(t *testing.T, open Open) {
 				d.Fatalf("it is recorded twice: %+v", again)
 			}
 			landed := d.settle(of.Attempt.ID, ledger.OutcomeCommitted, withReceipt("ch_1"))
-			if landed.ID != applied.After.ID || landed.Conflict != ledger.PossibleDuplicate || !strings.Contains(landed.ConflictNote, o.ID) {
-				d.Fatalf("%+v", landed)
-			}
+			need.Must(d, landed.ID == applied.After.ID && landed.Conflict == ledger.PossibleDuplicate && strings.Contains(landed.ConflictNote, o.ID), "%+v", landed)
 		})
 	}
 	lost := newDesk(t, open)

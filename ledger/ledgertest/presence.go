@@ -47,8 +47,7 @@ func attendance(t *testing.T, open Open) {
 	}
 	want := func(want ...string) {
 		t.Helper()
-		all, err := d.s.Attending(ctx)
-		d.ok(err)
+		all := need.Get(d.s.Attending(ctx))(d)
 		var got []string
 		for _, p := range all {
 			got = append(got, fmt.Sprintf("%s %s %t %s", p.Person, p.Subject, p.Asks, p.Until.Sub(d.clock.Now())))

@@ -60,13 +60,10 @@ func (d *desk) everything() string {
 		row.Key = ""
 		out = append(out, rec, row)
 	}
-	events, err := d.s.History(ctx, ledger.HistoryQuery{Limit: 10_000})
-	d.ok(err)
-	runs, err := d.s.Runs(ctx, ledger.RunQuery{Limit: 100})
-	d.ok(err)
+	events := need.Get(d.s.History(ctx, ledger.HistoryQuery{Limit: 10_000}))(d)
+	runs := need.Get(d.s.Runs(ctx, ledger.RunQuery{Limit: 100}))(d)
 	for _, r := range runs {
-		items, err := d.s.RunItems(ctx, r.ID)
-		d.ok(err)
+		items := need.Get(d.s.RunItems(ctx, r.ID))(d)
 		out = append(out, r, items)
 	}
 	whole, _, err := d.s.Archivable(ctx, d.clock.Now().Add(time.Hour), 0, 100)
@@ -74,8 +71,7 @@ func (d *desk) everything() string {
 	for i := range whole {
 		whole[i].Operation.Key = ""
 	}
-	text, err := json.Marshal([]any{out, events, whole})
-	d.ok(err)
+	text := need.Get(json.Marshal([]any{out, events, whole}))(d)
 	return string(text)
 }
 
@@ -86,12 +82,9 @@ func redactsAll(t *testing.T, open Open) {
 	d.done("last")
 	before, history := d.read(o.ID), d.events(o.ID)
 	counts := func() string {
-		sends, err := d.s.Sends(ctx, Noon)
-		d.ok(err)
-		states, err := d.s.StateCounts(ctx, d.clock.Now())
-		d.ok(err)
-		doubts, err := d.s.DoubtCounts(ctx)
-		d.ok(err)
+		sends := need.Get(d.s.Sends(ctx, Noon))(d)
+		states := need.Get(d.s.StateCounts(ctx, d.clock.Now()))(d)
+		doubts := need.Get(d.s.DoubtCounts(ctx))(d)
 		return fmt.Sprint(sends, sortStateCounts(states), sortDoubtCounts(doubts))
 	}
 	counted := counts()
@@ -100,8 +93,7 @@ func redactsAll(t *testing.T, open Open) {
 	}
 	p := d.decision(o, ledger.VerbRedact)
 	p.Reason = "erasure request 7"
-	applied, err := ledger.Decide(ctx, d.s, p)
-	d.ok(err)
+	applied := need.Get(ledger.Decide(ctx, d.s, p))(d)
 	if left := d.everything(); strings.Contains(left, personal("k")) || strings.Count(left, personal("other")) < 15 {
 		t.Errorf("%d texts are left, and %d of another operation", strings.Count(left, personal("k")), strings.Count(left, personal("other")))
 	}
@@ -130,9 +122,7 @@ func recordStays(d *desk, before, rec ledger.Record, version int64) {
 		a.Receipt() != ledger.Masked("r "+personal("k")) || a.Target != ledger.Masked("box "+personal("k")) || a.Command != nil || a.Request != nil {
 		d.Errorf("%+v", a)
 	}
-	if len(rec.Attempts) != len(before.Attempts) || len(rec.Reads) != len(before.Reads) || rec.Reads[0].Verdict != ledger.Landed {
-		d.Errorf("%+v, before %+v", rec, before)
-	}
+	need.That(d, len(rec.Attempts) == len(before.Attempts) && len(rec.Reads) == len(before.Reads) && rec.Reads[0].Verdict == ledger.Landed, "%+v, before %+v", rec, before)
 }
 
 // historyStays compares a history with what it was before.
@@ -140,9 +130,7 @@ func historyStays(d *desk, history, now []ledger.Event) {
 	d.Helper()
 	for i, e := range history {
 		e.Reason, e.Detail, now[i].Reason, now[i].Detail = "", nil, "", nil
-		if fmt.Sprint(e) != fmt.Sprint(now[i]) {
-			d.Errorf("who did what when: %+v, before %+v", now[i], e)
-		}
+		need.That(d, fmt.Sprint(e) == fmt.Sprint(now[i]), "who did what when: %+v, before %+v", now[i], e)
 	}
 	last := now[len(now)-1]
 	if len(now) != len(history)+1 || last.Verb != "redact" || last.Reason != "erasure request 7" || last.Actor.Name != maya.Name || !strings.Contains(string(last.Detail), `"input"`) {
@@ -152,9 +140,7 @@ func historyStays(d *desk, history, now []ledger.Event) {
 
 func filterOf(d *desk, text string) ledger.Filter {
 	d.Helper()
-	f, err := ledger.ParseFilter(text)
-	d.ok(err)
-	return f
+	return need.Get(ledger.ParseFilter(text))(d)
 }
 
 // It is for a person, for a reason, and for what no one needs the text of.
@@ -207,9 +193,7 @@ func redactedKey(t *testing.T, open Open) {
 		if res := d.begin(key); res.Answer != ledger.AnswerFinished || res.Operation.ID != o.ID || res.Operation.Result != nil {
 			t.Errorf("the same key again is %s of %s", res.Answer, res.Operation.ID)
 		}
-		if res := d.begin(key, func(r *ledger.BeginRequest) { r.Fingerprint = "other" }); res.Answer != ledger.AnswerKeyReused {
-			t.Errorf("I4: the same key with another input is %s", res.Answer)
-		}
+		need.Equal(t, d.begin(key, func(r *ledger.BeginRequest) { r.Fingerprint = "other" }).Answer, ledger.AnswerKeyReused, "I4: the same key with another input")
 		if ids, err := d.s.Keyed(ctx, key, 5); err != nil || len(ids) != 1 || ids[0] != o.ID {
 			t.Errorf("by its key: %v %v", ids, err)
 		}

@@ -68,8 +68,7 @@ func sameInputStopsTheMachine(d *desk, same like) {
 	if row := rec.Row(); row.SameInput != 1 || row.Overtaken {
 		d.Fatalf("its row counts %d with the same input", row.SameInput)
 	}
-	page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 10})
-	d.ok(err)
+	page := need.Get(d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 10}))(d)
 	for _, row := range page.Rows {
 		need.Must(d, row.SameInput == 1, "the list shows %s with %d of the same input", row.Key, row.SameInput)
 	}
@@ -312,8 +311,7 @@ func beside(t *testing.T, open Open) {
 	}
 	found := func(ids ...string) []string {
 		d.Helper()
-		out, err := d.s.Beside(ctx, ids)
-		d.ok(err)
+		out := need.Get(d.s.Beside(ctx, ids))(d)
 		slices.Sort(out)
 		return out
 	}

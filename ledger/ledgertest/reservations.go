@@ -100,8 +100,7 @@ func engines(t *testing.T, open Open) {
 	}
 	want := func(holders ...string) []ledger.Registration {
 		t.Helper()
-		all, err := d.s.Engines(ctx)
-		d.ok(err)
+		all := need.Get(d.s.Engines(ctx))(d)
 		var got []string
 		for _, e := range all {
 			got = append(got, e.Holder)

@@ -60,9 +60,7 @@ func (d *desk) play(r ledger.DecisionRun, from int, came ...ledger.Came) ledger.
 		after, next, err := d.advance(r, "console-1", from+i, c)
 		d.ok(err)
 		if r = after; r.State != ledger.RunRunning {
-			if i < len(came)-1 {
-				d.Fatalf("%s (%s) after %d of %d", r.State, r.Why, i+1, len(came))
-			}
+			need.Must(d, i >= len(came)-1, "%s (%s) after %d of %d", r.State, r.Why, i+1, len(came))
 		} else if next == nil || next.N != from+i+1 {
 			d.Fatalf("after item %d comes %+v", from+i, next)
 		}
@@ -304,8 +302,7 @@ func runsAccounted(t *testing.T, open Open) {
 					return ledger.RunAdvance{ChangeID: id, Actor: maya, Holder: who, Came: c, By: "x", Beat: c == ledger.CameLanded && item == 0}.Rule()
 				})
 			}
-			items, err := s.RunItems(ctx, run.ID)
-			real.ok(err)
+			items := need.Get(s.RunItems(ctx, run.ID))(real)
 			tally := map[ledger.Came]int{}
 			for n, it := range items {
 				if was := came[n]; was != "" && was != ledger.CameHeld && was != it.Came {
@@ -315,8 +312,7 @@ func runsAccounted(t *testing.T, open Open) {
 					tally[it.Came]++
 				}
 			}
-			list, err := s.Runs(ctx, ledger.RunQuery{ID: run.ID})
-			real.ok(err)
+			list := need.Get(s.Runs(ctx, ledger.RunQuery{ID: run.ID}))(real)
 			if now := list[0]; !maps.Equal(tally, now.Tally) || now.Done()+now.Left() != size || now.State == ledger.RunDone && now.Left() > 0 {
 				rt.Fatalf("%v is told as %+v", tally, now)
 			}

@@ -34,8 +34,7 @@ func command(r *ledger.BeginRequest) {
 
 func (d *desk) treeEmpty(attempt string) ledger.Applied {
 	d.Helper()
-	applied, err := ledger.SeeTreeEmpty(ctx, d.s, ledger.TreeRequest{ChangeID: d.id("change"), AttemptID: attempt, Actor: engine})
-	d.ok(err)
+	applied := need.Get(ledger.SeeTreeEmpty(ctx, d.s, ledger.TreeRequest{ChangeID: d.id("change"), AttemptID: attempt, Actor: engine}))(d)
 	d.clock.Advance(time.Second)
 	return applied
 }
@@ -71,8 +70,7 @@ func readBeforeTheEnd(d *desk) {
 	early := d.observation(o, ledger.Absent)
 	d.clock.Advance(time.Second)
 	d.treeEmpty(d.read(o.ID).Attempts[0].ID)
-	applied, err := ledger.Observe(ctx, d.s, early)
-	d.ok(err)
+	applied := need.Get(ledger.Observe(ctx, d.s, early))(d)
 	d.want(applied.After, ledger.Uncertain)
 	d.clock.Advance(time.Second)
 	d.want(d.observe(applied.After, ledger.Absent), ledger.Failed)
@@ -154,8 +152,7 @@ func anotherAccount(d *desk) {
 	d.settle(res.Attempt.ID, ledger.OutcomeUncertain, foreign)
 	late := d.begun("late", command)
 	d.clock.Advance(time.Hour)
-	_, err := d.s.Expire(ctx, 10)
-	d.ok(err)
+	need.Get(d.s.Expire(ctx, 10))(d)
 	d.settle(late.Attempt.ID, ledger.OutcomeUncertain, foreign)
 	for _, id := range []string{res.Operation.ID, late.Operation.ID} {
 		if a := d.read(id).Attempts[0]; a.Tree != ledger.TreeOpen || a.UID != 0 || a.BootID != herePlace.BootID {

@@ -47,8 +47,7 @@ func notYet(d *desk) {
 	scope := func(r *ledger.BeginRequest) { r.Scope = "server" }
 	res := d.begun("k", scope)
 	d.begun("other", scope)
-	applied, err := ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "task:7"))
-	d.ok(err)
+	applied := need.Get(ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "task:7")))(d)
 	o := d.read(res.Operation.ID)
 	if until := d.clock.Now().Add(time.Hour); !o.Operation.DeadlineAt.Equal(until) || !o.Attempts[0].DeadlineAt.Equal(until) {
 		d.Fatalf("the deadline is %s, its attempt's %s, want %s", o.Operation.DeadlineAt, o.Attempts[0].DeadlineAt, until)
@@ -78,13 +77,11 @@ func waitIsTold(d *desk) {
 	res := d.begun("k")
 	req := d.suspend(res.Attempt, "task:7")
 	for range 2 {
-		_, err := ledger.Suspend(ctx, d.s, req)
-		d.ok(err)
+		need.Get(ledger.Suspend(ctx, d.s, req))(d)
 	}
 	again := d.suspend(res.Attempt, "input:8")
 	again.Result = json.RawMessage(`{"resultType":"input_required"}`)
-	_, err := ledger.Suspend(ctx, d.s, again)
-	d.ok(err)
+	need.Get(ledger.Suspend(ctx, d.s, again))(d)
 	if a := d.read(res.Operation.ID).Attempts[0]; string(a.Result) != string(again.Result) || a.Outcome != "" {
 		d.Fatalf("what was said meanwhile is kept as %q, the outcome %q", a.Result, a.Outcome)
 	}
@@ -102,8 +99,7 @@ func waitIsTold(d *desk) {
 
 func waitRunsOut(d *desk) {
 	res := d.begun("k")
-	_, err := ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "task:7"))
-	d.ok(err)
+	need.Get(ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "task:7")))(d)
 	d.clock.Advance(61 * time.Minute)
 	if n, err := d.s.Expire(ctx, 10); n != 1 || err != nil {
 		d.Fatalf("expired %d (%v), want 1", n, err)
@@ -117,8 +113,7 @@ func waitRunsOut(d *desk) {
 
 func oneGoesOn(d *desk) {
 	res := d.begun("k")
-	_, err := ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "input:1"))
-	d.ok(err)
+	need.Get(ledger.Suspend(ctx, d.s, d.suspend(res.Attempt, "input:1")))(d)
 	requests := make([]ledger.SuspendRequest, 8)
 	for i := range requests {
 		requests[i] = d.suspend(res.Attempt, "going on")
@@ -129,9 +124,7 @@ func oneGoesOn(d *desk) {
 		need.That(d, err == nil || errors.Is(err, ledger.ErrMoved), "suspend: %v", err)
 		return err == nil
 	})
-	if answers[true] != 1 {
-		d.Fatalf("%d of eight went on with what one attempt awaited", answers[true])
-	}
+	need.Must(d, answers[true] == 1, "%d of eight went on with what one attempt awaited", answers[true])
 }
 
 func undelivered(d *desk) {
@@ -170,8 +163,7 @@ func oneWrite(t *testing.T, open Open) {
 	o := d.doubt("k")
 	look := func(v ledger.Verdict, receipts ...string) ledger.Observation {
 		d.Helper()
-		l, err := d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute)
-		d.ok(err)
+		l := need.Get(d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute))(d)
 		ob := d.observation(o, v, receipts...)
 		ob.Lease, ob.Release = l, true
 		ob.Pricing = &ledger.Pricing{OperationID: o.ID, Digest: "p1", Rank: 7, DecideAt: d.clock.Now().Add(time.Hour), ReadAt: d.clock.Now().Add(time.Minute), Reads: 1}
@@ -179,14 +171,12 @@ func oneWrite(t *testing.T, open Open) {
 	}
 	due := func() int {
 		d.Helper()
-		rows, err := d.s.Due(ctx, d.clock.Now(), 10)
-		d.ok(err)
+		rows := need.Get(d.s.Due(ctx, d.clock.Now(), 10))(d)
 		return len(rows)
 	}
 	first := look(ledger.Inconclusive)
 	for range 2 { // its commit may have been in doubt
-		_, err := ledger.Observe(ctx, d.s, first)
-		d.ok(err)
+		need.Get(ledger.Observe(ctx, d.s, first))(d)
 	}
 	rec := d.read(o.ID)
 	if rec.Lease.Holder != "" || rec.Pricing != *first.Pricing || rec.Operation.Version != o.Version || due() != 0 {
@@ -196,8 +186,7 @@ func oneWrite(t *testing.T, open Open) {
 	need.Must(d, due() == 1, "the next read is not due")
 	lost := look(ledger.Inconclusive)
 	d.clock.Advance(2 * time.Minute)
-	other, err := d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute)
-	d.ok(err)
+	other := need.Get(d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute))(d)
 	lost.Pricing.Rank = 99
 	if _, err := ledger.Observe(ctx, d.s, lost); !errors.Is(err, ledger.ErrLeaseLost) {
 		d.Fatalf("a result under a lost lease: %v", err)
@@ -207,8 +196,7 @@ func oneWrite(t *testing.T, open Open) {
 	}
 	d.ok(d.s.Release(ctx, other))
 	done := look(ledger.Landed, "pi_1")
-	applied, err := ledger.Observe(ctx, d.s, done)
-	d.ok(err)
+	applied := need.Get(ledger.Observe(ctx, d.s, done))(d)
 	d.want(applied.After, ledger.Committed)
 	if rec := d.read(o.ID); rec.Lease.Holder != "" || due() != 0 {
 		d.Fatalf("settled, it is held by %q and %d are due", rec.Lease.Holder, due())
@@ -220,8 +208,7 @@ func recheck(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	due := func(want ...string) {
 		d.Helper()
-		rows, err := d.s.Due(ctx, d.clock.Now(), 10)
-		d.ok(err)
+		rows := need.Get(d.s.Due(ctx, d.clock.Now(), 10))(d)
 		var got []string
 		for _, r := range rows {
 			got = append(got, r.Key)
@@ -257,10 +244,8 @@ func leasesInOneGo(t *testing.T, open Open) {
 	for _, key := range []string{"a", "b", "c"} {
 		ids = append(ids, d.doubt(key).ID)
 	}
-	held, err := d.s.Lease(ctx, ids[1], "engine-2", "p1", time.Minute)
-	d.ok(err)
-	got, err := d.s.Leases(ctx, ids, "engine-1", "p1", time.Minute)
-	d.ok(err)
+	held := need.Get(d.s.Lease(ctx, ids[1], "engine-2", "p1", time.Minute))(d)
+	got := need.Get(d.s.Leases(ctx, ids, "engine-1", "p1", time.Minute))(d)
 	if len(got) != 2 || !reflect.DeepEqual(got, []ledger.Record{d.read(ids[0]), d.read(ids[2])}) || got[0].Lease.Holder != "engine-1" || got[0].Lease.Generation < 1 || !got[1].Lease.ExpiresAt.Equal(d.clock.Now().Add(time.Minute)) {
 		d.Fatalf("leases on %+v, want those of a and c as they are read", got)
 	}
@@ -274,8 +259,7 @@ func leasesInOneGo(t *testing.T, open Open) {
 	if l := d.read(ids[0]).Lease; l.Holder != "" {
 		d.Fatalf("a call that failed took %+v: it takes all or none", l)
 	}
-	again, err := d.s.Leases(ctx, ids, "engine-3", "p1", time.Minute)
-	d.ok(err)
+	again := need.Get(d.s.Leases(ctx, ids, "engine-3", "p1", time.Minute))(d)
 	need.Must(d, len(again) == 3 && again[0].Lease.Generation > got[0].Lease.Generation,
 		"after they ran out: %+v", again)
 	if none, err := d.s.Leases(ctx, nil, "engine-1", "p1", time.Minute); err != nil || len(none) != 0 {
@@ -290,20 +274,16 @@ func records(t *testing.T, open Open) {
 	d.observe(read, ledger.Absent)
 	d.clock.Advance(time.Hour)
 	d.retry(again, ledger.BasisRiskAccepted)
-	_, err := d.s.Lease(ctx, plain.ID, "engine-1", "p1", time.Minute)
-	d.ok(err)
+	need.Get(d.s.Lease(ctx, plain.ID, "engine-1", "p1", time.Minute))(d)
 	ids := []string{again.ID, "nobody", plain.ID, "", read.ID, same.ID}
-	recs, err := d.s.Records(ctx, ids)
-	d.ok(err)
+	recs := need.Get(d.s.Records(ctx, ids))(d)
 	need.Must(d, len(recs) == 4, "%d records, want those of the four that are there", len(recs))
 	for i, id := range []string{again.ID, plain.ID, read.ID, same.ID} {
 		want := d.read(id)
 		for j := range want.Reads {
 			want.Reads[j].Evidence = nil
 		}
-		if !reflect.DeepEqual(recs[i], want) {
-			d.Fatalf("record %d is\n%+v\nwant\n%+v", i, recs[i], want)
-		}
+		need.Must(d, reflect.DeepEqual(recs[i], want), "record %d is\n%+v\nwant\n%+v", i, recs[i], want)
 	}
 	if none, err := d.s.Records(ctx, nil); err != nil || len(none) != 0 {
 		d.Fatalf("records of none: %+v, %v", none, err)
