@@ -42,13 +42,9 @@ func bothKept(d *desk) {
 	ended := d.clock.Steady()
 	o := d.settle(res.Attempt.ID, ledger.OutcomeCommitted)
 	d.kept(o.ID, began, ended)
-	if got := d.read(o.ID).Operation.SettledSteady; got != ended {
-		d.Fatalf("settled at %v, want %v", got, ended)
-	}
+	need.Equal(d, d.read(o.ID).Operation.SettledSteady, ended, "settled at")
 	o = d.decide(o, ledger.VerbUndo)
-	if got := d.read(o.ID).Operation.SettledSteady; got != (ledger.Steady{}) {
-		d.Fatalf("undone, it is settled at %v", got)
-	}
+	need.Equal(d, d.read(o.ID).Operation.SettledSteady, (ledger.Steady{}), "undone, settled at")
 	// Where no answer comes, the deadline is the end.
 	began = d.clock.Steady()
 	res = d.begun("lost")
@@ -88,9 +84,7 @@ func seenAnew(d *desk) {
 			at(ended)
 			seen[host] = d.clock.Steady()
 		}
-		if v := d.observe(o, ledger.Inconclusive).Version; v != o.Version {
-			d.Fatalf("seeing it has moved it to version %d", v)
-		}
+		need.Equal(d, d.observe(o, ledger.Inconclusive).Version, o.Version, "the version, seen")
 		at(seen[host])
 	}
 	// An answer that comes under another boot ends it there.
@@ -106,9 +100,7 @@ func seenAnew(d *desk) {
 func stepEndsNothing(d *desk) {
 	res := d.begun("k")
 	d.clock.Set(time.Hour)
-	if n, err := d.s.Expire(ctx, 10); n != 0 || err != nil {
-		d.Fatalf("expired %d, %v", n, err)
-	}
+	need.Equal(d, need.Get(d.s.Expire(ctx, 10))(d), 0, "expired")
 	if got := d.begin("k"); got.Answer != ledger.AnswerInProgress {
 		d.Fatalf("told %s beside the one in flight", got.Answer)
 	}
@@ -116,16 +108,12 @@ func stepEndsNothing(d *desk) {
 		d.Fatalf("its sender is stopped: %v", err)
 	}
 	d.clock.Advance(61 * time.Second)
-	if n, err := d.s.Expire(ctx, 10); n != 1 || err != nil {
-		d.Fatalf("expired %d, %v", n, err)
-	}
+	need.Equal(d, need.Get(d.s.Expire(ctx, 10))(d), 1, "expired")
 	// A boot ends it by the wall alone: its sender is gone.
 	d.begun("gone")
 	d.clock.Reboot()
 	d.clock.Advance(time.Minute)
-	if n, err := d.s.Expire(ctx, 10); n != 1 || err != nil {
-		d.Fatalf("after a boot expired %d, %v", n, err)
-	}
+	need.Equal(d, need.Get(d.s.Expire(ctx, 10))(d), 1, "after a boot expired")
 }
 
 func stepGivesNoKeyUp(d *desk) {

@@ -38,9 +38,7 @@ func fetched(d *desk) {
 	g := rec.OpenGrant()
 	need.Must(d, g != nil && g.Version == o.Version && g.Actor == "maya" && g.Sender == "pipeline",
 		"the open grant is %+v, want one of maya's bound to version %d", g, o.Version)
-	if lane := rec.Row().LaneAt(rec.Now); lane != ledger.LaneUnfetched {
-		d.Fatalf("it stands in lane %s, want unfetched", lane)
-	}
+	need.Equal(d, rec.Row().LaneAt(rec.Now), ledger.LaneUnfetched, "its lane")
 	res := d.begin("k")
 	if res.Answer != ledger.AnswerBegun || res.Attempt.N != 2 || res.Attempt.Basis != ledger.BasisRiskAccepted || res.Attempt.GrantID != g.ID {
 		d.Fatalf("%s, attempt %+v; want attempt 2 by grant %s", res.Answer, res.Attempt, g.ID)
@@ -50,9 +48,7 @@ func fetched(d *desk) {
 		d.Fatalf("the grant is %+v, want it used up by %s", used, res.Attempt.ID)
 	}
 	d.settle(res.Attempt.ID, ledger.OutcomeUncertain)
-	if again := d.begin("k"); again.Answer != ledger.AnswerInDoubt {
-		d.Fatalf("the used grant allowed another attempt: %s", again.Answer)
-	}
+	need.Equal(d, d.begin("k").Answer, ledger.AnswerInDoubt, "with the grant used up")
 }
 
 func sentAtOnce(d *desk) {
@@ -70,12 +66,8 @@ func runsOut(d *desk) {
 	o := d.grant(d.doubt("k"), ledger.BasisRiskAccepted)
 	d.clock.Advance(time.Hour)
 	rec := d.read(o.ID)
-	if g := rec.OpenGrant(); g != nil {
-		d.Fatalf("still open an hour later: %+v", g)
-	}
-	if res := d.begin("k"); res.Answer != ledger.AnswerInDoubt {
-		d.Fatalf("a grant that has run out answered %s", res.Answer)
-	}
+	need.Equal(d, rec.OpenGrant(), nil, "open an hour later")
+	need.Equal(d, d.begin("k").Answer, ledger.AnswerInDoubt, "a grant that has run out")
 	if lane := rec.Row().LaneAt(rec.Now); lane == ledger.LaneUnfetched {
 		d.Fatalf("it still waits to be fetched")
 	}
@@ -164,9 +156,7 @@ func reservedNames(d *desk) {
 			d.Errorf("%q changed something: %+v", name, after)
 		}
 	}
-	if holds, err := d.s.Holds(ctx, d.clock.Now()); err != nil || len(holds) != 0 {
-		d.Errorf("holds are %+v, %v", holds, err)
-	}
+	need.Equal(d, len(need.Get(d.s.Holds(ctx, d.clock.Now()))(d)), 0, "holds")
 }
 
 func retryMax(d *desk) {
@@ -192,9 +182,7 @@ func holdStops(d *desk) {
 		d.Fatalf("while held, the pipeline that came for its grant was told %s", res.Answer)
 	}
 	d.ok(d.s.LiftHold(ctx, "kind:card.charge", maya, "it is up", d.id("change")))
-	if res := d.begin("granted"); res.Answer != ledger.AnswerBegun {
-		d.Fatalf("after the hold: %s, want begun", res.Answer)
-	}
+	need.Equal(d, d.begin("granted").Answer, ledger.AnswerBegun, "after the hold")
 }
 
 // What was allowed was allowed before the newer one came: sending it now might

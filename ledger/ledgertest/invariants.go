@@ -170,9 +170,7 @@ func keyRunsOut(d *desk) {
 		"the key finds %s, want %s", rec.Operation.ID, second.Operation.ID)
 	d.settle(second.Attempt.ID, ledger.OutcomeUncertain)
 	d.clock.Advance(1000 * time.Hour)
-	if res := d.begin("k", ttl, func(r *ledger.BeginRequest) { r.Fingerprint = "another" }); res.Answer != ledger.AnswerInDoubt {
-		d.Fatalf("in doubt a thousand hours later: %s, want in_doubt: only a finished operation gives its key up", res.Answer)
-	}
+	need.Equal(d, d.begin("k", ttl, func(r *ledger.BeginRequest) { r.Fingerprint = "another" }).Answer, ledger.AnswerInDoubt, "only a finished operation gives its key up: in doubt a thousand hours later")
 }
 
 func keySuperseded(d *desk) {
@@ -181,44 +179,30 @@ func keySuperseded(d *desk) {
 	}
 	old := d.begun("4.17", deploy("4.17"))
 	d.settle(old.Attempt.ID, ledger.OutcomeCommitted)
-	if res := d.begin("4.17", deploy("4.17")); res.Answer != ledger.AnswerFinished {
-		d.Fatalf("nothing came after it: %s, want finished", res.Answer)
-	}
+	need.Equal(d, d.begin("4.17", deploy("4.17")).Answer, ledger.AnswerFinished, "nothing came after it")
 	elsewhere := d.begun("4.18 of another", deploy("4.18"), func(r *ledger.BeginRequest) { r.Target = "api" })
 	d.settle(elsewhere.Attempt.ID, ledger.OutcomeCommitted)
 	never := d.begun("4.18 never sent", deploy("4.18"))
 	d.settle(never.Attempt.ID, ledger.OutcomeFailed)
-	if res := d.begin("4.17", deploy("4.17")); res.Answer != ledger.AnswerFinished {
-		d.Fatalf("what came after it is elsewhere, or had no effect: %s, want finished", res.Answer)
-	}
+	need.Equal(d, d.begin("4.17", deploy("4.17")).Answer, ledger.AnswerFinished, "what came after it is elsewhere, or had no effect")
 	later := d.begun("4.18", deploy("4.18"))
 	d.settle(later.Attempt.ID, ledger.OutcomeUncertain) // it may have acted
-	if res := d.begin("4.17", deploy("4.17"), func(r *ledger.BeginRequest) { r.Supersedes = false }); res.Answer != ledger.AnswerFinished {
-		d.Fatalf("a kind that does not say so: %s, want finished", res.Answer)
-	}
-	if res := d.begin("4.17", deploy("other")); res.Answer != ledger.AnswerKeyReused {
-		d.Fatalf("another input under its key: %s, want key_reused", res.Answer)
-	}
+	need.Equal(d, d.begin("4.17", deploy("4.17"), func(r *ledger.BeginRequest) { r.Supersedes = false }).Answer, ledger.AnswerFinished, "a kind that does not say so")
+	need.Equal(d, d.begin("4.17", deploy("other")).Answer, ledger.AnswerKeyReused, "another input under its key")
 	back := d.begun("4.17", deploy("4.17"))
 	need.Must(d, back.Operation.ID != old.Operation.ID && back.Attempt.N == 1,
 		"the rollback is attempt %d of %s, want an operation of its own", back.Attempt.N, back.Operation.ID)
 	if o := d.read(old.Operation.ID).Operation; o.KeyLive || o.State != ledger.Committed {
 		d.Fatalf("the old one is %s with key_live %v, want committed without the key", o.State, o.KeyLive)
 	}
-	if res := d.begin("4.17", deploy("4.17")); res.Answer != ledger.AnswerInProgress {
-		d.Fatalf("while it rolls back: %s, want in_progress", res.Answer)
-	}
+	need.Equal(d, d.begin("4.17", deploy("4.17")).Answer, ledger.AnswerInProgress, "while it rolls back")
 	d.settle(back.Attempt.ID, ledger.OutcomeCommitted)
-	if res := d.begin("4.18", deploy("4.18")); res.Answer != ledger.AnswerInDoubt {
-		d.Fatalf("what is in doubt never gives its key up: %s, want in_doubt", res.Answer)
-	}
+	need.Equal(d, d.begin("4.18", deploy("4.18")).Answer, ledger.AnswerInDoubt, "what is in doubt never gives its key up")
 	waits := d.begun("4.19", deploy("4.19"), func(r *ledger.BeginRequest) { r.AwaitsDelivery = true })
 	d.settle(waits.Attempt.ID, ledger.OutcomeCommitted)
 	after := d.begun("4.20", deploy("4.20"))
 	d.settle(after.Attempt.ID, ledger.OutcomeCommitted)
-	if res := d.begin("4.19", deploy("4.19")); res.Answer != ledger.AnswerFinished {
-		d.Fatalf("its caller was never given the answer: %s, want finished", res.Answer)
-	}
+	need.Equal(d, d.begin("4.19", deploy("4.19")).Answer, ledger.AnswerFinished, "its caller was never given the answer")
 	d.ok(ledger.Deliver(ctx, d.s, waits.Operation.ID))
 	d.begun("4.19", deploy("4.19"))
 }

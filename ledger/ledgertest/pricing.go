@@ -43,7 +43,5 @@ func stalePrices(t *testing.T, open Open) {
 	}
 	d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: fresh.ID, Version: fresh.Version, Digest: "p1"}}))
 	d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: fresh.ID, Version: fresh.Version + 1, Digest: "p2"}}))
-	if got := d.read(fresh.ID).Pricing.Digest; got != "p1" {
-		d.Fatalf("priced under %q, want p1", got)
-	}
+	need.Equal(d, d.read(fresh.ID).Pricing.Digest, "p1", "priced under")
 }

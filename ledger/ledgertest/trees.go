@@ -55,9 +55,7 @@ func nothingAbsent(d *desk) {
 	if a := d.read(o.ID).Attempts[0]; a.Proof != "" {
 		d.Fatalf("the proof is %q", a.Proof)
 	}
-	if res := d.begin("k"); res.Answer != ledger.AnswerRefused {
-		d.Fatalf("begin is told %s", res.Answer)
-	}
+	need.Equal(d, d.begin("k").Answer, ledger.AnswerRefused, "begin")
 	d.treeEmpty(a.ID)
 	d.observe(d.read(o.ID).Operation, ledger.Absent)
 	if a := d.read(o.ID).Attempts[0]; a.Proof != ledger.ProvenAbsent || a.Tree != ledger.TreeEmpty {
@@ -128,9 +126,7 @@ func settleSeesIt(d *desk) {
 	}
 	late := d.begun("late", command)
 	d.clock.Advance(time.Hour)
-	if n, err := d.s.Expire(ctx, 10); n != 1 || err != nil {
-		d.Fatalf("expired %d, %v", n, err)
-	}
+	need.Equal(d, need.Get(d.s.Expire(ctx, 10))(d), 1, "expired")
 	d.settle(late.Attempt.ID, ledger.OutcomeUncertain, empty)
 	rec := d.read(late.Operation.ID)
 	if a := rec.Attempts[0]; a.Tree != ledger.TreeEmpty || a.ErrorClass != ledger.ClassDeadline {
