@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -36,11 +37,7 @@ func countDoubt(m *Memory, before, after ledger.Operation, verb string, now time
 func (m *Memory) DoubtCounts(context.Context) ([]ledger.DoubtCount, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []ledger.DoubtCount
-	for _, t := range m.doubts {
-		out = append(out, t)
-	}
-	return out, nil
+	return slices.Collect(maps.Values(m.doubts)), nil
 }
 
 // StateCounts implements ledger.Store.
@@ -66,11 +63,7 @@ func (m *Memory) StateCounts(_ context.Context, now time.Time) ([]ledger.StateCo
 		}
 		counts[key] = c
 	}
-	var out []ledger.StateCount
-	for _, c := range counts {
-		out = append(out, c)
-	}
-	return out, nil
+	return slices.Collect(maps.Values(counts)), nil
 }
 
 // Accuracy implements ledger.Store.
@@ -107,11 +100,7 @@ func (m *Memory) Accuracy(_ context.Context, since time.Time) ([]ledger.Accuracy
 		}
 		counts[key] = a
 	}
-	var out []ledger.Accuracy
-	for _, a := range counts {
-		out = append(out, a)
-	}
-	return out, nil
+	return slices.Collect(maps.Values(counts)), nil
 }
 
 // Sends implements ledger.Store.

@@ -26,21 +26,13 @@ func (m *Memory) rows(order ledger.Order, now time.Time) []ledger.Row {
 	return rows
 }
 
-// compareRows is the order of a list; rows that are equal in it go by id.
+// compareRows is the order of a list; rows that are equal in it stay as they came.
 func compareRows(order ledger.Order, a, b ledger.Row) int {
-	by := func(c int, rest ...int) int {
-		for _, r := range rest {
-			if c == 0 {
-				c = r
-			}
-		}
-		return c
-	}
 	switch order {
 	case ledger.OrderNewest:
-		return by(b.UpdatedAt.Compare(a.UpdatedAt))
+		return b.UpdatedAt.Compare(a.UpdatedAt)
 	case ledger.OrderOldest:
-		return by(a.CreatedAt.Compare(b.CreatedAt))
+		return a.CreatedAt.Compare(b.CreatedAt)
 	}
 	calm := func(r ledger.Row) int {
 		if r.Conflict == ledger.NoConflict {
@@ -48,14 +40,7 @@ func compareRows(order ledger.Order, a, b ledger.Row) int {
 		}
 		return 0
 	}
-	dearer := 0
-	switch {
-	case a.Pricing.Rank > b.Pricing.Rank:
-		dearer = -1
-	case a.Pricing.Rank < b.Pricing.Rank:
-		dearer = 1
-	}
-	return by(calm(a)-calm(b), dearer, a.CreatedAt.Compare(b.CreatedAt))
+	return cmp.Or(calm(a)-calm(b), cmp.Compare(b.Pricing.Rank, a.Pricing.Rank), a.CreatedAt.Compare(b.CreatedAt))
 }
 
 // orderOf is the order a query asks for, said or not. What is settled has
