@@ -4,6 +4,7 @@ package need
 
 import (
 	"fmt"
+	"os/exec"
 	"reflect"
 	"strings"
 )
@@ -71,6 +72,19 @@ func Lacks(t T, text, part string) {
 	t.Helper()
 	if strings.Contains(text, part) {
 		t.Errorf("%q is in:\n%s", part, text)
+	}
+}
+
+// Program skips the test where the machine lacks one that it runs.
+func Program(t interface {
+	Helper()
+	Skipf(format string, args ...any)
+}, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skipf("%s is not installed", name)
+		}
 	}
 }
 

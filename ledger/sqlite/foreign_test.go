@@ -28,9 +28,7 @@ for n in range(int(sys.argv[2])):
 // A pipeline in another language writes with its own SQLite, ignoring the write lock,
 // while this one writes too.
 func TestForeignWriters(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
-	}
+	need.Program(t, "python3")
 	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
 	defer s.Close()
 	heard := s.Watch(t.Context())
@@ -59,9 +57,7 @@ func TestForeignWriters(t *testing.T) {
 }
 
 func TestShellWriter(t *testing.T) {
-	if _, err := exec.LookPath("sqlite3"); err != nil {
-		t.Skip("the sqlite3 shell is not installed")
-	}
+	need.Program(t, "sqlite3")
 	var ahead atomic.Int64 // of the shell's clock
 	now := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{Clock: now, Steady: hostclock.With(now)}))(t)

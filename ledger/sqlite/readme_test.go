@@ -44,9 +44,7 @@ func perform(t *testing.T, program, source string) (string, *sqlite.Store) {
 }
 
 func TestContractInPython(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
-	}
+	need.Program(t, "python3")
 	out, s := perform(t, "python3", example(t, "python", 0))
 	if want := example(t, "output", 0); out != want {
 		t.Fatalf("it printed\n%swant\n%s", out, want)
@@ -79,11 +77,7 @@ func TestContractInPython(t *testing.T) {
 }
 
 func TestContractInTheShell(t *testing.T) {
-	for _, program := range []string{"sh", "sqlite3"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skip(program + " is not installed")
-		}
-	}
+	need.Program(t, "sh", "sqlite3")
 	out, s := perform(t, "sh", example(t, "sh", 1))
 	if want := example(t, "output", 1); out != want {
 		t.Fatalf("it printed %q, want %q", out, want)
@@ -94,9 +88,7 @@ func TestContractInTheShell(t *testing.T) {
 }
 
 func TestContractShowsTheFeed(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
-	}
+	need.Program(t, "python3")
 	_, s := perform(t, "python3", example(t, "python", 0))
 	info := need.Get(s.Info(context.Background()))(t)
 	db := need.Get(sql.Open("sqlite", "file:"+info.Path+"?mode=ro"))(t)

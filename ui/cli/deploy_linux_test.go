@@ -36,7 +36,7 @@ func TestTheUnitsOfSystemd(t *testing.T) {
 		write(name+".d/ledger.conf", blocksOn(t, "reconcile/README.md", "ini")[0])
 		units = append(units, filepath.Join(dir, as))
 	}
-	requires(t, "systemd-analyze")
+	need.Program(t, "systemd-analyze")
 	out, err := exec.Command("systemd-analyze", append([]string{"verify", "--man=no", "--recursive-errors=no"}, units...)...).CombinedOutput()
 	need.That(t, err == nil && !strings.Contains(string(out), dir), "%v\n%s", err, out)
 	// It sees a mistake at all.

@@ -87,7 +87,7 @@ func TestI5_E2E_ManyFetchOneGrant(t *testing.T) {
 // A run that is killed with its command in the middle is in doubt after its
 // deadline, and nothing sends it a second time by itself.
 func TestI10_E2E_KilledRun(t *testing.T) {
-	requires(t, "curl")
+	need.Program(t, "curl")
 	s := newSite(t)
 	s.down.Meet(drill.Trouble{Fault: drill.CommitAndHang, Times: 1})
 	p := s.start(append([]string{"run", "--kind", "quick", "--key", "k1"}, s.curl("hello")...)...)
@@ -136,7 +136,7 @@ func TestI10_E2E_KilledRetry(t *testing.T) {
 // A run that is stopped past its deadline and then goes on sends nothing: the
 // fence is the sender's own.
 func TestI3_E2E_StoppedPastItsDeadline(t *testing.T) {
-	requires(t, "curl")
+	need.Program(t, "curl")
 	s := newSite(t)
 	curl := s.curl("hello")
 	script := "echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; exec " + quoted(curl[slices.Index(curl, "curl"):])
@@ -192,7 +192,7 @@ func TestI9_E2E_LateDisagreementIsShown(t *testing.T) {
 // Many processes write, some are killed anywhere: each operation is settled or
 // visibly in doubt, and the ledger stays sound.
 func TestI10_E2E_KilledAnywhere(t *testing.T) {
-	requires(t, "curl")
+	need.Program(t, "curl")
 	s := newSite(t)
 	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.3})
 	const writes = 12

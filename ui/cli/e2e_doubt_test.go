@@ -17,7 +17,7 @@ import (
 // A write that was applied and whose answer was cut off: in doubt, then found,
 // then never done again.
 func TestE2E_AppliedAndCut(t *testing.T) {
-	requires(t, "curl")
+	need.Program(t, "curl")
 	s := newSite(t)
 	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Times: 1})
 
@@ -45,7 +45,7 @@ func TestE2E_AppliedAndCut(t *testing.T) {
 
 // A run that asks for it looks at once whether what it has left in doubt landed.
 func TestE2E_ADoubtIsCheckedAtOnce(t *testing.T) {
-	requires(t, "curl")
+	need.Program(t, "curl")
 	s := newSite(t)
 	for key, c := range map[string]struct {
 		fault   drill.Fault
@@ -67,7 +67,7 @@ func TestE2E_ADoubtIsCheckedAtOnce(t *testing.T) {
 
 // A finished key prints what the command printed when it ran.
 func TestE2E_TheStoredResultIsPrinted(t *testing.T) {
-	requires(t, "curl")
+	need.Program(t, "curl")
 	s := newSite(t)
 	first := s.run("post", "k1", s.curl("hello"))
 	again := s.run("post", "k1", s.curl("hello"))
@@ -81,7 +81,7 @@ func TestE2E_TheStoredResultIsPrinted(t *testing.T) {
 // once there is a positive control and the bounds have passed, and is then sent
 // again under the same key and token.
 func TestE2E_CutBeforeItWasApplied(t *testing.T) {
-	requires(t, "curl")
+	need.Program(t, "curl")
 	s := newSite(t)
 	s.down.Meet(drill.Trouble{Fault: drill.CutBefore, Times: 1})
 	if r := s.run("post", "k1", s.curl("hello")); r.Exit != 106 {
@@ -115,7 +115,7 @@ func TestE2E_CutBeforeItWasApplied(t *testing.T) {
 
 // Where the policy states no bounds, no wait proves anything.
 func TestI6_E2E_WithoutBoundsNothingIsProven(t *testing.T) {
-	requires(t, "curl")
+	need.Program(t, "curl")
 	s := newSite(t)
 	if r := s.run("boundless", "k0", s.curl("control")); r.Exit != 0 {
 		t.Fatalf("control: exit %d\n%s", r.Exit, r.Err)

@@ -43,7 +43,7 @@ type fault struct {
 // next command works, and damage is said of no ledger that is whole. A sample of the
 // calls; INDOUBT_FAULTS=all tries every one.
 func TestI10_E2E_EveryCallOnTheLedgerFails(t *testing.T) {
-	requires(t, "strace")
+	need.Program(t, "strace")
 	if out, err := exec.Command("strace", "-f", "--seccomp-bpf", "-o", os.DevNull, "true").CombinedOutput(); err != nil {
 		t.Skipf("no process can be traced here: %v %s", err, out)
 	}

@@ -16,7 +16,7 @@ import (
 
 // The ledger guards itself, also against a shell with no manners.
 func TestI8_E2E_TheDatabaseRefuses(t *testing.T) {
-	requires(t, "sqlite3")
+	need.Program(t, "sqlite3")
 	s := newSite(t)
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 	before := s.show(op.ID)
@@ -71,7 +71,7 @@ db.execute(
 // A pipeline in another language writes plain SQL. When it crashes between its
 // two statements, the operation shows up at once and is in doubt at its deadline.
 func TestI10_E2E_APythonWriterCrashes(t *testing.T) {
-	requires(t, "python3")
+	need.Program(t, "python3")
 	s := newSite(t)
 	s.must(0, "init")
 	script := filepath.Join(s.dir, "writer.py")
@@ -120,7 +120,7 @@ func asNobody(cmd *exec.Cmd) {
 
 // What cannot be recorded is not sent: a ledger that cannot be written.
 func TestI1_E2E_AReadOnlyLedger(t *testing.T) {
-	requires(t, "curl")
+	need.Program(t, "curl")
 	s := newSite(t)
 	s.must(0, "init")
 	openToAll(s.dir)
@@ -142,7 +142,7 @@ func TestI1_E2E_AReadOnlyLedger(t *testing.T) {
 
 // The same with a disk that is full.
 func TestI1_E2E_AFullDisk(t *testing.T) {
-	requires(t, "curl")
+	need.Program(t, "curl")
 	s := newSite(t)
 	disk := filepath.Join(s.dir, "disk")
 	need.OK(t, os.Mkdir(disk, 0o755))

@@ -215,8 +215,7 @@ func (a *arena) plainSQL(string) {
 // acknowledged is missing, nothing is recorded against what really happened, nothing
 // happened twice, and in the end all that can be known is.
 func TestI10_E2E_KilledInEveryRole(t *testing.T) {
-	requires(t, "curl")
-	requires(t, "python3")
+	need.Program(t, "curl", "python3")
 	var long time.Duration // without one, until every role has shown something
 	if text := os.Getenv("INDOUBT_KILLS"); text != "" {
 		var err error

@@ -77,7 +77,7 @@ var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|"(?:duration|executi
 // TestClientsGetTheSameFromServersBehindTheProxy: what a client hands to its agent, what
 // the server has done, and that each write is recorded as done or refused by its answer.
 func TestClientsGetTheSameFromServersBehindTheProxy(t *testing.T) {
-	requires(t, "git")
+	need.Program(t, "git")
 	box := npm(t)
 	all := os.Getenv("INDOUBT_MATRIX") == "all"
 	for client, agent := range agents {

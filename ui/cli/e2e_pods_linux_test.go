@@ -15,7 +15,7 @@ import (
 // A pod's name is a label. Two of one name, where each process is number 1, are two: one
 // sends, and the engines know each other.
 func TestI3_E2E_TwoPodsOfOneName(t *testing.T) {
-	requires(t, "unshare")
+	need.Program(t, "unshare")
 	s := newSite(t)
 	pod := func(args ...string) *exec.Cmd {
 		return exec.Command("unshare", append([]string{"--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", `hostname pod-0 && exec "$@"`, "pod"}, args...)...)

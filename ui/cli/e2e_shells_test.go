@@ -29,9 +29,7 @@ func TestE2E_TheShellsComplete(t *testing.T) {
 		{"fish", "", "indoubt completion fish | source", []string{"--no-config", "-i"}},
 	} {
 		t.Run(shell.name, func(t *testing.T) {
-			if _, err := exec.LookPath(shell.name); err != nil {
-				t.Skip("there is no " + shell.name)
-			}
+			need.Program(t, shell.name)
 			if _, err := os.Stat(shell.needs); shell.needs != "" && err != nil {
 				t.Skip("there is no " + shell.needs)
 			}

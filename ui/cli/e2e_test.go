@@ -416,13 +416,6 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-func requires(t *testing.T, tool string) {
-	t.Helper()
-	if _, err := exec.LookPath(tool); err != nil {
-		t.Skipf("%s is not installed", tool)
-	}
-}
-
 func deref(p *string) string {
 	if p == nil {
 		return ""

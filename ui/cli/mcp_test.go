@@ -105,7 +105,7 @@ func (a *agent) leave() int {
 
 // TestMCPHoldsWhatIsInDoubt: a server that only echoes never answers.
 func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
-	requires(t, "cat")
+	need.Program(t, "cat")
 	s := newSite(t)
 	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 2s }\n")
 	a := s.agent("--source", "agent@7", "--", "cat")
@@ -133,7 +133,7 @@ func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 // TestI10_AClientThatIsGoneLosesNothing: a closed standard output does not end the
 // proxy while a call is under way, nor does a closed standard error.
 func TestI10_AClientThatIsGoneLosesNothing(t *testing.T) {
-	requires(t, "sh")
+	need.Program(t, "sh")
 	s := newSite(t)
 	s.writePolicy("version: 1\nkinds:\n  mcp.s.put: { access: write }\n")
 	const server = `while read -r line; do
@@ -163,7 +163,7 @@ done`
 // TestI11_NoSecretIsInTheScope: not even as a digest on which somebody who has the
 // ledger could try passwords. Servers with different ones are kept apart.
 func TestI11_NoSecretIsInTheScope(t *testing.T) {
-	requires(t, "cat")
+	need.Program(t, "cat")
 	s := newSite(t)
 	s.writePolicy("version: 1\nkinds:\n  mcp.sh.say: { access: write, deadline: 100ms }\n")
 	dir := need.Get(filepath.EvalSymlinks(s.dir))(t)
@@ -192,7 +192,7 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 // TestI4_AServersNameIsItsIdentity: where a name or a scope is given, a call in doubt
 // is known however the server is started; another scope is another server.
 func TestI4_AServersNameIsItsIdentity(t *testing.T) {
-	requires(t, "cat")
+	need.Program(t, "cat")
 	s := newSite(t)
 	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { access: write, deadline: 2s }\n  mcp.cat.say: { access: write, deadline: 2s }\n")
 	first := map[string]string{}

@@ -25,9 +25,7 @@ func TestThePackageInstallsOnANewSystem(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can enter a system root")
 	}
-	if _, err := exec.LookPath("mmdebstrap"); err != nil {
-		t.Skip("there is no mmdebstrap, which makes a system root")
-	}
+	need.Program(t, "mmdebstrap")
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	must := func(name string, args ...string) string {

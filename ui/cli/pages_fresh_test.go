@@ -22,7 +22,7 @@ func TestThePagesOnANewSystem(t *testing.T) {
 	if how != "1" && how != "long" {
 		t.Skip("it takes minutes: INDOUBT_FRESH=1")
 	}
-	requires(t, "mmdebstrap")
+	need.Program(t, "mmdebstrap")
 	need.That(t, os.Getuid() == 0, "only root can enter a system root")
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
 	defer cancel()

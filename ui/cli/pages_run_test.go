@@ -107,7 +107,7 @@ func TestThePagesRun(t *testing.T) {
 			}
 			for _, program := range []string{"curl", "python3", "sqlite3"} {
 				if strings.Contains(script.String(), program+" ") && os.Getenv("INDOUBT_FRESH") != "inside" {
-					needs(t, program)
+					need.Program(t, program)
 				}
 			}
 			exit, out := p.run(script.String(), "sh")
@@ -208,11 +208,4 @@ func (p *page) indoubt(args ...string) (exit int, output string) {
 func policyIn(p *page, text string) {
 	p.Helper()
 	need.OK(p, os.WriteFile(filepath.Join(p.dir, "policy.yaml"), []byte(text), 0o600))
-}
-
-func needs(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skip(program + " is not installed")
-	}
 }

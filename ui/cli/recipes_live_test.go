@@ -203,9 +203,7 @@ func TestRecipeGitHub(t *testing.T) {
 }
 
 func TestRecipeGitPush(t *testing.T) {
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("no git here")
-	}
+	need.Program(t, "git")
 	b := newBench(t)
 	b.recipe("github")
 	bare, work := filepath.Join(b.dir, "shop.git"), filepath.Join(b.dir, "work")
@@ -333,9 +331,7 @@ func TestRecipesOverHTTPAskAsDocumented(t *testing.T) {
 }
 
 func TestRecipeSMTP(t *testing.T) {
-	if _, err := exec.LookPath("awk"); err != nil {
-		t.Skip("no awk here")
-	}
+	need.Program(t, "awk")
 	b := newBench(t)
 	log := filepath.Join(b.dir, "mail.log")
 	b.recipe("smtp", "/var/log/mail.log", log)

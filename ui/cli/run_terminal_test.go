@@ -75,9 +75,7 @@ func TestRunInterruptedAtTheTerminal(t *testing.T) {
 // TestRunStoppedAtTheTerminal: the whole job stops with its command, and goes on
 // with it.
 func TestRunStoppedAtTheTerminal(t *testing.T) {
-	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skip("bash is not installed")
-	}
+	need.Program(t, "bash")
 	s := sit(t, place(t), "bash", "--norc", "--noprofile", "-i")
 	s.types("indoubt run --kind k --key a -- sh -c 'echo ask\"\"ing; read word; echo \"it said $word\"'\n")
 	s.sees("asking")
