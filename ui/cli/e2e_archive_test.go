@@ -21,6 +21,21 @@ import (
 	"indoubt/ledger/open"
 )
 
+// settledSite is a site whose policy says nothing, and its ledger, which the test writes too.
+func settledSite(t *testing.T) (*site, ledger.Store) {
+	s := bareSite(t)
+	s.writePolicy("version: 1\n")
+	s.must(0, "init")
+	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
+	t.Cleanup(func() { store.Close() })
+	return s, store
+}
+
+// archiveInto archives what has settled by now.
+func archiveInto(t *testing.T, store ledger.Store, dir string) (archive.Progress, error) {
+	return archive.Run(t.Context(), store, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}})
+}
+
 // settledOnes records operations that their answers settled, every second with a key that is
 // given up soon, and returns their ids.
 func settledOnes(t testing.TB, store ledger.Store, prefix string, n int) []string {
@@ -71,11 +86,7 @@ func othersWrite(t testing.TB, store ledger.Store) (stop func()) {
 // the ledger has the digest of, and what is not whole in the ledger is in just one that took it.
 func TestI10_E2E_KilledArchive(t *testing.T) {
 	const n = 500
-	s := bareSite(t)
-	s.writePolicy("version: 1\n")
-	s.must(0, "init")
-	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
-	defer store.Close()
+	s, store := settledSite(t)
 	ids := settledOnes(t, store, "key-", n)
 	dir := filepath.Join(s.dir, "made", "archive")
 	args := []string{"archive", "--settled-for", "0s", "--to", dir, "--json"}
@@ -191,11 +202,7 @@ func (s *site) shelved(store ledger.Store, dir string, ids []string) (whole, gon
 
 // What returned from an archive and was archived again is shown with all that either file has.
 func TestE2E_ArchivedTwice(t *testing.T) {
-	s := bareSite(t)
-	s.writePolicy("version: 1\n")
-	s.must(0, "init")
-	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
-	defer store.Close()
+	s, store := settledSite(t)
 	dir, actor := filepath.Join(s.dir, "archive"), ledger.Actor{Name: "ana", Terminal: true}
 	decide := func(verb ledger.Verb, id string) {
 		rec := need.Get(store.Read(t.Context(), ledger.Locator{ID: id}))(t)

@@ -51,10 +51,7 @@ func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
 		t.Run(when, func(t *testing.T) {
 			s := newMCPSite(t, "")
 			policy := strings.NewReplacer("@NODE@", box.node, "@SERVER@", box.memory()[1]).Replace(memoryPolicy)
-			write := func(text string) {
-				need.OK(t, os.WriteFile(s.policy, []byte(text), 0o644))
-			}
-			write(policy)
+			s.writePolicy(policy)
 			once, effects, preload := filepath.Join(s.dir, "once"), filepath.Join(s.dir, "effects"), filepath.Join(s.dir, "kill.mjs")
 			text, err := os.ReadFile("testdata/mcp/kill.mjs")
 			if err == nil {
@@ -86,7 +83,7 @@ func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
 			}
 			wantAsked(t, effects, 2)
 
-			write(policy + memoryCheck)
+			s.writePolicy(policy + memoryCheck)
 			time.Sleep(400 * time.Millisecond) // past lands_within, so that one read can tell
 			op := s.doubted("uncertain")
 			r := s.do("reconcile", op.ID, "--json")

@@ -17,9 +17,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/archive"
 	"indoubt/ledger/need"
-	"indoubt/ledger/open"
 )
 
 // filed records operations about a person and archives them: of one the ledger keeps a stub, of
@@ -55,11 +53,7 @@ func texts(t testing.TB, dir string) (all string) {
 
 // What was redacted is in no archive, wherever the command was killed before it was run again.
 func TestI10_E2E_KilledRedactionOfAnArchive(t *testing.T) {
-	s := bareSite(t)
-	s.writePolicy("version: 1\n")
-	s.must(0, "init")
-	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
-	defer store.Close()
+	s, store := settledSite(t)
 	dir := filepath.Join(s.dir, "archive")
 	const jane = "jane.doe@example.com"
 	stub, forgotten := s.filed(store, dir, jane)
@@ -128,16 +122,11 @@ func (m meddled) Archive(ctx context.Context, id string, ops []ledger.Whole) (in
 // What changed while it was archived is in the ledger and in a file: a redaction that was not
 // given the file names it.
 func TestI10_E2E_RedactNamesTheArchiveOfWhatStayed(t *testing.T) {
-	s := bareSite(t)
-	s.writePolicy("version: 1\n")
-	s.must(0, "init")
-	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
-	defer store.Close()
+	s, store := settledSite(t)
 	dir := filepath.Join(s.dir, "archive")
 	ids := settledOnes(t, store, "key-", 4)
 	settledOnes(t, store, "newest-", 1) // which is never archived
-	done, err := archive.Run(t.Context(), meddled{store, ids[0]}, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}})
-	need.OK(t, err)
+	done := need.Get(archiveInto(t, meddled{store, ids[0]}, dir))(t)
 	need.That(t, done.Moved == 1 && done.Removed > 0, "%d stayed, and %d left", done.Moved, done.Removed)
 	if r := s.must(0, "redact", ids[0]+"@2", "--dry-run"); !strings.Contains(r.Out, done.File) {
 		t.Errorf("a dry run says %s", r.Out)
@@ -150,7 +139,7 @@ func TestI10_E2E_RedactNamesTheArchiveOfWhatStayed(t *testing.T) {
 	}
 	need.That(t, !strings.Contains(texts(t, dir), `{"n":0}`), "the file has it still")
 	settledOnes(t, store, "later-", 4)
-	need.Get(archive.Run(t.Context(), store, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}}))(t)
+	need.Get(archiveInto(t, store, dir))(t)
 	after := settledOnes(t, store, "last-", 1)
 	if r := s.must(0, "redact", after[0]+"@2", "--reason", "request 8", "--yes", "--json"); strings.Count(r.Out, "jsonl.gz") != 1 {
 		t.Errorf("a file whose operations have all left is named, too: %s", r.Out)
@@ -170,14 +159,10 @@ func (c cutOff) ChangeArchive(ctx context.Context, a ledger.Archive) error {
 
 // A whole file that the ledger did not hear of is found by the next run, and said.
 func TestI10_E2E_AnArchiveThatTheLedgerDidNotHearOf(t *testing.T) {
-	s := bareSite(t)
-	s.writePolicy("version: 1\n")
-	s.must(0, "init")
-	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
-	defer store.Close()
+	s, store := settledSite(t)
 	dir := filepath.Join(s.dir, "archive")
 	settledOnes(t, store, "key-", 4)
-	done, err := archive.Run(t.Context(), cutOff{store}, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}})
+	done, err := archiveInto(t, cutOff{store}, dir)
 	need.That(t, err != nil && done.File != "", "%+v, %v", done, err)
 	need.Contains(t, s.must(0, "archive", "--settled-for", "0s", "--to", dir).Out, done.File+" was left by a run that was cut off")
 	need.That(t, strings.Count(s.must(0, "archive", "list", "--from", dir).Out, "ok") == 2, "%s", s.do("archive", "list", "--from", dir).Out)
@@ -199,11 +184,7 @@ func (e early) ChangeArchive(ctx context.Context, a ledger.Archive) error {
 
 // A redaction does not end while a file that has the text is being made without naming it.
 func TestE2E_RedactNamesTheArchiveThatIsBeingMade(t *testing.T) {
-	s := bareSite(t)
-	s.writePolicy("version: 1\n")
-	s.must(0, "init")
-	store := need.Get(open.Open(t.Context(), s.ledger, open.Options{}))(t)
-	defer store.Close()
+	s, store := settledSite(t)
 	dir, said := filepath.Join(s.dir, "archive"), []string{}
 	ids := settledOnes(t, store, "key-", 4)
 	settledOnes(t, store, "newest-", 1)
@@ -211,7 +192,7 @@ func TestE2E_RedactNamesTheArchiveThatIsBeingMade(t *testing.T) {
 		version := need.Get(store.Read(t.Context(), ledger.Locator{ID: ids[0]}))(t).Operation.Version
 		return s.must(0, append([]string{"redact", fmt.Sprint(ids[0], "@", version), "--reason", "request 7", "--yes", "--json"}, more...)...).Out
 	}
-	done := need.Get(archive.Run(t.Context(), early{store, redact, &said}, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}}))(t)
+	done := need.Get(archiveInto(t, early{store, redact, &said}, dir))(t)
 	need.That(t, done.Moved == 1 && strings.Contains(texts(t, dir), `{"n":0}`), "it left, or is not in the file: %+v", done)
 	for _, out := range said {
 		need.That(t, strings.Contains(out, `"unread":["`+done.File), "it says %s", out)
