@@ -96,8 +96,7 @@ func TestI11_SQLHasOnlyBoundParameters(t *testing.T) {
 	shown := got.Shown
 	same(t, want, got.SQL)
 	need.That(t, !strings.Contains(shown, "sk_live") && strings.HasPrefix(shown, "SQL books (postgres)\nSELECT") && strings.HasSuffix(shown, "\n  4: 4200.5"), "%v", shown)
-	got, err = p.Kind("book").Send.Request(rec)
-	need.OK(t, err)
+	got = need.Get(p.Kind("book").Send.Request(rec))(t)
 	same(t, []any{"indoubt-7E3A", 4200.5, "123456789012345678901234567890", nil}, got.SQL.Args)
 	if got, err = p.Kind("lite").Read.Request(operation("lite", `{}`), "20"); err != nil || got.SQL.DSN != "/var/lib/books.db" ||
 		got.SQL.Query != "select * from c where t = ? limit 10 offset ?;" || cmp.Diff([]any{"indoubt-7E3A", "20"}, got.SQL.Args) != "" {

@@ -215,9 +215,7 @@ func TestWhichOperationsShareAControl(t *testing.T) {
 			t.Errorf("%s: %v %v, %v, %v; want the same %v", c.request, one, two, err, err2, c.same)
 			continue
 		}
-		if strings.Contains(one[0].Key, "sk_live") || !regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(one[0].Key) {
-			t.Errorf("the name shows what is asked: %s", one[0].Key)
-		}
+		need.That(t, !strings.Contains(one[0].Key, "sk_live") && regexp.MustCompile(`^[0-9a-f]{64}$`).MatchString(one[0].Key), "the name shows what is asked: %s", one[0].Key)
 	}
 	// Another secret asks with other rights.
 	r := asking(t, requoted("http: { get: 'https://h.example/${token}'"+secret+" }"), byToken).Read

@@ -54,9 +54,7 @@ func TestOnce(t *testing.T) {
 	})
 	need.That(t, err == nil && s.Expired == 1 && s.Reads == 21 && s.Landed == 10 && s.Absent == 11 && s.Errors == 0 && told == 21, "%+v told %d, %v", s, told, err)
 	need.Equal(t, w.get(crashed.Operation.ID).Operation.State, ledger.Failed, "crashed")
-	if s, err := w.engine.Once(w.ctx, nil); err != nil || s.Reads != 0 {
-		t.Errorf("again: %+v %v", s, err)
-	}
+	need.Equal(t, need.Get(w.engine.Once(w.ctx, nil))(t).Reads, 0, "again")
 }
 
 func TestKindWithoutACheckWaitsForAPerson(t *testing.T) {
@@ -274,9 +272,7 @@ func TestOtherPolicyOnlyLooks(t *testing.T) {
 	}
 	leave()
 	w.pass(registerEvery)
-	if res, err := once.ReadNow(w.ctx, o.ID); err != nil || res.Operation.State != ledger.Failed {
-		t.Errorf("after it has left: %s (%s), %v", res.Operation.State, res.Read.Reason, err)
-	}
+	need.Equal(t, need.Get(once.ReadNow(w.ctx, o.ID))(t).Operation.State, ledger.Failed, "after it has left")
 }
 
 // An engine that was killed says nothing more, and is waited for no longer.

@@ -52,10 +52,8 @@ func newOffice(t testing.TB, more string, memory bool) *office {
 	o := &office{TB: t, ctx: context.Background()}
 	server := httptest.NewServer(http.HandlerFunc(o.hear))
 	t.Cleanup(server.Close)
-	var err error
 	o.text = fmt.Sprintf(tellPolicy, server.URL, more)
-	o.pol, err = policy.Parse("policy.yaml", []byte(o.text))
-	need.OK(t, err)
+	o.pol = need.Get(policy.Parse("policy.yaml", []byte(o.text)))(t)
 	steady := hostclock.With(o.now)
 	if memory {
 		o.store = ledgertest.NewMemory(o.now, steady)

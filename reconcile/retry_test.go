@@ -347,9 +347,7 @@ func TestI4_SameKeyIsSafeWhileItIsRemembered(t *testing.T) {
 	text = text[:strings.Index(text, "    read:")] + text[strings.Index(text, "    send:"):]
 	w := newWorld(t, text)
 	w.side.keys = true
-	if plan, err := w.engine.Plan(w.ctx, w.doubt("pay", 420).ID); err != nil || plan.Basis != ledger.BasisRiskAccepted {
-		t.Errorf("an attempt that is not known to have carried the key is called %s (%v)", plan.Basis, err)
-	}
+	need.Equal(t, need.Get(w.engine.Plan(w.ctx, w.doubt("pay", 420).ID))(t).Basis, ledger.BasisRiskAccepted, "an attempt that is not known to have carried the key")
 	w.keyWorks = true
 	o := w.doubt("pay", 420, 420)
 	plan, err := w.engine.Plan(w.ctx, o.ID)

@@ -56,9 +56,7 @@ func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
 				return
 			}
 			changed := new(ChangedError)
-			if !errors.As(err, &changed) || res.Did != DidRefuse || posts != 0 || w.get(o.ID).Operation.Version != o.Version {
-				t.Fatalf("%s, %v, %d sent", res.Did, err, posts)
-			}
+			need.Must(t, errors.As(err, &changed) && res.Did == DidRefuse && posts == 0 && w.get(o.ID).Operation.Version == o.Version, "%s, %v, %d sent", res.Did, err, posts)
 			if want := strings.ReplaceAll(c.is, "%s", w.side.URL); !slices.Contains(changed.Difference(), want) {
 				t.Errorf("%q is without %q", changed.Difference(), want)
 			}

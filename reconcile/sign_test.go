@@ -43,9 +43,7 @@ func TestTheCheckBeforeARetryKnowsWhatWasDealtWith(t *testing.T) {
 	}
 	decide(ledger.Decision{Verb: ledger.VerbDeny})
 	w.read(o.ID)
-	if rec := w.get(o.ID); rec.Operation.Conflict != ledger.Contradiction {
-		t.Fatalf("conflict %q", rec.Operation.Conflict)
-	}
+	need.Equal(t, w.get(o.ID).Operation.Conflict, ledger.Contradiction, "conflict")
 	decide(ledger.Decision{Verb: ledger.VerbAck, Truth: ledger.NotLanded})
 	rec := w.get(o.ID)
 	a := w.inForce().Kind("pay").Advise(rec, rec.Now)

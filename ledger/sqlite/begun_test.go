@@ -101,11 +101,10 @@ func TestWhatWasBegunHereAndHasChangedSinceIsReadAgain(t *testing.T) {
 			res := begin(t, s, func(r *ledger.BeginRequest) { r.Title = "" })
 			meanwhile(t, res)
 			var seen ledger.Record
-			_, err := s.Change(ctx, ledger.Locator{AttemptID: res.Attempt.ID, Skip: ledger.AllParts}, "", func(rec *ledger.Record) (ledger.Change, error) {
+			need.Get(s.Change(ctx, ledger.Locator{AttemptID: res.Attempt.ID, Skip: ledger.AllParts}, "", func(rec *ledger.Record) (ledger.Change, error) {
 				seen = *rec
 				return ledger.Change{}, nil
-			})
-			need.OK(t, err)
+			}))(t)
 			read := need.Get(s.Read(ctx, ledger.Locator{AttemptID: res.Attempt.ID}))(t)
 			if d := diff(read.Operation, seen.Operation) + diff(read.Attempts, seen.Attempts); d != "" {
 				t.Error(d)

@@ -16,14 +16,12 @@ import (
 // event and then its outcome with another, through the same driver, with no
 // guards, indexes or lists.
 func rawLoop(b *testing.B) func(i int) {
-	db, err := sql.Open("sqlite", dsn(filepath.Join(b.TempDir(), "raw.db"), "rwc", "journal_mode(WAL)", "synchronous(FULL)"))
-	need.OK(b, err)
+	db := need.Get(sql.Open("sqlite", dsn(filepath.Join(b.TempDir(), "raw.db"), "rwc", "journal_mode(WAL)", "synchronous(FULL)")))(b)
 	b.Cleanup(func() { db.Close() })
 	db.SetMaxOpenConns(1)
-	_, err = db.Exec(`
+	need.Get(db.Exec(`
 		CREATE TABLE ops (id TEXT PRIMARY KEY, kind TEXT, key TEXT, input TEXT, state TEXT, result TEXT, at INTEGER);
-		CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, op TEXT, verb TEXT, actor TEXT, at INTEGER)`)
-	need.OK(b, err)
+		CREATE TABLE events (seq INTEGER PRIMARY KEY AUTOINCREMENT, op TEXT, verb TEXT, actor TEXT, at INTEGER)`))(b)
 	prepare := func(query string) *sql.Stmt {
 		st := need.Get(db.Prepare(query))(b)
 		return st
@@ -56,11 +54,9 @@ func storeLoop(b *testing.B) func(i int) {
 	s := need.Get(Create(ctx, filepath.Join(b.TempDir(), "ledger.db"), Options{}))(b)
 	b.Cleanup(func() { s.Close() })
 	return func(i int) {
-		res, err := ledger.Begin(ctx, s, request())
-		need.OK(b, err)
-		_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted,
-			Receipt: fmt.Sprint("ch_", i), Result: []byte(`{"id": "ch_1"}`), TokenSent: true, Actor: billing})
-		need.OK(b, err)
+		res := need.Get(ledger.Begin(ctx, s, request()))(b)
+		need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted,
+			Receipt: fmt.Sprint("ch_", i), Result: []byte(`{"id": "ch_1"}`), TokenSent: true, Actor: billing}))(b)
 	}
 }
 

@@ -69,9 +69,8 @@ func TestPlainSQLIsCompleted(t *testing.T) {
 func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
 	s, c := openTest(t)
 	db := rawDB(t, s.path)
-	_, err := db.Exec(`INSERT INTO operations (id, kind, key, live_attempt, attempt_count, created_at, updated_at, deadline_at, change_id, change_of, actor)
-		VALUES ('o', 'k', 'k', 'mine', 1, ?1, ?1, ?1 + 60000, 'c', 'c', 'nightly')`, tables.Millis(c.Now()))
-	need.OK(t, err)
+	need.Get(db.Exec(`INSERT INTO operations (id, kind, key, live_attempt, attempt_count, created_at, updated_at, deadline_at, change_id, change_of, actor)
+		VALUES ('o', 'k', 'k', 'mine', 1, ?1, ?1, ?1 + 60000, 'c', 'c', 'nightly')`, tables.Millis(c.Now())))(t)
 	if rec := need.Get(s.Read(ctx, ledger.Locator{Kind: "k", Key: "k"}))(t); rec.Operation.State != ledger.Pending || len(rec.Attempts) != 0 {
 		t.Fatalf("%+v", rec)
 	}

@@ -48,9 +48,7 @@ func TestForeignWriters(t *testing.T) {
 		t.Fatal("nothing was heard")
 	}
 	counts := need.Get(s.Counts(ctx, time.Now()))(t)
-	if counts.All != 80 || counts.ByState[ledger.Committed] != 60 || counts.ByState[ledger.Uncertain] != 20 || counts.NeedsYou != 20 {
-		t.Fatalf("%+v", counts)
-	}
+	need.Must(t, counts.All == 80 && counts.ByState[ledger.Committed] == 60 && counts.ByState[ledger.Uncertain] == 20 && counts.NeedsYou == 20, "%+v", counts)
 	if events := need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 1000}))(t); len(events) != 160 {
 		t.Fatalf("%d events", len(events))
 	}

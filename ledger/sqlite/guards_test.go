@@ -55,8 +55,7 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 	_, _, err = s.ChangeRun(ctx, "run", 0, "came", landed.Rule())
 	need.OK(t, err)
 	db := rawDB(t, s.path)
-	_, err = db.Exec(`UPDATE operations SET key_live = 0 WHERE id = 'retired'`)
-	need.OK(t, err)
+	need.Get(db.Exec(`UPDATE operations SET key_live = 0 WHERE id = 'retired'`))(t)
 	return s, db
 }
 
@@ -256,9 +255,7 @@ func TestI6_WholeRows(t *testing.T) {
 			o.LiveAttempt != "" || !o.DeadlineAt.IsZero() || !o.SettledAt.IsZero() || o.ErrorClass != ledger.ClassTimeout {
 			t.Errorf("%s: %+v", id, o)
 		}
-		if a.Outcome != ledger.OutcomeUncertain || a.EndedAt.Before(before) || a.ErrorClass != ledger.ClassTimeout {
-			t.Errorf("%s: attempt %+v", id, a)
-		}
+		need.That(t, a.Outcome == ledger.OutcomeUncertain && !a.EndedAt.Before(before) && a.ErrorClass == ledger.ClassTimeout, "%s: attempt %+v", id, a)
 		if tab := rec.Row().TabAt(time.Now()); tab != ledger.TabNeedsYou {
 			t.Errorf("%s stands in %s", id, tab)
 		}

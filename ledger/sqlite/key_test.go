@@ -32,9 +32,7 @@ func TestTheDigestKeyBelongsToTheLedger(t *testing.T) {
 	}
 	wg.Wait()
 	for _, key := range keys {
-		if len(key) != 32 || !bytes.Equal(key, keys[0]) {
-			t.Fatalf("%x and %x", keys[0], key)
-		}
+		need.Must(t, len(key) == 32 && bytes.Equal(key, keys[0]), "%x and %x", keys[0], key)
 	}
 	reader := need.Get(Open(ctx, s.path, Options{ReadOnly: true}))(t)
 	defer reader.Close()

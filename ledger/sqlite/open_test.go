@@ -50,8 +50,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Errorf("text: %v", err)
 	}
 	db := need.Get(sql.Open("sqlite", path("foreign")))(t)
-	_, err = db.Exec(`CREATE TABLE t (x)`)
-	need.OK(t, err)
+	need.Get(db.Exec(`CREATE TABLE t (x)`))(t)
 	need.OK(t, db.Close())
 	before := need.Get(os.ReadFile(path("foreign")))(t)
 	var foreign *ForeignError
@@ -62,8 +61,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Error("a foreign database was changed")
 	}
 	s := need.Get(Create(ctx, path("newer"), Options{}))(t)
-	_, err = s.writer.conn.ExecContext(ctx, `PRAGMA user_version = 99`)
-	need.OK(t, err)
+	need.Get(s.writer.conn.ExecContext(ctx, `PRAGMA user_version = 99`))(t)
 	need.OK(t, s.Close())
 	var newer *ledger.NewerError
 	for _, readOnly := range []bool{false, true} {

@@ -29,9 +29,8 @@ type board struct {
 func newBoard(t *testing.T) *board {
 	s, c := openTest(t)
 	b := &board{s: s, db: rawDB(t, s.path), c: c, stmts: map[string]*sql.Stmt{}}
-	_, err := b.db.Exec(`PRAGMA synchronous = OFF; DROP TRIGGER operations_guard_insert; DROP TRIGGER operations_guard_update;
-		DROP TRIGGER operations_complete_update; DROP TRIGGER grants_guard_insert`)
-	need.OK(t, err)
+	need.Get(b.db.Exec(`PRAGMA synchronous = OFF; DROP TRIGGER operations_guard_insert; DROP TRIGGER operations_guard_update;
+		DROP TRIGGER operations_complete_update; DROP TRIGGER grants_guard_insert`))(t)
 	for _, guard := range []string{"operations", "attempts", "events", "grants", "open", "census", "tallies"} {
 		need.Get(b.db.Exec(`DROP TRIGGER ` + guard + `_guard_delete`))(t)
 	}

@@ -205,9 +205,7 @@ func TestI7_ManyWritersOneVersionEach(t *testing.T) {
 	}
 	events := need.Get(s.History(ctx, ledger.HistoryQuery{Operation: "one", Limit: 1000}))(t)
 	for i := 1; i < len(events); i++ {
-		if events[i].Version != events[i-1].Version+1 {
-			t.Fatalf("version %d after %d", events[i].Version, events[i-1].Version)
-		}
+		need.Must(t, events[i].Version == events[i-1].Version+1, "version %d after %d", events[i].Version, events[i-1].Version)
 	}
 }
 
@@ -242,9 +240,7 @@ func BenchmarkFourProcesses(b *testing.B) {
 		var ins []io.Writer
 		for range 4 {
 			_, out, in := other(b, "saturate", s.path)
-			if !out.Scan() {
-				b.Fatal("no writer")
-			}
+			need.Must(b, out.Scan(), "no writer")
 			outs, ins = append(outs, out), append(ins, in)
 		}
 		for _, in := range ins {
@@ -254,9 +250,7 @@ func BenchmarkFourProcesses(b *testing.B) {
 		total, longest := 0, 0
 		for _, out := range outs {
 			var n, us int
-			if !out.Scan() {
-				b.Fatal("a writer failed")
-			}
+			need.Must(b, out.Scan(), "a writer failed")
 			fmt.Sscan(out.Text(), &n, &us)
 			shares = append(shares, n)
 			total, longest = total+n, max(longest, us)
@@ -306,9 +300,7 @@ func BenchmarkCommitToSeen(b *testing.B) {
 					seen, after = time.Now(), next
 				}
 			}
-			if !out.Scan() {
-				b.Fatal("the writer failed")
-			}
+			need.Must(b, out.Scan(), "the writer failed")
 			at, _ := strconv.ParseInt(out.Text(), 10, 64)
 			waits = append(waits, max(0, seen.Sub(time.Unix(0, at))))
 			time.Sleep(2 * time.Millisecond)

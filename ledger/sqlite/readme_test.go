@@ -113,9 +113,7 @@ func TestContractIsComplete(t *testing.T) {
 	}
 	text := readme(t)
 	for _, m := range regexp.MustCompile(`RAISE\(ABORT, '(.*)'\)`).FindAllStringSubmatch(string(schema), -1) {
-		if !strings.Contains(text, "- "+m[1]+"\n") {
-			t.Errorf("it does not name the refusal %q", m[1])
-		}
+		need.That(t, strings.Contains(text, "- "+m[1]+"\n"), "it does not name the refusal %q", m[1])
 	}
 	s := need.Get(sqlite.Create(context.Background(), filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{}))(t)
 	defer s.Close()

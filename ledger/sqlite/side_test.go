@@ -153,9 +153,7 @@ func TestAGroupSharesALedger(t *testing.T) {
 	}
 	s := need.Get(Open(ctx, path, Options{}))(t)
 	defer s.Close()
-	if i := need.Get(s.Info(ctx))(t); i.Exposed != "" {
-		t.Errorf("it warns of what was asked for: %s", i.Exposed)
-	}
+	need.Equal(t, need.Get(s.Info(ctx))(t).Exposed, "", "it warns of what was asked for")
 	if mode := need.Get(os.Stat(path))(t).Mode().Perm(); mode != 0o660 {
 		t.Errorf("mode %#o", mode)
 	}

@@ -143,9 +143,7 @@ func TestLifeOfAnOperation(t *testing.T) {
 		t.Fatalf("event %+v", e)
 	}
 	counts := need.Get(s.Counts(ctx, c.Now()))(t)
-	if counts.Settled != 1 || counts.All != 1 || counts.NeedsYou != 0 || counts.ByState[ledger.Committed] != 1 {
-		t.Fatalf("counts %+v", counts)
-	}
+	need.Must(t, counts.Settled == 1 && counts.All == 1 && counts.NeedsYou == 0 && counts.ByState[ledger.Committed] == 1, "counts %+v", counts)
 }
 
 func TestChangeIDsRepeat(t *testing.T) {
@@ -153,9 +151,7 @@ func TestChangeIDsRepeat(t *testing.T) {
 	req := request()
 	first := need.Get(ledger.Begin(ctx, s, req))(t)
 	second := need.Get(ledger.Begin(ctx, s, req))(t)
-	if first.Answer != ledger.AnswerBegun || second.Answer != ledger.AnswerBegun || second.Operation.ID != first.Operation.ID {
-		t.Fatalf("%+v\n%+v", first, second)
-	}
+	need.Must(t, first.Answer == ledger.AnswerBegun && second.Answer == ledger.AnswerBegun && second.Operation.ID == first.Operation.ID, "%+v\n%+v", first, second)
 	if n := len(need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 10}))(t)); n != 1 {
 		t.Fatalf("%d events", n)
 	}

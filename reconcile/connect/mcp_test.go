@@ -193,17 +193,13 @@ func TestMCPDeadServerIsReplaced(t *testing.T) {
 	if a.Err == nil || !a.Sent || a.Class != ledger.ClassEOF || !strings.Contains(a.Err.Error(), "out of memory") || strings.Contains(a.Err.Error(), "hunter4242") {
 		t.Errorf("class %q: %v", a.Class, a.Err)
 	}
-	if a := m.Read(t.Context(), q); a.Err != nil {
-		t.Errorf("afterwards: %v", a.Err)
-	}
+	need.Equal(t, m.Read(t.Context(), q).Err, nil, "afterwards")
 	slow := q
 	slow.Tool, slow.Timeout = "slow", 300*time.Millisecond
 	if a := m.Read(t.Context(), slow); a.Class != ledger.ClassTimeout || a.EndedAt.Sub(a.BeganAt) > 3*time.Second {
 		t.Errorf("slow: %+v", a)
 	}
-	if a := m.Read(t.Context(), q); a.Err != nil {
-		t.Errorf("after the slow one: %v", a.Err)
-	}
+	need.Equal(t, m.Read(t.Context(), q).Err, nil, "after the slow one")
 	started, _ := processes()
 	need.That(t, len(started) == 3 && !alive(started[0]) && !alive(started[1]) && alive(started[2]), "started %v", started)
 }

@@ -118,9 +118,7 @@ func TestAKeyIsRememberedWithItsAnswer(t *testing.T) {
 	if a.Status != 200 || http.Header(a.Header).Get("Idempotent-Replayed") != "true" || count(t, d, "tok") != 1 {
 		t.Errorf("a repeat under the key: status %d, %d effects, header %v", a.Status, count(t, d, "tok"), a.Header)
 	}
-	if a := send(t, d, "/v1/payment_intents", "k1", charge("other")); a.Status != 400 {
-		t.Errorf("the key with other parameters gave %d, want 400", a.Status)
-	}
+	need.Equal(t, send(t, d, "/v1/payment_intents", "k1", charge("other")).Status, 400, "the key with other parameters")
 	if send(t, d, "/v1/payment_intents", "", charge("tok")); count(t, d, "tok") != 2 {
 		t.Error("without a key a duplicate is a second charge")
 	}
@@ -130,9 +128,7 @@ func TestARememberedErrorIsReplayed(t *testing.T) {
 	d := start(t, DownstreamOptions{})
 	d.Meet(Trouble{Fault: CommitAndError, Times: 1})
 	for range 2 {
-		if a := send(t, d, "/v1/payment_intents", "k1", charge("tok")); a.Status != 500 {
-			t.Fatalf("status %d, want the stored 500", a.Status)
-		}
+		need.Equal(t, send(t, d, "/v1/payment_intents", "k1", charge("tok")).Status, 500, "the stored status")
 	}
 	if n := count(t, d, "tok"); n != 1 {
 		t.Errorf("%d effects, want 1", n)
@@ -155,9 +151,7 @@ func TestAFormReadsAsItsObject(t *testing.T) {
 	resp := need.Get(http.Post(d.URL()+"/v1/payment_intents", "application/x-www-form-urlencoded", strings.NewReader(body)))(t)
 	defer resp.Body.Close()
 	got, _ := io.ReadAll(resp.Body)
-	if !bytes.Contains(got, []byte(`"metadata":{"indoubt":"tok"}`)) || !bytes.Contains(got, []byte(`"amount":42000`)) {
-		t.Errorf("charge made from a form: %s", got)
-	}
+	need.That(t, bytes.Contains(got, []byte(`"metadata":{"indoubt":"tok"}`)) && bytes.Contains(got, []byte(`"amount":42000`)), "charge made from a form: %s", got)
 }
 
 func TestListsArePagedByCursor(t *testing.T) {
@@ -278,9 +272,7 @@ func TestTheSeedDecides(t *testing.T) {
 	one, two, other := run(7, forth), run(7, back), run(8, forth)
 	cuts, differ := 0, false
 	for token, fault := range one {
-		if fault != two[token] {
-			t.Errorf("%s met %q and then %q under one seed", token, fault, two[token])
-		}
+		need.That(t, fault == two[token], "%s met %q and then %q under one seed", token, fault, two[token])
 		if fault != "" {
 			cuts++
 		}

@@ -175,9 +175,7 @@ func TestASeedMakesTheSameNight(t *testing.T) {
 	if one, two := night(), night(); one != two {
 		a, b := strings.Split(one, "\n"), strings.Split(two, "\n")
 		for i := range min(len(a), len(b)) {
-			if a[i] != b[i] {
-				t.Fatalf("the nights differ first in\n%s\n%s", a[i], b[i])
-			}
+			need.Must(t, a[i] == b[i], "the nights differ first in\n%s\n%s", a[i], b[i])
 		}
 		t.Fatalf("%d and %d operations", len(a), len(b))
 	}

@@ -126,9 +126,7 @@ func TestE2E_ABrokenLedgerIsSaidByEveryRole(t *testing.T) {
 				r := p.finish()
 				stuck.Stop()
 				said := r.Out + r.Err
-				if r.Exit <= 0 || !strings.Contains(said, c.said) || strings.Count(said, "\n") < 2 || inner.MatchString(said) {
-					t.Errorf("%v: exit %d\n%s", args, r.Exit, said)
-				}
+				need.That(t, r.Exit > 0 && strings.Contains(said, c.said) && strings.Count(said, "\n") >= 2 && !inner.MatchString(said), "%v: exit %d\n%s", args, r.Exit, said)
 			}
 			if !c.ends {
 				return

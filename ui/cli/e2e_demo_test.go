@@ -28,9 +28,7 @@ func TestE2E_DemoAsText(t *testing.T) {
 	// Its place depends on the odds, and those on how long ago the engine has looked at the counts.
 	big := s.must(0, "list", "--ledger", filepath.Join(dir, "payments.db"), "--policy", filepath.Join(dir, "policy.yaml"), "--limit", "200")
 	need.Contains(t, big.Out, "charge cus_1QX 12,000.00")
-	if r := s.do("demo", "--dir", dir); r.Exit != 2 {
-		t.Errorf("a demo over another one: exit %d, want 2", r.Exit)
-	}
+	need.Equal(t, s.do("demo", "--dir", dir).Exit, 2, "a demo over another one: exit")
 }
 
 // The demo in a terminal opens the console, settles things while one watches,

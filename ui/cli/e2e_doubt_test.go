@@ -26,9 +26,7 @@ func TestE2E_AppliedAndCut(t *testing.T) {
 	}
 	op := s.only()
 	s.wantState(op, "uncertain")
-	if class := deref(op.ErrorClass); class != "reset" {
-		t.Errorf("error class %q, want reset", class)
-	}
+	need.Equal(t, deref(op.ErrorClass), "reset", "error class")
 
 	s.must(0, "reconcile")
 	op = s.only()

@@ -162,9 +162,7 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 		page, _ = io.ReadAll(resp.Body)
 		return bytes.Contains(page, fmt.Appendf(nil, "indoubt_doubt_seconds_bucket{kind=%q,le=\"+Inf\"} %d\n", "pay", many))
 	})
-	if !strings.Contains(string(page), fmt.Sprintf("indoubt_operations{kind=%q,state=%q} %d", "pay", "committed", many)) {
-		t.Errorf("%s", page)
-	}
+	need.That(t, strings.Contains(string(page), fmt.Sprintf("indoubt_operations{kind=%q,state=%q} %d", "pay", "committed", many)), "%s", page)
 	_ = second.cmd.Process.Signal(syscall.SIGTERM)
 	if r := second.finish(); r.Exit != 0 {
 		t.Errorf("exit %d: %s", r.Exit, r.Err)

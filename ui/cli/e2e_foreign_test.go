@@ -47,9 +47,7 @@ func TestI8_E2E_TheDatabaseRefuses(t *testing.T) {
 		need.That(t, len(strings.TrimSpace(string(out))) >= 10, "refused without a word: %s: %s", attack, out)
 	}
 	after := s.show(op.ID)
-	if after.State != before.State || after.Version != before.Version || len(after.Events) != len(before.Events) {
-		t.Errorf("before %+v\nafter %+v", before, after)
-	}
+	need.That(t, after.State == before.State && after.Version == before.Version && len(after.Events) == len(before.Events), "before %+v\nafter %+v", before, after)
 }
 
 const pythonWriter = `
@@ -105,9 +103,7 @@ func TestI10_E2E_APythonWriterCrashes(t *testing.T) {
 	s.do("reconcile")
 	op := s.show(find().ID)
 	s.wantState(op, "uncertain")
-	if class := deref(op.ErrorClass); class != "deadline" {
-		t.Errorf("error class %q, want deadline", class)
-	}
+	need.Equal(t, deref(op.ErrorClass), "deadline", "error class")
 }
 
 // asNobody lets a process run as a user that owns nothing here, because root

@@ -145,9 +145,7 @@ func sameLines(t *testing.T, direct, behind []string) {
 		if i < len(behind) {
 			b = behind[i]
 		}
-		if a != b {
-			t.Fatalf("line %d differs\nwithout: %.2000s\nwith:    %.2000s", i+1, a, b)
-		}
+		need.Must(t, a == b, "line %d differs\nwithout: %.2000s\nwith:    %.2000s", i+1, a, b)
 	}
 }
 

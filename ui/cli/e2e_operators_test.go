@@ -358,9 +358,7 @@ func (o *outage) recount(tx *sql.Tx) {
 		return err
 	})
 	for g, k := range want {
-		if have[g] != k {
-			o.Errorf("incident %s, %s: kept are %+v, counted %+v", g.incident, g.fate, have[g], k)
-		}
+		need.That(o, have[g] == k, "incident %s, %s: kept are %+v, counted %+v", g.incident, g.fate, have[g], k)
 		delete(have, g)
 	}
 	for g, k := range have {

@@ -83,9 +83,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 		times[key]++
 	}
 	for _, key := range append(before, "after") {
-		if times[key] != 1 {
-			t.Errorf("%s ran %d times", key, times[key])
-		}
+		need.That(t, times[key] == 1, "%s ran %d times", key, times[key])
 	}
 	s.sound()
 	if _, err := os.Stat(filepath.Join(s.dir, "broken", "ledger.db")); err != nil {

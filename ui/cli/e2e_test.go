@@ -148,9 +148,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := bareSite(t)
-	var err error
-	s.down, err = drill.StartDownstream(t.Context(), drill.DownstreamOptions{Path: filepath.Join(s.dir, "downstream.db")})
-	need.OK(t, err)
+	s.down = need.Get(drill.StartDownstream(t.Context(), drill.DownstreamOptions{Path: filepath.Join(s.dir, "downstream.db")}))(t)
 	t.Cleanup(func() { s.down.Close() })
 	s.writePolicy(kinds)
 	s.env = append(s.env, "E2E_KEY="+ownKey)
