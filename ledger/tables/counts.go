@@ -63,17 +63,11 @@ type counted struct {
 // Counts returns how many operations stand where at now.
 func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error) {
 	c := ledger.Counts{ByState: map[ledger.State]int{}}
-	rows, err := s.db.Query(ctx, countsQuery(), Millis(now))
-	if err != nil {
-		return c, err
-	}
-	defer rows.Close()
+	all, err := Gather(ctx, s.db, func(rows Rows) (t counted, err error) {
+		return t, rows.Scan(&t.class, &t.tab, &t.n, &t.pending, &t.loss, &t.words, &t.twice, &t.conflicts, &t.unsent)
+	}, countsQuery(), Millis(now))
 	plainPending := 0
-	for rows.Next() {
-		var t counted
-		if err := rows.Scan(&t.class, &t.tab, &t.n, &t.pending, &t.loss, &t.words, &t.twice, &t.conflicts, &t.unsent); err != nil {
-			return c, s.db.Translate(err)
-		}
+	for _, t := range all {
 		if state, ok := strings.CutPrefix(t.class, "state."); ok {
 			c.ByState[ledger.State(state)] = t.n
 			c.All += t.n
@@ -96,7 +90,7 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error
 	add(&c, ledger.TabInFlight, counted{n: plainPending}, 1)
 	c.Settled = c.All - c.NeedsYou - c.Checking - c.InFlight - c.Parked
 	c.Loss, c.Unsent = rounded(c.Loss), rounded(c.Unsent)
-	return c, s.db.Translate(rows.Err())
+	return c, err
 }
 
 func add(c *ledger.Counts, tab ledger.Tab, t counted, sign int) {
@@ -127,7 +121,9 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 	}
 	b := &binder{d: s.d, args: []any{Millis(now)}}
 	filter := filterSQL(b, f, now)
-	rows, err := s.db.Query(ctx, `
+	parts, err := Gather(ctx, s.db, func(rows Rows) (p ledger.Needing, err error) {
+		return p, rows.Scan(&p.NeedsYou, &p.Conflicts, &p.Twice, &p.Loss, &p.Unsent, &p.ByWord)
+	}, `
 		SELECT count(*), count(*) FILTER (WHERE h.conflict <> ''), count(*) FILTER (WHERE h.conflict = 'duplicate'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0.0 END), `+unsentSQL+`,
 		       count(*) FILTER (WHERE h.miss_word <> '')
 		  FROM open_operations h`+openFrom(filter.hot)+`
@@ -135,19 +131,11 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 		UNION ALL
 		SELECT count(*), 0, 0, sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0.0 END), 0.0, count(*) FILTER (WHERE h.miss_word <> '')
 		  FROM `+flightFrom+` AND `+flight(ledger.TabNeedsYou)+filter.flight+` HAVING count(*) > 0`, b.args...)
-	if err != nil {
-		return n, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var p ledger.Needing
-		if err := rows.Scan(&p.NeedsYou, &p.Conflicts, &p.Twice, &p.Loss, &p.Unsent, &p.ByWord); err != nil {
-			return n, s.db.Translate(err)
-		}
+	for _, p := range parts {
 		n = ledger.Needing{NeedsYou: n.NeedsYou + p.NeedsYou, Conflicts: n.Conflicts + p.Conflicts, Twice: n.Twice + p.Twice,
 			Loss: rounded(n.Loss + p.Loss), Unsent: rounded(n.Unsent + p.Unsent), ByWord: n.ByWord + p.ByWord}
 	}
-	return n, s.db.Translate(rows.Err())
+	return n, err
 }
 
 // inSQL reports whether the filter's SQL selects no more than the filter does.

@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -36,35 +37,23 @@ const stateCountsQuery = `
 
 // StateCounts counts operations by kind and state at now.
 func (s *Store) StateCounts(ctx context.Context, now time.Time) ([]ledger.StateCount, error) {
-	rows, err := s.db.Query(ctx, stateCountsQuery, Millis(now))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var out []ledger.StateCount
-	for rows.Next() {
+	kinds, err := Gather(ctx, s.db, func(rows Rows) (counts []ledger.StateCount, err error) {
 		var kind string
 		var pending, committed, failed, uncertain, abandoned, overdue int
 		var doubted, deadline, began int64
-		if err := rows.Scan(&kind, &pending, &committed, &failed, &uncertain, &abandoned, &doubted, &overdue, &deadline, &began); err != nil {
-			return nil, s.db.Translate(err)
-		}
+		err = rows.Scan(&kind, &pending, &committed, &failed, &uncertain, &abandoned, &doubted, &overdue, &deadline, &began)
 		if overdue > 0 && (doubted == 0 || deadline < doubted) {
 			doubted = deadline
 		}
-		for _, c := range []ledger.StateCount{
+		return []ledger.StateCount{
 			{Kind: kind, State: ledger.Pending, Count: pending - overdue, Oldest: At(began)},
 			{Kind: kind, State: ledger.Uncertain, Count: uncertain + overdue, Oldest: At(doubted)},
 			{Kind: kind, State: ledger.Committed, Count: committed},
 			{Kind: kind, State: ledger.Failed, Count: failed},
 			{Kind: kind, State: ledger.Abandoned, Count: abandoned},
-		} {
-			if c.Count > 0 {
-				out = append(out, c)
-			}
-		}
-	}
-	return out, s.db.Translate(rows.Err())
+		}, err
+	}, stateCountsQuery, Millis(now))
+	return slices.DeleteFunc(slices.Concat(kinds...), func(c ledger.StateCount) bool { return c.Count <= 0 }), err
 }
 
 // Accuracy reads the decisions since then from the history, and the flags that
