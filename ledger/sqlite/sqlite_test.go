@@ -146,22 +146,6 @@ func TestLifeOfAnOperation(t *testing.T) {
 	need.Must(t, counts.Settled == 1 && counts.All == 1 && counts.NeedsYou == 0 && counts.ByState[ledger.Committed] == 1, "counts %+v", counts)
 }
 
-func TestChangeIDsRepeat(t *testing.T) {
-	s, _ := openTest(t)
-	req := request()
-	first := need.Get(ledger.Begin(ctx, s, req))(t)
-	second := need.Get(ledger.Begin(ctx, s, req))(t)
-	need.Must(t, first.Answer == ledger.AnswerBegun && second.Answer == ledger.AnswerBegun && second.Operation.ID == first.Operation.ID, "%+v\n%+v", first, second)
-	if n := len(need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 10}))(t)); n != 1 {
-		t.Fatalf("%d events", n)
-	}
-	settle := ledger.SettleRequest{ChangeID: "c-settle", AttemptID: first.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "r", Actor: billing}
-	need.Get(ledger.Settle(ctx, s, settle))(t)
-	again := need.Get(ledger.Settle(ctx, s, settle))(t)
-	need.Must(t, again.Noop && again.Attempt.ID == first.Attempt.ID && again.After.State == ledger.Committed,
-		"%+v", again)
-}
-
 func TestFailedJobIsUndoneAlone(t *testing.T) {
 	s, _ := openTest(t)
 	var wg sync.WaitGroup
