@@ -119,10 +119,8 @@ func archiveStubs(t *testing.T, open Open) {
 	if after := counts(); after != before {
 		t.Errorf("counted %s, before %s", after, before)
 	}
-	page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 10})
-	if d.ok(err); len(page.Rows) != 1 {
-		t.Errorf("the list has %d rows", len(page.Rows))
-	}
+	page := need.Get(d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 10}))(d)
+	need.That(t, len(page.Rows) == 1, "the list has %d rows", len(page.Rows))
 	rec := d.read(landed.ID)
 	if o := rec.Operation; o.State != ledger.Committed || o.Receipt() != "r-a" || o.Archive == "" || o.Input != nil || o.Token == "" || len(rec.Attempts) != 1 || len(d.events(o.ID)) != 0 {
 		t.Errorf("the stub is %+v", rec)
@@ -248,10 +246,8 @@ func archiveLate(t *testing.T, open Open) {
 	o := d.settle(attempt, ledger.OutcomeCommitted, withReceipt("pi_9"))
 	need.That(t, o.ID == denied.ID && o.Conflict == ledger.Contradiction && o.HandsOff && o.Receipt() == "pi_9",
 		"I9: the late answer left %+v", o)
-	counts, err := d.s.Counts(ctx, d.clock.Now())
-	if d.ok(err); counts.Conflicts == 0 {
-		t.Errorf("no one is told of the contradiction: %+v", counts)
-	}
+	counts := need.Get(d.s.Counts(ctx, d.clock.Now()))(d)
+	need.That(t, counts.Conflicts != 0, "no one is told of the contradiction: %+v", counts)
 	if o := d.decide(o, ledger.VerbAck, saying(ledger.LandedOnce)); o.State != ledger.Committed || o.Conflict != ledger.NoConflict {
 		t.Errorf("it is %s, %q after a person dealt with it", o.State, o.Conflict)
 	}
@@ -295,9 +291,8 @@ func archiveMoved(t *testing.T, open Open) {
 	a, b, c := d.done("a"), d.done("b"), d.done("c")
 	d.done("last")
 	ops, _, err := d.s.Archivable(ctx, d.clock.Now(), 0, 100)
-	if d.ok(err); len(ops) != 3 {
-		t.Fatalf("%d operations", len(ops))
-	}
+	d.ok(err)
+	need.Must(t, len(ops) == 3, "%d operations", len(ops))
 	d.decide(a, ledger.VerbNote)
 	d.decide(b, ledger.VerbUndo)
 	file := ledger.Archive{ID: d.id("archive"), File: "f", Actor: maya, Before: d.clock.Now(), Until: d.clock.Now().Add(time.Minute)}
@@ -313,14 +308,10 @@ func archiveMoved(t *testing.T, open Open) {
 	if n, _, err := d.s.Archive(ctx, file.ID, ops); n != 0 || err != nil {
 		t.Errorf("%d went a second time: %v", n, err)
 	}
-	files, err := d.s.Archives(ctx)
-	if d.ok(err); len(files) != 1 || files[0].Removed != 1 || files[0].Operations != 3 {
-		t.Errorf("%+v", files)
-	}
-	events, err := d.s.History(ctx, ledger.HistoryQuery{Limit: 1, Newest: true})
-	if d.ok(err); len(events) != 1 || events[0].Verb != "archive" {
-		t.Errorf("I8: the newest event is %+v", events)
-	}
+	files := need.Get(d.s.Archives(ctx))(d)
+	need.That(t, len(files) == 1 && files[0].Removed == 1 && files[0].Operations == 3, "%+v", files)
+	events := need.Get(d.s.History(ctx, ledger.HistoryQuery{Limit: 1, Newest: true}))(d)
+	need.That(t, len(events) == 1 && events[0].Verb == "archive", "I8: the newest event is %+v", events)
 }
 
 // A file that is redacted has another digest, and an event says so.
@@ -331,10 +322,8 @@ func archiveResealed(t *testing.T, open Open) {
 	d.shelve()
 	file := func() ledger.Archive {
 		t.Helper()
-		all, err := d.s.Archives(ctx)
-		if d.ok(err); len(all) != 1 {
-			t.Fatalf("%+v", all)
-		}
+		all := need.Get(d.s.Archives(ctx))(d)
+		need.Must(t, len(all) == 1, "%+v", all)
 		return all[0]
 	}
 	was := file()
@@ -404,10 +393,8 @@ func archiveIncidents(t *testing.T, open Open) {
 	if gone := d.shelve(); len(gone) != 0 {
 		t.Fatalf("archived %v of an open incident", gone)
 	}
-	all, err := d.s.Incidents(ctx, d.clock.Now(), 5)
-	if d.ok(err); len(all) != 1 {
-		t.Fatalf("%d incidents", len(all))
-	}
+	all := need.Get(d.s.Incidents(ctx, d.clock.Now(), 5))(d)
+	need.Must(t, len(all) == 1, "%d incidents", len(all))
 	d.clock.Advance(2 * time.Hour)
 	need.Get(d.s.ChangeIncident(ctx, ledger.IncidentChange{ChangeID: d.id("c"), ID: all[0].ID, Verb: ledger.IncidentClosed, Actor: maya, Reason: "dealt with"}))(d)
 	sums := func() string {

@@ -31,9 +31,7 @@ func doubtCounts(t *testing.T, open Open) {
 	d.settle(overdue.ID, ledger.OutcomeCommitted)
 	expired := d.begun("expired").Attempt
 	d.clock.Advance(2 * time.Minute)
-	if _, err := d.s.Expire(ctx, 10); err != nil {
-		d.Fatalf("%v", err)
-	}
+	need.Get(d.s.Expire(ctx, 10))(d)
 	d.settle(expired.ID, ledger.OutcomeFailed)
 	// What follows counts for nothing: answers in time, persons, what stays in doubt,
 	// and a settled one that is looked at again.
@@ -90,9 +88,7 @@ func stateCounts(t *testing.T, open Open) {
 		ledger.StateCount{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(12)},
 		ledger.StateCount{Kind: "card.charge", State: ledger.Uncertain, Count: 2, Oldest: at(6)},
 		ledger.StateCount{Kind: "mail.send", State: ledger.Uncertain, Count: 1, Oldest: at(8)})
-	if _, err := d.s.Expire(ctx, 10); err != nil { // which changes nothing of it
-		d.Fatalf("%v", err)
-	}
+	need.Get(d.s.Expire(ctx, 10))(d) // which changes nothing of it
 	d.settle(d.begun("f", mail).Attempt.ID, ledger.OutcomeFailed)
 	check(ledger.StateCount{Kind: "card.charge", State: ledger.Abandoned, Count: 1}, ledger.StateCount{Kind: "card.charge", State: ledger.Committed, Count: 1},
 		ledger.StateCount{Kind: "card.charge", State: ledger.Pending, Count: 1, Oldest: at(12)},

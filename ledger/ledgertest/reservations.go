@@ -153,8 +153,8 @@ func engines(t *testing.T, open Open) {
 	}
 	atWork := func(ago time.Duration) {
 		t.Helper()
-		info, err := d.s.Info(ctx)
-		if d.ok(err); !info.EngineAt.Equal(d.clock.Now().Add(-ago)) {
+		info := need.Get(d.s.Info(ctx))(d)
+		if !info.EngineAt.Equal(d.clock.Now().Add(-ago)) {
 			t.Errorf("an engine was last at work at %s, and it is %s: not %s ago", info.EngineAt, d.clock.Now(), ago)
 		}
 	}

@@ -28,9 +28,8 @@ func (d *desk) run(n int) ledger.DecisionRun {
 	}
 	r, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "retry", Actor: maya, Terms: ledger.RunTerms{Reason: "outage over"},
 		Canaries: ledger.RunCanaries, Pace: ledger.RunPace, Driver: ledger.RunDriver{Name: "maya", Holder: "console-1"}, CreatedAt: d.clock.Now()}, items)
-	if d.ok(err); known {
-		d.Fatalf("a new run is known")
-	}
+	d.ok(err)
+	need.Must(d, !known, "a new run is known")
 	return r
 }
 
@@ -91,8 +90,8 @@ func runsKept(t *testing.T, open Open) {
 	d.ok(err)
 	need.Must(d, known && got.ID == "run-1" && got.Actor == maya && cmp.Equal(got.Terms, run.Terms),
 		"the same key again: known=%v, %+v", known, got)
-	kept, err := d.s.RunItems(ctx, "run-1")
-	if d.ok(err); !cmp.Equal(kept, items) {
+	kept := need.Get(d.s.RunItems(ctx, "run-1"))(d)
+	if !cmp.Equal(kept, items) {
 		d.Fatalf("its items: %s", cmp.Diff(items, kept))
 	}
 	again.Digest = "digest of confirm c"
@@ -103,10 +102,8 @@ func runsKept(t *testing.T, open Open) {
 		r, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: id, Verb: "settle", Actor: maya, CreatedAt: d.clock.Now()}, nil)
 		need.Must(d, !known && err == nil && r.State == ledger.RunDone, "%s: known=%v, %v, %+v", id, known, err, r)
 	}
-	list, err := d.s.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9})
-	if d.ok(err); len(list) != 1 || list[0].ID != "run-1" {
-		d.Fatalf("open runs: %+v", list)
-	}
+	list := need.Get(d.s.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9}))(d)
+	need.Must(d, len(list) == 1 && list[0].ID == "run-1", "open runs: %+v", list)
 	if list, err = d.s.Runs(ctx, ledger.RunQuery{ID: "run-", Limit: 9}); err != nil || len(list) != 3 {
 		d.Fatalf("by what its id begins with: %+v, %v", list, err)
 	}
@@ -148,9 +145,8 @@ func runsStop(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	r := d.play(d.run(12), 0, l, l, l)
 	r, next, err := d.drive(r, sam, "console-1", true)
-	if d.ok(err); r.State != ledger.RunRunning || r.Driver.Name != "sam" || next == nil || next.N != 3 {
-		t.Fatalf("goes on as %+v with %+v", r, next)
-	}
+	d.ok(err)
+	need.Must(t, r.State == ledger.RunRunning && r.Driver.Name == "sam" && next != nil && next.N == 3, "goes on as %+v with %+v", r, next)
 	r = d.play(r, 3, u, l, l, f)
 	need.Must(t, r.State == ledger.RunStopped && r.Why == "stopped at 2 failed or unclear: failed",
 		"%s: %s", r.State, r.Why)
@@ -164,7 +160,8 @@ func runsStop(t *testing.T, open Open) {
 	r = d.halt(r, sam, false)
 	need.Must(t, r.State == ledger.RunPaused && r.Why == "paused by sam", "%s: %s", r.State, r.Why)
 	r, _, err = d.advance(r, "console-1", 9, l) // was under way
-	if d.ok(err); r.State != ledger.RunPaused || r.Done() != 10 {
+	d.ok(err)
+	if r.State != ledger.RunPaused || r.Done() != 10 {
 		t.Fatalf("%s after %d", r.State, r.Done())
 	}
 	if r = d.halt(r, maya, true); r.State != ledger.RunStopped || r.Open() || r.Left() != 2 {
@@ -199,9 +196,8 @@ func runsDriven(t *testing.T, open Open) {
 	}
 	d.clock.Advance(2 * time.Second) // maya's console was killed
 	r, next, err := d.drive(r, sam, "console-2", false)
-	if d.ok(err); r.Driver.Name != "sam" || next == nil || next.N != 1 {
-		t.Fatalf("%+v goes on with %+v", r, next)
-	}
+	d.ok(err)
+	need.Must(t, r.Driver.Name == "sam" && next != nil && next.N == 1, "%+v goes on with %+v", r, next)
 	if _, _, err := d.advance(r, "console-1", 1, ledger.CameLanded); !errors.As(err, &driven) || driven.Name != "sam" {
 		t.Fatalf("the one before writes on: %v", err)
 	}
@@ -229,26 +225,24 @@ func runsHeld(t *testing.T, open Open) {
 	r = d.play(r, 1, ledger.CameLanded)
 	hold("kind:card.charge")
 	r, _, err := d.advance(r, "console-1", 2, ledger.CameAlready)
-	if d.ok(err); r.State != ledger.RunStopped || !strings.Contains(r.Why, "sam holds kind:card.charge (stripe said so)") {
-		t.Fatalf("%s: %s", r.State, r.Why)
-	}
+	d.ok(err)
+	need.Must(t, r.State == ledger.RunStopped && strings.Contains(r.Why, "sam holds kind:card.charge (stripe said so)"), "%s: %s", r.State, r.Why)
 	var refused *ledger.RefusedError
 	if _, _, err := d.drive(r, maya, "console-1", true); !errors.As(err, &refused) || refused.Code != "hold" {
 		t.Fatalf("it goes on under a hold: %v", err)
 	}
 	lift("kind:card.charge")
 	r, next, err := d.drive(r, maya, "console-1", true)
-	if d.ok(err); next == nil || next.N != 3 {
-		t.Fatalf("goes on with %+v", next)
-	}
+	d.ok(err)
+	need.Must(t, next != nil && next.N == 3, "goes on with %+v", next)
 	r, _, err = d.advance(r, "console-1", 3, ledger.CameHeld) // the hold came between
-	if d.ok(err); r.State != ledger.RunStopped || r.Left() != 2 || r.Tally[ledger.CameHeld] != 1 {
+	d.ok(err)
+	if r.State != ledger.RunStopped || r.Left() != 2 || r.Tally[ledger.CameHeld] != 1 {
 		t.Fatalf("%s, %d left, %v", r.State, r.Left(), r.Tally)
 	}
 	r, next, err = d.drive(r, maya, "console-1", true)
-	if d.ok(err); next == nil || next.N != 3 || r.Tally[ledger.CameHeld] != 0 {
-		t.Fatalf("goes on with %+v, %v", next, r.Tally)
-	}
+	d.ok(err)
+	need.Must(t, next != nil && next.N == 3 && r.Tally[ledger.CameHeld] == 0, "goes on with %+v, %v", next, r.Tally)
 }
 
 // runsAccounted plays with several processes that drive, die, pause and hold, on
