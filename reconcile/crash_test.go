@@ -60,8 +60,7 @@ func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
 	w.pass(time.Hour)
 	time.Sleep(300 * time.Millisecond)
 	stop()
-	_, posts, _ := w.side.count()
-	need.That(t, posts == 1, "%d posts", posts)
+	need.Equal(t, w.side.posted(), 1, "posts")
 	rec := w.get(o.ID)
 	a := rec.Attempts[1]
 	need.That(t, a.Outcome == ledger.OutcomeUncertain && a.ErrorClass == ledger.ClassDeadline, "%+v", a)

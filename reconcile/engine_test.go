@@ -159,8 +159,7 @@ func TestTwoEnginesReadEachOnce(t *testing.T) {
 		c, err := w.store.Counts(w.ctx, w.now())
 		return err == nil && c.ByState[ledger.Uncertain] == 0
 	})
-	_, _, lists := w.side.count()
-	need.That(t, lists == 40, "%d reads for 40 operations", lists)
+	need.Equal(t, w.side.asked(), 40, "reads for 40 operations")
 }
 
 func TestBreakerOpensAndProbes(t *testing.T) {
@@ -180,7 +179,7 @@ func TestBreakerOpensAndProbes(t *testing.T) {
 	w.run(w.engine)
 	eventually(t, "down", func() bool { h := w.engine.Health(); return len(h) == 1 && h[0].State == StateDown })
 	time.Sleep(300 * time.Millisecond)
-	_, _, lists := w.side.count()
+	lists := w.side.asked()
 	need.That(t, lists <= 64+tripAfter, "%d reads of a downstream that is down", lists)
 	h := w.engine.Health()[0]
 	need.That(t, strings.Contains(h.Why, "503") && !h.Since.IsZero(), "%+v", h)
@@ -207,8 +206,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 		t.Errorf("read again in %s", p.ReadAt.Sub(w.now()))
 	}
 	need.Contains(t, w.read(o.ID).Read.Reason, "asked to wait")
-	_, _, lists := w.side.count()
-	need.That(t, lists == 1, "%d reads", lists)
+	need.Equal(t, w.side.asked(), 1, "reads")
 	h := w.engine.Health()
 	need.That(t, h[0].State == StateSlow && h[0].Until.Sub(w.now()) >= 100*time.Second, "%+v", h)
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true})
@@ -340,11 +338,10 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 			}
 			w.run(w.newEngine(Options{Send: tc.send}))
 			if tc.posts > 0 {
-				eventually(t, "sent", func() bool { _, posts, _ := w.side.count(); return posts == tc.posts })
+				eventually(t, "sent", func() bool { return w.side.posted() == tc.posts })
 			}
 			time.Sleep(400 * time.Millisecond)
-			_, posts, _ := w.side.count()
-			need.That(t, posts == tc.posts, "%d posts, want %d", posts, tc.posts)
+			need.Equal(t, w.side.posted(), tc.posts, "posts")
 			if tc.posts == 1 {
 				a := w.get(o.ID).Attempts[1]
 				need.That(t, strings.HasPrefix(a.Actor, "auto:") && a.Basis == ledger.BasisAbsent, "%+v", a)
@@ -362,13 +359,11 @@ func TestTheMachineSendsWhenTheProofIsThere(t *testing.T) {
 	e := w.newEngine(Options{Send: true})
 	e.consider(w.ctx, o.ID, o.Version)
 	e.active.idle.Wait()
-	_, posts, _ := w.side.count()
-	need.Must(t, posts == 0, "%d posts without proof", posts)
+	need.Equal(t, w.side.posted(), 0, "posts without proof")
 	now := w.read(o.ID).Operation
 	e.consider(w.ctx, o.ID, now.Version)
 	e.active.idle.Wait()
-	_, posts, _ = w.side.count()
-	need.That(t, posts == 1, "%d posts after the proof", posts)
+	need.Equal(t, w.side.posted(), 1, "posts after the proof")
 }
 
 // Under a key that is remembered the machine repeats what had no clear answer, as
@@ -393,9 +388,7 @@ func TestI5_TheMachineRepeatsUnderAKeyWhileAttemptsRemain(t *testing.T) {
 	e := w.newEngine(Options{Send: true})
 	e.sendWhatMayBe(w.ctx)
 	e.active.idle.Wait()
-	if _, posts, _ := w.side.count(); posts != 2 {
-		t.Fatalf("%d posts", posts)
-	}
+	need.Equal(t, w.side.posted(), 2, "posts")
 	for range 3 {
 		w.pass(time.Minute)
 		e.sendWhatMayBe(w.ctx)

@@ -49,8 +49,7 @@ func TestI5_OvertakenWhileWaitingForItsTurn(t *testing.T) {
 	<-d.slots
 	err := <-done
 	need.That(t, code(err) == "related" || code(err) == "basis", "%v", err)
-	_, posts, _ := w.side.count()
-	need.That(t, posts == 0, "%d sent", posts)
+	need.Equal(t, w.side.posted(), 0, "sent")
 }
 
 const sharedPolicy = payPolicy + "    target: web\n"

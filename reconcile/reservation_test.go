@@ -129,7 +129,7 @@ func TestNothingIsReadWithoutAReservation(t *testing.T) {
 	w.known("pay")
 	o := w.proven("pay")
 	doubt := w.doubt("pay", 5, 5)
-	_, _, before := w.side.count()
+	before := w.side.asked()
 	e := New(Options{Store: unreserved{w.store}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer e.Close()
 	checked, err := e.ReadNow(w.ctx, doubt.ID)

@@ -79,9 +79,7 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 	need.That(t, err == nil && again.Did == DidSend && again.Attempt.ID == res.Attempt.ID, "again: %+v %v", again, err)
 	again, err = w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis})
 	need.That(t, errors.Is(err, ledger.ErrMoved) || code(err) != "", "old version: %+v %v", again, err)
-	if _, posts, _ := w.side.count(); posts != 1 {
-		t.Errorf("%d posts", posts)
-	}
+	need.Equal(t, w.side.posted(), 1, "posts")
 }
 
 // What a client waits for over HTTP is kept as its proxy gives it again.
@@ -117,8 +115,7 @@ func TestRetryChecksFirst(t *testing.T) {
 	o := w.doubt("pay", 420, 420)
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
 	need.That(t, err == nil && res.Did == DidLand && res.Operation.State == ledger.Committed && res.Operation.Receipt() == "ch_1", "%+v %v", res, err)
-	_, posts, _ := w.side.count()
-	need.That(t, posts == 0, "%d posts of what had landed", posts)
+	need.Equal(t, w.side.posted(), 0, "posts of what had landed")
 }
 
 func TestRetryTakesProofOverRisk(t *testing.T) {
@@ -149,8 +146,7 @@ func TestI5_RiskNeedsAPerson(t *testing.T) {
 		res, err := w.retry(tc.q)
 		need.That(t, code(err) == tc.want && res.Did == DidRefuse && res.Why != "", "%s: %+v, %v", name, res.Did, err)
 	}
-	_, posts, _ := w.side.count()
-	need.That(t, posts == 0, "%d posts", posts)
+	need.Equal(t, w.side.posted(), 0, "posts")
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
 	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisRiskAccepted, "%+v %v", res, err)
 }
@@ -203,7 +199,7 @@ func TestHeldAndReadOnly(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
 	need.OK(t, w.store.Hold(w.ctx, ledger.Hold{Scope: "kind:pay", Actor: maya, Reason: "incident", CreatedAt: w.now(), ChangeID: ledger.NewID()}))
-	_, _, lists := w.side.count()
+	lists := w.side.asked()
 	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
 	need.That(t, code(err) == "hold", "held: %v", err)
 	plan, _ := w.engine.Plan(w.ctx, o.ID)
@@ -312,8 +308,7 @@ func TestI7_ManyRetriesAreOneSend(t *testing.T) {
 		}()
 	}
 	wg.Wait()
-	_, posts, _ := w.side.count()
-	need.That(t, posts == 1 && did[DidSend] == 1, "%d posts, %v", posts, did)
+	need.That(t, w.side.posted() == 1 && did[DidSend] == 1, "%d posts, %v", w.side.posted(), did)
 }
 
 func TestCallerLeavingDoesNotHangUp(t *testing.T) {

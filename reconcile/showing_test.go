@@ -42,7 +42,7 @@ func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
 			w.policy(fmt.Sprintf(replaced(t, text, c.after), w.side.URL))
 			t.Setenv("SHOWING_KEY", "two")
 			res, err := w.engine.Retry(w.ctx, ask)
-			_, posts, _ := w.side.count()
+			posts := w.side.posted()
 			if c.is == "" {
 				var detail struct{ Request string }
 				events, _ := w.store.History(w.ctx, ledger.HistoryQuery{Operation: o.ID, Limit: 100})
@@ -79,8 +79,7 @@ func TestI7_NothingUnseenIsSent(t *testing.T) {
 	o := w.proven("pay")
 	_, err := w.engine.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
 	need.That(t, code(err) == "not_shown", "%v", err)
-	_, posts, _ := w.side.count()
-	need.That(t, posts == 0, "%d posts", posts)
+	need.Equal(t, w.side.posted(), 0, "posts")
 }
 
 // again begins the same once more, under another key.
@@ -131,8 +130,7 @@ func (w *world) besideSameInput(again func(ledger.Operation) ledger.BeginResult)
 	if _, err := w.engine.Retry(w.ctx, risk); code(err) != "related" || !strings.Contains(err.Error(), second.Operation.ID) {
 		w.Errorf("a third came after the dialog: %v", err)
 	}
-	_, posts, _ := w.side.count()
-	need.Must(w, posts == 0, "%d posts", posts)
+	need.Equal(w, w.side.posted(), 0, "posts")
 	risk.Showing = Showing{}
 	res, err := w.retry(risk)
 	if err != nil || res.Did != DidSend || res.Operation.Conflict != ledger.PossibleDuplicate || !strings.Contains(res.Operation.ConflictNote, landed.ID) {
@@ -171,8 +169,7 @@ func TestRetryLooksBeforeItAsksForAPerson(t *testing.T) {
 	need.That(t, err == nil && res.Did == DidLand && res.Operation.State == ledger.Committed, "landed: %s %v", res.Did, err)
 	_, err = w.retry(risk(unclear))
 	need.That(t, code(err) == "no_person" && strings.Contains(err.Error(), "none found"), "unclear: %v", err)
-	_, posts, _ := w.side.count()
-	need.That(t, posts == 0, "%d posts", posts)
+	need.Equal(t, w.side.posted(), 0, "posts")
 	w.pass(pastProof)
 	res, err = w.retry(risk(unclear))
 	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisAbsent, "absent: %s %v", res.Did, err)

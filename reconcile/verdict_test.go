@@ -290,7 +290,7 @@ func TestI6_ChecksMadeAtOnceShareAControl(t *testing.T) {
 	began := w.engine.moment().Wall // to the millisecond, as a check begins
 	cause, why := w.engine.positive(w.ctx, k, "d", began, false)
 	need.Must(t, cause == "", "%v", why)
-	lists := func() int { _, _, n := w.side.count(); return n }
+	lists := w.side.asked
 	before := lists()
 	cause, why = w.engine.positive(w.ctx, k, "d", began, false)
 	need.Must(t, cause == "" && lists() == before, "asked again (%s)", why)

@@ -134,6 +134,10 @@ func (s *side) count() (effects, posts, lists int) {
 	return len(s.charges), s.posts, s.lists
 }
 
+// posted and asked are how often a write and a question came.
+func (s *side) posted() int { _, posts, _ := s.count(); return posts }
+func (s *side) asked() int  { _, _, lists := s.count(); return lists }
+
 func hangUp(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
