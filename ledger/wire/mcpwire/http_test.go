@@ -273,7 +273,7 @@ func TestAnAnswerMayTakeLongerThanTheSending(t *testing.T) {
 }
 
 func TestASlowDripArrivesWhole(t *testing.T) {
-	body := "event: message\r\ndata: {\"jsonrpc\":\"2.0\",\ndata:  \"method\":\"notifications/progress\"}\r\n\r\nevent: other\ndata: x\n\nid: 4\nretry: 10\n\ndata: " + answerLine + "\r\r"
+	body := "event: message\r\ndata: {\"jsonrpc\":\"2.0\",\ndata:  \"method\":\"notifications/progress\"}\r\n\r\nevent: other\ndata: x\n\nid: 4\nretry: 10\n\nid: 5\ndata: \n\ndata:\ndata\n\ndata: " + answerLine + "\r\r"
 	url, _ := raw(t, func(c net.Conn) {
 		fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n\r\n")
 		for i := range body {

@@ -29,8 +29,8 @@ type events struct {
 
 func newEvents(r io.Reader) *events { return &events{in: bufio.NewReaderSize(r, 16<<10)} }
 
-// next returns the next event that carries data. The error is the reader's, or
-// ErrLineTooLong.
+// next returns the next event that carries data: an empty one only says where a stream
+// can be gone on with. The error is the reader's, or ErrLineTooLong.
 func (e *events) next() (event, error) {
 	var v event
 	var has bool
@@ -40,11 +40,11 @@ func (e *events) next() (event, error) {
 			return event{}, err
 		}
 		if len(line) == 0 {
-			if has {
+			if len(bytes.TrimSpace(v.data)) > 0 {
 				v.id, v.wait = e.id, e.wait
 				return v, nil
 			}
-			v = event{}
+			v, has = event{}, false
 			continue
 		}
 		name, value, _ := bytes.Cut(line, []byte(":"))
