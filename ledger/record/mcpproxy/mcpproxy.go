@@ -60,7 +60,8 @@ type Options struct {
 	// that it still waits. Zero: 45 s, 5 s.
 	HoldPatience, Progress time.Duration
 
-	leaveUnsent bool // what has not begun when the server is gone is not answered
+	leaveUnsent  bool   // what has not begun when the server is gone is not answered
+	sessionEnded func() // the server knows the session no more, and another proxy begins a new one; may be nil
 }
 
 // Bounds of what a server may ask for.

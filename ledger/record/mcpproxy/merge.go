@@ -72,7 +72,8 @@ const codeUnknown = -32601 // a method
 // route gives a request to one server.
 func (s *Front) route(b *backend, f mcpwire.Frame, line []byte) []byte {
 	s.wake(b)
-	if !s.deliver(b, line) {
+	ends := b.runs && b.lines == nil && !s.closing // then it is for the next start
+	if !ends && !s.deliver(b, line) {
 		return failureLine(f.ID, codeInternal, b.away())
 	}
 	s.open[mcpwire.IDKey(f.ID)] = &ticket{frame: f, to: b, line: line}
