@@ -129,7 +129,7 @@ func (l *Listener) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case r.Method == http.MethodDelete:
 		if s := l.session(w, r); s != nil {
-			s.in.Close()
+			l.end(s)
 			w.WriteHeader(http.StatusNoContent)
 		}
 	default:
@@ -279,7 +279,7 @@ func (l *Listener) begin(w http.ResponseWriter, id string) *session {
 		return nil
 	}
 	read, write := io.Pipe()
-	s := newSession(id, write)
+	s := newSession(id, write, l.end)
 	if id != "" {
 		l.sessions[id] = s
 	}
@@ -314,4 +314,13 @@ func (l *Listener) makeRoom() {
 		delete(l.sessions, oldest.id)
 		oldest.in.Close()
 	}
+}
+
+// end is the end of a session for its client: it takes nothing more, while what is under
+// way in it goes on.
+func (l *Listener) end(s *session) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.sessions, s.id)
+	s.in.Close()
 }

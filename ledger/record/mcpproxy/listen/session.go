@@ -57,11 +57,11 @@ const mostHeld = 256 // lines for a stream that is not there
 
 var errGone = errors.New("the client is not there any more")
 
-func newSession(id string, in *io.PipeWriter) *session {
+func newSession(id string, in *io.PipeWriter, end func(*session)) *session {
 	s := &session{id: id, in: in, heard: time.Now(), over: make(chan struct{}), waiting: map[string]*exchange{}, tokens: map[string]*exchange{}, refused: map[string]refusal{}}
 	s.idle = time.AfterFunc(idleFor, func() {
 		if _, idle := s.silent(); idle {
-			in.Close()
+			end(s)
 		} else {
 			s.idle.Reset(idleFor)
 		}
