@@ -2,6 +2,7 @@ package mcpwire
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +66,7 @@ func (c *overHTTP) answer(x *exchange, o opened) {
 	lost := Lost{Sent: o.sent, Err: o.err}
 	if o.err == nil {
 		c.tellRefused(x, o.reply)
-		lost.Err = c.read(o.reply, waits)
+		lost.Err = c.read(x, o.reply, waits)
 		if o.reply.StatusCode/100 != 2 {
 			lost.Status, lost.Body = o.reply.StatusCode, o.reply.Answer().Body
 			lost.Refused = lost.Status == http.StatusUnauthorized || errors.Is(lost.Err, errSession)
@@ -93,7 +94,7 @@ func (c *overHTTP) tellRefused(x *exchange, reply *transmit.Reply) {
 
 // read passes the messages of one answer on, and takes what they answer out of
 // waits. It says why nothing more comes.
-func (c *overHTTP) read(reply *transmit.Reply, waits map[string]Frame) error {
+func (c *overHTTP) read(x *exchange, reply *transmit.Reply, waits map[string]Frame) error {
 	if reply.StatusCode/100 != 2 {
 		if _, err := io.CopyN(io.Discard, reply, maxLostBody); errors.Is(err, io.EOF) {
 			c.refusal(reply, waits)
@@ -114,19 +115,62 @@ func (c *overHTTP) read(reply *transmit.Reply, waits map[string]Frame) error {
 			c.pass(OneLine(body), reply.Header, waits)
 		}
 	case kind == "text/event-stream" && !coded:
-		for stream := newEvents(reply); len(waits) > 0; {
-			v, err := stream.next()
-			if err != nil {
-				return cut(err)
-			}
-			if v.name == "" || v.name == "message" {
-				c.pass(OneLine(v.data), reply.Header, waits)
-			}
-		}
+		return c.follow(x, reply, waits)
 	default:
 		return fmt.Errorf("the server answered %s with no MCP message (Content-Type %q, Content-Encoding %q)", reply.Status, reply.Header.Get("Content-Type"), reply.Header.Get("Content-Encoding"))
 	}
 	return errUnanswered
+}
+
+// follow passes the messages of a stream on, and of the streams that go on with it
+// where it ends early: a server closes one to be asked again later, or the connection
+// is lost. It says why nothing more comes.
+func (c *overHTTP) follow(x *exchange, reply *transmit.Reply, waits map[string]Frame) error {
+	header, stream := reply.Header, newEvents(reply)
+	for len(waits) > 0 {
+		v, err := stream.next()
+		switch {
+		case err == nil && (v.name == "" || v.name == "message"):
+			c.pass(OneLine(v.data), header, waits)
+		case errors.Is(err, ErrLineTooLong): // it would come again
+			return cut(err)
+		case err != nil:
+			rest := c.resume(x.life, stream)
+			if rest == nil {
+				return cut(err)
+			}
+			defer rest.Answer()
+			id, wait := stream.id, stream.wait
+			stream = newEvents(rest)
+			stream.id, stream.wait = id, wait
+		}
+	}
+	return errUnanswered
+}
+
+// resume is the stream that goes on with one that has ended, nil where there is none.
+func (c *overHTTP) resume(ctx context.Context, ended *events) *transmit.Reply {
+	if _, can := c.dialect.current(); !can || ended.id == "" {
+		return nil
+	}
+	wait := max(cmp.Or(ended.wait, listenFirst), resumeLeast)
+	for range resumeTries {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return nil
+		}
+		reply := c.openStream(ctx, ended.id)
+		if reply != nil && reply.StatusCode/100 == 2 && media(reply.Header) == "text/event-stream" {
+			return reply
+		}
+		if reply != nil {
+			reply.Answer()
+			return nil
+		}
+		wait = min(2*wait, listenMost)
+	}
+	return nil
 }
 
 // refusal passes on what came whole with a 4xx if it is a JSON-RPC error for the

@@ -75,7 +75,8 @@ type received struct {
 // yet; an error means that the URL is none.
 //
 // Every message is one POST on a connection of its own, transmitted once: there
-// are no redirects, no second tries and no resuming of a stream that was cut.
+// are no redirects and no second tries. Where the stream of its answer ends early and
+// has said where it was, the rest is asked for (GET), which sends nothing again.
 // What the server says comes out of Recv as the JSON text it is; only a text
 // that was on several lines is put on one, its line breaks replaced by spaces.
 // Of an event stream, only the data of its messages comes out. Where the answer's
@@ -123,6 +124,7 @@ func Dial(ctx context.Context, o HTTPOptions) (Conn, error) {
 // exchange is one POST and its answer.
 type exchange struct {
 	asked   []Frame // the requests in it
+	life    context.Context
 	written chan struct{}
 	head    chan opened
 	end     context.CancelCauseFunc
@@ -210,7 +212,7 @@ func requests(f Frame) []Frame {
 func (c *overHTTP) post(ctx context.Context, f Frame) *exchange {
 	x := &exchange{asked: requests(f), written: make(chan struct{}), head: make(chan opened, 1)}
 	life, end := context.WithCancelCause(c.ctx)
-	x.end = end
+	x.life, x.end = life, end
 	keep := context.AfterFunc(ctx, func() { end(ctx.Err()) })
 	life = httptrace.WithClientTrace(life, &httptrace.ClientTrace{
 		WroteRequest: func(w httptrace.WroteRequestInfo) {

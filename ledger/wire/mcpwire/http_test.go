@@ -389,6 +389,41 @@ func TestASession(t *testing.T) {
 	need.Equal(t, string(body), callLine, body, "posted")
 }
 
+// A stream that ends before its answer is gone on with after its last whole event, and
+// the message is not sent again; where the server does not take that up, the answer is lost.
+func TestAStreamIsGoneOnWith(t *testing.T) {
+	var posts atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		f := Parse(body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		switch after := r.Header.Get("Last-Event-Id"); {
+		case f.Method == "initialize":
+			fmt.Fprintf(w, "data: {\"id\":%s,\"result\":{\"protocolVersion\":\"2025-11-25\"}}\n\n", f.ID)
+		case r.Method == http.MethodPost:
+			posts.Add(1)
+			fmt.Fprintf(w, "id: %s-0\nretry: 1\ndata: \n\n", f.ID)
+		case after == "7-0":
+			fmt.Fprint(w, "id: 7-1\ndata: {\"method\":\"m\"}\n\nid: 7-2\ndata: {\"id\":7")
+		case after == "7-1":
+			fmt.Fprintf(w, "id: 7-2\ndata: %s\n\n", answerLine)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer server.Close()
+	c := dial(t, server.URL)
+	send(t, c, `{"jsonrpc":"2.0","id":0,"method":"initialize"}`)
+	recvLine(t, c, `{"id":0,"result":{"protocolVersion":"2025-11-25"}}`)
+	send(t, c, callLine)
+	recvLine(t, c, `{"method":"m"}`)
+	recvLine(t, c, answerLine)
+	send(t, c, strings.Replace(callLine, "7", "8", 1))
+	lost := recvLost(t, c)
+	need.That(t, lost.Sent && !lost.Refused && lost.Status == 0 && errors.Is(lost.Err, io.ErrUnexpectedEOF), "%+v", lost)
+	need.Equal(t, posts.Load(), 2, "transmitted")
+}
+
 func TestStatelessRequests(t *testing.T) {
 	var mu sync.Mutex
 	var heard []http.Header

@@ -1,6 +1,7 @@
 package mcpwire
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 const (
 	listenFirst = time.Second // before coming back to a stream that ended
 	listenMost  = 30 * time.Second
+	resumeLeast = 100 * time.Millisecond
+	resumeTries = 4 // to reach a server again that is to go on with a stream
 )
 
 // listenOnce opens the stream on which a server of the revisions before
@@ -52,16 +55,23 @@ func (c *overHTTP) keepListening() {
 	}
 }
 
-// hear listens once. ok is false where it makes no sense to come back.
-func (c *overHTTP) hear(last *string) (heard bool, pause time.Duration, ok bool) {
-	req, err := c.request(c.ctx, http.MethodGet, Frame{})
+// openStream asks for what the server says after the event of that id; nil where it
+// cannot be asked.
+func (c *overHTTP) openStream(ctx context.Context, last string) *transmit.Reply {
+	req, err := c.request(ctx, http.MethodGet, Frame{})
 	if err != nil {
-		return false, 0, false
+		return nil
 	}
-	if *last != "" {
-		req.Header.Set(headerLast, *last)
+	if last != "" {
+		req.Header.Set(headerLast, last)
 	}
 	reply, _ := c.sender.Open(req, transmit.Limits{Timeout: exchangeLimit, MaxBody: 1})
+	return reply
+}
+
+// hear listens once. ok is false where it makes no sense to come back.
+func (c *overHTTP) hear(last *string) (heard bool, pause time.Duration, ok bool) {
+	reply := c.openStream(c.ctx, *last)
 	if reply == nil {
 		return false, 0, c.ctx.Err() == nil
 	}

@@ -13,7 +13,7 @@ import (
 type event struct {
 	name string        // "" means message
 	data []byte        // its data lines, joined by newlines
-	id   string        // of the stream so far: where to go on after it
+	id   string        // of the stream up to its end: where to go on after it
 	wait time.Duration // the server's word on when to come back, 0 for none
 }
 
@@ -21,7 +21,7 @@ type event struct {
 // whose end did not come is dropped, as that standard says.
 type events struct {
 	in    *bufio.Reader
-	id    string
+	id    string // of the last event that came whole
 	wait  time.Duration
 	begun bool
 	cr    bool // the line before ended with a carriage return
@@ -34,12 +34,14 @@ func newEvents(r io.Reader) *events { return &events{in: bufio.NewReaderSize(r, 
 func (e *events) next() (event, error) {
 	var v event
 	var has bool
+	id := e.id
 	for {
 		line, err := e.line(MaxLine - len(v.data))
 		if err != nil {
 			return event{}, err
 		}
 		if len(line) == 0 {
+			e.id = id
 			if len(bytes.TrimSpace(v.data)) > 0 {
 				v.id, v.wait = e.id, e.wait
 				return v, nil
@@ -59,7 +61,7 @@ func (e *events) next() (event, error) {
 			v.name = string(value)
 		case "id":
 			if bytes.IndexByte(value, 0) < 0 && len(value) <= maxHeaderValue {
-				e.id = string(value)
+				id = string(value)
 			}
 		case "retry":
 			if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
