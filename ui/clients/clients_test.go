@@ -217,7 +217,8 @@ func TestWhatStaysAsItIs(t *testing.T) {
 	w := wrapping
 	w.Login = func(string) bool { t.Error("asked although it has a credential"); return true }
 	need.That(t, d.install(w).Changed(), "it stays")
-	for _, text := range []string{"{", "[]", `{"a":1}`, `{"mcpServers":[]}`, `{"mcpServers":{"s":{"command":"a","command":"b"}}}`, `{"mcpServers":{"s":{},"s":{}}}`} {
+	for _, text := range []string{"{", "[]", `{"a":1}`, `{"mcpServers":[]}`, `{"mcpServers":{"s":{"command":"a","command":"b"}}}`, `{"mcpServers":{"s":{},"s":{}}}`,
+		`{"mcpServers":{"s":{"command":"a"}},"mcpServers":{"s":{"command":"a"}}}`, `{"mcp":{"servers":{}},"mcp":{"servers":{}}}`, `{"projects":{"/p":{"mcpServers":{}},"/p":{"mcpServers":{}}}}`} {
 		d.put(text)
 		if _, err := d.Install(d.path, d.backups, wrapping, nil); err == nil {
 			t.Errorf("%s was read", text)

@@ -75,6 +75,9 @@ func (s System) Parse(path string, text []byte) (*Config, error) {
 
 // add takes the servers below a pointer in.
 func (c *Config) add(root *hujson.Value, from int, at, dir string) (found bool, err error) {
+	if name := twice(root, at); name != "" {
+		return false, fmt.Errorf("it has %q twice, and clients read one of them", name)
+	}
 	v := root.Find(at)
 	if v == nil {
 		return false, nil
@@ -111,6 +114,27 @@ func (c *Config) add(root *hujson.Value, from int, at, dir string) (found bool, 
 		c.Servers = append(c.Servers, server)
 	}
 	return true, nil
+}
+
+// twice is the first name on the way to a pointer that its object has twice.
+func twice(v *hujson.Value, at string) string {
+	for _, step := range strings.Split(at, "/")[1:] {
+		o, ok := v.Value.(*hujson.Object)
+		v = nil
+		for i := 0; ok && i < len(o.Members); i++ {
+			switch name := word(&o.Members[i].Name); {
+			case pointer(name) != step:
+			case v != nil:
+				return name
+			default:
+				v = &o.Members[i].Value
+			}
+		}
+		if v == nil {
+			return ""
+		}
+	}
+	return ""
 }
 
 // pointer escapes a name for a JSON Pointer (RFC 6901).
