@@ -91,6 +91,11 @@ func (s *stand) serve(out io.Writer, way Way, f mcpwire.Frame) {
 	switch f.Method {
 	case "wait":
 		<-s.free
+	case "log":
+		_, _ = out.Write([]byte("started\n"))
+		_, _ = out.Write([]byte(`{"jsonrpc":"2.0","me` + "\n"))
+	case "wrapped":
+		_, _ = fmt.Fprint(out, "{\"jsonrpc\":\"2.0\",\r\"method\":\"notifications/wrapped\"}\r\n")
 	case "tell":
 		_, _ = out.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/message","params":{}}` + "\n"))
 	case "progress":
@@ -219,6 +224,10 @@ func TestWhereMessagesGo(t *testing.T) {
 	session := s.begin()
 	_, said, h := s.do(t.Context(), "POST", session, `{"id":1,"method":"progress","params":{"_meta":{"progressToken":"p"}}}`)
 	need.That(t, h.Get("Content-Type") == "text/event-stream" && strings.Count(said, "data: ") == 2, "%s", said)
+	_, said, h = s.do(t.Context(), "POST", session, `{"id":1,"method":"log"}`)
+	need.That(t, h.Get("Content-Type") == "application/json" && !strings.Contains(said, "started"), "what is no message is passed on: %s", said)
+	_, said, _ = s.do(t.Context(), "POST", session, `{"id":1,"method":"wrapped"}`)
+	need.Contains(t, said, `data: {"jsonrpc":"2.0", "method":"notifications/wrapped"}`+"\n\n")
 	stream := func() (*bufio.Reader, func()) {
 		ctx, stop := context.WithCancel(t.Context())
 		req := need.Get(http.NewRequestWithContext(ctx, "GET", s.at, nil))(t)

@@ -157,9 +157,14 @@ func (s *session) leave(x *exchange) {
 }
 
 // Write carries one line of the proxy to the client. An error means that the client did
-// not get it, so that its answer counts as undelivered.
+// not get it, so that its answer counts as undelivered. What is no message, as a server's
+// log on its standard output or a line that it did not end, has no place in HTTP.
 func (s *session) Write(line []byte) (int, error) {
+	line = mcpwire.OneLine(line)
 	f := mcpwire.Parse(line)
+	if f.Kind == mcpwire.Other {
+		return len(line), nil
+	}
 	x, d := s.route(f, line)
 	if x == nil {
 		return len(line), nil // it is held
@@ -315,7 +320,7 @@ func event(w http.ResponseWriter, first bool, line []byte) error {
 	}
 	conn := http.NewResponseController(w)
 	_ = conn.SetWriteDeadline(time.Now().Add(writeWithin))
-	if _, err := w.Write([]byte("event: message\ndata: " + strings.TrimSpace(string(line)) + "\n\n")); err != nil {
+	if _, err := w.Write([]byte("event: message\ndata: " + string(line) + "\n")); err != nil {
 		return err
 	}
 	return conn.Flush()
