@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -208,6 +209,26 @@ func TestOneOfSeveralServersEndsAgainAndAgain(t *testing.T) {
 	c.call("1", "brief__put", `{}`)
 	need.Contains(t, c.answerTo("1").line, "not sent: the MCP server brief is not there")
 	need.Equal(t, len(w.operations()), 0)
+	need.OK(t, c.leave())
+}
+
+// One that could not be started is started again by a later call, for a client that opens
+// no session too.
+func TestOneOfSeveralServersIsNotThereYet(t *testing.T) {
+	w := newWorld(t)
+	worlds, servers := w.several(nil, "a", "b")
+	var there atomic.Bool
+	servers[0].Connect = func(ctx context.Context) (mcpwire.Conn, error) {
+		if !there.Load() {
+			return nil, errors.New("no such command")
+		}
+		return worlds["a"].server(ctx)
+	}
+	c := w.front(servers)
+	need.Contains(t, c.ask("1", "a__put", `{}`).line, "not sent: the MCP server a is not there (no such command). A later call of it starts it again")
+	there.Store(true)
+	w.eventually("it is started", func() bool { return c.ask("2", "a__put", `{}`).Error == nil })
+	worlds["a"].wantEffects(1)
 	need.OK(t, c.leave())
 }
 

@@ -154,9 +154,12 @@ func (p *Proxy) Run(ctx context.Context) error {
 	p.leaving, p.leave = context.WithCancel(p.ctx)
 	received := make(chan struct{})
 	p.conn, p.startErr = p.o.Connect(p.ctx)
-	if p.startErr != nil {
+	switch {
+	case p.startErr != nil && p.o.leaveUnsent:
+		return p.startErr
+	case p.startErr != nil:
 		close(received)
-	} else {
+	default:
 		go func() {
 			defer close(received)
 			p.receive()
