@@ -40,7 +40,6 @@ func (s *Front) start(b *backend) {
 	clear(b.asked)
 	in, write := io.Pipe()
 	o := b.Options
-	o.sessionEnded = func() { s.hangUp(b, lines) }
 	o.In, o.Out = in, lineFunc(func(line []byte) error { return s.came(b, mcpwire.Parse(line)) })
 	go func() {
 		for line := range lines {
@@ -71,15 +70,6 @@ func (b *backend) give(line []byte) bool {
 		return true
 	default: // also where there is no channel
 		return false
-	}
-}
-
-// hangUp ends a server's proxy if it is still the one with these lines.
-func (s *Front) hangUp(b *backend, lines chan []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if b.lines == lines {
-		b.hangUp()
 	}
 }
 

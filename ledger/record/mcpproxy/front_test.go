@@ -232,42 +232,6 @@ func TestOneOfSeveralServersIsNotThereYet(t *testing.T) {
 	need.OK(t, c.leave())
 }
 
-// A server that has forgotten its session is begun anew, and only the call that finds it
-// out is not carried out; one that comes before the new session is held for it.
-func TestOneOfSeveralServersForgetsItsSession(t *testing.T) {
-	w := newWorld(t)
-	worlds, servers := w.several(nil, "a", "b")
-	lives, ending := 0, make(chan struct{})
-	servers[1].Connect = func(context.Context) (mcpwire.Conn, error) {
-		lives++
-		life := lives
-		return newFake(func(f *fake, line []byte) {
-			switch asked := mcpwire.Parse(line); {
-			case asked.Name() == "long":
-				go func() {
-					<-ending
-					f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"content":[]}}`+"\n", asked.ID)
-				}()
-			case asked.Kind == mcpwire.Request && (life > 1 || asked.Method == "initialize"):
-				f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"capabilities":{"tools":{}},"tools":[],"content":[]}}`+"\n", asked.ID)
-			default:
-				f.lose(mcpwire.Lost{Sent: true, Status: 404, Refused: true, Err: errors.New("it has ended the session")}, line)
-			}
-		}), nil
-	}
-	c := w.front(servers)
-	c.begin()
-	c.call("1", "b__long", `{}`)
-	c.call("2", "b__put", `{}`)
-	need.Contains(t, c.answerTo("2").line, "it did not take effect", "the next call begins a new one")
-	c.call("3", "b__put", `{}`)
-	close(ending)
-	need.That(t, c.answerTo("3").Error == nil && lives == 2, "it is not begun anew")
-	c.ask("4", "a__put", `{}`).wantDone(t, "put")
-	worlds["a"].wantEffects(1)
-	need.OK(t, c.leave())
-}
-
 // Ids and tokens of servers are told apart: an answer goes to the one that asked. Those of
 // the client belong to one request at a time.
 func TestSeveralServersIdsAreApart(t *testing.T) {

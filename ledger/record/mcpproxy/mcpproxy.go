@@ -60,8 +60,7 @@ type Options struct {
 	// that it still waits. Zero: 45 s, 5 s.
 	HoldPatience, Progress time.Duration
 
-	leaveUnsent  bool   // what has not begun when the server is gone is not answered
-	sessionEnded func() // the server knows the session no more, and another proxy begins a new one; may be nil
+	leaveUnsent bool // what has not begun when the server is gone is not answered
 }
 
 // Bounds of what a server may ask for.

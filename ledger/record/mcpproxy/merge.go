@@ -72,8 +72,7 @@ const codeUnknown = -32601 // a method
 // route gives a request to one server.
 func (s *Front) route(b *backend, f mcpwire.Frame, line []byte) []byte {
 	s.wake(b)
-	ends := b.runs && b.lines == nil && !s.closing // then it is for the next start
-	if !ends && !s.deliver(b, line) {
+	if !s.deliver(b, line) {
 		return failureLine(f.ID, codeInternal, b.away())
 	}
 	s.open[mcpwire.IDKey(f.ID)] = &ticket{frame: f, to: b, line: line}

@@ -111,9 +111,6 @@ func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
 
 // lost is told of a request whose answer will not come.
 func (p *Proxy) lost(l *mcpwire.Lost) {
-	if l.Refused && l.Status == http.StatusNotFound && p.o.sessionEnded != nil {
-		p.o.sessionEnded()
-	}
 	if p.answered(mcpwire.Frame{ID: l.ID, Members: map[string]json.RawMessage{"error": json.RawMessage("null")}}) {
 		return
 	}
@@ -141,10 +138,8 @@ func (p *Proxy) lostWhy(l *mcpwire.Lost) string {
 	case l.Refused && l.Status == http.StatusUnauthorized:
 		why += "; indoubt mcp sends what --header gives it, and logs in nowhere by itself"
 		p.o.Log(why)
-	case l.Refused && p.o.sessionEnded != nil:
-		why += "; the next call begins a new one"
 	case l.Refused:
-		why += "; start the client anew"
+		why += "; the next call is made in a new one"
 		p.o.Log(why)
 	}
 	return why

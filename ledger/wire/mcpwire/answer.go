@@ -72,6 +72,9 @@ func (c *overHTTP) answer(x *exchange, o opened) {
 			lost.Refused = lost.Status == http.StatusUnauthorized || errors.Is(lost.Err, errSession)
 		}
 		o.reply.Answer()
+		if errors.Is(lost.Err, errSession) {
+			c.renew(o.reply.Request.Header.Get(headerSession))
+		}
 	}
 	for _, e := range waits {
 		l := lost

@@ -154,6 +154,20 @@ func (d *dialect) current() (session string, listens bool) {
 	return d.session, d.version != "" && d.version < stateless
 }
 
+// agreed is the session and the revision that a server has answered initialize with.
+func (d *dialect) agreed() (session, version string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.session, d.version
+}
+
+// adopt goes on in another session.
+func (d *dialect) adopt(session, version string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.session, d.version = session, version
+}
+
 // mirror finds the properties that a tool's schema wants in headers.
 func mirror(schema json.RawMessage) []mirrored {
 	type level struct {

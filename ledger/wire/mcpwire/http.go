@@ -56,14 +56,16 @@ type overHTTP struct {
 	cancel context.CancelFunc
 	closed chan struct{}
 	once   sync.Once
-	listen sync.Once
 	busy   sync.WaitGroup
 	out    chan received
 
-	dialect dialect
+	dialect  dialect
+	renewing sync.Mutex
 
-	mu      sync.Mutex
-	streams map[string]*exchange // of the requests under way, by IDKey
+	mu             sync.Mutex
+	streams        map[string]*exchange // of the requests under way, by IDKey
+	hello, greeted []byte               // how the client began its session
+	listening      bool
 }
 
 type received struct {
@@ -86,6 +88,10 @@ type received struct {
 // Send returns when a request has been written, and its answer, or a *Lost,
 // comes out of Recv. For a notification or an answer it waits for the server to
 // accept it, so that what the client sends next finds it done.
+//
+// A session that the server has ended is begun anew, as its client began it, and Recv
+// tells that the tools may have changed; the request that found it out is told as lost.
+// With HTTPOptions.Refused the client does so itself.
 //
 // From revision 2026-07-28 on, notifications/cancelled is not posted: as that
 // revision has it, the stream of the request's answer is closed instead, and
@@ -151,6 +157,7 @@ func (c *overHTTP) Send(ctx context.Context, line []byte) (bool, error) {
 	if !c.enter() {
 		return false, ErrClosed
 	}
+	c.remember(f)
 	x := c.post(ctx, f)
 	if len(x.asked) == 0 {
 		return c.accepted(ctx, f, x)

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -347,7 +348,7 @@ func TestASession(t *testing.T) {
 	s := &served{t: t, pings: make(chan string)}
 	server := httptest.NewServer(s)
 	defer server.Close()
-	c := need.Get(Dial(context.Background(), HTTPOptions{URL: server.URL, Header: http.Header{"Authorization": {"Bearer x"}}}))(t)
+	c := need.Get(Dial(context.Background(), HTTPOptions{URL: server.URL, Header: http.Header{"Authorization": {"Bearer x"}}, Refused: func(json.RawMessage, int, []string) {}}))(t)
 	defer c.Close()
 	send(t, c, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2026-01-01"}}`)
 	recvLine(t, c, `{   "jsonrpc": "2.0",    "id": 0, "result": {"protocolVersion": "2025-11-25"} }`)
@@ -387,6 +388,51 @@ func TestASession(t *testing.T) {
 	need.Equal(t, len(s.requests(http.MethodDelete)), 1, "the session was not ended")
 	body, _ := io.ReadAll(posts[len(posts)-1].Body)
 	need.Equal(t, string(body), callLine, body, "posted")
+}
+
+// A session that the server has ended is begun anew, once; what was sent in it is lost.
+func TestAnEndedSessionIsBegunAnew(t *testing.T) {
+	var mu sync.Mutex
+	var heard []string
+	begun, gone := 0, ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		f, session := Parse(body), r.Header.Get("Mcp-Session-Id")
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Method == http.MethodPost {
+			heard = append(heard, f.Method+" "+session)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case session != "" && session == gone, r.Method != http.MethodPost:
+			http.Error(w, "no", 404)
+		case f.Method == "initialize":
+			begun++
+			w.Header().Set("Mcp-Session-Id", fmt.Sprint("s-", begun))
+			fmt.Fprintf(w, `{"id":%s,"result":{"protocolVersion":"2025-11-25"}}`, f.ID)
+		case f.Kind == Request:
+			fmt.Fprintf(w, `{"id":%s,"result":{}}`, f.ID)
+		default:
+			w.WriteHeader(202)
+		}
+	}))
+	defer server.Close()
+	c := dial(t, server.URL)
+	send(t, c, `{"id":0,"method":"initialize"}`)
+	recvLine(t, c, `{"id":0,"result":{"protocolVersion":"2025-11-25"}}`)
+	send(t, c, `{"method":"notifications/initialized"}`)
+	mu.Lock()
+	gone, heard = "s-1", nil
+	mu.Unlock()
+	send(t, c, callLine)
+	recvLine(t, c, strings.TrimSpace(toolsChanged))
+	need.That(t, recvLost(t, c).Refused, "it is not refused")
+	send(t, c, callLine)
+	recvLine(t, c, `{"id":7,"result":{}}`)
+	mu.Lock()
+	defer mu.Unlock()
+	need.Equal(t, strings.Join(heard, ", "), "tools/call s-1, initialize , notifications/initialized s-2, tools/call s-2")
 }
 
 // A stream that ends before its answer is gone on with after its last whole event, and

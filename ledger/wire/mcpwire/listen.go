@@ -21,17 +21,20 @@ func (c *overHTTP) listenOnce() {
 	if _, listens := c.dialect.current(); !listens {
 		return
 	}
-	c.listen.Do(func() {
-		if c.enter() {
-			go c.keepListening()
-		}
-	})
+	c.mu.Lock()
+	already := c.listening
+	c.listening = true
+	c.mu.Unlock()
+	if !already && c.enter() {
+		go c.keepListening()
+	}
 }
 
 // keepListening comes back to the stream when it ends, until the server says
 // that it has none or the connection is closed.
 func (c *overHTTP) keepListening() {
 	defer c.busy.Done()
+	defer func() { c.mu.Lock(); defer c.mu.Unlock(); c.listening = false }()
 	last, wait := "", listenFirst
 	for {
 		heard, pause, ok := c.hear(&last)
