@@ -127,6 +127,26 @@ func TestSeveralServersAreOne(t *testing.T) {
 	need.OK(t, c.leave())
 }
 
+// A tool whose name would lead to another server is not offered.
+func TestSeveralServersOneNameIsOneServers(t *testing.T) {
+	w := newWorld(t)
+	_, servers := w.several(nil, "a", "a__b")
+	for i, tools := range []string{`{"name":"b__put"},{"name":"put"}`, `{"name":"put"}`} {
+		servers[i].Connect = func(context.Context) (mcpwire.Conn, error) {
+			return newFake(func(f *fake, line []byte) {
+				if asked := mcpwire.Parse(line); asked.Kind == mcpwire.Request {
+					f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{"capabilities":{"tools":{}},"tools":[%s]}}`+"\n", asked.ID, tools)
+				}
+			}), nil
+		}
+	}
+	c := w.front(servers)
+	c.begin()
+	tools, _ := c.listing("tools/list", "tools")
+	need.Equal(t, strings.Join(tools, " "), "a__put a__b__put indoubt_status")
+	need.OK(t, c.leave())
+}
+
 // A lost answer is held back as behind a proxy alone, and the tool that it names is there.
 func TestI2_SeveralServersALostAnswer(t *testing.T) {
 	w := newWorld(t)

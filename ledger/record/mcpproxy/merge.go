@@ -91,18 +91,25 @@ func (s *Front) status(f mcpwire.Frame) []byte {
 	return s.route(s.backends[0], f, f.Raw)
 }
 
-// byName gives a request to the server whose name stands before that of its tool or
-// prompt, which is at path.
-func (s *Front) byName(f mcpwire.Frame, name string, path ...string) []byte {
-	var to *backend
-	names := make([]string, len(s.backends))
-	for i, b := range s.backends {
+// whose is the server of the longest name that stands before that of a tool or prompt.
+func (s *Front) whose(name string) (to *backend) {
+	for _, b := range s.backends {
 		if strings.HasPrefix(name, b.Name+between) && (to == nil || len(b.Name) > len(to.Name)) {
 			to = b
 		}
-		names[i] = b.Name + between
 	}
+	return to
+}
+
+// byName gives a request to the server whose name stands before that of its tool or
+// prompt, which is at path.
+func (s *Front) byName(f mcpwire.Frame, name string, path ...string) []byte {
+	to := s.whose(name)
 	if to == nil {
+		names := make([]string, len(s.backends))
+		for i, b := range s.backends {
+			names[i] = b.Name + between
+		}
 		return failureLine(f.ID, codeParams, fmt.Sprintf("indoubt: not sent: %q is not known here; the names begin with %s", name, strings.Join(names, ", ")))
 	}
 	line, ok := mcpwire.Set(f.Raw, encode(strings.TrimPrefix(name, to.Name+between)), path...)
@@ -360,7 +367,12 @@ func (s *Front) item(b *backend, item json.RawMessage, named bool) json.RawMessa
 	if name == "" || bytes.Equal(item, statusDefinition(statusTool)) { // it is there once for all
 		return nil
 	}
-	item, ok := mcpwire.Set(item, encode(b.Name+between+name), "name")
+	name = b.Name + between + name
+	if s.whose(name) != b { // the name is another server's
+		s.log(fmt.Sprintf("%s: %s is left out, because by its name it is another server's: rename one of them", b.Name, name))
+		return nil
+	}
+	item, ok := mcpwire.Set(item, encode(name), "name")
 	if !ok {
 		return nil
 	}
