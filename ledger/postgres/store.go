@@ -84,7 +84,7 @@ const infoQuery = `
 	       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
 	       coalesce((SELECT max(until) FROM engines), 0),
 	       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
-	       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '0'), coalesce(f.at, 0), coalesce(f.missing_ms, 0), coalesce(f.noted, TRUE),
+	       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '0'), coalesce(nullif(f.at, 0), CASE WHEN NOT f.noted THEN indoubt.ms(clock_timestamp()) END, 0), coalesce(f.missing_ms, 0), coalesce(f.noted, TRUE),
 	       coalesce((SELECT value FROM meta WHERE name = 'move'), '')
 	  FROM (SELECT 1) ledger LEFT JOIN indoubt.failed_over() f ON TRUE`
 

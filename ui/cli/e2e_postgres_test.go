@@ -144,6 +144,10 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 	if out, err := pgtest.Psql(t, s.ledger, elsewhere); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
+	// It is said before anything is begun there, too.
+	say(0, "FAILOVER ", append([]string{"--read-only"}, as("looker", "list")...)...)
+	say(1, "nothing is begun or allowed", as("looker", "doctor")...)
+	say(0, "would adopt", "adopt", "--dry-run")
 	say(105, "may be missing", "run", "--kind", "post", "--", "touch", filepath.Join(s.dir, "sent"))
 	if _, err := os.Stat(filepath.Join(s.dir, "sent")); err == nil {
 		t.Fatal("a ledger that failed over has sent something")
