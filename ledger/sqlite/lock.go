@@ -28,7 +28,8 @@ func TryLock(ctx context.Context, path string) error {
 	if err := cmp.Or(readable(path), writableBy(path)); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", strings.Replace(dsn(path, "rw"), "busy_timeout%285000%29", "busy_timeout%281000%29", 1))
+	// A file without a log, as a copy is, stays one: who has it open would take the log for another one's.
+	db, err := sql.Open("sqlite", strings.NewReplacer("busy_timeout%285000%29", "busy_timeout%281000%29", "_pragma=journal_mode%28WAL%29&", "").Replace(dsn(path, "rw")))
 	if err != nil {
 		return fmt.Errorf("open the ledger: %w", err)
 	}

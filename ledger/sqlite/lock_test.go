@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -73,6 +74,21 @@ func TestAHeldLock(t *testing.T) {
 	cmd.Wait()
 	begin(t, s)
 	need.OK(t, TryLock(ctx, s.path))
+}
+
+// Trying the lock of a copy leaves it as it is, also for who has it open to look.
+func TestTheLockOfACopyIsTried(t *testing.T) {
+	s, _ := openTest(t)
+	begin(t, s)
+	to := filepath.Join(t.TempDir(), "copy.db")
+	need.OK(t, s.Backup(ctx, to))
+	before := need.Get(os.ReadFile(to))(t)
+	looker := need.Get(Open(ctx, to, Options{ReadOnly: true}))(t)
+	defer looker.Close()
+	_ = need.Get(looker.Info(ctx))(t)
+	need.OK(t, TryLock(ctx, to))
+	_ = need.Get(looker.Info(ctx))(t)
+	need.That(t, bytes.Equal(before, need.Get(os.ReadFile(to))(t)), "the copy has changed")
 }
 
 // What still waits for the lock when its ledger is closed gets nothing: neither the lock,
