@@ -197,6 +197,9 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 // another is left as it is.
 func (c initCommand) giveKey(ctx context.Context, at open.Place, s ledger.Store, dryRun bool) (said string, err error) {
 	o := c.ledgerOptions()
+	if o.KeyFile == "" { // who makes it records nothing yet
+		return "", nil
+	}
 	lacks, err := open.LacksKey(ctx, s, o)
 	switch {
 	case err != nil:
