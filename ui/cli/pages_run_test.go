@@ -41,7 +41,7 @@ var notRun = map[string]string{
 	"sh-system": "it needs systemd, docker, accounts or cron",
 	// What needs a PostgreSQL server is run by TestContractInPostgreSQL and TestE2E_ALedgerInPostgreSQL.
 	"sh-postgres": "a server", "python-postgres": "a server", "output-postgres": "a server", "sql-postgres": "a server",
-	"sh-key":        "a server: TestE2E_AServersLedgerIsGivenItsKey",
+	"sh-fleet": "a server: TestE2E_OneLedgerForAFleet", "sh-move": "a server: TestE2E_OneLedgerForAFleet",
 	"sql":           "TestContractShowsTheFeed runs it",
 	"sh-agent":      "it rewrites a client's files: TestThePagePutsAnAgentBehindIndoubt",
 	"sh-listen":     "it needs a server with a login: TestE2E_TheLoginGoesThroughTheListener",

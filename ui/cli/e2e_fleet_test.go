@@ -1,0 +1,90 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
+)
+
+// fleet is a server of its own, and who does there what the page says.
+type fleet struct {
+	*page
+	ledger func(user, database string) string
+	here   *strings.Replacer
+}
+
+func newFleet(t *testing.T) fleet {
+	t.Helper()
+	needs(t, "psql")
+	c := pgtest.Start(t, pgtest.Options{})
+	f := fleet{page: newPage(t), ledger: func(user, database string) string { return pgtest.As(c.URL(database), user) }}
+	f.here = strings.NewReplacer("postgres://owner@db.example/payments?sslmode=verify-full", f.ledger("owner", "payments"), "postgres://postgres@db.example/postgres", c.URL("postgres"),
+		"/var/lib/indoubt", f.dir, "/etc/indoubt", f.dir)
+	return f
+}
+
+// says runs a script, and needs its exit code and a word of what it prints.
+func (f fleet) says(exit int, what, script string) string {
+	f.Helper()
+	got, out := f.run(script, "sh", "-e")
+	need.Must(f, got == exit && strings.Contains(out, what), "exit %d, want %d with %q, of\n%s\n%s", got, exit, what, script, out)
+	return out
+}
+
+func (f fleet) as(user, database string) string {
+	return "export INDOUBT_POLICY= INDOUBT_LEDGER='" + f.ledger(user, database) + "' INDOUBT_DIGEST_KEY_FILE=" + f.dir + "/digest.key\n"
+}
+
+// The page takes a ledger from a file of one host to a server for many, and a backup of
+// that one back.
+func TestE2E_OneLedgerForAFleet(t *testing.T) {
+	f := newFleet(t)
+	blocks := blocksOn(t, "reconcile/README.md", "sh-fleet")
+	owners, after, found := strings.Cut(f.here.Replace(blocks[1]), "indoubt init")
+	need.Must(t, len(blocks) == 2 && found, "%q", blocks)
+	const secret = "run --kind post --key k -- echo --password=hunter2-correct-horse"
+	f.says(0, "", "indoubt --ledger ledger.db "+secret)
+	f.says(0, "", f.here.Replace(blocks[0]))
+	f.says(0, "made the roles", owners+f.here.Replace(blocksOn(t, "reconcile/README.md", "sh-move")[0])+"indoubt init"+after)
+	f.says(109, "was committed", f.as("ci", "payments")+"indoubt "+secret)
+	f.says(0, "nothing is due", f.as("engine", "payments")+"unset INDOUBT_DIGEST_KEY_FILE\nindoubt reconcile")
+	f.says(0, "holding", f.as("ana", "payments")+"indoubt hold --all --reason r")
+	// Who makes roles records nothing, and needs no key.
+	f.says(0, "made the roles", f.as("owner", "payments")+"unset INDOUBT_DIGEST_KEY_FILE\nindoubt init --roles")
+	// The job of the page has the key in a secret.
+	_, job, _ := strings.Cut(pageBlock(t, "yaml-ci"), "run: |\n")
+	key := string(need.Get(os.ReadFile(filepath.Join(f.dir, "digest.key")))(t))
+	f.says(0, "published", f.as("ci", "payments")+"export RUNNER_TEMP=runner GITHUB_REF_NAME=v2 DIGEST_KEY="+strings.TrimSpace(key)+"\nmkdir runner\nprintf '#!/bin/sh\\necho published\\n' > publish.sh\nchmod +x publish.sh\n"+job)
+
+	needs(t, "pg_dump")
+	_, command, _ := strings.Cut(f.says(1, "pg_dump", f.as("owner", "payments")+"indoubt backup copy.dump"), "  pg_dump")
+	f.says(0, "", "pg_dump"+command)
+	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE DATABASE again OWNER owner'\npg_restore --exit-on-error -d '"+f.ledger("owner", "again")+"' copy.dump")
+	f.says(105, "may be missing", f.as("ci", "again")+"indoubt run --kind post --key new -- true")
+	f.says(0, "goes on", f.as("ana", "again")+"indoubt adopt --yes")
+	f.says(0, "", f.as("ci", "again")+"indoubt run --kind post --key new -- true")
+}
+
+// What a user of the server may not is refused with what helps.
+func TestE2E_WhatTheOwnerOfALedgerMay(t *testing.T) {
+	f := newFleet(t)
+	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE ROLE owner LOGIN' -c 'CREATE ROLE op LOGIN'")
+	f.says(3, "CREATE DATABASE", f.as("owner", "payments")+"indoubt init")
+	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE DATABASE payments OWNER owner' -c 'CREATE DATABASE second OWNER owner'")
+	f.says(1, "owns the database", f.as("op", "payments")+"indoubt init")
+	f.says(1, "CREATEROLE", f.as("owner", "payments")+"indoubt init --roles")
+	f.says(0, "made the roles", f.as("postgres", "payments")+"indoubt init --roles")
+	// Roles are those of the server: for the next ledger of it no one has to make them.
+	f.says(0, "made a ledger", f.as("owner", "second")+"indoubt init --roles")
+	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "second")+"' -c 'GRANT indoubt_operator TO op'")
+	f.says(0, "", f.as("op", "second")+"indoubt list")
+	f.says(1, "owns the database", f.as("op", "second")+"indoubt doctor --rebuild")
+	f.says(1, "owns the database", f.as("op", "second")+"indoubt copy \"$INDOUBT_LEDGER\" back.db")
+	f.says(0, "made anew", f.as("owner", "second")+"indoubt doctor --rebuild || test $? = 1; echo made anew")
+}
