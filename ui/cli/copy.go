@@ -103,18 +103,18 @@ func (c copyCommand) run(ctx context.Context, from, to string, flags copyFlags) 
 	})
 }
 
-// progress tells a person how far it has come, once a second.
+// progress tells a person how far it has come, once a second, and nothing twice.
 func (c copyCommand) progress() func(open.CopyProgress) {
-	told := time.Now()
+	told, was := time.Now(), open.CopyProgress{}
 	return func(p open.CopyProgress) {
 		switch {
-		case c.json || time.Since(told) < time.Second:
+		case c.json || time.Since(told) < time.Second || p == was:
 			return
 		case p.Of == 0:
-			c.errOut.Println(safe.Say("%d operations are in flight", p.Pending))
+			c.errOut.Println(safe.Say("in flight: %d; waiting until they end, or are in doubt at their deadline", p.Pending))
 		default:
 			c.errOut.Println(safe.Say("%s: table %d of %d, %d rows", p.Doing, p.N, p.Of, p.Rows))
 		}
-		told = time.Now()
+		told, was = time.Now(), p
 	}
 }
