@@ -89,7 +89,7 @@ func TestABackupOfAServerIsPostgreSQLs(t *testing.T) {
 	if err := at.Backup(t.Context(), nil, "/backup/it's.dump"); !errors.As(err, &no) {
 		t.Fatal(err)
 	}
-	if do := no.Trouble(ledger.InFull).Do; !strings.HasPrefix(do, "pg_dump ") || !strings.Contains(do, `--file='/backup/it'\''s.dump'`) || !strings.Contains(do, "'postgres://app@db.example:5433/payments") {
+	if do := no.Trouble(ledger.InFull).Do; !strings.HasPrefix(do, "pg_dump ") || !strings.Contains(do, `--file='/backup/it'\''s.dump'`) || !strings.Contains(do, "'postgres://app@db.example:5433/payments?sslmode=verify-full'") {
 		t.Error(do)
 	}
 }

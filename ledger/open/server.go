@@ -85,7 +85,11 @@ func (s server) Declare(context.Context, string, Options) error {
 }
 
 func (s server) Backup(_ context.Context, _ ledger.Store, to string) error {
-	return notAFile("PostgreSQL copies its own databases", "pg_dump --format=custom --schema='indoubt*' --file="+quoted(to)+" "+quoted(s.String()))
+	from := s.String()
+	if u, err := url.Parse(s.address); err == nil && u.Query().Get("sslmode") != "" {
+		from += "?sslmode=" + u.Query().Get("sslmode")
+	}
+	return notAFile("PostgreSQL copies its own databases; give this as the ledger's owner", "pg_dump --format=custom --schema='indoubt*' --file="+quoted(to)+" "+quoted(from))
 }
 
 // Examine says how safe a commit is there. s is nil where it cannot be opened.
