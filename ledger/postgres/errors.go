@@ -218,7 +218,11 @@ func byCode(shown string, said *pgconn.PgError) error {
 		}
 	}
 	if strings.HasPrefix(said.Code, "28") { // of logging in
-		return &Error{Permission, shown, said.Message, "", said}
+		e := &Error{Permission, shown, said.Message, "", said}
+		if strings.Contains(said.Message, "pg_hba.conf") {
+			e.Do = "have the server's pg_hba.conf let this user in from here; where it wants encryption, give sslmode=verify-full"
+		}
+		return e
 	}
 	if ended(said) {
 		do := ""
