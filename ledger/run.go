@@ -404,6 +404,7 @@ type RunHalt struct {
 	ChangeID string
 	Actor    Actor
 	Reason   string // "": who
+	Holder   string // a process that gives up: only what it drives is paused
 	End      bool
 }
 
@@ -411,7 +412,7 @@ type RunHalt struct {
 func (h RunHalt) Rule() RunRule {
 	return func(rec *RunRecord) (RunChange, error) {
 		r := rec.Run
-		if r.State == RunDone || !r.Open() || !h.End && r.State != RunRunning && r.State != RunWaiting {
+		if r.State == RunDone || !r.Open() || !h.End && r.State != RunRunning && r.State != RunWaiting || h.Holder != "" && r.Driver.Holder != h.Holder {
 			return RunChange{}, nil
 		}
 		if err := h.Actor.MaySign(r.Verb); err != nil {

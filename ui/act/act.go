@@ -269,6 +269,14 @@ func (r *Run) Pace() (each float64, left time.Duration) {
 	return each, time.Duration(float64(r.Record.Left()) / each * float64(time.Second))
 }
 
+// GiveUp says that the run goes on no more from here, so that another may take it over at
+// once. One that is driven elsewhere goes on there.
+func (r *Run) GiveUp(ctx context.Context, reason string) error {
+	h := ledger.RunHalt{ChangeID: ledger.NewID(), Actor: r.actor, Reason: reason, Holder: r.holder}
+	_, _, err := r.store.ChangeRun(ctx, r.Record.ID, -1, h.ChangeID, h.Rule())
+	return err
+}
+
 // Halt pauses a run, or ends it for good; another process may be driving it. The item that is under
 // way is finished.
 func Halt(ctx context.Context, store Store, runID string, actor ledger.Actor, reason string, end bool) (ledger.DecisionRun, error) {

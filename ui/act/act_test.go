@@ -316,6 +316,7 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 	if other.Take(other.Next()(short)); !other.Over() || other.Next() != nil || !errors.As(other.Err(), &driven) {
 		t.Fatalf("it tries for ever: %v", other.Err())
 	}
+	need.OK(t, other.GiveUp(t.Context(), "the command ended")) // and leaves the one that drives it alone
 	clock.Advance(ledger.RunLease)
 	again := run(7)
 	if err := again.Begin(t.Context()); err != nil || !again.Known {

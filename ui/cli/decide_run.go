@@ -57,7 +57,7 @@ func (r *decisionRun) carry(ctx context.Context) {
 	if r.Record.State == ledger.RunRunning && !r.Rehearsal { // given up here: it says so, and another may go on
 		quick, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		if _, err := act.Halt(quick, r.store, r.Record.ID, r.actor, "the command ended", false); err != nil {
+		if err := r.GiveUp(quick, "the command ended"); err != nil {
 			a.warnf("that the run has ended here could not be written down: %v", err)
 		}
 	}
