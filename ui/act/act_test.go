@@ -52,20 +52,21 @@ func TestWhatBecomesOfASend(t *testing.T) {
 		want ledger.Came
 		word string
 	}{
-		"landed":                    {came(reconcile.DidSend, op(ledger.Committed), nil), ledger.CameLanded, "ch_1"},
-		"twice":                     {came(reconcile.DidSend, ledger.Operation{State: ledger.Committed, Conflict: ledger.Duplicate, ConflictNote: "2 found"}, nil), ledger.CameTwice, "2 found"},
-		"did not land":              {came(reconcile.DidSend, op(ledger.Failed), nil), ledger.CameFailed, ""},
-		"no answer":                 {came(reconcile.DidSend, op(ledger.Uncertain), nil), ledger.CameUnclear, "no answer was recorded"},
-		"its sender was killed":     {came(reconcile.DidSend, op(ledger.Pending), nil), ledger.CameUnclear, "no answer was recorded"},
-		"had landed":                {came(reconcile.DidLand, op(ledger.Committed), nil), ledger.CameAlready, ""},
-		"a check settled it":        {came("", op(""), &ledger.MovedError{Actor: ledger.ActorChecks, State: ledger.Committed}), ledger.CameAlready, ""},
-		"a person settled it":       {came("", op(""), &ledger.MovedError{Actor: "sam", State: ledger.Committed}), ledger.CameMoved, ""},
-		"for its pipeline":          {came(reconcile.DidGrant, op(ledger.Failed), nil), ledger.CameAllowed, ""},
-		"held":                      {came("", op(""), refuse("hold")), ledger.CameHeld, "why"},
-		"a twin":                    {came("", op(""), refuse("twin")), ledger.CameSkipped, "why"},
-		"the breaker is open":       {came("", op(""), refuse("throttled")), ledger.CameBroken, "why"},
-		"a check could not be made": {came("", op(""), errors.New("connection refused")), ledger.CameBroken, "connection refused"},
-		"changed":                   {came("", op(""), &reconcile.ChangedError{}), ledger.CameSkipped, "what would be sent has changed since it was shown; nothing was sent"},
+		"landed":                     {came(reconcile.DidSend, op(ledger.Committed), nil), ledger.CameLanded, "ch_1"},
+		"twice":                      {came(reconcile.DidSend, ledger.Operation{State: ledger.Committed, Conflict: ledger.Duplicate, ConflictNote: "2 found"}, nil), ledger.CameTwice, "2 found"},
+		"did not land":               {came(reconcile.DidSend, op(ledger.Failed), nil), ledger.CameFailed, ""},
+		"no answer":                  {came(reconcile.DidSend, op(ledger.Uncertain), nil), ledger.CameUnclear, "no answer was recorded"},
+		"sent, and not written down": {came(reconcile.DidSend, op(ledger.Pending), errors.New("it was sent, but")), ledger.CameUnclear, "it was sent, but"},
+		"its sender was killed":      {came(reconcile.DidSend, op(ledger.Pending), nil), ledger.CameUnclear, "no answer was recorded"},
+		"had landed":                 {came(reconcile.DidLand, op(ledger.Committed), nil), ledger.CameAlready, ""},
+		"a check settled it":         {came("", op(""), &ledger.MovedError{Actor: ledger.ActorChecks, State: ledger.Committed}), ledger.CameAlready, ""},
+		"a person settled it":        {came("", op(""), &ledger.MovedError{Actor: "sam", State: ledger.Committed}), ledger.CameMoved, ""},
+		"for its pipeline":           {came(reconcile.DidGrant, op(ledger.Failed), nil), ledger.CameAllowed, ""},
+		"held":                       {came("", op(""), refuse("hold")), ledger.CameHeld, "why"},
+		"a twin":                     {came("", op(""), refuse("twin")), ledger.CameSkipped, "why"},
+		"the breaker is open":        {came("", op(""), refuse("throttled")), ledger.CameBroken, "why"},
+		"a check could not be made":  {came("", op(""), errors.New("connection refused")), ledger.CameBroken, "connection refused"},
+		"changed":                    {came("", op(""), &reconcile.ChangedError{}), ledger.CameSkipped, "what would be sent has changed since it was shown; nothing was sent"},
 	} {
 		need.That(t, c.is.Came == c.want && c.is.Word == c.word && c.is.Left == nil, "%s: %+v", name, c.is)
 	}

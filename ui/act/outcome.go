@@ -74,11 +74,12 @@ func Decided(err error) Outcome {
 // Sent is what became of a send. An answer that was lost again, or one that says it
 // did not land, tells that the outage is not over as much as an error does.
 func Sent(res reconcile.RetryResult, err error) Outcome {
-	if err != nil {
-		return refused(err)
-	}
 	o := res.Operation
 	switch {
+	case err != nil && res.Did == reconcile.DidSend: // how that ended could not be written down
+		return Outcome{Came: ledger.CameUnclear, Word: err.Error()}
+	case err != nil:
+		return refused(err)
 	case res.Did == reconcile.DidRefuse:
 		return Outcome{Came: ledger.CameSkipped, Word: res.Why}
 	case res.Did == reconcile.DidLand && o.State == ledger.Uncertain:
