@@ -256,9 +256,10 @@ type RunDrive struct {
 	// Without it only one that runs and has no driver is carried on, and nothing else
 	// changes.
 	Decided bool
+	Seen    time.Time // ChangedAt of what the person saw
 }
 
-// Rule is the drive as a pure rule. Errors: *DrivenError, *RefusedError (hold, done).
+// Rule is the drive as a pure rule. Errors: *DrivenError, *RefusedError (hold, done, moved).
 func (d RunDrive) Rule() RunRule {
 	return func(rec *RunRecord) (RunChange, error) {
 		r := rec.Run
@@ -269,6 +270,8 @@ func (d RunDrive) Rule() RunRule {
 			return RunChange{}, nil
 		case r.State == RunDone:
 			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "done", Why: fmt.Sprintf("this run is done since %s, by %s", r.FinishedAt.UTC().Format(time.RFC3339), r.Driver.Name)}
+		case d.Decided && r.ChangedAt.UnixMilli() != d.Seen.UnixMilli() && (r.State != RunRunning || r.Driver.Holder != d.Holder):
+			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "moved", Why: fmt.Sprintf("this run has gone on since you looked, and is %s%s", r.State, colon(r.Why)), Hint: "look, then: indoubt runs resume " + r.ID}
 		}
 		if err := d.Actor.MaySign(r.Verb); err != nil {
 			return RunChange{}, err

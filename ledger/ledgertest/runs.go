@@ -40,7 +40,7 @@ func (d *desk) advance(r ledger.DecisionRun, holder string, item int, came ledge
 }
 
 func (d *desk) drive(r ledger.DecisionRun, actor ledger.Actor, holder string, decided bool) (ledger.DecisionRun, *ledger.RunItem, error) {
-	v := ledger.RunDrive{ChangeID: d.id("change"), Actor: actor, Holder: holder, Decided: decided}
+	v := ledger.RunDrive{ChangeID: d.id("change"), Actor: actor, Holder: holder, Decided: decided, Seen: r.ChangedAt}
 	return d.s.ChangeRun(ctx, r.ID, -1, v.ChangeID, v.Rule())
 }
 
@@ -212,6 +212,18 @@ func runsDriven(t *testing.T, open Open) {
 	if _, _, err := d.drive(r, ledger.Actor{Name: "checks"}, "console-2", true); err == nil {
 		t.Fatal("driven under a name of the machine")
 	}
+	seen, n := r, 2 // by both
+	for r.State == ledger.RunRunning {
+		r, _, err = d.advance(r, "console-2", n, ledger.CameLanded)
+		d.ok(err)
+		n++
+	}
+	var refused *ledger.RefusedError
+	if _, _, err = d.drive(seen, maya, "console-1", true); !errors.As(err, &refused) || refused.Code != "moved" {
+		t.Fatalf("she goes on with what she has not seen: %v", err)
+	}
+	_, _, err = d.drive(r, maya, "console-1", true)
+	d.ok(err)
 }
 
 func runsHeld(t *testing.T, open Open) {
@@ -259,6 +271,7 @@ func runsAccounted(t *testing.T, open Open) {
 		real, plain := &desk{failer: rt, s: s, clock: clock}, &desk{failer: rt, s: NewMemory(clock.Now, clock.Steady), clock: clock}
 		size := rapid.IntRange(2, 9).Draw(rt, "size")
 		run := real.run(size)
+		seen := run.ChangedAt
 		plain.run(size)
 		came := map[int]ledger.Came{}
 		for range rapid.IntRange(1, 30).Draw(rt, "moves") {
@@ -277,7 +290,7 @@ func runsAccounted(t *testing.T, open Open) {
 			case 1:
 				decided := rapid.Bool().Draw(rt, "decided")
 				change(-1, func(id string) ledger.RunRule {
-					return ledger.RunDrive{ChangeID: id, Actor: sam, Holder: who, Decided: decided}.Rule()
+					return ledger.RunDrive{ChangeID: id, Actor: sam, Holder: who, Decided: decided, Seen: seen}.Rule()
 				})
 			case 2:
 				end := rapid.IntRange(0, 3).Draw(rt, "end") == 0
@@ -307,6 +320,7 @@ func runsAccounted(t *testing.T, open Open) {
 				}
 			}
 			list := need.Get(s.Runs(ctx, ledger.RunQuery{ID: run.ID}))(real)
+			seen = list[0].ChangedAt
 			if now := list[0]; !maps.Equal(tally, now.Tally) || now.Done()+now.Left() != size || now.State == ledger.RunDone && now.Left() > 0 {
 				rt.Fatalf("%v is told as %+v", tally, now)
 			}

@@ -115,7 +115,7 @@ const leasePoll = 250 * time.Millisecond
 
 // drive becomes the driver, and waits for one that may have been killed to fall silent.
 func (r *Run) drive(ctx context.Context) (res Result) {
-	d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Decided: r.decided}
+	d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Decided: r.decided, Seen: r.Record.ChangedAt}
 	var first time.Time
 	for range ledger.RunLease/leasePoll + 2 {
 		res.now, res.next, res.Err = r.store.ChangeRun(ctx, r.Record.ID, -1, d.ChangeID, d.Rule())

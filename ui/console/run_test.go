@@ -24,12 +24,11 @@ func outageRun(t *testing.T, b *bench, came ...ledger.Came) *bench {
 	sam := ledger.Actor{Name: "sam"}
 	run := ledger.DecisionRun{ID: "run-1", Verb: "retry", Actor: sam, Terms: ledger.RunTerms{Reason: "stripe timeout 02:13–02:19", Incident: b.m.incident.ID},
 		Canaries: ledger.RunCanaries, Driver: ledger.RunDriver{Name: "sam", Holder: "his"}, CreatedAt: b.now}
-	if _, _, err := b.store.Run(t.Context(), run, items); err != nil {
-		t.Fatal(err)
-	}
+	run, _, err := b.store.Run(t.Context(), run, items)
+	need.OK(t, err)
 	for n, c := range came {
 		if n == ledger.RunCanaries || n > 0 && came[n-1].Trouble() {
-			d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Decided: true}
+			d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Decided: true, Seen: run.ChangedAt}
 			_, _, err := b.store.ChangeRun(t.Context(), run.ID, -1, d.ChangeID, d.Rule())
 			need.OK(t, err)
 		}
@@ -37,9 +36,8 @@ func outageRun(t *testing.T, b *bench, came ...ledger.Came) *bench {
 		if c == ledger.CameMoved {
 			a.By = "ana"
 		}
-		if _, _, err := b.store.ChangeRun(t.Context(), run.ID, n, a.ChangeID, a.Rule()); err != nil {
-			t.Fatal(err)
-		}
+		run, _, err = b.store.ChangeRun(t.Context(), run.ID, n, a.ChangeID, a.Rule())
+		need.OK(t, err)
 	}
 	b.send(feed.Changed{})
 	return b
