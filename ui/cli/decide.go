@@ -158,7 +158,10 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 		return a.finish(results)
 	}
 	err = run.begin(ctx, args, items, ledger.OneIncident(incidents), func(ctx context.Context, it ledger.RunItem, changeID string) act.Outcome {
-		i := at[it.OperationID]
+		i, named := at[it.OperationID]
+		if !named { // of a run that was recorded before: its result says why it was not found
+			return act.Outcome{Came: ledger.CameSkipped, Word: "it was not found"}
+		}
 		r, err := do(ctx, run, *found[i], it.Version, changeID)
 		came := r.came
 		if came.Came == "" {

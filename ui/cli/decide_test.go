@@ -203,6 +203,20 @@ func TestI10_ACommandKilledHalfWayIsFinishedByItsRepeat(t *testing.T) {
 	}
 }
 
+// An operation of a run that is not there any more is left out by the repeat, and nothing
+// is done to another one in its place.
+func TestARepeatLeavesOutWhatIsNotFound(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	flags := &decideFlags{reason: "seen", idempotencyKey: "K3"}
+	run := ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "K3", Digest: flags.digest("note", []string{id(1), id(2)}), Verb: "note", Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
+	_, _, err := b.open().Run(context.Background(), run, []ledger.RunItem{{OperationID: id(1)}, {OperationID: id(2)}})
+	need.OK(t, err)
+	b.json(3, "note", id(1), id(2), "--reason", "seen", "--idempotency-key", "K3")
+	need.Equal(t, strings.Count(b.want(0, "log", id(1)), "seen"), 1, "notes")
+	need.Contains(t, b.want(0, "runs", run.ID), "1 noted + 1 left out")
+}
+
 func TestTheWorstExitCodeWins(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
