@@ -194,9 +194,10 @@ func (r *Run) advance(ctx context.Context, it ledger.RunItem) Result {
 	return res
 }
 
-// beat tells the ledger that the run is driven, until it is stopped.
+// beat tells the ledger that the run is driven, until it is stopped: who interrupts the
+// driver waits for the send that is under way.
 func (r *Run) beat(ctx context.Context, it ledger.RunItem) (stop func()) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"indoubt/ledger"
@@ -331,6 +332,26 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 	if late.Take(late.Next()(t.Context())); late.Err() == nil || !strings.Contains(late.Err().Error(), "by vera") {
 		t.Errorf("going on with what is done does not name who did it: %v", late.Err())
 	}
+}
+
+// A send that is under way when its command is interrupted is waited for, and meanwhile
+// no one else is told that the run was broken off.
+func TestI3_AnInterruptedRunIsDrivenUntilItsSendEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := ledgertest.NewMemory(time.Now, nil)
+		ctx, interrupt := context.WithCancel(t.Context())
+		r := New(store, ledger.DecisionRun{Verb: "retry", Actor: vera, CreatedAt: time.Now()}, items(2), func(context.Context, ledger.RunItem, string) Outcome {
+			interrupt()
+			time.Sleep(3 * ledger.RunLease)
+			runs := need.Get(store.Runs(t.Context(), ledger.RunQuery{Limit: 1}))(t)
+			need.Equal(t, runs[0].DrivenBy(time.Now()), "vera")
+			return Outcome{Came: ledger.CameLanded}
+		})
+		for range 2 { // it is written down, and one is sent
+			r.Take(r.Next()(ctx))
+		}
+		need.OK(t, r.Err())
+	})
 }
 
 // A run without operations, and the rehearsal of one, come to an end: each step that
