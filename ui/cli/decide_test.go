@@ -217,6 +217,16 @@ func TestARepeatLeavesOutWhatIsNotFound(t *testing.T) {
 	need.Contains(t, b.want(0, "runs", run.ID), "1 noted + 1 left out")
 }
 
+func TestStoppingARunThatIsOverChangesNothing(t *testing.T) {
+	b := newBench(t)
+	run := ledger.DecisionRun{ID: ledger.NewID(), Verb: "note", Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
+	_, _, err := b.open().Run(context.Background(), run, []ledger.RunItem{{OperationID: id(1)}, {OperationID: id(2)}})
+	need.OK(t, err)
+	for _, want := range []string{"updated", "noop"} {
+		need.Equal(t, b.json(0, "runs", "stop", run.ID).Effect, want)
+	}
+}
+
 func TestTheWorstExitCodeWins(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
