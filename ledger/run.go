@@ -264,7 +264,7 @@ func (d RunDrive) Rule() RunRule {
 	return func(rec *RunRecord) (RunChange, error) {
 		r := rec.Run
 		switch {
-		case r.Driver.Until.After(rec.Now) && r.Driver.Holder != d.Holder:
+		case r.Driver.Until.After(rec.Now) && !r.Driver.Until.After(rec.Now.Add(RunLease)) && r.Driver.Holder != d.Holder: // later: the clock was set back since
 			return RunChange{}, &DrivenError{r.Driver}
 		case !d.Decided && r.State != RunRunning:
 			return RunChange{}, nil

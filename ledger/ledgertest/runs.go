@@ -222,7 +222,10 @@ func runsDriven(t *testing.T, open Open) {
 	if _, _, err = d.drive(seen, maya, "console-1", true); !errors.As(err, &refused) || refused.Code != "moved" {
 		t.Fatalf("she goes on with what she has not seen: %v", err)
 	}
-	_, _, err = d.drive(r, maya, "console-1", true)
+	r, _, err = d.drive(r, maya, "console-1", true)
+	d.ok(err)
+	d.clock.Set(-time.Hour) // and she was killed
+	_, _, err = d.drive(r, sam, "console-2", true)
 	d.ok(err)
 }
 
