@@ -69,6 +69,13 @@ type Plan struct {
 	Refused      error       // why it would be refused; nil when it may go
 }
 
+// Asked reports whether a request with this change id was carried out before: asked again,
+// it sends nothing and tells what came of it.
+func (p Plan) Asked(changeID string) bool {
+	_, known := repeated(p.Record, RetryRequest{ChangeID: changeID})
+	return known
+}
+
 // Showing is what was shown of a retry before a person agreed to it. Only that
 // is sent (I7).
 type Showing struct {

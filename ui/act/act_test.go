@@ -78,6 +78,27 @@ func TestWhatBecomesOfASend(t *testing.T) {
 	}
 }
 
+// asked is an engine that knows of an operation as it is now.
+type asked struct{ rec ledger.Record }
+
+func (a asked) Plan(context.Context, string) (reconcile.Plan, error) {
+	return reconcile.Plan{Record: a.rec, Basis: ledger.BasisRiskAccepted}, nil
+}
+
+func (a asked) Retry(context.Context, reconcile.RetryRequest) (reconcile.RetryResult, error) {
+	return reconcile.RetryResult{Did: reconcile.DidSend, Operation: a.rec.Operation}, nil
+}
+
+// A row that the run had sent when its driver was killed is no row that was left out.
+func TestI10_WhatARunHadSentIsToldOfAsSent(t *testing.T) {
+	rec := ledger.Record{Operation: ledger.Operation{State: ledger.Uncertain}}
+	for _, want := range []ledger.Came{ledger.CameSkipped, ledger.CameUnclear} {
+		out := Hands{Engine: asked{rec}}.send(t.Context(), ledger.DecisionRun{Verb: "retry"}, ledger.RunItem{OperationID: "a"}, "change")
+		need.Equal(t, out.Came, want)
+		rec.Attempts = []ledger.Attempt{{ID: ledger.DeriveID("change", "attempt")}}
+	}
+}
+
 func TestARunGoesAsItsRecordSays(t *testing.T) {
 	store := ledgertest.NewMemory(time.Now, nil)
 	outcomes := []ledger.Came{ledger.CameLanded, ledger.CameMoved, ledger.CameLanded, ledger.CameLanded, ledger.CameUnclear, ledger.CameAlready, ledger.CameFailed, ledger.CameLanded}

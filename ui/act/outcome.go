@@ -55,7 +55,7 @@ func (h Hands) send(ctx context.Context, run ledger.DecisionRun, it ledger.RunIt
 		switch {
 		case err != nil:
 			return Sent(reconcile.RetryResult{}, err)
-		case p.Basis != ledger.BasisAbsent && p.Basis != ledger.BasisKeySafe && p.Refused == nil:
+		case p.Basis != ledger.BasisAbsent && p.Basis != ledger.BasisKeySafe && p.Refused == nil && !p.Asked(change):
 			return Outcome{Came: ledger.CameSkipped, Word: "without proof: by itself only"}
 		}
 		q.Basis, q.Showing = p.Basis, p.Showing

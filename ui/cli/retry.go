@@ -73,7 +73,8 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	if err != nil {
 		return resultJSON{}, err
 	}
-	if now := plan.Record.Operation; version != now.Version {
+	asked := plan.Asked(changeID) // by this run, which was killed before it wrote down what came of it
+	if now := plan.Record.Operation; version != now.Version && !asked {
 		return resultJSON{}, &ledger.MovedError{ID: id, Verb: "retry", Seen: version, Version: now.Version, State: now.StateAt(plan.Record.Now),
 			Actor: now.Actor, Reason: now.Reason, At: now.UpdatedAt}
 	}
@@ -85,10 +86,10 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	if plan.Basis == ledger.BasisRiskAccepted && plan.Refused == nil && !run.app.terminal() && !plan.Kind.UnattendedRisk && !plan.FirstCheck {
 		plan.Refused = &ledger.RefusedError{Verb: "retry", Code: "no_person", Why: "taking the risk needs a person at a terminal", Hint: "run it at a terminal, or open indoubt and press R"}
 	}
-	if !run.app.json && (run.app.terminal() || run.flags.dryRun) {
+	if !run.app.json && (run.app.terminal() || run.flags.dryRun) && !asked {
 		writePlan(run.app.errOut, see(run.policy, plan.Record), plan)
 	}
-	if plan.Refused != nil {
+	if plan.Refused != nil && !asked {
 		return resultJSON{}, plan.Refused
 	}
 	if run.flags.dryRun {
@@ -96,8 +97,10 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 		out.Plan = onePlanJSON(plan)
 		return out, nil
 	}
-	if err := r.consent(run, plan, &ask); err != nil {
-		return resultJSON{}, err
+	if !asked {
+		if err := r.consent(run, plan, &ask); err != nil {
+			return resultJSON{}, err
+		}
 	}
 	// Once it is sent the engine waits: leaving would itself make a doubt.
 	quiet := context.AfterFunc(ctx, func() { run.app.warnf("waiting for the answer; interrupt again to leave it in doubt") })

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -158,6 +159,28 @@ func TestRetrySendsOnceAndShowsWhatFirst(t *testing.T) {
 	if effects, sends := s.effects(); effects != 1 || sends != 1 {
 		t.Errorf("%d effects of %d sends", effects, sends)
 	}
+}
+
+// A command that was killed when it had sent, and before it wrote that down, tells what
+// came of its send when it is repeated, and not that someone else moved the row.
+func TestI10_ARepeatTellsOfWhatTheKilledCommandHadSent(t *testing.T) {
+	b, s := newShopBench(t)
+	b.doubt(1, "keyed", plain)
+	seen, o, ctx := b.at(1), b.rec(1).Operation, context.Background()
+	flags := &decideFlags{reason: "outage over", idempotencyKey: "R1"}
+	run := ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "R1", Digest: flags.digest("retry", []string{seen}), Verb: "retry", Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
+	item := ledger.RunItem{OperationID: o.ID, Version: o.Version}
+	_, _, err := b.open().Run(ctx, run, []ledger.RunItem{item})
+	need.OK(t, err)
+	change := run.ChangeID(item)
+	attempt := ledger.DeriveID(change, "attempt")
+	need.Get(ledger.Allow(ctx, b.open(), ledger.GrantRequest{ChangeID: change, GrantID: ledger.DeriveID(change, "grant"), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe,
+		Sender: "http", KeyWorks: true, Actor: run.Actor, Reason: "outage over", ExpiresAt: b.now.Add(time.Hour), MaxAttempts: 9, AttemptID: attempt, TokenSent: true, Deadline: time.Minute}))(t)
+	need.Get(ledger.Settle(ctx, b.open(), ledger.SettleRequest{ChangeID: "s", AttemptID: attempt, Outcome: ledger.OutcomeUncertain, Error: "lost", Status: -1, Actor: run.Actor}))(t)
+	b.json(6, "retry", seen, "--reason", "outage over", "--idempotency-key", "R1")
+	need.Contains(t, b.want(0, "runs", run.ID), "1 = 1 unclear")
+	_, sends := s.effects()
+	need.Equal(t, sends, 0)
 }
 
 func TestRetryAsksAPersonFirst(t *testing.T) {
