@@ -60,7 +60,20 @@ func (h Hands) send(ctx context.Context, run ledger.DecisionRun, it ledger.RunIt
 		}
 		q.Basis, q.Showing = p.Basis, p.Showing
 	}
-	return Sent(h.Engine.Retry(ctx, q))
+	return Sent(h.retry(ctx, q))
+}
+
+// retry makes a retry, and waits for who is at the operation as long as that one gives no
+// sign of life: the driver of a run that was killed while it checked holds its row.
+func (h Hands) retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error) {
+	for first := new(ledger.LeasedError); ; {
+		res, err := h.Engine.Retry(ctx, q)
+		var leased *ledger.LeasedError
+		if !errors.As(err, &leased) || !first.Until.IsZero() && *leased != *first {
+			return res, err
+		}
+		first = leased
+	}
 }
 
 // Decided is what became of a decision.
