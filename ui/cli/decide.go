@@ -143,9 +143,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	if err := run.ask(ctx, found, needs); err != nil {
 		return err
 	}
-	var items []ledger.RunItem
-	var incidents []string
-	at := map[string]int{} // of each operation, the argument that named it
+	items, incidents, at := []ledger.RunItem{}, []string{}, map[string]int{} // of each operation, the argument that named it
 	for i, rec := range found {
 		if rec != nil {
 			o := rec.Operation
