@@ -156,15 +156,14 @@ func unanswered(err error) string {
 
 // cause is what an error came from; of several, the last.
 func cause(err error) error {
+	type several interface {
+		error
+		Unwrap() []error
+	}
 	for {
-		var under error
-		switch e := err.(type) {
-		case interface{ Unwrap() error }:
-			under = e.Unwrap()
-		case interface{ Unwrap() []error }:
-			if all := e.Unwrap(); len(all) > 0 {
-				under = all[len(all)-1]
-			}
+		under := errors.Unwrap(err)
+		if of, ok := errors.AsType[several](err); ok && len(of.Unwrap()) > 0 {
+			under = of.Unwrap()[len(of.Unwrap())-1]
 		}
 		if under == nil {
 			return err

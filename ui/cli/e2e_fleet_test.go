@@ -21,7 +21,7 @@ type fleet struct {
 
 func newFleet(t *testing.T) fleet {
 	t.Helper()
-	needs(t, "psql")
+	need.Program(t, "psql")
 	c := pgtest.Start(t, pgtest.Options{})
 	f := fleet{page: newPage(t), ledger: func(user, database string) string { return pgtest.As(c.URL(database), user) }}
 	f.here = strings.NewReplacer("postgres://owner@db.example/payments?sslmode=verify-full", f.ledger("owner", "payments"), "postgres://postgres@db.example/postgres", c.URL("postgres"),
@@ -62,7 +62,7 @@ func TestE2E_OneLedgerForAFleet(t *testing.T) {
 	key := string(need.Get(os.ReadFile(filepath.Join(f.dir, "digest.key")))(t))
 	f.says(0, "published", f.as("ci", "payments")+"export RUNNER_TEMP=runner GITHUB_REF_NAME=v2 DIGEST_KEY="+strings.TrimSpace(key)+"\nmkdir runner\nprintf '#!/bin/sh\\necho published\\n' > publish.sh\nchmod +x publish.sh\n"+job)
 
-	needs(t, "pg_dump")
+	need.Program(t, "pg_dump")
 	_, command, _ := strings.Cut(f.says(1, "pg_dump", f.as("owner", "payments")+"indoubt backup copy.dump"), "  pg_dump")
 	f.says(0, "", "pg_dump"+command)
 	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE DATABASE again OWNER owner'\npg_restore --exit-on-error -d '"+f.ledger("owner", "again")+"' copy.dump")

@@ -195,12 +195,12 @@ func (c runsCommand) halt(ctx context.Context, id string, end bool) error {
 	if err != nil {
 		return err
 	}
-	before := run.State
+	before := run
 	if run, err = act.Halt(ctx, s, run.ID, c.actor(), c.reason, end); err != nil {
 		return err
 	}
 	effect := effectUpdated
-	if run.State == before && !end {
+	if run.State == before.State && run.Open() == before.Open() {
 		effect = effectNoop
 	}
 	data, text, err := c.tell(ctx, s, run)
