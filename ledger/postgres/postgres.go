@@ -47,6 +47,7 @@ type handle struct {
 	clock    func() ledger.Moment // both clocks, where one was given; else nil
 	steadily ledger.SteadyClock
 	notifier *notifier
+	watching *watching
 	silence  time.Duration // after which a connection is given up
 	asking   time.Duration // how long the server is asked what became of a COMMIT
 	polling  time.Duration // how often a watch looks by itself
@@ -73,7 +74,7 @@ func connected(a *address, o Options) (*handle, error) {
 		return nil, err
 	}
 	s.lanes = newLanes(int(s.pool.Load().Config().MaxConns))
-	s.notifier = newNotifier(s)
+	s.notifier, s.watching = newNotifier(s), newWatching()
 	return s, nil
 }
 
@@ -93,6 +94,7 @@ func (s *handle) repool() error {
 // close waits for what is being given up.
 func (s *handle) close() {
 	s.notifier.close()
+	s.watching.close()
 	s.background.end()
 	for len(s.spare) > 0 {
 		s.tidy()

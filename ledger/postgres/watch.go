@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,42 +17,110 @@ const (
 )
 
 // Watch sends after a commit: at once when its writer notifies, within a second in any
-// case. Behind a pooler that shares sessions, and on a standby, no one can listen.
+// case. Behind a pooler that shares sessions, and on a standby, no one can listen. All
+// watches of a store share one connection that listens, and one look a second.
 func (s *handle) Watch(ctx context.Context) <-chan struct{} {
-	w := &watch{store: s, out: make(chan struct{}), heard: make(chan struct{}, 1)}
-	if here, err := s.here(ctx); err == nil { // else the first look tells of all there is
-		w.seen = here.cursor()
+	out, heard := make(chan struct{}), make(chan struct{}, 1)
+	if s.watching.join(heard) {
+		w := &watch{store: s}
+		if here, err := s.here(ctx); err == nil { // else the first look tells of all there is
+			w.seen = here.cursor()
+		}
+		s.background.work(w.run)
 	}
-	s.background.work(func() { w.listen(ctx) })
-	go w.run(ctx)
-	return w.out
+	go func() {
+		defer close(out)
+		defer s.watching.leave(heard)
+		for {
+			select {
+			case <-heard:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case out <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
 }
 
+// watching is who watches a store.
+type watching struct {
+	closed context.Context
+	close  context.CancelFunc
+
+	mu    sync.Mutex
+	heard map[chan struct{}]bool // of each, and full while there is news
+	on    bool                   // a watch runs for them
+}
+
+func newWatching() *watching {
+	closed, end := context.WithCancel(context.Background())
+	return &watching{closed: closed, close: end, heard: map[chan struct{}]bool{}}
+}
+
+// join takes one more in. It reports whether a watch has to be begun for it.
+func (w *watching) join(heard chan struct{}) (begin bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard[heard] = true
+	begin, w.on = !w.on, true
+	return begin
+}
+
+func (w *watching) leave(heard chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.heard, heard)
+}
+
+// tell has each of them look.
+func (w *watching) tell() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for heard := range w.heard {
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// alone reports whether no one watches any more, and the watch ends.
+func (w *watching) alone() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.on = len(w.heard) > 0
+	return !w.on
+}
+
+// watch is what runs for all that watch a store.
 type watch struct {
 	store *handle
-	out   chan struct{}
-	heard chan struct{} // full while there is news
-	seen  ledger.Cursor // of the last poll
+	seen  ledger.Cursor // of the last look
 }
 
-func (w *watch) run(ctx context.Context) {
-	defer close(w.out)
+// run looks and listens until no one watches: who comes back soon finds it as it was.
+func (w *watch) run() {
+	ctx, quiet := context.WithCancel(w.store.watching.closed)
+	defer quiet()
+	w.store.background.work(func() { w.store.listen(ctx) })
 	poll := time.NewTicker(w.store.polling)
 	defer poll.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-w.heard:
 		case <-poll.C:
-			if !w.look(ctx) {
-				continue
+			if w.store.watching.alone() {
+				return
 			}
-		}
-		select {
-		case w.out <- struct{}{}:
-		case <-ctx.Done():
-			return
+			if w.look(ctx) {
+				w.store.watching.tell()
+			}
 		}
 	}
 }
@@ -74,10 +143,10 @@ func (w *watch) look(ctx context.Context) bool {
 
 // listen hears notifications over a connection of its own, and makes it again when it
 // is lost.
-func (w *watch) listen(ctx context.Context) {
-	for ctx.Err() == nil && !w.store.plain.Load() {
+func (s *handle) listen(ctx context.Context) {
+	for ctx.Err() == nil && !s.plain.Load() {
 		nap := pollEvery
-		if err := w.hear(ctx); err != nil && !broken(err) && !connecting(err) {
+		if err := s.hear(ctx); err != nil && !broken(err) && !connecting(err) {
 			nap = listenAgain
 		}
 		select {
@@ -88,14 +157,9 @@ func (w *watch) listen(ctx context.Context) {
 }
 
 // hear listens until the connection is lost.
-func (w *watch) hear(ctx context.Context) error {
-	config := w.store.address.config.ConnConfig.Config.Copy()
-	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {
-		select {
-		case w.heard <- struct{}{}:
-		default:
-		}
-	}
+func (s *handle) hear(ctx context.Context) error {
+	config := s.address.config.ConnConfig.Config.Copy()
+	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { s.watching.tell() }
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
@@ -105,7 +169,7 @@ func (w *watch) hear(ctx context.Context) error {
 		defer cancel()
 		_ = conn.Close(ctx)
 	}()
-	asked, cancel := context.WithTimeout(ctx, w.store.silence)
+	asked, cancel := context.WithTimeout(ctx, s.silence)
 	defer cancel()
 	if err := conn.Exec(asked, "LISTEN "+channel).Close(); err != nil {
 		return err

@@ -111,6 +111,31 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// Who waits for the same call is one of many: they share one connection, also with who
+// comes back at once, and it is closed when all have gone.
+func TestWatchesShareOneConnection(t *testing.T) {
+	url := made(t)
+	writer, s := opened(t, url, Options{}), opened(t, url, Options{})
+	s.polling = 50 * time.Millisecond
+	for range 2 {
+		ctx, stop := context.WithCancel(ctx)
+		var all []<-chan struct{}
+		for range 20 {
+			brief, gone := context.WithCancel(ctx)
+			s.Watch(brief)
+			gone()
+			all = append(all, s.Watch(ctx))
+		}
+		listening(t, writer, 1)
+		for i, news := range all {
+			tells(t, news, fmt.Sprintf("a commit before watch %d", i), func(id string) { need.OK(t, writer.Update(ctx, tell(id))) })
+		}
+		need.Equal(t, scalar(t, writer, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`), int64(1))
+		stop()
+		listening(t, writer, 0)
+	}
+}
+
 // However many changes a process commits, it notifies twenty times a second at most.
 func TestNotificationsAreFew(t *testing.T) {
 	url := made(t)
@@ -118,18 +143,19 @@ func TestNotificationsAreFew(t *testing.T) {
 	l.polling = time.Hour
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	w := &watch{store: l.handle, heard: make(chan struct{}, 10_000)}
-	l.background.work(func() { w.listen(ctx) })
+	heard := make(chan struct{}, 10_000)
+	l.watching.join(heard)
+	l.background.work(func() { l.listen(ctx) })
 	listening(t, s, 1)
 	began, commits := time.Now(), 0
 	for ; time.Since(began) < time.Second; commits++ {
 		need.OK(t, s.Update(ctx, tell(fmt.Sprint(commits))))
 	}
-	for end := time.Now().Add(amply); len(w.heard) < 2 && time.Now().Before(end); time.Sleep(notifyEvery) {
+	for end := time.Now().Add(amply); len(heard) < 2 && time.Now().Before(end); time.Sleep(notifyEvery) {
 	}
 	time.Sleep(2 * notifyEvery)
 	took := time.Since(began)
-	if n := len(w.heard); n < 2 || n > int(took/notifyEvery)+1 {
+	if n := len(heard); n < 2 || n > int(took/notifyEvery)+1 {
 		t.Fatalf("%d notifications of %d commits in %s", n, commits, took)
 	}
 }
