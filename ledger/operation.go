@@ -444,7 +444,7 @@ type Hold struct {
 	Kinds     []string // for a downstream: the kinds that belonged to it
 	Actor     Actor
 	Reason    string
-	CreatedAt time.Time
+	CreatedAt time.Time // by the ledger, when it was written down
 	Until     time.Time // zero: until released
 	ChangeID  string
 }

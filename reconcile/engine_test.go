@@ -311,7 +311,7 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 		{name: "policy says never", policy: payPolicy, send: true},
 		{name: "engine may not", policy: auto("absent")},
 		{name: "held", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
-			need.OK(w, w.store.Hold(w.ctx, ledger.Hold{Scope: "all", Actor: maya, Reason: "incident", CreatedAt: w.now(), ChangeID: ledger.NewID()}))
+			need.OK(w, w.store.Hold(w.ctx, ledger.Hold{Scope: "all", Actor: maya, Reason: "incident", ChangeID: ledger.NewID()}))
 		}},
 		{name: "the same input", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
 			need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "t", OperationID: ledger.NewID(), AttemptID: "ta", Kind: "pay", Key: "another",

@@ -376,7 +376,7 @@ func TestI1_WhatCannotBeRecordedIsNotTold(t *testing.T) {
 func TestAHoldOnANotifier(t *testing.T) {
 	offices(t, ", on: opened", func(o *office) {
 		hold := func(scope ledger.HoldScope) {
-			need.OK(o, o.store.Hold(o.ctx, ledger.Hold{Scope: scope, Actor: maya, Reason: "quiet", CreatedAt: o.now(), ChangeID: ledger.NewID()}))
+			need.OK(o, o.store.Hold(o.ctx, ledger.Hold{Scope: scope, Actor: maya, Reason: "quiet", ChangeID: ledger.NewID()}))
 		}
 		hold("all")
 		hold("kind:notify.oncall")

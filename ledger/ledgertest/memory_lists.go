@@ -280,9 +280,7 @@ func (m *Memory) Hold(_ context.Context, h ledger.Hold) error {
 	if err := h.Actor.MaySign("hold"); err != nil {
 		return err
 	}
-	if h.CreatedAt.IsZero() {
-		h.CreatedAt = m.clock()
-	}
+	h.CreatedAt = m.clock()
 	m.holds = append(slices.DeleteFunc(m.holds, func(o ledger.Hold) bool { return o.Scope == h.Scope }), h)
 	m.append(ledger.Event{ID: h.ChangeID, Verb: "hold", Actor: h.Actor, Reason: h.Reason}, m.clock())
 	return nil

@@ -233,7 +233,7 @@ func runsHeld(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	r := d.play(d.run(5), 0, ledger.CameLanded)
 	hold := func(scope ledger.HoldScope) {
-		d.ok(d.s.Hold(ctx, ledger.Hold{Scope: scope, Actor: sam, Reason: "stripe said so", ChangeID: d.id("hold"), CreatedAt: d.clock.Now()}))
+		d.ok(d.s.Hold(ctx, ledger.Hold{Scope: scope, Actor: sam, Reason: "stripe said so", ChangeID: d.id("hold"), CreatedAt: d.clock.Now().Add(-time.Hour)})) // by a clock that is behind
 	}
 	lift := func(scope ledger.HoldScope) { d.ok(d.s.LiftHold(ctx, scope, sam, "over", d.id("lift"))) }
 	hold("kind:other")
@@ -258,6 +258,16 @@ func runsHeld(t *testing.T, open Open) {
 	r, next, err = d.drive(r, maya, "console-1", true)
 	d.ok(err)
 	need.Must(t, next != nil && next.N == 3 && r.Tally[ledger.CameHeld] == 0, "goes on with %+v, %v", next, r.Tally)
+
+	// What sends nothing is stopped by a hold that came since, by the ledger's clock.
+	notes, _, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "note", Actor: maya, Driver: ledger.RunDriver{Name: "maya", Holder: "console-1"}, CreatedAt: d.clock.Now()},
+		[]ledger.RunItem{{OperationID: "a", Version: 1, Kind: "card.charge"}, {N: 1, OperationID: "b", Version: 1, Kind: "card.charge"}})
+	d.ok(err)
+	d.clock.Advance(time.Second)
+	hold("kind:card.charge")
+	notes, _, err = d.advance(notes, "console-1", 0, ledger.CameLanded)
+	d.ok(err)
+	need.Must(t, notes.State == ledger.RunStopped && strings.Contains(notes.Why, "sam holds"), "%s: %s", notes.State, notes.Why)
 }
 
 // runsAccounted plays with several processes that drive, die, pause and hold, on
@@ -299,7 +309,7 @@ func runsAccounted(t *testing.T, open Open) {
 				end := rapid.IntRange(0, 3).Draw(rt, "end") == 0
 				change(-1, func(id string) ledger.RunRule { return ledger.RunHalt{ChangeID: id, Actor: sam, End: end}.Rule() })
 			case 3:
-				h := ledger.Hold{Scope: "all", Actor: sam, Reason: "r", ChangeID: real.id("hold"), CreatedAt: clock.Now()}
+				h := ledger.Hold{Scope: "all", Actor: sam, Reason: "r", ChangeID: real.id("hold")}
 				real.ok(s.Hold(ctx, h))
 				real.ok(plain.s.Hold(ctx, h))
 			case 4:

@@ -18,10 +18,7 @@ func (s *Store) Hold(ctx context.Context, h ledger.Hold) error {
 		if known || err != nil {
 			return err
 		}
-		now := tx.now()
-		if h.CreatedAt.IsZero() {
-			h.CreatedAt = now
-		}
+		now := tx.now() // and not the clock of who holds: a run that goes on is stopped by what came since
 		if err := tx.Later(liftHold, tx.d.Time(now), h.Scope); err != nil {
 			return err
 		}
@@ -29,7 +26,7 @@ func (s *Store) Hold(ctx context.Context, h ledger.Hold) error {
 			INSERT INTO holds (scope, kinds, actor, os_user, host, machine, terminal, reason, created_at, until, change_id)
 			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			h.Scope, list(h.Kinds), named(h.Actor.Name), h.Actor.OSUser, h.Actor.Host, tx.d.Flag(h.Actor.Machine), tx.d.Flag(h.Actor.Terminal),
-			h.Reason, tx.d.Time(h.CreatedAt), tx.d.Time(h.Until), h.ChangeID)
+			h.Reason, tx.d.Time(now), tx.d.Time(h.Until), h.ChangeID)
 	})
 }
 

@@ -267,7 +267,7 @@ func (w *world) elsewhere(run string) {
 		_, err := Halt(ctx, w.s, run, sam, "", false)
 		w.ok(err)
 	case 1:
-		w.ok(w.s.Hold(ctx, ledger.Hold{Scope: "kind:card.charge", Actor: sam, Reason: "stop", ChangeID: ledger.NewID(), CreatedAt: w.clock.Now()}))
+		w.ok(w.s.Hold(ctx, ledger.Hold{Scope: "kind:card.charge", Actor: sam, Reason: "stop", ChangeID: ledger.NewID()}))
 	default:
 		rec, err := w.s.Read(ctx, ledger.Locator{ID: id})
 		w.ok(err)

@@ -134,7 +134,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, anyway bo
 			return err
 		}
 	}
-	h := ledger.Hold{Scope: scope, Kinds: kinds, Actor: run.actor, Reason: flags.reason, CreatedAt: run.Record.CreatedAt, Until: ends, ChangeID: run.Record.ChangeID(run.Items[0])}
+	h := ledger.Hold{Scope: scope, Kinds: kinds, Actor: run.actor, Reason: flags.reason, Until: ends, ChangeID: run.Record.ChangeID(run.Items[0])}
 	standing, err := standing(ctx, s, scope, now)
 	if err != nil {
 		return err

@@ -112,7 +112,7 @@ func (o *outages) told(r *rand.Rand) string {
 			need.OK(o.t, o.s.LiftHold(ctx, "kind:pay", sam, "over", ledger.NewID()))
 			return "the end of a hold"
 		}
-		need.OK(o.t, o.s.Hold(ctx, ledger.Hold{ChangeID: ledger.NewID(), Scope: "kind:pay", Reason: "wait", Actor: sam, CreatedAt: o.now}))
+		need.OK(o.t, o.s.Hold(ctx, ledger.Hold{ChangeID: ledger.NewID(), Scope: "kind:pay", Reason: "wait", Actor: sam}))
 		return "a hold"
 	case 7:
 		run := ledger.DecisionRun{ID: ledger.NewID(), Verb: "abandon", Actor: sam, Terms: ledger.RunTerms{Reason: "over"}, CreatedAt: o.now}
