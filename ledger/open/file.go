@@ -69,6 +69,9 @@ func (f file) Backup(ctx context.Context, s ledger.Store, to string) error {
 // Absolute is the path from wherever it is used.
 func (f file) Absolute() (string, error) { return filepath.Abs(f.path) }
 
+// Share gives it to a group.
+func (f file) Share(group string) error { return sqlite.Share(f.path, group) }
+
 // Exposed says who else than this account, or the group it is shared with, can change
 // the ledger; "" where no one can.
 func (f file) Exposed() string { return sqlite.Exposed(f.path) }

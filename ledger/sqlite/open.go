@@ -92,7 +92,7 @@ func found(path string, o Options) error {
 	if o.Group == "" {
 		return nil
 	}
-	if err := share(f, path, o.Group, made); err != nil {
+	if err := share(path, o.Group, made); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
 	return nil

@@ -55,6 +55,9 @@ func (e *GroupError) Trouble(func(string) string) ledger.Trouble {
 	return ledger.Trouble{Code: "group", Message: "the ledger cannot be shared with the group " + e.Group + ": " + e.Why, Do: "make a directory of the group's for it first"}
 }
 
+// Share gives a ledger that is there to a group. Errors: *GroupError.
+func Share(path, group string) error { return share(path, group, false) }
+
 func groupID(name string) (int, error) {
 	if id, err := strconv.ParseUint(name, 10, 31); err == nil {
 		return int(id), nil

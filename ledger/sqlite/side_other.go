@@ -15,7 +15,7 @@ func readable(string) error   { return nil }
 func writableBy(string) error { return nil }
 func exposed(string) string   { return "" }
 
-func share(_ *os.File, _, group string, _ bool) error {
+func share(_, group string, _ bool) error {
 	return &GroupError{group, "set the rights of its directory instead"}
 }
 

@@ -168,6 +168,29 @@ func TestAGroupSharesALedger(t *testing.T) {
 	}
 }
 
+// A ledger is shared later as well, with the files beside it.
+func TestALedgerIsSharedLater(t *testing.T) {
+	dir := filepath.Join(filepath.Dir(forAccounts(t, 0)), "team")
+	path := filepath.Join(dir, "ledger.db")
+	s := need.Get(Create(ctx, path, Options{}))(t)
+	_, err := s.DigestKey(ctx)
+	need.OK(t, errors.Join(err, s.Close()))
+	var refused *GroupError
+	if err := Share(path, fmt.Sprint(team)); !errors.As(err, &refused) || !strings.Contains(err.Error(), "chmod 2770") {
+		t.Fatalf("shared in a private directory: %v", err)
+	}
+	need.OK(t, errors.Join(os.Chown(dir, -1, team), os.Chmod(dir, 0o770|fs.ModeSetgid), Share(path, fmt.Sprint(team))))
+	for n, who := range []string{"as a member", "as another member"} {
+		if said := saidBy(t, who, path, fmt.Sprint(n)); said != "begun" {
+			t.Errorf("%s: %s", who, said)
+		}
+	}
+	need.OK(t, errors.Join(os.RemoveAll(path+"-shm"), os.Symlink("/etc/hostname", path+"-shm")))
+	if err := Share(path, fmt.Sprint(team)); !errors.As(err, new(*SideFileError)) {
+		t.Errorf("a link beside the ledger: %v", err)
+	}
+}
+
 // Who may not write can look, and leaves nothing behind that locks the owner out.
 func TestLookingTakesNoRightToWrite(t *testing.T) {
 	for name, mode := range map[string]fs.FileMode{"read-only directory": 0o555, "directory of everybody": 0o777} {

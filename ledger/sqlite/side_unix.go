@@ -112,9 +112,9 @@ func writableBy(path string) error {
 	return nil
 }
 
-// share gives a new ledger and its directory to a group. A directory that was there
-// is left as it is: what else is there was not put there for that.
-func share(f *os.File, path, group string, made bool) error {
+// share gives a ledger to a group, with its directory where that was made for it. One
+// that was there is left as it is: what else is there was not put there for that.
+func share(path, group string, made bool) error {
 	gid, err := groupID(group)
 	if err != nil {
 		return err
@@ -132,8 +132,17 @@ func share(f *os.File, path, group string, made bool) error {
 	if int(info.Sys().(*syscall.Stat_t).Gid) != gid || info.Mode()&fs.ModeSetgid == 0 || info.Mode()&0o030 != 0o030 {
 		return &GroupError{group, fmt.Sprintf("the directory %s is not the group's: chgrp %s %s && chmod 2770 %s", dir, group, dir, dir)}
 	}
-	if err := errors.Join(f.Chown(-1, gid), f.Chmod(0o660)); err != nil {
-		return &GroupError{group, err.Error()}
+	for _, side := range []string{"-wal", "-shm", keyFile, ".lock", ".bell", reserveFile, ""} { // itself last: then it is shared
+		info, err := os.Lstat(path + side)
+		switch {
+		case side != "" && errors.Is(err, fs.ErrNotExist):
+			continue
+		case side != "" && err == nil && !info.Mode().IsRegular():
+			return &SideFileError{path + side, "is no regular file"}
+		}
+		if err := errors.Join(os.Chown(path+side, -1, gid), os.Chmod(path+side, 0o660)); err != nil {
+			return &GroupError{group, err.Error()}
+		}
 	}
 	return nil
 }

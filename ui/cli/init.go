@@ -32,7 +32,7 @@ func newInitCommand(a *app) *cobra.Command {
 Where one was before, nothing is made: what was sent then would be sent again.
 --anew makes one all the same.
 
-With --group NAME the ledger and its directory are shared with a group (mode 0660,
+With --group NAME the ledger, also one that exists, is shared with a group (mode 0660,
 and 2770 of a directory that is made for it); members of the group record there, too.
 
 With --roles, also for a ledger that exists, PostgreSQL enforces who records, checks,
@@ -60,7 +60,7 @@ here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it run
 	f := cmd.Flags()
 	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would happen and change nothing")
 	f.BoolVar(&flags.anew, "anew", false, "also where a ledger was that is gone for good")
-	f.StringVar(&flags.group, "group", "", "share a new ledger with a group: its members may record, too")
+	f.StringVar(&flags.group, "group", "", "share it with a group: its members may record, too")
 	f.BoolVar(&flags.roles, "roles", false, "on a server, make the roles indoubt_reader, _writer, _operator and _engine")
 	f.StringVar(&flags.home, "home", "", "the name of the ledger's home (INDOUBT_LEDGER_HOME)")
 	repeatable(cmd)
@@ -71,6 +71,9 @@ here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it run
 type roled interface {
 	Roles(ctx context.Context, o open.Options) error
 }
+
+// shared is a place that the rights of files protect.
+type shared interface{ Share(group string) error }
 
 func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	name := short(c.ledgerName())
@@ -169,6 +172,20 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 			return err
 		}
 		return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("made the roles of " + name) })
+	}
+	if group := strings.TrimSpace(flags.group); group != "" {
+		at, ok := at.(shared)
+		switch {
+		case !ok:
+			return usage("--group is for a ledger in a file", "PostgreSQL enforces who may do what: --roles")
+		case flags.dryRun:
+			return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would share " + name + " with the group " + group) })
+		}
+		c.close()
+		if err := at.Share(group); err != nil {
+			return err
+		}
+		return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("shared " + name + " with the group " + group) })
 	}
 	if given != "" && home == "" {
 		return c.done(map[bool]string{true: effectWouldUpdate, false: effectUpdated}[flags.dryRun], ledgerJSON(info), func(w *safe.Writer) { w.Println(given) })
