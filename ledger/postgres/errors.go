@@ -92,6 +92,7 @@ const (
 	codeNoDatabase    = "3D000"
 	codePrivilege     = "42501"
 	codeNoObject      = "42704"
+	codeLimit         = "54000"
 	codeConnections   = "53300"
 	codeProtocol      = "08P01"
 	codeNoStatement   = "26000"
@@ -125,7 +126,7 @@ func translate(shown string, err error) error {
 func helps(why string) string {
 	switch {
 	case strings.Contains(why, "certificate"):
-		return "PGSSLROOTCERT names the authority that signed the server's certificate, and the address the host that it is for"
+		return "name the authority that signed the server's certificate in PGSSLROOTCERT, and the server as the certificate does"
 	case strings.Contains(why, "refused TLS"):
 		return "have the server speak TLS (ssl = on), or say otherwise with sslmode in the address"
 	case strings.Contains(why, "body length"), strings.Contains(why, "message type"):
@@ -199,10 +200,10 @@ func byCode(shown string, said *pgconn.PgError) error {
 		}
 	case codeReadOnly:
 		return &Error{Standby, shown, said.Message, "", said}
-	case codeSerialization, codeDeadlock, codeLockTimeout:
+	case codeSerialization, codeDeadlock, codeLockTimeout, codeCanceled:
 		return fmt.Errorf("%w: %s: %w", ledger.ErrBusy, shown, said)
-	case codeCanceled:
-		return fmt.Errorf("%w: %s: it took longer than %s: %w", ledger.ErrBusy, shown, statementTimeout, said)
+	case codeLimit:
+		return &ledger.GuardError{Message: "a key or a target is too long for PostgreSQL to find it by (about 2,700 bytes): give a digest of it", Err: said}
 	case codeConnections:
 		return &Error{Crowded, shown, said.Message, "", said}
 	case codeNoDatabase:
@@ -210,7 +211,11 @@ func byCode(shown string, said *pgconn.PgError) error {
 	case codeNoSchema, codeNoTable:
 		return &ledger.MissingError{Ledger: shown, Why: said.Message}
 	case codePrivilege:
-		return &Error{Permission, shown, said.Message, cmp.Or(lacking(shown, roleFor(said.Message)), said.Hint), said}
+		do := cmp.Or(lacking(shown, roleFor(said.Message)), said.Hint)
+		if strings.HasPrefix(said.Message, "permission denied for database") {
+			do = "give the same command as the user that owns the database"
+		}
+		return &Error{Permission, shown, said.Message, do, said}
 	case codeNoObject:
 		if len(rolesIn(said.Message)) != 0 {
 			return &Error{Permission, shown, said.Message, rolesAnew, said}

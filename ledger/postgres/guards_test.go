@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"regexp"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 )
@@ -391,4 +394,15 @@ func TestGuardsWaitForTheOperation(t *testing.T) {
 			t.Errorf("%s: %s, want %q", c.name, got, c.says)
 		}
 	}
+}
+
+// A key that no index takes is refused in words, and is not sent.
+func TestAKeyThatIsTooLong(t *testing.T) {
+	s := opened(t, made(t), Options{})
+	var key []rune
+	for range 2000 {
+		key = append(key, 0x4e00+rand.Int32N(20_000))
+	}
+	_, err := ledger.Begin(ctx, s, begun(string(key), 0))
+	need.That(t, errors.Is(err, ledger.ErrGuard) && strings.Contains(err.Error(), "too long for PostgreSQL to find it by") && !strings.Contains(err.Error(), "SQLSTATE"), "%v", err)
 }

@@ -38,8 +38,11 @@ func TestMigrations(t *testing.T) {
 	look("1")
 
 	var all sync.WaitGroup
+	var others []*Store // opened before the first is done
 	for range 6 {
-		other := opened(t, url, Options{}) // before the first is done
+		others = append(others, opened(t, url, Options{}))
+	}
+	for _, other := range others {
 		all.Go(func() { need.That(t, other.install(ctx, more) == nil, "a migration beside others fails") })
 	}
 	all.Wait()

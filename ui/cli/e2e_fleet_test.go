@@ -84,8 +84,8 @@ func TestE2E_WhatTheOwnerOfALedgerMay(t *testing.T) {
 	f.says(0, "made a ledger", f.as("owner", "second")+"indoubt init --roles")
 	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "second")+"' -c 'GRANT indoubt_operator TO op'")
 	f.says(0, "", f.as("op", "second")+"indoubt list")
-	f.says(1, "owns the database", f.as("op", "second")+"indoubt doctor --rebuild")
-	f.says(1, "owns the database", f.as("op", "second")+"indoubt copy \"$INDOUBT_LEDGER\" back.db")
+	f.says(1, "owns the ledger", f.as("op", "second")+"indoubt doctor --rebuild")
+	f.says(1, "owns the ledger", f.as("op", "second")+"indoubt copy \"$INDOUBT_LEDGER\" back.db")
 	f.says(0, "made anew", f.as("owner", "second")+"indoubt doctor --rebuild || test $? = 1; echo made anew")
 }
 

@@ -239,7 +239,7 @@ func (w *watcher[T]) regain(ctx context.Context, err error) error {
 // opens anew and goes over to, until that succeeds.
 func regain(ctx context.Context, a *app, err error, say func(string), over func(ledger.Store), read func() error) {
 	if ctx.Err() == nil {
-		say("the ledger is lost: " + asFailure(err).Message + "; it is tried again until it is back")
+		say("the ledger is lost: " + strings.TrimSuffix(asFailure(err).Message, ".") + "; it is tried again until it is back")
 	}
 	for ctx.Err() == nil && err != nil {
 		sleep(ctx, lostStep)
