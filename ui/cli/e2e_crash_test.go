@@ -50,17 +50,23 @@ func (s *site) atOnce(args ...string) (told map[string]int, many int, said strin
 
 // oneOfMany runs a begin many times at once: one may send, and the others are told that it
 // is under way, or in doubt where its deadline has passed on a slow machine. In a database
-// the last ones may wait longer than they may for the lock, and send nothing.
+// the last ones may wait longer than they may for the lock or for their connection, and
+// send nothing.
 func (s *site) oneOfMany(args ...string) {
 	s.Helper()
+	crowded.Lock()
+	defer crowded.Unlock()
 	told, many, said := s.atOnce(args...)
-	locked := 0
+	refused := 0
 	if s.afar {
-		locked = strings.Count(said, "the ledger is locked")
+		refused = strings.Count(said, "the ledger is locked") + strings.Count(said, "does not answer: not in time")
 	}
-	need.That(s, told["0"] == 1 && told["1"] == locked && told["7"]+told["6"] == many-1-locked && locked < many/2,
+	need.That(s, told["0"] == 1 && told["1"] == refused && told["7"]+told["6"] == many-1-refused && refused < many/2,
 		"exit codes %v, want one 0 and %d times 7 or 6\n%s", told, many-1, said)
 }
+
+// crowded is held by a test that has a machine of a few processors run some 200 processes.
+var crowded sync.Mutex
 
 // Of many processes that want the same thing, one may send.
 func TestI3_E2E_ManyBeginOneKey(t *testing.T) {
