@@ -288,8 +288,12 @@ func (s *handle) UpdateAll(ctx context.Context, changes []func(tables.Tx) error)
 	return errs
 }
 
-// patience is how long a transaction is made again.
-const patience = 10 * time.Second
+// patience is how long a transaction is made again, and reconnects how often where its
+// connection is lost: a server or a pooler that ends many takes its time, and ends new ones.
+const (
+	patience   = 10 * time.Second
+	reconnects = 6
+)
 
 // again makes a transaction until it has happened or there is no use in it.
 func (s *handle) again(ctx context.Context, once func() error) error {
@@ -336,7 +340,7 @@ func (s *handle) worth(err error, try int) bool {
 	// Others that were idle when the server went are dead, too.
 	if !connecting(err) && !errors.Is(err, context.Canceled) && (broken(err) || said != nil && ended(said)) {
 		s.pool.Load().Reset()
-		return try < 3
+		return try < reconnects
 	}
 	return false
 }
