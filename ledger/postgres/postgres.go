@@ -74,7 +74,7 @@ func connected(a *address, o Options) (*handle, error) {
 		return nil, err
 	}
 	s.lanes = newLanes(int(s.pool.Load().Config().MaxConns))
-	s.notifier, s.watching = newNotifier(s), newWatching()
+	s.notifier, s.watching = newNotifier(s), newWatching(s)
 	return s, nil
 }
 

@@ -49,6 +49,7 @@ func (s *handle) Watch(ctx context.Context) <-chan struct{} {
 
 // watching is who watches a store.
 type watching struct {
+	store  *handle
 	closed context.Context
 	close  context.CancelFunc
 
@@ -57,9 +58,9 @@ type watching struct {
 	on    bool                   // a watch runs for them
 }
 
-func newWatching() *watching {
+func newWatching(s *handle) *watching {
 	closed, end := context.WithCancel(context.Background())
-	return &watching{closed: closed, close: end, heard: map[chan struct{}]bool{}}
+	return &watching{store: s, closed: closed, close: end, heard: map[chan struct{}]bool{}}
 }
 
 // join takes one more in. It reports whether a watch has to be begun for it.
@@ -107,7 +108,7 @@ type watch struct {
 func (w *watch) run() {
 	ctx, quiet := context.WithCancel(w.store.watching.closed)
 	defer quiet()
-	w.store.background.work(func() { w.store.listen(ctx) })
+	w.store.background.work(func() { w.store.watching.listen(ctx) })
 	poll := time.NewTicker(w.store.polling)
 	defer poll.Stop()
 	for {
@@ -143,10 +144,10 @@ func (w *watch) look(ctx context.Context) bool {
 
 // listen hears notifications over a connection of its own, and makes it again when it
 // is lost.
-func (s *handle) listen(ctx context.Context) {
-	for ctx.Err() == nil && !s.plain.Load() {
+func (w *watching) listen(ctx context.Context) {
+	for ctx.Err() == nil && !w.store.plain.Load() {
 		nap := pollEvery
-		if err := s.hear(ctx); err != nil && !broken(err) && !connecting(err) {
+		if err := w.hear(ctx); err != nil && !broken(err) && !connecting(err) {
 			nap = listenAgain
 		}
 		select {
@@ -157,9 +158,9 @@ func (s *handle) listen(ctx context.Context) {
 }
 
 // hear listens until the connection is lost.
-func (s *handle) hear(ctx context.Context) error {
-	config := s.address.config.ConnConfig.Config.Copy()
-	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { s.watching.tell() }
+func (w *watching) hear(ctx context.Context) error {
+	config := w.store.address.config.ConnConfig.Config.Copy()
+	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { w.tell() }
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
@@ -169,7 +170,7 @@ func (s *handle) hear(ctx context.Context) error {
 		defer cancel()
 		_ = conn.Close(ctx)
 	}()
-	asked, cancel := context.WithTimeout(ctx, s.silence)
+	asked, cancel := context.WithTimeout(ctx, w.store.silence)
 	defer cancel()
 	if err := conn.Exec(asked, "LISTEN "+channel).Close(); err != nil {
 		return err

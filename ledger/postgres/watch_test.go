@@ -145,7 +145,7 @@ func TestNotificationsAreFew(t *testing.T) {
 	defer stop()
 	heard := make(chan struct{}, 10_000)
 	l.watching.join(heard)
-	l.background.work(func() { l.listen(ctx) })
+	l.background.work(func() { l.watching.listen(ctx) })
 	listening(t, s, 1)
 	began, commits := time.Now(), 0
 	for ; time.Since(began) < time.Second; commits++ {
