@@ -478,13 +478,13 @@ func TestBulkRetryStopsAndGoesOn(t *testing.T) {
 	}{
 		"unclear": {func(e *fakeEngine) { e.result.Operation = ledger.Operation{State: ledger.Uncertain} },
 			[]string{"6 = 1 unclear", "5 to go", "sent, no clear answer: mail ", ": no answer was"}},
-		"refused": {func(e *fakeEngine) { e.err = errors.New("connection refused") }, []string{"6 = 1 not done + 5 to go", "NOT DONE: mail ", ": connection refused"}},
+		"refused": {func(e *fakeEngine) { e.result.Did, e.err = "", errors.New("connection refused") }, []string{"6 = 1 not done + 5 to go", "NOT DONE: mail ", ": connection refused"}},
 	} {
 		b, e := sixProven(t)
 		c.outage(e)
 		b.sixGo().shows("stopped at 1 of the first 3 failed or unclear", "y go on with 5").shows(c.shows...)
 		need.Must(t, len(e.retried) == 1, "%s: %d sent", name, len(e.retried))
-		e.result.Operation, e.err = ledger.Operation{State: ledger.Committed}, nil
+		e.result.Did, e.result.Operation, e.err = reconcile.DidSend, ledger.Operation{State: ledger.Committed}, nil
 		b.keys("y").shows("y go on with").keys("y").shows("Retry 6: done")
 		need.Must(t, len(e.retried) == 6 && b.m.run == nil, "%s: %d sent in the end", name, len(e.retried))
 		b.shows("↵ opens the row").keys("enter")
