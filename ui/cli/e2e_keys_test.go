@@ -194,7 +194,7 @@ func TestE2E_TheOutageInThirtyKeys(t *testing.T) {
 // a row may stand an age, as in `23h58m retry`.
 func (p *hand) follow(words string) {
 	p.Helper()
-	found := regexp.MustCompile(`([^\s\d]\S*) \[?` + regexp.QuoteMeta(words)).FindStringSubmatch(p.screen())
+	found := regexp.MustCompile(`(?:^|\s)([^\s\d]\S*) \[?` + regexp.QuoteMeta(words)).FindStringSubmatch(p.screen())
 	if found == nil {
 		p.Fatalf("the screen shows no key for %q:\n%s", words, p.screen())
 	}
