@@ -105,7 +105,6 @@ func (m *memory) take(id string) *memo {
 type tie struct {
 	to    string // how the statement begins
 	where string // what must hold: 1, or a division by zero
-	gives string // what is asked of the row that it writes
 	args  []any
 }
 
@@ -130,46 +129,33 @@ func (s *session) guess(ties ...tie) bool {
 }
 
 // tie finds what a statement depends on, once. The first one that depends on anything
-// writes the operation, and gives the transaction's number. Where it waits for no lock of
-// a name, it does what the opening of a transaction does, too.
-func (s *session) tie(query string) (t tie, answer *result) {
+// writes the operation.
+func (s *session) tie(query string, args []any) (where string, all []any) {
 	i := slices.IndexFunc(s.ties, func(t tie) bool { return strings.HasPrefix(strings.TrimSpace(query), t.to) })
 	if i < 0 {
-		return t, nil
+		return "", args
 	}
-	t = s.ties[i]
+	t := s.ties[i]
 	s.ties = slices.Delete(s.ties, i, i+1)
-	if s.written != nil {
-		return t, nil
+	return t.where, append(slices.Clip(args), t.args...)
+}
+
+// leave queues the statement that writes the operation, and the one that writes its attempt
+// with it. It gives the transaction's number, and does what the opening of a transaction
+// does where it waits for no lock of a name.
+func (s *session) leave(behind written, args []any) error {
+	w := s.held
+	w.behind, w.behindTie, w.gives = behind.query, behind.tie, xid
+	args = append(slices.Clip(s.heldArgs), args...)
+	if s.opened = s.opens.more == "" && !s.plainly(); s.opened {
+		w.gives = openedAndXID[s.opens.timed]
+		args = append(append(args, s.token), s.moreArgs...)
 	}
-	s.written = &result{}
-	t.gives = xid
-	if s.opens.more == "" && !s.plainly() {
-		s.opened = true
-		t.gives = openedAndXID[s.opens.timed]
-		t.args = append(append(slices.Clip(t.args), s.token), s.moreArgs...)
-	}
-	return t, s.written
+	s.held, s.heldArgs = written{}, nil
+	return s.send(w.text(), args, s.written)
 }
 
 const xid = `pg_current_xact_id()::xid`
-
-// tied is a statement that depends on something, and gives something.
-func tied(query string, t tie) string {
-	switch values := strings.TrimSuffix(query, ")"); {
-	case t.where == "":
-		return query
-	case strings.HasPrefix(strings.TrimSpace(query), "INSERT"):
-		query = strings.Replace(values, ") VALUES (", ") SELECT ", 1) + " WHERE "
-	default:
-		query += " AND "
-	}
-	query += t.where + " = 1"
-	if t.gives != "" {
-		query += " RETURNING " + t.gives
-	}
-	return query
-}
 
 // guessedRight reports whether a guess was, once the transaction is durable: a row that is
 // not there is not written.

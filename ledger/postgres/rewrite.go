@@ -17,8 +17,9 @@ type text struct {
 	values []int
 }
 
-// written is a statement, what it depends on and what it gives.
-type written struct{ query, tie, gives string }
+// written is a statement and what it depends on, another one that is sent with it where it
+// has written something, with what that depends on, and what both give.
+type written struct{ query, tie, behind, behindTie, gives string }
 
 // rewritten keeps what rewrite made of each statement. Filters are many: one for each
 // way of putting one together, so no more than these are kept.
@@ -39,7 +40,7 @@ func (w written) text() text {
 	if ok {
 		return t
 	}
-	t = rewrite(tied(w.query, tie{where: w.tie, gives: w.gives}))
+	t = rewrite(w.sql())
 	rewritten.Lock()
 	defer rewritten.Unlock()
 	if len(rewritten.texts) >= keptTexts {
@@ -47,6 +48,41 @@ func (w written) text() text {
 	}
 	rewritten.texts[w] = t
 	return t
+}
+
+// sql is one statement. PostgreSQL takes in a statement for about what a row costs it.
+func (w written) sql() string {
+	if w.behind == "" {
+		return conditional(w.query, "", w.tie, w.gives)
+	}
+	return "WITH first AS (" + onTable(conditional(w.query, "", w.tie, "1")) + ") " + onTable(conditional(w.behind, " FROM first", w.behindTie, w.gives))
+}
+
+// conditional has a statement that writes depend on rows and on a condition, and give
+// something.
+func conditional(query, from, where, gives string) string {
+	if where != "" {
+		where += " = 1"
+	}
+	head, tail, inserts := strings.Cut(query, ") VALUES (")
+	switch {
+	case from+where == "":
+	case inserts:
+		query = head + ") SELECT " + strings.TrimSuffix(tail, ")") + from
+		if where != "" {
+			query += " WHERE " + where
+		}
+	default:
+		i := max(0, strings.LastIndex(query, " WHERE "))
+		query = query[:i] + from + query[i:]
+		if where != "" {
+			query += " AND " + where
+		}
+	}
+	if gives != "" {
+		query += " RETURNING " + gives
+	}
+	return query
 }
 
 // parcel is memory for statements and their values until they have been sent.
@@ -106,10 +142,7 @@ func (t text) bind(p *parcel, args []any) ([][]byte, error) {
 func rewrite(query string) (t text) {
 	var out strings.Builder
 	out.Grow(len(query) + 16)
-	if into := writes.FindString(query); into != "" {
-		out.WriteString(into + "indoubt.")
-		query = query[len(into):]
-	}
+	query = onTable(query)
 	highest := 0
 	for i := 0; i < len(query); {
 		switch c := query[i]; {
@@ -159,6 +192,15 @@ func rewrite(query string) (t text) {
 	}
 	t.query = out.String()
 	return t
+}
+
+// onTable names the table that a statement writes, and not the view.
+func onTable(query string) string {
+	into := writes.FindString(query)
+	if into == "" {
+		return query
+	}
+	return into + "indoubt." + query[len(into):]
 }
 
 // writes is how a statement begins that writes, up to the name of the table.

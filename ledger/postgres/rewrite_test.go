@@ -41,6 +41,26 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
+// What writes an operation and what writes its attempt are one statement, and the second
+// does nothing where the first found its guess wrong.
+func TestStatementsThatAreSentAsOne(t *testing.T) {
+	for _, c := range []struct {
+		of   written
+		want string
+	}{
+		{written{query: "INSERT INTO operations (id, key) VALUES (?, ?)", tie: "1 / (? = key)::int"},
+			"INSERT INTO indoubt.operations (id, key) SELECT $1, $2 WHERE 1 / ($3 = key)::int = 1"},
+		{written{query: "INSERT INTO operations (id) VALUES (?)", tie: "now(?)", behind: "INSERT INTO attempts (id, n) VALUES (?, ?)", gives: "1, xmax"},
+			"WITH first AS (INSERT INTO indoubt.operations (id) SELECT $1 WHERE now($2) = 1 RETURNING 1) INSERT INTO indoubt.attempts (id, n) SELECT $3, $4 FROM first RETURNING 1, xmax"},
+		{written{query: "UPDATE operations SET a = ? WHERE id = ?", tie: "x(?)", behind: "UPDATE attempts SET b = ? WHERE n = ?", behindTie: "y(?)", gives: "?"},
+			"WITH first AS (UPDATE indoubt.operations SET a = $1 WHERE id = $2 AND x($3) = 1 RETURNING 1) UPDATE indoubt.attempts SET b = $4 FROM first WHERE n = $5 AND y($6) = 1 RETURNING $7"},
+	} {
+		if got := c.of.text().query; got != c.want {
+			t.Errorf("%+v\n is %s\nwant %s", c.of, got, c.want)
+		}
+	}
+}
+
 func TestFewTextsAreKept(t *testing.T) {
 	for i := range 3 * keptTexts {
 		numbered("SELECT " + strings.Repeat("x", i%97) + string(rune('a'+i%26)) + strings.Repeat("y", i/97))

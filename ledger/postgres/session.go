@@ -46,7 +46,9 @@ type guesses struct {
 	opens    opens
 	moreArgs []any   // of its first statement
 	ties     []tie   // of statements to come
-	written  *result // of the statement that writes the operation: the transaction's number comes last
+	held     written // that writes the operation, until it is known what comes with it
+	heldArgs []any
+	written  *result // of that statement: the transaction's number comes last
 	opened   bool    // by that statement
 	kept     []*memo
 }
@@ -85,11 +87,25 @@ func (s *session) connect() error {
 func (s *session) add(query string, args []any, answer *result) error {
 	w := written{query: query}
 	if len(s.ties) > 0 && answer == nil {
-		var t tie
-		t, answer = s.tie(query)
-		w.tie, w.gives, args = t.where, t.gives, append(slices.Clip(args), t.args...)
+		w.tie, args = s.tie(query, args)
+	}
+	switch {
+	case w.tie != "" && s.written == nil:
+		s.written, s.held, s.heldArgs = &result{}, w, args
+		return nil
+	case s.held.query == "":
+	case answer == nil && writesAttempt(query):
+		return s.leave(w, args)
+	default:
+		if err := s.leave(written{}, nil); err != nil {
+			return err
+		}
 	}
 	return s.send(w.text(), args, answer)
+}
+
+func writesAttempt(query string) bool {
+	return strings.HasPrefix(query, "INSERT INTO attempts") || strings.HasPrefix(query, "UPDATE attempts")
 }
 
 func (s *session) send(t text, args []any, answer *result) error {
@@ -132,6 +148,11 @@ func (s *session) flush() error {
 
 // statements are what is to be sent now, and the answer that tells the time, if one does.
 func (s *session) statements() (statements []statement, first *result, err error) {
+	if s.held.query != "" {
+		if err := s.leave(written{}, nil); err != nil {
+			return nil, nil, err
+		}
+	}
 	statements = s.queue
 	if s.begin != "" {
 		statements = make([]statement, 0, 2+len(s.queue))
