@@ -446,7 +446,7 @@ BEGIN
   IF NEW.state <> 'pending' THEN -- it returns from an archive
     RETURN NULL;
   END IF;
-  IF current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+  IF NOT indoubt.found_home() THEN
     PERFORM indoubt.adopted();
   END IF;
   INSERT INTO indoubt.events (seq, id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
@@ -497,7 +497,7 @@ BEGIN
         doubt := CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END;
       END IF;
     END IF;
-    IF current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+    IF NOT indoubt.found_home() THEN
       PERFORM indoubt.adopted();
     END IF;
     INSERT INTO indoubt.events (seq, id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict, doubt)
@@ -650,7 +650,7 @@ BEGIN
     IF (NEW.outcome = '' AND NEW.n = 1 AND NEW.grant_id = '' AND o_state = 'pending' AND o_live = NEW.id AND o_count = 1) IS NOT true THEN
       wrong := indoubt.attempt_cannot_begin(NEW, o_state = 'pending' AND o_live = NEW.id AND o_count = NEW.n, o_hands_off);
     END IF;
-    IF wrong IS NULL AND NOT NEW.key_works AND current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+    IF wrong IS NULL AND NOT NEW.key_works AND NOT indoubt.found_home() THEN
       PERFORM indoubt.at_home();
     END IF;
   ELSE
@@ -811,7 +811,7 @@ BEGIN
   IF NOT indoubt.may('read') THEN
     RAISE EXCEPTION 'a check is made by an engine: it needs the role indoubt_engine' USING ERRCODE = 'IN001';
   END IF;
-  IF current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+  IF NOT indoubt.found_home() THEN
     PERFORM indoubt.adopted(); -- its proof counts from when a failover was noted
   END IF;
   NEW.rowid := nextval('indoubt.reads_seq');
@@ -862,7 +862,7 @@ BEGIN
   IF (o.state IN ('uncertain', 'failed')) IS NOT true THEN
     RAISE EXCEPTION 'a grant belongs to an operation that is uncertain or failed' USING ERRCODE = 'IN001';
   END IF;
-  IF NOT NEW.key_works AND current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+  IF NOT NEW.key_works AND NOT indoubt.found_home() THEN
     PERFORM indoubt.at_home();
   END IF;
   RETURN NEW;
@@ -996,7 +996,7 @@ BEGIN
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
   END IF;
-  IF current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+  IF NOT indoubt.found_home() THEN
     PERFORM indoubt.adopted();
   END IF;
   e.seq := nextval('indoubt.events_seq');
@@ -1018,6 +1018,11 @@ END $$;
 -- whole, because the path is the caller's.
 CREATE FUNCTION indoubt.events_before_insert() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+  -- What is known of a database that is lost ends with its newest event: none is of later
+  -- than it is told, but for what a writer's clock is ahead.
+  IF NEW.at OPERATOR(pg_catalog.>) (pg_catalog.clock_timestamp() OPERATOR(pg_catalog.+) '1 second'::pg_catalog.interval) AND NEW.at OPERATOR(pg_catalog.<) '2100-01-01Z'::pg_catalog.timestamptz THEN
+    NEW.at := pg_catalog.clock_timestamp();
+  END IF;
   IF pg_catalog.pg_trigger_depth() OPERATOR(pg_catalog.>) 1 AND pg_catalog.has_table_privilege(TG_RELID, 'TRIGGER') THEN
     RETURN NEW;
   END IF;
@@ -1131,10 +1136,23 @@ BEGIN
   RETURN NEW;
 END $$;
 
+-- archived_given_up refuses at the end of a transaction that a key was given up for nothing:
+-- another operation takes it, or it is over for all of its sheaf.
+CREATE FUNCTION indoubt.archived_given_up() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF EXISTS (SELECT 1 FROM indoubt.archived WHERE seq = NEW.seq)
+     AND NOT EXISTS (SELECT 1 FROM indoubt.sheaves WHERE n = NEW.sheaf AND until <= clock_timestamp())
+     AND NOT EXISTS (SELECT 1 FROM indoubt.events e JOIN indoubt.operations o ON o.id = e.operation_id
+                      WHERE e.xid = pg_current_xact_id() AND e.from_state = '' AND e.to_state = 'pending' AND o.key_live AND o.scope = NEW.scope AND indoubt.masked(o.key, NEW.key)) THEN
+    RAISE EXCEPTION 'the key of an archived operation is given up to one that begins with it, in the same transaction' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NULL;
+END $$;
+
 CREATE FUNCTION indoubt.archived_went() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
   IF EXISTS (SELECT 1 FROM gone JOIN indoubt.sheaves s ON s.n = gone.sheaf
-              WHERE (s.until IS NULL OR gone.key_live) AND NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = gone.seq AND o.id = gone.id)) THEN
+              WHERE (s.until IS NULL OR s.until > clock_timestamp() OR gone.key_live) AND NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = gone.seq AND o.id = gone.id)) THEN
     RAISE EXCEPTION 'a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more' USING ERRCODE = 'IN001';
   END IF;
   INSERT INTO indoubt.forgotten AS f (archive, kind, n)
@@ -1150,6 +1168,8 @@ END $$;
 
 CREATE TRIGGER came AFTER INSERT ON indoubt.archived REFERENCING NEW TABLE AS came FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_came();
 CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.archived FOR EACH ROW EXECUTE FUNCTION indoubt.archived_before_update();
+CREATE CONSTRAINT TRIGGER given_up AFTER UPDATE ON indoubt.archived DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  WHEN (OLD.key_live AND NOT NEW.key_live) EXECUTE FUNCTION indoubt.archived_given_up();
 CREATE TRIGGER went AFTER DELETE ON indoubt.archived REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_went();
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archived FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more');
 
@@ -1301,7 +1321,7 @@ END $$;
 
 CREATE FUNCTION indoubt.holds_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
-  IF current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() THEN
+  IF NOT indoubt.found_home() THEN
     PERFORM indoubt.adopted();
   END IF;
   INSERT INTO indoubt.events (seq, id, at, verb, actor, os_user, host, machine, terminal, reason, detail)

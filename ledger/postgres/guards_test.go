@@ -300,7 +300,7 @@ var tried = func() (says []string) {
 	for _, r := range refusals {
 		says = append(says, r.Says)
 	}
-	for _, a := range append(slices.Clone(ledgertest.ArchiveAttacks), ledgertest.RedactionAttacks...) {
+	for _, a := range slices.Concat(ledgertest.ArchiveAttacks, ledgertest.RedactionAttacks, archivedAttacks) {
 		says = append(says, a.Says)
 	}
 	for _, a := range attacks {

@@ -6,7 +6,8 @@
 --
 -- A promotion is told by the timeline of the log that is written now: the control file
 -- has it only after a checkpoint. It is compared where an attempt begins, a grant is given
--- and an event is told. A session that has found the ledger at home remembers that.
+-- and an event is told. A session that has found the ledger at home remembers that: in a
+-- setting, and in a sequence, whose current value only the owner's functions give a session.
 
 -- lineages: the databases that the ledger has lived in, the newest last. Leave it.
 CREATE TABLE indoubt.lineages (
@@ -29,6 +30,13 @@ RETURN CASE WHEN NOT pg_is_in_recovery() THEN
 -- here is what of it can change during a session.
 CREATE FUNCTION indoubt.here() RETURNS text LANGUAGE sql VOLATILE
 RETURN left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || 'indoubt.lineages'::regclass::oid::text;
+
+CREATE SEQUENCE indoubt.home;
+
+-- found_home reports whether this session has found the ledger at home. Anyone can make the
+-- setting; currval fails where adopted() has not been here, too.
+CREATE FUNCTION indoubt.found_home() RETURNS boolean LANGUAGE sql VOLATILE
+RETURN CASE WHEN current_setting('indoubt.home', true) = indoubt.here() THEN currval('indoubt.home') > 0 ELSE false END;
 
 -- failed_over is since when the ledger is in another database than the one it was adopted
 -- in, and how many milliseconds of history may be missing; no row where it is at home. A
@@ -66,7 +74,7 @@ BEGIN
     IF newest.adopted_at IS NULL THEN
       RETURN false;
     END IF;
-    PERFORM set_config('indoubt.home', indoubt.here(), false);
+    PERFORM setval('indoubt.home', 1), set_config('indoubt.home', indoubt.here(), false);
     RETURN true;
   END IF;
   INSERT INTO indoubt.lineages (n, lineage, noted_at, known_until, xid)
@@ -89,9 +97,9 @@ END $$;
 -- recorded before, and is again by one who remembers it (SET LOCAL indoubt.offers = 'on'),
 -- and for a key that the other side remembers for so long: what is missing was sent
 -- within that time.
-CREATE FUNCTION indoubt.at_home(remembered_ms bigint DEFAULT 0) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION indoubt.at_home(remembered_ms bigint DEFAULT 0) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
-  IF current_setting('indoubt.home', true) IS DISTINCT FROM indoubt.here() AND current_setting('indoubt.offers', true) IS DISTINCT FROM 'on' AND NOT indoubt.adopted()
+  IF NOT indoubt.found_home() AND current_setting('indoubt.offers', true) IS DISTINCT FROM 'on' AND NOT indoubt.adopted()
      AND (remembered_ms = 0 OR clock_timestamp() >= (SELECT min(known_until) FROM indoubt.lineages WHERE adopted_at IS NULL) + remembered_ms * '1 millisecond'::interval) THEN
     RAISE EXCEPTION 'the database failed over or was restored, and what was sent last may be missing: nothing is begun or allowed until an operator has looked and adopted the ledger'
       USING ERRCODE = 'IN002';
