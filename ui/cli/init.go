@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -81,6 +82,8 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		return err
 	} else if _, ok := at.(roled); flags.roles && !ok {
 		return usage("--roles is for a ledger in PostgreSQL", "share a file with a group: --group NAME")
+	} else if flags.roles && flags.group+flags.home != "" {
+		return usage("--group and --home are for a ledger in a file", "leave them out: roles share this one, and its database is its home")
 	}
 	s, err := c.ledgerFor(ctx, toLook)
 	var older *ledger.OlderError
@@ -116,6 +119,9 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	}
 	return c.done(effectCreated, ledgerJSON(info), func(w *safe.Writer) {
 		w.Println("made a ledger at " + name)
+		if flags.roles {
+			w.Println("made its roles indoubt_reader, indoubt_writer, indoubt_engine and indoubt_operator: give them to its users with GRANT indoubt_writer TO ci")
+		}
 		if file := c.ledgerOptions().KeyFile; file != "" {
 			w.Println("the key of its digests is in " + short(file) + ": give it to each recorder, and keep it as safe as the ledger")
 		}
@@ -164,50 +170,68 @@ func (c initCommand) again(ctx context.Context, s ledger.Store, flags initFlags)
 	if err != nil {
 		return err
 	}
+	did := []string{given}
 	if flags.roles {
-		if flags.dryRun {
-			return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would make the roles of " + name) })
+		did = append(did, tense(flags.dryRun, "make", "made")+" the roles of "+name)
+		if !flags.dryRun {
+			if err := at.(roled).Roles(ctx, c.ledgerOptions()); err != nil {
+				return err
+			}
 		}
-		if err := at.(roled).Roles(ctx, c.ledgerOptions()); err != nil {
-			return err
-		}
-		return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("made the roles of " + name) })
 	}
 	if group := strings.TrimSpace(flags.group); group != "" {
-		at, ok := at.(shared)
-		switch {
-		case !ok:
+		to, ok := at.(shared)
+		if !ok {
 			return usage("--group is for a ledger in a file", "PostgreSQL enforces who may do what: --roles")
-		case flags.dryRun:
-			return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would share " + name + " with the group " + group) })
 		}
-		c.close()
-		if err := at.Share(group); err != nil {
-			return err
+		did = append(did, tense(flags.dryRun, "share", "shared")+" "+name+" with the group "+group)
+		if !flags.dryRun {
+			c.close()
+			if err := to.Share(group); err != nil {
+				return err
+			}
 		}
-		return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("shared " + name + " with the group " + group) })
 	}
-	if given != "" && home == "" {
-		return c.done(map[bool]string{true: effectWouldUpdate, false: effectUpdated}[flags.dryRun], ledgerJSON(info), func(w *safe.Writer) { w.Println(given) })
+	if home != "" && home != info.Home {
+		did = append(did, tense(flags.dryRun, "declare", "declared")+" the home of "+name+" as "+home)
+		if !flags.dryRun {
+			if info, err = c.declare(ctx, at, home); err != nil {
+				return err
+			}
+		}
 	}
-	if home == "" || home == info.Home {
-		return c.done(effectNoop, ledgerJSON(info), func(w *safe.Writer) { w.Println("there is a ledger at " + name + " already") })
+	did = slices.DeleteFunc(did, func(line string) bool { return line == "" })
+	effect := map[bool]string{true: effectWouldUpdate, false: effectUpdated}[flags.dryRun]
+	if len(did) == 0 {
+		effect, did = effectNoop, []string{"there is a ledger at " + name + " already"}
 	}
-	if flags.dryRun {
-		return c.done(effectWouldUpdate, ledgerJSON(info), func(w *safe.Writer) { w.Println("would declare the home of " + name + " as " + home) })
+	return c.done(effect, ledgerJSON(info), func(w *safe.Writer) {
+		for _, line := range did {
+			w.Println(line)
+		}
+	})
+}
+
+// tense is a verb of what would be done, or of what was.
+func tense(dryRun bool, would, was string) string {
+	if dryRun {
+		return "would " + would
 	}
+	return was
+}
+
+// declare names the home of a ledger, and gives the ledger as it is there.
+func (c initCommand) declare(ctx context.Context, at open.Place, home string) (info ledger.Info, err error) {
 	c.close()
 	if err := at.Declare(ctx, home, c.ledgerOptions()); err != nil {
-		return err
+		return info, err
 	}
 	c.home = home
-	if s, err = c.ledgerFor(ctx, toLook); err != nil {
-		return err
+	s, err := c.ledgerFor(ctx, toLook)
+	if err != nil {
+		return info, err
 	}
-	if info, err = s.Info(ctx); err != nil {
-		return err
-	}
-	return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Println("the home of " + name + " is " + home + " now") })
+	return s.Info(ctx)
 }
 
 // giveKey gives a ledger that has none the key that is named, and says so. One that has
