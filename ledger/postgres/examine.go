@@ -12,14 +12,13 @@ import (
 
 const examineQuery = `
 	SELECT current_setting('server_version'), pg_is_in_recovery(), current_setting('fsync'), current_setting('full_page_writes'),
-	       current_setting('synchronous_commit'), current_setting('synchronous_standby_names'),
+	       CASE WHEN (SELECT source FROM pg_settings WHERE name = 'synchronous_commit') IN ('database', 'user', 'database user') THEN '' ELSE current_setting('synchronous_commit') END,
+	       current_setting('synchronous_standby_names'),
 	       coalesce((SELECT count(*) FROM pg_stat_replication), 0),
 	       coalesce((SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()), false),
 	       coalesce(host(inet_server_addr()), ''),
 	       coalesce((SELECT max(extract(epoch FROM clock_timestamp() - xact_start)) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()), 0),
-	       (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
-	       coalesce((SELECT string_agg(name, ', ') FROM unnest(ARRAY['indoubt_writer', 'indoubt_engine', 'indoubt_operator']) name
-	                  WHERE to_regrole(name) IS NULL AND (SELECT prosrc LIKE '%pg_has_role%' FROM pg_proc WHERE oid = 'indoubt.may(text)'::regprocedure)), '')`
+	       (extract(epoch FROM clock_timestamp()) * 1000)::bigint`
 
 // longOpen is a transaction that keeps the database from cleaning up.
 const longOpen = 10 * time.Minute
@@ -33,7 +32,7 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	say := func(check, level, text, do string) {
 		found = append(found, ledger.Finding{Check: check, Level: level, Found: text, Do: do})
 	}
-	var version, fsync, pages, commits, names, address, gone string
+	var version, fsync, pages, commits, names, address string
 	var standby, tls bool
 	var followers, now int64
 	var oldest float64
@@ -45,7 +44,7 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 		}
 		defer rows.Close()
 		rows.Next()
-		return rows.Scan(&version, &standby, &fsync, &pages, &commits, &names, &followers, &tls, &address, &oldest, &now, &gone)
+		return rows.Scan(&version, &standby, &fsync, &pages, &commits, &names, &followers, &tls, &address, &oldest, &now)
 	})
 	if err != nil {
 		return append(found, ledger.Finding{Check: "server", Level: ledger.LevelFail, Err: err})
@@ -79,16 +78,13 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	default:
 		say("commits", ledger.LevelOK, "durable on a standby, too, before they are acknowledged", "")
 	}
-	if gone != "" {
-		say("roles", ledger.LevelFail, "the server has no role "+gone+", for which the guards ask: nothing is recorded", rolesAnew)
-	}
 	if age := time.Duration(oldest * float64(time.Second)); age > longOpen {
 		say("transactions", ledger.LevelWarn, fmt.Sprintf("one has been open for %s, and the database cannot clean up behind it", age.Round(time.Second)), "end it: see pg_stat_activity")
 	}
 	if apart := time.UnixMilli(now).Sub(began.Add(took / 2)); apart.Abs() > clockApart+took {
 		say("clocks", ledger.LevelWarn, fmt.Sprintf("the database's clock, which counts, is %s from this host's", apart.Round(time.Millisecond)), "set this host's clock: ages on its screens are wrong")
 	}
-	return found
+	return append(found, s.examineUsers(ctx)...)
 }
 
 // Deviations compares what the database keeps beside its history with the history.

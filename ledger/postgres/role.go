@@ -80,5 +80,5 @@ func lacking(shown string, roles []string) string {
 	if !plain.MatchString(user) {
 		user = pgx.Identifier{user}.Sanitize()
 	}
-	return "it needs " + strings.Join(roles, " or ") + ": the ledger's owner gives it with GRANT " + roles[0] + " TO " + user
+	return "it needs " + strings.Join(roles, " or ") + ": the ledger's owner gives it with GRANT " + roles[0] + " TO " + user + "; if " + user + " has it already, the owner's indoubt doctor says what is wrong"
 }

@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
+	"indoubt/ledger/tables"
+)
+
+// usersQuery is one row for each thing that is wrong with users of the database and their
+// roles: the kind, what it is, and the statement that mends it. The privileges of roles are
+// its argument; * is every table.
+const usersQuery = `
+	WITH guarded AS (SELECT name FROM unnest(ARRAY['indoubt_reader', 'indoubt_writer', 'indoubt_engine', 'indoubt_operator']) name
+	                  WHERE (SELECT prosrc LIKE '%pg_has_role%' FROM pg_proc WHERE oid = 'indoubt.may(text)'::regprocedure)),
+	     known AS (SELECT name FROM guarded WHERE to_regrole(name) IS NOT NULL),
+	     given AS (SELECT name, act, thing, of_column FROM json_to_recordset(CAST(? AS json)) AS g (role text, act text, thing text, of_column text) JOIN known ON name = role)
+	SELECT 'commits' AS kind, concat_ws(' in ', 'role ' || r.rolname, 'database ' || d.datname) AS what,
+	       CASE WHEN r.rolname IS NULL THEN 'ALTER DATABASE ' || quote_ident(d.datname) ELSE concat_ws(' IN DATABASE ', 'ALTER ROLE ' || quote_ident(r.rolname), quote_ident(d.datname)) END
+	       || ' RESET synchronous_commit' AS mend
+	  FROM pg_db_role_setting s LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase
+	 WHERE (s.setdatabase = 0 OR d.datname = current_database()) AND (s.setrole = 0 OR r.rolname IS NOT NULL)
+	   AND EXISTS (SELECT FROM unnest(s.setconfig) c WHERE lower(c) = 'synchronous_commit=off')
+	UNION ALL SELECT 'gone', name, '' FROM guarded WHERE to_regrole(name) IS NULL AND name <> 'indoubt_reader'
+	UNION ALL SELECT 'idle', r.rolname || ' was given ' || name, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'ALTER ROLE ' || quote_ident(r.rolname) || ' INHERIT'
+	                                                             ELSE 'GRANT ' || name || ' TO ' || quote_ident(r.rolname) || ' WITH INHERIT TRUE' END
+	  FROM known JOIN pg_roles r ON r.rolcanlogin AND pg_has_role(r.oid, to_regrole(name), 'MEMBER') AND NOT pg_has_role(r.oid, to_regrole(name), 'USAGE')
+	UNION ALL SELECT 'revoked', name || ' to ' || act || ' ' || thing, '' FROM given WHERE thing <> '*' AND NOT CASE
+	       WHEN act = 'USAGE'    THEN has_schema_privilege(to_regrole(name), thing, act)
+	       WHEN act = 'EXECUTE'  THEN has_function_privilege(to_regrole(name), thing, act)
+	       WHEN of_column <> ''  THEN has_column_privilege(to_regrole(name), thing, of_column, act)
+	       ELSE has_table_privilege(to_regrole(name), thing, act) END
+	UNION ALL SELECT 'revoked', name || ' to ' || act || ' ' || c.oid::regclass, '' FROM given, pg_class c
+	 WHERE thing = '*' AND c.relnamespace IN ('indoubt'::regnamespace, 'indoubt_rows'::regnamespace) AND c.relkind IN ('r', 'v') AND NOT has_table_privilege(to_regrole(name), c.oid, act)
+	ORDER BY 1, 2`
+
+// given is a privilege that roles.sql gives.
+type given struct {
+	Role     string `json:"role"`
+	Act      string `json:"act"`
+	Thing    string `json:"thing"`
+	OfColumn string `json:"of_column"`
+}
+
+var giving = lazyregexp.New(`(?m)^GRANT ([A-Z, ]+?)(?: \(([a-z_, ]+)\))? ON (?:SCHEMA |FUNCTION )?(.+?)\s+TO ([a-z_, ]+);`)
+
+// rights are the privileges that roles.sql gives.
+func rights() (all []given) {
+	for _, m := range giving.FindAllStringSubmatch(rolesSQL, -1) {
+		things := strings.Split(m[3], ", ")
+		if strings.HasPrefix(m[3], "ALL TABLES") {
+			things = []string{"*"}
+		}
+		for _, act := range strings.Split(m[1], ", ") {
+			for _, column := range strings.Split(m[2], ", ") {
+				for _, thing := range things {
+					for _, role := range strings.Split(m[4], ", ") {
+						all = append(all, given{role, act, thing, column})
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// examineUsers says which users and roles of the database are set so that something is
+// refused, or lost.
+func (s *handle) examineUsers(ctx context.Context) (found []ledger.Finding) {
+	say := func(check, level, text, do string) {
+		found = append(found, ledger.Finding{Check: check, Level: level, Found: text, Do: do})
+	}
+	var revoked []string
+	err := s.View(ctx, func(q tables.Querier) error {
+		found, revoked = nil, nil
+		args, err := json.Marshal(rights())
+		if err != nil {
+			return err
+		}
+		rows, err := q.Query(usersQuery, string(args))
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var kind, what, mend string
+			if err := rows.Scan(&kind, &what, &mend); err != nil {
+				return err
+			}
+			switch kind {
+			case "commits":
+				say("commits", ledger.LevelWarn, "synchronous_commit is off for "+what+": what it writes in plain SQL is lost with the server", mend)
+			case "gone":
+				say("roles", ledger.LevelFail, "the server has no role "+what+", for which the guards ask: nothing is recorded", rolesAnew)
+			case "idle":
+				say("roles", ledger.LevelWarn, what+", and does not inherit it: it is refused unless it sets that role", mend)
+			case "revoked":
+				revoked = append(revoked, what)
+			}
+		}
+		return rows.Err()
+	})
+	switch n := len(revoked); {
+	case err != nil:
+		found = append(found, ledger.Finding{Check: "roles", Level: ledger.LevelFail, Err: err})
+	case n == 1:
+		say("roles", ledger.LevelFail, "it was taken from "+revoked[0], rolesAnew)
+	case n > 1:
+		say("roles", ledger.LevelFail, fmt.Sprintf("it was taken from %s, and %d more like it", revoked[0], n-1), rolesAnew)
+	}
+	return found
+}
