@@ -21,12 +21,6 @@ const rolesAnew = "have the ledger's owner make the roles again: indoubt init --
 
 var roleOf = map[string]string{Record: "indoubt_writer", Check: "indoubt_engine", Decide: "indoubt_operator"}
 
-// ofRole are the tables that a role writes and a lesser one does not.
-var ofRole = map[string]string{
-	"reads": "indoubt_engine", "grants": "indoubt_engine", "leases": "indoubt_engine", "paces": "indoubt_engine", "meta": "indoubt_engine", "engines": "indoubt_engine",
-	"holds": "indoubt_operator", "decisions": "indoubt_operator", "decision_items": "indoubt_operator", "presence": "indoubt_operator",
-}
-
 var (
 	roleName = lazyregexp.New(`indoubt_(?:reader|writer|engine|operator)`)
 	denial   = lazyregexp.New(`^permission denied for (schema|table|view) "?(\w+)`)
@@ -41,17 +35,24 @@ func rolesIn(message string) (roles []string) {
 	return roles
 }
 
-// roleFor is the role that a privilege belongs to, by PostgreSQL's refusal.
+// roleFor is the least role that has what PostgreSQL refuses, which says of what, and not
+// what was to be done with it: a view is read, and a table that a role inserts into, or else
+// changes, was to be written.
 func roleFor(message string) []string {
-	switch m := denial.FindStringSubmatch(message); {
-	case m == nil:
+	m := denial.FindStringSubmatch(message)
+	if m == nil {
 		return nil
-	case m[1] == "schema":
-		return []string{"indoubt_reader"}
-	case ofRole[m[2]] != "":
-		return []string{ofRole[m[2]]}
 	}
-	return []string{roleOf[Record]}
+	if m[1] == "table" {
+		for _, acts := range []string{"INSERT", "UPDATE DELETE"} {
+			for _, g := range rights() {
+				if g.Thing == "indoubt."+m[2] && strings.Contains(acts, g.Act) {
+					return []string{g.Role}
+				}
+			}
+		}
+	}
+	return []string{"indoubt_reader"}
 }
 
 // owned refuses one who does not own the ledger what only its owner may.

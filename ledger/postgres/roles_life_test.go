@@ -78,3 +78,19 @@ func TestDoctorKnowsTheUsers(t *testing.T) {
 	need.OK(t, s.MakeRoles(ctx))
 	need.That(t, !strings.Contains(says(), "taken"), "%s", says())
 }
+
+func TestTheRoleThatIsLacking(t *testing.T) {
+	for message, want := range map[string]string{
+		"permission denied for schema indoubt":         "indoubt_reader",
+		"permission denied for view decisions":         "indoubt_reader",
+		"permission denied for table lineages":         "indoubt_reader",
+		"permission denied for table operations":       "indoubt_writer",
+		"permission denied for table incident_members": "indoubt_writer",
+		"permission denied for table grants":           "indoubt_engine",
+		"permission denied for table presence":         "indoubt_operator",
+		"permission denied for table sheaves":          "indoubt_operator",
+	} {
+		need.Equal(t, strings.Join(roleFor(message), " "), want, message)
+	}
+	need.That(t, roleFor("permission denied for database l") == nil, "a role is named for a database")
+}
