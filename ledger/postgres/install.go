@@ -58,6 +58,9 @@ func (s *handle) describe(ctx context.Context) (described, error) {
 	return meta, err
 }
 
+// allowed are the acts that this user may do: each by the privilege on a table that it writes.
+const allowed = `(VALUES ('record', 'operations'), ('check', 'reads'), ('decide', 'decisions')) of_role (act, writes) WHERE has_table_privilege('indoubt.' || writes, 'INSERT')`
+
 func readMeta(query func(string) (tables.Rows, error)) (described, error) {
 	rows, err := query(`
 		SELECT name, value FROM indoubt.meta
@@ -65,7 +68,7 @@ func readMeta(query func(string) (tables.Rows, error)) (described, error) {
 		UNION ALL SELECT 'lineage', coalesce(indoubt.lineage(), '')
 		UNION ALL SELECT 'now', (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
 		UNION ALL SELECT 'standby', '' WHERE pg_is_in_recovery()
-		UNION ALL SELECT 'may ' || act, '' FROM (VALUES ('record', 'operations'), ('check', 'reads'), ('decide', 'decisions')) of_role (act, writes) WHERE has_table_privilege('indoubt.' || writes, 'INSERT')`)
+		UNION ALL SELECT 'may ' || act, '' FROM ` + allowed)
 	if err != nil {
 		return nil, err
 	}

@@ -45,6 +45,7 @@ func TestE2E_TheConsoleOfADatabase(t *testing.T) {
 	need.Must(t, err == nil, "%v %s", err, out)
 	was.press("x", "tab", "x", "tab", "enter")
 	was.sees("it needs indoubt_operator")
+	was.sees("READ-ONLY")
 	need.Equal(t, s.show(o.ID).State, "uncertain", o, "after one who may not any more has confirmed it")
 
 	relay, through := pgtest.Through(t, s.ledger)
