@@ -862,6 +862,10 @@ BEGIN
   IF (o.state IN ('uncertain', 'failed')) IS NOT true THEN
     RAISE EXCEPTION 'a grant belongs to an operation that is uncertain or failed' USING ERRCODE = 'IN001';
   END IF;
+  IF NOT indoubt.may('decide') AND (o.hands_off OR NEW.basis = 'absent' AND (o.state <> 'failed' OR o.attempt_count > (
+       SELECT count(*) FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))))) THEN
+    RAISE EXCEPTION 'what was said to have landed, or is not proven absent, is sent again only by a person: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
+  END IF;
   IF NOT NEW.key_works AND NOT indoubt.found_home() THEN
     PERFORM indoubt.at_home();
   END IF;
@@ -990,6 +994,9 @@ DECLARE
     WHEN indoubt.decides(e.verb) AND NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
     WHEN e.verb = 'grant' AND NOT indoubt.may('read') THEN 'another send is allowed by an engine where that is safe, and else by a person: it needs the role indoubt_engine or indoubt_operator'
     WHEN e.verb = 'read' AND NOT indoubt.may('read') THEN 'a check is made by an engine: it needs the role indoubt_engine'
+    WHEN e.operation_id <> '' AND e.incident = '' AND (e.verb <> 'note' OR e.conflict <> '') AND NOT indoubt.may('read')
+      AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = e.operation_id AND db_user = session_user)
+      THEN 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator'
     WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = e.id) THEN 'this change id is in the history already: the change was made before'
     END;
 BEGIN
@@ -1319,6 +1326,16 @@ BEGIN
   RETURN NEW;
 END $$;
 
+-- hold_released refuses at the end of a transaction that a hold was released without a word:
+-- its event says so, or that of the hold that is in its place.
+CREATE FUNCTION indoubt.hold_released() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+BEGIN
+  IF NOT EXISTS (SELECT 1 FROM indoubt.events WHERE xid = pg_current_xact_id() AND verb IN ('hold', 'release') AND detail::json ->> 'scope' = NEW.scope) THEN
+    RAISE EXCEPTION 'the history says that a hold is released: add an event with the verb release and the scope in its detail, in the same transaction' USING ERRCODE = 'IN001';
+  END IF;
+  RETURN NULL;
+END $$;
+
 CREATE FUNCTION indoubt.holds_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
   IF NOT indoubt.found_home() THEN
@@ -1332,6 +1349,8 @@ END $$;
 
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.holds FOR EACH ROW EXECUTE FUNCTION indoubt.holds_before_insert();
 CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.holds FOR EACH ROW EXECUTE FUNCTION indoubt.holds_before_update();
+CREATE CONSTRAINT TRIGGER released AFTER UPDATE ON indoubt.holds DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+  WHEN (OLD.released_at IS NULL AND NEW.released_at IS NOT NULL) EXECUTE FUNCTION indoubt.hold_released();
 CREATE TRIGGER after_insert AFTER INSERT ON indoubt.holds FOR EACH ROW EXECUTE FUNCTION indoubt.holds_after_insert();
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.holds FOR EACH ROW EXECUTE FUNCTION indoubt.never('holds are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.holds FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('holds are never deleted');
