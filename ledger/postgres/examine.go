@@ -84,7 +84,7 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	if apart := time.UnixMilli(now).Sub(began.Add(took / 2)); apart.Abs() > clockApart+took {
 		say("clocks", ledger.LevelWarn, fmt.Sprintf("the database's clock, which counts, is %s from this host's", apart.Round(time.Millisecond)), "set this host's clock: ages on its screens are wrong")
 	}
-	return append(found, s.examineUsers(ctx)...)
+	return append(found, examineUsers(ctx, s)...)
 }
 
 // Deviations compares what the database keeps beside its history with the history.

@@ -70,7 +70,7 @@ func rights() (all []given) {
 
 // examineUsers says which users and roles of the database are set so that something is
 // refused, or lost.
-func (s *handle) examineUsers(ctx context.Context) (found []ledger.Finding) {
+func examineUsers(ctx context.Context, s *handle) (found []ledger.Finding) {
 	say := func(check, level, text, do string) {
 		found = append(found, ledger.Finding{Check: check, Level: level, Found: text, Do: do})
 	}
