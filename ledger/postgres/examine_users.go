@@ -29,12 +29,12 @@ const usersQuery = `
 	UNION ALL SELECT 'idle', r.rolname || ' was given ' || name, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'ALTER ROLE ' || quote_ident(r.rolname) || ' INHERIT'
 	                                                             ELSE 'GRANT ' || name || ' TO ' || quote_ident(r.rolname) || ' WITH INHERIT TRUE' END
 	  FROM known JOIN pg_roles r ON r.rolcanlogin AND pg_has_role(r.oid, to_regrole(name), 'MEMBER') AND NOT pg_has_role(r.oid, to_regrole(name), 'USAGE')
-	UNION ALL SELECT 'revoked', name || ' to ' || act || ' ' || thing, '' FROM given WHERE thing <> '*' AND NOT CASE
+	UNION ALL SELECT 'revoked', name || ' may no longer ' || act || ' ' || thing, '' FROM given WHERE thing <> '*' AND NOT CASE
 	       WHEN act = 'USAGE'    THEN has_schema_privilege(to_regrole(name), thing, act)
 	       WHEN act = 'EXECUTE'  THEN has_function_privilege(to_regrole(name), thing, act)
 	       WHEN of_column <> ''  THEN has_column_privilege(to_regrole(name), thing, of_column, act)
 	       ELSE has_table_privilege(to_regrole(name), thing, act) END
-	UNION ALL SELECT 'revoked', name || ' to ' || act || ' ' || c.oid::regclass, '' FROM given, pg_class c
+	UNION ALL SELECT 'revoked', name || ' may no longer ' || act || ' ' || c.oid::regclass, '' FROM given, pg_class c
 	 WHERE thing = '*' AND c.relnamespace IN ('indoubt'::regnamespace, 'indoubt_rows'::regnamespace) AND c.relkind IN ('r', 'v') AND NOT has_table_privilege(to_regrole(name), c.oid, act)
 	ORDER BY 1, 2`
 
@@ -108,9 +108,9 @@ func examineUsers(ctx context.Context, s *handle) (found []ledger.Finding) {
 	case err != nil:
 		found = append(found, ledger.Finding{Check: "roles", Level: ledger.LevelFail, Err: err})
 	case n == 1:
-		say("roles", ledger.LevelFail, "it was taken from "+revoked[0], rolesAnew)
+		say("roles", ledger.LevelFail, revoked[0], rolesAnew)
 	case n > 1:
-		say("roles", ledger.LevelFail, fmt.Sprintf("it was taken from %s, and %d more like it", revoked[0], n-1), rolesAnew)
+		say("roles", ledger.LevelFail, fmt.Sprintf("%s, and %d more like it", revoked[0], n-1), rolesAnew)
 	}
 	return found
 }
