@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,17 @@ func TestArchiveGuards(t *testing.T) {
 	if rec := need.Get(s.Read(ctx, ledger.Locator{ID: "shelved"}))(t); rec.Operation.Conflict == "" {
 		t.Errorf("%+v", rec.Operation)
 	}
+}
+
+// I4: a stub is not forgotten while something may be asked of it, though its key was given up.
+func TestI4_AStubIsNotForgottenInTime(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s := need.Get(Create(ctx, path, Options{}))(t)
+	t.Cleanup(func() { s.Close() })
+	ledgertest.Shelved(t, s, time.Now())
+	db := rawDB(t, path)
+	need.Get(db.Exec(`UPDATE archived SET key_live = 0 WHERE id = 'short'`))(t)
+	refuses(t, db, []ledgertest.Attack{{Name: "a stub forgotten in time", SQL: `DELETE FROM archived WHERE id = 'short'`, Says: "a stub is remembered until"}}, "")
 }
 
 // Large operations are read a few at a time: an archive takes no more memory for them.

@@ -571,7 +571,8 @@ END;
 CREATE TRIGGER archived_guard_delete BEFORE DELETE ON archived
 BEGIN
   SELECT RAISE(ABORT, 'a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more')
-   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq AND id = OLD.id) AND (OLD.key_live = 1 OR EXISTS (SELECT 1 FROM sheaves WHERE n = OLD.sheaf AND until = 0));
+   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq AND id = OLD.id) AND (OLD.key_live = 1 OR EXISTS (SELECT 1 FROM sheaves WHERE n = OLD.sheaf
+     AND (until = 0 OR until > CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER))));
 END;
 
 CREATE TRIGGER sheaves_guard_insert BEFORE INSERT ON sheaves
