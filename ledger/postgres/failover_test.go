@@ -332,6 +332,17 @@ func restored(t *testing.T, dump string, operations int) {
 	need.That(t, len(need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 1 << 20}))(t)) > operations, "the history is there")
 }
 
+// Of two who adopt a ledger at the same time, one has.
+func TestItIsAdoptedOnce(t *testing.T) {
+	url := made(t)
+	s := opened(t, url, Options{})
+	psql(t, url, `SET session_replication_role = replica; UPDATE indoubt.lineages SET lineage = 'elsewhere'; RESET session_replication_role; SELECT indoubt.adopted()`)
+	var err error
+	behind(t, s, `SELECT FROM indoubt.adopt() WHERE $1 <> ''`, "x", true, func() { err = s.Adopt(ctx, ledger.Actor{Name: "vera"}) })
+	need.OK(t, err)
+	need.Equal(t, psql(t, url, `SELECT count(*) FILTER (WHERE verb = 'failover'), count(*) FILTER (WHERE verb = 'adopt') FROM indoubt.events`), "1|0")
+}
+
 // A dump makes the guards last. Until then the ledger takes nothing, and what is known of an
 // attempt is kept until it does.
 func TestI9_ALedgerThatIsBeingRestored(t *testing.T) {
