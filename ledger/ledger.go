@@ -100,7 +100,12 @@ type Failover struct {
 
 // String says when it failed over, and what may be missing.
 func (f Failover) String() string {
-	return fmt.Sprintf("it failed over or was restored by %s, and up to %s of its newest history may be missing", f.At.UTC().Format(time.RFC3339), f.Missing.Round(time.Second))
+	return fmt.Sprintf("it failed over or was restored by %s, and up to %s of its newest history may be missing", f.At.UTC().Format(time.RFC3339), f.AtMost())
+}
+
+// AtMost is what may be missing, to the next whole second.
+func (f Failover) AtMost() time.Duration {
+	return (f.Missing + time.Second - 1).Truncate(time.Second)
 }
 
 // Info is what a ledger knows of itself.

@@ -172,3 +172,9 @@ func TestTraceParent(t *testing.T) {
 		need.Equal(t, (Source{Trace: TraceParent(text)}).TraceID(), want, text)
 	}
 }
+
+// As much may be missing as is said, or less.
+func TestUpToSoMuchMayBeMissing(t *testing.T) {
+	said := Failover{At: time.Date(2026, 7, 14, 1, 12, 0, 0, time.UTC), Missing: 2200 * time.Millisecond}.String()
+	need.That(t, strings.Contains(said, "up to 3s of"), "%s", said)
+}

@@ -163,10 +163,7 @@ func withoutAddress(err error) error {
 func shown(c *pgconn.Config) string {
 	var hosts []string
 	add := func(host string, port uint16) {
-		at := net.JoinHostPort(host, fmt.Sprint(port))
-		if strings.HasPrefix(host, "/") { // a directory with a socket
-			at = fmt.Sprintf("%s:%d", host, port)
-		}
+		at := hostPort(host, port)
 		if !slices.Contains(hosts, at) {
 			hosts = append(hosts, at)
 		}
@@ -176,4 +173,11 @@ func shown(c *pgconn.Config) string {
 		add(f.Host, f.Port)
 	}
 	return fmt.Sprintf("postgres://%s@%s/%s", c.User, strings.Join(hosts, ","), c.Database)
+}
+
+func hostPort(host string, port uint16) string {
+	if strings.HasPrefix(host, "/") { // a directory with a socket
+		return fmt.Sprintf("%s:%d", host, port)
+	}
+	return net.JoinHostPort(host, fmt.Sprint(port))
 }

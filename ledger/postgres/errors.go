@@ -34,6 +34,7 @@ const (
 	Standby    = "read_only"      // the server is a copy that follows another one
 	Lost       = "lost"           // the server does not answer; what was asked has not happened
 	Crowded    = "crowded"        // the server takes no more connections
+	Partial    = "partial"        // the ledger has no guards: it is being restored
 	FailedOver = "failover"       // the database is another one than the ledger was adopted in
 	Unknown    = "unknown_commit" // a change is recorded as a whole or not at all, and which it is cannot be asked
 )
@@ -50,6 +51,7 @@ var sayings = map[string]struct {
 	FailedOver: {"%s failed over or was restored, and what was sent last may be missing", "nothing was sent; an operator looks at what was under way, and then adopts it: indoubt adopt", ledger.ErrFailover},
 	Lost:       {"%s does not answer: %s", "check that the server runs and is reached from here; what cannot be recorded must not be sent", ledger.ErrLost},
 	Crowded:    {"%s takes no more connections (%s)", "try again; let fewer processes connect, raise max_connections, or put a pooler before it", ledger.ErrBusy},
+	Partial:    {"%s is not whole (%s)", "wait until its restore has ended; what cannot be recorded must not be sent", ledger.ErrLost},
 	Unknown:    {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "look whether it is there, and do the same again where it is not", ledger.ErrUnknown},
 }
 
@@ -81,6 +83,7 @@ const (
 	codeFailover      = "IN002"
 	codeReadOnly      = "25006"
 	codeUnique        = "23505"
+	codeNull          = "23502"
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"
 	codeLockTimeout   = "55P03"
@@ -204,6 +207,8 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return fmt.Errorf("%w: %s: %w", ledger.ErrBusy, shown, said)
 	case codeLimit:
 		return &ledger.GuardError{Message: "a key or a target is too long for PostgreSQL to find it by (about 2,700 bytes): give a digest of it", Err: said}
+	case codeNull:
+		return missing(shown, said)
 	case codeConnections:
 		return &Error{Crowded, shown, said.Message, "", said}
 	case codeNoDatabase:
@@ -242,6 +247,14 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return fmt.Errorf("%w: %s: %w", ledger.ErrFull, shown, said)
 	}
 	return fmt.Errorf("%s: %w", shown, said)
+}
+
+// missing is why a column has no value: the guards number the rows.
+func missing(shown string, said *pgconn.PgError) error {
+	if said.ColumnName == "seq" || said.ColumnName == "rowid" {
+		return &Error{Partial, shown, said.Message, "", said}
+	}
+	return &ledger.GuardError{Message: said.Message, Err: said}
 }
 
 // ended reports whether an error has ended the session, or kept it from beginning. Poolers

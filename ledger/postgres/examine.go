@@ -60,6 +60,9 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	} else {
 		say("connection", ledger.LevelWarn, "not encrypted: what is recorded can be read on the way", "add ?sslmode=verify-full to the address, and give PGSSLROOTCERT")
 	}
+	if all := s.address.primaries(ctx); len(all) > 1 {
+		say("hosts", ledger.LevelFail, fmt.Sprintf("%d servers take writes: %s", len(all), toldOf(all)), "stop the old one: what is recorded on one is not seen on the other, and may be sent twice")
+	}
 	if fsync != "on" || pages != "on" {
 		say("durability", ledger.LevelFail, fmt.Sprintf("fsync is %s and full_page_writes is %s: a crash of the server loses what was recorded", fsync, pages), "set both to on")
 	}

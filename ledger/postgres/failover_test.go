@@ -332,6 +332,35 @@ func restored(t *testing.T, dump string, operations int) {
 	need.That(t, len(need.Get(s.History(ctx, ledger.HistoryQuery{Limit: 1 << 20}))(t)) > operations, "the history is there")
 }
 
+// Of two who adopt a ledger at the same time, one has.
+func TestItIsAdoptedOnce(t *testing.T) {
+	url := made(t)
+	s := opened(t, url, Options{})
+	psql(t, url, `SET session_replication_role = replica; UPDATE indoubt.lineages SET lineage = 'elsewhere'; RESET session_replication_role; SELECT indoubt.adopted()`)
+	var err error
+	behind(t, s, `SELECT FROM indoubt.adopt() WHERE $1 <> ''`, "x", true, func() { err = s.Adopt(ctx, ledger.Actor{Name: "vera"}) })
+	need.OK(t, err)
+	need.Equal(t, psql(t, url, `SELECT count(*) FILTER (WHERE verb = 'failover'), count(*) FILTER (WHERE verb = 'adopt') FROM indoubt.events`), "1|0")
+}
+
+// A dump makes the guards last. Until then the ledger takes nothing, and what is known of an
+// attempt is kept until it does.
+func TestI9_ALedgerThatIsBeingRestored(t *testing.T) {
+	url := made(t)
+	s := opened(t, url, Options{})
+	r := record.New(s, nil, record.Options{})
+	begun := need.Get(r.Begin(ctx, record.Request{Kind: "mail", Key: "1"}))(t)
+	psql(t, url, `SET session_replication_role = replica; DELETE FROM indoubt.attempts; DELETE FROM indoubt.operations; DELETE FROM indoubt.events;
+		ALTER TABLE indoubt.operations DISABLE TRIGGER USER`)
+	_, err := r.Begin(ctx, record.Request{Kind: "mail", Key: "2"})
+	need.That(t, errors.Is(err, ledger.ErrLost) && strings.Contains(err.Error(), "is not whole"), "%v", err)
+	settle := ledger.SettleRequest{AttemptID: begun.Attempt.ID, Outcome: ledger.OutcomeCommitted}
+	_, err = r.Settle(ctx, settle)
+	need.That(t, errors.Is(err, ledger.ErrLost), "%v", err)
+	psql(t, url, `ALTER TABLE indoubt.operations ENABLE TRIGGER USER`)
+	need.That(t, need.Get(r.Settle(ctx, settle))(t).After.State == ledger.Committed, "it is not settled")
+}
+
 // I3: a begin that has to happen where the ledger was a moment ago is refused elsewhere,
 // though an operator has adopted it there: what its recorder knows of the key is looked for
 // first.

@@ -129,8 +129,11 @@ BEGIN
   IF indoubt.adopted() THEN
     RETURN;
   END IF;
-  RETURN QUERY SELECT * FROM indoubt.failed_over();
+  SELECT f.* INTO at, missing_ms, noted FROM indoubt.failed_over() f;
   UPDATE indoubt.lineages SET adopted_at = greatest(clock_timestamp(), noted_at), db_user = session_user WHERE adopted_at IS NULL;
+  IF FOUND THEN -- no one else has meanwhile
+    RETURN NEXT;
+  END IF;
 END $$;
 
 CREATE FUNCTION indoubt.lineages_before_update() RETURNS trigger LANGUAGE plpgsql AS $$

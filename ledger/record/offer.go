@@ -253,8 +253,8 @@ func final(err error) bool {
 }
 
 // found makes a change again that found no such attempt, once the ledger has recorded again
-// what it has lost of it. Where it cannot be asked to, that is the error: what is known of
-// the attempt is not given up.
+// what it has lost of it. Where it does not do so yet, that is the error: what is known of
+// the attempt is given up only where the ledger never takes it.
 func (r *Recorder) found(ctx context.Context, attemptID string, err error, again func() error) error {
 	r.recent.mu.Lock()
 	i, line := r.recent.of[attemptID], r.recent.line
@@ -265,7 +265,7 @@ func (r *Recorder) found(ctx context.Context, attemptID string, err error, again
 	switch _, failed := r.offerOne(ctx, i, line); {
 	case failed == nil:
 		return again()
-	case away(failed):
+	case !final(failed):
 		return failed
 	}
 	return err

@@ -65,7 +65,7 @@ func TestE2E_OneLedgerForAFleet(t *testing.T) {
 	need.Program(t, "pg_dump")
 	_, command, _ := strings.Cut(f.says(1, "pg_dump", f.as("owner", "payments")+"indoubt backup copy.dump"), "  pg_dump")
 	f.says(0, "", "pg_dump"+command)
-	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE DATABASE again OWNER owner'\npg_restore --exit-on-error -d '"+f.ledger("owner", "again")+"' copy.dump")
+	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE DATABASE again OWNER owner'\npg_restore --single-transaction -d '"+f.ledger("owner", "again")+"' copy.dump")
 	f.says(105, "may be missing", f.as("ci", "again")+"indoubt run --kind post --key new -- true")
 	f.says(0, "goes on", f.as("ana", "again")+"indoubt adopt --yes")
 	f.says(0, "", f.as("ci", "again")+"indoubt run --kind post --key new -- true")

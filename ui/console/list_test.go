@@ -206,6 +206,9 @@ func TestAFailoverIsSaid(t *testing.T) {
 	o.Store.(*memory).info.Failover = ledger.Failover{At: time.Date(2026, 7, 14, 3, 12, 0, 0, cest), Missing: 3200 * time.Millisecond}
 	newBench(t, 200, 24, o).judged(nightFacts).shows("FAILOVER 03:12: up to 4s may be missing")
 	newBench(t, 80, 24, o).judged(nightFacts).shows("FAILOVER 03:12")
+	quiet := newMemory(night)
+	quiet.info.Failover, o.Store = o.Store.(*memory).info.Failover, quiet
+	newBench(t, 200, 24, o).judged(nightFacts).shows("0 need you", "FAILOVER 03:12").hides("nothing needs you")
 }
 
 // A ledger that opens and cannot be read is not back, and how old the screen is

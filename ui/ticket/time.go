@@ -72,5 +72,5 @@ func Failover(f ledger.Failover, zone *time.Location) safe.Text {
 	if f.At.IsZero() {
 		return safe.Text{}
 	}
-	return safe.Say("FAILOVER %s: up to %s may be missing", f.At.In(zone).Format("15:04"), Span((f.Missing + time.Second - 1).Truncate(time.Second)))
+	return safe.Say("FAILOVER %s: up to %s may be missing", f.At.In(zone).Format("15:04"), Span(f.AtMost()))
 }

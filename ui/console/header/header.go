@@ -193,6 +193,8 @@ func (h *Header) items(w int) []item {
 				short = long
 			}
 			add(1, 0, th.Strong, long, short)
+		case h.Lost != nil || !h.Info.Failover.At.IsZero(): // that is what does
+			add(1, 0, th.Text, safe.Say("0 need you"), safe.Text{})
 		default:
 			add(1, 0, th.Good, safe.Say("nothing needs you"), safe.Say("0 need you"))
 		}
