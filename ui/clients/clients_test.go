@@ -276,12 +276,15 @@ func TestI11_TheDiffShowsNoSecret(t *testing.T) {
 	d := newDesk(t, `{"mcpServers": {
   "a": {"command": "x", "env": {"API_KEY": "hunter2hunter2"}},
   "b": {"url": "https://h/mcp", "headers": {"Authorization": "Bearer sk-0123456789abcdef0123"}},
+  "d": {"url": "https://i/mcp", "headers": {"Authorization": "Bearer hunter5", "X-Api-Key": "hunter6"}},
   "c": {"command": "x", "args": ["--password", "hunter3hunter3", "--token=hunter4hunter4"]}
 }}`)
 	diff := d.install(wrapping).Diff()
 	need.That(t, strings.Contains(diff, "+  \"a\""), diff)
-	for _, secret := range []string{"hunter2", "hunter3", "hunter4", "sk-0123"} {
-		need.That(t, !strings.Contains(diff, secret), "%s is shown:\n%s", secret, diff)
+	for _, diff := range []string{diff, d.uninstall().Diff()} {
+		for _, secret := range []string{"hunter2", "hunter3", "hunter4", "hunter5", "hunter6", "sk-0123"} {
+			need.That(t, !strings.Contains(diff, secret), "%s is shown:\n%s", secret, diff)
+		}
 	}
 }
 

@@ -40,6 +40,9 @@ type Wrapped struct {
 	tail          []string
 }
 
+// headerVariable begins the names of variables with the value of a header.
+const headerVariable = "INDOUBT_HEADER_"
+
 // Errors of entries that stay as they are.
 var (
 	errByHand = errors.New("it stands behind indoubt already, with options that were written by hand")
@@ -157,7 +160,7 @@ func (s *Server) wrapURL(w Wrapping, before Wrapped, url string) ([]udiff.Edit, 
 		}
 		for i := range headers.Members {
 			name := word(&headers.Members[i].Name)
-			variable := "INDOUBT_HEADER_" + strings.ToUpper(notVariable.ReplaceAllString(name, "_"))
+			variable := headerVariable + strings.ToUpper(notVariable.ReplaceAllString(name, "_"))
 			edits = append(edits, s.set(&headers.Members[i].Name, quoted(variable)))
 			words = append(words, "--header-env", name+"="+variable)
 		}
