@@ -78,6 +78,7 @@ func TestE2E_WhatTheOwnerOfALedgerMay(t *testing.T) {
 	f.says(3, "CREATE DATABASE", f.as("owner", "payments")+"indoubt init")
 	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE DATABASE payments OWNER owner' -c 'CREATE DATABASE second OWNER owner'")
 	f.says(1, "owns the database", f.as("op", "payments")+"indoubt init")
+	f.says(1, "there is no directory", f.as("owner", "payments")+"export INDOUBT_DIGEST_KEY_FILE=nowhere/digest.key\nindoubt init")
 	f.says(1, "CREATEROLE", f.as("owner", "payments")+"indoubt init --roles")
 	f.says(0, "made the roles", f.as("postgres", "payments")+"indoubt init --roles")
 	// Roles are those of the server: for the next ledger of it no one has to make them.
