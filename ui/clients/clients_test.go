@@ -170,6 +170,18 @@ func TestAChangedEntryIsUndoneByFields(t *testing.T) {
 	need.Equal(t, d.text(), `{"mcpServers": {"s": {"command": "npx", "args": ["-y", "pkg@2", "--fast"]}}}`)
 }
 
+// What a person gave indoubt in the environment is not sent to the server as a header.
+func TestAnEnvironmentForIndoubtIsNoHeader(t *testing.T) {
+	text := `{"mcpServers": {"s": {"url": "https://h/mcp", "headers": {"A": "1", "B": "2"}}}}`
+	for _, put := range []string{`"env": {"X": "/x", "Y": "/y", `, `"env": {"X": "/x", `} {
+		d := newDesk(t, text)
+		d.install(wrapping)
+		d.put(strings.Replace(strings.Replace(d.text(), `"env": {`, put, 1), `"2"}`, `"2", "P": "/p", "Q": "/q"}`, 1))
+		d.uninstall()
+		need.Equal(t, d.text(), text)
+	}
+}
+
 func TestOneOfSeveral(t *testing.T) {
 	text := `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}, "c": {"url": "https://h/mcp"}}}`
 	d := newDesk(t, text)
