@@ -124,7 +124,7 @@ func (g GrantRequest) check(rec *Record) error {
 		return moved(rec, "retry", g.Version, true)
 	}
 	if h := rec.HeldBy(); h != nil {
-		return g.no("hold", fmt.Sprintf("%s holds %s (%s)", h.Actor.Name, h.Scope, h.Reason), "indoubt release "+string(h.Scope))
+		return g.no("hold", fmt.Sprintf("%s holds %s (%s)", h.Actor.Name, h.Scope, h.Reason), h.Scope.Release())
 	}
 	if !g.ExpiresAt.After(rec.Now) {
 		return g.no("basis", "what allowed it has lapsed", "check again")

@@ -438,6 +438,18 @@ type Event struct {
 // HoldScope is what a hold covers: "all", "kind:<name>" or "downstream:<name>".
 type HoldScope string
 
+// Release is the command that lifts a hold on it.
+func (s HoldScope) Release() string {
+	word, name, _ := strings.Cut(string(s), ":")
+	switch word {
+	case "kind":
+		return "indoubt release " + name + " --reason …"
+	case "downstream":
+		return "indoubt release --downstream " + name + " --reason …"
+	}
+	return "indoubt release --all --reason …"
+}
+
 // Hold stops every automatic send, grant and bulk run of its scope.
 type Hold struct {
 	Scope     HoldScope

@@ -282,7 +282,7 @@ func (d RunDrive) Rule() RunRule {
 		}
 		if next != nil && d.Decided && r.Sends() {
 			if h := holds(rec, next.Kind); h != nil {
-				return RunChange{}, &RefusedError{Verb: r.Verb, Code: "hold", Why: held(h), Hint: "indoubt release " + string(h.Scope)}
+				return RunChange{}, &RefusedError{Verb: r.Verb, Code: "hold", Why: held(h), Hint: h.Scope.Release()}
 			}
 		}
 		c := RunChange{Again: d.Decided, Run: &r}

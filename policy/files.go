@@ -52,6 +52,18 @@ func Files(path string) ([]string, error) {
 // besides is the directory of further files of a policy file.
 func besides(path string) string { return strings.TrimSuffix(path, filepath.Ext(path)) + ".d" }
 
+// Beside is where further files of the policy at this path stand. further reports that
+// the path is such a file itself, beside a policy that is there.
+func Beside(path string) (dir string, further bool) {
+	for _, ending := range []string{".yaml", ".yml"} {
+		main, ok := strings.CutSuffix(filepath.Dir(path), ".d")
+		if info, err := os.Stat(main + ending); ok && err == nil && !info.IsDir() {
+			return filepath.Dir(path), true
+		}
+	}
+	return besides(path), false
+}
+
 // file is the text of a policy file.
 type file struct {
 	name string

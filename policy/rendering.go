@@ -22,7 +22,7 @@ func (v *variables) rendering(show bool) *rendering {
 func (r *rendering) headers(pairs []pair) map[string][]string {
 	out := map[string][]string{}
 	for _, p := range pairs {
-		v := r.At("header " + p.name).Text(p.value)
+		v := r.At("header " + p.name + " cannot be made").Text(p.value)
 		if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
 			r.Fail(fmt.Errorf("the value has control characters"))
 		}

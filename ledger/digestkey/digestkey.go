@@ -150,7 +150,12 @@ func (n Named) Make() ([]byte, error) {
 	if errors.Is(err, fs.ErrExist) {
 		return n.Read()
 	}
-	if err != nil {
+	switch dir := filepath.Dir(string(n)); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, &Error{Path: string(n), Why: "cannot be made: there is no directory " + dir, Do: "mkdir -p " + dir + ", and say it again"}
+	case errors.Is(err, fs.ErrPermission):
+		return nil, &Error{Path: string(n), Why: "cannot be made by this account", Do: "name a file where it may write in " + Variable}
+	case err != nil:
 		return nil, fmt.Errorf("make the key of the ledger's digests: %w", err)
 	}
 	key, err := Write(f)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestTheConfigurationIsTakenOrSaidToBeWrong(t *testing.T) {
-	for text, want := range map[string]string{
+	cases := map[string]string{
 		"": "",
 		"theme: light\nfilter: -source:test kind:stripe.*\ncolumns: [kind, what, never, do]\nmouse: false\n": "",
 		"theme: pink":                         `theme "pink" is none of auto, light, dark, none`,
@@ -22,7 +22,13 @@ func TestTheConfigurationIsTakenOrSaidToBeWrong(t *testing.T) {
 		"context: prod":                       `there is no context "prod"`,
 		"contexts: { a: { policy: p.yaml } }": "context a names no ledger",
 		"contexts: { a: { ledger: l, filter: 'x:1' } }": "filter of context a",
-	} {
+	}
+	page := need.Blocks(t, "../README.md", "yaml")
+	need.That(t, len(page) == 2, "%d blocks", len(page))
+	for _, b := range page {
+		cases[b.Text] = ""
+	}
+	for text, want := range cases {
 		path := filepath.Join(t.TempDir(), "config.yaml")
 		need.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		c, err := readConfig(path)
@@ -31,7 +37,7 @@ func TestTheConfigurationIsTakenOrSaidToBeWrong(t *testing.T) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		case want != "" && (c.Theme != "" || c.Filter != "" || c.Columns != nil):
 			t.Errorf("%q: half of it is taken: %+v", text, c)
-		case strings.Contains(text, "light") && (c.Theme != "light" || c.Filter != "-source:test kind:stripe.*" || len(c.Columns) != 4 || c.Mouse == nil || *c.Mouse):
+		case strings.HasPrefix(text, "theme: light") && (c.Theme != "light" || c.Filter != "-source:test kind:stripe.*" || len(c.Columns) != 4 || c.Mouse == nil || *c.Mouse):
 			t.Errorf("%q: %+v", text, c)
 		}
 	}

@@ -67,7 +67,7 @@ func (x *examination) run(ctx context.Context, online, rebuild bool) error {
 	s, err := x.a.ledgerFor(ctx, toLook)
 	if err != nil {
 		f := asFailure(err)
-		x.say("ledger", ledger.LevelFail, f.Message, "indoubt doctor --ledger PATH looks at another one")
+		x.say("ledger", ledger.LevelFail, f.Message, "indoubt init makes one; indoubt doctor --ledger PATH looks at another one")
 		if f.Code != "no_ledger" {
 			x.findings[0].Do = firstLine(f.Hint)
 		}
@@ -213,7 +213,8 @@ func (x *examination) report() error {
 		}
 	}
 	if fails > 0 {
-		return &failure{Exit: exitError, Code: "unwell", Message: fmt.Sprintf("%d of %d checks failed", fails, len(x.findings)), Data: data, Text: write}
+		return &failure{Exit: exitError, Code: "unwell", Message: fmt.Sprintf("%d of %d checks failed", fails, len(x.findings)),
+			Hint: "do what stands behind each →, then: indoubt doctor", Data: data, Text: write}
 	}
 	return x.a.done("", data, write)
 }

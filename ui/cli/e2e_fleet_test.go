@@ -60,7 +60,7 @@ func TestE2E_OneLedgerForAFleet(t *testing.T) {
 	// The job of the page has the key in a secret.
 	_, job, _ := strings.Cut(pageBlock(t, "yaml-ci"), "run: |\n")
 	key := string(need.Get(os.ReadFile(filepath.Join(f.dir, "digest.key")))(t))
-	f.says(0, "published", f.as("ci", "payments")+"export RUNNER_TEMP=runner GITHUB_REF_NAME=v2 DIGEST_KEY="+strings.TrimSpace(key)+"\nmkdir runner\nprintf '#!/bin/sh\\necho published\\n' > publish.sh\nchmod +x publish.sh\n"+job)
+	f.says(0, "published", f.as("ci", "payments")+"export RUNNER_TEMP=runner GITHUB_REF_NAME=v2 DIGEST_KEY="+strings.TrimSpace(key)+"\nmkdir runner\necho version: 1 > policy.yaml\nprintf '#!/bin/sh\\necho published\\n' > publish.sh\nchmod +x publish.sh\n"+job)
 
 	need.Program(t, "pg_dump")
 	_, command, _ := strings.Cut(f.says(1, "pg_dump", f.as("owner", "payments")+"indoubt backup copy.dump"), "  pg_dump")
@@ -78,6 +78,7 @@ func TestE2E_WhatTheOwnerOfALedgerMay(t *testing.T) {
 	f.says(3, "CREATE DATABASE", f.as("owner", "payments")+"indoubt init")
 	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE DATABASE payments OWNER owner' -c 'CREATE DATABASE second OWNER owner'")
 	f.says(1, "owns the database", f.as("op", "payments")+"indoubt init")
+	f.says(1, "there is no directory", f.as("owner", "payments")+"export INDOUBT_DIGEST_KEY_FILE=nowhere/digest.key\nindoubt init")
 	f.says(1, "CREATEROLE", f.as("owner", "payments")+"indoubt init --roles")
 	f.says(0, "made the roles", f.as("postgres", "payments")+"indoubt init --roles")
 	// Roles are those of the server: for the next ledger of it no one has to make them.

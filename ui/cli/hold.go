@@ -58,7 +58,8 @@ func newHoldCommand(a *app) *cobra.Command {
 		Use: "hold [KIND|--downstream D|--all]", GroupID: groupDecide,
 		Short: "Stop every automatic send, grant and bulk run at once",
 		Long: `Stop every automatic send, every permission to send again and every bulk run
-for a kind, a downstream or everything. Checks go on. A hold on the same scope
+for a kind, a downstream or everything. Checks go on, and pipelines with what is new
+or known to have had no effect. A hold on the same scope
 is replaced. A kind that neither the policy nor the ledger knows is refused as a slip;
 --anyway holds it before its first use.`,
 		Example: "  indoubt hold --all --reason 'stripe incident, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h\n  indoubt hold new.kind --anyway --reason 'not before monday'",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"indoubt/ledger/digestkey"
 	"indoubt/policy/recipes"
 	"indoubt/ui/clients"
 	"indoubt/ui/safe"
@@ -362,6 +363,9 @@ func (i *installer) told(w *safe.Writer, plans []*clients.Plan, backups clients.
 				known = append(known, name)
 			}
 		}
+	}
+	if file := i.ledgerOptions().KeyFile; file != "" && !i.undo {
+		w.Printf("add to the env of each entry, for clients do not pass on their own: %s=%s, and PGPASSFILE where the password stands in one\n", digestkey.Variable, file)
 	}
 	w.Println("next: restart the client")
 	if len(known) > 0 {

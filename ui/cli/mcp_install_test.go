@@ -62,6 +62,10 @@ func TestE2E_InstallAsksAndPutsBack(t *testing.T) {
 		now := string(need.Get(os.ReadFile(config))(t))
 		need.Equal(t, now != text, c.afterwards, c.args, now)
 	}
+	// A key that is apart from the ledger does not come along by itself.
+	s.env = append(s.env, "INDOUBT_DIGEST_KEY_FILE=/run/digest.key")
+	r := s.do("mcp", "install", "claude", "--yes")
+	need.That(t, r.Exit == 0 && strings.Contains(r.Out, "INDOUBT_DIGEST_KEY_FILE=/run/digest.key"), "exit %d\n%s%s", r.Exit, r.Out, r.Err)
 }
 
 // What install writes is what a real client starts: its calls are recorded, and stay

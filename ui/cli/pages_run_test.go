@@ -48,7 +48,7 @@ var notRun = map[string]string{
 	"sh-restore":    "it replaces the ledger: TestI10_E2E_ABackupIsRestoredAsThePageSays",
 	"python-stripe": "it needs an account", "js": "it needs an account", "ts": "it needs npm", "go": "the examples of ledger/record compile",
 	"json": "TestPageConfiguresMCP, or it shows a form", "ini": "TestTheUnitsOfSystemd", "filter": "TestThePageNamesEveryFilter",
-	"text": "a picture", "mermaid": "a picture", "yaml": "an excerpt",
+	"text": "a picture", "mermaid": "a picture", "yaml": "an excerpt, or TestTheConfigurationIsTakenOrSaidToBeWrong",
 	"yaml-mistake": "TestThePolicyPageKnowsItsMistakes", "yaml-cure": "TestThePolicyPageKnowsItsMistakes",
 	"yaml-ci": "TestE2E_ALedgerInPostgreSQL", "yaml-job": "TestE2E_ALedgerInPostgreSQL", "yaml-sidecar": "TestE2E_ALedgerInPostgreSQL",
 }

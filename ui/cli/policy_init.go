@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -35,7 +36,8 @@ that exists is left as it is.`,
 			if err != nil {
 				return err
 			}
-			text, err := policyFrom(names)
+			dir, further := policy.Beside(path)
+			text, err := policyFrom(names, further)
 			if err != nil {
 				return err
 			}
@@ -44,7 +46,11 @@ that exists is left as it is.`,
 				if bytes.Equal(there, text) {
 					return a.done(effectNoop, data, func(w *safe.Writer) { w.Println(short(path) + " is there already") })
 				}
-				return &failure{Exit: exitConflict, Code: "exists", Message: short(path) + " exists and is another policy", Hint: "check it: indoubt policy check, or name another file"}
+				hint := "check it: indoubt policy check, or name another file"
+				if len(names) > 0 && !further {
+					hint = "write them beside it: indoubt policy init " + strings.Join(append(slices.Clone(names), short(filepath.Join(dir, names[0]+".yaml"))), " ")
+				}
+				return &failure{Exit: exitConflict, Code: "exists", Message: short(path) + " exists and is another policy", Hint: hint}
 			}
 			if dryRun {
 				return a.done(effectWouldCreate, data, func(w *safe.Writer) { w.Println("would write " + short(path)) })
@@ -97,11 +103,16 @@ func whatToInit(a *app, args []string) (path string, names []string, err error) 
 	return path, names, nil
 }
 
-func policyFrom(names []string) ([]byte, error) {
+// policyFrom is the text of a new file; further: one that stands beside a policy.
+func policyFrom(names []string, further bool) ([]byte, error) {
 	if len(names) == 0 {
 		return policy.Example(), nil
 	}
-	text, err := recipes.Merge(names...)
+	write := recipes.Merge
+	if further {
+		write = recipes.Beside
+	}
+	text, err := write(names...)
 	var unknown *recipes.UnknownError
 	if errors.As(err, &unknown) {
 		return nil, usage(err.Error(), "there are: "+strings.Join(recipes.Names(), ", "))

@@ -134,7 +134,14 @@ func TestPolicyInitFromRecipes(t *testing.T) {
 		"no hint for editors %v", err)
 	b.want(0, "policy", "check", path)
 	need.Contains(t, b.want(0, "--policy", path, "policy", "test"), "all good")
-	b.failing(4, "exists", "policy", "init", recipes.Names()[0], b.policy)
+	// A further recipe goes beside the policy that is there, without what that one says already.
+	beside := b.json(4, "policy", "init", "mcp-memory", path).Error
+	hint := strings.Fields(beside.Hint)
+	need.That(t, beside.Code == "exists" && strings.HasSuffix(beside.Hint, "policy init mcp-memory "+hint[len(hint)-1]), "%+v", beside)
+	main := filepath.Join(b.dir, "main.yaml")
+	b.want(0, "policy", "init", main)
+	b.want(0, "policy", "init", "mcp-memory", filepath.Join(b.dir, "main.d", "memory.yaml"))
+	b.want(0, "policy", "check", main)
 	if e := b.json(2, "policy", "init", "no-such-recipe", filepath.Join(b.dir, "x.yaml")).Error; !strings.Contains(e.Hint, recipes.Names()[0]) {
 		t.Errorf("%+v", e)
 	}

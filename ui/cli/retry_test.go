@@ -382,11 +382,16 @@ func TestWhatBecameOfARetryIsItsExitCode(t *testing.T) {
 	exit, stdout, _ := b.run("retry", b.at(2), "--json")
 	need.That(t, (exit == 1 || exit == 6) && !strings.Contains(stdout, `"state":"committed"`), "refused: exit %d %s", exit, stdout)
 	s.refuse = 0
-	b.want(0, "hold", "keyed", "--reason", "incident")
-	if a := b.json(5, "retry", b.at(3)); a.Error.Code != "hold" || !strings.Contains(a.Error.Message, "maya") {
-		t.Errorf("%+v", a.Error)
+	// What is said against a hold lifts it.
+	for _, scope := range []string{"keyed", "--all"} {
+		b.want(0, "hold", scope, "--reason", "incident")
+		a := b.json(5, "retry", b.at(3))
+		lift, found := strings.CutSuffix(a.Error.Hint, " --reason …")
+		if a.Error.Code != "hold" || !strings.Contains(a.Error.Message, "maya") || !found {
+			t.Errorf("%+v", a.Error)
+		}
+		need.Contains(t, b.want(0, append(strings.Fields(lift)[1:], "--reason", "over")...), "released")
 	}
-	b.want(0, "release", "keyed", "--reason", "over")
 	b.want(0, "retry", b.at(3), b.at(4))
 }
 

@@ -170,6 +170,18 @@ func TestAChangedEntryIsUndoneByFields(t *testing.T) {
 	need.Equal(t, d.text(), `{"mcpServers": {"s": {"command": "npx", "args": ["-y", "pkg@2", "--fast"]}}}`)
 }
 
+// What a person gave indoubt in the environment is not sent to the server as a header.
+func TestAnEnvironmentForIndoubtIsNoHeader(t *testing.T) {
+	text := `{"mcpServers": {"s": {"url": "https://h/mcp", "headers": {"A": "1", "B": "2"}}}}`
+	for _, put := range []string{`"env": {"X": "/x", "Y": "/y", `, `"env": {"X": "/x", `} {
+		d := newDesk(t, text)
+		d.install(wrapping)
+		d.put(strings.Replace(strings.Replace(d.text(), `"env": {`, put, 1), `"2"}`, `"2", "P": "/p", "Q": "/q"}`, 1))
+		d.uninstall()
+		need.Equal(t, d.text(), text)
+	}
+}
+
 func TestOneOfSeveral(t *testing.T) {
 	text := `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}, "c": {"url": "https://h/mcp"}}}`
 	d := newDesk(t, text)
@@ -276,12 +288,15 @@ func TestI11_TheDiffShowsNoSecret(t *testing.T) {
 	d := newDesk(t, `{"mcpServers": {
   "a": {"command": "x", "env": {"API_KEY": "hunter2hunter2"}},
   "b": {"url": "https://h/mcp", "headers": {"Authorization": "Bearer sk-0123456789abcdef0123"}},
+  "d": {"url": "https://i/mcp", "headers": {"Authorization": "Bearer hunter5", "X-Api-Key": "hunter6"}},
   "c": {"command": "x", "args": ["--password", "hunter3hunter3", "--token=hunter4hunter4"]}
 }}`)
 	diff := d.install(wrapping).Diff()
 	need.That(t, strings.Contains(diff, "+  \"a\""), diff)
-	for _, secret := range []string{"hunter2", "hunter3", "hunter4", "sk-0123"} {
-		need.That(t, !strings.Contains(diff, secret), "%s is shown:\n%s", secret, diff)
+	for _, diff := range []string{diff, d.uninstall().Diff()} {
+		for _, secret := range []string{"hunter2", "hunter3", "hunter4", "hunter5", "hunter6", "sk-0123"} {
+			need.That(t, !strings.Contains(diff, secret), "%s is shown:\n%s", secret, diff)
+		}
 	}
 }
 

@@ -199,7 +199,7 @@ func (s *Server) secrets() (out []string) {
 		if m := s.members[field]; m != nil {
 			if o, ok := m.Value.Value.(*hujson.Object); ok {
 				for i := range o.Members {
-					if redact.Variable(word(&o.Members[i].Name)) && !redact.Harmless(word(&o.Members[i].Value)) {
+					if redact.Variable(strings.TrimPrefix(word(&o.Members[i].Name), headerVariable)) && !redact.Harmless(word(&o.Members[i].Value)) {
 						collect(word(&o.Members[i].Value))
 					}
 				}

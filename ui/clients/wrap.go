@@ -40,6 +40,9 @@ type Wrapped struct {
 	tail          []string
 }
 
+// headerVariable begins the names of variables with the value of a header.
+const headerVariable = "INDOUBT_HEADER_"
+
 // Errors of entries that stay as they are.
 var (
 	errByHand = errors.New("it stands behind indoubt already, with options that were written by hand")
@@ -157,7 +160,7 @@ func (s *Server) wrapURL(w Wrapping, before Wrapped, url string) ([]udiff.Edit, 
 		}
 		for i := range headers.Members {
 			name := word(&headers.Members[i].Name)
-			variable := "INDOUBT_HEADER_" + strings.ToUpper(notVariable.ReplaceAllString(name, "_"))
+			variable := headerVariable + strings.ToUpper(notVariable.ReplaceAllString(name, "_"))
 			edits = append(edits, s.set(&headers.Members[i].Name, quoted(variable)))
 			words = append(words, "--header-env", name+"="+variable)
 		}
@@ -228,14 +231,27 @@ func (s *Server) unwrapURL(w Wrapped) ([]udiff.Edit, error) {
 	if m := s.members["env"]; m != nil && len(w.headers) > 0 {
 		edits = append(edits, s.set(&m.Name, `"headers"`))
 		if env, ok := m.Value.Value.(*hujson.Object); ok {
-			for i := range env.Members {
-				if name := w.headers[word(&env.Members[i].Name)]; name != "" {
-					edits = append(edits, s.set(&env.Members[i].Name, quoted(name)))
-				}
-			}
+			edits = append(edits, s.asHeaders(env, w.headers)...)
 		}
 	}
 	return edits, nil
+}
+
+// asHeaders leaves of an environment the values of headers. The rest was for indoubt.
+func (s *Server) asHeaders(env *hujson.Object, headers map[string]string) (edits []udiff.Edit) {
+	kept := false
+	for i := range env.Members {
+		m := &env.Members[i]
+		switch name := headers[word(&m.Name)]; {
+		case name != "":
+			edits, kept = append(edits, s.set(&m.Name, quoted(name))), true
+		case kept:
+			edits = append(edits, udiff.Edit{Start: s.from + env.Members[i-1].Value.EndOffset, End: s.from + m.Value.EndOffset})
+		case i+1 < len(env.Members):
+			edits = append(edits, udiff.Edit{Start: s.from + m.Name.StartOffset, End: s.from + env.Members[i+1].Name.StartOffset})
+		}
+	}
+	return edits
 }
 
 func (s *Server) set(v *hujson.Value, text string) udiff.Edit {

@@ -3,6 +3,7 @@ package mcpproxy
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 
 	"indoubt/ledger"
@@ -131,7 +132,10 @@ func (p *Proxy) lost(l *mcpwire.Lost) {
 // lostWhy says why, and what to do about it where that is known.
 func (p *Proxy) lostWhy(l *mcpwire.Lost) string {
 	why := "no answer came"
-	if l.Err != nil {
+	switch {
+	case errors.Is(l.Err, io.EOF), errors.Is(l.Err, io.ErrUnexpectedEOF):
+		why = doubtWords(ledger.ClassEOF)
+	case l.Err != nil:
 		why = l.Err.Error()
 	}
 	switch {
