@@ -65,7 +65,7 @@ func TestWhatBecomesOfASend(t *testing.T) {
 		"for its pipeline":           {came(reconcile.DidGrant, op(ledger.Failed), nil), ledger.CameAllowed, ""},
 		"held":                       {came("", op(""), refuse("hold")), ledger.CameHeld, "why"},
 		"a twin":                     {came("", op(""), refuse("twin")), ledger.CameSkipped, "why"},
-		"the breaker is open":        {came("", op(""), refuse("throttled")), ledger.CameBroken, "why"},
+		"its downstream wants time":  {came("", op(""), refuse("throttled")), ledger.CameHeld, "why"},
 		"a check could not be made":  {came("", op(""), errors.New("connection refused")), ledger.CameBroken, "connection refused"},
 		"changed":                    {came("", op(""), &reconcile.ChangedError{}), ledger.CameSkipped, "what would be sent has changed since it was shown; nothing was sent"},
 	} {
@@ -146,6 +146,25 @@ func TestARunGoesAsItsRecordSays(t *testing.T) {
 	if first := Exceptions(r.Items)[0]; first.Came != ledger.CameUnclear || !Line("retry", first).Grave {
 		t.Errorf("what needs a look is not first: %+v", first)
 	}
+}
+
+// A row whose downstream wants a pause stops the run, and has its turn when the run goes on.
+func TestARunTakesUpAgainWhatItsDownstreamPutOff(t *testing.T) {
+	store, slow, sent := ledgertest.NewMemory(time.Now, nil), true, map[int]int{}
+	r := New(store, ledger.DecisionRun{Verb: "retry", Actor: vera, CreatedAt: time.Now()}, items(4), func(_ context.Context, it ledger.RunItem, _ string) Outcome {
+		if it.N == 1 && slow {
+			return came("", ledger.Operation{}, &ledger.RefusedError{Verb: "retry", Code: "throttled", Why: "stripe asked to wait 30 s"})
+		}
+		sent[it.N]++
+		return Outcome{Came: ledger.CameLanded}
+	})
+	goOn(t, r)
+	sum := Sum(r.Record, r.Items, Since{}, time.Now()).String()
+	need.Must(t, r.Record.State == ledger.RunStopped && r.Record.Why == "stripe asked to wait 30 s" && sum == "4 = 1 landed + 1 put off + 2 to go", "%s: %s\n%s", r.Record.State, r.Record.Why, sum)
+	slow = false
+	r.GoOn()
+	goOn(t, r)
+	need.Must(t, r.Record.State == ledger.RunDone && len(sent) == 4 && sent[1] == 1, "%s, sent %v", r.Record.State, sent)
 }
 
 // refusing keeps nothing.
