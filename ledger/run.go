@@ -425,7 +425,9 @@ func (h RunHalt) Rule() RunRule {
 		if h.End {
 			r.State, r.Why, r.FinishedAt = RunStopped, "stopped by "+h.Actor.Name, rec.Now
 		}
-		r.Why += colon(h.Reason)
+		if r.Why += colon(h.Reason); h.Holder != "" {
+			r.Driver.Until = time.Time{} // given back
+		}
 		return RunChange{Run: &r, Event: r.event(h.ChangeID, h.Actor)}, nil
 	}
 }

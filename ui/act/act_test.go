@@ -400,7 +400,7 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 }
 
 // A send that is under way when its command is interrupted is waited for, and meanwhile
-// no one else is told that the run was broken off.
+// no one else is told that the run was broken off. Then another may go on with it at once.
 func TestI3_AnInterruptedRunIsDrivenUntilItsSendEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := ledgertest.NewMemory(time.Now, nil)
@@ -416,6 +416,11 @@ func TestI3_AnInterruptedRunIsDrivenUntilItsSendEnds(t *testing.T) {
 			r.Take(r.Next()(ctx))
 		}
 		need.OK(t, r.Err())
+		need.OK(t, r.GiveUp(t.Context(), "the command ended"))
+		ended := time.Now()
+		other := Resume(store, need.Get(store.Runs(t.Context(), ledger.RunQuery{Limit: 1}))(t)[0], sam, nil)
+		other.Take(other.Next()(t.Context()))
+		need.Must(t, other.Err() == nil && time.Since(ended) == 0, "it goes on after %s: %v", time.Since(ended), other.Err())
 	})
 }
 

@@ -70,7 +70,7 @@ func (r *decisionRun) left() error {
 		if errors.As(err, new(*ledger.DrivenError)) {
 			return err
 		}
-		why = err.Error()
+		why = asFailure(err).Message
 	}
 	code := "stopped"
 	if r.Record.State == ledger.RunWaiting {
