@@ -424,6 +424,26 @@ func TestI3_AnInterruptedRunIsDrivenUntilItsSendEnds(t *testing.T) {
 	})
 }
 
+// A driver that stood still for longer than its lease stops, and knows what became of the
+// rows that another has driven meanwhile.
+func TestI3_ADriverThatStoodStillKnowsWhatAnotherDid(t *testing.T) {
+	clock := ledgertest.NewClock()
+	store := ledgertest.NewMemory(clock.Now, clock.Steady)
+	landed := func(context.Context, ledger.RunItem, string) Outcome { return Outcome{Came: ledger.CameLanded} }
+	var r *Run
+	r = New(store, ledger.DecisionRun{Verb: "retry", Actor: vera, CreatedAt: clock.Now()}, items(3), func(_ context.Context, it ledger.RunItem, _ string) Outcome {
+		clock.Advance(ledger.RunLease + time.Second)
+		goOn(t, Resume(store, r.Record, sam, landed))
+		return Outcome{Came: ledger.CameBroken, Word: "its lease was lost"}
+	})
+	goOn(t, r)
+	var driven *ledger.DrivenError
+	need.Must(t, r.Over() && errors.As(r.Err(), &driven) && driven.Name == "sam", "%v", r.Err())
+	for _, it := range r.Items {
+		need.Equal(t, it.Came, ledger.CameLanded)
+	}
+}
+
 // A run without operations, and the rehearsal of one, come to an end: each step that
 // may begin is one of an item.
 func TestARunWithNothingToDoIsOver(t *testing.T) {

@@ -66,10 +66,10 @@ func (r *decisionRun) carry(ctx context.Context) {
 // left is why the run left an operation as it was.
 func (r *decisionRun) left() error {
 	why := r.Record.Why
-	if err := r.Err(); err != nil && r.Record.State == ledger.RunRunning {
-		if errors.As(err, new(*ledger.DrivenError)) {
-			return err
-		}
+	switch err := r.Err(); {
+	case errors.As(err, new(*ledger.DrivenError)):
+		return err
+	case err != nil && r.Record.State == ledger.RunRunning:
 		why = asFailure(err).Message
 	}
 	code := "stopped"
