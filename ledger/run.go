@@ -32,7 +32,7 @@ const (
 	CameFailed  Came = "failed"  // sent, and it did not land
 	CameUnclear Came = "unclear" // sent, and no clear answer came
 	CameMoved   Came = "moved"   // By changed it first; nothing was done
-	CameHeld    Came = "held"    // a hold of By came first; its turn comes again when the run goes on
+	CameHeld    Came = "held"    // a hold came first, or a pause that its downstream asked for; its turn comes again when the run goes on
 	CameSkipped Came = "skipped" // refused for a reason of its own; nothing was sent
 	CameBroken  Came = "broken"  // it could not be done
 )
@@ -185,7 +185,7 @@ type RunRecord struct {
 	Run   DecisionRun
 	Item  *RunItem // the one that was asked for
 	Next  *RunItem // another one, whose turn comes next
-	Held  *RunItem // the first whose turn a hold took
+	Held  *RunItem // the first that was put off
 	Holds []Hold   // in force
 	Now   time.Time
 }
@@ -345,7 +345,7 @@ func (a RunAdvance) Rule() RunRule {
 }
 
 // take counts an item in, and stops the run where it tells that the outage is not
-// over, or was held.
+// over, or was put off.
 func (r *DecisionRun) take(it RunItem) {
 	canary := r.acted() < r.Canaries
 	r.Tally = maps.Clone(r.Tally)
@@ -425,7 +425,9 @@ func (h RunHalt) Rule() RunRule {
 		if h.End {
 			r.State, r.Why, r.FinishedAt = RunStopped, "stopped by "+h.Actor.Name, rec.Now
 		}
-		r.Why += colon(h.Reason)
+		if r.Why += colon(h.Reason); h.Holder != "" {
+			r.Driver.Until = time.Time{} // given back
+		}
 		return RunChange{Run: &r, Event: r.event(h.ChangeID, h.Actor)}, nil
 	}
 }

@@ -190,7 +190,9 @@ func (r *Run) advance(ctx context.Context, it ledger.RunItem) Result {
 	}
 	res.Item.Came, res.Item.Word, res.Item.By = out.Came, out.Word, out.By
 	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Came: out.Came, Word: out.Word, By: out.By}
-	res.now, res.next, res.Err = r.store.ChangeRun(context.WithoutCancel(ctx), r.Record.ID, it.N, a.ChangeID, a.Rule())
+	if res.now, res.next, res.Err = r.store.ChangeRun(context.WithoutCancel(ctx), r.Record.ID, it.N, a.ChangeID, a.Rule()); errors.As(res.Err, new(*ledger.DrivenError)) {
+		res.all, _ = r.store.RunItems(context.WithoutCancel(ctx), r.Record.ID) // what it does is told of what is known
+	}
 	return res
 }
 

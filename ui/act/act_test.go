@@ -65,7 +65,7 @@ func TestWhatBecomesOfASend(t *testing.T) {
 		"for its pipeline":           {came(reconcile.DidGrant, op(ledger.Failed), nil), ledger.CameAllowed, ""},
 		"held":                       {came("", op(""), refuse("hold")), ledger.CameHeld, "why"},
 		"a twin":                     {came("", op(""), refuse("twin")), ledger.CameSkipped, "why"},
-		"the breaker is open":        {came("", op(""), refuse("throttled")), ledger.CameBroken, "why"},
+		"its downstream wants time":  {came("", op(""), refuse("throttled")), ledger.CameHeld, "why"},
 		"a check could not be made":  {came("", op(""), errors.New("connection refused")), ledger.CameBroken, "connection refused"},
 		"changed":                    {came("", op(""), &reconcile.ChangedError{}), ledger.CameSkipped, "what would be sent has changed since it was shown; nothing was sent"},
 	} {
@@ -146,6 +146,25 @@ func TestARunGoesAsItsRecordSays(t *testing.T) {
 	if first := Exceptions(r.Items)[0]; first.Came != ledger.CameUnclear || !Line("retry", first).Grave {
 		t.Errorf("what needs a look is not first: %+v", first)
 	}
+}
+
+// A row whose downstream wants a pause stops the run, and has its turn when the run goes on.
+func TestARunTakesUpAgainWhatItsDownstreamPutOff(t *testing.T) {
+	store, slow, sent := ledgertest.NewMemory(time.Now, nil), true, map[int]int{}
+	r := New(store, ledger.DecisionRun{Verb: "retry", Actor: vera, CreatedAt: time.Now()}, items(4), func(_ context.Context, it ledger.RunItem, _ string) Outcome {
+		if it.N == 1 && slow {
+			return came("", ledger.Operation{}, &ledger.RefusedError{Verb: "retry", Code: "throttled", Why: "stripe asked to wait 30 s"})
+		}
+		sent[it.N]++
+		return Outcome{Came: ledger.CameLanded}
+	})
+	goOn(t, r)
+	sum := Sum(r.Record, r.Items, Since{}, time.Now()).String()
+	need.Must(t, r.Record.State == ledger.RunStopped && r.Record.Why == "stripe asked to wait 30 s" && sum == "4 = 1 landed + 1 put off + 2 to go", "%s: %s\n%s", r.Record.State, r.Record.Why, sum)
+	slow = false
+	r.GoOn()
+	goOn(t, r)
+	need.Must(t, r.Record.State == ledger.RunDone && len(sent) == 4 && sent[1] == 1, "%s, sent %v", r.Record.State, sent)
 }
 
 // refusing keeps nothing.
@@ -381,7 +400,7 @@ func TestI10_ARunThatWasBrokenOffGoesOn(t *testing.T) {
 }
 
 // A send that is under way when its command is interrupted is waited for, and meanwhile
-// no one else is told that the run was broken off.
+// no one else is told that the run was broken off. Then another may go on with it at once.
 func TestI3_AnInterruptedRunIsDrivenUntilItsSendEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := ledgertest.NewMemory(time.Now, nil)
@@ -397,7 +416,32 @@ func TestI3_AnInterruptedRunIsDrivenUntilItsSendEnds(t *testing.T) {
 			r.Take(r.Next()(ctx))
 		}
 		need.OK(t, r.Err())
+		need.OK(t, r.GiveUp(t.Context(), "the command ended"))
+		ended := time.Now()
+		other := Resume(store, need.Get(store.Runs(t.Context(), ledger.RunQuery{Limit: 1}))(t)[0], sam, nil)
+		other.Take(other.Next()(t.Context()))
+		need.Must(t, other.Err() == nil && time.Since(ended) == 0, "it goes on after %s: %v", time.Since(ended), other.Err())
 	})
+}
+
+// A driver that stood still for longer than its lease stops, and knows what became of the
+// rows that another has driven meanwhile.
+func TestI3_ADriverThatStoodStillKnowsWhatAnotherDid(t *testing.T) {
+	clock := ledgertest.NewClock()
+	store := ledgertest.NewMemory(clock.Now, clock.Steady)
+	landed := func(context.Context, ledger.RunItem, string) Outcome { return Outcome{Came: ledger.CameLanded} }
+	var r *Run
+	r = New(store, ledger.DecisionRun{Verb: "retry", Actor: vera, CreatedAt: clock.Now()}, items(3), func(_ context.Context, it ledger.RunItem, _ string) Outcome {
+		clock.Advance(ledger.RunLease + time.Second)
+		goOn(t, Resume(store, r.Record, sam, landed))
+		return Outcome{Came: ledger.CameBroken, Word: "its lease was lost"}
+	})
+	goOn(t, r)
+	var driven *ledger.DrivenError
+	need.Must(t, r.Over() && errors.As(r.Err(), &driven) && driven.Name == "sam", "%v", r.Err())
+	for _, it := range r.Items {
+		need.Equal(t, it.Came, ledger.CameLanded)
+	}
 }
 
 // A run without operations, and the rehearsal of one, come to an end: each step that

@@ -126,10 +126,8 @@ func refused(err error) Outcome {
 		return Outcome{Came: ledger.CameMoved, By: m.Actor}
 	case errors.As(err, &no):
 		switch no.Code {
-		case "hold":
+		case "hold", "throttled":
 			return Outcome{Came: ledger.CameHeld, Word: no.Why}
-		case "throttled":
-			return Outcome{Came: ledger.CameBroken, Word: no.Why}
 		case "quitting", "read_only", "no_secret": // another driver may have what this one lacks
 			return Outcome{Left: err}
 		}

@@ -17,7 +17,7 @@ var said = map[ledger.Came]struct{ count, sum, one safe.Format }{
 	ledger.CameUnclear: {"unclear", "unclear", "sent, no clear answer"},
 	ledger.CameFailed:  {"did not land", "did not land", "sent, it did not land"},
 	ledger.CameBroken:  {"not done", "not done", "NOT DONE"},
-	ledger.CameHeld:    {"held", "held", "held"},
+	ledger.CameHeld:    {"put off", "put off", "put off"},
 	ledger.CameMoved:   {"skipped", "skipped", "skipped, moved"},
 	ledger.CameSkipped: {"left out", "left out", "left out"},
 	ledger.CameAllowed: {"allowed", "allowed, waiting for their pipelines", "one send allowed, waiting for its pipeline"},

@@ -175,13 +175,9 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	if err != nil {
 		return err
 	}
-	for _, it := range run.Items {
-		if i, named := at[it.OperationID]; named && it.Came != "" && it.Came != ledger.CameHeld {
-			results[i] = run.result(ctx, it.OperationID, effectNoop, safe.Say("%s: done before, nothing was %s", it.OperationID, map[bool]string{true: "sent", false: "changed"}[verb == "retry"]))
-			results[i].Asked = all[i].arg
-		}
-	}
+	run.known(ctx, at, all, results)
 	run.carry(ctx)
+	run.known(ctx, at, all, results)
 	for id, i := range at {
 		if results[i].Asked == "" {
 			results[i] = run.failed(ctx, id, run.left())
@@ -189,6 +185,18 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 		}
 	}
 	return a.finish(results)
+}
+
+// known gives the results of items that were done, and not by this command.
+func (r *decisionRun) known(ctx context.Context, at map[string]int, all []target, results []resultJSON) {
+	for _, it := range r.Items {
+		i, named := at[it.OperationID]
+		if !named || results[i].Asked != "" || it.Came == "" || it.Came == ledger.CameHeld {
+			continue
+		}
+		results[i] = r.result(context.WithoutCancel(ctx), it.OperationID, effectNoop, safe.Say("%s: done before, nothing was %s", it.OperationID, map[bool]string{true: "sent", false: "changed"}[r.Record.Sends()]))
+		results[i].Asked = all[i].arg
+	}
 }
 
 // copied refuses to rehearse what the ledger would refuse to do.

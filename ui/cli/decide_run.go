@@ -12,6 +12,8 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/act"
+	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // begin writes the run down before its first change, unless it is a rehearsal. A
@@ -38,10 +40,15 @@ func (r *decisionRun) begin(ctx context.Context, args []string, items []ledger.R
 // carry carries the run out as far as it goes from here. What its canaries came to
 // is shown to a person, unless --yes said it beforehand.
 func (r *decisionRun) carry(ctx context.Context) {
-	a := r.app
+	a, told := r.app, time.Now()
 	for {
 		for work := r.Next(); work != nil; work = r.Next() {
+			heard := r.slow()
 			r.Take(work(ctx))
+			if heard(); !a.json && time.Since(told) >= progressEvery {
+				told = time.Now()
+				a.errOut.Println(act.Sum(r.Record, r.Items, act.Since{}, a.clock()))
+			}
 		}
 		if r.Record.State != ledger.RunWaiting || !r.flags.yes && !a.terminal() {
 			break
@@ -63,14 +70,36 @@ func (r *decisionRun) carry(ctx context.Context) {
 	}
 }
 
+// progressEvery is how often a run tells how far it is, and after how long it says that
+// one row keeps it.
+var progressEvery = 10 * time.Second
+
+// slow says where the run stands, unless what is under way ends soon.
+func (r *decisionRun) slow() (ended func()) {
+	if r.app.json {
+		return func() {}
+	}
+	done, size := r.Record.Done(), r.Record.Size
+	said := make(chan struct{})
+	timer := time.AfterFunc(progressEvery, func() {
+		defer close(said)
+		r.app.errOut.Println(safe.Say("%s of %s done; waiting for an answer, or until the lease of who was at the next one has run out", ticket.Count(done), ticket.Count(size)))
+	})
+	return func() {
+		if !timer.Stop() {
+			<-said
+		}
+	}
+}
+
 // left is why the run left an operation as it was.
 func (r *decisionRun) left() error {
 	why := r.Record.Why
-	if err := r.Err(); err != nil && r.Record.State == ledger.RunRunning {
-		if errors.As(err, new(*ledger.DrivenError)) {
-			return err
-		}
-		why = err.Error()
+	switch err := r.Err(); {
+	case errors.As(err, new(*ledger.DrivenError)):
+		return err
+	case err != nil && r.Record.State == ledger.RunRunning:
+		why = asFailure(err).Message
 	}
 	code := "stopped"
 	if r.Record.State == ledger.RunWaiting {

@@ -3,11 +3,13 @@
 package cli_test
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -89,4 +91,37 @@ kinds: { pay: {} }
 		}
 	}
 	need.That(t, told("opened") == 1 && told("twice") == 1, "told %v", heard)
+}
+
+// An engine that is ended while it waits for an answer says what it waits for.
+func TestE2E_AnEndedEngineSaysThatItWaits(t *testing.T) {
+	s := bareSite(t)
+	held, release := make(chan struct{}), make(chan struct{})
+	office := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		held <- struct{}{}
+		<-release
+	}))
+	defer office.Close()
+	s.writePolicy(fmt.Sprintf(`
+version: 1
+notify: { oncall: { on: [opened], http: { post: "%s/page" } } }
+kinds: { pay: {} }
+`, office.URL))
+	for n := range 5 {
+		s.doubtful("pay", fmt.Sprint("k", n), fmt.Sprintf(`{"n":%d}`, n))
+	}
+	cmd := s.command("reconcile", "--watch")
+	cmd.Env, cmd.Dir = s.env, s.dir
+	said := need.Get(cmd.StderrPipe())(t)
+	need.OK(t, cmd.Start())
+	t.Cleanup(func() { cmd.Process.Kill() })
+	<-held
+	need.OK(t, cmd.Process.Signal(syscall.SIGTERM))
+	lines, waits := bufio.NewScanner(said), false
+	for !waits && lines.Scan() {
+		waits = strings.Contains(lines.Text(), "waiting for 1 answer; interrupt again")
+	}
+	close(release)
+	need.Must(t, waits, "it waits in silence")
+	need.OK(t, cmd.Wait())
 }

@@ -271,6 +271,11 @@ func (c reconcileCommand) on(ctx context.Context, s ledger.Store, metrics string
 	go func() { ended <- engine.Run(ctx) }()
 	followed := make(chan error, 1)
 	go func() { followed <- logCommand(c).follow(ctx, s, logOptions{}, nil, info.Cursor, changed) }()
+	defer context.AfterFunc(ctx, func() {
+		if n := engine.Busy(); n > 0 {
+			say(fmt.Sprintf("waiting for %d %s; interrupt again to leave what was sent in doubt", n, plural(n, "answer", "answers")))
+		}
+	})()
 	err = <-ended
 	engine.Drain(context.WithoutCancel(ctx))
 	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {

@@ -413,6 +413,21 @@ func TestARunOfRetriesStopsAtUnclearAnswers(t *testing.T) {
 	}
 }
 
+// A run that takes long says how far it is.
+func TestALongRunTellsHowFarItIs(t *testing.T) {
+	defer func(every time.Duration) { progressEvery = every }(progressEvery)
+	progressEvery = 0
+	b, _ := newShopBench(t)
+	args := []string{"retry", "--reason", "outage over"}
+	for n := 1; n <= 2; n++ {
+		b.doubt(n, "keyed", strings.Replace(plain, "cus_9", fmt.Sprint("cus_", n), 1))
+		args = append(args, b.at(n))
+	}
+	exit, _, stderr := b.run(args...)
+	need.Equal(t, exit, 0)
+	need.Contains(t, stderr, "2 = 1 landed + 1 to go")
+}
+
 func TestARetryForAPipelineIsAllowedAndWaits(t *testing.T) {
 	b, s := newShopBench(t)
 	b.doubt(1, "handed", plain)
