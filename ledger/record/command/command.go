@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
@@ -267,6 +268,11 @@ func prepare(req *Request, rule record.KindRule) (*child, error) {
 	}
 	if len(req.Input) == 0 {
 		req.Input = ledger.EncodeJSON(map[string]any{"argv": req.Argv, "dir": dir})
+	}
+	for _, text := range append([]string{dir}, req.Argv...) {
+		if rule.Access != "read" && !utf8.ValidString(text) {
+			return nil, fmt.Errorf("run: %q is not UTF-8 and cannot be recorded as it is, so nothing was run; give it in a file or on standard input", text)
+		}
 	}
 	req.Command = &ledger.Command{Argv: req.Argv, Dir: dir, Expand: req.Expand}
 	req.Sender, req.Wrapped = "command", true
