@@ -72,6 +72,7 @@ type Result struct {
 	ExitCode           int                  // what `run` exits with
 	Stored             []byte               // for a finished operation: the output it had
 	Part               bool                 // Stored is not all of it, and must not be taken for that
+	Unwritten          error                // the command's output could not be written, to where it is read
 	// Interrupted: a key at the terminal ended the command, which had the terminal to
 	// itself; this process and its job did not hear of it.
 	Interrupted bool
@@ -344,7 +345,7 @@ func runRead(ctx context.Context, req Request, c *child) (Result, error) {
 	defer c.watch.done()
 	answer := c.run(ctx)
 	c.release()
-	res := Result{Read: true, Ran: answer.Sent, Exit: outcome.Status(answer), ExitCode: outcome.Status(answer)}
+	res := Result{Read: true, Ran: answer.Sent, Exit: outcome.Status(answer), ExitCode: outcome.Status(answer), Unwritten: c.out.unwritten()}
 	switch {
 	case !answer.Sent:
 		res.ExitCode = startCode(answer.Err)
@@ -381,7 +382,7 @@ func told(res ledger.BeginResult) Result {
 func finish(ctx context.Context, r *record.Recorder, rule record.KindRule, begun record.Begun, c *child, answer ledger.Answer) Result {
 	ctx = context.WithoutCancel(ctx) // who interrupts the command still wants to know
 	res, rec := begun.BeginResult, r.ToJudge(ctx, begun)
-	out := Result{BeginResult: res, Ran: answer.Sent, Exit: -1}
+	out := Result{BeginResult: res, Ran: answer.Sent, Exit: -1, Unwritten: c.out.unwritten()}
 	if answer.Exited {
 		out.Exit = answer.Exit
 	}
