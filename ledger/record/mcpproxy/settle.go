@@ -133,7 +133,7 @@ func (c *call) suspend(ctx context.Context, r reply, awaits string, poll time.Du
 		t := &task{op: c.op, attempt: c.attempt.ID, rule: c.rule, meta: c.meta, what: c.what, poll: poll, until: time.Now().Add(all)}
 		c.p.tasks.keep(id, t)
 		if req.For < all {
-			c.p.recording.Go(func() { c.p.beat(t, req.For) })
+			c.p.recording.Go(func() { t.beat(c.p, req.For) })
 		}
 	}
 	c.end(r.line)

@@ -266,8 +266,8 @@ func (p *Proxy) taskTold(line []byte, id string, said json.RawMessage, w word) {
 func (p *Proxy) tells(id string) bool { return !mcpwire.IsChild(p.conn) || p.tasks.knows(id) }
 
 // awaiting finds the attempt that waits for the task, or did until its deadline.
-func (p *Proxy) awaiting(ctx context.Context, id string) (rec ledger.Record, attempt string, ok bool) {
-	t, at := p.tasks.of(id), ledger.Locator{Scope: p.o.Scope, Awaits: outcome.AwaitsTask(id)}
+func (l *taskList) awaiting(ctx context.Context, p *Proxy, id string) (rec ledger.Record, attempt string, ok bool) {
+	t, at := l.of(id), ledger.Locator{Scope: p.o.Scope, Awaits: outcome.AwaitsTask(id)}
 	if t != nil {
 		at = ledger.Locator{ID: t.op.ID}
 	}
@@ -292,7 +292,7 @@ func (p *Proxy) awaiting(ctx context.Context, id string) (rec ledger.Record, att
 func (p *Proxy) takeTask(id string, said json.RawMessage, isState bool) (operationID, what string) {
 	ctx := context.WithoutCancel(p.ctx)
 	t := p.tasks.of(id)
-	rec, attempt, ok := p.awaiting(ctx, id)
+	rec, attempt, ok := p.tasks.awaiting(ctx, p, id)
 	if ok {
 		var meta json.RawMessage
 		if t != nil {
@@ -357,7 +357,7 @@ func (p *Proxy) keepAsking(id string, t *task) {
 
 // beat keeps a task's attempt in flight while its server lives, and no longer: when this
 // process is killed, no one asks for it any more, and it is in doubt soon.
-func (p *Proxy) beat(t *task, length time.Duration) {
+func (t *task) beat(p *Proxy, length time.Duration) {
 	ticker := time.NewTicker(length / 3) // two may be missed
 	defer ticker.Stop()
 	for {
