@@ -5,9 +5,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math/big"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/gowebpki/jcs"
 )
@@ -18,13 +22,17 @@ var maxExact = new(big.Int).Lsh(big.NewInt(1), 53)
 // Fingerprint is the SHA-256 (hex) of the canonical form of a JSON text
 // (RFC 8785). Integers beyond 2^53 count as text, since the canonical form has
 // doubles only and would make two different ids equal. Duplicate members are
-// refused: two readers could see two different inputs.
+// refused, because two readers could see two different inputs, and so is what
+// cannot be decoded without loss (ErrNotText).
 func Fingerprint(input json.RawMessage) (string, error) {
 	if len(bytes.TrimSpace(input)) == 0 {
 		input = json.RawMessage("null")
 	}
 	if TooDeep(input) {
 		return "", ErrTooDeep
+	}
+	if NotText(input) {
+		return "", ErrNotText
 	}
 	dec := json.NewDecoder(bytes.NewReader(input))
 	dec.UseNumber()
@@ -73,6 +81,41 @@ func TooDeep(text []byte) bool {
 		}
 	}
 	return false
+}
+
+// ErrNotText says that JSON holds bytes that are no UTF-8, or half a surrogate pair.
+// A decoder puts U+FFFD in their place, which makes two different inputs one.
+var ErrNotText = errors.New("a text in the JSON is not UTF-8, or holds half a surrogate pair; write bytes as base64")
+
+// NotText reports whether a JSON text holds what ErrNotText says.
+func NotText(text []byte) bool {
+	if !utf8.Valid(text) {
+		return true
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		half := escaped(text[i:])
+		switch {
+		case !utf16.IsSurrogate(half):
+			i++ // what is escaped
+		case utf16.DecodeRune(half, escaped(text[i+6:])) == utf8.RuneError:
+			return true
+		default:
+			i += 11
+		}
+	}
+	return false
+}
+
+// escaped is the rune of the \u escape that text begins with, or 0.
+func escaped(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	n, _ := strconv.ParseUint(string(text[2:6]), 16, 16)
+	return rune(n)
 }
 
 // NamesTwice reports whether an object in valid JSON text has two members of one

@@ -14,6 +14,7 @@ func TestFingerprint(t *testing.T) {
 	same := [][2]string{
 		{`{"a":1,"b":[true,null]}`, ` { "b" : [ true, null ], "a" : 1.0 } `},
 		{``, `null`},
+		{`"\ud83d\uDE00\\ud83d\u0000\ufffd"`, "\"😀\\\\ud83d\\u0000\ufffd\""},
 	}
 	for _, p := range same {
 		a, err := Fingerprint([]byte(p[0]))
@@ -23,7 +24,8 @@ func TestFingerprint(t *testing.T) {
 	a, _ := Fingerprint([]byte(`{"id":9007199254740993}`))
 	b, _ := Fingerprint([]byte(`{"id":9007199254740992}`))
 	need.That(t, a != b, "integers beyond 2^53 run together")
-	for _, bad := range []string{`{"a":1,"a":2}`, `{} {}`, `{`, `nul`} {
+	for _, bad := range []string{`{"a":1,"a":2}`, `{} {}`, `{`, `nul`, "{\"a\":\"M\xfcller\"}", "{\"M\xfcller\":1}",
+		`"\ud83d"`, `"\ude00"`, `"\ud83d\ud83d"`, `"\ud83dude00"`, `"\\\ude00"`, `{"\ud83d":1}`} {
 		_, err := Fingerprint([]byte(bad))
 		need.That(t, err != nil, "%s was taken", bad)
 	}

@@ -143,6 +143,9 @@ func (p *pass) read(input json.RawMessage, paths []string) (json.RawMessage, err
 	if err != nil {
 		return nil, fmt.Errorf("the input is not JSON: %w", err)
 	}
+	if ledger.NotText(input) { // before it is written anew
+		return nil, ledger.ErrNotText
+	}
 	inArgv := p.redacted
 	p.redacted = false
 	for _, path := range paths {

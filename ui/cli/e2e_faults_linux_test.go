@@ -174,3 +174,19 @@ func TestE2E_OutputToAFullDisk(t *testing.T) {
 		}
 	}
 }
+
+// TestOutputOnAFullDiskIsNoSuccess to who reads the output, and the same again prints it.
+func TestOutputOnAFullDiskIsNoSuccess(t *testing.T) {
+	dir := place(t)
+	args := []string{"run", "--kind", "post", "--key", "k", "--", "/bin/sh", "-c", "echo said; echo x >> runs"}
+	for range 2 {
+		cmd := binary(dir, args...)
+		var stderr strings.Builder
+		cmd.Stdout, cmd.Stderr = need.Get(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t), &stderr
+		_ = cmd.Run()
+		need.That(t, cmd.ProcessState.ExitCode() == 101 && strings.Contains(stderr.String(), "the output could not be written"), "%s: %s", cmd.ProcessState, stderr.String())
+	}
+	exit, stdout, stderr := ends(t, binary(dir, args...))
+	need.That(t, exit == 0 && stdout == "said\n", "exit %d: %q %s", exit, stdout, stderr)
+	need.Equal(t, string(need.Get(os.ReadFile(filepath.Join(dir, "runs")))(t)), "x\n")
+}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,7 +49,8 @@ and output pass through. Its exit code does too, where the outcome is known:
 policy can read its answer, or a plain curl never connected. A finished key prints
 the stored output and exits 0, and a line on standard error says that nothing was
 run. Output that was not kept whole (more than 64 KiB, no text, or with a secret in
-it) is not printed again: 109.
+it) is not printed again: 109. Where it landed and its output cannot be written, as
+on a full disk, the exit code is 101; the same again prints it.
 A failure that is known to have had no effect and may pass is tried again after
 a pause, as often as the kind's retry.max allows; what is in doubt never is.
   105 refused   106 in doubt   107 in progress   108 key used with another input
@@ -241,6 +243,18 @@ type runJSON struct {
 // ended reports a run that exits with a code: to the person on standard error, to
 // the status descriptor as JSON. Standard output belongs to the command.
 func (c runCommand) ended(ctx context.Context, status *os.File, res command.Result, exit int) error {
+	if res.Answer == ledger.AnswerFinished && !res.Part {
+		// To its reader, a terminal too, this is what the command would have said.
+		if _, err := c.rawOut.Write(res.Stored); !errors.Is(err, syscall.EPIPE) {
+			res.Unwritten = err
+		}
+	}
+	if res.Unwritten != nil {
+		c.errOut.Println("indoubt: the output could not be written: " + res.Unwritten.Error())
+		if exit == 0 { // what reads the output would take the part for everything
+			exit = ownVerdict + exitError
+		}
+	}
 	if res.Read {
 		return exitWith(exit)
 	}
@@ -250,12 +264,8 @@ func (c runCommand) ended(ctx context.Context, status *os.File, res command.Resu
 	}
 	f, effect := runOutcome(res, data)
 	e := envelope{OK: res.ExitCode == 0, Data: data, Effect: effect}
-	if res.Answer == ledger.AnswerFinished && !res.Part {
-		// To its reader, a terminal too, this is what the command would have said.
-		_, _ = c.rawOut.Write(res.Stored)
-		if !c.json { // which is on standard error itself
-			c.errOut.Println("indoubt: " + f.Message)
-		}
+	if res.Answer == ledger.AnswerFinished && !res.Part && !c.json { // which is on standard error itself
+		c.errOut.Println("indoubt: " + f.Message)
 	}
 	if res.ExitCode != 0 {
 		e.Error = f.json()

@@ -158,9 +158,14 @@ func (s *Server) wrapURL(w Wrapping, before Wrapped, url string) ([]udiff.Edit, 
 		if !ok {
 			return nil, Wrapped{}, errors.New("its headers are of a form that is not known")
 		}
+		taken := map[string]bool{}
 		for i := range headers.Members {
 			name := word(&headers.Members[i].Name)
 			variable := headerVariable + strings.ToUpper(notVariable.ReplaceAllString(name, "_"))
+			for taken[variable] { // X-A and X_A are two headers
+				variable += "_"
+			}
+			taken[variable] = true
 			edits = append(edits, s.set(&headers.Members[i].Name, quoted(variable)))
 			words = append(words, "--header-env", name+"="+variable)
 		}

@@ -15,6 +15,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
@@ -71,6 +72,7 @@ type Result struct {
 	ExitCode           int                  // what `run` exits with
 	Stored             []byte               // for a finished operation: the output it had
 	Part               bool                 // Stored is not all of it, and must not be taken for that
+	Unwritten          error                // the command's output could not be written, to where it is read
 	// Interrupted: a key at the terminal ended the command, which had the terminal to
 	// itself; this process and its job did not hear of it.
 	Interrupted bool
@@ -268,6 +270,11 @@ func prepare(req *Request, rule record.KindRule) (*child, error) {
 	if len(req.Input) == 0 {
 		req.Input = ledger.EncodeJSON(map[string]any{"argv": req.Argv, "dir": dir})
 	}
+	for _, text := range append([]string{dir}, req.Argv...) {
+		if rule.Access != "read" && !utf8.ValidString(text) {
+			return nil, fmt.Errorf("run: %q is not UTF-8 and cannot be recorded as it is, so nothing was run; give it in a file or on standard input", text)
+		}
+	}
 	req.Command = &ledger.Command{Argv: req.Argv, Dir: dir, Expand: req.Expand}
 	req.Sender, req.Wrapped = "command", true
 	req.TokenSent, req.KeySent = carried(*req)
@@ -338,7 +345,7 @@ func runRead(ctx context.Context, req Request, c *child) (Result, error) {
 	defer c.watch.done()
 	answer := c.run(ctx)
 	c.release()
-	res := Result{Read: true, Ran: answer.Sent, Exit: outcome.Status(answer), ExitCode: outcome.Status(answer)}
+	res := Result{Read: true, Ran: answer.Sent, Exit: outcome.Status(answer), ExitCode: outcome.Status(answer), Unwritten: c.out.unwritten()}
 	switch {
 	case !answer.Sent:
 		res.ExitCode = startCode(answer.Err)
@@ -375,7 +382,7 @@ func told(res ledger.BeginResult) Result {
 func finish(ctx context.Context, r *record.Recorder, rule record.KindRule, begun record.Begun, c *child, answer ledger.Answer) Result {
 	ctx = context.WithoutCancel(ctx) // who interrupts the command still wants to know
 	res, rec := begun.BeginResult, r.ToJudge(ctx, begun)
-	out := Result{BeginResult: res, Ran: answer.Sent, Exit: -1}
+	out := Result{BeginResult: res, Ran: answer.Sent, Exit: -1, Unwritten: c.out.unwritten()}
 	if answer.Exited {
 		out.Exit = answer.Exit
 	}

@@ -220,6 +220,16 @@ func TestI1_NothingRunsUnrecorded(t *testing.T) {
 	}
 }
 
+// TestI1_BytesThatCannotBeRecorded: JSON would make one command of two.
+func TestI1_BytesThatCannotBeRecorded(t *testing.T) {
+	r, store := real(t, record.KindRule{})
+	for _, argv := range [][]string{{"true", "M\xfcller"}, {"true", "M\xf6ller"}} {
+		_, err := Run(t.Context(), r, Request{Request: record.Request{Kind: "post"}, Argv: argv})
+		need.That(t, err != nil && strings.Contains(err.Error(), `"M\x`) && strings.Contains(err.Error(), "not UTF-8"), "%v", err)
+	}
+	need.Equal(t, len(need.Get(store.StateCounts(t.Context(), time.Now()))(t)), 0, "recorded")
+}
+
 // TestI2_AWrappedFailureIsNoProof covers how a command may end.
 func TestI2_AWrappedFailureIsNoProof(t *testing.T) {
 	refusing := record.KindRule{Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (ledger.Ruling, error) {

@@ -1,10 +1,12 @@
 package command
 
 import (
+	"errors"
 	"io"
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"indoubt/ledger/outcome"
@@ -63,7 +65,7 @@ type tee struct {
 	mu    sync.Mutex
 	tail  []byte
 	total int64
-	gone  bool
+	gone  error // why the reader takes no more
 }
 
 // pass begins to pass on what is written to the pipe that it returns.
@@ -114,13 +116,25 @@ func (t *tee) Write(p []byte) (int, error) {
 		t.tail = append(t.tail[:0:0], t.tail[len(t.tail)-t.max:]...)
 	}
 	t.mu.Unlock()
-	if t.to != nil && !t.gone {
+	if t.to != nil && t.gone == nil {
 		t.busy.Store(true)
-		_, err := t.to.Write(p)
-		t.gone = err != nil
+		_, t.gone = t.to.Write(p)
 		t.busy.Store(false)
 	}
 	return len(p), nil
+}
+
+// unwritten is why not all was passed on, where that is not the reader's own doing: it is
+// there, and has not got everything.
+func (t *tee) unwritten() error {
+	select {
+	case <-t.done:
+		if !errors.Is(t.gone, syscall.EPIPE) {
+			return t.gone
+		}
+	default: // it was not waited for
+	}
+	return nil
 }
 
 // kept is the end of the output, and whether that is not all of it.

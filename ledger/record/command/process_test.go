@@ -344,3 +344,26 @@ func TestI3_ARemovedLedgerEndsTheRun(t *testing.T) {
 	}
 	gone(t, pid)
 }
+
+// TestASignalEndsAStoppedCommand: one that asks a terminal from the background is stopped
+// by the kernel, and would be in flight until a person finds it.
+func TestASignalEndsAStoppedCommand(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("there is no /proc here")
+	}
+	r, _ := real(t, record.KindRule{})
+	file := filepath.Join(t.TempDir(), "pid")
+	signals := make(chan os.Signal, 1)
+	go func() {
+		for {
+			pid, _ := os.ReadFile(file)
+			if stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat"); err == nil && strings.Contains(string(stat), ") T ") {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		signals <- syscall.SIGINT
+	}()
+	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(`echo $$ > "$1"; kill -STOP $$; echo went on`), "x", file), Signals: signals, Timeout: time.Minute})
+	need.That(t, res.Outcome.Error == "killed by SIGINT" && res.out == "", "%q %q", res.Outcome.Error, res.out)
+}

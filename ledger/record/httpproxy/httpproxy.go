@@ -90,9 +90,9 @@ func New(o Options) (*Proxy, error) {
 		Rewrite:   func(r *httputil.ProxyRequest) { rewrite(r, &upstream) },
 		Transport: p.transport,
 		ModifyResponse: func(resp *http.Response) error {
-			if resp.StatusCode == http.StatusSwitchingProtocols {
+			if resp.StatusCode < 200 {
 				resp.Body.Close()
-				return errors.New("the upstream switched protocols without being asked to")
+				return fmt.Errorf("the upstream ended with the status %d, which is no answer", resp.StatusCode)
 			}
 			return nil
 		},

@@ -106,6 +106,7 @@ var broken = map[string]struct {
 	"between two chunks":         {says("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{\"a\"\r\n"), ledger.ClassEOF, 1, 0},
 	"in a long answer":           {says("HTTP/1.1 200 OK\r\nContent-Length: 200000\r\n\r\n" + strings.Repeat("x", 100000)), ledger.ClassEOF, 1, 0},
 	"with a server error":        {says(whole("500 Oh", "", "no")), ledger.Class5xx, 1, 500},
+	"with no status":             {says("HTTP/1.1 099 Odd\r\nContent-Length: 2\r\n\r\n{}"), "", 1, 502},
 	"with another protocol":      {says("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), "", 1, 502},
 	"with nonsense":              {says("SSH-2.0-OpenSSH_9.6\r\n"), "", 1, 502},
 	"with a redirect":            {says(whole("307 Temporary Redirect", "Location: /other\r\n", "")), "", 1, 307},

@@ -452,6 +452,23 @@ func TestJSONThatIsNoInput(t *testing.T) {
 	}
 }
 
+// TestI4_BytesThatAreNoText: JSON has no place for them, and would make one payload of two.
+func TestI4_BytesThatAreNoText(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{})
+	for i, two := range [][2]string{{"{\"name\":\"M\xfcller\"}", "{\"name\":\"M\xf6ller\"}"}, {`{"name":"\ud83d"}`, `{"name":"\ud83e"}`}, {"name=M%FCller", "name=M%F6ller"}, {"M\xfcller", "M\xf6ller"}} {
+		kind, key := []string{"application/json", "application/json", "application/x-www-form-urlencoded", "text/plain"}[i], fmt.Sprint("k-", i)
+		first := w.do("POST", "/charges", key, two[0], "Content-Type", kind)
+		again := w.do("POST", "/charges", key, two[0], "Content-Type", kind)
+		other := w.do("POST", "/charges", key, two[1], "Content-Type", kind)
+		need.That(t, first.status == 201 && again.status == 201 && other.status == 422, "%q: %d %d %d %s", two, first.status, again.status, other.status, other.body)
+	}
+	first, other := w.do("POST", "/charges?name=M%FCller", "q", ""), w.do("POST", "/charges?name=M%F6ller", "q", "")
+	need.That(t, first.status == 201 && other.status == 422, "a query: %d %d", first.status, other.status)
+	first, other = w.do("POST", "/charges", "h", "", "Slug", "M\xfcller"), w.do("POST", "/charges", "h", "", "Slug", "M\xf6ller")
+	need.That(t, first.status == 201 && other.status == 422, "a header: %d %d", first.status, other.status)
+}
+
 func TestNothingToReplay(t *testing.T) {
 	up := newUpstream(t, func(u *upstream, c net.Conn) { u.take(c) })
 	w := newWorld(t, up, setup{})

@@ -260,7 +260,7 @@ func (c *call) unrecorded(err error) {
 // where waiting would be in vain.
 func (c *call) await(o ledger.Operation) []byte {
 	for {
-		if id, ok := outcome.AwaitedTask(o.Awaits); ok {
+		if id, ok := outcome.AwaitedTask(o.Awaits); ok && c.p.tells(id) {
 			return c.join(o, id)
 		}
 		if outcome.AwaitedInput(o.Awaits) {

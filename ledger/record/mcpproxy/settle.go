@@ -8,6 +8,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 // finish records what came back and passes it on.
@@ -112,10 +113,14 @@ func replayable(o ledger.Operation) bool {
 func (c *call) suspend(ctx context.Context, r reply, awaits string, poll time.Duration) {
 	req := ledger.SuspendRequest{AttemptID: c.attempt.ID, Awaits: awaits, For: max(c.p.o.InputPatience, c.rule.Deadline), Reason: "the server asks for more input"}
 	id, isTask := outcome.AwaitedTask(awaits)
-	if !isTask {
+	all := max(taskTime(r.answer.RPC.Result), c.rule.Deadline)
+	switch {
+	case !isTask:
 		req.Result = r.answer.RPC.Result // for the same call made again
-	} else {
-		req.For, req.Reason = max(taskTime(r.answer.RPC.Result), c.rule.Deadline), "the server works on it as a task"
+	case mcpwire.IsChild(c.p.conn): // the task ends with this process, which says that it lives
+		req.For, req.Reason = min(all, c.attempt.DeadlineAt.Sub(c.attempt.StartedAt)), "the server works on it as a task"
+	default:
+		req.For, req.Reason = all, "the server works on it as a task"
 	}
 	_, err := c.p.o.Recorder.Suspend(ctx, req)
 	if errors.Is(err, ledger.ErrBusy) {
@@ -125,7 +130,11 @@ func (c *call) suspend(ctx context.Context, r reply, awaits string, poll time.Du
 		c.p.o.Log("what the server asked for could not be recorded, so that the call will be in doubt: " + err.Error())
 	}
 	if isTask {
-		c.p.tasks.keep(id, &task{op: c.op, attempt: c.attempt.ID, rule: c.rule, meta: c.meta, what: c.what, poll: poll, until: time.Now().Add(req.For)})
+		t := &task{op: c.op, attempt: c.attempt.ID, rule: c.rule, meta: c.meta, what: c.what, poll: poll, until: time.Now().Add(all)}
+		c.p.tasks.keep(id, t)
+		if req.For < all {
+			c.p.recording.Go(func() { t.beat(c.p, req.For) })
+		}
 	}
 	c.end(r.line)
 }

@@ -150,7 +150,7 @@ func (c *call) join(o ledger.Operation, id string) []byte {
 		if err != nil {
 			return c.waiting(o, "it goes on as the task "+id)
 		}
-		ended, err := c.p.taskEnded(rec, c.rule, id, now, true, c.meta)
+		ended, err := c.p.taskEnded(rec, rec.Operation.LiveAttempt, c.rule, id, now, true, c.meta)
 		switch {
 		case err != nil:
 			return c.failure(codeInternal, "the result could not be recorded: "+err.Error())
@@ -209,9 +209,9 @@ func (p *Proxy) askTask(method, id string, meta json.RawMessage) (json.RawMessag
 	return nil, errNoTask
 }
 
-// taskEnded settles the operation that awaits a task, if the task has ended by
+// taskEnded settles the attempt that awaits a task, if the task has ended by
 // what its server says: a state from tasks/get, or the result itself.
-func (p *Proxy) taskEnded(rec ledger.Record, rule record.KindRule, id string, said json.RawMessage, isState bool, meta json.RawMessage) (bool, error) {
+func (p *Proxy) taskEnded(rec ledger.Record, attempt string, rule record.KindRule, id string, said json.RawMessage, isState bool, meta json.RawMessage) (bool, error) {
 	a := ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: said}}
 	if _, _, ok := outcome.NotYet(a); ok {
 		return false, nil
@@ -228,7 +228,7 @@ func (p *Proxy) taskEnded(rec ledger.Record, rule record.KindRule, id string, sa
 		}
 	}
 	ctx := context.WithoutCancel(p.ctx)
-	_, err := p.settle(outcome.JudgeAttempt(ctx, rule.Judge, rec, rec.Operation.LiveAttempt, a))
+	_, err := p.settle(outcome.JudgeAttempt(ctx, rule.Judge, rec, attempt, a))
 	return err == nil, err
 }
 
@@ -261,18 +261,44 @@ func (p *Proxy) taskTold(line []byte, id string, said json.RawMessage, w word) {
 	}()
 }
 
+// tells reports whether the server can be asked how a task stands. A child knows its own
+// tasks alone, and may have given another one the same id.
+func (p *Proxy) tells(id string) bool { return !mcpwire.IsChild(p.conn) || p.tasks.knows(id) }
+
+// awaiting finds the attempt that waits for the task, or did until its deadline.
+func (l *taskList) awaiting(ctx context.Context, p *Proxy, id string) (rec ledger.Record, attempt string, ok bool) {
+	t, at := l.of(id), ledger.Locator{Scope: p.o.Scope, Awaits: outcome.AwaitsTask(id)}
+	if t != nil {
+		at = ledger.Locator{ID: t.op.ID}
+	}
+	if !p.tells(id) {
+		return rec, "", false
+	}
+	rec, err := p.o.Store.Read(ctx, at)
+	switch {
+	case err != nil:
+		return rec, "", false
+	case rec.State() == ledger.Pending:
+		return rec, rec.Operation.LiveAttempt, rec.Operation.Awaits == outcome.AwaitsTask(id)
+	case t == nil:
+		return rec, "", false
+	}
+	a := rec.Attempt(t.attempt)
+	return rec, t.attempt, a != nil && (a.Outcome == "" || a.Outcome == ledger.OutcomeUncertain && a.ErrorClass == ledger.ClassDeadline)
+}
+
 // takeTask settles the operation that awaits the task, if there is one. It
 // returns the operation when it is committed.
 func (p *Proxy) takeTask(id string, said json.RawMessage, isState bool) (operationID, what string) {
 	ctx := context.WithoutCancel(p.ctx)
 	t := p.tasks.of(id)
-	rec, err := p.o.Store.Read(ctx, ledger.Locator{Scope: p.o.Scope, Awaits: outcome.AwaitsTask(id)})
-	if err == nil && rec.State() == ledger.Pending {
+	rec, attempt, ok := p.tasks.awaiting(ctx, p, id)
+	if ok {
 		var meta json.RawMessage
 		if t != nil {
 			meta = t.meta
 		}
-		if _, err := p.taskEnded(rec, p.o.Recorder.Rule(rec.Operation.Kind), id, said, isState, meta); err != nil {
+		if _, err := p.taskEnded(rec, attempt, p.o.Recorder.Rule(rec.Operation.Kind), id, said, isState, meta); err != nil {
 			p.o.Log("how a task ended could not be recorded: " + err.Error())
 		}
 		operationID = rec.Operation.ID
@@ -285,7 +311,8 @@ func (p *Proxy) takeTask(id string, said json.RawMessage, isState bool) (operati
 	if operationID == "" {
 		return "", ""
 	}
-	if rec, err = p.o.Store.Read(ctx, ledger.Locator{ID: operationID}); err != nil || rec.Operation.State != ledger.Committed {
+	rec, err := p.o.Store.Read(ctx, ledger.Locator{ID: operationID})
+	if err != nil || rec.Operation.State != ledger.Committed {
 		return "", what
 	}
 	return operationID, what
@@ -318,12 +345,35 @@ func (p *Proxy) keepAsking(id string, t *task) {
 			return
 		}
 		if err == nil {
-			if ended, _ := p.taskEnded(rec, t.rule, id, now, true, t.meta); ended {
+			if ended, _ := p.taskEnded(rec, t.attempt, t.rule, id, now, true, t.meta); ended {
 				return
 			}
 		}
 		if !pause(ctx, max(t.poll, pollEvery(now))) {
 			return
+		}
+	}
+}
+
+// beat keeps a task's attempt in flight while its server lives, and no longer: when this
+// process is killed, no one asks for it any more, and it is in doubt soon.
+func (t *task) beat(p *Proxy, length time.Duration) {
+	ticker := time.NewTicker(length / 3) // two may be missed
+	defer ticker.Stop()
+	for {
+		select {
+		case <-p.ctx.Done():
+			return
+		case <-p.gone:
+			return
+		case <-ticker.C:
+		}
+		left := time.Until(t.until)
+		if left <= 0 {
+			return
+		}
+		if _, err := p.o.Recorder.Heartbeat(p.ctx, t.attempt, min(length, left)); errors.Is(err, ledger.ErrMoved) {
+			return // it has ended
 		}
 	}
 }

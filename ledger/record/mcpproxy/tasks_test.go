@@ -1,12 +1,14 @@
 package mcpproxy_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/wire/mcpwire"
 )
 
 const answers = `,"inputResponses":{"login":{"action":"accept","content":{"name":"octocat"}}}`
@@ -125,7 +127,7 @@ func TestATaskIsPendingUntilItEnds(t *testing.T) {
 		t.Fatalf("answer: %s", a.line)
 	}
 	o := w.only()
-	need.Must(t, o.State == ledger.Pending && o.Awaits == "task:t-1" && time.Until(o.DeadlineAt) >= 50*time.Second,
+	need.Must(t, o.State == ledger.Pending && o.Awaits == "task:t-1" && time.Until(o.DeadlineAt) <= w.rule.Deadline,
 		"it is %s, awaits %q until %s", o.State, o.Awaits, o.DeadlineAt)
 	c.askTask("2", "tasks/get")
 	w.wantState(w.only(), ledger.Pending)
@@ -151,6 +153,61 @@ func TestAnIdenticalCallWaitsForATask(t *testing.T) {
 	if a := c.ask("2", "task", `{}`); len(a.Result.Content) != 1 || a.Result.Content[0].Text != "the task's own result" {
 		t.Fatalf("answer: %s", a.line)
 	}
+	w.wantState(w.only(), ledger.Committed)
+	w.wantEffects(1)
+}
+
+// TestI10_ATaskEndsWithItsProcess: it is in flight for as long as the proxy says so, and
+// no server has it after a kill. One behind a URL goes on for its own time.
+func TestI10_ATaskEndsWithItsProcess(t *testing.T) {
+	w := newWorld(t)
+	w.rule.Deadline = 10 * time.Second
+	p := w.process()
+	p.ask("1", "task", `{}`)
+	first := w.only()
+	w.eventually("the deadline moves", func() bool { return w.only().DeadlineAt.After(first.DeadlineAt) })
+	p.kill()
+	o := w.only()
+	need.That(t, o.State == ledger.Pending && time.Until(o.DeadlineAt) <= w.rule.Deadline, "%s until %s", o.State, o.DeadlineAt)
+	w.eventually("it is in doubt", func() bool { rec := w.read(o.ID); return rec.State() == ledger.Uncertain })
+
+	w = newWorld(t)
+	far := w.options()
+	far.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
+		conn, err := w.server(ctx)
+		return struct{ mcpwire.Conn }{conn}, err
+	}
+	w.clientWith(far).ask("1", "task", `{}`)
+	need.That(t, time.Until(w.only().DeadlineAt) > w.rule.Deadline, "until %s", w.only().DeadlineAt)
+}
+
+// TestI2_AnotherServersTaskOfTheSameName: the ids of a child are its own.
+func TestI2_AnotherServersTaskOfTheSameName(t *testing.T) {
+	w := newWorld(t)
+	a, b := w.client(), w.client()
+	a.ask("1", "task", `{"to":"a"}`)
+	b.ask("1", "task", `{"to":"b"}`)
+	b.askTask("2", "tasks/result")
+	for _, o := range w.operations() {
+		want := ledger.Committed
+		if strings.Contains(string(o.Input), `"a"`) {
+			want = ledger.Pending
+		}
+		w.wantState(o, want)
+	}
+}
+
+// TestI9_ATaskThatEndsLate: what its server says then is kept.
+func TestI9_ATaskThatEndsLate(t *testing.T) {
+	w := newWorld(t)
+	c := w.client()
+	c.ask("1", "task", `{}`)
+	o := w.only()
+	need.Get(ledger.Settle(t.Context(), w.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: o.LiveAttempt, Outcome: ledger.OutcomeUncertain,
+		ErrorClass: ledger.ClassDeadline, Error: "no outcome was recorded before the deadline", Actor: ledger.Actor{Name: ledger.ActorClock, Machine: true}}))(t)
+	c.askTask("2", "tasks/get")
+	w.wantState(w.only(), ledger.Uncertain)
+	c.askTask("3", "tasks/result")
 	w.wantState(w.only(), ledger.Committed)
 	w.wantEffects(1)
 }

@@ -89,7 +89,7 @@ func (x *exchange) exchange(ctx, base context.Context, out *http.Request, heads 
 		return
 	}
 	x.reply = reply
-	if reply.StatusCode == http.StatusSwitchingProtocols {
+	if reply.StatusCode < 200 { // it is no answer
 		heads <- x.conclude(reply.Answer(), nil)
 		return
 	}

@@ -2,6 +2,7 @@ package roundtrip
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -37,13 +39,13 @@ var telling = []string{
 
 // httpInput is what is recorded of a request as its input. No other header is in it.
 type httpInput struct {
-	Method      string            `json:"method"`
-	Override    string            `json:"override,omitempty"` // the method a header puts in its place
-	Path        string            `json:"path"`
-	Query       any               `json:"query,omitempty"` // names to a text or a list of them; a text when it cannot be read
-	ContentType string            `json:"content_type,omitempty"`
-	Headers     map[string]string `json:"headers,omitempty"` // those of telling, in lower case
-	Body        json.RawMessage   `json:"body,omitempty"`
+	Method      string          `json:"method"`
+	Override    string          `json:"override,omitempty"` // the method a header puts in its place
+	Path        string          `json:"path"`
+	Query       any             `json:"query,omitempty"` // names to a text or a list of them; a text when it cannot be read
+	ContentType any             `json:"content_type,omitempty"`
+	Headers     map[string]any  `json:"headers,omitempty"` // those of telling, in lower case
+	Body        json.RawMessage `json:"body,omitempty"`
 }
 
 // inputOf is the input of a request: its body as JSON where it is, a form or a
@@ -54,17 +56,17 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 		in.Path = "/"
 	}
 	if raw := req.URL.RawQuery; raw != "" {
-		in.Query = raw
-		if values, err := url.ParseQuery(raw); err == nil {
+		in.Query = textOrBase64([]byte(raw))
+		if values, err := url.ParseQuery(raw); err == nil && areText(values) {
 			in.Query = flatValues(values)
 		}
 	}
 	for _, name := range telling {
 		if values := req.Header.Values(name); len(values) > 0 {
 			if in.Headers == nil {
-				in.Headers = map[string]string{}
+				in.Headers = map[string]any{}
 			}
-			in.Headers[strings.ToLower(name)] = strings.Join(values, ", ")
+			in.Headers[strings.ToLower(name)] = textOrBase64([]byte(strings.Join(values, ", ")))
 		}
 	}
 	mediaType, params, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
@@ -73,9 +75,8 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 	}
 	boundary := params["boundary"]
 	delete(params, "boundary") // another one at each try
-	in.ContentType = mediaType
-	if shown := mime.FormatMediaType(mediaType, params); shown != "" {
-		in.ContentType = shown
+	if shown := cmp.Or(mime.FormatMediaType(mediaType, params), mediaType); shown != "" {
+		in.ContentType = textOrBase64([]byte(shown))
 	}
 	if plain, err := transmit.Decoded(req.Header, body, maxInputBody); err != nil {
 		in.Body = ledger.EncodeJSON(digestOf(body))
@@ -135,7 +136,7 @@ func shapeOf(mediaType, boundary string, body []byte) shape {
 		}
 		return asText
 	case mediaType == formType && !structured:
-		if _, ok := carry.Fields(string(body)); ok {
+		if values, ok := carry.Fields(string(body)); ok && areText(values) {
 			return asForm
 		}
 	case mediaType == "multipart/form-data" && boundary != "":
@@ -180,6 +181,17 @@ func textOrBase64(b []byte) any {
 func digestOf(b []byte) map[string]any {
 	sum := sha256.Sum256(b)
 	return map[string]any{"sha256": hex.EncodeToString(sum[:]), "bytes": len(b)}
+}
+
+// areText reports whether all of a form's or a query's fields are text. JSON would make
+// one of different bytes (Latin-1, percent-encoded).
+func areText(values url.Values) bool {
+	for name, list := range values {
+		if !utf8.ValidString(name) || slices.ContainsFunc(list, func(v string) bool { return !utf8.ValidString(v) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // flatValues is names to a text, or to a list where one is repeated.
@@ -270,12 +282,12 @@ func partsOf(boundary string, body []byte) ([]map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		part := map[string]any{"name": p.FormName()}
+		part := map[string]any{"name": textOrBase64([]byte(p.FormName()))}
 		if file := p.FileName(); file != "" {
-			part["filename"] = file
+			part["filename"] = textOrBase64([]byte(file))
 		}
 		if t := p.Header.Get("Content-Type"); t != "" {
-			part["content_type"] = t
+			part["content_type"] = textOrBase64([]byte(t))
 		}
 		if p.FileName() == "" && len(content) <= 4<<10 && utf8.Valid(content) {
 			value := "value"

@@ -53,14 +53,20 @@ func (g *Group) killGroup() { g.Signal(syscall.SIGKILL) }
 // Terminate asks them to end, with SIGTERM.
 func (g *Group) Terminate() {
 	g.Signal(syscall.SIGTERM)
-	g.Signal(syscall.SIGCONT) // a stopped process gets SIGTERM only then
 	g.signalRest(syscall.SIGTERM, syscall.SIGCONT)
 }
 
-// Signal sends a signal to the whole group.
+// Signal sends a signal to the whole group. A stopped process gets one that asks it to end
+// only when it goes on.
 func (g *Group) Signal(s os.Signal) {
-	if n, ok := s.(syscall.Signal); ok && g.leader > 1 { // 0 is the caller's own group, 1 all processes
-		_ = syscall.Kill(-g.leader, n)
+	n, ok := s.(syscall.Signal)
+	if !ok || g.leader <= 1 { // 0 is the caller's own group, 1 all processes
+		return
+	}
+	_ = syscall.Kill(-g.leader, n)
+	switch n {
+	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+		_ = syscall.Kill(-g.leader, syscall.SIGCONT)
 	}
 }
 

@@ -97,8 +97,8 @@ func (s *Sender) Open(req *http.Request, l Limits) (*Reply, ledger.Answer) {
 	if r.keep <= 0 {
 		r.keep = DefaultMaxBody
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols { // it was not asked for, and its body never ends
-		r.finish(fmt.Errorf("the server switched protocols"))
+	if resp.StatusCode < 200 { // 101, which was not asked for and has no end, or what is no status
+		r.finish(fmt.Errorf("the server ended with the status %d, which is no answer", resp.StatusCode))
 	}
 	return r, a
 }

@@ -165,8 +165,13 @@ func (l *Listener) post(w http.ResponseWriter, r *http.Request) {
 	conn := http.NewResponseController(w)
 	_ = conn.SetReadDeadline(time.Now().Add(bodyWithin))
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mcpwire.MaxLine-1))
-	if err != nil {
-		refuse(w, http.StatusBadRequest, "the message could not be read")
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		refuse(w, http.StatusRequestEntityTooLarge, "nothing was recorded or sent: "+mcpwire.ErrLineTooLong.Error())
+		return
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "the message could not be read, so nothing was recorded or sent")
 		return
 	}
 	_ = conn.SetReadDeadline(time.Time{})

@@ -183,7 +183,7 @@ func TestI11_WhatIsNotServed(t *testing.T) {
 		{"POST", `{"id":1,"method":"a"}`, 421, "does not go by that name", []string{"Host", "rebound.example:" + port}},
 		{"POST", `{"id":1,"method":"a"}`, 200, `"did":"a"`, []string{"Host", "mcp.example:" + port, "Origin", "http://mcp.example:" + port}},
 		{"GET", ``, 406, "event stream", []string{"Accept", "application/json"}},
-		{"POST", strings.Repeat(" ", mcpwire.MaxLine), 400, "could not be read", nil},
+		{"POST", strings.Repeat(" ", mcpwire.MaxLine), 413, "nothing was recorded or sent: an MCP message of more than 64 MiB", nil},
 	} {
 		status, said, _ := s.do(t.Context(), c.method, session, c.body, c.header...)
 		need.That(t, status == c.status && strings.Contains(said, c.said), "%s %.80q %q: %d %s", c.method, c.body, c.header, status, said)
