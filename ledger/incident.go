@@ -226,13 +226,16 @@ func (i Incident) PhaseAt(now time.Time) Phase {
 		return PhaseClosed
 	case !i.OverAt.IsZero():
 		return PhaseOver
-	case now.Before(i.LastAt.Add(i.Gap)):
+	case now.Before(i.LastAt.Add(i.Gap)) && !i.ahead(now):
 		return PhaseGrowing
 	case i.AnsweredAt.After(i.LastAt):
 		return PhaseOver
 	}
 	return PhaseQuiet
 }
+
+// ahead reports whether its newest error lies in the future: the clock was set back.
+func (i Incident) ahead(now time.Time) bool { return now.Before(i.LastAt.Add(-i.Gap)) }
 
 // takes reports whether a fault at this time belongs to the incident.
 func (i Incident) takes(at time.Time) bool {
@@ -260,7 +263,7 @@ type Joining struct {
 // Join works out what a fault of an operation does, from the incident that may
 // concern it and from the errors of its scope that belong to none. An operation
 // joins one incident at most, for life.
-func (f Fault) Join(o Operation, in *Incident, recent []Recent) Joining {
+func (f Fault) Join(o Operation, in *Incident, recent []Recent, now time.Time) Joining {
 	j := Joining{Recent: recent}
 	if IsNotice(o.Kind) {
 		return j
@@ -281,7 +284,11 @@ func (f Fault) Join(o Operation, in *Incident, recent []Recent) Joining {
 			answered.Pipelines = remember(answered.Pipelines, o.Source.Pipeline)
 		}
 	case in != nil && in.takes(f.At) && (member || o.Incident == ""):
-		grown := in.grow(r)
+		grown := *in
+		if grown.ahead(now) {
+			grown.LastAt = time.Time{}
+		}
+		grown = grown.grow(r)
 		j.Incident = &grown
 		if !member {
 			j.Joins = JoinedAsError
