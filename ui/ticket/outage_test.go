@@ -40,7 +40,7 @@ func TestOutage(t *testing.T) {
 	need.Equal(t, large.Account().String()+"; "+large.Count().String()+"; "+more.String(), "6,234 = 1,234 landed + 5,000 to look at; 6,234 errors; 1,000 of 1,100 sent again not checked")
 	want := `58 did not land, proven 28,560 send again: safe R incident:i1 group:proven
 2 said not to have landed 80 +1 look, no proof ↵ incident:i1 group:said
-1 landed 02:58: charge INV-1187 420 do NOT send, look ↵ incident:i1 group:elsewhere
+1 another landed 02:58: charge INV-1187 420 do NOT send, look ↵ incident:i1 group:elsewhere
 1 did not land, held by sam 1 by word wait for the hold ↵ incident:i1 group:held
 4 cannot tell yet 2,100 +3 wait, checks go on ↵ incident:i1 group:reading
 1 one send allowed, waits for billing not priced nothing, pipeline sends ↵ incident:i1 group:unfetched
@@ -83,7 +83,7 @@ func TestOutage(t *testing.T) {
 	if needs := o.Needs().N; needs != 63 || o.In(ledger.TabParked).N != 6 || o.In(ledger.TabChecking).N != 4 || o.In(ledger.TabInFlight).N != 1 {
 		t.Errorf("%d need a person, want 63", needs)
 	}
-	need.Contains(t, o.Markdown(), "\ncharge INV-1187: landed 02:58, web.\n", "| 58 | did not land, proven | 28,560 | send again: safe |", "\nNot in the amounts: 3 rated by word, 3 not priced.\n", "`indoubt list incident:i1`")
+	need.Contains(t, o.Markdown(), "\ncharge INV-1187: another landed 02:58, web.\n", "| 58 | did not land, proven | 28,560 | send again: safe |", "\nNot in the amounts: 3 rated by word, 3 not priced.\n", "`indoubt list incident:i1`")
 }
 
 // The history of an outage says in the reader's zone, too, until when.
