@@ -39,7 +39,7 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 		m.asking.hush = 0
 	}
 	m.feed.LastKey, m.lastName, m.ending = m.Now, name, 0
-	if m.tour.leaves {
+	if m.tour.leaves || m.toast.key {
 		m.tour.leaves, m.toast.until = false, m.Now
 	}
 	switch {
@@ -120,10 +120,10 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 		m.say("esc leaves the help first")
 		return nil
 	case k.acts && m.table.JustMoved(m.Now):
-		m.warn("another row has just come under the cursor: look, then press %s again", k.show)
+		m.refuse("another row has just come under the cursor: look, then press %s again", k.show)
 		return nil
 	case !why.Empty():
-		m.warn("%s is off: %s", k.show, why)
+		m.refuse("%s is off: %s", k.show, why)
 		return nil
 	case k.acts && k.signs() && m.o.AskName:
 		askName(m, k)
