@@ -111,10 +111,10 @@ func (s Sum) Less(t Sum) Sum {
 func LeftOut(words, unpriced int) string {
 	var of []string
 	if words > 0 {
-		of = append(of, fmt.Sprintf("%d rated by word", words))
+		of = append(of, Count(words)+" rated by word")
 	}
 	if unpriced > 0 {
-		of = append(of, fmt.Sprintf("%d not priced", unpriced))
+		of = append(of, Count(unpriced)+" not priced")
 	}
 	return strings.Join(of, ", ")
 }
@@ -306,7 +306,7 @@ func (j Joining) Told(actor Actor) Event {
 	}
 	i := j.Incident
 	return Event{ID: DeriveID(i.ID, IncidentOpened), Incident: i.ID, Verb: IncidentOpened, Actor: actor,
-		Reason: fmt.Sprintf("%d errors within %s", len(j.Earlier)+1, words(i.LastAt.Sub(i.FirstAt)))}
+		Reason: fmt.Sprintf("%s errors within %s", Count(len(j.Earlier)+1), words(i.LastAt.Sub(i.FirstAt)))}
 }
 
 // Latecomers are errors that join incidents when they are priced, by incident: no
@@ -333,7 +333,7 @@ func (l Latecomers) Told() (events []Event) {
 			errors = "error"
 		}
 		events = append(events, Event{ID: DeriveID(id, IncidentJoined+first.Operation), Incident: id, Verb: IncidentJoined, Actor: Actor{Name: ActorChecks, Machine: true},
-			Reason: fmt.Sprintf("%d %s until %s", len(joined), errors, until), Detail: detail(map[string]any{"errors": len(joined), "until": until})})
+			Reason: fmt.Sprintf("%s %s until %s", Count(len(joined)), errors, until), Detail: detail(map[string]any{"errors": len(joined), "until": until})})
 	}
 	return events
 }

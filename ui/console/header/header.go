@@ -248,7 +248,7 @@ func (h *Header) inOutages() safe.Text {
 	if n == 1 {
 		return safe.Say(": %s one outage, %s", these, others)
 	}
-	return safe.Say(": %s in %d outages, %s", these, n, others)
+	return safe.Say(": %s in %s outages, %s", these, ticket.Count(n), others)
 }
 
 // risks says what is lost if no one acts, and what has gone wrong already.
