@@ -343,7 +343,7 @@ func (m *Root) warn(format safe.Format, args ...any) {
 }
 
 // refuse says why a key does nothing here.
-func (m *Root) refuse(format safe.Format, args ...any) {
+func refuse(m *Root, format safe.Format, args ...any) {
 	m.warn(format, args...)
 	m.toast.key = true
 }
