@@ -308,7 +308,7 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 			line += fmt.Sprintf(" %s parked.", ticket.Count(counts.Parked))
 		}
 		if !info.LastWrite.IsZero() {
-			line += " Last write " + ticket.Age(c.clock().Sub(info.LastWrite)) + " ago"
+			line += " Last write " + ticket.Ago(c.clock().Sub(info.LastWrite))
 			if info.LastBy != "" {
 				line += ", " + safe.Of(info.LastBy).String()
 			}

@@ -448,6 +448,10 @@ func TestHeaderTellsThatTheClockWasSet(t *testing.T) {
 		s.info.SteppedAt = o.Clock().Add(-2 * time.Hour)
 		newBench(t, 200, 40, o).judged(nightFacts).hides("CLOCK SET")
 	}
+	o := nightOptions()
+	s := o.Store.(*memory)
+	s.info.LastWrite, s.info.LastError = o.Clock().Add(time.Hour), o.Clock().Add(time.Hour)
+	newBench(t, 200, 40, o).judged(nightFacts).shows("last new error in 1h by the clock", "last write in 1h by the clock")
 }
 
 // The sums of the header are kept with the prices of the rows: until rows are priced
