@@ -55,7 +55,15 @@ func clock(moment string) string {
 
 // Reason is what a person would give as the reason of an act on all of it.
 func (o Outage) Reason() safe.Text {
-	return safe.Say("%s %s %s", o.Where(), o.Errors(), o.Span())
+	return safe.Say("%s %s", o.Failed(), o.Span())
+}
+
+// Failed is what failed, and how where that is known.
+func (o Outage) Failed() safe.Text {
+	if o.Errors().Empty() {
+		return o.Where()
+	}
+	return safe.Say("%s %s", o.Where(), o.Errors())
 }
 
 // Title names it: what failed, for whom, when, and how far it has come.

@@ -35,9 +35,10 @@ func TestOutage(t *testing.T) {
 		},
 		Elsewhere: []ledger.Landing{{Operation: "o9", Title: "charge INV-1187", Other: ledger.Relation{ID: "o10", Title: "charge INV-1187", State: ledger.Committed, Source: ledger.Source{Pipeline: "web"}, SettledAt: first.Add(45 * time.Minute)}}}}}
 	o.Rest()
-	large := Outage{Now: first, Zone: time.UTC, IncidentAccount: ledger.IncidentAccount{Incident: ledger.Incident{FirstAt: first, LastAt: first, Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: sum(1_234, 0), ledger.FateOpen: {N: 5_000, Resent: 1_100, Unchecked: 1_000}}}}}
+	large := Outage{Now: first, Zone: time.UTC, IncidentAccount: ledger.IncidentAccount{Incident: ledger.Incident{Scope: "kind:pay", FirstAt: first, LastAt: first, Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: sum(1_234, 0), ledger.FateOpen: {N: 5_000, Resent: 1_100, Unchecked: 1_000}}}}}
 	more, _ := large.Twice()
 	need.Equal(t, large.Account().String()+"; "+large.Count().String()+"; "+more.String(), "6,234 = 1,234 landed + 5,000 to look at; 6,234 errors; 1,000 of 1,100 sent again not checked")
+	need.Equal(t, large.Reason().String(), "pay 02:13", "without a class of errors")
 	want := `58 did not land, proven 28,560 send again: safe R incident:i1 group:proven
 2 said not to have landed 80 +1 look, no proof ↵ incident:i1 group:said
 1 another landed 02:58: charge INV-1187 420 do NOT send, look ↵ incident:i1 group:elsewhere
