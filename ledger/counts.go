@@ -1,6 +1,10 @@
 package ledger
 
-import "time"
+import (
+	"strconv"
+	"strings"
+	"time"
+)
 
 // DoubtCount is how doubts of one kind and error class ended: only those that a
 // read's verdict or a late answer ended, never a person's word. An operation
@@ -40,4 +44,16 @@ type Accuracy struct {
 	Verb    string // confirm, deny, abandon; read and retry for what engines did
 	Decided int
 	Wrong   int // a contradiction or a duplicate came up on the operation afterwards
+}
+
+// Count is a number of things as a person reads it, with its thousands set apart.
+func Count(n int) string { return Thousands(strconv.Itoa(n)) }
+
+// Thousands sets the thousands of a whole number apart.
+func Thousands(digits string) string {
+	first := len(digits) - len(strings.TrimPrefix(digits, "-"))
+	for i := len(digits) - 3; i > first; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
 }

@@ -111,10 +111,10 @@ func (s Sum) Less(t Sum) Sum {
 func LeftOut(words, unpriced int) string {
 	var of []string
 	if words > 0 {
-		of = append(of, fmt.Sprintf("%d rated by word", words))
+		of = append(of, Count(words)+" rated by word")
 	}
 	if unpriced > 0 {
-		of = append(of, fmt.Sprintf("%d not priced", unpriced))
+		of = append(of, Count(unpriced)+" not priced")
 	}
 	return strings.Join(of, ", ")
 }
@@ -226,13 +226,16 @@ func (i Incident) PhaseAt(now time.Time) Phase {
 		return PhaseClosed
 	case !i.OverAt.IsZero():
 		return PhaseOver
-	case now.Before(i.LastAt.Add(i.Gap)):
+	case now.Before(i.LastAt.Add(i.Gap)) && !i.ahead(now):
 		return PhaseGrowing
 	case i.AnsweredAt.After(i.LastAt):
 		return PhaseOver
 	}
 	return PhaseQuiet
 }
+
+// ahead reports whether its newest error lies in the future: the clock was set back.
+func (i Incident) ahead(now time.Time) bool { return now.Before(i.LastAt.Add(-i.Gap)) }
 
 // takes reports whether a fault at this time belongs to the incident.
 func (i Incident) takes(at time.Time) bool {
@@ -260,7 +263,7 @@ type Joining struct {
 // Join works out what a fault of an operation does, from the incident that may
 // concern it and from the errors of its scope that belong to none. An operation
 // joins one incident at most, for life.
-func (f Fault) Join(o Operation, in *Incident, recent []Recent) Joining {
+func (f Fault) Join(o Operation, in *Incident, recent []Recent, now time.Time) Joining {
 	j := Joining{Recent: recent}
 	if IsNotice(o.Kind) {
 		return j
@@ -281,7 +284,11 @@ func (f Fault) Join(o Operation, in *Incident, recent []Recent) Joining {
 			answered.Pipelines = remember(answered.Pipelines, o.Source.Pipeline)
 		}
 	case in != nil && in.takes(f.At) && (member || o.Incident == ""):
-		grown := in.grow(r)
+		grown := *in
+		if grown.ahead(now) {
+			grown.LastAt = time.Time{}
+		}
+		grown = grown.grow(r)
 		j.Incident = &grown
 		if !member {
 			j.Joins = JoinedAsError
@@ -299,7 +306,7 @@ func (j Joining) Told(actor Actor) Event {
 	}
 	i := j.Incident
 	return Event{ID: DeriveID(i.ID, IncidentOpened), Incident: i.ID, Verb: IncidentOpened, Actor: actor,
-		Reason: fmt.Sprintf("%d errors within %s", len(j.Earlier)+1, words(i.LastAt.Sub(i.FirstAt)))}
+		Reason: fmt.Sprintf("%s errors within %s", Count(len(j.Earlier)+1), words(i.LastAt.Sub(i.FirstAt)))}
 }
 
 // Latecomers are errors that join incidents when they are priced, by incident: no
@@ -326,7 +333,7 @@ func (l Latecomers) Told() (events []Event) {
 			errors = "error"
 		}
 		events = append(events, Event{ID: DeriveID(id, IncidentJoined+first.Operation), Incident: id, Verb: IncidentJoined, Actor: Actor{Name: ActorChecks, Machine: true},
-			Reason: fmt.Sprintf("%d %s until %s", len(joined), errors, until), Detail: detail(map[string]any{"errors": len(joined), "until": until})})
+			Reason: fmt.Sprintf("%s %s until %s", Count(len(joined)), errors, until), Detail: detail(map[string]any{"errors": len(joined), "until": until})})
 	}
 	return events
 }

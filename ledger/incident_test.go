@@ -17,7 +17,7 @@ func TestNoticesAreInNoIncident(t *testing.T) {
 		var recent []Recent
 		j := Joining{}
 		for i := range 5 {
-			j = Fault{Burst: Burst{}.Of(kind), At: noon}.Join(Operation{ID: fmt.Sprint(i), Kind: kind}, nil, recent)
+			j = Fault{Burst: Burst{}.Of(kind), At: noon}.Join(Operation{ID: fmt.Sprint(i), Kind: kind}, nil, recent, noon)
 			recent = j.Recent
 		}
 		need.That(t, (j.Incident != nil) == in, "%s opens an incident: %t", kind, j.Incident != nil)
@@ -64,7 +64,7 @@ func TestFaultJoins(t *testing.T) {
 						in = &incidents[i]
 					}
 				}
-				j := f.Join(Operation{ID: id, Kind: "pay"}, in, recent)
+				j := f.Join(Operation{ID: id, Kind: "pay"}, in, recent, f.At)
 				if recent = j.Recent; j.Incident == nil {
 					return j.Joins
 				}
@@ -110,7 +110,7 @@ func TestFaultOfAMember(t *testing.T) {
 		{"when it is over", Operation{ID: "o", Kind: "pay", Incident: "i"}, time.Hour, false},
 		{"of another", Operation{ID: "o", Kind: "pay", Incident: "other"}, time.Minute, false},
 	} {
-		j := Fault{Burst: Burst{Errors: 1}.Of("pay"), At: noon.Add(c.after)}.Join(c.o, &in, nil)
+		j := Fault{Burst: Burst{Errors: 1}.Of("pay"), At: noon.Add(c.after)}.Join(c.o, &in, nil, noon.Add(c.after))
 		need.That(t, j.Joins == "" && !j.Opened && (j.Incident != nil) == c.grows && (j.Incident == nil || j.Incident.LastAt.Equal(noon.Add(c.after))), "%s: %+v", c.name, j)
 	}
 }
@@ -125,6 +125,8 @@ func TestPhases(t *testing.T) {
 	}{
 		{in, 9 * time.Minute, PhaseGrowing},
 		{in, 10 * time.Minute, PhaseQuiet},
+		{in, -10 * time.Minute, PhaseGrowing},
+		{in, -11 * time.Minute, PhaseQuiet}, // the clock was set back
 		{with(func(i *Incident) { i.AnsweredAt = noon }), time.Hour, PhaseQuiet},
 		{with(func(i *Incident) { i.AnsweredAt = noon.Add(time.Second) }), 9 * time.Minute, PhaseGrowing},
 		{with(func(i *Incident) { i.AnsweredAt = noon.Add(time.Second) }), time.Hour, PhaseOver},
@@ -156,4 +158,9 @@ func TestFates(t *testing.T) {
 	} {
 		need.Equal(t, c.o.Fate(c.granted), c.want, c.o, c.granted, "granted")
 	}
+}
+
+func TestCountsHaveTheirThousandsApart(t *testing.T) {
+	need.Equal(t, LeftOut(1234, 1000000), "1,234 rated by word, 1,000,000 not priced", "left out")
+	need.Equal(t, Count(-999)+Count(-1000), "-999-1,000", "less than none")
 }

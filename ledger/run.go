@@ -210,7 +210,7 @@ func (r *DecisionRun) event(id string, actor Actor) *Event {
 	if why == "" && r.State == RunRunning {
 		why = r.Terms.Reason
 	}
-	return &Event{ID: id, Incident: r.Terms.Incident, Verb: verbRun, Actor: actor, Reason: strings.TrimSuffix(fmt.Sprintf("%s of %d %s: %s", r.Verb, r.Size, r.State, why), ": "), Detail: detail(map[string]any{
+	return &Event{ID: id, Incident: r.Terms.Incident, Verb: verbRun, Actor: actor, Reason: strings.TrimSuffix(fmt.Sprintf("%s of %s %s: %s", r.Verb, Count(r.Size), r.State, why), ": "), Detail: detail(map[string]any{
 		"run": r.ID, "verb": r.Verb, "state": r.State, "size": r.Size, "tally": r.Tally})}
 }
 

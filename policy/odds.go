@@ -137,11 +137,11 @@ func (e estimate) why(class ledger.ErrorClass) string {
 	case e.own == 0 && e.others == 0:
 		return fmt.Sprintf("a guess for %s: no cases yet", what)
 	case e.own == 0:
-		return fmt.Sprintf("none of this kind yet, %d of other kinds (%s)", e.others, what)
+		return fmt.Sprintf("none of this kind yet, %s of other kinds (%s)", ledger.Count(e.others), what)
 	case e.others == 0:
-		return fmt.Sprintf("%d cases like it (%s)", e.own, what)
+		return fmt.Sprintf("%s cases like it (%s)", ledger.Count(e.own), what)
 	}
-	return fmt.Sprintf("%d cases like it and %d of other kinds (%s)", e.own, e.others, what)
+	return fmt.Sprintf("%s cases like it and %s of other kinds (%s)", ledger.Count(e.own), ledger.Count(e.others), what)
 }
 
 // posterior is the chance that an operation like this one landed, learned in

@@ -101,7 +101,7 @@ func TestOddsFallBackToTheClassAndThenToTheGuess(t *testing.T) {
 		{"own cases only", []ledger.DoubtCount{count("proof", ledger.ClassTimeout, 7, 1)}, 8.0 / 10, 8, "8 cases like it (timeout)"},
 		{"a few of others", []ledger.DoubtCount{count("mail", ledger.ClassTimeout, 2, 0)}, 3.0 / 4, 2, "none of this kind yet, 2 of other kinds (timeout)"},
 		// The mean of all of them; it weighs ten cases.
-		{"many of others", []ledger.DoubtCount{count("mail", ledger.ClassTimeout, 600, 100), count("post", ledger.ClassTimeout, 301, 0)}, (1 + 901.0) / 1003, 8, "none of this kind yet, 1001 of other kinds"},
+		{"many of others", []ledger.DoubtCount{count("mail", ledger.ClassTimeout, 600, 100), count("post", ledger.ClassTimeout, 301, 0)}, (1 + 901.0) / 1003, 8, "none of this kind yet, 1,001 of other kinds"},
 		{"ten own against many", []ledger.DoubtCount{count("mail", ledger.ClassTimeout, 998, 0), count("proof", ledger.ClassTimeout, 0, 10)},
 			10 * (999.0 / 1000) / 20, 18, "10 cases like it and 998 of other kinds (timeout)"},
 		{"several counts of one kind", []ledger.DoubtCount{count("proof", ledger.ClassTimeout, 3, 0), count("proof", ledger.ClassTimeout, 3, 0)}, 7.0 / 8, 6, "6 cases"},

@@ -109,10 +109,10 @@ func (w noticeWriter) account(i NoticeInput) string {
 		what string
 	}{{i.Landed, "landed"}, {i.NotLanded, "did not land"}, {i.ToLookAt, "to look at"}, {i.Refused, "refused"}, {i.Left, "left"}} {
 		if p.n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.what))
+			parts = append(parts, ledger.Count(p.n)+" "+p.what)
 		}
 	}
-	text := fmt.Sprintf("%d errors: %s", i.Errors, strings.Join(parts, ", "))
+	text := fmt.Sprintf("%s errors: %s", ledger.Count(i.Errors), strings.Join(parts, ", "))
 	out := ledger.LeftOut(i.MissWords, i.Unpriced)
 	switch {
 	case i.Miss > 0 && out != "":
@@ -209,7 +209,7 @@ func (w noticeWriter) twice(rows []ledger.Row) (out []Notice) {
 		if len(rows) == 1 {
 			n.Input.Operation = rows[0].ID
 		}
-		out = append(out, w.say(n, "%s: %d of an outage %s", n.Input.Where, len(rows), happened(worst, len(rows))))
+		out = append(out, w.say(n, "%s: %s of an outage %s", n.Input.Where, ledger.Count(len(rows)), happened(worst, len(rows))))
 	}
 	return out
 }
@@ -248,7 +248,7 @@ func (w noticeWriter) untaken(rows []ledger.Row, after time.Duration) (Notice, b
 	}
 	n := w.notice(policy.NotifyUntaken, newest.ID+" "+stamp(waitsSince(newest, w.now)), "", since)
 	n.Kinds, n.Input.N = kinds, count
-	return w.say(n, "%d need a person, and no one has taken them for %s", count, policy.Brief(w.now.Sub(since))), count > 0
+	return w.say(n, "%s need a person, and no one has taken them for %s", ledger.Count(count), policy.Brief(w.now.Sub(since))), count > 0
 }
 
 // waitsSince is from when a row needs a person, as it does now, and no one has touched it.
@@ -267,11 +267,11 @@ func (w noticeWriter) Unchecked(since time.Time, doubts int) Notice {
 	if since.IsZero() {
 		n := w.notice(policy.NotifyUnchecked, "never", "", since)
 		n.Input.N = doubts
-		return w.say(n, "no engine has ever checked this ledger; %d in doubt", doubts)
+		return w.say(n, "no engine has ever checked this ledger; %s in doubt", ledger.Count(doubts))
 	}
 	n := w.notice(policy.NotifyUnchecked, stamp(since), "", since)
 	n.Input.N = doubts
-	return w.say(n, "no engine has checked for %s; %d in doubt", policy.Brief(w.now.Sub(since)), doubts)
+	return w.say(n, "no engine has checked for %s; %s in doubt", policy.Brief(w.now.Sub(since)), ledger.Count(doubts))
 }
 
 // Rehearsal is the notice of an event as it would be worded: of an incident, or of

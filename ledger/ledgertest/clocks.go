@@ -25,6 +25,8 @@ func clocks(t *testing.T, open Open) {
 		{"I8_AStepIsAnEvent", stepIsTold},
 		{"I8_AStepIsOneEventForAllHosts", stepIsToldOnce},
 		{"ABackwardStepPutsNothingOff", stepPutsNothingOff},
+		{"ABackwardStepEndsAnOutageOfTheFuture", stepEndsOutage},
+		{"ABackwardStepLeavesAnOutageGrowing", stepLeavesOutage},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
 	}
@@ -292,4 +294,40 @@ func stepPutsNothingOff(d *desk) {
 	if _, err := d.s.Lease(ctx, o.ID, "engine-2", "p", time.Minute); err != nil {
 		d.Fatalf("its lease lasts on: %v", err)
 	}
+}
+
+func (d *desk) errors(keys ...string) {
+	for _, key := range keys {
+		d.settle(d.begun(key).Attempt.ID, ledger.OutcomeUncertain, func(r *ledger.SettleRequest) { r.Bursts = pairs })
+	}
+}
+
+// stepEndsOutage: an outage while the clock was ahead does not grow until then.
+func stepEndsOutage(d *desk) {
+	d.clock.Set(2 * time.Hour)
+	d.errors("a", "b")
+	d.clock.Set(-2 * time.Hour)
+	d.wantAccounts("quiet: 2 = 2 open")
+	need.Get(d.changeIncident(ledger.IncidentClosed, func(*ledger.IncidentChange) {}))(d)
+	d.errors("c", "d", "e", "f")
+	d.wantAccounts("growing: 4 = 4 open", "closed: 2 = 2 open")
+}
+
+// stepLeavesOutage: the clock is set back during an outage, which goes on; one that is
+// closed does not split the next one.
+func stepLeavesOutage(d *desk) {
+	d.errors("a", "b")
+	for _, key := range []string{"c", "d", "e", "f", "g", "h"} {
+		d.clock.Advance(9 * time.Minute)
+		d.errors(key)
+	}
+	d.clock.Set(-30 * time.Minute)
+	d.errors("i")
+	d.wantAccounts("growing: 9 = 9 open")
+	d.clock.Advance(10 * time.Minute)
+	d.clock.Set(-30 * time.Minute)
+	d.wantAccounts("quiet: 9 = 9 open")
+	need.Get(d.changeIncident(ledger.IncidentClosed, func(*ledger.IncidentChange) {}))(d)
+	d.errors("j", "k", "l", "m")
+	d.wantAccounts("growing: 4 = 4 open", "closed: 9 = 9 open")
 }

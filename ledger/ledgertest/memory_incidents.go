@@ -20,7 +20,7 @@ type outages struct {
 func (k *outages) fault(e *entry, f ledger.Fault, now time.Time) ledger.Joining {
 	o := &e.op
 	f.Burst = f.Burst.Of(o.Kind)
-	j := f.Join(*o, k.concerned(*o, f), k.waiting[f.Burst.Scope])
+	j := f.Join(*o, k.concerned(*o, f), k.waiting[f.Burst.Scope], now)
 	k.waiting[f.Burst.Scope] = j.Recent
 	if i := j.Incident; i != nil {
 		if j.Opened {
@@ -51,16 +51,16 @@ func (k *outages) concerned(o ledger.Operation, f ledger.Fault) *ledger.Incident
 	}
 	var of []*ledger.Incident // newest first
 	for i := range k.all {
-		if k.all[i].Scope == f.Burst.Scope {
+		if k.all[i].Scope == f.Burst.Scope && k.all[i].ClosedAt.IsZero() {
 			of = append(of, &k.all[i])
 		}
 	}
 	slices.SortStableFunc(of, func(a, b *ledger.Incident) int { return b.LastAt.Compare(a.LastAt) })
-	if len(of) == 0 || f.Refused || !f.At.Before(of[0].FirstAt) {
+	if len(of) == 0 || !f.At.Before(of[0].FirstAt) {
 		return append(of, nil)[0]
 	}
 	for _, in := range slices.Backward(of) {
-		if in.ClosedAt.IsZero() && in.LastAt.After(f.At.Add(-f.Burst.Gap)) {
+		if in.LastAt.After(f.At.Add(-f.Burst.Gap)) {
 			return in
 		}
 	}

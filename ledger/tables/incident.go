@@ -111,7 +111,7 @@ func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 	if json.Unmarshal([]byte(waiting), &recent) != nil { // other writers may put any JSON there
 		recent = nil
 	}
-	j := f.Join(o, in, recent)
+	j := f.Join(o, in, recent, tx.now())
 	if left, _ := json.Marshal(j.Recent); len(j.Recent)+len(recent) > 0 && string(left) != waiting { // texts and times always marshal
 		if j.Recent == nil {
 			left = []byte("[]")
@@ -144,8 +144,8 @@ func (tx *tx) concerned(o ledger.Operation, f ledger.Fault) (*ledger.Incident, e
 	if o.Incident != "" {
 		return of(`i.id = ?`, o.Incident)
 	}
-	in, err := of(`i.scope = ? ORDER BY i.last_at DESC LIMIT 1`, f.Burst.Scope)
-	if err != nil || in == nil || f.Refused || !f.At.Before(in.FirstAt) {
+	in, err := of(`i.scope = ? AND i.closed_at = 0 ORDER BY i.last_at DESC LIMIT 1`, f.Burst.Scope)
+	if err != nil || in == nil || !f.At.Before(in.FirstAt) {
 		return in, err
 	}
 	return of(`i.scope = ? AND i.last_at > ? AND i.closed_at = 0 ORDER BY i.last_at LIMIT 1`, f.Burst.Scope, Millis(f.At.Add(-f.Burst.Gap)))

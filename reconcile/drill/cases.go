@@ -91,14 +91,18 @@ func (s *script) unfetched() {
 	}
 }
 
+// What is recent is shown so long after it was sent, and given up so long after that.
+const recentLag, recentAnswer = 33 * time.Second, 5 * time.Second
+
 // recent: in doubt for seconds, with checks to come that settle them before the
-// eyes of the person at the screen; too few for another outage.
+// eyes of the person at the screen; too few for another outage. They are found before
+// the policy proves them absent.
 func (s *script) recent() {
 	for i := range 3 {
 		at := -24*time.Second + time.Duration(i)*6*time.Second
 		w := s.wish("stripe.charge", at, chargeInput(customer(s.random), 100*(30+s.random.IntN(300)), fmt.Sprintf("INV-%d", 1500+i)))
-		s.stay = append(s.stay, Trouble{Fault: Lag, Path: "/v1/payment_intents", Match: "customer=" + customerOf(w), For: time.Duration(30+8*i) * time.Second})
-		s.lose(at, 5*time.Second, "billing", CommitAndHang, w)
+		s.stay = append(s.stay, Trouble{Fault: Lag, Path: "/v1/payment_intents", Match: "customer=" + customerOf(w), For: recentLag})
+		s.lose(at, recentAnswer, "billing", CommitAndHang, w)
 	}
 }
 

@@ -84,6 +84,10 @@ func TestWorld(t *testing.T) {
 	w := world(t, Options{Seed: 1, Now: time.Now()}) // what is in flight stays in flight, however slow the machine
 	t.Run("has everything to look at", func(t *testing.T) { hasEverything(t, w) })
 	t.Run("the ledger tells the truth", func(t *testing.T) { tellsTheTruth(t, w) })
+	t.Run("the downstream keeps the policy's promise", func(t *testing.T) {
+		p := need.Get(policy.Load(w.PolicyPath))(t)
+		need.That(t, recentLag < recentAnswer+*p.Kind("stripe.charge").LandsWithin, "shown %s after it was sent: proven absent before", recentLag)
+	})
 	t.Run("nothing stays behind", func(t *testing.T) { nothingStays(t, w) })
 }
 

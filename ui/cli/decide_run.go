@@ -55,7 +55,7 @@ func (r *decisionRun) carry(ctx context.Context) {
 		}
 		if !r.flags.yes {
 			a.errOut.Println(act.Sum(r.Record, r.Items, act.Since{}, a.clock()))
-			if !a.confirmYes(fmt.Sprintf("Go on with %d?", r.Record.Left())) {
+			if !a.confirmYes(fmt.Sprintf("Go on with %s?", ticket.Count(r.Record.Left()))) {
 				break
 			}
 		}

@@ -178,12 +178,12 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 	if quiet := now.Sub(info.LastWrite); quiet > 24*time.Hour {
 		level, do = ledger.LevelWarn, "silence is not health: check that the pipelines write to this ledger"
 	}
-	x.say("last write", level, ticket.Age(now.Sub(info.LastWrite))+" ago"+by, do)
+	x.say("last write", level, ticket.Ago(now.Sub(info.LastWrite))+by, do)
 	if !info.LastError.IsZero() {
-		x.ok("last doubt", "%s ago", ticket.Age(now.Sub(info.LastError)))
+		x.ok("last doubt", "%s", ticket.Ago(now.Sub(info.LastError)))
 	}
 	if counts, err := s.Counts(ctx, now); err == nil {
-		x.ok("operations", "%d in all, %d need you, %d checking, %d in flight", counts.All, counts.NeedsYou, counts.Checking, counts.InFlight)
+		x.ok("operations", "%s in all, %s need you, %s checking, %s in flight", ticket.Count(counts.All), ticket.Count(counts.NeedsYou), ticket.Count(counts.Checking), ticket.Count(counts.InFlight))
 	}
 	if holds, err := s.Holds(ctx, now); err == nil {
 		for _, h := range holds {

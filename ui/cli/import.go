@@ -20,6 +20,7 @@ import (
 	"indoubt/policy"
 	"indoubt/policy/mapping"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 type importOptions struct {
@@ -283,7 +284,7 @@ func (c *importing) ended(ctx context.Context, err error) error {
 	case err == nil && c.done.Bad == 0:
 		return c.app.done(effect, c.done, c.print)
 	case err == nil:
-		err = &failure{Exit: exitError, Code: "bad_row", Message: fmt.Sprintf("%d %s not taken over; see %s", c.done.Bad, plural(c.done.Bad, "row was", "rows were"), short(c.skipBad)), Hint: "mend them there, and import that file"}
+		err = &failure{Exit: exitError, Code: "bad_row", Message: fmt.Sprintf("%s %s not taken over; see %s", ticket.Count(c.done.Bad), plural(c.done.Bad, "row was", "rows were"), short(c.skipBad)), Hint: "mend them there, and import that file"}
 	case ctx.Err() != nil:
 		err = &failure{Exit: exitError, Code: "stopped", Message: "stopped; what was recorded stays", Hint: "the same command again goes on"}
 	}
@@ -300,13 +301,13 @@ func (c *importing) print(w *safe.Writer) {
 	if c.dryRun {
 		verb = "would be recorded"
 	}
-	line := fmt.Sprintf("%d %s read: %d %s", c.done.Read, plural(c.done.Read, "row", "rows"), c.done.Recorded, verb)
+	line := fmt.Sprintf("%s %s read: %s %s", ticket.Count(c.done.Read), plural(c.done.Read, "row", "rows"), ticket.Count(c.done.Recorded), verb)
 	for _, part := range []struct {
 		n    int
 		what string
 	}{{c.done.Known, "there already"}, {c.done.KnownKey, "known by their key"}, {c.done.LeftOut, "left out by the mapping"}, {c.done.Bad, "bad"}} {
 		if part.n > 0 {
-			line += fmt.Sprintf(", %d %s", part.n, part.what)
+			line += ", " + ticket.Count(part.n) + " " + part.what
 		}
 	}
 	w.Println(line)
@@ -323,7 +324,7 @@ func (c *importing) print(w *safe.Writer) {
 		if !k.Check {
 			unchecked++
 		}
-		return []string{k.Kind, fmt.Sprint(k.Rows), check}
+		return []string{k.Kind, ticket.Count(k.Rows), check}
 	})
 	if c.dryRun {
 		writeColumns(w, []string{"FIRST", "KIND", "KEY", "SENT AT", "TITLE"}, len(c.done.First), func(i int) []string {

@@ -11,6 +11,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/policy/mapping"
+	"indoubt/ui/ticket"
 )
 
 // Rows are taken over in batches, so many at once: they share transactions.
@@ -66,7 +67,7 @@ func (c *importing) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	c.progress(fmt.Sprintf("%d rows read, %d recorded, %d there already ", c.done.Read, c.done.Recorded, c.done.Known))
+	c.progress(fmt.Sprintf("%s rows read, %s recorded, %s there already ", ticket.Count(c.done.Read), ticket.Count(c.done.Recorded), ticket.Count(c.done.Known)))
 	return nil
 }
 

@@ -207,7 +207,7 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.T
 	searched := 0
 	rows, next, err = c.walk(ctx, s, tabs, f, o, func(n int) bool {
 		if searched += n; n > 0 && !c.json && isTerminal(c.rawErr) {
-			fmt.Fprintf(c.rawErr, "\rsearched about %d operations, Ctrl-C stops ", searched)
+			fmt.Fprintf(c.rawErr, "\rsearched about %s operations, Ctrl-C stops ", ticket.Count(searched))
 		}
 		return true
 	})
@@ -215,7 +215,7 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.T
 	case err != nil || next == "":
 		return rows, next, "", err
 	case ctx.Err() != nil:
-		return rows, next, fmt.Sprintf("stopped after about %d operations: not all was searched", searched), nil
+		return rows, next, fmt.Sprintf("stopped after about %s operations: not all was searched", ticket.Count(searched)), nil
 	}
 	o.after, o.limit = next, 1
 	more, rest, err := c.walk(ctx, s, tabs, f, o, func(int) bool { return false })
@@ -308,7 +308,7 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 			line += fmt.Sprintf(" %s parked.", ticket.Count(counts.Parked))
 		}
 		if !info.LastWrite.IsZero() {
-			line += " Last write " + ticket.Age(c.clock().Sub(info.LastWrite)) + " ago"
+			line += " Last write " + ticket.Ago(c.clock().Sub(info.LastWrite))
 			if info.LastBy != "" {
 				line += ", " + safe.Of(info.LastBy).String()
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // The exit codes, the same for every command.
@@ -77,7 +78,7 @@ func (a *app) left(format safe.Format, args ...any) {
 func within[T any](a *app, all []T, limit int) (some []T, cut bool) {
 	if cut = len(all) > limit; cut {
 		all = all[:limit]
-		a.left("the newest %d; there are more: --limit", limit)
+		a.left("the newest %s; there are more: --limit", ticket.Count(limit))
 	}
 	return all, cut
 }

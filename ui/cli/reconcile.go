@@ -196,7 +196,7 @@ func (c reconcileCommand) once(ctx context.Context, s ledger.Store, p *policy.Po
 		if g.Err != nil {
 			said = safe.Of(g.Err.Error())
 		}
-		c.errOut.Printf("%d/%d  %s  %s\n", g.Done, g.Total, g.Operation.ID, said)
+		c.errOut.Printf("%s/%s  %s  %s\n", ticket.Count(g.Done), ticket.Count(g.Total), g.Operation.ID, said)
 	})
 	if err != nil {
 		return err
@@ -218,13 +218,13 @@ func (c reconcileCommand) once(ctx context.Context, s ledger.Store, p *policy.Po
 			w.Println("nothing is due")
 			return
 		}
-		w.Printf("%d checked: %d landed, %d did not land, %d happened twice, %d different, %d cannot tell\n",
-			sum.Reads, sum.Landed, sum.Absent, sum.Duplicated, sum.Mismatched, sum.Inconclusive)
+		w.Printf("%s checked: %s landed, %s did not land, %s happened twice, %s different, %s cannot tell\n", ticket.Count(sum.Reads), ticket.Count(sum.Landed),
+			ticket.Count(sum.Absent), ticket.Count(sum.Duplicated), ticket.Count(sum.Mismatched), ticket.Count(sum.Inconclusive))
 		if sum.Expired > 0 {
-			w.Printf("%d ran past their deadline and are in doubt\n", sum.Expired)
+			w.Printf("%s ran past their deadline and are in doubt\n", ticket.Count(sum.Expired))
 		}
 		if sum.Skipped+sum.Errors > 0 {
-			w.Printf("%d skipped (another indoubt has them, or they moved), %d errors\n", sum.Skipped, sum.Errors)
+			w.Printf("%s skipped (another indoubt has them, or they moved), %s errors\n", ticket.Count(sum.Skipped), ticket.Count(sum.Errors))
 		}
 	}
 	if data.Unchecked == 0 {
@@ -233,14 +233,14 @@ func (c reconcileCommand) once(ctx context.Context, s ledger.Store, p *policy.Po
 	if effect == effectNoop {
 		effect = ""
 	}
-	return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%d in doubt, and no check is possible", data.Unchecked), More: reasons(unchecked), Hint: "a person settles these: indoubt list state:uncertain",
+	return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%s in doubt, and no check is possible", ticket.Count(data.Unchecked)), More: reasons(unchecked), Hint: "a person settles these: indoubt list state:uncertain",
 		Effect: effect, Data: data, Text: write}
 }
 
 // reasons are lines that say why no check is possible, each with how often.
 func reasons(why map[string]int) (lines []string) {
 	for _, reason := range slices.Sorted(maps.Keys(why)) {
-		lines = append(lines, fmt.Sprintf("  %d: %s", why[reason], reason))
+		lines = append(lines, fmt.Sprintf("  %s: %s", ticket.Count(why[reason]), reason))
 	}
 	return lines
 }

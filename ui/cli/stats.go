@@ -230,18 +230,18 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 		if s.LastRead != nil {
 			at = *s.LastRead
 		}
-		return []string{s.Downstream, fmt.Sprint(s.InDoubt), at, cmp.Or(strings.TrimSpace(string(s.Verdict)+"  "+s.Reason), "–")}
+		return []string{s.Downstream, ticket.Count(s.InDoubt), at, cmp.Or(strings.TrimSpace(string(s.Verdict)+"  "+s.Reason), "–")}
 	})
 	writeColumns(w, []string{"DOUBTS OF", "AFTER", "LANDED", "DID NOT"}, len(d.Odds), func(i int) []string {
 		t := d.Odds[i]
-		return []string{t.Kind, cmp.Or(string(t.ErrorClass), "no answer"), fmt.Sprint(t.Landed), fmt.Sprint(t.Missed)}
+		return []string{t.Kind, cmp.Or(string(t.ErrorClass), "no answer"), ticket.Count(t.Landed), ticket.Count(t.Missed)}
 	})
 	writeColumns(w, []string{"SENT ONCE MORE", "OUTCOME", "COUNT"}, len(d.Sends), func(i int) []string {
 		s, outcome := d.Sends[i], "in flight"
 		if s.Outcome != nil {
 			outcome = *s.Outcome
 		}
-		return []string{s.Kind, outcome, fmt.Sprint(s.Count)}
+		return []string{s.Kind, outcome, ticket.Count(s.Count)}
 	})
 	decided := slices.Clone(d.Accuracy)
 	slices.SortStableFunc(decided, func(a, b accuracyJSON) int { return cmp.Compare(b.Wrong, a.Wrong) })
@@ -255,9 +255,9 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 		}
 		later := "none found wrong"
 		if c.Wrong > 0 {
-			later = fmt.Sprintf("%d later found wrong", c.Wrong)
+			later = ticket.Count(c.Wrong) + " later found wrong"
 		}
-		w.Printf("  %s: %d by %s, %s\n", who, c.Decided, c.Verb, later)
+		w.Printf("  %s: %s by %s, %s\n", who, ticket.Count(c.Decided), c.Verb, later)
 	}
 }
 

@@ -386,6 +386,7 @@ func TestQuitWaitsForWritesInFlight(t *testing.T) {
 	b := nightBench(t, 80, 24)
 	e := b.engine()
 	e.busy = 1
+	b.keys("ctrl+z").shows("^z is off: 1 write in flight")
 	b.m.Update(keyMsg("q"))
 	b.shows("Waiting for 1 write in flight")
 	e.mu.Lock()

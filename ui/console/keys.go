@@ -122,7 +122,7 @@ func looks() []binding {
 		{keys: []string{"p"}, show: "p", words: "the bulk run: pause it, look, go on, end it", short: "run", group: groupGo, off: ask.Case.OffRun, do: openOrPause},
 		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: func(m *Root) tea.Cmd { return help(m) }},
 		{keys: []string{"ctrl+l"}, show: "^l", words: "draw again", group: groupGo, do: func(m *Root) tea.Cmd { return tea.ClearScreen }},
-		{keys: []string{"ctrl+z"}, show: "^z", words: "suspend", group: groupGo, do: func(m *Root) tea.Cmd { return tea.Suspend }},
+		{keys: []string{"ctrl+z"}, show: "^z", words: "suspend", group: groupGo, do: suspend},
 		{keys: []string{"q", "ctrl+c"}, show: "q", words: "quit, after what is being sent has ended", short: "quit", group: groupGo, do: (*Root).quit},
 	}
 }

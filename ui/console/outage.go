@@ -51,7 +51,7 @@ func openMatching(m *Root) {
 		openOutage(m, of[0])
 	case len(of) > 1:
 		m.table.MoveTo(max(m.table.Find(feed.NewOutageRow(of[0]).ID), 0))
-		m.say("%d outages match %s, the dearest first: ↵ opens one", len(of), m.o.Filter)
+		m.say("%s outages match %s, the dearest first: ↵ opens one", ticket.Count(len(of)), m.o.Filter)
 		m.toast.until = m.Now.Add(time.Minute)
 	}
 }
@@ -151,10 +151,10 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 	g, why := groupFor(m, o, k)
 	switch {
 	case !why.Empty():
-		m.warn("%s is off: %s", k.show, why)
+		refuse(m, "%s is off: %s", k.show, why)
 		return nil
 	case m.incident.JustMoved(m.Now):
-		m.warn("another line has just come under the cursor: look, then press %s again", k.show)
+		refuse(m, "another line has just come under the cursor: look, then press %s again", k.show)
 		return nil
 	}
 	if k.verb == ticket.Retry {
@@ -185,7 +185,7 @@ func offCheck(m *Root, g *ticket.Group) safe.Text {
 func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
 	g := m.incident.Chosen(&m.feed.Snapshot, o).Group
 	if why := offCheck(m, g); !why.Empty() {
-		m.warn("c is off: %s", why)
+		refuse(m, "c is off: %s", why)
 		return nil
 	}
 	return checkEach(m, o.Title(), g.Sum.N, rowsOf(m, g, checkAtMost))

@@ -80,7 +80,7 @@ func TestAnOutageIsOneRow(t *testing.T) {
 	b.shows("12 × stripe timeout 02:13–02:19", "18 NEED YOU").hides("charge cus_3 ")
 	b.keys("j").shows("20 = 5 landed + 12 did not land + 3 to look at", "nobody is on it", "cannot tell yet")
 	b.keys("X").shows("X is off: this is an outage: ↵ leads to its rows")
-	b.keys("enter").shows("OUTAGE stripe · timeout · billing · 02:13–02:19", "20 errors in 6 min", "none sent twice", "WHAT IS TRUE", "NOT IN IT  6 need you, 1 of them in conflict: USD 6,425 at stake, 3 by word", "stripe up, check answered 03:06:35", "18 NEED YOU: 12 one outage, 6 others")
+	b.keys("enter").hides("X is off").shows("OUTAGE stripe · timeout · billing · 02:13–02:19", "20 errors in 6 min", "none sent twice", "WHAT IS TRUE", "NOT IN IT  6 need you, 1 of them in conflict: USD 6,425 at stake, 3 by word", "stripe up, check answered 03:06:35", "18 NEED YOU: 12 one outage, 6 others")
 	b.keys("W").shows("maya is on it", "maya: taken: on it until 05:06:").tickOver(10 * time.Second).shows("W give it back")
 	b.keys("esc").shows("W give it back").keys("enter", "W").shows("nobody is on it").tickOver(10 * time.Second).shows("W I am on it")
 	b.keys("N").text("their status page is green").keys("enter").shows("noted: their status page is green")

@@ -39,12 +39,12 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 		m.asking.hush = 0
 	}
 	m.feed.LastKey, m.lastName, m.ending = m.Now, name, 0
-	if m.tour.leaves {
+	if m.tour.leaves || m.toast.key {
 		m.tour.leaves, m.toast.until = false, m.Now
 	}
 	switch {
 	case name == "ctrl+z":
-		return tea.Suspend
+		return suspend(m)
 	case m.dialogs.Top() != nil:
 		return m.pressDialog(msg)
 	case m.prompt != nil:
@@ -120,10 +120,10 @@ func (m *Root) pressBinding(name string) tea.Cmd {
 		m.say("esc leaves the help first")
 		return nil
 	case k.acts && m.table.JustMoved(m.Now):
-		m.warn("another row has just come under the cursor: look, then press %s again", k.show)
+		refuse(m, "another row has just come under the cursor: look, then press %s again", k.show)
 		return nil
 	case !why.Empty():
-		m.warn("%s is off: %s", k.show, why)
+		refuse(m, "%s is off: %s", k.show, why)
 		return nil
 	case k.acts && k.signs() && m.o.AskName:
 		askName(m, k)
@@ -393,21 +393,39 @@ func (m *Root) found(msg foundMsg) tea.Cmd {
 	return nil
 }
 
+// busy is how many writes are in flight.
+func busy(m *Root) int {
+	if m.o.Engine == nil {
+		return m.writing
+	}
+	return m.writing + m.o.Engine.Busy()
+}
+
+// suspend stops this program, unless it would miss an answer, or its deadline.
+func suspend(m *Root) tea.Cmd {
+	switch n := busy(m); {
+	case m.run != nil:
+		refuse(m, "^z is off: a run is under way; p pauses it")
+	case n > 0:
+		refuse(m, "^z is off: %s in flight, and a program that stands still misses the answer", draw.Plural(n, "write", "writes"))
+	default:
+		return tea.Suspend
+	}
+	return nil
+}
+
 // quit leaves at once, or when the last write has ended.
 func (m *Root) quit() tea.Cmd {
 	m.leaving.asked = true
-	busy := m.writing
-	if m.o.Engine != nil {
-		busy += m.o.Engine.Busy()
-	}
+	n := busy(m)
 	if m.run != nil && !m.leaving.told { // no further item begins, and another console may go on
 		m.leaving.told = true
 		return tea.Batch(halt(m, m.run.Record, false), m.o.after(100*time.Millisecond, waitMsg{}))
 	}
-	if busy == 0 {
+	if n == 0 {
 		m.leaving.ready = true
 		return tea.Quit
 	}
-	m.toast = toast{text: safe.Say("Waiting for %s in flight: leaving now would leave the answer unknown. It ends by its deadline.", draw.Plural(busy, "write", "writes")), until: m.Now.Add(time.Minute)}
+	m.toast = toast{text: safe.Say("Waiting for %s in flight: leaving now would leave the answer unknown. It ends by its deadline.", draw.Plural(n, "write", "writes")), until: m.Now.Add(time.Minute)}
 	return m.o.after(100*time.Millisecond, waitMsg{})
 }

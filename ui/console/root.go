@@ -80,6 +80,7 @@ type Root struct {
 type toast struct {
 	text  safe.Text
 	bad   bool
+	key   bool // it answers a key, and is over with the next one
 	until time.Time
 }
 
@@ -339,6 +340,12 @@ func (m *Root) say(format safe.Format, args ...any) {
 func (m *Root) warn(format safe.Format, args ...any) {
 	m.say(format, args...)
 	m.toast.bad = true
+}
+
+// refuse says why a key does nothing here.
+func refuse(m *Root, format safe.Format, args ...any) {
+	m.warn(format, args...)
+	m.toast.key = true
 }
 
 func (m *Root) show(d *dialog.Dialog) { m.dialogs.Open(d, keyOf(m.lastName), m.o.Clock()) }

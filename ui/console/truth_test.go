@@ -448,6 +448,10 @@ func TestHeaderTellsThatTheClockWasSet(t *testing.T) {
 		s.info.SteppedAt = o.Clock().Add(-2 * time.Hour)
 		newBench(t, 200, 40, o).judged(nightFacts).hides("CLOCK SET")
 	}
+	o := nightOptions()
+	s := o.Store.(*memory)
+	s.info.LastWrite, s.info.LastError = o.Clock().Add(time.Hour), o.Clock().Add(time.Hour)
+	newBench(t, 200, 40, o).judged(nightFacts).shows("last new error in 1h by the clock", "last write in 1h by the clock")
 }
 
 // The sums of the header are kept with the prices of the rows: until rows are priced
@@ -480,4 +484,22 @@ func TestABrokenPolicyIsNotAMissingOne(t *testing.T) {
 	o.PolicyProblem = func() error { return errors.New("policy.yaml:8: unknown field") }
 	b := newBench(t, 80, 24, o).shows("POLICY NOT TAKEN", "The policy file is broken: nothing is checked").hides("policy init")
 	b.keys(":").text("policy").keys("enter").shows("none: nothing is checked", "NOT TAKEN", "unknown field").hides("policy init", "last good")
+}
+
+// An operation that comes on the same target changes the advice of the rows that it
+// overtakes, and no version.
+func TestWhatIsOvertakenIsJudgedAnew(t *testing.T) {
+	b := newBench(t, 80, 24, nightOptions())
+	b.judged(func(rec ledger.Record, now time.Time) ticket.Facts {
+		f := nightFacts(rec, now)
+		if f.Advice.Verb == policy.AdviseLeave && len(rec.Related) > 0 {
+			f.Advice.Verb = policy.AdviseLook
+		}
+		return f
+	}).shows("84% n37 no check   leave")
+	post := b.store.record(5)
+	post.Related = []ledger.Relation{{ID: id(31), Title: "post again", Overtook: true, MayHaveLanded: true}}
+	b.store.put(post)
+	b.send(feed.Changed{})
+	b.shows("84% n37 overtaken  look").hides("leave")
 }

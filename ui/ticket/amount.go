@@ -74,18 +74,11 @@ func Grouped(v float64, decimals int) string {
 	if i := strings.IndexByte(s, '.'); i >= 0 {
 		whole, rest = s[:i], s[i:]
 	}
-	sign := ""
-	if strings.HasPrefix(whole, "-") {
-		sign, whole = "-", whole[1:]
-	}
-	for i := len(whole) - 3; i > 0; i -= 3 {
-		whole = whole[:i] + "," + whole[i:]
-	}
-	return sign + whole + rest
+	return ledger.Thousands(whole) + rest
 }
 
 // Count is how many there are, with its thousands set apart.
-func Count(n int) string { return Grouped(float64(n), 0) }
+func Count(n int) string { return ledger.Count(n) }
 
 // Cost is a price as a column shows it: a word stays a word, a built-in guess
 // carries a tilde.

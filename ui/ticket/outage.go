@@ -55,7 +55,15 @@ func clock(moment string) string {
 
 // Reason is what a person would give as the reason of an act on all of it.
 func (o Outage) Reason() safe.Text {
-	return safe.Say("%s %s %s", o.Where(), o.Errors(), o.Span())
+	return safe.Say("%s %s", o.Failed(), o.Span())
+}
+
+// Failed is what failed, and how where that is known.
+func (o Outage) Failed() safe.Text {
+	if o.Errors().Empty() {
+		return o.Where()
+	}
+	return safe.Say("%s %s", o.Where(), o.Errors())
 }
 
 // Title names it: what failed, for whom, when, and how far it has come.
@@ -215,8 +223,11 @@ func (o Outage) landed(l ledger.Landing) (how, short safe.Text) {
 	if l.Other.State != ledger.Committed {
 		return safe.Say("may be there by %s", name), safe.Say("may be there")
 	}
-	short = safe.Say("landed %s", clock(Moment(l.Other.SettledAt, o.Now, o.Zone)))
-	return safe.Say("%s: %s", short, name), short
+	return safe.Say("%s: %s", o.landedAt(l), name), safe.Say("another landed")
+}
+
+func (o Outage) landedAt(l ledger.Landing) safe.Text {
+	return safe.Say("another landed %s", clock(Moment(l.Other.SettledAt, o.Now, o.Zone)))
 }
 
 // Landings say which other operations stand for those of a group, and since when.
@@ -228,7 +239,7 @@ func (o Outage) Landings() (out []safe.Text) {
 		case other.State != ledger.Committed:
 			how = safe.Say("%s by another", short)
 		default:
-			how = short
+			how = o.landedAt(l)
 		}
 		out = append(out, safe.Say("%s: %s, %s", cmp.Or(l.Title, l.Operation), how, cmp.Or(l.Other.Source.Pipeline, "unknown")))
 	}

@@ -35,12 +35,13 @@ func TestOutage(t *testing.T) {
 		},
 		Elsewhere: []ledger.Landing{{Operation: "o9", Title: "charge INV-1187", Other: ledger.Relation{ID: "o10", Title: "charge INV-1187", State: ledger.Committed, Source: ledger.Source{Pipeline: "web"}, SettledAt: first.Add(45 * time.Minute)}}}}}
 	o.Rest()
-	large := Outage{Now: first, Zone: time.UTC, IncidentAccount: ledger.IncidentAccount{Incident: ledger.Incident{FirstAt: first, LastAt: first, Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: sum(1_234, 0), ledger.FateOpen: {N: 5_000, Resent: 1_100, Unchecked: 1_000}}}}}
+	large := Outage{Now: first, Zone: time.UTC, IncidentAccount: ledger.IncidentAccount{Incident: ledger.Incident{Scope: "kind:pay", FirstAt: first, LastAt: first, Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: sum(1_234, 0), ledger.FateOpen: {N: 5_000, Resent: 1_100, Unchecked: 1_000}}}}}
 	more, _ := large.Twice()
 	need.Equal(t, large.Account().String()+"; "+large.Count().String()+"; "+more.String(), "6,234 = 1,234 landed + 5,000 to look at; 6,234 errors; 1,000 of 1,100 sent again not checked")
+	need.Equal(t, large.Reason().String(), "pay 02:13", "without a class of errors")
 	want := `58 did not land, proven 28,560 send again: safe R incident:i1 group:proven
 2 said not to have landed 80 +1 look, no proof ↵ incident:i1 group:said
-1 landed 02:58: charge INV-1187 420 do NOT send, look ↵ incident:i1 group:elsewhere
+1 another landed 02:58: charge INV-1187 420 do NOT send, look ↵ incident:i1 group:elsewhere
 1 did not land, held by sam 1 by word wait for the hold ↵ incident:i1 group:held
 4 cannot tell yet 2,100 +3 wait, checks go on ↵ incident:i1 group:reading
 1 one send allowed, waits for billing not priced nothing, pipeline sends ↵ incident:i1 group:unfetched
@@ -83,7 +84,7 @@ func TestOutage(t *testing.T) {
 	if needs := o.Needs().N; needs != 63 || o.In(ledger.TabParked).N != 6 || o.In(ledger.TabChecking).N != 4 || o.In(ledger.TabInFlight).N != 1 {
 		t.Errorf("%d need a person, want 63", needs)
 	}
-	need.Contains(t, o.Markdown(), "\ncharge INV-1187: landed 02:58, web.\n", "| 58 | did not land, proven | 28,560 | send again: safe |", "\nNot in the amounts: 3 rated by word, 3 not priced.\n", "`indoubt list incident:i1`")
+	need.Contains(t, o.Markdown(), "\ncharge INV-1187: another landed 02:58, web.\n", "| 58 | did not land, proven | 28,560 | send again: safe |", "\nNot in the amounts: 3 rated by word, 3 not priced.\n", "`indoubt list incident:i1`")
 }
 
 // The history of an outage says in the reader's zone, too, until when.

@@ -37,7 +37,7 @@ func Archived(n int) safe.Text {
 	if n == 1 {
 		return safe.Of("1 operation that may be of this time is archived: `indoubt archive list`")
 	}
-	return safe.Say("%d operations that may be of this time are archived: `indoubt archive list`", n)
+	return safe.Say("%s operations that may be of this time are archived: `indoubt archive list`", Count(n))
 }
 
 // Act is what someone did or found, with all that was the same soon after.
@@ -167,7 +167,7 @@ func (r Report) Markdown() string {
 	}
 	switch {
 	case r.More > 0:
-		fmt.Fprintf(&b, "And %d more: `indoubt incident list`\n\n", r.More)
+		fmt.Fprintf(&b, "And %s more: `indoubt incident list`\n\n", Count(r.More))
 	case len(r.Outages) == 0:
 		b.WriteString("No outage.\n\n")
 	}

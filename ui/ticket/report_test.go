@@ -161,7 +161,7 @@ func TestReportPage(t *testing.T) {
 	page := r.Markdown()
 	need.Contains(t, page, "3 errors. 3 = 3 landed. 2 sent again. 1 HAPPENED TWICE. nobody is on it.\n", "\nHappening twice costs 960.\n", "3 errors. 3 = 3 landed. none sent twice. nobody",
 		"- 02:15:10 o1: decision was wrong: found; before: it did not land by maya: `indoubt show o1`\n",
-		"| 02:15:10 | maya | retry of 68 | they \\| are up | bank  02:15 | done |\n", "| park of 2 |  | i9 |  |\n",
+		"| 02:15:10 | maya | retry of 68 | they \\| are up | bank 02:15 | done |\n", "| park of 2 |  | i9 |  |\n",
 		"| – | hold | a \\`b\\` \\<c> \\[d] \\*e\\* |  |\n", "| checks | 2 | expire |  | o2, and 1 more |\n", "- `again`\n- `history`\n")
 	for _, none := range []string{"No outage", "as a word", "of the first"} {
 		need.Lacks(t, page, none)

@@ -26,6 +26,15 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dy", int(d.Hours()/24/365))
 }
 
+// Ago is how long ago something was. What the clock has still before it, since that was
+// set back, is not news.
+func Ago(d time.Duration) string {
+	if d <= -time.Minute {
+		return "in " + Age(-d) + " by the clock"
+	}
+	return Age(d) + " ago"
+}
+
 // Span is a countdown: 40s, 9m12s, 23h07m, 6d.
 func Span(d time.Duration) string {
 	d = d.Round(time.Second)

@@ -89,8 +89,8 @@ type scheme struct{ plain, cursor palette }
 // a colour may be as dark as what is behind it.
 var schemes = map[string]scheme{
 	"dark": {
-		palette{"", "", "#a2abbd", "#8fb2ff", "#9ece6a", "#e0af68", "#ff8a9d"},
-		palette{"#2b3552", "#ffffff", "#c3cbdb", "#a9c4ff", "#b5e08a", "#f2c98a", "#ffc2cb"},
+		palette{"", "", "#a2abbd", "#8fb2ff", "#9ece6a", "#e0af68", "#ff8787"},
+		palette{"#2b3552", "#ffffff", "#c3cbdb", "#a9c4ff", "#b5e08a", "#f2c98a", "#ffc6c6"},
 	},
 	"light": {
 		palette{"", "", "#535b66", "#1d56b8", "#2a6b20", "#7d4a00", "#b3202c"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"charm.land/lipgloss/v2"
 	"github.com/charmbracelet/colorprofile"
 	"github.com/charmbracelet/x/ansi"
 
@@ -46,6 +47,24 @@ func TestEveryStyleIsReadable(t *testing.T) {
 					if c := contrast(profile.Convert(front), profile.Convert(back)); c < 4.5 {
 						t.Errorf("%s, %s: %s on %v has a contrast of %.2f", name, profile, what, back, c)
 					}
+				}
+			}
+		}
+	}
+}
+
+// What is grave is red, and what is amber is amber, where a terminal has 256 colours:
+// the nearest of those to a pale colour may be a grey.
+func TestAColourIsOneOf256(t *testing.T) {
+	for name, s := range schemes {
+		for i, p := range []palette{s.plain, s.cursor} {
+			for _, hex := range []string{p.accent, p.good, p.warn, p.bad} {
+				if !strings.HasPrefix(hex, "#") {
+					continue // of a terminal with 16
+				}
+				r, g, b, _ := colorprofile.ANSI256.Convert(lipgloss.Color(hex)).RGBA()
+				if max(r, g, b)-min(r, g, b) < 0x2000 {
+					t.Errorf("%s, %d: %s becomes a grey", name, i, hex)
 				}
 			}
 		}

@@ -250,7 +250,7 @@ func (h *Header) inOutages() safe.Text {
 	if n == 1 {
 		return safe.Say(": %s one outage, %s", these, others)
 	}
-	return safe.Say(": %s in %d outages, %s", these, n, others)
+	return safe.Say(": %s in %s outages, %s", these, ticket.Count(n), others)
 }
 
 // risks says what is lost if no one acts, and what has gone wrong already.
@@ -418,11 +418,11 @@ func (h *Header) ages(add func(weight, line int, p draw.Paint, long, short safe.
 		if d < time.Minute {
 			h.Ticks = true
 		}
-		return ticket.Age(d)
+		return ticket.Ago(d)
 	}
 	if !h.Info.LastError.IsZero() {
 		d := ago(h.Info.LastError)
-		add(7, 1, h.Text, safe.Say("last new error %s ago", d), safe.Say("error %s ago", d))
+		add(7, 1, h.Text, safe.Say("last new error %s", d), safe.Say("error %s", d))
 	}
 	if h.Info.LastWrite.IsZero() {
 		if h.Read {
@@ -430,6 +430,6 @@ func (h *Header) ages(add func(weight, line int, p draw.Paint, long, short safe.
 		}
 		return
 	}
-	d := ago(h.Info.LastWrite)
+	d := strings.TrimSuffix(ago(h.Info.LastWrite), " ago")
 	add(6, 1, h.Text, safe.Say("last write %s", d), safe.Say("write %s", d))
 }

@@ -18,7 +18,7 @@ func (h *Header) Nothing(tab ledger.Tab, filter string, w int) []string {
 		}
 	}
 	say(h.Text, "")
-	ago := func() string { return ticket.Age(h.Now.Sub(h.Info.LastWrite)) }
+	ago := func() string { return ticket.Ago(h.Now.Sub(h.Info.LastWrite)) }
 	switch {
 	case !h.Read && h.Lost != nil:
 		say(h.Bad, "The ledger cannot be read. This is not an all-clear.")
@@ -46,7 +46,7 @@ func (h *Header) Nothing(tab ledger.Tab, filter string, w int) []string {
 			say(h.Bad, "Nothing needed you when the ledger was last read. It is lost now: not an all-clear.")
 			break
 		}
-		say(h.Good, "Nothing needs you. %s settled. Last write %s ago%s.", ticket.Count(h.Counts.Settled), ago(), by)
+		say(h.Good, "Nothing needs you. %s settled. Last write %s%s.", ticket.Count(h.Counts.Settled), ago(), by)
 		if h.Counts.Checking > 0 {
 			say(h.Faint, "%s in doubt are being checked: 2 shows them.", ticket.Count(h.Counts.Checking))
 		}

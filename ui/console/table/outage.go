@@ -31,11 +31,10 @@ func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) str
 		case "kind":
 			p, text = paint.Faint, safe.Of(first(o.Kinds))
 		case what:
-			where := o.Where()
+			where, failed := o.Where(), o.Failed()
 			if needs.N > 0 {
-				where = safe.Say("%s × %s", ticket.Count(needs.N), where)
+				where, failed = safe.Say("%s × %s", ticket.Count(needs.N), where), safe.Say("%s × %s", ticket.Count(needs.N), failed)
 			}
-			failed := safe.Say("%s %s", where, o.Errors())
 			p, text = paint.Strong, safe.Of(ticket.Fit(c.room-1, safe.Say("%s %s", failed, o.Span()).String(), failed.String(), safe.Say("%s %s", where, o.Span()).String(), where.String()))
 		case "pipeline":
 			p, text = paint.Faint, safe.Of(first(o.Pipelines))
