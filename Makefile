@@ -48,12 +48,12 @@ build:
 demo: build
 	./indoubt demo --seed $(SEED)
 
-# Many tests wait for processes and clocks: three packages at a time, and six tests
+# Many tests wait for processes and clocks: three packages at a time, and four tests
 # of each, keep two processors busy, and not so busy that clocks run out. Those that
 # take longest start first. What vet finds, lint finds, too. A stack names its functions
 # and lines without the tables of a debugger, which take a third of the linking.
 test: build
-	@$(TESTENV) INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(GO) run -trimpath ./.ci/test $(RACE) -vet=off -ldflags='-s -w' -p 2 -parallel 4 -timeout $(TIMEOUT) \
+	@$(TESTENV) INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(GO) run -trimpath ./.ci/test $(RACE) -vet=off -ldflags='-s -w' -p 3 -parallel 4 -timeout $(TIMEOUT) \
 	  ./ui/cli ./ledger/postgres ./reconcile ./ledger/sqlite ./reconcile/drill ./...
 
 # Benchmarks run one package at a time: two at once would measure each other.
