@@ -384,7 +384,9 @@ func (s *session) commit() error {
 	s.whole = s.begin == beginWrite && !s.plainly()
 	done := &result{tag: pgconn.NewCommandTag("COMMIT")}
 	if !s.whole {
-		s.queue = append(s.queue, statement{query: "COMMIT", answer: done})
+		if err := s.add("COMMIT", nil, done); err != nil {
+			return err
+		}
 	}
 	s.ctx = context.WithoutCancel(s.ctx) // a commit that was sent is waited for
 	s.link.warned = false
