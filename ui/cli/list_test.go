@@ -45,7 +45,7 @@ func TestSearchStopsWithWhatItFound(t *testing.T) {
 	var out, errOut bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errOut)
 	rows, next, stopped, err := listCommand{a}.pages(ctx, s, []ledger.Tab{ledger.TabAll}, f, listOptions{limit: 5})
-	if err != nil || len(rows) != 1 || next != "all/+++" || !strings.HasPrefix(stopped, "stopped after about 3000 operations") {
+	if err != nil || len(rows) != 1 || next != "all/+++" || !strings.HasPrefix(stopped, "stopped after about 3,000 operations") {
 		t.Errorf("%d rows, next %q, %q, %v", len(rows), next, stopped, err)
 	}
 }
