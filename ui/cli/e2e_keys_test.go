@@ -190,17 +190,18 @@ func TestE2E_TheOutageInThirtyKeys(t *testing.T) {
 	p.leavesOutsideWork(outage)
 }
 
-// follow presses the key that the screen shows for some words. Before the same words in
-// a row may stand an age, as in `23h58m retry`.
+// follow presses the key that the screen shows for some words: where they stand last, which
+// is at its foot. A row may have them, too, as in `23h58m retry`.
 func (p *hand) follow(words string) {
 	p.Helper()
-	found := regexp.MustCompile(`(?:^|\s)([^\s\d]\S*) \[?` + regexp.QuoteMeta(words)).FindStringSubmatch(p.screen())
+	found := regexp.MustCompile(`(?:^|\s)([^\s\d]\S*) \[?`+regexp.QuoteMeta(words)).FindAllStringSubmatch(p.screen(), -1)
 	if found == nil {
 		p.Fatalf("the screen shows no key for %q:\n%s", words, p.screen())
 	}
-	key := strings.ToLower(strings.TrimSuffix(found[1], ":"))
+	shown := found[len(found)-1][1]
+	key := strings.ToLower(strings.TrimSuffix(shown, ":"))
 	if len(key) == 1 {
-		key = found[1]
+		key = shown
 	}
 	if key == "↵" {
 		key = "enter"
