@@ -223,11 +223,11 @@ func (o Outage) landed(l ledger.Landing) (how, short safe.Text) {
 	if l.Other.State != ledger.Committed {
 		return safe.Say("may be there by %s", name), safe.Say("may be there")
 	}
-	return safe.Say("%s: %s", o.landedAt(l), name), safe.Say("another landed")
+	return safe.Say("done by %s, %s", name, o.settledAt(l)), safe.Say("done by another")
 }
 
-func (o Outage) landedAt(l ledger.Landing) safe.Text {
-	return safe.Say("another landed %s", clock(Moment(l.Other.SettledAt, o.Now, o.Zone)))
+func (o Outage) settledAt(l ledger.Landing) string {
+	return clock(Moment(l.Other.SettledAt, o.Now, o.Zone))
 }
 
 // Landings say which other operations stand for those of a group, and since when.
@@ -239,7 +239,7 @@ func (o Outage) Landings() (out []safe.Text) {
 		case other.State != ledger.Committed:
 			how = safe.Say("%s by another", short)
 		default:
-			how = o.landedAt(l)
+			how = safe.Say("another landed %s", o.settledAt(l))
 		}
 		out = append(out, safe.Say("%s: %s, %s", cmp.Or(l.Title, l.Operation), how, cmp.Or(l.Other.Source.Pipeline, "unknown")))
 	}
