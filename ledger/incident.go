@@ -285,7 +285,7 @@ func (f Fault) Join(o Operation, in *Incident, recent []Recent, now time.Time) J
 		}
 	case in != nil && in.takes(f.At) && (member || o.Incident == ""):
 		grown := *in
-		if grown.ahead(now) {
+		if grown.ahead(now) { // else its newest error would be one that is still to come
 			grown.LastAt = time.Time{}
 		}
 		grown = grown.grow(r)

@@ -140,10 +140,10 @@ func (s *session) tie(query string, args []any) (where string, all []any) {
 	return t.where, append(slices.Clip(args), t.args...)
 }
 
-// leave queues the statement that writes the operation, and the one that writes its attempt
+// sendHeld queues the statement that writes the operation, and the one that writes its attempt
 // with it. It gives the transaction's number, and does what the opening of a transaction
 // does where it waits for no lock of a name.
-func (s *session) leave(behind written, args []any) error {
+func (s *session) sendHeld(behind written, args []any) error {
 	w := s.held
 	w.behind, w.behindTie, w.gives = behind.query, behind.tie, xid
 	args = append(slices.Clip(s.heldArgs), args...)

@@ -95,9 +95,9 @@ func (s *session) add(query string, args []any, answer *result) error {
 		return nil
 	case s.held.query == "":
 	case answer == nil && writesAttempt(query):
-		return s.leave(w, args)
+		return s.sendHeld(w, args)
 	default:
-		if err := s.leave(written{}, nil); err != nil {
+		if err := s.sendHeld(written{}, nil); err != nil {
 			return err
 		}
 	}
@@ -149,7 +149,7 @@ func (s *session) flush() error {
 // statements are what is to be sent now, and the answer that tells the time, if one does.
 func (s *session) statements() (statements []statement, first *result, err error) {
 	if s.held.query != "" {
-		if err := s.leave(written{}, nil); err != nil {
+		if err := s.sendHeld(written{}, nil); err != nil {
 			return nil, nil, err
 		}
 	}

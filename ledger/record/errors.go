@@ -34,7 +34,7 @@ func (e *UnknownError) Error() string { return e.Trouble(ledger.InFull).Error() 
 
 // Trouble says that the same key may be tried again: it is answered by what is recorded.
 func (e *UnknownError) Trouble(func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "unknown_commit", Message: fmt.Sprintf("cannot tell whether the intent is recorded; nothing was sent (%v)", e.Err), Do: "try again with the same key; if it is in doubt then, it was recorded just now and never sent"}
+	return ledger.Trouble{Code: "unknown_commit", Message: fmt.Sprintf("cannot tell whether the intent is recorded; nothing was sent (%v)", e.Err), Do: "try again with the same key; if that is in doubt, the attempt of this process was never sent, and another one may have been"}
 }
 
 func (e *UnknownError) Unwrap() error { return e.Err }

@@ -62,7 +62,7 @@ func Tally(run ledger.DecisionRun, items []ledger.RunItem) safe.Text {
 	var out []safe.Text
 	for _, c := range slices.Backward(ledger.Outcomes) {
 		if n := run.Tally[c]; n > 0 {
-			out = append(out, safe.Say("%s %s%s", ticket.Count(n), words(run.Verb, c, false), by(items, c)))
+			out = append(out, safe.Say("%s %s%s", ledger.Count(n), words(run.Verb, c, false), by(items, c)))
 		}
 	}
 	return safe.Join(out, " · ")
@@ -121,15 +121,15 @@ func LookBack(ctx context.Context, store ledger.Reader, items []ledger.RunItem) 
 func (s Since) text(now time.Time) safe.Text {
 	var out []safe.Text
 	if s.Landed > 0 {
-		out = append(out, safe.Say("%s landed since", ticket.Count(s.Landed)))
+		out = append(out, safe.Say("%s landed since", ledger.Count(s.Landed)))
 	}
 	if s.Failed > 0 {
-		out = append(out, safe.Say("%s did not land since", ticket.Count(s.Failed)))
+		out = append(out, safe.Say("%s did not land since", ledger.Count(s.Failed)))
 	}
 	if s.Checking > 0 {
 		text := safe.Say("checking %s", ticket.Span(max(s.NextCheck.Sub(now), 0)))
 		if len(out) > 0 || s.Open > 0 {
-			text = safe.Say("%s %s", ticket.Count(s.Checking), text)
+			text = safe.Say("%s %s", ledger.Count(s.Checking), text)
 		}
 		out = append(out, text)
 	}
@@ -148,16 +148,16 @@ func Sum(run ledger.DecisionRun, items []ledger.RunItem, since Since, now time.T
 		if n == 0 {
 			continue
 		}
-		text := safe.Say("%s %s%s", ticket.Count(n), words(run.Verb, c, true), by(items, c))
+		text := safe.Say("%s %s%s", ledger.Count(n), words(run.Verb, c, true), by(items, c))
 		if c == ledger.CameUnclear {
 			text = safe.Say("%s%s", text, since.text(now))
 		}
 		out = append(out, text)
 	}
 	if n := run.Left() - run.Tally[ledger.CameHeld]; n > 0 {
-		out = append(out, safe.Say("%s %s", ticket.Count(n), map[bool]safe.Text{true: safe.Say("to go"), false: safe.Say("not touched")}[run.Open()]))
+		out = append(out, safe.Say("%s %s", ledger.Count(n), map[bool]safe.Text{true: safe.Say("to go"), false: safe.Say("not touched")}[run.Open()]))
 	}
-	return safe.Say("%s = %s", ticket.Count(run.Size), safe.Join(out, " + "))
+	return safe.Say("%s = %s", ledger.Count(run.Size), safe.Join(out, " + "))
 }
 
 // Line says what became of one item. What went wrong is grave.

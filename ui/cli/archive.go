@@ -15,7 +15,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/archive"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 // archiveCommand moves what settled long ago to files.
@@ -94,7 +93,7 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 	o := archive.Options{Dir: dir, Before: a.clock().Add(-age), Actor: a.actor(), DryRun: flags.dryRun, Rest: flags.rest, Progress: a.progress()}
 	p, err := archive.Run(ctx, s, o)
 	if err != nil && p.Removed > 0 {
-		a.left("%s operations are archived; the others stay in the ledger", ticket.Count(p.Removed))
+		a.left("%s operations are archived; the others stay in the ledger", ledger.Count(p.Removed))
 	}
 	if err != nil {
 		return notArchived(err, short(dir))
@@ -115,7 +114,7 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 		default:
 			w.Println(safe.Say("%s archived in %s, %d %s of %s", operations(p.Removed), short(dir), p.Files, plural(p.Files, "file", "files"), amountOf(p.Packed)))
 			if p.Moved > 0 {
-				w.Println(safe.Say("%s changed meanwhile, and stay", ticket.Count(p.Moved)))
+				w.Println(safe.Say("%s changed meanwhile, and stay", ledger.Count(p.Moved)))
 			}
 			for _, file := range p.Found {
 				w.Println(safe.Say("%s was left by a run that was cut off: it is whole, and is listed now", file))
@@ -144,7 +143,7 @@ func notArchived(err error, dir string) error {
 }
 
 func operations(n int) string {
-	return fmt.Sprintf("%s %s", ticket.Count(n), plural(n, "operation", "operations"))
+	return fmt.Sprintf("%s %s", ledger.Count(n), plural(n, "operation", "operations"))
 }
 
 // progress tells a person at a terminal how far it has come, once a second.
@@ -153,7 +152,7 @@ func (a archiveCommand) progress() func(archive.Progress) {
 	return func(p archive.Progress) {
 		if !a.json && time.Since(told) >= time.Second {
 			told = time.Now()
-			a.errOut.Println(safe.Say("%s to archive, %s archived", operations(p.Operations), ticket.Count(p.Removed)))
+			a.errOut.Println(safe.Say("%s to archive, %s archived", operations(p.Operations), ledger.Count(p.Removed)))
 		}
 	}
 }

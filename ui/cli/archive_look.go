@@ -209,7 +209,7 @@ func (a archiveCommand) find(ctx context.Context, f archiveFind) error {
 	cut := len(out) > f.limit
 	if cut {
 		out = out[:f.limit]
-		a.left("the oldest %s; there are more: --limit", ticket.Count(f.limit))
+		a.left("the oldest %s; there are more: --limit", ledger.Count(f.limit))
 	}
 	return a.done("", map[string]any{"operations": out, "cut": cut}, func(w *safe.Writer) {
 		for _, o := range out {

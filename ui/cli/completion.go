@@ -14,7 +14,6 @@ import (
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 func newCompletionCommand(a *app) *cobra.Command {
@@ -175,7 +174,7 @@ func (c completion) runs(open bool) completing {
 				runs, _ := s.Runs(cmd.Context(), ledger.RunQuery{ID: toComplete, Open: open, Limit: completeLimit})
 				for _, r := range runs {
 					if offerable.MatchString(r.ID) {
-						out = append(out, r.ID+"\t"+safe.Say("%s of %s by %s", r.Verb, ticket.Count(r.Size), r.Actor.Name).String())
+						out = append(out, r.ID+"\t"+safe.Say("%s of %s by %s", r.Verb, ledger.Count(r.Size), r.Actor.Name).String())
 					}
 				}
 			}

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"indoubt/ledger"
 	"indoubt/ledger/open"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 // copyCommand moves a ledger to another place.
@@ -93,10 +93,10 @@ func (c copyCommand) run(ctx context.Context, from, to string, flags copyFlags) 
 	}
 	return c.done(effect, done, func(w *safe.Writer) {
 		if flags.dryRun {
-			w.Println(safe.Say("%s rows of %s would be copied to %s, when %s operations in flight have ended", ticket.Count(int(done.Rows)), short(done.From), short(done.To), ticket.Count(int(done.Pending))))
+			w.Println(safe.Say("%s rows of %s would be copied to %s, when %s operations in flight have ended", ledger.Count(int(done.Rows)), short(done.From), short(done.To), ledger.Count(int(done.Pending))))
 			return
 		}
-		w.Println(safe.Say("%s has moved to %s: %s rows copied, %d tables compared", short(done.From), short(done.To), ticket.Count(int(done.Rows)), len(done.Digests)))
+		w.Println(safe.Say("%s has moved to %s: %s rows copied, %d tables compared", short(done.From), short(done.To), ledger.Count(int(done.Rows)), len(done.Digests)))
 		w.Println("point every writer there: --ledger / INDOUBT_LEDGER")
 		if done.Key {
 			w.Println("give them the key of its digests, which is not copied: INDOUBT_DIGEST_KEY_FILE, or TO.key beside a file")
@@ -112,9 +112,9 @@ func (c copyCommand) progress() func(open.CopyProgress) {
 		case c.json || time.Since(told) < time.Second || p == was:
 			return
 		case p.Of == 0:
-			c.errOut.Println(safe.Say("in flight: %s; waiting until they end, or are in doubt at their deadline", ticket.Count(int(p.Pending))))
+			c.errOut.Println(safe.Say("in flight: %s; waiting until they end, or are in doubt at their deadline", ledger.Count(int(p.Pending))))
 		default:
-			c.errOut.Println(safe.Say("%s: table %d of %d, %s rows", p.Doing, p.N, p.Of, ticket.Count(int(p.Rows))))
+			c.errOut.Println(safe.Say("%s: table %d of %d, %s rows", p.Doing, p.N, p.Of, ledger.Count(int(p.Rows))))
 		}
 		told, was = time.Now(), p
 	}

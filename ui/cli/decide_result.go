@@ -6,7 +6,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 // result is an operation after a change.
@@ -79,5 +78,5 @@ func (a *app) sum(results []resultJSON, worst *failure) (message string, lines [
 			lines = append(lines, "  "+r.Asked+": "+r.failure.Message)
 		}
 	}
-	return fmt.Sprintf("%s of %s were not done", ticket.Count(len(lines)), ticket.Count(len(results))), lines
+	return fmt.Sprintf("%s of %s were not done", ledger.Count(len(lines)), ledger.Count(len(results))), lines
 }

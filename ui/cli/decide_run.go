@@ -13,7 +13,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/ui/act"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 // begin writes the run down before its first change, unless it is a rehearsal. A
@@ -55,7 +54,7 @@ func (r *decisionRun) carry(ctx context.Context) {
 		}
 		if !r.flags.yes {
 			a.errOut.Println(act.Sum(r.Record, r.Items, act.Since{}, a.clock()))
-			if !a.confirmYes(fmt.Sprintf("Go on with %s?", ticket.Count(r.Record.Left()))) {
+			if !a.confirmYes(fmt.Sprintf("Go on with %s?", ledger.Count(r.Record.Left()))) {
 				break
 			}
 		}
@@ -83,7 +82,7 @@ func (r *decisionRun) slow() (ended func()) {
 	said := make(chan struct{})
 	timer := time.AfterFunc(progressEvery, func() {
 		defer close(said)
-		r.app.errOut.Println(safe.Say("%s of %s done; waiting for an answer, or until the lease of who was at the next one has run out", ticket.Count(done), ticket.Count(size)))
+		r.app.errOut.Println(safe.Say("%s of %s done; waiting for an answer, or until the lease of who was at the next one has run out", ledger.Count(done), ledger.Count(size)))
 	})
 	return func() {
 		if !timer.Stop() {

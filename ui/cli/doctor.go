@@ -183,7 +183,7 @@ func (x *examination) lastWrites(ctx context.Context, s ledger.Store) {
 		x.ok("last doubt", "%s", ticket.Ago(now.Sub(info.LastError)))
 	}
 	if counts, err := s.Counts(ctx, now); err == nil {
-		x.ok("operations", "%s in all, %s need you, %s checking, %s in flight", ticket.Count(counts.All), ticket.Count(counts.NeedsYou), ticket.Count(counts.Checking), ticket.Count(counts.InFlight))
+		x.ok("operations", "%s in all, %s need you, %s checking, %s in flight", ledger.Count(counts.All), ledger.Count(counts.NeedsYou), ledger.Count(counts.Checking), ledger.Count(counts.InFlight))
 	}
 	if holds, err := s.Holds(ctx, now); err == nil {
 		for _, h := range holds {

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"indoubt/ledger"
-	"indoubt/ui/ticket"
 )
 
 // deriver is a store that keeps something beside its history.
@@ -33,7 +32,7 @@ func (x *examination) derived(ctx context.Context, s ledger.Store) {
 	}
 	var wrong []string
 	for _, d := range deviations {
-		wrong = append(wrong, fmt.Sprintf("%s has %s wrong %s (%s)", d.Table, ticket.Count(d.Rows), plural(d.Rows, "row", "rows"), d.One))
+		wrong = append(wrong, fmt.Sprintf("%s has %s wrong %s (%s)", d.Table, ledger.Count(d.Rows), plural(d.Rows, "row", "rows"), d.One))
 	}
 	x.say("derived", ledger.LevelFail, strings.Join(wrong, "; "), "indoubt doctor --rebuild makes them anew from the history")
 }

@@ -21,7 +21,6 @@ import (
 	"indoubt/ledger/wire/transmit"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 // httpFlags are what the HTTP proxy takes.
@@ -134,7 +133,7 @@ func drain(errOut *safe.Writer, r *record.Recorder, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	if n := r.Drain(ctx); n > 0 {
-		errOut.Printf("warning: %s outcomes could not be recorded and are in doubt\n", ticket.Count(n))
+		errOut.Printf("warning: %s outcomes could not be recorded and are in doubt\n", ledger.Count(n))
 	}
 }
 

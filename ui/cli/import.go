@@ -20,7 +20,6 @@ import (
 	"indoubt/policy"
 	"indoubt/policy/mapping"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 type importOptions struct {
@@ -284,7 +283,7 @@ func (c *importing) ended(ctx context.Context, err error) error {
 	case err == nil && c.done.Bad == 0:
 		return c.app.done(effect, c.done, c.print)
 	case err == nil:
-		err = &failure{Exit: exitError, Code: "bad_row", Message: fmt.Sprintf("%s %s not taken over; see %s", ticket.Count(c.done.Bad), plural(c.done.Bad, "row was", "rows were"), short(c.skipBad)), Hint: "mend them there, and import that file"}
+		err = &failure{Exit: exitError, Code: "bad_row", Message: fmt.Sprintf("%s %s not taken over; see %s", ledger.Count(c.done.Bad), plural(c.done.Bad, "row was", "rows were"), short(c.skipBad)), Hint: "mend them there, and import that file"}
 	case ctx.Err() != nil:
 		err = &failure{Exit: exitError, Code: "stopped", Message: "stopped; what was recorded stays", Hint: "the same command again goes on"}
 	}
@@ -301,13 +300,13 @@ func (c *importing) print(w *safe.Writer) {
 	if c.dryRun {
 		verb = "would be recorded"
 	}
-	line := fmt.Sprintf("%s %s read: %s %s", ticket.Count(c.done.Read), plural(c.done.Read, "row", "rows"), ticket.Count(c.done.Recorded), verb)
+	line := fmt.Sprintf("%s %s read: %s %s", ledger.Count(c.done.Read), plural(c.done.Read, "row", "rows"), ledger.Count(c.done.Recorded), verb)
 	for _, part := range []struct {
 		n    int
 		what string
 	}{{c.done.Known, "there already"}, {c.done.KnownKey, "known by their key"}, {c.done.LeftOut, "left out by the mapping"}, {c.done.Bad, "bad"}} {
 		if part.n > 0 {
-			line += ", " + ticket.Count(part.n) + " " + part.what
+			line += ", " + ledger.Count(part.n) + " " + part.what
 		}
 	}
 	w.Println(line)
@@ -324,7 +323,7 @@ func (c *importing) print(w *safe.Writer) {
 		if !k.Check {
 			unchecked++
 		}
-		return []string{k.Kind, ticket.Count(k.Rows), check}
+		return []string{k.Kind, ledger.Count(k.Rows), check}
 	})
 	if c.dryRun {
 		writeColumns(w, []string{"FIRST", "KIND", "KEY", "SENT AT", "TITLE"}, len(c.done.First), func(i int) []string {

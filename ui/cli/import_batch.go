@@ -11,7 +11,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/policy/mapping"
-	"indoubt/ui/ticket"
 )
 
 // Rows are taken over in batches, so many at once: they share transactions.
@@ -67,7 +66,7 @@ func (c *importing) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	c.progress(fmt.Sprintf("%s rows read, %s recorded, %s there already ", ticket.Count(c.done.Read), ticket.Count(c.done.Recorded), ticket.Count(c.done.Known)))
+	c.progress(fmt.Sprintf("%s rows read, %s recorded, %s there already ", ledger.Count(c.done.Read), ledger.Count(c.done.Recorded), ledger.Count(c.done.Known)))
 	return nil
 }
 

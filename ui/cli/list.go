@@ -114,7 +114,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 			return err
 		}
 	case next != "" && stopped == "":
-		c.left("%s shown, there are more: --limit, or --after %s", ticket.Count(len(all)), next)
+		c.left("%s shown, there are more: --limit, or --after %s", ledger.Count(len(all)), next)
 	}
 	print := func(w *safe.Writer) {
 		l.text(w, all)
@@ -124,7 +124,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 		return &failure{Exit: exitError, Code: "stopped", Message: stopped, Hint: "go on with --after " + next, Data: data, Text: print}
 	}
 	if n := unsettled(rows, c.clock()); o.probe && n > 0 {
-		return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%s of these %s in doubt, or %s a person", ticket.Count(n), plural(n, "is", "are"), plural(n, "needs", "need")), Data: data, Text: print}
+		return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%s of these %s in doubt, or %s a person", ledger.Count(n), plural(n, "is", "are"), plural(n, "needs", "need")), Data: data, Text: print}
 	}
 	return c.done("", data, print)
 }
@@ -207,7 +207,7 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.T
 	searched := 0
 	rows, next, err = c.walk(ctx, s, tabs, f, o, func(n int) bool {
 		if searched += n; n > 0 && !c.json && isTerminal(c.rawErr) {
-			fmt.Fprintf(c.rawErr, "\rsearched about %s operations, Ctrl-C stops ", ticket.Count(searched))
+			fmt.Fprintf(c.rawErr, "\rsearched about %s operations, Ctrl-C stops ", ledger.Count(searched))
 		}
 		return true
 	})
@@ -215,7 +215,7 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.T
 	case err != nil || next == "":
 		return rows, next, "", err
 	case ctx.Err() != nil:
-		return rows, next, fmt.Sprintf("stopped after about %s operations: not all was searched", ticket.Count(searched)), nil
+		return rows, next, fmt.Sprintf("stopped after about %s operations: not all was searched", ledger.Count(searched)), nil
 	}
 	o.after, o.limit = next, 1
 	more, rest, err := c.walk(ctx, s, tabs, f, o, func(int) bool { return false })
@@ -283,7 +283,7 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 		if o.limit == mostListed {
 			way = "--after"
 		}
-		more = fmt.Sprintf("\n%s shown, there are more: %s %s", ticket.Count(shown), way, next)
+		more = fmt.Sprintf("\n%s shown, there are more: %s %s", ledger.Count(shown), way, next)
 	}
 	info, err := s.Info(ctx)
 	if err != nil {
@@ -303,9 +303,9 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 	case counts.All == 0:
 		return fmt.Sprintf("Nothing was ever recorded here (created %s ago). Not an all-clear.\n  indoubt run --kind post -- curl --fail-with-body …", ticket.Age(c.clock().Sub(info.CreatedAt))) + more, nil
 	case counts.NeedsYou+counts.Checking+counts.InFlight == 0:
-		line := fmt.Sprintf("Nothing needs you. %s settled.", ticket.Count(counts.Settled))
+		line := fmt.Sprintf("Nothing needs you. %s settled.", ledger.Count(counts.Settled))
 		if counts.Parked > 0 {
-			line += fmt.Sprintf(" %s parked.", ticket.Count(counts.Parked))
+			line += fmt.Sprintf(" %s parked.", ledger.Count(counts.Parked))
 		}
 		if !info.LastWrite.IsZero() {
 			line += " Last write " + ticket.Ago(c.clock().Sub(info.LastWrite))
@@ -316,9 +316,9 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 		}
 		return line + more, nil
 	}
-	line := fmt.Sprintf("%s need you, %s checking, %s in flight, %s settled", ticket.Count(counts.NeedsYou), ticket.Count(counts.Checking), ticket.Count(counts.InFlight), ticket.Count(counts.Settled))
+	line := fmt.Sprintf("%s need you, %s checking, %s in flight, %s settled", ledger.Count(counts.NeedsYou), ledger.Count(counts.Checking), ledger.Count(counts.InFlight), ledger.Count(counts.Settled))
 	if counts.Parked > 0 {
-		line += fmt.Sprintf(", %s parked", ticket.Count(counts.Parked))
+		line += fmt.Sprintf(", %s parked", ledger.Count(counts.Parked))
 	}
 	return line + more, nil
 }

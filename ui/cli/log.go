@@ -109,9 +109,9 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 	case err != nil:
 		return err
 	case cut && o.afterGiven:
-		c.left("%s events; there are more: --after %s, or --limit", ticket.Count(len(events)), string(place))
+		c.left("%s events; there are more: --after %s, or --limit", ledger.Count(len(events)), string(place))
 	case cut:
-		c.left("the newest %s events; there are older ones: --limit, --since, or --after 0 from the first on", ticket.Count(len(events)))
+		c.left("the newest %s events; there are older ones: --limit, --since, or --after 0 from the first on", ledger.Count(len(events)))
 	}
 	if !o.follow {
 		names, err := c.names(ctx, s, events)

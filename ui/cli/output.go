@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 // The exit codes, the same for every command.
@@ -78,7 +78,7 @@ func (a *app) left(format safe.Format, args ...any) {
 func within[T any](a *app, all []T, limit int) (some []T, cut bool) {
 	if cut = len(all) > limit; cut {
 		all = all[:limit]
-		a.left("the newest %s; there are more: --limit", ticket.Count(limit))
+		a.left("the newest %s; there are more: --limit", ledger.Count(limit))
 	}
 	return all, cut
 }

@@ -196,7 +196,7 @@ func (c reconcileCommand) once(ctx context.Context, s ledger.Store, p *policy.Po
 		if g.Err != nil {
 			said = safe.Of(g.Err.Error())
 		}
-		c.errOut.Printf("%s/%s  %s  %s\n", ticket.Count(g.Done), ticket.Count(g.Total), g.Operation.ID, said)
+		c.errOut.Printf("%s/%s  %s  %s\n", ledger.Count(g.Done), ledger.Count(g.Total), g.Operation.ID, said)
 	})
 	if err != nil {
 		return err
@@ -218,13 +218,13 @@ func (c reconcileCommand) once(ctx context.Context, s ledger.Store, p *policy.Po
 			w.Println("nothing is due")
 			return
 		}
-		w.Printf("%s checked: %s landed, %s did not land, %s happened twice, %s different, %s cannot tell\n", ticket.Count(sum.Reads), ticket.Count(sum.Landed),
-			ticket.Count(sum.Absent), ticket.Count(sum.Duplicated), ticket.Count(sum.Mismatched), ticket.Count(sum.Inconclusive))
+		w.Printf("%s checked: %s landed, %s did not land, %s happened twice, %s different, %s cannot tell\n", ledger.Count(sum.Reads), ledger.Count(sum.Landed),
+			ledger.Count(sum.Absent), ledger.Count(sum.Duplicated), ledger.Count(sum.Mismatched), ledger.Count(sum.Inconclusive))
 		if sum.Expired > 0 {
-			w.Printf("%s ran past their deadline and are in doubt\n", ticket.Count(sum.Expired))
+			w.Printf("%s ran past their deadline and are in doubt\n", ledger.Count(sum.Expired))
 		}
 		if sum.Skipped+sum.Errors > 0 {
-			w.Printf("%s skipped (another indoubt has them, or they moved), %s errors\n", ticket.Count(sum.Skipped), ticket.Count(sum.Errors))
+			w.Printf("%s skipped (another indoubt has them, or they moved), %s errors\n", ledger.Count(sum.Skipped), ledger.Count(sum.Errors))
 		}
 	}
 	if data.Unchecked == 0 {
@@ -233,14 +233,14 @@ func (c reconcileCommand) once(ctx context.Context, s ledger.Store, p *policy.Po
 	if effect == effectNoop {
 		effect = ""
 	}
-	return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%s in doubt, and no check is possible", ticket.Count(data.Unchecked)), More: reasons(unchecked), Hint: "a person settles these: indoubt list state:uncertain",
+	return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%s in doubt, and no check is possible", ledger.Count(data.Unchecked)), More: reasons(unchecked), Hint: "a person settles these: indoubt list state:uncertain",
 		Effect: effect, Data: data, Text: write}
 }
 
 // reasons are lines that say why no check is possible, each with how often.
 func reasons(why map[string]int) (lines []string) {
 	for _, reason := range slices.Sorted(maps.Keys(why)) {
-		lines = append(lines, fmt.Sprintf("  %s: %s", ticket.Count(why[reason]), reason))
+		lines = append(lines, fmt.Sprintf("  %s: %s", ledger.Count(why[reason]), reason))
 	}
 	return lines
 }

@@ -134,7 +134,7 @@ func (c runsCommand) list(ctx context.Context, open bool, limit int) error {
 			w.Println("no run is open; --all lists those that are finished")
 		}
 		for _, r := range runs {
-			w.Printf("%s  %s  %s  %s of %s by %s  %s\n", r.ID, clockTime(r.CreatedAt), c.state(r), r.Verb, ticket.Count(r.Size), ticket.Who(r.Actor.Name), act.Tally(r, nil))
+			w.Printf("%s  %s  %s  %s of %s by %s  %s\n", r.ID, clockTime(r.CreatedAt), c.state(r), r.Verb, ledger.Count(r.Size), ticket.Who(r.Actor.Name), act.Tally(r, nil))
 		}
 	})
 }
@@ -182,7 +182,7 @@ func (c runsCommand) tell(ctx context.Context, s ledger.Store, run ledger.Decisi
 	}
 	since, err := act.LookBack(ctx, s, items)
 	return c.json(run, items), func(w *safe.Writer) {
-		w.Printf("%s of %s by %s, %s: %s\n", run.Verb, ticket.Count(run.Size), ticket.Who(run.Actor.Name), clockTime(run.CreatedAt), c.state(run))
+		w.Printf("%s of %s by %s, %s: %s\n", run.Verb, ledger.Count(run.Size), ticket.Who(run.Actor.Name), clockTime(run.CreatedAt), c.state(run))
 		w.Println(act.Sum(run, items, since, c.clock()))
 		for _, it := range act.Exceptions(items) {
 			w.Printf("  %s  %s\n", it.OperationID, act.Line(run.Verb, it).Text)

@@ -208,12 +208,12 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 	var head []string
 	for _, l := range d.Lists {
 		if l.n > 0 || l.name == "needs_you" || l.name == "all" {
-			head = append(head, fmt.Sprintf("%s %s", ticket.Count(l.n), strings.ReplaceAll(l.name, "_", " ")))
+			head = append(head, fmt.Sprintf("%s %s", ledger.Count(l.n), strings.ReplaceAll(l.name, "_", " ")))
 		}
 	}
 	w.Println(strings.Join(head, " · "))
 	if d.Duplicates > 0 {
-		w.Printf("%s happened twice and not dealt with yet\n", ticket.Count(d.Duplicates))
+		w.Printf("%s happened twice and not dealt with yet\n", ledger.Count(d.Duplicates))
 	}
 	if d.Archived > 0 {
 		w.Printf("%s: what is counted since then lacks them\n", ticket.Archived(d.Archived))
@@ -223,25 +223,25 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 		if k.OldestSeconds != nil {
 			old = ticket.Age(time.Duration(*k.OldestSeconds) * time.Second)
 		}
-		return []string{k.Kind, string(k.State), ticket.Count(k.Count), old}
+		return []string{k.Kind, string(k.State), ledger.Count(k.Count), old}
 	})
 	writeColumns(w, []string{"DOWNSTREAM", "IN DOUBT", "LAST CHECK", "IT SAID"}, len(d.Downstreams), func(i int) []string {
 		s, at := d.Downstreams[i], "–"
 		if s.LastRead != nil {
 			at = *s.LastRead
 		}
-		return []string{s.Downstream, ticket.Count(s.InDoubt), at, cmp.Or(strings.TrimSpace(string(s.Verdict)+"  "+s.Reason), "–")}
+		return []string{s.Downstream, ledger.Count(s.InDoubt), at, cmp.Or(strings.TrimSpace(string(s.Verdict)+"  "+s.Reason), "–")}
 	})
 	writeColumns(w, []string{"DOUBTS OF", "AFTER", "LANDED", "DID NOT"}, len(d.Odds), func(i int) []string {
 		t := d.Odds[i]
-		return []string{t.Kind, cmp.Or(string(t.ErrorClass), "no answer"), ticket.Count(t.Landed), ticket.Count(t.Missed)}
+		return []string{t.Kind, cmp.Or(string(t.ErrorClass), "no answer"), ledger.Count(t.Landed), ledger.Count(t.Missed)}
 	})
 	writeColumns(w, []string{"SENT ONCE MORE", "OUTCOME", "COUNT"}, len(d.Sends), func(i int) []string {
 		s, outcome := d.Sends[i], "in flight"
 		if s.Outcome != nil {
 			outcome = *s.Outcome
 		}
-		return []string{s.Kind, outcome, ticket.Count(s.Count)}
+		return []string{s.Kind, outcome, ledger.Count(s.Count)}
 	})
 	decided := slices.Clone(d.Accuracy)
 	slices.SortStableFunc(decided, func(a, b accuracyJSON) int { return cmp.Compare(b.Wrong, a.Wrong) })
@@ -255,9 +255,9 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 		}
 		later := "none found wrong"
 		if c.Wrong > 0 {
-			later = ticket.Count(c.Wrong) + " later found wrong"
+			later = ledger.Count(c.Wrong) + " later found wrong"
 		}
-		w.Printf("  %s: %s by %s, %s\n", who, ticket.Count(c.Decided), c.Verb, later)
+		w.Printf("  %s: %s by %s, %s\n", who, ledger.Count(c.Decided), c.Verb, later)
 	}
 }
 

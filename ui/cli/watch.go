@@ -13,7 +13,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 // watchable is a list of T: how it is read, and how it is printed.
@@ -175,7 +174,7 @@ func (w *watcher[T]) draw(table, below string) error {
 	}
 	rows, foot := lines(table), append(lines(below), "Ctrl-C ends")
 	if room := max(2, height-1-len(foot)); len(rows) > room {
-		rows = append(rows[:room-1:room-1], fmt.Sprintf("… %s more", ticket.Count(len(rows)-room+1)))
+		rows = append(rows[:room-1:room-1], fmt.Sprintf("… %s more", ledger.Count(len(rows)-room+1)))
 	}
 	var frame strings.Builder
 	for _, line := range append(rows, foot...) {

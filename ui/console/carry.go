@@ -251,7 +251,7 @@ func (m *Root) plan() tea.Cmd {
 // check makes one check of the chosen operation now, or of each that is marked.
 func check(m *Root) tea.Cmd {
 	if n := len(m.table.Marks); n > 0 {
-		return checkEach(m, safe.Say("check of the %s marked", ticket.Count(n)), n, marked(m))
+		return checkEach(m, safe.Say("check of the %s marked", ledger.Count(n)), n, marked(m))
 	}
 	b := m.feed.Brief()
 	engine, id, title, ctx := m.o.Engine, b.ID(), b.Title(), m.ctx

@@ -51,7 +51,7 @@ func openMatching(m *Root) {
 		openOutage(m, of[0])
 	case len(of) > 1:
 		m.table.MoveTo(max(m.table.Find(feed.NewOutageRow(of[0]).ID), 0))
-		m.say("%s outages match %s, the dearest first: ↵ opens one", ticket.Count(len(of)), m.o.Filter)
+		m.say("%s outages match %s, the dearest first: ↵ opens one", ledger.Count(len(of)), m.o.Filter)
 		m.toast.until = m.Now.Add(time.Minute)
 	}
 }
@@ -195,7 +195,7 @@ func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
 // they found together. One that cannot be made does not keep the others from it.
 func checkEach(m *Root, title safe.Text, n int, rows func(context.Context) ([]table.Mark, error)) tea.Cmd {
 	engine, ctx := m.o.Engine, m.ctx
-	m.say("checking %s of %s", ticket.Count(min(n, checkAtMost)), ticket.Count(n))
+	m.say("checking %s of %s", ledger.Count(min(n, checkAtMost)), ledger.Count(n))
 	return func() tea.Msg {
 		marked, err := rows(ctx)
 		if err != nil {
@@ -214,17 +214,17 @@ func checkEach(m *Root, title safe.Text, n int, rows func(context.Context) ([]ta
 		if len(failed) > 0 && len(failed) == len(marked) {
 			return doneMsg{title: title, err: failed[0]}
 		}
-		said := safe.Say("checked %s", ticket.Count(len(marked)-len(failed)))
+		said := safe.Say("checked %s", ledger.Count(len(marked)-len(failed)))
 		if rest := n - len(marked); len(marked) == checkAtMost && rest > 0 {
-			said = safe.Say("%s of %s, the rest in their turn", said, ticket.Count(n))
+			said = safe.Say("%s of %s, the rest in their turn", said, ledger.Count(n))
 		}
 		for _, v := range []ledger.Verdict{ledger.Landed, ledger.Absent, ledger.Duplicated, ledger.Mismatch, ledger.Inconclusive} {
 			if n := found[v]; n > 0 {
-				said = safe.Say("%s · %s %s", said, ticket.Count(n), ticket.VerdictWord(v))
+				said = safe.Say("%s · %s %s", said, ledger.Count(n), ticket.VerdictWord(v))
 			}
 		}
 		if len(failed) > 0 {
-			said = safe.Say("%s · %s could not be checked: %s", said, ticket.Count(len(failed)), failed[0])
+			said = safe.Say("%s · %s could not be checked: %s", said, ledger.Count(len(failed)), failed[0])
 		}
 		return doneMsg{what: said}
 	}
@@ -302,7 +302,7 @@ func account(f *draw.Frame, o *ticket.Outage, w, h int) []string {
 	}
 	for _, g := range o.Groups() {
 		if g.Tone != ticket.Good {
-			line := fmt.Sprintf(" %3s %s · %s", ticket.Count(g.Sum.N), g.True, g.Do)
+			line := fmt.Sprintf(" %3s %s · %s", ledger.Count(g.Sum.N), g.True, g.Do)
 			money := g.Money().String() + " "
 			out = append(out, f.Tone(g.Tone).Render(draw.Left(line, w-draw.Width(money))+money))
 		}

@@ -193,7 +193,7 @@ func goOn(m *Root) tea.Cmd {
 	next := m.table.Next
 	if next == "" || m.feed.Search.Unfinished() || len(m.table.Items) >= m.ending {
 		if m.ending = 0; next != "" && !m.feed.Search.Unfinished() {
-			m.say("row %s, and there are more below: G goes on, s sorts the other end to the top", ticket.Count(len(m.table.Items)))
+			m.say("row %s, and there are more below: G goes on, s sorts the other end to the top", ledger.Count(len(m.table.Items)))
 		}
 		return nil
 	}
@@ -326,7 +326,7 @@ func (m *Root) takeAdvice() tea.Cmd {
 func (m *Root) menu() tea.Cmd {
 	c := m.desk()
 	d := c.Menu()
-	of := safe.Say("each of the %s marked, judged by itself", ticket.Count(c.Marks.N))
+	of := safe.Say("each of the %s marked, judged by itself", ledger.Count(c.Marks.N))
 	for i := range m.keys {
 		k := &m.keys[i]
 		if k.would == nil {

@@ -225,5 +225,5 @@ func keyed(m *Root, key string, w int, lines ...safe.Text) string {
 func bar(run ledger.DecisionRun) safe.Text {
 	const room = 8
 	full := room * run.Done() / max(run.Size, 1)
-	return safe.Say("%s%s %s/%s", strings.Repeat("█", full), strings.Repeat("░", room-full), ticket.Count(run.Done()), ticket.Count(run.Size))
+	return safe.Say("%s%s %s/%s", strings.Repeat("█", full), strings.Repeat("░", room-full), ledger.Count(run.Done()), ledger.Count(run.Size))
 }

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -22,7 +22,7 @@ func (m *Root) View() tea.View {
 		if !m.o.NoMouse {
 			m.view.MouseMode = tea.MouseModeCellMotion // for the wheel
 		}
-		m.view.WindowTitle = fmt.Sprintf("indoubt: %s need you", ticket.Count(m.feed.Counts.NeedsYou))
+		m.view.WindowTitle = fmt.Sprintf("indoubt: %s need you", ledger.Count(m.feed.Counts.NeedsYou))
 		if m.feed.Lost != nil {
 			m.view.WindowTitle = "indoubt: STALE"
 		}
@@ -153,7 +153,7 @@ func (m *Root) hints() (looks, acts string) {
 	}
 	of := ""
 	if c.Marks.N > 0 {
-		of = fmt.Sprintf(" %s marked:", ticket.Count(c.Marks.N))
+		of = fmt.Sprintf(" %s marked:", ledger.Count(c.Marks.N))
 	}
 	acts = m.Warn.Render(of) + line(draw.Width(of+" ? help "), "C", "X", "R", "D", "A", "P", "W", "N", "U", "L") // the way to everything else is always there
 	return looks, draw.Left(acts+" "+m.Accent.Render("?")+" "+m.Faint.Render("help"), m.w)

@@ -77,9 +77,6 @@ func Grouped(v float64, decimals int) string {
 	return ledger.Thousands(whole) + rest
 }
 
-// Count is how many there are, with its thousands set apart.
-func Count(n int) string { return ledger.Count(n) }
-
 // Cost is a price as a column shows it: a word stays a word, a built-in guess
 // carries a tilde.
 func Cost(c ledger.Cost) string {

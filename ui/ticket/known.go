@@ -121,5 +121,5 @@ func cases(n int) string {
 	if n == 1 {
 		return "1 case"
 	}
-	return Count(n) + " cases"
+	return ledger.Count(n) + " cases"
 }

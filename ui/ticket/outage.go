@@ -99,14 +99,14 @@ var fates = map[ledger.Fate]string{
 func (o Outage) Count() safe.Text {
 	n := o.IncidentAccount.Errors()
 	if took := o.LastAt.Truncate(time.Minute).Sub(o.FirstAt.Truncate(time.Minute)); took > 0 { // as the clock times of the title
-		return safe.Say("%s errors in %s min", Count(n), Count(int(took.Minutes())))
+		return safe.Say("%s errors in %s min", ledger.Count(n), ledger.Count(int(took.Minutes())))
 	}
-	return safe.Say("%s errors", Count(n))
+	return safe.Say("%s errors", ledger.Count(n))
 }
 
 // ToDo is the part of the account that someone is to act on, in few cells.
 func (o Outage) ToDo() safe.Text {
-	return safe.Say("%s %s, %s %s, of %s", Count(o.Fates[ledger.FateNotLanded].N), fates[ledger.FateNotLanded], Count(o.Fates[ledger.FateOpen].N), fates[ledger.FateOpen], Count(o.IncidentAccount.Errors()))
+	return safe.Say("%s %s, %s %s, of %s", ledger.Count(o.Fates[ledger.FateNotLanded].N), fates[ledger.FateNotLanded], ledger.Count(o.Fates[ledger.FateOpen].N), fates[ledger.FateOpen], ledger.Count(o.IncidentAccount.Errors()))
 }
 
 // Account is what became of its errors; the sum is theirs.
@@ -114,10 +114,10 @@ func (o Outage) Account() safe.Text {
 	var parts []string
 	for _, f := range ledger.Fates {
 		if n := o.Fates[f].N; n > 0 {
-			parts = append(parts, Count(n)+" "+fates[f])
+			parts = append(parts, ledger.Count(n)+" "+fates[f])
 		}
 	}
-	return safe.Say("%s = %s", Count(o.IncidentAccount.Errors()), strings.Join(parts, " + "))
+	return safe.Say("%s = %s", ledger.Count(o.IncidentAccount.Errors()), strings.Join(parts, " + "))
 }
 
 // Twice says whether anything of it happened more than once, and by when that was
@@ -125,9 +125,9 @@ func (o Outage) Account() safe.Text {
 func (o Outage) Twice() (safe.Text, Tone) {
 	switch s := o.Sum(); {
 	case s.Doubled > 0:
-		return safe.Say("%s HAPPENED TWICE", Count(s.Doubled)), Bad
+		return safe.Say("%s HAPPENED TWICE", ledger.Count(s.Doubled)), Bad
 	case s.Unchecked > 0:
-		return safe.Say("%s of %s sent again not checked", Count(s.Unchecked), Count(s.Resent)), Warn
+		return safe.Say("%s of %s sent again not checked", ledger.Count(s.Unchecked), ledger.Count(s.Resent)), Warn
 	case s.Resent == 0:
 		return safe.Say("none sent twice"), Plain
 	}
@@ -143,9 +143,9 @@ func (o Outage) SentAgain() safe.Text {
 	case n == 0:
 		return safe.Text{}
 	case o.Already > 0:
-		return safe.Say("%s sent again, %s of them there already", Count(n), Count(o.Already))
+		return safe.Say("%s sent again, %s of them there already", ledger.Count(n), ledger.Count(o.Already))
 	default:
-		return safe.Say("%s sent again", Count(n))
+		return safe.Say("%s sent again", ledger.Count(n))
 	}
 }
 
@@ -198,7 +198,7 @@ func (o Outage) Groups() (out []Group) {
 			continue
 		}
 		for _, kind := range slices.SortedFunc(maps.Keys(kinds), func(a, b string) int { return cmp.Or(kinds[b]-kinds[a], strings.Compare(a, b)) }) {
-			g.Kinds = append(g.Kinds, Count(kinds[kind])+" "+kind)
+			g.Kinds = append(g.Kinds, ledger.Count(kinds[kind])+" "+kind)
 		}
 		if len(by) > 2 {
 			by = append(by[:2], "…")
@@ -252,12 +252,12 @@ func (o Outage) Landed() []string {
 	say := func(of string, args ...any) []string { return []string{fmt.Sprintf(of, args...)} }
 	var no, running, said, look int
 	if o.Needs().N == 0 {
-		return say("%s …", Count(o.Fates[ledger.FateOpen].N))
+		return say("%s …", ledger.Count(o.Fates[ledger.FateOpen].N))
 	}
 	for _, g := range o.Groups() {
 		switch {
 		case g.Name == ledger.Group(ledger.Duplicate):
-			return append(say("%s TWICE", Count(g.Sum.N)), "TWICE")
+			return append(say("%s TWICE", ledger.Count(g.Sum.N)), "TWICE")
 		case g.Name == ledger.GroupProven:
 			no += g.Sum.N
 		case g.Name == ledger.GroupRunning:
@@ -269,7 +269,7 @@ func (o Outage) Landed() []string {
 		}
 	}
 	if no+running+look == 0 {
-		return append(say("%s said no", Count(said)), "said no")
+		return append(say("%s said no", ledger.Count(said)), "said no")
 	}
 	var out []string
 	for _, part := range []struct {
@@ -279,9 +279,9 @@ func (o Outage) Landed() []string {
 		switch {
 		case part.n == 0:
 		case len(out) == 0:
-			out = say("%s %s", Count(part.n), part.what)
+			out = say("%s %s", ledger.Count(part.n), part.what)
 		default:
-			out = append(say("%s, %s %s", out[0], Count(part.n), part.what), out...)
+			out = append(say("%s, %s %s", out[0], ledger.Count(part.n), part.what), out...)
 		}
 	}
 	return out
@@ -342,9 +342,9 @@ func (g Group) Money() safe.Text {
 	case g.Sum.Unpriced > 0 && g.Sum.Unpriced == g.Sum.N:
 		return safe.Say("not priced")
 	case without > 0 && without == g.Sum.MissWords && g.Sum.Miss == 0:
-		return safe.Say("%s by word", Count(g.Sum.MissWords))
+		return safe.Say("%s by word", ledger.Count(g.Sum.MissWords))
 	case without > 0:
-		return safe.Say("%s +%s", Full(g.Sum.Miss), Count(without))
+		return safe.Say("%s +%s", Full(g.Sum.Miss), ledger.Count(without))
 	}
 	return safe.Of(Full(g.Sum.Miss))
 }

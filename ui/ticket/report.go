@@ -37,7 +37,7 @@ func Archived(n int) safe.Text {
 	if n == 1 {
 		return safe.Of("1 operation that may be of this time is archived: `indoubt archive list`")
 	}
-	return safe.Say("%s operations that may be of this time are archived: `indoubt archive list`", Count(n))
+	return safe.Say("%s operations that may be of this time are archived: `indoubt archive list`", ledger.Count(n))
 }
 
 // Act is what someone did or found, with all that was the same soon after.
@@ -136,7 +136,7 @@ func (o Outage) account(heading string) string {
 	fmt.Fprintf(&b, "%s %s\n\n%s. %s.%s %s. %s.\n\n", heading, markdown(o.Title()), o.Count(), o.Account(), sent, twice, markdown(o.Taken()))
 	b.WriteString("| rows | what is true | worth | what to do |\n|---|---|---|---|\n")
 	for _, g := range o.Groups() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", Count(g.Sum.N), markdown(g.True), g.Money(), g.Do)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", ledger.Count(g.Sum.N), markdown(g.True), g.Money(), g.Do)
 	}
 	if out := o.LeftOut(); !out.Empty() {
 		fmt.Fprintf(&b, "\nNot in the amounts: %s.\n", out)
@@ -167,15 +167,15 @@ func (r Report) Markdown() string {
 	}
 	switch {
 	case r.More > 0:
-		fmt.Fprintf(&b, "And %s more: `indoubt incident list`\n\n", Count(r.More))
+		fmt.Fprintf(&b, "And %s more: `indoubt incident list`\n\n", ledger.Count(r.More))
 	case len(r.Outages) == 0:
 		b.WriteString("No outage.\n\n")
 	}
 	b.WriteString("## Still open\n\n")
 	fmt.Fprintf(&b, "%s need a person. %s did not land and was not sent again; %s is at stake by the odds. %s in conflict, %s of them happened twice.\n",
-		Count(r.Open.NeedsYou), r.money(r.Open.Unsent), r.money(r.Open.Loss), Count(r.Open.Conflicts), Count(r.Open.Twice))
+		ledger.Count(r.Open.NeedsYou), r.money(r.Open.Unsent), r.money(r.Open.Loss), ledger.Count(r.Open.Conflicts), ledger.Count(r.Open.Twice))
 	if r.Open.ByWord > 0 {
-		fmt.Fprintf(&b, "%s cost what the policy gives as a word.\n", Count(r.Open.ByWord))
+		fmt.Fprintf(&b, "%s cost what the policy gives as a word.\n", ledger.Count(r.Open.ByWord))
 	}
 	if len(r.Alone) > 0 {
 		b.WriteString("\nIn no outage:\n\n")
@@ -188,18 +188,18 @@ func (r Report) Markdown() string {
 		}
 	}
 	if r.Cut {
-		fmt.Fprintf(&b, "\nWhat follows rests on the newest %s events, from %s on: `%s` has the earlier ones.\n", Count(r.Events), clock(r.Oldest), safe.Of(r.Again[1]))
+		fmt.Fprintf(&b, "\nWhat follows rests on the newest %s events, from %s on: `%s` has the earlier ones.\n", ledger.Count(r.Events), clock(r.Oldest), safe.Of(r.Again[1]))
 	}
 	if r.Archived > 0 {
 		fmt.Fprintf(&b, "\n%s\n", Archived(r.Archived))
 	}
 	b.WriteString("\n## Who decided what, on what evidence\n\n")
 	table(&b, r, r.acts(true), []string{"when", "who", "rows", "decided", "evidence", "of"}, func(a Act) []string {
-		return []string{r.when(a), markdown(Who(a.Actor.Name)), Count(a.N), markdown(a.What()), markdown(a.Evidence()), r.of(a)}
+		return []string{r.when(a), markdown(Who(a.Actor.Name)), ledger.Count(a.N), markdown(a.What()), markdown(a.Evidence()), r.of(a)}
 	})
 	b.WriteString("\n## Bulk runs\n\n")
 	table(&b, r, r.Runs, []string{"when", "who", "run", "why", "of", "how it ended"}, func(run Run) []string {
-		return []string{r.at(run.CreatedAt), markdown(Who(run.Actor.Name)), fmt.Sprintf("%s of %s", markdown(safe.Of(run.Verb)), Count(run.Size)), markdown(safe.Of(run.Terms.Reason)), r.outage(run.Terms.Incident), markdown(run.Ended)}
+		return []string{r.at(run.CreatedAt), markdown(Who(run.Actor.Name)), fmt.Sprintf("%s of %s", markdown(safe.Of(run.Verb)), ledger.Count(run.Size)), markdown(safe.Of(run.Terms.Reason)), r.outage(run.Terms.Incident), markdown(run.Ended)}
 	})
 	b.WriteString("\n## Found wrong later\n\n")
 	r.left(&b, len(r.Wrong))
@@ -215,7 +215,7 @@ func (r Report) Markdown() string {
 	}
 	b.WriteString("\n## What else happened\n\n")
 	table(&b, r, r.acts(false), []string{"when", "who", "rows", "what", "why", "of"}, func(a Act) []string {
-		rows, why := Count(a.N), markdown(safe.Of(Why(a.Event, r.at)))
+		rows, why := ledger.Count(a.N), markdown(safe.Of(Why(a.Event, r.at)))
 		if a.OperationID == "" {
 			rows = "–"
 		} else if a.N > 1 && a.Actor.Machine {
@@ -239,7 +239,7 @@ func tail[T any](all []T) []T { return all[max(0, len(all)-lines):] }
 // left says how many rows the page leaves out.
 func (r Report) left(b *strings.Builder, rows int) {
 	if rows > lines {
-		fmt.Fprintf(b, "%s earlier ones are left out: `%s --json` has them.\n\n", Count(rows-lines), safe.Of(r.Again[0]))
+		fmt.Fprintf(b, "%s earlier ones are left out: `%s --json` has them.\n\n", ledger.Count(rows-lines), safe.Of(r.Again[0]))
 	}
 }
 
@@ -299,7 +299,7 @@ func (r Report) of(a Act) string {
 	case a.OperationID == "":
 		return ""
 	case a.N > 1:
-		return fmt.Sprintf("%s, and %s more", r.title(a.OperationID), Count(a.N-1))
+		return fmt.Sprintf("%s, and %s more", r.title(a.OperationID), ledger.Count(a.N-1))
 	}
 	return r.title(a.OperationID)
 }

@@ -156,7 +156,7 @@ func (s *Set) Title() string { return bulk[s.Verb].title }
 // Bulk shows a frozen set, and asks for its count.
 func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	n := len(s.Items)
-	d := &dialog.Dialog{Title: safe.Say("%s %s", s.Title(), ticket.Count(n)), Itself: true}
+	d := &dialog.Dialog{Title: safe.Say("%s %s", s.Title(), ledger.Count(n)), Itself: true}
 	suggested := ""
 	if s.Outage != nil {
 		d.ID, suggested = s.Outage.ID, s.Outage.Reason().String()
@@ -164,7 +164,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	if s.Group != nil {
 		d.Add("OF", "%s", s.Group.True)
 	}
-	d.Add("SET", "%s of %s, frozen %s; later rows are not in it", ticket.Count(n), ticket.Count(n+len(s.Out)), s.Took.In(f.Zone).Format("15:04:05"))
+	d.Add("SET", "%s of %s, frozen %s; later rows are not in it", ledger.Count(n), ledger.Count(n+len(s.Out)), s.Took.In(f.Zone).Format("15:04:05"))
 	if s.Marks.N > 0 {
 		d.Put(ticket.Fact{Label: safe.Say("COVERS"), Text: s.Marks.Words(), Grave: s.Marks.Unseen()})
 	}
@@ -174,7 +174,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	s.money(d)
 	s.leftOut(d)
 	if allowed := s.allowed(); allowed > 0 {
-		d.Warn("ALLOWED SEND", "%s of them may be sent once; anything written now takes that back", ticket.Count(allowed))
+		d.Warn("ALLOWED SEND", "%s of them may be sent once; anything written now takes that back", ledger.Count(allowed))
 	}
 	if s.Outage != nil {
 		d.Put(ticket.HereToo(s.Outage.Others)...)
@@ -191,7 +191,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	reason, count := dialog.FilledField("Reason", suggested), dialog.TypedField(fmt.Sprintf("Type %d", n))
 	truth := dialog.ChoiceField("What is true", "taken back", "both wanted", "landed once")
 	reference, until := dialog.TextField("Reference", ""), dialog.TextField("Until", "2h")
-	d.Fields, d.Do = []*dialog.Field{reason, count}, fmt.Sprintf("%s %s", bulk[s.Verb].do, ticket.Count(n))
+	d.Fields, d.Do = []*dialog.Field{reason, count}, fmt.Sprintf("%s %s", bulk[s.Verb].do, ledger.Count(n))
 	switch s.Verb {
 	case ledger.VerbAck:
 		d.Fields = slices.Insert(d.Fields, 0, truth, reference)
@@ -217,7 +217,7 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 				return nil, err.Error()
 			}
 		}
-		if typed := count.Value(); typed != fmt.Sprint(n) && typed != ticket.Count(n) {
+		if typed := count.Value(); typed != fmt.Sprint(n) && typed != ledger.Count(n) {
 			return nil, fmt.Sprintf("type %d: how many it is", n)
 		}
 		return start, ""
@@ -244,7 +244,7 @@ func (s *Set) leftOut(d *dialog.Dialog) {
 	}
 	name, lines := safe.Format("LEFT OUT"), 0
 	if s.Beyond > 0 {
-		d.Warn(name, "%s more: one run takes %s; the same key again takes them after it", ticket.Count(s.Beyond), ticket.Count(len(s.Items)+len(s.Out)))
+		d.Warn(name, "%s more: one run takes %s; the same key again takes them after it", ledger.Count(s.Beyond), ledger.Count(len(s.Items)+len(s.Out)))
 		name = ""
 	}
 	for _, l := range s.Out {
@@ -258,7 +258,7 @@ func (s *Set) leftOut(d *dialog.Dialog) {
 			d.Warn("", "and more; ^b lists them")
 			return
 		case n > 1:
-			d.Warn(name, "%s: %s", ticket.Count(n), l.Why)
+			d.Warn(name, "%s: %s", ledger.Count(n), l.Why)
 		default:
 			d.Warn(name, "%s: %s", l.Title, l.Why)
 		}
@@ -292,16 +292,16 @@ func (s *Set) money(d *dialog.Dialog) {
 	}
 	if s.Verb == ticket.Retry {
 		for _, b := range slices.Sorted(maps.Keys(ground)) {
-			d.Add("BECAUSE", "%s: %s", ticket.Count(ground[b]), ticket.Because(b, ""))
+			d.Add("BECAUSE", "%s: %s", ledger.Count(ground[b]), ticket.Because(b, ""))
 		}
 	}
 	if worst != nil {
 		sums := safe.Say("never %s · twice %s", ticket.Full(never), ticket.Full(twice))
 		switch {
 		case byWord == len(s.Items) && twice == 0: // no amount: a zero would look like one
-			sums = safe.Say("%s rated by word", ticket.Count(byWord))
+			sums = safe.Say("%s rated by word", ledger.Count(byWord))
 		case byWord > 0:
-			sums = safe.Say("%s · %s rated by word", sums, ticket.Count(byWord))
+			sums = safe.Say("%s · %s rated by word", sums, ledger.Count(byWord))
 		}
 		d.Add("MONEY", "%s · worst %s   ^b: list", sums, worst.Title)
 	}

@@ -197,7 +197,7 @@ func OffChecks(c Case) safe.Text {
 // WouldCheck says what a check would do now.
 func WouldCheck(c Case) safe.Text {
 	if c.Marks.N > 0 {
-		return safe.Say("asks the other side once about each of the %s marked", ticket.Count(c.Marks.N))
+		return safe.Say("asks the other side once about each of the %s marked", ledger.Count(c.Marks.N))
 	}
 	return safe.Say("asks the other side once, now")
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/draw"
@@ -57,7 +58,7 @@ func (c Case) CopyMenu() *dialog.Dialog {
 // Menu is an empty list of what can be done about the operation.
 func (c Case) Menu() *dialog.Dialog {
 	if c.Marks.N > 0 {
-		d := &dialog.Dialog{Title: safe.Say("What can I do with the %s marked? Press its key", ticket.Count(c.Marks.N)), Head: c.Marks.Words(), Keys: map[string]dialog.Action{}}
+		d := &dialog.Dialog{Title: safe.Say("What can I do with the %s marked? Press its key", ledger.Count(c.Marks.N)), Head: c.Marks.Words(), Keys: map[string]dialog.Action{}}
 		return d
 	}
 	d := c.about("What can I do? Press its key")

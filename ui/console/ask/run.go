@@ -15,7 +15,7 @@ import (
 
 // RunTitle is what a run is called.
 func RunTitle(run ledger.DecisionRun) safe.Text {
-	return safe.Say("%s %s", cmp.Or(bulk[ledger.Verb(run.Verb)].title, run.Verb), ticket.Count(run.Size))
+	return safe.Say("%s %s", cmp.Or(bulk[ledger.Verb(run.Verb)].title, run.Verb), ledger.Count(run.Size))
 }
 
 // Sheet accounts for a bulk run: what became of each item, what needs a look first,
@@ -42,7 +42,7 @@ func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun, closed string, sends bool) *d
 	case left > 0 && run.Sends() && !sends:
 		d.Add("HERE", "nothing can be sent from this console")
 	case left > 0:
-		d.Yes = "y go on with " + ticket.Count(left)
+		d.Yes = "y go on with " + ledger.Count(left)
 		d.Submit = func(time.Time) (dialog.Action, string) { return GoOn{run}, "" }
 	}
 	if run.Open() && left > 0 && closed == "" {

@@ -2,9 +2,8 @@ package draw
 
 import (
 	"fmt"
+	"indoubt/ledger"
 	"strings"
-
-	"indoubt/ui/ticket"
 
 	"github.com/charmbracelet/x/ansi"
 )
@@ -93,7 +92,7 @@ func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return ticket.Count(n) + " " + many
+	return ledger.Count(n) + " " + many
 }
 
 // Ruled is a rule of w cells with a title in it, and a word in its corner.

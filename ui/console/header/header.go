@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
@@ -187,7 +188,7 @@ func (h *Header) items(w int) []item {
 	if h.Read {
 		switch {
 		case c.NeedsYou > 0:
-			short := safe.Say("%s NEED YOU", ticket.Count(c.NeedsYou))
+			short := safe.Say("%s NEED YOU", ledger.Count(c.NeedsYou))
 			long := safe.Say("%s%s", short, h.inOutages())
 			if w >= 60 { // there is room for it, when other parts yield
 				short = long
@@ -246,11 +247,11 @@ func (h *Header) inOutages() safe.Text {
 	if n == 0 || rest < 0 {
 		return safe.Text{}
 	}
-	these, others := ticket.Count(in), draw.Plural(rest, "other", "others")
+	these, others := ledger.Count(in), draw.Plural(rest, "other", "others")
 	if n == 1 {
 		return safe.Say(": %s one outage, %s", these, others)
 	}
-	return safe.Say(": %s in %s outages, %s", these, ticket.Count(n), others)
+	return safe.Say(": %s in %s outages, %s", these, ledger.Count(n), others)
 }
 
 // risks says what is lost if no one acts, and what has gone wrong already.
@@ -267,9 +268,9 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 	switch {
 	case c.ByWord == 0 || h.Policy.None(): // there are guesses only, which is said where states are
 	case c.Loss == 0:
-		add(2, 0, th.Warn, safe.Say("%s rated by word", ticket.Count(c.ByWord)), safe.Text{})
+		add(2, 0, th.Warn, safe.Say("%s rated by word", ledger.Count(c.ByWord)), safe.Text{})
 	case w >= 110:
-		add(12, 1, th.Warn, safe.Say("+%s rated by word", ticket.Count(c.ByWord)), safe.Text{})
+		add(12, 1, th.Warn, safe.Say("+%s rated by word", ledger.Count(c.ByWord)), safe.Text{})
 	}
 	switch {
 	case !h.Pricing:
@@ -279,14 +280,14 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 		add(2, 0, th.Warn, safe.Say("sums of another policy"), safe.Say("other prices"))
 	}
 	if c.Twice > 0 {
-		add(3, 0, th.Bad, safe.Say("%s HAPPENED TWICE", ticket.Count(c.Twice)), safe.Say("%s TWICE", ticket.Count(c.Twice)))
+		add(3, 0, th.Bad, safe.Say("%s HAPPENED TWICE", ledger.Count(c.Twice)), safe.Say("%s TWICE", ledger.Count(c.Twice)))
 	}
 	if rest := c.Conflicts - c.Twice; rest > 0 {
 		more := ""
 		if c.Twice > 0 {
 			more = "MORE "
 		}
-		add(3, 0, th.Bad, safe.Say("%s %s%s", ticket.Count(rest), more, strings.TrimPrefix(draw.Plural(rest, "CONFLICT", "CONFLICTS"), ticket.Count(rest)+" ")), safe.Text{})
+		add(3, 0, th.Bad, safe.Say("%s %s%s", ledger.Count(rest), more, strings.TrimPrefix(draw.Plural(rest, "CONFLICT", "CONFLICTS"), ledger.Count(rest)+" ")), safe.Text{})
 	}
 }
 
@@ -301,7 +302,7 @@ func (h *Header) hidden(add func(weight, line int, p draw.Paint, long, short saf
 	if n.NeedsYou == 0 {
 		return
 	}
-	paint, short := h.Warn, safe.Say("%s hidden", ticket.Count(n.NeedsYou))
+	paint, short := h.Warn, safe.Say("%s hidden", ledger.Count(n.NeedsYou))
 	long := short
 	if n.Loss > 0 {
 		long = safe.Say("%s: %s", long, h.money(n.Loss))
@@ -311,7 +312,7 @@ func (h *Header) hidden(add func(weight, line int, p draw.Paint, long, short saf
 		word string
 	}{{n.Twice, "TWICE"}, {n.Conflicts - n.Twice, "IN CONFLICT"}} {
 		if c.n > 0 {
-			paint, short, long = h.Bad, safe.Say("%s, %s %s", short, ticket.Count(c.n), c.word), safe.Say("%s, %s %s", long, ticket.Count(c.n), c.word)
+			paint, short, long = h.Bad, safe.Say("%s, %s %s", short, ledger.Count(c.n), c.word), safe.Say("%s, %s %s", long, ledger.Count(c.n), c.word)
 		}
 	}
 	add(3, 0, paint, long, short)

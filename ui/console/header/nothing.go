@@ -46,12 +46,12 @@ func (h *Header) Nothing(tab ledger.Tab, filter string, w int) []string {
 			say(h.Bad, "Nothing needed you when the ledger was last read. It is lost now: not an all-clear.")
 			break
 		}
-		say(h.Good, "Nothing needs you. %s settled. Last write %s%s.", ticket.Count(h.Counts.Settled), ago(), by)
+		say(h.Good, "Nothing needs you. %s settled. Last write %s%s.", ledger.Count(h.Counts.Settled), ago(), by)
 		if h.Counts.Checking > 0 {
-			say(h.Faint, "%s in doubt are being checked: 2 shows them.", ticket.Count(h.Counts.Checking))
+			say(h.Faint, "%s in doubt are being checked: 2 shows them.", ledger.Count(h.Counts.Checking))
 		}
 		if h.Counts.Parked > 0 {
-			say(h.Faint, "%s parked: 5 shows them.", ticket.Count(h.Counts.Parked))
+			say(h.Faint, "%s parked: 5 shows them.", ledger.Count(h.Counts.Parked))
 		}
 	case tab == ledger.TabChecking:
 		say(h.Faint, "Nothing is being checked.")

@@ -240,7 +240,7 @@ func (c cells) line(n, is, money, do string) string {
 	return line + draw.Spaces(c.gap) + draw.Left(do, c.do)
 }
 
-func rows(g *ticket.Group) string { return ticket.Count(g.Sum.N) }
+func rows(g *ticket.Group) string { return ledger.Count(g.Sum.N) }
 
 // groups is the table of what is true and what to do.
 func (v *View) groups(f *draw.Frame, all []Line, currency string, w int) []string {
@@ -341,10 +341,10 @@ func outside(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency string)
 	others, n := safe.Say("NOT IN IT  …"), ledger.Needing{}
 	if o.Open != nil {
 		n = s.Counts.Without(*o.Open)
-		others = safe.Say("NOT IN IT  %s need you", ticket.Count(n.NeedsYou))
+		others = safe.Say("NOT IN IT  %s need you", ledger.Count(n.NeedsYou))
 	}
 	if n.Conflicts > 0 {
-		others = safe.Say("%s, %s of them in conflict", others, ticket.Count(n.Conflicts))
+		others = safe.Say("%s, %s of them in conflict", others, ledger.Count(n.Conflicts))
 	}
 	var money []string
 	for _, m := range []struct {
@@ -356,11 +356,11 @@ func outside(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency string)
 		}
 	}
 	if n.ByWord > 0 {
-		money = append(money, ticket.Count(n.ByWord)+" by word")
+		money = append(money, ledger.Count(n.ByWord)+" by word")
 	}
 	others = safe.Say("%s%s", others, ticket.Colon(strings.Join(money, ", ")))
 	if n := len(s.Outages) - 1; n > 0 {
-		others = safe.Say("%s · %s in other outages", others, ticket.Count(n))
+		others = safe.Say("%s · %s in other outages", others, ledger.Count(n))
 	}
 	held := safe.Say("none")
 	if len(s.Holds) > 0 {
@@ -369,9 +369,9 @@ func outside(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency string)
 			held = safe.Say("%s and %d more", held, len(s.Holds)-1)
 		}
 	}
-	rest := safe.Say("PARKED %s   HOLD %s", ticket.Count(max(s.Counts.Parked-o.In(ledger.TabParked).N, 0)), held)
+	rest := safe.Say("PARKED %s   HOLD %s", ledger.Count(max(s.Counts.Parked-o.In(ledger.TabParked).N, 0)), held)
 	if s.Hidden.NeedsYou > 0 {
-		rest = safe.Say("%s   HIDDEN BY FILTER %s", rest, ticket.Count(s.Hidden.NeedsYou))
+		rest = safe.Say("%s   HIDDEN BY FILTER %s", rest, ledger.Count(s.Hidden.NeedsYou))
 	}
 	for _, h := range s.Health {
 		if h.Downstream == o.Downstream() && h.Downstream != "" {

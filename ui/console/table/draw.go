@@ -131,7 +131,7 @@ func (l *Table) Heads(f *draw.Frame, w int) string {
 func (l *Table) beyond(head string, room int) string {
 	up, down := "", ""
 	if l.Top > 0 {
-		up = "  ↑" + ticket.Count(l.Top)
+		up = "  ↑" + ledger.Count(l.Top)
 	}
 	above := up
 	if up != "" {
@@ -276,7 +276,7 @@ func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
 			}
 			text := t.key + " " + name
 			if n, has := counts[t.tab]; has && (counted || i == 0 || t.tab == l.Tab) {
-				text += " " + ticket.Count(n)
+				text += " " + ledger.Count(n)
 			}
 			if i > 0 {
 				b.WriteString(draw.Spaces(gap))
@@ -307,12 +307,12 @@ func (l *Table) Tabs(f *draw.Frame, c ledger.Counts, w int) string {
 func (l *Table) notes(now time.Time, w int) []string {
 	var notes []string
 	if l.News > 0 {
-		notes = append(notes, fmt.Sprintf("↑%s new", ticket.Count(l.News)))
+		notes = append(notes, fmt.Sprintf("↑%s new", ledger.Count(l.News)))
 	}
 	if c := l.Covers(now); c.N > 0 {
-		note := fmt.Sprintf("%s marked", ticket.Count(c.N))
+		note := fmt.Sprintf("%s marked", ledger.Count(c.N))
 		if c.Unseen() {
-			note += fmt.Sprintf(", %s unseen", ticket.Count(c.Hidden+c.Away))
+			note += fmt.Sprintf(", %s unseen", ledger.Count(c.Hidden+c.Away))
 		}
 		notes = append(notes, note)
 	}

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
-	"indoubt/ui/ticket"
 )
 
 // Mark is one operation in the version that was seen.
@@ -117,12 +117,12 @@ func (c Covers) Words() safe.Text {
 		}
 		return safe.Say(many, len(names))
 	}
-	out := safe.Say("%s marked: %s, %s", ticket.Count(c.N), several(c.kinds, "%d kinds"), several(c.pipelines, "%d pipelines"))
+	out := safe.Say("%s marked: %s, %s", ledger.Count(c.N), several(c.kinds, "%d kinds"), several(c.pipelines, "%d pipelines"))
 	if c.Hidden > 0 {
-		out = safe.Say("%s; %s hidden by the filter", out, ticket.Count(c.Hidden))
+		out = safe.Say("%s; %s hidden by the filter", out, ledger.Count(c.Hidden))
 	}
 	if c.Away > 0 {
-		out = safe.Say("%s; %s not on the screen", out, ticket.Count(c.Away))
+		out = safe.Say("%s; %s not on the screen", out, ledger.Count(c.Away))
 	}
 	return out
 }

@@ -33,7 +33,7 @@ func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) str
 		case what:
 			where, failed := o.Where(), o.Failed()
 			if needs.N > 0 {
-				where, failed = safe.Say("%s × %s", ticket.Count(needs.N), where), safe.Say("%s × %s", ticket.Count(needs.N), failed)
+				where, failed = safe.Say("%s × %s", ledger.Count(needs.N), where), safe.Say("%s × %s", ledger.Count(needs.N), failed)
 			}
 			p, text = paint.Strong, safe.Of(ticket.Fit(c.room-1, safe.Say("%s %s", failed, o.Span()).String(), failed.String(), safe.Say("%s %s", where, o.Span()).String(), where.String()))
 		case "pipeline":
