@@ -17,6 +17,7 @@ type file struct {
 	names         uint64
 	size          int64
 	born          int64 // Unix nanoseconds; 0 where the file system does not tell
+	changed       int64 // Unix nanoseconds; told of the ledger alone
 	owner         int64 // of no meaning on Windows
 	mounted       bool  // the file itself is a mount point
 	dir           bool
@@ -31,7 +32,11 @@ type files struct{ db, wal, shm file }
 
 func filesAt(path string) (at files, err error) {
 	for n, into := range [...]*file{&at.db, &at.wal, &at.shm} {
-		if *into, err = fileAt(path + [...]string{"", "-wal", "-shm"}[n]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		look := fileAt
+		if n == 0 {
+			look = fileWhen
+		}
+		if *into, err = look(path + [...]string{"", "-wal", "-shm"}[n]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return at, fmt.Errorf("look for the ledger: %w", err)
 		}
 	}

@@ -12,16 +12,23 @@ import (
 // them the next write stamps the file anew, and a sync of the log has that to write, too.
 const asked = unix.STATX_TYPE | unix.STATX_NLINK | unix.STATX_UID | unix.STATX_INO | unix.STATX_SIZE | unix.STATX_BTIME
 
-func fileAt(path string) (file, error) {
+func fileAt(path string) (file, error)   { return fileAs(path, asked) }
+func fileWhen(path string) (file, error) { return fileAs(path, asked|unix.STATX_CTIME) }
+
+func fileAs(path string, asked int) (file, error) {
 	var st unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, 0, asked, &st)
 	if err != nil {
 		return file{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
-	return file{
+	f := file{
 		device: unix.Mkdev(st.Dev_major, st.Dev_minor), inode: st.Ino, names: uint64(st.Nlink), size: int64(st.Size), owner: int64(st.Uid), born: st.Btime.Sec*1e9 + int64(st.Btime.Nsec),
 		mounted: st.Attributes&st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR,
-	}, nil
+	}
+	if asked&unix.STATX_CTIME != 0 { // else it may be told, and change with every write
+		f.changed = st.Ctime.Sec*1e9 + int64(st.Ctime.Nsec)
+	}
+	return f, nil
 }
 
 // A program that has a ledger open holds a lock on these bytes of it, shared

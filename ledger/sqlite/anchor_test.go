@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -128,6 +129,41 @@ func TestI1_ACutFileTakesNoMore(t *testing.T) {
 			need.That(t, need.Get(os.Stat(path))(t).Size() < before, "the file is as large as before")
 			_, err := ledger.Begin(ctx, s, request())
 			need.That(t, cut == (err != nil), "%v", err)
+		})
+	}
+}
+
+// What is not SQLite has written over pages of the file that this process has in memory.
+// A checkpoint writes there, too, and is met all the time.
+func TestI1_AnOverwrittenFileTakesNoMore(t *testing.T) {
+	for name, over := range map[string]string{
+		"all of it":    `SELECT 2, max(pageno) FROM dbstat`,
+		"a table":      `SELECT rootpage, rootpage FROM sqlite_schema WHERE name = 'attempts'`,
+		"an index":     `SELECT rootpage, rootpage FROM sqlite_schema WHERE name = 'operations_by_key'`,
+		"the schema":   `SELECT min(pageno), min(pageno) FROM dbstat WHERE name = 'sqlite_schema' AND pageno > 1 AND pagetype = 'leaf'`,
+		"a long text":  `SELECT min(pageno), min(pageno) FROM dbstat WHERE name = 'sqlite_schema' AND pagetype = 'overflow'`,
+		"a checkpoint": `SELECT 0, 0`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "ledger.db")
+			s := need.Get(Create(ctx, path, Options{}))(t)
+			defer s.Close()
+			for range 3 {
+				begin(t, s)
+			}
+			db := rawDB(t, path)
+			var busy, log, done, from, to int64
+			need.OK(t, db.QueryRow(`PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &log, &done))
+			need.That(t, busy == 0 && log == done, "not all of the log is in the file")
+			need.OK(t, db.QueryRow(over).Scan(&from, &to))
+			if from > 0 {
+				f := need.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
+				need.Get(f.WriteAt(bytes.Repeat([]byte("Z"), int(to-from+1)*4096), (from-1)*4096))(t)
+				need.OK(t, f.Close())
+			}
+			_, err := ledger.Begin(ctx, s, request())
+			var damaged *DamagedError
+			need.That(t, (from > 0) == errors.As(err, &damaged), "%v", err)
 		})
 	}
 }

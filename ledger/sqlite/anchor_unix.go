@@ -20,6 +20,18 @@ func fileAt(path string) (file, error) {
 	return file{device: uint64(st.Dev), inode: uint64(st.Ino), names: uint64(st.Nlink), size: info.Size(), owner: int64(st.Uid), dir: info.IsDir()}, nil
 }
 
+func fileWhen(path string) (file, error) {
+	f, err := fileAt(path)
+	if err != nil {
+		return f, err
+	}
+	info, err := os.Stat(path)
+	if err == nil {
+		f.changed = info.ModTime().UnixNano()
+	}
+	return f, err
+}
+
 // inUse is not told here.
 func inUse(string) (header, bool, error) { return header{}, false, nil }
 

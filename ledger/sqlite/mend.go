@@ -81,7 +81,7 @@ func (s *handle) ready() (gone, err error) {
 		open = false
 	}
 	if open {
-		return nil, nil
+		return nil, translate(s.path, s.reread(was, now))
 	}
 	opening.Lock()
 	defer opening.Unlock()
@@ -89,6 +89,22 @@ func (s *handle) ready() (gone, err error) {
 		return nil, err
 	}
 	return nil, translate(s.path, s.connect(context.Background()))
+}
+
+// reread forgets the pages in memory where the file was written to since: by a checkpoint,
+// or by what is not SQLite. The next change meets the pages that are there; the schema,
+// which no change reads, is read here.
+func (s *handle) reread(was, now files) error {
+	if !s.writes() || now.db.changed == was.db.changed {
+		return nil
+	}
+	_, err := s.writer.conn.ExecContext(context.Background(), `PRAGMA shrink_memory; SELECT sum(length(sql || '')) FROM sqlite_schema`)
+	if err == nil {
+		s.mu.Lock()
+		s.files.db = now.db
+		s.mu.Unlock()
+	}
+	return err
 }
 
 // mend lets go of a log that is not beside the ledger any more. What is in there
