@@ -1,6 +1,7 @@
 package record
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -160,4 +161,31 @@ func proofOf(err error) ledger.Proof {
 		}
 	}
 	return ""
+}
+
+// ToCaller is what of an error a proxy tells the one who asked. Where the ledger is and
+// who writes to it goes to the proxy's log alone.
+func ToCaller(err error) string {
+	var (
+		key      *NoKeyError
+		refused  *ledger.RefusedError
+		leased   *ledger.LeasedError
+		unknown  *UnknownError
+		troubled ledger.Troubled
+	)
+	switch {
+	case errors.As(err, &key):
+		return key.Error()
+	case errors.As(err, &refused):
+		return refused.Why
+	case errors.As(err, &leased):
+		return "another process checks it now"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return "it took too long"
+	case errors.As(err, &unknown):
+		return "cannot tell whether the intent is recorded; nothing was sent; " + unknown.Trouble(ledger.InFull).Do
+	case errors.As(err, &troubled):
+		return fmt.Sprintf("the ledger cannot be used (%s); indoubt's log says more", troubled.Trouble(ledger.InFull).Code)
+	}
+	return "the ledger cannot be used; indoubt's log says more"
 }

@@ -188,7 +188,7 @@ func problemOf(err error) *problem {
 	}
 	switch {
 	case errors.As(err, &unrecorded):
-		p := newProblem("not_recorded", http.StatusServiceUnavailable, "The write could not be recorded, so it was not sent", unrecorded.Err.Error())
+		p := newProblem("not_recorded", http.StatusServiceUnavailable, "The write could not be recorded, so it was not sent", whyUnrecorded(unrecorded))
 		p.Advice, p.retryAfter = "It is safe to send it again later.", 5*time.Second
 		return p
 	case errors.As(err, &lost) && errors.As(err, &doubt):
@@ -221,11 +221,14 @@ func problemOf(err error) *problem {
 		return p
 	case errors.As(err, &refused):
 		p := newProblem("refused", http.StatusConflict, "It is not to be sent", refused.Why).about(refused.Operation)
-		p.Advice = "Look at it: indoubt show " + refused.Operation.ID
+		p.Advice = "Look at it: " + show(refused.Operation)
 		return p
 	case errors.As(err, &done):
 		p := newProblem("done", http.StatusConflict, "It is done already, and there is no answer to repeat", "Nothing was sent now.").about(done.Operation)
-		p.Advice = "Take it as done; its effect is named by the receipt where there is one. Look at it: indoubt show " + done.Operation.ID
+		if file := done.Operation.Archive; file != "" {
+			p.Detail = "Its answer is archived in " + file + "; nothing was sent now."
+		}
+		p.Advice = "Take it as done; its effect is named by the receipt where there is one. Look at it: " + show(done.Operation)
 		return p
 	case errors.As(err, &failed):
 		p := newProblem("never_sent", http.StatusServiceUnavailable, "The upstream could not be reached", "No byte of the request left.").about(failed.Operation)
@@ -239,15 +242,31 @@ func problemOf(err error) *problem {
 	return p
 }
 
+func whyUnrecorded(e *roundtrip.NotRecordedError) string {
+	if errors.Is(e, roundtrip.ErrShutdown) {
+		return e.Err.Error()
+	}
+	return record.ToCaller(e.Err)
+}
+
 func doubtAdvice(e *record.DoubtError) string {
 	if e.Alike {
 		return newOnce("is settled", e.Operation)
 	}
-	return "Do not send it under another key. The same request again gets the answer when the doubt is settled; look at it: indoubt show " + e.Operation.ID
+	return "Do not send it under another key. The same request again gets the answer when the doubt is settled; look at it: " + show(e.Operation)
 }
 
 // newOnce is the advice about what has the same input under another key: who only sends
 // again until it is let through would do it twice.
 func newOnce(ended string, o ledger.Operation) string {
-	return "It is under another key: " + o.Key + ". Do not send it again without looking: once that one " + ended + ", this is a new request; look at it: indoubt show " + o.ID
+	return "It is under another key: " + o.Key + ". Do not send it again without looking: once that one " + ended + ", this is a new request; look at it: " + show(o)
+}
+
+// show is the command that shows an operation with its answers. What is archived is in
+// the directory of the archives.
+func show(o ledger.Operation) string {
+	if o.Archive != "" {
+		return "indoubt show " + o.ID + " --archive DIR"
+	}
+	return "indoubt show " + o.ID
 }

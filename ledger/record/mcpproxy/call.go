@@ -232,7 +232,9 @@ func (c *call) record() {
 			looked = true // one read; the lines behind do not wait for it
 			c.keepWaiting("asking whether the earlier call took effect")
 			if err := c.p.o.Recorder.ReadNow(c.ctx, res.Operation.ID); err != nil {
-				res.Why = record.Unchecked(err)
+				if res.Why = "it cannot be checked: " + record.ToCaller(err); !errors.Is(err, ledger.ErrRefused) {
+					c.p.o.Log("an earlier call could not be checked: " + err.Error())
+				}
 				c.end(c.held(res.BeginResult))
 				return
 			}
@@ -253,7 +255,7 @@ func (c *call) record() {
 // unrecorded answers a call that may not be sent (I1).
 func (c *call) unrecorded(err error) {
 	c.p.o.Log("not sent: " + err.Error())
-	c.end(c.failure(codeInternal, "not sent, because it could not be recorded: "+err.Error()))
+	c.end(c.failure(codeInternal, "not sent, because it could not be recorded: "+record.ToCaller(err)))
 }
 
 // await waits while another caller's attempt is in flight. It returns an answer
@@ -278,7 +280,8 @@ func (c *call) await(o ledger.Operation) []byte {
 		case c.ctx.Err() != nil:
 			return c.waiting(o, "it has not ended yet")
 		case !errors.Is(err, context.DeadlineExceeded):
-			return c.failure(codeInternal, "the ledger cannot be read: "+err.Error())
+			c.p.o.Log("the ledger cannot be read: " + err.Error())
+			return c.failure(codeInternal, record.ToCaller(err))
 		}
 		if now.ID != "" {
 			o = now

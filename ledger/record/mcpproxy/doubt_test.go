@@ -45,11 +45,14 @@ func TestI1_WhatCannotBeRecordedIsNotSent(t *testing.T) {
 	w := newWorld(t)
 	store := &broken{Store: w.store}
 	w.store = store
-	c := w.client()
+	o, logged := w.options(), make(chan string, 100)
+	o.Log = func(line string) { logged <- line }
+	c := w.clientWith(o)
 	store.set(errors.New("disk I/O error"))
-	if a := c.ask("1", "put", `{}`); a.Error == nil || !strings.Contains(a.Error.Message, "disk I/O error") {
+	if a := c.ask("1", "put", `{}`); a.Error == nil || !strings.Contains(a.Error.Message, "not sent") || strings.Contains(a.Error.Message, "disk") {
 		t.Fatalf("answer: %s", a.line)
 	}
+	need.Contains(t, <-logged, "disk I/O error")
 	c.ask("2", "get", `{}`).wantDone(t, "get")
 	store.set(nil)
 	c.ask("3", "put", `{}`).wantDone(t, "put")

@@ -8,6 +8,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
+	"indoubt/ledger/record"
 )
 
 const (
@@ -108,7 +109,8 @@ func (c *call) standings() []byte {
 	}
 	list, more, err := openCalls(ctx, c.p.o.Store)
 	if err != nil {
-		return c.failure(codeInternal, "the ledger cannot be read: "+err.Error())
+		c.p.o.Log("the ledger cannot be read: " + err.Error())
+		return c.failure(codeInternal, record.ToCaller(err))
 	}
 	return c.toolResult(map[string]any{"operations": list, "more": more}, strings.TrimSpace(summary(list, more)+" "+c.p.change.note()), false, true)
 }

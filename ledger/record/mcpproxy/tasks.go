@@ -153,7 +153,8 @@ func (c *call) join(o ledger.Operation, id string) []byte {
 		ended, err := c.p.taskEnded(rec, rec.Operation.LiveAttempt, c.rule, id, now, true, c.meta)
 		switch {
 		case err != nil:
-			return c.failure(codeInternal, "the result could not be recorded: "+err.Error())
+			c.p.o.Log("the result of a task could not be recorded: " + err.Error())
+			return c.failure(codeInternal, "the result could not be recorded: "+record.ToCaller(err))
 		case ended:
 			return nil
 		case c.knowsTasks():
