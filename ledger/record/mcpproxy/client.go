@@ -171,6 +171,8 @@ func Suspect(line []byte, f mcpwire.Frame) (code int, why string) {
 		return codeParse, "the message is not UTF-8"
 	case bytes.IndexByte(body, '\r') >= 0:
 		return codeParse, "the message has a carriage return in it, which some servers read as the end of a line"
+	case f.TooDeep != mcpwire.Other:
+		return codeInvalid, "the message is nested deeper than 10,000 levels"
 	case f.Kind == mcpwire.Other && f.Members == nil:
 		return codeParse, NotAMessage
 	case f.Kind == mcpwire.Batch:

@@ -250,7 +250,7 @@ func (s *Front) came(b *backend, f mcpwire.Frame) error {
 			all = errors.Join(all, s.came(b, e))
 		}
 		return all
-	case f.Kind == mcpwire.Response:
+	case f.Kind == mcpwire.Response, f.TooDeep == mcpwire.Response:
 		return s.cameBack(b, f)
 	case f.Kind == mcpwire.Other:
 		s.log(b.Name + ": it said something that is not a message")

@@ -51,10 +51,13 @@ func TestLostAnswersOverHTTP(t *testing.T) {
 	}
 }
 
+// tooDeep is nested deeper than is looked at.
+var tooDeep = strings.Repeat("[", 10_001) + strings.Repeat("]", 10_001)
+
 // TestI2_AnAnswerThatCanBeReadInTwoWays: what is no tool's result, and one whose parts
 // occur twice, settle nothing, and pass as they came.
 func TestI2_AnAnswerThatCanBeReadInTwoWays(t *testing.T) {
-	for _, result := range []string{`null`, `"failed"`, `[]`, `{"content":[],"isError":true,"isError":false}`} {
+	for _, result := range []string{`null`, `"failed"`, `[]`, `{"content":[],"isError":true,"isError":false}`, `{"content":` + tooDeep + `}`} {
 		w := newWorld(t)
 		o := w.options()
 		o.Connect = func(context.Context) (mcpwire.Conn, error) {
@@ -215,4 +218,31 @@ func TestManyClientsOneEffectPerKey(t *testing.T) {
 		need.That(t, n == 1, "%s had %d effects", call, n)
 	}
 	need.Equal(t, len(w.operations()), calls)
+}
+
+// An answer that is nested too deep to be looked at is passed on, also of one of several
+// servers: who asked waits for it.
+func TestI2_SeveralServersAnAnswerTooDeep(t *testing.T) {
+	w := newWorld(t)
+	o := w.options()
+	o.Server, o.Scope = "a", "mcp:a"
+	o.Connect = func(context.Context) (mcpwire.Conn, error) {
+		return newFake(func(f *fake, line []byte) {
+			said := map[string]string{
+				"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`,
+				"tools/list": `{"tools":[{"name":"put"}]}`, "tools/call": `{"content":` + tooDeep + `}`,
+			}
+			if asked := mcpwire.Parse(line); asked.Kind == mcpwire.Request {
+				f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", asked.ID, said[asked.Method])
+			}
+		}), nil
+	}
+	c := w.front([]mcpproxy.Named{{Name: "a", Options: o}})
+	c.begin()
+	c.call("1", "a__put", `{}`)
+	for line := ""; !strings.Contains(line, tooDeep); {
+		line = c.hear()
+	}
+	w.wantState(w.only(), ledger.Uncertain)
+	need.OK(t, c.leave())
 }

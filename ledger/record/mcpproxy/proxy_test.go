@@ -145,6 +145,10 @@ func TestI1_NothingSlipsPast(t *testing.T) {
 	for range answers {
 		need.Contains(t, c.hear(), `"error":{"code":-32`, "indoubt did not pass this on")
 	}
+	c.say(`{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"put","arguments":{"x":` + tooDeep + `}}}`)
+	if a := c.answered("9"); a.Error == nil || !strings.Contains(a.Error.Message, "nested deeper") {
+		t.Errorf("what is nested too deep is answered %s", a.line)
+	}
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"ping"}`)
 	c.answered("2")
 	need.Equal(t, w.fromClient(), `{"jsonrpc":"2.0","id":2,"method":"ping"}`+"\n", "the server got")

@@ -51,6 +51,12 @@ func (p *Proxy) came(line []byte, f mcpwire.Frame) {
 				return
 			}
 		}
+	case mcpwire.Other:
+		if f.TooDeep == mcpwire.Response {
+			f.Duplicate = true // for all that is known
+			p.cameBack(line, f)
+			return
+		}
 	case mcpwire.Batch:
 		if p.concerned(f.Elements) {
 			for _, e := range f.Elements {

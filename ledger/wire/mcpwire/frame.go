@@ -49,6 +49,9 @@ type Frame struct {
 	Lookalike bool
 
 	Elements []Frame // of a batch; an element that is not a message is Other
+	// TooDeep is what kind of message an Other is that is nested deeper than is looked at.
+	// Its ID is all that is known of it.
+	TooDeep Kind
 }
 
 // Name is the tool or prompt a request names in its params, or "".
@@ -108,7 +111,14 @@ func (f Frame) mentions(method string) bool {
 // 4096 parts are Other.
 func Parse(line []byte) Frame {
 	f := Frame{Raw: line}
-	if len(line) > MaxLine || !json.Valid(line) {
+	if len(line) > MaxLine {
+		return f
+	}
+	if !json.Valid(line) {
+		if outline := outlined(line); json.Valid(outline) && isObject(outline) {
+			m := message(outline)
+			f.ID, f.TooDeep = m.ID, m.Kind
+		}
 		return f
 	}
 	at := skipSpace(line, 0)

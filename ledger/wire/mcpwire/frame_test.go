@@ -107,6 +107,26 @@ func TestSplice(t *testing.T) {
 	}
 }
 
+// Who asks with what is nested too deep is to be answered: its id is told, and no more.
+func TestParseTellsTheIDOfWhatIsTooDeep(t *testing.T) {
+	deep := strings.Repeat("[", maxDepth) + `"]{\""` + strings.Repeat("]", maxDepth)
+	for line, want := range map[string]string{
+		`{"jsonrpc":"2.0","id":"a,{","method":"tools/call","params":{"name":"x","arguments":` + deep + `}}`: `"a,{" request`,
+		`{"params":` + deep + `,"id":7,"method":"ping","x":{}}`:                                             `7 request`,
+		`{"id":7,"result":` + deep + `}`:                                                                    `7 response`,
+		`{"method":"x","params":` + deep + `}`:                                                              ` notification`,
+		`{"id":7,"result":` + deep[1:] + `}`:                                                                ` other`,
+		`[{"id":7,"method":"x","params":` + deep + `}]`:                                                     ` other`,
+		`{"id":7,"result":` + deep:                                                                          ` other`,
+		`{"id":7,"result":` + deep + `,"s":"\`:                                                              ` other`,
+		strings.Repeat(`{"id":`, 20_000):                                                                    ` other`,
+		strings.Repeat("x ", 20_000):                                                                        ` other`,
+	} {
+		f := Parse([]byte(line))
+		need.That(t, string(f.ID)+" "+f.TooDeep.String() == want && f.Kind == Other && f.Members == nil, "%.60s: %v %s %v, want %s", line, f.Kind, f.ID, f.TooDeep, want)
+	}
+}
+
 // What Parse says must be what the standard library's decoder says, where that
 // one knows; and a look must not change the line.
 func FuzzParse(f *testing.F) {

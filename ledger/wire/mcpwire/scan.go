@@ -101,3 +101,39 @@ func ends(c byte) bool {
 	}
 	return false
 }
+
+// maxDepth is how deep json.Valid looks.
+const maxDepth = 10000
+
+// outlined is a line that is nested deeper than that, without what is inside the members
+// of its object; nil for any other line. It need not be JSON.
+func outlined(raw []byte) []byte {
+	if len(raw) <= maxDepth {
+		return nil
+	}
+	var out []byte
+	depth, deepest := 0, 0
+	for at := skipSpace(raw, 0); at < len(raw); at++ {
+		from := at
+		switch raw[at] {
+		case '"':
+			for at++; at < len(raw) && raw[at] != '"'; at++ {
+				if raw[at] == '\\' {
+					at++
+				}
+			}
+		case '{', '[':
+			depth++
+			deepest = max(deepest, depth)
+		case '}', ']':
+			depth--
+		}
+		if closes := raw[from] == '}' || raw[from] == ']'; depth <= 1 || depth == 2 && !closes && (raw[from] == '{' || raw[from] == '[') {
+			out = append(out, raw[from:min(at+1, len(raw))]...)
+		}
+	}
+	if deepest <= maxDepth {
+		return nil
+	}
+	return out
+}
