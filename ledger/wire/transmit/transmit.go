@@ -125,9 +125,11 @@ func (s *Sender) transport(g *sendDeadline) *http.Transport {
 		Protocols:              new(http.Protocols),
 	}
 	t.Protocols.SetHTTP1(true) // one request on one connection; HTTP/2 may put a stream on another by itself
-	if s.TLS != nil {
-		t.TLSClientConfig = s.TLS.Clone()
+	t.TLSClientConfig = s.TLS.Clone()
+	if t.TLSClientConfig == nil {
+		t.TLSClientConfig = new(tls.Config)
 	}
+	t.TLSClientConfig.NextProtos = []string{"http/1.1"} // what speaks HTTP/2 only says so before a byte of the request leaves
 	return t
 }
 

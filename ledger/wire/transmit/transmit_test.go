@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -374,4 +375,41 @@ func TestAnswerIsKeptToItsBound(t *testing.T) {
 		a := new(Sender).Send(post(t, s.URL), Limits{MaxBody: bound})
 		need.That(t, string(a.Body) == want && a.Truncated == (bound < 10) && a.Err == nil, "%d: %+v", bound, a)
 	}
+}
+
+// Over HTTP/2 a transport sends a request again by itself when its stream was refused or
+// the server said goodbye (GOAWAY). Here each request has a connection of its own, over
+// HTTP/1.1, also where the server would rather speak HTTP/2. One that speaks nothing else
+// gets no byte of it; without TLS that is not known before it was sent.
+func TestI3_HTTP2IsNotSpoken(t *testing.T) {
+	var got atomic.Int64
+	start := func(set func(*httptest.Server)) *httptest.Server {
+		s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			got.Add(1)
+			need.Equal(t, r.Proto, "HTTP/1.1", "the protocol")
+			w.WriteHeader(201)
+		}))
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		set(s)
+		t.Cleanup(s.Close)
+		return s
+	}
+	send := func(s *httptest.Server) ledger.Answer {
+		got.Store(0)
+		h := &Sender{TLS: &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}}}
+		return h.Send(post(t, s.URL), soon)
+	}
+	both := start(func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() })
+	a := send(both)
+	need.That(t, a.Status == 201 && got.Load() == 1, "both: %+v", a)
+	only := start(func(s *httptest.Server) { s.TLS = &tls.Config{NextProtos: []string{"other"}}; s.StartTLS() }) // Go takes HTTP/1.1 where h2 stands alone
+	a = send(only)
+	need.That(t, !a.Sent && a.Err != nil && got.Load() == 0, "another protocol only: %+v", a)
+	plain := start(func(s *httptest.Server) {
+		s.Config.Protocols = new(http.Protocols)
+		s.Config.Protocols.SetUnencryptedHTTP2(true)
+		s.Start()
+	})
+	a = send(plain)
+	need.That(t, a.Sent && a.Status != 201 && got.Load() == 0, "unencrypted HTTP/2 only: %+v", a)
 }
