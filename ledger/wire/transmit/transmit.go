@@ -20,6 +20,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"time"
 
 	"indoubt/ledger"
@@ -117,6 +118,12 @@ func (s *Sender) transport(g *sendDeadline) *http.Transport {
 				return nil, err
 			}
 			return deadlineConn{conn, g}, nil
+		},
+		OnProxyConnectResponse: func(_ context.Context, proxy *url.URL, _ *http.Request, said *http.Response) error {
+			if said.StatusCode != http.StatusOK { // else its words alone would be the error
+				return fmt.Errorf("the HTTP proxy %s does not connect: %s", WithoutSecrets(proxy), said.Status)
+			}
+			return nil
 		},
 		TLSHandshakeTimeout:    connectTimeout,
 		MaxResponseHeaderBytes: maxHeader,

@@ -215,6 +215,7 @@ func TestSendThroughAProxy(t *testing.T) {
 	// but none of them was the request.
 	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
+	says := make(chan string, 1)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -222,16 +223,19 @@ func TestSendThroughAProxy(t *testing.T) {
 				return
 			}
 			_, _ = http.ReadRequest(bufio.NewReader(c))
-			_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\n\r\n")
+			_, _ = io.WriteString(c, "HTTP/1.1 "+<-says+"\r\n\r\n")
 			c.Close()
 		}
 	}()
-	g := &sendDeadline{}
-	tr := new(Sender).transport(g)
-	tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse("http://" + l.Addr().String()) }
-	req, _ := http.NewRequest("POST", "https://pay.example/", strings.NewReader("x"))
-	_, err := tr.RoundTrip(req)
-	need.That(t, err != nil && !g.seal(), "err=%v sent=%v", err, g.sent)
+	for said, want := range map[string]string{"200 OK": "EOF", "503 No": "the HTTP proxy http://" + l.Addr().String() + " does not connect: 503 No"} {
+		g := &sendDeadline{}
+		tr := new(Sender).transport(g)
+		tr.Proxy = func(*http.Request) (*url.URL, error) { return url.Parse("http://u:hunter2@" + l.Addr().String()) }
+		req, _ := http.NewRequest("POST", "https://pay.example/", strings.NewReader("x"))
+		says <- said
+		_, err := tr.RoundTrip(req)
+		need.That(t, err != nil && err.Error() == want && !g.seal(), "err=%v sent=%v", err, g.sent)
+	}
 }
 
 func TestI3_NoByteAfterTheDeadline(t *testing.T) {
