@@ -128,3 +128,29 @@ func TestWhatIsArchivedNamesItsFile(t *testing.T) {
 	p := w.post("k-1", `{}`).problem(t)
 	need.That(t, p.Code == "done" && strings.Contains(p.Detail, files[0].Name()) && strings.HasSuffix(p.Advice, "indoubt show "+p.Operation+" --archive DIR"), "%+v", p)
 }
+
+// A client that keeps to the downstream's own header has a key: were another one put in
+// its place, the same request again would be a new one to the downstream.
+func TestI4_TheDownstreamsOwnHeaderIsTheKey(t *testing.T) {
+	up := newUpstream(t, created)
+	w := newWorld(t, up, setup{rule: record.KindRule{KeyHeader: "PayPal-Request-Id", Remembers: time.Hour}})
+	first := w.post("", `{}`, "PayPal-Request-Id", "p-1")
+	again := w.post("", `{}`, "PayPal-Request-Id", "p-1")
+	req, _ := up.last()
+	need.That(t, first.status == 201 && again.header.Get("Idempotency-Replayed") == "true" && again.body == first.body && up.total() == 1, "%+v, %+v, sent %d", first, again, up.total())
+	need.That(t, req.Header.Get("PayPal-Request-Id") == "p-1" && w.about(first).Operation.Key == "p-1", "%v", req.Header)
+	if p := w.post("", `{"another":1}`, "PayPal-Request-Id", "p-1").problem(t); p.Code != "key_reused" {
+		t.Errorf("%+v", p)
+	}
+	if p := w.post("", `{}`, "PayPal-Request-Id", "p 2").problem(t); p.Code != "key_malformed" || !strings.Contains(p.Detail, "PayPal-Request-Id") {
+		t.Errorf("%+v", p)
+	}
+	w.post("k-1", `{}`, "PayPal-Request-Id", "p-3")
+	if req, _ := up.last(); req.Header.Get("PayPal-Request-Id") != "k-1" {
+		t.Errorf("%v", req.Header)
+	}
+	w.rule.KeyHeader = "X-Request-Id"
+	if o := w.about(w.post("", `{"another":1}`, "X-Request-Id", "of this try")).Operation; !strings.HasPrefix(o.Key, "content-") {
+		t.Errorf("what may be new at every try is the key: %s", o.Key)
+	}
+}

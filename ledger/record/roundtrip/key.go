@@ -13,10 +13,10 @@ import (
 
 const maxKey = 255 // bytes of a key that a caller may give
 
-// givenKey reads the Idempotency-Key header: an sf-string (RFC 9651, as the IETF
-// draft has it) or bare text. It is "" when there is none.
-func givenKey(h http.Header) (string, error) {
-	values := h.Values(HeaderKey)
+// givenKey reads a header with a key: an sf-string (RFC 9651, as the IETF draft has it)
+// or bare text. It is "" when there is none.
+func givenKey(h http.Header, name string) (string, error) {
+	values := h.Values(name)
 	if len(values) == 0 {
 		return "", nil
 	}

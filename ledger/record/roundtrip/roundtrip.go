@@ -43,7 +43,8 @@ const DefaultMaxRequest = 10 << 20
 // other method is a write, and so is a safe one with an X-HTTP-Method-Override.
 //
 // A key comes from the Idempotency-Key header, bare or as the structured string
-// of the IETF draft; without one it is made as the kind's policy says. Keys of
+// of the IETF draft; without one it is made as the kind's policy says, else taken from
+// the header in which the downstream takes its key, else made of the request. Keys of
 // different origins and credentials never meet. Under a key that the caller gave,
 // a refusal is replayed like a success.
 //

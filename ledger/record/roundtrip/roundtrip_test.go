@@ -262,13 +262,13 @@ func TestGivenKey(t *testing.T) {
 		"abc": "abc", `"abc"`: "abc", `"a\"b\\c"`: `a"b\c`, `"a b"`: "a b", `"abc";v=1`: "abc", ` "abc" `: "abc", "8e03978e-40d5-43dd-bc93-6894a57f9324": "8e03978e-40d5-43dd-bc93-6894a57f9324",
 		"": "!", `""`: "!", "\t": "!", `"  "`: "!", `"abc`: "!", `"abc" x`: "!", `"a\x"`: "!", "a b": "!", "ä": "!", "a\x00": "!", strings.Repeat("k", 256): "!", strings.Repeat("k", 255): strings.Repeat("k", 255),
 	} {
-		got, err := givenKey(http.Header{HeaderKey: {in}})
+		got, err := givenKey(http.Header{HeaderKey: {in}}, HeaderKey)
 		if err != nil {
 			got = "!"
 		}
 		need.Equal(t, got, want, in, err)
 	}
-	if got, err := givenKey(http.Header{}); got != "" || err != nil {
+	if got, err := givenKey(http.Header{}, HeaderKey); got != "" || err != nil {
 		t.Errorf("none: %q %v", got, err)
 	}
 }

@@ -129,7 +129,13 @@ func (w *httpWrite) report(r Report) {
 
 // prepare reads the HTTP request and makes of it what is recorded.
 func (w *httpWrite) prepare() error {
-	key, err := givenKey(w.req.Header)
+	key, err := givenKey(w.req.Header, HeaderKey)
+	if name := w.rule.KeyHeader; err == nil && key == "" && name != "" && !isNoise(name) && w.rule.KeyStrategy == "" { // the downstream's own; an X-Request-Id may be new at every try
+		var bad *KeyError
+		if key, err = givenKey(w.req.Header, name); errors.As(err, &bad) {
+			bad.Why = name + ": " + bad.Why
+		}
+	}
 	if err == nil && key == "" && w.t.RequireKey && w.rule.KeyStrategy == "" {
 		err = &KeyError{Missing: true, Why: "it is missing, and no key is made for " + w.kind}
 	}
