@@ -141,7 +141,7 @@ func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
 	a.rec = asOf(a.rec, e.moment())
 	a.basis, a.why, a.until = a.k.AllowedBasis(a.rec, a.rec.Now)
 	if stronger(a.q.Basis, a.basis) {
-		return refuse("basis", fmt.Sprintf("what allowed it has lapsed: %s", a.why), "look again")
+		return lapsed(a.why)
 	}
 	if a.q.Actor.Machine && e.onlyReads(ctx) {
 		return refuse("basis", errOnlyReading.Error(), "")
