@@ -210,7 +210,8 @@ func (a *attempt) grant() ledger.GrantRequest {
 		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, AsOf: a.rec.Moment(), MaxAttempts: a.k.Retry.Max, OverrideMax: a.q.OverrideMax,
 		UnattendedRisk: a.k.UnattendedRisk, Related: a.q.Showing.Related, Request: a.q.Showing.Digest,
 	}
-	if a.via != "pipeline" {
+	if a.via != "pipeline" { // its grant is of this try alone, see giveUp
+		g.GrantID = ledger.NewID()
 		g.AttemptID = ledger.DeriveID(a.q.ChangeID, "attempt")
 		g.Deadline, g.PID = a.k.Deadline, os.Getpid()
 		if a.via == "command" {
