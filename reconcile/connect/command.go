@@ -78,7 +78,7 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	}
 	defer group.Release()
 	group.Widen(procgroup.Scope{Attempt: q.Attempt})
-	over := group.EndsWithUs()
+	over := procgroup.EndWithUs(group)
 	a.Sent = true
 	stop := context.AfterFunc(ctx, func() {
 		if !group.Exited() {

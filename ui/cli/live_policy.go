@@ -113,7 +113,7 @@ type runPolicy struct {
 }
 
 // followPolicy follows the policy from p on.
-func (a *app) followPolicy(p *policy.Policy) *runPolicy {
+func followPolicy(a *app, p *policy.Policy) *runPolicy {
 	path, _ := a.policyFile()
 	return &runPolicy{policy.Follow(path, p), a, p}
 }

@@ -53,7 +53,7 @@ type retrying struct {
 // plan freezes on what ground a row is sent, and what.
 func (r *retrying) plan(ctx context.Context, run *decisionRun, it *ledger.RunItem) {
 	if r.engine == nil {
-		r.rules, r.shown = run.app.followPolicy(run.policy), map[string]reconcile.Plan{}
+		r.rules, r.shown = followPolicy(run.app, run.policy), map[string]reconcile.Plan{}
 		r.engine = run.app.engine(run.store, r.rules.inForce, false, nil)
 	}
 	if p, err := r.engine.Plan(ctx, it.OperationID); err == nil { // else its turn says why
@@ -96,12 +96,8 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	if d := run.flags.request; d != "" && d != plan.Showing.Digest {
 		ask.Showing = reconcile.Shown(d)
 	}
-	if seen.Request != "" && !asked { // else it was recorded by a program that kept none, or is done
-		was := reconcile.Shown(seen.Request)
-		if p := r.shown[id].Showing; p.Digest == was.Digest {
-			was = p
-		}
-		if err := plan.Still(seen.Basis, was); err != nil {
+	if !asked {
+		if err := r.still(seen, plan); err != nil {
 			return resultJSON{}, err
 		}
 	}
@@ -135,6 +131,19 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	out := retried(ctx, run, id, plan, did)
 	out.came = act.Sent(did, nil)
 	return out, nil
+}
+
+// still refuses a row that would be sent otherwise now than was planned. Of one that was
+// recorded by a program which kept no plan nothing is known.
+func (r *retrying) still(seen ledger.RunItem, plan reconcile.Plan) error {
+	if seen.Request == "" {
+		return nil
+	}
+	was := reconcile.Shown(seen.Request)
+	if p := r.shown[seen.OperationID].Showing; p.Digest == was.Digest {
+		was = p
+	}
+	return plan.Still(seen.Basis, was)
 }
 
 // consent gets what a person must say before something is sent: a y where it

@@ -227,7 +227,7 @@ func (c runsCommand) resume(ctx context.Context, id string) error {
 	if run.Terms.Policy != "" && run.Terms.Policy != p.Digest() {
 		c.warnf("the policy has changed since this was decided: what would be sent otherwise now is left out")
 	}
-	rules := c.followPolicy(p)
+	rules := followPolicy(c.app, p)
 	hands := act.Hands{Store: s, Engine: c.engine(s, rules.inForce, false, nil), Actor: c.actor(),
 		RecheckAt: func(kind string) time.Time { return reconcile.RecheckAt(p.Kind(kind), c.clock()) }}
 	step := hands.Step(run)

@@ -17,9 +17,9 @@ var last = struct {
 	signals chan os.Signal
 }{groups: map[*Group]bool{}, signals: make(chan os.Signal, 1)}
 
-// EndsWithUs has the group killed by the signal that ends this process, until over is
+// EndWithUs has a group killed by the signal that ends this process, until over is
 // called.
-func (g *Group) EndsWithUs() (over func()) {
+func EndWithUs(g *Group) (over func()) {
 	last.Lock()
 	defer last.Unlock()
 	last.groups[g] = true
