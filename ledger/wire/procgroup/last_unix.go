@@ -52,13 +52,16 @@ func listen() {
 	}
 }
 
-// endLast kills the groups, and then this process as the signal does by itself.
+// endLast kills the groups, and then this process as the signal does by itself: not where
+// it was started with the signal ignored.
 func endLast() {
-	s := <-last.signals
-	last.Lock() // no more are started
-	for g := range last.groups {
-		g.Kill()
+	for s := range last.signals {
+		last.Lock()
+		for g := range last.groups {
+			g.Kill()
+		}
+		signal.Stop(last.signals)
+		_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
+		last.Unlock()
 	}
-	signal.Stop(last.signals)
-	_ = syscall.Kill(os.Getpid(), s.(syscall.Signal))
 }
