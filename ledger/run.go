@@ -94,6 +94,7 @@ type RunTerms struct {
 	Truth     Truth     `json:"truth,omitempty"`
 	Until     time.Time `json:"until,omitzero"`
 	Receipts  []string  `json:"receipts,omitempty"`
+	Policy    string    `json:"policy,omitempty"` // of a retry: the digest of what it was planned under
 }
 
 // OneIncident is the incident that all of several operations count in, or "".

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,6 +71,34 @@ func watchDirectories(events *fsnotify.Watcher, path string) error {
 		return events.Add(path)
 	}
 	return events.Add(filepath.Dir(path))
+}
+
+// Follower reads a policy again whenever its text has changed. It is used from one
+// goroutine.
+type Follower struct {
+	watched
+	have *Policy
+	err  error
+}
+
+// Follow follows the policy at the path from have on, which is of there or the one
+// without a file.
+func Follow(path string, have *Policy) *Follower {
+	return &Follower{watched: watched{path: path}, have: have}
+}
+
+// Now is the policy as it stands in its file now. The errors are those of Load.
+func (f *Follower) Now() (*Policy, error) {
+	f.onChange = func(p *Policy, err error) {
+		if f.err = err; f.have.empty && errors.Is(err, fs.ErrNotExist) {
+			f.err = nil
+		}
+		if p != nil && p.digest != f.have.digest {
+			f.have = p
+		}
+	}
+	f.look()
+	return f.have, f.err
 }
 
 type watched struct {

@@ -116,16 +116,16 @@ func (e *Engine) sendIfAllowed(ctx context.Context, id string) time.Time {
 	if err != nil {
 		return again
 	}
-	k := e.policy().Kind(rec.Operation.Kind)
+	pol := e.policy()
 	rec = asOf(rec, e.moment())
 	now := rec.Now
-	basis, due, may := mayAuto(k, rec, now)
+	basis, due, may := mayAuto(pol.Kind(rec.Operation.Kind), rec, now)
 	if !may {
 		return again
 	}
 	if wait := due.Sub(now); wait > autoAgain {
 		return due
-	} else if sleep(ctx, wait) != nil {
+	} else if sleep(ctx, wait) != nil || e.policy().Digest() != pol.Digest() {
 		return again
 	}
 	actor := e.o.Actor

@@ -14,6 +14,9 @@ import (
 // errOnlyReading is why this engine settles nothing for the moment.
 var errOnlyReading = errors.New("another engine works on this ledger under another policy")
 
+// errOtherPolicy is why what was worked out under a policy does not count.
+var errOtherPolicy = errors.New("the policy has changed meanwhile")
+
 // errNotDue says that another engine has read it meanwhile.
 var errNotDue = errors.New("it is not due any more")
 
@@ -130,9 +133,15 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	if p.Provable {
 		read.ProofAt = p.At
 	}
-	onlyReads := e.onlyReads(ctx)
-	if onlyReads && read.Verdict != ledger.Inconclusive {
-		read.Reason += "; not settled: " + errOnlyReading.Error()
+	onlyReads, unsettled := e.onlyReads(ctx), error(nil)
+	switch {
+	case onlyReads:
+		unsettled = errOnlyReading
+	case e.policy().Digest() != held.digest: // its rules are those of before
+		unsettled = errOtherPolicy
+	}
+	if unsettled != nil && read.Verdict != ledger.Inconclusive {
+		read.Reason += "; not settled: " + unsettled.Error()
 	}
 	result := ReadResult{Read: read, Operation: rec.Operation}
 	if f.Unasked {
@@ -145,7 +154,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	}
 	o := ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.held(), Release: true,
-		Confirm: !onlyReads && k.Auto.Confirm, Deny: !onlyReads && k.Auto.Deny, Actor: c.actor,
+		Confirm: unsettled == nil && k.Auto.Confirm, Deny: unsettled == nil && k.Auto.Deny, Actor: c.actor,
 		RecheckAt: e.recheck(rec, f, p, read.Verdict, c), Result: f.evidence.result(),
 	}
 	quoted, scheduled := quote{}, !onlyReads

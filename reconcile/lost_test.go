@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"sync/atomic"
@@ -56,4 +57,48 @@ func TestI9_ARetryThatTheLedgerHasLost(t *testing.T) {
 	rec := w.get(o.ID)
 	need.That(t, len(rec.Attempts) == 2 && rec.Attempts[1].ID == res.Attempt.ID && rec.Attempts[1].Outcome == ledger.OutcomeCommitted, "%+v", rec.Attempts)
 	need.That(t, len(rec.Grants) == 1 && rec.Grants[0].AttemptID == res.Attempt.ID, "%+v", rec.Grants)
+}
+
+// broken is a connection to the ledger that breaks while a change is asked for.
+type broken struct {
+	ledger.Store
+	at    string // the change
+	while func()
+}
+
+func (s *broken) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	if id == s.at {
+		s.while()
+		return ledger.Applied{}, errors.New("connection reset")
+	}
+	return s.Store.Change(ctx, at, id, rule)
+}
+
+// I2, I9: what a driver of a run sends that took over, the one before it does not call
+// never sent, because its own permission for the same row got no answer.
+func TestI2_AnotherDriversSendIsNotCalledNeverSent(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.proven("pay")
+	q := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, ChangeID: ledger.NewID(), Actor: maya})
+	posted, heard, sent := make(chan bool), make(chan bool), make(chan RetryResult, 1)
+	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
+		s.apply(c)
+		close(posted)
+		<-heard
+		rw.WriteHeader(http.StatusCreated)
+	}
+	other := w.engine
+	w.store = &broken{Store: w.store, at: q.ChangeID, while: func() {
+		go func() {
+			res, err := other.Retry(w.ctx, q)
+			need.OK(t, err)
+			sent <- res
+		}()
+		<-posted
+	}}
+	_, err := w.newEngine(Options{}).Retry(w.ctx, q)
+	need.That(t, err != nil, "the ledger did not answer")
+	close(heard)
+	need.Equal(t, (<-sent).Operation.State, ledger.Committed)
+	need.Equal(t, w.get(o.ID).Attempts[1].Final(), ledger.OutcomeCommitted)
 }

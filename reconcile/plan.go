@@ -45,3 +45,19 @@ func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 	}
 	return p, nil
 }
+
+// Still refuses a retry that was planned before and would be another one now. Errors:
+// *RefusedError (code basis), *ChangedError.
+func (p Plan) Still(basis ledger.Basis, shown Showing) error {
+	switch {
+	case stronger(basis, p.Basis):
+		return lapsed(p.Why)
+	case shown.Digest != p.Showing.Digest:
+		return &ChangedError{ID: p.Record.Operation.ID, Was: shown.Text, Is: p.Showing.Text}
+	}
+	return nil
+}
+
+func lapsed(why string) error {
+	return refuse("basis", "what allowed it has lapsed: "+why, "look again")
+}

@@ -84,6 +84,11 @@ type Showing struct {
 	Related []string // the related operations that landed or may have
 }
 
+// Shown is what was shown of a retry, of which the digest is left.
+func Shown(digest string) Showing {
+	return Showing{Digest: digest, Text: "the request with digest " + digest}
+}
+
 // ChangedError refuses to send what is not what was shown: the policy, or what
 // it makes the request of, has changed meanwhile.
 type ChangedError struct {

@@ -66,6 +66,7 @@ func (e *Engine) Retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 // attempt is a retry on its way.
 type attempt struct {
 	q     RetryRequest
+	pol   string // digest of the policy that k is of
 	k     *policy.Kind
 	rec   ledger.Record
 	moved func(int64) int64
@@ -92,9 +93,9 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 	if done, known := repeated(rec, q); known {
 		return done, nil
 	}
-	a := &attempt{q: q, k: e.policy().Kind(rec.Operation.Kind), rec: rec, moved: moved}
+	a := &attempt{q: q, rec: rec, moved: moved}
 	a.q.Version = moved(q.Version)
-	a.via = a.k.Send.Via()
+	a.under(e.policy())
 	if err := e.weigh(ctx, a, a.k.Read == nil); err != nil {
 		return RetryResult{Operation: rec.Operation}, err
 	}
@@ -105,6 +106,26 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 		return e.handBack(ctx, a)
 	}
 	return e.transmit(ctx, a)
+}
+
+// under has a policy say what is sent, and how.
+func (a *attempt) under(pol *policy.Policy) {
+	a.k, a.pol = pol.Kind(a.rec.Operation.Kind), pol.Digest()
+	a.via = a.k.Send.Via()
+}
+
+// stillSo weighs anew what was weighed under another policy than the one in force. A
+// machine begins from the start.
+func (e *Engine) stillSo(ctx context.Context, a *attempt) error {
+	pol := e.policy()
+	switch {
+	case pol.Digest() == a.pol:
+		return nil
+	case a.q.Actor.Machine:
+		return refuse("basis", errOtherPolicy.Error(), "")
+	}
+	a.under(pol)
+	return e.weigh(ctx, a, true)
 }
 
 // amongOthers is the operation as it stands, beside others that want the same: also
@@ -141,7 +162,7 @@ func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
 	a.rec = asOf(a.rec, e.moment())
 	a.basis, a.why, a.until = a.k.AllowedBasis(a.rec, a.rec.Now)
 	if stronger(a.q.Basis, a.basis) {
-		return refuse("basis", fmt.Sprintf("what allowed it has lapsed: %s", a.why), "look again")
+		return lapsed(a.why)
 	}
 	if a.q.Actor.Machine && e.onlyReads(ctx) {
 		return refuse("basis", errOnlyReading.Error(), "")
@@ -210,7 +231,8 @@ func (a *attempt) grant() ledger.GrantRequest {
 		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, AsOf: a.rec.Moment(), MaxAttempts: a.k.Retry.Max, OverrideMax: a.q.OverrideMax,
 		UnattendedRisk: a.k.UnattendedRisk, Related: a.q.Showing.Related, Request: a.q.Showing.Digest,
 	}
-	if a.via != "pipeline" {
+	if a.via != "pipeline" { // its grant is of this try alone, see giveUp
+		g.GrantID = ledger.NewID()
 		g.AttemptID = ledger.DeriveID(a.q.ChangeID, "attempt")
 		g.Deadline, g.PID = a.k.Deadline, os.Getpid()
 		if a.via == "command" {
@@ -284,6 +306,9 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 
 // handBack gives the pipeline permission to send once more.
 func (e *Engine) handBack(ctx context.Context, a *attempt) (RetryResult, error) {
+	if err := e.stillSo(ctx, a); err != nil {
+		return RetryResult{Operation: a.rec.Operation, Read: a.read}, err
+	}
 	applied, err := ledger.Allow(ctx, e.o.Store, a.grant())
 	if err != nil {
 		return RetryResult{Operation: a.rec.Operation, Read: a.read}, err
@@ -335,6 +360,9 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 		return result, err
 	}
 	defer leave()
+	if err := e.stillSo(ctx, a); err != nil {
+		return result, err
+	}
 	// The fence stands before the ledger's own deadline can: it counts from here,
 	// and the ledger's from the transaction that follows.
 	fence := time.Now().Add(a.k.Deadline)

@@ -58,17 +58,24 @@ func (e *Engine) settled(ctx context.Context, g ledger.GrantRequest, applied led
 }
 
 // giveUp deals with a permission whose own commit is in doubt: nothing was
-// sent, so if the attempt was recorded after all, it is settled as that.
+// sent, so if the attempt was recorded after all, it is settled as that. An attempt
+// under another grant is of another driver of the same run, which may be sending.
 func (e *Engine) giveUp(ctx context.Context, a *attempt, g ledger.GrantRequest, why error) {
 	if permanent(why) && !errors.Is(why, context.Canceled) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	_, err := ledger.Settle(ctx, e.o.Store, ledger.SettleRequest{
-		ChangeID: ledger.DeriveID(g.ChangeID, "settle"), AttemptID: g.AttemptID, Outcome: ledger.OutcomeFailed,
-		Proof: ledger.NeverSent, Error: fmt.Sprintf("never sent: the ledger did not answer: %v", why), Status: -1, Actor: g.Actor, Bursts: a.bursts,
-	})
+	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: g.OperationID})
+	if t := rec.Attempt(g.AttemptID); err == nil && (t == nil || t.GrantID != g.GrantID) {
+		return
+	}
+	if err == nil {
+		_, err = ledger.Settle(ctx, e.o.Store, ledger.SettleRequest{
+			ChangeID: ledger.DeriveID(g.ChangeID, "settle"), AttemptID: g.AttemptID, Outcome: ledger.OutcomeFailed,
+			Proof: ledger.NeverSent, Error: fmt.Sprintf("never sent: the ledger did not answer: %v", why), Status: -1, Actor: g.Actor, Bursts: a.bursts,
+		})
+	}
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		e.logf("settle %s as never sent: %v", a.rec.Operation.ID, err)
 	}

@@ -48,7 +48,7 @@ var sayings = map[string]struct {
 	Permission: {"%s refuses this user (%s)", "check the user in the address, and the password in PGPASSFILE (~/.pgpass)", nil},
 	Looker:     {"%s refuses this user (%s)", "", ledger.ErrReadOnly},
 	Standby:    {"%s can only be read (%s)", "name all hosts of the ledger, with target_session_attrs=read-write", ledger.ErrReadOnly},
-	FailedOver: {"%s failed over or was restored, and what was sent last may be missing", "nothing was sent; an operator looks at what was under way, and then adopts it: indoubt adopt", ledger.ErrFailover},
+	FailedOver: {"%s failed over or was restored, and what was sent last may be missing", "nothing is begun or allowed until an operator has looked at what was under way, and adopted it: indoubt adopt", ledger.ErrFailover},
 	Lost:       {"%s does not answer: %s", "check that the server runs and is reached from here; what cannot be recorded must not be sent", ledger.ErrLost},
 	Crowded:    {"%s takes no more connections (%s)", "try again; let fewer processes connect, raise max_connections, or put a pooler before it", ledger.ErrBusy},
 	Partial:    {"%s is not whole (%s)", "wait until its restore has ended; what cannot be recorded must not be sent", ledger.ErrLost},

@@ -78,6 +78,7 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	}
 	defer group.Release()
 	group.Widen(procgroup.Scope{Attempt: q.Attempt})
+	over := procgroup.EndWithUs(group)
 	a.Sent = true
 	stop := context.AfterFunc(ctx, func() {
 		if !group.Exited() {
@@ -87,8 +88,10 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	waited := group.AwaitExit(nil)
 	if waited { // until it is collected, no other process gets its number
 		q.endOrLook(group, group.EndedBadly(), &a)
+		over()
 	}
 	err = cmd.Wait()
+	over()
 	inTime := stop()
 	a.Stdout, a.Stderr = stdout.bytes(), stderr.bytes()
 	a.Truncated = stdout.cut || stderr.cut || !inTime || errors.Is(err, exec.ErrWaitDelay)

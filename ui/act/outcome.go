@@ -49,16 +49,18 @@ func (h Hands) send(ctx context.Context, run ledger.DecisionRun, it ledger.RunIt
 		return Outcome{Left: errors.New("nothing can be sent from here")}
 	}
 	q := reconcile.RetryRequest{ID: it.OperationID, Version: it.Version, Basis: it.Basis, Reason: run.Terms.Reason, Actor: h.Actor, ChangeID: change,
-		Showing: reconcile.Showing{Digest: it.Request, Text: "the request with digest " + it.Request}}
-	if it.Request == "" {
+		Showing: reconcile.Shown(it.Request)}
+	if it.Request == "" || it.Basis == ledger.BasisRiskAccepted {
 		p, err := h.Engine.Plan(ctx, it.OperationID)
 		switch {
 		case err != nil:
 			return Sent(reconcile.RetryResult{}, err)
 		case p.Basis != ledger.BasisAbsent && p.Basis != ledger.BasisKeySafe && p.Refused == nil && !p.Asked(change):
 			return Outcome{Came: ledger.CameSkipped, Word: "without proof: by itself only"}
+		case it.Request == "":
+			q.Showing = p.Showing
 		}
-		q.Basis, q.Showing = p.Basis, p.Showing
+		q.Basis = p.Basis
 	}
 	return Sent(h.retry(ctx, q))
 }

@@ -93,9 +93,9 @@ type resultJSON struct {
 	came    act.Outcome // of a retry
 }
 
-// step decides about one operation. It is given the version that was seen and
-// a change id that stays the same when the command is repeated.
-type step func(ctx context.Context, run *decisionRun, rec ledger.Record, version int64, changeID string) (resultJSON, error)
+// step decides about one operation. It is given what was seen of it and a change id,
+// which stay the same when the command is repeated.
+type step func(ctx context.Context, run *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (resultJSON, error)
 
 // decisionRun is one deciding command under way.
 type decisionRun struct {
@@ -147,7 +147,11 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	for i, rec := range found {
 		if rec != nil {
 			o := rec.Operation
-			items = append(items, ledger.RunItem{OperationID: o.ID, Version: all[i].version, Kind: o.Kind, Title: see(run.policy, *rec).Row.Title})
+			it := ledger.RunItem{OperationID: o.ID, Version: all[i].version, Kind: o.Kind, Title: see(run.policy, *rec).Row.Title}
+			if needs.plan != nil {
+				needs.plan(ctx, run, &it)
+			}
+			items = append(items, it)
 			incidents = append(incidents, rec.Row().Incident)
 			at[o.ID] = i
 		}
@@ -160,9 +164,9 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 		if !named { // of a run that was recorded before: its result says why it was not found
 			return act.Outcome{Came: ledger.CameSkipped, Word: "it was not found"}
 		}
-		r, err := do(ctx, run, *found[i], it.Version, changeID)
+		r, err := do(ctx, run, *found[i], it, changeID)
 		came := r.came
-		if came.Came == "" {
+		if came.Came == "" && came.Left == nil {
 			came = act.Decided(err)
 		}
 		if err != nil {
@@ -219,6 +223,7 @@ type needs struct {
 
 	finds func(ctx context.Context, s ledger.Store, id string) (ledger.Record, error) // nil: in the ledger
 	shows func(ctx context.Context, run *decisionRun, found []*ledger.Record) error   // and asks, where it does so beforehand
+	plan  func(ctx context.Context, run *decisionRun, it *ledger.RunItem)             // what it would do; nil: nothing that changes
 }
 
 // look finds every operation and fixes the version that was seen. What is not
@@ -306,9 +311,9 @@ func (r *decisionRun) rehearse(rec ledger.Record, rule ledger.Rule, line safe.Te
 
 // decision is the step of the verbs that only change the ledger.
 func decision(verb ledger.Verb, fill func(r *decisionRun, d *ledger.Decision) error) step {
-	return func(ctx context.Context, r *decisionRun, rec ledger.Record, version int64, changeID string) (resultJSON, error) {
+	return func(ctx context.Context, r *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (resultJSON, error) {
 		o := rec.Operation
-		d := ledger.Decision{ChangeID: changeID, ID: o.ID, Version: version, Verb: verb, Reason: r.flags.reason, Actor: r.actor,
+		d := ledger.Decision{ChangeID: changeID, ID: o.ID, Version: seen.Version, Verb: verb, Reason: r.flags.reason, Actor: r.actor,
 			RecheckAt: reconcile.RecheckAt(r.policy.Kind(o.Kind), r.app.clock())}
 		if fill != nil {
 			if err := fill(r, &d); err != nil {

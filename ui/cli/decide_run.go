@@ -24,7 +24,7 @@ func (r *decisionRun) begin(ctx context.Context, args []string, items []ledger.R
 		record.Terms.Until, _ = until(r.flags.until, record.CreatedAt) // what cannot be read is told of each
 	}
 	if record.Sends() {
-		record.Canaries, record.Pace = ledger.RunCanaries, ledger.RunPace
+		record.Canaries, record.Pace, record.Terms.Policy = ledger.RunCanaries, ledger.RunPace, r.policy.Digest()
 	}
 	r.Run = act.New(r.store, record, items, step)
 	r.Rehearsal = r.flags.dryRun

@@ -104,3 +104,24 @@ func (l *livePolicy) watch(ctx context.Context, path string) {
 		}
 	}
 }
+
+// runPolicy is the policy of a run: read again before each of its rows.
+type runPolicy struct {
+	*policy.Follower
+	app *app
+	now *policy.Policy
+}
+
+// followPolicy follows the policy from p on.
+func followPolicy(a *app, p *policy.Policy) *runPolicy {
+	path, _ := a.policyFile()
+	return &runPolicy{policy.Follow(path, p), a, p}
+}
+
+// again reads the policy as it is now. Nothing is sent under one that cannot be read.
+func (r *runPolicy) again() (err error) {
+	r.now, err = r.Now()
+	return err
+}
+
+func (r *runPolicy) inForce() *policy.Policy { return r.app.learned(r.now) }

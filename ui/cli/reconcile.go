@@ -65,7 +65,7 @@ doubt that no check can be asked of.`,
 			case len(args) > 0:
 				return reconcileCommand{a}.now(cmd.Context(), s, p, args)
 			}
-			return reconcileCommand{a}.once(cmd.Context(), s, p)
+			return reconcileCommand{a}.once(cmd.Context(), s)
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be checked, and check nothing")
@@ -183,11 +183,14 @@ type summaryJSON struct {
 }
 
 // once checks what is due, and ends.
-func (c reconcileCommand) once(ctx context.Context, s ledger.Store, p *policy.Policy) error {
+func (c reconcileCommand) once(ctx context.Context, s ledger.Store) error {
 	if os.Getenv("GOGC") == "" { // it soon ends: some memory for less work
 		debug.SetGCPercent(400)
 	}
-	engine := c.engine(s, constantly(p), false, nil)
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	live := c.watchPolicy(ctx, func(line string) { c.errOut.Println(line) }) // with many it takes long
+	engine := c.engine(s, live.inForce, false, nil)
 	sum, err := engine.Once(ctx, func(g reconcile.Progress) {
 		if c.json {
 			return

@@ -166,7 +166,7 @@ func (r *redaction) show(ctx context.Context, run *decisionRun, found []*ledger.
 
 // one redacts an operation: in the ledger, and then in its archives. What is redacted
 // already stays as it is.
-func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record, version int64, changeID string) (out resultJSON, err error) {
+func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (out resultJSON, err error) {
 	o := rec.Operation
 	gone, err := r.gone(ctx, run, rec)
 	if err != nil {
@@ -183,8 +183,8 @@ func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record
 	_, filed := r.filed[o.ID]
 	r.packed = r.packed || !filed && o.Archive != ""
 	switch {
-	case filed && version != 0 && version != o.Version:
-		return out, &ledger.MovedError{ID: o.ID, Verb: "redact", Seen: version, Version: o.Version, State: o.State, Actor: o.Actor, Reason: o.Reason, At: o.UpdatedAt}
+	case filed && seen.Version != 0 && seen.Version != o.Version:
+		return out, &ledger.MovedError{ID: o.ID, Verb: "redact", Seen: seen.Version, Version: o.Version, State: o.State, Actor: o.Actor, Reason: o.Reason, At: o.UpdatedAt}
 	case filed:
 		j := asJSON(see(run.policy, rec))
 		out = resultJSON{OK: true, Effect: effectNoop, operationJSON: &j, line: safe.Say("%s@%d  the ledger keeps nothing of it", o.ID, o.Version)}
@@ -198,11 +198,11 @@ func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record
 				d.Reason = "dry run"
 			}
 			return nil
-		})(ctx, run, rec, version, changeID)
+		})(ctx, run, rec, seen, changeID)
 		r.done = r.done || out.Effect == effectUpdated
 	}
 	if err == nil && run.flags.dryRun && len(parts) > 0 {
-		out.Effect, out.Redacts, out.line = effectWouldUpdate, parts, safe.Say("%s@%d  would redact %s", o.ID, version, said(parts))
+		out.Effect, out.Redacts, out.line = effectWouldUpdate, parts, safe.Say("%s@%d  would redact %s", o.ID, seen.Version, said(parts))
 	}
 	if err == nil {
 		err = r.files(ctx, run, o, &out)

@@ -38,7 +38,7 @@ Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 			}
 		}
 		r := &retrying{}
-		return a.decide(cmd.Context(), "retry", args, &flags, needs{version: true, silent: true}, r.one)
+		return a.decide(cmd.Context(), "retry", args, &flags, needs{version: true, silent: true, plan: r.plan}, r.one)
 	}
 	return cmd
 }
@@ -46,6 +46,19 @@ Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 // retrying is the step of `retry`.
 type retrying struct {
 	engine *reconcile.Engine
+	rules  *runPolicy
+	shown  map[string]reconcile.Plan // by operation, as the run began
+}
+
+// plan freezes on what ground a row is sent, and what.
+func (r *retrying) plan(ctx context.Context, run *decisionRun, it *ledger.RunItem) {
+	if r.engine == nil {
+		r.rules, r.shown = followPolicy(run.app, run.policy), map[string]reconcile.Plan{}
+		r.engine = run.app.engine(run.store, r.rules.inForce, false, nil)
+	}
+	if p, err := r.engine.Plan(ctx, it.OperationID); err == nil { // else its turn says why
+		it.Basis, it.Request, r.shown[it.OperationID] = p.Basis, p.Showing.Digest, p
+	}
 }
 
 // planJSON is what a retry would do.
@@ -64,11 +77,12 @@ type planJSON struct {
 	Loss         float64      `json:"loss"`
 }
 
-func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record, version int64, changeID string) (resultJSON, error) {
-	id := rec.Operation.ID
-	if r.engine == nil {
-		r.engine = run.app.engine(run.store, constantly(run.policy), false, nil)
+func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (resultJSON, error) {
+	id, version := rec.Operation.ID, seen.Version
+	if err := r.rules.again(); err != nil && !run.flags.dryRun {
+		return resultJSON{came: act.Outcome{Left: err}}, err
 	}
+	run.policy = r.rules.inForce()
 	plan, err := r.engine.Plan(ctx, id)
 	if err != nil {
 		return resultJSON{}, err
@@ -80,7 +94,12 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	}
 	ask := reconcile.RetryRequest{ID: id, Version: version, Basis: plan.Basis, Showing: plan.Showing, Reason: strings.TrimSpace(run.flags.reason), Actor: run.actor, ChangeID: changeID}
 	if d := run.flags.request; d != "" && d != plan.Showing.Digest {
-		ask.Showing.Digest, ask.Showing.Text = d, "the request with digest "+d
+		ask.Showing = reconcile.Shown(d)
+	}
+	if !asked {
+		if err := r.still(seen, plan); err != nil {
+			return resultJSON{}, err
+		}
 	}
 	// A check that is made first may find that there is no risk to take.
 	if plan.Basis == ledger.BasisRiskAccepted && plan.Refused == nil && !run.app.terminal() && !plan.Kind.UnattendedRisk && !plan.FirstCheck {
@@ -114,6 +133,19 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	return out, nil
 }
 
+// still refuses a row that would be sent otherwise now than was planned. Of one that was
+// recorded by a program which kept no plan nothing is known.
+func (r *retrying) still(seen ledger.RunItem, plan reconcile.Plan) error {
+	if seen.Request == "" {
+		return nil
+	}
+	was := reconcile.Shown(seen.Request)
+	if p := r.shown[seen.OperationID].Showing; p.Digest == was.Digest {
+		was = p
+	}
+	return plan.Still(seen.Basis, was)
+}
+
 // consent gets what a person must say before something is sent: a y where it
 // is safe, at own risk a reason and the loss.
 func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile.RetryRequest) error {
@@ -122,7 +154,7 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 		return &ledger.RefusedError{Verb: "retry", Code: code, Why: why, Hint: "nothing was sent"}
 	}
 	risk := plan.Basis == ledger.BasisRiskAccepted
-	ask.OverrideMax = plan.OverridesMax && ask.Reason != ""
+	ask.OverrideMax = r.shown[plan.Record.Operation.ID].OverridesMax && ask.Reason != ""
 	if !a.terminal() {
 		return nil // ID@VERSION was given, and what is missing for a risk is refused after the check
 	}

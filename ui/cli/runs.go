@@ -224,9 +224,20 @@ func (c runsCommand) resume(ctx context.Context, id string) error {
 		return err
 	}
 	p := c.policyToLookBy()
-	hands := act.Hands{Store: s, Engine: c.engine(s, constantly(p), false, nil), Actor: c.actor(),
+	if run.Terms.Policy != "" && run.Terms.Policy != p.Digest() {
+		c.warnf("the policy has changed since this was decided: what would be sent otherwise now is left out")
+	}
+	rules := followPolicy(c.app, p)
+	hands := act.Hands{Store: s, Engine: c.engine(s, rules.inForce, false, nil), Actor: c.actor(),
 		RecheckAt: func(kind string) time.Time { return reconcile.RecheckAt(p.Kind(kind), c.clock()) }}
-	r := &decisionRun{app: c.app, store: s, policy: p, verb: run.Verb, flags: &decideFlags{}, actor: c.actor(), Run: act.Resume(s, run, c.actor(), hands.Step(run))}
+	step := hands.Step(run)
+	each := func(ctx context.Context, it ledger.RunItem, change string) act.Outcome {
+		if err := rules.again(); err != nil && run.Sends() {
+			return act.Outcome{Left: err}
+		}
+		return step(ctx, it, change)
+	}
+	r := &decisionRun{app: c.app, store: s, policy: p, verb: run.Verb, flags: &decideFlags{}, actor: c.actor(), Run: act.Resume(s, run, c.actor(), each)}
 	r.carry(ctx)
 	if err := r.Err(); err != nil {
 		return err

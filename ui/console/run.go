@@ -48,7 +48,7 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 	}
 	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Incident: a.Incident(), Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
 	if record.Sends() {
-		record.Canaries, record.Pace = ledger.RunCanaries, sendPacing
+		record.Canaries, record.Pace, record.Terms.Policy = ledger.RunCanaries, sendPacing, m.o.policy().Digest()
 	}
 	m.run = act.New(m.feed.Store, record, items, hands(m).Step(record))
 	m.form = m.asking.form
