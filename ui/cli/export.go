@@ -28,7 +28,6 @@ const exportStep = 500
 // exportCommand prints everything, a row at a time.
 type exportCommand struct {
 	*app
-	events bool
 	header bool // of the CSV, is written
 }
 
@@ -52,7 +51,7 @@ read elsewhere: it cannot be taken back in. For that there is "indoubt backup".`
 		Example: "  indoubt export > operations.jsonl\n  indoubt export -o csv --since 2026-07-01 'state:committed kind:stripe.*' > july.csv\n  indoubt export --events --since yesterday | jq -r .verb | sort | uniq -c",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := &exportCommand{app: a, events: events}
+			c := &exportCommand{app: a}
 			if err := c.rowsOnly(); err != nil {
 				return err
 			}
