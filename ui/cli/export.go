@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // exportVersion is that of the fields below; a field that is added does not move it.
@@ -110,10 +111,7 @@ func (c *exportCommand) operations(ctx context.Context, filter string, since tim
 		if err != nil {
 			return c.stopped(ctx, err)
 		}
-		rows := make([]any, len(all))
-		for i, v := range all {
-			rows[i] = exportedOperation{exportVersion, "operation", asJSON(v)}
-		}
+		rows := each(all, func(v ticket.Ticket) any { return exportedOperation{exportVersion, "operation", asJSON(v)} })
 		if err := c.write("operations", rows, last); err != nil {
 			return err
 		}
@@ -138,10 +136,7 @@ func (c *exportCommand) history(ctx context.Context, of settledFlags) error {
 		}
 		place, last = next, len(page) < exportStep
 		page = slices.DeleteFunc(page, func(e ledger.Event) bool { return e.At.Before(since) || !until.IsZero() && !e.At.Before(until) })
-		rows := make([]any, len(page))
-		for i, e := range page {
-			rows[i] = exportedEvent{exportVersion, "event", oneEventJSON(e)}
-		}
+		rows := each(page, func(e ledger.Event) any { return exportedEvent{exportVersion, "event", oneEventJSON(e)} })
 		if err := c.write("events", rows, last); err != nil {
 			return err
 		}
