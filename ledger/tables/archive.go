@@ -212,10 +212,8 @@ func (k shelf) Archives(ctx context.Context) (out []ledger.Archive, err error) {
 // ChangeArchive carries an archive on.
 func (k shelf) ChangeArchive(ctx context.Context, next ledger.Archive) error {
 	return k.s.update(ctx, func(tx *tx) error {
-		if tx.d.Locks {
-			if err := tx.Lock("archive"); err != nil {
-				return err
-			}
+		if err := tx.Lock("archive"); err != nil {
+			return err
 		}
 		all, err := Collect(tx, scanArchive, archiveColumns+`WHERE closed_at = 0 OR id = ?`, next.ID)
 		if err != nil {
@@ -247,10 +245,8 @@ func (k shelf) ChangeArchive(ctx context.Context, next ledger.Archive) error {
 // Reseal seals an archive anew.
 func (k shelf) Reseal(ctx context.Context, r ledger.Resealing) error {
 	return k.s.update(ctx, func(tx *tx) error {
-		if tx.d.Locks {
-			if err := tx.Lock("archive"); err != nil {
-				return err
-			}
+		if err := tx.Lock("archive"); err != nil {
+			return err
 		}
 		was, err := firstRow(tx, scanArchive, archiveColumns+`WHERE id = ?`, r.ID)
 		if err != nil || was == nil {
@@ -278,10 +274,8 @@ func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (remo
 	}
 	err = k.s.update(ctx, func(tx *tx) error {
 		removed = 0
-		if tx.d.Locks {
-			if err := errors.Join(tx.Lock("archive"), tx.lockAll(ids)); err != nil {
-				return err
-			}
+		if err := errors.Join(tx.Lock("archive"), tx.lockAll(ids)); err != nil {
+			return err
 		}
 		a, err := firstRow(tx, scanArchive, archiveColumns+`WHERE id = ?`, id)
 		locked = time.Now()

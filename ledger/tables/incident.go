@@ -93,10 +93,8 @@ func (tx *tx) fault(c ledger.Change) error {
 // join writes down what a fault of an operation does, but for the operation itself.
 func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 	f.Burst = f.Burst.Of(o.Kind)
-	if tx.d.Locks {
-		if err := tx.Lock("incident:" + f.Burst.Scope); err != nil {
-			return ledger.Joining{}, err
-		}
+	if err := tx.Lock("incident:" + f.Burst.Scope); err != nil {
+		return ledger.Joining{}, err
 	}
 	tx.Ahead(Ask{waitingQuery, []any{f.Burst.Scope}})
 	in, err := tx.concerned(o, f)
