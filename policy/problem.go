@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"indoubt/ledger"
 	"indoubt/ledger/redact"
 )
 
@@ -48,11 +49,7 @@ type Errors []Problem
 
 // Error prints all of them, one after the other.
 func (e Errors) Error() string {
-	parts := make([]string, len(e))
-	for i, p := range e {
-		parts[i] = p.Error()
-	}
-	return strings.Join(parts, "\n")
+	return strings.Join(ledger.Each(e, Problem.Error), "\n")
 }
 
 func (e Errors) sorted() Errors {

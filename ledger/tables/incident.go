@@ -343,11 +343,7 @@ func incident(q Querier, id string, now time.Time) (ledger.Incident, error) {
 	case len(found) == 0:
 		return ledger.Incident{}, &ledger.NoIncidentError{ID: id}
 	case len(found) > 1:
-		ids := make([]string, len(found))
-		for i, in := range found {
-			ids[i] = in.ID
-		}
-		return ledger.Incident{}, &ledger.AmbiguousError{Prefix: id, IDs: ids}
+		return ledger.Incident{}, &ledger.AmbiguousError{Prefix: id, IDs: ledger.Each(found, func(in ledger.Incident) string { return in.ID })}
 	}
 	return found[0], nil
 }

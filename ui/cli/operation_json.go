@@ -269,13 +269,7 @@ func list[T any](all []T) []T {
 }
 
 // each is a list of what is made of each, never null.
-func each[T, U any](all []T, of func(T) U) []U {
-	out := make([]U, len(all))
-	for i, one := range all {
-		out[i] = of(one)
-	}
-	return out
-}
+func each[T, U any](all []T, of func(T) U) []U { return list(ledger.Each(all, of)) }
 
 // number keeps what JSON cannot say out of it.
 func number(f float64) float64 {
