@@ -11,10 +11,10 @@ import (
 // leaves doubt for committed or failed; one that is pending past its deadline was
 // in doubt, with the class of its deadline.
 type DoubtCount struct {
-	Kind   string
-	Class  ErrorClass // of the doubt, before it was settled
-	Landed int
-	Missed int // proven not to have landed
+	Kind   string     `json:"kind"`
+	Class  ErrorClass `json:"error_class"` // of the doubt, before it was settled
+	Landed int        `json:"landed"`
+	Missed int        `json:"missed"` // proven not to have landed
 }
 
 // StateCount is how many operations of a kind are in a state.
@@ -39,11 +39,11 @@ type Sends struct {
 // confirmed, denied and abandoned, what reads settled and what was sent again by
 // programs.
 type Accuracy struct {
-	Actor   string
-	Machine bool   // decided by a program: a policy at work, not a person
-	Verb    string // confirm, deny, abandon; read and retry for what engines did
-	Decided int
-	Wrong   int // a contradiction or a duplicate came up on the operation afterwards
+	Actor   string `json:"actor"`
+	Machine bool   `json:"machine"` // decided by a program: a policy at work, not a person
+	Verb    string `json:"verb"`    // confirm, deny, abandon; read and retry for what engines did
+	Decided int    `json:"decided"`
+	Wrong   int    `json:"wrong"` // a contradiction or a duplicate came up on the operation afterwards
 }
 
 // Count is a number of things as a person reads it, with its thousands set apart.

@@ -66,7 +66,7 @@ func (o Operation) without(key bool) Operation {
 	if key {
 		o.Key = Masked(o.Key)
 	}
-	o.Receipts, o.AckedReceipts, o.ClaimedReceipts = allMasked(o.Receipts), allMasked(o.AckedReceipts), allMasked(o.ClaimedReceipts)
+	o.Receipts, o.AckedReceipts, o.ClaimedReceipts = Each(o.Receipts, Masked), Each(o.AckedReceipts, Masked), Each(o.ClaimedReceipts, Masked)
 	if o.Input != nil {
 		o.Input = markerJSON
 	}
@@ -82,16 +82,8 @@ func (w Whole) Without(key bool, at time.Time, by string) Whole {
 	if o.RedactedAt.IsZero() {
 		o.Redacted, o.RedactedAt, o.RedactedBy = true, at, by
 	}
-	return Whole{Operation: o, Attempts: each(w.Attempts, Attempt.Without), Reads: each(w.Reads, Read.Without), Grants: each(w.Grants, Grant.Without),
-		Events: each(w.Events, Event.Without), Marks: allMasked(w.Marks)}
-}
-
-func each[T any](all []T, change func(T) T) []T {
-	out := slices.Clone(all)
-	for i, one := range out {
-		out[i] = change(one)
-	}
-	return out
+	return Whole{Operation: o, Attempts: Each(w.Attempts, Attempt.Without), Reads: Each(w.Reads, Read.Without), Grants: Each(w.Grants, Grant.Without),
+		Events: Each(w.Events, Event.Without), Marks: Each(w.Marks, Masked)}
 }
 
 // Overtaken refuses a redaction because of an earlier operation.
@@ -107,14 +99,6 @@ func mark(text *string) {
 	}
 }
 
-func allMasked(texts []string) []string {
-	out := slices.Clone(texts)
-	for i := range out {
-		out[i] = Masked(out[i])
-	}
-	return out
-}
-
 // Without is the attempt without its text.
 func (a Attempt) Without() Attempt {
 	mark(&a.Error)
@@ -125,7 +109,7 @@ func (a Attempt) Without() Attempt {
 // Without is the read without its text.
 func (r Read) Without() Read {
 	mark(&r.Reason)
-	r.Receipts = allMasked(r.Receipts)
+	r.Receipts = Each(r.Receipts, Masked)
 	if r.Evidence != nil {
 		r.Evidence = markerJSON
 	}
@@ -238,11 +222,7 @@ func (o *Operation) allKnown(receipts []string) []string {
 	if o.RedactedAt.IsZero() {
 		return receipts
 	}
-	out := slices.Clone(receipts)
-	for i := range out {
-		out[i] = o.known(out[i])
-	}
-	return out
+	return Each(receipts, o.known)
 }
 
 // Gone says that an operation was redacted, by whom and when; "" where it was not.

@@ -87,7 +87,7 @@ func (k adviser) where(rec ledger.Record) LookUp {
 
 // appraise is the part of an advice that no clock changes.
 func (k adviser) appraise(rec ledger.Record) Advice {
-	a := Advice{Odds: k.Odds(rec), LookCost: k.Look, SafeUntil: k.KeySafeUntil(rec)}
+	a := Advice{Odds: k.Odds(rec), LookCost: k.Look}
 	a.Duplicate, a.Miss = k.Costs(rec.Operation)
 	landed := Rounded(a.Odds.P)
 	a.RetryCost = landed * a.Duplicate.Value

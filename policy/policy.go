@@ -285,7 +285,6 @@ type Advice struct {
 	RetryCost       float64   // p·duplicate, with p as Rounded gives it
 	LeaveCost       float64   // (1−p)·miss
 	LookCost        float64   // what looking by hand costs
-	SafeUntil       time.Time // KeySafeUntil
 	ProofAt         time.Time // when absence becomes provable; zero: never
 	ParkedUntil     time.Time // it is out of the way until then; zero: it is not
 	ChangesAt       time.Time // when a clock changes this advice; zero: none does

@@ -8,17 +8,19 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"indoubt/ledger"
 	"indoubt/ledger/redact"
 )
 
 // Problem is one thing wrong with a policy file.
 type Problem struct {
-	File         string
-	Line, Column int    // 1-based, the column in characters; 0: of the file as a whole
-	Path         string // where in the file, e.g. kinds.stripe.charge.read.list
-	Message      string
-	Excerpt      string // the line, and a mark under the column
-	Hint         string // what to write instead, "" when there is none
+	File    string `json:"file"`
+	Line    int    `json:"line"`   // 1-based; 0: of the file as a whole
+	Column  int    `json:"column"` // 1-based, in characters
+	Path    string `json:"path"`   // where in the file, e.g. kinds.stripe.charge.read.list
+	Message string `json:"message"`
+	Excerpt string `json:"-"`              // the line, and a mark under the column
+	Hint    string `json:"hint,omitempty"` // what to write instead, "" when there is none
 }
 
 // Error is the problem as text of several lines: place, message, excerpt, hint.
@@ -47,11 +49,7 @@ type Errors []Problem
 
 // Error prints all of them, one after the other.
 func (e Errors) Error() string {
-	parts := make([]string, len(e))
-	for i, p := range e {
-		parts[i] = p.Error()
-	}
-	return strings.Join(parts, "\n")
+	return strings.Join(ledger.Each(e, Problem.Error), "\n")
 }
 
 func (e Errors) sorted() Errors {

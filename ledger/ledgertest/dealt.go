@@ -10,9 +10,9 @@ import (
 )
 
 // saying is what is true of a conflict.
-func saying(t ledger.Truth, receipts ...string) func(*ledger.Decision) {
+func saying(t ledger.Truth) func(*ledger.Decision) {
 	return func(d *ledger.Decision) {
-		if d.Truth, d.Receipts = t, receipts; t == ledger.TakenBack {
+		if d.Truth = t; t == ledger.TakenBack {
 			d.Reference = "re_1"
 		}
 	}

@@ -108,7 +108,7 @@ func redactsAll(t *testing.T, open Open) {
 	if ids, err := d.s.Marked(ctx, "m "+personal("k"), 5); err != nil || len(ids) != 1 || ids[0] != o.ID {
 		t.Errorf("by its mark: %v %v", ids, err)
 	}
-	if page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 100, Filter: filterOf(d, "Jane.Doe")}); err != nil || len(page.Rows) != 1 || page.Rows[0].ID != other.ID {
+	if page, err := d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 100, Filter: d.filter("Jane.Doe")}); err != nil || len(page.Rows) != 1 || page.Rows[0].ID != other.ID {
 		t.Errorf("a search finds %+v %v", page.Rows, err)
 	}
 }
@@ -136,11 +136,6 @@ func historyStays(d *desk, history, now []ledger.Event) {
 	if len(now) != len(history)+1 || last.Verb != "redact" || last.Reason != "erasure request 7" || last.Actor.Name != maya.Name || !strings.Contains(string(last.Detail), `"input"`) {
 		d.Errorf("%+v", last)
 	}
-}
-
-func filterOf(d *desk, text string) ledger.Filter {
-	d.Helper()
-	return need.Get(ledger.ParseFilter(text))(d)
 }
 
 // It is for a person, for a reason, and for what no one needs the text of.

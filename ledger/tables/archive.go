@@ -201,21 +201,16 @@ func scanArchive(rows Rows) (a numbered, err error) {
 }
 
 // Archives returns the archives, oldest first.
-func (k shelf) Archives(ctx context.Context) (out []ledger.Archive, err error) {
+func (k shelf) Archives(ctx context.Context) ([]ledger.Archive, error) {
 	all, err := Gather(ctx, k.s.db, scanArchive, archiveColumns+`ORDER BY n`)
-	for _, a := range all {
-		out = append(out, a.Archive)
-	}
-	return out, err
+	return ledger.Each(all, func(a numbered) ledger.Archive { return a.Archive }), err
 }
 
 // ChangeArchive carries an archive on.
 func (k shelf) ChangeArchive(ctx context.Context, next ledger.Archive) error {
 	return k.s.update(ctx, func(tx *tx) error {
-		if tx.d.Locks {
-			if err := tx.Lock("archive"); err != nil {
-				return err
-			}
+		if err := tx.Lock("archive"); err != nil {
+			return err
 		}
 		all, err := Collect(tx, scanArchive, archiveColumns+`WHERE closed_at = 0 OR id = ?`, next.ID)
 		if err != nil {
@@ -247,10 +242,8 @@ func (k shelf) ChangeArchive(ctx context.Context, next ledger.Archive) error {
 // Reseal seals an archive anew.
 func (k shelf) Reseal(ctx context.Context, r ledger.Resealing) error {
 	return k.s.update(ctx, func(tx *tx) error {
-		if tx.d.Locks {
-			if err := tx.Lock("archive"); err != nil {
-				return err
-			}
+		if err := tx.Lock("archive"); err != nil {
+			return err
 		}
 		was, err := firstRow(tx, scanArchive, archiveColumns+`WHERE id = ?`, r.ID)
 		if err != nil || was == nil {
@@ -272,16 +265,11 @@ func (k shelf) Reseal(ctx context.Context, r ledger.Resealing) error {
 // it locks until it is durable.
 func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (removed int, held time.Duration, err error) {
 	var locked time.Time
-	ids := make([]string, len(ops))
-	for i, w := range ops {
-		ids[i] = w.Operation.ID
-	}
+	ids := ledger.Each(ops, func(w ledger.Whole) string { return w.Operation.ID })
 	err = k.s.update(ctx, func(tx *tx) error {
 		removed = 0
-		if tx.d.Locks {
-			if err := errors.Join(tx.Lock("archive"), tx.lockAll(ids)); err != nil {
-				return err
-			}
+		if err := errors.Join(tx.Lock("archive"), tx.lockAll(ids)); err != nil {
+			return err
 		}
 		a, err := firstRow(tx, scanArchive, archiveColumns+`WHERE id = ?`, id)
 		locked = time.Now()

@@ -35,10 +35,8 @@ func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 	}
 	var step time.Duration
 	err := s.update(ctx, func(tx *tx) error {
-		if tx.d.Locks {
-			if err := tx.Lock("meta:clock"); err != nil {
-				return err
-			}
+		if err := tx.Lock("meta:clock"); err != nil {
+			return err
 		}
 		meta, err := Meta(tx.Tx)
 		if err != nil {

@@ -168,11 +168,7 @@ func used[T any](columns []column[T], as use) []column[T] {
 
 // of names columns of a table.
 func of[T any](table string, columns []column[T]) string {
-	names := make([]string, len(columns))
-	for i, c := range columns {
-		names[i] = c.name
-	}
-	return table + strings.Join(names, ", "+table)
+	return table + strings.Join(ledger.Each(columns, func(c column[T]) string { return c.name }), ", "+table)
 }
 
 // listColumns are what the list of open operations copies: columns of operations, and

@@ -176,7 +176,7 @@ func (c Copying) Copy(ctx context.Context) (rows int64, err error) {
 		n := int64(0)
 		err = eachPage(ctx, c.From, t.Name, key, columns, last, func(found [][]any) error {
 			for _, row := range found {
-				if err := c.fits(t.Name, columns, row); err != nil {
+				if err := c.fits(columns, row); err != nil {
 					return err
 				}
 			}
@@ -195,7 +195,7 @@ func (c Copying) Copy(ctx context.Context) (rows int64, err error) {
 }
 
 // fits refuses a row that the target would keep as another one.
-func (c Copying) fits(table string, columns []string, row []any) error {
+func (c Copying) fits(columns []string, row []any) error {
 	for i, v := range row {
 		if text, ok := v.(string); ok {
 			if why := c.To.Holds(text); why != "" {

@@ -32,10 +32,8 @@ func DigestKey(ctx context.Context, db Database, known map[string]string, at dig
 		return nil, nil
 	}
 	err = db.Update(ctx, func(tx Tx) error {
-		if db.Dialect().Locks {
-			if err := tx.Lock(KeyCheck); err != nil {
-				return err
-			}
+		if err := tx.Lock(KeyCheck); err != nil {
+			return err
 		}
 		m, err := Meta(tx)
 		if err != nil {

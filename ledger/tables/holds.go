@@ -59,10 +59,8 @@ const liftHold = `UPDATE holds SET released_at = ? WHERE id IN (SELECT id FROM h
 // history.
 func (tx *tx) holding(changeID string) (known bool, err error) {
 	tx.Known(changeID)
-	if tx.d.Locks {
-		if err := tx.Lock("holds"); err != nil {
-			return false, err
-		}
+	if err := tx.Lock("holds"); err != nil {
+		return false, err
 	}
 	return tx.happened(changeID)
 }

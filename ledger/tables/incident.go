@@ -93,10 +93,8 @@ func (tx *tx) fault(c ledger.Change) error {
 // join writes down what a fault of an operation does, but for the operation itself.
 func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 	f.Burst = f.Burst.Of(o.Kind)
-	if tx.d.Locks {
-		if err := tx.Lock("incident:" + f.Burst.Scope); err != nil {
-			return ledger.Joining{}, err
-		}
+	if err := tx.Lock("incident:" + f.Burst.Scope); err != nil {
+		return ledger.Joining{}, err
 	}
 	tx.Ahead(Ask{waitingQuery, []any{f.Burst.Scope}})
 	in, err := tx.concerned(o, f)
@@ -345,11 +343,7 @@ func incident(q Querier, id string, now time.Time) (ledger.Incident, error) {
 	case len(found) == 0:
 		return ledger.Incident{}, &ledger.NoIncidentError{ID: id}
 	case len(found) > 1:
-		ids := make([]string, len(found))
-		for i, in := range found {
-			ids[i] = in.ID
-		}
-		return ledger.Incident{}, &ledger.AmbiguousError{Prefix: id, IDs: ids}
+		return ledger.Incident{}, &ledger.AmbiguousError{Prefix: id, IDs: ledger.Each(found, func(in ledger.Incident) string { return in.ID })}
 	}
 	return found[0], nil
 }

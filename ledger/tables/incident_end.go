@@ -66,10 +66,8 @@ func ended(ctx context.Context, s *Store, now time.Time) error {
 	}
 	return s.update(ctx, func(tx *tx) error {
 		for _, in := range over {
-			if tx.d.Locks {
-				if err := tx.Lock("incident:" + in.Scope); err != nil {
-					return err
-				}
+			if err := tx.Lock("incident:" + in.Scope); err != nil {
+				return err
 			}
 			e := in.Ended()
 			var still bool

@@ -386,11 +386,7 @@ func (s *Store) Records(ctx context.Context, ids []string) (out []ledger.Record,
 }
 
 func bare(recs []Record) []ledger.Record {
-	out := make([]ledger.Record, len(recs))
-	for i, rec := range recs {
-		out[i] = rec.Record
-	}
-	return out
+	return ledger.Each(recs, func(rec Record) ledger.Record { return rec.Record })
 }
 
 func loadAll(q Querier, d *Dialect, ids []string, skip ledger.Parts, evidence bool) ([]Record, error) {

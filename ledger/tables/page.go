@@ -37,13 +37,11 @@ func (s sorting) key(name func(column string) string) string {
 
 // order is the key in its direction.
 func (s sorting) order(name func(column string) string) string {
-	cols := make([]string, len(s.columns))
-	for i, c := range s.columns {
-		if cols[i] = name(c); s.desc {
-			cols[i] += " DESC"
-		}
+	direction := ""
+	if s.desc {
+		direction = " DESC"
 	}
-	return strings.Join(cols, ", ")
+	return strings.Join(ledger.Each(s.columns, name), direction+", ") + direction
 }
 
 // between is a condition on the rows behind one cursor, up to another, as they were
@@ -54,11 +52,7 @@ func (s sorting) between(after, until string, name func(column string) string) s
 		if key == "" {
 			return
 		}
-		cols := make([]string, len(s.columns))
-		for i, c := range s.columns {
-			cols[i] = name(c)
-		}
-		out += fmt.Sprintf(" AND (%s) %s (%s)", strings.Join(cols, ", "), op, key)
+		out += fmt.Sprintf(" AND (%s) %s (%s)", strings.Join(ledger.Each(s.columns, name), ", "), op, key)
 	}
 	if s.desc {
 		side(after, "<")
@@ -131,11 +125,7 @@ func (b *binder) bind(v any) string {
 
 // key binds a cursor; "" for none.
 func (b *binder) key(c cursor) string {
-	marks := make([]string, len(c))
-	for i, v := range c {
-		marks[i] = b.bind(v)
-	}
-	return strings.Join(marks, ", ")
+	return strings.Join(ledger.Each(c, b.bind), ", ")
 }
 
 // limit binds the n of a LIMIT. SQLite takes the value of a bare parameter into the

@@ -71,10 +71,7 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 		return s.db.Writable()
 	}
 	return s.update(ctx, func(tx *tx) error {
-		ids := make([]string, len(prices))
-		for i, p := range prices {
-			ids[i] = p.OperationID
-		}
+		ids := ledger.Each(prices, func(p ledger.Pricing) string { return p.OperationID })
 		if err := tx.lockAll(ids); err != nil {
 			return err
 		}

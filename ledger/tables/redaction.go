@@ -8,7 +8,7 @@ func (tx *tx) erase(o ledger.Operation, key, changeID string, e *ledger.Erasure)
 	if e == nil {
 		return nil
 	}
-	if tx.d.Locks && key != o.Key { // one who begins with it waits, and then finds its digest
+	if key != o.Key { // one who begins with it waits, and then finds its digest
 		if err := tx.Lock(KeyName(o.Scope, o.Key)); err != nil {
 			return err
 		}

@@ -19,10 +19,8 @@ func (s *Store) ReserveRead(ctx context.Context, downstream string, now time.Tim
 	now = now.Truncate(time.Microsecond)
 	err = s.update(ctx, func(tx *tx) error {
 		var had int64
-		if tx.d.Locks {
-			if err := tx.Lock("pace:" + downstream); err != nil {
-				return err
-			}
+		if err := tx.Lock("pace:" + downstream); err != nil {
+			return err
 		}
 		err := one(tx.Tx, `SELECT next_at FROM paces WHERE downstream = ?`, []any{downstream}, &had)
 		if err != nil && !errors.Is(err, errNone) {

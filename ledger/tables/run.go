@@ -44,14 +44,12 @@ func (s *Store) Run(ctx context.Context, run ledger.DecisionRun, items []ledger.
 		run.ID = ledger.NewID()
 	}
 	err = s.update(ctx, func(tx *tx) error {
-		if tx.d.Locks {
-			names := []string{"run:" + run.ID}
-			if run.IdempotencyKey != "" {
-				names = append(names, "run by key:"+run.IdempotencyKey)
-			}
-			if err := tx.Lock(names...); err != nil {
-				return err
-			}
+		names := []string{"run:" + run.ID}
+		if run.IdempotencyKey != "" {
+			names = append(names, "run by key:"+run.IdempotencyKey)
+		}
+		if err := tx.Lock(names...); err != nil {
+			return err
 		}
 		before, err := firstRow(tx.Tx, scanRun, runColumns+`WHERE id = ?1 OR idempotency_key = ?2 AND idempotency_key <> '' LIMIT 1`, run.ID, run.IdempotencyKey)
 		if err != nil {
@@ -107,10 +105,8 @@ func (tx *tx) happens(e *ledger.Event) error {
 // ChangeRun applies a rule to a run.
 func (s *Store) ChangeRun(ctx context.Context, runID string, item int, changeID string, rule ledger.RunRule) (after ledger.DecisionRun, next *ledger.RunItem, err error) {
 	err = s.update(ctx, func(tx *tx) error {
-		if tx.d.Locks {
-			if err := cmp.Or(tx.Lock("run:"+runID), tx.Share("holds")); err != nil {
-				return err
-			}
+		if err := cmp.Or(tx.Lock("run:"+runID), tx.Share("holds")); err != nil {
+			return err
 		}
 		rec, err := tx.runRecord(runID, item)
 		if err != nil {

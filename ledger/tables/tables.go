@@ -70,7 +70,7 @@ type Tx interface {
 	// others that share it. LockOperation locks the operation that an expression gives the
 	// id of, if there is one; with its like, also the names of its input, its fields and
 	// its target. All travel with what follows. Where Dialect.Locks is not set, a
-	// transaction is alone, and they are not called.
+	// transaction is alone, and they do nothing.
 	Lock(names ...string) error
 	Share(name string) error
 	LockOperation(like bool, id string, args ...any) error

@@ -133,15 +133,9 @@ func Money(v float64) string { return strings.TrimSuffix(Cents(v), ".00") }
 // Cents is Money with both decimals, as money(x) writes it: 12,000.00.
 func Cents(v float64) string {
 	whole, cents, _ := strings.Cut(fmt.Sprintf("%.2f", math.Abs(v)), ".")
-	var b strings.Builder
+	text := ledger.Thousands(whole) + "." + cents
 	if v < 0 {
-		b.WriteByte('-')
+		return "-" + text
 	}
-	for i, digit := range whole {
-		if i > 0 && (len(whole)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(digit)
-	}
-	return b.String() + "." + cents
+	return text
 }

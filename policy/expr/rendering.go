@@ -42,26 +42,26 @@ func (r *Rendering) Fail(err error) {
 	r.err = err
 }
 
-// Data computes one expression as JSON data. named reports that a secret's name stands
-// for it.
-func (r *Rendering) Data(e *Expression) (data any, named bool) {
+// Data computes one expression as JSON data.
+func (r *Rendering) Data(e *Expression) any {
 	if r.Show && e.Secret() {
-		return "${" + e.Text + "}", true
+		return "${" + e.Text + "}"
 	}
 	if r.err != nil {
-		return nil, false
+		return nil
 	}
 	if data, known := r.Names.data[e]; known {
-		return data, false
+		return data
 	}
 	v, err := e.Eval(context.Background(), r.Names)
 	if err != nil {
 		r.Fail(err)
-		return nil, false
+		return nil
 	}
-	if data, err = v.Data(); err != nil {
+	data, err := v.Data()
+	if err != nil {
 		r.Fail(e.About(err))
-		return nil, false
+		return nil
 	}
 	if !e.Secret() {
 		if r.Names.data == nil {
@@ -71,12 +71,12 @@ func (r *Rendering) Data(e *Expression) (data any, named bool) {
 	} else if text, err := FormatData(data); err == nil && r.Note != nil {
 		r.Note(text)
 	}
-	return data, false
+	return data
 }
 
 // piece is the value of one expression as text.
 func (r *Rendering) piece(e *Expression) string {
-	data, _ := r.Data(e)
+	data := r.Data(e)
 	text, err := FormatData(data)
 	if err == nil && r.Full && text == "" {
 		err = fmt.Errorf("it is empty")
@@ -102,7 +102,7 @@ func (r *Rendering) Text(t *Template) string {
 func (r *Rendering) Tree(t *Tree) any {
 	switch {
 	case t.Text.Single() != nil:
-		data, _ := r.Data(t.Text.Single())
+		data := r.Data(t.Text.Single())
 		return data
 	case t.Text != nil:
 		return r.Text(t.Text)

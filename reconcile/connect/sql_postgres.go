@@ -12,6 +12,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"indoubt/ledger"
 )
 
 // postgres talks to PostgreSQL in text, both ways: no driver guesses at types,
@@ -81,17 +83,9 @@ func (p *postgres) read(ctx context.Context, q SQLRequest, into *table) (string,
 
 // run runs the statement and takes its rows.
 func (p *postgres) run(ctx context.Context, conn *pgconn.PgConn, q SQLRequest, into *table) (pgconn.CommandTag, error) {
-	args := make([][]byte, len(q.Args))
-	for i, a := range q.Args {
-		args[i] = postgresText(a)
-	}
-	result := conn.ExecParams(ctx, q.Query, args, nil, nil, nil)
+	result := conn.ExecParams(ctx, q.Query, ledger.Each(q.Args, postgresText), nil, nil, nil)
 	if fields := result.FieldDescriptions(); len(fields) > 0 {
-		names := make([]string, len(fields))
-		for i, f := range fields {
-			names[i] = f.Name
-		}
-		if err := into.columns(names); err != nil {
+		if err := into.columns(ledger.Each(fields, func(f pgconn.FieldDescription) string { return f.Name })); err != nil {
 			_, _ = result.Close()
 			return pgconn.CommandTag{}, err
 		}

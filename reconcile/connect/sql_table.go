@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"indoubt/ledger"
 )
 
 // table collects rows as a JSON array of objects, to its limits and no further.
@@ -179,10 +181,4 @@ func jsonDocument(text []byte) []byte {
 	return out.Bytes()
 }
 
-func jsonText(s string) []byte {
-	var out bytes.Buffer
-	e := json.NewEncoder(&out)
-	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string can always be written
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
-}
+func jsonText(s string) []byte { return ledger.EncodeJSON(s) }

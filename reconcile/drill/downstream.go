@@ -49,13 +49,8 @@ type Downstream struct {
 
 // Seen is one request that reached the downstream.
 type Seen struct {
-	Method, Path, Query string
-	Key                 string
-	Body                string
-	Fault               Fault
-	Receipt             string // the effect it made
-	Status              int    // 0 when nothing was answered
-	At                  time.Time
+	Method, Key, Body string
+	Fault             Fault
 }
 
 // DownstreamOptions say where a downstream keeps its books and how it behaves.
@@ -187,7 +182,7 @@ func (d *Downstream) Hung() int {
 
 // arrive puts a request into the log.
 func (d *Downstream) arrive(r *http.Request, body string) *Seen {
-	s := &Seen{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Key: r.Header.Get("Idempotency-Key"), Body: body, At: d.clock()}
+	s := &Seen{Method: r.Method, Key: r.Header.Get("Idempotency-Key"), Body: body}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.seen = append(d.seen, s)

@@ -25,7 +25,7 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 	in, err := parse(r.Header.Get("Content-Type"), raw)
 	seen := d.arrive(r, string(raw))
 	if err != nil {
-		d.say(w, seen, http.StatusBadRequest, problem("unreadable", err.Error()))
+		say(w, http.StatusBadRequest, problem("unreadable", err.Error()))
 		return
 	}
 
@@ -33,14 +33,14 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 	if res.keyed && seen.Key != "" {
 		key := account(r) + "\x00" + res.name + "\x00" + seen.Key
 		if !d.enter(key) {
-			d.say(w, seen, http.StatusConflict, problem("idempotency_key_in_use", "Another request with this key is still being worked on."))
+			say(w, http.StatusConflict, problem("idempotency_key_in_use", "Another request with this key is still being worked on."))
 			return
 		}
 		release = func() { d.leaveKey(key) }
 		defer release()
 		done, err := d.replay(w, r, res, in, seen)
 		if err != nil {
-			d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
+			say(w, http.StatusInternalServerError, problem("books", err.Error()))
 		}
 		if done || err != nil {
 			return
@@ -52,18 +52,18 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 		return
 	}
 	if t.Fault == Refuse {
-		d.say(w, seen, t.Status, refusal(t))
+		say(w, t.Status, refusal(t))
 		return
 	}
 	if status, body := res.refuses(in); status != 0 {
-		d.say(w, seen, status, body)
+		say(w, status, body)
 		return
 	}
 	body := []byte(nil)
 	if t.Fault == "" || t.Fault == HangBefore || t.Fault.commits() {
 		body, err = d.make(r, res, in, seen, t)
 		if err != nil {
-			d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
+			say(w, http.StatusInternalServerError, problem("books", err.Error()))
 			return
 		}
 	}
@@ -71,11 +71,11 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 		return
 	}
 	release() // before the caller can know that it is over
-	d.end(w, res, t, seen, body)
+	d.end(w, res, t, body)
 }
 
 // end answers a write whose effect is settled, or does not.
-func (d *Downstream) end(w http.ResponseWriter, res *resource, t Trouble, seen *Seen, body []byte) {
+func (d *Downstream) end(w http.ResponseWriter, res *resource, t Trouble, body []byte) {
 	switch {
 	case t.Fault == CommitAndVanish:
 		cut(w, true)
@@ -83,9 +83,9 @@ func (d *Downstream) end(w http.ResponseWriter, res *resource, t Trouble, seen *
 	case t.Fault.cuts():
 		cut(w, t.Fault != CommitAndClose && t.Fault != CloseBefore)
 	case t.Fault == CommitAndGateway:
-		d.say(w, seen, http.StatusBadGateway, []byte("<html><h1>502 Bad Gateway</h1></html>"))
+		say(w, http.StatusBadGateway, []byte("<html><h1>502 Bad Gateway</h1></html>"))
 	case t.Fault == CommitAndError:
-		d.say(w, seen, http.StatusInternalServerError, body)
+		say(w, http.StatusInternalServerError, body)
 	case t.Fault == CommitAndHalf:
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -94,7 +94,7 @@ func (d *Downstream) end(w http.ResponseWriter, res *resource, t Trouble, seen *
 		http.NewResponseController(w).Flush()
 		cut(w, false)
 	default:
-		d.say(w, seen, res.success(), body)
+		say(w, res.success(), body)
 	}
 }
 
@@ -125,9 +125,6 @@ func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen,
 		made = append(made, Effect{Resource: res.name, ID: id, Account: account(r), Key: seen.Key, Body: kept, At: now})
 		if i == 0 {
 			body = shown
-			d.mu.Lock()
-			seen.Receipt = id
-			d.mu.Unlock()
 		}
 	}
 	ans := answer{Digest: digestOf(in), Status: res.success(), Body: body, At: now}
@@ -149,11 +146,11 @@ func (d *Downstream) replay(w http.ResponseWriter, r *http.Request, res *resourc
 		return false, err
 	}
 	if ans.Digest != digestOf(in) {
-		d.say(w, seen, http.StatusBadRequest, problem("idempotency_error", "This key was used with other parameters."))
+		say(w, http.StatusBadRequest, problem("idempotency_error", "This key was used with other parameters."))
 		return true, nil
 	}
 	w.Header().Set("Idempotent-Replayed", "true")
-	d.say(w, seen, ans.Status, ans.Body)
+	say(w, ans.Status, ans.Body)
 	return true, nil
 }
 
@@ -188,14 +185,14 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 			return
 		}
 	case BreakList:
-		d.say(w, seen, t.Status, refusal(t))
+		say(w, t.Status, refusal(t))
 		return
 	case CutList:
 		cut(w, true)
 		return
 	case Stale:
 		w.Header().Set("Age", "30")
-		d.say(w, seen, http.StatusOK, encode(res.list([]fields{}, false)))
+		say(w, http.StatusOK, encode(res.list([]fields{}, false)))
 		return
 	}
 	whose := account(r)
@@ -204,32 +201,32 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 	}
 	effects, err := d.books.effects(r.Context(), res.name, whose, res.narrow(r.URL.Query()))
 	if err != nil {
-		d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
+		say(w, http.StatusInternalServerError, problem("books", err.Error()))
 		return
 	}
 	all := t.shown(effects, d.clock())
 	query := r.URL.Query()
 	if t.Fault == Truncate && query.Get("starting_after") != "" {
-		d.say(w, seen, http.StatusBadRequest, problem("too_many", "This list cannot be followed any further."))
+		say(w, http.StatusBadRequest, problem("too_many", "This list cannot be followed any further."))
 		return
 	}
 	page, more, err := res.page(all, query)
 	if err != nil {
-		d.say(w, seen, http.StatusBadRequest, problem("bad_query", err.Error()))
+		say(w, http.StatusBadRequest, problem("bad_query", err.Error()))
 		return
 	}
 	if t.Fault == Truncate && len(page) >= t.Limit {
 		page, more = page[:t.Limit], true
 	}
-	d.say(w, seen, http.StatusOK, encode(res.list(page, more)))
+	say(w, http.StatusOK, encode(res.list(page, more)))
 }
 
 // cancel takes a payout back that has not been paid yet.
 func (d *Downstream) cancel(w http.ResponseWriter, r *http.Request) {
-	seen := d.arrive(r, "")
+	d.arrive(r, "")
 	effects, err := d.books.effects(r.Context(), payouts.name, account(r), "")
 	if err != nil {
-		d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
+		say(w, http.StatusInternalServerError, problem("books", err.Error()))
 		return
 	}
 	for _, e := range effects {
@@ -238,18 +235,18 @@ func (d *Downstream) cancel(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if item["status"] != "pending" {
-			d.say(w, seen, http.StatusBadRequest, problem("not_pending", "Only a pending payout can be cancelled."))
+			say(w, http.StatusBadRequest, problem("not_pending", "Only a pending payout can be cancelled."))
 			return
 		}
 		item["status"] = "canceled"
 		if err := d.books.rewrite(r.Context(), e.ID, encode(item)); err != nil {
-			d.say(w, seen, http.StatusInternalServerError, problem("books", err.Error()))
+			say(w, http.StatusInternalServerError, problem("books", err.Error()))
 			return
 		}
-		d.say(w, seen, http.StatusOK, encode(item))
+		say(w, http.StatusOK, encode(item))
 		return
 	}
-	d.say(w, seen, http.StatusNotFound, problem("not_found", "No such payout."))
+	say(w, http.StatusNotFound, problem("not_found", "No such payout."))
 }
 
 func (d *Downstream) enter(key string) bool {
@@ -299,11 +296,8 @@ func refusal(t Trouble) []byte {
 	return problem("refused", http.StatusText(t.Status))
 }
 
-// say answers. The log knows of it before the caller does.
-func (d *Downstream) say(w http.ResponseWriter, seen *Seen, status int, body []byte) {
-	d.mu.Lock()
-	seen.Status = status
-	d.mu.Unlock()
+// say answers.
+func say(w http.ResponseWriter, status int, body []byte) {
 	if w.Header().Get("Content-Type") == "" {
 		kind := "application/json"
 		if strings.HasPrefix(string(body), "<") {

@@ -35,9 +35,6 @@ type Result struct {
 	all  []ledger.RunItem // where it was just read
 }
 
-// Store is what a run needs of a ledger.
-type Store interface{ ledger.Runs }
-
 // Run drives one run of the ledger. It is used from one goroutine; what Next returns
 // may run on another while no other step of the run does.
 type Run struct {
@@ -47,7 +44,7 @@ type Run struct {
 	// Rehearsal changes nothing, so nothing is written down either.
 	Rehearsal bool
 
-	store   Store
+	store   ledger.Runs
 	actor   ledger.Actor
 	holder  string
 	step    Step
@@ -62,7 +59,7 @@ type Run struct {
 }
 
 // New is a run that has not begun. Its actor drives it.
-func New(store Store, record ledger.DecisionRun, items []ledger.RunItem, step Step) *Run {
+func New(store ledger.Runs, record ledger.DecisionRun, items []ledger.RunItem, step Step) *Run {
 	if record.ID == "" {
 		record.ID = ledger.NewID()
 	}
@@ -77,7 +74,7 @@ func New(store Store, record ledger.DecisionRun, items []ledger.RunItem, step St
 
 // Resume drives a run of the ledger that waits, is paused, has stopped or was
 // broken off: a person decides that it goes on.
-func Resume(store Store, record ledger.DecisionRun, actor ledger.Actor, step Step) *Run {
+func Resume(store ledger.Runs, record ledger.DecisionRun, actor ledger.Actor, step Step) *Run {
 	return &Run{Record: record, Known: true, store: store, actor: actor, holder: ledger.NewID(), step: step, driving: true, decided: true}
 }
 
@@ -282,7 +279,7 @@ func (r *Run) GiveUp(ctx context.Context, reason string) error {
 
 // Halt pauses a run, or ends it for good; another process may be driving it. The item that is under
 // way is finished.
-func Halt(ctx context.Context, store Store, runID string, actor ledger.Actor, reason string, end bool) (ledger.DecisionRun, error) {
+func Halt(ctx context.Context, store ledger.Runs, runID string, actor ledger.Actor, reason string, end bool) (ledger.DecisionRun, error) {
 	h := ledger.RunHalt{ChangeID: ledger.NewID(), Actor: actor, Reason: reason, End: end}
 	run, _, err := store.ChangeRun(ctx, runID, -1, h.ChangeID, h.Rule())
 	return run, err

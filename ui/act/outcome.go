@@ -156,19 +156,13 @@ func moved(err error) *ledger.MovedError {
 func Words(r reconcile.RetryResult) (word, own safe.Text) {
 	out := Sent(r, nil)
 	switch out.Came {
-	case ledger.CameLanded:
-		if out.Word != "" {
+	case ledger.CameLanded, ledger.CameAlready, ledger.CameAllowed, ledger.CameFailed:
+		if out.Came == ledger.CameLanded && out.Word != "" {
 			own = safe.Say(", receipt %s", out.Word)
 		}
-		return safe.Say("sent, it landed"), own
-	case ledger.CameAlready:
-		return safe.Say("it had landed already, nothing was sent"), own
-	case ledger.CameAllowed:
-		return safe.Say("one send allowed, waiting for its pipeline"), own
+		return safe.Say(said[out.Came].one), own
 	case ledger.CameTwice:
 		return safe.Say("sent, and it happened twice"), ticket.Colon(out.Word)
-	case ledger.CameFailed:
-		return safe.Say("sent, it did not land"), own
 	case ledger.CameUnclear:
 		return safe.Say("sent, no clear answer: in doubt again"), own
 	}

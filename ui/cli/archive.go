@@ -82,11 +82,7 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 	if err != nil {
 		return err
 	}
-	why := toChange
-	if flags.dryRun {
-		why = toLook
-	}
-	s, err := a.ledgerFor(ctx, why)
+	s, err := a.ledgerFor(ctx, toChange.unless(flags.dryRun))
 	if err != nil {
 		return err
 	}

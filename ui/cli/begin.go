@@ -27,13 +27,10 @@ type requestFlags struct {
 	idempotencyKey                    string
 	input, deadline                   string
 	wait, reconcile, fresh, dryRun    bool
-
-	given func(flag string) bool // whether a flag was given, also an empty one
 }
 
-func (w *requestFlags) add(a *app, cmd *cobra.Command) {
+func (w *requestFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	w.given = f.Changed
 	f.StringVar(&w.kind, "kind", "", "what sort of operation it is, as the policy names it")
 	f.StringVar(&w.input, "input", "", "what is asked for, as JSON; @FILE reads it from a file, - from standard input")
 	f.StringVar(&w.key, "key", "", "idempotency key; made as the policy says when left out")
@@ -317,7 +314,7 @@ the first one dies in the middle stays lost; leave --once out to be told of it.`
 			return begin(cmd.Context(), a, request, once, flags.dryRun)
 		},
 	}
-	flags.add(a, cmd)
+	flags.add(cmd)
 	cmd.Flags().BoolVar(&tokenSent, "token-sent", false, "the token will be inside what is sent, so that a read can look for it")
 	cmd.Flags().BoolVar(&once, "once", false, "it is done when it is recorded: no settle follows")
 	return cmd

@@ -259,26 +259,18 @@ func (c completion) options(cmd *cobra.Command) {
 	each(cmd)
 }
 
-func (c completion) downstreamsKnown(cmd *cobra.Command) []string {
-	p, err := c.policy()
-	if err != nil {
-		return nil
-	}
-	return p.Downstreams()
-}
-
 // known are the names that a field of a filter may have: those of the policy, and of the
 // operations that a press of Tab reads.
 func (c completion) known(cmd *cobra.Command, field string) []string {
 	var names []string
 	switch field {
 	case "downstream":
-		return c.downstreamsKnown(cmd)
-	case "incident":
-		for _, in := range c.incidentsKnown(cmd) {
-			names = append(names, in.ID)
+		if p, err := c.policy(); err == nil {
+			names = p.Downstreams()
 		}
 		return names
+	case "incident":
+		return each(c.incidentsKnown(cmd), func(in ledger.Incident) string { return in.ID })
 	case "kind":
 		if p, err := c.policy(); err == nil {
 			names = p.Kinds()

@@ -126,11 +126,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 			}
 		}
 	}
-	why := toChange
-	if flags.dryRun {
-		why = toLook
-	}
-	s, err := a.ledgerFor(ctx, why)
+	s, err := a.ledgerFor(ctx, toChange.unless(flags.dryRun))
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ package cli_test
 import (
 	"fmt"
 	"net/http"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -250,12 +249,4 @@ func (s *site) control() {
 	op, attempt := s.begin("charge", "control", chargeInput, "--token-sent")
 	s.charge("control", op.Token)
 	s.must(0, "settle", attempt, "--outcome", "committed", "--result", `{"ok":true}`)
-}
-
-// A ledger that does not exist is no all-clear.
-func TestE2E_AMistypedPathIsNoAllClear(t *testing.T) {
-	s := newSite(t)
-	r := s.startAs(exec.Command(program, "--ledger", s.dir+"/mistyped.db", "list")).finish()
-	need.That(t, r.Exit == 3 && strings.Contains(r.Out+r.Err, "not an all-clear"),
-		"exit %d: %s%s", r.Exit, r.Out, r.Err)
 }

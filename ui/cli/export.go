@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/safe"
+	"indoubt/ui/ticket"
 )
 
 // exportVersion is that of the fields below; a field that is added does not move it.
@@ -28,7 +29,6 @@ const exportStep = 500
 // exportCommand prints everything, a row at a time.
 type exportCommand struct {
 	*app
-	events bool
 	header bool // of the CSV, is written
 }
 
@@ -52,7 +52,7 @@ read elsewhere: it cannot be taken back in. For that there is "indoubt backup".`
 		Example: "  indoubt export > operations.jsonl\n  indoubt export -o csv --since 2026-07-01 'state:committed kind:stripe.*' > july.csv\n  indoubt export --events --since yesterday | jq -r .verb | sort | uniq -c",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := &exportCommand{app: a, events: events}
+			c := &exportCommand{app: a}
 			if err := c.rowsOnly(); err != nil {
 				return err
 			}
@@ -111,10 +111,7 @@ func (c *exportCommand) operations(ctx context.Context, filter string, since tim
 		if err != nil {
 			return c.stopped(ctx, err)
 		}
-		rows := make([]any, len(all))
-		for i, v := range all {
-			rows[i] = exportedOperation{exportVersion, "operation", asJSON(v)}
-		}
+		rows := each(all, func(v ticket.Ticket) any { return exportedOperation{exportVersion, "operation", asJSON(v)} })
 		if err := c.write("operations", rows, last); err != nil {
 			return err
 		}
@@ -139,10 +136,7 @@ func (c *exportCommand) history(ctx context.Context, of settledFlags) error {
 		}
 		place, last = next, len(page) < exportStep
 		page = slices.DeleteFunc(page, func(e ledger.Event) bool { return e.At.Before(since) || !until.IsZero() && !e.At.Before(until) })
-		rows := make([]any, len(page))
-		for i, e := range page {
-			rows[i] = exportedEvent{exportVersion, "event", oneEventJSON(e)}
-		}
+		rows := each(page, func(e ledger.Event) any { return exportedEvent{exportVersion, "event", oneEventJSON(e)} })
 		if err := c.write("events", rows, last); err != nil {
 			return err
 		}

@@ -188,31 +188,13 @@ func policyFailure(err error, f *failure) bool {
 		return false
 	}
 	f.Code = "bad_policy"
-	f.Data = map[string]any{"problems": problemsJSON(problems)}
+	f.Data = map[string]any{"problems": list(problems)}
 	if n := len(problems); n > 0 {
 		lines := strings.Split(strings.TrimRight(problems.Error(), "\n"), "\n")
 		f.Message, f.More = lines[0], lines[1:]
 	}
 	f.Hint = "check it with `indoubt policy check`"
 	return true
-}
-
-// problemJSON is one thing wrong with a policy file, for machines.
-type problemJSON struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"`
-	Column  int    `json:"column"`
-	Path    string `json:"path"`
-	Message string `json:"message"`
-	Hint    string `json:"hint,omitempty"`
-}
-
-func problemsJSON(all policy.Errors) []problemJSON {
-	out := make([]problemJSON, 0, len(all))
-	for _, p := range all {
-		out = append(out, problemJSON{p.File, p.Line, p.Column, p.Path, p.Message, p.Hint})
-	}
-	return out
 }
 
 func systemFailure(err error, f *failure) bool {

@@ -23,7 +23,7 @@ type scopeFlags struct {
 	anyway     bool // a kind that is not known yet
 }
 
-func (f *scopeFlags) add(a *app, cmd *cobra.Command) {
+func (f *scopeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.downstream, "downstream", "", "every kind of this downstream")
 	cmd.Flags().BoolVar(&f.all, "all", false, "everything")
 }
@@ -73,7 +73,7 @@ is replaced. A kind that neither the policy nor the ledger knows is refused as a
 		},
 	}
 	flags.add(cmd)
-	which.add(a, cmd)
+	which.add(cmd)
 	cmd.Flags().StringVar(&flags.until, "until", "", "a duration (2h), a time of day (06:00) or an RFC 3339 time; without it, until released")
 	cmd.Flags().BoolVar(&which.anyway, "anyway", false, "also a kind that is not known yet: before its first use")
 	return cmd
@@ -96,7 +96,7 @@ func newReleaseCommand(a *app) *cobra.Command {
 		},
 	}
 	flags.add(cmd)
-	which.add(a, cmd)
+	which.add(cmd)
 	return cmd
 }
 
@@ -227,13 +227,10 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 // scoped prepares a decision about a scope or an incident, which the first argument
 // names, instead of operations; check refuses it before anything is written.
 func (c holdCommand) scoped(ctx context.Context, verb string, args []string, needs needs, flags *decideFlags, check func(ledger.Store, *policy.Policy) error) (ledger.Store, *decisionRun, error) {
-	why := toChange
-	if flags.dryRun {
-		why = toLook
-	} else if err := c.mayChange(verb); err != nil {
+	if err := c.mayChange(verb); err != nil && !flags.dryRun {
 		return nil, nil, err
 	}
-	s, err := c.ledgerFor(ctx, why)
+	s, err := c.ledgerFor(ctx, toChange.unless(flags.dryRun))
 	if err != nil {
 		return nil, nil, err
 	}

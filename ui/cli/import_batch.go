@@ -73,11 +73,7 @@ func (c *importing) flush(ctx context.Context) error {
 // settled are the rows that are recorded and not in flight. One that was begun when an
 // import was killed is ended by the next.
 func (c *importing) settled(ctx context.Context, batch []importRow) (map[string]bool, error) {
-	ids := make([]string, len(batch))
-	for i, row := range batch {
-		ids[i] = row.past.ID
-	}
-	known, err := c.store.Records(ctx, ids)
+	known, err := c.store.Records(ctx, each(batch, func(row importRow) string { return row.past.ID }))
 	if err != nil {
 		return nil, err
 	}

@@ -116,11 +116,7 @@ func (c incidentCommand) listed(limit int) watchable[ledger.Incident] {
 			return in.ID, string(mark)
 		},
 		data: func(all []ledger.Incident) map[string]any {
-			out := make([]incidentJSON, 0, len(all))
-			for _, in := range all {
-				out = append(out, asJSON(in))
-			}
-			return map[string]any{"incidents": out}
+			return map[string]any{"incidents": each(all, asJSON)}
 		},
 		text: func(w *safe.Writer, all []ledger.Incident) {
 			for _, in := range all {
@@ -295,7 +291,7 @@ type minuteJSON struct {
 
 // shown is an incident with its account.
 func (c incidentCommand) shown(a ledger.IncidentAccount) any {
-	out := struct {
+	return struct {
 		incidentJSON
 		Already   int                 `json:"already"`
 		CheckedAt *string             `json:"checked_at"`
@@ -304,17 +300,16 @@ func (c incidentCommand) shown(a ledger.IncidentAccount) any {
 		Minutes   []minuteJSON        `json:"minutes"`
 		Peak      minuteJSON          `json:"peak"`
 		Events    []eventJSON         `json:"events"`
-	}{c.asJSON(a), a.Already, moment(a.CheckedAt), []incidentGroupJSON{}, []landingJSON{}, []minuteJSON{}, oneMinuteJSON(a.Peak()), eventsJSON(a.Events)}
-	for _, g := range c.outage(a).Groups() {
-		out.Groups = append(out.Groups, incidentGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Tab, g.Sum})
-	}
-	for _, l := range a.Elsewhere {
-		out.Elsewhere = append(out.Elsewhere, landingJSON{l.Operation, l.Title, l.Other.ID, l.Other.State, moment(l.Other.SettledAt)})
-	}
-	for _, m := range a.Minutes {
-		out.Minutes = append(out.Minutes, oneMinuteJSON(m))
-	}
-	return out
+	}{c.asJSON(a), a.Already, moment(a.CheckedAt), each(c.outage(a).Groups(), oneGroupJSON), each(a.Elsewhere, oneLandingJSON),
+		each(a.Minutes, oneMinuteJSON), oneMinuteJSON(a.Peak()), each(a.Events, oneEventJSON)}
+}
+
+func oneGroupJSON(g ticket.Group) incidentGroupJSON {
+	return incidentGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Tab, g.Sum}
+}
+
+func oneLandingJSON(l ledger.Landing) landingJSON {
+	return landingJSON{l.Operation, l.Title, l.Other.ID, l.Other.State, moment(l.Other.SettledAt)}
 }
 
 func oneMinuteJSON(m ledger.Minute) minuteJSON { return minuteJSON{moment(m.At), m.N} }

@@ -160,11 +160,7 @@ func (c listCommand) listing(o listOptions, tabs []ledger.Tab, filter ledger.Fil
 			return v.Row.ID, fmt.Sprint(v.Record.Operation.Version, v.State(), v.Lane(), v.Facts.Advice.Verb)
 		},
 		data: func(all []ticket.Ticket) map[string]any {
-			ops := make([]operationJSON, 0, len(all))
-			for _, v := range all {
-				ops = append(ops, asJSON(v))
-			}
-			return map[string]any{"operations": ops}
+			return map[string]any{"operations": each(all, asJSON)}
 		},
 		text:  func(w *safe.Writer, all []ticket.Ticket) { writeTable(w, all, filter, c.width(), c.kept) },
 		below: func(ctx context.Context, s ledger.Store, n int) (string, error) { return c.underList(ctx, s, o, n, "") },

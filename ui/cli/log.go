@@ -125,7 +125,7 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 		if archived > 0 {
 			c.left("%s", ticket.Archived(archived).String())
 		}
-		data := map[string]any{"events": eventsJSON(events), "next": place, "cut": cut, "archived": archived}
+		data := map[string]any{"events": each(events, oneEventJSON), "next": place, "cut": cut, "archived": archived}
 		return c.done("", data, func(w *safe.Writer) { printEvents(w, events, names) })
 	}
 	return c.follow(ctx, s, o, events, place, changed)

@@ -322,11 +322,9 @@ type fileJSON struct {
 }
 
 func filesJSON(plans []*clients.Plan, backups clients.Backups) []fileJSON {
-	out := []fileJSON{}
-	for _, p := range plans {
-		out = append(out, fileJSON{p.Path, p.Backup(backups), p.Changed(), p.Whole, p.Servers, p.Diff()})
-	}
-	return out
+	return each(plans, func(p *clients.Plan) fileJSON {
+		return fileJSON{p.Path, p.Backup(backups), p.Changed(), p.Whole, p.Servers, p.Diff()}
+	})
 }
 
 // show prints what is about each file: the change, and the entries that stay.

@@ -136,11 +136,7 @@ func recorded(m *exposition, counts []record.Count) {
 
 func policyMetrics(m *exposition, problem error) {
 	m.family("indoubt_policy_broken", "gauge", "1 while the policy file is refused and the last good one is in force.")
-	broken := 0.0
-	if problem != nil {
-		broken = 1
-	}
-	m.sample(broken)
+	m.flag(problem != nil)
 }
 
 // writeMetrics writes what the ledger holds and what this engine has done.
@@ -185,11 +181,7 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 		m.sample(float64(info.LastWrite.UnixMilli()) / 1000)
 	}
 	m.family("indoubt_failover", "gauge", "1 while the database of the ledger is another one than it was adopted in: nothing is begun or allowed.")
-	over := 0.0
-	if !info.Failover.At.IsZero() {
-		over = 1
-	}
-	m.sample(over)
+	m.flag(!info.Failover.At.IsZero())
 	policyMetrics(m, problem)
 	storageMetrics(m, at)
 	engineMetrics(m, engine)
@@ -317,11 +309,7 @@ func engineMetrics(m *exposition, engine *reconcile.Engine) {
 	m.family("indoubt_downstream_state", "gauge", "1 for the state a downstream is in: new (no answer came yet), up, down, half_open (being probed) or throttled.")
 	for _, h := range engine.Health() {
 		for _, state := range []string{reconcile.StateNew, reconcile.StateUp, reconcile.StateDown, reconcile.StateNoKey, reconcile.StateHalf, reconcile.StateSlow} {
-			is := 0.0
-			if h.State == state {
-				is = 1
-			}
-			m.sample(is, "downstream", h.Downstream, "state", state)
+			m.flag(h.State == state, "downstream", h.Downstream, "state", state)
 		}
 	}
 }
@@ -349,6 +337,11 @@ func (m *exposition) sample(v float64, labels ...string) {
 		named += "{" + strings.Join(pairs, ",") + "}"
 	}
 	m.printf("%s %s\n", named, strconv.FormatFloat(v, 'g', -1, 64))
+}
+
+// flag writes 1 where something is so, else 0.
+func (m *exposition) flag(is bool, labels ...string) {
+	m.sample(map[bool]float64{true: 1}[is], labels...)
 }
 
 var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

@@ -24,6 +24,14 @@ const (
 	toCreate                // for writers of operations: a missing file is made
 )
 
+// unless is what the ledger is opened for, which a rehearsal only looks at.
+func (why purpose) unless(dryRun bool) purpose {
+	if dryRun {
+		return toLook
+	}
+	return why
+}
+
 // place is where the ledger in force is.
 func (a *app) place() (open.Place, error) {
 	if a.ledgerPath != "" {

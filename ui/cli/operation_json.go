@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"math"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -181,10 +182,8 @@ func oneReadJSON(r ledger.Read) readJSON {
 
 // readsJSON lists reads oldest first, as everything else in a history.
 func readsJSON(all []ledger.Read) []readJSON {
-	out := make([]readJSON, 0, len(all))
-	for i := len(all) - 1; i >= 0; i-- {
-		out = append(out, oneReadJSON(all[i]))
-	}
+	out := each(all, oneReadJSON)
+	slices.Reverse(out)
 	return out
 }
 
@@ -205,12 +204,11 @@ type grantJSON struct {
 }
 
 func grantsJSON(all []ledger.Grant) []grantJSON {
-	out := make([]grantJSON, 0, len(all))
-	for i := len(all) - 1; i >= 0; i-- {
-		g := all[i]
-		out = append(out, grantJSON{g.ID, g.Version, g.Basis, g.Sender, g.KeyWorks, g.Actor, text(g.Reason), moment(g.CreatedAt),
-			moment(g.ExpiresAt), moment(g.ConsumedAt), text(g.AttemptID), moment(g.VoidedAt), text(g.VoidReason)})
-	}
+	out := each(all, func(g ledger.Grant) grantJSON {
+		return grantJSON{g.ID, g.Version, g.Basis, g.Sender, g.KeyWorks, g.Actor, text(g.Reason), moment(g.CreatedAt),
+			moment(g.ExpiresAt), moment(g.ConsumedAt), text(g.AttemptID), moment(g.VoidedAt), text(g.VoidReason)}
+	})
+	slices.Reverse(out)
 	return out
 }
 
@@ -231,14 +229,6 @@ type eventJSON struct {
 
 func oneEventJSON(e ledger.Event) eventJSON {
 	return eventJSON{e.Seq, e.ID, text(e.OperationID), text(e.Incident), moment(e.At), e.Verb, e.Actor, e.Reason, text(string(e.From)), text(string(e.To)), e.Version, raw(e.Detail)}
-}
-
-func eventsJSON(all []ledger.Event) []eventJSON {
-	out := make([]eventJSON, 0, len(all))
-	for _, e := range all {
-		out = append(out, oneEventJSON(e))
-	}
-	return out
 }
 
 // text is nil for the empty string.
@@ -270,12 +260,16 @@ func raw(b json.RawMessage) json.RawMessage {
 	return b
 }
 
-func list(s []string) []string {
-	if s == nil {
-		return []string{}
+// list is never null.
+func list[T any](all []T) []T {
+	if all == nil {
+		return []T{}
 	}
-	return s
+	return all
 }
+
+// each is a list of what is made of each, never null.
+func each[T, U any](all []T, of func(T) U) []U { return list(ledger.Each(all, of)) }
 
 // number keeps what JSON cannot say out of it.
 func number(f float64) float64 {

@@ -39,7 +39,7 @@ func newPolicyCheckCommand(a *app) *cobra.Command {
 			}
 			warnings := p.Warnings()
 			data := map[string]any{"path": text(p.Path()), "digest": p.Digest(), "currency": p.Currency(), "kinds": list(p.Kinds()),
-				"downstreams": list(p.Downstreams()), "warnings": problemsJSON(warnings)}
+				"downstreams": list(p.Downstreams()), "warnings": list(warnings)}
 			return a.done(effectNoop, data, func(w *safe.Writer) {
 				if p.Empty() {
 					path, _ := a.policyFile()

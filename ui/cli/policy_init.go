@@ -124,11 +124,10 @@ func policyFrom(names []string, further bool) ([]byte, error) {
 }
 
 func listRecipes(a *app) error {
-	rows := []map[string]any{}
-	for _, name := range recipes.Names() {
+	rows := each(recipes.Names(), func(name string) map[string]any {
 		r, _ := recipes.Get(name)
-		rows = append(rows, map[string]any{"name": r.Name, "title": r.Title})
-	}
+		return map[string]any{"name": r.Name, "title": r.Title}
+	})
 	return a.done("", map[string]any{"recipes": rows}, func(w *safe.Writer) {
 		for _, r := range rows {
 			w.Println(fmt.Sprintf("%-22s %s", r["name"], r["title"]))

@@ -93,9 +93,6 @@ func (c tryCommand) notify(ctx context.Context, p *policy.Policy, of notifyTrial
 	})
 }
 
-func names(notifiers []*policy.Notifier) (out []string) {
-	for _, n := range notifiers {
-		out = append(out, n.Name)
-	}
-	return out
+func names(notifiers []*policy.Notifier) []string {
+	return each(notifiers, func(n *policy.Notifier) string { return n.Name })
 }

@@ -70,7 +70,7 @@ id. What was ended half-way is ended by the same command again.`,
 	cmd.Flags().BoolVar(&r.rest, "no-rewrite", false, "do not write the ledger's file anew: its free pages may hold the text")
 	cmd.Flags().StringVar(&r.archive, "archive", "", "the directory of the archives, or one file of it, for operations that were archived")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args, err := r.named(cmd.Context(), args, map[bool]purpose{true: toLook, false: toChange}[flags.dryRun])
+		args, err := r.named(cmd.Context(), args, toChange.unless(flags.dryRun))
 		if err = cmp.Or(err, r.place()); err != nil {
 			return err
 		}

@@ -193,19 +193,15 @@ type wrongJSON struct {
 }
 
 func (c logCommand) reportJSON(r ticket.Report) any {
-	incidents, acts, runs, wrong := []any{}, []actJSON{}, []bulkJSON{}, []wrongJSON{}
-	for _, o := range r.Outages {
-		incidents = append(incidents, incidentCommand(c).shown(o.IncidentAccount))
-	}
+	acts, wrong := []actJSON{}, []wrongJSON{}
+	incidents := each(r.Outages, func(o ticket.Outage) any { return incidentCommand(c).shown(o.IncidentAccount) })
+	runs := each(r.Runs, func(run ticket.Run) bulkJSON { return runsCommand{app: c.app}.json(run.DecisionRun, nil) })
 	for _, a := range r.Acts {
 		j := actJSON{moment(a.At), moment(a.Last), a.Actor, a.Verb, a.What().String(), a.Reason, a.Decided, nil, a.N, text(a.OperationID)}
 		if a.Decided {
 			j.Evidence = text(a.Evidence().String())
 		}
 		acts = append(acts, j)
-	}
-	for _, run := range r.Runs {
-		runs = append(runs, runsCommand{app: c.app}.json(run.DecisionRun, nil))
 	}
 	for _, w := range r.Wrong {
 		j := wrongJSON{At: moment(w.At), Operation: w.OperationID, Conflict: w.Conflict, Reason: w.Reason}
@@ -214,11 +210,10 @@ func (c logCommand) reportJSON(r ticket.Report) any {
 		}
 		wrong = append(wrong, j)
 	}
-	alone := []any{}
-	for _, t := range r.Alone {
+	alone := each(r.Alone, func(t ticket.Ticket) any {
 		verb, why := t.Advice()
-		alone = append(alone, map[string]any{"operation": t.Row.ID, "do": verb, "why": why.String()})
-	}
+		return map[string]any{"operation": t.Row.ID, "do": verb, "why": why.String()}
+	})
 	return map[string]any{"from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut, "archived": r.Archived,
 		"open":     map[string]any{"needs_you": r.Open.NeedsYou, "conflicts": r.Open.Conflicts, "twice": r.Open.Twice, "unsent": r.Open.Unsent, "loss": r.Open.Loss, "by_word": r.Open.ByWord, "alone": alone},
 		"currency": r.Currency, "again": r.Again}

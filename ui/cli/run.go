@@ -79,7 +79,7 @@ running when it exits 0 is left alone, but has lost its output: redirect it.`,
 			return runCommand{a}.run(cmd.Context(), args, flags)
 		},
 	}
-	flags.add(a, cmd)
+	flags.add(cmd)
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the first word is the command's
 	f.StringVar(&flags.timeout, "timeout", "", "end the command after this time; it is in doubt then")

@@ -106,9 +106,9 @@ func (c runsCommand) json(r ledger.DecisionRun, items []ledger.RunItem) bulkJSON
 	if driver := r.DrivenBy(c.clock()); driver != "" {
 		j.Driver = &driver
 	}
-	for _, it := range items {
-		j.Items = append(j.Items, bulkItemJSON{it.OperationID, it.Version, it.Title, it.Came, it.Word, it.By, moment(it.At)})
-	}
+	j.Items = each(items, func(it ledger.RunItem) bulkItemJSON {
+		return bulkItemJSON{it.OperationID, it.Version, it.Title, it.Came, it.Word, it.By, moment(it.At)}
+	})
 	return j
 }
 
@@ -125,10 +125,7 @@ func (c runsCommand) list(ctx context.Context, open bool, limit int) error {
 		return err
 	}
 	runs, cut := within(c.app, runs, limit)
-	out := make([]bulkJSON, len(runs))
-	for i, r := range runs {
-		out[i] = c.json(r, nil)
-	}
+	out := each(runs, func(r ledger.DecisionRun) bulkJSON { return c.json(r, nil) })
 	return c.done("", map[string]any{"runs": out, "cut": cut}, func(w *safe.Writer) {
 		if len(runs) == 0 && open {
 			w.Println("no run is open; --all lists those that are finished")

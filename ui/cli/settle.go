@@ -107,7 +107,7 @@ func (c settleCommand) settle(ctx context.Context, attempt string, flags settleF
 		return err
 	}
 	// A mistyped ledger must not be made: the attempt is in one that exists.
-	if _, err := c.ledgerFor(ctx, map[bool]purpose{true: toLook, false: toSettle}[flags.dryRun]); err != nil {
+	if _, err := c.ledgerFor(ctx, toSettle.unless(flags.dryRun)); err != nil {
 		return err
 	}
 	_, broken := c.policy()

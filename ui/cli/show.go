@@ -69,7 +69,7 @@ func (a *app) show(ctx context.Context, id, dir string) error {
 func showOne(a *app, rec ledger.Record, events []ledger.Event) error {
 	v := see(a.policyToLookBy(), rec)
 	v.Events = events
-	data := showJSON{asJSON(v), attemptsJSON(rec.Attempts), readsJSON(rec.Reads), grantsJSON(rec.Grants), eventsJSON(events)}
+	data := showJSON{asJSON(v), attemptsJSON(rec.Attempts), readsJSON(rec.Reads), grantsJSON(rec.Grants), each(events, oneEventJSON)}
 	return a.done("", data, func(w *safe.Writer) { writeTicket(w, v) })
 }
 

@@ -41,17 +41,17 @@ later. The last two are counted since --since.`,
 }
 
 type statsJSON struct {
-	Lists       []listCount      `json:"lists"`
-	Kinds       []stateCountJSON `json:"kinds"`
-	Downstreams []downstreamJSON `json:"downstreams"`
-	Odds        []doubtCountJSON `json:"odds"`
-	Accuracy    []accuracyJSON   `json:"accuracy"`
-	Sends       []sendsJSON      `json:"sends"`
-	Duplicates  int              `json:"duplicates"` // open ones
-	Loss        float64          `json:"loss"`
-	Currency    string           `json:"currency"`
-	Since       string           `json:"since"`
-	Archived    int              `json:"archived"` // that may have changed since: what is counted since lacks them
+	Lists       []listCount         `json:"lists"`
+	Kinds       []stateCountJSON    `json:"kinds"`
+	Downstreams []downstreamJSON    `json:"downstreams"`
+	Odds        []ledger.DoubtCount `json:"odds"`
+	Accuracy    []ledger.Accuracy   `json:"accuracy"`
+	Sends       []sendsJSON         `json:"sends"`
+	Duplicates  int                 `json:"duplicates"` // open ones
+	Loss        float64             `json:"loss"`
+	Currency    string              `json:"currency"`
+	Since       string              `json:"since"`
+	Archived    int                 `json:"archived"` // that may have changed since: what is counted since lacks them
 }
 
 type listCount struct {
@@ -77,21 +77,6 @@ type downstreamJSON struct {
 	LastRead   *string        `json:"last_read"`
 	Verdict    ledger.Verdict `json:"verdict,omitempty"`
 	Reason     string         `json:"reason,omitempty"`
-}
-
-type doubtCountJSON struct {
-	Kind       string            `json:"kind"`
-	ErrorClass ledger.ErrorClass `json:"error_class"`
-	Landed     int               `json:"landed"`
-	Missed     int               `json:"missed"`
-}
-
-type accuracyJSON struct {
-	Actor   string `json:"actor"`
-	Machine bool   `json:"machine"`
-	Verb    string `json:"verb"`
-	Decided int    `json:"decided"`
-	Wrong   int    `json:"wrong"`
 }
 
 // sendsJSON is how many writes were sent once more.
@@ -142,25 +127,17 @@ func stats(ctx context.Context, a *app, from time.Time) error {
 	if err != nil {
 		return err
 	}
-	data := statsJSON{Lists: listed(counts), Kinds: []stateCountJSON{}, Downstreams: downs, Odds: []doubtCountJSON{}, Accuracy: []accuracyJSON{},
-		Sends: []sendsJSON{}, Duplicates: counts.Twice, Loss: counts.Loss, Currency: p.Currency(), Since: *moment(from), Archived: archived}
-	for _, c := range states {
+	kinds := each(states, func(c ledger.StateCount) stateCountJSON {
 		j := stateCountJSON{Kind: c.Kind, State: c.State, Count: c.Count}
 		if !c.Oldest.IsZero() {
 			old := max(now.Sub(c.Oldest), 0).Truncate(time.Second).Seconds()
 			j.OldestSeconds = &old
 		}
-		data.Kinds = append(data.Kinds, j)
-	}
-	for _, t := range doubts {
-		data.Odds = append(data.Odds, doubtCountJSON{t.Kind, t.Class, t.Landed, t.Missed})
-	}
-	for _, c := range sends {
-		data.Sends = append(data.Sends, sendsJSON{c.Kind, text(string(c.Outcome)), c.Count})
-	}
-	for _, c := range accuracy {
-		data.Accuracy = append(data.Accuracy, accuracyJSON{c.Actor, c.Machine, c.Verb, c.Decided, c.Wrong})
-	}
+		return j
+	})
+	sent := each(sends, func(c ledger.Sends) sendsJSON { return sendsJSON{c.Kind, text(string(c.Outcome)), c.Count} })
+	data := statsJSON{Lists: listed(counts), Kinds: kinds, Downstreams: downs, Odds: list(doubts), Accuracy: list(accuracy),
+		Sends: sent, Duplicates: counts.Twice, Loss: counts.Loss, Currency: p.Currency(), Since: *moment(from), Archived: archived}
 	return a.done("", data, func(w *safe.Writer) { writeStats(w, data, from) })
 }
 
@@ -234,7 +211,7 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 	})
 	writeColumns(w, []string{"DOUBTS OF", "AFTER", "LANDED", "DID NOT"}, len(d.Odds), func(i int) []string {
 		t := d.Odds[i]
-		return []string{t.Kind, cmp.Or(string(t.ErrorClass), "no answer"), ledger.Count(t.Landed), ledger.Count(t.Missed)}
+		return []string{t.Kind, cmp.Or(string(t.Class), "no answer"), ledger.Count(t.Landed), ledger.Count(t.Missed)}
 	})
 	writeColumns(w, []string{"SENT ONCE MORE", "OUTCOME", "COUNT"}, len(d.Sends), func(i int) []string {
 		s, outcome := d.Sends[i], "in flight"
@@ -244,7 +221,7 @@ func writeStats(w *safe.Writer, d statsJSON, since time.Time) {
 		return []string{s.Kind, outcome, ledger.Count(s.Count)}
 	})
 	decided := slices.Clone(d.Accuracy)
-	slices.SortStableFunc(decided, func(a, b accuracyJSON) int { return cmp.Compare(b.Wrong, a.Wrong) })
+	slices.SortStableFunc(decided, func(a, b ledger.Accuracy) int { return cmp.Compare(b.Wrong, a.Wrong) })
 	if len(decided) > 0 {
 		w.Printf("\nDecided since %s:\n", clockTime(since))
 	}

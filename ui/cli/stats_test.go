@@ -123,8 +123,8 @@ func TestStatsTellHowDecisionsTurnedOut(t *testing.T) {
 	since := time.Date(2026, 7, 14, 3, 6, 0, 0, time.Local)
 	writeStats(safe.NewWriter(&out), statsJSON{
 		Lists: []listCount{{"needs_you", 0}, {"checking", 0}, {"settled", 41}, {"all", 42}}, Duplicates: 1,
-		Odds:     []doubtCountJSON{{"pay", "", 3, 2}, {"pay", ledger.ClassTimeout, 1, 4}},
-		Accuracy: []accuracyJSON{{Actor: "checks", Machine: true, Verb: "read", Decided: 7}, {Actor: "maya", Verb: "confirm", Decided: 41, Wrong: 1}, {Actor: "sam", Verb: "deny", Decided: 2}},
+		Odds:     []ledger.DoubtCount{{Kind: "pay", Landed: 3, Missed: 2}, {Kind: "pay", Class: ledger.ClassTimeout, Landed: 1, Missed: 4}},
+		Accuracy: []ledger.Accuracy{{Actor: "checks", Machine: true, Verb: "read", Decided: 7}, {Actor: "maya", Verb: "confirm", Decided: 41, Wrong: 1}, {Actor: "sam", Verb: "deny", Decided: 2}},
 	}, since)
 	need.Equal(t, out.String(), `0 needs you · 41 settled · 42 all
 1 happened twice and not dealt with yet

@@ -55,11 +55,7 @@ func someArgs(what string) cobra.PositionalArgs {
 }
 
 func quoted(args []string) string {
-	out := make([]string, len(args))
-	for i, s := range args {
-		out[i] = "`" + s + "`"
-	}
-	return strings.Join(out, " ")
+	return strings.Join(each(args, func(s string) string { return "`" + s + "`" }), " ")
 }
 
 // flagFailure says what is wrong with an option: how it is spelt, or what it takes.

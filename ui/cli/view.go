@@ -20,17 +20,6 @@ func see(p *policy.Policy, rec ledger.Record) ticket.Ticket {
 // tickets reads the records behind rows, in the rows' order, without the evidence of
 // their reads.
 func tickets(ctx context.Context, s ledger.Reader, p *policy.Policy, rows []ledger.Row) ([]ticket.Ticket, error) {
-	ids := make([]string, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
-	}
-	records, err := s.Records(ctx, ids)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]ticket.Ticket, len(records))
-	for i, rec := range records {
-		out[i] = see(p, rec)
-	}
-	return out, nil
+	records, err := s.Records(ctx, each(rows, func(r ledger.Row) string { return r.ID }))
+	return each(records, func(rec ledger.Record) ticket.Ticket { return see(p, rec) }), err
 }

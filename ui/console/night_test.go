@@ -117,12 +117,12 @@ func nightFacts(rec ledger.Record, now time.Time) ticket.Facts {
 		f.Advice.Where = policy.LookUp{Link: f.Link, Search: []string{o.Token, o.Title}, From: o.StartedAt, To: o.EndedAt.Add(2 * time.Minute)}
 		f.Basis = ledger.BasisRiskAccepted
 	case "deploy":
-		f.Line, f.Idempotent = 96, true
+		f.Line = 96
 		f.Advice.Verb, f.Advice.Reason = policy.AdviseLook, "deploy web 4.18.3 came later on the same target"
 	case "mail.send":
 		f.Line, f.HasRead, f.Via, f.RetryMax = 60, true, "http", 2
 		f.Advice.Verb, f.Advice.Basis, f.Advice.Reason = policy.AdviseRetry, ledger.BasisAbsent, "proven not landed: sending again cannot be twice"
-		f.Basis, f.Because = ledger.BasisAbsent, "check 1, complete, 0 found"
+		f.Basis = ledger.BasisAbsent
 	case "x.post":
 		f.Line = 70
 		f.Advice.Odds = policy.Odds{P: 0.84, N: 37, Low: 0.69, High: 0.93}

@@ -29,15 +29,12 @@ type Facts struct {
 	AutoConfirm bool
 	AutoDeny    bool
 	AutoRetry   string
-	Idempotent  bool
 	Remembers   time.Duration
-	Escalates   time.Duration
 
 	SafeUntil     time.Time // until when a second send cannot act twice
 	ProofAt       time.Time // when "did not land" can be proven
 	ProofPossible bool
 	Basis         ledger.Basis
-	Because       string
 	LapsesAt      time.Time
 	Recheck       time.Duration // how long after a decision one more check shows whether it was right; 0: none can
 }
@@ -60,7 +57,7 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 			Pattern: k.Pattern, File: k.File, Line: k.Line,
 			Link: k.Link(rec.Operation), TraceLink: k.TraceLink(rec.Operation), HasRead: k.Read != nil, Via: "pipeline",
 			RetryMax: k.Retry.Max, AutoConfirm: k.Auto.Confirm, AutoDeny: k.Auto.Deny, AutoRetry: k.Auto.Retry,
-			Idempotent: k.Idempotent, Remembers: k.Remembers, Escalates: k.EscalateAfter,
+			Remembers: k.Remembers,
 			SafeUntil: k.KeySafeUntil(rec),
 		}
 		if unasked != nil {
@@ -82,7 +79,7 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 			f.Recognises = k.Read.Recognises()
 		}
 		f.ProofAt, f.ProofPossible = k.ProofAt(rec)
-		f.Basis, f.Because, f.LapsesAt = k.AllowedBasis(rec, now)
+		f.Basis, _, f.LapsesAt = k.AllowedBasis(rec, now)
 		return f
 	}
 }

@@ -1,7 +1,6 @@
 package ticket
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -204,7 +203,8 @@ func (c conflict) askedAndFound() []Side {
 		return nil
 	}
 	asked := newSide("ASKED", "at", c.at(cmp.Or(o.StartedAt, o.CreatedAt)))
-	object, _ := decoded(o.Input).(map[string]any)
+	data, _ := ledger.DecodeJSON(o.Input) // what is no JSON has no members
+	object, _ := data.(map[string]any)
 	input := plainMembers(object)
 	found := c.effectSides(read.Receipts)
 	if len(found) == 0 {
@@ -374,16 +374,7 @@ func effects(raw json.RawMessage) []map[string]any {
 			}
 		}
 	}
-	walk(decoded(raw), 0)
+	data, _ := ledger.DecodeJSON(raw) // what is no JSON has no effects
+	walk(data, 0)
 	return out
-}
-
-func decoded(raw json.RawMessage) any {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
-		return nil
-	}
-	return v
 }

@@ -301,7 +301,6 @@ func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 	return en, true
 }
 
-// detail reads one member of an event's details.
 // Why is the reason of an event, with a time of the ledger in it as the reader has them.
 func Why(e ledger.Event, at func(time.Time) string) string {
 	until := detail(e.Detail, "until")
@@ -311,6 +310,7 @@ func Why(e ledger.Event, at func(time.Time) string) string {
 	return e.Reason
 }
 
+// detail reads one member of an event's details.
 func detail(raw json.RawMessage, key string) string {
 	var all map[string]any
 	if json.Unmarshal(raw, &all) != nil {
