@@ -342,6 +342,16 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 		return &ledger.AwayError{Ledger: s.path, To: to}
 	}
 	s.home, s.copied = was.name, here.differs(was)
+	if s.copied == "" {
+		known := s.marked() // first: it goes up
+		var now state
+		if err := s.one(ctx, stateNow, nil, &now.id, &now.last); err != nil {
+			return err
+		}
+		if s.saw(now.last); now.last < known {
+			s.copied = "it is an older state, or one without its log: " + shorter(now.last, known)
+		}
+	}
 	if s.copied == "" && s.writer != nil && here.now(was) != was {
 		// The same file after a restart of the host. The next process writes it down
 		// where the lock is held.
@@ -368,6 +378,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		return ledger.Info{}, err
 	}
 	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, Parallel: 1, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
+	known := s.newest.Load()
 	var write, failed, engine int64
 	var stepped, step, move string
 	err := s.one(ctx, `
@@ -381,6 +392,9 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), ''),
 		       coalesce((SELECT value FROM meta WHERE name = 'move'), '')`,
 		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &move)
+	if err == nil {
+		err = s.rolledBack(state{s.id, i.LastSeq}, known)
+	}
 	i.MovedTo = tables.MovedTo(move)
 	i.ReadOnly = i.ReadOnly || i.MovedTo != ""
 	i.Strained, i.Cursor = s.strained(i.LastSeq), ledger.NumberCursor(i.LastSeq)

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/adrg/xdg"
@@ -57,6 +58,7 @@ type handle struct {
 	notifier *notifier
 	kept     *keeper
 	strain   strain
+	newest   atomic.Int64 // event that was seen; see shorter
 
 	mu     sync.Mutex
 	files  files         // in use

@@ -217,10 +217,10 @@ func (w *writer) batch() {
 	if err == nil {
 		err = w.store.anchored()
 	}
-	w.lock.release()
 	if wrote && err == nil {
-		w.store.notifier.notify()
+		w.store.notifier.notify(w.store.id, w.store.newest.Load())
 	}
+	w.lock.release()
 	finish(translate(w.store.path, err))
 }
 
@@ -246,6 +246,9 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 	for _, careful := range []bool{false, true} {
 		if err := w.begin(until); err != nil {
 			return false, err
+		}
+		if err := w.unbroken(); err != nil {
+			return false, w.rollback(err)
 		}
 		w.begun.check(w.conn)
 		wrote = false
@@ -286,8 +289,15 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 			j.err = translate(w.store.path, j.err)
 		}
 		if !spoilt {
+			var now state
+			if wrote {
+				if now, err = w.state(); err != nil {
+					return false, w.rollback(err)
+				}
+			}
 			if err = w.commit(); err == nil {
 				w.begun.keep(w.conn)
+				w.store.saw(now.last)
 			}
 			return wrote, err
 		}
