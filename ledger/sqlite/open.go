@@ -83,7 +83,7 @@ func found(path string, o Options) error {
 		return nil // another process was first
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return &ReadOnlyDirError{path}
+		return &ReadOnlyDirError{Path: path}
 	}
 	if err != nil {
 		return fmt.Errorf("make the ledger: %w", err)
@@ -370,6 +370,13 @@ func Exposed(path string) string {
 		return ""
 	}
 	return exposed(path)
+}
+
+// Writable says why the ledger cannot be written to from here, nil where it can.
+// Errors: *PermissionError, *ReadOnlyDirError.
+func Writable(path string) error {
+	path, err := absolute(path)
+	return cmp.Or(err, writableBy(path))
 }
 
 // Info describes the ledger itself. Errors: *DisplacedError.
