@@ -67,3 +67,34 @@ func TestI1_AnOlderStateUnderOpenProgramsTakesNothing(t *testing.T) {
 	need.That(t, errors.Is(err, ledger.ErrGone), "who writes is not told: %v", err)
 	need.OK(t, errors.Join(r.Close(), s.Close()))
 }
+
+// A backup under the log of a newer state makes a mixture of both, which SQLite takes for a
+// ledger where no page happens to contradict another.
+func TestI1_ABackupUnderANewerLogTakesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	s := need.Get(Create(ctx, path, Options{}))(t)
+	defer s.Close()
+	folded := func() {
+		t.Helper()
+		var busy, log, done int
+		need.OK(t, rawDB(t, path).QueryRow(`PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &done))
+		need.That(t, busy == 0, "it is not folded")
+	}
+	begin(t, s)
+	folded()
+	older := need.Get(os.ReadFile(path))(t)
+	for range 3 { // what is written without a checkpoint between is no other state of the file
+		begin(t, s)
+		need.OK(t, s.behind())
+	}
+	folded()
+	begin(t, s)
+	need.OK(t, s.behind())
+
+	put(t, path, older)
+	var damaged *DamagedError
+	_, err := ledger.Begin(ctx, s, request())
+	need.That(t, errors.As(err, &damaged), "begun: %v", err)
+	_, err = Open(ctx, path, Options{})
+	need.That(t, errors.As(err, &damaged), "opened: %v", err)
+}

@@ -134,6 +134,10 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	}
 	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), readers: make(chan struct{}, wide), freed: make(chan struct{}, 1)}
 	var meta map[string]string
+	if err = s.behind(); err != nil {
+		s.letGo()
+		return nil, err
+	}
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)
 	} else {
@@ -158,6 +162,7 @@ func (s *handle) finish(ctx context.Context, meta map[string]string, err error) 
 		s.writer.close()
 	}
 	s.disconnect()
+	s.letGo()
 	s.notifier.close()
 	return err
 }
