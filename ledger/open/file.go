@@ -112,9 +112,14 @@ func (f file) Examine(ctx context.Context, s ledger.Store, name func(string) str
 			say("permissions", ledger.LevelOK, fmt.Sprintf("%#o", info.Mode().Perm()), "")
 		}
 	}
-	if !writable(f.path) || !writable(filepath.Dir(f.path)) {
+	var disk *sqlite.ReadOnlyDirError
+	switch err := sqlite.Writable(f.path); {
+	case errors.As(err, &disk) && disk.Mounted:
+		t := disk.Trouble(name)
+		say("writable", ledger.LevelWarn, t.Message, t.Do)
+	case err != nil:
 		say("writable", ledger.LevelWarn, "this user may not write to it: looking only", "use the account of the pipelines, or give this one the right")
-	} else {
+	default:
 		say("writable", ledger.LevelOK, "by this user", "")
 	}
 	if s == nil { // why is said already

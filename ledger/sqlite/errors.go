@@ -56,7 +56,10 @@ func (e *NotLocalError) Trouble(name func(string) string) ledger.Trouble {
 
 // ReadOnlyDirError: SQLite needs its -wal and -shm files beside the ledger and
 // cannot make them.
-type ReadOnlyDirError struct{ Path string }
+type ReadOnlyDirError struct {
+	Path    string
+	Mounted bool // read-only, as a file system is after an error of its disk
+}
 
 // Is makes errors.Is(err, ledger.ErrReadOnly) true: it can be looked at, where no
 // log is left beside it.
@@ -66,6 +69,10 @@ func (e *ReadOnlyDirError) Error() string { return e.Trouble(ledger.InFull).Erro
 
 // Trouble says what the directory is needed for.
 func (e *ReadOnlyDirError) Trouble(name func(string) string) ledger.Trouble {
+	if e.Mounted {
+		return ledger.Trouble{Code: "read_only_disk", Message: "the file system of " + name(e.Path) + " is mounted read-only",
+			Do: "see why (dmesg: an error of its disk does that), and mount it for writing, or look at the ledger with --read-only"}
+	}
 	return ledger.Trouble{Code: "read_only_disk", Message: "the directory of " + name(e.Path) + " cannot be written, and a ledger needs files beside it",
 		Do: "let this user write there, or copy the ledger with its -wal file and look at the copy"}
 }
@@ -144,7 +151,7 @@ func translate(path string, err error) error {
 		return cmp.Or(readable(path), writableBy(path), error(&IOError{path, err}))
 	case codeReadOnly:
 		if c == codeReadOnlyDir {
-			return &ReadOnlyDirError{path}
+			return &ReadOnlyDirError{Path: path}
 		}
 		return fmt.Errorf("%w: %s cannot be written", ledger.ErrReadOnly, path)
 	case codeConstraint:

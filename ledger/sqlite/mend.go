@@ -98,8 +98,12 @@ func (s *handle) reread(was, now files) error {
 	if !s.writes() || now.db.changed == was.db.changed {
 		return nil
 	}
+	if err := s.behind(); err != nil {
+		return err
+	}
 	_, err := s.writer.conn.ExecContext(context.Background(), `PRAGMA shrink_memory; SELECT sum(length(sql || '')) FROM sqlite_schema`)
 	if err == nil {
+		s.writer.stamps = true
 		s.mu.Lock()
 		s.files.db = now.db
 		s.mu.Unlock()

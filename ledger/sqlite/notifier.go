@@ -1,12 +1,13 @@
 package sqlite
 
 import (
+	"fmt"
 	"os"
 	"sync"
 )
 
-// notifier writes the one byte of a side file after each commit. A file
-// watcher sees that at once, while a write to -wal shows before the commit can
+// notifier writes to a side file after each commit: a byte that changes, and the mark. A
+// file watcher sees that at once, while a write to -wal shows before the commit can
 // be read.
 type notifier struct {
 	path string
@@ -23,14 +24,18 @@ func newNotifier(path string) *notifier {
 	return b
 }
 
-func (b *notifier) notify() {
+func (b *notifier) notify(id string, newest int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.f == nil {
 		return
 	}
 	b.n++
-	_, _ = b.f.WriteAt([]byte{b.n}, 0)
+	text := []byte{b.n}
+	if id != "" {
+		text = fmt.Appendf(text, markFormat, id, newest)
+	}
+	_, _ = b.f.WriteAt(text, 0)
 }
 
 func (b *notifier) close() error {

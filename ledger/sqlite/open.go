@@ -83,7 +83,7 @@ func found(path string, o Options) error {
 		return nil // another process was first
 	}
 	if errors.Is(err, fs.ErrPermission) {
-		return &ReadOnlyDirError{path}
+		return &ReadOnlyDirError{Path: path}
 	}
 	if err != nil {
 		return fmt.Errorf("make the ledger: %w", err)
@@ -134,6 +134,10 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	}
 	s := &handle{path: path, opts: o, moment: hostclock.Of(o.Clock, o.Steady), readers: make(chan struct{}, wide), freed: make(chan struct{}, 1)}
 	var meta map[string]string
+	if err = s.behind(); err != nil {
+		s.letGo()
+		return nil, err
+	}
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)
 	} else {
@@ -158,6 +162,7 @@ func (s *handle) finish(ctx context.Context, meta map[string]string, err error) 
 		s.writer.close()
 	}
 	s.disconnect()
+	s.letGo()
 	s.notifier.close()
 	return err
 }
@@ -342,6 +347,16 @@ func (s *handle) identify(ctx context.Context, m map[string]string) error {
 		return &ledger.AwayError{Ledger: s.path, To: to}
 	}
 	s.home, s.copied = was.name, here.differs(was)
+	if s.copied == "" {
+		known := s.marked() // first: it goes up
+		var now state
+		if err := s.one(ctx, stateNow, nil, &now.id, &now.last); err != nil {
+			return err
+		}
+		if s.saw(now.last); now.last < known {
+			s.copied = "it is an older state, or one without its log: " + shorter(now.last, known)
+		}
+	}
 	if s.copied == "" && s.writer != nil && here.now(was) != was {
 		// The same file after a restart of the host. The next process writes it down
 		// where the lock is held.
@@ -362,12 +377,20 @@ func Exposed(path string) string {
 	return exposed(path)
 }
 
+// Writable says why the ledger cannot be written to from here, nil where it can.
+// Errors: *PermissionError, *ReadOnlyDirError.
+func Writable(path string) error {
+	path, err := absolute(path)
+	return cmp.Or(err, writableBy(path))
+}
+
 // Info describes the ledger itself. Errors: *DisplacedError.
 func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
 	}
 	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, Parallel: 1, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
+	known := s.newest.Load()
 	var write, failed, engine int64
 	var stepped, step, move string
 	err := s.one(ctx, `
@@ -381,6 +404,9 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), ''),
 		       coalesce((SELECT value FROM meta WHERE name = 'move'), '')`,
 		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &move)
+	if err == nil {
+		err = s.rolledBack(state{s.id, i.LastSeq}, known)
+	}
 	i.MovedTo = tables.MovedTo(move)
 	i.ReadOnly = i.ReadOnly || i.MovedTo != ""
 	i.Strained, i.Cursor = s.strained(i.LastSeq), ledger.NumberCursor(i.LastSeq)

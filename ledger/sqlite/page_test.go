@@ -59,6 +59,7 @@ func (b *board) scatter(t *rapid.T) []string {
 	for _, table := range []string{"open_operations", "grants", "attempts", "events", "operations", "census", "tallies"} {
 		exec(`DELETE FROM ` + table)
 	}
+	s.newest.Store(0)
 	now := c.Now()
 	near := func(label string) int64 { // a time near now, none, or never
 		return rapid.SampledFrom([]int64{0, tables.Millis(now) - 900_000, tables.Millis(now) - 600_000, tables.Millis(now) - 1, tables.Millis(now), tables.Millis(now) + 1, tables.Millis(now) + 60_000, tables.Millis(ledger.Never)}).Draw(t, label)

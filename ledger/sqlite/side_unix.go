@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -103,11 +104,14 @@ func denied(path, done string, bit fs.FileMode) error {
 
 // writableBy refuses a ledger that this account may not write to.
 func writableBy(path string) error {
-	if may(path, unix.W_OK) != nil {
+	file, dir := may(path, unix.W_OK), may(filepath.Dir(path), unix.W_OK)
+	switch {
+	case errors.Is(cmp.Or(file, dir), unix.EROFS):
+		return &ReadOnlyDirError{path, true}
+	case file != nil:
 		return denied(path, "written", 0o200)
-	}
-	if may(filepath.Dir(path), unix.W_OK) != nil {
-		return &ReadOnlyDirError{path}
+	case dir != nil:
+		return &ReadOnlyDirError{Path: path}
 	}
 	return nil
 }

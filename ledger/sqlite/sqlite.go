@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/adrg/xdg"
@@ -57,6 +58,7 @@ type handle struct {
 	notifier *notifier
 	kept     *keeper
 	strain   strain
+	newest   atomic.Int64 // event that was seen; see shorter
 
 	mu     sync.Mutex
 	files  files         // in use
@@ -65,6 +67,7 @@ type handle struct {
 	shared time.Duration // waited for readers since the last one was opened
 	away   *sql.DB       // the read before it, while some of its queries run
 	probe  *os.File      // see alone
+	header *rawFile      // see changeCounter
 
 	readers chan struct{} // full while as many read as may
 	freed   chan struct{} // one of them has ended
@@ -119,6 +122,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 // Close ends the store. Changes already begun are finished first.
 func (s *Store) Close() error {
 	s.kept.end()
+	defer s.letGo()
 	if s.writer != nil {
 		return errors.Join(s.writer.close(), s.notifier.close())
 	}

@@ -33,6 +33,7 @@ type writer struct {
 	queue  chan *job
 	busy   chan struct{} // its holder writes for all that are queued
 	roomy  time.Time     // when the disk had plenty of room
+	stamps bool          // the next change writes page 1 to the log; see behind
 	waits  bool          // conn is opened with the first change
 	lone   int           // batches of one job since the newest with several
 	closed atomic.Bool
@@ -77,6 +78,7 @@ func (w *writer) connect(ctx context.Context) error {
 	w.db, w.conn, w.stmts = db, conn, map[string]*sql.Stmt{}
 	w.foreseen.Store(false)
 	w.begun.clear()
+	w.stamps = true
 	return nil
 }
 
@@ -217,10 +219,10 @@ func (w *writer) batch() {
 	if err == nil {
 		err = w.store.anchored()
 	}
-	w.lock.release()
 	if wrote && err == nil {
-		w.store.notifier.notify()
+		w.store.notifier.notify(w.store.id, w.store.newest.Load())
 	}
+	w.lock.release()
 	finish(translate(w.store.path, err))
 }
 
@@ -286,7 +288,7 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 			j.err = translate(w.store.path, j.err)
 		}
 		if !spoilt {
-			if err = w.commit(); err == nil {
+			if err = w.commit(wrote); err == nil {
 				w.begun.keep(w.conn)
 			}
 			return wrote, err
@@ -302,6 +304,19 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 	return wrote, nil
 }
 
+// stamp writes page 1 to the log, with what is in it.
+func (w *writer) stamp() error {
+	if !w.stamps || w.store.id == "" {
+		return nil
+	}
+	var version int // a newer program may have migrated it
+	if err := w.conn.QueryRowContext(context.Background(), `PRAGMA user_version`).Scan(&version); err != nil {
+		return err
+	}
+	_, err := w.conn.ExecContext(context.Background(), fmt.Sprintf(`PRAGMA user_version = %d`, version))
+	return err
+}
+
 // lost tells the errors that end a transaction, not only a statement.
 func lost(err error) bool {
 	switch code(err) & 0xff {
@@ -315,6 +330,11 @@ func lost(err error) bool {
 func (w *writer) begin(until time.Time) error {
 	for {
 		err := w.exec(`BEGIN IMMEDIATE`)
+		if err == nil {
+			if err = w.unbroken(); err != nil {
+				return w.rollback(err)
+			}
+		}
 		if !busy(err) || time.Now().After(until) {
 			return err
 		}
@@ -322,10 +342,22 @@ func (w *writer) begin(until time.Time) error {
 	}
 }
 
-func (w *writer) commit() error {
-	if err := w.exec(`COMMIT`); err != nil {
+// commit remembers how far the ledger has come, where something was written.
+func (w *writer) commit(wrote bool) (err error) {
+	var now state
+	if wrote {
+		if now, err = w.state(); err == nil {
+			err = w.stamp()
+		}
+	}
+	if err == nil {
+		err = w.exec(`COMMIT`)
+	}
+	if err != nil {
 		return w.rollback(err)
 	}
+	w.stamps = w.stamps && !wrote
+	w.store.saw(now.last)
 	return nil
 }
 
