@@ -347,11 +347,16 @@ func alive(pid int) bool {
 	return !strings.HasPrefix(rest, "Z") && !strings.HasPrefix(rest, "X")
 }
 
-func TestSignalsReachTheGroup(t *testing.T) {
-	// What this test was started to ignore (nohup), the command would ignore too.
+// notIgnored: what this test was started to ignore (nohup, or a job in the background),
+// the command would ignore too.
+func notIgnored(t *testing.T, signals ...os.Signal) {
 	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, syscall.SIGHUP, syscall.SIGINT)
-	defer signal.Stop(heard)
+	signal.Notify(heard, signals...)
+	t.Cleanup(func() { signal.Stop(heard) })
+}
+
+func TestSignalsReachTheGroup(t *testing.T) {
+	notIgnored(t, syscall.SIGHUP, syscall.SIGINT)
 	signals := make(chan os.Signal, 4)
 	r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
 	dir := t.TempDir()
