@@ -153,7 +153,7 @@ func testMySQLSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 		})
 	}
 	hang := insert("hangs")
-	hang.DSN, hang.Name, hang.Timeout = within(q.DSN, address(port), newHanging(t, address(port), "COMMIT")), "hangs", 400*time.Millisecond
-	a = s.Send(t.Context(), hang)
+	hang.DSN, hang.Name = within(q.DSN, address(port), newHanging(t, address(port), "COMMIT")), "hangs"
+	a = toItsCommit(t, s, hang)
 	need.That(t, a.Sent && a.Class == ledger.ClassTimeout, "sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
 }
