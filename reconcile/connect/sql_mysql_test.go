@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 )
 
 // mysqlInstance starts MariaDB or MySQL where one is installed.
@@ -29,7 +30,7 @@ func mysqlInstance(t *testing.T) (port int) {
 	}
 	dir := who.dir(t)
 	data := filepath.Join(dir, "data")
-	port = freePort(t)
+	port = need.Get(pgtest.Port())(t)
 	if install != "" {
 		who.run(t, dir, install, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir="+data)
 	} else {

@@ -12,6 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 )
 
 // postgresServer starts PostgreSQL where it is installed.
@@ -21,7 +22,7 @@ func postgresServer(t *testing.T) (who account, bin, data string, port int) {
 	if initdb == "" {
 		t.Skip("PostgreSQL is not installed (Debian's package postgresql)")
 	}
-	who, bin, port = unprivileged(t, "postgres"), filepath.Dir(initdb), freePort(t)
+	who, bin, port = unprivileged(t, "postgres"), filepath.Dir(initdb), need.Get(pgtest.Port())(t)
 	data = filepath.Join(who.dir(t), "data")
 	dir := filepath.Dir(data)
 	who.run(t, dir, initdb, "-D", data, "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C")
@@ -215,7 +216,7 @@ func testPostgresSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 
 // A standby that stands still shows the past. Its answer must say so.
 func testPostgresReplica(t *testing.T, s *SQL, q SQLRequest, who account, bin, data string, port int) {
-	copied, second := filepath.Join(filepath.Dir(data), "standby"), freePort(t)
+	copied, second := filepath.Join(filepath.Dir(data), "standby"), need.Get(pgtest.Port())(t)
 	who.run(t, filepath.Dir(data), filepath.Join(bin, "pg_basebackup"), "-D", copied, "-R", "-X", "stream", "-c", "fast", "--no-sync",
 		"-d", strings.TrimSuffix(q.DSN, "?sslmode=disable"))
 	startPostgres(t, who, bin, copied, second)

@@ -109,13 +109,6 @@ func toItsCommit(t *testing.T, s *SQL, r SQLRequest) ledger.Answer {
 	}
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
 // cutting is a relay in front of a server that cuts a connection once the client
 // has said a word: before the server hears it, or after it has answered. Or it
 // never passes the word on, and holds the connection.
