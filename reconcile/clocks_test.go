@@ -76,7 +76,7 @@ func TestASilentLedgerKeepsNoOneFromThePolicy(t *testing.T) {
 		need.Equal(t, h.Policy(w.ctx, w.inForce()), before)
 	}
 	s.answer <- []ledger.DoubtCount{{Kind: "pay", Class: ledger.ClassTimeout, Landed: 8}}
-	for end := time.Now().Add(10 * time.Second); h.Policy(w.ctx, w.inForce()) == before; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(testPatience); h.Policy(w.ctx, w.inForce()) == before; time.Sleep(time.Millisecond) {
 		need.Must(t, time.Now().Before(end), "what it tells at last is not taken in")
 	}
 }

@@ -77,34 +77,21 @@ func (f *follower) follow() (n int, err error) {
 func TestEveryEventOnce(t *testing.T) {
 	url, other := made(t), pgtest.URL(t)
 	s := opened(t, with(url, "pool_max_conns=20"), Options{})
-	stay := opened(t, url, Options{})
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 
 	// One transaction stays open in another database, one in this.
-	open := make(chan bool)
-	var writers, staying sync.WaitGroup
-	conn, err := pgconn.Connect(ctx, other)
-	need.OK(t, err)
-	defer conn.Close(ctx)
-	need.OK(t, conn.Exec(ctx, "BEGIN; SELECT pg_current_xact_id()").Close())
-	staying.Go(func() {
-		err := stay.Update(ctx, func(tx tables.Tx) error {
-			if _, err := tx.Exec(`INSERT INTO events (id, verb, actor) VALUES ('long', 'test', 'pg')`); err != nil {
-				return err
-			}
-			open <- true
-			select {
-			case <-open:
-			case <-time.After(8 * time.Second):
-			}
-			return nil
-		})
-		need.That(t, err == nil, "%v", err)
-	})
-	<-open
+	open := map[string]*pgconn.PgConn{}
+	for to, does := range map[string]string{other: "SELECT pg_current_xact_id()", url: "INSERT INTO indoubt.events (id, verb, actor) VALUES ('long', 'test', 'pg')"} {
+		conn, err := pgconn.Connect(ctx, to)
+		need.OK(t, err)
+		defer conn.Close(ctx)
+		need.OK(t, conn.Exec(ctx, "BEGIN; "+does).Close())
+		open[to] = conn
+	}
 
 	const each = 15
+	var writers sync.WaitGroup
 	var written atomic.Int64
 	for w := range 16 {
 		writers.Go(func() {
@@ -157,8 +144,7 @@ func TestEveryEventOnce(t *testing.T) {
 	if n, err := late.follow(); n != min(len(all), 500) || err != nil {
 		t.Errorf("%d events of %d are seen beside an open transaction, %v", n, len(all), err)
 	}
-	open <- true
-	time.Sleep(50 * time.Millisecond)
+	need.OK(t, open[url].Exec(ctx, "COMMIT").Close())
 	close(done)
 	following.Wait()
 	all = told(t, s)
@@ -169,6 +155,4 @@ func TestEveryEventOnce(t *testing.T) {
 			need.That(t, n == 1, "follower %d has seen %s %d times", i, id, n)
 		}
 	}
-	close(open)
-	staying.Wait()
 }

@@ -52,6 +52,19 @@ func listening(t *testing.T, s *Store, connections int64) {
 	}
 }
 
+// listener waits until one connection listens that another process of the server serves
+// than before, and returns the id of that process.
+func listener(t *testing.T, s *Store, before int64) int64 {
+	t.Helper()
+	for end := time.Now().Add(amply); ; time.Sleep(5 * time.Millisecond) {
+		pid := scalar(t, s, `SELECT CASE count(*) WHEN 1 THEN max(pid)::bigint ELSE 0 END FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%' AND state = 'idle'`)
+		if pid != 0 && pid != before {
+			return pid
+		}
+		need.Must(t, !time.Now().After(end), "no other connection listens")
+	}
+}
+
 // A commit of another process is told, and without listening it is found.
 func TestWatch(t *testing.T) {
 	url := made(t)
@@ -84,9 +97,9 @@ func TestWatch(t *testing.T) {
 				for how, lose := range map[string]func(){"cut": r.Drop, "ended by the server": func() {
 					psql(t, url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'LISTEN%'`)
 				}} {
+					before := listener(t, writer, 0)
 					lose()
-					listening(t, writer, 0)
-					listening(t, writer, 1)
+					listener(t, writer, before)
 					tells(t, news, "a commit after the connection was "+how, commit)
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -15,9 +14,12 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/ledger/outcome"
@@ -158,30 +160,33 @@ func TestI1_DoSendsNothingUnrecorded(t *testing.T) {
 }
 
 func TestI3_DoEndsAtItsDeadline(t *testing.T) {
-	r, store := real(t, KindRule{Deadline: 150 * time.Millisecond})
-	res, err := Do(t.Context(), r, Request{Kind: "charge", Key: "hang"}, func(ctx context.Context, c Call) (Result, error) {
-		<-ctx.Done()
-		need.That(t, !time.Now().Before(c.Deadline.Add(-time.Millisecond)), "it ended early")
-		return Result{}, ctx.Err()
-	})
-	var doubt *DoubtError
-	need.That(t, errors.As(err, &doubt) && recorded(t, store, res.Operation.ID).Attempts[0].ErrorClass == ledger.ClassDeadline, "%v", err)
-	// One that minds no context is not believed without something to show.
-	late := func(key string, out Result) ledger.State {
-		res, _ := Do(t.Context(), r, Request{Kind: "charge", Key: key}, func(ctx context.Context, _ Call) (Result, error) {
+	synctest.Test(t, func(t *testing.T) {
+		store := ledgertest.NewMemory(time.Now, hostclock.With(time.Now))
+		r := New(store, oneRule(KindRule{Deadline: 150 * time.Millisecond}), Options{})
+		res, err := Do(t.Context(), r, Request{Kind: "charge", Key: "hang"}, func(ctx context.Context, c Call) (Result, error) {
 			<-ctx.Done()
-			return out, nil
+			need.That(t, !time.Now().Before(c.Deadline.Add(-time.Millisecond)), "it ended early")
+			return Result{}, ctx.Err()
 		})
-		return recorded(t, store, res.Operation.ID).Operation.State
-	}
-	need.Equal(t, late("nothing", Result{}), ledger.Uncertain, "late, with nothing to show")
-	if state := late("receipt", Result{Receipt: "ch_9"}); state != ledger.Committed { // I9
-		t.Errorf("late, with a receipt: %s", state)
-	}
+		var doubt *DoubtError
+		need.That(t, errors.As(err, &doubt) && recorded(t, store, res.Operation.ID).Attempts[0].ErrorClass == ledger.ClassDeadline, "%v", err)
+		// One that minds no context is not believed without something to show.
+		late := func(key string, out Result) ledger.State {
+			res, _ := Do(t.Context(), r, Request{Kind: "charge", Key: key}, func(ctx context.Context, _ Call) (Result, error) {
+				<-ctx.Done()
+				return out, nil
+			})
+			return recorded(t, store, res.Operation.ID).Operation.State
+		}
+		need.Equal(t, late("nothing", Result{}), ledger.Uncertain, "late, with nothing to show")
+		if state := late("receipt", Result{Receipt: "ch_9"}); state != ledger.Committed { // I9
+			t.Errorf("late, with a receipt: %s", state)
+		}
+	})
 	// One that comes to its turn too late does not begin.
 	slow, memory, clock := recorderOver(t, KindRule{Deadline: time.Second})
 	slow.store = &slowStore{memory, func() { clock.Advance(2 * time.Second) }}
-	_, err = Do(t.Context(), slow, Request{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
+	_, err := Do(t.Context(), slow, Request{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
 		t.Error("it was sent after the deadline")
 		return Result{}, nil
 	})
@@ -249,9 +254,7 @@ func TestDoRetriesKnownFailures(t *testing.T) {
 	}
 	rule.Retry = outcome.Retry{Max: 3, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond}
 	r, store := real(t, rule)
-	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	nobody := "http://" + l.Addr().String()
-	l.Close()
+	const nobody = "http://127.0.0.1:1" // a port that no other test is given
 	var mu sync.Mutex
 	var keys []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

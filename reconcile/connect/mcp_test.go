@@ -42,12 +42,12 @@ func newMCP(t *testing.T) *MCP {
 // until polls for something that takes its time.
 func until(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if ok() {
 			return
 		}
 	}
-	t.Fatalf("not in 20 s: %s", what)
+	t.Fatalf("not in 3 minutes: %s", what)
 }
 
 func alive(pid string) bool {

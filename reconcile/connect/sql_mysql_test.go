@@ -11,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 )
 
 // mysqlInstance starts MariaDB or MySQL where one is installed.
@@ -29,7 +30,7 @@ func mysqlInstance(t *testing.T) (port int) {
 	}
 	dir := who.dir(t)
 	data := filepath.Join(dir, "data")
-	port = freePort(t)
+	port = need.Get(pgtest.Port())(t)
 	if install != "" {
 		who.run(t, dir, install, "--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir="+data)
 	} else {
@@ -153,7 +154,7 @@ func testMySQLSend(t *testing.T, s *SQL, q SQLRequest, port int) {
 		})
 	}
 	hang := insert("hangs")
-	hang.DSN, hang.Name, hang.Timeout = within(q.DSN, address(port), newHanging(t, address(port), "COMMIT")), "hangs", 400*time.Millisecond
-	a = s.Send(t.Context(), hang)
+	hang.DSN, hang.Name = within(q.DSN, address(port), newHanging(t, address(port), "COMMIT")), "hangs"
+	a = toItsCommit(t, s, hang)
 	need.That(t, a.Sent && a.Class == ledger.ClassTimeout, "sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
 }

@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -85,7 +86,7 @@ func (a account) serve(t *testing.T, ready func() error, dir, name string, args 
 		}
 	})
 	var err error
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-gone:
 			t.Fatalf("%s ended at once:\n%s", name, log)
@@ -98,11 +99,14 @@ func (a account) serve(t *testing.T, ready func() error, dir, name string, args 
 	t.Fatalf("%s takes no connections: %v", name, err)
 }
 
-func freePort(t *testing.T) int {
-	t.Helper()
-	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
+// toItsCommit sends with longer and longer timeouts, until the COMMIT was sent, which no
+// one answers.
+func toItsCommit(t *testing.T, s *SQL, r SQLRequest) ledger.Answer {
+	for r.Timeout = 400 * time.Millisecond; ; r.Timeout *= 2 {
+		if a := s.Send(t.Context(), r); a.Sent || r.Timeout > time.Minute {
+			return a
+		}
+	}
 }
 
 // cutting is a relay in front of a server that cuts a connection once the client

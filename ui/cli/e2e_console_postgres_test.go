@@ -38,7 +38,7 @@ func TestE2E_TheConsoleOfADatabase(t *testing.T) {
 	r := s.must(1, "--ledger", pgtest.As(s.ledger, "p2"), "confirm", seen(o), "--reason", "seen", "--receipt", "r")
 	need.Contains(t, r.Err, "GRANT indoubt_operator TO p2")
 	was := s.hand(120, 30, "--ledger", pgtest.As(s.ledger, "was"))
-	was.sees("first")
+	was.sees("KNOWN") // its details are read
 	was.press("C")
 	was.sees("How do you know")
 	out, err = pgtest.Psql(t, s.ledger, "REVOKE indoubt_operator FROM was")

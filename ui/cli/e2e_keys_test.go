@@ -177,11 +177,13 @@ func TestE2E_TheOutageInThirtyKeys(t *testing.T) {
 	p.press("esc")
 	p.sees("Needs you")
 	p.goTo("mail Welcome")
+	p.sees("KNOWN") // its details are read
 	p.press("R")
 	p.sees("y send once")
 	p.press("y")
 	p.sees("by vera")
 	p.goTo("v2.3 is out")
+	p.sees("KNOWN")
 	p.press("T")
 	p.sees("Park")
 	p.press("enter", "enter")

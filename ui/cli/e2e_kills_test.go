@@ -234,7 +234,7 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	s.must(0, "init")
 	start := time.Since(began) // which takes long where the machine is busy
 	s.down.Meet(drill.Trouble{Fault: drill.CommitAndCut, Rate: 0.05}, drill.Trouble{Fault: drill.CutBefore, Rate: 0.1})
-	over, end := context.WithTimeout(t.Context(), cmp.Or(long, patience))
+	over, end := context.WithTimeout(t.Context(), cmp.Or(long, 2*patience))
 	defer end()
 	a := &arena{site: s, over: over, live: map[*os.Process]string{}, kills: map[string]int{}, told: map[string]string{}, luck: rand.New(rand.NewPCG(9, 9))}
 	proxy := freeAddress(t)
@@ -258,9 +258,11 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	})
 	a.again("mcp", a.agent)
 	a.again("sql", a.plainSQL)
-	for kills := 0; over.Err() == nil; kills++ {
+	for kills, spared := 0, time.Now().Add(cmp.Or(long, patience)); over.Err() == nil; kills++ {
 		time.Sleep(40*time.Millisecond + a.pause(max(200*time.Millisecond, 3*start)))
-		a.kill()
+		if time.Now().Before(spared) { // a machine may be so slow that what works is killed before it has shown anything
+			a.kill()
+		}
 		if long == 0 && kills >= 25 && kills%5 == 0 && a.hasShown() {
 			end()
 		}

@@ -111,6 +111,7 @@ func TestI7_E2E_AStaleDecisionIsRefused(t *testing.T) {
 // settles a later one.
 func TestI9_E2E_ALateAnswerBelongsToItsAttempt(t *testing.T) {
 	s := newSite(t)
+	s.writePolicy(strings.Replace(kinds, "deadline: 6s\n    timeout: 2s", "deadline: 20s\n    timeout: 10s", 1)) // two commands are run meanwhile
 	op, first := s.begin("charge", "k1", chargeInput, "--token-sent")
 	s.do("settle", first, "--outcome", "uncertain", "--error", "timeout")
 	s.down.Meet(drill.Trouble{Fault: drill.HangBefore, Times: 1})

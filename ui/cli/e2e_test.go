@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -404,19 +402,10 @@ func openToAll(dir string) {
 	}
 }
 
-// freeAddress is one to listen on later. The kernel gives ports from here on to
-// outgoing connections; below them only a server that names it takes one.
+// freeAddress is one to listen on later.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	for range 100 {
-		l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", 20000+rand.IntN(12000)))
-		if err == nil {
-			defer l.Close()
-			return l.Addr().String()
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
+	return fmt.Sprint("127.0.0.1:", need.Get(pgtest.Port())(t))
 }
 
 func deref(p *string) string {

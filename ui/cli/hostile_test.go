@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -25,6 +24,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 )
 
 // hostile has one of everything that a terminal acts on, hides or turns around,
@@ -404,9 +404,7 @@ func (b *bench) onTerminal(port string, args []string) string {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprint("127.0.0.1:", need.Get(pgtest.Port())(t))
 }
 
 // TestI11_ACopyTellsItsHomeSafely: the home of a copy is whatever its ledger says.

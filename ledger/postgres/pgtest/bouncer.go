@@ -28,7 +28,7 @@ func Bouncer(t testing.TB) (behind func(url string) string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	port, err := freePort()
+	port, err := Port()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -13,7 +14,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -93,7 +93,7 @@ func (c *Cluster) begin() (err error) {
 	if err := hand(c.Dir); err != nil {
 		return err
 	}
-	if c.Port, err = freePort(); err != nil {
+	if c.Port, err = Port(); err != nil {
 		return err
 	}
 	if from := c.options.From; from != nil {
@@ -281,13 +281,15 @@ func (c *Cluster) command(name string, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// freePort is a loopback port that is free now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+// Port is a loopback port that is free now, for a server that begins soon. It is none of
+// those that the system gives to who asks for any: until the server has it, another test
+// would get it.
+func Port() (int, error) {
+	for range 100 {
+		port := 20000 + rand.IntN(12000)
+		if l, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", port)); err == nil {
+			return port, l.Close()
+		}
 	}
-	defer l.Close()
-	_, port, _ := strings.Cut(l.Addr().String(), ":")
-	return strconv.Atoi(port)
+	return 0, errors.New("no port is free")
 }

@@ -351,6 +351,7 @@ func TestASignalEndsAStoppedCommand(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("there is no /proc here")
 	}
+	notIgnored(t, syscall.SIGINT)
 	r, _ := real(t, record.KindRule{})
 	file := filepath.Join(t.TempDir(), "pid")
 	signals := make(chan os.Signal, 1)

@@ -34,7 +34,7 @@ func TestAHeldCallIsAnsweredInTime(t *testing.T) {
 	w := newWorld(t)
 	w.reader = slowReader{}
 	o := w.options()
-	o.HoldPatience, o.Progress = 300*time.Millisecond, 50*time.Millisecond
+	o.HoldPatience, o.Progress = 600*time.Millisecond, 10*time.Millisecond
 	c := w.clientWith(o)
 	for _, held := range []struct{ outcome, tool, waits string }{
 		{"pending", "slow", "waiting for an identical call that is under way"},

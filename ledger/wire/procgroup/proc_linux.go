@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,7 +22,10 @@ type entry struct {
 	kernel        bool // a thread of the kernel
 }
 
-const kernelThread = 0x00200000 // PF_KTHREAD
+const (
+	exiting      = 0x00000004 // PF_EXITING
+	kernelThread = 0x00200000 // PF_KTHREAD
+)
 
 // processes reads the table of processes, without those that have ended.
 func processes() ([]entry, error) {
@@ -56,21 +61,13 @@ func processes() ([]entry, error) {
 	return all, nil
 }
 
-// look reads /proc/PID/stat. The name is in brackets and may contain any character.
+// look reads /proc/PID/stat.
 func look(pid int) (entry, error) {
-	line, err := os.ReadFile(file(pid, "stat"))
+	name, f, err := stat(pid)
 	if err != nil {
 		return entry{}, err
 	}
-	open, shut := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
-	if open < 0 || shut < open {
-		return entry{}, fmt.Errorf("process %d: its stat cannot be read", pid)
-	}
-	f := strings.Fields(string(line[shut+1:]))
-	if len(f) < 20 {
-		return entry{}, fmt.Errorf("process %d: its stat is cut", pid)
-	}
-	e := entry{Process: Process{PID: pid, UID: -1, Name: string(line[open+1 : shut])}, state: f[0][0]}
+	e := entry{Process: Process{PID: pid, UID: -1, Name: name}, state: f[0][0]}
 	var flags int64
 	for at, to := range map[int]any{1: &e.parent, 2: &e.group, 6: &flags, 19: &e.start} {
 		if _, err := fmt.Sscan(f[at], to); err != nil {
@@ -79,6 +76,23 @@ func look(pid int) (entry, error) {
 	}
 	e.kernel = flags&kernelThread != 0
 	return e, nil
+}
+
+// stat reads the name of a process, which is in brackets and may contain any character,
+// and the fields behind it, from the third on.
+func stat(pid int) (name string, f []string, err error) {
+	line, err := os.ReadFile(file(pid, "stat"))
+	if err != nil {
+		return "", nil, err
+	}
+	open, shut := bytes.IndexByte(line, '('), bytes.LastIndexByte(line, ')')
+	if open < 0 || shut < open {
+		return "", nil, fmt.Errorf("process %d: its stat cannot be read", pid)
+	}
+	if f = strings.Fields(string(line[shut+1:])); len(f) < 20 {
+		return "", nil, fmt.Errorf("process %d: its stat is cut", pid)
+	}
+	return string(line[open+1 : shut]), f, nil
 }
 
 // alive reports whether the process can still act. A process whose first thread has
@@ -99,10 +113,7 @@ func gone(err error) bool { return errors.Is(err, fs.ErrNotExist) || errors.Is(e
 // carries reports whether the process carries the mark of the attempt. The
 // environment is that of its start.
 func (e entry) carries(attempt string) (bool, error) {
-	env, err := os.ReadFile(file(e.PID, "environ"))
-	if err == nil && len(env) == 0 && !e.kernel {
-		env, err = e.threadEnviron()
-	}
+	env, err := e.environ()
 	if err != nil {
 		if gone(err) {
 			return false, nil
@@ -121,12 +132,70 @@ func (e entry) carries(attempt string) (bool, error) {
 	return false, nil
 }
 
+// loadPatience is how long a program that is being loaded is waited for.
+const loadPatience = 200 * time.Millisecond
+
+// environ reads the environment of the process. While a program is loaded into it, it
+// shows none, and is no less the command's for that.
+func (e entry) environ() ([]byte, error) {
+	for until := time.Now().Add(loadPatience); ; time.Sleep(time.Millisecond) {
+		env, err := whole(file(e.PID, "environ"))
+		if err == nil && len(env) == 0 && !e.kernel {
+			env, err = e.threadEnviron()
+		}
+		if err != nil || len(env) > 0 || e.kernel {
+			return env, err
+		}
+		if bare, err := e.bare(); err != nil || bare {
+			return nil, err
+		}
+		if time.Now().After(until) {
+			return nil, fmt.Errorf("process %s: %w", e, errLoading)
+		}
+	}
+}
+
+// whole reads an environment by one call: between two, another program may take the
+// place of the first, whose rest can no longer be read.
+func whole(name string) ([]byte, error) {
+	for room := 32 << 10; ; room *= 4 {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		env := make([]byte, room)
+		n, err := f.Read(env)
+		f.Close()
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		if err != nil || n < room {
+			return env[:n], err
+		}
+	}
+}
+
+// bare reports whether the process has no environment, or can no longer act.
+func (e entry) bare() (bool, error) {
+	_, f, err := stat(e.PID)
+	if err != nil {
+		return false, err
+	}
+	flags, err := strconv.ParseInt(f[6], 10, 64)
+	if err != nil || f[0] == "Z" || f[0] == "X" || flags&exiting != 0 || len(f) < 49 {
+		return true, err
+	}
+	// Where its code begins is written last, when all else is in its place.
+	code, begins, ends := f[23], f[47], f[48]
+	return code != "0" && begins == ends, nil
+}
+
 // threadEnviron reads the environment through another thread: a first thread that
 // has ended has none.
 func (e entry) threadEnviron() ([]byte, error) {
 	threads, err := os.ReadDir(file(e.PID, "task"))
 	for _, t := range threads {
-		if env, err := os.ReadFile(file(e.PID, "task/"+t.Name()+"/environ")); err == nil && len(env) > 0 {
+		if env, err := whole(file(e.PID, "task/"+t.Name()+"/environ")); err == nil && len(env) > 0 {
 			return env, nil
 		}
 	}

@@ -90,10 +90,10 @@ func (g *Group) End(patience time.Duration) ([]Process, error) {
 	g.killGroup()
 	for pause, clean := time.Millisecond, 0; ; {
 		left, err := g.Left()
-		if err != nil {
+		if err != nil && !errors.Is(err, errLoading) {
 			return nil, err
 		}
-		if len(left) == 0 {
+		if err == nil && len(left) == 0 {
 			// One search can miss a process that is started meanwhile.
 			if clean++; clean == 2 {
 				return nil, nil
@@ -101,7 +101,7 @@ func (g *Group) End(patience time.Duration) ([]Process, error) {
 			continue
 		}
 		if clean = 0; time.Now().After(until) {
-			return left, nil
+			return left, err
 		}
 		g.kill(left)
 		time.Sleep(pause)
@@ -109,6 +109,10 @@ func (g *Group) End(patience time.Duration) ([]Process, error) {
 		g.Reap()
 	}
 }
+
+// errLoading is the error of a search that a process kept from its end: whose it is shows
+// only when its program is loaded.
+var errLoading = errors.New("a program is being loaded into it")
 
 // errNotOwn is the error of Start for a command that was not prepared.
 var errNotOwn = errors.New("the command was not prepared: call Prepare before Start")

@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -113,15 +114,21 @@ func (g *Group) Reap() {
 }
 
 // Left returns the running processes of the command. An error means that they are
-// not known.
+// not known, or not all of them.
 func (g *Group) Left() ([]Process, error) {
 	all, err := processes()
 	if err != nil {
 		return nil, err
 	}
-	found := map[int]bool{}
+	found, unknown := map[int]bool{}, map[int]error{}
 	for _, e := range all {
-		found[e.PID] = e.PID == g.leader || g.leader > 1 && e.group == g.leader || g.scope.Root != 0 && e.parent == g.scope.Root || g.marked(e)
+		is := e.PID == g.leader || g.leader > 1 && e.group == g.leader || g.scope.Root != 0 && e.parent == g.scope.Root
+		if !is {
+			if is, err = g.marked(e); errors.Is(err, errLoading) {
+				unknown[e.PID] = err
+			}
+		}
+		found[e.PID] = is
 	}
 	spared := append([]int{os.Getpid()}, g.scope.Spare...)
 	for more := true; more; { // a child may come before its parent
@@ -134,22 +141,24 @@ func (g *Group) Left() ([]Process, error) {
 		}
 	}
 	var left []Process
+	err = nil
 	for _, e := range all {
 		if found[e.PID] {
 			e.UID = e.account()
 			left = append(left, e.Process)
+		} else if unknown[e.PID] != nil {
+			err = unknown[e.PID]
 		}
 	}
-	return left, nil
+	return left, err
 }
 
 // marked reports whether a process carries the mark of the command.
-func (g *Group) marked(e entry) bool {
+func (g *Group) marked(e entry) (bool, error) {
 	if g.scope.Attempt == "" || e.kernel {
-		return false
+		return false, nil
 	}
-	is, err := e.carries(g.scope.Attempt)
-	return err == nil && is
+	return e.carries(g.scope.Attempt)
 }
 
 func (e entry) account() int {
@@ -164,10 +173,7 @@ func (g *Group) signalRest(signals ...unix.Signal) {
 	if g.scope.Attempt == "" && g.scope.Root == 0 {
 		return
 	}
-	left, err := g.Left()
-	if err != nil {
-		return
-	}
+	left, _ := g.Left()
 	for _, p := range left {
 		if now, err := look(p.PID); err != nil || g.leader > 1 && now.group == g.leader {
 			continue

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"indoubt/ledger"
@@ -30,7 +31,7 @@ func post(t *testing.T, url string) *http.Request {
 	return req
 }
 
-var soon = Limits{Timeout: 3 * time.Second}
+var soon = Limits{Timeout: 3 * time.Minute}
 
 // cutter applies each write and then does to the connection what it is told.
 type cutter struct {
@@ -41,8 +42,12 @@ type cutter struct {
 
 func newCutter(t *testing.T, after func(c *cutter, w http.ResponseWriter, conn func() net.Conn)) *cutter {
 	t.Helper()
+	return cutterAt(t, need.Get(net.Listen("tcp", "127.0.0.1:0"))(t), after)
+}
+
+func cutterAt(t *testing.T, at net.Listener, after func(c *cutter, w http.ResponseWriter, conn func() net.Conn)) *cutter {
 	c := &cutter{}
-	c.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c.Server = &httptest.Server{Listener: at, Config: &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.conns.Store(r.RemoteAddr, true)
 		if r.Method == "GET" {
 			_, _ = io.WriteString(w, "ok")
@@ -55,9 +60,56 @@ func newCutter(t *testing.T, after func(c *cutter, w http.ResponseWriter, conn f
 			need.That(t, err == nil, "%v", err)
 			return conn
 		})
-	}))
+	})}}
+	c.Server.Start()
 	t.Cleanup(c.Server.Close)
 	return c
+}
+
+// pipes is a network in memory. In a bubble of synctest, time passes only where all wait.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// inABubble runs a test whose sender reaches its cutter through memory.
+func inABubble(t *testing.T, after func(c *cutter, w http.ResponseWriter, conn func() net.Conn), test func(t *testing.T, s *cutter, h *Sender)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipes()
+		test(t, cutterAt(t, p, after), &Sender{Dial: p.dial})
+	})
+}
+
+// hang takes a write and does not answer it before its client has gone.
+func hang(_ *cutter, _ http.ResponseWriter, conn func() net.Conn) {
+	c := conn()
+	_, _ = io.Copy(io.Discard, c)
+	c.Close()
 }
 
 func cut(_ *cutter, _ http.ResponseWriter, conn func() net.Conn) { conn().Close() }
@@ -117,15 +169,13 @@ func TestI2_ListenerGoneAfterApplyingIsStillSent(t *testing.T) {
 }
 
 func TestNeverSent(t *testing.T) {
-	closed := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	closed.Close()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
 	private := httptest.NewTLSServer(http.NotFoundHandler())
 	defer private.Close()
 	private.Config.ErrorLog = nil
 	for name, url := range map[string]string{
-		"connection refused":        "http://" + closed.Addr().String(),
+		"connection refused":        "http://127.0.0.1:1", // a port that no other test is given
 		"unknown host":              "http://nowhere.invalid/",
 		"no TLS there":              strings.Replace(plain.URL, "http:", "https:", 1),
 		"a certificate of nobody":   private.URL,
@@ -151,11 +201,10 @@ func TestCutWhileConnectingIsNeverSent(t *testing.T) {
 }
 
 func TestHangIsTimeoutAndSent(t *testing.T) {
-	release := make(chan struct{})
-	s := newCutter(t, func(*cutter, http.ResponseWriter, func() net.Conn) { <-release })
-	defer close(release)
-	a := new(Sender).Send(post(t, s.URL), Limits{Timeout: 150 * time.Millisecond})
-	need.That(t, a.Sent && a.Class == ledger.ClassTimeout, "sent=%v class=%q", a.Sent, a.Class)
+	inABubble(t, hang, func(t *testing.T, s *cutter, h *Sender) {
+		a := h.Send(post(t, s.URL), Limits{Timeout: 150 * time.Millisecond})
+		need.That(t, a.Sent && a.Class == ledger.ClassTimeout, "sent=%v class=%q", a.Sent, a.Class)
+	})
 }
 
 func TestHangInTheHandshakeIsNeverSent(t *testing.T) {
@@ -166,7 +215,7 @@ func TestHangInTheHandshakeIsNeverSent(t *testing.T) {
 }
 
 func TestSlowDripEndsAtTheTimeout(t *testing.T) {
-	s := newCutter(t, func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) {
+	drip := func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) {
 		for range 200 {
 			if _, err := io.WriteString(w, "x"); err != nil {
 				return
@@ -174,9 +223,11 @@ func TestSlowDripEndsAtTheTimeout(t *testing.T) {
 			w.(http.Flusher).Flush()
 			time.Sleep(20 * time.Millisecond)
 		}
+	}
+	inABubble(t, drip, func(t *testing.T, s *cutter, h *Sender) {
+		a := h.Send(post(t, s.URL), Limits{Timeout: 200 * time.Millisecond})
+		need.That(t, a.Sent && a.Class == ledger.ClassTimeout && a.Status == 200 && a.Truncated && len(a.Body) != 0, "%+v", a)
 	})
-	a := new(Sender).Send(post(t, s.URL), Limits{Timeout: 200 * time.Millisecond})
-	need.That(t, a.Sent && a.Class == ledger.ClassTimeout && a.Status == 200 && a.Truncated && len(a.Body) != 0, "%+v", a)
 }
 
 func TestWriteNeverFollowsRedirects(t *testing.T) {
@@ -277,22 +328,23 @@ func TestSealedGateLetsNothingThrough(t *testing.T) {
 }
 
 func TestWriteInProgressCountsAsSent(t *testing.T) {
-	ours, theirs := net.Pipe()
-	defer theirs.Close()
-	g := &sendDeadline{armed: true}
-	go func() { _, _ = deadlineConn{ours, g}.Write([]byte("nobody reads this")) }()
-	time.Sleep(30 * time.Millisecond)
-	need.That(t, g.seal(), "a write that has begun may have left")
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer theirs.Close()
+		g := &sendDeadline{armed: true}
+		go func() { _, _ = deadlineConn{ours, g}.Write([]byte("nobody reads this")) }()
+		synctest.Wait()
+		need.That(t, g.seal(), "a write that has begun may have left")
+	})
 }
 
 func TestCancelledByTheCaller(t *testing.T) {
-	release := make(chan struct{})
-	s := newCutter(t, func(*cutter, http.ResponseWriter, func() net.Conn) { <-release })
-	defer close(release)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-	time.AfterFunc(100*time.Millisecond, cancel)
-	a := new(Sender).Send(post(t, s.URL).WithContext(ctx), soon)
-	need.That(t, a.Sent && a.Class == ledger.ClassKilled, "sent=%v class=%q", a.Sent, a.Class)
+	inABubble(t, hang, func(t *testing.T, s *cutter, h *Sender) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		time.AfterFunc(100*time.Millisecond, cancel)
+		a := h.Send(post(t, s.URL).WithContext(ctx), Limits{Timeout: 3 * time.Second})
+		need.That(t, a.Sent && a.Class == ledger.ClassKilled, "sent=%v class=%q", a.Sent, a.Class)
+	})
 }
 
 type recordingConn struct {
@@ -313,7 +365,7 @@ func TestReplyComesAsItIsSaid(t *testing.T) {
 		}
 		conn().Close() // in the middle
 	})
-	r, _ := new(Sender).Open(post(t, s.URL), Limits{Timeout: 3 * time.Second, MaxBody: 15})
+	r, _ := new(Sender).Open(post(t, s.URL), Limits{Timeout: soon.Timeout, MaxBody: 15})
 	need.Must(t, r != nil && r.StatusCode == 200, "%+v", r)
 	buf := make([]byte, 100)
 	for range 2 {
@@ -342,34 +394,35 @@ func TestReplyEndsWhenItIsTold(t *testing.T) {
 		"by an extension": {func(r *Reply) { r.Extend(time.Now().Add(20 * time.Millisecond)) }, ledger.ClassTimeout, context.DeadlineExceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
-			release := make(chan struct{})
-			defer close(release)
-			s := newCutter(t, func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) {
+			headOnly := func(c *cutter, w http.ResponseWriter, conn func() net.Conn) {
 				w.(http.Flusher).Flush()
-				<-release
-			})
-			t.Cleanup(s.CloseClientConnections)
-			r, a := new(Sender).Open(post(t, s.URL), Limits{Timeout: 300 * time.Millisecond})
-			need.Must(t, r != nil, "%v", a.Err)
-			tc.end(r)
-			_, err := r.Read(make([]byte, 1))
-			need.That(t, errors.Is(err, tc.err), "%v", err)
-			if a := r.Answer(); a.Class != tc.class || !a.Sent {
-				t.Errorf("%+v", a)
+				hang(c, w, conn)
 			}
+			inABubble(t, headOnly, func(t *testing.T, s *cutter, h *Sender) {
+				r, a := h.Open(post(t, s.URL), Limits{Timeout: 300 * time.Millisecond})
+				need.Must(t, r != nil, "%v", a.Err)
+				tc.end(r)
+				_, err := r.Read(make([]byte, 1))
+				need.That(t, errors.Is(err, tc.err), "%v", err)
+				if a := r.Answer(); a.Class != tc.class || !a.Sent {
+					t.Errorf("%+v", a)
+				}
+			})
 		})
 	}
 	t.Run("an extension holds", func(t *testing.T) {
-		s := newCutter(t, func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) {
+		late := func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) {
 			w.(http.Flusher).Flush()
 			time.Sleep(300 * time.Millisecond)
 			_, _ = io.WriteString(w, "done")
+		}
+		inABubble(t, late, func(t *testing.T, s *cutter, h *Sender) {
+			r, a := h.Open(post(t, s.URL), Limits{Timeout: 200 * time.Millisecond})
+			need.Must(t, r != nil, "%v", a.Err)
+			r.Extend(time.Now().Add(10 * time.Second))
+			b, err := io.ReadAll(r)
+			need.That(t, string(b) == "done" && err == nil && !r.Answer().Truncated, "%q %v", b, err)
 		})
-		r, a := new(Sender).Open(post(t, s.URL), Limits{Timeout: 200 * time.Millisecond})
-		need.Must(t, r != nil, "%v", a.Err)
-		r.Extend(time.Now().Add(10 * time.Second))
-		b, err := io.ReadAll(r)
-		need.That(t, string(b) == "done" && err == nil && !r.Answer().Truncated, "%q %v", b, err)
 	})
 }
 

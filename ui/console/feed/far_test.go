@@ -49,10 +49,16 @@ func TestALookAtAFarLedgerIsFewRoundTrips(t *testing.T) {
 	var seen Looked
 	count := func(what string, most int, call func()) {
 		t.Helper()
-		call()                             // it is prepared
-		time.Sleep(200 * time.Millisecond) // what no one waits for is over
-		if n := relay.Trips(call); n > most {
-			t.Errorf("%s: %d round trips, want %d", what, n, most)
+		call() // it is prepared
+		// A machine that stands still makes more of them, and never fewer: what is asked
+		// together leaves late, and what no one waits for comes in between.
+		fewest := relay.Trips(call)
+		for try := 1; try < 20 && fewest > most; try++ {
+			time.Sleep(200 * time.Millisecond) // what no one waits for is over
+			fewest = min(fewest, relay.Trips(call))
+		}
+		if fewest > most {
+			t.Errorf("%s: %d round trips, want %d", what, fewest, most)
 		}
 	}
 	w := Wanted{Tab: ledger.TabNeedsYou, Limit: 100, Visible: 40, zone: time.UTC}
