@@ -81,7 +81,7 @@ func (s *handle) ready() (gone, err error) {
 		open = false
 	}
 	if open {
-		return nil, translate(s.path, s.reread(was, now))
+		return nil, s.touched(was, now)
 	}
 	opening.Lock()
 	defer opening.Unlock()
@@ -91,24 +91,20 @@ func (s *handle) ready() (gone, err error) {
 	return nil, translate(s.path, s.connect(context.Background()))
 }
 
-// reread forgets the pages in memory where the file was written to since: by a checkpoint,
-// or by what is not SQLite. The next change meets the pages that are there; the schema,
-// which no change reads, is read here.
-func (s *handle) reread(was, now files) error {
+// touched has the writer look again where the file was written to since: by a checkpoint,
+// or by what is not SQLite. Errors: *DamagedError.
+func (s *handle) touched(was, now files) error {
 	if !s.writes() || now.db.changed == was.db.changed {
 		return nil
 	}
 	if err := s.behind(); err != nil {
 		return err
 	}
-	_, err := s.writer.conn.ExecContext(context.Background(), `PRAGMA shrink_memory; SELECT sum(length(sql || '')) FROM sqlite_schema`)
-	if err == nil {
-		s.writer.stamps = true
-		s.mu.Lock()
-		s.files.db = now.db
-		s.mu.Unlock()
-	}
-	return err
+	s.writer.rereads, s.writer.stamps = true, true
+	s.mu.Lock()
+	s.files.db = now.db
+	s.mu.Unlock()
+	return nil
 }
 
 // mend lets go of a log that is not beside the ledger any more. What is in there

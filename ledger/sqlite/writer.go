@@ -23,20 +23,21 @@ const (
 // while a transaction waits for the write lock go into it together, and share its
 // sync.
 type writer struct {
-	store  *handle
-	db     *sql.DB
-	conn   *sql.Conn // nil while nothing is open
-	lock   *writeLock
-	stmts  map[string]*sql.Stmt
-	begun  begun
-	gone   error // why nothing may be sent because of what this transaction writes, or nil
-	queue  chan *job
-	busy   chan struct{} // its holder writes for all that are queued
-	roomy  time.Time     // when the disk had plenty of room
-	stamps bool          // the next change writes page 1 to the log; see behind
-	waits  bool          // conn is opened with the first change
-	lone   int           // batches of one job since the newest with several
-	closed atomic.Bool
+	store   *handle
+	db      *sql.DB
+	conn    *sql.Conn // nil while nothing is open
+	lock    *writeLock
+	stmts   map[string]*sql.Stmt
+	begun   begun
+	gone    error // why nothing may be sent because of what this transaction writes, or nil
+	queue   chan *job
+	busy    chan struct{} // its holder writes for all that are queued
+	roomy   time.Time     // when the disk had plenty of room
+	stamps  bool          // the next change writes page 1 to the log; see behind
+	rereads bool          // the next change forgets the pages in memory
+	waits   bool          // conn is opened with the first change
+	lone    int           // batches of one job since the newest with several
+	closed  atomic.Bool
 
 	foreseen, foreseeing atomic.Bool // by this connection, and now; see Foresee
 }
@@ -304,6 +305,17 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 	return wrote, nil
 }
 
+// reread forgets the pages in memory, so that the change meets those that are there now. The
+// schema, which no change reads, is read here.
+func (w *writer) reread() error {
+	if !w.rereads {
+		return nil
+	}
+	_, err := w.conn.ExecContext(context.Background(), `PRAGMA shrink_memory; SELECT sum(length(sql || '')) FROM sqlite_schema`)
+	w.rereads = err != nil
+	return err
+}
+
 // stamp writes page 1 to the log, with what is in it.
 func (w *writer) stamp() error {
 	if !w.stamps || w.store.id == "" {
@@ -331,7 +343,10 @@ func (w *writer) begin(until time.Time) error {
 	for {
 		err := w.exec(`BEGIN IMMEDIATE`)
 		if err == nil {
-			if err = w.unbroken(); err != nil {
+			if err = w.reread(); err == nil {
+				err = w.unbroken()
+			}
+			if err != nil {
 				return w.rollback(err)
 			}
 		}
