@@ -36,6 +36,8 @@ const (
 	Crowded    = "crowded"        // the server takes no more connections
 	Partial    = "partial"        // the ledger has no guards: it is being restored
 	FailedOver = "failover"       // the database is another one than the ledger was adopted in
+	Old        = "old_server"     // the server was taken over from, and lacks what was recorded since
+	Rivals     = "two_primaries"  // several hosts of the address take writes
 	Unknown    = "unknown_commit" // a change is recorded as a whole or not at all, and which it is cannot be asked
 )
 
@@ -52,7 +54,10 @@ var sayings = map[string]struct {
 	Lost:       {"%s does not answer: %s", "check that the server runs and is reached from here; what cannot be recorded must not be sent", ledger.ErrLost},
 	Crowded:    {"%s takes no more connections (%s)", "try again; let fewer processes connect, raise max_connections, or put a pooler before it", ledger.ErrBusy},
 	Partial:    {"%s is not whole (%s)", "wait until its restore has ended; what cannot be recorded must not be sent", ledger.ErrLost},
-	Unknown:    {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "look whether it is there, and do the same again where it is not", ledger.ErrUnknown},
+	Old: {"%s is reached only on a server that another one took over from: %s lacks what was recorded since",
+		"bring the server that took over back, and make the old one its standby; if the old one has to go on, promote it once more (standby.signal, pg_ctl promote), and then adopt it: indoubt adopt", ledger.ErrLost},
+	Rivals:  {"several servers of %s take writes: %s", "stop all but the one that goes on: what is recorded on one is not seen on the other, and may be sent twice", ledger.ErrRefused},
+	Unknown: {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "look whether it is there, and do the same again where it is not", ledger.ErrUnknown},
 }
 
 func (e *Error) Error() string { return e.Trouble(ledger.InFull).Error() }
@@ -110,6 +115,9 @@ func (s *handle) Translate(err error) error {
 }
 
 func translate(shown string, err error) error {
+	if old := (*Error)(nil); errors.As(err, &old) && old.Code == Old { // without the driver's error around it
+		return old
+	}
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrRaced) || translated(err) {
 		return err
 	}

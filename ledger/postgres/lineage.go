@@ -42,6 +42,15 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor) error {
 	})
 }
 
+// OnlyPrimary refuses an address where several hosts take writes: to adopt the ledger on
+// one of them leaves the others as they are.
+func (s *Store) OnlyPrimary(ctx context.Context) error {
+	if all := s.address.primaries(ctx); len(all) > 1 {
+		return &Error{Rivals, s.address.shown, toldOf(all), "", nil}
+	}
+	return nil
+}
+
 // Lineage names the database in which the ledger was opened, and the one it is in now, ""
 // for a standby.
 func (s *Store) Lineage(ctx context.Context) (opened, now string, err error) {

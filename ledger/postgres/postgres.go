@@ -52,8 +52,9 @@ type handle struct {
 	asking   time.Duration // how long the server is asked what became of a COMMIT
 	polling  time.Duration // how often a watch looks by itself
 
-	memory memory
-	lanes  *lanes
+	memory     memory
+	succession succession
+	lanes      *lanes
 
 	spare      chan *pgxpool.Conn // connections with a transaction that only read and is over
 	folding    atomic.Bool        // see fold
@@ -70,6 +71,7 @@ func connected(a *address, o Options) (*handle, error) {
 		s.steadily = hostclock.Steady
 	}
 	s.plain.Store(a.plain)
+	s.validated()
 	if err := s.repool(); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// succession is what this process has seen of the databases that the ledger has lived in.
+// A server that another one took over from may come back, and be the first of the address:
+// it lacks what was recorded since, and does not know it.
+type succession struct {
+	mu   sync.Mutex
+	any  bool            // one was seen
+	left map[string]bool // those that another one follows
+}
+
+// successionQuery gives them in their order, and last the one of this server.
+const successionQuery = `SELECT concat_ws(' ', string_agg(lineage, ' ' ORDER BY n), indoubt.lineage()) FROM indoubt.lineages`
+
+// sees takes in what a server says of them. It reports whether that server was left, and
+// whether another one was that was not known to be.
+func (s *succession) sees(told string) (old, news bool) {
+	all := strings.Fields(told)
+	if len(all) == 0 {
+		return false, false
+	}
+	here := all[len(all)-1]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.left[here] {
+		return true, false
+	}
+	if s.any = true; s.left == nil {
+		s.left = map[string]bool{}
+	}
+	for _, line := range all {
+		if line != here && !s.left[line] {
+			s.left[line], news = true, true
+		}
+	}
+	return false, news
+}
+
+// knows reports whether any database was seen.
+func (s *succession) knows() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.any
+}
+
+// succeeds refuses a server that was left, so that the next host of the address is tried.
+// What is no ledger yet, or none any more, is let through.
+func (s *handle) succeeds(ctx context.Context, conn *pgconn.PgConn) error {
+	if !s.succession.knows() { // what is found first is taken in when it is described
+		return nil
+	}
+	answers, err := conn.Exec(ctx, successionQuery).ReadAll()
+	if said := (*pgconn.PgError)(nil); err != nil {
+		if errors.As(err, &said) && !ended(said) {
+			return nil
+		}
+		return err
+	}
+	if len(answers) != 1 || len(answers[0].Rows) != 1 {
+		return nil
+	}
+	old, news := s.succession.sees(string(answers[0].Rows[0][0]))
+	if news { // connections to the server that was left may be open
+		s.pool.Load().Reset()
+	}
+	if old {
+		return &Error{Old, s.address.shown, conn.Conn().RemoteAddr().String(), "", nil}
+	}
+	return nil
+}
+
+// validated adds that to what a connection of the pool is tried for.
+func (s *handle) validated() {
+	config := s.address.config.ConnConfig
+	before := config.ValidateConnect
+	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+		if before != nil {
+			if err := before(ctx, conn); err != nil {
+				return err
+			}
+		}
+		return s.succeeds(ctx, conn)
+	}
+}
