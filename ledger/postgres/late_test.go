@@ -1,0 +1,62 @@
+package postgres
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
+)
+
+// A commit that waits for a standby which is not there does not wait in silence.
+func TestWhatACommitWaitsFor(t *testing.T) {
+	c := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"synchronous_commit": "on"}})
+	need.OK(t, c.Exec("postgres", "CREATE DATABASE ledger"))
+	need.OK(t, need.Get(Create(ctx, c.URL("ledger"), Options{}))(t).Close())
+	said := make(chan ledger.Trouble, 1)
+	s := opened(t, c.URL("ledger"), Options{Warn: func(t ledger.Trouble) { said <- t }})
+	c.Set(t, "synchronous_standby_names", "gone")
+	strained := func(want string) {
+		t.Helper()
+		for end := time.Now().Add(amply); ; time.Sleep(20 * time.Millisecond) {
+			i := need.Get(s.Info(ctx))(t)
+			if i.Strained == want {
+				return
+			}
+			need.Must(t, time.Now().Before(end), "%q, want %q", i.Strained, want)
+		}
+	}
+	strained("NO STANDBY: nothing is recorded until one is back (gone)")
+	done := make(chan error, 1)
+	go func() {
+		_, err := ledger.Begin(ctx, s, begun("waits", 0))
+		done <- err
+	}()
+	select {
+	case t1 := <-said:
+		need.That(t, t1.Code == Waits && strings.Contains(t1.Message, "waits for a standby (gone)") && t1.Do != "", "%+v", t1)
+	case err := <-done:
+		t.Errorf("it does not wait: %v", err)
+	}
+	c.Set(t, "synchronous_standby_names", "")
+	need.OK(t, <-done)
+	strained("")
+}
+
+// A server whose disk is full says so, and does not read as if this host had to make room.
+func TestAServerWithoutRoom(t *testing.T) {
+	url := made(t)
+	s := opened(t, url, Options{})
+	psql(t, url, `CREATE FUNCTION public.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'could not extend file "base/5/16400": No space left on device'; END $$;
+		CREATE TRIGGER is_full BEFORE INSERT ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION public.full()`)
+	_, err := ledger.Begin(ctx, s, begun("no room", 0))
+	need.That(t, errors.Is(err, ledger.ErrFull) && strings.Contains(err.Error(), "has no room left (could not extend") && strings.Contains(err.Error(), "the server's disk"), "%v", err)
+	need.That(t, strings.HasPrefix(need.Get(s.Info(ctx))(t).Strained, "SERVER DISK FULL: "), "the screen does not say it")
+	psql(t, url, `DROP TRIGGER is_full ON indoubt.attempts`)
+	need.Equal(t, need.Get(ledger.Begin(ctx, s, begun("no room", 0)))(t).Answer, ledger.AnswerBegun)
+	need.Equal(t, need.Get(s.Info(ctx))(t).Strained, "")
+}
