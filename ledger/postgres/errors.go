@@ -235,6 +235,12 @@ func byCode(shown string, said *pgconn.PgError) error {
 		if strings.HasPrefix(said.Message, "permission denied for database") {
 			do = "give the same command as the user that owns the database"
 		}
+		switch {
+		case strings.HasPrefix(said.Message, "query would be affected by row-level security"):
+			do = "rows of the ledger are hidden from this user: its owner gives ALTER TABLE indoubt.NAME DISABLE ROW LEVEL SECURITY"
+		case strings.Contains(said.Message, `"session_replication_role"`):
+			do = "the guards of the ledger do not run for this user: ALTER ROLE NAME RESET session_replication_role"
+		}
 		return &Error{Permission, shown, said.Message, do, said}
 	case codeNoObject:
 		if len(rolesIn(said.Message)) != 0 {

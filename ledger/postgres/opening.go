@@ -11,8 +11,8 @@ func (s *session) plainly() bool {
 
 // opening is the first statement of a transaction: it tells the time, and behind a
 // pooler it makes the settings, which no session keeps. A transaction that writes takes
-// the lock of its token, by which others can wait for its end, and is durable when it
-// is done, even where the database was told otherwise.
+// the lock of its token, by which others can wait for its end, is durable when it is done,
+// and has the guards look at it, even where the database was told otherwise.
 func (s *session) opening(answer *result) (statement, error) {
 	args := make([]any, 0, 8)
 	if s.token != 0 {
@@ -52,6 +52,7 @@ func (o opens) expressions() string {
 	}
 	if o.writes {
 		query += `, pg_advisory_xact_lock(?), CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`
+		query += `, CASE current_setting('session_replication_role') WHEN 'replica' THEN set_config('session_replication_role', 'origin', true) END`
 	}
 	query += o.more
 	if o.timed {
