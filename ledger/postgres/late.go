@@ -34,7 +34,7 @@ func (s *handle) late() {
 	s.background.work(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
 		defer cancel()
-		conn, err := pgconn.ConnectConfig(ctx, s.address.config.ConnConfig.Config.Copy()) // the pool's may all wait
+		conn, err := pgconn.ConnectConfig(ctx, s.address.alone()) // the pool's may all wait
 		if err != nil {
 			return
 		}
