@@ -105,6 +105,7 @@ const (
 	codePrivilege     = "42501"
 	codeNoObject      = "42704"
 	codeLimit         = "54000"
+	codeNoNumber      = "22P02"
 	codeDiskFull      = "53100"
 	codeConnections   = "53300"
 	codeProtocol      = "08P01"
@@ -222,6 +223,10 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return &ledger.GuardError{Message: "a key or a target is too long for PostgreSQL to find it by (about 2,700 bytes): give a digest of it", Err: said}
 	case codeNull:
 		return missing(shown, said)
+	case codeNoNumber:
+		if _, where, ok := strings.Cut(said.Message, oldServer); ok {
+			return &Error{Old, shown, strings.Trim(where, `"`), "", nil}
+		}
 	case codeDiskFull:
 		return &Error{Full, shown, said.Message, "", said}
 	case codeConnections:

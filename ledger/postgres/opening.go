@@ -19,6 +19,9 @@ func (s *session) opening(answer *result) (statement, error) {
 		args = append(args, s.token)
 	}
 	s.opens.plain, s.opens.writes = s.plainly(), s.token != 0
+	if s.opens.plain { // else the server was looked at when it was connected to
+		s.opens.left = s.store.succession.array()
+	}
 	t := s.opens.text()
 	values, err := t.bind(s.parcel, append(args, s.moreArgs...))
 	return statement{query: t.query, args: values, answer: answer}, err
@@ -27,6 +30,7 @@ func (s *session) opening(answer *result) (statement, error) {
 // opens is what the text of an opening depends on.
 type opens struct {
 	plain, writes bool
+	left          string // databases that it refuses to be in, as an array
 	more          string // other locks that it takes
 	timed         bool   // whether the clock is near what was guessed
 }
@@ -49,6 +53,9 @@ func (o opens) expressions() string {
 		for _, set := range settings {
 			query += `, set_config('` + set.name + `', '` + set.value + `', true)`
 		}
+	}
+	if o.left != "" {
+		query += `, CASE WHEN (` + databaseQuery + `) = ANY (CAST('` + o.left + `' AS text[])) THEN CAST('` + oldServer + `' || concat_ws(':', host(inet_server_addr()), inet_server_port()) AS int) END`
 	}
 	if o.writes {
 		query += `, pg_advisory_xact_lock(?), CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', true) END`

@@ -346,7 +346,7 @@ func (s *session) Known(changeID string) { s.change = changeID }
 func (s *session) Lets(c ledger.Change) error {
 	s.alone = s.alone || c.Offered // what it sets holds for all of a transaction
 	if c.Lineage != "" {
-		now, err := lineage(s)
+		now, _, err := lineage(s)
 		if err == nil && now != c.Lineage {
 			err = &Error{FailedOver, s.store.address.shown, "it is in another database than a moment ago", "", nil}
 		}

@@ -3,10 +3,14 @@ package postgres
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"indoubt/ledger/lazyregexp"
 )
 
 // succession is what this process has seen of the databases that the ledger has lived in.
@@ -18,8 +22,15 @@ type succession struct {
 	left map[string]bool // those that another one follows
 }
 
-// successionQuery gives them in their order, and last the one of this server.
-const successionQuery = `SELECT concat_ws(' ', string_agg(lineage, ' ' ORDER BY n), indoubt.lineage()) FROM indoubt.lineages`
+// databaseQuery gives the database of this server: its lineage, and when that was noted, if
+// it was. Two standbys that are promoted may come to have the same lineage.
+const databaseQuery = `SELECT CASE WHEN lineage <> indoubt.lineage() THEN indoubt.lineage() ELSE lineage || '@' || indoubt.ms(noted_at) END FROM indoubt.lineages ORDER BY n DESC LIMIT 1`
+
+// successionQuery gives those of the ledger in their order, and last the one of this server.
+const successionQuery = `SELECT concat_ws(' ', string_agg(lineage || '@' || indoubt.ms(noted_at), ' ' ORDER BY n), (` + databaseQuery + `)) FROM indoubt.lineages`
+
+// databaseShape is what is taken in of them.
+var databaseShape = lazyregexp.New(`^[0-9A-Za-z.@]+$`)
 
 // sees takes in what a server says of them. It reports whether that server was left, and
 // whether another one was that was not known to be.
@@ -27,6 +38,11 @@ func (s *succession) sees(told string) (old, news bool) {
 	all := strings.Fields(told)
 	if len(all) == 0 {
 		return false, false
+	}
+	for _, line := range all {
+		if !databaseShape.MatchString(line) {
+			return false, false
+		}
 	}
 	here := all[len(all)-1]
 	s.mu.Lock()
@@ -45,11 +61,34 @@ func (s *succession) sees(told string) (old, news bool) {
 	return false, news
 }
 
+// oldServer begins what is no number, and ends a transaction on a server that was left: a
+// pooler may give another one at any time.
+const oldServer = "old server: "
+
+// array gives those that were left, as PostgreSQL writes an array; "" where none was.
+func (s *succession) array() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.left) == 0 {
+		return ""
+	}
+	return "{" + strings.Join(slices.Sorted(maps.Keys(s.left)), ",") + "}"
+}
+
 // knows reports whether any database was seen.
 func (s *succession) knows() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.any
+}
+
+// learns takes in what a server says of them. It reports whether that server was left.
+func (s *handle) learns(told string) bool {
+	old, news := s.succession.sees(told)
+	if news { // connections to the server that was left may be open
+		s.pool.Load().Reset()
+	}
+	return old
 }
 
 // succeeds refuses a server that was left, so that the next host of the address is tried.
@@ -68,11 +107,7 @@ func (s *handle) succeeds(ctx context.Context, conn *pgconn.PgConn) error {
 	if len(answers) != 1 || len(answers[0].Rows) != 1 {
 		return nil
 	}
-	old, news := s.succession.sees(string(answers[0].Rows[0][0]))
-	if news { // connections to the server that was left may be open
-		s.pool.Load().Reset()
-	}
-	if old {
+	if s.learns(string(answers[0].Rows[0][0])) {
 		return &Error{Old, s.address.shown, conn.Conn().RemoteAddr().String(), "", nil}
 	}
 	return nil

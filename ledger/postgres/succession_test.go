@@ -64,6 +64,24 @@ func settled(t *testing.T, primary, standby *pgtest.Cluster) {
 	}
 }
 
+// Behind a pooler a connection is to one server now, and then to another.
+func TestI3_APoolerThatGoesBackToAnOldPrimary(t *testing.T) {
+	url := made(t)
+	s := opened(t, with(url, modes[1]), Options{})
+	_ = need.Get(ledger.Begin(ctx, s, begun("before", 0)))(t)
+	s.succession.sees(psql(t, url, databaseQuery) + " 7.2.1.1") // it was on another server meanwhile
+	for _, do := range []func() error{
+		func() error { _, err := ledger.Begin(ctx, s, begun("after", 0)); return err },
+		func() error { _, err := s.Page(ctx, ledger.Query{Limit: 1}); return err },
+		func() error { _, err := s.Info(ctx); return err },
+	} {
+		err := do()
+		said := (*Error)(nil)
+		need.That(t, errors.As(err, &said) && said.Code == Old && strings.HasPrefix(said.Why, "127.0.0.1:"), "%v", err)
+	}
+	need.Equal(t, psql(t, url, `SELECT count(*) FROM indoubt.operations`), "1")
+}
+
 // A server is old where another database is known to follow its own, and only there.
 func TestSuccession(t *testing.T) {
 	var s succession
