@@ -200,7 +200,8 @@ func translated(err error) bool {
 	return false
 }
 
-func byCode(shown string, said *pgconn.PgError) error {
+// ofOurs is an error that the ledger's own statements raise, or nil.
+func ofOurs(shown string, said *pgconn.PgError) error {
 	switch said.Code {
 	case codeRefused:
 		if do := lacking(shown, rolesIn(said.Message)); do != "" {
@@ -209,6 +210,19 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return tables.Refusal(said.Message, said)
 	case codeFailover:
 		return &Error{FailedOver, shown, said.Message, "", said}
+	case codeNoNumber:
+		if _, where, ok := strings.Cut(said.Message, oldServer); ok {
+			return &Error{Old, shown, strings.Trim(where, `"`), "", nil}
+		}
+	}
+	return nil
+}
+
+func byCode(shown string, said *pgconn.PgError) error {
+	if err := ofOurs(shown, said); err != nil {
+		return err
+	}
+	switch said.Code {
 	case codeDivision:
 		return fmt.Errorf("%w: %w", tables.ErrRaced, said)
 	case codeFeature:
@@ -223,10 +237,6 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return &ledger.GuardError{Message: "a key or a target is too long for PostgreSQL to find it by (about 2,700 bytes): give a digest of it", Err: said}
 	case codeNull:
 		return missing(shown, said)
-	case codeNoNumber:
-		if _, where, ok := strings.Cut(said.Message, oldServer); ok {
-			return &Error{Old, shown, strings.Trim(where, `"`), "", nil}
-		}
 	case codeDiskFull:
 		return &Error{Full, shown, said.Message, "", said}
 	case codeConnections:
@@ -236,17 +246,7 @@ func byCode(shown string, said *pgconn.PgError) error {
 	case codeNoSchema, codeNoTable:
 		return &ledger.MissingError{Ledger: shown, Why: said.Message}
 	case codePrivilege:
-		do := cmp.Or(lacking(shown, roleFor(said.Message)), said.Hint)
-		if strings.HasPrefix(said.Message, "permission denied for database") {
-			do = "give the same command as the user that owns the database"
-		}
-		switch {
-		case strings.HasPrefix(said.Message, "query would be affected by row-level security"):
-			do = "rows of the ledger are hidden from this user: its owner gives ALTER TABLE indoubt.NAME DISABLE ROW LEVEL SECURITY"
-		case strings.Contains(said.Message, `"session_replication_role"`):
-			do = "the guards of the ledger do not run for this user: ALTER ROLE NAME RESET session_replication_role"
-		}
-		return &Error{Permission, shown, said.Message, do, said}
+		return &Error{Permission, shown, said.Message, permitting(shown, said), said}
 	case codeNoObject:
 		if len(rolesIn(said.Message)) != 0 {
 			return &Error{Permission, shown, said.Message, rolesAnew, said}
@@ -273,6 +273,19 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return fmt.Errorf("%w: %s: %w", ledger.ErrFull, shown, said)
 	}
 	return fmt.Errorf("%s: %w", shown, said)
+}
+
+// permitting says what gives a user what the server refuses it.
+func permitting(shown string, said *pgconn.PgError) string {
+	switch {
+	case strings.HasPrefix(said.Message, "permission denied for database"):
+		return "give the same command as the user that owns the database"
+	case strings.HasPrefix(said.Message, "query would be affected by row-level security"):
+		return "rows of the ledger are hidden from this user: its owner gives ALTER TABLE indoubt.NAME DISABLE ROW LEVEL SECURITY"
+	case strings.Contains(said.Message, `"session_replication_role"`):
+		return "the guards of the ledger do not run for this user: ALTER ROLE NAME RESET session_replication_role"
+	}
+	return cmp.Or(lacking(shown, roleFor(said.Message)), said.Hint)
 }
 
 // missing is why a column has no value: the guards number the rows.

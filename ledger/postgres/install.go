@@ -52,7 +52,7 @@ func (s *handle) describe(ctx context.Context) (described, error) {
 	if said := (*pgconn.PgError)(nil); errors.As(err, &said) && said.Code == codeNoFunction { // the last that a copy gets
 		return nil, &Error{Foreign, s.address.shown, "it is a copy that was cut off", "give the same command again: indoubt copy FROM TO; or name another database", nil}
 	}
-	s.learns(meta["lineages"])
+	s.succession.learns(meta["lineages"])
 	if err == nil && (meta["id"] == "" || meta.schema() == 0) {
 		err = &Error{Foreign, s.address.shown, "it does not say which ledger it is", "", nil}
 	}

@@ -26,7 +26,7 @@ const lateQuery = `SELECT current_setting('synchronous_standby_names') WHERE ` +
 
 // late says what is waited for, where that is a standby: a commit is waited for in silence
 // until its connection is given up.
-func (s *handle) late() {
+func late(s *handle) {
 	now := time.Now()
 	if said := s.lateAt.Load(); s.opts.Warn == nil || said != nil && now.Sub(*said) < lateAgain || !s.lateAt.CompareAndSwap(said, &now) {
 		return
@@ -48,8 +48,8 @@ func (s *handle) late() {
 }
 
 // strained says what a person must do about the server, as Info does.
-func (s *handle) strained(standbys string) string {
-	switch full := s.full.Load(); {
+func strained(full bool, standbys string) string {
+	switch {
 	case full:
 		return "SERVER DISK FULL: nothing is recorded until there is room"
 	case standbys != "":

@@ -59,7 +59,7 @@ func (s *Store) Lineage(ctx context.Context) (opened, now string, err error) {
 		now, told, err = lineage(q)
 		return err
 	})
-	s.learns(told)
+	s.succession.learns(told)
 	return s.meta["lineage"], now, err
 }
 

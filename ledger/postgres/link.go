@@ -36,11 +36,11 @@ const keptStatements = 300
 const linkKey = "indoubt.link"
 
 // linkOf is the link of a connection of the pool, the same each time.
-func (s *handle) linkOf(conn *pgconn.PgConn, named bool) *link {
+func linkOf(s *handle, conn *pgconn.PgConn, named bool) *link {
 	if l, ok := conn.CustomData()[linkKey].(*link); ok {
 		return l
 	}
-	l := &link{conn: conn, silence: s.silence, late: s.late, named: named, prepared: map[string]*pgconn.StatementDescription{}}
+	l := &link{conn: conn, silence: s.silence, late: func() { late(s) }, named: named, prepared: map[string]*pgconn.StatementDescription{}}
 	conn.CustomData()[linkKey] = l
 	return l
 }

@@ -74,7 +74,8 @@ func connected(a *address, o Options) (*handle, error) {
 		s.steadily = hostclock.Steady
 	}
 	s.plain.Store(a.plain)
-	s.validated()
+	s.succession.news = func() { s.pool.Load().Reset() } // connections to a server that was left may be open
+	a.succeeds(&s.succession)
 	if err := s.repool(); err != nil {
 		return nil, err
 	}

@@ -77,7 +77,7 @@ func (s *session) connect() error {
 		return s.err
 	}
 	if s.pooled, s.err = s.store.acquire(s.ctx); s.err == nil {
-		s.link = s.store.linkOf(s.pooled.Conn().PgConn(), !s.store.plain.Load())
+		s.link = linkOf(s.store, s.pooled.Conn().PgConn(), !s.store.plain.Load())
 		s.used = s.link.conn.TxStatus() != 'I'
 	}
 	return s.err
@@ -465,7 +465,7 @@ func (s *handle) rollback(pooled *pgxpool.Conn) {
 		defer pooled.Release()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = s.linkOf(pooled.Conn().PgConn(), false).exchange(ctx, []statement{{query: "ROLLBACK"}}) // else the pool closes the connection
+		_ = linkOf(s, pooled.Conn().PgConn(), false).exchange(ctx, []statement{{query: "ROLLBACK"}}) // else the pool closes the connection
 	}) {
 		pooled.Release() // which closes it
 	}

@@ -113,8 +113,8 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		if err := rows.Scan(&i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &over, &missing, &noted, &told, &standbys, &move, &may); err != nil {
 			return err
 		}
-		s.learns(told)
-		i.Strained = s.strained(standbys)
+		s.succession.learns(told)
+		i.Strained = strained(s.full.Load(), standbys)
 		i.MovedTo = tables.MovedTo(move)
 		i.ReadOnly = i.ReadOnly || i.MovedTo != "" || !strings.Contains(may, cmp.Or(s.opts.To, Record))
 		i.Failover = ledger.Failover{At: timeOf(over), Missing: time.Duration(missing) * time.Millisecond}

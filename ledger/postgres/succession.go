@@ -17,6 +17,7 @@ import (
 // A server that another one took over from may come back, and be the first of the address:
 // it lacks what was recorded since, and does not know it.
 type succession struct {
+	news func() // is called where one was left that was not known to be
 	mu   sync.Mutex
 	any  bool            // one was seen
 	left map[string]bool // those that another one follows
@@ -32,8 +33,16 @@ const successionQuery = `SELECT concat_ws(' ', string_agg(lineage || '@' || indo
 // databaseShape is what is taken in of them.
 var databaseShape = lazyregexp.New(`^[0-9A-Za-z.@]+$`)
 
-// sees takes in what a server says of them. It reports whether that server was left, and
-// whether another one was that was not known to be.
+// learns takes in what a server says of them. It reports whether that server was left.
+func (s *succession) learns(told string) bool {
+	old, news := s.sees(told)
+	if news {
+		s.news()
+	}
+	return old
+}
+
+// sees is learns, and reports whether there is news.
 func (s *succession) sees(told string) (old, news bool) {
 	all := strings.Fields(told)
 	if len(all) == 0 {
@@ -82,19 +91,10 @@ func (s *succession) knows() bool {
 	return s.any
 }
 
-// learns takes in what a server says of them. It reports whether that server was left.
-func (s *handle) learns(told string) bool {
-	old, news := s.succession.sees(told)
-	if news { // connections to the server that was left may be open
-		s.pool.Load().Reset()
-	}
-	return old
-}
-
-// succeeds refuses a server that was left, so that the next host of the address is tried.
+// validate refuses a server that was left, so that the next host of the address is tried.
 // What is no ledger yet, or none any more, is let through.
-func (s *handle) succeeds(ctx context.Context, conn *pgconn.PgConn) error {
-	if !s.succession.knows() { // what is found first is taken in when it is described
+func (s *succession) validate(ctx context.Context, conn *pgconn.PgConn, shown string) error {
+	if !s.knows() { // what is found first is taken in when it is described
 		return nil
 	}
 	answers, err := conn.Exec(ctx, successionQuery).ReadAll()
@@ -108,14 +108,14 @@ func (s *handle) succeeds(ctx context.Context, conn *pgconn.PgConn) error {
 		return nil
 	}
 	if s.learns(string(answers[0].Rows[0][0])) {
-		return &Error{Old, s.address.shown, conn.Conn().RemoteAddr().String(), "", nil}
+		return &Error{Old, shown, conn.Conn().RemoteAddr().String(), "", nil}
 	}
 	return nil
 }
 
-// validated adds that to what a connection of the pool is tried for.
-func (s *handle) validated() {
-	config := s.address.config.ConnConfig
+// succeeds adds that to what a connection is tried for.
+func (a *address) succeeds(s *succession) {
+	config := a.config.ConnConfig
 	before := config.ValidateConnect
 	config.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
 		if before != nil {
@@ -123,6 +123,6 @@ func (s *handle) validated() {
 				return err
 			}
 		}
-		return s.succeeds(ctx, conn)
+		return s.validate(ctx, conn, a.shown)
 	}
 }
