@@ -158,6 +158,8 @@ var settings = []struct{ name, value string }{
 	{"jit", "off"},
 	// Rows that a policy of others hides are an error, and no all-clear.
 	{"row_security", "off"},
+	{"extra_float_digits", "1"},        // amounts as they are kept
+	{"client_min_messages", "warning"}, // by which a commit tells that a standby may not have it
 }
 
 // plans are settings of a session that keeps what it has prepared. No query needs a plan of

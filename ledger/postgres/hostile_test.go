@@ -60,3 +60,18 @@ func TestRowsThatAreHidden(t *testing.T) {
 	need.Contains(t, said, "fail indoubt.open_operations has row-level security")
 	need.Contains(t, said, "fail trigger never_deleted of indoubt.events is disabled")
 }
+
+// Amounts come as they are kept, whatever the user of the database is set to.
+func TestAmountsAreWhole(t *testing.T) {
+	url := made(t)
+	psql(t, url, `CREATE ROLE roundish SUPERUSER LOGIN; ALTER ROLE roundish SET extra_float_digits = -15`)
+	t.Cleanup(func() { psql(t, url, `DROP ROLE roundish`) })
+	for _, mode := range modes {
+		s := opened(t, with(pgtest.As(url, "roundish"), mode), Options{})
+		rows := need.Get(s.Query(ctx, `SELECT CAST(4200.55 AS double precision)`))(t)
+		amount := 0.0
+		need.Must(t, rows.Next(), "no row")
+		need.OK(t, rows.Scan(&amount))
+		need.That(t, amount == 4200.55, "%s: %v", mode, amount)
+	}
+}
