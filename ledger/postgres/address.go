@@ -32,6 +32,7 @@ const path = "indoubt_rows, indoubt, pg_temp"
 
 // address is where a ledger is, and how it is reached.
 type address struct {
+	name   string // as it was given
 	config *pgxpool.Config
 	// shown names the ledger to people: who, where and which database. A password, and
 	// parameters that may hold one, are left out.
@@ -83,7 +84,7 @@ func parse(name string) (*address, error) {
 	if err != nil {
 		return nil, withoutAddress(err)
 	}
-	a := &address{config: config, shown: shown(&config.ConnConfig.Config)}
+	a := &address{name: name, config: config, shown: shown(&config.ConnConfig.Config)}
 	// A password with a sign that has to be written as %40 or %2F goes on in the names
 	// behind it.
 	if strings.Count(a.shown, "@") != 1 {
@@ -107,11 +108,31 @@ func parse(name string) (*address, error) {
 			c.RuntimeParams[s.name] = s.value
 		}
 	}
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		a.renew(&c.Config)
+		return nil
+	}
 	// One that is known to be dead is asked, fails, and is replaced.
 	config.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
 		return p.IdleDuration > 100*time.Millisecond && dead(p.Conn.PgConn())
 	}
 	return a, nil
+}
+
+// renew has a connection made with the password and the certificates that lie in the files
+// now: a process that lives on outlives them.
+func (a *address) renew(c *pgconn.Config) {
+	if now, err := pgxpool.ParseConfig(a.name); err == nil {
+		fresh := &now.ConnConfig.Config
+		c.Password, c.TLSConfig, c.Fallbacks = fresh.Password, fresh.TLSConfig, fresh.Fallbacks
+	}
+}
+
+// alone is how a connection beside the pool is made.
+func (a *address) alone() *pgconn.Config {
+	c := a.config.ConnConfig.Config.Copy()
+	a.renew(c)
+	return c
 }
 
 // dead reports whether the server has ended a connection while it was idle. It waits
@@ -135,6 +156,10 @@ var settings = []struct{ name, value string }{
 	// that a third of them comes.
 	{"enable_seqscan", "off"},
 	{"jit", "off"},
+	// Rows that a policy of others hides are an error, and no all-clear.
+	{"row_security", "off"},
+	{"extra_float_digits", "1"},        // amounts as they are kept
+	{"client_min_messages", "warning"}, // by which a commit tells that a standby may not have it
 }
 
 // plans are settings of a session that keeps what it has prepared. No query needs a plan of

@@ -36,6 +36,10 @@ const (
 	Crowded    = "crowded"        // the server takes no more connections
 	Partial    = "partial"        // the ledger has no guards: it is being restored
 	FailedOver = "failover"       // the database is another one than the ledger was adopted in
+	Old        = "old_server"     // the server was taken over from, and lacks what was recorded since
+	Waits      = "waits"          // a commit waits for a standby
+	Full       = "disk_full"      // the server has no room left
+	Rivals     = "two_primaries"  // several hosts of the address take writes
 	Unknown    = "unknown_commit" // a change is recorded as a whole or not at all, and which it is cannot be asked
 )
 
@@ -52,7 +56,12 @@ var sayings = map[string]struct {
 	Lost:       {"%s does not answer: %s", "check that the server runs and is reached from here; what cannot be recorded must not be sent", ledger.ErrLost},
 	Crowded:    {"%s takes no more connections (%s)", "try again; let fewer processes connect, raise max_connections, or put a pooler before it", ledger.ErrBusy},
 	Partial:    {"%s is not whole (%s)", "wait until its restore has ended; what cannot be recorded must not be sent", ledger.ErrLost},
-	Unknown:    {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "look whether it is there, and do the same again where it is not", ledger.ErrUnknown},
+	Old: {"%s is reached only on a server that another one took over from: %s lacks what was recorded since",
+		"bring the server that took over back, and make the old one its standby; if the old one has to go on, promote it once more (standby.signal, pg_ctl promote), and then adopt it: indoubt adopt", ledger.ErrLost},
+	Waits:   {"nothing is recorded yet: %s waits for a standby (%s)", "bring the standby back, or name another one; indoubt doctor and pg_stat_replication there say more", ledger.ErrBusy},
+	Full:    {"the server of %s has no room left (%s)", "make room on the server's disk; what cannot be recorded must not be sent", ledger.ErrFull},
+	Rivals:  {"several servers of %s take writes: %s", "stop all but the one that goes on: what is recorded on one is not seen on the other, and may be sent twice", ledger.ErrRefused},
+	Unknown: {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "look whether it is there, and do the same again where it is not", ledger.ErrUnknown},
 }
 
 func (e *Error) Error() string { return e.Trouble(ledger.InFull).Error() }
@@ -96,6 +105,8 @@ const (
 	codePrivilege     = "42501"
 	codeNoObject      = "42704"
 	codeLimit         = "54000"
+	codeNoNumber      = "22P02"
+	codeDiskFull      = "53100"
 	codeConnections   = "53300"
 	codeProtocol      = "08P01"
 	codeNoStatement   = "26000"
@@ -110,6 +121,9 @@ func (s *handle) Translate(err error) error {
 }
 
 func translate(shown string, err error) error {
+	if old := (*Error)(nil); errors.As(err, &old) && old.Code == Old { // without the driver's error around it
+		return old
+	}
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, tables.ErrRaced) || translated(err) {
 		return err
 	}
@@ -186,7 +200,8 @@ func translated(err error) bool {
 	return false
 }
 
-func byCode(shown string, said *pgconn.PgError) error {
+// ofOurs is an error that the ledger's own statements raise, or nil.
+func ofOurs(shown string, said *pgconn.PgError) error {
 	switch said.Code {
 	case codeRefused:
 		if do := lacking(shown, rolesIn(said.Message)); do != "" {
@@ -195,6 +210,19 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return tables.Refusal(said.Message, said)
 	case codeFailover:
 		return &Error{FailedOver, shown, said.Message, "", said}
+	case codeNoNumber:
+		if _, where, ok := strings.Cut(said.Message, oldServer); ok {
+			return &Error{Old, shown, strings.Trim(where, `"`), "", nil}
+		}
+	}
+	return nil
+}
+
+func byCode(shown string, said *pgconn.PgError) error {
+	if err := ofOurs(shown, said); err != nil {
+		return err
+	}
+	switch said.Code {
 	case codeDivision:
 		return fmt.Errorf("%w: %w", tables.ErrRaced, said)
 	case codeFeature:
@@ -209,6 +237,8 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return &ledger.GuardError{Message: "a key or a target is too long for PostgreSQL to find it by (about 2,700 bytes): give a digest of it", Err: said}
 	case codeNull:
 		return missing(shown, said)
+	case codeDiskFull:
+		return &Error{Full, shown, said.Message, "", said}
 	case codeConnections:
 		return &Error{Crowded, shown, said.Message, "", said}
 	case codeNoDatabase:
@@ -216,11 +246,7 @@ func byCode(shown string, said *pgconn.PgError) error {
 	case codeNoSchema, codeNoTable:
 		return &ledger.MissingError{Ledger: shown, Why: said.Message}
 	case codePrivilege:
-		do := cmp.Or(lacking(shown, roleFor(said.Message)), said.Hint)
-		if strings.HasPrefix(said.Message, "permission denied for database") {
-			do = "give the same command as the user that owns the database"
-		}
-		return &Error{Permission, shown, said.Message, do, said}
+		return &Error{Permission, shown, said.Message, permitting(shown, said), said}
 	case codeNoObject:
 		if len(rolesIn(said.Message)) != 0 {
 			return &Error{Permission, shown, said.Message, rolesAnew, said}
@@ -247,6 +273,19 @@ func byCode(shown string, said *pgconn.PgError) error {
 		return fmt.Errorf("%w: %s: %w", ledger.ErrFull, shown, said)
 	}
 	return fmt.Errorf("%s: %w", shown, said)
+}
+
+// permitting says what gives a user what the server refuses it.
+func permitting(shown string, said *pgconn.PgError) string {
+	switch {
+	case strings.HasPrefix(said.Message, "permission denied for database"):
+		return "give the same command as the user that owns the database"
+	case strings.HasPrefix(said.Message, "query would be affected by row-level security"):
+		return "rows of the ledger are hidden from this user: its owner gives ALTER TABLE indoubt.NAME DISABLE ROW LEVEL SECURITY"
+	case strings.Contains(said.Message, `"session_replication_role"`):
+		return "the guards of the ledger do not run for this user: ALTER ROLE NAME RESET session_replication_role"
+	}
+	return cmp.Or(lacking(shown, roleFor(said.Message)), said.Hint)
 }
 
 // missing is why a column has no value: the guards number the rows.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -66,6 +67,9 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 	if fsync != "on" || pages != "on" {
 		say("durability", ledger.LevelFail, fmt.Sprintf("fsync is %s and full_page_writes is %s: a crash of the server loses what was recorded", fsync, pages), "set both to on")
 	}
+	if err := hasRoom(ctx, s); err != nil {
+		found = append(found, ledger.Finding{Check: "disk", Level: ledger.LevelFail, Err: err})
+	}
 	switch {
 	case standby: // nothing is committed here
 	case commits == "off":
@@ -88,6 +92,23 @@ func (s *handle) Examine(ctx context.Context) (found []ledger.Finding) {
 		say("clocks", ledger.LevelWarn, fmt.Sprintf("the database's clock, which counts, is %s from this host's", apart.Round(time.Millisecond)), "set this host's clock: ages on its screens are wrong")
 	}
 	return append(found, examineUsers(ctx, s)...)
+}
+
+// hasRoom has the server write some megabytes beside the ledger, and says where it has no
+// room for them: what is sorted out of memory lies on the disk of the database.
+func hasRoom(ctx context.Context, s *handle) error {
+	err := s.View(ctx, func(q tables.Querier) error {
+		for _, query := range []string{`SELECT set_config('work_mem', '64kB', true)`, `SELECT count(*) FROM generate_series(1, 200000)`} {
+			if _, err := q.Query(query); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if full := (*Error)(nil); errors.As(err, &full) && full.Code == Full {
+		return full
+	}
+	return nil
 }
 
 // Deviations compares what the database keeps beside its history with the history.

@@ -19,12 +19,16 @@ const usersQuery = `
 	                  WHERE (SELECT prosrc LIKE '%pg_has_role%' FROM pg_proc WHERE oid = 'indoubt.may(text)'::regprocedure)),
 	     known AS (SELECT name FROM guarded WHERE to_regrole(name) IS NOT NULL),
 	     given AS (SELECT name, act, thing, of_column FROM json_to_recordset(CAST(? AS json)) AS g (role text, act text, thing text, of_column text) JOIN known ON name = role)
-	SELECT 'commits' AS kind, concat_ws(' in ', 'role ' || r.rolname, 'database ' || d.datname) AS what,
+	SELECT CASE name WHEN 'synchronous_commit' THEN 'commits' ELSE 'guards' END AS kind, concat_ws(' in ', 'role ' || r.rolname, 'database ' || d.datname) AS what,
 	       CASE WHEN r.rolname IS NULL THEN 'ALTER DATABASE ' || quote_ident(d.datname) ELSE concat_ws(' IN DATABASE ', 'ALTER ROLE ' || quote_ident(r.rolname), quote_ident(d.datname)) END
-	       || ' RESET synchronous_commit' AS mend
-	  FROM pg_db_role_setting s LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase
+	       || ' RESET ' || name AS mend
+	  FROM (VALUES ('synchronous_commit', 'off'), ('session_replication_role', 'replica')) harm (name, value), pg_db_role_setting s LEFT JOIN pg_roles r ON r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase
 	 WHERE (s.setdatabase = 0 OR d.datname = current_database()) AND (s.setrole = 0 OR r.rolname IS NOT NULL)
-	   AND EXISTS (SELECT FROM unnest(s.setconfig) c WHERE lower(c) = 'synchronous_commit=off')
+	   AND EXISTS (SELECT FROM unnest(s.setconfig) c WHERE lower(c) = name || '=' || value)
+	UNION ALL SELECT 'off', format('trigger %s of indoubt.%s', tgname, relname), format('ALTER TABLE indoubt.%I ENABLE TRIGGER %I', relname, tgname)
+	  FROM pg_trigger JOIN pg_class c ON c.oid = tgrelid WHERE relnamespace = 'indoubt'::regnamespace AND tgenabled IN ('D', 'R') AND NOT tgisinternal
+	UNION ALL SELECT 'hidden', 'indoubt.' || relname, format('ALTER TABLE indoubt.%I DISABLE ROW LEVEL SECURITY', relname)
+	  FROM pg_class WHERE relnamespace = 'indoubt'::regnamespace AND relrowsecurity
 	UNION ALL SELECT 'gone', name, '' FROM guarded WHERE to_regrole(name) IS NULL AND name <> 'indoubt_reader'
 	UNION ALL SELECT 'idle', r.rolname || ' was given ' || name, CASE WHEN current_setting('server_version_num')::int < 160000 THEN 'ALTER ROLE ' || quote_ident(r.rolname) || ' INHERIT'
 	                                                             ELSE 'GRANT ' || name || ' TO ' || quote_ident(r.rolname) || ' WITH INHERIT TRUE' END
@@ -94,6 +98,12 @@ func examineUsers(ctx context.Context, s *handle) (found []ledger.Finding) {
 			switch kind {
 			case "commits":
 				say("commits", ledger.LevelWarn, "synchronous_commit is off for "+what+": what it writes in plain SQL is lost with the server", mend)
+			case "guards":
+				say("guards", ledger.LevelWarn, "session_replication_role is replica for "+what+": what it writes in plain SQL is not guarded, and leaves no event", mend)
+			case "off":
+				say("guards", ledger.LevelFail, what+" is disabled: what it guards is not, and may leave no event", mend)
+			case "hidden":
+				say("guards", ledger.LevelFail, what+" has row-level security: those who do not own it see no rows, or not all", mend)
 			case "gone":
 				say("roles", ledger.LevelFail, "the server has no role "+what+", for which the guards ask: nothing is recorded", rolesAnew)
 			case "idle":

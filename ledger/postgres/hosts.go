@@ -41,7 +41,7 @@ func (a *address) primaries(ctx context.Context) (all []primary) {
 // hosts is how each host of the address is reached by itself.
 func (a *address) hosts() (all []*pgconn.Config) {
 	of := map[string]*pgconn.Config{}
-	c := &a.config.ConnConfig.Config
+	c := a.alone()
 	for _, f := range append([]*pgconn.FallbackConfig{{Host: c.Host, Port: c.Port, TLSConfig: c.TLSConfig}}, c.Fallbacks...) {
 		at := hostPort(f.Host, f.Port)
 		if one := of[at]; one != nil { // with TLS, and without

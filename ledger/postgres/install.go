@@ -52,6 +52,7 @@ func (s *handle) describe(ctx context.Context) (described, error) {
 	if said := (*pgconn.PgError)(nil); errors.As(err, &said) && said.Code == codeNoFunction { // the last that a copy gets
 		return nil, &Error{Foreign, s.address.shown, "it is a copy that was cut off", "give the same command again: indoubt copy FROM TO; or name another database", nil}
 	}
+	s.succession.learns(meta["lineages"])
 	if err == nil && (meta["id"] == "" || meta.schema() == 0) {
 		err = &Error{Foreign, s.address.shown, "it does not say which ledger it is", "", nil}
 	}
@@ -66,6 +67,7 @@ func readMeta(query func(string) (tables.Rows, error)) (described, error) {
 		SELECT name, value FROM indoubt.meta
 		UNION ALL SELECT 'clock.gap_at', g::text FROM indoubt.gap_at() g WHERE g > 0
 		UNION ALL SELECT 'lineage', coalesce(indoubt.lineage(), '')
+		UNION ALL SELECT 'lineages', (` + successionQuery + `)
 		UNION ALL SELECT 'now', (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
 		UNION ALL SELECT 'standby', '' WHERE pg_is_in_recovery()
 		UNION ALL SELECT 'may ' || act, '' FROM ` + allowed)

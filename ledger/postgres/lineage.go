@@ -42,22 +42,34 @@ func (s *Store) Adopt(ctx context.Context, actor ledger.Actor) error {
 	})
 }
 
+// OnlyPrimary refuses an address where several hosts take writes: to adopt the ledger on
+// one of them leaves the others as they are.
+func (s *Store) OnlyPrimary(ctx context.Context) error {
+	if all := s.address.primaries(ctx); len(all) > 1 {
+		return &Error{Rivals, s.address.shown, toldOf(all), "", nil}
+	}
+	return nil
+}
+
 // Lineage names the database in which the ledger was opened, and the one it is in now, ""
 // for a standby.
 func (s *Store) Lineage(ctx context.Context) (opened, now string, err error) {
+	told := ""
 	err = s.View(ctx, func(q tables.Querier) (err error) {
-		now, err = lineage(q)
+		now, told, err = lineage(q)
 		return err
 	})
+	s.succession.learns(told)
 	return s.meta["lineage"], now, err
 }
 
-func lineage(q tables.Querier) (now string, err error) {
-	rows, err := q.Query(`SELECT coalesce(indoubt.lineage(), '')`)
+// lineage is the database that the ledger is in now, and told all of them for succession.
+func lineage(q tables.Querier) (now, told string, err error) {
+	rows, err := q.Query(`SELECT coalesce(indoubt.lineage(), ''), (` + successionQuery + `)`)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	defer rows.Close()
 	rows.Next()
-	return now, rows.Scan(&now)
+	return now, told, rows.Scan(&now, &told)
 }

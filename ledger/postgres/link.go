@@ -21,6 +21,7 @@ type statement struct {
 type link struct {
 	conn     *pgconn.PgConn
 	silence  time.Duration // after which it is given up
+	late     func()        // is called where an answer has not come for lateAfter
 	named    bool          // statements are prepared and kept
 	prepared map[string]*pgconn.StatementDescription
 	names    int  // given so far
@@ -35,11 +36,11 @@ const keptStatements = 300
 const linkKey = "indoubt.link"
 
 // linkOf is the link of a connection of the pool, the same each time.
-func linkOf(conn *pgconn.PgConn, named bool, silence time.Duration) *link {
+func linkOf(s *handle, conn *pgconn.PgConn, named bool) *link {
 	if l, ok := conn.CustomData()[linkKey].(*link); ok {
 		return l
 	}
-	l := &link{conn: conn, silence: silence, named: named, prepared: map[string]*pgconn.StatementDescription{}}
+	l := &link{conn: conn, silence: s.silence, late: func() { late(s) }, named: named, prepared: map[string]*pgconn.StatementDescription{}}
 	conn.CustomData()[linkKey] = l
 	return l
 }
@@ -63,6 +64,7 @@ func (l *link) exchange(ctx context.Context, statements []statement) error {
 			_ = wire.SetDeadline(time.Time{})
 		}
 	}()
+	defer time.AfterFunc(lateAfter, l.late).Stop()
 	p := l.conn.StartPipeline(ctx)
 	parsing := make([]bool, len(statements))
 	for i, s := range statements {

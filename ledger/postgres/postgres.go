@@ -30,12 +30,13 @@ import (
 
 // Options are how a ledger is opened. The zero Options open it for writing.
 type Options struct {
-	ReadOnly bool               // refuse every write with ledger.ErrReadOnly
-	Clock    ledger.Clock       // the database's when nil
-	Steady   ledger.SteadyClock // the host's when nil
-	Actor    ledger.Actor       // who adopts, expires and lifts, where no other actor is given
-	To       string             // what the user must be allowed: Check, Decide, or else Record
-	KeyFile  string             // holds the key of the digests; who only looks needs none
+	ReadOnly bool                 // refuse every write with ledger.ErrReadOnly
+	Clock    ledger.Clock         // the database's when nil
+	Steady   ledger.SteadyClock   // the host's when nil
+	Actor    ledger.Actor         // who adopts, expires and lifts, where no other actor is given
+	To       string               // what the user must be allowed: Check, Decide, or else Record
+	KeyFile  string               // holds the key of the digests; who only looks needs none
+	Warn     func(ledger.Trouble) // told what a change waits for, at any time; nil: no one is
 }
 
 // handle is an open ledger: how it is reached.
@@ -52,12 +53,15 @@ type handle struct {
 	asking   time.Duration // how long the server is asked what became of a COMMIT
 	polling  time.Duration // how often a watch looks by itself
 
-	memory memory
-	lanes  *lanes
+	memory     memory
+	succession succession
+	lanes      *lanes
 
-	spare      chan *pgxpool.Conn // connections with a transaction that only read and is over
-	folding    atomic.Bool        // see fold
-	background crew               // gives transactions up, and does what is done aside
+	spare      chan *pgxpool.Conn        // connections with a transaction that only read and is over
+	folding    atomic.Bool               // see fold
+	lateAt     atomic.Pointer[time.Time] // when it was last said what a change waits for
+	full       atomic.Bool               // the newest change found no room
+	background crew                      // gives transactions up, and does what is done aside
 }
 
 // connected makes the handle. Nothing is sent yet.
@@ -70,6 +74,8 @@ func connected(a *address, o Options) (*handle, error) {
 		s.steadily = hostclock.Steady
 	}
 	s.plain.Store(a.plain)
+	s.succession.news = func() { s.pool.Load().Reset() } // connections to a server that was left may be open
+	a.succeeds(&s.succession)
 	if err := s.repool(); err != nil {
 		return nil, err
 	}
@@ -260,6 +266,9 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 	})
 	if errors.Is(err, ledger.ErrFailover) {
 		s.note()
+	}
+	if full := errors.Is(err, ledger.ErrFull); full || err == nil {
+		s.full.Store(full)
 	}
 	return err
 }

@@ -77,7 +77,7 @@ func (s *session) connect() error {
 		return s.err
 	}
 	if s.pooled, s.err = s.store.acquire(s.ctx); s.err == nil {
-		s.link = linkOf(s.pooled.Conn().PgConn(), !s.store.plain.Load(), s.store.silence)
+		s.link = linkOf(s.store, s.pooled.Conn().PgConn(), !s.store.plain.Load())
 		s.used = s.link.conn.TxStatus() != 'I'
 	}
 	return s.err
@@ -346,7 +346,7 @@ func (s *session) Known(changeID string) { s.change = changeID }
 func (s *session) Lets(c ledger.Change) error {
 	s.alone = s.alone || c.Offered // what it sets holds for all of a transaction
 	if c.Lineage != "" {
-		now, err := lineage(s)
+		now, _, err := lineage(s)
 		if err == nil && now != c.Lineage {
 			err = &Error{FailedOver, s.store.address.shown, "it is in another database than a moment ago", "", nil}
 		}
@@ -465,7 +465,7 @@ func (s *handle) rollback(pooled *pgxpool.Conn) {
 		defer pooled.Release()
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
-		_ = linkOf(pooled.Conn().PgConn(), false, s.silence).exchange(ctx, []statement{{query: "ROLLBACK"}}) // else the pool closes the connection
+		_ = linkOf(s, pooled.Conn().PgConn(), false).exchange(ctx, []statement{{query: "ROLLBACK"}}) // else the pool closes the connection
 	}) {
 		pooled.Release() // which closes it
 	}

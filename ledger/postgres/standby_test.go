@@ -113,7 +113,10 @@ func TestTwoServersThatTakeWrites(t *testing.T) {
 		return text
 	}
 	need.Equal(t, said(), "")
+	need.OK(t, s.OnlyPrimary(ctx))
 	need.OK(t, second.Promote())
+	err := s.OnlyPrimary(ctx)
+	need.That(t, errors.Is(err, ledger.ErrRefused) && strings.Contains(err.Error(), "several servers of "), "%v", err)
 	text := said()
 	need.That(t, strings.HasPrefix(text, "fail: 2 servers take writes: ") && strings.Contains(text, fmt.Sprintf("127.0.0.1:%d (", second.Port)), "%q", text)
 }

@@ -86,7 +86,7 @@ const infoQuery = `
 	       coalesce((SELECT max(until) FROM engines), 0),
 	       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
 	       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '0'), coalesce(nullif(f.at, 0), CASE WHEN NOT f.noted THEN indoubt.ms(clock_timestamp()) END, 0), coalesce(f.missing_ms, 0), coalesce(f.noted, TRUE),
-	       coalesce((SELECT value FROM meta WHERE name = 'move'), ''), coalesce((SELECT string_agg(act, ' ') FROM ` + allowed + `), '')
+	       (` + successionQuery + `), ` + absentStandby + `, coalesce((SELECT value FROM meta WHERE name = 'move'), ''), coalesce((SELECT string_agg(act, ' ') FROM ` + allowed + `), '')
 	  FROM (SELECT 1) ledger LEFT JOIN indoubt.failed_over() f ON TRUE`
 
 // Info describes the ledger.
@@ -107,12 +107,14 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 			return err
 		}
 		defer rows.Close()
-		var write, failed, engine, stepped, step, over, move, may string
+		var write, failed, engine, stepped, step, over, told, standbys, move, may string
 		var missing int64
 		rows.Next()
-		if err := rows.Scan(&i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &over, &missing, &noted, &move, &may); err != nil {
+		if err := rows.Scan(&i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &over, &missing, &noted, &told, &standbys, &move, &may); err != nil {
 			return err
 		}
+		s.succession.learns(told)
+		i.Strained = strained(s.full.Load(), standbys)
 		i.MovedTo = tables.MovedTo(move)
 		i.ReadOnly = i.ReadOnly || i.MovedTo != "" || !strings.Contains(may, cmp.Or(s.opts.To, Record))
 		i.Failover = ledger.Failover{At: timeOf(over), Missing: time.Duration(missing) * time.Millisecond}

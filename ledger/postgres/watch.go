@@ -159,7 +159,7 @@ func (w *watching) listen(ctx context.Context) {
 
 // hear listens until the connection is lost.
 func (w *watching) hear(ctx context.Context) error {
-	config := w.store.address.config.ConnConfig.Config.Copy()
+	config := w.store.address.alone()
 	config.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { w.tell() }
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {

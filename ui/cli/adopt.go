@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"context"
+
 	"github.com/spf13/cobra"
 
 	"indoubt/ui/safe"
@@ -27,6 +29,11 @@ sides for what was sent last, then adopt. It needs the role indoubt_operator.`,
 			s, err := a.ledgerFor(ctx, toLook)
 			if err != nil {
 				return err
+			}
+			if s, ok := s.(interface{ OnlyPrimary(context.Context) error }); ok {
+				if err := s.OnlyPrimary(ctx); err != nil {
+					return err
+				}
 			}
 			info, err := s.Info(ctx)
 			if err != nil {

@@ -22,7 +22,7 @@ func storeFailure(err error, f *failure) bool {
 		f.Exit, f.Hint = exitNotFound, cmp.Or(t.Do, firstSteps)
 	case "former":
 		f.Exit = exitNotFound
-	case "failover", "moved_away":
+	case "failover", "moved_away", "two_primaries":
 		f.Exit = exitRefused
 	case "usage":
 		f.Exit = exitUsage

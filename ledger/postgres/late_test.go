@@ -1,0 +1,72 @@
+package postgres
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
+)
+
+// A commit that waits for a standby which is not there does not wait in silence. I1: one that
+// is told to wait no more is not taken for durable, though the user is set to hear no warning.
+func TestWhatACommitWaitsFor(t *testing.T) {
+	c := pgtest.Start(t, pgtest.Options{Settings: map[string]string{"synchronous_commit": "on"}})
+	need.OK(t, c.Exec("postgres", "CREATE DATABASE ledger"))
+	need.OK(t, need.Get(Create(ctx, c.URL("ledger"), Options{}))(t).Close())
+	need.OK(t, c.Exec("postgres", `CREATE ROLE quiet SUPERUSER LOGIN; ALTER ROLE quiet SET client_min_messages = error`))
+	said := make(chan ledger.Trouble, 1)
+	s := opened(t, pgtest.As(c.URL("ledger"), "quiet"), Options{Warn: func(t ledger.Trouble) { said <- t }})
+	c.Set(t, "synchronous_standby_names", "gone")
+	strained := func(want string) {
+		t.Helper()
+		for end := time.Now().Add(amply); ; time.Sleep(20 * time.Millisecond) {
+			i := need.Get(s.Info(ctx))(t)
+			if i.Strained == want {
+				return
+			}
+			need.Must(t, time.Now().Before(end), "%q, want %q", i.Strained, want)
+		}
+	}
+	strained("NO STANDBY: nothing is recorded until one is back (gone)")
+	done := make(chan error, 1)
+	go func() {
+		_, err := ledger.Begin(ctx, s, begun("waits", 0))
+		done <- err
+	}()
+	select {
+	case t1 := <-said:
+		need.That(t, t1.Code == Waits && strings.Contains(t1.Message, "waits for a standby (gone)") && t1.Do != "", "%+v", t1)
+	case err := <-done:
+		t.Errorf("it does not wait: %v", err)
+	}
+	waiting := func(cancel string) string {
+		return psql(t, c.URL("postgres"), `SELECT count(`+cancel+`) FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND usename = 'quiet'`)
+	}
+	need.That(t, waiting("pg_cancel_backend(pid)") == "1", "it does not wait")
+	for waits := ""; waits != "1" && len(done) == 0; time.Sleep(20 * time.Millisecond) { // for what became of it
+		waits = waiting("CASE WHEN query LIKE '%pg_logical_emit_message%' OR query = 'COMMIT' THEN 1 END")
+	}
+	need.That(t, len(done) == 0, "a commit that no standby has is taken for durable")
+	c.Set(t, "synchronous_standby_names", "")
+	need.OK(t, <-done)
+	strained("")
+}
+
+// A server whose disk is full says so, and does not read as if this host had to make room.
+func TestAServerWithoutRoom(t *testing.T) {
+	url := made(t)
+	s := opened(t, url, Options{})
+	psql(t, url, `CREATE FUNCTION public.full() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		RAISE EXCEPTION USING ERRCODE = '53100', MESSAGE = 'could not extend file "base/5/16400": No space left on device'; END $$;
+		CREATE TRIGGER is_full BEFORE INSERT ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION public.full()`)
+	_, err := ledger.Begin(ctx, s, begun("no room", 0))
+	need.That(t, errors.Is(err, ledger.ErrFull) && strings.Contains(err.Error(), "has no room left (could not extend") && strings.Contains(err.Error(), "the server's disk"), "%v", err)
+	need.That(t, strings.HasPrefix(need.Get(s.Info(ctx))(t).Strained, "SERVER DISK FULL: "), "the screen does not say it")
+	psql(t, url, `DROP TRIGGER is_full ON indoubt.attempts`)
+	need.Equal(t, need.Get(ledger.Begin(ctx, s, begun("no room", 0)))(t).Answer, ledger.AnswerBegun)
+	need.Equal(t, need.Get(s.Info(ctx))(t).Strained, "")
+}

@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
+)
+
+// I3: a primary that was taken over from comes back, is the first of the address, and thinks
+// that it is at home. Who has seen its successor does not go back to it.
+func TestI3_APrimaryThatComesBack(t *testing.T) {
+	first := pgtest.Start(t, pgtest.Options{Durable: true})
+	need.OK(t, first.Exec("postgres", "CREATE DATABASE ledger"))
+	need.OK(t, need.Get(Create(ctx, first.URL("ledger"), Options{}))(t).Close())
+	second := pgtest.Start(t, pgtest.Options{From: first, Durable: true})
+	third := pgtest.Start(t, pgtest.Options{From: second, Durable: true})
+	address := with(strings.Replace(first.URL("ledger"), "/ledger", fmt.Sprintf(",127.0.0.1:%d,127.0.0.1:%d/ledger", second.Port, third.Port), 1), "target_session_attrs=read-write")
+	s := opened(t, address, Options{})
+	vera := ledger.Actor{Name: "vera", Terminal: true}
+	reconnect := func() { s.pool.Load().Reset() }
+	begin := func(key string) ledger.BeginAnswer {
+		t.Helper()
+		return need.Get(ledger.Begin(ctx, s, begun(key, 0)))(t).Answer
+	}
+	need.Equal(t, begin("on the first"), ledger.AnswerBegun)
+	settled(t, first, third)
+	first.Kill()
+	need.OK(t, second.Promote())
+	need.OK(t, s.Adopt(ctx, vera))
+	need.Equal(t, begin("on the second"), ledger.AnswerBegun)
+	settled(t, second, third)
+
+	need.OK(t, first.Up())
+	reconnect()
+	need.Equal(t, begin("on the second"), ledger.AnswerInProgress)
+	second.Kill()
+	reconnect()
+	_, err := ledger.Begin(ctx, s, begun("on none", 0))
+	said := (*Error)(nil)
+	need.That(t, errors.As(err, &said) && said.Code == Old && errors.Is(err, ledger.ErrLost) && strings.Contains(err.Error(), fmt.Sprintf("127.0.0.1:%d lacks", first.Port)), "%v", err)
+
+	// One that was made from the second follows it, wherever it stands in the address.
+	need.OK(t, third.Promote())
+	need.OK(t, s.Adopt(ctx, vera))
+	need.Equal(t, begin("on the second"), ledger.AnswerInProgress)
+	need.OK(t, second.Up())
+	reconnect()
+	need.Equal(t, begin("on the third"), ledger.AnswerBegun)
+	need.Equal(t, strings.TrimSpace(psql(t, third.URL("ledger"), `SELECT count(*) FROM indoubt.operations WHERE key = 'on the third'`)), "1")
+}
+
+// settled waits until a standby has what its primary has.
+func settled(t *testing.T, primary, standby *pgtest.Cluster) {
+	t.Helper()
+	count := func(c *pgtest.Cluster) string { return psql(t, c.URL("ledger"), `SELECT count(*) FROM indoubt.events`) }
+	for end := time.Now().Add(amply); count(primary) != count(standby); time.Sleep(20 * time.Millisecond) {
+		need.Must(t, time.Now().Before(end), "the standby does not follow")
+	}
+}
+
+// Behind a pooler a connection is to one server now, and then to another.
+func TestI3_APoolerThatGoesBackToAnOldPrimary(t *testing.T) {
+	url := made(t)
+	s := opened(t, with(url, modes[1]), Options{})
+	_ = need.Get(ledger.Begin(ctx, s, begun("before", 0)))(t)
+	s.succession.sees(psql(t, url, databaseQuery) + " 7.2.1.1") // it was on another server meanwhile
+	for _, do := range []func() error{
+		func() error { _, err := ledger.Begin(ctx, s, begun("after", 0)); return err },
+		func() error { _, err := s.Page(ctx, ledger.Query{Limit: 1}); return err },
+		func() error { _, err := s.Info(ctx); return err },
+	} {
+		err := do()
+		said := (*Error)(nil)
+		need.That(t, errors.As(err, &said) && said.Code == Old && strings.HasPrefix(said.Why, "127.0.0.1:"), "%v", err)
+	}
+	need.Equal(t, psql(t, url, `SELECT count(*) FROM indoubt.operations`), "1")
+}
+
+// A server is old where another database is known to follow its own, and only there.
+func TestSuccession(t *testing.T) {
+	var s succession
+	for _, c := range []struct {
+		told      string
+		old, news bool
+	}{
+		{"a a", false, false},
+		{"a b", false, true}, // promoted, and not noted yet
+		{"a b b", false, false},
+		{"a a", true, false},
+		{"a c", false, false}, // restored from before
+		{"", false, false},    // no ledger
+		{"a b d d", false, true},
+		{"a b b", true, false},
+		{"a b", true, false}, // a standby that is behind
+	} {
+		old, news := s.sees(c.told)
+		need.That(t, old == c.old && news == c.news, "%q: old %v, news %v", c.told, old, news)
+	}
+}
