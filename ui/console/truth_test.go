@@ -437,6 +437,9 @@ func TestHeaderTellsThatNoEngineChecks(t *testing.T) {
 			b.hides("NO ENGINE")
 		}
 	}
+	o := nightOptions() // one that was killed before the clock was set back
+	o.Store.(*memory).info.EngineAt = o.Clock().Add(time.Hour)
+	newBench(t, 200, 40, o).judged(nightFacts).shows("NO ENGINE since the clock was set back")
 }
 
 func TestHeaderTellsThatTheClockWasSet(t *testing.T) {
@@ -492,14 +495,19 @@ func TestWhatIsOvertakenIsJudgedAnew(t *testing.T) {
 	b := newBench(t, 80, 24, nightOptions())
 	b.judged(func(rec ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(rec, now)
-		if f.Advice.Verb == policy.AdviseLeave && len(rec.Related) > 0 {
+		if f.Advice.Verb == policy.AdviseLeave && len(rec.Landings()) > 0 {
 			f.Advice.Verb = policy.AdviseLook
 		}
 		return f
 	}).shows("84% n37 no check   leave")
 	post := b.store.record(5)
-	post.Related = []ledger.Relation{{ID: id(31), Title: "post again", Overtook: true, MayHaveLanded: true}}
+	post.Related = []ledger.Relation{{ID: id(6), Title: "post again", Overtook: true, MayHaveLanded: true}}
 	b.store.put(post)
 	b.send(feed.Changed{})
 	b.shows("84% n37 overtaken  look").hides("leave")
+	post.Related[0].MayHaveLanded = false // what came later had no effect
+	b.store.put(post)
+	b.sam(6, ledger.VerbDeny, "refused")
+	b.send(feed.Changed{})
+	b.shows("84% n37 no check   leave")
 }

@@ -9,6 +9,7 @@ package feed
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -400,9 +401,7 @@ func (f *Feed) took(msg Looked) News {
 		f.Health, f.Looks = msg.health, msg.looks
 	}
 	for id, b := range f.briefs {
-		if moved, known := msg.moved[id]; moved || !known && msg.others {
-			b.old = true
-		}
+		b.old = b.old || msg.mayHaveMoved(id) || slices.ContainsFunc(b.ticket.Record.Related, func(r ledger.Relation) bool { return msg.mayHaveMoved(r.ID) })
 	}
 	f.stale(msg.Rows)
 	f.searched(&msg)
