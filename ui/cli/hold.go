@@ -186,7 +186,7 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 	case !standing: // it may be another one that was meant
 		run.carry(ctx)
 		return &failure{Exit: exitNotFound, Code: "not_found", Message: string(scope) + " is not held; nothing was released", More: held(others),
-			Hint: "to release that: indoubt release " + asArguments(others[0].Scope)}
+			Hint: others[0].Scope.Release()}
 	case flags.dryRun:
 		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
 	}
@@ -211,17 +211,6 @@ func held(holds []ledger.Hold) (lines []string) {
 		lines = append(lines, fmt.Sprintf("held is %s, by %s: %s", h.Scope, h.Actor.Name, h.Reason))
 	}
 	return lines
-}
-
-// asArguments names a scope as the command line takes it.
-func asArguments(scope ledger.HoldScope) string {
-	if down, ok := strings.CutPrefix(string(scope), "downstream:"); ok {
-		return "--downstream " + down
-	}
-	if scope == "all" {
-		return "--all"
-	}
-	return strings.TrimPrefix(string(scope), "kind:")
 }
 
 // covered are the kinds that a hold on a downstream names. It refuses a downstream or a
