@@ -252,7 +252,12 @@ func (c Case) WouldHold() safe.Text {
 	if h := c.covering(); h != nil {
 		return safe.Say("releases the hold %s by %s", ticket.Scope(h.Scope), ticket.Who(h.Actor.Name))
 	}
-	choices, _ := c.holds()
+	choices, holds := c.holds()
+	for i, h := range holds {
+		if h.Downstream != "" {
+			choices[i] = "downstream " + choices[i]
+		}
+	}
 	return safe.Say("stops every retry, by machine or by hand, of what you choose: %s", strings.Join(choices, ", "))
 }
 
