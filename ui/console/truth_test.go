@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -510,4 +511,21 @@ func TestWhatIsOvertakenIsJudgedAnew(t *testing.T) {
 	b.sam(6, ledger.VerbDeny, "refused")
 	b.send(feed.Changed{})
 	b.shows("84% n37 no check   leave")
+}
+
+// What stands beside a row in the ledger is what the header sums: where the odds of a row on
+// the screen are others by now, the engine is asked to price it anew.
+func TestTheHeaderSumsWhatTheRowsShow(t *testing.T) {
+	o := nightOptions()
+	e := o.Engine.(*fakeEngine)
+	b := newBench(t, 80, 24, o)
+	e.priced = nil
+	b.judged(func(rec ledger.Record, now time.Time) ticket.Facts {
+		f := nightFacts(rec, now)
+		if f.Price = rec.Pricing; rec.Operation.ID == id(2) {
+			f.Price.Rank /= 2
+		}
+		return f
+	}).keys("j").tickOver(time.Minute)
+	need.Equal(t, fmt.Sprint(slices.Compact(e.priced)), fmt.Sprint([]string{id(2)}))
 }

@@ -31,6 +31,7 @@ type Shown interface {
 type Engine interface {
 	Health() []reconcile.Health
 	OnlyReads() bool
+	PriceAsSeen(ctx context.Context, ids []string) error
 }
 
 // Options says what is followed.
@@ -331,7 +332,7 @@ func (f *Feed) Update(msg tea.Msg) (News, tea.Cmd) {
 	case Looked:
 		return f.looked(msg)
 	case briefsMsg:
-		return f.tookBriefs(msg), nil
+		return f.tookBriefs(msg)
 	case reopenedMsg:
 		return f.reopened(msg)
 	}
@@ -411,10 +412,10 @@ func (f *Feed) took(msg Looked) News {
 	return news
 }
 
-func (f *Feed) tookBriefs(msg briefsMsg) News {
+func (f *Feed) tookBriefs(msg briefsMsg) (News, tea.Cmd) {
 	f.briefing = false
 	if msg.gen != f.briefGen {
-		return News{}
+		return News{}, nil
 	}
 	for id, b := range msg.briefs {
 		b.ticket.Others = at(f.others, id)
@@ -425,7 +426,7 @@ func (f *Feed) tookBriefs(msg briefsMsg) News {
 		f.briefAfter = f.Now.Add(2 * time.Second) // not again at once
 		news.Say, news.Bad = safe.Of(msg.err.Error()), true
 	}
-	return news
+	return news, f.priceAsSeen(msg.briefs)
 }
 
 // reopenedMsg is the end of one try to get a lost ledger back.
