@@ -153,6 +153,9 @@ func moved(err error) *ledger.MovedError {
 // not sent.
 func Words(r reconcile.RetryResult) (word, own safe.Text) {
 	out := Sent(r, nil)
+	if r.NeverSent() {
+		return safe.Say("nothing was sent, it is as before"), ticket.Colon(out.Word)
+	}
 	switch out.Came {
 	case ledger.CameLanded:
 		if out.Word != "" {
