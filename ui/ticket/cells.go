@@ -137,7 +137,7 @@ func (t Ticket) Do(room int) safe.Text {
 	switch a := t.Facts.Advice; a.Verb {
 	case policy.AdviseLook:
 		switch {
-		case t.overtaken():
+		case overtaken(t):
 			return fit(say("look: overtaken"), say("look"))
 		case slices.ContainsFunc(t.Record.Related, func(r ledger.Relation) bool { return !r.Overtook }):
 			return fit(say("look: same input"), say("look: same"), say("look"))
@@ -158,7 +158,7 @@ func (t Ticket) Do(room int) safe.Text {
 }
 
 // overtaken reports whether a later operation on the same target landed or may have.
-func (t Ticket) overtaken() bool {
+func overtaken(t Ticket) bool {
 	if t.Record == nil {
 		return t.Row.Overtaken
 	}
@@ -187,7 +187,7 @@ func (c cells) clock() (string, bool) {
 		return c.in("till", c.Row.GrantUntil)
 	}
 	switch {
-	case c.overtaken():
+	case overtaken(c.Ticket):
 		return "overtaken", false
 	case c.Record == nil:
 		return "", false

@@ -252,7 +252,7 @@ func (c Case) WouldHold() safe.Text {
 	if h := c.covering(); h != nil {
 		return safe.Say("releases the hold %s by %s", ticket.Scope(h.Scope), ticket.Who(h.Actor.Name))
 	}
-	choices, holds := c.holds()
+	choices, holds := holds(c)
 	for i, h := range holds {
 		if h.Downstream != "" {
 			choices[i] = "downstream " + choices[i]

@@ -288,7 +288,7 @@ func (c Case) Release() *dialog.Dialog {
 }
 
 // holds are the holds that may be chosen here, and what each is called.
-func (c Case) holds() (choices []string, holds []Hold) {
+func holds(c Case) (choices []string, holds []Hold) {
 	add := func(choice string, h Hold) { choices, holds = append(choices, choice), append(holds, h) }
 	of := func(kind, down string) {
 		if down != "" {
@@ -318,7 +318,7 @@ func (c Case) Hold() *dialog.Dialog {
 	if c.Outage == nil && c.Brief != nil {
 		d.Corner = c.told().Kind()
 	}
-	choices, holds := c.holds()
+	choices, holds := holds(c)
 	for _, h := range c.Holds {
 		d.Warn("HELD ALREADY", "%s, by %s; :release lifts it", ticket.Scope(h.Scope), ticket.Who(h.Actor.Name))
 	}
