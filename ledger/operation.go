@@ -435,48 +435,6 @@ type Event struct {
 	Conflict    Conflict        `json:"conflict,omitzero"` // the flag that this change raised, if it raised one
 }
 
-// HoldScope is what a hold covers: "all", "kind:<name>" or "downstream:<name>".
-type HoldScope string
-
-// Release is the command that lifts a hold on it.
-func (s HoldScope) Release() string {
-	word, name, _ := strings.Cut(string(s), ":")
-	switch word {
-	case "kind":
-		return "indoubt release " + name + " --reason …"
-	case "downstream":
-		return "indoubt release --downstream " + name + " --reason …"
-	}
-	return "indoubt release --all --reason …"
-}
-
-// Hold stops every automatic send, grant and bulk run of its scope.
-type Hold struct {
-	Scope     HoldScope
-	Kinds     []string // for a downstream: the kinds that belonged to it
-	Actor     Actor
-	Reason    string
-	CreatedAt time.Time // by the ledger, when it was written down
-	Until     time.Time // zero: until released
-	ChangeID  string
-}
-
-// Covers reports whether the hold stops operations of this kind at now.
-func (h Hold) Covers(kind string, now time.Time) bool {
-	if !h.Until.IsZero() && now.After(h.Until) {
-		return false
-	}
-	if h.Scope == "all" || h.Scope == HoldScope("kind:"+kind) {
-		return true
-	}
-	for _, k := range h.Kinds {
-		if k == kind {
-			return true
-		}
-	}
-	return false
-}
-
 // Lease is the right to reconcile one operation. Generation fences: a result
 // under an older generation is refused.
 type Lease struct {

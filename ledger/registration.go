@@ -10,6 +10,10 @@ type Registration struct {
 	Until  time.Time // when it is taken for gone
 }
 
+// LongestRegistration is how long an engine that says nothing more is at work at most. One
+// that ends later was written down before the clock was set back.
+const LongestRegistration = 5 * time.Minute
+
 // GivesWay reports whether an engine only looks, because others work on the ledger
 // under another policy: that of the first one counts, among those that have a
 // policy file.

@@ -427,3 +427,17 @@ func TestDecisionOnAnOverdueAttempt(t *testing.T) {
 	need.OK(t, b.decide(VerbConfirm))
 	b.want(Committed, 1, NoConflict)
 }
+
+// A hold on a downstream names the kinds that the policy names for it, patterns too.
+func TestAHoldCoversWhatItsPatternsMatch(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	for _, h := range []Hold{{Scope: "downstream:memory", Kinds: []string{"git.push", "mcp.memory.*"}}, {Scope: "kind:mcp.memory.*"}} {
+		for kind, want := range map[string]bool{"mcp.memory.create": true, "git.push": len(h.Kinds) > 0, "mcp.github.create": false, "memory": false} {
+			need.That(t, h.Covers(kind, now) == want, "%s covers %s: %t", h.Scope, kind, !want)
+		}
+		h.Until = now.Add(-time.Second)
+		need.That(t, !h.Covers("mcp.memory.create", now), "%s covers although it is over", h.Scope)
+	}
+	every := Hold{Scope: "kind:*"}
+	need.That(t, every.Covers("git.push", now) && !every.Covers("notify.oncall", now), "a pattern that fits all")
+}

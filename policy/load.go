@@ -214,7 +214,7 @@ func (p *Policy) match(name string) *Kind {
 			return k
 		}
 		for _, pattern := range p.order {
-			if !strings.Contains(pattern, "*") || !wildcard(pattern, name) {
+			if !strings.Contains(pattern, "*") || !ledger.KindMatches(pattern, name) {
 				continue
 			}
 			if n := len(pattern) - strings.Count(pattern, "*"); n > letters {
@@ -235,26 +235,6 @@ func behindGateway(kind string) string {
 		return ""
 	}
 	return "mcp." + before[at+1:] + "." + tool
-}
-
-// wildcard matches * with any text, also none.
-func wildcard(pattern, name string) bool {
-	parts := strings.Split(pattern, "*")
-	if !strings.HasPrefix(name, parts[0]) {
-		return false
-	}
-	rest := name[len(parts[0]):]
-	for i, part := range parts[1:] {
-		if i == len(parts)-2 {
-			return strings.HasSuffix(rest, part)
-		}
-		j := strings.Index(rest, part)
-		if j < 0 {
-			return false
-		}
-		rest = rest[j+len(part):]
-	}
-	return rest == ""
 }
 
 // digest is the SHA-256 of the content: names sorted, comments, quotes and

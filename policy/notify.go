@@ -67,7 +67,7 @@ func (p *Policy) UncheckedAfter() time.Duration {
 // Wants reports whether the notifier is told of an event about these kinds.
 func (n *Notifier) Wants(event string, kinds ...string) bool {
 	return slices.Contains(n.On, event) && (len(n.Only) == 0 || len(kinds) == 0 || slices.ContainsFunc(n.Only, func(pattern string) bool {
-		return slices.ContainsFunc(kinds, func(kind string) bool { return wildcard(pattern, kind) })
+		return slices.ContainsFunc(kinds, func(kind string) bool { return ledger.KindMatches(pattern, kind) })
 	}))
 }
 

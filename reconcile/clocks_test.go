@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"math"
 	"testing"
 	"time"
 
@@ -54,6 +55,30 @@ func TestOddsRestOnTheLedger(t *testing.T) {
 	need.That(t, odds.N == 8 && odds.P > blank.P && blank.N == 0 && wise.Digest() == w.inForce().Digest(), "%+v, without its history %+v", odds, blank)
 	h := NewHistory(w.store)
 	need.Equal(t, h.Policy(w.ctx, w.inForce()), h.Policy(w.ctx, w.inForce()), "a history makes a new policy each time it is asked")
+}
+
+// The sum over the list is that of the rows as they are seen: what no check reads was priced
+// when it came, and the ledger has learned since how others ended.
+func TestAPriceFollowsTheHistoryWhereItIsSeen(t *testing.T) {
+	w := newWorld(t, payPolicy+"  legacy:\n    cost: { duplicate: 100, miss: 100 }\n")
+	w.known("pay")
+	o := w.doubt("legacy", 1)
+	need.Get(w.engine.priceBatch(w.ctx, batch))(t)
+	before := w.get(o.ID).Pricing
+	for range 8 {
+		w.read(w.doubt("pay", 420, 420).ID)
+	}
+	c := &counted{Store: w.store}
+	e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
+	for range 2 {
+		need.OK(t, e.PriceAsSeen(w.ctx, []string{o.ID}))
+	}
+	after := w.get(o.ID).Pricing
+	want := WithHistory(w.ctx, w.store, w.inForce()).Kind("legacy").Price(w.get(o.ID))
+	need.That(t, before.Rank == 50 && after.Rank == want.Rank && after.Rank < before.Rank && after.ReadAt.Equal(before.ReadAt), "%+v, then %+v, want %+v", before, after, want)
+	need.Equal(t, c.price.Load(), int64(1), "writes")
+	counts := need.Get(w.store.Counts(w.ctx, w.now()))(t)
+	need.That(t, math.Abs(counts.Loss-after.Rank) < 0.001, "the sum is %v", counts.Loss)
 }
 
 // silent is a ledger whose server does not answer until it is told to.

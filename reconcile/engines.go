@@ -48,7 +48,7 @@ func (e *reader) onlyReads(ctx context.Context) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := e.now()
-	if x.digest == digest && !x.checked.IsZero() && now.Sub(x.checked) < registerEvery {
+	if x.digest == digest && !x.checked.IsZero() && now.Sub(x.checked).Abs() < registerEvery {
 		return x.yields
 	}
 	did := x.yields

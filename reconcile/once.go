@@ -66,14 +66,16 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 	return s, err
 }
 
-// Unchecked counts what is in doubt and not parked, and has no check, by why.
-func (e *Engine) Unchecked(ctx context.Context) (map[string]int, error) {
-	pol, out := e.policy(), map[string]int{}
+// Unchecked counts what is in doubt and not parked, and has no check: of kinds that the
+// policy knows none for by kind, of others by why.
+func (e *Engine) Unchecked(ctx context.Context) (kinds, why map[string]int, err error) {
+	pol := e.policy()
+	kinds, why = map[string]int{}, map[string]int{}
 	for _, tab := range []ledger.Tab{ledger.TabNeedsYou, ledger.TabChecking} {
 		for q := (ledger.Query{Tab: tab, Order: ledger.OrderOldest, Limit: batch, Now: e.now()}); ; {
 			page, err := e.o.Store.Page(ctx, q)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			var ids []string
 			for _, row := range page.Rows {
@@ -83,11 +85,16 @@ func (e *Engine) Unchecked(ctx context.Context) (map[string]int, error) {
 			}
 			recs, err := e.o.Store.Records(ctx, ids)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			for _, rec := range recs {
-				if err := pol.Kind(rec.Operation.Kind).NoCheck(rec); err != nil {
-					out[err.Error()]++
+				k := pol.Kind(rec.Operation.Kind)
+				switch err := k.NoCheck(rec); {
+				case err == nil:
+				case k.Read == nil:
+					kinds[k.Name]++
+				default:
+					why[err.Error()]++
 				}
 			}
 			if q.After = page.Next; q.After == "" {
@@ -95,7 +102,7 @@ func (e *Engine) Unchecked(ctx context.Context) (map[string]int, error) {
 			}
 		}
 	}
-	return out, nil
+	return kinds, why, nil
 }
 
 // readAll reads what is due until nothing new is.

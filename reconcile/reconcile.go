@@ -153,6 +153,9 @@ type RetryResult struct {
 	Why       string
 }
 
+// NeverSent reports whether a send ended before a byte of it was written.
+func (r RetryResult) NeverSent() bool { return r.Did == DidSend && r.Attempt.Proof == ledger.NeverSent }
+
 // How a downstream is.
 const (
 	StateNew   = "new" // no answer has come yet

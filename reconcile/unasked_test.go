@@ -26,7 +26,7 @@ func TestAMissingSecretIsTheirsAtOnceAndHeals(t *testing.T) {
 	o := w.doubt("pay", 420, 420)
 	w.run(w.newEngine(Options{}))
 	eventually(t, "for a person", func() bool { return w.lane(o.ID) == ledger.LaneDecide })
-	why, err := w.engine.Unchecked(w.ctx)
+	_, why, err := w.engine.Unchecked(w.ctx)
 	need.That(t, err == nil && len(why) == 1 && why["header X-Key cannot be made: environment variable UNASKED_KEY is not set"] == 1, "%v %v", why, err)
 	plan, err := w.engine.Plan(w.ctx, o.ID)
 	need.That(t, err == nil && !plan.FirstCheck, "a check is promised before a retry: %v", err)

@@ -426,6 +426,10 @@ func (m *Memory) RegisterEngine(_ context.Context, p ledger.Registration) error 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock()
+	longest := now.Add(ledger.LongestRegistration)
+	if p.Until.After(longest) {
+		p.Until = longest
+	}
 	i := slices.IndexFunc(m.engines, func(e ledger.Registration) bool { return e.Holder == p.Holder })
 	switch {
 	case i >= 0 && p.Until.After(now):
@@ -435,6 +439,11 @@ func (m *Memory) RegisterEngine(_ context.Context, p ledger.Registration) error 
 	case p.Until.After(now):
 		m.engines = append(m.engines, p)
 	}
+	ahead := func(e ledger.Registration) bool { return e.Until.After(longest) }
+	if !slices.ContainsFunc(m.engines, func(e ledger.Registration) bool { return !ahead(e) }) {
+		return nil // it says that one was at work at all
+	}
+	m.engines = slices.DeleteFunc(m.engines, ahead)
 	return nil
 }
 
@@ -442,7 +451,9 @@ func (m *Memory) Engines(context.Context) ([]ledger.Registration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.clock()
-	out := slices.DeleteFunc(slices.Clone(m.engines), func(e ledger.Registration) bool { return !e.Until.After(now) })
+	out := slices.DeleteFunc(slices.Clone(m.engines), func(e ledger.Registration) bool {
+		return !e.Until.After(now) || e.Until.After(now.Add(ledger.LongestRegistration))
+	})
 	slices.SortFunc(out, func(a, b ledger.Registration) int {
 		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Holder, b.Holder))
 	})

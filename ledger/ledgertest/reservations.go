@@ -171,6 +171,16 @@ func engines(t *testing.T, open Open) {
 	d.clock.Advance(time.Hour)
 	d.ok(d.s.RegisterEngine(ctx, ledger.Registration{Holder: "never came"}))
 	atWork(time.Hour)
+	// Where the clock was set back, one that was killed before is not at work until the
+	// clock gets there.
+	d.ok(d.s.RegisterEngine(ctx, at("killed", "p3", time.Minute)))
+	d.clock.Advance(-2 * time.Hour)
+	want()
+	d.ok(d.s.RegisterEngine(ctx, ledger.Registration{Holder: "never came"}))
+	atWork(-2*time.Hour - time.Minute)
+	d.ok(d.s.RegisterEngine(ctx, at("now", "p4", time.Minute)))
+	want("now")
+	atWork(-time.Minute)
 	need.That(t, d.s.RegisterEngine(ctx, ledger.Registration{Until: d.clock.Now().Add(time.Hour)}) != nil,
 		"an engine without a name")
 }

@@ -15,6 +15,10 @@ func (s *Store) RegisterEngine(ctx context.Context, p ledger.Registration) error
 	}
 	return s.update(ctx, func(tx *tx) error {
 		now := tx.now()
+		longest := now.Add(ledger.LongestRegistration)
+		if p.Until.After(longest) {
+			p.Until = longest
+		}
 		var err error
 		if p.Until.After(now) {
 			err = tx.Quietly(`INSERT INTO engines (holder, digest, since, until) VALUES (?1, ?2, ?3, ?4)
@@ -25,8 +29,8 @@ func (s *Store) RegisterEngine(ctx context.Context, p ledger.Registration) error
 		if err != nil {
 			return err
 		}
-		return tx.Quietly(`DELETE FROM engines WHERE holder IN (SELECT holder FROM engines WHERE until <= ?)
-			AND holder <> (SELECT holder FROM engines ORDER BY until DESC, holder LIMIT 1)`, Millis(now))
+		return tx.Quietly(`DELETE FROM engines WHERE holder IN (SELECT holder FROM engines WHERE until <= ?1 OR until > ?2)
+			AND holder <> (SELECT holder FROM engines ORDER BY CASE WHEN until > ?2 THEN 0 ELSE 1 END DESC, until DESC, holder LIMIT 1)`, Millis(now), Millis(longest))
 	})
 }
 
@@ -41,5 +45,6 @@ func (s *Store) Engines(ctx context.Context) ([]ledger.Registration, error) {
 		err = rows.Scan(&p.Holder, &p.Digest, &since, &until)
 		p.Since, p.Until = At(since), At(until)
 		return p, err
-	}, `SELECT holder, digest, since, until FROM engines WHERE until > ? ORDER BY since, holder`, Millis(now.Wall))
+	}, `SELECT holder, digest, since, until FROM engines WHERE until > ? AND until <= ? ORDER BY since, holder`,
+		Millis(now.Wall), Millis(now.Wall.Add(ledger.LongestRegistration)))
 }

@@ -468,3 +468,15 @@ func TestARunWithNothingToDoIsOver(t *testing.T) {
 		}
 	}
 }
+
+// What a refused connection kept back is not told of as sent.
+func TestWhatNeverLeftIsNotSaidToBeSent(t *testing.T) {
+	for state, sent := range map[ledger.State]string{ledger.Uncertain: "sent, no clear answer: in doubt again", ledger.Failed: "sent, it did not land"} {
+		r := reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: state}, Attempt: ledger.Attempt{Error: "connection refused"}}
+		word, _ := Words(r)
+		need.Equal(t, word.String(), sent)
+		r.Attempt.Proof = ledger.NeverSent
+		word, own := Words(r)
+		need.Equal(t, word.String()+own.String(), "nothing was sent, it is as before: connection refused")
+	}
+}

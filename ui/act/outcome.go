@@ -155,6 +155,9 @@ func moved(err error) *ledger.MovedError {
 // not sent.
 func Words(r reconcile.RetryResult) (word, own safe.Text) {
 	out := Sent(r, nil)
+	if r.NeverSent() {
+		return safe.Say("nothing was sent, it is as before"), ticket.Colon(out.Word)
+	}
 	switch out.Came {
 	case ledger.CameLanded, ledger.CameAlready, ledger.CameAllowed, ledger.CameFailed:
 		if out.Came == ledger.CameLanded && out.Word != "" {

@@ -173,14 +173,20 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 		return err
 	}
 	data := map[string]any{"scope": scope}
-	nothing := func(w *safe.Writer) { w.Println(string(scope) + " is not held") }
-	standing, err := standing(ctx, s, scope, c.clock())
-	switch {
-	case err != nil:
+	holds, err := s.Holds(ctx, c.clock())
+	if err != nil {
 		return err
-	case run.Record.Done() > 0 || standing == nil:
+	}
+	others := slices.DeleteFunc(slices.Clone(holds), func(h ledger.Hold) bool { return h.Scope == scope })
+	nothing := func(w *safe.Writer) { w.Println(string(scope) + " is not held") }
+	switch standing := len(others) < len(holds); {
+	case run.Record.Done() > 0 || !standing && len(others) == 0:
 		run.carry(ctx)
 		return c.done(effectNoop, data, nothing)
+	case !standing: // it may be another one that was meant
+		run.carry(ctx)
+		return &failure{Exit: exitNotFound, Code: "not_found", Message: string(scope) + " is not held; nothing was released", More: held(others),
+			Hint: others[0].Scope.Release()}
 	case flags.dryRun:
 		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })
 	}
@@ -191,7 +197,20 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 		return err
 	}
 	run.carry(ctx)
-	return c.done(effectUpdated, data, func(w *safe.Writer) { w.Println("released " + string(scope)) })
+	return c.done(effectUpdated, data, func(w *safe.Writer) {
+		w.Println("released " + string(scope))
+		for _, line := range held(others) {
+			w.Println(line)
+		}
+	})
+}
+
+// held says which holds stand, a line each.
+func held(holds []ledger.Hold) (lines []string) {
+	for _, h := range holds {
+		lines = append(lines, fmt.Sprintf("held is %s, by %s: %s", h.Scope, h.Actor.Name, h.Reason))
+	}
+	return lines
 }
 
 // covered are the kinds that a hold on a downstream names. It refuses a downstream or a

@@ -97,6 +97,11 @@ func (l *liveEngine) Health() []reconcile.Health { return l.now().Health() }
 // OnlyReads reports whether another engine's policy is the one that counts.
 func (l *liveEngine) OnlyReads() bool { return l.now().OnlyReads() }
 
+// PriceAsSeen prices rows anew that are seen with other odds.
+func (l *liveEngine) PriceAsSeen(ctx context.Context, ids []string) error {
+	return l.now().PriceAsSeen(ctx, ids)
+}
+
 // Busy counts what any of them has in flight.
 func (l *liveEngine) Busy() int {
 	n := 0

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -208,13 +210,15 @@ func (c reconcileCommand) once(ctx context.Context, s ledger.Store) error {
 	if sum.Expired+sum.Landed+sum.Absent+sum.Duplicated+sum.Mismatched > 0 {
 		effect = effectUpdated
 	}
-	unchecked, err := engine.Unchecked(ctx)
+	kinds, why, err := engine.Unchecked(ctx)
 	if err != nil {
 		return err
 	}
 	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.Absent, sum.Duplicated, sum.Mismatched, sum.Inconclusive, sum.Skipped, sum.Errors, 0}
-	for _, n := range unchecked {
-		data.Unchecked += n
+	for _, counts := range []map[string]int{kinds, why} {
+		for _, n := range counts {
+			data.Unchecked += n
+		}
 	}
 	write := func(w *safe.Writer) {
 		if sum.Reads == 0 && sum.Expired == 0 {
@@ -236,16 +240,42 @@ func (c reconcileCommand) once(ctx context.Context, s ledger.Store) error {
 	if effect == effectNoop {
 		effect = ""
 	}
-	return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%s in doubt, and no check is possible", ledger.Count(data.Unchecked)), More: reasons(unchecked), Hint: "a person settles these: indoubt list state:uncertain",
+	return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%s in doubt, and no check is possible", ledger.Count(data.Unchecked)), More: reasons(kinds, why), Hint: "a person settles these: indoubt list state:uncertain",
 		Effect: effect, Data: data, Text: write}
 }
 
+// reasonsShown is how many kinds, and how many reasons, are named: those with the most.
+const reasonsShown = 6
+
 // reasons are lines that say why no check is possible, each with how often.
-func reasons(why map[string]int) (lines []string) {
-	for _, reason := range slices.Sorted(maps.Keys(why)) {
+func reasons(kinds, why map[string]int) (lines []string) {
+	if len(kinds) > 0 {
+		names, total := most(kinds), 0
+		for _, n := range kinds {
+			total += n
+		}
+		var of []string
+		for _, name := range names[:min(len(names), reasonsShown)] {
+			of = append(of, name+" "+ledger.Count(kinds[name]))
+		}
+		line := fmt.Sprintf("  %s: the policy knows no check for %s", ledger.Count(total), strings.Join(of, ", "))
+		if rest := len(names) - len(of); rest > 0 {
+			line += fmt.Sprintf(" and %s more %s", ledger.Count(rest), plural(rest, "kind", "kinds"))
+		}
+		lines = append(lines, line)
+	}
+	for i, reason := range most(why) {
+		if i == reasonsShown {
+			return append(lines, fmt.Sprintf("  and %s more %s", ledger.Count(len(why)-i), plural(len(why)-i, "reason", "reasons")))
+		}
 		lines = append(lines, fmt.Sprintf("  %s: %s", ledger.Count(why[reason]), reason))
 	}
 	return lines
+}
+
+// most are the names, the one that counts most first.
+func most(counts map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
 }
 
 // on is the engine without a console. It ends with ctx, after writes

@@ -198,6 +198,10 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 		out.OK, out.failure = false, &failure{Exit: exit, Code: code, Message: message, Hint: hint}
 		out.Error = out.failure.json()
 	}
+	sent, again := "sent", "again"
+	if did.NeverSent() {
+		sent, again = "nothing was sent", "as before"
+	}
 	switch {
 	case did.Did == reconcile.DidRefuse:
 		out.Effect = ""
@@ -212,11 +216,11 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 	case state == ledger.Committed:
 		out.line = safe.Of(strings.TrimSpace(id + ": sent, it landed. " + o.Receipt()))
 	case state == ledger.Failed:
-		wrong(exitError, "did_not_land", "sent, and it did not land: "+attemptWhy(did), "see what it answered: indoubt show "+id)
+		wrong(exitError, "did_not_land", sent+", and it did not land: "+attemptWhy(did), "see what it answered: indoubt show "+id)
 	case state == ledger.Pending:
 		wrong(exitInProgress, "in_progress", "sent, and not answered yet", "watch it: indoubt log --follow "+id)
 	default:
-		wrong(exitInDoubt, "in_doubt", "sent, and in doubt again: "+attemptWhy(did), "see indoubt show "+id)
+		wrong(exitInDoubt, "in_doubt", fmt.Sprintf("%s, and in doubt %s: %s", sent, again, attemptWhy(did)), "see indoubt show "+id)
 	}
 	return out
 }

@@ -510,3 +510,12 @@ func TestPolicyCommands(t *testing.T) {
 	b.failing(4, "exists", "policy", "init", b.policy)
 	b.want(2, "policy")
 }
+
+func TestReconcileNamesFewOfManyReasons(t *testing.T) {
+	kinds, why := map[string]int{}, map[string]int{"lookup is not on this host": 2}
+	for n := range 9 {
+		kinds[fmt.Sprint("kind", n)] = 1 + n
+	}
+	need.Equal(t, strings.Join(reasons(kinds, why), "\n"), "  45: the policy knows no check for kind8 9, kind7 8, kind6 7, kind5 6, kind4 5, kind3 4 and 3 more kinds\n  2: lookup is not on this host")
+	need.Equal(t, len(reasons(nil, kinds)), reasonsShown+1)
+}

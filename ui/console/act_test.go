@@ -154,7 +154,8 @@ func TestAbandonDealtWithParkNoteUndoHold(t *testing.T) {
 	if o := b.op(id(4)); o.State != ledger.Uncertain || !o.HandsOff {
 		t.Fatalf("%+v", o)
 	}
-	b.cursorOn(5).keys("H", "tab").text("stop").keys("tab", "tab", "enter")
+	b.cursorOn(5).keys("a").shows("choose: kind x.post, everything").keys("esc")
+	b.keys("H").shows("by hand").keys("esc", "H", "tab").text("stop").keys("tab", "tab", "enter")
 	if holds := b.m.feed.Holds; len(holds) != 1 || holds[0].Scope != "kind:x.post" || holds[0].Actor.Name != "maya" {
 		t.Fatalf("%+v\n%s", holds, b.screen())
 	}

@@ -59,7 +59,7 @@ func commands() []command {
 		}},
 		{spec("flight", "", "attempts in flight"), tab(ledger.TabInFlight)},
 		{spec("help", "", "every key"), func(m *Root, _ string) (tea.Cmd, error) { return help(m), nil }},
-		{spec("hold", "", "stop every send by machine"), key(":hold")},
+		{spec("hold", "", "stop every retry"), key(":hold")},
 		{spec("needs", "", "what needs you"), tab(ledger.TabNeedsYou)},
 		{spec("open", "ID", "one operation, by its id or the beginning of it"), func(m *Root, arg string) (tea.Cmd, error) {
 			if arg == "" {

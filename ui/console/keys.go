@@ -156,7 +156,7 @@ func acts() []binding {
 			would: say("asks what is true: taken back outside, both wanted, landed once, did not land")},
 		{show: "P", words: "park: out of the way until a time", short: "park", verb: ledger.VerbPark, off: ask.Off(ledger.VerbPark), opens: ask.Case.Park,
 			would: say("takes it out of the way until a time; checks go on")},
-		{show: "H", words: "hold: stop every send by machine; on what is held: release", off: ask.Case.OffHold, opens: ask.Case.HoldOrRelease, would: ask.Case.WouldHold},
+		{show: "H", words: "hold: stop every retry, also by hand; on what is held: release", off: ask.Case.OffHold, opens: ask.Case.HoldOrRelease, would: ask.Case.WouldHold},
 		{show: "N", words: "note", short: "note", verb: ledger.VerbNote, off: ask.Case.OffNote, opens: ask.Case.Note,
 			would: ask.Case.WouldNote},
 		{show: "W", words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, signed: true, do: takeOutage},

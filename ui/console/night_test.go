@@ -70,7 +70,7 @@ func nightStore() *memory {
 	charge.Attempts[0].Sender = "http"
 	charge.Pricing.DecideAt = at("02:30:32")
 	deploy := doubt(3, "deploy", "deploy web 4.18.2 → prod", "release", "02:27:40", "02:28:40", ledger.ClassKilled, 0.5, word("severe", 1000), word("high", 100))
-	deploy.Related = []ledger.Relation{{ID: id(30), Title: "deploy web 4.18.3 → prod", State: ledger.Committed, Source: ledger.Source{Pipeline: "release"}, CreatedAt: at("02:35:00"), Overtook: true}}
+	deploy.Related = []ledger.Relation{{ID: id(30), Title: "deploy web 4.18.3 → prod", State: ledger.Committed, Source: ledger.Source{Pipeline: "release"}, CreatedAt: at("02:35:00"), Overtook: true, MayHaveLanded: true}}
 	mail := doubt(4, "mail.send", "mail Welcome → ana@example.com", "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, word("medium", 10), word("medium", 10))
 	mail.Operation.State, mail.Operation.Actor, mail.Operation.Reason, mail.Operation.Verdict = ledger.Failed, "auto:host-1", "0 found, complete", ledger.Absent
 	mail.Operation.UpdatedAt = at("02:51:04")

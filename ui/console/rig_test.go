@@ -135,6 +135,7 @@ type fakeEngine struct {
 	busy    int
 	health  []reconcile.Health
 	looks   bool
+	priced  []string // as they are seen
 	store   ledger.Store
 	during  func(n int) // called while the nth send is under way
 }
@@ -170,6 +171,11 @@ func (e *fakeEngine) Retry(_ context.Context, q reconcile.RetryRequest) (reconci
 func (e *fakeEngine) Health() []reconcile.Health { return e.health }
 
 func (e *fakeEngine) OnlyReads() bool { return e.looks }
+
+func (e *fakeEngine) PriceAsSeen(_ context.Context, ids []string) error {
+	e.priced = append(e.priced, ids...)
+	return nil
+}
 
 func (e *fakeEngine) Busy() int {
 	e.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -437,6 +438,9 @@ func TestHeaderTellsThatNoEngineChecks(t *testing.T) {
 			b.hides("NO ENGINE")
 		}
 	}
+	o := nightOptions() // one that was killed before the clock was set back
+	o.Store.(*memory).info.EngineAt = o.Clock().Add(time.Hour)
+	newBench(t, 200, 40, o).judged(nightFacts).shows("NO ENGINE since the clock was set back")
 }
 
 func TestHeaderTellsThatTheClockWasSet(t *testing.T) {
@@ -492,14 +496,36 @@ func TestWhatIsOvertakenIsJudgedAnew(t *testing.T) {
 	b := newBench(t, 80, 24, nightOptions())
 	b.judged(func(rec ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(rec, now)
-		if f.Advice.Verb == policy.AdviseLeave && len(rec.Related) > 0 {
+		if f.Advice.Verb == policy.AdviseLeave && len(rec.Landings()) > 0 {
 			f.Advice.Verb = policy.AdviseLook
 		}
 		return f
 	}).shows("84% n37 no check   leave")
 	post := b.store.record(5)
-	post.Related = []ledger.Relation{{ID: id(31), Title: "post again", Overtook: true, MayHaveLanded: true}}
+	post.Related = []ledger.Relation{{ID: id(6), Title: "post again", Overtook: true, MayHaveLanded: true}}
 	b.store.put(post)
 	b.send(feed.Changed{})
 	b.shows("84% n37 overtaken  look").hides("leave")
+	post.Related[0].MayHaveLanded = false // what came later had no effect
+	b.store.put(post)
+	b.sam(6, ledger.VerbDeny, "refused")
+	b.send(feed.Changed{})
+	b.shows("84% n37 no check   leave")
+}
+
+// What stands beside a row in the ledger is what the header sums: where the odds of a row on
+// the screen are others by now, the engine is asked to price it anew.
+func TestTheHeaderSumsWhatTheRowsShow(t *testing.T) {
+	o := nightOptions()
+	e := o.Engine.(*fakeEngine)
+	b := newBench(t, 80, 24, o)
+	e.priced = nil
+	b.judged(func(rec ledger.Record, now time.Time) ticket.Facts {
+		f := nightFacts(rec, now)
+		if f.Price = rec.Pricing; rec.Operation.ID == id(2) {
+			f.Price.Rank /= 2
+		}
+		return f
+	}).keys("j").tickOver(time.Minute)
+	need.Equal(t, fmt.Sprint(slices.Compact(e.priced)), fmt.Sprint([]string{id(2)}))
 }

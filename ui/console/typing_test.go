@@ -9,6 +9,8 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/need"
 	"indoubt/ui/console/feed"
+
+	tea "charm.land/bubbletea/v2"
 )
 
 func TestEnterSendsANoteAParkAndAName(t *testing.T) {
@@ -151,4 +153,18 @@ func TestEveryDialogKeepsWhatWasTyped(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What cannot be read is not decided: a terminal may be made smaller while a dialog is open.
+func TestADialogThatDoesNotFitIsNotAnswered(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(2)
+	b.keys("X").text("seen").keys("tab")
+	for _, size := range []tea.WindowSizeMsg{{Width: 80, Height: 4}, {Width: 20, Height: 5}, {Width: 8, Height: 24}} {
+		b.send(size)
+		b.keys("enter")
+		need.Must(t, b.op(id(2)).State == ledger.Uncertain && b.m.dialogs.Len() == 1, "at %d by %d it was answered unseen", size.Width, size.Height)
+	}
+	b.send(tea.WindowSizeMsg{Width: 80, Height: 24})
+	b.shows("too small", "seen").keys("enter").hides("It did not land?")
+	need.Equal(t, b.op(id(2)).State, ledger.Failed)
 }

@@ -2,6 +2,7 @@ package ticket
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -136,9 +137,9 @@ func (t Ticket) Do(room int) safe.Text {
 	switch a := t.Facts.Advice; a.Verb {
 	case policy.AdviseLook:
 		switch {
-		case t.Row.Overtaken:
+		case overtaken(t):
 			return fit(say("look: overtaken"), say("look"))
-		case len(t.Record.Related) > 0:
+		case slices.ContainsFunc(t.Record.Related, func(r ledger.Relation) bool { return !r.Overtook }):
 			return fit(say("look: same input"), say("look: same"), say("look"))
 		case t.Facts.Link != "":
 			return fit(say("look outside"), say("look"))
@@ -154,6 +155,14 @@ func (t Ticket) Do(room int) safe.Text {
 	default:
 		return safe.Of(a.Verb)
 	}
+}
+
+// overtaken reports whether a later operation on the same target landed or may have.
+func overtaken(t Ticket) bool {
+	if t.Record == nil {
+		return t.Row.Overtaken
+	}
+	return slices.ContainsFunc(t.Record.Related, func(r ledger.Relation) bool { return r.Overtook && r.MayHaveLanded })
 }
 
 // Clock is the CLOCK column: the moment that changes the advice next. It reports
@@ -178,7 +187,7 @@ func (c cells) clock() (string, bool) {
 		return c.in("till", c.Row.GrantUntil)
 	}
 	switch {
-	case c.Row.Overtaken:
+	case overtaken(c.Ticket):
 		return "overtaken", false
 	case c.Record == nil:
 		return "", false

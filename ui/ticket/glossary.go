@@ -18,7 +18,7 @@ var Glossary = []struct {
 		{"HAPPENED TWICE", "two effects or more of one operation are known"},
 		{"CONFLICT", "what is recorded and what was found disagree"},
 		{"hidden", "what needs you and the filter leaves out, with its money and its conflicts"},
-		{"HOLD", "a person stopped every send by machine; H on it releases, or :release"},
+		{"HOLD", "a person stopped every retry, by machine or by hand; H on it releases, or :release"},
 		{"STALE", "the ledger cannot be read: what you see is old"},
 		{"FAILOVER", "the ledger's database is another one since, and its newest history may be missing: nothing is begun or allowed until a person has looked and run indoubt adopt"},
 		{"READ-ONLY", "this console only looks"},

@@ -209,7 +209,7 @@ func outcome(a ledger.Attempt) safe.Text {
 	case ledger.OutcomeFailed:
 		switch a.Proof {
 		case ledger.NeverSent:
-			return safe.Say("never sent: %s", cmp.Or(a.Error, "no byte left"))
+			return safe.Say("never sent: %s", cmp.Or(strings.TrimPrefix(a.Error, "never sent: "), "no byte left"))
 		case ledger.Refused:
 			return safe.Say("refused: %s", cmp.Or(a.Error, status(a.Status), "the other side said no"))
 		}

@@ -4,6 +4,7 @@
 package ask
 
 import (
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -251,7 +252,13 @@ func (c Case) WouldHold() safe.Text {
 	if h := c.covering(); h != nil {
 		return safe.Say("releases the hold %s by %s", ticket.Scope(h.Scope), ticket.Who(h.Actor.Name))
 	}
-	return safe.Say("stops every send by machine, of a kind, a downstream or everything")
+	choices, holds := holds(c)
+	for i, h := range holds {
+		if h.Downstream != "" {
+			choices[i] = "downstream " + choices[i]
+		}
+	}
+	return safe.Say("stops every retry, by machine or by hand, of what you choose: %s", strings.Join(choices, ", "))
 }
 
 // WouldOpen says which page is opened.

@@ -287,12 +287,8 @@ func (c Case) Release() *dialog.Dialog {
 	return c.release(c.Holds[0])
 }
 
-// Hold stops sends by machine for a kind, a downstream or everything.
-func (c Case) Hold() *dialog.Dialog {
-	d := &dialog.Dialog{Title: safe.Say("Hold")}
-	c.alone(d)
-	var choices []string
-	var holds []Hold
+// holds are the holds that may be chosen here, and what each is called.
+func holds(c Case) (choices []string, holds []Hold) {
 	add := func(choice string, h Hold) { choices, holds = append(choices, choice), append(holds, h) }
 	of := func(kind, down string) {
 		if down != "" {
@@ -308,15 +304,25 @@ func (c Case) Hold() *dialog.Dialog {
 		}
 	case c.Brief != nil:
 		t := c.told()
-		d.Corner = t.Kind()
 		add("kind "+t.Row.Kind, Hold{Hold: ledger.Hold{Scope: ledger.HoldScope("kind:" + t.Row.Kind)}})
 		of(t.Row.Kind, t.Facts.Downstream)
 	}
 	add("everything", Hold{Hold: ledger.Hold{Scope: "all"}})
+	return choices, holds
+}
+
+// Hold stops what is sent again of a kind, of a downstream or of everything.
+func (c Case) Hold() *dialog.Dialog {
+	d := &dialog.Dialog{Title: safe.Say("Hold")}
+	c.alone(d)
+	if c.Outage == nil && c.Brief != nil {
+		d.Corner = c.told().Kind()
+	}
+	choices, holds := holds(c)
 	for _, h := range c.Holds {
 		d.Warn("HELD ALREADY", "%s, by %s; :release lifts it", ticket.Scope(h.Scope), ticket.Who(h.Actor.Name))
 	}
-	d.Add("WILL", "stop every send by machine, every allowed send and every bulk run at once; checks go on")
+	d.Add("WILL", "stop every retry at once, by machine, by hand or in bulk, and every allowed send; checks go on, and pipelines with what is new")
 	d.Add("UNTIL", "empty: until it is released")
 	scope, until, reason := dialog.ChoiceField("What", choices...), dialog.TextField("Until", ""), dialog.TextField("Reason", "")
 	d.Fields, d.Do = []*dialog.Field{scope, reason, until}, "Hold"

@@ -56,6 +56,7 @@ type Dialog struct {
 	stale    safe.Text // it moved: why this cannot be done any more
 	left     string    // how long what allows it still holds, or that it is over
 	lapsed   bool
+	cramped  bool // its answer does not fit the screen
 }
 
 // hands are the keys that were pressed since a dialog opened.
@@ -251,6 +252,10 @@ func (d *Dialog) toggleMore() {
 }
 
 func (d *Dialog) submit(now time.Time) (Action, bool) {
+	if d.cramped {
+		d.fault = "the screen was too small to show this: nothing was done"
+		return nil, false
+	}
 	if !d.stale.Empty() {
 		d.fault = safe.Say("it moved: %s", d.stale).String()
 		return nil, false

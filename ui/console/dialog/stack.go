@@ -85,9 +85,12 @@ func (s *Stack) Draw(f *draw.Frame, screen []string, w, h int) []string {
 		if w < 60 {
 			room = w
 		}
-		if room > 8 && h > 4 {
-			screen = over(screen, d.Draw(f, room, h), w, h)
+		if d.cramped = room <= 8 || h <= 4; d.cramped {
+			continue
 		}
+		box := d.Draw(f, room, h)
+		d.cramped = len(box) > h
+		screen = over(screen, box, w, h)
 	}
 	return screen
 }

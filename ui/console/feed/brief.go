@@ -206,3 +206,27 @@ func (f *Feed) Details() tea.Cmd {
 		return msg
 	}
 }
+
+// priceAsSeen has the engine price anew the rows whose details, read just now, say other
+// odds than the ledger sums: the sums over the list are to be those of the rows below.
+func (f *Feed) priceAsSeen(briefs map[string]*Brief) tea.Cmd {
+	if f.o.Engine == nil || f.Looks {
+		return nil
+	}
+	var ids []string
+	for id, b := range briefs {
+		if now := b.ticket.Facts.Price; now.Digest != "" && now.Digest == b.stored.Digest && now.Rank != b.stored.Rank {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	slices.Sort(ids)
+	return func() tea.Msg {
+		ctx, cancel := context.WithTimeout(f.ctx, Patience)
+		defer cancel()
+		_ = f.o.Engine.PriceAsSeen(ctx, ids) // the next time that they are read is the next try
+		return nil
+	}
+}

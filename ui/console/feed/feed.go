@@ -9,6 +9,7 @@ package feed
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -30,6 +31,7 @@ type Shown interface {
 type Engine interface {
 	Health() []reconcile.Health
 	OnlyReads() bool
+	PriceAsSeen(ctx context.Context, ids []string) error
 }
 
 // Options says what is followed.
@@ -330,7 +332,7 @@ func (f *Feed) Update(msg tea.Msg) (News, tea.Cmd) {
 	case Looked:
 		return f.looked(msg)
 	case briefsMsg:
-		return f.tookBriefs(msg), nil
+		return f.tookBriefs(msg)
 	case reopenedMsg:
 		return f.reopened(msg)
 	}
@@ -400,9 +402,7 @@ func (f *Feed) took(msg Looked) News {
 		f.Health, f.Looks = msg.health, msg.looks
 	}
 	for id, b := range f.briefs {
-		if moved, known := msg.moved[id]; moved || !known && msg.others {
-			b.old = true
-		}
+		b.old = b.old || msg.mayHaveMoved(id) || slices.ContainsFunc(b.ticket.Record.Related, func(r ledger.Relation) bool { return msg.mayHaveMoved(r.ID) })
 	}
 	f.stale(msg.Rows)
 	f.searched(&msg)
@@ -412,10 +412,10 @@ func (f *Feed) took(msg Looked) News {
 	return news
 }
 
-func (f *Feed) tookBriefs(msg briefsMsg) News {
+func (f *Feed) tookBriefs(msg briefsMsg) (News, tea.Cmd) {
 	f.briefing = false
 	if msg.gen != f.briefGen {
-		return News{}
+		return News{}, nil
 	}
 	for id, b := range msg.briefs {
 		b.ticket.Others = at(f.others, id)
@@ -426,7 +426,7 @@ func (f *Feed) tookBriefs(msg briefsMsg) News {
 		f.briefAfter = f.Now.Add(2 * time.Second) // not again at once
 		news.Say, news.Bad = safe.Of(msg.err.Error()), true
 	}
-	return news
+	return news, f.priceAsSeen(msg.briefs)
 }
 
 // reopenedMsg is the end of one try to get a lost ledger back.

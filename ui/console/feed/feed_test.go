@@ -8,6 +8,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
+	"indoubt/ui/ticket"
 
 	tea "charm.land/bubbletea/v2"
 )
@@ -91,7 +92,8 @@ func TestALookFindsWhatChangedBesideABusyWriter(t *testing.T) {
 			begin(ledger.NewID())
 		}
 		need.Get(ledger.Decide(t.Context(), s, ledger.Decision{ChangeID: ledger.NewID(), ID: noted, Verb: ledger.VerbNote, Reason: "r", Actor: ledger.Actor{Name: "sam"}}))(t)
-		f := &Feed{briefs: map[string]*Brief{noted: {}, quiet: {}, below: {}}, o: Options{Shown: nothing{}}}
+		one := func() *Brief { return &Brief{ticket: ticket.Ticket{Record: &ledger.Record{}}} }
+		f := &Feed{briefs: map[string]*Brief{noted: one(), quiet: one(), below: one()}, o: Options{Shown: nothing{}}}
 		msg := look(t.Context(), s, Wanted{Tab: ledger.TabInFlight, Limit: 10, Known: []string{noted, quiet, below}, Visible: 2}, time.Now(), info.Cursor)
 		need.Must(t, msg.err == nil, "%v", msg.err)
 		msg.Rows = nil // only the history tells

@@ -298,6 +298,12 @@ func (msg *Looked) single(ctx context.Context, store ledger.Store) error {
 	return err
 }
 
+// mayHaveMoved reports whether something was, or may have been, written about an operation.
+func (msg *Looked) mayHaveMoved(id string) bool {
+	moved, known := msg.moved[id]
+	return moved || !known && msg.others
+}
+
 // ReadLeft is how many rows that left the list one look reads: reading
 // thousands at once would take longer than a ledger is waited for.
 const ReadLeft = 300

@@ -344,7 +344,11 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 	case h.ReadOnly:
 		add(4, 0, th.Warn, safe.Say("READ-ONLY"), safe.Text{})
 	}
-	if since := h.Now.Sub(h.Info.EngineAt); !h.Info.EngineAt.IsZero() && h.Lost == nil && since >= h.Policy.uncheckedAfter() {
+	switch since := h.Now.Sub(h.Info.EngineAt); {
+	case h.Info.EngineAt.IsZero() || h.Lost != nil:
+	case since < -ledger.LongestRegistration:
+		add(4, 0, th.Bad, safe.Say("NO ENGINE since the clock was set back"), safe.Say("NO ENGINE"))
+	case since >= h.Policy.uncheckedAfter():
 		add(4, 0, th.Bad, safe.Say("NO ENGINE has checked for %s", ticket.Span(since)), safe.Say("NO ENGINE %s", ticket.Span(since)))
 	}
 	if h.Looks && !h.ReadOnly {

@@ -1,0 +1,66 @@
+package ledger
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// HoldScope is what a hold covers: "all", "kind:<name>" or "downstream:<name>".
+type HoldScope string
+
+// Release is the command that lifts a hold on it.
+func (s HoldScope) Release() string {
+	word, name, _ := strings.Cut(string(s), ":")
+	switch word {
+	case "kind":
+		return "indoubt release " + name + " --reason …"
+	case "downstream":
+		return "indoubt release --downstream " + name + " --reason …"
+	}
+	return "indoubt release --all --reason …"
+}
+
+// Hold stops every automatic send, grant and bulk run of its scope.
+type Hold struct {
+	Scope     HoldScope
+	Kinds     []string // for a downstream: the kinds that belonged to it
+	Actor     Actor
+	Reason    string
+	CreatedAt time.Time // by the ledger, when it was written down
+	Until     time.Time // zero: until released
+	ChangeID  string
+}
+
+// Covers reports whether the hold stops operations of this kind at now. A pattern of the
+// policy covers what it matches, also where that came later; it covers no notices.
+func (h Hold) Covers(kind string, now time.Time) bool {
+	if !h.Until.IsZero() && now.After(h.Until) {
+		return false
+	}
+	name, _ := strings.CutPrefix(string(h.Scope), "kind:")
+	return h.Scope == "all" || slices.ContainsFunc(append([]string{name}, h.Kinds...), func(k string) bool {
+		return k == kind || strings.Contains(k, "*") && !IsNotice(kind) && KindMatches(k, kind)
+	})
+}
+
+// KindMatches reports whether a pattern of the policy matches a kind: * stands for any
+// text, also none.
+func KindMatches(pattern, name string) bool {
+	parts := strings.Split(pattern, "*")
+	if !strings.HasPrefix(name, parts[0]) {
+		return false
+	}
+	rest := name[len(parts[0]):]
+	for i, part := range parts[1:] {
+		if i == len(parts)-2 {
+			return strings.HasSuffix(rest, part)
+		}
+		j := strings.Index(rest, part)
+		if j < 0 {
+			return false
+		}
+		rest = rest[j+len(part):]
+	}
+	return rest == ""
+}
