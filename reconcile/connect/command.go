@@ -72,13 +72,12 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	if err := ctx.Err(); err != nil {
 		return transmit.Failed(a, err)
 	}
-	group, err := procgroup.Start(cmd)
+	group, over, err := procgroup.StartWithUs(cmd)
 	if err != nil {
 		return transmit.Failed(a, err)
 	}
 	defer group.Release()
 	group.Widen(procgroup.Scope{Attempt: q.Attempt})
-	over := procgroup.EndWithUs(group)
 	a.Sent = true
 	stop := context.AfterFunc(ctx, func() {
 		if !group.Exited() {

@@ -16,7 +16,7 @@ func TestI11_AnAgentIsNotToldWhereTheLedgerIs(t *testing.T) {
 	need.Program(t, "cat")
 	s := newSite(t)
 	s.ledger = pgtest.URL(t)
-	s.env = append(s.env, "INDOUBT_LEDGER="+pgtest.As(s.ledger, "ci"))
+	s.env = append(s.env, "INDOUBT_LEDGER="+pgtest.As(s.ledger, "teller"))
 	s.writePolicy("version: 1\ndownstreams:\n  d: { base: http://127.0.0.1:1 }\nkinds:\n  mcp.cat.say:\n    access: write\n    deadline: 1s\n    token: { into: text }\n    downstream: d\n" +
 		"    read: { http: { get: / }, list: body, mark: it }\n")
 	psql := func(sql string) {
@@ -26,10 +26,10 @@ func TestI11_AnAgentIsNotToldWhereTheLedgerIs(t *testing.T) {
 		}
 	}
 	s.must(0, "init", "--roles", "--ledger", s.ledger)
-	psql("CREATE ROLE ci LOGIN; GRANT indoubt_writer TO ci")
+	psql("CREATE ROLE teller LOGIN; GRANT indoubt_writer TO teller")
 	tells := func(what, said string) {
 		t.Helper()
-		for _, place := range []string{"postgres://", "GRANT", "ci@", " ci", "/tmp/"} {
+		for _, place := range []string{"postgres://", "GRANT", "teller@", " teller", "/tmp/"} {
 			need.That(t, !strings.Contains(said, place), "%s: %q is told: %s", what, place, said)
 		}
 	}
@@ -39,7 +39,7 @@ func TestI11_AnAgentIsNotToldWhereTheLedgerIs(t *testing.T) {
 		need.Must(t, outcome == "unknown", "answer: %s", line)
 		tells("in doubt", line)
 	}
-	psql("REVOKE indoubt_writer FROM ci")
+	psql("REVOKE indoubt_writer FROM teller")
 	_, line := a.call(3, "say")
 	need.Contains(t, line, "not sent")
 	tells("not recorded", line)

@@ -4,6 +4,7 @@ package procgroup
 
 import (
 	"os"
+	"os/exec"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -17,20 +18,23 @@ var last = struct {
 	signals chan os.Signal
 }{groups: map[*Group]bool{}, signals: make(chan os.Signal, 1)}
 
-// EndWithUs has a group killed by the signal that ends this process, until over is
-// called.
-func EndWithUs(g *Group) (over func()) {
+// StartWithUs starts a command whose group is killed by the signal that ends this process,
+// until over is called. A signal waits until it is started. Errors: those of Start.
+func StartWithUs(cmd *exec.Cmd) (g *Group, over func(), err error) {
 	last.Lock()
 	defer last.Unlock()
-	last.groups[g] = true
-	listen()
-	return func() {
+	if last.asked {
+		listen()
+	}
+	if g, err = Start(cmd); err == nil {
+		last.groups[g] = true
+	}
+	leave(nil)
+	return g, func() {
 		last.Lock()
 		defer last.Unlock()
-		if delete(last.groups, g); len(last.groups) == 0 {
-			signal.Stop(last.signals)
-		}
-	}
+		leave(g)
+	}, err
 }
 
 // Asked says that this process was asked to end, and that the next such signal does so
@@ -42,13 +46,18 @@ func Asked() {
 		last.asked = true
 		go endLast()
 	}
-	listen()
+	if len(last.groups) > 0 {
+		listen()
+	}
 }
 
-// listen needs the lock. Where there is no group, the signal is left to others.
-func listen() {
-	if last.asked && len(last.groups) > 0 {
-		signal.Notify(last.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+func listen() { signal.Notify(last.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP) }
+
+// leave lets go of a group. Where there is none, the signal is left to others. It needs
+// the lock.
+func leave(g *Group) {
+	if delete(last.groups, g); len(last.groups) == 0 {
+		signal.Stop(last.signals)
 	}
 }
 

@@ -1,7 +1,12 @@
 package procgroup
 
-// EndWithUs does nothing: a job ends with the process that made it.
-func EndWithUs(*Group) (over func()) { return func() {} }
+import "os/exec"
+
+// StartWithUs starts a command. Its job ends with the process that made it.
+func StartWithUs(cmd *exec.Cmd) (g *Group, over func(), err error) {
+	g, err = Start(cmd)
+	return g, func() {}, err
+}
 
 // Asked does nothing.
 func Asked() {}
