@@ -93,7 +93,7 @@ func TestThePagesRun(t *testing.T) {
 					fmt.Fprintf(&script, "printf '\\001%d\\n'\npython3 - <<'END OF THE BLOCK'\n%sEND OF THE BLOCK\n", i, text)
 				case b.Language == "sh-serve":
 					port := regexp.MustCompile(`127\.0\.0\.1:(\d+)`).FindStringSubmatch(text)[1]
-					fmt.Fprintf(&script, "printf '\\001%d\\n'\nserve() {\n%s}\nserve >>served.log 2>&1 & served=\"$served $!\"\n"+
+					fmt.Fprintf(&script, "printf '\\001%d\\n'\nserve() {\nexec %s}\nserve >>served.log 2>&1 & served=\"$served $!\"\n"+
 						"until bash -c ': </dev/tcp/127.0.0.1/%s' 2>/dev/null; do sleep 0.05; done\n", i, text, port)
 				case b.Language == "output":
 					need.That(t, last >= 0, "%s:%d: no block above it runs", name, b.Line)
