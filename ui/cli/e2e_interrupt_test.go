@@ -39,5 +39,5 @@ kinds:
 		_ = p.cmd.Process.Signal(os.Interrupt)
 		return len(over) > 0
 	})
-	s.eventually("the child has ended", func() bool { return syscall.Kill(pid, 0) != nil })
+	s.eventually("the child has ended", func() bool { return !alive(pid) })
 }
