@@ -20,7 +20,7 @@ import (
 // Options say how a world is made.
 type Options struct {
 	Seed uint64
-	Dir  string // exists and is empty; everything is kept in it
+	Dir  string // exists, and is empty or was left by an earlier world; everything is kept in it
 	// Now is when the history ends. When it is set, time stands still there: for
 	// pictures and golden screens. Zero: the history ends now, and time goes on.
 	Now time.Time
@@ -53,6 +53,7 @@ type World struct {
 	fetched   wish        // what billing comes for a while after the history has ended
 	unclear   wish        // of the outage, whose next answer is lost
 	hanging   int         // requests that were told to hang
+	again     bool        // the history was there before
 	later     *time.Timer // when billing comes for what it was allowed
 	closed    sync.Once
 }
@@ -63,20 +64,30 @@ var policyText string
 // bearer is the account of every pipeline and of the policy.
 const bearer = "sk_demo_shop"
 
+// Kept reports whether a directory was left by an earlier world.
+func Kept(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, ledgerName))
+	return err == nil
+}
+
+const ledgerName = "payments.db"
+
 // Setup makes a world: it starts the downstream and the pipelines, and has the
-// pipelines live through the history of the night, killed ones included. On an
+// pipelines live through the history of the night, killed ones included. Where the
+// directory has the world of an earlier call, that one goes on as it was left. On an
 // error nothing is left running.
 func Setup(ctx context.Context, o Options) (*World, error) {
 	if o.Progress == nil {
 		o.Progress = func(string, float64) {}
 	}
 	w := &World{
-		LedgerPath: filepath.Join(o.Dir, "payments.db"), PolicyPath: filepath.Join(o.Dir, "policy.yaml"),
+		LedgerPath: filepath.Join(o.Dir, ledgerName), PolicyPath: filepath.Join(o.Dir, "policy.yaml"),
 		Env: []string{"INDOUBT_DEMO_KEY=" + bearer}, options: o, start: o.Now.Truncate(time.Millisecond), pipelines: map[string]*worker{},
 	}
 	if o.Now.IsZero() {
 		w.start = time.Now().Truncate(time.Millisecond)
 	}
+	w.again = Kept(o.Dir)
 	if err := w.live(ctx); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -89,6 +100,13 @@ func (w *World) live(ctx context.Context) error {
 		return err
 	}
 	s := newScript(w)
+	if w.again {
+		w.set.Store(&w.start)
+		if err := s.hireAll(); err != nil {
+			return err
+		}
+		return w.leaveHistory()
+	}
 	s.ordinaryDays()
 	s.outage()
 	s.cases()
@@ -157,9 +175,11 @@ func (w *World) now() time.Time {
 // Go lets the pipelines write by themselves, slowly. The outage is over: stripe loses
 // one answer of what is sent again, and the others one now and then, too seldom for
 // another outage. After a while billing comes for the younger of the two sends it was
-// allowed.
+// allowed, where the history was made by this world.
 func (w *World) Go() error {
-	w.Downstream.Meet(Trouble{Fault: CommitAndCut, Match: w.unclear.Token, Times: 1})
+	if !w.again {
+		w.Downstream.Meet(Trouble{Fault: CommitAndCut, Match: w.unclear.Token, Times: 1})
+	}
 	for path, rate := range map[string]float64{"/send": 0.02, "/posts": 0.08, "/deploys": 0.08} {
 		w.Downstream.Meet(Trouble{Fault: CommitAndCut, Path: path, Rate: rate}, Trouble{Fault: CutBefore, Path: path, Rate: rate})
 	}
@@ -167,6 +187,9 @@ func (w *World) Go() error {
 		if _, err := w.pipelines[name].tell(order{Do: doLive, Every: every}); err != nil {
 			return err
 		}
+	}
+	if w.again {
+		return nil
 	}
 	w.later = time.AfterFunc(25*time.Second, func() {
 		// A pipeline that was stopped meanwhile comes for nothing.

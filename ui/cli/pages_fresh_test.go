@@ -42,7 +42,7 @@ func TestThePagesOnANewSystem(t *testing.T) {
 	// Go and what the module proxy gave are lent, read-only: they are the same everywhere.
 	enter := "mount --bind -o ro " + env[0] + " $0/usr/local/go && mount --bind -o ro " + env[1] + "/cache/download $0/proxy && mount -t proc proc $0/proc && " +
 		`exec chroot $0 /usr/bin/env -i PATH=/usr/local/go/bin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 INDOUBT_FRESH=inside ` +
-		`INDOUBT_TEST_PROGRAM=/usr/local/bin/indoubt GOFLAGS=-modcacherw GOPROXY=file:///proxy,https://proxy.golang.org bash -ec "$1"`
+		`INDOUBT_TEST_PROGRAM=/root/.local/bin/indoubt GOFLAGS=-modcacherw GOPROXY=file:///proxy,https://proxy.golang.org bash -ec "$1"`
 	in := func(script string) string {
 		t.Helper()
 		return must("unshare", "--mount", "--pid", "--fork", "bash", "-c", enter, root, script)
@@ -50,11 +50,17 @@ func TestThePagesOnANewSystem(t *testing.T) {
 	for _, dir := range []string{"usr/local/go", "proxy"} {
 		need.OK(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
-	must("git", "clone", "-q", "../..", filepath.Join(root, "root/indoubt"))
+	// The page's clone is of this checkout.
+	must("git", "clone", "-q", "--bare", "../..", filepath.Join(root, "src/indoubt"))
+	in("git config --global safe.directory '*' && git config --global url.file:///src/.insteadOf https://git.example.com/")
 	for _, page := range pages {
 		for _, b := range need.Blocks(t, "../../"+page, "") {
 			if b.Language == "sh-make" || b.Language == "sh-long" && how == "long" {
-				t.Logf("%s:%d\n%s", page, b.Line, in("cd ~/indoubt\n"+b.Text))
+				at := "cd ~/indoubt\n"
+				if strings.HasPrefix(b.Text, "git clone ") {
+					at = "cd ~\n"
+				}
+				t.Logf("%s:%d\n%s", page, b.Line, in(at+b.Text))
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func greet(m *Root) {
 	}
 	m.tour.greeted, m.tour.leaves = true, true
 	o := &m.feed.Outages[0]
-	m.toast = toast{text: safe.Say("%s: %s, row +. j moves, ↵ opens it. ? then t: a tour", o.Where(), draw.Plural(o.IncidentAccount.Errors(), "lost answer", "lost answers")),
+	m.toast = toast{text: safe.Say("%s: %s in row +: j moves, ↵ opens, ? then t tours, q quits", o.Where(), draw.Plural(o.IncidentAccount.Errors(), "lost answer", "lost answers")),
 		until: m.Now.Add(time.Minute)}
 }
 

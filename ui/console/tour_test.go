@@ -21,8 +21,8 @@ func TestTheDemonstrationLeadsANewcomer(t *testing.T) {
 	for n := range 12 {
 		b.engine().plans[outageRow(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
 	}
-	b.shows("stripe: 20 lost answers, row +. j moves, ↵ opens it. ? then t: a tour", "? help")
-	b.keys("?").shows("t leads through this outage in six steps").keys("t").shows("1/6  The row that begins with +").hides("20 lost answers")
+	b.shows("stripe: 20 lost answers in row +: j moves, ↵ opens, ? then t tours, q quits", "? help")
+	b.keys("?").shows("t leads through this outage in six steps").keys("t").shows("1/6  The row that begins with +").hides("20 lost answers in row")
 	b.keys("j", "enter").shows("2/6", "W says that you are on it")
 	b.keys("W").shows("3/6", "then R").wait(3 * time.Second)
 	b.keys("R").shows("4/6  Type the number").keys("esc").shows("3/6")
