@@ -1,6 +1,7 @@
 # build  the program, one static file            demo  the console over a simulated outage
-# test   every test, with the race detector      bench the measurements against their limits
-#        where there is a C compiler             lint  formatting and .golangci.yaml
+# test   every rule, in minutes, with Go, git and make alone
+# quick  the tests that what you changed needs   soak  every test: kills, storms, servers, the race detector
+# bench  the measurements against their limits   lint  formatting and .golangci.yaml
 # screenshots  the pictures of README.md, made from the real program
 # package  what a release holds, in .build/dist; publishes nothing
 
@@ -9,10 +10,15 @@ TIMEOUT ?= 25m
 BENCH   ?= .
 COUNT   ?= 1
 SEED    ?= 1
+SINCE   ?= HEAD
 # The linters come through the module proxy and are built once, in about a minute.
 # Where they cannot be had, lint fails: it must not pass in silence.
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GORELEASER = github.com/goreleaser/goreleaser/v2@v2.14.0
+
+# One set of flags, so that the program, its tests and the linter share what is compiled,
+# in whatever folder the checkout lies.
+export GOFLAGS += -trimpath
 
 # The race detector needs cgo, and cgo a C compiler; nothing else here does.
 CC_FOUND := $(shell command -v gcc || command -v clang || command -v cc)
@@ -31,30 +37,42 @@ UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc/... mode
 RACE := -race $(foreach p,$(UNWATCHED),-gcflags=$(p)=-race=false)
 # Tests start themselves as other processes, and each of these would sleep for a
 # second before it ends, so that its other goroutines may still race.
-TESTENV := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
+SOAKENV := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0
 else
-TESTENV := CGO_ENABLED=0
+SOAKENV := CGO_ENABLED=0
 endif
 
-.PHONY: build demo test bench lint screenshots pages package clean
+.PHONY: build demo test quick soak bench lint screenshots pages package clean
 
 # The version is the tag, and what was added to it; without a tag the program
 # names itself by what the Go command knows.
 VERSION = $(shell git describe --tags --dirty 2>/dev/null)
 
 build:
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X indoubt/ui/cli.release=$(VERSION)" -o indoubt .
+	@CGO_ENABLED=0 GO="$(GO)" .ci/build -ldflags "-s -w -X indoubt/ui/cli.release=$(VERSION)" -o indoubt .
 
 demo: build
 	./indoubt demo --seed $(SEED)
 
-# Many tests wait for processes and clocks: three packages at a time, and four tests
-# of each, keep two processors busy, and not so busy that clocks run out. Those that
-# take longest start first. What vet finds, lint finds, too. A stack names its functions
-# and lines without the tables of a debugger, which take a third of the linking.
+# What vet finds, lint finds, too. A stack names its functions and lines without the tables
+# of a debugger, which take a third of the linking. The packages that take longest start
+# first.
+TESTS = $(GO) run ./.ci/test
+FLAGS = -vet=off -ldflags='-s -w' -timeout $(TIMEOUT)
+FIRST = ./ui/cli ./ledger/sqlite ./reconcile ./ledger/postgres ./reconcile/drill
+
+# The fast lane: every file of tests without the tag soak. It needs Go, git and make.
 test: build
-	@$(TESTENV) INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(GO) run -trimpath ./.ci/test $(RACE) -vet=off -ldflags='-s -w' -p 3 -parallel 4 -timeout $(TIMEOUT) \
-	  ./ui/cli ./ledger/postgres ./reconcile ./ledger/sqlite ./reconcile/drill ./...
+	@CGO_ENABLED=0 INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) $(FLAGS) -p 2 -parallel 4 $(FIRST) ./...
+
+quick: build
+	@CGO_ENABLED=0 INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) -since $(SINCE) $(FLAGS) -p 2 -parallel 4
+
+# The slow lane: all tests, with the race detector where there is a C compiler. Many wait
+# for processes and clocks: three packages at a time, and four tests of each, keep two
+# processors busy, and not so busy that clocks run out.
+soak: build
+	@$(SOAKENV) INDOUBT_LANE=soak INDOUBT_TEST_PROGRAM=$(CURDIR)/indoubt $(TESTS) -again $(RACE) -tags soak $(FLAGS) -p 3 -parallel 4 $(FIRST) ./...
 
 # Benchmarks run one package at a time: two at once would measure each other.
 bench:
@@ -62,9 +80,8 @@ bench:
 	CGO_ENABLED=0 $(GO) test -p 1 -run '^$$' -bench '$(BENCH)' -count $(COUNT) -timeout 60m ./... > .build/bench.txt 2>&1 || true
 	@awk -f .ci/bench.awk .build/bench.txt
 
-lint: export GOFLAGS += -trimpath # as the program is built, so that both share packages
 lint:
-	CGO_ENABLED=0 $(GO) run $(GOLANGCI) run ./... ./.ci/test
+	CGO_ENABLED=0 $(GO) run $(GOLANGCI) run --build-tags soak ./... ./.ci/test
 	@for os in windows darwin; do echo "build for $$os, what differs there"; \
 	  GOOS=$$os CGO_ENABLED=0 $(GO) build -gcflags='all=-N -l' ./ledger ./ledger/record/... ./ledger/wire/... || exit 1; done
 

@@ -1,18 +1,30 @@
 // Command test runs `go test` with the arguments it is given. It prints a line for
-// each package as it ends and the output of each test that fails, then what was
-// skipped and why, then the lines of `go test`. Temporary files go to a directory
-// that is removed at the end.
+// each package as it ends, with its seconds beside its budget, and the output of each
+// test that fails. At the end come the skipped tests with their reasons, the packages
+// over their budget, the flaky tests, and the lines of `go test`. Temporary files go to
+// a directory that is removed at the end.
+//
+// Before the arguments of `go test` it takes:
+//
+//	-again      run a test that failed once more; one that passes then is flaky, is
+//	            named, and does not fail the run
+//	-since REV  test only the packages that differ from a revision of git, and those
+//	            that import them
+//
+// A package over its budget does not fail: how long it takes depends on the machine.
+// What a test may do is counted in ui/house.
 package main
 
 import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -29,6 +41,30 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
+	again := false
+	since := ""
+options:
+	for len(args) > 0 {
+		switch {
+		case args[0] == "-again":
+			again, args = true, args[1:]
+		case args[0] == "-since" && len(args) > 1:
+			since, args = args[1], args[2:]
+		default:
+			break options
+		}
+	}
+	if since != "" {
+		packages, err := changed(ctx, since)
+		if err != nil {
+			return err
+		}
+		if len(packages) == 0 {
+			fmt.Printf("Nothing differs from %s. `make quick SINCE=main` compares with a branch.\n", since)
+			return nil
+		}
+		args = append(args, packages...)
+	}
 	// Sockets are made in here too, and their paths must be short.
 	dir, err := os.MkdirTemp("", "it")
 	if err != nil {
@@ -38,6 +74,21 @@ func run(ctx context.Context, args []string) error {
 	if err := os.Chmod(dir, 0o755); err != nil { // some tests start programs as another user
 		return err
 	}
+	fmt.Println("Compiling; the first time takes some minutes. Each package is named when its tests have ended.")
+	r := newReport()
+	err = goTest(ctx, dir, args, r)
+	if err != nil && again && ctx.Err() == nil {
+		err = r.repeat(err, func(name, pattern string) (*report, error) {
+			once := newReport()
+			return once, goTest(ctx, dir, append(flagsOf(args), "-count=1", "-run", pattern, name), once)
+		})
+	}
+	r.end(dir)
+	return err
+}
+
+// goTest runs `go test` and reports its events.
+func goTest(ctx context.Context, dir string, args []string, r *report) error {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-json"}, args...)...)
 	cmd.Env = append(os.Environ(), "TMPDIR="+dir, "TMUX_TMPDIR="+dir)
 	cmd.Stderr = os.Stderr
@@ -50,19 +101,28 @@ func run(ctx context.Context, args []string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	r := report{began: time.Now(), output: map[[2]string][]string{}, tests: map[string]int{}}
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadString('\n')
 		if line != "" {
 			r.line(line)
 		}
 		if err != nil {
+			if !errors.Is(err, io.EOF) {
+				fmt.Fprintln(os.Stderr, err)
+			}
 			break
 		}
 	}
-	err = cmd.Wait()
-	r.end(dir)
-	return err
+	return cmd.Wait()
+}
+
+// flagsOf returns the arguments of `go test` before the packages.
+func flagsOf(args []string) []string {
+	end := slices.IndexFunc(args, func(a string) bool { return strings.HasPrefix(a, "./") })
+	if end < 0 {
+		end = len(args)
+	}
+	return slices.Clone(args[:end])
 }
 
 // removeAll removes a tree in which tests have taken away their own rights.
@@ -79,91 +139,4 @@ type event struct {
 	Elapsed                                   float64
 }
 
-type report struct {
-	began   time.Time
-	output  map[[2]string][]string // by package and test
-	tests   map[string]int         // that have ended, by package
-	skipped []string
-	summary []string // the lines of go test
-}
-
-func (r *report) line(text string) {
-	var e event
-	if json.Unmarshal([]byte(text), &e) != nil {
-		fmt.Print(text)
-		return
-	}
-	key := [2]string{e.Package, e.Test}
-	switch e.Action {
-	case "build-output":
-		fmt.Print(e.Output)
-	case "output":
-		r.output[key] = append(r.output[key], e.Output)
-	case "pass", "skip", "fail":
-		if e.Test == "" {
-			r.packageEnded(e)
-			return
-		}
-		r.tests[e.Package]++
-		switch e.Action {
-		case "fail":
-			fmt.Print(strings.Join(r.output[key], ""))
-		case "skip":
-			r.skipped = append(r.skipped, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason(r.output[key])))
-		}
-		delete(r.output, key)
-	}
-}
-
-func (r *report) packageEnded(e event) {
-	for _, line := range r.output[[2]string{e.Package, ""}] {
-		if word, _, ok := strings.Cut(line, "\t"); ok && slices.Contains([]string{"ok  ", "?   ", "FAIL", "---"}, word) {
-			r.summary = append(r.summary, line)
-		} else if e.Action == "fail" {
-			fmt.Print(line)
-		}
-	}
-	for key, lines := range r.output {
-		if key[0] == e.Package && key[1] != "" { // it has not come to its end
-			fmt.Print(strings.Join(lines, ""))
-		}
-		if key[0] == e.Package {
-			delete(r.output, key)
-		}
-	}
-	if r.tests[e.Package] > 0 {
-		fmt.Printf("%4.0f s  %s: %s, %d tests in %.1f s\n", time.Since(r.began).Seconds(), e.Package, e.Action, r.tests[e.Package], e.Elapsed)
-	}
-}
-
-var place = regexp.MustCompile(`^\s+\w+\.go:\d+: `)
-
-// reason is what a test that was skipped said last.
-func reason(output []string) string {
-	for _, line := range slices.Backward(output) {
-		if place.MatchString(line) {
-			return strings.TrimSpace(place.ReplaceAllString(line, ""))
-		}
-	}
-	return "it does not say why"
-}
-
-func (r *report) end(dir string) {
-	if entries, _ := os.ReadDir(dir); len(entries) > 0 {
-		fmt.Println("Left in the temporary folder, and removed:")
-		for _, e := range entries {
-			fmt.Println("  " + e.Name())
-		}
-	}
-	fmt.Printf("Skipped: %d\n", len(r.skipped))
-	slices.Sort(r.skipped)
-	for _, line := range r.skipped {
-		fmt.Println("  " + line)
-	}
-	slices.SortFunc(r.summary, func(a, b string) int {
-		_, a, _ = strings.Cut(a, "\t")
-		_, b, _ = strings.Cut(b, "\t")
-		return strings.Compare(a, b)
-	})
-	fmt.Print(strings.Join(r.summary, ""))
-}
+func (e *event) parse(text string) bool { return json.Unmarshal([]byte(text), e) == nil }
