@@ -3,12 +3,10 @@ package open
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"testing"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/tables"
 )
 
@@ -49,14 +47,6 @@ func homes(t testing.TB, id string, places ...Place) (n int) {
 		need.OK(t, s.Close())
 	}
 	return n
-}
-
-func eachTarget(t *testing.T, test func(t *testing.T, from, to Place)) {
-	for name, to := range map[string]func(t *testing.T) string{
-		"file": func(t *testing.T) string { return filepath.Join(t.TempDir(), "to.db") }, "server": func(t *testing.T) string { return pgtest.URL(t) },
-	} {
-		t.Run(name, func(t *testing.T) { test(t, filled(t, 60), placeOf(t, to(t))) })
-	}
 }
 
 // I3: whether the copy became a ledger is not always told. The old one is none then, until the
