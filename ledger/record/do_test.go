@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -21,15 +20,13 @@ import (
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
-	"indoubt/ledger/open"
 	"indoubt/ledger/outcome"
 )
 
-// real is a recorder over a ledger in a file.
+// real is a recorder over a ledger with the host's clocks.
 func real(t testing.TB, rule KindRule) (*Recorder, ledger.Store) {
 	t.Helper()
-	store := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{}))(t)
-	t.Cleanup(func() { store.Close() })
+	store := newLedger(t, time.Now, nil)
 	return New(store, oneRule(rule), Options{Secret: []byte("0123456789abcdef")}), store
 }
 

@@ -4,16 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
-	"indoubt/ledger/open"
 	"indoubt/ledger/record"
 )
+
+// inABubble runs a test in which what is waited for comes at once, over a ledger that
+// keeps the time of the bubble.
+func inABubble(t *testing.T, test func(t *testing.T, inner ledger.Store)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		test(t, ledgertest.NewMemory(time.Now, hostclock.With(time.Now)))
+	})
+}
 
 // deafStore takes no changes for a while.
 type deafStore struct {
@@ -45,49 +56,45 @@ func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
 		"locked": ledger.ErrBusy, "full": ledger.ErrFull, "gone": ledger.ErrGone, "broken": fmt.Errorf("disk I/O error"), "standby": ledger.ErrReadOnly,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inner, err := open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{})
-			need.OK(t, err)
-			defer inner.Close()
-			s := &deafStore{Store: inner}
-			var said []string
-			var mu sync.Mutex
-			r := record.New(s, nil, record.Options{Log: func(line string) { mu.Lock(); said = append(said, line); mu.Unlock() }})
-			begun := make([]ledger.BeginResult, 3)
-			for i := range begun {
-				if begun[i], err = r.Begin(t.Context(), record.Request{Kind: "k", Key: fmt.Sprint(i)}); err != nil {
-					t.Fatal(err)
+			inABubble(t, func(t *testing.T, inner ledger.Store) {
+				s := &deafStore{Store: inner}
+				var said []string
+				var mu sync.Mutex
+				r := record.New(s, nil, record.Options{Log: func(line string) { mu.Lock(); said = append(said, line); mu.Unlock() }})
+				begun := make([]ledger.BeginResult, 3)
+				for i := range begun {
+					begun[i] = need.Get(r.Begin(t.Context(), record.Request{Kind: "k", Key: fmt.Sprint(i)}))(t)
 				}
-			}
-			s.be(why)
-			var wg sync.WaitGroup
-			for i, outcome := range []ledger.Outcome{ledger.OutcomeCommitted, ledger.OutcomeCommitted, ledger.OutcomeUncertain} {
-				wg.Go(func() {
-					began := time.Now()
-					_, err := r.SettleSurely(t.Context(), ledger.SettleRequest{AttemptID: begun[i].Attempt.ID, Outcome: outcome, Receipt: "r", Status: 201,
-						Result: []byte(`{"id":1}`)})
-					if err == nil || time.Since(began) > 9*time.Second {
-						t.Errorf("after %s: %v", time.Since(began), err)
+				s.be(why)
+				var wg sync.WaitGroup
+				for i, outcome := range []ledger.Outcome{ledger.OutcomeCommitted, ledger.OutcomeCommitted, ledger.OutcomeUncertain} {
+					wg.Go(func() {
+						began := time.Now()
+						_, err := r.SettleSurely(t.Context(), ledger.SettleRequest{AttemptID: begun[i].Attempt.ID, Outcome: outcome, Receipt: "r", Status: 201,
+							Result: []byte(`{"id":1}`)})
+						if err == nil || time.Since(began) > 9*time.Second {
+							t.Errorf("after %s: %v", time.Since(began), err)
+						}
+					})
+				}
+				wg.Wait()
+				short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				need.Equal(t, r.Drain(short), 3)
+				s.be(nil)
+				long, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				need.Equal(t, r.Drain(long), 0)
+				for i, state := range []ledger.State{ledger.Committed, ledger.Committed, ledger.Uncertain} {
+					rec, err := inner.Read(t.Context(), ledger.Locator{ID: begun[i].Operation.ID})
+					if err != nil || rec.Operation.State != state || state == ledger.Committed && string(rec.Operation.Result) != `{"id":1}` {
+						t.Errorf("%d: %s %s, %v", i, rec.Operation.State, rec.Operation.Result, err)
 					}
-				})
-			}
-			wg.Wait()
-			short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			need.Equal(t, r.Drain(short), 3)
-			s.be(nil)
-			long, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
-			need.Equal(t, r.Drain(long), 0)
-			for i, state := range []ledger.State{ledger.Committed, ledger.Committed, ledger.Uncertain} {
-				rec, err := inner.Read(t.Context(), ledger.Locator{ID: begun[i].Operation.ID})
-				if err != nil || rec.Operation.State != state || state == ledger.Committed && string(rec.Operation.Result) != `{"id":1}` {
-					t.Errorf("%d: %s %s, %v", i, rec.Operation.State, rec.Operation.Result, err)
 				}
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			need.That(t, len(said) != 0, "nothing was said")
+				mu.Lock()
+				defer mu.Unlock()
+				need.That(t, len(said) != 0, "nothing was said")
+			})
 		})
 	}
 }
@@ -95,11 +102,11 @@ func TestI9_AKnownOutcomeIsKeptUntilItIsRecorded(t *testing.T) {
 // brokenStore takes no change of one attempt.
 type brokenStore struct {
 	ledger.Store
-	attempt string
+	attempt atomic.Value
 }
 
 func (s *brokenStore) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
-	if at.AttemptID != "" && at.AttemptID == s.attempt {
+	if at.AttemptID != "" && at.AttemptID == s.attempt.Load() {
 		return ledger.Applied{}, errors.New("malformed")
 	}
 	return s.Store.Change(ctx, at, id, rule)
@@ -107,31 +114,28 @@ func (s *brokenStore) Change(ctx context.Context, at ledger.Locator, id string, 
 
 // An outcome that the ledger does not take keeps no other from it.
 func TestI9_OneOutcomeThatIsNotTakenHoldsUpNoOther(t *testing.T) {
-	t.Parallel()
-	inner := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{}))(t)
-	defer inner.Close()
-	s := &deafStore{Store: inner}
-	broken := &brokenStore{Store: s}
-	r := record.New(broken, nil, record.Options{})
-	var begun [2]ledger.BeginResult
-	for i := range begun {
-		begun[i] = need.Get(r.Begin(t.Context(), record.Request{Kind: "k", Key: fmt.Sprint(i)}))(t)
-	}
-	broken.attempt = begun[0].Attempt.ID
-	s.be(ledger.ErrLost)
-	for _, b := range begun {
-		if _, err := r.SettleSurely(t.Context(), ledger.SettleRequest{AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeCommitted, Status: 201}); err == nil {
-			t.Fatal("it was taken")
+	inABubble(t, func(t *testing.T, inner ledger.Store) {
+		s := &deafStore{Store: inner}
+		broken := &brokenStore{Store: s}
+		r := record.New(broken, nil, record.Options{})
+		var begun [2]ledger.BeginResult
+		for i := range begun {
+			begun[i] = need.Get(r.Begin(t.Context(), record.Request{Kind: "k", Key: fmt.Sprint(i)}))(t)
 		}
-	}
-	s.be(nil)
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		broken.attempt.Store(begun[0].Attempt.ID)
+		s.be(ledger.ErrLost)
+		for _, b := range begun {
+			if _, err := r.SettleSurely(t.Context(), ledger.SettleRequest{AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeCommitted, Status: 201}); err == nil {
+				t.Fatal("it was taken")
+			}
+		}
+		s.be(nil)
+		time.Sleep(20 * time.Second)
 		rec := need.Get(inner.Read(t.Context(), ledger.Locator{ID: begun[1].Operation.ID}))(t)
-		if rec.State() == ledger.Committed {
-			return
-		}
-		need.Must(t, time.Now().Before(end), "the other is %s", rec.State())
-	}
+		need.Equal(t, rec.State(), ledger.Committed, "the other")
+		broken.attempt.Store("")
+		need.Equal(t, r.Drain(t.Context()), 0)
+	})
 }
 
 // unsureStore cannot tell whether it has recorded a change: it did, it did not, or it does
@@ -163,35 +167,35 @@ func TestI2_AnIntentThatIsPerhapsRecordedWasNeverSent(t *testing.T) {
 	for name, deadline := range map[string]time.Duration{"in time": time.Minute, "after its deadline": 10 * time.Millisecond} {
 		for _, how := range []string{"recorded", "recorded later", "not recorded"} {
 			t.Run(how+", "+name, func(t *testing.T) {
-				t.Parallel()
-				inner := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{}))(t)
-				defer inner.Close()
-				s := &unsureStore{deafStore: deafStore{Store: inner}, records: how == "recorded"}
-				r := record.New(s, nil, record.Options{})
-				request := record.Request{Kind: "k", Key: "key", Input: []byte(`{}`), Deadline: deadline}
-				s.be(ledger.ErrUnknown)
-				var unknown *record.UnknownError
-				if res, err := r.Begin(t.Context(), request); !errors.As(err, &unknown) || res.Answer == ledger.AnswerBegun {
-					t.Fatalf("%v %v", res.Answer, err)
-				}
-				time.Sleep(20 * time.Millisecond)
-				s.be(nil)
-				if how == "recorded later" {
-					time.Sleep(1500 * time.Millisecond) // it was looked for
-					s.later[0]()
-				}
-				if how != "not recorded" {
-					short, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-					defer cancel()
-					need.Equal(t, r.Drain(short), 0)
-					rec := need.Get(inner.Read(t.Context(), ledger.Locator{Kind: "k", Key: "key"}))(t)
-					if rec.State() != ledger.Failed || rec.Attempts[0].Proof != ledger.NeverSent {
-						t.Fatalf("%s %+v", rec.State(), rec.Attempts)
+				inABubble(t, func(t *testing.T, inner ledger.Store) {
+					s := &unsureStore{deafStore: deafStore{Store: inner}, records: how == "recorded"}
+					r := record.New(s, nil, record.Options{})
+					request := record.Request{Kind: "k", Key: "key", Input: []byte(`{}`), Deadline: deadline}
+					s.be(ledger.ErrUnknown)
+					var unknown *record.UnknownError
+					if res, err := r.Begin(t.Context(), request); !errors.As(err, &unknown) || res.Answer == ledger.AnswerBegun {
+						t.Fatalf("%v %v", res.Answer, err)
 					}
-				}
-				if res, err := r.Begin(t.Context(), request); err != nil || res.Answer != ledger.AnswerBegun {
-					t.Errorf("the same key: %v %v", res.Answer, err)
-				}
+					time.Sleep(20 * time.Millisecond)
+					s.be(nil)
+					if how == "recorded later" {
+						time.Sleep(1500 * time.Millisecond) // it was looked for
+						s.later[0]()
+					}
+					if how != "not recorded" {
+						short, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+						defer cancel()
+						need.Equal(t, r.Drain(short), 0)
+						rec := need.Get(inner.Read(t.Context(), ledger.Locator{Kind: "k", Key: "key"}))(t)
+						if rec.State() != ledger.Failed || rec.Attempts[0].Proof != ledger.NeverSent {
+							t.Fatalf("%s %+v", rec.State(), rec.Attempts)
+						}
+					}
+					if res, err := r.Begin(t.Context(), request); err != nil || res.Answer != ledger.AnswerBegun {
+						t.Errorf("the same key: %v %v", res.Answer, err)
+					}
+					need.Equal(t, r.Drain(t.Context()), 0)
+				})
 			})
 		}
 	}
@@ -200,8 +204,7 @@ func TestI2_AnIntentThatIsPerhapsRecordedWasNeverSent(t *testing.T) {
 // What another program sent, or may have, is no less in doubt where its record is: it is
 // never recorded as not sent.
 func TestI2_WhatWasSentElsewhereIsNeverCalledNotSent(t *testing.T) {
-	inner := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{}))(t)
-	defer inner.Close()
+	inner := ledgertest.NewMemory(time.Now, nil)
 	s := &unsureStore{deafStore: deafStore{Store: inner}, records: true}
 	r := record.New(s, nil, record.Options{})
 	past := record.Past{Request: record.Request{ID: ledger.NewID(), Kind: "k", Key: "key", Input: []byte(`{}`)}, SentAt: time.Now().Add(-time.Hour), Outcome: ledger.OutcomeUncertain}

@@ -3,7 +3,6 @@ package record
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -13,16 +12,18 @@ import (
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
-	"indoubt/ledger/open"
 )
 
-// ledgerOver is a recorder over a ledger in a file, with a clock that moves when
-// it is told to.
+// newLedger is where these tests record. In the soak lane it is a file.
+var newLedger = func(_ testing.TB, now ledger.Clock, steady ledger.SteadyClock) ledger.Store {
+	return ledgertest.NewMemory(now, steady)
+}
+
+// ledgerOver is a recorder over a ledger with a clock that moves when it is told to.
 func ledgerOver(t *testing.T, rule KindRule) (*Recorder, ledger.Store, *ledgertest.Clock) {
 	t.Helper()
 	clock := ledgertest.NewClock()
-	store := need.Get(open.Create(t.Context(), filepath.Join(t.TempDir(), "ledger.db"), open.Options{Clock: clock.Now, Steady: hostclock.With(clock.Now)}))(t)
-	t.Cleanup(func() { store.Close() })
+	store := newLedger(t, clock.Now, hostclock.With(clock.Now))
 	return New(store, oneRule(rule), Options{Clock: clock.Now, Secret: []byte("0123456789abcdef")}), store, clock
 }
 
