@@ -12,9 +12,10 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/open"
 	"indoubt/policy"
 )
+
+const autoPolicy = "    auto: { retry: absent }\n    lands_within: 20s"
 
 func TestRunSettlesByItself(t *testing.T) {
 	w := newWorld(t, strings.NewReplacer("lands_within: 20s", "lands_within: 300ms", "visible_within: 10s", "visible_within: 200ms").Replace(payPolicy))
@@ -150,9 +151,7 @@ func TestTwoEnginesReadEachOnce(t *testing.T) {
 	for i := range 40 {
 		w.doubt("pay", 1+i, 1+i)
 	}
-	second := need.Get(open.Open(w.ctx, w.path, open.Options{Clock: w.now, Steady: w.steady}))(t)
-	defer second.Close()
-	other := New(Options{Store: second, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
+	other := New(Options{Store: reopened(w), Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer w.run(w.engine)()
 	defer w.run(other)()
 	eventually(t, "all settled", func() bool {

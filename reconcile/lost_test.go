@@ -36,7 +36,7 @@ func (s *aged) Read(ctx context.Context, at ledger.Locator) (ledger.Record, erro
 
 // I9: what became of a retry is kept where the ledger has lost the retry meanwhile.
 func TestI9_ARetryThatTheLedgerHasLost(t *testing.T) {
-	w := newWorld(t, payPolicy)
+	w := newWorldInFile(t, payPolicy)
 	o := w.proven("pay")
 	to := filepath.Join(t.TempDir(), "copy.db")
 	need.OK(t, need.Get(open.At(w.path))(t).Backup(w.ctx, w.store, to))

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +19,6 @@ import (
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
-	"indoubt/ledger/open"
 	"indoubt/policy"
 )
 
@@ -47,30 +45,28 @@ kinds: { pay: { cost: { duplicate: input.amount, miss: input.amount } } }
 `
 
 // newOffice opens one over SQLite or in memory.
-func newOffice(t testing.TB, more string, memory bool) *office {
+func newOffice(t testing.TB, more string, store func(o *office) ledger.Store) *office {
 	t.Helper()
 	o := &office{TB: t, ctx: context.Background()}
 	server := httptest.NewServer(http.HandlerFunc(o.hear))
 	t.Cleanup(server.Close)
 	o.text = fmt.Sprintf(tellPolicy, server.URL, more)
 	o.pol = need.Get(policy.Parse("policy.yaml", []byte(o.text)))(t)
-	steady := hostclock.With(o.now)
-	if memory {
-		o.store = ledgertest.NewMemory(o.now, steady)
-		return o
-	}
-	s := need.Get(open.Create(o.ctx, filepath.Join(t.TempDir(), "ledger.db"), open.Options{Clock: o.now, Steady: steady}))(t)
-	t.Cleanup(func() { s.Close() })
-	o.store = s
+	o.store = store(o)
 	return o
 }
 
-// offices runs a test over both stores.
+// officeStores are what an office records in. The soak lane adds a file.
+var officeStores = map[string]func(o *office) ledger.Store{
+	"memory": func(o *office) ledger.Store { return ledgertest.NewMemory(o.now, hostclock.With(o.now)) },
+}
+
+// offices runs a test over each store.
 func offices(t *testing.T, more string, test func(o *office)) {
-	for name, memory := range map[string]bool{"sqlite": false, "memory": true} {
+	for name, store := range officeStores {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(newOffice(t, more, memory))
+			test(newOffice(t, more, store))
 		})
 	}
 }
@@ -314,8 +310,8 @@ func TestADeadEndpoint(t *testing.T) {
 // Whatever an endpoint answers, little of it is kept, and no secret.
 func TestI11_AHostileEndpoint(t *testing.T) {
 	t.Setenv("HOOK_TEST_SECRET", "sesame/hook-secret")
-	for name, memory := range map[string]bool{"sqlite": false, "memory": true} {
-		o := newOffice(t, `, on: opened, committed: body.ok`, memory)
+	for name, store := range officeStores {
+		o := newOffice(t, `, on: opened, committed: body.ok`, store)
 		p := need.Get(policy.Parse("policy.yaml", []byte(strings.Replace(o.text, "{ post: /page }", `{ post: "/page/${env.HOOK_TEST_SECRET}" }`, 1))))(t)
 		o.pol = p
 		o.set(func(w http.ResponseWriter, r *http.Request) {

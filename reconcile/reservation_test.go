@@ -15,7 +15,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/open"
 	"indoubt/policy"
 )
 
@@ -51,9 +50,7 @@ func (a *arrivals) within(t *testing.T, perSecond float64, began time.Time) {
 // another engine is one with a store of its own, as in another process.
 func (w *world) another(o Options) *Engine {
 	w.Helper()
-	store := need.Get(open.Open(w.ctx, w.path, open.Options{Clock: w.now, Steady: w.steady}))(w)
-	w.Cleanup(func() { store.Close() })
-	o.Store, o.Policy, o.Clock, o.Log = store, w.inForce, w.now, func(s string) { w.Logf("another engine: %s", s) }
+	o.Store, o.Policy, o.Clock, o.Log = reopened(w), w.inForce, w.now, func(s string) { w.Logf("another engine: %s", s) }
 	if o.Actor.Name == "" {
 		o.Actor = maya
 	}

@@ -55,7 +55,7 @@ func TestI6_AStepOfTheClockIsNoWaiting(t *testing.T) {
 // A writer in plain SQL has no steady clock: its time counts from when somebody
 // who has one saw that it was over.
 func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
-	w := newWorld(t, payPolicy)
+	w := newWorldInFile(t, payPolicy)
 	w.known("pay")
 	w.pass(time.Hour)
 	db := need.Get(sql.Open("sqlite", w.path))(t)

@@ -18,6 +18,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/policy"
@@ -230,6 +231,31 @@ type world struct {
 	last     string // an operation
 }
 
+// newStore is where a world records. In the soak lane it is a file.
+var newStore = func(w *world) ledger.Store { return ledgertest.NewMemory(w.now, w.steady) }
+
+// reopened is the ledger of a world as another process has it open.
+var reopened = func(w *world) ledger.Store { return w.store }
+
+// newWorldInFile is a world whose ledger is a file, also in the fast lane.
+func newWorldInFile(t testing.TB, text string) *world {
+	t.Helper()
+	w := newWorld(t, text)
+	w.store = inFile(w)
+	w.engine = w.newEngine(Options{})
+	return w
+}
+
+// sender is another process that sends, which the soak lane has.
+var sender func(text string)
+
+// inFile has a world record in a file, which other stores may open.
+func inFile(w *world) ledger.Store {
+	store := need.Get(open.Create(w.ctx, w.path, open.Options{Clock: w.now, Steady: w.steady}))(w)
+	w.Cleanup(func() { store.Close() })
+	return store
+}
+
 // newWorld is a world of a test that runs beside the others: they wait for the disk
 // and for clocks.
 func newWorld(t testing.TB, text string) *world {
@@ -246,9 +272,7 @@ func newWorldAlone(t testing.TB, text string) *world {
 	w := &world{TB: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "ledger.db")}
 	w.side = newSide(t, w.now)
 	w.policy(fmt.Sprintf(text, w.side.URL))
-	store := need.Get(open.Create(w.ctx, w.path, open.Options{Clock: w.now, Steady: w.steady}))(t)
-	w.store = store
-	t.Cleanup(func() { store.Close() })
+	w.store = newStore(w)
 	w.engine = w.newEngine(Options{})
 	return w
 }
