@@ -40,21 +40,22 @@ func TestWrongQuestionsAreNotTheDownstreamsFault(t *testing.T) {
 
 // A breaker that opens again after a failed probe says until when.
 func TestBreakerThatOpensAgainSaysUntilWhen(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	w.engine.downs.probe = 3 * time.Second // well beyond the time of a read
-	w.side.onList = answer(500, nil, ``)
-	o := w.doubt("pay", 420)
-	for range tripAfter {
-		w.read(o.ID)
-	}
-	d := w.engine.downs.of(w.inForce().Kind("pay"))
-	for range 3 {
-		eventually(t, "a probe is allowed", func() bool { until, _ := d.blocked(); return until.IsZero() })
-		w.read(o.ID) // the probe, which fails
-		if until, why := d.blocked(); !until.After(w.now()) {
-			t.Fatalf("blocked until %s, now %s: %s", until, w.now(), why)
+	inABubble(t, payPolicy, func(t *testing.T, w *world) {
+		w.engine.downs.probe = 3 * time.Second // well beyond the time of a read
+		w.side.onList = answer(500, nil, ``)
+		o := w.doubt("pay", 420)
+		for range tripAfter {
+			w.read(o.ID)
 		}
-	}
+		d := w.engine.downs.of(w.inForce().Kind("pay"))
+		for range 3 {
+			eventually(t, "a probe is allowed", func() bool { until, _ := d.blocked(); return until.IsZero() })
+			w.read(o.ID) // the probe, which fails
+			if until, why := d.blocked(); !until.After(w.now()) {
+				t.Fatalf("blocked until %s, now %s: %s", until, w.now(), why)
+			}
+		}
+	})
 }
 
 func TestPauseThatIsAskedFor(t *testing.T) {

@@ -18,26 +18,27 @@ import (
 const autoPolicy = "    auto: { retry: absent }\n    lands_within: 20s"
 
 func TestRunSettlesByItself(t *testing.T) {
-	w := newWorld(t, strings.NewReplacer("lands_within: 20s", "lands_within: 300ms", "visible_within: 10s", "visible_within: 200ms").Replace(payPolicy))
-	w.known("pay")
-	time.Sleep(250 * time.Millisecond) // what is younger than visible_within controls nothing
-	landed, not, twice := w.doubt("pay", 1, 1), w.doubt("pay", 2), w.doubt("pay", 3, 3, 3)
-	w.run(w.engine)
-	// One that comes while it runs, and one whose deadline passes.
-	late := w.doubt("pay", 4, 4)
-	crashed := w.begin("pay", 5)
-	w.side.apply(charge{Ref: crashed.Operation.Token, Amount: 5})
-	state := func(id string) ledger.State { return w.get(id).Operation.State }
-	eventually(t, "landed", func() bool { return state(landed.ID) == ledger.Committed && state(late.ID) == ledger.Committed })
-	eventually(t, "not landed", func() bool { return state(not.ID) == ledger.Failed })
-	eventually(t, "twice", func() bool { return w.get(twice.ID).Operation.Conflict == ledger.Duplicate })
-	w.pass(61 * time.Second)
-	eventually(t, "crashed", func() bool { return state(crashed.Operation.ID) == ledger.Committed })
-	need.Equal(t, w.get(landed.ID).Operation.Actor, "checks", "settled by")
-	h := w.engine.Health()
-	need.That(t, len(h) == 1 && h[0].Downstream == "pay" && h[0].State == StateUp && !h[0].Answered.IsZero(), "%+v", h)
-	p := w.get(not.ID).Pricing
-	need.That(t, p.Digest == w.inForce().Digest() && p.Duplicate.Value == 2, "%+v", p)
+	inABubble(t, strings.NewReplacer("lands_within: 20s", "lands_within: 300ms", "visible_within: 10s", "visible_within: 200ms").Replace(payPolicy), func(t *testing.T, w *world) {
+		w.known("pay")
+		time.Sleep(250 * time.Millisecond) // what is younger than visible_within controls nothing
+		landed, not, twice := w.doubt("pay", 1, 1), w.doubt("pay", 2), w.doubt("pay", 3, 3, 3)
+		w.run(w.engine)
+		// One that comes while it runs, and one whose deadline passes.
+		late := w.doubt("pay", 4, 4)
+		crashed := w.begin("pay", 5)
+		w.side.apply(charge{Ref: crashed.Operation.Token, Amount: 5})
+		state := func(id string) ledger.State { return w.get(id).Operation.State }
+		eventually(t, "landed", func() bool { return state(landed.ID) == ledger.Committed && state(late.ID) == ledger.Committed })
+		eventually(t, "not landed", func() bool { return state(not.ID) == ledger.Failed })
+		eventually(t, "twice", func() bool { return w.get(twice.ID).Operation.Conflict == ledger.Duplicate })
+		w.pass(61 * time.Second)
+		eventually(t, "crashed", func() bool { return state(crashed.Operation.ID) == ledger.Committed })
+		need.Equal(t, w.get(landed.ID).Operation.Actor, "checks", "settled by")
+		h := w.engine.Health()
+		need.That(t, len(h) == 1 && h[0].Downstream == "pay" && h[0].State == StateUp && !h[0].Answered.IsZero(), "%+v", h)
+		p := w.get(not.ID).Pricing
+		need.That(t, p.Digest == w.inForce().Digest() && p.Duplicate.Value == 2, "%+v", p)
+	})
 }
 
 func TestOnce(t *testing.T) {
@@ -162,37 +163,38 @@ func TestTwoEnginesReadEachOnce(t *testing.T) {
 }
 
 func TestBreakerOpensAndProbes(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	var down atomic.Bool
-	down.Store(true)
-	w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
-		if down.Load() {
-			rw.WriteHeader(503)
+	inABubble(t, payPolicy, func(t *testing.T, w *world) {
+		var down atomic.Bool
+		down.Store(true)
+		w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
+			if down.Load() {
+				rw.WriteHeader(503)
+			}
+			return down.Load()
 		}
-		return down.Load()
-	}
-	for i := range 100 {
-		w.doubt("pay", 1+i, 1+i)
-	}
-	w.engine.downs.probe = 5 * time.Second // well beyond the patience of a check
-	w.run(w.engine)
-	eventually(t, "down", func() bool { h := w.engine.Health(); return len(h) == 1 && h[0].State == StateDown })
-	time.Sleep(300 * time.Millisecond)
-	lists := w.side.asked()
-	need.That(t, lists <= 64+tripAfter, "%d reads of a downstream that is down", lists)
-	h := w.engine.Health()[0]
-	need.That(t, strings.Contains(h.Why, "503") && !h.Since.IsZero(), "%+v", h)
-	page, _ := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1})
-	eventually(t, "a check is refused, unless it is the probe", func() bool {
-		res, err := w.engine.ReadNow(w.ctx, page.Rows[0].ID)
-		need.That(t, err == nil && res.Read.Verdict == ledger.Inconclusive, "%+v %v", res.Read, err)
-		return strings.Contains(res.Read.Reason, "pay is down")
-	})
-	down.Store(false)
-	eventually(t, "up again", func() bool { return w.engine.Health()[0].State == StateUp })
-	eventually(t, "all settled", func() bool {
-		c, err := w.store.Counts(w.ctx, w.now())
-		return err == nil && c.ByState[ledger.Uncertain] == 0
+		for i := range 100 {
+			w.doubt("pay", 1+i, 1+i)
+		}
+		w.engine.downs.probe = 5 * time.Second // well beyond the patience of a check
+		w.run(w.engine)
+		eventually(t, "down", func() bool { h := w.engine.Health(); return len(h) == 1 && h[0].State == StateDown })
+		time.Sleep(300 * time.Millisecond)
+		lists := w.side.asked()
+		need.That(t, lists <= 64+tripAfter, "%d reads of a downstream that is down", lists)
+		h := w.engine.Health()[0]
+		need.That(t, strings.Contains(h.Why, "503") && !h.Since.IsZero(), "%+v", h)
+		page, _ := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1})
+		eventually(t, "a check is refused, unless it is the probe", func() bool {
+			res, err := w.engine.ReadNow(w.ctx, page.Rows[0].ID)
+			need.That(t, err == nil && res.Read.Verdict == ledger.Inconclusive, "%+v %v", res.Read, err)
+			return strings.Contains(res.Read.Reason, "pay is down")
+		})
+		down.Store(false)
+		eventually(t, "up again", func() bool { return w.engine.Health()[0].State == StateUp })
+		eventually(t, "all settled", func() bool {
+			c, err := w.store.Counts(w.ctx, w.now())
+			return err == nil && c.ByState[ledger.Uncertain] == 0
+		})
 	})
 }
 
@@ -283,16 +285,17 @@ func TestAnEngineThatIsGoneKeepsNobody(t *testing.T) {
 }
 
 func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	blank := New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya})
-	w.run(blank)
-	eventually(t, "the one without a policy is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
-	w.run(w.engine)
-	eventually(t, "both are at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 2 })
-	o := w.doubt("pay", 420, 420)
-	eventually(t, "settled", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
-	w.pass(registerEvery)
-	need.That(t, !w.engine.onlyReads(w.ctx) && blank.onlyReads(w.ctx), "a console without a policy drove out the engine that has one")
+	inABubble(t, payPolicy, func(t *testing.T, w *world) {
+		blank := w.made(New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya}))
+		w.run(blank)
+		eventually(t, "the one without a policy is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
+		w.run(w.engine)
+		eventually(t, "both are at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 2 })
+		o := w.doubt("pay", 420, 420)
+		eventually(t, "settled", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
+		w.pass(registerEvery)
+		need.That(t, !w.engine.onlyReads(w.ctx) && blank.onlyReads(w.ctx), "a console without a policy drove out the engine that has one")
+	})
 }
 
 func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
@@ -335,11 +338,13 @@ func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
 			if tc.prepare != nil {
 				tc.prepare(w, o)
 			}
-			w.run(w.newEngine(Options{Send: tc.send}))
-			if tc.posts > 0 {
-				eventually(t, "sent", func() bool { return w.side.posted() == tc.posts })
+			e := w.newEngine(Options{Send: tc.send})
+			for range 3 {
+				if tc.send {
+					e.sendWhatMayBe(w.ctx)
+				}
+				e.active.idle.Wait()
 			}
-			time.Sleep(400 * time.Millisecond)
 			need.Equal(t, w.side.posted(), tc.posts, "posts")
 			if tc.posts == 1 {
 				a := w.get(o.ID).Attempts[1]

@@ -107,14 +107,14 @@ func (o *office) events() (out []string) {
 func (o *office) want(events ...string) {
 	o.Helper()
 	eventually(o, fmt.Sprint(events), func() bool { return len(o.events()) >= len(events) })
-	time.Sleep(100 * time.Millisecond) // ten more looks
+	time.Sleep(50 * time.Millisecond) // ten more looks
 	got := o.events()
 	need.Must(o, slices.Equal(got, events), "told %q, want %q", got, events)
 }
 
 func (o *office) engine() *Engine {
 	e := New(Options{Store: o.store, Policy: o.inForce, Actor: maya, Clock: o.now, Steady: hostclock.With(o.now), Send: true, Log: func(s string) { o.Logf("engine: %s", s) }})
-	e.notify.every = 10 * time.Millisecond
+	e.notify.every = 5 * time.Millisecond
 	return e
 }
 
@@ -331,10 +331,10 @@ func TestI11_AHostileEndpoint(t *testing.T) {
 func TestANotifierThatHangs(t *testing.T) {
 	offices(t, ", on: opened, deadline: 2s }, quick: { on: opened, command: [\"true\"]", func(o *office) {
 		release := make(chan struct{})
-		o.Cleanup(func() { close(release) })
 		o.set(func(http.ResponseWriter, *http.Request) { <-release })
 		e := o.engine()
 		o.run(e)
+		o.Cleanup(func() { close(release) })
 		o.fail(5)
 		eventually(o, "the other one", func() bool {
 			return slices.ContainsFunc(o.deliveries(), func(r ledger.Record) bool {

@@ -110,7 +110,7 @@ func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
 
 // A writer in plain SQL names no target: the policy does, when it prices what came later.
 func TestADoubtIsPricedAnewForWhatThePolicyNames(t *testing.T) {
-	w := newWorld(t, sharedPolicy)
+	w := newWorldInFile(t, sharedPolicy)
 	o := w.doubt("pay", 1)
 	need.Get(w.engine.priceBatch(w.ctx, batch))(t)
 	need.Equal(t, w.lane(o.ID), ledger.LaneReading, "alone")

@@ -54,64 +54,66 @@ func (w *world) another(o Options) *Engine {
 	if o.Actor.Name == "" {
 		o.Actor = maya
 	}
-	return New(o)
+	return w.made(New(o))
 }
 
 // However many engines work on a ledger, a downstream is asked no more often
 // than its rate.
 func TestTheRateHoldsForAllEnginesOfALedger(t *testing.T) {
-	w := newWorld(t, askingOne("    rate: 50/s\n    concurrency: 4\n"))
-	var a arrivals
-	w.side.onList = a.handle(time.Millisecond)
-	a.doubts(w, 120)
-	began := time.Now()
-	var all sync.WaitGroup
-	for _, e := range []*Engine{w.engine, w.another(Options{}), w.another(Options{})} {
-		all.Go(func() {
-			if _, err := e.Once(w.ctx, nil); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	most := 3 * (1 + int(time.Since(began)/negativeHolds)) // each engine asks once for what was never sent, and again when that is old
-	if n := len(a.at); n != 120+a.never || a.never > most {
-		t.Errorf("%d questions about 120, %d of them for what was never sent", n, a.never)
-	}
-	a.within(t, 50, began)
+	inABubble(t, askingOne("    rate: 50/s\n    concurrency: 4\n"), func(t *testing.T, w *world) {
+		var a arrivals
+		w.side.onList = a.handle(time.Millisecond)
+		a.doubts(w, 120)
+		began := time.Now()
+		var all sync.WaitGroup
+		for _, e := range []*Engine{w.engine, w.another(Options{}), w.another(Options{})} {
+			all.Go(func() {
+				if _, err := e.Once(w.ctx, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		most := 3 * (1 + int(time.Since(began)/negativeHolds)) // each engine asks once for what was never sent, and again when that is old
+		if n := len(a.at); n != 120+a.never || a.never > most {
+			t.Errorf("%d questions about 120, %d of them for what was never sent", n, a.never)
+		}
+		a.within(t, 50, began)
+	})
 }
 
 // What a person asks for, further pages and sends keep to the rate too.
 func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "    base:", "    rate: 10/s\n    base:", 1))
-	o, more := w.proven("pay"), w.doubt("pay", 5)
-	var a arrivals
-	w.side.mu.Lock()
-	w.side.page = 1 // so that a list has several
-	w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool { a.note(); return false }
-	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
-		a.note()
-		rw.WriteHeader(201)
-		_ = json.NewEncoder(rw).Encode(s.apply(c))
-	}
-	w.side.mu.Unlock()
-	w.side.apply(charge{Ref: "somebody else's"})
-	began := time.Now()
-	// A check, its control, and the send; beside them, another engine's checks.
-	other := w.another(Options{})
-	var all sync.WaitGroup
-	all.Go(func() {
-		for range 3 {
-			if _, err := other.ReadNow(w.ctx, more.ID); err != nil {
-				t.Error(err)
-			}
+	inABubble(t, strings.Replace(payPolicy, "    base:", "    rate: 10/s\n    base:", 1), func(t *testing.T, w *world) {
+		o, more := w.proven("pay"), w.doubt("pay", 5)
+		var a arrivals
+		w.side.mu.Lock()
+		w.side.page = 1 // so that a list has several
+		w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool { a.note(); return false }
+		w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
+			a.note()
+			rw.WriteHeader(201)
+			_ = json.NewEncoder(rw).Encode(s.apply(c))
 		}
+		w.side.mu.Unlock()
+		w.side.apply(charge{Ref: "somebody else's"})
+		began := time.Now()
+		// A check, its control, and the send; beside them, another engine's checks.
+		other := w.another(Options{})
+		var all sync.WaitGroup
+		all.Go(func() {
+			for range 3 {
+				if _, err := other.ReadNow(w.ctx, more.ID); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})
+		need.Must(t, err == nil && res.Did == DidSend, "%s %v", res.Did, err)
+		all.Wait()
+		need.Must(t, len(a.at) >= 10, "%d requests", len(a.at))
+		a.within(t, 10, began)
 	})
-	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})
-	need.Must(t, err == nil && res.Did == DidSend, "%s %v", res.Did, err)
-	all.Wait()
-	need.Must(t, len(a.at) >= 10, "%d requests", len(a.at))
-	a.within(t, 10, began)
 }
 
 // unreserved is a ledger that reserves nothing.
@@ -142,26 +144,27 @@ func TestNothingIsReadWithoutAReservation(t *testing.T) {
 // One that is asked for a pause is not asked by all who waited at once when the
 // pause is over.
 func TestAfterAPauseTheRateHolds(t *testing.T) {
-	w := newWorld(t, askingOne("    rate: 20/s\n    concurrency: 64\n"))
-	var a arrivals
-	count := a.handle(time.Millisecond)
-	w.side.onList = func(s *side, rw http.ResponseWriter, r *http.Request) bool {
-		a.mu.Lock()
-		first := len(a.at) == 0
-		a.mu.Unlock()
-		if !first {
-			return count(s, rw, r)
+	inABubble(t, askingOne("    rate: 20/s\n    concurrency: 64\n"), func(t *testing.T, w *world) {
+		var a arrivals
+		count := a.handle(time.Millisecond)
+		w.side.onList = func(s *side, rw http.ResponseWriter, r *http.Request) bool {
+			a.mu.Lock()
+			first := len(a.at) == 0
+			a.mu.Unlock()
+			if !first {
+				return count(s, rw, r)
+			}
+			a.note()
+			return answer(429, map[string]string{"Retry-After": "1"}, "")(s, rw, r)
 		}
-		a.note()
-		return answer(429, map[string]string{"Retry-After": "1"}, "")(s, rw, r)
-	}
-	for range 30 {
-		w.doubt("pay", 1)
-	}
-	began := time.Now()
-	need.Get(w.engine.Once(w.ctx, nil))(t)
-	need.That(t, len(a.at) >= 20, "%d questions", len(a.at))
-	a.within(t, 20, began)
+		for range 30 {
+			w.doubt("pay", 1)
+		}
+		began := time.Now()
+		need.Get(w.engine.Once(w.ctx, nil))(t)
+		need.That(t, len(a.at) >= 20, "%d questions", len(a.at))
+		a.within(t, 20, began)
+	})
 }
 
 // reservations counts the reservations of a ledger.
@@ -189,28 +192,29 @@ func TestLateTurnsStayWithinTheRate(t *testing.T) {
 
 // A program that stood still does not send at once all that it has kept waiting.
 func TestALateCallerReservesAgain(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	s := &reservations{Store: w.store}
-	e := New(Options{Store: s, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
-	d := e.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 1})
-	d.wall = w.now
-	var all sync.WaitGroup
-	for range 4 {
-		all.Go(func() {
-			done, err := d.admit(w.ctx, false)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			done()
-		})
-	}
-	eventually(t, "all wait for their turn", func() bool { return s.n.Load() >= 4 })
-	w.pass(time.Minute)
-	all.Wait()
-	if n := s.n.Load(); n < 7 {
-		t.Errorf("%d reservations for four, of which three came late", n)
-	}
+	inABubble(t, payPolicy, func(t *testing.T, w *world) {
+		s := &reservations{Store: w.store}
+		e := w.made(New(Options{Store: s, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya}))
+		d := e.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 1})
+		d.wall = w.now
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				done, err := d.admit(w.ctx, false)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				done()
+			})
+		}
+		eventually(t, "all wait for their turn", func() bool { return s.n.Load() >= 4 })
+		w.pass(time.Minute)
+		all.Wait()
+		if n := s.n.Load(); n < 7 {
+			t.Errorf("%d reservations for four, of which three came late", n)
+		}
+	})
 }
 
 // Reads wait for a control, and a person for a send: neither waits for all that is
@@ -250,19 +254,20 @@ func TestAControlComesBeforeWhatIsQueued(t *testing.T) {
 }
 
 func TestALeaseIsKeptByWhoWaits(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	o := w.doubt("pay", 1)
-	lease := need.Get(w.store.Lease(w.ctx, o.ID, w.engine.holder, "d", 2*time.Second))(t)
-	h := &holding{engine: &w.engine.reader, lease: lease, digest: "d", ttl: 2 * time.Second}
-	stop := h.keep(w.ctx)
-	eventually(t, "it is renewed", func() bool { return h.held().ExpiresAt.After(lease.ExpiresAt) })
-	need.Equal(t, h.held().Generation, lease.Generation, "generation")
-	// Who finds it taken over has lost it for good.
-	w.pass(time.Hour)
-	need.Get(w.store.Lease(w.ctx, o.ID, "somebody else", "d", time.Second))(t)
-	eventually(t, "it is noticed", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.lost })
-	stop()
-	if err := h.ensure(w.ctx, w.inForce().Kind("pay")); !errors.Is(err, ledger.ErrLeaseLost) {
-		t.Errorf("it lasts: %v", err)
-	}
+	inABubble(t, payPolicy, func(t *testing.T, w *world) {
+		o := w.doubt("pay", 1)
+		lease := need.Get(w.store.Lease(w.ctx, o.ID, w.engine.holder, "d", 2*time.Second))(t)
+		h := &holding{engine: &w.engine.reader, lease: lease, digest: "d", ttl: 2 * time.Second}
+		stop := h.keep(w.ctx)
+		eventually(t, "it is renewed", func() bool { return h.held().ExpiresAt.After(lease.ExpiresAt) })
+		need.Equal(t, h.held().Generation, lease.Generation, "generation")
+		// Who finds it taken over has lost it for good.
+		w.pass(time.Hour)
+		need.Get(w.store.Lease(w.ctx, o.ID, "somebody else", "d", time.Second))(t)
+		eventually(t, "it is noticed", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.lost })
+		stop()
+		if err := h.ensure(w.ctx, w.inForce().Kind("pay")); !errors.Is(err, ledger.ErrLeaseLost) {
+			t.Errorf("it lasts: %v", err)
+		}
+	})
 }

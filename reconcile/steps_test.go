@@ -31,7 +31,7 @@ func TestI6_AStepOfTheClockIsNoWaiting(t *testing.T) {
 		{"booted after the time", func(w *world) { w.pass(pastProof); w.boots.Add(1) }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := newWorld(t, payPolicy)
+			w := newWorldInFile(t, payPolicy)
 			w.known("pay")
 			w.pass(time.Hour)
 			o := w.doubt("pay", 420)
@@ -219,30 +219,31 @@ func TestI6_ABackwardStepShowsNothingLonger(t *testing.T) {
 
 // However many engines notice it, a step is written down once.
 func TestI8_AStepOfTheClockIsAnEvent(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	o := w.doubt("pay", 420)
-	for range 3 {
-		defer w.run(w.newEngine(Options{}))()
-	}
-	eventually(t, "the first look", func() bool { return len(w.get(o.ID).Reads) > 0 })
-	steps := func() (out []string) {
-		events := need.Get(w.store.History(w.ctx, ledger.HistoryQuery{Limit: 1000}))(t)
-		for _, e := range events {
-			if e.Verb == "clock" {
-				out = append(out, fmt.Sprint(e.Actor.Name, ": ", e.Reason))
-			}
+	inABubble(t, payPolicy, func(t *testing.T, w *world) {
+		o := w.doubt("pay", 420)
+		for range 3 {
+			defer w.run(w.newEngine(Options{}))()
 		}
-		return out
-	}
-	w.pass(time.Hour) // is none
-	w.later(5 * time.Minute)
-	eventually(t, "a step forward", func() bool { return len(steps()) > 0 })
-	w.later(-time.Hour)
-	eventually(t, "a step back", func() bool { return len(steps()) > 1 })
-	time.Sleep(1500 * time.Millisecond) // a pass of each
-	want := []string{"clock: the clock of this host was set forward by 5m", "clock: the clock of this host was set back by 1h"}
-	got := steps()
-	need.That(t, len(got) == 2 && strings.HasPrefix(got[0], want[0]) && strings.HasPrefix(got[1], want[1]), "%q", got)
-	info, err := w.store.Info(w.ctx)
-	need.That(t, err == nil && info.Step.Round(time.Minute) == -time.Hour && !info.SteppedAt.IsZero(), "%s at %s: %v", info.Step, info.SteppedAt, err)
+		eventually(t, "the first look", func() bool { return len(w.get(o.ID).Reads) > 0 })
+		steps := func() (out []string) {
+			events := need.Get(w.store.History(w.ctx, ledger.HistoryQuery{Limit: 1000}))(t)
+			for _, e := range events {
+				if e.Verb == "clock" {
+					out = append(out, fmt.Sprint(e.Actor.Name, ": ", e.Reason))
+				}
+			}
+			return out
+		}
+		w.pass(time.Hour) // is none
+		w.later(5 * time.Minute)
+		eventually(t, "a step forward", func() bool { return len(steps()) > 0 })
+		w.later(-time.Hour)
+		eventually(t, "a step back", func() bool { return len(steps()) > 1 })
+		time.Sleep(1500 * time.Millisecond) // a pass of each
+		want := []string{"clock: the clock of this host was set forward by 5m", "clock: the clock of this host was set back by 1h"}
+		got := steps()
+		need.That(t, len(got) == 2 && strings.HasPrefix(got[0], want[0]) && strings.HasPrefix(got[1], want[1]), "%q", got)
+		info, err := w.store.Info(w.ctx)
+		need.That(t, err == nil && info.Step.Round(time.Minute) == -time.Hour && !info.SteppedAt.IsZero(), "%s at %s: %v", info.Step, info.SteppedAt, err)
+	})
 }

@@ -47,20 +47,21 @@ func TestAnEngineEndsWithItsLedger(t *testing.T) {
 // An engine whose ledger cannot be written asks again after a pause, whatever
 // clock is due meanwhile, and fills no disk with saying so.
 func TestALedgerThatCannotBeWrittenIsLeftAPause(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	said := make(chan string, 100)
-	disk := &fullDisk{Store: w.store, err: errors.New("the disk is full"), asked: make(chan time.Time, 100)}
-	disk.left.Store(2)
-	o := w.doubt("pay", 7)
-	e := w.newEngine(Options{Log: func(line string) { said <- line }})
-	e.o.Store = disk
-	e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: o.ID}, changes: w.now().Add(time.Millisecond)}}, w.now())
-	defer w.run(e)()
-	first, second := <-disk.asked, <-disk.asked
-	d := second.Sub(first)
-	need.That(t, d >= errorPause, "asked again after %s", d)
-	need.Equal(t, <-said, "the ledger could not be asked: write down deadlines that passed: the disk is full", "said")
-	need.Equal(t, <-said, "the ledger can be asked again", "then said")
+	inABubble(t, payPolicy, func(t *testing.T, w *world) {
+		said := make(chan string, 100)
+		disk := &fullDisk{Store: w.store, err: errors.New("the disk is full"), asked: make(chan time.Time, 100)}
+		disk.left.Store(2)
+		o := w.doubt("pay", 7)
+		e := w.newEngine(Options{Log: func(line string) { said <- line }})
+		e.o.Store = disk
+		e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: o.ID}, changes: w.now().Add(time.Millisecond)}}, w.now())
+		defer w.run(e)()
+		first, second := <-disk.asked, <-disk.asked
+		d := second.Sub(first)
+		need.That(t, d >= errorPause, "asked again after %s", d)
+		need.Equal(t, <-said, "the ledger could not be asked: write down deadlines that passed: the disk is full", "said")
+		need.Equal(t, <-said, "the ledger can be asked again", "then said")
+	})
 }
 
 // busyStore is a ledger that somebody has locked.

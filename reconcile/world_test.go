@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -55,11 +56,17 @@ type side struct {
 }
 
 func newSide(t testing.TB, now func() time.Time) *side {
+	return newSideAt(t, now, func(*httptest.Server) {})
+}
+
+func newSideAt(t testing.TB, now func() time.Time, at func(*httptest.Server)) *side {
 	s := &side{now: now, page: 100}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /charges", s.post)
 	mux.HandleFunc("GET /charges", s.list)
-	s.Server = httptest.NewServer(mux)
+	s.Server = httptest.NewUnstartedServer(mux)
+	at(s.Server)
+	s.Start()
 	t.Cleanup(s.Close)
 	return s
 }
@@ -226,6 +233,9 @@ type world struct {
 	engine *Engine
 	n      int
 
+	engines []*Engine
+	dial    func(ctx context.Context, network, address string) (net.Conn, error) // nil: over TCP
+
 	keyWorks bool   // pipelines send their key along
 	sender   string // who transmits; "pipeline" when empty
 	last     string // an operation
@@ -270,11 +280,24 @@ func newWorld(t testing.TB, text string) *world {
 func newWorldAlone(t testing.TB, text string) *world {
 	t.Helper()
 	w := &world{TB: t, ctx: context.Background(), path: filepath.Join(t.TempDir(), "ledger.db")}
-	w.side = newSide(t, w.now)
+	w.make(text, func(*httptest.Server) {})
+	return w
+}
+
+// make makes what is in a world; at says where its other side listens.
+func (w *world) make(text string, at func(*httptest.Server)) {
+	w.Helper()
+	w.side = newSideAt(w, w.now, at)
 	w.policy(fmt.Sprintf(text, w.side.URL))
 	w.store = newStore(w)
 	w.engine = w.newEngine(Options{})
-	return w
+}
+
+// ends closes the engines.
+func (w *world) ends() {
+	for _, e := range w.engines {
+		e.Close()
+	}
 }
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) }
@@ -298,7 +321,16 @@ func (w *world) newEngine(o Options) *Engine {
 	if o.Log == nil {
 		o.Log = func(s string) { w.Logf("engine: %s", s) }
 	}
-	return New(o)
+	return w.made(New(o))
+}
+
+// made is an engine of this world.
+func (w *world) made(e *Engine) *Engine {
+	w.engines = append(w.engines, e)
+	if w.dial != nil {
+		e.downs.of(w.inForce().Kind("pay")).http.Dial = w.dial
+	}
+	return e
 }
 
 func (w *world) policy(text string) {

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -43,27 +41,6 @@ func stoppedSender(url string) {
 	q.Deadline = time.Now().Add(600 * time.Millisecond) // where that passes before, nothing is sent either
 	a := h.Send(context.Background(), q)
 	fmt.Println("sent", a.Sent)
-}
-
-func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {
-	url, effects := newCutter(t)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "CONNECT_TEST_SENDER="+url)
-	out := need.Get(cmd.StdoutPipe())(t)
-	in := need.Get(cmd.StdinPipe())(t)
-	need.OK(t, cmd.Start())
-	buf := make([]byte, 64)
-	if n, err := out.Read(buf); err != nil || !strings.HasPrefix(string(buf[:n]), "connected") {
-		t.Fatalf("%q %v", buf[:n], err)
-	}
-	_ = cmd.Process.Signal(syscall.SIGSTOP)
-	time.Sleep(800 * time.Millisecond)
-	in.Close()
-	_ = cmd.Process.Signal(syscall.SIGCONT)
-	n, _ := out.Read(buf)
-	_ = cmd.Wait()
-	got := strings.TrimSpace(string(buf[:n]))
-	need.That(t, got == "sent false" && effects.Load() == 0, "said %q, %d effects", got, effects.Load())
 }
 
 func TestCommand(t *testing.T) {
@@ -110,7 +87,7 @@ func TestCommand(t *testing.T) {
 // written a file.
 func caught(t *testing.T, q CommandRequest, file string) ledger.Answer {
 	t.Helper()
-	for in := 300 * time.Millisecond; ; in *= 2 {
+	for in := 100 * time.Millisecond; ; in *= 2 {
 		q.Deadline = time.Now().Add(in)
 		a := Command(t.Context(), q)
 		if written, _ := os.ReadFile(file); len(written) > 0 {
@@ -132,9 +109,4 @@ func TestI3_TheWholeGroupEndsAtTheDeadline(t *testing.T) {
 func zombie(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err == nil && strings.Contains(string(b), ") Z ")
-}
-
-func TestLeftBehindChildDoesNotHoldTheAnswer(t *testing.T) {
-	a := Command(t.Context(), CommandRequest{Argv: []string{"sh", "-c", "echo done; sleep 30 & exit 0"}, Timeout: time.Minute})
-	need.That(t, a.Exited && a.Exit == 0 && string(a.Stdout) == "done\n" && a.Truncated, "%+v", a) // not truncated, had it waited for the child
 }

@@ -136,28 +136,6 @@ func TestMCPAnswerIsBounded(t *testing.T) {
 	need.That(t, a.Err == nil && a.Truncated && a.RPC != nil && len(a.RPC.Result) <= 1000 && json.Valid(a.RPC.Result), "%v truncated=%v %+v", a.Err, a.Truncated, a.RPC)
 }
 
-func TestMCPOldServerThatIsSilentBeforeInitialize(t *testing.T) {
-	for _, mode := range []string{"old", "old and chatty"} {
-		t.Run(mode, func(t *testing.T) {
-			t.Parallel()
-			m := newMCP(t)
-			q, processes := child(t, mode)
-			a := m.Read(t.Context(), q)
-			need.Must(t, a.Err == nil && a.RPC != nil && strings.Contains(string(a.RPC.Result), `"n":9007199254740993`), "%v %+v", a.Err, a.RPC)
-			started, ended := processes()
-			need.That(t, len(started) == 2 && len(ended) == 1 && !alive(started[0]), "started %v, ended %v", started, ended)
-			// What was learnt holds for the next process.
-			n, _ := strconv.Atoi(started[1])
-			_ = syscall.Kill(n, syscall.SIGKILL)
-			until(t, "the process is gone", func() bool { return !alive(started[1]) })
-			until(t, "another one answers", func() bool { return m.Read(t.Context(), q).Err == nil })
-			if started, _ := processes(); len(started) != 3 {
-				t.Errorf("started %v", started)
-			}
-		})
-	}
-}
-
 func TestMCPServerThatDoesNotStart(t *testing.T) {
 	m := newMCP(t)
 	q, processes := child(t, "quits")
@@ -169,16 +147,6 @@ func TestMCPServerThatDoesNotStart(t *testing.T) {
 		a := ask(t.Context(), q)
 		need.That(t, a.Err != nil && !a.Sent, "%+v", a)
 	}
-	mute, running := child(t, "mute")
-	mute.Timeout = 300 * time.Millisecond
-	if a := m.Send(t.Context(), mute); a.Sent || a.Class != ledger.ClassTimeout || a.EndedAt.Sub(a.BeganAt) > 3*time.Second {
-		t.Errorf("%+v", a)
-	}
-	m.Close()
-	until(t, "the mute one is gone", func() bool {
-		started, _ := running()
-		return len(started) == 0 || !alive(started[len(started)-1])
-	})
 }
 
 func TestMCPDeadServerIsReplaced(t *testing.T) {
@@ -194,14 +162,8 @@ func TestMCPDeadServerIsReplaced(t *testing.T) {
 		t.Errorf("class %q: %v", a.Class, a.Err)
 	}
 	need.Equal(t, m.Read(t.Context(), q).Err, nil, "afterwards")
-	slow := q
-	slow.Tool, slow.Timeout = "slow", 300*time.Millisecond
-	if a := m.Read(t.Context(), slow); a.Class != ledger.ClassTimeout || a.EndedAt.Sub(a.BeganAt) > 3*time.Second {
-		t.Errorf("slow: %+v", a)
-	}
-	need.Equal(t, m.Read(t.Context(), q).Err, nil, "after the slow one")
 	started, _ := processes()
-	need.That(t, len(started) == 3 && !alive(started[0]) && !alive(started[1]) && alive(started[2]), "started %v", started)
+	need.That(t, len(started) == 2 && !alive(started[0]) && alive(started[1]), "started %v", started)
 }
 
 func TestMCPIdleServerEnds(t *testing.T) {
@@ -226,23 +188,28 @@ func TestMCPNewDefinitionIsAnotherServer(t *testing.T) {
 	until(t, "the first one ends", func() bool { started, ended := processes(); return len(started) == 2 && len(ended) == 1 })
 }
 
+// mcpSend is a send of a tool that writes, and what becomes of it.
+type mcpSend struct {
+	name, then string
+	timeout    time.Duration
+	late       bool
+	check      func(a ledger.Answer) bool
+	effects    int
+}
+
+// The soak lane has one more, which is waited for.
+var mcpSends = []mcpSend{
+	{"answered", "", 0, false, func(a ledger.Answer) bool { return a.Sent && a.Err == nil && !a.RPC.Error }, 1},
+	{"dies after the effect", "die", 0, false, func(a ledger.Answer) bool { return a.Sent && a.RPC == nil && a.Class == ledger.ClassEOF }, 1},
+	{"past its deadline", "", 0, true, func(a ledger.Answer) bool { return !a.Sent && a.Class == ledger.ClassDeadline }, 0},
+}
+
 func TestI3_MCPSendIsOneCall(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "written")
 	m := newMCP(t)
 	q, _ := child(t, "sdk")
 	q.Tool = "write"
-	for _, tc := range []struct {
-		name, then string
-		timeout    time.Duration
-		late       bool
-		check      func(a ledger.Answer) bool
-		effects    int
-	}{
-		{"answered", "", 0, false, func(a ledger.Answer) bool { return a.Sent && a.Err == nil && !a.RPC.Error }, 1},
-		{"dies after the effect", "die", 0, false, func(a ledger.Answer) bool { return a.Sent && a.RPC == nil && a.Class == ledger.ClassEOF }, 1},
-		{"hangs after the effect", "hang", 500 * time.Millisecond, false, func(a ledger.Answer) bool { return a.Sent && a.RPC == nil && a.Class == ledger.ClassTimeout }, 1},
-		{"past its deadline", "", 0, true, func(a ledger.Answer) bool { return !a.Sent && a.Class == ledger.ClassDeadline }, 0},
-	} {
+	for _, tc := range mcpSends {
 		t.Run(tc.name, func(t *testing.T) {
 			_ = os.Remove(file)
 			a := m.Read(t.Context(), MCPRequest{Name: q.Name, Command: q.Command, Env: q.Env, Tool: "search", Arguments: q.Arguments})
@@ -318,11 +285,4 @@ func TestMCPDeclarationsAreAskedForAgain(t *testing.T) {
 	twofold, _ := child(t, "twofold")
 	a = m.Read(t.Context(), twofold)
 	need.That(t, a.Err != nil && !a.Sent && strings.Contains(a.Err.Error(), "not declared read-only"), "%v %+v", a.Err, a.RPC)
-}
-
-func TestMCPAnswerThatDoesNotEndIsTooLong(t *testing.T) {
-	m := newMCP(t)
-	q, _ := child(t, "endless")
-	a := m.Read(t.Context(), q)
-	need.That(t, a.Err != nil && a.Truncated && a.RPC == nil, "%v %+v", a.Err, a)
 }
