@@ -331,7 +331,7 @@ func TestInputOfARequest(t *testing.T) {
 
 func TestI11_SecretsAreNotStored(t *testing.T) {
 	up := newUpstream(t, says(whole("200 OK", "Content-Type: application/json\r\nSet-Cookie: sid=answer-cookie-secret\r\n", `{"id":"1","access_token":"answer-token-secret"}`)))
-	w := newWorld(t, up, setup{})
+	w := newWorld(t, up, setup{file: true})
 	send := func() told {
 		return w.do("POST", "/charges?api_key=query-secret", "k-1", `{"password":"body-secret"}`, "Authorization", "Bearer header-secret", "Cookie", "sid=cookie-secret")
 	}

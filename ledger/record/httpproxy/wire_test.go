@@ -191,7 +191,7 @@ func TestI1_RawRequests(t *testing.T) {
 	seed, n := uint64(fromEnv("INDOUBT_RAW_SEED", wireSeed)), fromEnv("INDOUBT_RAW_REQUESTS", wireRequests)
 	told := &truth{writes: map[string]int{}}
 	up := newUpstream(t, told.serve)
-	w := newWorld(t, up, setup{})
+	w := newWorld(t, up, setup{file: true})
 	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, stop := context.WithCancel(t.Context())
 	served := make(chan error, 1)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/ledger/record"
@@ -132,7 +133,7 @@ func resets(c net.Conn) {
 	c.Close()
 }
 
-// world is a proxy in front of an upstream, over a ledger in a file.
+// world is a proxy in front of an upstream, over a ledger.
 type world struct {
 	t     *testing.T
 	up    *upstream
@@ -153,6 +154,16 @@ type setup struct {
 	kind   func(method, host, path string) (string, bool)
 	reader record.Reader
 	option func(*Options)
+	file   bool // the ledger is a file, in the fast lane too
+}
+
+// newStore is where a proxy records. In the soak lane it is a file.
+var newStore = func(testing.TB, string) ledger.Store { return ledgertest.NewMemory(time.Now, nil) }
+
+func inFile(t testing.TB, path string) ledger.Store {
+	store := need.Get(open.Create(t.Context(), path, open.Options{}))(t)
+	t.Cleanup(func() { store.Close() })
+	return store
 }
 
 // besides are the tests that run beside others. They wait for the disk and for
@@ -169,11 +180,10 @@ func newWorld(t *testing.T, up *upstream, s setup) *world {
 	t.Helper()
 	runBeside(t)
 	w := &world{t: t, up: up, path: filepath.Join(t.TempDir(), "ledger.db"), rule: s.rule}
-	var err error
-	if w.store, err = open.Create(t.Context(), w.path, open.Options{}); err != nil {
-		t.Fatal(err)
+	w.store = newStore(t, w.path)
+	if s.file {
+		w.store = inFile(t, w.path)
 	}
-	t.Cleanup(func() { w.store.Close() })
 	w.rec = record.New(w.store, record.RulesFunc(func(kind string) record.KindRule {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -192,9 +202,7 @@ func newWorld(t *testing.T, up *upstream, s setup) *world {
 	if s.option != nil {
 		s.option(&o)
 	}
-	if w.proxy, err = New(o); err != nil {
-		t.Fatal(err)
-	}
+	w.proxy = need.Get(New(o))(t)
 	server := httptest.NewServer(w.proxy)
 	w.url = server.URL
 	t.Cleanup(func() {

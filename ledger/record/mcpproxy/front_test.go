@@ -149,19 +149,21 @@ func TestSeveralServersOneNameIsOneServers(t *testing.T) {
 
 // A lost answer is held back as behind a proxy alone, and the tool that it names is there.
 func TestI2_SeveralServersALostAnswer(t *testing.T) {
-	w := newWorld(t)
-	w.rule.Deadline = 5 * time.Second
-	_, servers := w.several(nil, "a", "b")
-	c := w.front(servers)
-	c.begin()
-	lost := c.unanswered("1", "b__silent", `{"x":1}`)
-	need.Contains(t, lost.line, "ask the tool indoubt_status with operation")
-	again := c.ask("2", "b__silent", `{"x":1}`)
-	again.wantOutcome(t, "unknown")
-	need.Equal(t, again.Result.StructuredContent.Operation, lost.Result.StructuredContent.Operation)
-	need.Equal(t, c.ask("3", "indoubt_status", `{}`).Result.StructuredContent.Operations[0].Kind, "mcp.b.silent")
-	c.ask("4", "a__put", `{}`).wantDone(t, "put")
-	need.OK(t, c.leave())
+	inABubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rule.Deadline = 5 * time.Second
+		_, servers := w.several(nil, "a", "b")
+		c := w.front(servers)
+		c.begin()
+		lost := c.unanswered("1", "b__silent", `{"x":1}`)
+		need.Contains(t, lost.line, "ask the tool indoubt_status with operation")
+		again := c.ask("2", "b__silent", `{"x":1}`)
+		again.wantOutcome(t, "unknown")
+		need.Equal(t, again.Result.StructuredContent.Operation, lost.Result.StructuredContent.Operation)
+		need.Equal(t, c.ask("3", "indoubt_status", `{}`).Result.StructuredContent.Operations[0].Kind, "mcp.b.silent")
+		c.ask("4", "a__put", `{}`).wantDone(t, "put")
+		need.OK(t, c.leave())
+	})
 }
 
 // One that ends under a call leaves that call in doubt and the others alone, and comes
@@ -199,57 +201,63 @@ func TestI10_OneOfSeveralServersEnds(t *testing.T) {
 // One that says nothing, and one that cannot be started, hold the others up for a moment
 // at most.
 func TestOneOfSeveralServersIsSlow(t *testing.T) {
-	w := newWorld(t)
-	_, servers := w.several(map[string]string{"deaf": "deaf", "mute": "mute"}, "a", "deaf", "mute", "none")
-	servers[3].Connect = func(context.Context) (mcpwire.Conn, error) { return nil, errors.New("no such command") }
-	c := w.front(servers)
-	need.Contains(t, c.begin().line, `"protocolVersion":"2025-11-25"`)
-	for range 2 {
-		tools, _ := c.listing("tools/list", "tools")
-		need.Equal(t, strings.Join(tools, " "), "a__put a__silent a__pay a__get indoubt_status")
-	}
-	c.call("1", "a__put", `{}`)
-	c.answerTo("1").wantDone(t, "put")
-	c.call("2", "none__put", `{}`)
-	need.Contains(t, c.answerTo("2").line, "no such command", "not sent: the MCP server none is not there")
-	c.call("3", "deaf__put", `{}`) // is held, and nothing of it is recorded
-	c.call("4", "a__put", `{"x":2}`)
-	c.answerTo("4").wantDone(t, "put")
-	need.Equal(t, len(w.operations()), 2)
-	need.OK(t, c.leave())
+	inABubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, servers := w.several(map[string]string{"deaf": "deaf", "mute": "mute"}, "a", "deaf", "mute", "none")
+		servers[3].Connect = func(context.Context) (mcpwire.Conn, error) { return nil, errors.New("no such command") }
+		c := w.front(servers)
+		need.Contains(t, c.begin().line, `"protocolVersion":"2025-11-25"`)
+		for range 2 {
+			tools, _ := c.listing("tools/list", "tools")
+			need.Equal(t, strings.Join(tools, " "), "a__put a__silent a__pay a__get indoubt_status")
+		}
+		c.call("1", "a__put", `{}`)
+		c.answerTo("1").wantDone(t, "put")
+		c.call("2", "none__put", `{}`)
+		need.Contains(t, c.answerTo("2").line, "no such command", "not sent: the MCP server none is not there")
+		c.call("3", "deaf__put", `{}`) // is held, and nothing of it is recorded
+		c.call("4", "a__put", `{"x":2}`)
+		c.answerTo("4").wantDone(t, "put")
+		need.Equal(t, len(w.operations()), 2)
+		need.OK(t, c.leave())
+	})
 }
 
 // A call that is held for a server that ends before it takes up a session is held for the
 // next start, and answered where that ends, too.
 func TestOneOfSeveralServersEndsAgainAndAgain(t *testing.T) {
-	w := newWorld(t)
-	_, servers := w.several(map[string]string{"brief": "brief"}, "a", "brief")
-	c := w.front(servers)
-	c.begin()
-	c.call("1", "brief__put", `{}`)
-	need.Contains(t, c.answerTo("1").line, "not sent: the MCP server brief is not there")
-	need.Equal(t, len(w.operations()), 0)
-	need.OK(t, c.leave())
+	inABubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, servers := w.several(map[string]string{"brief": "brief"}, "a", "brief")
+		c := w.front(servers)
+		c.begin()
+		c.call("1", "brief__put", `{}`)
+		need.Contains(t, c.answerTo("1").line, "not sent: the MCP server brief is not there")
+		need.Equal(t, len(w.operations()), 0)
+		need.OK(t, c.leave())
+	})
 }
 
 // One that could not be started is started again by a later call, for a client that opens
 // no session too.
 func TestOneOfSeveralServersIsNotThereYet(t *testing.T) {
-	w := newWorld(t)
-	worlds, servers := w.several(nil, "a", "b")
-	var there atomic.Bool
-	servers[0].Connect = func(ctx context.Context) (mcpwire.Conn, error) {
-		if !there.Load() {
-			return nil, errors.New("no such command")
+	inABubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		worlds, servers := w.several(nil, "a", "b")
+		var there atomic.Bool
+		servers[0].Connect = func(ctx context.Context) (mcpwire.Conn, error) {
+			if !there.Load() {
+				return nil, errors.New("no such command")
+			}
+			return worlds["a"].server(ctx)
 		}
-		return worlds["a"].server(ctx)
-	}
-	c := w.front(servers)
-	need.Contains(t, c.ask("1", "a__put", `{}`).line, "not sent: the MCP server a is not there (no such command). A later call of it starts it again")
-	there.Store(true)
-	w.eventually("it is started", func() bool { return c.ask("2", "a__put", `{}`).Error == nil })
-	worlds["a"].wantEffects(1)
-	need.OK(t, c.leave())
+		c := w.front(servers)
+		need.Contains(t, c.ask("1", "a__put", `{}`).line, "not sent: the MCP server a is not there (no such command). A later call of it starts it again")
+		there.Store(true)
+		w.eventually("it is started", func() bool { return c.ask("2", "a__put", `{}`).Error == nil })
+		worlds["a"].wantEffects(1)
+		need.OK(t, c.leave())
+	})
 }
 
 // Ids and tokens of servers are told apart: an answer goes to the one that asked. Those of

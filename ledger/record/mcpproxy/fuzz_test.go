@@ -9,10 +9,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
@@ -84,60 +84,65 @@ func FuzzProxyFrames(f *testing.F) {
 		if len(said) > 4096 || bytes.Contains(answer, []byte("\n")) {
 			t.Skip()
 		}
-		store := ledgertest.NewMemory(time.Now, nil)
-		var mu sync.Mutex
-		var sent bytes.Buffer
-		var lines []string
-		annotated := bytes.Contains(answer, []byte(`readOnlyHint`)) // then the server may say that nothing writes
-		conn := newFake(func(f *fake, line []byte) {
-			frame := mcpwire.Parse(line)
-			if bytes.Contains(frame.ID, []byte(`"indoubt-`)) && frame.Method == "tools/list" && annotated {
-				f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", frame.ID)
-				return
-			}
-			if !bytes.Contains(frame.ID, []byte(`"indoubt-`)) {
-				mu.Lock()
-				sent.Write(line)
-				lines = append(lines, strings.TrimSuffix(string(line), "\n"))
-				mu.Unlock()
-			}
-			if frame.ID != nil {
-				f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", frame.ID, answer)
-			}
-		})
-		rules := record.RulesFunc(func(string) record.KindRule {
-			return record.KindRule{Deadline: 200 * time.Millisecond, HoldBack: record.HoldNone}
-		})
-		p := mcpproxy.New(mcpproxy.Options{
-			Recorder: record.New(store, rules, record.Options{Secret: []byte("0123456789abcdef")}), Store: store, In: bytes.NewReader(said), Out: io.Discard,
-			Connect: func(context.Context) (mcpwire.Conn, error) { return conn, nil }, Server: "s", Scope: "x",
-			AskPatience: 20 * time.Millisecond, InputPatience: 20 * time.Millisecond, Grace: 20 * time.Millisecond,
-		})
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // a task may go on
-		defer cancel()
-		ended := make(chan error, 1)
-		go func() { ended <- p.Run(ctx) }()
-		select {
-		case <-ended:
-		case <-time.After(soon):
-			t.Fatal("it hangs")
+		synctest.Test(t, func(t *testing.T) { frames(t, said, answer) })
+	})
+}
+
+// frames is one run of what a client says and a server answers.
+func frames(t *testing.T, said, answer []byte) {
+	store := inMemory()
+	var mu sync.Mutex
+	var sent bytes.Buffer
+	var lines []string
+	annotated := bytes.Contains(answer, []byte(`readOnlyHint`)) // then the server may say that nothing writes
+	conn := newFake(func(f *fake, line []byte) {
+		frame := mcpwire.Parse(line)
+		if bytes.Contains(frame.ID, []byte(`"indoubt-`)) && frame.Method == "tools/list" && annotated {
+			f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":{}}`+"\n", frame.ID)
+			return
 		}
-		attempts := 0
-		page := need.Get(store.Page(t.Context(), ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Limit: 1000, Now: time.Now()}))(t)
-		for _, row := range page.Rows {
-			attempts += row.Attempts
+		if !bytes.Contains(frame.ID, []byte(`"indoubt-`)) {
+			mu.Lock()
+			sent.Write(line)
+			lines = append(lines, strings.TrimSuffix(string(line), "\n"))
+			mu.Unlock()
 		}
-		if calls := readings(sent.Bytes()); len(calls) > attempts {
-			t.Errorf("%d calls %q reached the server, %d are recorded; sent:\n%s", len(calls), calls, attempts, sent.Bytes())
-		}
-		times := map[string]int{}
-		for _, line := range bytes.Split(said, []byte("\n")) {
-			times[string(line)]++
-		}
-		for _, line := range lines { // no token changes one here
-			if times[line]--; times[line] < 0 {
-				t.Errorf("%q reached the server more often than it was said", line)
-			}
+		if frame.ID != nil {
+			f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", frame.ID, answer)
 		}
 	})
+	rules := record.RulesFunc(func(string) record.KindRule {
+		return record.KindRule{Deadline: 200 * time.Millisecond, HoldBack: record.HoldNone}
+	})
+	p := mcpproxy.New(mcpproxy.Options{
+		Recorder: record.New(store, rules, record.Options{Secret: []byte("0123456789abcdef")}), Store: store, In: bytes.NewReader(said), Out: io.Discard,
+		Connect: func(context.Context) (mcpwire.Conn, error) { return conn, nil }, Server: "s", Scope: "x",
+		AskPatience: 20 * time.Millisecond, InputPatience: 20 * time.Millisecond, Grace: 20 * time.Millisecond,
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // a task may go on
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	select {
+	case <-ended:
+	case <-time.After(soon):
+		t.Fatal("it hangs")
+	}
+	attempts := 0
+	page := need.Get(store.Page(t.Context(), ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderOldest, Limit: 1000, Now: time.Now()}))(t)
+	for _, row := range page.Rows {
+		attempts += row.Attempts
+	}
+	if calls := readings(sent.Bytes()); len(calls) > attempts {
+		t.Errorf("%d calls %q reached the server, %d are recorded; sent:\n%s", len(calls), calls, attempts, sent.Bytes())
+	}
+	times := map[string]int{}
+	for _, line := range bytes.Split(said, []byte("\n")) {
+		times[string(line)]++
+	}
+	for _, line := range lines { // no token changes one here
+		if times[line]--; times[line] < 0 {
+			t.Errorf("%q reached the server more often than it was said", line)
+		}
+	}
 }

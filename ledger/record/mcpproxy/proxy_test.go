@@ -15,24 +15,26 @@ import (
 func TestACallWithoutInitialize(t *testing.T) {
 	for _, mode := range []string{"", "strict", "mute"} {
 		t.Run(mode, func(t *testing.T) {
-			w := newWorld(t)
-			w.mode = mode
-			o := w.options()
-			if mode == "mute" { // it never tells of its tools; the others are waited for
-				o.AskPatience = 300 * time.Millisecond
-			}
-			c := w.clientWith(o)
-			c.ask("0", "put", `{"a":1}`).wantDone(t, "put")
-			w.wantState(w.only(), ledger.Committed)
-			c.ask("1", "get", `{"a":1}`).wantDone(t, "get")
-			want := 1 // where the server says that get only reads
-			if mode != "" {
-				want = 2
-			}
-			need.Equal(t, len(w.operations()), want)
-			if err := c.leave(); err != nil {
-				t.Error(err)
-			}
+			inABubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.mode = mode
+				o := w.options()
+				if mode == "mute" { // it never tells of its tools; the others are waited for
+					o.AskPatience = 300 * time.Millisecond
+				}
+				c := w.clientWith(o)
+				c.ask("0", "put", `{"a":1}`).wantDone(t, "put")
+				w.wantState(w.only(), ledger.Committed)
+				c.ask("1", "get", `{"a":1}`).wantDone(t, "get")
+				want := 1 // where the server says that get only reads
+				if mode != "" {
+					want = 2
+				}
+				need.Equal(t, len(w.operations()), want)
+				if err := c.leave(); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }
@@ -213,41 +215,43 @@ func TestTokenEntersWhereThePolicySays(t *testing.T) {
 }
 
 func TestIndoubtStatus(t *testing.T) {
-	w := newWorld(t)
-	w.rule.Deadline = 4 * time.Second
-	c := w.client()
-	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
-	if line := c.hear(); !strings.Contains(line, `"nextCursor":"2"`) || strings.Contains(line, "indoubt_status_scripted") {
-		t.Errorf("the first of two pages: %s", line)
-	}
-	c.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}`)
-	line := c.hear()
-	if !strings.HasPrefix(line, `{"jsonrpc":"2.0","id":2,"result":{ "tools":[ `+listed+` ,{"name":"indoubt_status_scripted"`) || !strings.HasSuffix(line, "}}] }}\n") {
-		t.Errorf("the last page: %s", line)
-	}
-	if a := c.ask("3", "indoubt_status_scripted", `{}`); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 0 {
-		t.Errorf("nothing is in doubt: %s", a.line)
-	}
-	held := c.unanswered("4", "silent", `{"a":1}`)
-	id := held.Result.StructuredContent.Operation
-	if a := c.ask("5", "indoubt_status_scripted", `{}`); len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
-		t.Errorf("what is in doubt: %s", a.line)
-	}
-	if a := c.ask("6", "indoubt_status_scripted", `{"operation":"`+id+`"}`); a.Result.IsError || a.Result.StructuredContent.Operations[0].Outcome != "unknown" {
-		t.Errorf("one operation: %s", a.line)
-	}
-	other := w.options()
-	other.Server, other.Scope = "another", "mcp:another"
-	d := w.clientWith(other)
-	for i, arguments := range []string{`{}`, `{"operation":"` + id + `"}`} {
-		if a := d.ask(strconv.Itoa(i), "indoubt_status_another", arguments); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
-			t.Errorf("the status tool of another server, asked %s: %s", arguments, a.line)
+	inABubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rule.Deadline = 4 * time.Second
+		c := w.client()
+		c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
+		if line := c.hear(); !strings.Contains(line, `"nextCursor":"2"`) || strings.Contains(line, "indoubt_status_scripted") {
+			t.Errorf("the first of two pages: %s", line)
 		}
-	}
-	if a := d.ask("7", "indoubt_status_another", `{"operation":"0199-nothing"}`); !a.Result.IsError {
-		t.Errorf("an operation that is not there: %s", a.line)
-	}
-	need.Lacks(t, strings.Join(w.heard(), ""), "indoubt_status_scripted")
+		c.say(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"cursor":"2"}}`)
+		line := c.hear()
+		if !strings.HasPrefix(line, `{"jsonrpc":"2.0","id":2,"result":{ "tools":[ `+listed+` ,{"name":"indoubt_status_scripted"`) || !strings.HasSuffix(line, "}}] }}\n") {
+			t.Errorf("the last page: %s", line)
+		}
+		if a := c.ask("3", "indoubt_status_scripted", `{}`); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 0 {
+			t.Errorf("nothing is in doubt: %s", a.line)
+		}
+		held := c.unanswered("4", "silent", `{"a":1}`)
+		id := held.Result.StructuredContent.Operation
+		if a := c.ask("5", "indoubt_status_scripted", `{}`); len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
+			t.Errorf("what is in doubt: %s", a.line)
+		}
+		if a := c.ask("6", "indoubt_status_scripted", `{"operation":"`+id+`"}`); a.Result.IsError || a.Result.StructuredContent.Operations[0].Outcome != "unknown" {
+			t.Errorf("one operation: %s", a.line)
+		}
+		other := w.options()
+		other.Server, other.Scope = "another", "mcp:another"
+		d := w.clientWith(other)
+		for i, arguments := range []string{`{}`, `{"operation":"` + id + `"}`} {
+			if a := d.ask(strconv.Itoa(i), "indoubt_status_another", arguments); a.Result.IsError || len(a.Result.StructuredContent.Operations) != 1 || a.Result.StructuredContent.Operations[0].Operation != id {
+				t.Errorf("the status tool of another server, asked %s: %s", arguments, a.line)
+			}
+		}
+		if a := d.ask("7", "indoubt_status_another", `{"operation":"0199-nothing"}`); !a.Result.IsError {
+			t.Errorf("an operation that is not there: %s", a.line)
+		}
+		need.Lacks(t, strings.Join(w.heard(), ""), "indoubt_status_scripted")
+	})
 }
 
 // TestStatusTellsWhatIsUnderWay: a call whose answer has not come may have had its

@@ -4,14 +4,17 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"indoubt/ledger/need"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
 )
 
 // The tests run this binary as the processes they need: a scripted MCP server,
@@ -19,7 +22,7 @@ import (
 func TestMain(m *testing.M) {
 	switch os.Getenv("MCP_TEST_ROLE") {
 	case "server":
-		newScripted(os.Stdin, os.Stdout).run()
+		newScripted(os.Stdin, os.Stdout, os.Getenv("MCP_TEST_JOURNAL"), os.Getenv("MCP_TEST_EFFECTS"), os.Getenv("MCP_TEST_MODE")).run()
 		return
 	case "proxy":
 		os.Exit(runProxyProcess())
@@ -39,12 +42,15 @@ type scripted struct {
 	tasks            map[string]string // id → arguments of what works on
 	polls            map[string]int
 	asked            int
+	die              func() // as a process that ends
+	once             sync.Once
+	gone             chan struct{}
 }
 
-func newScripted(in io.Reader, out io.Writer) *scripted {
-	s := &scripted{in: bufio.NewReader(in), out: out, journal: os.Getenv("MCP_TEST_JOURNAL"), effects: os.Getenv("MCP_TEST_EFFECTS"),
-		mode: map[string]bool{}, tasks: map[string]string{}, polls: map[string]int{}}
-	for _, word := range strings.Fields(os.Getenv("MCP_TEST_MODE")) {
+func newScripted(in io.Reader, out io.Writer, journal, effects, mode string) *scripted {
+	s := &scripted{in: bufio.NewReader(in), out: out, journal: journal, effects: effects,
+		mode: map[string]bool{}, tasks: map[string]string{}, polls: map[string]int{}, die: func() { os.Exit(3) }, gone: make(chan struct{})}
+	for _, word := range strings.Fields(mode) {
 		s.mode[word] = true
 	}
 	return s
@@ -65,11 +71,16 @@ type request struct {
 	} `json:"params"`
 }
 
+func (s *scripted) end() { s.once.Do(func() { close(s.gone) }) }
+
 func appendLine(path, line string) {
 	if path == "" {
 		return
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrNotExist) {
+		return // its test has ended
+	}
 	if err != nil {
 		panic(err)
 	}
@@ -132,7 +143,7 @@ func (s *scripted) take(line string) {
 		}
 		if s.mode["brief"] { // longer than a front waits between two starts
 			time.Sleep(frontPatience/2 + 100*time.Millisecond)
-			os.Exit(3)
+			s.die()
 		}
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}}`, r.ID)
 	case "ping":
@@ -176,15 +187,19 @@ func (s *scripted) call(r request) {
 		s.effect(r)
 		go func() {
 			for !exists(s.effects + ".go") {
-				time.Sleep(5 * time.Millisecond)
+				select {
+				case <-s.gone:
+					return
+				case <-time.After(5 * time.Millisecond):
+				}
 			}
 			s.done(r)
 		}()
 	case "die_before":
-		os.Exit(3)
+		s.die()
 	case "die_after":
 		s.effect(r)
-		os.Exit(3)
+		s.die()
 	case "iserror":
 		s.effect(r)
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":"MCP error -32602: Structured content does not match the tool's output schema"}],"isError":true}}`, r.ID)

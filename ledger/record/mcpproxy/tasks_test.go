@@ -1,14 +1,12 @@
 package mcpproxy_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/wire/mcpwire"
 )
 
 const answers = `,"inputResponses":{"login":{"action":"accept","content":{"name":"octocat"}}}`
@@ -22,7 +20,7 @@ func (c *client) goOn(id, tool, arguments, state string) {
 // proxy process goes on.
 func TestAContinuationBelongsToItsCall(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
-		w := newWorld(t)
+		w := inAFile(t)
 		first := w.process()
 		if a := first.ask("1", "ask", `{"repo":"a"}`); a.Result.ResultType != "input_required" {
 			t.Fatalf("answer: %s", a.line)
@@ -50,7 +48,7 @@ func TestAContinuationBelongsToItsCall(t *testing.T) {
 // gets it again and can go on.
 func TestAQuestionIsAskedAgain(t *testing.T) {
 	const call = `,"method":"tools/call","params":{"name":"ask","arguments":{"repo":"a"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`
-	w := newWorld(t)
+	w := inAFile(t)
 	first := w.process()
 	first.say(`{"jsonrpc":"2.0","id":1` + call)
 	question := first.answered("1")
@@ -121,6 +119,7 @@ func (c *client) askTask(id, method string) answer {
 // TestATaskIsPendingUntilItEnds: the client's own questions settle it.
 func TestATaskIsPendingUntilItEnds(t *testing.T) {
 	w := newWorld(t)
+	w.apart = true
 	c := w.client()
 	c.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"task","arguments":{},"task":{"ttl":60000}}}`)
 	if a := c.answered("1"); a.Result.Task.Status != "working" {
@@ -148,6 +147,7 @@ func TestATaskIsPendingUntilItEnds(t *testing.T) {
 // TestAnIdenticalCallWaitsForATask: one that knows no tasks gets the result.
 func TestAnIdenticalCallWaitsForATask(t *testing.T) {
 	w := newWorld(t)
+	w.apart = true
 	c := w.client()
 	c.ask("1", "task", `{}`)
 	if a := c.ask("2", "task", `{}`); len(a.Result.Content) != 1 || a.Result.Content[0].Text != "the task's own result" {
@@ -157,33 +157,27 @@ func TestAnIdenticalCallWaitsForATask(t *testing.T) {
 	w.wantEffects(1)
 }
 
-// TestI10_ATaskEndsWithItsProcess: it is in flight for as long as the proxy says so, and
-// no server has it after a kill. One behind a URL goes on for its own time.
-func TestI10_ATaskEndsWithItsProcess(t *testing.T) {
+// TestATaskBehindAURLGoesOnForItsOwnTime: its server may have it without the proxy.
+func TestATaskBehindAURLGoesOnForItsOwnTime(t *testing.T) {
 	w := newWorld(t)
 	w.rule.Deadline = 10 * time.Second
-	p := w.process()
-	p.ask("1", "task", `{}`)
-	first := w.only()
-	w.eventually("the deadline moves", func() bool { return w.only().DeadlineAt.After(first.DeadlineAt) })
-	p.kill()
-	o := w.only()
-	need.That(t, o.State == ledger.Pending && time.Until(o.DeadlineAt) <= w.rule.Deadline, "%s until %s", o.State, o.DeadlineAt)
-	w.eventually("it is in doubt", func() bool { rec := w.read(o.ID); return rec.State() == ledger.Uncertain })
-
-	w = newWorld(t)
-	far := w.options()
-	far.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
-		conn, err := w.server(ctx)
-		return struct{ mcpwire.Conn }{conn}, err
-	}
-	w.clientWith(far).ask("1", "task", `{}`)
+	w.client().ask("1", "task", `{}`)
 	need.That(t, time.Until(w.only().DeadlineAt) > w.rule.Deadline, "until %s", w.only().DeadlineAt)
+}
+
+// TestI10_ATaskOfAServerThatIsGone: it is in flight for as long as the proxy says so.
+func TestI10_ATaskOfAServerThatIsGone(t *testing.T) {
+	w := newWorld(t)
+	w.apart, w.mode = true, "works-on"
+	w.rule.Deadline = time.Minute
+	w.client().ask("1", "task", `{}`)
+	need.That(t, time.Until(w.only().DeadlineAt) <= w.rule.Deadline, "until %s", w.only().DeadlineAt)
 }
 
 // TestI2_AnotherServersTaskOfTheSameName: the ids of a child are its own.
 func TestI2_AnotherServersTaskOfTheSameName(t *testing.T) {
 	w := newWorld(t)
+	w.apart = true
 	a, b := w.client(), w.client()
 	a.ask("1", "task", `{"to":"a"}`)
 	b.ask("1", "task", `{"to":"b"}`)
@@ -200,6 +194,7 @@ func TestI2_AnotherServersTaskOfTheSameName(t *testing.T) {
 // TestI9_ATaskThatEndsLate: what its server says then is kept.
 func TestI9_ATaskThatEndsLate(t *testing.T) {
 	w := newWorld(t)
+	w.apart = true
 	c := w.client()
 	c.ask("1", "task", `{}`)
 	o := w.only()
@@ -215,6 +210,7 @@ func TestI9_ATaskThatEndsLate(t *testing.T) {
 // TestATaskThatIsLeftBehind: the proxy sees it to its end.
 func TestATaskThatIsLeftBehind(t *testing.T) {
 	w := newWorld(t)
+	w.apart = true
 	c := w.client()
 	c.ask("1", "task", `{}`)
 	need.OK(t, c.leave())

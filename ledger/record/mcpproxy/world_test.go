@@ -34,6 +34,7 @@ type world struct {
 	reader                        record.Reader
 	mode                          string
 	argv                          []string
+	apart                         bool // the server is a process, as it is for a task, or for another proxy
 }
 
 // besides are the tests that run beside others. They wait for the disk and for
@@ -54,9 +55,17 @@ func newWorld(t testing.TB) *world {
 	dir := t.TempDir()
 	w := &world{TB: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), journal: filepath.Join(dir, "journal"),
 		effects: filepath.Join(dir, "effects"), rule: record.KindRule{Deadline: 20 * time.Second}}
+	w.store = inMemory()
+	return w
+}
+
+// inAFile is a world whose ledger other processes open, and whose server is one.
+func inAFile(t testing.TB) *world {
+	t.Helper()
+	w := newWorld(t)
 	store := need.Get(open.Create(t.Context(), w.ledger, open.Options{}))(t)
 	t.Cleanup(func() { store.Close() })
-	w.store = store
+	w.store, w.apart = store, true
 	return w
 }
 
@@ -70,9 +79,12 @@ func (w *world) ruleOf(kind string) record.KindRule {
 	return w.rule
 }
 
-// server is the scripted server as a process.
+// server is the scripted server.
 func (w *world) server(ctx context.Context) (mcpwire.Conn, error) {
 	argv := w.argv
+	if argv == nil && !w.apart {
+		return w.piped(), nil
+	}
 	if argv == nil {
 		argv = []string{os.Args[0]}
 	}
@@ -342,7 +354,7 @@ func (w *world) fromClient() string {
 // runProxyProcess is a proxy as a process of its own.
 func runProxyProcess() int {
 	deadline, _ := time.ParseDuration(os.Getenv("MCP_TEST_DEADLINE"))
-	w := &world{ledger: os.Getenv("MCP_TEST_LEDGER"), journal: os.Getenv("MCP_TEST_JOURNAL"), effects: os.Getenv("MCP_TEST_EFFECTS"),
+	w := &world{apart: true, ledger: os.Getenv("MCP_TEST_LEDGER"), journal: os.Getenv("MCP_TEST_JOURNAL"), effects: os.Getenv("MCP_TEST_EFFECTS"),
 		mode: os.Getenv("MCP_TEST_MODE"), rule: record.KindRule{Deadline: deadline}}
 	store, err := open.Create(context.Background(), w.ledger, open.Options{})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"indoubt/ledger/need"
@@ -18,46 +19,48 @@ import (
 // TestWhatBodiesHoldTogetherIsBounded: where others take all there is, a large body
 // waits and is refused; a small one goes past, and what is let go of is free again.
 func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
-	large, small := make([]byte, 9<<20), make([]byte, bodyPart/2)
-	read := func(tr *Transport, body []byte, length int64) (*spooled, error) {
-		req := need.Get(http.NewRequestWithContext(t.Context(), "POST", "http://h/", io.NopCloser(bytes.NewReader(body))))(t)
-		req.ContentLength = length
-		return tr.readBody(req)
-	}
-	tr := new(Transport)
-	var held []*spooled
-	for {
-		if tr.bodies.used+int64(len(large)) > mostMemory {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		large, small := make([]byte, 9<<20), make([]byte, bodyPart/2)
+		read := func(tr *Transport, body []byte, length int64) (*spooled, error) {
+			req := need.Get(http.NewRequestWithContext(t.Context(), "POST", "http://h/", io.NopCloser(bytes.NewReader(body))))(t)
+			req.ContentLength = length
+			return tr.readBody(req)
 		}
-		s, err := read(tr, large, int64(len(large)))
-		need.Must(t, err == nil && bytes.Equal(s.data, large), "%d bytes, %v", len(s.data), err)
-		held = append(held, s)
-	}
-	need.Must(t, len(held) >= 10 && tr.bodies.used >= int64(len(held))*(int64(len(large))-bodyPart),
-		"%d bodies count as %d bytes", len(held), tr.bodies.used)
-	var overload *OverloadError
-	for _, length := range []int64{int64(len(large)), -1} {
-		began, before := time.Now(), tr.bodies.used
-		if _, err := read(tr, large, length); !errors.As(err, &overload) || time.Since(began) < roomPatience || tr.bodies.used != before {
-			t.Errorf("length %d: %v, %d bytes are taken", length, err, tr.bodies.used-before)
+		tr := new(Transport)
+		var held []*spooled
+		for {
+			if tr.bodies.used+int64(len(large)) > mostMemory {
+				break
+			}
+			s, err := read(tr, large, int64(len(large)))
+			need.Must(t, err == nil && bytes.Equal(s.data, large), "%d bytes, %v", len(s.data), err)
+			held = append(held, s)
 		}
-	}
-	if s, err := read(tr, small, int64(len(small))); err != nil || len(s.data) != len(small) {
-		t.Errorf("a small one: %v", err)
-	}
-	held[0].hold() // by a transmission that goes on
-	held[0].letGo()
-	if _, err := read(tr, large, int64(len(large))); !errors.As(err, &overload) {
-		t.Errorf("a body that is still in use is let go of: %v", err)
-	}
-	held[0].letGo()
-	s, err := read(tr, large, -1)
-	need.Must(t, err == nil && bytes.Equal(s.data, large), "after one was let go of: %v", err)
-	for _, s := range append(held[1:], s) {
-		s.letGo()
-	}
-	need.That(t, tr.bodies.used == 0, "%d bytes are never let go of", tr.bodies.used)
+		need.Must(t, len(held) >= 10 && tr.bodies.used >= int64(len(held))*(int64(len(large))-bodyPart),
+			"%d bodies count as %d bytes", len(held), tr.bodies.used)
+		var overload *OverloadError
+		for _, length := range []int64{int64(len(large)), -1} {
+			began, before := time.Now(), tr.bodies.used
+			if _, err := read(tr, large, length); !errors.As(err, &overload) || time.Since(began) < roomPatience || tr.bodies.used != before {
+				t.Errorf("length %d: %v, %d bytes are taken", length, err, tr.bodies.used-before)
+			}
+		}
+		if s, err := read(tr, small, int64(len(small))); err != nil || len(s.data) != len(small) {
+			t.Errorf("a small one: %v", err)
+		}
+		held[0].hold() // by a transmission that goes on
+		held[0].letGo()
+		if _, err := read(tr, large, int64(len(large))); !errors.As(err, &overload) {
+			t.Errorf("a body that is still in use is let go of: %v", err)
+		}
+		held[0].letGo()
+		s, err := read(tr, large, -1)
+		need.Must(t, err == nil && bytes.Equal(s.data, large), "after one was let go of: %v", err)
+		for _, s := range append(held[1:], s) {
+			s.letGo()
+		}
+		need.That(t, tr.bodies.used == 0, "%d bytes are never let go of", tr.bodies.used)
+	})
 }
 
 // TestI11_CorpusOfSecretsInQueries: of the secrets in an address none is kept, and
