@@ -234,6 +234,8 @@ func TestI2_AWrappedFailureIsNoProof(t *testing.T) {
 		}
 		return ledger.Ruling{}, nil
 	}}
+	text := filepath.Join(t.TempDir(), "text")
+	need.OK(t, os.WriteFile(text, nil, 0o600))
 	cases := []struct {
 		name  string
 		argv  []string
@@ -249,7 +251,7 @@ func TestI2_AWrappedFailureIsNoProof(t *testing.T) {
 		{"committed by rule", sh("exit 4"), 0, ledger.Committed, ""},
 		{"rule errs", sh("exit 5"), 106, ledger.Uncertain, ledger.ClassExit},
 		{"not found", []string{"nonexistent-command-xyz"}, 127, ledger.Failed, ""},
-		{"not executable", []string{"/etc/hostname"}, 126, ledger.Failed, ""},
+		{"not executable", []string{text}, 126, ledger.Failed, ""},
 		{"no such path", []string{"/nonexistent/x"}, 127, ledger.Failed, ""},
 	}
 	for _, c := range cases {

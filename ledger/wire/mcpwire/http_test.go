@@ -35,7 +35,7 @@ func dial(t *testing.T, url string) Conn {
 
 func send(t *testing.T, c Conn, line string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	sent, err := c.Send(ctx, []byte(line))
 	need.Must(t, sent && err == nil, "send %s: sent %v, %v", line, sent, err)
@@ -56,7 +56,7 @@ func recv(t *testing.T, c Conn) (string, error) {
 	select {
 	case g := <-out:
 		return string(g.line), g.err
-	case <-time.After(20 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("nothing came")
 		return "", nil
 	}
@@ -262,7 +262,7 @@ func TestAnAnswerMayTakeLongerThanTheSending(t *testing.T) {
 		fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", answerLine)
 	})
 	c := dial(t, url)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	if sent, err := c.Send(ctx, []byte(callLine)); !sent || err != nil {
 		t.Fatal(sent, err)
 	}
@@ -355,7 +355,7 @@ func TestASession(t *testing.T) {
 		ping := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, n)
 		select {
 		case s.pings <- ping:
-		case <-time.After(20 * time.Second):
+		case <-time.After(3 * time.Minute):
 			t.Fatal("nobody listens to the server's own stream")
 		}
 		recvLine(t, c, ping)
@@ -507,7 +507,7 @@ func TestStatelessRequests(t *testing.T) {
 	send(t, c, `{"method":"notifications/cancelled","params":{"requestId":"d"}}`)
 	select {
 	case <-closed:
-	case <-time.After(20 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Fatal("a cancelled request's stream is still open")
 	}
 	lost := recvLost(t, c)

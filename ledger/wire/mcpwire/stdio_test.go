@@ -18,9 +18,12 @@ import (
 	"indoubt/ledger/need"
 )
 
-func start(t *testing.T, script string) Conn {
+func start(t *testing.T, script string) Conn { return startFor(t, script, time.Minute) }
+
+// startFor starts a server that Close waits for.
+func startFor(t *testing.T, script string, grace time.Duration) Conn {
 	t.Helper()
-	c := need.Get(Start(context.Background(), StdioOptions{Argv: []string{"sh", "-c", script}, Grace: 200 * time.Millisecond}))(t)
+	c := need.Get(Start(context.Background(), StdioOptions{Argv: []string{"sh", "-c", script}, Grace: grace}))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -58,7 +61,7 @@ func TestLinesPassAsTheyAre(t *testing.T) {
 }
 
 func TestALineThatNeverEndsEndsTheConnection(t *testing.T) {
-	c := start(t, "exec cat /dev/zero")
+	c := startFor(t, "exec cat /dev/zero", 50*time.Millisecond)
 	_, err := recv(t, c)
 	need.Must(t, errors.Is(err, ErrLineTooLong), "%v", err)
 	if sent, err := c.Send(context.Background(), make([]byte, MaxLine+1)); sent || !errors.Is(err, ErrLineTooLong) {
@@ -147,12 +150,12 @@ func TestCloseTakesTheWholeGroup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := start(t, script)
+			c := startFor(t, script, map[bool]time.Duration{true: time.Minute, false: 50 * time.Millisecond}[name == "goes by itself"])
 			line := need.Get(recv(t, c))(t)
 			child := need.Get(strconv.Atoi(strings.TrimSpace(line)))(t)
 			c.Close()
 			need.That(t, c.Close() == nil, "closed twice")
-			for until := time.Now().Add(20 * time.Second); syscall.Kill(child, 0) == nil && !isZombie(child); time.Sleep(5 * time.Millisecond) {
+			for until := time.Now().Add(3 * time.Minute); syscall.Kill(child, 0) == nil && !isZombie(child); time.Sleep(5 * time.Millisecond) {
 				need.Must(t, !time.Now().After(until), "what the server had started still runs")
 			}
 			_, err := recv(t, c)

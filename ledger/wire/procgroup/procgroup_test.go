@@ -80,7 +80,7 @@ func (f family) silent(t *testing.T) {
 	select {
 	case err := <-over:
 		need.That(t, err == nil, "%v", err)
-	case <-time.After(10 * time.Second):
+	case <-time.After(3 * time.Minute):
 		t.Error("what the command has started lives on")
 	}
 }
@@ -127,7 +127,7 @@ func TestReleaseLeavesTheRestAlone(t *testing.T) {
 func TestTerminateAsksTheCommandToEnd(t *testing.T) {
 	f := start(t)
 	f.group.Terminate()
-	unheard := time.AfterFunc(10*time.Second, f.group.Kill)
+	unheard := time.AfterFunc(time.Minute, f.group.Kill)
 	_ = f.cmd.Wait()
 	if !unheard.Stop() {
 		if runtime.GOOS == "windows" {
