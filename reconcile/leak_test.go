@@ -65,7 +65,7 @@ func TestI11_ReasonsTellStandardErrorWithoutSecrets(t *testing.T) {
 			// The last one is killed when its time is over, and may need more to say something.
 			for timeout := 100 * time.Millisecond; r.Reason != want && timeout < time.Minute; timeout *= 4 {
 				w := newWorldAlone(t, payPolicy)
-				w.policy("version: 1\nkinds:\n  pay:\n    timeout: " + timeout.String() + "\n    read:\n      command: { argv: [sh, -c, '" + script + "'], env: { PIN: \"${env.PAY_PIN}\" } }\n      list: json.items\n")
+				w.policy("version: 1\nkinds:\n  pay:\n    timeout: " + timeout.String() + "\n    read:\n      command: { argv: [/bin/sh, -c, '" + script + "'], env: { PIN: \"${env.PAY_PIN}\" } }\n      list: json.items\n")
 				o := w.doubt("pay", 420)
 				r = w.read(o.ID).Read
 				kept, _ = json.Marshal(w.get(o.ID).Reads)

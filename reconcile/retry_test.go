@@ -281,7 +281,7 @@ kinds:
 			Command: &ledger.Command{Argv: argv, Expand: []string{"JOB_SECRET"}}}))(t)
 		return w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassKilled, Status: -1})
 	}
-	o := begin("k1", false, "sh", "-c", `echo "$0 $1 $2" > "$3"`, "{{key}}", "{{token}}", "${JOB_SECRET}", out)
+	o := begin("k1", false, "/bin/sh", "-c", `echo "$0 $1 $2" > "$3"`, "{{key}}", "{{token}}", "${JOB_SECRET}", out)
 	plan, err := w.engine.Plan(w.ctx, o.ID)
 	need.That(t, err == nil && plan.Sender == "command" && strings.Contains(plan.WillSend, "k1 "+o.Token) && !strings.Contains(plan.WillSend+plan.Body, "sesame"), "%+v %v", plan, err)
 	risk := RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true}
@@ -289,8 +289,8 @@ kinds:
 	need.That(t, err == nil && res.Did == DidSend && res.Operation.State == ledger.Committed && res.Attempt.TokenSent, "%+v %v", res, err)
 	need.Equal(t, readFile(t, out), "k1 "+o.Token+" open-sesame\n", "ran with")
 	for key, argv := range map[string][]string{
-		"redacted": {"sh", "-c", "true", "redacted:0123456789abcdef"},
-		"no env":   {"sh", "-c", "true", "${JOB_SECRET}"},
+		"redacted": {"/bin/sh", "-c", "true", "redacted:0123456789abcdef"},
+		"no env":   {"/bin/sh", "-c", "true", "${JOB_SECRET}"},
 	} {
 		if key == "no env" {
 			unset(t, "JOB_SECRET")

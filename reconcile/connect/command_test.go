@@ -44,7 +44,7 @@ func stoppedSender(url string) {
 }
 
 func TestCommand(t *testing.T) {
-	sh := func(script string) []string { return []string{"sh", "-c", script} }
+	sh := func(script string) []string { return []string{"/bin/sh", "-c", script} }
 	for name, tc := range map[string]struct {
 		q     CommandRequest
 		check func(a ledger.Answer) bool
@@ -99,7 +99,7 @@ func caught(t *testing.T, q CommandRequest, file string) ledger.Answer {
 
 func TestI3_TheWholeGroupEndsAtTheDeadline(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
-	a := caught(t, CommandRequest{Argv: []string{"sh", "-c", "sleep 600 & echo $! >" + file + "; wait"}}, file)
+	a := caught(t, CommandRequest{Argv: []string{"/bin/sh", "-c", "sleep 600 & echo $! >" + file + "; wait"}}, file)
 	need.Must(t, a.Sent && !a.Exited && a.Class == ledger.ClassTimeout, "%+v", a)
 	pid := strings.TrimSpace(string(need.Get(os.ReadFile(file))(t)))
 	until(t, "the grandchild ends at the deadline", func() bool { return !alive(pid) })

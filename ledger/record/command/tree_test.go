@@ -23,7 +23,7 @@ import (
 )
 
 // worker is a process that lives long, and writes its id to the file $1.
-const worker = `sh -c 'echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; exec sleep 60' x "$1"`
+const worker = `/bin/sh -c 'echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; exec sleep 60' x "$1"`
 
 // leaving are the ways in which a command leaves a worker behind; it waits until
 // the worker lives.
@@ -31,7 +31,7 @@ const worker = `sh -c 'echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; exec sleep 60' x "$
 var (
 	leaving = map[string]string{
 		"in its group": worker + ` & `,
-		"deaf to TERM": `sh -c 'trap "" TERM; echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; while :; do sleep 60; done' x "$1" & `,
+		"deaf to TERM": `/bin/sh -c 'trap "" TERM; echo $$ > "$1.tmp"; mv "$1.tmp" "$1"; while :; do sleep 60; done' x "$1" & `,
 	}
 	guarded = []string{"in its group"}
 	shell   = "/bin/sh"

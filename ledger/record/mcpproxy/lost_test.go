@@ -101,7 +101,7 @@ func TestAServerDeadAtStartIsNamed(t *testing.T) {
 	for _, script := range []string{"exit 3", "sleep 0.02; exit 3", "read -r line; exit 3"} {
 		for range 5 {
 			w := newWorld(t)
-			w.argv = []string{"sh", "-c", script}
+			w.argv = []string{"/bin/sh", "-c", script}
 			var mu sync.Mutex
 			var logged []string
 			o := w.options()

@@ -23,7 +23,7 @@ func start(t *testing.T, script string) Conn { return startFor(t, script, time.M
 // startFor starts a server that Close waits for.
 func startFor(t *testing.T, script string, grace time.Duration) Conn {
 	t.Helper()
-	c := need.Get(Start(context.Background(), StdioOptions{Argv: []string{"sh", "-c", script}, Grace: grace}))(t)
+	c := need.Get(Start(context.Background(), StdioOptions{Argv: []string{"/bin/sh", "-c", script}, Grace: grace}))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -98,7 +98,7 @@ func TestStandardErrorAndSurroundings(t *testing.T) {
 	dir := t.TempDir()
 	var noise bytes.Buffer
 	c, err := Start(context.Background(), StdioOptions{
-		Argv: []string{"sh", "-c", `echo "$A" >&2; pwd`}, Dir: dir, Env: []string{"A=b c", "PATH=" + os.Getenv("PATH")}, Stderr: &noise,
+		Argv: []string{"/bin/sh", "-c", `echo "$A" >&2; pwd`}, Dir: dir, Env: []string{"A=b c", "PATH=" + os.Getenv("PATH")}, Stderr: &noise,
 	})
 	need.OK(t, err)
 	got, err := recv(t, c)

@@ -12,8 +12,8 @@ import (
 // TestI3_AProgramThatIsLoadedIsNotMissed: a process shows no environment while another
 // program takes its place, and only a part of one that is read as that happens.
 func TestI3_AProgramThatIsLoadedIsNotMissed(t *testing.T) {
-	const again = `exec sh -c "$0" "$0"`
-	cmd := exec.Command("sh", "-c", again, again)
+	const again = `exec /bin/sh -c "$0" "$0"`
+	cmd := exec.Command("/bin/sh", "-c", again, again)
 	cmd.Env = append(os.Environ(), Mark+"=loading")
 	need.OK(t, cmd.Start())
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
