@@ -242,7 +242,9 @@ type world struct {
 }
 
 // newStore is where a world records. In the soak lane it is a file.
-var newStore = func(w *world) ledger.Store { return ledgertest.NewMemory(w.now, w.steady) }
+var newStore = inMemory
+
+func inMemory(w *world) ledger.Store { return ledgertest.NewMemory(w.now, w.steady) }
 
 // reopened is the ledger of a world as another process has it open.
 var reopened = func(w *world) ledger.Store { return w.store }
@@ -289,7 +291,9 @@ func (w *world) make(text string, at func(*httptest.Server)) {
 	w.Helper()
 	w.side = newSideAt(w, w.now, at)
 	w.policy(fmt.Sprintf(text, w.side.URL))
-	w.store = newStore(w)
+	if w.store = inMemory(w); w.dial == nil {
+		w.store = newStore(w)
+	}
 	w.engine = w.newEngine(Options{})
 }
 
