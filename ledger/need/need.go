@@ -88,6 +88,15 @@ func Program(t interface {
 	}
 }
 
+// Steps is how often a test repeats what is random: few in the fast lane, so that the
+// rule is seen, and many in the slow one, which looks for what is rare.
+func Steps(few, many int) int {
+	if Soak {
+		return many
+	}
+	return few
+}
+
 func lead(about []any) string {
 	var b strings.Builder
 	for _, a := range about {
