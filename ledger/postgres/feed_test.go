@@ -1,3 +1,5 @@
+//go:build soak
+
 package postgres
 
 import (
@@ -17,24 +19,6 @@ import (
 	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/tables"
 )
-
-// A place says what was seen, and what is not one is refused.
-func TestPlaces(t *testing.T) {
-	for _, c := range []ledger.Cursor{"0", "7.1F.5@12:", "7.1F.5@12:3,11", "7.1F.5@12:3/20:13,14/7.5", "7.1F.5@1:/20:/7.5"} {
-		p, err := placeOf(c)
-		if err != nil || p.cursor() != c {
-			t.Errorf("%s: %s, %v", c, p.cursor(), err)
-		}
-	}
-	for _, c := range []ledger.Cursor{"x", "-1", "1", "12", "12:12", "12:4,3", "012:", "12:/1", "12:3/20:", "99999999999999999999:", "0:", "12:3:", "12:3 ", "12:'", "@12:", "7@8@12:"} {
-		if p, err := placeOf("7.1@" + c); err == nil {
-			t.Errorf("7.1@%s is %+v", c, p)
-		}
-		if p, err := placeOf(c); err == nil {
-			t.Errorf("%s is %+v", c, p)
-		}
-	}
-}
 
 func TestInfo(t *testing.T) {
 	s := opened(t, made(t), Options{})

@@ -1,3 +1,5 @@
+//go:build soak
+
 package postgres
 
 import (
@@ -5,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -240,59 +240,6 @@ func dump(t *testing.T, url string) string {
 		fmt.Fprintf(&script, "SELECT '%s', t.* FROM indoubt.%s t ORDER BY 2, 3;\n", table, table)
 	}
 	return psql(t, url, script.String())
-}
-
-// A ledger in PostgreSQL refuses what one in a file does, in the same words.
-func TestRefusalsAreThoseOfTheFile(t *testing.T) {
-	own := map[string]string{"a column that cannot be NULL cannot be set to NULL": "NOT NULL does it",
-		"an operation is archived once": "the primary key does it: there is no REPLACE"}
-	for _, name := range []string{"guards.sql", "derived.sql"} {
-		text, err := os.ReadFile("../sqlite/" + name)
-		need.OK(t, err)
-		for _, m := range regexp.MustCompile(`RAISE\(ABORT, '(.*)'\)`).FindAllStringSubmatch(string(text), -1) {
-			if own[m[1]] == "" && !strings.Contains(schema(), "'"+m[1]+"'") {
-				t.Errorf("it does not refuse: %s", m[1])
-			}
-		}
-	}
-}
-
-// columnsOf are the columns of each table that a file's schema makes.
-func columnsOf(text string) map[string][]string {
-	out := map[string][]string{}
-	for _, m := range regexp.MustCompile(`(?ms)^CREATE TABLE (\w+) \((.*?)^\)`).FindAllStringSubmatch(text, -1) {
-		for _, c := range regexp.MustCompile(`(?m)^  (\w+) +(TEXT|INTEGER|REAL)\b`).FindAllStringSubmatch(m[2], -1) {
-			out[m[1]] = append(out[m[1]], c[1])
-		}
-	}
-	return out
-}
-
-// The names of tables and columns are those of the file; what PostgreSQL has beside
-// them is named here.
-func TestColumnsAreThoseOfTheFile(t *testing.T) {
-	text, err := os.ReadFile("../sqlite/schema.sql")
-	need.OK(t, err)
-	want := columnsOf(string(text))
-	need.Must(t, len(want) >= 20, "only %d tables", len(want))
-	has := map[string]bool{}
-	for line := range strings.Lines(psql(t, made(t), `SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = 'indoubt'
-		AND table_name NOT LIKE '%\_base' AND table_name NOT LIKE '%\_deltas' AND table_name NOT LIKE '%\_source' AND table_name NOT IN ('belonging', 'listed_wrongly', 'counted_wrongly')`)) {
-		has[strings.TrimSpace(line)] = true
-	}
-	for table, columns := range want {
-		for _, column := range columns {
-			need.That(t, has[table+"."+column], "there is no %s.%s", table, column)
-			delete(has, table+"."+column)
-		}
-	}
-	for _, own := range strings.Fields("events.xid lineages.n lineages.lineage lineages.noted_at lineages.known_until lineages.xid lineages.adopted_at lineages.db_user events.db_user archives.db_user attempts.db_user grants.db_user decisions.db_user holds.db_user reads.rowid grants.rowid incidents.rowid") {
-		need.That(t, has[own], "there is no %s", own)
-		delete(has, own)
-	}
-	for name := range has {
-		t.Errorf("%s is not in the file's schema", name)
-	}
 }
 
 // tried is what the statements of the tests are refused with.

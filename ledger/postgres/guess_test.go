@@ -1,3 +1,5 @@
+//go:build soak
+
 package postgres
 
 import (
@@ -102,19 +104,4 @@ func TestManyWantAKnownKeyFromFarAway(t *testing.T) {
 		})
 	}
 	all.Wait()
-}
-
-// An answer that waited for a lock says little about the time: what is guessed with it
-// would be wrong until the clock is read again.
-func TestAWaitTellsNoTime(t *testing.T) {
-	at := func(s float64) ledger.Steady {
-		return ledger.Steady{Boot: "b", At: time.Duration(s * float64(time.Second))}
-	}
-	wall := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
-	var m memory
-	m.tells(ledger.Moment{Wall: wall, Steady: at(100)}, at(100.002))
-	m.tells(ledger.Moment{Wall: wall.Add(time.Second), Steady: at(101)}, at(109)) // eight seconds for a lock
-	now, ok := m.now(func() ledger.Steady { return at(110) })
-	truth := wall.Add(10 * time.Second)
-	need.That(t, ok && !now.Wall.After(truth) && truth.Sub(now.Wall) < tolerance, "at %s it guesses %s, %v", truth, now.Wall, ok)
 }

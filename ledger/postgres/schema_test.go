@@ -1,7 +1,8 @@
+//go:build soak
+
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"strings"
@@ -25,8 +26,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(pgtest.Main(m))
 }
-
-var ctx = context.Background()
 
 // made is the address of a new ledger.
 func made(t testing.TB) string {

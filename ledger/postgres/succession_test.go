@@ -1,3 +1,5 @@
+//go:build soak
+
 package postgres
 
 import (
@@ -80,26 +82,4 @@ func TestI3_APoolerThatGoesBackToAnOldPrimary(t *testing.T) {
 		need.That(t, errors.As(err, &said) && said.Code == Old && strings.HasPrefix(said.Why, "127.0.0.1:"), "%v", err)
 	}
 	need.Equal(t, psql(t, url, `SELECT count(*) FROM indoubt.operations`), "1")
-}
-
-// A server is old where another database is known to follow its own, and only there.
-func TestSuccession(t *testing.T) {
-	var s succession
-	for _, c := range []struct {
-		told      string
-		old, news bool
-	}{
-		{"a a", false, false},
-		{"a b", false, true}, // promoted, and not noted yet
-		{"a b b", false, false},
-		{"a a", true, false},
-		{"a c", false, false}, // restored from before
-		{"", false, false},    // no ledger
-		{"a b d d", false, true},
-		{"a b b", true, false},
-		{"a b", true, false}, // a standby that is behind
-	} {
-		old, news := s.sees(c.told)
-		need.That(t, old == c.old && news == c.news, "%q: old %v, news %v", c.told, old, news)
-	}
 }

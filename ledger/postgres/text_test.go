@@ -1,0 +1,206 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+)
+
+// This file has the rules that need no server.
+
+const secret = "s3cr3t"
+
+var ctx = context.Background()
+
+// No address shows its password, whatever is wrong with it.
+func TestAPasswordIsNotShown(t *testing.T) {
+	for _, c := range []struct{ address, shown string }{
+		{"postgres://maya:s3cr3t@db.example:6432/fleet?sslmode=disable", "postgres://maya@db.example:6432/fleet"},
+		{"postgresql://maya@a,b:6000/fleet?password=s3cr3t&sslmode=disable", "postgres://maya@a:5432,b:6000/fleet"},
+		{"postgres://maya:s3cr3t@/fleet?host=/run/postgresql", "postgres://maya@/run/postgresql:5432/fleet"},
+		{"postgres://maya:x%40s3cr3t@[::1]/fleet?sslmode=disable", "postgres://maya@[::1]:5432/fleet"},
+		{"postgres://maya:p@s3cr3t@h/fleet", ""},
+		{"postgres://maya:p/s3cr3t@h/fleet", ""},
+		{"postgres://maya:12/s3cr3t@h/fleet", ""},
+		{"postgres://maya:p#s3cr3t@h/fleet", "postgres://maya@h:5432/fleet"},
+		{"postgres://maya:%zzs3cr3t@h/fleet", ""},
+		{"postgres://maya:s3cr3t@h:x/fleet", ""},
+		{"postgres://maya:s3cr3t@h/fleet?sslmode=nonsense", ""},
+		{"postgres://maya:s3cr3t@h/fleet?sslmode=verify-full&sslrootcert=/no/s3cr3t", ""},
+		{"postgres://maya:s3cr3t@h/fleet?service=s3cr3t", ""},
+		{"postgres://maya:s3cr3t@h/fleet?target_session_attrs=s3cr3t", ""},
+		{"maya:s3cr3t@h/fleet", ""},
+	} {
+		a, err := parse(c.address)
+		if err == nil && (a.shown != c.shown || strings.Contains(Shown(c.address), secret)) {
+			t.Errorf("%s is shown as %s, %s", c.address, a.shown, Shown(c.address))
+		}
+		need.That(t, err == nil || c.shown == "", "%s: %v", c.address, err)
+		said := fmt.Sprintf("%v %+v %#v", err, err, err)
+		if strings.Contains(said, secret) || Shown(c.address) != c.shown && Shown(c.address) != "postgres://…" {
+			t.Errorf("%s: %s", c.address, said)
+		}
+	}
+}
+
+// Too many connections are not a lock.
+func TestACrowdedServer(t *testing.T) {
+	err := translate("here", &pgconn.PgError{Code: codeConnections, Message: "sorry, too many clients already"})
+	var said ledger.Troubled
+	need.That(t, errors.Is(err, ledger.ErrBusy) && errors.As(err, &said) && said.Trouble(ledger.InFull).Code == Crowded && strings.Contains(err.Error(), "takes no more connections"), "%v", err)
+}
+
+// Poolers name the severity in one way only.
+func TestAPoolerThatHasLostItsServer(t *testing.T) {
+	away := &pgconn.PgError{Severity: "FATAL", Code: codeProtocol, Message: "server login has been failing, try again later"}
+	need.That(t, errors.Is(translate("here", away), ledger.ErrLost) && !definite(away), "%v", translate("here", away))
+}
+
+// A place says what was seen, and what is not one is refused.
+func TestPlaces(t *testing.T) {
+	for _, c := range []ledger.Cursor{"0", "7.1F.5@12:", "7.1F.5@12:3,11", "7.1F.5@12:3/20:13,14/7.5", "7.1F.5@1:/20:/7.5"} {
+		p, err := placeOf(c)
+		if err != nil || p.cursor() != c {
+			t.Errorf("%s: %s, %v", c, p.cursor(), err)
+		}
+	}
+	for _, c := range []ledger.Cursor{"x", "-1", "1", "12", "12:12", "12:4,3", "012:", "12:/1", "12:3/20:", "99999999999999999999:", "0:", "12:3:", "12:3 ", "12:'", "@12:", "7@8@12:"} {
+		if p, err := placeOf("7.1@" + c); err == nil {
+			t.Errorf("7.1@%s is %+v", c, p)
+		}
+		if p, err := placeOf(c); err == nil {
+			t.Errorf("%s is %+v", c, p)
+		}
+	}
+}
+
+// An answer that waited for a lock says little about the time: what is guessed with it
+// would be wrong until the clock is read again.
+func TestAWaitTellsNoTime(t *testing.T) {
+	at := func(s float64) ledger.Steady {
+		return ledger.Steady{Boot: "b", At: time.Duration(s * float64(time.Second))}
+	}
+	wall := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
+	var m memory
+	m.tells(ledger.Moment{Wall: wall, Steady: at(100)}, at(100.002))
+	m.tells(ledger.Moment{Wall: wall.Add(time.Second), Steady: at(101)}, at(109)) // eight seconds for a lock
+	now, ok := m.now(func() ledger.Steady { return at(110) })
+	truth := wall.Add(10 * time.Second)
+	need.That(t, ok && !now.Wall.After(truth) && truth.Sub(now.Wall) < tolerance, "at %s it guesses %s, %v", truth, now.Wall, ok)
+}
+
+// A server is old where another database is known to follow its own, and only there.
+func TestSuccession(t *testing.T) {
+	var s succession
+	for _, c := range []struct {
+		told      string
+		old, news bool
+	}{
+		{"a a", false, false},
+		{"a b", false, true}, // promoted, and not noted yet
+		{"a b b", false, false},
+		{"a a", true, false},
+		{"a c", false, false}, // restored from before
+		{"", false, false},    // no ledger
+		{"a b d d", false, true},
+		{"a b b", true, false},
+		{"a b", true, false}, // a standby that is behind
+	} {
+		old, news := s.sees(c.told)
+		need.That(t, old == c.old && news == c.news, "%q: old %v, news %v", c.told, old, news)
+	}
+}
+
+// A ledger in PostgreSQL refuses what one in a file does, in the same words.
+func TestRefusalsAreThoseOfTheFile(t *testing.T) {
+	own := map[string]string{"a column that cannot be NULL cannot be set to NULL": "NOT NULL does it",
+		"an operation is archived once": "the primary key does it: there is no REPLACE"}
+	for _, name := range []string{"guards.sql", "derived.sql"} {
+		text, err := os.ReadFile("../sqlite/" + name)
+		need.OK(t, err)
+		for _, m := range regexp.MustCompile(`RAISE\(ABORT, '(.*)'\)`).FindAllStringSubmatch(string(text), -1) {
+			if own[m[1]] == "" && !strings.Contains(schema(), "'"+m[1]+"'") {
+				t.Errorf("it does not refuse: %s", m[1])
+			}
+		}
+	}
+}
+
+// Where something else than PostgreSQL listens, that is said, and not what the driver was told.
+func TestSomethingElseListens(t *testing.T) {
+	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	go func() {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			_, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n"))
+		}
+	}()
+	_, err := Open(ctx, "postgres://maya@"+l.Addr().String()+"/fleet?sslmode=disable", Options{})
+	need.That(t, errors.Is(err, ledger.ErrLost) && strings.Contains(err.Error(), "; something else than PostgreSQL listens there") && !strings.Contains(err.Error(), "user="), "%v", err)
+}
+
+// columnsOf are the columns, as table.column, of the tables that a schema makes. A table
+// of sums is two in PostgreSQL, and counts as that of its base.
+func columnsOf(text string) map[string]bool {
+	made := regexp.MustCompile(`^CREATE TABLE (?:indoubt\.)?(\w+) \($`)
+	column := regexp.MustCompile(`^  (\w+) +(?:TEXT|INTEGER|REAL|text|bigint|int|integer|boolean|timestamptz|double precision|json|xid8)\b`)
+	out, table := map[string]bool{}, ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if m := made.FindStringSubmatch(line); m != nil {
+			table = strings.TrimSuffix(m[1], "_base")
+		} else if strings.HasPrefix(line, ")") {
+			table = ""
+		} else if m := column.FindStringSubmatch(line); m != nil && table != "" && !strings.HasSuffix(table, "_deltas") {
+			out[table+"."+m[1]] = true
+		}
+	}
+	return out
+}
+
+// The names of tables and columns are those of the file; what PostgreSQL has beside
+// them is named here.
+func TestColumnsAreThoseOfTheFile(t *testing.T) {
+	want := columnsOf(string(need.Get(os.ReadFile("../sqlite/schema.sql"))(t)))
+	need.Must(t, len(want) >= 100, "only %d columns", len(want))
+	has := columnsOf(schema())
+	for column := range want {
+		need.That(t, has[column], "there is no %s", column)
+		delete(has, column)
+	}
+	for _, own := range strings.Fields("events.xid lineages.n lineages.lineage lineages.noted_at lineages.known_until lineages.xid lineages.adopted_at lineages.db_user events.db_user archives.db_user attempts.db_user grants.db_user decisions.db_user holds.db_user reads.rowid grants.rowid incidents.rowid") {
+		need.That(t, has[own], "there is no %s", own)
+		delete(has, own)
+	}
+	for name := range has {
+		t.Errorf("%s is not in the file's schema", name)
+	}
+}
+
+// refusalsOf are the words with which a schema refuses.
+func refusalsOf(t *testing.T, text string) (out []string) {
+	for _, m := range regexp.MustCompile(`(?:RAISE EXCEPTION|indoubt\.never\(|THEN|ELSE|wrong :=)\s*'([^' ]+ [^']{12,})'`).FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1])
+	}
+	need.Must(t, len(out) >= 100, "only %d refusals", len(out))
+	return out
+}
+
+// The page names every refusal.
+func TestContractNamesEveryRefusal(t *testing.T) {
+	text := string(need.Get(os.ReadFile("../README.md"))(t))
+	for _, refusal := range refusalsOf(t, schema()) {
+		need.That(t, strings.Contains(text, "- "+refusal+"\n"), "it does not name the refusal %q", refusal)
+	}
+}
