@@ -16,7 +16,7 @@ import (
 func concurrency(t *testing.T, open Open) {
 	t.Run("I3_OneOfManyBegins", func(t *testing.T) {
 		d := newDesk(t, open)
-		for round := range 5 {
+		for round := range need.Steps(2, 20) {
 			requests := d.requests(fmt.Sprintf("k%d", round), 12)
 			answers := together(12, func(i int) ledger.BeginAnswer {
 				res, err := ledger.Begin(ctx, d.s, requests[i])
@@ -26,8 +26,8 @@ func concurrency(t *testing.T, open Open) {
 			need.Must(d, answers[ledger.AnswerBegun] == 1 && answers[ledger.AnswerInProgress] == 11,
 				"twelve begins at once were told %v, want one begun and eleven in_progress", answers)
 		}
-		if all := everything(d, d.s, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now()}, 50); len(all) != 5 {
-			d.Fatalf("%d operations for 5 keys", len(all))
+		if all := everything(d, d.s, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now()}, 50); len(all) != need.Steps(2, 20) {
+			d.Fatalf("%d operations for %d keys", len(all), need.Steps(2, 20))
 		}
 	})
 	t.Run("I3_OneOfManyRetries", func(t *testing.T) {
@@ -137,7 +137,7 @@ func together[A comparable](n int, call func(i int) A) map[A]int {
 // the calls explains every answer.
 func linearizable(t *testing.T, open Open) {
 	d := newDesk(t, open)
-	for round := range 20 {
+	for round := range need.Steps(6, 50) {
 		var mu sync.Mutex
 		var calls []Call
 		var tick atomic.Int64

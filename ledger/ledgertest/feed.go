@@ -127,7 +127,8 @@ func (d *desk) same(what string, got, want []ledger.Event) {
 // one that looks back from its place sees what it will not follow.
 func followers(t *testing.T, open Open) {
 	d := newDesk(t, open)
-	const writers, rounds = 8, 12
+	const writers = 8
+	rounds := need.Steps(4, 12)
 	requests := d.requests("k", writers*rounds)
 	var writing, reading sync.WaitGroup
 	written := make(chan struct{})
@@ -217,13 +218,13 @@ func watch(t *testing.T, open Open) {
 		d.begun(string(rune('a' + i)))
 		select {
 		case <-w:
-		case <-time.After(5 * time.Second):
+		case <-time.After(time.Minute):
 			d.Fatalf("commit %d went unnoticed", i+1)
 		}
 		drain()
 	}
 	stop()
-	for deadline := time.After(5 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		select {
 		case _, more := <-w:
 			if !more {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -20,9 +21,13 @@ import (
 // model plays the same random game on the store and on Memory, and compares
 // everything that can be seen after every few moves.
 func model(t *testing.T, open Open) {
-	games := 0
+	need.FixSeed()
+	games, most := 0, need.Steps(8, math.MaxInt)
+	if Racing {
+		most = min(most, 10)
+	}
 	rapid.Check(t, func(rt *rapid.T) {
-		if games++; Racing && games > 10 {
+		if games++; games > most {
 			return
 		}
 		clock := NewClock()

@@ -273,9 +273,10 @@ func runsHeld(t *testing.T, open Open) {
 // runsAccounted plays with several processes that drive, die, pause and hold, on
 // the store and on Memory: each item comes to something once, and sums add up.
 func runsAccounted(t *testing.T, open Open) {
+	need.FixSeed()
 	games := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		if games++; games > 20 { // each move is a write to disk
+		if games++; games > need.Steps(4, 20) { // each move is a write to disk
 			return
 		}
 		clock := NewClock()

@@ -3,10 +3,13 @@
 package need
 
 import (
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os/exec"
 	"reflect"
 	"strings"
+	"sync"
 )
 
 // T is what is asked of a test, be it of testing or of rapid.
@@ -95,6 +98,29 @@ func Steps(few, many int) int {
 		return many
 	}
 	return few
+}
+
+// FixSeed has rapid draw the same at every run of the fast lane, unless a seed is given.
+// A test calls it before rapid.Check.
+func FixSeed() { fixSeed() }
+
+var fixSeed = sync.OnceFunc(func() {
+	if f := flag.Lookup("rapid.seed"); f != nil && !Soak && f.Value.String() == f.DefValue {
+		_ = f.Value.Set("1")
+	}
+})
+
+// Rand draws the same at every run of the fast lane, and anew in the slow one, where the
+// test says which seed it had.
+func Rand(t interface {
+	Logf(format string, args ...any)
+}) *rand.Rand {
+	seed := uint64(1)
+	if Soak {
+		seed = rand.Uint64()
+		t.Logf("seed %d", seed)
+	}
+	return rand.New(rand.NewPCG(seed, seed))
 }
 
 func lead(about []any) string {

@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"math/rand/v2"
 	"testing"
 
 	"indoubt/ledger/need"
@@ -41,10 +40,11 @@ func TestPlainTextsHoldNoSecret(t *testing.T) {
 	parts := []string{"sk", "_", "live", "test", "abcdefgh12345678", "ghp", "ghs_", "gho_aaaaaaaaaaaaaaaaaaaaaa", "github_pat_", "xoxb-", "AKIA", "ASIA",
 		"ABCDEFGHIJKLMNOP", "sk-", "ant-", "glpat-", "AIza", "SG.", "npm_", "hf_", "pypi-", "shpat_", "dop_v1_", "/bot1234567", "/services/T1/B2/", "/api/webhooks/1/",
 		"0123456789abcdef0123456789abcdef", "AbCdEfGhIjKlMnOpQrStUvWxYz012345678", "0123456789abcdef.0123456789abcdef", "eyJ", "eyJhbGciOi.eyJzdWIi.", "-----BEGIN ", "PRIVATE KEY-----", "Bearer ", "basic ", "password", ":", "=", " ", "\t", "\n", "--token", "cookie", "://u:p@", "API_KEY"}
-	for range 20000 {
+	r := need.Rand(t)
+	for range need.Steps(5_000, 100_000) {
 		var s string
-		for range 1 + rand.IntN(5) {
-			s += parts[rand.IntN(len(parts))]
+		for range 1 + r.IntN(5) {
+			s += parts[r.IntN(len(parts))]
 		}
 		if !plain(s) {
 			continue
@@ -62,10 +62,11 @@ func TestSecretShapesNeedTheirWords(t *testing.T) {
 		"sk-proj-0123456789abcdef", "glpat-0123456789abcdefgh", "AIza0123456789abcdef0123456789abcdefABC", "SG.0123456789abcdef.0123456789abcdef", "npm_0123456789abcdef0123456789abcdef",
 		"hf_0123456789abcdef0123456789abcdef", "pypi-0123456789abcdef0123456789abcdef01234567", "shpca_0123456789abcdef0123456789abcdef", "dop_v1_0123456789abcdef0123456789abcdef01234567",
 		"/bot1234567:0123456789abcdef0123456789abcdef", "/services/T1/B2/0123456789abcdef", "/api/webhooks/1/0123456789abcdef0123456789abcdef01234567", "xoxb-1234567890", "AKIAABCDEFGHIJKLMNOP", "eyJhbGciOi.eyJzdWIi.", "-----BEGIN RSA PRIVATE KEY-----", " ", "x", "\u017fecret: a", "to\u212aen: 1", "="}
-	for range 20000 {
+	r := need.Rand(t)
+	for range need.Steps(3_000, 100_000) {
 		var s string
-		for range 1 + rand.IntN(4) {
-			s += parts[rand.IntN(len(parts))]
+		for range 1 + r.IntN(4) {
+			s += parts[r.IntN(len(parts))]
 		}
 		lower := lowered(s)
 		for _, shape := range shapes {
