@@ -19,6 +19,7 @@ func TestALookAtTheFilesAsksForNoTimes(t *testing.T) {
 // A ledger with no log is known by its header, so that it is opened once. What may
 // differ from its header, or is another database, is looked at first.
 func TestTheHeaderOfALedger(t *testing.T) {
+	t.Parallel()
 	known := func(path string) bool {
 		t.Helper()
 		return need.Get(settled(path))(t).current()

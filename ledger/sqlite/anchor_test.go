@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -34,8 +33,7 @@ func once(path string) error {
 // acknowledged there.
 func elsewhere(t *testing.T, path, key string) (bool, string) {
 	t.Helper()
-	t.Setenv("INDOUBT_TEST_KEY", key)
-	cmd, out, _ := other(t, "once", path)
+	cmd, out, _ := other(t, "once", path, "INDOUBT_TEST_KEY="+key)
 	out.Scan()
 	cmd.Wait()
 	return out.Text() == "begun", out.Text()
@@ -59,6 +57,7 @@ func withKey(key string) func(*ledger.BeginRequest) {
 // Where a log or another trace of a ledger lies, a missing file is no reason to
 // make a new one: it would take the old one's log away, and send everything again.
 func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		trace string
 		force bool // Anew makes one all the same
@@ -104,6 +103,7 @@ func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
 // A process that has the pages in memory would go on writing to a file that was cut off.
 // One that was vacuumed is smaller, too, and whole.
 func TestI1_ACutFileTakesNoMore(t *testing.T) {
+	t.Parallel()
 	for name, queries := range map[string][]string{"cut off": {"PRAGMA wal_checkpoint(PASSIVE)"}, "vacuumed": {"DROP INDEX operations_by_target", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"}} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
@@ -136,6 +136,7 @@ func TestI1_ACutFileTakesNoMore(t *testing.T) {
 // What is not SQLite has written over pages of the file that this process has in memory.
 // A checkpoint writes there, too, and is met all the time.
 func TestI1_AnOverwrittenFileTakesNoMore(t *testing.T) {
+	t.Parallel()
 	for name, over := range map[string]string{
 		"all of it":    `SELECT 2, max(pageno) FROM dbstat`,
 		"a table":      `SELECT rootpage, rootpage FROM sqlite_schema WHERE name = 'attempts'`,
@@ -174,6 +175,7 @@ func TestI1_AnOverwrittenFileTakesNoMore(t *testing.T) {
 // A process that has the ledger open loses nothing when somebody removes the log
 // beside it: it writes what is in there into the file, and begins a new one.
 func TestI1_ARemovedLogLosesNothing(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what is open cannot be removed, or it is refused until the processes end")
 	}
@@ -183,6 +185,10 @@ func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 				need.OK(t, os.Remove(path+side))
 			}
 		}
+	}
+	firsts := []string{"here"}
+	if need.Soak { // who opens it elsewhere waits until a process that has nothing to do has noticed
+		firsts = append(firsts, "elsewhere")
 	}
 	for name, leave := range map[string]func(t *testing.T, path string){
 		"log":   remove("-wal"),
@@ -197,8 +203,9 @@ func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 			need.OK(t, os.WriteFile(path+"-wal", nil, 0o600))
 		},
 	} {
-		for _, first := range []string{"here", "elsewhere"} {
+		for _, first := range firsts {
 			t.Run(name+", next write "+first, func(t *testing.T) {
+				t.Parallel()
 				path := filepath.Join(t.TempDir(), "ledger.db")
 				s := need.Get(Create(ctx, path, Options{}))(t)
 				told := []string{"a", "b"}
@@ -232,6 +239,7 @@ func TestI1_ARemovedLogLosesNothing(t *testing.T) {
 // A process with nothing to do notices by itself, so that the next one that opens
 // the ledger is not kept out.
 func TestI1_AnIdleWriterPutsItsLogBack(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what is open cannot be removed, or it is refused until the processes end")
 	}
@@ -241,13 +249,9 @@ func TestI1_AnIdleWriterPutsItsLogBack(t *testing.T) {
 	begin(t, s, withKey("a"))
 	need.OK(t, os.Remove(path+"-wal"))
 	need.OK(t, os.Remove(path+"-shm"))
-	for end := time.Now().Add(3 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if ok, why := elsewhere(t, path, "b"); ok {
-			break
-		} else if time.Now().After(end) {
-			t.Fatal(why)
-		}
-	}
+	s.tend() // as it does once a second
+	ok, why := elsewhere(t, path, "b")
+	need.Must(t, ok, "%s", why)
 	if kept := keys(t, path); !kept["a"] || !kept["b"] {
 		t.Errorf("lost: %v", kept)
 	}
@@ -255,6 +259,7 @@ func TestI1_AnIdleWriterPutsItsLogBack(t *testing.T) {
 
 // A file with two names has two logs, and each side overwrites the other.
 func TestI1_AFileWithTwoNamesTakesNoWrites(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	begin(t, s)
 	second := filepath.Join(t.TempDir(), "second.db")

@@ -16,6 +16,7 @@ import (
 
 // Nothing leaves the ledger by plain SQL that leaves no stub, and no stub goes.
 func TestArchiveGuards(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	ledgertest.Shelved(t, s, s.now())
 	resists(t, s, ledgertest.ArchiveAttacks)
@@ -34,6 +35,7 @@ func TestArchiveGuards(t *testing.T) {
 
 // I4: a stub is not forgotten while something may be asked of it, though its key was given up.
 func TestI4_AStubIsNotForgottenInTime(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s := need.Get(Create(ctx, path, Options{}))(t)
 	t.Cleanup(func() { s.Close() })
@@ -43,30 +45,9 @@ func TestI4_AStubIsNotForgottenInTime(t *testing.T) {
 	refuses(t, db, []ledgertest.Attack{{Name: "a stub forgotten in time", SQL: `DELETE FROM archived WHERE id = 'short'`, Says: "a stub is remembered until"}}, "")
 }
 
-// Large operations are read a few at a time: an archive takes no more memory for them.
-func TestArchiveReadsLargeOnesInParts(t *testing.T) {
-	s, _ := openTest(t)
-	input := json.RawMessage(`"` + strings.Repeat("x", 3<<20) + `"`)
-	for range 12 {
-		req := ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "upload", Key: ledger.NewID(), Input: input,
-			Deadline: time.Minute, Actor: ledger.Actor{Name: "x"}}
-		need.Get(ledger.Begin(ctx, s, req))(t)
-		need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: req.AttemptID, Outcome: ledger.OutcomeCommitted, Actor: req.Actor}))(t)
-	}
-	all := 0
-	for place := int64(0); ; {
-		ops, next, err := s.Archivable(ctx, s.now().Add(time.Hour), place, 100)
-		need.OK(t, err)
-		need.Must(t, len(ops) <= 10, "%d of 3 MB are read at once", len(ops))
-		if all, place = all+len(ops), next; place == 0 {
-			break
-		}
-	}
-	need.Equal(t, all, 11, "all but the newest")
-}
-
 // No text comes back, and none goes but by a redaction.
 func TestI8_RedactionGuards(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	ledgertest.Redacted(t, s, s.now(), "")
 	resists(t, s, ledgertest.RedactionAttacks)
@@ -100,9 +81,10 @@ func refuses(t *testing.T, db *sql.DB, attacks []ledgertest.Attack, ways ...stri
 // However long the texts are, no more is read at once than there is room for, and nothing is
 // passed over.
 func TestArchivableIsBounded(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
-	text := json.RawMessage(`{"text":"` + strings.Repeat("x", 200<<10) + `"}`)
-	const all = 260
+	text := json.RawMessage(`{"text":"` + strings.Repeat("x", 3<<20) + `"}`)
+	const all = 12
 	for i := range all + 1 {
 		res := need.Get(ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: fmt.Sprintf("o%03d", i), AttemptID: ledger.NewID(), Kind: "k", Key: fmt.Sprint(i),
 			Input: text, Deadline: time.Minute, Actor: ledger.Actor{Name: "x"}}))(t)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 // A backup ends while others write, has all that was there, and is restored by
 // putting it in the ledger's place and adopting it.
 func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	before := begin(t, s, withKey("before"))
 	for _, basis := range []ledger.Basis{ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
@@ -29,12 +31,27 @@ func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
 			Sender: "pipeline", Reason: "must", Actor: ann, ExpiresAt: time.Now().Add(time.Hour), MaxAttempts: 3}))(t)
 	}
 	key := need.Get(s.DigestKey(ctx))(t)
-	other(t, "write", s.path)
-	time.Sleep(200 * time.Millisecond)
+	writing, done := make(chan struct{}), make(chan struct{})
+	var wrote sync.WaitGroup
+	wrote.Go(func() {
+		for n := 0; ; n++ {
+			if begin(t, s); n == 3 {
+				close(writing)
+			}
+			select {
+			case <-done:
+				return
+			default:
+			}
+		}
+	})
+	defer wrote.Wait()
+	defer close(done)
+	<-writing
 	reader := need.Get(Open(ctx, s.path, Options{ReadOnly: true}))(t)
 	defer reader.Close()
 	to := filepath.Join(t.TempDir(), "copy.db")
-	need.OK(t, reader.Backup(ctx, to)) // it comes to an end although the other one writes
+	need.OK(t, reader.Backup(ctx, to)) // it comes to an end although others write
 	if err := reader.Backup(ctx, to); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("over another file: %v", err)
 	}
@@ -69,6 +86,7 @@ func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
 // The name of a directory that is made is in the one above it, which is synced: else a crash
 // may take the ledger away with it.
 func TestI10_MadeDirectoriesAreSynced(t *testing.T) {
+	t.Parallel()
 	top := t.TempDir()
 	var synced []string
 	sync := func(dir string) error {

@@ -13,6 +13,7 @@ import (
 // What plain SQL leaves out, the database fills in: attempt, event, version,
 // list and counts.
 func TestPlainSQLIsCompleted(t *testing.T) {
+	t.Parallel()
 	for _, recursive := range []string{"OFF", "ON"} {
 		c := newClock()
 		s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
@@ -67,6 +68,7 @@ func TestPlainSQLIsCompleted(t *testing.T) {
 
 // An attempt that was named and never recorded hides nothing, and proves nothing.
 func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	db := rawDB(t, s.path)
 	need.Get(db.Exec(`INSERT INTO operations (id, kind, key, live_attempt, attempt_count, created_at, updated_at, deadline_at, change_id, change_of, actor)
@@ -88,6 +90,7 @@ func TestI10_PlainSQLWithoutAnAttempt(t *testing.T) {
 
 // Counts are right with any writer and any statement.
 func TestPlainSQLIsCounted(t *testing.T) {
+	t.Parallel()
 	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
 	defer s.Close()
 	db := rawDB(t, s.path)
@@ -133,6 +136,7 @@ func TestPlainSQLIsCounted(t *testing.T) {
 // A clock that was set back between two doubts keeps no outcome from being
 // recorded.
 func TestI9_ASecondDoubtByAClockThatWasSetBack(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	res := begin(t, s, func(r *ledger.BeginRequest) { r.Deadline = 3 * time.Hour })
 	c.Advance(2 * time.Hour)
@@ -149,6 +153,7 @@ func TestI9_ASecondDoubtByAClockThatWasSetBack(t *testing.T) {
 
 // A command that is none keeps nothing from being read.
 func TestI10_ACommandThatIsNone(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	db := rawDB(t, s.path)
 	for i, command := range []string{`0`, `[]`, `"rm"`, `{"argv":5}`, `{}`, `null`} {

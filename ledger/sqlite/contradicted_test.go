@@ -12,6 +12,7 @@ import (
 
 // Nor may a writer in plain SQL send again on a proof that was contradicted.
 func TestI12_AContradictedProofFreesNoKeyInSQL(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	begin(t, s, func(r *ledger.BeginRequest) { r.OperationID, r.AttemptID, r.ChangeID = "o", "o-a", "o-c" })
 	c.Advance(time.Second)

@@ -36,6 +36,7 @@ func cutTo(keep func(int64) int64) func(*testing.T, string) {
 // What is wrong with a file is said in words that help, to writers and readers,
 // and none is made in its place.
 func TestADamagedFileIsSaid(t *testing.T) {
+	t.Parallel()
 	for name, c := range brokenFiles {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
@@ -71,6 +72,7 @@ func TestADamagedFileIsSaid(t *testing.T) {
 // A ledger that is being made is empty for a moment; one that was written to is not
 // made anew.
 func TestAnEmptyFileIsMadeIntoALedgerOnce(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	for _, side := range []string{"", ".lock", ".bell"} { // as a writer leaves it that was killed at its first step
 		need.OK(t, os.WriteFile(path+side, nil, 0o600))

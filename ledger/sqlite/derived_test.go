@@ -14,6 +14,7 @@ import (
 // What is derived is what it is derived from; what is not is named, and can be made
 // so again.
 func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
+	t.Parallel()
 	s, db := guarded(t)
 	exec := func(query string) {
 		t.Helper()
@@ -91,6 +92,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 // The trigger that keeps the list fires on every column that the list is made from,
 // but for those that never change.
 func TestTheListFollowsEveryColumnThatItIsMadeFrom(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	db := rawDB(t, s.path)
 	sqlOf := func(name string) (text string) {

@@ -11,7 +11,8 @@ import (
 // A process that finds no ledger, and then one made meanwhile, does not take its files
 // for traces of one that was lost.
 func TestAMakersFilesAreNoTraces(t *testing.T) {
-	for range 30 {
+	t.Parallel()
+	for range need.Steps(4, 30) {
 		path := filepath.Join(t.TempDir(), "ledger.db")
 		done := make(chan struct{})
 		var wg sync.WaitGroup

@@ -17,6 +17,7 @@ import (
 // What was in flight is written down there still, because the file may come back,
 // and nobody is told that it is recorded.
 func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("an open file cannot be removed or replaced")
 	}
@@ -64,6 +65,7 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 // A file that became read-only under a writer is told in plain words, by the
 // change that met it too.
 func TestI1_AFileThatBecameReadOnly(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	err := s.write(ctx, func(tx *tx) error { // SQLite takes the lock of such a file, and says no to the first write
 		if err := tx.Later(`PRAGMA query_only = 1`); err != nil {

@@ -66,6 +66,7 @@ func outage(t *testing.T, s *Store) ledger.Incident {
 }
 
 func TestGuards(t *testing.T) {
+	t.Parallel()
 	s, db := guarded(t)
 	in := outage(t, s)
 	before := dump(t, db)
@@ -197,6 +198,7 @@ func TestGuards(t *testing.T) {
 // may not be set to its default, may not be set to NULL either. This tries every
 // column that has one.
 func TestGuardsAgainstNull(t *testing.T) {
+	t.Parallel()
 	s, db := guarded(t)
 	outage(t, s)
 	tried := 0
@@ -235,6 +237,7 @@ func TestGuardsAgainstNull(t *testing.T) {
 // A writer that writes the whole row, as it had read it or as it thinks it should
 // be, leaves the doubt and the end that one does who writes what is documented.
 func TestI6_WholeRows(t *testing.T) {
+	t.Parallel()
 	s := need.Get(Create(ctx, t.TempDir()+"/ledger.db", Options{}))(t)
 	defer s.Close()
 	db := rawDB(t, s.path)
@@ -265,6 +268,7 @@ func TestI6_WholeRows(t *testing.T) {
 // A deadline that plain SQL extends is the attempt's too: it would be taken for
 // ended at the old one, while it is being sent.
 func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	res := begin(t, s)
 	db := rawDB(t, s.path)

@@ -45,6 +45,7 @@ func TestHomeIsToldByWhatACopyCannotHave(t *testing.T) {
 }
 
 func TestDeclaredHomeStays(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	need.OK(t, need.Get(Create(ctx, path, Options{Home: "pay"}))(t).Close())
 	for home, copied := range map[string]bool{"pay": false, "": false, "other": true} {

@@ -14,6 +14,7 @@ import (
 
 // The key belongs to the ledger: whoever opens it gets the same one, or is refused.
 func TestTheDigestKeyBelongsToTheLedger(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	keys := make([][]byte, 8)
 	var wg sync.WaitGroup

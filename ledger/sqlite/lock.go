@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"time"
 
 	"indoubt/ledger"
 )
@@ -20,7 +21,9 @@ func locked(path string) error {
 
 // TryLock takes SQLite's write lock and lets it go; what it waits for is at most a
 // second. Errors: one that matches ledger.ErrBusy and names the holder.
-func TryLock(ctx context.Context, path string) error {
+func TryLock(ctx context.Context, path string) error { return tryLock(ctx, path, time.Second) }
+
+func tryLock(ctx context.Context, path string, wait time.Duration) error {
 	path, err := absolute(path)
 	if err != nil {
 		return err
@@ -29,7 +32,7 @@ func TryLock(ctx context.Context, path string) error {
 		return err
 	}
 	// A file without a log, as a copy is, stays one: who has it open would take the log for another one's.
-	db, err := sql.Open("sqlite", strings.NewReplacer("busy_timeout%285000%29", "busy_timeout%281000%29", "_pragma=journal_mode%28WAL%29&", "").Replace(dsn(path, "rw")))
+	db, err := sql.Open("sqlite", strings.NewReplacer("busy_timeout%285000%29", fmt.Sprintf("busy_timeout%%28%d%%29", wait.Milliseconds()), "_pragma=journal_mode%28WAL%29&", "").Replace(dsn(path, "rw")))
 	if err != nil {
 		return fmt.Errorf("open the ledger: %w", err)
 	}

@@ -21,6 +21,7 @@ func put(t *testing.T, path string, text []byte) {
 // An older state of the ledger that was put into its file knows nothing of what was sent
 // since: nothing is begun in it before a person adopts it.
 func TestI1_AnOlderStateInTheSameFileTakesNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s := need.Get(Create(ctx, path, Options{}))(t)
 	begin(t, s)
@@ -49,6 +50,7 @@ func TestI1_AnOlderStateInTheSameFileTakesNothing(t *testing.T) {
 
 // Programs that have it open are told by their next change, and by their next look.
 func TestI1_AnOlderStateUnderOpenProgramsTakesNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s := need.Get(Create(ctx, path, Options{}))(t)
 	begin(t, s)
@@ -71,6 +73,7 @@ func TestI1_AnOlderStateUnderOpenProgramsTakesNothing(t *testing.T) {
 // A backup under the log of a newer state makes a mixture of both, which SQLite takes for a
 // ledger where no page happens to contradict another.
 func TestI1_ABackupUnderANewerLogTakesNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	s := need.Get(Create(ctx, path, Options{}))(t)
 	defer s.Close()

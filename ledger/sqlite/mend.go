@@ -31,19 +31,23 @@ func keep(s *handle) *keeper {
 				return
 			case <-ticker.C:
 			}
-			switch {
-			case s.anchored() == nil:
-				if s.writer != nil {
-					reserve(s.path)
-				}
-			case s.writer != nil: // what stays wrong is told when it is asked for
-				_ = s.writer.do(context.Background(), func(tables.Tx) error { return nil })
-			default:
-				_, _ = s.ready()
-			}
+			s.tend()
 		}
 	})
 	return k
+}
+
+func (s *handle) tend() {
+	switch {
+	case s.anchored() == nil:
+		if s.writer != nil {
+			reserve(s.path)
+		}
+	case s.writer != nil: // what stays wrong is told when it is asked for
+		_ = s.writer.do(context.Background(), func(tables.Tx) error { return nil })
+	default:
+		_, _ = s.ready()
+	}
 }
 
 func (k *keeper) end() {

@@ -18,6 +18,7 @@ func migrate(s *Store, steps []tables.Step) error {
 // a step that fails leaves the schema before it, and all steps leave what was
 // recorded, and the guards.
 func TestMigrations(t *testing.T) {
+	t.Parallel()
 	s, db := guarded(t)
 	now := tables.Newest(steps)
 	more := append(append([]tables.Step{}, steps...),

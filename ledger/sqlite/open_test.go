@@ -17,6 +17,7 @@ import (
 )
 
 func TestHostileFileNames(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"a?b", "a#b", "a%41b", "a b", "a?mode=ro", "ä&b=c", "file:x", ";x"} {
 		dir := filepath.Join(t.TempDir(), name+".d")
 		path := filepath.Join(dir, name)
@@ -36,6 +37,7 @@ func TestHostileFileNames(t *testing.T) {
 }
 
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	_, err := Open(ctx, path("missing"), Options{})
@@ -72,6 +74,7 @@ func TestOpenRefuses(t *testing.T) {
 }
 
 func TestReadOnlyRefusesWrites(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	res := begin(t, s)
 	r := need.Get(Open(ctx, s.path, Options{ReadOnly: true, Clock: c.Now, Steady: hostclock.With(c.Now)}))(t)
@@ -88,6 +91,7 @@ func TestReadOnlyRefusesWrites(t *testing.T) {
 }
 
 func TestCopyIsLookedAtOnly(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	begin(t, s)
 	id := s.id
@@ -114,6 +118,7 @@ func TestCopyIsLookedAtOnly(t *testing.T) {
 }
 
 func TestTwoMakersOneLedger(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "deep", "er", "ledger.db")
 	errs := make(chan error)
 	for range 8 {
@@ -141,6 +146,7 @@ func TestTwoMakersOneLedger(t *testing.T) {
 // A reader that keeps its snapshot lets the log grow; when it has gone, the log
 // becomes small again while writes go on.
 func TestTheLogShrinks(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	size := func() int64 { return need.Get(os.Stat(s.path + "-wal"))(t).Size() }
 	reader := need.Get(rawDB(t, s.path).Begin())(t)
@@ -166,6 +172,7 @@ func TestTheLogShrinks(t *testing.T) {
 // cost is the parsing of the schema. While something is being written, reads do not
 // wait for it.
 func TestBriefReadsNeedNoReader(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	id := begin(t, s).Operation.ID
 	need.OK(t, s.Close())
@@ -189,6 +196,7 @@ func TestBriefReadsNeedNoReader(t *testing.T) {
 // those of one state of the ledger. One that may have been interrupted goes to the pool
 // first, which drops it where it was.
 func TestReadersShareAConnection(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	id := begin(t, s).Operation.ID
 	r := need.Get(Open(ctx, s.path, Options{ReadOnly: true, Clock: c.Now, Steady: hostclock.With(c.Now)}))(t)

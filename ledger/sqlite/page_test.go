@@ -142,6 +142,7 @@ func less(order ledger.Order) func(a, b ledger.Row) int {
 // The lists, their order and their counts in SQL are those of ledger.Row in Go,
 // whatever the clocks say.
 func TestListsAgreeWithRows(t *testing.T) {
+	t.Parallel()
 	need.FixSeed()
 	b, n, most := newBoard(t), 0, need.Steps(12, math.MaxInt)
 	if ledgertest.Racing {
@@ -239,6 +240,7 @@ func TestListsAgreeWithRows(t *testing.T) {
 
 // A search for a text goes on where it stopped, and says how far it came.
 func TestASearchIsBoundedAndGoesOn(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	const many = 60
 	for i := range many {

@@ -26,6 +26,7 @@ func plan(t *testing.T, s *Store, ask tables.Ask) []string {
 // equally good. An index on the kind, chosen for same-input operations, reads the
 // whole ledger for every row of a page.
 func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	own := regexp.MustCompile(`^SEARCH t USING (COVERING )?INDEX operations_by_(fingerprint|key_fields|target) `)
 	check := func(what string, steps []string) {
@@ -72,6 +73,7 @@ func TestRelationsAreFoundByTheirOwnIndexes(t *testing.T) {
 // Of what is in flight or in doubt with an input, only what may stand for the request is
 // read: many that were given keys may have the same.
 func TestWhatStandsForARequestIsFoundByItsIndex(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	asked := 0
 	for _, ask := range queries(s, func(on *tables.Store) {
@@ -91,6 +93,7 @@ func TestWhatStandsForARequestIsFoundByItsIndex(t *testing.T) {
 // A bare LIMIT ? or GLOB ? has the statement prepared anew at every execution, which
 // takes longer than to read a page.
 func TestLimitsAndPatternsAreNoPartOfThePlan(t *testing.T) {
+	t.Parallel()
 	bare := regexp.MustCompile(`LIMIT \?\d*([^\d+]|$)|(GLOB|LIKE) \?`)
 	check := func(what, text string) {
 		t.Helper()
@@ -116,6 +119,7 @@ func TestLimitsAndPatternsAreNoPartOfThePlan(t *testing.T) {
 
 // A word is looked for in the classes that a tab may have, and in no other.
 func TestAWordIsLookedForWhereItsTabIs(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	word := need.Get(ledger.ParseFilter("word"))(t)
 	for tab, classes := range map[ledger.Tab]int{ledger.TabNeedsYou: 5, ledger.TabChecking: 2, ledger.TabSettled: 2} {
@@ -136,6 +140,7 @@ func TestAWordIsLookedForWhereItsTabIs(t *testing.T) {
 
 // What is named by its id, key, token or receipt is found without reading the ledger.
 func TestNamesAreFoundByTheirIndexes(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	for text, indexes := range map[string]int{"id:0199": 1, "key:k-1": 2, "token:indoubt-": 1, "receipt:ch_": 1, "id:0199 OR receipt:ch_": 2, "(key:k-1 source:a) OR token:t -kind:b": 3, "01990000-0000-7000-8000-000000000000": 5} {
 		f := need.Get(ledger.ParseFilter(text))(t)
@@ -157,6 +162,7 @@ func TestNamesAreFoundByTheirIndexes(t *testing.T) {
 
 // An attempt and the history of an operation are found without reading the ledger.
 func TestAnOperationIsFoundByItsParts(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	for _, ask := range queries(s, func(on *tables.Store) {
 		if _, err := on.Read(ctx, ledger.Locator{AttemptID: "a.1", Skip: ledger.AllParts}); !errors.Is(err, ledger.ErrNotFound) {
@@ -187,6 +193,7 @@ func TestAnOperationIsFoundByItsParts(t *testing.T) {
 
 // Incidents are listed, looked at and found over without reading the ledger.
 func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
+	t.Parallel()
 	s, _ := guarded(t)
 	id := outage(t, s).ID
 	asks := queries(s, func(on *tables.Store) {
@@ -213,6 +220,7 @@ func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
 // A list of one incident comes in its order from an index: no list is searched or sorted
 // for it, however many rows it has.
 func TestAnIncidentsRowsComeInOrder(t *testing.T) {
+	t.Parallel()
 	s, _ := guarded(t)
 	f := need.Get(ledger.ParseFilter("incident:" + outage(t, s).ID))(t)
 	for _, c := range []struct {
@@ -238,6 +246,7 @@ func TestAnIncidentsRowsComeInOrder(t *testing.T) {
 
 // What is to be marked is found without reading the ledger.
 func TestRulesOfKindsAreFoundByTheirIndex(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	asks := queries(s, func(on *tables.Store) { need.Get(on.Mark(ctx, func(string) string { return "" }, nil, 1))(t) })
 	for _, step := range plan(t, s, asks[0]) {
@@ -265,6 +274,7 @@ func TestRulesOfKindsAreFoundByTheirIndex(t *testing.T) {
 // SQLite looks for the rows that refer to one that is deleted, whether a guard has done so or
 // not. Without an index it reads all of them: each step of an archive read all stubs.
 func TestWhatRefersIsFoundByAnIndex(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	refers := texts(t, s, `SELECT t.name || '.' || f."from" FROM sqlite_schema t, pragma_foreign_key_list(t.name) f WHERE t.type = 'table' AND f.seq = 0`)
 	found := texts(t, s, `SELECT t.name || '.' || c.name FROM sqlite_schema t, pragma_index_list(t.name) i, pragma_index_info(i.name) c WHERE t.type = 'table' AND c.seqno = 0 AND NOT i.partial`)

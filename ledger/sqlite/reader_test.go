@@ -18,6 +18,7 @@ import (
 // A reader whose caller goes away while its transaction begins leaves none open on a
 // connection that others get.
 func TestAReaderThatIsGivenUpLeavesNoTransaction(t *testing.T) {
+	t.Parallel()
 	s := need.Get(Create(t.Context(), t.TempDir()+"/ledger.db", Options{}))(t)
 	defer s.Close()
 	look := func(ctx context.Context) error {
@@ -29,7 +30,7 @@ func TestAReaderThatIsGivenUpLeavesNoTransaction(t *testing.T) {
 			return err
 		})
 	}
-	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+	for range need.Steps(100, 5_000) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
 		_ = look(ctx)
@@ -42,6 +43,7 @@ func TestAReaderThatIsGivenUpLeavesNoTransaction(t *testing.T) {
 // Each connection parses the whole schema. Where reads come first, the one that writes
 // is opened by the first change, which the others see as ever.
 func TestReadsFirstOpenNothingToWriteWith(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.db")
 	other := need.Get(Create(ctx, path, Options{}))(t)
 	for range 2 { // another one has the log, and then it is to be made
@@ -61,6 +63,7 @@ func TestReadsFirstOpenNothingToWriteWith(t *testing.T) {
 }
 
 func TestI1_AGoneLedgerAllowsNoSendToWhatOnlyRead(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("an open file cannot be removed")
 	}
@@ -76,6 +79,7 @@ func TestI1_AGoneLedgerAllowsNoSendToWhatOnlyRead(t *testing.T) {
 // A read that another one overlaps waits for its connection, as long as one would take
 // to open, and not longer.
 func TestReadsThatOverlapShareAConnection(t *testing.T) {
+	t.Parallel()
 	s := need.Get(Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), Options{}))(t)
 	defer s.Close()
 	first := need.Get(s.reader(ctx))(t)
@@ -85,7 +89,9 @@ func TestReadsThatOverlapShareAConnection(t *testing.T) {
 		}
 		first.giveBack()
 	}()
+	s.shared = -time.Hour // it would take so long to open one
 	second := need.Get(s.reader(ctx))(t)
+	s.shared = parsed // so long was waited since
 	need.That(t, second == first, "another connection was opened")
 	third := need.Get(s.reader(ctx))(t)
 	need.That(t, third != second, "one connection is read with twice")
@@ -96,6 +102,7 @@ func TestReadsThatOverlapShareAConnection(t *testing.T) {
 
 // What a command reads beside its change goes over the connection that it writes with.
 func TestBriefReadsOpenNoConnection(t *testing.T) {
+	t.Parallel()
 	s := need.Get(Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), Options{}))(t)
 	defer s.Close()
 	o := begin(t, s).Operation

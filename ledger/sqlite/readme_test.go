@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -29,83 +28,10 @@ func example(t *testing.T, language string, n int) string {
 	return need.Blocks(t, "../README.md", language)[n].Text
 }
 
-// perform runs an example on a new ledger, just as it stands in the contract.
-func perform(t *testing.T, program, source string) (string, *sqlite.Store) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "ledger.db")
-	s := need.Get(sqlite.Create(context.Background(), path, sqlite.Options{}))(t)
-	t.Cleanup(func() { s.Close() })
-	cmd := exec.Command(program)
-	cmd.Stdin = strings.NewReader(source)
-	cmd.Env = append(os.Environ(), "INDOUBT_LEDGER="+path)
-	out, err := cmd.CombinedOutput()
-	need.Must(t, err == nil, "%v\n%s", err, out)
-	return string(out), s
-}
-
-func TestContractInPython(t *testing.T) {
-	need.Program(t, "python3")
-	out, s := perform(t, "python3", example(t, "python", 0))
-	if want := example(t, "output", 0); out != want {
-		t.Fatalf("it printed\n%swant\n%s", out, want)
-	}
-	ctx := context.Background()
-	for _, want := range []struct {
-		kind, key string
-		state     ledger.State
-		begin     ledger.BeginAnswer // what the same key is told now
-	}{
-		{"x.post", "v2.3 is out", ledger.Committed, ledger.AnswerFinished},
-		{"mail.send", "welcome ana", ledger.Uncertain, ledger.AnswerInDoubt},
-		{"card.charge", "INV-1187", ledger.Failed, ledger.AnswerBegun}, // it was refused, which is a proof
-	} {
-		rec := need.Get(s.Read(ctx, ledger.Locator{Kind: want.kind, Key: want.key}))(t)
-		if o := rec.Operation; o.State != want.state || len(rec.Attempts) != 1 || !o.TokenSent || o.Source.Pipeline != "nightly" {
-			t.Fatalf("%s is %s after %d attempts", want.kind, o.State, len(rec.Attempts))
-		}
-		res, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
-			Kind: want.kind, Key: want.key, Sender: "pipeline", Deadline: time.Minute, Actor: ledger.Actor{Name: "nightly", Machine: true}})
-		need.Must(t, err == nil && res.Answer == want.begin,
-			"%s: begin was told %s (%v), want %s", want.kind, res.Answer, err, want.begin)
-	}
-	// What came after its deadline can still be said, by naming the attempt.
-	doubt := need.Get(s.Read(ctx, ledger.Locator{Kind: "mail.send", Key: "welcome ana"}))(t)
-	applied, err := ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: doubt.Operation.ID + ".1",
-		Outcome: ledger.OutcomeCommitted, Receipt: "m-9", Actor: ledger.Actor{Name: "nightly", Machine: true}})
-	need.Must(t, err == nil && applied.After.State == ledger.Committed,
-		"the late answer: %s, %v", applied.After.State, err)
-}
-
-func TestContractInTheShell(t *testing.T) {
-	need.Program(t, "sh", "sqlite3")
-	out, s := perform(t, "sh", example(t, "sh", 1))
-	if want := example(t, "output", 1); out != want {
-		t.Fatalf("it printed %q, want %q", out, want)
-	}
-	rec, err := s.Read(context.Background(), ledger.Locator{Kind: "deploy", Key: "web 4.18.3"})
-	need.Must(t, err == nil && rec.Operation.State == ledger.Committed && rec.Operation.Target == "web",
-		"%+v, %v", rec.Operation, err)
-}
-
-func TestContractShowsTheFeed(t *testing.T) {
-	need.Program(t, "python3")
-	_, s := perform(t, "python3", example(t, "python", 0))
-	info := need.Get(s.Info(context.Background()))(t)
-	db := need.Get(sql.Open("sqlite", "file:"+info.Path+"?mode=ro"))(t)
-	defer db.Close()
-	rows := need.Get(db.Query(example(t, "sql", 0)))(t)
-	defer rows.Close()
-	n := 0
-	for ; rows.Next(); n++ {
-	}
-	if err := rows.Err(); err != nil || n != 6 {
-		t.Fatalf("the feed shows %d events (%v), want two for each of three operations", n, err)
-	}
-}
-
 // TestContractIsComplete fails when the schema has a table, a column or a
 // refusal that the contract does not speak of.
 func TestContractIsComplete(t *testing.T) {
+	t.Parallel()
 	var schema []byte
 	for _, name := range []string{"guards.sql", "derived.sql"} {
 		text := need.Get(os.ReadFile(name))(t)
@@ -131,4 +57,25 @@ func TestContractIsComplete(t *testing.T) {
 		need.That(t, strings.Contains(section, "| `"+column+"` | "), "it does not speak of %s.%s", table, column)
 	}
 	need.OK(t, rows.Err())
+}
+
+// The query that the page shows gives two events of each of three operations.
+func TestContractShowsTheFeed(t *testing.T) {
+	t.Parallel()
+	ctx, actor := context.Background(), ledger.Actor{Name: "nightly", Machine: true}
+	s := need.Get(sqlite.Create(ctx, filepath.Join(t.TempDir(), "ledger.db"), sqlite.Options{}))(t)
+	defer s.Close()
+	for range 3 {
+		res := need.Get(ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "mail.send", Key: ledger.NewID(),
+			Sender: "pipeline", Deadline: time.Minute, Actor: actor}))(t)
+		need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Actor: actor}))(t)
+	}
+	db := need.Get(sql.Open("sqlite", "file:"+need.Get(s.Info(ctx))(t).Path+"?mode=ro"))(t)
+	defer db.Close()
+	rows := need.Get(db.Query(example(t, "sql", 0)))(t)
+	defer rows.Close()
+	n := 0
+	for ; rows.Next(); n++ {
+	}
+	need.That(t, rows.Err() == nil && n == 6, "the feed shows %d events (%v)", n, rows.Err())
 }

@@ -33,7 +33,7 @@ func (w *writer) short() bool {
 	if time.Since(w.roomy) < awhile {
 		return false
 	}
-	free, _, err := diskAt(filepath.Dir(w.store.path))
+	free, _, err := w.room(filepath.Dir(w.store.path))
 	if err != nil {
 		return false
 	}

@@ -12,6 +12,7 @@ import (
 
 // After a redaction no byte of the text is in the files of the ledger.
 func TestRedactedTextIsInNoFile(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	long := strings.Repeat("jane", 5000) // on pages of its own
 	ledgertest.Redacted(t, s, s.now(), long)

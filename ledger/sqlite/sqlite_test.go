@@ -98,6 +98,7 @@ func dsnOf(path string) string {
 }
 
 func TestLifeOfAnOperation(t *testing.T) {
+	t.Parallel()
 	s, c := openTest(t)
 	res := begin(t, s)
 	need.Must(t, res.Answer == ledger.AnswerBegun, "answer %s", res.Answer)
@@ -147,6 +148,7 @@ func TestLifeOfAnOperation(t *testing.T) {
 }
 
 func TestFailedJobIsUndoneAlone(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	var wg sync.WaitGroup
 	var ok, bad atomic.Int32
@@ -175,6 +177,7 @@ func TestFailedJobIsUndoneAlone(t *testing.T) {
 }
 
 func TestWatchHearsAnotherStore(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	other := need.Get(Open(ctx, s.path, Options{ReadOnly: true}))(t)
 	defer other.Close()
@@ -194,6 +197,7 @@ func TestWatchHearsAnotherStore(t *testing.T) {
 // What is committed while the receiver is busy is told once, and none of it is
 // missed.
 func TestWatchTellsTheBusyOnce(t *testing.T) {
+	t.Parallel()
 	s, _ := openTest(t)
 	other := need.Get(Open(ctx, s.path, Options{ReadOnly: true}))(t)
 	defer other.Close()
@@ -204,7 +208,7 @@ func TestWatchTellsTheBusyOnce(t *testing.T) {
 		need.OK(t, other.one(ctx, `SELECT max(seq) FROM events`, nil, &seq))
 		return seq
 	}
-	for range 20 {
+	for range need.Steps(3, 20) {
 		for range 10 {
 			begin(t, s)
 		}

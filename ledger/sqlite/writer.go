@@ -33,10 +33,11 @@ type writer struct {
 	queue   chan *job
 	busy    chan struct{} // its holder writes for all that are queued
 	roomy   time.Time     // when the disk had plenty of room
-	stamps  bool          // the next change writes page 1 to the log; see behind
-	rereads bool          // the next change forgets the pages in memory
-	waits   bool          // conn is opened with the first change
-	lone    int           // batches of one job since the newest with several
+	room    func(dir string) (free, total int64, err error)
+	stamps  bool // the next change writes page 1 to the log; see behind
+	rereads bool // the next change forgets the pages in memory
+	waits   bool // conn is opened with the first change
+	lone    int  // batches of one job since the newest with several
 	closed  atomic.Bool
 
 	foreseen, foreseeing atomic.Bool // by this connection, and now; see Foresee
@@ -57,7 +58,7 @@ func newWriter(s *handle) (*writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &writer{store: s, lock: g, queue: make(chan *job, 4*together), busy: make(chan struct{}, 1)}, nil
+	return &writer{store: s, lock: g, room: diskAt, queue: make(chan *job, 4*together), busy: make(chan struct{}, 1)}, nil
 }
 
 func (w *writer) connect(ctx context.Context) error {
