@@ -153,7 +153,7 @@ func (o *outages) untold(r *rand.Rand) string {
 // What a look shows of an outage is what the ledger says of it: at once where the history
 // tells of the change, and within half a minute where nothing does.
 func TestNoAccountIsStale(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(need.Steps(2, 12)) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		o := newOutages(t)
 		for i := range 40 {
@@ -206,8 +206,9 @@ func (o *outages) rested(after string) func(account) time.Time {
 // many other outages have newer errors.
 func TestAnAccountIsReadWhereItChanged(t *testing.T) {
 	o := newOutages(t)
-	for i := range 400 {
-		o.doubt(i%100, ledger.NewID())
+	all := need.Steps(40, 100)
+	for i := range 4 * all {
+		o.doubt(i%all, ledger.NewID())
 	}
 	rows := func() (ids []string) {
 		for _, r := range o.f.Outages {
@@ -222,7 +223,7 @@ func TestAnAccountIsReadWhereItChanged(t *testing.T) {
 	}
 	need.Must(t, o.s.accounts == foldsAtMost && len(known) == foldsAtMost,
 		"%d accounts are read for %d rows", o.s.accounts, len(known))
-	for n := range 100 {
+	for n := range all {
 		o.s.accounts = 0
 		o.now = o.now.Add(10 * time.Millisecond)
 		o.doubt(n, ledger.NewID())

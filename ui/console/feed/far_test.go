@@ -1,3 +1,5 @@
+//go:build soak
+
 package feed
 
 import (
@@ -15,13 +17,6 @@ import (
 )
 
 func TestMain(m *testing.M) { os.Exit(pgtest.Main(m)) }
-
-// screenful is a list on the screen whose first row is chosen.
-type screenful struct{ rows []Row }
-
-func (screenful) Wanted() Wanted   { return Wanted{Tab: ledger.TabNeedsYou, Limit: 100} }
-func (s screenful) Chosen() *Row   { return &s.rows[0] }
-func (s screenful) Visible() []Row { return s.rows }
 
 // What a console waits for takes as many round trips for a screenful as for a row: a
 // ledger that is far away would count as lost before they were over.

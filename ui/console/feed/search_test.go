@@ -155,6 +155,7 @@ func settled(t *testing.T, operations, every int) (s ledger.Store, begin func(ti
 // A filter that does not reach the end of its list in a moment goes on in steps. What
 // is written meanwhile is followed, and starts no search anew.
 func TestASearchGoesInSteps(t *testing.T) {
+	t.Parallel()
 	const operations, every = 1000, 250
 	s, begin := settled(t, operations, every)
 	decide := func(id string, version int64, verb ledger.Verb) {
@@ -202,6 +203,7 @@ func TestASearchGoesInSteps(t *testing.T) {
 // A search that is stopped keeps what it has found, is not taken up by what is written,
 // and goes on where it stopped when that is asked for.
 func TestASearchIsStoppedAndGoesOn(t *testing.T) {
+	t.Parallel()
 	s, begin := settled(t, 1000, 250)
 	f := follow(t, s, ledger.TabAll, ledger.OrderNewest)
 	f.filter("needle")
@@ -225,6 +227,7 @@ func TestASearchIsStoppedAndGoesOn(t *testing.T) {
 
 // Another filter ends the search that is under way at once.
 func TestAnotherFilterEndsTheSearch(t *testing.T) {
+	t.Parallel()
 	s, begin := settled(t, 0, 1)
 	begin("needle")
 	f := follow(t, s, ledger.TabAll, ledger.OrderNewest)
