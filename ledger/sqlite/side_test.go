@@ -17,6 +17,9 @@ func TestSideFilesAreNeverFollowed(t *testing.T) {
 	t.Parallel()
 	for _, side := range []string{".lock", ".bell", "-wal", "-shm"} {
 		for _, how := range []string{"link to a file", "link to nothing", "hard link", "pipe"} {
+			if how == "hard link" && strings.HasPrefix(side, "-") {
+				continue // what is in there would be a log
+			}
 			t.Run(side+" "+how, func(t *testing.T) {
 				dir := t.TempDir()
 				path, victim := filepath.Join(dir, "ledger.db"), filepath.Join(dir, "victim")
@@ -30,9 +33,6 @@ func TestSideFilesAreNeverFollowed(t *testing.T) {
 					need.OK(t, os.Remove(victim))
 					need.OK(t, os.Symlink(victim, path+side))
 				case "hard link":
-					if strings.HasPrefix(side, "-") {
-						t.Skip("what is in there would be a log")
-					}
 					need.OK(t, os.Link(victim, path+side))
 				case "pipe":
 					need.OK(t, syscall.Mkfifo(path+side, 0o600))
