@@ -28,13 +28,13 @@ type lane struct {
 
 var lanes = map[string]lane{
 	"ledger/open":             {0, 2, 0},
-	"ledger/postgres":         {0, 38, 0},
-	"ledger/postgres/pgtest":  {0, 1, 0},
+	"ledger/postgres":         {76, 0, 0},
+	"ledger/postgres/pgtest":  {2, 0, 0},
 	"ledger/record":           {0, 0, 1},
 	"ledger/record/command":   {0, 41, 2},
 	"ledger/record/httpproxy": {0, 0, 1},
 	"ledger/record/mcpproxy":  {0, 6, 0},
-	"ledger/sqlite":           {0, 20, 3},
+	"ledger/sqlite":           {14, 4, 0},
 	"ledger/wire/mcpwire":     {0, 7, 0},
 	"ledger/wire/procgroup":   {0, 7, 0},
 	"ledger/wire/transmit":    {0, 0, 1},
@@ -43,6 +43,7 @@ var lanes = map[string]lane{
 	"reconcile/connect":       {0, 7, 5},
 	"reconcile/drill":         {0, 1, 0},
 	"ui/cli":                  {0, 268, 14},
+	"ui/console/feed":         {1, 0, 0},
 	"ui/house":                {0, 2, 0},
 }
 
