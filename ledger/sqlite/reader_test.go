@@ -30,7 +30,7 @@ func TestAReaderThatIsGivenUpLeavesNoTransaction(t *testing.T) {
 			return err
 		})
 	}
-	for range need.Steps(100, 5_000) {
+	for range need.Steps(100, 2_000) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go cancel()
 		_ = look(ctx)
