@@ -250,10 +250,14 @@ func writePlan(w *safe.Writer, t ticket.Ticket, p reconcile.Plan) {
 		facts = append(facts, ticket.Tell("UNTIL", "%s", clockTime(p.LapsesAt)))
 	}
 	facts = append(facts, ticket.Tell("EVIDENCE", "%s", evidenceAge(p.Record)))
-	for _, f := range append(facts, t.Sending(p, safe.Text{}, ticket.Body(p.Body))...) {
-		if !f.Text.Empty() {
-			w.Printf("  %-16s %s\n", f.Label, f.Text)
-		}
+	for _, f := range append(facts, t.Sending(p)...) {
+		w.Printf("  %-16s %s\n", f.Label, f.Text)
+	}
+	if p.Body == "" {
+		return
+	}
+	for i, line := range ticket.Body(p.Body) {
+		w.Printf("  %-16s %s\n", map[bool]string{true: "BODY"}[i == 0], line)
 	}
 }
 

@@ -126,14 +126,6 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		return m.write(safe.Say("release"), "", func(ctx context.Context) (safe.Text, error) {
 			return safe.Say("released: %s", ticket.Scope(a.Scope)), store.LiftHold(ctx, a.Scope, actor, a.Reason, change)
 		})
-	case ask.Name:
-		m.actor.Name, m.o.AskName = a.Name, false
-		return pressed(m, a.Key)
-	case ask.Then:
-		m.show(a.Dialog)
-		return nil
-	case ask.Key:
-		return m.pressBinding(string(a))
 	case ask.Copy:
 		m.say("copied the %s, if your terminal allows it: %s", a.What, begins(a.Text))
 		return tea.SetClipboard(safe.Exact(a.Text)) // it may be pasted into a shell
@@ -148,20 +140,45 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	case ask.OpenRun, ask.ListRuns:
 		return m.question(feed.Patience, told(m, a))
 	case prompt.Show:
-		if a.Kept && m.typed {
-			m.own = a.Filter
-		}
-		if a.Kept && m.known.Keep(a.Text) && m.o.Remember != nil {
-			past, keep := slices.Clone(m.known.Past), m.o.Remember
-			return tea.Batch(m.setFilter(a.Filter), func() tea.Msg { return doneMsg{err: keep(past)} })
-		}
-		return m.setFilter(a.Filter)
+		return filtered(m, a)
 	case prompt.Seek:
 		m.sought, m.scrolled = a.Text, 0
 	case prompt.Run:
 		return m.command(a)
 	}
+	return leads(m, action)
+}
+
+// leads carries out what leads on to another question.
+func leads(m *Root, action dialog.Action) tea.Cmd {
+	switch a := action.(type) {
+	case ask.Name:
+		m.actor.Name, m.o.AskName = a.Name, false
+		return pressed(m, a.Key)
+	case ask.Key:
+		return choose(m, string(a))
+	case dialog.Held:
+		return m.o.after(dialog.Typing, heldMsg(a))
+	case dialog.Unanswered:
+		m.warn("%s", a.Why)
+		m.asking.hush = dialog.Typing // the rest of the word
+	}
 	return nil
+}
+
+// filtered shows the selection that was typed, or goes back to where it was asked for.
+func filtered(m *Root, a prompt.Show) tea.Cmd {
+	if a.Back {
+		return ascend(m)
+	}
+	if a.Kept && m.typed {
+		m.own = a.Filter
+	}
+	if a.Kept && m.known.Keep(a.Text) && m.o.Remember != nil {
+		past, keep := slices.Clone(m.known.Past), m.o.Remember
+		return tea.Batch(m.setFilter(a.Filter), func() tea.Msg { return doneMsg{err: keep(past)} })
+	}
+	return m.setFilter(a.Filter)
 }
 
 // begins is the first line of a text.

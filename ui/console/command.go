@@ -22,12 +22,14 @@ func (m *Root) ask(kind prompt.Kind) tea.Cmd {
 		m.prompt = prompt.Find(m.sought)
 		return nil
 	}
-	if kind == prompt.Filter && m.screen != onList { // what is typed is seen in the list
+	over := kind == prompt.Filter && m.screen != onList
+	if over { // what is typed is seen in the list
 		m.trail = append(m.trail, here(m))
 		m.goTo(onList)
 		m.typed = true
 	}
 	m.prompt = prompt.New(kind, m.table.Filter, specs(), m.known)
+	m.prompt.Over = over
 	return nil
 }
 

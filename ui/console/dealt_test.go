@@ -41,7 +41,7 @@ func TestDealingWithAConflictAsksWhatIsTrue(t *testing.T) {
 	}{
 		"taken back":           {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("1", "tab", "tab", "enter").shows("a reference") }, ledger.Failed},
 		"with its reference":   {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("1").text("re_1").keys("tab", "tab", "enter") }, ledger.Abandoned},
-		"both, which were one": {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("2").shows("what is true") }, ledger.Failed},
+		"both, which were one": {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("2").shows("closed: `2` is no answer") }, ledger.Failed},
 		"both wanted":          {ledger.Duplicated, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("2").text("two orders").keys("tab", "enter") }, ledger.Committed},
 		"which of them":        {ledger.Duplicated, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("3", "tab", "tab", "enter").shows("which of them") }, ledger.Failed},
 		"one of them":          {ledger.Duplicated, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("3").text("pi_9").keys("tab", "tab", "enter") }, ledger.Committed},
@@ -67,7 +67,7 @@ func TestABulkRetryLeavesOutWhatAnotherMayHaveDone(t *testing.T) {
 	rec.Related = []ledger.Relation{{ID: id(30), Title: "mail Welcome", State: ledger.Committed, CreatedAt: at("02:55:00"), MayHaveLanded: true}}
 	b.store.put(rec)
 	b.send(feed.Changed{})
-	b.keys("g", "v", "G", "v", "R").shows("Retry 5", "000000000021: same").text("outage").keys("tab").text("5").keys("tab", "enter", "y")
+	b.keys("g", "v", "G", "v", "R").shows("Retry 5", "000000000021: same").text("outage").keys("tab").text("5").keys("tab", "enter", "G")
 	for _, q := range e.retried {
 		need.That(t, q.ID != id(21), "sent beside another that landed: %+v", q)
 	}

@@ -56,7 +56,7 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 	case m.asking.due: // what is typed now is for the dialog that is to come
 		if name == "esc" || name == "ctrl+c" {
 			m.asking.gen++
-			m.asking.due = false
+			m.asking.due, m.asking.menu = false, false
 		}
 		return nil
 	case m.asking.hush > 0:
@@ -320,6 +320,19 @@ func (m *Root) takeAdvice() tea.Cmd {
 	m.say("look outside, then C with its receipt, or X with how you know")
 	open(m)
 	return nil
+}
+
+// menuKey opens the menu.
+const menuKey = "a"
+
+// choose presses a key of the menu, or the one that opens it again.
+func choose(m *Root, key string) tea.Cmd {
+	m.asking.menu = key != menuKey
+	cmd := m.pressBinding(key)
+	if !m.asking.due {
+		m.asking.menu = false
+	}
+	return cmd
 }
 
 // menu lists each act, what it would do now, or why it is off.

@@ -12,6 +12,7 @@ import (
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/reconcile"
+	"indoubt/ui/console/dialog"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/ticket"
 
@@ -193,8 +194,16 @@ type bench struct {
 	now   time.Time
 	quit  bool
 	copy  []string
+	due   []due
+	blind bool      // nothing is drawn
 	busy  bool      // looks at the ledger take until release
 	held  []tea.Cmd // which they are
+}
+
+// due is a message that a clock brings.
+type due struct {
+	at  time.Time
+	msg tea.Msg
 }
 
 func newBench(t testing.TB, w, h int, o Options) *bench {
@@ -209,9 +218,12 @@ func newBench(t testing.TB, w, h int, o Options) *bench {
 	t.Cleanup(cancel)
 	// Clocks and watches are the test's.
 	o.wait = func(<-chan struct{}) tea.Cmd { return nil }
-	o.after = func(_ time.Duration, msg tea.Msg) tea.Cmd {
-		if _, ok := msg.(feed.Rested); ok {
+	o.after = func(d time.Duration, msg tea.Msg) tea.Cmd {
+		switch msg.(type) {
+		case feed.Rested:
 			return func() tea.Msg { return msg }
+		case heldMsg:
+			b.due = append(b.due, due{b.now.Add(d), msg})
 		}
 		return nil
 	}
@@ -233,7 +245,9 @@ func (b *bench) judged(j ticket.Judge) *bench {
 func (b *bench) send(msg tea.Msg) {
 	b.t.Helper()
 	_, cmd := b.m.Update(msg)
-	b.m.View()
+	if !b.blind {
+		b.m.View()
+	}
 	b.do(cmd)
 }
 
@@ -267,13 +281,24 @@ func (b *bench) step(cmd tea.Cmd) {
 	}
 }
 
-// wait lets time pass.
+// wait lets time pass, and brings the answers that were held until then.
 func (b *bench) wait(d time.Duration) *bench {
-	b.now = b.now.Add(d)
-	if b.store != nil {
-		b.store.set(b.now)
+	end := b.now.Add(d)
+	for len(b.due) > 0 && !b.due[0].at.After(end) {
+		now := b.due[0]
+		b.due = b.due[1:]
+		b.at(now.at)
+		b.send(now.msg)
 	}
+	b.at(end)
 	return b
+}
+
+func (b *bench) at(now time.Time) {
+	b.now = now
+	if b.store != nil {
+		b.store.set(now)
+	}
 }
 
 // tickOver lets time pass and the clock notice.
@@ -298,12 +323,15 @@ func keyMsg(name string) tea.KeyPressMsg {
 	return tea.KeyPressMsg{Code: r, Text: name}
 }
 
-// keys presses keys one after the other, as slowly as a person does.
+// keys presses keys one after the other, as slowly as a person who reads.
 func (b *bench) keys(names ...string) *bench {
 	b.t.Helper()
 	for _, n := range names {
-		b.wait(400 * time.Millisecond)
+		b.wait(dialog.Typing)
 		b.send(keyMsg(n))
+	}
+	if b.m.dialogs.Top() != nil {
+		b.wait(dialog.Typing) // an answer counts
 	}
 	return b
 }

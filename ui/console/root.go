@@ -88,12 +88,14 @@ type toast struct {
 type asking struct {
 	gen  int            // number of the newest question whose answer opens a dialog
 	due  bool           // it is being worked out
+	menu bool           // it was chosen from the menu of what can be done
 	form *dialog.Dialog // whose answer is being carried out
 	hush time.Duration  // keys that follow one another quicker than this are the rest of a text that was typed: not for the list
 }
 
 type (
 	tickMsg  struct{ gen int }
+	heldMsg  dialog.Held // no key followed the answer, unless one did
 	leaveMsg struct{}
 	waitMsg  struct{}
 )
@@ -217,6 +219,8 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		cmd = tea.Batch(m.feed.Tick(), m.tick(), m.attend())
 	case foundMsg:
 		cmd = m.found(msg)
+	case heldMsg:
+		cmd = m.carry(m.dialogs.Answered(dialog.Held(msg), m.Now))
 	case questionMsg:
 		if msg.gen != m.asking.gen {
 			break
@@ -224,9 +228,10 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		m.asking.due = false
 		switch {
 		case msg.err != nil:
+			m.asking.menu = false
 			m.warn("%s", msg.err)
 		default:
-			m.dialogs.Open(msg.dialog, msg.opener, m.o.Clock())
+			put(m, msg.dialog, msg.opener)
 			cmd = m.attend()
 		}
 	case renewMsg:
@@ -348,7 +353,16 @@ func refuse(m *Root, format safe.Format, args ...any) {
 	m.toast.key = true
 }
 
-func (m *Root) show(d *dialog.Dialog) { m.dialogs.Open(d, keyOf(m.lastName), m.o.Clock()) }
+func (m *Root) show(d *dialog.Dialog) { put(m, d, keyOf(m.lastName)) }
+
+// put puts a dialog on top. Esc in one that was chosen from the menu leads back there.
+func put(m *Root, d *dialog.Dialog, opener string) {
+	if m.asking.menu && d.Closed == nil {
+		d.Closed = ask.Key(menuKey)
+	}
+	m.asking.menu = false
+	m.dialogs.Open(d, opener, m.o.Clock(), m.feed.LastKey)
+}
 
 // desk is the chosen operation as it lies before the person who decides.
 func (m *Root) desk() ask.Case {

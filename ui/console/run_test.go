@@ -72,14 +72,14 @@ func TestARunStandsOnThePageOfItsOutage(t *testing.T) {
 // What is on the page, and in the run's account, follows the ledger.
 func TestARunIsFollowedLive(t *testing.T) {
 	b := outageRun(t, outageBench(t, 100, 34, "downstream:stripe"), landed, landed)
-	b.shows("12 = 2 landed + 10 to go").keys("p").shows("Retry 12: running", "12 = 2 landed + 10 to go", "y pause it")
+	b.shows("12 = 2 landed + 10 to go").keys("p").shows("Retry 12: running", "12 = 2 landed + 10 to go", "P pause it")
 	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: ledger.Actor{Name: "sam"}, Holder: "his", Came: landed}
 	if _, _, err := b.store.ChangeRun(t.Context(), "run-1", 2, a.ChangeID, a.Rule()); err != nil {
 		t.Fatal(err)
 	}
 	b.send(feed.Changed{})
-	b.shows("waits for a person", "12 = 3 landed + 9 to go", "y go on with 9").fast("y").shows("y go on with 9") // it did pause until just now
-	b.keys("y").shows("12 = 3 landed + 9 left out")
+	b.shows("waits for a person", "12 = 3 landed + 9 to go", "G go on with 9").fast("G").shows("G go on with 9") // it did pause until just now
+	b.keys("G").shows("12 = 3 landed + 9 left out")
 }
 
 // A run that is begun on the page of an outage ends there, and the page stays when
@@ -93,7 +93,7 @@ func TestARunEndsWhereItWasBegun(t *testing.T) {
 	for n := range 12 {
 		e.plans[outageRow(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
 	}
-	b.keys("R").shows("Retry 12").text("12").keys("tab", "enter").shows("12 = 3 landed + 9 to go").wait(time.Second).keys("y")
+	b.keys("R").shows("Retry 12").text("12").keys("tab", "enter").shows("12 = 3 landed + 9 to go").wait(time.Second).keys("G")
 	b.hides("┌").shows("Retry 12 by maya", "12 = 12 landed", "OUTAGE stripe")
 	need.Must(t, len(e.retried) == 12, "%d sent", len(e.retried))
 }
@@ -111,7 +111,7 @@ func TestRunsAreListed(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe")
 	b.keys(":").text("runs").keys("enter").shows("no bulk run was begun").keys("esc")
 	outageRun(t, b, runsOfAnOutage["stopped"]...)
-	b.keys(":").text("runs").keys("enter").shows("Retry 12 by sam: stopped", "1 landed · 1 unclear").keys("enter").shows("Retry 12: stopped", "y go on with 10", "WHY")
+	b.keys(":").text("runs").keys("enter").shows("Retry 12 by sam: stopped", "1 landed · 1 unclear").keys("enter").shows("Retry 12: stopped", "G go on with 10", "WHY")
 	b.keys("enter").shows("› charge cus_18").keys("esc").shows("Retry 12: stopped").keys("esc").shows("┌ Runs").keys("esc").hides("┌").shows("OUTAGE stripe")
 	most := runsAtMost
 	t.Cleanup(func() { runsAtMost = most })
@@ -149,14 +149,14 @@ func TestARunKeepsTitlesAsTheyAre(t *testing.T) {
 // leave it for another.
 func TestARunIsNotOfferedToWhoCannotDriveIt(t *testing.T) {
 	b, e := sixProven(t)
-	b.sixGo().shows("y go on with 3").keys("esc")
+	b.sixGo().shows("G go on with 3").keys("esc")
 	o := nightOptions()
 	o.Store, o.Engine, o.ReadOnly = b.store, e, true
-	newBench(t, 80, 40, o).judged(nightFacts).keys("p").shows("Retry 6: waits", "HERE", "read-only").hides("y go on", "s ends it").keys("s", "y").shows("Retry 6: waits")
+	newBench(t, 80, 40, o).judged(nightFacts).keys("p").shows("Retry 6: waits", "HERE", "read-only").hides("G go on", "E ends it").keys("E", "G", "esc", "p").shows("Retry 6: waits")
 	o.ReadOnly, o.Engine = false, nil
-	newBench(t, 80, 40, o).judged(nightFacts).keys("p").shows("nothing can be sent from this console", "s ends it").hides("y go on")
+	newBench(t, 80, 40, o).judged(nightFacts).keys("p").shows("nothing can be sent from this console", "E ends it").hides("G go on")
 	b.m.run = &act.Run{Record: ledger.DecisionRun{ID: "other", State: ledger.RunRunning}}
 	driven := b.m.run
-	b.keys(":").text("runs").keys("enter", "enter", "y").shows("a bulk run is under way from here")
+	b.keys(":").text("runs").keys("enter", "enter", "G").shows("a bulk run is under way from here")
 	need.That(t, b.m.run == driven && len(e.retried) == 3, "the run that goes on was left, %d sent", len(e.retried))
 }

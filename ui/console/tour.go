@@ -28,8 +28,8 @@ var steps = []struct {
 	{"The row that begins with + is the whole outage. j and k move, ↵ opens it", func(m *Root) bool { return m.screen == onIncident }},
 	{"Above: what became of every error. W says that you are on it", func(m *Root) bool { o := outageAt(m); return m.screen == onIncident && o != nil && mine(m, o) }},
 	{"What did not land, proven, can be sent again: k to that line, then R", func(m *Root) bool { return asksRun(m) || m.run != nil }},
-	{"Type the number that it names, then Tab, ↵ and y. Esc takes it back", func(m *Root) bool { return m.run != nil }},
-	{"Three go first. Once they have landed, y sends the rest; p pauses it", func(m *Root) bool { return m.run == nil && m.tour.run.Record.State == ledger.RunDone }},
+	{"Type the number that it names, then Tab and ↵. Esc takes it back", func(m *Root) bool { return m.run != nil }},
+	{"Three go first. Once they have landed, G sends the rest; p pauses it", func(m *Root) bool { return m.run == nil && m.tour.run.Record.State == ledger.RunDone }},
 	{"Sent. The page says what became of each. Esc: the list says → what is next", func(m *Root) bool { return m.screen == onList }},
 }
 

@@ -26,7 +26,7 @@ func TestTheDemonstrationLeadsANewcomer(t *testing.T) {
 	b.keys("j", "enter").shows("2/6", "W says that you are on it")
 	b.keys("W").shows("3/6", "then R").wait(3 * time.Second)
 	b.keys("R").shows("4/6  Type the number").keys("esc").shows("3/6")
-	b.keys("R").text("12").keys("tab", "enter").shows("5/6  Three go first").wait(time.Second).keys("y").shows("6/6  Sent.")
+	b.keys("R").text("12").keys("tab", "enter").shows("5/6  Three go first").wait(time.Second).keys("G").shows("6/6  Sent.")
 	b.keys("esc").shows("That was the tour")
 	b.keys("?", "t").shows("1/6").keys("?", "t").shows("the tour is over").hides("1/6")
 	b.keys("enter").hides("2 Checking").keys("?", "t").shows("1/6", "2 Checking") // its first step is about the list

@@ -132,6 +132,7 @@ var Glossary = []struct {
 		{"NO NET", "a duplicate would go unseen"},
 		{"OVERRIDES", "more attempts than the policy allows"},
 		{"SAME INPUT", "another operation wants the same; see OVERTAKEN BY for a later one on the same target"},
+		{"BODY", "all of what goes out: PgDn scrolls"},
 		{"WILL, WILL SEND", "what is done, and what goes out"},
 		{"UNDO, NOT UNDONE", "what can be taken back, and what cannot"},
 		{"UNTIL", "how long what allows it holds"},

@@ -6,8 +6,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
 // Proves reports whether a basis is more than a risk that a person takes.
@@ -33,20 +31,15 @@ func (t Ticket) Ground(p reconcile.Plan, me string, most int) []Fact {
 	return append(out, t.Warnings(me, most)...)
 }
 
-// Sending is what goes out, with a hint behind it or its body below it, and as which
-// attempt.
-func (t Ticket) Sending(p reconcile.Plan, hint safe.Text, body []safe.Text) []Fact {
+// Sending is what goes out, but for its body, and as which attempt.
+func (t Ticket) Sending(p reconcile.Plan) []Fact {
 	o, send := &t.Record.Operation, safe.Of(p.WillSend)
 	if p.Sender == "pipeline" {
 		send = safe.Say("%s may send once, when it asks next", t.Pipeline())
 	}
-	out := []Fact{Tell("WILL SEND", "%s%s", send, hint)}
-	for _, line := range body {
-		out = append(out, Fact{Text: line})
-	}
-	same := safe.Say("same key %s", cmp.Or(cut(o.Key, 24), "none"))
+	same := safe.Say("same key %s", cmp.Or(o.Key, "none"))
 	if o.Token != "" {
-		same = safe.Say("%s, same token %s", same, cut(o.Token, 24))
+		same = safe.Say("%s, same token %s", same, o.Token)
 	}
 	if p.Attempt > 0 {
 		same = safe.Say("%s; attempt %d", same, p.Attempt)
@@ -54,12 +47,9 @@ func (t Ticket) Sending(p reconcile.Plan, hint safe.Text, body []safe.Text) []Fa
 			same = safe.Say("%s/%d", same, p.Max)
 		}
 	}
-	out = append(out, Tell("", "%s", same))
+	out := []Fact{Tell("WILL SEND", "%s", send), Tell("", "%s", same)}
 	if p.FirstCheck {
 		out = append(out, Tell("FIRST", "one more check; if it landed, nothing is sent"))
 	}
 	return append(out, Tell("UNDO", "impossible once sent"))
 }
-
-// cut is a key or a token as it is recognised.
-func cut(s string, w int) string { return ansi.Truncate(s, w, "…") }

@@ -188,9 +188,10 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 		d.Title = safe.Say("%s: nothing fits", s.Title())
 		return d
 	}
-	reason, count := dialog.FilledField("Reason", suggested), dialog.TypedField(fmt.Sprintf("Type %d", n))
+	reason, count := dialog.FilledField("Reason", suggested).Must(), dialog.TypedField(fmt.Sprintf("Type %d", n)).Must()
 	truth := dialog.ChoiceField("What is true", "taken back", "both wanted", "landed once")
-	reference, until := dialog.TextField("Reference", ""), dialog.TextField("Until", "2h")
+	reference, until := dialog.TextField("Reference", ""), dialog.TextField("Until", "2h").Must()
+	reference.MustWhere(func() bool { return inBulk[truth.Value()] == ledger.TakenBack })
 	d.Fields, d.Do = []*dialog.Field{reason, count}, fmt.Sprintf("%s %s", bulk[s.Verb].do, ledger.Count(n))
 	switch s.Verb {
 	case ledger.VerbAck:
@@ -200,27 +201,27 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	case ticket.Retry:
 		d.Do, d.Sends = fmt.Sprintf("Send %d", min(n, ledger.RunCanaries)), true
 	}
-	d.Submit = func(now time.Time) (dialog.Action, string) {
+	d.Submit = func(now time.Time) (dialog.Action, dialog.Fault) {
 		start := Start{Set: s, Reason: reason.Value(), Reference: reference.Value()}
 		if start.Reason == "" {
-			return nil, "say why: it is kept with each of them"
+			return nil, dialog.Fault{Why: "say why: it is kept with each of them", At: reason}
 		}
 		switch s.Verb {
 		case ledger.VerbAck:
 			start.Truth = inBulk[truth.Value()]
 			if start.Truth == ledger.TakenBack && start.Reference == "" {
-				return nil, needReference
+				return nil, dialog.Fault{Why: needReference, At: reference}
 			}
 		case ledger.VerbPark:
 			var err error
 			if start.Until, err = ticket.Until(until.Value(), now, f.Zone); err != nil {
-				return nil, err.Error()
+				return nil, dialog.Fault{Why: err.Error(), At: until}
 			}
 		}
 		if typed := count.Value(); typed != fmt.Sprint(n) && typed != ledger.Count(n) {
-			return nil, fmt.Sprintf("type %d: how many it is", n)
+			return nil, dialog.Fault{Why: fmt.Sprintf("type %d: how many it is", n), At: count}
 		}
-		return start, ""
+		return start, dialog.Fault{}
 	}
 	return d
 }

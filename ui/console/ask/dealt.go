@@ -17,16 +17,13 @@ const needReference = "a reference: the refund, the ticket, the commit"
 // inBulk are the truths that can be said of several at once, and their short names.
 var inBulk = map[string]ledger.Truth{"taken back": ledger.TakenBack, "both wanted": ledger.BothWanted, "landed once": ledger.LandedOnce}
 
-// Then opens the next dialog of a question in two steps.
-type Then struct{ *dialog.Dialog }
-
 // Ack asks what is true of a conflict. Where one effect was found and no send was
 // allowed since, that it landed once is one y.
 func (c Case) Ack() *dialog.Dialog {
 	d := c.about("Dealt with: what is true?")
 	c.wasInConflict(d)
 	rec := c.told().Record
-	d.Keys = map[string]dialog.Action{}
+	d.Next = map[string]*dialog.Dialog{}
 	for i, truth := range ledger.Truths {
 		key := fmt.Sprint(i + 1)
 		if why := rec.Untrue(truth); why != "" {
@@ -34,13 +31,13 @@ func (c Case) Ack() *dialog.Dialog {
 			continue
 		}
 		d.Put(ticket.Fact{Label: safe.Of(key), Text: safe.Say("%s: %s", truth.Words(), c.becomes(truth))})
-		d.Keys[key] = Then{c.dealtWith(truth)}
+		d.Next[key] = c.dealtWith(truth)
 	}
 	if receipt, ok := rec.FoundOnce(); ok {
 		d.Add("NO SEND", "was allowed since: nothing is there twice")
 		d.Yes = safe.Say("y it landed once, %s", receipt).String()
-		d.Submit = func(time.Time) (dialog.Action, string) {
-			return c.decide(ledger.Decision{Verb: ledger.VerbAck, Truth: ledger.LandedOnce}, safe.Say("recorded as landed")), ""
+		d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
+			return c.decide(ledger.Decision{Verb: ledger.VerbAck, Truth: ledger.LandedOnce}, safe.Say("recorded as landed")), dialog.Fault{}
 		}
 	}
 	return d
@@ -82,8 +79,9 @@ func (c Case) dealtWith(truth ledger.Truth) *dialog.Dialog {
 	d.Add("WILL", "settle it: %s. indoubt takes nothing back itself", c.becomes(truth))
 	d.Add("UNDO", "U puts it back in doubt")
 	o := &c.told().Record.Operation
-	reason, reference, receipt := dialog.TextField("How do you know", ""), dialog.TextField("Reference", ""), dialog.TextField("Receipt", "")
+	reason, reference, receipt := dialog.TextField("How do you know", "").Must(), dialog.TextField("Reference", "").Must(), dialog.TextField("Receipt", "")
 	d.Fields, d.Do = []*dialog.Field{reason}, "Settle it"
+	known := func(given []string) bool { return len(given) == 1 && slices.Contains(o.Receipts, given[0]) }
 	switch truth {
 	case ledger.TakenBack:
 		d.Fields = []*dialog.Field{reference, dialog.TextField("What was done", "")}
@@ -92,23 +90,26 @@ func (c Case) dealtWith(truth ledger.Truth) *dialog.Dialog {
 		if len(o.Receipts) == 1 {
 			receipt = dialog.TextField("Receipt", writeReceipts(o.Receipts))
 		}
+		receipt.MustWhere(func() bool { return len(o.Receipts) > 1 })
+		reason.MustWhere(func() bool { given, _ := readReceipts(receipt.Value()); return !known(given) })
 		d.Fields = []*dialog.Field{receipt, reason}
 	}
-	d.Submit = func(time.Time) (dialog.Action, string) {
+	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
 		dec := ledger.Decision{Verb: ledger.VerbAck, Truth: truth, Reason: reason.Value(), Reference: reference.Value()}
-		given, fault := readReceipts(receipt.Value())
+		given, why := readReceipts(receipt.Value())
 		if truth == ledger.LandedOnce {
 			dec.Receipts = given
 		}
-		switch known := len(given) == 1 && slices.Contains(o.Receipts, given[0]); {
-		case fault != "":
+		fault := dialog.Fault{Why: why, At: receipt}
+		switch {
+		case why != "":
 		case truth == ledger.TakenBack:
 			fault = missing(reference, needReference)
 		case truth == ledger.LandedOnce && len(o.Receipts) > 1 && receipt.Value() == "":
-			fault = "which of them it is: " + ticket.List(o.Receipts).String()
+			fault.Why = "which of them it is: " + ticket.List(o.Receipts).String()
 		case truth == ledger.LandedOnce && len(dec.Receipts) > 1:
-			fault = "one receipt: it landed once"
-		case known && dec.Reason == "":
+			fault.Why = "one receipt: it landed once"
+		case known(given) && dec.Reason == "":
 			dec.Reason = "it is " + receipt.Value()
 		default:
 			fault = missing(reason, "say how you know: it is read when it was wrong")

@@ -38,20 +38,20 @@ func (c Case) decide(dec ledger.Decision, done safe.Text) Decide {
 
 // withReason finishes a dialog that needs a reason and nothing else.
 func (c Case) withReason(d *dialog.Dialog, label, do string, verb ledger.Verb, done safe.Format, ask string) *dialog.Dialog {
-	reason := dialog.TextField(label, "")
+	reason := dialog.TextField(label, "").Must()
 	d.Fields, d.Do = []*dialog.Field{reason}, do
-	d.Submit = func(time.Time) (dialog.Action, string) {
+	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
 		return c.decide(ledger.Decision{Verb: verb, Reason: reason.Value()}, safe.Say(done)), missing(reason, ask)
 	}
 	return d
 }
 
-// missing is what to say where a field is empty.
-func missing(f *dialog.Field, what string) string {
+// missing is the fault of a field that is empty.
+func missing(f *dialog.Field, what string) dialog.Fault {
 	if f.Value() == "" {
-		return what
+		return dialog.Fault{Why: what, At: f}
 	}
-	return ""
+	return dialog.Fault{}
 }
 
 // Confirm records that it landed.
@@ -74,8 +74,8 @@ func (c Case) Confirm() *dialog.Dialog {
 		d.Add("WILL", will)
 		d.Add("UNDO", "U puts it back in doubt")
 		d.Yes = "y it landed"
-		d.Submit = func(time.Time) (dialog.Action, string) {
-			return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: known}, safe.Say("recorded as landed")), ""
+		d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
+			return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: known}, safe.Say("recorded as landed")), dialog.Fault{}
 		}
 		return d
 	}
@@ -90,22 +90,30 @@ func (c Case) Confirm() *dialog.Dialog {
 	}
 	receipts, reason := dialog.TextField("Receipts", writeReceipts(known)), dialog.TextField("How do you know", "")
 	d.Fields, d.Do = []*dialog.Field{receipts, reason}, "It landed"
-	d.Submit = func(time.Time) (dialog.Action, string) {
+	maybe := func(given []string) bool {
+		return slices.ContainsFunc(given, func(r string) bool { return slices.Contains(candidates, r) })
+	}
+	reason.MustWhere(func() bool {
+		given, _ := readReceipts(receipts.Value())
+		return len(given) == 0 || maybe(given)
+	})
+	receipts.MustWhere(func() bool { return reason.Value() == "" })
+	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
 		given, fault := readReceipts(receipts.Value())
 		switch {
 		case fault != "":
-			return nil, fault
+			return nil, dialog.Fault{Why: fault, At: receipts}
 		case reason.Value() != "":
 		case len(given) == 0:
-			return nil, "a receipt, or how you know: one of the two"
-		case slices.ContainsFunc(given, func(r string) bool { return slices.Contains(candidates, r) }):
-			return nil, "how you know that it is this one"
+			return nil, dialog.Fault{Why: "a receipt, or how you know: one of the two", At: receipts}
+		case maybe(given):
+			return nil, dialog.Fault{Why: "how you know that it is this one", At: reason}
 		}
 		done := safe.Say("recorded as landed")
 		if len(given) > 1 {
 			done = safe.Say("recorded as landed %d times", len(given))
 		}
-		return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: given, Reason: reason.Value()}, done), ""
+		return c.decide(ledger.Decision{Verb: ledger.VerbConfirm, Receipts: given, Reason: reason.Value()}, done), dialog.Fault{}
 	}
 	return d
 }
@@ -184,14 +192,14 @@ func (c Case) Park() *dialog.Dialog {
 	d := c.about("Park")
 	d.Add("WILL", "take it out of the way until then, or until it changes; checks go on")
 	c.warn(d)
-	until, reason := dialog.TextField("Until", "2h"), dialog.TextField("Reason", "")
+	until, reason := dialog.TextField("Until", "2h").Must(), dialog.TextField("Reason", "")
 	d.Fields, d.Do, d.Quick = []*dialog.Field{until, reason}, "Park", true
-	d.Submit = func(now time.Time) (dialog.Action, string) {
+	d.Submit = func(now time.Time) (dialog.Action, dialog.Fault) {
 		t, err := ticket.Until(until.Value(), now, c.Zone)
 		if err != nil {
-			return nil, err.Error()
+			return nil, dialog.Fault{Why: err.Error(), At: until}
 		}
-		return c.decide(ledger.Decision{Verb: ledger.VerbPark, Until: t, Reason: reason.Value()}, safe.Say("parked until %s", ticket.Moment(t, now, c.Zone))), ""
+		return c.decide(ledger.Decision{Verb: ledger.VerbPark, Until: t, Reason: reason.Value()}, safe.Say("parked until %s", ticket.Moment(t, now, c.Zone))), dialog.Fault{}
 	}
 	return d
 }
@@ -223,11 +231,11 @@ func (c Case) WouldNote() safe.Text {
 // noteOutage leaves a remark on an outage.
 func (c Case) noteOutage() *dialog.Dialog {
 	o := c.Outage
-	note := dialog.TextField("Note", "")
+	note := dialog.TextField("Note", "").Must()
 	d := &dialog.Dialog{ID: o.ID, Title: safe.Say("Note"), Corner: safe.Say("outage"), Head: o.Title(), Fields: []*dialog.Field{note}, Do: "Leave note", Quick: true}
 	d.Add("WILL", "leave a remark for the next person who looks; nothing else changes")
 	d.Put(ticket.HereToo(o.Others)...)
-	d.Submit = func(time.Time) (dialog.Action, string) {
+	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
 		return Incident{IncidentChange: ledger.IncidentChange{ID: o.ID, Verb: ledger.IncidentNoted, Reason: note.Value()}, Done: safe.Say("noted"), Title: o.Title()}, missing(note, "the note is empty")
 	}
 	return d
@@ -243,9 +251,9 @@ func (c Case) Detach() *dialog.Dialog {
 	d.Add("WILL", "take it out of the outage and its sum; nothing else changes")
 	d.Add("NOT UNDONE", "it joins no outage again")
 	c.warn(d)
-	reason := dialog.TextField("Reason", "")
+	reason := dialog.TextField("Reason", "").Must()
 	d.Fields, d.Do = []*dialog.Field{reason}, "Take it out"
-	d.Submit = func(time.Time) (dialog.Action, string) {
+	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
 		change := ledger.IncidentChange{ID: o.Incident, Verb: ledger.IncidentDetached, Operation: o.ID, Reason: reason.Value()}
 		return Incident{IncidentChange: change, Done: safe.Say("taken out of its outage"), Title: c.told().Title()}, missing(reason, "say why: it stands in the outage's history")
 	}
@@ -324,15 +332,15 @@ func (c Case) Hold() *dialog.Dialog {
 	}
 	d.Add("WILL", "stop every retry at once, by machine, by hand or in bulk, and every allowed send; checks go on, and pipelines with what is new")
 	d.Add("UNTIL", "empty: until it is released")
-	scope, until, reason := dialog.ChoiceField("What", choices...), dialog.TextField("Until", ""), dialog.TextField("Reason", "")
+	scope, until, reason := dialog.ChoiceField("What", choices...), dialog.TextField("Until", ""), dialog.TextField("Reason", "").Must()
 	d.Fields, d.Do = []*dialog.Field{scope, reason, until}, "Hold"
-	d.Submit = func(now time.Time) (dialog.Action, string) {
+	d.Submit = func(now time.Time) (dialog.Action, dialog.Fault) {
 		h := holds[slices.Index(choices, scope.Value())]
 		h.Reason = reason.Value()
 		if until.Value() != "" {
 			var err error
 			if h.Until, err = ticket.Until(until.Value(), now, c.Zone); err != nil && h.Reason != "" {
-				return nil, err.Error()
+				return nil, dialog.Fault{Why: err.Error(), At: until}
 			}
 		}
 		return h, missing(reason, "say why: others will want to release it")
@@ -345,9 +353,9 @@ func (c Case) release(h ledger.Hold) *dialog.Dialog {
 	c.alone(d)
 	d.Add("HELD BY", "%s since %s: %s", ticket.Who(h.Actor.Name), c.Moment(h.CreatedAt), h.Reason)
 	d.Warn("WILL", "let machines send again, where the policy lets them")
-	reason := dialog.TextField("Reason", "")
+	reason := dialog.TextField("Reason", "").Must()
 	d.Fields, d.Do = []*dialog.Field{reason}, "Release"
-	d.Submit = func(time.Time) (dialog.Action, string) {
+	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
 		return Release{Scope: h.Scope, Reason: reason.Value()}, missing(reason, "say why it may go on")
 	}
 	return d
@@ -359,9 +367,9 @@ func Who(account, key string) *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("Who are you?")}
 	d.Add("ACCOUNT", "%s is shared", cmp.Or(account, "this one"))
 	d.Add("WHY", "every decision keeps who made it; this is a label, not a login")
-	name := dialog.TextField("Your name", "")
+	name := dialog.TextField("Your name", "").Must()
 	d.Fields, d.Do, d.Quick = []*dialog.Field{name}, "That is me", true
-	d.Submit = func(time.Time) (dialog.Action, string) {
+	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
 		return Name{name.Value(), key}, missing(name, "a name that a colleague recognises")
 	}
 	return d

@@ -23,15 +23,11 @@ func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 		d.Until = p.LapsesAt
 	}
 	asked := !proven || p.OverridesMax // for a reason, and a button instead of one y
-	hint := safe.Text{}
-	if len(p.Body) > 0 {
-		d.More = ticket.Body(p.Body)
-		if hint = safe.Say("   b: body"); asked {
-			hint = safe.Say("   ^b: body")
-		}
-	}
 	d.Put(c.told().Ground(p, c.Me, 2)...)
-	d.Put(c.told().Sending(p, hint, nil)...)
+	d.Put(c.told().Sending(p)...)
+	if p.Body != "" { // whole, and last: it may be longer than the screen
+		d.Rest = append([]safe.Text{safe.Say("BODY")}, ticket.Body(p.Body)...)
+	}
 	request := reconcile.RetryRequest{ID: d.ID, Version: d.Version, Basis: p.Basis, Showing: p.Showing, OverrideMax: p.OverridesMax}
 	label := "send once"
 	if p.Sender == "pipeline" {
@@ -39,21 +35,21 @@ func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 	}
 	if !asked {
 		d.Yes = "y " + label
-		d.Submit = func(time.Time) (dialog.Action, string) { return Send{request, d.Head}, "" }
+		d.Submit = func(time.Time) (dialog.Action, dialog.Fault) { return Send{request, d.Head}, dialog.Fault{} }
 		return d
 	}
-	reason := dialog.TextField("Reason", "")
+	reason := dialog.TextField("Reason", "").Must()
 	d.Fields, d.Do = []*dialog.Field{reason}, strings.ToUpper(label[:1])+label[1:]
 	want := ticket.ToType(p.Loss)
 	var loss *dialog.Field
 	if !proven {
 		request.Basis, request.LossTyped = ledger.BasisRiskAccepted, true
-		loss = dialog.TypedField(ticket.Fit(16, "Type "+want, "Type that loss"))
+		loss = dialog.TypedField(ticket.Fit(16, "Type "+want, "Type that loss")).Must()
 		d.Fields = append(d.Fields, loss)
 	}
-	d.Submit = func(time.Time) (dialog.Action, string) {
+	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
 		if loss != nil && reason.Value() != "" && strings.ReplaceAll(loss.Value(), ",", "") != want {
-			return nil, "type " + want + ": what it costs when it had landed after all"
+			return nil, dialog.Fault{Why: "type " + want + ": what it costs when it had landed after all", At: loss}
 		}
 		request.Reason = reason.Value()
 		return Send{request, d.Head}, missing(reason, "say why this risk is taken")

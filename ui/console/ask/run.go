@@ -37,17 +37,17 @@ func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun, closed string, sends bool) *d
 	case closed != "":
 		d.Add("HERE", "%s", closed)
 	case run.State == ledger.RunRunning && driver != "":
-		d.Yes = "y pause it"
-		d.Submit = func(time.Time) (dialog.Action, string) { return Halt{Run: run}, "" }
+		d.Yes = "P pause it"
+		d.Submit = func(time.Time) (dialog.Action, dialog.Fault) { return Halt{Run: run}, dialog.Fault{} }
 	case left > 0 && run.Sends() && !sends:
 		d.Add("HERE", "nothing can be sent from this console")
 	case left > 0:
-		d.Yes = "y go on with " + ledger.Count(left)
-		d.Submit = func(time.Time) (dialog.Action, string) { return GoOn{run}, "" }
+		d.Yes = "G go on with " + ledger.Count(left)
+		d.Submit = func(time.Time) (dialog.Action, dialog.Fault) { return GoOn{run}, dialog.Fault{} }
 	}
 	if run.Open() && left > 0 && closed == "" {
-		d.Keys["s"] = Halt{Run: run, End: true}
-		d.Add("OR", "s ends it: %s untouched. Esc leaves it as it is, p comes back", draw.Plural(left, "row stays", "rows stay"))
+		d.Keys["E"] = Halt{Run: run, End: true}
+		d.Add("OR", "E ends it: %s untouched. Esc leaves it as it is, p comes back", draw.Plural(left, "row stays", "rows stay"))
 	}
 	for _, it := range act.Exceptions(items) {
 		d.Picks = append(d.Picks, dialog.Pick{Fact: act.Line(run.Verb, it), Action: Show{it.OperationID, of}})

@@ -15,10 +15,11 @@ import (
 type Field struct {
 	Label   string
 	input   textinput.Model
-	was     string // what it began with
-	filled  bool   // and needs no more: the next one is asked for first
-	whole   bool   // and is selected: what is typed takes its place
-	typed   bool   // must be typed: a paste would skip the reading
+	was     string      // what it began with
+	filled  bool        // and needs no more: the next one is asked for first
+	whole   bool        // and is selected: what is typed takes its place
+	typed   bool        // must be typed: a paste would skip the reading
+	must    func() bool // be filled; nil: it may stay empty
 	choices []string
 	at      int
 }
@@ -53,6 +54,11 @@ func TypedField(label string) *Field {
 func ChoiceField(label string, choices ...string) *Field {
 	return &Field{Label: label, choices: choices, input: NewInput()}
 }
+
+// Must says that the field has to be filled, and MustWhere when it has to be.
+func (f *Field) Must() *Field { f.MustWhere(func() bool { return true }); return f }
+
+func (f *Field) MustWhere(must func() bool) { f.must = must }
 
 // NewInput is a one-line editor that reads no clipboard by itself and does not
 // blink: nothing on this screen moves without a cause.
@@ -126,7 +132,7 @@ func Paste(in *textinput.Model, text string) {
 }
 
 // line draws the field in w cells.
-func (f *Field) line(th *draw.Theme, w int, focused bool) string {
+func (f *Field) line(th *draw.Theme, w int, focused bool) (drawn string) {
 	if f.choices != nil {
 		var parts []string
 		for i, c := range f.choices {
@@ -142,6 +148,10 @@ func (f *Field) line(th *draw.Theme, w int, focused bool) string {
 			return th.Strong.Render(text)
 		}
 		return text
+	}
+	if missing := " needed"; f.must != nil && f.Value() == "" && w > 2*len(missing) && f.must() {
+		w -= len(missing)
+		defer func() { drawn += th.Warn.Render(missing) }()
 	}
 	if focused {
 		f.input.Focus()

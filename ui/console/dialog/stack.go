@@ -2,6 +2,7 @@ package dialog
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"indoubt/ui/console/draw"
@@ -14,9 +15,10 @@ import (
 // Stack is the open dialogs. The top one takes the keys.
 type Stack struct{ open []*Dialog }
 
-// Open puts a dialog on top. The key that opened it never answers it.
-func (s *Stack) Open(d *Dialog, opener string, now time.Time) {
-	d.openedAt, d.focus = now, d.first()
+// Open puts a dialog on top. The key that opened it never answers it; lastKey is when the
+// newest one was pressed.
+func (s *Stack) Open(d *Dialog, opener string, now, lastKey time.Time) {
+	d.hands, d.focus = hands{openedAt: now, lastKey: lastKey}, d.first()
 	if !d.Itself {
 		d.opener = opener
 	}
@@ -33,9 +35,37 @@ func (s *Stack) Top() *Dialog {
 
 // Press gives a key to the top dialog, and closes it where that ends it.
 func (s *Stack) Press(msg tea.KeyPressMsg, now time.Time) Action {
-	action, closes := s.Top().Press(msg, now)
-	if closes {
+	d := s.Top()
+	action, closes := d.Press(msg, now)
+	if n, leads := action.(next); leads {
+		s.Open(n.Dialog, strings.ToLower(msg.String()), now, now)
+		n.over = true
+		return nil
+	}
+	return s.end(d, action, closes, now)
+}
+
+// Answered takes the answer that was held, unless another key followed it or the dialog
+// asks something else now.
+func (s *Stack) Answered(h Held, now time.Time) Action {
+	d := s.Top()
+	if d == nil || d.held == "" || h != (Held{d.openedAt, d.presses}) {
+		return nil
+	}
+	action, closes := d.answered(now)
+	return s.end(d, action, closes, now)
+}
+
+// end closes a dialog, and with its answer the questions that led to it.
+func (s *Stack) end(d *Dialog, action Action, closes bool, now time.Time) Action {
+	for closes {
 		s.open = s.open[:len(s.open)-1]
+		if closes = d.over && d.done; closes {
+			d = s.Top()
+			d.done = true
+		} else if d.over { // it is asked once more
+			s.Top().hands = hands{openedAt: now, lastKey: now}
+		}
 	}
 	return action
 }
@@ -49,7 +79,7 @@ func (s *Stack) Renew(d *Dialog, now time.Time) {
 		}
 		d.hands, d.scroll, d.showMore, d.fault = old.hands, old.scroll, old.showMore, old.fault
 		if old.Yes != d.Yes {
-			d.openedAt = now
+			d.openedAt, d.spent, d.held, d.fault = now, false, "", ""
 		}
 		if old.focus < len(old.Picks) {
 			d.focus = max(slices.IndexFunc(d.Picks, func(p Pick) bool { return p.Action == old.Picks[old.focus].Action }), 0)

@@ -87,6 +87,20 @@ func Wrap(s string, w int) []string {
 	return append(out, s)
 }
 
+// Break breaks a text without styles into lines of at most w cells that show all of it,
+// spaces too.
+func Break(s string, w int) []string {
+	var out []string
+	for w > 0 && Width(s) > w {
+		line := ansi.Truncate(s, w, "")
+		if line == "" {
+			break
+		}
+		out, s = append(out, line), s[len(line):]
+	}
+	return append(out, s)
+}
+
 // Plural counts in words.
 func Plural(n int, one, many string) string {
 	if n == 1 {

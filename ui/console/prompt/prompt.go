@@ -39,6 +39,7 @@ type (
 	Show struct {
 		ledger.Filter
 		Kept bool // it was chosen, not only tried
+		Back bool // the prompt was left, and its list was opened for it
 	}
 	// Seek shows what the help says of some words, while they are typed too.
 	Seek struct{ Text string }
@@ -52,9 +53,10 @@ type (
 
 // Line is an open prompt.
 type Line struct {
+	Over  bool // another screen: the list was opened for it
 	kind  Kind
 	input textinput.Model
-	was   ledger.Filter // the filter to go back to
+	was   ledger.Filter // the filter to go back to, or the words of the help
 	fault safe.Text
 	specs []Spec
 	known *Known
@@ -76,7 +78,7 @@ func New(kind Kind, shown ledger.Filter, specs []Spec, known *Known) *Line {
 
 // Find is a prompt for words of the help.
 func Find(shown string) *Line {
-	l := New(search, ledger.Filter{}, nil, nil)
+	l := New(search, ledger.Filter{Text: shown}, nil, nil)
 	l.input.SetValue(shown)
 	l.input.CursorEnd()
 	return l
@@ -89,16 +91,10 @@ func (l *Line) Fail(err error) { l.fault = fault(err) }
 func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
 	switch msg.String() {
 	case "esc", "ctrl+c":
-		switch l.kind {
-		case Filter:
-			return Show{Filter: l.was}, true
-		case search:
-			return Seek{}, true
-		}
-		return nil, true
+		return l.left(), true
 	case "backspace":
 		if l.input.Value() == "" {
-			return nil, true
+			return l.left(), true
 		}
 	case "tab":
 		if all := l.completions(); len(all) > 0 {
@@ -117,6 +113,17 @@ func (l *Line) Press(msg tea.KeyPressMsg) (action dialog.Action, closes bool) {
 		return nil, false
 	}
 	return l.typed(), false
+}
+
+// left puts back what was shown before the prompt opened.
+func (l *Line) left() dialog.Action {
+	switch l.kind {
+	case Filter:
+		return Show{Filter: l.was, Back: l.Over}
+	case search:
+		return Seek{l.was.Text}
+	}
+	return nil
 }
 
 // recall shows the filter used n before the one shown; the newest first.
@@ -166,7 +173,7 @@ func (l *Line) enter() (dialog.Action, bool) {
 			l.fault = fault(err)
 			return nil, false
 		}
-		return Show{f, true}, true
+		return Show{Filter: f, Kept: true}, true
 	}
 	if l.kind == search {
 		return Seek{text}, true
