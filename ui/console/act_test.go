@@ -227,6 +227,9 @@ func TestI7_ADialogHandsOverWhatItShowed(t *testing.T) {
 }
 
 func TestRetryThatIsRefusedSaysWhy(t *testing.T) {
+	b := nightBench(t, 80, 24).cursorOn(4)
+	b.engine().err = errors.Join(errors.New("no answer"), errors.New("and no key"))
+	b.keys("R", "y").shows("Not done", "WHY              no answer ", "                 and no key ").hides(`\n`)
 	nightBench(t, 80, 24).cursorOn(5).keys("R").shows("Not done", "another operation wants the same", "look at both")
 }
 

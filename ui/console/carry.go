@@ -128,7 +128,10 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		})
 	case ask.Copy:
 		m.say("copied the %s, if your terminal allows it: %s", a.What, begins(a.Text))
-		return tea.SetClipboard(safe.Exact(a.Text)) // it may be pasted into a shell
+		if a.Page {
+			return tea.SetClipboard(safe.ExactLines(a.Text))
+		}
+		return tea.SetClipboard(safe.Exact(a.Text))
 	case ask.Start:
 		return m.start(a)
 	case ask.GoOn:

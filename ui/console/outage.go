@@ -89,7 +89,7 @@ func pressOutage(m *Root, name string) (tea.Cmd, bool) {
 		m.table.MoveBy(1)
 		return cmd, true
 	case "y":
-		return m.carry(ask.Copy{What: "page of this outage", Text: o.Markdown()}), true
+		return m.carry(ask.Copy{What: "page of this outage", Text: o.Markdown(), Page: true}), true
 	case "R", "A", "P":
 		return actOnGroup(m, o, m.byKey[name]), true
 	case "c":

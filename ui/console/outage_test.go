@@ -276,7 +276,8 @@ func TestAGroupLargerThanOneRun(t *testing.T) {
 func TestTheFilterOfAGroupIsAddedTo(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe")
 	b.keys("y").shows("copied the page of this outage, if your terminal allows it: # stripe · timeout").hides(`\n`)
-	need.Contains(t, b.copy[0], "20 = 5 landed")
+	need.Contains(t, b.copy[0], "20 = 5 landed", "\n\n20 errors in 6 min", "|\n| 12 | did not land, proven |", "\n- 2026-07-14 ")
+	need.Lacks(t, b.copy[0], `\n`)
 	b.keys("enter").shows("charge cus_3").keys("/").text("cus_3").keys("enter").shows("charge cus_3").hides("charge cus_4")
 	need.Contains(t, b.m.table.Filter.Text, "group:proven cus_3")
 }

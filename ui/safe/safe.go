@@ -96,6 +96,15 @@ func Exact(s string) string {
 	return b.String()
 }
 
+// ExactLines is Exact for a page that is pasted elsewhere: line feeds stay.
+func ExactLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = Exact(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 // jsonRune is a rune as JSON escapes it, or two that are one; or a backslash that is escaped.
 var jsonRune = lazyregexp.New(`\\\\|(?:\\u[0-9a-fA-F]{4})+`)
 

@@ -12,6 +12,12 @@ import (
 	"indoubt/ui/safe"
 )
 
+// A page that is pasted elsewhere keeps its lines and nothing else that a terminal acts on.
+func TestAPageKeepsItsLines(t *testing.T) {
+	need.Equal(t, safe.ExactLines("a\n\tb\x1b[2J\r\n`c\\n`\n"), "a\n\\tb\\x1b[2J\\r\n`c\\n`\n")
+	need.Equal(t, safe.Exact("rm -rf\n"), `rm -rf\n`)
+}
+
 func TestI11_TextWritesOutWhatDoesNotPrint(t *testing.T) {
 	for in, want := range map[string]string{
 		"":                     "",

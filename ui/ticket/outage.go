@@ -404,5 +404,5 @@ func (o Outage) Markdown() string {
 		fmt.Fprintf(&b, "- %s %s %s%s\n", at(e.At), markdown(Who(e.Actor.Name)), strings.ReplaceAll(e.Verb, "_", " "), markdown(Colon(Why(e, at))))
 	}
 	fmt.Fprintf(&b, "\nLook again: `indoubt list incident:%s`\n", o.ID)
-	return safe.Lines(b.String())
+	return safe.ExactLines(b.String()) // its parts are safe already
 }

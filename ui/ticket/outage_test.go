@@ -96,6 +96,9 @@ func TestTheHistoryHasOneZone(t *testing.T) {
 	events := append(ledger.Latecomers{"i1": {{Operation: "o1", At: at}}}.Told(), taken)
 	moment := func(t time.Time) string { return Moment(t, at, zone) }
 	need.Equal(t, Why(events[0], moment), "1 error until 03:00:00")
+	in.Name = "a\nb\x1b[2J`c"
+	page := Outage{Now: at, Zone: zone, IncidentAccount: ledger.IncidentAccount{Incident: in}}.Markdown()
+	need.Contains(t, page, `# a\nb\x1b\[2J`) // written out once
 	need.Contains(t, Outage{Now: at, Zone: zone, IncidentAccount: ledger.IncidentAccount{Incident: in, Events: events}}.Markdown(), "on it until 2026-07-14 04:00:00 CEST", "1 error until 2026-07-14 03:00:00 CEST")
 	acts, _ := Told(events)
 	need.Contains(t, Report{Now: at, Zone: zone, Acts: acts, Again: []string{"", ""}}.Markdown(), "on it until 04:00:00")

@@ -49,8 +49,12 @@ type (
 	Name struct{ Name, Key string }
 	// Key presses a key of the console.
 	Key string
-	// Copy gives a text to the terminal's clipboard.
-	Copy struct{ What, Text string }
+	// Copy gives a text to the terminal's clipboard: one value, which may be pasted into a
+	// shell and stays on one line, or a page.
+	Copy struct {
+		What, Text string
+		Page       bool
+	}
 	// Start begins a bulk run over a set.
 	Start struct {
 		*Set

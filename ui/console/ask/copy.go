@@ -33,7 +33,7 @@ func (c Case) CopyMenu() *dialog.Dialog {
 	add := func(key, name, value string) {
 		if value != "" {
 			d.Put(ticket.Fact{Label: safe.Say("%s  %s", key, name), Text: shown(draw.Cut(value, 200))})
-			d.Keys[key] = Copy{name, value}
+			d.Keys[key] = Copy{What: name, Text: value}
 		}
 	}
 	add("i", "id", o.ID)

@@ -395,7 +395,11 @@ func Refused(title safe.Text, err error) *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("Not done"), Head: title, Itself: true}
 	var no *ledger.RefusedError
 	if !errors.As(err, &no) {
-		d.Warn("WHY", "%s", err)
+		label := safe.Format("WHY")
+		for line := range strings.Lines(err.Error()) { // several reasons, one a line
+			d.Warn(label, "%s", strings.TrimRight(line, "\n"))
+			label = ""
+		}
 		return d
 	}
 	d.Warn("WHY", "%s", no.Why)
