@@ -374,3 +374,27 @@ func TestAMissingSecretIsSaidOnce(t *testing.T) {
 	need.Equal(t, strings.Count(b.screen(), "no key: SHOP_KEY"), 2)
 	newBench(t, 160, 48, o).judged(nightFacts).shows("bank, stripe no key: SHOP_KEY")
 }
+
+// When the last row of an outage is settled elsewhere, its row says so at once, though a hand
+// is at the keys, and no figure of before stays on the screen.
+func TestAFinishedOutageIsOverAtOnce(t *testing.T) {
+	for _, size := range [][2]int{{40, 12}, {80, 24}, {120, 40}, {200, 60}} {
+		b := outageBench(t, size[0], size[1], "").keys("j").shows("12 ×")
+		settle := func(from, to int) {
+			for n := from; n < to; n++ {
+				op := b.op(outageRow(n))
+				d := ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbAbandon, Reason: "made by hand", Actor: ledger.Actor{Name: "sam"}}
+				need.Get(ledger.Decide(t.Context(), b.store, d))(t)
+			}
+			b.wait(time.Second)
+			b.send(feed.Changed{})
+		}
+		settle(0, 11)
+		b.shows("1 ×").hides("12 ×")
+		settle(11, 12)
+		b.hides(" × ").shows("nothing to do")
+		settle(17, 20)
+		b.shows("over, 20 settled").hides("3 to look at")
+		b.keys("j").hides("over, 20 settled")
+	}
+}

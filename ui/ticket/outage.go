@@ -104,6 +104,19 @@ func (o Outage) Count() safe.Text {
 	return safe.Say("%s errors", ledger.Count(n))
 }
 
+// Became says why an outage needs no one any more, in few words.
+func (o Outage) Became() safe.Text {
+	switch {
+	case o.Needs().N > 0: // the order or the filter of the list takes its rows one by one
+		return safe.Say("row by row now")
+	case !o.ClosedAt.IsZero():
+		return safe.Say("closed")
+	case o.Fates[ledger.FateOpen].N > 0:
+		return safe.Say("nothing to do")
+	}
+	return safe.Say("over, %s settled", ledger.Count(o.IncidentAccount.Errors()))
+}
+
 // ToDo is the part of the account that someone is to act on, in few cells.
 func (o Outage) ToDo() safe.Text {
 	return safe.Say("%s %s, %s %s, of %s", ledger.Count(o.Fates[ledger.FateNotLanded].N), fates[ledger.FateNotLanded], ledger.Count(o.Fates[ledger.FateOpen].N), fates[ledger.FateOpen], ledger.Count(o.IncidentAccount.Errors()))

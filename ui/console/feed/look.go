@@ -311,8 +311,14 @@ const ReadLeft = 300
 // whereTo reads what became of rows that are not in the list any more.
 func (msg *Looked) whereTo(ctx context.Context, store ledger.Store) error {
 	var ids []string
+	msg.Left = map[string]Row{}
+	for _, id := range slices.Concat(msg.Known, msg.Gone) {
+		if err := msg.outageLeft(ctx, store, id); err != nil {
+			return err
+		}
+	}
 	for _, id := range msg.Known {
-		if !msg.in[id] && (!msg.lately || msg.moved[id]) {
+		if _, out := msg.Left[id]; !out && !msg.in[id] && (!msg.lately || msg.moved[id]) {
 			ids = append(ids, id)
 		}
 	}
@@ -325,7 +331,6 @@ func (msg *Looked) whereTo(ctx context.Context, store ledger.Store) error {
 	if more {
 		ids = ids[:ReadLeft]
 	}
-	msg.Left = make(map[string]Row, len(ids))
 	recs, err := store.Records(ctx, ids)
 	for _, rec := range recs { // the list will do without one that is not there when it is sorted again
 		row := rec.Row()

@@ -120,6 +120,23 @@ func about(f ledger.Filter, in ledger.Incident) bool {
 	return true
 }
 
+// outageLeft reads what became of an outage whose row is on the screen, and which the list
+// has no more: the row stays with the figures of now, and says that it is over.
+func (msg *Looked) outageLeft(ctx context.Context, store ledger.Store, row string) error {
+	id, is := strings.CutPrefix(row, outageID(""))
+	if !is || msg.in[row] || msg.lately {
+		return nil
+	}
+	o, err := msg.account(ctx, store, id, nil)
+	if err != nil || o == nil {
+		return err
+	}
+	r := NewOutageRow(o)
+	r.Gone = o.Became()
+	msg.Left[row] = r
+	return nil
+}
+
 // readOutages reads the incidents that something is still to be done about.
 func (msg *Looked) readOutages(ctx context.Context, store ledger.Store) error {
 	msg.recall()

@@ -159,10 +159,7 @@ func (l *Table) row(f *draw.Frame, s *feed.Row, t ticket.Ticket, w int, all []la
 	flag, mark := l.signs(s, t, how)
 	age := draw.Right(ticket.Age(since), 4) + " "
 	if !s.Gone.Empty() {
-		// The whole row is dim; how it left stands where the decision would have been made.
-		rest := w - lead
-		gone := min(draw.Width(s.Gone.String()), rest/2)
-		return paint.Faint.Render(draw.Left(bar+flag+mark+age+draw.Left(t.Title().String(), rest-gone-1)+" "+draw.Left(s.Gone.String(), gone), w))
+		return paint.Faint.Render(left(bar+flag+mark+age, t.Title(), s.Gone, w))
 	}
 	var out strings.Builder
 	out.WriteString(paint.Text.Render(bar) + paint.Bad.Render(flag) + paint.Accent.Render(mark) + paint.Text.Render(age))
@@ -183,6 +180,14 @@ func (l *Table) row(f *draw.Frame, s *feed.Row, t ticket.Ticket, w int, all []la
 		}
 	}
 	return out.String()
+}
+
+// left is a row that has left the list: dim, and how it left stands where the decision would
+// have been made.
+func left(lead string, title, gone safe.Text, w int) string {
+	rest := w - draw.Width(lead)
+	room := min(draw.Width(gone.String()), rest/2)
+	return draw.Left(lead+draw.Left(title.String(), rest-room-1)+" "+draw.Left(gone.String(), room), w)
 }
 
 // signs are a row's flag and mark.
@@ -217,7 +222,7 @@ func (l *Table) Lines(f *draw.Frame, w, h int, see func(*feed.Row) ticket.Ticket
 	for i, s := range l.Visible() {
 		n := l.Top + i
 		if !s.Operation() {
-			out = append(out, outage(f, s.Outage, w, all, n == l.At))
+			out = append(out, outage(f, &s, w, all, n == l.At))
 			continue
 		}
 		out = append(out, l.row(f, &s, see(&s), w, all, look{n == l.At, n >= from && n <= to}))

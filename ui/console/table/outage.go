@@ -5,13 +5,14 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ui/console/draw"
+	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
 // outage is the line of an incident, exactly w cells: what needs a person in it.
-func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) string {
-	paint, bar := &f.Paints, " "
+func outage(f *draw.Frame, s *feed.Row, w int, all []laid, chosen bool) string {
+	o, paint, bar := s.Outage, &f.Paints, " "
 	if chosen {
 		paint, bar = &f.Cursor, "▌"
 	}
@@ -22,6 +23,9 @@ func outage(f *draw.Frame, o *ticket.Outage, w int, all []laid, chosen bool) str
 	here := " "
 	if len(o.Others) > 0 {
 		here = "@"
+	}
+	if !s.Gone.Empty() {
+		return paint.Faint.Render(left(bar+"+"+here+draw.Right(ticket.Age(since), 4)+" ", safe.Say("%s %s", o.Where(), o.Span()), s.Gone, w))
 	}
 	needs := o.Needs()
 	out := paint.Text.Render(bar) + paint.Strong.Render("+") + paint.Accent.Render(here) + paint.Text.Render(draw.Right(ticket.Age(since), 4)+" ")
