@@ -149,14 +149,14 @@ func TestPagesFollowTheCursor(t *testing.T) {
 	if n := len(b.m.table.Items); n != 200 {
 		t.Fatalf("%d rows at first", n)
 	}
-	b.keys("j").hides("↓ more").keys("ctrl+d").m.table.MoveTo(199)
+	b.keys("j").shows("── 1,200, 200 loaded ↓ ──").keys("ctrl+d").m.table.MoveTo(199)
 	b.m.dirty = true
-	b.shows("↑190 above  ↓ more")
+	b.shows("↑190 above  1,200, 200 loaded ↓")
 	endAtMost = 400
 	t.Cleanup(func() { endAtMost = 5000 })
-	b.keys("G").shows("row 700, and there are more below: G goes on", "↓ more", "post 600")
+	b.keys("G").shows("row 700, and there are more below: G goes on", "above  1,200, 700 loaded ↓", "post 600")
 	endAtMost = 5000
-	b.keys("G").shows("post 100").hides("↓ more")
+	b.keys("G").shows("post 100", "↑1,190 above ──").hides("loaded", "below ↓")
 	if n := len(b.m.table.Items); n != 1200 {
 		t.Fatalf("%d rows at the end", n)
 	}

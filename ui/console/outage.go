@@ -313,6 +313,9 @@ func account(f *draw.Frame, o *ticket.Outage, w, h int) []string {
 	for len(out) < h {
 		out = append(out, draw.Spaces(w))
 	}
+	if rest := len(out) - h; rest > 0 && h > 2 {
+		out[h-1] = f.Faint.Render(draw.Left(" … "+ledger.Count(rest+1)+" more, ↵ opens all", w))
+	}
 	return out[:h]
 }
 

@@ -87,6 +87,7 @@ type sheet struct {
 	brief *feed.Brief // of the row under the cursor
 	marks safe.Text   // which the keys act on instead, where some are marked
 	lines []string
+	below string // in the rule over the foot: rows that the list has out of sight
 }
 
 func (s *sheet) add(lines ...string) { s.lines = append(s.lines, lines...) }
@@ -102,7 +103,9 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Fo
 	search := h.Searching(s.listW, esc)
 	rows := t.Lines(s.Frame, s.listW, s.rows-len(search), f.Ticket, func(w int) []string { return h.Nothing(t.Tab, t.Filter.Text, w) })
 	rows = append(rows, search...)
+	beyond := t.Beyond(f.Total(t.Tab, t.Filter, t.Items), s.listW-10)
 	if s.beside > 0 {
+		s.below = beyond
 		side := s.window(s.besideList(t.Chosen()), s.beside, s.rows+1, 0)
 		bar := s.Faint.Render("│")
 		s.add(heads + bar + side[0])
@@ -116,18 +119,19 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Fo
 	}
 	s.add(rows...)
 	if s.detail <= 1 {
+		s.below = beyond
 		return
 	}
 	h1, title := s.detail-1, ""
 	if c := t.Chosen(); c != nil && c.Outage != nil {
-		s.add(s.rule("", ""))
+		s.add(s.rule("", beyond))
 		s.add(account(s.Frame, c.Outage, s.w, h1)...)
 		return
 	}
 	if s.brief != nil && !s.preview && (s.brief.Conflict() == ledger.NoConflict || s.plain) {
 		title = s.brief.Title().String()
 	}
-	s.add(s.rule(title, ""))
+	s.add(s.rule(title, beyond))
 	switch {
 	case s.brief == nil:
 		s.add(s.window(nil, s.w, h1, 0)...)
@@ -141,10 +145,14 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Fo
 // rule is the line over a detail. Where rows are marked, keys act on those and not on
 // what is below it.
 func (s *sheet) rule(title, corner string) string {
+	paint := s.Faint
 	if !s.marks.Empty() {
-		return s.Warn.Render(draw.Ruled("keys act on "+s.marks.String(), corner, s.w))
+		paint, title = s.Warn, "keys act on "+s.marks.String()
 	}
-	return s.Faint.Render(draw.Ruled(title, corner, s.w))
+	if corner != "" { // it is never left out for a title
+		title = draw.Cut(title, max(s.w-draw.Width(corner)-13, 0))
+	}
+	return paint.Render(draw.Ruled(title, corner, s.w))
 }
 
 // besideList is the detail beside the list.
@@ -174,7 +182,11 @@ func (s *sheet) whole(t ledger.Tab) {
 		s.scrolling([]string{" reading…"})
 		return
 	}
-	s.add(s.rule(table.TabWords(t)+" › "+s.brief.Title().String(), s.brief.Kind().String()))
+	title, kind := table.TabWords(t)+" › "+s.brief.Title().String(), s.brief.Kind().String()
+	if draw.Width(title)+draw.Width(kind)+13 > s.w {
+		kind = ""
+	}
+	s.add(s.rule(title, kind))
 	h := s.room()
 	if s.plain {
 		h = 0 // all of it

@@ -57,7 +57,7 @@ func (m *Root) draw() []string {
 		s.list(m.table, m.feed, h, esc)
 	}
 	if s.foot > 0 {
-		s.add(m.Faint.Render(draw.Rule(m.w)))
+		s.add(m.Faint.Render(draw.Ruled("", s.below, s.listW) + draw.Rule(m.w-s.listW)))
 		s.add(m.foot(s.foot)...)
 	}
 	for len(s.lines) < m.h {

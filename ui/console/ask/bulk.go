@@ -256,7 +256,11 @@ func (s *Set) leftOut(d *dialog.Dialog) {
 		many[l.Why] = 0
 		switch lines++; {
 		case lines == 5:
-			d.Warn("", "and more; ^b lists them")
+			rest := n
+			for _, n := range many {
+				rest += n
+			}
+			d.Warn("", "and %s more; ^b lists them", ledger.Count(rest))
 			return
 		case n > 1:
 			d.Warn(name, "%s: %s", ledger.Count(n), l.Why)

@@ -111,10 +111,10 @@ func Plural(n int, one, many string) string {
 
 // Ruled is a rule of w cells with a title in it, and a word in its corner.
 func Ruled(title, corner string, w int) string {
-	if title == "" {
-		return Rule(w)
+	text := ""
+	if title != "" {
+		text = "── " + Cut(title, w-8) + " "
 	}
-	text := "── " + Cut(title, w-8) + " "
 	if corner != "" && Width(text)+Width(corner)+4 < w {
 		return text + Rule(w-Width(text)-Width(corner)-4) + " " + corner + " ──"
 	}

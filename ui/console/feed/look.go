@@ -29,6 +29,24 @@ type Row struct {
 	Outage *ticket.Outage // instead of an operation
 }
 
+// Total is how many rows a list has, with these of it loaded, as far as that is known; else 0.
+func (s *Snapshot) Total(tab ledger.Tab, f ledger.Filter, loaded []Row) int {
+	c := s.Counts
+	if tab != ledger.TabNeedsYou {
+		if len(f.Terms) > 0 {
+			return 0
+		}
+		return map[ledger.Tab]int{ledger.TabChecking: c.Checking, ledger.TabInFlight: c.InFlight, ledger.TabSettled: c.Settled, ledger.TabParked: c.Parked, ledger.TabAll: c.All}[tab]
+	}
+	n := c.Without(s.Hidden).NeedsYou
+	for i := range loaded {
+		if r := &loaded[i]; !r.Operation() && r.Gone.Empty() { // one row for all of it
+			n += 1 - r.Outage.Needs().N
+		}
+	}
+	return n
+}
+
 // NewRow is the row of a record.
 func NewRow(rec ledger.Record) Row { return Row{ID: rec.Operation.ID, Row: rec.Row()} }
 

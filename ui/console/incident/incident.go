@@ -165,14 +165,17 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 	}
 	all := lines(s, o)
 	v.place(all)
-	cursor := len(out) + 1 + v.at
+	rows := len(out) + 1
+	cursor := rows + v.at
 	out = append(out, v.groups(f, all, currency, w)...)
 	run, at := v.run(f, all, w)
 	if at >= 0 {
 		cursor = len(out) + at
 	}
 	out = append(out, run...)
-	out = out[min(max(cursor-h+1, 0), len(out)):] // what is chosen is on the screen
+	if len(out) > h {
+		return around(f, out, rows, cursor, w, h)
+	}
 	if h > 14 {
 		out = append(out, rule)
 	}
@@ -188,12 +191,36 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 	}
 	if w >= 60 && h > len(out)+3 && len(o.Events) > 0 {
 		out = append(out, rule)
-		for i := len(o.Events) - 1; i >= 0 && len(out) < h; i-- {
-			e := o.Events[i]
-			add(f.Faint, safe.Say("%s  %s: %s%s", f.Moment(e.At), ticket.Who(e.Actor.Name), strings.ReplaceAll(strings.TrimPrefix(e.Verb, "incident_"), "_", " "), ticket.Colon(ticket.Why(e, f.Moment))).String(), "")
-		}
+		out = append(out, history(f, o, w, h-len(out))...)
 	}
 	return out[:min(len(out), h)]
+}
+
+// history is what was done about an outage, the newest first, in at most h lines.
+func history(f *draw.Frame, o *ticket.Outage, w, h int) (out []string) {
+	for i := len(o.Events) - 1; i >= 0 && len(out) < h; i-- {
+		e := o.Events[i]
+		line := safe.Say("%s  %s: %s%s", f.Moment(e.At), ticket.Who(e.Actor.Name), strings.ReplaceAll(strings.TrimPrefix(e.Verb, "incident_"), "_", " "), ticket.Colon(ticket.Why(e, f.Moment)))
+		if len(out) == h-1 && i > 0 {
+			line = safe.Say("… %s earlier: y copies them", ledger.Count(i+1))
+		}
+		out = append(out, f.Faint.Render(draw.Left(" "+line.String(), w)))
+	}
+	return out
+}
+
+// around is the part of a page that has the chosen line in it, for h lines. The lines from
+// rows on are counted where they are out of sight.
+func around(f *draw.Frame, page []string, rows, cursor, w, h int) []string {
+	from := min(max(cursor-h+2, 0), len(page)-h)
+	out := append([]string{}, page[from:from+h]...)
+	if above := from + 1 - rows; above > 0 && h > 3 {
+		out[0] = f.Faint.Render(draw.Right("↑"+ledger.Count(above)+" above ", w))
+	}
+	if below := len(page) - from - h; below > 0 && h > 2 {
+		out[h-1] = f.Faint.Render(draw.Right(ledger.Count(below+1)+" more below ↓ ", w))
+	}
+	return out
 }
 
 // cells are how wide the columns of the groups are.
@@ -280,6 +307,9 @@ func (v *View) run(f *draw.Frame, all []Line, w int) (out []string, at int) {
 				at = len(out)
 			}
 			out = append(out, p.Text.Render(bar)+p.Tone(tone).Render(draw.Left("  "+said.Text.String(), w-1)))
+			if more := len(act.Amiss(l.Run.Items)) - exceptionsAtMost; more > 0 && i == len(all)-1 {
+				out = append(out, f.Faint.Render(draw.Left("   "+ledger.Count(more)+" more: ↵ all of it", w)))
+			}
 		case l.Run != nil:
 			r := l.Run.Run
 			f.Ticks = f.Ticks || r.Open() || !l.Run.Since.NextCheck.IsZero()

@@ -113,34 +113,44 @@ func (l *Table) Heads(f *draw.Frame, w int) string {
 	var b strings.Builder
 	b.WriteString("    AGE ")
 	for _, c := range l.layout(w) {
-		head := c.head
-		if c.name == what {
-			head = l.beyond(head, c.room-1)
-		}
 		if c.right {
-			b.WriteString(draw.Right(head, c.room))
+			b.WriteString(draw.Right(c.head, c.room))
 		} else {
-			b.WriteString(draw.Left(head, c.room))
+			b.WriteString(draw.Left(c.head, c.room))
 		}
 	}
 	return f.Head.Render(draw.Left(b.String(), w))
 }
 
-// beyond adds to a head what there is of the list above the screen, and whether there is
-// more below the last row that is loaded.
-func (l *Table) beyond(head string, room int) string {
-	up, down := "", ""
+// Beyond counts the rows above and below the screen, in fewer words where there is little
+// room; all is how many there are as far as is known, 0 where it is not.
+func (l *Table) Beyond(all, room int) string {
+	above, below := "", ""
+	shown := l.Top + len(l.Visible())
 	if l.Top > 0 {
-		up = "  ↑" + ledger.Count(l.Top)
+		above = "↑" + ledger.Count(l.Top)
 	}
-	above := up
-	if up != "" {
-		above += " above"
+	loaded := ledger.Count(len(l.Items)) + " loaded"
+	switch {
+	case l.Next != "" && all > len(l.Items):
+		below = ledger.Count(all) + ", " + loaded + " ↓"
+	case l.Next != "":
+		below = loaded + ", more below ↓"
+	case shown < len(l.Items):
+		below = ledger.Count(len(l.Items)-shown) + " more below ↓"
 	}
-	if l.Next != "" && l.Top+l.Height >= len(l.Items) {
-		down = "  ↓"
+	both := func(above, below string) string {
+		if above == "" || below == "" {
+			return above + below
+		}
+		return above + "  " + below
 	}
-	return ticket.Fit(room, head+above+strings.Replace(down, "↓", "↓ more", 1), head+above+down, head+up+down, up+down)
+	long := above
+	if above != "" {
+		long += " above"
+	}
+	short := strings.Replace(below, " more below", "", 1)
+	return ticket.Fit(room, both(long, below), both(above, below), both(above, short))
 }
 
 // look is how one row is drawn.
