@@ -67,7 +67,7 @@ func (p *hand) until(what string, long time.Duration, ok func(screen string) boo
 			p.Fatalf("after %v: never: %s\n%s", p.spelt, what, p.screen())
 		}
 	}
-	time.Sleep(350 * time.Millisecond)
+	time.Sleep(550 * time.Millisecond)
 	return p.screen()
 }
 
@@ -84,9 +84,6 @@ func (p *hand) press(keys ...string) {
 		text := spelling[k]
 		if text == "" {
 			text = k
-		}
-		if k == "y" || k == "G" { // an answer is one only after half a second without a key
-			time.Sleep(600 * time.Millisecond)
 		}
 		io.WriteString(p.tty, text)
 		p.keys++

@@ -194,7 +194,6 @@ func TestI10_E2E_AConsoleKilledInTheMiddleOfARun(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	vera.shows("G go on with 6")
-	time.Sleep(600 * time.Millisecond) // an answer is one only after half a second without a key
 	vera.keys("G")
 	s.killedAt(4, vera.cmd)
 	left := s.bulks()[0]
@@ -210,7 +209,6 @@ func TestI10_E2E_AConsoleKilledInTheMiddleOfARun(t *testing.T) {
 	}
 	sam.keys("p")
 	sam.shows("G go on with")
-	time.Sleep(600 * time.Millisecond)
 	sam.keys("G")
 	s.eventually("the other console has driven it", func() bool { return s.bulks()[0].Left <= 3 || s.bulks()[0].State != "running" })
 	sam.cmd.Process.Kill()
