@@ -220,7 +220,7 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 	case foundMsg:
 		cmd = m.found(msg)
 	case heldMsg:
-		cmd = m.carry(m.dialogs.Answered(dialog.Held(msg), m.Now))
+		cmd = tea.Batch(m.carry(m.dialogs.Answered(dialog.Held(msg), m.Now)), m.attend())
 	case questionMsg:
 		if msg.gen != m.asking.gen {
 			break
