@@ -25,6 +25,9 @@ type Answer struct {
 	Signal string // what killed it
 	Stdout []byte // bounded tail
 	Stderr []byte // bounded tail
+	// Doubt is why an answer that looks like a success does not show one: only the
+	// kind's own rule can say that it is committed.
+	Doubt string
 	// Unconnected: it ran, and is known not to have had a connection at all.
 	Unconnected bool
 	// Tree says whether the process and all that it had started were seen to be

@@ -132,6 +132,8 @@ func (rules Rules) ask(ctx context.Context, rec ledger.Record, a ledger.Answer, 
 	}
 	s.Outcome, s.Proof = ruling.Outcome, ruling.Proof
 	switch {
+	case a.Doubt != "" && ruling.Outcome != ledger.OutcomeCommitted:
+		s.Outcome = ledger.OutcomeUncertain
 	case ruling.Outcome == ledger.OutcomeFailed && a.Truncated:
 		s.Outcome = ledger.OutcomeUncertain
 		s.Error = joined("the kind's rule said refused, but of an answer that was cut", s.Error)
@@ -153,7 +155,7 @@ func (rules Rules) ask(ctx context.Context, rec ledger.Record, a ledger.Answer, 
 // means what it always means.
 func byDefault(s *ledger.SettleRequest, a ledger.Answer) {
 	s.Outcome = ledger.OutcomeUncertain
-	if !complete(a) {
+	if !complete(a) || a.Doubt != "" {
 		return
 	}
 	switch {
@@ -319,7 +321,7 @@ func errorOf(a ledger.Answer) string {
 	if a.Err != nil {
 		said = joined(said, a.Err.Error())
 	}
-	return said
+	return joined(a.Doubt, said)
 }
 
 func joined(parts ...string) string {

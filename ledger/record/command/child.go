@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,8 +33,10 @@ type child struct {
 	stdout, stderr io.Writer
 	timeout, grace time.Duration
 	signals        <-chan os.Signal
-	asked          os.Signal // the last that asked to end
+	asked          os.Signal // the last that asked this process to end
+	told           string    // the first signal that asked the command to end while it ran
 	watch          *guard
+	witness        []string // the command line of a process that standby.Witness makes one
 	note           func(string)
 	attempt        string // that its processes carry; "" for a command that only reads
 	alone          bool   // this process starts nothing else
@@ -65,7 +68,7 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	c.cmd = exec.Command(c.argv[0], c.argv[1:]...)
 	c.cmd.Dir, c.cmd.Env = c.dir, c.env
 	procgroup.Prepare(c.cmd)
-	if c.tty = ownTerminal(c.stdin, c.stdout); c.tty != nil {
+	if c.tty = ownTerminal(c.stdin, c.stdout, c.witness); c.tty != nil {
 		c.tty.begins(c.cmd.SysProcAttr)
 		defer func() { c.tty.back(a.Signal != "" || c.stopped != nil) }()
 	}
@@ -101,6 +104,9 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	}
 	a.Sent = true
 	c.attend(ctx, l.exited)
+	if said := c.tty.asked(); c.told == "" {
+		c.told = said
+	}
 	if c.stopped != nil || c.group.EndedBadly() {
 		c.end(&a)
 	}
@@ -160,6 +166,9 @@ func (c *child) live(l life, scope procgroup.Scope) {
 	c.group, err = procgroup.Start(c.cmd)
 	if err == nil { // before anything else, because this process may be stopped at any moment
 		c.watch.extend(c.charge(c.group.ID()))
+		if pid := c.tty.joins(c.group.ID()); pid > 0 {
+			scope.Spare = append(scope.Spare, pid)
+		}
 		c.group.Widen(scope)
 	}
 	l.started <- err
@@ -210,14 +219,13 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 	for {
 		select {
 		case <-exited:
+			c.unheard()
 			return
 		case <-ctx.Done():
 			c.stop(ctx.Err(), ledger.ClassKilled, c.grace)
 			ctx = context.WithoutCancel(ctx)
 		case s := <-c.signals:
-			if ends(s) {
-				c.asked = s
-			}
+			c.hears(s)
 			switch {
 			case !c.over:
 				c.group.Signal(s)
@@ -243,6 +251,30 @@ func (c *child) attend(ctx context.Context, exited <-chan struct{}) {
 				deadline, err := c.beat(ctx)
 				beats <- heartbeat{asked, deadline, err}
 			}(c.until.Now(), c.until.Left())
+		}
+	}
+}
+
+// hears notes a signal that asks to end. A command that was asked to end while it ran
+// may leave its work half done and exit 0.
+func (c *child) hears(s os.Signal) {
+	if !ends(s) {
+		return
+	}
+	if c.asked = s; !c.over && c.told == "" {
+		c.told = s.String()
+	}
+}
+
+// unheard notes the signals that came before this process saw the command exit: whoever
+// sent them may have sent them to the command as well.
+func (c *child) unheard() {
+	for {
+		select {
+		case s := <-c.signals:
+			c.hears(s)
+		default:
+			return
 		}
 	}
 }
@@ -346,7 +378,9 @@ func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
 		a.Signal = signal
 		return a
 	}
-	a.Exited, a.Exit = true, state.ExitCode()
+	if a.Exited, a.Exit = true, state.ExitCode(); c.told != "" && a.Exit == 0 {
+		a.Doubt, a.Class = "it was asked to end ("+c.told+") and may have left its work half done", cmp.Or(a.Class, ledger.ClassKilled)
+	}
 	return outcome.Command(a, c.argv, c.env)
 }
 

@@ -20,6 +20,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
+	"indoubt/ledger/record/command/standby"
 	"indoubt/ledger/wire/curl"
 	"indoubt/ledger/wire/procgroup"
 )
@@ -46,7 +47,7 @@ type Request struct {
 	Signals <-chan os.Signal
 	// Guard is the command line of a process that calls Guard. It ends the
 	// command when this process is stopped or killed; nil: only the kernel does,
-	// as far as procgroup says. Windows does without.
+	// as far as procgroup says, and no command gets the terminal. Windows does without.
 	Guard []string
 	// Alone: this process starts nothing else while it runs the command, so that
 	// every descendant it gets is the command's. Where the system can, it then
@@ -286,7 +287,7 @@ func prepare(req *Request, rule record.KindRule) (*child, error) {
 	}
 	return &child{
 		argv: req.Argv, dir: dir, env: req.Env, stdin: req.Stdin, stdout: req.Stdout, stderr: req.Stderr,
-		timeout: req.Timeout, grace: req.Grace, signals: req.Signals, alone: req.Alone, note: req.Note,
+		witness: standby.Witnessing(req.Guard), timeout: req.Timeout, grace: req.Grace, signals: req.Signals, alone: req.Alone, note: req.Note,
 	}, nil
 }
 

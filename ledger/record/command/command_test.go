@@ -374,7 +374,7 @@ func TestSignalsReachTheGroup(t *testing.T) {
 		signals <- syscall.SIGINT
 	}()
 	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals, Timeout: time.Minute})
-	need.That(t, res.out == "hup\nint\n" && res.ExitCode == 0, "%q, exit %d", res.out, res.ExitCode)
+	need.That(t, res.out == "hup\nint\n" && res.ExitCode == 106, "%q, exit %d", res.out, res.ExitCode)
 	signals <- syscall.SIGTERM
 	early := runOver(t, r, Request{Request: record.Request{Key: "k2"}, Argv: sh("echo ran"), Signals: signals})
 	need.That(t, !early.Ran && early.Operation.State == ledger.Failed && early.out == "", "a signal before the start: ran %v, %s", early.Ran, early.Operation.State)

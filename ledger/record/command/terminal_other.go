@@ -10,8 +10,10 @@ import (
 // terminal is not given to commands here: one that reads it is stopped.
 type terminal struct{}
 
-func ownTerminal(io.Reader, io.Writer) *terminal { return nil }
+func ownTerminal(io.Reader, io.Writer, []string) *terminal { return nil }
 
 func (*terminal) begins(*syscall.SysProcAttr) {}
 func (*terminal) back(bool)                   {}
 func (*terminal) paused(int)                  {}
+func (*terminal) joins(int) int               { return 0 }
+func (*terminal) asked() string               { return "" }

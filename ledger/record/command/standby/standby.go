@@ -26,8 +26,26 @@ const (
 	ahead   = 500 * time.Millisecond
 )
 
+// witness is the last argument of a guard that is a witness instead.
+const witness = "--witness"
+
+// Witnessing makes the command line of a guard that of a witness, a process that joins
+// the process group of a command and does nothing. It ends well when its input ends; a key
+// of the terminal that asks the group to end (Ctrl-C) ends it by a signal. So it shows that
+// a command was asked to end that caught the signal and then exited 0.
+func Witnessing(guard []string) []string {
+	if len(guard) == 0 {
+		return nil
+	}
+	return append(guard[:len(guard):len(guard)], witness)
+}
+
 func init() {
 	if len(os.Args) > len(Args) && os.Args[1] == Args[0] && os.Args[2] == Args[1] {
+		if os.Args[len(os.Args)-1] == witness {
+			_, _ = os.Stdin.Read(make([]byte, 1)) // on the main thread, so that a signal comes before the end of the input
+			os.Exit(0)
+		}
 		waited = wait(os.Stdin, func() { os.Exit(0) })
 	}
 }
