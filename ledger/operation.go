@@ -95,6 +95,7 @@ const (
 	ClassTimeout   ErrorClass = "timeout"
 	ClassReset     ErrorClass = "reset"
 	ClassEOF       ErrorClass = "eof"
+	Class3xx       ErrorClass = "3xx" // see Attempt.Redirected
 	Class5xx       ErrorClass = "5xx"
 	ClassConflict  ErrorClass = "conflict"
 	ClassThrottled ErrorClass = "throttled"
@@ -349,6 +350,13 @@ type Attempt struct {
 	Place
 	Tree   Tree      `json:"tree,omitzero"`    // whether a process that it started may still write
 	TreeAt time.Time `json:"tree_at,omitzero"` // when its processes were seen to be gone; zero before
+}
+
+// Redirected reports whether the attempt is in doubt after an answer that was a redirect.
+// Whoever made the request may have followed it past its recorder, without the token and
+// unseen, so that no check proves its absence.
+func (a Attempt) Redirected() bool {
+	return a.Final() == OutcomeUncertain && (a.ErrorClass == Class3xx || a.Status >= 300 && a.Status < 400)
 }
 
 // Final is what is known of the attempt now: its late answer if one came.

@@ -20,7 +20,6 @@ import (
 // are words for people; the odds treat them as "".
 const (
 	class2xx ledger.ErrorClass = "2xx" // accepted, multi-status: not an outcome yet
-	class3xx ledger.ErrorClass = "3xx"
 	class4xx ledger.ErrorClass = "4xx"
 
 	classAwaits ledger.ErrorClass = "awaits" // an answer that is none yet, and no other came
@@ -229,23 +228,32 @@ func classOf(a ledger.Answer) ledger.ErrorClass {
 		return ledger.ClassToolError
 	case a.Err != nil && a.Status < 400: // the answer broke off
 		return ledger.ClassEOF
-	case a.Status >= 500:
-		return ledger.Class5xx
-	case a.Status == http.StatusTooManyRequests:
-		return ledger.ClassThrottled
-	case a.Status == http.StatusRequestTimeout:
-		return ledger.ClassTimeout
-	case a.Status == http.StatusConflict, a.Status == http.StatusPreconditionFailed,
-		a.Status == http.StatusLocked, a.Status == http.StatusPreconditionRequired:
-		return ledger.ClassConflict
-	case a.Status >= 400:
-		return class4xx
-	case a.Status >= 300:
-		return class3xx
 	case a.Status >= 200:
-		return class2xx
+		return statusClass(a.Status)
 	}
 	return ledger.ClassEOF // sent, and nothing whole came back
+}
+
+// statusClass is the error class of a status that settles nothing.
+func statusClass(status int) ledger.ErrorClass {
+	switch {
+	case status >= 500:
+		return ledger.Class5xx
+	case status == http.StatusTooManyRequests:
+		return ledger.ClassThrottled
+	case status == http.StatusRequestTimeout:
+		return ledger.ClassTimeout
+	case status == http.StatusConflict, status == http.StatusPreconditionFailed,
+		status == http.StatusLocked, status == http.StatusPreconditionRequired:
+		return ledger.ClassConflict
+	case status >= 400:
+		return class4xx
+	case status >= 300:
+		return ledger.Class3xx
+	case status >= 200:
+		return class2xx
+	}
+	return ledger.ClassEOF
 }
 
 // replayed tells that the downstream answered from its memory of the key.
@@ -309,7 +317,7 @@ func errorOf(a ledger.Answer) string {
 		said = rpcError(a)
 	case a.Status != 0:
 		if a.Status >= 300 || !committedStatus[a.Status] {
-			said = joined(strings.TrimSpace(fmt.Sprintf("HTTP %d %s", a.Status, http.StatusText(a.Status))), excerpt(a.Body, false))
+			said = joined(statusLine(a.Status), excerpt(a.Body, false))
 		} else if a.Err != nil {
 			said = fmt.Sprintf("HTTP %d", a.Status)
 		}
@@ -322,6 +330,10 @@ func errorOf(a ledger.Answer) string {
 		said = joined(said, a.Err.Error())
 	}
 	return joined(a.Doubt, said)
+}
+
+func statusLine(status int) string {
+	return strings.TrimSpace(fmt.Sprintf("HTTP %d %s", status, http.StatusText(status)))
 }
 
 func joined(parts ...string) string {

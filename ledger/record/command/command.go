@@ -8,6 +8,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,8 +127,8 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 	if rule.Access == "read" {
 		return runRead(ctx, req, c)
 	}
-	if curl.HidesErrors(req.Argv) {
-		c.note("curl without --fail exits 0 when the server answers with an error, which would count as committed; add --fail-with-body")
+	if why := cmp.Or(curl.Hides(req.Argv), hides(req.Argv)); why != "" {
+		c.note(why)
 	}
 	if rule.TokenArgument && !req.TokenSent {
 		c.note("no argument of the command carries {{token}}, so no check can find its effect by that, and absence will not be proven")

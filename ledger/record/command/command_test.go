@@ -25,7 +25,6 @@ import (
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/command/standby"
-	"indoubt/ledger/wire/curl"
 )
 
 // TestMain is also the guard process and the wrapped runs of the tests.
@@ -282,16 +281,6 @@ func TestRunOwnVerdicts(t *testing.T) {
 	store := reading.Store().(*ledgertest.Breakable)
 	if res := runOver(t, reading, Request{Argv: sh("echo x; exit 7")}); res.ExitCode != 7 || res.out != "x\n" || len(store.Changed()) != 0 {
 		t.Errorf("a read: %d %q, %d recorded", res.ExitCode, res.out, len(store.Changed()))
-	}
-}
-
-func TestRunWarnsOfCurlWithoutFail(t *testing.T) {
-	for line, warned := range map[string]bool{
-		"curl http://x": true, "curl -s -d f http://x": true, "curl -df http://x": true, "/usr/bin/curl --fail-early http://x": true,
-		"curl -f http://x": false, "curl -sSf http://x": false, "curl --fail http://x": false, "curl --fail-with-body http://x": false,
-		"wget http://x": false,
-	} {
-		need.That(t, curl.HidesErrors(strings.Fields(line)) == warned, "%s: warned %v", line, !warned)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package curl reads the command lines of curl. The options say how many requests
 // it makes and which arguments are secret; its exit code says whether it had a
-// connection. The package imports nothing of indoubt.
+// connection, and what it writes says the status. The package imports nothing of indoubt.
 package curl
 
 import (
@@ -138,20 +138,6 @@ func Options(argv []string) (out []Option) {
 		}
 	}
 	return out
-}
-
-// HidesErrors reports whether a curl command line exits 0 when the server
-// answers with an error.
-func HidesErrors(argv []string) bool {
-	if len(argv) == 0 || !Is(argv[0]) {
-		return false
-	}
-	for _, o := range Options(argv) {
-		if o.Name == "fail" || o.Name == "fail-with-body" {
-			return false
-		}
-	}
-	return true
 }
 
 // connectsOnce reports whether a command line asks for one request of one
