@@ -157,7 +157,7 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		o.HandsOff = true
 	case Absent:
 		// The read must have begun after the last attempt ended, or it looked too early.
-		if !ob.Deny || !read.BeganAt.After(lastEnd(rec)) {
+		if !ob.Deny || !read.BeganAt.After(lastEnd(rec)) || slices.ContainsFunc(rec.Attempts, Attempt.Redirected) {
 			break
 		}
 		o.State, o.ErrorClass, o.SettledAt = Failed, "", rec.Now

@@ -183,3 +183,19 @@ func TestI6_AnAttemptThatWasLost(t *testing.T) {
 	d.observe(Absent, 0)
 	d.want(Failed, 0, NoConflict)
 }
+
+// A redirect may have been followed past the record: that nothing is found proves nothing.
+func TestI6_ARedirectedAttemptIsNeverAbsent(t *testing.T) {
+	for name, answer := range map[string]func(*SettleRequest){
+		"by its status": func(s *SettleRequest) { s.Status = 307 },
+		"by its class":  func(s *SettleRequest) { s.ErrorClass = Class3xx },
+	} {
+		b := newBench(t)
+		_, a := b.begin()
+		b.settle(a, OutcomeUncertain, answer)
+		b.observe(Absent, 0)
+		need.That(t, b.rec.State() == Uncertain && b.rec.Attempts[0].Proof == "", "%s: %s, proof %q", name, b.rec.State(), b.rec.Attempts[0].Proof)
+		b.observe(Landed, 1, "r1")
+		b.want(Committed, 1, NoConflict)
+	}
+}

@@ -38,6 +38,7 @@ type Proof struct {
 	TokenKnown bool      // the token is known to have been in every attempt that may have landed
 	Asked      bool      // the request holds what the mark is compared with
 	Running    string    // why a process of an attempt may still write; "" when none may
+	Redirected bool      // an attempt was answered with a redirect; see ledger.Attempt.Redirected
 	SaidLanded string    // why "none" says nothing, however it was found (I12); "" when it may
 	Landed     bool      // it is recorded as landed, though not by its own answer
 
@@ -164,6 +165,8 @@ func nothingFound(by Identity, f Findings, p Proof) Judgement {
 		return cannotTell(ledger.CauseGone, "none found, not there now: that is no proof, because %s", p.SaidLanded)
 	case p.Running != "":
 		return cannotTell(ledger.CauseRunning, "none found, but %s", p.Running)
+	case p.Redirected:
+		return no("but it was redirected: its sender may have followed that past the record")
 	case p.Asked && f.Others+f.Unmarked > 0:
 		return cannotTell(ledger.CauseIncomplete, "asked for its mark, the other side shows what has another (%d): it does not search for that, and may not show everything", f.Others+f.Unmarked)
 	case by == ByName:
@@ -199,7 +202,7 @@ func onTheWall(at time.Time) string { return at.Local().Format("2006-01-02 15:04
 // Proof gathers what is known of one operation before a read is sent.
 func (k *Kind) Proof(rec ledger.Record) Proof {
 	o := rec.Operation
-	p := Proof{TokenKnown: tokenSent(rec), Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces())}
+	p := Proof{TokenKnown: tokenSent(rec), Redirected: slices.ContainsFunc(rec.Attempts, ledger.Attempt.Redirected), Bounded: k.LandsWithin != nil && k.VisibleWithin != nil, Asked: k.Read.asks(k.Read.replaces())}
 	switch state := rec.State(); {
 	case state == ledger.Uncertain && o.HandsOff:
 		p.SaidLanded = "it was said to have landed"

@@ -113,6 +113,8 @@ func TestJudge(t *testing.T) {
 		{"none, by a search that shows strangers'", token, finding(shows(), func(f *Findings) { f.Others = 1 }), unlike(func(p *Proof) { p.Asked = true }), inconclusive, ledger.CauseIncomplete, "another (1)"},
 		{"none, by a search that shows what has no mark", token, finding(shows(), func(f *Findings) { f.Unmarked = 2 }), unlike(func(p *Proof) { p.Asked = true }), inconclusive, ledger.CauseIncomplete, "another (2)"},
 		{"none, by a search", token, shows(), unlike(func(p *Proof) { p.Asked = true }), ledger.Absent, "", ""},
+		{"none, and it was redirected", token, shows(), unlike(func(p *Proof) { p.Redirected = true }), inconclusive, ledger.CauseNone, "was redirected"},
+		{"one, and it was redirected", token, shows(mine), unlike(func(p *Proof) { p.Redirected = true }), ledger.Landed, "", "found r1"},
 		{"none, by name", name, shows(), holding(), inconclusive, ledger.CauseNone, "looks for a name"},
 		{"no answer", token, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, "downstream answered 503"},
 		{"not asked", token, finding(shows(), unasked), holding(), inconclusive, ledger.CauseNotAsked, "KEY"},

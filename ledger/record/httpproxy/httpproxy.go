@@ -94,6 +94,7 @@ func New(o Options) (*Proxy, error) {
 				resp.Body.Close()
 				return fmt.Errorf("the upstream ended with the status %d, which is no answer", resp.StatusCode)
 			}
+			comeBack(resp.Header, &upstream)
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) { problemOf(err).write(w) },
