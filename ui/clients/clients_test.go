@@ -14,6 +14,7 @@ import (
 	"github.com/tailscale/hujson"
 
 	"indoubt/ledger/need"
+	"indoubt/ledger/redact"
 )
 
 // desk is a person's files.
@@ -299,6 +300,27 @@ func TestI11_TheDiffShowsNoSecret(t *testing.T) {
 			need.That(t, !strings.Contains(diff, secret), "%s is shown:\n%s", secret, diff)
 		}
 	}
+}
+
+// A secret is hidden where it stands. Text that equals it is shown: what is hidden there would
+// tell what the secret is.
+func TestI11_TheDiffHidesByPlace(t *testing.T) {
+	d := newDesk(t, `{"mcpServers": {
+  "postgres": {"command": "npx", "args": ["-y", "server-postgres", "--password", "mcp", "-1"], "env": {"POSTGRES_PASSWORD": "postgres", "POSTGRES_DB": "postgres", "API_KEY": 1, "KEY_TOKEN": ""}},
+  "1": {"url": "https://h/mcp", "headers": {"Authorization": "mcpServers", "Accept": "https"}},
+  "db": {"command": "mysql", "args": ["-phunter", "--", "x"]},
+  "odd": {"command": "x", "args": [1, "hunter7"], "env": "hunter8", "api_key": "odd"}
+}}`)
+	installed := d.install(wrapping)
+	mark := `"` + redact.Mark + `"`
+	for name, diff := range map[string]string{"install": installed.Diff(), "uninstall": d.uninstall().Diff()} {
+		for _, shown := range []string{`"postgres": {"command"`, `"server-postgres"`, `"--password", ` + mark + `, "-1"]`, `"POSTGRES_PASSWORD": ` + mark + `, "POSTGRES_DB": "postgres", "API_KEY": ` + mark,
+			`"1": {`, `"Authorization": ` + mark + `, "Accept": "https"`, `"args": ` + mark + `, "env": ` + mark + `, "api_key": ` + mark} {
+			need.Contains(t, diff, shown)
+		}
+		need.That(t, !strings.Contains(diff, "hunter"), "%s: a secret is shown:\n%s", name, diff)
+	}
+	need.Contains(t, string(installed.After), `"POSTGRES_PASSWORD": "postgres"`)
 }
 
 func TestPlaces(t *testing.T) {

@@ -15,8 +15,6 @@ import (
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
-
-	"indoubt/ledger/redact"
 )
 
 // Saved is one entry as it was and as indoubt wrote it.
@@ -112,7 +110,7 @@ type Plan struct {
 	Servers       []Outcome
 	Whole         bool // it becomes byte for byte what it was before indoubt
 	record        Record
-	secrets       []string // in Before
+	parse         func(text []byte) (*Config, error)
 }
 
 // Changed reports whether there is anything to write.
@@ -123,11 +121,24 @@ func (p *Plan) Diff() string {
 	if !p.Changed() {
 		return ""
 	}
-	text, err := udiff.ToUnified(p.Path, p.Path, string(p.Before), udiff.Lines(string(p.Before), string(p.After)), 1)
+	before, err := p.masked(p.Before)
+	after, bad := p.masked(p.After)
+	if err = cmp.Or(err, bad); err != nil {
+		return ""
+	}
+	text, err := udiff.ToUnified(p.Path, p.Path, before, udiff.Lines(before, after), 1)
 	if err != nil {
 		return ""
 	}
-	return redact.Without(strings.ReplaceAll(text, "\r\n", "\n"), p.secrets)
+	return strings.ReplaceAll(text, "\r\n", "\n")
+}
+
+func (p *Plan) masked(text []byte) (string, error) {
+	c, err := p.parse(text)
+	if err != nil {
+		return "", err
+	}
+	return c.Masked()
 }
 
 // Backup is where the text before is kept, "" where nothing is.
@@ -155,9 +166,7 @@ func (s System) open(path string, b Backups) (*Plan, *Config, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", path, err)
 	}
-	for _, server := range c.Servers {
-		p.secrets = append(p.secrets, server.secrets()...)
-	}
+	p.parse = func(text []byte) (*Config, error) { return s.Parse(path, text) }
 	if p.record, err = b.Read(target); err != nil {
 		return nil, nil, err
 	}
