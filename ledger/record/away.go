@@ -18,11 +18,12 @@ func settleElsewhere(ctx context.Context, r *Recorder, req ledger.SettleRequest,
 	if err != nil || here.MovedTo == "" || r.options.Elsewhere == nil {
 		return ledger.Applied{}, why
 	}
-	there, err := follow(ctx, r.options.Elsewhere, here.MovedTo)
+	there, err := within(ctx, func(ctx context.Context) (ledger.Store, error) { return follow(ctx, r.options.Elsewhere, here.MovedTo) })
 	if err != nil {
 		return ledger.Applied{}, fmt.Errorf("%w; it is not reached there: %v", why, err) //nolint:errorlint // what is wrong there says nothing of the outcome
 	}
 	defer there.Close()
+	there = bounded{there}
 	if is, err := there.Info(ctx); err != nil || is.ID != here.ID {
 		return ledger.Applied{}, fmt.Errorf("%w; what is there is not known to be this ledger (%v)", why, err) //nolint:errorlint // nor does this
 	}

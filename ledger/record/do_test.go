@@ -182,7 +182,7 @@ func TestI3_DoEndsAtItsDeadline(t *testing.T) {
 	})
 	// One that comes to its turn too late does not begin.
 	slow, memory, clock := recorderOver(t, KindRule{Deadline: time.Second})
-	slow.store = &slowStore{memory, func() { clock.Advance(2 * time.Second) }}
+	slow.store = bounded{&slowStore{memory, func() { clock.Advance(2 * time.Second) }}}
 	_, err := Do(t.Context(), slow, Request{Kind: "charge", Key: "k"}, func(context.Context, Call) (Result, error) {
 		t.Error("it was sent after the deadline")
 		return Result{}, nil

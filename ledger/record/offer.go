@@ -75,11 +75,11 @@ func (m *recent) knows(scope, key string) bool {
 // again (I3). Such a begin happens only in the lineage that has it: the ledger may fail
 // over, and be adopted, before it gets there.
 func (r *Recorder) before(ctx context.Context, req ledger.BeginRequest) (line, only string, err error) {
-	store, ok := r.store.(lineages)
+	store, ok := r.store.Store.(lineages)
 	if !ok || !r.recent.knows(req.Scope, req.Key) {
 		return r.recent.lineage(), "", nil
 	}
-	err = r.offer(ctx, store)
+	_, err = within(ctx, func(ctx context.Context) (bool, error) { return true, r.offer(ctx, store) }) // it may wait for its turn
 	line = r.recent.lineage()
 	if err == nil && line == "" { // a standby has answered
 		err = ledger.ErrReadOnly
@@ -90,7 +90,7 @@ func (r *Recorder) before(ctx context.Context, req ledger.BeginRequest) (line, o
 // remember keeps what was begun, where the ledger may lose it. Since before that, it was in
 // this lineage.
 func (r *Recorder) remember(req ledger.BeginRequest, res ledger.BeginResult, line string) {
-	store, ok := r.store.(lineages)
+	store, ok := r.store.Store.(lineages)
 	if !ok {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 // Recorder records requests and what became of them. It is safe for use by many
 // goroutines.
 type Recorder struct {
-	store   ledger.Store
+	store   bounded
 	rules   Rules
 	options Options
 	host    string
@@ -47,11 +47,11 @@ func New(store ledger.Store, rules Rules, o Options) *Recorder {
 	if o.Actor.Name == "" {
 		o.Actor = ledger.Actor{Name: "pipeline", Host: host, Machine: true}
 	}
-	r := &Recorder{store: store, rules: rules, options: o, host: host, redact: redactor{secret: o.Secret}, secrets: map[string][]string{}}
+	r := &Recorder{store: bounded{store}, rules: rules, options: o, host: host, redact: redactor{secret: o.Secret}, secrets: map[string][]string{}}
 	if keeper, ok := store.(interface {
 		DigestKey(context.Context) ([]byte, error)
 	}); ok { // no recorder makes digests under a key of its own
-		r.redact = redactor{ask: keeper.DigestKey}
+		r.redact = redactor{ask: func(ctx context.Context) ([]byte, error) { return within(ctx, keeper.DigestKey) }}
 	}
 	return r
 }
@@ -132,7 +132,7 @@ func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 		default:
 			if res.Answer == ledger.AnswerBegun {
 				r.AddSecrets(res.Attempt.ID, secrets...)
-				if s, ok := r.store.(interface{ Foresee(attempt string) }); ok {
+				if s, ok := r.store.Store.(interface{ Foresee(attempt string) }); ok {
 					s.Foresee(res.Attempt.ID)
 				}
 			}
@@ -160,7 +160,7 @@ func (r *Recorder) ToJudge(ctx context.Context, b Begun) ledger.Record {
 	return ledger.Record{Found: true, Operation: b.Operation, Attempts: []ledger.Attempt{b.Attempt}, Now: r.options.Clock()}
 }
 
-// Store is where the recorder records.
+// Store is where the recorder records. Its look-ups and changes take StoreDeadline at most.
 func (r *Recorder) Store() ledger.Store { return r.store }
 
 // CanRead reports whether the recorder has a reader to ask the downstream with.
@@ -270,7 +270,7 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 		r.neverSent(req.AttemptID, err)
 		return ledger.BeginResult{}, &UnknownError{err}
 	}
-	if store, ok := r.store.(lineages); ok && errors.Is(err, ledger.ErrFailover) {
+	if store, ok := r.store.Store.(lineages); ok && errors.Is(err, ledger.ErrFailover) {
 		_ = r.offer(ctx, store) // else it is offered again
 	}
 	if err != nil {

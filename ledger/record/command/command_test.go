@@ -277,8 +277,8 @@ func TestRunOwnVerdicts(t *testing.T) {
 	if res := runOver(t, r, Request{Request: record.Request{Key: "flying", Input: json.RawMessage(`{"a":2}`)}, Argv: sh(":")}); res.ExitCode != 108 || res.Ran {
 		t.Errorf("another input: %d", res.ExitCode)
 	}
-	reading := record.New(ledgertest.NewBreakable(nil), oneRule(record.KindRule{Access: "read"}), record.Options{})
-	store := reading.Store().(*ledgertest.Breakable)
+	store := ledgertest.NewBreakable(nil)
+	reading := record.New(store, oneRule(record.KindRule{Access: "read"}), record.Options{})
 	if res := runOver(t, reading, Request{Argv: sh("echo x; exit 7")}); res.ExitCode != 7 || res.out != "x\n" || len(store.Changed()) != 0 {
 		t.Errorf("a read: %d %q, %d recorded", res.ExitCode, res.out, len(store.Changed()))
 	}

@@ -222,6 +222,8 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 		if err != nil || len(others) == 0 {
 			return ledger.BeginResult{}, false, err
 		}
+	case err != nil && !errors.Is(err, ledger.ErrNotFound):
+		return ledger.BeginResult{}, false, err
 	case err != nil || rec.Operation.State != ledger.Failed || rec.OpenGrant() != nil || rec.Over(rec.Operation.TTL) || outcome.WholeAnswer(rec) == nil:
 		return ledger.BeginResult{}, false, nil
 	}
