@@ -111,7 +111,8 @@ func TestI1_AStoreThatHangsAsItCommits(t *testing.T) {
 		over()
 		need.Equal(t, r.Drain(t.Context()), 0, "outcomes that are not recorded")
 		rec := need.Get(s.Read(t.Context(), ledger.Locator{Kind: "k", Key: "new"}))(t)
-		need.That(t, rec.Operation.State == ledger.Failed && rec.Attempts[0].Proof == ledger.NeverSent, "%s %s", rec.Operation.State, rec.Attempts[0].Proof)
+		proof := rec.Attempts[0].Proof
+		need.That(t, rec.Operation.State == ledger.Failed && proof == ledger.NeverSent, "%s %s", rec.Operation.State, proof)
 	})
 }
 

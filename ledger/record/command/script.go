@@ -15,8 +15,8 @@ func hides(argv []string) string {
 	script, stops, pipes := scriptOf(argv)
 	bare := bare(script)
 	words := strings.FieldsFunc(bare, func(r rune) bool { return strings.ContainsRune(" \t\n;|&(){}", r) })
-	if i := slices.Index(words, "set"); i >= 0 && i+1 < len(words) && strings.HasPrefix(words[i+1], "-") && strings.Contains(words[i+1], "e") {
-		stops = true
+	if i := slices.Index(words, "set") + 1; i > 0 && i < len(words) {
+		stops = stops || strings.HasPrefix(words[i], "-") && strings.Contains(words[i], "e")
 	}
 	pipes = pipes || slices.Contains(words, "pipefail")
 	rest := strings.NewReplacer("&&", " ", "||", " ", ">&", " ", "<&", " ", "&>", " ", "|&", "|", ">|", " ").Replace(bare)
@@ -24,9 +24,11 @@ func hides(argv []string) string {
 	case strings.Contains(bare, "||"):
 		return "the script has ||, which hides that a command failed: an exit code 0 would count as committed"
 	case strings.Contains(rest, "|") && !pipes:
-		return "the script has a pipe, whose exit code is that of its last command: a failure before it would count as committed; use bash -o pipefail -c"
+		return "the script has a pipe, whose exit code is that of its last command: " +
+			"a failure before it would count as committed; use bash -o pipefail -c"
 	case strings.Contains(rest, "&"):
-		return "the script runs a command in the background, whose failure would not be seen: an exit code 0 would count as committed"
+		return "the script runs a command in the background, whose failure would not be seen: " +
+			"an exit code 0 would count as committed"
 	case strings.ContainsAny(strings.Trim(rest, " \t\n;"), ";\n") && !stops && !slices.Contains(words, "exit"):
 		return "the script goes on after a command that failed, which would count as committed; begin it with set -e"
 	}

@@ -53,5 +53,6 @@ func TestI6_ARedirectLeadsBackThroughTheProxy(t *testing.T) {
 	page := need.Get(w.store.Page(t.Context(), ledger.Query{Limit: 2}))(t)
 	need.Must(t, len(page.Rows) == 1, "%d operations", len(page.Rows))
 	rec := need.Get(w.store.Read(t.Context(), ledger.Locator{ID: page.Rows[0].ID}))(t)
-	need.That(t, rec.Operation.State == ledger.Uncertain && rec.Attempts[0].Redirected(), "%s, redirected: %v", rec.Operation.State, rec.Attempts[0].Redirected())
+	need.Equal(t, rec.Operation.State, ledger.Uncertain, "state")
+	need.That(t, rec.Attempts[0].Redirected(), "it was not redirected: %+v", rec.Attempts[0])
 }

@@ -16,7 +16,8 @@ func Hides(argv []string) string {
 	for _, o := range Options(argv) {
 		switch o.Name {
 		case "location", "location-trusted":
-			return "curl -L follows a redirect with a GET, or sends the write once more, and its status is that of the last answer; leave -L out"
+			return "curl -L follows a redirect with a GET, or sends the write once more, " +
+				"and its status is that of the last answer; leave -L out"
 		case "fail", "fail-with-body":
 			fails = true
 		}
@@ -27,7 +28,8 @@ func Hides(argv []string) string {
 	case fails:
 		return `curl exits 0 at a redirect and at a 202, which would count as committed; add -w '%{stderr}%{http_code}\n'`
 	}
-	return `curl exits 0 when the server answers with an error, a redirect or a 202, which would count as committed; add --fail-with-body -w '%{stderr}%{http_code}\n'`
+	return "curl exits 0 when the server answers with an error, a redirect or a 202, which would count as committed; " +
+		`add --fail-with-body -w '%{stderr}%{http_code}\n'`
 }
 
 // Status is the HTTP status that a curl has written by its command line, 0 where what it
