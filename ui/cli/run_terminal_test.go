@@ -72,20 +72,6 @@ func TestRunInterruptedAtTheTerminal(t *testing.T) {
 	need.Lacks(t, s.drawn(), "-echo\r\n")
 }
 
-// TestRunAskedToEndAtTheTerminal: a command that catches the key and exits 0 is in doubt,
-// also where the terminal was its own; one that no key asked is not.
-func TestRunAskedToEndAtTheTerminal(t *testing.T) {
-	for key, name := range map[string]string{"\x03": "INT", "\x1c": "QUIT"} {
-		t.Run(name, func(t *testing.T) {
-			s := sit(t, place(t), "sh", "-c", `trap : INT QUIT; indoubt run --kind k --key a -- sh -c 'trap "echo heard; exit 0" `+name+`; echo asking; read word'; echo "exit $?"`)
-			s.sees("asking")
-			s.types(key)
-			s.sees("heard")
-			s.sees("exit 106")
-		})
-	}
-}
-
 // TestRunStoppedAtTheTerminal: the whole job stops with its command, and goes on
 // with it.
 func TestRunStoppedAtTheTerminal(t *testing.T) {
