@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
@@ -31,6 +33,7 @@ func obligingRole() int {
 // A command that was asked to end may leave its work half done and exit 0.
 func TestI2_AskedToEndIsInDoubt(t *testing.T) {
 	notIgnored(t, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
+	t.Run("one after the other", oneAfterTheOther)
 	self := need.Get(os.Executable())(t)
 	says := func(r ledger.Ruling) record.KindRule {
 		return record.KindRule{Judge: func(context.Context, ledger.Record, ledger.Answer) (ledger.Ruling, error) { return r, nil }}
@@ -62,6 +65,34 @@ func TestI2_AskedToEndIsInDoubt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// oneAfterTheOther: each signal reaches the whole group, and one that came before the start
+// keeps the command from it.
+func oneAfterTheOther(t *testing.T) {
+	signals := make(chan os.Signal, 4)
+	r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
+	dir := t.TempDir()
+	ready := filepath.Join(dir, "ready")
+	await := func(path string) {
+		for {
+			if _, err := os.Stat(path); err == nil {
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+	go func() {
+		await(ready)
+		signals <- syscall.SIGHUP
+		await(ready + ".hup")
+		signals <- syscall.SIGINT
+	}()
+	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals, Timeout: time.Minute})
+	need.That(t, res.out == "hup\nint\n" && res.ExitCode == 106, "%q, exit %d", res.out, res.ExitCode)
+	signals <- syscall.SIGTERM
+	early := runOver(t, r, Request{Request: record.Request{Key: "k2"}, Argv: sh("echo ran"), Signals: signals})
+	need.That(t, !early.Ran && early.Operation.State == ledger.Failed && early.out == "", "a signal before the start: ran %v, %s", early.Ran, early.Operation.State)
 }
 
 // A supervisor signals the whole group at once, and the command may be gone before this

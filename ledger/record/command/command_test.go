@@ -342,33 +342,6 @@ func notIgnored(t *testing.T, signals ...os.Signal) {
 	t.Cleanup(func() { signal.Stop(heard) })
 }
 
-func TestSignalsReachTheGroup(t *testing.T) {
-	notIgnored(t, syscall.SIGHUP, syscall.SIGINT)
-	signals := make(chan os.Signal, 4)
-	r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
-	dir := t.TempDir()
-	ready := filepath.Join(dir, "ready")
-	await := func(path string) {
-		for {
-			if _, err := os.Stat(path); err == nil {
-				return
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-	}
-	go func() {
-		await(ready)
-		signals <- syscall.SIGHUP
-		await(ready + ".hup")
-		signals <- syscall.SIGINT
-	}()
-	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: append(sh(`trap 'echo hup; : > "$1.hup"' HUP; trap 'echo int; exit 0' INT; touch "$1"; while :; do sleep 0.02; done`), "x", ready), Signals: signals, Timeout: time.Minute})
-	need.That(t, res.out == "hup\nint\n" && res.ExitCode == 106, "%q, exit %d", res.out, res.ExitCode)
-	signals <- syscall.SIGTERM
-	early := runOver(t, r, Request{Request: record.Request{Key: "k2"}, Argv: sh("echo ran"), Signals: signals})
-	need.That(t, !early.Ran && early.Operation.State == ledger.Failed && early.out == "", "a signal before the start: ran %v, %s", early.Ran, early.Operation.State)
-}
-
 // onWrite does something when a command says a word.
 type onWrite func()
 

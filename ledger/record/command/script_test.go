@@ -4,10 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/ledger"
-	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
-	"indoubt/ledger/record"
 )
 
 func TestWhatAShellHides(t *testing.T) {
@@ -45,15 +42,4 @@ func TestWhatAShellHides(t *testing.T) {
 		}
 		need.Contains(t, hides(c.argv), c.says)
 	}
-}
-
-// It is said once, before the first attempt, and the command runs all the same.
-func TestRunWarnsOnceOfWhatItsCommandHides(t *testing.T) {
-	rule := later(2)
-	rule.Retry.BackoffMin, rule.Retry.BackoffMax = 1, 1
-	r := record.New(ledgertest.NewBreakable(nil), oneRule(rule), record.Options{})
-	res := runOver(t, r, Request{Request: record.Request{Key: "k"}, Argv: sh("(exit 75) || exit 75")})
-	need.That(t, res.Attempt.N == 3 && res.Operation.State == ledger.Failed, "attempt %d: %s", res.Attempt.N, res.Operation.State)
-	need.Equal(t, strings.Count(res.notes, "has ||"), 1, "warnings in "+res.notes)
-	need.Equal(t, res.out, "", "standard output")
 }
