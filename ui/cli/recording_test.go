@@ -173,10 +173,10 @@ func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
 		need.Equal(t, exit, want, args, stderr, "exit")
 		return stdout, stderr
 	}
-	if out, errOut := run(0, "--key", "a", "--", "sh", "-c", `cat; echo; echo "$INDOUBT_KEY" >&2`); out != "stdin\n" || errOut != "a\n" {
+	if out, errOut := run(0, "--key", "a", "--", "sh", "-c", `set -e; cat; echo; echo "$INDOUBT_KEY" >&2`); out != "stdin\n" || errOut != "a\n" {
 		t.Errorf("%q %q", out, errOut)
 	}
-	if out, errOut := run(0, "--key", "a", "--", "sh", "-c", `cat; echo; echo "$INDOUBT_KEY" >&2`); out != "stdin\n" || !strings.HasPrefix(errOut, "indoubt: nothing was run: it was committed at 20") || strings.Count(errOut, "\n") != 1 {
+	if out, errOut := run(0, "--key", "a", "--", "sh", "-c", `set -e; cat; echo; echo "$INDOUBT_KEY" >&2`); out != "stdin\n" || !strings.HasPrefix(errOut, "indoubt: nothing was run: it was committed at 20") || strings.Count(errOut, "\n") != 1 {
 		t.Errorf("again: %q %q", out, errOut)
 	}
 	long := []string{"--key", "long", "--", "sh", "-c", "head -c 70000 /dev/zero | tr '\\0' x"}
@@ -233,7 +233,7 @@ func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
 	if exit, out, _ := b.run("--json", "run", "--kind", "post", "--key", "b", "--", "sh", "-c", "echo oh dear >&2; exit 3"); exit != 106 || !strings.Contains(out, `"code":"in_doubt"`) {
 		t.Errorf("exit %d, %q", exit, out)
 	}
-	if exit, out, errOut := b.run("--json", "run", "--kind", "post", "--key", "a", "--", "sh", "-c", `cat; echo; echo "$INDOUBT_KEY" >&2`); exit != 0 || out != "stdin\n" || !json.Valid([]byte(errOut)) {
+	if exit, out, errOut := b.run("--json", "run", "--kind", "post", "--key", "a", "--", "sh", "-c", `set -e; cat; echo; echo "$INDOUBT_KEY" >&2`); exit != 0 || out != "stdin\n" || !json.Valid([]byte(errOut)) {
 		t.Errorf("a replay: exit %d, %q %q", exit, out, errOut)
 	}
 	if out, errOut := run(0, "--key", "f", "--", "echo", "--json"); out != "--json\n" || errOut != "" {

@@ -127,9 +127,6 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 	if rule.Access == "read" {
 		return runRead(ctx, req, c)
 	}
-	if why := cmp.Or(curl.Hides(req.Argv), hides(req.Argv)); why != "" {
-		c.note(why)
-	}
 	if rule.TokenArgument && !req.TokenSent {
 		c.note("no argument of the command carries {{token}}, so no check can find its effect by that, and absence will not be proven")
 	}
@@ -148,6 +145,7 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 			return told(begun.BeginResult), nil
 		}
 		res := begun.BeginResult
+		c.warn(req.Argv, last.Ran)
 		c.watch = watch
 		answer := runOnce(ctx, r, req, c, begun)
 		last = finish(ctx, r, rule, begun, c, answer)
@@ -177,6 +175,13 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 		if c, err = prepare(&req, rule); err != nil {
 			return last, nil
 		}
+	}
+}
+
+// warn says, before a command runs for the first time, why its exit code 0 may hide a failure.
+func (c *child) warn(argv []string, ran bool) {
+	if why := cmp.Or(curl.Hides(argv), hides(argv)); why != "" && !ran {
+		c.note(why)
 	}
 }
 
