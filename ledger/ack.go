@@ -130,7 +130,7 @@ func (d Decision) settleAs(rec *Record, o *Operation) {
 	case NotLanded:
 		o.State, o.Effects, o.Receipts, o.Result, o.EffectWord = Failed, 0, nil, nil, ""
 	}
-	o.Conflict, o.ConflictNote, o.ErrorClass, o.HandsOff = NoConflict, "", "", true
+	o.Conflict, o.ConflictNote, o.HandsOff = NoConflict, "", true
 	if o.State != before {
 		o.SettledAt, o.ByAnswer = rec.Now, false
 	}
@@ -171,11 +171,6 @@ func undo(rec *Record, o *Operation) error {
 		o.Conflict, o.ConflictNote = NoConflict, ""
 	}
 	o.State, o.HandsOff, o.Doubted = Uncertain, true, true
-	for _, a := range rec.Attempts {
-		if a.Outcome == OutcomeUncertain {
-			o.ErrorClass = a.ErrorClass
-		}
-	}
 	o.SettledAt = time.Time{}
 	if o.DoubtedAt.IsZero() {
 		o.DoubtedAt = rec.Now

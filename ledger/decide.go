@@ -197,7 +197,7 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 		if from != Uncertain {
 			return wrong()
 		}
-		o.State, o.ErrorClass, o.SettledAt = Failed, "", rec.Now
+		o.State, o.SettledAt = Failed, rec.Now
 	case VerbAbandon:
 		if from != Uncertain && from != Failed {
 			return wrong()
@@ -232,7 +232,7 @@ func (d Decision) confirm(rec *Record, o *Operation) {
 	for _, r := range d.Receipts {
 		o.claim(strings.TrimSpace(r))
 	}
-	o.State, o.ErrorClass, o.SettledAt = Committed, "", rec.Now
+	o.State, o.SettledAt = Committed, rec.Now
 	o.Effects = max(o.Effects, len(o.Receipts), 1)
 	o.ByAnswer, o.HandsOff = false, true
 	raiseRisked(rec, o, rec.Attempts)

@@ -11,6 +11,29 @@ import (
 type Filter struct {
 	Text  string // as written
 	Terms []Term
+	// DownstreamOf is where a policy sends a kind, "" where it names no downstream. An
+	// operation that is not open has no price, so that only its kind tells. nil: no policy.
+	DownstreamOf func(kind string) string
+}
+
+// By is the filter with a policy's word on the downstream of each kind.
+func (f Filter) By(downstreamOf func(kind string) string) Filter {
+	f.DownstreamOf = downstreamOf
+	return f
+}
+
+// KindsSentTo are those of the kinds that the policy sends to a downstream that the term names.
+func (f Filter) KindsSentTo(t Term, kinds []string) (out []string) {
+	for _, kind := range kinds {
+		if f.sends(t, kind) {
+			out = append(out, kind)
+		}
+	}
+	return out
+}
+
+func (f Filter) sends(t Term, kind string) bool {
+	return f.DownstreamOf != nil && t.Names(f.DownstreamOf(kind))
 }
 
 // Columns are the columns of which one must begin with the term's value; none for
@@ -70,14 +93,51 @@ const AnyIncident = "any"
 // FilterFields lists the fields a term can name. kind, state, lane, group, downstream,
 // source and error are one of the names that commas separate, with * for any text; id, key,
 // token, receipt and incident begin with the value, and are found by an index;
-// incident:any is in one; parked is yes or no; since and until keep what is settled and
+// incident:any is in one; needs:you is in TabNeedsYou; parked is yes or no; since and until keep what is settled and
 // was begun before or after out; by contains.
-var FilterFields = []string{"id", "kind", "state", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "group", "incident", "since", "until", "age", "cost", "risk"}
+var FilterFields = []string{"id", "kind", "state", "needs", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "group", "incident", "since", "until", "age", "cost", "risk"}
 
 // New reports whether an operation was begun within the filter's `since:`; never
 // without one.
 func (f Filter) New(r Row, now time.Time) bool {
 	return f.Has(func(t Term) bool { return t.Field == "since" && !t.Not && r.CreatedAt.After(t.Moment(now)) })
+}
+
+// OpenOnly are the fields that the filter asks about and that are known of open operations
+// only. A settled operation has no price: its cost counts as 0.
+func (f Filter) OpenOnly() (fields []string) {
+	for _, field := range []string{"cost", "downstream"} {
+		if field == "downstream" && f.DownstreamOf != nil {
+			continue
+		}
+		if f.Has(func(t Term) bool { return t.Field == field }) {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// Settles reports whether the filter may hold for settled operations.
+func (f Filter) Settles() bool { return !f.unsettled(f.Terms) }
+
+// unsettled reports whether terms hold for no settled operation.
+func (f Filter) unsettled(terms []Term) bool {
+	return slices.ContainsFunc(terms, func(t Term) bool {
+		switch {
+		case t.Not:
+		case t.Field == "state":
+			return !slices.ContainsFunc(t.OneOf(), func(s string) bool { return s != string(Uncertain) && s != string(Pending) })
+		case t.Field == "lane":
+			return !slices.Contains(t.OneOf(), string(LaneResolved))
+		case t.Field == "needs":
+			return true
+		case t.Field == "downstream":
+			return f.DownstreamOf == nil
+		case t.Field == "or":
+			return !slices.ContainsFunc(t.Any, func(one []Term) bool { return !f.unsettled(one) })
+		}
+		return false
+	})
 }
 
 // Has reports whether a term is such a one, those of alternatives too.
@@ -92,19 +152,19 @@ func has(terms []Term, is func(Term) bool) bool {
 // Match reports whether a row satisfies every term at now. A store's own
 // selection must agree with it.
 func (f Filter) Match(r Row, now time.Time) bool {
-	return matches(f.Terms, r, now)
+	return f.matches(f.Terms, r, now)
 }
 
-func matches(terms []Term, r Row, now time.Time) bool {
+func (f Filter) matches(terms []Term, r Row, now time.Time) bool {
 	for _, t := range terms {
-		if t.match(r, now) == t.Not {
+		if f.match(t, r, now) == t.Not {
 			return false
 		}
 	}
 	return true
 }
 
-func (t Term) match(r Row, now time.Time) bool {
+func (f Filter) match(t Term, r Row, now time.Time) bool {
 	contains := func(fields ...string) bool {
 		for _, f := range fields {
 			if strings.Contains(strings.ToLower(f), strings.ToLower(t.Value)) {
@@ -129,18 +189,22 @@ func (t Term) match(r Row, now time.Time) bool {
 		of := map[string]string{"id": r.ID, "key": r.Key, "token": r.Token, "receipt": r.Receipt, "incident": r.Incident}
 		return slices.ContainsFunc(t.Columns(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
 	case "kind", "state", "lane", "group", "downstream", "source", "error":
-		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "error": string(r.ErrorClass), "group": string(r.Group)}[t.Field]
+		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "group": string(r.Group)}[t.Field]
 		switch t.Field {
 		case "state":
 			is = string(r.StateAt(now))
 		case "lane":
 			is = string(r.LaneAt(now))
+		case "error":
+			is = string(r.ErrorAt(now))
 		}
-		return t.Names(is)
+		return t.Names(is) || t.Field == "downstream" && f.sends(t, r.Kind)
 	case "by":
 		return contains(Signer(r.Actor), r.Hands)
 	case "or":
-		return slices.ContainsFunc(t.Any, func(one []Term) bool { return matches(one, r, now) })
+		return slices.ContainsFunc(t.Any, func(one []Term) bool { return f.matches(one, r, now) })
+	case "needs":
+		return r.TabAt(now) == TabNeedsYou
 	case "parked":
 		return r.Parked(now) == (t.Value == "yes")
 	case "since":

@@ -235,6 +235,8 @@ func FilterValues(field string) (names []string) {
 	switch field {
 	case "state":
 		return texts(Pending, Committed, Failed, Uncertain, Abandoned)
+	case "needs":
+		return []string{"you"}
 	case "lane":
 		return texts(LaneConflict, LaneDecide, LaneInFlight, LaneNotLanded, LaneReading, LaneResolved, LaneUnfetched)
 	case "group":

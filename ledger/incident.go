@@ -36,7 +36,8 @@ func (b Burst) Or(other Burst) Burst {
 type Fault struct {
 	Burst   Burst
 	At      time.Time
-	Refused bool // joins an incident and opens none
+	Class   ErrorClass // of an answer that did not come; "" where nothing was sent
+	Refused bool       // joins an incident and opens none
 	Actor   Actor
 }
 
@@ -269,7 +270,7 @@ func (f Fault) Join(o Operation, in *Incident, recent []Recent, now time.Time) J
 		return j
 	}
 	member := in != nil && o.Incident == in.ID
-	switch r := (Recent{o.ID, f.At, o.Kind, o.Source.Pipeline, string(o.ErrorClass)}); {
+	switch r := (Recent{o.ID, f.At, o.Kind, o.Source.Pipeline, string(f.Class)}); {
 	case f.Refused:
 		if in == nil || !in.ClosedAt.IsZero() {
 			return j

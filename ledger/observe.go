@@ -139,7 +139,7 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		if o.HandsOff || !ob.Confirm && read.Verdict == Landed {
 			break // a person settles; the verdict stands beside it
 		}
-		o.State, o.ErrorClass, o.SettledAt = Committed, "", rec.Now
+		o.State, o.SettledAt = Committed, rec.Now
 		o.Effects = max(o.Effects, read.Found, 1)
 		o.ByAnswer = false
 		if len(o.Result) == 0 && read.Verdict == Landed {
@@ -160,7 +160,7 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		if !ob.Deny || !read.BeganAt.After(lastEnd(rec)) || slices.ContainsFunc(rec.Attempts, Attempt.Redirected) {
 			break
 		}
-		o.State, o.ErrorClass, o.SettledAt = Failed, "", rec.Now
+		o.State, o.SettledAt = Failed, rec.Now
 		c.Attempts = proven(rec.Attempts)
 	}
 	if o.HandsOff && read.Verdict == Duplicated && o.State == Uncertain {

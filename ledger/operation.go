@@ -236,11 +236,11 @@ type Operation struct {
 	Request     *Request        `json:"request,omitzero"` // what a recorder of HTTP sent, nil otherwise
 
 	State      State           `json:"state,omitzero"`
-	Version    int64           `json:"version,omitzero"` // moves with state, attempt, verdict and decision (I7)
-	ErrorClass ErrorClass      `json:"error_class,omitzero"`
-	Verdict    Verdict         `json:"verdict,omitzero"`  // newest conclusive verdict, empty before
-	Effects    int             `json:"effects,omitzero"`  // distinct effects known
-	Receipts   []string        `json:"receipts,omitzero"` // receipts known, in order of discovery
+	Version    int64           `json:"version,omitzero"`     // moves with state, attempt, verdict and decision (I7)
+	ErrorClass ErrorClass      `json:"error_class,omitzero"` // of the newest answer that did not come; kept when it is settled
+	Verdict    Verdict         `json:"verdict,omitzero"`     // newest conclusive verdict, empty before
+	Effects    int             `json:"effects,omitzero"`     // distinct effects known
+	Receipts   []string        `json:"receipts,omitzero"`    // receipts known, in order of discovery
 	Result     json.RawMessage `json:"result,omitzero"`
 	EffectWord string          `json:"effect_word,omitzero"` // created, updated, deleted, noop as the downstream said it
 	Actor      string          `json:"actor,omitzero"`       // who made the newest change
@@ -334,10 +334,10 @@ type Attempt struct {
 	EndedSteady   Steady `json:"ended_steady,omitzero"`
 
 	Outcome    Outcome         `json:"outcome,omitzero"`
-	Proof      Proof           `json:"proof,omitzero"` // why a failed attempt had no effect
-	ErrorClass ErrorClass      `json:"error_class,omitzero"`
-	Error      string          `json:"error,omitzero"`  // bounded, redacted
-	Status     int             `json:"status,omitzero"` // HTTP status or exit code; -1 when there was none
+	Proof      Proof           `json:"proof,omitzero"`       // why a failed attempt had no effect
+	ErrorClass ErrorClass      `json:"error_class,omitzero"` // of the newest answer that did not come; kept when it is settled
+	Error      string          `json:"error,omitzero"`       // bounded, redacted
+	Status     int             `json:"status,omitzero"`      // HTTP status or exit code; -1 when there was none
 	Receipt    string          `json:"receipt,omitzero"`
 	Result     json.RawMessage `json:"result,omitzero"`
 	EffectWord string          `json:"effect_word,omitzero"`

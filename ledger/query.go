@@ -144,6 +144,15 @@ func (r Row) StateAt(now time.Time) State {
 	return Operation{State: r.State, DeadlineAt: r.DeadlineAt}.StateAt(now)
 }
 
+// ErrorAt is how the newest answer that did not come failed to; "" where each came. A
+// deadline that has passed counts, whether or not that is written down.
+func (r Row) ErrorAt(now time.Time) ErrorClass {
+	if r.State == Pending && r.StateAt(now) == Uncertain {
+		return ClassDeadline
+	}
+	return r.ErrorClass
+}
+
 // LaneAt is the lane at now: the first that fits.
 func (r Row) LaneAt(now time.Time) Lane {
 	state := r.StateAt(now)

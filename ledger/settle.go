@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -88,7 +89,7 @@ func settleLive(rec *Record, a Attempt, req SettleRequest) Change {
 	o.TokenSent = o.TokenSent || a.TokenSent
 	verb := "settle"
 	if late {
-		verb, o.Doubted = "late", true
+		verb, o.Doubted, o.ErrorClass = "late", true, cmp.Or(o.ErrorClass, ClassDeadline)
 	}
 	reason := fmt.Sprintf("attempt %d: %s", a.N, describe(req))
 	c := conclude(rec, o, a, verb, reason, req)
@@ -104,6 +105,9 @@ func (req SettleRequest) fault(rec *Record) *Fault {
 		return nil
 	}
 	f := Fault{At: rec.Now, Refused: req.Outcome == OutcomeFailed && req.Proof == Refused, Actor: req.Actor}
+	if req.Outcome == OutcomeUncertain {
+		f.Class = req.ErrorClass
+	}
 	if req.Bursts != nil {
 		f.Burst = req.Bursts(rec.Operation.Kind)
 	}
@@ -206,7 +210,7 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 		}
 		switch o.State {
 		case Committed:
-			o.ByAnswer, o.ErrorClass = true, ""
+			o.ByAnswer = true
 			o.HandsOff = true // an answer said "landed" (I12)
 			if before == Committed {
 				break
@@ -223,8 +227,6 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 			if o.DoubtedAt.IsZero() {
 				o.DoubtedAt = a.EndedAt
 			}
-		case Failed:
-			o.ErrorClass = ""
 		}
 		if o.State == Uncertain {
 			o.SettledAt = time.Time{}

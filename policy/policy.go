@@ -85,6 +85,14 @@ func (p *Policy) Kind(name string) *Kind {
 	return &k
 }
 
+// DownstreamOf is the downstream of a kind of operation, "" where the policy names none.
+func (p *Policy) DownstreamOf(kind string) string {
+	if ds := p.match(kind).Downstream; ds != nil {
+		return ds.Name
+	}
+	return ""
+}
+
 // Kind is what applies to one kind of operation, with everything inherited
 // from `defaults` filled in. Treat it as read-only.
 type Kind struct {

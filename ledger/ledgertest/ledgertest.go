@@ -70,6 +70,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"Followers", followers},
 		{"Watch", watch},
 		{"Lists", lists},
+		{"SettledRows", settledRows},
 		{"DoubtCounts", doubtCounts},
 		{"StateCounts", stateCounts},
 		{"Accuracy", accuracy},

@@ -75,6 +75,7 @@ var filters = []string{
 	"downstream:stripe", "key:granted", "key:ranted", "token:tok", "receipt:pi_", "-receipt:pi", "by:maya", "-überfällig", "parked:yes", "since:1m", "until:1m", "since:2026-07-14", "-until:2100-01-01T00:00Z", "state:uncertain,failed", "-lane:decide,reading,conflict", "source:*nu*", "source:SIGNUP", "source:signup,s*p,[x]", "-kind:*.s*d,card.*", "source:ä*,*", "age>30m", "age<2h", "cost>100", "risk>20", "TWICE kind:card.* -source:signup", `"in flight"`, "100%", "state:failed -by:maya",
 	"lane:resolved,decide", "state:uncertain OR kind:mail.send", "(kind:card.* | parked:yes) -source:signup since:1m", "-(state:failed OR state:committed by:maya)", "key:granted OR token:tok OR receipt:pi_",
 	"key:granted or kind:mail.send", "-(key:granted OR -überfällig)", "überfällig OR by:maya", "(lane:decide OR state:pending,uncertain) charge", "since:today OR until:yesterday",
+	"needs:you", "-needs:you", "needs:you kind:card.*", "needs:you OR downstream:stripe", "error:deadline", "-error:deadline,timeout", "-downstream:stripe", "downstream:s*,x -state:failed",
 }
 
 // checkLists compares every list, whole and filtered, with what the rows
@@ -106,7 +107,7 @@ func checkLists(d *desk, s ledger.Store, orders []ledger.Order, filters []string
 	}
 	for i, text := range filters {
 		tab := tabs[(i+turn)%len(tabs)]
-		f := need.Get(ledger.ParseFilter(text))(d)
+		f := need.Get(ledger.ParseFilter(text))(d).By(sentTo)
 		var want, got []string
 		for _, r := range all {
 			if (tab == ledger.TabAll || r.TabAt(now) == tab) && f.Match(r, now) {

@@ -80,7 +80,7 @@ func (k *outages) incident(id string) *ledger.Incident {
 func (k *outages) doubt(e *entry, b ledger.Burst, late ledger.Latecomers) {
 	last := len(e.attempts) - 1
 	if e.op.State == ledger.Uncertain && e.op.EndedAt.After(e.op.FaultAt) && last >= 0 && e.attempts[last].Outcome == ledger.OutcomeUncertain {
-		late.Add(k.fault(e, ledger.Fault{Burst: b, At: e.op.EndedAt}, k.m.clock()), e.op, e.op.EndedAt)
+		late.Add(k.fault(e, ledger.Fault{Burst: b, At: e.op.EndedAt, Class: e.op.ErrorClass}, k.m.clock()), e.op, e.op.EndedAt)
 	}
 }
 

@@ -260,7 +260,9 @@ BEGIN
   is_now.by_answer := CASE WHEN was.state = 'pending' AND is_now.state = 'committed' THEN true WHEN is_now.state = 'uncertain' THEN false ELSE is_now.by_answer END;
   is_now.hands_off := is_now.hands_off OR is_now.state = 'committed' OR is_now.state = 'uncertain' AND was.state <> 'pending';
   is_now.doubted := is_now.doubted OR is_now.state = 'uncertain' OR was.state = 'pending' AND was.deadline_at < noted;
-  is_now.error_class := CASE WHEN is_now.state = 'uncertain' THEN is_now.error_class ELSE '' END;
+  -- That of the newest answer that did not come stays when the doubt is over.
+  is_now.error_class := CASE WHEN is_now.state = 'uncertain' THEN is_now.error_class
+                             WHEN was.error_class = '' AND was.state = 'pending' AND was.deadline_at < noted THEN 'deadline' ELSE was.error_class END;
   is_now.updated_at := greatest(is_now.updated_at, noted);
   IF was.state = 'pending' THEN
     is_now.ended_at := greatest(is_now.ended_at, noted);

@@ -92,7 +92,7 @@ CREATE TABLE indoubt.operations (
   -- Where it stands.
   state           text COLLATE "C" NOT NULL DEFAULT 'pending',
   version         bigint NOT NULL DEFAULT 1,                   -- moves with state, attempt, verdict and decision
-  error_class     text COLLATE "C" NOT NULL DEFAULT '',        -- timeout, reset, eof, 5xx, …
+  error_class     text COLLATE "C" NOT NULL DEFAULT '',        -- of the newest answer that did not come: timeout, reset, …
   verdict         text COLLATE "C" NOT NULL DEFAULT '',        -- newest conclusive verdict of a reconcile read
   effects         bigint NOT NULL DEFAULT 0,                   -- distinct effects known
   receipt         text COLLATE "C" NOT NULL DEFAULT '',        -- the first receipt

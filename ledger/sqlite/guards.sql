@@ -268,7 +268,10 @@ BEGIN
          hands_off = CASE WHEN NEW.state = 'committed' OR NEW.state = 'uncertain' AND OLD.state <> 'pending' THEN 1 ELSE NEW.hands_off END,
          doubted = CASE WHEN NEW.state = 'uncertain' OR OLD.state = 'pending' AND OLD.deadline_at < CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)
                         THEN 1 ELSE NEW.doubted END,
-         error_class = CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class ELSE '' END,
+         -- That of the newest answer that did not come stays when the doubt is over.
+         error_class = CASE WHEN NEW.state = 'uncertain' THEN NEW.error_class
+                            WHEN OLD.error_class = '' AND OLD.state = 'pending' AND OLD.deadline_at < CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)
+                            THEN 'deadline' ELSE OLD.error_class END,
          updated_at = max(NEW.updated_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
          ended_at = CASE WHEN OLD.state = 'pending' THEN max(NEW.ended_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.ended_at END,
          doubted_at = CASE WHEN NEW.state = 'uncertain' AND OLD.doubted_at = 0 THEN max(NEW.doubted_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.doubted_at END,

@@ -163,8 +163,11 @@ func TestListsAgreeWithRows(t *testing.T) {
 		text := rapid.SampledFrom([]string{"", "", "charge", "-mail", "[a]*", "b?", "*", "?", "ünï", "100%", "f_n", "state:uncertain", "-state:pending", "lane:decide", "-lane:resolved",
 			"kind:mail*", "kind:mail.send", "id:aa", "id:ab", "downstream:stripe", "-downstream:stripe", "source:BILL", "source:ägent", "error:timeout",
 			"key:kzz", "key:zz", "token:TOK", "token:tokaa", "receipt:x", "-id:aa", "web", "ap", "group:parked", "group:overdue", "group:elsewhere", "-group:elsewhere lane:not_landed", "group:said", "group:duplicate", "group:reading", "group:in_flight", "-group:in_flight", "group:landed", "group:never_sent",
-			"parked:yes", "-parked:yes", "parked:no", "since:1h30m", "-since:90m", "by:ANN", "age>2h", "age<1h30m", "cost>50", "-cost>50", "risk>10.25", "risk<10.25 state:uncertain"}).Draw(t, "filter")
+			"needs:you", "-needs:you", "needs:you kind:mail*", "error:deadline", "-error:*", "downstream:mailer -state:failed", "downstream:mailer OR needs:you", "parked:yes", "-parked:yes", "parked:no", "since:1h30m", "-since:90m", "by:ANN", "age>2h", "age<1h30m", "cost>50", "-cost>50", "risk>10.25", "risk<10.25 state:uncertain"}).Draw(t, "filter")
 		filter := need.Get(ledger.ParseFilter(text))(t)
+		if rapid.Bool().Draw(t, "policy") {
+			filter = filter.By(func(kind string) string { return map[string]string{"mail.send": "mailer", "Mail": "stripe"}[kind] })
+		}
 		for i := range all {
 			if !strings.Contains(text, "group:") { // a list says it where its filter asks
 				all[i].Group = ""

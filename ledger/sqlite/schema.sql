@@ -61,7 +61,7 @@ CREATE TABLE operations (
   -- Where it stands.
   state        TEXT NOT NULL DEFAULT 'pending',
   version      INTEGER NOT NULL DEFAULT 1,             -- moves with state, attempt, verdict and decision
-  error_class  TEXT NOT NULL DEFAULT '',               -- timeout, reset, eof, 5xx, …
+  error_class  TEXT NOT NULL DEFAULT '',               -- of the newest answer that did not come: timeout, reset, …
   verdict      TEXT NOT NULL DEFAULT '',               -- newest conclusive verdict of a reconcile read
   effects      INTEGER NOT NULL DEFAULT 0,             -- distinct effects known
   receipt      TEXT NOT NULL DEFAULT '',               -- the first receipt

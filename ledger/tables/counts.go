@@ -119,8 +119,12 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 	if !inSQL(f) {
 		return s.needingOneByOne(ctx, f, now)
 	}
+	kinds, err := s.kindsFor(ctx, f)
+	if err != nil {
+		return n, err
+	}
 	b := &binder{d: s.d, args: []any{Millis(now)}}
-	filter := filterSQL(b, f, now)
+	filter := filterSQL(b, f, kinds, now)
 	parts, err := Gather(ctx, s.db, func(rows Rows) (p ledger.Needing, err error) {
 		return p, rows.Scan(&p.NeedsYou, &p.Conflicts, &p.Twice, &p.Loss, &p.Unsent, &p.ByWord)
 	}, `

@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -12,32 +13,46 @@ import (
 // and on settled operations, each beginning with AND.
 type filterText struct{ hot, flight, settled string }
 
-// place is where a condition looks.
+// place is where a condition looks, and how what time moves is asked there.
 type place struct {
-	lane, state, group string
-	column             func(string) string
+	lane, state, group, failed, needsYou string
+	column                               func(string) string
 }
 
 var (
-	inHot     = place{laneSQL, stateSQL, groupSQL, hotColumn}
-	inFlight  = place{flightLane, flightState, flightGroup, flightColumn}
-	inSettled = place{"'resolved'", "o.state", settledGroup, settledColumn}
+	inHot     = place{laneSQL, stateSQL, groupSQL, errorSQL("h"), tabSQL + " = 'needs_you'", hotColumn}
+	inFlight  = place{flightLane, flightState, flightGroup, errorSQL("o"), flight(ledger.TabNeedsYou), flightColumn}
+	inSettled = place{"'resolved'", "o.state", settledGroup, "o.error_class", "1 = 0", settledColumn}
 )
 
 // filterSQL translates a filter. It selects what ledger.Filter.Match selects,
 // or more where the database compares text otherwise; the caller matches again.
-func filterSQL(b *binder, f ledger.Filter, now time.Time) filterText {
-	var out filterText
+func filterSQL(b *binder, filter ledger.Filter, kinds []string, now time.Time) filterText {
+	f, out := asked{filter, kinds}, filterText{}
 	for _, t := range f.Terms {
-		out.hot += inHot.condition(b, t, now)
-		out.flight += inFlight.condition(b, t, now)
-		out.settled += inSettled.condition(b, t, now)
+		out.hot += inHot.condition(b, f, t, now)
+		out.flight += inFlight.condition(b, f, t, now)
+		out.settled += inSettled.condition(b, f, t, now)
 	}
 	return out
 }
 
-func (p *place) condition(b *binder, t ledger.Term, now time.Time) string {
-	text := p.term(b, t, now)
+// asked is a filter, with what kindsFor gives for it.
+type asked struct {
+	ledger.Filter
+	kinds []string
+}
+
+// kindsFor reads the kinds that the ledger has, where the filter asks a policy about them.
+func (s *Store) kindsFor(ctx context.Context, f ledger.Filter) ([]string, error) {
+	if f.DownstreamOf == nil || !f.Has(func(t ledger.Term) bool { return t.Field == "downstream" }) {
+		return nil, nil
+	}
+	return Gather(ctx, s.db, word, `SELECT kind FROM census`)
+}
+
+func (p *place) condition(b *binder, f asked, t ledger.Term, now time.Time) string {
+	text := p.term(b, f, t, now)
 	switch {
 	case text == "":
 		return ""
@@ -75,7 +90,7 @@ func (p *place) words(column string) string {
 }
 
 // oneOf is the condition that a name is one of a term's values.
-func (p *place) oneOf(b *binder, t ledger.Term) string {
+func (p *place) oneOf(b *binder, f asked, t ledger.Term) string {
 	var column string
 	switch t.Field {
 	case "state":
@@ -85,7 +100,7 @@ func (p *place) oneOf(b *binder, t ledger.Term) string {
 	case "group":
 		column = p.group
 	case "error":
-		column = p.column("error_class")
+		column = p.failed
 	default:
 		column = p.column(t.Field)
 	}
@@ -100,11 +115,14 @@ func (p *place) oneOf(b *binder, t ledger.Term) string {
 	if len(whole) > 0 {
 		out = append(out, column+" IN ("+strings.Join(whole, ", ")+")")
 	}
+	if sent := f.KindsSentTo(t, f.kinds); t.Field == "downstream" && len(sent) > 0 {
+		out = append(out, p.column("kind")+" IN ("+strings.Join(ledger.Each(sent, func(k string) string { return b.bind(k) }), ", ")+")")
+	}
 	return "(" + strings.Join(out, " OR ") + ")"
 }
 
 // term is one condition, or "" where SQL cannot say it.
-func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
+func (p *place) term(b *binder, f asked, t ledger.Term, now time.Time) string {
 	contains := func(columns ...string) string {
 		if !ascii(t.Value) {
 			return ""
@@ -148,15 +166,17 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 		return strings.Join(names, " OR ")
 	case "source":
 		if strings.ContainsAny(t.Value, ",*") {
-			return p.oneOf(b, t)
+			return p.oneOf(b, f, t)
 		}
-		return inWords(t.Value) + p.oneOf(b, t)
+		return inWords(t.Value) + p.oneOf(b, f, t)
 	case "kind", "state", "lane", "group", "downstream", "error":
-		return p.oneOf(b, t)
+		return p.oneOf(b, f, t)
 	case "by":
 		return contains("actor", "hands")
 	case "or":
-		return p.oneOfAll(b, t.Any, now)
+		return p.oneOfAll(b, f, t.Any, now)
+	case "needs":
+		return p.needsYou
 	case "parked", "incident":
 		return p.aside(b, t)
 	case "since":
@@ -179,7 +199,7 @@ func (p *place) term(b *binder, t ledger.Term, now time.Time) string {
 }
 
 // oneOfAll is the condition that all terms of one alternative hold, where SQL can say each.
-func (p *place) oneOfAll(b *binder, any [][]ledger.Term, now time.Time) string {
+func (p *place) oneOfAll(b *binder, f asked, any [][]ledger.Term, now time.Time) string {
 	var out []string
 	for _, one := range any {
 		if !inSQL(ledger.Filter{Terms: one}) {
@@ -189,7 +209,7 @@ func (p *place) oneOfAll(b *binder, any [][]ledger.Term, now time.Time) string {
 	for _, one := range any {
 		all := "1 = 1"
 		for _, t := range one {
-			all += p.condition(b, t, now)
+			all += p.condition(b, f, t, now)
 		}
 		out = append(out, "("+all+")")
 	}

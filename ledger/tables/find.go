@@ -26,6 +26,7 @@ const (
 type finder struct {
 	s     *Store
 	q     ledger.Query
+	kinds []string // see kindsFor
 	began time.Time
 	page  ledger.Page
 	named int    // an index names no more than so many that the filter can select; 0: none does
@@ -38,6 +39,10 @@ type finder struct {
 func (f *finder) plan(ctx context.Context) error {
 	if len(f.q.Filter.Terms) == 0 {
 		return nil
+	}
+	var err error
+	if f.kinds, err = f.s.kindsFor(ctx, f.q.Filter); err != nil {
+		return err
 	}
 	if err := f.incident(ctx); err != nil || f.in != "" {
 		return err
@@ -138,25 +143,7 @@ func (f *finder) step(ctx context.Context) (done bool, err error) {
 
 // settles reports whether a query selects settled operations: there may be any number.
 func settles(q ledger.Query) bool {
-	return (q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll) && !unsettled(q.Filter.Terms)
-}
-
-// unsettled reports whether terms leave no settled operation.
-func unsettled(terms []ledger.Term) bool {
-	return slices.ContainsFunc(terms, func(t ledger.Term) bool {
-		switch {
-		case t.Not:
-		case t.Field == "state":
-			return !slices.ContainsFunc(t.OneOf(), func(s string) bool { return s != string(ledger.Uncertain) && s != string(ledger.Pending) })
-		case t.Field == "lane":
-			return !slices.Contains(t.OneOf(), string(ledger.LaneResolved))
-		case t.Field == "downstream":
-			return true
-		case t.Field == "or":
-			return !slices.ContainsFunc(t.Any, func(one []ledger.Term) bool { return !unsettled(one) })
-		}
-		return false
-	})
+	return (q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll) && q.Filter.Settles()
 }
 
 // bound is the key at which the next step ends; nil where the list ends before it.
@@ -197,7 +184,7 @@ func (f *finder) one(ctx context.Context, dest []any, query string, args ...any)
 
 func (f *finder) query(ctx context.Context, after, until cursor) ([]ledger.Row, []cursor, error) {
 	b := &binder{d: f.s.d, args: []any{Millis(f.q.Now)}}
-	rows, err := f.s.db.Query(ctx, pageSQL(b, f.q, after, until, f.named, f.in), b.args...)
+	rows, err := f.s.db.Query(ctx, pageSQL(b, f.q, f.kinds, after, until, f.named, f.in), b.args...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -233,8 +220,8 @@ func (s sorting) byKey() string {
 
 // pageSQL finds the rows of a page by their sort keys alone, each slice of the
 // list no further than needed, and then reads those rows, each where it is.
-func pageSQL(b *binder, q ledger.Query, after, until cursor, named int, in string) string {
-	l := &listing{q: q, filter: filterSQL(b, q.Filter, q.Now), n: b.limit(q.Limit + 1), after: b.key(after), until: b.key(until)}
+func pageSQL(b *binder, q ledger.Query, kinds []string, after, until cursor, named int, in string) string {
+	l := &listing{q: q, filter: filterSQL(b, q.Filter, kinds, q.Now), n: b.limit(q.Limit + 1), after: b.key(after), until: b.key(until)}
 	if in != "" {
 		l.in = b.bind(in)
 	}

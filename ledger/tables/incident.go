@@ -190,7 +190,7 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 		   AND EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.n = o.attempt_count AND a.outcome = 'uncertain')
 		 ORDER BY o.ended_at DESC`, list(ids))
 	for _, o := range ops {
-		f := ledger.Fault{Burst: bursts[o.ID], At: o.EndedAt}
+		f := ledger.Fault{Burst: bursts[o.ID], At: o.EndedAt, Class: o.ErrorClass}
 		var j ledger.Joining
 		if j, err = tx.join(o, f); err != nil {
 			return err
@@ -411,7 +411,7 @@ func landings(s *Store, q Querier, in ledger.Incident, now time.Time) ([]ledger.
 		return nil, err
 	}
 	b := &binder{d: s.d, args: []any{Millis(now)}}
-	query := pageSQL(b, ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderOldest, Filter: f, Limit: ledger.SomeElsewhere}, nil, nil, 0, in.ID)
+	query := pageSQL(b, ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderOldest, Filter: f, Limit: ledger.SomeElsewhere}, nil, nil, nil, 0, in.ID)
 	scan := newRowScan(1)
 	rows, err := Collect(q, scan.row, query, b.args...)
 	if err != nil {

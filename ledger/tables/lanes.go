@@ -23,6 +23,11 @@ const (
 		ELSE 'resolved' END`
 )
 
+// errorSQL is ledger.Row.ErrorAt of a table's row.
+func errorSQL(table string) string {
+	return fmt.Sprintf("CASE WHEN %[1]s.state = 'pending' AND %[1]s.deadline_at < ?1 THEN 'deadline' ELSE %[1]s.error_class END", table)
+}
+
 var tabSQL = fmt.Sprintf(`CASE WHEN %s THEN 'parked' ELSE
 	CASE %s
 		WHEN 'conflict' THEN 'needs_you' WHEN 'decide' THEN 'needs_you' WHEN 'not_landed' THEN 'needs_you'

@@ -91,7 +91,7 @@ func (c *exportCommand) rowsOnly() error {
 }
 
 func (c *exportCommand) operations(ctx context.Context, filter string, since time.Time) error {
-	parsed, err := ledger.ParseFilter(filter)
+	parsed, err := c.readFilter(filter)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,11 @@ func (c *exportCommand) operations(ctx context.Context, filter string, since tim
 			return err
 		}
 	}
-	return leftArchived(ctx, c.app, s, since)
+	notes, _, err := leavesOut(ctx, s, parsed, since)
+	for _, note := range notes {
+		c.left("%s", note)
+	}
+	return err
 }
 
 // history prints the events of a time.

@@ -307,7 +307,7 @@ func (c holdCommand) kindsOf(ctx context.Context, s ledger.Lister, p *policy.Pol
 	}
 	var out []string
 	for _, name := range names {
-		if k := p.Kind(name); k.Downstream != nil && k.Downstream.Name == downstream && !slices.Contains(out, name) {
+		if p.DownstreamOf(name) == downstream && !slices.Contains(out, name) {
 			out = append(out, name)
 		}
 	}

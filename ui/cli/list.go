@@ -20,7 +20,9 @@ type listOptions struct {
 	order  string
 	limit  int
 	after  string
-	probe  bool // exit 6 where something listed is in doubt or needs a person
+	since  time.Time
+	notes  []string // what the filter does not answer for
+	probe  bool     // exit 6 where something listed is in doubt or needs a person
 	watch  bool
 }
 
@@ -58,6 +60,9 @@ and with -o jsonl, csv or name, each row that is new or has changed is printed o
 				return err
 			}
 			o.filter = f
+			if o.since, _, err = settled.times(a.clock()); err != nil {
+				return err
+			}
 			return listCommand{a}.list(cmd.Context(), o)
 		},
 	}
@@ -81,7 +86,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if c.format == "wide" && len(c.columns) == 0 { // the same table, uncut
 		c.format, c.width = "text", func() int { return 0 }
 	}
-	filter, err := ledger.ParseFilter(o.filter)
+	filter, err := c.readFilter(o.filter)
 	if err != nil {
 		return err
 	}
@@ -92,7 +97,16 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
+	archived, err := o.leavesOut(ctx, s, tabs, filter)
+	if err != nil {
+		return err
+	}
 	l := c.listing(o, tabs, filter)
+	if c.format != "text" {
+		for _, note := range o.notes {
+			c.left("%s", note)
+		}
+	}
 	if o.watch {
 		return l.watch(ctx, s)
 	}
@@ -106,7 +120,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 		return err
 	}
 	data := l.data(all)
-	data["next"] = text(next)
+	data["next"], data["more"], data["archived"], data["left_out"] = text(next), next != "", archived, list(o.notes)
 	var below string
 	switch {
 	case c.format == "text":
@@ -127,6 +141,15 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 		return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%s of these %s in doubt, or %s a person", ledger.Count(n), plural(n, "is", "are"), plural(n, "needs", "need")), Data: data, Text: print}
 	}
 	return c.done("", data, print)
+}
+
+// leavesOut notes what the filter does not answer for on these lists.
+func (o *listOptions) leavesOut(ctx context.Context, s ledger.Archiver, tabs []ledger.Tab, f ledger.Filter) (archived int, err error) {
+	o.notes, archived, err = leavesOut(ctx, s, f, o.since)
+	if o.filter == "" || !slices.Contains(tabs, ledger.TabAll) && !slices.Contains(tabs, ledger.TabSettled) {
+		o.notes = nil
+	}
+	return archived, err
 }
 
 // listing is the list as it is printed, and read again while it is watched.
@@ -280,6 +303,9 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 			way = "--after"
 		}
 		more = fmt.Sprintf("\n%s shown, there are more: %s %s", ledger.Count(shown), way, next)
+	}
+	for _, note := range o.notes {
+		more += "\n" + safe.Of(note).String()
 	}
 	info, err := s.Info(ctx)
 	if err != nil {

@@ -94,7 +94,7 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 	case len(args) > 0:
 		return nil, usage("--filter names the operations: leave the IDs out", "")
 	}
-	parsed, err := ledger.ParseFilter(r.filter)
+	parsed, err := r.readFilter(r.filter)
 	if err != nil {
 		return nil, err
 	}
@@ -102,8 +102,12 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 	if err != nil {
 		return nil, err
 	}
-	if err := leftArchived(ctx, r.app, s, time.Time{}); err != nil {
+	notes, _, err := leavesOut(ctx, s, parsed, time.Time{})
+	if err != nil {
 		return nil, err
+	}
+	for _, note := range notes {
+		r.left("%s", note)
 	}
 	q := ledger.Query{Tab: ledger.TabAll, Filter: parsed, Order: ledger.OrderOldest, Now: r.clock(), Limit: exportStep, Within: searchStep}
 	for {

@@ -152,11 +152,11 @@ func downstreamsSeen(ctx context.Context, s ledger.Store, p *policy.Policy, stat
 		}
 		d := downstreamJSON{Downstream: name}
 		for _, c := range states {
-			if k := p.Kind(c.Kind); c.State == ledger.Uncertain && k.Downstream != nil && k.Downstream.Name == name {
+			if c.State == ledger.Uncertain && p.DownstreamOf(c.Kind) == name {
 				d.InDoubt += c.Count
 			}
 		}
-		page, err := s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: filter, Order: ledger.OrderNewest, Now: now, Limit: 5})
+		page, err := s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: filter.By(p.DownstreamOf), Order: ledger.OrderNewest, Now: now, Limit: 5})
 		if err != nil {
 			return nil, err
 		}

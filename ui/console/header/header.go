@@ -96,7 +96,7 @@ func (p Policy) KindsOf(downstream, kind string) []string {
 	}
 	q := p.InForce()
 	for _, name := range q.Kinds() {
-		if k := q.Kind(name); name != kind && k.Downstream != nil && k.Downstream.Name == downstream {
+		if name != kind && q.DownstreamOf(name) == downstream {
 			out = append(out, name)
 		}
 	}
