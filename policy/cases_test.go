@@ -120,7 +120,7 @@ func TestCasesThatFailSayWhy(t *testing.T) {
 		got, why string
 	}{
 		{Test{Want: "landed", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":false}`)}, {}}}, "cannot_tell", "only 1 of 2 pages are asked for"},
-		{Test{Want: "landed", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":true}`)}}}, "cannot_tell", "there is no `next` in it"},
+		{Test{Want: "landed", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":true}`)}}}, "cannot_tell", "the answer has no `next`"},
 		{Test{Want: "failed", pages: []SavedAnswer{{Status: 503}}}, "undecided", "the general rule decides"},
 		{Test{Want: "landed", Token: ""}, "cannot_tell", "answer is empty"},
 		{Test{Want: "absent", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":false}`)}}}, "none", "its token is not known to have been sent"},

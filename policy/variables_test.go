@@ -28,8 +28,13 @@ func ask(t testing.TB, text, input, body string) (any, error) {
 
 func TestAnErrorIsNeverFalseOrAbsent(t *testing.T) {
 	for _, c := range []struct{ text, input, body, want string }{
-		{"input.nope", `{}`, "", "there is no `nope` in it"},
-		{"input.nope.deep == 1", `{"a":1}`, "", "there is no `nope` in it"},
+		{"input.nope", `{}`, "", "input.nope: the input has no `nope`"},
+		{"input.nope.deep == 1", `{"a":1}`, "", "the input has no `nope`"},
+		{"input.a.deep == 1", `{"a":{}}`, "", "`input.a` has no `deep`"},
+		{"input.l[0].x == input.y", `{"l":[{"x":1}]}`, "", "the input has no `y`"},
+		{"input.l[1].x == 1", `{"l":[{"x":1},{}]}`, "", "`input.l[1]` has no `x`"},
+		{"input.l.all(e, e.x == 1)", `{"l":[{}]}`, "", "an element of the list has no `x`"},
+		{"input[input.k] == 1", `{"k":"z"}`, "", "a value in this expression has no `z`"},
 		{"input.big / 100.0", `{"big":9007199254740993}`, "", "too large to calculate with"},
 		{"input.huge * 2", `{"huge":123456789012345678901234567890}`, "", ""},
 		{"input.a / input.b > 1", `{"a":"x","b":2}`, "", "no arithmetic"},
@@ -39,7 +44,7 @@ func TestAnErrorIsNeverFalseOrAbsent(t *testing.T) {
 		{"body.x", `{}`, "hello", "answer is not JSON"},
 		{"body.x", `{}`, "   ", "answer is empty, not JSON"},
 		{"body.x", `{}`, `{"x":1}{"x":2}`, "answer is several JSON values, not one"},
-		{"body.x", `{}`, `{"y":1}`, "there is no `x` in it"},
+		{"body.x", `{}`, `{"y":1}`, "the answer has no `x`"},
 		{"body.x || true", `{}`, "<html>", "answer is HTML, not JSON"},  // CEL alone says true
 		{"body.x && false", `{}`, "<html>", "answer is HTML, not JSON"}, // CEL alone says false
 		{"exit == 0", `{}`, `{}`, "there is no exit code"},

@@ -128,7 +128,7 @@ func (e *Expression) Eval(ctx context.Context, names *Names) (Value, error) {
 	case names.problem != nil:
 		return Value{}, names.problem
 	case err != nil:
-		return Value{}, e.explain(ctx, err)
+		return Value{}, e.explain(ctx, names, err)
 	case out == nil || types.IsError(out) || types.IsUnknown(out):
 		return Value{}, e.About(fmt.Errorf("%v", out))
 	}
@@ -136,7 +136,7 @@ func (e *Expression) Eval(ctx context.Context, names *Names) (Value, error) {
 }
 
 // explain turns CEL's words into a plain sentence.
-func (e *Expression) explain(ctx context.Context, err error) error {
+func (e *Expression) explain(ctx context.Context, names *Names, err error) error {
 	text := err.Error()
 	key, missing := strings.CutPrefix(text, "no such key: ") // CEL's type of it is its own
 	switch {
@@ -145,15 +145,15 @@ func (e *Expression) explain(ctx context.Context, err error) error {
 	case e.Secret():
 		return e.About(errors.New("it cannot be computed")) // CEL's words may quote the secret
 	case missing:
-		return e.About(missingKeyError(key))
+		return e.About(missingKeyError{key, e.lacking(names, key)})
 	}
 	return e.About(errors.New(text))
 }
 
-// missingKeyError is the name of a member that is not there.
-type missingKeyError string
+// missingKeyError is the name of a member that is not there, and what lacks it.
+type missingKeyError struct{ member, owner string }
 
-func (e missingKeyError) Error() string { return fmt.Sprintf("there is no `%s` in it", string(e)) }
+func (e missingKeyError) Error() string { return fmt.Sprintf("%s has no `%s`", e.owner, e.member) }
 
 // Truth computes an expression that must be true or false.
 func (e *Expression) Truth(ctx context.Context, names *Names) (bool, error) {

@@ -214,6 +214,7 @@ type Expression struct {
 	names   map[string]bool // variables it uses
 	inputs  []string
 	members []string
+	chains  []memberChain
 	sums    bool
 	loops   bool // it goes through a list
 	plain   Path // the steps of a plain path into `it`; nil: it is not one

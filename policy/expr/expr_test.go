@@ -131,7 +131,7 @@ func TestTemplates(t *testing.T) {
 	for text, want := range map[string]string{
 		"a ${input.nil}":  "the value is null",
 		"a ${input.o}":    "a list or mapping has no place inside text",
-		"a ${input.nope}": "there is no `nope` in it",
+		"a ${input.nope}": "the input has no `nope`",
 		"a ${1.0 / 0.0}":  "not a finite number",
 	} {
 		tm, problem := ParseTemplate(text, ForOperation)

@@ -54,6 +54,7 @@ func (e *Expression) noteInput(x ast.Expr, part map[int64]bool) {
 	if root.Kind() != ast.IdentKind {
 		return
 	}
+	e.chains = append(e.chains, memberChain{root.AsIdent(), steps})
 	if of := root.AsIdent(); Members[of] != nil && len(steps) > 0 {
 		e.members = append(e.members, fmt.Sprintf("%s.%v", of, steps[0]))
 	}

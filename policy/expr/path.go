@@ -60,7 +60,7 @@ func (p Path) Get(data any) (value any, found bool, err error) {
 			}
 			data = at[i]
 		default:
-			return nil, false, fmt.Errorf("there is no `%v` in a plain value", step)
+			return nil, false, fmt.Errorf("a plain value has no `%v`", step)
 		}
 	}
 	return data, true, nil

@@ -42,17 +42,17 @@ func newListCommand(a *app) *cobra.Command {
 is being checked, in flight and parked, then the rest, newest first. The id is printed
 with the version that was seen, ready for the deciding commands.
 
-Filters: words, and kind: state: lane: downstream: source: error: (names, as in
-state:uncertain,failed or kind:stripe.*), key: token: receipt: id: by: parked:yes
-since:yesterday until:2026-07-14 age>30m cost>100 risk>50; a leading - negates, OR
-stands between alternatives, parentheses group. A key, token, receipt or id is found
+Filters: words, needs:you (what needs a person), and kind: state: downstream: source:
+error: lane: (names, as in state:uncertain,failed or kind:stripe.*), key: token: receipt:
+id: by: parked:yes since:yesterday until:2026-07-14 age>30m cost>100 risk>50; a leading
+- negates, OR stands between alternatives, parentheses group. A key, token, receipt or id is found
 at once by its beginning; a word is searched for from the newest operation to the oldest. Ctrl-C stops a search, and
 prints what was found until then. For scripts and probes, --exit-code exits 6 where
 something listed needs you or is being checked.
 
 --watch goes on until interrupted. A terminal shows the list as it stands; in a pipe,
 and with -o jsonl, csv or name, each row that is new or has changed is printed once more.`,
-		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --json lane:decide | jq -r '.data.operations[].id'\n  indoubt list --watch lane:decide -o jsonl | ./page-someone",
+		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --json needs:you | jq -r '.data.operations[].id'\n  indoubt list --watch needs:you -o jsonl | ./page-someone",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := settled.filter(args, a.clock())
@@ -121,6 +121,9 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	}
 	data := l.data(all)
 	data["next"], data["more"], data["archived"], data["left_out"] = text(next), next != "", archived, list(o.notes)
+	if next != "" {
+		data["hint"] = "there are more: go on with --after " + next + ", or raise --limit"
+	}
 	var below string
 	switch {
 	case c.format == "text":
@@ -158,12 +161,20 @@ func (c listCommand) listing(o listOptions, tabs []ledger.Tab, filter ledger.Fil
 		now := c.clock()
 		return filter.Match(row, now) && (slices.Contains(tabs, ledger.TabAll) || slices.Contains(tabs, row.TabAt(now)))
 	}
+	next, said := "", c.format == "text" && isTerminal(c.rawOut) // there it stands under the list
 	return watchable[ticket.Ticket]{
 		app: c.app,
 		look: func(ctx context.Context, s ledger.Store, moved []string, known map[string]string) (all, besides []ticket.Ticket, err error) {
-			rows, _, err := c.walk(ctx, s, tabs, filter, o, func(int) bool { return true })
+			rows, place, err := c.walk(ctx, s, tabs, filter, o, func(int) bool { return true })
 			if err != nil {
 				return nil, nil, err
+			}
+			if next, err = c.goesOn(ctx, s, tabs, filter, o, place); err != nil {
+				return nil, nil, err
+			}
+			if next != "" && !said {
+				said = true
+				c.left("%s shown, there are more: --limit; of those behind them what changes", ledger.Count(len(rows)))
 			}
 			p := c.policyToLookBy()
 			if all, err = tickets(ctx, s, p, rows); err != nil {
@@ -185,8 +196,10 @@ func (c listCommand) listing(o listOptions, tabs []ledger.Tab, filter ledger.Fil
 		data: func(all []ticket.Ticket) map[string]any {
 			return map[string]any{"operations": each(all, asJSON)}
 		},
-		text:  func(w *safe.Writer, all []ticket.Ticket) { writeTable(w, all, filter, c.width(), c.kept) },
-		below: func(ctx context.Context, s ledger.Store, n int) (string, error) { return c.underList(ctx, s, o, n, "") },
+		text: func(w *safe.Writer, all []ticket.Ticket) { writeTable(w, all, filter, c.width(), c.kept) },
+		below: func(ctx context.Context, s ledger.Store, n int) (string, error) {
+			return c.underList(ctx, s, o, n, next)
+		},
 	}
 }
 
@@ -236,12 +249,21 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.T
 	case ctx.Err() != nil:
 		return rows, next, fmt.Sprintf("stopped after about %s operations: not all was searched", ledger.Count(searched)), nil
 	}
+	next, err = c.goesOn(ctx, s, tabs, f, o, next)
+	return rows, next, "", err
+}
+
+// goesOn is the cursor where something is left behind it, else "".
+func (c listCommand) goesOn(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions, next string) (string, error) {
+	if next == "" {
+		return "", nil
+	}
 	o.after, o.limit = next, 1
 	more, rest, err := c.walk(ctx, s, tabs, f, o, func(int) bool { return false })
 	if len(more) == 0 && rest == "" {
 		next = ""
 	}
-	return rows, next, "", err
+	return next, err
 }
 
 // searchStep is how long a filter searches before it is said how far it came.

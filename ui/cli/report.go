@@ -67,7 +67,7 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 	var f ledger.Filter
 	r.From = o.from
 	since := r.From.In(r.Zone).Format(time.RFC3339)
-	r.Again = []string{"indoubt report --since " + since, "indoubt log --limit 1000000 --since " + since, "indoubt list --tab needs_you"}
+	r.Again = []string{"indoubt report --since " + since, "indoubt log --limit 1000000 --since " + since, "indoubt list needs:you"}
 	if o.incident != "" {
 		if f, err = ledger.ParseFilter("incident:" + o.incident); err != nil {
 			return err

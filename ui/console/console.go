@@ -84,6 +84,14 @@ func (o *Options) policy() header.Policy {
 	return header.Policy{InForce: o.Policy, Problem: o.PolicyProblem}
 }
 
+// sentTo is where the policy in force sends each kind, nil without one.
+func (o *Options) sentTo() func(kind string) string {
+	if o.Policy == nil || o.policy().None() {
+		return nil
+	}
+	return o.Policy().DownstreamOf
+}
+
 // Run shows the console until it is left. It returns after every write that
 // was in flight has ended.
 func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {

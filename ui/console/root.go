@@ -124,6 +124,7 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 		return nil, err
 	}
 	m.table.Columns = o.Columns
+	m.table.SentTo = o.sentTo
 	if o.Trouble != nil {
 		m.warn("%s", o.Trouble)
 	}

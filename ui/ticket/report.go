@@ -184,7 +184,7 @@ func (r Report) Markdown() string {
 			return []string{r.at(t.Row.CreatedAt), markdown(t.Title()), markdown(safe.Say("%s%s", verb, Colon(why.String()))), fmt.Sprintf("`indoubt show %s`", safe.Of(t.Row.ID))}
 		})
 		if r.AloneCut {
-			b.WriteString("\nAnd more: `indoubt list --tab needs_you -- -incident:any`\n")
+			b.WriteString("\nAnd more: `indoubt list 'needs:you -incident:any'`\n")
 		}
 	}
 	if r.Cut {

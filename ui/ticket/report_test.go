@@ -126,7 +126,7 @@ func TestReportSaysWhatItLeavesOut(t *testing.T) {
 	need.Equal(t, len(r.Lines()), 3*lines)
 	r, cut := page(lines + 3)
 	need.Equal(t, strings.Count(cut, "3 earlier ones are left out: `again --json` has them."), 4)
-	need.Contains(t, cut, "And 3 more: `indoubt incident list`", "And more: `indoubt list --tab needs_you -- -incident:any`", "rests on the newest 203 events, from 2026-07-14 02:15 UTC on: `history` has the earlier ones")
+	need.Contains(t, cut, "And 3 more: `indoubt incident list`", "And more: `indoubt list 'needs:you -incident:any'`", "rests on the newest 203 events, from 2026-07-14 02:15 UTC on: `history` has the earlier ones")
 	named := map[string]bool{}
 	for _, e := range r.Lines() {
 		named[e.OperationID] = true

@@ -104,7 +104,7 @@ func about(f ledger.Filter, in ledger.Incident) bool {
 			is = len(in.Pipelines) == 1 && t.Names(in.Pipelines[0])
 		case "kind":
 			is = len(in.Kinds) == 1 && t.Names(in.Kinds[0])
-		case "since", "until": // of what is settled only
+		case "since", "until", "needs": // of what is settled only, and of the list that they stand in
 			is = true
 		case "downstream":
 			is = t.Names(in.Downstream())

@@ -335,12 +335,30 @@ func (l *Table) notes(now time.Time, w int) []string {
 		notes = append(notes, "range")
 	}
 	if l.Filter.Text != "" {
-		notes = append(notes, "/"+safe.Of(l.Filter.Text).String())
+		notes = append(notes, "/"+safe.Of(l.Filter.Text).String()+l.leftOut())
 	}
 	if w >= 100 {
 		notes = append(notes, "sort: "+OrderWords(l.Order()))
 	}
 	return notes
+}
+
+// leftOut is what the filter does not answer for on a list with settled operations.
+func (l *Table) leftOut() string {
+	if l.Tab != ledger.TabAll && l.Tab != ledger.TabSettled {
+		return ""
+	}
+	var out []string
+	for _, field := range l.selects().OpenOnly() {
+		out = append(out, field+": open ones only")
+	}
+	if l.Archived > 0 {
+		out = append(out, ledger.Count(l.Archived)+" archived not searched")
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(out, ", ") + ")"
 }
 
 // withRight puts notes at the right end of a line where they fit.

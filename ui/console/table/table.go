@@ -22,6 +22,8 @@ type Table struct {
 	Marks   map[string]feed.Row // as they were when they were marked
 	Height  int                 // rows on the screen
 	Columns []string            // asked for; empty: those that fit
+	// SentTo is where the policy in force sends each kind; it gives nil without one.
+	SentTo func() func(kind string) string
 	list
 
 	orders  map[ledger.Tab]ledger.Order
@@ -38,6 +40,8 @@ type list struct {
 	Anchor string // where a range began
 	Next   string // cursor of the page after the last row loaded
 	Read   bool   // the ledger was read once
+	// Archived is how many operations the filter cannot search.
+	Archived int
 	Placed bool   // a person has put the cursor where it is
 	News   int    // rows that wait to come in
 
@@ -52,7 +56,15 @@ func New(f ledger.Filter) *Table {
 
 // Wanted is what is read for this list.
 func (l *Table) Wanted() feed.Wanted {
-	return feed.Wanted{Tab: l.Tab, Filter: l.Filter, Order: l.Order(), Limit: l.window(), Known: l.here(), Visible: len(l.Visible()), Gone: l.left()}
+	return feed.Wanted{Tab: l.Tab, Filter: l.selects(), Order: l.Order(), Limit: l.window(), Known: l.here(), Visible: len(l.Visible()), Gone: l.left()}
+}
+
+// selects is the filter by the policy in force.
+func (l *Table) selects() ledger.Filter {
+	if l.SentTo == nil {
+		return l.Filter
+	}
+	return l.Filter.By(l.SentTo())
 }
 
 // Order is how this list is sorted.
@@ -132,6 +144,7 @@ func (l *Table) Return(t ledger.Tab, f ledger.Filter, row string) (other bool) {
 // and the order does not change.
 func (l *Table) Take(p *feed.Page, still bool, now time.Time) {
 	first := !l.Read
+	l.Archived = p.Archived
 	if p.Part {
 		p = l.whole(p)
 	}

@@ -1,0 +1,98 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger/need"
+)
+
+// listed are the ids that a list prints, and what it says beside them.
+func (b *bench) listed(args ...string) (ids []string, beside string) {
+	b.Helper()
+	exit, out, beside := b.run(append([]string{"list", "--limit", "500", "-o", "name"}, args...)...)
+	need.Must(b, exit == 0, "list %v: exit %d: %s", args, exit, beside)
+	for line := range strings.Lines(out) {
+		ids = append(ids, strings.TrimSpace(line))
+	}
+	return ids, beside
+}
+
+// What a filter asks is answered for settled operations too, or it says which it leaves out.
+func TestAFilterAnswersForSettledOperations(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.doubt(2, "legacy.charge", `{"customer":"cus_2","amount":200}`)
+	b.doubt(3, "stripe.charge", unlike(3))
+	b.want(0, "confirm", b.at(1), "--reason", "seen")
+	b.want(0, "confirm", b.at(2), "--reason", "seen")
+	for filter, want := range map[string]int{"error:timeout": 3, "error:timeout state:committed": 2, "downstream:stripe": 2, "downstream:stripe state:committed": 1,
+		"-downstream:stripe": 1, "downstream:stripe OR error:timeout": 3} {
+		ids, beside := b.listed(filter)
+		need.That(t, len(ids) == want && beside == "", "%s finds %d of %d, and says %q", filter, len(ids), want, beside)
+	}
+	ids, beside := b.listed("cost>1 kind:legacy.charge")
+	need.That(t, len(ids) == 0 && strings.Contains(beside, "cost: settled operations have none here"), "cost>1 finds %d, and says %q", len(ids), beside)
+	need.Contains(t, b.want(0, "list", "cost>1 kind:legacy.charge"), "0 operations\ncost: settled")
+	for _, filter := range []string{"cost>1 state:uncertain", "cost>1 needs:you"} {
+		_, beside = b.listed(filter)
+		need.Equal(t, beside, "", filter)
+	}
+
+	b.env["INDOUBT_POLICY"] = "/dev/null"
+	ids, beside = b.listed("downstream:stripe")
+	need.That(t, len(ids) == 2 && strings.Contains(beside, "downstream: settled operations are left out"), "without a policy it finds %d, and says %q", len(ids), beside)
+	delete(b.env, "INDOUBT_POLICY")
+
+	b.now = b.now.Add(8 * 24 * time.Hour)
+	b.want(0, "archive", "--settled-for", "1d", "--to", filepath.Join(b.dir, "archive"))
+	var data struct {
+		Archived   int
+		LeftOut    []string `json:"left_out"`
+		Operations []any
+	}
+	need.OK(t, json.Unmarshal(b.json(0, "list", "error:timeout").Data, &data))
+	need.That(t, len(data.Operations) == 2 && data.Archived == 1 && len(data.LeftOut) == 1 && strings.Contains(data.LeftOut[0], "1 operation"), "%+v", data)
+	need.Contains(t, b.want(0, "list", "error:timeout"), "2 operations\n1 operation that may be of this time is archived")
+	need.OK(t, json.Unmarshal(b.json(0, "list", "needs:you").Data, &data))
+	need.That(t, len(data.LeftOut) == 0, "what needs a person is never archived: %q", data.LeftOut)
+}
+
+// needs:you is the console's first list, however much there is of each sort.
+func TestNeedsYouIsTheFirstList(t *testing.T) {
+	b, _ := everyState(t)
+	tab, _ := b.listed("--tab", "needs_you")
+	filter, _ := b.listed("needs:you")
+	need.That(t, len(tab) > 5, "%d rows need a person", len(tab))
+	need.Equal(t, strings.Join(filter, " "), strings.Join(tab, " "))
+	rest, _ := b.listed("-needs:you")
+	all, _ := b.listed()
+	need.That(t, len(rest)+len(tab) == len(all), "%d need a person, %d do not, of %d", len(tab), len(rest), len(all))
+	need.Contains(t, b.want(2, "list", "needs:me"), "there is no needs:me")
+}
+
+// No one takes a page for the whole, in whatever form it is printed.
+func TestAListSaysThatThereIsMore(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 3; n++ {
+		b.doubt(n, "stripe.charge", unlike(n))
+	}
+	var page struct {
+		More bool
+		Hint string
+		Next *string
+	}
+	need.OK(t, json.Unmarshal(b.json(0, "list", "--limit", "2").Data, &page))
+	need.That(t, page.More && page.Next != nil && strings.Contains(page.Hint, "--after "+*page.Next), "%+v", page)
+	next := *page.Next
+	page.Hint = ""
+	need.OK(t, json.Unmarshal(b.json(0, "list", "--limit", "2", "--after", next).Data, &page))
+	need.That(t, !page.More && page.Next == nil && page.Hint == "", "the last page: %+v", page)
+	for _, format := range []string{"text", "wide", "csv", "jsonl", "name"} {
+		need.Contains(t, b.want(0, "list", "--limit", "2", "-o", format), "there are more")
+		need.That(t, !strings.Contains(b.want(0, "list", "--limit", "3", "-o", format), "there are more"), "%s: three of three", format)
+	}
+}
