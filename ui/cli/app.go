@@ -247,7 +247,7 @@ func (a *app) engine(store ledger.Store, p func() *policy.Policy, send bool, log
 func (a *app) warnf(format string, args ...any) {
 	if line := fmt.Sprintf(format, args...); !a.warn[line] {
 		a.warn[line] = true
-		a.errOut.Println("warning: " + line)
+		a.errOut.Println(safe.Exact("warning: " + line))
 	}
 }
 

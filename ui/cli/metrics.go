@@ -351,7 +351,7 @@ var labelEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 func label(value string) string {
 	lines := strings.Split(value, "\n")
 	for i := range lines {
-		lines[i] = labelEscapes.Replace(safe.Exact(lines[i]))
+		lines[i] = labelEscapes.Replace(safe.Exact(lines[i]).String())
 	}
 	return strings.Join(lines, `\n`)
 }

@@ -126,14 +126,14 @@ func (a *app) say(f *failure) {
 		if f.Code == "no_ledger" {
 			name = "" // a sentence of its own, the first that a new user reads
 		}
-		a.errOut.Println(name + f.Message)
+		a.errOut.Println(safe.Exact(name + f.Message))
 	}
 	for _, line := range f.More {
-		a.errOut.Println(line)
+		a.errOut.Println(safe.Exact(line))
 	}
 	for _, line := range strings.Split(f.Hint, "\n") {
 		if line != "" {
-			a.errOut.Println("  " + line)
+			a.errOut.Println(safe.Exact("  " + line))
 		}
 	}
 }

@@ -94,10 +94,10 @@ func writeCases(w *safe.Writer, cases []caseJSON, failed int) {
 			name = fmt.Sprintf("the case in line %d", c.Line)
 		}
 		if c.OK {
-			w.Println("ok    " + c.Kind + ": " + name)
+			w.Println(safe.Exact("ok    " + c.Kind + ": " + name))
 			continue
 		}
-		w.Println(fmt.Sprintf("FAIL  %s: %s  (line %d)", c.Kind, name, c.Line))
+		w.Println(safe.Exact(fmt.Sprintf("FAIL  %s: %s  (line %d)", c.Kind, name, c.Line)))
 		compare := func(what string, want *string, got, why string) {
 			if want == nil {
 				return
@@ -106,12 +106,12 @@ func writeCases(w *safe.Writer, cases []caseJSON, failed int) {
 			if why != "" {
 				line += ": " + why
 			}
-			w.Println(line)
+			w.Println(safe.Exact(line))
 		}
 		compare("verdict", c.Want, c.Got, c.Why)
 		compare("advice ", c.WantAdvice, c.Advice, c.Because)
 		for _, one := range c.Steps {
-			w.Println(fmt.Sprintf("        %-8s %s → %s", one.Name, one.Expression, ansi.Truncate(one.result(), 300, "…")))
+			w.Println(safe.Exact(fmt.Sprintf("        %-8s %s → %s", one.Name, one.Expression, ansi.Truncate(one.result(), 300, "…"))))
 		}
 	}
 	if failed == 0 {

@@ -184,9 +184,9 @@ func beginning(s string) string {
 
 func (t trialJSON) write(w *safe.Writer) {
 	block := func(head, body string) {
-		w.Println(head)
+		w.Println(safe.Exact(head))
 		for _, line := range strings.Split(strings.TrimRight(body, "\n"), "\n") {
-			w.Println("  " + line)
+			w.Println(safe.Exact("  " + line))
 		}
 	}
 	for i, page := range t.Pages {
@@ -212,7 +212,7 @@ func (t trialJSON) write(w *safe.Writer) {
 		words = "did not land"
 	}
 	if t.Known != "" {
-		w.Println("RECOGNISES " + t.Known)
+		w.Println(safe.Exact("RECOGNISES " + t.Known))
 	}
 	line := "VERDICT   " + words
 	if t.Outcome != nil {
@@ -221,8 +221,8 @@ func (t trialJSON) write(w *safe.Writer) {
 	if t.Problem != nil {
 		line += ": " + *t.Problem
 	}
-	w.Println(line)
+	w.Println(safe.Exact(line))
 	if t.Advice != nil {
-		w.Println("ADVICE    " + t.Advice.Verb + ": " + t.Advice.Reason)
+		w.Println(safe.Exact("ADVICE    " + t.Advice.Verb + ": " + t.Advice.Reason))
 	}
 }

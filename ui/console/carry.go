@@ -131,7 +131,7 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 		if a.Page {
 			return tea.SetClipboard(safe.ExactLines(a.Text))
 		}
-		return tea.SetClipboard(safe.Exact(a.Text))
+		return tea.SetClipboard(safe.Exact(a.Text).String())
 	case ask.Start:
 		return m.start(a)
 	case ask.GoOn:
@@ -300,7 +300,7 @@ func openLink(m *Root) tea.Cmd {
 		d.Add("COPIED", "if your terminal allows it")
 		d.Add("LINK", "%s", url)
 		m.show(d)
-		return tea.SetClipboard(safe.Exact(url))
+		return tea.SetClipboard(safe.Exact(url).String())
 	}
 	return func() tea.Msg {
 		cmd := exec.Command(path, url)

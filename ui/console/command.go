@@ -131,7 +131,7 @@ func policyDialog(p header.Policy) *dialog.Dialog {
 	if broken != nil {
 		d.Warn("NOT TAKEN", "the file on disk is broken; what is in force stays until it is mended")
 		for _, line := range strings.Split(broken.Error(), "\n") {
-			d.Add("", "%s", line)
+			d.Add("", "%s", safe.Exact(line))
 		}
 	}
 	return d

@@ -88,19 +88,19 @@ func (t Text) Or(other Text) Text {
 	return t
 }
 
-// Exact is Of for what is pasted elsewhere: a backslash stays single, so that
-// what prints stays what it is.
-func Exact(s string) string {
+// Exact is Of for what is pasted elsewhere, and for what a person has written and reads
+// again in an error: a backslash stays single, so that what prints stays what it is.
+func Exact(s string) Text {
 	var b strings.Builder
 	writeOut(&b, s, false)
-	return b.String()
+	return Text{b.String()}
 }
 
 // ExactLines is Exact for a page that is pasted elsewhere: line feeds stay.
 func ExactLines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {
-		lines[i] = Exact(lines[i])
+		lines[i] = Exact(lines[i]).s
 	}
 	return strings.Join(lines, "\n")
 }
@@ -111,13 +111,13 @@ var jsonRune = lazyregexp.New(`\\\\|(?:\\u[0-9a-fA-F]{4})+`)
 // JSON is a line of JSON. Its own escapes stay as they are, and one of a letter that shows
 // is the letter: many writers escape all that is not ASCII.
 func JSON(line string) Text {
-	return Text{Exact(jsonRune.ReplaceAllStringFunc(line, func(escaped string) string {
+	return Exact(jsonRune.ReplaceAllStringFunc(line, func(escaped string) string {
 		var text string
 		if escaped[1] != 'u' || json.Unmarshal([]byte(`"`+escaped+`"`), &text) != nil || Of(text).s != text || strings.ContainsAny(text, "\"\\\ufffd") {
 			return escaped
 		}
 		return text
-	}))}
+	}))
 }
 
 // writeOut appends s on one line. With double, a backslash that could be taken

@@ -15,7 +15,7 @@ import (
 // A page that is pasted elsewhere keeps its lines and nothing else that a terminal acts on.
 func TestAPageKeepsItsLines(t *testing.T) {
 	need.Equal(t, safe.ExactLines("a\n\tb\x1b[2J\r\n`c\\n`\n"), "a\n\\tb\\x1b[2J\\r\n`c\\n`\n")
-	need.Equal(t, safe.Exact("rm -rf\n"), `rm -rf\n`)
+	need.Equal(t, safe.Exact("rm -rf\n").String(), `rm -rf\n`)
 }
 
 func TestI11_TextWritesOutWhatDoesNotPrint(t *testing.T) {
@@ -99,6 +99,6 @@ func TestI11_JSONIsShownAsItReads(t *testing.T) {
 	} {
 		got := safe.JSON(in).String()
 		need.Equal(t, got, want, in)
-		need.Equal(t, safe.Exact(got), got, "it is not safe")
+		need.Equal(t, safe.Exact(got).String(), got, "it is not safe")
 	}
 }

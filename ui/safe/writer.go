@@ -39,8 +39,9 @@ func (w *Writer) Printf(format string, args ...any) {
 // Println prints its arguments on one line.
 func (w *Writer) Println(args ...any) { fmt.Fprintln(w, each(args)...) }
 
-// Lines prints a text that may run over several lines.
-func (w *Writer) Lines(text string) { fmt.Fprintln(w, Lines(text)) }
+// Lines prints a text that may run over several lines, and that a person may copy: a
+// backslash stays as it is written.
+func (w *Writer) Lines(text string) { fmt.Fprintln(w, text) }
 
 // Write passes bytes on, and writes out what a terminal would act on. A backslash
 // stays as it is: what came through Of is safe already.
@@ -49,7 +50,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	for i, line := range lines {
 		cells := strings.Split(line, "\t")
 		for j := range cells {
-			cells[j] = Exact(cells[j])
+			cells[j] = Exact(cells[j]).s
 		}
 		lines[i] = strings.Join(cells, "\t")
 	}

@@ -31,7 +31,7 @@ func (t Ticket) Advice() (verb string, why safe.Text) {
 	case ledger.Pending:
 		return policy.AdviseWait, safe.Say("its attempt ends by %s", t.at(o.DeadlineAt))
 	}
-	verb, why = cmp.Or(a.Verb, policy.AdviseLook), safe.Of(a.Reason)
+	verb, why = cmp.Or(a.Verb, policy.AdviseLook), safe.Exact(a.Reason)
 	if a.Verb == policy.AdviseLeave && t.State() == ledger.Uncertain {
 		why = safe.Say("%s. %s", why, t.leaveEnds())
 	}

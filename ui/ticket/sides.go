@@ -287,7 +287,7 @@ func (c conflict) foundSince(since time.Time, landed bool) (Side, bool) {
 	case ledger.Duplicated:
 		fact = fmt.Sprintf("happened %d times", max(read.Found, 2))
 	}
-	return newSide("FOUND", "by", "a check", "at", c.at(read.EndedAt), "fact", fact, "receipt", List(read.Receipts), reason, read.Reason), true
+	return newSide("FOUND", "by", "a check", "at", c.at(read.EndedAt), "fact", fact, "receipt", List(read.Receipts), reason, safe.Exact(read.Reason)), true
 }
 
 // newest is the last of the checks of the operation itself that fits, or nil.

@@ -70,7 +70,7 @@ func Verdict(r ledger.Read) safe.Text {
 	words := safe.Of(VerdictWord(r.Verdict))
 	switch {
 	case r.Verdict == ledger.Absent && r.Cause == ledger.CauseGone:
-		return safe.Of(r.Reason)
+		return safe.Exact(r.Reason)
 	case r.Verdict == ledger.Landed && len(r.Receipts) > 0:
 		words = safe.Say("%s, receipt %s", words, List(r.Receipts))
 	case r.Verdict == ledger.Duplicated && len(r.Receipts) > 0:
