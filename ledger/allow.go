@@ -146,7 +146,7 @@ func (g GrantRequest) check(rec *Record) error {
 	}
 	if again := o.AttemptCount - 1; again >= g.MaxAttempts && o.AttemptCount > 0 {
 		if !g.OverrideMax || g.Actor.Machine || strings.TrimSpace(g.Reason) == "" {
-			return g.no("max_attempts", fmt.Sprintf("%d of %d further attempts are used up", again, g.MaxAttempts), "a person can go on with a reason")
+			return g.no("max_attempts", RetriesUsed(g.MaxAttempts), "a person can go on with a reason")
 		}
 	}
 	if g.Actor.Machine {
@@ -213,4 +213,15 @@ func allowedBecause(b Basis) string {
 		return "allowed because a second send cannot act twice"
 	}
 	return "without proof, risk taken"
+}
+
+// RetriesUsed says that no retry is left of those that a policy allows.
+func RetriesUsed(max int) string {
+	switch max {
+	case 0:
+		return "the policy allows no retry"
+	case 1:
+		return "the one retry that the policy allows is used"
+	}
+	return fmt.Sprintf("all %d retries that the policy allows are used", max)
 }

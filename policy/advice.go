@@ -171,9 +171,10 @@ func (k adviser) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 	case k.attemptsLeft(rec):
 		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
 	case a.Miss.Value > a.LookCost:
-		a.Verb, a.Reason = AdviseRaise, fmt.Sprintf("it did not land, and all attempts the policy allows are used (%s)", k.attemptsText(rec))
+		used := ledger.RetriesUsed(k.Retry.Max)
+		a.Verb, a.Reason = AdviseRaise, "it did not land. "+strings.ToUpper(used[:1])+used[1:]+": run the pipeline again, or press R"
 	default:
-		a.Verb, a.Reason = AdviseAbandon, fmt.Sprintf("it did not land, no attempt is left (%s), and a miss costs little", k.attemptsText(rec))
+		a.Verb, a.Reason = AdviseAbandon, "it did not land, "+ledger.RetriesUsed(k.Retry.Max)+", and a miss costs little"
 	}
 }
 
@@ -181,16 +182,12 @@ func refusedOnly(attempts []ledger.Attempt) bool {
 	return len(attempts) > 0 && !slices.ContainsFunc(attempts, func(a ledger.Attempt) bool { return a.Proof != ledger.Refused })
 }
 
-func (k adviser) attemptsText(rec ledger.Record) string {
-	return fmt.Sprintf("%d further of %d", max(0, max(rec.Operation.AttemptCount, len(rec.Attempts))-1), k.Retry.Max)
-}
-
 // pastLimit says that a retry exceeds the limit of attempts, "" where it does not.
 func (k adviser) pastLimit(rec ledger.Record) string {
 	if k.attemptsLeft(rec) {
 		return ""
 	}
-	return fmt.Sprintf(", but goes past what the policy allows (%s)", k.attemptsText(rec))
+	return ", but " + ledger.RetriesUsed(k.Retry.Max)
 }
 
 // relatedReason says which related operation landed or may have, and when: first one under

@@ -95,7 +95,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		}), noon, AdviseWait, "", "in flight", minutes(1).Add(time.Millisecond)},
 		{"landed", change(doubt("proof"), func(r *ledger.Record) { r.Operation.Verdict = ledger.Landed }), noon, AdviseConfirm, "", "found it", time.Time{}},
 		{"did not land", proven1(doubt("proof")), noon, AdviseRetry, ledger.BasisAbsent, "did not land", time.Time{}},
-		{"did not land, none left, dear", change(proven1(doubt("legacy")), func(r *ledger.Record) {}), noon, AdviseRaise, "", "all attempts", time.Time{}},
+		{"did not land, none left, dear", change(proven1(doubt("legacy")), func(r *ledger.Record) {}), noon, AdviseRaise, "", "it did not land. The policy allows no retry: run the pipeline again, or press R", time.Time{}},
 		{"did not land, none left, cheap", proven1(doubt("cheap")), noon, AdviseAbandon, "", "costs little", time.Time{}},
 		{"did not land, a person says", change(doubt("proof"), func(r *ledger.Record) {
 			r.Operation.State, r.Operation.Actor = ledger.Failed, "ana"
@@ -166,7 +166,7 @@ func TestAdviceByCosts(t *testing.T) {
 	}{
 		{"dear both ways", with, doubt("legacy"), AdviseLook, "", "looking costs 5"},
 		{"a duplicate is dearer", with, doubt("post"), AdviseLeave, "", ""},
-		{"a miss is dearer", with, doubt("mail"), AdviseRetry, ledger.BasisRiskAccepted, "goes past what the policy allows"},
+		{"a miss is dearer", with, doubt("mail"), AdviseRetry, ledger.BasisRiskAccepted, "but the policy allows no retry"},
 		{"a miss is dearer, but same input", with, beside(doubt("mail")), AdviseLook, "", "the same input"},
 		{"a duplicate is dearer, but the same input landed", with, beside(doubt("post")), AdviseLook, "", "the same input"},
 		{"even", with, doubt("cheap"), AdviseLeave, "", ""},

@@ -196,7 +196,11 @@ func (e *explanation) sending() {
 		by = "by indoubt, over " + via
 	}
 	e.say("send", by, "send")
-	e.say("retry", fmt.Sprintf("%d further attempts, %s..%s apart", k.Retry.Max, formatDuration(k.Retry.BackoffMin), formatDuration(k.Retry.BackoffMax)), "retry")
+	retry := "none"
+	if k.Retry.Max > 0 {
+		retry = fmt.Sprintf("%d further attempts, %s..%s apart", k.Retry.Max, formatDuration(k.Retry.BackoffMin), formatDuration(k.Retry.BackoffMax))
+	}
+	e.say("retry", retry, "retry")
 	if len(k.Match) > 0 {
 		texts := fmt.Sprint(k.Match[0])
 		for _, m := range k.Match[1:] {

@@ -131,7 +131,7 @@ func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, strin
 	case p.Basis != ledger.BasisAbsent && p.Basis != ledger.BasisKeySafe:
 		why = safe.Say("without proof: by itself only")
 	case p.OverridesMax:
-		why = safe.Say("its %d further attempts are used up", p.Max)
+		why = safe.Of(ledger.RetriesUsed(max(p.Max-1, 0)))
 	}
 	return p.Basis, p.Showing.Digest, why
 }

@@ -42,8 +42,8 @@ type list struct {
 	Read   bool   // the ledger was read once
 	// Archived is how many operations the filter cannot search.
 	Archived int
-	Placed bool   // a person has put the cursor where it is
-	News   int    // rows that wait to come in
+	Placed   bool // a person has put the cursor where it is
+	News     int  // rows that wait to come in
 
 	waiting     []feed.Row // the list as it would be now, while the order stands still
 	waitingNext string
