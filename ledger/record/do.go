@@ -67,8 +67,11 @@ type Result struct {
 // either, the error is a *DoubtError and the Result holds what send gave.
 func Do(ctx context.Context, r *Recorder, w Request, send func(context.Context, Call) (Result, error)) (Result, error) {
 	rule := r.Rule(w.Kind)
-	for {
+	for told := false; ; told = true {
 		res, err := r.BeginToSend(ctx, w)
+		if !told { // the other attempts are of the same request
+			r.Told(w, res, err)
+		}
 		if err != nil {
 			return Result{}, err
 		}

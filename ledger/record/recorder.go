@@ -78,7 +78,18 @@ func (r *Recorder) Rule(kind string) KindRule {
 // Sender that is none of tellsKeySent is trusted to, those only with KeySent.
 func (r *Recorder) Begin(ctx context.Context, w Request) (ledger.BeginResult, error) {
 	res, err := r.BeginToSend(ctx, w)
+	r.Told(w, res, err)
 	return res.BeginResult, err
+}
+
+// Told counts what a request was told. A sender in this process may ask several times
+// before it tells its caller, who hears the last answer alone.
+func (r *Recorder) Told(w Request, b Begun, err error) {
+	answer := string(b.Answer)
+	if err != nil {
+		answer = "error"
+	}
+	r.counted.add(r.source(w), w.Kind, answer, "")
 }
 
 // tellsKeySent are the senders that say of each request whether the key went with it.
@@ -91,18 +102,9 @@ type Begun struct {
 	Until SendDeadline
 }
 
-// BeginToSend is Begin for a sender in this process.
+// BeginToSend is Begin for a sender in this process, which says with Told what it told
+// its caller.
 func (r *Recorder) BeginToSend(ctx context.Context, w Request) (Begun, error) {
-	b, err := r.beginToSend(ctx, w)
-	answer := string(b.Answer)
-	if err != nil {
-		answer = "error"
-	}
-	r.counted.add(r.source(w), w.Kind, answer, "")
-	return b, err
-}
-
-func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 	rule := r.Rule(w.Kind)
 	req, secrets, err := r.request(w, rule)
 	if err != nil {

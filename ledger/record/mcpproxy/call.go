@@ -45,6 +45,7 @@ type call struct {
 	attempt ledger.Attempt
 	until   time.Time // no first byte after this
 	hold    *holding  // while it waits for what another one did
+	counted sync.Once // what it was told
 
 	// Under Proxy.mu.
 	write     bool // it is recorded
@@ -219,19 +220,23 @@ func (c *call) record() {
 		res, err := c.p.o.Recorder.BeginToSend(c.p.ctx, w)
 		switch {
 		case err != nil:
+			c.count(w, res, err)
 			c.unrecorded(err)
 			return
 		case res.Answer == ledger.AnswerBegun:
+			c.count(w, res, nil)
 			c.hold.end()
 			c.begun(res, w.Remark)
 			return
 		case res.Answer == ledger.AnswerFinished:
+			c.count(w, res, nil)
 			c.replay(res.Operation)
 			return
 		case res.Answer == ledger.AnswerInDoubt && !looked && c.ctx.Err() == nil:
 			looked = true // one read; the lines behind do not wait for it
 			c.keepWaiting("asking whether the earlier call took effect")
 			if err := c.p.o.Recorder.ReadNow(c.ctx, res.Operation.ID); err != nil {
+				c.count(w, res, nil)
 				if res.Why = "it cannot be checked: " + record.ToCaller(err); !errors.Is(err, ledger.ErrRefused) {
 					c.p.o.Log("an earlier call could not be checked: " + err.Error())
 				}
@@ -241,15 +246,22 @@ func (c *call) record() {
 		case res.Answer == ledger.AnswerInProgress:
 			c.keepWaiting("waiting for an identical call that is under way")
 			if answer := c.await(res.Operation); answer != nil {
+				c.count(w, res, nil)
 				c.end(answer)
 				return
 			}
 		default:
+			c.count(w, res, nil)
 			c.end(c.held(res.BeginResult))
 			return
 		}
 		w.Key = res.Operation.Key // what came of that attempt is this call's answer too
 	}
+}
+
+// count counts the answer of the call, once: further attempts are of the same call.
+func (c *call) count(w record.Request, res record.Begun, err error) {
+	c.counted.Do(func() { c.p.o.Recorder.Told(w, res, err) })
 }
 
 // unrecorded answers a call that may not be sent (I1).

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -35,7 +36,8 @@ type httpWrite struct {
 
 	body    *spooled
 	request record.Request
-	given   bool // the caller gave the key
+	given   bool      // the caller gave the key
+	counted sync.Once // what it was told
 }
 
 // do answers the request, by sending it or from the ledger.
@@ -68,6 +70,9 @@ func (w *httpWrite) do() (*http.Response, error) {
 	defer context.AfterFunc(base, stop)()
 	for looked := false; ; {
 		res, err := w.begin(ctx)
+		if err != nil {
+			w.count(res, err)
+		}
 		var none *record.NoKeyError
 		if errors.As(err, &none) {
 			w.report(Report{What: "bad_request", Why: err.Error()})
@@ -87,14 +92,17 @@ func (w *httpWrite) do() (*http.Response, error) {
 			case <-known:
 				continue
 			case <-pausing.Done():
+				w.count(res, nil)
 				if ctx.Err() == nil {
 					return nil, &NotRecordedError{ErrShutdown}
 				}
 				return nil, context.Cause(ctx)
 			case <-time.After(deliveryPatience):
+				w.count(res, nil)
 				return nil, &record.BusyError{Operation: res.Operation, Alike: res.Alike}
 			}
 		}
+		w.count(res, nil)
 		if res.Answer != ledger.AnswerBegun {
 			return w.notSent(base, res.BeginResult)
 		}
@@ -108,6 +116,11 @@ func (w *httpWrite) do() (*http.Response, error) {
 		}
 		w.request.Key, w.given = res.Operation.Key, false // the same operation, also where keys are made
 	}
+}
+
+// count counts the answer of the request, once: further attempts are of the same request.
+func (w *httpWrite) count(res record.Begun, err error) {
+	w.counted.Do(func() { w.t.Recorder.Told(w.request, res, err) })
 }
 
 // mayBeDelivered reports whether another request's answer may be on its way: one that is
