@@ -1,0 +1,65 @@
+package policy
+
+import (
+	"slices"
+
+	"indoubt/ledger"
+)
+
+// otherWord is our word for what others call differently, and how it is written.
+type otherWord struct{ ours, hint string }
+
+// otherWords are words of other tools, and those that come to mind first. A word has
+// several meanings where it may stand in several mappings: the one that knows `ours` counts.
+var otherWords = func() map[string][]otherWord {
+	out := map[string][]otherWord{}
+	for _, w := range []struct {
+		otherWord
+		theirs []string
+	}{
+		{otherWord{"list", "write `list:`, where the candidates are in the answer, and `mark:`, where each of them shows the token"},
+			[]string{"found", "find", "exists", "present", "expect", "where", "match", "matches", "filter"}},
+		{otherWord{"list", "write `list:`, where the candidates are in the answer"}, []string{"items", "results", "data", "candidates", "records", "entries"}},
+		{otherWord{"mark", "write `mark:`, where a candidate shows the token"}, []string{"token", "reference", "tag", "marker", "identify"}},
+		{otherWord{"receipt", "write `receipt:`, what the other side calls the effect"}, []string{"id", "effect_id"}},
+		{otherWord{"valid", "write `valid:`, when an answer says anything at all"}, []string{"ok", "success", "when"}},
+		{otherWord{"read", "write `read:`, which says how to look for the effect"}, []string{"found", "find", "check", "verify", "lookup", "query", "reconcile", "probe"}},
+		{otherWord{"send", "write `send:`, which says how it is sent again"}, []string{"resend", "write", "request"}},
+		{otherWord{"retry", "write retry: { max: 3 }"}, []string{"retries", "attempts", "max_retries", "max_attempts"}},
+		{otherWord{"max", "write `max:`, how many further attempts"}, []string{"retries", "attempts", "count", "times", "limit"}},
+		{otherWord{"backoff", "write backoff: 500ms..30s"}, []string{"delay", "wait", "interval", "pause"}},
+		{otherWord{"cost", "write cost: { duplicate: …, miss: … }"}, []string{"price", "amount", "loss", "value", "duplicate", "miss", "costs"}},
+		{otherWord{"duplicate", "write `duplicate:`, what it costs if it happens twice"}, []string{"twice", "double"}},
+		{otherWord{"miss", "write `miss:`, what it costs if it never happens"}, []string{"lost", "never", "once", "loss"}},
+		{otherWord{"title", "write `title:`, what people read"}, []string{"name", "description", "label", "summary"}},
+		{otherWord{"target", "write `target:`, the thing acted on"}, []string{"resource", "object", "subject", "on"}},
+		{otherWord{"link", "write `link:`, where a person looks it up"}, []string{"url", "dashboard"}},
+		{otherWord{"downstream", "write downstream: NAME, one of `downstreams:`"}, []string{"service", "system", "endpoint", "api", "upstream"}},
+		{otherWord{"idempotent", "write idempotent: true, where a repeat does no harm"}, []string{"safe"}},
+		{otherWord{"redact", "write redact: [field]"}, []string{"mask", "hide", "secrets", "secret"}},
+		{otherWord{"key", "write key: { from: [field] }"}, []string{"idempotency_key", "idempotency"}},
+		{otherWord{"from", "write from: [field], the fields of the input that make the key"}, []string{"fields", "of"}},
+		{otherWord{"into", "write `into:`, the field of the input that carries the token"}, []string{"in", "path", "field", "at"}},
+		{otherWord{"base", "write base: https://…"}, []string{"url", "host", "endpoint", "base_url", "address"}},
+		{otherWord{"headers", "write headers: { Authorization: \"Bearer ${env.NAME}\" }"}, []string{"auth", "authorization", "token", "credentials", "secret"}},
+		{otherWord{"rate", "write rate: 20/s"}, []string{"limit", "rate_limit", "throttle"}},
+		{otherWord{"get", "write the method as the field, as in get: /v1/charges"}, []string{"url", "path", "method", "endpoint"}},
+		{otherWord{"json", "write `json:` or `form:`"}, []string{"body", "data", "payload"}},
+		{otherWord{"query", "write query: { name: value }"}, []string{"params", "parameters"}},
+	} {
+		for _, theirs := range w.theirs {
+			out[theirs] = append(out[theirs], w.otherWord)
+		}
+	}
+	return out
+}()
+
+// meantField is the hint for a name that a mapping does not know.
+func meantField(name string, known []string) string {
+	for _, w := range otherWords[name] {
+		if slices.Contains(known, w.ours) {
+			return w.hint
+		}
+	}
+	return ledger.DidYouMean(name, known)
+}

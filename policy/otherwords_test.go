@@ -1,0 +1,35 @@
+package policy
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"indoubt/ledger/need"
+)
+
+// Who writes the word of another tool is told ours, where it stands.
+func TestTheWordsOfOthersLeadToOurs(t *testing.T) {
+	for text, want := range map[string]string{
+		"kinds: { pay: { read: { command: [cat, x], found: it.a } } }":    "`list:`, where the candidates are in the answer, and `mark:`",
+		"kinds: { pay: { found: it.a } }":                                 "`read:`",
+		"kinds: { pay: { read: { command: [cat, x], items: body } } }":    "`list:`",
+		"kinds: { pay: { read: { command: [cat, x], token: it.a } } }":    "`mark:`",
+		"kinds: { pay: { check: { command: [cat, x] } } }":                "`read:`",
+		"kinds: { pay: { retries: 3 } }":                                  "retry: { max: 3 }",
+		"kinds: { pay: { retry: { attempts: 3 } } }":                      "`max:`",
+		"kinds: { pay: { cost: { twice: 3, miss: 1 } } }":                 "`duplicate:`",
+		"kinds: { pay: { name: a } }":                                     "`title:`",
+		"kinds: { pay: { read: { http: { url: /a } } } }":                 "get: /v1/charges",
+		"downstreams: { a: { url: https://a.example } }":                  "base: https://",
+		"downstreams: { a: { base: https://a.example, auth: secret } }":   "headers:",
+		"kinds: { pay: { tittle: a } }":                                   "did you mean `title`?",
+		"kinds: { pay: { read: { command: [cat, x], complet: \"a\" } } }": "did you mean `complete`?",
+	} {
+		_, err := Parse("policy.yaml", []byte("version: 1\n"+text+"\n"))
+		var problems Errors
+		need.Must(t, errors.As(err, &problems), "%s: %v", text, err)
+		need.That(t, slices.ContainsFunc(problems, func(p Problem) bool { return p.Message == "unknown field" && strings.Contains(p.Hint, want) }), "%s: %v", text, err)
+	}
+}
