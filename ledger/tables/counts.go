@@ -119,7 +119,7 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 	if !inSQL(f) {
 		return s.needingOneByOne(ctx, f, now)
 	}
-	kinds, err := s.kindsFor(ctx, f)
+	kinds, err := kindsFor(ctx, s.db, f)
 	if err != nil {
 		return n, err
 	}

@@ -44,11 +44,11 @@ type asked struct {
 }
 
 // kindsFor reads the kinds that the ledger has, where the filter asks a policy about them.
-func (s *Store) kindsFor(ctx context.Context, f ledger.Filter) ([]string, error) {
+func kindsFor(ctx context.Context, db Database, f ledger.Filter) ([]string, error) {
 	if f.DownstreamOf == nil || !f.Has(func(t ledger.Term) bool { return t.Field == "downstream" }) {
 		return nil, nil
 	}
-	return Gather(ctx, s.db, word, `SELECT kind FROM census`)
+	return Gather(ctx, db, word, `SELECT kind FROM census`)
 }
 
 func (p *place) condition(b *binder, f asked, t ledger.Term, now time.Time) string {
@@ -62,14 +62,16 @@ func (p *place) condition(b *binder, f asked, t ledger.Term, now time.Time) stri
 	return " AND (" + text + ")"
 }
 
-// aside is the condition that a row is parked, or that it is not, or that it counts in
-// an incident.
+// aside is the condition that a row is parked, or that it is not, that it counts in an
+// incident, or that it needs a person.
 func (p *place) aside(b *binder, t ledger.Term) string {
 	counts := "" // the list has only what counts
 	if p != &inHot {
 		counts = " AND o.joined <> 'detached'"
 	}
 	switch {
+	case t.Field == "needs":
+		return p.needsYou
 	case t.Value == ledger.AnyIncident:
 		return p.column("incident") + " <> ''" + counts
 	case t.Field == "incident":
@@ -175,9 +177,7 @@ func (p *place) term(b *binder, f asked, t ledger.Term, now time.Time) string {
 		return contains("actor", "hands")
 	case "or":
 		return p.oneOfAll(b, f, t.Any, now)
-	case "needs":
-		return p.needsYou
-	case "parked", "incident":
+	case "needs", "parked", "incident":
 		return p.aside(b, t)
 	case "since":
 		return fmt.Sprintf("%s <> 'resolved' OR %s > %s", p.lane, p.column("created_at"), moment)

@@ -41,7 +41,7 @@ func (f *finder) plan(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	if f.kinds, err = f.s.kindsFor(ctx, f.q.Filter); err != nil {
+	if f.kinds, err = kindsFor(ctx, f.s.db, f.q.Filter); err != nil {
 		return err
 	}
 	if err := f.incident(ctx); err != nil || f.in != "" {

@@ -15,7 +15,9 @@ import (
 // with what was served last, or asks itself whether an engine is there.
 func TestNoAlertEndsWithItsEngine(t *testing.T) {
 	var file struct {
-		Groups []struct{ Rules []struct{ Alert, Expr string } }
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
 	}
 	need.OK(t, yaml.Unmarshal(need.Get(os.ReadFile("../../reconcile/alerts.yaml"))(t), &file))
 	own := map[string]string{

@@ -41,6 +41,7 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 		{[]string{"confirm", b.at(1), ""}, "", id(1)},
 		{[]string{"list", "st"}, "state:", "kind:"},
 		{[]string{"list", "state:u"}, "state:uncertain", "state:committed"},
+		{[]string{"list", "needs:"}, "needs:you", ""},
 		{[]string{"list", "-lane:c"}, "-lane:conflict", ""},
 		{[]string{"list", "kind:"}, "kind:bank.payout", ""},
 		{[]string{"list", "source:"}, "source:billing", ""},

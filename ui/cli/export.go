@@ -91,7 +91,7 @@ func (c *exportCommand) rowsOnly() error {
 }
 
 func (c *exportCommand) operations(ctx context.Context, filter string, since time.Time) error {
-	parsed, err := c.readFilter(filter)
+	parsed, err := readFilter(c.app, filter)
 	if err != nil {
 		return err
 	}

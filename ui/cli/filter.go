@@ -9,7 +9,7 @@ import (
 )
 
 // readFilter reads a filter, and lets the policy say where kinds are sent.
-func (a *app) readFilter(text string) (ledger.Filter, error) {
+func readFilter(a *app, text string) (ledger.Filter, error) {
 	f, err := ledger.ParseFilter(text)
 	if p := a.policyToLookBy(); !p.Empty() {
 		f.DownstreamOf = p.DownstreamOf

@@ -86,7 +86,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if c.format == "wide" && len(c.columns) == 0 { // the same table, uncut
 		c.format, c.width = "text", func() int { return 0 }
 	}
-	filter, err := c.readFilter(o.filter)
+	filter, err := readFilter(c.app, o.filter)
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 	case len(args) > 0:
 		return nil, usage("--filter names the operations: leave the IDs out", "")
 	}
-	parsed, err := r.readFilter(r.filter)
+	parsed, err := readFilter(r.app, r.filter)
 	if err != nil {
 		return nil, err
 	}

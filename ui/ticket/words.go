@@ -155,10 +155,11 @@ func Fit(room int, texts ...string) string {
 	return texts[len(texts)-1]
 }
 
-// Colon sets a reason behind what it is the reason of.
+// Colon sets a reason behind what it is the reason of. It may quote a policy, which is
+// read and copied as its author wrote it.
 func Colon(reason string) safe.Text {
 	if reason == "" {
 		return safe.Text{}
 	}
-	return safe.Say(": %s", reason)
+	return safe.Say(": %s", safe.Exact(reason))
 }

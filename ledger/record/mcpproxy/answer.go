@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record"
 )
 
 // metaOutcome is where in _meta the proxy's own answers say what became of a call.
@@ -209,3 +210,14 @@ func stamp(t time.Time) string {
 
 // redacted reports whether parts of a stored result were replaced.
 func redacted(result json.RawMessage) bool { return bytes.Contains(result, []byte("[redacted")) }
+
+// count counts the answer of the call, once: further attempts are of the same call.
+func (c *call) count(w record.Request, res record.Begun, err error) {
+	c.counted.Do(func() { c.p.o.Recorder.Told(w, res, err) })
+}
+
+// unrecorded answers a call that may not be sent (I1).
+func (c *call) unrecorded(err error) {
+	c.p.o.Log("not sent: " + err.Error())
+	c.end(c.failure(codeInternal, "not sent, because it could not be recorded: "+record.ToCaller(err)))
+}

@@ -218,18 +218,18 @@ func (c *call) record() {
 		// Not under the call's context: who cancels must not leave it open whether
 		// something was recorded.
 		res, err := c.p.o.Recorder.BeginToSend(c.p.ctx, w)
+		if err != nil || res.Answer == ledger.AnswerBegun || res.Answer == ledger.AnswerFinished {
+			c.count(w, res, err)
+		}
 		switch {
 		case err != nil:
-			c.count(w, res, err)
 			c.unrecorded(err)
 			return
 		case res.Answer == ledger.AnswerBegun:
-			c.count(w, res, nil)
 			c.hold.end()
 			c.begun(res, w.Remark)
 			return
 		case res.Answer == ledger.AnswerFinished:
-			c.count(w, res, nil)
 			c.replay(res.Operation)
 			return
 		case res.Answer == ledger.AnswerInDoubt && !looked && c.ctx.Err() == nil:
@@ -257,17 +257,6 @@ func (c *call) record() {
 		}
 		w.Key = res.Operation.Key // what came of that attempt is this call's answer too
 	}
-}
-
-// count counts the answer of the call, once: further attempts are of the same call.
-func (c *call) count(w record.Request, res record.Begun, err error) {
-	c.counted.Do(func() { c.p.o.Recorder.Told(w, res, err) })
-}
-
-// unrecorded answers a call that may not be sent (I1).
-func (c *call) unrecorded(err error) {
-	c.p.o.Log("not sent: " + err.Error())
-	c.end(c.failure(codeInternal, "not sent, because it could not be recorded: "+record.ToCaller(err)))
 }
 
 // await waits while another caller's attempt is in flight. It returns an answer

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -426,20 +426,36 @@ func TestAnUndeliveredAnswerIsDeliveredOnce(t *testing.T) {
 	}
 }
 
+// asked is a ledger that notes when it was asked for what is under way already.
+type asked struct {
+	ledger.Store
+	waits atomic.Bool
+}
+
+func (s *asked) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	applied, err := s.Store.Change(ctx, at, id, rule)
+	if err == nil && applied.Noop && applied.After.State == ledger.Pending {
+		s.waits.Store(true)
+	}
+	return applied, err
+}
+
 func TestIdenticalCallsInFlightShareTheAnswer(t *testing.T) {
 	w := newWorld(t)
-	ofA, ofB := w.options(), w.options()
-	a, b := w.clientWith(ofA), w.clientWith(ofB)
-	waits := func(r *record.Recorder) bool {
-		return slices.ContainsFunc(r.Counts(), func(c record.Count) bool { return c.Answer == string(ledger.AnswerInProgress) })
+	store := w.store
+	through := func(s *asked) mcpproxy.Options {
+		w.store = s
+		return w.options()
 	}
+	ofA, ofB := &asked{Store: store}, &asked{Store: store}
+	a, b := w.clientWith(through(ofA)), w.clientWith(through(ofB))
 	a.call("1", "slow", `{"x":[1,2]}`)
 	w.eventually("the first is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
 	b.call("1", "slow", `{"x":[1,2]}`)
 	a.call("2", "slow", `{"x":[1,2]}`)
 	a.call("3", "put", `{}`) // nothing waits behind them
 	a.answered("3").wantDone(t, "put")
-	w.eventually("the others wait for it", func() bool { return waits(ofA.Recorder) && waits(ofB.Recorder) })
+	w.eventually("the others wait for it", func() bool { return ofA.waits.Load() && ofB.waits.Load() })
 	w.release()
 	b.answered("1").wantDone(t, "slow")
 	got := map[string]bool{string(parseAnswer(t, a.hear()).ID): true, string(parseAnswer(t, a.hear()).ID): true}

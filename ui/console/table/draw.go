@@ -335,7 +335,11 @@ func (l *Table) notes(now time.Time, w int) []string {
 		notes = append(notes, "range")
 	}
 	if l.Filter.Text != "" {
-		notes = append(notes, "/"+safe.Of(l.Filter.Text).String()+l.leftOut())
+		beside := ""
+		if l.Tab == ledger.TabAll || l.Tab == ledger.TabSettled {
+			beside = leftOut(l.SentTo.by(l.Filter), l.Archived)
+		}
+		notes = append(notes, "/"+safe.Of(l.Filter.Text).String()+beside)
 	}
 	if w >= 100 {
 		notes = append(notes, "sort: "+OrderWords(l.Order()))
@@ -343,17 +347,14 @@ func (l *Table) notes(now time.Time, w int) []string {
 	return notes
 }
 
-// leftOut is what the filter does not answer for on a list with settled operations.
-func (l *Table) leftOut() string {
-	if l.Tab != ledger.TabAll && l.Tab != ledger.TabSettled {
-		return ""
-	}
+// leftOut is what a filter does not answer for on a list with settled operations.
+func leftOut(f ledger.Filter, archived int) string {
 	var out []string
-	for _, field := range l.selects().OpenOnly() {
+	for _, field := range f.OpenOnly() {
 		out = append(out, field+": open ones only")
 	}
-	if l.Archived > 0 {
-		out = append(out, ledger.Count(l.Archived)+" archived not searched")
+	if archived > 0 {
+		out = append(out, ledger.Count(archived)+" archived not searched")
 	}
 	if len(out) == 0 {
 		return ""

@@ -22,14 +22,24 @@ type Table struct {
 	Marks   map[string]feed.Row // as they were when they were marked
 	Height  int                 // rows on the screen
 	Columns []string            // asked for; empty: those that fit
-	// SentTo is where the policy in force sends each kind; it gives nil without one.
-	SentTo func() func(kind string) string
+	SentTo  SentTo
 	list
 
 	orders  map[ledger.Tab]ledger.Order
 	kept    map[ledger.Tab]string // where the cursor was in each list
 	pinned  feed.Row              // asked for by its id: feed.Row in its list even where the first page does not reach
 	swapped time.Time             // when another operation came under the cursor by itself
+}
+
+// SentTo is where the policy in force sends each kind; it gives nil without one.
+type SentTo func() func(kind string) string
+
+// by is a filter by the policy in force.
+func (s SentTo) by(f ledger.Filter) ledger.Filter {
+	if s == nil {
+		return f
+	}
+	return f.By(s())
 }
 
 // list is the rows of one tab.
@@ -56,15 +66,7 @@ func New(f ledger.Filter) *Table {
 
 // Wanted is what is read for this list.
 func (l *Table) Wanted() feed.Wanted {
-	return feed.Wanted{Tab: l.Tab, Filter: l.selects(), Order: l.Order(), Limit: l.window(), Known: l.here(), Visible: len(l.Visible()), Gone: l.left()}
-}
-
-// selects is the filter by the policy in force.
-func (l *Table) selects() ledger.Filter {
-	if l.SentTo == nil {
-		return l.Filter
-	}
-	return l.Filter.By(l.SentTo())
+	return feed.Wanted{Tab: l.Tab, Filter: l.SentTo.by(l.Filter), Order: l.Order(), Limit: l.window(), Known: l.here(), Visible: len(l.Visible()), Gone: l.left()}
 }
 
 // Order is how this list is sorted.
