@@ -43,7 +43,7 @@ var lanes = map[string]lane{
 	"reconcile":               {6, 3, 3},
 	"reconcile/connect":       {11, 2, 3},
 	"reconcile/drill":         {1, 1, 0},
-	"ui/cli":                  {3, 268, 14},
+	"ui/cli":                  {3, 272, 14},
 	"ui/console/feed":         {1, 0, 0},
 	"ui/house":                {0, 2, 0},
 }
