@@ -102,7 +102,7 @@ func lostLog(path string) error {
 
 // anchored reports whether everything that is written is where the next one looks
 // for it. Every write transaction asks before it and, before it is acknowledged,
-// after it. Errors: *DisplacedError.
+// after it. Errors: *DisplacedError, *DamagedError.
 func (s *handle) anchored() error {
 	now, err := filesAt(s.path)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *handle) anchored() error {
 	if !was.sameLog(now) {
 		return lostLog(s.path)
 	}
-	return nil
+	return s.logWhole()
 }
 
 // anchor takes the files that are there now for those in use. A connection that
@@ -130,10 +130,16 @@ func (s *handle) anchor() error {
 	if err == nil && s.writes() && (!now.wal.there() || !now.shm.there()) {
 		err = lostLog(s.path)
 	}
+	log := openLogOf(s.path) // before the former one is closed: with the last one go the locks
 	s.mu.Lock()
-	s.files = now
+	former := s.log
+	s.files, s.log = now, log
 	s.mu.Unlock()
-	return err
+	former.close()
+	if err != nil {
+		return err
+	}
+	return s.logWhole()
 }
 
 // settled waits until the log of a ledger that others have open is there. Without

@@ -15,9 +15,9 @@ import (
 // is written to the log (https://sqlite.org/fileformat.html#file_change_counter), and each log
 // begins with it, see stamp: a file with a lower one is older than its log.
 
-// headers are ledgers that are read without SQLite. Closing one gives up the locks that this
-// process has on it, so it stays open until no handle of the process is.
-var headers struct {
+// raw are files of ledgers that are read without SQLite. Closing one gives up the locks that
+// this process has on it, so it stays open until no handle of the process is.
+var raw struct {
 	sync.Mutex
 	of map[file]*rawFile
 }
@@ -28,48 +28,66 @@ type rawFile struct {
 	users int
 }
 
-// changeCounter is that of the file itself, without its log.
-func (s *handle) changeCounter() (n uint32, err error) {
-	headers.Lock()
-	defer headers.Unlock()
-	if s.header == nil {
-		at, err := fileAt(s.path)
-		if err != nil {
-			return 0, err
-		}
-		id := file{device: at.device, inode: at.inode, born: at.born}
-		h := headers.of[id]
-		if h == nil {
-			h = &rawFile{id: id}
-			if h.File, err = os.Open(s.path); err != nil {
-				return 0, err
-			}
-			if headers.of == nil {
-				headers.of = map[file]*rawFile{}
-			}
-			headers.of[id] = h
-		}
-		h.users++
-		s.header = h
+// openRaw opens a file, or takes the one that is open.
+func openRaw(path string) (*rawFile, error) {
+	raw.Lock()
+	defer raw.Unlock()
+	at, err := fileAt(path)
+	if err != nil {
+		return nil, err
 	}
-	var number [4]byte
-	_, err = s.header.ReadAt(number[:], 24)
-	return binary.BigEndian.Uint32(number[:]), err
+	id := file{device: at.device, inode: at.inode, born: at.born}
+	r := raw.of[id]
+	if r == nil {
+		r = &rawFile{id: id}
+		if r.File, err = os.Open(path); err != nil {
+			return nil, err
+		}
+		if raw.of == nil {
+			raw.of = map[file]*rawFile{}
+		}
+		raw.of[id] = r
+	}
+	r.users++
+	return r, nil
 }
 
 // letGo comes after the connections are closed.
-func (s *handle) letGo() {
-	headers.Lock()
-	defer headers.Unlock()
-	h := s.header
-	if h == nil {
+func (r *rawFile) letGo() {
+	if r == nil {
 		return
 	}
-	s.header = nil
-	if h.users--; h.users == 0 {
-		delete(headers.of, h.id)
-		h.Close()
+	raw.Lock()
+	defer raw.Unlock()
+	if r.users--; r.users == 0 {
+		delete(raw.of, r.id)
+		r.Close()
 	}
+}
+
+// changeCounter is that of the file itself, without its log.
+func (s *handle) changeCounter() (n uint32, err error) {
+	s.mu.Lock()
+	if s.header == nil {
+		s.header, err = openRaw(s.path)
+	}
+	header := s.header
+	s.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	var number [4]byte
+	_, err = header.ReadAt(number[:], 24)
+	return binary.BigEndian.Uint32(number[:]), err
+}
+
+// letGo lets go of what is read without SQLite. It comes after the connections are closed.
+func (s *handle) letGo() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.header.letGo()
+	s.log.close()
+	s.header, s.log = nil, nil
 }
 
 // behind refuses a file that is older than the log beside it. The log is read first: both

@@ -105,6 +105,9 @@ func Check(ctx context.Context, path string) error {
 // passed is what to make of what looks like damage: err where it was an error of
 // the disk that has passed, and *DamagedError where it stays.
 func passed(path string, err error) error {
+	if err := logWhole(path); err != nil {
+		return err
+	}
 	if found := damage(path); found != "" {
 		return &DamagedError{path, found}
 	}

@@ -141,7 +141,7 @@ func translate(path string, err error) error {
 		return full(path)
 	case codeNotADB:
 		if cutOff(path) == "" {
-			return &NotDatabaseError{path}
+			return cmp.Or(logWhole(path), error(&NotDatabaseError{path}))
 		}
 		return passed(path, err)
 	case codeCantOpen: // by one more connection; a first look finds out before
@@ -161,7 +161,7 @@ func translate(path string, err error) error {
 	case codeCorrupt:
 		return passed(path, err)
 	default:
-		return &IOError{path, err}
+		return cmp.Or(logWhole(path), error(&IOError{path, err}))
 	}
 	return err
 }

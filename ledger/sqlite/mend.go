@@ -60,7 +60,7 @@ func (k *keeper) end() {
 // ready puts right what can be put right before a transaction. gone is why no caller
 // may send because of it: the ledger is not where its path leads, and what has
 // happened is written down there all the same, because it may come back. The
-// caller holds the write lock. Errors: *DisplacedError.
+// caller holds the write lock. Errors: *DisplacedError, *DamagedError.
 func (s *handle) ready() (gone, err error) {
 	now, err := filesAt(s.path)
 	if err != nil {
@@ -85,6 +85,9 @@ func (s *handle) ready() (gone, err error) {
 		open = false
 	}
 	if open {
+		if err := s.logWhole(); err != nil {
+			return nil, err
+		}
 		return nil, s.touched(was, now)
 	}
 	opening.Lock()
@@ -127,7 +130,10 @@ func (s *handle) mend(was, now files) error {
 		}
 	}
 	var busy, log, copied int
-	err := s.writer.conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(FULL)`).Scan(&busy, &log, &copied)
+	err := s.logWhole()
+	if err == nil {
+		err = s.writer.conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(FULL)`).Scan(&busy, &log, &copied)
+	}
 	switch {
 	case err != nil && now.wal.size > 0: // others went on with the log that is there
 		return s.abandon()
@@ -140,10 +146,15 @@ func (s *handle) mend(was, now files) error {
 	return s.disconnect()
 }
 
-// leave closes what is open. A log that is not to count any more is left as it is.
+// leave closes what is open. A log that is not to count any more, or that was cut, is left
+// as it is: parts of it in the file would make a mixture of two states.
 func (s *handle) leave() error {
-	if s.anchored() == nil {
+	wrong := s.anchored()
+	switch {
+	case wrong == nil:
 		return s.disconnect()
+	case errors.As(wrong, new(*DamagedError)):
+		return s.abandon()
 	}
 	now, err := filesAt(s.path)
 	s.mu.Lock()

@@ -68,6 +68,7 @@ type handle struct {
 	away   *sql.DB       // the read before it, while some of its queries run
 	probe  *os.File      // see alone
 	header *rawFile      // see changeCounter
+	log    *openLog      // in use; nil where there is none
 
 	readers chan struct{} // full while as many read as may
 	freed   chan struct{} // one of them has ended

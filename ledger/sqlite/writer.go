@@ -367,6 +367,9 @@ func (w *writer) commit(wrote bool) (err error) {
 		}
 	}
 	if err == nil {
+		err = w.store.logWhole()
+	}
+	if err == nil {
 		err = w.exec(`COMMIT`)
 	}
 	if err != nil {
