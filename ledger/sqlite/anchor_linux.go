@@ -31,6 +31,18 @@ func fileAs(path string, asked int) (file, error) {
 	return f, nil
 }
 
+// renameNew renames a file, and fails where the new name is there.
+func renameNew(from, to string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOSYS): // not every file system has it
+		return errors.ErrUnsupported
+	}
+	return &os.LinkError{Op: "rename", Old: from, New: to, Err: err}
+}
+
 // A program that has a ledger open holds a lock on these bytes of it, shared
 // (https://sqlite.org/src/file/src/os.h).
 const (

@@ -2,7 +2,10 @@
 
 package sqlite
 
-import "os"
+import (
+	"errors"
+	"os"
+)
 
 // fileAt does not number files: one that is open cannot be removed or replaced
 // here, and whether it has two names is not told.
@@ -22,3 +25,6 @@ func inUse(string) (header, bool, error) { return header{}, false, nil }
 func (s *handle) abandon() error { return lostLog(s.path) }
 
 func (s *handle) alone() (bool, error) { return false, nil }
+
+// renameNew is not there here.
+func renameNew(_, _ string) error { return errors.ErrUnsupported }

@@ -40,3 +40,6 @@ func inUse(string) (header, bool, error) { return header{}, false, nil }
 func (s *handle) abandon() error { return lostLog(s.path) }
 
 func (s *handle) alone() (bool, error) { return false, nil }
+
+// renameNew is not there here.
+func renameNew(_, _ string) error { return errors.ErrUnsupported }

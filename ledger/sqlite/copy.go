@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -177,13 +176,20 @@ func (f *fresh) open(ctx context.Context) (again bool, err error) {
 	if err := f.db.QueryRowContext(ctx, `SELECT coalesce((SELECT value FROM meta WHERE name = 'copied'), '')`).Scan(&of); err != nil || of == f.id {
 		return false, translate(f.part, err)
 	}
-	err = errors.Join(f.db.Close(), os.Remove(f.part), f.lock.Close())
-	for _, side := range []string{"-journal", "-wal", "-shm"} {
-		if e := os.Remove(f.part + side); !errors.Is(e, fs.ErrNotExist) {
-			err = errors.Join(err, e)
-		}
+	return true, f.Discard(ctx)
+}
+
+// Discard removes the file.
+func (f *fresh) Discard(context.Context) (err error) {
+	if f.finished {
+		return nil
 	}
-	return true, err
+	if f.db != nil {
+		err = f.db.Close()
+	}
+	err = errors.Join(err, sweep(f.part), f.lock.Close())
+	f.db, f.lock = nil, nil
+	return err
 }
 
 func isAt(has os.FileInfo, path string) bool {
@@ -241,39 +247,30 @@ func (f *fresh) Insert(ctx context.Context, table string, columns []string, _ ma
 
 // Finish adds the guards, says that it is a ledger, and puts it in its place.
 func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
-	h, err := homeOf(f.part, f.o.Home)
+	says, err := identity(f.part, f.o, meta)
 	if err != nil {
-		return fmt.Errorf("look at the copy's file: %w", err)
-	}
-	known := map[string]string{"home.name": h.name, "home.device": h.device, "home.inode": h.inode, "home.born": h.born, "home.boot": h.boot, "home.machine": h.machine}
-	for name, value := range meta {
-		known[name] = value
+		return err
 	}
 	var made int
 	if err := f.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'`).Scan(&made); err != nil {
 		return translate(f.part, err)
 	}
-	var scripts []string
 	if made == 0 {
-		scripts = append(scripts, guards())
+		says = guards() + says
 	}
-	for name, value := range known {
-		scripts = append(scripts, fmt.Sprintf(`INSERT OR REPLACE INTO meta (name, value) VALUES ('%s', '%s')`, name, strings.ReplaceAll(value, "'", "''")))
-	}
-	scripts = append(scripts, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, tables.Newest(steps)))
-	if err := f.all(ctx, scripts...); err != nil {
+	if err := f.all(ctx, says); err != nil {
 		return err
 	}
-	err = errors.Join(f.db.Close(), syncFile(f.part))
+	err = finish(ctx, f.db, f.part)
 	f.db = nil
 	if err == nil {
-		err = os.Link(f.part, f.to) // fails where the file was made meanwhile
+		err = place(f.part, f.to)
 	}
 	if err != nil {
-		return fmt.Errorf("make the copy: %w", err)
+		return fmt.Errorf("make the copy: %w", translate(f.part, err))
 	}
 	remember(f.o.Used, f.to)
-	return errors.Join(os.Remove(f.part), syncDir(filepath.Dir(f.to)))
+	return syncDir(filepath.Dir(f.to))
 }
 
 func (f *fresh) Close() (err error) {

@@ -51,8 +51,8 @@ func former(path string, o Options) error {
 
 // traced looks for what tells of a ledger at a path where none is, or an empty file.
 func traced(path string, o Options, empty bool) error {
-	for _, side := range []string{"-wal", "-shm"} {
-		if f, err := fileAt(path + side); err == nil && (f.size > 0 || side == "-wal") {
+	for _, side := range []string{"-wal", "-shm", "-journal"} {
+		if f, err := fileAt(path + side); err == nil && (f.size > 0 || side != "-shm") {
 			if empty && f.size == 0 {
 				continue // it is being made
 			}

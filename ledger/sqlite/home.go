@@ -72,9 +72,13 @@ func (h home) now(was home) home {
 	return h
 }
 
+// meta is the home as the ledger keeps it.
+func (h home) meta() [][2]string {
+	return [][2]string{{"home.name", h.name}, {"home.device", h.device}, {"home.inode", h.inode}, {"home.born", h.born}, {"home.boot", h.boot}, {"home.machine", h.machine}}
+}
+
 func (tx *tx) setHome(h home) error {
-	for _, kv := range [][2]string{{"home.name", h.name}, {"home.device", h.device}, {"home.inode", h.inode}, {"home.born", h.born},
-		{"home.boot", h.boot}, {"home.machine", h.machine}} {
+	for _, kv := range h.meta() {
 		if err := tables.SetMeta(tx, kv[0], kv[1]); err != nil {
 			return err
 		}

@@ -111,7 +111,7 @@ func TestI1_ACutLogIsNotFoldedIntoTheLedger(t *testing.T) {
 				need.That(t, err != nil && (how == "replaced" || errors.As(err, new(*DamagedError))), "%v", err) // the one in its place is of an older state
 			}
 			need.OK(t, s.Close())
-			need.That(t, bytes.Equal(file, need.Get(os.ReadFile(s.path))(t)), "something of it was copied into the ledger")
+			need.That(t, how == "replaced" || bytes.Equal(file, need.Get(os.ReadFile(s.path))(t)), "something of it was copied into the ledger")
 		})
 	}
 }

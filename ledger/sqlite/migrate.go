@@ -36,9 +36,9 @@ func withColumns() *strings.Replacer {
 // no data, so a migration drops them all and makes the newest ones.
 var steps []tables.Step
 
-// migrate makes the schema of a new ledger, or runs the steps that an old one
-// lacks, all in one transaction: a ledger is never between two schemas.
-func (tx *tx) migrate(steps []tables.Step, create bool) error {
+// migrate runs the steps that an old ledger lacks, all in one transaction: a ledger is
+// never between two schemas.
+func (tx *tx) migrate(steps []tables.Step) error {
 	s, newest := tx.w.store, tables.Newest(steps)
 	var app, has int
 	if err := tx.w.conn.QueryRowContext(context.Background(), `SELECT application_id, user_version FROM pragma_application_id, pragma_user_version`).Scan(&app, &has); err != nil {
@@ -49,19 +49,9 @@ func (tx *tx) migrate(steps []tables.Step, create bool) error {
 		return nil
 	case has > newest: // migrated since it was looked at
 		return &ledger.NewerError{Ledger: s.path, Has: has, Knows: newest}
-	case has == 0 && !create:
-		return &ForeignError{s.path, "it is empty"}
-	case has == 0:
-		if err := tx.script(schema + guards()); err != nil {
-			return fmt.Errorf("make the ledger: %w", translate(s.path, err))
-		}
-		if err := s.foundIn(tx); err != nil {
-			return err
-		}
-	default:
-		if err := tx.climb(steps, has); err != nil {
-			return fmt.Errorf("bring the ledger from schema %d to %d: %w", has, newest, translate(s.path, err))
-		}
+	}
+	if err := tx.climb(steps, has); err != nil {
+		return fmt.Errorf("bring the ledger from schema %d to %d: %w", has, newest, translate(s.path, err))
 	}
 	return tx.script(fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, newest))
 }
@@ -86,19 +76,4 @@ func (tx *tx) climb(steps []tables.Step, has int) error {
 		}
 	}
 	return tx.script(guards())
-}
-
-// foundIn writes down when and where the ledger was made.
-func (s *handle) foundIn(tx *tx) error {
-	h, err := homeOf(s.path, s.opts.Home)
-	if err != nil {
-		return fmt.Errorf("look at the ledger's file: %w", err)
-	}
-	if err := tables.SetMeta(tx, "id", ledger.NewID()); err != nil {
-		return err
-	}
-	if err := tables.SetMeta(tx, "created_at", fmt.Sprint(tables.Millis(s.now()))); err != nil {
-		return err
-	}
-	return tx.setHome(h)
 }

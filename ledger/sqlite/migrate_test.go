@@ -11,7 +11,7 @@ import (
 )
 
 func migrate(s *Store, steps []tables.Step) error {
-	return s.write(ctx, func(tx *tx) error { return tx.migrate(steps, false) })
+	return s.write(ctx, func(tx *tx) error { return tx.migrate(steps) })
 }
 
 // The mechanism is tried with steps of its own, on a ledger with something in it:
@@ -66,7 +66,7 @@ func TestMigrations(t *testing.T) {
 		t.Fatal(err)
 	}
 	var older *ledger.OlderError
-	if _, err := checkSchema(ctx, s.read, s.path, now+3, false, true); !errors.As(err, &older) {
+	if _, err := checkSchema(ctx, s.read, s.path, now+3, true); !errors.As(err, &older) {
 		t.Fatalf("a reader took an older schema: %v", err)
 	}
 	settleAs(t, s, "pending.1", ledger.OutcomeCommitted)

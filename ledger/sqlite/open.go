@@ -6,9 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -62,47 +60,11 @@ func absolute(path string) (string, error) {
 	return p, nil
 }
 
-// found makes an empty file that only its owner can read, and its group where it
-// is given to one; -wal and -shm inherit its mode.
-func found(path string, o Options) error {
-	dir := filepath.Dir(path)
-	_, err := os.Stat(dir)
-	made := errors.Is(err, fs.ErrNotExist)
-	parents := fs.FileMode(0o700)
-	if o.Group != "" {
-		parents = 0o755
-	}
-	if err := cmp.Or(makeDir(filepath.Dir(dir), parents, syncDir), makeDir(dir, 0o700, syncDir)); err != nil {
-		return fmt.Errorf("make the ledger's directory: %w", err)
-	}
-	if err := local(path); err != nil {
-		return err
-	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil // another process was first
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		return &ReadOnlyDirError{Path: path}
-	}
-	if err != nil {
-		return fmt.Errorf("make the ledger: %w", err)
-	}
-	defer f.Close()
-	if o.Group == "" {
-		return nil
-	}
-	if err := share(path, o.Group, made); err != nil {
-		return errors.Join(err, os.Remove(path))
-	}
-	return nil
-}
-
 // opening is held while a ledger is opened: closing a file that this process has
 // open elsewhere, too, gives up the locks of both.
 var opening sync.Mutex
 
-func open(ctx context.Context, path string, o Options, create bool) (*Store, error) {
+func open(ctx context.Context, path string, o Options) (*Store, error) {
 	at, err := filesAt(path)
 	switch {
 	case err != nil:
@@ -141,7 +103,7 @@ func open(ctx context.Context, path string, o Options, create bool) (*Store, err
 	if o.ReadOnly {
 		meta, err = s.openReader(ctx)
 	} else {
-		meta, err = s.openWriter(ctx, create, h.current())
+		meta, err = s.openWriter(ctx, h.current())
 	}
 	return &Store{s, tables.New(database{s})}, s.finish(ctx, meta, err)
 }
@@ -167,10 +129,10 @@ func (s *handle) finish(ctx context.Context, meta map[string]string, err error) 
 	return err
 }
 
-// openWriter opens the file for writing, checks or makes its schema if that is not
-// known to be current, and sets up the reader pool beside it. Each connection reads the whole schema, which is most
+// openWriter opens the file for writing, checks its schema if that is not known to be
+// current, and sets up the reader pool beside it. Each connection reads the whole schema, which is most
 // of what opening costs: here it is one.
-func (s *handle) openWriter(ctx context.Context, create, current bool) (meta map[string]string, err error) {
+func (s *handle) openWriter(ctx context.Context, current bool) (meta map[string]string, err error) {
 	// Looked at before anything is written: opening must not turn a foreign
 	// database into WAL.
 	if !current {
@@ -179,7 +141,7 @@ func (s *handle) openWriter(ctx context.Context, create, current bool) (meta map
 			return nil, fmt.Errorf("open the ledger: %w", err)
 		}
 		defer look.Close() // when the writer has taken over the index of the log, which the first one makes
-		version, err := checkSchema(ctx, look, s.path, tables.Newest(steps), create, false)
+		version, err := checkSchema(ctx, look, s.path, tables.Newest(steps), false)
 		if err != nil {
 			return nil, err
 		}
@@ -201,7 +163,7 @@ func (s *handle) openWriter(ctx context.Context, create, current bool) (meta map
 		return s.meta(ctx)
 	}
 	err = s.writer.do(ctx, inside(func(tx *tx) error {
-		err := tx.migrate(steps, create)
+		err := tx.migrate(steps)
 		if err == nil {
 			meta, err = tables.Meta(tx)
 		}
@@ -283,7 +245,7 @@ func (s *handle) openReader(ctx context.Context) (map[string]string, error) {
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := checkSchema(ctx, s.read, s.path, tables.Newest(steps), false, true); err != nil {
+	if _, err := checkSchema(ctx, s.read, s.path, tables.Newest(steps), true); err != nil {
 		return nil, err
 	}
 	m, err := s.meta(ctx)
@@ -292,7 +254,7 @@ func (s *handle) openReader(ctx context.Context) (map[string]string, error) {
 
 // checkSchema refuses what is not a ledger this program can use, and gives its
 // schema.
-func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create, reading bool) (version int, err error) {
+func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, reading bool) (version int, err error) {
 	// These two are in the file's header; the rest would need the schema read.
 	var app, tables int
 	header := func() error {
@@ -316,8 +278,6 @@ func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, create
 		return 0, translate(path, err)
 	}
 	switch {
-	case app == 0 && tables == 0 && create:
-		return 0, nil
 	case app == 0 && tables == 0:
 		return 0, &ForeignError{path, "it is empty"}
 	case app != applicationID:

@@ -68,7 +68,7 @@ func ownSide(f *os.File, want *syscall.Stat_t, mode fs.FileMode) error {
 
 // regular refuses a log that is something else than a file.
 func regular(path string) error {
-	for _, suffix := range []string{"-wal", "-shm"} {
+	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
 		info, err := os.Lstat(path + suffix)
 		switch {
 		case err != nil || info.Mode().IsRegular():

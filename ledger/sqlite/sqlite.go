@@ -11,6 +11,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -89,35 +90,34 @@ func Create(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+	if err := replay(ctx, path); err != nil {
+		return nil, err
+	}
+	if at, err := fileAt(path); errors.Is(err, fs.ErrNotExist) || err == nil && at.size == 0 && !at.dir {
 		if err := former(path, o); err != nil {
 			return nil, err
 		}
-		if err := found(path, o); err != nil {
+		if err := found(ctx, path, o); err != nil {
 			return nil, err
 		}
 	}
-	// Many writers may meet at a ledger that is being made. SQLite does not wait
-	// for the lock when it turns a file into WAL, so this does.
-	for patience := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		s, err := open(ctx, path, o, true)
-		if !errors.Is(err, ledger.ErrBusy) || time.Now().After(patience) || ctx.Err() != nil {
-			return s, err
-		}
-	}
+	return open(ctx, path, o)
 }
 
 // Open opens the ledger at path and refuses one that does not exist: a mistyped
 // path must never look like all-clear. Errors: *ledger.MissingError, *FormerError,
 // *DisplacedError, *ForeignError, *ledger.NewerError, *NotDatabaseError, *NotLocalError,
-// *ReadOnlyDirError, *PermissionError, *SideFileError, *FullDiskError. A copy of another ledger opens, to be looked
+// *ReadOnlyDirError, *PermissionError, *SideFileError, *JournalError, *FullDiskError. A copy of another ledger opens, to be looked
 // at only.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	path, err := absolute(path)
 	if err != nil {
 		return nil, err
 	}
-	return open(ctx, path, o, false)
+	if err := replay(ctx, path); err != nil {
+		return nil, err
+	}
+	return open(ctx, path, o)
 }
 
 // Close ends the store. Changes already begun are finished first.

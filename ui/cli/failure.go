@@ -152,7 +152,7 @@ func ledgerFailure(err error, f *failure) bool {
 	case errors.Is(err, ledger.ErrKeyReused):
 		f.Exit, f.Code, f.Hint = exitKeyReused, "key_reused", "use a new key for a new request"
 	case errors.Is(err, ledger.ErrReadOnly):
-		f.Exit, f.Code, f.Hint = exitRefused, "read_only", "leave --read-only out, and check that you may write to the file"
+		f.Exit, f.Code, f.Hint = exitRefused, "read_only", "see who may write to the ledger and its directory: indoubt doctor"
 	case errors.Is(err, ledger.ErrCopied):
 		f.Exit, f.Code, f.Hint = exitRefused, "copied", "work on the original, or make this one a ledger of its own: indoubt adopt"
 	case errors.Is(err, ledger.ErrGone):

@@ -1,0 +1,229 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
+	"indoubt/ledger/tables"
+)
+
+// making is the ending of a file that a new ledger is made in. It gets its name when it is
+// whole, so a kill leaves nothing at the path of the ledger.
+const making = ".making"
+
+// found makes a ledger where none is, with its directory. Only its owner can read it, and its
+// group where it is given to one; -wal and -shm inherit its mode.
+func found(ctx context.Context, path string, o Options) error {
+	dir := filepath.Dir(path)
+	_, err := os.Stat(dir)
+	made := errors.Is(err, fs.ErrNotExist)
+	parents := fs.FileMode(0o700)
+	if o.Group != "" {
+		parents = 0o755
+	}
+	if err := cmp.Or(makeDir(filepath.Dir(dir), parents, syncDir), makeDir(dir, 0o700, syncDir)); err != nil {
+		return fmt.Errorf("make the ledger's directory: %w", err)
+	}
+	if err := local(path); err != nil {
+		return err
+	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	at, missing := fileAt(path)
+	if at.size > 0 {
+		return nil // another process was first
+	}
+	part := path + making
+	if err := sweep(part); err != nil {
+		return err
+	}
+	if missing == nil { // an empty file gives it its owner and its mode
+		err = errors.Join(at.usable(path), inPlaceOf(path))
+	} else {
+		err = empty(part)
+	}
+	if err == nil && o.Group != "" {
+		err = share(part, o.Group, made)
+	}
+	if err == nil {
+		err = bear(ctx, part, o)
+	}
+	switch {
+	case err != nil:
+	case missing == nil:
+		err = os.Rename(part, path)
+	default:
+		err = place(part, path)
+	}
+	switch err = errors.Join(err, syncDir(dir)); {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrExist): // something else was put there meanwhile
+		return sweep(part)
+	}
+	err = errors.Join(err, sweep(part))
+	if errors.Is(err, fs.ErrPermission) {
+		return &ReadOnlyDirError{Path: path}
+	}
+	return fmt.Errorf("make the ledger: %w", translate(path, err))
+}
+
+// empty makes an empty file.
+func empty(part string) error {
+	f, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// inPlaceOf makes an empty file that is to take the place of another one.
+func inPlaceOf(path string) error {
+	f, err := openSide(path, making, os.O_CREATE|os.O_EXCL|os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// bear makes the whole ledger in an empty file. What is cut off is thrown away, so it is synced
+// once, at the end.
+func bear(ctx context.Context, part string, o Options) error {
+	db, err := sql.Open("sqlite", dsn(part, "rwc", "journal_mode(OFF)", "synchronous(OFF)"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	now := hostclock.Of(o.Clock, o.Steady)().Wall
+	says, err := identity(part, o, map[string]string{"id": ledger.NewID(), "created_at": fmt.Sprint(tables.Millis(now))})
+	if err != nil {
+		return err
+	}
+	if _, err := db.ExecContext(ctx, "BEGIN;\n"+schema+guards()+says+"COMMIT"); err != nil {
+		return err
+	}
+	return finish(ctx, db, part)
+}
+
+// identity is the script by which a file says where it is and that it is a ledger.
+func identity(part string, o Options, known map[string]string) (string, error) {
+	h, err := homeOf(part, o.Home)
+	if err != nil {
+		return "", fmt.Errorf("look at the ledger's file: %w", err)
+	}
+	var script strings.Builder
+	add := func(name, value string) {
+		fmt.Fprintf(&script, "INSERT OR REPLACE INTO meta (name, value) VALUES ('%s', '%s');\n", name, strings.ReplaceAll(value, "'", "''"))
+	}
+	for _, kv := range h.meta() {
+		add(kv[0], kv[1])
+	}
+	for name, value := range known {
+		add(name, value)
+	}
+	fmt.Fprintf(&script, "PRAGMA application_id = %d; PRAGMA user_version = %d;\n", applicationID, tables.Newest(steps))
+	return script.String(), nil
+}
+
+// finish ends the making of a file: from now on it is written by way of a log, and what is in
+// it is on the disk.
+func finish(ctx context.Context, db *sql.DB, part string) error {
+	var mode string
+	err := db.QueryRowContext(ctx, `PRAGMA journal_mode = WAL`).Scan(&mode)
+	return errors.Join(err, db.Close(), syncFile(part))
+}
+
+// sweep removes a file that was being made, with what SQLite keeps beside it.
+func sweep(part string) (err error) {
+	for _, side := range []string{"", "-journal", "-wal", "-shm"} {
+		if e := os.Remove(part + side); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
+}
+
+// lockDir keeps others from making a ledger in a directory. The lock goes with its process.
+func lockDir(dir string) (unlock func() error, err error) {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open the ledger's directory: %w", err)
+	}
+	for patience := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		switch ok, err := try(d); {
+		case err != nil:
+			return nil, errors.Join(&IOError{dir, err}, d.Close())
+		case ok:
+			return d.Close, nil
+		case time.Now().After(patience):
+			return nil, errors.Join(fmt.Errorf("%w: another process makes a ledger in %s", ledger.ErrBusy, dir), d.Close())
+		}
+	}
+}
+
+// place gives a finished file its name, where nothing has that name. Errors: fs.ErrExist.
+func place(part, to string) error {
+	err := renameNew(part, to)
+	if !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {
+		return cmp.Or(err, fs.ErrExist)
+	}
+	return os.Rename(part, to)
+}
+
+// JournalError: a write was cut off, and its rollback journal must be played back first, which
+// this account may not do.
+type JournalError struct{ Path string }
+
+func (e *JournalError) Error() string { return e.Trouble(ledger.InFull).Error() }
+
+// Trouble says who may.
+func (e *JournalError) Trouble(name func(string) string) ledger.Trouble {
+	return ledger.Trouble{Code: "journal", Message: "a write to " + name(e.Path) + " was cut off, and " + name(e.Path+"-journal") + " must be played back before it can be read",
+		Do: "look at it once with an account that may write to it and to its directory: any command of indoubt does that"}
+}
+
+// Is makes errors.Is(err, ledger.ErrReadOnly) true.
+func (e *JournalError) Is(target error) bool { return target == ledger.ErrReadOnly }
+
+// replay has SQLite play back the rollback journal of a write that was cut off, under its
+// lock. A journal that is in use stays as it is. Errors: *JournalError, *SideFileError.
+func replay(ctx context.Context, path string) error {
+	const side = "-journal"
+	at, err := fileAt(path)
+	journal, none := fileAt(path + side)
+	if err != nil || none != nil || journal.size == 0 || at.dir {
+		return nil //nolint:nilerr // it is told when it is opened
+	}
+	if err := cmp.Or(at.usable(path), local(path), regular(path), readable(path)); err != nil {
+		return err
+	}
+	if writableBy(path) != nil {
+		return &JournalError{path}
+	}
+	opening.Lock()
+	defer opening.Unlock()
+	db, err := sql.Open("sqlite", strings.Replace(dsn(path, "rw"), "_pragma=journal_mode%28WAL%29&", "", 1))
+	if err != nil {
+		return fmt.Errorf("open the ledger: %w", err)
+	}
+	defer db.Close()
+	var n int
+	return translate(path, db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&n))
+}
