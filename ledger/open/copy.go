@@ -70,8 +70,8 @@ func shown(at Place) string {
 }
 
 // Copy copies a ledger to another place, and leaves it as one that has moved there. Where it
-// fails, or ctx ends, the ledger is open again, unless CopyOptions.Keep is set, or the copy
-// may be a ledger.
+// fails, or ctx ends, the ledger is open again and its copy removed, unless CopyOptions.Keep
+// is set, or the copy may be a ledger.
 func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done Copied, err error) {
 	done.From, done.To = shown(from), shown(to)
 	here := o
@@ -157,22 +157,39 @@ func Uncopy(ctx context.Context, from, to Place, o Options) error {
 	if move.To != shown(to) {
 		return ledger.Trouble{Code: "moving", Message: "the ledger moves to " + move.To + ", and not to " + shown(to), Do: "name that place"}
 	}
-	if move.State == tables.MoveWhole || move.State == tables.MoveGone {
-		fresh, err := to.Fresh(ctx, move.ID, o)
-		if err == nil && !fresh.Finished() { // another one takes its place
-			if err = fresh.Close(); err == nil {
-				fresh, err = to.Fresh(ctx, ledger.NewID(), o)
-			}
-		}
-		if err != nil {
-			return err
-		}
+	may := move.State == tables.MoveWhole || move.State == tables.MoveGone // be a ledger
+	fresh, err := to.Fresh(ctx, move.ID, o)
+	switch {
+	case err == nil:
 		defer fresh.Close()
-		if fresh.Finished() {
-			return ledger.Trouble{Code: "moving", Message: "the copy at " + move.To + " is whole already, and a ledger", Do: "end the move: indoubt copy FROM TO"}
-		}
+	case may:
+		return err
 	}
-	return src.SetMove(ctx, move, tables.Move{})
+	if err == nil && fresh.Finished() {
+		return ledger.Trouble{Code: "moving", Message: "the copy at " + move.To + " is whole already, and a ledger", Do: "end the move: indoubt copy FROM TO"}
+	}
+	if err == nil {
+		err = fresh.Discard(ctx)
+	}
+	switch trouble := (ledger.Trouble{}); {
+	case may && err != nil: // it may become a ledger still
+		return err
+	case errors.As(err, &trouble) && trouble.Code == "exists": // a ledger that is none of this move
+		err = nil
+	}
+	if failed := src.SetMove(ctx, move, tables.Move{}); failed != nil {
+		return failed
+	}
+	return left(move.To, err)
+}
+
+// left says that an unfinished copy could not be removed.
+func left(to string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return ledger.Trouble{Code: "left", Message: "the ledger is open again, and its unfinished copy is still at " + to + ": " + err.Error(),
+		Do: "remove it: it has what the ledger had; the next copy to that place does"}
 }
 
 // Moved opens the ledger that another one says it has become, for what came too late. A
@@ -219,7 +236,10 @@ func (x *copying) open(ctx context.Context, why error) error {
 	case stands.State == tables.MoveWhole || stands.State == tables.MoveGone:
 		return ledger.Trouble{Code: "moving", Message: why.Error() + "; the ledger stays closed, for its copy may be whole", Do: "end the move: indoubt copy FROM TO"}
 	}
-	return errors.Join(why, x.src.SetMove(ctx, stands, tables.Move{}))
+	if err := x.src.SetMove(ctx, stands, tables.Move{}); err != nil {
+		return errors.Join(why, err)
+	}
+	return errors.Join(why, left(x.done.To, x.fresh.Discard(ctx)))
 }
 
 func (x *copying) all(ctx context.Context, meta map[string]string) error {

@@ -137,7 +137,7 @@ func (f *fresh) begin(t *session) error {
 		case m["id"] != "" || m["schema"] != "" || m[tables.MetaCopied] == "":
 			return ledger.Trouble{Code: "exists", Message: f.address.shown + " has a ledger already", Do: "name a database that has none"}
 		}
-		if err := t.script(`DROP SCHEMA indoubt_rows CASCADE; DROP SCHEMA indoubt CASCADE`); err != nil {
+		if err := t.script(dropSchemas); err != nil {
 			return err
 		}
 	}
@@ -243,6 +243,30 @@ func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
 		return nil
 	})
 }
+
+// Discard removes the schema, where it is still the one of this copy.
+func (f *fresh) Discard(ctx context.Context) error {
+	if f.finished {
+		return nil
+	}
+	return f.inOne(ctx, func(t *session) error {
+		if err := t.Lock(installing); err != nil {
+			return err
+		}
+		there, _, err := standing(t)
+		if err != nil || !there {
+			return err
+		}
+		m, err := metaAlone(t)
+		if err != nil || m[tables.MetaCopied] != f.id || m["schema"] != "" {
+			return err
+		}
+		return t.script(dropSchemas)
+	})
+}
+
+// dropSchemas removes a copy that is not whole.
+const dropSchemas = `DROP SCHEMA indoubt_rows CASCADE; DROP SCHEMA indoubt CASCADE`
 
 func (f *fresh) Close() error {
 	f.close()

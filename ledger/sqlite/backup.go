@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Backup copies the ledger as it is now to a new file, with its key beside it, and
@@ -19,17 +21,16 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 	if err != nil {
 		return fmt.Errorf("find the place for the copy: %w", err)
 	}
-	for _, side := range []string{"", "-wal", "-shm", keyFile} {
+	for _, side := range []string{"", "-wal", "-shm", "-journal"} {
 		if _, err := os.Lstat(to + side); !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: %w", to+side, fs.ErrExist)
 		}
 	}
-	// Made in a directory that no other account can read, and moved when it is whole.
-	dir, err := os.MkdirTemp(filepath.Dir(to), ".indoubt-backup-*")
+	dir, done, err := workshop(filepath.Dir(to))
 	if err != nil {
 		return fmt.Errorf("make the copy: %w", err)
 	}
-	defer os.RemoveAll(dir)
+	defer done()
 	part := filepath.Join(dir, "ledger.db")
 	r, err := s.reader(ctx)
 	if err != nil {
@@ -37,35 +38,102 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 	}
 	defer r.giveBack()
 	if _, err := r.conn.ExecContext(ctx, `VACUUM INTO ?`, part); err != nil {
-		return fmt.Errorf("make the copy: %w", err)
+		return fmt.Errorf("make the copy: %w", translate(s.path, err))
 	}
 	if err := errors.Join(os.Chmod(part, 0o600), syncFile(part)); err != nil {
 		return fmt.Errorf("make the copy: %w", err)
 	}
-	if err := copyKey(s.path, to); err != nil {
+	keyed, err := copyKey(s.path, part, to)
+	if err != nil {
 		return err
 	}
-	if err := os.Link(part, to); err != nil { // fails where the file was made meanwhile
+	if err := place(part, to); err != nil { // fails where the file was made meanwhile
+		if keyed {
+			err = errors.Join(err, os.Remove(to+keyFile))
+		}
 		return fmt.Errorf("make the copy: %w", err)
 	}
-	return errors.Join(os.Remove(part), syncDir(filepath.Dir(to)))
+	return syncDir(filepath.Dir(to))
 }
 
-func copyKey(path, to string) error {
+// backupDir is how the name begins of a directory that a backup is made in.
+const backupDir = ".indoubt-backup-"
+
+// workshop makes a directory in another one that no other account can read. Those that others
+// left which were killed are removed: each has a whole ledger in it. One that is in use is locked.
+func workshop(in string) (dir string, done func(), err error) {
+	entries, err := os.ReadDir(in)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), backupDir) {
+			continue
+		}
+		left := filepath.Join(in, e.Name())
+		if lock, err := os.Open(left); err == nil { // else it belongs to another account
+			if free, err := try(lock); err == nil && free {
+				err = os.RemoveAll(left)
+				if err != nil && !errors.Is(err, fs.ErrPermission) {
+					return "", nil, errors.Join(err, lock.Close())
+				}
+			}
+			lock.Close()
+		}
+	}
+	for {
+		dir, err := os.MkdirTemp(in, backupDir+"*")
+		if err != nil {
+			return "", nil, err
+		}
+		lock, err := os.Open(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it was taken for one that was left
+		} else if err != nil {
+			return "", nil, errors.Join(err, os.Remove(dir))
+		}
+		done := func() { _ = errors.Join(os.RemoveAll(dir), lock.Close()) }
+		locked, err := try(lock)
+		has, unread := lock.Stat()
+		if err = errors.Join(err, unread); err != nil {
+			done()
+			return "", nil, err
+		}
+		if locked && isAt(has, dir) {
+			return dir, done, nil
+		}
+		lock.Close()
+	}
+}
+
+// copyKey puts the key of a ledger beside its backup, and reports whether it was not there
+// already: it comes before the backup, and a kill leaves it alone. Errors: fs.ErrExist where
+// another one is there.
+func copyKey(path, part, to string) (made bool, err error) {
 	from, err := openSide(path, keyFile, os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer from.Close()
-	f, err := os.OpenFile(to+keyFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("copy the key: %w", err)
+	key, err := io.ReadAll(from)
+	if err == nil {
+		err = os.WriteFile(part+keyFile, key, 0o600)
 	}
-	_, err = io.Copy(f, from)
-	return errors.Join(err, f.Sync(), f.Close())
+	if err = cmp.Or(err, syncFile(part+keyFile)); err == nil {
+		err = place(part+keyFile, to+keyFile)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		if has, unread := os.ReadFile(to + keyFile); unread == nil && bytes.Equal(has, key) {
+			return false, nil
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("copy the key: %w", err)
+	}
+	return true, nil
 }
 
 func syncFile(path string) error {

@@ -61,6 +61,8 @@ type Fresh interface {
 	Finished() bool
 	// Holds says why a text cannot be kept there, or "".
 	Holds(text string) string
+	// Discard removes a copy that is no ledger yet.
+	Discard(ctx context.Context) error
 	Close() error
 }
 

@@ -1,0 +1,53 @@
+package sqlite
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+
+	"indoubt/ledger/need"
+)
+
+// A backup that was killed left a whole ledger beside its target, with all that is redacted
+// since. The next one in that directory removes it, unless it is in use.
+func TestABackupRemovesWhatAnotherOneLeft(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("directories are not locked")
+	}
+	s, _ := openTest(t)
+	_ = need.Get(s.DigestKey(ctx))(t)
+	in := t.TempDir()
+	left, others := filepath.Join(in, backupDir+"left"), filepath.Join(in, "others")
+	for _, dir := range []string{left, others} {
+		need.OK(t, os.Mkdir(dir, 0o700))
+		need.OK(t, os.WriteFile(filepath.Join(dir, "ledger.db"), []byte("jane"), 0o600))
+	}
+	living, done, err := workshop(in)
+	need.OK(t, err)
+	need.OK(t, s.Backup(ctx, filepath.Join(in, "a.db")))
+	need.That(t, slices.Equal(namesIn(t, in), []string{filepath.Base(living), "a.db", "a.db.key", "others"}), "there are %v", namesIn(t, in))
+	done()
+	need.OK(t, s.Backup(ctx, filepath.Join(in, "b.db")))
+	need.That(t, slices.Equal(namesIn(t, in), []string{"a.db", "a.db.key", "b.db", "b.db.key", "others"}), "there are %v", namesIn(t, in))
+}
+
+// A backup that fails leaves nothing; what a killed one put there does not keep the next
+// one out.
+func TestABackupThatFailsLeavesNothing(t *testing.T) {
+	s, _ := openTest(t)
+	key := need.Get(s.DigestKey(ctx))(t)
+	in := t.TempDir()
+	to := filepath.Join(in, "copy.db")
+	need.OK(t, os.WriteFile(to+keyFile, []byte("another one"), 0o600))
+	err := s.Backup(ctx, to)
+	need.That(t, errors.Is(err, fs.ErrExist) && slices.Equal(namesIn(t, in), []string{"copy.db.key"}), "%v: %v", err, namesIn(t, in))
+	need.OK(t, os.WriteFile(to+keyFile, need.Get(os.ReadFile(s.path+keyFile))(t), 0o600)) // as one left that was killed
+	need.OK(t, s.Backup(ctx, to))
+	c := need.Get(Open(ctx, to, Options{ReadOnly: true}))(t)
+	defer c.Close()
+	need.That(t, string(need.Get(c.DigestKey(ctx))(t)) == string(key), "it has another key")
+}
