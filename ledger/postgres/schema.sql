@@ -819,3 +819,20 @@ CREATE SEQUENCE indoubt.grants_seq OWNED BY indoubt.grants.rowid;
 CREATE SEQUENCE indoubt.events_seq OWNED BY indoubt.events.seq;
 CREATE SEQUENCE indoubt.holds_seq OWNED BY indoubt.holds.id;
 CREATE SEQUENCE indoubt.incidents_seq OWNED BY indoubt.incidents.rowid;
+
+-- No statistics are kept of what people say and only people read: samples of it would stay in
+-- pg_stats after it is redacted. What is compared has them; a redaction has them made anew.
+ALTER TABLE indoubt.operations ALTER input SET STATISTICS 0, ALTER command SET STATISTICS 0, ALTER request SET STATISTICS 0,
+  ALTER title SET STATISTICS 0, ALTER session SET STATISTICS 0, ALTER receipts SET STATISTICS 0,
+  ALTER acked_receipts SET STATISTICS 0, ALTER claimed_receipts SET STATISTICS 0, ALTER result SET STATISTICS 0,
+  ALTER conflict_note SET STATISTICS 0, ALTER reason SET STATISTICS 0, ALTER change_detail SET STATISTICS 0;
+ALTER TABLE indoubt.attempts ALTER error SET STATISTICS 0, ALTER receipt SET STATISTICS 0, ALTER late_receipt SET STATISTICS 0,
+  ALTER result SET STATISTICS 0;
+ALTER TABLE indoubt.reads ALTER reason SET STATISTICS 0, ALTER receipts SET STATISTICS 0, ALTER evidence SET STATISTICS 0;
+ALTER TABLE indoubt.grants ALTER reason SET STATISTICS 0, ALTER void_reason SET STATISTICS 0;
+ALTER TABLE indoubt.decisions ALTER terms SET STATISTICS 0, ALTER why SET STATISTICS 0;
+ALTER TABLE indoubt.decision_items ALTER title SET STATISTICS 0, ALTER word SET STATISTICS 0;
+ALTER TABLE indoubt.sheaves ALTER rest SET STATISTICS 0;
+ALTER TABLE indoubt.events ALTER reason SET STATISTICS 0, ALTER detail SET STATISTICS 0;
+ALTER TABLE indoubt.open_operations ALTER search SET STATISTICS 0, ALTER priced_title SET STATISTICS 0,
+  ALTER priced_target SET STATISTICS 0;

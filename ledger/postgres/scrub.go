@@ -2,8 +2,8 @@ package postgres
 
 import "context"
 
-// Scrub has the database free the rows that a redaction has left behind, where this user
-// may. It returns where text may be left still.
+// Scrub has the database free the rows that a redaction has left behind, and make the samples
+// anew that its planner keeps of them, where this user may. It returns where text may be left still.
 func (s *Store) Scrub(ctx context.Context) (left string, err error) {
 	if err := s.Writable(); err != nil {
 		return "", err
@@ -15,8 +15,8 @@ func (s *Store) Scrub(ctx context.Context) (left string, err error) {
 	}
 	const elsewhere = "pages of the database until they are written anew (VACUUM FULL); its WAL, standbys, copies and backups"
 	if !owner {
-		return "dead rows until the database is vacuumed, which is for the owner of the ledger; " + elsewhere, nil
+		return "dead rows and pg_stats until the database is vacuumed and analyzed, which is for the owner of the ledger; " + elsewhere, nil
 	}
-	_, err = pool.Exec(ctx, `VACUUM indoubt.operations, indoubt.attempts, indoubt.reads, indoubt.grants, indoubt.events, indoubt.marks, indoubt.decisions, indoubt.decision_items, indoubt.open_operations, indoubt.archived, indoubt.sheaves`)
+	_, err = pool.Exec(ctx, `VACUUM (ANALYZE) indoubt.operations, indoubt.attempts, indoubt.reads, indoubt.grants, indoubt.events, indoubt.marks, indoubt.decisions, indoubt.decision_items, indoubt.open_operations, indoubt.archived, indoubt.sheaves`)
 	return elsewhere, s.Translate(err)
 }
