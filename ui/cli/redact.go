@@ -3,7 +3,9 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +28,7 @@ type redaction struct {
 	dir     string                  // of the archives
 	file    string                  // the only one that is meant
 	filed   map[string]ledger.Whole // operations that are in an archive alone
+	texts   []string                // that were taken out
 }
 
 // maxRedacted bounds how many operations a filter names at once.
@@ -54,8 +57,9 @@ in title, target, key, pipeline and receipt, and not in inputs and answers: sear
 
 The ledger's file is written anew, so that its free pages do not hold the text; writers
 wait meanwhile. --no-rewrite leaves that out. Backups, copies and standbys made before hold
-the text still; the answer names them. So do operations of their own: the same request sent
-under another key, and notices about it.
+the text still; the answer names them, and incidents whose name or notes have something of
+it. So do operations of their own: the same request sent under another key, and notices
+about it.
 
 An operation that was archived is redacted in its files, too: name their directory with
 --archive. A file that holds it is written anew beside the old one, and takes its place when
@@ -211,6 +215,12 @@ func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record
 	if err == nil {
 		err = r.files(ctx, run, o, &out)
 	}
+	if out.Effect == effectUpdated {
+		r.texts = append(r.texts, was.Operation.Texts()...)
+		if run.flags.key {
+			r.texts = append(r.texts, was.Operation.Key)
+		}
+	}
 	return out, err
 }
 
@@ -221,6 +231,7 @@ type scrubber interface {
 
 // clean cleans the ledger's files, and says what may still hold the text.
 func (r *redaction) clean(ctx context.Context) {
+	r.outages(ctx)
 	s, ok := r.store.(scrubber)
 	if !ok || !r.done {
 		return
@@ -237,4 +248,28 @@ func (r *redaction) clean(ctx context.Context) {
 		left += "; what the ledger keeps, packed, of operations archived together with it (receipts, reasons)"
 	}
 	r.warnf("the text may still be in %s", left)
+}
+
+// outages names the incidents whose name or history has something of what was taken out. They
+// are about other operations, too, and stay as they are.
+func (r *redaction) outages(ctx context.Context) {
+	if r.store == nil || len(r.texts) == 0 {
+		return
+	}
+	var found []string
+	all, err := r.store.Incidents(ctx, r.clock(), math.MaxInt32)
+	for _, in := range all {
+		account, failed := r.store.Incident(ctx, in.ID, r.clock())
+		err = errors.Join(err, failed)
+		name := ledger.Event{Reason: in.Name}
+		if name.Tells(r.texts) || slices.ContainsFunc(account.Events, func(e ledger.Event) bool { return e.Tells(r.texts) }) {
+			found = append(found, in.ID)
+		}
+	}
+	if err != nil {
+		r.warnf("the names and notes of incidents were not all looked in for the text: %v", err)
+	}
+	if len(found) > 0 {
+		r.warnf("the text is still in the name or the notes of %s: give it another name (indoubt incident name); notes stay", strings.Join(found, ", "))
+	}
 }
