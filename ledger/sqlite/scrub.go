@@ -19,6 +19,15 @@ func (s *Store) Scrub(ctx context.Context) (left string, err error) {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
+	var analyzed bool // by another program: it has samples of what is looked for
+	if err := db.QueryRowContext(ctx, `SELECT count(*) > 0 FROM sqlite_schema WHERE name = 'sqlite_stat4'`).Scan(&analyzed); err != nil {
+		return "", translate(s.path, err)
+	}
+	if analyzed {
+		if _, err := db.ExecContext(ctx, `ANALYZE`); err != nil {
+			return "", translate(s.path, fmt.Errorf("make the statistics anew: %w", err))
+		}
+	}
 	if _, err := db.ExecContext(ctx, `VACUUM`); err != nil {
 		return "", translate(s.path, fmt.Errorf("write the ledger anew: %w", err))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 )
@@ -30,6 +31,15 @@ func TestRedactedTextIsInNoFile(t *testing.T) {
 	}
 	if found := holds(); len(found) > 0 {
 		t.Errorf("the text is in %s", found)
+	}
+	// Someone had the statistics made, which have samples of what is looked for.
+	need.Get(rawDB(t, s.path).Exec(`ANALYZE`))(t)
+	rec := need.Get(s.Read(ctx, ledger.Locator{ID: "kept"}))(t)
+	need.Get(ledger.Decide(ctx, s, ledger.Decision{ChangeID: "once more", ID: "kept", Version: rec.Operation.Version, Verb: ledger.VerbRedact, Reason: "request 8", Actor: ann}))(t)
+	need.Get(s.Scrub(ctx))(t)
+	for _, side := range []string{"", "-wal"} {
+		text, _ := os.ReadFile(s.path + side)
+		need.That(t, !bytes.Contains(text, []byte("jane-of-kept")), "a sample is in ledger%s", side)
 	}
 	if d := need.Get(s.Deviations(ctx))(t); len(d) != 0 {
 		t.Errorf("%+v", d)
