@@ -28,14 +28,14 @@ type lane struct {
 
 var lanes = map[string]lane{
 	"ledger/open":             {1, 2, 0},
-	"ledger/postgres":         {76, 0, 0},
+	"ledger/postgres":         {77, 0, 0},
 	"ledger/postgres/pgtest":  {2, 0, 0},
 	"ledger/record":           {0, 0, 2},
 	"ledger/record/command":   {17, 26, 0},
 	"ledger/record/httpproxy": {1, 0, 0},
 	"ledger/record/mcpproxy":  {2, 3, 0},
 	"ledger/record/roundtrip": {1, 0, 0},
-	"ledger/sqlite":           {14, 4, 0},
+	"ledger/sqlite":           {15, 4, 0},
 	"ledger/wire/mcpwire":     {0, 7, 0},
 	"ledger/wire/procgroup":   {0, 7, 0},
 	"ledger/wire/transmit":    {0, 0, 1},
@@ -43,7 +43,7 @@ var lanes = map[string]lane{
 	"reconcile":               {6, 3, 3},
 	"reconcile/connect":       {11, 2, 3},
 	"reconcile/drill":         {1, 1, 0},
-	"ui/cli":                  {3, 272, 14},
+	"ui/cli":                  {3, 273, 14},
 	"ui/console/feed":         {1, 0, 0},
 	"ui/house":                {0, 2, 0},
 }
