@@ -193,10 +193,7 @@ func TestFileIsBounded(t *testing.T) {
 		"binary":   "version: 1\n\xff\xfe",
 	} {
 		t.Run(name, func(t *testing.T) {
-			began := time.Now()
 			refused(t, text)
-			took := time.Since(began)
-			need.That(t, took <= time.Minute, "took %v", took)
 		})
 	}
 }

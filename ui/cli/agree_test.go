@@ -63,7 +63,7 @@ func everyState(t *testing.T) (b *bench, many int) {
 func (b *bench) screen(w, h int, o console.Options, first, key string, then func(string) bool) string {
 	b.Helper()
 	text := need.Get(policy.Parse(b.policy, []byte(benchPolicy)))(b)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	o.Store, o.Clock, o.Location, o.Theme, o.Actor = b.open(), b.clock, time.UTC, "none", ledger.Actor{Name: "maya"}
 	past := reconcile.NewHistory(b.open())

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build soak
 
 package cli_test
 
@@ -54,23 +54,4 @@ func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A policy that has just been broken keeps no recorder from writing down what came
-// back: the doubt that would be left is not the pipeline's. The answer itself is
-// not kept, because the broken file says what in it is secret.
-func TestI9_E2E_ABrokenPolicyLosesNoOutcome(t *testing.T) {
-	s := newSite(t)
-	op, attempt := s.begin("charge", "k1", chargeInput, "--token-sent")
-	s.writePolicy("version: 1\nkinds: [broken")
-	settle := []string{"settle", attempt, "--outcome", "committed", "--receipt", "ch_1", "--result", `{"card":"4242"}`, "--idempotency-key", "s1"}
-	need.Contains(t, s.must(0, settle...).Err, "policy") // that it is broken
-	s.must(1, "begin", "--kind", "charge", "--key", "k2", "--input", chargeInput)
-	s.writePolicy(kinds)
-	after := s.show(op.ID)
-	s.wantState(after, "committed")
-	if deref(after.Receipt) != "ch_1" || strings.Contains(string(after.Result), "4242") {
-		t.Errorf("receipt %q, result %s", deref(after.Receipt), after.Result)
-	}
-	need.Equal(t, s.must(0, append(settle, "--json")...).Status.Effect, "noop", "the same again")
 }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build soak
 
 package cli_test
 
@@ -95,9 +95,4 @@ func children(t *testing.T, pid int) (pids []int) {
 		t.Skip("the processes of another process cannot be listed here")
 	}
 	return pids
-}
-
-func alive(pid int) bool {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	return err == nil && !strings.Contains(string(status), ") Z ")
 }

@@ -37,7 +37,10 @@ func exportedRows(t *testing.T, out string) (rows []exported) {
 // Over several pages, and while others write: what was there at the beginning is there
 // once, in the order it came.
 func TestE2E_AnExportHasEachOnce(t *testing.T) {
-	const n = 1300
+	n := 60
+	if shipped {
+		n = 1300 // several pages
+	}
 	s := bareSite(t)
 	s.writePolicy("version: 1\n")
 	s.must(0, "import", "--from", "sidekiq", deadLetters[0].file(t, s.dir, n))
@@ -60,7 +63,7 @@ func TestE2E_AnExportHasEachOnce(t *testing.T) {
 	all := need.Get(csv.NewReader(strings.NewReader(s.must(0, "export", "-o", "csv", "kind:MailJob").Out)).ReadAll())(t)
 	need.That(t, len(all) == n+1 && all[0][0] == "id" && all[n][0] != "id", "%d lines of %q", len(all), all[0])
 	events := exportedRows(t, s.must(0, "export", "--events").Out)
-	need.That(t, slices.IsSortedFunc(events, func(a, b exported) int { return int(a.Seq - b.Seq) }) || strings.HasPrefix(t.Name(), inPostgreSQL), "the history is out of order")
+	need.That(t, slices.IsSortedFunc(events, func(a, b exported) int { return int(a.Seq - b.Seq) }) || s.afar, "the history is out of order")
 	verbs := map[string]int{}
 	for _, e := range events {
 		verbs[e.Verb]++

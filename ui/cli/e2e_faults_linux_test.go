@@ -1,3 +1,5 @@
+//go:build soak
+
 package cli_test
 
 import (
@@ -152,41 +154,4 @@ func (s *site) afterFault(f fault, n, exit int, again []string) {
 	if r := s.do("doctor"); r.Exit != 0 {
 		s.Errorf("%+v: doctor: exit %d\n%s", f, r.Exit, r.Out)
 	}
-}
-
-// What a command prints is not lost in silence where there is no room for it.
-func TestE2E_OutputToAFullDisk(t *testing.T) {
-	s := newSite(t)
-	s.begin("stripe.charge", "k1", chargeInput)
-	for exit, commands := range map[int][]string{
-		1: {"list", "list --json", "list -o csv", "log", "stats", "runs", "doctor", "help", "help list", "list --help", "--help", "--version", "version", "man", "completion bash", "show nosuch --json"},
-		2: {"policy"},
-	} {
-		for _, line := range commands {
-			full := need.Get(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t)
-			cmd, said := exec.Command(program, strings.Fields(line)...), strings.Builder{}
-			cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, full, &said
-			_ = cmd.Run()
-			full.Close()
-			if cmd.ProcessState.ExitCode() != exit || strings.Count(said.String(), "no space left") != 1 {
-				t.Errorf("%v: exit %d, %q", line, cmd.ProcessState.ExitCode(), said.String())
-			}
-		}
-	}
-}
-
-// TestOutputOnAFullDiskIsNoSuccess to who reads the output, and the same again prints it.
-func TestOutputOnAFullDiskIsNoSuccess(t *testing.T) {
-	dir := place(t)
-	args := []string{"run", "--kind", "post", "--key", "k", "--", "/bin/sh", "-c", "echo said; echo x >> runs"}
-	for range 2 {
-		cmd := binary(dir, args...)
-		var stderr strings.Builder
-		cmd.Stdout, cmd.Stderr = need.Get(os.OpenFile("/dev/full", os.O_WRONLY, 0))(t), &stderr
-		_ = cmd.Run()
-		need.That(t, cmd.ProcessState.ExitCode() == 101 && strings.Contains(stderr.String(), "the output could not be written"), "%s: %s", cmd.ProcessState, stderr.String())
-	}
-	exit, stdout, stderr := ends(t, binary(dir, args...))
-	need.That(t, exit == 0 && stdout == "said\n", "exit %d: %q %s", exit, stdout, stderr)
-	need.Equal(t, string(need.Get(os.ReadFile(filepath.Join(dir, "runs")))(t)), "x\n")
 }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build soak
 
 package cli_test
 
@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,10 +16,10 @@ import (
 	"indoubt/ledger/need"
 )
 
-// ashore makes a process believe that it is on another machine: one with a name, an id, a
+// unshare makes a process believe that it is on another machine: one with a name, an id, a
 // start and a steady clock of its own. The process keeps its number, so that it is
 // signalled as any other.
-var ashore = []string{"unshare", "--uts", "--mount", "--time", "--boottime"}
+var unshare = []string{"unshare", "--uts", "--mount", "--time", "--boottime"}
 
 const landing = `mount --bind "$1/boot" /proc/sys/kernel/random/boot_id && mount --bind "$1/machine" /etc/machine-id && hostname "$2" && shift 2 && exec "$@"`
 
@@ -40,7 +39,7 @@ func host(t testing.TB) []string {
 		need.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(id+"\n"), 0o644))
 	}
 	openToAll(dir)
-	args := append(append([]string{}, ashore...), fmt.Sprint(1000*n), "sh", "-c", landing, "host", dir, fmt.Sprint("host-", n))
+	args := append(append([]string{}, unshare...), fmt.Sprint(1000*n), "sh", "-c", landing, "host", dir, fmt.Sprint("host-", n))
 	if !namespaces(args) {
 		return nil
 	}
@@ -77,24 +76,4 @@ func namespaces(args []string) bool {
 		possible.yes = exec.Command(args[0], append(args[1:len(args):len(args)], "true")...).Run() == nil
 	})
 	return possible.yes
-}
-
-// command is the program; see on.
-func (s *site) command(args ...string) *exec.Cmd {
-	s.Helper()
-	return s.on(append([]string{program}, args...)...)
-}
-
-// on is a command. Where the ledger is on a server, it runs on a host of its own, as
-// pipelines and engines do, or on the one at which a person works.
-func (s *site) on(args ...string) *exec.Cmd {
-	s.Helper()
-	switch {
-	case !s.afar:
-	case args[0] != program || slices.Contains([]string{"run", "begin", "settle", "http", "mcp"}, args[1]) || slices.Contains(args, "--watch"):
-		args = append(host(s), args...)
-	default:
-		args = append(slices.Clone(s.desk), args...)
-	}
-	return exec.Command(args[0], args[1:]...)
 }

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build soak
 
 package cli_test
 
@@ -109,15 +109,6 @@ func stepsOf(calls []toolCall) (out []step) {
 		out = append(out, call(c.tool, c.arguments))
 	}
 	return out
-}
-
-// quoted is a command line for a shell.
-func quoted(argv []string) string {
-	var out []string
-	for _, a := range argv {
-		out = append(out, "'"+strings.ReplaceAll(a, "'", `'\''`)+"'")
-	}
-	return strings.Join(out, " ")
 }
 
 // conversation is a session over standard input and output, message by message.

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build soak
 
 package cli_test
 
@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"slices"
 	"sort"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -131,50 +129,6 @@ func checks(t *testing.T, dir string, files []string) []string {
 	}
 	sort.Strings(all)
 	return all
-}
-
-// serve starts a program that serves HTTP, and waits until it does. noise is what
-// it has printed.
-func (s *site) serve(t *testing.T, ready string, argv ...string) (noise func() string) {
-	t.Helper()
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Env, cmd.Dir, cmd.WaitDelay = s.env, s.dir, time.Second
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	log := filepath.Join(t.TempDir(), "log")
-	out := need.Get(os.Create(log))(t)
-	defer out.Close()
-	noise = func() string {
-		text, _ := os.ReadFile(log)
-		return string(text)
-	}
-	cmd.Stdout, cmd.Stderr = out, out
-	need.OK(t, cmd.Start())
-	ended := make(chan struct{})
-	go func() {
-		cmd.Wait()
-		close(ended)
-	}()
-	t.Cleanup(func() {
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM)
-		select {
-		case <-ended:
-		case <-time.After(5 * time.Second):
-		}
-		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		<-ended
-	})
-	for until := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		if resp, err := http.Get(ready); err == nil {
-			resp.Body.Close()
-			return noise
-		}
-		select {
-		case <-ended:
-			t.Fatalf("%s ended\n%s", argv, noise())
-		default:
-		}
-		need.Must(t, !time.Now().After(until), "%s does not serve", argv)
-	}
 }
 
 // differences are the lines that are in one list only.

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build soak
 
 package cli_test
 
@@ -44,19 +44,6 @@ type step struct {
 func call(tool string, arguments map[string]any) step {
 	return step{Method: "tools/call", Params: map[string]any{"name": tool, "arguments": arguments}}
 }
-
-type object = map[string]any
-
-// newMCPSite is a site whose policy knows the memory server.
-func newMCPSite(t *testing.T, policy string) *site {
-	t.Helper()
-	s := bareSite(t)
-	s.writePolicy(policy)
-	s.env = append(s.env, "XDG_CACHE_HOME="+s.dir, "MEMORY_FILE_PATH="+filepath.Join(s.dir, "memory.jsonl"))
-	return s
-}
-
-const anyPolicy = "version: 1\ndefaults: { deadline: 30s }\n"
 
 // proxied is the command line of a server behind the proxy.
 func proxied(name string, server []string) []string {
@@ -153,21 +140,6 @@ func readLines(t *testing.T, file string) []string {
 	t.Helper()
 	text := need.Get(os.ReadFile(file))(t)
 	return strings.Split(strings.TrimRight(string(text), "\n"), "\n")
-}
-
-// recorded counts the ledger's operations by kind and state.
-func (s *site) recorded() map[string]int {
-	s.Helper()
-	var data struct {
-		Operations []struct{ Kind, State string }
-	}
-	r := s.must(0, "list", "--json")
-	need.OK(s, json.Unmarshal(r.Status.Data, &data))
-	found := map[string]int{}
-	for _, op := range data.Operations {
-		found[op.Kind+" "+op.State]++
-	}
-	return found
 }
 
 func wantRecorded(t *testing.T, got, want map[string]int) {

@@ -1,4 +1,4 @@
-//go:build unix
+//go:build soak
 
 package cli_test
 
@@ -200,27 +200,6 @@ func (s *site) lock(long time.Duration) {
 	if _, err := db.Exec("ROLLBACK"); err != nil {
 		s.Error(err)
 	}
-}
-
-// rows are the answer of the ledger to a query, as text.
-func (s *site) rows(query string) (all [][]string) {
-	s.Helper()
-	db := need.Get(sql.Open("sqlite", "file:"+s.ledger+"?mode=ro&_pragma=busy_timeout(60000)"))(s)
-	defer db.Close()
-	rows, err := db.Query(query)
-	need.OK(s, err, query)
-	defer rows.Close()
-	columns, err := rows.Columns()
-	for err == nil && rows.Next() {
-		row, to := make([]string, len(columns)), make([]any, len(columns))
-		for i := range row {
-			to[i] = &row[i]
-		}
-		err = rows.Scan(to...)
-		all = append(all, row)
-	}
-	need.OK(s, errors.Join(err, rows.Err()), query)
-	return all
 }
 
 var tokens = regexp.MustCompile(`indoubt-[0-9A-Z]+`)

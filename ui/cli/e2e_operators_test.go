@@ -1,4 +1,4 @@
-//go:build unix
+//go:build soak
 
 package cli_test
 

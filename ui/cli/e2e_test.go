@@ -8,12 +8,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/adrg/xdg"
 
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
@@ -21,12 +26,26 @@ import (
 	"indoubt/ui/cli"
 )
 
-// The end-to-end tests run the program as it is shipped: built once, started
-// as processes, stopped and killed, against a downstream that cuts connections.
+// The end-to-end tests run the program against a downstream that cuts connections. The
+// soak lane starts the shipped program for each command, stops it and kills it. The fast
+// lane starts it only for commands that are nothing without a process of their own.
 
 var program string
 
+// The soak lane sets these.
+var (
+	shipped  bool                                                    // each command is a process of the shipped program
+	atEnd    = func(m *testing.M) int { return m.Run() }             // runs the tests, and removes what they shared
+	afar     = func(*site) {}                                        // gives a site a ledger on a server, where its test wants one
+	ashore   = func(_ *site, args []string) []string { return args } // the command line, on its host
+	server   func(testing.TB) string                                 // a server without a ledger
+	everyRow func(*site) string                                      // all that a ledger on a server holds
+)
+
 func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "curl" {
+		os.Exit(curl(os.Args[1:]))
+	}
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		// A `run` inside a test starts this binary again, as its guard.
 		os.Exit(cli.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
@@ -34,7 +53,7 @@ func TestMain(m *testing.M) {
 	// All tests see the same time zone, whatever the machine's is.
 	os.Setenv("TZ", "UTC")
 	time.Local = time.UTC
-	os.Exit(withProgram(func() int { return pgtest.Main(m) }))
+	os.Exit(withProgram(func() int { return atEnd(m) }))
 }
 
 // withProgram runs the tests with the program in a directory that other users can
@@ -57,6 +76,10 @@ func withProgram(tests func() int) int {
 		return 1
 	}
 	os.Chmod(dir, 0o755)
+	if err := alone(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	code := tests()
 	for _, line := range cli.Untold() {
 		fmt.Fprintln(os.Stderr, line)
@@ -65,11 +88,31 @@ func withProgram(tests func() int) int {
 	return code
 }
 
+// alone takes away what the account of who runs the tests could change in them. Caches
+// stay where they are.
+func alone(dir string) error {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = filepath.Join(dir, "cache")
+	}
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "INDOUBT_") && !strings.HasPrefix(name, "INDOUBT_TEST") && name != "INDOUBT_FRESH" {
+			os.Unsetenv(name)
+		}
+	}
+	for _, name := range []string{"NO_COLOR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TRACEPARENT", "PAGER", "LESS"} {
+		os.Unsetenv(name)
+	}
+	home := filepath.Join(dir, "home")
+	defer xdg.Reload()
+	return errors.Join(os.Mkdir(home, 0o755), os.Setenv("XDG_CACHE_HOME", cache), os.Setenv("HOME", home), os.Setenv("USER", "tester"), os.Setenv("E2E_KEY", ownKey))
+}
+
 // The downstream account that owns every effect of these tests.
 const ownKey = "sk_e2e"
 
 // kinds are the policy of these tests. The bounds are short, so that what is
-// proven after minutes in production is proven after half a second here. Deadlines
+// proven after minutes in production is proven at once here. Deadlines
 // leave a busy machine the time to come to what they cut off.
 const kinds = `
 version: 1
@@ -86,7 +129,7 @@ kinds:
   post:
     downstream: here
     token: argument
-    lands_within: 300ms
+    lands_within: 100ms
     visible_within: 0s
     retry: { max: 3 }
 ` + searchByToken + `    send: { command: recorded }
@@ -98,7 +141,7 @@ kinds:
     downstream: here
     token: argument
     deadline: 8s
-    lands_within: 300ms
+    lands_within: 100ms
     visible_within: 0s
 ` + searchByToken + `    send: { command: recorded }
   charge:
@@ -106,7 +149,7 @@ kinds:
     token: { into: metadata.indoubt }
     deadline: 6s
     timeout: 2s
-    lands_within: 300ms
+    lands_within: 100ms
     visible_within: 0s
     retry: { max: 5 }
     read:
@@ -139,8 +182,10 @@ type site struct {
 	dir, ledger, policy string
 	down                *drill.Downstream
 	env                 []string
-	afar                bool     // the ledger is on a server, and each process on a host of its own; see on
-	desk                []string // the host at which a person works
+	ahead               time.Duration // what has passed for commands that run in this process
+	shipped             bool          // each command is a process of the shipped program
+	afar                bool          // the ledger is on a server, and each process on a host of its own; see ashore
+	desk                []string      // the host at which a person works
 }
 
 func newSite(t *testing.T) *site {
@@ -157,10 +202,8 @@ func newSite(t *testing.T) *site {
 func bareSite(t *testing.T) *site {
 	t.Helper()
 	dir := place(t)
-	s := &site{T: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), policy: filepath.Join(dir, "policy.yaml")}
-	if strings.HasPrefix(t.Name(), inPostgreSQL) {
-		s.ledger, s.afar, s.desk = newLedger(t), true, host(t)
-	}
+	s := &site{T: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), policy: filepath.Join(dir, "policy.yaml"), shipped: shipped}
+	afar(s)
 	s.env = append(os.Environ(), "HOME="+dir, "XDG_STATE_HOME="+dir, "XDG_CONFIG_HOME="+dir,
 		"INDOUBT_LEDGER="+s.ledger, "INDOUBT_POLICY="+s.policy, "INDOUBT_ACTOR=maya", "NO_PROXY=*")
 	return s
@@ -267,10 +310,38 @@ func (p *process) finish() result {
 	return r
 }
 
-// do runs one command line to its end.
+// command is the program; see on.
+func (s *site) command(args ...string) *exec.Cmd {
+	s.Helper()
+	return s.on(append([]string{program}, args...)...)
+}
+
+// on is a command, on its host.
+func (s *site) on(args ...string) *exec.Cmd {
+	s.Helper()
+	args = ashore(s, args)
+	return exec.Command(args[0], args[1:]...)
+}
+
+// do runs one command line to its end: in this process, where that shows the same.
 func (s *site) do(args ...string) result {
 	s.Helper()
-	return s.start(args...).finish()
+	if s.shipped && s.ahead == 0 || slices.ContainsFunc(args, func(a string) bool { return slices.Contains([]string{"run", "mcp", "http", "demo"}, a) }) {
+		return s.start(args...).finish()
+	}
+	return s.later(s.ahead, args...)
+}
+
+// later runs one command line in this process, when some time has passed.
+func (s *site) later(d time.Duration, args ...string) (r result) {
+	s.Helper()
+	var out, said bytes.Buffer
+	r.Exit = cli.Inside(s.Context(), s.env, d, &out, &said, args...)
+	r.Out, r.Err = out.String(), said.String()
+	if bytes.HasPrefix(bytes.TrimSpace(out.Bytes()), []byte("{")) {
+		json.Unmarshal(out.Bytes(), &r.Status)
+	}
+	return r
 }
 
 // must runs one command line that has to end with this exit code.
@@ -335,10 +406,46 @@ func (s *site) doubtful(kind, key, input string, more ...string) operation {
 // seen is the id with the version it has now, as deciding commands want it.
 func seen(op operation) string { return fmt.Sprintf("%s@%d", op.ID, op.Version) }
 
-// curl is a command line that posts once, with the token where a search finds it.
+// curl is a command line that posts once, with the token where a search finds it. What it
+// starts is this test, under that name.
 func (s *site) curl(text string) []string {
-	return []string{"--expand", "E2E_KEY", "--", "curl", "--fail-with-body", "-sS", "--max-time", "10", "-H", "Authorization: Bearer ${E2E_KEY}",
+	s.Helper()
+	link := filepath.Join(s.dir, "bin", "curl")
+	if _, err := os.Lstat(link); err != nil {
+		need.OK(s, errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink(need.Get(os.Executable())(s), link)))
+	}
+	return []string{"--expand", "E2E_KEY", "--", link, "--fail-with-body", "-sS", "--max-time", "10", "-H", "Authorization: Bearer ${E2E_KEY}",
 		"-H", "Content-Type: application/json", "-d", `{"text":"` + text + `","ref":"{{token}}"}`, s.down.URL() + "/posts"}
+}
+
+// curl does what curl does with the arguments that site.curl makes.
+func curl(args []string) (exit int) {
+	req, err := http.NewRequest(http.MethodPost, args[len(args)-1], nil)
+	if err != nil {
+		return 3
+	}
+	for i, arg := range args {
+		switch arg {
+		case "-H":
+			name, value, _ := strings.Cut(args[i+1], ": ")
+			req.Header.Set(name, value)
+		case "-d":
+			req.Body, req.ContentLength = io.NopCloser(strings.NewReader(args[i+1])), int64(len(args[i+1]))
+		}
+	}
+	answer, err := (&http.Client{Timeout: 10 * time.Second}).Do(req)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "curl:", err)
+		return 56 // the connection was reset
+	}
+	defer answer.Body.Close()
+	if _, err := io.Copy(os.Stdout, answer.Body); err != nil {
+		return 18 // the body was cut
+	}
+	if answer.StatusCode >= 400 {
+		return 22
+	}
+	return 0
 }
 
 func (s *site) run(kind, key string, command []string) result {
@@ -383,7 +490,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 }
 
 // crowds are tests of some 200 processes at once, beside which none of this package runs.
-var crowds = map[string]bool{inPostgreSQL + "TestI3_E2E_ManyBeginOneKey": true, inPostgreSQL + "TestI5_E2E_ManyFetchOneGrant": true}
+var crowds = map[string]bool{}
 
 // place is a directory for a test that waits for processes more than it works, and
 // therefore runs beside the others.
@@ -393,6 +500,23 @@ func place(t *testing.T) string {
 		t.Parallel()
 	}
 	return t.TempDir()
+}
+
+// at is the environment of binary, for commands in this process: where the ledger is by
+// default is asked of the process.
+func at(dir string) []string {
+	return append(binary(dir).Env, "INDOUBT_LEDGER="+filepath.Join(dir, "state", "indoubt", "ledger.db"))
+}
+
+// inside runs one command line in this process, as in one that starts in a directory.
+func inside(t *testing.T, dir string, args ...string) (exit int, stdout, stderr string) {
+	t.Helper()
+	if shipped {
+		return ends(t, binary(dir, args...))
+	}
+	var out, said bytes.Buffer
+	exit = cli.Inside(t.Context(), at(dir), 0, &out, &said, args...)
+	return exit, out.String(), said.String()
 }
 
 // openToAll lets other users into a test's directory.

@@ -382,7 +382,7 @@ func (b *bench) onTerminal(port string, args []string) string {
 	defer cancel()
 	switch {
 	case slices.Contains(args, "--follow"), slices.Contains(args, "--watch"):
-		time.AfterFunc(400*time.Millisecond, cancel)
+		time.AfterFunc(100*time.Millisecond, cancel)
 	case slices.Contains(args, port):
 		go func() {
 			defer cancel()

@@ -102,7 +102,7 @@ kinds:
 	if status, said, _ := p.order(); status != 502 && status != 504 {
 		t.Fatalf("the first answer was not cut: %d %v\n%s", status, said, p.log())
 	}
-	if exit, out, stderr := ends(t, binary(dir, "reconcile", "--policy", "policy.yaml")); exit != 0 {
+	if exit, out, stderr := inside(t, dir, "reconcile", "--policy", filepath.Join(dir, "policy.yaml")); exit != 0 {
 		t.Fatalf("exit %d\n%s%s", exit, out, stderr)
 	}
 	return p
@@ -121,8 +121,8 @@ func (p *httpProxy) order() (int, map[string]any, http.Header) {
 // posted counts the writes that came, and shows what the ledger has of them.
 func (s *till) posted(t *testing.T, dir string) (posts int, shown string) {
 	t.Helper()
-	_, out, _ := ends(t, binary(dir, "list", "--json"))
-	_, shown, _ = ends(t, binary(dir, "show", "--json", operationOf(t, out)))
+	_, out, _ := inside(t, dir, "list", "--json")
+	_, shown, _ = inside(t, dir, "show", "--json", operationOf(t, out))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.posts, shown
@@ -151,7 +151,7 @@ func TestI3_HTTPProxyFetchesALostAnswerOnce(t *testing.T) {
 			dir, s := t.TempDir(), newTill(t, tc.repeat)
 			p := s.losesAnAnswer(t, dir, tc.key)
 			if tc.held {
-				if exit, out, stderr := ends(t, binary(dir, "hold", "kind:order", "--reason", "an outage")); exit != 0 {
+				if exit, out, stderr := inside(t, dir, "hold", "kind:order", "--reason", "an outage"); exit != 0 {
 					t.Fatalf("exit %d\n%s%s", exit, out, stderr)
 				}
 			}
@@ -202,7 +202,7 @@ func TestI3_AFetchThatWasKilledIsNotRepeated(t *testing.T) {
 	need.Equal(t, <-answered, 0, "a killed recorder answered")
 	next := s.proxy(t, dir)
 	safe(next)
-	if exit, out, stderr := ends(t, binary(dir, "reconcile", "--policy", "policy.yaml")); exit != 0 {
+	if exit, out, stderr := inside(t, dir, "reconcile", "--policy", filepath.Join(dir, "policy.yaml")); exit != 0 {
 		t.Fatalf("exit %d\n%s%s", exit, out, stderr)
 	}
 	safe(next)

@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -260,48 +259,4 @@ func TestI9_E2E_AClientOfTheListenerIsCut(t *testing.T) {
 	_, _, said := l.ask(pay(2, "A"))
 	need.Contains(t, said, "paid")
 	need.Equal(t, g.calls, 1)
-}
-
-// Several servers of a client's file are one to it: each call is of its own server's kind,
-// and one that is killed under a call is started again while the other goes on.
-func TestE2E_SeveralServersBehindOneListener(t *testing.T) {
-	box := npm(t)
-	s := newMCPSite(t, anyPolicy)
-	kill, notes, own := filepath.Join(s.dir, "kill"), filepath.Join(s.dir, "notes"), need.Get(filepath.Abs("testdata/mcp/kill.mjs"))(t)
-	need.OK(t, os.Mkdir(notes, 0o755))
-	entry := func(argv []string) object {
-		return object{"command": argv[0], "args": append([]string{"--import", own}, argv[1:]...),
-			"env": object{"KILL_ONCE": kill, "EFFECTS": filepath.Join(s.dir, "effects"), "MEMORY_FILE_PATH": filepath.Join(s.dir, "memory.jsonl")}}
-	}
-	file := filepath.Join(s.dir, "servers.json")
-	need.OK(t, os.WriteFile(file, need.Get(json.Marshal(object{"mcpServers": object{"memory": entry(box.memory()), "notes": entry(box.filesystem(notes)),
-		"gone": object{"command": "no-such-server"}, "old": object{"type": "sse", "url": "http://127.0.0.1:1/sse"}}}))(t), 0o600))
-	l := s.listener("--servers", file)
-	work := func(steps ...step) string {
-		lines := s.drive(box, script{URL: l.at + "/mcp", Steps: steps})
-		return strings.Join(lines, "\n")
-	}
-	write := call("notes__write_file", object{"path": filepath.Join(notes, "x"), "content": "one"})
-	said := work(step{Method: "tools/list"}, call("memory__create_entities", person("Ada").arguments), write)
-	need.Contains(t, said, `"name":"memory__create_entities"`, `"name":"notes__write_file"`, `"name":"indoubt_status"`, "Successfully wrote")
-	need.OK(t, os.WriteFile(kill, []byte("after"), 0o600))
-	said = work(call("memory__create_entities", person("Bob").arguments), call("memory__create_entities", person("Bob").arguments), write, call("memory__read_graph", object{}))
-	need.Equal(t, strings.Count(said, `"outcome":"unknown"`), 2, said)
-	need.Contains(t, said, "ask the tool indoubt_status with operation", "Successfully wrote", `\"name\": \"Bob\"`)
-	for state, n := range map[string]int{"mcp.memory.create_entities committed": 1, "mcp.memory.create_entities uncertain": 1, "mcp.filesystem.write_file committed": 2} {
-		need.Equal(t, s.recorded()[state], n, state)
-	}
-}
-
-// Real clients and servers meet over the listener as they do without it.
-func TestE2E_RealClientsThroughTheListener(t *testing.T) {
-	box := npm(t)
-	s := newMCPSite(t, anyPolicy)
-	direct := s.drive(box, script{Command: box.everything("stdio"), Steps: everythingSteps, Wait: 500})
-	l := s.listener(append([]string{"--server", "everything", "--"}, box.everything("stdio")...)...)
-	behind := s.drive(box, script{URL: l.at + "/mcp", Steps: everythingSteps, Wait: 500})
-	results, other := said(direct)
-	got, gotOther := said(cleaned(t, behind))
-	sameLines(t, results, got)
-	sameLines(t, other, gotOther)
 }

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build soak
 
 package cli_test
 

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build soak
 
 package cli_test
 
@@ -53,7 +53,7 @@ func TestThePagesOnANewSystem(t *testing.T) {
 	// The page's clone is of this checkout.
 	must("git", "clone", "-q", "--bare", "../..", filepath.Join(root, "src/indoubt"))
 	in("git config --global safe.directory '*' && git config --global url.file:///src/.insteadOf https://git.example.com/")
-	for _, page := range pages {
+	for _, page := range append(pages, pagesOfOthers...) {
 		for _, b := range need.Blocks(t, "../../"+page, "") {
 			if b.Language == "sh-make" || b.Language == "sh-long" && how == "long" {
 				at := "cd ~/indoubt\n"

@@ -82,7 +82,7 @@ func TestPageNamesWhatThereIs(t *testing.T) {
 		"run": {"--kind", "--key", "--source", "--wait"}, "begin": {"--once", "--wait", "--reconcile"}, "settle": {"--outcome"},
 		"mcp": {"--server", "--scope", "--url", "--header-env"}, "http": {"--listen", "--upstream"},
 	} {
-		_, help, _ := ends(t, binary(dir, command, "--help"))
+		_, help, _ := inside(t, dir, command, "--help")
 		for _, flag := range flags {
 			need.That(t, strings.Contains(help, flag+" ") && strings.Contains(text, flag),
 				"%s of %s is not in both", flag, command)

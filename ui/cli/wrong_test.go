@@ -188,7 +188,7 @@ backup DIR/none/x
 archive --settled-for -1d --to DIR/x
 init --ledger BAD
 list --ledger postgres://u@127.0.0.1:1/x
-list --ledger postgres:///x?host=DIR/none
+list --ledger postgres://u@/x?host=DIR/none
 list --watch --exit-code
 list --watch --after x
 adopt --home x
