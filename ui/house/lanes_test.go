@@ -39,11 +39,11 @@ var lanes = map[string]lane{
 	"ledger/wire/mcpwire":     {0, 7, 0},
 	"ledger/wire/procgroup":   {0, 7, 0},
 	"ledger/wire/transmit":    {0, 0, 1},
-	"policy":                  {0, 0, 1},
+	"policy":                  {1, 0, 0},
 	"reconcile":               {6, 3, 3},
 	"reconcile/connect":       {11, 2, 3},
 	"reconcile/drill":         {1, 1, 0},
-	"ui/cli":                  {3, 273, 14},
+	"ui/cli":                  {91, 187, 0},
 	"ui/console/feed":         {1, 0, 0},
 	"ui/house":                {0, 2, 0},
 }
