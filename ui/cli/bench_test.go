@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -77,7 +78,20 @@ func init() {
 	}
 }
 
+// newBench is of a test that runs beside others.
 func newBench(t *testing.T) *bench {
+	t.Helper()
+	if _, again := beside.LoadOrStore(t, true); !again && !strings.Contains(t.Name(), "/") {
+		t.Parallel()
+	}
+	return newBenchAlone(t)
+}
+
+var beside sync.Map // the tests that run beside others
+
+// newBenchAlone is of a test that changes its process or variables, or whose run ends what it finds
+// started by this process.
+func newBenchAlone(t *testing.T) *bench {
 	t.Helper()
 	dir := t.TempDir()
 	b := &bench{T: t, dir: dir, ledger: filepath.Join(dir, "ledger.db"), policy: filepath.Join(dir, "policy.yaml"),

@@ -11,7 +11,6 @@ import (
 )
 
 func TestALockedLedgerSaysSo(t *testing.T) {
-	t.Parallel() // it waits as long as the store is patient
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	at := b.at(1)

@@ -239,7 +239,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		fmt.Fprintf(w, `{"data":[{"id":%s,"mark":%[1]s}],"error":%[1]s}`, quoted)
 	}))
 	defer answers.Close()
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.hostileLedger()
 	b.hostilePolicy(answers.URL)
 	saved := b.file("answer.http", "HTTP/1.1 200 OK\r\nX-A: "+strings.Split(hostile, "\r")[0]+"\r\n\r\n{\"data\":[{\"id\":\""+`\u001b[31m`+"\"}]}")
@@ -409,7 +409,7 @@ func freePort(t *testing.T) string {
 
 // TestI11_ACopyTellsItsHomeSafely: the home of a copy is whatever its ledger says.
 func TestI11_ACopyTellsItsHomeSafely(t *testing.T) {
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.doubt(1, "stripe.charge", charge)
 	b.store.Close()
 	b.store = nil

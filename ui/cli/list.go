@@ -166,6 +166,9 @@ func (c listCommand) listing(o listOptions, tabs []ledger.Tab, filter ledger.Fil
 		app: c.app,
 		look: func(ctx context.Context, s ledger.Store, moved []string, known map[string]string) (all, besides []ticket.Ticket, err error) {
 			rows, place, err := c.walk(ctx, s, tabs, filter, o, func(int) bool { return true })
+			if err == nil {
+				err = ctx.Err() // an interrupt cuts a search, and what it found is not the list
+			}
 			if err != nil {
 				return nil, nil, err
 			}

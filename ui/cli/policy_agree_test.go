@@ -159,7 +159,7 @@ func TestPolicyTryWantsAnOperationOfTheKind(t *testing.T) {
 
 func TestPolicyTryNeedsNoSecretToReadASavedAnswer(t *testing.T) {
 	t.Setenv("STRIPE_KEY", "")
-	b := newBench(t)
+	b := newBenchAlone(t)
 	none := b.file("none.json", `{"object":"list","has_more":false,"data":[]}`)
 	out := b.want(0, "policy", "try", "stripe.charge", "--input", charge, "--answer", none)
 	need.Contains(t, out, "environment variable STRIPE_KEY is not set", "none found")

@@ -16,7 +16,7 @@ func TestI11_PolicyTryShowsNoSecretThatIsRepeated(t *testing.T) {
 		_, _ = w.Write([]byte(`{"asked":"` + r.URL.String() + `","data":[{"id":"` + r.Header.Get("X-Who") + `"}]}`))
 	}))
 	defer s.Close()
-	b := newBench(t)
+	b := newBenchAlone(t)
 	text := `
 version: 1
 kinds:
@@ -40,7 +40,7 @@ kinds:
 // and in the verdict's reason, without the secrets that were sent.
 func TestPolicyTryShowsStandardError(t *testing.T) {
 	t.Setenv("TOOL_KEY", "hush hush 77")
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.policy = b.file("tool.yaml", `
 version: 1
 kinds:
@@ -68,7 +68,7 @@ func TestI11_ASecretInThePolicyIsShownNowhere(t *testing.T) {
 		_, _ = w.Write([]byte(`{"asked":"` + r.Header.Get("Private-Token") + `","data":[{"id":"` + r.Header.Get("Private-Token") + `"}]}`))
 	}))
 	defer s.Close()
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.policy = b.file("leaky.yaml", `
 version: 1
 downstreams:

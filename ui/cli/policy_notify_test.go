@@ -18,7 +18,7 @@ func TestPolicyTryNotifySendsNothing(t *testing.T) {
 	var sent atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { sent.Add(1) }))
 	t.Cleanup(server.Close)
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.policy = b.file("notify.yaml", fmt.Sprintf(`version: 1
 notify:
   oncall: { on: [opened, tenfold], http: { post: "%s/${env.NOTIFY_TEST_HOOK}", json: { text: "${input.text}" } } }

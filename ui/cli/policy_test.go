@@ -21,7 +21,7 @@ func (b *bench) file(name, content string) string {
 }
 
 func TestPolicyTrySavedAnswers(t *testing.T) {
-	b := newBench(t)
+	b := newBenchAlone(t)
 	t.Setenv("STRIPE_KEY", "sk_live_1")
 	input := `{"customer":"cus_9","amount":4200,"currency":"usd","invoice":"INV-1"}`
 	found := `{"object":"list","has_more":false,"data":[{"id":"pi_1","amount":AMOUNT,"metadata":{"indoubt":"indoubt-test"}}]}`

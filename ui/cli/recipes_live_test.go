@@ -44,7 +44,7 @@ func TestRecipeGitHub(t *testing.T) {
 	})
 	api.Start()
 	defer api.Close()
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.recipe("github", "https://api.github.com", api.URL)
 	b.doubt(1, "github.issue.create", `{"owner":"acme","repo":"shop","title":"Fails","body":"It does."}`)
 	token = b.token(1)
@@ -60,7 +60,7 @@ func TestRecipeGitHub(t *testing.T) {
 
 func TestRecipeGitPush(t *testing.T) {
 	need.Program(t, "git")
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.recipe("github")
 	bare, work := filepath.Join(b.dir, "shop.git"), filepath.Join(b.dir, "work")
 	git := func(args ...string) string {
@@ -128,7 +128,7 @@ func TestRecipeSlack(t *testing.T) {
 		}
 	}))
 	defer api.Close()
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.recipe("slack", "https://slack.com/api", api.URL)
 	b.doubt(1, "slack.message", `{"channel":"C1","text":"R&D"}`)
 	token = b.token(1)
@@ -170,7 +170,7 @@ func TestRecipesOverHTTPAskAsDocumented(t *testing.T) {
 		{"x", "https://api.x.com", "x.post", `{"text":"Q&A"}`, ledger.Inconclusive, "found 190, which may be it"},
 		{"sendgrid", "https://api.sendgrid.com", "sendgrid.mail", `{"subject":"Your invoice"}`, ledger.Landed, "kNq0r8"},
 	} {
-		b := newBench(t)
+		b := newBenchAlone(t)
 		b.recipe(c.recipe, c.base, api.URL)
 		b.doubt(i+1, c.kind, c.input)
 		token = b.token(i + 1)
@@ -188,7 +188,7 @@ func TestRecipesOverHTTPAskAsDocumented(t *testing.T) {
 
 func TestRecipeSMTP(t *testing.T) {
 	need.Program(t, "awk")
-	b := newBench(t)
+	b := newBenchAlone(t)
 	log := filepath.Join(b.dir, "mail.log")
 	b.recipe("smtp", "/var/log/mail.log", log)
 	for n := 1; n <= 4; n++ {
@@ -215,7 +215,7 @@ func TestRecipeSMTP(t *testing.T) {
 }
 
 func TestI6_RecipeKubernetes(t *testing.T) {
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.recipe("kubernetes")
 	jobs := filepath.Join(b.dir, "jobs")
 	// A kubectl of one cluster, which is not the one that a person has switched to.
@@ -249,7 +249,7 @@ esac
 }
 
 func TestRecipesOfPrograms(t *testing.T) {
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.recipe("s3")
 	b.doubt(1, "s3.put", `{"bucket":"backups","key":"2026/01.tar"}`)
 	b.doubt(2, "s3.put", `{"bucket":"backups","key":"none"}`)
@@ -260,7 +260,7 @@ echo '{"ETag":"\"9b2cf5-3\"","VersionId":"v7","Metadata":{"Indoubt":"`+b.token(1
 	b.wantVerdict("put into a store that writes names large", 1, ledger.Landed, "v7")
 	b.wantVerdict("not put", 2, ledger.Inconclusive, "exit code 254")
 	b.wantVerdict("a bucket that is an option", 3, ledger.Inconclusive, "begin")
-	b = newBench(t)
+	b = newBenchAlone(t)
 	b.recipe("dry-run")
 	b.program("deployctl", `[ "$4" = 4.18 ] && { echo '{"effect":"noop","revision":"r77"}'; exit 0; }; echo '{"effect":"would_update","revision":"r76"}'`)
 	b.doubt(1, "deploy", `{"service":"web","version":"4.18"}`)

@@ -51,7 +51,7 @@ func TestI6_RecipeStripe(t *testing.T) {
 	account := &stripeAccount{}
 	api := httptest.NewServer(account)
 	defer api.Close()
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.recipe("stripe", "https://api.stripe.com", api.URL)
 	t.Setenv("STRIPE_KEY", "sk_live_acme")
 	const input = `{"customer":"cus_9","amount":4200,"currency":"usd","metadata":{"order":"7"}}`
@@ -82,7 +82,7 @@ func TestI6_RecipeStripe(t *testing.T) {
 	b.wantVerdict("not there", 8, ledger.Absent, "")
 	need.That(t, account.asked >= 10, "%d pages", account.asked)
 	// A key of another account or mode sees none of it, and that proves nothing.
-	other := newBench(t)
+	other := newBenchAlone(t)
 	other.recipe("stripe", "https://api.stripe.com", api.URL)
 	t.Setenv("STRIPE_KEY", "sk_test_acme")
 	other.known(1, "stripe.charge", input, "pi_1")

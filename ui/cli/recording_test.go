@@ -165,7 +165,7 @@ func TestI11_ABrokenPolicyRecordsNothing(t *testing.T) {
 }
 
 func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.typed = "stdin"
 	run := func(want int, args ...string) (stdout, stderr string) {
 		t.Helper()
@@ -242,7 +242,7 @@ func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
 }
 
 func TestRunGivesItsResultAsJSON(t *testing.T) {
-	b := newBench(t)
+	b := newBenchAlone(t)
 	status := func(want int, args ...string) answer {
 		t.Helper()
 		r, w, err := os.Pipe()

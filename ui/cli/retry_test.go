@@ -415,6 +415,7 @@ func TestARunOfRetriesStopsAtUnclearAnswers(t *testing.T) {
 
 // A run that takes long says how far it is.
 func TestALongRunTellsHowFarItIs(t *testing.T) {
+	beside.Store(t, true) // it changes progressEvery for all
 	defer func(every time.Duration) { progressEvery = every }(progressEvery)
 	progressEvery = 0
 	b, _ := newShopBench(t)

@@ -11,7 +11,7 @@ import (
 
 // A wrong command line is refused, changes nothing, and the answer says what to write.
 func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.doubt(1, "stripe.charge", charge)
 	before := b.lastEvent()
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestAWrongCommandLineSaysWhatToWrite(t *testing.T) {
 
 // --since and --until take a time that is written out, in the list and in the history.
 func TestSinceAndUntilTakeADate(t *testing.T) {
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.begin(1, "stripe.charge", charge) // at 03:06
 	b.settle(1, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 200})
 	b.now = b.now.Add(2 * 24 * time.Hour)

@@ -14,7 +14,7 @@ var goText = regexp.MustCompile(`strconv|invalid syntax|parsing "|json: cannot|y
 
 // Each wrong command line is answered by what is wrong and what to do next.
 func TestEveryWrongCommandLineHasANextStep(t *testing.T) {
-	b := newBench(t)
+	b := newBenchAlone(t)
 	b.doubt(1, "stripe.charge", charge)
 	b.env = map[string]string{"XDG_CONFIG_HOME": b.dir, "XDG_STATE_HOME": b.dir}
 	before := b.lastEvent()
@@ -197,7 +197,7 @@ adopt --home x
 
 // Each broken policy is answered by where it is broken and what to write instead.
 func TestEveryBrokenPolicyHasANextStep(t *testing.T) {
-	b := newBench(t)
+	b := newBenchAlone(t)
 	var out strings.Builder
 	for n, text := range brokenPolicies {
 		b.policy = b.file("policy.yaml", text)
