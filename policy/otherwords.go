@@ -2,6 +2,7 @@ package policy
 
 import (
 	"slices"
+	"sync"
 
 	"indoubt/ledger"
 )
@@ -11,7 +12,7 @@ type otherWord struct{ ours, hint string }
 
 // otherWords are words of other tools, and those that come to mind first. A word has
 // several meanings where it may stand in several mappings: the one that knows `ours` counts.
-var otherWords = func() map[string][]otherWord {
+var otherWords = sync.OnceValue(func() map[string][]otherWord {
 	out := map[string][]otherWord{}
 	for _, w := range []struct {
 		otherWord
@@ -52,11 +53,11 @@ var otherWords = func() map[string][]otherWord {
 		}
 	}
 	return out
-}()
+})
 
 // meantField is the hint for a name that a mapping does not know.
 func meantField(name string, known []string) string {
-	for _, w := range otherWords[name] {
+	for _, w := range otherWords()[name] {
 		if slices.Contains(known, w.ours) {
 			return w.hint
 		}

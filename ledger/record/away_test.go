@@ -103,7 +103,9 @@ func TestI2_AnotherLedgerIsNoPlaceForAnOutcome(t *testing.T) {
 	}
 	need.OK(t, settle(ledger.OutcomeUncertain))
 	need.OK(t, copies(t.Context(), t, from, to, func() {}))
-	need.OK(t, os.Remove(to))
+	for _, file := range []string{to, to + "-wal", to + "-shm"} {
+		need.OK(t, os.RemoveAll(file))
+	}
 	for _, there := range []string{"nothing", "another ledger"} {
 		if there != "nothing" {
 			at := need.Get(open.At(to))(t)
