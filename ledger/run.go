@@ -16,7 +16,7 @@ const (
 	RunRunning RunState = "running" // its driver goes from item to item; with no driver, it was broken off
 	RunWaiting RunState = "waiting" // its canaries are sent; a person looks at them and decides
 	RunPaused  RunState = "paused"
-	RunStopped RunState = "stopped" // Why says what for
+	RunStopped RunState = "stopped" // Why says what for; over for good where a person ended it
 	RunDone    RunState = "done"
 )
 
@@ -146,8 +146,13 @@ func (r *DecisionRun) Done() (n int) {
 // Left is how many items' turn is still to come.
 func (r *DecisionRun) Left() int { return r.Size - r.Done() }
 
-// Open reports whether something is left of the run that a person may want to know.
+// Open reports whether the run is neither done nor ended by a person.
 func (r *DecisionRun) Open() bool { return r.FinishedAt.IsZero() }
+
+// Anew says how a person goes on with what is left of a run that a person ended.
+func (r *DecisionRun) Anew() string {
+	return fmt.Sprintf("%s stay as they are. Look at them (indoubt runs %s), then decide anew: indoubt %s ID@VERSION…", Count(r.Left()), r.ID, r.Verb)
+}
 
 // Sends reports whether the run sends, or lets a pipeline send.
 func (r *DecisionRun) Sends() bool { return r.Verb == "retry" }
@@ -253,18 +258,21 @@ type RunDrive struct {
 	ChangeID string
 	Actor    Actor
 	Holder   string // names the process
-	// Decided: a person says that a run which waits, is paused or has stopped goes on.
+	// Decided: a person says that a run which waits, is paused or has stopped by itself
+	// goes on. One that a person ended is over: going on is a new decision.
 	// Without it only one that runs and has no driver is carried on, and nothing else
 	// changes.
 	Decided bool
 	Seen    time.Time // ChangedAt of what the person saw
 }
 
-// Rule is the drive as a pure rule. Errors: *DrivenError, *RefusedError (hold, done, moved).
+// Rule is the drive as a pure rule. Errors: *DrivenError, *RefusedError (hold, done, over, moved).
 func (d RunDrive) Rule() RunRule {
 	return func(rec *RunRecord) (RunChange, error) {
 		r := rec.Run
 		switch {
+		case d.Decided && r.State == RunStopped && !r.Open():
+			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "over", Why: "this run is over: " + r.Why, Hint: r.Anew()}
 		case r.Driver.Until.After(rec.Now) && !r.Driver.Until.After(rec.Now.Add(RunLease)) && r.Driver.Holder != d.Holder: // later: the clock was set back since
 			return RunChange{}, &DrivenError{r.Driver}
 		case !d.Decided && r.State != RunRunning:
@@ -346,7 +354,7 @@ func (a RunAdvance) Rule() RunRule {
 }
 
 // take counts an item in, and stops the run where it tells that the outage is not
-// over, or was put off.
+// over, or was put off. A run that a person ended keeps that person's word.
 func (r *DecisionRun) take(it RunItem) {
 	canary := r.acted() < r.Canaries
 	r.Tally = maps.Clone(r.Tally)
@@ -355,6 +363,7 @@ func (r *DecisionRun) take(it RunItem) {
 		r.Trouble++
 	}
 	switch {
+	case !r.Open():
 	case it.Came == CameHeld:
 		r.State, r.Why = RunStopped, it.Word
 	case it.Came.Trouble() && (canary || r.Trouble >= RunStopAfter):

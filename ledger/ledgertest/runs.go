@@ -71,6 +71,7 @@ func runs(t *testing.T, open Open) {
 	t.Run("Kept", func(t *testing.T) { runsKept(t, open) })
 	t.Run("Stops", func(t *testing.T) { runsStop(t, open) })
 	t.Run("Driver", func(t *testing.T) { runsDriven(t, open) })
+	t.Run("Ended", func(t *testing.T) { runsEnded(t, open) })
 	t.Run("Holds", func(t *testing.T) { runsHeld(t, open) })
 	t.Run("I10_Accounted", func(t *testing.T) { runsAccounted(t, open) })
 }
@@ -166,6 +167,13 @@ func runsStop(t *testing.T, open Open) {
 	}
 	if r = d.halt(r, maya, true); r.State != ledger.RunStopped || r.Open() || r.Left() != 2 {
 		t.Fatalf("ended as %+v", r)
+	}
+	var over *ledger.RefusedError
+	if _, _, err := d.drive(r, sam, "console-2", true); !errors.As(err, &over) || over.Code != "over" {
+		t.Fatalf("what a person ended goes on: %v", err)
+	}
+	if same, _, err := d.drive(r, sam, "console-2", false); err != nil || same.State != ledger.RunStopped || same.Open() {
+		t.Fatalf("carried on as %+v, %v", same, err)
 	}
 	var states []string
 	for _, e := range d.events("") {
@@ -268,6 +276,27 @@ func runsHeld(t *testing.T, open Open) {
 	notes, _, err = d.advance(notes, "console-1", 0, ledger.CameLanded)
 	d.ok(err)
 	need.Must(t, notes.State == ledger.RunStopped && strings.Contains(notes.Why, "sam holds"), "%s: %s", notes.State, notes.Why)
+}
+
+// What was under way as a person ended the run is finished and counted. Who ended it, and
+// why, stands, whatever comes of that.
+func runsEnded(t *testing.T, open Open) {
+	for name, c := range map[string]ledger.Came{"landed": ledger.CameLanded, "unclear": ledger.CameUnclear, "put off": ledger.CameHeld} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, open)
+			r := d.play(d.run(5), 0, ledger.CameLanded)
+			h := ledger.RunHalt{ChangeID: d.id("change"), Actor: sam, Reason: "stripe said stop", End: true}
+			r, _, err := d.s.ChangeRun(ctx, r.ID, -1, h.ChangeID, h.Rule())
+			d.ok(err)
+			r, _, err = d.advance(r, "console-1", 1, c)
+			d.ok(err)
+			need.Must(t, r.State == ledger.RunStopped && r.Why == "stopped by sam: stripe said stop" && !r.Open() && r.Tally[c] > 0, "%+v", r)
+			var over *ledger.RefusedError
+			if _, _, err := d.drive(r, maya, "console-1", true); !errors.As(err, &over) || over.Code != "over" {
+				t.Fatalf("it goes on: %v", err)
+			}
+		})
+	}
 }
 
 // runsAccounted plays with several processes that drive, die, pause and hold, on

@@ -100,11 +100,14 @@ func (r *decisionRun) left() error {
 	case err != nil && r.Record.State == ledger.RunRunning:
 		why = asFailure(err).Message
 	}
-	code := "stopped"
-	if r.Record.State == ledger.RunWaiting {
+	code, hint := "stopped", "look, then: indoubt runs resume "+r.Record.ID
+	switch {
+	case r.Record.State == ledger.RunWaiting:
 		code = "waiting"
+	case !r.Record.Open():
+		code, hint = "over", r.Record.Anew()
 	}
-	return &ledger.RefusedError{Verb: r.verb, Code: code, Why: why + "; it was left as it was", Hint: "look, then: indoubt runs resume " + r.Record.ID}
+	return &ledger.RefusedError{Verb: r.verb, Code: code, Why: why + "; it was left as it was", Hint: hint}
 }
 
 // digest binds an idempotency key to the verb and everything that was said.

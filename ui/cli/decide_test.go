@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -224,6 +225,34 @@ func TestStoppingARunThatIsOverChangesNothing(t *testing.T) {
 	need.OK(t, err)
 	for _, want := range []string{"updated", "noop"} {
 		need.Equal(t, b.json(0, "runs", "stop", run.ID).Effect, want)
+	}
+}
+
+// A run that a person ended is over, whoever asks; one whose driver died, and one that was
+// paused, go on.
+func TestARunThatAPersonEndedIsNotResumed(t *testing.T) {
+	for _, halt := range []string{"", "pause", "stop"} {
+		b := newBench(t)
+		run := ledger.DecisionRun{ID: ledger.NewID(), Verb: "note", Actor: ledger.Actor{Name: "maya"}, Terms: ledger.RunTerms{Reason: "seen"}, CreatedAt: b.now}
+		var items []ledger.RunItem
+		for n := range 2 {
+			b.doubt(n+1, "stripe.charge", strings.Replace(charge, "1042", "104"+strconv.Itoa(n), 1))
+			items = append(items, ledger.RunItem{N: n, OperationID: id(n + 1), Version: b.rec(n + 1).Operation.Version, Kind: "stripe.charge"})
+		}
+		_, _, err := b.open().Run(t.Context(), run, items)
+		need.OK(t, err)
+		if halt != "stop" {
+			if halt != "" {
+				b.want(0, "runs", halt, run.ID, "--reason", "lunch")
+			}
+			need.Contains(t, b.want(0, "runs", "resume", run.ID), "2 = 2 noted")
+			continue
+		}
+		b.want(0, "runs", "stop", run.ID, "--reason", "their support says stop")
+		a := b.json(5, "runs", "resume", run.ID, "--as", "sam")
+		need.Must(t, a.Error.Code == "over" && strings.Contains(a.Error.Message, "stopped by maya: their support says stop"), "%+v", a.Error)
+		need.Contains(t, a.Error.Hint, "2 stay as they are", "decide anew: indoubt note")
+		need.Equal(t, strings.Count(b.want(0, "log", id(1))+b.want(0, "log", id(2)), "seen"), 0, "notes")
 	}
 }
 

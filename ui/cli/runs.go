@@ -28,8 +28,9 @@ func newRunsCommand(a *app) *cobra.Command {
 		Long: `A decision over several operations is a run: its set is frozen in the ledger
 before the first change, and what becomes of each item is written down as it
 comes. So another person can go on with a run that waits, was paused, has
-stopped or was broken off, from another console or with runs resume. An item
-that was sent is never sent again.
+stopped by itself or was broken off, from another console or with runs resume.
+An item that was sent is never sent again. A run that a person stopped is over:
+to go on with what is left is a new decision.
 
 A run that sends makes three sends and waits for a person; then ten a second. It
 stops at answers that failed or are unclear: one of the first three, later two.
@@ -53,7 +54,7 @@ Without an ID, runs that are not finished are listed.`,
 	}{
 		{"resume", "Go on with a run: a new decision", runsCommand.resume},
 		{"pause", "Pause a run, on whichever console it is driven", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, false) }},
-		{"stop", "End a run: what is left stays as it is", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, true) }},
+		{"stop", "End a run for good: what is left stays as it is", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, true) }},
 	} {
 		c := &runsCommand{app: a}
 		one := &cobra.Command{Use: sub.verb + " ID", Short: sub.short, Args: exactly("the ID of a run"), ValidArgsFunction: completion{a}.runs(true),

@@ -502,7 +502,10 @@ func TestARunIsPausedAndEnded(t *testing.T) {
 	if err != nil || runs[0].State != ledger.RunStopped || runs[0].Open() || runs[0].Why != "stopped by maya" || len(e.retried) != 3 {
 		t.Fatalf("%+v, %d sent", runs[0], len(e.retried))
 	}
-	b.hides("p look").keys("/").text("kind:mail.send").keys("enter", "g", "v", "G", "v", "R", "esc")
+	b.hides("p look").keys(":").text("runs").keys("enter", "enter").shows("Retry 6: stopped", "3 rows stay as they are. To go on", "stopped by maya").hides("G go on", "E ends it")
+	b.keys("G", "E").shows("Retry 6: stopped")
+	need.Must(t, len(e.retried) == 3, "%d sent", len(e.retried))
+	b.keys("esc", "esc").hides("┌").keys("/").text("kind:mail.send").keys("enter", "g", "v", "G", "v", "R", "esc")
 	b, e = sixProven(t)
 	e.during = func(n int) {
 		if n == 4 {

@@ -39,6 +39,8 @@ func Sheet(f *draw.Frame, r *feed.Ran, of OpenRun, closed string, sends bool) *d
 	case run.State == ledger.RunRunning && driver != "":
 		d.Yes = "P pause it"
 		d.Submit = func(time.Time) (dialog.Action, dialog.Fault) { return Halt{Run: run}, dialog.Fault{} }
+	case left > 0 && !run.Open():
+		d.Add("OVER", "%s. To go on with them is a new decision", draw.Plural(left, "row stays as it is", "rows stay as they are"))
 	case left > 0 && run.Sends() && !sends:
 		d.Add("HERE", "nothing can be sent from this console")
 	case left > 0:
