@@ -106,6 +106,7 @@ func (d Decision) ack(rec *Record, o *Operation) error {
 // that finds it again finds nothing new.
 func (d Decision) settleAs(rec *Record, o *Operation) {
 	several, before := o.several(), o.State
+	o.Fact = ""
 	for _, r := range o.Receipts {
 		o.AckedReceipts = include(o.AckedReceipts, r)
 	}

@@ -13,10 +13,10 @@ type Verb string
 const (
 	VerbConfirm Verb = "confirm" // it landed: uncertain → committed
 	VerbDeny    Verb = "deny"    // it did not land, a person says: uncertain → failed
-	VerbAbandon Verb = "abandon" // it stays unknown or unsent: uncertain, failed → abandoned
+	VerbAbandon Verb = "abandon" // no one sends it any more: uncertain, failed → abandoned
 	VerbAck     Verb = "ack"     // what is true of a conflict: settled by its Truth
 	VerbPark    Verb = "park"    // out of the way until a time
-	VerbUndo    Verb = "undo"    // committed, failed, abandoned → uncertain
+	VerbUndo    Verb = "undo"    // committed, failed → uncertain; abandoned → what it was
 	VerbNote    Verb = "note"    // a remark; changes nothing
 	VerbRedact  Verb = "redact"  // its text is taken out, for good
 )
@@ -115,7 +115,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	}
 	// What a check said against it before does not hide a later one that says the
 	// same (I9).
-	if d.Verb != VerbAck && o.State != from && (o.State == Committed && o.Verdict == Absent || o.State != Committed && o.State != Uncertain && o.Verdict == Landed) {
+	if d.Verb == VerbConfirm && o.Verdict == Absent || d.Verb == VerbDeny && o.Verdict == Landed {
 		o.Verdict = ""
 	}
 	if d.Verb != VerbNote {
@@ -202,7 +202,7 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 		if from != Uncertain && from != Failed {
 			return wrong()
 		}
-		o.State, o.SettledAt = Abandoned, rec.Now
+		o.abandon(rec.Now)
 	case VerbAck:
 		return d.ack(rec, o)
 	case VerbPark:
@@ -217,6 +217,10 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 		if from != Committed && from != Failed && from != Abandoned {
 			return wrong()
 		}
+		if from == Abandoned && o.Fact != "" {
+			o.takeUp()
+			return nil
+		}
 		return undo(rec, o)
 	case VerbRedact:
 		return d.redact(rec, o)
@@ -225,6 +229,23 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 		return fmt.Errorf("unknown verb %q", d.Verb)
 	}
 	return nil
+}
+
+// abandon says that no one sends it any more. What is known of it stays: its proofs, its
+// verdict, and when it failed.
+func (o *Operation) abandon(now time.Time) {
+	if o.State == Uncertain {
+		o.SettledAt = now
+	}
+	o.State, o.Fact = Abandoned, o.State
+}
+
+// takeUp undoes that: the operation is again what is known of it.
+func (o *Operation) takeUp() {
+	if o.Fact == Uncertain {
+		o.SettledAt = time.Time{}
+	}
+	o.State, o.Fact = o.Fact, ""
 }
 
 // confirm settles an operation as landed, with the receipts that the person found.

@@ -79,7 +79,8 @@ func observe(rec *Record, ob Observation) (Change, error) {
 		observeSettled(&o, read)
 		if ob.proves(rec, o, read) {
 			if c.Attempts = proven(rec.Attempts); len(c.Attempts) > 0 {
-				o.Verdict = Absent // it was a person's word, and is proven now
+				o.Verdict = Absent // it was a person's word, or not known, and is proven now
+				o.failedAfterAll(rec.Now)
 			}
 		}
 	}
@@ -122,9 +123,10 @@ func (r Read) finds() bool {
 	return r.Verdict == Landed || r.Verdict == Duplicated || r.Verdict == Mismatch
 }
 
-// proves reports whether a read proves what a person has said: that it did not land.
+// proves reports whether a read proves what a person has said, or has left open: that it
+// did not land.
 func (ob Observation) proves(rec *Record, o Operation, read Read) bool {
-	return o.State == Failed && read.Verdict == Absent && o.Conflict == NoConflict && !o.HandsOff &&
+	return (o.State == Failed || o.Fact != "") && read.Verdict == Absent && o.Conflict == NoConflict && !o.HandsOff &&
 		ob.Deny && read.BeganAt.After(lastEnd(rec))
 }
 
@@ -193,7 +195,7 @@ func observeSettled(o *Operation, read Read) {
 	case found && read.Verdict != Mismatch && dealtWith(*o, read.Receipts):
 	case o.State == Committed && read.Verdict == Landed && found && !slices.Contains(o.Receipts, read.Receipts[0]):
 		foundAnother(o, read)
-	case o.Verdict == read.Verdict && !read.tells(o): // perhaps dealt with
+	case o.Verdict == read.Verdict && !read.tells(o) && o.Fact == "": // perhaps dealt with
 	case read.Verdict == Duplicated:
 		for _, r := range read.Receipts {
 			learn(o, r)

@@ -20,7 +20,8 @@ const (
 	Failed State = "failed"
 	// Uncertain: in doubt. Ends by a read, a late answer, a person or a granted attempt.
 	Uncertain State = "uncertain"
-	// Abandoned: a person decided that it stays unknown or unsent.
+	// Abandoned: a person decided that no one sends it any more. That changes no fact:
+	// Operation.Fact keeps the state it was in, and an undo leads back there.
 	Abandoned State = "abandoned"
 )
 
@@ -241,6 +242,7 @@ type Operation struct {
 	Verdict    Verdict         `json:"verdict,omitzero"`     // newest conclusive verdict, empty before
 	Effects    int             `json:"effects,omitzero"`     // distinct effects known
 	Receipts   []string        `json:"receipts,omitzero"`    // receipts known, in order of discovery
+	Fact       State           `json:"fact,omitzero"`        // of an abandoned one: what is known of it, Failed or Uncertain; empty where its effect was taken back
 	Result     json.RawMessage `json:"result,omitzero"`
 	EffectWord string          `json:"effect_word,omitzero"` // created, updated, deleted, noop as the downstream said it
 	Actor      string          `json:"actor,omitzero"`       // who made the newest change

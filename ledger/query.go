@@ -76,6 +76,7 @@ type Row struct {
 	Target      string
 	Source      Source
 	State       State // as stored; use StateAt
+	Fact        State // of an abandoned one
 	Version     int64
 	ErrorClass  ErrorClass
 	Verdict     Verdict
@@ -104,7 +105,7 @@ type Row struct {
 func (o *Operation) Row() Row {
 	r := Row{
 		ID: o.ID, Kind: o.Kind, Key: o.Key, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
-		State: o.State, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
+		State: o.State, Fact: o.Fact, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
 		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Hands: o.Hands, Attempts: o.AttemptCount,
 		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,
 		ParkedUntil: o.ParkedUntil,

@@ -140,6 +140,9 @@ func settleLate(rec *Record, a Attempt, req SettleRequest) Change {
 		return written(rec, o, a, "late", reason, req)
 	case (o.State == Failed || o.State == Abandoned) && req.Outcome == OutcomeFailed:
 		o.Version++ // it says the same as the read or the person, or what was unknown
+		if combined(with(rec.Attempts, a)) == Failed {
+			o.failedAfterAll(rec.Now)
+		}
 		return written(rec, o, a, "late", reason, req)
 	default:
 		// A read or a person had said otherwise: the decision stays, the doubt shows.
@@ -151,6 +154,14 @@ func settleLate(rec *Record, a Attempt, req SettleRequest) Change {
 		o.HandsOff = true
 		o.Version++
 		return written(rec, o, a, "late", reason, req)
+	}
+}
+
+// failedAfterAll notes of an abandoned operation in doubt that every attempt of it is
+// proven by now to have had no effect.
+func (o *Operation) failedAfterAll(now time.Time) {
+	if o.Fact == Uncertain && !o.HandsOff {
+		o.Fact, o.SettledAt = Failed, now
 	}
 }
 

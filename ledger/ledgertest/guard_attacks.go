@@ -17,6 +17,7 @@ var GuardAttacks = []Attack{
 	{"committed to failed", `UPDATE operations SET state = 'failed'` + change + ` WHERE id = 'committed'`, "cannot change like this"},
 	{"committed to pending", `UPDATE operations SET state = 'pending'` + change + ` WHERE id = 'committed'`, "cannot change like this"},
 	{"pending to abandoned", `UPDATE operations SET state = 'abandoned'` + change + ` WHERE id = 'pending'`, "cannot change like this"},
+	{"abandoned as something else", `UPDATE operations SET fact = 'failed' WHERE id = 'uncertain'`, "what is known of an abandoned"},
 	{"failed to committed", `UPDATE operations SET state = 'committed'` + change + ` WHERE id = 'failed'`, "cannot change like this"},
 	{"no change id (I8)", `UPDATE operations SET state = 'committed', actor = 'eve', reason = 'why' WHERE id = 'pending'`, "new change_id"},
 	{"no reason (I8)", `UPDATE operations SET state = 'committed', change_id = 'x', actor = 'eve', reason = ' ' WHERE id = 'pending'`, "new change_id"},

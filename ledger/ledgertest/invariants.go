@@ -39,6 +39,8 @@ func invariants(t *testing.T, open Open) {
 		{"I9_AnAcknowledgementCoversWhatItSaw", acknowledged},
 		{"I9_WhatIsTrueSettlesAConflict", dealtWith},
 		{"I9_AnUndoTakesBackWhatThePersonSaid", undoneClaim},
+		{"I2_AbandonedAndUndone", abandonedAndUndone},
+		{"I9_AbandonedAndFound", abandonedAndFound},
 		{"I10_AnAttemptNobodySettlesIsInDoubt", orphan},
 		{"I12_AfterUndoOnlyAPersonSettles", afterUndo},
 		{"I12_AnUndoneAnswerDoesNotComeBack", undoneAnswer},

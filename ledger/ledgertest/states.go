@@ -33,6 +33,9 @@ var origins = []origin{
 	{"absent", func(d *desk, key string) ledger.Operation { return d.observe(d.doubt(key), ledger.Absent) }},
 	{"uncertain", func(d *desk, key string) ledger.Operation { return d.doubt(key) }},
 	{"abandoned", func(d *desk, key string) ledger.Operation { return d.decide(d.doubt(key), ledger.VerbAbandon) }},
+	{"abandoned, absent", func(d *desk, key string) ledger.Operation {
+		return d.decide(d.observe(d.doubt(key), ledger.Absent), ledger.VerbAbandon)
+	}},
 }
 
 // act is something that is tried on an operation in every state. It returns
@@ -85,7 +88,7 @@ var acts = []act{
 	{"abandon", deciding(ledger.VerbAbandon), moves{"overdue": ledger.Abandoned, "uncertain": ledger.Abandoned,
 		"refused": ledger.Abandoned, "denied": ledger.Abandoned, "absent": ledger.Abandoned}},
 	{"undo", deciding(ledger.VerbUndo), moves{"committed": ledger.Uncertain, "refused": ledger.Uncertain, "denied": ledger.Uncertain,
-		"absent": ledger.Uncertain, "abandoned": ledger.Uncertain}},
+		"absent": ledger.Uncertain, "abandoned": ledger.Uncertain, "abandoned, absent": ledger.Failed}},
 	{"park", deciding(ledger.VerbPark), moves{"overdue": ledger.Uncertain, "uncertain": ledger.Uncertain,
 		"refused": ledger.Failed, "denied": ledger.Failed, "absent": ledger.Failed}},
 	{"ack", deciding(ledger.VerbAck), nil},

@@ -157,7 +157,7 @@ DECLARE
   beside indoubt.operations := is_now;
 BEGIN
   IF indoubt.decides(is_now.change_verb) AND is_now.change_id <> was.change_id
-     OR is_now.state = 'abandoned' AND was.state <> 'abandoned' OR was.state IN ('committed', 'abandoned') AND is_now.state = 'uncertain' AND is_now.conflict = ''
+     OR (is_now.state = 'abandoned') <> (was.state = 'abandoned') OR was.state = 'committed' AND is_now.state = 'uncertain' AND is_now.conflict = ''
      OR was.conflict <> '' AND is_now.conflict = '' OR is_now.parked_until IS DISTINCT FROM was.parked_until AND is_now.parked_until IS NOT NULL
      OR is_now.joined = 'detached' AND was.joined <> 'detached' THEN
     RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
@@ -197,11 +197,13 @@ CREATE FUNCTION indoubt.operation_cannot_move(was indoubt.operations, is_now ind
 BEGIN
   RETURN CASE
     WHEN (is_now.state = 'pending' AND was.state NOT IN ('uncertain', 'failed') OR is_now.state = 'committed' AND was.state NOT IN ('pending', 'uncertain')
-       OR is_now.state = 'failed' AND was.state NOT IN ('pending', 'uncertain') OR is_now.state = 'abandoned' AND was.state NOT IN ('uncertain', 'failed')
+       OR is_now.state = 'failed' AND was.state NOT IN ('pending', 'uncertain')
+          AND NOT (was.state = 'abandoned' AND was.fact = 'failed' AND is_now.change_verb = 'undo' AND own AND NOT is_now.machine)
+       OR is_now.state = 'abandoned' AND was.state NOT IN ('uncertain', 'failed')
        OR is_now.state NOT IN ('pending', 'committed', 'failed', 'uncertain', 'abandoned'))
       AND NOT (was.conflict <> '' AND is_now.conflict = '' AND is_now.state IN ('committed', 'failed', 'abandoned') AND was.state <> 'pending'
                AND is_now.change_verb = 'ack' AND own AND NOT is_now.machine)
-      THEN 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain; a person who deals with a conflict settles it'
+      THEN 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed only to uncertain; abandoned, by an undo, to what it was; a person who deals with a conflict settles it'
     WHEN is_now.state = 'pending' AND (is_now.live_attempt = '' OR is_now.attempt_count <> was.attempt_count + 1 OR NOT own
                                     OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE id = is_now.live_attempt))
       THEN 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key'
@@ -210,6 +212,8 @@ BEGIN
             SELECT count(*) FROM indoubt.attempts
              WHERE operation_id = is_now.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))))
       THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
+    WHEN is_now.fact <> CASE WHEN NOT own THEN was.fact WHEN is_now.state <> 'abandoned' OR is_now.change_verb = 'ack' THEN '' ELSE was.state END
+      THEN 'fact is what is known of an abandoned operation: the state that it had, or failed once every attempt of it is proven'
     END;
 END $$;
 
@@ -242,6 +246,7 @@ DECLARE
 BEGIN
   is_now.change_of := '';
   is_now.version := was.version + 1;
+  is_now.fact := CASE WHEN is_now.state = 'abandoned' THEN was.state ELSE '' END;
   IF is_now.state <> 'pending' THEN
     is_now.live_attempt := '';
     is_now.deadline_at := NULL;
@@ -270,7 +275,7 @@ BEGIN
   IF is_now.state = 'uncertain' AND was.doubted_at IS NULL THEN
     is_now.doubted_at := greatest(is_now.doubted_at, noted);
   END IF;
-  is_now.settled_at := CASE WHEN is_now.state IN ('committed', 'failed', 'abandoned') THEN noted END;
+  is_now.settled_at := CASE WHEN was.state = 'failed' AND is_now.state = 'abandoned' THEN was.settled_at WHEN is_now.state IN ('committed', 'failed', 'abandoned') THEN noted END;
   is_now.settled_boot := '';
   is_now.settled_steady := 0;
   RETURN is_now;
@@ -321,7 +326,7 @@ BEGIN
     WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
     WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
     WHEN NEW.state <> 'pending' OR NOT NEW.key_live AND NOT indoubt.beside_its_key(NEW) OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
-      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin', 'offer') OR '' <> ANY (ARRAY[NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive, NEW.redacted_by])
+      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin', 'offer') OR '' <> ANY (ARRAY[NEW.fact, NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive, NEW.redacted_by])
       THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
     WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
       THEN 'deadline_at must come after created_at, in milliseconds, and within a year'
@@ -388,7 +393,9 @@ BEGIN
     wrong := CASE WHEN NEW.version = OLD.version
         AND (NEW.live_attempt <> OLD.live_attempt OR NEW.verdict <> OLD.verdict
           OR NEW.effects <> OLD.effects OR NEW.conflict <> OLD.conflict OR NEW.hands_off <> OLD.hands_off)
-        THEN 'version must grow with every change of attempt, verdict, effects, conflict or hands_off' END;
+        THEN 'version must grow with every change of attempt, verdict, effects, conflict or hands_off'
+      WHEN NEW.fact <> OLD.fact AND NOT (own AND NEW.state = 'abandoned' AND (NEW.fact = '' AND NEW.change_verb = 'ack' OR OLD.fact = 'uncertain' AND NEW.fact = 'failed'))
+        THEN 'fact is what is known of an abandoned operation: the state that it had, or failed once every attempt of it is proven' END;
   ELSIF OLD.state <> 'pending' OR NEW.state NOT IN ('committed', 'failed', 'uncertain') THEN
     wrong := indoubt.operation_cannot_move(OLD, NEW, own);
   ELSIF NEW.state = 'failed' AND OLD.attempt_count > 1 THEN
@@ -431,6 +438,7 @@ BEGIN
     WHEN NEW.state = 'pending' AND (NEW.deadline_at IS NULL OR NEW.attempt_count <= 1 AND NEW.deadline_at < NEW.created_at) THEN 'pending_has_a_deadline'
     WHEN NEW.deadline_at > NEW.updated_at + '31622400 seconds'::interval THEN 'deadline_is_within_a_year'
     WHEN NOT (indoubt.is_json(NEW.result) AND indoubt.is_json(NEW.change_detail)) THEN 'texts_are_json'
+    WHEN NEW.fact <> '' AND NEW.state <> 'abandoned' THEN 'fact_is_known'
     WHEN '[]' <> ANY (ARRAY[NEW.receipts, NEW.acked_receipts, NEW.claimed_receipts]) THEN indoubt.receipts_are_lists(NEW)
     END;
   IF wrong IS NOT NULL THEN

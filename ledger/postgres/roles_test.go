@@ -89,8 +89,8 @@ var attacks = []struct{ name, user, script, says string }{
 
 	{"a writer confirms", "ci", byOwn("doubt", "confirm", "committed", ""), person},
 	{"a writer denies", "ci", byOwn("doubt", "deny", "failed", ""), person},
-	{"a writer abandons", "ci", byOwn("doubt", "abandon", "abandoned", ""), person},
-	{"a writer abandons and calls it an answer", "ci", byOwn("doubt", "late", "abandoned", ""), person},
+	{"a writer abandons", "ci", byOwn("doubt", "abandon", "abandoned", ", fact = 'uncertain'"), person},
+	{"a writer abandons and calls it an answer", "ci", byOwn("doubt", "late", "abandoned", ", fact = 'uncertain'"), person},
 	{"a writer undoes", "ci", byOwn("sent", "late", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp()"), person},
 	{"a writer parks", "ci", `UPDATE indoubt.operations SET parked_until = 'infinity' WHERE id = 'doubt'`, person},
 	{"a writer confirms in plain SQL", "ci", fmt.Sprintf(landSQL, "doubt"), "by a check or by a person"},

@@ -91,6 +91,7 @@ CREATE TABLE indoubt.operations (
   mark_rules      text COLLATE "C" NOT NULL DEFAULT '',        -- the policy's rules that made its marks; an engine fills them in
   -- Where it stands.
   state           text COLLATE "C" NOT NULL DEFAULT 'pending',
+  fact            text COLLATE "C" NOT NULL DEFAULT '',        -- what is known of an abandoned one: failed, uncertain; '' where its effect was taken back
   version         bigint NOT NULL DEFAULT 1,                   -- moves with state, attempt, verdict and decision
   error_class     text COLLATE "C" NOT NULL DEFAULT '',        -- of the newest answer that did not come: timeout, reset, …
   verdict         text COLLATE "C" NOT NULL DEFAULT '',        -- newest conclusive verdict of a reconcile read

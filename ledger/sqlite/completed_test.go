@@ -57,6 +57,19 @@ func TestPlainSQLIsCompleted(t *testing.T) {
 		counts := need.Get(s.Counts(ctx, time.Now()))(t)
 		need.Must(t, counts.All == 3 && counts.NeedsYou == 1 && counts.Settled == 2 && counts.InFlight == 0,
 			"counts: %+v", counts)
+		// What is abandoned keeps what is known of it, and only an undo leads back to a failure.
+		exec(`UPDATE operations SET state = 'abandoned', change_id = 'b-3', actor = 'ann', reason = 'old' WHERE id = 'b'`)
+		exec(`UPDATE operations SET state = 'abandoned', version = version + 1, change_id = 'c-3', actor = 'ann', reason = 'old' WHERE id = 'c'`)
+		for id, fact := range map[string]ledger.State{"b": ledger.Uncertain, "c": ledger.Failed} {
+			o := need.Get(s.Read(ctx, ledger.Locator{ID: id}))(t).Operation
+			need.Must(t, o.State == ledger.Abandoned && o.Fact == fact && !o.SettledAt.IsZero(), "abandoned: %+v", o)
+		}
+		_, err := db.Exec(`UPDATE operations SET state = 'failed', change_id = 'c-4', actor = 'ann', reason = 'so' WHERE id = 'c'`)
+		need.Must(t, err != nil && strings.Contains(err.Error(), "cannot change like this"), "failed again: %v", err)
+		exec(`UPDATE operations SET state = 'uncertain', change_id = 'c-4', actor = 'ann', reason = 'so' WHERE id = 'c'`)
+		if o := need.Get(s.Read(ctx, ledger.Locator{ID: "c"}))(t).Operation; o.State != ledger.Uncertain || o.Fact != "" || !o.HandsOff {
+			t.Fatalf("taken up: %+v", o)
+		}
 		// What a failure without proof leaves, only a person's grant sends again.
 		exec(`INSERT INTO operations (id, kind, key, input, deadline_at, source, actor) VALUES ('d', 'k', 'd', '{}', ?, 'nightly', 'nightly')`, deadline)
 		exec(`UPDATE operations SET state = 'failed', change_id = 'd-2', actor = 'nightly', reason = 'gave up' WHERE id = 'd'`)

@@ -40,7 +40,7 @@ BEGIN
      AND EXISTS (SELECT 1 FROM archived WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1 AND seq IS NOT NEW.seq);
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
    WHERE (NEW.state <> 'pending' OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
-      OR NEW.version <> 1 OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.archive <> '' OR NEW.redacted_at <> 0
+      OR NEW.version <> 1 OR NEW.fact <> '' OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.archive <> '' OR NEW.redacted_at <> 0
       OR NEW.change_verb NOT IN ('', 'begin', 'offer')
       -- it is recorded again, beside the one that has its key meanwhile
       OR NEW.key_live <> 1 AND NOT (NEW.change_of = NEW.change_id AND NEW.change_verb IS 'offer'
@@ -109,7 +109,7 @@ BEGIN
              NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
   SELECT RAISE(ABORT, 'seq of an operation never changes')
    WHERE NEW.seq IS NOT OLD.seq;
-  SELECT RAISE(ABORT, 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed and abandoned only to uncertain; a person who deals with a conflict settles it')
+  SELECT RAISE(ABORT, 'the state cannot change like this: pending leads to committed, failed or uncertain; uncertain to committed, failed, pending or abandoned; failed to pending, abandoned or uncertain; committed only to uncertain; abandoned, by an undo, to what it was; a person who deals with a conflict settles it')
    WHERE NEW.state <> OLD.state
      AND NOT (OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state <> 'uncertain' AND NEW.state <> 'pending' AND OLD.state <> 'pending'
           AND NEW.change_verb = 'ack' AND NEW.change_of = NEW.change_id AND NEW.change_id <> OLD.change_id AND NEW.machine = 0)
@@ -117,7 +117,15 @@ BEGIN
        WHEN 'pending' THEN NEW.state = 'committed' OR NEW.state = 'failed' OR NEW.state = 'uncertain'
        WHEN 'uncertain' THEN NEW.state = 'committed' OR NEW.state = 'failed' OR NEW.state = 'pending' OR NEW.state = 'abandoned'
        WHEN 'failed' THEN NEW.state = 'pending' OR NEW.state = 'abandoned' OR NEW.state = 'uncertain'
-       ELSE NEW.state = 'uncertain' END;
+       ELSE NEW.state = 'uncertain' OR OLD.state = 'abandoned' AND NEW.state = OLD.fact AND NEW.change_verb = 'undo' AND NEW.change_of = NEW.change_id AND NEW.machine = 0 END;
+  SELECT RAISE(ABORT, 'fact is what is known of an abandoned operation: the state that it had, or failed once every attempt of it is proven')
+   WHERE (NEW.fact <> OLD.fact OR NEW.state <> OLD.state AND 'abandoned' IN (NEW.state, OLD.state))
+     AND NOT CASE
+       WHEN NEW.change_of <> NEW.change_id OR NEW.change_id = OLD.change_id -- another writer names none: the database does, below
+         THEN NEW.fact = OLD.fact OR NEW.fact = '' AND NEW.state <> 'abandoned' OR OLD.fact = '' AND 'abandoned' = NEW.state AND 'abandoned' = OLD.state
+       WHEN NEW.state <> 'abandoned' OR NEW.change_verb = 'ack' THEN NEW.fact = ''
+       WHEN OLD.state <> 'abandoned' THEN NEW.fact = OLD.state
+       ELSE OLD.fact = 'uncertain' AND NEW.fact = 'failed' END;
   SELECT RAISE(ABORT, 'a change of state needs a new change_id, an actor and a reason that is not empty')
    WHERE NEW.state <> OLD.state AND (NEW.change_id = OLD.change_id OR coalesce(NEW.actor, '') = '' OR trim(coalesce(NEW.reason, '')) = '');
   SELECT RAISE(ABORT, 'checks, clock and auto:… are names of indoubt itself: sign with another one')
@@ -258,6 +266,7 @@ BEGIN
    WHERE OLD.state = 'pending' AND operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '';
   UPDATE operations
      SET version = OLD.version + 1,
+         fact = CASE WHEN NEW.state <> 'abandoned' THEN '' WHEN NEW.change_of <> NEW.change_id THEN OLD.state ELSE NEW.fact END,
          live_attempt = CASE WHEN NEW.state = 'pending' THEN NEW.live_attempt ELSE '' END,
          deadline_at = CASE WHEN NEW.state = 'pending' THEN NEW.deadline_at ELSE 0 END,
          awaits = CASE WHEN NEW.state = 'pending' THEN NEW.awaits ELSE '' END,
@@ -275,7 +284,8 @@ BEGIN
          updated_at = max(NEW.updated_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
          ended_at = CASE WHEN OLD.state = 'pending' THEN max(NEW.ended_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.ended_at END,
          doubted_at = CASE WHEN NEW.state = 'uncertain' AND OLD.doubted_at = 0 THEN max(NEW.doubted_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.doubted_at END,
-         settled_at = CASE WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE 0 END,
+         settled_at = CASE WHEN OLD.state = 'failed' AND NEW.state = 'abandoned' THEN OLD.settled_at
+                           WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE 0 END,
          settled_boot = '', settled_steady = 0
    WHERE id = NEW.id;
   -- A grant was given for a situation that is gone.

@@ -60,6 +60,7 @@ CREATE TABLE operations (
   mark_rules   TEXT NOT NULL DEFAULT '',               -- the policy's rules that made its marks; an engine fills them in
   -- Where it stands.
   state        TEXT NOT NULL DEFAULT 'pending',
+  fact         TEXT NOT NULL DEFAULT '',               -- what is known of an abandoned one: failed, uncertain; '' where its effect was taken back
   version      INTEGER NOT NULL DEFAULT 1,             -- moves with state, attempt, verdict and decision
   error_class  TEXT NOT NULL DEFAULT '',               -- of the newest answer that did not come: timeout, reset, …
   verdict      TEXT NOT NULL DEFAULT '',               -- newest conclusive verdict of a reconcile read
@@ -132,6 +133,7 @@ CREATE TABLE operations (
   CONSTRAINT actor_is_named    CHECK (length(actor) > 0),
   -- OR and not IN: for IN with more than two values SQLite makes a table each time.
   CONSTRAINT state_is_known    CHECK (state = 'pending' OR state = 'committed' OR state = 'failed' OR state = 'uncertain' OR state = 'abandoned'),
+  CONSTRAINT fact_is_known     CHECK (fact = '' OR fact = 'failed' OR fact = 'uncertain'),
   CONSTRAINT verdict_is_known  CHECK (verdict = '' OR verdict = 'landed' OR verdict = 'absent' OR verdict = 'duplicated' OR verdict = 'mismatch'),
   CONSTRAINT conflict_is_known CHECK (conflict = '' OR conflict = 'duplicate' OR conflict = 'contradiction' OR conflict = 'mismatch'
                                    OR conflict = 'possible_duplicate'),

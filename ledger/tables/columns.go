@@ -58,6 +58,7 @@ var columns = []column[ledger.Operation]{
 	{"session", given | redactable, func(o *ledger.Operation) any { return &o.Session }},
 	{"request", given | redactable, func(o *ledger.Operation) any { return &o.Request }},
 	{"state", given | changed | shown | listed, func(o *ledger.Operation) any { return &o.State }},
+	{"fact", changed | shown, func(o *ledger.Operation) any { return &o.Fact }},
 	{"version", given | changed | shown, func(o *ledger.Operation) any { return &o.Version }},
 	{"error_class", changed | shown | listed, func(o *ledger.Operation) any { return &o.ErrorClass }},
 	{"verdict", changed | shown, func(o *ledger.Operation) any { return &o.Verdict }},
