@@ -18,6 +18,7 @@ type operationJSON struct {
 	Title       string          `json:"title"`
 	Target      *string         `json:"target"`
 	State       ledger.State    `json:"state"`
+	Fact        *string         `json:"fact"`
 	Lane        ledger.Lane     `json:"lane"`
 	Version     int64           `json:"version"`
 	Key         string          `json:"key"`
@@ -79,7 +80,7 @@ type adviceJSON struct {
 func asJSON(v ticket.Ticket) operationJSON {
 	o, state, lane := &v.Record.Operation, v.State(), v.Lane()
 	out := operationJSON{
-		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(o.Target), State: state, Lane: lane, Version: o.Version,
+		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(o.Target), State: state, Fact: text(string(o.Fact)), Lane: lane, Version: o.Version,
 		Key: o.Key, Token: text(o.Token), Fingerprint: o.Fingerprint, Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
 		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), goneJSON: goneJSON{Archive: text(o.Archive)}, Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
 		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),

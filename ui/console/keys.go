@@ -150,7 +150,7 @@ func acts() []binding {
 		{show: "X", words: "did not land", short: "did not land", verb: ledger.VerbDeny, off: ask.Off(ledger.VerbConfirm), opens: ask.Case.Deny,
 			would: say("records, on your word, that it did not land; sends nothing")},
 		{show: "R", words: "retry: send once more", short: "retry", verb: ticket.Retry, off: ask.Off(ticket.Retry), do: (*Root).plan, would: ask.Case.WouldRetry},
-		{show: "A", words: "abandon: never sent, stays unknown", short: "abandon", verb: ledger.VerbAbandon, off: ask.Off(ledger.VerbAbandon), opens: ask.Case.Abandon,
+		{show: "A", words: "abandon: not sent any more", short: "abandon", verb: ledger.VerbAbandon, off: ask.Off(ledger.VerbAbandon), opens: ask.Case.Abandon,
 			would: say("ends it as it is; sends nothing, its pipeline is refused")},
 		{show: "D", words: "deal with a conflict: what is true of it", short: "dealt with", verb: ledger.VerbAck, off: ask.Off(ledger.VerbAck), opens: ask.Case.Ack,
 			would: say("asks what is true: taken back outside, both wanted, landed once, did not land")},
@@ -162,7 +162,7 @@ func acts() []binding {
 		{show: "W", words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, signed: true, do: takeOutage},
 		{show: "L", words: "leave it out of its outage: it has another cause", short: "not of outage", off: ask.Case.OffDetach, opens: ask.Case.Detach},
 		{show: "U", words: "undo: back in doubt", short: "undo", off: ask.Off(ledger.VerbUndo), opens: ask.Case.Undo,
-			would: say("puts it back in doubt; only a person settles it then")},
+			would: say("puts it back in doubt, for a person to settle; what was abandoned is what it was")},
 	}
 	for i := range all {
 		all[i].keys, all[i].group, all[i].acts = []string{all[i].show}, groupAct, true

@@ -87,7 +87,7 @@ func nightStore() *memory {
 	settled.Operation.State, settled.Operation.Receipts, settled.Operation.Actor, settled.Operation.Reason = ledger.Committed, []string{"ch_77"}, "auto:host-1", "one found"
 	settled.Operation.UpdatedAt = at("02:22:10")
 	older := doubt(10, "mail.send", "mail Receipt → bo@example.com", "billing", "01:14:00", "01:14:30", ledger.ClassTimeout, 1, word("medium", 10), word("medium", 10))
-	older.Operation.State, older.Operation.Actor, older.Operation.Reason = ledger.Abandoned, "sam", "customer wrote in"
+	older.Operation.State, older.Operation.Fact, older.Operation.Actor, older.Operation.Reason = ledger.Abandoned, ledger.Uncertain, "sam", "customer wrote in"
 	older.Operation.UpdatedAt = at("01:50:00")
 
 	s := newMemory(night, twice, charge, deploy, mail, post, guess, checking, flying, settled, older)

@@ -48,10 +48,18 @@ func (r refusal) settling() safe.Text {
 		return safe.Text{}
 	case ledger.Pending:
 		return safe.Say("in flight until %s: its own answer comes first", r.at(r.Row.DeadlineAt))
+	case ledger.Abandoned:
+		return r.left()
 	default:
 		who, _, _ := Settled(r.Ticket)
 		return safe.Say("settled: %s, by %s. U puts it back in doubt first", State(state), Who(who))
 	}
+}
+
+// left says who abandoned it, and how it is taken up again.
+func (r refusal) left() safe.Text {
+	who, _, _ := Settled(r.Ticket)
+	return safe.Say("abandoned by %s. U restores it first", Who(who))
 }
 
 func (r refusal) abandon() safe.Text {
@@ -94,7 +102,7 @@ func (r refusal) retry() safe.Text {
 	case ledger.Committed:
 		return safe.Say("it landed: sending again would do it twice")
 	case ledger.Abandoned:
-		return safe.Say("abandoned by %s. U puts it back in doubt first", Who(o.Actor))
+		return r.left()
 	}
 	if gone := o.Gone(); gone != "" {
 		return safe.Say("%s: what it says is not kept", gone)

@@ -25,7 +25,9 @@ func (t Ticket) Advice() (verb string, why safe.Text) {
 	}
 	switch t.State() {
 	case ledger.Committed, ledger.Abandoned:
-		if o.Conflict == ledger.NoConflict {
+		if o.Conflict == ledger.NoConflict && o.State == ledger.Abandoned {
+			return Done, safe.Say("nothing to do: it will not be sent. U restores what it was")
+		} else if o.Conflict == ledger.NoConflict {
 			return Done, safe.Say("nothing to do. U undoes it")
 		}
 	case ledger.Pending:

@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func (c cells) landed(room int) (string, Tone) {
 	case ledger.Contradiction:
 		return "WRONG?", Bad
 	}
-	switch c.State() {
+	switch state := c.State(); cmp.Or(c.Row.Fact, state) {
 	case ledger.Committed:
 		return "yes", Good
 	case ledger.Failed:
@@ -49,10 +50,14 @@ func (c cells) landed(room int) (string, Tone) {
 			return "said no", Plain // on a person's word: not a fact
 		}
 		return "no", Sure
-	case ledger.Abandoned:
-		return "unknown", Plain
+	case ledger.Abandoned: // and taken back
+		return "undone", Plain
 	case ledger.Pending:
 		return "…", Plain
+	case ledger.Uncertain:
+		if state == ledger.Abandoned {
+			return "unknown", Plain
+		}
 	}
 	switch c.Row.Verdict {
 	case ledger.Landed:

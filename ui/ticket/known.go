@@ -58,10 +58,7 @@ func (t Ticket) Known() (safe.Text, Tone) {
 		}
 		return say("it did not land (%s)", by), Sure
 	case ledger.Abandoned:
-		if len(o.Receipts) > 0 {
-			return say("it landed, receipt %s, and is given up (%s)", List(o.Receipts), by), Plain
-		}
-		return say("nothing; abandoned by %s", by), Plain
+		return say("%s. It will not be sent: abandoned by %s. U restores", t.fact(), by), Plain
 	case ledger.Pending:
 		return say("an attempt is in flight; nothing to decide yet"), Plain
 	}
@@ -85,22 +82,48 @@ func (t Ticket) Known() (safe.Text, Tone) {
 	return say("nothing. %s is a guess from %s (%s)", Percent(odds.P), cases(odds.N), between(odds)), Warn
 }
 
+// fact is what is known of an operation that is abandoned, and since when.
+func (t Ticket) fact() safe.Text {
+	o := &t.Record.Operation
+	switch {
+	case o.Fact == ledger.Failed && !Proven(*t.Record):
+		return safe.Say("it is said not to have landed, without proof (%s)", t.at(o.SettledAt))
+	case o.Fact == ledger.Failed:
+		return safe.Say("it did not land (%s, %s)", proofs[t.Record.Attempts[len(t.Record.Attempts)-1].Proof], t.at(o.SettledAt))
+	case o.Fact == "" && len(o.Receipts) > 0:
+		return safe.Say("it landed, receipt %s, and was taken back", List(o.Receipts))
+	case o.Fact == "":
+		return safe.Say("it was taken back")
+	case o.Verdict == ledger.Landed:
+		return safe.Say("a check found it, and no one has confirmed it")
+	}
+	return safe.Say("whether it landed is not known")
+}
+
+var proofs = map[ledger.Proof]string{ledger.NeverSent: "never sent", ledger.Refused: "refused", ledger.ProvenAbsent: "not there"}
+
 // Settled is who said what is recorded of the operation, why and when. Who parked it since,
-// or allowed a send, changed it last and said nothing of the kind.
+// allowed a send, or undid that it was abandoned, changed it last and said nothing of the
+// kind.
 func Settled(t Ticket) (who, why string, at time.Time) {
 	o := &t.Record.Operation
 	aside := false // the newest change said nothing of it
 	for _, e := range slices.Backward(t.Events) {
 		if !aside && e.Reason == o.Reason && e.Actor.Name == o.Actor {
-			if aside = e.Verb == string(ledger.VerbPark) || e.Verb == "grant"; !aside {
+			if aside = e.Verb == string(ledger.VerbPark) || e.Verb == "grant" || restored(e); !aside {
 				break
 			}
 		}
-		if aside && (e.To == o.State && e.From != e.To || e.Conflict != ledger.NoConflict || e.Verb == string(ledger.VerbAck)) {
+		if aside && !restored(e) && (e.To == o.State && e.From != e.To || e.Conflict != ledger.NoConflict || e.Verb == string(ledger.VerbAck)) {
 			return e.Actor.Name, e.Reason, e.At
 		}
 	}
 	return o.Actor, o.Reason, o.UpdatedAt
+}
+
+// restored reports whether an event undid that an operation was abandoned.
+func restored(e ledger.Event) bool {
+	return e.Verb == string(ledger.VerbUndo) && e.From == ledger.Abandoned
 }
 
 // Guess is a chance and what it rests on, as a dialog says it.

@@ -63,8 +63,8 @@ type Wrong struct {
 // soon is how long after the last one the same belongs to an act.
 const soon = 10 * time.Minute
 
-var decisions = map[string]string{"confirm": "it landed", "deny": "it did not land", "abandon": "left as it is, unknown", "ack": "dealt with",
-	"undo": "undone, in doubt again", "grant": "one send allowed", "retry": "sent once more"}
+var decisions = map[string]string{"confirm": "it landed", "deny": "it did not land", "abandon": "abandoned, not sent any more", "ack": "dealt with",
+	"undo": "undone", "grant": "one send allowed", "retry": "sent once more"}
 
 // Told gathers what events tell: the acts, and what was found wrong.
 func Told(events []ledger.Event) (acts []Act, wrong []Wrong) {

@@ -90,9 +90,9 @@ func TestTold(t *testing.T) {
 02:53:10 maya 1 hold, 
 02:53:10 maya 1 hold, 
 02:55:10 maya 1 it landed, o4: the word of maya
-02:55:10 maya 1 left as it is, unknown, o4: the word of maya
+02:55:10 maya 1 abandoned, not sent any more, o4: the word of maya
 02:55:10 maya 1 dealt with, o4: the word of maya
-02:55:10 maya 1 undone, in doubt again, o4: the word of maya`)
+02:55:10 maya 1 undone, o4: the word of maya`)
 	need.Equal(t, len(wrong), 2)
 	need.Equal(t, wrong[0].OperationID+" "+wrong[0].Before.Verb+" "+wrong[0].Before.Reason, "o1 deny not there")
 	if wrong[1].Before != nil {

@@ -41,6 +41,9 @@ func TestCells(t *testing.T) {
 			r.Operation.State, r.Operation.Conflict, r.Operation.Effects = ledger.Committed, c, 2
 		}
 	}
+	left := func(fact ledger.State) func(*ledger.Record) {
+		return func(r *ledger.Record) { r.Operation.State, r.Operation.Fact = ledger.Abandoned, fact }
+	}
 	for name, c := range map[string]struct {
 		change            func(*ledger.Record)
 		landed, clock, do string
@@ -55,7 +58,10 @@ func TestCells(t *testing.T) {
 		"refused":             {func(r *ledger.Record) { state(ledger.Failed)(r); r.Operation.Doubted = false }, "no", "01:15:10", "by billing"},
 		"proven":              {func(r *ledger.Record) { state(ledger.Failed)(r); r.Attempts[0].Proof = ledger.ProvenAbsent }, "no", "–", "look"},
 		"on a person's word":  {state(ledger.Failed), "said no", "–", "look"},
-		"abandoned":           {state(ledger.Abandoned), "unknown", "01:15:10", "by billing"},
+		"abandoned":           {left(ledger.Uncertain), "unknown", "01:15:10", "by billing"},
+		"abandoned, proven":   {func(r *ledger.Record) { left(ledger.Failed)(r); r.Attempts[0].Proof = ledger.ProvenAbsent }, "no", "01:15:10", "by billing"},
+		"abandoned, a word":   {left(ledger.Failed), "said no", "01:15:10", "by billing"},
+		"taken back":          {state(ledger.Abandoned), "undone", "01:15:10", "by billing"},
 		"twice":               {conflict(ledger.Duplicate), "TWICE", "–", "cancel one of two"},
 		"three times":         {func(r *ledger.Record) { conflict(ledger.Duplicate)(r); r.Operation.Effects = 3 }, "3 TIMES", "–", "cancel 2 of 3"},
 		"perhaps twice":       {conflict(ledger.PossibleDuplicate), "maybe 2", "–", "look at both sides"},

@@ -280,7 +280,7 @@ func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 		}
 		en.What = say("parked until %s%s", until, quoted)
 	case "undo":
-		en.What, en.Grave = say("undone, in doubt again%s", quoted), true
+		en.What, en.Grave = say("undone, %s again%s", State(e.To), quoted), true
 	case "note":
 		en.What = say(`note: "%s"`, e.Reason)
 	case "grant":

@@ -36,7 +36,7 @@ var states = map[ledger.State]string{
 	ledger.Committed: "landed",
 	ledger.Failed:    "did not land",
 	ledger.Uncertain: "in doubt",
-	ledger.Abandoned: "abandoned, stays unknown",
+	ledger.Abandoned: "abandoned",
 }
 
 // State says where an operation stands.

@@ -176,14 +176,14 @@ func (c Case) Abandon() *dialog.Dialog {
 	d := c.about("Abandon?")
 	miss := ticket.FullCost(c.told().Facts.Advice.Miss)
 	if c.told().State() == ledger.Failed {
-		d.Add("WILL", "leave it undone for good; nothing is sent, its pipeline is refused")
+		d.Add("WILL", "end it: nothing is sent, its pipeline is refused. That it did not land stays recorded")
 		d.Add("COSTS", "%s", miss)
 	} else {
-		d.Add("WILL", "leave it unknown for good; nothing is sent, its pipeline is refused")
+		d.Add("WILL", "end it: nothing is sent, its pipeline is refused. Whether it landed stays unknown")
 		d.Add("COSTS", "%s if it did not land", miss)
 	}
 	c.warn(d)
-	d.Add("UNDO", "U puts it back in doubt")
+	d.Add("UNDO", "U restores exactly what it is now")
 	return c.withReason(d, "Reason", "Abandon", ledger.VerbAbandon, "abandoned", "say why it is given up")
 }
 
@@ -260,15 +260,23 @@ func (c Case) Detach() *dialog.Dialog {
 	return d
 }
 
-// Undo puts it back in doubt.
+// Undo puts it back in doubt, or makes it again what it was before it was abandoned.
 func (c Case) Undo() *dialog.Dialog {
 	d := c.about("Undo?")
 	who, why, at := ticket.Settled(c.told())
 	d.Add("NOW", "%s, by %s %s%s", ticket.State(c.told().Record.Operation.State), ticket.Who(who), c.Moment(at), ticket.Colon(why))
-	d.Add("WILL", "put it back in doubt. From then on only a person settles it")
-	d.Add("NOT UNDONE", "whatever was sent stays sent")
+	done := safe.Format("back in doubt")
+	if fact := c.told().Record.Operation.Fact; fact != "" {
+		if fact == ledger.Failed {
+			done = "again as it was: it did not land"
+		}
+		d.Add("WILL", "make it again what it was: %s", ticket.State(fact))
+	} else {
+		d.Add("WILL", "put it back in doubt. From then on only a person settles it")
+		d.Add("NOT UNDONE", "whatever was sent stays sent")
+	}
 	c.warn(d)
-	return c.withReason(d, "Reason", "Undo", ledger.VerbUndo, "back in doubt", "say why it was wrong")
+	return c.withReason(d, "Reason", "Undo", ledger.VerbUndo, done, "say why it was wrong")
 }
 
 // HoldOrRelease lifts the hold that covers what is under the cursor, or asks for a new one.
