@@ -195,7 +195,7 @@ func observeSettled(o *Operation, read Read) {
 	case found && read.Verdict != Mismatch && dealtWith(*o, read.Receipts):
 	case o.State == Committed && read.Verdict == Landed && found && !slices.Contains(o.Receipts, read.Receipts[0]):
 		foundAnother(o, read)
-	case o.Verdict == read.Verdict && !read.tells(o) && o.Fact == "": // perhaps dealt with
+	case read.repeats(o): // perhaps dealt with
 	case read.Verdict == Duplicated:
 		for _, r := range read.Receipts {
 			learn(o, r)
@@ -222,6 +222,10 @@ func observeSettled(o *Operation, read Read) {
 		o.Verdict, o.Effects, o.HandsOff = read.Verdict, max(o.Effects, read.Found), true
 	}
 }
+
+// repeats reports whether a read says what is known of a settled operation. Of one that was
+// abandoned it contradicts that, whatever a check had found before.
+func (r Read) repeats(o *Operation) bool { return o.Verdict == r.Verdict && !r.tells(o) && o.Fact == "" }
 
 // tells reports whether a read says more than the one before it that had the same
 // verdict: another receipt, or without receipts another effect.

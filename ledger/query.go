@@ -96,9 +96,14 @@ type Row struct {
 	ParkedUntil time.Time
 	GrantedAt   time.Time // an open grant's creation, zero without one
 	GrantUntil  time.Time
-	SameInput   int // other operations with the same fingerprint
-	Overtaken   bool
-	Pricing     Pricing
+	Beside
+	Pricing Pricing
+}
+
+// Beside says which other operations matter to a row.
+type Beside struct {
+	SameInput int  // how many have the same fingerprint
+	Overtaken bool // as Record.Overtaken
 }
 
 // Row is the operation as a list shows it, without what is beside it.
@@ -131,12 +136,11 @@ func (r *Record) plain() Row {
 		row.GrantedAt, row.GrantUntil = g.CreatedAt, g.ExpiresAt
 	}
 	for _, rel := range r.Related {
-		if rel.Overtook {
-			row.Overtaken = true
-		} else {
+		if !rel.Overtook {
 			row.SameInput++
 		}
 	}
+	row.Overtaken = r.Overtaken() != nil
 	return row
 }
 

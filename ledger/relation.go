@@ -50,6 +50,32 @@ func (r *Record) Landings() []Relation {
 	return out
 }
 
+// Replaced is the later operation that stands in for this one, so that nothing is left to do
+// but end this one: it overtook it. Nil where there is none, and where one under the same key
+// landed or may have, so that both are to be looked at.
+func (r *Record) Replaced() *Relation {
+	if slices.ContainsFunc(r.Related, func(rel Relation) bool { return rel.SameKey && rel.MayHaveLanded }) {
+		return nil
+	}
+	return r.Overtaken()
+}
+
+// Overtaken is the later operation on the same target that landed, or else the newest one
+// that may have; nil where there is none. To send this one now could undo it.
+func (r *Record) Overtaken() *Relation {
+	var may *Relation
+	for i := range r.Related {
+		switch rel := &r.Related[i]; {
+		case !rel.Overtook || !rel.MayHaveLanded:
+		case rel.State == Committed:
+			return rel
+		case may == nil:
+			may = rel
+		}
+	}
+	return may
+}
+
 // Superseded reports whether a finished operation set what a later one on its target
 // set otherwise, or may have: to ask for it again is to want it back. One that is in
 // conflict, or whose answer no caller was given, stands for its request.
@@ -58,7 +84,7 @@ func (r *Record) Superseded() bool {
 	if o.State != Committed && o.State != Failed || o.Conflict != NoConflict || o.Undelivered || r.OpenGrant() != nil {
 		return false
 	}
-	return slices.ContainsFunc(r.Related, func(rel Relation) bool { return rel.Overtook && rel.MayHaveLanded })
+	return r.Overtaken() != nil
 }
 
 // unseen is a related operation that landed or may have and is not among those

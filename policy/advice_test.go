@@ -134,7 +134,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		{"idempotent", doubt("deploy"), noon, AdviseRetry, ledger.BasisKeySafe, "safe to repeat", time.Time{}},
 		{"overtaken", change(doubt("deploy"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{Overtook: true, Title: "deploy web 4.18.3", State: ledger.Committed, MayHaveLanded: true}}
-		}), noon, AdviseLook, "", "overtaken: a later operation on the same target is committed (deploy web 4.18.3, ", time.Time{}},
+		}), noon, AdviseAbandon, "", "overtaken: a later operation on the same target landed (deploy web 4.18.3, ", time.Time{}},
 		{"granted", change(doubt("legacy"), func(r *ledger.Record) { r.Grants = []ledger.Grant{{ExpiresAt: minutes(10)}} }), noon, AdviseWait, "", "waits for its pipeline", minutes(10)},
 		{"committed", change(doubt("legacy"), func(r *ledger.Record) { r.Operation.State = ledger.Committed }), noon, AdviseLeave, "", "it landed", time.Time{}},
 	} {

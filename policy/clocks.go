@@ -136,7 +136,7 @@ func (k *Kind) KeyWorks() bool { return k.Remembers > 0 || k.Idempotent }
 // for an idempotent kind that no later operation has overtaken, and the zero
 // time when a repeat is not known to be safe.
 func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
-	if k.Idempotent && !overtaken(rec) {
+	if k.Idempotent && rec.Overtaken() == nil {
 		return ledger.Never
 	}
 	if !k.Send.carriesKey(rec.Operation) {
@@ -165,10 +165,6 @@ func (k *Kind) rememberedUntil(rec ledger.Record) time.Time {
 		return time.Time{} // one went out without the key, so the key does not cover it
 	}
 	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - k.Skew)
-}
-
-func overtaken(rec ledger.Record) bool {
-	return slices.ContainsFunc(rec.Related, func(r ledger.Relation) bool { return r.Overtook && r.MayHaveLanded })
 }
 
 // proven reports whether an attempt is known to have had no effect.

@@ -141,9 +141,9 @@ const alike = `(o.fingerprint <> '' AND EXISTS (SELECT 1 FROM operations t WHERE
 	OR o.key_fields <> '' AND EXISTS (SELECT 1 FROM operations t WHERE t.key_fields = o.key_fields AND t.key_fields <> '' AND t.seq <> o.seq))`
 
 // related counts the same-input operations of a row of operations o, and reports
-// whether it was overtaken.
+// whether it was overtaken, as Record.Overtaken says.
 var related = fmt.Sprintf(`CASE WHEN `+alike+` THEN (SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+sameInput+` AND NOT `+overtakes+` LIMIT %d) AS few) ELSE 0 END,
-	EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+`)`, relations)
+	EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+` AND `+mayHaveLanded("t")+`)`, relations)
 
 // mayHaveLanded says of an operation what ledger.MayHaveLanded says.
 func mayHaveLanded(operation string) string {

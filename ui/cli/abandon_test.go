@@ -38,9 +38,9 @@ func (b *bench) stands(n int) string {
 	return string(need.Get(json.MarshalIndent(shown, "", " "))(b)) + known
 }
 
-// What is abandoned is told with what is known of it, and undo restores it: one by one, and
-// as the run of several.
-func TestI2_WhatIsAbandonedKeepsItsProof(t *testing.T) {
+// abandonedKeepsItsProof: what is abandoned is told with what is known of it, and undo restores
+// it: one by one, and as the run of several.
+func abandonedKeepsItsProof(t *testing.T) {
 	b := newBench(t)
 	b.proven(1)
 	b.proven(2)

@@ -13,13 +13,11 @@ import (
 // operationJSON is an operation as every command prints it. What is not known
 // is null, never an empty word; the fields are a public contract.
 type operationJSON struct {
-	ID          string          `json:"id"`
-	Kind        string          `json:"kind"`
-	Title       string          `json:"title"`
-	Target      *string         `json:"target"`
-	State       ledger.State    `json:"state"`
-	Fact        *string         `json:"fact"`
-	Lane        ledger.Lane     `json:"lane"`
+	ID     string  `json:"id"`
+	Kind   string  `json:"kind"`
+	Title  string  `json:"title"`
+	Target *string `json:"target"`
+	standsJSON
 	Version     int64           `json:"version"`
 	Key         string          `json:"key"`
 	Token       *string         `json:"token"`
@@ -44,6 +42,13 @@ type operationJSON struct {
 	SafeUntil   *string     `json:"safe_until"`
 	ProofAt     *string     `json:"proof_at"`
 	Link        *string     `json:"link"`
+}
+
+// standsJSON is where an operation stands.
+type standsJSON struct {
+	State ledger.State `json:"state"`
+	Fact  *string      `json:"fact"` // of an abandoned one
+	Lane  ledger.Lane  `json:"lane"`
 }
 
 // goneJSON is what the ledger does not have of an operation any more.
@@ -80,7 +85,7 @@ type adviceJSON struct {
 func asJSON(v ticket.Ticket) operationJSON {
 	o, state, lane := &v.Record.Operation, v.State(), v.Lane()
 	out := operationJSON{
-		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(o.Target), State: state, Fact: text(string(o.Fact)), Lane: lane, Version: o.Version,
+		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(o.Target), standsJSON: standsJSON{state, text(string(o.Fact)), lane}, Version: o.Version,
 		Key: o.Key, Token: text(o.Token), Fingerprint: o.Fingerprint, Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
 		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), goneJSON: goneJSON{Archive: text(o.Archive)}, Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
 		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),

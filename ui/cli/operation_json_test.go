@@ -85,7 +85,7 @@ func TestOperationJSON(t *testing.T) {
 }
 
 // contractFields are the fields of an operation as JSON shows it.
-var contractFields = []string{"id", "kind", "title", "target", "state", "lane", "version", "key", "token", "fingerprint", "input", "source", "session",
+var contractFields = []string{"id", "kind", "title", "target", "state", "fact", "lane", "version", "key", "token", "fingerprint", "input", "source", "session",
 	"actor", "receipt", "result", "effects", "error_class", "conflict", "parked_until", "created_at", "updated_at", "deadline_at", "cost", "odds", "advice",
 	"safe_until", "proof_at", "link"}
 

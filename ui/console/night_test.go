@@ -118,7 +118,7 @@ func nightFacts(rec ledger.Record, now time.Time) ticket.Facts {
 		f.Basis = ledger.BasisRiskAccepted
 	case "deploy":
 		f.Line = 96
-		f.Advice.Verb, f.Advice.Reason = policy.AdviseLook, "deploy web 4.18.3 came later on the same target"
+		f.Advice.Verb, f.Advice.Reason = policy.AdviseAbandon, "overtaken: deploy web 4.18.3 landed on the same target"
 	case "mail.send":
 		f.Line, f.HasRead, f.Via, f.RetryMax = 60, true, "http", 2
 		f.Advice.Verb, f.Advice.Basis, f.Advice.Reason = policy.AdviseRetry, ledger.BasisAbsent, "proven not landed: sending again cannot be twice"

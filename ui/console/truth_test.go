@@ -497,7 +497,7 @@ func TestWhatIsOvertakenIsJudgedAnew(t *testing.T) {
 	b.judged(func(rec ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(rec, now)
 		if f.Advice.Verb == policy.AdviseLeave && len(rec.Landings()) > 0 {
-			f.Advice.Verb = policy.AdviseLook
+			f.Advice.Verb = policy.AdviseAbandon
 		}
 		return f
 	}).shows("84% n37 no check   leave")
@@ -505,7 +505,7 @@ func TestWhatIsOvertakenIsJudgedAnew(t *testing.T) {
 	post.Related = []ledger.Relation{{ID: id(6), Title: "post again", Overtook: true, MayHaveLanded: true}}
 	b.store.put(post)
 	b.send(feed.Changed{})
-	b.shows("84% n37 overtaken  look").hides("leave")
+	b.shows("84% n37 overtaken  abandon").hides("leave")
 	post.Related[0].MayHaveLanded = false // what came later had no effect
 	b.store.put(post)
 	b.sam(6, ledger.VerbDeny, "refused")

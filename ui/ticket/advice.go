@@ -55,6 +55,9 @@ func (t Ticket) HowTo() []safe.Text {
 	case policy.AdviseConfirm:
 		return []safe.Text{say("C records that it landed; nothing is sent")}
 	case policy.AdviseAbandon:
+		if (later{t}).stands() {
+			return []safe.Text{say("A ends it: no one sends it any more. What landed instead stays")}
+		}
 		return []safe.Text{say("A records that it stays undone; nothing is sent")}
 	case policy.AdviseWait:
 		switch {
@@ -117,10 +120,13 @@ func (t Ticket) Clocks() (texts []safe.Text, ticks bool) {
 	case ledger.Pending:
 		return []safe.Text{safe.Say("its attempt ends by %s, in %s", t.at(o.DeadlineAt), Span(o.DeadlineAt.Sub(t.Now)))}, true
 	}
-	c := clocks{t, in}
-	texts = append(texts, c.key())
-	if t.State() == ledger.Uncertain {
-		texts = append(texts, c.checks()...)
+	switch c := (clocks{t, in}); {
+	case later{t}.stands():
+		texts = append(texts, safe.Say("none: %s", later{t}.instead()))
+	case t.State() == ledger.Uncertain:
+		texts = append(append(texts, c.key()), c.checks()...)
+	default:
+		texts = append(texts, c.key())
 	}
 	if g := t.Record.OpenGrant(); g != nil {
 		texts = append(texts, safe.Say("one send allowed, waiting for %s, %s left", t.Pipeline(), in(g.ExpiresAt)))

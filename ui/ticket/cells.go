@@ -142,14 +142,17 @@ func (t Ticket) Do(room int) safe.Text {
 	switch a := t.Facts.Advice; a.Verb {
 	case policy.AdviseLook:
 		switch {
-		case overtaken(t):
-			return fit(say("look: overtaken"), say("look"))
 		case slices.ContainsFunc(t.Record.Related, func(r ledger.Relation) bool { return !r.Overtook }):
 			return fit(say("look: same input"), say("look: same"), say("look"))
 		case t.Facts.Link != "":
 			return fit(say("look outside"), say("look"))
 		}
 		return say("look")
+	case policy.AdviseAbandon:
+		if (later{t}).stands() {
+			return fit(say("abandon: overtaken"), say("abandon"))
+		}
+		return say("abandon")
 	case policy.AdviseRetry:
 		if a.Basis == ledger.BasisAbsent || a.Basis == ledger.BasisKeySafe {
 			return fit(say("retry: safe"), say("retry"))
@@ -160,14 +163,6 @@ func (t Ticket) Do(room int) safe.Text {
 	default:
 		return safe.Of(a.Verb)
 	}
-}
-
-// overtaken reports whether a later operation on the same target landed or may have.
-func overtaken(t Ticket) bool {
-	if t.Record == nil {
-		return t.Row.Overtaken
-	}
-	return slices.ContainsFunc(t.Record.Related, func(r ledger.Relation) bool { return r.Overtook && r.MayHaveLanded })
 }
 
 // Clock is the CLOCK column: the moment that changes the advice next. It reports
@@ -192,7 +187,7 @@ func (c cells) clock() (string, bool) {
 		return c.in("till", c.Row.GrantUntil)
 	}
 	switch {
-	case overtaken(c.Ticket):
+	case later{c.Ticket}.came():
 		return "overtaken", false
 	case c.Record == nil:
 		return "", false

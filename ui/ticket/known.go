@@ -58,7 +58,7 @@ func (t Ticket) Known() (safe.Text, Tone) {
 		}
 		return say("it did not land (%s)", by), Sure
 	case ledger.Abandoned:
-		return say("%s. It will not be sent: abandoned by %s. U restores", t.fact(), by), Plain
+		return say("%s. It will not be sent: abandoned by %s. U restores", left{t}.fact(), by), Plain
 	case ledger.Pending:
 		return say("an attempt is in flight; nothing to decide yet"), Plain
 	}
@@ -72,6 +72,9 @@ func (t Ticket) Known() (safe.Text, Tone) {
 	case ledger.Mismatch:
 		return say("a check found one, but different"), Bad
 	}
+	if (later{t}).stands() {
+		return say("whether it landed is not known; %s", later{t}.instead()), Warn
+	}
 	odds := t.Facts.Advice.Odds
 	if odds.N == 0 {
 		return say("nothing, and no earlier case to guess from (%s assumed)", Percent(odds.P)), Warn
@@ -82,8 +85,11 @@ func (t Ticket) Known() (safe.Text, Tone) {
 	return say("nothing. %s is a guess from %s (%s)", Percent(odds.P), cases(odds.N), between(odds)), Warn
 }
 
-// fact is what is known of an operation that is abandoned, and since when.
-func (t Ticket) fact() safe.Text {
+// left is a ticket of an operation that was abandoned.
+type left struct{ Ticket }
+
+// fact is what is known of it, and since when.
+func (t left) fact() safe.Text {
 	o := &t.Record.Operation
 	switch {
 	case o.Fact == ledger.Failed && !Proven(*t.Record):

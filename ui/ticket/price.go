@@ -12,6 +12,13 @@ import (
 // fit in full are shortened, never cut off.
 func (t Ticket) Price(room int) safe.Text {
 	a := t.Facts.Advice
+	if (later{t}).stands() {
+		full := safe.Say("leave nothing: %s    retry %s if that is undone", later{t}.instead(), FullCost(a.Duplicate))
+		if Width(full.String()) <= room {
+			return full
+		}
+		return safe.Say("leave nothing    retry %s if the later one is undone", Cost(a.Duplicate))
+	}
 	if t.State() == ledger.Failed {
 		if !Proven(*t.Record) && t.Facts.Basis != ledger.BasisKeySafe {
 			return safe.Say("leave %s: it is never done  retry %s if it landed after all", Full(a.Miss.Value), Full(a.Duplicate.Value))

@@ -67,9 +67,13 @@ func TestCells(t *testing.T) {
 		"perhaps twice":       {conflict(ledger.PossibleDuplicate), "maybe 2", "–", "look at both sides"},
 		"another than meant":  {conflict(ledger.MismatchConflict), "differs", "–", "look at both sides"},
 		"contradicted":        {conflict(ledger.Contradiction), "WRONG?", "–", "look at both sides"},
-		"overtaken":           {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2", Overtook: true, MayHaveLanded: true}} }, "?", "overtaken", "look: overtaken"},
-		"overtaken in vain":   {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2", Overtook: true}} }, "?", "no check", "look"},
-		"same input":          {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2"}} }, "?", "no check", "look: same input"},
+		"overtaken":           {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2", Overtook: true, MayHaveLanded: true}} }, "?", "overtaken", "look"},
+		"overtaken, and its checks go on": {func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "2", Overtook: true, MayHaveLanded: true}}
+			r.Pricing.DecideAt = at.Add(40 * time.Second)
+		}, "?", "overtaken", "look"},
+		"overtaken in vain": {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2", Overtook: true}} }, "?", "no check", "look"},
+		"same input":        {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2"}} }, "?", "no check", "look: same input"},
 	} {
 		o := operation(c.change)
 		clock, _ := o.Clock()

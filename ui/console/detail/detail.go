@@ -200,7 +200,11 @@ func (p *page) known() {
 
 func (p *page) advice() {
 	verb, why := p.t.Advice()
-	p.say("→ "+strings.ToUpper(verb), p.Strong, why.Or(safe.Say("–")))
+	name, why := "→ "+strings.ToUpper(verb), why.Or(safe.Say("–"))
+	if draw.Width(name) >= label { // what is advised is never cut
+		name, why = "→", safe.Say("%s: %s", strings.ToUpper(verb), why)
+	}
+	p.say(name, p.Strong, why)
 	for _, text := range p.t.HowTo() {
 		p.say("", p.Text, text)
 	}

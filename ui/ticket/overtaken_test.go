@@ -1,0 +1,50 @@
+package ticket
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/policy"
+)
+
+// What landed instead is named wherever the row is told, with the act that ends it, and
+// nothing there says to gamble, to wait or to send it again.
+func TestWhatIsOvertakenSaysWhatLandedInstead(t *testing.T) {
+	p := need.Get(policy.Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { cost: { duplicate: 24000, miss: 12000 } }\n")))(t)
+	past := policy.History([]ledger.DoubtCount{{Kind: "pay", Class: ledger.ClassTimeout, Landed: 30, Missed: 30}})
+	judge := ByPolicy(func() *policy.Policy { return p.WithHistory(past) })
+	for name, c := range map[string]struct {
+		later  ledger.State
+		says   string
+		change func(*ledger.Record)
+	}{
+		"in doubt, landed":         {ledger.Committed, "deploy web 43 landed instead, ", func(*ledger.Record) {}},
+		"in doubt, may have":       {ledger.Uncertain, "deploy web 43 may have landed instead, ", func(*ledger.Record) {}},
+		"did not land, and landed": {ledger.Committed, "deploy web 43 landed instead, ", func(r *ledger.Record) { r.Operation.State, r.Attempts[0].Proof = ledger.Failed, ledger.ProvenAbsent }},
+	} {
+		o := operation(func(r *ledger.Record) {
+			r.Operation.ErrorClass = ledger.ClassTimeout
+			r.Related = []ledger.Relation{{ID: "2", Title: "deploy web 43", State: c.later, Overtook: true, MayHaveLanded: true, CreatedAt: at.Add(-time.Minute)}}
+			c.change(r)
+		})
+		o = From(*o.Record, judge, at, time.UTC)
+		verb, why := o.Advice()
+		need.Must(t, verb == policy.AdviseAbandon && strings.Contains(why.String(), "deploy web 43"), "%s: %s, %s", name, verb, why)
+		need.Equal(t, o.Do(20).String(), "abandon: overtaken", name)
+		clocks, _ := o.Clocks()
+		need.Must(t, len(clocks) == 1, "%s: clocks %v", name, clocks)
+		need.Contains(t, clocks[0].String(), "none: "+c.says)
+		need.Contains(t, o.Price(whole).String(), c.says)
+		price, short := o.Price(whole).String(), o.Price(30).String()
+		for _, gamble := range []string{"×", "costs nothing twice", "it is never done", "looking"} {
+			need.Must(t, !strings.Contains(price+short, gamble), "%s: %s, %s", name, price, short)
+		}
+		need.Must(t, o.HowTo()[0].String() == "A ends it: no one sends it any more. What landed instead stays", "%s: %v", name, o.HowTo())
+		if known, _ := o.Known(); o.State() == ledger.Uncertain {
+			need.Contains(t, known.String(), c.says)
+		}
+	}
+}
