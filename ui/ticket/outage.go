@@ -327,7 +327,7 @@ var groups = func() map[ledger.Group]Group {
 		ledger.Group(ledger.MismatchConflict):  group("landed, but different", "landed, different", "look, then D", "look, D", "↵", Bad),
 		ledger.GroupProven:                     group("did not land, proven", "not landed, proven", "send again: safe", "send again", "R", Sure),
 		ledger.GroupSaid:                       group("said not to have landed", "said not landed", "look, no proof", "look", "↵", Warn),
-		ledger.GroupElsewhere:                  group("there by another operation, or may be", "there by another?", "do NOT send: look, A ends it", "do NOT send", "↵", Bad),
+		ledger.GroupElsewhere:                  group("there by another operation, or may be", "there by another?", "do NOT send: A ends it", "do NOT send", "↵", Bad),
 		ledger.GroupHeld:                       group("did not land, held by", "held by", "wait for the hold", "wait", "↵", Warn),
 		ledger.GroupRunning:                    group("its turn comes in a run of", "in a run of", "wait, p shows the run", "wait, p", "↵", Plain),
 		ledger.GroupOverdue:                    group("allowed, and not sent by", "not sent by", "look at its pipeline", "look", "↵", Warn),

@@ -41,7 +41,7 @@ func TestOutage(t *testing.T) {
 	need.Equal(t, large.Reason().String(), "pay 02:13", "without a class of errors")
 	want := `58 did not land, proven 28,560 send again: safe R incident:i1 group:proven
 2 said not to have landed 80 +1 look, no proof ↵ incident:i1 group:said
-1 done by charge INV-1187, 02:58 420 do NOT send: look, A ends it ↵ incident:i1 group:elsewhere
+1 done by charge INV-1187, 02:58 420 do NOT send: A ends it ↵ incident:i1 group:elsewhere
 1 did not land, held by sam 1 by word wait for the hold ↵ incident:i1 group:held
 4 cannot tell yet 2,100 +3 wait, checks go on ↵ incident:i1 group:reading
 1 one send allowed, waits for billing not priced nothing, pipeline sends ↵ incident:i1 group:unfetched
