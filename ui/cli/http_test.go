@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -270,20 +271,23 @@ func TestHTTPProxyFollowsThePolicy(t *testing.T) {
 func TestHTTPProxyRefusesToStart(t *testing.T) {
 	dir := place(t)
 	need.OK(t, os.WriteFile(filepath.Join(dir, "bad.yaml"), []byte("kinds: 7\n"), 0o600))
+	at := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	free := at.Addr().String()
+	need.OK(t, at.Close())
 	for line, want := range map[string]struct {
 		exit int
 		said string
 	}{
-		"http":                                                    {2, "--upstream is needed"},
-		"http --upstream ftp://h":                                 {2, "no http or https address"},
-		"http --upstream https://h/?q=1":                          {2, "query"},
-		"http --upstream https://h --listen :8080":                {5, "--allow-remote"},
-		"http --upstream https://h --listen 0.0.0.0:0":            {5, "reached from other machines"},
-		"http --upstream https://h --listen nowhere":              {2, "no address with a port"},
-		"http --upstream https://h --max-body 0":                  {2, "MiB"},
-		"http --upstream https://h --grace soon":                  {2, "--grace"},
-		"http --upstream https://h --read-only":                   {5, "--read-only"},
-		"http --upstream http://127.0.0.1:1 --listen 127.0.0.1:1": {2, "this proxy itself"},
+		"http":                                                 {2, "--upstream is needed"},
+		"http --upstream ftp://h":                              {2, "no http or https address"},
+		"http --upstream https://h/?q=1":                       {2, "query"},
+		"http --upstream https://h --listen :8080":             {5, "--allow-remote"},
+		"http --upstream https://h --listen 0.0.0.0:0":         {5, "reached from other machines"},
+		"http --upstream https://h --listen nowhere":           {2, "no address with a port"},
+		"http --upstream https://h --max-body 0":               {2, "MiB"},
+		"http --upstream https://h --grace soon":               {2, "--grace"},
+		"http --upstream https://h --read-only":                {5, "--read-only"},
+		"http --upstream http://" + free + " --listen " + free: {2, "this proxy itself"},
 		"http --upstream https://h --policy " + filepath.Join(dir, "bad.yaml") + " --listen 127.0.0.1:0": {1, "version"},
 		"http extra": {2, "takes no arguments"},
 	} {
