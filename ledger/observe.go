@@ -225,7 +225,9 @@ func observeSettled(o *Operation, read Read) {
 
 // repeats reports whether a read says what is known of a settled operation. Of one that was
 // abandoned it contradicts that, whatever a check had found before.
-func (r Read) repeats(o *Operation) bool { return o.Verdict == r.Verdict && !r.tells(o) && o.Fact == "" }
+func (r Read) repeats(o *Operation) bool {
+	return o.Verdict == r.Verdict && !r.tells(o) && o.Fact == ""
+}
 
 // tells reports whether a read says more than the one before it that had the same
 // verdict: another receipt, or without receipts another effect.
