@@ -57,8 +57,8 @@ func abandonedAndFound(d *desk) {
 		a := d.begun(key).Attempt.ID
 		return d.decide(d.settle(a, ledger.OutcomeUncertain), ledger.VerbAbandon), a
 	}
-	o, a := given("refused late")
-	o = d.settle(a, ledger.OutcomeFailed)
+	_, a := given("refused late")
+	o := d.settle(a, ledger.OutcomeFailed)
 	need.Must(d, o.State == ledger.Abandoned && o.Fact == ledger.Failed && o.Conflict == ledger.NoConflict, "a late refusal: %+v", o)
 	d.want(d.decide(o, ledger.VerbUndo), ledger.Failed)
 

@@ -187,7 +187,7 @@ func (c cells) clock() (string, bool) {
 		return c.in("till", c.Row.GrantUntil)
 	}
 	switch {
-	case later{c.Ticket}.came():
+	case later(c).came():
 		return "overtaken", false
 	case c.Record == nil:
 		return "", false
