@@ -58,7 +58,7 @@ demo: build
 # of a debugger, which take a third of the linking. The packages that take longest start
 # first.
 TESTS = $(GO) run ./.ci/test
-FLAGS = -vet=off -ldflags='-s -w' -timeout $(TIMEOUT)
+FLAGS = -vet=off -ldflags='-s -w' -timeout $(TIMEOUT) -count $(COUNT)
 FIRST = ./ui/cli ./ledger/sqlite ./reconcile ./ledger/postgres ./reconcile/drill
 
 # The fast lane: every file of tests without the tag soak. It needs Go, git and make.
