@@ -141,7 +141,7 @@ func (p *hand) goTo(text string) {
 
 // outsideWork is what the console cannot do: someone has to look, to take something
 // back, or to start a pipeline.
-var outsideWork = regexp.MustCompile(`cancel one|look|fetch|open|wait|(landed|parked) \d\d:\d\d, by`)
+var outsideWork = regexp.MustCompile(`cancel one|look|fetch|open|wait|(landed|parked|abandoned) \d\d:\d\d, by`)
 
 // leavesOutsideWork: what still needs a person needs work outside of the console.
 func (p *hand) leavesOutsideWork(outage string) {
@@ -188,6 +188,12 @@ func TestE2E_TheOutageInThirtyKeys(t *testing.T) {
 	p.sees("Park")
 	p.press("enter", "enter")
 	p.sees("parked until")
+	p.goTo("deploy web 4.18.2")
+	p.sees("ABANDON: overtaken")
+	p.press("A")
+	p.sees("Reason")
+	p.press("o", "l", "d", "tab", "enter")
+	p.sees("abandoned")
 	p.within(30)
 	p.leavesOutsideWork(outage)
 }
