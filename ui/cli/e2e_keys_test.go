@@ -265,6 +265,13 @@ func TestE2E_TheOutageByANewcomer(t *testing.T) {
 			p.sees("Enter: next field, then Park")
 			p.press("enter", "enter")
 			p.sees("parked until")
+		case strings.Contains(advice, "→ ABANDON"):
+			p.follow("abandon")
+			p.sees("Reason")
+			p.press("o", "l", "d")
+			p.follow("Abandon")
+			p.press("enter")
+			p.sees("abandoned")
 		case strings.Contains(rows[at], "1QX"):
 			p.follow("what can I do")
 			p.sees("C ")
