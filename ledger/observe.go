@@ -127,7 +127,14 @@ func (r Read) finds() bool {
 // did not land.
 func (ob Observation) proves(rec *Record, o Operation, read Read) bool {
 	return (o.State == Failed || o.Fact != "") && read.Verdict == Absent && o.Conflict == NoConflict && !o.HandsOff &&
-		ob.Deny && read.BeganAt.After(lastEnd(rec))
+		ob.denies(rec, read)
+}
+
+// denies reports whether a read that finds nothing may prove that nothing happened: the
+// policy allows it, the read began after the last attempt had ended, and no attempt was
+// redirected (I6).
+func (ob Observation) denies(rec *Record, read Read) bool {
+	return ob.Deny && read.BeganAt.After(lastEnd(rec)) && !slices.ContainsFunc(rec.Attempts, Attempt.Redirected)
 }
 
 // observeDoubt applies a conclusive verdict to an operation in doubt.
@@ -158,8 +165,7 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		}
 		o.HandsOff = true
 	case Absent:
-		// The read must have begun after the last attempt ended, or it looked too early.
-		if !ob.Deny || !read.BeganAt.After(lastEnd(rec)) || slices.ContainsFunc(rec.Attempts, Attempt.Redirected) {
+		if !ob.denies(rec, read) {
 			break
 		}
 		o.State, o.SettledAt = Failed, rec.Now

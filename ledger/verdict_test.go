@@ -197,5 +197,15 @@ func TestI6_ARedirectedAttemptIsNeverAbsent(t *testing.T) {
 		need.That(t, b.rec.State() == Uncertain && b.rec.Attempts[0].Proof == "", "%s: %s, proof %q", name, b.rec.State(), b.rec.Attempts[0].Proof)
 		b.observe(Landed, 1, "r1")
 		b.want(Committed, 1, NoConflict)
+
+		// Nor does a check prove what a person has said of it, or has left open.
+		for _, verb := range []Verb{VerbDeny, VerbAbandon} {
+			b := newBench(t)
+			_, a := b.begin()
+			b.settle(a, OutcomeUncertain, answer)
+			need.OK(t, b.decide(verb))
+			b.observe(Absent, 0)
+			need.That(t, b.rec.Attempts[0].Proof == "" && b.rec.Operation.Fact != Failed, "%s, after %s: proof %q, fact %q", name, verb, b.rec.Attempts[0].Proof, b.rec.Operation.Fact)
+		}
 	}
 }
