@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"indoubt/ledger/archive"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
+	"indoubt/ledger/postgres/pgtest"
 )
 
 // settledSite is a site whose policy says nothing, and its ledger, which the test writes too.
@@ -91,12 +93,15 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 	dir := filepath.Join(s.dir, "made", "archive")
 	args := []string{"archive", "--settled-for", "0s", "--to", dir, "--json"}
 	quiet := othersWrite(t, store) // so that it rests, and a kill finds it at work
+	mortal := *s
+	mortal.env = append(slices.Clone(s.env), "PGAPPNAME=mortal")
 	for kills := range 5 {
-		p := s.start(append(args, "--rest", "40")...)
+		p := mortal.start(append(args, "--rest", "40")...)
 		after := time.Duration(100+200*kills+rand.IntN(300)) * time.Millisecond
 		time.Sleep(after)
 		_ = p.cmd.Process.Kill()
 		p.finish()
+		s.unserved("mortal")
 		whole, gone := s.shelved(store, dir, ids)
 		t.Logf("killed after %s: %d whole, %d archived", after, whole, gone)
 		for _, a := range need.Get(store.Archives(t.Context()))(t) {
@@ -160,6 +165,19 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 			t.Errorf("%v: %s%s", args, r.Out, r.Err)
 		}
 	}
+}
+
+// unserved waits until a server has done with the clients of that name: what a client had
+// asked for when it was killed may be committed after its end.
+func (s *site) unserved(name string) {
+	s.Helper()
+	if !s.afar {
+		return
+	}
+	s.eventually("the server has done with who was killed", func() bool {
+		out := need.Get(pgtest.Psql(s, s.ledger, "SELECT count(*) FROM pg_stat_activity WHERE application_name = '"+name+"'"))(s)
+		return strings.TrimSpace(out) == "0"
+	})
 }
 
 // shelved counts operations that are whole in the ledger, and that are in a file alone.
