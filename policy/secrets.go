@@ -33,7 +33,7 @@ var uses = map[string]use{
 	"headers": inHeaders, "env": inEnvironment, "query": inData, "json": inData, "form": inData, "stdin": inData, "arguments": inData, "args": inData,
 	"argv": inArguments, "command": inArguments, "base": inAddress, "url": inAddress, "link": inAddress,
 	"get": inAddress, "post": inAddress, "put": inAddress, "patch": inAddress, "delete": inAddress,
-	"sqlite": inDSN, "postgres": inDSN, "mysql": inDSN, "dir": inFolder, "title": inText, "target": inText,
+	"sqlite": inDSN, "postgres": inDSN, "dir": inFolder, "title": inText, "target": inText,
 	"tests": elsewhere, "sql": inSQL,
 }
 
@@ -200,25 +200,15 @@ func namedSecrets(text, name string, in use) (out []string) {
 	return append(out, text)
 }
 
-var (
-	userinfo  = lazyregexp.New(`(?i)^https?://([^/?#\s@]+)@`)
-	mysqlUser = lazyregexp.New(`^[^:@/\s]*:([^/\s]+)@`)
-)
+var userinfo = lazyregexp.New(`(?i)^https?://([^/?#\s@]+)@`)
 
-// passwords are the passwords in an address or a DSN that only its form shows.
+// passwords are the passwords in an address that only its form shows.
 func passwords(text string, in use) []string {
-	form := userinfo
-	if in == inDSN {
-		form = mysqlUser
-	}
-	if in != inAddress && in != inDSN || in == inDSN && strings.Contains(text, "://") {
+	m := userinfo.FindStringSubmatch(text)
+	if in != inAddress || m == nil {
 		return nil
 	}
-	m := form.FindStringSubmatch(text)
-	if m == nil {
-		return nil
-	}
-	if user, password, ok := strings.Cut(m[1], ":"); ok && in == inAddress && user != "" {
+	if user, password, ok := strings.Cut(m[1], ":"); ok && user != "" {
 		return []string{password, m[1]}
 	}
 	return m[1:]

@@ -28,7 +28,7 @@ type sqlRule struct {
 	database *Downstream
 }
 
-var sqlDrivers = []string{"sqlite", "postgres", "mysql"}
+var sqlDrivers = []string{"sqlite", "postgres"}
 
 // sqlDatabase reads `sql:` of a downstream.
 func (d requestDecoder) sqlDatabase(ds *Downstream, n *node) {
@@ -53,7 +53,7 @@ func (d requestDecoder) sqlDatabase(ds *Downstream, n *node) {
 	d.is(ds, n, "sql")
 }
 
-const sqlHint = `sqlite: /var/lib/books.db, postgres: "${env.BOOKS_DSN}" or mysql: "${env.BOOKS_DSN}"`
+const sqlHint = `sqlite: /var/lib/books.db or postgres: "${env.BOOKS_DSN}"; another database is read by a command`
 
 // statement reads `sql:` of a read or a send.
 func (d requestDecoder) statement(n *node) *sqlRule {
@@ -82,7 +82,7 @@ func (d checker) finishSQL(s *sqlRule, read bool) {
 	if s.query == "" || s.database == nil {
 		return
 	}
-	if problem, hint := s.refused(s.database.sql.driver, read); problem != "" {
+	if problem, hint := s.refused(read); problem != "" {
 		d.fail(s.queryAt, problem, hint)
 	}
 }
@@ -168,8 +168,7 @@ func (s *SQLRequest) leaving(*transport) []string {
 var (
 	beginsWith = lazyregexp.New(`^(?s:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)`)
 
-	// changing are the words of a statement that writes. MySQL writes a file by INTO
-	// even where it only reads.
+	// changing are the words of a statement that writes.
 	changing = lazyregexp.New(`(?i)\b(?:INSERT|UPDATE|DELETE|MERGE|REPLACE|INTO|CREATE|ALTER|DROP|TRUNCATE|ATTACH|PRAGMA|CALL|LOCK)\b`)
 
 	// quotedBefore and quotedAfter are around a name in quotes.
@@ -181,7 +180,7 @@ var (
 // not parse SQL: the database does, in a transaction that only reads where the
 // statement is a read. So it refuses too much rather than too little, and what is
 // refused by mistake can be bound instead.
-func (s *sqlRule) refused(driver string, read bool) (problem, hint string) {
+func (s *sqlRule) refused(read bool) (problem, hint string) {
 	const bind = "a text that holds it goes into `args`"
 	first := ""
 	if m := beginsWith.FindStringSubmatch(s.query); m != nil {
@@ -189,8 +188,6 @@ func (s *sqlRule) refused(driver string, read bool) (problem, hint string) {
 	}
 	changes := s.changes()
 	switch {
-	case driver == "mysql" && (strings.Contains(s.query, "/*!") || strings.Contains(s.query, "/*M!") || strings.Contains(s.query, "/*+")):
-		return "a comment that MySQL runs as SQL is not allowed", ""
 	case strings.Contains(strings.TrimRight(s.query, "; \t\r\n"), ";"):
 		return "holds more than one statement", bind
 	case first == "":

@@ -345,7 +345,7 @@ type MCPRequest struct {
 // in Query. It may hold secrets: never show it.
 type SQLRequest struct {
 	Database string // the downstream's name; one pool serves all its requests
-	Driver   string // sqlite, postgres or mysql
+	Driver   string // sqlite or postgres
 	DSN      string // for sqlite a path
 	Query    string // with the driver's placeholders: ? or $1, $2, …
 	Args     []any  // nil, bool, int64, float64, string; a list or mapping as JSON text

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 	sqlite3 "modernc.org/sqlite"
 
@@ -45,7 +44,7 @@ type SQL struct {
 // string, and []byte as it is.
 type SQLRequest struct {
 	Name   string // of the database, for the pool
-	Driver string // sqlite, postgres or mysql
+	Driver string // sqlite or postgres
 	DSN    string // how to reach it; the path of the file for sqlite
 	Query  string
 	Args   []any
@@ -107,8 +106,7 @@ func (s *SQL) Read(ctx context.Context, q SQLRequest) ledger.Answer {
 // Send runs one statement in one transaction, over a connection of its own.
 // Sent reports whether it may have taken effect: false is proof that it has not
 // and will not, because COMMIT was never written, or was answered with a
-// refusal. A MySQL table without transactions takes effect at once, so there
-// Sent is true from the statement on, unless a rollback is known to be whole.
+// refusal.
 func (s *SQL) Send(ctx context.Context, q SQLRequest) ledger.Answer {
 	a := ledger.Answer{Via: "sql", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
@@ -182,10 +180,8 @@ func openDatabase(driver, dsn string) (database, error) {
 		return openSQLite(dsn)
 	case "postgres":
 		return openPostgres(dsn)
-	case "mysql":
-		return openMySQL(dsn)
 	}
-	return nil, fmt.Errorf("there is no driver %q: sqlite, postgres and mysql", driver)
+	return nil, fmt.Errorf("there is no driver %q: sqlite and postgres", driver)
 }
 
 // failedStatement closes an answer that did not come. When the time was up,
@@ -208,13 +204,10 @@ func failedStatement(a ledger.Answer, ctx context.Context, err error, secrets []
 // it or may not be run.
 func mistaken(err error) bool {
 	var pg *pgconn.PgError
-	var my *mysql.MySQLError
 	state := ""
 	switch {
 	case errors.As(err, &pg):
 		state = pg.Code
-	case errors.As(err, &my):
-		state = string(my.SQLState[:])
 	case errors.As(err, new(*sqlite3.Error)):
 		code := sqliteCode(err)
 		return code == sqliteError || code == sqliteReadonly || code == sqliteRange

@@ -157,7 +157,8 @@ func rolledBack(err error) bool {
 	return strings.HasPrefix(said.Code, "23")
 }
 
-func postgresTimedOut(err error) bool {
+// timedOut reports whether the server stopped a statement because its time was up.
+func timedOut(err error) bool {
 	var said *pgconn.PgError
 	return errors.As(err, &said) && (said.Code == "57014" || said.Code == "25P03")
 }

@@ -196,12 +196,7 @@ func must(t *testing.T, s *SQL, q SQLRequest, query string) {
 	q.Query, q.Args = query, nil
 	db, err := s.database(q)
 	need.OK(t, err)
-	switch d := db.(type) {
-	case *postgres:
-		_, err = d.pool.Exec(t.Context(), query)
-	case *mysqlServer:
-		_, err = d.pool.ExecContext(t.Context(), query)
-	}
+	_, err = db.(*postgres).pool.Exec(t.Context(), query)
 	need.OK(t, err, query)
 }
 

@@ -70,7 +70,7 @@ func (f sqliteFile) read(ctx context.Context, q SQLRequest, into *table) (string
 		return "", err
 	}
 	defer rows.Close()
-	return "", into.take(rows, sqliteValue)
+	return "", into.take(rows)
 }
 
 func (f sqliteFile) send(ctx context.Context, q SQLRequest, into *table) (affected int64, err error) {
@@ -104,7 +104,7 @@ func (f sqliteFile) change(ctx context.Context, conn *sql.Conn, q SQLRequest, in
 	if err != nil {
 		return 0, err
 	}
-	if err := errors.Join(into.take(rows, sqliteValue), rows.Close()); err != nil {
+	if err := errors.Join(into.take(rows), rows.Close()); err != nil {
 		return 0, err
 	}
 	if err := conn.QueryRowContext(ctx, "SELECT changes()").Scan(&affected); err != nil {
@@ -133,5 +133,3 @@ func sqliteCode(err error) int {
 	}
 	return 0
 }
-
-func sqliteValue(_ string, v any) []byte { return jsonValue(v) }

@@ -31,8 +31,8 @@ func firstWord(query string) string {
 	return strings.ToUpper(rest[:end])
 }
 
-// oneStatement refuses text that SQLite would run as several statements. The
-// other drivers refuse it by themselves.
+// oneStatement refuses text that SQLite would run as several statements.
+// PostgreSQL refuses it by itself.
 func oneStatement(query string) error {
 	for rest := skipBlank(query); rest != ""; rest = skipBlank(rest) {
 		switch rest[0] {
@@ -52,15 +52,14 @@ func oneStatement(query string) error {
 	return nil
 }
 
-// skipBlank skips white space and comments. What MySQL would run inside a
-// comment is none.
+// skipBlank skips white space and comments.
 func skipBlank(s string) string {
 	for {
 		s = strings.TrimLeft(s, " \t\r\n\f")
 		switch {
-		case strings.HasPrefix(s, "--"), strings.HasPrefix(s, "#"):
+		case strings.HasPrefix(s, "--"):
 			s = after(s, "\n")
-		case strings.HasPrefix(s, "/*") && !strings.HasPrefix(s, "/*!") && !strings.HasPrefix(s, "/*M!"):
+		case strings.HasPrefix(s, "/*"):
 			s = after(s[2:], "*/")
 		default:
 			return s

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -88,19 +87,17 @@ func (t *table) json() json.RawMessage {
 	return out
 }
 
-// take reads the rows of a database/sql driver. convert makes JSON of a value of
-// a type, by the name the driver has for it.
-func (t *table) take(rows *sql.Rows, convert func(kind string, v any) []byte) error {
-	types, err := rows.ColumnTypes()
+// take reads the rows of a database/sql driver.
+func (t *table) take(rows *sql.Rows) error {
+	names, err := rows.Columns()
 	if err != nil {
 		return err
 	}
-	names, kinds := make([]string, len(types)), make([]string, len(types))
-	values, into := make([]any, len(types)), make([]any, len(types))
-	for i, ct := range types {
-		names[i], kinds[i], into[i] = ct.Name(), ct.DatabaseTypeName(), &values[i]
+	values, into := make([]any, len(names)), make([]any, len(names))
+	for i := range names {
+		into[i] = &values[i]
 	}
-	if len(types) > 0 {
+	if len(names) > 0 {
 		if err := t.columns(names); err != nil {
 			return err
 		}
@@ -109,7 +106,7 @@ func (t *table) take(rows *sql.Rows, convert func(kind string, v any) []byte) er
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		if !t.add(func(i int) []byte { return convert(kinds[i], values[i]) }) {
+		if !t.add(func(i int) []byte { return jsonValue(values[i]) }) {
 			return nil
 		}
 	}
@@ -125,10 +122,6 @@ func jsonValue(v any) []byte {
 		return strconv.AppendBool(nil, x)
 	case int64:
 		return strconv.AppendInt(nil, x, 10)
-	case uint64:
-		return strconv.AppendUint(nil, x, 10)
-	case float32:
-		return jsonNumber(strconv.FormatFloat(float64(x), 'g', -1, 32))
 	case float64:
 		return jsonNumber(strconv.FormatFloat(x, 'g', -1, 64))
 	case time.Time:
@@ -144,9 +137,6 @@ func jsonValue(v any) []byte {
 // jsonNumber is a number with the digits it has; what JSON has no number for
 // (NaN) is text.
 func jsonNumber(text string) []byte {
-	if digits := strings.TrimLeft(text, "0"); digits != text && digits != "" && digits[0] >= '0' && digits[0] <= '9' {
-		text = digits // a zero-filled column
-	}
 	if len(text) > 0 && text[0] != '"' && json.Valid([]byte(text)) {
 		return []byte(text)
 	}
@@ -162,7 +152,7 @@ func jsonBytes(b []byte) []byte {
 }
 
 // jsonMoment is a moment in the layout a database writes it in. What is none,
-// MySQL's zero date or PostgreSQL's infinity, stays text.
+// such as PostgreSQL's infinity, stays text.
 func jsonMoment(text string, layouts ...string) []byte {
 	for _, layout := range layouts {
 		if at, err := time.Parse(layout, text); err == nil {

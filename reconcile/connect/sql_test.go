@@ -169,8 +169,8 @@ func TestSQLiteReadSeesTheFileThatIsThereNow(t *testing.T) {
 
 func TestFirstWord(t *testing.T) {
 	for query, want := range map[string]string{
-		"select 1": "SELECT", "  -- x\n/* y */ (SELECT 1)": "SELECT", "((select(1)))": "SELECT", "": "", "/*! DROP TABLE x */": "",
-		"/* open": "", "'select'": "", "values(1)": "VALUES", "(--x\nWITH": "WITH", "# c\nSHOW": "SHOW",
+		"select 1": "SELECT", "  -- x\n/* y */ (SELECT 1)": "SELECT", "((select(1)))": "SELECT", "": "", "/* DROP TABLE x */": "",
+		"/* open": "", "'select'": "", "values(1)": "VALUES", "(--x\nWITH": "WITH", "-- c\nSHOW": "SHOW",
 	} {
 		need.Equal(t, firstWord(query), want, query)
 	}
@@ -181,7 +181,6 @@ func TestSecretsOfADatabaseAreNotShown(t *testing.T) {
 	defer s.Close()
 	for driver, dsns := range map[string][]string{
 		"postgres": {"postgres://me:hunter42@127.0.0.1:1/x?connect_timeout=1", "host=127.0.0.1 port=1 user=me password=hunter42", "postgres://me:hunter42@[::1", "host=x password='hunter42"},
-		"mysql":    {"me:hunter42@tcp(127.0.0.1:1)/x", "me:hunter42@tcp(127.0.0.1:1", "me:hunter42"},
 	} {
 		for _, dsn := range dsns {
 			for _, ask := range []func(context.Context, SQLRequest) ledger.Answer{s.Read, s.Send} {

@@ -7,7 +7,6 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -42,14 +41,6 @@ func (w *wire) Write(p []byte) (int, error) {
 		}
 	}
 	return w.Conn.Write(p)
-}
-
-// SyscallConn lets a driver look whether an idle connection was closed.
-func (w *wire) SyscallConn() (syscall.RawConn, error) {
-	if c, ok := w.Conn.(syscall.Conn); ok {
-		return c.SyscallConn()
-	}
-	return nil, errors.ErrUnsupported
 }
 
 // fence stands between one write and its connection (I3): nothing passes after
@@ -117,11 +108,6 @@ func dialWire(f *fence) dialer {
 		}
 		return w, nil
 	}
-}
-
-// timedOut reports whether a database stopped a statement because its time was up.
-func timedOut(err error) bool {
-	return postgresTimedOut(err) || mysqlTimedOut(err)
 }
 
 // tooLong reports whether a single answer was longer than is read.

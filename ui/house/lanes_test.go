@@ -39,7 +39,7 @@ var lanes = map[string]lane{
 	"ledger/wire/procgroup":   {0, 7, 0},
 	"policy":                  {1, 0, 0},
 	"reconcile":               {6, 3, 0},
-	"reconcile/connect":       {11, 2, 3},
+	"reconcile/connect":       {10, 2, 3},
 	"reconcile/drill":         {1, 1, 0},
 	"ui/cli":                  {91, 187, 0},
 	"ui/console/feed":         {1, 0, 0},
