@@ -28,13 +28,6 @@ type StateCount struct {
 	Oldest time.Time
 }
 
-// Sends is how many writes of a kind were sent once more, and how that ended.
-type Sends struct {
-	Kind    string
-	Outcome Outcome // "" while in flight
-	Count   int
-}
-
 // Accuracy is how the decisions of one actor, of one sort, turned out: what persons
 // confirmed, denied and abandoned, what reads settled and what was sent again by
 // programs.

@@ -90,9 +90,6 @@ type Statistics interface {
 	// Accuracy counts who decided doubts since then, and how often evidence said
 	// otherwise later. It reads the events of that time.
 	Accuracy(ctx context.Context, since time.Time) ([]Accuracy, error)
-	// Sends counts the attempts after the first that began since then, by kind and
-	// outcome. It reads the events of that time.
-	Sends(ctx context.Context, since time.Time) ([]Sends, error)
 }
 
 // Pricer keeps what a policy says of open operations.

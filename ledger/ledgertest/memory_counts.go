@@ -3,7 +3,6 @@ package ledgertest
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -101,34 +100,6 @@ func (m *Memory) Accuracy(_ context.Context, since time.Time) ([]ledger.Accuracy
 		counts[key] = a
 	}
 	return slices.Collect(maps.Values(counts)), nil
-}
-
-// Sends implements ledger.Store.
-func (m *Memory) Sends(_ context.Context, since time.Time) ([]ledger.Sends, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	counts := map[ledger.Sends]int{}
-	for _, e := range m.events {
-		var began struct{ N int }
-		if e.Verb != "begin" && e.Verb != "retry" || e.At.Before(since) || json.Unmarshal(e.Detail, &began) != nil || began.N < 2 {
-			continue
-		}
-		o := m.find(ledger.Locator{ID: e.OperationID})
-		for _, a := range o.attempts {
-			if a.N == began.N {
-				counts[ledger.Sends{Kind: o.op.Kind, Outcome: a.Outcome}]++
-			}
-		}
-	}
-	var out []ledger.Sends
-	for c, n := range counts {
-		c.Count = n
-		out = append(out, c)
-	}
-	slices.SortFunc(out, func(a, b ledger.Sends) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Outcome, b.Outcome))
-	})
-	return out, nil
 }
 
 // The order of these is no part of what they say.

@@ -369,17 +369,14 @@ func compareKept(rt *rapid.T, plain, real ledger.Store, now time.Time) {
 		Doubts   []ledger.DoubtCount
 		States   []ledger.StateCount
 		Accuracy [2][]ledger.Accuracy
-		Sends    [2][]ledger.Sends
 	}
 	of := func(s ledger.Store) kept {
 		doubtCounts, err1 := s.DoubtCounts(ctx)
 		stateCounts, err2 := s.StateCounts(ctx, now)
 		all, err3 := s.Accuracy(ctx, time.Time{})
 		late, err4 := s.Accuracy(ctx, Noon.Add(time.Hour))
-		sends, err5 := s.Sends(ctx, time.Time{})
-		lateSends, err6 := s.Sends(ctx, Noon.Add(time.Hour))
-		need.OK(rt, errors.Join(err1, err2, err3, err4, err5, err6))
-		return kept{sortDoubtCounts(doubtCounts), sortStateCounts(stateCounts), [2][]ledger.Accuracy{sortAccuracy(all), sortAccuracy(late)}, [2][]ledger.Sends{sends, lateSends}}
+		need.OK(rt, errors.Join(err1, err2, err3, err4))
+		return kept{sortDoubtCounts(doubtCounts), sortStateCounts(stateCounts), [2][]ledger.Accuracy{sortAccuracy(all), sortAccuracy(late)}}
 	}
 	if diff := cmp.Diff(of(plain), of(real), seeing...); diff != "" {
 		rt.Fatalf("what was counted differs from memory's (-memory +store):\n%s", diff)

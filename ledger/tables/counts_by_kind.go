@@ -78,22 +78,6 @@ func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accurac
 		 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, from, Millis(since))
 }
 
-// Sends reads from the history which attempts began since then.
-func (s *Store) Sends(ctx context.Context, since time.Time) ([]ledger.Sends, error) {
-	from, err := seqAt(ctx, s, since)
-	if err != nil {
-		return nil, err
-	}
-	return Gather(ctx, s.db, func(rows Rows) (c ledger.Sends, err error) {
-		return c, rows.Scan(&c.Kind, &c.Outcome, &c.Count)
-	}, `
-		SELECT o.kind, a.outcome, count(*)
-		  FROM events e JOIN operations o ON o.id = e.operation_id
-		  JOIN attempts a ON a.operation_id = e.operation_id AND a.n = `+s.d.Field("e.detail", "n")+`
-		 WHERE e.seq >= ? AND e.at >= ? AND e.verb IN ('begin', 'retry') AND a.n > 1
-		 GROUP BY 1, 2 ORDER BY 1, 2`, from, Millis(since))
-}
-
 // seqAt is an event from which on everything since a time is to be found. The
 // history is in the order of time but for clocks that were set back, which an
 // hour allows for.

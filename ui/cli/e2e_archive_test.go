@@ -141,7 +141,7 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 	}).Deviations(t.Context()))(t); len(d) > 0 {
 		t.Errorf("%+v", d)
 	}
-	for _, args := range [][]string{{"stats"}, {"log"}, {"report"}} {
+	for _, args := range [][]string{{"log"}, {"report"}} {
 		if r := s.must(0, args...); !strings.Contains(r.Out+r.Err, "499 operations that may be of this time are archived: `indoubt archive list`") {
 			t.Errorf("%v: %s%s", args, r.Out, r.Err)
 		}

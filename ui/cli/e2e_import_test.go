@@ -32,14 +32,14 @@ func TestI10_E2E_KilledImport(t *testing.T) {
 	got := countedOf(t, r.Status.Data)
 	need.That(t, got.Recorded+got.Known == n && got.Bad == 0, "%+v", got)
 	need.Equal(t, countedOf(t, s.must(0, args...).Status.Data), counted{Read: n, Known: n}, "once more")
-	var stats struct {
-		Kinds []struct {
+	var report struct {
+		Counts []struct {
 			State string
 			Count int
 		}
 	}
-	need.OK(t, json.Unmarshal(s.must(0, "stats", "--json").Status.Data, &stats))
-	need.That(t, len(stats.Kinds) == 1 && stats.Kinds[0].State == "uncertain" && stats.Kinds[0].Count == n, "%+v", stats)
+	need.OK(t, json.Unmarshal(s.must(0, "report", "--json").Status.Data, &report))
+	need.That(t, len(report.Counts) == 1 && report.Counts[0].State == "uncertain" && report.Counts[0].Count == n, "%+v", report)
 }
 
 // BenchmarkDeadLetters imports 10,000 dead letters of each system, imports them again,

@@ -143,7 +143,7 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 		t.Fatal("a ledger that failed over has sent something")
 	}
 	say(5, "failed over", "begin", "--kind", "post", "--key", "over")
-	for _, look := range []string{"list", "stats"} {
+	for _, look := range []string{"list", "report"} {
 		say(0, "", look)
 	}
 	say(0, "FAILOVER ", "list")

@@ -43,7 +43,6 @@ func exitTable() map[string]map[int]string {
 		"incident close":  changes,
 		"report":          {3: ""},
 		"log":             {3: ""},
-		"stats":           {3: ""},
 		"export":          {1: "error, or it was stopped", 3: ""},
 		"reconcile":       {3: "", 4: "another engine has it", 5: "", 6: "what was named is still in doubt"},
 		"confirm":         decides,

@@ -30,7 +30,6 @@ func TestListsHaveAllForms(t *testing.T) {
 		{"runs --all -o csv", []string{"id,created_at,state,verb", ",done,deny,2,0,maya,'=not there"}},
 		{"runs --all -o wide", []string{"ID ", "CREATED_AT"}},
 		{"incident list -o name", []string{}},
-		{"stats -o csv", []string{"kind,state,count", "stripe.charge,failed,1"}},
 		{"policy show -o csv", []string{"name,", "stripe.charge"}},
 		{"show " + id(1) + " -o csv", []string{"id,version,created_at", id(1)}},
 		{"note " + id(1) + " --reason r -o name", []string{id(1)}},
@@ -45,7 +44,7 @@ func TestListsHaveAllForms(t *testing.T) {
 			need.That(t, len(all) > 0, "%s", c.line)
 		}
 	}
-	for _, line := range []string{"list", "log", "runs --all", "stats"} {
+	for _, line := range []string{"list", "log", "runs --all"} {
 		for _, text := range strings.Split(strings.TrimSpace(b.wantOut(strings.Fields(line+" -o jsonl")...)), "\n") {
 			need.That(t, json.Valid([]byte(text)) && strings.HasPrefix(text, "{"), "%s: %s", line, text)
 		}

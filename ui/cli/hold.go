@@ -240,7 +240,7 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 	case anyway:
 		return nil, nil
 	}
-	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing is held%s", kind, meant(kind, known)), "before its first use: indoubt hold "+kind+" --anyway\nsee `indoubt stats`, or hold everything: indoubt hold --all")
+	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing is held%s", kind, meant(kind, known)), "before its first use: indoubt hold "+kind+" --anyway\nsee `indoubt policy show`, or hold everything: indoubt hold --all")
 }
 
 // scoped prepares a decision about a scope or an incident, which the first argument

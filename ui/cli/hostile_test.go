@@ -271,7 +271,6 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"show":      {{one}, {"019808a1-0002"}, {"019808a1-0003"}, {"019808a1-0004"}, {"019808a1-0005"}, {other}, {"019808a1-0007"}, {"019808a1-0008"}, {"019808a1-0009"}, {"019808a1-000d"}, {"019808a1-000e"}, {"019808a1-000e", "--archive", "/none/" + hostile}, {"019808a1"}, {hostile}, {}},
 		"report":    {{}, {"--since", "9d"}, {outage}},
 		"log":       {{}, {"-o", "csv"}, {"-o", "wide"}, {"-o", "jsonl", "--follow"}, {one}, {hostile}, {"--follow"}},
-		"stats":     {{}},
 		"export":    {{}, {"-o", "csv"}, {"--events"}, {"--events", "-o", "csv"}, {"kind:" + hostile}, {"-o", hostile}, {"--events", hostile}, {"--since", hostile}},
 		"doctor":    {{}},
 		"confirm":   {with(at(6), "--dry-run"), with(at(6)), with(at(1)), with(hostile + "@1"), {at(7), "--receipt", hostile}},

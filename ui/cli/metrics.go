@@ -361,3 +361,14 @@ func (m *exposition) printf(format string, args ...any) {
 		_, m.err = fmt.Fprintf(m.w, format, args...)
 	}
 }
+
+type listCount struct {
+	name string
+	n    int
+}
+
+// listed are the console's lists with their counts.
+func listed(c ledger.Counts) []listCount {
+	return []listCount{{"needs_you", c.NeedsYou}, {"checking", c.Checking}, {"in_flight", c.InFlight}, {"settled", c.Settled},
+		{"all", c.All}, {"parked", c.Parked}, {"conflicts", c.Conflicts}}
+}

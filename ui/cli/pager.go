@@ -19,7 +19,7 @@ import (
 )
 
 // paged are the commands whose text is read from the beginning on.
-var paged = []string{"list", "show", "report", "log", "stats", "incident list", "incident show", "runs", "policy show", "doctor"}
+var paged = []string{"list", "show", "report", "log", "incident list", "incident show", "runs", "policy show", "doctor"}
 
 // pager keeps what a command prints on a terminal until it ends. What is longer than the
 // terminal is then shown a page at a time.

@@ -25,7 +25,7 @@ func TestLongTextIsPaged(t *testing.T) {
 	pagerOf := filepath.Join(b.dir, "pager")
 	need.OK(t, os.WriteFile(pagerOf, []byte("#!/bin/sh\necho PAGED $LESS\ncat\n"), 0o700))
 	for line, want := range map[string]bool{
-		"list": true, "log": true, "show " + id(1): true, "list --limit 2": false, "list --no-pager": false, "log -o jsonl": false, "stats": false, "list -o name": false, "deny " + b.at(1) + " --reason r --yes": false,
+		"list": true, "log": true, "show " + id(1): true, "list --limit 2": false, "list --no-pager": false, "log -o jsonl": false, "list -o name": false, "deny " + b.at(1) + " --reason r --yes": false,
 	} {
 		out := b.onPages(pagerOf, 14, strings.Fields(line)...)
 		need.That(t, strings.Contains(out, "PAGED FRX") == want && strings.Contains(out, "\n"), "indoubt %s:\n%s", line, out)

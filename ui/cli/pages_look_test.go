@@ -137,12 +137,10 @@ kinds:
 	runs, _ := in(object("runs", "--all"), "data").(map[string]any)
 	run, _ := in(object("runs", first(runs["runs"])["id"].(string)), "data").(map[string]any)
 	isOnPage(t, "### run", run)
-	stats, _ := in(object("stats"), "data").(map[string]any)
-	for _, counted := range []string{"lists", "kinds", "downstreams", "odds", "accuracy", "sends"} {
-		first(stats[counted])
-	}
-	isOnPage(t, "### stats", stats)
 	report, _ := in(object("report"), "data").(map[string]any)
+	for _, counted := range []string{"counts", "odds", "accuracy"} {
+		first(report[counted])
+	}
 	isOnPage(t, "### report", report)
 	envelope := maps.Clone(checked)
 	maps.Copy(envelope, sent)

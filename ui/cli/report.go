@@ -22,7 +22,8 @@ func newReportCommand(a *app) *cobra.Command {
 		Short: "Write a page for a hand-over or a post-mortem",
 		Long: `Write a page in Markdown: the account of each outage, what is still open, who
 decided what on what evidence, what was found wrong later, what else happened,
-and the commands that show it again; of one incident, or of the time since.`,
+and the commands that show it again; of one incident, or of the time since. That of
+a time also counts what stands where, and how decisions and doubts turned out.`,
 		Example:           "  indoubt report --since 8h > handover.md\n  indoubt report 7f3a",
 		Args:              maxArgs(1),
 		ValidArgsFunction: completion{a}.incidents,
@@ -84,6 +85,9 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 		if r.Alone, r.AloneCut, err = c.alone(ctx, s, r.Now); err != nil {
 			return err
 		}
+		if err := count(ctx, s, &r); err != nil {
+			return err
+		}
 	}
 	events, _, cut, err := history(ctx, s, o)
 	if err != nil {
@@ -103,6 +107,18 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 		return err
 	}
 	return c.done("", c.reportJSON(r), func(w *safe.Writer) { fmt.Fprint(w, r.Markdown()) })
+}
+
+// count adds what stands where, and how decisions and doubts turned out.
+func count(ctx context.Context, s ledger.Store, r *ticket.Report) (err error) {
+	if r.Counts, err = s.StateCounts(ctx, r.Now); err != nil {
+		return err
+	}
+	if r.Accuracy, err = s.Accuracy(ctx, r.From); err != nil {
+		return err
+	}
+	r.Odds, err = s.DoubtCounts(ctx)
+	return err
 }
 
 // outages adds those that the report is of: the one asked for, or all that had errors
@@ -214,7 +230,10 @@ func (c logCommand) reportJSON(r ticket.Report) any {
 		verb, why := t.Advice()
 		return map[string]any{"operation": t.Row.ID, "do": verb, "why": why.String()}
 	})
-	return map[string]any{"from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut, "archived": r.Archived,
+	counts := each(r.Counts, func(n ledger.StateCount) any {
+		return map[string]any{"kind": n.Kind, "state": n.State, "count": n.Count, "oldest": moment(n.Oldest)}
+	})
+	return map[string]any{"counts": counts, "accuracy": list(r.Accuracy), "odds": list(r.Odds), "from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut, "archived": r.Archived,
 		"open":     map[string]any{"needs_you": r.Open.NeedsYou, "conflicts": r.Open.Conflicts, "twice": r.Open.Twice, "unsent": r.Open.Unsent, "loss": r.Open.Loss, "by_word": r.Open.ByWord, "alone": alone},
 		"currency": r.Currency, "again": r.Again}
 }

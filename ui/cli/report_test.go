@@ -110,6 +110,28 @@ func TestReport(t *testing.T) {
 	b.json(2, "report", "--since", "gestern")
 }
 
+// A report of a time counts who was right, how doubts ended and what stands where.
+func TestReportCounts(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 4; n++ {
+		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[24:], 1))
+	}
+	b.want(0, "deny", b.at(1), "--reason", "not there")
+	b.want(0, "deny", b.at(2), "--reason", "not there")
+	b.read(2, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_2"}})
+	b.read(3, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_3"}})
+	oldest := b.rec(4).Operation.DoubtedAt
+	var data struct{ Accuracy, Odds, Counts json.RawMessage }
+	report := func() { need.OK(t, json.Unmarshal(b.json(0, "report", "--since", "30m").Data, &data)) }
+	report()
+	need.Equal(t, string(data.Odds), `[{"kind":"stripe.charge","error_class":"timeout","landed":1,"missed":0}]`)
+	need.Equal(t, string(data.Accuracy), `[{"actor":"indoubt","machine":true,"verb":"read","decided":1,"wrong":0},{"actor":"maya","machine":false,"verb":"deny","decided":2,"wrong":1}]`)
+	need.Equal(t, string(data.Counts), `[{"count":1,"kind":"stripe.charge","oldest":"`+*moment(oldest)+`","state":"uncertain"},{"count":1,"kind":"stripe.charge","oldest":null,"state":"committed"},{"count":2,"kind":"stripe.charge","oldest":null,"state":"failed"}]`)
+	b.now = b.now.Add(time.Hour)
+	report()
+	need.Equal(t, string(data.Accuracy), "[]") // they are older
+}
+
 // A report names the bulk runs of its time or its outage, and says what it leaves out.
 func TestReportOfRunsAndItsLimits(t *testing.T) {
 	b := newBench(t)

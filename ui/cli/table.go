@@ -204,3 +204,20 @@ func prefix(id string, n int) string {
 	}
 	return strings.TrimRight(id[:n], "-")
 }
+
+// writeColumns prints an aligned table under a blank line, unless it is empty.
+func writeColumns(w *safe.Writer, head []string, n int, row func(i int) []string) {
+	if n == 0 {
+		return
+	}
+	g := grid{cells: [][]string{head}, gap: 2}
+	for i := range n {
+		cells := row(i)
+		for j := range cells {
+			cells[j] = safe.Of(cells[j]).String()
+		}
+		g.cells = append(g.cells, cells)
+	}
+	w.Println()
+	g.write(w)
+}

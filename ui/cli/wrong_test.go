@@ -96,7 +96,6 @@ log --limit 0
 log --after tomorrow
 log --follow -o csv
 log ffffffff
-stats --since never
 report --since never
 report nope --since 8h
 confirm

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +21,6 @@ import (
 	"indoubt/ledger/open"
 	"indoubt/ledger/record"
 	"indoubt/reconcile"
-	"indoubt/ui/safe"
 )
 
 // someDoubts is a ledger with two operations in doubt, one of them with a kind
@@ -44,147 +42,6 @@ func someDoubts(t *testing.T) (path string, s ledger.Store) {
 			ErrorClass: ledger.ClassTimeout, Actor: ledger.Actor{Name: "billing", Machine: true}}))(t)
 	}
 	return path, s
-}
-
-func TestStats(t *testing.T) {
-	path, _ := someDoubts(t)
-	var out, errOut bytes.Buffer
-	if code := Main([]string{"stats", "--ledger", path, "--json"}, strings.NewReader(""), &out, &errOut); code != 0 {
-		t.Fatalf("exit %d: %s%s", code, out.String(), errOut.String())
-	}
-	var got struct {
-		OK   bool
-		Data struct {
-			Lists []struct {
-				List  string
-				Count int
-			}
-			Kinds []struct {
-				Kind, State string
-				Count       int
-				Oldest      *float64 `json:"oldest_seconds"`
-			}
-			Downstreams, Odds, Accuracy []any
-		}
-	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || !got.OK {
-		t.Fatalf("%v: %s", err, out.String())
-	}
-	lists := map[string]int{}
-	for _, l := range got.Data.Lists {
-		lists[l.List] = l.Count
-	}
-	need.That(t, lists["all"] == 3 && lists["settled"] == 1, "%v", lists)
-	found := map[string]int{}
-	for _, k := range got.Data.Kinds {
-		found[k.Kind+" "+k.State] = k.Count
-		need.Equal(t, (k.Oldest != nil), (k.State == "uncertain" || k.State == "pending"), k)
-	}
-	need.That(t, found["pay uncertain"] == 1 && found["pay committed"] == 1, "%v", found)
-	out.Reset()
-	if code := Main([]string{"stats", "--ledger", path}, strings.NewReader(""), &out, &errOut); code != 0 || !strings.Contains(out.String(), "KIND") ||
-		!strings.Contains(out.String(), "pay") || strings.Contains(out.String(), "c\nd") {
-		t.Errorf("exit %d: %s", code, out.String())
-	}
-	need.Equal(t, Main([]string{"stats", "pay", "--ledger", path}, strings.NewReader(""), &out, &errOut), exitUsage, "stats with a filter: exit")
-}
-
-// A write counts once it was sent a second time, in the time that was asked about.
-func TestStatsCountSends(t *testing.T) {
-	b := newBench(t)
-	for n := 1; n <= 3; n++ {
-		b.doubt(n, "legacy.charge", fmt.Sprintf(`{"customer":"cus_%d","amount":100}`, n))
-	}
-	for n := 2; n <= 3; n++ {
-		attempt := strings.Replace(id(n), "-00", "-bb", 1)
-		o := b.rec(n).Operation
-		need.Get(ledger.Allow(t.Context(), b.open(), ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: id(n), Version: o.Version, AttemptID: attempt,
-			Basis: ledger.BasisRiskAccepted, MaxAttempts: 3, ExpiresAt: b.now.Add(time.Hour), Sender: "command", Deadline: time.Minute, Reason: "they are down", Actor: ledger.Actor{Name: "maya", Terminal: true}}))(t)
-		if n == 3 {
-			b.settle(n, ledger.SettleRequest{AttemptID: attempt, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout})
-		}
-	}
-	sends := func(want string) {
-		t.Helper()
-		var data struct{ Sends json.RawMessage }
-		if err := json.Unmarshal(b.json(0, "stats", "--since", "30m").Data, &data); err != nil || string(data.Sends) != want {
-			t.Errorf("%v %s", err, data.Sends)
-		}
-	}
-	sends(`[{"kind":"legacy.charge","outcome":null,"count":1},{"kind":"legacy.charge","outcome":"uncertain","count":1}]`)
-	need.Contains(t, b.want(0, "stats"), "legacy.charge   in flight  1\n")
-	b.now = b.now.Add(time.Hour)
-	sends("[]")
-}
-
-func TestStatsTellHowDecisionsTurnedOut(t *testing.T) {
-	var out bytes.Buffer
-	since := time.Date(2026, 7, 14, 3, 6, 0, 0, time.Local)
-	writeStats(safe.NewWriter(&out), statsJSON{
-		Lists: []listCount{{"needs_you", 0}, {"checking", 0}, {"settled", 41}, {"all", 42}}, Duplicates: 1,
-		Odds:     []ledger.DoubtCount{{Kind: "pay", Landed: 3, Missed: 2}, {Kind: "pay", Class: ledger.ClassTimeout, Landed: 1, Missed: 4}},
-		Accuracy: []ledger.Accuracy{{Actor: "checks", Machine: true, Verb: "read", Decided: 7}, {Actor: "maya", Verb: "confirm", Decided: 41, Wrong: 1}, {Actor: "sam", Verb: "deny", Decided: 2}},
-	}, since)
-	need.Equal(t, out.String(), `0 needs you · 41 settled · 42 all
-1 happened twice and not dealt with yet
-
-DOUBTS OF  AFTER      LANDED  DID NOT
-pay        no answer  3       2
-pay        timeout    1       4
-
-Decided since `+clockTime(since)+`:
-  maya: 41 by confirm, 1 later found wrong
-  checks (a program): 7 by read, none found wrong
-  sam: 2 by deny, none found wrong
-`)
-}
-
-// A downstream's doubts are all counted, and the newest check of them is told.
-func TestStatsOfADownstream(t *testing.T) {
-	b := newBench(t)
-	for n := 1; n <= 7; n++ {
-		b.doubt(n, "stripe.charge", charge)
-		if n == 1 || n == 6 {
-			b.read(n, ledger.Read{Verdict: ledger.Inconclusive, Reason: fmt.Sprint("check of ", n)})
-		}
-	}
-	at := b.now.Add(-31 * time.Second) // the check of 6
-	b.doubt(8, "legacy.charge", `{"customer":"cus_1","amount":100}`)
-	b.want(0, "deny", b.at(7), "--reason", "not there")
-	var data struct{ Downstreams []downstreamJSON }
-	need.OK(t, json.Unmarshal(b.json(0, "stats").Data, &data))
-	need.Equal(t, len(data.Downstreams), 1)
-	d := data.Downstreams[0]
-	need.Equal(t, fmt.Sprint(d.Downstream, " ", d.InDoubt, " ", *d.LastRead, " ", d.Verdict, ": ", d.Reason), "stripe 6 "+*moment(at)+" inconclusive: check of 6")
-}
-
-// How doubts ended, who was right, what happened twice and what is at stake.
-func TestStatsOfDecisions(t *testing.T) {
-	b := newBench(t)
-	for n := 1; n <= 5; n++ {
-		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[24:], 1))
-	}
-	b.want(0, "deny", b.at(1), "--reason", "not there")
-	b.want(0, "deny", b.at(2), "--reason", "not there")
-	b.read(2, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_2"}})
-	b.read(3, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_3"}})
-	b.want(0, "confirm", b.at(4), "--receipt", "pi_4", "--receipt", "pi_5")
-	from := *moment(b.now.Add(-30 * time.Minute))
-	var data struct {
-		Lists, Odds, Accuracy json.RawMessage
-		Duplicates            int
-		Loss                  float64
-		Currency, Since       string
-	}
-	stats := func() { need.OK(t, json.Unmarshal(b.json(0, "stats", "--since", "30m").Data, &data)) }
-	stats()
-	need.Equal(t, string(data.Lists), `[{"list":"needs_you","count":3},{"list":"checking","count":1},{"list":"in_flight","count":0},{"list":"settled","count":1},{"list":"all","count":5},{"list":"parked","count":0},{"list":"conflicts","count":2}]`)
-	need.Equal(t, string(data.Odds), `[{"kind":"stripe.charge","error_class":"timeout","landed":1,"missed":0}]`)
-	need.Equal(t, string(data.Accuracy), `[{"actor":"indoubt","machine":true,"verb":"read","decided":1,"wrong":0},{"actor":"maya","machine":false,"verb":"confirm","decided":1,"wrong":0},{"actor":"maya","machine":false,"verb":"deny","decided":2,"wrong":1}]`)
-	need.Equal(t, fmt.Sprint(data.Duplicates, " ", data.Loss, " ", data.Currency, " ", data.Since), "1 840 USD "+from)
-	b.now = b.now.Add(time.Hour)
-	stats()
-	need.Equal(t, string(data.Accuracy), "[]") // they are older
 }
 
 var sampleLine = regexp.MustCompile(`^([a-z_]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\["\\n])*",?)*)\})? (\S+)$`)
