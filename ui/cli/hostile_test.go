@@ -290,7 +290,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"begin":         {{"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k" + hostile, "--key", hostile}, {"--kind", "k", "--input", hostile}, {"--kind", "k", "--once", "--key", hostile + "2"}, {"--kind", hostile, "--dry-run"}},
 		"settle":        {{hostile, "--outcome", "committed"}, {strings.Replace(id(13), "-00", "-aa", 1) + hostile, "--outcome", "uncertain", "--error", hostile}, {"x", "--outcome", hostile}},
 		"mcp":           {{"--", "/none/" + hostile}, {"--server", hostile, "--", "false", hostile}, {"--url", "http://127.0.0.1:1/" + hostile}},
-		"mcp install":   {{client}, {client, "--yes"}, {client, "--server", hostile}, {hostile}, {"--through", hostile, client}},
+		"mcp install":   {{client}, {client, "--yes"}, {client, "--server", hostile}, {hostile}},
 		"mcp uninstall": {{client, "--yes"}, {hostile}},
 		"http":          {{"--listen", port, "--upstream", answers.URL}, {"--listen", hostile, "--upstream", answers.URL}, {"--metrics", hostile, "--upstream", answers.URL}, {"--upstream", "http://x/" + hostile}},
 		"demo":          {{"--seed", "x" + hostile}, {"--at", hostile}},

@@ -5,10 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
-	"net"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -20,19 +17,17 @@ import (
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
 	"indoubt/ledger/record/mcpproxy/identity"
-	"indoubt/ledger/record/mcpproxy/listen"
 	"indoubt/ledger/wire/mcpwire"
 )
 
 // mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
-	server, servers, scope, url, source, deadline, listen, metrics string
-	headers, headerEnv, hosts                                      []string
-	remote                                                         bool
+	server, servers, scope, url, source, deadline, metrics string
+	headers, headerEnv                                     []string
 }
 
-// reach connects to a server, for a session of a listener or for the zero Way.
-type reach func(context.Context, listen.Way) (mcpwire.Conn, error)
+// reach connects to a server.
+type reach func(context.Context) (mcpwire.Conn, error)
 
 const maxScope = 200 // bytes of a name that is kept with every call
 
@@ -68,16 +63,11 @@ and the one tool indoubt_status is added. Kinds and scopes are those that indoub
 install gives the entries. A server that is slow or has ended holds up no other, and is
 started again by the next call of one of its tools.
 
-With --listen it serves MCP over streamable HTTP instead, for many clients, each with a
-session of its own. A server behind a URL may want a login: the client's Authorization
-is passed on and kept nowhere, and the login (OAuth) goes through.
-
 The configuration of an MCP client is rewritten by indoubt mcp install.`,
 		Example: `  indoubt mcp install claude
   indoubt mcp --server memory -- npx -y @modelcontextprotocol/server-memory
   indoubt mcp --server tracker --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${env.TRACKER_TOKEN}'
-  indoubt mcp --server tracker --listen 127.0.0.1:8090 --url https://mcp.example.com/mcp
-  indoubt mcp --servers .mcp.json --listen 127.0.0.1:8090`,
+  indoubt mcp --servers .mcp.json`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"server", "servers", "scope"} { // as a variable that is not set gives it
 				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
@@ -95,9 +85,6 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 	f.StringVar(&flags.url, "url", "", "the URL of a streamable-HTTP server, instead of a command")
 	f.StringArrayVar(&flags.headers, "header", nil, "a header for the server, as 'NAME: VALUE'; ${env.NAME} in it is read from the environment and stored nowhere")
 	f.StringArrayVar(&flags.headerEnv, "header-env", nil, "a header for the server, as NAME=VARIABLE: its value is read from that variable")
-	f.StringVar(&flags.listen, "listen", "", "serve MCP over streamable HTTP at this address, instead of on standard input; port 0 takes a free one")
-	f.BoolVar(&flags.remote, "allow-remote", false, "listen beyond this machine: every client that reaches it can call the server")
-	f.StringArrayVar(&flags.hosts, "allow-host", nil, "a name by which clients may call the listener, beside addresses, localhost and this machine's name")
 	f.StringVar(&flags.source, "source", "", "the agent, or AGENT@RUN (INDOUBT_SOURCE)")
 	f.StringVar(&flags.metrics, "metrics", "", "serve metrics for Prometheus, and /healthz, here, as :9464 (loopback unless a host is given)")
 	f.StringVar(&flags.deadline, "deadline", "", "how long a call may take before it is in doubt; the kind's when left out")
@@ -110,14 +97,6 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	var err error
 	if o.Deadline, err = sendDeadline(flags.deadline); err != nil {
 		return err
-	}
-	if flags.listen == "" && (flags.remote || len(flags.hosts) > 0) {
-		return usage("--allow-remote and --allow-host are for --listen", "")
-	}
-	if flags.listen != "" {
-		if err := listenable(flags.listen, flags.remote); err != nil {
-			return err
-		}
 	}
 	ways, err := c.ways(&o, argv, flags)
 	if err != nil {
@@ -139,22 +118,16 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 			return err
 		}
 	}
-	run := func(ctx context.Context, in io.Reader, out io.Writer, way listen.Way) error {
-		if flags.servers == "" {
-			return mcpproxy.New(ways[0].over(way, in, out)).Run(ctx)
-		}
-		servers := make([]mcpproxy.Named, len(ways))
-		for i := range ways { // a client's credential is for none of them
-			servers[i] = mcpproxy.Named{Name: ways[i].name, Options: ways[i].over(listen.Way{}, nil, nil)}
-		}
-		mcpproxy.NewFront(in, out, version(), o.Log, servers).Run(ctx)
-		return nil
-	}
 	defer outlivePipes()()
-	if flags.listen != "" {
-		return c.listen(ctx, o, flags, run)
+	if flags.servers == "" {
+		err = mcpproxy.New(ways[0].over(c.stdin, c.rawOut)).Run(ctx)
+	} else {
+		servers := make([]mcpproxy.Named, len(ways))
+		for i := range ways {
+			servers[i] = mcpproxy.Named{Name: ways[i].name, Options: ways[i].over(nil, nil)}
+		}
+		mcpproxy.NewFront(c.stdin, c.rawOut, version(), o.Log, servers).Run(ctx)
 	}
-	err = run(ctx, c.stdin, c.rawOut, listen.Way{})
 	drain(c.errOut, o.Recorder, 10*time.Second)
 	if err != nil && ctx.Err() == nil {
 		return &failure{Exit: exitError, Code: "mcp_server", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
@@ -174,9 +147,9 @@ type way struct {
 }
 
 // over is a proxy to the server for one client.
-func (w *way) over(client listen.Way, in io.Reader, out io.Writer) mcpproxy.Options {
+func (w *way) over(in io.Reader, out io.Writer) mcpproxy.Options {
 	o := w.Options
-	o.In, o.Out, o.Connect = in, out, func(ctx context.Context) (mcpwire.Conn, error) { return w.reach(ctx, client) }
+	o.In, o.Out, o.Connect = in, out, w.reach
 	return o
 }
 
@@ -193,28 +166,6 @@ func (c mcpCommand) ways(o *mcpproxy.Options, argv []string, flags mcpFlags) ([]
 	w.reach, err = c.server(o, argv, flags)
 	w.Server = o.Server
 	return []way{w}, err
-}
-
-// listen serves MCP over HTTP until ctx ends.
-func (c mcpCommand) listen(ctx context.Context, o mcpproxy.Options, flags mcpFlags, run func(context.Context, io.Reader, io.Writer, listen.Way) error) error {
-	upstream, err := url.Parse(flags.url)
-	if flags.url == "" || err != nil {
-		upstream = nil
-	}
-	at, err := net.Listen("tcp", flags.listen)
-	if err != nil {
-		return &failure{Exit: exitError, Code: "listen", Message: err.Error(), Hint: "give --listen another address", cause: err}
-	}
-	defer at.Close()
-	if upstream != nil && itself(at.Addr(), upstream) {
-		return usage("--url is the address of this listener itself", "name the server that the calls are for")
-	}
-	log.SetOutput(io.Discard) // net/http quotes what it does not understand of an answer there
-	l := listen.New(ctx, listen.Options{Run: run, Log: o.Log, URL: upstream, Hosts: flags.hosts})
-	c.errOut.Printf("listening on http://%s%s, ledger %s\n", at.Addr(), l.Path(), short(c.ledgerName()))
-	err = l.Serve(ctx, at)
-	drain(c.errOut, o.Recorder, 10*time.Second)
-	return err
 }
 
 // identify says which calls may be the same: those to a server of one given name,
@@ -273,13 +224,13 @@ func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) (
 }
 
 func dial(address string, header http.Header) reach {
-	return func(ctx context.Context, client listen.Way) (mcpwire.Conn, error) {
-		return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: address, Header: header, HeaderFor: client.Header, Refused: client.Refused})
+	return func(ctx context.Context) (mcpwire.Conn, error) {
+		return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: address, Header: header})
 	}
 }
 
 func (c mcpCommand) starts(argv []string, dir string, env []string) reach {
-	return func(ctx context.Context, _ listen.Way) (mcpwire.Conn, error) {
+	return func(ctx context.Context) (mcpwire.Conn, error) {
 		return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Dir: dir, Env: env, Stderr: heedless{c.rawErr}})
 	}
 }

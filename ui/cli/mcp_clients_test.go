@@ -55,7 +55,7 @@ func TestE2E_AnInstalledServerRecords(t *testing.T) {
 
 // Several servers of a client's file are one to it: each call is of its own server's kind,
 // and one that is killed under a call is started again while the other goes on.
-func TestE2E_SeveralServersBehindOneListener(t *testing.T) {
+func TestE2E_SeveralServersBehindOne(t *testing.T) {
 	box := npm(t)
 	s := newMCPSite(t, anyPolicy)
 	kill, notes, own := filepath.Join(s.dir, "kill"), filepath.Join(s.dir, "notes"), need.Get(filepath.Abs("testdata/mcp/kill.mjs"))(t)
@@ -67,9 +67,8 @@ func TestE2E_SeveralServersBehindOneListener(t *testing.T) {
 	file := filepath.Join(s.dir, "servers.json")
 	need.OK(t, os.WriteFile(file, need.Get(json.Marshal(object{"mcpServers": object{"memory": entry(box.memory()), "notes": entry(box.filesystem(notes)),
 		"gone": object{"command": "no-such-server"}, "old": object{"type": "sse", "url": "http://127.0.0.1:1/sse"}}}))(t), 0o600))
-	l := s.listener("--servers", file)
 	work := func(steps ...step) string {
-		lines := s.drive(box, script{URL: l.at + "/mcp", Steps: steps})
+		lines := s.drive(box, script{Command: []string{program, "mcp", "--servers", file}, Steps: steps})
 		return strings.Join(lines, "\n")
 	}
 	write := call("notes__write_file", object{"path": filepath.Join(notes, "x"), "content": "one"})
@@ -82,17 +81,4 @@ func TestE2E_SeveralServersBehindOneListener(t *testing.T) {
 	for state, n := range map[string]int{"mcp.memory.create_entities committed": 1, "mcp.memory.create_entities uncertain": 1, "mcp.filesystem.write_file committed": 2} {
 		need.Equal(t, s.recorded()[state], n, state)
 	}
-}
-
-// Real clients and servers meet over the listener as they do without it.
-func TestE2E_RealClientsThroughTheListener(t *testing.T) {
-	box := npm(t)
-	s := newMCPSite(t, anyPolicy)
-	direct := s.drive(box, script{Command: box.everything("stdio"), Steps: everythingSteps, Wait: 500})
-	l := s.listener(append([]string{"--server", "everything", "--"}, box.everything("stdio")...)...)
-	behind := s.drive(box, script{URL: l.at + "/mcp", Steps: everythingSteps, Wait: 500})
-	results, other := said(direct)
-	got, gotOther := said(cleaned(t, behind))
-	sameLines(t, results, got)
-	sameLines(t, other, gotOther)
 }

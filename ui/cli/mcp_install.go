@@ -23,7 +23,6 @@ import (
 // installFlags say which entries of a client's configuration are rewritten.
 type installFlags struct {
 	servers     []string
-	through     string
 	yes, dryRun bool
 }
 
@@ -56,12 +55,10 @@ An entry gets the absolute paths of this program and of the ledger, the name tha
 recipe knows the server by (else the entry's own), and a scope that stays the same when
 the server's arguments change. A server behind a URL is reached by indoubt, and the
 values of its headers move to the entry's env. It is asked once whether it wants a login:
-one to which the client logs in by itself (OAuth) needs a listener: indoubt mcp --listen
-ADDR --url URL, and --through here.`,
+one to which the client logs in by itself (OAuth) stays as it is.`,
 		Example: `  indoubt mcp install claude
   indoubt mcp install cursor --server memory --yes
-  indoubt mcp install .vscode/mcp.json --dry-run
-  indoubt mcp install claude --server tracker --through http://127.0.0.1:8090/mcp`,
+  indoubt mcp install .vscode/mcp.json --dry-run`,
 		Args: someArgs("a client or a file"), ValidArgsFunction: completeClients,
 		RunE: func(cmd *cobra.Command, args []string) error { return i.run(cmd.Context(), args) },
 	}
@@ -78,9 +75,6 @@ and that is said.
 	f.StringArrayVar(&i.servers, "server", nil, "only this entry; all of them when left out")
 	f.BoolVarP(&i.yes, "yes", "y", false, "do not ask")
 	f.BoolVar(&i.dryRun, "dry-run", false, "show what would change and change nothing")
-	if !undo {
-		f.StringVar(&i.through, "through", "", "the URL of an `indoubt mcp --listen` that stands before this server; with one --server")
-	}
 	return cmd
 }
 
@@ -97,9 +91,6 @@ func (i *installer) verb() string {
 }
 
 func (i *installer) run(ctx context.Context, args []string) error {
-	if i.through != "" && len(i.servers) != 1 {
-		return usage("--through stands before one server", "name it with --server")
-	}
 	state := stateDir(i.env)
 	if state == "" {
 		return &failure{Exit: exitUsage, Code: "no_home", Message: "there is no HOME to keep the backup in", Hint: "set HOME or XDG_STATE_HOME"}
@@ -263,7 +254,7 @@ func (i *installer) wrapping(ctx context.Context) (w clients.Wrapping, err error
 		}
 		w.Flags = append(w.Flags, "--policy", path)
 	}
-	w.Through, w.Known, w.Login = i.through, recipes.ServerName, func(url string) bool { return wantsLogin(ctx, url) }
+	w.Known, w.Login = recipes.ServerName, func(url string) bool { return wantsLogin(ctx, url) }
 	return w, nil
 }
 

@@ -32,7 +32,6 @@ func TestE2E_InstallAsksAndPutsBack(t *testing.T) {
 		{"mcp install cursor", 3, "there is no ", false},
 		{"mcp install nothing.json", 3, "a client is one of claude, cursor, code", false},
 		{"mcp install claude --server other", 3, "it has: notes, crm", false},
-		{"mcp install claude --through http://127.0.0.1:1/", 2, "--server", false},
 		{"mcp install claude", 5, "+    \"notes\"", false},
 		{"--read-only mcp install claude --yes", 5, "--read-only", false},
 		{"mcp install claude --dry-run", 0, "+    \"notes\"", false},

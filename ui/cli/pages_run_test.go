@@ -49,7 +49,6 @@ var notRun = map[string]string{
 	"sh-fleet": "a server: TestE2E_OneLedgerForAFleet", "sh-move": "a server: TestE2E_OneLedgerForAFleet",
 	"sql":        "TestContractShowsTheFeed runs it",
 	"sh-agent":   "it rewrites a client's files: TestThePagePutsAnAgentBehindIndoubt",
-	"sh-listen":  "it needs a server with a login: TestE2E_TheLoginGoesThroughTheListener",
 	"sh-restore": "it replaces the ledger: TestI10_E2E_ABackupIsRestoredAsThePageSays",
 	"sh-stripe":  "TestThePageOfStripeRunsWithItsRecipe", "sh-stripe-serve": "TestThePageOfStripeRunsWithItsRecipe", "output-stripe": "TestThePageOfStripeRunsWithItsRecipe",
 	"python-stripe": "it needs an account", "js": "it needs an account", "ts": "it needs npm", "go": "the examples of ledger/record compile",

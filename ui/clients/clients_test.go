@@ -185,21 +185,13 @@ func TestAnEnvironmentForIndoubtIsNoHeader(t *testing.T) {
 }
 
 func TestOneOfSeveral(t *testing.T) {
-	text := `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}, "c": {"url": "https://h/mcp"}}}`
+	text := `{"mcpServers": {"a": {"command": "x"}, "b": {"command": "y"}}}`
 	d := newDesk(t, text)
 	d.install(wrapping, "a")
 	need.Equal(t, d.starts("b"), "y")
 	d.install(wrapping, "b")
-	through := wrapping
-	through.Through = "http://127.0.0.1:8090/mcp"
-	d.install(through, "c")
-	need.Equal(t, d.starts("c"), through.Through)
 	d.uninstall("a")
 	need.Equal(t, d.starts("a"), "x")
-	d.put(strings.Replace(d.text(), `:8090/mcp"`, `:8090/mcp", "more": 1`, 1))
-	d.uninstall("c")
-	need.Equal(t, d.starts("c"), "https://h/mcp")
-	d.put(strings.Replace(d.text(), `, "more": 1`, "", 1))
 	d.uninstall()
 	need.Equal(t, d.text(), text)
 	if _, err := d.Install(d.path, d.backups, wrapping, []string{"none"}); err == nil {

@@ -19,10 +19,8 @@ import (
 
 // Saved is one entry as it was and as indoubt wrote it.
 type Saved struct {
-	Before  string `json:"before"`
-	After   string `json:"after"`
-	Through string `json:"through,omitempty"` // the listener in place of URL
-	URL     string `json:"url,omitempty"`
+	Before string `json:"before"`
+	After  string `json:"after"`
 }
 
 // Record is what is kept of a configuration file that was rewritten: its text before,
@@ -203,7 +201,6 @@ func (s System) Install(path string, b Backups, w Wrapping, names []string) (*Pl
 	if p.After, err = apply(text, edits); err != nil {
 		return nil, err
 	}
-	old := p.record.Servers
 	p.record = Record{Path: p.Target, After: digest(p.After), Before: plain, Servers: map[string]Saved{}}
 	if c, err = s.Parse(path, p.After); err != nil {
 		return nil, err
@@ -213,20 +210,9 @@ func (s System) Install(path string, b Backups, w Wrapping, names []string) (*Pl
 		return nil, err
 	}
 	for i, server := range c.Servers {
-		_, behind, _ := server.Behind()
-		saved, wasSaved := old[server.ID]
-		switch {
-		case i >= len(was.Servers) || was.Servers[i].ID != server.ID || was.Servers[i].entry() == server.entry():
-			continue
-		case behind:
-			saved = Saved{}
-		case chosen(names, server.Name) && w.Through != "":
-			saved = Saved{Through: w.Through, URL: was.Servers[i].word("url")}
-		case !wasSaved:
-			continue
+		if i < len(was.Servers) && was.Servers[i].ID == server.ID && was.Servers[i].entry() != server.entry() {
+			p.record.Servers[server.ID] = Saved{Before: was.Servers[i].entry(), After: server.entry()}
 		}
-		saved.Before, saved.After = was.Servers[i].entry(), server.entry()
-		p.record.Servers[server.ID] = saved
 	}
 	return p, nil
 }
@@ -245,9 +231,7 @@ func (p *Plan) wrap(server *Server, w Wrapping, before Wrapped) []udiff.Edit {
 		return nil
 	}
 	out.Changes = true
-	if names.Server != "" {
-		out.Kinds, out.Scope = "mcp."+names.Server+".*", names.Scope
-	}
+	out.Kinds, out.Scope = "mcp."+names.Server+".*", names.Scope
 	return edits
 }
 
@@ -262,12 +246,11 @@ func (s System) Uninstall(path string, b Backups, names []string) (*Plan, error)
 	}
 	for _, server := range c.Servers {
 		_, behind, _ := server.Behind()
-		saved := p.record.Servers[server.ID]
-		if !chosen(names, server.Name) || !behind && (saved.Through == "" || saved.Through != server.word("url")) {
+		if !behind || !chosen(names, server.Name) {
 			continue
 		}
 		out := Outcome{Name: server.Name, Changes: true}
-		if _, err := server.Unwrap(saved); err != nil {
+		if _, err := server.Unwrap(p.record.Servers[server.ID]); err != nil {
 			out.Changes, out.Why = false, err.Error()+"; put it back by hand"
 		}
 		p.Servers = append(p.Servers, out)

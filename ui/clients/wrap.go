@@ -26,8 +26,6 @@ type Wrapping struct {
 	Known func(word string) string
 	// Login reports whether the server at a URL wants a login; nil never asks.
 	Login func(url string) bool
-	// Through is the URL of a listener that stands before a server behind a URL.
-	Through string
 }
 
 // Wrapped is how an entry stands behind indoubt.
@@ -47,7 +45,7 @@ const headerVariable = "INDOUBT_HEADER_"
 var (
 	errByHand = errors.New("it stands behind indoubt already, with options that were written by hand")
 	errNoWay  = errors.New("it has neither a command nor a url")
-	errLogin  = errors.New("the client logs in to it by itself: start `indoubt mcp --listen` before it, and install with --through")
+	errLogin  = errors.New("the client logs in to it by itself: `indoubt mcp` logs in nowhere, and would need a token in a header")
 )
 
 // ownFlags are what an entry that was put behind indoubt says.
@@ -103,8 +101,6 @@ func (s *Server) Wrap(w Wrapping, before Wrapped) ([]udiff.Edit, Wrapped, error)
 	switch {
 	case command != "" && url != "", !plain:
 		return nil, Wrapped{}, errForm
-	case w.Through != "":
-		return s.through(w, url)
 	case command != "":
 		words = append([]string{command}, words...)
 		now := s.names(w, before, append([]string{identity.Program(words, s.Dir)}, words...), identity.CommandScope(redact.Argv(words, redact.Marked), s.Dir))
@@ -188,23 +184,12 @@ func (s *Server) authorized() bool {
 
 var notVariable = lazyregexp.New(`[^A-Za-z0-9]`)
 
-// through points an entry with a url at a listener.
-func (s *Server) through(w Wrapping, url string) ([]udiff.Edit, Wrapped, error) {
-	if url == "" {
-		return nil, Wrapped{}, errors.New("it has no url, and --through is for servers behind one")
-	}
-	return []udiff.Edit{s.set(&s.members["url"].Value, quoted(w.Through))}, Wrapped{}, nil
-}
-
 // Unwrap gives the edits that take an entry from behind indoubt. saved is the entry as it
 // was, where it is known and has not changed since; else what indoubt wrote is undone
 // field by field, and what a person wrote since stays.
 func (s *Server) Unwrap(saved Saved) ([]udiff.Edit, error) {
 	if saved.After != "" && saved.After == s.entry() {
 		return []udiff.Edit{s.set(s.value, saved.Before)}, nil
-	}
-	if saved.Through != "" && s.word("url") == saved.Through {
-		return []udiff.Edit{s.set(&s.members["url"].Value, quoted(saved.URL))}, nil
 	}
 	w, ok, err := s.Behind()
 	if err != nil || !ok {

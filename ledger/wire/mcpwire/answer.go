@@ -65,7 +65,6 @@ func (c *overHTTP) answer(x *exchange, o opened) {
 	}
 	lost := Lost{Sent: o.sent, Err: o.err}
 	if o.err == nil {
-		c.tellRefused(x, o.reply)
 		lost.Err = c.read(x, o.reply, waits)
 		if o.reply.StatusCode/100 != 2 {
 			lost.Status, lost.Body = o.reply.StatusCode, o.reply.Answer().Body
@@ -80,18 +79,6 @@ func (c *overHTTP) answer(x *exchange, o opened) {
 		l := lost
 		l.ID = e.ID
 		c.emit(received{err: &l})
-	}
-}
-
-// tellRefused tells of requests that were not taken up, as HTTP says it.
-func (c *overHTTP) tellRefused(x *exchange, reply *transmit.Reply) {
-	switch reply.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		for _, e := range x.asked {
-			if c.o.Refused != nil {
-				c.o.Refused(e.ID, reply.StatusCode, reply.Header.Values("WWW-Authenticate"))
-			}
-		}
 	}
 }
 

@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -23,13 +21,6 @@ type HTTPOptions struct {
 	URL    string
 	Header http.Header      // sent with every request; what the protocol itself needs goes over it
 	Sender *transmit.Sender // how requests are sent; nil: with the system's defaults
-
-	// HeaderFor gives headers for one message, over Header; nil gives none. The zero Frame
-	// stands for what belongs to no message.
-	HeaderFor func(Frame) http.Header
-	// Refused is told of a request that was answered 401, 403 or 404, with the server's
-	// WWW-Authenticate, before Recv tells of it; may be nil.
-	Refused func(id json.RawMessage, status int, challenge []string)
 }
 
 const (
@@ -49,7 +40,6 @@ var (
 type overHTTP struct {
 	url    string
 	header http.Header
-	o      HTTPOptions
 	sender transmit.Sender
 
 	ctx    context.Context // ends with Close
@@ -91,7 +81,6 @@ type received struct {
 //
 // A session that the server has ended is begun anew, as its client began it, and Recv
 // tells that the tools may have changed; the request that found it out is told as lost.
-// With HTTPOptions.Refused the client does so itself.
 //
 // From revision 2026-07-28 on, notifications/cancelled is not posted: as that
 // revision has it, the stream of the request's answer is closed instead, and
@@ -105,7 +94,7 @@ func Dial(ctx context.Context, o HTTPOptions) (Conn, error) {
 		return nil, fmt.Errorf("%q is not the http or https URL of an MCP server", transmit.WithoutSecrets(u))
 	}
 	c := &overHTTP{
-		url: o.URL, o: o, header: o.Header.Clone(), closed: make(chan struct{}),
+		url: o.URL, header: o.Header.Clone(), closed: make(chan struct{}),
 		out: make(chan received, 16), streams: map[string]*exchange{},
 	}
 	if c.header == nil {
@@ -270,9 +259,6 @@ func (c *overHTTP) request(ctx context.Context, method string, f Frame) (*http.R
 	}
 	req.Header = c.header.Clone()
 	req.Header.Set("Accept-Encoding", "identity") // without a word of it, any coding is welcome
-	if c.o.HeaderFor != nil {
-		maps.Copy(req.Header, c.o.HeaderFor(f))
-	}
 	if method == http.MethodPost {
 		req.Header.Set("Content-Type", "application/json")
 		req.Header.Set("Accept", "application/json, text/event-stream")

@@ -21,19 +21,18 @@ func (c *overHTTP) remember(f Frame) {
 const toolsChanged = `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}` + "\n"
 
 // renew begins a session in place of one that the server has ended, as the client began
-// that one: it cannot do so itself, because no line says that a session has ended. Where
-// it is told in HTTP (Refused), it does. What was sent in the old session is not sent
-// again.
+// that one: it cannot do so itself, because no line says that a session has ended. What
+// was sent in the old session is not sent again.
 func (c *overHTTP) renew(ended string) {
 	c.renewing.Lock()
 	defer c.renewing.Unlock()
 	c.mu.Lock()
 	hello, greeted := c.hello, c.greeted
 	c.mu.Unlock()
-	if session, _ := c.dialect.current(); session != ended || hello == nil || c.o.Refused != nil {
+	if session, _ := c.dialect.current(); session != ended || hello == nil {
 		return
 	}
-	fresh := &overHTTP{url: c.url, o: c.o, header: c.header, sender: c.sender, closed: make(chan struct{}), out: make(chan received, 16), streams: map[string]*exchange{}}
+	fresh := &overHTTP{url: c.url, header: c.header, sender: c.sender, closed: make(chan struct{}), out: make(chan received, 16), streams: map[string]*exchange{}}
 	fresh.ctx, fresh.cancel = context.WithTimeout(c.ctx, acceptWait)
 	defer fresh.cancel() // and not Close, which would end the session
 	if _, err := fresh.Send(fresh.ctx, hello); err != nil {
