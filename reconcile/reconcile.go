@@ -21,7 +21,7 @@ type Options struct {
 	Store  ledger.Store
 	Policy func() *policy.Policy // the policy in force now; it may change between calls
 	Actor  ledger.Actor          // who the engine works for
-	// Program is where it runs: console, reconcile. A read that it makes for a person is
+	// Program is where it runs: console, engine, check. A read that it makes for a person is
 	// signed by the check, with both.
 	Program string
 	// Send lets the engine send on its own, where a kind's policy says so and the

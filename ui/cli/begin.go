@@ -420,7 +420,7 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 		if f.Message += underKey(res); res.Why != "" {
 			f.Message += " (" + res.Why + ")"
 		}
-		f.Hint = "check before you redo: indoubt reconcile " + o.ID + "\n" + f.Hint
+		f.Hint = "check before you redo: indoubt check " + o.ID + "\n" + f.Hint
 	}
 	return f
 }

@@ -107,7 +107,7 @@ func TestCompletionAndManual(t *testing.T) {
 	b.json(2, "completion", "tcsh")
 	b.json(2, "completion")
 	man := b.want(0, "man")
-	for _, want := range []string{".TH", "EXIT CODES", "confirm", "reconcile", "ENVIRONMENT"} {
+	for _, want := range []string{".TH", "EXIT CODES", "confirm", "engine", "ENVIRONMENT"} {
 		need.That(t, strings.Contains(strings.ToUpper(man), strings.ToUpper(want)), "the manual lacks %q", want)
 	}
 	need.Contains(t, b.want(0, "--help"), "Decide:", "Set up and look after:")

@@ -81,7 +81,7 @@ type resultJSON struct {
 	Effect string     `json:"effect,omitempty"`
 	Error  *errorJSON `json:"error,omitempty"`
 	Did    string     `json:"did,omitempty"`  // retry: sent, landed_already, granted or refused
-	Read   *readJSON  `json:"read,omitempty"` // reconcile, and retry where it checked first
+	Read   *readJSON  `json:"read,omitempty"` // check, and retry where it checked first
 	Plan   *planJSON  `json:"plan,omitempty"` // retry
 
 	Redacts  []ledger.Personal `json:"redacts,omitempty"`  // redact --dry-run: what would go

@@ -294,7 +294,7 @@ func TestReadOnlyRefusesEveryChange(t *testing.T) {
 	for _, args := range [][]string{
 		{"confirm", b.at(1), "--reason", "r"}, {"deny", b.at(1), "--reason", "r"}, {"abandon", b.at(1), "--reason", "r"}, {"ack", b.at(1), "--truth", "not_landed", "--reason", "r"},
 		{"park", b.at(1), "--until", "1h"}, {"undo", b.at(1), "--reason", "r"}, {"note", id(1), "--reason", "r"}, {"retry", b.at(1)},
-		{"hold", "--all", "--reason", "r"}, {"release", "--all", "--reason", "r"}, {"reconcile"}, {"reconcile", id(1)}, {"reconcile", "--watch"},
+		{"hold", "--all", "--reason", "r"}, {"release", "--all", "--reason", "r"}, {"check"}, {"check", id(1)}, {"engine"},
 		{"init"}, {"adopt"}, {"policy", "init", filepath.Join(b.dir, "new.yaml")},
 	} {
 		if a := b.json(5, append([]string{"--read-only"}, args...)...); a.Error.Code != "read_only" {

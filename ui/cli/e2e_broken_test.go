@@ -58,7 +58,7 @@ func TestE2E_ABrokenLedgerIsSaidByEveryRole(t *testing.T) {
 			s.exec(`PRAGMA wal_checkpoint(PASSIVE)`)
 			need.OK(t, c.harm(s.ledger))
 			for _, args := range [][]string{{"list"}, {"run", "--kind", "note", "--key", "later", "--", "true"}, {"begin", "--kind", "note", "--key", "later", "--input", "{}"},
-				{"doctor"}, {"http", "--listen", "127.0.0.1:0", "--upstream", up.URL}, {"mcp", "--", "cat"}, {"reconcile"}} {
+				{"doctor"}, {"http", "--listen", "127.0.0.1:0", "--upstream", up.URL}, {"mcp", "--", "cat"}, {"check"}} {
 				cmd := exec.Command(program, args...)
 				if name == "no rights" {
 					asNobody(cmd)

@@ -43,7 +43,7 @@ func TestI1_E2E_AnEngineWhoseLedgerIsGone(t *testing.T) {
 			op := s.doubtful("charge", "k1", `{"amount":700,"currency":"usd","customer":"cus_9"}`, "--token-sent")
 			before := len(s.down.Requests())
 
-			engine := s.start("reconcile", "--watch")
+			engine := s.start("engine")
 			s.eventually("absence is proven, and a send is to come", func() bool { return s.show(op.ID).State == "failed" })
 			need.OK(t, take(t, s.ledger))
 			defer time.AfterFunc(patience, func() { engine.cmd.Process.Kill() }).Stop()

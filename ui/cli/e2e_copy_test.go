@@ -21,7 +21,7 @@ func TestI1_E2E_AMovedLedgerSaysWhereItWent(t *testing.T) {
 	if got := s.must(0, "copy", "--dry-run", from, to).Out; !strings.Contains(got, "would be copied") {
 		t.Error(got)
 	}
-	engine := s.start("reconcile", "--watch")
+	engine := s.start("engine")
 	store := need.Get(open.Open(t.Context(), from, open.Options{ReadOnly: true}))(t)
 	defer store.Close()
 	s.eventually("an engine is at work", func() bool {

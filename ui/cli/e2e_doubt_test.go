@@ -26,7 +26,7 @@ func TestE2E_AppliedAndCut(t *testing.T) {
 	s.wantState(op, "uncertain")
 	need.Equal(t, deref(op.ErrorClass), "reset", "error class")
 
-	s.must(0, "reconcile")
+	s.must(0, "check")
 	op = s.only()
 	s.wantState(op, "committed")
 	if !strings.HasPrefix(deref(op.Receipt), "post_") {
@@ -81,15 +81,15 @@ func TestE2E_CutBeforeItWasApplied(t *testing.T) {
 		t.Fatalf("run: exit %d\n%s", r.Exit, r.Err)
 	}
 	op := s.only()
-	s.must(6, "reconcile", op.ID) // too early, and without a control
+	s.must(6, "check", op.ID) // too early, and without a control
 	time.Sleep(150 * time.Millisecond)
-	s.must(6, "reconcile", op.ID) // late enough, but this check has never found anything
+	s.must(6, "check", op.ID) // late enough, but this check has never found anything
 	s.wantState(s.show(op.ID), "uncertain")
 
 	if r := s.run("post", "k2", s.curl("control")); r.Exit != 0 {
 		t.Fatalf("the write that serves as control: exit %d\n%s", r.Exit, r.Err)
 	}
-	s.must(0, "reconcile", op.ID)
+	s.must(0, "check", op.ID)
 	denied := s.show(op.ID)
 	s.wantState(denied, "failed")
 	if denied.Lane != "not_landed" || denied.Attempts[0].Proof == nil || *denied.Attempts[0].Proof != "absent" {
@@ -121,7 +121,7 @@ func TestI6_E2E_WithoutBoundsNothingIsProven(t *testing.T) {
 			continue
 		}
 		s.ahead = time.Hour
-		s.must(6, "reconcile", op.ID)
+		s.must(6, "check", op.ID)
 		s.wantState(s.show(op.ID), "uncertain")
 		return
 	}
@@ -154,7 +154,7 @@ func TestI6_E2E_ABlindCheckProvesNothing(t *testing.T) {
 				s.ahead = 0
 				time.Sleep(150 * time.Millisecond)
 			}
-			s.must(6, "reconcile", op.ID)
+			s.must(6, "check", op.ID)
 			got := s.show(op.ID)
 			s.wantState(got, "uncertain")
 			need.That(t, got.Reads[0].Verdict == "inconclusive" && got.Reads[0].Reason != "", "reads %+v", got.Reads)
@@ -165,7 +165,7 @@ func TestI6_E2E_ABlindCheckProvesNothing(t *testing.T) {
 		s.control()
 		op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 		s.ahead = time.Second
-		s.must(0, "reconcile", op.ID)
+		s.must(0, "check", op.ID)
 		s.wantState(s.show(op.ID), "failed")
 	})
 }
@@ -180,12 +180,12 @@ func TestI12_E2E_UndoneIsForPeople(t *testing.T) {
 	s.wantState(s.show(op.ID), "uncertain")
 
 	s.ahead = time.Second
-	s.must(6, "reconcile", op.ID) // a sound check that finds nothing: "not there now"
+	s.must(6, "check", op.ID) // a sound check that finds nothing: "not there now"
 	s.wantState(s.show(op.ID), "uncertain")
 
 	s.charge("", op.Token)
-	s.must(6, "reconcile", op.ID) // and one that finds it
-	s.do("reconcile")
+	s.must(6, "check", op.ID) // and one that finds it
+	s.do("check")
 	after := s.show(op.ID)
 	s.wantState(after, "uncertain")
 	need.That(t, after.Lane == "decide" || after.Lane == "conflict",
@@ -199,14 +199,14 @@ func TestI9_E2E_AContradictionIsShownAndLeftAlone(t *testing.T) {
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 	s.charge("k1", op.Token)
 	s.must(0, "deny", seen(op), "--reason", "not in the dashboard")
-	s.do("reconcile", op.ID)
+	s.do("check", op.ID)
 	after := s.show(op.ID)
 	s.wantState(after, "failed")
 	if deref(after.Conflict) != "contradiction" || after.Lane != "conflict" {
 		t.Errorf("conflict %q, lane %s", deref(after.Conflict), after.Lane)
 	}
-	s.do("reconcile")
-	s.do("reconcile", op.ID)
+	s.do("check")
+	s.do("check", op.ID)
 	if again := s.show(op.ID); again.State != "failed" || again.Version != after.Version {
 		t.Errorf("automation moved it: %s, version %d after %d", again.State, again.Version, after.Version)
 	}
@@ -222,7 +222,7 @@ func TestI12_E2E_NotThereNow(t *testing.T) {
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 	s.must(0, "confirm", seen(op), "--reason", "seen in the dashboard")
 	s.eventually("it says that it is not there now", func() bool {
-		r := s.do("reconcile", op.ID)
+		r := s.do("check", op.ID)
 		return strings.Contains(r.Out+r.Err, "not there now")
 	})
 	s.wantState(s.show(op.ID), "committed")

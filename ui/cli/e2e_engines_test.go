@@ -97,13 +97,13 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 	}
 	address := freeAddress(t)
 	metrics := "http://" + address + "/metrics"
-	second := s.start("reconcile", "--watch", "--metrics", address)
+	second := s.start("engine", "--metrics", address)
 	s.eventually("it counts from here on", func() bool {
 		resp, err := http.Get(metrics)
 		return err == nil && resp.Body.Close() == nil
 	})
 	began := time.Now()
-	first := s.start("reconcile", "--watch")
+	first := s.start("engine")
 	s.eventually("a good part is settled", func() bool { return unsettled() < many*3/4 })
 	shut.Store(true) // both have their hands full
 	s.eventually("both wait", func() bool { return waiting.Load() >= 2*8 })

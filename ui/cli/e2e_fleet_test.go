@@ -53,7 +53,7 @@ func TestE2E_OneLedgerForAFleet(t *testing.T) {
 	f.says(0, "", f.here.Replace(blocks[0]))
 	f.says(0, "made the roles", owners+f.here.Replace(blocksOn(t, "reconcile/README.md", "sh-move")[0])+"indoubt init"+after)
 	f.says(109, "was committed", f.as("ci", "payments")+"indoubt "+secret)
-	f.says(0, "nothing is due", f.as("engine", "payments")+"unset INDOUBT_DIGEST_KEY_FILE\nindoubt reconcile")
+	f.says(0, "nothing is due", f.as("engine", "payments")+"unset INDOUBT_DIGEST_KEY_FILE\nindoubt check")
 	f.says(0, "holding", f.as("ana", "payments")+"indoubt hold --all --reason r")
 	// Who makes roles records nothing, and needs no key.
 	f.says(0, "made the roles", f.as("owner", "payments")+"unset INDOUBT_DIGEST_KEY_FILE\nindoubt init --roles")

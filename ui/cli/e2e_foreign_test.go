@@ -100,7 +100,7 @@ func TestI10_E2E_APythonWriterCrashes(t *testing.T) {
 		t.Errorf("state %s right after the crash, want pending", op.State)
 	}
 	s.eventually("it is in doubt at its deadline", func() bool { return find().State == "uncertain" })
-	s.do("reconcile")
+	s.do("check")
 	op := s.show(find().ID)
 	s.wantState(op, "uncertain")
 	need.Equal(t, deref(op.ErrorClass), "deadline", "error class")

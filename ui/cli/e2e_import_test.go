@@ -69,7 +69,7 @@ func BenchmarkDeadLetters(b *testing.B) {
 			in := []string{"import", "--from", l.from, "--map", `kind="mail.send"`, "--map", "token=" + l.token, rows}
 			took("first", in...)
 			took("again", in...)
-			took("settle", "reconcile")
+			took("settle", "check")
 		})
 	}
 }

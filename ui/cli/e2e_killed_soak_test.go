@@ -32,7 +32,7 @@ func TestI10_E2E_KilledRun(t *testing.T) {
 	if r := s.run("quick", "k1", s.curl("hello")); r.Exit != 106 {
 		t.Errorf("the same run after the deadline: exit %d, want 106\n%s", r.Exit, r.Err)
 	}
-	s.must(0, "reconcile")
+	s.must(0, "check")
 	op := s.only()
 	s.wantState(op, "committed")
 	s.wantEffects("hello", 1)
@@ -59,7 +59,7 @@ func TestI10_E2E_KilledRetry(t *testing.T) {
 	after := s.show(op.ID)
 	need.Equal(t, len(after.Attempts), 2, after.Attempts, "attempts")
 	s.down.Recover()
-	s.must(0, "reconcile", op.ID)
+	s.must(0, "check", op.ID)
 	s.wantState(s.show(op.ID), "committed")
 	s.wantEffects(op.Token, 1)
 }

@@ -41,7 +41,7 @@ func TestI10_E2E_AKilledSenderLeavesADoubt(t *testing.T) {
 			op := s.only()
 			s.wantState(op, "uncertain")
 			need.Equal(t, len(op.Attempts), c.attempts, op.Attempts, "attempts")
-			s.must(0, "reconcile")
+			s.must(0, "check")
 			s.wantState(s.only(), "committed")
 			s.wantEffects(c.text, 1)
 		})

@@ -239,7 +239,7 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	a := &arena{site: s, over: over, live: map[*os.Process]string{}, kills: map[string]int{}, told: map[string]string{}, luck: rand.New(rand.NewPCG(9, 9))}
 	proxy := freeAddress(t)
 	a.again("http", func(string) { a.doomed("http", "http", "-q", "--listen", proxy, "--upstream", s.down.URL()) })
-	a.again("engine", func(string) { a.doomed("engine", "reconcile", "--watch") })
+	a.again("engine", func(string) { a.doomed("engine", "engine") })
 	a.again("console", func(string) {
 		c := s.console("--engine")
 		defer a.lives("console", c.cmd)()
@@ -298,13 +298,13 @@ func (a *arena) hasShown() bool {
 func (a *arena) inTheMorning() {
 	a.Helper()
 	a.down.Recover()
-	engine := a.start("reconcile", "--watch")
+	engine := a.start("engine")
 	unsettled := func() [][]string {
 		return a.rows(`SELECT id, kind, state FROM operations WHERE state IN ('pending', 'uncertain')`)
 	}
 	open := unsettled()
 	for limit := time.Now().Add(patience); len(open) > 0 && time.Now().Before(limit); open = unsettled() {
-		ids := []string{"reconcile"}
+		ids := []string{"check"}
 		for _, row := range open {
 			ids = append(ids, row[0])
 		}

@@ -18,7 +18,7 @@ func TestI9_E2E_AStoppedPipelineReportsLate(t *testing.T) {
 	s.charge("k1", op.Token)
 	s.ahead = time.Minute // the deadline has passed
 	s.wantState(s.show(op.ID), "uncertain")
-	s.must(0, "reconcile", op.ID)
+	s.must(0, "check", op.ID)
 	found := s.show(op.ID)
 	s.wantState(found, "committed")
 	s.must(0, "settle", attempt, "--outcome", "committed", "--receipt", deref(found.Receipt))

@@ -86,7 +86,7 @@ func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
 			s.writePolicy(policy + memoryCheck)
 			time.Sleep(400 * time.Millisecond) // past lands_within, so that one read can tell
 			op := s.doubted("uncertain")
-			r := s.do("reconcile", op.ID, "--json")
+			r := s.do("check", op.ID, "--json")
 			got := s.show(op.ID)
 			need.Must(t, got.State == wantState,
 				"state %s, want %s\n%s%s\nreads %+v", got.State, wantState, r.Out, r.Err, got.Reads)

@@ -95,7 +95,7 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 	}
 	var engines [2]*process
 	for i := range engines {
-		engines[i] = s.start("reconcile", "--watch")
+		engines[i] = s.start("engine")
 	}
 	for range 12 {
 		time.Sleep(time.Duration(100+luck.IntN(300)) * time.Millisecond)
@@ -105,13 +105,13 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 		case 0:
 			p.Kill()
 			engines[i].cmd.Wait()
-			engines[i] = s.start("reconcile", "--watch")
+			engines[i] = s.start("engine")
 		case 1:
 			p.Signal(syscall.SIGSTOP)
 			time.AfterFunc(2500*time.Millisecond, func() { p.Signal(syscall.SIGCONT) })
 		case 2:
 			s.endEngine(engines[i])
-			engines[i] = s.start("reconcile", "--watch")
+			engines[i] = s.start("engine")
 		case 3:
 			s.lock(time.Duration(luck.IntN(400)) * time.Millisecond)
 		}
@@ -125,7 +125,7 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 	s.eventually("all that can be settled is", func() bool {
 		open := s.rows(`SELECT id FROM operations WHERE state IN ('pending', 'uncertain')`)
 		for _, row := range open {
-			s.do("reconcile", row[0]) // not waiting for the pauses between checks, which grow
+			s.do("check", row[0]) // not waiting for the pauses between checks, which grow
 		}
 		return len(open) == 0
 	})

@@ -62,7 +62,7 @@ kinds: { pay: {} }
 		return all
 	}
 
-	engine := s.start("reconcile", "--watch")
+	engine := s.start("engine")
 	<-held
 	need.OK(t, engine.cmd.Process.Signal(syscall.SIGKILL))
 	engine.finish()
@@ -73,7 +73,7 @@ kinds: { pay: {} }
 	}
 
 	another := func() {
-		other := s.start("reconcile", "--watch")
+		other := s.start("engine")
 		t.Cleanup(func() { other.cmd.Process.Kill(); other.finish() })
 	}
 	another()
@@ -110,7 +110,7 @@ kinds: { pay: {} }
 	for n := range 5 {
 		s.doubtful("pay", fmt.Sprint("k", n), fmt.Sprintf(`{"n":%d}`, n))
 	}
-	cmd := s.command("reconcile", "--watch")
+	cmd := s.command("engine")
 	cmd.Env, cmd.Dir = s.env, s.dir
 	said := need.Get(cmd.StderrPipe())(t)
 	need.OK(t, cmd.Start())

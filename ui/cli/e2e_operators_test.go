@@ -131,7 +131,7 @@ func (o *outage) operator(who string, luck *rand.Rand) {
 		case 12, 13:
 			o.runs(who, luck)
 		case 14:
-			o.act(who, "reconcile", row[2])
+			o.act(who, "check", row[2])
 		default:
 			o.onIncident(who, row, luck)
 		}
@@ -415,7 +415,7 @@ func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 	defer end()
 	o := &outage{site: s, store: store, over: over, acts: map[string]int{}, refusals: map[string]int{}, samples: map[string]string{}}
 	luck := func(n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
-	engine := s.start("reconcile", "--watch")
+	engine := s.start("engine")
 	for i, who := range []string{"vera", "sam"} {
 		o.all.Go(func() { o.operator(who, luck(uint64(i))) })
 	}

@@ -43,7 +43,7 @@ func TestI3_E2E_TwoPodsOfOneName(t *testing.T) {
 	defer store.Close()
 	var engines []*process
 	for range 2 {
-		engines = append(engines, s.startAs(pod(program, "reconcile", "--watch")))
+		engines = append(engines, s.startAs(pod(program, "engine")))
 	}
 	s.eventually("both engines are at work", func() bool {
 		all, err := store.Engines(context.Background())

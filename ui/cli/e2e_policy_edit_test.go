@@ -53,7 +53,7 @@ func TestI6_E2E_APolicyEditedWhileEverythingIsCheckedOnce(t *testing.T) {
 	s.must(0, "settle", attempt, "--outcome", "committed", "--token-sent")
 	found = known.Token
 	ops := []operation{s.doubtful("post", "k1", `{"n":1}`, "--token-sent"), s.doubtful("post", "k2", `{"n":2}`, "--token-sent")}
-	cmd := s.command("reconcile")
+	cmd := s.command("check")
 	cmd.Env, cmd.Dir = s.env, s.dir
 	lines := bufio.NewScanner(need.Get(cmd.StderrPipe())(t))
 	need.OK(t, cmd.Start())

@@ -113,7 +113,7 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 		{101, "looker", "indoubt_writer", post},
 		{1, "looker", "indoubt_writer", []string{"settle", "x", "--outcome", "uncertain"}},
 		{1, "looker", "indoubt_operator", []string{"hold", "--all", "--reason", "r"}},
-		{1, "looker", "indoubt_engine", []string{"reconcile"}},
+		{1, "looker", "indoubt_engine", []string{"check"}},
 		{1, "ci", "indoubt_operator", []string{"confirm", doubt, "--reason", "r"}},
 		{1, "ci", "indoubt_operator", []string{"hold", "--all", "--reason", "r"}},
 		{1, "ci", "indoubt_operator", []string{"park", doubt, "--until", "2h"}},

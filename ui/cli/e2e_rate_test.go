@@ -39,7 +39,7 @@ func TestE2E_TwoEnginesKeepOneRate(t *testing.T) {
 	store := need.Get(open.Create(t.Context(), s.ledger, open.Options{}))(t)
 	defer store.Close()
 	for range 2 {
-		s.start("reconcile", "--watch")
+		s.start("engine")
 	}
 	s.eventually("both are at work", func() bool {
 		all, err := store.Engines(t.Context())

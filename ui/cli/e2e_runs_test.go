@@ -181,7 +181,7 @@ func TestI10_E2E_AConsoleKilledInTheMiddleOfARun(t *testing.T) {
 	ops := s.doubts(9) // they are one outage
 	s.eventually("they are proven not to have landed", func() bool {
 		for _, op := range ops {
-			s.do("reconcile", op.ID)
+			s.do("check", op.ID)
 		}
 		return strings.Contains(s.must(0, "incident", "list", "--json").Out, `"not_landed":{"n":9,`)
 	})

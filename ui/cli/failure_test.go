@@ -80,7 +80,7 @@ func (b *bench) failing(exit int, code string, args ...string) *errorJSON {
 
 func TestNoLedgerIsNoAllClear(t *testing.T) {
 	b := newBench(t)
-	for _, args := range [][]string{nil, {"list"}, {"show", id(1)}, {"log"}, {"confirm", id(1) + "@1", "--reason", "r"}, {"reconcile"}, {"adopt"}, {"hold", "--all", "--reason", "r"}, {"0198c1de"}, {"source:billing", "--since", "30m"}} {
+	for _, args := range [][]string{nil, {"list"}, {"show", id(1)}, {"log"}, {"confirm", id(1) + "@1", "--reason", "r"}, {"check"}, {"adopt"}, {"hold", "--all", "--reason", "r"}, {"0198c1de"}, {"source:billing", "--since", "30m"}} {
 		e := b.failing(3, "no_ledger", args...)
 		need.That(t, strings.HasPrefix(e.Message, "No ledger at ") && strings.HasSuffix(e.Message, " This is not an all-clear."), "%v", e.Message)
 		for _, way := range []string{"indoubt demo", "indoubt run --kind post", "indoubt init", "--ledger PATH / INDOUBT_LEDGER"} {
@@ -144,7 +144,7 @@ func TestACopyIsOnlyLookedAtUntilItIsAdopted(t *testing.T) {
 		need.OK(t, os.WriteFile(b.ledger+"-wal", wal, 0o600))
 	}
 	b.want(0, "list")
-	for _, args := range [][]string{{"confirm", at, "--reason", "r"}, {"confirm", at, "--dry-run"}, {"hold", "--all", "--reason", "r"}, {"reconcile"}, {"note", id(1), "--reason", "r"}} {
+	for _, args := range [][]string{{"confirm", at, "--reason", "r"}, {"confirm", at, "--dry-run"}, {"hold", "--all", "--reason", "r"}, {"check"}, {"note", id(1), "--reason", "r"}} {
 		b.failing(5, "copied", args...)
 	}
 	b.failing(2, "usage", "adopt")
@@ -202,7 +202,7 @@ func TestABadPolicySaysWhere(t *testing.T) {
 	out := b.want(1, "policy", "check")
 	need.Contains(t, out, "policy.yaml:24:", "^", "did you mean `receipt`?")
 	b.failing(1, "bad_policy", "retry", b.at(1))
-	b.failing(1, "bad_policy", "reconcile")
+	b.failing(1, "bad_policy", "check")
 	exit, stdout, stderr := b.run("list") // the reader is warned, and still sees
 	need.That(t, exit == 0 && strings.Contains(stdout, id(1)) && strings.Contains(stderr, "warning: the policy cannot be used"), "%d\n%s%s", exit, stdout, stderr)
 	b.failing(1, "no_policy", "--policy", filepath.Join(b.dir, "none.yaml"), "policy", "check")

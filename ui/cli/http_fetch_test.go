@@ -102,7 +102,7 @@ kinds:
 	if status, said, _ := p.order(); status != 502 && status != 504 {
 		t.Fatalf("the first answer was not cut: %d %v\n%s", status, said, p.log())
 	}
-	if exit, out, stderr := inside(t, dir, "reconcile", "--policy", filepath.Join(dir, "policy.yaml")); exit != 0 {
+	if exit, out, stderr := inside(t, dir, "check", "--policy", filepath.Join(dir, "policy.yaml")); exit != 0 {
 		t.Fatalf("exit %d\n%s%s", exit, out, stderr)
 	}
 	return p
@@ -202,7 +202,7 @@ func TestI3_AFetchThatWasKilledIsNotRepeated(t *testing.T) {
 	need.Equal(t, <-answered, 0, "a killed recorder answered")
 	next := s.proxy(t, dir)
 	safe(next)
-	if exit, out, stderr := inside(t, dir, "reconcile", "--policy", filepath.Join(dir, "policy.yaml")); exit != 0 {
+	if exit, out, stderr := inside(t, dir, "check", "--policy", filepath.Join(dir, "policy.yaml")); exit != 0 {
 		t.Fatalf("exit %d\n%s%s", exit, out, stderr)
 	}
 	safe(next)

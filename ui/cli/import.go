@@ -334,7 +334,7 @@ func (c *importing) print(w *safe.Writer) {
 	}
 	if c.done.Recorded > 0 && unchecked < len(c.done.Kinds) {
 		w.Println()
-		w.Println("Nothing was sent. Look for their effects: indoubt reconcile --watch, or keep a console open")
+		w.Println("Nothing was sent. Look for their effects: indoubt engine, or keep a console open")
 	} else if c.done.Recorded > 0 {
 		w.Println()
 		w.Println("Nothing was sent. A check settles them: see the page on policies, or decide by hand: indoubt list")

@@ -129,7 +129,7 @@ func TestE2E_DeadLettersAreSettledByACheck(t *testing.T) {
 			control, attempt := s.begin("mail.send", "a control", "{}", "--token-sent") // shows that the check finds what is there
 			more.Store(control.Token)
 			s.must(0, "settle", attempt, "--outcome", "committed")
-			s.must(0, "reconcile")
+			s.must(0, "check")
 			states := map[string]int{}
 			for _, op := range s.list() {
 				states[op.State]++

@@ -99,7 +99,7 @@ kinds:
 	attempt, _ := in(begun, "attempt").(string)
 	doubt := object("settle", attempt, "--outcome", "uncertain", "--error-class", "timeout")
 	odds := in(doubt, "data")
-	checked := object("reconcile", id)
+	checked := object("check", id)
 	version := in(first(in(in(object("list"), "data"), "operations")), "version")
 	text, _ := json.Marshal(version)
 	sent := object("retry", id+"@"+string(text), "--reason", "they are down")

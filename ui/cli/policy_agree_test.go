@@ -88,7 +88,7 @@ func TestTryingAPolicySaysWhatTheEngineSays(t *testing.T) {
 		b.doubt(i+1, "order", fmt.Sprintf(`{"case":%d,"amount":1}`, i))
 		var tried struct{ Verdict, Problem string }
 		need.OK(t, json.Unmarshal(b.json(0, "policy", "try", "order", "--op", id(i+1)).Data, &tried))
-		b.run("reconcile", id(i+1))
+		b.run("check", id(i+1))
 		reads := b.rec(i + 1).Reads
 		need.Must(t, len(reads) == 1, "%s: %d reads", c.name, len(reads))
 		if engine := string(reads[0].Verdict); tried.Verdict != c.want || engine != c.want {

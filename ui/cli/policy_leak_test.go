@@ -90,7 +90,7 @@ kinds:
 	b.doubt(1, "echo", `{"n":1}`)
 	id := id(1)
 	for _, args := range [][]string{
-		{"policy", "check"}, {"policy", "show"}, {"policy", "show", "echo"}, {"policy", "test"}, {"doctor"}, {"list"}, {"reconcile", id}, {"show", id},
+		{"policy", "check"}, {"policy", "show"}, {"policy", "show", "echo"}, {"policy", "test"}, {"doctor"}, {"list"}, {"check", id}, {"show", id},
 		{"policy", "try", "echo", "--input", "{}"}, {"policy", "try", "echo", "--op", id},
 		{"policy", "try", "echo", "--op", id, "--send", "--answer", b.file("a.yaml", "exit: 1\nstderr: no such token "+argument+"\n")},
 		{"retry", id, "--dry-run", "--reason", "x"},

@@ -42,7 +42,7 @@ func TestWatchingSaysThatThePolicyIsBroken(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
-	go func() { ended <- a.run(ctx, []string{"reconcile", "--watch", "--metrics", ":0"}) }()
+	go func() { ended <- a.run(ctx, []string{"engine", "--metrics", ":0"}) }()
 	until := func(want string) {
 		t.Helper()
 		for deadline := time.Now().Add(patience); !strings.Contains(errOut.String(), want); time.Sleep(10 * time.Millisecond) {

@@ -41,7 +41,7 @@ func newPolicyTryCommand(a *app) *cobra.Command {
 page by page, and show each request, its answer, what every expression gives, by
 what the check recognises an effect and whose each candidate is, the verdict and
 the advice. Nothing is recorded and nothing is decided: to let the
-answer count, use ` + "`indoubt reconcile ID`" + `.
+answer count, use ` + "`indoubt check ID`" + `.
 
 With --answer nothing is asked: the answer is read from a file, or from standard
 input (-); the following pages are further --answer. The file is the text of an

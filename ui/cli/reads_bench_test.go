@@ -67,7 +67,7 @@ func BenchmarkReconcile(b *testing.B) {
 		dir := b.TempDir()
 		need.OK(b, os.WriteFile(filepath.Join(dir, "policy.yaml"), fmt.Appendf(nil, readsPolicy, side.URL), 0o600))
 		inDoubt(b, filepath.Join(dir, "ledger.db"), n)
-		cmd := binary(dir, "--ledger", "ledger.db", "--policy", "policy.yaml", "reconcile", "--json")
+		cmd := binary(dir, "--ledger", "ledger.db", "--policy", "policy.yaml", "check", "--json")
 		cmd.Env = append(cmd.Env, "GOMAXPROCS=1")
 		began := time.Now()
 		b.StartTimer()

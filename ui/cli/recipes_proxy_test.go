@@ -244,7 +244,7 @@ func (c matchCase) play(t *testing.T) {
 	landed := client("1").Operation
 	p.will("ok")
 	b.now = b.now.Add(time.Minute)
-	b.run("reconcile", landed.ID)
+	b.run("check", landed.ID)
 	found := map[ledger.Verdict]ledger.State{ledger.Landed: ledger.Committed, ledger.Inconclusive: ledger.Uncertain}
 	if rec := c.read(b, landed.ID); rec.State() != found[c.lost] {
 		t.Errorf("what landed is %s: %s", rec.State(), newest(rec))
@@ -255,7 +255,7 @@ func (c matchCase) play(t *testing.T) {
 	first := p.last()
 	p.will("ok")
 	b.now = b.now.Add(20 * time.Minute)
-	b.run("reconcile", dropped.ID)
+	b.run("check", dropped.ID)
 	rec := c.read(b, dropped.ID)
 	if want := map[bool]ledger.State{true: ledger.Failed, false: ledger.Uncertain}[c.absent]; rec.State() != want {
 		t.Errorf("what did not land is %s, want %s: %s", rec.State(), want, newest(rec))

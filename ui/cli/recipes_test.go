@@ -42,7 +42,7 @@ func (b *bench) known(n int, kind, input, receipt string) {
 func (b *bench) checked(n int) (ledger.Verdict, string) {
 	b.Helper()
 	b.now = b.now.Add(time.Second)
-	b.run("reconcile", id(n))
+	b.run("check", id(n))
 	var last ledger.Read
 	for _, r := range b.rec(n).Reads {
 		if !r.Control && r.BeganAt.After(last.BeganAt) {

@@ -442,40 +442,40 @@ func TestARetryForAPipelineIsAllowedAndWaits(t *testing.T) {
 	need.That(t, strings.Contains(string(grants.Data), `"grants":[{`), "%s", grants.Data)
 }
 
-func TestReconcileNowAndOnce(t *testing.T) {
+func TestCheckNowAndOnce(t *testing.T) {
 	b, s := newShopBench(t)
 	b.doubt(1, "keyed", plain)
 	b.doubt(2, "keyed", strings.Replace(plain, "cus_9", "cus_8", 1))
 	b.doubt(3, "blind", plain)
 	s.charges = append(s.charges, map[string]any{"id": "ch_0", "token": b.rec(1).Operation.Token})
-	if a := b.json(0, "reconcile", "--dry-run"); a.Effect != "would_update" || len(b.rec(1).Reads) != 0 {
+	if a := b.json(0, "check", "--dry-run"); a.Effect != "would_update" || len(b.rec(1).Reads) != 0 {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
-	if a := b.json(0, "reconcile", "--dry-run", id(3)); a.Effect != "noop" {
+	if a := b.json(0, "check", "--dry-run", id(3)); a.Effect != "noop" {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
-	a := b.json(0, "reconcile", id(1))
+	a := b.json(0, "check", id(1))
 	need.That(t, a.Effect == "updated" && a.operations(t)[0].State == "committed" && strings.Contains(string(a.Data), `"verdict":"landed"`), "%s %s", a.Effect, a.Data)
-	if r := b.rec(1).Reads; len(r) != 1 || r[0].Actor != "checks, reconcile of maya" {
+	if r := b.rec(1).Reads; len(r) != 1 || r[0].Actor != "checks, check of maya" {
 		t.Errorf("the check is not signed by the check, with who asked: %+v", r)
 	}
-	if a := b.json(6, "reconcile", id(1), id(2)); a.Error.Code != "in_doubt" {
+	if a := b.json(6, "check", id(1), id(2)); a.Error.Code != "in_doubt" {
 		t.Errorf("%+v", a.Error)
 	}
-	if a := b.json(5, "reconcile", id(3)); a.Error.Code != "no_check" {
+	if a := b.json(5, "check", id(3)); a.Error.Code != "no_check" {
 		t.Errorf("%+v", a.Error)
 	}
-	exit, stdout, stderr := b.run("reconcile")
+	exit, stdout, stderr := b.run("check")
 	need.That(t, exit == 6 && strings.Contains(stderr, "1 in doubt, and no check is possible") && strings.Contains(stderr, "no check for blind"), "exit %d\n%s%s", exit, stdout, stderr)
-	if a := b.json(6, "reconcile"); a.Error.Code != "in_doubt" || !strings.Contains(string(a.Data), `"unchecked":1`) {
+	if a := b.json(6, "check"); a.Error.Code != "in_doubt" || !strings.Contains(string(a.Data), `"unchecked":1`) {
 		t.Errorf("%+v %s", a.Error, a.Data)
 	}
 	b.want(0, "abandon", b.at(3), "--reason", "nobody can tell")
-	b.want(0, "reconcile")
+	b.want(0, "check")
 	if _, sends := s.effects(); sends != 0 {
-		t.Error("reconcile has sent")
+		t.Error("a check has sent")
 	}
-	b.failing(2, "usage", "reconcile", "--watch", id(1))
+	b.failing(2, "usage", "engine", id(1))
 }
 
 func TestPolicyTryShowsWhatTheCheckMakesOfTheAnswer(t *testing.T) {

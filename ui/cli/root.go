@@ -41,12 +41,12 @@ type verb struct {
 // here and nowhere else.
 var commands = []verb{
 	{"list", newListCommand}, {"show", newShowCommand}, {"incident", newIncidentCommand}, {"report", newReportCommand}, {"log", newLogCommand},
-	{"export", newExportCommand}, {"reconcile", newReconcileCommand},
+	{"export", newExportCommand}, {"check", newCheckCommand},
 	{"confirm", newConfirmCommand}, {"deny", newDenyCommand}, {"retry", newRetryCommand}, {"runs", newRunsCommand}, {"abandon", newAbandonCommand}, {"redact", newRedactCommand},
 	{"ack", newAckCommand}, {"park", newParkCommand}, {"undo", newUndoCommand}, {"note", newNoteCommand}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
 	{"demo", newDemoCommand}, {demoPipeline, newDemoPipelineCommand},
-	{"init", newInitCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"copy", newCopyCommand}, {"archive", newArchiveCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
+	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"copy", newCopyCommand}, {"archive", newArchiveCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
 	{"completion", newCompletionCommand}, {"man", newManCommand}, {"version", newVersionCommand},
 }
 

@@ -14,7 +14,7 @@ func TestAPolicyIsQuotedAsItIsWritten(t *testing.T) {
 	b := newBench(t)
 	const list = `stdout.split("\n").map(l, l.replace("\t", "\\d")`
 	bad := b.file("bad.yaml", "version: 1\nkinds:\n  pay:\n    token: argument\n    read:\n      command: [cat, out]\n      list: "+list+"\n      mark: it.ref\n")
-	for _, args := range [][]string{{"policy", "check", bad}, {"policy", "test", "--policy", bad}, {"reconcile", "--policy", bad}, {"policy", "show", "--policy", bad}} {
+	for _, args := range [][]string{{"policy", "check", bad}, {"policy", "test", "--policy", bad}, {"check", "--policy", bad}, {"policy", "show", "--policy", bad}} {
 		need.Contains(t, b.want(1, args...), "      list: "+list+"\n")
 	}
 	need.Contains(t, b.json(1, "policy", "check", bad).Error.Message, "      list: "+list+"\n")

@@ -146,8 +146,10 @@ mcp --url http://x -- cmd
 http
 http --upstream ://x
 http --upstream http://127.0.0.1:1 --listen nowhere
-reconcile --metrics :1
-reconcile ffffffff
+engine --metrics nowhere
+engine ffffffff
+check --watch
+check ffffffff
 backup
 policy test nope
 policy try

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -20,67 +19,61 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// reconcileCommand asks the other side: about some operations, once about all, or on and on.
-type reconcileCommand struct{ *app }
+// checkCommand asks the other side now: about some operations, or about all that is due.
+type checkCommand struct{ *app }
 
-func newReconcileCommand(a *app) *cobra.Command {
-	var watch, dryRun bool
-	var metrics string
+func newCheckCommand(a *app) *cobra.Command {
+	var dryRun bool
 	cmd := &cobra.Command{
-		Use: "reconcile [ID…]", GroupID: groupLook,
+		Use: "check [ID…]", GroupID: groupLook,
 		Short: "Ask the other side now whether writes in doubt landed",
 		Long: `Ask the other side whether writes in doubt landed. With ids those are checked
-now; without, everything that is due is checked once; --watch goes on, and also
-sends automatically where the policy says so.
+now; without, everything that is due is checked once. It sends nothing. To go on
+checking, run ` + "`indoubt engine`" + `.
 
 Exit 6 when a write that was named is still in doubt; without ids, when any is in
 doubt that no check can be asked of.`,
-		Example:           "  indoubt reconcile\n  indoubt reconcile 0198c1de-7a3b\n  indoubt reconcile --watch --metrics :9464",
+		Example:           "  indoubt check\n  indoubt check 0198c1de-7a3b",
 		ValidArgsFunction: completion{a}.ids(inDoubt, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			c := checkCommand{a}
 			if dryRun {
-				return reconcileCommand{a}.what(cmd.Context(), args)
+				return c.what(cmd.Context(), args)
 			}
-			if err := a.mayChange("check"); err != nil {
-				return err
-			}
-			if watch && len(args) > 0 {
-				return usage("--watch follows everything, and ids are named", "leave one of them out")
-			}
-			if metrics != "" && !watch {
-				return usage("--metrics goes with --watch", "")
-			}
-			p, err := a.policy()
+			s, err := c.open(cmd.Context())
 			if err != nil {
 				return err
 			}
-			s, err := a.ledgerFor(cmd.Context(), toCheck)
-			if err != nil {
-				return err
+			if len(args) > 0 {
+				return c.now(cmd.Context(), s, args)
 			}
-			if err := copied(cmd.Context(), s); err != nil {
-				return err
-			}
-			switch {
-			case watch:
-				return reconcileCommand{a}.on(cmd.Context(), s, metrics)
-			case len(args) > 0:
-				return reconcileCommand{a}.now(cmd.Context(), s, p, args)
-			}
-			return reconcileCommand{a}.once(cmd.Context(), s)
+			return c.once(cmd.Context(), s)
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be checked, and check nothing")
 	repeatable(cmd)
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on until interrupted; also send where the policy says so")
-	cmd.Flags().StringVar(&metrics, "metrics", "", "with --watch: serve metrics for Prometheus here, as :9464 (loopback unless a host is given)")
 	return cmd
+}
+
+// open opens the ledger for checks, by a policy that can be read.
+func (c checkCommand) open(ctx context.Context) (ledger.Store, error) {
+	if err := c.mayChange("check"); err != nil {
+		return nil, err
+	}
+	if _, err := c.policy(); err != nil {
+		return nil, err
+	}
+	s, err := c.ledgerFor(ctx, toCheck)
+	if err != nil {
+		return nil, err
+	}
+	return s, copied(ctx, s)
 }
 
 func constantly(p *policy.Policy) func() *policy.Policy { return func() *policy.Policy { return p } }
 
 // what says what would be checked: the operations named, or what is due.
-func (c reconcileCommand) what(ctx context.Context, args []string) error {
+func (c checkCommand) what(ctx context.Context, args []string) error {
 	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
@@ -123,7 +116,11 @@ func (c reconcileCommand) what(ctx context.Context, args []string) error {
 }
 
 // now checks the operations that are named.
-func (c reconcileCommand) now(ctx context.Context, s ledger.Store, p *policy.Policy, args []string) error {
+func (c checkCommand) now(ctx context.Context, s ledger.Store, args []string) error {
+	p, err := c.policy()
+	if err != nil {
+		return err
+	}
 	engine := c.engine(s, constantly(p), false, nil)
 	run := &decisionRun{app: c.app, store: s, policy: p}
 	results := make([]resultJSON, 0, len(args))
@@ -146,7 +143,7 @@ func (c reconcileCommand) now(ctx context.Context, s ledger.Store, p *policy.Pol
 	return c.finish(results)
 }
 
-func (c reconcileCommand) checkOne(ctx context.Context, engine *reconcile.Engine, run *decisionRun, id string) (resultJSON, error) {
+func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, run *decisionRun, id string) (resultJSON, error) {
 	found, err := engine.ReadNow(ctx, id)
 	if err != nil {
 		return resultJSON{}, err
@@ -185,7 +182,7 @@ type summaryJSON struct {
 }
 
 // once checks what is due, and ends.
-func (c reconcileCommand) once(ctx context.Context, s ledger.Store) error {
+func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 	if os.Getenv("GOGC") == "" { // it soon ends: some memory for less work
 		debug.SetGCPercent(400)
 	}
@@ -276,45 +273,4 @@ func reasons(kinds, why map[string]int) (lines []string) {
 // most are the names, the one that counts most first.
 func most(counts map[string]int) []string {
 	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(counts[b]-counts[a], strings.Compare(a, b)) })
-}
-
-// on is the engine without a console. It ends with ctx, after writes
-// in flight.
-func (c reconcileCommand) on(ctx context.Context, s ledger.Store, metrics string) error {
-	say := func(line string) { c.errOut.Println(clockTime(c.clock()) + "  " + line) }
-	live := c.watchPolicy(ctx, say)
-	engine := c.engine(s, live.inForce, true, say)
-	served := make(chan struct{})
-	if metrics == "" {
-		close(served)
-	} else {
-		shown, done, err := serveEngine(ctx, c.app, metrics, s, engine, live.problem)
-		if err != nil {
-			return err
-		}
-		c.errOut.Println("metrics at " + shown)
-		go func() { <-done; close(served) }()
-	}
-	info, err := s.Info(ctx)
-	if err != nil {
-		return err
-	}
-	changed := s.Watch(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- engine.Run(ctx) }()
-	followed := make(chan error, 1)
-	go func() { followed <- logCommand(c).follow(ctx, s, logOptions{}, nil, info.Cursor, changed) }()
-	defer context.AfterFunc(ctx, func() {
-		if n := engine.Busy(); n > 0 {
-			say(fmt.Sprintf("waiting for %d %s; interrupt again to leave what was sent in doubt", n, plural(n, "answer", "answers")))
-		}
-	})()
-	err = <-ended
-	engine.Drain(context.WithoutCancel(ctx))
-	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
-		<-followed
-		<-served
-		return nil
-	}
-	return err
 }

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+)
+
+// engineCommand makes the checks that are due, on and on.
+type engineCommand struct{ *app }
+
+func newEngineCommand(a *app) *cobra.Command {
+	var metrics string
+	cmd := &cobra.Command{
+		Use: "engine", GroupID: groupCare,
+		Short: "Check what is in doubt, without end",
+		Long: `Ask the other side whether writes in doubt landed, each when its check is due,
+until it is interrupted. It also sends where the policy says so. One for each
+ledger is enough; a second one does no harm.`,
+		Example: "  indoubt engine\n  indoubt engine --metrics :9464",
+		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := checkCommand{a}.open(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return engineCommand{a}.follow(cmd.Context(), s, metrics)
+		},
+	}
+	cmd.Flags().StringVar(&metrics, "metrics", "", "serve metrics for Prometheus here, as :9464 (loopback unless a host is given)")
+	return cmd
+}
+
+// follow runs the engine without a console. It ends with ctx, after writes in flight.
+func (c engineCommand) follow(ctx context.Context, s ledger.Store, metrics string) error {
+	say := func(line string) { c.errOut.Println(clockTime(c.clock()) + "  " + line) }
+	live := c.watchPolicy(ctx, say)
+	engine := c.engine(s, live.inForce, true, say)
+	served := make(chan struct{})
+	if metrics == "" {
+		close(served)
+	} else {
+		shown, done, err := serveEngine(ctx, c.app, metrics, s, engine, live.problem)
+		if err != nil {
+			return err
+		}
+		c.errOut.Println("metrics at " + shown)
+		go func() { <-done; close(served) }()
+	}
+	info, err := s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	changed := s.Watch(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- engine.Run(ctx) }()
+	followed := make(chan error, 1)
+	go func() { followed <- logCommand(c).follow(ctx, s, logOptions{}, nil, info.Cursor, changed) }()
+	defer context.AfterFunc(ctx, func() {
+		if n := engine.Busy(); n > 0 {
+			say(fmt.Sprintf("waiting for %d %s; interrupt again to leave what was sent in doubt", n, plural(n, "answer", "answers")))
+		}
+	})()
+	err = <-ended
+	engine.Drain(context.WithoutCancel(ctx))
+	if ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		<-followed
+		<-served
+		return nil
+	}
+	return err
+}
