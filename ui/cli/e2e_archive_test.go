@@ -147,7 +147,7 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 		}
 		need.Contains(t, s.must(0, append(args, "--json")...).Out, `"archived":499`)
 	}
-	for _, args := range [][]string{{"export"}, {"export", "--events"}, {"redact", "--filter", "state:committed", "--dry-run"}} { // what is not in them
+	for _, args := range [][]string{{"list", "--all", "-o", "jsonl"}, {"log", "--all", "-o", "jsonl"}, {"redact", "--filter", "state:committed", "--dry-run"}} { // what is not in them
 		need.Contains(t, s.must(0, args...).Err, "499 operations that may be of this time are archived")
 	}
 	for _, more := range []string{"--json", "--dry-run"} { // there is nothing to archive, and it says so all the same

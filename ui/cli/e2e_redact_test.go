@@ -53,7 +53,7 @@ func TestE2E_RedactedForGood(t *testing.T) {
 	need.That(t, len(would.Data.Operations[0].Redacts) >= 4, "%+v", would)
 	say(0, "deny", "deny", doubt+"@2", "--reason", "their log: not "+jane)
 	say(0, "redact", "redact", "--filter", jane, "--key", "--reason", "request 7", "--yes")
-	out := say(0, "redacted by", "show", done) + say(0, `"by":`, "show", doubt, "--json") + say(0, "request 7", "log") + say(0, "", "export") + say(0, "", "export", "--events") +
+	out := say(0, "redacted by", "show", done) + say(0, `"by":`, "show", doubt, "--json") + say(0, "request 7", "log") + say(0, "", "list", "--all", "-o", "jsonl") + say(0, "", "log", "--all", "-o", "jsonl") +
 		say(0, "", "list", "--tab", "all", "-o", "csv", "--columns", "what,input,key,source,target") + say(0, "", "runs", "--all", "--json")
 	need.That(t, !strings.Contains(out, "jane") && strings.Contains(out, "omar"), "%s", out)
 	send(0, "nothing was run", jane, `{"to":"`+jane+`"}`, "echo sent again to "+jane)

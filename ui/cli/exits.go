@@ -32,7 +32,7 @@ func exitTable() map[string]map[int]string {
 	clients := map[int]string{3: "there is no such file or server", 4: "the file changed since it was shown", 5: "refused: no terminal and no --yes"}
 	return map[string]map[int]string{
 		"":                {3: "", 5: ""},
-		"list":            {3: "", 6: "with --exit-code: something listed needs you or is being checked"},
+		"list":            {1: "error, or it was stopped", 3: "", 6: "with --exit-code: something listed needs you or is being checked"},
 		"show":            {3: ""},
 		"incident list":   {3: ""},
 		"incident show":   {3: ""},
@@ -42,8 +42,7 @@ func exitTable() map[string]map[int]string {
 		"incident detach": changes,
 		"incident close":  changes,
 		"report":          {3: ""},
-		"log":             {3: ""},
-		"export":          {1: "error, or it was stopped", 3: ""},
+		"log":             {1: "error, or it was stopped", 3: ""},
 		"check":           {3: "", 4: "another engine has it", 5: "", 6: "what was named is still in doubt"},
 		"engine":          {3: "", 5: ""},
 		"confirm":         decides,

@@ -35,6 +35,7 @@ type listCommand struct{ *app }
 func newListCommand(a *app) *cobra.Command {
 	var o listOptions
 	var settled settledFlags
+	var all bool
 	cmd := &cobra.Command{
 		Use: "list [FILTER]", GroupID: groupLook,
 		Short: "List operations, what needs you first",
@@ -50,9 +51,13 @@ at once by its beginning; a word is searched for from the newest operation to th
 prints what was found until then. For scripts and probes, --exit-code exits 6 where
 something listed needs you or is being checked.
 
+--all -o jsonl prints every operation that the filter lets through, oldest first, as it
+reads them: what was recorded before it began is there, once, as it stood when its page was
+read. Text that a spreadsheet would run begins with an apostrophe in -o csv.
+
 --watch goes on until interrupted. A terminal shows the list as it stands; in a pipe,
 and with -o jsonl, csv or name, each row that is new or has changed is printed once more.`,
-		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --json needs:you | jq -r '.data.operations[].id'\n  indoubt list --watch needs:you -o jsonl | ./page-someone",
+		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'\n  indoubt list --watch needs:you -o jsonl | ./page-someone",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := settled.filter(args, a.clock())
@@ -63,10 +68,17 @@ and with -o jsonl, csv or name, each row that is new or has changed is printed o
 			if o.since, _, err = settled.times(a.clock()); err != nil {
 				return err
 			}
+			if c := (&everything{app: a}); all {
+				if err := c.rowsOnly(cmd, "tab", "order", "limit", "after", "exit-code", "watch"); err != nil {
+					return err
+				}
+				return c.operations(cmd.Context(), o.filter, o.since)
+			}
 			return listCommand{a}.list(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
+	f.BoolVar(&all, "all", false, "all of them, oldest first, a row at a time: with -o jsonl or csv")
 	f.StringVar(&o.tab, "tab", "", "one list of the console: needs_you, checking, in_flight, parked, settled or all")
 	f.StringVar(&o.order, "order", "", "loss (what is lost if no one acts), newest or oldest")
 	f.IntVar(&o.limit, "limit", 50, "at most this many")

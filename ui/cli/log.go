@@ -22,24 +22,32 @@ type logCommand struct{ *app }
 
 func newLogCommand(a *app) *cobra.Command {
 	var o logOptions
+	var all bool
 	cmd := &cobra.Command{
 		Use: "log [ID]", GroupID: groupLook,
 		Short: "Print the history, one line an event",
 		Long: `Print the newest events of the ledger or of one operation, oldest first, one
 line an event. --incident has the history of an incident and of what counts in it.
---follow goes on until interrupted; with --json it prints one JSON object a line.`,
-		Example:           "  indoubt log --follow\n  indoubt log --since 8h --by maya\n  indoubt log --json --after 4711",
+--follow goes on until interrupted; with --json it prints one JSON object a line.
+--all -o jsonl prints the whole history, or all of it that the other options let through.`,
+		Example:           "  indoubt log --follow\n  indoubt log --since 8h --by maya\n  indoubt log --json --after 4711\n  indoubt log --all -o jsonl --since yesterday | jq -r .verb | sort | uniq -c",
 		Args:              maxArgs(1),
 		ValidArgsFunction: completion{a}.ids(nil, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				o.id = args[0]
 			}
-			o.afterGiven = cmd.Flags().Changed("after")
+			if o.afterGiven = cmd.Flags().Changed("after"); all {
+				o.all = &everything{app: a}
+				if err := o.all.rowsOnly(cmd, "limit", "after", "follow"); err != nil {
+					return err
+				}
+			}
 			return logCommand{a}.log(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
+	f.BoolVar(&all, "all", false, "all of them, from the first on, a row at a time: with -o jsonl or csv")
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is to come")
 	f.StringVar(&o.since, "since", "", "only events since, as 30m, 2d or 2026-07-14")
 	f.StringVar(&o.by, "by", "", "only events of this person or program")
@@ -58,6 +66,7 @@ var verbs = []string{"begin", "settle", "expire", "late", "read", "confirm", "de
 type logOptions struct {
 	id         string
 	follow     bool
+	all        *everything // prints all that was asked for
 	since      string
 	from       time.Time
 	by, verb   string
@@ -99,6 +108,9 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 	}
 	if err := c.of(ctx, s, &o); err != nil {
 		return err
+	}
+	if o.all != nil {
+		return o.all.history(ctx, s, o)
 	}
 	var changed <-chan struct{}
 	if o.follow { // before the first look, so that nothing falls between

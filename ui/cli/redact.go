@@ -53,7 +53,7 @@ What is in flight, in doubt or in conflict is refused: settle it first. What wou
 shown, and "redact" is to be typed; without a terminal it needs ID@VERSION and --yes. A
 filter names the operations that it lets through, oldest first; a word of it is looked for
 in title, target, key, pipeline and receipt, and not in inputs and answers: search those in
-"indoubt export" first.
+"indoubt list --all -o jsonl" first.
 
 The ledger's file is written anew, so that its free pages do not hold the text; writers
 wait meanwhile. --no-rewrite leaves that out. Backups, copies and standbys made before hold
@@ -113,7 +113,7 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 	for _, note := range notes {
 		r.left("%s", note)
 	}
-	q := ledger.Query{Tab: ledger.TabAll, Filter: parsed, Order: ledger.OrderOldest, Now: r.clock(), Limit: exportStep, Within: searchStep}
+	q := ledger.Query{Tab: ledger.TabAll, Filter: parsed, Order: ledger.OrderOldest, Now: r.clock(), Limit: allStep, Within: searchStep}
 	for {
 		page, err := s.Page(ctx, q)
 		if err != nil {

@@ -41,7 +41,7 @@ type verb struct {
 // here and nowhere else.
 var commands = []verb{
 	{"list", newListCommand}, {"show", newShowCommand}, {"incident", newIncidentCommand}, {"report", newReportCommand}, {"log", newLogCommand},
-	{"export", newExportCommand}, {"check", newCheckCommand},
+	{"check", newCheckCommand},
 	{"confirm", newConfirmCommand}, {"deny", newDenyCommand}, {"retry", newRetryCommand}, {"runs", newRunsCommand}, {"abandon", newAbandonCommand}, {"redact", newRedactCommand},
 	{"ack", newAckCommand}, {"park", newParkCommand}, {"undo", newUndoCommand}, {"note", newNoteCommand}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},

@@ -3,10 +3,8 @@
 package cli_test
 
 import (
-	"bytes"
 	"encoding/csv"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -14,10 +12,9 @@ import (
 	"indoubt/ledger/need"
 )
 
-// exported is what the tests look at of a row of an export.
+// exported is what the tests look at of a row of `--all`.
 type exported struct {
-	Export       int
-	Record, ID   string
+	ID           string
 	State, Kind  string
 	Verb, Reason string
 	Seq          int64
@@ -28,7 +25,6 @@ func exportedRows(t *testing.T, out string) (rows []exported) {
 	for line := range strings.Lines(out) {
 		var row exported
 		need.OK(t, json.Unmarshal([]byte(line), &row))
-		need.That(t, row.Export == 1, "%s", line)
 		rows = append(rows, row)
 	}
 	return rows
@@ -36,7 +32,7 @@ func exportedRows(t *testing.T, out string) (rows []exported) {
 
 // Over several pages, and while others write: what was there at the beginning is there
 // once, in the order it came.
-func TestE2E_AnExportHasEachOnce(t *testing.T) {
+func TestE2E_AllHasEachOnce(t *testing.T) {
 	n := 60
 	if shipped {
 		n = 1300 // several pages
@@ -46,8 +42,7 @@ func TestE2E_AnExportHasEachOnce(t *testing.T) {
 	s.must(0, "import", "--from", "sidekiq", deadLetters[0].file(t, s.dir, n))
 	other := s.start("import", "--from", "oban", "--map", `kind="other"`, deadLetters[1].file(t, s.dir, n))
 	ids := map[string]int{}
-	for _, row := range exportedRows(t, s.must(0, "export").Out) {
-		need.Equal(t, row.Record, "operation", "record")
+	for _, row := range exportedRows(t, s.must(0, "list", "--all", "-o", "jsonl").Out) {
 		if row.Kind == "MailJob" {
 			ids[row.ID]++
 		} else {
@@ -60,19 +55,20 @@ func TestE2E_AnExportHasEachOnce(t *testing.T) {
 	}
 	need.Equal(t, other.finish().Exit, 0, "the writer")
 
-	all := need.Get(csv.NewReader(strings.NewReader(s.must(0, "export", "-o", "csv", "kind:MailJob").Out)).ReadAll())(t)
+	all := need.Get(csv.NewReader(strings.NewReader(s.must(0, "list", "--all", "-o", "csv", "kind:MailJob").Out)).ReadAll())(t)
 	need.That(t, len(all) == n+1 && all[0][0] == "id" && all[n][0] != "id", "%d lines of %q", len(all), all[0])
-	events := exportedRows(t, s.must(0, "export", "--events").Out)
+	events := exportedRows(t, s.must(0, "log", "--all", "-o", "jsonl").Out)
 	need.That(t, slices.IsSortedFunc(events, func(a, b exported) int { return int(a.Seq - b.Seq) }) || s.afar, "the history is out of order")
 	verbs := map[string]int{}
 	for _, e := range events {
 		verbs[e.Verb]++
 	}
 	need.That(t, verbs["begin"] == 2*n && verbs["settle"] == 2*n, "%v", verbs)
-	none := s.must(0, "export", "-o", "csv", "--events", "--until", "2d").Out
-	need.That(t, strings.HasPrefix(none, "seq,id,operation") && strings.Count(none, "\n") == 1, "%q", none)
-	for _, args := range [][]string{{"--json"}, {"-o", "wide"}, {"--events", "kind:x"}, {"kind:"}, {"-o", "csv", "--columns", "whta"}} {
-		r := s.do(append([]string{"export"}, args...)...)
-		need.That(t, r.Exit == 2 && !bytes.Contains([]byte(r.Out), []byte(`"export"`)), "export %s: exit %d\n%s%s", fmt.Sprint(args), r.Exit, r.Out, r.Err)
+	need.That(t, len(exportedRows(t, s.must(0, "log", "--all", "-o", "jsonl", "--verb", "settle").Out)) == 2*n, "of one verb")
+	none := s.must(0, "log", "--all", "-o", "csv", "--by", "nobody").Out
+	need.That(t, strings.HasPrefix(none, "seq,at,operation") && strings.Count(none, "\n") == 1, "%q", none)
+	for _, line := range []string{"list --all", "list --all --json", "list --all -o csv --limit 5", "log --all", "log --all -o jsonl --follow", "log --all -o jsonl --after 0"} {
+		r := s.must(2, strings.Fields(line)...)
+		need.Contains(t, r.Out+r.Err, "--all ")
 	}
 }
