@@ -55,32 +55,18 @@ func (e *MissingError) at(name string) string {
 	return name + " (" + e.Why + ")"
 }
 
-// NewerError: a newer indoubt made the ledger or has migrated it.
-type NewerError struct {
+// SchemaError: another version of indoubt made the ledger, with another schema.
+type SchemaError struct {
 	Ledger     string
 	Has, Knows int
 }
 
-func (e *NewerError) Error() string { return e.Trouble(InFull).Error() }
+func (e *SchemaError) Error() string { return e.Trouble(InFull).Error() }
 
-// Trouble says which schemas are known.
-func (e *NewerError) Trouble(name func(string) string) Trouble {
-	return Trouble{"newer_schema", fmt.Sprintf("%s was written by a newer indoubt: it has schema %d, this one knows up to %d", name(e.Ledger), e.Has, e.Knows),
-		"use the newer indoubt; nothing was changed"}
-}
-
-// OlderError: the ledger must be migrated, and this caller must not or may not do it.
-type OlderError struct {
-	Ledger     string
-	Has, Needs int
-}
-
-func (e *OlderError) Error() string { return e.Trouble(InFull).Error() }
-
-// Trouble says who migrates it.
-func (e *OlderError) Trouble(name func(string) string) Trouble {
-	return Trouble{"older_schema", fmt.Sprintf("%s has schema %d and is read with schema %d", name(e.Ledger), e.Has, e.Needs),
-		"bring it up to date once, as its owner: indoubt init"}
+// Trouble says which version to use.
+func (e *SchemaError) Trouble(name func(string) string) Trouble {
+	return Trouble{"other_schema", fmt.Sprintf("%s was made by another version of indoubt: it has schema %d, this one knows schema %d", name(e.Ledger), e.Has, e.Knows),
+		"use the version that made it; nothing was changed"}
 }
 
 // GuardError: the database refused a write that would have broken its rules.

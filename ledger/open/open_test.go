@@ -116,8 +116,7 @@ func TestTheErrorsOfAFileHaveWords(t *testing.T) {
 		{&sqlite.FormerError{Path: "/x", Log: true}, "former"},
 		{&sqlite.DisplacedError{Path: "/x", Why: "w", Do: "d", Gone: true}, "gone"},
 		{&sqlite.DisplacedError{Path: "/x", Why: "w", Do: "d"}, "displaced"},
-		{&ledger.NewerError{Ledger: "/x", Has: 9, Knows: 1}, "newer_schema"},
-		{&ledger.OlderError{Ledger: "/x"}, "older_schema"},
+		{&ledger.SchemaError{Ledger: "/x", Has: 9, Knows: 1}, "other_schema"},
 	} {
 		told := c.err.Trouble(func(name string) string { return "~" + name })
 		need.That(t, told.Code == c.code && told.Do != "" && strings.Contains(told.Message, "~/x") && strings.Contains(c.err.Error(), "/x"), "%T: %+v", c.err, told)

@@ -231,7 +231,7 @@ func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
 		if err := t.script(script); err != nil {
 			return fmt.Errorf("make the copy a ledger: %w", err)
 		}
-		known := map[string]string{"schema": strconv.Itoa(tables.Newest(steps))}
+		known := map[string]string{"schema": strconv.Itoa(tables.Schema)}
 		for name, value := range meta {
 			known[name] = value
 		}

@@ -13,14 +13,11 @@ import (
 	"indoubt/ledger/tables"
 )
 
-// installing is the name that a process locks while it makes or migrates a ledger.
+// installing is the name that a process locks while it makes a ledger.
 const installing = "indoubt install"
 
 // timeouts are the settings that end a statement which takes long.
 var timeouts = []string{"statement_timeout", "lock_timeout"}
-
-// steps lead from schema 1 to the newest.
-var steps []tables.Step
 
 // described is what the table meta says of a ledger.
 type described map[string]string
@@ -99,10 +96,10 @@ func (s *handle) absent(ctx context.Context, missing *ledger.MissingError) error
 	return missing
 }
 
-// install makes the ledger, or migrates it, in one transaction, one process at a time.
+// install makes the ledger where there is none, in one transaction, one process at a time.
 // It is done again where its COMMIT got no answer: what is there is found then.
-func (s *handle) install(ctx context.Context, steps []tables.Step) error {
-	return s.inOne(ctx, func(t *session) error { return s.build(t, steps) })
+func (s *handle) install(ctx context.Context) error {
+	return s.inOne(ctx, s.build)
 }
 
 // MakeRoles makes the roles that the database enforces, and says what each may. It may
@@ -151,7 +148,7 @@ func standing(t *session) (there, taken bool, err error) {
 	return there, taken, err
 }
 
-func (s *handle) build(t *session, steps []tables.Step) error {
+func (s *handle) build(t *session) error {
 	// Others wait for the whole of it.
 	for _, name := range timeouts {
 		if err := t.Quietly(`SELECT set_config('` + name + `', '0', true)`); err != nil {
@@ -167,11 +164,7 @@ func (s *handle) build(t *session, steps []tables.Step) error {
 	}
 	switch {
 	case there:
-		meta, err := readMeta(func(query string) (tables.Rows, error) { return t.Query(query) })
-		if err != nil {
-			return err
-		}
-		return s.climb(t, meta, steps)
+		return nil // open looks at its schema
 	case taken:
 		return &Error{Foreign, s.address.shown, "it has no table meta", "", nil}
 	}
@@ -179,34 +172,13 @@ func (s *handle) build(t *session, steps []tables.Step) error {
 		return fmt.Errorf("make the ledger: %w", err)
 	}
 	for name, value := range map[string]string{
-		"id": ledger.NewID(), "schema": strconv.Itoa(tables.Newest(steps)), "created_at": fmt.Sprint(t.Moment().Wall.UnixMilli()),
+		"id": ledger.NewID(), "schema": strconv.Itoa(tables.Schema), "created_at": fmt.Sprint(t.Moment().Wall.UnixMilli()),
 	} {
 		if err := t.Later(`INSERT INTO meta (name, value) VALUES (?, ?)`, name, value); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// climb runs the steps above the schema that is there.
-func (s *handle) climb(t *session, meta described, steps []tables.Step) error {
-	switch has := meta.schema(); {
-	case has == 0:
-		return &Error{Foreign, s.address.shown, "it does not say which schema it has", "", nil}
-	case has > tables.Newest(steps):
-		return &ledger.NewerError{Ledger: s.address.shown, Has: has, Knows: tables.Newest(steps)}
-	case has == tables.Newest(steps):
-		return nil
-	}
-	for _, st := range steps {
-		if st.Version <= meta.schema() {
-			continue
-		}
-		if err := t.script(st.SQL); err != nil {
-			return fmt.Errorf("bring the ledger from schema %d to %d: %w", meta.schema(), st.Version, err)
-		}
-	}
-	return t.Later(`UPDATE meta SET value = ? WHERE name = 'schema'`, tables.Newest(steps))
 }
 
 // script runs several statements without values.

@@ -341,7 +341,7 @@ func (s *handle) worth(err error, try int) bool {
 			s.plain.Store(true) // sessions are shared with others
 			s.pool.Load().Reset()
 			return try < 3
-		case codeFeature: // the ledger was migrated, and a plan is of its old tables
+		case codeFeature: // a table was altered, and a plan is of the old one
 			s.pool.Load().Reset()
 			return try < 3 && said.Routine == "RevalidateCachedQuery"
 		}

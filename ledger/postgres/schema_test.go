@@ -13,7 +13,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for role, plays := range map[string]func(url string) error{"INDOUBT_TEST_SATURATES": saturate, "INDOUBT_TEST_WANTS": want, "INDOUBT_TEST_PLAYS": play, "INDOUBT_TEST_MIGRATES": migrate} {
+	for role, plays := range map[string]func(url string) error{"INDOUBT_TEST_SATURATES": saturate, "INDOUBT_TEST_WANTS": want, "INDOUBT_TEST_PLAYS": play} {
 		url := os.Getenv(role)
 		if url == "" {
 			continue

@@ -22,13 +22,13 @@ type Store struct {
 var _ ledger.Store = (*Store)(nil)
 
 // Create opens the ledger at the address for writing, and makes one in a database that
-// has none, or migrates the one it has. Errors: those of Open.
+// has none. Errors: those of Open.
 func Create(ctx context.Context, url string, o Options) (*Store, error) {
-	return open(ctx, url, o, func(s *handle) error { return s.install(ctx, steps) })
+	return open(ctx, url, o, func(s *handle) error { return s.install(ctx) })
 }
 
 // Open opens the ledger at the address, and refuses a database that has none. Errors:
-// *ledger.MissingError, *ledger.NewerError, *ledger.OlderError, *Error, and
+// *ledger.MissingError, *ledger.SchemaError, *Error, and
 // ledger.ErrBusy for a server that takes no more connections.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	return open(ctx, url, o, nil)
@@ -51,12 +51,10 @@ func open(ctx context.Context, url string, o Options, prepare func(*handle) erro
 		meta, err = s.describe(ctx)
 	}
 	wanted := cmp.Or(o.To, Record)
-	switch has, knows := meta.schema(), tables.Newest(steps); {
+	switch has := meta.schema(); {
 	case err != nil:
-	case has > knows:
-		err = &ledger.NewerError{Ledger: a.shown, Has: has, Knows: knows}
-	case has < knows:
-		err = &ledger.OlderError{Ledger: a.shown, Has: has, Needs: knows}
+	case has != tables.Schema:
+		err = &ledger.SchemaError{Ledger: a.shown, Has: has, Knows: tables.Schema}
 	case o.ReadOnly:
 	case tables.MovedTo(meta[tables.MetaMove]) != "":
 		err = &ledger.AwayError{Ledger: a.shown, To: tables.MovedTo(meta[tables.MetaMove])}

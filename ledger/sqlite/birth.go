@@ -135,7 +135,7 @@ func identity(part string, o Options, known map[string]string) (string, error) {
 	for name, value := range known {
 		add(name, value)
 	}
-	fmt.Fprintf(&script, "PRAGMA application_id = %d; PRAGMA user_version = %d;\n", applicationID, tables.Newest(steps))
+	fmt.Fprintf(&script, "PRAGMA application_id = %d; PRAGMA user_version = %d;\n", applicationID, tables.Schema)
 	return script.String(), nil
 }
 

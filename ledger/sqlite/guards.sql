@@ -1,7 +1,5 @@
 -- The guards of the ledger: what its tables refuse, and what the database writes
 -- by itself when one of them changes; for the list and the counts see derived.sql.
--- They hold no data, so a ledger of an older schema gets these, whole, when it is
--- migrated.
 --
 -- Three things hold in every guard below.
 --

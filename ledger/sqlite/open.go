@@ -141,34 +141,22 @@ func (s *handle) openWriter(ctx context.Context, current bool) (meta map[string]
 			return nil, fmt.Errorf("open the ledger: %w", err)
 		}
 		defer look.Close() // when the writer has taken over the index of the log, which the first one makes
-		version, err := checkSchema(ctx, look, s.path, tables.Newest(steps), false)
-		if err != nil {
+		if err := checkSchema(ctx, look, s.path); err != nil {
 			return nil, err
 		}
-		current = version == tables.Newest(steps)
 	}
 	s.notifier = newNotifier(s.path)
 	if s.writer, err = newWriter(s); err != nil {
 		return nil, err
 	}
-	s.writer.waits = current && s.opts.Reads
+	s.writer.waits = s.opts.Reads
 	if err := s.connect(ctx); err != nil {
 		return nil, translate(s.path, err)
 	}
+	meta, err = s.meta(ctx) // a held lock does not keep a reader out
 	if s.writer.waits {
-		meta, err = s.meta(ctx)
-		return meta, cmp.Or(err, s.anchor())
+		err = cmp.Or(err, s.anchor())
 	}
-	if current { // a held lock does not keep a reader out
-		return s.meta(ctx)
-	}
-	err = s.writer.do(ctx, inside(func(tx *tx) error {
-		err := tx.migrate(steps)
-		if err == nil {
-			meta, err = tables.Meta(tx)
-		}
-		return err
-	}))
 	return meta, err
 }
 
@@ -245,18 +233,17 @@ func (s *handle) openReader(ctx context.Context) (map[string]string, error) {
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}
-	if _, err := checkSchema(ctx, s.read, s.path, tables.Newest(steps), true); err != nil {
+	if err := checkSchema(ctx, s.read, s.path); err != nil {
 		return nil, err
 	}
 	m, err := s.meta(ctx)
 	return m, cmp.Or(err, s.anchor())
 }
 
-// checkSchema refuses what is not a ledger this program can use, and gives its
-// schema.
-func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, reading bool) (version int, err error) {
+// checkSchema refuses what is not a ledger with the schema of this program.
+func checkSchema(ctx context.Context, db *sql.DB, path string) error {
 	// These two are in the file's header; the rest would need the schema read.
-	var app, tables int
+	var app, version, objects int
 	header := func() error {
 		err := db.QueryRowContext(ctx, `PRAGMA application_id`).Scan(&app)
 		if err == nil {
@@ -264,30 +251,28 @@ func checkSchema(ctx context.Context, db *sql.DB, path string, knows int, readin
 		}
 		return err
 	}
-	err = header()
+	err := header()
 	if err == nil && app == 0 {
-		err = db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&tables)
-		if err == nil && tables > 0 { // it may have been made in between
+		err = db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&objects)
+		if err == nil && objects > 0 { // it may have been made in between
 			err = header()
 		}
 	}
 	if code(err)&0xff == codeCantOpen {
-		return 0, cmp.Or(readable(path), writableBy(path), translate(path, err))
+		return cmp.Or(readable(path), writableBy(path), translate(path, err))
 	}
 	if err != nil {
-		return 0, translate(path, err)
+		return translate(path, err)
 	}
 	switch {
-	case app == 0 && tables == 0:
-		return 0, &ForeignError{path, "it is empty"}
+	case app == 0 && objects == 0:
+		return &ForeignError{path, "it is empty"}
 	case app != applicationID:
-		return 0, &ForeignError{path, fmt.Sprintf("application_id %#x", app)}
-	case version > knows:
-		return 0, &ledger.NewerError{Ledger: path, Has: version, Knows: knows}
-	case version < knows && reading:
-		return 0, &ledger.OlderError{Ledger: path, Has: version, Needs: knows}
+		return &ForeignError{path, fmt.Sprintf("application_id %#x", app)}
+	case version != tables.Schema:
+		return &ledger.SchemaError{Ledger: path, Has: version, Knows: tables.Schema}
 	}
-	return version, nil
+	return nil
 }
 
 // identify takes what the ledger knows of itself and tells a copy.

@@ -106,7 +106,7 @@ func Create(ctx context.Context, path string, o Options) (*Store, error) {
 
 // Open opens the ledger at path and refuses one that does not exist: a mistyped
 // path must never look like all-clear. Errors: *ledger.MissingError, *FormerError,
-// *DisplacedError, *ForeignError, *ledger.NewerError, *NotDatabaseError, *NotLocalError,
+// *DisplacedError, *ForeignError, *ledger.SchemaError, *NotDatabaseError, *NotLocalError,
 // *ReadOnlyDirError, *PermissionError, *SideFileError, *JournalError, *FullDiskError. A copy of another ledger opens, to be looked
 // at only.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {

@@ -322,11 +322,7 @@ func (w *writer) stamp() error {
 	if !w.stamps || w.store.id == "" {
 		return nil
 	}
-	var version int // a newer program may have migrated it
-	if err := w.conn.QueryRowContext(context.Background(), `PRAGMA user_version`).Scan(&version); err != nil {
-		return err
-	}
-	_, err := w.conn.ExecContext(context.Background(), fmt.Sprintf(`PRAGMA user_version = %d`, version))
+	_, err := w.conn.ExecContext(context.Background(), fmt.Sprintf(`PRAGMA user_version = %d`, tables.Schema))
 	return err
 }
 

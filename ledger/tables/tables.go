@@ -25,6 +25,10 @@ import (
 	"indoubt/ledger"
 )
 
+// Schema is the number of the schema that this program makes and knows. It goes up by one
+// when tables, views or guards of a released version change.
+const Schema = 1
+
 // Rows are the rows of a query.
 type Rows interface {
 	Next() bool

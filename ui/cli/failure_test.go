@@ -40,8 +40,7 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{fmt.Errorf("%w: /x", ledger.ErrGone), 1, "gone"},
 		{ledger.ErrBusy, 1, "locked"},
 		{fmt.Errorf("%w: /x", ledger.ErrFull), 1, "disk_full"},
-		{&ledger.NewerError{Ledger: "/x", Has: 9, Knows: 1}, 1, "newer_schema"},
-		{&ledger.OlderError{Ledger: "/x"}, 1, "older_schema"},
+		{&ledger.SchemaError{Ledger: "/x", Has: 9, Knows: 1}, 1, "other_schema"},
 		{&ledger.GuardError{Message: "m"}, 1, "guard"},
 		{&ledger.MovingError{Message: "m"}, 1, "moving"},
 		{context.Canceled, 1, "interrupted"},
@@ -120,14 +119,14 @@ func execSQL(t *testing.T, path, query string) {
 	need.Get(db.Exec(query))(t)
 }
 
-func TestANewerLedgerIsLeftAlone(t *testing.T) {
+func TestALedgerOfAnotherVersionIsLeftAlone(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	at := b.at(1)
 	b.open().Close()
 	execSQL(t, b.ledger, "PRAGMA user_version = 9999")
 	for _, args := range [][]string{{"list"}, {"confirm", at, "--reason", "r"}, {"init"}} {
-		need.Contains(t, b.failing(1, "newer_schema", args...).Message, "9999")
+		need.Contains(t, b.failing(1, "other_schema", args...).Message, "9999")
 	}
 }
 

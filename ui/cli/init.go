@@ -86,12 +86,9 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		return usage("--group and --home are for a ledger in a file", "leave them out: roles share this one, and its database is its home")
 	}
 	s, err := c.ledgerFor(ctx, toLook)
-	var older *ledger.OlderError
 	switch {
 	case err == nil:
 		return c.again(ctx, s, flags)
-	case errors.As(err, &older):
-		return c.migrate(ctx, older, flags.dryRun)
 	case !isMissing(err), asFailure(err).Code == "former" && !flags.anew:
 		return err
 	}
@@ -129,30 +126,6 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 			w.Println("next: indoubt policy init, and in your pipeline: indoubt run --kind post -- curl --fail-with-body …")
 		}
 	})
-}
-
-// migrate is init where an older program has made the ledger.
-func (c initCommand) migrate(ctx context.Context, older *ledger.OlderError, dryRun bool) error {
-	name, from := short(c.ledgerName()), older.Has
-	if dryRun {
-		return c.done(effectWouldUpdate, map[string]any{"path": c.ledgerName(), "schema": older.Needs}, func(w *safe.Writer) {
-			w.Printf("would bring %s from schema %d to %d\n", name, from, older.Needs)
-		})
-	}
-	at, err := c.place()
-	if err != nil {
-		return err
-	}
-	s, err := at.Make(ctx, c.ledgerOptions(), open.Making{})
-	if err != nil {
-		return err
-	}
-	keep(c.app, s)
-	info, err := s.Info(ctx)
-	if err != nil {
-		return err
-	}
-	return c.done(effectUpdated, ledgerJSON(info), func(w *safe.Writer) { w.Printf("brought %s from schema %d to %d\n", name, from, info.Schema) })
 }
 
 // again is init where there is a ledger.
