@@ -92,11 +92,12 @@ screenshots: build
 	cd .build/screenshots && npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 	node screenshots/shoot.mjs $(SCENES)
 
-# Completions and manual pages, made by the program.
+# Completions, made by the program, and manual pages, made from its commands by a test.
 pages: build
 	@rm -rf .build/pages && mkdir -p .build/pages/completions .build/pages/man
 	@for shell in bash zsh fish; do ./indoubt completion $$shell > .build/pages/completions/indoubt.$$shell || exit 1; done
-	@./indoubt man --to .build/pages/man && gzip -9n .build/pages/man/*.1
+	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) INDOUBT_TEST_MANUAL=$(CURDIR)/.build/pages/man CGO_ENABLED=0 $(GO) test ./ui/cli -count=1 -run TestEachCommandHasAManualPage
+	@gzip -9n .build/pages/man/*.1
 
 # The Debian package is installed on a new system root, where one can be made.
 package:

@@ -49,8 +49,8 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 		{[]string{"hold", ""}, "legacy.charge", ""},
 		{[]string{"run", "--kind", ""}, "stripe.charge", ""},
 		{[]string{"begin", "--kind", "st"}, "stripe.charge", "legacy"},
-		{[]string{"man", "po"}, "policy", "version"},
-		{[]string{"man", "policy", ""}, "check", ""},
+		{[]string{"help", "po"}, "policy", "version"},
+		{[]string{"help", "policy", ""}, "check", ""},
 		{[]string{"hold", "--downstream", ""}, "stripe", ""},
 		{[]string{"policy", "show", "st"}, "stripe.charge", "legacy"},
 		{[]string{"list", "--tab", ""}, "needs_you", ""},
@@ -97,7 +97,7 @@ func TestEveryOptionOffersItsValues(t *testing.T) {
 	each(root)
 }
 
-func TestCompletionAndManual(t *testing.T) {
+func TestCompletion(t *testing.T) {
 	b := newBench(t)
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		if out := b.want(0, "completion", shell); !strings.Contains(out, "indoubt") {
@@ -106,10 +106,6 @@ func TestCompletionAndManual(t *testing.T) {
 	}
 	b.json(2, "completion", "tcsh")
 	b.json(2, "completion")
-	man := b.want(0, "man")
-	for _, want := range []string{".TH", "EXIT CODES", "confirm", "engine", "ENVIRONMENT"} {
-		need.That(t, strings.Contains(strings.ToUpper(man), strings.ToUpper(want)), "the manual lacks %q", want)
-	}
 	need.Contains(t, b.want(0, "--help"), "Decide:", "Set up and look after:")
 }
 
@@ -133,7 +129,7 @@ func TestACommandAlone(t *testing.T) {
 	whole := build()
 	for _, c := range commands {
 		root := build(c.name)
-		if n := len(root.Commands()); n != 1 && c.name != "completion" && c.name != "man" {
+		if n := len(root.Commands()); n != 1 && c.name != "completion" {
 			t.Errorf("indoubt %s builds %d commands", c.name, n)
 		}
 		one, _, err := root.Find([]string{c.name})

@@ -68,7 +68,6 @@ func TestEachCommandTellsItsExitCodes(t *testing.T) {
 			}
 			line := fmt.Sprintf("%3d  %s", code, word)
 			need.Contains(t, b.want(0, append(words, "--help")...), line)
-			need.Contains(t, strings.ReplaceAll(b.want(0, append([]string{"man"}, words...)...), `\-`, "-"), strings.TrimSpace(line))
 		}
 	}
 	need.Lacks(t, b.want(0, "show", "--help"), "  6  ")

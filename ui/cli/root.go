@@ -47,7 +47,7 @@ var commands = []verb{
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
 	{"demo", newDemoCommand}, {demoPipeline, newDemoPipelineCommand},
 	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"copy", newCopyCommand}, {"archive", newArchiveCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
-	{"completion", newCompletionCommand}, {"man", newManCommand}, {"version", newVersionCommand},
+	{"completion", newCompletionCommand}, {"version", newVersionCommand},
 }
 
 // newRootCommand builds what a command line needs of the tree: the command that it
@@ -84,7 +84,7 @@ func newRootCommand(a *app, args []string) *cobra.Command {
 // or "".
 func alone(args []string) string {
 	switch {
-	case len(args) == 0 || args[0] == "completion" || args[0] == "man":
+	case len(args) == 0 || args[0] == "completion":
 	case args[0] == "--version" || slices.ContainsFunc(commands, func(c verb) bool { return c.name == args[0] }):
 		return args[0]
 	}

@@ -158,8 +158,6 @@ policy try stripe.charge --input {a
 policy try stripe.charge --input {} --answer DIR/none
 completion
 completion tcsh
-man logs
-man --to DIR/none/none
 init extra
 adopt extra
 demo --seed -1
@@ -168,8 +166,6 @@ demo --dir BAD
 help nothing
 help run extra
 help policy chekc
-man policy nope
-man --to BAD
 log --verb confrim
 incident show zz
 incident detach zz yy --reason r
