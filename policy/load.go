@@ -209,32 +209,18 @@ func (p *Policy) match(name string) *Kind {
 		return blank().defaults
 	}
 	best, letters := p.defaults, -1
-	for _, name := range []string{name, behindGateway(name)} {
-		if k, ok := p.kinds[name]; ok && !strings.Contains(name, "*") {
-			return k
+	if k, ok := p.kinds[name]; ok && !strings.Contains(name, "*") {
+		return k
+	}
+	for _, pattern := range p.order {
+		if !strings.Contains(pattern, "*") || !ledger.KindMatches(pattern, name) {
+			continue
 		}
-		for _, pattern := range p.order {
-			if !strings.Contains(pattern, "*") || !ledger.KindMatches(pattern, name) {
-				continue
-			}
-			if n := len(pattern) - strings.Count(pattern, "*"); n > letters {
-				best, letters = p.kinds[pattern], n
-			}
+		if n := len(pattern) - strings.Count(pattern, "*"); n > letters {
+			best, letters = p.kinds[pattern], n
 		}
 	}
 	return best
-}
-
-// behindGateway is the kind that the tool of a gateway, which names it SERVER__TOOL, has
-// at that server itself; else "".
-func behindGateway(kind string) string {
-	words, isMCP := strings.CutPrefix(kind, "mcp.")
-	before, tool, ok := strings.Cut(words, "__")
-	at := strings.LastIndexByte(before, '.')
-	if !isMCP || !ok || at < 0 || at+1 == len(before) || tool == "" {
-		return ""
-	}
-	return "mcp." + before[at+1:] + "." + tool
 }
 
 // digest is the SHA-256 of the content: names sorted, comments, quotes and

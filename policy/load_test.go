@@ -256,21 +256,6 @@ kinds:
 	same(t, []string{"password"}, p.Kind("mail").Redact)
 }
 
-// A gateway names a server's tools SERVER__TOOL: they are of the kinds that the server's
-// tools have by themselves, unless the policy names the gateway's own.
-func TestAGatewaysToolsAreTheServers(t *testing.T) {
-	p := must(t, "version: 1\nkinds:\n  mcp.memory.create_entities: { look: 1 }\n  mcp.memory.*: { look: 2 }\n  mcp.gw.git__*: { look: 3 }\n  mcp.git.git_commit: { look: 4 }\n  mcp.gw.*: { look: 5 }\n")
-	for name, look := range map[string]float64{
-		"mcp.gw.memory__create_entities": 1, "mcp.mcp.example.com.memory__create_entities": 1, "mcp.gw.memory__delete": 2, "mcp.gw.git__git_commit": 4, "mcp.gw.git__add": 3, "mcp.gw.other__add": 5,
-	} {
-		k := p.Kind(name)
-		need.That(t, k.Look == look && k.Name == name && k.Known, "%s: %v of %s", name, k.Look, k.Pattern)
-	}
-	for _, name := range []string{"mcp.memory__create_entities", "mcp.x.__create_entities", "mcp.x.memory__", "x.gw.memory__create_entities"} {
-		need.That(t, !p.Kind(name).Known, "%s is known", name)
-	}
-}
-
 func TestUnknownKindFallsBack(t *testing.T) {
 	for name, p := range map[string]*Policy{
 		"no file": Default(), "not listed": must(t, "version: 1\ndefaults: { cost: { miss: 3, duplicate: 4 } }\n"),

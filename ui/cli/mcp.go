@@ -22,12 +22,9 @@ import (
 
 // mcpFlags say which server the proxy stands in front of.
 type mcpFlags struct {
-	server, servers, scope, url, source, deadline, metrics string
-	headers, headerEnv                                     []string
+	server, scope, url, source, deadline, metrics string
+	headers, headerEnv                            []string
 }
-
-// reach connects to a server.
-type reach func(context.Context) (mcpwire.Conn, error)
 
 const maxScope = 200 // bytes of a name that is kept with every call
 
@@ -37,8 +34,8 @@ type mcpCommand struct{ *app }
 func newMCPCommand(a *app) *cobra.Command {
 	var flags mcpFlags
 	cmd := &cobra.Command{
-		Use: "mcp [--server NAME] {-- COMMAND… | --url URL} | --servers FILE", GroupID: groupRecord,
-		Short: "Stand before MCP servers and record every call that writes",
+		Use: "mcp [--server NAME] {-- COMMAND… | --url URL}", GroupID: groupRecord,
+		Short: "Stand before an MCP server and record every call that writes",
 		Long: `Speaks MCP on standard input and output, and passes every line on to a server:
 to a command it starts, or to a streamable-HTTP URL. A tool call that may write is
 recorded before it is passed on, as kind mcp.NAME.TOOL. The same call again, from
@@ -57,19 +54,12 @@ an agent can ask how calls stand. What could be read as another call than the on
 that is recorded (a member that occurs twice, a batch with a tools/call in it) is
 answered with an error.
 
---servers takes several servers from a client's configuration file, and is one server to
-the client: their tools and prompts are NAME__TOOL there, by the names of the entries,
-and the one tool indoubt_status is added. Kinds and scopes are those that indoubt mcp
-install gives the entries. A server that is slow or has ended holds up no other, and is
-started again by the next call of one of its tools.
-
 The configuration of an MCP client is rewritten by indoubt mcp install.`,
 		Example: `  indoubt mcp install claude
   indoubt mcp --server memory -- npx -y @modelcontextprotocol/server-memory
-  indoubt mcp --server tracker --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${env.TRACKER_TOKEN}'
-  indoubt mcp --servers .mcp.json`,
+  indoubt mcp --server tracker --url https://mcp.example.com/mcp --header 'Authorization: Bearer ${env.TRACKER_TOKEN}'`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			for _, name := range []string{"server", "servers", "scope"} { // as a variable that is not set gives it
+			for _, name := range []string{"server", "scope"} { // as a variable that is not set gives it
 				if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
 					return usage("--"+name+" is empty", "leave it out, or give a name")
 				}
@@ -80,7 +70,6 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the first word is the server's
 	f.StringVar(&flags.server, "server", "", "the server's name in kinds: mcp.NAME.TOOL")
-	f.StringVar(&flags.servers, "servers", "", "the servers of this file, in the form of an MCP client's configuration: each NAME__TOOL")
 	f.StringVar(&flags.scope, "scope", "", "which servers are one and the same, however they are started; --server when left out, else the command, directory or URL")
 	f.StringVar(&flags.url, "url", "", "the URL of a streamable-HTTP server, instead of a command")
 	f.StringArrayVar(&flags.headers, "header", nil, "a header for the server, as 'NAME: VALUE'; ${env.NAME} in it is read from the environment and stored nowhere")
@@ -98,11 +87,13 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	if o.Deadline, err = sendDeadline(flags.deadline); err != nil {
 		return err
 	}
-	ways, err := c.ways(&o, argv, flags)
-	if err != nil {
+	if err := c.server(&o, argv, flags); err != nil {
 		return err
 	}
 	if err := c.record(ctx, &o, flags); err != nil {
+		return err
+	}
+	if err := identify(&o, argv, flags); err != nil {
 		return err
 	}
 	var mu sync.Mutex
@@ -111,23 +102,8 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 		defer mu.Unlock()
 		c.errOut.Println("indoubt: " + line)
 	}
-	for i := range ways {
-		w := &ways[i]
-		w.Recorder, w.Store, w.Log, w.Deadline = o.Recorder, o.Store, o.Log, o.Deadline
-		if err := w.identify(); err != nil {
-			return err
-		}
-	}
 	defer outlivePipes()()
-	if flags.servers == "" {
-		err = mcpproxy.New(ways[0].over(c.stdin, c.rawOut)).Run(ctx)
-	} else {
-		servers := make([]mcpproxy.Named, len(ways))
-		for i := range ways {
-			servers[i] = mcpproxy.Named{Name: ways[i].name, Options: ways[i].over(nil, nil)}
-		}
-		mcpproxy.NewFront(c.stdin, c.rawOut, version(), o.Log, servers).Run(ctx)
-	}
+	err = mcpproxy.New(o).Run(ctx)
 	drain(c.errOut, o.Recorder, 10*time.Second)
 	if err != nil && ctx.Err() == nil {
 		return &failure{Exit: exitError, Code: "mcp_server", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
@@ -135,104 +111,62 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	return nil
 }
 
-// way is one server, and how it is reached.
-type way struct {
-	mcpproxy.Options
-	name  string // of its entry in a file of servers
-	named string // by --scope or --server; "": by its address
-	argv  []string
-	dir   string // "" is this process's
-	url   string
-	reach reach
-}
-
-// over is a proxy to the server for one client.
-func (w *way) over(in io.Reader, out io.Writer) mcpproxy.Options {
-	o := w.Options
-	o.In, o.Out, o.Connect = in, out, w.reach
-	return o
-}
-
-// ways are the servers that the command line names: one, or those of a file.
-func (c mcpCommand) ways(o *mcpproxy.Options, argv []string, flags mcpFlags) ([]way, error) {
-	if flags.servers != "" {
-		if len(argv) > 0 || flags.url+flags.server+flags.scope != "" || len(flags.headers)+len(flags.headerEnv) > 0 {
-			return nil, usage("--servers has all that is to be known of each server", "leave the command and the other flags about a server out")
-		}
-		return c.several(flags.servers)
-	}
-	w := way{named: cmp.Or(flags.scope, flags.server), argv: argv, url: flags.url}
-	var err error
-	w.reach, err = c.server(o, argv, flags)
-	w.Server = o.Server
-	return []way{w}, err
-}
-
 // identify says which calls may be the same: those to a server of one given name,
 // else to one command, directory or URL. A secret on the server's command line
 // counts as its digest under the recorder's key, so that passwords cannot be tried on it.
-func (w *way) identify() error {
-	if w.Way = identity.URLScope(w.url); w.url == "" {
+func identify(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
+	if o.Way = identity.URLScope(flags.url); flags.url == "" {
 		dir, err := os.Getwd()
 		if err != nil {
 			return fmt.Errorf("the current directory: %w", err)
 		}
-		argv, err := w.Recorder.CommandLine(w.argv)
+		argv, err := o.Recorder.CommandLine(argv)
 		if err != nil {
 			return fmt.Errorf("the server's command line: %w", err)
 		}
-		w.Way = identity.CommandScope(argv, cmp.Or(w.dir, dir))
+		o.Way = identity.CommandScope(argv, dir)
 	}
-	if w.Scope = w.Way; w.named != "" {
-		w.Scope = identity.NamedScope(w.named)
+	o.Scope = o.Way
+	if named := cmp.Or(flags.scope, flags.server); named != "" {
+		o.Scope = identity.NamedScope(named)
 	}
 	return nil
 }
 
 // server reads which server it is: what it is called, and how it is reached.
-func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) (reach, error) {
+func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
 	if strings.ContainsAny(flags.server, " \t\n*\"") {
-		return nil, usage(fmt.Sprintf("--server %q cannot be part of a kind", flags.server), "use letters, digits, dots and dashes")
+		return usage(fmt.Sprintf("--server %q cannot be part of a kind", flags.server), "use letters, digits, dots and dashes")
 	}
 	if strings.ContainsAny(flags.scope, " \t\n") || len(flags.scope) > maxScope {
-		return nil, usage(fmt.Sprintf("--scope %q cannot be a name", flags.scope), "use letters, digits, dots and dashes")
+		return usage(fmt.Sprintf("--scope %q cannot be a name", flags.scope), "use letters, digits, dots and dashes")
 	}
 	switch {
 	case flags.url != "" && len(argv) > 0:
-		return nil, usage("mcp takes a command or --url, not both", "")
+		return usage("mcp takes a command or --url, not both", "")
 	case flags.url == "" && len(argv) == 0:
-		return nil, usage("mcp needs a server", "a command behind two dashes, --url or --servers: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
+		return usage("mcp needs a server", "a command behind two dashes, or --url: indoubt mcp -- npx -y @modelcontextprotocol/server-memory")
 	case flags.url == "" && len(flags.headers)+len(flags.headerEnv) > 0:
-		return nil, usage("--header is for a server behind --url", "a command gets its secrets from the environment")
+		return usage("--header is for a server behind --url", "a command gets its secrets from the environment")
 	case flags.url != "":
 		header, err := c.header(flags)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if _, err := mcpwire.Dial(context.Background(), mcpwire.HTTPOptions{URL: flags.url}); err != nil { // it only looks at the URL
-			return nil, usage("--url: "+err.Error(), "")
+			return usage("--url: "+err.Error(), "")
 		}
-		if o.Server == "" {
-			o.Server = identity.URLName(flags.url)
+		o.Server = cmp.Or(o.Server, identity.URLName(flags.url))
+		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
+			return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: flags.url, Header: header})
 		}
-		return dial(flags.url, header), nil
+		return nil
 	}
-	if o.Server == "" {
-		o.Server = identity.CommandName(argv)
+	o.Server = cmp.Or(o.Server, identity.CommandName(argv))
+	o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
+		return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{c.rawErr}})
 	}
-	return c.starts(argv, "", nil), nil
-}
-
-func dial(address string, header http.Header) reach {
-	return func(ctx context.Context) (mcpwire.Conn, error) {
-		return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: address, Header: header})
-	}
-}
-
-func (c mcpCommand) starts(argv []string, dir string, env []string) reach {
-	return func(ctx context.Context) (mcpwire.Conn, error) {
-		return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Dir: dir, Env: env, Stderr: heedless{c.rawErr}})
-	}
+	return nil
 }
 
 // heedless is a writer whose reader may have gone: a server must not end over its

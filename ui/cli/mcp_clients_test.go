@@ -52,33 +52,3 @@ func TestE2E_AnInstalledServerRecords(t *testing.T) {
 	found := s.rows("SELECT scope, kind, count(*) FROM operations WHERE state = 'committed' GROUP BY scope, kind")
 	need.That(t, len(found) == 1 && strings.HasPrefix(found[0][0], "mcp:disk-") && found[0][1] == "mcp.filesystem.write_file" && found[0][2] == "2", "%q", found)
 }
-
-// Several servers of a client's file are one to it: each call is of its own server's kind,
-// and one that is killed under a call is started again while the other goes on.
-func TestE2E_SeveralServersBehindOne(t *testing.T) {
-	box := npm(t)
-	s := newMCPSite(t, anyPolicy)
-	kill, notes, own := filepath.Join(s.dir, "kill"), filepath.Join(s.dir, "notes"), need.Get(filepath.Abs("testdata/mcp/kill.mjs"))(t)
-	need.OK(t, os.Mkdir(notes, 0o755))
-	entry := func(argv []string) object {
-		return object{"command": argv[0], "args": append([]string{"--import", own}, argv[1:]...),
-			"env": object{"KILL_ONCE": kill, "EFFECTS": filepath.Join(s.dir, "effects"), "MEMORY_FILE_PATH": filepath.Join(s.dir, "memory.jsonl")}}
-	}
-	file := filepath.Join(s.dir, "servers.json")
-	need.OK(t, os.WriteFile(file, need.Get(json.Marshal(object{"mcpServers": object{"memory": entry(box.memory()), "notes": entry(box.filesystem(notes)),
-		"gone": object{"command": "no-such-server"}, "old": object{"type": "sse", "url": "http://127.0.0.1:1/sse"}}}))(t), 0o600))
-	work := func(steps ...step) string {
-		lines := s.drive(box, script{Command: []string{program, "mcp", "--servers", file}, Steps: steps})
-		return strings.Join(lines, "\n")
-	}
-	write := call("notes__write_file", object{"path": filepath.Join(notes, "x"), "content": "one"})
-	said := work(step{Method: "tools/list"}, call("memory__create_entities", person("Ada").arguments), write)
-	need.Contains(t, said, `"name":"memory__create_entities"`, `"name":"notes__write_file"`, `"name":"indoubt_status"`, "Successfully wrote")
-	need.OK(t, os.WriteFile(kill, []byte("after"), 0o600))
-	said = work(call("memory__create_entities", person("Bob").arguments), call("memory__create_entities", person("Bob").arguments), write, call("memory__read_graph", object{}))
-	need.Equal(t, strings.Count(said, `"outcome":"unknown"`), 2, said)
-	need.Contains(t, said, "ask the tool indoubt_status with operation", "Successfully wrote", `\"name\": \"Bob\"`)
-	for state, n := range map[string]int{"mcp.memory.create_entities committed": 1, "mcp.memory.create_entities uncertain": 1, "mcp.filesystem.write_file committed": 2} {
-		need.Equal(t, s.recorded()[state], n, state)
-	}
-}

@@ -208,13 +208,6 @@ func TestMCPOverHTTP(t *testing.T) {
 
 func TestMCPCommandLine(t *testing.T) {
 	s := newSite(t)
-	files := 0
-	file := func(text string) string {
-		files++
-		path := filepath.Join(s.dir, fmt.Sprintf("servers%d.json", files))
-		need.OK(t, os.WriteFile(path, []byte(text), 0o600))
-		return path
-	}
 	for _, c := range []struct {
 		args []string
 		exit int
@@ -232,13 +225,6 @@ func TestMCPCommandLine(t *testing.T) {
 		{[]string{"--scope", " a", "--", "cat"}, 2, "--scope"},
 		{[]string{"--scope", "", "--", "cat"}, 2, "--scope is empty"},
 		{[]string{"--server", "", "--", "cat"}, 2, "--server is empty"},
-		{[]string{"--servers", ""}, 2, "--servers is empty"},
-		{[]string{"--servers", "x.json", "--server", "a"}, 2, "--servers has all that is to be known"},
-		{[]string{"--servers", "x.json", "--", "cat"}, 2, "--servers has all that is to be known"},
-		{[]string{"--servers", s.dir + "/none.json"}, 3, "there is no"},
-		{[]string{"--servers", file(`{`)}, 1, "it is not JSON"},
-		{[]string{"--servers", file(`{"mcpServers":{"a":{}}}`)}, 2, "there is no server in"},
-		{[]string{"--servers", file(`{"mcpServers":{"a b":{"command":"cat"},"a/b":{"command":"cat"}}}`)}, 2, "two servers of"},
 		{[]string{"--deadline", "soon", "--", "cat"}, 2, "--deadline"},
 		{[]string{"--deadline", "60d", "--", "cat"}, 2, "is not between"},
 		{[]string{"--read-only", "--", "cat"}, 5, "--read-only"},

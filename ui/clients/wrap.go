@@ -44,6 +44,7 @@ const headerVariable = "INDOUBT_HEADER_"
 // Errors of entries that stay as they are.
 var (
 	errByHand = errors.New("it stands behind indoubt already, with options that were written by hand")
+	errForm   = errors.New("its fields are of a form that is not known")
 	errNoWay  = errors.New("it has neither a command nor a url")
 	errLogin  = errors.New("the client logs in to it by itself: `indoubt mcp` logs in nowhere, and would need a token in a header")
 )

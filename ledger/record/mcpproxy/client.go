@@ -83,7 +83,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 // take looks at one client line and sends it on its way.
 func (p *Proxy) take(line []byte) {
 	f := mcpwire.Parse(line)
-	if code, why := Suspect(line, f); why != "" {
+	if code, why := suspect(line, f); why != "" {
 		p.refuse(f, code, why)
 		return
 	}
@@ -157,12 +157,9 @@ func clientName(info json.RawMessage) string {
 	return name + "/" + version
 }
 
-// NotAMessage says what is wrong with text that is not JSON-RPC.
-const NotAMessage = "this is not a JSON-RPC message"
-
-// Suspect tells why a client line must not reach the server: because one could
+// suspect tells why a client line must not reach the server: because one could
 // read a call in it that is not recorded, or another one than is.
-func Suspect(line []byte, f mcpwire.Frame) (code int, why string) {
+func suspect(line []byte, f mcpwire.Frame) (code int, why string) {
 	body := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
@@ -174,7 +171,7 @@ func Suspect(line []byte, f mcpwire.Frame) (code int, why string) {
 	case f.TooDeep != mcpwire.Other:
 		return codeInvalid, "the message is nested deeper than 10,000 levels"
 	case f.Kind == mcpwire.Other && f.Members == nil:
-		return codeParse, NotAMessage
+		return codeParse, "this is not a JSON-RPC message"
 	case f.Kind == mcpwire.Batch:
 		for _, e := range f.Elements {
 			if e.Kind == mcpwire.Other && e.Members == nil {
@@ -191,7 +188,7 @@ func Suspect(line []byte, f mcpwire.Frame) (code int, why string) {
 		return codeInvalid, "a member of this tools/call occurs twice, so that it could be read as two different calls"
 	case f.Lookalike:
 		return codeInvalid, "a member of this tools/call differs from another one only in case, so that it could be read as two different calls"
-	case f.Kind != mcpwire.Request || !PlainID(f.ID):
+	case f.Kind != mcpwire.Request || !plainID(f.ID):
 		return codeInvalid, "a tools/call needs a number or a text as its id"
 	case f.Params == nil || f.Name() == "":
 		return codeParams, "a tools/call needs params with the name of a tool"
@@ -199,8 +196,8 @@ func Suspect(line []byte, f mcpwire.Frame) (code int, why string) {
 	return 0, ""
 }
 
-// PlainID reports whether an id is a number or a text, as JSON-RPC wants it.
-func PlainID(id json.RawMessage) bool {
+// plainID reports whether an id is a number or a text, as JSON-RPC wants it.
+func plainID(id json.RawMessage) bool {
 	return len(id) > 0 && (id[0] == '"' || id[0] == '-' || id[0] >= '0' && id[0] <= '9')
 }
 
@@ -352,9 +349,7 @@ func (p *Proxy) unanswered() {
 	p.mu.Lock()
 	var left []json.RawMessage
 	for key, fl := range p.flights {
-		if c := fl.call; c != nil && p.o.leaveUnsent && !isClosed(c.ready) { // it has not begun
-			continue
-		} else if c == nil || !c.write && !c.cancelled {
+		if c := fl.call; c == nil || !c.write && !c.cancelled {
 			left = append(left, fl.id)
 			delete(p.flights, key)
 		}
@@ -368,17 +363,10 @@ func (p *Proxy) unanswered() {
 // refuse answers a line that is not passed on.
 func (p *Proxy) refuse(f mcpwire.Frame, code int, why string) {
 	p.o.Log("not passed on: " + why)
-	if answer := refusal(f, code, why); answer != nil {
-		p.reply(answer)
-	}
-}
-
-// refusal is the answer to a message that is not passed on, nil where there is none.
-func refusal(f mcpwire.Frame, code int, why string) []byte {
 	why = "indoubt did not pass this on: " + why
 	switch f.Kind {
 	case mcpwire.Notification, mcpwire.Response:
-		return nil // neither is answered
+		return // neither is answered
 	case mcpwire.Batch:
 		var answers []byte
 		for _, e := range f.Elements {
@@ -388,14 +376,15 @@ func refusal(f mcpwire.Frame, code int, why string) []byte {
 		}
 		if len(answers) > 0 {
 			answers[0] = '['
-			return append(answers, ']')
+			p.reply(append(answers, ']'))
+			return
 		}
 	}
 	id := f.ID
-	if !PlainID(id) {
+	if !plainID(id) {
 		id = nil
 	}
-	return failureLine(id, code, why)
+	p.reply(failureLine(id, code, why))
 }
 
 // reply writes a line to the client.

@@ -23,7 +23,7 @@ func (c *call) keepWaiting(why string) {
 	c.ctx, c.hold.stop = context.WithTimeout(c.ctx, c.p.o.HoldPatience)
 	meta, _ := once(c.meta)
 	token := meta["progressToken"]
-	if !PlainID(token) {
+	if !plainID(token) {
 		close(c.hold.ended)
 		return
 	}

@@ -216,30 +216,3 @@ func TestManyClientsOneEffectPerKey(t *testing.T) {
 	}
 	need.Equal(t, len(w.operations()), calls)
 }
-
-// An answer that is nested too deep to be looked at is passed on, also of one of several
-// servers: who asked waits for it.
-func TestI2_SeveralServersAnAnswerTooDeep(t *testing.T) {
-	w := newWorld(t)
-	o := w.options()
-	o.Server, o.Scope = "a", "mcp:a"
-	o.Connect = func(context.Context) (mcpwire.Conn, error) {
-		return newFake(func(f *fake, line []byte) {
-			said := map[string]string{
-				"initialize": `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`,
-				"tools/list": `{"tools":[{"name":"put"}]}`, "tools/call": `{"content":` + tooDeep + `}`,
-			}
-			if asked := mcpwire.Parse(line); asked.Kind == mcpwire.Request {
-				f.lines <- fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", asked.ID, said[asked.Method])
-			}
-		}), nil
-	}
-	c := w.front([]mcpproxy.Named{{Name: "a", Options: o}})
-	c.begin()
-	c.call("1", "a__put", `{}`)
-	for line := ""; !strings.Contains(line, tooDeep); {
-		line = c.hear()
-	}
-	w.wantState(w.only(), ledger.Uncertain)
-	need.OK(t, c.leave())
-}

@@ -12,7 +12,6 @@
 package mcpproxy
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +42,6 @@ type Options struct {
 	// Way tells how the server is reached, as identity.CommandScope or URLScope does. Where that
 	// is not the scope by itself, a change of it is said; "" says nothing.
 	Way      string
-	Status   string        // what the tool is called that tells how calls stand; "": by Server
 	Deadline time.Duration // of a call; 0: the kind's
 	Log      func(string)  // one line about what cannot be said to the client; may be nil
 
@@ -59,8 +57,6 @@ type Options struct {
 	// than clients wait. Progress is how often a client that asked for progress is told
 	// that it still waits. Zero: 45 s, 5 s.
 	HoldPatience, Progress time.Duration
-
-	leaveUnsent bool // what has not begun when the server is gone is not answered
 }
 
 // Bounds of what a server may ask for.
@@ -136,7 +132,7 @@ func New(o Options) *Proxy {
 	}
 	return &Proxy{
 		o: o, session: ledger.NewID(), prefix: "indoubt-" + strconv.FormatUint(rand.Uint64(), 36) + "-",
-		status: cmp.Or(o.Status, statusName(o.Server)),
+		status: statusName(o.Server),
 		gone:   make(chan struct{}), spoken: make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
 		flights: map[string]*flight{}, own: map[string]chan mcpwire.Frame{},
 	}
@@ -153,12 +149,9 @@ func (p *Proxy) Run(ctx context.Context) error {
 	p.leaving, p.leave = context.WithCancel(p.ctx)
 	received := make(chan struct{})
 	p.conn, p.startErr = p.o.Connect(p.ctx)
-	switch {
-	case p.startErr != nil && p.o.leaveUnsent:
-		return p.startErr
-	case p.startErr != nil:
+	if p.startErr != nil {
 		close(received)
-	default:
+	} else {
 		go func() {
 			defer close(received)
 			p.receive()

@@ -138,13 +138,7 @@ func (s *scripted) take(line string) {
 	}
 	switch r.Method {
 	case "initialize":
-		if s.initialized = true; s.mode["deaf"] {
-			return
-		}
-		if s.mode["brief"] { // longer than a front waits between two starts
-			time.Sleep(frontPatience/2 + 100*time.Millisecond)
-			s.die()
-		}
+		s.initialized = true
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"scripted","version":"1"}}}`, r.ID)
 	case "ping":
 		s.say(`{"jsonrpc":"2.0","id":%s,"result":{}}`, r.ID)

@@ -102,7 +102,7 @@ func (c *overHTTP) read(x *exchange, reply *transmit.Reply, waits map[string]Fra
 			return cut(err)
 		}
 		if len(bytes.TrimSpace(body)) > 0 {
-			c.pass(OneLine(body), reply.Header, waits)
+			c.pass(oneLine(body), reply.Header, waits)
 		}
 	case kind == "text/event-stream" && !coded:
 		return c.follow(x, reply, waits)
@@ -121,7 +121,7 @@ func (c *overHTTP) follow(x *exchange, reply *transmit.Reply, waits map[string]F
 		v, err := stream.next()
 		switch {
 		case err == nil && (v.name == "" || v.name == "message"):
-			c.pass(OneLine(v.data), header, waits)
+			c.pass(oneLine(v.data), header, waits)
 		case errors.Is(err, ErrLineTooLong): // it would come again
 			return cut(err)
 		case err != nil:
@@ -171,7 +171,7 @@ func (c *overHTTP) refusal(reply *transmit.Reply, waits map[string]Frame) {
 	f := Parse(body)
 	_, asked := waits[IDKey(f.ID)]
 	if reply.StatusCode/100 == 4 && asked && f.Kind == Response && f.Members["error"] != nil && f.Members["result"] == nil {
-		c.pass(OneLine(body), reply.Header, waits)
+		c.pass(oneLine(body), reply.Header, waits)
 	}
 }
 

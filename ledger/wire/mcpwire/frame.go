@@ -80,20 +80,6 @@ const (
 	maxNames    = 1 << 20 // in the arguments of a call
 )
 
-// Members are the members of an object that is part of a line that Parse has read,
-// the last of those with one name; nil for any other value. It takes one quick look.
-func Members(raw json.RawMessage) map[string]json.RawMessage {
-	if !isObject(raw) {
-		return nil
-	}
-	found := map[string]json.RawMessage{}
-	eachMember(raw, func(m member) bool {
-		found[m.name] = json.RawMessage(raw[m.value.from:m.value.to])
-		return true
-	})
-	return found
-}
-
 // mentions reports whether any member that could pass for the method holds it.
 func (f Frame) mentions(method string) bool {
 	found := false

@@ -177,7 +177,7 @@ func FuzzSSE(f *testing.F) {
 			if !bytes.Equal(v.data, drip[i].data) || v.name != drip[i].name || v.id != drip[i].id || v.wait != drip[i].wait {
 				t.Fatalf("event %d: %+v, dripping %+v", i, v, drip[i])
 			}
-			line := OneLine(v.data)
+			line := oneLine(v.data)
 			need.Must(t, bytes.IndexByte(line, '\n') == len(line)-1 && bytes.IndexByte(line, '\r') < 0, "%q is more than a line", line)
 			var before, after bytes.Buffer
 			if json.Compact(&before, v.data) == nil && (json.Compact(&after, line) != nil || !bytes.Equal(before.Bytes(), after.Bytes())) {

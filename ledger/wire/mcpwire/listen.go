@@ -90,7 +90,7 @@ func (c *overHTTP) hear(last *string) (heard bool, pause time.Duration, ok bool)
 		}
 		heard = true
 		if v.name == "" || v.name == "message" {
-			c.emit(received{line: OneLine(v.data)})
+			c.emit(received{line: oneLine(v.data)})
 		}
 	}
 }

@@ -102,10 +102,10 @@ func (e *events) line(limit int) ([]byte, error) {
 	}
 }
 
-// OneLine puts a JSON text on one line with a newline at its end. In JSON a line
+// oneLine puts a JSON text on one line with a newline at its end. In JSON a line
 // break stands between tokens only, where a space means the same; nothing else
 // is changed.
-func OneLine(text []byte) []byte {
+func oneLine(text []byte) []byte {
 	text = bytes.Trim(text, " \t\r\n")
 	line := make([]byte, len(text), len(text)+1)
 	for i, c := range text {
