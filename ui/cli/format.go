@@ -39,7 +39,6 @@ type form struct {
 	json    bool     // it is json
 	columns []string // of wide and csv
 	sparse  bool     // a column that no row has is empty, and not a mistake
-	kept    *[]int   // of a list that goes on: how wide the columns are, nil before its heads; see grid
 }
 
 // formatted checks what --output and --columns ask for.
@@ -126,25 +125,13 @@ func (a *form) rows(w *safe.Writer, data any) error {
 		}
 		return nil
 	case "csv":
-		return writeCSV(w, out[a.begun():])
+		return writeCSV(w, out)
 	}
 	for i, name := range want {
 		out[0][i] = strings.ToUpper(name)
 	}
-	grid{cells: out, gap: 2, kept: a.kept}.write(w)
+	grid{cells: out, gap: 2}.write(w)
 	return nil
-}
-
-// begun is 1 where the heads were printed before.
-func (a *form) begun() int {
-	switch {
-	case a.kept == nil:
-		return 0
-	case *a.kept == nil:
-		*a.kept = []int{}
-		return 0
-	}
-	return 1
 }
 
 // writeCSV writes rows (RFC 4180). A spreadsheet would run text that begins as a formula:

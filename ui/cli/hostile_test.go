@@ -379,7 +379,7 @@ func (b *bench) onTerminal(port string, args []string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	switch {
-	case slices.Contains(args, "--follow"), slices.Contains(args, "--watch"):
+	case slices.Contains(args, "--follow"):
 		time.AfterFunc(100*time.Millisecond, cancel)
 	case slices.Contains(args, port):
 		go func() {

@@ -24,17 +24,15 @@ the ledger: errors = landed + did not land + to look at + refused + left, at eve
 moment. An incident grows, is quiet, is over, and is closed by a person.`,
 	})
 	var limit int
-	var watch bool
 	list := &cobra.Command{
 		Use: "list", Short: "List incidents: those that no one has closed first",
-		Example: "  indoubt incident list\n  indoubt incident list --json | jq -r '.data.incidents[] | select(.phase == \"growing\").id'\n  indoubt incident list --watch -o jsonl",
+		Example: "  indoubt incident list\n  indoubt incident list --json | jq -r '.data.incidents[] | select(.phase == \"growing\").id'",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return incidentCommand{a}.list(cmd.Context(), limit, watch)
+			return incidentCommand{a}.list(cmd.Context(), limit)
 		},
 	}
 	list.Flags().IntVar(&limit, "limit", 20, "at most this many")
-	list.Flags().BoolVarP(&watch, "watch", "w", false, "go on with what changes; -o jsonl is one line for each changed incident")
 	show := &cobra.Command{
 		Use: "show ID", Short: "Show one incident: its account, what is true and what to do, its history",
 		Example: "  indoubt incident show 7f3a\n  indoubt list incident:7f3a",
@@ -73,7 +71,7 @@ func (a *app) newIncidentChange(use, short, example, verb string, reason bool) *
 	return cmd
 }
 
-func (c incidentCommand) list(ctx context.Context, limit int, watch bool) error {
+func (c incidentCommand) list(ctx context.Context, limit int) error {
 	if err := atMost(limit); err != nil {
 		return err
 	}
@@ -81,60 +79,25 @@ func (c incidentCommand) list(ctx context.Context, limit int, watch bool) error 
 	if err != nil {
 		return err
 	}
-	l := c.listed(limit)
-	if watch {
-		return l.watch(ctx, s)
-	}
 	all, err := s.Incidents(ctx, c.clock(), limit+1)
 	if err != nil {
 		return err
 	}
 	all, cut := within(c.app, all, limit)
-	data := l.data(all)
-	data["cut"] = cut
-	return c.done("", data, func(w *safe.Writer) {
-		l.text(w, all)
+	rows := each(all, func(in ledger.Incident) incidentJSON { return c.asJSON(ledger.IncidentAccount{Incident: in}) })
+	return c.done("", map[string]any{"incidents": rows, "cut": cut}, func(w *safe.Writer) {
+		for _, in := range all {
+			o := c.outage(ledger.IncidentAccount{Incident: in})
+			w.Printf("%s  %s\n          %s", prefix(in.ID, 8), o.Title(), o.Account())
+			if by := in.TakenAt(o.Now); by != "" {
+				w.Printf("   %s", o.Taken())
+			}
+			w.Println("")
+		}
 		if len(all) == 0 {
-			w.Println(noIncident)
+			w.Println("No incident.")
 		}
 	})
-}
-
-const noIncident = "No incident."
-
-// listed are the incidents as they are printed, and read again while they are watched.
-func (c incidentCommand) listed(limit int) watchable[ledger.Incident] {
-	asJSON := func(in ledger.Incident) incidentJSON { return c.asJSON(ledger.IncidentAccount{Incident: in}) }
-	return watchable[ledger.Incident]{
-		app: c.app,
-		look: func(ctx context.Context, s ledger.Store, _ []string, _ map[string]string) (all, besides []ledger.Incident, err error) {
-			all, err = s.Incidents(ctx, c.clock(), limit)
-			return all, nil, err
-		},
-		mark: func(in ledger.Incident) (string, string) {
-			mark, _ := encode(asJSON(in))
-			return in.ID, string(mark)
-		},
-		data: func(all []ledger.Incident) map[string]any {
-			return map[string]any{"incidents": each(all, asJSON)}
-		},
-		text: func(w *safe.Writer, all []ledger.Incident) {
-			for _, in := range all {
-				o := c.outage(ledger.IncidentAccount{Incident: in})
-				w.Printf("%s  %s\n          %s", prefix(in.ID, 8), o.Title(), o.Account())
-				if by := in.TakenAt(o.Now); by != "" {
-					w.Printf("   %s", o.Taken())
-				}
-				w.Println("")
-			}
-		},
-		below: func(_ context.Context, _ ledger.Store, n int) (string, error) {
-			if n == 0 {
-				return noIncident, nil
-			}
-			return "", nil
-		},
-	}
 }
 
 // outage is an incident in the words of the screen.

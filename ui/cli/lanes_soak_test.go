@@ -23,7 +23,7 @@ func init() {
 		switch {
 		case !s.afar:
 			return args
-		case args[0] != program || slices.Contains([]string{"run", "begin", "settle", "http", "mcp"}, args[1]) || slices.Contains(args, "--watch"):
+		case args[0] != program || slices.Contains([]string{"run", "begin", "settle", "http", "mcp", "engine"}, args[1]):
 			return append(host(s), args...)
 		}
 		return append(slices.Clone(s.desk), args...)

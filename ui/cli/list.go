@@ -23,7 +23,6 @@ type listOptions struct {
 	since  time.Time
 	notes  []string // what the filter does not answer for
 	probe  bool     // exit 6 where something listed is in doubt or needs a person
-	watch  bool
 }
 
 // openTabs are what is not settled, what needs a person first.
@@ -53,11 +52,8 @@ something listed needs you or is being checked.
 
 --all -o jsonl prints every operation that the filter lets through, oldest first, as it
 reads them: what was recorded before it began is there, once, as it stood when its page was
-read. Text that a spreadsheet would run begins with an apostrophe in -o csv.
-
---watch goes on until interrupted. A terminal shows the list as it stands; in a pipe,
-and with -o jsonl, csv or name, each row that is new or has changed is printed once more.`,
-		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'\n  indoubt list --watch needs:you -o jsonl | ./page-someone",
+read. Text that a spreadsheet would run begins with an apostrophe in -o csv.`,
+		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := settled.filter(args, a.clock())
@@ -69,7 +65,7 @@ and with -o jsonl, csv or name, each row that is new or has changed is printed o
 				return err
 			}
 			if c := (&everything{app: a}); all {
-				if err := c.rowsOnly(cmd, "tab", "order", "limit", "after", "exit-code", "watch"); err != nil {
+				if err := c.rowsOnly(cmd, "tab", "order", "limit", "after", "exit-code"); err != nil {
 					return err
 				}
 				return c.operations(cmd.Context(), o.filter, o.since)
@@ -85,7 +81,6 @@ and with -o jsonl, csv or name, each row that is new or has changed is printed o
 	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
 	settled.add(cmd)
 	f.BoolVar(&o.probe, "exit-code", false, "exit 6 where something listed needs you or is being checked")
-	f.BoolVarP(&o.watch, "watch", "w", false, "go on with what changes; -o jsonl is one line for each changed row")
 	return cmd
 }
 
@@ -102,9 +97,6 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.watch && (o.probe || o.after != "") {
-		return usage("--watch goes with neither --exit-code nor --after", "leave one of them out")
-	}
 	s, err := lookedAt(ctx, c.app)
 	if err != nil {
 		return err
@@ -113,14 +105,10 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	l := c.listing(o, tabs, filter)
 	if c.format != "text" {
 		for _, note := range o.notes {
 			c.left("%s", note)
 		}
-	}
-	if o.watch {
-		return l.watch(ctx, s)
 	}
 	rows, next, stopped, err := c.pages(ctx, s, tabs, filter, o)
 	if err != nil {
@@ -131,8 +119,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	data := l.data(all)
-	data["next"], data["more"], data["archived"], data["left_out"] = text(next), next != "", archived, list(o.notes)
+	data := map[string]any{"operations": each(all, asJSON), "next": text(next), "more": next != "", "archived": archived, "left_out": list(o.notes)}
 	if next != "" {
 		data["hint"] = "there are more: go on with --after " + next + ", or raise --limit"
 	}
@@ -146,7 +133,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 		c.left("%s shown, there are more: --limit, or --after %s", ledger.Count(len(all)), next)
 	}
 	print := func(w *safe.Writer) {
-		l.text(w, all)
+		writeTable(w, all, filter, c.width())
 		fmt.Fprintln(w, below)
 	}
 	if stopped != "" {
@@ -165,57 +152,6 @@ func (o *listOptions) leavesOut(ctx context.Context, s ledger.Archiver, tabs []l
 		o.notes = nil
 	}
 	return archived, err
-}
-
-// listing is the list as it is printed, and read again while it is watched.
-func (c listCommand) listing(o listOptions, tabs []ledger.Tab, filter ledger.Filter) watchable[ticket.Ticket] {
-	wanted := func(row ledger.Row) bool {
-		now := c.clock()
-		return filter.Match(row, now) && (slices.Contains(tabs, ledger.TabAll) || slices.Contains(tabs, row.TabAt(now)))
-	}
-	next, said := "", c.format == "text" && isTerminal(c.rawOut) // there it stands under the list
-	return watchable[ticket.Ticket]{
-		app: c.app,
-		look: func(ctx context.Context, s ledger.Store, moved []string, known map[string]string) (all, besides []ticket.Ticket, err error) {
-			rows, place, err := c.walk(ctx, s, tabs, filter, o, func(int) bool { return true })
-			if err == nil {
-				err = ctx.Err() // an interrupt cuts a search, and what it found is not the list
-			}
-			if err != nil {
-				return nil, nil, err
-			}
-			if next, err = c.goesOn(ctx, s, tabs, filter, o, place); err != nil {
-				return nil, nil, err
-			}
-			if next != "" && !said {
-				said = true
-				c.left("%s shown, there are more: --limit; of those behind them what changes", ledger.Count(len(rows)))
-			}
-			p := c.policyToLookBy()
-			if all, err = tickets(ctx, s, p, rows); err != nil {
-				return nil, nil, err
-			}
-			records, err := s.Records(ctx, slices.DeleteFunc(moved, func(id string) bool {
-				return slices.ContainsFunc(rows, func(row ledger.Row) bool { return row.ID == id })
-			}))
-			for _, rec := range records {
-				if row := rec.Row(); known[row.ID] != "" || wanted(row) {
-					besides = append(besides, see(p, rec))
-				}
-			}
-			return all, besides, err
-		},
-		mark: func(v ticket.Ticket) (string, string) {
-			return v.Row.ID, fmt.Sprint(v.Record.Operation.Version, v.State(), v.Lane(), v.Facts.Advice.Verb)
-		},
-		data: func(all []ticket.Ticket) map[string]any {
-			return map[string]any{"operations": each(all, asJSON)}
-		},
-		text: func(w *safe.Writer, all []ticket.Ticket) { writeTable(w, all, filter, c.width(), c.kept) },
-		below: func(ctx context.Context, s ledger.Store, n int) (string, error) {
-			return c.underList(ctx, s, o, n, next)
-		},
-	}
 }
 
 // unsettled counts the rows that need a person or are being checked.
@@ -264,21 +200,12 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.T
 	case ctx.Err() != nil:
 		return rows, next, fmt.Sprintf("stopped after about %s operations: not all was searched", ledger.Count(searched)), nil
 	}
-	next, err = c.goesOn(ctx, s, tabs, f, o, next)
-	return rows, next, "", err
-}
-
-// goesOn is the cursor where something is left behind it, else "".
-func (c listCommand) goesOn(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions, next string) (string, error) {
-	if next == "" {
-		return "", nil
-	}
 	o.after, o.limit = next, 1
 	more, rest, err := c.walk(ctx, s, tabs, f, o, func(int) bool { return false })
-	if len(more) == 0 && rest == "" {
+	if len(more) == 0 && rest == "" { // nothing is left behind it
 		next = ""
 	}
-	return next, err
+	return rows, next, "", err
 }
 
 // searchStep is how long a filter searches before it is said how far it came.

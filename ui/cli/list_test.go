@@ -82,7 +82,7 @@ func TestTheListMarksWhatIsNew(t *testing.T) {
 	for text, want := range map[string][]string{"since:30m": {"NEW", "•", "–"}, "": {"STATE", "committed", "committed"}} {
 		f := need.Get(ledger.ParseFilter(text))(t)
 		var out bytes.Buffer
-		writeTable(safe.NewWriter(&out), []ticket.Ticket{row("a", time.Minute), row("b", time.Hour)}, f, 0, nil)
+		writeTable(safe.NewWriter(&out), []ticket.Ticket{row("a", time.Minute), row("b", time.Hour)}, f, 0)
 		for i, line := range strings.Split(strings.TrimSpace(out.String()), "\n") {
 			need.Equal(t, strings.Fields(line)[2], want[i], text, i, "line")
 		}

@@ -288,59 +288,6 @@ func lately(ctx context.Context, s ledger.Store, o logOptions) (out []ledger.Eve
 	return out, info.Cursor, cut, nil
 }
 
-// follow prints what is there and then what comes, until ctx ends. A ledger that is lost
-// is waited for: what was written meanwhile comes then.
-func (c logCommand) follow(ctx context.Context, s ledger.Store, o logOptions, events []ledger.Event, place ledger.Cursor, changed <-chan struct{}) error {
-	ctx, stop := whileRead(ctx, c.rawOut)
-	defer stop()
-	names, err := c.names(ctx, s, events)
-	if err != nil && ctx.Err() == nil {
-		return err
-	}
-	more := false
-	read := func() error {
-		if !more { // a file that was moved away can still be read
-			if _, err := s.Info(ctx); err != nil {
-				return err
-			}
-		}
-		came, next, err := s.Follow(ctx, place, logStep)
-		if other := (*ledger.CursorError)(nil); errors.As(err, &other) { // a failover, or another ledger
-			info, failed := s.Info(ctx)
-			if err = failed; err == nil {
-				c.errOut.Println("the history is another one than before: some of it may not have been shown")
-				next = info.Cursor
-			}
-		}
-		if err == nil {
-			err = o.join(ctx, s, came)
-		}
-		wanted := slices.DeleteFunc(slices.Clone(came), func(e ledger.Event) bool { return !o.wanted(e) })
-		if err == nil {
-			names, err = c.names(ctx, s, wanted)
-		}
-		if err == nil {
-			events, place, more = wanted, next, len(came) > 0
-		}
-		return err
-	}
-	for {
-		if err := c.print(events, names); err != nil && ctx.Err() == nil {
-			return err
-		}
-		if !more {
-			wait(ctx, changed, watchStep)
-		}
-		if err := read(); err != nil && ctx.Err() == nil {
-			regain(ctx, c.app, err, func(line string) { c.errOut.Println(line) }, func(other ledger.Store) { s, changed = other, other.Watch(ctx) }, read)
-			c.errOut.Println("the ledger is back")
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-	}
-}
-
 // print prints events as they are followed.
 func (c logCommand) print(events []ledger.Event, names map[string]safe.Text) error {
 	if !c.json {

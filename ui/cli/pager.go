@@ -34,7 +34,7 @@ type pager struct {
 func (p *pager) begin(a *app, cmd *cobra.Command) {
 	file, ok := a.rawOut.(*os.File)
 	path := strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
-	endless := cmd.Flags().Changed("follow") || cmd.Flags().Changed("watch")
+	endless := cmd.Flags().Changed("follow")
 	if p.off || !ok || endless || a.format != "text" && a.format != "wide" || !slices.Contains(paged, path) || !term.IsTerminal(int(file.Fd())) || a.env("TERM") == "dumb" {
 		return
 	}

@@ -15,5 +15,3 @@ func tellInterrupt() {}
 func whileRead(ctx context.Context, _ io.Writer) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
-
-func onResize() (<-chan os.Signal, func()) { return nil, func() {} }

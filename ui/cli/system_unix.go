@@ -51,10 +51,3 @@ func whileRead(ctx context.Context, out io.Writer) (context.Context, context.Can
 	}
 	return ctx, stop
 }
-
-// onResize tells that the terminal has another size.
-func onResize() (<-chan os.Signal, func()) {
-	c := make(chan os.Signal, 1)
-	signal.Notify(c, syscall.SIGWINCH)
-	return c, func() { signal.Stop(c) }
-}

@@ -62,12 +62,12 @@ func columnsFor(width int, f ledger.Filter) []column {
 
 // writeTable prints the views as an aligned table. Without a width (no
 // terminal) nothing is cut and ids are whole, so that a pipe can use them.
-func writeTable(w *safe.Writer, all []ticket.Ticket, f ledger.Filter, width int, kept *[]int) {
+func writeTable(w *safe.Writer, all []ticket.Ticket, f ledger.Filter, width int) {
 	if len(all) == 0 {
 		return
 	}
 	ids, use := shortIDs(all, width > 0), columnsFor(width, f)
-	g := grid{columns: use, cells: [][]string{make([]string, len(use))}, width: width, gap: 1, kept: kept}
+	g := grid{columns: use, cells: [][]string{make([]string, len(use))}, width: width, gap: 1}
 	for i, c := range use {
 		g.cells[0][i] = c.head
 	}
@@ -89,7 +89,6 @@ type grid struct {
 	columns []column // how each is laid out; nil: to the left, and kept
 	width   int      // of the terminal; 0: nothing is cut
 	gap     int
-	kept    *[]int // the widths of the part before, which had the heads; nil: it stands alone
 }
 
 // write prints the grid. All but the last column are as wide as their widest cell.
@@ -105,15 +104,6 @@ func (g grid) write(w *safe.Writer) {
 		if c.head == flexible && g.width > 0 {
 			widths[i] = max(8, min(widths[i], g.width-g.needed(0)))
 		}
-	}
-	if g.kept != nil {
-		for i, before := range *g.kept {
-			widths[i] = max(widths[i], before)
-		}
-		if *g.kept != nil {
-			g.cells = g.cells[1:]
-		}
-		*g.kept = widths
 	}
 	for _, row := range g.cells {
 		var line strings.Builder

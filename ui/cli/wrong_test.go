@@ -186,8 +186,6 @@ archive --settled-for -1d --to DIR/x
 init --ledger BAD
 list --ledger postgres://u@127.0.0.1:1/x
 list --ledger postgres://u@/x?host=DIR/none
-list --watch --exit-code
-list --watch --after x
 adopt --home x
 12345678
 `
