@@ -49,7 +49,6 @@ type app struct {
 	home                              string // what this place is declared as
 	readOnly, lookOnly                bool   // lookOnly: as the context says
 	form
-	pager  pager
 	banner string // shown in the console's header
 
 	store ledger.Store
@@ -129,7 +128,6 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if ledger.ReservedActor(a.as) {
 		return usage(fmt.Sprintf("%q is a name that indoubt signs with itself", strings.TrimSpace(a.as)), "say who you are with --as NAME or INDOUBT_ACTOR")
 	}
-	a.pager.begin(a, cmd)
 	return nil
 }
 

@@ -69,7 +69,6 @@ func (a *app) run(ctx context.Context, args []string) int {
 		a.say(asFailure(lost))
 		exit = cmp.Or(exit, exitError)
 	}
-	a.pager.end()
 	return exit
 }
 

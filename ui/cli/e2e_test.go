@@ -100,7 +100,7 @@ func alone(dir string) error {
 			os.Unsetenv(name)
 		}
 	}
-	for _, name := range []string{"NO_COLOR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TRACEPARENT", "PAGER", "LESS"} {
+	for _, name := range []string{"NO_COLOR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TRACEPARENT"} {
 		os.Unsetenv(name)
 	}
 	home := filepath.Join(dir, "home")

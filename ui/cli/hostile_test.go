@@ -374,7 +374,7 @@ func (b *bench) onTerminal(port string, args []string) string {
 	a.clock, a.steady = b.clock, hostclock.With(b.clock)
 	a.terminal = func() bool { return len(args) > 0 && !slices.Contains(args, "--json") && args[0] != "demo" }
 	a.env = func(name string) string {
-		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy, "INDOUBT_ACTOR": "maya", "PAGER": "cat"}[name]
+		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy, "INDOUBT_ACTOR": "maya"}[name]
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -133,6 +133,5 @@ func globalFlags(a *app, root *cobra.Command) {
 	f.StringVarP(&a.format, "output", "o", "text", "text, json, jsonl, csv, wide or name")
 	f.StringSliceVar(&a.columns, "columns", nil, "with csv, wide and text: these fields of the JSON, as id,kind,source.pipeline")
 	f.BoolVar(&a.json, "json", false, "print one JSON object: the same as -o json")
-	f.BoolVar(&a.pager.off, "no-pager", false, "print at once what is longer than the terminal (INDOUBT_PAGER, PAGER)")
 	f.StringVar(&a.theme, "theme", "auto", "colours of the console: auto, light, dark or none")
 }
