@@ -29,7 +29,6 @@ type BeginRequest struct {
 	Remembers                            time.Duration // with KeyWorks: how long it remembers one; 0: not known
 	Deadline                             time.Duration // of the attempt, from the ledger's Now
 	TTL                                  time.Duration // how long a finished operation keeps its key; 0: for ever
-	Way                                  string        // digest of how the other side is reached; kept in the event
 	Remark                               string        // said with the event's reason
 	Supersedes                           bool          // a finished operation gives its key up once it is Superseded
 	SentAt                               time.Time     // when another program may first have sent it, before this is recorded; zero: nothing did
@@ -296,8 +295,7 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 		Beside  string `json:"beside,omitempty"`
 		N       int    `json:"n"`
 		Sender  string `json:"sender"`
-		Way     string `json:"way,omitempty"`
-	}{Attempt: a.ID, Basis: a.Basis, N: a.N, Sender: a.Sender, Way: req.Way}
+	}{Attempt: a.ID, Basis: a.Basis, N: a.N, Sender: a.Sender}
 	if a.Basis == BasisRiskAccepted && g == nil {
 		facts.Beside = req.Beside
 	}

@@ -113,7 +113,7 @@ type Options struct {
 // Request is what a pipeline wants done once.
 type Request struct {
 	Kind, Scope, Key, Session string
-	Way, Remark               string // see ledger.BeginRequest
+	Remark                    string // see ledger.BeginRequest
 	Client                    string // the program that asks, by its own word; kept with the session, and in no key
 	Input                     json.RawMessage
 	Command                   *ledger.Command

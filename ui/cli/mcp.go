@@ -115,7 +115,7 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 // else to one command, directory or URL. A secret on the server's command line
 // counts as its digest under the recorder's key, so that passwords cannot be tried on it.
 func identify(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
-	if o.Way = identity.URLScope(flags.url); flags.url == "" {
+	if o.Scope = identity.URLScope(flags.url); flags.url == "" {
 		dir, err := os.Getwd()
 		if err != nil {
 			return fmt.Errorf("the current directory: %w", err)
@@ -124,9 +124,8 @@ func identify(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
 		if err != nil {
 			return fmt.Errorf("the server's command line: %w", err)
 		}
-		o.Way = identity.CommandScope(argv, dir)
+		o.Scope = identity.CommandScope(argv, dir)
 	}
-	o.Scope = o.Way
 	if named := cmp.Or(flags.scope, flags.server); named != "" {
 		o.Scope = identity.NamedScope(named)
 	}

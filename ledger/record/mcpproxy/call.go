@@ -148,7 +148,7 @@ func (c *call) isCancelled() bool {
 
 // request is what the call wants, as the recorder is told.
 func (c *call) request() (record.Request, error) {
-	w := record.Request{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Way: c.p.o.Way, Remark: c.p.change.remarkNext(), Input: c.arguments, Sender: "mcp",
+	w := record.Request{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Input: c.arguments, Sender: "mcp",
 		Deadline: c.p.o.Deadline, AwaitsDelivery: true}
 	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, ledger.NewToken()) // one that cannot be there already
 	key, err := keyIn(c.frame.Params["idempotencyKey"], c.meta)
@@ -227,7 +227,7 @@ func (c *call) record() {
 			return
 		case res.Answer == ledger.AnswerBegun:
 			c.hold.end()
-			c.begun(res, w.Remark)
+			c.begun(res)
 			return
 		case res.Answer == ledger.AnswerFinished:
 			c.replay(res.Operation)
@@ -291,9 +291,8 @@ func (c *call) await(o ledger.Operation) []byte {
 }
 
 // begun sends the call: in its turn, or at once where its turn has passed.
-func (c *call) begun(res record.Begun, remark string) {
+func (c *call) begun(res record.Begun) {
 	c.op, c.attempt = res.Operation, res.Attempt
-	c.p.change.remarked(remark)
 	c.until = time.Now().Add(res.Until.Left())
 	c.line, _ = withToken(c.frame.Raw, c.arguments, c.rule, c.op.Token)
 	c.dispatch()

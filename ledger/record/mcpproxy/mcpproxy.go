@@ -37,11 +37,8 @@ type Options struct {
 	In      io.Reader // the client's lines
 	Out     io.Writer // lines for the client, and nothing else
 
-	Server string // names the kinds: mcp.<Server>.<tool>
-	Scope  string // keys of different scopes do not meet; see package identity
-	// Way tells how the server is reached, as identity.CommandScope or URLScope does. Where that
-	// is not the scope by itself, a change of it is said; "" says nothing.
-	Way      string
+	Server   string        // names the kinds: mcp.<Server>.<tool>
+	Scope    string        // keys of different scopes do not meet; see package identity
 	Deadline time.Duration // of a call; 0: the kind's
 	Log      func(string)  // one line about what cannot be said to the client; may be nil
 
@@ -100,8 +97,6 @@ type Proxy struct {
 	tools tools
 	tasks taskList
 
-	change change // of the server
-
 	mu      sync.Mutex
 	flights map[string]*flight // client requests by id
 	client  string             // who it is, by its own word
@@ -158,11 +153,6 @@ func (p *Proxy) Run(ctx context.Context) error {
 		}()
 	}
 	forwarded := make(chan struct{})
-	compared := make(chan struct{})
-	go func() {
-		defer close(compared)
-		p.compare(p.ctx)
-	}()
 	go p.read()
 	go p.forward(forwarded)
 
@@ -193,7 +183,6 @@ func (p *Proxy) Run(ctx context.Context) error {
 		p.unanswered()
 	}
 	p.deliveries.wait()
-	<-compared
 	if first && ctx.Err() == nil {
 		return p.whyGone()
 	}

@@ -112,7 +112,7 @@ func (c *call) standings() []byte {
 		c.p.o.Log("the ledger cannot be read: " + err.Error())
 		return c.failure(codeInternal, record.ToCaller(err))
 	}
-	return c.toolResult(map[string]any{"operations": list, "more": more}, strings.TrimSpace(summary(list, more)+" "+c.p.change.note()), false, true)
+	return c.toolResult(map[string]any{"operations": list, "more": more}, summary(list, more), false, true)
 }
 
 func summary(list []standing, more bool) string {

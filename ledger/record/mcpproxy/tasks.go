@@ -96,7 +96,7 @@ func (c *call) resume(w record.Request) bool {
 		return false
 	case res.Answer == ledger.AnswerBegun: // the first call has failed meanwhile
 		c.count(w, res, nil)
-		c.begun(res, w.Remark)
+		c.begun(res)
 		return true
 	case res.Answer != ledger.AnswerInProgress || res.Operation.ID != rec.Operation.ID:
 		return false
