@@ -82,8 +82,8 @@ bench:
 
 lint:
 	CGO_ENABLED=0 $(GO) run $(GOLANGCI) run --build-tags soak ./... ./.ci/test
-	@for os in windows darwin; do echo "build for $$os, what differs there"; \
-	  GOOS=$$os CGO_ENABLED=0 $(GO) build -gcflags='all=-N -l' ./ledger ./ledger/record/... ./ledger/wire/... || exit 1; done
+	@echo "build for darwin, what differs there"
+	@GOOS=darwin CGO_ENABLED=0 $(GO) build -gcflags='all=-N -l' ./ledger ./ledger/record/... ./ledger/wire/...
 
 # Node packages go to a hidden folder; chromium and node must be on the machine.
 screenshots: build

@@ -15,7 +15,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -271,9 +270,6 @@ func eachLine(r io.Reader, each func([]byte) error) error {
 }
 
 func syncDir(dir string) error {
-	if runtime.GOOS == "windows" { // a directory cannot be synced there
-		return nil
-	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"indoubt/ledger"
 	"indoubt/ledger/sqlite"
@@ -105,7 +104,7 @@ func (f file) Examine(ctx context.Context, s ledger.Store, name func(string) str
 		broken("permissions", err)
 		return found
 	}
-	if s != nil && runtime.GOOS != "windows" { // there the mode says nothing of who may
+	if s != nil {
 		if i, err := s.Info(ctx); err == nil && i.Exposed != "" {
 			say("permissions", ledger.LevelWarn, i.Exposed, "chmod 600 "+name(f.path)+", or share it with a group: indoubt init --group")
 		} else if err == nil {

@@ -266,9 +266,6 @@ func TestI1_AFileWithTwoNamesTakesNoWrites(t *testing.T) {
 	if err := os.Link(s.path, second); err != nil {
 		t.Skip(err)
 	}
-	if runtime.GOOS == "windows" {
-		t.Skip("names are not counted")
-	}
 	refused := func(what string, err error) {
 		t.Helper()
 		var displaced *DisplacedError

@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"testing"
 
@@ -15,9 +14,6 @@ import (
 // A backup that was killed left a whole ledger beside its target, with all that is redacted
 // since. The next one in that directory removes it, unless it is in use.
 func TestABackupRemovesWhatAnotherOneLeft(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("directories are not locked")
-	}
 	s, _ := openTest(t)
 	_ = need.Get(s.DigestKey(ctx))(t)
 	in := t.TempDir()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"runtime"
 	"sync"
 )
 
@@ -93,9 +92,6 @@ func (s *handle) letGo() {
 // behind refuses a file that is older than the log beside it. The log is read first: both
 // go up meanwhile.
 func (s *handle) behind() error {
-	if runtime.GOOS == "windows" { // a file that is open cannot be replaced
-		return nil
-	}
 	log, err := firstCounter(s.path + "-wal")
 	if err != nil || log == 0 {
 		return nil //nolint:nilerr // SQLite says what is wrong with it

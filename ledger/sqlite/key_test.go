@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"runtime"
 	"sync"
 	"testing"
 
@@ -40,7 +39,7 @@ func TestTheDigestKeyBelongsToTheLedger(t *testing.T) {
 	if key := need.Get(reader.DigestKey(ctx))(t); !bytes.Equal(key, keys[0]) {
 		t.Error("a reader has another key")
 	}
-	if info := need.Get(os.Stat(s.path + ".key"))(t); runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+	if info := need.Get(os.Stat(s.path + ".key"))(t); info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %#o", info.Mode().Perm())
 	}
 	kept := need.Get(os.ReadFile(s.path + ".key"))(t)

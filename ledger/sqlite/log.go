@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime"
 	"slices"
 )
 
@@ -81,9 +80,6 @@ type openLog struct {
 // openLogOf opens them; nil where a ledger has no log, and where a file has no number by
 // which the one that is open is known.
 func openLogOf(path string) *openLog {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
 	log, err := os.Open(path + "-wal")
 	if err != nil {
 		return nil

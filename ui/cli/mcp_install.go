@@ -147,7 +147,7 @@ func writeFailure(p *clients.Plan, err error) error {
 
 // clientSystem says where the files of a person's clients are.
 func clientSystem(env func(string) string) (s clients.System, err error) {
-	s = clients.System{Home: env("HOME"), Config: env("XDG_CONFIG_HOME"), AppData: env("APPDATA")}
+	s = clients.System{Home: env("HOME"), Config: env("XDG_CONFIG_HOME")}
 	if s.Home == "" {
 		s.Home, _ = os.UserHomeDir()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 
 	"indoubt/ledger"
@@ -55,7 +54,7 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.ledgerPath == "" && runtime.GOOS != "windows" && a.usedLedgers() == "" {
+	if a.ledgerPath == "" && a.usedLedgers() == "" {
 		return nil, &failure{Exit: exitUsage, Code: "no_home", Message: "there is no HOME to find the ledger by",
 			Hint: "name it with --ledger PATH or INDOUBT_LEDGER"}
 	}

@@ -17,11 +17,10 @@ var Names = []string{"claude", "cursor", "code"}
 
 // System says where a person's files are.
 type System struct {
-	OS      string // as runtime.GOOS, which it is when empty
-	Home    string
-	Config  string // XDG_CONFIG_HOME; below Home when empty
-	AppData string // %APPDATA%; below Home when empty
-	Dir     string // the project: the current directory
+	OS     string // as runtime.GOOS, which it is when empty
+	Home   string
+	Config string // XDG_CONFIG_HOME; below Home when empty
+	Dir    string // the project: the current directory
 }
 
 // Places are the configuration files that a client reads: the project's first, then the
@@ -44,10 +43,6 @@ func (s System) of(parts ...string) string {
 	switch {
 	case system == "darwin":
 		folder = filepath.Join(s.Home, "Library", "Application Support")
-	case system == "windows" && s.AppData != "":
-		folder = s.AppData
-	case system == "windows":
-		folder = filepath.Join(s.Home, "AppData", "Roaming")
 	case folder == "":
 		folder = filepath.Join(s.Home, ".config")
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -267,7 +266,7 @@ func TestTheFileIsReplacedAtOnce(t *testing.T) {
 	target, err := os.Readlink(link)
 	need.That(t, err == nil && target == d.path, "the link is gone: %v", err)
 	info := need.Get(os.Stat(d.path))(t)
-	need.That(t, runtime.GOOS == "windows" || info.Mode().Perm() == 0o640, "its mode is %v", info.Mode())
+	need.That(t, info.Mode().Perm() == 0o640, "its mode is %v", info.Mode())
 	kept := need.Get(os.ReadFile(p.Backup(d.backups)))(t)
 	need.Equal(t, string(kept), `{"mcpServers": {"s": {"command": "x"}}}`)
 
@@ -319,11 +318,10 @@ func TestPlaces(t *testing.T) {
 	for _, c := range []struct{ os, client, want string }{
 		{"linux", "claude", "/p/.mcp.json /h/.claude.json /h/.config/Claude/claude_desktop_config.json"},
 		{"darwin", "claude", "/p/.mcp.json /h/.claude.json /h/Library/Application Support/Claude/claude_desktop_config.json"},
-		{"windows", "claude", "/p/.mcp.json /h/.claude.json /r/Claude/claude_desktop_config.json"},
 		{"linux", "cursor", "/p/.cursor/mcp.json /h/.cursor/mcp.json"},
 		{"linux", "code", "/p/.vscode/mcp.json /h/.config/Code/User/mcp.json /h/.config/Code - Insiders/User/mcp.json"},
 	} {
-		paths, ok := System{OS: c.os, Home: "/h", AppData: "/r", Dir: "/p"}.Places(c.client)
+		paths, ok := System{OS: c.os, Home: "/h", Dir: "/p"}.Places(c.client)
 		need.That(t, ok, c.client)
 		need.Equal(t, filepath.ToSlash(strings.Join(paths, " ")), c.want)
 	}

@@ -55,9 +55,6 @@ func Start(t testing.TB, o Options) *Cluster {
 
 // programs is the directory of PostgreSQL's programs, the newest where there are several.
 func programs() (string, error) {
-	if runtime.GOOS == "windows" {
-		return "", errors.New("PostgreSQL is not tried on Windows")
-	}
 	if path, err := exec.LookPath("postgres"); err == nil {
 		path, err = filepath.EvalSymlinks(path) // the other programs lie beside it
 		return filepath.Dir(path), err

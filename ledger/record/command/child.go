@@ -386,15 +386,14 @@ func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
 
 // input connects standard input. A file or pipe is handed over as it is, and so
 // is the terminal with which the command is in the foreground; another one is
-// copied, because a process group in the background may not read it (Windows
-// knows no background).
+// copied, because a process group in the background may not read it.
 func (c *child) input() (closeInput func(), err error) {
 	if c.stdin == nil {
 		return func() {}, nil
 	}
 	if f, ok := c.stdin.(*os.File); ok {
 		info, err := f.Stat()
-		if err == nil && info.Mode()&fs.ModeCharDevice == 0 || c.tty != nil || f.Name() == os.DevNull || runtime.GOOS == "windows" {
+		if err == nil && info.Mode()&fs.ModeCharDevice == 0 || c.tty != nil || f.Name() == os.DevNull {
 			c.cmd.Stdin = f
 			return func() {}, nil
 		}

@@ -48,7 +48,7 @@ type Request struct {
 	Signals <-chan os.Signal
 	// Guard is the command line of a process that calls Guard. It ends the
 	// command when this process is stopped or killed; nil: only the kernel does,
-	// as far as procgroup says, and no command gets the terminal. Windows does without.
+	// as far as procgroup says, and no command gets the terminal.
 	Guard []string
 	// Alone: this process starts nothing else while it runs the command, so that
 	// every descendant it gets is the command's. Where the system can, it then
@@ -110,11 +110,6 @@ const (
 // of it was left. Until that was seen, nothing proves that it did not
 // land. What a command that ends well leaves running is left alone, and soon has no
 // output any more.
-//
-// On Windows a job object ends the command with all that it has started, at its
-// deadline and when this process dies. What that cannot do there: keep the
-// deadline while a debugger has suspended this process, and tell a command that
-// the task manager has ended from one that failed with exit code 1.
 //
 // An error means that nothing was run. What went wrong afterwards is in the
 // result.

@@ -177,7 +177,7 @@ func (s *stdio) orEnded(err error) error {
 }
 
 // writeWithin writes unless the context ends first. Where a write to a pipe that is
-// full cannot be given up (Windows), the server is killed instead.
+// full cannot be given up, the server is killed instead.
 func (s *stdio) writeWithin(ctx context.Context, part []byte) (sent bool, err error) {
 	if err := ctx.Err(); err != nil { // it may have waited behind another line
 		return false, err

@@ -7,8 +7,6 @@
 //	               kernel kills the command itself, but not its children
 //	other Unixes   a process group, which a process can leave unseen (setsid);
 //	               when this process dies, nothing ends it
-//	Windows        a job object, which no process can leave; when this process
-//	               dies, the kernel ends all of it
 //
 // On Linux a process is missed only when it has left the group, cleared its
 // environment and lost its parent, all three. A process that calls Adopt finds

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -130,9 +129,6 @@ func TestTerminateAsksTheCommandToEnd(t *testing.T) {
 	unheard := time.AfterFunc(time.Minute, f.group.Kill)
 	_ = f.cmd.Wait()
 	if !unheard.Stop() {
-		if runtime.GOOS == "windows" {
-			t.Skip("there is no console for Ctrl-Break")
-		}
 		t.Error("it did not hear that it was to end")
 	}
 	need.That(t, f.group.EndedBy(f.cmd.ProcessState) != "", "it ended by itself: %v", f.cmd.ProcessState)

@@ -1,5 +1,0 @@
-//go:build !linux && !darwin
-
-package boot
-
-func id() string { return "" }
