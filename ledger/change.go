@@ -37,11 +37,11 @@ type Change struct {
 	Event     *Event     // Seq, At, From, To and Version are filled in by the store
 	Fault     *Fault     // with Operation: an incident is looked for, and joined
 	// Remembers is how long the other side remembers the key of an attempt that begins; 0:
-	// not known. Offered: what begins was sent, and recorded, before; its ledger lost it.
+	// not known.
 	Remembers time.Duration
-	Offered   bool
-	// Lineage is the only database that the change may happen in; "": any.
-	Lineage string
+	// Then is asked for one more change of what was inserted, in the same transaction. What
+	// is inserted so was sent before, and allows no send.
+	Then Rule
 	// RecheckAt schedules one more read of a settled operation.
 	RecheckAt time.Time
 	// Release gives the operation's lease back, if it is still this one's.

@@ -124,7 +124,7 @@ func (r *Relation) says() string {
 
 // besideAnother reports whether an attempt is a first one that went out beside another
 // operation: one in doubt that wants the same, as the kind's policy lets it, or one that
-// has its key since the ledger had lost this one (Offer).
+// has its key since the ledger had lost this one (SettleSent).
 func (a Attempt) besideAnother() bool { return a.N == 1 && a.Basis != "" && a.GrantID == "" }
 
 // errLookAround asks for what few changes need: the operations beside this one.
@@ -158,9 +158,7 @@ func changeBeside(ctx context.Context, s Changer, at Locator, changeID string, r
 	}
 	at.Skip &^= PartRelated
 	return s.Change(ctx, at, changeID, func(rec *Record) (Change, error) {
-		if holder != nil && !slices.ContainsFunc(rec.Related, func(rel Relation) bool { return rel.ID == holder.ID }) {
-			rec.Related = append(rec.Related, *holder) // it has another input, or none, or is archived
-		}
+		rec.relate(holder)
 		return rule(rec)
 	})
 }
@@ -173,6 +171,14 @@ func (r *Record) holder() *Relation {
 	}
 	return &Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, SettledAt: o.SettledAt, Receipt: o.Receipt(),
 		SameKey: true, MayHaveLanded: MayHaveLanded(o, r.Attempts)}
+}
+
+// relate adds what has the key to the related ones, where it is not among them: it has
+// another input, or none, or is archived.
+func (r *Record) relate(holder *Relation) {
+	if holder != nil && !slices.ContainsFunc(r.Related, func(rel Relation) bool { return rel.ID == holder.ID }) {
+		r.Related = append(r.Related, *holder)
+	}
 }
 
 // beside are the operations that the first attempt of o went out beside, and that landed

@@ -230,7 +230,7 @@ func (t *notifying) send(ctx context.Context, k *policy.Kind, o ledger.Operation
 		return "", nil
 	}
 	g := ledger.GrantRequest{ChangeID: change, OperationID: res.Operation.ID, AttemptID: req.AttemptID, Actor: actor, TokenSent: token}
-	a.rec.Operation, a.began = res.Operation, ledger.OfferOf(req, res)
+	a.rec.Operation, a.began = res.Operation, ledger.SentOf(req, res)
 	answer := ledger.Answer{Err: errors.New("another engine has recorded it in other words meanwhile"), BeganAt: time.Now(), EndedAt: time.Now()}
 	if bytes.Equal(res.Operation.Input, o.Input) && res.Operation.Token == o.Token {
 		answer = t.e.sendOnce(context.WithoutCancel(ctx), ctx, a, fence)

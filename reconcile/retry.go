@@ -76,7 +76,7 @@ type attempt struct {
 	via   string
 	req   policy.Request // what will be sent, once it was weighed; none for a pipeline
 	read  ledger.Read
-	began ledger.OfferRequest // what is recorded of it
+	began ledger.Sent // what is recorded of it
 }
 
 // bursts is what the policy says of incidents.
@@ -383,7 +383,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 		result.Why = "this was asked for before"
 		return result, nil
 	}
-	a.began = ledger.OfferRequest{ChangeID: g.ChangeID, Operation: applied.After, Attempt: applied.Attempt, Actor: g.Actor}
+	a.began = ledger.Sent{ChangeID: g.ChangeID, Operation: applied.After, Attempt: applied.Attempt, Actor: g.Actor}
 	answer := e.sendOnce(context.WithoutCancel(ctx), ctx, a, fence)
 	_ = e.downs.of(a.k).heard(context.WithoutCancel(ctx), answer)
 	settled, err := e.settle(context.WithoutCancel(ctx), a, g, answer)

@@ -24,12 +24,7 @@ func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.GrantRequest, 
 	req.ChangeID, req.AttemptID, req.Actor = ledger.DeriveID(g.ChangeID, "settle"), g.AttemptID, g.Actor
 	req.TokenSent, req.Bursts = g.TokenSent && answer.Sent, a.bursts
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		applied, err := ledger.Settle(ctx, e.o.Store, req)
-		if errors.Is(err, ledger.ErrNotFound) { // the ledger's database failed over meanwhile, and has lost it
-			if _, err = ledger.Offer(ctx, e.o.Store, a.began); err == nil {
-				applied, err = ledger.Settle(ctx, e.o.Store, req)
-			}
-		}
+		applied, err := ledger.SettleSent(ctx, e.o.Store, a.began, req)
 		if err == nil {
 			return e.settled(ctx, g, applied), nil
 		}

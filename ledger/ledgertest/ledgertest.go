@@ -39,7 +39,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"Beside", beside},
 		{"TakenOver", takenOver},
 		{"Fetches", fetches},
-		{"Offers", offers},
+		{"Sent", sent},
 		{"Clocks", clocks},
 		{"Keys", keys},
 		{"Finding", finding},

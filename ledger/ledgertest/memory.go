@@ -187,7 +187,7 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 			e.op.KeyLive = false
 		}
 		o := c.Operation
-		if held := among(slices.Concat(m.ops, m.stubs), ledger.Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key}) != nil; held == o.KeyLive || !o.KeyLive && !c.Offered {
+		if held := among(slices.Concat(m.ops, m.stubs), ledger.Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key}) != nil; held == o.KeyLive || !o.KeyLive && c.Then == nil {
 			return ledger.Applied{}, &ledger.GuardError{Message: "this key is in use, or not"}
 		}
 		applied.Before = ledger.Operation{}
@@ -204,8 +204,11 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 	if c.Erase != nil {
 		erase(m, e, changeID, *c.Erase)
 	}
+	if c.Then != nil {
+		err = m.then(e, c, now, &applied)
+	}
 	m.notify()
-	return applied, nil
+	return applied, err
 }
 
 func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger.Operation, now time.Time, applied *ledger.Applied) {

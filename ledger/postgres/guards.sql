@@ -291,11 +291,11 @@ BEGIN
     END;
 END $$;
 
--- beside_its_key says that an operation is recorded again, by one who remembers it, beside
--- the one that has its key meanwhile.
+-- beside_its_key says that an operation is recorded with its outcome, by one who remembers
+-- it, beside the one that has its key meanwhile.
 CREATE FUNCTION indoubt.beside_its_key(o indoubt.operations) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN o.change_of = o.change_id AND o.change_verb = 'offer' AND current_setting('indoubt.offers', true) IS NOT DISTINCT FROM 'on'
+  RETURN o.change_of = o.change_id AND o.change_verb = 'begin' AND current_setting('indoubt.sent', true) IS NOT DISTINCT FROM 'on'
      AND (EXISTS (SELECT 1 FROM indoubt.operations WHERE key = o.key AND scope = o.scope AND kind = o.kind AND key_live::int = 1)
        OR EXISTS (SELECT 1 FROM indoubt.archived WHERE key = o.key AND scope = o.scope AND kind = o.kind AND key_live::int = 1));
 END $$;
@@ -326,7 +326,7 @@ BEGIN
     WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
     WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
     WHEN NEW.state <> 'pending' OR NOT NEW.key_live AND NOT indoubt.beside_its_key(NEW) OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
-      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin', 'offer') OR '' <> ANY (ARRAY[NEW.fact, NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive, NEW.redacted_by])
+      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin') OR '' <> ANY (ARRAY[NEW.fact, NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive, NEW.redacted_by])
       THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
     WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
       THEN 'deadline_at must come after created_at, in milliseconds, and within a year'

@@ -102,10 +102,9 @@ var refusals = func() []ledgertest.Attack {
 		{"born parked", fresh(", parked_until|, now()"), "begins as pending"},
 		{"retry without a grant (I5)", `UPDATE operations SET state = 'pending', live_attempt = 'n', attempt_count = 2, version = version + 1, deadline_at = now() + '1 minute'::interval, change_of = 'x'` + change + ` WHERE id = 'uncertain'`, "needs a grant"},
 		{"born without its key", fresh(", key_live|, false"), "begins as pending"},
-		{"offered by another than indoubt, without its key", `SET LOCAL indoubt.offers = 'on'; ` + insert("n", "uncertain-key", "now()", "now() + '1 minute'::interval", ", key_live, change_verb|, false, 'offer'"), "key is in use"},
-		{"without its key, and not offered", insert("n", "uncertain-key", "now()", "now() + '1 minute'::interval", beside("offer")), "begins as pending"},
-		{"begun without its key", `SET LOCAL indoubt.offers = 'on'; ` + insert("n", "uncertain-key", "now()", "now() + '1 minute'::interval", beside("begin")), "begins as pending"},
-		{"offered without its key, which no one has", `SET LOCAL indoubt.offers = 'on'; ` + fresh(beside("offer")), "begins as pending"},
+		{"by another than indoubt, without its key", `SET LOCAL indoubt.sent = 'on'; ` + insert("n", "uncertain-key", "now()", "now() + '1 minute'::interval", ", key_live, change_verb|, false, 'begin'"), "key is in use"},
+		{"without its key and its outcome", insert("n", "uncertain-key", "now()", "now() + '1 minute'::interval", beside("begin")), "begins as pending"},
+		{"without its key, which no one has", `SET LOCAL indoubt.sent = 'on'; ` + fresh(beside("begin")), "begins as pending"},
 		{"emptied operations", `TRUNCATE operations CASCADE`, "never deleted"},
 
 		{"second attempt in flight (I3)", attempt + `('n', 'pending', 2, now(), now() + '1 minute'::interval)`, "in flight"},

@@ -63,7 +63,6 @@ func readMeta(query func(string) (tables.Rows, error)) (described, error) {
 	rows, err := query(`
 		SELECT name, value FROM indoubt.meta
 		UNION ALL SELECT 'clock.gap_at', g::text FROM indoubt.gap_at() g WHERE g > 0
-		UNION ALL SELECT 'lineage', coalesce(indoubt.lineage(), '')
 		UNION ALL SELECT 'lineages', (` + successionQuery + `)
 		UNION ALL SELECT 'now', (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text
 		UNION ALL SELECT 'standby', '' WHERE pg_is_in_recovery()

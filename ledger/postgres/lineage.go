@@ -50,26 +50,3 @@ func (s *Store) OnlyPrimary(ctx context.Context) error {
 	}
 	return nil
 }
-
-// Lineage names the database in which the ledger was opened, and the one it is in now, ""
-// for a standby.
-func (s *Store) Lineage(ctx context.Context) (opened, now string, err error) {
-	told := ""
-	err = s.View(ctx, func(q tables.Querier) (err error) {
-		now, told, err = lineage(q)
-		return err
-	})
-	s.succession.learns(told)
-	return s.meta["lineage"], now, err
-}
-
-// lineage is the database that the ledger is in now, and told all of them for succession.
-func lineage(q tables.Querier) (now, told string, err error) {
-	rows, err := q.Query(`SELECT coalesce(indoubt.lineage(), ''), (` + successionQuery + `)`)
-	if err != nil {
-		return "", "", err
-	}
-	defer rows.Close()
-	rows.Next()
-	return now, told, rows.Scan(&now, &told)
-}

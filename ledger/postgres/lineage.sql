@@ -93,13 +93,13 @@ BEGIN
   RETURN false;
 END $$;
 
--- at_home refuses what lets someone send while the ledger is not, but for a send that was
--- recorded before, and is again by one who remembers it (SET LOCAL indoubt.offers = 'on'),
--- and for a key that the other side remembers for so long: what is missing was sent
+-- at_home refuses what lets someone send while the ledger is not, but for a send that is
+-- recorded with its outcome by one who remembers it (SET LOCAL indoubt.sent = 'on'), and for
+-- a key that the other side remembers for so long: what is missing was sent
 -- within that time.
 CREATE FUNCTION indoubt.at_home(remembered_ms bigint DEFAULT 0) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
-  IF NOT indoubt.found_home() AND current_setting('indoubt.offers', true) IS DISTINCT FROM 'on' AND NOT indoubt.adopted()
+  IF NOT indoubt.found_home() AND current_setting('indoubt.sent', true) IS DISTINCT FROM 'on' AND NOT indoubt.adopted()
      AND (remembered_ms = 0 OR clock_timestamp() >= (SELECT min(known_until) FROM indoubt.lineages WHERE adopted_at IS NULL) + remembered_ms * '1 millisecond'::interval) THEN
     RAISE EXCEPTION 'the database failed over or was restored, and what was sent last may be missing: nothing is begun or allowed until an operator has looked and adopted the ledger'
       USING ERRCODE = 'IN002';

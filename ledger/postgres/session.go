@@ -344,19 +344,10 @@ func (s *session) Known(changeID string) { s.change = changeID }
 
 // Lets leaves it to the guards, which do not know for how long a key is remembered.
 func (s *session) Lets(c ledger.Change) error {
-	s.alone = s.alone || c.Offered // what it sets holds for all of a transaction
-	if c.Lineage != "" {
-		now, _, err := lineage(s)
-		if err == nil && now != c.Lineage {
-			err = &Error{FailedOver, s.store.address.shown, "it is in another database than a moment ago", "", nil}
-		}
-		if err != nil {
-			return err
-		}
-	}
+	s.alone = s.alone || c.Then != nil // what it sets holds for all of a transaction
 	switch {
-	case c.Offered:
-		return s.add(`SELECT set_config('indoubt.offers', 'on', true)`, nil, nil)
+	case c.Then != nil:
+		return s.add(`SELECT set_config('indoubt.sent', 'on', true)`, nil, nil)
 	case c.Remembers > 0:
 		return s.add(`SELECT indoubt.at_home(?)`, []any{c.Remembers.Milliseconds()}, nil)
 	}

@@ -13,7 +13,7 @@ const mostMoves = 8
 
 // settleElsewhere records an outcome where the ledger is that has moved: its attempt went
 // along. Until it is known to be there, why is the error.
-func settleElsewhere(ctx context.Context, r *Recorder, req ledger.SettleRequest, why error) (ledger.Applied, error) {
+func settleElsewhere(ctx context.Context, r *Recorder, sent ledger.Sent, req ledger.SettleRequest, why error) (ledger.Applied, error) {
 	here, err := r.store.Info(ctx)
 	if err != nil || here.MovedTo == "" || r.options.Elsewhere == nil {
 		return ledger.Applied{}, why
@@ -27,7 +27,7 @@ func settleElsewhere(ctx context.Context, r *Recorder, req ledger.SettleRequest,
 	if is, err := there.Info(ctx); err != nil || is.ID != here.ID {
 		return ledger.Applied{}, fmt.Errorf("%w; what is there is not known to be this ledger (%v)", why, err) //nolint:errorlint // nor does this
 	}
-	return ledger.Settle(ctx, there, req)
+	return ledger.SettleSent(ctx, there, sent, req)
 }
 
 // follow opens the ledger where it is now, going by what each place says of the next.

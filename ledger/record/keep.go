@@ -174,13 +174,7 @@ func (k *keeping) later(first kept) {
 // and returns it. ledger.ErrMoved: the attempt is not live any more, and its
 // sender must stop.
 func (r *Recorder) Heartbeat(ctx context.Context, attemptID string, extend time.Duration) (time.Time, error) {
-	var until time.Time
-	beat := func() (err error) {
-		until, err = ledger.Heartbeat(ctx, r.store, attemptID, extend)
-		return err
-	}
-	err := r.found(ctx, attemptID, beat(), beat)
-	return until, err
+	return ledger.Heartbeat(ctx, r.store, attemptID, extend)
 }
 
 // Drain waits until every outcome that is known is recorded, or ctx ends; it

@@ -28,7 +28,7 @@ type Recorder struct {
 
 	kept    keeping
 	counted counting
-	recent  recent
+	sent    remembered
 
 	mu      sync.Mutex
 	secrets map[string][]string // by live attempt: values that must not be stored
@@ -263,17 +263,10 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	if req.ChangeID == "" {
 		req.ChangeID, req.AttemptID = ledger.NewID(), ledger.NewID()
 	}
-	line, only, err := r.before(ctx, req)
-	if store.lineage = only; err != nil {
-		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
-	}
 	res, err := ledger.Begin(ctx, store, req)
 	if errors.Is(err, ledger.ErrUnknown) && req.SentAt.IsZero() { // else another program has sent it, or may have
 		r.neverSent(req.AttemptID, err)
 		return ledger.BeginResult{}, &UnknownError{err}
-	}
-	if store, ok := r.store.Store.(lineages); ok && errors.Is(err, ledger.ErrFailover) {
-		_ = r.offer(ctx, store) // else it is offered again
 	}
 	if err != nil {
 		return ledger.BeginResult{}, fmt.Errorf("record %s: %w", req.Kind, err)
@@ -283,7 +276,7 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 			res.Attempt.TokenSent, res.Attempt.Sender = req.TokenSent, req.Sender
 			res.Attempt.StartedAt = res.Attempt.DeadlineAt.Add(-req.Deadline)
 		}
-		r.remember(req, res, line)
+		r.sent.keep(ledger.SentOf(req, res))
 	}
 	return res, nil
 }
@@ -298,7 +291,6 @@ type recording struct {
 	price   func(ledger.Record) ledger.Pricing
 	onlyNew bool      // errNotNew for a key that is in use
 	sentAt  time.Time // with onlyNew: a key that was over then is not
-	lineage string    // the only one to begin in, or ""
 }
 
 // Change applies the rule of a begin.
@@ -312,7 +304,6 @@ func (s recording) Change(ctx context.Context, at ledger.Locator, changeID strin
 		}
 		after := *rec
 		c, err := rule(rec)
-		c.Lineage = s.lineage
 		if err != nil || c.Operation == nil || c.Operation.State != ledger.Pending || s.price == nil {
 			return c, err
 		}
@@ -413,18 +404,14 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	}
 	req.Bursts = func(kind string) ledger.Burst { return r.Rule(kind).Burst }
 	req = outcome.Tidy(req, r.Secrets(req.AttemptID))
-	var applied ledger.Applied
-	line := r.recent.lineage()
-	settle := func() (err error) {
-		if applied, err = ledger.Settle(ctx, r.store, req); errors.Is(err, ledger.ErrMoving) {
-			applied, err = settleElsewhere(ctx, r, req, err)
-		}
-		return err
+	sent := r.sent.of(req.AttemptID)
+	applied, err := ledger.SettleSent(ctx, r.store, sent, req)
+	if errors.Is(err, ledger.ErrMoving) {
+		applied, err = settleElsewhere(ctx, r, sent, req, err)
 	}
-	if err := r.found(ctx, req.AttemptID, settle(), settle); err != nil {
+	if err != nil {
 		return applied, fmt.Errorf("settle: %w", err)
 	}
-	r.rememberSettled(req, line)
 	if req.Outcome != ledger.OutcomeUncertain { // else a late answer may come
 		r.forget(req.AttemptID)
 	}

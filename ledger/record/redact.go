@@ -254,4 +254,5 @@ func (r *Recorder) forget(attemptID string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.secrets, attemptID)
+	r.sent.drop(attemptID)
 }

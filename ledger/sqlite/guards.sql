@@ -39,9 +39,9 @@ BEGIN
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
    WHERE (NEW.state <> 'pending' OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
       OR NEW.version <> 1 OR NEW.fact <> '' OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.archive <> '' OR NEW.redacted_at <> 0
-      OR NEW.change_verb NOT IN ('', 'begin', 'offer')
-      -- it is recorded again, beside the one that has its key meanwhile
-      OR NEW.key_live <> 1 AND NOT (NEW.change_of = NEW.change_id AND NEW.change_verb IS 'offer'
+      OR NEW.change_verb NOT IN ('', 'begin')
+      -- it is recorded with its outcome, beside the one that has its key meanwhile
+      OR NEW.key_live <> 1 AND NOT (NEW.change_of = NEW.change_id AND NEW.change_verb IS 'begin'
          AND (EXISTS (SELECT 1 FROM operations WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1)
            OR EXISTS (SELECT 1 FROM archived WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1)))) AND coalesce(NEW.seq, 0) <= 0;
   SELECT RAISE(ABORT, 'the database records the first attempt: leave live_attempt and attempt_count out')

@@ -139,10 +139,9 @@ func TestGuards(t *testing.T) {
 		{"grant numbered 0", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (0, 'n', 'uncertain', 1, 'absent', 'eve', ` + now + `, ` + later + `)`, "numbered_from_1"},
 		{"hold numbered below", `INSERT INTO holds (id, scope, actor, reason) VALUES (-7, 'kind:x', 'eve', 'why')`, "numbered_from_1"},
 		{"born without its key", insert("INSERT", "n", "n", now, later, ", key_live|, 0"), "begins as pending"},
-		{"offered by another than indoubt, without its key", insert("INSERT", "n", "uncertain-key", now, later, ", key_live, change_verb|, 0, 'offer'"), "begins as pending"},
-		{"begun without its key", insert("INSERT", "n", "uncertain-key", now, later, beside("'begin'")), "begins as pending"},
+		{"by another than indoubt, without its key", insert("INSERT", "n", "uncertain-key", now, later, ", key_live, change_verb|, 0, 'begin'"), "begins as pending"},
 		{"begun without its key, through NULL", insert("INSERT OR REPLACE", "n", "uncertain-key", now, later, beside("NULL")), "begins as pending"},
-		{"offered without its key, which no one has", insert("INSERT", "n", "n", now, later, beside("'offer'")), "begins as pending"},
+		{"without its key, which no one has", insert("INSERT", "n", "n", now, later, beside("'begin'")), "begins as pending"},
 		{"born with a version", insert("INSERT", "n", "n", now, later, ", version|, 9223372036854775807"), "begins as pending"},
 		{"first generation far ahead", `INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('pending', 'eve', 9223372036854775807, ` + later + `)`, "its first generation is 1"},
 

@@ -86,11 +86,29 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 			}
 			rec.Operation = was // what is written is told from what was there
 			err = tx.apply(&rec, c, changeID, applied)
+			if err == nil && c.Then != nil {
+				err = tx.then(c, applied)
+			}
 			if !errors.Is(err, ErrRaced) || tries == 3 {
 				return err
 			}
 		}
 	}
+}
+
+// then makes the change that follows an insertion.
+func (tx *tx) then(inserted ledger.Change, applied *ledger.Applied) error {
+	rec, _, err := load(tx.Tx, tx.d, ledger.Locator{ID: inserted.Operation.ID}, "", false)
+	if err != nil {
+		return err
+	}
+	was := rec.Operation
+	c, err := inserted.Then(&rec.Record)
+	if err != nil {
+		return err
+	}
+	rec.Operation = was
+	return tx.apply(&rec, c, "", applied)
 }
 
 // guess is the record as it most likely is, where a guess saves a round trip. What is
@@ -242,7 +260,7 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string, applied *ledg
 		if err := tx.attempt(rec.Attempt(a.ID), *a); err != nil {
 			return err
 		}
-		if c.Insert && after.LiveAttempt == a.ID {
+		if c.Insert && c.Then == nil && after.LiveAttempt == a.ID {
 			if rec, ok := beginning(after, a); ok {
 				tx.Keep(rec)
 			}

@@ -313,8 +313,8 @@ func TestI9_WhatWasLostAndSentAgainIsListed(t *testing.T) {
 	again.ChangeID, again.OperationID, again.AttemptID, again.Token = "again-c", "again", "again.1", "u"
 	_ = need.Get(ledger.Begin(t.Context(), b.open(), again))(t)
 	b.want(0, "settle", "again.1", "--outcome", "committed", "--receipt", "r-again")
-	need.Equal(t, need.Get(ledger.Offer(t.Context(), b.open(), ledger.OfferOf(req, res)))(t).After.KeyLive, false, "holds the key")
-	b.want(0, "settle", "lost.1", "--outcome", "committed", "--receipt", "r-lost")
+	settle := ledger.SettleRequest{ChangeID: "lost-s", AttemptID: "lost.1", Outcome: ledger.OutcomeCommitted, Receipt: "r-lost", Status: -1, Actor: req.Actor}
+	need.Equal(t, need.Get(ledger.SettleSent(t.Context(), b.open(), ledger.SentOf(req, res), settle))(t).After.KeyLive, false, "holds the key")
 	out := b.want(0, "list", "lane:conflict")
 	need.That(t, strings.Contains(out, "lost@2") && !strings.Contains(out, "again@"), "%s", out)
 	out = b.want(0, "show", "lost")

@@ -129,8 +129,8 @@ func (c settleCommand) settle(ctx context.Context, attempt string, flags settleF
 	}
 	applied, err := r.Settle(ctx, req)
 	if errors.Is(err, ledger.ErrNotFound) {
-		err = &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("there is no attempt %q", req.AttemptID),
-			Hint: "`indoubt begin` prints the attempt; check --ledger / INDOUBT_LEDGER", cause: err}
+		err = &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("there is no attempt %q: nothing is recorded", req.AttemptID),
+			Hint: "`indoubt begin` prints the attempt; check --ledger / INDOUBT_LEDGER\nif the ledger has lost it, record it under its kind, its key and when it was sent:\n" + importLine(req), cause: err}
 		return orArchived(ctx, c.store, err, "its operation may be archived: `indoubt archive find --from DIR --key KEY`, or check --ledger / INDOUBT_LEDGER")
 	}
 	if err != nil {
@@ -165,6 +165,24 @@ func (c settleCommand) settle(ctx context.Context, attempt string, flags settleF
 		}
 		w.Printf("%s  %s  %s\n", o.ID, effect, line)
 	})
+}
+
+// importLine is the command that records what became of an attempt which the ledger lacks.
+// What landed is in doubt then, and `indoubt confirm` settles it.
+func importLine(req ledger.SettleRequest) string {
+	row := struct {
+		Kind    string `json:"kind"`
+		Key     string `json:"key"`
+		At      string `json:"at"`
+		ID      string `json:"id"`
+		Outcome string `json:"outcome"`
+		Proof   string `json:"proof,omitempty"`
+	}{"KIND", "KEY", "TIME", req.AttemptID, string(ledger.OutcomeUncertain), string(req.Proof)}
+	if req.Outcome == ledger.OutcomeFailed {
+		row.Outcome = string(req.Outcome)
+	}
+	text, _ := json.Marshal(row)
+	return "echo '" + strings.ReplaceAll(string(text), "'", `'\''`) + "' | indoubt import"
 }
 
 // settleID binds an idempotency key to the attempt and everything said of it,

@@ -293,8 +293,6 @@ func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 		en.What = say("made this copy a ledger of its own%s", quoted)
 	case "failover":
 		en.What, en.Grave = safe.Of(e.Reason), true
-	case "offer": // it names what has its key
-		en.What = safe.Of(e.Reason)
 	default: // begin, settle, retry, read, late: told by attempts and checks
 		return Entry{}, false
 	}

@@ -1,0 +1,80 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Sent is an attempt as the process that began it remembers it.
+type Sent struct {
+	ChangeID  string // of the begin
+	Operation Operation
+	Attempt   Attempt
+	Marks     []string
+	Actor     Actor
+}
+
+// SentOf is what a begin has recorded.
+func SentOf(req BeginRequest, res BeginResult) Sent {
+	return Sent{ChangeID: req.ChangeID, Operation: res.Operation, Attempt: res.Attempt, Marks: req.Marks.Values, Actor: req.Actor}
+}
+
+// SettleSent is Settle for who remembers the begin. A ledger that has lost it, because its
+// database failed over or was restored, gets the whole operation: the begin and its
+// outcome, in one change. Where another operation has the key by then, it is recorded as
+// one that has given its key up.
+func SettleSent(ctx context.Context, s Changer, sent Sent, req SettleRequest) (Applied, error) {
+	applied, err := Settle(ctx, s, req)
+	if !errors.Is(err, ErrNotFound) || sent.Attempt.ID != req.AttemptID {
+		return applied, err
+	}
+	o := sent.Operation
+	whole, failed := s.Change(ctx, Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key}, sent.ChangeID, func(rec *Record) (Change, error) {
+		return sent.whole(rec, req), nil
+	})
+	if failed == nil && whole.Noop { // its begin is in the history: it was not lost
+		return applied, err
+	}
+	return whole, failed
+}
+
+// whole makes the operation anew, as it was before it was sent, and settles it. What a
+// further attempt did becomes an operation of its own.
+func (sent Sent) whole(rec *Record, req SettleRequest) Change {
+	was, a := sent.Operation, sent.Attempt
+	o := Operation{
+		ID: was.ID, Kind: was.Kind, Scope: was.Scope, Key: was.Key, KeyLive: !rec.Found, Token: was.Token, Fingerprint: was.Fingerprint,
+		Title: was.Title, Target: was.Target, KeyFields: was.KeyFields, Input: was.Input, Redacted: was.Redacted, Command: was.Command,
+		Source: was.Source, Session: was.Session, Request: was.Request, TTL: was.TTL, Undelivered: was.Undelivered, CreatedAt: was.CreatedAt,
+	}
+	if len(sent.Marks) > 0 { // else an engine makes them
+		o.MarkRules = was.MarkRules
+	}
+	why := fmt.Sprintf("attempt %d of %s, which was begun before and is recorded again", a.N, was.ID)
+	if a.N > 1 {
+		o.ID, o.CreatedAt = DeriveID(a.ID, "operation"), a.StartedAt
+	}
+	if a.GrantID != "" {
+		a.Basis, a.GrantID = "", "" // what allowed it belongs to the other operation
+	}
+	holder := rec.holder()
+	if holder != nil {
+		why += fmt.Sprintf(" beside %s, which has its key", holder.ID)
+		a.Basis = BasisRiskAccepted
+		if a.KeyWorks && !slices.ContainsFunc(rec.Attempts, func(b Attempt) bool { return !b.KeyWorks && !b.NoEffect() }) {
+			a.Basis = BasisKeySafe
+		}
+	}
+	a.OperationID, a.N, a.Actor = o.ID, 1, sent.Actor.Name
+	start(&o, a, a.StartedAt)
+	note(rec, &o, sent.Actor, why)
+	return Change{Operation: &o, Insert: true, Marks: sent.Marks, Attempts: []Attempt{a},
+		Event: &Event{ID: sent.ChangeID, Verb: "begin", Actor: sent.Actor, Reason: why,
+			Detail: detail(map[string]any{"attempt": a.ID, "n": a.N, "basis": string(a.Basis), "sender": a.Sender})},
+		Then: func(rec *Record) (Change, error) {
+			rec.relate(holder)
+			return settle(rec, req)
+		}}
+}
