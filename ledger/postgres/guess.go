@@ -211,9 +211,6 @@ func (s *session) Keep(rec *tables.Record) {
 	}
 }
 
-// Own is for who remembers more than one that began here.
-func (s *session) Own(bool) {}
-
 // remember keeps what this transaction has left, once it is durable.
 func (s *session) remember() {
 	if len(s.kept) == 0 {

@@ -134,9 +134,6 @@ func (r *Recorder) BeginToSend(ctx context.Context, w Request) (Begun, error) {
 		default:
 			if res.Answer == ledger.AnswerBegun {
 				r.AddSecrets(res.Attempt.ID, secrets...)
-				if s, ok := r.store.Store.(interface{ Foresee(attempt string) }); ok {
-					s.Foresee(res.Attempt.ID)
-				}
 			}
 			return Begun{res, deadlineOf(res.Attempt, asked, r.options.Clock)}, nil
 		}

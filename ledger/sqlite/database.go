@@ -97,8 +97,6 @@ type tx struct {
 	w       *writer
 	wrote   bool // something that others should look at
 	touched bool // anything
-	own     bool // operations that the job has taken, and nothing else
-	began   []*tables.Record
 }
 
 func (tx *tx) Query(query string, args ...any) (tables.Rows, error) {
@@ -137,16 +135,15 @@ func (tx *tx) Must(query string, args ...any) error {
 }
 
 // Lock, Share and LockOperation do nothing: the transaction is alone.
-func (tx *tx) Lock(...string) error                        { return nil }
-func (tx *tx) Share(string) error                          { return nil }
-func (tx *tx) LockOperation(bool, string, ...any) error    { return nil }
-func (tx *tx) LockOperations(string) error                 { return nil }
-func (tx *tx) Known(string)                                {}
-func (tx *tx) Lets(ledger.Change) error                    { return tx.w.gone }
-func (tx *tx) Keep(rec *tables.Record)                     { tx.began = append(tx.began, rec) }
-func (tx *tx) Take(id string) (rec tables.Record, ok bool) { return tx.w.begun.take(id) }
-func (tx *tx) Unheard(ledger.Locator) bool                 { return false }
-func (tx *tx) Own(all bool)                                { tx.own = all }
+func (tx *tx) Lock(...string) error                     { return nil }
+func (tx *tx) Share(string) error                       { return nil }
+func (tx *tx) LockOperation(bool, string, ...any) error { return nil }
+func (tx *tx) LockOperations(string) error              { return nil }
+func (tx *tx) Known(string)                             {}
+func (tx *tx) Lets(ledger.Change) error                 { return tx.w.gone }
+func (tx *tx) Keep(*tables.Record)                      {}
+func (tx *tx) Take(string) (rec tables.Record, ok bool) { return rec, false }
+func (tx *tx) Unheard(ledger.Locator) bool              { return false }
 
 // script runs statements.
 func (tx *tx) script(sql string) error {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"modernc.org/sqlite"
+
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
@@ -232,6 +234,15 @@ func TestWatchTellsTheBusyOnce(t *testing.T) {
 		}
 		need.Must(t, told <= 3, "told %d times of ten commits", told)
 	}
+}
+
+// versionOf moves with every commit of any connection.
+func versionOf(conn *sql.Conn) (v uint32, err error) {
+	err = conn.Raw(func(c any) error {
+		v, err = c.(sqlite.FileControl).FileControlDataVersion("main")
+		return err
+	})
+	return v, err
 }
 
 // Callers that are about to write share one transaction, also on one processor.

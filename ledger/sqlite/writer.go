@@ -28,7 +28,6 @@ type writer struct {
 	conn    *sql.Conn // nil while nothing is open
 	lock    *writeLock
 	stmts   map[string]*sql.Stmt
-	begun   begun
 	gone    error // why nothing may be sent because of what this transaction writes, or nil
 	queue   chan *job
 	busy    chan struct{} // its holder writes for all that are queued
@@ -39,8 +38,6 @@ type writer struct {
 	waits   bool // conn is opened with the first change
 	lone    int  // batches of one job since the newest with several
 	closed  atomic.Bool
-
-	foreseen, foreseeing atomic.Bool // by this connection, and now; see Foresee
 }
 
 // job is one change. It may run more than once before its transaction commits.
@@ -78,8 +75,6 @@ func (w *writer) connect(ctx context.Context) error {
 		return err
 	}
 	w.db, w.conn, w.stmts = db, conn, map[string]*sql.Stmt{}
-	w.foreseen.Store(false)
-	w.begun.clear()
 	w.stamps = true
 	return nil
 }
@@ -251,7 +246,6 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 		if err := w.begin(until); err != nil {
 			return false, err
 		}
-		w.begun.check(w.conn)
 		wrote = false
 		spoilt := false
 		for _, j := range jobs {
@@ -280,20 +274,11 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 			if spoilt {
 				break
 			}
-			if tx.touched && !tx.own {
-				w.begun.clear()
-			}
-			if j.err == nil {
-				wrote = wrote || tx.wrote
-				w.begun.add(tx.began)
-			}
+			wrote = wrote || j.err == nil && tx.wrote
 			j.err = translate(w.store.path, j.err)
 		}
 		if !spoilt {
-			if err = w.commit(wrote); err == nil {
-				w.begun.keep(w.conn)
-			}
-			return wrote, err
+			return wrote, w.commit(wrote)
 		}
 		if err := w.exec(`ROLLBACK`); err != nil {
 			return false, err
@@ -417,10 +402,7 @@ func (w *writer) lend(read func(tables.Querier) error) (lent bool, err error) {
 	select {
 	case w.busy <- struct{}{}:
 	default:
-		if !w.foreseeing.Load() {
-			return false, nil
-		}
-		w.busy <- struct{}{} // another connection would take longer to open
+		return false, nil
 	}
 	defer func() { <-w.busy }()
 	if w.conn == nil || w.exec(`BEGIN`) != nil {

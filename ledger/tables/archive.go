@@ -286,7 +286,6 @@ func (k shelf) Archive(ctx context.Context, id string, ops []ledger.Whole) (remo
 			if !ok {
 				continue
 			}
-			tx.Take(w.Operation.ID)
 			gone = append(gone, w.Operation.ID)
 			// Those of one memory are forgotten together.
 			until, ttl := w.ForgetAt(tx.Moment()), time.Duration(0)

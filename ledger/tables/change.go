@@ -1,7 +1,6 @@
 package tables
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,7 +60,6 @@ func (s *Store) change(loc ledger.Locator, changeID string, rule ledger.Rule, ap
 			return errKnownKey
 		}
 		tx := &tx{t, s.d}
-		tx.Own(true)
 		tx.Known(changeID)
 		for tries := 0; ; tries++ {
 			rec, guessed := tx.guess(loc, unheard)
@@ -129,13 +127,8 @@ func (tx *tx) guess(loc ledger.Locator, unheard bool) (rec Record, ok bool) {
 	return rec, false
 }
 
-// load reads the record and reports whether the change is in the history. Most
-// attempts that are settled were begun here, and most reads made under a lease of here.
+// load reads the record and reports whether the change is in the history.
 func (tx *tx) load(loc ledger.Locator, changeID string) (rec Record, known bool, err error) {
-	if kept, ok := tx.Take(cmp.Or(loc.AttemptID, loc.ID)); ok && loc.Skip&kept.lacks == kept.lacks {
-		known, err = tx.happened(changeID)
-		return kept.at(tx.Moment(), loc.Skip), known, err
-	}
 	if tx.d.Locks {
 		if err := tx.lock(loc); err != nil {
 			return rec, false, err
@@ -228,7 +221,6 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string, applied *ledg
 		}
 		c.Event = &e
 	}
-	tx.Take(rec.Operation.ID)
 	tx.Take(rec.Operation.LiveAttempt)
 	if c.Insert {
 		applied.Before = ledger.Operation{}
@@ -260,11 +252,7 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string, applied *ledg
 		if err := tx.attempt(rec.Attempt(a.ID), *a); err != nil {
 			return err
 		}
-		if c.Insert && c.Then == nil && after.LiveAttempt == a.ID {
-			if rec, ok := beginning(after, a); ok {
-				tx.Keep(rec)
-			}
-		}
+		tx.keep(c, after, a)
 	}
 	if err := tx.erase(applied.Before, after.Key, changeID, c.Erase); err != nil {
 		return err
@@ -359,27 +347,21 @@ func (tx *tx) operation(rec *Record, c ledger.Change, o *ledger.Operation) error
 	case c.Event == nil:
 		return errors.New("a change of an operation needs an event")
 	}
-	query, values := updateOperation(tx.d, before, o, recheck, rec.RecheckAt, *c.Event, c.Erase != nil)
-	err := tx.Must(query, values...)
-	o.Actor, o.Reason = named(c.Event.Actor.Name), c.Event.Reason
-	return err
-}
-
-// updateOperation is the statement that changes an operation, and leaves the event.
-func updateOperation(d *Dialect, before, o *ledger.Operation, recheck, was time.Time, e ledger.Event, redacts bool) (query string, values []any) {
 	of := changed
-	if redacts {
+	if c.Erase != nil {
 		of |= redactable
 	}
-	set := differences(d, columns, before, o, of, o.State != before.State)
+	set := differences(tx.d, columns, before, o, of, o.State != before.State)
 	if slices.Contains(set.names, "receipts") {
 		set.set("receipt", o.Receipt())
 	}
-	if !recheck.Equal(was) {
-		set.set("recheck_at", d.Time(recheck))
+	if !recheck.Equal(rec.RecheckAt) {
+		set.set("recheck_at", tx.d.Time(recheck))
 	}
-	set.told(d, e)
-	return set.update("operations", atVersion), append(set.values, o.ID, before.Version)
+	set.told(tx.d, *c.Event)
+	err := tx.Must(set.update("operations", atVersion), append(set.values, o.ID, before.Version)...)
+	o.Actor, o.Reason = named(c.Event.Actor.Name), c.Event.Reason
+	return err
 }
 
 // atVersion is an operation in a version. In another one it divides by zero, which is no

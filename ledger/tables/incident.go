@@ -163,7 +163,6 @@ func (tx *tx) open(j ledger.Joining, actor ledger.Actor) error {
 		return err
 	}
 	for _, w := range j.Earlier {
-		tx.Own(false) // of more than one operation
 		if err := tx.Later(`UPDATE operations SET incident = ?, joined = ? WHERE id = ? AND incident = ''`, i.ID, ledger.JoinedAsError, w.Operation); err != nil {
 			return err
 		}

@@ -1,8 +1,6 @@
 package tables
 
 import (
-	"context"
-	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -10,19 +8,6 @@ import (
 
 // largestKept is how much text of a record is remembered, in bytes.
 const largestKept = 16 << 10
-
-// notLeased are the parts that a record has not, or that others may change, while it is
-// remembered for its lease.
-const notLeased = ledger.PartRelated | ledger.PartHolds | ledger.PartPricing
-
-// leased is the record of an operation on which a lease was taken, to be remembered
-// beside the one that is given away.
-func leased(rec Record) (_ Record, ok bool) {
-	o := rec.Operation
-	rec.Attempts, rec.Reads, rec.Grants = slices.Clone(rec.Attempts), slices.Clone(rec.Reads), slices.Clone(rec.Grants)
-	rec.Related, rec.Holds, rec.Pricing, rec.lacks = nil, nil, ledger.Pricing{}, notLeased
-	return rec, o.LiveAttempt == "" && len(o.Input)+len(o.Result) <= largestKept
-}
 
 // at is the record without what is skipped, as the clocks stand.
 func (rec Record) at(now ledger.Moment, skip ledger.Parts) Record {
@@ -36,9 +21,20 @@ func (rec Record) at(now ledger.Moment, skip ledger.Parts) Record {
 	return rec
 }
 
+// keep has the process remember an operation that begins here, where a look at it would take
+// a round trip.
+func (tx *tx) keep(c ledger.Change, o *ledger.Operation, a *ledger.Attempt) {
+	if !tx.d.Far || !c.Insert || c.Then != nil || o.LiveAttempt != a.ID {
+		return
+	}
+	if rec, ok := beginning(o, a); ok {
+		tx.Keep(rec)
+	}
+}
+
 // beginning is the record of an operation that has just begun, as it would be read.
 func beginning(o *ledger.Operation, a *ledger.Attempt) (rec *Record, ok bool) {
-	rec = &Record{Record: ledger.Record{Found: true, Attempts: make([]ledger.Attempt, 1)}, lacks: ledger.AllParts}
+	rec = &Record{Record: ledger.Record{Found: true, Attempts: make([]ledger.Attempt, 1)}}
 	began := &rec.Attempts[0]
 	size := reread(columns, o, &rec.Operation) + reread(attemptColumns, a, began)
 	began.EndedSteady.Boot = endedBoot(*a)
@@ -72,31 +68,4 @@ func reread[T any](columns []column[T], row, out *T) (size int) {
 		}
 	}
 	return size
-}
-
-// Foresee is the statement that an attempt of the record is settled with if it commits,
-// or nothing.
-func (rec Record) Foresee(d *Dialect, now ledger.Moment, attempt string) string {
-	f := foreseen{rec: rec, d: d, now: now}
-	_, _ = ledger.Settle(context.Background(), &f, ledger.SettleRequest{AttemptID: attempt, Outcome: ledger.OutcomeCommitted})
-	return f.query
-}
-
-// foreseen applies a rule to a record and writes nothing.
-type foreseen struct {
-	rec   Record
-	d     *Dialect
-	now   ledger.Moment
-	query string
-}
-
-func (f *foreseen) Change(_ context.Context, loc ledger.Locator, _ string, rule ledger.Rule) (ledger.Applied, error) {
-	rec := f.rec.at(f.now, loc.Skip)
-	rec.Attempts = slices.Clone(rec.Attempts)
-	c, err := rule(&rec.Record)
-	if err == nil && c.Operation != nil && c.Event != nil {
-		round(columns, c.Operation)
-		f.query, _ = updateOperation(f.d, &f.rec.Operation, c.Operation, time.Time{}, time.Time{}, *c.Event, false)
-	}
-	return ledger.Applied{}, err
 }

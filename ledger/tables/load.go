@@ -15,8 +15,7 @@ import (
 type Record struct {
 	ledger.Record
 	RecheckAt time.Time
-	lacks     ledger.Parts // of one that is remembered
-	stub      int64        // its number, where it is archived
+	stub      int64 // its number, where it is archived
 }
 
 // locate finds a locator's operation.

@@ -107,11 +107,6 @@ func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, diges
 			}
 		}
 		recs, err = loadAll(tx.Tx, tx.d, ids, 0, false)
-		for _, rec := range recs {
-			if rec, ok := leased(rec); ok {
-				tx.Keep(&rec)
-			}
-		}
 		return err
 	})
 	return bare(recs), err
@@ -127,10 +122,6 @@ func (tx *tx) leases(operationIDs []string, holder, digest string, ttl time.Dura
 	}
 	ids, now := list(operationIDs), tx.now()
 	until := tx.d.Time(now.Add(ttl))
-	tx.Own(true)
-	for _, id := range operationIDs {
-		tx.Take(id)
-	}
 	if err := tx.Quietly(`
 		UPDATE leases SET generation = generation + CASE WHEN holder = ?2 THEN 0 ELSE 1 END, holder = ?2, digest = ?3, expires_at = ?4
 		 WHERE operation_id IN (SELECT operation_id FROM leases
@@ -172,13 +163,11 @@ func (tx *tx) leases(operationIDs []string, holder, digest string, ttl time.Dura
 // Release gives a lease back, if it is still held.
 func (s *Store) Release(ctx context.Context, l ledger.Lease) error {
 	return s.update(ctx, func(tx *tx) error {
-		tx.Own(true)
 		return tx.release(l)
 	})
 }
 
 func (tx *tx) release(l ledger.Lease) error {
-	tx.Take(l.OperationID)
 	return tx.Quietly(`UPDATE leases SET holder = '', expires_at = ? WHERE operation_id = ? AND holder = ? AND generation = ?`,
 		tx.d.Time(time.Time{}), l.OperationID, l.Holder, l.Generation)
 }

@@ -90,13 +90,10 @@ type Tx interface {
 	// has the database refuse it.
 	Lets(c ledger.Change) error
 
-	// Keep has the process remember a record as this transaction leaves it, where its
-	// database tells what others have written since. Take gives one that is remembered, by
-	// its attempt in flight or its operation, once. Own tells that all that this change
-	// writes belongs to operations that it has taken; anything else has all forgotten.
+	// Keep has the process remember a record as this transaction leaves it, and Take gives
+	// it back, by its attempt in flight, once: where Dialect.Far is set, and nowhere else.
 	Keep(rec *Record)
-	Take(id string) (rec Record, ok bool)
-	Own(all bool)
+	Take(attempt string) (rec Record, ok bool)
 
 	// Unheard guesses, before anything is asked, that no operation has a key, of any kind
 	// where none is named, or stands for it, and that no hold is in force. Where Dialect.Far is set, it and
