@@ -25,7 +25,6 @@ type Store interface {
 	Schedule
 	Rates
 	Engines
-	Attendance
 	Finder
 	Holds
 	Runs
@@ -168,15 +167,6 @@ type Engines interface {
 	// has left. Engines are those at work, in the order they came.
 	RegisterEngine(ctx context.Context, p Registration) error
 	Engines(ctx context.Context) ([]Registration, error)
-}
-
-// Attendance is what people look at. It moves no version and leaves no event.
-type Attendance interface {
-	// Attend writes down what a console's person looks at, in place of what it did
-	// before; one whose Until is not to come looks at nothing. Attending are those who
-	// look now.
-	Attend(ctx context.Context, p Presence) error
-	Attending(ctx context.Context) ([]Presence, error)
 }
 
 // Finder finds operations by what they are known by.

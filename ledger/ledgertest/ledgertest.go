@@ -52,7 +52,6 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"Records", records},
 		{"Reservations", reservations},
 		{"Engines", engines},
-		{"Attendance", attendance},
 		{"OneWrite", oneWrite},
 		{"Recheck", recheck},
 		{"Waiting", waiting},

@@ -32,7 +32,6 @@ type Memory struct {
 	doubts   map[ledger.DoubtCount]ledger.DoubtCount // by kind and class
 	reserved map[string]time.Time
 	engines  []ledger.Registration
-	present  []ledger.Presence
 	watchers []chan struct{}
 	seen     []ledger.Seen
 	info     ledger.Info // of the last step of the clock

@@ -51,7 +51,6 @@ GRANT UPDATE (reason, receipts, evidence) ON indoubt.reads TO indoubt_operator;
 GRANT UPDATE (reason, detail) ON indoubt.events TO indoubt_operator;
 GRANT UPDATE (value) ON indoubt.marks TO indoubt_operator;
 GRANT UPDATE (reason) ON indoubt.grants TO indoubt_operator;
-GRANT INSERT, UPDATE, DELETE ON indoubt.presence TO indoubt_operator;
 
 -- may asks for the role that this session acts as: the user that logged in, or what it
 -- has set. The owner of the ledger may all.

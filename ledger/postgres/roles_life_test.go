@@ -89,7 +89,6 @@ func TestTheRoleThatIsLacking(t *testing.T) {
 		"permission denied for table operations":       "indoubt_writer",
 		"permission denied for table incident_members": "indoubt_writer",
 		"permission denied for table grants":           "indoubt_engine",
-		"permission denied for table presence":         "indoubt_operator",
 		"permission denied for table sheaves":          "indoubt_operator",
 	} {
 		need.Equal(t, strings.Join(roleFor(message), " "), want, message)

@@ -500,17 +500,6 @@ CREATE TABLE indoubt.engines (
   CONSTRAINT engine_times_are_in_range CHECK (least(since, until) >= '2000-01-01Z' AND greatest(since, until) <= '2100-01-01Z')
 );
 
--- presence: what people look at now, one row for each console. Leave it.
-CREATE TABLE indoubt.presence (
-  console         text COLLATE "C" PRIMARY KEY,
-  person          text COLLATE "C" NOT NULL,
-  subject         text COLLATE "C" NOT NULL,                   -- id of an operation or of an incident
-  asks            boolean NOT NULL,                            -- a dialog about it is open
-  until           timestamptz(3) NOT NULL,                     -- after this the person is taken for gone
-
-  CONSTRAINT presence_is_in_range CHECK (until BETWEEN '2000-01-01Z' AND '2100-01-01Z')
-);
-
 -- paces: from when a downstream with a rate may be asked next, by whichever engine
 -- of this ledger. Leave it.
 CREATE TABLE indoubt.paces (

@@ -552,18 +552,6 @@ CREATE TABLE engines (
   CONSTRAINT engine_times_are_in_milliseconds CHECK (since BETWEEN 946684800000 AND 4102444800000 AND until BETWEEN 946684800000 AND 4102444800000)
 ) STRICT, WITHOUT ROWID;
 
--- presence: what people look at now, one row for each console. Leave it.
-CREATE TABLE presence (
-  console TEXT PRIMARY KEY,
-  person  TEXT NOT NULL,
-  subject TEXT NOT NULL,                               -- id of an operation or of an incident
-  asks    INTEGER NOT NULL,                            -- 1: a dialog about it is open
-  until   INTEGER NOT NULL,                            -- after this the person is taken for gone
-
-  CONSTRAINT presence_asks_is_0_or_1 CHECK (asks IN (0, 1)),
-  CONSTRAINT presence_is_in_milliseconds CHECK (until BETWEEN 946684800000 AND 4102444800000)
-) STRICT, WITHOUT ROWID;
-
 -- paces: from when a downstream with a rate may be asked next, by whichever engine
 -- of this ledger. Leave it.
 CREATE TABLE paces (

@@ -21,7 +21,7 @@ import (
 // in the shape of SQLite.
 
 // Copied are the tables of a copy, and the keys of their rows. Who works on the ledger now
-// (engines, presence) stays behind.
+// (engines) stays behind.
 var Copied = []struct{ Name, Key string }{
 	{"operations", "seq"}, {"marks", "value, operation_id"}, {"attempts", "operation_id, n"}, {"reads", "rowid"}, {"grants", "rowid"},
 	{"decisions", "id"}, {"decision_items", "run_id, n"}, {"archives", "n"}, {"sheaves", "n"}, {"archived", "seq"}, {"forgotten", "archive, kind"},

@@ -128,7 +128,6 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 		o.Engine.Drain(context.WithoutCancel(ctx))
 	}
 	m.writes.Wait()
-	m.attendance.end(ctx, m.feed.Store)
 	if errors.Is(err, tea.ErrInterrupted) || ctx.Err() != nil && errors.Is(err, tea.ErrProgramKilled) {
 		return nil
 	}

@@ -170,41 +170,6 @@ func TestARowIsTakenOutOfItsOutage(t *testing.T) {
 	b.keys("L").shows("L is off: this is an outage: ↵ leads to its rows")
 }
 
-// Two people at two consoles see of each other which outage they are at, and who has a
-// dialog open on it: in the queue, in the view and in the dialogs.
-func TestTwoPeopleAtAnOutage(t *testing.T) {
-	b := outageBench(t, 120, 40, "")
-	b.keys("j").tickOver(time.Second).tickOver(4 * time.Second)
-	in := b.m.table.Chosen().Outage.ID
-	mine := func(asks bool) {
-		t.Helper()
-		all, err := b.store.Attending(t.Context())
-		need.Must(t, err == nil && len(all) != 0 && all[0].Subject == in && all[0].Asks == asks, "%+v %v", all, err)
-	}
-	mine(false)
-	b.keys("enter").tickOver(4 * time.Second)
-	mine(false)
-	for _, key := range []string{"N", "P"} {
-		b.keys(key)
-		mine(true)
-		b.keys("esc")
-		mine(false)
-	}
-	for _, p := range []ledger.Presence{{Console: "his", Person: "sam"}, {Console: "hers", Person: "ana", Asks: true}} {
-		p.Subject, p.Until = in, b.now.Add(ledger.PresenceLasts)
-		need.OK(t, b.store.Attend(t.Context(), p))
-	}
-	b.tickOver(6 * time.Second).shows("HERE TOO  ana has a dialog open on it · sam is looking")
-	for _, key := range []string{"N", "P"} {
-		b.keys(key).shows("HERE TOO", "sam is looking").keys("esc")
-	}
-	for _, size := range [][2]int{{40, 10}, {120, 40}, {160, 48}, {80, 24}} {
-		b.m.w, b.m.h, b.m.dirty = size[0], size[1], true
-		golden(t, fmt.Sprintf("outage_here_%dx%d", size[0], size[1]), b.screen())
-	}
-	b.keys("esc").shows("+@")
-}
-
 // An operation that joins when it is priced counts on the screen, though it stays where it is
 // in the lists.
 func TestAnOutageGrowsByAPrice(t *testing.T) {

@@ -268,22 +268,6 @@ func TestProgramConfirms(t *testing.T) {
 	term.left()
 }
 
-// Who has left is not shown to others as one who looks at a row.
-func TestProgramTakesItsPersonAway(t *testing.T) {
-	t.Parallel()
-	w := fileWorld(t)
-	w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)
-	term := start(t, 100, 30, w.options("maya", &fakeEngine{}))
-	term.wait("KNOWN")
-	here := func() []ledger.Presence { return need.Get(w.store.Attending(t.Context()))(t) }
-	term.keys("X")
-	term.dialog("It did not land?")
-	term.until("others are told of maya", func(string) bool { return len(here()) > 0 })
-	term.keys("esc", "q")
-	term.left()
-	need.Equal(t, len(here()), 0)
-}
-
 func TestProgramAllowsARetryAtOwnRisk(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		id := w.doubt("legacy.charge", "charge cus_1QX 12,000.00", 12000)

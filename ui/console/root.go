@@ -72,8 +72,6 @@ type Root struct {
 	matched  bool   // the filter of the start was looked at for an outage
 	ending   int    // G reads on to the end of the list, or until so many rows are loaded; 0: it does not
 	leaving  struct{ asked, told, ready bool }
-
-	attendance attendance
 }
 
 // toast is one sentence about what just happened.
@@ -133,8 +131,6 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	if o.Engine != nil {
 		fo.Engine = o.Engine
 	}
-	m.attendance.told.Console = ledger.NewID()
-	fo.Console = m.attendance.told.Console
 	m.feed = feed.New(ctx, fo)
 	m.feed.Now = m.Now
 	return m, nil
@@ -188,9 +184,7 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		m.table.Height = m.shape(m.w, m.h, len(m.table.Items)).rows
 		m.table.Scroll()
 	case tea.KeyPressMsg:
-		if cmd = m.press(msg); (m.dialogs.Top() != nil) != m.attendance.told.Asks {
-			cmd = tea.Batch(cmd, m.attend())
-		}
+		cmd = m.press(msg)
 	case tea.MouseWheelMsg:
 		cmd = wheel(m, msg.Button)
 	case tea.PasteMsg: // enters text where text is asked for, and presses no key
@@ -217,11 +211,11 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 		if !m.still() {
 			m.table.Calm(m.Now)
 		}
-		cmd = tea.Batch(m.feed.Tick(), m.tick(), m.attend())
+		cmd = tea.Batch(m.feed.Tick(), m.tick())
 	case foundMsg:
 		cmd = m.found(msg)
 	case heldMsg:
-		cmd = tea.Batch(m.carry(m.dialogs.Answered(dialog.Held(msg), m.Now)), m.attend())
+		cmd = m.carry(m.dialogs.Answered(dialog.Held(msg), m.Now))
 	case questionMsg:
 		if msg.gen != m.asking.gen {
 			break
@@ -233,7 +227,6 @@ func (m *Root) take(msg tea.Msg) (cmd tea.Cmd, changed bool) {
 			m.warn("%s", msg.err)
 		default:
 			put(m, msg.dialog, msg.opener)
-			cmd = m.attend()
 		}
 	case renewMsg:
 		m.dialogs.Renew(msg.dialog, m.o.Clock())

@@ -62,7 +62,6 @@ var Glossary = []struct {
 		{"ROWS", "how many operations of it stand alike"},
 		{"WHAT IS TRUE, WHAT TO DO", "what is known of them, what is to be done, and the key that does it"},
 		{"NOT IN IT", "what needs you and belongs to no outage, or to another"},
-		{"HERE TOO", "other people who look at it now, or have a dialog about it open"},
 		{"COUNTS IN", "the outage that a row belongs to; L takes a row of another cause out of it"},
 		{"PARKED", "what is out of the way until a time"},
 		{"HIDDEN BY FILTER", "what needs you and the filter leaves out"},

@@ -15,10 +15,9 @@ import (
 // Outage is what a person or a script is told of an incident.
 type Outage struct {
 	ledger.IncidentAccount
-	Others []ledger.Presence // other people who look at it now
-	Open   *ledger.Needing   // what of it needs a person; nil: not read
-	Now    time.Time
-	Zone   *time.Location
+	Open *ledger.Needing // what of it needs a person; nil: not read
+	Now  time.Time
+	Zone *time.Location
 }
 
 // Where is the downstream or the kind.

@@ -66,7 +66,6 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 	if g := t.Record.OpenGrant(); g != nil {
 		out = append(out, Caution("ALLOWED SEND", "%s may send once until %s; anything written now takes that back", t.Pipeline(), t.at(g.ExpiresAt)))
 	}
-	out = append(out, HereToo(t.Others)...)
 	for i, r := range t.Record.Related {
 		switch {
 		case i == most:
@@ -87,22 +86,6 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 		}
 	}
 	return out
-}
-
-// HereToo says who else is at it now.
-func HereToo(others []ledger.Presence) (out []Fact) {
-	for _, p := range others {
-		out = append(out, Caution("HERE TOO", "%s", AtIt(p)))
-	}
-	return out
-}
-
-// AtIt says what another person does with an operation or an outage now.
-func AtIt(p ledger.Presence) safe.Text {
-	if p.Asks {
-		return safe.Say("%s has a dialog open on it", p.Person)
-	}
-	return safe.Say("%s is looking", p.Person)
 }
 
 // Other is another operation on the same thing: what it is, where it stands, whose

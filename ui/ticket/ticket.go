@@ -20,10 +20,9 @@ import (
 // Ticket is one operation at one moment.
 type Ticket struct {
 	Row    ledger.Row
-	Record *ledger.Record    // nil while only its row was read
-	Events []ledger.Event    // its history, where that was read
-	Others []ledger.Presence // other people who look at it now
-	Facts  Facts             // what the policy says of the record
+	Record *ledger.Record // nil while only its row was read
+	Events []ledger.Event // its history, where that was read
+	Facts  Facts          // what the policy says of the record
 	Now    time.Time
 	Zone   *time.Location
 }

@@ -176,9 +176,6 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	if allowed := s.allowed(); allowed > 0 {
 		d.Warn("ALLOWED SEND", "%s of them may be sent once; anything written now takes that back", ledger.Count(allowed))
 	}
-	if s.Outage != nil {
-		d.Put(ticket.HereToo(s.Outage.Others)...)
-	}
 	if s.Verb == ticket.Retry {
 		d.Add("HOW", "same keys; each is checked and its version tested first. %d, then a pause for you; then ten a second; stops at %d failed or unclear", ledger.RunCanaries, ledger.RunStopAfter)
 	} else {

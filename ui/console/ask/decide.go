@@ -234,7 +234,6 @@ func (c Case) noteOutage() *dialog.Dialog {
 	note := dialog.TextField("Note", "").Must()
 	d := &dialog.Dialog{ID: o.ID, Title: safe.Say("Note"), Corner: safe.Say("outage"), Head: o.Title(), Fields: []*dialog.Field{note}, Do: "Leave note", Quick: true}
 	d.Add("WILL", "leave a remark for the next person who looks; nothing else changes")
-	d.Put(ticket.HereToo(o.Others)...)
 	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
 		return Incident{IncidentChange: ledger.IncidentChange{ID: o.ID, Verb: ledger.IncidentNoted, Reason: note.Value()}, Done: safe.Say("noted"), Title: o.Title()}, missing(note, "the note is empty")
 	}

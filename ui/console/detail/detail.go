@@ -130,9 +130,6 @@ func (p *page) meant() {
 	if o.Conflict != ledger.NoConflict {
 		p.tell("!", p.Bad, "%s: %s", ticket.Conflict(o.Conflict), o.ConflictNote)
 	}
-	for _, at := range p.t.Others {
-		p.tell("HERE TOO", p.Warn, "%s", ticket.AtIt(at))
-	}
 	if !o.RedactedAt.IsZero() {
 		p.tell("GONE", p.Warn, "redacted by %s at %s: what it said is not kept", ticket.Who(o.RedactedBy), p.Moment(o.RedactedAt))
 	}

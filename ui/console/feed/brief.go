@@ -62,42 +62,15 @@ func (f *Feed) Ticket(s *Row) ticket.Ticket {
 		}
 		return t
 	}
-	return ticket.Ticket{Row: s.Row, Others: at(f.others, s.ID), Now: f.Now, Zone: f.o.Zone}
+	return ticket.Ticket{Row: s.Row, Now: f.Now, Zone: f.o.Zone}
 }
 
 // Reader reads one operation, off the update loop.
 func (f *Feed) Reader(history bool) func(ctx context.Context, id string) (*Brief, error) {
 	store, judge, now := f.Store, f.judge, f.Now
-	others := f.others
 	return func(ctx context.Context, id string) (*Brief, error) {
-		b, err := readBrief(ctx, store, judge, id, now, history)
-		if err == nil {
-			b.ticket.Others = at(others, id)
-		}
-		return b, err
+		return readBrief(ctx, store, judge, id, now, history)
 	}
-}
-
-// meet takes in who is at other consoles.
-func (f *Feed) meet(present []ledger.Presence) {
-	others := slices.DeleteFunc(present, func(p ledger.Presence) bool { return p.Console == f.o.Console })
-	if slices.Equal(others, f.others) {
-		return
-	}
-	f.others = others
-	for id, b := range f.briefs {
-		b.ticket.Others = at(others, id)
-	}
-}
-
-// at are those who look at one operation or one outage.
-func at(others []ledger.Presence, id string) (out []ledger.Presence) {
-	for _, p := range others {
-		if p.Subject == id {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // Brief is what is known of the row under the cursor, as the ledger has it now,

@@ -42,8 +42,6 @@ type Options struct {
 	Shown  Shown
 	Clock  ledger.Clock
 	Zone   *time.Location
-	// Console names this one among those that say what is looked at.
-	Console string
 	// Reopen opens the ledger again after it was lost, where reads finds that it
 	// can be read; nil: it is never tried.
 	Reopen func(reads func(ledger.Store) error) (ledger.Store, error)
@@ -96,8 +94,7 @@ type Feed struct {
 	judge    ticket.Judge
 	ctx      context.Context
 	briefs   map[string]*Brief
-	others   []ledger.Presence // people at other consoles
-	place    ledger.Cursor     // behind the events that were taken in
+	place    ledger.Cursor // behind the events that were taken in
 	accounts map[string]account
 
 	looks     context.Context // ends when another list is read
@@ -389,14 +386,7 @@ func (f *Feed) took(msg Looked) News {
 	if f.Info.ID != "" && msg.info.ID != f.Info.ID {
 		news.Say, news.Bad = safe.Say("another ledger stands here now: what was shown before is not in it"), true
 	}
-	f.meet(msg.present)
-	f.Outages, f.accounts = msg.outages, msg.accounts
-	for i := range f.Outages {
-		f.Outages[i].Others = at(f.others, f.Outages[i].ID)
-	}
-	if f.Shown, f.Ran = msg.shown, msg.ran; f.Shown != nil {
-		f.Shown.Others = at(f.others, f.Shown.ID)
-	}
+	f.Outages, f.accounts, f.Shown, f.Ran = msg.outages, msg.accounts, msg.shown, msg.ran
 	f.Counts, f.Hidden, f.Info, f.Holds, f.Runs, f.place = msg.counts, msg.hidden, msg.info, msg.holds, msg.runs, msg.place
 	if msg.health != nil {
 		f.Health, f.Looks = msg.health, msg.looks
@@ -418,7 +408,6 @@ func (f *Feed) tookBriefs(msg briefsMsg) (News, tea.Cmd) {
 		return News{}, nil
 	}
 	for id, b := range msg.briefs {
-		b.ticket.Others = at(f.others, id)
 		f.briefs[id] = b
 	}
 	news := News{Drawn: true}

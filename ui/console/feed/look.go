@@ -113,7 +113,6 @@ type Looked struct {
 	accounts map[string]account // of them and of others
 	info     ledger.Info
 	holds    []ledger.Hold
-	present  []ledger.Presence
 	runs     []ledger.DecisionRun
 	health   []reconcile.Health
 	looks    bool
@@ -170,7 +169,7 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, sinc
 		{{"read what the ledger is", msg.readInfo}, {"follow the history", msg.follow}},
 		{
 			{"read the incidents", msg.readIncidents}, {"follow the history", msg.single}, {"count", msg.readCounts}, {"read the holds", msg.readHolds},
-			{"read the bulk runs", msg.readRuns}, {"read the incidents", msg.readConcerned}, {"read who is here", msg.readPresent},
+			{"read the bulk runs", msg.readRuns}, {"read the incidents", msg.readConcerned},
 		},
 		{{"read the incidents", msg.readOutages}},
 		{{"read the incident on the screen", msg.readShown}, {"read the list", msg.read}, {"count what the filter hides", msg.hides}},
@@ -203,11 +202,6 @@ func (msg *Looked) readHolds(ctx context.Context, store ledger.Store) (err error
 
 func (msg *Looked) readRuns(ctx context.Context, store ledger.Store) (err error) {
 	msg.runs, err = store.Runs(ctx, ledger.RunQuery{Open: true, Limit: 9})
-	return err
-}
-
-func (msg *Looked) readPresent(ctx context.Context, store ledger.Store) (err error) {
-	msg.present, err = store.Attending(ctx)
 	return err
 }
 

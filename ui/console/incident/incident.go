@@ -148,14 +148,6 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 		add(f.Tone(tone), twice.String(), "")
 		add(f.Text, ticket.Fit(w-2, o.Account().String(), o.ToDo().String()), "")
 	}
-	if len(o.Others) > 0 {
-		var names []string
-		here := make([]safe.Text, len(o.Others))
-		for i, p := range o.Others {
-			names, here[i] = append(names, p.Person), ticket.AtIt(p)
-		}
-		add(f.Warn, ticket.Fit(w-1, safe.Say("HERE TOO  %s", safe.Join(here, " · ")).String(), safe.Say("HERE TOO  %s", strings.Join(names, ", ")).String()), "")
-	}
 	if also := o.Also(); !also.Empty() && h > 16 {
 		add(f.Faint, also.String(), "")
 	}

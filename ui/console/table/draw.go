@@ -203,9 +203,6 @@ func left(lead string, title, gone safe.Text, w int) string {
 // signs are a row's flag and mark.
 func (l *Table) signs(s *feed.Row, t ticket.Ticket, how look) (flag, mark string) {
 	flag, mark = " ", " "
-	if len(t.Others) > 0 {
-		mark = "@"
-	}
 	if t.Row.Conflict != ledger.NoConflict {
 		flag = "!"
 	}

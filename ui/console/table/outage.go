@@ -20,15 +20,11 @@ func outage(f *draw.Frame, s *feed.Row, w int, all []laid, chosen bool) string {
 	if since < time.Minute {
 		f.Ticks = true
 	}
-	here := " "
-	if len(o.Others) > 0 {
-		here = "@"
-	}
 	if !s.Gone.Empty() {
-		return paint.Faint.Render(left(bar+"+"+here+draw.Right(ticket.Age(since), 4)+" ", safe.Say("%s %s", o.Where(), o.Span()), s.Gone, w))
+		return paint.Faint.Render(left(bar+"+ "+draw.Right(ticket.Age(since), 4)+" ", safe.Say("%s %s", o.Where(), o.Span()), s.Gone, w))
 	}
 	needs := o.Needs()
-	out := paint.Text.Render(bar) + paint.Strong.Render("+") + paint.Accent.Render(here) + paint.Text.Render(draw.Right(ticket.Age(since), 4)+" ")
+	out := paint.Text.Render(bar) + paint.Strong.Render("+") + paint.Text.Render(" "+draw.Right(ticket.Age(since), 4)+" ")
 	for _, c := range all {
 		p, text := paint.Text, safe.Text{}
 		switch c.name {
