@@ -203,11 +203,8 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 	if c.Erase != nil {
 		erase(m, e, changeID, *c.Erase)
 	}
-	if c.Then != nil {
-		err = m.then(e, c, now, &applied)
-	}
 	m.notify()
-	return applied, err
+	return applied, m.then(e, c, now, &applied)
 }
 
 func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger.Operation, now time.Time, applied *ledger.Applied) {

@@ -11,8 +11,11 @@ import (
 	"indoubt/ledger/need"
 )
 
-// then makes the change that follows an insertion.
+// then makes the change that follows an insertion, where one does.
 func (m *Memory) then(e *entry, inserted ledger.Change, now time.Time, applied *ledger.Applied) error {
+	if inserted.Then == nil {
+		return nil
+	}
 	rec, was := m.record(e, now), e.op
 	c, err := inserted.Then(&rec)
 	if err == nil {
