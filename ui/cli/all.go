@@ -1,8 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
 )
 
@@ -99,18 +98,20 @@ func cutShort(ctx context.Context, err error) error {
 
 // write prints some rows; the head of a CSV once, also when there are none.
 func (c *everything) write(of string, rows []any, last bool) error {
-	if c.format == "csv" && len(rows) == 0 && (c.header || !last) {
+	if c.format == "jsonl" {
+		return c.rows(c.out, map[string]any{of: rows})
+	}
+	if len(rows) == 0 && (c.header || !last) {
 		return nil
 	}
-	var text bytes.Buffer
-	if err := c.rows(safe.NewWriter(&text), map[string]any{of: rows}); err != nil {
-		return err
+	text, err := json.Marshal(map[string]any{of: rows})
+	if err != nil {
+		return fmt.Errorf("write rows: %w", err)
 	}
-	out := text.Bytes()
-	if c.format == "csv" && c.header {
-		_, out, _ = bytes.Cut(out, []byte("\n"))
+	lines := tabled(rowsOf(text))
+	if c.header {
+		lines = lines[1:]
 	}
-	c.header, c.sparse = true, true
-	_, err := c.out.Write(out)
-	return err
+	c.header = true
+	return writeCSV(c.out, lines)
 }

@@ -230,7 +230,7 @@ func (c completion) options(cmd *cobra.Command) {
 	}
 	past, spans := words("30m", "8h", "today", "yesterday", "7d"), words("30s", "2m", "10m", "1h")
 	values := map[string]completing{
-		"context": c.contexts, "output": words(formats...), "columns": completeColumns,
+		"context": c.contexts, "output": words(formats...),
 		"theme": words("auto", "light", "dark", "none"), "tab": words("needs_you", "checking", "in_flight", "parked", "settled", "all"),
 		"order": words("loss", "newest", "oldest"), "verb": words(verbs...), "outcome": words("committed", "failed", "uncertain"), "proof": words("never_sent", "refused"),
 		"effect": words("created", "updated", "deleted", "noop"), "error-class": words(ledger.FilterValues("error")...), "truth": words("taken_back", "both_wanted", "landed_once", "not_landed"),

@@ -78,7 +78,7 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 
 // What an option may say is offered, unless anything may stand there.
 func TestEveryOptionOffersItsValues(t *testing.T) {
-	of := strings.Fields("theme tab order verb outcome proof effect error-class truth since until deadline timeout grace output columns event")
+	of := strings.Fields("theme tab order verb outcome proof effect error-class truth since until deadline timeout grace output event")
 	root := newRootCommand(newApp(strings.NewReader(""), nil, nil), []string{cobra.ShellCompRequestCmd})
 	var each func(*cobra.Command)
 	each = func(cmd *cobra.Command) {

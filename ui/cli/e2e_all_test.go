@@ -56,7 +56,7 @@ func TestE2E_AllHasEachOnce(t *testing.T) {
 	need.Equal(t, other.finish().Exit, 0, "the writer")
 
 	all := need.Get(csv.NewReader(strings.NewReader(s.must(0, "list", "--all", "-o", "csv", "kind:MailJob").Out)).ReadAll())(t)
-	need.That(t, len(all) == n+1 && all[0][0] == "id" && all[n][0] != "id", "%d lines of %q", len(all), all[0])
+	need.That(t, len(all) == n+1 && all[0][0] == "id@version" && all[n][0] != "id@version", "%d lines of %q", len(all), all[0])
 	events := exportedRows(t, s.must(0, "log", "--all", "-o", "jsonl").Out)
 	need.That(t, slices.IsSortedFunc(events, func(a, b exported) int { return int(a.Seq - b.Seq) }) || s.afar, "the history is out of order")
 	verbs := map[string]int{}

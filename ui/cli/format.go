@@ -2,136 +2,94 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"indoubt/ledger"
 	"indoubt/ui/safe"
 )
 
 // formats are the forms that an answer may have. All but text are made from its JSON, so
 // that a column is a field of the page, and a new command has them all.
-var formats = []string{"text", "json", "jsonl", "csv", "wide", "name"}
+var formats = []string{"text", "json", "jsonl", "csv"}
 
-// lists are the lists that an answer may hold, and the columns of wide and csv, of which
-// the first is printed by name. Another object is a list of one.
+// lists are the lists that an answer may hold, and their columns in CSV. Another object is
+// a list of one.
 var lists = []struct{ field, columns string }{
-	{"operations", "id version created_at state lane kind title source.pipeline cost.duplicate cost.miss advice.verb receipt"},
+	{"operations", "id@version created_at state lane kind title source.pipeline cost.duplicate cost.miss advice.verb receipt"},
 	{"events", "seq at operation verb from to actor.name reason"},
 	{"runs", "id created_at state verb size left actor reason"},
 	{"incidents", "id first_at last_at phase title errors account taken_by"},
 	{"kinds", ""},
 }
 
-// aliases are the heads of the list for fields that have another name.
-var aliases = map[string]string{"what": "title", "pipeline": "source.pipeline", "twice": "cost.duplicate", "never": "cost.miss", "do": "advice.verb", "landed": "odds.p", "error": "error_class", "by": "actor"}
-
 // form is the form of an answer.
 type form struct {
-	format  string   // one of formats
-	json    bool     // it is json
-	columns []string // of wide and csv
-	sparse  bool     // a column that no row has is empty, and not a mistake
+	format string // one of formats
+	json   bool   // it is json
 }
 
-// formatted checks what --output and --columns ask for.
+// formatted checks what --output asks for.
 func (a *form) formatted(cmd *cobra.Command) error {
 	if a.json && (a.format == "text" || a.format == "json") {
 		a.format = "json"
 	}
 	a.json = a.format == "json"
-	changes := cmd.Flags().Lookup("dry-run") != nil || cmd.Flags().Lookup("idempotency-key") != nil
 	switch {
 	case !slices.Contains(formats, a.format):
 		return usage(fmt.Sprintf("--output `%s` is none of %s%s", a.format, strings.Join(formats, ", "), meant(a.format, formats)), "write -o json, or see `indoubt "+"list --help`")
 	case cmd.Flags().Changed("json") && !a.json:
 		return usage("--json is -o json: "+a.format+" is another one", "leave one of the two out")
-	case len(a.columns) > 0 && (a.json || a.format == "jsonl" || a.format == "name"):
-		return usage("--columns does not go with -o "+a.format, "write -o csv or -o wide")
-	case len(a.columns) > 0 && changes:
-		return usage("--columns goes with commands that only look", "leave it out, or see `indoubt list --help`")
-	case a.format == "text" && len(a.columns) > 0:
-		a.format = "wide"
 	}
 	return nil
 }
 
-// rows prints data in a form of rows.
+// rows prints data as JSON lines or CSV.
 func (a *form) rows(w *safe.Writer, data any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
 		return fmt.Errorf("write rows: %w", err)
 	}
-	rows, want := rowsOf(text)
-	if a.format == "jsonl" {
-		for _, row := range rows {
-			if err := printJSON(w, row); err != nil {
-				return err
-			}
-		}
-		return nil
+	rows, columns := rowsOf(text)
+	if a.format == "csv" {
+		return writeCSV(w, tabled(rows, columns))
 	}
-	if len(a.columns) > 0 {
-		want = a.columns
-	}
-	cells := make([]map[string]string, len(rows))
-	known := map[string]bool{}
-	for i, row := range rows {
-		cells[i] = map[string]string{}
-		order := flatten(cells[i], "", row)
-		if i == 0 && len(want) == 0 {
-			want = order
-		}
-		for name := range cells[i] {
-			known[name] = true
+	for _, row := range rows {
+		if err := printJSON(w, row); err != nil {
+			return err
 		}
 	}
-	if len(want) == 0 {
-		return nil
-	}
-	if a.format == "name" {
-		want = want[:min(1, len(want))]
-	}
-	paths := make([]string, len(want))
-	for i, name := range want {
-		if paths[i] = name; !known[name] {
-			paths[i] = cmp.Or(aliases[name], name)
-		}
-		above, _, _ := strings.Cut(paths[i], ".") // which may be null in all rows
-		if !a.sparse && len(a.columns) > 0 && len(rows) > 0 && !known[paths[i]] && !known[above] {
-			names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(s string) bool { return strings.HasPrefix(s, "input.") })
-			return usage(fmt.Sprintf("there is no column `%s`%s", name, meant(name, slices.Concat(names, slices.Sorted(maps.Keys(aliases))))), "there are: "+strings.Join(names, " "))
-		}
-	}
-	out := [][]string{want}
-	for _, row := range cells {
-		line := make([]string, len(paths))
-		for i, path := range paths {
-			line[i] = safe.Of(row[path]).String()
-		}
-		out = append(out, line)
-	}
-	switch a.format {
-	case "name":
-		for _, line := range out[1:] {
-			w.Println(strings.Join(line, ""))
-		}
-		return nil
-	case "csv":
-		return writeCSV(w, out)
-	}
-	for i, name := range want {
-		out[0][i] = strings.ToUpper(name)
-	}
-	grid{cells: out, gap: 2}.write(w)
 	return nil
+}
+
+// tabled puts the columns of rows in lines, under their names. An operation begins with
+// what the deciding commands take.
+func tabled(rows []json.RawMessage, columns []string) [][]string {
+	lines := [][]string{nil}
+	for _, row := range rows {
+		cells := map[string]string{}
+		order := flatten(cells, "", row)
+		if cells["id"] != "" {
+			cells["id@version"] = cells["id"] + "@" + cells["version"]
+		}
+		if len(columns) == 0 {
+			columns = order
+		}
+		line := make([]string, len(columns))
+		for i, name := range columns {
+			line[i] = safe.Of(cells[name]).String()
+		}
+		lines = append(lines, line)
+	}
+	if len(columns) == 0 {
+		return nil
+	}
+	lines[0] = columns
+	return lines
 }
 
 // writeCSV writes rows (RFC 4180). A spreadsheet would run text that begins as a formula:
@@ -218,19 +176,4 @@ func flatten(into map[string]string, path string, value json.RawMessage) (order 
 		}
 	}
 	return order
-}
-
-// completeColumns offers the columns of operations, of which lists are mostly made.
-func completeColumns(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	text, _ := json.Marshal(operationJSON{Odds: &oddsJSON{}, Advice: &adviceJSON{}, Source: ledger.Source{Pipeline: "p", Run: "r", Host: "h", PID: 1}})
-	cells := map[string]string{}
-	flatten(cells, "", text)
-	before := toComplete[:strings.LastIndexByte(toComplete, ',')+1]
-	var out []string
-	for _, name := range slices.Concat(slices.Sorted(maps.Keys(aliases)), slices.Sorted(maps.Keys(cells))) {
-		if strings.HasPrefix(name, toComplete[len(before):]) {
-			out = append(out, before+name)
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
 }

@@ -90,9 +90,6 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	if c.format == "wide" && len(c.columns) == 0 { // the same table, uncut
-		c.format, c.width = "text", func() int { return 0 }
-	}
 	filter, err := readFilter(c.app, o.filter)
 	if err != nil {
 		return err

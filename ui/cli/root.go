@@ -130,8 +130,7 @@ func globalFlags(a *app, root *cobra.Command) {
 	f.StringVar(&a.policyPath, "policy", "", "the policy file (INDOUBT_POLICY)")
 	f.StringVar(&a.as, "as", "", "your name in the history (INDOUBT_ACTOR)")
 	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, check nothing")
-	f.StringVarP(&a.format, "output", "o", "text", "text, json, jsonl, csv, wide or name")
-	f.StringSliceVar(&a.columns, "columns", nil, "with csv, wide and text: these fields of the JSON, as id,kind,source.pipeline")
+	f.StringVarP(&a.format, "output", "o", "text", "text, json, jsonl or csv")
 	f.BoolVar(&a.json, "json", false, "print one JSON object: the same as -o json")
 	f.StringVar(&a.theme, "theme", "auto", "colours of the console: auto, light, dark or none")
 }
