@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
 )
 
@@ -91,6 +92,7 @@ type server struct{ word, name, recipe string }
 // ServerName is the name in kinds that a recipe gives the MCP server of this package,
 // program or URL, "" where none does.
 func ServerName(word string) string {
+	word = version.ReplaceAllString(word, "$1")
 	for _, s := range servers() {
 		if s.word == word {
 			return s.name
@@ -98,6 +100,9 @@ func ServerName(word string) string {
 	}
 	return ""
 }
+
+// version is that of a package, as npx and uvx take it.
+var version = lazyregexp.New(`(.)(?:@|==)[^/@]*$`)
 
 // ForServer is the recipe for the MCP server of this name or package, "" for none.
 func ForServer(word string) string {

@@ -41,6 +41,7 @@ func TestMCPServersAreKnownByTheirPackages(t *testing.T) {
 	for _, name := range Names() {
 		need.That(t, !strings.HasPrefix(name, "mcp-") || known[name] != "", "%s says no package", name)
 	}
+	need.That(t, ServerName("@modelcontextprotocol/server-memory@2026.1") == "memory" && ServerName("mcp-server-git==1.0") == ServerName("mcp-server-git"), "a version hides a package")
 	need.That(t, len(known) >= 10 && ServerName("left-pad") == "" && ForServer("") == "", "%v", known)
 }
 

@@ -3,6 +3,8 @@ package cli
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,7 +18,6 @@ import (
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/mcpproxy"
-	"indoubt/ledger/record/mcpproxy/identity"
 	"indoubt/ledger/wire/mcpwire"
 )
 
@@ -44,14 +45,14 @@ flight, gets its answer if that was never delivered, and is held while the first
 one is in doubt because its answer was lost (or as the kind's repeat_in_doubt says).
 A call by itself after a delivered answer is a new one.
 
-Which server it is says --scope, else --server, else its command, directory or URL;
-other spellings of the same path or package are the same server.
+Which server it is says --scope, else --server, else its command and directory, or its
+URL, as it is written: written otherwise, it is another server.
 
 A tool only reads if the policy says so (access: read), or else if the server says
-so (readOnlyHint). Every other one counts as a write. NAME is made of the command
-or the URL when --server is left out. The tool indoubt_status_NAME is added, so that
-an agent can ask how calls stand. What could be read as another call than the one
-that is recorded (a member that occurs twice, a batch with a tools/call in it) is
+so (readOnlyHint). Every other one counts as a write. Without --server, NAME is made of
+--scope, else of the command's words or the URL. The tool indoubt_status_NAME is added,
+so that an agent can ask how calls stand. What could be read as another call than the
+one that is recorded (a member that occurs twice, a batch with a tools/call in it) is
 answered with an error.
 
 The configuration of an MCP client is rewritten by indoubt mcp install.`,
@@ -70,7 +71,7 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 	f := cmd.Flags()
 	f.SetInterspersed(false) // what follows the first word is the server's
 	f.StringVar(&flags.server, "server", "", "the server's name in kinds: mcp.NAME.TOOL")
-	f.StringVar(&flags.scope, "scope", "", "which servers are one and the same, however they are started; --server when left out, else the command, directory or URL")
+	f.StringVar(&flags.scope, "scope", "", "which servers are one and the same, however they are started; --server when left out, else the command and directory, or the URL, as written")
 	f.StringVar(&flags.url, "url", "", "the URL of a streamable-HTTP server, instead of a command")
 	f.StringArrayVar(&flags.headers, "header", nil, "a header for the server, as 'NAME: VALUE'; ${env.NAME} in it is read from the environment and stored nowhere")
 	f.StringArrayVar(&flags.headerEnv, "header-env", nil, "a header for the server, as NAME=VARIABLE: its value is read from that variable")
@@ -82,7 +83,7 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 }
 
 func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) error {
-	o := mcpproxy.Options{In: c.stdin, Out: c.rawOut, Server: flags.server}
+	o := mcpproxy.Options{In: c.stdin, Out: c.rawOut}
 	var err error
 	if o.Deadline, err = sendDeadline(flags.deadline); err != nil {
 		return err
@@ -111,25 +112,49 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	return nil
 }
 
-// identify says which calls may be the same: those to a server of one given name,
-// else to one command, directory or URL. A secret on the server's command line
-// counts as its digest under the recorder's key, so that passwords cannot be tried on it.
+// identify says what the server is called in kinds, and which calls may be the same: those
+// to a server of one name, else to one command in one directory, or one URL, as it is
+// written. A secret in it is in no name, and counts as its digest under the recorder's
+// key, so that passwords cannot be tried on the scope.
 func identify(o *mcpproxy.Options, argv []string, flags mcpFlags) error {
-	if o.Scope = identity.URLScope(flags.url); flags.url == "" {
-		dir, err := os.Getwd()
-		if err != nil {
-			return fmt.Errorf("the current directory: %w", err)
-		}
-		argv, err := o.Recorder.CommandLine(argv)
-		if err != nil {
-			return fmt.Errorf("the server's command line: %w", err)
-		}
-		o.Scope = identity.CommandScope(argv, dir)
+	o.Server, o.Scope = flags.server, "mcp:"+cmp.Or(flags.scope, flags.server)
+	switch {
+	case flags.server != "":
+		return nil
+	case flags.scope != "":
+		o.Server = fitName(flags.scope)
+		return nil
 	}
-	if named := cmp.Or(flags.scope, flags.server); named != "" {
-		o.Scope = identity.NamedScope(named)
+	place, err := os.Getwd()
+	if err != nil {
+		return fmt.Errorf("the current directory: %w", err)
 	}
+	if flags.url != "" {
+		place, argv = "", []string{"", flags.url} // the first word counts as a program
+	}
+	words, err := o.Recorder.CommandLine(argv)
+	if err != nil {
+		return fmt.Errorf("the server's command line: %w", err)
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append([]string{place}, words...), "\x00")))
+	o.Scope = "mcp:" + hex.EncodeToString(sum[:16])
+	for i := range words {
+		if words[i] != argv[i] {
+			words[i] = ""
+		}
+	}
+	o.Server = fitName(strings.Join(words, " "))
 	return nil
+}
+
+const maxServerName = 60 // characters of a name that is made
+
+var unfitName = lazyregexp.New(`[^A-Za-z0-9._]+`)
+
+// fitName is a text as it can stand in a kind.
+func fitName(text string) string {
+	name := unfitName.ReplaceAllString(text, "-")
+	return cmp.Or(strings.Trim(name[:min(len(name), maxServerName)], "-."), "server")
 }
 
 // server reads which server it is: what it is called, and how it is reached.
@@ -155,13 +180,11 @@ func (c mcpCommand) server(o *mcpproxy.Options, argv []string, flags mcpFlags) e
 		if _, err := mcpwire.Dial(context.Background(), mcpwire.HTTPOptions{URL: flags.url}); err != nil { // it only looks at the URL
 			return usage("--url: "+err.Error(), "")
 		}
-		o.Server = cmp.Or(o.Server, identity.URLName(flags.url))
 		o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
 			return mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: flags.url, Header: header})
 		}
 		return nil
 	}
-	o.Server = cmp.Or(o.Server, identity.CommandName(argv))
 	o.Connect = func(ctx context.Context) (mcpwire.Conn, error) {
 		return mcpwire.Start(ctx, mcpwire.StdioOptions{Argv: argv, Stderr: heedless{c.rawErr}})
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"indoubt/ledger/need"
@@ -50,5 +49,5 @@ func TestE2E_AnInstalledServerRecords(t *testing.T) {
 		s.must(0, "mcp", "install", config, "--yes")
 	}
 	found := s.rows("SELECT scope, kind, count(*) FROM operations WHERE state = 'committed' GROUP BY scope, kind")
-	need.That(t, len(found) == 1 && strings.HasPrefix(found[0][0], "mcp:disk-") && found[0][1] == "mcp.filesystem.write_file" && found[0][2] == "2", "%q", found)
+	need.That(t, len(found) == 1 && found[0][0] == "mcp:disk" && found[0][1] == "mcp.disk.write_file" && found[0][2] == "2", "%q", found)
 }

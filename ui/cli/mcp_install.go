@@ -52,8 +52,8 @@ other fields stay. The file as it was is kept; uninstall puts it back.
 ` + installPlaces + `
 
 An entry gets the absolute paths of this program and of the ledger, the name that a
-recipe knows the server by (else the entry's own), and a scope that stays the same when
-the server's arguments change. A server behind a URL is reached by indoubt, and the
+recipe knows the server by (else the entry's own), and the entry's name as --scope where
+that is another one. Entries of one name are one server. A server behind a URL is reached by indoubt, and the
 values of its headers move to the entry's env. It is asked once whether it wants a login:
 one to which the client logs in by itself (OAuth) stays as it is.`,
 		Example: `  indoubt mcp install claude

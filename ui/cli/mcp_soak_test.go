@@ -40,11 +40,12 @@ func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 }
 
 // TestI4_AServersNameIsItsIdentity: where a name or a scope is given, a call in doubt
-// is known however the server is started; another scope is another server.
+// is known however the server is started; another scope is another server. Without them
+// it is the command as it is written.
 func TestI4_AServersNameIsItsIdentity(t *testing.T) {
 	need.Program(t, "cat")
 	s := newSite(t)
-	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { access: write, deadline: 2s }\n  mcp.cat.say: { access: write, deadline: 2s }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { access: write, deadline: 2s }\n  mcp.*: { access: write, deadline: 2s }\n")
 	first := map[string]string{}
 	for _, c := range []struct {
 		args     []string
@@ -53,7 +54,7 @@ func TestI4_AServersNameIsItsIdentity(t *testing.T) {
 		{[]string{"--server", "s", "--", "cat"}, "s"}, {[]string{"--server", "s", "--", "sh", "-c", "exec cat"}, "s"},
 		{[]string{"--scope", "a", "--", "cat"}, "a"}, {[]string{"--scope", "a", "--", "cat", "-u"}, "a"},
 		{[]string{"--scope", "b", "--", "cat"}, "b"},
-		{[]string{"--", "cat"}, "command"}, {[]string{"--", "/bin/cat"}, "command"}, {[]string{"--", "cat", "-u"}, "flag"},
+		{[]string{"--", "cat"}, "command"}, {[]string{"--", "cat"}, "command"}, {[]string{"--", "/bin/cat"}, "path"}, {[]string{"--", "cat", "-u"}, "flag"},
 	} {
 		a := s.agent(c.args...)
 		outcome, line := a.call(1, "say")

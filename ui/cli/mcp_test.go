@@ -4,7 +4,9 @@ package cli_test
 
 import (
 	"bufio"
+	"crypto/sha256"
 	"database/sql"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,7 +22,6 @@ import (
 	_ "modernc.org/sqlite"
 
 	"indoubt/ledger/need"
-	"indoubt/ledger/record/mcpproxy/identity"
 )
 
 // agent is an MCP client of the program.
@@ -138,7 +139,7 @@ done`
 func TestI11_NoSecretIsInTheScope(t *testing.T) {
 	need.Program(t, "cat")
 	s := newSite(t)
-	s.writePolicy("version: 1\nkinds:\n  mcp.sh.say: { access: write, deadline: 100ms }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.*: { access: write, deadline: 100ms }\n")
 	dir := need.Get(filepath.EvalSymlinks(s.dir))(t)
 	scopes := map[string]bool{}
 	for _, password := range []string{"hunter2", "hunter3", "hunter2"} {
@@ -147,17 +148,17 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 		a.call(1, "say")
 		a.leave()
 		db := need.Get(sql.Open("sqlite", s.ledger))(t)
-		rows := need.Get(db.Query("SELECT scope FROM operations"))(t)
+		rows := need.Get(db.Query("SELECT scope, kind FROM operations"))(t)
 		for rows.Next() {
-			var scope string
-			need.OK(t, rows.Scan(&scope))
+			var scope, kind string
+			need.OK(t, rows.Scan(&scope, &kind))
 			scopes[scope] = true
+			need.Equal(t, kind, "mcp.sh-c-exec-cat.say")
 		}
 		need.OK(t, rows.Err())
 		db.Close()
-		if plain := identity.CommandScope(argv, dir); scopes[plain] {
-			t.Errorf("anybody can try passwords on %s", plain)
-		}
+		sum := sha256.Sum256([]byte(strings.Join(append([]string{dir}, argv...), "\x00")))
+		need.That(t, !scopes["mcp:"+hex.EncodeToString(sum[:16])], "anybody can try passwords on the scope")
 	}
 	need.Equal(t, len(scopes), 2, "scopes for two passwords")
 }

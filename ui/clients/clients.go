@@ -2,7 +2,7 @@
 // servers they name, and how an entry is put behind `indoubt mcp` and back. It edits the
 // text in place, so that comments, order and unknown fields stay as they are.
 //
-// It imports ledger/redact and ledger/record/mcpproxy/identity, and knows no ledger.
+// It imports ledger/redact, and knows no ledger.
 package clients
 
 import (

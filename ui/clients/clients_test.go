@@ -3,7 +3,6 @@ package clients
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -91,35 +90,17 @@ func (d *desk) starts(name string) string {
 // configs are what clients read, in many spellings: `s` is the entry that is looked at,
 // beside one whose transport indoubt does not speak.
 var configs = map[string]struct{ text, want string }{
-	"one line":          {`{"mcpServers":{"s":{"command":"npx","args":["-y","@modelcontextprotocol/server-memory"]}}}`, "--server memory --scope s-% -- npx -y @modelcontextprotocol/server-memory"},
-	"no args":           {"{\n  \"mcpServers\": {\n    \"s\": {\n      \"command\": \"./srv\"\n    }\n  }\n}\n", "--server s --scope s-% -- ./srv"},
-	"empty args":        {`{"mcpServers":{"s":{"args":[],"command":"srv"}}}`, "--server s --scope s-% -- srv"},
-	"args in lines":     {"{\n\t\"mcpServers\": {\n\t\t\"s\": {\n\t\t\t\"args\": [\n\t\t\t\t\"a b\",\n\t\t\t\t\"--\"\n\t\t\t],\n\t\t\t\"command\": \"srv\"\n\t\t}\n\t}\n}", "--server s --scope s-% -- srv a b --"},
-	"comments":          {"// ours\n{ /* x */ \"servers\": { // here\n \"s\": { \"type\": \"stdio\", /* y */ \"command\": /* z */ \"srv\", \"args\": [ // first\n \"a\", /* b */ \"c\", ], }, }, }\n// end", "stdio --server s --scope s-% -- srv a c"},
-	"CRLF and a mark":   {"\ufeff{\r\n  \"servers\": {\r\n    \"s\": {\r\n      \"command\": \"srv\",\r\n      \"args\": [\r\n        \"a\"\r\n      ]\r\n    }\r\n  }\r\n}\r\n", "--server s --scope s-% -- srv a"},
-	"headers alike":     {`{"mcpServers":{"s":{"type":"http","url":"https://h/mcp","headers":{"X-A":"1","X_A":"2"}}}}`, "stdio --server s --scope s-% --url https://h/mcp --header-env X-A=INDOUBT_HEADER_X_A --header-env X_A=INDOUBT_HEADER_X_A_"},
-	"a URL":             {`{"mcpServers":{"s":{"type":"http","url":"https://h/mcp","headers":{"Authorization":"Bearer x","X-Team":"${TEAM}"}}}}`, "stdio --server s --scope s-% --url https://h/mcp --header-env Authorization=INDOUBT_HEADER_AUTHORIZATION --header-env X-Team=INDOUBT_HEADER_X_TEAM"},
-	"a URL and no more": {"{\"servers\":{\n  \"s\": {\n    // far away\n    \"url\": \"https://h/mcp\"\n  }\n}}", "--server s --scope s-% --url https://h/mcp"},
-	"a person's file":   {`{"numStartups": 7, "projects": {"/home/ada/a": {"allowedTools": [], "mcpServers": {"s": {"type":"stdio","command":"uvx","args":["mcp-server-git"],"env":{}}}}}}`, "stdio --server s --scope s-% -- uvx mcp-server-git"},
-	"a strange name":    {`{"mcpServers":{"s":{"command":"srv","args":["\u00e4\\\"<"]},"my / ~server":{"command":"x"}}}`, `--server s --scope s-% -- srv ä\"<`},
-}
-
-// A package that npm has installed is known by the link that npm made to it, too.
-func TestAnInstalledPackageIsKnown(t *testing.T) {
-	modules := filepath.Join(t.TempDir(), "node_modules")
-	script, link := filepath.Join(modules, "@modelcontextprotocol", "server-memory", "dist", "index.js"), filepath.Join(modules, ".bin", "mcp-server-memory")
-	for _, file := range []string{script, link} {
-		need.OK(t, os.MkdirAll(filepath.Dir(file), 0o755))
-	}
-	need.OK(t, os.WriteFile(script, nil, 0o755))
-	if err := os.Symlink(script, link); err != nil {
-		t.Skip(err)
-	}
-	for _, words := range [][]string{{"node", script}, {"node", link}, {link}} {
-		d := newDesk(t, fmt.Sprintf(`{"mcpServers":{"s":{"command":%q,"args":[%q]}}}`, words[0], append(words, "")[1]))
-		d.install(wrapping)
-		need.Contains(t, d.starts("s"), "--server memory ")
-	}
+	"one line":          {`{"mcpServers":{"s":{"command":"npx","args":["-y","@modelcontextprotocol/server-memory"]}}}`, "--server memory --scope s -- npx -y @modelcontextprotocol/server-memory"},
+	"no args":           {"{\n  \"mcpServers\": {\n    \"s\": {\n      \"command\": \"./srv\"\n    }\n  }\n}\n", "--server s -- ./srv"},
+	"empty args":        {`{"mcpServers":{"s":{"args":[],"command":"srv"}}}`, "--server s -- srv"},
+	"args in lines":     {"{\n\t\"mcpServers\": {\n\t\t\"s\": {\n\t\t\t\"args\": [\n\t\t\t\t\"a b\",\n\t\t\t\t\"--\"\n\t\t\t],\n\t\t\t\"command\": \"srv\"\n\t\t}\n\t}\n}", "--server s -- srv a b --"},
+	"comments":          {"// ours\n{ /* x */ \"servers\": { // here\n \"s\": { \"type\": \"stdio\", /* y */ \"command\": /* z */ \"srv\", \"args\": [ // first\n \"a\", /* b */ \"c\", ], }, }, }\n// end", "stdio --server s -- srv a c"},
+	"CRLF and a mark":   {"\ufeff{\r\n  \"servers\": {\r\n    \"s\": {\r\n      \"command\": \"srv\",\r\n      \"args\": [\r\n        \"a\"\r\n      ]\r\n    }\r\n  }\r\n}\r\n", "--server s -- srv a"},
+	"headers alike":     {`{"mcpServers":{"s":{"type":"http","url":"https://h/mcp","headers":{"X-A":"1","X_A":"2"}}}}`, "stdio --server s --url https://h/mcp --header-env X-A=INDOUBT_HEADER_X_A --header-env X_A=INDOUBT_HEADER_X_A_"},
+	"a URL":             {`{"mcpServers":{"s":{"type":"http","url":"https://h/mcp","headers":{"Authorization":"Bearer x","X-Team":"${TEAM}"}}}}`, "stdio --server s --url https://h/mcp --header-env Authorization=INDOUBT_HEADER_AUTHORIZATION --header-env X-Team=INDOUBT_HEADER_X_TEAM"},
+	"a URL and no more": {"{\"servers\":{\n  \"s\": {\n    // far away\n    \"url\": \"https://h/mcp\"\n  }\n}}", "--server s --url https://h/mcp"},
+	"a person's file":   {`{"numStartups": 7, "projects": {"/home/ada/a": {"allowedTools": [], "mcpServers": {"s": {"type":"stdio","command":"uvx","args":["mcp-server-git"],"env":{}}}}}}`, "stdio --server s -- uvx mcp-server-git"},
+	"a strange name":    {`{"mcpServers":{"s":{"command":"srv","args":["\u00e4\\\"<"]},"my / ~server":{"command":"x"}}}`, `--server s -- srv ä\"<`},
 }
 
 func TestInstallAndBackByteForByte(t *testing.T) {
@@ -130,9 +111,6 @@ func TestInstallAndBackByteForByte(t *testing.T) {
 			need.That(t, d.install(wrapping).Servers[0].Changes, "nothing changes")
 			got := d.starts("s")
 			want := strings.Replace(c.want, "--server", "/opt/bin/indoubt mcp --ledger /l.db --server", 1)
-			if i := strings.Index(got, "--scope s-"); i > 0 { // a digest of what it starts
-				got = got[:i+len("--scope s-")] + "%" + got[i+len("--scope s-")+6:]
-			}
 			need.Equal(t, got, want)
 			once := d.text()
 			need.That(t, !d.install(wrapping).Changed(), "a second install changes something")
@@ -163,10 +141,9 @@ func TestInstallAndBackByteForByte(t *testing.T) {
 func TestAChangedEntryIsUndoneByFields(t *testing.T) {
 	d := newDesk(t, `{"mcpServers": {"s": {"command": "npx", "args": ["-y", "pkg"]}}}`)
 	d.install(wrapping)
-	scope := d.starts("s")[:strings.Index(d.starts("s"), " -- ")]
 	d.put(strings.Replace(d.text(), `"pkg"`, `"pkg@2", "--fast"`, 1))
-	d.install(wrapping) // its arguments change, and its scope stays
-	need.Equal(t, d.starts("s"), scope+" -- npx -y pkg@2 --fast")
+	d.install(wrapping) // its arguments change, and its name stays
+	need.Equal(t, d.starts("s"), "/opt/bin/indoubt mcp --ledger /l.db --server s -- npx -y pkg@2 --fast")
 	d.uninstall()
 	need.Equal(t, d.text(), `{"mcpServers": {"s": {"command": "npx", "args": ["-y", "pkg@2", "--fast"]}}}`)
 }
@@ -232,29 +209,30 @@ func TestWhatStaysAsItIs(t *testing.T) {
 }
 
 // An entry that was written by hand keeps its name, and so what the ledger knows of it.
-func TestAnEntryByHandKeepsItsScope(t *testing.T) {
+func TestAnEntryByHandKeepsItsName(t *testing.T) {
 	d := newDesk(t, `{"mcpServers":{"m":{"command":"indoubt","args":["mcp","--server","memory","--","npx","srv"]}}}`)
 	d.install(wrapping)
-	need.Equal(t, d.starts("m"), "/opt/bin/indoubt mcp --ledger /l.db --server memory --scope memory -- npx srv")
+	need.Equal(t, d.starts("m"), "/opt/bin/indoubt mcp --ledger /l.db --server memory -- npx srv")
 }
 
-// One server is one server from whichever client; what may be another is another one.
-func TestScopesTellServersApart(t *testing.T) {
-	scope := func(path, entry string) string {
+// Entries of one name are one server, in whichever file and however it is started; two
+// entries of one file are two.
+func TestI4_AnEntrysNameIsItsServer(t *testing.T) {
+	scope := func(path, name, entry string) string {
 		s := System{Home: "/home/ada"}
-		c := need.Get(s.Parse(path, []byte(`{"mcpServers":{"m":`+entry+`}}`)))(t)
+		c := need.Get(s.Parse(path, []byte(`{"mcpServers":{`+quoted(name)+`:`+entry+`}}`)))(t)
 		_, names, err := c.Servers[0].Wrap(wrapping, Wrapped{})
 		need.OK(t, err)
 		return names.Scope
 	}
-	plain := `{"command":"npx","args":["pkg","/data"]}`
-	need.Equal(t, scope("/home/ada/.claude.json", plain), scope("/home/ada/.cursor/mcp.json", `{"command":"npx","args":["-y","pkg@2","/data"]}`))
-	bare := `{"command":"npx","args":["pkg"]}`
-	t.Chdir(t.TempDir())
-	need.Equal(t, scope(".mcp.json", bare), scope(filepath.Join(need.Get(os.Getwd())(t), "servers.json"), bare), "a file's name counts, or how its path is written")
-	need.Equal(t, scope("/home/ada/.config/Claude/claude_desktop_config.json", bare), scope("/home/ada/.claude.json", bare))
-	need.That(t, scope("/a/.mcp.json", `{"command":"npx","args":["pkg"]}`) != scope("/b/.mcp.json", `{"command":"npx","args":["pkg"]}`), "two projects are one server")
-	need.Equal(t, scope("/a/.mcp.json", `{"command":"srv","args":["--password","one"]}`), scope("/a/.mcp.json", `{"command":"srv","args":["--password","two"]}`), "a digest of a password can be guessed at")
+	memory := `{"command":"npx","args":["@modelcontextprotocol/server-memory"]}`
+	need.Equal(t, scope("/a/.mcp.json", "memory", memory), scope("/home/ada/.cursor/mcp.json", "memory", `{"command":"node","args":["/x/memory.js"]}`))
+	seen := map[string]string{}
+	for _, name := range []string{"memory", "notes", "a b", "a/b", "記憶", "記録"} {
+		at := scope("/a/.mcp.json", name, memory)
+		need.That(t, seen[at] == "", "%s and %s are one server", name, seen[at])
+		seen[at] = name
+	}
 }
 
 func TestTheFileIsReplacedAtOnce(t *testing.T) {

@@ -2,8 +2,6 @@ package clients
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,7 +12,6 @@ import (
 	"github.com/tailscale/hujson"
 
 	"indoubt/ledger/lazyregexp"
-	"indoubt/ledger/record/mcpproxy/identity"
 	"indoubt/ledger/redact"
 )
 
@@ -35,7 +32,6 @@ type Wrapped struct {
 	headers       map[string]string // by variable
 	own           int               // how many of args are indoubt's, with the first word of the server's command
 	command       string            // that word
-	tail          []string
 }
 
 // headerVariable begins the names of variables with the value of a header.
@@ -64,7 +60,7 @@ func (s *Server) Behind() (w Wrapped, ok bool, err error) {
 	for i := 1; i < len(words); i++ {
 		switch {
 		case words[i] == "--" && i+1 < len(words) && w.url == "":
-			w.own, w.command, w.tail = i+2, words[i+1], words[i+2:]
+			w.own, w.command = i+2, words[i+1]
 			return w.named(), true, nil
 		case !slices.Contains(ownFlags, words[i]) || i+1 == len(words):
 			return Wrapped{}, true, errByHand
@@ -85,10 +81,10 @@ func (s *Server) Behind() (w Wrapped, ok bool, err error) {
 	if w.url == "" {
 		return Wrapped{}, true, errByHand
 	}
-	return w, true, nil
+	return w.named(), true, nil
 }
 
-// named is how an entry that was written by hand is called: by the server's name alone.
+// named fills the scope in that the server's name stands for.
 func (w Wrapped) named() Wrapped {
 	w.Scope = cmp.Or(w.Scope, w.Server)
 	return w
@@ -104,7 +100,7 @@ func (s *Server) Wrap(w Wrapping, before Wrapped) ([]udiff.Edit, Wrapped, error)
 		return nil, Wrapped{}, errForm
 	case command != "":
 		words = append([]string{command}, words...)
-		now := s.names(w, before, append([]string{identity.Program(words, s.Dir)}, words...), identity.CommandScope(redact.Argv(words, redact.Marked), s.Dir))
+		now := s.names(w, before, words)
 		head := append(w.head(now), "--", command)
 		edits := []udiff.Edit{s.set(&s.members["command"].Value, quoted(w.Program))}
 		return append(edits, s.prepend(head)), now, nil
@@ -115,19 +111,21 @@ func (s *Server) Wrap(w Wrapping, before Wrapped) ([]udiff.Edit, Wrapped, error)
 }
 
 func (w Wrapping) head(names Wrapped) []string {
-	return append(append([]string{"mcp"}, w.Flags...), "--server", names.Server, "--scope", names.Scope)
+	words := append(append([]string{"mcp"}, w.Flags...), "--server", names.Server)
+	if names.Scope != names.Server {
+		words = append(words, "--scope", names.Scope)
+	}
+	return words
 }
 
-// names are what a server is called: in kinds as its recipe has it, and in the ledger by
-// a scope that stays when its arguments change. The digest keeps two servers apart that
-// have one name in two files.
-func (s *Server) names(w Wrapping, before Wrapped, words []string, scope string) Wrapped {
-	name, known := strings.Trim(unnamely.ReplaceAllString(s.Name, "-"), "-"), ""
+// names are what a server is called: in kinds as its recipe has it, else as the entry is
+// called; in the ledger by the entry's name.
+func (s *Server) names(w Wrapping, before Wrapped, words []string) Wrapped {
+	name, known := cmp.Or(strings.Trim(unnamely.ReplaceAllString(s.Name, "-"), "-"), "server"), ""
 	for _, word := range words { // an image of a container stands among its arguments
 		known = cmp.Or(known, w.Known(word))
 	}
-	sum := sha256.Sum256([]byte(scope))
-	return Wrapped{Server: cmp.Or(before.Server, known, name, "server"), Scope: cmp.Or(before.Scope, cmp.Or(name, "server")+"-"+hex.EncodeToString(sum[:3]))}
+	return Wrapped{Server: cmp.Or(before.Server, known, name), Scope: cmp.Or(before.Scope, strings.Join(strings.Fields(s.Name), "-"), name)}
 }
 
 var unnamely = lazyregexp.New(`[^A-Za-z0-9._-]+`)
@@ -143,7 +141,7 @@ func (s *Server) wrapURL(w Wrapping, before Wrapped, url string) ([]udiff.Edit, 
 	case s.members["headers"] != nil && s.members["env"] != nil:
 		return nil, Wrapped{}, errors.New("it has both headers and env")
 	}
-	now := s.names(w, before, []string{url}, identity.URLScope(url))
+	now := s.names(w, before, []string{url})
 	words := append(w.head(now), "--url", url)
 	var edits []udiff.Edit
 	if m := s.members["type"]; m != nil {

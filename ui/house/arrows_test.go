@@ -40,7 +40,7 @@ var arrows = map[string]string{
 	"ui/console…":       "ledger policy reconcile ui/safe ui/ticket ui/act ui/console…",
 	"ui/act":            "ledger reconcile ui/safe ui/ticket",
 	"ui/house":          "",
-	"ui/clients":        "ledger/redact ledger/record/mcpproxy/identity",
+	"ui/clients":        "ledger/redact",
 	"ui/cli…":           "ledger ledger/archive ledger/open ledger/digestkey ledger/hostclock ledger/outcome ledger/record… ledger/wire… policy… reconcile… ui…",
 	"":                  "ui/cli",
 }
