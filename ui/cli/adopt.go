@@ -77,7 +77,6 @@ sides for what was sent last, then adopt. It needs the role indoubt_operator.`,
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
-	repeatable(cmd)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	return cmd
 }

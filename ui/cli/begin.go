@@ -24,7 +24,6 @@ import (
 // requestFlags say what is asked for, the same for begin and run.
 type requestFlags struct {
 	kind, scope, key, session, source string
-	idempotencyKey                    string
 	input, deadline                   string
 	wait, reconcile, fresh, dryRun    bool
 }
@@ -34,7 +33,6 @@ func (w *requestFlags) add(cmd *cobra.Command) {
 	f.StringVar(&w.kind, "kind", "", "what sort of operation it is, as the policy names it")
 	f.StringVar(&w.input, "input", "", "what is asked for, as JSON; @FILE reads it from a file, - from standard input")
 	f.StringVar(&w.key, "key", "", "idempotency key; made as the policy says when left out")
-	f.StringVar(&w.idempotencyKey, "idempotency-key", "", "the same as --key")
 	f.StringVar(&w.scope, "scope", "", "keys of different scopes do not meet")
 	f.StringVar(&w.session, "session", "", "the agent's or pipeline's session")
 	f.StringVar(&w.source, "source", "", "the pipeline, or PIPELINE@RUN (INDOUBT_SOURCE)")
@@ -54,11 +52,8 @@ func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
 	if !policy.NamesKind(w.kind) {
 		return out, usage(fmt.Sprintf("--kind `%s`: a policy cannot name such a kind", w.kind), "write letters, digits and _ . / : @ - as in stripe.charge")
 	}
-	if err := w.fitKey(); err != nil {
-		return out, err
-	}
-	if w.key == "" {
-		w.key = w.idempotencyKey
+	if w.fresh && w.key != "" {
+		return out, usage("--fresh and --key exclude each other: a key names one request", "give a new request a key of its own, or leave --key out")
 	}
 	input, err := w.readInput(a)
 	if err != nil {
@@ -74,17 +69,6 @@ func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
 	}
 	out.Deadline, err = sendDeadline(w.deadline)
 	return out, err
-}
-
-// fitKey refuses a key that is meant in two ways.
-func (w *requestFlags) fitKey() error {
-	switch {
-	case w.key != "" && w.idempotencyKey != "" && w.key != w.idempotencyKey:
-		return usage("--key and --idempotency-key differ", "give one of them")
-	case w.fresh && w.key+w.idempotencyKey != "":
-		return usage("--fresh and --key exclude each other: a key names one request", "give a new request a key of its own, or leave --key out")
-	}
-	return nil
 }
 
 // maxInput bounds what is read as an input.

@@ -51,7 +51,6 @@ doubt that no check can be asked of.`,
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be checked, and check nothing")
-	repeatable(cmd)
 	return cmd
 }
 

@@ -37,12 +37,6 @@ func (d *decideFlags) add(cmd *cobra.Command) {
 	f.StringVar(&d.idempotencyKey, "idempotency-key", "", "the same command with the same key again changes nothing more")
 }
 
-// repeatable takes an idempotency key for a command whose repeat changes nothing
-// anyway, so that callers need not tell one from the other.
-func repeatable(cmd *cobra.Command) {
-	cmd.Flags().String("idempotency-key", "", "the same command again changes nothing more, with or without it")
-}
-
 // target is one argument of a deciding command.
 type target struct {
 	arg     string

@@ -50,7 +50,7 @@ func TestI9_E2E_ABrokenPolicyLosesNoOutcome(t *testing.T) {
 	s := newSite(t)
 	op, attempt := s.begin("charge", "k1", chargeInput, "--token-sent")
 	s.writePolicy("version: 1\nkinds: [broken")
-	settle := []string{"settle", attempt, "--outcome", "committed", "--receipt", "ch_1", "--result", `{"card":"4242"}`, "--idempotency-key", "s1"}
+	settle := []string{"settle", attempt, "--outcome", "committed", "--receipt", "ch_1", "--result", `{"card":"4242"}`}
 	need.Contains(t, s.must(0, settle...).Err, "policy") // that it is broken
 	s.must(1, "begin", "--kind", "charge", "--key", "k2", "--input", chargeInput)
 	s.writePolicy(kinds)

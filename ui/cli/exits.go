@@ -61,7 +61,7 @@ func exitTable() map[string]map[int]string {
 		"hold":            changes,
 		"release":         changes,
 		"begin":           {0: "you, and only you, must send now", 3: "", 5: "", 6: "", 7: "", 8: "", 9: ""},
-		"settle":          {3: "", 4: "", 5: "", 6: "", 8: ""},
+		"settle":          {3: "", 4: "", 5: "", 6: ""},
 		"import":          {1: "error, a row is bad, or it was stopped", 3: "", 5: "", 8: ""},
 		"mcp":             {1: "error, or the server cannot be started", 3: "", 5: ""},
 		"mcp install":     clients,

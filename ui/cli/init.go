@@ -64,7 +64,6 @@ here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it run
 	f.StringVar(&flags.group, "group", "", "share it with a group: its members may record, too")
 	f.BoolVar(&flags.roles, "roles", false, "on a server, make the roles indoubt_reader, _writer, _operator and _engine")
 	f.StringVar(&flags.home, "home", "", "the name of the ledger's home (INDOUBT_LEDGER_HOME)")
-	repeatable(cmd)
 	return cmd
 }
 

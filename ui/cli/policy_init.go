@@ -78,7 +78,6 @@ that exists is left as it is.`,
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would happen and change nothing")
 	cmd.Flags().BoolVar(&listed, "list", false, "list the recipes")
-	repeatable(cmd)
 	return cmd
 }
 

@@ -89,13 +89,12 @@ func TestSettleIsRepeatable(t *testing.T) {
 	if a := b.json(0, "settle", attempt, "--outcome", "failed", "--proof", "refused", "--dry-run"); a.Effect != effectWouldUpdate || a.begun(t).State != "failed" || b.lastEvent() != before {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}
-	args := []string{"settle", attempt, "--outcome", "committed", "--receipt", "r1", "--idempotency-key", "once"}
+	args := []string{"settle", attempt, "--outcome", "committed", "--receipt", "r1"}
 	need.Equal(t, b.json(0, args...).Effect, effectUpdated)
 	before = b.lastEvent()
 	if a := b.json(0, args...); a.Effect != effectNoop || b.lastEvent() != before {
 		t.Errorf("the same again: %s", a.Effect)
 	}
-	b.json(8, "settle", attempt, "--outcome", "committed", "--receipt", "r2", "--idempotency-key", "once")
 	b.json(0, "settle", attempt, "--outcome", "committed", "--receipt", "r2")
 	need.Equal(t, b.rec(1).Operation.Conflict, ledger.Duplicate, "two receipts from one attempt")
 }
@@ -112,7 +111,6 @@ func TestBeginReadsItsInput(t *testing.T) {
 	b.json(2, "begin", "--kind", "post", "--input", "{")
 	b.json(2, "begin", "--kind", "post", "--input", "@/nonexistent")
 	b.json(2, "begin", "--kind", "post", "--input", "{}", "--deadline", "soon")
-	b.json(2, "begin", "--kind", "post", "--input", "{}", "--key", "a", "--idempotency-key", "b")
 	before := b.lastEvent()
 	if a := b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run"); a.Effect != effectWouldCreate || b.lastEvent() != before {
 		t.Errorf("%s", a.Effect)

@@ -67,7 +67,6 @@ Without an ID, runs that are not finished are listed.`,
 		if sub.verb != "resume" {
 			one.Flags().StringVar(&c.reason, "reason", "", "why; kept in the history")
 		}
-		repeatable(one)
 		cmd.AddCommand(one)
 	}
 	return cmd

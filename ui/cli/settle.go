@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,7 +17,6 @@ import (
 // settleFlags say what became of an attempt.
 type settleFlags struct {
 	outcome, proof, class, errorText, receipt, result, effect string
-	idempotencyKey                                            string
 	tokenSent, already, dryRun                                bool
 }
 
@@ -53,7 +50,6 @@ An answer that comes late is recorded too, and never overwrites a decision.`,
 	f.BoolVar(&flags.tokenSent, "token-sent", false, "the token was inside what was sent")
 	f.BoolVar(&flags.already, "already", false, "committed, because an earlier attempt's effect is there")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would happen and record nothing")
-	f.StringVar(&flags.idempotencyKey, "idempotency-key", "", "the same command with the same key again changes nothing more")
 	return cmd
 }
 
@@ -118,11 +114,6 @@ func (c settleCommand) settle(ctx context.Context, attempt string, flags settleF
 	if err != nil {
 		return err
 	}
-	if flags.idempotencyKey != "" && !flags.dryRun {
-		if req.ChangeID, err = c.settleID(ctx, req, flags); err != nil {
-			return err
-		}
-	}
 	if broken != nil {
 		c.warnf("the policy cannot be read, and says what in an answer is secret: the result is not kept: %v", broken)
 		req.Result = nil
@@ -183,20 +174,4 @@ func importLine(req ledger.SettleRequest) string {
 	}
 	text, _ := json.Marshal(row)
 	return "echo '" + strings.ReplaceAll(string(text), "'", `'\''`) + "' | indoubt import"
-}
-
-// settleID binds an idempotency key to the attempt and everything said of it,
-// and makes the change id that repeats the change instead of doubling it.
-func (c settleCommand) settleID(ctx context.Context, req ledger.SettleRequest, flags settleFlags) (string, error) {
-	said, err := json.Marshal([]any{"settle", req})
-	if err != nil {
-		return "", fmt.Errorf("settle: %w", err)
-	}
-	sum := sha256.Sum256(said)
-	run, _, err := c.store.Run(ctx, ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: flags.idempotencyKey, Digest: hex.EncodeToString(sum[:]),
-		Verb: "settle", Actor: c.actor(), CreatedAt: c.clock()}, nil)
-	if err != nil {
-		return "", err
-	}
-	return ledger.DeriveID(run.ID, req.AttemptID), nil
 }
