@@ -5,22 +5,10 @@ import (
 	"indoubt/ledger/wire/curl"
 )
 
-// Command adds to a command's answer what a known program says by its exit code and by
-// the status that it writes: how the answer failed to come, whether the program never had
-// a connection, and whether its exit code 0 shows a success. A curl exits 0 at a redirect
-// and at a 202. env is the environment it ran in.
+// Command adds to a failed curl's answer what its exit code says: how the answer failed to
+// come, and whether it never had a connection. env is the environment it ran in.
 func Command(a ledger.Answer, argv, env []string) ledger.Answer {
-	if !a.Exited || len(argv) == 0 || !curl.Is(argv[0]) {
-		return a
-	}
-	if a.Exit == 0 {
-		if status, asked := curl.Status(argv, a.Stdout, a.Stderr); asked && !committedStatus[status] {
-			doubt := "the status that curl writes is missing"
-			if status != 0 {
-				doubt, a.Class = statusLine(status), statusClass(status)
-			}
-			a.Doubt = joined(a.Doubt, doubt)
-		}
+	if !a.Exited || a.Exit == 0 || len(argv) == 0 || !curl.Is(argv[0]) {
 		return a
 	}
 	if a.Class == "" {

@@ -250,20 +250,3 @@ func TestRulesSeeTheAttemptThatIsAnswered(t *testing.T) {
 		need.That(t, seen == want, "an answer to %s was judged as one to attempt %d", id, seen)
 	}
 }
-
-// A curl exits 0 at a redirect and at a 202; where it writes the status, that counts.
-func TestI2_TheStatusThatCurlWrites(t *testing.T) {
-	argv := []string{"curl", "-sS", "-w", "%{http_code}", "http://x"}
-	for said, want := range map[string]ledger.Outcome{"{}200": ledger.OutcomeCommitted, "201": ledger.OutcomeCommitted, "204": ledger.OutcomeCommitted,
-		"202": ledger.OutcomeUncertain, "301": ledger.OutcomeUncertain, "303": ledger.OutcomeUncertain, "308": ledger.OutcomeUncertain,
-		"404": ledger.OutcomeUncertain, "500": ledger.OutcomeUncertain, "000": ledger.OutcomeUncertain, "": ledger.OutcomeUncertain} {
-		a := Command(exited(0, said, ""), argv, nil)
-		need.Equal(t, Judge(t.Context(), nil, first, a).Outcome, want, "written: "+said)
-		s := Judge(t.Context(), ruled(ledger.Ruling{Decided: true, Outcome: ledger.OutcomeCommitted}, nil), first, a)
-		need.Equal(t, s.Outcome, ledger.OutcomeCommitted, "the rule says committed: "+said)
-		s = Judge(t.Context(), ruled(ledger.Ruling{}, nil), first, a)
-		need.Equal(t, s.Outcome, want, "the rule says nothing: "+said)
-	}
-	s := Judge(t.Context(), nil, first, Command(exited(0, "307", ""), argv, nil))
-	need.That(t, s.Error == "HTTP 307 Temporary Redirect" && s.ErrorClass == "3xx", "%q %q", s.Error, s.ErrorClass)
-}

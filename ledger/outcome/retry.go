@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/wire/curl"
 )
 
 const (
@@ -80,7 +79,7 @@ func passing(proof ledger.Proof, a ledger.Answer) bool {
 	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusServiceUnavailable:
 		return true
 	case a.Exited:
-		return a.Exit == exitTempFail || a.Unconnected || curl.SaysUnconnected(a.Stderr)
+		return a.Exit == exitTempFail || a.Unconnected
 	case proof == ledger.NeverSent:
 		return unconnected(a.Err)
 	}

@@ -52,7 +52,7 @@ func TestWhatIsRetryable(t *testing.T) {
 		{"a date, by their clock", refused, answered(429, "", "Retry-After", "Sun, 06 Nov 1994 08:49:40 GMT", "Date", "Sun, 06 Nov 1994 08:49:37 GMT"), true, 3 * time.Second},
 		{"nonsense", refused, answered(400, "", "Retry-After", "soon"), false, 0},
 		{"a command that says later", refused, exited(75, "", ""), true, 0},
-		{"curl without a connection", refused, exited(7, "", "curl: (7) Failed to connect to 127.0.0.1 port 9"), true, 0},
+		{"curl without a connection", never, ledger.Answer{Sent: true, Exited: true, Exit: 7, Unconnected: true}, true, 0},
 		{"another exit code", refused, exited(7, "", "no"), false, 0},
 		{"in doubt, however it looks", ledger.SettleRequest{Outcome: ledger.OutcomeUncertain}, answered(429, "", "Retry-After", "1"), false, 0},
 		{"committed", ledger.SettleRequest{Outcome: ledger.OutcomeCommitted}, answered(200, "", "Retry-After", "1"), false, 0},

@@ -22,7 +22,6 @@ import (
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/command/standby"
-	"indoubt/ledger/wire/curl"
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -175,7 +174,7 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 
 // warn says, before a command runs for the first time, why its exit code 0 may hide a failure.
 func (c *child) warn(argv []string, ran bool) {
-	if why := cmp.Or(curl.Hides(argv), hides(argv)); why != "" && !ran {
+	if why := cmp.Or(curlHides(argv), hides(argv)); why != "" && !ran {
 		c.note(why)
 	}
 }

@@ -4,10 +4,33 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"indoubt/ledger/wire/curl"
 )
 
 // shells are programs that take a script after -c.
 var shells = []string{"sh", "bash", "dash", "ash", "ksh", "zsh"}
+
+// curlHides says why the exit code 0 of a curl does not show that the server accepted the
+// write.
+func curlHides(argv []string) string {
+	if len(argv) == 0 || !curl.Is(argv[0]) {
+		return ""
+	}
+	fails := false
+	for _, o := range curl.Options(argv) {
+		switch o.Name {
+		case "location", "location-trusted":
+			return "curl -L follows a redirect with a GET, or sends the write once more, and its status is that of the last answer; leave -L out"
+		case "fail", "fail-with-body":
+			fails = true
+		}
+	}
+	if !fails {
+		return "curl exits 0 when the server answers with an error, which would count as committed; add --fail-with-body"
+	}
+	return ""
+}
 
 // hides says why the exit code 0 of a shell's script (sh -c SCRIPT) may hide a failure; ""
 // where it does not, as far as the script's words tell.

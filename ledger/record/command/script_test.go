@@ -43,3 +43,16 @@ func TestWhatAShellHides(t *testing.T) {
 		need.Contains(t, hides(c.argv), c.says)
 	}
 }
+
+func TestWhatACurlHides(t *testing.T) {
+	for line, says := range map[string]string{
+		"curl http://x": "--fail-with-body", "curl -df http://x": "--fail-with-body", "/usr/bin/curl --fail-early http://x": "--fail-with-body",
+		"curl -fL http://x": "leave -L out", "curl -sSf http://x": "", "curl --fail-with-body http://x": "", "wget http://x": "", "": "",
+	} {
+		if got := curlHides(strings.Fields(line)); says == "" {
+			need.Equal(t, got, "", line)
+		} else {
+			need.Contains(t, got, says)
+		}
+	}
+}

@@ -1,17 +1,16 @@
-// Package curl reads the command lines of curl. The options say how many requests
-// it makes and which arguments are secret; its exit code says whether it had a
-// connection, and what it writes says the status. The package imports nothing of indoubt.
+// Package curl reads the command lines of curl. The options say which arguments are
+// secret, and whether an exit code shows that it never had a connection. The package
+// imports nothing of indoubt.
 package curl
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"os"
 	"os/user"
 	"path/filepath"
-	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -25,20 +24,10 @@ func Is(program string) bool {
 // NeverConnected reports whether a curl that ended with an exit code had no
 // connection at all: its name did not resolve or the connection was refused, and
 // the command line asks for one request of one address. env is the environment
-// it ran in, which may name a configuration file.
+// it ran in: a configuration file can hold any option, and -q, which comes first,
+// keeps curl from it.
 func NeverConnected(argv, env []string, exit int) bool {
-	return (exit == 6 || exit == 7) && len(argv) > 0 && Is(argv[0]) && connectsOnce(argv) && (ignoresFiles(argv) || !configured(env))
-}
-
-// SaysUnconnected reports whether standard error has curl's message that it had
-// no connection: the name did not resolve, or the connection was refused.
-func SaysUnconnected(stderr []byte) bool {
-	for line := range bytes.Lines(stderr) {
-		if bytes.HasPrefix(line, []byte("curl: (5) ")) || bytes.HasPrefix(line, []byte("curl: (6) ")) || bytes.HasPrefix(line, []byte("curl: (7) ")) {
-			return true
-		}
-	}
-	return false
+	return (exit == 6 || exit == 7) && len(argv) > 0 && Is(argv[0]) && connectsOnce(argv) && (Options(argv)[0].Name == "disable" || !configured(env))
 }
 
 // Option is one option of a curl command line, under its long name, or one
@@ -77,22 +66,10 @@ var long = sync.OnceValue(func() map[string]bool {
 	return takes
 })
 
-// once are the options under which curl makes one request of one URL over
-// one connection. With any other it may send twice, or elsewhere: redirects,
-// retries, several transfers, what asks for a password first, data inside the
-// handshake. An option that is not known counts as such.
-var once = sync.OnceValue(func() map[string]bool {
-	once := map[string]bool{}
-	for _, name := range strings.Fields(`basic cacert capath cert cert-type ciphers compressed compressed-ssh connect-timeout connect-to cookie cookie-jar crlfile data data-ascii
-		data-binary data-raw data-urlencode disable dump-header expect100-timeout fail fail-with-body form form-string get globoff head header http1.0 http1.1 http2 include
-		insecure interface ipv4 ipv6 json junk-session-cookies keepalive-time key key-type limit-rate local-port max-filesize max-time netrc netrc-optional no-buffer no-keepalive
-		no-progress-meter noproxy oauth2-bearer output pass path-as-is pinnedpubkey progress-bar proxy proxy-header proxy-user referer remote-header-name remote-name
-		remote-time request request-target resolve show-error show-headers silent speed-limit speed-time ssl-no-revoke stderr tls-max tlsv1 tlsv1.0 tlsv1.1 tlsv1.2 tlsv1.3
-		trace-time upload-file url url-query user user-agent verbose write-out`) {
-		once[name] = true
-	}
-	return once
-})
+// once are the options under which curl makes one request of one URL over one connection.
+// With any other it may send twice, or elsewhere.
+var once = strings.Fields(`cacert cert compressed connect-timeout data data-ascii data-binary data-raw data-urlencode dump-header fail fail-with-body form globoff
+	header include insecure json key max-time no-buffer noproxy oauth2-bearer output proxy request show-error silent url user user-agent verbose write-out`)
 
 // Options reads a curl command line.
 func Options(argv []string) (out []Option) {
@@ -140,51 +117,23 @@ func Options(argv []string) (out []Option) {
 	return out
 }
 
-// connectsOnce reports whether a command line asks for one request of one
-// URL over one connection.
+// connectsOnce reports whether a command line asks for one request of one HTTP address that
+// is no pattern, over one connection.
 func connectsOnce(argv []string) bool {
-	urls, uploads, globs := 0, 0, true
-	options := Options(argv)
-	for i, o := range options {
-		if !once()[o.Name] || o.At > 0 && strings.HasPrefix(argv[o.Arg], "--") || o.Name == "disable" && i > 0 {
+	urls := 0
+	for i, o := range Options(argv) {
+		switch {
+		case o.Name == "disable" && i == 0:
+		case !slices.Contains(once, o.Name) || o.At > 0 && strings.HasPrefix(argv[o.Arg], "--"):
 			return false
-		}
-		globs = globs && o.Name != "globoff"
-	}
-	for _, o := range options {
-		switch o.Name {
-		case "url":
+		case o.Name == "url":
 			urls++
-			if !address(o.Value, globs) {
-				return false
-			}
-		case "upload-file":
-			uploads++
-			if uploads > 1 || globs && strings.ContainsAny(o.Value, "{[") {
+			if !strings.HasPrefix(o.Value, "http://") && !strings.HasPrefix(o.Value, "https://") || strings.ContainsAny(o.Value, "{[") {
 				return false
 			}
 		}
 	}
 	return urls == 1
-}
-
-// address reports whether a URL is one HTTP address: not a pattern of many, and
-// not an address of another protocol.
-func address(url string, globs bool) bool {
-	scheme := regexp.MustCompile(`(?i)^https?://`).FindString(url)
-	rest := url[len(scheme):]
-	other := regexp.MustCompile(`(?i)^(?:[a-z][a-z0-9+.-]*://|(?:ftp|dict|ldap|imap|smtp|pop3)\.|[-@])`)
-	if scheme == "" && other.MatchString(url) || rest == "" {
-		return false
-	}
-	ipv6 := regexp.MustCompile(`^(?:[^/?#@]*@)?\[[0-9A-Fa-f:.]+(?:%[0-9A-Za-z._~-]+)?\]`)
-	return !globs || !strings.ContainsAny(ipv6.ReplaceAllString(rest, ""), "{[")
-}
-
-// ignoresFiles reports whether -q keeps curl from its configuration, which
-// it does as the first argument only.
-func ignoresFiles(argv []string) bool {
-	return len(argv) > 1 && (argv[1] == "--disable" || strings.HasPrefix(argv[1], "-q"))
 }
 
 // configured reports whether curl has, or may have, a configuration file: it
