@@ -306,19 +306,9 @@ func (e *Engine) readInBackground(ctx context.Context, r *dueRead) {
 	}()
 }
 
-// growStack gives a new goroutine the stack that a read needs, as long as there is next
-// to nothing on it. It would else be doubled and copied deep in an expression or in SQL.
-//
-//go:noinline
-func growStack(at byte) byte {
-	var room [24 << 10]byte
-	return room[at]
-}
-
 // readDue reads one operation that is due, in a goroutine of its own. It returns no error
 // where another engine has it or has moved it.
 func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
-	growStack(0)
 	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: &r.row, rec: r.rec})
 	r.free()
 	switch {
