@@ -275,9 +275,11 @@ func TestI10_ANoticeCutOffIsInDoubt(t *testing.T) {
 		res, err := ledger.Begin(o.ctx, o.store, ledger.BeginRequest{ChangeID: "c", OperationID: op.ID, AttemptID: "dead", Kind: op.Kind, Scope: op.Scope, Key: op.Key, Input: op.Input, Title: op.Title,
 			Deadline: 5 * time.Second, Sender: "http", Actor: dead.checker()})
 		need.Must(o, err == nil && res.Answer == ledger.AnswerBegun, "%v %v", res, err)
-		o.run(o.engine(), o.engine())
+		first, second := o.engine(), o.engine()
+		o.run(first, second)
 		o.want()
 		o.pass(6 * time.Second)
+		first.nudge()
 		eventually(o, "in doubt", func() bool { return o.deliveries()[0].Operation.State == ledger.Uncertain })
 		o.want()
 	})

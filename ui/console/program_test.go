@@ -37,6 +37,7 @@ type terminal struct {
 	t    *testing.T
 	em   *vt.SafeEmulator
 	done chan error
+	rest time.Duration // between two keys of a person
 	mu   sync.Mutex
 	raw  bytes.Buffer
 }
@@ -57,7 +58,10 @@ func (c crlf) Write(p []byte) (int, error) {
 
 func start(t *testing.T, w, h int, o Options, more ...tea.ProgramOption) *terminal {
 	t.Helper()
-	term := &terminal{t: t, em: vt.NewSafeEmulator(w, h), done: make(chan error, 1)}
+	term := &terminal{t: t, em: vt.NewSafeEmulator(w, h), done: make(chan error, 1), rest: dialog.Guard + 30*time.Millisecond}
+	if o.Clock != nil {
+		term.rest /= haste
+	}
 	in, keys := io.Pipe()
 	// What the terminal sends, keys and answers, waits here for a program that draws: the
 	// emulator holds its lock until what it sends is taken.
@@ -136,7 +140,7 @@ func (term *terminal) until(what string, ok func(string) bool) {
 func (term *terminal) dialog(title string) {
 	term.t.Helper()
 	term.wait(title)
-	time.Sleep(dialog.Guard + 50*time.Millisecond)
+	time.Sleep(term.rest)
 }
 
 // keys types like a person: slower than the dialog.Guard of a dialog.
@@ -151,7 +155,7 @@ func (term *terminal) keys(text ...string) {
 			s = "\x1b"
 		}
 		term.em.SendText(s)
-		time.Sleep(dialog.Guard + 30*time.Millisecond)
+		time.Sleep(term.rest)
 	}
 }
 
@@ -227,9 +231,16 @@ func (w *world) options(actor string, e Engine) Options {
 	s := need.Get(w.open())(w.t)
 	w.t.Cleanup(func() { s.Close() })
 	p := need.Get(policy.Parse("policy.yaml", []byte(testPolicy)))(w.t)
-	return Options{Store: s, Engine: e, Policy: func() *policy.Policy { return p }, Actor: ledger.Actor{Name: actor}, Theme: "dark", LedgerPath: w.path,
+	o := Options{Store: s, Engine: e, Policy: func() *policy.Policy { return p }, Actor: ledger.Actor{Name: actor}, Theme: "dark", LedgerPath: w.path,
 		Reopen: func(func(ledger.Store) error) (ledger.Store, error) { return w.open() }}
+	if began := time.Now(); w.path != "" {
+		o.Clock = func() time.Time { return began.Add(haste * time.Since(began)) }
+	}
+	return o
 }
+
+// haste is how much faster the console's clock runs outside of a bubble.
+const haste = 5
 
 // planner plans by the record alone and carries a retry out through the rules.
 type planner struct {

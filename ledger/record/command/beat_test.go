@@ -57,7 +57,7 @@ func TestI3_AHeartbeatKeepsAnAttemptLive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for deadline := 300 * time.Millisecond; ; deadline *= 2 {
+			for deadline := 100 * time.Millisecond; ; deadline *= 2 {
 				b := &beating{T: t, store: ledgertest.NewBreakable(nil), file: filepath.Join(t.TempDir(), "pid"), ended: make(chan struct{})}
 				b.recorder = record.New(b.store, nil, record.Options{})
 				done := make(chan struct{})

@@ -229,7 +229,7 @@ func TestTrailersArePassed(t *testing.T) {
 func TestASlowBodyIsGivenUp(t *testing.T) {
 	up := newUpstream(t, created)
 	w := newWorld(t, up, setup{})
-	w.proxy.patience = 50 * time.Millisecond
+	w.proxy.patience = 25 * time.Millisecond
 	c := need.Get(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)
 	defer c.Close()
 	_, _ = io.WriteString(c, "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nabc")
@@ -246,7 +246,7 @@ func TestASlowBodyIsGivenUp(t *testing.T) {
 		<-hold.c
 		_, _ = io.WriteString(c, whole("201 Created", "", "{}"))
 	})
-	time.AfterFunc(200*time.Millisecond, hold.open)
+	time.AfterFunc(100*time.Millisecond, hold.open)
 	if a := w.post("k", `{"n":1}`); a.status != 201 {
 		t.Errorf("%+v", a)
 	}
