@@ -155,6 +155,9 @@ type missingKeyError struct{ member, owner string }
 
 func (e missingKeyError) Error() string { return fmt.Sprintf("%s has no `%s`", e.owner, e.member) }
 
+// Lacks reports that the expression found no value: a member on the way to it is missing.
+func Lacks(err error) bool { return errors.As(err, new(missingKeyError)) }
+
 // Truth computes an expression that must be true or false.
 func (e *Expression) Truth(ctx context.Context, names *Names) (bool, error) {
 	v, err := e.Eval(ctx, names)
@@ -190,7 +193,7 @@ func (e *Expression) OfCandidate(ctx context.Context, names *Names) (any, error)
 		return data, e.About(err)
 	}
 	v, err := e.Eval(ctx, names)
-	if errors.As(err, new(missingKeyError)) && !e.loops && !e.Uses(AnswerNames...) {
+	if Lacks(err) && !e.loops && !e.Uses(AnswerNames...) {
 		return nil, nil
 	}
 	if err != nil {

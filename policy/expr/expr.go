@@ -129,7 +129,7 @@ var language = sync.OnceValue(func() *cel.Env {
 		cel.ParserRecursionLimit(64),
 		ext.Strings(), ext.Math(), ext.Lists(),
 		ext.Encoders(ext.EncodersVersion(0)), // base64 alone: its JSON would round large numbers
-		cel.Function("parsed", cel.Overload("parsed_string", []*cel.Type{cel.StringType}, cel.DynType, cel.UnaryBinding(parsed))),
+		cel.Function("parsed", cel.Overload("parsed_dyn", []*cel.Type{cel.DynType}, cel.DynType, cel.UnaryBinding(parsed))),
 		cel.Function("money", cel.Overload("money_dyn", []*cel.Type{cel.DynType}, cel.StringType, cel.UnaryBinding(money))),
 	}, mixedArithmetic()...)...))
 })
@@ -173,11 +173,11 @@ func money(v ref.Val) ref.Val {
 	return types.String(Cents(float64(d)))
 }
 
-// parsed is parsed(x): the JSON in a text; a text in which there is none stays text.
+// parsed is parsed(x): the JSON in a text. What is no text, or has no JSON in it, stays.
 func parsed(v ref.Val) ref.Val {
 	text, ok := v.(types.String)
 	if !ok {
-		return types.NewErr("parsed() takes a text, not %s", v.Type().TypeName())
+		return v
 	}
 	data, err := Decode([]byte(text))
 	if err != nil {

@@ -303,7 +303,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"help":          {{}, {"list"}, {hostile}},
 		"completion":    {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},
 		"__complete":    {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},
-		"import":        {{rows}, {"--dry-run", rows}, {"--skip-bad", filepath.Join(b.dir, "bad"+hostile), rows}, {"--from", hostile}, {"--mapping", "/none/" + hostile}, {"--map", hostile}, {"--map", "kind=" + hostile, rows}, {"/none/" + hostile}, {"--show"}},
+		"import":        {{rows}, {"--dry-run", rows}, {"--skip-bad", rows}, {"--from", hostile}, {"--from", "/none/" + hostile}, {"--map", hostile}, {"--map", "kind=" + hostile, rows}, {"/none/" + hostile}},
 
 		"runs":            {{}, {"--all", "-o", "csv"}, {ran}, {hostile}},
 		"runs pause":      {{ran, "--reason", hostile}, {hostile}},

@@ -8,12 +8,11 @@ import (
 	"io"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
@@ -22,268 +21,269 @@ import (
 	"indoubt/ui/safe"
 )
 
-type importOptions struct {
-	from, mapping, skipBad string
-	fields                 []string
-	show, dryRun           bool
-}
-
 func newImportCommand(a *app) *cobra.Command {
-	var o importOptions
+	c := &importing{app: a, seen: map[string]bool{}, done: importJSON{Kinds: map[string]int{}, First: []importRowJSON{}}}
 	cmd := &cobra.Command{
 		Use: "import [FILE…]", GroupID: groupRecord,
 		Short: "Take over dead letters, failed jobs or log lines as operations in doubt",
 		Long: `Record what another program sent, or may have, and gave up: each row of the files, or
 of standard input, becomes an operation in doubt, which checks settle. Nothing is sent.
 
-The rows are JSON: one a line, or one list, or the whole answers of an API. A mapping says
-what a row is: --from names one that comes with indoubt, --mapping FILE is your own, and
---map FIELD=EXPRESSION says one field anew. Every row needs kind and at, the earliest time
-at which it may have been sent; what a downstream remembers or shows counts from then.
-The policy's redact: and the limits of size hold as for "run".
+Rows are JSON, one value a line. A mapping says what a row is: --from names one that comes
+with indoubt, or a file of your own, and --map FIELD=EXPRESSION says one field anew. Every
+row needs kind. at is the earliest time at which it may have been sent; a row without one
+may have been sent at any time. The policy's redact: and the limits of size hold as for "run".
 
-The same rows again record nothing more, so that a command which was stopped, or killed,
-is given again. A row that cannot be read ends the import; what stands before it is
-recorded. With --skip-bad FILE the import goes on, such rows go to FILE, and it exits 1.`,
+The same rows again record nothing more, so that it may run from cron, and a command which
+was stopped, or killed, is given again. A bad row is told with its file and line, and nothing
+is imported. With --skip-bad such rows alone are left out, and it exits 0.`,
 		Example: `  redis-cli zrange dead 0 -1 | indoubt import --from sidekiq --dry-run
-  indoubt import --from sqs --skip-bad bad.jsonl messages/*.json
-  indoubt import --map kind='"mail." + row.class' --map at=row.died_at failed.jsonl
-  indoubt import --from kafka --show > own.yaml`,
+  indoubt import --from sqs --skip-bad messages.jsonl
+  indoubt import --map kind='"mail." + row.class' --map at=row.died_at failed.jsonl`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error { return importRows(cmd.Context(), a, o, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.from, "from", mapping.Plain, "how to read a row: "+strings.Join(mapping.Names(), ", "))
-	f.StringVar(&o.mapping, "mapping", "", "your own mapping, a file of field: expression")
-	f.StringArrayVar(&o.fields, "map", nil, "say one field of the mapping anew, as FIELD=EXPRESSION")
-	f.BoolVar(&o.show, "show", false, "print the mapping, to be changed into your own, and read nothing")
-	f.BoolVar(&o.dryRun, "dry-run", false, "say what would be recorded, with the first rows, and record nothing")
-	f.StringVar(&o.skipBad, "skip-bad", "", "go on behind rows that cannot be read, and write them to this new file")
-	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(mapping.Names(), cobra.ShellCompDirectiveNoFileComp))
-	_ = cmd.RegisterFlagCompletionFunc("map", cobra.FixedCompletions(withSuffix(mapping.Fields(), "="), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
+	f.StringVar(&c.from, "from", mapping.Plain, "how to read a row: "+strings.Join(mapping.Names(), ", ")+", or a file of field: expression")
+	f.StringArrayVar(&c.fields, "map", nil, "say one field of the mapping anew, as FIELD=EXPRESSION")
+	f.BoolVar(&c.dryRun, "dry-run", false, "say what would be recorded, with the first rows, and record nothing")
+	f.BoolVar(&c.skipBad, "skip-bad", false, "leave out rows that cannot be read, and name them on standard error")
+	_ = cmd.RegisterFlagCompletionFunc("from", cobra.FixedCompletions(mapping.Names(), cobra.ShellCompDirectiveDefault))
+	_ = cmd.RegisterFlagCompletionFunc("map", cobra.FixedCompletions(each(mapping.Fields(), func(name string) string { return name + "=" }), cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 	return cmd
-}
-
-func withSuffix(names []string, suffix string) []string {
-	for i := range names {
-		names[i] += suffix
-	}
-	return names
 }
 
 // importJSON is what became of the rows.
 type importJSON struct {
-	Mapping  string           `json:"mapping"`
-	Read     int              `json:"read"`
-	Recorded int              `json:"recorded"`
-	Known    int              `json:"known"`     // the same rows were recorded before
-	KnownKey int              `json:"known_key"` // another operation stands for them under their key
-	LeftOut  int              `json:"left_out"`  // by the mapping
-	Bad      int              `json:"bad"`
-	Kinds    []importKindJSON `json:"kinds"`
-	First    []importRowJSON  `json:"first"`
-}
-
-// importKindJSON counts the recorded rows of a kind.
-type importKindJSON struct {
-	Kind   string `json:"kind"`
-	Rows   int    `json:"rows"`
-	Policy bool   `json:"policy"` // it names the kind
-	Check  bool   `json:"check"`  // it says how to look for the effect
+	Mapping  string          `json:"mapping"`
+	Read     int             `json:"read"`
+	Recorded int             `json:"recorded"`
+	Known    int             `json:"known"`     // the same rows were recorded before
+	KnownKey int             `json:"known_key"` // another operation stands for them under their key
+	LeftOut  int             `json:"left_out"`  // by the mapping
+	Bad      int             `json:"bad"`
+	Kinds    map[string]int  `json:"kinds"` // how many rows of each kind were recorded
+	First    []importRowJSON `json:"first"`
 }
 
 type importRowJSON struct {
 	Place string  `json:"place"`
-	ID    string  `json:"id"`
 	Kind  string  `json:"kind"`
 	Key   string  `json:"key"`
 	Title string  `json:"title"`
-	At    *string `json:"at"`
-	State string  `json:"state"` // uncertain or failed
+	At    *string `json:"at"` // null: at any time
 }
 
 // importing is one run of the command.
 type importing struct {
 	*app
-	importOptions
+	from            string
+	fields          []string
+	dryRun, skipBad bool
+
 	mapping  *mapping.Mapping
 	policy   *policy.Policy
 	recorder *record.Recorder
-	store    ledger.Store
-	file     string // that is read now; "" is standard input
-	batch    []importRow
+	held     []*importRow    // until all were read
+	batch    []*importRow    // taken over at once
 	seen     map[string]bool // of the batch; of all when nothing is recorded
-	kinds    map[string]int
 	done     importJSON
-	bad      *os.File
-	tell     time.Time // when the terminal is told next how far it is
-	told     bool      // it shows that
+	bad      *failure // the first bad row
 }
 
-// importRow is a row that is an operation, and the place it came from.
+// importRow is a row that is an operation, and what became of it.
 type importRow struct {
-	mapping.Row
-	past record.Past
-	how  record.TakenOver
-	op   ledger.Operation
-	err  error
+	place string
+	past  record.Past
+	how   record.TakenOver
+	op    ledger.Operation
+	err   error
 }
 
-// firstShown rows are listed, and of bad ones so many told of.
-const firstShown, badTold = 5, 20
+// Rows are taken over in batches, so many at once: they share transactions.
+const importBatch, importAtOnce, firstShown, badTold = 256, 64, 5, 20
 
-func importRows(ctx context.Context, a *app, o importOptions, files []string) error {
-	if o.show {
-		return showMapping(a, o)
-	}
-	m, err := mapping.Load(o.from, o.mapping, o.fields)
-	if err != nil {
-		return mappingFailure(err)
-	}
-	if len(files) == 0 && isTerminal(a.stdin) {
+func (c *importing) run(ctx context.Context, files []string) (err error) {
+	var broken *mapping.Error
+	switch c.mapping, err = mapping.Load(c.from, c.fields); {
+	case errors.As(err, &broken):
+		return &failure{Exit: exitUsage, Code: "bad_mapping", Message: broken.Message, Hint: broken.Hint}
+	case len(files) == 0 && isTerminal(c.stdin):
 		return usage("import needs rows", "name files, or pipe them in: … | indoubt import --from sidekiq")
-	}
-	c := &importing{app: a, importOptions: o, mapping: m, seen: map[string]bool{}, kinds: map[string]int{}, tell: time.Now().Add(time.Second),
-		done: importJSON{Mapping: m.Name, Kinds: []importKindJSON{}, First: []importRowJSON{}}}
-	if c.recorder, err = a.recorder(ctx, ledger.Source{Pipeline: ledger.SenderImport}, o.dryRun); err != nil {
-		return err
-	}
-	c.store = c.recorder.Store()
-	if c.policy, err = a.policy(); err != nil {
-		return err
-	}
-	if len(files) == 0 {
+	case len(files) == 0:
 		files = []string{"-"}
 	}
+	c.done.Mapping = c.mapping.Name
+	if c.policy, err = c.app.policy(); err != nil {
+		return err
+	}
+	if c.recorder, err = c.app.recorder(ctx, ledger.Source{Pipeline: ledger.SenderImport}, c.dryRun); err != nil {
+		return err
+	}
 	for _, file := range files {
-		if err = c.read(ctx, file); err != nil {
-			break
+		if err := c.read(ctx, file); err != nil {
+			return c.ended(ctx, err)
 		}
 	}
-	return c.ended(ctx, err)
+	return c.ended(ctx, c.release(ctx))
 }
 
-// showMapping prints a mapping that comes with the program.
-func showMapping(a *app, o importOptions) error {
-	text, ok := mapping.Text(o.from)
-	if !ok || o.mapping != "" {
-		_, err := mapping.Load(o.from, "", nil)
-		return cmp.Or(mappingFailure(err), usage("--show prints a mapping of --from", ""))
+// release takes over the rows that were held until the last one was read: where one is bad,
+// nothing is imported.
+func (c *importing) release(ctx context.Context) error {
+	if c.bad != nil && !c.skipBad {
+		c.bad.Hint = strings.TrimPrefix(c.bad.Hint+"\nnothing was imported; mend it, or leave out what is bad: --skip-bad", "\n")
+		return c.bad
 	}
-	return a.done("", map[string]string{"mapping": o.from, "text": string(text)}, func(w *safe.Writer) { w.Lines(strings.TrimSuffix(string(text), "\n")) })
-}
-
-func mappingFailure(err error) error {
-	var broken *mapping.Error
-	if errors.As(err, &broken) {
-		return &failure{Exit: exitUsage, Code: "bad_mapping", Message: broken.Message, Hint: broken.Hint}
-	}
-	return err
-}
-
-// read takes over the rows of one file.
-func (c *importing) read(ctx context.Context, file string) error {
-	var in io.Reader = c.in
-	if c.file = ""; file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return usage(err.Error(), "name a file of JSON, or - for standard input")
-		}
-		defer f.Close()
-		in, c.file = f, filepath.Base(file)
-	}
-	for row, err := range c.mapping.Rows(ctx, in) {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		var op mapping.Operation
-		skip := false
-		if err == nil {
-			op, skip, err = c.mapping.Read(ctx, row)
-		}
-		if c.done.Read++; skip {
-			c.done.LeftOut++
-			continue
-		}
-		if err != nil {
-			if err := c.refuse(ctx, row, err); err != nil {
-				return err
-			}
-			continue
-		}
-		if c.batch = append(c.batch, importRow{Row: row, past: c.pastOf(row, op)}); full(c.batch) {
-			if err := c.flush(ctx); err != nil {
-				return err
-			}
+	for _, row := range c.held {
+		if err := c.take(ctx, row); err != nil {
+			return err
 		}
 	}
 	return c.flush(ctx)
 }
 
-func (c *importing) pastOf(row mapping.Row, op mapping.Operation) record.Past {
-	source := ledger.Source{Pipeline: cmp.Or(op.Source, c.mapping.Name), Run: op.Run}
-	return record.Past{Request: record.Request{ID: op.ID, Kind: op.Kind, Scope: op.Scope, Key: op.Key, Input: op.Input, Source: source, Token: op.Token, TokenSent: op.Token != "",
-		KeySent: op.KeySent, Remark: "taken over from " + c.mapping.Name + ", " + c.place(row)},
-		SentAt: op.At, Outcome: op.Outcome, Proof: op.Proof, ErrorClass: op.ErrorClass, Error: op.Error}
-}
-
-// place is where a row stands.
-func (c *importing) place(row mapping.Row) string {
-	if c.file == "" {
-		return row.Place
-	}
-	return row.Place + " of " + c.file
-}
-
-// refuse tells of a row that is no operation, and keeps it, or ends the import.
-func (c *importing) refuse(ctx context.Context, row mapping.Row, why error) error {
-	var bad *mapping.RowError
-	if !errors.As(why, &bad) { // the source cannot be read on
-		return cmp.Or(c.flush(ctx), error(&failure{Exit: exitError, Code: "bad_source", Message: cmp.Or(c.file, "standard input") + ": " + why.Error(), Hint: "what stands before it is recorded; the same command again goes on behind it"}))
-	}
-	c.done.Bad++
-	message := c.place(row) + ": " + bad.Message
-	if c.skipBad == "" {
-		return cmp.Or(c.flush(ctx), error(&failure{Exit: exitError, Code: "bad_row", Message: message,
-			Hint: strings.TrimPrefix(bad.Hint+"\nor go on without it: --skip-bad FILE; what stands before it is recorded, and not once more", "\n")}))
-	}
-	if c.bad == nil {
-		f, err := os.OpenFile(c.skipBad, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+// read reads the rows of one file.
+func (c *importing) read(ctx context.Context, file string) error {
+	in, name := io.Reader(c.in), "standard input"
+	if file != "-" {
+		f, err := os.Open(file)
 		if err != nil {
-			return usage("--skip-bad: "+err.Error(), "name a file that is not there yet")
+			return usage(err.Error(), "name a file of JSON lines, or - for standard input")
 		}
-		c.bad = f
+		defer f.Close()
+		in, name = f, short(file)
 	}
-	if c.done.Bad <= badTold {
-		c.progress("")
-		c.errOut.Println(message)
+	return c.mapping.Rows(ctx, in, func(row mapping.Row, err error) error {
+		var op mapping.Operation
+		var bad *mapping.Error
+		skip, place := false, name+", "+row.Place
+		if err == nil {
+			op, skip, err = c.mapping.Read(ctx, row)
+		}
+		c.done.Read++
+		switch {
+		case errors.As(err, &bad):
+			c.refuse(place, bad.Message, bad.Hint)
+		case skip:
+			c.done.LeftOut++
+		case c.skipBad:
+			return c.take(ctx, c.rowOf(place, op))
+		default:
+			c.held = append(c.held, c.rowOf(place, op))
+		}
+		return ctx.Err()
+	})
+}
+
+func (c *importing) rowOf(place string, op mapping.Operation) *importRow {
+	req := record.Request{ID: op.ID, Kind: op.Kind, Scope: op.Scope, Key: op.Key, Input: op.Input, Source: ledger.Source{Pipeline: cmp.Or(op.Source, c.mapping.Name), Run: op.Run},
+		Token: op.Token, TokenSent: op.Token != "", KeySent: op.KeySent, Remark: "taken over from " + c.mapping.Name + ", " + place}
+	past := record.Past{Request: req, SentAt: op.At, Outcome: ledger.OutcomeUncertain, Proof: op.Proof, Error: op.Error}
+	if op.Proof != "" {
+		past.Outcome = ledger.OutcomeFailed
 	}
-	_, err := c.bad.Write(append(slices.Clone(row.Text), '\n'))
+	return &importRow{place: place, past: past}
+}
+
+// refuse tells of a row that is no operation.
+func (c *importing) refuse(place, message, hint string) {
+	if c.done.Bad++; c.bad == nil {
+		c.bad = &failure{Exit: exitError, Code: "bad_row", Message: place + ": " + message, Hint: hint}
+	}
+	if c.done.Bad <= badTold && (c.skipBad || c.done.Bad > 1) { // the first ends the import, and is told then
+		c.errOut.Println(place + ": bad: " + message)
+	}
+}
+
+// take takes over a row with others.
+func (c *importing) take(ctx context.Context, row *importRow) error {
+	if c.batch = append(c.batch, row); len(c.batch) < importBatch {
+		return nil
+	}
+	return c.flush(ctx)
+}
+
+// flush takes over the rows of the batch. What is recorded already is looked for in one
+// go, so that an import which is given again comes quickly to what is new. One that was
+// begun when an import was killed is ended.
+func (c *importing) flush(ctx context.Context) error {
+	batch := c.batch
+	c.batch = nil
+	known, err := c.recorder.Store().Records(ctx, each(batch, func(row *importRow) string { return row.past.ID }))
+	if err != nil {
+		return err
+	}
+	if !c.dryRun {
+		clear(c.seen)
+	}
+	for _, rec := range known {
+		o := rec.Operation
+		c.seen[o.ID] = o.State != ledger.Pending || o.LiveAttempt != ledger.DeriveID(o.ID, "attempt")
+	}
+	group := errgroup.Group{}
+	group.SetLimit(importAtOnce)
+	for _, row := range batch {
+		if row.how = record.TakenKnown; c.seen[row.past.ID] {
+			continue
+		}
+		c.seen[row.past.ID] = true
+		group.Go(func() error {
+			if row.err = ctx.Err(); row.err == nil { // what is begun is settled, also when it is stopped
+				row.how, row.op, row.err = c.recorder.TakeOver(context.WithoutCancel(ctx), row.past, c.dryRun)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // each row has its own error
+	for _, row := range batch {
+		if err = c.count(row); err != nil {
+			break
+		}
+	}
 	return err
+}
+
+// count says what became of a row; its error ends the import. What the ledger or the
+// policy refuses of a row is known only here: the others are recorded.
+func (c *importing) count(row *importRow) error {
+	o := row.op
+	switch {
+	case errors.As(row.err, new(*record.NoKeyError)), errors.Is(row.err, ledger.ErrGuard):
+		c.refuse(row.place, row.err.Error(), "does it need a key? --map key=EXPRESSION")
+	case row.err != nil:
+		return row.err
+	case row.how == record.TakenReuse:
+		c.refuse(row.place, fmt.Sprintf("its key `%s` is that of %s, which has another input", o.Key, o.ID), "make it a key of its own: --map key=EXPRESSION")
+	case row.how == record.TakenKnown:
+		c.done.Known++
+	case row.how == record.TakenKey:
+		c.done.KnownKey++
+	default:
+		c.done.Recorded++
+		first := importRowJSON{row.place, o.Kind, o.Key, o.Title, nil}
+		if row.past.SentAt.After(mapping.AnyTime) {
+			first.At = moment(row.past.SentAt)
+		}
+		if c.done.Kinds[o.Kind]++; len(c.done.First) < firstShown {
+			c.done.First = append(c.done.First, first)
+		}
+	}
+	return nil
 }
 
 // ended says what became of the rows.
 func (c *importing) ended(ctx context.Context, err error) error {
-	c.progress("")
-	if c.bad != nil {
-		err = cmp.Or(err, c.bad.Close())
-	}
-	for _, kind := range slices.Sorted(maps.Keys(c.kinds)) {
-		k := c.policy.Kind(kind)
-		c.done.Kinds = append(c.done.Kinds, importKindJSON{kind, c.kinds[kind], k.Known, k.Read != nil})
-	}
-	effect := effectCreated
-	switch {
-	case c.done.Recorded == 0:
+	effect := map[bool]string{false: effectCreated, true: effectWouldCreate}[c.dryRun]
+	if c.done.Recorded == 0 {
 		effect = effectNoop
-	case c.dryRun:
-		effect = effectWouldCreate
 	}
 	switch {
-	case err == nil && c.done.Bad == 0:
-		return c.app.done(effect, c.done, c.print)
+	case err == nil && c.bad != nil && !c.skipBad: // the ledger refused it
+		c.bad.Hint = strings.TrimPrefix(c.bad.Hint+"\nthe other rows were imported, and are not imported once more", "\n")
+		err = c.bad
 	case err == nil:
-		err = &failure{Exit: exitError, Code: "bad_row", Message: fmt.Sprintf("%s %s not taken over; see %s", ledger.Count(c.done.Bad), plural(c.done.Bad, "row was", "rows were"), short(c.skipBad)), Hint: "mend them there, and import that file"}
+		return c.app.done(effect, c.done, c.print)
 	case ctx.Err() != nil:
 		err = &failure{Exit: exitError, Code: "stopped", Message: "stopped; what was recorded stays", Hint: "the same command again goes on"}
 	}
@@ -296,47 +296,26 @@ func (c *importing) ended(ctx context.Context, err error) error {
 
 // print is the account for people.
 func (c *importing) print(w *safe.Writer) {
-	verb := "recorded"
+	d, would := c.done, ""
 	if c.dryRun {
-		verb = "would be recorded"
+		would = "would be "
 	}
-	line := fmt.Sprintf("%s %s read: %s %s", ledger.Count(c.done.Read), plural(c.done.Read, "row", "rows"), ledger.Count(c.done.Recorded), verb)
-	for _, part := range []struct {
-		n    int
-		what string
-	}{{c.done.Known, "there already"}, {c.done.KnownKey, "known by their key"}, {c.done.LeftOut, "left out by the mapping"}, {c.done.Bad, "bad"}} {
-		if part.n > 0 {
-			line += ", " + ledger.Count(part.n) + " " + part.what
+	w.Printf("%s %s read: %s %srecorded, %s there already, %s left out by the mapping, %s bad\n", ledger.Count(d.Read), plural(d.Read, "row", "rows"),
+		ledger.Count(d.Recorded), would, ledger.Count(d.Known+d.KnownKey), ledger.Count(d.LeftOut), ledger.Count(d.Bad))
+	kinds, next := slices.Sorted(maps.Keys(d.Kinds)), "A check settles them: see the page on policies, or decide by hand: indoubt list"
+	writeColumns(w, []string{"KIND", "ROWS", "CHECK"}, len(kinds), func(i int) []string {
+		check := "none: the policy says no read for it"
+		if c.policy.Kind(kinds[i]).Read != nil {
+			check, next = "by the policy", "Look for their effects: indoubt engine, or keep a console open"
 		}
-	}
-	w.Println(line)
-	unchecked := 0
-	writeColumns(w, []string{"KIND", "ROWS", "CHECK"}, len(c.done.Kinds), func(i int) []string {
-		k := c.done.Kinds[i]
-		check := "by the policy"
-		switch {
-		case !k.Policy:
-			check = "none: no policy for this kind"
-		case !k.Check:
-			check = "none: its policy says no read"
-		}
-		if !k.Check {
-			unchecked++
-		}
-		return []string{k.Kind, ledger.Count(k.Rows), check}
+		return []string{kinds[i], ledger.Count(d.Kinds[kinds[i]]), check}
 	})
 	if c.dryRun {
-		writeColumns(w, []string{"FIRST", "KIND", "KEY", "SENT AT", "TITLE"}, len(c.done.First), func(i int) []string {
-			r := c.done.First[i]
-			return []string{r.Place, r.Kind, r.Key, *r.At, r.Title}
+		writeColumns(w, []string{"FIRST", "KIND", "KEY", "SENT AT", "TITLE"}, len(d.First), func(i int) []string {
+			r, any := d.First[i], "at any time"
+			return []string{r.Place, r.Kind, r.Key, *cmp.Or(r.At, &any), r.Title}
 		})
-		return
-	}
-	if c.done.Recorded > 0 && unchecked < len(c.done.Kinds) {
-		w.Println()
-		w.Println("Nothing was sent. Look for their effects: indoubt engine, or keep a console open")
-	} else if c.done.Recorded > 0 {
-		w.Println()
-		w.Println("Nothing was sent. A check settles them: see the page on policies, or decide by hand: indoubt list")
+	} else if d.Recorded > 0 {
+		w.Lines("\nNothing was sent. " + next)
 	}
 }
