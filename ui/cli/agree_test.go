@@ -156,7 +156,7 @@ func cellsUnder(t *testing.T, screen string, heads ...string) map[string]map[str
 func TestConsoleAndCommandLineAgree(t *testing.T) {
 	b, many := everyState(t)
 	heads := []string{"AGE", "KIND", "WHAT", "PIPELINE", "TWICE", "NEVER", "LANDED?", "CLOCK", "DO"}
-	listed := cellsUnder(t, b.table(250, "--tab", "all"), heads...)
+	listed := cellsUnder(t, b.table(250), heads...)
 	shown := cellsUnder(t, b.screen(149, 70, console.Options{}, "Needs you", "0", func(screen string) bool {
 		rows := cellsUnder(t, screen, heads...)
 		for _, row := range rows { // until all details are read

@@ -33,9 +33,8 @@ its SHA-256 compared with what the ledger has written down.`,
 }
 
 type archiveFind struct {
-	from, key, kind string
-	limit           int
-	settledFlags
+	from, key, kind, since string
+	limit                  int
 }
 
 func newArchiveFindCommand(a *app) *cobra.Command {
@@ -44,16 +43,15 @@ func newArchiveFindCommand(a *app) *cobra.Command {
 		Use: "find --from DIR", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		Short: "Find archived operations by key, kind or time",
 		Long: `Find operations in the archives of a ledger, the oldest first: those with a key, of a kind
-(with * for anything), begun since or until. It reads the files whose time fits.
+(with * for anything), begun since then. It reads the files whose time fits.
 "indoubt show ID --archive DIR" shows one whole.`,
-		Example: "  indoubt archive find --from /var/lib/indoubt/archive --key INV-1042\n  indoubt archive find --from /var/lib/indoubt/archive --kind 'stripe.*' --since 2026-03-01 --until 2026-03-02",
+		Example: "  indoubt archive find --from /var/lib/indoubt/archive --key INV-1042\n  indoubt archive find --from /var/lib/indoubt/archive --kind 'stripe.*' --since 2026-03-01",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return archiveCommand{a}.find(cmd.Context(), f) },
 	}
 	cmd.Flags().StringVar(&f.from, "from", "", "the directory of the files")
 	cmd.Flags().StringVar(&f.key, "key", "", "only with this key")
 	cmd.Flags().StringVar(&f.kind, "kind", "", "only of this kind, with * for anything")
 	cmd.Flags().StringVar(&f.since, "since", "", "only begun since, as 30m, 2d or 2026-07-14")
-	cmd.Flags().StringVar(&f.until, "until", "", "only begun before, as 30m, 2d or 2026-07-14")
 	cmd.Flags().IntVar(&f.limit, "limit", 100, "at most so many")
 	_ = cmd.MarkFlagDirname("from")
 	return cmd
@@ -172,12 +170,12 @@ func (a archiveCommand) find(ctx context.Context, f archiveFind) error {
 	if err := atMost(f.limit); err != nil {
 		return err
 	}
-	since, until, err := f.times(a.clock())
-	if err != nil {
-		return err
-	}
-	if until.IsZero() {
-		until = ledger.Never
+	var since time.Time
+	if f.since != "" {
+		var err error
+		if since, err = past("since", f.since, a.clock()); err != nil {
+			return err
+		}
 	}
 	s, err := a.ledgerFor(ctx, toLook)
 	if err != nil {
@@ -189,12 +187,12 @@ func (a archiveCommand) find(ctx context.Context, f archiveFind) error {
 	}
 	out, kind := []foundJSON{}, ledger.Term{Field: "kind", Value: f.kind}
 	for _, file := range files {
-		if file.Newest.Before(since) || !file.Oldest.Before(until) || len(out) > f.limit {
+		if file.Newest.Before(since) || len(out) > f.limit {
 			continue
 		}
 		err := archive.Each(f.from, file.File, func(w ledger.Whole) bool {
 			o := w.Operation
-			if (f.key == "" || f.key == o.Key) && (f.kind == "" || kind.Names(o.Kind)) && !o.CreatedAt.Before(since) && o.CreatedAt.Before(until) {
+			if (f.key == "" || f.key == o.Key) && (f.kind == "" || kind.Names(o.Kind)) && !o.CreatedAt.Before(since) {
 				out = append(out, foundJSON{o.ID, o.Kind, o.Key, o.Title, string(o.State), moment(o.CreatedAt), moment(o.SettledAt), text(o.Receipt()), file.File})
 			}
 			return len(out) <= f.limit && ctx.Err() == nil

@@ -231,8 +231,8 @@ func (c completion) options(cmd *cobra.Command) {
 	past, spans := words("30m", "8h", "today", "yesterday", "7d"), words("30s", "2m", "10m", "1h")
 	values := map[string]completing{
 		"context": c.contexts, "output": words(formats...),
-		"theme": words("auto", "light", "dark", "none"), "tab": words("needs_you", "checking", "in_flight", "parked", "settled", "all"),
-		"order": words("loss", "newest", "oldest"), "verb": words(verbs...), "outcome": words("committed", "failed", "uncertain"), "proof": words("never_sent", "refused"),
+		"theme": words("auto", "light", "dark", "none"),
+		"verb":  words(verbs...), "outcome": words("committed", "failed", "uncertain"), "proof": words("never_sent", "refused"),
 		"effect": words("created", "updated", "deleted", "noop"), "error-class": words(ledger.FilterValues("error")...), "truth": words("taken_back", "both_wanted", "landed_once", "not_landed"),
 		"since": past, "until": words("30m", "2h", "8h", "1d", "tomorrow"), "deadline": spans, "timeout": spans, "grace": spans,
 		"kind": c.names("kind"), "downstream": c.names("downstream"), "source": c.names("source"), "by": c.names("by"), "incident": first(c.incidents), "op": c.ids(nil, false),
@@ -242,10 +242,7 @@ func (c completion) options(cmd *cobra.Command) {
 	each = func(cmd *cobra.Command) {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			of := values[f.Name]
-			switch {
-			case f.Name == "until" && cmd.Flags().Lookup("since") != nil:
-				of = past
-			case of == nil:
+			if of == nil {
 				of = cobra.NoFileCompletions
 			}
 			if f.NoOptDefVal == "" {

@@ -21,7 +21,7 @@ type consoleCommand struct{ *app }
 
 // newConsoleCommand is the program without a command.
 func newConsoleCommand(a *app) *cobra.Command {
-	var settled settledFlags
+	var since string
 	var engine, tellVersion bool
 	cmd := &cobra.Command{
 		Use:               "indoubt [FILTER|ID]",
@@ -41,7 +41,7 @@ func newConsoleCommand(a *app) *cobra.Command {
 			if asText { // as it is typed in the console
 				args[0] = args[0][1:]
 			}
-			filter, err := settled.filter(args, a.clock())
+			filter, _, err := filterSince(args, since, a.clock())
 			if err != nil {
 				return err
 			}
@@ -54,52 +54,27 @@ func newConsoleCommand(a *app) *cobra.Command {
 			return consoleCommand{a}.fullScreen(cmd.Context(), args, filter, engine)
 		},
 	}
-	settled.add(cmd)
+	cmd.Flags().StringVar(&since, "since", "", sinceSays)
 	// A template would make the linker keep every method that one could call.
 	cmd.Flags().BoolVarP(&tellVersion, "version", "v", false, "version for indoubt")
 	cmd.Flags().BoolVar(&engine, "engine", false, "also send automatically, where the policy says so")
 	return cmd
 }
 
-// settledFlags bound what is listed of what is settled. They are terms of the filter, too.
-type settledFlags struct{ since, until string }
+const sinceSays = "of what is settled, only what was begun since, as 30m, 2d or 2026-07-14"
 
-func (f *settledFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.since, "since", "", "of what is settled, only what was begun since, as 30m, 2d or 2026-07-14")
-	cmd.Flags().StringVar(&f.until, "until", "", "of what is settled, only what was begun before, as 30m, 2d or 2026-07-14")
-}
-
-// filter joins the arguments to one filter, with the flags as terms.
-func (f *settledFlags) filter(args []string, now time.Time) (string, error) {
-	text := strings.Join(args, " ")
-	for _, flag := range []struct{ name, value string }{{"since", f.since}, {"until", f.until}} {
-		if flag.value == "" {
-			continue
+// filterSince joins the arguments to one filter, with --since as a term.
+func filterSince(args []string, since string, now time.Time) (filter string, from time.Time, err error) {
+	filter = strings.Join(args, " ")
+	if since != "" {
+		if from, err = past("since", since, now); err != nil {
+			return "", from, err
 		}
-		if _, err := past(flag.name, flag.value, now); err != nil {
-			return "", err
-		}
-		text += " " + flag.name + `:"` + flag.value + `"`
+		filter += ` since:"` + since + `"`
 	}
-	text = strings.TrimSpace(text)
-	_, err := ledger.ParseFilter(text)
-	return text, err
-}
-
-// times are the two, zero where they are not given.
-func (f *settledFlags) times(now time.Time) (since, until time.Time, err error) {
-	for _, flag := range []struct {
-		name, value string
-		into        *time.Time
-	}{{"since", f.since, &since}, {"until", f.until, &until}} {
-		if flag.value == "" {
-			continue
-		}
-		if *flag.into, err = past(flag.name, flag.value, now); err != nil {
-			return since, until, err
-		}
-	}
-	return since, until, nil
+	filter = strings.TrimSpace(filter)
+	_, err = ledger.ParseFilter(filter)
+	return filter, from, err
 }
 
 var idLike = lazyregexp.New(`^[0-9a-fA-F][0-9a-fA-F-]{3,35}$`)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -66,7 +67,10 @@ func TestAFilterAnswersForSettledOperations(t *testing.T) {
 // needs:you is the console's first list, however much there is of each sort.
 func TestNeedsYouIsTheFirstList(t *testing.T) {
 	b, _ := everyState(t)
-	tab, _ := b.listed("--tab", "needs_you")
+	var tab []string
+	for _, row := range need.Get(b.open().Page(t.Context(), ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderLoss, Now: b.now, Limit: 500}))(t).Rows {
+		tab = append(tab, row.ID)
+	}
 	filter, _ := b.listed("needs:you")
 	need.That(t, len(tab) > 5, "%d rows need a person", len(tab))
 	need.Equal(t, strings.Join(filter, " "), strings.Join(tab, " "))

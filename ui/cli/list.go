@@ -16,8 +16,6 @@ import (
 
 type listOptions struct {
 	filter string
-	tab    string
-	order  string
 	limit  int
 	after  string
 	since  time.Time
@@ -33,7 +31,7 @@ type listCommand struct{ *app }
 
 func newListCommand(a *app) *cobra.Command {
 	var o listOptions
-	var settled settledFlags
+	var since string
 	var all bool
 	cmd := &cobra.Command{
 		Use: "list [FILTER]", GroupID: groupLook,
@@ -53,19 +51,15 @@ something listed needs you or is being checked.
 --all -o jsonl prints every operation that the filter lets through, oldest first, as it
 reads them: what was recorded before it began is there, once, as it stood when its page was
 read. Text that a spreadsheet would run begins with an apostrophe in -o csv.`,
-		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list --tab settled --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'",
+		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list -needs:you --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := settled.filter(args, a.clock())
-			if err != nil {
-				return err
-			}
-			o.filter = f
-			if o.since, _, err = settled.times(a.clock()); err != nil {
+			var err error
+			if o.filter, o.since, err = filterSince(args, since, a.clock()); err != nil {
 				return err
 			}
 			if c := (&everything{app: a}); all {
-				if err := c.rowsOnly(cmd, "tab", "order", "limit", "after", "exit-code"); err != nil {
+				if err := c.rowsOnly(cmd, "limit", "after", "exit-code"); err != nil {
 					return err
 				}
 				return c.operations(cmd.Context(), o.filter, o.since)
@@ -75,19 +69,16 @@ read. Text that a spreadsheet would run begins with an apostrophe in -o csv.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&all, "all", false, "all of them, oldest first, a row at a time: with -o jsonl or csv")
-	f.StringVar(&o.tab, "tab", "", "one list of the console: needs_you, checking, in_flight, parked, settled or all")
-	f.StringVar(&o.order, "order", "", "loss (what is lost if no one acts), newest or oldest")
 	f.IntVar(&o.limit, "limit", 50, "at most this many")
 	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
-	settled.add(cmd)
+	f.StringVar(&since, "since", "", sinceSays)
 	f.BoolVar(&o.probe, "exit-code", false, "exit 6 where something listed needs you or is being checked")
 	return cmd
 }
 
 // list prints one page of operations.
 func (c listCommand) list(ctx context.Context, o listOptions) error {
-	tabs, err := o.tabs()
-	if err != nil {
+	if err := atMost(o.limit); err != nil {
 		return err
 	}
 	filter, err := readFilter(c.app, o.filter)
@@ -98,16 +89,19 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	archived, err := o.leavesOut(ctx, s, tabs, filter)
+	notes, archived, err := leavesOut(ctx, s, filter, o.since)
 	if err != nil {
 		return err
+	}
+	if o.filter != "" {
+		o.notes = notes
 	}
 	if c.format != "text" {
 		for _, note := range o.notes {
 			c.left("%s", note)
 		}
 	}
-	rows, next, stopped, err := c.pages(ctx, s, tabs, filter, o)
+	rows, next, stopped, err := c.pages(ctx, s, filter, o)
 	if err != nil {
 		return err
 	}
@@ -142,15 +136,6 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	return c.done("", data, print)
 }
 
-// leavesOut notes what the filter does not answer for on these lists.
-func (o *listOptions) leavesOut(ctx context.Context, s ledger.Archiver, tabs []ledger.Tab, f ledger.Filter) (archived int, err error) {
-	o.notes, archived, err = leavesOut(ctx, s, f, o.since)
-	if o.filter == "" || !slices.Contains(tabs, ledger.TabAll) && !slices.Contains(tabs, ledger.TabSettled) {
-		o.notes = nil
-	}
-	return archived, err
-}
-
 // unsettled counts the rows that need a person or are being checked.
 func unsettled(rows []ledger.Row, now time.Time) (n int) {
 	for _, row := range rows {
@@ -161,31 +146,11 @@ func unsettled(rows []ledger.Row, now time.Time) (n int) {
 	return n
 }
 
-// tabs are the lists to print, one after the other.
-func (o listOptions) tabs() ([]ledger.Tab, error) {
-	if err := atMost(o.limit); err != nil {
-		return nil, err
-	}
-	if !slices.Contains([]string{"", "loss", "newest", "oldest"}, o.order) {
-		return nil, usage(fmt.Sprintf("--order %q is none of loss, newest, oldest", o.order), "")
-	}
-	tab := ledger.Tab(o.tab)
-	switch {
-	case tab == "" && (o.order == "" || o.order == "loss"):
-		return append(slices.Clone(openTabs), ledger.TabAll), nil
-	case tab == "":
-		return []ledger.Tab{ledger.TabAll}, nil
-	case slices.Contains(append(slices.Clone(openTabs), ledger.TabSettled, ledger.TabAll), tab):
-		return []ledger.Tab{tab}, nil
-	}
-	return nil, usage(fmt.Sprintf("--tab %q is none of needs_you, checking, in_flight, parked, settled, all", o.tab), "")
-}
-
 // pages fills one page from several lists, and gives the cursor of the next. stopped
 // says how far a search came that Ctrl-C ended; "" when it was not ended.
-func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions) (rows []ledger.Row, next, stopped string, err error) {
+func (c listCommand) pages(ctx context.Context, s ledger.Lister, f ledger.Filter, o listOptions) (rows []ledger.Row, next, stopped string, err error) {
 	searched := 0
-	rows, next, err = c.walk(ctx, s, tabs, f, o, func(n int) bool {
+	rows, next, err = c.walk(ctx, s, f, o, func(n int) bool {
 		if searched += n; n > 0 && !c.json && isTerminal(c.rawErr) {
 			fmt.Fprintf(c.rawErr, "\rsearched about %s operations, Ctrl-C stops ", ledger.Count(searched))
 		}
@@ -198,7 +163,7 @@ func (c listCommand) pages(ctx context.Context, s ledger.Lister, tabs []ledger.T
 		return rows, next, fmt.Sprintf("stopped after about %s operations: not all was searched", ledger.Count(searched)), nil
 	}
 	o.after, o.limit = next, 1
-	more, rest, err := c.walk(ctx, s, tabs, f, o, func(int) bool { return false })
+	more, rest, err := c.walk(ctx, s, f, o, func(int) bool { return false })
 	if len(more) == 0 && rest == "" { // nothing is left behind it
 		next = ""
 	}
@@ -213,12 +178,12 @@ const searchStep = 500 * time.Millisecond
 // list it is in. What one list has shown is left out of the last one, which has all.
 // Where a filter has searched for a while, on says whether to go on; the end of ctx
 // ends a search with what was found until then.
-func (c listCommand) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Tab, f ledger.Filter, o listOptions, on func(searched int) bool) (rows []ledger.Row, next string, err error) {
-	several, after, now := len(tabs) > 1, o.after, c.clock()
+func (c listCommand) walk(ctx context.Context, s ledger.Lister, f ledger.Filter, o listOptions, on func(searched int) bool) (rows []ledger.Row, next string, err error) {
+	tabs, after, now := append(slices.Clone(openTabs), ledger.TabAll), o.after, c.clock()
 	if tab, cursor, ok := strings.Cut(after, "/"); ok {
 		at := slices.Index(tabs, ledger.Tab(tab))
 		if at < 0 {
-			return nil, "", usage("--after is the cursor of another list", "use data.next with the same filter, --tab and --order")
+			return nil, "", usage("--after is the cursor of another list", "use data.next with the same filter")
 		}
 		tabs, after = tabs[at:], cursor
 	} else if after != "" {
@@ -229,8 +194,8 @@ func (c listCommand) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Ta
 			return rows, string(tabs[0]) + "/" + after, nil
 		}
 		tab := tabs[0]
-		q := ledger.Query{Tab: tab, Filter: f, Order: ledger.Order(o.order), Now: now, After: after, Limit: o.limit - len(rows), Within: searchStep}
-		if q.Order == "" && slices.Contains(openTabs, tab) {
+		q := ledger.Query{Tab: tab, Filter: f, Now: now, After: after, Limit: o.limit - len(rows), Within: searchStep}
+		if slices.Contains(openTabs, tab) {
 			q.Order = ledger.OrderLoss
 		}
 		page, err := s.Page(ctx, q)
@@ -244,7 +209,7 @@ func (c listCommand) walk(ctx context.Context, s ledger.Lister, tabs []ledger.Ta
 			return rows, string(tab) + "/" + page.Next, nil
 		}
 		for _, row := range page.Rows {
-			if tab != ledger.TabAll || !several || !slices.Contains(openTabs, row.TabAt(q.Now)) {
+			if tab != ledger.TabAll || !slices.Contains(openTabs, row.TabAt(q.Now)) {
 				rows = append(rows, row)
 			}
 		}
@@ -275,7 +240,7 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 	if over := ticket.Failover(info.Failover, time.Local); !over.Empty() {
 		more += "\n" + over.String() + "; nothing is begun or allowed until `indoubt adopt`"
 	}
-	if o.filter != "" || o.tab != "" {
+	if o.filter != "" {
 		return operations(shown) + more, nil
 	}
 	counts, err := s.Counts(ctx, c.clock())

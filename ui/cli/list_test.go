@@ -44,8 +44,8 @@ func TestSearchStopsWithWhatItFound(t *testing.T) {
 	f := need.Get(ledger.ParseFilter("word"))(t)
 	var out, errOut bytes.Buffer
 	a := newApp(strings.NewReader(""), &out, &errOut)
-	rows, next, stopped, err := listCommand{a}.pages(ctx, s, []ledger.Tab{ledger.TabAll}, f, listOptions{limit: 5})
-	if err != nil || len(rows) != 1 || next != "all/+++" || !strings.HasPrefix(stopped, "stopped after about 3,000 operations") {
+	rows, next, stopped, err := listCommand{a}.pages(ctx, s, f, listOptions{limit: 5})
+	if err != nil || len(rows) != 1 || next != "needs_you/+++" || !strings.HasPrefix(stopped, "stopped after about 3,000 operations") {
 		t.Errorf("%d rows, next %q, %q, %v", len(rows), next, stopped, err)
 	}
 }

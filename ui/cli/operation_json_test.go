@@ -130,7 +130,7 @@ func TestListJSON(t *testing.T) {
 		t.Errorf("a next page is promised behind the last: %s", *p.Next)
 	}
 	need.Equal(t, len(list("state:committed").Operations), 2, "state:committed gives")
-	need.Equal(t, len(list("--tab", "settled").Operations), 1, "--tab settled gives")
+	need.Equal(t, len(list("lane:resolved").Operations), 1, "lane:resolved gives")
 	need.Equal(t, len(list("kind:stripe.*", "-state:pending", "cus_4Tz").Operations), 1, "several terms give")
 	// What is open stays however old it is; only what is settled is left out.
 	need.Equal(t, len(list("--since", "1s").Operations), 5, "--since 1s gives")

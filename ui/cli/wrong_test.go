@@ -69,12 +69,9 @@ list --json -o csv
 list --limit abc
 list --limit 0
 list --limit 99999
-list --tab inbox
-list --order random
 list --after junk
 list --since soon
 list --since 2026-13-01
-list --until tomorrow
 list kind:a_OR
 list (kind:a
 list ()
