@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// SuspendRequest reports an answer that is none yet: more input is wanted, or a
-// task goes on at the downstream.
+// SuspendRequest reports an answer that is none yet: more input is wanted.
 type SuspendRequest struct {
 	ChangeID, AttemptID string
 	Awaits              string          // names where the rest is to be asked for

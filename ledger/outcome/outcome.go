@@ -60,7 +60,7 @@ func judged(rec ledger.Record) string {
 // JudgeAttempt is Judge for an answer to a certain attempt, which need not be
 // the live one.
 func JudgeAttempt(ctx context.Context, rules Rules, rec ledger.Record, attemptID string, a ledger.Answer) ledger.SettleRequest {
-	a = settledTask(Readable(a))
+	a = Readable(a)
 	s := ledger.SettleRequest{AttemptID: attemptID, Status: Status(a)}
 	if neverSent(a) && a.Tree != ledger.TreeOpen {
 		s.Outcome, s.Proof, s.Error = ledger.OutcomeFailed, ledger.NeverSent, joined("never sent", errorOf(a))
@@ -189,7 +189,7 @@ func complete(a ledger.Answer) bool {
 	}
 	switch {
 	case a.RPC != nil:
-		return !notYet(a)
+		return !unfinished(a)
 	case a.Via == "mcp":
 		return refusedStatus[a.Status]
 	case a.Via == "sql":
@@ -222,7 +222,7 @@ func classOf(a ledger.Answer) ledger.ErrorClass {
 	case a.Exited && a.Exit != 0:
 		return ledger.ClassExit
 	case a.RPC != nil && a.Err == nil:
-		if notYet(a) {
+		if unfinished(a) {
 			return classAwaits
 		}
 		return ledger.ClassToolError

@@ -9,7 +9,6 @@ import (
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
@@ -46,48 +45,21 @@ func textMember(m map[string]json.RawMessage, name string) string {
 	return s
 }
 
-// task is a task's state as a server tells it: in a `task` member (revision
-// 2025-11-25), or in the result itself (the tasks extension of 2026-07-28, and
-// tasks/get in both).
-type task struct {
-	id, status string
-	poll       time.Duration
-	handle     bool            // given instead of a tool's result, which is still to come
-	result     json.RawMessage // of a completed one, where it is told
-	failure    json.RawMessage // of a failed one, likewise
+// taskID is the id of the task that a server answered with instead of a tool's result:
+// in a `task` member (revision 2025-11-25), or in the result itself (the tasks extension
+// of 2026-07-28).
+func taskID(m map[string]json.RawMessage) (id string, ok bool) {
+	if m == nil || m["content"] != nil { // a tool's own result, whatever else is in it
+		return "", false
+	}
+	if inner := members(m["task"]); inner != nil {
+		m = inner
+	}
+	id = textMember(m, "taskId")
+	return id, id != "" && textMember(m, "status") != ""
 }
 
-// taskOf finds the task that a result tells of.
-func taskOf(outer map[string]json.RawMessage) (task, bool) {
-	if outer == nil || outer["content"] != nil { // a tool's own result, whatever else is in it
-		return task{}, false
-	}
-	m, handle := outer, textMember(outer, "resultType") == "task"
-	if inner := members(outer["task"]); inner != nil {
-		m, handle = inner, true
-	}
-	t := task{id: textMember(m, "taskId"), status: textMember(m, "status"), handle: handle, result: m["result"], failure: m["error"]}
-	for _, name := range []string{"pollIntervalMs", "pollInterval"} {
-		var ms float64
-		if json.Unmarshal(m[name], &ms) == nil && ms > 0 && ms < float64(ledger.MaxDeadline/time.Millisecond) {
-			t.poll = time.Duration(ms) * time.Millisecond
-		}
-	}
-	return t, t.id != "" && t.status != ""
-}
-
-const (
-	awaitsTask  = "task:"
-	awaitsInput = "input:"
-)
-
-// AwaitsTask is what an attempt awaits that was answered with a task.
-func AwaitsTask(taskID string) string { return awaitsTask + taskID }
-
-// AwaitedTask is the id of the task that an attempt awaits.
-func AwaitedTask(awaits string) (taskID string, ok bool) {
-	return strings.CutPrefix(awaits, awaitsTask)
-}
+const awaitsInput = "input:"
 
 // AwaitedInput reports whether an attempt awaits what the server asked for.
 func AwaitedInput(awaits string) bool { return strings.HasPrefix(awaits, awaitsInput) }
@@ -105,38 +77,33 @@ func AwaitsInput(requestState string, asked []string) string {
 	return awaitsInput + hex.EncodeToString(sum[:])
 }
 
-// NotYet reports whether an answer is none yet: a server wants more
-// input first, or works on as a task. The attempt stays in flight then; awaits is
-// what Recorder.Suspend records, and poll how often the server wants to be asked,
-// 0 when it does not say. An answer that is not whole is never one of these.
-func NotYet(a ledger.Answer) (awaits string, poll time.Duration, ok bool) {
+// NotYet reports whether an answer is none yet, because the server wants more input
+// first. The attempt stays in flight then; awaits is what Recorder.Suspend records. An
+// answer that is not whole is never one of these.
+func NotYet(a ledger.Answer) (awaits string, ok bool) {
 	if a.RPC == nil || a.RPC.Error || a.Err != nil || a.Truncated {
-		return "", 0, false
+		return "", false
 	}
 	m := resultOfCall(a.RPC)
-	if textMember(m, "resultType") == "input_required" {
-		var asked []string
-		for name := range members(m["inputRequests"]) {
-			asked = append(asked, name)
-		}
-		return AwaitsInput(stateOf(m["requestState"]), asked), 0, true
+	if textMember(m, "resultType") != "input_required" {
+		return "", false
 	}
-	t, ok := taskOf(m)
-	if !ok {
-		return "", 0, false
+	var asked []string
+	for name := range members(m["inputRequests"]) {
+		asked = append(asked, name)
 	}
-	switch t.status {
-	case "working", "input_required":
-		return AwaitsTask(t.id), t.poll, true
-	case "completed":
-		return AwaitsTask(t.id), t.poll, t.handle // its result is to be fetched
-	}
-	return "", 0, false
+	return AwaitsInput(stateOf(m["requestState"]), asked), true
 }
 
-func notYet(a ledger.Answer) bool {
-	_, _, yes := NotYet(a)
-	return yes
+// unfinished reports whether the tool's result is still to come, as far as a whole answer
+// says: more input is wanted, or a task goes on. How a task ends is never asked.
+func unfinished(a ledger.Answer) bool {
+	if a.RPC == nil || a.RPC.Error || a.Err != nil || a.Truncated {
+		return false
+	}
+	_, wanted := NotYet(a)
+	_, task := taskID(resultOfCall(a.RPC))
+	return wanted || task
 }
 
 // stateOf is requestState as text. It should be a string; what is not counts as
@@ -147,29 +114,6 @@ func stateOf(raw json.RawMessage) string {
 		return s
 	}
 	return string(bytes.TrimSpace(raw))
-}
-
-// settledTask replaces what tasks/get says of a task that has ended by what the
-// call itself would have been answered with.
-func settledTask(a ledger.Answer) ledger.Answer {
-	if a.RPC == nil || a.RPC.Error || a.Truncated {
-		return a
-	}
-	t, ok := taskOf(resultOfCall(a.RPC))
-	if !ok || t.handle {
-		return a
-	}
-	switch t.status {
-	case "completed":
-		if len(t.result) > 0 { // else revision 2025-11-25, where it means "without isError"
-			a.RPC = &ledger.RPCAnswer{Result: t.result}
-		}
-	case "failed", "cancelled":
-		// It had been taken up, so that no code of its error is a refusal.
-		m := members(t.failure)
-		a.RPC = &ledger.RPCAnswer{Error: true, Message: strings.TrimSpace("task " + t.status + " " + textMember(m, "message"))}
-	}
-	return a
 }
 
 // byRPC judges a JSON-RPC response.
@@ -246,7 +190,7 @@ func notRun(a ledger.Answer) bool {
 // toolFailed reports whether a result says isError, or may be meant to.
 func toolFailed(r *ledger.RPCAnswer) bool {
 	m := resultOfCall(r)
-	if t, ok := taskOf(m); ok && t.status != "completed" {
+	if _, ok := taskID(m); ok {
 		return true
 	}
 	said, there := m["isError"]
@@ -264,7 +208,10 @@ func rpcError(a ledger.Answer) string {
 		return "the answer was cut"
 	case resultOfCall(a.RPC) == nil:
 		return "the result is no tool's: " + excerpt(a.RPC.Result, false)
-	case notYet(a):
+	case unfinished(a):
+		if id, ok := taskID(resultOfCall(a.RPC)); ok {
+			return "the server goes on with it as the task " + excerpt([]byte(id), false)
+		}
 		return "no final answer came"
 	case toolFailed(a.RPC):
 		return joined("the tool reported an error", excerpt([]byte(strings.Join(texts(a.RPC), " ")), false))

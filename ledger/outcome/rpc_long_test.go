@@ -28,7 +28,7 @@ func TestALongAnswerIsReadOnce(t *testing.T) {
 			}
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
-			_, _, notYet := NotYet(a)
+			_, notYet := NotYet(a)
 			s := JudgeAttempt(t.Context(), nil, ledger.Record{}, "a", a)
 			runtime.ReadMemStats(&after)
 			if notYet || s.Outcome != ledger.OutcomeCommitted || len(s.Result) == 0 || len(s.Result) > 2*MaxResult {

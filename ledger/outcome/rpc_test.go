@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -53,7 +52,6 @@ func TestI2_WhatAnMCPAnswerMeans(t *testing.T) {
 		{"a result that is null", rpcResult(`null`), "uncertain", "", "tool_error", ""},
 		{"a result that is a text", rpcResult(`"failed"`), "uncertain", "", "tool_error", ""},
 		{"a result that is a list", rpcResult(`[{"type":"text","text":"ok"}]`), "uncertain", "", "tool_error", ""},
-		{"a task has ended with no result", rpcResult(strings.Replace(mcpTaskEnd, `{"content":[],"structuredContent":{"effect":"updated"}}`, `null`, 1)), "uncertain", "", "tool_error", ""},
 		{"isError false", rpcResult(`{"content":[],"isError":false,"structuredContent":{"effect":"deleted"}}`), "committed", "", "", "deleted"},
 		{"another spelling is another member", rpcResult(`{"content":[],"IsError":true}`), "committed", "", "", ""},
 		{"isError", rpcResult(`{"content":[{"type":"text","text":"disk full"}],"isError":true}`), "uncertain", "", "tool_error", ""},
@@ -78,12 +76,11 @@ func TestI2_WhatAnMCPAnswerMeans(t *testing.T) {
 		{"killed at its deadline", ledger.Answer{Via: "mcp", Sent: true, Err: errors.New("deadline"), Class: "deadline"}, "uncertain", "", "deadline", ""},
 		{"input is wanted", rpcResult(mcpAsks), "uncertain", "", "awaits", ""},
 		{"a task works", rpcResult(mcpTask), "uncertain", "", "awaits", ""},
-		{"a task has ended", rpcResult(mcpTaskEnd), "committed", "", "", "updated"},
-		{"a task has ended with isError", rpcResult(strings.Replace(mcpTaskEnd, `"content":[]`, `"content":[],"isError":true`, 1)), "uncertain", "", "tool_error", "updated"},
-		{"a task has ended, 2025-11-25", rpcResult(`{"taskId":"t","status":"completed","ttl":null}`), "committed", "", "", ""},
-		{"a task failed with a refusal's code", rpcResult(`{"resultType":"complete","taskId":"t","status":"failed","error":{"code":-32601,"message":"no"}}`), "uncertain", "", "tool_error", ""},
-		{"a task was cancelled", rpcResult(`{"taskId":"t","status":"cancelled"}`), "uncertain", "", "tool_error", ""},
-		{"a task is handed out as failed", rpcResult(`{"task":{"taskId":"t","status":"failed"}}`), "uncertain", "", "tool_error", ""},
+		{"a task has ended", rpcResult(mcpTaskEnd), "uncertain", "", "awaits", ""},
+		{"a task, 2025-11-25", rpcResult(mcpTask25), "uncertain", "", "awaits", ""},
+		{"a task failed with a refusal's code", rpcResult(`{"resultType":"complete","taskId":"t","status":"failed","error":{"code":-32601,"message":"no"}}`), "uncertain", "", "awaits", ""},
+		{"a task was cancelled", rpcResult(`{"taskId":"t","status":"cancelled"}`), "uncertain", "", "awaits", ""},
+		{"a task is handed out as failed", rpcResult(`{"task":{"taskId":"t","status":"failed"}}`), "uncertain", "", "awaits", ""},
 		{"rows", ledger.Answer{Via: "sql", Sent: true, Affected: 1}, "committed", "", "", ""},
 		{"rows that say an effect", ledger.Answer{Via: "sql", Sent: true, Rows: json.RawMessage(`[]`)}, "committed", "", "", ""},
 		{"the commit was lost", ledger.Answer{Via: "sql", Sent: true, Err: reset, Class: "reset"}, "uncertain", "", "reset", ""},
@@ -188,30 +185,26 @@ func TestMCPResultIsKept(t *testing.T) {
 func TestNotYet(t *testing.T) {
 	for _, c := range []struct {
 		name, result, awaits string
-		poll                 time.Duration
 	}{
-		{"input with a state", mcpAsks, "input:64339b1ddcd2f0c75e956ef14a8c9ae9713b033e5b921048e1f7c0b4796d4fea", 0},
-		{"input without a state", `{"resultType":"input_required","inputRequests":{"b":{},"a":{}}}`, AwaitsInput("", []string{"a", "b"}), 0},
-		{"input of nothing", `{"resultType":"input_required"}`, AwaitsInput("", nil), 0},
-		{"task", mcpTask, "task:786512e2", 5 * time.Second},
-		{"task of 2025-11-25", mcpTask25, "task:786512e2", 2500 * time.Millisecond},
-		{"task that wants input", `{"taskId":"t","status":"input_required","inputRequests":{}}`, "task:t", 0},
-		{"task that was quick", `{"resultType":"task","taskId":"t","status":"completed"}`, "task:t", 0},
-		{"task that has ended", mcpTaskEnd, "", 0},
-		{"a result", mcpDone, "", 0},
-		{"a tool that speaks of tasks", `{"content":[],"taskId":"t","status":"working"}`, "", 0},
-		{"a tool with a member of that name", `{"content":[],"task":{"taskId":"t","status":"working"}}`, "", 0},
-		{"no object", `[1]`, "", 0},
-		{"null", `null`, "", 0},
+		{"input with a state", mcpAsks, "input:64339b1ddcd2f0c75e956ef14a8c9ae9713b033e5b921048e1f7c0b4796d4fea"},
+		{"input without a state", `{"resultType":"input_required","inputRequests":{"b":{},"a":{}}}`, AwaitsInput("", []string{"a", "b"})},
+		{"input of nothing", `{"resultType":"input_required"}`, AwaitsInput("", nil)},
+		{"a task", mcpTask, ""},
+		{"a task of 2025-11-25", mcpTask25, ""},
+		{"a result", mcpDone, ""},
+		{"a tool that speaks of tasks", `{"content":[],"taskId":"t","status":"working"}`, ""},
+		{"a tool with a member of that name", `{"content":[],"task":{"taskId":"t","status":"working"}}`, ""},
+		{"no object", `[1]`, ""},
+		{"null", `null`, ""},
 	} {
-		awaits, poll, ok := NotYet(rpcResult(c.result))
-		need.That(t, (awaits == c.awaits || !ok) && ok == (c.awaits != "") && (!ok || poll == c.poll), "%s: %q %s %v, want %q %s", c.name, awaits, poll, ok, c.awaits, c.poll)
+		awaits, ok := NotYet(rpcResult(c.result))
+		need.That(t, awaits == c.awaits && ok == (c.awaits != ""), "%s: %q %v, want %q", c.name, awaits, ok, c.awaits)
 	}
-	_, _, ok := NotYet(rpcFailure(-32042, mcpAsks))
+	_, ok := NotYet(rpcFailure(-32042, mcpAsks))
 	need.That(t, !ok, "an error is an answer")
-	broken := rpcResult(mcpTask)
+	broken := rpcResult(mcpAsks)
 	broken.Err = errors.New("EOF")
-	_, _, ok = NotYet(broken)
+	_, ok = NotYet(broken)
 	need.That(t, !ok, "an answer that is not whole")
 	need.That(t, AwaitsInput("a", nil) != AwaitsInput("b", nil) && AwaitsInput("", []string{"a"}) != AwaitsInput("", []string{"b"}), "different continuations are one")
 }

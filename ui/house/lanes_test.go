@@ -32,7 +32,7 @@ var lanes = map[string]lane{
 	"ledger/postgres/pgtest":  {2, 0, 0},
 	"ledger/record/command":   {17, 26, 0},
 	"ledger/record/httpproxy": {1, 0, 0},
-	"ledger/record/mcpproxy":  {2, 2, 0},
+	"ledger/record/mcpproxy":  {1, 2, 0},
 	"ledger/record/roundtrip": {1, 0, 0},
 	"ledger/sqlite":           {15, 4, 0},
 	"ledger/wire/mcpwire":     {0, 7, 0},

@@ -263,9 +263,6 @@ func (c *call) record() {
 // where waiting would be in vain.
 func (c *call) await(o ledger.Operation) []byte {
 	for {
-		if id, ok := outcome.AwaitedTask(o.Awaits); ok && c.p.tells(id) {
-			return c.join(o, id)
-		}
 		if outcome.AwaitedInput(o.Awaits) {
 			if question := c.question(o); question != nil {
 				return question

@@ -28,9 +28,8 @@ type slot struct {
 type flight struct {
 	id     json.RawMessage
 	method string
-	call   *call  // a recorded call, or one that is not decided on yet
-	task   string // whose state is asked for
-	list   int    // which list of tools is asked for
+	call   *call // a recorded call, or one that is not decided on yet
+	list   int   // which list of tools is asked for
 }
 
 // read takes the client's lines until it leaves.
@@ -205,11 +204,8 @@ func plainID(id json.RawMessage) bool {
 // an id whose answer could be taken for that of an outstanding call.
 func (p *Proxy) board(f mcpwire.Frame) (*call, bool) {
 	fl := &flight{id: f.ID, method: f.Method, list: p.tools.list()}
-	switch f.Method {
-	case "tools/call":
+	if f.Method == "tools/call" {
 		fl.call = p.newCall(f)
-	case "tasks/get", "tasks/result", "tasks/cancel":
-		fl.task = textOf(f.Params["taskId"])
 	}
 	key := mcpwire.IDKey(f.ID)
 	p.mu.Lock()

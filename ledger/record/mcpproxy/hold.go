@@ -3,6 +3,7 @@ package mcpproxy
 import (
 	"context"
 	"fmt"
+	"time"
 )
 
 // holding is a call that waits here for what an identical one did.
@@ -45,4 +46,16 @@ func (h *holding) end() {
 	}
 	h.stop()
 	<-h.ended
+}
+
+// pause waits, and reports false when the context ended first.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }

@@ -58,9 +58,8 @@ type Options struct {
 
 // Bounds of what a server may ask for.
 const (
-	maxTaskTime = 24 * time.Hour // how long a task keeps an attempt in flight
-	queueLength = 256            // client lines read ahead of the server
-	keptCalls   = 1024           // answered calls whose second answer would be noticed
+	queueLength = 256  // client lines read ahead of the server
+	keptCalls   = 1024 // answered calls whose second answer would be noticed
 	waitersStay = 5 * time.Second
 	lastLines   = 2 * time.Second // for what a server that has ended said before
 	firstWords  = 5 * time.Second // for a client to speak to a server that was gone before that
@@ -95,7 +94,6 @@ type Proxy struct {
 	out   lineWriter
 	queue chan *slot
 	tools tools
-	tasks taskList
 
 	mu      sync.Mutex
 	flights map[string]*flight // client requests by id
@@ -108,7 +106,7 @@ type Proxy struct {
 	lifetime
 
 	calls      sync.WaitGroup // calls that are outstanding, as goroutines
-	recording  sync.WaitGroup // late answers and passing task answers being recorded
+	recording  sync.WaitGroup // late answers being recorded
 	deliveries deliveries
 }
 
@@ -209,12 +207,11 @@ func (p *Proxy) tellEnded(err error) {
 // whyGone is ErrServerGone with its cause. It is called after gone is closed.
 func (p *Proxy) whyGone() error { return fmt.Errorf("%w: %w", ErrServerGone, p.goneErr) }
 
-// outstanding waits for the calls that have been sent, and for tasks.
+// outstanding waits for the calls that have been sent.
 func (p *Proxy) outstanding(ctx context.Context) {
 	p.mu.Lock()
 	p.closing = true
 	p.mu.Unlock()
-	p.keepTasks()
 	done := make(chan struct{})
 	go func() {
 		p.calls.Wait()

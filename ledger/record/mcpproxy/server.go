@@ -42,14 +42,8 @@ func (p *Proxy) came(line []byte, f mcpwire.Frame) {
 		p.cameBack(line, f)
 		return
 	case mcpwire.Notification:
-		switch f.Method {
-		case "notifications/tools/list_changed":
+		if f.Method == "notifications/tools/list_changed" {
 			p.tools.forget()
-		case "notifications/tasks", "notifications/tasks/status":
-			if p.tasks.knows(textOf(f.Params["taskId"])) {
-				p.taskTold(line, textOf(f.Params["taskId"]), f.Members["params"], aNotice)
-				return
-			}
 		}
 	case mcpwire.Other:
 		if f.TooDeep == mcpwire.Response {
@@ -77,7 +71,7 @@ func (p *Proxy) concerned(elements []mcpwire.Frame) bool {
 			continue
 		}
 		fl := p.flights[mcpwire.IDKey(e.ID)]
-		if p.own[textOf(e.ID)] != nil || fl != nil && (fl.call != nil || fl.task != "" || fl.method == "tools/list") {
+		if p.own[textOf(e.ID)] != nil || fl != nil && (fl.call != nil || fl.method == "tools/list") {
 			return true
 		}
 	}
@@ -102,16 +96,6 @@ func (p *Proxy) cameBack(line []byte, f mcpwire.Frame) {
 		p.unboard(fl.call)
 	case fl.method == "tools/list":
 		line = p.listed(line, f, fl.list)
-	case fl.task != "" && fl.method == "tasks/result":
-		if f.Members["error"] == nil && !f.Duplicate {
-			p.taskTold(line, fl.task, f.Members["result"], aResult)
-			return
-		}
-	case fl.task != "":
-		if f.Members["error"] == nil && !f.Duplicate {
-			p.taskTold(line, fl.task, f.Members["result"], aState)
-			return
-		}
 	}
 	p.reply(line)
 }

@@ -234,7 +234,7 @@ func (s *scripted) task(r request) {
 	}
 	s.polls[r.Params.TaskID]++
 	status := "working"
-	if s.polls[r.Params.TaskID] > 2 && !s.mode["works-on"] {
+	if s.polls[r.Params.TaskID] > 2 {
 		status = "completed"
 	}
 	s.say(`{"jsonrpc":"2.0","id":%s,"result":{"taskId":"t-1","status":%q,"createdAt":"2026-08-01T10:30:00Z","lastUpdatedAt":"2026-08-01T10:30:00Z","ttl":60000,"pollInterval":50}}`, r.ID, status)

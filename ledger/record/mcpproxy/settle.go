@@ -2,20 +2,18 @@ package mcpproxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
-	"indoubt/ledger/wire/mcpwire"
 )
 
 // finish records what came back and passes it on.
 func (c *call) finish(r reply) {
 	ctx := context.WithoutCancel(c.p.ctx)
-	if awaits, poll, ok := outcome.NotYet(r.answer); ok {
-		c.suspend(ctx, r, awaits, poll)
+	if awaits, ok := outcome.NotYet(r.answer); ok {
+		c.suspend(ctx, r, awaits)
 		return
 	}
 	rec := c.current(ctx)
@@ -64,7 +62,7 @@ func (c *call) current(ctx context.Context) ledger.Record {
 // late records an answer that comes after the client was told that there is none.
 func (c *call) late(r reply) {
 	ctx := context.WithoutCancel(c.p.ctx)
-	if _, _, ok := outcome.NotYet(r.answer); ok {
+	if _, ok := outcome.NotYet(r.answer); ok {
 		return // it says nothing about the outcome
 	}
 	if _, err := c.p.settle(outcome.JudgeAttempt(ctx, c.rule.Judge, c.current(ctx), c.attempt.ID, r.answer)); err != nil {
@@ -102,26 +100,16 @@ func (c *call) replay(o ledger.Operation) {
 // replayable reports whether a stored result is the one the server gave, and all
 // of it.
 func replayable(o ledger.Operation) bool {
-	m, ok := once(o.Result)
-	if _, whole := outcome.Output(o.Result); !whole || !ok || !o.ByAnswer || redacted(o.Result) {
-		return false
-	}
-	return m["content"] != nil || m["taskId"] == nil
+	_, ok := once(o.Result)
+	_, whole := outcome.Output(o.Result)
+	return whole && ok && o.ByAnswer && !redacted(o.Result)
 }
 
-// suspend keeps an attempt in flight whose answer was none yet, and passes that on.
-func (c *call) suspend(ctx context.Context, r reply, awaits string, poll time.Duration) {
-	req := ledger.SuspendRequest{AttemptID: c.attempt.ID, Awaits: awaits, For: max(c.p.o.InputPatience, c.rule.Deadline), Reason: "the server asks for more input"}
-	id, isTask := outcome.AwaitedTask(awaits)
-	all := max(taskTime(r.answer.RPC.Result), c.rule.Deadline)
-	switch {
-	case !isTask:
-		req.Result = r.answer.RPC.Result // for the same call made again
-	case mcpwire.IsChild(c.p.conn): // the task ends with this process, which says that it lives
-		req.For, req.Reason = min(all, c.attempt.DeadlineAt.Sub(c.attempt.StartedAt)), "the server works on it as a task"
-	default:
-		req.For, req.Reason = all, "the server works on it as a task"
-	}
+// suspend keeps an attempt in flight that the server has answered with a question, and
+// passes that on.
+func (c *call) suspend(ctx context.Context, r reply, awaits string) {
+	req := ledger.SuspendRequest{AttemptID: c.attempt.ID, Awaits: awaits, For: max(c.p.o.InputPatience, c.rule.Deadline), Reason: "the server asks for more input",
+		Result: r.answer.RPC.Result} // for the same call made again
 	_, err := c.p.o.Recorder.Suspend(ctx, req)
 	if errors.Is(err, ledger.ErrBusy) {
 		_, err = c.p.o.Recorder.Suspend(ctx, req)
@@ -129,27 +117,5 @@ func (c *call) suspend(ctx context.Context, r reply, awaits string, poll time.Du
 	if err != nil {
 		c.p.o.Log("what the server asked for could not be recorded, so that the call will be in doubt: " + err.Error())
 	}
-	if isTask {
-		t := &task{op: c.op, attempt: c.attempt.ID, rule: c.rule, meta: c.meta, what: c.what, poll: poll, until: time.Now().Add(all)}
-		c.p.tasks.keep(id, t)
-		if req.For < all {
-			c.p.recording.Go(func() { t.beat(c.p, req.For) })
-		}
-	}
 	c.end(r.line)
-}
-
-// taskTime is how long a task is kept, by its server.
-func taskTime(result json.RawMessage) time.Duration {
-	m, _ := once(result)
-	if inner, ok := once(m["task"]); ok {
-		m = inner
-	}
-	for _, name := range []string{"ttlMs", "ttl"} {
-		var ms float64
-		if json.Unmarshal(m[name], &ms) == nil && ms > 0 && ms < float64(maxTaskTime/time.Millisecond) {
-			return time.Duration(ms) * time.Millisecond
-		}
-	}
-	return maxTaskTime
 }

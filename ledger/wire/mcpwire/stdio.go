@@ -95,13 +95,6 @@ func Start(ctx context.Context, o StdioOptions) (Conn, error) {
 	return s, nil
 }
 
-// IsChild reports whether a connection's server is a child of this process: it ends with
-// it, and what it was working on is known to no other server.
-func IsChild(c Conn) bool {
-	_, ok := c.(*stdio)
-	return ok
-}
-
 // live starts the server and waits for it, all on one thread: the kernel's
 // parent-death signal fires when the thread that started it ends.
 func (s *stdio) live(started chan<- error) {
