@@ -110,7 +110,7 @@ func (a *app) prepare(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	if !slices.Contains([]string{"demo", "completion", "version"}, a.program) {
+	if !slices.Contains([]string{"demo", "completion"}, a.program) {
 		if err := a.enter(cmd); err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 		{[]string{"hold", ""}, "legacy.charge", ""},
 		{[]string{"run", "--kind", ""}, "stripe.charge", ""},
 		{[]string{"begin", "--kind", "st"}, "stripe.charge", "legacy"},
-		{[]string{"help", "po"}, "policy", "version"},
+		{[]string{"help", "po"}, "policy", "list"},
 		{[]string{"help", "policy", ""}, "check", ""},
 		{[]string{"hold", "--downstream", ""}, "stripe", ""},
 		{[]string{"policy", "show", "st"}, "stripe.charge", "legacy"},

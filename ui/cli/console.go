@@ -14,6 +14,7 @@ import (
 	"indoubt/ledger/lazyregexp"
 	"indoubt/reconcile"
 	"indoubt/ui/console"
+	"indoubt/ui/safe"
 )
 
 // consoleCommand opens the console, or prints what it would show.
@@ -31,8 +32,7 @@ func newConsoleCommand(a *app) *cobra.Command {
 		ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if tellVersion {
-				a.out.Println("indoubt " + version())
-				return nil
+				return a.done("", map[string]string{"version": version()}, func(w *safe.Writer) { w.Println("indoubt " + version()) })
 			}
 			if err := mistyped(cmd, args); err != nil {
 				return err

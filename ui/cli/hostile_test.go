@@ -299,7 +299,6 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"archive":       {{"--settled-for", "1s", "--to", filepath.Join(b.dir, "to"+hostile), "--dry-run"}, {"--settled-for", hostile, "--to", "/x"}, {"--settled-for", "1s", "--to", filepath.Join(b.dir, "to"+hostile), "--rest", "0"}},
 		"copy":          {{b.ledger, filepath.Join(b.dir, "moved"+hostile), "--dry-run"}, {filepath.Join(b.dir, "none"+hostile), filepath.Join(b.dir, "moved"+hostile)}, {hostile, hostile}, {"--wait", hostile, "a", "b"}},
 		"backup":        {{filepath.Join(b.dir, "copy"+hostile)}, {"/none/" + hostile}},
-		"version":       {{}},
 		"help":          {{}, {"list"}, {hostile}},
 		"completion":    {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},
 		"__complete":    {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},

@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
-
-	"indoubt/ui/safe"
 )
 
 const rootLong = `indoubt keeps every write of your pipelines in a ledger with three outcomes
@@ -47,7 +45,7 @@ var commands = []verb{
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
 	{"demo", newDemoCommand}, {demoPipeline, newDemoPipelineCommand},
 	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"copy", newCopyCommand}, {"archive", newArchiveCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
-	{"completion", newCompletionCommand}, {"version", newVersionCommand},
+	{"completion", newCompletionCommand},
 }
 
 // newRootCommand builds what a command line needs of the tree: the command that it
@@ -110,16 +108,6 @@ func version() string {
 		}
 	}
 	return fmt.Sprintf("%s, %s, %s/%s", built, info.GoVersion, runtime.GOOS, runtime.GOARCH)
-}
-
-func newVersionCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", GroupID: groupCare, Short: "Print the version, as --version does",
-		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(*cobra.Command, []string) error {
-			return a.done("", map[string]string{"version": version()}, func(w *safe.Writer) { w.Println("indoubt " + version()) })
-		},
-	}
 }
 
 // globalFlags are understood by every command.
