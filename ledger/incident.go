@@ -47,7 +47,6 @@ type Membership string
 const (
 	JoinedAsError   Membership = "error"
 	JoinedAsRefusal Membership = "refusal"
-	Detached        Membership = "detached" // it counts no more, and joins no other
 )
 
 // Fate is what became of an operation of an incident.
@@ -164,16 +163,14 @@ type Phase string
 
 const (
 	PhaseGrowing Phase = "growing"
-	PhaseQuiet   Phase = "quiet"  // no new error, and no sign yet that it is over
-	PhaseOver    Phase = "over"   // no new error, and an answer since
-	PhaseClosed  Phase = "closed" // by a person
+	PhaseQuiet   Phase = "quiet" // no new error, and no sign yet that it is over
+	PhaseOver    Phase = "over"  // no new error, and an answer since
 )
 
 // Incident is a burst of errors on one downstream or of one kind.
 type Incident struct {
 	ID         string
 	Scope      string
-	Name       string // as a person named it
 	Kinds      []string
 	Pipelines  []string
 	Classes    []string // error classes
@@ -183,7 +180,6 @@ type Incident struct {
 	LastAt     time.Time // newest error
 	AnsweredAt time.Time // newest answer or valid read that is known
 	OverAt     time.Time // when it was seen to be over
-	ClosedAt   time.Time
 	TakenBy    string
 	TakenUntil time.Time
 	Fates      map[Fate]Sum
@@ -223,8 +219,6 @@ func (i Incident) TakenAt(now time.Time) string {
 // PhaseAt is the phase at now.
 func (i Incident) PhaseAt(now time.Time) Phase {
 	switch {
-	case !i.ClosedAt.IsZero():
-		return PhaseClosed
 	case !i.OverAt.IsZero():
 		return PhaseOver
 	case now.Before(i.LastAt.Add(i.Gap)) && !i.ahead(now):
@@ -240,7 +234,7 @@ func (i Incident) ahead(now time.Time) bool { return now.Before(i.LastAt.Add(-i.
 
 // takes reports whether a fault at this time belongs to the incident.
 func (i Incident) takes(at time.Time) bool {
-	return i.ClosedAt.IsZero() && at.Before(i.LastAt.Add(i.Gap)) && at.After(i.FirstAt.Add(-i.Gap))
+	return at.Before(i.LastAt.Add(i.Gap)) && at.After(i.FirstAt.Add(-i.Gap))
 }
 
 // Recent is an error that belongs to no incident yet.
@@ -272,7 +266,7 @@ func (f Fault) Join(o Operation, in *Incident, recent []Recent, now time.Time) J
 	member := in != nil && o.Incident == in.ID
 	switch r := (Recent{o.ID, f.At, o.Kind, o.Source.Pipeline, string(f.Class)}); {
 	case f.Refused:
-		if in == nil || !in.ClosedAt.IsZero() {
+		if in == nil {
 			return j
 		}
 		answered := *in

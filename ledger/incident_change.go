@@ -9,37 +9,32 @@ import (
 
 // What is told of an incident, as the verbs of its events.
 const (
-	IncidentOpened   = "incident_opened"
-	IncidentJoined   = "incident_joined"
-	IncidentOver     = "incident_over"
-	IncidentNamed    = "incident_named"
-	IncidentNoted    = "incident_noted"
-	IncidentTaken    = "incident_taken"
-	IncidentDetached = "incident_detached"
-	IncidentClosed   = "incident_closed"
+	IncidentOpened = "incident_opened"
+	IncidentJoined = "incident_joined"
+	IncidentOver   = "incident_over"
+	IncidentNoted  = "incident_noted"
+	IncidentTaken  = "incident_taken"
 )
 
 // IncidentChange is what a person does with an incident.
 type IncidentChange struct {
-	ChangeID  string
-	ID        string // of the incident, or the beginning of it
-	Verb      string // IncidentNamed, IncidentNoted, IncidentTaken, IncidentDetached or IncidentClosed
-	Actor     Actor
-	Reason    string    // the note; why a row is detached, or the incident closed
-	Name      string    // IncidentNamed
-	Until     time.Time // IncidentTaken; zero: no longer
-	Operation string    // IncidentDetached
+	ChangeID string
+	ID       string // of the incident, or the beginning of it
+	Verb     string // IncidentNoted or IncidentTaken
+	Actor    Actor
+	Reason   string    // the note
+	Until    time.Time // IncidentTaken; zero: no longer
 }
 
 // incidentVerbs are what a person asks for, by what is told of it.
-var incidentVerbs = map[string]string{IncidentNamed: "name", IncidentNoted: "note", IncidentTaken: "take", IncidentDetached: "detach", IncidentClosed: "close"}
+var incidentVerbs = map[string]string{IncidentNoted: "note", IncidentTaken: "take"}
 
 // MaxTaken is how long a person can say to be on an incident.
 const MaxTaken = 24 * time.Hour
 
 // Apply is the incident as the change leaves it, with the event that tells of it.
-// Errors: *RefusedError, *MovedError.
-func (c IncidentChange) Apply(in Incident, o Operation, now time.Time) (Incident, Event, error) {
+// Errors: *RefusedError.
+func (c IncidentChange) Apply(in Incident, now time.Time) (Incident, Event, error) {
 	e := Event{ID: c.ChangeID, Incident: in.ID, At: now, Verb: c.Verb, Actor: c.Actor, Reason: strings.TrimSpace(c.Reason)}
 	no := func(code, why, hint string) (Incident, Event, error) {
 		return in, e, &RefusedError{Verb: incidentVerbs[c.Verb], Code: code, Why: why, Hint: hint}
@@ -50,15 +45,7 @@ func (c IncidentChange) Apply(in Incident, o Operation, now time.Time) (Incident
 	if err := c.Actor.MaySign(c.Verb); err != nil {
 		return in, e, err
 	}
-	if !in.ClosedAt.IsZero() && c.Verb != IncidentNoted && c.Verb != IncidentNamed {
-		return no("closed", "the incident is closed", "")
-	}
 	switch c.Verb {
-	case IncidentNamed:
-		if in.Name = strings.TrimSpace(c.Name); in.Name == "" {
-			return no("no_name", "it needs a name", "")
-		}
-		e.Reason = in.Name
 	case IncidentNoted:
 		if e.Reason == "" {
 			return no("no_reason", "it needs a note", "add --reason TEXT")
@@ -74,22 +61,6 @@ func (c IncidentChange) Apply(in Incident, o Operation, now time.Time) (Incident
 			in.TakenBy, in.TakenUntil = "", time.Time{}
 			e.Reason, e.Detail = "no longer on it", nil
 		}
-	case IncidentDetached:
-		if o.Incident != in.ID || o.Joined == Detached {
-			return no("not_in_it", "the operation is not in this incident", "")
-		}
-		if e.Reason == "" {
-			return no("no_reason", "it needs a reason", "add --reason TEXT")
-		}
-		e.OperationID, e.From, e.To, e.Version = o.ID, o.State, o.State, o.Version
-	case IncidentClosed:
-		if in.PhaseAt(now) == PhaseGrowing {
-			return no("growing", "the incident still grows", "")
-		}
-		if e.Reason == "" {
-			return no("no_reason", "it needs a reason", "add --reason TEXT")
-		}
-		in.ClosedAt = now
 	default:
 		return in, e, fmt.Errorf("unknown change of an incident %q", c.Verb)
 	}

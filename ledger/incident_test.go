@@ -131,7 +131,6 @@ func TestPhases(t *testing.T) {
 		{with(func(i *Incident) { i.AnsweredAt = noon.Add(time.Second) }), 9 * time.Minute, PhaseGrowing},
 		{with(func(i *Incident) { i.AnsweredAt = noon.Add(time.Second) }), time.Hour, PhaseOver},
 		{with(func(i *Incident) { i.OverAt = noon.Add(time.Hour) }), 2 * time.Hour, PhaseOver},
-		{with(func(i *Incident) { i.ClosedAt = noon.Add(time.Hour) }), 2 * time.Hour, PhaseClosed},
 	} {
 		need.Equal(t, c.in.PhaseAt(noon.Add(c.after)), c.want, c.in, c.after)
 	}

@@ -108,17 +108,13 @@ type Beside struct {
 
 // Row is the operation as a list shows it, without what is beside it.
 func (o *Operation) Row() Row {
-	r := Row{
+	return Row{
 		ID: o.ID, Kind: o.Kind, Key: o.Key, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
 		State: o.State, Fact: o.Fact, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
 		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Hands: o.Hands, Attempts: o.AttemptCount,
 		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,
-		ParkedUntil: o.ParkedUntil,
+		ParkedUntil: o.ParkedUntil, Incident: o.Incident,
 	}
-	if o.Joined != Detached {
-		r.Incident = o.Incident
-	}
-	return r
 }
 
 // Row is the record as a list shows it.

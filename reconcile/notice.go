@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -132,7 +131,7 @@ func (w noticeWriter) incident(event, detail string, in ledger.Incident) Notice 
 	f := in.Fates
 	open := f[ledger.FateNotLanded].Add(f[ledger.FateOpen])
 	n.Kinds = in.Kinds
-	n.Input.Incident, n.Input.Where, n.Input.Phase, n.Input.Errors = in.ID, harmless(cmp.Or(in.Name, in.Where())), string(in.PhaseAt(w.now)), in.Errors()
+	n.Input.Incident, n.Input.Where, n.Input.Phase, n.Input.Errors = in.ID, harmless(in.Where()), string(in.PhaseAt(w.now)), in.Errors()
 	n.Input.Landed, n.Input.NotLanded, n.Input.ToLookAt = f[ledger.FateLanded].N, f[ledger.FateNotLanded].N, f[ledger.FateOpen].N
 	n.Input.Refused, n.Input.Left, n.Input.Miss, n.Input.MissWords, n.Input.Unpriced = f[ledger.FateRefused].N, f[ledger.FateLeft].N, open.Miss, open.MissWords, open.Unpriced
 	return n
@@ -335,7 +334,7 @@ func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Ti
 		return p.Rows, err
 	}
 	for _, in := range f.incidents {
-		if !in.ClosedAt.IsZero() || in.TakenAt(now) != "" || in.Fates[ledger.FateNotLanded].N+in.Fates[ledger.FateOpen].N == 0 {
+		if in.TakenAt(now) != "" || in.Fates[ledger.FateNotLanded].N+in.Fates[ledger.FateOpen].N == 0 {
 			continue
 		}
 		rows, err := page(ledger.Term{Field: "incident", Value: in.ID})
@@ -371,9 +370,6 @@ func (f facts) notices(n *policy.Notifier, grew func(in ledger.Incident, key str
 	recent := func(at time.Time) bool { return f.now.Sub(at) < freshFor }
 	for _, in := range f.incidents {
 		phase := in.PhaseAt(f.now)
-		if phase == ledger.PhaseClosed {
-			continue
-		}
 		growing := phase == ledger.PhaseGrowing
 		if growing || recent(in.OpenedAt) {
 			add(f.Incident(policy.NotifyOpened, in))

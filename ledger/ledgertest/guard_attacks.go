@@ -113,7 +113,7 @@ var GuardAttacks = []Attack{
 	{"incident of its own making", `INSERT INTO incidents (id, scope, gap_ms, opened_at, first_at, last_at, change_id) SELECT 'n', scope, gap_ms, opened_at, first_at, last_at, change_id FROM incidents`, "opened by indoubt"},
 	{"incident of something else", `UPDATE incidents SET scope = 'kind:x'`, "never change"},
 	{"incident over by itself", `UPDATE incidents SET over_at = last_at`, "needs its event"},
-	{"incident named in silence", `UPDATE incidents SET name = 'x', change_id = 'x'`, "needs its event"},
+	{"incident taken in silence", `UPDATE incidents SET taken_by = 'x', change_id = 'x'`, "needs its event"},
 	{"member taken out", `DELETE FROM incident_members`, "kept by the database"},
 	{"member of another fate", `UPDATE incident_members SET fate = 'landed'`, "kept by the database"},
 	{"member at another price", `UPDATE incident_members SET miss = 1e15`, "kept by the database"},

@@ -47,7 +47,7 @@ func (k *shelf) archivable(e *entry, before time.Time) bool {
 	switch {
 	case waitsFor(e) || !e.recheck.IsZero() || o.Undelivered || o.Awaits != "", !o.UpdatedAt.Before(before) || !o.SettledAt.Before(before),
 		e == m.ops[len(m.ops)-1], e.lease.Holder != "" && e.lease.ExpiresAt.After(m.clock()),
-		in != nil && (in.ClosedAt.IsZero() || o.AttemptCount > 1 || o.Row().LaneAt(m.clock()) != ledger.LaneResolved), m.inRun(o.ID):
+		in != nil && (in.LastAt.Add(in.Gap).After(before) || o.AttemptCount > 1 || o.Row().LaneAt(m.clock()) != ledger.LaneResolved), m.inRun(o.ID):
 		return false
 	}
 	return k.spare(e, before)

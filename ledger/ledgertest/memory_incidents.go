@@ -51,7 +51,7 @@ func (k *outages) concerned(o ledger.Operation, f ledger.Fault) *ledger.Incident
 	}
 	var of []*ledger.Incident // newest first
 	for i := range k.all {
-		if k.all[i].Scope == f.Burst.Scope && k.all[i].ClosedAt.IsZero() {
+		if k.all[i].Scope == f.Burst.Scope {
 			of = append(of, &k.all[i])
 		}
 	}
@@ -131,9 +131,6 @@ func (k *outages) Incidents(_ context.Context, now time.Time, limit int) ([]ledg
 		out = append(out, k.told(in, now))
 	}
 	slices.SortFunc(out, func(a, b ledger.Incident) int {
-		if a.ClosedAt.IsZero() != b.ClosedAt.IsZero() {
-			return map[bool]int{true: -1, false: 1}[a.ClosedAt.IsZero()]
-		}
 		if c := b.LastAt.Compare(a.LastAt); c != 0 {
 			return c
 		}
@@ -234,19 +231,11 @@ func (k *outages) ChangeIncident(_ context.Context, c ledger.IncidentChange) (le
 	if _, known := k.m.changes[c.ChangeID]; known {
 		return k.told(*in, k.m.clock()), nil
 	}
-	var o ledger.Operation
-	e := k.m.here(ledger.Locator{ID: c.Operation})
-	if c.Operation != "" && e != nil {
-		o = e.op
-	}
-	after, ev, err := c.Apply(k.told(*in, k.m.clock()), o, k.m.clock())
+	after, ev, err := c.Apply(k.told(*in, k.m.clock()), k.m.clock())
 	if err != nil {
 		return after, err
 	}
-	if c.Verb == ledger.IncidentDetached {
-		e.op.Joined = ledger.Detached
-	}
-	in.Name, in.ClosedAt, in.TakenBy, in.TakenUntil = after.Name, after.ClosedAt, after.TakenBy, after.TakenUntil
+	in.TakenBy, in.TakenUntil = after.TakenBy, after.TakenUntil
 	k.m.append(ev, k.m.clock())
 	k.m.notify()
 	return k.told(*in, k.m.clock()), nil

@@ -11,7 +11,7 @@
 CREATE VIEW indoubt.open_source AS
 SELECT o.seq, o.kind, o.state, o.error_class, o.actor, o.hands, o.conflict, o.doubted, o.hands_off, o.parked_until, o.created_at, o.updated_at,
        o.deadline_at, o.doubted_at, o.recheck_at, coalesce(g.created_at, 0) AS granted_at, coalesce(g.expires_at, 0) AS grant_until,
-       CASE o.joined WHEN 'detached' THEN '' ELSE o.incident END AS incident,
+       o.incident,
        lower(o.title || E'\n' || o.target || E'\n' || o.kind || E'\n' || o.key || E'\n' || o.id || E'\n' || o.source || E'\n' || o.receipt) AS words
   FROM indoubt_rows.operations o
   LEFT JOIN LATERAL (SELECT indoubt.ms(g.created_at) AS created_at, indoubt.ms(g.expires_at) AS expires_at FROM indoubt.grants g
@@ -43,7 +43,7 @@ SELECT o.seq, o.id, o.incident, indoubt.ms(o.fault_at) AS fault_at,
          AND NOT EXISTS (SELECT 1 FROM indoubt.reads r WHERE r.operation_id = o.id AND indoubt.ms(r.began_at) >= indoubt.ms(o.ended_at) AND NOT r.control
                                                          AND r.verdict IN ('landed', 'absent')))::int::bigint AS unchecked
   FROM indoubt.operations o
- WHERE o.incident <> '' AND o.joined <> 'detached';
+ WHERE o.incident <> '';
 
 -- ── The open list ───────────────────────────────────────────────────────────
 
@@ -92,9 +92,7 @@ BEGIN
     RETURN;
   END IF;
   IF is_now.joined <> was.joined THEN
-    IF is_now.joined = 'detached' THEN
-      DELETE FROM indoubt.incident_members WHERE seq = is_now.seq;
-    ELSIF NOT EXISTS (SELECT 1 FROM indoubt.incident_members WHERE seq = is_now.seq) THEN
+    IF NOT EXISTS (SELECT 1 FROM indoubt.incident_members WHERE seq = is_now.seq) THEN
       PERFORM indoubt.count_in(is_now.seq);
     END IF;
   ELSIF (is_now.state, is_now.conflict, is_now.doubted, is_now.attempt_count, is_now.effects, is_now.ended_at)

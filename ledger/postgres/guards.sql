@@ -26,7 +26,7 @@ CREATE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql STABLE RETURN
 -- decides is what a person decides, by the verb of the change.
 CREATE FUNCTION indoubt.decides(verb text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'redact', 'hold', 'release', 'run', 'adopt', 'archive',
-                'incident_named', 'incident_noted', 'incident_taken', 'incident_detached', 'incident_closed');
+                'incident_noted', 'incident_taken');
 
 -- stands is an operation as one that belongs to it may rely on until the end of the
 -- transaction.
@@ -158,8 +158,7 @@ DECLARE
 BEGIN
   IF indoubt.decides(is_now.change_verb) AND is_now.change_id <> was.change_id
      OR (is_now.state = 'abandoned') <> (was.state = 'abandoned') OR was.state = 'committed' AND is_now.state = 'uncertain' AND is_now.conflict = ''
-     OR was.conflict <> '' AND is_now.conflict = '' OR is_now.parked_until IS DISTINCT FROM was.parked_until AND is_now.parked_until IS NOT NULL
-     OR is_now.joined = 'detached' AND was.joined <> 'detached' THEN
+     OR was.conflict <> '' AND is_now.conflict = '' OR is_now.parked_until IS DISTINCT FROM was.parked_until AND is_now.parked_until IS NOT NULL THEN
     RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
   IF indoubt.may('read') THEN
@@ -566,11 +565,10 @@ END $$;
 CREATE FUNCTION indoubt.operations_before_join() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
   IF (NEW.incident <> OLD.incident OR NEW.joined <> OLD.joined)
-     AND NOT (OLD.incident = '' AND NEW.joined <> 'detached' AND EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.incident)
-           OR NEW.incident = OLD.incident AND OLD.incident <> '' AND NEW.joined = 'detached') THEN
-    RAISE EXCEPTION 'an operation joins one incident, that is recorded, and stays in it for life; it may be detached' USING ERRCODE = 'IN001';
+     AND NOT (OLD.incident = '' AND EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.incident)) THEN
+    RAISE EXCEPTION 'an operation joins one incident, that is recorded, and stays in it for life' USING ERRCODE = 'IN001';
   END IF;
-  IF NOT (NEW.incident = '' AND NEW.joined = '' OR NEW.incident <> '' AND NEW.joined IN ('error', 'refusal', 'detached')) THEN
+  IF NOT (NEW.incident = '' AND NEW.joined = '' OR NEW.incident <> '' AND NEW.joined IN ('error', 'refusal')) THEN
     PERFORM indoubt.unfit('operations', 'joined_is_known');
   END IF;
   RETURN NEW;
@@ -1124,8 +1122,7 @@ BEGIN
     WHEN EXISTS (SELECT 1 FROM came c WHERE NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = c.seq
             AND (o.id, o.kind, o.scope, o.key, o.key_live, o.target, o.state) = (c.id, c.kind, c.scope, c.key, c.key_live, c.target, c.state)
             AND o.conflict = '' AND o.parked_until IS NULL AND o.recheck_at IS NULL AND o.awaits = '' AND o.live_attempt = '' AND NOT o.undelivered
-            AND NOT EXISTS (SELECT 1 FROM indoubt.grants g WHERE g.operation_id = o.id AND g.consumed_at IS NULL AND g.voided_at IS NULL)
-            AND NOT EXISTS (SELECT 1 FROM indoubt.incidents i WHERE i.id = o.incident AND i.closed_at IS NULL)))
+            AND NOT EXISTS (SELECT 1 FROM indoubt.grants g WHERE g.operation_id = o.id AND g.consumed_at IS NULL AND g.voided_at IS NULL)))
       THEN 'only an operation that is settled, and that nothing waits for, is archived'
     WHEN EXISTS (SELECT 1 FROM came c JOIN indoubt.sheaves s ON s.n = c.sheaf WHERE s.until IS NOT NULL AND NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = c.seq AND o.ttl_ms > 0
             AND s.until >= o.settled_at + o.ttl_ms * interval '1 millisecond'
@@ -1248,20 +1245,20 @@ BEGIN
   IF EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.id) THEN
     RAISE EXCEPTION 'this incident is recorded already: incidents are never replaced' USING ERRCODE = 'IN001';
   END IF;
-  IF NEW.over_at IS NOT NULL OR NEW.closed_at IS NOT NULL OR NEW.taken_by <> ''
+  IF NEW.over_at IS NOT NULL OR NEW.taken_by <> ''
      OR NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id AND incident = NEW.id) THEN
-    RAISE EXCEPTION 'an incident is opened by indoubt, and is not over, closed or taken then' USING ERRCODE = 'IN001';
+    RAISE EXCEPTION 'an incident is opened by indoubt, and is not over or taken then' USING ERRCODE = 'IN001';
   END IF;
   RETURN NEW;
 END $$;
 
 CREATE FUNCTION indoubt.incidents_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
-  said CONSTANT boolean := (NEW.name, NEW.closed_at, NEW.taken_by, NEW.taken_until) IS DISTINCT FROM (OLD.name, OLD.closed_at, OLD.taken_by, OLD.taken_until);
+  said CONSTANT boolean := (NEW.taken_by, NEW.taken_until) IS DISTINCT FROM (OLD.taken_by, OLD.taken_until);
 BEGIN
   IF NEW.rowid <> OLD.rowid OR NEW.id <> OLD.id OR NEW.scope <> OLD.scope OR NEW.opened_at <> OLD.opened_at
-     OR NEW.gap_ms <> OLD.gap_ms OR OLD.closed_at IS NOT NULL AND NEW.closed_at IS DISTINCT FROM OLD.closed_at THEN
-    RAISE EXCEPTION 'id, scope and opening of an incident never change, and a closed one stays closed' USING ERRCODE = 'IN001';
+     OR NEW.gap_ms <> OLD.gap_ms THEN
+    RAISE EXCEPTION 'id, scope and opening of an incident never change' USING ERRCODE = 'IN001';
   END IF;
   IF (said OR NEW.over_at IS DISTINCT FROM OLD.over_at AND NEW.over_at IS NOT NULL)
      AND (NEW.change_id = OLD.change_id OR NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id AND incident = NEW.id)) THEN

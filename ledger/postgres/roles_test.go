@@ -121,7 +121,7 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer holds", "ci", fmt.Sprintf(holdSQL, "all"), denied},
 	{"a writer decides", "ci", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
 	{"a writer tells of a decision", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'confirm', 'ann')`, person},
-	{"a writer closes an incident", "ci", `INSERT INTO indoubt.events (id, incident, verb, actor) VALUES ('n', 'i', 'incident_closed', 'ann')`, person},
+	{"a writer takes an incident", "ci", `INSERT INTO indoubt.events (id, incident, verb, actor) VALUES ('n', 'i', 'incident_taken', 'ann')`, person},
 	{"a writer tells of a permission", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'grant', 'ann')`, "else by a person"},
 	{"a writer tells what became of another's", "cron", `INSERT INTO indoubt.events (id, operation_id, verb, actor, reason) VALUES ('n', 'doubt', 'settle', 'ann', 'it landed')`, "by another user of the database"},
 	{"a writer tells of a check", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'read', 'eve')`, "made by an engine"},

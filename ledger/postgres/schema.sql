@@ -127,7 +127,7 @@ CREATE TABLE indoubt.operations (
   settled_steady  bigint NOT NULL DEFAULT 0,                   -- and milliseconds since
   -- The incident that it counts in. Recorders and engines set this with the change.
   incident        text COLLATE "C" NOT NULL DEFAULT '',        -- set once
-  joined          text COLLATE "C" NOT NULL DEFAULT '',        -- how: error, refusal; detached: it counts no more
+  joined          text COLLATE "C" NOT NULL DEFAULT '',        -- how: error, refusal
   fault_at        timestamptz(3),                              -- end of the newest attempt that an incident was looked for
   redacted_at     timestamptz(3),                              -- a person had its text taken out; nothing else sets it
   redacted_by     text COLLATE "C" NOT NULL DEFAULT '',
@@ -690,7 +690,6 @@ CREATE TABLE indoubt.incidents (
   rowid           bigint NOT NULL,                             -- order of arrival; leave it out
   id              text COLLATE "C" PRIMARY KEY,
   scope           text COLLATE "C" NOT NULL,                   -- downstream:NAME or kind:NAME
-  name            text COLLATE "C" NOT NULL DEFAULT '',        -- as a person named it
   kinds           text COLLATE "C" NOT NULL DEFAULT '[]',      -- JSON: of its errors, the first 20
   pipelines       text COLLATE "C" NOT NULL DEFAULT '[]',
   classes         text COLLATE "C" NOT NULL DEFAULT '[]',      -- error classes
@@ -700,7 +699,6 @@ CREATE TABLE indoubt.incidents (
   last_at         timestamptz(3) NOT NULL,                     -- newest error
   answered_at     timestamptz(3),                              -- newest answer or valid read that was noted
   over_at         timestamptz(3),                              -- when it was seen to be over
-  closed_at       timestamptz(3),
   taken_by        text COLLATE "C" NOT NULL DEFAULT '',        -- who is on it; never a lock
   taken_until     timestamptz(3),
   change_id       text COLLATE "C" NOT NULL,                   -- id of its newest event
@@ -710,13 +708,12 @@ CREATE TABLE indoubt.incidents (
   CONSTRAINT incident_names_are_json CHECK (indoubt.json_kind(kinds) = 'array' AND indoubt.json_kind(pipelines) = 'array'
     AND indoubt.json_kind(classes) = 'array'),
   CONSTRAINT incident_has_a_gap CHECK (gap_ms BETWEEN 1 AND 31622400000),
-  CONSTRAINT incident_times_are_in_range CHECK (least(opened_at, first_at, answered_at, over_at, closed_at, taken_until, last_at) >= '2000-01-01Z' AND greatest(opened_at, first_at, answered_at, over_at, closed_at, taken_until, last_at) <= '2100-01-01Z' AND last_at >= first_at)
+  CONSTRAINT incident_times_are_in_range CHECK (least(opened_at, first_at, answered_at, over_at, taken_until, last_at) >= '2000-01-01Z' AND greatest(opened_at, first_at, answered_at, over_at, taken_until, last_at) <= '2100-01-01Z' AND last_at >= first_at)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 CREATE INDEX incidents_by_scope ON indoubt.incidents (scope, indoubt.ms(last_at));
-CREATE INDEX incidents_open ON indoubt.incidents (indoubt.ms(last_at) DESC, id) WHERE indoubt.ms(closed_at) = 0;
-CREATE INDEX incidents_growing ON indoubt.incidents (indoubt.ms(last_at)) WHERE indoubt.ms(closed_at) = 0 AND indoubt.ms(over_at) = 0;
-CREATE INDEX incidents_closed ON indoubt.incidents (indoubt.ms(last_at) DESC, id) WHERE indoubt.ms(closed_at) <> 0;
+CREATE INDEX incidents_by_last ON indoubt.incidents (indoubt.ms(last_at) DESC, id);
+CREATE INDEX incidents_growing ON indoubt.incidents (indoubt.ms(last_at)) WHERE indoubt.ms(over_at) = 0;
 
 -- incident_waiting: the newest errors of each scope that belong to no incident; some
 -- more of them open one. Leave it.

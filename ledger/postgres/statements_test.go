@@ -49,7 +49,7 @@ var frozen = map[string]string{
 		WHERE (h.scope, h.actor, h.reason, h.created_at, h.until) IS DISTINCT FROM (w.scope, w.actor, w.reason, w.created_at, w.until)
 		   OR w.released_at IS NOT NULL AND h.released_at IS DISTINCT FROM w.released_at`,
 	"incidents": `SELECT w.id FROM was.incidents w LEFT JOIN indoubt.incidents i ON i.id = w.id
-		WHERE (i.scope, i.gap_ms, i.opened_at) IS DISTINCT FROM (w.scope, w.gap_ms, w.opened_at) OR w.closed_at IS NOT NULL AND i.closed_at IS DISTINCT FROM w.closed_at`,
+		WHERE (i.scope, i.gap_ms, i.opened_at) IS DISTINCT FROM (w.scope, w.gap_ms, w.opened_at)`,
 }
 
 // mustNotBe finds rows that must not be.
@@ -76,7 +76,7 @@ var mustNotBe = map[string]string{
 	"only the machine signs as the machine": `SELECT id FROM indoubt.events WHERE indoubt.reserved(actor) AND NOT machine
 		UNION ALL SELECT id FROM indoubt.operations WHERE change_of <> change_id AND actor IN ('checks', 'clock')`,
 	"an operation is in an incident that is there, and counts in it": `SELECT o.id FROM indoubt.operations o LEFT JOIN indoubt.incidents i ON i.id = o.incident
-		WHERE o.incident <> '' AND (i.id IS NULL OR (o.joined <> 'detached') <> EXISTS (SELECT 1 FROM indoubt.incident_members m WHERE m.seq = o.seq AND m.incident = o.incident))`,
+		WHERE o.incident <> '' AND (i.id IS NULL OR NOT EXISTS (SELECT 1 FROM indoubt.incident_members m WHERE m.seq = o.seq AND m.incident = o.incident))`,
 	"what is derived is what it is made from": `SELECT deviating || ': ' || one FROM indoubt.deviations()`,
 }
 

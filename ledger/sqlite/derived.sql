@@ -19,7 +19,7 @@ SELECT o.seq, o.*, o.recheck_at,
                   ORDER BY g.created_at DESC LIMIT 1), 0) AS granted_at,
        coalesce((SELECT g.expires_at FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0
                   ORDER BY g.created_at DESC LIMIT 1), 0) AS grant_until,
-       CASE o.joined WHEN 'detached' THEN '' ELSE o.incident END AS incident,
+       o.incident,
        lower(o.title || char(10) || o.target || char(10) || o.kind || char(10) || o.key || char(10) || o.id || char(10) || o.source
              || char(10) || o.receipt) AS words
   FROM operations o;
@@ -172,13 +172,12 @@ SELECT o.seq, o.id, o.incident, o.fault_at,
          AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.control = 0
                                                  AND r.verdict IN ('landed', 'absent')) AS unchecked
   FROM operations o
- WHERE o.incident <> '' AND o.joined <> 'detached';
+ WHERE o.incident <> '';
 
 -- It follows its operation, where that changes what it is made of. Like the list, this
 -- reads the row as it stands.
 CREATE TRIGGER operations_join_incident AFTER UPDATE OF joined ON operations WHEN NEW.joined <> OLD.joined
 BEGIN
-  DELETE FROM incident_members WHERE seq = NEW.seq AND NEW.joined = 'detached';
   {insert member from incident_source s}
    WHERE s.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM incident_members WHERE seq = NEW.seq);
 END;

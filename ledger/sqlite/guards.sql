@@ -91,10 +91,9 @@ END;
 
 CREATE TRIGGER operations_guard_incident BEFORE UPDATE OF incident, joined, fault_at ON operations
 BEGIN
-  SELECT RAISE(ABORT, 'an operation joins one incident, that is recorded, and stays in it for life; it may be detached')
+  SELECT RAISE(ABORT, 'an operation joins one incident, that is recorded, and stays in it for life')
    WHERE (NEW.incident, NEW.joined) IS NOT (OLD.incident, OLD.joined)
-     AND NOT (OLD.incident = '' AND NEW.joined IS NOT 'detached' AND EXISTS (SELECT 1 FROM incidents WHERE id = NEW.incident)
-           OR NEW.incident IS OLD.incident AND OLD.incident <> '' AND NEW.joined IS 'detached');
+     AND NOT (OLD.incident = '' AND EXISTS (SELECT 1 FROM incidents WHERE id = NEW.incident));
   SELECT RAISE(ABORT, 'the newest attempt that an incident was looked for is never an earlier one')
    WHERE NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL;
 END;
@@ -543,8 +542,7 @@ BEGIN
    WHERE NOT EXISTS (SELECT 1 FROM operations o WHERE o.seq = NEW.seq AND o.seq < (SELECT max(seq) FROM operations)
             AND (o.id, o.kind, o.scope, o.key, o.key_live, o.target, o.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state)
             AND (o.conflict, o.parked_until, o.recheck_at, o.awaits, o.live_attempt, o.undelivered) = ('', 0, 0, '', '', 0)
-            AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0)
-            AND NOT EXISTS (SELECT 1 FROM incidents i WHERE i.id = o.incident AND i.closed_at = 0));
+            AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0));
   SELECT RAISE(ABORT, 'only an operation that was committed without a doubt is forgotten, when its key is given up')
    WHERE (SELECT until FROM sheaves WHERE n = NEW.sheaf) <> 0
      AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.seq = NEW.seq AND o.ttl_ms > 0 AND (SELECT until FROM sheaves WHERE n = NEW.sheaf) >= o.settled_at + o.ttl_ms
@@ -642,18 +640,18 @@ BEGIN
    WHERE NEW.rowid > 0;
   SELECT RAISE(ABORT, 'this incident is recorded already: incidents are never replaced')
    WHERE EXISTS (SELECT 1 FROM incidents WHERE id = NEW.id);
-  SELECT RAISE(ABORT, 'an incident is opened by indoubt, and is not over, closed or taken then')
-   WHERE NEW.over_at IS NOT 0 OR NEW.closed_at IS NOT 0 OR NEW.taken_by IS NOT ''
+  SELECT RAISE(ABORT, 'an incident is opened by indoubt, and is not over or taken then')
+   WHERE NEW.over_at IS NOT 0 OR NEW.taken_by IS NOT ''
       OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id AND incident = NEW.id);
 END;
 
 CREATE TRIGGER incidents_guard_update BEFORE UPDATE ON incidents
 BEGIN
-  SELECT RAISE(ABORT, 'id, scope and opening of an incident never change, and a closed one stays closed')
+  SELECT RAISE(ABORT, 'id, scope and opening of an incident never change')
    WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.scope IS NOT OLD.scope OR NEW.opened_at IS NOT OLD.opened_at
-      OR NEW.gap_ms IS NOT OLD.gap_ms OR OLD.closed_at <> 0 AND NEW.closed_at IS NOT OLD.closed_at;
+      OR NEW.gap_ms IS NOT OLD.gap_ms;
   SELECT RAISE(ABORT, 'a change of an incident needs its event, and the id of that in change_id')
-   WHERE ((NEW.name, NEW.closed_at, NEW.taken_by, NEW.taken_until) IS NOT (OLD.name, OLD.closed_at, OLD.taken_by, OLD.taken_until)
+   WHERE ((NEW.taken_by, NEW.taken_until) IS NOT (OLD.taken_by, OLD.taken_until)
        OR NEW.over_at IS NOT OLD.over_at AND NEW.over_at IS NOT 0)
      AND (NEW.change_id IS OLD.change_id OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id AND incident = NEW.id));
 END;

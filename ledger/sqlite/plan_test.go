@@ -202,12 +202,12 @@ func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
 		need.Get(on.Expire(ctx, 5))(t)
 	})
 	asks = append(asks, tables.Ask{Query: incidentsSince, Args: []any{5, 5}})
-	for _, index := range []string{"incidents_open", "incidents_closed", "incidents_growing", "open_by_incident", "open_by_grant", "members_resent", "operations_by_answer"} {
+	for _, index := range []string{"incidents_by_last", "incidents_growing", "open_by_incident", "open_by_grant", "members_resent", "operations_by_answer"} {
 		need.That(t, slices.ContainsFunc(asks, func(a tables.Ask) bool { return strings.Contains(a.Query, index) }),
 			"nothing asks for %s", index)
 	}
 	for _, ask := range asks {
-		listed := strings.Contains(ask.Query, "INDEXED BY incidents_open") || strings.Contains(ask.Query, "INDEXED BY incidents_closed")
+		listed := strings.Contains(ask.Query, "INDEXED BY incidents_by_last")
 		for _, step := range plan(t, s, ask) {
 			need.That(t, !listed || !strings.HasPrefix(step, "USE TEMP B-TREE"), "%s is sorted: %s", ask.Query, step)
 			if scan, whole := strings.CutPrefix(step, "SCAN "); whole && !regexp.MustCompile(`^(c|e|i|k|s|others|joined|newest|all_answers|CONSTANT ROW|\(subquery.*|json_each.*|(incidents|operations|d) USING INDEX (incidents_\w+|operations_resolved|decisions_open))\b`).MatchString(scan) {

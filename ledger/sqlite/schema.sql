@@ -96,7 +96,7 @@ CREATE TABLE operations (
   settled_steady INTEGER NOT NULL DEFAULT 0,           -- and milliseconds since
   -- The incident that it counts in. Recorders and engines set this with the change.
   incident     TEXT NOT NULL DEFAULT '',               -- set once
-  joined       TEXT NOT NULL DEFAULT '',               -- how: error, refusal; detached: it counts no more
+  joined       TEXT NOT NULL DEFAULT '',               -- how: error, refusal
   fault_at     INTEGER NOT NULL DEFAULT 0,             -- end of the newest attempt that an incident was looked for
   redacted_at  INTEGER NOT NULL DEFAULT 0,             -- a person had its text taken out; nothing else sets it
   redacted_by  TEXT NOT NULL DEFAULT '',
@@ -137,7 +137,7 @@ CREATE TABLE operations (
   CONSTRAINT verdict_is_known  CHECK (verdict = '' OR verdict = 'landed' OR verdict = 'absent' OR verdict = 'duplicated' OR verdict = 'mismatch'),
   CONSTRAINT conflict_is_known CHECK (conflict = '' OR conflict = 'duplicate' OR conflict = 'contradiction' OR conflict = 'mismatch'
                                    OR conflict = 'possible_duplicate'),
-  CONSTRAINT joined_is_known   CHECK (incident = '' AND joined = '' OR incident <> '' AND (joined = 'error' OR joined = 'refusal' OR joined = 'detached')),
+  CONSTRAINT joined_is_known   CHECK (incident = '' AND joined = '' OR incident <> '' AND (joined = 'error' OR joined = 'refusal')),
   CONSTRAINT version_counts    CHECK (version >= 1),
   CONSTRAINT effects_count     CHECK (effects >= 0),
   CONSTRAINT input_is_json     CHECK (input IS NULL OR json_valid(input)),
@@ -711,7 +711,6 @@ CREATE TABLE tallies (
 CREATE TABLE incidents (
   id          TEXT PRIMARY KEY,
   scope       TEXT NOT NULL,                           -- downstream:NAME or kind:NAME
-  name        TEXT NOT NULL DEFAULT '',                -- as a person named it
   kinds       TEXT NOT NULL DEFAULT '[]',              -- JSON: of its errors, the first 20
   pipelines   TEXT NOT NULL DEFAULT '[]',
   classes     TEXT NOT NULL DEFAULT '[]',              -- error classes
@@ -721,7 +720,6 @@ CREATE TABLE incidents (
   last_at     INTEGER NOT NULL,                        -- newest error
   answered_at INTEGER NOT NULL DEFAULT 0,              -- newest answer or valid read that was noted
   over_at     INTEGER NOT NULL DEFAULT 0,              -- when it was seen to be over
-  closed_at   INTEGER NOT NULL DEFAULT 0,
   taken_by    TEXT NOT NULL DEFAULT '',                -- who is on it; never a lock
   taken_until INTEGER NOT NULL DEFAULT 0,
   change_id   TEXT NOT NULL,                           -- id of its newest event
@@ -736,14 +734,12 @@ CREATE TABLE incidents (
     AND first_at BETWEEN 946684800000 AND 4102444800000 AND last_at BETWEEN first_at AND 4102444800000
     AND (answered_at = 0 OR answered_at BETWEEN 946684800000 AND 4102444800000)
     AND (over_at = 0 OR over_at BETWEEN 946684800000 AND 4102444800000)
-    AND (closed_at = 0 OR closed_at BETWEEN 946684800000 AND 4102444800000)
     AND (taken_until = 0 OR taken_until BETWEEN 946684800000 AND 4102444800000))
 ) STRICT;
 
 CREATE INDEX incidents_by_scope ON incidents (scope, last_at);
-CREATE INDEX incidents_open ON incidents (last_at DESC, id) WHERE closed_at = 0;
-CREATE INDEX incidents_growing ON incidents (last_at) WHERE closed_at = 0 AND over_at = 0;
-CREATE INDEX incidents_closed ON incidents (last_at DESC, id) WHERE closed_at <> 0;
+CREATE INDEX incidents_by_last ON incidents (last_at DESC, id);
+CREATE INDEX incidents_growing ON incidents (last_at) WHERE over_at = 0;
 
 -- incident_waiting: the newest errors of each scope that belong to no incident; some
 -- more of them open one. Leave it.

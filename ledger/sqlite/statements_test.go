@@ -365,8 +365,8 @@ func (f *fuzzed) incident(o ledger.Operation) error {
 	if err != nil || len(ins) == 0 {
 		return err
 	}
-	c := ledger.IncidentChange{ChangeID: f.id(), ID: one(f, ins...).ID, Actor: ann, Reason: "asked", Name: "outage", Operation: o.ID,
-		Verb: one(f, ledger.IncidentDetached, ledger.IncidentDetached, ledger.IncidentNamed, ledger.IncidentTaken, ledger.IncidentClosed)}
+	c := ledger.IncidentChange{ChangeID: f.id(), ID: one(f, ins...).ID, Actor: ann, Reason: "asked",
+		Verb: one(f, ledger.IncidentNoted, ledger.IncidentTaken)}
 	if o.Incident != "" {
 		c.ID = o.Incident
 	}
@@ -386,7 +386,7 @@ var frozen = map[string]struct{ row, fixed, grows string }{
 	"events":         {`id`, `json_array(seq, operation_id, at, verb, actor, machine, reason, from_state, to_state, version, detail, conflict, doubt)`, `0`},
 	"leases":         {`operation_id`, `''`, `generation`},
 	"holds":          {`id`, `json_array(scope, actor, reason, created_at, until, iif(released_at = 0, '', released_at))`, `0`},
-	"incidents":      {`id`, `json_array(scope, gap_ms, opened_at, iif(closed_at = 0, '', closed_at))`, `0`},
+	"incidents":      {`id`, `json_array(scope, gap_ms, opened_at)`, `0`},
 }
 
 // broken are rows that must not be.
@@ -413,8 +413,8 @@ var broken = map[string]string{
 	"nobody signs as the machine": `SELECT id FROM events WHERE (actor IN ('checks', 'clock') OR actor LIKE 'auto:%') AND machine = 0
 		UNION ALL SELECT id FROM operations WHERE change_of <> change_id AND actor IN ('checks', 'clock')`,
 	"an operation is in an incident that is there, and counts in it": `SELECT o.id FROM operations o LEFT JOIN incidents i ON i.id = o.incident
-		WHERE o.incident <> '' AND (i.id IS NULL OR (o.joined <> 'detached') <> EXISTS (SELECT 1 FROM incident_members m WHERE m.seq = o.seq AND m.incident = o.incident))`,
+		WHERE o.incident <> '' AND (i.id IS NULL OR NOT EXISTS (SELECT 1 FROM incident_members m WHERE m.seq = o.seq AND m.incident = o.incident))`,
 	"an incident adds up": `SELECT i.id FROM incidents i WHERE (SELECT coalesce(sum(n), 0) FROM incident_sums s WHERE s.incident = i.id)
-		<> (SELECT count(*) FROM operations o WHERE o.incident = i.id AND o.joined <> 'detached')`,
+		<> (SELECT count(*) FROM operations o WHERE o.incident = i.id)`,
 	"the file is whole": `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 }

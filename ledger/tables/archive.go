@@ -21,7 +21,7 @@ const archivable = `(o.state IN ('committed', 'failed', 'abandoned') AND o.confl
 	AND o.seq < (SELECT max(seq) FROM operations)
 	AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0)
 	AND NOT EXISTS (SELECT 1 FROM leases l WHERE l.operation_id = o.id AND l.holder <> '' AND l.expires_at > ?3)
-	AND (o.incident = '' OR o.attempt_count = 1 AND EXISTS (SELECT 1 FROM incidents i WHERE i.id = o.incident AND i.closed_at <> 0)
+	AND (o.incident = '' OR o.attempt_count = 1 AND EXISTS (SELECT 1 FROM incidents i WHERE i.id = o.incident AND i.last_at + i.gap_ms <= ?2)
 	                                            AND NOT EXISTS (SELECT 1 FROM open_operations l WHERE l.seq = o.seq))
 	AND NOT EXISTS (SELECT 1 FROM decisions d INDEXED BY decisions_open CROSS JOIN decision_items i ON i.run_id = d.id AND i.operation_id = o.id
 	                 WHERE d.finished_at = 0 AND d.size > 1)

@@ -62,20 +62,16 @@ func (p *place) condition(b *binder, f asked, t ledger.Term, now time.Time) stri
 	return " AND (" + text + ")"
 }
 
-// aside is the condition that a row is parked, or that it is not, that it counts in an
+// aside is the condition that a row is parked, or that it is not, that it is in an
 // incident, or that it needs a person.
 func (p *place) aside(b *binder, t ledger.Term) string {
-	counts := "" // the list has only what counts
-	if p != &inHot {
-		counts = " AND o.joined <> 'detached'"
-	}
 	switch {
 	case t.Field == "needs":
 		return p.needsYou
 	case t.Value == ledger.AnyIncident:
-		return p.column("incident") + " <> ''" + counts
+		return p.column("incident") + " <> ''"
 	case t.Field == "incident":
-		return fmt.Sprintf("substr(%s, 1, %s) = %s", p.column("incident"), b.bind(len([]rune(t.Value))), b.bind(t.Value)) + counts
+		return fmt.Sprintf("substr(%s, 1, %s) = %s", p.column("incident"), b.bind(len([]rune(t.Value))), b.bind(t.Value))
 	case t.Value == "yes":
 		return "?1 < " + p.column("parked_until")
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // incidentColumns are what an incident is made of.
-const incidentColumns = `i.id, i.scope, i.name, i.kinds, i.pipelines, i.classes, i.gap_ms, i.opened_at, i.first_at, i.last_at,
-	i.answered_at, i.over_at, i.closed_at, i.taken_by, i.taken_until`
+const incidentColumns = `i.id, i.scope, i.kinds, i.pipelines, i.classes, i.gap_ms, i.opened_at, i.first_at, i.last_at,
+	i.answered_at, i.over_at, i.taken_by, i.taken_until`
 
 // Summed is the statement that adds a row of incident_members to the sums, or takes it
 // from them.
@@ -36,17 +36,17 @@ const MemberNew = `INSERT INTO incident_members (seq, incident, at, fate, resent
 
 // incidentScan takes incidents one after the other. Many have the same names in them.
 type incidentScan struct {
-	in                                                      ledger.Incident
-	kinds, pipelines, classes                               string
-	gap, opened, first, last, answered, over, closed, until int64
-	names                                                   map[string][]string
-	dest                                                    []any
+	in                                              ledger.Incident
+	kinds, pipelines, classes                       string
+	gap, opened, first, last, answered, over, until int64
+	names                                           map[string][]string
+	dest                                            []any
 }
 
 func newIncidentScan() *incidentScan {
 	s := &incidentScan{names: map[string][]string{}}
-	s.dest = []any{&s.in.ID, &s.in.Scope, &s.in.Name, &s.kinds, &s.pipelines, &s.classes, &s.gap, &s.opened, &s.first, &s.last,
-		&s.answered, &s.over, &s.closed, &s.in.TakenBy, &s.until}
+	s.dest = []any{&s.in.ID, &s.in.Scope, &s.kinds, &s.pipelines, &s.classes, &s.gap, &s.opened, &s.first, &s.last,
+		&s.answered, &s.over, &s.in.TakenBy, &s.until}
 	return s
 }
 
@@ -55,7 +55,7 @@ func (s *incidentScan) row(rows Rows) (ledger.Incident, error) {
 	in := s.in
 	in.Kinds, in.Pipelines, in.Classes, in.Gap = s.listed(s.kinds), s.listed(s.pipelines), s.listed(s.classes), time.Duration(s.gap)*time.Millisecond
 	in.OpenedAt, in.FirstAt, in.LastAt, in.AnsweredAt = At(s.opened), At(s.first), At(s.last), At(s.answered)
-	in.OverAt, in.ClosedAt, in.TakenUntil = At(s.over), At(s.closed), At(s.until)
+	in.OverAt, in.TakenUntil = At(s.over), At(s.until)
 	return in, err
 }
 
@@ -142,11 +142,11 @@ func (tx *tx) concerned(o ledger.Operation, f ledger.Fault) (*ledger.Incident, e
 	if o.Incident != "" {
 		return of(`i.id = ?`, o.Incident)
 	}
-	in, err := of(`i.scope = ? AND i.closed_at = 0 ORDER BY i.last_at DESC LIMIT 1`, f.Burst.Scope)
+	in, err := of(`i.scope = ? ORDER BY i.last_at DESC LIMIT 1`, f.Burst.Scope)
 	if err != nil || in == nil || !f.At.Before(in.FirstAt) {
 		return in, err
 	}
-	return of(`i.scope = ? AND i.last_at > ? AND i.closed_at = 0 ORDER BY i.last_at LIMIT 1`, f.Burst.Scope, Millis(f.At.Add(-f.Burst.Gap)))
+	return of(`i.scope = ? AND i.last_at > ? ORDER BY i.last_at LIMIT 1`, f.Burst.Scope, Millis(f.At.Add(-f.Burst.Gap)))
 }
 
 // open writes down a new incident, and that the errors before this one belong to it.
@@ -251,22 +251,14 @@ func summed(q Querier, ins []ledger.Incident, now time.Time) ([]ledger.Incident,
 const incidentSums = `SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.unpriced, s.resent, s.doubled, s.unchecked
 	FROM json_each(?) i CROSS JOIN incident_sums s ON s.incident = i.value WHERE s.n > 0`
 
-// Incidents by their newest error: those that are not closed, and those that are.
-const (
-	openIncidents   = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY incidents_open WHERE i.closed_at = 0 ORDER BY i.last_at DESC, i.id LIMIT ?1+0`
-	closedIncidents = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY incidents_closed WHERE i.closed_at <> 0 ORDER BY i.last_at DESC, i.id LIMIT ?1+0`
-)
+// newestIncidents are incidents by their newest error.
+const newestIncidents = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY incidents_by_last ORDER BY i.last_at DESC, i.id LIMIT ?1+0`
 
 // Incidents lists incidents with their sums.
 func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) (ins []ledger.Incident, err error) {
 	err = s.db.View(ctx, func(q Querier) (err error) {
-		q.Ahead(Ask{openIncidents, []any{limit}}, Ask{closedIncidents, []any{limit}}, Ask{lapsed, []any{Millis(now)}})
-		ins, err = Collect(q, newIncidentScan().row, openIncidents, limit)
-		if err == nil && len(ins) < limit {
-			var closed []ledger.Incident
-			closed, err = Collect(q, newIncidentScan().row, closedIncidents, limit)
-			ins = append(ins, closed[:min(len(closed), limit-len(ins))]...)
-		}
+		q.Ahead(Ask{newestIncidents, []any{limit}}, Ask{lapsed, []any{Millis(now)}})
+		ins, err = Collect(q, newIncidentScan().row, newestIncidents, limit)
 		if err == nil {
 			ins, err = summed(q, ins, now)
 		}
@@ -360,7 +352,7 @@ var incidentGroups = sync.OnceValue(func() string {
 		  FROM open_operations h INDEXED BY open_by_incident CROSS JOIN operations o ON o.seq = h.seq WHERE h.incident = ?2 AND h.incident <> ''
 		UNION ALL
 		SELECT o.seq, NULL, ` + flightGroup + ` FROM ` + strings.Replace(flightFrom, "(h.seq IS NULL OR h.class = 'pending')", "h.seq IS NULL", 1) + `
-		   AND o.deadline_at < ?1 AND o.incident = ?2 AND o.joined <> 'detached')
+		   AND o.deadline_at < ?1 AND o.incident = ?2)
 	SELECT CASE WHEN s.grp IN (` + unlisted + `) THEN '' ELSE o.kind END, coalesce(s.fate, m.fate), s.grp,
 	       CASE s.grp WHEN 'parked' THEN o.actor WHEN 'unfetched' THEN o.source WHEN 'overdue' THEN o.source WHEN 'held' THEN ` + heldBy + ` WHEN 'running' THEN ` + inRun + ` ELSE '' END,
 	       ` + sums + `
@@ -449,29 +441,16 @@ func (s *Store) ChangeIncident(ctx context.Context, c ledger.IncidentChange) (in
 		if err != nil || known {
 			return err
 		}
-		var rec Record
-		if c.Operation != "" {
-			if rec, _, err = tx.load(ledger.Locator{ID: c.Operation, Skip: ledger.AllParts}, ""); err != nil {
-				return err
-			}
-		}
-		after, e, err := c.Apply(in, rec.Operation, now)
+		after, e, err := c.Apply(in, now)
 		if err != nil {
 			return err
 		}
 		if err := tx.event(e); err != nil {
 			return err
 		}
-		if c.Verb == ledger.IncidentDetached {
-			if err := tx.Later(`UPDATE operations SET joined = 'detached' WHERE id = ?`, rec.Operation.ID); err != nil {
-				return err
-			}
-			in, err = incident(tx.Tx, in.ID, now)
-			return err
-		}
 		in = after
-		return tx.Later(`UPDATE incidents SET name = ?, closed_at = ?, taken_by = ?, taken_until = ?, change_id = ? WHERE id = ?`,
-			in.Name, tx.d.Time(in.ClosedAt), in.TakenBy, tx.d.Time(in.TakenUntil), e.ID, in.ID)
+		return tx.Later(`UPDATE incidents SET taken_by = ?, taken_until = ?, change_id = ? WHERE id = ?`,
+			in.TakenBy, tx.d.Time(in.TakenUntil), e.ID, in.ID)
 	})
 	return in, err
 }

@@ -25,7 +25,7 @@ func answered(q Querier, ins []ledger.Incident, now time.Time) error {
 	var known map[string]int64
 	for i := range ins {
 		in := &ins[i]
-		if !in.OverAt.IsZero() || !in.ClosedAt.IsZero() || in.LastAt.Add(in.Gap).After(now) || in.AnsweredAt.After(in.LastAt) {
+		if !in.OverAt.IsZero() || in.LastAt.Add(in.Gap).After(now) || in.AnsweredAt.After(in.LastAt) {
 			continue
 		}
 		if known == nil {
@@ -52,7 +52,7 @@ func answered(q Querier, ins []ledger.Incident, now time.Time) error {
 // growing selects incidents that no one wrote down as over and that have no error since
 // their gap, at ?1.
 const growing = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY incidents_growing
-	WHERE i.closed_at = 0 AND i.over_at = 0 AND i.last_at <= ?1 AND i.last_at + i.gap_ms <= ?1`
+	WHERE i.over_at = 0 AND i.last_at <= ?1 AND i.last_at + i.gap_ms <= ?1`
 
 // ended writes down which incidents are over.
 func ended(ctx context.Context, s *Store, now time.Time) error {
@@ -71,7 +71,7 @@ func ended(ctx context.Context, s *Store, now time.Time) error {
 			}
 			e := in.Ended()
 			var still bool
-			err := one(tx.Tx, `SELECT EXISTS (SELECT 1 FROM incidents WHERE id = ? AND over_at = 0 AND closed_at = 0 AND last_at = ?)`, []any{in.ID, Millis(in.LastAt)}, &still)
+			err := one(tx.Tx, `SELECT EXISTS (SELECT 1 FROM incidents WHERE id = ? AND over_at = 0 AND last_at = ?)`, []any{in.ID, Millis(in.LastAt)}, &still)
 			if err == nil && still {
 				err = tx.event(e)
 			}

@@ -147,7 +147,7 @@ func (c completion) incidents(cmd *cobra.Command, args []string, toComplete stri
 	var out []string
 	for _, in := range c.incidentsKnown(cmd) {
 		if offerable.MatchString(in.ID) && strings.HasPrefix(in.ID, toComplete) {
-			out = append(out, in.ID+"\t"+safe.Of(cmp.Or(in.Name, in.Where())).String())
+			out = append(out, in.ID+"\t"+safe.Of(in.Where()).String())
 		}
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp

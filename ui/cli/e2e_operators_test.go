@@ -165,21 +165,12 @@ func (o *outage) onIncident(who string, row []string, luck *rand.Rand) {
 	if row[1] == "" {
 		return
 	}
-	switch luck.IntN(12) {
-	case 0:
-		o.act(who, "incident", "close", row[1], "--reason", "it is over", "--yes")
-	case 1, 2, 3:
-		o.act(who, "incident", "detach", row[1], row[2], "--reason", "another cause", "--yes")
-	case 4, 5, 6:
-		o.act(who, "incident", "take", row[1], "--until", "2s", "--yes")
-	case 7, 8:
-		o.act(who, "incident", "name", row[1], "bank "+who, "--yes")
-	case 9:
+	if luck.IntN(6) == 0 {
 		o.act(who, "hold", "payout", "--reason", who+" looks", "--yes")
 		o.act(who, "release", "payout", "--reason", "looked", "--yes")
-	default:
-		o.act(who, "incident", "note", row[1], "--reason", "their status page says so", "--yes")
+		return
 	}
+	o.act(who, "incident", "take", row[1], "--until", "2s", "--yes")
 }
 
 // pipeline writes, and comes for what it was allowed. Some of its answers are late.
@@ -333,7 +324,7 @@ func (o *outage) recount(tx *sql.Tx) {
 	scan(`SELECT incident, state, conflict, joined, doubted, effects, attempt_count,
 	       EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0),
 	       EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.control = 0 AND r.began_at >= o.ended_at AND r.verdict IN ('landed', 'absent'))
-	  FROM operations o WHERE incident <> '' AND joined <> 'detached'`, func(scan func(...any) error) error {
+	  FROM operations o WHERE incident <> ''`, func(scan func(...any) error) error {
 		var op ledger.Operation
 		var granted, checked bool
 		if err := scan(&op.Incident, &op.State, &op.Conflict, &op.Joined, &op.Doubted, &op.Effects, &op.AttemptCount, &granted, &checked); err != nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,11 +20,11 @@ func newIncidentCommand(a *app) *cobra.Command {
 		Short: "Look at errors that came together, and say who is on it",
 		Long: `Errors of one downstream that come close together are one incident, a record of
 the ledger: errors = landed + did not land + to look at + refused + left, at every
-moment. An incident grows, is quiet, is over, and is closed by a person.`,
+moment. An incident grows, is quiet, and is over.`,
 	})
 	var limit int
 	list := &cobra.Command{
-		Use: "list", Short: "List incidents: those that no one has closed first",
+		Use: "list", Short: "List incidents, by their newest error",
 		Example: "  indoubt incident list\n  indoubt incident list --json | jq -r '.data.incidents[] | select(.phase == \"growing\").id'",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -39,35 +38,18 @@ moment. An incident grows, is quiet, is over, and is closed by a person.`,
 		Args:    exactly("the ID of an incident"), ValidArgsFunction: completion{a}.incidents,
 		RunE: func(cmd *cobra.Command, args []string) error { return incidentCommand{a}.show(cmd.Context(), args[0]) },
 	}
-	cmd.AddCommand(list, show,
-		a.newIncidentChange("take ID", "Say that you are on it; it expires, and is never a lock", "  indoubt incident take 7f3a --until 1h\n  indoubt incident take 7f3a --until now",
-			ledger.IncidentTaken, false),
-		a.newIncidentChange("note ID", "Leave a remark in its history", "  indoubt incident note 7f3a --reason 'their status page says 02:40'", ledger.IncidentNoted, true),
-		a.newIncidentChange("name ID NAME", "Name it", "  indoubt incident name 7f3a 'stripe outage'", ledger.IncidentNamed, false),
-		a.newIncidentChange("detach ID OPERATION", "Take an operation out of its sum, for good", "  indoubt incident detach 7f3a 0198c1de-7a3b --reason 'another cause'", ledger.IncidentDetached, true),
-		a.newIncidentChange("close ID", "Close it; nothing joins it any more", "  indoubt incident close 7f3a --reason 'refunded what was twice'", ledger.IncidentClosed, true))
-	return cmd
-}
-
-// newIncidentChange is a command that changes an incident.
-func (a *app) newIncidentChange(use, short, example, verb string, reason bool) *cobra.Command {
 	var flags decideFlags
-	words := strings.Fields(use)
-	cmd := &cobra.Command{
-		Use: use, Short: short, Example: example,
-		Args: exactly([]string{"the ID of an incident", words[len(words)-1]}[:len(words)-1]...), ValidArgsFunction: completion{a}.incidents,
+	take := &cobra.Command{
+		Use: "take ID", Short: "Say that you are on it; it expires, and is never a lock",
+		Example: "  indoubt incident take 7f3a --until 1h\n  indoubt incident take 7f3a --until now",
+		Args:    exactly("the ID of an incident"), ValidArgsFunction: completion{a}.incidents,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			c := ledger.IncidentChange{ID: args[0], Verb: verb}
-			if len(args) > 1 {
-				c.Name, c.Operation = args[1], args[1]
-			}
-			return incidentCommand{a}.change(cmd.Context(), words[0], args, c, needs{reason: reason, silent: true}, &flags)
+			return incidentCommand{a}.take(cmd.Context(), args, &flags)
 		},
 	}
-	flags.add(cmd)
-	if verb == ledger.IncidentTaken {
-		cmd.Flags().StringVar(&flags.until, "until", "2h", "a duration (2h), a time of day (06:00) or an RFC 3339 time; now: no longer")
-	}
+	flags.add(take)
+	take.Flags().StringVar(&flags.until, "until", "2h", "a duration (2h), a time of day (06:00) or an RFC 3339 time; now: no longer")
+	cmd.AddCommand(list, show, take)
 	return cmd
 }
 
@@ -137,50 +119,34 @@ func (c incidentCommand) show(ctx context.Context, id string) error {
 	})
 }
 
-// change carries out what a person does with an incident.
-func (c incidentCommand) change(ctx context.Context, verb string, args []string, change ledger.IncidentChange, needs needs, flags *decideFlags) error {
-	s, run, err := holdCommand(c).scoped(ctx, "incident "+verb, args, needs, flags, nil)
+// take says that a person is on an incident, or no longer.
+func (c incidentCommand) take(ctx context.Context, args []string, flags *decideFlags) error {
+	s, run, err := holdCommand(c).scoped(ctx, "incident take", args, needs{silent: true}, flags, nil)
 	if err != nil {
 		return err
 	}
+	change := ledger.IncidentChange{ID: args[0], Verb: ledger.IncidentTaken, ChangeID: run.Record.ChangeID(run.Items[0]), Actor: run.actor, Reason: flags.reason}
 	if flags.until == "now" {
 		change.Until = run.Record.CreatedAt
-	} else if flags.until != "" {
-		if change.Until, err = until(flags.until, run.Record.CreatedAt); err != nil {
-			return err
-		}
+	} else if change.Until, err = until(flags.until, run.Record.CreatedAt); err != nil {
+		return err
 	}
-	change.ChangeID, change.Actor, change.Reason = run.Record.ChangeID(run.Items[0]), run.actor, flags.reason
 	a, err := s.Incident(ctx, change.ID, c.clock())
 	if err != nil {
 		return err
 	}
-	if change.Verb == ledger.IncidentDetached {
-		rec, err := c.read(ctx, s, change.Operation)
-		if err != nil {
-			return err
-		}
-		if change.Operation = rec.Operation.ID; flags.dryRun {
-			_, _, err = change.Apply(a.Incident, rec.Operation, c.clock())
-		}
-		if err != nil {
-			return err
-		}
-	} else if flags.dryRun {
-		if a.Incident, _, err = change.Apply(a.Incident, ledger.Operation{}, c.clock()); err != nil {
-			return err
-		}
-	}
-	effect := effectWouldUpdate
+	effect := effectUpdated
 	switch {
 	case flags.dryRun:
+		effect = effectWouldUpdate
+		a.Incident, _, err = change.Apply(a.Incident, c.clock())
 	case run.Record.Done() > 0:
 		effect = effectNoop
 	default:
-		effect = effectUpdated
-		if a.Incident, err = s.ChangeIncident(ctx, change); err != nil {
-			return err
-		}
+		a.Incident, err = s.ChangeIncident(ctx, change)
+	}
+	if err != nil {
+		return err
 	}
 	run.carry(ctx)
 	return c.done(effect, c.asJSON(a), func(w *safe.Writer) {
@@ -192,7 +158,6 @@ func (c incidentCommand) change(ctx context.Context, verb string, args []string,
 // incidentJSON is an incident as programs see it.
 type incidentJSON struct {
 	ID         string                     `json:"id"`
-	Name       *string                    `json:"name"`
 	Title      string                     `json:"title"`
 	Scope      string                     `json:"scope"`
 	Phase      ledger.Phase               `json:"phase"`
@@ -208,7 +173,6 @@ type incidentJSON struct {
 	LastAt     *string                    `json:"last_at"`
 	AnsweredAt *string                    `json:"answered_at"`
 	OverAt     *string                    `json:"over_at"`
-	ClosedAt   *string                    `json:"closed_at"`
 	TakenBy    *string                    `json:"taken_by"`
 	TakenUntil *string                    `json:"taken_until"`
 }
@@ -216,10 +180,10 @@ type incidentJSON struct {
 func (c incidentCommand) asJSON(a ledger.IncidentAccount) incidentJSON {
 	o := c.outage(a)
 	twice, _ := o.Twice()
-	j := incidentJSON{ID: a.ID, Name: text(a.Name), Title: o.Title().String(), Scope: a.Scope, Phase: a.PhaseAt(o.Now),
+	j := incidentJSON{ID: a.ID, Title: o.Title().String(), Scope: a.Scope, Phase: a.PhaseAt(o.Now),
 		Kinds: list(a.Kinds), Pipelines: list(a.Pipelines), Classes: list(a.Classes), Errors: a.Errors(), Fates: map[ledger.Fate]ledger.Sum{},
 		Account: o.Account().String(), Twice: twice.String(), OpenedAt: moment(a.OpenedAt), FirstAt: moment(a.FirstAt), LastAt: moment(a.LastAt),
-		AnsweredAt: moment(a.AnsweredAt), OverAt: moment(a.OverAt), ClosedAt: moment(a.ClosedAt)}
+		AnsweredAt: moment(a.AnsweredAt), OverAt: moment(a.OverAt)}
 	if by := a.TakenAt(o.Now); by != "" {
 		j.TakenBy, j.TakenUntil = text(by), moment(a.TakenUntil)
 	}

@@ -193,8 +193,7 @@ const (
 	countedRuns      = 1000
 )
 
-// incidentMetrics says how incidents and runs stand. Incidents that a person has closed
-// are not counted.
+// incidentMetrics says how incidents and runs stand.
 func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.Time) error {
 	incidents, err := s.Incidents(ctx, now, countedIncidents)
 	if err != nil {
@@ -206,11 +205,7 @@ func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now tim
 	}
 	phases, fates, states, untaken := map[ledger.Phase]int{}, map[ledger.Fate]int{}, map[ledger.RunState]int{}, 0
 	for _, in := range incidents {
-		phase := in.PhaseAt(now)
-		if phase == ledger.PhaseClosed {
-			continue
-		}
-		phases[phase]++
+		phases[in.PhaseAt(now)]++
 		for fate, sum := range in.Fates {
 			fates[fate] += sum.N
 		}
@@ -226,7 +221,7 @@ func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now tim
 	for _, r := range runs {
 		states[r.State]++
 	}
-	m.family("indoubt_incidents", "gauge", "Outages that no one has closed, by phase.")
+	m.family("indoubt_incidents", "gauge", "Outages, by phase.")
 	for _, p := range []ledger.Phase{ledger.PhaseGrowing, ledger.PhaseQuiet, ledger.PhaseOver} {
 		m.sample(float64(phases[p]), "phase", string(p))
 	}

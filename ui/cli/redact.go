@@ -57,7 +57,7 @@ in title, target, key, pipeline and receipt, and not in inputs and answers: sear
 
 The ledger's file is written anew, so that its free pages do not hold the text; writers
 wait meanwhile. --no-rewrite leaves that out. Backups, copies and standbys made before hold
-the text still; the answer names them, and incidents whose name or notes have something of
+the text still; the answer names them, and incidents whose notes have something of
 it. So do operations of their own: the same request sent under another key, and notices
 about it.
 
@@ -250,7 +250,7 @@ func (r *redaction) clean(ctx context.Context) {
 	r.warnf("the text may still be in %s", left)
 }
 
-// outages names the incidents whose name or history has something of what was taken out. They
+// outages names the incidents whose history has something of what was taken out. They
 // are about other operations, too, and stay as they are.
 func (r *redaction) outages(ctx context.Context) {
 	if r.store == nil || len(r.texts) == 0 {
@@ -261,15 +261,14 @@ func (r *redaction) outages(ctx context.Context) {
 	for _, in := range all {
 		account, failed := r.store.Incident(ctx, in.ID, r.clock())
 		err = errors.Join(err, failed)
-		name := ledger.Event{Reason: in.Name}
-		if name.Tells(r.texts) || slices.ContainsFunc(account.Events, func(e ledger.Event) bool { return e.Tells(r.texts) }) {
+		if slices.ContainsFunc(account.Events, func(e ledger.Event) bool { return e.Tells(r.texts) }) {
 			found = append(found, in.ID)
 		}
 	}
 	if err != nil {
-		r.warnf("the names and notes of incidents were not all looked in for the text: %v", err)
+		r.warnf("the notes of incidents were not all looked in for the text: %v", err)
 	}
 	if len(found) > 0 {
-		r.warnf("the text is still in the name or the notes of %s: give it another name (indoubt incident name); notes stay", strings.Join(found, ", "))
+		r.warnf("the text is still in the notes of %s, which stay", strings.Join(found, ", "))
 	}
 }

@@ -132,7 +132,7 @@ func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r
 		}
 		ids = nil
 		for _, in := range all {
-			if in.Fates[ledger.FateOpen].N > 0 || !in.LastAt.Before(r.From) || !in.OverAt.Before(r.From) || !in.ClosedAt.Before(r.From) {
+			if in.Fates[ledger.FateOpen].N > 0 || !in.LastAt.Before(r.From) || !in.OverAt.Before(r.From) {
 				ids = append(ids, in.ID)
 			}
 		}

@@ -165,7 +165,8 @@ help run extra
 help policy chekc
 log --verb confrim
 incident show zz
-incident detach zz yy --reason r
+incident take zz
+incident close zz
 report zz
 confirm #1 --reason r --idempotency-key=
 hold bad!kind --reason r

@@ -160,7 +160,6 @@ func acts() []binding {
 		{show: "N", words: "note", short: "note", verb: ledger.VerbNote, off: ask.Case.OffNote, opens: ask.Case.Note,
 			would: ask.Case.WouldNote},
 		{show: "W", words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, signed: true, do: takeOutage},
-		{show: "L", words: "leave it out of its outage: it has another cause", short: "not of outage", off: ask.Case.OffDetach, opens: ask.Case.Detach},
 		{show: "U", words: "undo: back in doubt", short: "undo", off: ask.Off(ledger.VerbUndo), opens: ask.Case.Undo,
 			would: say("puts it back in doubt, for a person to settle; what was abandoned is what it was")},
 	}

@@ -285,7 +285,7 @@ func takeOutage(m *Root) tea.Cmd {
 // changeOutage writes what a person does with an outage.
 func changeOutage(m *Root, c ledger.IncidentChange, title, said safe.Text) tea.Cmd {
 	store := m.feed.Store
-	return m.write(title, c.Operation, func(ctx context.Context) (safe.Text, error) {
+	return m.write(title, "", func(ctx context.Context) (safe.Text, error) {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
 		_, err := store.ChangeIncident(ctx, c)

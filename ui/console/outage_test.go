@@ -160,16 +160,6 @@ func TestAnOutageAsksWhoDecides(t *testing.T) {
 	b.keys("W").text("vera").keys("enter").shows("vera is on it")
 }
 
-// A row of another cause is taken out of its outage, with a reason, from the list and
-// from its detail.
-func TestARowIsTakenOutOfItsOutage(t *testing.T) {
-	b := outageBench(t, 100, 34, "downstream:stripe")
-	b.keys("enter", "L").shows("Not of this outage?", "COUNTS IN", "stripe · timeout", "NOT UNDONE").keys("tab", "enter").shows("say why")
-	b.text("another cause").keys("tab", "enter").shows("taken out of its outage: charge cus_")
-	b.keys("enter", "L").shows("L is off: it counts in no outage").keys("esc", "alt+esc").shows("19 = 5 landed + 11 did not land + 3 to look at", "another cause")
-	b.keys("L").shows("L is off: this is an outage: ↵ leads to its rows")
-}
-
 // An operation that joins when it is priced counts on the screen, though it stays where it is
 // in the lists.
 func TestAnOutageGrowsByAPrice(t *testing.T) {

@@ -112,7 +112,6 @@ func TestEveryDialogKeepsWhatWasTyped(t *testing.T) {
 		"undo":           {func(t *testing.T) *bench { return nightBench(t, 100, 40).keys("4").cursorOn(9) }, []string{"U"}, []string{"wrong one"}},
 		"bulk":           {list(2), []string{"space", "space", "A"}, []string{"too old", "2"}},
 		"outage note":    {outage(), []string{"N"}, []string{"ticket 7"}},
-		"outage detach":  {outage("enter"), []string{"L"}, []string{"another cause"}},
 		"outage park":    {outage(), []string{"P"}, []string{"", "12"}},
 		"outage give up": {outage(), []string{"A"}, []string{"12"}},
 	} {

@@ -155,6 +155,6 @@ func (m *Root) hints() (looks, acts string) {
 	if c.Marks.N > 0 {
 		of = fmt.Sprintf(" %s marked:", ledger.Count(c.Marks.N))
 	}
-	acts = m.Warn.Render(of) + line(draw.Width(of+" ? help "), "C", "X", "R", "D", "A", "P", "W", "N", "U", "L") // the way to everything else is always there
+	acts = m.Warn.Render(of) + line(draw.Width(of+" ? help "), "C", "X", "R", "D", "A", "P", "W", "N", "U") // the way to everything else is always there
 	return looks, draw.Left(acts+" "+m.Accent.Render("?")+" "+m.Faint.Render("help"), m.w)
 }

@@ -68,14 +68,11 @@ func (o Outage) Failed() safe.Text {
 // Title names it: what failed, for whom, when, and how far it has come.
 func (o Outage) Title() safe.Text {
 	parts := []safe.Text{o.Where(), o.Errors(), safe.Of(strings.Join(o.Pipelines, ", ")), safe.Of(o.Span()), o.Phase()}
-	if o.Name != "" {
-		parts[0] = safe.Say("%s: %s", o.Name, parts[0])
-	}
 	parts = slices.DeleteFunc(parts, safe.Text.Empty)
 	return safe.Join(parts, " · ")
 }
 
-// Phase says how far it has come: growing, quiet, over, closed.
+// Phase says how far it has come: growing, quiet, over.
 func (o Outage) Phase() safe.Text { return safe.Of(string(o.PhaseAt(o.Now))) }
 
 // Taken says who is on it.
@@ -108,8 +105,6 @@ func (o Outage) Became() safe.Text {
 	switch {
 	case o.Needs().N > 0: // the order or the filter of the list takes its rows one by one
 		return safe.Say("row by row now")
-	case !o.ClosedAt.IsZero():
-		return safe.Say("closed")
 	case o.Fates[ledger.FateOpen].N > 0:
 		return safe.Say("nothing to do")
 	}

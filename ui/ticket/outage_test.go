@@ -91,12 +91,12 @@ func TestOutage(t *testing.T) {
 func TestTheHistoryHasOneZone(t *testing.T) {
 	zone, at := time.FixedZone("CEST", 2*3600), time.Date(2026, 7, 14, 1, 0, 0, 0, time.UTC)
 	in := ledger.Incident{ID: "i1", Scope: "kind:pay", FirstAt: at, LastAt: at}
-	_, taken, err := ledger.IncidentChange{ID: "i1", Verb: ledger.IncidentTaken, Actor: ledger.Actor{Name: "vera"}, Until: at.Add(time.Hour)}.Apply(in, ledger.Operation{}, at)
+	_, taken, err := ledger.IncidentChange{ID: "i1", Verb: ledger.IncidentTaken, Actor: ledger.Actor{Name: "vera"}, Until: at.Add(time.Hour)}.Apply(in, at)
 	need.OK(t, err)
 	events := append(ledger.Latecomers{"i1": {{Operation: "o1", At: at}}}.Told(), taken)
 	moment := func(t time.Time) string { return Moment(t, at, zone) }
 	need.Equal(t, Why(events[0], moment), "1 error until 03:00:00")
-	in.Name = "a\nb\x1b[2J`c"
+	in.Scope = "downstream:a\nb\x1b[2J`c"
 	page := Outage{Now: at, Zone: zone, IncidentAccount: ledger.IncidentAccount{Incident: in}}.Markdown()
 	need.Contains(t, page, `# a\nb\x1b\[2J`) // written out once
 	need.Contains(t, Outage{Now: at, Zone: zone, IncidentAccount: ledger.IncidentAccount{Incident: in, Events: events}}.Markdown(), "on it until 2026-07-14 04:00:00 CEST", "1 error until 2026-07-14 03:00:00 CEST")

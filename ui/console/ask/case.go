@@ -134,17 +134,6 @@ func (c Case) OffNote() safe.Text {
 	return c.OffRow()
 }
 
-// OffDetach says why there is no outage to take the row out of.
-func (c Case) OffDetach() safe.Text {
-	if why := c.OffRow(); !why.Empty() {
-		return why
-	}
-	if o := c.told().Record.Operation; o.Incident == "" || o.Joined == ledger.Detached {
-		return safe.Say("it counts in no outage")
-	}
-	return safe.Text{}
-}
-
 // OffOutage says why there is no outage to be on.
 func (c Case) OffOutage() safe.Text {
 	switch {

@@ -240,25 +240,6 @@ func (c Case) noteOutage() *dialog.Dialog {
 	return d
 }
 
-// Detach takes a row of another cause out of its outage.
-func (c Case) Detach() *dialog.Dialog {
-	d := c.about("Not of this outage?")
-	o := c.told().Record.Operation
-	if c.In != nil {
-		d.Add("COUNTS IN", "%s", c.In.Title())
-	}
-	d.Add("WILL", "take it out of the outage and its sum; nothing else changes")
-	d.Add("NOT UNDONE", "it joins no outage again")
-	c.warn(d)
-	reason := dialog.TextField("Reason", "").Must()
-	d.Fields, d.Do = []*dialog.Field{reason}, "Take it out"
-	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
-		change := ledger.IncidentChange{ID: o.Incident, Verb: ledger.IncidentDetached, Operation: o.ID, Reason: reason.Value()}
-		return Incident{IncidentChange: change, Done: safe.Say("taken out of its outage"), Title: c.told().Title()}, missing(reason, "say why: it stands in the outage's history")
-	}
-	return d
-}
-
 // Undo puts it back in doubt, or makes it again what it was before it was abandoned.
 func (c Case) Undo() *dialog.Dialog {
 	d := c.about("Undo?")

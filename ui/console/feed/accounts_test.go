@@ -122,8 +122,8 @@ func (o *outages) told(r *rand.Rand) string {
 		need.OK(o.t, o.s.Price(ctx, []ledger.Pricing{{OperationID: op.ID, Digest: ledger.NewID(), Miss: ledger.Cost{Value: 1 + r.Float64()}, DecideAt: []time.Time{ledger.Never, {}}[r.IntN(2)]}}))
 		return "a price"
 	}
-	c := ledger.IncidentChange{ChangeID: ledger.NewID(), ID: op.Incident, Operation: op.ID, Actor: sam, Reason: "not of it", Name: "theirs", Until: o.now.Add(time.Minute)}
-	c.Verb = []string{ledger.IncidentNoted, ledger.IncidentNamed, ledger.IncidentTaken, ledger.IncidentDetached}[r.IntN(4)]
+	c := ledger.IncidentChange{ChangeID: ledger.NewID(), ID: op.Incident, Actor: sam, Reason: "seen", Until: o.now.Add(time.Minute)}
+	c.Verb = []string{ledger.IncidentNoted, ledger.IncidentTaken}[r.IntN(2)]
 	_, err := o.s.ChangeIncident(ctx, c)
 	return fmt.Sprint(c.Verb, " ", err)
 }

@@ -142,7 +142,7 @@ func (msg *Looked) readOutages(ctx context.Context, store ledger.Store) error {
 	msg.recall()
 	growing := func(in ledger.Incident) bool { return in.PhaseAt(msg.took) == ledger.PhaseGrowing }
 	list := slices.DeleteFunc(msg.candidates(), func(in ledger.Incident) bool {
-		return !in.ClosedAt.IsZero() || !growing(in) && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0
+		return !growing(in) && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0
 	})
 	if err := msg.readAccounts(ctx, store, list[:min(len(list), foldsAtMost)]); err != nil {
 		return err
@@ -152,7 +152,7 @@ func (msg *Looked) readOutages(ctx context.Context, store ledger.Store) error {
 		if err != nil {
 			return err
 		}
-		if o != nil && o.ClosedAt.IsZero() && (growing(in) || o.Needs().N > 0) {
+		if o != nil && (growing(in) || o.Needs().N > 0) {
 			msg.outages = append(msg.outages, *o)
 		}
 		if len(msg.outages) == foldsAtMost {
