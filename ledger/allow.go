@@ -27,6 +27,7 @@ type GrantRequest struct {
 	Related                        []string  // for a risk: the related operations that were shown as landed or may have (I7)
 
 	AttemptID string // not empty: begin the attempt at once
+	Own       bool   // its recorder repeats its own request, which it still has whole
 	TokenSent bool
 	Deadline  time.Duration
 	Host      string
@@ -96,7 +97,9 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 		grant.ConsumedAt, grant.AttemptID = rec.Now, a.ID
 		start(&o, a, rec.Now)
 		c.Attempts = []Attempt{a}
-		c.Event.Verb = "retry"
+		if c.Event.Verb = "retry"; g.Own {
+			c.Event.Verb = "begin"
+		}
 		facts["attempt"], facts["n"] = a.ID, a.N
 	}
 	note(rec, &o, g.Actor, why)
@@ -135,7 +138,7 @@ func (g GrantRequest) check(rec *Record) error {
 	if gone := o.Gone(); gone != "" {
 		return g.no("redacted", "it was "+gone+", and what it says is not kept", "let its pipeline ask for it anew, under another key")
 	}
-	if g.AttemptID != "" && o.Redacted && o.Command == nil {
+	if g.AttemptID != "" && o.Redacted && o.Command == nil && !g.Own {
 		return g.no("redacted", "parts of its input are not kept, so it cannot be sent from here", "hand it back to its pipeline")
 	}
 	if err := g.beside(rec); err != nil {

@@ -192,6 +192,9 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 		if rel := rec.since(); rel != nil {
 			return told(AnswerRefused, "it did not land, but another one did or may have: "+rel.says()+"; a retry needs a person's grant")
 		}
+		if h := rec.HeldBy(); h != nil { // of a hold, only the first attempt is free
+			return told(AnswerRefused, h.says())
+		}
 		return beginAgain(rec, req, nil)
 	}
 }
@@ -236,8 +239,7 @@ func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change) 
 
 func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change) {
 	if h := rec.HeldBy(); h != nil {
-		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation,
-			Why: fmt.Sprintf("held by %s (%s)", h.Actor.Name, h.Reason)}, Change{}
+		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation, Why: h.says()}, Change{}
 	}
 	if rel := rec.unseen(g.Related); rel != nil {
 		return beginOvertaken(rec, req, g, rel)

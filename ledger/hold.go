@@ -1,6 +1,7 @@
 package ledger
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -21,7 +22,7 @@ func (s HoldScope) Release() string {
 	return "indoubt release --all --reason …"
 }
 
-// Hold stops every automatic send, grant and bulk run of its scope.
+// Hold stops every attempt but the first of the operations in its scope, and bulk runs.
 type Hold struct {
 	Scope     HoldScope
 	Kinds     []string // for a downstream: the kinds that belonged to it
@@ -31,6 +32,9 @@ type Hold struct {
 	Until     time.Time // zero: until released
 	ChangeID  string
 }
+
+// says who holds, and why.
+func (h Hold) says() string { return fmt.Sprintf("held by %s (%s)", h.Actor.Name, h.Reason) }
 
 // Covers reports whether the hold stops operations of this kind at now. A pattern of the
 // policy covers what it matches, also where that came later; it covers no notices.

@@ -7,10 +7,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"net"
-	"net/http"
-	"net/textproto"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -20,38 +16,27 @@ import (
 const (
 	backoffMin = 500 * time.Millisecond // where the kind states none
 	backoffMax = 30 * time.Second
-	// longestWait is how long an answer's Retry-After is obeyed by waiting; a longer
-	// one is left to the next caller.
-	longestWait = 5 * time.Minute
-	// exitTempFail is a command's way to say "later" (sysexits.h).
-	exitTempFail = 75
 )
 
-// Retry is how often, and at what pace, an attempt that is known to have had
-// no effect may be followed by another one. It never applies to one in doubt.
+// Retry is how often, and at what pace, a recorder may follow an attempt with another one
+// of its own.
 type Retry struct {
 	Max                    int // further attempts after the first
 	BackoffMin, BackoffMax time.Duration
 }
 
-// Retryable reports whether attempt n, which is known to have had no effect, may
-// be followed by another one by itself, and after how long: a random time up to
-// an exponentially growing bound ("full jitter"), after what Retry-After asked
-// for. It is never so for an attempt in doubt, beyond the kind's retry.max, or
-// where the same would happen again: a command that is not there, a certificate
-// that does not hold, an answer that said no for good.
+// Retryable reports whether attempt n may be followed by another one by itself, and after
+// how long: a random time up to an exponentially growing bound ("full jitter"). It may after
+// an attempt that was never sent, for a reason that may pass, and after an answer that was
+// lost on the way; whether a repeat is safe then, the ledger's rules say. It may not after a
+// refusal or any other answer, nor beyond the kind's retry.max.
 func Retryable(r Retry, n int, s ledger.SettleRequest, a ledger.Answer) (wait time.Duration, ok bool) {
-	if s.Outcome != ledger.OutcomeFailed || s.Proof == "" || n < 1 || n > r.Max {
+	passes := s.Proof == ledger.NeverSent && s.Outcome == ledger.OutcomeFailed && unsent(a) ||
+		s.Outcome == ledger.OutcomeUncertain && lost(a)
+	if !passes || n < 1 || n > r.Max {
 		return 0, false
 	}
-	asked, said := retryAfter(a)
-	if asked > longestWait {
-		return 0, false
-	}
-	if !said && !passing(s.Proof, a) {
-		return 0, false
-	}
-	return asked + backoff(r, n), true
+	return backoff(r, n), true
 }
 
 // backoff is a random pause before the attempt after the nth.
@@ -73,17 +58,15 @@ func backoff(r Retry, n int) time.Duration {
 	return rand.N(bound + 1)
 }
 
-// passing reports whether what kept an attempt from having an effect may pass.
-func passing(proof ledger.Proof, a ledger.Answer) bool {
-	switch {
-	case a.Status == http.StatusTooManyRequests, a.Status == http.StatusServiceUnavailable:
-		return true
-	case a.Exited:
-		return a.Exit == exitTempFail || a.Unconnected
-	case proof == ledger.NeverSent:
-		return unconnected(a.Err)
-	}
-	return false
+// unsent reports whether what kept an attempt from being sent may pass.
+func unsent(a ledger.Answer) bool {
+	return a.Unconnected || a.Err != nil && unconnected(a.Err)
+}
+
+// lost reports whether no whole answer came to a request that was sent, for a reason other
+// than that its caller or its program left. A command's end is always an answer.
+func lost(a ledger.Answer) bool {
+	return a.Err != nil && a.Via != "command" && !errors.Is(a.Err, context.Canceled)
 }
 
 // unconnected tells the errors of a connection that did not come about and may
@@ -117,31 +100,4 @@ func unconnected(err error) bool {
 		}
 	}
 	return false
-}
-
-// retryAfter is what an answer's Retry-After asks for (RFC 9110, 10.2.3).
-func retryAfter(a ledger.Answer) (wait time.Duration, said bool) {
-	var text string
-	for name, values := range a.Header {
-		if textproto.CanonicalMIMEHeaderKey(name) == "Retry-After" && len(values) > 0 {
-			text = strings.TrimSpace(values[0])
-		}
-	}
-	if text == "" {
-		return 0, false
-	}
-	if seconds, err := strconv.ParseUint(text, 10, 32); err == nil {
-		return time.Duration(seconds) * time.Second, true
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0, false
-	}
-	now := time.Now()
-	if date := textproto.MIMEHeader(a.Header).Get("Date"); date != "" { // by their clock, not by ours
-		if theirs, err := http.ParseTime(date); err == nil {
-			now = theirs
-		}
-	}
-	return max(0, at.Sub(now)), true
 }

@@ -32,12 +32,12 @@ GRANT SELECT ON ALL TABLES IN SCHEMA indoubt, indoubt_rows TO indoubt_reader, in
 -- What is recorded, and what a recorder leaves beside it: its names, its price, its incident.
 GRANT INSERT, UPDATE ON indoubt.operations, indoubt.attempts, indoubt.incidents, indoubt.incident_waiting, indoubt.open_operations
   TO indoubt_writer, indoubt_engine, indoubt_operator;
-GRANT INSERT ON indoubt.marks, indoubt.events TO indoubt_writer, indoubt_engine, indoubt_operator;
+GRANT INSERT ON indoubt.marks, indoubt.events, indoubt.grants TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT UPDATE (consumed_at, attempt_id, voided_at, void_reason) ON indoubt.grants TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT UPDATE (key_live) ON indoubt.archived TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT UPDATE ON indoubt.incident_members TO indoubt_writer, indoubt_engine, indoubt_operator;
 
-GRANT INSERT ON indoubt.reads, indoubt.grants TO indoubt_engine, indoubt_operator;
+GRANT INSERT ON indoubt.reads TO indoubt_engine, indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.leases, indoubt.paces TO indoubt_engine, indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.meta TO indoubt_engine, indoubt_operator;
 GRANT INSERT, UPDATE, DELETE ON indoubt.engines TO indoubt_engine, indoubt_operator;

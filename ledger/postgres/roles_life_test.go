@@ -88,7 +88,8 @@ func TestTheRoleThatIsLacking(t *testing.T) {
 		"permission denied for table lineages":         "indoubt_reader",
 		"permission denied for table operations":       "indoubt_writer",
 		"permission denied for table incident_members": "indoubt_writer",
-		"permission denied for table grants":           "indoubt_engine",
+		"permission denied for table grants":           "indoubt_writer",
+		"permission denied for table reads":            "indoubt_engine",
 		"permission denied for table sheaves":          "indoubt_operator",
 	} {
 		need.Equal(t, strings.Join(roleFor(message), " "), want, message)

@@ -44,7 +44,9 @@ const (
 	denied   = "permission denied"
 	holdSQL  = `INSERT INTO indoubt.holds (scope, actor, reason) VALUES ('%s', 'x', 'why')`
 	grantSQL = `INSERT INTO indoubt.grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('%s', 'doubt', 2, '%s', 'x', now(), now() + '1 hour'::interval)`
-	readSQL  = `INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'doubt', now(), now(), 'inconclusive')`
+	ownSQL   = `INSERT INTO indoubt.grants (id, operation_id, version, basis, key_works, actor, created_at, expires_at, consumed_at, attempt_id)
+		VALUES ('own', 'again', 2, 'key_safe', true, 'x', now(), now() + '1 hour'::interval, %s, 'again.2');`
+	readSQL = `INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'doubt', now(), now(), 'inconclusive')`
 )
 
 // expireSQL ends an operation at its deadline, endSQL an attempt of one; againSQL begins
@@ -117,7 +119,9 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer hides another's doubt", "cron", `UPDATE indoubt.open_operations SET decide_at = 253402300799999, ripe = 0`, "by another user of the database"},
 	{"a writer keeps another's doubt from being read", "cron", `UPDATE indoubt.open_operations SET read_at = 253402300799999`, "by another user of the database"},
 	{"a writer calls another's doubt cheap", "cron", `UPDATE indoubt.open_operations SET miss_value = 0.01, digest = 'd'`, "by another user of the database"},
-	{"a writer allows a send", "ci", fmt.Sprintf(grantSQL, "n", "absent"), denied},
+	{"a writer allows a send", "ci", fmt.Sprintf(grantSQL, "n", "absent"), "else by a person"},
+	{"a writer allows a send under a key", "ci", fmt.Sprintf(ownSQL, "NULL"), "else by a person"},
+	{"a writer repeats what another sent", "cron", fmt.Sprintf(ownSQL, "now()"), "else by a person"},
 	{"a writer holds", "ci", fmt.Sprintf(holdSQL, "all"), denied},
 	{"a writer decides", "ci", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
 	{"a writer tells of a decision", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'confirm', 'ann')`, person},
@@ -196,10 +200,10 @@ var attacks = []struct{ name, user, script, says string }{
 func TestRoles(t *testing.T) {
 	url := withRoles(t)
 	as := func(user string) string { return pgtest.As(url, user) }
-	for _, id := range []string{"doubt", "lost", "sent", "retried", "flying", "refused", "twice"} {
+	for _, id := range []string{"doubt", "lost", "sent", "retried", "flying", "refused", "twice", "again"} {
 		psql(t, as("ci"), fmt.Sprintf(beginSQL, id))
 	}
-	for _, id := range []string{"doubt", "lost", "retried", "twice"} {
+	for _, id := range []string{"doubt", "lost", "retried", "twice", "again"} {
 		psql(t, as("ci"), fmt.Sprintf(loseSQL, id))
 	}
 	psql(t, as("ci"), fmt.Sprintf(landSQL, "sent"))
@@ -242,6 +246,9 @@ func TestRoles(t *testing.T) {
 		{"a reader looks", "bob", `SELECT count(*) FROM indoubt.operations; SELECT count(*) FROM indoubt_rows.events; SELECT * FROM indoubt.deviations(); SELECT indoubt.fold()`},
 		{"a writer settles its own", "ci", fmt.Sprintf(landSQL, "flying")},
 		{"a writer prices its own", "ci", `UPDATE indoubt.open_operations SET digest = 'd', rank = 3, decide_at = 1790000000000, read_at = 1790000000000`},
+		{"a writer repeats its own under its key", "ci", fmt.Sprintf(ownSQL, "now()") + againSQL("again", "") + `
+			INSERT INTO indoubt.attempts (id, operation_id, n, basis, grant_id, key_works, started_at, deadline_at)
+			VALUES ('again.2', 'again', 2, 'key_safe', 'own', true, now(), (SELECT deadline_at FROM indoubt.operations WHERE id = 'again'))`},
 		{"a writer answers late", "ci", byOwn("lost", "late", "committed", "")},
 		{"a writer remarks", "ci", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('remark', 'note', 'ci')`},
 		{"a writer folds", "ci", `SELECT indoubt.fold()`},
@@ -270,7 +277,7 @@ func TestRoles(t *testing.T) {
 	if want := "begin|nightly|ci\nsettle|nightly|ci\nconfirm|x|ann\nundo|x|ann"; got != want {
 		t.Errorf("the history says\n%s\nwant\n%s", got, want)
 	}
-	if got := psql(t, url, `SELECT DISTINCT db_user FROM indoubt.attempts; SELECT db_user FROM indoubt.holds; SELECT db_user FROM indoubt.grants ORDER BY id; SELECT * FROM indoubt.deviations()`); got != "ci\nann\nann\nann\nann\neng\nann" {
+	if got := psql(t, url, `SELECT DISTINCT db_user FROM indoubt.attempts; SELECT db_user FROM indoubt.holds; SELECT db_user FROM indoubt.grants ORDER BY id; SELECT * FROM indoubt.deviations()`); got != "ci\nann\nann\nann\nci\nann\neng\nann" {
 		t.Errorf("%s", got)
 	}
 }

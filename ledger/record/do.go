@@ -53,9 +53,8 @@ type Result struct {
 // another sender may act, so that send must stop; a nil error after it, without an
 // answer or a receipt that shows the effect, is not believed.
 //
-// A known failure that may pass (no connection, 429 or 503 where the kind calls
-// them refused) is followed by another attempt after a pause, within the kind's
-// retry.max. What is in doubt never is.
+// An attempt that was never sent, and one whose answer was lost under a key that the
+// other side remembers, may be followed by another one; see Recorder.Again.
 //
 // A request is the same as an earlier one when its Key is, or the key that the kind's
 // policy makes of it.
@@ -66,31 +65,28 @@ type Result struct {
 // be recorded and that nothing was sent. When an outcome could not be recorded
 // either, the error is a *DoubtError and the Result holds what send gave.
 func Do(ctx context.Context, r *Recorder, w Request, send func(context.Context, Call) (Result, error)) (Result, error) {
-	rule := r.Rule(w.Kind)
-	for told := false; ; told = true {
-		res, err := r.BeginToSend(ctx, w)
-		if !told { // the other attempts are of the same request
-			r.Told(w, res, err)
-		}
-		if err != nil {
-			return Result{}, err
-		}
+	res, err := r.BeginToSend(ctx, w)
+	r.Told(w, res, err)
+	if err != nil {
+		return Result{}, err
+	}
+	for {
 		if err := NotBegun(res.BeginResult); err != nil {
 			return Result{Operation: res.Operation}, err
 		}
 		if res.Answer == ledger.AnswerFinished {
 			return stored(res.Operation), nil
 		}
-		d := doing{recorder: r, rule: rule, begun: res}
+		d := doing{recorder: r, rule: r.Rule(w.Kind), begun: res}
 		d.attempt(ctx, send)
-		if d.operation.State != ledger.Failed {
+		if d.lost != nil || d.operation.State != ledger.Failed && d.operation.State != ledger.Uncertain {
 			return d.ended()
 		}
-		wait, again := outcome.Retryable(rule.Retry, res.Attempt.N, d.outcome, d.answer)
-		if !again || !Pause(ctx, wait) {
+		next, again := r.Again(ctx, res, d.outcome, d.answer, w)
+		if !again {
 			return d.ended()
 		}
-		w.Key = res.Operation.Key // the same operation, also where keys are made
+		res = next
 	}
 }
 

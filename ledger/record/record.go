@@ -84,6 +84,9 @@ type KindRule struct {
 	// AnswerUntil is until when one more transmission under the key may fetch the lost
 	// answer of what a check has found; the zero time: never.
 	AnswerUntil func(ledger.Record) time.Time
+	// RepeatUntil is until when a repeat under the operation's key is answered with the
+	// first answer, because the other side remembers the key; the zero time: never.
+	RepeatUntil func(ledger.Record) time.Time
 	Judge       outcome.Rules
 }
 

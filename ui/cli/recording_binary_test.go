@@ -33,26 +33,22 @@ func TestI3_ConcurrentDeliveries(t *testing.T) {
 	}
 }
 
-// TestRunRetriesByThePolicy: a refusal that the policy reads is tried again, and
-// the person is told of the wait.
+// TestRunRetriesByThePolicy: what had no connection is tried again, and the person is told
+// of the wait.
 func TestRunRetriesByThePolicy(t *testing.T) {
 	dir := place(t)
-	file := filepath.Join(dir, "policy.yaml")
-	need.OK(t, os.WriteFile(file, []byte(`version: 1
-kinds:
-  upload:
-    refused: exit == 75
-    retry: { max: 2, backoff: 1ms..5ms }
-`), 0o600))
+	file, curl := filepath.Join(dir, "policy.yaml"), filepath.Join(dir, "curl")
+	need.OK(t, os.WriteFile(file, []byte("version: 1\nkinds:\n  upload:\n    retry: { max: 2, backoff: 1ms..5ms }\n"), 0o600))
+	need.OK(t, os.WriteFile(curl, []byte("#!/bin/sh\n"+`echo x >> "runs-$INDOUBT_KEY"; [ $(wc -l < "runs-$INDOUBT_KEY") -ge 3 ] || exit 7`+"\n"), 0o700))
 	run := func(key string, more ...string) (exit int, stdout, stderr string) {
 		t.Helper()
 		args := append([]string{"--policy", file, "run", "--kind", "upload", "--key", key}, more...)
-		return ends(t, binary(dir, append(args, "--", "/bin/sh", "-c", `echo x >> "runs-$INDOUBT_KEY"; [ $(wc -l < "runs-$INDOUBT_KEY") -ge 3 ] || exit 75`)...))
+		return ends(t, binary(dir, append(args, "--", curl, "-q", "http://127.0.0.1:1/upload")...))
 	}
 	if exit, _, stderr := run("a"); exit != 0 || strings.Count(stderr, "had no effect") != 2 {
 		t.Errorf("exit %d\n%s", exit, stderr)
 	}
-	if exit, _, stderr := run("b", "--no-retry"); exit != 75 || strings.Contains(stderr, "the next one in") {
+	if exit, _, stderr := run("b", "--no-retry"); exit != 7 || strings.Contains(stderr, "the next one in") {
 		t.Errorf("exit %d\n%s", exit, stderr)
 	}
 }

@@ -18,17 +18,22 @@ import (
 	"indoubt/ledger/record"
 )
 
-// later is a kind whose exit code 75 says "not now".
+// later is a kind with some further attempts, whose exit code 65 is a refusal.
 func later(max int) record.KindRule {
 	return record.KindRule{Retry: outcome.Retry{Max: max, BackoffMin: time.Millisecond, BackoffMax: 3 * time.Millisecond},
 		Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (ledger.Ruling, error) {
-			return ledger.Ruling{Decided: a.Exit == 75 || a.Exit == 65, Outcome: ledger.OutcomeFailed}, nil
+			return ledger.Ruling{Decided: a.Exit == 65, Outcome: ledger.OutcomeFailed}, nil
 		}}
 }
 
-// counting appends a line to a file at each run, says what it read, and succeeds
-// at the nth.
-const counting = `read said; echo "$INDOUBT_KEY $INDOUBT_ATTEMPT $said" >> "$0"; [ $(wc -l < "$0") -ge "$1" ] || exit 75`
+// unreached is the command line of a program named curl, whose exit code 7 says that it had
+// no connection.
+func unreached(t *testing.T, script string) []string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "curl")
+	need.OK(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+	return []string{path, "-q", "http://127.0.0.1:1/charges"}
+}
 
 func linesOf(t *testing.T, path string) []string {
 	t.Helper()
@@ -44,7 +49,8 @@ func TestRunTriesAgainAfterAKnownFailure(t *testing.T) {
 	defer in.Close()
 	need.Get(in.Seek(8, 0))(t)
 	r, store := real(t, later(3))
-	res := runOver(t, r, Request{Argv: []string{"/bin/sh", "-c", counting, file, "3"}, Stdin: in})
+	counting := fmt.Sprintf(`read said; echo "$INDOUBT_KEY $INDOUBT_ATTEMPT $said" >> '%[1]s'; [ $(wc -l < '%[1]s') -ge 3 ] || exit 7`, file)
+	res := runOver(t, r, Request{Argv: unreached(t, counting), Stdin: in})
 	runs := linesOf(t, file)
 	need.Must(t, res.ExitCode == 0 && res.Attempt.N == 3 && len(runs) == 3,
 		"exit %d, attempt %d, %q", res.ExitCode, res.Attempt.N, runs)
@@ -54,7 +60,7 @@ func TestRunTriesAgainAfterAKnownFailure(t *testing.T) {
 		}
 	}
 	need.That(t, strings.Count(res.notes, "had no effect") == 2 && strings.Contains(res.notes, "attempt 2"), "notes %q", res.notes)
-	need.Equal(t, strings.Count(res.notes, "the script has ||"), 1, "warnings of one run, in "+res.notes)
+	need.Equal(t, strings.Count(res.notes, "curl exits 0 when"), 1, "warnings of one run, in "+res.notes)
 	if rec, err := store.Read(t.Context(), ledger.Locator{ID: res.Operation.ID}); err != nil || len(rec.Attempts) != 3 {
 		t.Errorf("%d attempts, %v", len(rec.Attempts), err)
 	}
@@ -68,22 +74,23 @@ func TestRunStopsTrying(t *testing.T) {
 		exit  int // of the command
 		tries int
 	}{
-		{"at the kind's bound", later(2), Request{}, 75, 3},
-		{"when told to run once", later(2), Request{NoRetry: true}, 75, 1},
-		{"when the kind allows none", later(0), Request{}, 75, 1},
+		{"at the kind's bound", later(2), Request{}, 7, 3},
+		{"when told to run once", later(2), Request{NoRetry: true}, 7, 1},
+		{"when the kind allows none", later(0), Request{}, 7, 1},
 		{"when it was refused for good", later(2), Request{}, 65, 1},
 		{"when it is in doubt", later(2), Request{}, 1, 1},
-		{"when its input is gone", later(2), Request{}, 75, 1},
-		{"when it was told to end", later(2), Request{}, 75, 1},
+		{"when its input is gone", later(2), Request{}, 7, 1},
+		{"when it was told to end", later(2), Request{}, 7, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "runs")
 			r, _ := real(t, c.rule)
-			c.req.Argv = []string{"/bin/sh", "-c", `echo >> "$0"; exit ` + fmt.Sprint(c.exit), file}
+			script := fmt.Sprintf(`echo >> '%s'; `, file)
+			c.req.Argv = unreached(t, script+"exit "+fmt.Sprint(c.exit))
 			if strings.Contains(c.name, "told to end") {
 				signals := make(chan os.Signal, 1)
 				c.req.Signals = signals
-				c.req.Argv[2] = `trap "exit 75" TERM; echo >> "$0"; sleep 2 > /dev/null & wait; exit 75`
+				c.req.Argv = unreached(t, `trap "exit 7" TERM; `+script+`sleep 2 > /dev/null & wait; exit 7`)
 				go func() {
 					for lines := []byte(nil); len(lines) == 0; time.Sleep(time.Millisecond) {
 						lines, _ = os.ReadFile(file)
@@ -120,17 +127,17 @@ func TestRunLeavesOffWhenSignalled(t *testing.T) {
 	noted := make(chan string, 10)
 	done := make(chan Result, 1)
 	go func() {
-		res, _ := Run(context.Background(), r, Request{Request: record.Request{Kind: "post"}, Argv: sh("exit 75"), Signals: signals, Note: func(s string) { noted <- s }})
+		res, _ := Run(context.Background(), r, Request{Request: record.Request{Kind: "post"}, Argv: unreached(t, "exit 7"), Signals: signals, Note: func(s string) { noted <- s }})
 		done <- res
 	}()
-	if note := <-noted; !strings.Contains(note, "the next one in") {
-		t.Fatal(note)
-	}
+	<-noted // a warning
+	note := <-noted
+	need.Must(t, strings.Contains(note, "the next one in"), "%s", note)
 	signals <- syscall.SIGUSR1
 	signals <- syscall.SIGTERM
 	select {
 	case res := <-done:
-		need.That(t, res.ExitCode == 75 && res.Attempt.N == 1 && res.Operation.State == ledger.Failed, "exit %d, attempt %d, %s", res.ExitCode, res.Attempt.N, res.Operation.State)
+		need.That(t, res.ExitCode == 7 && res.Attempt.N == 1 && res.Operation.State == ledger.Failed, "exit %d, attempt %d, %s", res.ExitCode, res.Attempt.N, res.Operation.State)
 	case <-time.After(20 * time.Second):
 		t.Fatal("it goes on waiting")
 	}

@@ -1,7 +1,6 @@
 package httpproxy
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
@@ -15,7 +14,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 )
 
@@ -428,30 +426,6 @@ func toldOf(r *record.Recorder) string {
 		}
 	}
 	return strings.Join(out, ", ")
-}
-
-func TestKnownFailuresAreTriedAgain(t *testing.T) {
-	up := newUpstream(t, created)
-	w := newWorld(t, up, setup{rule: record.KindRule{Retry: outcome.Retry{Max: 2, BackoffMin: time.Millisecond, BackoffMax: 2 * time.Millisecond}, KeyStrategy: record.KeyRandom,
-		Judge: func(_ context.Context, _ ledger.Record, a ledger.Answer) (ledger.Ruling, error) {
-			if a.Status == 503 {
-				return ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}, nil
-			}
-			return ledger.Ruling{}, nil
-		}}})
-	up.does(func(u *upstream, c net.Conn) {
-		if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-			u.does(created)
-			_, _ = io.WriteString(c, whole("503 Later", "", ""))
-		}
-	})
-	if a := w.post("", `{}`); a.status != 201 {
-		t.Errorf("%+v", a)
-	}
-	if rec := w.operation(""); len(rec.Attempts) != 2 || rec.Operation.State != ledger.Committed || up.total() != 1 {
-		t.Errorf("%d attempts, %+v", len(rec.Attempts), rec.Operation)
-	}
-	need.Equal(t, toldOf(w.rec), "begun 1")
 }
 
 func TestShutdown(t *testing.T) {

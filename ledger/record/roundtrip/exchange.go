@@ -41,9 +41,10 @@ type exchange struct {
 
 // head is what an exchange has to say first: an answer, or what went wrong.
 type head struct {
-	resp  *http.Response
-	again *time.Duration // nothing happened, and it may be tried again after this time
-	err   error
+	resp   *http.Response
+	again  bool // it is settled, and its caller is still there
+	answer ledger.Answer
+	err    error
 }
 
 // run transmits. When the caller goes, the exchange goes on without it.
@@ -229,7 +230,7 @@ func (x *exchange) response(body io.ReadCloser) *http.Response {
 func (x *exchange) conclude(a ledger.Answer, body []byte) head {
 	o, err := x.settle(a)
 	x.whole = true
-	var h head
+	h := head{again: err == nil && !x.gone.Load(), answer: a}
 	switch {
 	case a.Status != 0 && a.Err == nil: // the truth, also where the ledger could not take it
 		h.resp = x.response(io.NopCloser(bytes.NewReader(body))) //nolint:bodyclose // the caller closes it
@@ -239,11 +240,6 @@ func (x *exchange) conclude(a ledger.Answer, body []byte) head {
 		h.err = &record.FailedError{Operation: o, Proof: x.outcome.Proof, Err: a.Err}
 	default:
 		h.err = &record.DoubtError{Operation: o, Err: &LostError{x.outcome.ErrorClass, a.Err}}
-	}
-	if err == nil && !x.gone.Load() {
-		if wait, again := outcome.Retryable(x.w.rule.Retry, x.begun.Attempt.N, x.outcome, a); again && o.State == ledger.Failed {
-			h.again = &wait
-		}
 	}
 	return h
 }

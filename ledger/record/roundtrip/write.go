@@ -106,15 +106,29 @@ func (w *httpWrite) do() (*http.Response, error) {
 		if res.Answer != ledger.AnswerBegun {
 			return w.notSent(base, res.BeginResult)
 		}
-		x := &exchange{w: w, begun: res}
+		return w.send(ctx, base, pausing, res)
+	}
+}
+
+// send transmits the attempt that was begun, and those that may follow it by themselves.
+func (w *httpWrite) send(ctx, base, pausing context.Context, begun record.Begun) (*http.Response, error) {
+	for {
+		x := &exchange{w: w, begun: begun}
 		h := x.run(ctx, base)
-		if h.again == nil || !record.Pause(pausing, *h.again) {
-			if h.resp != nil && res.Operation.Undelivered && (w.t.Undelivered != nil || x.whole) {
-				w.t.handOver(w.req, res.Operation.ID)
+		if h.again {
+			next, ok := w.t.Recorder.Again(pausing, begun, x.outcome, h.answer, w.request)
+			switch {
+			case ok && next.Answer != ledger.AnswerBegun:
+				return w.notSent(base, next.BeginResult)
+			case ok:
+				begun = next
+				continue
 			}
-			return h.resp, h.err
 		}
-		w.request.Key, w.given = res.Operation.Key, false // the same operation, also where keys are made
+		if h.resp != nil && begun.Operation.Undelivered && (w.t.Undelivered != nil || x.whole) {
+			w.t.handOver(w.req, begun.Operation.ID)
+		}
+		return h.resp, h.err
 	}
 }
 
