@@ -75,17 +75,6 @@ func (l listened) Query(query string, args ...any) (tables.Rows, error) {
 	return l.Querier.Query(query, args...)
 }
 
-// collector is a ledger's database that keeps changes that it was asked for.
-type collector struct {
-	tables.Database
-	changes []func(tables.Tx) error
-}
-
-func (c *collector) Update(_ context.Context, change func(tables.Tx) error) error {
-	c.changes = append(c.changes, change)
-	return nil
-}
-
 // lastPage is the query of the last page that a store reads for q.
 func lastPage(t testing.TB, s *Store, q ledger.Query) tables.Ask {
 	t.Helper()
