@@ -219,7 +219,7 @@ func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
 	run(105, "--read-only", "--", "true")
 	if _, err := exec.LookPath("curl"); err == nil {
 		// It never connected, so it has failed, with its own exit code.
-		if _, errOut := run(7, "--key", "d", "--", "curl", "--noproxy", "*", "http://127.0.0.1:1/"); !strings.Contains(errOut, "--fail-with-body -w") {
+		if _, errOut := run(7, "--key", "d", "--", "curl", "--noproxy", "*", "http://127.0.0.1:1/"); !strings.Contains(errOut, "add --fail-with-body") {
 			t.Errorf("no warning: %q", errOut)
 		}
 	} else {
