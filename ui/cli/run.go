@@ -28,7 +28,6 @@ type runFlags struct {
 	statusFD int
 	doubt    int // exit code of what is in doubt
 	guard    bool
-	noRetry  bool
 }
 
 // ownVerdict is where the exit codes of run that are its own begin; below it
@@ -90,7 +89,6 @@ running when it exits 0 is left alone, but has lost its output: redirect it.`,
 	f.StringArrayVar(&flags.expand, "expand", nil, "keep ${NAME} as a placeholder in the recorded command, and fill it in at each run")
 	f.IntVar(&flags.statusFD, "status-fd", 0, "write the result as JSON to this file descriptor")
 	f.IntVar(&flags.doubt, "doubt-exit", ownVerdict+exitInDoubt, "exit with this code where it is in doubt and that is recorded; 0 lets a loop go on")
-	f.BoolVar(&flags.noRetry, "no-retry", false, "run it once, also where the policy allows further attempts after a known failure")
 	f.BoolVar(&flags.guard, "guard", false, "")
 	_ = f.MarkHidden("guard")
 	return cmd
@@ -118,7 +116,7 @@ func (c runCommand) run(ctx context.Context, argv []string, flags runFlags) erro
 	if err != nil {
 		return err
 	}
-	req := command.Request{Request: request, Argv: argv, Expand: flags.expand, NoRetry: flags.noRetry, Stdin: c.stdin, Stdout: c.rawOut, Stderr: c.rawErr,
+	req := command.Request{Request: request, Argv: argv, Expand: flags.expand, Stdin: c.stdin, Stdout: c.rawOut, Stderr: c.rawErr,
 		Note: func(line string) { c.errOut.Println("indoubt: " + line) }}
 	if flags.input == "-" {
 		req.Stdin = nil // it was the input

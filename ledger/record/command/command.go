@@ -37,7 +37,6 @@ type Request struct {
 
 	Timeout time.Duration // of one attempt; 0: as long as it takes
 	Grace   time.Duration // between TERM and KILL; DefaultGrace when 0
-	NoRetry bool          // one attempt, also where the kind allows more after a known failure
 
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer // the command's own, passed on as they come
@@ -149,7 +148,7 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 		}
 		last.Interrupted = c.tty != nil && c.stopped == nil && (answer.Signal == "SIGINT" || answer.Signal == "SIGQUIT")
 		wait, again := outcome.Retryable(rule.Retry, res.Attempt.N, last.Outcome, answer)
-		if !again || req.NoRetry || !last.Recorded || last.Operation.State != ledger.Failed {
+		if !again || !last.Recorded || last.Operation.State != ledger.Failed {
 			return last, nil
 		}
 		if c.asked != nil {

@@ -75,7 +75,6 @@ func TestRunStopsTrying(t *testing.T) {
 		tries int
 	}{
 		{"at the kind's bound", later(2), Request{}, 7, 3},
-		{"when told to run once", later(2), Request{NoRetry: true}, 7, 1},
 		{"when the kind allows none", later(0), Request{}, 7, 1},
 		{"when it was refused for good", later(2), Request{}, 65, 1},
 		{"when it is in doubt", later(2), Request{}, 1, 1},
