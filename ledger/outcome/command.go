@@ -1,14 +1,30 @@
 package outcome
 
 import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
 	"indoubt/ledger"
 	"indoubt/ledger/wire/curl"
 )
 
-// Command adds to a failed curl's answer what its exit code says: how the answer failed to
-// come, and whether it never had a connection. env is the environment it ran in.
+// Command adds to a curl's answer what its exit code says: how the answer failed to come,
+// and whether it never had a connection. A curl exits 0 at a redirect and at a 202, so a
+// status that it writes counts more. env is the environment it ran in.
 func Command(a ledger.Answer, argv, env []string) ledger.Answer {
-	if !a.Exited || a.Exit == 0 || len(argv) == 0 || !curl.Is(argv[0]) {
+	if !a.Exited || len(argv) == 0 || !curl.Is(argv[0]) {
+		return a
+	}
+	if a.Exit == 0 {
+		if status, asked := written(argv, a.Stderr); asked && !committedStatus[status] {
+			doubt := "the status that curl writes is missing"
+			if status != 0 {
+				doubt, a.Class = statusLine(status), statusClass(status)
+			}
+			a.Doubt = joined(a.Doubt, doubt)
+		}
 		return a
 	}
 	if a.Class == "" {
@@ -29,4 +45,16 @@ func curlClass(exit int) ledger.ErrorClass {
 		return ledger.ClassReset
 	}
 	return ledger.ClassExit
+}
+
+// written is the HTTP status that a curl wrote last on standard error, 0 where none is
+// there; asked is whether it was told to, with -w '%{stderr}%{http_code}\n'.
+func written(argv []string, stderr []byte) (status int, asked bool) {
+	asked = slices.ContainsFunc(argv, func(arg string) bool {
+		return strings.HasSuffix(strings.TrimSuffix(arg, `\n`), "%{stderr}%{http_code}")
+	})
+	if words := bytes.Fields(stderr); asked && len(words) > 0 {
+		status, _ = strconv.Atoi(string(words[len(words)-1]))
+	}
+	return status, asked
 }

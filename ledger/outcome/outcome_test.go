@@ -250,3 +250,20 @@ func TestRulesSeeTheAttemptThatIsAnswered(t *testing.T) {
 		need.That(t, seen == want, "an answer to %s was judged as one to attempt %d", id, seen)
 	}
 }
+
+// A curl exits 0 at a redirect and at a 202; where it writes the status, that counts.
+func TestI2_TheStatusThatCurlWrites(t *testing.T) {
+	argv := []string{"curl", "-sS", "-w", `%{stderr}%{http_code}\n`, "http://x"}
+	for said, want := range map[string]ledger.Outcome{"200\n": ledger.OutcomeCommitted, "a warning\n201\n": ledger.OutcomeCommitted, "204": ledger.OutcomeCommitted,
+		"202\n": ledger.OutcomeUncertain, "301\n": ledger.OutcomeUncertain, "303\n": ledger.OutcomeUncertain, "308": ledger.OutcomeUncertain,
+		"404": ledger.OutcomeUncertain, "500": ledger.OutcomeUncertain, "000": ledger.OutcomeUncertain, "": ledger.OutcomeUncertain} {
+		a := Command(exited(0, "200", said), argv, nil)
+		need.Equal(t, Judge(t.Context(), nil, first, a).Outcome, want, "written: "+said)
+		s := Judge(t.Context(), ruled(ledger.Ruling{Decided: true, Outcome: ledger.OutcomeCommitted}, nil), first, a)
+		need.Equal(t, s.Outcome, ledger.OutcomeCommitted, "the rule says committed: "+said)
+	}
+	s := Judge(t.Context(), nil, first, Command(exited(0, "", "307\n"), argv, nil))
+	need.That(t, s.Error == "HTTP 307 Temporary Redirect" && s.ErrorClass == "3xx", "%q %q", s.Error, s.ErrorClass)
+	plain := Command(exited(0, "", "307\n"), []string{"curl", "-sS", "http://x"}, nil)
+	need.Equal(t, Judge(t.Context(), nil, first, plain).Outcome, ledger.OutcomeCommitted, "a number that means nothing")
+}

@@ -63,13 +63,14 @@ record, is not run again, and stands in indoubt list state:uncertain.
 
 {{key}} and {{token}} are replaced in the arguments, and the command finds
 INDOUBT_ID, INDOUBT_KEY, INDOUBT_TOKEN and INDOUBT_ATTEMPT in its environment.
-curl exits 0 at an error, but not with --fail-with-body; a redirect and a 202 count as
-committed. What a shell's script hides (a pipe, ||, &) run cannot know, and warns about.
+curl exits 0 at a redirect and at a 202: with -w '%{stderr}%{http_code}\n' run reads
+its status, and both are in doubt. What a shell's script hides (a pipe, ||, &) run
+cannot know, and warns about.
 A command that TERM, INT, HUP or QUIT asked to end is in doubt, even if it exits 0:
 it may have left its work half done. Only the policy's answer: can call it committed.
 What it has started is ended when it fails, and at its timeout; what it leaves
 running when it exits 0 is left alone, but has lost its output: redirect it.`,
-		Example: `  indoubt run --kind post --key INV-1042 -- curl --fail-with-body -d @invoice.json https://example.com/invoices
+		Example: `  indoubt run --kind post --key INV-1042 -- curl --fail-with-body -w '%{stderr}%{http_code}\n' -d @invoice.json https://example.com/invoices
   indoubt run --kind deploy --expand TOKEN -- deployer --auth '${TOKEN}' --id '{{key}}'
   while read -r inv; do
     indoubt run --kind post --key "$inv" --doubt-exit 0 -- ./post-invoice "$inv" < /dev/null

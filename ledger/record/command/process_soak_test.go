@@ -291,7 +291,7 @@ func TestRunOfCurl(t *testing.T) {
 			conn.Close()
 		case "slow":
 			<-req.Context().Done()
-		case "400", "500":
+		case "202", "302", "400", "500":
 			status, _ := strconv.Atoi(mode.Load().(string))
 			w.WriteHeader(status)
 		default:
@@ -306,9 +306,9 @@ func TestRunOfCurl(t *testing.T) {
 	run := func(how, key, url string) ran {
 		mode.Store(how)
 		return runOver(t, r, Request{Request: record.Request{Key: key}, Argv: []string{"curl", "-s", "--fail-with-body", "--max-time", "1", "--noproxy", "*",
-			"-d", "x={{key}}", url}})
+			"-w", `%{stderr}%{http_code}`, "-d", "x={{key}}", url}})
 	}
-	for how, class := range map[string]ledger.ErrorClass{"cut": ledger.ClassEOF, "reset": ledger.ClassReset, "slow": ledger.ClassTimeout, "500": ledger.ClassExit, "400": ledger.ClassExit} {
+	for how, class := range map[string]ledger.ErrorClass{"302": "3xx", "202": "2xx", "cut": ledger.ClassEOF, "reset": ledger.ClassReset, "slow": ledger.ClassTimeout, "500": ledger.ClassExit, "400": ledger.ClassExit} {
 		if res := run(how, "key-"+how, url); res.ExitCode != 106 || res.Operation.State != ledger.Uncertain || res.Operation.ErrorClass != class {
 			t.Errorf("%s: exit %d, %s, class %q (%s)", how, res.ExitCode, res.Operation.State, res.Operation.ErrorClass, res.Outcome.Error)
 		}

@@ -60,7 +60,7 @@ func TestRunTriesAgainAfterAKnownFailure(t *testing.T) {
 		}
 	}
 	need.That(t, strings.Count(res.notes, "had no effect") == 2 && strings.Contains(res.notes, "attempt 2"), "notes %q", res.notes)
-	need.Equal(t, strings.Count(res.notes, "curl exits 0 when"), 1, "warnings of one run, in "+res.notes)
+	need.Equal(t, strings.Count(res.notes, "curl exits 0 at"), 1, "warnings of one run, in "+res.notes)
 	if rec, err := store.Read(t.Context(), ledger.Locator{ID: res.Operation.ID}); err != nil || len(rec.Attempts) != 3 {
 		t.Errorf("%d attempts, %v", len(rec.Attempts), err)
 	}

@@ -17,17 +17,15 @@ func curlHides(argv []string) string {
 	if len(argv) == 0 || !curl.Is(argv[0]) {
 		return ""
 	}
-	fails := false
+	writes := slices.ContainsFunc(argv, func(arg string) bool { return strings.Contains(arg, "%{http_code}") })
 	for _, o := range curl.Options(argv) {
 		switch o.Name {
 		case "location", "location-trusted":
 			return "curl -L follows a redirect with a GET, or sends the write once more, and its status is that of the last answer; leave -L out"
-		case "fail", "fail-with-body":
-			fails = true
 		}
 	}
-	if !fails {
-		return "curl exits 0 when the server answers with an error, which would count as committed; add --fail-with-body"
+	if !writes {
+		return `curl exits 0 at an error, a redirect or a 202, which would count as committed; add --fail-with-body -w '%{stderr}%{http_code}\n'`
 	}
 	return ""
 }

@@ -46,8 +46,8 @@ func TestWhatAShellHides(t *testing.T) {
 
 func TestWhatACurlHides(t *testing.T) {
 	for line, says := range map[string]string{
-		"curl http://x": "--fail-with-body", "curl -df http://x": "--fail-with-body", "/usr/bin/curl --fail-early http://x": "--fail-with-body",
-		"curl -fL http://x": "leave -L out", "curl -sSf http://x": "", "curl --fail-with-body http://x": "", "wget http://x": "", "": "",
+		"curl http://x": "--fail-with-body -w", "curl -f http://x": "--fail-with-body -w", "/usr/bin/curl --fail-early http://x": "--fail-with-body -w",
+		"curl -fL http://x": "leave -L out", "curl -w %{stderr}%{http_code} http://x": "", "wget http://x": "", "": "",
 	} {
 		if got := curlHides(strings.Fields(line)); says == "" {
 			need.Equal(t, got, "", line)
