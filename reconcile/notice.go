@@ -273,34 +273,6 @@ func (w noticeWriter) Unchecked(since time.Time, doubts int) Notice {
 	return w.say(n, "no engine has checked for %s; %s in doubt", policy.Brief(w.now.Sub(since)), ledger.Count(doubts))
 }
 
-// Rehearsal is the notice of an event as it would be worded: of an incident, or of
-// one that is made up.
-func Rehearsal(pol *policy.Policy, path, event string, in ledger.Incident, now time.Time) Notice {
-	w := noticeWriter{pol, path, now}
-	switch event {
-	case policy.NotifyTwice:
-		r := ledger.Row{ID: "01990000-0000-7000-8000-000000000001", Kind: "some.kind", Conflict: ledger.Duplicate, Incident: in.ID, UpdatedAt: now}
-		if len(in.Kinds) > 0 {
-			r.Kind = in.Kinds[0]
-		}
-		return w.twice([]ledger.Row{r})[0]
-	case policy.NotifyUntaken:
-		return w.Untaken(in, in.OpenedAt)
-	case policy.NotifyUnchecked:
-		return w.Unchecked(now.Add(-pol.UncheckedAfter()), in.Fates[ledger.FateOpen].N)
-	}
-	return w.Incident(event, in)
-}
-
-// MadeUp is an incident to rehearse with.
-func MadeUp(now time.Time) ledger.Incident {
-	return ledger.Incident{
-		ID: "01990000-0000-7000-8000-000000000000", Scope: "downstream:example", Kinds: []string{"example.charge"}, Pipelines: []string{"billing"}, Gap: 10 * time.Minute,
-		OpenedAt: now.Add(-5 * time.Minute), FirstAt: now.Add(-6 * time.Minute), LastAt: now.Add(-time.Minute),
-		Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 31, Miss: 1300}, ledger.FateNotLanded: {N: 12, Miss: 700}, ledger.FateOpen: {N: 7, Miss: 250}},
-	}
-}
-
 // facts are what the ledger says that people may have to be told.
 type facts struct {
 	noticeWriter

@@ -527,7 +527,7 @@ func TestTheAmountOfANoticeSaysWhatItLeavesOut(t *testing.T) {
 		{N: 3}:                         "3 to look at. indoubt",
 	} {
 		in := ledger.Incident{ID: "i1", Scope: "kind:pay", Fates: map[ledger.Fate]ledger.Sum{ledger.FateOpen: of}}
-		n := Rehearsal(pol, "/ledger", policy.NotifyOpened, in, time.Now())
+		n := noticeWriter{pol, "/ledger", time.Now()}.Incident(policy.NotifyOpened, in)
 		need.Contains(t, n.Input.Text, want)
 		need.Equal(t, n.Input.Unpriced, of.Unpriced)
 	}

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,10 +31,8 @@ type tryCommand struct{ *app }
 
 func newPolicyTryCommand(a *app) *cobra.Command {
 	var of trialOf
-	var told notifyTrial
-	var notify bool
 	cmd := &cobra.Command{
-		Use:   "try KIND --op ID | --input JSON [--answer FILE]… | --notify [NAME]",
+		Use:   "try KIND --op ID | --input JSON [--answer FILE]…",
 		Short: "Ask once as the check of a kind would, and show what it makes of the answer",
 		Long: `Make the check of a kind for one operation, or for an input that was never sent,
 page by page, and show each request, its answer, what every expression gives, by
@@ -49,19 +46,11 @@ HTTP response as curl -i prints it, a mapping as under tests: in the policy
 (status, headers, body; exit, stdout, stderr; structured, content, isError; rows), or
 else a bare body. With --send it is taken for an answer to the write itself.
 
-With --notify it shows what the notifiers of the policy, or the one that is named,
-would be told: of an incident that is made up, or of a real one (--incident ID).
-Nothing is sent.
-
 Exit 0 whatever the verdict is; 3 when there is no such kind or operation, 5 when
 the kind has no check.`,
 		Example: "  indoubt policy try stripe.charge --op 0198c1de-7a3b\n" +
-			"  indoubt policy try stripe.charge --input '{\"customer\":\"cus_9\",\"amount\":4200}' --answer found.http\n" +
-			"  indoubt policy try --notify oncall --event opened",
+			"  indoubt policy try stripe.charge --input '{\"customer\":\"cus_9\",\"amount\":4200}' --answer found.http",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if notify {
-				return maxArgs(1)(cmd, args)
-			}
 			if err := someArgs("a KIND")(cmd, args); err != nil {
 				return err
 			}
@@ -69,17 +58,7 @@ the kind has no check.`,
 		},
 		ValidArgsFunction: first(completion{a}.names("kind")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if notify {
-				told.notifier = strings.Join(args, "")
-				p, err := a.policy()
-				if err != nil {
-					return err
-				}
-				return tryCommand{a}.notify(cmd.Context(), p, told)
-			}
 			switch {
-			case told != notifyTrial{}:
-				return usage("--event and --incident go with --notify", "")
 			case of.op == "" && of.input == "" && len(of.answers) == 0:
 				return usage("policy try needs an operation or an input to look for", "add --op ID, or --input JSON")
 			case of.op != "" && (of.input != "" || of.token != ""):
@@ -104,9 +83,6 @@ the kind has no check.`,
 	f.StringVar(&of.token, "token", "", "its correlation token (default indoubt-test)")
 	f.StringArrayVar(&of.answers, "answer", nil, "a file with a saved answer, one a page; nothing is asked")
 	f.BoolVar(&of.send, "send", false, "the answer is one to the write, not to the check")
-	f.BoolVar(&notify, "notify", false, "show what notifiers would be told; nothing is sent")
-	f.StringVar(&told.event, "event", "", "with --notify: only this one, as opened")
-	f.StringVar(&told.incident, "incident", "", "with --notify: of this incident, by its id")
 	_ = cmd.RegisterFlagCompletionFunc("op", completion{a}.ids(nil, false))
 	return cmd
 }
