@@ -145,9 +145,8 @@ func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
 	return k.rememberedUntil(rec)
 }
 
-// AnswerUntil is until when one more transmission of a recorded request may fetch
-// its lost answer; the zero time where the policy does not say that it would.
-func (k *Kind) AnswerUntil(rec ledger.Record) time.Time {
+// RepeatUntil is until when a repeat of a recorded request gets the answer that was lost; the zero time where the policy does not say that it would.
+func (k *Kind) RepeatUntil(rec ledger.Record) time.Time {
 	if k.Downstream == nil || !k.Downstream.Replays || len(rec.Attempts) == 0 {
 		return time.Time{}
 	}

@@ -38,7 +38,6 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"SameInput", sameInput},
 		{"Beside", beside},
 		{"TakenOver", takenOver},
-		{"Fetches", fetches},
 		{"Sent", sent},
 		{"Clocks", clocks},
 		{"Keys", keys},

@@ -81,9 +81,6 @@ type KindRule struct {
 	Marks         func(ledger.Operation) ledger.Marks // names its effect may show under
 	Price         func(ledger.Record) ledger.Pricing
 	Burst         ledger.Burst // when its errors are an incident
-	// AnswerUntil is until when one more transmission under the key may fetch the lost
-	// answer of what a check has found; the zero time: never.
-	AnswerUntil func(ledger.Record) time.Time
 	// RepeatUntil is until when a repeat under the operation's key is answered with the
 	// first answer, because the other side remembers the key; the zero time: never.
 	RepeatUntil func(ledger.Record) time.Time

@@ -140,14 +140,6 @@ func (r *Recorder) BeginToSend(ctx context.Context, w Request) (Begun, error) {
 	}
 }
 
-// Fetch begins to fetch an answer that was lost; see ledger.Fetch.
-func (r *Recorder) Fetch(ctx context.Context, req ledger.FetchRequest) (Begun, error) {
-	asked := r.options.Clock()
-	req.Actor = r.options.Actor
-	o, a, err := ledger.Fetch(ctx, r.store, req)
-	return Begun{ledger.BeginResult{Operation: o, Attempt: a}, deadlineOf(a, asked, r.options.Clock)}, err
-}
-
 // ToJudge is the record that the outcome rule reads for an attempt that was begun.
 // Before a first attempt there is nothing to look up.
 func (r *Recorder) ToJudge(ctx context.Context, b Begun) ledger.Record {

@@ -181,7 +181,7 @@ func recordingRules(inForce func() *policy.Policy) record.Rules {
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
 			Redact: k.Redact, Access: k.Access, Input: k.Input, Repeat: k.Repeat, HoldBack: k.HoldBack(), Idempotent: k.Idempotent, Supersedes: k.Supersedes == "target", Cancel: k.Cancel, KeyHeader: k.KeyHeader,
 			Retry: outcome.Retry{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},
-			Title: k.Title, Target: k.Target, Marks: k.Marks, Price: k.Price, Burst: k.Burst(), AnswerUntil: k.AnswerUntil, RepeatUntil: k.AnswerUntil,
+			Title: k.Title, Target: k.Target, Marks: k.Marks, Price: k.Price, Burst: k.Burst(), RepeatUntil: k.RepeatUntil,
 			Judge: k.JudgeAnswer,
 		}
 	})

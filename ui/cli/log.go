@@ -59,7 +59,7 @@ line an event. --incident has the history of an incident and of what counts in i
 }
 
 // verbs are those of all events.
-var verbs = []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "grant", "void", "retry", "wait", "fetch", "tree", "abandon", "ack",
+var verbs = []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "grant", "void", "retry", "wait", "tree", "abandon", "ack",
 	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", "run", "set", "redact", "archive", "return", ledger.IncidentOpened, ledger.IncidentJoined, ledger.IncidentOver,
 	ledger.IncidentNoted, ledger.IncidentTaken}
 

@@ -80,7 +80,7 @@ func Told(events []ledger.Event) (acts []Act, wrong []Wrong) {
 		switch {
 		case act.Decided:
 			decided[e.OperationID] = &events[i]
-		case slices.Contains([]string{"begin", "wait", "tree", "fetch", "clock", ledger.IncidentJoined}, e.Verb): // their end tells, or the account
+		case slices.Contains([]string{"begin", "wait", "tree", "clock", ledger.IncidentJoined}, e.Verb): // their end tells, or the account
 			continue
 		}
 		why := e.Reason

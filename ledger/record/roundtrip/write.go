@@ -104,7 +104,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 		}
 		w.count(res, nil)
 		if res.Answer != ledger.AnswerBegun {
-			return w.notSent(base, res.BeginResult)
+			return w.notSent(res.BeginResult)
 		}
 		return w.send(ctx, base, pausing, res)
 	}
@@ -119,7 +119,7 @@ func (w *httpWrite) send(ctx, base, pausing context.Context, begun record.Begun)
 			next, ok := w.t.Recorder.Again(pausing, begun, x.outcome, h.answer, w.request)
 			switch {
 			case ok && next.Answer != ledger.AnswerBegun:
-				return w.notSent(base, next.BeginResult)
+				return w.notSent(next.BeginResult)
 			case ok:
 				begun = next
 				continue
@@ -280,7 +280,7 @@ func stands(rec ledger.Record) bool {
 }
 
 // notSent answers from the ledger.
-func (w *httpWrite) notSent(base context.Context, res ledger.BeginResult) (*http.Response, error) {
+func (w *httpWrite) notSent(res ledger.BeginResult) (*http.Response, error) {
 	report := Report{OperationID: res.Operation.ID, What: string(res.Answer), Why: res.Why}
 	if res.Answer != ledger.AnswerFinished {
 		w.report(report)
@@ -295,11 +295,7 @@ func (w *httpWrite) notSent(base context.Context, res ledger.BeginResult) (*http
 		w.report(report)
 		return nil, &DoneError{res.Operation}
 	}
-	stored := outcome.WholeAnswer(rec)
-	if stored == nil {
-		rec = w.fetch(w.req.Context(), base, rec)
-		stored = cmp.Or(outcome.WholeAnswer(rec), outcome.FoundAnswer(rec))
-	}
+	stored := cmp.Or(outcome.WholeAnswer(rec), outcome.FoundAnswer(rec))
 	if stored == nil {
 		w.report(report)
 		return nil, &DoneError{rec.Operation}
