@@ -6,10 +6,13 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"indoubt/ledger/need"
 )
@@ -18,7 +21,8 @@ import (
 // its limit is split; the limit stays.
 const (
 	maxFields     = 30  // of a struct
-	maxMethods    = 45  // of a type
+	maxMethods    = 45  // of a type, with the functions of its package that take it first
+	maxColumns    = 140 // of a line, a tab being four
 	maxLines      = 500 // of a file
 	maxTestLines  = 600 // of a test file
 	maxBody       = 80  // lines of a function
@@ -32,8 +36,62 @@ var records = []string{
 	"ledger.BeginRequest", // what the two rows are made of
 }
 
+// large are the types with more methods, and functions that take them first, than one
+// reader holds in mind. Each number only goes down.
+var large = map[string]int{
+	"ledger.Record":          53,
+	"ledger/postgres.handle": 48,
+	"policy.Kind":            52,
+	"reconcile.Engine":       46,
+	"ui/cli.app":             100,
+	"ui/console.Root":        97,
+	"ui/console/ask.Case":    46,
+	"ui/ticket.Ticket":       46,
+}
+
+// long are the lines of the program that are longer than maxColumns, by package. Each
+// number only goes down.
+var long = map[string]int{
+	"ledger":                  68,
+	"ledger/archive":          1,
+	"ledger/digestkey":        2,
+	"ledger/ledgertest":       77,
+	"ledger/open":             14,
+	"ledger/outcome":          6,
+	"ledger/postgres":         81,
+	"ledger/record":           16,
+	"ledger/record/command":   6,
+	"ledger/record/httpproxy": 14,
+	"ledger/record/mcpproxy":  20,
+	"ledger/record/roundtrip": 20,
+	"ledger/redact":           13,
+	"ledger/sqlite":           44,
+	"ledger/tables":           143,
+	"ledger/wire/curl":        12,
+	"ledger/wire/mcpwire":     4,
+	"policy":                  79,
+	"policy/expr":             6,
+	"policy/mapping":          8,
+	"reconcile":               24,
+	"reconcile/drill":         10,
+	"ui/act":                  6,
+	"ui/cli":                  236,
+	"ui/clients":              4,
+	"ui/console":              46,
+	"ui/console/ask":          17,
+	"ui/console/detail":       1,
+	"ui/console/draw":         1,
+	"ui/console/feed":         8,
+	"ui/console/header":       4,
+	"ui/console/incident":     3,
+	"ui/console/prompt":       1,
+	"ui/console/table":        5,
+	"ui/safe":                 1,
+	"ui/ticket":               32,
+}
+
 func TestNothingOutgrowsItsReader(t *testing.T) {
-	src := survey{methods: map[string]int{}, seen: map[string]bool{}}
+	src := newSurvey()
 	need.OK(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -50,13 +108,24 @@ func TestNothingOutgrowsItsReader(t *testing.T) {
 		}
 		return src.file(filepath.ToSlash(name), path, nil)
 	}))
-	for _, offender := range src.offenders() {
+	for _, offender := range src.offenders(large, long) {
 		t.Error(offender)
 	}
 	for _, name := range records {
 		need.That(t, src.seen[name], "the list of wide records names %s, which is none: take it off the list", name)
 	}
 	need.That(t, src.files >= 100, "only %d files were read", src.files)
+	for _, counted := range []struct {
+		name      string
+		got, most map[string]int
+		above     int
+	}{{"large", src.around(), large, maxMethods}, {"long", src.long, long, 0}} {
+		for _, name := range slices.Sorted(maps.Keys(counted.got)) {
+			if n := counted.got[name]; n > counted.above && n != counted.most[name] {
+				t.Logf("%s: %q: %d,", counted.name, name, n)
+			}
+		}
+	}
 }
 
 // Each limit is seen to fail, and not to fail at its bound.
@@ -64,6 +133,10 @@ func TestLimitsRefuseMore(t *testing.T) {
 	of := func(n int, part string) string { return strings.Repeat(part, n) }
 	fields := func(n int) string { return "package p\ntype T struct {\n" + of(n-2, "\tX_ int\n") + "\tA, B int\n}\n" }
 	methods := func(n int) string { return "package p\ntype T struct{}\n" + of(n, "func (t *T) M() {}\n") }
+	around := func(n int) string {
+		return "package p\ntype T struct{}\nfunc (T) M() {}\n" + of(n-1, "func f(t *T, n int) {}\n")
+	}
+	columns := func(n int) string { return "package p\n\t//" + of(n-6, "x") + "\n" }
 	inInterface := func(n int) string { return "package p\ntype T interface {\n" + of(n, "\tM()\n") + "}\n" }
 	lines := func(n int) string { return "package p\n" + of(n-1, "// one line\n") }
 	body := func(n int) string { return "package p\nfunc f() {\n" + of(n-2, "\tg()\n") + "}\n" }
@@ -78,6 +151,8 @@ func TestLimitsRefuseMore(t *testing.T) {
 	}{
 		{"fields", "a.go", fields, maxFields},
 		{"methods", "a.go", methods, maxMethods},
+		{"functions around a type", "a.go", around, maxMethods},
+		{"columns", "a.go", columns, maxColumns},
 		{"methods of an interface", "a.go", inInterface, maxMethods},
 		{"lines", "a.go", lines, maxLines},
 		{"lines of a test", "a_test.go", lines, maxTestLines},
@@ -87,13 +162,13 @@ func TestLimitsRefuseMore(t *testing.T) {
 		{"branches", "a.go", branches, maxComplexity},
 	} {
 		for more := range 2 {
-			src := survey{methods: map[string]int{}, seen: map[string]bool{}}
+			src := newSurvey()
 			n := c.most + more
 			if c.most == 0 {
 				n = maxBody * 2 // bounded in the program only
 			}
 			need.OK(t, src.file("p/"+c.file, c.file, c.source(n)))
-			if found := src.offenders(); len(found) != more && c.most != 0 || c.most == 0 && len(found) != 0 {
+			if found := src.offenders(nil, nil); len(found) != more && c.most != 0 || c.most == 0 && len(found) != 0 {
 				t.Errorf("%s: %d of at most %d are refused: %q", c.name, n, c.most, found)
 			}
 		}
@@ -104,8 +179,21 @@ func TestLimitsRefuseMore(t *testing.T) {
 type survey struct {
 	files   int
 	found   []string
-	methods map[string]int  // by package and type
+	methods map[string]int  // by package and type, with the functions that take it first
+	types   map[string]bool // that a package declares
+	long    map[string]int  // lines, by package
 	seen    map[string]bool // the wide records
+}
+
+func newSurvey() *survey {
+	return &survey{methods: map[string]int{}, types: map[string]bool{}, long: map[string]int{}, seen: map[string]bool{}}
+}
+
+// around are the methods of the types that their own package declares.
+func (s *survey) around() map[string]int {
+	out := maps.Clone(s.methods)
+	maps.DeleteFunc(out, func(name string, _ int) bool { return !s.types[name] })
+	return out
 }
 
 // file reads one file; source is its text where it is not on disk.
@@ -127,6 +215,9 @@ func (s *survey) file(name, path string, source any) error {
 	if test {
 		return nil
 	}
+	if err := s.columns(filepath.Dir(name), path, source); err != nil {
+		return err
+	}
 	at := func(n ast.Node) string { return fmt.Sprintf("%s:%d", name, set.Position(n.Pos()).Line) }
 	for _, decl := range parsed.Decls {
 		f, is := decl.(*ast.FuncDecl)
@@ -141,11 +232,14 @@ func (s *survey) file(name, path string, source any) error {
 		}
 		if f.Recv != nil {
 			s.methods[filepath.Dir(name)+"."+receiver(f.Recv.List[0].Type)]++
+		} else if takes := f.Type.Params.List; len(takes) > 0 {
+			s.methods[filepath.Dir(name)+"."+receiver(takes[0].Type)]++
 		}
 	}
 	ast.Inspect(parsed, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.TypeSpec:
+			s.types[filepath.Dir(name)+"."+n.Name.Name] = true
 			record := parsed.Name.Name + "." + n.Name.Name
 			if of, is := n.Type.(*ast.StructType); is && of.Fields.NumFields() > maxFields && slices.Contains(records, record) {
 				s.seen[record] = true
@@ -169,13 +263,36 @@ func (s *survey) refuse(at, format string, args ...any) {
 	s.found = append(s.found, at+": "+fmt.Sprintf(format, args...))
 }
 
-// offenders are what is past its limit, with the types whose methods were counted
-// over all files of their package.
-func (s *survey) offenders() []string {
+// columns counts the lines of a file that are too long.
+func (s *survey) columns(dir, path string, source any) error {
+	text, given := source.(string)
+	if !given {
+		read, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		text = string(read)
+	}
+	for line := range strings.Lines(text) {
+		if utf8.RuneCountInString(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "    ")) > maxColumns {
+			s.long[dir]++
+		}
+	}
+	return nil
+}
+
+// offenders are what is past its limit, with the types whose methods, and the packages whose
+// long lines, were counted over all files.
+func (s *survey) offenders(large, long map[string]int) []string {
 	found := slices.Clone(s.found)
-	for name, n := range s.methods {
-		if n > maxMethods {
-			found = append(found, fmt.Sprintf("%s has %d methods, at most %d are allowed", name, n, maxMethods))
+	for name, n := range s.around() {
+		if most := max(maxMethods, large[name]); n > most {
+			found = append(found, fmt.Sprintf("%s has %d methods and functions that take it first, at most %d are allowed", name, n, most))
+		}
+	}
+	for dir, n := range s.long {
+		if n > long[dir] {
+			found = append(found, fmt.Sprintf("%s has %d lines of more than %d columns, at most %d are allowed", dir, n, maxColumns, long[dir]))
 		}
 	}
 	slices.Sort(found)
