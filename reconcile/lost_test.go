@@ -5,8 +5,10 @@ import (
 	"errors"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -54,9 +56,12 @@ func TestI9_ARetryThatTheLedgerHasLost(t *testing.T) {
 	}
 	res := need.Get(w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}))(t)
 	need.Equal(t, res.Operation.State, ledger.Committed)
-	rec := w.get(o.ID)
-	need.That(t, len(rec.Attempts) == 2 && rec.Attempts[1].ID == res.Attempt.ID && rec.Attempts[1].Outcome == ledger.OutcomeCommitted, "%+v", rec.Attempts)
-	need.That(t, len(rec.Grants) == 1 && rec.Grants[0].AttemptID == res.Attempt.ID, "%+v", rec.Grants)
+	rec := w.get(res.Operation.ID)
+	need.That(t, rec.Operation.ID != o.ID && len(rec.Attempts) == 1 && rec.Attempts[0].ID == res.Attempt.ID && rec.Attempts[0].Outcome == ledger.OutcomeCommitted, "%+v", rec.Attempts)
+	// Nothing begins under its key beside it.
+	again := need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+		Kind: o.Kind, Scope: o.Scope, Key: o.Key, Token: ledger.NewToken(), Input: o.Input, Fingerprint: o.Fingerprint, Sender: "pipeline", Deadline: time.Minute, Actor: pipeline}))(t)
+	need.That(t, again.Answer == ledger.AnswerRefused && strings.Contains(again.Why, res.Operation.ID[:8]), "%s: %s", again.Answer, again.Why)
 }
 
 // broken is a connection to the ledger that breaks while a change is asked for.
