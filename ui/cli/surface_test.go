@@ -1,0 +1,106 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+	"indoubt/policy"
+)
+
+// budget is how much of each part a user may have to learn at most. A number only goes down.
+var budget = map[string]int{
+	"commands": 51, "options": 199, "exit codes": 10, "error codes": 69, "filter words": 20, "policy words": 135, "JSON fields": 80, "metrics": 26,
+}
+
+// What people and scripts can name is in one golden file, and no part of it grows unseen.
+func TestTheSurfaceIsHeld(t *testing.T) {
+	surface := map[string][]string{"filter words": ledger.FilterFields, "exit codes": nil}
+	root := newRootCommand(newApp(strings.NewReader(""), nil, nil), []string{cobra.ShellCompRequestCmd})
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if cmd.Hidden {
+			return
+		}
+		name := strings.TrimSpace(strings.TrimPrefix(cmd.CommandPath(), "indoubt"))
+		if cmd.Runnable() {
+			surface["commands"] = append(surface["commands"], "indoubt "+name)
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden && f.Name != "help" {
+				surface["options"] = append(surface["options"], strings.TrimSpace(name+" --"+f.Name))
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	for code, word := range exitWords {
+		surface["exit codes"] = append(surface["exit codes"], fmt.Sprint(code, " ", word))
+	}
+	var schema any
+	need.OK(t, json.Unmarshal(policy.Schema(), &schema))
+	surface["policy words"] = propertiesOf(schema)
+	for name, of := range map[string]any{"list": operationJSON{}, "show": showJSON{}, "log": eventJSON{}} {
+		for _, f := range reflect.VisibleFields(reflect.TypeOf(of)) { // also those of what it embeds
+			if field, _, _ := strings.Cut(f.Tag.Get("json"), ","); field != "" && field != "-" {
+				surface["JSON fields"] = append(surface["JSON fields"], name+" "+field)
+			}
+		}
+	}
+	code, metric := regexp.MustCompile(`(?:Code: |Trouble\{)"([a-z_]+)"`), regexp.MustCompile(`"(indoubt_[a-z_]+)"`)
+	need.OK(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text := need.Get(os.ReadFile(path))(t)
+		for _, m := range code.FindAllSubmatch(text, -1) {
+			surface["error codes"] = append(surface["error codes"], string(m[1]))
+		}
+		if filepath.Base(path) == "metrics.go" {
+			for _, m := range metric.FindAllSubmatch(text, -1) {
+				surface["metrics"] = append(surface["metrics"], string(m[1]))
+			}
+		}
+		return nil
+	}))
+	var out strings.Builder
+	for _, part := range slices.Sorted(maps.Keys(surface)) {
+		words := slices.Compact(slices.Sorted(slices.Values(surface[part])))
+		fmt.Fprintf(&out, "%s: %d\n  %s\n\n", part, len(words), strings.Join(words, "\n  "))
+		need.That(t, len(words) == budget[part], "there are %d %s, and the budget says %d: it only goes down", len(words), part, budget[part])
+	}
+	golden(t, "surface.txt", []byte(out.String()))
+}
+
+// propertiesOf are the names that a schema gives members.
+func propertiesOf(schema any) (out []string) {
+	switch x := schema.(type) {
+	case map[string]any:
+		if names, ok := x["properties"].(map[string]any); ok {
+			out = slices.Collect(maps.Keys(names))
+		}
+		for _, inner := range x {
+			out = append(out, propertiesOf(inner)...)
+		}
+	case []any:
+		for _, inner := range x {
+			out = append(out, propertiesOf(inner)...)
+		}
+	}
+	return out
+}
