@@ -6,7 +6,7 @@
 # package  what a release holds, in .build/dist; publishes nothing
 
 GO      ?= go
-TIMEOUT ?= 25m
+TIMEOUT ?= 40m
 BENCH   ?= .
 COUNT   ?= 1
 SEED    ?= 1
