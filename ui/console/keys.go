@@ -118,24 +118,12 @@ func looks() []binding {
 			}
 			return nil
 		}},
-		{keys: []string{"[", "]"}, show: "[ ]", words: "switch side of a conflict", group: groupLook, off: ask.Case.OffSides, do: switchSide},
 		{keys: []string{"p"}, show: "p", words: "the bulk run: pause it, look, go on, end it", short: "run", group: groupGo, off: ask.Case.OffRun, do: openOrPause},
 		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: func(m *Root) tea.Cmd { return help(m) }},
 		{keys: []string{"ctrl+l"}, show: "^l", words: "draw again", group: groupGo, do: func(m *Root) tea.Cmd { return tea.ClearScreen }},
 		{keys: []string{"ctrl+z"}, show: "^z", words: "suspend", group: groupGo, do: suspend},
 		{keys: []string{"q", "ctrl+c"}, show: "q", words: "quit, after what is being sent has ended", short: "quit", group: groupGo, do: (*Root).quit},
 	}
-}
-
-// switchSide marks the next side of a conflict, or the one before.
-func switchSide(m *Root) tea.Cmd {
-	n := len(m.feed.Brief().At(m.Now, m.Zone).Sides())
-	step := 1
-	if m.lastName == "[" {
-		step = n - 1
-	}
-	m.side = (m.side%n + step) % n
-	return nil
 }
 
 // acts are the capitals. Each opens a dialog; none does anything by itself.

@@ -235,15 +235,15 @@ func (m *Root) back() tea.Cmd {
 	return nil
 }
 
-// open shows one operation on the whole screen, and there the plain detail or the
-// sides of a conflict.
+// open shows one operation on the whole screen, and there all that was seen of it or as
+// much as leaves room for the advice.
 func open(m *Root) {
 	if m.screen == onDetail {
-		m.plain, m.scrolled = !m.plain, 0
+		m.full, m.scrolled = !m.full, 0
 		return
 	}
 	descend(m, onDetail)
-	m.plain = false
+	m.full = false
 }
 
 // help shows the help, or what was shown before it.
@@ -312,8 +312,7 @@ func (m *Root) takeAdvice() tea.Cmd {
 		m.say("%s%s", verb, ticket.Colon(why.String()))
 		return nil
 	case t.Row.Conflict != ledger.NoConflict:
-		open(m)
-		return nil
+		return m.pressBinding("D")
 	case t.Facts.Link != "":
 		return openLink(m)
 	}
@@ -396,7 +395,7 @@ func (m *Root) found(msg foundMsg) tea.Cmd {
 		return nil
 	}
 	from := here(m)
-	from.over, m.plain = msg.over, false
+	from.over, m.full = msg.over, false
 	m.goTo(onDetail)
 	other := m.table.Show(msg.row, m.Now)
 	went(m, from)

@@ -23,8 +23,7 @@ type spot struct {
 	screen   screen
 	scrolled int
 	sought   string        // in the help
-	side     int           // of a conflict
-	plain    bool          // the detail of one, instead of its sides
+	full     bool          // the record with all that was seen
 	own      ledger.Filter // the list was opened with it; Esc goes back to it first
 	typed    bool          // the list was opened by typing a filter
 	incident incident.View
@@ -128,7 +127,7 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Fo
 		s.add(account(s.Frame, c.Outage, s.w, h1)...)
 		return
 	}
-	if s.brief != nil && !s.preview && (s.brief.Conflict() == ledger.NoConflict || s.plain) {
+	if s.brief != nil && !s.preview {
 		title = s.brief.Title().String()
 	}
 	s.add(s.rule(title, beyond))
@@ -138,7 +137,7 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Fo
 	case s.preview:
 		s.add(detail.Preview(s.Frame, s.brief, s.w, h1)...)
 	default:
-		s.add(s.window(s.told(s.w, h1), s.w, h1, 0)...)
+		s.add(s.window(detail.Lines(s.Frame, s.brief, s.w, h1), s.w, h1, 0)...)
 	}
 }
 
@@ -164,15 +163,7 @@ func (s *sheet) besideList(c *feed.Row) []string {
 		return nil
 	}
 	title := s.Strong.Render(" " + draw.Cut(s.brief.Title().String(), s.beside-2))
-	return append([]string{title, s.Warn.Render(draw.Cut(s.marks.String(), s.beside-1))}, s.told(s.beside, s.rows-1)...)
-}
-
-// told is the conflict's sides or the plain detail, for h lines.
-func (s *sheet) told(w, h int) []string {
-	if s.brief.Conflict() != ledger.NoConflict && !s.plain {
-		return detail.Conflict(s.Frame, s.brief, s.side, w)
-	}
-	return detail.Lines(s.Frame, s.brief, w, h)
+	return append([]string{title, s.Warn.Render(draw.Cut(s.marks.String(), s.beside-1))}, detail.Lines(s.Frame, s.brief, s.beside, s.rows-1)...)
 }
 
 // whole draws one operation on the whole screen.
@@ -188,10 +179,10 @@ func (s *sheet) whole(t ledger.Tab) {
 	}
 	s.add(s.rule(title, kind))
 	h := s.room()
-	if s.plain {
+	if s.full {
 		h = 0 // all of it
 	}
-	s.scrolling(s.told(s.w, h))
+	s.scrolling(detail.Lines(s.Frame, s.brief, s.w, h))
 }
 
 // scrolling adds a text that may be longer than the screen.

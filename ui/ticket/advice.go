@@ -17,21 +17,15 @@ const Done = "done"
 // Advice is the advised act, one of the policy's or Done, and why.
 func (t Ticket) Advice() (verb string, why safe.Text) {
 	o, a := &t.Record.Operation, t.Facts.Advice
-	if o.Conflict == ledger.Duplicate {
-		if n := max(o.Effects, 2); n > 2 {
-			return policy.AdviseLook, safe.Say("%d effects exist. Take %d back outside, then D with a reference", n, n-1)
-		}
-		return policy.AdviseLook, safe.Say("two effects exist. Take one back outside, then D with its reference")
-	}
-	switch t.State() {
-	case ledger.Committed, ledger.Abandoned:
-		if o.Conflict == ledger.NoConflict && o.State == ledger.Abandoned {
-			return Done, safe.Say("nothing to do: it will not be sent. U restores what it was")
-		} else if o.Conflict == ledger.NoConflict {
-			return Done, safe.Say("nothing to do. U undoes it")
-		}
-	case ledger.Pending:
+	switch state := t.State(); {
+	case state == ledger.Pending:
 		return policy.AdviseWait, safe.Say("its attempt ends by %s", t.at(o.DeadlineAt))
+	case o.Conflict != ledger.NoConflict:
+		return policy.AdviseLook, t.putRight()
+	case state == ledger.Abandoned:
+		return Done, safe.Say("nothing to do: it will not be sent. U restores what it was")
+	case state == ledger.Committed:
+		return Done, safe.Say("nothing to do. U undoes it")
 	}
 	verb, why = cmp.Or(a.Verb, policy.AdviseLook), safe.Exact(a.Reason)
 	if a.Verb == policy.AdviseLeave && t.State() == ledger.Uncertain {

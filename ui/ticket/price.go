@@ -1,8 +1,6 @@
 package ticket
 
 import (
-	"fmt"
-
 	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/ui/safe"
@@ -69,16 +67,15 @@ func (t Ticket) Loss() safe.Text {
 	return safe.Text{}
 }
 
-// PutRight is what to do about a conflict.
-func (t Ticket) PutRight() safe.Text {
+// putRight is what to do about a conflict.
+func (t Ticket) putRight() safe.Text {
 	o := &t.Record.Operation
 	switch o.Conflict {
 	case ledger.Duplicate:
-		surplus := "one of them"
-		if o.Effects > 2 {
-			surplus = fmt.Sprintf("%d of the %d", o.Effects-1, o.Effects)
+		if n := o.Effects; n > 2 {
+			return safe.Say("%d effects exist. Take %d back outside, then D with a reference", n, n-1)
 		}
-		return safe.Say("cancel %s outside, then D with its reference", surplus)
+		return safe.Say("two effects exist. Take one back outside, then D with its reference")
 	case ledger.PossibleDuplicate:
 		return safe.Say("look outside for the other one. If it is there, take one back. Then D says what is true")
 	case ledger.Contradiction:

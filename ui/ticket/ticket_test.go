@@ -1,6 +1,7 @@
 package ticket
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -167,11 +168,6 @@ func TestI11_ATicketIsSafe(t *testing.T) {
 	})
 	o.Events = []ledger.Event{{Verb: "note", Actor: ledger.Actor{Name: bad}, Reason: bad}}
 	texts := []safe.Text{o.Title(), o.Pipeline(), o.WhereToLook(), o.LastSeen(), o.Became()}
-	for _, s := range o.Sides() {
-		for _, name := range Names(o.Sides()) {
-			texts = append(texts, s.Fact(name))
-		}
-	}
 	known, _ := o.Known()
 	for _, e := range o.Timeline() {
 		texts = append(texts, safe.Say("%s %s", e.Who, e.What))
@@ -192,15 +188,13 @@ func TestAReceiptIsNotSaidTwice(t *testing.T) {
 func TestMoneyOfEvidenceIsInThePolicysUnit(t *testing.T) {
 	o := operation(func(r *ledger.Record) {
 		r.Operation.State, r.Operation.Conflict, r.Operation.Receipts = ledger.Committed, ledger.Duplicate, []string{"po_1", "po_2"}
-		r.Reads = []ledger.Read{{Verdict: ledger.Duplicated, EndedAt: at, Evidence: []byte(`{"data":[{"id":"po_1","amount":42000},{"id":"po_2","amount":"420.00"}]}`)}}
+		r.Reads = []ledger.Read{{Verdict: ledger.Duplicated, EndedAt: at.Add(time.Hour), Receipts: r.Operation.Receipts, Evidence: []byte(`{"data":[{"id":"po_1","amount":42000},{"id":"po_2","amount":"420.00"}]}`)}}
 	})
 	for unit, want := range map[float64][]string{0: {"42000 raw", "420.00"}, 0.01: {"420.00", "4.20"}, 1: {"42,000.00", "420.00"}} {
 		o.Facts.Unit = unit
-		for i, side := range o.Sides() {
-			if got := side.Fact(safe.Of("amount")).String(); got != want[i] {
-				t.Errorf("with a unit of %g side %d says %q, want %q", unit, i, got, want[i])
-			}
-		}
+		entries := o.Timeline()
+		got, say := entries[len(entries)-1].What.String(), fmt.Sprintf("po_1 (amount %s), po_2 (amount %s)", want[0], want[1])
+		need.That(t, strings.HasSuffix(got, say), "with a unit of %g it says %q, want %q", unit, got, say)
 	}
 }
 

@@ -49,7 +49,7 @@ func (t Ticket) Timeline() []Entry {
 			continue
 		}
 		n++
-		out = append(out, Entry{At: r.EndedAt, Who: safe.Say("check %d", n), What: Verdict(r), Grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch, check: true})
+		out = append(out, Entry{At: r.EndedAt, Who: safe.Say("check %d", n), What: evidence{t}.tell(r), Grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch, check: true})
 	}
 	for _, e := range t.Events {
 		if entry, ok := t.eventEntry(e); ok {

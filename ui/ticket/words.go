@@ -59,9 +59,11 @@ var classes = map[ledger.ErrorClass]string{
 func ErrorClass(c ledger.ErrorClass) string { return cmp.Or(classes[c], string(c)) }
 
 // Verdict says what a check found.
-func Verdict(r ledger.Read) safe.Text {
+func Verdict(r ledger.Read) safe.Text { return verdict(r, List(r.Receipts)) }
+
+func verdict(r ledger.Read, receipts safe.Text) safe.Text {
 	reason := r.Reason
-	if len(r.Receipts) > 0 && strings.Contains(reason, r.Receipts[0]) {
+	if r.Verdict != ledger.Mismatch && len(r.Receipts) > 0 && strings.Contains(reason, r.Receipts[0]) {
 		_, more, told := strings.Cut(reason, "; not ") // the rest names the same receipts
 		if reason = ""; told {
 			reason = "not " + more
@@ -71,10 +73,10 @@ func Verdict(r ledger.Read) safe.Text {
 	switch {
 	case r.Verdict == ledger.Absent && r.Cause == ledger.CauseGone:
 		return safe.Exact(r.Reason)
-	case r.Verdict == ledger.Landed && len(r.Receipts) > 0:
-		words = safe.Say("%s, receipt %s", words, List(r.Receipts))
+	case (r.Verdict == ledger.Landed || r.Verdict == ledger.Mismatch) && len(r.Receipts) > 0:
+		words = safe.Say("%s, receipt %s", words, receipts)
 	case r.Verdict == ledger.Duplicated && len(r.Receipts) > 0:
-		words = safe.Say("found %d: %s", max(r.Found, len(r.Receipts)), List(r.Receipts))
+		words = safe.Say("found %d: %s", max(r.Found, len(r.Receipts)), receipts)
 	}
 	return safe.Say("%s%s", words, Colon(reason))
 }

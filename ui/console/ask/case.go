@@ -217,17 +217,6 @@ func (c Case) OffLink() safe.Text {
 	return safe.Text{}
 }
 
-// OffSides says why there are no sides to switch between.
-func (c Case) OffSides() safe.Text {
-	if why := c.OffRow(); !why.Empty() {
-		return why
-	}
-	if len(c.told().Sides()) < 2 {
-		return safe.Say("no conflict with two sides")
-	}
-	return safe.Text{}
-}
-
 // WouldRetry says what a retry would do now.
 func (c Case) WouldRetry() safe.Text { return c.told().WouldRetry() }
 

@@ -1,5 +1,5 @@
 // Package detail tells all that is known of one operation as lines of text: in
-// full, in the few lines under a list, and the sides of a conflict.
+// full, and in the few lines under a list.
 package detail
 
 import (
@@ -128,7 +128,7 @@ func (p *page) meant() {
 		p.tell("HOLD", p.Bad, "%s holds %s since %s: %s", ticket.Who(h.Actor.Name), ticket.Scope(h.Scope), p.Moment(h.CreatedAt), h.Reason)
 	}
 	if o.Conflict != ledger.NoConflict {
-		p.tell("!", p.Bad, "%s: %s", ticket.Conflict(o.Conflict), o.ConflictNote)
+		p.say("!", p.Bad, p.t.Happened())
 	}
 	if !o.RedactedAt.IsZero() {
 		p.tell("GONE", p.Warn, "redacted by %s at %s: what it said is not kept", ticket.Who(o.RedactedBy), p.Moment(o.RedactedAt))
@@ -189,8 +189,10 @@ func (p *page) seen() {
 func (p *page) known() {
 	text, tone := p.t.Known()
 	p.say("KNOWN", p.Tone(tone), text)
-	switch p.t.State() {
-	case ledger.Uncertain, ledger.Failed:
+	switch state := p.t.State(); {
+	case p.t.Row.Conflict != ledger.NoConflict:
+		p.tell("LOSS", p.Text, "%s", p.t.Loss())
+	case state == ledger.Uncertain, state == ledger.Failed:
 		p.say("PRICE", p.Text, p.t.Price(p.w-label-1))
 	}
 }

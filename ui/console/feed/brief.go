@@ -45,11 +45,10 @@ func newBrief(rec ledger.Record, judge ticket.Judge, now time.Time) *Brief {
 func (b *Brief) At(now time.Time, zone *time.Location) ticket.Ticket { return b.ticket.With(now, zone) }
 
 // What no clock changes of the operation.
-func (b *Brief) ID() string                { return b.ticket.Row.ID }
-func (b *Brief) Title() safe.Text          { return b.ticket.Title() }
-func (b *Brief) Kind() safe.Text           { return b.ticket.Kind() }
-func (b *Brief) Conflict() ledger.Conflict { return b.ticket.Row.Conflict }
-func (b *Brief) Incident() string          { return b.ticket.Record.Operation.Incident }
+func (b *Brief) ID() string       { return b.ticket.Row.ID }
+func (b *Brief) Title() safe.Text { return b.ticket.Title() }
+func (b *Brief) Kind() safe.Text  { return b.ticket.Kind() }
+func (b *Brief) Incident() string { return b.ticket.Record.Operation.Incident }
 
 // Ticket is a row with its details, where they belong to it and not to what the
 // operation has become since.
