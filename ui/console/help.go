@@ -26,14 +26,14 @@ type chapter struct {
 func chapters(m *Root) []chapter {
 	c := m.desk()
 	var out []chapter
-	for _, group := range []string{groupMove, groupLook, groupAct, groupGo} {
+	for _, group := range []string{groupFirst, groupMove, groupLook, groupAct, groupGo} {
 		ch := chapter{title: group, room: 7}
 		if group == groupAct {
 			ch.closed = c.Closed
 		}
 		for i := range m.keys {
 			k := &m.keys[i]
-			if k.group != group || k.show == "" {
+			if k.show == "" || k.first != (group == groupFirst) || !k.first && k.group != group {
 				continue
 			}
 			t := topic{name: k.show, text: k.words}
@@ -73,9 +73,6 @@ func (m *Root) helpLines(w int) []string {
 	lines := []string{" " + m.Strong.Render("Small letters look, capitals act.") + " Nothing outward happens on one key."}
 	if len(sought) > 0 {
 		lines = []string{" " + m.Strong.Render(safe.Say("/%s", m.sought).String()) + m.Faint.Render("  esc shows all of it")}
-	}
-	if m.o.Banner != "" && len(sought) == 0 {
-		lines = append(lines, " "+m.Accent.Render("t")+" leads through this outage in six steps, and ends that again.")
 	}
 	for _, ch := range chapters(m) {
 		begun := false

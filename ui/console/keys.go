@@ -20,6 +20,7 @@ type binding struct {
 	words string
 	short string // in the bottom lines; "" is not there
 	group string // move, look, act, go
+	first bool   // a beginner needs it: the help begins with it
 	acts  bool   // changes the ledger or sends: gone when this console only looks
 	verb  ledger.Verb
 	// signed: do writes at once, under a name.
@@ -38,6 +39,8 @@ type binding struct {
 func (k *binding) signs() bool { return k.opens != nil || k.verb != "" || k.signed }
 
 const (
+	groupFirst = "First"
+
 	groupMove = "Move"
 	groupLook = "Look"
 	groupAct  = "Act"
@@ -83,14 +86,14 @@ func moves() []binding {
 		return func(m *Root) tea.Cmd { return m.move(n) }
 	}
 	return []binding{
-		{keys: []string{"up", "k"}, show: "↑ k", words: "up", group: groupMove, do: by(-1)},
-		{keys: []string{"down", "j"}, show: "↓ j", words: "down", group: groupMove, do: by(1)},
+		{keys: []string{"up", "k"}, show: "↑ k", first: true, words: "up", group: groupMove, do: by(-1)},
+		{keys: []string{"down", "j"}, show: "↓ j", first: true, words: "down", group: groupMove, do: by(1)},
 		{keys: []string{"ctrl+u", "pgup"}, show: "^u", words: "half a page up", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(-max(m.table.Height/2, 1)) }},
 		{keys: []string{"ctrl+d", "pgdown"}, show: "^d", words: "half a page down", group: groupMove, do: func(m *Root) tea.Cmd { return m.move(max(m.table.Height/2, 1)) }},
 		{keys: []string{"g", "home"}, show: "g", words: "to the top", group: groupMove, do: by(-1 << 30)},
 		{keys: []string{"G", "end"}, show: "G", words: "to the bottom", group: groupMove, do: toEnd},
-		{keys: []string{"enter"}, show: "↵", words: "open the whole record", short: "open", group: groupMove, off: ask.Case.OffOpen, do: func(m *Root) tea.Cmd { enter(m); return nil }},
-		{keys: []string{"esc"}, show: "esc", words: "back one level", short: "back", group: groupMove, do: (*Root).back},
+		{keys: []string{"enter"}, show: "↵", first: true, words: "open the row: an outage, or the whole record", short: "open", group: groupMove, off: ask.Case.OffOpen, do: func(m *Root) tea.Cmd { enter(m); return nil }},
+		{keys: []string{"esc"}, show: "esc", first: true, words: "back one level", short: "back", group: groupMove, do: (*Root).back},
 		{keys: []string{"tab"}, show: "tab", words: "next list", group: groupMove, do: func(m *Root) tea.Cmd { return m.goTab(m.table.Beside(1, m.feed.Counts)) }},
 		{keys: []string{"shift+tab"}, words: "list before", group: groupMove, do: func(m *Root) tea.Cmd { return m.goTab(m.table.Beside(-1, m.feed.Counts)) }},
 		{keys: []string{"1", "2", "3", "4", "5", "0"}, show: "1–5 0", words: "Needs you, Checking, In flight, Settled, Parked, All", group: groupMove, do: nil},
@@ -99,7 +102,7 @@ func moves() []binding {
 
 func looks() []binding {
 	return []binding{
-		{keys: []string{"a"}, show: "a", words: "what can I do: each act, what it would do, why it is off", short: "what can I do", group: groupLook, off: ask.Case.OffRow, do: (*Root).menu},
+		{keys: []string{"a"}, show: "a", first: true, words: "what can I do: each act, what it would do, why it is off", short: "what can I do", group: groupLook, off: ask.Case.OffRow, do: (*Root).menu},
 		{keys: []string{"c"}, show: "c", words: "check now", short: "check now", group: groupLook, off: ask.Off(ticket.Check), do: check,
 			would: ask.WouldCheck},
 		{keys: []string{"o"}, show: "o", words: "open the link", short: "open link", group: groupLook, off: ask.Case.OffLink, do: openLink,
@@ -107,7 +110,7 @@ func looks() []binding {
 		{keys: []string{"y"}, show: "y", words: "copy: id, key, token, receipt, link, input", short: "copy", group: groupLook, off: ask.Case.OffRow, opens: ask.Case.CopyMenu},
 		{keys: []string{"space"}, show: "space", words: "mark", short: "mark", group: groupLook, off: ask.Case.OffRow, do: func(m *Root) tea.Cmd { return m.mark(false) }},
 		{keys: []string{"v"}, show: "v", words: "mark a range: v, move, v", group: groupLook, off: ask.Case.OffRow, do: func(m *Root) tea.Cmd { return m.mark(true) }},
-		{keys: []string{"/"}, show: "/", words: "filter", short: "filter", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(prompt.Filter) }},
+		{keys: []string{"/"}, show: "/", first: true, words: "filter", short: "filter", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(prompt.Filter) }},
 		{keys: []string{":"}, show: ":", words: "command", short: "command", group: groupLook, do: func(m *Root) tea.Cmd { return m.ask(prompt.Command) }},
 		{keys: []string{"s"}, show: "s", words: "sort: lost if ignored, newest, oldest", group: groupLook, do: func(m *Root) tea.Cmd { return m.setOrder(m.table.NextOrder()) }},
 		{keys: []string{"."}, show: ".", words: "sort now", group: groupLook, do: func(m *Root) tea.Cmd { m.table.Settle(); return m.feed.Reload() }},
@@ -122,7 +125,7 @@ func looks() []binding {
 		{keys: []string{"?"}, show: "?", words: "help", short: "help", group: groupGo, do: func(m *Root) tea.Cmd { return help(m) }},
 		{keys: []string{"ctrl+l"}, show: "^l", words: "draw again", group: groupGo, do: func(m *Root) tea.Cmd { return tea.ClearScreen }},
 		{keys: []string{"ctrl+z"}, show: "^z", words: "suspend", group: groupGo, do: suspend},
-		{keys: []string{"q", "ctrl+c"}, show: "q", words: "quit, after what is being sent has ended", short: "quit", group: groupGo, do: (*Root).quit},
+		{keys: []string{"q", "ctrl+c"}, show: "q", first: true, words: "quit, after what is being sent has ended", short: "quit", group: groupGo, do: (*Root).quit},
 	}
 }
 
@@ -132,7 +135,7 @@ func acts() []binding {
 		return func(ask.Case) safe.Text { return safe.Say(text) }
 	}
 	all := []binding{
-		{show: "T", words: "take the advice", short: "take advice", off: ask.Case.OffAdvice, do: (*Root).takeAdvice, would: ask.Case.WouldAdvise},
+		{show: "T", first: true, words: "take the advice", short: "take advice", off: ask.Case.OffAdvice, do: (*Root).takeAdvice, would: ask.Case.WouldAdvise},
 		{show: "C", words: "confirm: it landed", short: "confirm", verb: ledger.VerbConfirm, off: ask.Off(ledger.VerbConfirm), opens: ask.Case.Confirm,
 			would: say("records that it landed, with its receipt; sends nothing")},
 		{show: "X", words: "did not land", short: "did not land", verb: ledger.VerbDeny, off: ask.Off(ledger.VerbConfirm), opens: ask.Case.Deny,
@@ -147,7 +150,7 @@ func acts() []binding {
 		{show: "H", words: "hold: stop every retry, also by hand; on what is held: release", off: ask.Case.OffHold, opens: ask.Case.HoldOrRelease, would: ask.Case.WouldHold},
 		{show: "N", words: "note", short: "note", verb: ledger.VerbNote, off: ask.Case.OffNote, opens: ask.Case.Note,
 			would: ask.Case.WouldNote},
-		{show: "W", words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, signed: true, do: takeOutage},
+		{show: "W", first: true, words: "I am on it: an outage, for two hours; again: no longer", short: "I am on it", off: ask.Case.OffOutage, signed: true, do: takeOutage},
 		{show: "U", words: "undo: back in doubt", short: "undo", off: ask.Off(ledger.VerbUndo), opens: ask.Case.Undo,
 			would: say("puts it back in doubt, for a person to settle; what was abandoned is what it was")},
 	}

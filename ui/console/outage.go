@@ -56,6 +56,16 @@ func openMatching(m *Root) {
 	}
 }
 
+// greet says what happened in the demonstration, and which keys to press.
+func greet(m *Root) {
+	if m.o.Banner == "" || m.greeted || len(m.feed.Outages) == 0 {
+		return
+	}
+	o := &m.feed.Outages[0]
+	m.say("%s: %s in row +: j moves, ↵ opens, ? helps, q quits", o.Where(), draw.Plural(o.IncidentAccount.Errors(), "lost answer", "lost answers"))
+	m.greeted, m.toast.key, m.toast.until = true, true, m.Now.Add(time.Minute)
+}
+
 // pressOutage does what a key does to an outage, and reports whether it did.
 func pressOutage(m *Root, name string) (tea.Cmd, bool) {
 	o := m.feed.Outage(m.incident.ID)

@@ -39,8 +39,8 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 		m.asking.hush = 0
 	}
 	m.feed.LastKey, m.lastName, m.ending = m.Now, name, 0
-	if m.tour.leaves || m.toast.key {
-		m.tour.leaves, m.toast.until = false, m.Now
+	if m.toast.key {
+		m.toast.until = m.Now
 	}
 	switch {
 	case name == "ctrl+z":
@@ -71,9 +71,6 @@ func (m *Root) press(msg tea.KeyPressMsg) tea.Cmd {
 
 // pressed gives a key to the outage that is on the screen, else to its binding.
 func pressed(m *Root, name string) tea.Cmd {
-	if m.screen == onHelp && name == "t" && m.o.Banner != "" {
-		return m.tour.begin(m)
-	}
 	if cmd, done := pressOutage(m, name); done {
 		return cmd
 	}

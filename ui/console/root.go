@@ -60,7 +60,6 @@ type Root struct {
 		background color.Color
 		few        bool // the terminal has 16
 	}
-	tour  tour
 	dirty bool
 	view  tea.View
 
@@ -70,6 +69,7 @@ type Root struct {
 	tickGen  int
 	lastName string // of a key
 	matched  bool   // the filter of the start was looked at for an outage
+	greeted  bool   // the demonstration has said what happened in it
 	ending   int    // G reads on to the end of the list, or until so many rows are loaded; 0: it does not
 	leaving  struct{ asked, told, ready bool }
 }
@@ -162,7 +162,6 @@ func (m *Root) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	m.Now = m.o.Clock()
 	m.feed.Now = m.Now
 	cmd, changed := m.take(msg)
-	m.tour.follow(m)
 	if id := onTheWay(m); id != m.feed.Showing {
 		if m.feed.Showing = id; id != "" {
 			cmd = tea.Batch(cmd, m.feed.Reload())

@@ -287,10 +287,14 @@ func TestARiskIsTakenByWhoAllowedIt(t *testing.T) {
 	nightWith(t, 160, 60, r).shows("without proof").hides("risk taken by billing")
 }
 
-func TestADemonstrationIsSaidToBeOneOnASmallScreen(t *testing.T) {
+// The demonstration says on its first screen that it is one, what happened, and how to
+// leave it.
+func TestTheDemonstrationGreets(t *testing.T) {
 	o := nightOptions()
+	outageStore(t, o.Store.(*memory))
 	o.Banner = "demo: a simulated outage"
-	newBench(t, 80, 24, o).judged(nightFacts).shows("DEMO")
+	b := newBench(t, 80, 24, o).judged(nightFacts).shows("DEMO", "stripe: 20 lost answers in row +: j moves, ↵ opens, ? helps, q quits", "? help")
+	b.keys("j").hides("lost answers in row")
 }
 
 func TestASameInputOperationIsSeenOnTheRow(t *testing.T) {

@@ -78,7 +78,7 @@ func (m *Root) foot(n int) []string {
 		lines := m.prompt.Lines(&m.Frame, m.w)
 		return lines[len(lines)-n:]
 	}
-	news := m.tour.line(&m.Frame, m.w)
+	var news []string
 	if m.run != nil { // what a key says stands beneath
 		news = append(news, progress(m, m.w))
 	}

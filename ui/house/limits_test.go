@@ -44,7 +44,7 @@ var large = map[string]int{
 	"policy.Kind":            52,
 	"reconcile.Engine":       46,
 	"ui/cli.app":             100,
-	"ui/console.Root":        96,
+	"ui/console.Root":        95,
 	"ui/console/ask.Case":    46,
 	"ui/ticket.Ticket":       46,
 }
@@ -77,7 +77,7 @@ var long = map[string]int{
 	"ui/act":                  6,
 	"ui/cli":                  236,
 	"ui/clients":              4,
-	"ui/console":              46,
+	"ui/console":              44,
 	"ui/console/ask":          17,
 	"ui/console/detail":       1,
 	"ui/console/draw":         1,
