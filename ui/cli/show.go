@@ -195,9 +195,7 @@ func writeAdvice(line func(head string, text safe.Text), v ticket.Ticket) {
 		return
 	}
 	line("PRICE", safe.Say("twice %s, never %s", ticket.FullCost(v.Record.Pricing.Duplicate), ticket.FullCost(v.Record.Pricing.Miss)))
-	if state := v.State(); v.Row.Conflict == ledger.NoConflict && (state == ledger.Uncertain || state == ledger.Failed) {
-		line("", v.Price(whole))
-	}
+	line("", v.Price(whole))
 	if a := v.Facts.Advice; a.Verb != "" {
 		line("DO", safe.Say("%s: %s", a.Verb, a.Reason))
 	}

@@ -110,7 +110,7 @@ var Glossary = []struct {
 		{"check", "a read of the other side that looks for the effect"},
 		{"control", "the same read for an effect known to exist: whether the check works"},
 		{"KNOWN", "what is fact and what is guess"},
-		{"PRICE", "the arithmetic of both mistakes: chance × cost"},
+		{"PRICE", "the arithmetic of both mistakes, chance × cost, where a send is a gamble"},
 		{"→", "the advice and why"},
 		{"CLOCKS", "every moment that changes something"},
 		{"proof, proven", "by a check that was complete and late enough, not by a person's word"},

@@ -37,11 +37,7 @@ func TestWhatIsOvertakenSaysWhatLandedInstead(t *testing.T) {
 		clocks, _ := o.Clocks()
 		need.Must(t, len(clocks) == 1, "%s: clocks %v", name, clocks)
 		need.Contains(t, clocks[0].String(), "none: "+c.says)
-		need.Contains(t, o.Price(whole).String(), c.says)
-		price, short := o.Price(whole).String(), o.Price(30).String()
-		for _, gamble := range []string{"×", "costs nothing twice", "it is never done", "looking"} {
-			need.Must(t, !strings.Contains(price+short, gamble), "%s: %s, %s", name, price, short)
-		}
+		need.Equal(t, o.Price(whole).String(), "", name)
 		need.Must(t, o.HowTo()[0].String() == "A ends it: no one sends it any more. What landed instead stays", "%s: %v", name, o.HowTo())
 		if known, _ := o.Known(); o.State() == ledger.Uncertain {
 			need.Contains(t, known.String(), c.says)

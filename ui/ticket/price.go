@@ -7,21 +7,17 @@ import (
 )
 
 // Price is the arithmetic of both mistakes in so many cells: amounts that do not
-// fit in full are shortened, never cut off.
+// fit in full are shortened, never cut off. It is empty where no one gambles: what is
+// proven or remembered is not sent twice, and what another one replaced is not sent.
 func (t Ticket) Price(room int) safe.Text {
 	a := t.Facts.Advice
-	if (later{t}).stands() {
-		full := safe.Say("leave nothing: %s    retry %s if that is undone", later{t}.instead(), FullCost(a.Duplicate))
-		if Width(full.String()) <= room {
-			return full
-		}
-		return safe.Say("leave nothing    retry %s if the later one is undone", Cost(a.Duplicate))
-	}
-	if t.State() == ledger.Failed {
-		if !Proven(*t.Record) && t.Facts.Basis != ledger.BasisKeySafe {
-			return safe.Say("leave %s: it is never done  retry %s if it landed after all", Full(a.Miss.Value), Full(a.Duplicate.Value))
-		}
-		return safe.Say("leave %s: it is never done    sending again costs nothing twice", Full(a.Miss.Value))
+	switch state := t.State(); {
+	case t.Row.Conflict != ledger.NoConflict, Proves(t.Facts.Basis), later{t}.stands():
+		return safe.Text{}
+	case state == ledger.Failed && !Proven(*t.Record):
+		return safe.Say("leave %s: it is never done  retry %s if it landed after all", Full(a.Miss.Value), Full(a.Duplicate.Value))
+	case state != ledger.Uncertain:
+		return safe.Text{}
 	}
 	p := policy.Rounded(a.Odds.P)
 	words := func(gap string, given func(ledger.Cost) string, amount func(float64) string) safe.Text {

@@ -189,12 +189,8 @@ func (p *page) seen() {
 func (p *page) known() {
 	text, tone := p.t.Known()
 	p.say("KNOWN", p.Tone(tone), text)
-	switch state := p.t.State(); {
-	case p.t.Row.Conflict != ledger.NoConflict:
-		p.tell("LOSS", p.Text, "%s", p.t.Loss())
-	case state == ledger.Uncertain, state == ledger.Failed:
-		p.say("PRICE", p.Text, p.t.Price(p.w-label-1))
-	}
+	p.tell("LOSS", p.Text, "%s", p.t.Loss())
+	p.tell("PRICE", p.Text, "%s", p.t.Price(p.w-label-1))
 }
 
 func (p *page) advice() {

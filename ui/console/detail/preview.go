@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strings"
 
-	"indoubt/ledger"
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/safe"
@@ -40,8 +39,8 @@ func Preview(f *draw.Frame, b *feed.Brief, w, h int) []string {
 	text, tone := p.t.Known()
 	known := part{name: "KNOWN", paint: p.Tone(tone), text: draw.Wrap(text.String(), room)}
 	price := part{name: "PRICE", paint: p.Text}
-	if p.t.State() == ledger.Uncertain {
-		price.text = []string{p.t.Price(room).String()}
+	if text := p.t.Price(room); !text.Empty() {
+		price.text = []string{text.String()}
 	}
 	verb, why := p.t.Advice()
 	advice := part{paint: p.Strong, text: draw.Wrap(safe.Say("→ %s: %s", strings.ToUpper(verb), why).String(), max(w-4, 8))}
