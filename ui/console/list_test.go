@@ -247,7 +247,7 @@ func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(3).keys("space")
 	s.lose(errors.New("gone"))
 	b.send(feed.Changed{})
-	b.shows("STALE").hides("checks on")
+	b.shows("STALE").hides("checks:")
 	b.tickOver(3 * time.Second)
 	b.tickOver(3 * time.Second)
 	b.hides("STALE", "deploy web", "marked").shows("Nothing was ever recorded here", "another ledger stands here now")
@@ -259,7 +259,7 @@ func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {
 func TestACopyIsNotSaidToBeChecked(t *testing.T) {
 	o := nightOptions()
 	o.Store.(*memory).info.Copied = "other host"
-	newBench(t, 80, 24, o).judged(nightFacts).shows("COPY").hides("checks on").
+	newBench(t, 80, 24, o).judged(nightFacts).shows("COPY").hides("checks: this console").
 		keys("R").shows("`indoubt adopt` makes it your own")
 }
 

@@ -233,7 +233,7 @@ func TestAnEngineThatOnlyLooksIsSaidSo(t *testing.T) {
 		o.Engine.(*fakeEngine).looks = true
 		b := newBench(t, w, 24, o).judged(nightFacts)
 		b.send(feed.Changed{})
-		b.shows("ONLY LOOKING").hides("checks on", "checks: this console")
+		b.shows("ONLY LOOKING").hides("checks: this console")
 	}
 }
 
@@ -464,7 +464,7 @@ func TestWithoutAPolicyNothingIsSaidToBeChecked(t *testing.T) {
 	o := nightOptions()
 	o.Policy = policy.Default
 	o.Store = newMemory(night, doubt(6, "sms.send", "sms code", "signup", "03:05:40", "03:06:10", ledger.ClassTimeout, 0.5, ledger.Cost{Value: 100, Word: "high", Guess: true}, ledger.Cost{Value: 10, Word: "medium", Guess: true}))
-	newBench(t, 80, 24, o).shows("NO POLICY", "no checks").hides("checks on", "rated by word")
+	newBench(t, 80, 24, o).shows("NO POLICY", "no checks").hides("checks: this console", "rated by word")
 }
 
 // A policy file that is broken from the beginning is not one that is missing.

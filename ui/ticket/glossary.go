@@ -14,7 +14,7 @@ var Glossary = []struct {
 		{"at stake", "what is in doubt or in conflict: each row's NEVER, weighed by the chance that it did not land; a duplicate with its TWICE"},
 		{"pricing…", "an engine is about to price rows anew: until then the sums are those of before"},
 		{"sums of another policy", "the sums were made under another policy, and no engine here makes them anew"},
-		{"rated by word", "rows whose cost the policy gives as a word or not at all (~); they are in no sum"},
+		{"rated by word", "no row has an amount: the policy gives their costs as words or not at all (~), which are in no sum"},
 		{"HAPPENED TWICE", "two effects or more of one operation are known"},
 		{"CONFLICT", "what is recorded and what was found disagree"},
 		{"hidden", "what needs you and the filter leaves out, with its money and its conflicts"},
@@ -30,7 +30,7 @@ var Glossary = []struct {
 		{"no key", "a secret that the policy names is not set here: that downstream is not checked"},
 		{"last new error", "how long ago a write last ended without a clear answer"},
 		{"last write", "how long ago anything was written to the ledger; silence is not health"},
-		{"checks on", "this console asks the other sides about doubts"},
+		{"checks:", "who asks the other sides about doubts, where it is not the usual one, or there is room"},
 	}},
 	{"Lists", []Term{
 		{"Needs you", "conflicts, what no check can settle, what did not land and no machine sends, a send that its pipeline has not fetched for ten minutes"},

@@ -202,7 +202,7 @@ func (h *Header) items(w int) []item {
 	} else {
 		add(1, 0, th.Faint, safe.Say("reading…"), safe.Text{})
 	}
-	h.risks(add, w)
+	h.risks(add)
 	h.hidden(add)
 	h.states(add)
 	h.health(add)
@@ -217,16 +217,9 @@ func (h *Header) items(w int) []item {
 	case h.ReadOnly || h.Info.Copied != "":
 		add(8, 1, th.Faint, safe.Say("checks: not from here"), safe.Say("no checks"))
 	case w >= 110:
-		add(8, 1, th.Faint, safe.Say("checks: this console"), safe.Say("checks on"))
-	default:
-		add(8, 1, th.Faint, safe.Say("checks on"), safe.Text{})
+		add(12, 1, th.Faint, safe.Say("checks: this console"), safe.Text{})
 	}
-	actor := safe.Of(cmp.Or(h.Actor, "no name"))
-	if w >= 110 && !h.ReadOnly && h.Info.Copied == "" {
-		add(9, 0, th.Text, safe.Say("%s read-write", actor), actor)
-	} else {
-		add(9, 0, th.Text, actor, safe.Text{})
-	}
+	add(9, 0, th.Text, safe.Of(cmp.Or(h.Actor, "no name")), safe.Text{})
 	now := safe.Of(h.Now.In(h.Zone).Format("15:04 MST"))
 	clock := item{0, 1, now, now, th.Text} // first, so that its place is always the same
 	if w < 30 {
@@ -255,7 +248,7 @@ func (h *Header) inOutages() safe.Text {
 }
 
 // risks says what is lost if no one acts, and what has gone wrong already.
-func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe.Text), w int) {
+func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe.Text)) {
 	th, c := h.Theme, h.Counts
 	// Two numbers: what is known, and what the rows' own odds make of the rest.
 	if c.Unsent > 0 {
@@ -265,12 +258,8 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 	if atStake > 0 {
 		add(2, 0, th.Warn, safe.Say("%s at stake", h.money(atStake)), safe.Say("%s at stake", ticket.Money(atStake)))
 	}
-	switch {
-	case c.ByWord == 0 || h.Policy.None(): // there are guesses only, which is said where states are
-	case c.Loss == 0:
+	if c.ByWord > 0 && c.Loss == 0 && !h.Policy.None() { // without a policy there are guesses only
 		add(2, 0, th.Warn, safe.Say("%s rated by word", ledger.Count(c.ByWord)), safe.Text{})
-	case w >= 110:
-		add(12, 1, th.Warn, safe.Say("+%s rated by word", ledger.Count(c.ByWord)), safe.Text{})
 	}
 	switch {
 	case !h.Pricing:
