@@ -37,13 +37,12 @@ const (
 	ActorChecks = "checks" // the reads of an engine
 	ActorClock  = "clock"  // a deadline that has passed
 	ActorNotify = "notify" // what tells people
-	ActorAuto   = "auto:"  // what an engine sends again, with its host behind it
 )
 
 // ReservedActor reports whether only indoubt itself signs with a name.
 func ReservedActor(name string) bool {
 	name = Signer(strings.ToLower(strings.TrimSpace(name)))
-	return name == ActorChecks || name == ActorClock || strings.HasPrefix(name, ActorAuto)
+	return name == ActorChecks || name == ActorClock
 }
 
 // MaySign refuses a person under a name that is the machine's, with a

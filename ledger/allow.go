@@ -8,8 +8,9 @@ import (
 )
 
 // GrantRequest asks for permission for one more attempt, and with AttemptID
-// consumes it in the same transaction. The caller has worked out the basis
-// from the policy; the rule checks as much of it as the ledger knows.
+// consumes it in the same transaction. A person gives one, and a recorder for its own
+// repeat (Own). The caller has worked out the basis from the policy; the rule checks as
+// much of it as the ledger knows.
 type GrantRequest struct {
 	ChangeID, GrantID, OperationID string
 	Version                        int64 // as seen (I7)
@@ -22,7 +23,6 @@ type GrantRequest struct {
 	AsOf                           Moment    // when that was worked out
 	MaxAttempts                    int       // further attempts the policy allows after doubt
 	OverrideMax                    bool      // a person goes past MaxAttempts
-	UnattendedRisk                 bool      // the kind lets risk be taken without a terminal
 	Request                        string    // digest of what will be sent, as it was shown
 	Related                        []string  // for a risk: the related operations that were shown as landed or may have (I7)
 
@@ -148,12 +148,12 @@ func (g GrantRequest) check(rec *Record) error {
 		return err
 	}
 	if again := o.AttemptCount - 1; again >= g.MaxAttempts && o.AttemptCount > 0 {
-		if !g.OverrideMax || g.Actor.Machine || strings.TrimSpace(g.Reason) == "" {
+		if !g.OverrideMax || g.Own || strings.TrimSpace(g.Reason) == "" {
 			return g.no("max_attempts", RetriesUsed(g.MaxAttempts), "a person can go on with a reason")
 		}
 	}
-	if g.Actor.Machine {
-		return g.byMachine(rec)
+	if g.Own {
+		return g.repeats(rec)
 	}
 	return nil
 }
@@ -161,6 +161,9 @@ func (g GrantRequest) check(rec *Record) error {
 // basisHolds refuses a basis that the record or the actor does not give.
 func (g GrantRequest) basisHolds(rec *Record) error {
 	o := rec.Operation
+	if g.Actor.Machine && !(g.Own && g.Basis == BasisKeySafe && g.KeyWorks && g.AttemptID != "") {
+		return g.no("no_person", "another send is allowed by a person, and by no machine", "open indoubt and press R")
+	}
 	switch g.Basis {
 	case BasisAbsent:
 		if o.State != Failed || !allProven(o, rec.Attempts) || o.HandsOff || rec.ProofLost() {
@@ -168,7 +171,7 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 		}
 	case BasisKeySafe:
 	case BasisRiskAccepted:
-		if g.Actor.Machine || !g.Actor.Terminal && !g.UnattendedRisk {
+		if !g.Actor.Terminal {
 			return g.no("no_person", "taking the risk needs a person at a terminal", "open indoubt and press R")
 		}
 		if strings.TrimSpace(g.Reason) == "" {
@@ -180,8 +183,8 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 	return nil
 }
 
-// byMachine refuses what only a person may send.
-func (g GrantRequest) byMachine(rec *Record) error {
+// repeats refuses a recorder's own repeat of what only a person may send.
+func (g GrantRequest) repeats(rec *Record) error {
 	switch o := rec.Operation; {
 	case o.HandsOff:
 		return g.no("hands_off", "it was said to have landed, or was undone: only a person settles it", "")

@@ -29,12 +29,11 @@ type StateCount struct {
 }
 
 // Accuracy is how the decisions of one actor, of one sort, turned out: what persons
-// confirmed, denied and abandoned, what reads settled and what was sent again by
-// programs.
+// confirmed, denied and abandoned, and what reads settled.
 type Accuracy struct {
 	Actor   string `json:"actor"`
-	Machine bool   `json:"machine"` // decided by a program: a policy at work, not a person
-	Verb    string `json:"verb"`    // confirm, deny, abandon; read and retry for what engines did
+	Machine bool   `json:"machine"` // a check settled it, not a person
+	Verb    string `json:"verb"`    // confirm, deny, abandon; read for what checks settled
 	Decided int    `json:"decided"`
 	Wrong   int    `json:"wrong"` // a contradiction or a duplicate came up on the operation afterwards
 }

@@ -19,9 +19,9 @@
 //     no first byte leaves after its deadline.
 //   - I4 The same key, and the same token, on every attempt. The same key with
 //     another input is refused.
-//   - I5 A machine sends only on proof of absence or where the other side still
-//     remembers the key, and only where the policy lets it. A percentage sends
-//     nothing; a risk is taken by a person at a terminal.
+//   - I5 A machine sends nothing again, apart from a recorder that repeats its own
+//     request inside its caller's call, under a key that the other side remembers.
+//     A percentage sends nothing; a risk is taken by a person at a terminal.
 //   - I6 Absence is proven, not seen: by a read that is valid, whole, uncached and
 //     begun late enough, that looks for a token known to have been sent, with a
 //     check that is known to find things. What the policy does not state proves

@@ -17,8 +17,7 @@ type Observation struct {
 	Read     Read
 	Version  int64 // of the operation when the read began; an older one settles nothing (I7)
 	Lease    Lease // of the engine that read; the zero Lease for a person's own check
-	Confirm  bool  // landed may settle by itself
-	Deny     bool  // absent may settle by itself
+	Settles  bool  // its verdict may settle the operation
 	Actor    Actor
 	// Result is the one effect that was found, as the downstream shows it: the
 	// answer a pipeline gets that asks again. Redacted and bounded.
@@ -130,11 +129,11 @@ func (ob Observation) proves(rec *Record, o Operation, read Read) bool {
 		ob.denies(rec, read)
 }
 
-// denies reports whether a read that finds nothing may prove that nothing happened: the
-// policy allows it, the read began after the last attempt had ended, and no attempt was
+// denies reports whether a read that finds nothing may prove that nothing happened: it
+// may settle, it began after the last attempt had ended, and no attempt was
 // redirected (I6).
 func (ob Observation) denies(rec *Record, read Read) bool {
-	return ob.Deny && read.BeganAt.After(lastEnd(rec)) && !slices.ContainsFunc(rec.Attempts, Attempt.Redirected)
+	return ob.Settles && read.BeganAt.After(lastEnd(rec)) && !slices.ContainsFunc(rec.Attempts, Attempt.Redirected)
 }
 
 // observeDoubt applies a conclusive verdict to an operation in doubt.
@@ -145,7 +144,7 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 	}
 	switch read.Verdict {
 	case Landed, Duplicated:
-		if o.HandsOff || !ob.Confirm && read.Verdict == Landed {
+		if o.HandsOff || !ob.Settles && read.Verdict == Landed {
 			break // a person settles; the verdict stands beside it
 		}
 		o.State, o.SettledAt = Committed, rec.Now

@@ -84,7 +84,7 @@ func (b *bench) settle(attempt string, outcome Outcome, mod ...func(*SettleReque
 
 func (b *bench) observe(v Verdict, found int, receipts ...string) {
 	b.t.Helper()
-	c := need.Get(observe(&b.rec, Observation{ChangeID: b.id("c"), Version: b.rec.Operation.Version, Confirm: true, Deny: true,
+	c := need.Get(observe(&b.rec, Observation{ChangeID: b.id("c"), Version: b.rec.Operation.Version, Settles: true,
 		Actor: Actor{Name: "auto", Machine: true},
 		Read:  Read{ID: b.id("r"), Verdict: v, Found: found, Receipts: receipts, Reason: "read " + string(v), BeganAt: b.rec.Now}}))(b.t)
 	b.write(c)
@@ -317,7 +317,7 @@ func TestI12_AfterUndoOnlyAPersonSettles(t *testing.T) {
 	need.Must(t, v == Inconclusive, "%v", v)
 	b.observe(Landed, 1, "r1")
 	b.want(Uncertain, 1, NoConflict)
-	_, err := b.allow(BasisKeySafe, func(g *GrantRequest) { g.Actor = Actor{Name: "auto:h", Machine: true} })
+	_, err := b.allow(BasisKeySafe, ownRepeat)
 	r := new(RefusedError)
 	need.Must(t, errors.As(err, &r) && r.Code == "hands_off", "%v", err)
 	if _, err := b.allow(BasisAbsent); err == nil {
@@ -349,28 +349,36 @@ func TestI7_StaleDecisionIsRefusedAndSaysWho(t *testing.T) {
 	}
 }
 
-func TestI5_TheMachineNeverGambles(t *testing.T) {
-	auto := func(g *GrantRequest) { g.Actor = Actor{Name: "auto:h", Machine: true} }
+// ownRepeat is what a recorder asks for that has just lost the answer.
+func ownRepeat(g *GrantRequest) {
+	g.Actor, g.Own, g.KeyWorks, g.Reason = Actor{Name: "billing", Machine: true}, true, true, ""
+}
+
+func TestI5_ARecorderRepeatsOnlyUnderAKeyThatWorks(t *testing.T) {
 	b, _ := doubt(t)
-	_, err := b.allow(BasisRiskAccepted, auto)
+	for _, basis := range []Basis{BasisRiskAccepted, BasisAbsent} {
+		_, err := b.allow(basis, ownRepeat)
+		need.Must(t, errors.Is(err, ErrRefused), "%s: %v", basis, err)
+	}
+	_, err := b.allow(BasisKeySafe, ownRepeat, func(g *GrantRequest) { g.KeyWorks = false })
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
-	_, err = b.allow(BasisAbsent, auto)
+	_, err = b.allow(BasisKeySafe, ownRepeat, func(g *GrantRequest) { g.AttemptID = "" })
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	_, err = b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Actor.Terminal = false })
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	_, err = b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Reason = " " })
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	b.rec.Related = []Relation{{ID: "twin"}}
-	_, err = b.allow(BasisKeySafe, auto)
+	_, err = b.allow(BasisKeySafe, ownRepeat)
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	b.rec.Related = nil
 	b.rec.Holds = []Hold{{Scope: "all", Actor: Actor{Name: "sam"}}}
 	_, err = b.allow(BasisKeySafe)
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	b.rec.Holds = nil
-	_, err = b.allow(BasisKeySafe, auto, func(g *GrantRequest) { g.MaxAttempts = 0 })
+	_, err = b.allow(BasisKeySafe, ownRepeat, func(g *GrantRequest) { g.MaxAttempts = 0 })
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
-	need.Get(b.allow(BasisKeySafe, auto))(t)
+	need.Get(b.allow(BasisKeySafe, ownRepeat))(t)
 }
 
 func TestGrantIsConsumedOnceAndVoidAfterNews(t *testing.T) {

@@ -184,9 +184,9 @@ type Finder interface {
 	Mark(ctx context.Context, rules func(kind string) string, marks func(Operation) Marks, limit int) (more bool, err error)
 }
 
-// Holds stop automatic sends, grants and bulk runs.
+// Holds stop repeats, grants and bulk runs.
 type Holds interface {
-	// Hold stops automatic sends, grants and bulk runs for a scope; a hold on the
+	// Hold stops repeats, grants and bulk runs for a scope; a hold on the
 	// same scope is replaced. Release it with LiftHold.
 	Hold(ctx context.Context, h Hold) error
 	LiftHold(ctx context.Context, scope HoldScope, actor Actor, reason, changeID string) error

@@ -92,11 +92,6 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		{"visible_within", d.bound(&k.VisibleWithin)},
 		{"visible_for", d.bound(&k.VisibleFor)},
 		{"retry", d.retry(&k.Retry)},
-		{"auto", d.mapping(
-			field{"confirm", d.boolean(&k.Auto.Confirm)},
-			field{"deny", d.boolean(&k.Auto.Deny)},
-			field{"retry", d.choice(&k.Auto.Retry, "never", "absent", "key_safe")},
-		)},
 		{"input", func(n *node) { d.view(k, n) }},
 		{"key", func(n *node) { d.key(&k.Key, n) }},
 		{"token", func(n *node) { d.token(&k.Token, n) }},
@@ -115,7 +110,6 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 			d.choice(&word, "on", "off", "true", "false")(n)
 			k.Control = word == "on" || word == "true"
 		}},
-		{"unattended_risk", d.boolean(&k.UnattendedRisk)},
 		{"tests", func(n *node) {
 			d.each(n, "a list of cases", "- { name: …, answer: { status: 200, body: … }, want: landed }", func(item *node) { k.Tests = append(k.Tests, d.test(item)) })
 		}},

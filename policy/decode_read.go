@@ -177,8 +177,8 @@ func (d checker) lintIdentity(k *Kind) {
 			d.fail(at.below("state"), "neither the request nor `state` holds anything of the operation: it says the same of every one", "name what is wanted: ${input.version}")
 		}
 	case ByNothing:
-		if k.Auto.Confirm {
-			d.warn(at, "does not show which operation an effect belongs to, so it settles nothing: what it finds is evidence for a person", "say mark: it.metadata.indoubt, or auto: { confirm: false } where nothing shows it")
+		if k.Token.Stated() {
+			d.warn(at, "does not show which operation an effect belongs to, so it settles nothing: what it finds is evidence for a person", "say mark: it.metadata.indoubt, where the token goes")
 		}
 	}
 }

@@ -223,16 +223,6 @@ func (e *explanation) sending() {
 
 func (e *explanation) machine() {
 	k := e.kind
-	yes := func(b bool) string {
-		if b {
-			return "yes"
-		}
-		return "no"
-	}
-	e.say("auto", fmt.Sprintf("confirm %s, deny %s, retry %s", yes(k.Auto.Confirm), yes(k.Auto.Deny), k.Auto.Retry), "auto")
-	if k.UnattendedRisk {
-		e.say("unattended_risk", "a risk may be taken without a person at a terminal", "unattended_risk")
-	}
 	if len(k.Redact) > 0 {
 		e.say("redact", strings.Join(k.Redact, ", "), "redact")
 	}

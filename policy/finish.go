@@ -96,8 +96,8 @@ func (d checker) lintRead(k *Kind) {
 	if r.complete == nil {
 		d.warn(at, "without `complete`, finding nothing never proves that nothing is there", "complete: \"true\" where one answer shows everything")
 	}
-	// Said on purpose: no answer is the whole truth, or none is denied by the machine.
-	never := r.complete != nil && r.complete.Text == "false" || !k.Auto.Deny
+	// Said on purpose: no answer is the whole truth, or none that shows nothing is.
+	never := r.complete != nil && (r.complete.Text == "false" || r.complete.Text == "status == 200")
 	if !never && (k.LandsWithin == nil || k.VisibleWithin == nil) {
 		d.warn(at, fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
 	}
@@ -163,7 +163,7 @@ func (d checker) lintKeys(k *Kind) {
 	d.lintSupersedes(k)
 	d.lintClocks(k)
 	if k.Known {
-		d.lintMachine(k)
+		d.lintTarget(k)
 	}
 }
 
@@ -206,14 +206,8 @@ func (d checker) lintClocks(k *Kind) {
 	}
 }
 
-// lintMachine checks what the machine may do by itself.
-func (d checker) lintMachine(k *Kind) {
-	switch {
-	case k.Auto.Retry == "absent" && (k.Read == nil || k.LandsWithin == nil || k.VisibleWithin == nil || k.Read.complete == nil || !k.Read.Proves()):
-		d.warn(k.said("auto"), "`auto.retry: absent` never acts: absence cannot be proven here", "it needs token, read with complete, lands_within and visible_within")
-	case k.Auto.Retry == "key_safe" && k.Remembers == 0 && !k.Idempotent:
-		d.warn(k.said("auto"), "`auto.retry: key_safe` never acts: no key is remembered and the kind is not idempotent", "")
-	}
+// lintTarget checks that a kind which is safe to repeat says what it acts on.
+func (d checker) lintTarget(k *Kind) {
 	if k.Idempotent && k.target == nil {
 		d.warn(k.said("idempotent"), "without `target` nothing shows when a later operation has overtaken this one", "target: ${input.service}")
 	}

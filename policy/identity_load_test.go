@@ -120,11 +120,11 @@ func TestReadsThatIdentifyNoEffect(t *testing.T) {
 	}
 }
 
-// A kind whose check settles nothing says so, unless it is meant.
+// A kind whose check settles nothing although its token goes out says so.
 func TestAReadWithoutAMarkIsWarnedOf(t *testing.T) {
 	for text, want := range map[string]string{
-		"read: { http: { get: https://h.example/x }, list: body }":                                          "evidence for a person",
-		"auto: { confirm: false }, read: { http: { get: https://h.example/x }, list: body }":                "",
+		"token: { into: t }, read: { http: { get: https://h.example/x }, list: body }":                      "evidence for a person",
+		"read: { http: { get: https://h.example/x }, list: body }":                                          "",
 		"idempotent: true, target: x, read: { command: [a, '${input.v}'], state: json.v, receipt: json.r }": "`receipt` says nothing of a `state`",
 		"idempotent: true, target: x, read: { command: [a, '${input.v}'], state: json.v }":                  "",
 	} {

@@ -62,7 +62,6 @@ func blank() *Policy {
 		Clocks:  Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute, Skew: time.Second, Timeout: 30 * time.Second},
 		Look:    5,
 		Retry:   RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
-		Auto:    AutoRule{Confirm: true, Deny: true, Retry: "never"},
 		Repeat:  "allow",
 		Cancel:  "keep",
 		Control: true,

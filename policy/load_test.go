@@ -154,7 +154,7 @@ func TestRefused(t *testing.T) {
 		{"backwards", kind("    retry: { backoff: 30s..1s }\n"), 6, 23, "ends before it begins", ""},
 		{"rate", "version: 1\ndownstreams: { d: { rate: 20 } }\n", 2, 27, "is not a rate", "20/s"},
 		{"bool", kind("    idempotent: yes\n"), 6, 17, "must be true or false", ""},
-		{"choice", kind("    auto: { retry: absnt }\n"), 6, 20, "must be never, absent or key_safe", "`absent`"},
+		{"choice", kind("    repeat: alow\n"), 6, 13, "must be allow or replay", "`allow`"},
 		{"ttl shorter than memory", "version: 1\ndownstreams: { d: { base: https://d.example, key: { header: K, remembers: 24h } } }\nkinds: { k: { downstream: d, key: { from: [a], ttl: 1h }, lands_within: 0s } }\n", 3, 30, "shorter than the downstream remembers", ""},
 		{"supersedes what", kind("    supersedes: key\n"), 6, 17, "must be target", ""},
 		{"supersedes in defaults", "version: 1\ndefaults: { supersedes: target }\n", 2, 25, "does not belong into `defaults`", ""},
@@ -263,7 +263,7 @@ func TestUnknownKindFallsBack(t *testing.T) {
 		k := p.Kind("x.y")
 		duplicate, miss := k.Costs(ledger.Operation{})
 		need.That(t, !k.Known && k.Pattern == "" && k.Name == "x.y" && duplicate.Guess && miss.Guess, "%s: %+v %+v %+v", name, k.Known, duplicate, miss)
-		need.That(t, k.LandsWithin == nil && k.VisibleWithin == nil && k.Auto.Retry == "never" && k.Retry.Max == 0, "%s: a default proves or sends", name)
+		need.That(t, k.LandsWithin == nil && k.VisibleWithin == nil && k.Retry.Max == 0, "%s: a default proves or sends", name)
 	}
 	need.That(t, Default().Empty() && Default().Digest() != "" && !must(t, "version: 1").Empty(), "empty")
 }
@@ -307,17 +307,15 @@ downstreams:
 kinds:
   a:
     downstream: d
-    auto: { retry: absent }
     token: { into: t }
     read: { http: { get: /x }, list: body.list, mark: it.t, next: body.next }
   a2:
     downstream: d
     lands_within: 0s
+    token: { into: t }
     read: { http: { get: /x }, list: body.list }
   b:
     idempotent: true
-  c:
-    auto: { retry: key_safe }
   e:
     downstream: d
     lands_within: 2h
@@ -351,7 +349,6 @@ defaults:
   cost: { duplicate: high, miss: medium }
   deadline: 2m
   retry: { max: 0 }        # after doubt
-  auto: { confirm: true, deny: true, retry: never }   # retry: never | absent | key_safe
   escalate_after: 15m
   look: 5
 

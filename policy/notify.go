@@ -113,9 +113,6 @@ func (d fileDecoder) notifier(e entry) {
 	if !fine || !d.oneTransport(e.value, t) {
 		return
 	}
-	if k.Idempotent {
-		k.Auto.Retry = "key_safe"
-	}
 	if h := t.http; h != nil {
 		if h.method != "POST" && h.method != "PUT" {
 			d.fail(h.at, "a notice is not sent by "+strings.ToLower(h.method), "http: { post: … }")

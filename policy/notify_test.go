@@ -11,13 +11,13 @@ import (
 
 const notifying = `
 version: 1
-defaults: { redact: [text], auto: { retry: absent }, retry: { max: 0 } }
+defaults: { redact: [text], retry: { max: 0 } }
 downstreams: { hooks: { base: https://hooks.example, headers: { Authorization: "Bearer ${env.HOOK_KEY}" }, key: { header: Once } } }
 notify:
   oncall: { downstream: hooks, http: { post: /page }, idempotent: true, only: [pay.*] }
   chat: { on: [over, twice], command: [say, "${input.text}"], untaken_after: 2h, unchecked_after: 90s }
 kinds:
-  "*": { send: { command: recorded }, auto: { retry: absent } }
+  "*": { send: { command: recorded } }
 `
 
 func TestANotifierIsAKindOfItsOwn(t *testing.T) {
@@ -37,10 +37,10 @@ func TestANotifierIsAKindOfItsOwn(t *testing.T) {
 	if req, err := chat.Send.Request(notice("chat")); err != nil || req.Command.Argv[1] != "it's down" {
 		t.Errorf("%+v %v", req.Command, err)
 	}
-	need.That(t, oncall.Auto.Retry == "key_safe" && chat.Auto.Retry == "never" && oncall.Retry.Max == 5 && len(oncall.Redact) == 0, "%+v %+v", oncall.Auto, chat.Auto)
+	need.That(t, oncall.Retry.Max == 5 && len(oncall.Redact) == 0, "%+v", oncall)
 	for _, gone := range []string{"notify.gone", "notify"} { // the pattern * does not fit it
 		k := p.Kind(gone)
-		need.That(t, !k.Known && k.Send == nil && k.Auto.Retry == "never", "%s: %+v", gone, k)
+		need.That(t, !k.Known && k.Send == nil, "%s: %+v", gone, k)
 	}
 	if p.UncheckedAfter() != 90*time.Second || must(t, "version: 1").UncheckedAfter() != 5*time.Minute {
 		t.Error(p.UncheckedAfter())

@@ -105,16 +105,14 @@ type Kind struct {
 	Entry
 	Clocks
 
-	Retry          RetryRule
-	Auto           AutoRule
-	Look           float64 // what it costs a person to look it up by hand
-	UnattendedRisk bool    // a risk may be taken without a terminal
-	RepeatInDoubt  string  // "lost", "doubt", "none", or "" when not stated; see HoldBack
-	Repeat         string  // "allow" or "replay": an identical call after a delivered commit
-	Cancel         string  // "keep" or "forward": what the MCP proxy does with a client's cancellation of a recorded write
-	Match          []Match // the HTTP requests that are of this kind, for the HTTP proxy
-	Input          string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
-	Control        bool    // whether a positive control runs
+	Retry         RetryRule
+	Look          float64 // what it costs a person to look it up by hand
+	RepeatInDoubt string  // "lost", "doubt", "none", or "" when not stated; see HoldBack
+	Repeat        string  // "allow" or "replay": an identical call after a delivered commit
+	Cancel        string  // "keep" or "forward": what the MCP proxy does with a client's cancellation of a recorded write
+	Match         []Match // the HTTP requests that are of this kind, for the HTTP proxy
+	Input         string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
+	Control       bool    // whether a positive control runs
 
 	Key       KeyRule
 	Token     TokenRule
@@ -212,12 +210,6 @@ type Downstream struct {
 type RetryRule struct {
 	Max                    int // further attempts after the first
 	BackoffMin, BackoffMax time.Duration
-}
-
-// AutoRule is what the machine may do by itself.
-type AutoRule struct {
-	Confirm, Deny bool
-	Retry         string // never, absent or key_safe
 }
 
 // KeyRule says how an idempotency key is made where the caller brings none.

@@ -15,7 +15,7 @@ import (
 
 const carriedPolicy = `
 version: 1
-defaults: { deadline: 10s, retry: { max: 3, backoff: 1ms..5ms }, auto: { retry: key_safe } }
+defaults: { deadline: 10s, retry: { max: 3 } }
 downstreams:
   pay: { base: %q, key: { header: Idempotency-Key, remembers: 2h } }
 kinds:
@@ -55,7 +55,7 @@ func TestI5_KeyThatIsNotSentAgainMakesNothingSafe(t *testing.T) {
 			mark := filepath.Join(t.TempDir(), "sent")
 			b := w.beginAs(kind, map[string]any{"mark": mark}, nil)
 			o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
-			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe, Actor: ledger.Actor{Name: "auto", Machine: true}})
+			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe})
 			written, _ := filepath.Glob(mark + "*")
 			sent := res.Did == DidSend
 			need.That(t, sent == safe && (len(written) > 0) == safe, "%s: %s, %v (%v)", kind, res.Did, written, err)

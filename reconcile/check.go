@@ -154,7 +154,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	}
 	o := ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.held(), Release: true,
-		Confirm: unsettled == nil && k.Auto.Confirm, Deny: unsettled == nil && k.Auto.Deny, Actor: c.actor,
+		Settles: unsettled == nil, Actor: c.actor,
 		RecheckAt: e.recheck(rec, f, p, read.Verdict, c), Result: f.evidence.result(),
 	}
 	quoted, scheduled := quote{}, !onlyReads

@@ -3,7 +3,6 @@
 package reconcile
 
 import (
-	"strings"
 	"testing"
 	"time"
 
@@ -12,7 +11,7 @@ import (
 )
 
 func TestI6_AForwardStepOfTheClockProvesNothing(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))
+	w := newWorld(t, payPolicy)
 	w.known("pay")
 	w.later(time.Hour) // the control is old enough
 	b := w.begin("pay", 420)
@@ -24,7 +23,7 @@ func TestI6_AForwardStepOfTheClockProvesNothing(t *testing.T) {
 		w.side.apply(charge{Ref: token, Amount: 420})
 	}()
 	o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
-	stop := w.run(w.newEngine(Options{Send: true}))
+	stop := w.run(w.newEngine(Options{Notify: true}))
 	defer stop()
 	time.Sleep(700 * time.Millisecond)
 	w.later(5 * time.Minute) // the step

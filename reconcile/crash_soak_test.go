@@ -37,7 +37,7 @@ func (w *world) spawn(text string, o ledger.Operation, connect string) (*exec.Cm
 }
 
 func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
-	text := strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1)
+	text := payPolicy
 	w := newWorld(t, text)
 	o := w.proven("pay")
 	var arrived atomic.Int64
@@ -56,8 +56,8 @@ func TestI10_KilledBetweenAttemptAndSettle(t *testing.T) {
 	_ = cmd.Wait()
 	got := w.get(o.ID).Operation
 	need.Must(t, got.State == ledger.Pending, "%s after the kill: %s", got.State, out)
-	// An engine that may send is there all the time.
-	stop := w.run(w.newEngine(Options{Send: true}))
+	// An engine is there all the time.
+	stop := w.run(w.newEngine(Options{Notify: true}))
 	w.pass(21 * time.Second) // and so has the deadline
 	eventually(t, "found by a check", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
 	w.pass(time.Hour)

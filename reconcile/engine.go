@@ -16,13 +16,12 @@ import (
 )
 
 // Engine reconciles one ledger. It is safe for use by many goroutines. It decides
-// what is read and sent, and when; its reader does the reading.
+// what is read, and when; its reader does the reading.
 type Engine struct {
 	reader
 
 	writes  writes      // transmissions in flight
 	active  activeReads // operations the run loop is reading
-	autos   autoSends   // operations considered for sending
 	lead    ledger.Lead // how the clocks stood at the last pass
 	after   follower    // of the history
 	backlog backlog     // due, and not begun yet

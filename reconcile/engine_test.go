@@ -15,8 +15,6 @@ import (
 	"indoubt/policy"
 )
 
-const autoPolicy = "    auto: { retry: absent }\n    lands_within: 20s"
-
 func TestRunSettlesByItself(t *testing.T) {
 	inABubble(t, strings.NewReplacer("lands_within: 20s", "lands_within: 300ms", "visible_within: 10s", "visible_within: 200ms").Replace(payPolicy), func(t *testing.T, w *world) {
 		w.known("pay")
@@ -248,13 +246,13 @@ func TestMissingSecretIsOneItemAndNoError(t *testing.T) {
 // An engine that is at work under another policy keeps those that come later from
 // settling anything, also when it has nothing to do itself.
 func TestOtherPolicyOnlyLooks(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))
+	w := newWorld(t, payPolicy)
 	w.known("pay")
 	theirs := need.Get(policy.Parse("p", []byte(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 1ms", 1))))(t)
 	leave := w.run(w.engine)
 	eventually(t, "the first is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
 	b := w.begin("pay", 420) // in flight: nobody reads it yet
-	other := New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya, Policy: func() *policy.Policy { return theirs }, Send: true})
+	other := New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya, Policy: func() *policy.Policy { return theirs }})
 	stop := w.run(other)
 	eventually(t, "the second has noticed", func() bool { return other.onlyReads(w.ctx) })
 	leave()
@@ -296,113 +294,6 @@ func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
 		w.pass(registerEvery)
 		need.That(t, !w.engine.onlyReads(w.ctx) && blank.onlyReads(w.ctx), "a console without a policy drove out the engine that has one")
 	})
-}
-
-func TestI5_TheMachineSendsOnlyWhatItMay(t *testing.T) {
-	auto := func(rule string) string {
-		return strings.Replace(payPolicy, "    lands_within: 20s", "    auto: { retry: "+rule+" }\n    lands_within: 20s", 1)
-	}
-	for _, tc := range []struct {
-		name    string
-		policy  string
-		send    bool
-		prepare func(w *world, o ledger.Operation)
-		posts   int
-	}{
-		{name: "absent", policy: auto("absent"), send: true, posts: 1},
-		{name: "policy says never", policy: payPolicy, send: true},
-		{name: "engine may not", policy: auto("absent")},
-		{name: "held", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
-			need.OK(w, w.store.Hold(w.ctx, ledger.Hold{Scope: "all", Actor: maya, Reason: "incident", ChangeID: ledger.NewID()}))
-		}},
-		{name: "the same input", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
-			need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "t", OperationID: ledger.NewID(), AttemptID: "ta", Kind: "pay", Key: "another",
-				Fingerprint: o.Fingerprint, Token: ledger.NewToken(), Input: o.Input, Deadline: 48 * time.Hour, Actor: pipeline}))(w)
-		}},
-		{name: "one of the same key fields", policy: keyedByAmount(auto("absent")), send: true, prepare: func(w *world, _ ledger.Operation) { w.begin("pay", 420) }},
-		{name: "one of other key fields", policy: keyedByAmount(auto("absent")), send: true, posts: 1, prepare: func(w *world, _ ledger.Operation) { w.begin("pay", 421) }},
-		{name: "parked", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
-			need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "p", ID: o.ID, Version: o.Version, Verb: ledger.VerbPark, Until: w.now().Add(time.Hour), Actor: maya}))(w)
-		}},
-		{name: "undone", policy: auto("absent"), send: true, prepare: func(w *world, o ledger.Operation) {
-			need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: "u", ID: o.ID, Version: o.Version, Verb: ledger.VerbUndo, Reason: "not so sure", Actor: maya}))(w)
-		}},
-		{name: "attempts used up", policy: strings.Replace(auto("absent"), "max: 3", "max: 0", 1), send: true},
-		{name: "never comes through", policy: auto("absent"), send: true, posts: 1, prepare: func(w *world, o ledger.Operation) {
-			w.side.onPost = cutFirst // in doubt again, and too early for a new proof
-		}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			w := newWorld(t, tc.policy)
-			o := w.proven("pay")
-			if tc.prepare != nil {
-				tc.prepare(w, o)
-			}
-			e := w.newEngine(Options{Send: tc.send})
-			for range 3 {
-				if tc.send {
-					e.sendWhatMayBe(w.ctx)
-				}
-				e.active.idle.Wait()
-			}
-			need.Equal(t, w.side.posted(), tc.posts, "posts")
-			if tc.posts == 1 {
-				a := w.get(o.ID).Attempts[1]
-				need.That(t, strings.HasPrefix(a.Actor, "auto:") && a.Basis == ledger.BasisAbsent, "%+v", a)
-			}
-		})
-	}
-}
-
-// What was looked at in vain a moment ago is sent as soon as a check has moved it.
-func TestTheMachineSendsWhenTheProofIsThere(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))
-	w.known("pay")
-	o := w.doubt("pay", 420)
-	w.pass(pastProof)
-	e := w.newEngine(Options{Send: true})
-	e.consider(w.ctx, o.ID, o.Version)
-	e.active.idle.Wait()
-	need.Equal(t, w.side.posted(), 0, "posts without proof")
-	now := w.read(o.ID).Operation
-	e.consider(w.ctx, o.ID, now.Version)
-	e.active.idle.Wait()
-	need.Equal(t, w.side.posted(), 1, "posts after the proof")
-}
-
-// Under a key that is remembered the machine repeats what had no clear answer, as
-// often as the policy says and no more.
-func TestI5_TheMachineRepeatsUnderAKeyWhileAttemptsRemain(t *testing.T) {
-	text := strings.NewReplacer("    headers:", "    key: { header: Idempotency-Key, remembers: 24h }\n    headers:",
-		"    lands_within: 20s", "    auto: { retry: key_safe }\n    lands_within: 20s").Replace(payPolicy)
-	text = text[:strings.Index(text, "    read:")] + strings.Replace(text[strings.Index(text, "    send:"):], "max: 3", "max: 2", 1)
-	w := newWorld(t, text)
-	w.side.keys, w.keyWorks = true, true
-	w.side.onPost = func(s *side, rw http.ResponseWriter, r *http.Request, c charge) {
-		if c.Amount == 666 {
-			hangUp(rw)
-			return
-		}
-		_ = s.apply(c)
-		rw.WriteHeader(201)
-	}
-	good, bad := w.doubt("pay", 420, 420), w.doubt("pay", 666)
-	w.keyWorks = false
-	keyless := w.doubt("pay", 421)
-	e := w.newEngine(Options{Send: true})
-	e.sendWhatMayBe(w.ctx)
-	e.active.idle.Wait()
-	need.Equal(t, w.side.posted(), 2, "posts")
-	for range 3 {
-		w.pass(time.Minute)
-		e.sendWhatMayBe(w.ctx)
-		e.active.idle.Wait()
-	}
-	effects, posts, _ := w.side.count()
-	if effects != 1 || posts != 3 || w.get(good.ID).Operation.State != ledger.Committed || w.get(bad.ID).Operation.State != ledger.Uncertain ||
-		len(w.get(keyless.ID).Attempts) != 1 {
-		t.Errorf("%d effects, %d posts", effects, posts)
-	}
 }
 
 func TestNoPolicyMeansTheDefaults(t *testing.T) {

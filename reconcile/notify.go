@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"slices"
 	"sync"
@@ -153,10 +154,10 @@ func (t *notifying) tell(ctx context.Context, n *policy.Notifier, notice Notice)
 		return "", fmt.Errorf("ask the ledger: %w", err)
 	case rec.State() == ledger.Pending:
 		return "", nil
-	case rec.State() != ledger.Failed || rec.Operation.AttemptCount > k.Retry.Max: // what is in doubt is an operation like any other
+	case rec.State() != ledger.Failed && !(rec.State() == ledger.Uncertain && k.Idempotent), rec.Operation.AttemptCount > k.Retry.Max:
 		t.learn(n.Name, notice.Key)
 		return "", nil
-	case t.e.now().Before(rec.Operation.UpdatedAt.Add(autoPause(k.Retry, rec.Operation.ID, rec.Operation.AttemptCount))):
+	case t.e.now().Before(rec.Operation.UpdatedAt.Add(pause(k.Retry, rec.Operation.ID, rec.Operation.AttemptCount))):
 		return "", nil
 	}
 	if why, err = t.stands(ctx, k); why != "" || err != nil {
@@ -191,8 +192,26 @@ func (t *notifying) stands(ctx context.Context, k *policy.Kind) (string, error) 
 	return "", nil
 }
 
-// send begins the operation of a notice, transmits it once and settles it. What cannot
-// be recorded is not sent.
+// pause is how long the attempt after n waits: exponential, with jitter that is the same
+// in every engine.
+func pause(r policy.RetryRule, id string, n int) time.Duration {
+	top := r.BackoffMin
+	for range n - 1 {
+		if top = 2 * top; top >= r.BackoffMax {
+			break
+		}
+	}
+	if r.BackoffMax > 0 {
+		top = min(top, r.BackoffMax)
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id))
+	_, _ = h.Write([]byte{byte(n)})
+	return time.Duration(float64(top) * (0.5 + float64(h.Sum32()%1000)/2000))
+}
+
+// send begins the operation of a notice, or repeats one in doubt where a repeat does no
+// harm, transmits it once and settles it. What cannot be recorded is not sent.
 func (t *notifying) send(ctx context.Context, k *policy.Kind, o ledger.Operation) (why string, err error) {
 	leave, err := t.e.writes.enter()
 	if err != nil {
@@ -222,14 +241,24 @@ func (t *notifying) send(ctx context.Context, k *policy.Kind, o ledger.Operation
 	if a.via == "command" {
 		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()
 	}
-	res, err := ledger.Begin(ctx, t.e.o.Store, req)
-	if err != nil {
+	g := ledger.GrantRequest{ChangeID: change, OperationID: o.ID, AttemptID: req.AttemptID, Actor: actor, TokenSent: token}
+	var res ledger.BeginResult
+	if o.State == ledger.Uncertain {
+		g.GrantID, g.Version, g.Basis, g.Own, g.KeyWorks = ledger.NewID(), o.Version, ledger.BasisKeySafe, true, true
+		g.ExpiresAt, g.MaxAttempts, g.Sender = rec.Now.Add(k.Deadline), k.Retry.Max, a.via
+		g.Deadline, g.Host, g.PID, g.Tree, g.Place = k.Deadline, req.Host, req.PID, req.Tree, req.Place
+		applied, err := ledger.Allow(ctx, t.e.o.Store, g)
+		if err != nil {
+			return "", fmt.Errorf("record it: %w", err)
+		}
+		res = ledger.BeginResult{Answer: ledger.AnswerBegun, Operation: applied.After, Attempt: applied.Attempt}
+	} else if res, err = ledger.Begin(ctx, t.e.o.Store, req); err != nil {
 		return "", fmt.Errorf("record it: %w", err)
 	}
 	if res.Answer != ledger.AnswerBegun { // another engine was first
 		return "", nil
 	}
-	g := ledger.GrantRequest{ChangeID: change, OperationID: res.Operation.ID, AttemptID: req.AttemptID, Actor: actor, TokenSent: token}
+	g.OperationID = res.Operation.ID
 	a.rec.Operation, a.began = res.Operation, ledger.SentOf(req, res)
 	answer := ledger.Answer{Err: errors.New("another engine has recorded it in other words meanwhile"), BeganAt: time.Now(), EndedAt: time.Now()}
 	if bytes.Equal(res.Operation.Input, o.Input) && res.Operation.Token == o.Token {

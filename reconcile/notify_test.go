@@ -113,7 +113,7 @@ func (o *office) want(events ...string) {
 }
 
 func (o *office) engine() *Engine {
-	e := New(Options{Store: o.store, Policy: o.inForce, Actor: maya, Clock: o.now, Steady: hostclock.With(o.now), Send: true, Log: func(s string) { o.Logf("engine: %s", s) }})
+	e := New(Options{Store: o.store, Policy: o.inForce, Actor: maya, Clock: o.now, Steady: hostclock.With(o.now), Notify: true, Log: func(s string) { o.Logf("engine: %s", s) }})
 	e.notify.every = 5 * time.Millisecond
 	return e
 }
@@ -236,23 +236,19 @@ func TestAnOutageThatIsOverIsTold(t *testing.T) {
 	})
 }
 
-// What is in doubt is told again only where the policy says that it may be.
+// What is in doubt is told again only where that does no harm.
 func TestANoticeInDoubtIsAnOperationLikeAnyOther(t *testing.T) {
 	for more, want := range map[string]int{", on: opened": 1, ", on: opened, idempotent: true, retry: { max: 2, backoff: 10ms..20ms }": 3} {
 		offices(t, more, func(o *office) {
 			o.set(func(w http.ResponseWriter, _ *http.Request) { hangUp(w) })
-			e := o.engine()
-			o.run(e)
+			o.run(o.engine())
 			o.fail(5)
 			eventually(o, "in doubt", func() bool { all := o.deliveries(); return len(all) == 1 && all[0].Operation.State == ledger.Uncertain })
-			e.sendWhatMayBe(o.ctx)
 			eventually(o, "attempts", func() bool {
-				e.sendWhatMayBe(o.ctx)
 				o.pass(10 * time.Second)
 				return len(o.events()) >= want
 			})
 			o.pass(time.Hour)
-			e.sendWhatMayBe(o.ctx)
 			time.Sleep(100 * time.Millisecond)
 			eventually(o, "in doubt again", func() bool { return o.deliveries()[0].Operation.State == ledger.Uncertain })
 			need.Equal(o, len(o.events()), want, "sent")

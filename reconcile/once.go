@@ -37,9 +37,8 @@ func (s *Summary) count(r ledger.Read) {
 }
 
 // Once expires, prices and reads everything that is due now, each operation
-// once, and tells progress about every one, one at a time. With Options.Send it
-// also sends where the policy says so. Errors: ErrReadOnly, ErrCopied, and of
-// the ledger; a read that fails is counted and passed to progress.
+// once, and tells progress about every one, one at a time. Errors: ErrReadOnly,
+// ErrCopied, and of the ledger; a read that fails is counted and passed to progress.
 func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, error) {
 	var s Summary
 	if e.o.ReadOnly {
@@ -59,9 +58,6 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 	e.prices.last = true
 	defer func() { e.prices.last = false }()
 	err := e.readAll(ctx, &s, progress)
-	if err == nil && e.o.Send {
-		e.sendWhatMayBe(ctx)
-	}
 	e.active.idle.Wait()
 	return s, err
 }

@@ -1,9 +1,8 @@
-// Package reconcile reads the other side to learn whether an uncertain write landed, and
-// sends once more where that is allowed.
+// Package reconcile reads the other side to learn whether an uncertain write landed.
 //
 // An Engine reads what is due, judges what it finds and writes the verdict
-// through the rules of package ledger; Plan says what a retry would do, Retry
-// does it. The package may import policy, ledger and connect; nothing here
+// through the rules of package ledger. It sends nothing on its own account (I5): Plan
+// tells a person what a retry would do, and Retry does it for one. The package may import policy, ledger and connect; nothing here
 // draws on a screen or parses a command line.
 package reconcile
 
@@ -23,10 +22,8 @@ type Options struct {
 	Actor  ledger.Actor          // who the engine works for
 	// Program is where it runs: console, engine, check. A read that it makes for a person is
 	// signed by the check, with both.
-	Program string
-	// Send lets the engine send on its own, where a kind's policy says so and the
-	// basis is proof or a key (I5). Without it the engine only reads.
-	Send     bool
+	Program  string
+	Notify   bool               // the engine tells the policy's notifiers what happened
 	ReadOnly bool               // nothing is written and no downstream is read
 	Clock    ledger.Clock       // nil: the host's
 	Steady   ledger.SteadyClock // nil: the host's
@@ -121,12 +118,12 @@ func (e *ChangedError) Difference() []string {
 	return out
 }
 
-// RetryRequest asks for one more attempt.
+// RetryRequest is a person's wish for one more attempt.
 type RetryRequest struct {
 	ID      string
 	Version int64 // the version that was shown (I7)
 	Basis   ledger.Basis
-	Showing Showing // of the Plan that was agreed to; a machine's retry shows nothing
+	Showing Showing // of the Plan that was agreed to
 	Reason  string
 	Actor   ledger.Actor
 	// ChangeID makes the request repeatable: the same again sends nothing.

@@ -25,14 +25,14 @@ const (
 	settleRoom = 2 * time.Second
 )
 
-// Retry makes one more attempt: a fresh check first where
+// Retry makes one more attempt for a person (I5): a fresh check first where
 // there is one; then permission, attempt and deadline in one transaction; then
 // one transmission; then its outcome. For a pipeline it only gives the
 // permission. The caller's cancel is heeded until the attempt is recorded and
 // not after.
 //
 // A refusal comes back as Did "refused" together with the error: *RefusedError
-// (also code read_only, quitting, throttled, loss_untyped), *MovedError,
+// (also code read_only, quitting, throttled, loss_untyped, no_person), *MovedError,
 // ErrNotFound, *LeasedError, and *ChangedError when what would be sent is not
 // what was shown.
 func (e *Engine) Retry(ctx context.Context, q RetryRequest) (RetryResult, error) {
@@ -86,7 +86,7 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 	if e.o.ReadOnly {
 		return RetryResult{}, refuse("read_only", "this program was started read-only", "start it without --read-only")
 	}
-	rec, moved, err := e.amongOthers(ctx, q)
+	rec, moved, err := e.amongOthers(ctx, q.ID)
 	if err != nil {
 		return RetryResult{}, err
 	}
@@ -96,7 +96,7 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 	a := &attempt{q: q, rec: rec, moved: moved}
 	a.q.Version = moved(q.Version)
 	a.under(e.policy())
-	if err := e.weigh(ctx, a, a.k.Read == nil); err != nil {
+	if err := e.weigh(a, a.k.Read == nil); err != nil {
 		return RetryResult{Operation: rec.Operation}, err
 	}
 	if result, done, err := e.checkFirst(ctx, a); done || err != nil {
@@ -114,27 +114,21 @@ func (a *attempt) under(pol *policy.Policy) {
 	a.via = a.k.Send.Via()
 }
 
-// stillSo weighs anew what was weighed under another policy than the one in force. A
-// machine begins from the start.
-func (e *Engine) stillSo(ctx context.Context, a *attempt) error {
+// stillSo weighs anew what was weighed under another policy than the one in force.
+func (e *Engine) stillSo(a *attempt) error {
 	pol := e.policy()
-	switch {
-	case pol.Digest() == a.pol:
+	if pol.Digest() == a.pol {
 		return nil
-	case a.q.Actor.Machine:
-		return refuse("basis", errOtherPolicy.Error(), "")
 	}
 	a.under(pol)
-	return e.weigh(ctx, a, true)
+	return e.weigh(a, true)
 }
 
 // amongOthers is the operation as it stands, beside others that want the same: also
-// those whose writer did not know the policy. A machine does not go on without them.
-func (e *Engine) amongOthers(ctx context.Context, q RetryRequest) (ledger.Record, func(int64) int64, error) {
-	if err := e.markAll(ctx); err != nil && q.Actor.Machine {
-		return ledger.Record{}, nil, refuse("related", "whether another operation wants the same is not known: "+err.Error(), "")
-	}
-	return e.current(ctx, q.ID)
+// those whose writer did not know the policy, where these can be marked.
+func (e *Engine) amongOthers(ctx context.Context, id string) (ledger.Record, func(int64) int64, error) {
+	_ = e.markAll(ctx)
+	return e.current(ctx, id)
 }
 
 // repeated recognises a request that was carried out before, so that saying it
@@ -158,23 +152,15 @@ func repeated(rec ledger.Record, q RetryRequest) (RetryResult, bool) {
 // would allow the attempt, and compares what would be sent with what was shown.
 // Before the check that is made first, it does not ask yet for what only a risk
 // needs.
-func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
+func (e *Engine) weigh(a *attempt, final bool) error {
 	a.rec = asOf(a.rec, e.moment())
 	a.basis, a.why, a.until = a.k.AllowedBasis(a.rec, a.rec.Now)
 	if stronger(a.q.Basis, a.basis) {
 		return lapsed(a.why)
 	}
-	if a.q.Actor.Machine && e.onlyReads(ctx) {
-		return refuse("basis", errOnlyReading.Error(), "")
-	}
 	g := a.grant()
-	if a.basis == ledger.BasisRiskAccepted {
-		switch {
-		case a.q.Actor.Machine:
-			return refuse("no_person", "taking the risk needs a person at a terminal", "open indoubt and press R")
-		case final && a.q.Actor.Terminal && !a.q.LossTyped:
-			return refuse("loss_untyped", "taking the risk needs the loss typed in", "type what a duplicate would cost")
-		}
+	if a.basis == ledger.BasisRiskAccepted && final && a.q.Actor.Terminal && !a.q.LossTyped {
+		return refuse("loss_untyped", "taking the risk needs the loss typed in", "type what a duplicate would cost")
 	}
 	if !final { // a check may prove that there is no risk, and nothing to answer for
 		g.Actor.Terminal, g.Reason, g.OverrideMax = true, "to be said", true
@@ -184,7 +170,7 @@ func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
 	}
 	shown, err := a.showing()
 	switch {
-	case err != nil || a.q.Actor.Machine:
+	case err != nil:
 		return err
 	case a.q.Showing.Digest == "":
 		return refuse("not_shown", "what would be sent was not shown before", "look at it first")
@@ -229,7 +215,7 @@ func (a *attempt) grant() ledger.GrantRequest {
 		ChangeID: a.q.ChangeID, GrantID: ledger.DeriveID(a.q.ChangeID, "grant"), OperationID: a.rec.Operation.ID,
 		Version: a.q.Version, Basis: a.basis, Sender: a.via, KeyWorks: a.k.KeyWorks() && now.Before(safe),
 		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, AsOf: a.rec.Moment(), MaxAttempts: a.k.Retry.Max, OverrideMax: a.q.OverrideMax,
-		UnattendedRisk: a.k.UnattendedRisk, Related: a.q.Showing.Related, Request: a.q.Showing.Digest,
+		Related: a.q.Showing.Related, Request: a.q.Showing.Digest,
 	}
 	if a.via != "pipeline" { // its grant is of this try alone, see giveUp
 		g.GrantID = ledger.NewID()
@@ -266,9 +252,8 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 	if a.k.Read == nil {
 		return RetryResult{}, false, nil
 	}
-	actor := a.q.Actor
 	before := a.rec.Operation
-	checked, err := e.checkLocked(ctx, before.ID, check{actor: e.checkerFor(actor), eager: !actor.Machine, wait: 10 * time.Second})
+	checked, err := e.checkLocked(ctx, before.ID, check{actor: e.checkerFor(a.q.Actor), eager: true, wait: 10 * time.Second})
 	if err != nil {
 		return RetryResult{Operation: before}, false, fmt.Errorf("check before sending: %w", err)
 	}
@@ -280,14 +265,10 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 		return result, true, nil
 	case ledger.Mismatch:
 		return result, false, refuse("conflict", "a check just made "+checked.Read.Reason, "look at it")
-	case ledger.Inconclusive:
-		if actor.Machine && !checked.Read.FoundNone() {
-			return result, false, refuse("basis", "the check before sending cannot tell: "+checked.Read.Reason, "")
-		}
 	}
 	// The read may have moved the operation itself, and only it: what it proved
 	// makes the ground better, never worse.
-	if a.rec, a.moved, err = e.amongOthers(ctx, a.q); err != nil {
+	if a.rec, a.moved, err = e.amongOthers(ctx, a.q.ID); err != nil {
 		return result, false, err
 	}
 	if now := a.rec.Operation; now.Version != before.Version {
@@ -297,7 +278,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 		}
 		a.q.Version = now.Version
 	}
-	err = e.weigh(ctx, a, true)
+	err = e.weigh(a, true)
 	if refused := new(ledger.RefusedError); errors.As(err, &refused) && refused.Code == "no_person" {
 		refused.Why += "; a check just made cannot tell: " + checked.Read.Reason
 	}
@@ -306,7 +287,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 
 // handBack gives the pipeline permission to send once more.
 func (e *Engine) handBack(ctx context.Context, a *attempt) (RetryResult, error) {
-	if err := e.stillSo(ctx, a); err != nil {
+	if err := e.stillSo(a); err != nil {
 		return RetryResult{Operation: a.rec.Operation, Read: a.read}, err
 	}
 	applied, err := ledger.Allow(ctx, e.o.Store, a.grant())
@@ -328,7 +309,7 @@ func waitsFor(o ledger.Operation) string {
 func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) {
 	result := RetryResult{Operation: a.rec.Operation, Read: a.read}
 	down := e.downs.of(a.k)
-	if until, why := down.blocked(); !until.IsZero() && (a.q.Actor.Machine || down.throttled()) {
+	if until, why := down.blocked(); !until.IsZero() && down.throttled() {
 		return result, refuse("throttled", why, "try again later")
 	}
 	free, err := down.admit(ctx, true)
@@ -338,7 +319,7 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 	if err != nil {
 		return result, err
 	}
-	if until, why := down.blocked(); !until.IsZero() && (a.q.Actor.Machine || down.throttled()) {
+	if until, why := down.blocked(); !until.IsZero() && down.throttled() {
 		free() // it asked for a pause meanwhile
 		return result, refuse("throttled", why, "try again later")
 	}
@@ -360,7 +341,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 		return result, err
 	}
 	defer leave()
-	if err := e.stillSo(ctx, a); err != nil {
+	if err := e.stillSo(a); err != nil {
 		return result, err
 	}
 	// The fence stands before the ledger's own deadline can: it counts from here,

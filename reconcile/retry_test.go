@@ -38,7 +38,7 @@ func (w *world) retry(q RetryRequest) (RetryResult, error) {
 // shown is the request of a person who agrees to what an engine shows.
 func (w *world) shown(e *Engine, q RetryRequest) RetryRequest {
 	w.Helper()
-	if !q.Actor.Machine && q.Showing.Digest == "" {
+	if q.Showing.Digest == "" {
 		p := need.Get(e.Plan(w.ctx, q.ID))(w)
 		q.Showing = p.Showing
 	}
@@ -134,13 +134,12 @@ func TestI5_RiskNeedsAPerson(t *testing.T) {
 		q    RetryRequest
 		want string
 	}{
-		"machine":          {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true, Actor: ledger.Actor{Name: "auto", Machine: true}}, "no_person"},
-		"no terminal":      {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true, Actor: ledger.Actor{Name: "maya"}}, "no_person"},
-		"no reason":        {RetryRequest{Basis: ledger.BasisRiskAccepted, LossTyped: true, Actor: maya}, "no_reason"},
-		"loss not typed":   {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", Actor: maya}, "loss_untyped"},
-		"claims proof":     {RetryRequest{Basis: ledger.BasisAbsent, Actor: maya}, "basis"},
-		"claims a key":     {RetryRequest{Basis: ledger.BasisKeySafe, Actor: maya}, "basis"},
-		"machine, no word": {RetryRequest{Actor: ledger.Actor{Name: "auto", Machine: true}}, "no_person"},
+		"machine":        {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true, Actor: ledger.Actor{Name: "engine", Machine: true}}, "no_person"},
+		"no terminal":    {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true, Actor: ledger.Actor{Name: "maya"}}, "no_person"},
+		"no reason":      {RetryRequest{Basis: ledger.BasisRiskAccepted, LossTyped: true, Actor: maya}, "no_reason"},
+		"loss not typed": {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", Actor: maya}, "loss_untyped"},
+		"claims proof":   {RetryRequest{Basis: ledger.BasisAbsent, Actor: maya}, "basis"},
+		"claims a key":   {RetryRequest{Basis: ledger.BasisKeySafe, Actor: maya}, "basis"},
 	} {
 		tc.q.ID, tc.q.Version = o.ID, o.Version
 		res, err := w.retry(tc.q)

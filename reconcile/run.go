@@ -14,7 +14,6 @@ const (
 	passEvery  = 20 * time.Millisecond // least time between two passes
 	pollEvery  = time.Second           // longest, for writers that do not notify
 	errorPause = 2 * time.Second       // after the ledger could not be read
-	autoEvery  = 15 * time.Second      // between two searches for what may be sent by itself
 	batch      = 500                   // rows taken from the ledger at once
 	troubleFor = 5 * time.Second       // before an operation that made trouble is read again
 )
@@ -72,8 +71,8 @@ func (a *activeReads) count() int {
 }
 
 // Run expires, prices, reads what is due and settles until ctx ends; with
-// Options.Send it also sends where the policy says so. It survives a ledger
-// that cannot be read for a while. A read-only engine only waits. Errors:
+// Options.Notify it also tells people. It sends no operation (I5). It survives a
+// ledger that cannot be read for a while. A read-only engine only waits. Errors:
 // ErrReadOnly and ErrCopied of a ledger that may not be written, *ledger.AwayError of one
 // that has moved, ErrGone of one that is not where it was.
 func (e *Engine) Run(ctx context.Context) error {
@@ -85,7 +84,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	defer e.active.idle.Wait()
 	ctx, end := context.WithCancel(ctx)
 	defer end() // what is waited for ends with the loop, whatever ended that
-	if e.o.Send {
+	if e.o.Notify {
 		e.active.idle.Add(1)
 		go func() {
 			defer e.active.idle.Done()
@@ -95,7 +94,6 @@ func (e *Engine) Run(ctx context.Context) error {
 	watch := e.o.Store.Watch(ctx)
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	lastAuto := time.Time{}
 	trouble := "" // what was said last
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -121,10 +119,6 @@ func (e *Engine) Run(ctx context.Context) error {
 				return nil
 			}
 			continue
-		}
-		if e.o.Send && time.Since(lastAuto) >= autoEvery {
-			lastAuto = time.Now()
-			e.sendWhatMayBe(ctx)
 		}
 		if sleep(ctx, passEvery-time.Since(began)) != nil {
 			return nil
@@ -314,11 +308,6 @@ func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
 	switch {
 	case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrRefused), errors.Is(err, errNotDue):
 		return ReadResult{}, nil
-	case err != nil:
-		return result, err
 	}
-	if e.o.Send && mayEver(e.policy().Kind(r.row.Kind)) {
-		e.consider(ctx, result.Operation.ID, result.Operation.Version)
-	}
-	return result, nil
+	return result, err
 }

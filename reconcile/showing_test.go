@@ -138,23 +138,6 @@ func (w *world) besideSameInput(again func(ledger.Operation) ledger.BeginResult)
 	}
 }
 
-// The machine sends nothing beside the same input, also one that had no effect: a
-// pipeline that wants it twice may have meant the other one.
-func TestI5_TheMachineSendsNothingBesideASameInputOperation(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "    lands_within", "    auto: { retry: absent }\n    lands_within", 1))
-	for name, outcome := range map[string]ledger.SettleRequest{
-		"landed":  {Outcome: ledger.OutcomeCommitted, Status: 201},
-		"refused": {Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 402},
-	} {
-		o := w.proven("pay")
-		_, _, may := mayAuto(w.inForce().Kind("pay"), w.get(o.ID), w.now())
-		need.Must(t, may, "%s: it may not before", name)
-		w.settle(w.again(o), outcome)
-		_, _, may = mayAuto(w.inForce().Kind("pay"), w.get(o.ID), w.now())
-		need.That(t, !may, "%s: the machine may send", name)
-	}
-}
-
 // A retry without a terminal looks first: what landed and what is proven absent
 // are no risk.
 func TestRetryLooksBeforeItAsksForAPerson(t *testing.T) {

@@ -109,7 +109,7 @@ func TestI6_EnginesOfSeveralHostsWaitAtOnce(t *testing.T) {
 
 // A sender that lives is not taken for lost because the clock was set forward.
 func TestI3_AForwardStepEndsNoAttempt(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s", autoPolicy, 1))
+	w := newWorld(t, payPolicy)
 	w.known("pay")
 	w.pass(time.Hour)
 	b := w.begin("pay", 420) // for a minute

@@ -49,7 +49,7 @@ func TestI6_NothingIsProvenWhileAProcessLives(t *testing.T) {
 		!strings.Contains(res.Read.Reason, "pay-tool, started by process 4711 on here") {
 		t.Fatalf("%s: %s", res.Read.Verdict, res.Read.Reason)
 	}
-	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: ledger.Actor{Name: "auto", Machine: true}})
+	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
 	need.That(t, err != nil, "it was sent again")
 	end()
 	res = w.read(o.ID)

@@ -32,7 +32,7 @@ func TestAnEngineEndsWithItsLedger(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	gone := &fullDisk{Store: w.store, err: ledger.ErrGone, asked: make(chan time.Time, 1)}
 	gone.left.Store(1)
-	e := w.newEngine(Options{Send: true})
+	e := w.newEngine(Options{Notify: true})
 	e.o.Store = gone
 	ended := make(chan error, 1)
 	go func() { ended <- e.Run(w.ctx) }()

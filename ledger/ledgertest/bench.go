@@ -142,7 +142,7 @@ func BenchEngine(b *testing.B, open func() ledger.Store) {
 				if i%4 == 0 {
 					verdict, receipts = ledger.Absent, nil
 				}
-				applied, err := ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: r.Version, Lease: leases[i-1].Lease, Release: true, Confirm: true, Deny: true,
+				applied, err := ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: r.Version, Lease: leases[i-1].Lease, Release: true, Settles: true,
 					Actor: benched, Read: ledger.Read{ID: ledger.NewID(), OperationID: r.ID, BeganAt: now, EndedAt: now, Verdict: verdict, Reason: "the list shows it",
 						Found: len(receipts), Receipts: receipts, Evidence: []byte(`{"status":200,"body":{"data":[]}}`), Digest: "p1", Actor: "auto"}})
 				need.That(b, err == nil && applied.After.State != ledger.Uncertain, "%s: %v", applied.After.State, err)

@@ -211,7 +211,7 @@ func (m *mill) move() (id string, err error) {
 	case move < 11:
 		verdict, now := pick(r, ledger.Landed, ledger.Absent, ledger.Duplicated, ledger.Inconclusive), rec.Now
 		receipts := map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}, ledger.Duplicated: {"pi_1", "pi_2"}}[verdict]
-		_, err := ledger.Observe(ctx, m.s, ledger.Observation{ChangeID: id, Version: o.Version, Confirm: true, Deny: true, Actor: engine,
+		_, err := ledger.Observe(ctx, m.s, ledger.Observation{ChangeID: id, Version: o.Version, Settles: true, Actor: engine,
 			Read: ledger.Read{ID: m.id(), OperationID: o.ID, BeganAt: now, EndedAt: now.Add(time.Millisecond), Verdict: verdict, Reason: "read", Found: len(receipts), Receipts: receipts, Digest: "p1", Actor: "auto"}})
 		return "", err // one that moves nothing is no event
 	}

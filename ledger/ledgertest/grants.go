@@ -21,6 +21,7 @@ func grants(t *testing.T, open Open) {
 		{"VoidAfterNews", voidAfterNews},
 		{"ANewerOneReplacesIt", replaced},
 		{"I5_RiskNeedsAPerson", riskNeedsAPerson},
+		{"I5_NoMachineAllowsASend", noMachineAllows},
 		{"I8_ReservedNames", reservedNames},
 		{"RetryMaxIsAStop", retryMax},
 		{"HoldStopsIt", holdStops},
@@ -132,9 +133,29 @@ func riskNeedsAPerson(d *desk) {
 	need.Must(d, len(d.read(o.ID).Grants) == 0, "a refusal left a grant")
 }
 
+// noMachineAllows: a machine gives no permission, apart from a recorder's own repeat under
+// a key that the other side remembers, which it makes at once.
+func noMachineAllows(d *desk) {
+	o := d.observe(d.doubt("absent"), ledger.Absent)
+	for _, basis := range []ledger.Basis{ledger.BasisAbsent, ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
+		for name, mod := range map[string]func(*ledger.GrantRequest){
+			"for a pipeline": func(*ledger.GrantRequest) {},
+			"at once":        func(g *ledger.GrantRequest) { g.AttemptID, g.Deadline = d.id("attempt"), time.Minute },
+			"as its own":     func(g *ledger.GrantRequest) { g.Own = true },
+		} {
+			g := d.grantRequest(o, basis)
+			g.Actor = engine
+			mod(&g)
+			d.refused(g, "no_person")
+			need.Must(d, len(d.read(o.ID).Grants) == 0, "%s, %s: a refusal left a grant", basis, name)
+		}
+	}
+	need.Get(ledger.Allow(ctx, d.s, d.ownRepeat(d.doubt("lost"))))(d)
+}
+
 // reservedNames: a person cannot sign as the machine does.
 func reservedNames(d *desk) {
-	for _, name := range []string{"checks", "clock", "auto:host-1", " Checks", "AUTO:x", "checks, console of vera"} {
+	for _, name := range []string{"checks", "clock", " Checks", "checks, console of vera"} {
 		person := ledger.Actor{Name: name, Terminal: true}
 		o := d.doubt("k of " + name)
 		g := d.grantRequest(o, ledger.BasisRiskAccepted)

@@ -79,8 +79,13 @@ var GuardAttacks = []Attack{
 	{"change signed as the machine", `UPDATE operations SET state = 'committed', change_id = 'x', actor = 'clock', reason = 'why' WHERE id = 'pending'`, "names of indoubt"},
 	{"change signed by leaving the machine's name", `UPDATE operations SET state = 'committed', change_id = 'x', reason = 'why' WHERE id = 'overdue'`, "names of indoubt"},
 	{"signed as the machine without a change", `UPDATE operations SET actor = 'clock' WHERE id = 'pending'`, "names of indoubt"},
-	{"event signed as the machine", `INSERT INTO events (id, verb, actor) VALUES ('n', 'note', 'auto:host')`, "names of indoubt"},
+	{"event signed as the machine", `INSERT INTO events (id, verb, actor) VALUES ('n', 'note', 'checks')`, "names of indoubt"},
 	{"hold signed as the machine", `INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'checks', 'why')`, "names of indoubt"},
+
+	{"send allowed by a machine (I5)", `UPDATE operations SET
+		change_id = 'x', change_of = 'x', change_verb = 'grant', machine = true, actor = 'eve' WHERE id = 'uncertain'`, "by no machine"},
+	{"retry by a machine (I5)", `UPDATE operations SET
+		change_id = 'x', change_of = 'x', change_verb = 'retry', machine = true, actor = 'eve' WHERE id = 'uncertain'`, "by no machine"},
 
 	{"event with a number", `INSERT INTO events (seq, id, verb, actor) VALUES (9223372036854775807, 'n', 'note', 'eve')`, "leave the number out"},
 	{"grant with another number", `UPDATE grants SET rowid = 7`, "never changes"},

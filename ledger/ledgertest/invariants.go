@@ -347,10 +347,8 @@ func afterUndo(d *desk) {
 		o = d.observe(o, v, map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}}[v]...)
 		d.want(o, ledger.Uncertain)
 	}
-	g := d.grantRequest(o, ledger.BasisKeySafe)
-	g.Actor = engine
-	if _, err := ledger.Allow(ctx, d.s, g); !errors.Is(err, ledger.ErrRefused) {
-		d.Fatalf("a machine was allowed to send: %v", err)
+	if _, err := ledger.Allow(ctx, d.s, d.ownRepeat(o)); !errors.Is(err, ledger.ErrRefused) {
+		d.Fatalf("a recorder was allowed to repeat it: %v", err)
 	}
 	d.want(d.decide(o, ledger.VerbDeny), ledger.Failed)
 }

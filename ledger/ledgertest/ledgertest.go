@@ -250,7 +250,7 @@ func (d *desk) doubt(key string, mod ...func(*ledger.BeginRequest)) ledger.Opera
 
 func (d *desk) observation(o ledger.Operation, v ledger.Verdict, receipts ...string) ledger.Observation {
 	now := d.clock.Now()
-	ob := ledger.Observation{ChangeID: d.id("change"), Version: o.Version, Confirm: true, Deny: true, Actor: engine,
+	ob := ledger.Observation{ChangeID: d.id("change"), Version: o.Version, Settles: true, Actor: engine,
 		Read: ledger.Read{ID: d.id("read"), OperationID: o.ID, BeganAt: now, EndedAt: now.Add(20 * time.Millisecond), Verdict: v,
 			Reason: "the list shows " + fmt.Sprint(len(receipts)), Found: len(receipts), Receipts: receipts,
 			Evidence: []byte(`{"status":200}`), Digest: "policy-1", Actor: engine.Name}}
@@ -292,6 +292,14 @@ func (d *desk) grantRequest(o ledger.Operation, basis ledger.Basis) ledger.Grant
 			g.Related = append(g.Related, rel.ID)
 		}
 	}
+	return g
+}
+
+// ownRepeat is what a recorder asks for whose answer was lost.
+func (d *desk) ownRepeat(o ledger.Operation) ledger.GrantRequest {
+	g := d.grantRequest(o, ledger.BasisKeySafe)
+	g.Actor, g.Reason, g.Sender, g.Own, g.KeyWorks = engine, "", "http", true, true
+	g.AttemptID, g.Deadline = d.id("attempt"), time.Minute
 	return g
 }
 

@@ -77,8 +77,6 @@ func (m *Memory) Accuracy(_ context.Context, since time.Time) ([]ledger.Accuracy
 			decided = !e.Actor.Machine
 		case "read":
 			decided = e.Actor.Machine && e.From != e.To
-		case "retry":
-			decided = e.Actor.Machine
 		}
 		if !decided || e.At.Before(since) {
 			continue

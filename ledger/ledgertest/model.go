@@ -179,7 +179,7 @@ func (g *game) observe(rt *rapid.T) {
 	v := rapid.SampledFrom([]ledger.Verdict{ledger.Landed, ledger.Absent, ledger.Absent, ledger.Duplicated, ledger.Mismatch, ledger.Inconclusive}).Draw(rt, "verdict")
 	receipts := map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}, ledger.Mismatch: {"pi_1"}, ledger.Duplicated: {"pi_1", "pi_2"}}[v]
 	now := g.real.clock.Now()
-	ob := ledger.Observation{ChangeID: g.id("c"), Version: g.version(rt, id), Confirm: rapid.Bool().Draw(rt, "confirm"), Deny: true, Actor: engine,
+	ob := ledger.Observation{ChangeID: g.id("c"), Version: g.version(rt, id), Settles: rapid.Bool().Draw(rt, "settles"), Actor: engine,
 		Read: ledger.Read{ID: g.id("read"), OperationID: id, BeganAt: now, EndedAt: now.Add(time.Millisecond), Verdict: v, Reason: "read " + string(v),
 			Found: len(receipts), Receipts: receipts, Evidence: json.RawMessage(`{"status":200}`), Digest: "p1", Actor: "auto"}}
 	if rapid.Bool().Draw(rt, "recheck") {
@@ -213,7 +213,7 @@ func (g *game) allow(rt *rapid.T) {
 		Actor: rapid.SampledFrom([]ledger.Actor{maya, maya, engine}).Draw(rt, "actor"), Reason: "because", MaxAttempts: 3,
 		KeyWorks: rapid.Bool().Draw(rt, "key_works"), ExpiresAt: g.real.clock.Now().Add(15 * time.Minute)}
 	if rapid.Bool().Draw(rt, "at_once") {
-		r.AttemptID, r.Deadline = g.id("attempt"), time.Minute
+		r.AttemptID, r.Deadline, r.Own = g.id("attempt"), time.Minute, r.Actor.Machine
 	}
 	g.both(func(s ledger.Store) (string, error) { return applied(ledger.Allow(ctx, s, r)) })
 	if r.AttemptID != "" && g.last != nil {

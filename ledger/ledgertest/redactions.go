@@ -300,7 +300,7 @@ func Redacted(t testing.TB, s ledger.Store, now time.Time, more string) {
 		}
 		_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Error: "no answer for " + jane, Actor: billing})
 		ok(err)
-		ob := ledger.Observation{ChangeID: id + "-o", Version: 2, Actor: engine, Confirm: true, Read: ledger.Read{ID: id + "-r", OperationID: id, BeganAt: now, EndedAt: now, Verdict: ledger.Inconclusive,
+		ob := ledger.Observation{ChangeID: id + "-o", Version: 2, Actor: engine, Settles: true, Read: ledger.Read{ID: id + "-r", OperationID: id, BeganAt: now, EndedAt: now, Verdict: ledger.Inconclusive,
 			Reason: jane, Evidence: json.RawMessage(`{"to":"` + jane + `"}`), Actor: engine.Name}}
 		if id != "doubt" {
 			ob.Read.Verdict, ob.Read.Receipts = ledger.Landed, []string{jane}

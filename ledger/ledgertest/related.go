@@ -58,7 +58,7 @@ func (d *desk) refused(g ledger.GrantRequest, code string) {
 	}
 }
 
-// They are shown wherever a record or a list is, and the machine sends nothing.
+// They are shown wherever a record or a list is, and no recorder repeats its own request.
 func sameInputStopsTheMachine(d *desk, same like) {
 	o := d.doubt("k")
 	d.begun("k2", same("k"))
@@ -80,12 +80,7 @@ func sameInputStopsTheMachine(d *desk, same like) {
 	if none := d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" }); len(d.read(none.ID).Related) != 0 {
 		d.Fatalf("an operation without input has one of the same input")
 	}
-	g := d.grantRequest(o, ledger.BasisKeySafe)
-	g.Actor = engine
-	var refused *ledger.RefusedError
-	if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Code != "related" {
-		d.Fatalf("a machine beside the same input: %v, want a refusal", err)
-	}
+	d.refused(d.ownRepeat(o), "related")
 	target := func(r *ledger.BeginRequest) { r.Target = "deploy web" }
 	old := d.doubt("4.18.2", target)
 	d.begun("4.18.3", target)

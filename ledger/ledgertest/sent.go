@@ -195,12 +195,9 @@ func sentBeside(t *testing.T, open Open) {
 				"dealt with, it is %s, conflict %q", o.State, o.Conflict)
 		})
 	}
-	// What is in doubt beside it is decided by a person, and sent by no machine.
+	// What is in doubt beside it is decided by a person, and repeated by no recorder.
 	d, of, _ := besideLost(t, open, nil, mods{func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }})
-	absent := d.observe(uncertain(d, of), ledger.Absent)
-	g := d.grantRequest(absent, ledger.BasisAbsent)
-	g.Actor = engine
-	d.refused(g, "related")
+	d.refused(d.ownRepeat(uncertain(d, of)), "related")
 }
 
 // sentInPlace has another attempt in the place of the lost one, in flight or ended: what

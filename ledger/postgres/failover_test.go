@@ -203,7 +203,7 @@ func TestI3_AFailover(t *testing.T) {
 	t.Run("proven", func(t *testing.T) {
 		o := w.retried[0]
 		observe := func(began time.Time) ledger.Operation {
-			return need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: o.Version, Deny: true, Actor: ledger.Actor{Name: "checks", Machine: true},
+			return need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: o.Version, Settles: true, Actor: ledger.Actor{Name: "checks", Machine: true},
 				Read: ledger.Read{ID: ledger.NewID(), OperationID: o.ID, Verdict: ledger.Absent, Reason: "none found", BeganAt: began, EndedAt: began}}))(t).After
 		}
 		rec := need.Get(s.Read(ctx, ledger.Locator{ID: o.ID}))(t)

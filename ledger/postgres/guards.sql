@@ -17,7 +17,7 @@
 
 -- reserved are names that indoubt signs with itself.
 CREATE FUNCTION indoubt.reserved(actor text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN lower(btrim(actor)) IN ('checks', 'clock') OR lower(btrim(actor)) LIKE 'auto:%' OR lower(btrim(actor)) LIKE 'checks,%';
+RETURN lower(btrim(actor)) IN ('checks', 'clock') OR lower(btrim(actor)) LIKE 'checks,%';
 
 -- may says what the role of this session allows: 'record', 'read', 'decide' or 'own'. A
 -- ledger without roles leaves that to its privileges (see roles.sql).
@@ -211,6 +211,9 @@ BEGIN
             SELECT count(*) FROM indoubt.attempts
              WHERE operation_id = is_now.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))))
       THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
+    WHEN is_now.state = 'pending' AND is_now.machine AND EXISTS (SELECT 1 FROM indoubt.grants
+             WHERE operation_id = is_now.id AND attempt_id = is_now.live_attempt AND version > was.version AND NOT (basis = 'key_safe' AND key_works))
+      THEN 'another send is allowed by a person, and by no machine'
     WHEN is_now.fact <> CASE WHEN NOT own THEN was.fact WHEN is_now.state <> 'abandoned' OR is_now.change_verb = 'ack' THEN '' ELSE was.state END
       THEN 'fact is what is known of an abandoned operation: the state that it had, or failed once every attempt of it is proven'
     END;
@@ -223,7 +226,7 @@ DECLARE
 BEGIN
   RETURN CASE
     WHEN (is_now.change_id <> was.change_id OR is_now.actor <> was.actor) AND indoubt.reserved(is_now.actor)
-      THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
+      THEN 'checks and clock are names of indoubt itself: sign with another one'
     WHEN own THEN NULL
     WHEN is_now.doubted_at < was.doubted_at OR is_now.doubted_at IS NULL AND was.doubted_at IS NOT NULL
       THEN 'what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier'
@@ -332,7 +335,7 @@ BEGIN
     END;
   IF wrong IS NULL AND (NOT NEW.machine OR NOT own) THEN
     IF indoubt.reserved(NEW.actor) THEN
-      wrong := 'checks, clock and auto:… are names of indoubt itself: sign with another one';
+      wrong := 'checks and clock are names of indoubt itself: sign with another one';
     END IF;
   END IF;
   IF NOT own THEN
@@ -415,6 +418,8 @@ BEGIN
     ELSE wrong END;
   IF wrong IS NULL AND (NOT own OR NOT NEW.machine) THEN
     wrong := indoubt.operation_is_not_of(OLD, NEW, own);
+  ELSIF NEW.change_verb IN ('grant', 'retry') THEN
+    wrong := coalesce(wrong, 'another send is allowed by a person, and by no machine');
   END IF;
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
@@ -859,11 +864,11 @@ BEGIN
   IF NEW.rowid IS NOT NULL THEN
     RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
   END IF;
-  IF NOT indoubt.may(CASE NEW.basis WHEN 'risk_accepted' THEN 'decide' ELSE 'read' END)
+  IF NOT indoubt.may('decide')
      -- A recorder repeats what it sent itself, under a key that the other side remembers.
      AND NOT (NEW.basis = 'key_safe' AND NEW.key_works AND NEW.consumed_at IS NOT NULL AND indoubt.may('record')
               AND EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND db_user = session_user)) THEN
-    RAISE EXCEPTION 'another send is allowed by an engine where that is safe, and else by a person: it needs the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
+    RAISE EXCEPTION 'another send is allowed by a person: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
   NEW.rowid := nextval('indoubt.grants_seq');
   NEW.db_user := session_user;
@@ -872,10 +877,6 @@ BEGIN
   END IF;
   IF (o.state IN ('uncertain', 'failed')) IS NOT true THEN
     RAISE EXCEPTION 'a grant belongs to an operation that is uncertain or failed' USING ERRCODE = 'IN001';
-  END IF;
-  IF NOT indoubt.may('decide') AND (o.hands_off OR NEW.basis = 'absent' AND (o.state <> 'failed' OR o.attempt_count > (
-       SELECT count(*) FROM indoubt.attempts WHERE operation_id = NEW.operation_id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))))) THEN
-    RAISE EXCEPTION 'what was said to have landed, or is not proven absent, is sent again only by a person: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
   IF NOT NEW.key_works AND NOT indoubt.found_home() THEN
     PERFORM indoubt.at_home();
@@ -935,7 +936,7 @@ BEGIN
     RAISE EXCEPTION 'this decision is recorded already: decisions are never replaced' USING ERRCODE = 'IN001';
   END IF;
   IF NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN
-    RAISE EXCEPTION 'checks, clock and auto:… are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
+    RAISE EXCEPTION 'checks and clock are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
   END IF;
   RETURN NEW;
 END $$;
@@ -1001,9 +1002,9 @@ DECLARE
     WHEN e.seq IS NOT NULL THEN 'the database numbers its rows: leave the number out'
     WHEN NOT indoubt.may('record') THEN 'this role tells nothing: it needs the role indoubt_writer'
     WHEN e.from_state <> e.to_state OR e.doubt IS NOT NULL THEN 'a change of state is in the history because the operation changes: change that'
-    WHEN NOT e.machine AND indoubt.reserved(e.actor) THEN 'checks, clock and auto:… are names of indoubt itself: sign with another one'
+    WHEN NOT e.machine AND indoubt.reserved(e.actor) THEN 'checks and clock are names of indoubt itself: sign with another one'
     WHEN indoubt.decides(e.verb) AND NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
-    WHEN e.verb = 'grant' AND NOT indoubt.may('read') THEN 'another send is allowed by an engine where that is safe, and else by a person: it needs the role indoubt_engine or indoubt_operator'
+    WHEN e.verb = 'grant' AND NOT indoubt.may('decide') THEN 'another send is allowed by a person: it needs the role indoubt_operator'
     WHEN e.verb = 'read' AND NOT indoubt.may('read') THEN 'a check is made by an engine: it needs the role indoubt_engine'
     WHEN e.operation_id <> '' AND e.incident = '' AND (e.verb <> 'note' OR e.conflict <> '') AND NOT indoubt.may('read')
       AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = e.operation_id AND db_user = session_user)
@@ -1317,7 +1318,7 @@ BEGIN
     RAISE EXCEPTION 'there is a hold on this scope: release it first' USING ERRCODE = 'IN001';
   END IF;
   IF NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN
-    RAISE EXCEPTION 'checks, clock and auto:… are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
+    RAISE EXCEPTION 'checks and clock are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
   END IF;
   RETURN NEW;
 END $$;

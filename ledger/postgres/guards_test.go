@@ -152,7 +152,7 @@ var refusals = func() []ledgertest.Attack {
 		{"replaced decision key", `INSERT INTO decisions (id, idempotency_key, verb, actor, created_at) VALUES ('n', 'k', 'confirm', 'eve', now())`, "never replaced"},
 		{"emptied decisions", `TRUNCATE decisions CASCADE`, "never deleted"},
 		{"operation signed as the machine", strings.Replace(fresh(""), "'eve'", "'checks'", 1), "names of indoubt"},
-		{"operation signed as a machine by a person", strings.Replace(fresh(", machine, change_id, change_of, live_attempt, attempt_count|, false, 'n', 'n', 'a', 1"), "'eve'", "' Auto:x'", 1), "names of indoubt"},
+		{"operation signed as a machine by a person", strings.Replace(fresh(", machine, change_id, change_of, live_attempt, attempt_count|, false, 'n', 'n', 'a', 1"), "'eve'", "' Checks '", 1), "names of indoubt"},
 		{"decision signed as the machine", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'checks', now())`, "names of indoubt"},
 
 		{"operation with a number", fresh(", seq|, 9223372036854775807"), "leave the number out"},

@@ -508,7 +508,7 @@ CREATE TABLE indoubt.paces (
     CONSTRAINT pace_is_in_microseconds CHECK (next_at BETWEEN 946684800000000 AND 4102444800000000)
 );
 
--- holds: what stops every automatic send, grant and bulk run. scope is all,
+-- holds: what stops every repeat, grant and bulk run. scope is all,
 -- kind:NAME or downstream:NAME; without until it lasts until released.
 CREATE TABLE indoubt.holds (
   id              bigint PRIMARY KEY,                          -- leave it out

@@ -20,7 +20,7 @@ func TestI12_AContradictedProofFreesNoKeyInSQL(t *testing.T) {
 	for i, v := range []ledger.Verdict{ledger.Absent, ledger.Landed} {
 		c.Advance(time.Second)
 		id := string(v)
-		o = need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: id, Version: o.Version, Actor: billing, Confirm: true, Deny: true,
+		o = need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: id, Version: o.Version, Actor: billing, Settles: true,
 			Read: ledger.Read{ID: id, OperationID: "o", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: v, Reason: "found", Found: i}}))(t).After
 	}
 	need.Must(t, o.State == ledger.Failed && o.Conflict == ledger.Contradiction, "%+v", o)

@@ -126,7 +126,7 @@ func TestGuards(t *testing.T) {
 		{"replaced decision", `REPLACE INTO decisions (id, verb, actor, created_at) VALUES ('run', 'confirm', 'eve', 1)`, "never replaced"},
 		{"replaced decision key", `REPLACE INTO decisions (id, idempotency_key, verb, actor, created_at) VALUES ('n', 'k', 'confirm', 'eve', 1)`, "never replaced"},
 		{"operation signed as the machine", strings.Replace(insert("INSERT", "n", "n", now, later, ""), "'eve'", "'checks'", 1), "names of indoubt"},
-		{"operation signed as a machine by a person", strings.Replace(insert("INSERT", "n", "n", now, later, ", machine, change_id, change_of|, 0, 'n', 'n'"), "'eve'", "' Auto:x'", 1), "names of indoubt"},
+		{"operation signed as a machine by a person", strings.Replace(insert("INSERT", "n", "n", now, later, ", machine, change_id, change_of|, 0, 'n', 'n'"), "'eve'", "' Checks '", 1), "names of indoubt"},
 		{"decision signed as the machine", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'checks', ` + now + `)`, "names of indoubt"},
 
 		{"operation with a number", insert("INSERT", "n", "n", now, later, ", seq|, 9223372036854775807"), "leave the number out"},

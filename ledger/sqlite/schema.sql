@@ -560,7 +560,7 @@ CREATE TABLE paces (
     CONSTRAINT pace_is_in_microseconds CHECK (next_at BETWEEN 946684800000000 AND 4102444800000000)
 ) STRICT, WITHOUT ROWID;
 
--- holds: what stops every automatic send, grant and bulk run. scope is all,
+-- holds: what stops every repeat, grant and bulk run. scope is all,
 -- kind:NAME or downstream:NAME; until 0 means until released.
 CREATE TABLE holds (
   id              INTEGER PRIMARY KEY,

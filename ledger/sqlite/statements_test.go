@@ -159,7 +159,7 @@ func (f *fuzzed) sensible() string {
 		return fmt.Sprintf(`UPDATE operations SET deadline_at = %s WHERE state = 'pending' AND id = %s`, f.now(7_200_000), f.any("operations", "id"))
 	}
 	set := fmt.Sprintf(`state = '%s', change_id = '%s', actor = '%s', reason = 'why'`, one(f, "committed", "failed", "failed", "uncertain", "uncertain"), f.id(),
-		one(f, "nightly", "nightly", "nightly", "checks", "Auto:x"))
+		one(f, "nightly", "nightly", "nightly", "checks", "Clock"))
 	for _, more := range []string{`live_attempt = '', deadline_at = 0, version = version + 1`, `receipt = 'r1'`, `error_class = 'timeout'`,
 		`change_detail = '{"proof":"refused"}'`, `doubted = 0, ended_at = created_at`, `updated_at = created_at`} {
 		if f.r.IntN(3) == 0 {
@@ -327,7 +327,7 @@ func (f *fuzzed) own() {
 		_, err = ledger.Decide(ctx, f.s, ledger.Decision{ChangeID: f.id(), ID: o.ID, Version: o.Version, Actor: ann, Reason: "asked",
 			Verb: one(f, ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbUndo, ledger.VerbAbandon, ledger.VerbNote)})
 	case n == 6:
-		_, err = ledger.Observe(ctx, f.s, ledger.Observation{ChangeID: f.id(), Version: o.Version, Actor: billing, Confirm: true, Deny: true,
+		_, err = ledger.Observe(ctx, f.s, ledger.Observation{ChangeID: f.id(), Version: o.Version, Actor: billing, Settles: true,
 			Read: ledger.Read{ID: f.id(), OperationID: o.ID, BeganAt: now, EndedAt: now, Reason: "looked", Verdict: one(f, ledger.Landed, ledger.Absent, ledger.Inconclusive)}})
 	case n == 8:
 		err = f.incident(o)
@@ -410,7 +410,7 @@ var broken = map[string]string{
 		WHERE a.grant_id = '' AND b.proof = ''`,
 	"a grant lets one attempt begin (I3)": `SELECT g.id FROM grants g WHERE consumed_at <> 0 AND 1 < (SELECT count(*) FROM attempts a WHERE a.grant_id = g.id)`,
 	"numbers are in order":                `SELECT seq FROM operations WHERE seq < 1 UNION ALL SELECT seq FROM events WHERE seq < 1 OR seq > (SELECT count(*) FROM events)`,
-	"nobody signs as the machine": `SELECT id FROM events WHERE (actor IN ('checks', 'clock') OR actor LIKE 'auto:%') AND machine = 0
+	"nobody signs as the machine": `SELECT id FROM events WHERE actor IN ('checks', 'clock') AND machine = 0
 		UNION ALL SELECT id FROM operations WHERE change_of <> change_id AND actor IN ('checks', 'clock')`,
 	"an operation is in an incident that is there, and counts in it": `SELECT o.id FROM operations o LEFT JOIN incidents i ON i.id = o.incident
 		WHERE o.incident <> '' AND (i.id IS NULL OR NOT EXISTS (SELECT 1 FROM incident_members m WHERE m.seq = o.seq AND m.incident = o.incident))`,

@@ -74,7 +74,7 @@ func (s *Store) Accuracy(ctx context.Context, since time.Time) ([]ledger.Accurac
 		  FROM events e
 		 WHERE e.seq >= ?1 AND e.at >= ?2
 		   AND (e.machine = 0 AND e.verb IN ('confirm', 'deny', 'abandon')
-		     OR e.machine = 1 AND (e.verb = 'read' AND e.from_state <> e.to_state OR e.verb = 'retry'))
+		     OR e.machine = 1 AND e.verb = 'read' AND e.from_state <> e.to_state)
 		 GROUP BY 1, 2, 3 ORDER BY 1, 2, 3`, from, Millis(since))
 }
 

@@ -27,7 +27,7 @@ type form struct {
 	blind      bool // control: off
 	idempotent bool
 	keys       bool // the downstream remembers keys, by promise
-	send, auto string
+	send       string
 	target     bool
 	fields     bool // its key is made of where it goes
 }
@@ -98,9 +98,8 @@ func anyForm(r *rand.Rand, name, via string, m manners) form {
 	s.idempotent, s.target, s.fields = odds(r, 7) || s.by() == "state", odds(r, 3), odds(r, 3)
 	s.keys = m.keys && via == "http"
 	if odds(r, 2) {
-		s.send, s.auto = via, one(r, "never", "absent", "absent", "key_safe")
-		if via == "command" {
-			s.send, s.auto = "", "never"
+		if s.send = via; via == "command" {
+			s.send = ""
 		}
 	}
 	return s
@@ -242,9 +241,6 @@ func (s form) yaml(program, base string) string {
 		line(2, `send: { sql: { query: %q, args: ["${op.id}", "${token}", "${key}", "${input.to}", "${input.amount}"] } }`, `INSERT INTO sent (op, ref, key, "to", amount) VALUES (?, ?, ?, ?, ?)`)
 	case "mcp":
 		line(2, `send: { mcp: { tool: write, arguments: { op: "${op.id}", ref: "${token}", key: "${key}", to: "${input.to}", amount: "${input.amount}" } } }`)
-	}
-	if s.auto != "" {
-		line(2, "auto: { retry: %s }", s.auto)
 	}
 	return b.String()
 }

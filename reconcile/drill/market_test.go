@@ -60,6 +60,16 @@ type market struct {
 	table   *sql.DB // for a policy that asks by SQL
 }
 
+// written is how many writes have arrived.
+func (d *market) written() (n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, posts := range d.posts {
+		n += posts
+	}
+	return n
+}
+
 func newMarket(now func() time.Time, m manners) *market {
 	d := &market{manners: m, ignores: m.deaf, now: now, posts: map[string]int{}, plans: map[string][]string{}}
 	mux := http.NewServeMux()

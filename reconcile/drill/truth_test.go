@@ -61,7 +61,6 @@ kinds:
     visible_for: 5m
   again:` + truthRead + `    lands_within: 20s
     send: { http: { post: /v1/payouts, json: "${input}" } }
-    auto: { retry: absent }
     retry: { max: 3, backoff: 1ms..1ms }
 `
 
@@ -167,7 +166,7 @@ func (u *truth) send(w *truthWish) {
 		statuses := []int{400, 422, 409, 429, 500, 503}
 		u.down.Meet(Trouble{Fault: w.fault, Method: http.MethodPost, Match: w.token, Times: 1, For: time.Second + u.upTo(truthLands-time.Second), Status: statuses[u.random.IntN(len(statuses))]})
 	}
-	if w.kind == "again" && w.amount > 1 { // the engine's own sends meet trouble too
+	if w.kind == "again" && w.amount > 1 { // what a person sends again meets trouble too
 		u.down.Meet(Trouble{Fault: []Fault{CommitAndCut, CutBefore, CommitLaterAndCut, CommitAndGateway}[u.random.IntN(4)], Match: w.token, Times: 1, For: u.upTo(truthLands)})
 	}
 	sent := w.amount
@@ -240,15 +239,38 @@ func (u *truth) goodList() {
 	u.always()
 }
 
-// look lets an engine read and settle what is due, and send where it may. A new
-// one every time: it has no memory of troubles that were long ago by the clock.
+// look lets an engine read and settle what is due, which sends no write (I5), and a person
+// send again what is proven not to have landed. A new one every time: it has no memory of
+// troubles that were long ago by the clock.
 func (u *truth) look() {
 	u.Helper()
-	e := reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy }, Clock: u.wall, Steady: hostclock.With(u.now), Send: true,
-		Actor: ledger.Actor{Name: "checks", Host: "ops", Machine: true}})
+	e := reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy }, Clock: u.wall, Steady: hostclock.With(u.now),
+		Actor: someone})
+	defer e.Close()
+	before := u.written()
 	_, err := e.Once(u.ctx, nil)
-	e.Close()
 	u.must(err, "reconcile")
+	if n := u.written() - before; n != 0 {
+		u.Fatalf("the engine sent %d writes", n)
+	}
+	for _, w := range u.wishes {
+		if w.kind != "again" {
+			continue
+		}
+		if p, err := e.Plan(u.ctx, w.id); err == nil && p.Refused == nil && p.Basis == ledger.BasisAbsent && p.Record.Operation.Doubted && !p.OverridesMax {
+			_, _ = e.Retry(u.ctx, reconcile.RetryRequest{ID: w.id, Version: p.Record.Operation.Version, Basis: p.Basis, Showing: p.Showing, Actor: someone})
+		}
+	}
+}
+
+// written is how many writes have arrived.
+func (u *truth) written() (n int) {
+	for _, r := range u.down.Requests() {
+		if r.Method != http.MethodGet {
+			n++
+		}
+	}
+	return n
 }
 
 // made is what really happened to a wish, or will have.
@@ -363,7 +385,7 @@ var (
 )
 
 // TestI6_NothingIsSettledAgainstTheTruth lets a downstream fail its callers in
-// every way it knows, while an engine reads, settles and sends at odd times:
+// every way it knows, while an engine reads and settles at odd times:
 // nothing is ever settled that is not so, nothing is sent twice, and when the
 // downstream is well again, all that can be known is.
 func TestI6_NothingIsSettledAgainstTheTruth(t *testing.T) {
@@ -400,7 +422,7 @@ func TestI6_NothingIsSettledAgainstTheTruth(t *testing.T) {
 				}
 				u.set.Store(0)
 				u.pass(2 * truthSet) // until the wall clock agrees that time has passed
-				for range 9 {        // three more sends by the engine, with a proof between each two
+				for range 9 {        // three more sends by a person, with a proof between each two
 					u.pass(truthLands + truthVisible + 6*time.Second)
 					u.look()
 					u.neverWrong()

@@ -3,8 +3,6 @@ package drill
 import (
 	"fmt"
 	"slices"
-	"strings"
-	"time"
 
 	"indoubt/ledger"
 )
@@ -120,10 +118,6 @@ func (u *wide) sentWithoutLeave(w *wideWish, rec ledger.Record) string {
 			return fmt.Sprintf("attempt %d has no basis", a.N)
 		case a.Basis != ledger.BasisAbsent && a.GrantID == "":
 			return fmt.Sprintf("attempt %d has no grant", a.N)
-		case a.Basis == ledger.BasisRiskAccepted && strings.HasPrefix(a.Actor, "auto:"):
-			return "the machine took a risk"
-		case strings.HasPrefix(a.Actor, "auto:") && u.alike(w, a.StartedAt) != "":
-			return "the machine sent it beside " + u.alike(w, a.StartedAt)
 		}
 	}
 	u.down.mu.Lock()
@@ -131,17 +125,6 @@ func (u *wide) sentWithoutLeave(w *wideWish, rec ledger.Record) string {
 	u.down.mu.Unlock()
 	if posts+len(w.attempts) > len(rec.Attempts) {
 		return fmt.Sprintf("%d transmissions, %d attempts", posts+len(w.attempts), len(rec.Attempts))
-	}
-	return ""
-}
-
-// alike is an operation that wanted the same at a time, "" when there was none.
-func (u *wide) alike(w *wideWish, at time.Time) string {
-	for _, other := range u.wishes {
-		same := w.fingerprint != "" && other.fingerprint == w.fingerprint || w.fields && other.to == w.to
-		if other.op != w.op && other.op != "" && other.name == w.name && same && u.read(other).Operation.CreatedAt.Before(at) {
-			return other.op
-		}
 	}
 	return ""
 }

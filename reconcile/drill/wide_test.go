@@ -157,8 +157,8 @@ func (u *wide) fresh() {
 		if *e != nil {
 			(*e).Close()
 		}
-		*e = reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy.Load() }, Clock: u.wall, Steady: hostclock.With(u.now), Send: true,
-			Actor: ledger.Actor{Name: "checks", Host: "ops", Machine: true}})
+		*e = reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy.Load() }, Clock: u.wall, Steady: hostclock.With(u.now),
+			Actor: someone})
 	}
 }
 
@@ -361,6 +361,7 @@ func (u *wide) look() {
 	d.mu.Unlock()
 	d.fillTable(u)
 	u.tell("look: ails %q, ignores %v, lag %s", ails, ignores, lag)
+	before := d.written()
 	switch r.IntN(4) {
 	case 0:
 		u.once(u.engine)
@@ -381,6 +382,9 @@ func (u *wide) look() {
 	d.ails, d.ignores, d.lag, d.onList = "", d.deaf, 0, nil
 	d.mu.Unlock()
 	d.takeTable(u)
+	if n := d.written() - before; n != 0 { // I5
+		u.fail("engines sent %d writes", n)
+	}
 	if ails != "" || odds(r, 2) {
 		u.fresh()
 	}

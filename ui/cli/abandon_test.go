@@ -18,7 +18,7 @@ func (b *bench) proven(n int) {
 	b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[34:], 1))
 	b.now = b.now.Add(time.Minute)
 	o := b.rec(n).Operation
-	need.Get(ledger.Observe(context.Background(), b.open(), ledger.Observation{ChangeID: ledger.NewID(), Version: o.Version, Confirm: true, Deny: true, Actor: ledger.Actor{Name: ledger.ActorChecks, Machine: true},
+	need.Get(ledger.Observe(context.Background(), b.open(), ledger.Observation{ChangeID: ledger.NewID(), Version: o.Version, Settles: true, Actor: ledger.Actor{Name: ledger.ActorChecks, Machine: true},
 		Read: ledger.Read{ID: ledger.NewID(), OperationID: o.ID, BeganAt: b.now, EndedAt: b.now, Verdict: ledger.Absent, Reason: "searched 2 days, not there"}}))(b)
 	b.price(n)
 }

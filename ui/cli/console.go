@@ -23,7 +23,7 @@ type consoleCommand struct{ *app }
 // newConsoleCommand is the program without a command.
 func newConsoleCommand(a *app) *cobra.Command {
 	var since string
-	var engine, tellVersion bool
+	var tellVersion bool
 	cmd := &cobra.Command{
 		Use:               "indoubt [FILTER|ID]",
 		Short:             "See which writes are in doubt, and settle them",
@@ -51,13 +51,12 @@ func newConsoleCommand(a *app) *cobra.Command {
 			if !drawable(a) {
 				return consoleCommand{a}.printInstead(cmd.Context(), args, filter)
 			}
-			return consoleCommand{a}.fullScreen(cmd.Context(), args, filter, engine)
+			return consoleCommand{a}.fullScreen(cmd.Context(), args, filter)
 		},
 	}
 	cmd.Flags().StringVar(&since, "since", "", sinceSays)
 	// A template would make the linker keep every method that one could call.
 	cmd.Flags().BoolVarP(&tellVersion, "version", "v", false, "version for indoubt")
-	cmd.Flags().BoolVar(&engine, "engine", false, "also send automatically, where the policy says so")
 	return cmd
 }
 
@@ -113,7 +112,7 @@ func (c consoleCommand) printInstead(ctx context.Context, args []string, filter 
 }
 
 // fullScreen opens the full-screen console and waits for writes in flight after it.
-func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter string, send bool) error {
+func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter string) error {
 	s, why := c.ledgerFor(ctx, toWatch)
 	err := why
 	if errors.Is(why, ledger.ErrReadOnly) {
@@ -126,7 +125,7 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	live := c.watchPolicy(ctx, nil)
-	engine := &liveEngine{ctx: ctx, look: c.readOnly, shown: make(chan struct{}), make: func(s ledger.Store) *reconcile.Engine { return c.engine(s, live.inForce, send, nil) }}
+	engine := &liveEngine{ctx: ctx, look: c.readOnly, shown: make(chan struct{}), make: func(s ledger.Store) *reconcile.Engine { return c.engine(s, live.inForce, false, nil) }}
 	engine.over(s)
 	wanted, trouble := readConfig(configPath(c.env))
 	trouble = errors.Join(why, trouble)

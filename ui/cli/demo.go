@@ -110,7 +110,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 	}
 	if !noConsole {
 		c.banner = "demo: a simulated outage"
-		err := consoleCommand(c).fullScreen(ctx, nil, "", false)
+		err := consoleCommand(c).fullScreen(ctx, nil, "")
 		said.Printf("To go on with this demo: %s demo --dir '%s'\n", os.Args[0], dir)
 		return err
 	}

@@ -241,7 +241,7 @@ func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	a.again("http", func(string) { a.doomed("http", "http", "-q", "--listen", proxy, "--upstream", s.down.URL()) })
 	a.again("engine", func(string) { a.doomed("engine", "engine") })
 	a.again("console", func(string) {
-		c := s.console("--engine")
+		c := s.console()
 		defer a.lives("console", c.cmd)()
 		c.cmd.Wait()
 	})

@@ -19,8 +19,8 @@ func newEngineCommand(a *app) *cobra.Command {
 		Use: "engine", GroupID: groupCare,
 		Short: "Check what is in doubt, without end",
 		Long: `Ask the other side whether writes in doubt landed, each when its check is due,
-until it is interrupted. It also sends where the policy says so. One for each
-ledger is enough; a second one does no harm.`,
+until it is interrupted. It sends nothing but notices (notify: in the policy).
+One for each ledger is enough; a second one does no harm.`,
 		Example: "  indoubt engine\n  indoubt engine --metrics :9464",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -48,7 +48,7 @@ func (f *scopeFlags) scope(args []string) (ledger.HoldScope, error) {
 	return out[0], nil
 }
 
-// holdCommand stops what is sent automatically, and lets it go on.
+// holdCommand stops what is sent again, and lets it go on.
 type holdCommand struct{ *app }
 
 func newHoldCommand(a *app) *cobra.Command {
@@ -56,8 +56,8 @@ func newHoldCommand(a *app) *cobra.Command {
 	var which scopeFlags
 	cmd := &cobra.Command{
 		Use: "hold [KIND|--downstream D|--all]", GroupID: groupDecide,
-		Short: "Stop every automatic send, grant and bulk run at once",
-		Long: `Stop every automatic send, every permission to send again and every bulk run
+		Short: "Stop every repeat, retry and bulk run at once",
+		Long: `Stop every recorder's own repeat, every permission to send again and every bulk run
 for a kind, a downstream or everything. Checks go on, and pipelines with what is new
 or known to have had no effect. A hold on the same scope
 is replaced. A kind that neither the policy nor the ledger knows is refused as a slip;
@@ -163,7 +163,7 @@ func (c holdCommand) hold(ctx context.Context, scope ledger.HoldScope, anyway bo
 		if !ends.IsZero() {
 			line += " until " + clockTime(ends)
 		}
-		w.Println(line + ": nothing is sent automatically, and no retry is allowed")
+		w.Println(line + ": nothing is repeated, and no retry is allowed")
 	})
 }
 

@@ -275,7 +275,7 @@ func engineMetrics(m *exposition, engine *reconcile.Engine) {
 	}) {
 		m.sample(float64(c.Reads[k]), "kind", k.Kind, "verdict", string(k.Verdict), "control", strconv.FormatBool(k.Control))
 	}
-	m.family("indoubt_sends_total", "counter", "Writes that this engine sent once more, and notices, by kind and outcome.")
+	m.family("indoubt_sends_total", "counter", "Notices that this engine sent, by kind and outcome.")
 	for _, k := range slices.SortedFunc(maps.Keys(c.Sends), func(a, b reconcile.SendCount) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Outcome, b.Outcome))
 	}) {

@@ -51,7 +51,7 @@ func TestIdsAsTheyWereWritten(t *testing.T) {
 
 // No person signs as the machine, whichever way a name is given.
 func TestReservedNames(t *testing.T) {
-	for _, name := range []string{"checks", "clock", "auto:batch-2", "CHECKS", " clock "} {
+	for _, name := range []string{"checks", "clock", "CHECKS", " clock "} {
 		b := newBench(t)
 		b.doubt(1, "stripe.charge", charge)
 		for _, args := range [][]string{{"confirm", b.at(1)}, {"hold", "--all", "--reason", "night"}, {"retry", b.at(1), "--reason", "r"},

@@ -101,7 +101,6 @@ func kindJSON(p *policy.Policy, k *policy.Kind) map[string]any {
 	out := map[string]any{
 		"name": k.Name, "pattern": text(k.Pattern), "known": k.Known, "line": k.Line, "idempotent": k.Idempotent, "access": text(k.Access),
 		"read": k.Read != nil, "send": "pipeline", "retry_max": k.Retry.Max, "downstream": nil, "redirects": []string{}, "explained": p.Explain(k.Name),
-		"auto": map[string]any{"confirm": k.Auto.Confirm, "deny": k.Auto.Deny, "retry": k.Auto.Retry},
 	}
 	if k.Downstream != nil {
 		out["downstream"], out["redirects"] = k.Downstream.Name, list(k.Downstream.Redirects)
@@ -112,7 +111,7 @@ func kindJSON(p *policy.Policy, k *policy.Kind) map[string]any {
 	return out
 }
 
-// writePolicy lists the kinds with what the machine may do about each.
+// writePolicy lists the kinds, whether each is checked, and who sends it.
 func writePolicy(w *safe.Writer, p *policy.Policy) {
 	if p.Empty() {
 		w.Printf("No policy: nothing is checked, costs are guesses\n  indoubt policy init\n")
@@ -121,26 +120,13 @@ func writePolicy(w *safe.Writer, p *policy.Policy) {
 	w.Printf("%s  %s  costs in %s\n", short(p.Path()), prefix(p.Digest(), 12), p.Currency())
 	for _, name := range p.Kinds() {
 		k := p.Kind(name)
-		check, send, machine := "no check", "sent by its pipeline", []string{}
+		check, send := "no check", "sent by its pipeline"
 		if k.Read != nil {
 			check = "checked"
-			if k.Auto.Confirm {
-				machine = append(machine, "confirms")
-			}
-			if k.Auto.Deny {
-				machine = append(machine, "denies")
-			}
 		}
 		if k.Send != nil && k.Send.Via() != "pipeline" {
 			send = "sent by " + k.Send.Via()
 		}
-		if k.Auto.Retry != "never" && k.Auto.Retry != "" {
-			machine = append(machine, "retries ("+k.Auto.Retry+")")
-		}
-		does := "nothing"
-		if len(machine) > 0 {
-			does = strings.Join(machine, ", ")
-		}
-		w.Printf("  %-28s line %-4d %-9s  %-21s  retry max %d  machine: %s\n", name, k.Line, check, send, k.Retry.Max, does)
+		w.Printf("  %-28s line %-4d %-9s  %-21s  retry max %d\n", name, k.Line, check, send, k.Retry.Max)
 	}
 }

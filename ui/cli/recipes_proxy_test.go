@@ -24,6 +24,7 @@ import (
 	"indoubt/ledger/record/roundtrip"
 	"indoubt/policy"
 	"indoubt/policy/recipes"
+	"indoubt/ui/ticket"
 )
 
 // provider speaks as much of the recipes' interfaces as their checks ask for. It
@@ -261,6 +262,8 @@ func (c matchCase) play(t *testing.T) {
 		t.Errorf("what did not land is %s, want %s: %s", rec.State(), want, newest(rec))
 	}
 	came, done := p.counts()
+	b.terminal = !c.absent // without proof it takes a person
+	b.typed = ticket.ToType(b.loaded.Kind(c.kind).Advise(rec, b.now).Duplicate) + "\n"
 	if out := b.want(0, "retry", fmt.Sprintf("%s@%d", dropped.ID, rec.Operation.Version), "--yes", "--reason", "it is gone"); c.read(b, dropped.ID).Operation.State != ledger.Committed {
 		t.Fatalf("the retry left it %s\n%s", c.read(b, dropped.ID).Operation.State, out)
 	}
@@ -279,8 +282,7 @@ func (c matchCase) play(t *testing.T) {
 	need.Equal(t, strings.Contains(again.body, dropped.Token), (c.kind != "x.post"), "the token of", c.kind, again.body)
 }
 
-// policy is the recipe's, or the example, before this provider. A risk may be taken
-// without a person here, where no proof is to be had.
+// policy is the recipe's, or the example, before this provider.
 func (c matchCase) policy(b *bench, p *provider) {
 	swap := []string{"https://" + c.host, p.url(), "POST " + c.host, "POST 127.0.0.1"}
 	if c.recipe == "" {
@@ -288,12 +290,6 @@ func (c matchCase) policy(b *bench, p *provider) {
 	} else {
 		b.recipe(c.recipe, swap...)
 	}
-	b.kind(c.kind)
-	text := strings.ReplaceAll(b.loadedFrom, "    input: ${input.body}", "    unattended_risk: true\n    retry: { max: 3 }\n    input: ${input.body}")
-	if c.absent {
-		text = b.loadedFrom
-	}
-	b.policy = b.file("proxied.yaml", text)
 	b.kind(c.kind)
 }
 

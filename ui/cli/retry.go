@@ -102,7 +102,7 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 		}
 	}
 	// A check that is made first may find that there is no risk to take.
-	if plan.Basis == ledger.BasisRiskAccepted && plan.Refused == nil && !run.app.terminal() && !plan.Kind.UnattendedRisk && !plan.FirstCheck {
+	if plan.Basis == ledger.BasisRiskAccepted && plan.Refused == nil && !run.app.terminal() && !plan.FirstCheck {
 		plan.Refused = &ledger.RefusedError{Verb: "retry", Code: "no_person", Why: "taking the risk needs a person at a terminal", Hint: "run it at a terminal, or open indoubt and press R"}
 	}
 	if !run.app.json && (run.app.terminal() || run.flags.dryRun) && !asked {

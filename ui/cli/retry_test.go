@@ -112,12 +112,6 @@ kinds:
     cost: { duplicate: severe, miss: low }
     send:
       http: { post: /charges, json: "${input}" }
-  bold:
-    downstream: blind
-    cost: { duplicate: 1, miss: 1000 }
-    unattended_risk: true
-    send:
-      http: { post: /charges, json: "${input}" }
   handed:
     downstream: shop
     cost: { duplicate: 10, miss: 10 }
@@ -354,18 +348,6 @@ func TestI7_ARetryIsBoundToADigest(t *testing.T) {
 	b.json(0, "retry", b.at(1), "--request-digest", digest)
 	if _, sends := s.effects(); sends != 1 {
 		t.Error("it was not sent")
-	}
-}
-
-func TestI5_UnattendedRiskIsForThePolicyToAllow(t *testing.T) {
-	b, s := newShopBench(t)
-	b.doubt(1, "bold", plain)
-	if a := b.json(5, "retry", b.at(1)); a.Error.Code != "no_reason" {
-		t.Errorf("%+v", a.Error)
-	}
-	b.json(0, "retry", b.at(1), "--reason", "the policy allows it")
-	if _, sends := s.effects(); sends != 1 {
-		t.Errorf("%d sends", sends)
 	}
 }
 

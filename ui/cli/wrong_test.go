@@ -244,7 +244,6 @@ var brokenPolicies = append([]string{
 	"idempotent: perhaps",
 	"access: both",
 	"repeat: never",
-	"auto: { retry: always }",
 	"retry: { max: many }",
 	"retry: { max: -2 }",
 	"redact: { a: b }",

@@ -15,7 +15,7 @@ func foundSince(t *testing.T, verdict ledger.Verdict, receipts ...string) *bench
 	b := nightBench(t, 80, 24)
 	b.sam(2, ledger.VerbDeny, "their support says no")
 	o := b.op(id(2))
-	need.Get(ledger.Observe(t.Context(), b.store, ledger.Observation{ChangeID: "found", Version: o.Version, Confirm: true, Deny: true,
+	need.Get(ledger.Observe(t.Context(), b.store, ledger.Observation{ChangeID: "found", Version: o.Version, Settles: true,
 		Actor: ledger.Actor{Name: "checks", Machine: true},
 		Read:  ledger.Read{ID: "r-found", OperationID: o.ID, BeganAt: b.now, EndedAt: b.now, Verdict: verdict, Reason: "found", Found: len(receipts), Receipts: receipts}}))(t)
 	b.wait(time.Second)

@@ -56,7 +56,7 @@ func nightStore() *memory {
 	twice.Operation.State, twice.Operation.Verdict, twice.Operation.Conflict = ledger.Committed, ledger.Duplicated, ledger.Duplicate
 	twice.Operation.ConflictNote, twice.Operation.Effects, twice.Operation.Receipts = "a check found two", 2, []string{"po_81", "po_97"}
 	twice.Operation.UpdatedAt, twice.Operation.Version, twice.Operation.AttemptCount = at("02:40:10"), 6, 2
-	twice.Operation.Actor, twice.Operation.Reason = "auto:host-1", "found two"
+	twice.Operation.Actor, twice.Operation.Reason = "checks", "found two"
 	twice.Attempts[0].Receipt = ""
 	twice.Attempts = append(twice.Attempts, ledger.Attempt{ID: "a1b", N: 2, Sender: "pipeline", Actor: "billing-7", Basis: ledger.BasisAbsent, StartedAt: at("02:31:41"), EndedAt: at("02:31:42"), Outcome: ledger.OutcomeCommitted, Receipt: "po_97"})
 	twice.Reads = []ledger.Read{{ID: "r1", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Duplicated, Found: 2, Receipts: []string{"po_81", "po_97"},
@@ -72,7 +72,7 @@ func nightStore() *memory {
 	deploy := doubt(3, "deploy", "deploy web 4.18.2 → prod", "release", "02:27:40", "02:28:40", ledger.ClassKilled, 0.5, word("severe", 1000), word("high", 100))
 	deploy.Related = []ledger.Relation{{ID: id(30), Title: "deploy web 4.18.3 → prod", State: ledger.Committed, Source: ledger.Source{Pipeline: "release"}, CreatedAt: at("02:35:00"), Overtook: true, MayHaveLanded: true}}
 	mail := doubt(4, "mail.send", "mail Welcome → ana@example.com", "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, word("medium", 10), word("medium", 10))
-	mail.Operation.State, mail.Operation.Actor, mail.Operation.Reason, mail.Operation.Verdict = ledger.Failed, "auto:host-1", "0 found, complete", ledger.Absent
+	mail.Operation.State, mail.Operation.Actor, mail.Operation.Reason, mail.Operation.Verdict = ledger.Failed, "checks", "0 found, complete", ledger.Absent
 	mail.Operation.UpdatedAt = at("02:51:04")
 	mail.Attempts[0].Proof = ledger.ProvenAbsent
 	mail.Reads = []ledger.Read{{ID: "r4", BeganAt: at("02:51:04"), EndedAt: at("02:51:04"), Verdict: ledger.Absent, Reason: "complete, 0 found"}}
@@ -84,7 +84,7 @@ func nightStore() *memory {
 	flying.Operation.State, flying.Operation.DeadlineAt, flying.Operation.LiveAttempt, flying.Operation.Doubted = ledger.Pending, at("03:08:30"), flying.Attempts[0].ID, false
 	flying.Attempts[0].Outcome, flying.Attempts[0].EndedAt, flying.Attempts[0].DeadlineAt = "", time.Time{}, at("03:08:30")
 	settled := doubt(9, "stripe.charge", "charge cus_77a 99.00", "billing", "02:14:00", "02:14:30", ledger.ClassTimeout, 1, amount(198), amount(99))
-	settled.Operation.State, settled.Operation.Receipts, settled.Operation.Actor, settled.Operation.Reason = ledger.Committed, []string{"ch_77"}, "auto:host-1", "one found"
+	settled.Operation.State, settled.Operation.Receipts, settled.Operation.Actor, settled.Operation.Reason = ledger.Committed, []string{"ch_77"}, "checks", "one found"
 	settled.Operation.UpdatedAt = at("02:22:10")
 	older := doubt(10, "mail.send", "mail Receipt → bo@example.com", "billing", "01:14:00", "01:14:30", ledger.ClassTimeout, 1, word("medium", 10), word("medium", 10))
 	older.Operation.State, older.Operation.Fact, older.Operation.Actor, older.Operation.Reason = ledger.Abandoned, ledger.Uncertain, "sam", "customer wrote in"
@@ -104,7 +104,7 @@ func nightStore() *memory {
 func nightFacts(rec ledger.Record, now time.Time) ticket.Facts {
 	o := rec.Operation
 	p := rec.Pricing
-	f := ticket.Facts{File: "/etc/indoubt/policy.yaml", Via: "pipeline", AutoConfirm: true, AutoDeny: true, AutoRetry: "never", Pattern: o.Kind}
+	f := ticket.Facts{File: "/etc/indoubt/policy.yaml", Via: "pipeline", Pattern: o.Kind}
 	f.Advice = policy.Advice{Duplicate: p.Duplicate, Miss: p.Miss, RetryCost: p.Odds * p.Duplicate.Value, LeaveCost: (1 - p.Odds) * p.Miss.Value, LookCost: 5, Odds: policy.Odds{P: p.Odds}}
 	switch o.Kind {
 	case "bank.payout":

@@ -43,7 +43,7 @@ func outageStore(t testing.TB, s *memory) {
 		switch {
 		case i < 12:
 			at := night.Add(-40 * time.Minute)
-			_, err := ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: 2, Deny: true, Actor: ledger.Actor{Name: "checks", Machine: true},
+			_, err := ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: 2, Settles: true, Actor: ledger.Actor{Name: "checks", Machine: true},
 				Read: ledger.Read{ID: ledger.NewID(), OperationID: ids[i], BeganAt: at, EndedAt: at, Verdict: ledger.Absent, Reason: "none found"}})
 			must(err)
 		case i < 17:

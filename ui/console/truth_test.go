@@ -129,7 +129,7 @@ func TestAContradictionShowsWhatWasRecordedAndWhatWasFound(t *testing.T) {
 	r := doubt(20, "bank.payout", "payout 321.00", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 1, amount(642), amount(321))
 	o := &r.Operation
 	o.State, o.Conflict, o.ConflictNote = ledger.Failed, ledger.Contradiction, "recorded as failed by ana (not in the dashboard), but a later check found it"
-	o.Actor, o.Reason, o.Receipts = "auto:host-1", "found ch_8", []string{"ch_8"}
+	o.Actor, o.Reason, o.Receipts = "checks", "found ch_8", []string{"ch_8"}
 	r.Reads = []ledger.Read{{ID: "r", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Landed, Found: 1, Receipts: []string{"ch_8"}, Reason: "1 matched"}}
 	opts := nightOptions()
 	s := opts.Store.(*memory)
@@ -317,7 +317,7 @@ func TestThousandsOfRowsThatLeaveAreReadAFewAtATime(t *testing.T) {
 	}
 	for n := 1000; n < 1000+many; n++ {
 		r := doubt(n, "stripe.charge", fmt.Sprint("charge ", n), "billing", "02:50:00", "02:50:30", ledger.ClassTimeout, 0.5, amount(float64(n)), amount(float64(n)))
-		r.Operation.State, r.Operation.Version, r.Operation.Actor, r.Operation.UpdatedAt = ledger.Committed, 3, "auto:host-1", night
+		r.Operation.State, r.Operation.Version, r.Operation.Actor, r.Operation.UpdatedAt = ledger.Committed, 3, "checks", night
 		s.put(r)
 	}
 	most, looks := 0, 0

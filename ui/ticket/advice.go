@@ -179,35 +179,22 @@ func (c clocks) checks() (out []safe.Text) {
 	return out
 }
 
-// Policy says where the policy names the kind, and what machines may do.
+// Policy says where the policy names the kind, whether it is checked and who sends it.
 func (t Ticket) Policy() safe.Text {
 	f := t.Facts
 	where := safe.Say("no entry, defaults apply")
 	if f.Pattern != "" {
 		where = safe.Say("%s, %s", f.Pattern, t.Place())
 	}
-	var may []string
+	check := "no check"
 	if f.HasRead {
-		may = append(may, "checks")
-		if f.AutoConfirm {
-			may = append(may, "confirms")
-		}
-		if f.AutoDeny {
-			may = append(may, "records what did not land")
-		}
+		check = "checked"
 	}
-	switch f.AutoRetry {
-	case "absent":
-		may = append(may, "sends again when proven")
-	case "key_safe":
-		may = append(may, "sends again while that cannot act twice")
-	}
-	machine := cmp.Or(strings.Join(may, ", "), "nothing")
 	sends := safe.Say("sent by its pipeline")
 	if f.Via != "" && f.Via != "pipeline" {
 		sends = safe.Say("sent by %s", f.Via)
 	}
-	return safe.Say("%s · retry max %d · %s · machine: %s", where, f.RetryMax, sends, machine)
+	return safe.Say("%s · %s · %s · retry max %d", where, check, sends, f.RetryMax)
 }
 
 // Place is where the policy names the kind; empty where it does not.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -131,9 +130,6 @@ func (t Ticket) Do(room int) safe.Text {
 		return fit(say("waits for %s", t.Pipeline()), say("fetch"))
 	case ledger.LaneResolved:
 		who := Who(t.Row.Actor)
-		if strings.HasPrefix(t.Row.Actor, "auto:") {
-			return fit(say("by %s", who), who, say("checks"))
-		}
 		return fit(say("by %s", who), who)
 	}
 	if t.Record == nil {

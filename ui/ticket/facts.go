@@ -14,22 +14,19 @@ type Facts struct {
 	Advice policy.Advice
 	Price  ledger.Pricing // what the policy in force would write beside it in the list
 
-	Pattern     string // of the kind in the policy; "" when the defaults apply
-	File        string
-	Line        int
-	Link        string
-	TraceLink   string // where its trace is looked up
-	Downstream  string
-	Via         string // who would send: http, command, pipeline
-	HasRead     bool
-	Unasked     string  // why its check cannot be asked; "" where it can, or there is none
-	Unit        float64 // what makes an amount of a conflict's evidence one of the policy's; 0: not told
-	Recognises  string  // by what a check knows an effect as its own; "" without a check
-	RetryMax    int
-	AutoConfirm bool
-	AutoDeny    bool
-	AutoRetry   string
-	Remembers   time.Duration
+	Pattern    string // of the kind in the policy; "" when the defaults apply
+	File       string
+	Line       int
+	Link       string
+	TraceLink  string // where its trace is looked up
+	Downstream string
+	Via        string // who would send: http, command, pipeline
+	HasRead    bool
+	Unasked    string  // why its check cannot be asked; "" where it can, or there is none
+	Unit       float64 // what makes an amount of a conflict's evidence one of the policy's; 0: not told
+	Recognises string  // by what a check knows an effect as its own; "" without a check
+	RetryMax   int
+	Remembers  time.Duration
 
 	SafeUntil     time.Time // until when a second send cannot act twice
 	ProofAt       time.Time // when "did not land" can be proven
@@ -56,7 +53,7 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 			Advice: k.Advise(rec, now), Price: k.Price(rec),
 			Pattern: k.Pattern, File: k.File, Line: k.Line,
 			Link: k.Link(rec.Operation), TraceLink: k.TraceLink(rec.Operation), HasRead: k.Read != nil, Via: "pipeline",
-			RetryMax: k.Retry.Max, AutoConfirm: k.Auto.Confirm, AutoDeny: k.Auto.Deny, AutoRetry: k.Auto.Retry,
+			RetryMax:  k.Retry.Max,
 			Remembers: k.Remembers,
 			SafeUntil: k.KeySafeUntil(rec),
 		}

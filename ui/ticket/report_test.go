@@ -157,7 +157,7 @@ func TestReportPage(t *testing.T) {
 	r.Runs = []Run{{ledger.DecisionRun{CreatedAt: at, Actor: ledger.Actor{Name: "maya"}, Verb: "retry", Size: 68, Terms: ledger.RunTerms{Incident: "i1", Reason: "they | are up"}}, safe.Say("done")},
 		{ledger.DecisionRun{CreatedAt: at, Verb: "park", Size: 2, Terms: ledger.RunTerms{Incident: "i9"}}, safe.Text{}}}
 	r.Acts = []Act{{Event: ledger.Event{At: at, Verb: "hold", Reason: "a `b` <c> [d] *e*"}, Last: at, N: 1},
-		{Event: ledger.Event{At: at, OperationID: "o2", Actor: ledger.Actor{Name: "auto:", Machine: true}, Verb: "expire", Reason: "of the first"}, Last: at, N: 2}}
+		{Event: ledger.Event{At: at, OperationID: "o2", Actor: ledger.Actor{Name: "checks", Machine: true}, Verb: "expire", Reason: "of the first"}, Last: at, N: 2}}
 	page := r.Markdown()
 	need.Contains(t, page, "3 errors. 3 = 3 landed. 2 sent again. 1 HAPPENED TWICE. nobody is on it.\n", "\nHappening twice costs 960.\n", "3 errors. 3 = 3 landed. none sent twice. nobody",
 		"- 02:15:10 o1: decision was wrong: found; before: it did not land by maya: `indoubt show o1`\n",

@@ -200,8 +200,8 @@ func TestMoneyOfEvidenceIsInThePolicysUnit(t *testing.T) {
 
 // Who parked it or allowed a send since did not say whether it landed.
 func TestWhoSaidWhatIsRecorded(t *testing.T) {
-	found := ledger.Event{Verb: "read", Actor: ledger.Actor{Name: "auto:host"}, Reason: "none found", From: ledger.Uncertain, To: ledger.Failed, At: at.Add(-time.Hour)}
-	for verb, want := range map[string]string{"grant": "checks (host)", "park": "checks (host)", "deny": "maya"} {
+	found := ledger.Event{Verb: "read", Actor: ledger.Actor{Name: "checks"}, Reason: "none found", From: ledger.Uncertain, To: ledger.Failed, At: at.Add(-time.Hour)}
+	for verb, want := range map[string]string{"grant": "checks", "park": "checks", "deny": "maya"} {
 		v := operation(func(r *ledger.Record) {
 			r.Operation.State, r.Operation.Actor, r.Operation.Reason, r.Operation.UpdatedAt = ledger.Failed, "maya", "why", at
 		})

@@ -119,16 +119,10 @@ func Because(b ledger.Basis, actor string) safe.Text {
 	return safe.Text{}
 }
 
-// Who is a name as the screen says it: engines are "checks".
+// Who is a name as the screen says it.
 func Who(actor string) safe.Text {
 	if actor == "" {
 		return safe.Say("unknown")
-	}
-	if rest, ok := strings.CutPrefix(actor, "auto:"); ok {
-		if rest == "" {
-			return safe.Say("checks")
-		}
-		return safe.Say("checks (%s)", rest)
 	}
 	return safe.Of(actor)
 }

@@ -110,7 +110,7 @@ func TestAClientGetsWhatACheckFound(t *testing.T) {
 		w.post("k-1", `{"n":1}`)
 		rec := w.operation("")
 		tc.read.ID, tc.read.OperationID, tc.read.Reason, tc.read.BeganAt, tc.read.EndedAt = "r", rec.Operation.ID, "found", rec.Now, rec.Now
-		need.Get(ledger.Observe(t.Context(), w.store, ledger.Observation{ChangeID: "c", Read: tc.read, Version: rec.Operation.Version, Confirm: true,
+		need.Get(ledger.Observe(t.Context(), w.store, ledger.Observation{ChangeID: "c", Read: tc.read, Version: rec.Operation.Version, Settles: true,
 			Result: json.RawMessage(tc.give), Actor: ledger.Actor{Name: "checks", Machine: true}}))(t)
 		if tc.late != "" {
 			late := ledger.SettleRequest{ChangeID: "l", AttemptID: rec.Attempts[0].ID, Outcome: tc.late, Status: 402, Actor: ledger.Actor{Name: "billing", Machine: true}}
