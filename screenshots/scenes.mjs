@@ -32,7 +32,7 @@ export const scenes = [
   demo("conflict", small, [{ press: "enter" }]),
   demo("retry-proof", small, [to(5), { press: "R" }, { see: "ALLOWED BECAUSE" }, opened]),
   demo("retry-risk", small, [to(2), { press: "R" }, { see: "WITHOUT PROOF" }, opened]),
-  demo("bulk", small, [to(1), { press: ["enter"] }, { see: "WHAT IS TRUE" }, { press: "R" }, { see: "SET" }, opened]),
+  demo("bulk", small, [to(1), { press: ["enter"] }, { see: "WHAT IS TRUE" }, { press: "R" }, { see: "BECAUSE" }, opened]),
   demo("confirm", small, [to(2), { press: "C" }, { see: "landed" }, opened]),
   demo("actions", small, [to(2), { press: "a" }, opened]),
   demo("help", middle, [{ press: "?" }, opened]),

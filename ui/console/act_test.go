@@ -394,7 +394,7 @@ func TestQuitFromOutsideIsHeld(t *testing.T) {
 func TestBulkFreezesASetAndSkipsWhatMoved(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(2)
 	b.keys("v", "j", "j", "j") // an act ends the range that is shown as marked
-	b.keys("A").shows("Abandon 4", "4 of 4", "Type 4")
+	b.keys("A").shows("Abandon 4", "Abandon 4", "Type 4")
 	// Sam settles one of them first.
 	b.sam(3, ledger.VerbConfirm, "r")
 	b.text("outage").keys("tab").text("4").keys("tab", "enter")

@@ -102,7 +102,7 @@ func TestAFilterOpensItsOutage(t *testing.T) {
 // One key asks about a whole group, and the frozen set is that group and nothing else.
 func TestOneKeyForAGroup(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe")
-	b.keys("P").shows("Park 12", "12 of 12").keys("esc")
+	b.keys("P").shows("Park 12", "Type 12").keys("esc")
 	b.keys("j", "c").shows("checked 3 · 3 cannot tell")
 	b.keys("j", "P").shows("P is off: there is nothing to do about these")
 	need.Lacks(t, b.screen(), "marked")

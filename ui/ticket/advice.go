@@ -184,7 +184,7 @@ func (t Ticket) Policy() safe.Text {
 	f := t.Facts
 	where := safe.Say("no entry, defaults apply")
 	if f.Pattern != "" {
-		where = safe.Say("%s, %s", f.Pattern, t.Place())
+		where = safe.Say("%s, %s:%d", f.Pattern, filepath.Base(f.File), f.Line)
 	}
 	check := "no check"
 	if f.HasRead {
@@ -195,14 +195,6 @@ func (t Ticket) Policy() safe.Text {
 		sends = safe.Say("sent by %s", f.Via)
 	}
 	return safe.Say("%s · %s · %s · retry max %d", where, check, sends, f.RetryMax)
-}
-
-// Place is where the policy names the kind; empty where it does not.
-func (t Ticket) Place() safe.Text {
-	if t.Facts.Pattern == "" {
-		return safe.Text{}
-	}
-	return safe.Say("%s:%d", filepath.Base(t.Facts.File), t.Facts.Line)
 }
 
 // Became says how an operation left a list: what it is now, since when, by whom.

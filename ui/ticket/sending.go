@@ -22,11 +22,7 @@ func (t Ticket) Ground(p reconcile.Plan, me string, most int) []Fact {
 		out = t.Risks(p)
 	}
 	if p.OverridesMax {
-		place := t.Place()
-		if !place.Empty() {
-			place = safe.Say(" (%s)", place)
-		}
-		out = append(out, Caution("OVERRIDES", "retry max %d%s", max(p.Max-1, 0), place))
+		out = append(out, Caution("OVERRIDES", "retry max %d", max(p.Max-1, 0)))
 	}
 	return append(out, t.Warnings(me, most)...)
 }

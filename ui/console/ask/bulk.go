@@ -164,7 +164,9 @@ func Bulk(f *draw.Frame, s *Set) *dialog.Dialog {
 	if s.Group != nil {
 		d.Add("OF", "%s", s.Group.True)
 	}
-	d.Add("SET", "%s of %s, frozen %s; later rows are not in it", ledger.Count(n), ledger.Count(n+len(s.Out)), s.Took.In(f.Zone).Format("15:04:05"))
+	if len(s.Out) > 0 || s.Beyond > 0 {
+		d.Add("SET", "%s of %s, frozen %s; later rows are not in it", ledger.Count(n), ledger.Count(n+len(s.Out)), s.Took.In(f.Zone).Format("15:04:05"))
+	}
 	if s.Marks.N > 0 {
 		d.Put(ticket.Fact{Label: safe.Say("COVERS"), Text: s.Marks.Words(), Grave: s.Marks.Unseen()})
 	}
