@@ -81,22 +81,22 @@ func (d Decision) ack(rec *Record, o *Operation) error {
 		return moved(rec, string(d.Verb), d.Version, true)
 	}
 	if d.Truth == "" {
-		return no("no_truth", "it needs what is true", "one of taken_back, both_wanted, landed_once, not_landed")
+		return no("incomplete", "it needs what is true", "one of taken_back, both_wanted, landed_once, not_landed")
 	}
 	if why := rec.Untrue(d.Truth); why != "" {
-		return no("untrue", why, "say what else is true")
+		return no("refused", why, "say what else is true")
 	}
 	receipt, found := rec.FoundOnce()
 	found = found && d.Truth == LandedOnce && (len(d.Receipts) == 0 || d.Receipts[0] == receipt)
 	switch {
 	case d.Truth == TakenBack && strings.TrimSpace(d.Reference) == "":
-		return no("no_reference", "it needs the reference of what was taken back", "add --reference: the refund, the ticket, the commit")
+		return no("incomplete", "it needs the reference of what was taken back", "add --reference: the refund, the ticket, the commit")
 	case d.Truth != TakenBack && !found && strings.TrimSpace(d.Reason) == "":
-		return no("no_reason", "it needs a reason", "add --reason TEXT")
+		return no("incomplete", "it needs a reason", "add --reason TEXT")
 	case d.Truth != LandedOnce && len(d.Receipts) > 0 || len(d.Receipts) > 1:
-		return no("receipts", "one receipt goes with landed_once, and none with another", "")
+		return no("incomplete", "one receipt goes with landed_once, and none with another", "")
 	case d.Truth == LandedOnce && len(d.Receipts) == 0 && len(o.Receipts) > 1:
-		return no("receipts", "several receipts are known: "+strings.Join(o.Receipts, ", "), "say which one it is: --receipt")
+		return no("incomplete", "several receipts are known: "+strings.Join(o.Receipts, ", "), "say which one it is: --receipt")
 	}
 	d.settleAs(rec, o)
 	return nil
@@ -151,7 +151,7 @@ func (o *Operation) claim(receipt string) {
 func undo(rec *Record, o *Operation) error {
 	for _, g := range rec.Grants {
 		if !g.ConsumedAt.IsZero() && g.ConsumedAt.After(o.SettledAt) {
-			return &RefusedError{Verb: "undo", Code: "sent_since", Why: "another attempt was sent since"}
+			return &RefusedError{Verb: "undo", Code: "refused", Why: "another attempt was sent since"}
 		}
 	}
 	for _, r := range o.AckedReceipts {

@@ -51,5 +51,5 @@ func (a Actor) MaySign(verb string) error {
 	if a.Machine || !ReservedActor(a.Name) {
 		return nil
 	}
-	return &RefusedError{Verb: verb, Code: "reserved_name", Why: fmt.Sprintf("%q is a name that indoubt signs with itself", a.Name), Hint: "say who you are with --as NAME"}
+	return &RefusedError{Verb: verb, Code: "no_person", Why: fmt.Sprintf("%q is a name that indoubt signs with itself", a.Name), Hint: "say who you are with --as NAME"}
 }

@@ -130,7 +130,7 @@ func (g GrantRequest) check(rec *Record) error {
 		return g.no("hold", fmt.Sprintf("%s holds %s (%s)", h.Actor.Name, h.Scope, h.Reason), h.Scope.Release())
 	}
 	if !g.ExpiresAt.After(rec.Now) {
-		return g.no("basis", "what allowed it has lapsed", "check again")
+		return g.no("refused", "what allowed it has lapsed", "check again")
 	}
 	if g.AttemptID != "" && (g.Deadline < MinDeadline || g.Deadline > MaxDeadline) {
 		return fmt.Errorf("retry: a deadline of %s is outside %s … %s", g.Deadline, MinDeadline, MaxDeadline)
@@ -167,7 +167,7 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 	switch g.Basis {
 	case BasisAbsent:
 		if o.State != Failed || !allProven(o, rec.Attempts) || o.HandsOff || rec.ProofLost() {
-			return g.no("basis", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
+			return g.no("refused", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
 		}
 	case BasisKeySafe:
 	case BasisRiskAccepted:
@@ -175,7 +175,7 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 			return g.no("no_person", "taking the risk needs a person at a terminal", "open indoubt and press R")
 		}
 		if strings.TrimSpace(g.Reason) == "" {
-			return g.no("no_reason", "taking the risk needs a reason", "add --reason TEXT")
+			return g.no("incomplete", "taking the risk needs a reason", "add --reason TEXT")
 		}
 	default:
 		return fmt.Errorf("retry: basis %q is none of absent, key_safe, risk_accepted", g.Basis)
@@ -187,7 +187,7 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 func (g GrantRequest) repeats(rec *Record) error {
 	switch o := rec.Operation; {
 	case o.HandsOff:
-		return g.no("hands_off", "it was said to have landed, or was undone: only a person settles it", "")
+		return g.no("refused", "it was said to have landed, or was undone: only a person settles it", "")
 	case o.Conflict != NoConflict:
 		return g.no("conflict", "it is in conflict: "+o.ConflictNote, "")
 	case len(rec.Related) > 0:

@@ -115,7 +115,7 @@ func (r Resealing) Apply(a Archive, now time.Time) (Archive, *Event, error) {
 	case r.Actor.Machine:
 		return no("no_person", "a person decides it", "")
 	case strings.TrimSpace(r.Reason) == "":
-		return no("no_reason", "it needs a reason", "add --reason TEXT")
+		return no("incomplete", "it needs a reason", "add --reason TEXT")
 	case a.Digest == "" || a.Digest != r.Was:
 		return no("moved", a.File+" was written anew meanwhile", "run it again")
 	}

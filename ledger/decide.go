@@ -173,7 +173,7 @@ func (d Decision) check(rec *Record) error {
 		switch d.Verb {
 		case VerbConfirm, VerbPark, VerbAck: // ack judges by its Truth
 		default:
-			return &RefusedError{Verb: string(d.Verb), Code: "no_reason", Why: "it needs a reason", Hint: "add --reason TEXT"}
+			return &RefusedError{Verb: string(d.Verb), Code: "incomplete", Why: "it needs a reason", Hint: "add --reason TEXT"}
 		}
 	}
 	if d.Verb == VerbNote && d.Version == 0 {
@@ -207,7 +207,7 @@ func (d Decision) apply(rec *Record, o *Operation, from State) error {
 		return d.ack(rec, o)
 	case VerbPark:
 		if !d.Until.After(rec.Now) {
-			return &RefusedError{Verb: "park", Code: "until", Why: "it needs a time that is still to come", Hint: "add --until 2h or --until 06:00"}
+			return &RefusedError{Verb: "park", Code: "incomplete", Why: "it needs a time that is still to come", Hint: "add --until 2h or --until 06:00"}
 		}
 		if from == Pending || from == Committed && o.Conflict == NoConflict || from == Abandoned {
 			return wrong()

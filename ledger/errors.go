@@ -58,7 +58,7 @@ func (e *MovedError) Is(target error) bool { return target == ErrMoved }
 // person. Code is a word for machines, Why a sentence, Hint what to do next.
 type RefusedError struct {
 	Verb string
-	Code string // hold, hands_off, no_person, no_reason, max_attempts, related, redacted, basis, abandoned
+	Code string // "" and refused: there is nothing else to do than Hint
 	Why  string
 	Hint string
 }

@@ -48,11 +48,11 @@ func (c IncidentChange) Apply(in Incident, now time.Time) (Incident, Event, erro
 	switch c.Verb {
 	case IncidentNoted:
 		if e.Reason == "" {
-			return no("no_reason", "it needs a note", "add --reason TEXT")
+			return no("incomplete", "it needs a note", "add --reason TEXT")
 		}
 	case IncidentTaken:
 		if c.Until.After(now.Add(MaxTaken)) {
-			return no("until", fmt.Sprintf("no one is on it for more than %s", MaxTaken), "add --until 2h")
+			return no("incomplete", fmt.Sprintf("no one is on it for more than %s", MaxTaken), "add --until 2h")
 		}
 		until := c.Until.UTC().Format(time.RFC3339)
 		in.TakenBy, in.TakenUntil = c.Actor.Name, c.Until

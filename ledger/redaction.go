@@ -46,7 +46,7 @@ func (d Decision) redact(rec *Record, o *Operation) error {
 	}
 	switch {
 	case o.State == Pending:
-		return no("in_flight", "it is in flight", "wait for its answer")
+		return no("in_progress", "it is in flight", "wait for its answer")
 	case o.State == Uncertain:
 		return no("in_doubt", "it is in doubt, and what it says is needed to decide", "settle it first: indoubt confirm, deny or abandon "+o.ID)
 	case o.Conflict != NoConflict:
@@ -88,7 +88,7 @@ func (w Whole) Without(key bool, at time.Time, by string) Whole {
 
 // Overtaken refuses a redaction because of an earlier operation.
 func Overtaken(id string) error {
-	return &RefusedError{Verb: "redact", Code: "overtakes", Why: id + " began earlier on the same target, and may still be sent; this one tells that it was overtaken",
+	return &RefusedError{Verb: "redact", Code: "refused", Why: id + " began earlier on the same target, and may still be sent; this one tells that it was overtaken",
 		Hint: "settle or abandon that one first, or redact it first"}
 }
 

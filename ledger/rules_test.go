@@ -319,7 +319,7 @@ func TestI12_AfterUndoOnlyAPersonSettles(t *testing.T) {
 	b.want(Uncertain, 1, NoConflict)
 	_, err := b.allow(BasisKeySafe, ownRepeat)
 	r := new(RefusedError)
-	need.Must(t, errors.As(err, &r) && r.Code == "hands_off", "%v", err)
+	need.Must(t, errors.As(err, &r) && r.Code == "refused", "%v", err)
 	if _, err := b.allow(BasisAbsent); err == nil {
 		t.Fatal("proof after an undo")
 	}

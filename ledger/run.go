@@ -278,7 +278,7 @@ func (d RunDrive) Rule() RunRule {
 		case !d.Decided && r.State != RunRunning:
 			return RunChange{}, nil
 		case r.State == RunDone:
-			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "done", Why: fmt.Sprintf("this run is done since %s, by %s", r.FinishedAt.UTC().Format(time.RFC3339), r.Driver.Name)}
+			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "over", Why: fmt.Sprintf("this run is done since %s, by %s", r.FinishedAt.UTC().Format(time.RFC3339), r.Driver.Name)}
 		case d.Decided && r.ChangedAt.UnixMilli() != d.Seen.UnixMilli() && (r.State != RunRunning || r.Driver.Holder != d.Holder):
 			return RunChange{}, &RefusedError{Verb: r.Verb, Code: "moved", Why: fmt.Sprintf("this run has gone on since you looked, and is %s%s", r.State, colon(r.Why)), Hint: "look, then: indoubt runs resume " + r.ID}
 		}

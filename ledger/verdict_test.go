@@ -172,7 +172,7 @@ func TestI6_AnAttemptThatWasLost(t *testing.T) {
 	c.rec.Gap = c.rec.Now
 	var refused *RefusedError
 	_, err := c.allow(BasisAbsent)
-	need.Must(t, errors.As(err, &refused) && refused.Code == "basis", "what was proven before is no proof now: %v", err)
+	need.Must(t, errors.As(err, &refused) && refused.Code == "refused", "what was proven before is no proof now: %v", err)
 	c.rec.Now = c.rec.Gap.Add(2 * time.Minute)
 	c.observe(Absent, 0)
 	_ = need.Get(c.allow(BasisAbsent))(t)

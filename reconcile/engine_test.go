@@ -67,7 +67,7 @@ func TestKindWithoutACheckWaitsForAPerson(t *testing.T) {
 	need.That(t, code(err) == "no_check", "%v", err)
 	b := w.begin("pay", 1)
 	_, err = w.engine.ReadNow(w.ctx, b.Operation.ID)
-	need.That(t, code(err) == "in_flight", "%v", err)
+	need.That(t, code(err) == "in_progress", "%v", err)
 	_, err = w.engine.ReadNow(w.ctx, "nothing")
 	need.That(t, errors.Is(err, ledger.ErrNotFound), "%v", err)
 }

@@ -48,7 +48,7 @@ func TestI5_OvertakenWhileWaitingForItsTurn(t *testing.T) {
 	begin()
 	<-d.slots
 	err := <-done
-	need.That(t, code(err) == "related" || code(err) == "basis", "%v", err)
+	need.That(t, code(err) == "related" || code(err) == "refused", "%v", err)
 	need.Equal(t, w.side.posted(), 0, "sent")
 }
 

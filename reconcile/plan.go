@@ -59,5 +59,5 @@ func (p Plan) Still(basis ledger.Basis, shown Showing) error {
 }
 
 func lapsed(why string) error {
-	return refuse("basis", "what allowed it has lapsed: "+why, "look again")
+	return refuse("refused", "what allowed it has lapsed: "+why, "look again")
 }

@@ -160,7 +160,7 @@ func (e *Engine) weigh(a *attempt, final bool) error {
 	}
 	g := a.grant()
 	if a.basis == ledger.BasisRiskAccepted && final && a.q.Actor.Terminal && !a.q.LossTyped {
-		return refuse("loss_untyped", "taking the risk needs the loss typed in", "type what a duplicate would cost")
+		return refuse("no_person", "taking the risk needs the loss typed in", "type what a duplicate would cost")
 	}
 	if !final { // a check may prove that there is no risk, and nothing to answer for
 		g.Actor.Terminal, g.Reason, g.OverrideMax = true, "to be said", true
@@ -173,7 +173,7 @@ func (e *Engine) weigh(a *attempt, final bool) error {
 	case err != nil:
 		return err
 	case a.q.Showing.Digest == "":
-		return refuse("not_shown", "what would be sent was not shown before", "look at it first")
+		return refuse("refused", "what would be sent was not shown before", "look at it first")
 	case a.q.Showing.Digest != shown.Digest:
 		return &ChangedError{ID: a.rec.Operation.ID, Was: a.q.Showing.Text, Is: shown.Text}
 	}
@@ -242,7 +242,7 @@ func (a *attempt) request() (policy.Request, error) {
 	case errors.As(err, new(*policy.MissingSecretError)), errors.As(err, new(*policy.NotKeptError)), err != nil && a.rec.Operation.Redacted:
 		return req, refuse("redacted", err.Error(), hint)
 	case err != nil:
-		return req, refuse("request", "the request cannot be made: "+err.Error(), "indoubt policy try "+a.k.Name)
+		return req, refuse("refused", "the request cannot be made: "+err.Error(), "indoubt policy try "+a.k.Name)
 	}
 	return req, nil
 }
@@ -351,7 +351,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 	key, token := a.k.Send.Carries(a.rec.Operation, a.req)
 	g.TokenSent, g.KeyWorks = token, g.KeyWorks && (key || a.k.Idempotent)
 	if a.basis == ledger.BasisKeySafe && !g.KeyWorks {
-		return result, refuse("basis", "what would be sent does not carry its key, so a repeat is not known to be safe", "")
+		return result, refuse("refused", "what would be sent does not carry its key, so a repeat is not known to be safe", "")
 	}
 	g.Host = e.host
 	applied, err := ledger.Allow(ctx, e.o.Store, g)

@@ -370,7 +370,7 @@ func TestI4_SameKeyIsSafeWhileItIsRemembered(t *testing.T) {
 	}
 	o = w.doubt("pay", 421, 421)
 	w.pass(24 * time.Hour)
-	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe}); code(err) != "basis" {
+	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe}); code(err) != "refused" {
 		t.Errorf("after a day: %v", err)
 	}
 }

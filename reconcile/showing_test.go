@@ -78,7 +78,7 @@ func TestI7_NothingUnseenIsSent(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
 	_, err := w.engine.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
-	need.That(t, code(err) == "not_shown", "%v", err)
+	need.That(t, code(err) == "refused", "%v", err)
 	need.Equal(t, w.side.posted(), 0, "posts")
 }
 
@@ -117,7 +117,7 @@ func (w *world) besideSameInput(again func(ledger.Operation) ledger.BeginResult)
 	o := w.proven("pay")
 	before := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
 	landed := w.settle(again(o), ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_twin"})
-	if _, err := w.engine.Retry(w.ctx, before); code(err) != "basis" || !strings.Contains(err.Error(), "same input") {
+	if _, err := w.engine.Retry(w.ctx, before); code(err) != "refused" || !strings.Contains(err.Error(), "same input") {
 		w.Errorf("the same came after the dialog: %v", err)
 	}
 	script := maya

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -163,7 +164,7 @@ func TestRunNeedsTheFile(t *testing.T) {
 	dry, below := o, o
 	dry.DryRun, below.Dir = true, filepath.Join(o.Dir, "below")
 	for what, o := range map[string]Options{"told": o, "dry": dry, "below it": below} {
-		if _, err := Run(t.Context(), ledgertest.NewMemory(time.Now, nil), o); !errors.Is(err, ErrNoDir) && what != "below it" || err == nil {
+		if _, err := Run(t.Context(), ledgertest.NewMemory(time.Now, nil), o); !errors.Is(err, syscall.ENOTDIR) && what != "below it" || err == nil {
 			t.Errorf("%s, with nothing to archive: %v", what, err)
 		}
 	}

@@ -203,9 +203,6 @@ func adopt(ctx context.Context, s Store, dir string, a ledger.Archive) (err erro
 	return s.ChangeArchive(ctx, a)
 }
 
-// ErrNoDir: where the files should be there is something else.
-var ErrNoDir = errors.New("not a directory")
-
 // ready makes the directory, and sees that a file can be made there; dry, only that it may be.
 func ready(dir string, dry bool) error {
 	if dry {
@@ -215,7 +212,7 @@ func ready(dir string, dry bool) error {
 				continue
 			}
 			if errors.Is(err, syscall.ENOTDIR) || err == nil && !info.IsDir() {
-				return fmt.Errorf("%w: %s", ErrNoDir, dir)
+				return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
 			}
 			return err
 		}
@@ -235,7 +232,7 @@ func makeDir(dir string) error {
 	at, err := os.Stat(dir)
 	switch {
 	case err == nil && !at.IsDir():
-		return fmt.Errorf("%w: %s", ErrNoDir, dir)
+		return &fs.PathError{Op: "mkdir", Path: dir, Err: syscall.ENOTDIR}
 	case err == nil || filepath.Dir(dir) == dir:
 		return err
 	}

@@ -164,7 +164,7 @@ func reservedNames(d *desk) {
 		_, decided := ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Version: o.Version, Verb: ledger.VerbConfirm, Actor: person})
 		for verb, err := range map[string]error{"retry": allowed, "confirm": decided} {
 			var refused *ledger.RefusedError
-			need.That(d, errors.As(err, &refused) && refused.Code == "reserved_name",
+			need.That(d, errors.As(err, &refused) && refused.Code == "no_person",
 				"%s by %q: %v, want a refusal", verb, name, err)
 		}
 		if err := d.s.Hold(ctx, ledger.Hold{Scope: "all", Actor: person, Reason: "night", ChangeID: d.id("change")}); err == nil {

@@ -240,7 +240,7 @@ func redactionOvertakes(t *testing.T, open Open) {
 		t.Fatalf("archived %v", gone)
 	}
 	_, err := ledger.Decide(ctx, d.s, d.decision(later, ledger.VerbRedact))
-	if no := new(ledger.RefusedError); !errors.As(err, &no) || no.Code != "overtakes" {
+	if no := new(ledger.RefusedError); !errors.As(err, &no) || no.Code != "refused" {
 		t.Errorf("redacted beside an archived one that may be sent: %v", err)
 	}
 	need.Equal(d, d.begin("earlier", on).Answer, ledger.AnswerRefused, "the earlier one again")

@@ -94,7 +94,7 @@ func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done C
 		return done, err
 	}
 	if d, err := src.Deviations(ctx); err != nil || len(d) > 0 {
-		return done, cmp.Or(err, error(ledger.Trouble{Code: "derived", Message: "what the ledger keeps beside its history is not what it is made from", Do: "indoubt doctor --rebuild, and then copy it"}))
+		return done, cmp.Or(err, error(ledger.Trouble{Code: "damaged", Message: "what the ledger keeps beside its history is not what it is made from", Do: "indoubt doctor --rebuild, and then copy it"}))
 	}
 	if c.DryRun {
 		for _, t := range tables.Copied {
@@ -188,7 +188,7 @@ func left(to string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return ledger.Trouble{Code: "left", Message: "the ledger is open again, and its unfinished copy is still at " + to + ": " + err.Error(),
+	return ledger.Trouble{Code: "moving", Message: "the ledger is open again, and its unfinished copy is still at " + to + ": " + err.Error(),
 		Do: "remove it: it has what the ledger had; the next copy to that place does"}
 }
 
@@ -309,7 +309,8 @@ func (x *copying) wait(ctx context.Context) error {
 			return err
 		}
 		if time.Now().After(end) {
-			return ledger.Trouble{Code: "pending", Message: fmt.Sprintf("%d operations are in flight still", n), Do: "copy it when they have ended, or wait longer: --wait"}
+			return ledger.Trouble{Code: "in_progress", Message: fmt.Sprintf("%d operations are in flight still", n),
+				Do: "copy it when they have ended, or wait longer: --wait"}
 		}
 		x.o.Progress(CopyProgress{Doing: "waiting", Pending: n})
 		select {

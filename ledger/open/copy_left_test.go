@@ -23,7 +23,7 @@ func TestACopyThatFailsLeavesNothing(t *testing.T) {
 
 	var trouble ledger.Trouble
 	_, err := Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet})
-	need.That(t, errors.As(err, &trouble) && trouble.Code == "pending", "it was told %v", err)
+	need.That(t, errors.As(err, &trouble) && trouble.Code == "in_progress", "it was told %v", err)
 	need.That(t, there() == 0, "a copy that failed left %d files", there())
 
 	ctx, stop := context.WithCancel(t.Context())

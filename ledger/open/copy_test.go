@@ -207,7 +207,7 @@ func TestACopyWaits(t *testing.T) {
 			defer s.Close()
 			need.OK(t, begins(s, "flying"))
 			var trouble ledger.Trouble
-			if _, err := Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}); !errors.As(err, &trouble) || trouble.Code != "pending" {
+			if _, err := Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}); !errors.As(err, &trouble) || trouble.Code != "in_progress" {
 				t.Fatalf("it was told %v", err)
 			}
 			need.OK(t, begins(s, "open again"))

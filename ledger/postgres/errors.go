@@ -43,25 +43,36 @@ const (
 	Unknown    = "unknown_commit" // a change is recorded as a whole or not at all, and which it is cannot be asked
 )
 
-// sayings are what people are told, and what each error is.
+// sayings are what people and programs are told, and what each error is.
 var sayings = map[string]struct {
-	message, do string
-	is          error
+	word, message, do string
+	is                error
 }{
-	Foreign:    {"%s has a schema indoubt that is not a ledger (%s)", "give the address of a ledger: --ledger URL / INDOUBT_LEDGER", nil},
-	Permission: {"%s refuses this user (%s)", "check the user in the address, and the password in PGPASSFILE (~/.pgpass)", nil},
-	Looker:     {"%s refuses this user (%s)", "", ledger.ErrReadOnly},
-	Standby:    {"%s can only be read (%s)", "name all hosts of the ledger, with target_session_attrs=read-write", ledger.ErrReadOnly},
-	FailedOver: {"%s failed over or was restored, and what was sent last may be missing", "nothing is begun or allowed until an operator has looked at what was under way, and adopted it: indoubt adopt", ledger.ErrFailover},
-	Lost:       {"%s does not answer: %s", "check that the server runs and is reached from here; what cannot be recorded must not be sent", ledger.ErrLost},
-	Crowded:    {"%s takes no more connections (%s)", "try again; let fewer processes connect, raise max_connections, or put a pooler before it", ledger.ErrBusy},
-	Partial:    {"%s is not whole (%s)", "wait until its restore has ended; what cannot be recorded must not be sent", ledger.ErrLost},
-	Old: {"%s is reached only on a server that another one took over from: %s lacks what was recorded since",
+	Foreign: {"not_a_ledger", "%s has a schema indoubt that is not a ledger (%s)",
+		"give the address of a ledger: --ledger URL / INDOUBT_LEDGER", nil},
+	Permission: {"permission", "%s refuses this user (%s)",
+		"check the user in the address, and the password in PGPASSFILE (~/.pgpass)", nil},
+	Looker: {"read_only", "%s refuses this user (%s)", "", ledger.ErrReadOnly},
+	Standby: {"read_only", "%s can only be read (%s)",
+		"name all hosts of the ledger, with target_session_attrs=read-write", ledger.ErrReadOnly},
+	FailedOver: {"failover", "%s failed over or was restored, and what was sent last may be missing",
+		"nothing is begun or allowed until an operator has looked at what was under way, and adopted it: indoubt adopt", ledger.ErrFailover},
+	Lost: {"lost", "%s does not answer: %s",
+		"check that the server runs and is reached from here; what cannot be recorded must not be sent", ledger.ErrLost},
+	Crowded: {"locked", "%s takes no more connections (%s)",
+		"try again; let fewer processes connect, raise max_connections, or put a pooler before it", ledger.ErrBusy},
+	Partial: {"lost", "%s is not whole (%s)",
+		"wait until its restore has ended; what cannot be recorded must not be sent", ledger.ErrLost},
+	Old: {"lost", "%s is reached only on a server that another one took over from: %s lacks what was recorded since",
 		"bring the server that took over back, and make the old one its standby; if the old one has to go on, promote it once more (standby.signal, pg_ctl promote), and then adopt it: indoubt adopt", ledger.ErrLost},
-	Waits:   {"nothing is recorded yet: %s waits for a standby (%s)", "bring the standby back, or name another one; indoubt doctor and pg_stat_replication there say more", ledger.ErrBusy},
-	Full:    {"the server of %s has no room left (%s)", "make room on the server's disk; what cannot be recorded must not be sent", ledger.ErrFull},
-	Rivals:  {"several servers of %s take writes: %s", "stop all but the one that goes on: what is recorded on one is not seen on the other, and may be sent twice", ledger.ErrRefused},
-	Unknown: {"cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)", "look whether it is there, and do the same again where it is not", ledger.ErrUnknown},
+	Waits: {"locked", "nothing is recorded yet: %s waits for a standby (%s)",
+		"bring the standby back, or name another one; indoubt doctor and pg_stat_replication there say more", ledger.ErrBusy},
+	Full: {"disk_full", "the server of %s has no room left (%s)",
+		"make room on the server's disk; what cannot be recorded must not be sent", ledger.ErrFull},
+	Rivals: {"two_primaries", "several servers of %s take writes: %s",
+		"stop all but the one that goes on: what is recorded on one is not seen on the other, and may be sent twice", ledger.ErrRefused},
+	Unknown: {"unknown_commit", "cannot tell whether the change is recorded: the connection to %s was lost while it committed (%s)",
+		"look whether it is there, and do the same again where it is not", ledger.ErrUnknown},
 }
 
 func (e *Error) Error() string { return e.Trouble(ledger.InFull).Error() }
@@ -70,7 +81,7 @@ func (e *Error) Error() string { return e.Trouble(ledger.InFull).Error() }
 func (e *Error) Trouble(name func(string) string) ledger.Trouble {
 	said := sayings[e.Code]
 	words := []any{name(e.Ledger), e.Why}
-	return ledger.Trouble{Code: e.Code, Message: fmt.Sprintf(said.message, words[:strings.Count(said.message, "%s")]...), Do: cmp.Or(e.Do, said.do)}
+	return ledger.Trouble{Code: said.word, Message: fmt.Sprintf(said.message, words[:strings.Count(said.message, "%s")]...), Do: cmp.Or(e.Do, said.do)}
 }
 
 // Is matches the sentinel of its code: ledger.ErrReadOnly, ErrBusy, ErrFailover (which is

@@ -58,7 +58,7 @@ func (e *DisplacedError) Trouble(name func(string) string) ledger.Trouble {
 	if e.Gone {
 		return ledger.Trouble{Code: "gone", Message: fmt.Sprintf("%v: %s %s", ledger.ErrGone, name(e.Path), e.Why), Do: e.Do}
 	}
-	return ledger.Trouble{Code: "displaced", Message: name(e.Path) + " " + e.Why, Do: e.Do}
+	return ledger.Trouble{Code: "damaged", Message: name(e.Path) + " " + e.Why, Do: e.Do}
 }
 
 // Is makes errors.Is(err, ledger.ErrGone) true.

@@ -195,7 +195,7 @@ func (e *JournalError) Error() string { return e.Trouble(ledger.InFull).Error() 
 
 // Trouble says who may.
 func (e *JournalError) Trouble(name func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "journal", Message: "a write to " + name(e.Path) + " was cut off, and " + name(e.Path+"-journal") + " must be played back before it can be read",
+	return ledger.Trouble{Code: "damaged", Message: "a write to " + name(e.Path) + " was cut off, and " + name(e.Path+"-journal") + " must be played back before it can be read",
 		Do: "look at it once with an account that may write to it and to its directory: any command of indoubt does that"}
 }
 

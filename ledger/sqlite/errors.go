@@ -29,7 +29,7 @@ const pathOfLedger = "give the path of a ledger: --ledger PATH / INDOUBT_LEDGER"
 
 // Trouble says that it is left alone.
 func (e *ForeignError) Trouble(name func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "foreign", Message: fmt.Sprintf("%s is a database, but not a ledger (%s)", name(e.Path), e.Why), Do: pathOfLedger}
+	return ledger.Trouble{Code: "not_a_ledger", Message: fmt.Sprintf("%s is a database, but not a ledger (%s)", name(e.Path), e.Why), Do: pathOfLedger}
 }
 
 // NotDatabaseError: the file is something else.
@@ -70,10 +70,10 @@ func (e *ReadOnlyDirError) Error() string { return e.Trouble(ledger.InFull).Erro
 // Trouble says what the directory is needed for.
 func (e *ReadOnlyDirError) Trouble(name func(string) string) ledger.Trouble {
 	if e.Mounted {
-		return ledger.Trouble{Code: "read_only_disk", Message: "the file system of " + name(e.Path) + " is mounted read-only",
+		return ledger.Trouble{Code: "permission", Message: "the file system of " + name(e.Path) + " is mounted read-only",
 			Do: "see why (dmesg: an error of its disk does that), and mount it for writing, or look at the ledger with --read-only"}
 	}
-	return ledger.Trouble{Code: "read_only_disk", Message: "the directory of " + name(e.Path) + " cannot be written, and a ledger needs files beside it",
+	return ledger.Trouble{Code: "permission", Message: "the directory of " + name(e.Path) + " cannot be written, and a ledger needs files beside it",
 		Do: "let this user write there, or copy the ledger with its -wal file and look at the copy"}
 }
 

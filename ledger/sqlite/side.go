@@ -15,7 +15,7 @@ func (e *SideFileError) Error() string { return e.Trouble(ledger.InFull).Error()
 
 // Trouble says who may have made it.
 func (e *SideFileError) Trouble(name func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "side_file", Message: name(e.Path) + " " + e.Why, Do: "remove it, and see who may write to that directory"}
+	return ledger.Trouble{Code: "damaged", Message: name(e.Path) + " " + e.Why, Do: "remove it, and see who may write to that directory"}
 }
 
 // PermissionError: this account may not do that with the file. One that may not be
@@ -52,7 +52,7 @@ func (e *GroupError) Error() string { return e.Trouble(ledger.InFull).Error() }
 
 // Trouble says what comes first.
 func (e *GroupError) Trouble(func(string) string) ledger.Trouble {
-	return ledger.Trouble{Code: "group", Message: "the ledger cannot be shared with the group " + e.Group + ": " + e.Why, Do: "make a directory of the group's for it first"}
+	return ledger.Trouble{Code: "permission", Message: "the ledger cannot be shared with the group " + e.Group + ": " + e.Why, Do: "make a directory of the group's for it first"}
 }
 
 // Share gives a ledger that is there to a group. Errors: *GroupError.

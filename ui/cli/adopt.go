@@ -56,7 +56,7 @@ sides for what was sent last, then adopt. It needs the role indoubt_operator.`,
 				}
 				a.errOut.Println(name + ": " + why)
 				if !a.confirmYes(ask) {
-					return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed"}
+					return &failure{Code: "no_person", Message: "nothing was changed"}
 				}
 			}
 			a.close()

@@ -91,7 +91,7 @@ func (c *everything) history(ctx context.Context, s ledger.Store, o logOptions) 
 // cutShort says so where a reader was stopped.
 func cutShort(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		return &failure{Exit: exitError, Code: "stopped", Message: "stopped: this is not all", Hint: "begin anew; a filter or --since makes it shorter"}
+		return &failure{Code: "stopped", Message: "stopped: this is not all", Hint: "begin anew; a filter or --since makes it shorter"}
 	}
 	return err
 }

@@ -196,7 +196,7 @@ func (a *app) policy() (*policy.Policy, error) {
 	path, named := a.policyFile()
 	if _, err := policy.Files(path); errors.Is(err, fs.ErrNotExist) {
 		if named {
-			return nil, &failure{Exit: exitError, Code: "no_policy", Message: "no policy file at " + short(path),
+			return nil, &failure{Code: "no_file", Message: "no policy file at " + short(path),
 				Hint: "check --policy / INDOUBT_POLICY, or write one: indoubt policy init"}
 		}
 		a.rules = policy.Default()
@@ -253,9 +253,9 @@ func (a *app) warnf(format string, args ...any) {
 func (a *app) mayChange(verb string) error {
 	switch {
 	case a.lookOnly:
-		return &failure{Exit: exitRefused, Code: "read_only", Message: "cannot " + verb + ": the context `" + a.context + "` is read_only", Hint: "see read_only: in " + short(configPath(a.env))}
+		return &failure{Code: "read_only", Message: "cannot " + verb + ": the context `" + a.context + "` is read_only", Hint: "see read_only: in " + short(configPath(a.env))}
 	case a.readOnly:
-		return &failure{Exit: exitRefused, Code: "read_only", Message: "cannot " + verb + ": --read-only is given", Hint: "leave --read-only out"}
+		return &failure{Code: "read_only", Message: "cannot " + verb + ": --read-only is given", Hint: "leave --read-only out"}
 	}
 	return nil
 }

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -92,7 +90,7 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 		a.left("%s operations are archived; the others stay in the ledger", ledger.Count(p.Removed))
 	}
 	if err != nil {
-		return notArchived(err, short(dir))
+		return notArchived(err)
 	}
 	effect := effectUpdated
 	switch {
@@ -119,23 +117,12 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 	})
 }
 
-// notArchived says why the files cannot be written.
-func notArchived(err error, dir string) error {
-	f := &failure{Exit: exitError, cause: err}
-	var leased *ledger.LeasedError
-	switch {
-	case errors.As(err, &leased):
-		f.Exit, f.Code, f.Message, f.Hint = exitConflict, "leased", fmt.Sprintf("%s is archiving, or was cut off at it: no other archive is begun before %s", leased.Holder, clockTime(leased.Until)), "try again then"
-	case errors.Is(err, archive.ErrNoDir):
-		f.Code, f.Message, f.Hint = "no_directory", "the directory of the archive cannot be made: "+dir+" is a file, or below one", "name another one: --to DIR"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		f.Code, f.Message, f.Hint = "disk_full", "there is no room in "+dir, "make room there and run it again; what is not in a file that was read back is still in the ledger"
-	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
-		f.Code, f.Message, f.Hint = "permission", dir+" cannot be written", "give this user the right to write there, or name another directory: --to DIR"
-	default:
-		return err
+// notArchived says who else archives; what the system says of the files needs no words of its own.
+func notArchived(err error) error {
+	if leased := (*ledger.LeasedError)(nil); errors.As(err, &leased) {
+		return &failure{Code: "busy", Message: fmt.Sprintf("%s is archiving, or was cut off at it: no other archive is begun before %s", leased.Holder, clockTime(leased.Until)), Hint: "try again then", cause: err}
 	}
-	return f
+	return err
 }
 
 func operations(n int) string {

@@ -140,11 +140,11 @@ func (a archiveCommand) list(ctx context.Context, from string) error {
 		}
 	}
 	if unfinished > 0 && unfinished == bad {
-		return &failure{Exit: exitError, Code: "unfinished", Data: out, Text: text, Message: fmt.Sprintf("%d of %d files hold what was redacted", bad, len(all)),
+		return &failure{Code: "unwell", Data: out, Text: text, Message: fmt.Sprintf("%d of %d files hold what was redacted", bad, len(all)),
 			Hint: "run the same `indoubt redact ID --archive " + from + "` again, which was ended half-way"}
 	}
 	if bad > 0 {
-		return &failure{Exit: exitError, Code: "damaged", Data: out, Text: text, Message: fmt.Sprintf("%d of %d files are missing in %s, or damaged", bad, len(all), from),
+		return &failure{Code: "damaged", Data: out, Text: text, Message: fmt.Sprintf("%d of %d files are missing in %s, or damaged", bad, len(all), from),
 			Hint: "take them from a backup: they are the only copy of what they hold"}
 	}
 	return a.done("", out, text)
@@ -224,10 +224,10 @@ func archiveFailure(err error, dir, file string) error {
 	var damaged *archive.Damaged
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("%s has no %s", dir, file),
+		return &failure{Code: "not_found", Message: fmt.Sprintf("%s has no %s", dir, file),
 			Hint: "name the directory that the archives are kept in", cause: err}
 	case errors.As(err, &damaged):
-		return &failure{Exit: exitError, Code: "damaged", Message: fmt.Sprintf("%s is damaged", filepath.Join(dir, file)),
+		return &failure{Code: "damaged", Message: fmt.Sprintf("%s is damaged", filepath.Join(dir, file)),
 			Hint: "take it from a backup; `indoubt archive list --from DIR` compares all files with what the ledger has written down", cause: err}
 	}
 	return err
@@ -254,7 +254,7 @@ func forgotten(ctx context.Context, s ledger.Archiver, dir, id string) (ledger.R
 		w.Operation.Archive = f.File
 		return w.Record(time.Now()), w.Events, nil
 	}
-	return ledger.Record{}, nil, &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("there is no operation %q in the ledger, nor in its %d archives", id, len(files)),
+	return ledger.Record{}, nil, &failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q in the ledger, nor in its %d archives", id, len(files)),
 		Hint: "an archived operation is found by its whole id; `indoubt archive find` looks for a key"}
 }
 

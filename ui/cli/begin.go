@@ -377,7 +377,7 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 	f := &failure{Code: string(res.Answer), Data: data, Hint: "indoubt show " + o.ID}
 	switch res.Answer {
 	case ledger.AnswerFinished:
-		f.Exit, f.Effect = exitFinished, effectNoop
+		f.Effect = effectNoop
 		f.Message = fmt.Sprintf("committed at %s; nothing is to be sent", o.SettledAt.UTC().Format(time.RFC3339))
 		switch _, whole := outcome.OutputOf(o); {
 		case !whole && o.Archive != "":
@@ -391,16 +391,16 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 			}
 		}
 	case ledger.AnswerInProgress:
-		f.Exit, f.Message = exitInProgress, fmt.Sprintf("an attempt is in flight, until %s at the latest", o.DeadlineAt.UTC().Format(time.RFC3339))
+		f.Message = fmt.Sprintf("an attempt is in flight, until %s at the latest", o.DeadlineAt.UTC().Format(time.RFC3339))
 		f.Message += underKey(res)
 		f.Hint = "wait for it with --wait\n" + f.Hint
 	case ledger.AnswerKeyReused:
-		f.Exit, f.Message = exitKeyReused, fmt.Sprintf("key %s was used with another input", o.Key)
+		f.Message = fmt.Sprintf("key %s was used with another input", o.Key)
 		f.Hint = "use a new key for a new request\n" + f.Hint
 	case ledger.AnswerRefused:
-		f.Exit, f.Message = exitRefused, res.Why
+		f.Message = res.Why
 	default:
-		f.Exit, f.Code, f.Message = exitInDoubt, "in_doubt", inDoubtText(o)
+		f.Code, f.Message = "in_doubt", inDoubtText(o)
 		if f.Message += underKey(res); res.Why != "" {
 			f.Message += " (" + res.Why + ")"
 		}

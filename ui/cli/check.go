@@ -158,7 +158,7 @@ func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, ru
 	out.line = safe.Say("%s@%d  %s  %s", o.ID, o.Version, o.State, ticket.Verdict(found.Read))
 	if o.State == ledger.Uncertain {
 		out.OK = false
-		out.failure = &failure{Exit: exitInDoubt, Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
+		out.failure = &failure{Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
 		if at := found.Read.ProofAt; at.After(c.clock()) && at.Before(ledger.Never) {
 			out.failure.Hint = "a check can prove it from " + clockTime(at)
 		}
@@ -236,7 +236,7 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 	if effect == effectNoop {
 		effect = ""
 	}
-	return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%s in doubt, and no check is possible", ledger.Count(data.Unchecked)), More: reasons(kinds, why), Hint: "a person settles these: indoubt list state:uncertain",
+	return &failure{Code: "in_doubt", Message: fmt.Sprintf("%s in doubt, and no check is possible", ledger.Count(data.Unchecked)), More: reasons(kinds, why), Hint: "a person settles these: indoubt list state:uncertain",
 		Effect: effect, Data: data, Text: write}
 }
 

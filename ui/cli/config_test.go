@@ -75,7 +75,7 @@ func TestAContextIsALedgerWithItsPolicy(t *testing.T) {
 	need.Contains(t, b.want(0, "list"), id(1))
 	need.Contains(t, b.completes("list", "-c", ""), "prod")
 	write("context: prod\ncontexts:\n  prod: { ledgr: " + b.ledger + " }\n")
-	need.Contains(t, b.want(2, "list"), "is not taken", "--ledger")
+	need.Contains(t, b.want(1, "list"), "is not taken", "--ledger")
 }
 
 func TestFiltersAreRemembered(t *testing.T) {

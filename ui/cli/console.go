@@ -105,7 +105,7 @@ func (c consoleCommand) printInstead(ctx context.Context, args []string, filter 
 		return c.show(ctx, rec.Operation.ID, "")
 	}
 	if len(args) == 1 && idLike.MatchString(args[0]) { // "0 operations" would read as an all-clear
-		return &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("there is no operation %q", args[0]),
+		return &failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q", args[0]),
 			Hint: "to look for the text: indoubt /" + args[0] + "\nsee `indoubt list`, or check --ledger / INDOUBT_LEDGER"}
 	}
 	return listCommand(c).list(ctx, listOptions{filter: filter, limit: 50})

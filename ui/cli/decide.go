@@ -280,7 +280,7 @@ func (r *decisionRun) ask(ctx context.Context, found []*ledger.Record, needs nee
 		}
 	}
 	if !a.confirmYes(strings.ToUpper(r.verb[:1]) + r.verb[1:] + "?") {
-		return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed"}
+		return &failure{Code: "no_person", Message: "nothing was changed"}
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func (a *app) finish(results []resultJSON) error {
 	worst := &failure{}
 	effect := effectNoop
 	for _, r := range results {
-		if r.failure != nil && r.failure.Exit > worst.Exit {
+		if r.failure != nil && r.failure.exit() > worst.exit() {
 			worst = r.failure
 		}
 		if r.Effect != "" && r.Effect != effectNoop {
@@ -54,7 +54,7 @@ func (a *app) finish(results []resultJSON) error {
 			}
 		}
 	}
-	if worst.Exit == exitDone {
+	if worst.Code == "" {
 		return a.done(effect, data, write)
 	}
 	if effect == effectNoop {

@@ -30,7 +30,7 @@ func (r *decisionRun) begin(ctx context.Context, args []string, items []ledger.R
 	r.Rehearsal = r.flags.dryRun
 	err := r.Begin(ctx)
 	if errors.Is(err, ledger.ErrKeyReused) {
-		return &failure{Exit: exitKeyReused, Code: "key_reused", Message: fmt.Sprintf("--idempotency-key %q was used with another command", r.flags.idempotencyKey),
+		return &failure{Code: "key_reused", Message: fmt.Sprintf("--idempotency-key %q was used with another command", r.flags.idempotencyKey),
 			Hint: "use a new key for a new decision", cause: err}
 	}
 	return err
@@ -100,14 +100,11 @@ func (r *decisionRun) left() error {
 	case err != nil && r.Record.State == ledger.RunRunning:
 		why = asFailure(err).Message
 	}
-	code, hint := "stopped", "look, then: indoubt runs resume "+r.Record.ID
-	switch {
-	case r.Record.State == ledger.RunWaiting:
-		code = "waiting"
-	case !r.Record.Open():
-		code, hint = "over", r.Record.Anew()
+	hint := "look, then: indoubt runs resume " + r.Record.ID
+	if !r.Record.Open() {
+		hint = r.Record.Anew()
 	}
-	return &ledger.RefusedError{Verb: r.verb, Code: code, Why: why + "; it was left as it was", Hint: hint}
+	return &ledger.RefusedError{Verb: r.verb, Code: "over", Why: why + "; it was left as it was", Hint: hint}
 }
 
 // digest binds an idempotency key to the verb and everything that was said.

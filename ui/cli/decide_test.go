@@ -84,7 +84,7 @@ func TestI7_SecondDecisionOnOneVersionIsRefusedAndNamesTheFirst(t *testing.T) {
 	need.That(t, strings.Contains(out, "sam") && strings.Contains(out, "found it"), "it does not say who decided: %s", out)
 	a := b.json(4, "deny", seen, "--reason", "not there")
 	need.That(t, a.Error.Code == "moved" && strings.Contains(a.Error.Message, "sam") && a.operations(t)[0].State == "committed", "%+v %s", a.Error, a.Data)
-	if a := b.json(4, "confirm", b.at(1), "--reason", "r"); a.Error.Code != "wrong_state" {
+	if a := b.json(4, "confirm", b.at(1), "--reason", "r"); a.Error.Code != "moved" {
 		t.Errorf("confirming what is committed: %+v", a.Error)
 	}
 }

@@ -213,7 +213,7 @@ func (x *examination) report() error {
 		}
 	}
 	if fails > 0 {
-		return &failure{Exit: exitError, Code: "unwell", Message: fmt.Sprintf("%d of %d checks failed", fails, len(x.findings)),
+		return &failure{Code: "unwell", Message: fmt.Sprintf("%d of %d checks failed", fails, len(x.findings)),
 			Hint: "do what stands behind each →, then: indoubt doctor", Data: data, Text: write}
 	}
 	return x.a.done("", data, write)

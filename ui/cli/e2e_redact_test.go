@@ -42,7 +42,7 @@ func TestE2E_RedactedForGood(t *testing.T) {
 		return rows
 	}
 	done, doubt := named("key:" + jane)[0], named("key:k3")[0]
-	say(5, "it is in doubt", "redact", doubt+"@2", "--reason", "r7", "--yes")
+	say(6, "it is in doubt", "redact", doubt+"@2", "--reason", "r7", "--yes")
 	say(2, "needs the version", "redact", done, "--reason", "r7", "--yes")
 	say(5, "--dry-run", "redact", done+"@2", "--reason", "r7")
 	say(4, "", "redact", done+"@1", "--reason", "r7", "--yes")

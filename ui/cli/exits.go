@@ -23,6 +23,23 @@ var exitWords = [...]string{
 	exitFinished:   "finished already",
 }
 
+// codes are the words of errors for programs, by the exit code that each always has.
+// ui/README.md says what each means.
+var codes = [...]string{
+	exitDone: "",
+	exitError: "bad_config bad_policy bad_row damaged did_not_land digest_key disk_full error gone guard io_error locked lost moving no_file " +
+		"not_a_ledger not_local other_schema permission stopped timeout unknown_commit unwell",
+	exitUsage:    "usage",
+	exitNotFound: "former no_ledger not_found",
+	exitConflict: "busy exists moved",
+	exitRefused: "conflict copied failover hold incomplete max_attempts moved_away no_check no_person no_secret over quitting read_only " +
+		"redacted refused related throttled two_primaries",
+	exitInDoubt:    "in_doubt",
+	exitInProgress: "in_progress",
+	exitKeyReused:  "key_reused",
+	exitFinished:   "finished",
+}
+
 // exitTable are the codes of each command beyond 0, 1 and 2, and what they mean there
 // where that is more than the word of all. The help and the manual print them.
 func exitTable() map[string]map[int]string {
@@ -39,7 +56,7 @@ func exitTable() map[string]map[int]string {
 		"incident take": changes,
 		"report":        {3: ""},
 		"log":           {1: "error, or it was stopped", 3: ""},
-		"check":         {3: "", 4: "another engine has it", 5: "", 6: "what was named is still in doubt"},
+		"check":         {3: "", 4: "another engine has it", 5: "", 6: "what was named is still in doubt", 7: ""},
 		"engine":        {3: "", 5: ""},
 		"confirm":       decides,
 		"deny":          decides,
@@ -53,7 +70,7 @@ func exitTable() map[string]map[int]string {
 		"park":          decides,
 		"undo":          decides,
 		"note":          decides,
-		"redact":        {3: "", 4: "", 5: "refused: in flight, in doubt, in conflict, archived and no --archive, or not confirmed", 8: decides[8]},
+		"redact":        {3: "", 4: "", 5: "refused: in conflict, archived and no --archive, or not confirmed", 6: "", 7: "", 8: decides[8]},
 		"hold":          changes,
 		"release":       changes,
 		"begin":         {0: "you, and only you, must send now", 3: "", 5: "", 6: "", 7: "", 8: "", 9: ""},
@@ -65,8 +82,8 @@ func exitTable() map[string]map[int]string {
 		"http":          {3: "", 5: ""},
 		"init":          {3: "", 5: ""},
 		"adopt":         {3: "", 4: "", 5: ""},
-		"backup":        {3: "", 5: ""},
-		"copy":          {1: "error: FROM is as it was, also where operations were still in flight after --wait", 3: "", 4: "", 5: "refused: read-only, or FROM has moved already"},
+		"backup":        {3: "", 4: "", 5: ""},
+		"copy":          {1: "error: FROM is as it was", 3: "", 4: "", 5: "refused: read-only, or FROM has moved already", 7: "operations were still in flight after --wait: FROM is as it was"},
 		"archive":       {1: "error: what is not in a file is in the ledger", 3: "", 4: "another archive is being made", 5: ""},
 		"archive list":  {1: "error, or a file is missing or damaged", 3: ""},
 		"archive find":  {1: "error, or a file is damaged", 3: ""},

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,19 +23,27 @@ import (
 
 // failure is an error as the command line reports it.
 type failure struct {
-	Exit    int
-	Code    string   // a word for machines
+	Code    string   // a word for machines: one of codes, or what became of a run
 	Message string   // one clear sentence
 	More    []string // further lines below it
 	Hint    string   // what to do next
 	Effect  string
 	Data    any
 	Text    func(w *safe.Writer) // printed on standard output before the message, in text
+	own     int                  // the exit code, where it is not that of the word
 	cause   error
 }
 
 func (f *failure) Error() string { return f.Message }
 func (f *failure) Unwrap() error { return f.cause }
+
+// exit is the exit code: that of the word, and 100 more of what kept `run` from running.
+func (f *failure) exit() int {
+	if f.own != 0 {
+		return f.own
+	}
+	return slices.IndexFunc(codes[:], func(words string) bool { return slices.Contains(strings.Fields(words), f.Code) })
+}
 
 func (f *failure) json() *errorJSON {
 	return &errorJSON{Code: f.Code, Message: strings.Join(append([]string{f.Message}, f.More...), "\n"), Hint: f.Hint}
@@ -47,7 +57,7 @@ func asFailure(err error) *failure {
 		f.Message = plainly(f.Message)
 		return f
 	}
-	f = &failure{Exit: exitError, Code: "error", Message: err.Error(), cause: err}
+	f = &failure{Code: "error", Message: err.Error(), cause: err}
 	for _, known := range []func(error, *failure) bool{storeFailure, ledgerFailure, changedFailure, policyFailure, systemFailure} {
 		if known(err, f) {
 			break
@@ -65,9 +75,9 @@ func nextStep(command string, err error) error {
 	f := asFailure(err)
 	switch {
 	case f.Hint != "" || f.Message == "" || f.Code == "bad_policy":
-	case f.Exit%100 == exitUsage:
+	case f.exit()%100 == exitUsage:
 		f.Hint = "see `" + command + " --help`"
-	case f.Exit%100 == exitError:
+	case f.exit()%100 == exitError:
 		f.Hint = "`indoubt doctor` says what is wrong here"
 	}
 	return f
@@ -126,35 +136,28 @@ func ledgerFailure(err error, f *failure) bool {
 	var incident *ledger.NoIncidentError
 	switch {
 	case errors.As(err, &incident):
-		f.Exit, f.Code, f.Hint = exitNotFound, "not_found", "see `indoubt incident list`, or check --ledger / INDOUBT_LEDGER"
+		f.Code, f.Hint = "not_found", "see `indoubt incident list`, or check --ledger / INDOUBT_LEDGER"
 	case errors.As(err, &moved):
-		f.Exit, f.Code = exitConflict, "moved"
-		if moved.NotFromThisOne {
-			f.Code = "wrong_state"
-		}
-		f.Hint = "look again: indoubt show " + moved.ID
+		f.Code, f.Hint = "moved", "look again: indoubt show "+moved.ID
 	case errors.As(err, &refused):
-		f.Exit, f.Code, f.Hint = exitRefused, refused.Code, refused.Hint
-		if f.Code == "" {
-			f.Code = "refused"
-		}
+		f.Code, f.Hint = cmp.Or(refused.Code, "refused"), refused.Hint
 	case errors.As(err, &leased):
-		f.Exit, f.Code, f.Hint = exitConflict, "leased", "try again in a moment"
+		f.Code, f.Hint = "busy", "try again in a moment"
 	case errors.As(err, &driven):
-		f.Exit, f.Code, f.Hint = exitInProgress, "in_progress", "indoubt runs"
+		f.Code, f.Hint = "in_progress", "indoubt runs"
 	case errors.As(err, &ambiguous):
-		f.Exit, f.Code, f.Hint = exitUsage, "ambiguous", "write more of the id"
+		f.Code, f.Hint = "usage", "write more of the id"
 	case errors.As(err, &filter):
-		f.Exit, f.Code, f.Hint, f.Message = exitUsage, "bad_filter", filter.Hint, filter.Message
+		f.Code, f.Hint, f.Message = "usage", filter.Hint, filter.Message
 		f.More = []string{"  " + filter.Text, "  " + strings.Repeat(" ", ansi.StringWidth(safe.Of(filter.Text[:filter.Offset]).String())) + "^"}
 	case errors.Is(err, ledger.ErrNotFound):
-		f.Exit, f.Code, f.Hint = exitNotFound, "not_found", "see `indoubt list`, or check --ledger / INDOUBT_LEDGER"
+		f.Code, f.Hint = "not_found", "see `indoubt list`, or check --ledger / INDOUBT_LEDGER"
 	case errors.Is(err, ledger.ErrKeyReused):
-		f.Exit, f.Code, f.Hint = exitKeyReused, "key_reused", "use a new key for a new request"
+		f.Code, f.Hint = "key_reused", "use a new key for a new request"
 	case errors.Is(err, ledger.ErrReadOnly):
-		f.Exit, f.Code, f.Hint = exitRefused, "read_only", "see who may write to the ledger and its directory: indoubt doctor"
+		f.Code, f.Hint = "read_only", "see who may write to the ledger and its directory: indoubt doctor"
 	case errors.Is(err, ledger.ErrCopied):
-		f.Exit, f.Code, f.Hint = exitRefused, "copied", "work on the original, or make this one a ledger of its own: indoubt adopt"
+		f.Code, f.Hint = "copied", "work on the original, or make this one a ledger of its own: indoubt adopt"
 	case errors.Is(err, ledger.ErrGone):
 		f.Code, f.Hint = "gone", "what cannot be seen must not be sent; bring it back, or start again with the one that is there now"
 	case errors.Is(err, ledger.ErrFull):
@@ -162,7 +165,7 @@ func ledgerFailure(err error, f *failure) bool {
 	case errors.Is(err, ledger.ErrBusy):
 		f.Code, f.Hint = "locked", "another process holds the write lock; try again, or see `indoubt doctor`"
 	case errors.Is(err, ledger.ErrLeaseLost):
-		f.Exit, f.Code, f.Hint = exitConflict, "leased", "another indoubt took over; look again"
+		f.Code, f.Hint = "busy", "another indoubt took over; look again"
 	default:
 		return false
 	}
@@ -175,7 +178,7 @@ func changedFailure(err error, f *failure) bool {
 	if !errors.As(err, &changed) {
 		return false
 	}
-	f.Exit, f.Code, f.Hint = exitConflict, "request_changed", "look at what would be sent now: indoubt retry "+changed.ID+" --dry-run"
+	f.Code, f.Hint = "moved", "look at what would be sent now: indoubt retry "+changed.ID+" --dry-run"
 	for _, line := range changed.Difference() {
 		f.More = append(f.More, "  "+line)
 	}
@@ -200,9 +203,9 @@ func policyFailure(err error, f *failure) bool {
 func systemFailure(err error, f *failure) bool {
 	switch {
 	case errors.Is(err, context.Canceled):
-		f.Code, f.Message, f.Hint = "interrupted", strings.ReplaceAll(f.Message, context.Canceled.Error(), "interrupted"), "what is done stays done; run it again to go on"
+		f.Code, f.Message, f.Hint = "stopped", strings.ReplaceAll(f.Message, context.Canceled.Error(), "interrupted"), "what is done stays done; run it again to go on"
 	case errors.Is(err, syscall.EROFS):
-		f.Code, f.Hint = "read_only_disk", "the disk is mounted read-only: look with --read-only"
+		f.Code, f.Hint = "permission", "the disk is mounted read-only: look with --read-only"
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		f.Code, f.Hint = "disk_full", "make room; nothing that could not be recorded was sent"
 	case errors.Is(err, syscall.EIO), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.EFBIG):

@@ -24,14 +24,14 @@ func TestExitCodesOfErrors(t *testing.T) {
 	}{
 		{errors.New("anything"), 1, "error"},
 		{usage("no", ""), 2, "usage"},
-		{&ledger.FilterError{Text: "x:", Message: "m", Hint: "h"}, 2, "bad_filter"},
-		{&ledger.AmbiguousError{Prefix: "0198"}, 2, "ambiguous"},
+		{&ledger.FilterError{Text: "x:", Message: "m", Hint: "h"}, 2, "usage"},
+		{&ledger.AmbiguousError{Prefix: "0198"}, 2, "usage"},
 		{fmt.Errorf("read: %w", ledger.ErrNotFound), 3, "not_found"},
 		{&ledger.MissingError{Ledger: "/x"}, 3, "no_ledger"},
 		{&ledger.MovedError{ID: "i", State: ledger.Failed}, 4, "moved"},
-		{&ledger.MovedError{NotFromThisOne: true}, 4, "wrong_state"},
-		{&ledger.LeasedError{Holder: "sam"}, 4, "leased"},
-		{ledger.ErrLeaseLost, 4, "leased"},
+		{&ledger.MovedError{NotFromThisOne: true}, 4, "moved"},
+		{&ledger.LeasedError{Holder: "sam"}, 4, "busy"},
+		{ledger.ErrLeaseLost, 4, "busy"},
 		{&ledger.RefusedError{Code: "hold", Why: "w"}, 5, "hold"},
 		{&ledger.RefusedError{Why: "w"}, 5, "refused"},
 		{ledger.ErrReadOnly, 5, "read_only"},
@@ -43,8 +43,8 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{&ledger.SchemaError{Ledger: "/x", Has: 9, Knows: 1}, 1, "other_schema"},
 		{&ledger.GuardError{Message: "m"}, 1, "guard"},
 		{&ledger.MovingError{Message: "m"}, 1, "moving"},
-		{context.Canceled, 1, "interrupted"},
-		{syscall.EROFS, 1, "read_only_disk"},
+		{context.Canceled, 1, "stopped"},
+		{syscall.EROFS, 1, "permission"},
 		{syscall.ENOSPC, 1, "disk_full"},
 		{syscall.EIO, 1, "io_error"},
 		{syscall.EMFILE, 1, "io_error"},
@@ -53,15 +53,15 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{ledger.Trouble{Code: "usage", Message: "m", Do: "d"}, 2, "usage"},
 	} {
 		f := asFailure(fmt.Errorf("outside: %w", c.err))
-		need.That(t, f.Exit == c.exit && f.Code == c.code && f.Message != "", "%T %v: exit %d, code %s, want %d, %s", c.err, c.err, f.Exit, f.Code, c.exit, c.code)
-		need.That(t, f.Code == "error" || f.Code == "usage" || f.Code == "bad_filter" || strings.HasPrefix(f.Code, "h") || f.Code == "refused" || f.Hint != "", "%s has no hint", f.Code)
+		need.That(t, f.exit() == c.exit && f.Code == c.code && f.Message != "", "%T %v: exit %d, code %s, want %d, %s", c.err, c.err, f.exit(), f.Code, c.exit, c.code)
+		need.That(t, f.Code == "error" || f.Code == "usage" || strings.HasPrefix(f.Code, "h") || f.Code == "refused" || f.Hint != "", "%s has no hint", f.Code)
 	}
 }
 
 // What else went wrong is said, too, where a command was interrupted.
 func TestAnInterruptHidesNothing(t *testing.T) {
 	f := asFailure(errors.Join(context.Canceled, errors.New("the mark stays")))
-	need.Equal(t, f.Code+": "+f.Message, "interrupted: interrupted\nthe mark stays")
+	need.Equal(t, f.Code+": "+f.Message, "stopped: interrupted\nthe mark stays")
 }
 
 // failing gives the error of a command line and checks that text says the same.
@@ -98,7 +98,7 @@ func TestWhatIsNoLedgerIsRefused(t *testing.T) {
 	need.OK(t, os.WriteFile(text, []byte(strings.Repeat("not a database\n", 100)), 0o600))
 	foreign := filepath.Join(b.dir, "foreign.db")
 	execSQL(t, foreign, "CREATE TABLE t (x)")
-	for path, code := range map[string]string{text: "not_a_ledger", foreign: "foreign", b.dir: "not_a_ledger"} {
+	for path, code := range map[string]string{text: "not_a_ledger", foreign: "not_a_ledger", b.dir: "not_a_ledger"} {
 		before, _ := os.ReadFile(path)
 		for _, args := range [][]string{{"list"}, {"confirm", id(1) + "@1", "--reason", "r"}, {"init"}} {
 			e := b.failing(1, code, append([]string{"--ledger", path}, args...)...)
@@ -162,12 +162,12 @@ func TestABadFilterPointsAtTheMistake(t *testing.T) {
 		"age>soon":                     "      ^",
 		"risk:1":                       "       ^",
 	} {
-		e := b.failing(2, "bad_filter", "list", filter)
+		e := b.failing(2, "usage", "list", filter)
 		lines := strings.Split(e.Message, "\n")
 		need.That(t, len(lines) == 3 && strings.HasPrefix(lines[2], want[:len(want)-1]) && strings.TrimSpace(lines[2]) == "^", "%s:\n%s", filter, e.Message)
 		need.That(t, e.Hint != "", "%s: no hint", filter)
 	}
-	b.failing(2, "bad_filter", "lane:nowhere")
+	b.failing(2, "usage", "lane:nowhere")
 	b.failing(2, "usage", "list", "--since", "gestern")
 	b.want(0, "list", "-state:committed")
 	b.want(0, "-state:committed", "--since", "2d")
@@ -200,7 +200,7 @@ func TestABadPolicySaysWhere(t *testing.T) {
 	b.failing(1, "bad_policy", "check")
 	exit, stdout, stderr := b.run("list") // the reader is warned, and still sees
 	need.That(t, exit == 0 && strings.Contains(stdout, id(1)) && strings.Contains(stderr, "warning: the policy cannot be used"), "%d\n%s%s", exit, stdout, stderr)
-	b.failing(1, "no_policy", "--policy", filepath.Join(b.dir, "none.yaml"), "policy", "check")
+	b.failing(1, "no_file", "--policy", filepath.Join(b.dir, "none.yaml"), "policy", "check")
 }
 
 func TestMistypedCommands(t *testing.T) {

@@ -185,7 +185,7 @@ func (c holdCommand) release(ctx context.Context, scope ledger.HoldScope, flags 
 		return c.done(effectNoop, data, nothing)
 	case !standing: // it may be another one that was meant
 		run.carry(ctx)
-		return &failure{Exit: exitNotFound, Code: "not_found", Message: string(scope) + " is not held; nothing was released", More: held(others),
+		return &failure{Code: "not_found", Message: string(scope) + " is not held; nothing was released", More: held(others),
 			Hint: others[0].Scope.Release()}
 	case flags.dryRun:
 		return c.done(effectWouldUpdate, data, func(w *safe.Writer) { w.Println("would release " + string(scope)) })

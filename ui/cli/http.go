@@ -99,7 +99,7 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	}
 	l, err := net.Listen("tcp", flags.listen)
 	if err != nil {
-		return &failure{Exit: exitError, Code: "listen", Message: "cannot listen on " + flags.listen + ": " + causeOf(err), Hint: "give --listen another address", cause: err}
+		return &failure{Code: "error", Message: "cannot listen on " + flags.listen + ": " + causeOf(err), Hint: "give --listen another address", cause: err}
 	}
 	defer l.Close()
 	if itself(l.Addr(), upstream) {
@@ -192,7 +192,7 @@ func listenable(address string, remote bool) error {
 	if ip, err := netip.ParseAddr(host); remote || strings.EqualFold(host, "localhost") || err == nil && ip.IsLoopback() {
 		return nil
 	}
-	return &failure{Exit: exitRefused, Code: "not_local", Message: fmt.Sprintf("--listen %s is reached from other machines, and every client that reaches it can write to the upstream", address),
+	return &failure{Code: "refused", Message: fmt.Sprintf("--listen %s is reached from other machines, and every client that reaches it can write to the upstream", address),
 		Hint: "listen on 127.0.0.1, or say --allow-remote"}
 }
 

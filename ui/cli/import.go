@@ -107,7 +107,7 @@ func (c *importing) run(ctx context.Context, files []string) (err error) {
 	var broken *mapping.Error
 	switch c.mapping, err = mapping.Load(c.from, c.fields); {
 	case errors.As(err, &broken):
-		return &failure{Exit: exitUsage, Code: "bad_mapping", Message: broken.Message, Hint: broken.Hint}
+		return &failure{Code: "usage", Message: broken.Message, Hint: broken.Hint}
 	case len(files) == 0 && isTerminal(c.stdin):
 		return usage("import needs rows", "name files, or pipe them in: … | indoubt import --from sidekiq")
 	case len(files) == 0:
@@ -189,7 +189,7 @@ func (c *importing) rowOf(place string, op mapping.Operation) *importRow {
 // refuse tells of a row that is no operation.
 func (c *importing) refuse(place, message, hint string) {
 	if c.done.Bad++; c.bad == nil {
-		c.bad = &failure{Exit: exitError, Code: "bad_row", Message: place + ": " + message, Hint: hint}
+		c.bad = &failure{Code: "bad_row", Message: place + ": " + message, Hint: hint}
 	}
 	if c.done.Bad <= badTold && (c.skipBad || c.done.Bad > 1) { // the first ends the import, and is told then
 		c.errOut.Println(place + ": bad: " + message)
@@ -285,10 +285,10 @@ func (c *importing) ended(ctx context.Context, err error) error {
 	case err == nil:
 		return c.app.done(effect, c.done, c.print)
 	case ctx.Err() != nil:
-		err = &failure{Exit: exitError, Code: "stopped", Message: "stopped; what was recorded stays", Hint: "the same command again goes on"}
+		err = &failure{Code: "stopped", Message: "stopped; what was recorded stays", Hint: "the same command again goes on"}
 	}
 	f := *asFailure(err)
-	if f.Data == nil && f.Exit != exitUsage {
+	if f.Data == nil && f.Code != "usage" {
 		f.Data, f.Effect, f.Text = c.done, effect, c.print
 	}
 	return &f

@@ -128,10 +128,10 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 		fmt.Fprintln(w, below)
 	}
 	if stopped != "" {
-		return &failure{Exit: exitError, Code: "stopped", Message: stopped, Hint: "go on with --after " + next, Data: data, Text: print}
+		return &failure{Code: "stopped", Message: stopped, Hint: "go on with --after " + next, Data: data, Text: print}
 	}
 	if n := unsettled(rows, c.clock()); o.probe && n > 0 {
-		return &failure{Exit: exitInDoubt, Code: "in_doubt", Message: fmt.Sprintf("%s of these %s in doubt, or %s a person", ledger.Count(n), plural(n, "is", "are"), plural(n, "needs", "need")), Data: data, Text: print}
+		return &failure{Code: "in_doubt", Message: fmt.Sprintf("%s of these %s in doubt, or %s a person", ledger.Count(n), plural(n, "is", "are"), plural(n, "needs", "need")), Data: data, Text: print}
 	}
 	return c.done("", data, print)
 }

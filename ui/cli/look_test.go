@@ -116,7 +116,7 @@ func TestShortIDsWorkEverywhere(t *testing.T) {
 	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
 	for _, args := range [][]string{{"show", "0198"}, {"log", "0198"}, {"deny", "0198@2", "--reason", "r"}, {"check", "0198"}, {"retry", "0198@2"}} {
 		a := b.json(2, args...)
-		need.That(t, a.Error.Code == "ambiguous" && strings.Contains(a.Error.Message, id(1)) && strings.Contains(a.Error.Message, id(2)), "%v: %+v", args, a.Error)
+		need.That(t, a.Error.Code == "usage" && strings.Contains(a.Error.Message, id(1)) && strings.Contains(a.Error.Message, id(2)), "%v: %+v", args, a.Error)
 	}
 	for _, args := range [][]string{{"show", "ffff"}, {"log", "ffff"}, {"deny", "ffff@2", "--reason", "r"}, {"check", "ffff"}} {
 		if a := b.json(3, args...); a.Error.Code != "not_found" || !strings.Contains(a.Error.Message, "ffff") {

@@ -107,7 +107,7 @@ func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) er
 	err = mcpproxy.New(o).Run(ctx)
 	drain(c.errOut, o.Recorder, 10*time.Second)
 	if err != nil && ctx.Err() == nil {
-		return &failure{Exit: exitError, Code: "mcp_server", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
+		return &failure{Code: "error", Message: err.Error(), Hint: "what was under way is in the ledger: indoubt list state:uncertain"}
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func (i *installer) verb() string {
 func (i *installer) run(ctx context.Context, args []string) error {
 	state := stateDir(i.env)
 	if state == "" {
-		return &failure{Exit: exitUsage, Code: "no_home", Message: "there is no HOME to keep the backup in", Hint: "set HOME or XDG_STATE_HOME"}
+		return &failure{Code: "usage", Message: "there is no HOME to keep the backup in", Hint: "set HOME or XDG_STATE_HOME"}
 	}
 	backups := clients.Backups(filepath.Join(state, "mcp"))
 	plans, err := i.plans(ctx, args, backups)
@@ -117,12 +117,12 @@ func (i *installer) run(ctx context.Context, args []string) error {
 	}
 	if !i.yes {
 		if !i.terminal() {
-			return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed: without a terminal, " + i.verb() + " needs --yes",
+			return &failure{Code: "no_person", Message: "nothing was changed: without a terminal, " + i.verb() + " needs --yes",
 				Hint: "look at the change, then say it again with --yes", Data: data, Text: show}
 		}
 		show(i.errOut)
 		if !i.confirmYes("Write this?") {
-			return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed"}
+			return &failure{Code: "no_person", Message: "nothing was changed"}
 		}
 	}
 	for _, p := range changed {
@@ -140,7 +140,7 @@ func (i *installer) run(ctx context.Context, args []string) error {
 
 func writeFailure(p *clients.Plan, err error) error {
 	if errors.Is(err, clients.ErrChanged) {
-		return &failure{Exit: exitConflict, Code: "changed", Message: short(p.Path) + " has changed since it was shown, and was left as it is", Hint: "say it again", cause: err}
+		return &failure{Code: "moved", Message: short(p.Path) + " has changed since it was shown, and was left as it is", Hint: "say it again", cause: err}
 	}
 	return fmt.Errorf("write %s: %w", short(p.Path), err)
 }
@@ -182,10 +182,10 @@ func (i *installer) plans(ctx context.Context, args []string, backups clients.Ba
 		var absent *clients.MissingError
 		switch {
 		case errors.As(err, &absent):
-			missing = &failure{Exit: exitNotFound, Code: "no_server", Message: fmt.Sprintf("%s has no server %q", short(path), absent.Name), Hint: "it has: " + strings.Join(absent.There, ", ")}
+			missing = &failure{Code: "not_found", Message: fmt.Sprintf("%s has no server %q", short(path), absent.Name), Hint: "it has: " + strings.Join(absent.There, ", ")}
 			continue
 		case err != nil:
-			return nil, &failure{Exit: exitError, Code: "config", Message: short(err.Error()), Hint: "nothing was changed; mend the file, or name another one", cause: err}
+			return nil, &failure{Code: "bad_config", Message: short(err.Error()), Hint: "nothing was changed; mend the file, or name another one", cause: err}
 		}
 		out = append(out, p)
 	}
@@ -221,7 +221,7 @@ func present(system clients.System, args []string) (paths []string, err error) {
 			}
 			hint = "name the file that your client reads"
 		}
-		return nil, &failure{Exit: exitNotFound, Code: "no_config", Message: "there is no " + strings.Join(places, ", no "), Hint: hint}
+		return nil, &failure{Code: "not_found", Message: "there is no " + strings.Join(places, ", no "), Hint: hint}
 	}
 	return paths, nil
 }
@@ -244,7 +244,7 @@ func (i *installer) wrapping(ctx context.Context) (w clients.Wrapping, err error
 			return w, err
 		}
 	} else if i.ledgerPath != name {
-		return w, &failure{Exit: exitRefused, Code: "secret", Message: "the ledger's address has a password in it, which would stand in the client's configuration",
+		return w, &failure{Code: "usage", Message: "the ledger's address has a password in it, which would stand in the client's configuration",
 			Hint: "keep it in a PGPASSFILE, and name the ledger without it"}
 	}
 	w.Flags = []string{"--ledger", name}

@@ -234,7 +234,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 	case <-time.After(patience):
 		t.Fatal("it does not end")
 	}
-	if _, _, err := serveEngine(context.Background(), a, "nonsense", s, engine, nil); asFailure(err).Exit != exitUsage {
+	if _, _, err := serveEngine(context.Background(), a, "nonsense", s, engine, nil); asFailure(err).exit() != exitUsage {
 		t.Errorf("%v", err)
 	}
 }

@@ -55,7 +55,7 @@ func (a *app) open(ctx context.Context, why purpose) (ledger.Store, error) {
 		return nil, err
 	}
 	if a.ledgerPath == "" && a.usedLedgers() == "" {
-		return nil, &failure{Exit: exitUsage, Code: "no_home", Message: "there is no HOME to find the ledger by",
+		return nil, &failure{Code: "usage", Message: "there is no HOME to find the ledger by",
 			Hint: "name it with --ledger PATH or INDOUBT_LEDGER"}
 	}
 	o := a.ledgerOptions()

@@ -105,7 +105,7 @@ func (a *app) fail(err error) int {
 		if err := printJSON(a.out, envelope{Error: f.json(), Effect: f.Effect, Data: f.Data}); err != nil {
 			return exitError
 		}
-		return f.Exit
+		return f.exit()
 	}
 	switch {
 	case f.Data != nil && f.Text != nil && a.format != "text":
@@ -116,7 +116,7 @@ func (a *app) fail(err error) int {
 		f.Text(a.out)
 	}
 	a.say(f)
-	return f.Exit
+	return f.exit()
 }
 
 // say tells on standard error what went wrong.

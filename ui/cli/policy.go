@@ -90,9 +90,9 @@ func (a *app) kindNamed(p *policy.Policy, name string) (*policy.Kind, error) {
 	path, _ := a.policyFile()
 	switch {
 	case p.Empty():
-		return nil, &failure{Exit: exitNotFound, Code: "not_found", Message: "there is no policy at " + short(path), Hint: "indoubt policy init, or name it with --policy"}
+		return nil, &failure{Code: "not_found", Message: "there is no policy at " + short(path), Hint: "indoubt policy init, or name it with --policy"}
 	case !k.Known:
-		return nil, &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("%s has no kind %q", short(p.Path()), name), Hint: "there are: " + strings.Join(p.Kinds(), ", ")}
+		return nil, &failure{Code: "not_found", Message: fmt.Sprintf("%s has no kind %q", short(p.Path()), name), Hint: "there are: " + strings.Join(p.Kinds(), ", ")}
 	}
 	return k, nil
 }

@@ -164,7 +164,7 @@ func TestPolicyTryNeedsNoSecretToReadASavedAnswer(t *testing.T) {
 	out := b.want(0, "policy", "try", "stripe.charge", "--input", charge, "--answer", none)
 	need.Contains(t, out, "environment variable STRIPE_KEY is not set", "none found")
 	e := b.json(1, "policy", "try", "stripe.charge", "--input", charge).Error
-	need.That(t, e.Code == "bad_request" && strings.Contains(e.Hint, "export STRIPE_KEY"), "%+v", e)
+	need.That(t, e.Code == "bad_policy" && strings.Contains(e.Hint, "export STRIPE_KEY"), "%+v", e)
 }
 
 func TestPolicyCommandsKnowTheirKinds(t *testing.T) {

@@ -45,7 +45,7 @@ what every expression gave. Exit 1 when one fails.`,
 			data := map[string]any{"cases": cases, "failed": failed}
 			write := func(w *safe.Writer) { writeCases(w, cases, failed) }
 			if failed > 0 {
-				return &failure{Exit: exitError, Code: "policy_test", Message: fmt.Sprintf("%d of %d cases failed", failed, len(cases)), Data: data, Text: write}
+				return &failure{Code: "bad_policy", Message: fmt.Sprintf("%d of %d cases failed", failed, len(cases)), Data: data, Text: write}
 			}
 			return a.done("", data, write)
 		},

@@ -50,7 +50,7 @@ that exists is left as it is.`,
 				if len(names) > 0 && !further {
 					hint = "write them beside it: indoubt policy init " + strings.Join(append(slices.Clone(names), short(filepath.Join(dir, names[0]+".yaml"))), " ")
 				}
-				return &failure{Exit: exitConflict, Code: "exists", Message: short(path) + " exists and is another policy", Hint: hint}
+				return &failure{Code: "exists", Message: short(path) + " exists and is another policy", Hint: hint}
 			}
 			if dryRun {
 				return a.done(effectWouldCreate, data, func(w *safe.Writer) { w.Println("would write " + short(path)) })
@@ -117,7 +117,7 @@ func policyFrom(names []string, further bool) ([]byte, error) {
 		return nil, usage(err.Error(), "there are: "+strings.Join(recipes.Names(), ", "))
 	}
 	if err != nil {
-		return nil, &failure{Exit: exitConflict, Code: "recipes", Message: err.Error(), Hint: "take one of them now, and write the rest into the file"}
+		return nil, &failure{Code: "usage", Message: err.Error(), Hint: "take one of them now, and write the rest into the file"}
 	}
 	return text, nil
 }

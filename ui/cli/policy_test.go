@@ -60,9 +60,9 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{", "--answer", none)
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--op", id(1), "--input", "{}")
 	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{}", "--send")
-	b.failing(1, "no_answer", "policy", "try", "stripe.charge", "--input", "{}", "--answer", filepath.Join(b.dir, "none"))
-	b.failing(1, "bad_answer", "policy", "try", "stripe.charge", "--input", "{}", "--answer", b.file("bad.http", "HTTP/1.1 maybe\r\n\r\n"))
-	b.failing(1, "bad_answer", "policy", "try", "stripe.charge", "--input", "{}", "--answer", b.file("bad.yaml", "status: many\n"))
+	b.failing(1, "no_file", "policy", "try", "stripe.charge", "--input", "{}", "--answer", filepath.Join(b.dir, "none"))
+	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{}", "--answer", b.file("bad.http", "HTTP/1.1 maybe\r\n\r\n"))
+	b.failing(2, "usage", "policy", "try", "stripe.charge", "--input", "{}", "--answer", b.file("bad.yaml", "status: many\n"))
 }
 
 func TestPolicyTryAnAnswerToTheWrite(t *testing.T) {
@@ -117,7 +117,7 @@ func TestPolicyTestSaysWhatFails(t *testing.T) {
 	}
 	need.That(t, exit == 1 && !strings.Contains(out, "advice  wanted look, got wait"), "exit %d\n%s", exit, out)
 	a := b.json(1, "policy", "test", "legacy.charge")
-	need.That(t, a.Error.Code == "policy_test" && strings.Contains(string(a.Data), `"failed":1`), "%+v %s", a.Error, a.Data)
+	need.That(t, a.Error.Code == "bad_policy" && strings.Contains(string(a.Data), `"failed":1`), "%+v %s", a.Error, a.Data)
 	b.want(0, "policy", "test", "stripe.charge")
 }
 

@@ -94,7 +94,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 		}
 	}
 	if kind.Read == nil && !of.send {
-		return &failure{Exit: exitRefused, Code: "no_check", Message: fmt.Sprintf("%s has no check", kind.Name), Hint: "write read: for it, and `indoubt policy check`"}
+		return &failure{Code: "no_check", Message: fmt.Sprintf("%s has no check", kind.Name), Hint: "write read: for it, and `indoubt policy check`"}
 	}
 	rec, err := c.record(ctx, kind, of)
 	if err != nil {
@@ -183,7 +183,7 @@ func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*
 }
 
 func cannotAsk(err error) error {
-	f := &failure{Exit: exitError, Code: "bad_request", Message: "the request cannot be made: " + err.Error(), cause: err}
+	f := &failure{Code: "bad_policy", Message: "the request cannot be made: " + err.Error(), cause: err}
 	if missing := (*policy.MissingSecretError)(nil); errors.As(err, &missing) && !missing.File {
 		f.Hint = "export " + missing.Name + ", or try a saved answer: --answer FILE"
 	}
@@ -265,7 +265,7 @@ func (c tryCommand) savedAnswer(path string) (*policy.SavedAnswer, error) {
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return nil, &failure{Exit: exitError, Code: "no_answer", Message: "the answer cannot be read: " + err.Error(), Hint: "name a file with what the other side said; the page of the policy shows its form", cause: err}
+			return nil, noAnswer("no_file", err)
 		}
 		defer f.Close()
 		in = f
@@ -275,13 +275,18 @@ func (c tryCommand) savedAnswer(path string) (*policy.SavedAnswer, error) {
 		err = errors.New("it is longer than 16 MiB")
 	}
 	if err != nil {
-		return nil, &failure{Exit: exitError, Code: "no_answer", Message: "the answer cannot be read: " + err.Error(), Hint: "name a file with what the other side said; the page of the policy shows its form", cause: err}
+		return nil, noAnswer("no_file", err)
 	}
 	saved, err := policy.ParseSavedAnswer(path, content)
 	if err != nil {
-		return nil, &failure{Exit: exitError, Code: "bad_answer", Message: "the answer cannot be read: " + err.Error(), Hint: "name a file with what the other side said; the page of the policy shows its form", cause: err}
+		return nil, noAnswer("usage", err)
 	}
 	return &saved, nil
+}
+
+func noAnswer(code string, err error) error {
+	return &failure{Code: code, Message: "the answer cannot be read: " + err.Error(),
+		Hint: "name a file with what the other side said; the page of the policy shows its form", cause: err}
 }
 
 // ask carries a rendered request out, as the engine does.

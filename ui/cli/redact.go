@@ -79,7 +79,7 @@ id. What was ended half-way is ended by the same command again.`,
 			return err
 		}
 		if !a.terminal() && !flags.yes && !flags.dryRun {
-			return &failure{Exit: exitRefused, Code: "no_person", Message: "cannot redact: it is for good, and no one at a terminal confirms it", Hint: "look with --dry-run, then add --yes"}
+			return &failure{Code: "no_person", Message: "cannot redact: it is for good, and no one at a terminal confirms it", Hint: "look with --dry-run, then add --yes"}
 		}
 		err = a.decide(cmd.Context(), "redact", args, flags, needs{version: true, reason: !flags.dryRun, finds: r.find, shows: r.show}, r.one)
 		r.clean(cmd.Context())
@@ -126,7 +126,7 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 		case len(args) > maxRedacted:
 			return nil, usage(fmt.Sprintf("more than %d operations: redact fewer at once", maxRedacted), "narrow the filter, with --since or a kind")
 		case page.Next == "" && len(args) == 0:
-			return nil, &failure{Exit: exitNotFound, Code: "not_found", Message: "the filter lets no operation through", Hint: "`indoubt list` takes the same filter"}
+			return nil, &failure{Code: "not_found", Message: "the filter lets no operation through", Hint: "`indoubt list` takes the same filter"}
 		case page.Next == "":
 			return args, nil
 		}
@@ -167,7 +167,7 @@ func (r *redaction) show(ctx context.Context, run *decisionRun, found []*ledger.
 		r.errOut.Printf("%s@%d  %s  %s\n    %s\n", v.Row.ID, v.Row.Version, v.State(), v.Title(), said(parts))
 	}
 	if typed, err := r.ask("This cannot be undone. Type redact to go on: "); err != nil || typed != "redact" {
-		return &failure{Exit: exitRefused, Code: "no_person", Message: "nothing was changed"}
+		return &failure{Code: "no_person", Message: "nothing was changed"}
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ func (r *redaction) place() error {
 	}
 	info, err := os.Stat(r.archive)
 	if err != nil {
-		return &failure{Exit: exitNotFound, Code: "not_found", Message: r.archive + " cannot be read", Hint: "name the directory that the archives are kept in: --archive DIR", cause: err}
+		return &failure{Code: "not_found", Message: r.archive + " cannot be read", Hint: "name the directory that the archives are kept in: --archive DIR", cause: err}
 	}
 	if r.dir = filepath.Clean(r.archive); !info.IsDir() {
 		r.dir, r.file = filepath.Split(r.dir)
@@ -36,7 +36,7 @@ func (r *redaction) find(ctx context.Context, s ledger.Store, id string) (ledger
 	rec, err := r.read(ctx, s, id)
 	switch file := rec.Operation.Archive; {
 	case err == nil && file != "" && r.archive == "":
-		return rec, &failure{Exit: exitRefused, Code: "archived", Message: fmt.Sprintf("%s is archived, and %s has all that it says", rec.Operation.ID, file),
+		return rec, &failure{Code: "incomplete", Message: fmt.Sprintf("%s is archived, and %s has all that it says", rec.Operation.ID, file),
 			Hint: "name the directory that the file is kept in: --archive DIR"}
 	case !errors.Is(err, ledger.ErrNotFound):
 		return rec, err
@@ -122,11 +122,11 @@ func filesFailure(err error, dir string) error {
 	var damaged *archive.Damaged
 	switch {
 	case errors.Is(err, archive.ErrBusyDir):
-		return &failure{Exit: exitRefused, Code: "busy", Message: "other operations are being redacted in " + dir, Hint: "run it again when that is done", cause: err}
+		return &failure{Code: "busy", Message: "other operations are being redacted in " + dir, Hint: "run it again when that is done", cause: err}
 	case errors.As(err, &damaged):
 		return archiveFailure(err, dir, filepath.Base(damaged.File))
 	case errors.Is(err, fs.ErrNotExist):
-		return &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("%s has not every file that may hold it: %v", dir, err),
+		return &failure{Code: "not_found", Message: fmt.Sprintf("%s has not every file that may hold it: %v", dir, err),
 			Hint: "put the files back and run it again; --archive FILE redacts in one", cause: err}
 	}
 	return err

@@ -165,7 +165,7 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 		}
 		reason, err := a.ask("Reason: ")
 		if err != nil || reason == "" {
-			return refuse("no_reason", why)
+			return refuse("incomplete", why)
 		}
 		ask.Reason, ask.OverrideMax = reason, plan.OverridesMax
 	}
@@ -194,8 +194,8 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 		j := oneReadJSON(did.Read)
 		out.Read = &j
 	}
-	wrong := func(exit int, code, message, hint string) {
-		out.OK, out.failure = false, &failure{Exit: exit, Code: code, Message: message, Hint: hint}
+	wrong := func(code, message, hint string) {
+		out.OK, out.failure = false, &failure{Code: code, Message: message, Hint: hint}
 		out.Error = out.failure.json()
 	}
 	sent, again := "sent", "again"
@@ -205,10 +205,10 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 	switch {
 	case did.Did == reconcile.DidRefuse:
 		out.Effect = ""
-		wrong(exitRefused, "refused", "not sent: "+did.Why, "look again: indoubt show "+id)
+		wrong("refused", "not sent: "+did.Why, "look again: indoubt show "+id)
 	case did.Did == reconcile.DidLand && state == ledger.Uncertain:
 		out.Effect = effectNoop
-		wrong(exitInDoubt, "in_doubt", "nothing was sent: "+did.Why+". Only a person settles this one", "look at it, then: indoubt confirm "+id)
+		wrong("in_doubt", "nothing was sent: "+did.Why+". Only a person settles this one", "look at it, then: indoubt confirm "+id)
 	case did.Did == reconcile.DidLand:
 		out.line = safe.Say("%s: landed already, nothing was sent. %s", id, did.Why)
 	case did.Did == reconcile.DidGrant:
@@ -216,11 +216,11 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 	case state == ledger.Committed:
 		out.line = safe.Of(strings.TrimSpace(id + ": sent, it landed. " + o.Receipt()))
 	case state == ledger.Failed:
-		wrong(exitError, "did_not_land", sent+", and it did not land: "+attemptWhy(did), "see what it answered: indoubt show "+id)
+		wrong("did_not_land", sent+", and it did not land: "+attemptWhy(did), "see what it answered: indoubt show "+id)
 	case state == ledger.Pending:
-		wrong(exitInProgress, "in_progress", "sent, and not answered yet", "watch it: indoubt log --follow "+id)
+		wrong("in_progress", "sent, and not answered yet", "watch it: indoubt log --follow "+id)
 	default:
-		wrong(exitInDoubt, "in_doubt", fmt.Sprintf("%s, and in doubt %s: %s", sent, again, attemptWhy(did)), "see indoubt show "+id)
+		wrong("in_doubt", fmt.Sprintf("%s, and in doubt %s: %s", sent, again, attemptWhy(did)), "see indoubt show "+id)
 	}
 	return out
 }

@@ -337,7 +337,7 @@ func TestI7_ARetryIsBoundToADigest(t *testing.T) {
 	policy := need.Get(os.ReadFile(b.policy))(t)
 	other := strings.ReplaceAll(string(policy), "post: /charges", "post: /refunds")
 	need.OK(t, os.WriteFile(b.policy, []byte(other), 0o600))
-	if a := b.json(4, "retry", b.at(1), "--request-digest", digest); a.Error.Code != "request_changed" || !strings.Contains(a.Error.Message, "+ POST "+s.URL+"/refunds") {
+	if a := b.json(4, "retry", b.at(1), "--request-digest", digest); a.Error.Code != "moved" || !strings.Contains(a.Error.Message, "+ POST "+s.URL+"/refunds") {
 		t.Errorf("%+v", a.Error)
 	}
 	b.failing(2, "usage", "retry", b.at(1), id(2), "--request-digest", digest)
@@ -391,7 +391,7 @@ func TestARunOfRetriesStopsAtUnclearAnswers(t *testing.T) {
 		t.Errorf("%d sends", sends)
 	}
 	for n, op := range a.operations(t) {
-		need.That(t, n < 1 || op.Error != nil && op.Error.Code == "stopped" && len(b.rec(n+1).Attempts) == 1, "%d: %+v", n+1, op.Error)
+		need.That(t, n < 1 || op.Error != nil && op.Error.Code == "over" && len(b.rec(n+1).Attempts) == 1, "%d: %+v", n+1, op.Error)
 	}
 }
 

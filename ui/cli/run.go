@@ -103,9 +103,7 @@ func asOwnVerdict(err error) error {
 		return quiet
 	}
 	f := *asFailure(err)
-	if f.Exit < ownVerdict {
-		f.Exit += ownVerdict
-	}
+	f.own = ownVerdict + f.exit()
 	return &f
 }
 
@@ -304,7 +302,7 @@ func (c runCommand) asJSON(ctx context.Context, res command.Result, exit int) ru
 
 // runOutcome says in words what became of a run, and what it did to the ledger.
 func runOutcome(res command.Result, data any) (f *failure, effect string) {
-	f = &failure{Exit: res.ExitCode, Data: data, Hint: "indoubt show " + res.Operation.ID}
+	f = &failure{Data: data, Hint: "indoubt show " + res.Operation.ID}
 	switch {
 	case res.Answer == ledger.AnswerFinished:
 		f.Code, f.Message = "finished", replayed(res)

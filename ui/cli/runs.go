@@ -152,9 +152,9 @@ func (c runsCommand) find(ctx context.Context, id string, why purpose) (ledger.S
 	case err != nil:
 		return nil, ledger.DecisionRun{}, err
 	case len(runs) == 0 || id == "":
-		return nil, ledger.DecisionRun{}, &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("no run begins with %q", id), Hint: "`indoubt runs --all` lists them"}
+		return nil, ledger.DecisionRun{}, &failure{Code: "not_found", Message: fmt.Sprintf("no run begins with %q", id), Hint: "`indoubt runs --all` lists them"}
 	case len(runs) > 1:
-		return nil, ledger.DecisionRun{}, &failure{Exit: exitUsage, Code: "ambiguous", Message: fmt.Sprintf("several runs begin with %q", id), Hint: "write more of the id"}
+		return nil, ledger.DecisionRun{}, &failure{Code: "usage", Message: fmt.Sprintf("several runs begin with %q", id), Hint: "write more of the id"}
 	}
 	return s, runs[0], nil
 }

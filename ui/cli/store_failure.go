@@ -17,15 +17,8 @@ func storeFailure(err error, f *failure) bool {
 	}
 	t := store.Trouble(short)
 	f.Code, f.Message, f.Hint = t.Code, t.Message, t.Do
-	switch f.Code {
-	case "no_ledger":
-		f.Exit, f.Hint = exitNotFound, cmp.Or(t.Do, firstSteps)
-	case "former":
-		f.Exit = exitNotFound
-	case "failover", "moved_away", "two_primaries":
-		f.Exit = exitRefused
-	case "usage":
-		f.Exit = exitUsage
+	if f.Code == "no_ledger" {
+		f.Hint = cmp.Or(t.Do, firstSteps)
 	}
 	return true
 }
@@ -33,13 +26,13 @@ func storeFailure(err error, f *failure) bool {
 // isMissing reports whether there is no ledger at all.
 func isMissing(err error) bool {
 	f := failure{}
-	return storeFailure(err, &f) && f.Exit == exitNotFound
+	return storeFailure(err, &f) && f.exit() == exitNotFound
 }
 
 // explainID names the id that was not found as it was written.
 func explainID(id string, err error) error {
 	if errors.Is(err, ledger.ErrNotFound) {
-		return &failure{Exit: exitNotFound, Code: "not_found", Message: fmt.Sprintf("there is no operation %q", id),
+		return &failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q", id),
 			Hint: "see `indoubt list`, or check --ledger / INDOUBT_LEDGER", cause: err}
 	}
 	return err

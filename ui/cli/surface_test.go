@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -23,12 +24,13 @@ import (
 
 // budget is how much of each part a user may have to learn at most. A number only goes down.
 var budget = map[string]int{
-	"commands": 51, "options": 198, "exit codes": 10, "error codes": 69, "filter words": 20, "policy words": 131, "JSON fields": 80, "metrics": 26,
+	"commands": 51, "options": 198, "exit codes": 10, "error codes": 52, "problems": 16, "filter words": 20, "policy words": 131, "JSON fields": 80, "metrics": 26,
 }
 
 // What people and scripts can name is in one golden file, and no part of it grows unseen.
 func TestTheSurfaceIsHeld(t *testing.T) {
 	surface := map[string][]string{"filter words": ledger.FilterFields, "exit codes": nil}
+	given := map[string]bool{}
 	root := newRootCommand(newApp(strings.NewReader(""), nil, nil), []string{cobra.ShellCompRequestCmd})
 	var walk func(*cobra.Command)
 	walk = func(cmd *cobra.Command) {
@@ -62,14 +64,21 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 			}
 		}
 	}
-	code, metric := regexp.MustCompile(`(?:Code: |Trouble\{)"([a-z_]+)"`), regexp.MustCompile(`"(indoubt_[a-z_]+)"`)
+	metric := regexp.MustCompile(`"(indoubt_[a-z_]+)"`)
 	need.OK(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text := need.Get(os.ReadFile(path))(t)
-		for _, m := range code.FindAllSubmatch(text, -1) {
-			surface["error codes"] = append(surface["error codes"], string(m[1]))
+		for _, m := range errorCode.FindAllSubmatch(text, -1) {
+			code := string(bytes.Join(m[1:], nil))
+			if strings.Contains(path, "httpproxy") {
+				surface["problems"] = append(surface["problems"], code)
+				continue
+			}
+			given[code] = true
+			exit := (&failure{Code: code}).exit()
+			need.That(t, exit > 0, "%s gives the error code %s, and exits.go has no exit code for it", path, code)
 		}
 		if filepath.Base(path) == "metrics.go" {
 			for _, m := range metric.FindAllSubmatch(text, -1) {
@@ -78,6 +87,12 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 		}
 		return nil
 	}))
+	for exit, words := range codes {
+		for code := range strings.FieldsSeq(words) {
+			need.That(t, given[code], "nothing gives the error code %s", code)
+			surface["error codes"] = append(surface["error codes"], fmt.Sprint(code, " ", exit))
+		}
+	}
 	var out strings.Builder
 	for _, part := range slices.Sorted(maps.Keys(surface)) {
 		words := slices.Compact(slices.Sorted(slices.Values(surface[part])))
@@ -85,6 +100,35 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 		need.That(t, len(words) == budget[part], "there are %d %s, and the budget says %d: it only goes down", len(words), part, budget[part])
 	}
 	golden(t, "surface.txt", []byte(out.String()))
+}
+
+// errorCode is how a floor gives an error its word for programs.
+var errorCode = regexp.MustCompile(`(?:Code: |Trouble\{|\b(?:no|refuse|wrong|noAnswer|newProblem)\(|\.Code(?:, [^=\n]+)? = )"([a-z_]+)"|\{"([a-z_]+)", "[^"]*%s`)
+
+// The pages have a row for each error code, with its exit code, and for no other.
+func TestThePagesTellTheErrorCodes(t *testing.T) {
+	surface := string(need.Get(os.ReadFile("testdata/surface.txt"))(t))
+	for file, heading := range map[string]string{"../README.md": "error codes", "../../ledger/record/README.md": "problems"} {
+		_, words, _ := strings.Cut(surface, heading+": ")
+		words, _, _ = strings.Cut(words, "\n\n")
+		want := strings.Split(words, "\n  ")[1:]
+		var told []string
+		page := string(need.Get(os.ReadFile(file))(t))
+		_, page, _ = strings.Cut(page, map[string]string{"error codes": "### Error codes\n", "problems": "| code | status | |\n"}[heading])
+		for _, row := range regexp.MustCompile("(?m)^\\| ((?:`[a-z_]+` )+)\\| ([0-9 ]+) \\|").FindAllStringSubmatch(page, -1) {
+			for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
+				if heading == "error codes" {
+					m[1] += " " + row[2]
+				}
+				told = append(told, m[1])
+			}
+			if heading == "problems" && row[1] == "`busy` " { // the last
+				break
+			}
+		}
+		slices.Sort(told)
+		need.Equal(t, strings.Join(told, "\n"), strings.Join(want, "\n"))
+	}
 }
 
 // propertiesOf are the names that a schema gives members.

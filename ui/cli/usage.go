@@ -15,7 +15,7 @@ import (
 
 // usage is the failure of a wrong command line.
 func usage(message, hint string) error {
-	return &failure{Exit: exitUsage, Code: "usage", Message: message, Hint: hint}
+	return &failure{Code: "usage", Message: message, Hint: hint}
 }
 
 // noArgs, someArgs and maxArgs count arguments as cobra does, with exit 2.

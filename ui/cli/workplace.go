@@ -46,7 +46,7 @@ func (a *app) enter(cmd *cobra.Command) error {
 	}
 	c, err := readConfig(path)
 	if err != nil {
-		return &failure{Exit: exitUsage, Code: "bad_config", Message: err.Error(), Hint: "mend it, or name the ledger with --ledger"}
+		return &failure{Code: "bad_config", Message: err.Error(), Hint: "mend it, or name the ledger with --ledger"}
 	}
 	if a.context == "" {
 		a.context = c.Context

@@ -211,7 +211,7 @@ func TestClientThatDiesIsRecordedAndAnsweredLater(t *testing.T) {
 			a := w.post("k-1", `{}`)
 			if len(answer) < 1000 {
 				need.That(t, a.status == 201 && a.body == `{"id":"ch_1"}` && a.header.Get("Idempotency-Replayed") == "true", "%+v", a)
-			} else if a.status != 409 || a.problem(t).Code != "done" { // too long to be kept whole
+			} else if a.status != 409 || a.problem(t).Code != "finished" { // too long to be kept whole
 				t.Errorf("%+v", a)
 			}
 			need.Equal(t, up.total(), 1, "effects")

@@ -126,7 +126,7 @@ func TestWhatIsArchivedNamesItsFile(t *testing.T) {
 	files := need.Get(os.ReadDir(dir))(t)
 	need.Equal(t, len(files), 1, "archives")
 	p := w.post("k-1", `{}`).problem(t)
-	need.That(t, p.Code == "done" && strings.Contains(p.Detail, files[0].Name()) && strings.HasSuffix(p.Advice, "indoubt show "+p.Operation+" --archive DIR"), "%+v", p)
+	need.That(t, p.Code == "finished" && strings.Contains(p.Detail, files[0].Name()) && strings.HasSuffix(p.Advice, "indoubt show "+p.Operation+" --archive DIR"), "%+v", p)
 }
 
 // A client that keeps to the downstream's own header has a key: were another one put in

@@ -224,7 +224,7 @@ func problemOf(err error) *problem {
 		p.Advice = "Look at it: " + show(refused.Operation)
 		return p
 	case errors.As(err, &done):
-		p := newProblem("done", http.StatusConflict, "It is done already, and there is no answer to repeat", "Nothing was sent now.").about(done.Operation)
+		p := newProblem("finished", http.StatusConflict, "It is done already, and there is no answer to repeat", "Nothing was sent now.").about(done.Operation)
 		if file := done.Operation.Archive; file != "" {
 			p.Detail = "Its answer is archived in " + file + "; nothing was sent now."
 		}

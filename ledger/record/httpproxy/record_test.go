@@ -124,7 +124,7 @@ func TestAClientGetsWhatACheckFound(t *testing.T) {
 			switch {
 			case a.status != tc.want || up.total() != 1:
 				t.Errorf("%s: %+v", name, a)
-			case a.status == 409 && (a.problem(t).Code != "done" || a.problem(t).Receipt != "ch_1"):
+			case a.status == 409 && (a.problem(t).Code != "finished" || a.problem(t).Receipt != "ch_1"):
 				t.Errorf("%s: %+v", name, a)
 			case a.status == 200 && (a.body != found || a.header.Get("Content-Type") != "application/json" || a.header.Get("Idempotency-Replayed") != "true"):
 				t.Errorf("%s: %+v", name, a)
@@ -339,7 +339,7 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	// What was taken out cannot be said again, so it is not.
-	if a := send(); a.status != 409 || a.problem(t).Code != "done" || up.total() != 1 {
+	if a := send(); a.status != 409 || a.problem(t).Code != "finished" || up.total() != 1 {
 		t.Errorf("%+v", a)
 	}
 	req, body := up.last()
@@ -477,7 +477,7 @@ func TestNothingToReplay(t *testing.T) {
 	need.Get(ledger.Decide(t.Context(), w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Verb: ledger.VerbConfirm, Version: o.Version,
 		Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "seen in the dashboard", Receipts: []string{"ch_7"}}))(t)
 	a := w.post("k-1", `{}`)
-	if p := a.problem(t); a.status != 409 || p.Code != "done" || p.Receipt != "ch_7" || p.State != "committed" {
+	if p := a.problem(t); a.status != 409 || p.Code != "finished" || p.Receipt != "ch_7" || p.State != "committed" {
 		t.Errorf("%d %+v", a.status, p)
 	}
 }
