@@ -130,34 +130,6 @@ func (o Operation) CheckedAt(reads []Read) (at time.Time) {
 	return at
 }
 
-// SumOf is the sum of one operation at its price, with its reads.
-func SumOf(o Operation, p Pricing, reads []Read) Sum {
-	s := Sum{N: 1}
-	s.Miss, s.MissWords = p.Miss.add()
-	s.Twice, s.TwiceWords = p.Duplicate.add()
-	if p.Unpriced() {
-		s.Unpriced = 1
-	}
-	if o.AttemptCount > 1 {
-		s.Resent = 1
-	}
-	if o.Effects > 1 || o.Conflict == Duplicate {
-		s.Doubled = 1
-	}
-	if s.Resent == 1 && s.Doubled == 0 && o.State != Failed && o.CheckedAt(reads).IsZero() {
-		s.Unchecked = 1
-	}
-	return s
-}
-
-// add is what a cost adds to a sum: its amount, or one word.
-func (c Cost) add() (amount float64, words int) {
-	if c.Word != "" {
-		return 0, 1
-	}
-	return c.Value, 0
-}
-
 // Phase is how far an incident has come.
 type Phase string
 

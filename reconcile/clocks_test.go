@@ -50,7 +50,7 @@ func TestOddsRestOnTheLedger(t *testing.T) {
 		w.read(o.ID)
 	}
 	o := w.doubt("pay", 1)
-	wise := WithHistory(w.ctx, w.store, w.inForce())
+	wise := NewHistory(w.store).Policy(w.ctx, w.inForce())
 	odds, blank := wise.Kind("pay").Odds(w.get(o.ID)), w.inForce().Kind("pay").Odds(w.get(o.ID))
 	need.That(t, odds.N == 8 && odds.P > blank.P && blank.N == 0 && wise.Digest() == w.inForce().Digest(), "%+v, without its history %+v", odds, blank)
 	h := NewHistory(w.store)
@@ -74,7 +74,7 @@ func TestAPriceFollowsTheHistoryWhereItIsSeen(t *testing.T) {
 		need.OK(t, e.PriceAsSeen(w.ctx, []string{o.ID}))
 	}
 	after := w.get(o.ID).Pricing
-	want := WithHistory(w.ctx, w.store, w.inForce()).Kind("legacy").Price(w.get(o.ID))
+	want := NewHistory(w.store).Policy(w.ctx, w.inForce()).Kind("legacy").Price(w.get(o.ID))
 	need.That(t, before.Rank == 50 && after.Rank == want.Rank && after.Rank < before.Rank && after.ReadAt.Equal(before.ReadAt), "%+v, then %+v, want %+v", before, after, want)
 	need.Equal(t, c.price.Load(), int64(1), "writes")
 	counts := need.Get(w.store.Counts(w.ctx, w.now()))(t)

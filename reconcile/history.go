@@ -64,9 +64,3 @@ func (h *History) take(counts []ledger.DoubtCount, err error) {
 		h.past, h.from = policy.History(counts), nil
 	}
 }
-
-// WithHistory is the policy with odds that rest on the ledger's history as it
-// is now, for programs that end soon.
-func WithHistory(ctx context.Context, store ledger.Statistics, p *policy.Policy) *policy.Policy {
-	return NewHistory(store).Policy(ctx, p)
-}

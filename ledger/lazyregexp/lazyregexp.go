@@ -20,7 +20,6 @@ func New(expression string) *Regexp {
 
 // The methods are those of regexp.Regexp.
 
-func (r *Regexp) String() string             { return r.compiled().String() }
 func (r *Regexp) Match(b []byte) bool        { return r.compiled().Match(b) }
 func (r *Regexp) MatchString(s string) bool  { return r.compiled().MatchString(s) }
 func (r *Regexp) FindString(s string) string { return r.compiled().FindString(s) }

@@ -112,7 +112,7 @@ func (k *outages) told(in ledger.Incident, now time.Time) ledger.Incident {
 		}
 		if o.Row().Incident == in.ID {
 			fate := o.Fate(granted(e, now))
-			in.Fates[fate] = in.Fates[fate].Add(ledger.SumOf(o, e.pricing, e.reads))
+			in.Fates[fate] = in.Fates[fate].Add(sumOf(o, e.pricing, e.reads))
 		}
 	}
 	return in
@@ -181,7 +181,7 @@ func (k *outages) Incident(_ context.Context, id string, now time.Time) (ledger.
 		case g.Group == ledger.GroupElsewhere:
 			a.Elsewhere = append(a.Elsewhere, ledger.Landing{Operation: e.op.ID, Title: e.op.Title, Other: rec.Landings()[0]})
 		}
-		sum := ledger.SumOf(e.op, e.pricing, e.reads)
+		sum := sumOf(e.op, e.pricing, e.reads)
 		groups[g] = groups[g].Add(sum)
 		if sum.Resent == 0 {
 			continue
@@ -251,4 +251,32 @@ func (k *outages) ended(now time.Time) {
 			k.m.append(in.Ended(), now)
 		}
 	}
+}
+
+// sumOf is the sum of one operation at its price, with its reads.
+func sumOf(o ledger.Operation, p ledger.Pricing, reads []ledger.Read) ledger.Sum {
+	s := ledger.Sum{N: 1}
+	s.Miss, s.MissWords = addend(p.Miss)
+	s.Twice, s.TwiceWords = addend(p.Duplicate)
+	if p.Unpriced() {
+		s.Unpriced = 1
+	}
+	if o.AttemptCount > 1 {
+		s.Resent = 1
+	}
+	if o.Effects > 1 || o.Conflict == ledger.Duplicate {
+		s.Doubled = 1
+	}
+	if s.Resent == 1 && s.Doubled == 0 && o.State != ledger.Failed && o.CheckedAt(reads).IsZero() {
+		s.Unchecked = 1
+	}
+	return s
+}
+
+// addend is what a cost adds to a sum: its amount, or one word.
+func addend(c ledger.Cost) (amount float64, words int) {
+	if c.Word != "" {
+		return 0, 1
+	}
+	return c.Value, 0
 }

@@ -154,9 +154,6 @@ func writeOut(b *strings.Builder, s string, double bool) {
 	}
 }
 
-// Lines is Of for text that may run over several lines: line feeds stay.
-func Lines(s string) string { return Join(Each(strings.Split(s, "\n")), "\n").s }
-
 // plain reports whether s shows as it is, which is the usual case.
 func plain(s string) bool {
 	for i := 0; i < len(s); i++ {

@@ -47,7 +47,6 @@ func TestI11_TextWritesOutWhatDoesNotPrint(t *testing.T) {
 	} {
 		need.Equal(t, safe.Of(in).String(), want, "Text", in)
 	}
-	need.Equal(t, safe.Lines("a\nb\x07"), "a\nb\\x07", "Lines =")
 }
 
 // A Text is made of constants and of arguments that became safe on the way.
