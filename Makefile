@@ -14,6 +14,8 @@ SINCE   ?= HEAD
 # The linters come through the module proxy and are built once, in about a minute.
 # Where they cannot be had, lint fails: it must not pass in silence.
 GOLANGCI = github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+# What no program and no test reaches is deleted.
+DEADCODE = golang.org/x/tools/cmd/deadcode@v0.52.0
 GORELEASER = github.com/goreleaser/goreleaser/v2@v2.14.0
 
 # One set of flags, so that the program, its tests and the linter share what is compiled,
@@ -82,6 +84,8 @@ bench:
 
 lint:
 	CGO_ENABLED=0 $(GO) run $(GOLANGCI) run --build-tags soak ./... ./.ci/test
+	@echo "look for functions that nothing calls"
+	@found=$$(CGO_ENABLED=0 $(GO) run $(DEADCODE) -tags soak -test ./...) && [ -z "$$found" ] || { echo "$$found"; exit 1; }
 	@echo "build for darwin, what differs there"
 	@GOOS=darwin CGO_ENABLED=0 $(GO) build -gcflags='all=-N -l' ./ledger ./ledger/record/... ./ledger/wire/...
 
