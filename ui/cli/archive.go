@@ -41,8 +41,8 @@ brought (ttl: in the policy) is forgotten but for its file. What is in doubt, in
 incident or run stays; so does what a person may still act on in a closed incident,
 and the newest control of each kind.
 
-"indoubt show ID --archive DIR" shows an archived operation whole, "archive find"
-looks for one, "archive list" checks the files. It can be ended and started again
+"indoubt show ID --archive DIR" shows an archived operation whole, "archive list"
+checks the files. It can be ended and started again
 at any time. Keep the files: they are the only copy of what they hold.`,
 		Example: "  indoubt archive --settled-for 90d --to /var/lib/indoubt/archive --dry-run\n  indoubt archive --settled-for 90d --to /var/lib/indoubt/archive",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
@@ -53,7 +53,7 @@ at any time. Keep the files: they are the only copy of what they hold.`,
 	cmd.Flags().Float64Var(&flags.rest, "rest", 5, "how long to leave the ledger to others while they write, as a multiple of how long a step held them up")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count, and change nothing")
 	_ = cmd.MarkFlagDirname("to")
-	cmd.AddCommand(newArchiveListCommand(a), newArchiveFindCommand(a))
+	cmd.AddCommand(newArchiveListCommand(a))
 	return cmd
 }
 

@@ -32,31 +32,6 @@ its SHA-256 compared with what the ledger has written down.`,
 	return cmd
 }
 
-type archiveFind struct {
-	from, key, kind, since string
-	limit                  int
-}
-
-func newArchiveFindCommand(a *app) *cobra.Command {
-	var f archiveFind
-	cmd := &cobra.Command{
-		Use: "find --from DIR", Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
-		Short: "Find archived operations by key, kind or time",
-		Long: `Find operations in the archives of a ledger, the oldest first: those with a key, of a kind
-(with * for anything), begun since then. It reads the files whose time fits.
-"indoubt show ID --archive DIR" shows one whole.`,
-		Example: "  indoubt archive find --from /var/lib/indoubt/archive --key INV-1042\n  indoubt archive find --from /var/lib/indoubt/archive --kind 'stripe.*' --since 2026-03-01",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return archiveCommand{a}.find(cmd.Context(), f) },
-	}
-	cmd.Flags().StringVar(&f.from, "from", "", "the directory of the files")
-	cmd.Flags().StringVar(&f.key, "key", "", "only with this key")
-	cmd.Flags().StringVar(&f.kind, "kind", "", "only of this kind, with * for anything")
-	cmd.Flags().StringVar(&f.since, "since", "", "only begun since, as 30m, 2d or 2026-07-14")
-	cmd.Flags().IntVar(&f.limit, "limit", 100, "at most so many")
-	_ = cmd.MarkFlagDirname("from")
-	return cmd
-}
-
 // archiveJSON is one archive.
 type archiveJSON struct {
 	File    string  `json:"file"`
@@ -150,75 +125,6 @@ func (a archiveCommand) list(ctx context.Context, from string) error {
 	return a.done("", out, text)
 }
 
-// foundJSON is one operation of an archive.
-type foundJSON struct {
-	ID      string  `json:"id"`
-	Kind    string  `json:"kind"`
-	Key     string  `json:"key"`
-	Title   string  `json:"title"`
-	State   string  `json:"state"`
-	At      *string `json:"created_at"`
-	Settled *string `json:"settled_at"`
-	Receipt *string `json:"receipt"`
-	Archive string  `json:"archive"`
-}
-
-func (a archiveCommand) find(ctx context.Context, f archiveFind) error {
-	if f.from == "" {
-		return usage("--from is missing", "name the directory that the archives are kept in: --from DIR")
-	}
-	if err := atMost(f.limit); err != nil {
-		return err
-	}
-	var since time.Time
-	if f.since != "" {
-		var err error
-		if since, err = past("since", f.since, a.clock()); err != nil {
-			return err
-		}
-	}
-	s, err := a.ledgerFor(ctx, toLook)
-	if err != nil {
-		return err
-	}
-	files, err := sealed(ctx, s)
-	if err != nil {
-		return err
-	}
-	out, kind := []foundJSON{}, ledger.Term{Field: "kind", Value: f.kind}
-	for _, file := range files {
-		if file.Newest.Before(since) || len(out) > f.limit {
-			continue
-		}
-		err := archive.Each(f.from, file.File, func(w ledger.Whole) bool {
-			o := w.Operation
-			if (f.key == "" || f.key == o.Key) && (f.kind == "" || kind.Names(o.Kind)) && !o.CreatedAt.Before(since) {
-				out = append(out, foundJSON{o.ID, o.Kind, o.Key, o.Title, string(o.State), moment(o.CreatedAt), moment(o.SettledAt), text(o.Receipt()), file.File})
-			}
-			return len(out) <= f.limit && ctx.Err() == nil
-		})
-		if err == nil {
-			err = ctx.Err()
-		}
-		if err != nil {
-			return archiveFailure(err, f.from, file.File)
-		}
-	}
-	cut := len(out) > f.limit
-	if cut {
-		out = out[:f.limit]
-		a.left("the oldest %s; there are more: --limit", ledger.Count(f.limit))
-	}
-	return a.done("", map[string]any{"operations": out, "cut": cut}, func(w *safe.Writer) {
-		for _, o := range out {
-			w.Println(safe.Say("%s  %s  %-9s  %s  %s  %s", o.ID, *o.At, o.State, o.Kind, o.Key, o.Title))
-		}
-		if len(out) == 0 {
-			w.Println("No such operation is archived.")
-		}
-	})
-}
-
 // archiveFailure says which file cannot be read, and what to do.
 func archiveFailure(err error, dir, file string) error {
 	var damaged *archive.Damaged
@@ -255,7 +161,7 @@ func forgotten(ctx context.Context, s ledger.Archiver, dir, id string) (ledger.R
 		return w.Record(time.Now()), w.Events, nil
 	}
 	return ledger.Record{}, nil, &failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q in the ledger, nor in its %d archives", id, len(files)),
-		Hint: "an archived operation is found by its whole id; `indoubt archive find` looks for a key"}
+		Hint: "an archived operation is found by its whole id; `zgrep -h KEY` in the directory of the files finds one by its key"}
 }
 
 // orArchived says of what is not found that it may be archived, and what helps then.

@@ -86,7 +86,6 @@ func exitTable() map[string]map[int]string {
 		"copy":          {1: "error: FROM is as it was", 3: "", 4: "", 5: "refused: read-only, or FROM has moved already", 7: "operations were still in flight after --wait: FROM is as it was"},
 		"archive":       {1: "error: what is not in a file is in the ledger", 3: "", 4: "another archive is being made", 5: ""},
 		"archive list":  {1: "error, or a file is missing or damaged", 3: ""},
-		"archive find":  {1: "error, or a file is damaged", 3: ""},
 		"doctor":        {1: "error, or it found something wrong", 3: "", 5: ""},
 		"policy":        nil,
 		"policy check":  {1: "the policy is broken"},

@@ -309,7 +309,6 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"runs resume":   {{ran, "--yes"}, {hostile}},
 		"runs stop":     {{ran, "--reason", hostile}, {hostile}},
 		"archive list":  {{}, {"--from", filepath.Join(b.dir, hostile)}},
-		"archive find":  {{"--from", filepath.Join(b.dir, hostile), "--key", hostile}, {"--from", "/x", "--kind", "[" + hostile}, {}},
 		"incident":      {{}},
 		"incident list": {{}, {"-o", "csv"}},
 		"incident show": {{outage}, {hostile}},

@@ -122,7 +122,7 @@ func (c settleCommand) settle(ctx context.Context, attempt string, flags settleF
 	if errors.Is(err, ledger.ErrNotFound) {
 		err = &failure{Code: "not_found", Message: fmt.Sprintf("there is no attempt %q: nothing is recorded", req.AttemptID),
 			Hint: "`indoubt begin` prints the attempt; check --ledger / INDOUBT_LEDGER\nif the ledger has lost it, record it under its kind, its key and when it was sent:\n" + importLine(req), cause: err}
-		return orArchived(ctx, c.store, err, "its operation may be archived: `indoubt archive find --from DIR --key KEY`, or check --ledger / INDOUBT_LEDGER")
+		return orArchived(ctx, c.store, err, "its operation may be archived: `zgrep -h KEY` in the directory of its files, or check --ledger / INDOUBT_LEDGER")
 	}
 	if err != nil {
 		return err
