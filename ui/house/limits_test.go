@@ -37,20 +37,17 @@ var records = []string{
 }
 
 // large are the types with more methods, and functions that take them first, than one
-// reader holds in mind. Each number only goes down.
+// reader holds in mind. Each number is what stands.
 var large = map[string]int{
 	"ledger.Record":          53,
 	"ledger/postgres.handle": 48,
 	"policy.Kind":            52,
-	"reconcile.Engine":       46,
-	"ui/cli.app":             100,
+	"ui/cli.app":             99,
 	"ui/console.Root":        95,
-	"ui/console/ask.Case":    46,
-	"ui/ticket.Ticket":       46,
 }
 
 // long are the lines of the program that are longer than maxColumns, by package. Each
-// number only goes down.
+// number is what stands.
 var long = map[string]int{
 	"ledger":                  68,
 	"ledger/archive":          1,
@@ -58,7 +55,7 @@ var long = map[string]int{
 	"ledger/ledgertest":       77,
 	"ledger/open":             14,
 	"ledger/outcome":          6,
-	"ledger/postgres":         81,
+	"ledger/postgres":         75,
 	"ledger/record":           16,
 	"ledger/record/command":   6,
 	"ledger/record/httpproxy": 14,
@@ -75,7 +72,7 @@ var long = map[string]int{
 	"reconcile":               24,
 	"reconcile/drill":         10,
 	"ui/act":                  6,
-	"ui/cli":                  235,
+	"ui/cli":                  216,
 	"ui/clients":              4,
 	"ui/console":              44,
 	"ui/console/ask":          17,
@@ -122,8 +119,11 @@ func TestNothingOutgrowsItsReader(t *testing.T) {
 	}{{"large", src.around(), large, maxMethods}, {"long", src.long, long, 0}} {
 		for _, name := range slices.Sorted(maps.Keys(counted.got)) {
 			if n := counted.got[name]; n > counted.above && n != counted.most[name] {
-				t.Logf("%s: %q: %d,", counted.name, name, n)
+				t.Errorf("%s: %q: %d,", counted.name, name, n)
 			}
+		}
+		for name := range counted.most {
+			need.That(t, counted.got[name] > counted.above, "%s: %q is within the limit of all: take it off the list", counted.name, name)
 		}
 	}
 }
