@@ -112,7 +112,7 @@ func (k *outages) told(in ledger.Incident, now time.Time) ledger.Incident {
 		}
 		if o.Row().Incident == in.ID {
 			fate := o.Fate(granted(e, now))
-			in.Fates[fate] = in.Fates[fate].Add(sumOf(o, e.pricing, e.reads))
+			in.Fates[fate] = in.Fates[fate].Add(SumOf(o, e.pricing, e.reads))
 		}
 	}
 	return in
@@ -181,7 +181,7 @@ func (k *outages) Incident(_ context.Context, id string, now time.Time) (ledger.
 		case g.Group == ledger.GroupElsewhere:
 			a.Elsewhere = append(a.Elsewhere, ledger.Landing{Operation: e.op.ID, Title: e.op.Title, Other: rec.Landings()[0]})
 		}
-		sum := sumOf(e.op, e.pricing, e.reads)
+		sum := SumOf(e.op, e.pricing, e.reads)
 		groups[g] = groups[g].Add(sum)
 		if sum.Resent == 0 {
 			continue
@@ -253,8 +253,8 @@ func (k *outages) ended(now time.Time) {
 	}
 }
 
-// sumOf is the sum of one operation at its price, with its reads.
-func sumOf(o ledger.Operation, p ledger.Pricing, reads []ledger.Read) ledger.Sum {
+// SumOf is the sum of one operation at its price, with its reads.
+func SumOf(o ledger.Operation, p ledger.Pricing, reads []ledger.Read) ledger.Sum {
 	s := ledger.Sum{N: 1}
 	s.Miss, s.MissWords = addend(p.Miss)
 	s.Twice, s.TwiceWords = addend(p.Duplicate)

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/reconcile/drill"
@@ -334,7 +335,7 @@ func (o *outage) recount(tx *sql.Tx) {
 		if checked {
 			reads = []ledger.Read{{Verdict: ledger.Landed, EndedAt: time.Now()}}
 		}
-		s := ledger.SumOf(op, ledger.Pricing{}, reads)
+		s := ledgertest.SumOf(op, ledger.Pricing{}, reads)
 		g := group{op.Incident, op.Fate(granted)}
 		k := want[g]
 		want[g] = kept{k.n + 1, k.resent + s.Resent, k.doubled + s.Doubled, k.unchecked + s.Unchecked}
