@@ -8,7 +8,7 @@ import (
 // answeredClass are the error classes of whole answers: what was done is known to
 // the caller, if not to us.
 var answeredClass = map[ledger.ErrorClass]bool{ledger.ClassToolError: true, ledger.ClassExit: true, ledger.ClassConflict: true,
-	ledger.ClassThrottled: true, ledger.Class3xx: true, class4xx: true}
+	ledger.ClassThrottled: true, ledger.Class3xx: true, class4xx: true, classSaysError: true}
 
 // unfitWords are what an error says where what a tool gave back did not fit its own
 // schema.

@@ -77,7 +77,7 @@ func JudgeAttempt(ctx context.Context, rules Rules, rec ledger.Record, attemptID
 	doubted := DoubtedBefore(rec, attemptID)
 	ruling, ruled := rules.ask(ctx, upTo(rec, attemptID), a, &s)
 	if !ruled {
-		byDefault(&s, a)
+		byDefault(&s, rec, a)
 	}
 	if ruling.Already && doubted && complete(a) {
 		s.Outcome, s.Proof, s.ErrorClass, s.Already = ledger.OutcomeCommitted, "", "", true
@@ -152,7 +152,7 @@ func (rules Rules) ask(ctx context.Context, rec ledger.Record, a ledger.Answer, 
 // byDefault judges an answer that no rule of the kind settled.
 // A replayed answer has the outcome of what was replayed, so that its status
 // means what it always means.
-func byDefault(s *ledger.SettleRequest, a ledger.Answer) {
+func byDefault(s *ledger.SettleRequest, rec ledger.Record, a ledger.Answer) {
 	s.Outcome = ledger.OutcomeUncertain
 	if !complete(a) || a.Doubt != "" {
 		return
@@ -168,6 +168,12 @@ func byDefault(s *ledger.SettleRequest, a ledger.Answer) {
 		s.Outcome, s.Proof = ledger.OutcomeFailed, ledger.Refused
 	case a.Status == 0 && a.Exited && a.Exit == 0:
 		s.Outcome = ledger.OutcomeCommitted
+	}
+	if s.Outcome != ledger.OutcomeCommitted {
+		return
+	}
+	if what := saysError(rec, a); what != "" {
+		s.Outcome, s.ErrorClass, s.Error = ledger.OutcomeUncertain, classSaysError, joined("the answer is a success, but "+what, s.Error)
 	}
 }
 

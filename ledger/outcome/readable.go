@@ -38,6 +38,9 @@ func Readable(a ledger.Answer) ledger.Answer {
 	if a.Err == nil && !a.Truncated && IsJSON(mediaType) && cutJSON(a.Body, a.Unframed) {
 		a.Err, a.Class, a.Truncated = errCut, ledger.ClassEOF, true
 	}
+	if a.Unframed && len(a.Body) > 0 && !json.Valid(a.Body) {
+		a.Doubt = joined(a.Doubt, "it ended with the connection, and nothing says that this is all of it")
+	}
 	return a
 }
 

@@ -234,20 +234,25 @@ func texts(r *ledger.RPCAnswer) []string {
 	return out
 }
 
-// rpcEffect is where a tool's result may say its effect word: in the structured
-// content, else in a text that is JSON. What is longer than is kept is not searched.
-func rpcEffect(r *ledger.RPCAnswer) string {
+// spoken are the parts of a tool's result that may say something of it: the structured
+// content, then each text. What is longer than is kept is not searched.
+func spoken(r *ledger.RPCAnswer) (out []json.RawMessage) {
 	m := resultOfCall(r)
 	if structured := m["structuredContent"]; len(structured) <= MaxResult {
-		if word := effectIn(structured); word != "" {
-			return word
+		out = append(out, structured)
+	}
+	if len(m["content"]) <= MaxResult {
+		for _, text := range texts(r) {
+			out = append(out, json.RawMessage(text))
 		}
 	}
-	if len(m["content"]) > MaxResult {
-		return ""
-	}
-	for _, text := range texts(r) {
-		if word := effectIn(json.RawMessage(text)); word != "" {
+	return out
+}
+
+// rpcEffect is the effect word of a tool's result.
+func rpcEffect(r *ledger.RPCAnswer) string {
+	for _, said := range spoken(r) {
+		if word := effectIn(said); word != "" {
 			return word
 		}
 	}

@@ -1,0 +1,62 @@
+package outcome
+
+import (
+	"encoding/json"
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+)
+
+// TestI2_ASuccessThatSaysError: what well-known interfaces put into a 200, an exit 0 or a
+// tool's result when nothing was done proves no effect. What only looks like it does.
+func TestI2_ASuccessThatSaysError(t *testing.T) {
+	asked := first
+	asked.Operation.Input = json.RawMessage(`{"method":"POST","path":"/","content_type":"application/json","body":{"a":1}}`)
+	form := first
+	form.Operation.Input = json.RawMessage(`{"method":"POST","path":"/","content_type":"application/x-www-form-urlencoded","body":{"a":"1"}}`)
+	tool := func(result string) ledger.Answer {
+		return ledger.Answer{Via: "mcp", Sent: true, RPC: &ledger.RPCAnswer{Result: json.RawMessage(result)}}
+	}
+	refusing := ruled(ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil)
+	cases := map[string]struct {
+		rules  Rules
+		rec    ledger.Record
+		answer ledger.Answer
+		want   ledger.Outcome
+	}{
+		"GraphQL":                        {nil, first, answered(200, `{"data":null,"errors":[{"message":"x"}]}`), ledger.OutcomeUncertain},
+		"GraphQL without errors":         {nil, first, answered(200, `{"data":{},"errors":[]}`), ledger.OutcomeCommitted},
+		"JSON-RPC":                       {nil, first, answered(200, `{"jsonrpc":"2.0","id":1,"error":{"code":-32000}}`), ledger.OutcomeUncertain},
+		"JSON-RPC without an error":      {nil, first, answered(200, `{"jsonrpc":"2.0","id":1,"result":{},"error":null}`), ledger.OutcomeCommitted},
+		"ok: false":                      {nil, first, answered(200, `{"ok":false}`), ledger.OutcomeUncertain},
+		"ok: true":                       {nil, first, answered(200, `{"ok":true,"error":""}`), ledger.OutcomeCommitted},
+		"success: false":                 {nil, first, answered(201, `{"success":false,"message":"declined"}`), ledger.OutcomeUncertain},
+		"a bulk with errors":             {nil, first, answered(200, `{"errors":true,"items":[]}`), ledger.OutcomeUncertain},
+		"a bulk without":                 {nil, first, answered(200, `{"errors":false,"items":[]}`), ledger.OutcomeCommitted},
+		"error: 0":                       {nil, first, answered(200, `{"error":0}`), ledger.OutcomeCommitted},
+		"inside of what was made":        {nil, first, answered(200, `{"id":1,"request":{"ok":false}}`), ledger.OutcomeCommitted},
+		"an XML Error":                   {nil, first, answered(200, `<?xml version="1.0"?><Error><Code>InternalError</Code></Error>`), ledger.OutcomeUncertain},
+		"a SOAP Fault":                   {nil, first, answered(200, `<s:Envelope xmlns:s="x"><s:Header><Error/></s:Header><s:Body><s:Fault/></s:Body></s:Envelope>`), ledger.OutcomeUncertain},
+		"another XML":                    {nil, first, answered(200, `<Result><Error/></Result>`), ledger.OutcomeCommitted},
+		"gRPC":                           {nil, first, answered(200, "", "Grpc-Status", "14"), ledger.OutcomeUncertain},
+		"gRPC that is done":              {nil, first, answered(200, "", "Grpc-Status", "0"), ledger.OutcomeCommitted},
+		"a stream with an error":         {nil, first, answered(200, "data: {}\n\nevent: error\ndata: {}\n\n", "Content-Type", "text/event-stream"), ledger.OutcomeUncertain},
+		"a stream":                       {nil, first, answered(200, "event: done\ndata: event: error\n\n", "Content-Type", "text/event-stream; charset=utf-8"), ledger.OutcomeCommitted},
+		"HTML to JSON":                   {nil, asked, answered(200, "<html>Sign in</html>", "Content-Type", "text/html; charset=utf-8"), ledger.OutcomeUncertain},
+		"HTML to a form":                 {nil, form, answered(200, "<html>Thank you</html>", "Content-Type", "text/html"), ledger.OutcomeCommitted},
+		"a command":                      {nil, first, exited(0, `{"success": false}`, ""), ledger.OutcomeUncertain},
+		"structured content":             {nil, first, tool(`{"content":[],"structuredContent":{"ok":false}}`), ledger.OutcomeUncertain},
+		"a text of JSON":                 {nil, first, tool(`{"content":[{"type":"text","text":"{\"error\":\"upstream connect error\"}"}]}`), ledger.OutcomeUncertain},
+		"a text":                         {nil, first, tool(`{"content":[{"type":"text","text":"done"}]}`), ledger.OutcomeCommitted},
+		"the kind's rule says refused":   {refusing, first, answered(200, `{"ok":false}`), ledger.OutcomeFailed},
+		"the kind's rule says committed": {ruled(ledger.Ruling{Decided: true, Outcome: ledger.OutcomeCommitted}, nil), first, answered(200, `{"ok":false}`), ledger.OutcomeCommitted},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := Judge(t.Context(), c.rules, c.rec, c.answer)
+			need.That(t, s.Outcome == c.want, "%s: %s", s.Outcome, s.Error)
+			need.That(t, (s.ErrorClass == classSaysError && s.Error != "") == (c.want == ledger.OutcomeUncertain), "class %q: %s", s.ErrorClass, s.Error)
+		})
+	}
+}
