@@ -247,7 +247,7 @@ func TestAnotherLedgerInItsPlaceIsShownAsItIs(t *testing.T) {
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(3).keys("space")
 	s.lose(errors.New("gone"))
 	b.send(feed.Changed{})
-	b.shows("STALE").hides("checks:")
+	b.shows("STALE").hides("no checks", "checks: this console")
 	b.tickOver(3 * time.Second)
 	b.tickOver(3 * time.Second)
 	b.hides("STALE", "deploy web", "marked").shows("Nothing was ever recorded here", "another ledger stands here now")

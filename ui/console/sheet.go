@@ -137,7 +137,7 @@ func (s *sheet) list(t *table.Table, f *feed.Feed, h *header.Header, esc safe.Fo
 	case s.preview:
 		s.add(detail.Preview(s.Frame, s.brief, s.w, h1)...)
 	default:
-		s.add(s.window(detail.Lines(s.Frame, s.brief, s.w, h1), s.w, h1, 0)...)
+		s.add(s.window(detail.Pane(s.Frame, s.brief, s.w, h1), s.w, h1, 0)...)
 	}
 }
 
@@ -163,7 +163,7 @@ func (s *sheet) besideList(c *feed.Row) []string {
 		return nil
 	}
 	title := s.Strong.Render(" " + draw.Cut(s.brief.Title().String(), s.beside-2))
-	return append([]string{title, s.Warn.Render(draw.Cut(s.marks.String(), s.beside-1))}, detail.Lines(s.Frame, s.brief, s.beside, s.rows-1)...)
+	return append([]string{title, s.Warn.Render(draw.Cut(s.marks.String(), s.beside-1))}, detail.Pane(s.Frame, s.brief, s.beside, s.rows-1)...)
 }
 
 // whole draws one operation on the whole screen.

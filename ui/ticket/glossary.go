@@ -108,7 +108,6 @@ var Glossary = []struct {
 		{"SEEN", "what happened, oldest first: attempts, checks, what people did"},
 		{"attempt", "one transmission"},
 		{"check", "a read of the other side that looks for the effect"},
-		{"control", "the same read for an effect known to exist: whether the check works"},
 		{"KNOWN", "what is fact and what is guess"},
 		{"PRICE", "the arithmetic of both mistakes, chance × cost, where a send is a gamble"},
 		{"→", "the advice and why"},

@@ -19,8 +19,7 @@ type Entry struct {
 	Who     safe.Text // "attempt 2", "check 1", a person
 	What    safe.Text
 	Grave   bool
-	Attempt int  // the attempt that it tells of; 0: none
-	Control bool // a check made where it must find something
+	Attempt int // the attempt that it tells of; 0: none
 
 	check bool      // by the engine, which may say the same many times
 	many  int       // how many checks in a row said so; 0: this one
@@ -45,7 +44,6 @@ func (t Ticket) Timeline() []Entry {
 	n := 0
 	for _, r := range slices.Backward(rec.Reads) {
 		if r.Control { // made to see whether the check works, not what became of this
-			out = append(out, Entry{At: r.EndedAt, Who: safe.Say("control"), What: controlWords(r), check: true, Control: true})
 			continue
 		}
 		n++
@@ -71,12 +69,9 @@ func gathered(all []Entry) []Entry {
 	out := all[:0:0]
 	last := ""
 	for _, e := range all {
-		form, who := "", "check"
-		if e.Control {
-			who = "control"
-		}
+		form := ""
 		if e.check {
-			form = who + digits.ReplaceAllString(e.What.String(), "#")
+			form = digits.ReplaceAllString(e.What.String(), "#")
 		}
 		if form == "" || form != last {
 			out, last = append(out, e), form
@@ -84,7 +79,7 @@ func gathered(all []Entry) []Entry {
 		}
 		before := out[len(out)-1]
 		e.many, e.from = max(before.many, 1)+1, cmp.Or(before.from, before.At)
-		e.Who = safe.Say("%d %ss", e.many, who)
+		e.Who = safe.Say("%d checks", e.many)
 		out[len(out)-1] = e
 	}
 	return out
@@ -105,9 +100,6 @@ func Unnamed(all []Entry) []Entry {
 func (t Ticket) LastSeen() safe.Text {
 	all := t.Timeline()
 	for i, e := range slices.Backward(all) {
-		if e.Control && i > 0 {
-			continue
-		}
 		if i > 0 && e.Attempt > 0 && e.Attempt == all[i-1].Attempt {
 			return safe.Say("%s %s: %s", t.at(e.At), e.Who, t.Says(e))
 		}
@@ -164,14 +156,6 @@ func allowedBy(rec *ledger.Record, a ledger.Attempt) string {
 		return ""
 	}
 	return a.Actor
-}
-
-// controlWords is a check that was made where it must find something.
-func controlWords(r ledger.Read) safe.Text {
-	if r.Verdict == ledger.Landed || r.Verdict == ledger.Duplicated {
-		return safe.Say("the check finds this one, so it works")
-	}
-	return safe.Say("the check does not find this one%s", Colon(r.Reason))
 }
 
 // sender is who made an attempt.

@@ -65,11 +65,13 @@ func (p *page) pair(name string, text, second safe.Text) {
 	p.tell("", p.Faint, "%s", second)
 }
 
-// Lines is all that is known about one operation. Where there are only h lines,
-// and h is not 0, what was seen is shortened so that the advice is among them.
-func Lines(f *draw.Frame, b *feed.Brief, w, h int) []string {
+// Pane is what decides about one operation, beside or under the list. Where it has more
+// than h lines, and h is not 0, what was seen is shortened so that the advice is among
+// them.
+func Pane(f *draw.Frame, b *feed.Brief, w, h int) []string { return decides(f, b, w, h).lines }
+
+func decides(f *draw.Frame, b *feed.Brief, w, h int) *page {
 	p := newPage(f, b, w)
-	o := &p.t.Record.Operation
 	p.meant()
 	p.gap()
 	from := len(p.lines)
@@ -82,6 +84,13 @@ func Lines(f *draw.Frame, b *feed.Brief, w, h int) []string {
 	if h > 0 {
 		p.shorten(from, to, len(p.lines)-(h-1))
 	}
+	return p
+}
+
+// Lines is all that is known about one operation: what decides, then what it is made of.
+func Lines(f *draw.Frame, b *feed.Brief, w, h int) []string {
+	p := decides(f, b, w, h)
+	o := &p.t.Record.Operation
 	p.gap()
 	clocks, ticks := p.t.Clocks()
 	p.Ticks = p.Ticks || ticks
@@ -98,7 +107,9 @@ func Lines(f *draw.Frame, b *feed.Brief, w, h int) []string {
 		token = safe.Say("%s, not known to have been sent: a check cannot find it", token)
 	}
 	p.say("TOKEN", p.Faint, token)
-	p.tell("RECEIPT", p.Text, "%s", ticket.List(o.Receipts))
+	if known, _ := p.t.Known(); !strings.Contains(known.String(), ticket.List(o.Receipts).String()) {
+		p.tell("RECEIPT", p.Text, "%s", ticket.List(o.Receipts))
+	}
 	for i, line := range inputLines(o.Input) {
 		name := ""
 		if i == 0 {
