@@ -136,10 +136,10 @@ func TestI5_RiskNeedsAPerson(t *testing.T) {
 	}{
 		"machine":        {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true, Actor: ledger.Actor{Name: "engine", Machine: true}}, "no_person"},
 		"no terminal":    {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true, Actor: ledger.Actor{Name: "maya"}}, "no_person"},
-		"no reason":      {RetryRequest{Basis: ledger.BasisRiskAccepted, LossTyped: true, Actor: maya}, "no_reason"},
-		"loss not typed": {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", Actor: maya}, "loss_untyped"},
-		"claims proof":   {RetryRequest{Basis: ledger.BasisAbsent, Actor: maya}, "basis"},
-		"claims a key":   {RetryRequest{Basis: ledger.BasisKeySafe, Actor: maya}, "basis"},
+		"no reason":      {RetryRequest{Basis: ledger.BasisRiskAccepted, LossTyped: true, Actor: maya}, "incomplete"},
+		"loss not typed": {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", Actor: maya}, "no_person"},
+		"claims proof":   {RetryRequest{Basis: ledger.BasisAbsent, Actor: maya}, "refused"},
+		"claims a key":   {RetryRequest{Basis: ledger.BasisKeySafe, Actor: maya}, "refused"},
 	} {
 		tc.q.ID, tc.q.Version = o.ID, o.Version
 		res, err := w.retry(tc.q)

@@ -150,11 +150,11 @@ func redactionRefused(t *testing.T, open Open) {
 		var no *ledger.RefusedError
 		need.That(d, errors.As(err, &no) && no.Code == code, "%s: %v", code, err)
 	}
-	refused("in_flight", d.begun("flying").Operation)
+	refused("in_progress", d.begun("flying").Operation)
 	refused("in_doubt", d.doubt("doubt"))
 	refused("conflict", d.observe(d.doubt("conflict"), ledger.Duplicated, "pi_1", "pi_2"))
 	o := d.done("done")
-	refused("no_reason", o, func(p *ledger.Decision) { p.Reason = " " })
+	refused("incomplete", o, func(p *ledger.Decision) { p.Reason = " " })
 	refused("no_person", o, func(p *ledger.Decision) { p.Actor = engine })
 	if _, err := ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("c"), ID: o.ID, Version: o.Version + 1, Verb: ledger.VerbRedact, Reason: "r", Actor: maya}); !errors.As(err, new(*ledger.MovedError)) {
 		t.Errorf("I7: another version: %v", err)
@@ -163,9 +163,9 @@ func redactionRefused(t *testing.T, open Open) {
 	earlier := d.doubt("earlier", on)
 	d.clock.Advance(time.Second)
 	later := d.done("later", on)
-	refused("overtakes", later)
+	refused("refused", later)
 	earlier = d.decide(earlier, ledger.VerbDeny)
-	refused("overtakes", later)
+	refused("refused", later)
 	earlier = d.decide(earlier, ledger.VerbRedact)
 	d.decide(later, ledger.VerbRedact)
 	_, err := ledger.Allow(ctx, d.s, ledger.GrantRequest{ChangeID: d.id("c"), GrantID: d.id("g"), OperationID: earlier.ID, Version: earlier.Version, Sender: "pipeline", Basis: ledger.BasisRiskAccepted,
