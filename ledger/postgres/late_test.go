@@ -41,7 +41,7 @@ func TestWhatACommitWaitsFor(t *testing.T) {
 	}()
 	select {
 	case t1 := <-said:
-		need.That(t, t1.Code == Waits && strings.Contains(t1.Message, "waits for a standby (gone)") && t1.Do != "", "%+v", t1)
+		need.That(t, t1.Code == "locked" && strings.Contains(t1.Message, "waits for a standby (gone)") && t1.Do != "", "%+v", t1)
 	case err := <-done:
 		t.Errorf("it does not wait: %v", err)
 	}

@@ -35,9 +35,9 @@ func TestE2E_AnArchiveThatCannotBeWritten(t *testing.T) {
 		dir  string
 		says string
 	}{
-		"a file":       {1, file, "is a file"},
-		"below a file": {1, filepath.Join(file, "x"), "is a file"},
-		"no room":      {1, full, "no room"},
+		"a file":       {1, file, "there is no directory for"},
+		"below a file": {1, filepath.Join(file, "x"), "there is no directory for"},
+		"no room":      {1, full, "no space left on device"},
 	} {
 		if c.dir == "" {
 			continue

@@ -35,7 +35,7 @@ func TestE2E_TheConsoleOfADatabase(t *testing.T) {
 	pipe.sees("sums of another policy") // no engine here will price them
 	pipe.press("C")
 	pipe.sees("C is off: read-only")
-	r := s.must(1, "--ledger", pgtest.As(s.ledger, "p2"), "confirm", seen(o), "--reason", "seen", "--receipt", "r")
+	r := s.must(5, "--ledger", pgtest.As(s.ledger, "p2"), "confirm", seen(o), "--reason", "seen", "--receipt", "r")
 	need.Contains(t, r.Err, "GRANT indoubt_operator TO p2")
 	was := s.hand(120, 30, "--ledger", pgtest.As(s.ledger, "was"))
 	was.sees("KNOWN") // its details are read

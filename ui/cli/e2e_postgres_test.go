@@ -110,16 +110,16 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 	}{
 		{1, "out", "indoubt_reader", []string{"list"}},
 		{101, "out", "indoubt_reader", post},
-		{101, "looker", "indoubt_writer", post},
-		{1, "looker", "indoubt_writer", []string{"settle", "x", "--outcome", "uncertain"}},
-		{1, "looker", "indoubt_operator", []string{"hold", "--all", "--reason", "r"}},
-		{1, "looker", "indoubt_engine", []string{"check"}},
-		{1, "ci", "indoubt_operator", []string{"confirm", doubt, "--reason", "r"}},
-		{1, "ci", "indoubt_operator", []string{"hold", "--all", "--reason", "r"}},
-		{1, "ci", "indoubt_operator", []string{"park", doubt, "--until", "2h"}},
-		{1, "eng", "indoubt_operator", []string{"abandon", doubt, "--reason", "r"}},
-		{1, "eng", "indoubt_operator", []string{"hold", "--all", "--reason", "r"}},
-		{1, "eng", "indoubt_operator", []string{"archive", "--settled-for", "1h", "--to", s.dir}},
+		{105, "looker", "indoubt_writer", post},
+		{5, "looker", "indoubt_writer", []string{"settle", "x", "--outcome", "uncertain"}},
+		{5, "looker", "indoubt_operator", []string{"hold", "--all", "--reason", "r"}},
+		{5, "looker", "indoubt_engine", []string{"check"}},
+		{5, "ci", "indoubt_operator", []string{"confirm", doubt, "--reason", "r"}},
+		{5, "ci", "indoubt_operator", []string{"hold", "--all", "--reason", "r"}},
+		{5, "ci", "indoubt_operator", []string{"park", doubt, "--until", "2h"}},
+		{5, "eng", "indoubt_operator", []string{"abandon", doubt, "--reason", "r"}},
+		{5, "eng", "indoubt_operator", []string{"hold", "--all", "--reason", "r"}},
+		{5, "eng", "indoubt_operator", []string{"archive", "--settled-for", "1h", "--to", s.dir}},
 	} {
 		say(c.exit, "GRANT "+c.role+" TO "+c.user, as(c.user, c.args...)...)
 	}
