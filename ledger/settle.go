@@ -226,7 +226,7 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 			if before == Committed {
 				break
 			}
-			if n := openDoubts(attempts); n > 0 && o.Effects < 2 {
+			if n := openDoubts(attempts); n > 0 && o.Effects < 2 && a.Basis != BasisKeySafe { // what cannot act twice has not
 				raise(&o, PossibleDuplicate, fmt.Sprintf("committed by attempt %d while %d other attempt(s) without a working key stay unknown", a.N, n))
 			}
 			raiseRisked(rec, &o, attempts)

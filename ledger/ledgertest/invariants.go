@@ -207,6 +207,13 @@ func keySuperseded(d *desk) {
 	need.Equal(d, d.begin("4.19", deploy("4.19")).Answer, ledger.AnswerFinished, "its caller was never given the answer")
 	d.ok(ledger.Deliver(ctx, d.s, waits.Operation.ID))
 	d.begun("4.19", deploy("4.19"))
+	for basis, answer := range map[ledger.Basis]ledger.BeginAnswer{ledger.BasisKeySafe: ledger.AnswerBegun, ledger.BasisRiskAccepted: ledger.AnswerFinished} {
+		of := func(r *ledger.BeginRequest) { r.Target, r.Supersedes = "web of "+string(basis), true }
+		retried := d.retry(d.doubt("5.0 "+string(basis), of), basis)
+		d.settle(retried.Attempt.ID, ledger.OutcomeCommitted)
+		d.settle(d.begun("5.1 "+string(basis), of).Attempt.ID, ledger.OutcomeCommitted)
+		need.Equal(d, d.begin("5.0 "+string(basis), of).Answer, answer, "back to what was sent twice, "+string(basis))
+	}
 }
 
 func staleDecision(d *desk) {
