@@ -231,8 +231,8 @@ func (a *app) policyToLookBy() *policy.Policy {
 }
 
 // engine makes the engine that reads, and that retries when a person asks. With
-// send it also sends by itself where the policy says so. What they find is
-// signed by the check, with the command and the person it runs for.
+// notify it also tells people. What they find is signed by the check, with the
+// command and the person it runs for.
 func (a *app) engine(store ledger.Store, p func() *policy.Policy, notify bool, log func(string)) *reconcile.Engine {
 	e := reconcile.New(reconcile.Options{
 		Store: store, Policy: p, Actor: a.actor(), Program: a.program, Notify: notify && !a.readOnly, ReadOnly: a.readOnly, Clock: a.clock, Steady: a.steady, Log: log,
