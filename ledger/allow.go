@@ -37,8 +37,8 @@ type GrantRequest struct {
 }
 
 // Allow grants one more attempt (I5, I7). Errors: *MovedError,
-// *RefusedError (hold, hands_off, no_person, no_reason, max_attempts, related,
-// basis, redacted), ErrNotFound.
+// *RefusedError (hold, refused, no_person, incomplete, max_attempts, related,
+// redacted), ErrNotFound.
 func Allow(ctx context.Context, s decider, g GrantRequest) (Applied, error) {
 	if err := writeDown(ctx, s, g.OperationID, &g.Version); err != nil {
 		return Applied{}, err

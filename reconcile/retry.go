@@ -32,7 +32,7 @@ const (
 // not after.
 //
 // A refusal comes back as Did "refused" together with the error: *RefusedError
-// (also code read_only, quitting, throttled, loss_untyped, no_person), *MovedError,
+// (also code read_only, quitting, throttled, no_person), *MovedError,
 // ErrNotFound, *LeasedError, and *ChangedError when what would be sent is not
 // what was shown.
 func (e *Engine) Retry(ctx context.Context, q RetryRequest) (RetryResult, error) {

@@ -35,8 +35,8 @@ func TestE2E_AnArchiveThatCannotBeWritten(t *testing.T) {
 		dir  string
 		says string
 	}{
-		"a file":       {1, file, "there is no directory for"},
-		"below a file": {1, filepath.Join(file, "x"), "there is no directory for"},
+		"a file":       {1, file, "a file stands in the way of"},
+		"below a file": {1, filepath.Join(file, "x"), "a file stands in the way of"},
 		"no room":      {1, full, "no space left on device"},
 	} {
 		if c.dir == "" {

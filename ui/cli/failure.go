@@ -99,7 +99,7 @@ var ofLibraries = []struct {
 
 // plainly says in words for people what the system and libraries say in their own.
 func plainly(message string) string {
-	words := map[string]string{"no such file or directory": "there is no ", "permission denied": "you have no right to ", "is a directory": "this is a directory: ", "not a directory": "there is no directory for ", "file exists": "there is already "}
+	words := map[string]string{"no such file or directory": "there is no ", "permission denied": "you have no right to ", "is a directory": "this is a directory: ", "not a directory": "a file stands in the way of ", "file exists": "there is already "}
 	message = ofSystem.ReplaceAllStringFunc(message, func(said string) string {
 		parts := ofSystem.FindStringSubmatch(said)
 		return words[parts[2]] + parts[1]
