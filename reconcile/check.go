@@ -300,7 +300,7 @@ func readable(k *policy.Kind, rec ledger.Record) error {
 			Hint: fmt.Sprintf("give it a `read:` in the policy, or look by hand and say what is so: indoubt confirm|deny %s@%d --reason …", rec.Operation.ID, rec.Operation.Version)}
 	case rec.State() == ledger.Pending:
 		return &ledger.RefusedError{Verb: "check", Code: "in_progress",
-			Why: fmt.Sprintf("attempt %d is in flight until %s", rec.Operation.AttemptCount, rec.Operation.DeadlineAt.UTC().Format(time.RFC3339))}
+			Why: fmt.Sprintf("attempt %d by %s is in flight until %s", rec.Operation.AttemptCount, rec.Operation.Actor, rec.Operation.DeadlineAt.UTC().Format(time.RFC3339))}
 	}
 	return nil
 }

@@ -148,7 +148,7 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 		need.Contains(t, s.must(0, args...).Err, "499 operations that may be of this time are archived")
 	}
 	for _, more := range []string{"--json", "--dry-run"} { // there is nothing to archive, and it says so all the same
-		if r := s.must(1, "archive", "--settled-for", "0s", "--to", s.policy, more); !strings.Contains(r.Out+r.Err, "there is no directory") {
+		if r := s.must(1, "archive", "--settled-for", "0s", "--to", s.policy, more); !strings.Contains(r.Out+r.Err, "a file stands in the way") {
 			t.Errorf("%s: %s%s", more, r.Out, r.Err)
 		}
 	}

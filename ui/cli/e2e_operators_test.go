@@ -73,7 +73,7 @@ type outage struct {
 }
 
 // named are all who may have moved something, as refusals name them.
-var named = regexp.MustCompile(`\b(vera|sam|nightly|sql|checks|clock|auto)\b`)
+var named = regexp.MustCompile(`\b(vera|sam|nightly|sql|checks|clock)\b`)
 
 // byOther are the refusals because of what somebody else did.
 var byOther = map[string]bool{"moved": true, "busy": true, "in_progress": true, "hold": true, "over": true}
