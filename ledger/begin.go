@@ -241,14 +241,14 @@ func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change) 
 	if h := rec.HeldBy(); h != nil {
 		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation, Why: h.says()}, Change{}
 	}
-	if rel := rec.unseen(g.Related); rel != nil {
+	if rel := g.voidedBy(rec); rel != nil {
 		return beginOvertaken(rec, req, g, rel)
 	}
 	return beginAgain(rec, req, &g)
 }
 
-// beginOvertaken takes a permission back that was given before another operation
-// may have landed: sending now might do that again, or undo it.
+// beginOvertaken takes a permission back that was given before another operation on the
+// same target was begun, or may have landed: sending now might do that again, or undo it.
 func beginOvertaken(rec *Record, req BeginRequest, g Grant, by *Relation) (BeginResult, Change) {
 	why := fmt.Sprintf("what %s had allowed is void: since then, %s", g.Actor, by.says())
 	o := rec.Operation

@@ -118,16 +118,15 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	if d.Verb == VerbConfirm && o.Verdict == Absent || d.Verb == VerbDeny && o.Verdict == Landed {
 		o.Verdict = ""
 	}
-	if d.Verb != VerbNote {
-		o.Version = rec.Operation.Version + 1
-		if d.Verb != VerbPark {
-			o.ParkedUntil = time.Time{}
-		}
+	switch d.Verb { // a note and a park move no version, and void no permission (I7)
+	case VerbNote:
+		o.touch(d.Actor)
+	case VerbPark:
+		note(rec, &o, d.Actor, d.reason())
+	default:
+		o.Version, o.ParkedUntil = rec.Operation.Version+1, time.Time{}
 		note(rec, &o, d.Actor, d.reason())
 		c.Grants = voided(rec, fmt.Sprintf("%s by %s", d.Verb, d.Actor.Name))
-	} else {
-		o.touch(d.Actor)
-		c.Grants = voided(rec, "note by "+d.Actor.Name)
 	}
 	c.Operation = &o
 	more := map[string]any{}

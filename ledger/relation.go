@@ -98,6 +98,17 @@ func (r *Record) unseen(shown []string) *Relation {
 	return nil
 }
 
+// voidedBy is a related operation that was begun after the permission was given, whatever
+// became of it, or that landed or may have and was not shown with it; or nil.
+func (g Grant) voidedBy(r *Record) *Relation {
+	for i, rel := range r.Related {
+		if rel.CreatedAt.After(g.CreatedAt) {
+			return &r.Related[i]
+		}
+	}
+	return r.unseen(g.Related)
+}
+
 // since is a related operation that landed or may have, and was not settled when
 // this one was first sent: a caller that begins this one again may not know of it.
 func (r *Record) since() *Relation {

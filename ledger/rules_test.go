@@ -392,10 +392,11 @@ func TestGrantIsConsumedOnceAndVoidAfterNews(t *testing.T) {
 		t.Fatal(res.Answer)
 	}
 	need.Get(b.allow(BasisRiskAccepted, pipeline))(t)
-	need.OK(t, b.decide(VerbNote)) // any event makes it void
-	if res, _ := b.begin(); res.Answer != AnswerInDoubt {
+	need.OK(t, b.decide(VerbDeny)) // a decision makes it void
+	if res, _ := b.begin(); res.Answer != AnswerRefused {
 		t.Fatal(res.Answer)
 	}
+	need.OK(t, b.decide(VerbUndo))
 	need.Get(b.allow(BasisRiskAccepted, pipeline))(t)
 	b.observe(Inconclusive, 0) // which tells nothing new
 	b.rec.Now = b.rec.Now.Add(2 * time.Hour)

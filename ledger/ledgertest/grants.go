@@ -19,6 +19,7 @@ func grants(t *testing.T, open Open) {
 		{"ConsumedAtOnce", sentAtOnce},
 		{"RunsOut", runsOut},
 		{"VoidAfterNews", voidAfterNews},
+		{"I7_RemarksVoidNothing", remarksVoidNothing},
 		{"ANewerOneReplacesIt", replaced},
 		{"I5_RiskNeedsAPerson", riskNeedsAPerson},
 		{"I5_NoMachineAllowsASend", noMachineAllows},
@@ -76,10 +77,6 @@ func runsOut(d *desk) {
 
 func voidAfterNews(d *desk) {
 	for key, news := range map[string]func(ledger.Operation){
-		"a note": func(o ledger.Operation) {
-			need.Get(ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Verb: ledger.VerbNote, Reason: "wait", Actor: maya}))(d)
-		},
-		"a park":   func(o ledger.Operation) { d.decide(o, ledger.VerbPark) },
 		"a denial": func(o ledger.Operation) { d.decide(o, ledger.VerbDeny) },
 		"a finding": func(o ledger.Operation) {
 			d.observe(o, ledger.Mismatch, "pi_1")
@@ -97,6 +94,22 @@ func voidAfterNews(d *desk) {
 		if res := d.begin(key); res.Answer == ledger.AnswerBegun {
 			d.Fatalf("after %s the grant still let its pipeline send", key)
 		}
+	}
+}
+
+// remarksVoidNothing: a note, a park and a check that cannot tell move no version, and the
+// pipeline still comes for what was allowed.
+func remarksVoidNothing(d *desk) {
+	for key, remark := range map[string]func(ledger.Operation){
+		"a note":                   func(o ledger.Operation) { d.decide(o, ledger.VerbNote) },
+		"a park":                   func(o ledger.Operation) { d.decide(o, ledger.VerbPark) },
+		"a check that cannot tell": func(o ledger.Operation) { d.observe(o, ledger.Inconclusive) },
+	} {
+		o := d.grant(d.doubt(key), ledger.BasisRiskAccepted)
+		remark(o)
+		rec := d.read(o.ID)
+		need.Must(d, rec.Operation.Version == o.Version && rec.OpenGrant() != nil, "after %s: version %d after %d, grants %+v", key, rec.Operation.Version, o.Version, rec.Grants)
+		need.Equal(d, d.begin(key).Answer, ledger.AnswerBegun, "after", key)
 	}
 }
 
@@ -214,6 +227,9 @@ func overtakenWhileWaiting(d *desk) {
 		key := string(basis)
 		o := d.grant(d.doubt(key, target), basis)
 		newer := d.begun("newer than "+key, target)
+		if basis == ledger.BasisKeySafe { // also where it had no effect
+			d.settle(newer.Attempt.ID, ledger.OutcomeFailed)
+		}
 		res := d.begin(key, target)
 		if res.Answer != ledger.AnswerRefused || !strings.Contains(res.Why, newer.Operation.ID) || !strings.Contains(res.Why, "maya") {
 			d.Fatalf("%s: its pipeline was told %s (%s)", basis, res.Answer, res.Why)

@@ -87,6 +87,9 @@ var GuardAttacks = []Attack{
 	{"retry by a machine (I5)", `UPDATE operations SET
 		change_id = 'x', change_of = 'x', change_verb = 'retry', machine = true, actor = 'eve' WHERE id = 'uncertain'`, "by no machine"},
 
+	{"another attempt under a hold", `UPDATE operations SET state = 'pending', live_attempt = 'n', attempt_count = 2, version = version + 1,
+		change_id = 'x', change_of = 'x', change_verb = 'begin', actor = 'eve', reason = 'why' WHERE id = 'failed'`, "a hold stops"},
+
 	{"event with a number", `INSERT INTO events (seq, id, verb, actor) VALUES (9223372036854775807, 'n', 'note', 'eve')`, "leave the number out"},
 	{"grant with another number", `UPDATE grants SET rowid = 7`, "never changes"},
 	{"hold with a number", `INSERT INTO holds (id, scope, actor, reason) VALUES (7, 'kind:x', 'eve', 'why')`, "leave the number out"},

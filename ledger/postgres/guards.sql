@@ -211,6 +211,18 @@ BEGIN
             SELECT count(*) FROM indoubt.attempts
              WHERE operation_id = is_now.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))))
       THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
+    WHEN is_now.state = 'pending' AND EXISTS (
+           SELECT 1 FROM indoubt.holds h WHERE h.released_at IS NULL AND (h.until IS NULL OR h.until >= is_now.updated_at)
+              AND (h.scope = 'all' OR EXISTS (
+                    SELECT 1 FROM (SELECT substr(h.scope, 6) AS name WHERE h.scope LIKE 'kind:%' UNION ALL SELECT value FROM indoubt.json_each(h.kinds)) k
+                     WHERE k.name = is_now.kind OR strpos(k.name, '*') > 0 AND is_now.kind NOT LIKE 'notify.%'
+                       AND is_now.kind LIKE replace(replace(replace(replace(k.name, '\', '\\'), '_', '\_'), '%', '\%'), '*', '%'))))
+      THEN 'a hold stops every attempt but the first'
+    WHEN is_now.state = 'pending' AND is_now.target <> '' AND EXISTS (
+           SELECT 1 FROM indoubt.grants g JOIN indoubt.operations p ON p.target = is_now.target AND p.created_at > g.created_at
+                   AND (p.started_at, p.seq) > (is_now.started_at, is_now.seq)
+            WHERE g.operation_id = is_now.id AND g.attempt_id = is_now.live_attempt)
+      THEN 'this grant is void: another operation on its target was begun since'
     WHEN is_now.state = 'pending' AND is_now.machine AND EXISTS (SELECT 1 FROM indoubt.grants
              WHERE operation_id = is_now.id AND attempt_id = is_now.live_attempt AND version > was.version AND NOT (basis = 'key_safe' AND key_works))
       THEN 'another send is allowed by a person, and by no machine'

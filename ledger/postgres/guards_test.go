@@ -118,7 +118,7 @@ var refusals = func() []ledgertest.Attack {
 		{"an end of another boot (I6)", `UPDATE attempts SET ended_steady = 7, ended_boot = 'x' WHERE id = 'overdue.1'`, "does not change"},
 		{"attempt of another user of the database", `UPDATE attempts SET db_user = 'eve' WHERE id = 'pending.1'`, "never change"},
 		{"emptied attempts", `TRUNCATE attempts`, "never deleted"},
-		{"attempt with a grant that is not", `UPDATE operations SET state = 'pending', live_attempt = 'failed.2', attempt_count = 2, version = version + 1, deadline_at = now() + '1 hour'::interval,
+		{"attempt with a grant that is not", `UPDATE holds SET released_at = now(); UPDATE operations SET state = 'pending', live_attempt = 'failed.2', attempt_count = 2, version = version + 1, deadline_at = now() + '1 hour'::interval,
 			change_id = 'x', change_of = 'x', change_verb = 'begin', reason = 'attempt 2' WHERE id = 'failed';
 			INSERT INTO attempts (id, operation_id, n, grant_id, started_at, deadline_at) SELECT 'failed.2', 'failed', 2, 'used', now(), deadline_at FROM operations WHERE id = 'failed'`, "does not exist"},
 		{"failed while an earlier attempt is unknown (I2)", `UPDATE operations SET state = 'failed'` + change + ` WHERE id = 'twice'`, "is still unknown"},

@@ -29,8 +29,10 @@ func withRoles(t *testing.T) string {
 
 const (
 	beginSQL = `INSERT INTO indoubt.operations (id, kind, key, deadline_at, actor) VALUES ('%[1]s', 'mail.send', '%[1]s', clock_timestamp() + '1 hour'::interval, 'nightly');`
-	loseSQL  = `UPDATE indoubt.operations SET state = 'uncertain', error_class = 'timeout', change_id = 'lost-' || id, actor = 'nightly', reason = 'no answer' WHERE id = '%s';`
-	landSQL  = `UPDATE indoubt.operations SET state = 'committed', receipt = 'r', change_id = 'answered-' || id, actor = 'nightly', reason = 'answered' WHERE id = '%s';`
+	aimedSQL = `INSERT INTO indoubt.operations (id, kind, key, target, deadline_at, actor)
+		VALUES ('%[1]s', 'mail.send', '%[1]s', 'web', clock_timestamp() + '1 hour'::interval, 'nightly');`
+	loseSQL = `UPDATE indoubt.operations SET state = 'uncertain', error_class = 'timeout', change_id = 'lost-' || id, actor = 'nightly', reason = 'no answer' WHERE id = '%s';`
+	landSQL = `UPDATE indoubt.operations SET state = 'committed', receipt = 'r', change_id = 'answered-' || id, actor = 'nightly', reason = 'answered' WHERE id = '%s';`
 )
 
 // byOwn is a change as indoubt writes it.
@@ -184,6 +186,11 @@ var attacks = []struct{ name, user, script, says string }{
 	{"an engine forgets what may be lost", "eng", `INSERT INTO indoubt.meta VALUES ('clock.gap_at', 0) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, "its owner says"},
 	{"an engine says nothing of what may be lost", "eng", `INSERT INTO indoubt.meta VALUES ('clock.gap_at', 'x')  ON CONFLICT (name) DO UPDATE SET value = excluded.value`, "its owner says"},
 	{"an engine allows a send (I5)", "eng", fmt.Sprintf(grantSQL, "n", "key_safe"), "by a person: it needs"},
+	{"an operator uses what another operation has overtaken", "ann", fmt.Sprintf(aimedSQL, "older") + fmt.Sprintf(loseSQL, "older") + `
+		INSERT INTO indoubt.grants (id, operation_id, version, basis, actor, created_at, expires_at)
+		VALUES ('void', 'older', 2, 'risk_accepted', 'x', clock_timestamp(), now() + '1 hour'::interval); SELECT pg_sleep(0.01);` +
+		fmt.Sprintf(aimedSQL, "newer") + `UPDATE indoubt.grants SET consumed_at = clock_timestamp(), attempt_id = 'older.2' WHERE id = 'void';` +
+		againSQL("older", ""), "another operation on its target"},
 	{"an engine takes a risk", "eng", fmt.Sprintf(grantSQL, "n", "risk_accepted"), "by a person: it needs"},
 	{"an engine holds", "eng", fmt.Sprintf(holdSQL, "all"), denied},
 	{"an engine decides", "eng", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},

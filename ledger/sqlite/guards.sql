@@ -158,6 +158,18 @@ BEGIN
      AND (OLD.hands_off = 1 OR OLD.attempt_count > (
            SELECT count(*) FROM attempts
             WHERE operation_id = NEW.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))));
+  -- A pattern of a hold has one special sign, *.
+  SELECT RAISE(ABORT, 'a hold stops every attempt but the first')
+   WHERE NEW.state = 'pending' AND OLD.state <> 'pending' AND EXISTS (
+           SELECT 1 FROM holds h WHERE h.released_at = 0 AND (h.until = 0 OR h.until >= NEW.updated_at)
+              AND (h.scope = 'all' OR EXISTS (
+                    SELECT 1 FROM (SELECT substr(h.scope, 6) AS name WHERE h.scope LIKE 'kind:%' UNION ALL SELECT value FROM json_each(h.kinds)) k
+                     WHERE k.name = NEW.kind OR instr(k.name, '*') AND NEW.kind NOT LIKE 'notify.%'
+                       AND NEW.kind GLOB replace(replace(k.name, '[', '[[]'), '?', '[?]'))));
+  SELECT RAISE(ABORT, 'this grant is void: another operation on its target was begun since')
+   WHERE NEW.state = 'pending' AND OLD.state <> 'pending' AND NEW.target <> '' AND EXISTS (
+           SELECT 1 FROM grants g JOIN operations p ON p.target = NEW.target AND p.created_at > g.created_at AND (p.started_at, p.seq) > (NEW.started_at, NEW.seq)
+            WHERE g.operation_id = NEW.id AND g.attempt_id = NEW.live_attempt);
   SELECT RAISE(ABORT, 'what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier')
    WHERE NEW.doubted < OLD.doubted OR NEW.ended_at < OLD.ended_at
       OR NEW.started_at <> OLD.started_at AND OLD.started_at <> 0
