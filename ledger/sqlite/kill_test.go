@@ -17,7 +17,7 @@ import (
 	"indoubt/ledger/need"
 )
 
-func init() { roles["write"], roles["park"] = write, park }
+func init() { roles["write"], roles["allow"] = write, allow }
 
 // write begins and settles from eight goroutines for ever, and says what was
 // acknowledged.
@@ -111,27 +111,27 @@ func (a acknowledged) whole(t *testing.T, path string) {
 		"integrity %s, %d operations, %d events, counts %+v", ok, all, events, counts)
 }
 
-// park moves one operation until it has moved it often enough, always from the
+// allow moves one operation until it has moved it often enough, always from the
 // version it has seen.
-func park(path string) error {
+func allow(path string) error {
 	s, err := Open(ctx, path, Options{})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	won, err := parkOften(s, "one", 5)
+	won, err := allowOften(s, "one", 5)
 	fmt.Println(won)
 	return err
 }
 
-func parkOften(s *Store, id string, times int) (won int, err error) {
+func allowOften(s *Store, id string, times int) (won int, err error) {
 	for won < times {
 		rec, err := s.Read(ctx, ledger.Locator{ID: id})
 		if err != nil {
 			return won, err
 		}
-		_, err = ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: id, Version: rec.Operation.Version,
-			Verb: ledger.VerbPark, Until: rec.Now.Add(time.Hour), Actor: ann})
+		_, err = ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: id, Version: rec.Operation.Version,
+			Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "the customer asked for it", ExpiresAt: rec.Now.Add(time.Hour), MaxAttempts: 1})
 		switch {
 		case err == nil:
 			won++
@@ -149,14 +149,14 @@ func TestI7_ManyWritersOneVersionEach(t *testing.T) {
 	first := settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
 	var outs []*bufio.Scanner
 	for range 4 {
-		_, out, _ := other(t, "park", s.path)
+		_, out, _ := other(t, "allow", s.path)
 		outs = append(outs, out)
 	}
 	var won atomic.Int64
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			n, err := parkOften(s, "one", 5)
+			n, err := allowOften(s, "one", 5)
 			need.That(t, err == nil, "%v", err)
 			won.Add(int64(n))
 		})
