@@ -80,7 +80,7 @@ func (k adviser) where(rec ledger.Record) LookUp {
 	}
 	l.Search = append(l.Search, k.Title(o))
 	if end := toldEnd(k.Kind, rec); k.LandsWithin != nil && !end.IsZero() {
-		l.To = end.Add(*k.LandsWithin + k.Skew)
+		l.To = end.Add(*k.LandsWithin + Skew)
 	}
 	return l
 }

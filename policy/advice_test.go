@@ -296,7 +296,7 @@ func anyClocks(t *rapid.T, k *Kind) {
 	if rapid.Bool().Draw(t, "as written") {
 		return
 	}
-	k.EscalateAfter, k.Deadline, k.Remembers, k.Skew = span("escalates"), span("deadline"), span("remembers"), span("skew")
+	k.EscalateAfter, k.Deadline, k.Remembers = span("escalates"), span("deadline"), span("remembers")
 	k.LandsWithin, k.VisibleWithin, k.VisibleFor = bound("lands"), bound("visible"), bound("visible for")
 	k.Retry.Max, k.Idempotent = rapid.IntRange(0, 3).Draw(t, "max"), rapid.Bool().Draw(t, "idempotent")
 	k.Look = float64(rapid.IntRange(0, 500).Draw(t, "look"))

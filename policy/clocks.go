@@ -7,6 +7,9 @@ import (
 	"indoubt/ledger"
 )
 
+// Skew is how far the clocks of a host and of a downstream may disagree.
+const Skew = time.Second
+
 // latestEnd is the latest time at which the last transmission can have ended, by both
 // clocks when the record was read. An attempt without a recorded end may go on until
 // its deadline, and so may one that the ledger has lost.
@@ -74,7 +77,7 @@ func toldStart(rec ledger.Record) time.Time {
 }
 
 // ProofAt is from when on a read that finds nothing proves absence (I6): the
-// latest end of any attempt + lands_within + visible_within + skew. It is false
+// latest end of any attempt + lands_within + visible_within + Skew. It is false
 // when no wait proves it: a bound is not stated, there is no read that looks for
 // the token and can be complete, the token is not known to have been sent, a
 // process of an attempt may still write, or of a command that the ledger has lost, it looks from the newest of several
@@ -91,7 +94,7 @@ func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 	if end.IsZero() || k.Read.newestOnly() && doubtedBefore(rec) {
 		return time.Time{}, false
 	}
-	at := end.Add(*k.LandsWithin + *k.VisibleWithin + k.Skew)
+	at := end.Add(*k.LandsWithin + *k.VisibleWithin + Skew)
 	if until := k.VisibleUntil(rec); !at.Before(until) {
 		return time.Time{}, false
 	}
@@ -99,13 +102,13 @@ func (k *Kind) ProofAt(rec ledger.Record) (time.Time, bool) {
 }
 
 // VisibleUntil is until when a read can be trusted to show the effect of every
-// attempt: the first start + visible_for − skew, or Never where that is not bounded.
+// attempt: the first start + visible_for − Skew, or Never where that is not bounded.
 func (k *Kind) VisibleUntil(rec ledger.Record) time.Time {
 	start := earliestStart(rec)
 	if k.VisibleFor == nil || start.IsZero() {
 		return ledger.Never
 	}
-	return start.Add(*k.VisibleFor - k.Skew)
+	return start.Add(*k.VisibleFor - Skew)
 }
 
 // tokenSent reports whether the token was in every attempt that may have landed:
@@ -132,7 +135,7 @@ func (k *Kind) KeyWorks() bool { return k.Remembers > 0 || k.Idempotent }
 
 // KeySafeUntil is until when a second send cannot act twice: while the
 // downstream remembers the key, so long that a new attempt could still end in
-// time (first start + remembers − deadline − lands_within − skew). It is Never
+// time (first start + remembers − deadline − lands_within − Skew). It is Never
 // for an idempotent kind that no later operation has overtaken, and the zero
 // time when a repeat is not known to be safe.
 func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
@@ -163,7 +166,7 @@ func (k *Kind) rememberedUntil(rec ledger.Record) time.Time {
 	if len(rec.Attempts) > 0 && !keyWorked(rec) {
 		return time.Time{} // one went out without the key, so the key does not cover it
 	}
-	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - k.Skew)
+	return start.Add(k.Remembers - k.Deadline - *k.LandsWithin - Skew)
 }
 
 // proven reports whether an attempt is known to have had no effect.

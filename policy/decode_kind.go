@@ -87,7 +87,6 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		{"escalate_after", d.duration(&k.EscalateAfter)},
 		{"incident", d.incident(&k.incident)},
 		{"recheck_after", d.duration(&k.RecheckAfter)},
-		{"skew", d.duration(&k.Skew)},
 		{"lands_within", d.bound(&k.LandsWithin)},
 		{"visible_within", d.bound(&k.VisibleWithin)},
 		{"visible_for", d.bound(&k.VisibleFor)},

@@ -139,7 +139,6 @@ func (e *explanation) clocks() {
 	bound("lands_within", k.LandsWithin, "not stated: no wait proves absence")
 	bound("visible_within", k.VisibleWithin, "not stated: no wait proves absence")
 	bound("visible_for", k.VisibleFor, "for ever")
-	bound("skew", &k.Skew, "")
 	b := k.Burst()
 	e.say("incident", fmt.Sprintf("%d errors within %s, over %s after the last", b.Errors, formatDuration(b.Within), formatDuration(b.Gap)), "incident")
 	if k.Remembers > 0 {

@@ -198,10 +198,10 @@ func (d checker) lintClocks(k *Kind) {
 	if k.Downstream != nil && k.Downstream.Replays && (k.Remembers == 0 || k.LandsWithin == nil) {
 		d.warn(k.said("downstream"), "`key.replays` never acts: it needs to be known how long a key is remembered, and how late an attempt can land", "state key.remembers and lands_within")
 	}
-	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+k.Skew {
+	if k.Remembers > 0 && k.LandsWithin != nil && k.Remembers <= k.Deadline+*k.LandsWithin+Skew {
 		d.warn(k.said("lands_within"), "the downstream forgets a key before an attempt could have ended, so no repeat counts as safe", "")
 	}
-	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+k.Skew {
+	if k.VisibleFor != nil && k.LandsWithin != nil && k.VisibleWithin != nil && *k.VisibleFor <= *k.VisibleWithin+Skew {
 		d.warn(k.said("visible_for"), "`visible_for` ends before anything is sure to be visible, so absence is never proven", "")
 	}
 }

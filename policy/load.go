@@ -59,7 +59,7 @@ func Default() *Policy {
 func blank() *Policy {
 	p := &Policy{currency: "USD", words: maps.Clone(builtInWords), downstreams: map[string]*Downstream{}, kinds: map[string]*Kind{}}
 	p.defaults = &Kind{
-		Clocks:  Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute, Skew: time.Second, Timeout: 30 * time.Second},
+		Clocks:  Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute, Timeout: 30 * time.Second},
 		Look:    5,
 		Retry:   RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
 		Repeat:  "allow",

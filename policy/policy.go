@@ -147,7 +147,6 @@ type Clocks struct {
 	LandsWithin   *time.Duration // after sending ended, the latest it may still take effect; nil: not stated
 	VisibleWithin *time.Duration // after landing, the latest a read shows it; nil: not stated
 	VisibleFor    *time.Duration // how long a read goes on showing it; nil: for ever
-	Skew          time.Duration  // how far clocks may disagree
 	Timeout       time.Duration
 	RecheckAfter  time.Duration // after a settled send, one more read; 0: none
 }

@@ -256,7 +256,7 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 		need.That(t, validate(t, text) != nil, "the schema takes: %s", c[1])
 	}
 	for _, c := range [][2]string{
-		{downstream, "base: https://h.example, rate: 0.5/m"}, {downstream, "base: https://h.example, rate: 10/h"}, {downstream, "base: '${env.BASE}'"}, {kind, "skew: 0"},
+		{downstream, "base: https://h.example, rate: 0.5/m"}, {downstream, "base: https://h.example, rate: 10/h"}, {downstream, "base: '${env.BASE}'"},
 		{kind, "match: [\"POST,PUT api.example.com:8443/v1/*/x/**\", /v2]"}, {kind, "send: { committed: status == 200 }"}, {kind, "redact: []"},
 		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: key }"}, {kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", unique: true, never: 0 }"},
 		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", created: it.at, never: { a: 0 } }"}, {kind, "idempotent: true, read: { command: [x], state: json.v == input.v }"},

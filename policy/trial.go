@@ -89,8 +89,8 @@ func (t *Trial) pages(ctx context.Context, k *Kind, rec ledger.Record, answers [
 	for i, a := range answers {
 		t.Steps = append(t.Steps, k.Read.trace(ctx, rec, a, i+1)...)
 		// What an old answer shows was there; what it does not show may be there now.
-		stale = cmp.Or(stale, Stale(a, k.Skew))
-		f, err := k.Read.JudgePage(ctx, rec, cursor, withoutAge(a))
+		stale = cmp.Or(stale, Stale(a))
+		f, err := k.Read.JudgePage(ctx, rec, cursor, WithoutAge(a))
 		if err != nil {
 			all.Valid, all.Complete = false, false
 			return err.Error(), stale
@@ -139,15 +139,6 @@ func (f Found) incomplete(pages int) string {
 		return "the list is paged by offset and may have shifted while it was read"
 	}
 	return "the answer is not complete"
-}
-
-// withoutAge is the answer without the age that was taken account of.
-func withoutAge(a ledger.Answer) ledger.Answer {
-	if _, old := a.Header["Age"]; old {
-		a.Header = maps.Clone(a.Header)
-		delete(a.Header, "Age")
-	}
-	return a
 }
 
 // conclude brings a record to where a result leads, before it is settled.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -120,9 +121,8 @@ func (r *Read) isValid(ctx context.Context, vars *variables) error {
 }
 
 // Stale says why an answer may show less than there is now: it comes from a
-// cache (RFC 9111 §5.1, §5.5; RFC 9211). "" when it is fresh. skew is how far the
-// downstream's clock may be wrong.
-func Stale(a ledger.Answer, skew time.Duration) string {
+// cache (RFC 9111 §5.1, §5.5; RFC 9211), or from a replica. "" when it is fresh.
+func Stale(a ledger.Answer) string {
 	h := http.Header(a.Header)
 	if h.Get("X-Indoubt-Stale") != "" { // of a database that follows another one
 		return "answer came from a replica, which may lag behind"
@@ -143,11 +143,20 @@ func Stale(a ledger.Answer, skew time.Duration) string {
 	// A cache that hides itself leaves the date of what it kept. Dates are in
 	// whole seconds.
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
-		if old := a.BeganAt.Sub(date); old > skew+time.Second {
-			return fmt.Sprintf("answer is dated %s before it was asked for: it came from a cache, or the downstream's clock is off by more than `skew`", formatDuration(old.Round(time.Second)))
+		if old := a.BeganAt.Sub(date); old > Skew+time.Second {
+			return fmt.Sprintf("answer is dated %s before it was asked for: it came from a cache, or the downstream's clock is off", formatDuration(old.Round(time.Second)))
 		}
 	}
 	return ""
+}
+
+// WithoutAge is the answer without the age that was taken account of.
+func WithoutAge(a ledger.Answer) ledger.Answer {
+	if _, old := a.Header["Age"]; old {
+		a.Header = maps.Clone(a.Header)
+		delete(a.Header, "Age")
+	}
+	return a
 }
 
 // aged says how old an answer is by its own headers, "" when it is fresh.

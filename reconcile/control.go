@@ -157,7 +157,7 @@ func (e *reader) positive(ctx context.Context, k *policy.Kind, digest string, si
 	if !k.Control {
 		return ledger.CauseUnchecked, "the policy turns off the control that would show whether this check can find anything"
 	}
-	before := e.now().Add(-k.Skew)
+	before := e.now().Add(-policy.Skew)
 	if k.VisibleWithin != nil {
 		before = before.Add(-*k.VisibleWithin)
 	}
@@ -167,7 +167,7 @@ func (e *reader) positive(ctx context.Context, k *policy.Kind, digest string, si
 		return ledger.CauseBlind, "this check has never been seen to find anything"
 	case err != nil:
 		return ledger.CauseUnchecked, "the ledger named nothing to try this check on: " + err.Error()
-	case k.VisibleFor != nil && e.now().Sub(rec.Operation.StartedAt) >= *k.VisibleFor-k.Skew:
+	case k.VisibleFor != nil && e.now().Sub(rec.Operation.StartedAt) >= *k.VisibleFor-policy.Skew:
 		return ledger.CauseUnchecked, "nothing known to have landed is recent enough to try this check on"
 	}
 	return e.controlled(ctx, "positive\x00"+k.Name+"\x00"+digest, since, eager, func() (ledger.Cause, string) {

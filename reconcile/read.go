@@ -140,7 +140,7 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	}
 	// What an old answer shows was there; what it does not show may be there now.
 	if f.Stale == "" {
-		f.Stale = stale(answer, k.Skew)
+		f.Stale = policy.Stale(answer)
 	}
 	if found, err = e.judge(ctx, k, rec, cursor, answer); err != nil {
 		p.Error = clip(f.evidence.clean.text(err.Error()), maxReason)
@@ -163,7 +163,7 @@ func (e *reader) judge(ctx context.Context, k *policy.Kind, rec ledger.Record, c
 		return policy.Found{}, ctx.Err()
 	}
 	defer func() { <-judges }()
-	return k.Read.JudgePage(ctx, rec, cursor, fresh(answer))
+	return k.Read.JudgePage(ctx, rec, cursor, policy.WithoutAge(answer))
 }
 
 // unread says why a page shows nothing; "" when it does.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"indoubt/ledger/need"
+	"indoubt/policy"
 	"indoubt/reconcile/drill"
 )
 
@@ -82,7 +83,7 @@ func TestE2E_CutBeforeItWasApplied(t *testing.T) {
 	}
 	op := s.only()
 	s.must(6, "check", op.ID) // too early, and without a control
-	time.Sleep(150 * time.Millisecond)
+	s.ahead = 2 * time.Second
 	s.must(6, "check", op.ID) // late enough, but this check has never found anything
 	s.wantState(s.show(op.ID), "uncertain")
 
@@ -149,10 +150,11 @@ func TestI6_E2E_ABlindCheckProvesNothing(t *testing.T) {
 			s.control()
 			op := s.doubtful("charge", "k1", chargeInput, c.begin...)
 			c.blind(s)
-			s.ahead = time.Second
+			s.ahead = 2 * time.Second
 			if s.shipped {
 				s.ahead = 0
-				time.Sleep(150 * time.Millisecond)
+				asked := time.Now()
+				s.eventually("the proof is possible", func() bool { return time.Since(asked) > policy.Skew+200*time.Millisecond })
 			}
 			s.must(6, "check", op.ID)
 			got := s.show(op.ID)
@@ -164,7 +166,7 @@ func TestI6_E2E_ABlindCheckProvesNothing(t *testing.T) {
 		s := newSite(t)
 		s.control()
 		op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
-		s.ahead = time.Second
+		s.ahead = 2 * time.Second
 		s.must(0, "check", op.ID)
 		s.wantState(s.show(op.ID), "failed")
 	})
@@ -179,7 +181,7 @@ func TestI12_E2E_UndoneIsForPeople(t *testing.T) {
 	s.must(0, "undo", seen(s.show(op.ID)), "--reason", "that was another customer")
 	s.wantState(s.show(op.ID), "uncertain")
 
-	s.ahead = time.Second
+	s.ahead = 2 * time.Second
 	s.must(6, "check", op.ID) // a sound check that finds nothing: "not there now"
 	s.wantState(s.show(op.ID), "uncertain")
 

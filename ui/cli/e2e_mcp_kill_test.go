@@ -16,7 +16,7 @@ import (
 // short bounds. Without its check, nothing can settle a doubt.
 const memoryPolicy = `
 version: 1
-defaults: { skew: 0s, deadline: 20s, cost: { duplicate: high, miss: medium } }
+defaults: { deadline: 20s, cost: { duplicate: high, miss: medium } }
 downstreams:
   memory:
     mcp:

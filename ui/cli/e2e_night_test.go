@@ -28,7 +28,7 @@ import (
 // be a second effect.
 const nightKinds = `
 version: 1
-defaults: { skew: 0s, deadline: 2s, cost: { duplicate: high, miss: medium } }
+defaults: { deadline: 2s, cost: { duplicate: high, miss: medium } }
 downstreams:
   keyed: { base: @BASE@, headers: { Authorization: "Bearer ${env.E2E_KEY}" }, key: { header: Idempotency-Key, remembers: 24h } }
   plain: { base: @BASE@, headers: { Authorization: "Bearer ${env.E2E_KEY}" } }

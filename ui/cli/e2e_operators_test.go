@@ -31,7 +31,7 @@ import (
 // is sent by its pipeline alone.
 const outageKinds = `
 version: 1
-defaults: { skew: 0s, deadline: 2s, cost: { duplicate: high, miss: medium } }
+defaults: { deadline: 2s, cost: { duplicate: high, miss: medium } }
 downstreams:
   plain: { base: @BASE@, headers: { Authorization: "Bearer ${env.E2E_KEY}" } }
 kinds:

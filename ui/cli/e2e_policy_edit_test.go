@@ -16,7 +16,7 @@ import (
 )
 
 const editedPolicy = `version: 1
-defaults: { skew: 0s, timeout: 10m }
+defaults: { timeout: 10m }
 downstreams: { desk: { base: %s, concurrency: 1 } }
 kinds:
   post:

@@ -116,7 +116,7 @@ const ownKey = "sk_e2e"
 // leave a busy machine the time to come to what they cut off.
 const kinds = `
 version: 1
-defaults: { skew: 0s, deadline: 20s, cost: { duplicate: high, miss: medium } }
+defaults: { deadline: 20s, cost: { duplicate: high, miss: medium } }
 downstreams:
   here:
     base: @BASE@

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"indoubt/ledger/need"
+	"indoubt/policy"
 )
 
 // letter is a dead letter of one system, as it prints them; %[1]d is its number.
@@ -83,7 +84,6 @@ func mailbox(t testing.TB) (url string, more *atomic.Value, writes *atomic.Int64
 // mails is the policy of the mailbox. What it finds must not be older than the letter.
 func mails(url string) string {
 	return `version: 1
-defaults: { skew: 0s }
 downstreams:
   mailbox: { base: "` + url + `" }
 kinds:
@@ -125,14 +125,16 @@ func TestE2E_DeadLettersAreSettledByACheck(t *testing.T) {
 			s := bareSite(t)
 			url, more, writes := mailbox(t)
 			s.writePolicy(mails(url))
+			control, attempt := s.begin("mail.send", "a control", "{}", "--token-sent") // shows that the check finds what is there
+			more.Store(control.Token)
+			s.must(0, "settle", attempt, "--outcome", "committed")
 			args := []string{"import", "--json", "--from", l.from, "--map", `kind="mail.send"`, "--map", "token=" + l.token, l.file(t, s.dir, n)}
 			for _, want := range []counted{{Read: n, Recorded: n}, {Read: n, Known: n}} {
 				r := s.must(0, args...)
 				need.Equal(t, countedOf(t, r.Status.Data), want, "counts")
 			}
-			control, attempt := s.begin("mail.send", "a control", "{}", "--token-sent") // shows that the check finds what is there
-			more.Store(control.Token)
-			s.must(0, "settle", attempt, "--outcome", "committed")
+			imported := time.Now()
+			s.eventually("absence can be proven", func() bool { return time.Since(imported) > policy.Skew+100*time.Millisecond })
 			s.must(0, "check")
 			states := map[string]int{}
 			for _, op := range s.list() {

@@ -68,7 +68,6 @@ func (s *shop) effects() (effects, sends int) {
 }
 
 const shopPolicy = `version: 1
-defaults: { skew: 0s }
 downstreams:
   shop:
     base: BASE
