@@ -21,15 +21,16 @@ type Relay struct {
 	turns  int  // how often the client began to send after it had an answer
 	asking bool // the client was the last to send
 	armed  bool
-	last   bool // the cut ends it: the server cannot be reached after it
-	up     int  // bytes to the server until the cut, from when it is armed; below 0: no cut
-	down   int  // bytes to the client
+	last   bool     // the cut ends it: no connection goes on, and none is made after it
+	on     net.Conn // the client's end of the connection that is cut; nil: of any
+	up     int      // bytes to the server until the cut, from when it is armed; below 0: no cut
+	down   int      // bytes to the client
 	sent   [2]int
-	text   []byte // where the client says it, it is cut for good
-	answer bool   // and not before the server was told
-	gone   bool   // the server cannot be reached
-	silent bool   // what is said arrives nowhere, and no connection ends
-	conns  map[net.Conn]bool
+	text   []byte                // where the client says it, it is cut for good
+	answer bool                  // and not before the server was told
+	gone   bool                  // the server cannot be reached
+	silent bool                  // what is said arrives nowhere, and no connection ends
+	conns  map[net.Conn]net.Conn // the servers' ends, by the clients'
 }
 
 // Through puts a relay before the server of a ledger's address.
@@ -43,7 +44,7 @@ func Through(t testing.TB, address string) (*Relay, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Relay{server: u.Host, conns: map[net.Conn]bool{}, up: -1, down: -1}
+	r := &Relay{server: u.Host, conns: map[net.Conn]net.Conn{}, up: -1, down: -1}
 	t.Cleanup(func() { l.Close(); r.Drop() })
 	go func() {
 		for {
@@ -72,10 +73,15 @@ func (r *Relay) serve(client net.Conn) {
 	}
 	defer server.Close()
 	r.mu.Lock()
-	r.conns[client], r.conns[server] = true, true
+	if away = r.gone; !away { // else it was cut for good since
+		r.conns[client] = server
+	}
 	r.mu.Unlock()
+	if away {
+		return
+	}
 	done := make(chan bool, 2)
-	go r.pass(server, client, true, done)
+	go r.pass(client, server, true, done)
 	go r.pass(client, server, false, done)
 	<-done
 	client.Close()
@@ -83,7 +89,6 @@ func (r *Relay) serve(client net.Conn) {
 	<-done
 	r.mu.Lock()
 	delete(r.conns, client)
-	delete(r.conns, server)
 	r.mu.Unlock()
 }
 
@@ -93,14 +98,18 @@ type parcel struct {
 	due  time.Time
 }
 
-func (r *Relay) pass(to, from net.Conn, up bool, done chan bool) {
+func (r *Relay) pass(client, server net.Conn, up bool, done chan bool) {
+	to, from := client, server
+	if up {
+		to, from = server, client
+	}
 	way := make(chan parcel, 1024)
 	go func() {
 		defer close(way)
 		for buffer := make([]byte, 64<<10); ; {
 			n, err := from.Read(buffer)
 			if n > 0 {
-				allowed, cut := r.account(buffer[:n], up)
+				allowed, cut := r.account(client, buffer[:n], up)
 				way <- parcel{append([]byte{}, buffer[:allowed]...), time.Now().Add(r.Delay)}
 				if cut {
 					return
@@ -127,13 +136,13 @@ func (r *Relay) pass(to, from net.Conn, up bool, done chan bool) {
 	}
 }
 
-// account counts bytes, and reports how many may pass.
-func (r *Relay) account(said []byte, up bool) (allowed int, cut bool) {
+// account counts bytes of a connection, and reports how many may pass.
+func (r *Relay) account(client net.Conn, said []byte, up bool) (allowed int, cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := len(said)
 	if up && len(r.text) > 0 && bytes.Contains(said, r.text) {
-		r.armed, r.last, r.up, r.down, r.sent, r.text = true, true, 0, -1, [2]int{}, nil
+		r.armed, r.last, r.on, r.up, r.down, r.sent, r.text = true, true, client, 0, -1, [2]int{}, nil
 		if r.answer {
 			r.up, r.down = -1, 0
 		}
@@ -142,7 +151,7 @@ func (r *Relay) account(said []byte, up bool) (allowed int, cut bool) {
 		r.turns++
 	}
 	r.asking = up
-	if !r.armed {
+	if !r.armed || r.on != nil && r.on != client {
 		return n, false
 	}
 	way, limit := 0, r.up
@@ -151,8 +160,10 @@ func (r *Relay) account(said []byte, up bool) (allowed int, cut bool) {
 	}
 	if limit >= 0 && r.sent[way]+n >= limit {
 		n, cut = limit-r.sent[way], true
-		r.armed = false
-		r.gone = r.gone || r.last
+		if r.armed = false; r.last { // through another connection the client could learn what became of it
+			r.gone = true
+			r.drop(client)
+		}
 	}
 	r.sent[way] += n
 	return n, cut
@@ -162,10 +173,11 @@ func (r *Relay) account(said []byte, up bool) (allowed int, cut bool) {
 func (r *Relay) Arm(up, down int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.armed, r.last, r.up, r.down, r.sent = true, false, up, down, [2]int{}
+	r.armed, r.last, r.on, r.up, r.down, r.sent = true, false, nil, up, down, [2]int{}
 }
 
-// ArmForGood is Arm, and has the server be reached no more once the connection is cut.
+// ArmForGood is Arm, and has the server be reached no more once the connection is cut, over
+// others neither.
 func (r *Relay) ArmForGood(up, down int) {
 	r.Arm(up, down)
 	r.mu.Lock()
@@ -223,8 +235,16 @@ func (r *Relay) Leave() {
 func (r *Relay) Drop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for c := range r.conns {
-		c.Close()
+	r.drop(nil)
+}
+
+// drop cuts all connections but that of a client.
+func (r *Relay) drop(but net.Conn) {
+	for client, server := range r.conns {
+		if client != but {
+			client.Close()
+			server.Close()
+		}
 	}
 }
 
