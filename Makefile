@@ -19,8 +19,9 @@ DEADCODE = golang.org/x/tools/cmd/deadcode@v0.52.0
 GORELEASER = github.com/goreleaser/goreleaser/v2@v2.14.0
 
 # One set of flags, so that the program, its tests and the linter share what is compiled,
-# in whatever folder the checkout lies.
-export GOFLAGS += -trimpath
+# in whatever folder the checkout lies. What is linked here has no tables for a debugger, so
+# none are made: that is an eighth of compiling.
+export GOFLAGS += -trimpath -gcflags=all=-dwarf=false
 
 # The race detector needs cgo, and cgo a C compiler; nothing else here does.
 CC_FOUND := $(shell command -v gcc || command -v clang || command -v cc)
