@@ -33,13 +33,10 @@ const (
 
 // Options are what is archived, where to, and how.
 type Options struct {
-	Dir    string
-	Before time.Time // what settled before then
-	Actor  ledger.Actor
-	DryRun bool
-	// Rest is how long to leave the ledger and the processor to others while they write, as a
-	// multiple of how long they may have waited for a step.
-	Rest     float64
+	Dir      string
+	Before   time.Time // what settled before then
+	Actor    ledger.Actor
+	DryRun   bool
 	Progress func(Progress)
 
 	pace *pace
@@ -73,7 +70,7 @@ func Run(ctx context.Context, s Store, o Options) (p Progress, err error) {
 	if o.pace == nil {
 		o.pace = &pace{nap: nap}
 	}
-	o.pace.s, o.pace.rest = s, o.Rest
+	o.pace.s = s
 	if err := ready(o.Dir, o.DryRun); err != nil {
 		return p, err
 	}

@@ -141,14 +141,13 @@ func (w *waited) Info(ctx context.Context) (ledger.Info, error) {
 func TestTheRestIsForOthers(t *testing.T) {
 	for _, others := range []bool{true, false} {
 		s, o := &waited{Memory: filled(t, 60), held: 3 * time.Millisecond, others: others}, options(t)
-		o.Rest = 4
 		var rests []time.Duration
 		o.pace = &pace{newest: need.Get(s.Memory.Info(t.Context()))(t).LastSeq, nap: func(_ context.Context, d time.Duration) error {
 			rests = append(rests, d)
 			return nil
 		}}
 		need.Get(Run(t.Context(), s, o))(t)
-		if want := 2; others && (len(rests) != want || rests[0] != 4*s.held || rests[1] != 4*s.held) || !others && len(rests) != 0 {
+		if want := 2; others && (len(rests) != want || rests[0] != restFor*s.held || rests[1] != restFor*s.held) || !others && len(rests) != 0 {
 			t.Errorf("while others write (%v) it rested %v, after steps of %s", others, rests, s.held)
 		}
 	}

@@ -20,7 +20,6 @@ type archiveCommand struct{ *app }
 
 type archiveFlags struct {
 	settledFor, to string
-	rest           float64
 	dryRun         bool
 }
 
@@ -50,7 +49,6 @@ at any time. Keep the files: they are the only copy of what they hold.`,
 	}
 	cmd.Flags().StringVar(&flags.settledFor, "settled-for", "", "how long ago it settled, at least: 90d, 2160h")
 	cmd.Flags().StringVar(&flags.to, "to", "", "the directory of the files; it is made")
-	cmd.Flags().Float64Var(&flags.rest, "rest", 5, "how long to leave the ledger to others while they write, as a multiple of how long a step held them up")
 	cmd.Flags().BoolVar(&flags.dryRun, "dry-run", false, "count, and change nothing")
 	_ = cmd.MarkFlagDirname("to")
 	cmd.AddCommand(newArchiveListCommand(a))
@@ -73,8 +71,6 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 		return usage("--settled-for is missing", "say how long ago what is archived settled, at least: --settled-for 90d")
 	case flags.to == "":
 		return usage("--to is missing", "name the directory of the archive: --to DIR")
-	case flags.rest < 0 || flags.rest > 1000:
-		return usage(fmt.Sprintf("--rest %g is not between 0 and 1000", flags.rest), "")
 	}
 	dir, err := filepath.Abs(flags.to)
 	if err != nil {
@@ -84,7 +80,7 @@ func (a archiveCommand) run(ctx context.Context, flags archiveFlags) error {
 	if err != nil {
 		return err
 	}
-	o := archive.Options{Dir: dir, Before: a.clock().Add(-age), Actor: a.actor(), DryRun: flags.dryRun, Rest: flags.rest, Progress: a.progress()}
+	o := archive.Options{Dir: dir, Before: a.clock().Add(-age), Actor: a.actor(), DryRun: flags.dryRun, Progress: a.progress()}
 	p, err := archive.Run(ctx, s, o)
 	if err != nil && p.Removed > 0 {
 		a.left("%s operations are archived; the others stay in the ledger", ledger.Count(p.Removed))

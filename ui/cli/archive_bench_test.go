@@ -51,7 +51,7 @@ func archiveBeside(b *testing.B, at string, n int) {
 	pause.Store(true)
 	done := make(chan error, 1)
 	go func() {
-		_, err := archive.Run(ctx, mover, archive.Options{Dir: b.TempDir(), Before: before, Actor: ledger.Actor{Name: "maya"}, Rest: 5, Progress: func(p archive.Progress) {
+		_, err := archive.Run(ctx, mover, archive.Options{Dir: b.TempDir(), Before: before, Actor: ledger.Actor{Name: "maya"}, Progress: func(p archive.Progress) {
 			archived.Store(int64(p.Removed))
 			for pause.Load() {
 				time.Sleep(time.Millisecond)

@@ -96,7 +96,7 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 	mortal := *s
 	mortal.env = append(slices.Clone(s.env), "PGAPPNAME=mortal")
 	for kills := range 5 {
-		p := mortal.start(append(args, "--rest", "40")...)
+		p := mortal.start(args...)
 		after := time.Duration(100+200*kills+rand.IntN(300)) * time.Millisecond
 		time.Sleep(after)
 		_ = p.cmd.Process.Kill()

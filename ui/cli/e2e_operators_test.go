@@ -152,13 +152,13 @@ func (o *outage) bulk(who string, seen [][]string, luck *rand.Rand) {
 	o.act(who, args...)
 }
 
-// runs goes on with a run, pauses it or ends it, whoever began it.
+// runs goes on with a run or ends it, whoever began it.
 func (o *outage) runs(who string, luck *rand.Rand) {
 	open := o.rows(`SELECT id FROM decisions WHERE finished_at = 0`)
 	if len(open) == 0 {
 		return
 	}
-	verb := []string{"resume", "resume", "resume", "pause", "stop"}[luck.IntN(5)]
+	verb := []string{"resume", "resume", "resume", "stop"}[luck.IntN(4)]
 	o.act(who, "runs", verb, open[luck.IntN(len(open))][0])
 }
 

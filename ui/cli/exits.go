@@ -63,7 +63,6 @@ func exitTable() map[string]map[int]string {
 		"retry":         {3: "", 4: "", 5: "", 6: "it was sent, and may have landed", 7: "", 8: decides[8], 9: ""},
 		"runs":          {3: ""},
 		"runs resume":   {3: "", 4: "", 5: "", 7: decides[7], 8: decides[8]},
-		"runs pause":    changes,
 		"runs stop":     changes,
 		"abandon":       decides,
 		"ack":           decides,

@@ -27,7 +27,7 @@ func newRunsCommand(a *app) *cobra.Command {
 		Use: "runs [ID]", GroupID: groupDecide, Short: "List bulk runs, and what became of each item of one",
 		Long: `A decision over several operations is a run: its set is frozen in the ledger
 before the first change, and what becomes of each item is written down as it
-comes. So another person can go on with a run that waits, was paused, has
+comes. So another person can go on with a run that waits, was paused at its console, has
 stopped by itself or was broken off, from another console or with runs resume.
 An item that was sent is never sent again. A run that a person stopped is over:
 to go on with what is left is a new decision.
@@ -53,8 +53,7 @@ Without an ID, runs that are not finished are listed.`,
 		do          func(runsCommand, context.Context, string) error
 	}{
 		{"resume", "Go on with a run: a new decision", runsCommand.resume},
-		{"pause", "Pause a run, on whichever console it is driven", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, false) }},
-		{"stop", "End a run for good: what is left stays as it is", func(c runsCommand, ctx context.Context, id string) error { return c.halt(ctx, id, true) }},
+		{"stop", "End a run for good: what is left stays as it is", runsCommand.stop},
 	} {
 		c := &runsCommand{app: a}
 		one := &cobra.Command{Use: sub.verb + " ID", Short: sub.short, Args: exactly("the ID of a run"), ValidArgsFunction: completion{a}.runs(true),
@@ -187,13 +186,13 @@ func (c runsCommand) tell(ctx context.Context, s ledger.Store, run ledger.Decisi
 	}, err
 }
 
-func (c runsCommand) halt(ctx context.Context, id string, end bool) error {
+func (c runsCommand) stop(ctx context.Context, id string) error {
 	s, run, err := c.find(ctx, id, toChange)
 	if err != nil {
 		return err
 	}
 	before := run
-	if run, err = act.Halt(ctx, s, run.ID, c.actor(), c.reason, end); err != nil {
+	if run, err = act.Halt(ctx, s, run.ID, c.actor(), c.reason, true); err != nil {
 		return err
 	}
 	effect := effectUpdated
