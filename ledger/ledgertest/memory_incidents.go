@@ -204,7 +204,7 @@ func (k *outages) Incident(_ context.Context, id string, now time.Time) (ledger.
 	a.Rest()
 	a.Elsewhere = a.Elsewhere[:min(len(a.Elsewhere), ledger.SomeElsewhere)]
 	for _, ev := range k.m.events {
-		if ev.Incident == in.ID {
+		if ev.Incident == in.ID && ev.Verb != ledger.IncidentJoined {
 			a.Events = append(a.Events, ev)
 		}
 	}

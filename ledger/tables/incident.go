@@ -311,11 +311,9 @@ func account(s *Store, n Querier, id string, now time.Time) (a ledger.IncidentAc
 
 const incidentMinutes = `SELECT minute, n FROM incident_minutes WHERE incident = ? AND n > 0 ORDER BY minute`
 
-// incidentHistory is the newest of what is told of an incident. Errors may join a
-// thousand times, and push nothing else out.
-const incidentHistory = `SELECT * FROM (SELECT ` + EventColumns + ` FROM events WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = FALSE ORDER BY seq DESC LIMIT 450) AS others
-	UNION ALL SELECT * FROM (SELECT ` + EventColumns + ` FROM events WHERE incident = ?1 AND incident <> '' AND (verb = 'incident_joined') = TRUE ORDER BY seq DESC LIMIT 50) AS joined
-	ORDER BY seq DESC`
+// incidentHistory is the newest of what is told of an incident. The errors that joined it
+// are in its account.
+const incidentHistory = `SELECT ` + EventColumns + ` FROM events WHERE incident = ? AND incident <> '' AND (verb = 'incident_joined') = FALSE ORDER BY seq DESC LIMIT 500`
 
 // incident finds one by its id or the beginning of it.
 func incident(q Querier, id string, now time.Time) (ledger.Incident, error) {

@@ -63,7 +63,7 @@ var long = map[string]int{
 	"ledger/record/roundtrip": 20,
 	"ledger/redact":           13,
 	"ledger/sqlite":           44,
-	"ledger/tables":           143,
+	"ledger/tables":           142,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     4,
 	"policy":                  77,
