@@ -18,8 +18,7 @@ type file struct {
 	size          int64
 	born          int64 // Unix nanoseconds; 0 where the file system does not tell
 	changed       int64 // Unix nanoseconds; told of the ledger alone
-	owner         int64
-	mounted       bool // the file itself is a mount point
+	mounted       bool  // the file itself is a mount point
 	dir           bool
 }
 

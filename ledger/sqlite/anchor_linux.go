@@ -22,7 +22,7 @@ func fileAs(path string, asked int) (file, error) {
 		return file{}, &fs.PathError{Op: "stat", Path: path, Err: err}
 	}
 	f := file{
-		device: unix.Mkdev(st.Dev_major, st.Dev_minor), inode: st.Ino, names: uint64(st.Nlink), size: int64(st.Size), owner: int64(st.Uid), born: st.Btime.Sec*1e9 + int64(st.Btime.Nsec),
+		device: unix.Mkdev(st.Dev_major, st.Dev_minor), inode: st.Ino, names: uint64(st.Nlink), size: int64(st.Size), born: st.Btime.Sec*1e9 + int64(st.Btime.Nsec),
 		mounted: st.Attributes&st.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR,
 	}
 	if asked&unix.STATX_CTIME != 0 { // else it may be told, and change with every write

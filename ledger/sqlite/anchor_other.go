@@ -17,7 +17,7 @@ func fileAt(path string) (file, error) {
 	if !ok {
 		return file{}, errors.New("the file system does not number its files")
 	}
-	return file{device: uint64(st.Dev), inode: uint64(st.Ino), names: uint64(st.Nlink), size: info.Size(), owner: int64(st.Uid), dir: info.IsDir()}, nil
+	return file{device: uint64(st.Dev), inode: uint64(st.Ino), names: uint64(st.Nlink), size: info.Size(), dir: info.IsDir()}, nil
 }
 
 func fileWhen(path string) (file, error) {

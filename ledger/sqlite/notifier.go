@@ -10,16 +10,15 @@ import (
 // file watcher sees that at once, while a write to -wal shows before the commit can
 // be read.
 type notifier struct {
-	path string
-	mu   sync.Mutex
-	f    *os.File // nil for readers
-	n    byte
+	mu sync.Mutex
+	f  *os.File // nil for readers
+	n  byte
 }
 
 // newNotifier opens the side file. A notifier that cannot open it stays silent:
 // watchers look by themselves once a second.
 func newNotifier(path string) *notifier {
-	b := &notifier{path: path + ".bell"}
+	b := &notifier{}
 	b.f, _ = openSide(path, ".bell", os.O_CREATE|os.O_RDWR)
 	return b
 }

@@ -229,7 +229,7 @@ const disconnectIn = 5 * time.Second
 
 // openReader opens a ledger that is only read.
 func (s *handle) openReader(ctx context.Context) (map[string]string, error) {
-	s.notifier = &notifier{path: s.path + ".bell"}
+	s.notifier = &notifier{}
 	if err := s.connect(ctx); err != nil {
 		return nil, err
 	}

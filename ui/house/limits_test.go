@@ -62,7 +62,7 @@ var long = map[string]int{
 	"ledger/record/mcpproxy":  20,
 	"ledger/record/roundtrip": 20,
 	"ledger/redact":           13,
-	"ledger/sqlite":           44,
+	"ledger/sqlite":           43,
 	"ledger/tables":           142,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     4,
