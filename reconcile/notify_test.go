@@ -118,6 +118,22 @@ func (o *office) engine() *Engine {
 	return e
 }
 
+// guard starts a proxy's watch for engines, and stops it with the test.
+func (o *office) guard(say func(string)) {
+	e := o.engine()
+	ctx, cancel := context.WithCancel(o.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		e.Guard(ctx, say)
+	}()
+	o.Cleanup(func() {
+		cancel()
+		<-done
+		e.active.idle.Wait()
+	})
+}
+
 // run starts engines, and stops them with the test.
 func (o *office) run(engines ...*Engine) {
 	for _, e := range engines {
@@ -454,13 +470,10 @@ func TestWhatHappenedTwiceIsTold(t *testing.T) {
 // A proxy says that no engine checks, and its notifiers are told once by all of them.
 func TestNoEngineChecks(t *testing.T) {
 	offices(t, ", unchecked_after: 3m", func(o *office) {
-		ctx, cancel := context.WithCancel(o.ctx)
-		defer cancel()
 		var mu sync.Mutex
 		var said []string
 		for range 2 {
-			proxy := o.engine()
-			go proxy.Guard(ctx, func(line string) { mu.Lock(); said = append(said, line); mu.Unlock() })
+			o.guard(func(line string) { mu.Lock(); said = append(said, line); mu.Unlock() })
 		}
 		o.want() // nothing is in doubt, and no engine ever was
 		engine := o.engine()
@@ -482,9 +495,7 @@ func TestNoEngineChecks(t *testing.T) {
 
 func TestNoEngineEverChecked(t *testing.T) {
 	offices(t, "", func(o *office) {
-		ctx, cancel := context.WithCancel(o.ctx)
-		defer cancel()
-		go o.engine().Guard(ctx, func(string) {})
+		o.guard(func(string) {})
 		o.fail(1)
 		o.want()
 		o.pass(6 * time.Minute)
