@@ -118,8 +118,10 @@ func (l *Table) Show(s feed.Row, now time.Time) (other bool) {
 	i := l.Find(s.ID)
 	if i < 0 {
 		if t := s.Row.TabAt(now); t != l.Tab || l.Filter.Text != "" {
-			l.Tab, l.Filter, l.list, l.pinned = t, ledger.Filter{}, list{}, s
-			other = true
+			l.Tab, l.Filter, l.list, other = t, ledger.Filter{}, list{}, true
+		}
+		if !l.Read { // the list comes later
+			l.pinned = s
 		}
 		l.Items = append([]feed.Row{s}, l.Items...)
 		i = 0
