@@ -105,7 +105,7 @@ func alone(dir string) error {
 	}
 	home := filepath.Join(dir, "home")
 	defer xdg.Reload()
-	return errors.Join(os.Mkdir(home, 0o755), os.Setenv("XDG_CACHE_HOME", cache), os.Setenv("HOME", home), os.Setenv("USER", "tester"), os.Setenv("E2E_KEY", ownKey))
+	return errors.Join(os.Mkdir(home, 0o755), os.Setenv("XDG_CACHE_HOME", cache), os.Setenv("HOME", home), os.Setenv("USER", "tester"), os.Setenv("E2E_KEY", ownKey), os.Setenv("E2E_OTHER_KEY", "sk_another"))
 }
 
 // The downstream account that owns every effect of these tests.
