@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"bytes"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -196,3 +197,14 @@ func exact(dec *json.Decoder) (any, error) {
 		return t, nil
 	}
 }
+
+// KeyedDigest is what stands for a secret: an HMAC under the ledger's key, in hex. Equal
+// secrets stay equal, and a ledger that is copied does not help to guess them.
+func KeyedDigest(key []byte, value string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(value))
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+// CallerLength is how much of its digest is kept of a header that says who asks.
+const CallerLength = 16

@@ -2,9 +2,11 @@ package policy
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,94 +15,150 @@ import (
 	"indoubt/policy/expr"
 )
 
-// againRule sends an HTTP request again as it was recorded, with its token, and with
-// the credentials of the downstream.
-type againRule struct {
-	at      place
-	base    *expr.Template // of where it may go
-	headers []pair
+// ResendHere is the `resend` of a kind that is sent again from here.
+const ResendHere = "here"
+
+// Digest makes what a recorder keeps of a header instead of its value. It errs where
+// this process lacks the ledger's key.
+type Digest func(value string) (string, error)
+
+// Sending is how an operation is sent once more for a person.
+type Sending struct {
+	Kind   *Kind
+	Record ledger.Record
 }
 
-// again is how an operation's recorded request is sent: where the policy says so,
-// and by a kind that sees only a part of it, because what is made of a part is
-// another request. It is nil where what is sent is made of the input.
-func (s *Send) again(o ledger.Operation) *transport {
-	t := transport{again: s.transport.again, secrets: s.transport.secrets}
-	if h := s.transport.http; h != nil && s.kind.views(o) {
-		t.again = &againRule{h.at, h.base, h.headers}
-		if h.base == nil {
-			t.again.base = h.path // a whole address
-		}
-	}
-	if t.again == nil {
-		return nil
-	}
-	return &t
-}
-
-func (a *againRule) questions() []*expr.Template { return nil }
-func (a *againRule) headerPairs() []pair         { return a.headers }
-
-func (a *againRule) render(r *rendering) Request {
-	o := r.vars.rec.Operation
-	was := o.Request
+// Via is who sends: http, command or mcp from here, else pipeline. What only the
+// sending itself shows, such as a secret that is missing here, still leads back to the
+// pipeline.
+func (s Sending) Via() string {
+	k, rec, o := s.Kind, s.Record, s.Record.Operation
 	switch {
-	case was == nil:
-		r.Fail(&NotKeptError{"no HTTP request was recorded for it, so what to send is not kept"})
-		return Request{}
-	case was.Lost != "":
-		r.Fail(&NotKeptError{"it cannot be sent from here: " + was.Lost})
-		return Request{}
+	case k.notice != nil:
+		_, via := k.notice.way()
+		return via
+	case k.Resend != ResendHere || o.Gone() != "":
+	case o.Request != nil:
+		return "http"
+	case o.Command != nil && len(o.Command.Argv) > 0:
+		return "command"
+	case len(rec.Attempts) > 0 && rec.Attempts[0].Sender == "mcp":
+		return "mcp"
 	}
-	out := &HTTPRequest{Method: was.Method, URL: was.Origin + was.Target, Body: was.Bytes(), Header: r.headers(a.headers)}
+	return "pipeline"
+}
+
+// Request is what a person sends once more from here: what was recorded, with its own key
+// and token (I4), and with the headers of its downstream. An error says in one sentence
+// why only its pipeline can send it.
+func (s Sending) Request(digest Digest) (Request, error) {
+	k, o := s.Kind, s.Record.Operation
+	vars := k.variables(s.Record)
+	vars.sending = true
+	switch via := s.Via(); {
+	case o.Gone() != "":
+		return Request{}, fmt.Errorf("it was %s", o.Gone())
+	case k.notice != nil:
+		return k.notice.request(vars, k.KeyHeader, nil)
+	case via == "http":
+		return s.http(vars, digest)
+	case via == "command":
+		return againCommand(o)
+	case via == "mcp":
+		return s.call(vars)
+	}
+	return Request{}, errors.New("what was sent is not recorded")
+}
+
+// http is a recorded HTTP request, to where it went.
+func (s Sending) http(vars *variables, digest Digest) (Request, error) {
+	k := s.Kind
+	out, err := s.recorded(vars, digest, false)
+	if err != nil {
+		return Request{}, err
+	}
+	shown, err := s.recorded(vars, digest, true)
+	if err != nil {
+		return Request{}, err
+	}
+	req := vars.told(Request{HTTP: out}, Request{HTTP: shown}, k.policy.secrets)
+	req.Digest, err = Request{HTTP: shown}.digest(k.policy.secrets)
+	return req, err
+}
+
+func (s Sending) recorded(vars *variables, digest Digest, show bool) (*HTTPRequest, error) {
+	k, o := s.Kind, s.Record.Operation
+	was := o.Request
+	if was.Lost != "" {
+		return nil, errors.New(was.Lost)
+	}
+	out := &HTTPRequest{Method: was.Method, URL: was.Origin + was.Target, Body: was.Bytes(), Header: map[string][]string{}}
 	for name, values := range was.Header {
 		out.Header[http.CanonicalHeaderKey(name)] = values
 	}
-	if r.keyHeader != "" {
-		out.Header[http.CanonicalHeaderKey(r.keyHeader)] = []string{o.Key}
+	if ds := k.Downstream; ds != nil {
+		r := vars.rendering(show)
+		own := r.headers(ds.headers)
+		if !show && ds.base != nil {
+			r.sameOrigin(ds.base, was.Origin)
+		}
+		if r.Err() != nil {
+			return nil, r.Err()
+		}
+		for _, name := range sortedNames(own) {
+			if err := sameHeader(was, name, own[name][0], digest); err != nil && !show {
+				return nil, err
+			}
+			out.Header[name] = own[name]
+		}
 	}
-	if r.Show && !utf8.Valid(out.Body) {
+	for _, name := range slices.Concat(was.Withheld, sortedNames(was.Callers)) {
+		if out.Header[name] == nil {
+			return nil, fmt.Errorf("its header %s is not kept, and the downstream's `headers` do not name it", name)
+		}
+	}
+	if k.KeyHeader != "" && o.Key != "" {
+		out.Header[http.CanonicalHeaderKey(k.KeyHeader)] = []string{o.Key}
+	}
+	if show && !utf8.Valid(out.Body) {
 		out.Body = fmt.Appendf(nil, "[%d bytes, SHA-256 %x]", len(out.Body), sha256.Sum256(out.Body))
 	}
-	a.goesBack(r, out)
-	for _, name := range was.Withheld {
-		if out.Header[name] == nil {
-			r.At("").Fail(&NotKeptError{fmt.Sprintf("its header %s is not kept, and the downstream's headers do not say it", name)})
-		}
-	}
-	return Request{HTTP: out}
+	return out, nil
 }
 
-// goesBack makes sure that a request goes to its recorded origin, and adds the
-// credential from the address of the downstream.
-func (a *againRule) goesBack(r *rendering, out *HTTPRequest) {
-	base := r.base(a.base)
-	if r.Err() != nil {
-		return
+// sameHeader errs unless a write is known to have had a header with this value: another
+// credential could be another account's.
+func sameHeader(was *ledger.Request, name, value string, digest Digest) error {
+	if values, kept := was.Header[name]; kept {
+		if !slices.Equal(values, []string{value}) {
+			return fmt.Errorf("it was sent with another %s than the downstream's `headers` say", name)
+		}
+		return nil
 	}
-	at, err := url.Parse(base)
+	known := was.Callers[name]
+	if known == "" {
+		return fmt.Errorf("the record does not show which %s it was sent with", name)
+	}
+	now, err := digest(value)
 	switch {
-	case r.Show: // a secret's name in it does not parse
 	case err != nil:
-		r.Fail(fmt.Errorf("it is not an http address"))
-	case !sameOrigin(at, r.vars.rec.Operation.Request.Origin):
-		r.At("").Fail(fmt.Errorf("it was sent to %s, which is not where its downstream is", r.vars.rec.Operation.Request.Origin))
+		return fmt.Errorf("whether its %s was the one of the downstream's `headers` cannot be told here: %w", name, err)
+	case now != known:
+		return fmt.Errorf("it was sent with another %s than the downstream's `headers` say", name)
 	}
-	if strings.Contains(base, "@") && out.Header["Authorization"] == nil {
-		out.Header["Authorization"] = []string{Withheld}
-		if !r.Show && at != nil && at.User != nil {
-			credential := &http.Request{Header: http.Header{}}
-			password, _ := at.User.Password()
-			credential.SetBasicAuth(at.User.Username(), password)
-			out.Header["Authorization"] = credential.Header["Authorization"]
-		}
-	}
+	return nil
 }
 
-// sameOrigin compares an address with an origin as it is recorded.
-func sameOrigin(at *url.URL, origin string) bool {
-	o, err := url.Parse(origin)
-	return err == nil && strings.EqualFold(at.Scheme, o.Scheme) && strings.EqualFold(at.Hostname(), o.Hostname()) && portOf(at) == portOf(o)
+// sameOrigin makes sure that the headers of a downstream, and the secrets in them, go
+// nowhere but to where it is.
+func (r *rendering) sameOrigin(base *expr.Template, origin string) {
+	text := r.base(base)
+	at, err := url.Parse(text)
+	was, bad := url.Parse(origin)
+	if err != nil || bad != nil || !strings.EqualFold(at.Scheme, was.Scheme) ||
+		!strings.EqualFold(at.Hostname(), was.Hostname()) || portOf(at) != portOf(was) {
+		r.At("").Fail(fmt.Errorf("it was sent to %s, which is not where its downstream is", origin))
+	}
 }
 
 func portOf(u *url.URL) string {
@@ -108,6 +166,66 @@ func portOf(u *url.URL) string {
 		return port
 	}
 	return map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+}
+
+// call is a recorded call of an MCP tool.
+func (s Sending) call(vars *variables) (Request, error) {
+	k, o, ds := s.Kind, s.Record.Operation, s.Kind.Downstream
+	switch {
+	case ds == nil || ds.mcp == nil:
+		return Request{}, errors.New("its kind names no downstream with `mcp`, so its server is not known here")
+	case !strings.HasPrefix(o.Kind, "mcp."+ds.Name+"."):
+		return Request{}, fmt.Errorf("it is a call of another server than %s", ds.Name)
+	case o.Redacted:
+		return Request{}, errors.New("parts of its arguments are secret, and not kept")
+	case len(ds.mcp.headers) > 0:
+		return Request{}, fmt.Errorf("the record does not show which %s it was sent with", ds.mcp.headers[0].name)
+	}
+	input, err := decodeInput(o)
+	if err == nil && o.TokenSent {
+		input, err = k.Token.insert(input, o.Token)
+	}
+	if err != nil {
+		return Request{}, err
+	}
+	vars.input = input
+	whole, _ := expr.ParseTemplate("${input}", expr.ForRequest)
+	m := &mcpRule{tool: strings.TrimPrefix(o.Kind, "mcp."+ds.Name+"."), server: ds, arguments: &expr.Tree{Text: whole}}
+	t := transport{mcp: m, secrets: k.policy.secrets}
+	return t.request(vars, "", nil)
+}
+
+// Carries reports whether a rendered request holds the operation's key and its
+// token, as the other side reads it: the only ground for saying that they were
+// sent. What a command merely finds in its environment or on its standard input
+// because every command does may never leave it.
+func (s Sending) Carries(req Request) (key, token bool) {
+	texts, o := req.message().leaving(s.Kind.notice), s.Record.Operation
+	key = s.carriesKey() && slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, o.Key) })
+	return key, slices.ContainsFunc(texts, func(t string) bool { return ledger.HasWord(t, o.Token) })
+}
+
+// carriesKey reports whether what would be sent repeats the operation's key, so
+// that the other side can know it again. A key is the caller's text and may be
+// short, so it is not searched for but must have its place.
+func (s Sending) carriesKey() bool {
+	k, o := s.Kind, s.Record.Operation
+	if o.Key == "" {
+		return false
+	}
+	switch via := s.Via(); {
+	case via == "pipeline":
+		return true // it brings its own
+	case via == "http" && k.KeyHeader != "":
+		return true
+	case k.notice != nil:
+		return slices.ContainsFunc(k.notice.templates(), func(t *expr.Template) bool { return t.Uses("key") })
+	case via == "http":
+		return keyOf(o.Request) == o.Key
+	case via == "command":
+		return slices.ContainsFunc(o.Command.Argv, func(a string) bool { return strings.Contains(a, "{{key}}") })
+	}
+	return false
 }
 
 // keyOf is the key that a recorded request holds, bare or as a structured string.

@@ -66,8 +66,6 @@ func whole(a ledger.Answer) bool {
 		return false
 	case a.Via == "mcp":
 		return a.RPC != nil
-	case a.Via == "sql":
-		return true
 	}
 	return a.Exited || a.Status != 0
 }
@@ -101,7 +99,7 @@ func earlierDoubt(rec ledger.Record) bool {
 }
 
 // answerReceipt reads the receipt from an answer that committed: by
-// `send.receipt`, else by the read's `receipt` with the answer as the effect.
+// `answer.receipt`, else by the read's `receipt` with the answer as the effect.
 // A receipt is a convenience, so an error means only that there is none.
 func (k *Kind) answerReceipt(ctx context.Context, vars *variables) string {
 	e, with := k.receipt, vars
@@ -213,13 +211,11 @@ func toolDocument(a *ledger.Answer) (any, error) {
 	return doc, nil
 }
 
-// rowsOf is `rows` or `affected` of a database's answer.
-func rowsOf(a *ledger.Answer, name string) (any, error) {
+// rowsOf is `rows` of a database's answer.
+func rowsOf(a *ledger.Answer) (any, error) {
 	switch {
 	case a.Via != "sql":
-		return nil, fmt.Errorf("an answer of this kind has no `%s`", name)
-	case name == "affected":
-		return a.Affected, nil
+		return nil, errors.New("an answer of this kind has no `rows`")
 	case a.Truncated:
 		return nil, errCutRows
 	case len(bytes.TrimSpace(a.Rows)) == 0:

@@ -146,16 +146,12 @@ func (k rehearser) answerCase(ctx context.Context, rec *ledger.Record, t Test, g
 	if len(t.pages) > 0 {
 		saved = t.pages[0]
 	}
-	via := k.Send.Via()
-	if via == "pipeline" {
-		via = saved.Via()
-	}
 	// `already` counts only after an earlier attempt in doubt, so there is one.
 	second := rec.Attempts[0]
 	second.ID, second.N, second.Outcome = "01900000-0000-7000-8000-000000000002", 2, ""
 	rec.Attempts = append(rec.Attempts, second)
 	rec.Operation.AttemptCount = 2
-	a := saved.Answer(via)
+	a := saved.Answer(saved.Via())
 	steps = k.TraceAnswer(ctx, *rec, a)
 	r, err := k.JudgeAnswer(ctx, *rec, a)
 	switch {

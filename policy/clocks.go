@@ -142,7 +142,7 @@ func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
 	if k.Idempotent && rec.Overtaken() == nil {
 		return ledger.Never
 	}
-	if !k.Send.carriesKey(rec.Operation) {
+	if !(Sending{k, rec}).carriesKey() {
 		return time.Time{} // the repeat would go out without it
 	}
 	return k.rememberedUntil(rec)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -154,7 +155,7 @@ func (c *CommandRequest) parts() []any {
 
 func (c *CommandRequest) leaving(t *transport) []string {
 	texts := slices.Clone(c.Argv[min(1, len(c.Argv)):]) // without the name of the program
-	if t.command == nil {                               // what was recorded
+	if t == nil || t.command == nil {                   // what was recorded
 		return texts
 	}
 	texts = append(texts, c.Env...)
@@ -164,18 +165,15 @@ func (c *CommandRequest) leaving(t *transport) []string {
 	return texts
 }
 
-// recorded renders the command line as `run` recorded it: {{key}} and {{token}}
+// againCommand renders the command line as `run` recorded it: {{key}} and {{token}}
 // filled in, ${NAME} read from the environment now.
-func recorded(o ledger.Operation) (Request, error) {
+func againCommand(o ledger.Operation) (Request, error) {
 	c := o.Command
-	if c == nil || len(c.Argv) == 0 {
-		return Request{}, fmt.Errorf("no command was recorded for it")
-	}
 	out := &CommandRequest{Dir: c.Dir, Env: []string{"INDOUBT_KEY=" + o.Key, "INDOUBT_TOKEN=" + o.Token}}
 	shown, secrets := &CommandRequest{Dir: c.Dir}, &secretBox{}
 	for _, a := range c.Argv {
 		if strings.Contains(a, digestPrefix) {
-			return Request{}, &NotKeptError{"parts of its command are not kept, so it cannot be sent from here"}
+			return Request{}, errors.New("parts of its command are secret, and not kept; a secret that is named is read anew: indoubt run --expand NAME -- … '${NAME}'")
 		}
 		// One pass over the argument: a value that looks like a placeholder is not expanded again.
 		pairs := []string{"{{key}}", o.Key, "{{token}}", o.Token}
@@ -203,5 +201,5 @@ func recorded(o ledger.Operation) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	return Request{Command: out, Secrets: secrets.values, Digest: digest, Shown: hide(shown.text(), nil, o.Token, o.Key)}, nil
+	return Request{Command: out, Secrets: secrets.values, Digest: digest, Shown: hide(shown.text(), nil, o.Token, o.Key) + "\nin your environment"}, nil
 }

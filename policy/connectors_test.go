@@ -31,8 +31,8 @@ kinds:
       mark: it.observations
       complete: "true"
       receipt: it.name
-    send:
-      mcp: { tool: create_entities }
+    resend: here
+    answer:
       refused: isError && content[0].text.startsWith("invalid")
   mcp.memory.search_nodes: { access: read }
   remote:
@@ -45,16 +45,13 @@ kinds:
     visible_within: 0s
     read:
       sql:
-        query: SELECT id, token, amount FROM "charges" WHERE token = $1 AND note LIKE $2 AND meta @> $3::jsonb AND amount IS DISTINCT FROM $4
-        args: ["${token}", "%${input.note}%", "${input.meta}", "${input.amount}"]
+        query: SELECT id, token, amount FROM "charges" WHERE token = $1 AND note LIKE $2 AND meta @> $3::jsonb AND amount IS DISTINCT FROM $4 AND big = $5 AND none = $6
+        args: ["${token}", "%${input.note}%", "${input.meta}", "${input.amount}", "${input.big}", "${input.none}"]
       list: rows
       mark: it.token
       complete: "true"
       same: it.amount == input.amount
       receipt: it.id
-    send:
-      sql: { query: "INSERT INTO charges (token, amount, big, none) VALUES ($1, $2, $3, $4) ON CONFLICT (token) DO NOTHING", args: ["${token}", "${input.amount}", "${input.big}", "${input.none}"] }
-      already: affected == 0
   lite:
     token: { into: token }
     read: { sql: { database: local, query: "select * from c where t = ? limit 10 offset ?;", args: ["${token}", "${cursor}"] }, list: rows, mark: it.t, next: rows.size() }
@@ -72,10 +69,11 @@ func TestMCPRequests(t *testing.T) {
 	if diff := cmp.Diff(want, got.MCP); diff != "" || k.Read.Via() != "mcp" || !k.Read.Proves() || got.Shown != "MCP memory: search_nodes\n{\"limit\":3,\"query\":\"indoubt-7E3A\"}" {
 		t.Error(diff)
 	}
-	got, err = k.Send.Request(rec)
-	need.Must(t, err == nil && k.Send.Via() == "mcp" && got.MCP.Tool == "create_entities" && !got.MCP.ReadOnly, "%+v %v", got.MCP, err)
+	rec.Operation.TokenSent, rec.Attempts = true, []ledger.Attempt{{N: 1, Sender: "mcp"}}
+	got, err = (Sending{Kind: k, Record: rec}).Request(nil)
+	need.Must(t, err == nil && (Sending{Kind: k, Record: rec}).Via() == "mcp" && got.MCP.Tool == "create_entities" && !got.MCP.ReadOnly, "%+v %v", got.MCP, err)
 	if want := `{"entities":[{"name":"a","observations":["x","indoubt-7E3A"]}]}`; string(got.MCP.Arguments) != want {
-		t.Errorf("I4: a send without arguments sends the input with its token: %s", got.MCP.Arguments)
+		t.Errorf("I4: it is sent with its token: %s", got.MCP.Arguments)
 	}
 	if got, err = p.Kind("remote").Read.Request(rec, 2.0); err != nil || got.MCP.URL != "https://mcp.example/mcp" ||
 		got.MCP.Header["Authorization"][0] != "Bearer sk_live_1" || string(got.MCP.Arguments) != `{"page":2,"t":"indoubt-7E3A"}` || strings.Contains(got.Shown, "sk_live") {
@@ -91,13 +89,11 @@ func TestI11_SQLHasOnlyBoundParameters(t *testing.T) {
 	got, err := p.Kind("book").Read.Request(rec, nil)
 	need.OK(t, err)
 	want := &SQLRequest{Database: "books", Driver: "postgres", DSN: "postgres://u:sk_live_1@h/db",
-		Query: "SELECT id, token, amount FROM \"charges\" WHERE token = $1 AND note LIKE $2 AND meta @> $3::jsonb AND amount IS DISTINCT FROM $4",
-		Args:  []any{"indoubt-7E3A", "%'; DROP TABLE charges; --%", `{"a":[1]}`, 4200.5}}
+		Query: "SELECT id, token, amount FROM \"charges\" WHERE token = $1 AND note LIKE $2 AND meta @> $3::jsonb AND amount IS DISTINCT FROM $4 AND big = $5 AND none = $6",
+		Args:  []any{"indoubt-7E3A", "%'; DROP TABLE charges; --%", `{"a":[1]}`, 4200.5, "123456789012345678901234567890", nil}}
 	shown := got.Shown
 	same(t, want, got.SQL)
-	need.That(t, !strings.Contains(shown, "sk_live") && strings.HasPrefix(shown, "SQL books (postgres)\nSELECT") && strings.HasSuffix(shown, "\n  4: 4200.5"), "%v", shown)
-	got = need.Get(p.Kind("book").Send.Request(rec))(t)
-	same(t, []any{"indoubt-7E3A", 4200.5, "123456789012345678901234567890", nil}, got.SQL.Args)
+	need.That(t, !strings.Contains(shown, "sk_live") && strings.HasPrefix(shown, "SQL books (postgres)\nSELECT") && strings.HasSuffix(shown, "\n  6: null"), "%v", shown)
 	if got, err = p.Kind("lite").Read.Request(operation("lite", `{}`), "20"); err != nil || got.SQL.DSN != "/var/lib/books.db" ||
 		got.SQL.Query != "select * from c where t = ? limit 10 offset ?;" || cmp.Diff([]any{"indoubt-7E3A", "20"}, got.SQL.Args) != "" {
 		t.Errorf("%+v %v", got.SQL, err)
@@ -121,17 +117,9 @@ func TestI11_SQLStatementsThatAreRefused(t *testing.T) {
 		{"postgres", "SELECT a FROM t WHERE b = 'an update' AND a = $1", "a read does not UPDATE"},
 		{"sqlite", `SELECT replace(a, 'x', ''), t.update, update_at FROM t WHERE "delete" = ? -- the book's own`, ""},
 		{"sqlite", "-- first\nWITH x AS (SELECT 1) SELECT a FROM t WHERE a = ?;  ", ""},
-		{"send sqlite", "SELECT f(?)", "a send cannot begin with SELECT"},
-		{"send postgres", "WITH x AS (SELECT $1) SELECT * FROM x", "only reads"},
-		{"send postgres", "WITH x AS (SELECT $1::text AS t) INSERT INTO c SELECT t FROM x", ""},
-		{"send sqlite", "REPLACE INTO c VALUES (?)", ""},
 	} {
-		driver, send := strings.CutPrefix(c.driver, "send ")
 		rule := "read: { list: rows, complete: \"true\", sql: { query: Q, args: [\"${token}\"] } }"
-		if send {
-			rule = "send: { sql: { query: Q, args: [\"${token}\"] } }"
-		}
-		text := "version: 1\ndownstreams: { d: { sql: { " + driver + ": x } } }\nkinds:\n  k:\n    downstream: d\n    token: { into: t }\n    " +
+		text := "version: 1\ndownstreams: { d: { sql: { " + c.driver + ": x } } }\nkinds:\n  k:\n    downstream: d\n    token: { into: t }\n    " +
 			strings.Replace(rule, "Q", quoteJSON(c.query), 1) + "\n"
 		_, err := Parse("policy.yaml", []byte(text))
 		says(t, err, c.want, c.driver, c.query)
@@ -225,9 +213,6 @@ func TestMCPAndSQLAnswers(t *testing.T) {
 	}{
 		{"mcp.memory.create_entities", tool(`{"content":[{"type":"text","text":"invalid name"}],"isError":true}`), ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed, Proof: ledger.Refused}},
 		{"mcp.memory.create_entities", tool(`{"content":[]}`), ledger.Ruling{}},
-		{"book", ledger.Answer{Via: "sql", Affected: 0}, ledger.Ruling{Decided: true, Outcome: ledger.OutcomeCommitted, Already: true}},
-		{"book", ledger.Answer{Via: "sql", Affected: 1}, ledger.Ruling{}},
-		{"book", ledger.Answer{Via: "sql", Err: context.DeadlineExceeded}, ledger.Ruling{}},
 	} {
 		got, err := p.Kind(c.kind).JudgeAnswer(context.Background(), doubted, c.answer)
 		need.That(t, got == c.want && err == nil, "%s %+v: %+v, %v; want %+v", c.kind, c.answer, got, err, c.want)

@@ -45,8 +45,7 @@ var notInDefaults = map[string]string{
 	"supersedes":     "only a kind that sets a state is taken back by a later one",
 	"match":          "what a request is of is said for each kind",
 	"input":          "what a kind sees of a request is said for each kind",
-	"downstream":     "", "title": "", "target": "", "link": "", "key": "", "token": "", "read": "", "send": "", "tests": "",
-	"committed": "", "refused": "", "already": "",
+	"downstream":     "", "title": "", "target": "", "link": "", "key": "", "token": "", "read": "", "resend": "", "answer": "", "tests": "",
 }
 
 // kindFields reads the fields of `defaults` or of one kind into k.
@@ -96,10 +95,8 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		{"token", func(n *node) { d.token(&k.Token, n) }},
 		{"redact", func(n *node) { d.redact(k, n) }},
 		{"read", func(n *node) { k.Read = d.read(n) }},
-		{"send", func(n *node) { k.Send = d.send(k, n) }},
-		{"committed", d.rule(&k.committed, expr.ForAnswer, expr.Bool)},
-		{"refused", d.rule(&k.refused, expr.ForAnswer, expr.Bool)},
-		{"already", d.rule(&k.already, expr.ForAnswer, expr.Bool)},
+		{"resend", d.choice(&k.Resend, "pipeline", ResendHere)},
+		{"answer", func(n *node) { d.answerRules(k, n) }},
 		{"repeat", d.choice(&k.Repeat, "allow", "replay")},
 		{"cancel", d.choice(&k.Cancel, "keep", "forward")},
 		{"match", func(n *node) { d.matches(k, n) }},

@@ -11,7 +11,7 @@ import (
 
 func (d kindDecoder) read(n *node) *Read {
 	r := &Read{MaxBody: defaultMaxBody}
-	known := append(d.transportFields(&r.transport, true),
+	known := append(d.transportFields(&r.transport),
 		field{"valid", d.rule(&r.valid, expr.ForAnswer, expr.Bool)},
 		field{"list", d.rule(&r.list, expr.ForList, expr.List)},
 		field{"mark", func(n *node) {
@@ -34,14 +34,11 @@ func (d kindDecoder) read(n *node) *Read {
 		field{"next", func(n *node) { r.next = d.next(n) }},
 		field{"same", d.rule(&r.same, expr.ForEffect, expr.Bool)},
 		field{"receipt", d.rule(&r.receipt, expr.ForEffect, expr.Any)},
-		field{"answer", d.rule(&r.answer, expr.ForEffect, expr.Any)},
+		field{"reply", d.rule(&r.reply, expr.ForEffect, expr.Any)},
 		field{"max_body", parsed(d.decoder, &r.MaxBody, parseSize, "a size is written 64KiB or 4MB")},
 	)
 	if !d.fields(n, known...) {
 		return r
-	}
-	if r.transport.recorded {
-		d.fail(n.place, "the recorded command writes; a read needs a command of its own", "command: [tool, find, \"${token}\"]")
 	}
 	if d.oneTransport(n, &r.transport) {
 		d.identity(r, n)
@@ -111,7 +108,7 @@ func (d kindDecoder) never(r *Read, n *node) {
 }
 
 // ofCandidates are fields that say something of a candidate, which a `state` has not.
-var ofCandidates = []string{"created", "unique", "final", "complete", "next", "same", "receipt", "answer"}
+var ofCandidates = []string{"created", "unique", "final", "complete", "next", "same", "receipt", "reply"}
 
 // identity checks the fields that say which operation an effect belongs to.
 func (d kindDecoder) identity(r *Read, n *node) {

@@ -191,10 +191,10 @@ func (e *explanation) asking() {
 func (e *explanation) sending() {
 	k := e.kind
 	by := "by its pipeline"
-	if via := k.Send.Via(); via != "pipeline" {
-		by = "by indoubt, over " + via
+	if k.Resend == ResendHere {
+		by = "from here, as it was recorded"
 	}
-	e.say("send", by, "send")
+	e.say("resend", by, "resend")
 	retry := "none"
 	if k.Retry.Max > 0 {
 		retry = fmt.Sprintf("%d further attempts, %s..%s apart", k.Retry.Max, formatDuration(k.Retry.BackoffMin), formatDuration(k.Retry.BackoffMax))

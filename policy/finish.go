@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"indoubt/ledger"
 )
 
 // finishKind wires a kind together once all its fields are read, and checks
@@ -23,13 +21,6 @@ func (d checker) finishKind(k *Kind) {
 		d.attach(k, &k.Read.transport)
 		d.lintRead(k)
 	}
-	if k.Send != nil {
-		k.Send.kind = k
-		d.attach(k, &k.Send.transport)
-		if k.Send.transport.http != nil && len(k.Redact) > 0 {
-			d.warn(k.said("send").below("send"), "an input with redacted parts is not kept whole, so indoubt can never send it", "leave `send` out: the pipeline sends again")
-		}
-	}
 	d.lintKeys(k)
 	d.lintNames(k)
 }
@@ -37,21 +28,13 @@ func (d checker) finishKind(k *Kind) {
 // attach gives a request what its downstream knows: address and headers, or
 // the server or database.
 func (d checker) attach(k *Kind, t *transport) {
-	read := k.Read != nil && t == &k.Read.transport
 	t.secrets = d.policy.secrets
 	if m := t.mcp; m != nil {
 		m.server = d.downstreamFor(k, m.name, "server", "mcp", m.at)
 	}
 	if s := t.sql; s != nil {
 		s.database = d.downstreamFor(k, s.name, "database", "sql", s.at)
-		d.finishSQL(s, read)
-	}
-	if ds := k.Downstream; t.again != nil {
-		if ds == nil || ds.base == nil {
-			d.fail(t.again.at, "a recorded request needs a downstream with a `base`, whose headers hold what was not kept of it", "say `downstream:` in the kind")
-			return
-		}
-		t.again.base, t.again.headers = ds.base, ds.headers
+		d.finishSQL(s)
 	}
 	h := t.http
 	if h == nil || h.path == nil {
@@ -156,9 +139,6 @@ func (d checker) lintKeys(k *Kind) {
 	}
 	if k.Remembers > 0 && k.LandsWithin == nil {
 		d.warn(k.said("downstream"), "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe", "state lands_within")
-	}
-	if s := k.Send; s != nil && k.Remembers > 0 && !k.Idempotent && !s.transport.recorded && s.transport.again == nil && !s.carriesKey(ledger.Operation{Key: "key"}) {
-		d.warn(k.said("send").below("send"), "the downstream remembers keys, and the request does not carry one, so no repeat from here counts as safe", "say ${key} where it belongs, or `key: { header: … }` in the downstream")
 	}
 	d.lintSupersedes(k)
 	d.lintClocks(k)

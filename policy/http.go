@@ -32,7 +32,7 @@ type httpRule struct {
 func (d requestDecoder) http(n *node) *httpRule {
 	h := &httpRule{at: n.place}
 	var known []field
-	for _, method := range []string{"post", "put", "patch", "delete", "get"} {
+	for _, method := range []string{"post", "put", "get"} {
 		known = append(known, field{method, func(n *node) {
 			if h.method != "" {
 				d.fail(n.place, fmt.Sprintf("a request has one method; `%s` is said already", strings.ToLower(h.method)), "")

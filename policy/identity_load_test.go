@@ -13,7 +13,7 @@ import (
 // knows the operation, or the candidate, and never both.
 func TestTheNamesThatAFieldMayUse(t *testing.T) {
 	operation := []string{"input", "token", "key", "op", "attempt", "receipt"}
-	answers := []string{"status", "body", `header("A")`, `link("next")`, "rows", "affected", "exit", "stdout", "json", "content", "structured", "isError"}
+	answers := []string{"status", "body", `header("A")`, `link("next")`, "rows", "exit", "stdout", "json", "content", "structured", "isError"}
 	secrets := []string{"env.A", `file("/a")`, "cursor"}
 	every := slices.Concat(operation, answers, secrets, []string{"it"})
 	for field, c := range map[string]struct {
@@ -31,7 +31,7 @@ func TestTheNamesThatAFieldMayUse(t *testing.T) {
 		"complete": {"list: body, complete: '[NAME] == [NAME]'", append(operation, answers...)},
 		"same":     {"list: body, same: '[it] == [NAME]'", slices.Concat(operation, answers, []string{"it"})},
 		"receipt":  {"list: body, receipt: '[NAME]'", slices.Concat(operation, answers, []string{"it"})},
-		"answer":   {"list: body, answer: '[NAME]'", slices.Concat(operation, answers, []string{"it"})},
+		"reply":    {"list: body, reply: '[NAME]'", slices.Concat(operation, answers, []string{"it"})},
 	} {
 		for _, name := range every {
 			if strings.HasPrefix(field, "mark_") && slices.Contains([]string{"op", "attempt"}, name) {

@@ -150,11 +150,9 @@ func TestJudgeAnswer(t *testing.T) {
 version: 1
 kinds:
   k:
-    committed: body.status == "done"
-    refused: status == 402
-    send: { already: status == 409, receipt: body.id }
+    answer: { committed: body.status == "done", refused: status == 402, already: status == 409, receipt: body.id }
   silent: { look: 1 }
-  both: { committed: "true", refused: "true" }
+  both: { answer: { committed: "true", refused: "true" } }
   receipts:
     read: { http: { get: https://h.example/x }, list: body.list, receipt: it.id }
 `)
@@ -225,7 +223,7 @@ kinds:
   told:
     read: { command: [tool], valid: 'exit == 0 || exit == 4 && stderr.contains("nothing there")', list: 'exit == 4 ? [] : json.items', complete: "true" }
   written:
-    send: { command: recorded, refused: 'exit == 7 && stderr.startsWith("refused: ")' }
+    answer: { refused: 'exit == 7 && stderr.startsWith("refused: ")' }
 `
 
 // TestReasonsTellWhatACheckComplainedOf: a command says on standard error what is

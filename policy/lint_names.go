@@ -14,7 +14,7 @@ var answerOf = map[string][]string{
 	"http":    {"status", "body", "header", "link", "json"},
 	"command": {"exit", "stdout", "stderr", "json", "body"},
 	"mcp":     {"content", "structured", "isError", "body", "json"},
-	"sql":     {"rows", "affected"},
+	"sql":     {"rows"},
 }
 
 // lintNames warns of names that can never be there when an expression asks for
@@ -80,7 +80,7 @@ type asked struct {
 func (k *Kind) fields() []asked {
 	out := []asked{
 		{"title", k.title.Expressions()}, {"target", k.target.Expressions()}, {"link", k.link.Expressions()}, {"trace", k.trace.Expressions()},
-		{"committed", []*expr.Expression{k.committed}}, {"refused", []*expr.Expression{k.refused}}, {"already", []*expr.Expression{k.already}}, {"send", []*expr.Expression{k.receipt}},
+		{"answer", []*expr.Expression{k.committed, k.refused, k.already, k.receipt}},
 	}
 	for _, c := range []*costRule{k.duplicate, k.miss} {
 		if c != nil {
@@ -89,11 +89,6 @@ func (k *Kind) fields() []asked {
 	}
 	if k.Read != nil {
 		out = append(out, asked{"read", k.Read.expressions()})
-	}
-	if k.Send != nil {
-		for _, t := range k.Send.transport.templates() {
-			out = append(out, asked{"send", t.Expressions()})
-		}
 	}
 	for i := range out {
 		out[i].expressions = slices.DeleteFunc(out[i].expressions, func(e *expr.Expression) bool { return e == nil })

@@ -219,7 +219,7 @@ func TestNamesThatCannotBeThere(t *testing.T) {
 	for text, want := range map[string]string{
 		`match: POST /x, title: "${input.customer}"`:                                                                   "title: reads input.customer",
 		`match: POST /x, cost: { miss: double(input.amount) }`:                                                         "cost: reads input.amount",
-		`match: POST /x, refused: body.id == input.id`:                                                                 "refused: reads input.id",
+		`match: POST /x, answer: { refused: body.id == input.id }`:                                                     "answer: reads input.id",
 		`match: POST /x, key: { from: [order.id] }`:                                                                    "key.from: no request through the HTTP proxy has a order.id",
 		`match: POST /x, ` + read + `same: it.a == input.a }`:                                                          "read: reads input.a",
 		`match: POST /x, title: "${input.body.customer} ${input.path}"`:                                                "",

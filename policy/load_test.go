@@ -92,55 +92,54 @@ func TestRefused(t *testing.T) {
 		{"merge", "version: 1\nkinds:\n  a:\n    <<: { look: 1 }\n", 4, 5, "form of key", ""},
 		{"twice", "version: 1\nversion: 1\n", 2, 1, "said twice; first in line 1", ""},
 		{"tab", "version: 1\nkinds:\n\tk: 1\n", 3, 1, "not YAML", "spaces, not tabs"},
-		{"tag", kind("    committed: !body.failed\n"), 6, 16, "is a YAML tag", `committed: "!body.failed"`},
-		{"needs quotes: colon", kind("    committed: body.x == \"a: b\"\n"), 6, 16, "not YAML", `committed: 'body.x == "a: b"'`},
-		{"needs quotes: begins quoted", kind("    committed: \"a\" == body.x\n"), 6, 20, "not YAML", `committed: '"a" == body.x'`},
+		{"tag", kind("    answer:\n      committed: !body.failed\n"), 7, 18, "is a YAML tag", `committed: "!body.failed"`},
+		{"needs quotes: colon", kind("    answer:\n      committed: body.x == \"a: b\"\n"), 7, 18, "not YAML", `committed: 'body.x == "a: b"'`},
+		{"needs quotes: begins quoted", kind("    answer:\n      committed: \"a\" == body.x\n"), 7, 22, "not YAML", `committed: '"a" == body.x'`},
 		{"needs quotes: within braces", "version: 1\ndownstreams:\n  a:\n    mcp: { command: [x], env: { A: ${env.A} } }\n", 4, 37, "not YAML", `A: "${env.A}"`},
-		{"needs quotes: list", kind("    committed: [json].size() > 0\n"), 6, 22, "not YAML", `committed: "[json].size() > 0"`},
+		{"needs quotes: list", kind("    answer:\n      committed: [json].size() > 0\n"), 7, 24, "not YAML", `committed: "[json].size() > 0"`},
 		{"needs quotes: in a mapping", kind("    cost: { duplicate: \"a\" == input.x ? 1 : 2, miss: low }\n"), 6, 28, "not YAML", "put quotes around a value"},
 		{"a bracket is open", kind("    cost: { duplicate: 3, miss: low\n"), 6, 11, "not YAML", "is closed"},
-		{"template as expression", kind("    committed: ${status} == 200\n"), 6, 16, "an expression, not a template", "without ${ }"},
-		{"wrong type", kind("    committed: size(body.x)\n"), 6, 16, "must give true or false, but gives a number", ""},
-		{"text as truth", kind("    refused: string(body.x)\n"), 6, 14, "but gives text", "compare it"},
-		{"column in an expression", kind("    refused: status == 1 && stats == 2\n"), 6, 29, "there is no `stats` here", "did you mean `status`?"},
-		{"column in a quoted expression", kind("    refused: \"status == 1 && stats == 2\"\n"), 6, 30, "there is no `stats` here", ""},
+		{"template as expression", kind("    answer:\n      committed: ${status} == 200\n"), 7, 18, "an expression, not a template", "without ${ }"},
+		{"wrong type", kind("    answer:\n      committed: size(body.x)\n"), 7, 18, "must give true or false, but gives a number", ""},
+		{"text as truth", kind("    answer:\n      refused: string(body.x)\n"), 7, 16, "but gives text", "compare it"},
+		{"column in an expression", kind("    answer:\n      refused: status == 1 && stats == 2\n"), 7, 31, "there is no `stats` here", "did you mean `status`?"},
+		{"column in a quoted expression", kind("    answer:\n      refused: \"status == 1 && stats == 2\"\n"), 7, 32, "there is no `stats` here", ""},
 		{"column in a template", kind("    title: for ${input.a} und ${imput.b}\n"), 6, 33, "there is no `imput` here", "did you mean `input`?"},
 		{"open template", kind("    title: for ${input.a\n"), 6, 16, "`${` is not closed", ""},
 		{"secret in a title", kind("    title: for ${env.KEY}\n"), 6, 18, "may stand only in what is sent", ""},
 		{"it in list", kind("    read: { http: { get: /x }, list: it.x }\n"), 6, 38, "`it` may not stand here", "`mark` says where"},
-		{"computed secret", kind("    send: { http: { post: /x, headers: { A: \"${env[input.name]}\" } } }\n"), 6, 48, "named in the policy itself", ""},
-		{"computed file", kind("    send: { http: { post: /x, headers: { A: \"${file(input.path)}\" } } }\n"), 6, 48, "named in the policy itself", ""},
-		{"all secrets", kind("    send: { http: { post: /x, json: \"${env}\" } }\n"), 6, 40, "named in the policy itself", ""},
+		{"computed secret", kind("    read: { http: { post: /x, headers: { A: \"${env[input.name]}\" } }, list: body }\n"), 6, 48, "named in the policy itself", ""},
+		{"computed file", kind("    read: { http: { post: /x, headers: { A: \"${file(input.path)}\" } }, list: body }\n"), 6, 48, "named in the policy itself", ""},
+		{"all secrets", kind("    read: { http: { post: /x, json: \"${env}\" }, list: body }\n"), 6, 40, "named in the policy itself", ""},
 		{"answer in a title", kind("    title: for ${body.x}\n"), 6, 18, "there is no `body` here", ""},
 		{"list is no list", kind("    read: { http: { get: /x }, list: status == 200 }\n"), 6, 38, "must give a list of candidates", "? [body] : []"},
-		{"number and text", kind("    refused: status == \"200\"\n"), 6, 21, "no matching overload", "never equals a text"},
+		{"number and text", kind("    answer:\n      refused: status == \"200\"\n"), 7, 23, "no matching overload", "never equals a text"},
 		{"integer division", kind("    cost: { miss: input.a * (7 / 2) }\n"), 6, 32, "7 / 2 is 3", "7.0 / 2"},
-		{"syntax", kind("    refused: status ==\n"), 6, 23, "ends too early", ""},
-		{"more syntax", kind("    refused: status = 2\n"), 6, 21, "not an expression", ""},
-		{"empty expression", kind("    refused: \"\"\n"), 6, 14, "the expression is empty", ""},
+		{"syntax", kind("    answer:\n      refused: status ==\n"), 7, 25, "ends too early", ""},
+		{"more syntax", kind("    answer:\n      refused: status = 2\n"), 7, 23, "not an expression", ""},
+		{"empty expression", kind("    answer:\n      refused: \"\"\n"), 7, 16, "the expression is empty", ""},
 		{"token without token", kind("    read: { http: { get: /x }, list: body, mark: it.t }\n"), 6, 5, "looks for the `token`", "token: { into:"},
 		{"read without list", kind("    read: { http: { get: /x } }\n"), 6, 11, "does not say what it finds", ""},
 		{"read without request", kind("    read: { list: body }\n"), 6, 11, "says nothing to ask with", ""},
 		{"two requests", kind("    read: { http: { get: /x }, command: [a], list: body }\n"), 6, 11, "exclude each other", ""},
 		{"read that writes", kind("    read: { http: { put: /x }, list: body }\n"), 6, 11, "a read does not put", ""},
-		{"read that repeats", kind("    read: { command: recorded, list: json }\n"), 6, 11, "the recorded command writes", ""},
 		{"cursor from nowhere", kind("    read: { http: { get: /x, query: { c: \"${cursor}\" } }, list: body }\n"), 6, 5, "does not say where it comes from", ""},
 		{"redacted search", kind("    redact: [card]\n    read: { http: { get: \"/x/${input.card.number}\" }, list: body }\n"), 7, 26, "keeps only as a digest", ""},
 		{"no server", kind("    read: { mcp: { server: m, tool: t, arguments: {} }, list: structured.x }\n"), 6, 18, "there is no downstream \"m\"", ""},
-		{"not a database", kind("    send: { sql: { query: DELETE FROM x } }\n"), 6, 18, "is not reached over sql", ""},
-		{"relative address", kind("    send: { http: { post: charges } }\n"), 6, 27, "must begin with / or with https://host/", ""},
-		{"computed host", kind("    send: { http: { post: \"https://${input.host}/x\" } }\n"), 6, 27, "must begin with / or with https://host/ written out", "after the host"},
-		{"protocol-relative", kind("    send: { http: { post: //evil.example/x } }\n"), 6, 27, "must begin with /", ""},
-		{"user in host", kind("    send: { http: { post: https://a@b.example/x } }\n"), 6, 27, "must begin with /", ""},
-		{"two methods", kind("    send: { http: { post: /a, put: /b } }\n"), 6, 36, "has one method", ""},
-		{"body twice", kind("    send: { http: { post: /a, json: {}, form: {} } }\n"), 6, 19, "exclude each other", ""},
+		{"not a database", kind("    read: { sql: { query: SELECT 1 }, list: rows }\n"), 6, 18, "is not reached over sql", ""},
+		{"relative address", kind("    read: { http: { post: charges }, list: body }\n"), 6, 27, "must begin with / or with https://host/", ""},
+		{"computed host", kind("    read: { http: { post: \"https://${input.host}/x\" }, list: body }\n"), 6, 27, "must begin with / or with https://host/ written out", "after the host"},
+		{"protocol-relative", kind("    read: { http: { post: //evil.example/x }, list: body }\n"), 6, 27, "must begin with /", ""},
+		{"user in host", kind("    read: { http: { post: https://a@b.example/x }, list: body }\n"), 6, 27, "must begin with /", ""},
+		{"two methods", kind("    read: { http: { post: /a, put: /b }, list: body }\n"), 6, 36, "has one method", ""},
+		{"body twice", kind("    read: { http: { post: /a, json: {}, form: {} }, list: body }\n"), 6, 19, "exclude each other", ""},
 		{"get with body", kind("    read: { http: { get: /a, json: {} }, list: body }\n"), 6, 19, "a get has no body", ""},
-		{"sender's header", kind("    send: { http: { post: /a, headers: { content-length: 3 } } }\n"), 6, 40, "written by the sender itself", ""},
+		{"sender's header", kind("    read: { http: { post: /a, headers: { content-length: 3 } }, list: body }\n"), 6, 40, "written by the sender itself", ""},
 		{"command as text", kind("    read: { command: tool find, list: json }\n"), 6, 22, "must be a list of arguments", "there is no shell"},
 		{"computed command", kind("    read: { command: [\"${input.x}\"], list: json }\n"), 6, 23, "the command itself cannot be computed", ""},
 		{"computed link host", kind("    link: https://${input.x}/y\n"), 6, 11, "must begin with https://host/", ""},
 		{"javascript link", kind("    link: javascript:alert(1)\n"), 6, 11, "must begin with https://host/", ""},
-		{"path without base", "version: 1\nkinds:\n  k:\n    send: { http: { post: /a } }\n", 4, 27, "a path needs a downstream", ""},
+		{"path without base", "version: 1\nkinds:\n  k:\n    read: { http: { post: /a }, list: body }\n", 4, 27, "a path needs a downstream", ""},
 		{"unknown downstream", "version: 1\ndownstreams: { stripe: { base: https://s.example } }\nkinds: { k: { downstream: strype } }\n", 3, 27, `no downstream "strype"`, "`stripe`"},
 		{"unknown word", kind("    cost: { miss: hihg }\n"), 6, 19, `"hihg" is not a word`, "`high`"},
 		{"negative cost", kind("    cost: { miss: -1 }\n"), 6, 19, "zero or more", ""},
@@ -319,8 +318,6 @@ kinds:
   e:
     downstream: d
     lands_within: 2h
-    redact: [card]
-    send: { http: { post: /x, json: "${input}" } }
 `)
 	var got strings.Builder
 	for _, w := range p.Warnings() {
@@ -380,9 +377,9 @@ kinds:
       created: it.created
       final: it.status in ["succeeded", "requires_capture"]
       receipt: it.id
-      answer: it
-    send:
-      http: { post: /v1/payment_intents, form: "${input}" }
+      reply: it
+    resend: here
+    answer:
       already: status < 300 && header("Idempotent-Replayed") == "true"
     retry: { max: 3, backoff: 500ms..30s }
     link: https://dashboard.stripe.com/payments/${receipt}
@@ -390,7 +387,7 @@ kinds:
   deploy:
     target: ${input.service}
     idempotent: true
-    send: { command: recorded }
+    resend: here
     read:
       command: [tool, deploy, --version, "${input.version}", --dry-run]
       state: json.effect == "noop"

@@ -25,7 +25,7 @@ type mcpRule struct {
 	at        place
 	name      string // of the downstream; "": the kind's own
 	tool      string
-	arguments *expr.Tree // nil: none for a read, the operation's input for a send
+	arguments *expr.Tree // nil: none
 	vouched   bool
 	server    *Downstream
 }
@@ -130,30 +130,26 @@ func (d requestDecoder) is(ds *Downstream, n *node, via string) {
 	ds.Via = via
 }
 
-// mcpCall reads `mcp:` of a read or a send.
-func (d requestDecoder) mcpCall(n *node, read bool) *mcpRule {
+// mcpCall reads `mcp:` of a read.
+func (d requestDecoder) mcpCall(n *node) *mcpRule {
 	m := &mcpRule{at: n.place}
-	known := []field{
-		{"server", d.text(&m.name)},
-		{"tool", parsed(d.decoder, &m.tool, func(text string) (string, error) {
+	fine := d.fields(n,
+		field{"server", d.text(&m.name)},
+		field{"tool", parsed(d.decoder, &m.tool, func(text string) (string, error) {
 			if !toolName.MatchString(text) {
 				return "", fmt.Errorf("%q is not the name of a tool: a tool cannot be computed", text)
 			}
 			return text, nil
 		}, "for example search_nodes")},
-		{"arguments", func(n *node) {
+		field{"arguments", func(n *node) {
 			m.arguments = d.value(n)
 			if n.kind != mappingNode && (n.kind != scalarNode || m.arguments.Text.Single() == nil) {
 				d.fail(n.place, "must be a mapping (name: value)", "arguments: { query: \"${token}\" }")
 			}
 		}},
-	}
-	if read {
-		known = append(known, field{"read_only", d.boolean(&m.vouched)})
-	} else if t, problem := expr.ParseTemplate("${input}", expr.ForRequest); problem == nil {
-		m.arguments = &expr.Tree{Text: t} // what is sent is what was asked for
-	}
-	if d.fields(n, known...) && m.tool == "" {
+		field{"read_only", d.boolean(&m.vouched)},
+	)
+	if fine && m.tool == "" {
 		d.fail(n.place, "says no tool", "mcp: { tool: search_nodes, arguments: { query: \"${token}\" } }")
 	}
 	return m

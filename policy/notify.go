@@ -87,8 +87,8 @@ func (d fileDecoder) notifier(e entry) {
 	k.File, k.Line = d.src.at(k.line)
 	k.Deadline, k.Retry = 30*time.Second, RetryRule{Max: 5, BackoffMin: 10 * time.Second, BackoffMax: 5 * time.Minute}
 	k.duplicate, k.miss = &costRule{number: 1, guess: true}, &costRule{number: 10, guess: true}
-	k.Send, n.kind = &Send{}, &k
-	t := &k.Send.transport
+	k.notice, n.kind = &transport{}, &k
+	t := k.notice
 	fine := d.fields(e.value,
 		field{"on", func(at *node) {
 			d.strings(&n.On)(at)
@@ -130,12 +130,12 @@ func (d fileDecoder) notifier(e entry) {
 
 // finishNotifier wires a notifier together, and checks what it asks of a notice.
 func (d fileDecoder) finishNotifier(e entry, k *Kind) {
-	k.policy, k.Send.kind = d.policy, k
+	k.policy = d.policy
 	if ds := k.Downstream; ds != nil {
 		k.Remembers, k.KeyHeader = ds.Remembers, ds.KeyHeader
 	}
-	d.attach(k, &k.Send.transport)
-	for _, t := range k.Send.transport.templates() {
+	d.attach(k, k.notice)
+	for _, t := range k.notice.templates() {
 		for _, x := range t.Expressions() {
 			for _, path := range x.Inputs() {
 				if name := firstOf(path); name != "" && !slices.Contains(NoticeFields, name) {

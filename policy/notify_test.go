@@ -17,7 +17,7 @@ notify:
   oncall: { downstream: hooks, http: { post: /page }, idempotent: true, only: [pay.*] }
   chat: { on: [over, twice], command: [say, "${input.text}"], untaken_after: 2h, unchecked_after: 90s }
 kinds:
-  "*": { send: { command: recorded } }
+  "*": { resend: here }
 `
 
 func TestANotifierIsAKindOfItsOwn(t *testing.T) {
@@ -29,18 +29,18 @@ func TestANotifierIsAKindOfItsOwn(t *testing.T) {
 		return ledger.Record{Operation: ledger.Operation{ID: "o", Kind: ledger.NoticeKind(name), Key: "inc/opened", Input: []byte(`{"text":"it's down","errors":7}`)}}
 	}
 	oncall, chat := p.Kind("notify.oncall"), p.Kind("notify.chat")
-	req, err := oncall.Send.Request(notice("oncall"))
+	req, err := (Sending{Kind: oncall, Record: notice("oncall")}).Request(nil)
 	if err != nil || req.HTTP.URL != "https://hooks.example/page" || string(req.HTTP.Body) != `{"errors":7,"text":"it's down"}` || req.HTTP.Header["Once"][0] != "inc/opened" {
 		t.Errorf("%+v %v", req.HTTP, err)
 	}
 	need.That(t, !strings.Contains(req.Shown, "sesame") && strings.Contains(req.Shown, "HOOK_KEY"), "shown: %s", req.Shown)
-	if req, err := chat.Send.Request(notice("chat")); err != nil || req.Command.Argv[1] != "it's down" {
+	if req, err := (Sending{Kind: chat, Record: notice("chat")}).Request(nil); err != nil || req.Command.Argv[1] != "it's down" {
 		t.Errorf("%+v %v", req.Command, err)
 	}
 	need.That(t, oncall.Retry.Max == 5 && len(oncall.Redact) == 0, "%+v", oncall)
 	for _, gone := range []string{"notify.gone", "notify"} { // the pattern * does not fit it
 		k := p.Kind(gone)
-		need.That(t, !k.Known && k.Send == nil, "%s: %+v", gone, k)
+		need.That(t, !k.Known && k.notice == nil && k.Resend == "", "%s: %+v", gone, k)
 	}
 	if p.UncheckedAfter() != 90*time.Second || must(t, "version: 1").UncheckedAfter() != 5*time.Minute {
 		t.Error(p.UncheckedAfter())

@@ -326,9 +326,9 @@ func (r *Read) effect(ctx context.Context, it expr.Value, one *variables) (e Eff
 	if !finished {
 		e.Doubt, e.Cause = "it is there, but not finished", ledger.CauseUnfinished
 	}
-	if err == nil && r.answer != nil {
+	if err == nil && r.reply != nil {
 		var v expr.Value
-		if v, err = r.answer.Eval(ctx, one.Names); err == nil {
+		if v, err = r.reply.Eval(ctx, one.Names); err == nil {
 			e.Answer, err = kept(v)
 		}
 	}

@@ -120,12 +120,13 @@ type Kind struct {
 	KeyHeader string
 	Redact    []string
 
-	Read  *Read // nil when none
-	Send  *Send // nil when none: the pipeline sends
-	Tests []Test
+	Read   *Read  // nil when none
+	Resend string // "here": what was recorded is sent again from here; else by its pipeline
+	Tests  []Test
 
 	policy *Policy
-	view   expr.Path // the steps of Input
+	notice *transport // of a notifier: how it is told
+	view   expr.Path  // the steps of Input
 	rules
 }
 

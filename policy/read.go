@@ -25,7 +25,7 @@ type Read struct {
 	next      *paging
 	same      *expr.Expression
 	receipt   *expr.Expression
-	answer    *expr.Expression // what a caller gets who asks again
+	reply     *expr.Expression // what a caller gets who asks again
 
 	// How an effect is recognised as the operation's own (see Identity).
 	mark    *expr.Expression // where a candidate shows its mark
@@ -77,7 +77,7 @@ func (r *Read) requestExpressions() (out []*expr.Expression) {
 }
 
 func (r *Read) expressions() []*expr.Expression {
-	out := []*expr.Expression{r.valid, r.list, r.mark, r.created, r.final, r.state, r.complete, r.same, r.receipt, r.answer}
+	out := []*expr.Expression{r.valid, r.list, r.mark, r.created, r.final, r.state, r.complete, r.same, r.receipt, r.reply}
 	if r.next != nil {
 		out = append(out, r.next.expr)
 	}

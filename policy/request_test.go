@@ -31,24 +31,25 @@ kinds:
       list: body.data
       mark: it.metadata.indoubt
       next: body.next
-    send:
-      http: { post: "/v1/${input.customer}/charges", form: "${input}", headers: { x-team: "${input.team}" } }
-  append:
+  search:
     downstream: stripe
-    token: { append: "list[0].tags" }
-    send: { http: { put: /v1, json: { data: "${input}", note: "t ${token}", n: 3, yes: true, none: null } } }
+    read: { http: { post: "/v1/${input.customer}/search", form: "${input}", headers: { x-team: "${input.team}" } }, list: body.data }
+  data:
+    downstream: stripe
+    token: { into: t }
+    read: { http: { post: /v1, json: { data: "${input}", note: "t ${token}", n: 3, yes: true, none: null } }, list: body.data }
   command:
-    send:
+    token: { into: t }
+    read:
       command:
         argv: [tool, --to, "${input.to}", "--note=${input.note}", --, "${input.rest}"]
         dir: /srv
         env: { TOKEN: "${env.TEST_KEY}", FILE: "${file('` + "FILE" + `')}" }
+      list: json
   dashed:
-    send: { command: [tool, { value: "${input.to}", dash: true }] }
+    read: { command: [tool, { value: "${input.to}", dash: true }], list: json }
   again:
-    send: { command: recorded }
-  pipe:
-    send: { committed: status == 202 }
+    resend: here
 `
 
 func stripePolicy(t *testing.T) *Policy {
@@ -79,25 +80,22 @@ func TestReadRequest(t *testing.T) {
 	need.That(t, k.Read.Proves() && k.Read.Pages() && k.Read.Via() == "http", "what the read is")
 }
 
-func TestI4_SendCarriesKeyAndToken(t *testing.T) {
-	k := stripePolicy(t).Kind("charge")
-	got := need.Get(k.Send.Request(operation("charge", `{"customer":"cus_9","amount":42000,"team":"x","metadata":{"order":9007199254740993},"items":[{"price":"p1"}]}`)))(t)
+func TestFormsAreWrittenAsTheyAreRead(t *testing.T) {
+	k := stripePolicy(t).Kind("search")
+	got := need.Get(k.Read.Request(operation("search", `{"customer":"cus_9","amount":42000,"team":"x","metadata":{"order":9007199254740993},"items":[{"price":"p1"}]}`), nil))(t)
 	h := got.HTTP
-	need.That(t, h.Method == "POST" && h.URL == "https://api.example/root/v1/cus_9/charges", "%v %v", h.Method, h.URL)
-	same(t, map[string][]string{
-		"Authorization": {"Bearer sk_live_1"}, "X-Team": {"x"}, "Idempotency-Key": {"k-1"}, "Content-Type": {"application/x-www-form-urlencoded"},
-	}, h.Header)
+	need.That(t, h.Method == "POST" && h.URL == "https://api.example/root/v1/cus_9/search", "%v %v", h.Method, h.URL)
+	same(t, map[string][]string{"Authorization": {"Bearer sk_live_1"}, "X-Team": {"x"}, "Content-Type": {"application/x-www-form-urlencoded"}}, h.Header)
 	form := need.Get(url.ParseQuery(string(h.Body)))(t)
-	same(t, url.Values{"customer": {"cus_9"}, "amount": {"42000"}, "team": {"x"}, "metadata[order]": {"9007199254740993"},
-		"metadata[indoubt]": {"indoubt-7E3A"}, "items[0][price]": {"p1"}}, form)
-	need.That(t, !strings.Contains(got.Shown, "sk_live_1") && strings.Contains(got.Shown, "metadata%5Bindoubt%5D=indoubt-7E3A"), "%v", got.Shown)
+	same(t, url.Values{"customer": {"cus_9"}, "amount": {"42000"}, "team": {"x"}, "metadata[order]": {"9007199254740993"}, "items[0][price]": {"p1"}}, form)
+	need.That(t, !strings.Contains(got.Shown, "sk_live_1") && strings.Contains(got.Shown, "metadata%5Border%5D=9007199254740993"), "%v", got.Shown)
 }
 
-func TestSendJSON(t *testing.T) {
-	k := stripePolicy(t).Kind("append")
-	got := need.Get(k.Send.Request(operation("append", `{"list":[{"tags":["a"],"id":123456789012345678901234567890,"price":1.10}]}`)))(t)
-	want := `{"data":{"list":[{"id":123456789012345678901234567890,"price":1.1,"tags":["a","indoubt-7E3A"]}]},"n":3,"none":null,"note":"t indoubt-7E3A","yes":true}`
-	need.That(t, string(got.HTTP.Body) == want && got.HTTP.Method == "PUT", "%s\n%s", got.HTTP.Body, want)
+func TestJSONKeepsItsNumbers(t *testing.T) {
+	k := stripePolicy(t).Kind("data")
+	got := need.Get(k.Read.Request(operation("data", `{"list":[{"tags":["a"],"id":123456789012345678901234567890,"price":1.10}]}`), nil))(t)
+	want := `{"data":{"list":[{"id":123456789012345678901234567890,"price":1.1,"tags":["a"]}]},"n":3,"none":null,"note":"t indoubt-7E3A","yes":true}`
+	need.That(t, string(got.HTTP.Body) == want, "%s\n%s", got.HTTP.Body, want)
 }
 
 func TestTokenNeedsItsPlace(t *testing.T) {
@@ -134,11 +132,11 @@ func TestTokenNeedsItsPlace(t *testing.T) {
 func TestMissingSecretIsSaidByName(t *testing.T) {
 	p := stripePolicy(t)
 	os.Unsetenv("TEST_KEY")
-	_, err := p.Kind("charge").Send.Request(operation("charge", `{"customer":"c","team":"x"}`))
+	_, err := p.Kind("search").Read.Request(operation("search", `{"customer":"c","team":"x"}`), nil)
 	var missing *MissingSecretError
 	need.That(t, errors.As(err, &missing) && missing.Name == "TEST_KEY" && strings.Contains(err.Error(), "environment variable TEST_KEY is not set"), "%v", err)
-	q := must(t, "version: 1\nkinds: { k: { send: { http: { post: https://h.example/x, headers: { A: \"${file('/nonexistent/x')}\" } } } } }\n")
-	if _, err := q.Kind("k").Send.Request(operation("k", `{}`)); !errors.As(err, &missing) || !missing.File {
+	q := must(t, "version: 1\nkinds: { k: { read: { list: body, http: { get: https://h.example/x, headers: { A: \"${file('/nonexistent/x')}\" } } } } }\n")
+	if _, err := q.Kind("k").Read.Request(operation("k", `{}`), nil); !errors.As(err, &missing) || !missing.File {
 		t.Errorf("%v", err)
 	}
 }
@@ -148,12 +146,12 @@ func TestErrorsDoNotQuoteSecrets(t *testing.T) {
 	p := must(t, `
 version: 1
 kinds:
-  a: { send: { http: { post: https://h.example/x, headers: { A: "${int(env.TEST_KEY)}" } } } }
-  b: { send: { http: { post: https://h.example/x, headers: { A: "${timestamp(env.TEST_KEY)}" } } } }
-  c: { send: { command: [tool, "-${env.TEST_KEY + input.x}"] } }
+  a: { read: { list: body, http: { get: https://h.example/x, headers: { A: "${int(env.TEST_KEY)}" } } } }
+  b: { read: { list: body, http: { get: https://h.example/x, headers: { A: "${timestamp(env.TEST_KEY)}" } } } }
+  c: { read: { list: json, command: [tool, "-${env.TEST_KEY + input.x}"] } }
 `)
 	for _, kind := range p.Kinds() {
-		_, err := p.Kind(kind).Send.Request(operation(kind, `{"x":1}`))
+		_, err := p.Kind(kind).Read.Request(operation(kind, `{"x":1}`), nil)
 		need.That(t, err != nil && !strings.Contains(err.Error(), "sk_live"), "%s: %v", kind, err)
 	}
 }
@@ -161,7 +159,7 @@ kinds:
 func TestI11_ArgumentsStayArguments(t *testing.T) {
 	p := stripePolicy(t)
 	k := p.Kind("command")
-	got := need.Get(k.Send.Request(operation("command", `{"to":"a b; rm -rf /","note":"-x","rest":"--help"}`)))(t)
+	got := need.Get(k.Read.Request(operation("command", `{"to":"a b; rm -rf /","note":"-x","rest":"--help"}`), nil))(t)
 	same(t, []string{"tool", "--to", "a b; rm -rf /", "--note=-x", "--", "--help"}, got.Command.Argv)
 	same(t, []string{"TOKEN=sk_live_1", "FILE=from-file"}, got.Command.Env)
 	if got.Command.Dir != "/srv" || strings.Contains(got.Shown, "sk_live") || strings.Contains(got.Shown, "from-file") ||
@@ -175,12 +173,10 @@ func TestI11_ArgumentsStayArguments(t *testing.T) {
 		{"command", `{"to":"a\u0000b","note":"","rest":""}`, "zero byte"},
 		{"command", `{"to":{"x":1},"note":"","rest":""}`, "no place inside text"},
 		{"dashed", `{"to":"-rf"}`, ""},
-		{"charge", `{"customer":"c","team":"a\r\nX-Evil: 1"}`, "control characters"},
-		{"charge", `{"customer":"..","team":"a"}`, "leads elsewhere"},
-		{"pipe", `{}`, "its pipeline sends it"},
-		{"again", `{}`, "no command was recorded"},
+		{"search", `{"customer":"c","team":"a\r\nX-Evil: 1"}`, "control characters"},
+		{"search", `{"customer":"..","team":"a"}`, "leads elsewhere"},
 	} {
-		_, err := p.Kind(c.kind).Send.Request(operation(c.kind, c.input))
+		_, err := p.Kind(c.kind).Read.Request(operation(c.kind, c.input), nil)
 		says(t, err, c.err, c.kind, c.input)
 	}
 }
@@ -190,31 +186,29 @@ func TestRecordedCommand(t *testing.T) {
 	rec := operation("again", `{}`)
 	rec.Operation.Command = &ledger.Command{Argv: []string{"curl", "-H", "Auth: ${TEST_KEY}", "-H", "Key: {{key}}", "{{token}}", "${OTHER} $TEST_KEY"}, Dir: "/w", Expand: []string{"TEST_KEY"}}
 	rec.Operation.Redacted = true
-	got, err := p.Kind("again").Send.Request(rec)
+	got, err := (Sending{Kind: p.Kind("again"), Record: rec}).Request(nil)
 	need.OK(t, err)
 	same(t, []string{"curl", "-H", "Auth: sk_live_1", "-H", "Key: k-1", "indoubt-7E3A", "${OTHER} $TEST_KEY"}, got.Command.Argv)
-	need.That(t, !strings.Contains(got.Shown, "sk_live") && got.Command.Dir == "/w", "%v", got.Shown)
+	need.That(t, !strings.Contains(got.Shown, "sk_live") && strings.HasSuffix(got.Shown, "\nin your environment") && got.Command.Dir == "/w", "%v", got.Shown)
 	// A value that looks like a placeholder is not expanded again.
 	t.Setenv("TEST_KEY", "{{token}}")
-	if got, err = p.Kind("again").Send.Request(rec); err != nil || got.Command.Argv[2] != "Auth: {{token}}" {
+	if got, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(nil); err != nil || got.Command.Argv[2] != "Auth: {{token}}" {
 		t.Error(got, err)
 	}
 	os.Unsetenv("TEST_KEY")
 	var missing *MissingSecretError
-	_, err = p.Kind("again").Send.Request(rec)
+	_, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(nil)
 	need.That(t, errors.As(err, &missing), "%v", err)
 	rec.Operation.Command.Argv = []string{"curl", "--password", "redacted:abcdef"}
-	_, err = p.Kind("again").Send.Request(rec)
+	_, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(nil)
 	need.That(t, err != nil && strings.Contains(err.Error(), "not kept"), "%v", err)
 }
 
-func TestRedactedIsNeitherSentNorSearchedFor(t *testing.T) {
+func TestRedactedIsNotSearchedFor(t *testing.T) {
 	p := stripePolicy(t)
 	rec := operation("charge", `{"customer":"redacted:00ff","team":"x"}`)
 	rec.Operation.Redacted = true
-	_, err := p.Kind("charge").Send.Request(rec)
-	need.That(t, err != nil && strings.Contains(err.Error(), "not kept"), "%v", err)
-	_, err = p.Kind("charge").Read.Request(rec, nil)
+	_, err := p.Kind("charge").Read.Request(rec, nil)
 	need.That(t, err != nil && strings.Contains(err.Error(), "input.customer, which is kept only as a digest"), "%v", err)
 	rec.Operation.Input = []byte(`{"customer":"c","other":"redacted:00ff"}`)
 	if _, err := p.Kind("charge").Read.Request(rec, nil); err != nil {
@@ -228,7 +222,7 @@ func TestAnErasedOperationIsNeitherSentNorSearchedFor(t *testing.T) {
 	rec := operation("charge", `"[redacted]"`)
 	rec.Operation.Redacted, rec.Operation.RedactedBy, rec.Operation.RedactedAt = true, "maya", time.Unix(1_790_000_000, 0)
 	const says = "redacted by maya at 2026-09-21T14:13:20Z"
-	_, err := p.Kind("charge").Send.Request(rec)
+	_, err := (Sending{Kind: p.Kind("again"), Record: rec}).Request(nil)
 	need.That(t, err != nil && strings.Contains(err.Error(), says), "%v", err)
 	_, err = p.Kind("charge").Read.Request(rec, nil)
 	need.That(t, err != nil && strings.Contains(err.Error(), "the check needs its input, and it was "+says), "%v", err)
@@ -239,9 +233,9 @@ func TestSecretsGoOnlyToTheirDownstream(t *testing.T) {
 	p := must(t, `
 version: 1
 downstreams: { d: { base: https://d.example, headers: { Authorization: "${env.TEST_KEY}" } } }
-kinds: { k: { downstream: d, send: { http: { post: https://other.example/x } } } }
+kinds: { k: { downstream: d, read: { http: { get: https://other.example/x }, list: body } } }
 `)
-	got, err := p.Kind("k").Send.Request(operation("k", `{}`))
+	got, err := p.Kind("k").Read.Request(operation("k", `{}`), nil)
 	need.That(t, err == nil && got.HTTP.Header["Authorization"] == nil, "%v %v", got.HTTP, err)
 }
 

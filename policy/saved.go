@@ -17,16 +17,15 @@ import (
 // SavedAnswer is an answer written down, for the cases of `tests:` and for
 // `policy try`. A field that a transport does not have is left out.
 type SavedAnswer struct {
-	Status  int                 // of http; 0 stands for 200
-	Header  map[string][]string // canonical names
-	Body    []byte              // of http
-	Exit    int                 // of a command
-	Stdout  []byte
-	Stderr  []byte
-	Result  json.RawMessage   // of a tool call, nil when it answered with an error
-	Error   *ledger.RPCAnswer // of a tool call
-	Rows    json.RawMessage   // of a query
-	Changed int64             // how many rows a statement changed
+	Status int                 // of http; 0 stands for 200
+	Header map[string][]string // canonical names
+	Body   []byte              // of http
+	Exit   int                 // of a command
+	Stdout []byte
+	Stderr []byte
+	Result json.RawMessage   // of a tool call, nil when it answered with an error
+	Error  *ledger.RPCAnswer // of a tool call
+	Rows   json.RawMessage   // of a query
 
 	via string
 }
@@ -55,7 +54,7 @@ func (s SavedAnswer) Answer(via string) ledger.Answer {
 			a.RPC = s.Error
 		}
 	case "sql":
-		a.Rows, a.Affected = s.Rows, s.Changed
+		a.Rows = s.Rows
 	default:
 		a.Status, a.Header, a.Body = s.Status, s.Header, s.Body
 		if s.Status == 0 {
@@ -106,11 +105,6 @@ func (d requestDecoder) answerTable(s *SavedAnswer) (known []field, finish func(
 			if d.must(n, sequenceNode, "a list", "rows: [{ id: 1 }], or rows: []") {
 				s.Rows = testBody(plainValue(n))
 			}
-		})},
-		{"affected", by("sql", func(n *node) {
-			count := 0
-			d.integer(&count, 0, 1_000_000)(n)
-			s.Changed = int64(count)
 		})},
 	}
 	return known, func() { s.Result = testBody(result) }

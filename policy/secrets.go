@@ -32,7 +32,7 @@ const (
 var uses = map[string]use{
 	"headers": inHeaders, "env": inEnvironment, "query": inData, "json": inData, "form": inData, "stdin": inData, "arguments": inData, "args": inData,
 	"argv": inArguments, "command": inArguments, "base": inAddress, "url": inAddress, "link": inAddress,
-	"get": inAddress, "post": inAddress, "put": inAddress, "patch": inAddress, "delete": inAddress,
+	"get": inAddress, "post": inAddress, "put": inAddress,
 	"sqlite": inDSN, "postgres": inDSN, "dir": inFolder, "title": inText, "target": inText,
 	"tests": elsewhere, "sql": inSQL,
 }

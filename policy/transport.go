@@ -5,8 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"indoubt/ledger"
 	"indoubt/policy/expr"
@@ -26,20 +24,17 @@ type way interface {
 	render(r *rendering) Request // errors are kept in r
 }
 
-// transport is how a request is sent: one of its fields is set.
+// transport is how a request is made of templates: one of its fields is set.
 type transport struct {
-	http     *httpRule
-	command  *commandRule
-	mcp      *mcpRule
-	sql      *sqlRule
-	again    *againRule // the HTTP request that was recorded
-	recorded bool       // the command line that was recorded
-	pipeline bool       // not sent from here
-	secrets  []string   // written out in the policy
-	guarded  *Kind      // of a read: the kind whose write it must not be
+	http    *httpRule
+	command *commandRule
+	mcp     *mcpRule
+	sql     *sqlRule
+	secrets []string // written out in the policy
+	guarded *Kind    // of a read: the kind whose write it must not be
 }
 
-// way is the way that is set; nil for none, and for what was recorded.
+// way is the way that is set; nil for none.
 func (t *transport) way() (w way, via string) {
 	switch {
 	case t.http != nil:
@@ -50,12 +45,8 @@ func (t *transport) way() (w way, via string) {
 		return t.mcp, "mcp"
 	case t.sql != nil:
 		return t.sql, "sql"
-	case t.again != nil:
-		return t.again, "http"
-	case t.recorded:
-		return nil, "command"
 	}
-	return nil, "pipeline"
+	return nil, ""
 }
 
 // questions are the templates of what is asked, without the headers beside it.
@@ -96,10 +87,15 @@ func (t *transport) request(vars *variables, keyHeader string, cursor any) (Requ
 			return Request{}, err
 		}
 	}
-	out.Secrets = append(vars.secrets.values, t.secrets...)
-	o := vars.rec.Operation
-	out.Shown = hide(shown.message().text(), t.secrets, o.Token, o.Key)
-	return out, nil
+	return vars.told(out, shown, t.secrets), nil
+}
+
+// told adds to a request what a person is told of it, and what must never be shown.
+func (v *variables) told(out, shown Request, secrets []string) Request {
+	out.Secrets = append(v.secrets.values, secrets...)
+	o := v.rec.Operation
+	out.Shown = hide(shown.message().text(), secrets, o.Token, o.Key)
+	return out
 }
 
 // render fills in the templates once: with secrets, or with their names to be shown.
@@ -113,28 +109,18 @@ func (t *transport) render(vars *variables, keyHeader string, show bool) (Reques
 	return w.render(r), r.Err()
 }
 
-func (d requestDecoder) transportFields(t *transport, read bool) []field {
+func (d requestDecoder) transportFields(t *transport) []field {
 	return []field{
-		{"http", func(n *node) {
-			if !read && n.kind == scalarNode && n.text == "recorded" {
-				t.again = &againRule{at: n.place}
-				return
-			}
-			t.http = d.http(n)
-		}},
-		{"command", func(n *node) {
-			if t.recorded = n.kind == scalarNode && n.text == "recorded"; !t.recorded {
-				t.command = d.command(n)
-			}
-		}},
-		{"mcp", func(n *node) { t.mcp = d.mcpCall(n, read) }},
+		{"http", func(n *node) { t.http = d.http(n) }},
+		{"command", func(n *node) { t.command = d.command(n) }},
+		{"mcp", func(n *node) { t.mcp = d.mcpCall(n) }},
 		{"sql", func(n *node) { t.sql = d.statement(n) }},
 	}
 }
 
 func (d requestDecoder) oneTransport(n *node, t *transport) bool {
 	said := 0
-	for _, set := range []bool{t.http != nil, t.command != nil, t.mcp != nil, t.sql != nil, t.again != nil, t.recorded, t.pipeline} {
+	for _, set := range []bool{t.http != nil, t.command != nil, t.mcp != nil, t.sql != nil} {
 		if set {
 			said++
 		}
@@ -150,115 +136,14 @@ func (d requestDecoder) oneTransport(n *node, t *transport) bool {
 	return false
 }
 
-func (d kindDecoder) send(k *Kind, n *node) *Send {
-	s := &Send{}
-	t := &s.transport
-	if n.kind == scalarNode {
-		word := ""
-		d.choice(&word, "pipeline")(n)
-		t.pipeline = true
-		return s
-	}
-	fine := d.fields(n, append(d.transportFields(t, false),
+// answerRules reads `answer:`, what an answer to the write says.
+func (d kindDecoder) answerRules(k *Kind, n *node) {
+	d.fields(n,
 		field{"committed", d.rule(&k.committed, expr.ForAnswer, expr.Bool)},
 		field{"refused", d.rule(&k.refused, expr.ForAnswer, expr.Bool)},
 		field{"already", d.rule(&k.already, expr.ForAnswer, expr.Bool)},
 		field{"receipt", d.rule(&k.receipt, expr.ForAnswer, expr.Any)},
-	)...)
-	if fine {
-		// Only rules for the answer: the pipeline sends.
-		t.pipeline = t.http == nil && t.command == nil && t.mcp == nil && t.sql == nil && t.again == nil && !t.recorded
-		d.oneTransport(n, t)
-	}
-	return s
-}
-
-// NotKeptError says that the ledger does not hold all that would have to be sent.
-type NotKeptError struct{ Why string }
-
-func (e *NotKeptError) Error() string { return e.Why }
-
-// Send is how an operation is sent again.
-type Send struct {
-	transport transport
-	kind      *Kind
-}
-
-// Via is who sends: http, command, mcp, sql or pipeline. A nil Send is the pipeline's.
-func (s *Send) Via() string {
-	if s == nil {
-		return "pipeline"
-	}
-	_, via := s.transport.way()
-	return via
-}
-
-// Request renders what a send would transmit, with the operation's own key and
-// token (I4). Errors: *MissingSecretError, *NotKeptError, and sentences for people, e.g. when
-// parts of the input are not kept or a value would lead elsewhere.
-func (s *Send) Request(rec ledger.Record) (Request, error) {
-	o := rec.Operation
-	switch {
-	case s.Via() == "pipeline":
-		return Request{}, fmt.Errorf("its pipeline sends it, not indoubt")
-	case o.Gone() != "":
-		return Request{}, &NotKeptError{"it was " + o.Gone() + ", and cannot be sent from here"}
-	case s.transport.recorded:
-		return recorded(o)
-	case o.Redacted:
-		return Request{}, &NotKeptError{"parts of its input are not kept, so it cannot be sent from here"}
-	}
-	keyHeader := s.kind.KeyHeader
-	if keyHeader != "" && o.Key == "" {
-		return Request{}, fmt.Errorf("it has no idempotency key to send")
-	}
-	vars := s.kind.variables(rec)
-	vars.sending = true
-	if again := s.again(o); again != nil {
-		return again.request(vars, keyHeader, nil)
-	}
-	input, err := s.kind.seen(o)
-	if err != nil {
-		return Request{}, err
-	}
-	if vars.input, err = s.kind.Token.insert(input, o.Token); err != nil {
-		return Request{}, err
-	}
-	return s.transport.request(vars, keyHeader, nil)
-}
-
-// Carries reports whether a rendered request holds the operation's key and its
-// token, as the other side reads it: the only ground for saying that they were
-// sent. What a command merely finds in its environment or on its standard input
-// because every command does may never leave it.
-func (s *Send) Carries(o ledger.Operation, req Request) (key, token bool) {
-	texts := req.message().leaving(&s.transport)
-	key = s.carriesKey(o) && slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, o.Key) })
-	return key, slices.ContainsFunc(texts, func(t string) bool { return ledger.HasWord(t, o.Token) })
-}
-
-// carriesKey reports whether what would be sent repeats the operation's key, so
-// that the other side can know it again. A key is the caller's text and may be
-// short, so it is not searched for but must have its place.
-func (s *Send) carriesKey(o ledger.Operation) bool {
-	if o.Key == "" {
-		return false
-	}
-	if s.Via() == "pipeline" {
-		return true // it brings its own
-	}
-	t := &s.transport
-	switch {
-	case (t.http != nil || t.again != nil) && s.kind.KeyHeader != "":
-		return true
-	case s.again(o) != nil:
-		return o.Request != nil && keyOf(o.Request) == o.Key
-	case t.recorded:
-		return o.Command != nil && slices.ContainsFunc(o.Command.Argv, func(a string) bool { return strings.Contains(a, "{{key}}") })
-	case t.command != nil && t.command.stdin == nil:
-		return true // it is told, on its standard input
-	}
-	return slices.ContainsFunc(t.templates(), func(t *expr.Template) bool { return t.Uses("key") })
+	)
 }
 
 // Request is something to send: exactly one of its fields is set.

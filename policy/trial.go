@@ -231,7 +231,7 @@ func (t *tracer) candidate(r *Read, one *variables) {
 	t.step("final", r.final, one)
 	t.step("same", r.same, one)
 	t.step("receipt", r.receipt, one)
-	t.step("answer", r.answer, one)
+	t.step("reply", r.reply, one)
 }
 
 // trace evaluates every expression of the read on the answer to one page, in the

@@ -144,8 +144,8 @@ func (v *variables) fromAnswer(name string) (any, error) {
 		return v.document()
 	case "link":
 		return expr.Lookup(func(rel string) (string, error) { return linkOf(a, rel), nil }), nil
-	case "rows", "affected":
-		return rowsOf(a, name)
+	case "rows":
+		return rowsOf(a)
 	case "content", "structured", "isError":
 		return toolAnswer(a, name)
 	}

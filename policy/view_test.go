@@ -25,10 +25,11 @@ kinds:
     lands_within: 1m
     visible_within: 1s
     read: { http: { get: /pays, query: { order: "${input.order.id}" } }, list: body, mark: it.order, mark_is: "${input.order.id}", unique: true, same: it.amount == int(input.amount) }
-    send: { http: { post: /pay, json: "${input}" }, refused: body.asked == input.amount }
+    resend: here
+    answer: { refused: body.asked == input.amount }
   again:
     downstream: d
-    send: { http: recorded }
+    resend: here
 `
 
 func viewed(t *testing.T) *Policy {
@@ -44,7 +45,7 @@ func proxied(kind string) ledger.Operation {
 	return ledger.Operation{ID: "01900000-0000-7000-8000-000000000000", Kind: kind, Key: "k-1", Token: "indoubt-7E3A01", TokenSent: true,
 		Input: []byte(`{"method":"POST","path":"/v2/pay","query":{"x":"1"},"content_type":"application/json","body":{"order":{"id":"7"},"amount":"42"}}`),
 		Request: &ledger.Request{Method: "POST", Origin: "https://api.example.com", Target: "/v2/pay?x=%31", Header: map[string][]string{"Content-Type": {"application/json"}, "Api-Version": {"3"}},
-			Withheld: []string{"Authorization"}, Body: "{ \"order\":{\"id\":\"7\"}, \"amount\":\"42\",\"ref\":\"indoubt-7E3A01\"}\n"}}
+			Withheld: []string{"Authorization"}, Callers: map[string]string{"Authorization": "caller"}, Body: "{ \"order\":{\"id\":\"7\"}, \"amount\":\"42\",\"ref\":\"indoubt-7E3A01\"}\n"}}
 }
 
 func piped(kind string) ledger.Operation {
@@ -91,8 +92,8 @@ func TestWhatWasRecordedIsSentAgain(t *testing.T) {
 	p := viewed(t)
 	for _, kind := range []string{"pay", "again"} {
 		o := proxied(kind)
-		send := p.Kind(kind).Send
-		req := need.Get(send.Request(ledger.Record{Operation: o}))(t)
+		k, caller := p.Kind(kind), func(string) (string, error) { return "caller", nil }
+		req := need.Get((Sending{Kind: k, Record: ledger.Record{Operation: o}}).Request(caller))(t)
 		h := req.HTTP
 		if h.Method != "POST" || h.URL != o.Request.Origin+o.Request.Target || string(h.Body) != o.Request.Body ||
 			h.Header["Authorization"][0] != "Bearer view-1234567890" || h.Header["Api-Version"][0] != "3" || h.Header["Idempotency-Key"][0] != "k-1" || len(h.Header) != 4 {
@@ -101,37 +102,32 @@ func TestWhatWasRecordedIsSentAgain(t *testing.T) {
 		if strings.Contains(req.Shown, "view-1234567890") || !strings.Contains(req.Shown, "Bearer ${env.VIEW_KEY}") || !strings.Contains(req.Shown, o.Request.Body) || !strings.Contains(req.Shown, "ref\":\"indoubt-7E3A01") {
 			t.Errorf("%s: shown as %s", kind, req.Shown)
 		}
-		if key, token := send.Carries(o, req); !key || !token || send.Via() != "http" {
-			t.Errorf("%s: key %v, token %v, via %s", kind, key, token, send.Via())
+		rec := ledger.Record{Operation: o}
+		if key, token := (Sending{Kind: k, Record: rec}).Carries(req); !key || !token || (Sending{Kind: k, Record: rec}).Via() != "http" {
+			t.Errorf("%s: key %v, token %v, via %s", kind, key, token, (Sending{Kind: k, Record: rec}).Via())
 		}
 		other := proxied(kind)
 		other.Request.Body, other.Request.Binary = "", []byte{0xff, 1}
-		one, err := send.Request(ledger.Record{Operation: other})
+		one, err := (Sending{Kind: k, Record: ledger.Record{Operation: other}}).Request(caller)
 		other.Request.Binary = []byte{0xff, 2}
-		two, err2 := send.Request(ledger.Record{Operation: other})
+		two, err2 := (Sending{Kind: k, Record: ledger.Record{Operation: other}}).Request(caller)
 		need.That(t, err == nil && err2 == nil && one.Digest != two.Digest && strings.Contains(one.Shown, "[2 bytes, SHA-256"), "%s: two bodies have one digest: %v %v", kind, err, err2)
 		for what, c := range map[string]struct {
 			change func(*ledger.Operation)
 			want   string
 		}{
-			"redacted":     {func(o *ledger.Operation) { o.Redacted = true }, "not kept"},
 			"lost":         {func(o *ledger.Operation) { o.Request = &ledger.Request{Method: "POST", Lost: "its body is not kept"} }, "its body is not kept"},
 			"elsewhere":    {func(o *ledger.Operation) { o.Request.Origin = "https://api.example.com:8443" }, "not where its downstream is"},
 			"a credential": {func(o *ledger.Operation) { o.Request.Withheld = []string{"Authorization", "X-Mine"} }, "X-Mine is not kept"},
 		} {
 			o := proxied(kind)
 			c.change(&o)
-			_, err := send.Request(ledger.Record{Operation: o})
+			_, err := (Sending{Kind: k, Record: ledger.Record{Operation: o}}).Request(caller)
 			need.That(t, err != nil && strings.Contains(err.Error(), c.want), "%s, %s: %v", kind, what, err)
 		}
 	}
-	req, err := p.Kind("pay").Send.Request(ledger.Record{Operation: piped("pay")})
-	if err != nil || req.HTTP.URL != "https://api.example.com/v2/pay" || string(req.HTTP.Body) != `{"amount":"42","order":{"id":"7"},"ref":"indoubt-7E3A01"}` {
-		t.Errorf("%+v %v", req.HTTP, err)
-	}
-	if _, err := p.Kind("again").Send.Request(ledger.Record{Operation: piped("again")}); err == nil || !strings.Contains(err.Error(), "no HTTP request was recorded") {
-		t.Error(err)
-	}
+	_, err := (Sending{Kind: p.Kind("pay"), Record: ledger.Record{Operation: piped("pay")}}).Request(nil)
+	need.That(t, err != nil && strings.Contains(err.Error(), "not recorded"), "%v", err)
 }
 
 func TestWhatAKindSeesIsAPartOfARequest(t *testing.T) {
@@ -143,9 +139,7 @@ func TestWhatAKindSeesIsAPartOfARequest(t *testing.T) {
 		says(t, err, want, input)
 	}
 	for text, want := range map[string]string{
-		"kinds: { k: { match: POST /x, send: { http: recorded } } }":                                                             "needs a downstream",
-		"downstreams: { d: { base: https://h.example } }\nkinds: { k: { downstream: d, read: { http: recorded, list: body } } }": "must be a mapping",
-		"defaults: { input: \"${input.body}\" }":                                                                                 "does not belong",
+		"defaults: { input: \"${input.body}\" }": "does not belong",
 	} {
 		_, err := Parse("p.yaml", []byte("version: 1\n"+text+"\n"))
 		need.That(t, err != nil && strings.Contains(err.Error(), want), "%s: %v", text, err)

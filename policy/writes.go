@@ -57,28 +57,11 @@ func (k writeGuard) readWrites() string {
 	}
 	for _, name := range k.policy.order {
 		other := k.policy.kinds[name]
-		if other.Send != nil && t.same(&other.Send.transport) {
-			return "asks by the very request that is the `send` of " + name
-		}
 		if t.mcp != nil && t.mcp.server != nil && other.isTool(t.mcp, other == k.Kind) {
 			return fmt.Sprintf("calls the tool %s of %s, which writes", t.mcp.tool, name)
 		}
 	}
 	return ""
-}
-
-// same reports whether two rules make the same request, as far as that is written.
-func (t *transport) same(send *transport) bool {
-	switch {
-	case t.http != nil && send.http != nil:
-		return t.http.outgoing(t.http.blank()).same(send.http.outgoing(send.http.blank()))
-	case t.mcp != nil && send.mcp != nil:
-		return t.mcp.server != nil && t.mcp.server == send.mcp.server && t.mcp.tool == send.mcp.tool &&
-			!toldApart(spoken(t.mcp.arguments), spoken(send.mcp.arguments))
-	case t.command != nil && send.command != nil:
-		return sameCommand(t.command.written(), send.command.written())
-	}
-	return false
 }
 
 // isTool reports whether a kind is the calls of a tool, by its name, and not said to
@@ -87,16 +70,8 @@ func (k *Kind) isTool(m *mcpRule, own bool) bool {
 	if k.Access == "read" || !strings.HasPrefix(k.Pattern, "mcp.") || !strings.HasSuffix(k.Pattern, "."+m.tool) {
 		return false
 	}
-	writes := k.Access == "write" || k.Read != nil || k.Send != nil || k.Token.Stated()
+	writes := k.Access == "write" || k.Read != nil || k.Resend == ResendHere || k.Token.Stated()
 	return own || writes && k.Pattern == "mcp."+m.server.Name+"."+m.tool
-}
-
-func (c *commandRule) written() []string {
-	out := make([]string, len(c.argv))
-	for i, a := range c.argv {
-		out[i] = a.value.Text
-	}
-	return out
 }
 
 // sameCommand compares command lines; the program may be named by any path.
@@ -104,8 +79,8 @@ func sameCommand(a, b []string) bool {
 	return len(a) > 0 && len(b) > 0 && path.Base(a[0]) == path.Base(b[0]) && slices.Equal(a[1:], b[1:])
 }
 
-// guard refuses a rendered read that is the write it looks for: the kind's `send`, a
-// request of any `match`, or what was recorded.
+// guard refuses a rendered read that is the write it looks for: a request of any
+// `match`, or what was recorded.
 func (k writeGuard) guard(vars *variables, req Request) error {
 	o := vars.rec.Operation
 	switch {
@@ -126,14 +101,6 @@ func (k writeGuard) guard(vars *variables, req Request) error {
 
 func (k writeGuard) guardHTTP(vars *variables, address string) error {
 	read := k.Read.transport.http.outgoing(address)
-	if s := k.Send; s != nil && s.transport.http != nil {
-		sending := k.variables(*vars.rec)
-		sending.sending = true
-		r := sending.rendering(false)
-		if at := s.transport.http.address(r); r.Err() == nil && read.same(s.transport.http.outgoing(at)) {
-			return fmt.Errorf("%w: %s is what `send` asks", errWouldWrite, read)
-		}
-	}
 	if name := k.matched(read); name != "" {
 		return fmt.Errorf("%w: %s is one by the `match` of %s", errWouldWrite, read, name)
 	}
@@ -151,6 +118,9 @@ func (k writeGuard) guardHTTP(vars *variables, address string) error {
 // recordedRequests are the requests that an operation is known to have sent: as a
 // proxy recorded it, or as addresses on a command line.
 func recordedRequests(o ledger.Operation) []outgoing {
+	if r := o.Request; r != nil && r.Lost == "" {
+		return []outgoing{recordedOutgoing(r)}
+	}
 	var in struct{ Method, Override, Path string }
 	if json.Unmarshal(o.Input, &in) == nil && strings.HasPrefix(in.Path, "/") && in.Method != "" {
 		if in.Override != "" {
@@ -169,11 +139,33 @@ func recordedRequests(o ledger.Operation) []outgoing {
 	return out
 }
 
+// recordedOutgoing is a recorded request with its words: of its query, its headers, and
+// its body as JSON or a form.
+func recordedOutgoing(r *ledger.Request) outgoing {
+	at, _ := url.Parse(r.Origin + r.Target)
+	q := outgoing{method: r.Method, says: map[string]string{}}
+	if at != nil {
+		q.host, q.path = at.Host, at.EscapedPath()
+	}
+	for name, values := range r.Header {
+		q.header(name, strings.Join(values, ", "))
+	}
+	if doc := map[string]any{}; json.Unmarshal(r.Bytes(), &doc) == nil {
+		for name, value := range doc {
+			say(q.says, name, fmt.Sprint(value))
+		}
+		q.form(r.Target)
+	} else {
+		q.form(r.Target, "?"+r.Body)
+	}
+	return q.named()
+}
+
 // matched is the kind whose `match` says that a request is a write, "" for none.
-// Where everything has one address, what the request says may part it from the
-// write.
+// Where everything has one address, what the request says parts it from the write:
+// that is compared with what was recorded.
 func (k writeGuard) matched(read outgoing) string {
-	if s := k.Send; read.looks() || s != nil && s.transport.http != nil && toldApart(read.says, s.transport.http.outgoing("").says) {
+	if read.looks() || read.selects() {
 		return ""
 	}
 	name, ok := k.policy.KindFor(read.method, read.host, read.path)
@@ -222,18 +214,35 @@ func (h *httpRule) outgoing(address string) outgoing {
 		q.host = ""
 	}
 	q.path = rest
-	values, _ := url.ParseQuery(query)
-	for name := range values {
-		say(q.says, name, values.Get(name))
-	}
+	q.form("?" + query)
 	for _, p := range h.headers {
-		switch name := strings.ToLower(p.name); name {
-		case "x-amz-target", "soapaction":
-			say(q.says, name, p.value.Blank(hole))
-		case "x-http-method-override", "x-http-method", "x-method-override":
-			q.method = strings.ToUpper(strings.TrimSpace(p.value.Blank(hole)))
+		q.header(p.name, p.value.Blank(hole))
+	}
+	return q.named()
+}
+
+// form notes what the queries of addresses say.
+func (q *outgoing) form(addresses ...string) {
+	for _, address := range addresses {
+		_, query, _ := strings.Cut(address, "?")
+		values, _ := url.ParseQuery(query)
+		for name := range values {
+			say(q.says, name, values.Get(name))
 		}
 	}
+}
+
+func (q *outgoing) header(name, value string) {
+	switch name := strings.ToLower(name); name {
+	case "x-amz-target", "soapaction":
+		say(q.says, name, value)
+	case "x-http-method-override", "x-http-method", "x-method-override":
+		q.method = strings.ToUpper(strings.TrimSpace(value))
+	}
+}
+
+// named is the request under the method that its words put in the place of its own.
+func (q outgoing) named() outgoing {
 	if m := q.says["_method"]; m != "" {
 		q.method = strings.ToUpper(m)
 	}
@@ -296,6 +305,16 @@ func (q outgoing) looks() bool {
 	text := strings.TrimSpace(q.says["query"])
 	return q.says["dryrun"] != "" || q.says["validateonly"] != "" ||
 		(strings.HasPrefix(text, "query") || strings.HasPrefix(text, "{")) && !mutation.MatchString(text)
+}
+
+// selects reports whether a request names what it asks for beside its address.
+func (q outgoing) selects() bool {
+	for name := range q.says {
+		if selecting[name] {
+			return true
+		}
+	}
+	return false
 }
 
 func (q outgoing) reads() bool { return q.method == http.MethodGet || q.method == http.MethodHead }

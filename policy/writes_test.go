@@ -30,37 +30,22 @@ kinds:
 // TestI5_AReadThatIsAWriteIsRefused: a check of an operation in doubt would be one
 // more of it.
 func TestI5_AReadThatIsAWriteIsRefused(t *testing.T) {
-	send := func(how string) string { return "    send: { " + how + " }\n" }
 	for _, c := range []struct{ name, kind, read, more, want string }{
-		{"its own send", "k", `http: { post: /v1/charges }`, send(`http: { post: /v1/charges, json: "${input}" }`), "`send` of k"},
-		{"with other data", "k", `http: { post: /v1/charges, query: { limit: 100 }, json: { a: 1 } }`, send(`http: { post: /v1/charges, json: "${input}" }`), "`send` of k"},
-		{"a path that is computed", "k", `http: { post: "/v1/${input.customer}/charges" }`, send(`http: { post: "/v1/${input.customer}/charges" }`), "`send` of k"},
-		{"another method that writes", "k", `http: { post: "/v1/items/${input.id}" }`, send(`http: { put: "/v1/items/${input.id}" }`), "`send` of k"},
-		{"a send by get", "k", `http: { get: "/send?to=${input.to}" }`, send(`http: { get: /send, query: { to: "${input.to}" } }`), "`send` of k"},
-		{"the whole address", "k", `http: { post: "https://pay.example/api/v1/charges" }`, send(`http: { post: /v1/charges }`), "`send` of k"},
-		{"a host that is not known yet", "k", `http: { post: "${env.PAY_BASE}/api/v1/charges" }`, send(`http: { post: /v1/charges }`), "`send` of k"},
 		{"its match", "k", `http: { post: /v1/charges }`, "    match: POST /api/v1/charges\n", "`match` of k"},
 		{"its match with a host", "k", `http: { post: /v1/charges }`, "    match: POST pay.example/api/v1/charges\n", "`match` of k"},
 		{"its match with any path", "k", `http: { post: "/v1/${input.x}/charges" }`, "    match: pay.example/api/**\n", "`match` of k"},
 		{"a match of get", "k", `http: { get: "/v1/pay/${input.id}" }`, "    match: GET /api/v1/pay/*\n", "`match` of k"},
 		{"another kind's match", "k", `http: { post: /v1/refunds }`, "  other: { match: POST /api/v1/refunds }\n", "`match` of other"},
-		{"another kind's send", "k", `http: { post: /v1/refunds }`, "  other: { downstream: pay, send: { http: { post: /v1/refunds, json: { a: 1 } } } }\n", "`send` of other"},
-		{"a header that makes it a write", "k", `http: { get: /v1/charges, headers: { X-HTTP-Method-Override: POST } }`, send(`http: { post: /v1/charges }`), "`send` of k"},
 		{"a header that deletes", "k", `http: { get: /v1/charges, headers: { X-HTTP-Method: delete } }`, "", "DELETE"},
 		{"a field that deletes", "k", `http: { post: /v1/charges/7, form: { _method: delete } }`, "", "DELETE"},
 		{"a header that is computed", "k", `http: { get: /v1/charges, headers: { X-Method-Override: "${input.m}" } }`, "", "computed"},
 		{"a mutation", "k", `http: { post: /graphql, json: { query: "# pays\nmutation { pay }" } }`, "", "mutation"},
 		{"a named mutation beside a query", "k", `http: { post: /graphql, json: { query: "query A { a }\n mutation B { b }", operationName: B } }`, "", "mutation"},
-		{"the same operation", "k", `http: { post: /, headers: { X-Amz-Target: A.Put } }`, send(`http: { post: /, headers: { X-Amz-Target: A.Put } }`), "`send` of k"},
-		{"its own tool", "k", `mcp: { server: tools, tool: pay, read_only: true }`, send(`mcp: { server: tools, tool: pay }`), "`send` of k"},
 		{"the tool that is recorded", "mcp.tools.pay", `mcp: { server: tools, tool: pay, read_only: true }`, "", "tool pay of mcp.tools.pay"},
 		{"the tool, the server named otherwise", "mcp.bank.pay", `mcp: { server: tools, tool: pay }`, "", "tool pay of mcp.bank.pay"},
 		{"the tool of another kind", "k", `mcp: { server: tools, tool: pay }`, "  mcp.tools.pay: { token: { into: ref } }\n", "tool pay of mcp.tools.pay"},
 		{"a tool said to write", "k", `mcp: { server: tools, tool: pay }`, "  mcp.tools.pay: { access: write }\n", "tool pay of mcp.tools.pay"},
-		{"the same statement", "k", `sql: { database: books, query: "INSERT INTO t (a) VALUES (?)", args: ["${token}"] }`, send(`sql: { database: books, query: "INSERT INTO t (a) VALUES (?)", args: ["${token}"] }`), "a read cannot begin with INSERT"},
-		{"the same command", "k", `command: [tool, pay, "${input.n}"]`, send(`command: [tool, pay, "${input.n}"]`), "`send` of k"},
-		{"the same command, at its path", "k", `command: [/opt/bin/tool, pay, "${input.n}"]`, send(`command: { argv: [tool, pay, "${input.n}"], env: { A: b } }`), "`send` of k"},
-		{"another kind's command", "k", `command: [tool, pay, "${input.n}"]`, "  other: { send: { command: [tool, pay, \"${input.n}\"] } }\n", "`send` of other"},
+		{"the same statement", "k", `sql: { database: books, query: "INSERT INTO t (a) VALUES (?)", args: ["${token}"] }`, "", "a read cannot begin with INSERT"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse("policy.yaml", []byte(readingAndWriting(c.kind, c.read, c.more)))
@@ -72,25 +57,24 @@ func TestI5_AReadThatIsAWriteIsRefused(t *testing.T) {
 // TestReadsBesideAWriteAreAccepted: what differs from the write in what tells the
 // interface what to do.
 func TestReadsBesideAWriteAreAccepted(t *testing.T) {
-	send := func(how string) string { return "    send: { " + how + " }\n" }
 	for name, c := range map[string]struct{ read, more string }{
-		"get":                     {`http: { get: /v1/charges }`, send(`http: { post: /v1/charges }`) + "    match: POST /api/v1/charges\n"},
-		"a search":                {`http: { post: /v1/charges/search }`, send(`http: { post: /v1/charges }`) + "    match: POST /api/v1/charges\n"},
+		"get":                     {`http: { get: /v1/charges }`, "    match: POST /api/v1/charges\n"},
+		"a search":                {`http: { post: /v1/charges/search }`, "    match: POST /api/v1/charges\n"},
 		"a search within a match": {`http: { post: /v1/charges/search }`, "    match: POST /api/v1/charges/*\n  search: { match: POST /api/v1/charges/search, access: read }\n"},
-		"another host":            {`http: { post: "https://search.example/api/v1/charges" }`, send(`http: { post: /v1/charges }`) + "    match: POST pay.example/api/v1/charges\n"},
-		"GraphQL":                 {`http: { post: /graphql, json: { query: "query($t: ID!) { charge(ref: $t) { id } }" } }`, send(`http: { post: /graphql, json: { query: "mutation { pay }" } }`) + "    match: POST /api/graphql\n"},
+		"another host":            {`http: { post: "https://search.example/api/v1/charges" }`, "    match: POST pay.example/api/v1/charges\n"},
+		"GraphQL":                 {`http: { post: /graphql, json: { query: "query($t: ID!) { charge(ref: $t) { id } }" } }`, "    match: POST /api/graphql\n"},
 		"GraphQL in short":        {`http: { post: /graphql, json: { query: "{ charge(ref: \"${token}\") { mutation } }" } }`, "    match: POST /api/graphql\n"},
-		"another action":          {`http: { post: /, form: { Action: ListCharges } }`, send(`http: { post: /, form: { Action: PutCharge } }`)},
-		"another action by get":   {`http: { get: "/?Action=List" }`, send(`http: { get: "/?Action=Put" }`)},
-		"another target":          {`http: { post: /, headers: { X-Amz-Target: A.Query } }`, send(`http: { post: /, headers: { X-Amz-Target: A.Put } }`) + "    match: POST /api/\n"},
-		"JSON-RPC":                {`http: { post: /rpc, json: { method: find, params: ["${token}"] } }`, send(`http: { post: /rpc, json: { method: pay } }`)},
-		"a dry run":               {`http: { post: /v1/things, query: { dryRun: All } }`, send(`http: { post: /v1/things, json: "${input}" }`)},
-		"a dry run in json":       {`http: { post: /v1/things, json: { validate_only: true } }`, send(`http: { post: /v1/things, json: "${input}" }`)},
-		"get in place of post":    {`http: { post: /v1/charges, headers: { X-HTTP-Method-Override: GET } }`, send(`http: { post: /v1/charges }`)},
-		"another tool":            {`mcp: { server: tools, tool: find }`, send(`mcp: { server: tools, tool: pay }`) + "  mcp.tools.find: { access: read }\n  mcp.tools.*: { access: write }\n"},
-		"a tool of many actions":  {`mcp: { server: tools, tool: charge, arguments: { action: find } }`, send(`mcp: { server: tools, tool: charge, arguments: { action: pay } }`)},
+		"another action":          {`http: { post: /, form: { Action: ListCharges } }`, ""},
+		"another action by get":   {`http: { get: "/?Action=List" }`, ""},
+		"another target":          {`http: { post: /, headers: { X-Amz-Target: A.Query } }`, "    match: POST /api/\n"},
+		"JSON-RPC":                {`http: { post: /rpc, json: { method: find, params: ["${token}"] } }`, ""},
+		"a dry run":               {`http: { post: /v1/things, query: { dryRun: All } }`, ""},
+		"a dry run in json":       {`http: { post: /v1/things, json: { validate_only: true } }`, ""},
+		"get in place of post":    {`http: { post: /v1/charges, headers: { X-HTTP-Method-Override: GET } }`, ""},
+		"another tool":            {`mcp: { server: tools, tool: find }`, "  mcp.tools.find: { access: read }\n  mcp.tools.*: { access: write }\n"},
+		"a tool of many actions":  {`mcp: { server: tools, tool: charge, arguments: { action: find } }`, ""},
 		"another server's tool":   {`mcp: { server: tools, tool: pay }`, "  mcp.bank.refund: { access: write }\n"},
-		"a command's dry run":     {`command: [tool, pay, "${input.n}", --dry-run]`, send(`command: [tool, pay, "${input.n}"]`)},
+		"a command's dry run":     {`command: [tool, pay, "${input.n}", --dry-run]`, ""},
 	} {
 		_, err := Parse("policy.yaml", []byte(readingAndWriting("k", c.read, c.more)))
 		need.That(t, err == nil, "%s: %v", name, err)
@@ -107,10 +91,12 @@ func TestI5_NoRequestOfAReadIsTheWriteItLooksFor(t *testing.T) {
 		command                 *ledger.Command
 		refused                 bool
 	}{
-		{"a path by its value", `http: { post: "/v1/${input.what}" }`, `    send: { http: { post: /v1/charges } }`, `{"what":"charges"}`, nil, true},
-		{"another value", `http: { post: "/v1/${input.what}" }`, `    send: { http: { post: /v1/charges } }`, `{"what":"searches"}`, nil, false},
 		{"a match by its value", `http: { post: "/v1/${input.what}" }`, `    match: POST /api/v1/charges`, `{"what":"charges"}`, nil, true},
 		{"a host by its variable", `http: { post: "${env.PAY_BASE}/v1/charges" }`, `    match: POST pay.example/api/v1/charges`, `{}`, nil, true},
+		{"what was recorded says the same", `http: { post: /, headers: { X-Amz-Target: A.Put } }`, `    match: POST /api/`, `recorded`, nil, true},
+		{"what was recorded says another thing", `http: { post: /, headers: { X-Amz-Target: A.Query } }`, `    match: POST /api/`, `recorded`, nil, false},
+		{"an action of the form that was recorded", `http: { post: /, form: { Action: Put } }`, "", `recorded`, nil, true},
+		{"the action of a list", `http: { post: /, form: { Action: List } }`, "", `recorded`, nil, false},
 		{"what the proxy recorded", `http: { post: /v1/find }`, "", `{"method":"POST","path":"/api/v1/find","body":{"a":1}}`, nil, true},
 		{"what it recorded elsewhere", `http: { post: /v1/find }`, "", `{"method":"POST","path":"/api/v1/pay"}`, nil, false},
 		{"a search of what it recorded", `http: { get: /v1/find }`, "", `{"method":"POST","path":"/api/v1/find"}`, nil, false},
@@ -124,6 +110,11 @@ func TestI5_NoRequestOfAReadIsTheWriteItLooksFor(t *testing.T) {
 			p := must(t, readingAndWriting("k", c.read, c.more))
 			rec := operation("k", c.input)
 			rec.Operation.Command = c.command
+			if c.input == "recorded" {
+				rec = operation("k", `{}`)
+				rec.Operation.Request = &ledger.Request{Method: "POST", Origin: "https://pay.example", Target: "/api/",
+					Header: map[string][]string{"X-Amz-Target": {"A.Put"}, "Content-Type": {"application/x-www-form-urlencoded"}}, Body: "Action=Put"}
+			}
 			_, err := p.Kind("k").Read.Request(rec, nil)
 			need.That(t, (err != nil) == c.refused && (!c.refused || errors.Is(err, errWouldWrite)), "%v", err)
 		})

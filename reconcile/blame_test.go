@@ -22,8 +22,8 @@ func TestWrongQuestionsAreNotTheDownstreamsFault(t *testing.T) {
 	need.Get(db.Exec(`CREATE TABLE charges (id INTEGER PRIMARY KEY, token TEXT NOT NULL, amount INTEGER NOT NULL)`))(t)
 	w := newWorld(t, payPolicy)
 	text := fmt.Sprintf(connectedPolicy, filepath.Join(dir, "books.db"), os.Args[0], filepath.Join(dir, "notes"))
-	text, _, _ = strings.Cut(text, "    send:\n      mcp:") // a check by the write's own tool is refused earlier
-	w.policy(strings.NewReplacer("FROM charges WHERE", "FROM gone WHERE", "tool: find", "tool: add").Replace(text))
+	w.policy(strings.NewReplacer("mcp.notes.add:", "note:", // a check by the write's own tool is refused earlier
+		"FROM charges WHERE", "FROM gone WHERE", "tool: find", "tool: add").Replace(text))
 	defer w.engine.Close()
 	for kind, says := range map[string]string{"book": "no such table", "note": "not declared read-only"} {
 		o := w.doubt(kind, 420)

@@ -19,20 +19,12 @@ defaults: { deadline: 10s, retry: { max: 3 } }
 downstreams:
   pay: { base: %q, key: { header: Idempotency-Key, remembers: 2h } }
 kinds:
-  told:
-    downstream: pay
-    lands_within: 1s
-    send: { command: { argv: [touch, "${input.mark}"], stdin: "${input}" } }
-  named:
-    downstream: pay
-    lands_within: 1s
-    send: { command: { argv: [touch, "${input.mark}-${key}"], stdin: "${input}" } }
   wrapped:
     downstream: pay
     token: argument
     lands_within: 1s
     visible_within: 0s
-    send: { command: recorded }
+    resend: here
 `
 
 func (w *world) beginAs(kind string, input map[string]any, command *ledger.Command) ledger.BeginResult {
@@ -50,18 +42,16 @@ func (w *world) beginAs(kind string, input map[string]any, command *ledger.Comma
 // A key makes a repeat safe only where the repeat carries it.
 func TestI5_KeyThatIsNotSentAgainMakesNothingSafe(t *testing.T) {
 	w := newWorld(t, carriedPolicy)
-	for kind, safe := range map[string]bool{"told": false, "named": true} {
-		t.Run(kind, func(t *testing.T) {
-			mark := filepath.Join(t.TempDir(), "sent")
-			b := w.beginAs(kind, map[string]any{"mark": mark}, nil)
-			o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
-			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe})
-			written, _ := filepath.Glob(mark + "*")
-			sent := res.Did == DidSend
-			need.That(t, sent == safe && (len(written) > 0) == safe, "%s: %s, %v (%v)", kind, res.Did, written, err)
-			plan, err := w.engine.Plan(w.ctx, o.ID)
-			need.That(t, err == nil && (safe || plan.Basis == ledger.BasisRiskAccepted), "plan: %s: %s %v", plan.Basis, plan.Why, err)
-		})
+	for suffix, safe := range map[string]bool{"": false, "-{{key}}": true} {
+		mark := filepath.Join(t.TempDir(), "sent")
+		b := w.beginAs("wrapped", nil, &ledger.Command{Argv: []string{"touch", mark + suffix}})
+		o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+		res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisKeySafe})
+		written, _ := filepath.Glob(mark + "*")
+		sent := res.Did == DidSend
+		need.That(t, sent == safe && (len(written) > 0) == safe, "%q: %s, %v (%v)", suffix, res.Did, written, err)
+		plan, err := w.engine.Plan(w.ctx, o.ID)
+		need.That(t, err == nil && (safe || plan.Basis == ledger.BasisRiskAccepted), "plan: %q: %s %v", suffix, plan.Basis, err)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestHugeAndSlowAnswersAreBounded(t *testing.T) {
 	kind := payPolicy[strings.Index(payPolicy, "  pay:\n    downstream: pay"):]
 	for _, name := range []string{"huge", "drip", "wide"} {
 		k := strings.NewReplacer("  pay:\n    downstream: pay", "  "+name+":\n    downstream: "+name+"\n    timeout: 2s").Replace(kind)
-		text += k[:strings.Index(k, "    send:")]
+		text += k[:strings.Index(k, "    resend:")]
 	}
 	// A search that looks at every pair is stopped.
 	text = strings.Replace(text, "  wide:\n", "  wide:\n    # every pair\n", 1)

@@ -17,7 +17,7 @@ import (
 
 // aged is a ledger whose database is replaced by an older copy.
 type aged struct {
-	ledger.Store
+	within
 	by atomic.Pointer[ledger.Store]
 }
 
@@ -25,7 +25,7 @@ func (s *aged) in() ledger.Store {
 	if by := s.by.Load(); by != nil {
 		return *by
 	}
-	return s.Store
+	return s.within
 }
 
 func (s *aged) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
@@ -46,7 +46,7 @@ func TestI9_ARetryThatTheLedgerHasLost(t *testing.T) {
 	need.OK(t, need.Get(open.At(to))(t).Adopt(w.ctx, options))
 	older := need.Get(open.Open(w.ctx, to, options))(t)
 	t.Cleanup(func() { older.Close() })
-	store := &aged{Store: w.store}
+	store := &aged{within: within{w.store}}
 	w.store = store
 	w.engine = w.newEngine(Options{})
 	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
@@ -66,7 +66,7 @@ func TestI9_ARetryThatTheLedgerHasLost(t *testing.T) {
 
 // broken is a connection to the ledger that breaks while a change is asked for.
 type broken struct {
-	ledger.Store
+	within
 	at    string // the change
 	while func()
 }
@@ -93,7 +93,7 @@ func TestI2_AnotherDriversSendIsNotCalledNeverSent(t *testing.T) {
 		rw.WriteHeader(http.StatusCreated)
 	}
 	other := w.engine
-	w.store = &broken{Store: w.store, at: q.ChangeID, while: func() {
+	w.store = &broken{within: within{w.store}, at: q.ChangeID, while: func() {
 		go func() {
 			res, err := other.Retry(w.ctx, q)
 			need.OK(t, err)

@@ -163,7 +163,7 @@ func (t *notifying) tell(ctx context.Context, n *policy.Notifier, notice Notice)
 	if why, err = t.stands(ctx, k); why != "" || err != nil {
 		return why, err
 	}
-	if _, err := k.Send.Request(rec); err != nil {
+	if _, err := (policy.Sending{Kind: k, Record: rec}).Request(nil); err != nil {
 		return "what it would be told cannot be sent: " + err.Error(), nil
 	}
 	if !t.room(n.Name, t.e.now()) {
@@ -228,11 +228,13 @@ func (t *notifying) send(ctx context.Context, k *policy.Kind, o ledger.Operation
 	change := ledger.NewID()
 	fence := time.Now().Add(k.Deadline)
 	rec := ledger.Record{Operation: o, Now: t.e.now()}
-	a := &attempt{q: RetryRequest{ID: o.ID, ChangeID: change, Actor: actor}, k: k, rec: rec, via: k.Send.Via()}
-	if a.req, err = k.Send.Request(rec); err != nil {
+	a := &attempt{q: RetryRequest{ID: o.ID, ChangeID: change, Actor: actor}, k: k, rec: rec}
+	sending := policy.Sending{Kind: k, Record: rec}
+	a.via = sending.Via()
+	if a.req, err = sending.Request(nil); err != nil {
 		return "", err
 	}
-	key, token := k.Send.Carries(o, a.req)
+	key, token := sending.Carries(a.req)
 	req := ledger.BeginRequest{
 		ChangeID: change, OperationID: o.ID, AttemptID: ledger.DeriveID(change, "attempt"), Kind: k.Name, Scope: o.Scope, Key: o.Key, Token: o.Token,
 		Title: o.Title, Input: o.Input, Source: o.Source, Sender: a.via, TokenSent: token, KeyWorks: k.KeyWorks() && (key || k.Idempotent),

@@ -14,13 +14,13 @@ const deployPolicy = `
 version: 1
 defaults: { deadline: 10s, retry: { max: 3, backoff: 1ms..5ms } }
 downstreams:
-  pay: { base: %q, concurrency: 1 }
+  pay: { base: %q, concurrency: 1, headers: { Authorization: "Bearer ${env.PAY_KEY}" } }
 kinds:
   deploy:
     downstream: pay
     target: web
     idempotent: true
-    send: { http: { post: /charges, json: "${input}" } }
+    resend: here
 `
 
 // What is safe to repeat is so until a later operation on its target: also one
@@ -31,7 +31,7 @@ func TestI5_OvertakenWhileWaitingForItsTurn(t *testing.T) {
 		w.n++
 		res := need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
 			ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: "deploy", Key: fmt.Sprint(w.n),
-			Token: ledger.NewToken(), Fingerprint: fmt.Sprint(w.n), Target: "web", Input: json.RawMessage(`{}`),
+			Token: ledger.NewToken(), Fingerprint: fmt.Sprint(w.n), Target: "web", Input: json.RawMessage(`{}`), Request: w.recorded("pay", `{}`),
 			Sender: "pipeline", KeyWorks: true, Deadline: time.Minute, Actor: pipeline,
 		}))(t)
 		return res

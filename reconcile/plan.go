@@ -22,20 +22,19 @@ func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 	now := rec.Now
 	k := e.policy().Kind(rec.Operation.Kind)
 	advice := k.Advise(rec, now)
-	p := Plan{Record: rec, Kind: k, Advice: advice, Sender: k.Send.Via(), FirstCheck: k.NoCheck(rec) == nil,
+	p := Plan{Record: rec, Kind: k, Advice: advice, FirstCheck: k.NoCheck(rec) == nil,
 		Attempt: rec.Operation.AttemptCount + 1, Max: k.Retry.Max + 1, Loss: advice.Duplicate}
 	p.Basis, p.Why, p.LapsesAt = k.AllowedBasis(rec, now)
 	p.OverridesMax = rec.Operation.AttemptCount > 0 && p.Attempt > p.Max
-	a := &attempt{k: k, rec: rec, basis: p.Basis, until: p.LapsesAt, via: p.Sender, q: RetryRequest{
+	a := &attempt{k: k, rec: rec, basis: p.Basis, until: p.LapsesAt, q: RetryRequest{
 		ID: rec.Operation.ID, Version: rec.Operation.Version, OverrideMax: true, LossTyped: true,
 		ChangeID: "plan", Reason: "plan", Actor: ledger.Actor{Name: e.o.Actor.Name, Terminal: true},
 	}}
-	shown, err := a.showing()
-	if err != nil {
-		p.Refused = err
+	p.Showing = e.showing(ctx, a)
+	a.q.Showing, p.Sender = p.Showing, a.via
+	if p.WillSend, p.Body, _ = strings.Cut(p.Showing.Text, "\n"); p.Sender == "pipeline" {
+		p.Body, p.Back = "", a.back
 	}
-	p.Showing, a.q.Showing = shown, shown
-	p.WillSend, p.Body, _ = strings.Cut(shown.Text, "\n")
 	if e.o.ReadOnly {
 		p.Refused = refuse("read_only", "this program was started read-only", "start it without --read-only")
 		return p, nil

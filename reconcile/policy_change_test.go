@@ -43,7 +43,7 @@ func TestI5_I7_APolicyThatChangesDuringTheCheckBeforeSending(t *testing.T) {
 		old, new string
 		sent     int
 	}{
-		"another request": {"post: /charges", "post: /refunds", 0},
+		"another request": {"headers: {", "headers: { X-Key: 2,", 0},
 		"another limit":   {"retry: { max: 3, ", "retry: { max: 0, ", 0},
 		"something else":  {"title: pay", "title: charge", 1},
 	} {

@@ -122,7 +122,7 @@ func TestI9_ASecondReceiptIsASecondEffect(t *testing.T) {
 // A pipeline sends again what was proven not to have landed, and it had: the
 // proof's premise was wrong.
 func TestI9_APipelinesRetryIsLookedAt(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "    send:\n      http: { post: /charges, json: \"${input}\" }\n", "", 1))
+	w := newWorld(t, strings.Replace(payPolicy, "    resend: here\n", "", 1))
 	o := w.proven("pay")
 	need.Get(w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}))(t)
 	begun, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: "unused", AttemptID: ledger.NewID(), Kind: "pay", Key: o.Key,

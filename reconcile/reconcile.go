@@ -54,9 +54,10 @@ type Plan struct {
 	Basis    ledger.Basis
 	Why      string // why that basis, in one sentence
 	LapsesAt time.Time
-	Sender   string // http, command, mcp, sql, or pipeline: the pipeline is given a grant
+	Sender   string // http, command, mcp, or pipeline: the pipeline is given a grant
 	WillSend string // the request line or command, secrets by name
 	Body     string
+	Back     string  // why only its pipeline can send it, where the policy would send it from here
 	Showing  Showing // what a person who agrees to this agrees to
 	// FirstCheck says that a check is made first; if it landed, nothing is sent.
 	FirstCheck   bool

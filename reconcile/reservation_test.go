@@ -117,7 +117,7 @@ func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
 }
 
 // unreserved is a ledger that reserves nothing.
-type unreserved struct{ ledger.Store }
+type unreserved struct{ within }
 
 func (unreserved) ReserveRead(context.Context, string, time.Time, time.Duration, time.Duration) (time.Time, bool, error) {
 	return time.Time{}, false, errors.New("disk I/O error")
@@ -129,7 +129,7 @@ func TestNothingIsReadWithoutAReservation(t *testing.T) {
 	o := w.proven("pay")
 	doubt := w.doubt("pay", 5, 5)
 	before := w.side.asked()
-	e := New(Options{Store: unreserved{w.store}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
+	e := New(Options{Store: unreserved{within{w.store}}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer e.Close()
 	checked, err := e.ReadNow(w.ctx, doubt.ID)
 	need.That(t, err == nil && checked.Read.Verdict == ledger.Inconclusive && checked.Operation.State == ledger.Uncertain, "%+v %v", checked.Read, err)

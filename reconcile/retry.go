@@ -72,9 +72,10 @@ type attempt struct {
 	moved func(int64) int64
 	basis ledger.Basis
 	why   string
-	until time.Time // when the basis lapses
-	via   string
-	req   policy.Request // what will be sent, once it was weighed; none for a pipeline
+	until time.Time      // when the basis lapses
+	via   string         // http, command, mcp, or pipeline: the pipeline sends
+	back  string         // why only the pipeline can, where the policy says `resend: here`
+	req   policy.Request // what will be sent; none for a pipeline
 	read  ledger.Read
 	began ledger.Sent // what is recorded of it
 }
@@ -96,7 +97,7 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 	a := &attempt{q: q, rec: rec, moved: moved}
 	a.q.Version = moved(q.Version)
 	a.under(e.policy())
-	if err := e.weigh(a, a.k.Read == nil); err != nil {
+	if err := e.weigh(ctx, a, a.k.Read == nil); err != nil {
 		return RetryResult{Operation: rec.Operation}, err
 	}
 	if result, done, err := e.checkFirst(ctx, a); done || err != nil {
@@ -108,20 +109,19 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 	return e.transmit(ctx, a)
 }
 
-// under has a policy say what is sent, and how.
+// under has a policy say who sends.
 func (a *attempt) under(pol *policy.Policy) {
 	a.k, a.pol = pol.Kind(a.rec.Operation.Kind), pol.Digest()
-	a.via = a.k.Send.Via()
 }
 
 // stillSo weighs anew what was weighed under another policy than the one in force.
-func (e *Engine) stillSo(a *attempt) error {
+func (e *Engine) stillSo(ctx context.Context, a *attempt) error {
 	pol := e.policy()
 	if pol.Digest() == a.pol {
 		return nil
 	}
 	a.under(pol)
-	return e.weigh(a, true)
+	return e.weigh(ctx, a, true)
 }
 
 // amongOthers is the operation as it stands, beside others that want the same: also
@@ -152,12 +152,13 @@ func repeated(rec ledger.Record, q RetryRequest) (RetryResult, bool) {
 // would allow the attempt, and compares what would be sent with what was shown.
 // Before the check that is made first, it does not ask yet for what only a risk
 // needs.
-func (e *Engine) weigh(a *attempt, final bool) error {
+func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
 	a.rec = asOf(a.rec, e.moment())
 	a.basis, a.why, a.until = a.k.AllowedBasis(a.rec, a.rec.Now)
 	if stronger(a.q.Basis, a.basis) {
 		return lapsed(a.why)
 	}
+	shown := e.showing(ctx, a)
 	g := a.grant()
 	if a.basis == ledger.BasisRiskAccepted && final && a.q.Actor.Terminal && !a.q.LossTyped {
 		return refuse("no_person", "taking the risk needs the loss typed in", "type what a duplicate would cost")
@@ -168,10 +169,7 @@ func (e *Engine) weigh(a *attempt, final bool) error {
 	if _, err := g.Rule()(&a.rec); err != nil {
 		return err
 	}
-	shown, err := a.showing()
 	switch {
-	case err != nil:
-		return err
 	case a.q.Showing.Digest == "":
 		return refuse("refused", "what would be sent was not shown before", "look at it first")
 	case a.q.Showing.Digest != shown.Digest:
@@ -180,18 +178,44 @@ func (e *Engine) weigh(a *attempt, final bool) error {
 	return nil
 }
 
-// showing is what is to be shown of the retry. It renders what will be sent.
-func (a *attempt) showing() (s Showing, err error) {
+// showing is what is to be shown of the retry. It renders what will be sent; what
+// cannot be sent from here goes back to its pipeline.
+func (e *Engine) showing(ctx context.Context, a *attempt) (s Showing) {
 	for _, rel := range a.rec.Landings() {
 		s.Related = append(s.Related, rel.ID)
 	}
-	if a.via == "pipeline" {
-		s.Digest, s.Text = "pipeline", "one send is allowed; "+waitsFor(a.rec.Operation)+" makes it"
-		return s, nil
+	a.req, a.back, a.via = policy.Request{}, "", (policy.Sending{Kind: a.k, Record: a.rec}).Via()
+	req, err := (policy.Sending{Kind: a.k, Record: a.rec}).Request(e.digest(ctx))
+	if err == nil && a.via != "pipeline" {
+		a.req = req
+		s.Digest, s.Text = req.Digest, req.Shown
+		return s
 	}
-	a.req, err = a.request()
-	s.Digest, s.Text = a.req.Digest, a.req.Shown
-	return s, err
+	if a.via = "pipeline"; err != nil && a.k.Resend == policy.ResendHere {
+		a.back = err.Error()
+	}
+	s.Digest, s.Text = "pipeline", "one send is allowed; "+waitsFor(a.rec.Operation)+" makes it"
+	if a.back != "" {
+		s.Text += "\nIt cannot be sent from here: " + a.back + "."
+	}
+	return s
+}
+
+// digest makes the digests that recorders keep of headers, under the ledger's key.
+func (e *Engine) digest(ctx context.Context) policy.Digest {
+	return func(value string) (string, error) {
+		keeper, keeps := e.o.Store.(interface {
+			DigestKey(context.Context) ([]byte, error)
+		})
+		if !keeps {
+			return "", errors.New("the ledger has no key of digests")
+		}
+		key, err := keeper.DigestKey(ctx)
+		if err != nil {
+			return "", err
+		}
+		return ledger.KeyedDigest(key, value)[:ledger.CallerLength], nil
+	}
 }
 
 // stronger reports whether a basis claims more than another.
@@ -228,25 +252,6 @@ func (a *attempt) grant() ledger.GrantRequest {
 	return g
 }
 
-// request renders what will be sent. What cannot be rendered whole is handed
-// back to its pipeline.
-func (a *attempt) request() (policy.Request, error) {
-	hint := "hand it back to its pipeline"
-	if a.rec.Operation.Command != nil {
-		hint += "; the next one can be sent from here, if its secrets are named: indoubt run --expand NAME -- … '${NAME}'"
-	}
-	req, err := a.k.Send.Request(a.rec)
-	switch {
-	case errors.As(err, new(*policy.MissingSecretError)) && a.rec.Operation.Command == nil:
-		return req, refuse("no_secret", err.Error(), "it can be sent from where that is set")
-	case errors.As(err, new(*policy.MissingSecretError)), errors.As(err, new(*policy.NotKeptError)), err != nil && a.rec.Operation.Redacted:
-		return req, refuse("redacted", err.Error(), hint)
-	case err != nil:
-		return req, refuse("refused", "the request cannot be made: "+err.Error(), "indoubt policy try "+a.k.Name)
-	}
-	return req, nil
-}
-
 // checkFirst makes the fresh read. done: it landed, and nothing is to be sent.
 func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult, done bool, err error) {
 	if a.k.Read == nil {
@@ -278,7 +283,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 		}
 		a.q.Version = now.Version
 	}
-	err = e.weigh(a, true)
+	err = e.weigh(ctx, a, true)
 	if refused := new(ledger.RefusedError); errors.As(err, &refused) && refused.Code == "no_person" {
 		refused.Why += "; a check just made cannot tell: " + checked.Read.Reason
 	}
@@ -287,15 +292,19 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 
 // handBack gives the pipeline permission to send once more.
 func (e *Engine) handBack(ctx context.Context, a *attempt) (RetryResult, error) {
-	if err := e.stillSo(a); err != nil {
+	if err := e.stillSo(ctx, a); err != nil {
 		return RetryResult{Operation: a.rec.Operation, Read: a.read}, err
 	}
 	applied, err := ledger.Allow(ctx, e.o.Store, a.grant())
 	if err != nil {
 		return RetryResult{Operation: a.rec.Operation, Read: a.read}, err
 	}
-	return RetryResult{Did: DidGrant, Operation: applied.After, Read: a.read,
-		Why: "one send is allowed, and waits for " + waitsFor(applied.After)}, nil
+	result := RetryResult{Did: DidGrant, Operation: applied.After, Read: a.read,
+		Why: "one send is allowed, and waits for " + waitsFor(applied.After)}
+	if a.back != "" {
+		result.Why += "; it cannot be sent from here: " + a.back
+	}
+	return result, nil
 }
 
 func waitsFor(o ledger.Operation) string {
@@ -341,14 +350,14 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 		return result, err
 	}
 	defer leave()
-	if err := e.stillSo(a); err != nil {
+	if err := e.stillSo(ctx, a); err != nil {
 		return result, err
 	}
 	// The fence stands before the ledger's own deadline can: it counts from here,
 	// and the ledger's from the transaction that follows.
 	fence := time.Now().Add(a.k.Deadline)
 	g := a.grant()
-	key, token := a.k.Send.Carries(a.rec.Operation, a.req)
+	key, token := (policy.Sending{Kind: a.k, Record: a.rec}).Carries(a.req)
 	g.TokenSent, g.KeyWorks = token, g.KeyWorks && (key || a.k.Idempotent)
 	if a.basis == ledger.BasisKeySafe && !g.KeyWorks {
 		return result, refuse("refused", "what would be sent does not carry its key, so a repeat is not known to be safe", "")
@@ -403,17 +412,13 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 			Timeout: timeout, Deadline: fence, Attempt: ledger.DeriveID(a.q.ChangeID, "attempt"),
 		})
 		return outcome.Command(answer, req.Command.Argv, append(os.Environ(), req.Command.Env...))
-	case req.SQL != nil:
-		q := statement(req.SQL)
-		q.Timeout, q.Deadline, q.MaxBody = timeout, fence, 1<<20
-		return e.sql.Send(ctx, q)
 	case req.MCP != nil:
 		q := toolCall(req.MCP)
 		q.Trace = trace
 		q.Timeout, q.Deadline, q.MaxBody = timeout, fence, 1<<20
 		return e.mcp.Send(ctx, q)
 	}
-	return ledger.Answer{Err: errors.New("the policy names no way to send it"), BeganAt: time.Now(), EndedAt: time.Now()}
+	return ledger.Answer{Err: errors.New("there is nothing to send"), BeganAt: time.Now(), EndedAt: time.Now()}
 }
 
 // checkAfter checks for two effects after a write that is not safe to repeat.

@@ -16,31 +16,30 @@ import (
 // What a person agreed to is sent, or nothing is: whatever the policy has become
 // between the dialog and the answer.
 func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
-	t.Setenv("SHOWING_KEY", "one")
-	const send = "    send:\n      http: { post: /charges, json: \"${input}\" }\n"
+	t.Setenv("SHOWING_KEY", "1")
+	t.Setenv("SHOWING_NEW", "2")
+	const send = "    resend: here\n"
 	for name, c := range map[string]struct {
 		before, after [2]string // in the policy: instead of the first, the second
 		is            string    // in the difference; "": it is sent
 	}{
 		"the same":           {},
 		"another limit":      {after: [2]string{"deadline: 20s", "deadline: 30s"}},
-		"another path":       {after: [2]string{"post: /charges", "post: /other"}, is: "+ POST %s/other"},
-		"another body":       {after: [2]string{`json: "${input}"`, `json: "${input.amount}"`}, is: "+ 420"},
-		"another header":     {after: [2]string{"X-Key: 1", "X-Key: 2"}, is: "+ X-Key: 2"},
+		"another header":     {after: [2]string{"X-Key: 1", "X-Other: 1"}, is: "+ one send is allowed; billing makes it"},
+		"another value":      {after: [2]string{"X-Key: 1", "X-Key: 2"}, is: "+ It cannot be sent from here: it was sent with another X-Key than the downstream's `headers` say."},
 		"another secret":     {before: [2]string{"X-Key: 1", `X-Key: "${env.SHOWING_KEY}"`}, after: [2]string{"SHOWING_KEY", "SHOWING_OTHER"}, is: "+ X-Key: ${env.SHOWING_OTHER}"},
-		"a rotated secret":   {before: [2]string{"X-Key: 1", `X-Key: "${env.SHOWING_KEY}"`}},
+		"a rotated secret":   {before: [2]string{"X-Key: 1", `X-Key: "${env.SHOWING_KEY}"`}, after: [2]string{"SHOWING_KEY", "SHOWING_NEW"}, is: "+ one send is allowed; billing makes it"},
 		"handed back":        {after: [2]string{send, ""}, is: "+ one send is allowed; billing makes it"},
 		"taken from it":      {before: [2]string{send, "    look: 5\n"}, after: [2]string{"    look: 5\n", send}, is: "- one send is allowed; billing makes it"},
 		"still its pipeline": {before: [2]string{send, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("SHOWING_OTHER", "one")
+			t.Setenv("SHOWING_OTHER", "1")
 			text := replaced(t, strings.Replace(payPolicy, "headers: {", "headers: { X-Key: 1,", 1), c.before)
 			w := newWorldAlone(t, text)
 			o := w.proven("pay")
 			ask := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
 			w.policy(fmt.Sprintf(replaced(t, text, c.after), w.side.URL))
-			t.Setenv("SHOWING_KEY", "two")
 			res, err := w.engine.Retry(w.ctx, ask)
 			posts := w.side.posted()
 			if c.is == "" {
@@ -88,7 +87,7 @@ func (w *world) again(o ledger.Operation) ledger.BeginResult {
 	w.n++
 	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: o.Kind, Key: fmt.Sprintf("k-%d", w.n), Token: ledger.NewToken(),
-		Fingerprint: o.Fingerprint, Input: o.Input, Sender: "pipeline", TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline,
+		Fingerprint: o.Fingerprint, Input: o.Input, Request: o.Request, Sender: "pipeline", TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline,
 	})
 	need.Must(w, err == nil && res.Answer == ledger.AnswerBegun, "%s %v", res.Answer, err)
 	return res

@@ -214,8 +214,7 @@ kinds:
       next: body.next
       same: it.amount == input.amount
       receipt: it.id
-    send:
-      http: { post: /charges, json: "${input}" }
+    resend: here
     retry: { max: 3, backoff: 1ms..5ms }
 `
 
@@ -244,7 +243,18 @@ type world struct {
 // newStore is where a world records. In the soak lane it is a file.
 var newStore = inMemory
 
-func inMemory(w *world) ledger.Store { return ledgertest.NewMemory(w.now, w.steady) }
+func inMemory(w *world) ledger.Store {
+	return ledgertest.Keyed{Memory: ledgertest.NewMemory(w.now, w.steady)}
+}
+
+// within is the store that a test's own store stands before, with its key.
+type within struct{ ledger.Store }
+
+func (i within) DigestKey(ctx context.Context) ([]byte, error) {
+	return i.Store.(interface {
+		DigestKey(context.Context) ([]byte, error)
+	}).DigestKey(ctx)
+}
 
 // reopened is the ledger of a world as another process has it open.
 var reopened = func(w *world) ledger.Store { return w.store }
@@ -351,11 +361,22 @@ func (w *world) begin(kind string, amount int) ledger.BeginResult {
 	req := ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: fmt.Sprintf("k-%d", w.n),
 		Token: token, Fingerprint: fmt.Sprintf("f-%d", w.n), Input: json.RawMessage(fmt.Sprintf(`{"amount":%d,"n":%d}`, amount, w.n)),
-		Sender: cmp.Or(w.sender, "pipeline"), TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"},
+		Request: w.recorded(kind, fmt.Sprintf(`{"amount":%d,"n":%d,"ref":%q}`, amount, w.n, token)),
+		Sender:  cmp.Or(w.sender, "pipeline"), TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"},
 	}
 	res, err := ledger.Begin(w.ctx, w.store, req)
 	need.Must(w, err == nil && res.Answer == ledger.AnswerBegun, "begin: %v %v", res.Answer, err)
 	return res
+}
+
+// recorded is what a recorder of HTTP keeps of a charge; nil for other kinds.
+func (w *world) recorded(kind, body string) *ledger.Request {
+	w.Helper()
+	if kind != "pay" {
+		return nil
+	}
+	return &ledger.Request{Method: "POST", Origin: w.side.URL, Target: "/charges", Header: map[string][]string{"Content-Type": {"application/json"}, "X-Key": {"1"}}, Body: body,
+		Withheld: []string{"Authorization"}, Callers: map[string]string{"Authorization": ledgertest.Caller(w, w.store, "Bearer sesame-key")}}
 }
 
 // settle ends an attempt.

@@ -2,9 +2,6 @@ package record
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -36,9 +33,7 @@ func (r *redactor) digest(value string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mac := hmac.New(sha256.New, secret)
-	mac.Write([]byte(value))
-	return digestPrefix + hex.EncodeToString(mac.Sum(nil)[:16]), nil
+	return digestPrefix + ledger.KeyedDigest(secret, value), nil
 }
 
 // Digest stands for a secret that must not be stored but has to be told from

@@ -61,7 +61,7 @@ var (
 	operationNames = []string{"input", "token", "key", "op", "attempt", "receipt"}
 
 	// AnswerNames are the names of an answer, whichever way it came.
-	AnswerNames = []string{"status", "body", "header", "link", "rows", "affected", "exit", "stdout", "stderr", "json", "content", "structured", "isError"}
+	AnswerNames = []string{"status", "body", "header", "link", "rows", "exit", "stdout", "stderr", "json", "content", "structured", "isError"}
 
 	// Members are the members of the names that have fixed ones.
 	Members = map[string][]string{
@@ -110,7 +110,7 @@ var nameTypes = map[string]*cel.Type{
 	"input": cel.DynType, "token": cel.StringType, "key": cel.StringType, "receipt": cel.StringType,
 	"op": cel.MapType(cel.StringType, cel.DynType), "attempt": cel.MapType(cel.StringType, cel.DynType),
 	"cursor": cel.DynType, "env": cel.MapType(cel.StringType, cel.StringType), "it": cel.DynType,
-	"status": cel.IntType, "body": cel.DynType, "rows": cel.ListType(cel.DynType), "affected": cel.IntType,
+	"status": cel.IntType, "body": cel.DynType, "rows": cel.ListType(cel.DynType),
 	"exit": cel.IntType, "stdout": cel.StringType, "stderr": cel.StringType, "json": cel.DynType,
 	"row": cel.DynType, "content": cel.DynType, "structured": cel.DynType, "isError": cel.BoolType,
 }

@@ -27,7 +27,6 @@ type form struct {
 	blind      bool // control: off
 	idempotent bool
 	keys       bool // the downstream remembers keys, by promise
-	send       string
 	target     bool
 	fields     bool // its key is made of where it goes
 }
@@ -97,11 +96,6 @@ func anyForm(r *rand.Rand, name, via string, m manners) form {
 	s.forgets, s.blind = odds(r, 6), odds(r, 8)
 	s.idempotent, s.target, s.fields = odds(r, 7) || s.by() == "state", odds(r, 3), odds(r, 3)
 	s.keys = m.keys && via == "http"
-	if odds(r, 2) {
-		if s.send = via; via == "command" {
-			s.send = ""
-		}
-	}
 	return s
 }
 
@@ -233,14 +227,6 @@ func (s form) yaml(program, base string) string {
 			line(3, "same: it.amount == input.amount && it.to == input.to")
 		}
 		line(3, "receipt: it.id")
-	}
-	switch s.send {
-	case "http":
-		line(2, `send: { http: { post: /things, json: "${input}", headers: { X-Op: "${op.id}" } } }`)
-	case "sql":
-		line(2, `send: { sql: { query: %q, args: ["${op.id}", "${token}", "${key}", "${input.to}", "${input.amount}"] } }`, `INSERT INTO sent (op, ref, key, "to", amount) VALUES (?, ?, ?, ?, ?)`)
-	case "mcp":
-		line(2, `send: { mcp: { tool: write, arguments: { op: "${op.id}", ref: "${token}", key: "${key}", to: "${input.to}", amount: "${input.amount}" } } }`)
 	}
 	return b.String()
 }

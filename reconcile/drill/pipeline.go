@@ -2,6 +2,7 @@ package drill
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -197,13 +199,22 @@ func (p *pipeline) beginAll(ctx context.Context, wishes []wish) (reply, error) {
 // begin records the wish and, when that allows it, transmits it in the
 // background. Nothing leaves before the attempt is durable (I1).
 func (p *pipeline) begin(ctx context.Context, w wish) (ledger.BeginAnswer, error) {
+	token := cmp.Or(w.Token, ledger.NewToken())
+	q, err := p.transmission(w.Kind, w.Input, w.Key, token)
+	if err != nil {
+		return "", err
+	}
+	request, err := p.recorded(q)
+	if err != nil {
+		return "", err
+	}
 	source := ledger.Source{Pipeline: p.Name, Run: w.Run}
-	res, err := p.recorder.Begin(ctx, record.Request{Kind: w.Kind, Key: w.Key, ID: w.ID, Token: w.Token, Input: w.Input,
+	res, err := p.recorder.Begin(ctx, record.Request{Kind: w.Kind, Key: w.Key, ID: w.ID, Token: token, Input: w.Input, HTTP: request,
 		Source: source, Deadline: w.Deadline, TokenSent: carriesToken(w.Kind)})
 	if err != nil || res.Answer != ledger.AnswerBegun {
 		return res.Answer, err
 	}
-	q, err := p.transmission(w.Kind, res.Operation.Input, res.Operation.Key, res.Operation.Token)
+	q, err = p.transmission(w.Kind, res.Operation.Input, res.Operation.Key, res.Operation.Token)
 	if err != nil {
 		return res.Answer, err
 	}
@@ -305,6 +316,17 @@ func (p *pipeline) transmission(kind string, input json.RawMessage, key, token s
 		header.Set("Idempotency-Key", key)
 	}
 	return connect.HTTPRequest{Method: http.MethodPost, URL: p.Base + way.path, Header: header, Body: encode(body), Timeout: patience}, nil
+}
+
+// recorded is a request as a recorder of HTTP keeps it, so that a person can send it again.
+func (p *pipeline) recorded(q connect.HTTPRequest) (*ledger.Request, error) {
+	caller, err := p.recorder.Digest(q.Header.Get("Authorization"))
+	if err != nil {
+		return nil, err
+	}
+	return &ledger.Request{Method: q.Method, Origin: p.Base, Target: strings.TrimPrefix(q.URL, p.Base), Body: string(q.Body),
+		Header: map[string][]string{"Content-Type": q.Header["Content-Type"]}, Withheld: []string{"Authorization"},
+		Callers: map[string]string{"Authorization": caller[:ledger.CallerLength]}}, nil
 }
 
 // patience is how long a pipeline waits for an answer, unless it is told to

@@ -60,7 +60,7 @@ kinds:
   forgets:` + truthRead + `    lands_within: 20s
     visible_for: 5m
   again:` + truthRead + `    lands_within: 20s
-    send: { http: { post: /v1/payouts, json: "${input}" } }
+    resend: here
     retry: { max: 3, backoff: 1ms..1ms }
 `
 
@@ -109,7 +109,7 @@ func newTruth(t testing.TB, seed uint64) *truth {
 	u.policy, err = policy.Parse("policy.yaml", []byte(strings.ReplaceAll(truthPolicy, "@BASE@", u.down.URL())))
 	u.must(err, "read the policy")
 	// Most runs keep their ledger in memory, by the same rules: a file costs time.
-	u.store = ledgertest.NewMemory(u.wall, hostclock.With(u.now))
+	u.store = ledgertest.Keyed{Memory: ledgertest.NewMemory(u.wall, hostclock.With(u.now))}
 	if seed%5 == 0 {
 		u.store, err = open.Create(u.ctx, filepath.Join(dir, "ledger.db"), open.Options{Clock: u.wall, Steady: hostclock.With(u.now)})
 		u.must(err, "create the ledger")
@@ -158,6 +158,8 @@ func (u *truth) send(w *truthWish) {
 	machine := ledger.Actor{Name: "billing", Machine: true}
 	begun, err := ledger.Begin(u.ctx, u.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
 		Kind: w.kind, Key: fmt.Sprint("k", n), Token: w.token, Fingerprint: fmt.Sprint("f", n), Input: body(w.amount, w.token), Sender: "pipeline",
+		Request: &ledger.Request{Method: http.MethodPost, Origin: u.down.URL(), Target: "/v1/payouts", Header: map[string][]string{"Content-Type": {"application/json"}},
+			Body: string(body(w.amount, w.token)), Withheld: []string{"Authorization"}, Callers: map[string]string{"Authorization": ledgertest.Caller(u, u.store, "Bearer sk_truth")}},
 		TokenSent: true, Deadline: 5 * time.Second, Actor: machine, Source: ledger.Source{Pipeline: "billing"}})
 	u.must(err, "begin")
 	w.id = begun.Operation.ID

@@ -71,7 +71,7 @@ func TestWhatBecomesOfASend(t *testing.T) {
 	} {
 		need.That(t, c.is.Came == c.want && c.is.Word == c.word && c.is.Left == nil, "%s: %+v", name, c.is)
 	}
-	for _, err := range []error{refuse("quitting"), refuse("no_secret"), context.Canceled} {
+	for _, err := range []error{refuse("quitting"), refuse("read_only"), context.Canceled} {
 		if o := came("", op(""), err); o.Left == nil || o.Came != "" {
 			t.Errorf("%v: %+v, but nothing was begun", err, o)
 		}

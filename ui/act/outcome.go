@@ -130,7 +130,7 @@ func refused(err error) Outcome {
 		switch no.Code {
 		case "hold", "throttled":
 			return Outcome{Came: ledger.CameHeld, Word: no.Why}
-		case "quitting", "read_only", "no_secret": // another driver may have what this one lacks
+		case "quitting", "read_only": // another driver may do what this one cannot
 			return Outcome{Left: err}
 		}
 		return Outcome{Came: ledger.CameSkipped, Word: no.Why}

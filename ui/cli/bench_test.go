@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,7 @@ type bench struct {
 	store               ledger.Store
 	loaded              *policy.Policy // compiled once
 	loadedFrom          string
+	sentTo              string // where recorded requests went; "": none is recorded
 }
 
 const benchPolicy = `version: 1
@@ -128,6 +130,10 @@ func (b *bench) begin(n int, kind string, input string) (attempt string) {
 		ChangeID: ledger.NewID(), OperationID: id(n), AttemptID: attempt, Kind: kind, Key: "k-" + id(n)[34:], Token: "indoubt-7E3A" + strings.ToUpper(id(n)[34:]),
 		Fingerprint: fingerprint, Input: json.RawMessage(input), Source: ledger.Source{Pipeline: "billing", Run: "7", Host: "batch-2", PID: 411},
 		Sender: "pipeline", TokenSent: true, KeyWorks: k.Remembers > 0, Deadline: 30 * time.Second, TTL: 7 * 24 * time.Hour, Host: "batch-2", PID: 411, Actor: pipeline,
+	}
+	if b.sentTo != "" {
+		body := need.Get(k.Token.Insert([]byte(input), req.Token))(b)
+		req.Request = &ledger.Request{Method: http.MethodPost, Origin: b.sentTo, Target: "/charges", Header: map[string][]string{"Content-Type": {"application/json"}}, Body: string(body)}
 	}
 	o := ledger.Operation{Kind: kind, Input: req.Input}
 	req.Title, req.Target = k.Title(o), k.Target(o)

@@ -94,7 +94,7 @@ func TestI3_E2E_ManyBeginOneKey(t *testing.T) {
 // A grant lets one more attempt begin, whoever comes for it.
 func TestI5_E2E_ManyFetchOneGrant(t *testing.T) {
 	s := newSite(t)
-	before, _, _ := strings.Cut(kinds, "    send:\n      http:")
+	before, _, _ := strings.Cut(kinds, "    resend: here\n    answer:")
 	s.writePolicy(before) // pipelines send
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 	s.must(0, "retry", seen(op), "--reason", "the key is remembered")

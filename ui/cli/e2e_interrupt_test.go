@@ -22,9 +22,10 @@ kinds:
     idempotent: true
     retry: { max: 1 }
     lands_within: 0s
-    send: { command: [sh, -c, "sleep 1000 & echo $! > ` + started + `; wait"] }
+    resend: here
 `)
-	op := s.doubtful("work", "k", `{}`)
+	s.do("run", "--kind", "work", "--key", "k", "--", "sh", "-c", "test -e "+started+".2 || { touch "+started+".2; kill -9 $$; }; sleep 1000 & echo $! > "+started+"; wait")
+	op := s.only()
 	p := s.start("retry", seen(op), "--reason", "outage over", "--yes")
 	pid := 0
 	s.eventually("the command has started its child", func() bool {

@@ -36,13 +36,11 @@ kinds:
   charge:
     downstream: keyed` + nightly + `
       http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100, starting_after: "${cursor}" } }
-    send:
-      http: { post: /v1/payment_intents, json: "${input}" }
+    resend: here
   payout:
     downstream: plain` + nightly + `
       http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 100, starting_after: "${cursor}" } }
-    send:
-      http: { post: /v1/payouts, json: "${input}" }
+    resend: here
 `
 
 const nightly = `

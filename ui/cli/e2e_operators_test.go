@@ -37,8 +37,7 @@ downstreams:
 kinds:
   wire:` + byToken + `
   payout:` + byToken + `
-    send:
-      http: { post: /v1/payouts, json: "${input}" }
+    resend: here
 `
 
 const byToken = `

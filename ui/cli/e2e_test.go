@@ -20,8 +20,12 @@ import (
 
 	"github.com/adrg/xdg"
 
+	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
+	"indoubt/ledger/open"
 	"indoubt/ledger/postgres/pgtest"
+	"indoubt/policy"
 	"indoubt/reconcile/drill"
 	"indoubt/ui/cli"
 )
@@ -132,18 +136,18 @@ kinds:
     lands_within: 100ms
     visible_within: 0s
     retry: { max: 3 }
-` + searchByToken + `    send: { command: recorded }
+` + searchByToken + `    resend: here
   boundless:
     downstream: here
     token: argument
-` + searchByToken + `    send: { command: recorded }
+` + searchByToken + `    resend: here
   quick:
     downstream: here
     token: argument
     deadline: 8s
     lands_within: 100ms
     visible_within: 0s
-` + searchByToken + `    send: { command: recorded }
+` + searchByToken + `    resend: here
   charge:
     downstream: stripe
     token: { into: metadata.indoubt }
@@ -161,8 +165,8 @@ kinds:
       next: body.data[size(body.data) - 1].id
       same: it.amount == input.amount
       receipt: it.id
-    send:
-      http: { post: /v1/payment_intents, json: "${input}" }
+    resend: here
+    answer:
       already: status == 409 && body.error.code == "already_there"
 `
 
@@ -398,9 +402,44 @@ func (s *site) begin(kind, key, input string, more ...string) (op operation, att
 // doubtful is an operation whose first attempt ended without an answer.
 func (s *site) doubtful(kind, key, input string, more ...string) operation {
 	s.Helper()
+	if kind == "charge" && slices.Equal(more, []string{"--token-sent"}) {
+		return s.overHTTP(kind, key, input, s.down.URL(), "/v1/payment_intents")
+	}
 	op, attempt := s.begin(kind, key, input, more...)
 	s.do("settle", attempt, "--outcome", "uncertain", "--error", "no answer")
 	return s.show(op.ID)
+}
+
+// overHTTP is the same of one that a recorder of HTTP has recorded, as it went to an address.
+func (s *site) overHTTP(kind, key, input, origin, target string) operation {
+	s.Helper()
+	store := need.Get(open.Create(s.Context(), s.ledger, open.Options{Clock: func() time.Time { return time.Now().Add(s.ahead) }}))(s)
+	defer store.Close()
+	k := need.Get(policy.Parse(s.policy, need.Get(os.ReadFile(s.policy))(s)))(s).Kind(kind)
+	pipeline, token := ledger.Actor{Name: "pipeline", Machine: true}, ledger.NewToken()
+	request := &ledger.Request{Method: http.MethodPost, Origin: origin, Target: target, Header: map[string][]string{"Content-Type": {"application/json"}},
+		Body: string(need.Get(k.Token.Insert([]byte(input), token))(s))}
+	if s.down != nil {
+		request.Callers = map[string]string{"Authorization": ledgertest.Caller(s, store, "Bearer "+ownKey)}
+	}
+	o := ledger.Operation{Kind: kind, Input: []byte(input)}
+	begun, err := ledger.Begin(s.Context(), store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: key, Token: token,
+		Title: k.Title(o), Target: k.Target(o), Fingerprint: need.Get(ledger.Fingerprint(o.Input))(s), Input: o.Input, Request: request, Sender: "http",
+		TokenSent: true, KeyWorks: k.KeyWorks(), Deadline: k.Deadline, Actor: pipeline, Source: ledger.Source{Trace: s.trace()}})
+	need.Must(s, err == nil && begun.Answer == ledger.AnswerBegun, "%s %v", begun.Answer, err)
+	need.Get(ledger.Settle(s.Context(), store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: begun.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout,
+		Error: "no answer", Status: -1, Actor: pipeline}))(s)
+	return s.show(begun.Operation.ID)
+}
+
+// trace is what the site's environment says of one.
+func (s *site) trace() string {
+	for _, e := range slices.Backward(s.env) {
+		if trace, is := strings.CutPrefix(e, "TRACEPARENT="); is {
+			return trace
+		}
+	}
+	return ""
 }
 
 // seen is the id with the version it has now, as deciding commands want it.

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"indoubt/ledger/need"
@@ -26,17 +27,19 @@ defaults: { trace: 'https://traces.example/t/${op.source.trace}' }
 downstreams:
   web: { base: "` + down.URL + `" }
 kinds:
-  posted: { downstream: web, idempotent: true, send: { http: { post: /x, json: "${input}" } }, committed: status == 200 }
-  ran:    { idempotent: true, send: { command: [sh, -c, "printenv TRACEPARENT > ` + file + `"] } }
+  posted: { downstream: web, idempotent: true, resend: here, answer: { committed: status == 200 } }
+  ran:    { idempotent: true, resend: here }
 `)
 	s.env = append(s.env, "TRACEPARENT="+trace)
-	posted, ran := s.doubtful("posted", "k1", `{"a":1}`), s.doubtful("ran", "k2", `{"a":1}`)
+	posted := s.overHTTP("posted", "k1", `{"a":1}`, down.URL, "/x")
+	s.do("run", "--kind", "ran", "--key", "k2", "--", "sh", "-c", "printenv TRACEPARENT >> "+file+"; test -e "+file+".2 || { touch "+file+".2; kill -9 $$; }")
+	ran := s.list()[slices.IndexFunc(s.list(), func(o operation) bool { return o.ID != posted.ID })]
 	need.Contains(t, s.must(0, "show", ran.ID).Out, id+"  https://traces.example/t/"+id)
 
 	s.env = append(s.env, "TRACEPARENT=of somebody else")
 	s.must(0, "retry", seen(posted), "--reason", "safe to repeat")
 	need.Equal(t, <-heard, trace)
 	s.must(0, "retry", seen(ran), "--reason", "safe to repeat")
-	need.Equal(t, string(need.Get(os.ReadFile(file))(t)), trace+"\n")
+	need.Equal(t, string(need.Get(os.ReadFile(file))(t)), trace+"\n"+trace+"\n")
 	need.Lacks(t, s.must(0, "show", s.doubtful("ran", "k3", `{"a":2}`).ID).Out, "TRACE")
 }

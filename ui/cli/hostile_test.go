@@ -167,7 +167,7 @@ kinds:
       mark: it.mark
       complete: "true"
       receipt: it.id
-    send: { http: { post: "/pay", json: { what: "` + evil + ` ${input.customer}" } } }
+    resend: here
     link: "https://x/` + evil + `${receipt}"
     tests:
       - { name: "` + evil + `", answer: { status: 200, body: { data: [{ id: "` + evil + `" }] } }, want: landed }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -100,13 +101,10 @@ func (a *app) kindNamed(p *policy.Policy, name string) (*policy.Kind, error) {
 func kindJSON(p *policy.Policy, k *policy.Kind) map[string]any {
 	out := map[string]any{
 		"name": k.Name, "pattern": text(k.Pattern), "known": k.Known, "line": k.Line, "idempotent": k.Idempotent, "access": text(k.Access),
-		"read": k.Read != nil, "send": "pipeline", "retry_max": k.Retry.Max, "downstream": nil, "redirects": []string{}, "explained": p.Explain(k.Name),
+		"read": k.Read != nil, "resend": cmp.Or(k.Resend, "pipeline"), "retry_max": k.Retry.Max, "downstream": nil, "redirects": []string{}, "explained": p.Explain(k.Name),
 	}
 	if k.Downstream != nil {
 		out["downstream"], out["redirects"] = k.Downstream.Name, list(k.Downstream.Redirects)
-	}
-	if k.Send != nil {
-		out["send"] = k.Send.Via()
 	}
 	return out
 }
@@ -124,8 +122,8 @@ func writePolicy(w *safe.Writer, p *policy.Policy) {
 		if k.Read != nil {
 			check = "checked"
 		}
-		if k.Send != nil && k.Send.Via() != "pipeline" {
-			send = "sent by " + k.Send.Via()
+		if k.Resend == policy.ResendHere {
+			send = "sent from here"
 		}
 		w.Printf("  %-28s line %-4d %-9s  %-21s  retry max %d\n", name, k.Line, check, send, k.Retry.Max)
 	}

@@ -74,6 +74,8 @@ version: 1
 downstreams:
   pay: { base: "`+s.URL+`", headers: { Private-Token: `+header+` } }
 kinds:
+  other:
+    read: { command: [curl, -H, "Private-Token: ${input.ref}", --token, `+argument+`, "`+s.URL+`"], list: json }
   echo:
     downstream: pay
     title: "echo `+shaped+`"
@@ -82,8 +84,6 @@ kinds:
       http: { get: "/find", query: { q: "${token}" } }
       list: "body.data.filter(x, x.id != '`+shaped+`')"
       receipt: it.id
-    send:
-      command: [curl, -H, "Private-Token: ${input.ref}", --token, `+argument+`, "`+s.URL+`"]
     tests:
       - { name: "with `+shaped+`", answer: { body: { data: [{ id: "`+shaped+`" }, { id: "x `+header+`" }] } }, want: absent }
 `)

@@ -67,10 +67,10 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 
 func TestPolicyTryAnAnswerToTheWrite(t *testing.T) {
 	b := newBench(t)
-	b.policy = b.file("send.yaml", "version: 1\nkinds:\n  k:\n    send: { http: { post: https://h.example/x, json: \"${input}\" }, refused: status == 402 }\n")
+	b.policy = b.file("send.yaml", "version: 1\nkinds:\n  k:\n    answer: { refused: status == 402 }\n")
 	for answer, want := range map[string]string{"status: 402": "OUTCOME   failed", "status: 503": "OUTCOME   uncertain: no rule of the kind applies", "status: 201": "OUTCOME   committed"} {
 		out := b.want(0, "policy", "try", "k", "--input", `{"a":1}`, "--send", "--answer", b.file("a.yaml", answer+"\n"))
-		need.That(t, strings.Contains(out, want) && strings.Contains(out, "POST https://h.example/x") && strings.Contains(out, "REFUSED"), "%s:\n%s", answer, out)
+		need.That(t, strings.Contains(out, want) && strings.Contains(out, "REFUSED"), "%s:\n%s", answer, out)
 	}
 }
 

@@ -62,18 +62,17 @@ func (s stepJSON) result() string {
 }
 
 type answerJSON struct {
-	Status   int             `json:"status"`
-	Exit     *int            `json:"exit"`
-	Body     string          `json:"body"`
-	Stderr   string          `json:"stderr"`
-	Result   json.RawMessage `json:"result"`
-	Rows     json.RawMessage `json:"rows"`
-	Affected int64           `json:"affected"`
-	Error    *string         `json:"error"`
+	Status int             `json:"status"`
+	Exit   *int            `json:"exit"`
+	Body   string          `json:"body"`
+	Stderr string          `json:"stderr"`
+	Result json.RawMessage `json:"result"`
+	Rows   json.RawMessage `json:"rows"`
+	Error  *string         `json:"error"`
 }
 
 func answerAsJSON(a ledger.Answer) answerJSON {
-	out := answerJSON{Status: a.Status, Body: string(a.Body), Rows: raw(a.Rows), Result: raw(nil), Affected: a.Affected}
+	out := answerJSON{Status: a.Status, Body: string(a.Body), Rows: raw(a.Rows), Result: raw(nil)}
 	if a.Exited {
 		out.Exit, out.Body = &a.Exit, string(a.Stdout)
 	}

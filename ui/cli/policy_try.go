@@ -193,17 +193,7 @@ func cannotAsk(err error) error {
 // send judges an answer to a write, by the kind's rules and the general one.
 func (c tryCommand) send(ctx context.Context, p *policy.Policy, kind *policy.Kind, rec ledger.Record, saved *policy.SavedAnswer) error {
 	t, page := trialJSON{Found: []effectJSON{}}, pageJSON{}
-	via := kind.Send.Via()
-	if via == "pipeline" {
-		via = saved.Via()
-	}
-	request, err := kind.Send.Request(rec)
-	if err != nil {
-		page.Request = err.Error()
-	} else {
-		page.Request = request.Shown
-	}
-	answer := saved.Answer(via)
+	answer := saved.Answer(saved.Via())
 	page.Answer = answerAsJSON(answer)
 	page.Steps = stepsAsJSON(kind.TraceAnswer(ctx, rec, answer))
 	t.Pages = []pageJSON{page}
@@ -214,7 +204,6 @@ func (c tryCommand) send(ctx context.Context, p *policy.Policy, kind *policy.Kin
 	} else if !r.Decided {
 		t.Problem = text("no rule of the kind applies; the general rule decides")
 	}
-	t.withhold(request.Withhold)
 	t.withhold(p.Withhold)
 	return c.done("", t, t.write)
 }

@@ -69,6 +69,7 @@ type planJSON struct {
 	Sender       string       `json:"sender"`
 	WillSend     string       `json:"will_send"`
 	Body         string       `json:"body"`
+	Back         *string      `json:"back"` // why only its pipeline can send it, where the policy would send it from here
 	Digest       string       `json:"request_digest"`
 	FirstCheck   bool         `json:"first_check"`
 	Attempt      int          `json:"attempt"`
@@ -213,6 +214,9 @@ func retried(ctx context.Context, run *decisionRun, id string, plan reconcile.Pl
 		out.line = safe.Say("%s: landed already, nothing was sent. %s", id, did.Why)
 	case did.Did == reconcile.DidGrant:
 		out.line = safe.Say("%s: one send is allowed and waits for %s", id, ticket.Source(o.Source))
+		if plan.Back != "" {
+			out.line = safe.Say("%s; it cannot be sent from here: %s", out.line, safe.Of(plan.Back))
+		}
 	case state == ledger.Committed:
 		out.line = safe.Of(strings.TrimSpace(id + ": sent, it landed. " + o.Receipt()))
 	case state == ledger.Failed:
@@ -235,7 +239,7 @@ func attemptWhy(did reconcile.RetryResult) string {
 }
 
 func onePlanJSON(p reconcile.Plan) *planJSON {
-	return &planJSON{p.Basis, p.Why, moment(p.LapsesAt), p.Sender, p.WillSend, p.Body, p.Showing.Digest, p.FirstCheck, p.Attempt, p.Max, p.OverridesMax, number(p.Loss.Value)}
+	return &planJSON{p.Basis, p.Why, moment(p.LapsesAt), p.Sender, p.WillSend, p.Body, text(p.Back), p.Showing.Digest, p.FirstCheck, p.Attempt, p.Max, p.OverridesMax, number(p.Loss.Value)}
 }
 
 // writePlan shows what a retry would do, before a person agrees to it.

@@ -50,7 +50,7 @@ func TestI7_ARunSendsNothingThatAPolicyEditHasChanged(t *testing.T) {
 		old, new, word string
 		sends          int
 	}{
-		"another request":    {"post: /charges", "post: /refunds", "what would be sent has changed", 2},
+		"another request":    {"header: Idempotency-Key", "header: X-Once", "what would be sent has changed", 2},
 		"no key":             {"key: { header: Idempotency-Key, remembers: 24h }", "rate: 1000/s", "what allowed it has lapsed", 2},
 		"no further attempt": {"retry: { max: 2 }", "retry: { max: 0 }", "the policy allows no retry", 2},
 		"something else":     {"title: charge ${input.invoice}", "title: bill ${input.invoice}", "", 5},
@@ -98,7 +98,7 @@ func TestI7_ARunThatGoesOnUnderAnotherPolicySaysSo(t *testing.T) {
 	run := b.newestRun()
 	need.Equal(t, run.State, ledger.RunWaiting)
 	text := string(need.Get(os.ReadFile(b.policy))(t))
-	need.OK(t, os.WriteFile(b.policy, []byte(strings.Replace(text, "post: /charges", "post: /refunds", 1)), 0o600))
+	need.OK(t, os.WriteFile(b.policy, []byte(strings.Replace(text, "header: Idempotency-Key", "header: X-Once", 1)), 0o600))
 	_, stdout, stderr := b.run("runs", "resume", run.ID)
 	need.Contains(t, stderr, "the policy has changed since this was decided")
 	need.Contains(t, stdout, "2 left out", "what would be sent has changed")

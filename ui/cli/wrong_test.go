@@ -254,7 +254,7 @@ var brokenPolicies = append([]string{
 	"key: { strategy: uuid }",
 	"tests: [ { want: perhaps } ]",
 	"incident: { errors: none }",
-	"send: { http: { post: 5 } }",
+	"resend: 5",
 )...)
 
 // kindsOf are policies with one kind each.

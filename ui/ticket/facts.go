@@ -52,7 +52,8 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 		f := Facts{
 			Advice: k.Advise(rec, now), Price: k.Price(rec),
 			Pattern: k.Pattern, File: k.File, Line: k.Line,
-			Link: k.Link(rec.Operation), TraceLink: k.TraceLink(rec.Operation), HasRead: k.Read != nil, Via: "pipeline",
+			Link: k.Link(rec.Operation), TraceLink: k.TraceLink(rec.Operation), HasRead: k.Read != nil,
+			Via:       policy.Sending{Kind: k, Record: rec}.Via(),
 			RetryMax:  k.Retry.Max,
 			Remembers: k.Remembers,
 			SafeUntil: k.KeySafeUntil(rec),
@@ -68,9 +69,6 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 		}
 		if rec.Operation.Conflict != ledger.NoConflict {
 			f.Unit = policy.Unit(k, rec.Operation, amount)
-		}
-		if k.Send != nil {
-			f.Via = k.Send.Via()
 		}
 		if k.Read != nil {
 			f.Recognises = k.Read.Recognises()

@@ -43,7 +43,11 @@ func (t Ticket) Sending(p reconcile.Plan) []Fact {
 			same = safe.Say("%s/%d", same, p.Max)
 		}
 	}
-	out := []Fact{Tell("WILL SEND", "%s", send), Tell("", "%s", same)}
+	out := []Fact{Tell("WILL SEND", "%s", send)}
+	if p.Back != "" {
+		out = append(out, Tell("", "it cannot be sent from here: %s", safe.Of(p.Back)))
+	}
+	out = append(out, Tell("", "%s", same))
 	if p.FirstCheck {
 		out = append(out, Tell("FIRST", "one more check; if it landed, nothing is sent"))
 	}

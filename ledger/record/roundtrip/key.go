@@ -7,6 +7,7 @@ import (
 	"sort"
 	"strings"
 
+	"indoubt/ledger"
 	"indoubt/ledger/record"
 	"indoubt/ledger/redact"
 )
@@ -136,7 +137,7 @@ func (t *Transport) callersOf(req *http.Request, rule record.KindRule) (map[stri
 		if err != nil {
 			return nil, fmt.Errorf("whose key it is: %w", err)
 		}
-		said[name] = digest[:16]
+		said[name] = digest[:ledger.CallerLength]
 	}
 	return said, nil
 }

@@ -1,0 +1,30 @@
+package ledgertest
+
+import (
+	"context"
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+)
+
+// Keyed is a store in memory that has a key of digests, as a file has.
+type Keyed struct{ *Memory }
+
+// DigestKey is the key.
+func (Keyed) DigestKey(context.Context) ([]byte, error) { return []byte("the key of a test"), nil }
+
+// Caller is what a recorder keeps in the store of a header that says who asks. Where the
+// store has no key yet, it is nobody's.
+func Caller(t testing.TB, store ledger.Store, value string) string {
+	t.Helper()
+	keeper, keeps := store.(interface {
+		DigestKey(context.Context) ([]byte, error)
+	})
+	need.Must(t, keeps, "the ledger has no key")
+	key, err := keeper.DigestKey(context.Background())
+	if err != nil {
+		return "nobody"
+	}
+	return ledger.KeyedDigest(key, value)[:ledger.CallerLength]
+}
