@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 )
@@ -75,7 +76,7 @@ func TestE2E_TwoEnginesOneReaderEach(t *testing.T) {
 	opened := sync.OnceFunc(func() { close(gate) })
 	defer opened()
 	s.writePolicy(fmt.Sprintf(onePolicy, books.URL))
-	store := need.Get(open.Create(t.Context(), s.ledger, open.Options{}))(t)
+	store := need.Get(open.Create(t.Context(), s.ledger, open.Options{KeyFile: s.variable(digestkey.Variable)}))(t)
 	defer store.Close()
 	const many = 300
 	tokens := map[string]string{}

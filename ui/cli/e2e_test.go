@@ -21,6 +21,7 @@ import (
 	"github.com/adrg/xdg"
 
 	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
@@ -199,6 +200,10 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(func() { s.down.Close() })
 	s.writePolicy(kinds)
 	s.env = append(s.env, "E2E_KEY="+ownKey)
+	if s.afar { // a ledger on a server has no key beside it
+		s.env = append(s.env, digestkey.Variable+"="+filepath.Join(s.dir, "digest.key"))
+		s.must(0, "init")
+	}
 	return s
 }
 
@@ -413,7 +418,7 @@ func (s *site) doubtful(kind, key, input string, more ...string) operation {
 // overHTTP is the same of one that a recorder of HTTP has recorded, as it went to an address.
 func (s *site) overHTTP(kind, key, input, origin, target string) operation {
 	s.Helper()
-	store := need.Get(open.Create(s.Context(), s.ledger, open.Options{Clock: func() time.Time { return time.Now().Add(s.ahead) }}))(s)
+	store := need.Get(open.Create(s.Context(), s.ledger, open.Options{KeyFile: s.variable(digestkey.Variable), Clock: func() time.Time { return time.Now().Add(s.ahead) }}))(s)
 	defer store.Close()
 	k := need.Get(policy.Parse(s.policy, need.Get(os.ReadFile(s.policy))(s)))(s).Kind(kind)
 	pipeline, token := ledger.Actor{Name: "pipeline", Machine: true}, ledger.NewToken()
@@ -425,18 +430,18 @@ func (s *site) overHTTP(kind, key, input, origin, target string) operation {
 	o := ledger.Operation{Kind: kind, Input: []byte(input)}
 	begun, err := ledger.Begin(s.Context(), store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: key, Token: token,
 		Title: k.Title(o), Target: k.Target(o), Fingerprint: need.Get(ledger.Fingerprint(o.Input))(s), Input: o.Input, Request: request, Sender: "http",
-		TokenSent: true, KeyWorks: k.KeyWorks(), Deadline: k.Deadline, Actor: pipeline, Source: ledger.Source{Trace: s.trace()}})
+		TokenSent: true, KeyWorks: k.KeyWorks(), Deadline: k.Deadline, Actor: pipeline, Source: ledger.Source{Trace: s.variable("TRACEPARENT")}})
 	need.Must(s, err == nil && begun.Answer == ledger.AnswerBegun, "%s %v", begun.Answer, err)
 	need.Get(ledger.Settle(s.Context(), store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: begun.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout,
-		Error: "no answer", Status: -1, Actor: pipeline}))(s)
+		Error: "no answer", Status: -1, Actor: pipeline, Bursts: func(string) ledger.Burst { return k.Burst() }}))(s)
 	return s.show(begun.Operation.ID)
 }
 
-// trace is what the site's environment says of one.
-func (s *site) trace() string {
+// variable is one of the site's environment.
+func (s *site) variable(name string) string {
 	for _, e := range slices.Backward(s.env) {
-		if trace, is := strings.CutPrefix(e, "TRACEPARENT="); is {
-			return trace
+		if value, is := strings.CutPrefix(e, name+"="); is {
+			return value
 		}
 	}
 	return ""

@@ -14,10 +14,10 @@ import (
 func TestI9_E2E_ALateAnswerBelongsToItsAttempt(t *testing.T) {
 	s := newSite(t)
 	s.writePolicy(strings.Replace(kinds, "deadline: 6s\n    timeout: 2s", "deadline: 20s\n    timeout: 10s", 1)) // two commands are run meanwhile
-	op, first := s.begin("charge", "k1", chargeInput, "--token-sent")
-	s.do("settle", first, "--outcome", "uncertain", "--error", "timeout")
+	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
+	first := op.Attempts[0].ID
 	s.down.Meet(drill.Trouble{Fault: drill.HangBefore, Times: 1})
-	second := s.start("retry", seen(s.show(op.ID)), "--reason", "the key is remembered")
+	second := s.start("retry", seen(op), "--reason", "the key is remembered")
 	s.eventually("the second attempt is in flight", func() bool { return s.down.Hung() == 1 })
 
 	s.must(0, "settle", first, "--outcome", "committed", "--receipt", "pi_late")
