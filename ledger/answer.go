@@ -38,9 +38,8 @@ type Answer struct {
 
 	RPC *RPCAnswer // the JSON-RPC response, nil when none came
 	// Rows is the rows a query returned, as a JSON array of objects (nil when none
-	// came back), and Affected how many rows a statement changed.
-	Rows     json.RawMessage
-	Affected int64
+	// came back).
+	Rows json.RawMessage
 
 	BeganAt, EndedAt time.Time
 }

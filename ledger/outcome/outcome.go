@@ -160,8 +160,6 @@ func byDefault(s *ledger.SettleRequest, rec ledger.Record, a ledger.Answer) {
 	switch {
 	case a.RPC != nil:
 		byRPC(s, a)
-	case a.Via == "sql":
-		s.Outcome = ledger.OutcomeCommitted
 	case a.Status != 0 && committedStatus[a.Status]:
 		s.Outcome = ledger.OutcomeCommitted
 	case a.Status != 0 && refusedStatus[a.Status]:
@@ -181,12 +179,12 @@ func byDefault(s *ledger.SettleRequest, rec ledger.Record, a ledger.Answer) {
 // to have had a connection. Anything that could only have come back from the other
 // side contradicts the flag and wins.
 func neverSent(a ledger.Answer) bool {
-	return a.Unconnected || !a.Sent && a.Status == 0 && !a.Exited && a.Signal == "" && a.RPC == nil && a.Rows == nil && a.Affected == 0
+	return a.Unconnected || !a.Sent && a.Status == 0 && !a.Exited && a.Signal == "" && a.RPC == nil
 }
 
 // complete tells that a whole answer came, and not one that is none yet: a
 // status with all of its body, a process that ended by itself, a JSON-RPC
-// response, a statement that was done. An HTTP status alone is no answer of an
+// response. An HTTP status alone is no answer of an
 // MCP server, because whatever is between answers for it; unless the transport
 // knows it for a refusal and gives no error with it.
 func complete(a ledger.Answer) bool {
@@ -198,8 +196,6 @@ func complete(a ledger.Answer) bool {
 		return !unfinished(a)
 	case a.Via == "mcp":
 		return refusedStatus[a.Status]
-	case a.Via == "sql":
-		return true
 	}
 	return a.Status != 0 || a.Exited
 }
@@ -301,14 +297,12 @@ func effectIn(answer json.RawMessage) string {
 	return ""
 }
 
-// Said is what the other side said: the result, the rows, the body, or
-// standard output.
+// Said is what the other side said: the result, the body, or standard
+// output.
 func Said(a ledger.Answer) []byte {
 	switch {
 	case a.RPC != nil:
 		return a.RPC.Result
-	case a.Via == "sql":
-		return a.Rows
 	case a.Status != 0 || len(a.Body) > 0:
 		return a.Body
 	}

@@ -81,10 +81,6 @@ func TestI2_WhatAnMCPAnswerMeans(t *testing.T) {
 		{"a task failed with a refusal's code", rpcResult(`{"resultType":"complete","taskId":"t","status":"failed","error":{"code":-32601,"message":"no"}}`), "uncertain", "", "awaits", ""},
 		{"a task was cancelled", rpcResult(`{"taskId":"t","status":"cancelled"}`), "uncertain", "", "awaits", ""},
 		{"a task is handed out as failed", rpcResult(`{"task":{"taskId":"t","status":"failed"}}`), "uncertain", "", "awaits", ""},
-		{"rows", ledger.Answer{Via: "sql", Sent: true, Affected: 1}, "committed", "", "", ""},
-		{"rows that say an effect", ledger.Answer{Via: "sql", Sent: true, Rows: json.RawMessage(`[]`)}, "committed", "", "", ""},
-		{"the commit was lost", ledger.Answer{Via: "sql", Sent: true, Err: reset, Class: "reset"}, "uncertain", "", "reset", ""},
-		{"no connection", ledger.Answer{Via: "sql", Err: errors.New("connection refused")}, "failed", "never_sent", "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := Judge(t.Context(), nil, first, c.answer)

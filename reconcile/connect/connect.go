@@ -1,8 +1,8 @@
 // Package connect talks to downstreams: over HTTP, by running commands, through
 // MCP servers and in SQL.
 //
-// Each connector exists twice over, because a read and a write want opposite
-// things. A read may reuse connections, follow redirects on its own host and be
+// Each connector but SQL, which only reads, exists twice over, because a read and a
+// write want opposite things. A read may reuse connections, follow redirects on its own host and be
 // repeated by the transport. A write is one transmission or none: the connector
 // says truthfully whether a byte of it left this machine, and lets none leave
 // after the deadline.

@@ -24,14 +24,13 @@ const (
 	// "replica", or "unknown" where the database does not tell.
 	HeaderStale = "X-Indoubt-Stale"
 
-	maxConnections = 8                // of one database
-	idleConnection = time.Minute      // before one is closed
-	maxWire        = 32 << 20         // bytes a server may send in answer to one message
-	maxBusyWait    = 5 * time.Second  // for another writer of a SQLite file
-	settleTimeout  = 10 * time.Second // of ROLLBACK, which is worth more than the rest of a timeout
+	maxConnections = 8               // of one database
+	idleConnection = time.Minute     // before one is closed
+	maxWire        = 32 << 20        // bytes a server may send in answer to one message
+	maxBusyWait    = 5 * time.Second // for a writer of a SQLite file
 )
 
-// SQL reads and changes databases. It keeps one small pool of connections
+// SQL reads databases. It keeps one small pool of connections
 // for each. Its zero value is ready and safe for use by many goroutines.
 type SQL struct {
 	mu     sync.Mutex
@@ -49,10 +48,9 @@ type SQLRequest struct {
 	Query  string
 	Args   []any
 
-	Timeout  time.Duration // of the whole, in DefaultTimeout when 0 and no Deadline is set
-	Deadline time.Time     // a write is not committed after it
-	MaxRows  int           // DefaultMaxRows when 0
-	MaxBody  int64         // bytes of Rows; DefaultMaxBody when 0
+	Timeout time.Duration // of the whole, DefaultTimeout when 0
+	MaxRows int           // DefaultMaxRows when 0
+	MaxBody int64         // bytes of Rows; DefaultMaxBody when 0
 }
 
 // database is one pool, of whichever driver.
@@ -60,16 +58,9 @@ type database interface {
 	// read runs a query in a read-only transaction and reports whether what it saw
 	// may be old: "" where it is not.
 	read(ctx context.Context, q SQLRequest, into *table) (stale string, err error)
-	// send runs a statement in a transaction of a connection of its own.
-	send(ctx context.Context, q SQLRequest, into *table) (affected int64, err error)
 	secrets() []string
 	close()
 }
-
-// unproven marks an error after which a write may have taken effect.
-type unproven struct{ error }
-
-func (e unproven) Unwrap() error { return e.error }
 
 // Read runs one query in a read-only transaction under a statement timeout. It
 // stops after MaxRows rows and MaxBody bytes; the answer is Truncated then.
@@ -78,7 +69,7 @@ func (e unproven) Unwrap() error { return e.error }
 // base64. An answer of a replica has HeaderStale.
 func (s *SQL) Read(ctx context.Context, q SQLRequest) ledger.Answer {
 	a := ledger.Answer{Via: "sql", BeganAt: time.Now()}
-	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
+	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, time.Time{}))
 	defer cancel()
 	if err := mustBegin(q.Query, "SELECT", "WITH", "VALUES", "TABLE", "SHOW"); err != nil {
 		return transmit.Failed(a, &Mistaken{err})
@@ -100,35 +91,6 @@ func (s *SQL) Read(ctx context.Context, q SQLRequest) ledger.Answer {
 	if stale != "" {
 		a.Header = map[string][]string{HeaderStale: {stale}}
 	}
-	return a
-}
-
-// Send runs one statement in one transaction, over a connection of its own.
-// Sent reports whether it may have taken effect: false is proof that it has not
-// and will not, because COMMIT was never written, or was answered with a
-// refusal.
-func (s *SQL) Send(ctx context.Context, q SQLRequest) ledger.Answer {
-	a := ledger.Answer{Via: "sql", BeganAt: time.Now()}
-	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
-	defer cancel()
-	if err := mustBegin(q.Query, "INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "WITH", "SELECT", "CALL"); err != nil {
-		return transmit.Failed(a, err)
-	}
-	if transmit.Past(q.Deadline) {
-		return transmit.Failed(a, transmit.ErrPastDeadline)
-	}
-	db, err := s.database(q)
-	if err != nil {
-		return transmit.Failed(a, err)
-	}
-	rows := newTable(q)
-	rows.drain = true
-	affected, err := db.send(ctx, q, rows)
-	if err != nil {
-		a.Sent = errors.As(err, new(unproven))
-		return failedStatement(a, ctx, err, db.secrets())
-	}
-	a.Sent, a.Affected, a.Rows, a.Truncated, a.EndedAt = true, affected, rows.json(), rows.cut, time.Now()
 	return a
 }
 
@@ -193,9 +155,6 @@ func failedStatement(a ledger.Answer, ctx context.Context, err error, secrets []
 	a = transmit.Failed(a, withheld(err, secrets))
 	if a.Class == "" && timedOut(err) {
 		a.Class = ledger.ClassTimeout
-	}
-	if a.Class == "" && a.Sent {
-		a.Class = ledger.ClassEOF
 	}
 	return a
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
@@ -31,7 +30,7 @@ func openPostgres(dsn string) (database, error) {
 	config.MaxConns, config.MinConns, config.MinIdleConns = maxConnections, 0, 0
 	config.MaxConnIdleTime, config.HealthCheckPeriod = idleConnection, idleConnection
 	c := &config.ConnConfig.Config
-	c.DialFunc = pgconn.DialFunc(dialWire(nil))
+	c.DialFunc = dialWire
 	c.MaxProtocolMessageBodyLen = maxWire
 	if c.ConnectTimeout <= 0 || c.ConnectTimeout > connectTimeout {
 		c.ConnectTimeout = connectTimeout
@@ -72,7 +71,7 @@ func (p *postgres) read(ctx context.Context, q SQLRequest, into *table) (string,
 			stale = "replica"
 		}
 	}
-	if _, err := p.run(ctx, conn, q, into); err != nil {
+	if err := p.run(ctx, conn, q, into); err != nil {
 		return "", err
 	}
 	if into.cut {
@@ -82,12 +81,12 @@ func (p *postgres) read(ctx context.Context, q SQLRequest, into *table) (string,
 }
 
 // run runs the statement and takes its rows.
-func (p *postgres) run(ctx context.Context, conn *pgconn.PgConn, q SQLRequest, into *table) (pgconn.CommandTag, error) {
+func (p *postgres) run(ctx context.Context, conn *pgconn.PgConn, q SQLRequest, into *table) error {
 	result := conn.ExecParams(ctx, q.Query, ledger.Each(q.Args, postgresText), nil, nil, nil)
 	if fields := result.FieldDescriptions(); len(fields) > 0 {
 		if err := into.columns(ledger.Each(fields, func(f pgconn.FieldDescription) string { return f.Name })); err != nil {
 			_, _ = result.Close()
-			return pgconn.CommandTag{}, err
+			return err
 		}
 	}
 	for result.NextRow() {
@@ -97,64 +96,8 @@ func (p *postgres) run(ctx context.Context, conn *pgconn.PgConn, q SQLRequest, i
 			break
 		}
 	}
-	return result.Close()
-}
-
-func (p *postgres) send(ctx context.Context, q SQLRequest, into *table) (int64, error) {
-	f := &fence{deadline: q.Deadline}
-	config := p.config.ConnConfig.Config.Copy()
-	config.DialFunc = pgconn.DialFunc(dialWire(f))
-	conn, err := pgconn.ConnectConfig(ctx, config)
-	if err != nil {
-		return 0, err
-	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = conn.Close(ctx)
-	}()
-	ms := remaining(ctx)
-	if err := conn.Exec(ctx, fmt.Sprintf("BEGIN; SET LOCAL statement_timeout = %d; "+
-		"SET LOCAL idle_in_transaction_session_timeout = %d", ms, ms)).Close(); err != nil {
-		return 0, err
-	}
-	// A function may act outside the transaction. What only changes rows cannot.
-	if word := firstWord(q.Query); word == "SELECT" || word == "CALL" {
-		f.arm()
-	}
-	tag, err := p.run(ctx, conn, q, into)
-	if err != nil {
-		return 0, f.judge(err)
-	}
-	if conn.TxStatus() != 'T' {
-		return 0, unproven{errors.New("the statement ended its own transaction")}
-	}
-	f.arm()
-	done, err := conn.Exec(ctx, "COMMIT").ReadAll()
-	switch {
-	case err != nil && rolledBack(err):
-		return 0, undone(err)
-	case err != nil:
-		return 0, f.judge(err)
-	case len(done) != 1 || done[0].CommandTag.String() != "COMMIT":
-		return 0, unproven{errors.New("the database did not say that it committed")}
-	}
-	return tag.RowsAffected(), nil
-}
-
-// rolledBack reports whether PostgreSQL answered COMMIT by undoing it: a
-// constraint that is checked at the end, or a conflict with another transaction.
-// A session that is ended while committing says nothing of the kind.
-func rolledBack(err error) bool {
-	var said *pgconn.PgError
-	if !errors.As(err, &said) || said.SeverityUnlocalized != "ERROR" {
-		return false
-	}
-	switch said.Code {
-	case "40001", "40P01", "40002":
-		return true
-	}
-	return strings.HasPrefix(said.Code, "23")
+	_, err := result.Close()
+	return err
 }
 
 // timedOut reports whether the server stopped a statement because its time was up.

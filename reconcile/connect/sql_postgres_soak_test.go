@@ -140,75 +140,7 @@ func TestPostgreSQL(t *testing.T) {
 		}
 	})
 
-	t.Run("send", func(t *testing.T) { testPostgresSend(t, s, q, port) })
 	t.Run("replica", func(t *testing.T) { testPostgresReplica(t, s, q, who, bin, data, port) })
-}
-
-func testPostgresSend(t *testing.T, s *SQL, q SQLRequest, port int) {
-	must(t, s, q, "CREATE TABLE w (id serial PRIMARY KEY, token text UNIQUE, parent int REFERENCES w(id) DEFERRABLE INITIALLY DEFERRED)")
-	insert := func(token string) SQLRequest {
-		r := q
-		r.Query, r.Args = "INSERT INTO w (token) VALUES ($1) RETURNING id, token", []any{token}
-		return r
-	}
-	a := s.Send(t.Context(), insert("plain"))
-	need.Must(t, a.Err == nil && a.Sent && a.Affected == 1 && string(a.Rows) == `[{"id":1,"token":"plain"}]`, "%+v", a)
-	landed := func(token string) bool {
-		return rowsOf(t, s, q, "SELECT count(*) AS n FROM w WHERE token = '"+token+"'") == `[{"n":1}]`
-	}
-	t.Run("I2_provably without effect", func(t *testing.T) {
-		refused, late, deferred, slow := insert("refused"), insert("late"), insert("deferred"), insert("slow")
-		refused.DSN, refused.Name = within(q.DSN, address(port), "127.0.0.1:1"), "refused" // a port that no other test is given
-		late.Deadline = time.Now().Add(-time.Millisecond)
-		deferred.Query = "INSERT INTO w (token, parent) VALUES ($1, 4711)"
-		slow.Query, slow.Timeout = "INSERT INTO w (token) SELECT $1 FROM pg_sleep(20)", 300*time.Millisecond
-		for name, r := range map[string]SQLRequest{"connection refused": refused, "unique violation": insert("plain"), "past the deadline": late,
-			"refused by COMMIT": deferred, "stopped before COMMIT": slow} {
-			a := s.Send(t.Context(), r)
-			if a.Sent || a.Err == nil || a.Rows != nil || a.Affected != 0 || a.EndedAt.Sub(a.BeganAt) > 5*time.Second {
-				t.Errorf("%s: sent=%v err=%v rows=%s", name, a.Sent, a.Err, a.Rows)
-			}
-		}
-		for _, token := range []string{"refused", "late", "deferred", "slow"} {
-			need.That(t, !landed(token), "%s landed", token)
-		}
-	})
-	for name, tc := range map[string]struct {
-		before bool
-		word   string
-		sent   bool // what can be said
-		landed bool // what is true
-	}{
-		"cut before the statement": {true, "INSERT", false, false},
-		"cut after the statement":  {false, "INSERT", false, false},
-		"cut before COMMIT":        {true, "COMMIT", true, false},
-		"cut after COMMIT":         {false, "COMMIT", true, true},
-	} {
-		t.Run("I2_"+name, func(t *testing.T) {
-			relay := newCutting(t, address(port), tc.before, tc.word)
-			token := strings.ToLower(name)
-			r := insert(token)
-			r.DSN, r.Name = within(q.DSN, address(port), relay.addr), name
-			a := s.Send(t.Context(), r)
-			if a.Err == nil || a.Sent != tc.sent || a.Sent && a.Class == "" || relay.cuts.Load() != 1 {
-				t.Errorf("sent=%v class=%q err=%v after %d cuts", a.Sent, a.Class, a.Err, relay.cuts.Load())
-			}
-			need.Equal(t, landed(token), tc.landed, "landed=")
-		})
-	}
-	t.Run("I2_COMMIT that hangs", func(t *testing.T) {
-		hang := newHanging(t, address(port), "COMMIT")
-		r := insert("hangs")
-		r.DSN, r.Name = within(q.DSN, address(port), hang), "hangs"
-		a := toItsCommit(t, s, r)
-		need.That(t, a.Sent && a.Class == ledger.ClassTimeout, "sent=%v class=%q err=%v", a.Sent, a.Class, a.Err)
-	})
-	t.Run("I3_no COMMIT after the deadline", func(t *testing.T) {
-		r := insert("too late")
-		r.Query, r.Timeout, r.Deadline = "INSERT INTO w (token) SELECT $1 FROM pg_sleep(0.5)", 5*time.Second, time.Now().Add(250*time.Millisecond)
-		a := s.Send(t.Context(), r)
-		need.That(t, !a.Sent && a.Err != nil && !landed("too late"), "sent=%v err=%v", a.Sent, a.Err)
-	})
 }
 
 // A standby that stands still shows the past. Its answer must say so.
@@ -224,8 +156,4 @@ func testPostgresReplica(t *testing.T, s *SQL, q SQLRequest, who account, bin, d
 	standby.Query = "SELECT relname FROM pg_class WHERE relname = 'news'"
 	a := s.Read(t.Context(), standby)
 	need.That(t, a.Err == nil && string(a.Rows) == "[]" && len(a.Header[HeaderStale]) == 1 && a.Header[HeaderStale][0] == "replica", "%v %s %v", a.Err, a.Rows, a.Header)
-	standby.Query = "INSERT INTO w (token) VALUES ('standby')"
-	if a := s.Send(t.Context(), standby); a.Sent || a.Err == nil {
-		t.Errorf("sent=%v err=%v", a.Sent, a.Err)
-	}
 }

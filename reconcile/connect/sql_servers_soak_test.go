@@ -5,20 +5,15 @@ package connect
 import (
 	"bytes"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
-	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -99,98 +94,6 @@ func (a account) serve(t *testing.T, ready func() error, dir, name string, args 
 	t.Fatalf("%s takes no connections: %v", name, err)
 }
 
-// toItsCommit sends with longer and longer timeouts, until the COMMIT was sent, which no
-// one answers.
-func toItsCommit(t *testing.T, s *SQL, r SQLRequest) ledger.Answer {
-	for r.Timeout = 400 * time.Millisecond; ; r.Timeout *= 2 {
-		if a := s.Send(t.Context(), r); a.Sent || r.Timeout > time.Minute {
-			return a
-		}
-	}
-}
-
-// cutting is a relay in front of a server that cuts a connection once the client
-// has said a word: before the server hears it, or after it has answered. Or it
-// never passes the word on, and holds the connection.
-type cutting struct {
-	addr   string
-	word   []byte
-	before bool
-	hangs  bool
-	cuts   atomic.Int64
-}
-
-func newHanging(t *testing.T, server, word string) string {
-	t.Helper()
-	c := newCutting(t, server, true, word)
-	c.hangs = true
-	return c.addr
-}
-
-func newCutting(t *testing.T, server string, before bool, word string) *cutting {
-	t.Helper()
-	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	t.Cleanup(func() { l.Close() })
-	c := &cutting{addr: l.Addr().String(), word: []byte(word), before: before}
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go c.relay(client, server)
-		}
-	}()
-	return c
-}
-
-func (c *cutting) relay(client net.Conn, address string) {
-	defer client.Close()
-	server, err := net.Dial("tcp", address)
-	if err != nil {
-		return
-	}
-	defer server.Close()
-	var said atomic.Bool
-	go func() {
-		defer client.Close()
-		buf := make([]byte, 64<<10)
-		for {
-			n, err := server.Read(buf)
-			if err != nil || said.Load() { // what it answered is lost
-				return
-			}
-			if _, err := client.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-	}()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := client.Read(buf)
-		if err != nil {
-			return
-		}
-		if bytes.Contains(buf[:n], c.word) {
-			c.cuts.Add(1)
-			if c.hangs {
-				_, _ = io.Copy(io.Discard, client)
-			}
-			if c.before {
-				return
-			}
-			said.Store(true)
-		}
-		if _, err := server.Write(buf[:n]); err != nil {
-			return
-		}
-		if said.Load() {
-			_, _ = io.Copy(io.Discard, client) // until the other half hangs up
-			return
-		}
-	}
-}
-
 func must(t *testing.T, s *SQL, q SQLRequest, query string) {
 	t.Helper()
 	q.Query, q.Args = query, nil
@@ -215,7 +118,5 @@ func newest(pattern string) string {
 	}
 	return found[len(found)-1]
 }
-
-func within(dsn, from, to string) string { return strings.Replace(dsn, from, to, 1) }
 
 func address(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }

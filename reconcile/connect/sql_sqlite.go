@@ -73,55 +73,13 @@ func (f sqliteFile) read(ctx context.Context, q SQLRequest, into *table) (string
 	return "", into.take(rows)
 }
 
-func (f sqliteFile) send(ctx context.Context, q SQLRequest, into *table) (affected int64, err error) {
-	if err := oneStatement(q.Query); err != nil {
-		return 0, err
-	}
-	conn, done, err := f.connect(ctx, "rw", "synchronous(FULL)", "foreign_keys(1)")
-	if err != nil {
-		return 0, err
-	}
-	defer done() // undoes a transaction that is not committed
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
-		return 0, err
-	}
-	if affected, err = f.change(ctx, conn, q, into); err != nil {
-		return 0, undone(err)
-	}
-	if _, err = conn.ExecContext(context.WithoutCancel(ctx), "COMMIT"); err == nil {
-		return affected, nil
-	}
-	if code := sqliteCode(err); code == sqliteBusy || code == sqliteConstraint {
-		if _, failed := conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK"); failed == nil {
-			return 0, undone(err)
-		}
-	}
-	return 0, unproven{err}
-}
-
-func (f sqliteFile) change(ctx context.Context, conn *sql.Conn, q SQLRequest, into *table) (affected int64, err error) {
-	rows, err := conn.QueryContext(ctx, q.Query, q.Args...)
-	if err != nil {
-		return 0, err
-	}
-	if err := errors.Join(into.take(rows), rows.Close()); err != nil {
-		return 0, err
-	}
-	if err := conn.QueryRowContext(ctx, "SELECT changes()").Scan(&affected); err != nil {
-		return 0, err
-	}
-	return affected, (&fence{deadline: q.Deadline}).pass()
-}
-
 // Primary result codes (sqlite.org/rescode.html), and the limit on the length of
 // a value (sqlite.org/c3ref/c_limit_attached.html).
 const (
-	sqliteError      = 1
-	sqliteBusy       = 5
-	sqliteReadonly   = 8
-	sqliteTooBig     = 18
-	sqliteConstraint = 19
-	sqliteRange      = 25
+	sqliteError    = 1
+	sqliteReadonly = 8
+	sqliteTooBig   = 18
+	sqliteRange    = 25
 
 	limitLength = 0
 )

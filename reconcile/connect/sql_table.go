@@ -17,7 +17,6 @@ import (
 type table struct {
 	maxRows int
 	maxBody int64
-	drain   bool // rows beyond the limits are passed over, not a reason to stop
 
 	names []string // quoted
 	buf   bytes.Buffer
@@ -51,9 +50,6 @@ func (t *table) columns(names []string) error {
 
 // add takes one row and reports whether to go on.
 func (t *table) add(value func(i int) []byte) bool {
-	if t.cut {
-		return t.drain
-	}
 	begin := t.buf.Len()
 	if begin > 0 {
 		t.buf.WriteByte(',')
@@ -71,7 +67,7 @@ func (t *table) add(value func(i int) []byte) bool {
 	if t.rows == t.maxRows || int64(t.buf.Len())+2 > t.maxBody {
 		t.buf.Truncate(begin)
 		t.cut = true
-		return t.drain
+		return false
 	}
 	t.rows++
 	return true

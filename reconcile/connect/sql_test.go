@@ -1,7 +1,6 @@
 package connect
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,47 +109,6 @@ func TestReadIsBounded(t *testing.T) {
 	}
 }
 
-func TestSQLiteSend(t *testing.T) {
-	path := sqliteWith(t, `CREATE TABLE o (id INTEGER PRIMARY KEY, token TEXT UNIQUE)`,
-		`CREATE TABLE line (o INTEGER REFERENCES o(id) DEFERRABLE INITIALLY DEFERRED)`)
-	s := &SQL{}
-	defer s.Close()
-	q := SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: "INSERT INTO o (token) VALUES (?)", Args: []any{"t-1"}, Timeout: 3 * time.Second}
-	a := s.Send(t.Context(), q)
-	need.Must(t, a.Err == nil && a.Sent && a.Affected == 1 && a.Rows == nil, "%+v", a)
-	back := q
-	back.Query, back.Args = "INSERT INTO o (token) VALUES (?) RETURNING id, token", []any{"t-2"}
-	a = s.Send(t.Context(), back)
-	need.Must(t, a.Err == nil && a.Affected == 1 && string(a.Rows) == `[{"id":2,"token":"t-2"}]`, "%+v", a)
-	late := q
-	late.Args, late.Deadline = []any{"t-3"}, time.Now().Add(-time.Second)
-	deferred := q
-	deferred.Query, deferred.Args = "INSERT INTO line VALUES (77)", nil
-	for name, refused := range map[string]SQLRequest{"again": q, "past its deadline": late, "refused by COMMIT": deferred,
-		"a pragma": {Name: "o", Driver: "sqlite", DSN: path, Query: "PRAGMA user_version = 7"},
-		"two":      {Name: "o", Driver: "sqlite", DSN: path, Query: "INSERT INTO o (token) VALUES ('a'); INSERT INTO o (token) VALUES ('b')"},
-		"missing":  {Name: "x", Driver: "sqlite", DSN: path + "x", Query: "INSERT INTO o (token) VALUES ('a')"}} {
-		a := s.Send(t.Context(), refused)
-		need.That(t, !a.Sent && a.Err != nil, "%s: sent=%v err=%v", name, a.Sent, a.Err)
-	}
-	need.Equal(t, count(t, path, "SELECT (SELECT count(*) FROM o) AS o, (SELECT count(*) FROM line) AS l"), `[{"o":2,"l":0}]`)
-}
-
-func TestSQLiteSendWaitsForAnotherWriterNoLongerThanItMay(t *testing.T) {
-	path := sqliteWith(t, `CREATE TABLE o (token TEXT)`)
-	other, done, err := sqliteFile{path}.connect(t.Context(), "rw")
-	need.OK(t, err)
-	defer done()
-	need.Get(other.ExecContext(t.Context(), "BEGIN IMMEDIATE"))(t)
-	s := &SQL{}
-	defer s.Close()
-	q := SQLRequest{Name: "o", Driver: "sqlite", DSN: path, Query: "INSERT INTO o VALUES ('t')", Timeout: 100 * time.Millisecond}
-	a := s.Send(t.Context(), q)
-	need.That(t, !a.Sent && a.Err != nil, "sent=%v err=%v", a.Sent, a.Err)
-	need.Get(other.ExecContext(context.Background(), "ROLLBACK"))(t)
-	need.Equal(t, count(t, path, "SELECT count(*) AS n FROM o"), `[{"n":0}]`)
-}
-
 func TestSQLiteReadSeesTheFileThatIsThereNow(t *testing.T) {
 	path := sqliteWith(t, `CREATE TABLE o (n)`, `INSERT INTO o VALUES (1)`)
 	restored := sqliteWith(t, `CREATE TABLE o (n)`, `INSERT INTO o VALUES (2)`, `PRAGMA wal_checkpoint(TRUNCATE)`)
@@ -183,10 +141,8 @@ func TestSecretsOfADatabaseAreNotShown(t *testing.T) {
 		"postgres": {"postgres://me:hunter42@127.0.0.1:1/x?connect_timeout=1", "host=127.0.0.1 port=1 user=me password=hunter42", "postgres://me:hunter42@[::1", "host=x password='hunter42"},
 	} {
 		for _, dsn := range dsns {
-			for _, ask := range []func(context.Context, SQLRequest) ledger.Answer{s.Read, s.Send} {
-				a := ask(t.Context(), SQLRequest{Name: dsn, Driver: driver, DSN: dsn, Query: "SELECT 1", Timeout: 2 * time.Second})
-				need.That(t, a.Err != nil && !strings.Contains(a.Err.Error(), "hunter42"), "%s %s: %v", driver, dsn, a.Err)
-			}
+			a := s.Read(t.Context(), SQLRequest{Name: dsn, Driver: driver, DSN: dsn, Query: "SELECT 1", Timeout: 2 * time.Second})
+			need.That(t, a.Err != nil && !strings.Contains(a.Err.Error(), "hunter42"), "%s %s: %v", driver, dsn, a.Err)
 		}
 	}
 	_, err := (&SQL{closed: true}).database(SQLRequest{})
