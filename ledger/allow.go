@@ -28,6 +28,7 @@ type GrantRequest struct {
 
 	AttemptID string // not empty: begin the attempt at once
 	Own       bool   // its recorder repeats its own request, which it still has whole
+	Safe      bool   // with Own: and no repeat can act twice, unless another one acted on its target
 	TokenSent bool
 	Deadline  time.Duration
 	Host      string
@@ -190,6 +191,8 @@ func (g GrantRequest) repeats(rec *Record) error {
 		return g.no("refused", "it was said to have landed, or was undone: only a person settles it", "")
 	case o.Conflict != NoConflict:
 		return g.no("conflict", "it is in conflict: "+o.ConflictNote, "")
+	case g.Safe:
+		return nil
 	case len(rec.Related) > 0:
 		return g.no("related", "another operation wants the same, or came later on the same target: "+rec.Related[0].ID, "")
 	case !o.KeyLive:
@@ -201,6 +204,12 @@ func (g GrantRequest) repeats(rec *Record) error {
 // beside refuses a retry beside a related operation that landed or may have: it
 // is a risk, and only of those that the person was shown.
 func (g GrantRequest) beside(rec *Record) error {
+	if g.Safe {
+		if rel := rec.Overtaken(); rel != nil {
+			return g.no("related", "another one landed or may have: "+rel.says(), "a person may take the risk")
+		}
+		return nil
+	}
 	shown, hint := g.Related, "look again"
 	if g.Basis != BasisRiskAccepted {
 		shown, hint = nil, "a person may take the risk"

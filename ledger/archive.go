@@ -155,7 +155,7 @@ func (w Whole) Slim(file string) Whole {
 // is found by counting on from it.
 func (w Whole) ForgetAt(m Moment) time.Time {
 	o := w.Operation
-	if of, _ := made(o.Key); of != "" || IsMasked(o.Key) || o.TTL == 0 || o.State != Committed || o.Doubted || o.AttemptCount != 1 || o.Incident != "" || o.Archive != "" || len(w.Marks) > 0 ||
+	if MadeKey(o.Key) || IsMasked(o.Key) || o.TTL == 0 || o.State != Committed || o.Doubted || o.AttemptCount != 1 || o.Incident != "" || o.Archive != "" || len(w.Marks) > 0 ||
 		slices.ContainsFunc(w.Attempts, func(a Attempt) bool { return a.Outcome != OutcomeCommitted || a.LateOutcome != "" }) {
 		return time.Time{}
 	}
@@ -296,7 +296,7 @@ var packers = sync.Pool{New: func() any {
 }}
 
 // packed is what packed texts have in common, the most frequent last. It is part of their format.
-var packed = []byte(strings.NewReplacer("^0", "\x00", "^1", "\x01", "^2", "\x02", "^3", "\x03", "^4", "\x04").Replace(`"scope":"","mark_rules":"","key_fields":"","target":"","request":{"method":"POST","origin":"https://","lost":"it is archived","callers":{}},"state":"abandoned","state":"failed",` +
+var packed = []byte(strings.NewReplacer("^0", "\x00", "^1", "\x01", "^2", "\x02", "^3", "\x03", "^4", "\x04").Replace(`"scope":"","mark_rules":"","gate":"","target":"","request":{"method":"POST","origin":"https://","lost":"it is archived","callers":{}},"state":"abandoned","state":"failed",` +
 	`"version":3,"error_class":"timeout","verdict":"absent","verdict":"landed","effect_word":"created","actor":"checks","hands":"","reason":"attempt 1: committed, receipt ","acked_receipts":[""],"claimed_receipts":[""],` +
 	`"doubted":true,"attempt_count":2,"doubted_at":"^3","archive":"","incident":"","joined":"error","fault_at":"^3","basis":"key_safe","grant_id":"^4","sender":"command","sender":"http","sender":"pipeline","key_works":true,` +
 	`"outcome":"uncertain","outcome":"failed","proof":"never_sent","proof":"refused","proof":"absent","error_class":"timeout","status":-1,"late_outcome":"committed","late_at":"^3","late_receipt":"","tree":"empty","tree_at":"^3",` +

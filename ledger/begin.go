@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 )
@@ -16,39 +18,40 @@ type BeginRequest struct {
 
 	Kind, Scope, Key, Token, Fingerprint string
 	AnyKind                              bool // the key stands for the same, whatever its kind was called when it was recorded
-	Title, Target, Session               string
-	Marks                                Marks // names its effect may show under, where the policy has rules for that
-	Input                                json.RawMessage
-	Redacted                             bool
-	Command                              *Command
-	Request                              *Request // as an HTTP recorder sends it
-	Source                               Source
-	Sender                               string        // who transmits: pipeline, http, command
-	TokenSent                            bool          // the token is inside this transmission
-	KeyWorks                             bool          // the downstream treats a repeat under this key as the same request
-	Remembers                            time.Duration // with KeyWorks: how long it remembers one; 0: not known
-	Deadline                             time.Duration // of the attempt, from the ledger's Now
-	TTL                                  time.Duration // how long a finished operation keeps its key; 0: for ever
-	Remark                               string        // said with the event's reason
-	Supersedes                           bool          // a finished operation gives its key up once it is Superseded
-	SentAt                               time.Time     // when another program may first have sent it, before this is recorded; zero: nothing did
-	AwaitsDelivery                       bool          // the caller says with Deliver when it has passed the final answer on
-	// Beside is an operation in doubt that wants the same, where the kind's policy lets
-	// this one go out all the same. It is raised as a possible duplicate if it lands
-	// while that one may have, unless a repeat does no harm: Idempotent.
-	Beside     string
-	Idempotent bool
-	// AlikeOver reports whether what has the same input under another key does not stand for
-	// this request, though it is in flight or in doubt; nil: it does. AnyAlike: whatever its
-	// kind. What does stand is the answer to a request that would be sent; what does not is
-	// what this one goes out beside. See Locator.Like.
-	AlikeOver func(Record) bool
-	AnyAlike  bool
-	Host      string
-	PID       int
-	Place     Place
-	Tree      Tree // TreeOpen: a command of this process transmits
-	Actor     Actor
+	// Gate is a digest, under the ledger's key, of what is asked and where it goes, whatever
+	// its kind, its scope and its key are called. While one is in flight or in doubt under it,
+	// no other begins. "": identical requests are normal.
+	Gate                   string
+	SentKey                string // what goes out, where Key does not; see Operation.KeyToSend
+	Title, Target, Session string
+	Marks                  Marks // names its effect may show under, where the policy has rules for that
+	Input                  json.RawMessage
+	Redacted               bool
+	Command                *Command
+	Request                *Request // as an HTTP recorder sends it
+	Source                 Source
+	Sender                 string        // who transmits: pipeline, http, command
+	TokenSent              bool          // the token is inside this transmission
+	KeyWorks               bool          // the downstream treats a repeat under this key as the same request
+	Remembers              time.Duration // with KeyWorks: how long it remembers one; 0: not known
+	Deadline               time.Duration // of the attempt, from the ledger's Now
+	TTL                    time.Duration // how long a finished operation keeps its key; 0: for ever
+	Remark                 string        // said with the event's reason
+	Supersedes             bool          // a finished operation gives its key up once it is Superseded
+	SentAt                 time.Time     // when another program may first have sent it, before this is recorded; zero: nothing did
+	AwaitsDelivery         bool          // the caller says with Deliver when it has passed the final answer on
+	// Beside is an operation in doubt that asks the same and holds nothing back (see
+	// SettleRequest.Passes). Its caller was told. If this one lands while that one may have, it
+	// is raised as a possible duplicate.
+	Beside  string
+	Follows string // an operation that was waited for: it stands for this request even if it is delivered
+	Safe    bool   // a repeat cannot act twice: one in doubt gets a further attempt
+	Replay  bool   // what is finished keeps its name for TTL, also where its input alone is that
+	Host    string
+	PID     int
+	Place   Place
+	Tree    Tree // TreeOpen: a command of this process transmits
+	Actor   Actor
 }
 
 // BeginAnswer is what a begin is told.
@@ -71,7 +74,9 @@ type BeginResult struct {
 	Operation Operation
 	Attempt   Attempt
 	Why       string
-	Alike     bool // the operation has another key; see Locator.Like
+	Gated     bool // the operation has another name; it asks the same
+	Told      bool // it is told once: who asks again, begins
+	Like      bool // it is another call of the same tool
 }
 
 const (
@@ -91,42 +96,44 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 		return BeginResult{}, fmt.Errorf("begin: a deadline of %s is outside %s … %s", req.Deadline, MinDeadline, MaxDeadline)
 	}
 	var res BeginResult
-	at := Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Skip: AllParts &^ (PartHolds | PartRelated)}
+	at := Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Gate: req.Gate, Skip: AllParts &^ (PartHolds | PartRelated)}
 	if req.AnyKind {
 		at.Kind = ""
 	}
-	if req.SentAt.IsZero() { // else it was sent
-		if at.Like = req.Fingerprint; !req.AnyAlike {
-			at.LikeKind = req.Kind
+	var further string // what a further attempt is of, under another name
+	rule := func(rec *Record) (c Change, err error) {
+		further = ""
+		if res, c, err = begin(rec, req); err != nil || res.Answer != AnswerBegun {
+			return c, err
 		}
-	}
-	rule := func(rec *Record) (Change, error) {
-		var c Change
-		req := req
-		req.Beside = cmp.Or(req.Beside, rec.passed(req))
-		if res, c = begin(rec, req); res.Answer != AnswerBegun {
+		other := rec.Open
+		if other == nil || other.Operation.ID == res.Operation.ID || c.seenBeside(req.AttemptID, other.Operation.ID) {
 			return c, nil
 		}
-		other := rec.alike(req, c)
-		if other == nil {
+		if !req.SentAt.IsZero() { // it was sent, and is in doubt beside the other
+			c.Operation.Gate = ""
 			return c, nil
 		}
-		res = BeginResult{Answer: AnswerInDoubt, Operation: other.Operation, Alike: true} // only its own key sends it again
-		if names := other.Operation.Request.OtherCaller(req.Request); len(names) > 0 {
-			res.Answer, res.Why = AnswerNotYours, strings.Join(names, ", ")
-		} else if other.State() == Pending {
+		res = BeginResult{Answer: AnswerInDoubt, Operation: other.Operation, Gated: true}
+		if other.State() == Pending {
 			res.Answer = AnswerInProgress
+		} else if req.Safe {
+			further = other.Operation.ID
 		}
 		return Change{}, nil
 	}
 	applied, err := s.Change(ctx, at, req.ChangeID, rule)
+	if err == nil && further != "" {
+		req.Fingerprint = "" // what is asked is the same; what is kept of it may differ
+		applied, err = s.Change(ctx, Locator{ID: further, Skip: at.Skip}, req.ChangeID, rule)
+	}
 	if err != nil {
 		return BeginResult{}, err
 	}
 	if applied.Noop && (res.Answer == "" || res.Answer == AnswerBegun) { // what begins is written: the change was made before
 		return repeatedBegin(applied.After, req)
 	}
-	if applied.After.ID != "" && !res.Alike {
+	if applied.After.ID != "" && !res.Gated {
 		res.Operation = applied.After
 	}
 	return res, nil
@@ -143,25 +150,26 @@ func repeatedBegin(o Operation, req BeginRequest) (BeginResult, error) {
 }
 
 // begin is the rule.
-func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
+func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	if !rec.Found {
 		return beginNew(rec, req, false)
 	}
 	o := rec.Operation
-	told := func(a BeginAnswer, why string) (BeginResult, Change) {
-		return BeginResult{Answer: a, Operation: o, Why: why}, Change{}
+	told := func(a BeginAnswer, why string) (BeginResult, Change, error) {
+		return BeginResult{Answer: a, Operation: o, Why: why}, Change{}, nil
 	}
-	if expired(rec) {
+	if rec.nameOver(req) {
 		return beginNew(rec, req, true)
 	}
-	if names := o.Request.OtherCaller(req.Request); len(names) > 0 {
-		return told(AnswerNotYours, strings.Join(names, ", "))
-	}
-	if o.Fingerprint != "" && req.Fingerprint != "" && o.Fingerprint != req.Fingerprint {
+	byFields := madeOf(o.Key, namedByFields) // whatever else differs
+	if !byFields && o.Fingerprint != "" && req.Fingerprint != "" && o.Fingerprint != req.Fingerprint {
 		return told(AnswerKeyReused, "")
 	}
 	if req.Supersedes && rec.Superseded() {
 		return beginNew(rec, req, true)
+	}
+	if names := o.Request.OtherCaller(req.Request); len(names) > 0 && o.State == Committed { // holding asks for no credential
+		return told(AnswerNotYours, strings.Join(names, ", "))
 	}
 	switch rec.State() {
 	case Pending:
@@ -173,10 +181,13 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 	case Uncertain:
 		if o.State == Pending { // the deadline has passed and is not written down yet
 			c := expire(rec)
-			return BeginResult{Answer: AnswerInDoubt, Operation: *c.Operation}, c
+			return BeginResult{Answer: AnswerInDoubt, Operation: *c.Operation}, c, nil
 		}
 		if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
 			return beginGranted(rec, req, *g)
+		}
+		if req.Safe {
+			return beginSafe(rec, req)
 		}
 		return told(AnswerInDoubt, "")
 	default: // Failed
@@ -187,7 +198,8 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 			return told(AnswerRefused, fmt.Sprintf("it is recorded as failed, but was said to have landed (%s); a retry needs a person's grant", cmp.Or(o.ConflictNote, o.Reason)))
 		}
 		if !allProven(o, rec.Attempts) {
-			return told(AnswerRefused, fmt.Sprintf("%s said it did not land (%s), which is no proof; a retry needs a person's grant", o.Actor, o.Reason))
+			return told(AnswerRefused, fmt.Sprintf("%s said it did not land (%s), which is no proof; a retry needs a person's grant",
+				o.Actor, o.Reason))
 		}
 		if rel := rec.since(); rel != nil {
 			return told(AnswerRefused, "it did not land, but another one did or may have: "+rel.says()+"; a retry needs a person's grant")
@@ -197,6 +209,25 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change) {
 		}
 		return beginAgain(rec, req, nil)
 	}
+}
+
+// beginSafe begins a further attempt of what cannot act twice, while nothing else may have
+// acted on its target: a permission given and used at once.
+func beginSafe(rec *Record, req BeginRequest) (BeginResult, Change, error) {
+	o := rec.Operation
+	g := GrantRequest{ChangeID: req.ChangeID, GrantID: DeriveID(req.ChangeID, "grant"), OperationID: o.ID, Version: o.Version,
+		Basis: BasisKeySafe, Sender: req.Sender, KeyWorks: true, Actor: req.Actor, ExpiresAt: rec.Now.Add(req.Deadline), MaxAttempts: math.MaxInt,
+		AttemptID: req.AttemptID, Own: true, Safe: true, TokenSent: req.TokenSent, Deadline: req.Deadline,
+		Host: req.Host, PID: req.PID, Place: req.Place, Tree: req.Tree}
+	c, err := g.allow(rec)
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return BeginResult{Answer: AnswerInDoubt, Operation: o, Why: refused.Why}, Change{}, nil
+	}
+	if err != nil {
+		return BeginResult{}, Change{}, err
+	}
+	return BeginResult{Answer: AnswerBegun, Operation: *c.Operation, Attempt: c.Attempts[0]}, c, nil
 }
 
 // expired reports whether a finished operation has given its key up. Anything
@@ -223,23 +254,23 @@ func allProven(o Operation, attempts []Attempt) bool {
 	return len(attempts) > 0 && len(attempts) == o.AttemptCount
 }
 
-func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change) {
+func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change, error) {
 	now := rec.Now
 	o := Operation{
-		ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, KeyLive: true,
-		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: req.Target, MarkRules: req.Marks.Rules, KeyFields: req.Marks.Fields,
+		ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, SentKey: req.SentKey, KeyLive: true, Gate: req.Gate,
+		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: req.Target, MarkRules: req.Marks.Rules,
 		Input: req.Input, Redacted: req.Redacted, Command: req.Command, Source: req.Source, Session: req.Session,
 		Request: req.Request, TTL: req.TTL, CreatedAt: now,
 	}
 	rec = &Record{Operation: o, Now: now, Steady: rec.Steady}
-	res, c := beginAgain(rec, req, nil)
+	res, c, err := beginAgain(rec, req, nil)
 	c.Insert, c.Retire, c.Marks = true, retire, req.Marks.Values
-	return res, c
+	return res, c, err
 }
 
-func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change) {
+func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change, error) {
 	if h := rec.HeldBy(); h != nil {
-		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation, Why: h.says()}, Change{}
+		return BeginResult{Answer: AnswerRefused, Operation: rec.Operation, Why: h.says()}, Change{}, nil
 	}
 	if rel := g.voidedBy(rec); rel != nil {
 		return beginOvertaken(rec, req, g, rel)
@@ -249,19 +280,19 @@ func beginGranted(rec *Record, req BeginRequest, g Grant) (BeginResult, Change) 
 
 // beginOvertaken takes a permission back that was given before another operation on the
 // same target was begun, or may have landed: sending now might do that again, or undo it.
-func beginOvertaken(rec *Record, req BeginRequest, g Grant, by *Relation) (BeginResult, Change) {
+func beginOvertaken(rec *Record, req BeginRequest, g Grant, by *Relation) (BeginResult, Change, error) {
 	why := fmt.Sprintf("what %s had allowed is void: since then, %s", g.Actor, by.says())
 	o := rec.Operation
 	o.Version++
 	note(rec, &o, req.Actor, why)
 	return BeginResult{Answer: AnswerRefused, Operation: o, Why: why},
 		Change{Operation: &o, Grants: voided(rec, why), Event: &Event{ID: req.ChangeID, Verb: "void", Actor: req.Actor, Reason: why,
-			Detail: detail(map[string]any{"grant": g.ID, "related": by.ID})}}
+			Detail: detail(map[string]any{"grant": g.ID, "related": by.ID})}}, nil
 }
 
 // beginAgain starts an attempt: the first, one after proven failures, or one
 // that consumes a grant.
-func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
+func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change, error) {
 	o := rec.Operation
 	a := Attempt{
 		ID: req.AttemptID, OperationID: o.ID, N: o.AttemptCount + 1, Sender: req.Sender,
@@ -287,9 +318,9 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 	case a.N > 1:
 		a.Basis = BasisAbsent
 		c.Grants = voided(rec, "a new attempt began")
-	case req.Beside != "" && !req.Idempotent:
+	case req.Beside != "" && !req.Safe:
 		a.Basis = BasisRiskAccepted
-		c.Event.Reason = fmt.Sprintf("attempt %d, beside %s, which wants the same and is in doubt", a.N, req.Beside)
+		c.Event.Reason = fmt.Sprintf("attempt %d, beside %s, which asks the same and is in doubt", a.N, req.Beside)
 	}
 	facts := struct {
 		Attempt string `json:"attempt"`
@@ -306,10 +337,10 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change) {
 	}
 	c.Event.Detail = detail(facts)
 	start(&o, a, a.StartedAt)
-	o.Undelivered = req.AwaitsDelivery
+	o.Undelivered = req.AwaitsDelivery || madeOf(o.Key, namedByInput)
 	note(rec, &o, req.Actor, c.Event.Reason)
 	c.Operation, c.Attempts = &o, []Attempt{a}
-	return BeginResult{Answer: AnswerBegun, Operation: o, Attempt: a}, c
+	return BeginResult{Answer: AnswerBegun, Operation: o, Attempt: a}, c, nil
 }
 
 // start puts an attempt in flight.

@@ -19,9 +19,9 @@ type Record struct {
 	// Gap is until when attempts may have begun that the ledger has lost: its database
 	// failed over then, or its file is a copy that was adopted then. Zero: none is lost.
 	Gap time.Time
-	// Alike are those that may stand for a request under this key, found or not, the newest
-	// first and with AllParts left out; see Locator.Like.
-	Alike []Record
+	// Open is what is in flight or in doubt under the locator's gate, with AllParts left out;
+	// nil: nothing is.
+	Open *Record
 }
 
 // Change is what a rule wants written. The store writes it as a whole, guarded

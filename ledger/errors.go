@@ -23,6 +23,7 @@ var (
 	ErrMoving    = errors.New("the ledger is being moved, or has moved")
 	ErrMoved     = errors.New("the operation has moved since it was seen")
 	ErrRefused   = errors.New("refused")
+	ErrNoKey     = errors.New("the ledger has no key for its digests yet")
 	ErrLeaseLost = errors.New("the lease on this operation was lost to another engine")
 )
 

@@ -40,12 +40,14 @@ func (f Filter) sends(t Term, kind string) bool {
 // a term of another sort.
 func (t Term) Columns() []string {
 	switch t.Field {
-	case "id", "key", "token", "receipt", "incident":
+	case "key":
+		return []string{"key", "sent_key"}
+	case "id", "token", "receipt", "incident":
 		if t.Value != AnyIncident {
 			return []string{t.Field}
 		}
 	case "named":
-		return []string{"id", "key", "token", "receipt"}
+		return []string{"id", "key", "sent_key", "token", "receipt"}
 	}
 	return nil
 }
@@ -186,7 +188,7 @@ func (f Filter) match(t Term, r Row, now time.Time) bool {
 		if t.Field == "incident" && t.Value == AnyIncident {
 			return r.Incident != ""
 		}
-		of := map[string]string{"id": r.ID, "key": r.Key, "token": r.Token, "receipt": r.Receipt, "incident": r.Incident}
+		of := map[string]string{"id": r.ID, "key": r.Key, "sent_key": r.SentKey, "token": r.Token, "receipt": r.Receipt, "incident": r.Incident}
 		return slices.ContainsFunc(t.Columns(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
 	case "kind", "state", "lane", "group", "downstream", "source", "error":
 		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "group": string(r.Group)}[t.Field]

@@ -53,10 +53,7 @@ type Locator struct {
 	Kind      string // with Key; "": whatever it is, and the newest of several
 	Scope     string
 	Key       string
-	// Like is the fingerprint of a request, with Key. One of the scope may stand for the
-	// request that is in flight or in doubt and has the same input, where its key or this one
-	// was made of that, in another way (I4). LikeKind is of which kind; "": of any.
-	Like, LikeKind string
+	Gate      string // with Key: what is open under it is looked for as well; see BeginRequest.Gate
 	// Skip is what the rule, or the caller of Read, does not look at. A store may leave
 	// it out of the record.
 	Skip Parts

@@ -8,8 +8,4 @@ package ledger
 type Marks struct {
 	Rules  string // of the policy, which made them; "" when none did
 	Values []string
-	// Fields is a digest of the fields that the policy makes the kind's key of, ""
-	// where it names none or the input lacks one. Two operations of a kind with the
-	// same ones want the same, whatever else their inputs say.
-	Fields string
 }

@@ -10,6 +10,9 @@ import (
 // State is where an operation stands.
 type State string
 
+// Open reports whether an attempt is in flight, or what became of one is not known.
+func (s State) Open() bool { return s == Pending || s == Uncertain }
+
 const (
 	// Pending: one attempt is in flight. Ends by that attempt's outcome or its deadline.
 	Pending State = "pending"
@@ -221,10 +224,11 @@ type Operation struct {
 	ID          string          `json:"id,omitzero"` // UUIDv7
 	Kind        string          `json:"kind,omitzero"`
 	Scope       string          `json:"scope,omitzero"`       // partitions keys (a proxy's server, a credential's digest); usually empty
-	Key         string          `json:"key,omitzero"`         // idempotency key, the same on every attempt (I4)
+	Key         string          `json:"key,omitzero"`         // names it in its kind and scope: the caller's, or a made one
+	SentKey     string          `json:"sent_key,omitzero"`    // the caller's key, where others name it; see KeyToSend
+	Gate        string          `json:"gate,omitzero"`        // digest of what is asked, and where; one under it is open at most. "": none
 	Token       string          `json:"token,omitzero"`       // correlation token, the same on every attempt (I4)
 	MarkRules   string          `json:"mark_rules,omitzero"`  // of the policy, under which its marks were made
-	KeyFields   string          `json:"key_fields,omitzero"`  // what they say of the fields that make its key; see Marks
 	TokenSent   bool            `json:"token_sent,omitzero"`  // the token is known to have been inside at least one transmission
 	Fingerprint string          `json:"fingerprint,omitzero"` // SHA-256 (hex) of the canonical input
 	Title       string          `json:"title,omitzero"`

@@ -68,9 +68,9 @@ func (p Pricing) Unpriced() bool { return p.Digest == "" && p.Miss == Cost{} && 
 // Row is one line of a list: the narrow part of an operation, its pricing and
 // its open grant. It is read from the hot table for open operations.
 type Row struct {
-	ID          string
-	Kind        string
-	Key         string
+	ID   string
+	Kind string
+	Keys
 	Token       string
 	Title       string
 	Target      string
@@ -100,6 +100,10 @@ type Row struct {
 	Pricing Pricing
 }
 
+// Keys are the name of an operation, and what goes out where that is another; see
+// Operation.KeyToSend.
+type Keys struct{ Key, SentKey string }
+
 // Beside says which other operations matter to a row.
 type Beside struct {
 	SameInput int  // how many have the same fingerprint
@@ -109,7 +113,7 @@ type Beside struct {
 // Row is the operation as a list shows it, without what is beside it.
 func (o *Operation) Row() Row {
 	return Row{
-		ID: o.ID, Kind: o.Kind, Key: o.Key, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
+		ID: o.ID, Kind: o.Kind, Keys: Keys{o.Key, o.SentKey}, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
 		State: o.State, Fact: o.Fact, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
 		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Hands: o.Hands, Attempts: o.AttemptCount,
 		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,

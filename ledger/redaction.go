@@ -64,7 +64,7 @@ func (o Operation) without(key bool) Operation {
 	}
 	o.Target = Masked(o.Target)
 	if key {
-		o.Key = Masked(o.Key)
+		o.Key, o.SentKey = Masked(o.Key), ""
 	}
 	o.Receipts, o.AckedReceipts, o.ClaimedReceipts = Each(o.Receipts, Masked), Each(o.AckedReceipts, Masked), Each(o.ClaimedReceipts, Masked)
 	if o.Input != nil {

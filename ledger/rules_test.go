@@ -61,7 +61,8 @@ func (b *bench) begin(mod ...func(*BeginRequest)) (BeginResult, string) {
 	for _, m := range mod {
 		m(&req)
 	}
-	res, c := begin(&b.rec, req)
+	res, c, err := begin(&b.rec, req)
+	need.OK(b.t, err)
 	b.write(c)
 	return res, res.Attempt.ID
 }

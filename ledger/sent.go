@@ -14,11 +14,13 @@ type Sent struct {
 	Attempt   Attempt
 	Marks     []string
 	Actor     Actor
+	Awaits    bool // its caller says when the answer was delivered
 }
 
 // SentOf is what a begin has recorded.
 func SentOf(req BeginRequest, res BeginResult) Sent {
-	return Sent{ChangeID: req.ChangeID, Operation: res.Operation, Attempt: res.Attempt, Marks: req.Marks.Values, Actor: req.Actor}
+	return Sent{ChangeID: req.ChangeID, Operation: res.Operation, Attempt: res.Attempt, Marks: req.Marks.Values, Actor: req.Actor,
+		Awaits: req.AwaitsDelivery}
 }
 
 // SettleSent is Settle for who remembers the begin. A ledger that has lost it, because its
@@ -31,7 +33,8 @@ func SettleSent(ctx context.Context, s Changer, sent Sent, req SettleRequest) (A
 		return applied, err
 	}
 	o := sent.Operation
-	whole, failed := s.Change(ctx, Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key}, sent.ChangeID, func(rec *Record) (Change, error) {
+	at := Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key, Gate: o.Gate}
+	whole, failed := s.Change(ctx, at, sent.ChangeID, func(rec *Record) (Change, error) {
 		return sent.whole(rec, req), nil
 	})
 	if failed == nil && whole.Noop { // its begin is in the history: it was not lost
@@ -45,9 +48,12 @@ func SettleSent(ctx context.Context, s Changer, sent Sent, req SettleRequest) (A
 func (sent Sent) whole(rec *Record, req SettleRequest) Change {
 	was, a := sent.Operation, sent.Attempt
 	o := Operation{
-		ID: was.ID, Kind: was.Kind, Scope: was.Scope, Key: was.Key, KeyLive: !rec.Found, Token: was.Token, Fingerprint: was.Fingerprint,
-		Title: was.Title, Target: was.Target, KeyFields: was.KeyFields, Input: was.Input, Redacted: was.Redacted, Command: was.Command,
+		ID: was.ID, Kind: was.Kind, Scope: was.Scope, Key: was.Key, SentKey: was.SentKey, KeyLive: !rec.Found, Token: was.Token, Fingerprint: was.Fingerprint,
+		Title: was.Title, Target: was.Target, Input: was.Input, Redacted: was.Redacted, Command: was.Command,
 		Source: was.Source, Session: was.Session, Request: was.Request, TTL: was.TTL, Undelivered: was.Undelivered, CreatedAt: was.CreatedAt,
+	}
+	if rec.Open == nil {
+		o.Gate = was.Gate
 	}
 	if len(sent.Marks) > 0 { // else an engine makes them
 		o.MarkRules = was.MarkRules

@@ -26,8 +26,13 @@ type SettleRequest struct {
 	Tree                Tree // TreeEmpty: all processes that the attempt had started were seen to be gone
 	TreeForeign         bool // what is left of them is another account's: only root can tell
 	Past                bool // it ended some time ago, elsewhere: no incident of now is looked for
-	Actor               Actor
-	Bursts              func(kind string) Burst `json:"-"` // what a policy says of incidents; nil: as where there is none
+	Delivered           bool // its caller has this answer; else Deliver says when it has
+	// Passes: where it ends in doubt an identical request may go out beside it. The gate is
+	// left, and a name that was made of the input alone is given up. Whoever sets it tells
+	// the caller once before that.
+	Passes bool
+	Actor  Actor
+	Bursts func(kind string) Burst `json:"-"` // what a policy says of incidents; nil: as where there is none
 }
 
 // Settle records an attempt's outcome and what follows for the operation. The
@@ -231,21 +236,31 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 			}
 			raiseRisked(rec, &o, attempts)
 		case Uncertain:
-			o.Doubted = true
-			if req.Outcome == OutcomeUncertain {
-				o.ErrorClass = req.ErrorClass
-			}
-			if o.DoubtedAt.IsZero() {
-				o.DoubtedAt = a.EndedAt
-			}
+			o.doubt(a, before, req)
 		}
 		if o.State == Uncertain {
 			o.SettledAt = time.Time{}
 		} else {
+			o.Undelivered = o.Undelivered && !(req.Delivered && before == Pending)
 			o.SettledAt = rec.Now
 		}
 	}
 	return written(rec, o, a, verb, reason, req)
+}
+
+// doubt notes that an operation is in doubt after an attempt of it ended.
+func (o *Operation) doubt(a Attempt, before State, req SettleRequest) {
+	if req.Passes && before == Pending {
+		o.Gate = ""
+		o.KeyLive = o.KeyLive && !madeOf(o.Key, namedByInput)
+	}
+	o.Doubted = true
+	if req.Outcome == OutcomeUncertain {
+		o.ErrorClass = req.ErrorClass
+	}
+	if o.DoubtedAt.IsZero() {
+		o.DoubtedAt = a.EndedAt
+	}
 }
 
 func written(rec *Record, o Operation, a Attempt, verb, reason string, req SettleRequest) Change {

@@ -233,4 +233,7 @@ type Incidents interface {
 type Describer interface {
 	// Info describes the ledger itself.
 	Info(ctx context.Context) (Info, error)
+	// DigestKey is the ledger's key, under which digests stand for what is secret. It is not
+	// in the ledger.
+	DigestKey(ctx context.Context) ([]byte, error)
 }

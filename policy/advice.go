@@ -76,7 +76,7 @@ func (k adviser) where(rec ledger.Record) LookUp {
 		l.Search = append(l.Search, o.Token)
 	}
 	if k.KeyHeader != "" && o.Key != "" && keyWorked(rec) {
-		l.Search = append(l.Search, o.Key)
+		l.Search = append(l.Search, o.KeyToSend())
 	}
 	l.Search = append(l.Search, k.Title(o))
 	if end := toldEnd(k.Kind, rec); k.LandsWithin != nil && !end.IsZero() {

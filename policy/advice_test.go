@@ -38,7 +38,7 @@ kinds:
   post: { cost: { duplicate: high, miss: low } }
   mail: { cost: { duplicate: low, miss: high } }
   cheap: { cost: { duplicate: 1, miss: 1 } }
-  deploy: { idempotent: true, target: "x", cost: { duplicate: high, miss: high } }
+  deploy: { effect: safe, target: "x", cost: { duplicate: high, miss: high } }
   hope:
     cost: { duplicate: 800, miss: 400 }
     read: { http: { get: https://h.example/x }, list: body, mark: it.t, mark_is: "${input.t}", unique: true }
@@ -298,7 +298,7 @@ func anyClocks(t *rapid.T, k *Kind) {
 	}
 	k.EscalateAfter, k.Deadline, k.Remembers = span("escalates"), span("deadline"), span("remembers")
 	k.LandsWithin, k.VisibleWithin, k.VisibleFor = bound("lands"), bound("visible"), bound("visible for")
-	k.Retry.Max, k.Idempotent = rapid.IntRange(0, 3).Draw(t, "max"), rapid.Bool().Draw(t, "idempotent")
+	k.Retry.Max, k.Effect = rapid.IntRange(0, 3).Draw(t, "max"), rapid.SampledFrom([]Acts{"once", "safe"}).Draw(t, "effect")
 	k.Look = float64(rapid.IntRange(0, 500).Draw(t, "look"))
 }
 

@@ -118,7 +118,7 @@ func (s Sending) recorded(vars *variables, digest Digest, show bool) (*HTTPReque
 		}
 	}
 	if k.KeyHeader != "" && o.Key != "" {
-		out.Header[http.CanonicalHeaderKey(k.KeyHeader)] = []string{o.Key}
+		out.Header[http.CanonicalHeaderKey(k.KeyHeader)] = []string{o.KeyToSend()}
 	}
 	if show && !utf8.Valid(out.Body) {
 		out.Body = fmt.Appendf(nil, "[%d bytes, SHA-256 %x]", len(out.Body), sha256.Sum256(out.Body))
@@ -201,7 +201,7 @@ func (s Sending) call(vars *variables) (Request, error) {
 // because every command does may never leave it.
 func (s Sending) Carries(req Request) (key, token bool) {
 	texts, o := req.message().leaving(s.Kind.notice), s.Record.Operation
-	key = s.carriesKey() && slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, o.Key) })
+	key = s.carriesKey() && slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, o.KeyToSend()) })
 	return key, slices.ContainsFunc(texts, func(t string) bool { return ledger.HasWord(t, o.Token) })
 }
 
@@ -221,7 +221,7 @@ func (s Sending) carriesKey() bool {
 	case k.notice != nil:
 		return slices.ContainsFunc(k.notice.templates(), func(t *expr.Template) bool { return t.Uses("key") })
 	case via == "http":
-		return keyOf(o.Request) == o.Key
+		return keyOf(o.Request) == o.KeyToSend()
 	case via == "command":
 		return slices.ContainsFunc(o.Command.Argv, func(a string) bool { return strings.Contains(a, "{{key}}") })
 	}

@@ -131,7 +131,7 @@ func allThatMayHaveLanded(attempts []ledger.Attempt, had func(ledger.Attempt) bo
 
 // KeyWorks reports whether the downstream takes a repeat under the same key for the
 // same request, as far as the policy knows.
-func (k *Kind) KeyWorks() bool { return k.Remembers > 0 || k.Idempotent }
+func (k *Kind) KeyWorks() bool { return k.Remembers > 0 || k.Effect.Safe() }
 
 // KeySafeUntil is until when a second send cannot act twice: while the
 // downstream remembers the key, so long that a new attempt could still end in
@@ -139,7 +139,7 @@ func (k *Kind) KeyWorks() bool { return k.Remembers > 0 || k.Idempotent }
 // for an idempotent kind that no later operation has overtaken, and the zero
 // time when a repeat is not known to be safe.
 func (k *Kind) KeySafeUntil(rec ledger.Record) time.Time {
-	if k.Idempotent && rec.Overtaken() == nil {
+	if k.Effect.Safe() && rec.Overtaken() == nil {
 		return ledger.Never
 	}
 	if !(Sending{k, rec}).carriesKey() {

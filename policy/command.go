@@ -115,7 +115,7 @@ func (c *commandRule) input(r *rendering) []byte {
 	}
 	o := r.vars.rec.Operation
 	return r.At("stdin").JSON(map[string]any{
-		"id": o.ID, "kind": o.Kind, "key": o.Key, "token": o.Token, "receipt": o.Receipt(), "input": r.vars.kind.seenJSON(o), "cursor": r.vars.cursor,
+		"id": o.ID, "kind": o.Kind, "key": o.KeyToSend(), "token": o.Token, "receipt": o.Receipt(), "input": r.vars.kind.seenJSON(o), "cursor": r.vars.cursor,
 	})
 }
 
@@ -169,14 +169,14 @@ func (c *CommandRequest) leaving(t *transport) []string {
 // filled in, ${NAME} read from the environment now.
 func againCommand(o ledger.Operation) (Request, error) {
 	c := o.Command
-	out := &CommandRequest{Dir: c.Dir, Env: []string{"INDOUBT_KEY=" + o.Key, "INDOUBT_TOKEN=" + o.Token}}
+	out := &CommandRequest{Dir: c.Dir, Env: []string{"INDOUBT_KEY=" + o.KeyToSend(), "INDOUBT_TOKEN=" + o.Token}}
 	shown, secrets := &CommandRequest{Dir: c.Dir}, &secretBox{}
 	for _, a := range c.Argv {
 		if strings.Contains(a, digestPrefix) {
 			return Request{}, errors.New("parts of its command are secret, and not kept; a secret that is named is read anew: indoubt run --expand NAME -- … '${NAME}'")
 		}
 		// One pass over the argument: a value that looks like a placeholder is not expanded again.
-		pairs := []string{"{{key}}", o.Key, "{{token}}", o.Token}
+		pairs := []string{"{{key}}", o.KeyToSend(), "{{token}}", o.Token}
 		plain := append([]string(nil), pairs...)
 		for _, name := range c.Expand {
 			mark := "${" + name + "}"
@@ -201,5 +201,5 @@ func againCommand(o ledger.Operation) (Request, error) {
 	if err != nil {
 		return Request{}, err
 	}
-	return Request{Command: out, Secrets: secrets.values, Digest: digest, Shown: hide(shown.text(), nil, o.Token, o.Key) + "\nin your environment"}, nil
+	return Request{Command: out, Secrets: secrets.values, Digest: digest, Shown: hide(shown.text(), nil, o.Token, o.KeyToSend()) + "\nin your environment"}, nil
 }

@@ -34,7 +34,7 @@ kinds:
     resend: here
     answer:
       refused: isError && content[0].text.startsWith("invalid")
-  mcp.memory.search_nodes: { access: read }
+  mcp.memory.search_nodes: { effect: read }
   remote:
     token: { into: t }
     read: { mcp: { server: remote, tool: find, arguments: { page: "${cursor}", t: "${token}" }, read_only: true }, list: json.items, mark: it.t, next: json.next_page }

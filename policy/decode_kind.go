@@ -41,8 +41,6 @@ var notInDefaults = map[string]string{
 	"lands_within":   "what proves absence is said for each kind, never inherited",
 	"visible_within": "what proves absence is said for each kind, never inherited",
 	"visible_for":    "what proves absence is said for each kind, never inherited",
-	"idempotent":     "only a kind can be safe to repeat",
-	"supersedes":     "only a kind that sets a state is taken back by a later one",
 	"match":          "what a request is of is said for each kind",
 	"input":          "what a kind sees of a request is said for each kind",
 	"downstream":     "", "title": "", "target": "", "link": "", "key": "", "token": "", "read": "", "resend": "", "answer": "", "tests": "",
@@ -74,9 +72,12 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		{"trace", func(n *node) { k.trace = d.link(n) }},
 		{"cost", d.mapping(d.cost(k, "duplicate", &k.duplicate), d.cost(k, "miss", &k.miss))},
 		{"look", d.amount(&k.Look)},
-		{"access", d.choice(&k.Access, "read", "write")},
-		{"idempotent", d.boolean(&k.Idempotent)},
-		{"supersedes", d.choice(&k.Supersedes, "target")},
+		{"effect", func(n *node) {
+			d.choice((*string)(&k.Effect), "read", "once", "safe", "replaces")(n)
+			if k == d.policy.defaults && k.Effect.Safe() {
+				d.fail(n.place, "only a kind can be safe to repeat", "say it for each kind")
+			}
+		}},
 		{"deadline", func(n *node) {
 			if d.duration(&k.Deadline)(n); k.Deadline < ledger.MinDeadline || k.Deadline > ledger.MaxDeadline {
 				d.fail(n.place, "must be from 10ms to 30d", "")
@@ -97,10 +98,9 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		{"read", func(n *node) { k.Read = d.read(n) }},
 		{"resend", d.choice(&k.Resend, "pipeline", ResendHere)},
 		{"answer", func(n *node) { d.answerRules(k, n) }},
-		{"repeat", d.choice(&k.Repeat, "allow", "replay")},
+		{"repeat", d.choice(&k.Repeat, "hold", "allow", "replay")},
 		{"cancel", d.choice(&k.Cancel, "keep", "forward")},
 		{"match", func(n *node) { d.matches(k, n) }},
-		{"repeat_in_doubt", d.choice(&k.RepeatInDoubt, "lost", "doubt", "none")},
 		{"control", func(n *node) {
 			word := ""
 			d.choice(&word, "on", "off", "true", "false")(n)
@@ -155,11 +155,6 @@ func originWritten(text string) bool {
 }
 
 func (d kindDecoder) key(k *KeyRule, n *node) {
-	strategies := []string{"random", "content", "session", "row"}
-	if n.kind == scalarNode {
-		d.choice(&k.Strategy, strategies...)(n)
-		return
-	}
 	d.fields(n,
 		field{"from", func(n *node) {
 			d.strings(&k.From)(n)
@@ -172,18 +167,8 @@ func (d kindDecoder) key(k *KeyRule, n *node) {
 				d.fail(n.place, "names no field of the input", "")
 			}
 		}},
-		field{"strategy", d.choice(&k.Strategy, append(strategies, "fields")...)},
-		field{"window", d.duration(&k.Window)},
 		field{"ttl", d.duration(&k.TTL)},
 	)
-	switch {
-	case k.Strategy == "" && len(k.From) > 0:
-		k.Strategy = "fields"
-	case len(k.From) > 0 && k.Strategy != "fields" && k.Strategy != "row":
-		d.fail(n.place, fmt.Sprintf("`from` has no meaning beside strategy %q", k.Strategy), "leave out one of the two")
-	case k.Strategy == "fields" && len(k.From) == 0:
-		d.fail(n.place, "a key made from fields needs `from`", "key: { from: [customer, invoice] }")
-	}
 }
 
 func (d kindDecoder) token(t *TokenRule, n *node) {

@@ -167,8 +167,8 @@ func (d checker) lintIdentity(k *Kind) {
 	d.lintNever(r, at)
 	switch r.Identity() {
 	case ByState:
-		if !k.Idempotent {
-			d.fail(at.below("state"), "it counts as landed whichever write made it so: that is right only for a kind that is safe to repeat", "say idempotent: true, or `list` and `mark`")
+		if !k.Effect.Safe() {
+			d.fail(at.below("state"), "it counts as landed whichever write made it so: that is right only for a kind that is safe to repeat", "say effect: safe, or `list` and `mark`")
 		}
 		if r.replaces().nothing() {
 			d.fail(at.below("state"), "neither the request nor `state` holds anything of the operation: it says the same of every one", "name what is wanted: ${input.version}")

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -150,11 +149,11 @@ func (e *explanation) clocks() {
 	} else {
 		e.line("key remembered", "not at all", "default")
 	}
-	if k.Idempotent {
-		e.say("idempotent", "safe to repeat until overtaken on its target", "idempotent")
-	}
-	if k.Supersedes != "" {
-		e.say("supersedes", "runs again once overtaken on its target", "supersedes")
+	switch {
+	case k.Effect.Replaces():
+		e.say("effect", "replaces what is on its target: runs again once overtaken there", "effect")
+	case k.Effect.Safe():
+		e.say("effect", "safe to repeat until overtaken on its target", "effect")
 	}
 }
 
@@ -213,11 +212,11 @@ func (e *explanation) sending() {
 	if k.Cancel == "forward" {
 		e.say("cancel", "a client's cancellation is passed on", "cancel")
 	}
-	strategy := cmp.Or(k.Key.Strategy, "content, a new one after a commit")
+	name := "the caller's, else all that is asked"
 	if len(k.Key.From) > 0 {
-		strategy += " " + strings.Join(k.Key.From, ", ")
+		name = strings.Join(k.Key.From, ", ")
 	}
-	e.say("key", strategy, "key")
+	e.say("key", name, "key")
 }
 
 func (e *explanation) machine() {

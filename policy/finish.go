@@ -94,7 +94,7 @@ func (d checker) vouch() {
 		}
 		m := k.Read.transport.mcp
 		own := d.policy.match("mcp." + m.server.Name + "." + m.tool)
-		m.vouched = m.vouched || own.Known && own.Access == "read"
+		m.vouched = m.vouched || own.Known && own.Effect == "read"
 	}
 }
 
@@ -140,25 +140,23 @@ func (d checker) lintKeys(k *Kind) {
 	if k.Remembers > 0 && k.LandsWithin == nil {
 		d.warn(k.said("downstream"), "the downstream remembers keys, but without `lands_within` no repeat under a key counts as safe", "state lands_within")
 	}
-	d.lintSupersedes(k)
+	d.lintReplaces(k)
 	d.lintClocks(k)
 	if k.Known {
 		d.lintTarget(k)
 	}
 }
 
-// lintSupersedes checks that a kind that may run again after it was superseded sets a
-// state, and that its downstream does not answer with the old result.
-func (d checker) lintSupersedes(k *Kind) {
-	at := k.said("supersedes").below("supersedes")
+// lintReplaces checks that a kind that sets a state says of what, and that its downstream
+// does not answer with an old result.
+func (d checker) lintReplaces(k *Kind) {
+	at := k.said("effect").below("effect")
 	switch {
-	case k.Supersedes == "":
-	case !k.Idempotent:
-		d.fail(at, "it would run again after any later operation on its target: that is right only for a kind that sets a state", "say idempotent: true, or leave supersedes out")
+	case !k.Effect.Replaces():
 	case k.target == nil:
 		d.fail(at, "without `target` no operation is later on the same one", "target: ${input.service}")
 	case k.Remembers > 0:
-		d.fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result", formatDuration(k.Remembers)), "leave supersedes out, or use a downstream without `key:`")
+		d.fail(at, fmt.Sprintf("the downstream remembers keys for %s, and would answer a rollback with the old result", formatDuration(k.Remembers)), "say effect: safe, or use a downstream without `key:`")
 	}
 }
 
@@ -188,7 +186,7 @@ func (d checker) lintClocks(k *Kind) {
 
 // lintTarget checks that a kind which is safe to repeat says what it acts on.
 func (d checker) lintTarget(k *Kind) {
-	if k.Idempotent && k.target == nil {
-		d.warn(k.said("idempotent"), "without `target` nothing shows when a later operation has overtaken this one", "target: ${input.service}")
+	if k.Effect.Safe() && k.target == nil {
+		d.warn(k.said("effect"), "without `target` nothing shows when a later operation has overtaken this one", "target: ${input.service}")
 	}
 }

@@ -139,7 +139,7 @@ func (h *httpRule) headerPairs() []pair { return h.headers }
 func (h *httpRule) render(r *rendering) Request {
 	out := &HTTPRequest{Method: h.method, Redirects: h.redirects, URL: h.address(r), Header: r.headers(h.headers)}
 	if r.keyHeader != "" {
-		out.Header[http.CanonicalHeaderKey(r.keyHeader)] = []string{r.vars.rec.Operation.Key}
+		out.Header[http.CanonicalHeaderKey(r.keyHeader)] = []string{r.vars.rec.Operation.KeyToSend()}
 	}
 	contentType := ""
 	switch {

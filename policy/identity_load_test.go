@@ -37,7 +37,7 @@ func TestTheNamesThatAFieldMayUse(t *testing.T) {
 			if strings.HasPrefix(field, "mark_") && slices.Contains([]string{"op", "attempt"}, name) {
 				continue // mappings, which text cannot hold
 			}
-			text := "version: 1\nkinds: { k: { idempotent: true, target: x, token: { into: t }, read: { http: { get: 'https://h.example/${token}' }, " +
+			text := "version: 1\nkinds: { k: { effect: safe, target: x, token: { into: t }, read: { http: { get: 'https://h.example/${token}' }, " +
 				strings.ReplaceAll(strings.ReplaceAll(c.with, "NAME", name), "'", "\x00") + " } } }\n"
 			text = requote(text)
 			_, err := Parse("p.yaml", []byte(text))
@@ -61,11 +61,11 @@ func TestReadsThatIdentifyNoEffect(t *testing.T) {
 	for _, c := range []struct{ kind, read, want string }{
 		{"", "mark: it.t", "does not say what it finds"},
 		{"", "complete: body.last", "does not say what it finds"},
-		{"idempotent: true, target: x, ", "state: body.v == input.v, list: body", "exclude each other"},
-		{"idempotent: true, target: x, ", "state: body.v == input.v, mark: it.t", "exclude each other"},
-		{"idempotent: true, target: x, ", "state: body.v == input.v, mark: asked", "exclude each other"},
+		{"effect: safe, target: x, ", "state: body.v == input.v, list: body", "exclude each other"},
+		{"effect: safe, target: x, ", "state: body.v == input.v, mark: it.t", "exclude each other"},
+		{"effect: safe, target: x, ", "state: body.v == input.v, mark: asked", "exclude each other"},
 		{"", "state: body.v == input.v", "safe to repeat"},
-		{"idempotent: true, target: x, ", "state: body.ok", "neither the request nor `state`"},
+		{"effect: safe, target: x, ", "state: body.ok", "neither the request nor `state`"},
 		{"", list + "mark_as: '<${token}>'", "there is no `mark`"},
 		{"", list + "mark_is: key", "there is no `mark`"},
 		{"", list + "mark: asked, mark_is: key", "there is no `mark`"},
@@ -98,8 +98,8 @@ func TestReadsThatIdentifyNoEffect(t *testing.T) {
 		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true, never: { input.n: 0 }", ""},
 		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true, never: { n: 0 }", ""},
 		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true, never: { input.m: 0 }", "`never` names input.m"},
-		{"idempotent: true, target: x, ", "state: body.v == input.v, never: { w: 0 }", "`never` names input.w"},
-		{"idempotent: true, target: x, ", "state: body.v == input.v, never: { v: 0 }", ""},
+		{"effect: safe, target: x, ", "state: body.v == input.v, never: { w: 0 }", "`never` names input.w"},
+		{"effect: safe, target: x, ", "state: body.v == input.v, never: { v: 0 }", ""},
 		{"", list + "mark: it.t, never: { 'a[': 0 }", "not a path"},
 		{"", "list: 'body.filter(x, x.t == token)', mark: it.t", "`token` may not stand here"},
 		{"", "list: 'body.filter(x, x.n == input.n)'", "`input` may not stand here"},
@@ -123,10 +123,10 @@ func TestReadsThatIdentifyNoEffect(t *testing.T) {
 // A kind whose check settles nothing although its token goes out says so.
 func TestAReadWithoutAMarkIsWarnedOf(t *testing.T) {
 	for text, want := range map[string]string{
-		"token: { into: t }, read: { http: { get: https://h.example/x }, list: body }":                      "evidence for a person",
-		"read: { http: { get: https://h.example/x }, list: body }":                                          "",
-		"idempotent: true, target: x, read: { command: [a, '${input.v}'], state: json.v, receipt: json.r }": "`receipt` says nothing of a `state`",
-		"idempotent: true, target: x, read: { command: [a, '${input.v}'], state: json.v }":                  "",
+		"token: { into: t }, read: { http: { get: https://h.example/x }, list: body }":                  "evidence for a person",
+		"read: { http: { get: https://h.example/x }, list: body }":                                      "",
+		"effect: safe, target: x, read: { command: [a, '${input.v}'], state: json.v, receipt: json.r }": "`receipt` says nothing of a `state`",
+		"effect: safe, target: x, read: { command: [a, '${input.v}'], state: json.v }":                  "",
 	} {
 		p := must(t, "version: 1\nkinds: { k: { "+text+" } }\n")
 		got := ""
@@ -138,5 +138,5 @@ func TestAReadWithoutAMarkIsWarnedOf(t *testing.T) {
 }
 
 func TestARequestThatNamesWhatIsWantedMakesAState(t *testing.T) {
-	must(t, "version: 1\nkinds: { k: { idempotent: true, target: x, read: { http: { get: 'https://h.example/${input.v}' }, state: body.ok } } }\n")
+	must(t, "version: 1\nkinds: { k: { effect: safe, target: x, read: { http: { get: 'https://h.example/${input.v}' }, state: body.ok } } }\n")
 }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -192,7 +191,7 @@ func TestAnEffectIsFinishedOrInDoubt(t *testing.T) {
 func TestOtherIdentities(t *testing.T) {
 	rec := operation("k", `{"version":"4.18"}`)
 	asked := must(t, "version: 1\nkinds: { k: { token: { into: t }, read: { http: { get: \"https://h.example/${token}\" }, list: body.data, mark: asked, complete: \"true\" } } }\n").Kind("k")
-	state := reading(t, "    idempotent: true\n    target: x\n", "      state: body.version == input.version\n")
+	state := reading(t, "    effect: safe\n    target: x\n", "      state: body.version == input.version\n")
 	none := reading(t, "", "      list: body.data\n      same: it.n == 1\n      complete: \"true\"\n")
 	for _, c := range []struct {
 		name string
@@ -219,39 +218,4 @@ func TestOtherIdentities(t *testing.T) {
 		need.That(t, c.k != state || len(receiptsOf(got.Found)) <= 0, "a state has a receipt")
 	}
 	need.That(t, !state.Read.Proves() && !none.Read.Proves() && asked.Read.Proves(), "what proves absence")
-}
-
-// The fields of its key say what an operation requests, whatever the
-// rest of its input says; what lacks one of them is like no other.
-func TestFieldsOfTheKey(t *testing.T) {
-	p := must(t, "version: 1\nkinds:\n  pay: { key: { from: [invoice, 'lines[0].n'] } }\n  row: { key: { from: [invoice], strategy: row } }\n  other: {}\n")
-	fields := func(kind, input string, from ...string) string {
-		o := ledger.Operation{Kind: kind, Key: input, Fingerprint: input, Input: json.RawMessage(input)}
-		if len(from) > 0 {
-			o.Source.Pipeline = from[0]
-		}
-		return p.Kind(kind).Marks(o).Fields
-	}
-	const one = `{"invoice":"INV-1","lines":[{"n":1}],"note":"first"}`
-	for _, c := range []struct {
-		name, other string
-		same        bool
-	}{
-		{"another note", `{"note":"second","lines":[{"n":1}],"invoice":"INV-1"}`, true},
-		{"another order of members, and more lines", `{"lines":[{"n":1.0},{"n":2}],"invoice":"INV-1"}`, true},
-		{"another invoice", `{"invoice":"INV-2","lines":[{"n":1}],"note":"first"}`, false},
-		{"a text for a number", `{"invoice":"INV-1","lines":[{"n":"1"}]}`, false},
-	} {
-		a, b := fields("pay", one), fields("pay", c.other)
-		need.That(t, a != "" && b != "" && (a == b) == c.same, "%s: %q and %q", c.name, a, b)
-	}
-	for name, input := range map[string]string{"without one": `{"invoice":"INV-1"}`, "null": `{"invoice":null,"lines":[{"n":1}]}`, "no object": `"INV-1"`, "none": ``} {
-		need.Equal(t, fields("pay", input), "", name)
-	}
-	a, b := fields("row", one, "billing"), fields("row", one, "refunds")
-	need.That(t, a != "" && a != b && a == fields("row", one, "billing"), "rows of two pipelines: %q and %q", a, b)
-	got := fields("other", one)
-	need.That(t, got == "" && p.Kind("other").MarkRules() == "", "no key is made of fields: %q", got)
-	again, err := Parse("p.yaml", []byte("version: 1\nkinds:\n  pay: { key: { from: [invoice] } }\n"))
-	need.That(t, err == nil && again.Kind("pay").MarkRules() != p.Kind("pay").MarkRules(), "other fields are not made anew: %v", err)
 }

@@ -37,7 +37,7 @@ kinds:
     token: { into: t }
     read: { http: { get: https://h.example/x }, list: body.data, mark: it.t, complete: body.done, receipt: it }
   command:
-    idempotent: true
+    effect: safe
     target: ${input.amount}
     read: { command: [tool, "${input.amount}"], state: json.effect == "noop" }
 `

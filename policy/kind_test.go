@@ -54,33 +54,10 @@ func TestAGivenKeyEndsATitleThatHasNothingElse(t *testing.T) {
 func TestAGivenKeyLeadsTheTitleOfACommand(t *testing.T) {
 	for key, want := range map[string]string{
 		"order-42": "order-42 curl -sS https://pay", "order-1d4f0a6c0b3f7e2d9a5c8b7e6f1a2b3c": "order-1d4f0a6c0b3f7e2d9a5c8b7e6f1a2b3c curl -sS https://pay", "": "curl -sS https://pay",
-		"content-1d4f0a6c0b3f7e2d9a5c8b7e6f1a2b3c.2": "curl -sS https://pay", "k-01a208fa-a30c-729e-8e92-76a2f40b8b82": "curl -sS https://pay",
+		"input-1d4f0a6c0b3f7e2d9a5c8b7e6f1a2b3c": "curl -sS https://pay", "k-01a208fa-a30c-729e-8e92-76a2f40b8b82": "curl -sS https://pay",
 	} {
 		need.Equal(t, Default().Kind("pay").Title(ledger.Operation{Kind: "pay", Key: key, Command: &ledger.Command{Argv: []string{"curl", "-sS", "https://pay"}}}), want)
 	}
-}
-
-// What holds an identical call back where the policy does not say follows from what
-// a repeat may cost.
-func TestWhichDoubtsHoldBack(t *testing.T) {
-	p := must(t, `version: 1
-defaults: { cost: { duplicate: severe, miss: low } }
-kinds:
-  plain: { cost: { miss: low } }
-  token: { token: { into: memo } }
-  safe: { idempotent: true, target: a, token: { into: memo }, cost: { duplicate: high } }
-  dear: { cost: { duplicate: low } }
-  counted: { cost: { duplicate: input.amount } }
-  free: { cost: { duplicate: none } }
-  said: { token: { into: memo }, repeat_in_doubt: lost }
-  strict: { repeat_in_doubt: doubt }
-  exempt: { repeat_in_doubt: none }
-`)
-	for kind, want := range map[string]string{"unknown": "lost", "plain": "lost", "token": "doubt", "safe": "none", "dear": "doubt", "counted": "doubt",
-		"free": "lost", "said": "lost", "strict": "doubt", "exempt": "none"} {
-		need.Equal(t, p.Kind(kind).HoldBack(), want, kind)
-	}
-	need.Equal(t, Default().Kind("any").HoldBack(), "lost", "without a policy")
 }
 
 const askable = `version: 1

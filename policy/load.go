@@ -62,7 +62,7 @@ func blank() *Policy {
 		Clocks:  Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute, Timeout: 30 * time.Second},
 		Look:    5,
 		Retry:   RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
-		Repeat:  "allow",
+		Repeat:  "hold",
 		Cancel:  "keep",
 		Control: true,
 		policy:  p,

@@ -152,14 +152,12 @@ func TestRefused(t *testing.T) {
 		{"deadline too long", kind("    deadline: 31d\n"), 6, 15, "from 10ms to 30d", ""},
 		{"backwards", kind("    retry: { backoff: 30s..1s }\n"), 6, 23, "ends before it begins", ""},
 		{"rate", "version: 1\ndownstreams: { d: { rate: 20 } }\n", 2, 27, "is not a rate", "20/s"},
-		{"bool", kind("    idempotent: yes\n"), 6, 17, "must be true or false", ""},
-		{"choice", kind("    repeat: alow\n"), 6, 13, "must be allow or replay", "`allow`"},
+		{"effect", kind("    effect: twice\n"), 6, 13, "must be read, once, safe or replaces", ""},
+		{"choice", kind("    repeat: alow\n"), 6, 13, "must be hold, allow or replay", "`allow`"},
 		{"ttl shorter than memory", "version: 1\ndownstreams: { d: { base: https://d.example, key: { header: K, remembers: 24h } } }\nkinds: { k: { downstream: d, key: { from: [a], ttl: 1h }, lands_within: 0s } }\n", 3, 30, "shorter than the downstream remembers", ""},
-		{"supersedes what", kind("    supersedes: key\n"), 6, 17, "must be target", ""},
-		{"supersedes in defaults", "version: 1\ndefaults: { supersedes: target }\n", 2, 25, "does not belong into `defaults`", ""},
-		{"supersedes what is no state", kind("    target: x\n    supersedes: target\n"), 7, 5, "only for a kind that sets a state", "idempotent: true"},
-		{"supersedes nothing", kind("    idempotent: true\n    supersedes: target\n"), 7, 5, "without `target`", "target: "},
-		{"supersedes beside a memory", "version: 1\ndownstreams: { d: { base: https://d.example, key: { header: K, remembers: 24h } } }\nkinds: { k: { downstream: d, target: x, idempotent: true, supersedes: target, lands_within: 0s } }\n", 3, 59, "answer a rollback with the old result", ""},
+		{"effect in defaults", "version: 1\ndefaults: { effect: replaces }\n", 2, 21, "only a kind can be safe to repeat", ""},
+		{"replaces nothing", kind("    effect: replaces\n"), 6, 5, "without `target`", "target: "},
+		{"replaces beside a memory", "version: 1\ndownstreams: { d: { base: https://d.example, key: { header: K, remembers: 24h } } }\nkinds: { k: { downstream: d, target: x, effect: replaces, lands_within: 0s } }\n", 3, 41, "answer a rollback with the old result", ""},
 		{"proof in defaults", "version: 1\ndefaults: { lands_within: 1m }\n", 2, 27, "does not belong into `defaults`", "never inherited"},
 		{"read in defaults", "version: 1\ndefaults: { read: { list: body } }\n", 2, 19, "does not belong into `defaults`", ""},
 		{"kind is text", "version: 1\nkinds: { k: high }\n", 2, 13, "must be a mapping", ""},
@@ -314,7 +312,7 @@ kinds:
     token: { into: t }
     read: { http: { get: /x }, list: body.list }
   b:
-    idempotent: true
+    effect: safe
   e:
     downstream: d
     lands_within: 2h
@@ -362,7 +360,7 @@ kinds:
     title: charge ${input.customer} ${input.amount / 100} ${input.currency}
     target: invoice ${input.invoice}
     cost: { duplicate: input.amount / 100 * 2, miss: input.amount / 100 }
-    key: { from: [customer, amount, invoice], window: 1h, ttl: 7d }   # or random | content | session | row
+    key: { from: [customer, amount, invoice], ttl: 7d }   # or random | content | session | row
     token: { into: metadata.indoubt }
     lands_within: 2m
     visible_within: 0s
@@ -386,7 +384,7 @@ kinds:
 
   deploy:
     target: ${input.service}
-    idempotent: true
+    effect: safe
     resend: here
     read:
       command: [tool, deploy, --version, "${input.version}", --dry-run]
@@ -398,5 +396,5 @@ kinds:
 	need.Equal(t, k.Target(op), "invoice INV-1")
 	duplicate, miss := k.Costs(op)
 	need.That(t, duplicate.Value == 840 && miss.Value == 420 && !miss.Guess, "%v %v", duplicate, miss)
-	need.That(t, k.Remembers == 24*time.Hour && k.KeyHeader == "Idempotency-Key" && k.Key.Strategy == "fields", "%+v", k)
+	need.That(t, k.Remembers == 24*time.Hour && k.KeyHeader == "Idempotency-Key" && len(k.Key.From) == 3, "%+v", k)
 }

@@ -104,7 +104,7 @@ func (d fileDecoder) notifier(e entry) {
 		field{"downstream", func(at *node) { d.downstream(&k, at) }},
 		field{"http", func(at *node) { t.http = d.http(at) }},
 		field{"command", func(at *node) { t.command = d.command(at) }},
-		field{"idempotent", d.boolean(&k.Idempotent)},
+		field{"effect", d.choice((*string)(&k.Effect), "once", "safe")},
 		field{"deadline", d.second(&k.Deadline)},
 		field{"retry", d.retry(&k.Retry)},
 		field{"committed", d.rule(&k.committed, expr.ForAnswer, expr.Bool)},

@@ -14,7 +14,7 @@ version: 1
 defaults: { redact: [text], retry: { max: 0 } }
 downstreams: { hooks: { base: https://hooks.example, headers: { Authorization: "Bearer ${env.HOOK_KEY}" }, key: { header: Once } } }
 notify:
-  oncall: { downstream: hooks, http: { post: /page }, idempotent: true, only: [pay.*] }
+  oncall: { downstream: hooks, http: { post: /page }, effect: safe, only: [pay.*] }
   chat: { on: [over, twice], command: [say, "${input.text}"], untaken_after: 2h, unchecked_after: 90s }
 kinds:
   "*": { resend: here }

@@ -37,7 +37,7 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 		{otherWord{"target", "write `target:`, the thing acted on"}, []string{"resource", "object", "subject", "on"}},
 		{otherWord{"link", "write `link:`, where a person looks it up"}, []string{"url", "dashboard"}},
 		{otherWord{"downstream", "write downstream: NAME, one of `downstreams:`"}, []string{"service", "system", "endpoint", "api", "upstream"}},
-		{otherWord{"idempotent", "write idempotent: true, where a repeat does no harm"}, []string{"safe"}},
+		{otherWord{"effect", "write effect: safe, where a repeat does no harm"}, []string{"safe", "idempotent"}},
 		{otherWord{"redact", "write redact: [field]"}, []string{"mask", "hide", "secrets", "secret"}},
 		{otherWord{"key", "write key: { from: [field] }"}, []string{"idempotency_key", "idempotency"}},
 		{otherWord{"from", "write from: [field], the fields of the input that make the key"}, []string{"fields", "of"}},

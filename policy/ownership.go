@@ -67,17 +67,9 @@ func (r *Read) Recognises() string {
 }
 
 // MarkRules are the rules that make an operation's marks, "" where there are none:
-// those of every kind that may look where this kind's effects show, and the fields of
-// its key.
+// those of every kind that may look where this kind's effects show.
 func (k *Kind) MarkRules() string {
 	var rules []string
-	if len(k.Key.From) > 0 {
-		rule := k.Key.Strategy + ": " + strings.Join(k.Key.From, ", ")
-		if k.Input != "" {
-			rule += " of " + k.Input
-		}
-		rules = append(rules, rule)
-	}
 	for _, r := range k.namedReads() {
 		if r.markKey {
 			rules = append(rules, "key")
@@ -89,37 +81,16 @@ func (k *Kind) MarkRules() string {
 	return strings.Join(slices.Compact(rules), "\n")
 }
 
-// Marks are the names under which an operation's effect may show and the fields that
-// its key is made of, with the rules that make them. A rule that cannot be applied
-// to its input makes none.
+// Marks are the names under which an operation's effect may show, with the rules that make
+// them. A rule that cannot be applied to its input makes none.
 func (k *Kind) Marks(o ledger.Operation) ledger.Marks {
 	m := ledger.Marks{Rules: k.MarkRules()}
-	if len(k.Key.From) > 0 {
-		m.Fields = k.Key.fields(k.seenJSON(o), o.Source)
-	}
 	for _, r := range k.namedReads() {
 		if value, err := r.Name(o); err == nil && value != "" && !slices.Contains(m.Values, value) {
 			m.Values = append(m.Values, value)
 		}
 	}
 	return m
-}
-
-// fields is a digest of the fields that the key is made of, "" where the input lacks
-// one. The key that the caller gave does not matter.
-func (k KeyRule) fields(input json.RawMessage, from ledger.Source) string {
-	parts, err := ledger.Fields(input, k.From)
-	if err != nil {
-		return ""
-	}
-	if k.Strategy == "row" {
-		parts["pipeline"] = from.Pipeline
-	}
-	digest, err := ledger.Digest(parts)
-	if err != nil {
-		return ""
-	}
-	return digest
 }
 
 // SameSide reports whether the effects of one kind may show where those of the
@@ -152,7 +123,7 @@ func (r *Read) expected(rec ledger.Record) (string, error) {
 	t := r.markAs
 	switch {
 	case r.markKey:
-		return o.Key, nil
+		return o.KeyToSend(), nil
 	case r.markIs != nil:
 		t = r.markIs
 	case t == nil:

@@ -98,21 +98,18 @@ func (p *Policy) DownstreamOf(kind string) string {
 type Kind struct {
 	Name       string      // asked for
 	Downstream *Downstream // nil when none
-	Access     string      // "read", "write", or "" when not stated
-	Idempotent bool        // safe to repeat until a later operation on the same target
-	Supersedes string      // "target": a finished one gives its key up once a later one on its target landed or may have
+	Effect     Acts        // "read"; "once"; "safe" to repeat until a later operation on the same target; "replaces" what is there; "" when not stated
 
 	Entry
 	Clocks
 
-	Retry         RetryRule
-	Look          float64 // what it costs a person to look it up by hand
-	RepeatInDoubt string  // "lost", "doubt", "none", or "" when not stated; see HoldBack
-	Repeat        string  // "allow" or "replay": an identical call after a delivered commit
-	Cancel        string  // "keep" or "forward": what the MCP proxy does with a client's cancellation of a recorded write
-	Match         []Match // the HTTP requests that are of this kind, for the HTTP proxy
-	Input         string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
-	Control       bool    // whether a positive control runs
+	Retry   RetryRule
+	Look    float64 // what it costs a person to look it up by hand
+	Repeat  string  // "hold", "allow" or "replay": what becomes of an identical request
+	Cancel  string  // "keep" or "forward": what the MCP proxy does with a client's cancellation of a recorded write
+	Match   []Match // the HTTP requests that are of this kind, for the HTTP proxy
+	Input   string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
+	Control bool    // whether a positive control runs
 
 	Key       KeyRule
 	Token     TokenRule
@@ -167,22 +164,24 @@ type rules struct {
 	receipt   *expr.Expression // of an answer that committed
 }
 
-// HoldBack says which doubts hold an identical call back that reaches a proxy:
-// "lost" (only answers that were lost), "doubt" (every one) or "none". Where the
-// policy does not state it, it follows from what a repeat may cost: none for kinds that
-// are safe to repeat, every doubt for kinds with a token or a duplicate cost of their
-// own.
-func (k *Kind) HoldBack() string {
-	switch {
-	case k.RepeatInDoubt != "":
-		return k.RepeatInDoubt
-	case k.Idempotent:
-		return "none"
-	case k.Token.Stated(), !k.duplicate.guess && (k.duplicate.expr != nil || k.duplicate.number > 0):
-		return "doubt"
+// Acts is what a write does to the other side: "read", "once", "safe", "replaces", and "" where nothing says.
+type Acts string
+
+// Access is "read" or "write", and "" where the policy does not say.
+func (a Acts) Access() string {
+	switch a {
+	case "", "read":
+		return string(a)
 	}
-	return "lost"
+	return "write"
 }
+
+// Safe reports whether a repeat cannot act twice, until a later operation on the same target.
+func (a Acts) Safe() bool { return a == "safe" || a.Replaces() }
+
+// Replaces reports whether it sets a state: a finished one gives its name up once a later
+// operation on its target landed or may have.
+func (a Acts) Replaces() bool { return a == "replaces" }
 
 // Downstream is an outside system several kinds share.
 type Downstream struct {
@@ -214,10 +213,8 @@ type RetryRule struct {
 
 // KeyRule says how an idempotency key is made where the caller brings none.
 type KeyRule struct {
-	Strategy string   // fields, random, content, session or row
-	From     []string // input fields, for Strategy "fields"
-	Window   time.Duration
-	TTL      time.Duration // how long a finished operation keeps its key; 0: for ever
+	From []string      // input fields that name a request, whatever else differs
+	TTL  time.Duration // how long a finished operation keeps its key; 0: for ever
 }
 
 // Match is one pattern of HTTP requests: "POST /v1/charges", "POST,PUT

@@ -110,7 +110,7 @@ func (r *Read) askable(o ledger.Operation) error {
 // notForNothing refuses a read that would search for an empty text: it would find
 // everything, or what has none.
 func (r *Read) notForNothing(o ledger.Operation) error {
-	for _, n := range []struct{ name, value string }{{"token", o.Token}, {"key", o.Key}, {"receipt", o.Receipt()}} {
+	for _, n := range []struct{ name, value string }{{"token", o.Token}, {"key", o.KeyToSend()}, {"receipt", o.Receipt()}} {
 		if n.value != "" {
 			continue
 		}

@@ -28,7 +28,7 @@ downstreams:
   remote: { mcp: { url: https://h.example/mcp, headers: { A: b } } }
   books: { sql: { sqlite: x } }
 notify:
-  oncall: { on: [opened, twice], only: ["pay.*"], untaken_after: 5m, unchecked_after: 1m, downstream: web, http: { post: /x }, idempotent: true, deadline: 5s, retry: { max: 1 }, committed: status == 200, refused: status == 400 }
+  oncall: { on: [opened, twice], only: ["pay.*"], untaken_after: 5m, unchecked_after: 1m, downstream: web, http: { post: /x }, effect: safe, deadline: 5s, retry: { max: 1 }, committed: status == 200, refused: status == 400 }
   local: { command: [x, "${input.text}"] }
 kinds:
   empty:
@@ -37,7 +37,7 @@ kinds:
     match: [POST /x]
     input: ${input.body}
     cost: { duplicate: 3, miss: input.a }
-    key: { from: [a], window: 1m, ttl: 2d }
+    key: { from: [a], ttl: 2d }
     token: { into: t }
     retry: { max: 2, backoff: 1s..2s }
     redact: [b]
@@ -52,14 +52,12 @@ kinds:
     match: PUT /x
     resend: here
   command:
-    key: random
     token: argument
     read: { command: { argv: [x, { value: "${token}", dash: true }], dir: /x, env: { A: b }, stdin: {} }, list: json, mark: asked, never: x, final: it.done }
     resend: here
   short:
-    idempotent: true
     target: x
-    supersedes: target
+    effect: replaces
     read: { command: [x, "${input.a}"], state: json.ok, never: { input.a: z } }
     resend: pipeline
   mcp:
@@ -234,13 +232,13 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 		{kind, "read: { http: { get: https://h.example/x }, command: [x], list: body }"}, {kind, "read: { http: { query: {} }, list: body }"},
 		{kind, "read: { http: { get: https://h.example/x, post: https://h.example/x }, list: body }"}, {kind, "read: { http: { put: https://h.example/x }, list: body }"},
 		{kind, "read: { http: { get: https://h.example/x, json: { a: 1 } }, list: body }"}, {kind, "read: { command: [x], list: json, max_body: lots }"},
-		{kind, "read: { command: [x], mark: it.t }"}, {kind, "read: { command: [x], found: json }"}, {kind, "idempotent: true, read: { command: [x], state: json.v == input.v, list: json }"},
+		{kind, "read: { command: [x], mark: it.t }"}, {kind, "read: { command: [x], found: json }"}, {kind, "effect: safe, read: { command: [x], state: json.v == input.v, list: json }"},
 		{kind, "token: { into: t }, read: { command: [x], list: json, mark_as: \"<${token}>\" }"}, {kind, "read: { command: [x], list: json, mark_is: key }"},
 		{kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, mark_as: \"<${token}>\", mark_is: key }"}, {kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\" }"},
 		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", unique: false }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, unique: true }"},
 		{kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, never: \"\" }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, never: null }"},
 		{kind, "read: { http: { post: https://h.example/x, json: { a: 1 }, form: { a: 1 } }, list: body }"}, {kind, "resend: engine"}, {kind, "answer: { done: status == 200 }"},
-		{kind, "supersedes: key, target: x, idempotent: true"}, {kind, "supersedes: target, target: x"}, {kind, "supersedes: target, idempotent: true"},
+		{kind, "effect: twice"}, {kind, "effect: replaces"},
 		{downstream, "base: h.example"}, {downstream, "base: ftp://h.example"}, {downstream, "base: https://h.example, rate: 0/s"}, {downstream, "base: https://h.example, rate: 0.0/m"},
 		{downstream, "base: https://h.example, sql: { sqlite: x }"}, {downstream, "mcp: { command: [x], url: https://h.example }"}, {downstream, "mcp: {}"},
 		{downstream, "base: https://h.example, headers: { A b: c }"},
@@ -252,9 +250,9 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 	}
 	for _, c := range [][2]string{
 		{downstream, "base: https://h.example, rate: 0.5/m"}, {downstream, "base: https://h.example, rate: 10/h"}, {downstream, "base: '${env.BASE}'"},
-		{kind, "match: [\"POST,PUT api.example.com:8443/v1/*/x/**\", /v2]"}, {kind, "answer: { committed: status == 200 }"}, {kind, "resend: here"}, {kind, "redact: []"},
+		{kind, "match: [\"POST,PUT api.example.com:8443/v1/*/x/**\", /v2]"}, {kind, "answer: { committed: status == 200 }"}, {kind, "resend: here"}, {kind, "redact: []"}, {kind, "effect: replaces, target: x"},
 		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: key }"}, {kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", unique: true, never: 0 }"},
-		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", created: it.at, never: { a: 0 } }"}, {kind, "idempotent: true, read: { command: [x], state: json.v == input.v }"},
+		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", created: it.at, never: { a: 0 } }"}, {kind, "effect: safe, read: { command: [x], state: json.v == input.v }"},
 		{kind, "token: { into: t }, read: { command: [x, \"${token}\"], list: json, mark: asked, final: it.done }"}, {kind, "read: { command: [x], list: json }"},
 	} {
 		text := []byte(fmt.Sprintf(c[0], c[1]))

@@ -94,7 +94,7 @@ func (t *transport) request(vars *variables, keyHeader string, cursor any) (Requ
 func (v *variables) told(out, shown Request, secrets []string) Request {
 	out.Secrets = append(v.secrets.values, secrets...)
 	o := v.rec.Operation
-	out.Shown = hide(shown.message().text(), secrets, o.Token, o.Key)
+	out.Shown = hide(shown.message().text(), secrets, o.Token, o.KeyToSend())
 	return out
 }
 

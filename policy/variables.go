@@ -57,7 +57,7 @@ func (v *variables) value(name string) (any, error) {
 	case "token":
 		return o.Token, nil
 	case "key":
-		return o.Key, nil
+		return o.KeyToSend(), nil
 	case "receipt":
 		return o.Receipt(), nil
 	case "op":

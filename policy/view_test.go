@@ -63,7 +63,7 @@ func TestAKindSeesTheSameOfEveryRecorder(t *testing.T) {
 			t.Errorf("%s: %q %q %+v", name, k.Title(o), k.Target(o), duplicate)
 		}
 		m := k.Marks(o)
-		need.That(t, len(m.Values) == 1 && m.Values[0] == "7" && m.Fields != "" && m.Fields == k.Marks(piped("pay")).Fields, "%s: %+v", name, m)
+		need.That(t, len(m.Values) == 1 && m.Values[0] == "7", "%s: %+v", name, m)
 		rec := ledger.Record{Found: true, Operation: o, Attempts: []ledger.Attempt{{N: 1}}}
 		req, err := k.Read.Request(rec, nil)
 		need.That(t, err == nil && req.HTTP.URL == "https://api.example.com/v2/pays?order=7", "%s: %+v %v", name, req.HTTP, err)

@@ -67,10 +67,10 @@ func (k writeGuard) readWrites() string {
 // isTool reports whether a kind is the calls of a tool, by its name, and not said to
 // read. The kind that the read is of may name the server in its own way.
 func (k *Kind) isTool(m *mcpRule, own bool) bool {
-	if k.Access == "read" || !strings.HasPrefix(k.Pattern, "mcp.") || !strings.HasSuffix(k.Pattern, "."+m.tool) {
+	if k.Effect == "read" || !strings.HasPrefix(k.Pattern, "mcp.") || !strings.HasSuffix(k.Pattern, "."+m.tool) {
 		return false
 	}
-	writes := k.Access == "write" || k.Read != nil || k.Resend == ResendHere || k.Token.Stated()
+	writes := k.Effect.Access() == "write" || k.Read != nil || k.Resend == ResendHere || k.Token.Stated()
 	return own || writes && k.Pattern == "mcp."+m.server.Name+"."+m.tool
 }
 
@@ -85,7 +85,7 @@ func (k writeGuard) guard(vars *variables, req Request) error {
 	o := vars.rec.Operation
 	switch {
 	case req.Command != nil && o.Command != nil:
-		keys := strings.NewReplacer("{{key}}", o.Key, "{{token}}", o.Token)
+		keys := strings.NewReplacer("{{key}}", o.KeyToSend(), "{{token}}", o.Token)
 		recorded := make([]string, len(o.Command.Argv))
 		for i, a := range o.Command.Argv {
 			recorded[i] = keys.Replace(a)
@@ -169,7 +169,7 @@ func (k writeGuard) matched(read outgoing) string {
 		return ""
 	}
 	name, ok := k.policy.KindFor(read.method, read.host, read.path)
-	if !ok || k.policy.kinds[name].Access == "read" {
+	if !ok || k.policy.kinds[name].Effect == "read" {
 		return ""
 	}
 	return name

@@ -44,7 +44,7 @@ func TestI5_AReadThatIsAWriteIsRefused(t *testing.T) {
 		{"the tool that is recorded", "mcp.tools.pay", `mcp: { server: tools, tool: pay, read_only: true }`, "", "tool pay of mcp.tools.pay"},
 		{"the tool, the server named otherwise", "mcp.bank.pay", `mcp: { server: tools, tool: pay }`, "", "tool pay of mcp.bank.pay"},
 		{"the tool of another kind", "k", `mcp: { server: tools, tool: pay }`, "  mcp.tools.pay: { token: { into: ref } }\n", "tool pay of mcp.tools.pay"},
-		{"a tool said to write", "k", `mcp: { server: tools, tool: pay }`, "  mcp.tools.pay: { access: write }\n", "tool pay of mcp.tools.pay"},
+		{"a tool said to write", "k", `mcp: { server: tools, tool: pay }`, "  mcp.tools.pay: { effect: once }\n", "tool pay of mcp.tools.pay"},
 		{"the same statement", "k", `sql: { database: books, query: "INSERT INTO t (a) VALUES (?)", args: ["${token}"] }`, "", "a read cannot begin with INSERT"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -60,7 +60,7 @@ func TestReadsBesideAWriteAreAccepted(t *testing.T) {
 	for name, c := range map[string]struct{ read, more string }{
 		"get":                     {`http: { get: /v1/charges }`, "    match: POST /api/v1/charges\n"},
 		"a search":                {`http: { post: /v1/charges/search }`, "    match: POST /api/v1/charges\n"},
-		"a search within a match": {`http: { post: /v1/charges/search }`, "    match: POST /api/v1/charges/*\n  search: { match: POST /api/v1/charges/search, access: read }\n"},
+		"a search within a match": {`http: { post: /v1/charges/search }`, "    match: POST /api/v1/charges/*\n  search: { match: POST /api/v1/charges/search, effect: read }\n"},
 		"another host":            {`http: { post: "https://search.example/api/v1/charges" }`, "    match: POST pay.example/api/v1/charges\n"},
 		"GraphQL":                 {`http: { post: /graphql, json: { query: "query($t: ID!) { charge(ref: $t) { id } }" } }`, "    match: POST /api/graphql\n"},
 		"GraphQL in short":        {`http: { post: /graphql, json: { query: "{ charge(ref: \"${token}\") { mutation } }" } }`, "    match: POST /api/graphql\n"},
@@ -71,9 +71,9 @@ func TestReadsBesideAWriteAreAccepted(t *testing.T) {
 		"a dry run":               {`http: { post: /v1/things, query: { dryRun: All } }`, ""},
 		"a dry run in json":       {`http: { post: /v1/things, json: { validate_only: true } }`, ""},
 		"get in place of post":    {`http: { post: /v1/charges, headers: { X-HTTP-Method-Override: GET } }`, ""},
-		"another tool":            {`mcp: { server: tools, tool: find }`, "  mcp.tools.find: { access: read }\n  mcp.tools.*: { access: write }\n"},
+		"another tool":            {`mcp: { server: tools, tool: find }`, "  mcp.tools.find: { effect: read }\n  mcp.tools.*: { effect: once }\n"},
 		"a tool of many actions":  {`mcp: { server: tools, tool: charge, arguments: { action: find } }`, ""},
-		"another server's tool":   {`mcp: { server: tools, tool: pay }`, "  mcp.bank.refund: { access: write }\n"},
+		"another server's tool":   {`mcp: { server: tools, tool: pay }`, "  mcp.bank.refund: { effect: once }\n"},
 		"a command's dry run":     {`command: [tool, pay, "${input.n}", --dry-run]`, ""},
 	} {
 		_, err := Parse("policy.yaml", []byte(readingAndWriting("k", c.read, c.more)))

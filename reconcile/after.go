@@ -189,5 +189,5 @@ func (e *Engine) checkDuplicate(ctx context.Context, id string) {
 // mayBeTwice reports whether an operation that landed may have landed twice: it
 // was sent more than once, and nothing makes that safe.
 func mayBeTwice(k *policy.Kind, rec ledger.Record) bool {
-	return rec.Operation.State == ledger.Committed && rec.Operation.AttemptCount > 1 && k.Read != nil && !k.Idempotent
+	return rec.Operation.State == ledger.Committed && rec.Operation.AttemptCount > 1 && k.Read != nil && !k.Effect.Safe()
 }

@@ -127,7 +127,7 @@ func TestI6_WhatDoesNotLookForTheTokenProvesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := strings.Replace(payPolicy, "      list: body.data\n      mark: it.ref\n", mark, 1)
 			if name == "a state" {
-				text = strings.NewReplacer("    token: {", "    idempotent: true\n    token: {", "      same: it.amount == input.amount\n      receipt: it.id\n", "").Replace(text)
+				text = strings.NewReplacer("    token: {", "    effect: safe\n    token: {", "      same: it.amount == input.amount\n      receipt: it.id\n", "").Replace(text)
 			}
 			w := newWorld(t, text)
 			w.known("pay")

@@ -97,7 +97,7 @@ func shopPolicy(via, ask, data, downstreams string) string {
 			b.WriteString("    downstream: shop\n")
 		}
 		if name == "state" {
-			b.WriteString("    idempotent: true\n    target: ${input.name}\n")
+			b.WriteString("    effect: safe\n    target: ${input.name}\n")
 		} else {
 			rules += `, complete: "true", receipt: it.id`
 		}

@@ -154,7 +154,7 @@ func (t *notifying) tell(ctx context.Context, n *policy.Notifier, notice Notice)
 		return "", fmt.Errorf("ask the ledger: %w", err)
 	case rec.State() == ledger.Pending:
 		return "", nil
-	case rec.State() != ledger.Failed && !(rec.State() == ledger.Uncertain && k.Idempotent), rec.Operation.AttemptCount > k.Retry.Max:
+	case rec.State() != ledger.Failed && !(rec.State() == ledger.Uncertain && k.Effect.Safe()), rec.Operation.AttemptCount > k.Retry.Max:
 		t.learn(n.Name, notice.Key)
 		return "", nil
 	case t.e.now().Before(rec.Operation.UpdatedAt.Add(pause(k.Retry, rec.Operation.ID, rec.Operation.AttemptCount))):
@@ -237,7 +237,8 @@ func (t *notifying) send(ctx context.Context, k *policy.Kind, o ledger.Operation
 	key, token := sending.Carries(a.req)
 	req := ledger.BeginRequest{
 		ChangeID: change, OperationID: o.ID, AttemptID: ledger.DeriveID(change, "attempt"), Kind: k.Name, Scope: o.Scope, Key: o.Key, Token: o.Token,
-		Title: o.Title, Input: o.Input, Source: o.Source, Sender: a.via, TokenSent: token, KeyWorks: k.KeyWorks() && (key || k.Idempotent),
+		Title: o.Title, Input: o.Input, Source: o.Source, Sender: a.via, TokenSent: token,
+		KeyWorks: k.KeyWorks() && (key || k.Effect.Safe()),
 		Deadline: k.Deadline, Host: t.e.host, PID: os.Getpid(), Actor: actor,
 	}
 	if a.via == "command" {

@@ -254,7 +254,7 @@ func TestAnOutageThatIsOverIsTold(t *testing.T) {
 
 // What is in doubt is told again only where that does no harm.
 func TestANoticeInDoubtIsAnOperationLikeAnyOther(t *testing.T) {
-	for more, want := range map[string]int{", on: opened": 1, ", on: opened, idempotent: true, retry: { max: 2, backoff: 10ms..20ms }": 3} {
+	for more, want := range map[string]int{", on: opened": 1, ", on: opened, effect: safe, retry: { max: 2, backoff: 10ms..20ms }": 3} {
 		offices(t, more, func(o *office) {
 			o.set(func(w http.ResponseWriter, _ *http.Request) { hangUp(w) })
 			o.run(o.engine())

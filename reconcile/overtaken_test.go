@@ -19,7 +19,7 @@ kinds:
   deploy:
     downstream: pay
     target: web
-    idempotent: true
+    effect: safe
     resend: here
 `
 

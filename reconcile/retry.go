@@ -358,7 +358,7 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 	fence := time.Now().Add(a.k.Deadline)
 	g := a.grant()
 	key, token := (policy.Sending{Kind: a.k, Record: a.rec}).Carries(a.req)
-	g.TokenSent, g.KeyWorks = token, g.KeyWorks && (key || a.k.Idempotent)
+	g.TokenSent, g.KeyWorks = token, g.KeyWorks && (key || a.k.Effect.Safe())
 	if a.basis == ledger.BasisKeySafe && !g.KeyWorks {
 		return result, refuse("refused", "what would be sent does not carry its key, so a repeat is not known to be safe", "")
 	}
@@ -424,7 +424,7 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 // checkAfter checks for two effects after a write that is not safe to repeat.
 // A scheduled read checks once more for what may land late.
 func (e *Engine) checkAfter(ctx context.Context, a *attempt, result *RetryResult) {
-	if a.k.Read == nil || a.k.Idempotent || result.Operation.State != ledger.Committed {
+	if a.k.Read == nil || a.k.Effect.Safe() || result.Operation.State != ledger.Committed {
 		return
 	}
 	checked, err := e.checkLocked(ctx, result.Operation.ID, check{actor: e.checker(), recheck: RecheckAt(a.k, e.now())})

@@ -26,7 +26,11 @@ type Error struct {
 	Path, Why string // Why alone where no file is named
 	Do        string
 	Absent    bool // no file is named, or the ledger has no key yet: it can still be looked at
+	None      bool // the ledger has no key yet
 }
+
+// Is makes errors.Is(err, ledger.ErrNoKey) true where the ledger has no key yet.
+func (e *Error) Is(target error) bool { return e.None && target == ledger.ErrNoKey }
 
 func (e *Error) Error() string { return e.Trouble(ledger.InFull).Error() }
 

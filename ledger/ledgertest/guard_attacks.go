@@ -100,7 +100,6 @@ var GuardAttacks = []Attack{
 	{"another attempt named", `UPDATE operations SET live_attempt = 'n', version = version + 1 WHERE id = 'pending'`, "attempts are counted"},
 	{"no attempt named", `UPDATE operations SET live_attempt = '', version = version + 1 WHERE id = 'pending'`, "attempts are counted"},
 	{"an attempt of what is settled", `UPDATE operations SET live_attempt = 'n', version = version + 1 WHERE id = 'committed'`, "attempts are counted"},
-	{"other key fields", `UPDATE operations SET key_fields = 'n' WHERE id = 'uncertain'`, "changes with them only"},
 	{"proof in flight", `UPDATE attempts SET proof = 'refused' WHERE id = 'pending.1'`, "in flight has no outcome"},
 	{"doubt forgotten", `UPDATE operations SET doubted = false WHERE id = 'uncertain'`, "what was in doubt"},
 	{"forged history (I8)", `INSERT INTO events (id, operation_id, verb, actor, from_state, to_state) VALUES ('n', 'uncertain', 'confirm', 'ann', 'uncertain', 'committed')`, "because the operation changes"},

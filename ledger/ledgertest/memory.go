@@ -106,7 +106,7 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	if e.lease.Holder != "" && e.lease.ExpiresAt.After(now) {
 		rec.Lease = e.lease
 	}
-	rec.Holds = m.holdsAt(now)
+	rec.Holds = holdsAt(m.holds, now)
 	rec.Related = slices.Clone(e.related)
 	for _, other := range m.ops {
 		o := &other.op
@@ -129,8 +129,9 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 
 // relation reports whether another operation overtook o, and whether it wants the same.
 func relation(o, other *ledger.Operation) (overtook, same bool) {
-	return other.Target != "" && other.Target == o.Target && other.StartedAt.After(o.StartedAt),
-		other.Kind == o.Kind && (other.Fingerprint != "" && other.Fingerprint == o.Fingerprint || other.KeyFields != "" && other.KeyFields == o.KeyFields)
+	after := other.State.Open() || other.State == ledger.Committed && other.SettledAt.After(o.SettledAt)
+	return other.Target != "" && other.Target == o.Target && (other.StartedAt.After(o.StartedAt) || o.State == ledger.Committed && after),
+		other.Kind == o.Kind && other.Fingerprint != "" && other.Fingerprint == o.Fingerprint
 }
 
 // skip leaves out what a rule or a caller has said it does not look at, so that one
@@ -164,12 +165,10 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 	e := m.find(at)
 	rec := m.record(e, now)
 	skip(&rec, at.Skip)
-	for _, other := range slices.Backward(m.ops) {
-		if at.Alike(other.op) {
-			alike := m.record(other, now)
-			skip(&alike, ledger.AllParts)
-			rec.Alike = append(rec.Alike, alike)
-		}
+	if other := openUnder(m.ops, at.Gate); other != nil {
+		open := m.record(other, now)
+		skip(&open, ledger.AllParts)
+		rec.Open = &open
 	}
 	c, err := rule(&rec)
 	if err != nil {
@@ -188,6 +187,9 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 		o := c.Operation
 		if held := among(slices.Concat(m.ops, m.stubs), ledger.Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key}) != nil; held == o.KeyLive || !o.KeyLive && c.Then == nil {
 			return ledger.Applied{}, &ledger.GuardError{Message: "this key is in use, or not"}
+		}
+		if openUnder(m.ops, o.Gate) != nil {
+			return ledger.Applied{}, &ledger.GuardError{Message: "the same request is in flight or in doubt"}
 		}
 		applied.Before = ledger.Operation{}
 		e = m.arrive(&entry{marks: c.Marks})
@@ -215,7 +217,7 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		if c.Operation.State == ledger.Uncertain && e.op.State != ledger.Uncertain {
 			e.pricing.ReadAt, e.pricing.Reads = time.Time{}, 0
 		}
-		e.op = *c.Operation
+		e.op = leaving(m.ops, e.op, *c.Operation)
 		if c.Fault != nil {
 			m.fault(e, *c.Fault, now)
 		}

@@ -79,7 +79,7 @@ func (k *shelf) Archivable(_ context.Context, before time.Time, after int64, lim
 	asked := map[string]bool{}
 	for _, e := range m.ops {
 		if waitsFor(e) {
-			asked[e.op.Kind+"\n"+e.op.Fingerprint], asked[e.op.Kind+"\n\n"+e.op.KeyFields] = true, true
+			asked[e.op.Kind+"\n"+e.op.Fingerprint] = true
 		}
 	}
 	older := false
@@ -93,7 +93,7 @@ func (k *shelf) Archivable(_ context.Context, before time.Time, after int64, lim
 		}
 		place, older = e.seq, older || e.op.CreatedAt.Before(before)
 		o := e.op
-		if k.archivable(e, before) && !(o.Fingerprint != "" && asked[o.Kind+"\n"+o.Fingerprint]) && !(o.KeyFields != "" && asked[o.Kind+"\n\n"+o.KeyFields]) {
+		if k.archivable(e, before) && !(o.Fingerprint != "" && asked[o.Kind+"\n"+o.Fingerprint]) {
 			ops = append(ops, m.whole(e))
 		}
 	}

@@ -252,7 +252,7 @@ func (m *Memory) Mark(_ context.Context, rules func(string) string, marks func(l
 			return true, nil
 		}
 		made := marks(e.op)
-		e.op.MarkRules, e.op.KeyFields, e.marks = want, made.Fields, append(e.marks, made.Values...)
+		e.op.MarkRules, e.marks = want, append(e.marks, made.Values...)
 	}
 	return limit <= 0, nil
 }
@@ -304,12 +304,12 @@ func (m *Memory) LiftHold(_ context.Context, scope ledger.HoldScope, actor ledge
 func (m *Memory) Holds(_ context.Context, now time.Time) ([]ledger.Hold, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.holdsAt(now), nil
+	return holdsAt(m.holds, now), nil
 }
 
 // holdsAt are the holds in force.
-func (m *Memory) holdsAt(now time.Time) (out []ledger.Hold) {
-	for _, h := range m.holds {
+func holdsAt(all []ledger.Hold, now time.Time) (out []ledger.Hold) {
+	for _, h := range all {
 		if h.Until.IsZero() || !now.After(h.Until) {
 			out = append(out, h)
 		}
@@ -335,4 +335,28 @@ func (m *Memory) Leases(ctx context.Context, ids []string, holder, digest string
 		}
 	}
 	return m.Records(ctx, got)
+}
+
+// openUnder is what is open under a gate, or nil.
+func openUnder(ops []*entry, gate string) *entry {
+	for _, e := range ops {
+		if gate != "" && e.op.Gate == gate && e.op.State.Open() {
+			return e
+		}
+	}
+	return nil
+}
+
+// leaving is an operation as it is written: where it is open again, it leaves a gate under
+// which another one is.
+func leaving(ops []*entry, was, o ledger.Operation) ledger.Operation {
+	if !was.State.Open() && o.State.Open() && openUnder(ops, o.Gate) != nil {
+		o.Gate = ""
+	}
+	return o
+}
+
+// DigestKey is the same for every ledger in memory.
+func (m *Memory) DigestKey(context.Context) ([]byte, error) {
+	return []byte("0123456789abcdef0123456789abcdef"), nil
 }

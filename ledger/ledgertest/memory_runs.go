@@ -98,7 +98,7 @@ func (k *keptRuns) ChangeRun(_ context.Context, runID string, item int, changeID
 		return ledger.DecisionRun{}, nil, fmt.Errorf("run %s: %w", runID, ledger.ErrNotFound)
 	}
 	now := k.m.clock()
-	rec := &ledger.RunRecord{Run: r.copy(), Next: r.next("", item), Held: r.next(ledger.CameHeld, -1), Holds: k.m.holdsAt(now), Now: now}
+	rec := &ledger.RunRecord{Run: r.copy(), Next: r.next("", item), Held: r.next(ledger.CameHeld, -1), Holds: holdsAt(k.m.holds, now), Now: now}
 	if item >= 0 && item < len(r.items) {
 		it := r.items[item]
 		rec.Item = &it

@@ -111,18 +111,15 @@ func applied(a ledger.Applied, err error) (string, error) {
 }
 
 func (g *game) begin(rt *rapid.T) {
-	key := rapid.SampledFrom([]string{"a", "b", "c", "d", "content-" + strings.Repeat("e", 32), "fields-" + strings.Repeat("f", 32)}).Draw(rt, "key")
+	key := rapid.SampledFrom([]string{"a", "b", "c", "d", "input-" + strings.Repeat("e", 32), "fields-" + strings.Repeat("f", 32)}).Draw(rt, "key")
 	req := ledger.BeginRequest{ChangeID: g.id("c"), OperationID: g.id("operation"), AttemptID: g.id("attempt"), Kind: "card.charge", Key: key,
 		Token: "indoubt-" + key, Fingerprint: rapid.SampledFrom([]string{"f1", "f1", "f1", "f2"}).Draw(rt, "fingerprint"),
-		Target: rapid.SampledFrom([]string{"", "web"}).Draw(rt, "target"), TokenSent: rapid.Bool().Draw(rt, "token_sent"),
+		Gate: rapid.SampledFrom([]string{"", "g1", "g2"}).Draw(rt, "gate"), Safe: rapid.Bool().Draw(rt, "safe"), Target: rapid.SampledFrom([]string{"", "web"}).Draw(rt, "target"), TokenSent: rapid.Bool().Draw(rt, "token_sent"),
 		KeyWorks: rapid.Bool().Draw(rt, "key_works"), AwaitsDelivery: rapid.Bool().Draw(rt, "awaits_delivery"), Deadline: time.Duration(rapid.IntRange(20, 600).Draw(rt, "deadline")) * time.Second,
 		TTL: time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(rt, "ttl")) * time.Hour, Sender: "pipeline", Actor: billing, Input: json.RawMessage(`{"n":1}`)}
-	if rapid.Bool().Draw(rt, "alike_over") {
-		req.AlikeOver = func(rec ledger.Record) bool { return rec.Operation.TokenSent }
-	}
 	answer := g.both(func(s ledger.Store) (string, error) {
 		res, err := ledger.Begin(ctx, s, req)
-		return fmt.Sprintf("%s %s n=%d %v", res.Answer, res.Operation.ID, res.Attempt.N, res.Alike), err
+		return fmt.Sprintf("%s %s n=%d %v", res.Answer, res.Operation.ID, res.Attempt.N, res.Gated), err
 	})
 	if len(answer) > 5 && answer[:5] == "begun" {
 		g.attempts = append(g.attempts, req.AttemptID)

@@ -19,14 +19,6 @@ func sameAs(key string) func(*ledger.BeginRequest) {
 	return func(r *ledger.BeginRequest) { r.Fingerprint = "print of " + key }
 }
 
-// sameFields is the same request by the fields that make its key, with another input.
-func sameFields(key string) func(*ledger.BeginRequest) {
-	return func(r *ledger.BeginRequest) { r.Marks.Fields = "fields of " + key }
-}
-
-// alike are the ways in which two operations want the same.
-var alike = map[string]like{"same input": sameAs, "same fields": sameFields}
-
 // sameInput holds what is refused beside another operation with the same input.
 func sameInput(t *testing.T, open Open) {
 	for _, part := range []struct {
@@ -41,9 +33,7 @@ func sameInput(t *testing.T, open Open) {
 		{"I9_ARiskBesideAnotherIsRaised", riskIsRaised},
 		{"I5_BeginAgainBesideALaterOne", beginBesideALaterOne},
 	} {
-		for name, same := range alike {
-			t.Run(part.name+"/"+name, func(t *testing.T) { part.run(newDesk(t, open), same) })
-		}
+		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open), sameAs) })
 	}
 }
 
@@ -76,8 +66,8 @@ func sameInputStopsTheMachine(d *desk, same like) {
 	if rec := d.read(elsewhere.ID); len(rec.Related) != 0 {
 		d.Fatalf("of another kind, and related to %+v", rec.Related)
 	}
-	d.doubt("nothing", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" })
-	if none := d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" }); len(d.read(none.ID).Related) != 0 {
+	d.doubt("nothing", func(r *ledger.BeginRequest) { r.Fingerprint = "" })
+	if none := d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint = "" }); len(d.read(none.ID).Related) != 0 {
 		d.Fatalf("an operation without input has one of the same input")
 	}
 	d.refused(d.ownRepeat(o), "related")
@@ -287,14 +277,13 @@ func beside(t *testing.T, open Open) {
 		place := func(r *ledger.BeginRequest) { r.Target = "web of " + key }
 		put(d.doubt(key, place))
 		put(d.doubt(key+" same", sameAs(key)))
-		put(d.doubt(key+" fields", sameFields(key), place))
-		put(d.doubt(key+" same elsewhere", sameAs(key), sameFields(key), func(r *ledger.BeginRequest) { r.Kind = "mail" }))
+		put(d.doubt(key+" same elsewhere", sameAs(key), func(r *ledger.BeginRequest) { r.Kind = "mail" }))
 		put(d.begun(key+" in flight", place, sameAs(key)).Operation)
 		put(d.settle(d.begun(key+" landed", place).Attempt.ID, ledger.OutcomeCommitted))
 		put(d.observe(d.doubt(key+" absent", place), ledger.Absent))
 	}
-	put(d.doubt("nothing", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" }))
-	put(d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "", "" }))
+	put(d.doubt("nothing", func(r *ledger.BeginRequest) { r.Fingerprint = "" }))
+	put(d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint = "" }))
 	want := map[string][]string{} // by the one that moved
 	for _, id := range all {
 		rec := d.read(id)
@@ -319,7 +308,7 @@ func beside(t *testing.T, open Open) {
 		any = append(any, want[id]...)
 	}
 	slices.Sort(any)
-	if any = slices.Compact(any); len(any) < 6 {
+	if any = slices.Compact(any); len(any) < 4 {
 		d.Fatalf("only %v have others beside them", any)
 	}
 	if got := found(append(all, d.id("no operation"))...); !slices.Equal(got, any) {

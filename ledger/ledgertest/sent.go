@@ -148,10 +148,10 @@ func sentBeside(t *testing.T, open Open) {
 		{name: "the other in doubt", other: uncertain, mine: committed("ch_1"), note: "OTHER"},
 		{name: "the other in flight", other: flying, mine: committed("ch_1"), note: "OTHER"},
 		{name: "without receipts", other: committed(""), mine: committed(""), note: "OTHER"},
-		{name: "another input", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }}, other: committed("ch_2"), mine: committed("ch_1"), note: "OTHER (ch_2), which has its key"},
-		{name: "another input, refused", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }}, other: refused, mine: committed("ch_1")},
-		{name: "no input", has: mods{func(r *ledger.BeginRequest) { r.Input, r.Fingerprint, r.Marks.Fields = nil, "", "" }}, other: uncertain, mine: found, note: "OTHER, which has its key"},
-		{name: "another input, the key works twice", lost: mods{keyed}, has: mods{keyed, func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }}, other: committed("ch_2"), mine: committed("ch_1"), note: "OTHER (ch_2)"},
+		{name: "another input", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint = "p" }}, other: committed("ch_2"), mine: committed("ch_1"), note: "OTHER (ch_2), which has its key"},
+		{name: "another input, refused", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint = "p" }}, other: refused, mine: committed("ch_1")},
+		{name: "no input", has: mods{func(r *ledger.BeginRequest) { r.Input, r.Fingerprint = nil, "" }}, other: uncertain, mine: found, note: "OTHER, which has its key"},
+		{name: "another input, the key works twice", lost: mods{keyed}, has: mods{keyed, func(r *ledger.BeginRequest) { r.Fingerprint = "p" }}, other: committed("ch_2"), mine: committed("ch_1"), note: "OTHER (ch_2)"},
 		{name: "one key works", lost: mods{keyed}, other: committed("ch_2"), mine: committed(""), note: "OTHER (ch_2)"},
 		{name: "the key works twice", lost: mods{keyed}, has: mods{keyed}, other: committed("ch_2"), mine: committed("ch_1"), note: "OTHER (ch_2)"},
 		{name: "the key works", lost: mods{keyed}, has: mods{keyed}, other: committed("ch_1"), mine: committed("")},
@@ -168,7 +168,7 @@ func sentBeside(t *testing.T, open Open) {
 			need.Must(d, slices.Contains(d.shelve(), o.ID), "it is not archived")
 			return o
 		}, mine: committed("ch_1"), note: "OTHER (ch_2), which has its key"},
-		{name: "archived, another input", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }}, other: func(d *desk, of ledger.BeginResult) ledger.Operation {
+		{name: "archived, another input", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint = "p" }}, other: func(d *desk, of ledger.BeginResult) ledger.Operation {
 			o := committed("ch_2")(d, of)
 			d.done("newest")
 			need.Must(d, slices.Contains(d.shelve(), o.ID), "it is not archived")
@@ -196,7 +196,7 @@ func sentBeside(t *testing.T, open Open) {
 		})
 	}
 	// What is in doubt beside it is decided by a person, and repeated by no recorder.
-	d, of, _ := besideLost(t, open, nil, mods{func(r *ledger.BeginRequest) { r.Fingerprint, r.Marks.Fields = "p", "f" }})
+	d, of, _ := besideLost(t, open, nil, mods{func(r *ledger.BeginRequest) { r.Fingerprint = "p" }})
 	d.refused(d.ownRepeat(uncertain(d, of)), "related")
 }
 

@@ -10,10 +10,14 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
 )
 
 // classSaysError is an answer that looks like a success and says error inside.
 const classSaysError ledger.ErrorClass = "says_error"
+
+// failedWords begin the text of a tool that failed and did not say isError.
+var failedWords = lazyregexp.New(`(?i)^[^\w{"\[]*(?:error|(?:[a-z]+ ){0,2}failed|failure|exception|traceback)\b`)
 
 // saysError is what a success says is wrong, "" where it says nothing of the kind: such
 // an answer proves neither that there was an effect nor that there was none. The kind's
@@ -23,6 +27,9 @@ func saysError(rec ledger.Record, a ledger.Answer) string {
 		for _, said := range spoken(a.RPC) {
 			if what := jsonSaysError(said); what != "" {
 				return what
+			}
+			if failedWords.Match(said) {
+				return "its text begins like an error"
 			}
 		}
 		return ""

@@ -5,21 +5,13 @@ import (
 	"indoubt/ledger/lazyregexp"
 )
 
-// answeredClass are the error classes of whole answers: what was done is known to
-// the caller, if not to us.
+// answeredClass are the error classes of whole answers: what was done is known to the
+// caller, if not to us.
 var answeredClass = map[ledger.ErrorClass]bool{ledger.ClassToolError: true, ledger.ClassExit: true, ledger.ClassConflict: true,
 	ledger.ClassThrottled: true, ledger.Class3xx: true, class4xx: true, classSaysError: true}
 
-// unfitWords are what an error says where what a tool gave back did not fit its own
-// schema.
-var unfitWords = lazyregexp.New(`(?i)output schema|output validation|tool output`)
-
-// AnswerLost reports whether an attempt in doubt ended without a whole answer, or with
-// one that says that another was lost behind it.
-func AnswerLost(a ledger.Attempt) bool {
-	lost := func(text string) bool { return ClassOf(text) != "" || unfitWords.MatchString(text) }
-	return !answeredClass[a.ErrorClass] || lost(a.Error) || lost(string(a.Result))
-}
+// Answered reports whether a doubt of a class has a whole answer, which proves nothing.
+func Answered(class ledger.ErrorClass) bool { return answeredClass[class] }
 
 // classWords are what an error says behind which an answer was lost: between the tool
 // and what it called, or between the tool and us.

@@ -150,7 +150,7 @@ func TestI2_WhatSDKsRefuseBeforeAToolRuns(t *testing.T) {
 			"error":         {failure, map[bool]ledger.Outcome{true: "failed", false: "uncertain"}[c.error]},
 			"isError":       {result, map[bool]ledger.Outcome{true: "failed", false: "uncertain"}[c.tool]},
 			"another error": {other, "uncertain"}, "two texts": {two, "uncertain"}, "with structured content": {structured, "uncertain"},
-			"a tool that nobody named": {rpcFailure(-32602, c.said), "uncertain"}, "no error": {fine, "committed"},
+			"a tool that nobody named": {rpcFailure(-32602, c.said), "uncertain"}, "no error": {fine, map[bool]ledger.Outcome{true: "uncertain", false: "committed"}[failedWords.MatchString(c.said)]},
 		} {
 			if s := Judge(t.Context(), nil, first, want.answer); s.Outcome != want.is || want.is == "failed" && s.Proof != ledger.Refused {
 				t.Errorf("%q as %s: %s %s, want %s", c.said, name, s.Outcome, s.Proof, want.is)

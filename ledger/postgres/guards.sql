@@ -355,6 +355,8 @@ BEGIN
       WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM indoubt.archived WHERE id = NEW.id) THEN 'this operation is recorded already: operations are never replaced'
       WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1)
         THEN 'this key is in use by another operation of this kind and scope: look at what became of that one before you send'
+      WHEN NEW.gate <> '' AND EXISTS (SELECT 1 FROM indoubt.operations WHERE gate = NEW.gate AND state IN ('pending', 'uncertain'))
+        THEN 'the same request is in flight or in doubt under another key: look at what became of that one before you send'
       WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN 'this change id is in the history already: the change was made before'
       ELSE wrong END;
   END IF;
@@ -600,6 +602,7 @@ BEGIN
       IS DISTINCT FROM ('redact', NEW.change_id, false, NEW.updated_at, NEW.actor, true, OLD.state, '', NULL::text, NULL::text, NULL::text)
      OR NEW.change_id = OLD.change_id OR btrim(NEW.reason) = '' OR OLD.conflict <> '' OR OLD.state IN ('pending', 'uncertain')
      OR NEW.input IS DISTINCT FROM (CASE WHEN OLD.input IS NOT NULL THEN '"[redacted]"' END)
+     OR NEW.sent_key <> OLD.sent_key AND NEW.sent_key <> ''
      OR NEW.session <> (CASE OLD.session WHEN '' THEN '' ELSE '[redacted]' END) OR NOT indoubt.masked(OLD.key, NEW.key) THEN
     RAISE EXCEPTION 'a person redacts an operation that is settled and not in conflict, with a reason, and what it says becomes [redacted] and nothing else' USING ERRCODE = 'IN001';
   END IF;
@@ -607,12 +610,12 @@ BEGIN
 END $$;
 
 -- These come before the others, by their names.
-CREATE TRIGGER as_begun BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive
+CREATE TRIGGER as_begun BEFORE UPDATE OF id, kind, scope, key, sent_key, gate, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive
   ON indoubt.operations FOR EACH ROW
-  WHEN (NEW.id <> OLD.id OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint OR NEW.created_at <> OLD.created_at
+  WHEN (NEW.id <> OLD.id OR NEW.gate <> OLD.gate AND NEW.gate <> '' OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint OR NEW.created_at <> OLD.created_at
      OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid OR NEW.trace <> OLD.trace
-     OR NEW.archive <> OLD.archive OR NEW.change_verb <> 'redact' AND (NEW.key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request)
-        IS DISTINCT FROM (OLD.key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request))
+     OR NEW.archive <> OLD.archive OR NEW.change_verb <> 'redact' AND (NEW.key, NEW.sent_key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request)
+        IS DISTINCT FROM (OLD.key, OLD.sent_key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request))
   EXECUTE FUNCTION indoubt.never('id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change');
 CREATE TRIGGER as_conflicts BEFORE UPDATE OF conflict ON indoubt.operations FOR EACH ROW
   WHEN (NEW.conflict NOT IN ('', 'duplicate', 'contradiction', 'mismatch', 'possible_duplicate')) EXECUTE FUNCTION indoubt.unfit_row('conflict_is_known');
@@ -626,19 +629,18 @@ CREATE TRIGGER as_found BEFORE UPDATE OF verdict ON indoubt.operations FOR EACH 
 CREATE TRIGGER as_hands_off BEFORE UPDATE OF hands_off ON indoubt.operations FOR EACH ROW
   WHEN (OLD.hands_off AND NOT NEW.hands_off) EXECUTE FUNCTION indoubt.never('what only a person settles stays that: hands_off is never taken back');
 CREATE TRIGGER as_keyed BEFORE UPDATE OF key_live ON indoubt.operations FOR EACH ROW
-  WHEN (NEW.key_live <> OLD.key_live AND (NOT OLD.key_live OR OLD.state IN ('pending', 'uncertain')))
+  WHEN (NEW.key_live <> OLD.key_live AND (NOT OLD.key_live OR OLD.state IN ('pending', 'uncertain')
+     -- an answer that proves nothing holds back nothing that is named by its input alone
+     AND NOT (OLD.state = 'pending' AND NEW.state = 'uncertain' AND NEW.gate = '' AND substr(OLD.key, 1, 6) = 'input-')))
   EXECUTE FUNCTION indoubt.never('a key is given up once, and only by an operation that is committed, failed or abandoned');
 CREATE TRIGGER as_looked BEFORE UPDATE OF fault_at ON indoubt.operations FOR EACH ROW
   WHEN (NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL AND OLD.fault_at IS NOT NULL)
   EXECUTE FUNCTION indoubt.never('the newest attempt that an incident was looked for is never an earlier one');
-CREATE TRIGGER as_marked BEFORE UPDATE OF key_fields ON indoubt.operations FOR EACH ROW
-  WHEN (NEW.key_fields <> OLD.key_fields AND NEW.mark_rules = OLD.mark_rules)
-  EXECUTE FUNCTION indoubt.never('key_fields is made by the rules of the policy, and changes with them only');
 CREATE TRIGGER as_numbered BEFORE UPDATE OF seq ON indoubt.operations FOR EACH ROW
   WHEN (NEW.seq IS DISTINCT FROM OLD.seq) EXECUTE FUNCTION indoubt.never('seq of an operation never changes');
-CREATE TRIGGER as_redacted BEFORE UPDATE OF key, input, command, redacted, session, request, redacted_at, redacted_by ON indoubt.operations FOR EACH ROW
-  WHEN ((NEW.key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request, NEW.redacted_at, NEW.redacted_by)
-        IS DISTINCT FROM (OLD.key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request, OLD.redacted_at, OLD.redacted_by))
+CREATE TRIGGER as_redacted BEFORE UPDATE OF key, sent_key, input, command, redacted, session, request, redacted_at, redacted_by ON indoubt.operations FOR EACH ROW
+  WHEN ((NEW.key, NEW.sent_key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request, NEW.redacted_at, NEW.redacted_by)
+        IS DISTINCT FROM (OLD.key, OLD.sent_key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request, OLD.redacted_at, OLD.redacted_by))
   EXECUTE FUNCTION indoubt.operations_before_redaction();
 CREATE TRIGGER as_waits BEFORE UPDATE OF awaits ON indoubt.operations FOR EACH ROW
   WHEN (NEW.awaits <> OLD.awaits AND NEW.awaits <> ''

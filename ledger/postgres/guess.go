@@ -167,17 +167,17 @@ func (s *session) guessedRight() bool {
 // force.
 func (s *session) Unheard(at ledger.Locator) bool {
 	s.key = tables.KeyName(at.Scope, at.Key)
-	shared := "_shared"
-	if at.Makes() {
-		shared = ""
-	}
 	masked := ledger.Masked(at.Key)
-	if s.store.memory.isHeld(s.key) || !s.guess(tie{to: "INSERT INTO operations", where: unheard, args: append([]any{at.Key, masked, at.Scope, at.Kind, at.Key, masked, at.Scope, at.Kind}, tables.AlikeArgs(at)...)}) {
+	if s.store.memory.isHeld(s.key) || !s.guess(tie{to: "INSERT INTO operations", where: unheard, args: []any{at.Key, masked, at.Scope, at.Kind, at.Key, masked, at.Scope, at.Kind, at.Gate}}) {
 		return false
 	}
 	// The statements behind the first see what was committed while that waited.
-	s.opens.more = `, pg_advisory_xact_lock(` + nameKey + `), pg_advisory_xact_lock` + shared + `(` + nameKey + `), pg_advisory_xact_lock_shared(` + nameKey + `)`
-	s.moreArgs = append([]any{s.key, tables.InputName(at.Like), "holds"}, s.moreArgs...)
+	gate := s.key
+	if at.Gate != "" {
+		gate = tables.GateName(at.Gate)
+	}
+	s.opens.more = `, pg_advisory_xact_lock(` + nameKey + `), pg_advisory_xact_lock(` + nameKey + `), pg_advisory_xact_lock_shared(` + nameKey + `)`
+	s.moreArgs = append([]any{s.key, gate, "holds"}, s.moreArgs...)
 	return true
 }
 
@@ -188,8 +188,7 @@ const watched = `current_setting('session_replication_role') <> 'replica'`
 const unheard = `
 	1 / (` + watched + ` AND NOT EXISTS (SELECT FROM indoubt.operations WHERE key IN (?, ?) AND scope = ? AND ? IN ('', kind) AND key_live::int = 1)
 	 AND NOT EXISTS (SELECT FROM indoubt.archived WHERE key IN (?, ?) AND scope = ? AND ? IN ('', kind) AND key_live::int = 1)
-	 AND NOT EXISTS (SELECT FROM indoubt.operations WHERE fingerprint = ? AND fingerprint <> ''
-	                  AND CASE WHEN state NOT IN ('pending', 'uncertain') THEN 0 WHEN substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-' THEN 2 ELSE 1 END >= ?)
+	 AND NOT EXISTS (SELECT FROM indoubt.operations WHERE gate = ? AND gate <> '' AND state IN ('pending', 'uncertain'))
 	 AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int`
 
 // Take guesses that an operation and its attempt are as they were left here, and that both

@@ -85,7 +85,7 @@ func TestMarksBetweenAnOperationAndItsAttempt(t *testing.T) {
 		s := opened(t, with(made(t), mode), Options{})
 		need.OK(t, begins(ctx, s, ledger.NewID()))
 		req := begun(ledger.NewID(), 0)
-		req.Marks = ledger.Marks{Rules: "r", Fields: "f", Values: []string{"one", "two"}}
+		req.Marks = ledger.Marks{Rules: "r", Values: []string{"one", "two"}}
 		need.Get(ledger.Begin(ctx, s, req))(t)
 		xid := fmt.Sprint(scalar(t, s, `SELECT min(o.xmin::text::bigint) FROM indoubt.operations o JOIN indoubt.attempts a ON a.operation_id = o.id AND a.xmin = o.xmin JOIN indoubt.marks m ON m.operation_id = o.id AND m.xmin = o.xmin WHERE o.id = ? HAVING count(*) = 2`, req.OperationID))
 		need.That(t, s.memory.begun[req.AttemptID].xid == xid, "%s: transaction %s is remembered as %s", mode, xid, s.memory.begun[req.AttemptID].xid)

@@ -17,7 +17,7 @@ const makeKey = digestkey.Variable + "=FILE indoubt init"
 func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
 	key, err := tables.DigestKey(ctx, s, s.meta, s.keyPlace(), false)
 	if key == nil && err == nil {
-		err = &digestkey.Error{Absent: true, Why: "this ledger has no key for the digests that stand for secrets", Do: "its owner makes one: " + makeKey}
+		err = &digestkey.Error{Absent: true, None: true, Why: "this ledger has no key for the digests that stand for secrets", Do: "its owner makes one: " + makeKey}
 	}
 	return key, err
 }

@@ -142,8 +142,8 @@ func looks(t testing.TB, now ledger.Moment, operations int) map[string]func(*tab
 			}
 			need.Get(s.Beside(ctx, ids))(t)
 		},
-		"what stands": func(s *tables.Store) {
-			_, err := s.Read(ctx, ledger.Locator{Key: "content-" + strings.Repeat("a", 32), Like: fmt.Sprint("fp-", operations-1), Skip: ledger.AllParts})
+		"what is open": func(s *tables.Store) {
+			_, err := s.Read(ctx, ledger.Locator{Key: "input-" + strings.Repeat("a", 32), Gate: fmt.Sprint("gate-", operations-1), Skip: ledger.AllParts})
 			need.That(t, errors.Is(err, ledger.ErrNotFound), "%v", err)
 		},
 	}

@@ -66,14 +66,15 @@ CREATE TABLE indoubt.meta (
 -- may have, and those of attempts and events, is said in guards.sql.
 CREATE TABLE indoubt.operations (
   seq             bigint PRIMARY KEY,                          -- order of arrival; leave it out
-  -- Who it is. None of this changes after the INSERT, but for key_fields.
+  -- Who it is. None of this changes after the INSERT.
   id              text COLLATE "C" NOT NULL UNIQUE,            -- a UUIDv7; any text that is unique will do
   kind            text COLLATE "C" NOT NULL,                   -- stripe.charge; policies are keyed by it
   scope           text COLLATE "C" NOT NULL DEFAULT '',        -- partitions keys; usually ''
-  key             text COLLATE "C" NOT NULL,                   -- idempotency key, the same on every attempt
+  key             text COLLATE "C" NOT NULL,                   -- names it: the caller's idempotency key, or a made one
+  sent_key        text COLLATE "C" NOT NULL DEFAULT '',        -- the idempotency key that goes out, where another name was made
+  gate            text COLLATE "C" NOT NULL DEFAULT '',        -- digest of what is asked, and where; '' where identical requests are normal
   token           text COLLATE "C" NOT NULL DEFAULT '',        -- correlation token carried inside the write
   fingerprint     text COLLATE "C" NOT NULL DEFAULT '',        -- SHA-256 (hex) of the canonical JSON input
-  key_fields      text COLLATE "C" NOT NULL DEFAULT '',        -- digest of the fields that make a key; changes with mark_rules
   input           text COLLATE "C",                            -- JSON: what was asked for
   redacted        boolean NOT NULL DEFAULT false,              -- parts of the input are digests
   command         text COLLATE "C",                            -- JSON {argv, dir, expand}: what `indoubt run` ran
@@ -157,17 +158,15 @@ CREATE TABLE indoubt.operations (
 -- One live key for each (scope, kind, key). The key comes first: it is also looked
 -- for under other kinds, and in other scopes.
 CREATE UNIQUE INDEX operations_by_key ON indoubt.operations (key, scope, kind) WHERE key_live::int = 1;
+-- One is open under each gate, over all processes and hosts.
+CREATE UNIQUE INDEX operations_by_gate ON indoubt.operations (gate) WHERE gate <> '' AND state IN ('pending', 'uncertain');
 -- What a person looks for: a key that was given up, a token, a receipt.
 CREATE INDEX operations_by_former_key ON indoubt.operations (key) WHERE key_live::int = 0;
+CREATE INDEX operations_by_sent_key ON indoubt.operations (sent_key) WHERE sent_key <> '';
 CREATE INDEX operations_by_token ON indoubt.operations (token) WHERE token <> '';
 CREATE INDEX operations_by_receipt ON indoubt.operations (receipt) WHERE receipt <> '';
--- Same-input operations: the same input, or the same fields that make a key. Overtaken: one that was
--- first sent later on the same target.
--- What is in flight or in doubt may stand for a request under another key (I4): 2 where its key
--- was made of the input, 1 where it was given.
-CREATE INDEX operations_by_fingerprint ON indoubt.operations (fingerprint,
-  (CASE WHEN state NOT IN ('pending', 'uncertain') THEN 0 WHEN substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-' THEN 2 ELSE 1 END)) WHERE fingerprint <> '';
-CREATE INDEX operations_by_key_fields ON indoubt.operations (key_fields) WHERE key_fields <> '';
+-- Same-input operations. Overtaken: one that was first sent later on the same target.
+CREATE INDEX operations_by_fingerprint ON indoubt.operations (fingerprint) WHERE fingerprint <> '';
 -- Whose marks are to be made anew, because the policy's rules changed or the writer
 -- made none. The condition holds for every row: it keeps this index out of plans
 -- that ask for a kind and something rarer.

@@ -330,8 +330,8 @@ func (s *session) LockOperation(like bool, id string, args ...any) error {
 	}
 	return s.add(`SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM (
 		SELECT DISTINCT n.name FROM indoubt.operations o,
-		       LATERAL (VALUES ('fields:' || o.key_fields), ('input:' || o.fingerprint), ('target:' || o.target)) n(name)
-		 WHERE o.id = (`+id+`) AND n.name NOT IN ('fields:', 'input:', 'target:') ORDER BY 1) names`, args, nil)
+		       LATERAL (VALUES ('input:' || o.fingerprint), ('target:' || o.target)) n(name)
+		 WHERE o.id = (`+id+`) AND n.name NOT IN ('input:', 'target:') ORDER BY 1) names`, args, nil)
 }
 
 // LockOperations locks the rows of operations.

@@ -130,7 +130,7 @@ func (d *doing) attempt(ctx context.Context, send func(context.Context, Call) (R
 	}
 	bounded, stop := d.begun.Until.context(ctx)
 	defer stop()
-	call := Call{OperationID: d.begun.Operation.ID, AttemptID: a.ID, Key: d.begun.Operation.Key, Token: d.begun.Operation.Token, N: a.N}
+	call := Call{OperationID: d.begun.Operation.ID, AttemptID: a.ID, Key: d.begun.Operation.KeyToSend(), Token: d.begun.Operation.Token, N: a.N}
 	call.Deadline, _ = bounded.Deadline()
 	d.result, d.err = send(bounded, call)
 	returned = true

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,7 @@ import (
 func real(t testing.TB, rule KindRule) (*Recorder, ledger.Store) {
 	t.Helper()
 	store := newLedger(t, time.Now, nil)
-	return New(store, oneRule(rule), Options{Secret: []byte("0123456789abcdef")}), store
+	return New(store, oneRule(rule), Options{}), store
 }
 
 func recorded(t *testing.T, store ledger.Store, id string) ledger.Record {
@@ -306,7 +307,7 @@ func TestI5_DoNeverRetriesDoubt(t *testing.T) {
 	r, _ := real(t, KindRule{Retry: outcome.Retry{Max: 100, BackoffMin: time.Microsecond, BackoffMax: time.Microsecond}})
 	n := 0
 	for _, out := range []Result{{}, {Answer: &ledger.Answer{Via: "http", Sent: true, Status: 503, Header: map[string][]string{"Retry-After": {"0"}}}}} {
-		_, err := Do(t.Context(), r, Request{Kind: "charge"}, func(context.Context, Call) (Result, error) {
+		_, err := Do(t.Context(), r, Request{Kind: "charge", Input: json.RawMessage(`{}`)}, func(context.Context, Call) (Result, error) {
 			n++
 			return out, errors.New("connection refused")
 		})

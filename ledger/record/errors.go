@@ -12,12 +12,13 @@ import (
 // DoubtError: the write may or may not have landed. It must not be sent
 // again by the caller; a read or a person settles it, and the same request is
 // answered with what they find. Err is why no answer came, nil when that was
-// recorded by another caller. With Alike the operation has the same input under another
+// recorded by another caller. With Gated the operation asks the same under another
 // key: once it is settled, the same request is a new one.
 type DoubtError struct {
 	Operation ledger.Operation
 	Err       error
-	Alike     bool
+	Gated     bool // it has another name
+	Told      bool // it is told once: the same again goes out
 }
 
 func (e *DoubtError) Error() string {
@@ -41,10 +42,10 @@ func (e *UnknownError) Trouble(func(string) string) ledger.Trouble {
 func (e *UnknownError) Unwrap() error { return e.Err }
 
 // BusyError: an attempt is in flight elsewhere, until Operation.DeadlineAt at the
-// latest. Request.Wait waits for it instead. Alike is as in DoubtError.
+// latest. Request.Wait waits for it instead. Gated is as in DoubtError.
 type BusyError struct {
 	Operation ledger.Operation
-	Alike     bool
+	Gated     bool
 }
 
 func (e *BusyError) Error() string {
@@ -100,7 +101,7 @@ func NotBegun(res ledger.BeginResult) error {
 	case ledger.AnswerBegun, ledger.AnswerFinished:
 		return nil
 	case ledger.AnswerInProgress:
-		return &BusyError{res.Operation, res.Alike}
+		return &BusyError{res.Operation, res.Gated}
 	case ledger.AnswerKeyReused:
 		return &ReusedError{res.Operation}
 	case ledger.AnswerNotYours:
@@ -112,7 +113,7 @@ func NotBegun(res ledger.BeginResult) error {
 	if res.Why != "" {
 		why = errors.New(res.Why)
 	}
-	return &DoubtError{res.Operation, why, res.Alike}
+	return &DoubtError{res.Operation, why, res.Gated, res.Told}
 }
 
 // CallerError says that nothing was sent: the same is recorded for a request that may

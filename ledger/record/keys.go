@@ -2,37 +2,70 @@ package record
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
 )
 
-// keyBase makes the key of a request whose caller brought none. A numbered one comes
-// in generations.
-func (r *Recorder) keyBase(w Request, rule KindRule, req ledger.BeginRequest) (base string, numbered bool, err error) {
-	strategy := rule.KeyStrategy
-	if strategy == "" {
-		strategy = KeyContent
+// gate is a digest, under the ledger's key, of what a request asks and where it goes: as it
+// came, before the policy and before secrets are replaced. "" where it says nothing. A ledger
+// on a server that was given no key keeps no secret; its gates are plain digests.
+func (r *Recorder) gate(w Request) (string, error) {
+	asked := w.Asked
+	if asked == "" {
+		if len(w.Input) == 0 {
+			return "", nil
+		}
+		print, err := ledger.Fingerprint(w.Input)
+		if err != nil {
+			return "", err
+		}
+		asked = strings.Join([]string{"begin", w.Kind, w.Key, print}, "\n")
 	}
-	if strategy == KeyRandom {
-		return "k-" + req.OperationID, false, nil
+	gate, err := r.Digest(asked)
+	if errors.Is(err, ledger.ErrNoKey) {
+		sum := sha256.Sum256([]byte(asked))
+		return hex.EncodeToString(sum[:16]), nil
 	}
-	parts, err := keyParts(strategy, w, rule, req)
-	if err != nil {
-		return "", false, &NoKeyError{w.Kind, err}
+	return gate, err
+}
+
+// named gives a request its name: the fields that its policy names, whatever else differs;
+// else the caller's key; else its gate; else its own.
+func (r *Recorder) named(w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginRequest, error) {
+	switch {
+	case len(rule.KeyFrom) > 0:
+		fields, err := ledger.Fields(rule.seen(w, req.Input), rule.KeyFrom)
+		if err != nil && w.Key == "" {
+			return req, &NoKeyError{w.Kind, err}
+		}
+		if err == nil {
+			if rule.Match != "" && w.AnyKind {
+				fields["match"], req.AnyKind = rule.Match, true
+			}
+			digest, err := ledger.Digest(fields)
+			if err != nil {
+				return req, fmt.Errorf("key of %s: %w", w.Kind, err)
+			}
+			req.Key, req.SentKey = ledger.FieldsKey(digest), w.Key
+			return req, nil
+		}
+		req.Key, req.AnyKind = w.Key, w.AnyKind
+	case w.Key != "":
+		req.Key, req.AnyKind = w.Key, w.AnyKind
+	case req.Gate != "":
+		req.Key, req.AnyKind = ledger.InputKey(req.Gate), w.AnyKind
+	default:
+		req.Key = "k-" + req.OperationID
 	}
-	digest, err := ledger.Digest(parts)
-	if err != nil {
-		return "", false, fmt.Errorf("key of %s: %w", w.Kind, err)
-	}
-	return strategy + "-" + digest, true, nil
+	return req, nil
 }
 
 // NoKeyError says that a request lacks what its kind's policy makes a key of.
@@ -43,39 +76,6 @@ type NoKeyError struct {
 
 func (e *NoKeyError) Error() string { return fmt.Sprintf("key of %s: %v", e.Kind, e.Err) }
 func (e *NoKeyError) Unwrap() error { return e.Err }
-
-// keyParts is what the key is made from. It is taken from the input as it is
-// recorded, so that a digest stands for what is secret.
-func keyParts(strategy string, w Request, rule KindRule, req ledger.BeginRequest) (map[string]any, error) {
-	parts := map[string]any{}
-	switch strategy {
-	case KeyContent:
-		parts["fingerprint"] = req.Fingerprint
-	case KeySession:
-		if w.Session == "" {
-			return nil, errors.New("its policy makes one per session, and no session was given")
-		}
-		parts["session"], parts["fingerprint"] = w.Session, req.Fingerprint
-	case KeyFields:
-		if len(rule.KeyFrom) == 0 {
-			return nil, errors.New("its policy makes it from fields, and names none")
-		}
-		return ledger.Fields(rule.seen(w, req.Input), rule.KeyFrom)
-	case KeyRow:
-		from := rule.KeyFrom
-		if len(from) == 0 {
-			from = []string{"id"}
-		}
-		parts, err := ledger.Fields(rule.seen(w, req.Input), from)
-		if err == nil {
-			parts["pipeline"] = req.Source.Pipeline
-		}
-		return parts, err
-	default:
-		return nil, fmt.Errorf("unknown strategy %q", strategy)
-	}
-	return parts, nil
-}
 
 // seen is the part of a request's input in which the paths of the rule begin.
 func (rule KindRule) seen(w Request, input json.RawMessage) json.RawMessage {
@@ -106,131 +106,143 @@ func (rule KindRule) redact(w Request) (paths []string) {
 	return paths
 }
 
-// generation names the made keys of one request: "content-1f3a…", then
-// "content-1f3a….2", and so on. The newest stands for the request until its operation
-// is finished and the window after it has run out (or, for a fresh request, until it
-// is committed); then the next one begins. The key itself changes, because a
-// downstream that still remembers the old one would answer a new request with the
-// old result. Two processes that find the same newest generation ask for the same
-// key, so that only one of them sends.
-type generation struct{ kind, scope, base string } // the kind "" is any
+// mostPassing bounds the doubts that a recorder remembers to tell of.
+const mostPassing = 10_000
 
-func (g generation) key(n int) string {
-	if n == 1 {
-		return g.base
-	}
-	return g.base + "." + strconv.Itoa(n)
+// passing are the operations in doubt, by their gates, that hold nothing back: an answer
+// came that proves nothing, and no policy names the kind. Who asks the same again is told
+// of it once by this process, and passes after that.
+type passing struct {
+	mu  sync.Mutex
+	all map[string]*passed
 }
 
-// standing is the generation that stands for the request now, with the newest record
-// where that one does not. Generations have no gaps, so that the newest is found in
-// a few steps from one that is known to exist, however many there are.
-func (r *Recorder) standing(ctx context.Context, g generation, from int, w standingRule) (n int, passed ledger.Record, err error) {
-	var newest ledger.Record
-	last, beyond := from-1, 0 // generation last is known to exist, beyond is known not to
-	for step := 1; beyond == 0 || beyond-last > 1; {
-		n := last + step
-		if beyond > 0 {
-			n = last + (beyond-last)/2
+type passed struct {
+	operation ledger.Operation
+	told      bool
+}
+
+// keep remembers an operation that was just settled so.
+func (p *passing) keep(gate string, o ledger.Operation) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil || len(p.all) >= mostPassing {
+		p.all = map[string]*passed{}
+	}
+	p.all[gate] = &passed{operation: o}
+}
+
+// next is the one that a request is told of, or goes out beside.
+func (p *passing) next(gate, follows string) (id string, told bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	it := p.all[gate]
+	if gate == "" || it == nil {
+		return "", false
+	}
+	id, told = it.operation.ID, it.told && it.operation.ID != follows
+	if it.told = true; told {
+		delete(p.all, gate)
+	}
+	return id, told
+}
+
+// tell answers the first request that is like an operation in doubt which holds nothing
+// back. The next one goes out beside it.
+func (r *Recorder) tell(ctx context.Context, req *ledger.BeginRequest) (res ledger.BeginResult, told bool, err error) {
+	id, before := r.passing.next(req.Gate, req.Follows)
+	if id == "" {
+		return res, false, nil
+	}
+	rec, err := r.store.Read(ctx, ledger.Locator{ID: id, Skip: ledger.AllParts})
+	if err != nil {
+		return res, false, err
+	}
+	switch s := rec.State(); {
+	case s == ledger.Uncertain && before:
+		req.Beside = id
+	case s == ledger.Uncertain:
+		return ledger.BeginResult{Answer: ledger.AnswerInDoubt, Operation: rec.Operation, Told: true}, true, nil
+	case s == ledger.Committed && !before:
+		return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: rec.Operation}, true, nil
+	}
+	return res, false, nil
+}
+
+// likes are the calls of each tool whose answers were lost, where nobody was told yet. An
+// agent that lost an answer calls again in other words: it is told once, and passes then.
+type likes struct {
+	mu  sync.Mutex
+	all map[string]string // an operation by its kind, "" where there is none
+}
+
+// keep remembers a call whose answer was just lost.
+func (l *likes) keep(o ledger.Operation) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all = map[string]string{}
+	}
+	l.all[o.Kind] = o.ID
+}
+
+// tellOfLike answers the first call of a tool after one whose answer was lost. What a session
+// before this one lost is looked up at the first call; one of all sessions is told.
+func (r *Recorder) tellOfLike(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, bool, error) {
+	var res ledger.BeginResult
+	if w.Sender != "mcp" || w.Key != "" || w.Follows != "" || req.Gate == "" || rule.Safe || len(rule.KeyFrom) > 0 {
+		return res, false, nil
+	}
+	l := &r.likes
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id, asked := l.all[req.Kind]
+	if !asked {
+		var err error
+		if id, err = r.lostCall(ctx, req); err != nil {
+			return res, false, err
 		}
-		rec, err := r.store.Read(ctx, w.at(g, n))
-		switch {
-		case errors.Is(err, ledger.ErrNotFound):
-			beyond = n
-		case err != nil:
-			return 0, passed, fmt.Errorf("look up the key %s: %w", g.base, err)
-		default:
-			if newest.Found { // most often the one after the first is not there yet
-				step *= 2
-			}
-			newest, last = rec, n
+		if l.all == nil {
+			l.all = map[string]string{}
+		}
+		l.all[req.Kind] = id
+	}
+	if id == "" {
+		return res, false, nil
+	}
+	rec, err := r.store.Read(ctx, ledger.Locator{ID: id, Skip: ledger.AllParts})
+	if err != nil {
+		return res, false, err
+	}
+	if o := rec.Operation; rec.State() == ledger.Uncertain && o.Gate == req.Gate {
+		return res, false, nil // the gate tells
+	}
+	l.all[req.Kind] = ""
+	if rec.State() != ledger.Uncertain || outcome.Answered(rec.Operation.ErrorClass) {
+		return res, false, nil
+	}
+	told, err := ledger.Tell(ctx, r.store, id, r.options.Actor)
+	if err != nil { // what cannot be noted holds nothing back: the gate has what is identical
+		return res, false, nil
+	}
+	return ledger.BeginResult{Answer: ledger.AnswerInDoubt, Operation: rec.Operation, Told: true, Like: true}, told, nil
+}
+
+// lostCall is the newest call of a tool whose answer was lost and that is in doubt.
+func (r *Recorder) lostCall(ctx context.Context, req ledger.BeginRequest) (string, error) {
+	filter := ledger.Filter{Terms: []ledger.Term{{Field: "kind", Value: req.Kind}, {Field: "state", Value: string(ledger.Uncertain)}}}
+	page, err := r.store.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: filter, Order: ledger.OrderNewest, Now: r.options.Clock(), Limit: 50})
+	for _, row := range page.Rows {
+		if !outcome.Answered(row.ErrorClass) {
+			return row.ID, err
 		}
 	}
-	if !newest.Found {
-		return 1, passed, nil
-	}
-	r.made.found(g, last)
-	if w.over(newest) {
-		return last + 1, newest, nil
-	}
-	return last, passed, nil
+	return "", err
 }
 
-// mostGenerations bounds what a long-lived recorder remembers of made keys.
-const mostGenerations = 10_000
-
-// generations remembers the newest generation that was seen of each made key, to
-// begin the next search there. Generations never vanish from a ledger.
-type generations struct {
-	mu   sync.Mutex
-	seen map[generation]int
-}
-
-func (s *generations) newest(g generation) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.seen[g]
-}
-
-func (s *generations) found(g generation, n int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.seen == nil || len(s.seen) >= mostGenerations {
-		s.seen = map[generation]int{}
-	}
-	s.seen[g] = max(s.seen[g], n)
-}
-
-// standingRule is how a request stands to an earlier one under the same made key.
-type standingRule struct {
-	window time.Duration
-	fresh  bool   // a commit whose answer was delivered is the end of the request
-	hold   string // one of the Hold… constants
-	// supersedes: so is a later one on its target.
-	supersedes bool
-}
-
-// at finds a generation, with what over looks at.
-func (w standingRule) at(g generation, n int) ledger.Locator {
-	at := ledger.Locator{Kind: g.kind, Scope: g.scope, Key: g.key(n), Skip: ledger.AllParts &^ ledger.PartHolds} // as begin does
-	if w.supersedes {
-		at.Skip &^= ledger.PartRelated
-	}
-	return at
-}
-
-// over reports whether a made key's operation no longer stands for a new request.
-// What is granted or in conflict always does; but a possible duplicate has landed,
-// and its answer is as good as any.
-func (w standingRule) over(rec ledger.Record) bool {
-	o := rec.Operation
-	if o.Conflict != ledger.NoConflict && !(w.fresh && o.Conflict == ledger.PossibleDuplicate) {
-		return false
-	}
-	passed := rec.Over(w.window) || w.supersedes && rec.Superseded()
-	switch rec.State() {
-	case ledger.Pending:
-		return w.hold == HoldNone
-	case ledger.Committed:
-		return w.fresh && (!o.Undelivered || w.hold == HoldNone) || passed
-	case ledger.Uncertain:
-		return rec.OpenGrant() == nil && (w.hold == HoldNone || w.hold == HoldLost && answeredAll(rec))
-	}
-	return passed && rec.OpenGrant() == nil
-}
-
-// answeredAll reports whether an operation is in doubt by whole answers alone, none of
-// which says that another one was lost.
-func answeredAll(rec ledger.Record) bool {
-	found := false
-	for _, a := range rec.Attempts {
-		switch {
-		case a.NoEffect():
-		case a.Final() != ledger.OutcomeUncertain, outcome.AnswerLost(a):
-			return false
-		default:
-			found = true
-		}
-	}
-	return found && !rec.Operation.HandsOff
+// lets reports whether an identical request may go out beside an attempt of this process
+// that an answer left in doubt: a proxy passed that answer on, and no policy names its kind.
+func (r *Recorder) lets(attemptID string) bool {
+	sent := r.sent.of(attemptID)
+	return sent.Operation.Gate != "" && (sent.Attempt.Sender == "http" || sent.Attempt.Sender == "mcp") && !r.Rule(sent.Operation.Kind).Named
 }

@@ -47,8 +47,9 @@ func (r *Recorder) TakeOver(ctx context.Context, p Past, rehearse bool) (TakenOv
 	}
 	req.SentAt, req.AwaitsDelivery = p.SentAt, false
 	req.ChangeID, req.AttemptID = ledger.DeriveID(p.ID, "begin"), ledger.DeriveID(p.ID, "attempt")
-	if req.Key == "" {
-		if req.Key, err = r.keyOfPast(ctx, p.Request, rule, req); err != nil {
+	req.Key = ledger.SenderImport + "-" + p.ID // each row is a request of its own
+	if p.Key != "" || len(rule.KeyFrom) > 0 {
+		if req, err = r.named(p.Request, rule, req); err != nil {
 			return "", ledger.Operation{}, err
 		}
 	}
@@ -72,23 +73,6 @@ func (r *Recorder) TakeOver(ctx context.Context, p Past, rehearse bool) (TakenOv
 	}
 	applied, err := r.Settle(ctx, settled)
 	return TakenNew, applied.After, err
-}
-
-// keyOfPast is a key for a request that brings none: the one that its pipeline would
-// have, where the policy says what makes it, so that it meets the doubt; else its own.
-func (r *Recorder) keyOfPast(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (string, error) {
-	switch rule.KeyStrategy {
-	case KeyFields, KeyRow, KeyContent, KeySession:
-	default:
-		return ledger.SenderImport + "-" + w.ID, nil
-	}
-	base, _, err := r.keyBase(w, rule, req)
-	if err != nil {
-		return "", err
-	}
-	g := generation{w.Kind, w.Scope, base}
-	n, _, err := r.standing(ctx, g, 1, standingRule{window: rule.Window, supersedes: req.Supersedes, hold: HoldAll})
-	return g.key(n), err
 }
 
 // standsFor says what the operation is that has the key of a request.

@@ -83,7 +83,7 @@ func TestI5_TakingOverUsesNoPermission(t *testing.T) {
 // Where the policy says what makes a key, the pipeline's next request meets the doubt;
 // else each row is a request of its own.
 func TestTheKeyOfWhatIsTakenOver(t *testing.T) {
-	r, _, clock := recorderOver(t, KindRule{Deadline: time.Minute, KeyStrategy: KeyFields, KeyFrom: []string{"to"}})
+	r, _, clock := recorderOver(t, KindRule{Deadline: time.Minute, KeyFrom: []string{"to"}})
 	p := past(clock, "ada")
 	takeOver(t, r, p, TakenNew)
 	need.Equal(t, begin(t, r, Request{Kind: "mail", Input: p.Input}).Answer, ledger.AnswerInDoubt, "the same request")

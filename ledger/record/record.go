@@ -28,20 +28,11 @@ type RulesFunc func(kind string) KindRule
 // Rule calls f.
 func (f RulesFunc) Rule(kind string) KindRule { return f(kind) }
 
-// The key strategies. A key that the caller gives counts before all of them.
+// What an identical request is, where its caller gives no other key: while one is in flight
+// or in doubt it waits for that. "" is: and once that is finished and delivered, it is new.
 const (
-	KeyFields  = "fields"  // the values of KeyFrom
-	KeyRandom  = "random"  // every begin is a request of its own
-	KeyContent = "content" // the whole input
-	KeySession = "session" // the session and the whole input
-	KeyRow     = "row"     // the pipeline and its row: the values of KeyFrom, else the input's id
-)
-
-// Which doubts hold an identical call back.
-const (
-	HoldLost = "lost"  // an answer that was lost: what was answered with an error may be called again
-	HoldAll  = "doubt" // every one
-	HoldNone = "none"  // none, nor does an attempt in flight
+	RepeatAllow  = "allow"  // identical requests are normal: each is new
+	RepeatReplay = "replay" // one that is finished is answered from the record, until its TTL
 )
 
 // KindRule is what a kind's policy says about recording it. The zero rule is
@@ -50,13 +41,9 @@ type KindRule struct {
 	Deadline  time.Duration // of one attempt; DefaultDeadline when 0
 	TTL       time.Duration // how long a finished operation keeps its key; 0: for ever
 	Remembers time.Duration // how long the downstream remembers a key; 0: not at all
-	// Window is how long a made key stands for the same request after the operation
-	// was last settled. It slides; 0: as long as the key is kept.
-	Window time.Duration
-	// KeyStrategy is one of the Key… constants. "" is KeyContent, but a commit is
-	// the end of the request: the same input after it is a new one.
-	KeyStrategy string
-	KeyFrom     []string
+	KeyFrom   []string      // fields of the input that name a request, whatever else differs
+	Match     string        // the HTTP requests that are of the kind: with KeyFrom they name one, whatever the kind is called
+	Named     bool          // the policy names the kind
 	// Input is the path of what stands for the whole input, of an HTTP request: the
 	// paths of this rule begin there ("body"). "" is the request as it is recorded.
 	Input         string
@@ -65,14 +52,11 @@ type KindRule struct {
 	TokenAppend   string // path of a list in the input that senders add the token to, or of a text that it ends
 	Redact        []string
 	Access        string // read, write or "" when not stated
-	Repeat        string // replay: an identical call after a delivered commit gets its answer; else it is a new request
-	// HoldBack says which doubts hold a proxy's identical call back that brings no key:
-	// one of the Hold… constants; "" is HoldLost.
-	HoldBack string
+	Repeat        string // one of the Repeat… constants, or ""
 	// Supersedes: a finished operation gives its key up once a later one on its target
 	// landed or may have.
 	Supersedes bool
-	Idempotent bool   // a repeat does no harm: one that goes out beside a doubt is no risk
+	Safe       bool   // a repeat cannot act twice, unless something else acted on its target since
 	Cancel     string // forward: a proxy passes a client's cancellation on; else the call is finished and recorded
 	KeyHeader  string // the HTTP header in which the downstream takes a key; "" when it takes none
 	Retry      outcome.Retry
@@ -105,9 +89,6 @@ type Options struct {
 	// that comes after that; nil: such an answer is kept, and told of.
 	Elsewhere func(ctx context.Context, name string) (ledger.Store, error)
 	Reader    Reader // nil: a Request with Reconcile is answered as it stands
-	// Secret keys the digests that stand for redacted values, of a store that knows no key
-	// of its ledger.
-	Secret []byte
 }
 
 // Request is what a pipeline wants done once.
@@ -116,6 +97,7 @@ type Request struct {
 	Remark                    string // see ledger.BeginRequest
 	Client                    string // the program that asks, by its own word; kept with the session, and in no key
 	Input                     json.RawMessage
+	Asked                     string // what is asked and where, as it came, of a sender that knows; see Recorder.gate
 	Command                   *ledger.Command
 	HTTP                      *ledger.Request // as it is sent, of a recorder of HTTP
 	Source                    ledger.Source
@@ -132,9 +114,12 @@ type Request struct {
 	// AnyKind: a key that the caller gives, or that is made of the whole input, stands
 	// for the same request whatever its kind was called when it was recorded.
 	AnyKind bool
-	// Fresh makes a new request of one whose made key belongs to a finished
-	// operation. What is pending or in doubt is never passed over.
-	Fresh bool
+	// Replaces is what the request sets, where no policy names its kind: a repeat cannot act
+	// twice, until another request has acted on it.
+	Replaces string
+	// Follows is an operation that was waited for: what became of it is the answer to this
+	// request as well, where it has the same name.
+	Follows string
 	// Wait waits while another attempt is in flight; Reconcile reads the
 	// downstream once when the operation is in doubt, and asks again.
 	Wait, Reconcile bool

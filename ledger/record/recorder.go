@@ -24,7 +24,8 @@ type Recorder struct {
 	options Options
 	host    string
 	redact  redactor
-	made    generations
+	passing passing
+	likes   likes
 
 	kept    keeping
 	counted counting
@@ -47,13 +48,8 @@ func New(store ledger.Store, rules Rules, o Options) *Recorder {
 	if o.Actor.Name == "" {
 		o.Actor = ledger.Actor{Name: "pipeline", Host: host, Machine: true}
 	}
-	r := &Recorder{store: bounded{store}, rules: rules, options: o, host: host, redact: redactor{secret: o.Secret}, secrets: map[string][]string{}}
-	if keeper, ok := store.(interface {
-		DigestKey(context.Context) ([]byte, error)
-	}); ok { // no recorder makes digests under a key of its own
-		r.redact = redactor{ask: func(ctx context.Context) ([]byte, error) { return within(ctx, keeper.DigestKey) }}
-	}
-	return r
+	return &Recorder{store: bounded{store}, rules: rules, options: o, host: host, secrets: map[string][]string{},
+		redact: redactor{ask: func(ctx context.Context) ([]byte, error) { return within(ctx, store.DigestKey) }}}
 }
 
 // Rule is what applies to a kind.
@@ -110,23 +106,25 @@ func (r *Recorder) BeginToSend(ctx context.Context, w Request) (Begun, error) {
 	if err != nil {
 		return Begun{}, err
 	}
-	for read, alike := false, false; ; {
+	for read := false; ; {
 		asked := r.options.Clock()
-		res, err := r.begin(ctx, w, rule, req)
+		res, told, err := r.tell(ctx, &req)
+		if err == nil && !told {
+			res, told, err = r.tellOfLike(ctx, w, rule, req)
+		}
+		if err == nil && !told {
+			res, err = r.begin(ctx, w, rule, req)
+		}
 		if err != nil {
 			return Begun{BeginResult: res}, err
 		}
-		if res.Alike { // what becomes of it is the answer to this request
-			req.Key, alike = res.Operation.Key, true
-		}
-		res.Alike = alike
 		switch {
 		case res.Answer == ledger.AnswerInProgress && w.Wait:
 			if _, err := r.Wait(ctx, ledger.Locator{ID: res.Operation.ID}); err != nil {
 				return Begun{BeginResult: res}, err
 			}
-		case res.Answer == ledger.AnswerInDoubt && w.Reconcile && r.CanRead() && !read:
-			read = true
+		case res.Answer == ledger.AnswerInDoubt && w.Reconcile && r.CanRead() && !read && !res.Like:
+			read, req.Follows = true, res.Operation.ID
 			if err := r.ReadNow(ctx, res.Operation.ID); err != nil {
 				res.Why = Unchecked(err)
 				return Begun{BeginResult: res}, nil // still in doubt
@@ -135,7 +133,10 @@ func (r *Recorder) BeginToSend(ctx context.Context, w Request) (Begun, error) {
 			if res.Answer == ledger.AnswerBegun {
 				r.AddSecrets(res.Attempt.ID, secrets...)
 			}
-			return Begun{res, deadlineOf(res.Attempt, asked, r.options.Clock)}, nil
+			if res.Answer == ledger.AnswerFinished && res.Operation.Undelivered && !w.AwaitsDelivery { // the caller has it with this
+				err = r.Deliver(ctx, res.Operation.ID)
+			}
+			return Begun{res, deadlineOf(res.Attempt, asked, r.options.Clock)}, err
 		}
 	}
 }
@@ -176,64 +177,13 @@ func Unchecked(err error) string {
 	return "the check failed: " + err.Error()
 }
 
-// begin asks once, under the key that the request has or that is made for it.
+// begin asks once, under the name that the request has.
 func (r *Recorder) begin(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, error) {
-	how := standingRule{window: rule.Window, fresh: w.Fresh || rule.KeyStrategy == "" && rule.Repeat != "replay", supersedes: req.Supersedes, hold: HoldAll}
-	if w.AwaitsDelivery && rule.KeyStrategy == "" {
-		how.hold = cmp.Or(rule.HoldBack, HoldLost)
-	}
-	req.AnyAlike, req.AlikeOver, req.Idempotent = w.AnyKind, how.over, rule.Idempotent
-	if req.Key != "" {
-		req.AnyKind = w.AnyKind
-		return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
-	}
-	base, numbered, err := r.keyBase(w, rule, req)
+	req, err := r.named(w, rule, req)
 	if err != nil {
 		return ledger.BeginResult{}, err
 	}
-	if !numbered {
-		req.Key = base
-		return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
-	}
-	g := generation{w.Kind, w.Scope, base}
-	if w.AnyKind && rule.KeyStrategy != KeyFields && rule.KeyStrategy != KeyRow { // two kinds may have the same fields
-		req.AnyKind, g.kind = true, ""
-	}
-	from := r.made.newest(g)
-	if from == 0 { // most requests are new, and need no look
-		req.Key = base
-		res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price, onlyNew: true}, rule, req)
-		if !errors.Is(err, errNotNew) {
-			return res, err
-		}
-		from = 1
-	}
-	return r.beginNumbered(ctx, rule, req, g, from, how)
-}
-
-// beginNumbered asks under the generation of a made key that stands for the request.
-func (r *Recorder) beginNumbered(ctx context.Context, rule KindRule, req ledger.BeginRequest, g generation, from int, how standingRule) (ledger.BeginResult, error) {
-	for {
-		n, passed, err := r.standing(ctx, g, from, how)
-		if err != nil {
-			return ledger.BeginResult{}, err
-		}
-		req.Key, req.Beside = g.key(n), ""
-		if s := passed.State(); passed.Found && (s == ledger.Uncertain || s == ledger.Pending) {
-			req.Beside = passed.Operation.ID
-		}
-		res, err := r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
-		if err != nil || res.Answer == ledger.AnswerBegun || res.Alike { // under another key
-			return res, err
-		}
-		r.made.found(g, n)
-		// It may stand for this request no more since it was looked at.
-		rec, err := r.store.Read(ctx, how.at(g, n))
-		if err != nil || !how.over(rec) {
-			return res, nil
-		}
-		from = n
-	}
+	return r.beginAs(ctx, recording{Store: r.store, price: rule.Price}, rule, req)
 }
 
 // beginAs asks under the key of the request.
@@ -243,7 +193,7 @@ func (r *Recorder) beginAs(ctx context.Context, store recording, rule KindRule, 
 	if rule.Title != nil {
 		req.Title = rule.Title(op)
 	}
-	if rule.Target != nil {
+	if rule.Target != nil && req.Target == "" {
 		req.Target = rule.Target(op)
 	}
 	if rule.Marks != nil {
@@ -345,7 +295,7 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 		source.Host, source.PID = r.host, os.Getpid()
 	}
 	req := ledger.BeginRequest{
-		OperationID: w.ID, Kind: w.Kind, Scope: w.Scope, Key: w.Key, Token: w.Token, Fingerprint: fingerprint,
+		OperationID: w.ID, Kind: w.Kind, Scope: w.Scope, Token: w.Token, Fingerprint: fingerprint,
 		Session: strings.TrimSpace(w.Client + " " + w.Session), Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
 		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || !slices.Contains(tellsKeySent, w.Sender)),
 		Remembers: rule.Remembers, Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Remark: w.Remark, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
@@ -355,6 +305,16 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 	}
 	// A client of HTTP that lost its answer asks again like one that wants it back.
 	req.Supersedes = rule.Supersedes && w.Sender != "http"
+	req.Follows = w.Follows
+	req.Safe, req.Replay = rule.Safe, rule.Repeat == RepeatReplay
+	if w.Replaces != "" && !rule.Named {
+		req.Safe, req.Target = true, w.Replaces
+	}
+	if rule.Repeat != RepeatAllow {
+		if req.Gate, err = r.gate(w); err != nil {
+			return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
+		}
+	}
 	if w.Wrapped {
 		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()
 	}
@@ -379,7 +339,7 @@ func keepFor(rule KindRule) time.Duration {
 	if rule.TTL <= 0 {
 		return 0
 	}
-	return max(rule.TTL, rule.Remembers, rule.Window)
+	return max(rule.TTL, rule.Remembers)
 }
 
 // Settle reports what became of an attempt. Texts are bounded and cleared of
@@ -393,6 +353,8 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	}
 	req.Bursts = func(kind string) ledger.Burst { return r.Rule(kind).Burst }
 	req = outcome.Tidy(req, r.Secrets(req.AttemptID))
+	req.Delivered = !r.sent.of(req.AttemptID).Awaits
+	req.Passes = req.Outcome == ledger.OutcomeUncertain && outcome.Answered(req.ErrorClass) && r.lets(req.AttemptID)
 	sent := r.sent.of(req.AttemptID)
 	applied, err := ledger.SettleSent(ctx, r.store, sent, req)
 	if errors.Is(err, ledger.ErrMoving) {
@@ -400,6 +362,11 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	}
 	if err != nil {
 		return applied, fmt.Errorf("settle: %w", err)
+	}
+	if o := applied.After; req.Passes && o.State == ledger.Uncertain && o.Gate == "" {
+		r.passing.keep(sent.Operation.Gate, o)
+	} else if o.State == ledger.Uncertain && sent.Attempt.Sender == "mcp" && !outcome.Answered(req.ErrorClass) {
+		r.likes.keep(o)
 	}
 	if req.Outcome != ledger.OutcomeUncertain { // else a late answer may come
 		r.forget(req.AttemptID)

@@ -125,7 +125,7 @@ func TestDigest(t *testing.T) {
 	b, _ := r.Digest("Bearer one")
 	c, _ := r.Digest("Bearer two")
 	need.That(t, err == nil && a == b && a != c && len(a) == 32 && !strings.Contains(a, "one"), "%q %q %q %v", a, b, c, err)
-	if _, err := New(ledgertest.NewBreakable(nil), nil, Options{}).Digest("x"); err == nil {
+	if _, err := New(keyless{ledgertest.NewBreakable(nil)}, nil, Options{}).Digest("x"); err == nil {
 		t.Error("a digest without a key")
 	}
 }

@@ -26,7 +26,7 @@ BEGIN
             AND (a.id, a.kind, a.scope, a.key, a.key_live, a.target, a.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state)
             AND (NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.awaits, NEW.live_attempt, NEW.undelivered, NEW.deadline_at) = ('', 0, 0, '', '', 0, 0));
   SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
-   WHERE max(NEW.scope, NEW.key_live, NEW.state, NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.version, NEW.verdict,
+   WHERE max(NEW.scope, NEW.gate, NEW.key_live, NEW.state, NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.version, NEW.verdict,
              NEW.effects, NEW.awaits, NEW.incident, NEW.created_at, NEW.live_attempt, NEW.attempt_count, NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
   SELECT RAISE(ABORT, 'this operation is recorded already: operations are never replaced')
    WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM archived WHERE id = NEW.id AND seq IS NOT NEW.seq);
@@ -36,6 +36,8 @@ BEGIN
   SELECT RAISE(ABORT, 'this key was used by an operation that is archived: look at what became of that one before you send')
    WHERE NEW.key_live = 1
      AND EXISTS (SELECT 1 FROM archived WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1 AND seq IS NOT NEW.seq);
+  SELECT RAISE(ABORT, 'the same request is in flight or in doubt under another key: look at what became of that one before you send')
+   WHERE NEW.gate <> '' AND EXISTS (SELECT 1 FROM operations WHERE gate = NEW.gate AND state IN ('pending', 'uncertain'));
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
    WHERE (NEW.state <> 'pending' OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
       OR NEW.version <> 1 OR NEW.fact <> '' OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.archive <> '' OR NEW.redacted_at <> 0
@@ -55,24 +57,26 @@ END;
 -- Guards that speak of columns which most updates leave alone fire only where
 -- those are set. seq has other names (rowid), so its guard fires always.
 CREATE TRIGGER operations_guard_identity
-BEFORE UPDATE OF id, kind, scope, key, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive, redacted_at, redacted_by
+BEFORE UPDATE OF id, kind, scope, key, sent_key, gate, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive, redacted_at, redacted_by
 ON operations
 BEGIN
   SELECT RAISE(ABORT, 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change')
    WHERE NEW.id IS NOT OLD.id OR NEW.kind IS NOT OLD.kind OR NEW.scope IS NOT OLD.scope
+      OR NEW.gate IS NOT OLD.gate AND NEW.gate IS NOT ''
       OR NEW.token IS NOT OLD.token OR NEW.fingerprint IS NOT OLD.fingerprint OR NEW.created_at IS NOT OLD.created_at
       OR NEW.source IS NOT OLD.source OR NEW.source_run IS NOT OLD.source_run OR NEW.source_host IS NOT OLD.source_host
       OR NEW.source_pid IS NOT OLD.source_pid OR NEW.trace IS NOT OLD.trace OR NEW.archive IS NOT OLD.archive
       OR NEW.change_verb IS NOT 'redact'
-         AND (NEW.key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request) IS NOT (OLD.key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request);
+         AND (NEW.key, NEW.sent_key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request) IS NOT (OLD.key, OLD.sent_key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request);
   -- The one way to take text out: what belongs to an operation whose newest change this is may then lose its text, too.
   SELECT RAISE(ABORT, 'a person redacts an operation that is settled and not in conflict, with a reason, and what it says becomes [redacted] and nothing else')
-   WHERE (NEW.key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request, NEW.redacted_at, NEW.redacted_by)
-         IS NOT (OLD.key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request, OLD.redacted_at, OLD.redacted_by)
+   WHERE (NEW.key, NEW.sent_key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request, NEW.redacted_at, NEW.redacted_by)
+         IS NOT (OLD.key, OLD.sent_key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request, OLD.redacted_at, OLD.redacted_by)
      AND ((NEW.change_verb, NEW.change_of, NEW.machine, NEW.redacted_at, NEW.redacted_by, NEW.redacted, NEW.state, NEW.conflict, NEW.command, NEW.request, NEW.result)
            IS NOT ('redact', NEW.change_id, 0, NEW.updated_at, NEW.actor, 1, OLD.state, '', NULL, NULL, NULL)
        OR NEW.change_id IS OLD.change_id OR trim(coalesce(NEW.reason, '')) = '' OR OLD.conflict <> '' OR OLD.state IN ('pending', 'uncertain')
        OR NEW.input IS NOT CASE WHEN OLD.input IS NULL THEN NULL ELSE '"[redacted]"' END
+       OR NEW.sent_key IS NOT OLD.sent_key AND NEW.sent_key IS NOT ''
        OR NEW.session IS NOT CASE OLD.session WHEN '' THEN '' ELSE '[redacted]' END
        OR NEW.key IS NOT OLD.key AND (length(NEW.key), substr(NEW.key, 1, 17), substr(NEW.key, 18) GLOB '*[^0-9a-f]?*', substr(NEW.key, 82)) IS NOT (82, '[redacted sha256:', 0, ']'));
 END;
@@ -80,13 +84,9 @@ END;
 CREATE TRIGGER operations_guard_key BEFORE UPDATE OF key_live ON operations
 BEGIN
   SELECT RAISE(ABORT, 'a key is given up once, and only by an operation that is committed, failed or abandoned')
-   WHERE NEW.key_live IS NOT OLD.key_live AND (OLD.key_live = 0 OR OLD.state IN ('pending', 'uncertain'));
-END;
-
-CREATE TRIGGER operations_guard_key_fields BEFORE UPDATE OF key_fields ON operations
-BEGIN
-  SELECT RAISE(ABORT, 'key_fields is made by the rules of the policy, and changes with them only')
-   WHERE NEW.key_fields IS NULL OR NEW.key_fields <> OLD.key_fields AND NEW.mark_rules IS OLD.mark_rules;
+   WHERE NEW.key_live IS NOT OLD.key_live AND (OLD.key_live = 0 OR OLD.state IN ('pending', 'uncertain')
+     -- an answer that proves nothing holds back nothing that is named by its input alone
+     AND NOT (OLD.state = 'pending' AND NEW.state IS 'uncertain' AND NEW.gate IS '' AND substr(OLD.key, 1, 6) = 'input-'));
 END;
 
 CREATE TRIGGER operations_guard_incident BEFORE UPDATE OF incident, joined, fault_at ON operations
@@ -144,6 +144,9 @@ BEGIN
    WHERE (NEW.verdict <> OLD.verdict OR NEW.conflict <> OLD.conflict) AND NEW.change_id = OLD.change_id;
   SELECT RAISE(ABORT, 'what only a person settles stays that: hands_off is never taken back')
    WHERE NEW.hands_off < OLD.hands_off;
+  SELECT RAISE(ABORT, 'the same request is in flight or in doubt under another key: look at what became of that one before you send')
+   WHERE NEW.gate <> '' AND NEW.state IN ('pending', 'uncertain') AND OLD.state NOT IN ('pending', 'uncertain')
+     AND EXISTS (SELECT 1 FROM operations WHERE gate = NEW.gate AND state IN ('pending', 'uncertain'));
   SELECT RAISE(ABORT, 'another attempt needs its own id in live_attempt and one more in attempt_count, and is recorded by indoubt: use indoubt retry, or begin with the same key')
    WHERE NEW.state = 'pending' AND OLD.state <> 'pending'
      AND (NEW.live_attempt = '' OR NEW.attempt_count <> OLD.attempt_count + 1 OR NEW.change_of <> NEW.change_id

@@ -152,7 +152,6 @@ func TestGuards(t *testing.T) {
 		{"another attempt without a row", `UPDATE operations SET state = 'pending', live_attempt = 'n', attempt_count = 2, deadline_at = ` + later + change + ` WHERE id = 'failed'`, "is recorded by indoubt"},
 		{"attempt ended by itself", `UPDATE attempts SET outcome = 'failed', proof = 'refused', ended_at = ` + now + ` WHERE id = 'pending.1'`, "with its operation"},
 		{"attempt's deadline by itself", `UPDATE attempts SET deadline_at = deadline_at - 1 WHERE id = 'pending.1'`, "with its operation"},
-		{"key fields taken out", `UPDATE OR REPLACE operations SET key_fields = NULL, mark_rules = 'n' WHERE id = 'uncertain'`, "changes with them only"},
 		{"earlier deadline", `UPDATE operations SET deadline_at = deadline_at - 1 WHERE id = 'pending'`, "does not become earlier"},
 		{"earlier doubt", `UPDATE operations SET doubted_at = 0 WHERE id = 'uncertain'`, "what was in doubt"},
 		{"doubt to come", `UPDATE operations SET doubted_at = 4102444799999 WHERE id = 'pending'`, "do not lie in the future"},

@@ -95,7 +95,4 @@ func (s *Store) ExamineKey(ctx context.Context) []ledger.Finding {
 	return []ledger.Finding{tables.KeyFinding(err)}
 }
 
-var _ interface {
-	DigestKey(context.Context) ([]byte, error)
-	ledger.Store
-} = (*Store)(nil)
+var _ ledger.Store = (*Store)(nil)

@@ -35,14 +35,15 @@ CREATE TABLE meta (
 -- operations: one row for each intended effect on an outside system.
 CREATE TABLE operations (
   seq          INTEGER PRIMARY KEY,                    -- order of arrival; leave it out
-  -- Who it is. None of this changes after the INSERT, but for key_fields.
+  -- Who it is. None of this changes after the INSERT.
   id           TEXT NOT NULL UNIQUE,                   -- a UUIDv7; any text that is unique will do
   kind         TEXT NOT NULL,                          -- stripe.charge; policies are keyed by it
   scope        TEXT NOT NULL DEFAULT '',               -- partitions keys; usually ''
-  key          TEXT NOT NULL,                          -- idempotency key, the same on every attempt
+  key          TEXT NOT NULL,                          -- names it: the caller's idempotency key, or a made one
+  sent_key     TEXT NOT NULL DEFAULT '',               -- the idempotency key that goes out, where another name was made
+  gate         TEXT NOT NULL DEFAULT '',               -- digest of what is asked, and where; '' where identical requests are normal
   token        TEXT NOT NULL DEFAULT '',               -- correlation token carried inside the write
   fingerprint  TEXT NOT NULL DEFAULT '',               -- SHA-256 (hex) of the canonical JSON input
-  key_fields   TEXT NOT NULL DEFAULT '',               -- digest of the fields that make a key; changes with mark_rules
   input        TEXT,                                   -- JSON: what was asked for
   redacted     INTEGER NOT NULL DEFAULT 0,             -- 1: parts of the input are digests
   command      TEXT,                                   -- JSON {argv, dir, expand}: what `indoubt run` ran
@@ -171,17 +172,15 @@ CREATE TABLE operations (
 -- One live key for each (scope, kind, key). The key comes first: it is also looked
 -- for under other kinds, and in other scopes.
 CREATE UNIQUE INDEX operations_by_key ON operations (key, scope, kind) WHERE key_live = 1;
+-- One is open under each gate, over all processes and hosts.
+CREATE UNIQUE INDEX operations_by_gate ON operations (gate) WHERE gate <> '' AND state IN ('pending', 'uncertain');
 -- What a person looks for: a key that was given up, a token, a receipt.
 CREATE INDEX operations_by_former_key ON operations (key) WHERE key_live = 0;
+CREATE INDEX operations_by_sent_key ON operations (sent_key) WHERE sent_key <> '';
 CREATE INDEX operations_by_token ON operations (token) WHERE token <> '';
 CREATE INDEX operations_by_receipt ON operations (receipt) WHERE receipt <> '';
--- Same-input operations: the same input, or the same fields that make a key. Overtaken: one that was
--- first sent later on the same target.
--- What is in flight or in doubt may stand for a request under another key (I4): 2 where its key
--- was made of the input, 1 where it was given.
-CREATE INDEX operations_by_fingerprint ON operations (fingerprint,
-  (CASE WHEN state NOT IN ('pending', 'uncertain') THEN 0 WHEN substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-' THEN 2 ELSE 1 END)) WHERE fingerprint <> '';
-CREATE INDEX operations_by_key_fields ON operations (key_fields) WHERE key_fields <> '';
+-- Same-input operations. Overtaken: one that was first sent later on the same target.
+CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
 -- Whose marks are to be made anew, because the policy's rules changed or the writer
 -- made none. The condition holds for every row: it keeps this index out of plans
 -- that ask for a kind and something rarer.

@@ -126,17 +126,14 @@ func weight(w ledger.Whole) int {
 func askedFor(q Querier) (map[string]bool, error) {
 	asked := map[string]bool{"": true}
 	_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
-		var kind, fingerprint, fields string
-		err = rows.Scan(&kind, &fingerprint, &fields)
+		var kind, fingerprint string
+		err = rows.Scan(&kind, &fingerprint)
 		if fingerprint != "" {
 			asked[kind+"\n"+fingerprint] = true
 		}
-		if fields != "" {
-			asked[kind+"\n\n"+fields] = true
-		}
 		return none, err
-	}, `SELECT t.kind, t.fingerprint, t.key_fields FROM open_operations h CROSS JOIN operations t ON t.seq = h.seq WHERE h.class <> 'not_landed'
-	     UNION ALL SELECT kind, fingerprint, key_fields FROM operations INDEXED BY operations_pending WHERE state = 'pending'`)
+	}, `SELECT t.kind, t.fingerprint FROM open_operations h CROSS JOIN operations t ON t.seq = h.seq WHERE h.class <> 'not_landed'
+	     UNION ALL SELECT kind, fingerprint FROM operations INDEXED BY operations_pending WHERE state = 'pending'`)
 	return asked, err
 }
 
@@ -163,7 +160,7 @@ func wholes(q Querier, d *Dialect, ids []string, asked map[string]bool) ([]ledge
 	ops := make([]ledger.Whole, 0, len(recs))
 	for _, rec := range recs {
 		o := rec.Operation
-		if o.Fingerprint != "" && asked[o.Kind+"\n"+o.Fingerprint] || o.KeyFields != "" && asked[o.Kind+"\n\n"+o.KeyFields] ||
+		if o.Fingerprint != "" && asked[o.Kind+"\n"+o.Fingerprint] ||
 			len(rec.Reads) == most || len(rec.Grants) == most { // there may be more than were read
 			continue
 		}

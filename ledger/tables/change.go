@@ -146,12 +146,8 @@ func (tx *tx) lock(loc ledger.Locator) error {
 	if err == nil {
 		err = tx.LockOperation(loc.Skip&ledger.PartRelated == 0, at.id, at.args...)
 	}
-	switch {
-	case err != nil || loc.Like == "":
-	case loc.Makes():
-		err = tx.Lock(InputName(loc.Like))
-	default:
-		err = tx.Share(InputName(loc.Like))
+	if err == nil && loc.Gate != "" {
+		err = tx.Lock(GateName(loc.Gate))
 	}
 	if err == nil && loc.Skip&ledger.PartHolds == 0 {
 		err = tx.Share("holds")
@@ -162,9 +158,8 @@ func (tx *tx) lock(loc ledger.Locator) error {
 // KeyName is the name that is locked while it is not clear who has a key.
 func KeyName(scope, key string) string { return "key:" + scope + "\n" + key }
 
-// InputName is the name that is locked while it is not clear what has an input. Keys that
-// are given share it: none of them stands for another.
-func InputName(fingerprint string) string { return "input:" + fingerprint }
+// GateName is the name that is locked while it is not clear what is open under a gate.
+func GateName(gate string) string { return "gate:" + gate }
 
 // lockAll keeps others from several operations, always in the same order.
 func (tx *tx) lockAll(ids []string) error {
@@ -327,6 +322,15 @@ func (tx *tx) operation(rec *Record, c ledger.Change, o *ledger.Operation) error
 	}
 	*o = *c.Operation
 	round(columns, o)
+	if !c.Insert && o.Gate != "" && !before.State.Open() && o.State.Open() { // it may have been asked again since
+		other, err := openUnder(tx.Tx, tx.d, o.Gate)
+		if err != nil {
+			return err
+		}
+		if other != nil {
+			o.Gate = ""
+		}
+	}
 	switch {
 	case c.Insert:
 		if c.Event == nil {

@@ -3,6 +3,7 @@ package tables
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,7 +157,7 @@ func (p *place) term(b *binder, f asked, t ledger.Term, now time.Time) string {
 		var names []string
 		for _, name := range t.Columns() {
 			begins := prefix(p.column(name), t.Value)
-			if name != "token" {
+			if !slices.Contains([]string{"token", "sent_key"}, name) {
 				begins = inWords(t.Value) + begins
 			}
 			names = append(names, begins)

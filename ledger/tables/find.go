@@ -365,6 +365,7 @@ func namedSQL(b *binder, terms []ledger.Term) string {
 var prefixIndexes = map[string][]struct{ name, where string }{
 	"id":       {{"sqlite_autoindex_operations_1", "id <> ''"}},
 	"key":      {{"operations_by_key", "key_live = 1"}, {"operations_by_former_key", "key_live = 0"}},
+	"sent_key": {{"operations_by_sent_key", "sent_key <> ''"}},
 	"token":    {{"operations_by_token", "token <> ''"}},
 	"receipt":  {{"operations_by_receipt", "receipt <> ''"}},
 	"incident": {{"operations_by_incident", "incident <> ''"}},

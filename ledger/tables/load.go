@@ -43,39 +43,19 @@ const holderQuery = `
 	       EXISTS (SELECT 1 FROM archived WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)
 	    OR EXISTS (SELECT 1 FROM archived WHERE key = ?4 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
 
-// alikeQuery finds what may stand for a request under another key, the newest first; see
-// ledger.Locator.Alike. Who asks under a given key does not read the others that were given,
-// which may be many.
-const alikeQuery = `
-	SELECT id, kind, key, scope, state, fingerprint FROM operations
-	 WHERE fingerprint = ? AND fingerprint <> '' AND key_live = 1
-	   AND CASE WHEN state NOT IN ('pending', 'uncertain') THEN 0 WHEN substr(key, 1, 8) = 'content-' OR substr(key, 1, 7) = 'fields-' THEN 2 ELSE 1 END >= ?
-	 ORDER BY seq DESC`
+// gateQuery finds what is open under a gate, which one is at most.
+const gateQuery = `SELECT id FROM operations WHERE gate = ? AND gate <> '' AND state IN ('pending', 'uncertain')`
 
-// AlikeArgs are the values of a query for what may stand for a request under another key: its
-// input, and whether only made keys do.
-func AlikeArgs(at ledger.Locator) []any {
-	if at.Makes() {
-		return []any{at.Like, 1}
-	}
-	return []any{at.Like, 2}
-}
-
-// alikeTo are those that may stand for a request under another key.
-func alikeTo(q Querier, d *Dialect, at ledger.Locator) ([]ledger.Record, error) {
-	var ids []string
-	_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
-		o := ledger.Operation{KeyLive: true}
-		if err = rows.Scan(&o.ID, &o.Kind, &o.Key, &o.Scope, &o.State, &o.Fingerprint); at.Alike(o) {
-			ids = append(ids, o.ID)
-		}
-		return none, err
-	}, alikeQuery, AlikeArgs(at)...)
-	if err != nil || len(ids) == 0 {
+// openUnder is what is open under a gate, or nil.
+func openUnder(q Querier, d *Dialect, gate string) (*ledger.Record, error) {
+	var id string
+	if err := one(q, gateQuery, []any{gate}, &id); errors.Is(err, errNone) {
+		return nil, nil
+	} else if err != nil {
 		return nil, err
 	}
-	recs, err := loadAll(q, d, ids, ledger.AllParts, false)
-	return bare(recs), err
+	rec, _, err := load(q, d, ledger.Locator{ID: id, Skip: ledger.AllParts}, "", false)
+	return &rec.Record, err
 }
 
 func holderArgs(at located, args []any) []any {
@@ -128,7 +108,7 @@ func (s recordShape) query() string {
 	}
 	if s.skip&ledger.PartRelated == 0 {
 		columns += `, ` + alike + `
-			OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.started_at >= o.started_at AND t.seq <> o.seq)`
+			OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.seq <> o.seq AND (t.started_at >= o.started_at OR o.state = 'committed'))`
 	}
 	is := ` = `
 	if s.several {
@@ -264,16 +244,16 @@ func (rec *Record) complete(q Querier, at located, more rest, evidence bool) (er
 // reports whether a change is in the history; then the record is empty. Not found
 // is no error.
 func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence bool) (rec Record, known bool, err error) {
-	if d.Far && loc.Like != "" {
-		q.Ahead(Ask{alikeQuery, AlikeArgs(loc)})
+	if d.Far && loc.Gate != "" {
+		q.Ahead(Ask{gateQuery, []any{loc.Gate}})
 	}
-	if rec, known, err = loadAt(q, d, loc, changeID, evidence); err == nil && !known && loc.Like != "" {
-		rec.Alike, err = alikeTo(q, d, loc)
+	if rec, known, err = loadAt(q, d, loc, changeID, evidence); err == nil && !known && loc.Gate != "" {
+		rec.Open, err = openUnder(q, d, loc.Gate)
 	}
 	return rec, known, err
 }
 
-// loadAt is load without what is alike.
+// loadAt is load without what is open under the gate.
 func loadAt(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence bool) (rec Record, known bool, err error) {
 	at, err := locate(loc)
 	if err != nil {

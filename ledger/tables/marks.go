@@ -66,7 +66,7 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 				if err := tx.mark(o.ID, made.Values); err != nil {
 					return err
 				}
-				if err := tx.Later(`UPDATE operations SET mark_rules = ?, key_fields = ? WHERE id = ?`, want, made.Fields, o.ID); err != nil {
+				if err := tx.Later(`UPDATE operations SET mark_rules = ? WHERE id = ?`, want, o.ID); err != nil {
 					return err
 				}
 			}

@@ -53,7 +53,7 @@ func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
 }
 
 var beside = besideBy("target", "started_at", "AND c.started_at <= t.started_at", overtakes) + ` UNION ` +
-	besideBy("fingerprint", "seq", "", sameInput) + ` UNION ` + besideBy("key_fields", "seq", "", sameInput)
+	besideBy("fingerprint", "seq", "", sameInput)
 
 // besideBy is one way to be beside another: both have something in common, and o is one of
 // the newest that have it.

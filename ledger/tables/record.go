@@ -124,21 +124,21 @@ func loadHolds(q Querier, now time.Time) ([]ledger.Hold, error) {
 	return slices.DeleteFunc(all, func(h ledger.Hold) bool { return !h.Until.IsZero() && Millis(h.Until) < Millis(now) }), err
 }
 
-// overtakes: t was first sent later, on the same target; what is taken over from
+// overtakes: t was first sent later, on the same target, or it may have acted there after o
+// was done: it is open still, or was found to have landed since; what is taken over from
 // another program was sent before it was recorded. sameInput: t is another
-// operation of the kind with the same input, or the same fields that make a key.
+// operation of the kind with the same input.
 // What is both counts as overtaking. Indexes answer both, but for the kind.
 const (
-	overtakes = `(t.target = o.target AND t.target <> '' AND (t.started_at, t.seq) > (o.started_at, o.seq))`
-	sameInput = `((t.fingerprint = o.fingerprint AND t.fingerprint <> '' OR t.key_fields = o.key_fields AND t.key_fields <> '')
-		AND t.seq <> o.seq AND t.kind = o.kind)`
+	overtakes = `(t.target = o.target AND t.target <> '' AND ((t.started_at, t.seq) > (o.started_at, o.seq)
+		OR t.seq <> o.seq AND o.state = 'committed' AND (t.state IN ('pending', 'uncertain') OR t.state = 'committed' AND t.settled_at > o.settled_at)))`
+	sameInput = `(t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq AND t.kind = o.kind)`
 	relations = 20 // of each sort at most
 )
 
-// alike reports whether a row of operations o has another with the same input, or one
-// with the same fields, of any kind: indexes alone tell, and mostly that there is none.
-const alike = `(o.fingerprint <> '' AND EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq)
-	OR o.key_fields <> '' AND EXISTS (SELECT 1 FROM operations t WHERE t.key_fields = o.key_fields AND t.key_fields <> '' AND t.seq <> o.seq))`
+// alike reports whether a row of operations o has another with the same input, of any
+// kind: an index alone tells, and mostly that there is none.
+const alike = `(o.fingerprint <> '' AND EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq))`
 
 // related counts the same-input operations of a row of operations o, and reports
 // whether it was overtaken, as Record.Overtaken says.
@@ -171,7 +171,8 @@ func relatedTo(from, where string) string {
 // relatedToStub is the same for an operation that is archived.
 var relatedToStub = sync.OnceValue(func() string {
 	return relatedTo(`(SELECT CAST(?1 AS text) AS id, CAST(?2 AS text) AS kind, CAST(?3 AS text) AS target, CAST(?4 AS text) AS fingerprint,
-		CAST(?5 AS text) AS key_fields, CAST(?6 AS bigint) AS started_at, CAST(?7 AS bigint) AS seq, CAST(?8 AS text) AS scope, CAST(?9 AS text) AS key) o`, ``)
+		CAST(?5 AS bigint) AS started_at, CAST(?6 AS bigint) AS seq, CAST(?7 AS text) AS scope, CAST(?8 AS text) AS key,
+		CAST(?9 AS text) AS state, CAST(?10 AS bigint) AS settled_at) o`, ``)
 })
 
 func scanRelation(rows Rows) (ledger.Relation, error) {

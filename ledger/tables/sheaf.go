@@ -175,7 +175,7 @@ func loadStub(q Querier, at located, skip ledger.Parts) (rec Record, err error) 
 	}
 	if skip&ledger.PartRelated == 0 {
 		o := rec.Operation
-		rec.Related, err = Collect(q, scanRelation, relatedToStub(), o.ID, o.Kind, o.Target, o.Fingerprint, o.KeyFields, Millis(o.StartedAt), rec.stub, o.Scope, o.Key)
+		rec.Related, err = Collect(q, scanRelation, relatedToStub(), o.ID, o.Kind, o.Target, o.Fingerprint, Millis(o.StartedAt), rec.stub, o.Scope, o.Key, string(o.State), Millis(o.SettledAt))
 	}
 	return rec, err
 }

@@ -136,7 +136,7 @@ func (s form) yaml(program, base string) string {
 		line(2, "control: off")
 	}
 	if s.idempotent {
-		line(2, "idempotent: true")
+		line(2, "effect: safe")
 	}
 	if s.target {
 		line(2, "target: ${input.to}")

@@ -214,7 +214,7 @@ func (p *pipeline) begin(ctx context.Context, w wish) (ledger.BeginAnswer, error
 	if err != nil || res.Answer != ledger.AnswerBegun {
 		return res.Answer, err
 	}
-	q, err = p.transmission(w.Kind, res.Operation.Input, res.Operation.Key, res.Operation.Token)
+	q, err = p.transmission(w.Kind, res.Operation.Input, res.Operation.KeyToSend(), res.Operation.Token)
 	if err != nil {
 		return res.Answer, err
 	}

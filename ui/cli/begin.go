@@ -25,7 +25,7 @@ import (
 type requestFlags struct {
 	kind, scope, key, session, source string
 	input, deadline                   string
-	wait, reconcile, fresh, dryRun    bool
+	wait, reconcile, dryRun           bool
 }
 
 func (w *requestFlags) add(cmd *cobra.Command) {
@@ -39,7 +39,6 @@ func (w *requestFlags) add(cmd *cobra.Command) {
 	f.StringVar(&w.deadline, "deadline", "", "how long the attempt may take before it is in doubt; the kind's when left out")
 	f.BoolVar(&w.wait, "wait", false, "wait while another attempt is in flight")
 	f.BoolVar(&w.reconcile, "reconcile", false, "look at the downstream when it is in doubt, before it is sent and after")
-	f.BoolVar(&w.fresh, "fresh", false, "a new request, if the last one under the made key is finished; not beside --key")
 	f.BoolVar(&w.dryRun, "dry-run", false, "say what would happen and record nothing")
 }
 
@@ -52,9 +51,6 @@ func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
 	if !policy.NamesKind(w.kind) {
 		return out, usage(fmt.Sprintf("--kind `%s`: a policy cannot name such a kind", w.kind), "write letters, digits and _ . / : @ - as in stripe.charge")
 	}
-	if w.fresh && w.key != "" {
-		return out, usage("--fresh and --key exclude each other: a key names one request", "give a new request a key of its own, or leave --key out")
-	}
 	input, err := w.readInput(a)
 	if err != nil {
 		return out, err
@@ -63,7 +59,7 @@ func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
 		return out, usage("--input or --key is needed", `it says what is asked for: --input '{"invoice":"INV-1"}'`)
 	}
 	out = record.Request{Kind: w.kind, Scope: w.scope, Key: w.key, Session: w.session, Input: input,
-		Source: a.source(w.source), Fresh: w.fresh, Wait: w.wait, Reconcile: w.reconcile}
+		Source: a.source(w.source), Wait: w.wait, Reconcile: w.reconcile}
 	if w.dryRun {
 		out.Wait, out.Reconcile = false, false
 	}
@@ -176,10 +172,11 @@ func recordingRules(inForce func() *policy.Policy) record.Rules {
 	return record.RulesFunc(func(name string) record.KindRule {
 		k := inForce().Kind(name)
 		return record.KindRule{
-			Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, Window: k.Key.Window,
-			KeyStrategy: k.Key.Strategy, KeyFrom: k.Key.From,
+			Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, KeyFrom: k.Key.From, Named: k.Known,
+			Match:         strings.Trim(fmt.Sprint(k.Match), "[]"),
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
-			Redact: k.Redact, Access: k.Access, Input: k.Input, Repeat: k.Repeat, HoldBack: k.HoldBack(), Idempotent: k.Idempotent, Supersedes: k.Supersedes == "target", Cancel: k.Cancel, KeyHeader: k.KeyHeader,
+			Redact: k.Redact, Access: k.Effect.Access(), Input: k.Input, Repeat: k.Repeat, Safe: k.Effect.Safe(), Supersedes: k.Effect.Replaces(),
+			Cancel: k.Cancel, KeyHeader: k.KeyHeader,
 			Retry: outcome.Retry{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},
 			Title: k.Title, Target: k.Target, Marks: k.Marks, Price: k.Price, Burst: k.Burst(), RepeatUntil: k.RepeatUntil,
 			Judge: k.JudgeAnswer,
@@ -234,12 +231,10 @@ func (r *rehearsal) Records(ctx context.Context, ids []string) ([]ledger.Record,
 
 // DigestKey is the ledger's; where there is none, nothing was told by a digest yet.
 func (r *rehearsal) DigestKey(ctx context.Context) ([]byte, error) {
-	if keeper, ok := r.Store.(interface {
-		DigestKey(context.Context) ([]byte, error)
-	}); ok {
-		return keeper.DigestKey(ctx)
+	if r.Store == nil {
+		return make([]byte, 32), nil
 	}
-	return make([]byte, 32), nil
+	return r.Store.DigestKey(ctx)
 }
 
 func (r *rehearsal) Info(ctx context.Context) (ledger.Info, error) {
@@ -335,15 +330,15 @@ func begin(ctx context.Context, a *app, request record.Request, once, dryRun boo
 	}
 	return a.done(effect, data, func(w *safe.Writer) {
 		if dryRun {
-			w.Println("would begin attempt", res.Attempt.N, "under key", res.Operation.Key)
+			w.Println("would begin attempt", res.Attempt.N, "under key", res.Operation.KeyToSend())
 			return
 		}
 		if once {
-			w.Printf("id       %s\nkey      %s\n", res.Operation.ID, res.Operation.Key)
+			w.Printf("id       %s\nkey      %s\n", res.Operation.ID, res.Operation.KeyToSend())
 			return
 		}
 		w.Printf("id       %s\nattempt  %s\nkey      %s\ntoken    %s\n", res.Operation.ID, res.Attempt.ID,
-			res.Operation.Key, res.Operation.Token)
+			res.Operation.KeyToSend(), res.Operation.Token)
 	})
 }
 
@@ -411,10 +406,10 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 
 // underKey says which key the answer is of, where it is not the one that was asked.
 func underKey(res ledger.BeginResult) string {
-	if !res.Alike {
+	if !res.Gated {
 		return ""
 	}
-	return "; it has the same input under the key " + res.Operation.Key
+	return "; it asks the same under the key " + res.Operation.KeyToSend()
 }
 
 func inDoubtText(o ledger.Operation) string {

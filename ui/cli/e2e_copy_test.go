@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,6 +32,7 @@ func TestI1_E2E_AMovedLedgerSaysWhereItWent(t *testing.T) {
 	if got := s.must(0, "copy", from, to).Out; !strings.Contains(got, "has moved to") || !strings.Contains(got, "24 tables compared") {
 		t.Error(got)
 	}
+	need.OK(t, os.WriteFile(to+".key", need.Get(os.ReadFile(from+".key"))(t), 0o600)) // it is not copied
 	ran := filepath.Join(s.dir, "ran")
 	r := s.do("--ledger", from, "run", "--kind", "note", "--key", "two", "--", "touch", ran)
 	need.That(t, r.Exit != 0 && strings.Contains(r.Err, "has moved to ~/moved 'to'/ledger.db"), "%d: %s", r.Exit, r.Err)

@@ -19,7 +19,7 @@ func TestI3_E2E_ASecondInterruptEndsWhatASentCommandHasStarted(t *testing.T) {
 	s.writePolicy(`version: 1
 kinds:
   work:
-    idempotent: true
+    effect: safe
     retry: { max: 1 }
     lands_within: 0s
     resend: here

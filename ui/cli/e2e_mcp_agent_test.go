@@ -206,10 +206,11 @@ func TestAnAgentIsToldAndActsOnce(t *testing.T) {
 			if m := namedOperation.FindStringSubmatch(said[0]); m == nil || m[1] != op {
 				t.Errorf("the operation is not named: %s", said[0])
 			}
-			said = agent(s, box, server, toolCall{"indoubt_status_bank", object{"operation": op}}, pay, other)
+			said = agent(s, box, server, toolCall{"indoubt_status_bank", object{"operation": op}}, pay, other, other)
 			wants("how it stands", said[0], "it is not known whether it took effect", op)
 			wants("another session", said[1], unknown, op)
-			wants("another call", said[2], "INV-1043")
+			wants("another call", said[2], op, "repeat this call, and it is sent")
+			wants("another call, and repeated", said[3], "INV-1043")
 
 			s.must(0, "confirm", seen(s.show(op)), "--reason", "it is on the statement", "--receipt", "pi_7")
 			said = agent(s, box, server, pay, pay, toolCall{"indoubt_status_bank", object{"operation": op}})

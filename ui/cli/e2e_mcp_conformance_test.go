@@ -37,8 +37,8 @@ var suites = map[string]suite{
 // the first time, and the second although its error left it in doubt: just what the
 // proxy is there to hold back.
 const conformancePolicy = anyPolicy + `kinds:
-  mcp.everything.test_input_required_result_elicitation: { repeat_in_doubt: none }
-  mcp.everything.failing_job: { repeat_in_doubt: none }
+  mcp.everything.test_input_required_result_elicitation: { repeat: allow }
+  mcp.everything.failing_job: { repeat: allow }
 `
 
 // The official conformance suite, against a server of the Go SDK over stdio with

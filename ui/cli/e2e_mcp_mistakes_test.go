@@ -181,6 +181,9 @@ func TestNoMistakeOfAnAgentBlocksIt(t *testing.T) {
 				right = *m.right
 			}
 			again := w.call(right.tool, right.arguments)
+			if strings.Contains(again, "repeat this call, and it is sent") { // the very same, told once
+				again = w.call(right.tool, right.arguments)
+			}
 			if strings.Contains(again, `"isError":true`) || strings.Contains(again, `"error":`) || strings.Contains(again, "indoubt/outcome") {
 				t.Errorf("the corrected call is answered with %s", again)
 			}

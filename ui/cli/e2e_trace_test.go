@@ -27,8 +27,8 @@ defaults: { trace: 'https://traces.example/t/${op.source.trace}' }
 downstreams:
   web: { base: "` + down.URL + `" }
 kinds:
-  posted: { downstream: web, idempotent: true, resend: here, answer: { committed: status == 200 } }
-  ran:    { idempotent: true, resend: here }
+  posted: { downstream: web, effect: safe, resend: here, answer: { committed: status == 200 } }
+  ran:    { effect: safe, resend: here }
 `)
 	s.env = append(s.env, "TRACEPARENT="+trace)
 	posted := s.overHTTP("posted", "k1", `{"a":1}`, down.URL, "/x")

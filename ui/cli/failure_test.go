@@ -173,8 +173,7 @@ func TestABadFilterPointsAtTheMistake(t *testing.T) {
 	b.want(0, "-state:committed", "--since", "2d")
 }
 
-// A key that is given and says nothing would protect nothing, and --fresh beside a key
-// would be forgotten: neither begins anything.
+// A key that is given and says nothing would protect nothing: it begins nothing.
 func TestAKeyIsGivenOrLeftOut(t *testing.T) {
 	b := newBench(t)
 	b.open()
@@ -182,8 +181,6 @@ func TestAKeyIsGivenOrLeftOut(t *testing.T) {
 		need.Contains(t, b.failing(2, "usage", "begin", "--kind", "post", "--input", "{}", "--key", key).Message, "--key is empty")
 		b.want(102, "run", "--kind", "post", "--key", key, "--", "true")
 	}
-	b.want(102, "run", "--kind", "post", "--fresh", "--key", "A", "--", "true")
-	need.Contains(t, b.failing(2, "usage", "begin", "--kind", "post", "--fresh", "--key", "A").Message, "exclude each other")
 	need.Equal(t, b.lastEvent(), 0, "events")
 }
 

@@ -42,13 +42,13 @@ to a command it starts, or to a streamable-HTTP URL. A tool call that may write 
 recorded before it is passed on, as kind mcp.NAME.TOOL. The same call again, from
 whatever session, is answered from the record: it waits while the first one is in
 flight, gets its answer if that was never delivered, and is held while the first
-one is in doubt because its answer was lost (or as the kind's repeat_in_doubt says).
+one is in doubt because its answer was lost, or the policy names its kind.
 A call by itself after a delivered answer is a new one.
 
 Which server it is says --scope, else --server, else its command and directory, or its
 URL, as it is written: written otherwise, it is another server.
 
-A tool only reads if the policy says so (access: read), or else if the server says
+A tool only reads if the policy says so (effect: read), or else if the server says
 so (readOnlyHint). Every other one counts as a write. Without --server, NAME is made of
 --scope, else of the command's words or the URL. The tool indoubt_status_NAME is added,
 so that an agent can ask how calls stand. What could be read as another call than the

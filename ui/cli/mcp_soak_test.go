@@ -16,7 +16,7 @@ import (
 func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 	need.Program(t, "cat")
 	s := newSite(t)
-	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 2s }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { effect: once, deadline: 2s }\n")
 	a := s.agent("--source", "agent@7", "--", "cat")
 	outcome, line := a.call(1, "say")
 	need.Must(t, outcome == "unknown", "answer: %s", line)
@@ -27,7 +27,7 @@ func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 		t.Errorf("answer: %s", line)
 	}
 	// The policy is followed as it changes.
-	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { access: write, deadline: 2s, repeat_in_doubt: none }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.cat.say: { effect: once, deadline: 2s, repeat: allow }\n")
 	s.eventually("the call is exempt", func() bool {
 		_, line := b.call(2, "say")
 		return !strings.Contains(line, op.ID)
@@ -45,7 +45,7 @@ func TestMCPHoldsWhatIsInDoubt(t *testing.T) {
 func TestI4_AServersNameIsItsIdentity(t *testing.T) {
 	need.Program(t, "cat")
 	s := newSite(t)
-	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { access: write, deadline: 2s }\n  mcp.*: { access: write, deadline: 2s }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.s.say: { effect: once, deadline: 2s }\n  mcp.*: { effect: once, deadline: 2s }\n")
 	first := map[string]string{}
 	for _, c := range []struct {
 		args     []string

@@ -109,7 +109,7 @@ func (a *agent) leave() int {
 func TestI10_AClientThatIsGoneLosesNothing(t *testing.T) {
 	need.Program(t, "sh")
 	s := newSite(t)
-	s.writePolicy("version: 1\nkinds:\n  mcp.s.put: { access: write }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.s.put: { effect: once }\n")
 	const server = `while read -r line; do
   while [ ! -e go ]; do echo '{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"tick"}}'; echo tick >&2; sleep 0.05; done
   echo '{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
@@ -139,7 +139,7 @@ done`
 func TestI11_NoSecretIsInTheScope(t *testing.T) {
 	need.Program(t, "cat")
 	s := newSite(t)
-	s.writePolicy("version: 1\nkinds:\n  mcp.*: { access: write, deadline: 100ms }\n")
+	s.writePolicy("version: 1\nkinds:\n  mcp.*: { repeat: allow, deadline: 100ms }\n")
 	dir := need.Get(filepath.EvalSymlinks(s.dir))(t)
 	scopes := map[string]bool{}
 	for _, password := range []string{"hunter2", "hunter3", "hunter2"} {

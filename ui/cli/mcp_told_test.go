@@ -17,7 +17,7 @@ func TestI11_AnAgentIsNotToldWhereTheLedgerIs(t *testing.T) {
 	s := newSite(t)
 	s.ledger = pgtest.URL(t)
 	s.env = append(s.env, "INDOUBT_LEDGER="+pgtest.As(s.ledger, "teller"))
-	s.writePolicy("version: 1\ndownstreams:\n  d: { base: http://127.0.0.1:1 }\nkinds:\n  mcp.cat.say:\n    access: write\n    deadline: 1s\n    token: { into: text }\n    downstream: d\n" +
+	s.writePolicy("version: 1\ndownstreams:\n  d: { base: http://127.0.0.1:1 }\nkinds:\n  mcp.cat.say:\n    effect: once\n    deadline: 1s\n    token: { into: text }\n    downstream: d\n" +
 		"    read: { http: { get: / }, list: body, mark: it }\n")
 	psql := func(sql string) {
 		t.Helper()

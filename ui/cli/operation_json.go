@@ -86,7 +86,7 @@ func asJSON(v ticket.Ticket) operationJSON {
 	o, state, lane := &v.Record.Operation, v.State(), v.Lane()
 	out := operationJSON{
 		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(o.Target), standsJSON: standsJSON{state, text(string(o.Fact)), lane}, Version: o.Version,
-		Key: o.Key, Token: text(o.Token), Fingerprint: o.Fingerprint, Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
+		Key: o.KeyToSend(), Token: text(o.Token), Fingerprint: o.Fingerprint, Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
 		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), goneJSON: goneJSON{Archive: text(o.Archive)}, Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
 		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),
 		DeadlineAt: moment(o.DeadlineAt), Link: text(v.Facts.Link),

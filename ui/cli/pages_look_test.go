@@ -73,7 +73,7 @@ kinds:
     token: { into: ref }
     deadline: 1m
     incident: { errors: 1 }
-    idempotent: true
+    effect: safe
     retry: { max: 3 }
     read: { command: [echo, "[]"], list: json, mark: it.ref, complete: "true" }
 `)

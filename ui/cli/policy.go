@@ -100,7 +100,7 @@ func (a *app) kindNamed(p *policy.Policy, name string) (*policy.Kind, error) {
 
 func kindJSON(p *policy.Policy, k *policy.Kind) map[string]any {
 	out := map[string]any{
-		"name": k.Name, "pattern": text(k.Pattern), "known": k.Known, "line": k.Line, "idempotent": k.Idempotent, "access": text(k.Access),
+		"name": k.Name, "pattern": text(k.Pattern), "known": k.Known, "line": k.Line, "effect": text(string(k.Effect)),
 		"read": k.Read != nil, "resend": cmp.Or(k.Resend, "pipeline"), "retry_max": k.Retry.Max, "downstream": nil, "redirects": []string{}, "explained": p.Explain(k.Name),
 	}
 	if k.Downstream != nil {

@@ -138,6 +138,9 @@ func TestBeginDeduplicatesEvents(t *testing.T) {
 	event(0, "evt_2")
 	b.now = b.now.Add(time.Hour) // its handler has died
 	event(6, "evt_2")
+	for _, kind := range []string{"deploy", "notify"} { // its other handlers are of other kinds
+		b.json(0, "begin", "--kind", kind, "--key", "evt_2", "--input", `{"id":"evt_2"}`)
+	}
 	if a := event(0, "evt_3", "--once"); a.Effect != effectCreated || a.begun(t).State != "committed" {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}

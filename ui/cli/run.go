@@ -213,7 +213,8 @@ func (c runCommand) rehearse(ctx context.Context, r *record.Recorder, req comman
 		effect = effectWouldUpdate
 	}
 	return c.done(effect, data, func(w *safe.Writer) {
-		w.Printf("would run attempt %d under key %s: %s\n", res.Attempt.N, res.Operation.Key, strings.Join(res.Operation.Command.Argv, " "))
+		o := res.Operation
+		w.Printf("would run attempt %d under key %s: %s\n", res.Attempt.N, o.KeyToSend(), strings.Join(o.Command.Argv, " "))
 	})
 }
 

@@ -33,7 +33,7 @@ func (t Ticket) Sending(p reconcile.Plan) []Fact {
 	if p.Sender == "pipeline" {
 		send = safe.Say("%s may send once, when it asks next", t.Pipeline())
 	}
-	same := safe.Say("same key %s", cmp.Or(o.Key, "none"))
+	same := safe.Say("same key %s", cmp.Or(o.KeyToSend(), "none"))
 	if o.Token != "" {
 		same = safe.Say("%s, same token %s", same, o.Token)
 	}

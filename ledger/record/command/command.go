@@ -267,6 +267,18 @@ func prepare(req *Request, rule record.KindRule) (*child, error) {
 	if err := noOption(req.Argv, "{{token}}", req.Token); err != nil {
 		return nil, err
 	}
+	asked := []any{req.Argv, req.Key, req.Input}
+	if req.Key == "" {
+		asked = append(asked, dir)
+	}
+	fed, err := digestOf(req.Stdin)
+	if err != nil {
+		return nil, fmt.Errorf("run: standard input: %w", err)
+	}
+	if fed != "" {
+		asked = append(asked, fed)
+	}
+	req.Asked = "run\n" + string(ledger.EncodeJSON(asked))
 	if len(req.Input) == 0 {
 		req.Input = ledger.EncodeJSON(map[string]any{"argv": req.Argv, "dir": dir})
 	}
@@ -316,7 +328,7 @@ func noOption(argv []string, placeholder, value string) error {
 
 // fill replaces the placeholders of a command line.
 func fill(req Request, res ledger.BeginResult) []string {
-	pairs := []string{"{{key}}", res.Operation.Key, "{{token}}", res.Operation.Token}
+	pairs := []string{"{{key}}", res.Operation.KeyToSend(), "{{token}}", res.Operation.Token}
 	for _, name := range req.Expand {
 		pairs = append(pairs, "${"+name+"}", os.Getenv(name))
 	}
@@ -335,7 +347,7 @@ func environment(req Request, res ledger.BeginResult) []string {
 		base = os.Environ()
 	}
 	return append(procgroup.Environ(base, res.Attempt.ID),
-		"INDOUBT_ID="+res.Operation.ID, "INDOUBT_KEY="+res.Operation.Key, "INDOUBT_TOKEN="+res.Operation.Token)
+		"INDOUBT_ID="+res.Operation.ID, "INDOUBT_KEY="+res.Operation.KeyToSend(), "INDOUBT_TOKEN="+res.Operation.Token)
 }
 
 // runRead runs a command that changes nothing, without a word in the ledger.

@@ -4,6 +4,7 @@ package command
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -136,7 +137,7 @@ func TestRunNeverTakesAPartForTheWhole(t *testing.T) {
 		"what looks like a part":   {`printf '{"kept":"part","text":"x"}'`, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{Secret: []byte("s")})
+			r := record.New(ledgertest.NewBreakable(nil), nil, record.Options{})
 			req := Request{Request: record.Request{Key: "k"}, Argv: sh(c.script + ` # ${DEPLOY_KEY}`), Expand: []string{"DEPLOY_KEY"}}
 			first, again := runOver(t, r, req), runOver(t, r, req)
 			need.Must(t, first.ExitCode == 0 && !again.Ran && again.Answer == ledger.AnswerFinished,
@@ -386,4 +387,67 @@ func TestManyRunsOfOneKey(t *testing.T) {
 	wg.Wait()
 	text, _ := os.ReadFile(file)
 	need.That(t, string(text) == "x\n" && codes[0]+codes[107] == 16, "%q, exit codes %v", text, codes)
+}
+
+// A cron line has the same words every night, a webhook line at every event: what was asked for
+// without a key is over with its answer, and one event holds no other. Nothing needs to run.
+func TestTheSameWordsAnotherTime(t *testing.T) {
+	fed := func(text string) *os.File {
+		path := filepath.Join(t.TempDir(), "in")
+		need.OK(t, os.WriteFile(path, []byte(text), 0o600))
+		return need.Get(os.Open(path))(t)
+	}
+	type ask struct {
+		kind, key, words, dir, in string
+		want                      ledger.BeginAnswer
+		ends                      ledger.Outcome // "" stays in flight
+	}
+	const begun, committed, uncertain = ledger.AnswerBegun, ledger.OutcomeCommitted, ledger.OutcomeUncertain
+	for name, c := range map[string]struct {
+		rule record.KindRule
+		asks []ask
+	}{
+		"a nightly job":      {asks: []ask{{want: begun, ends: committed}, {want: begun, ends: committed}, {want: begun, ends: uncertain}, {want: ledger.AnswerInDoubt}}},
+		"in another place":   {asks: []ask{{dir: "/", want: begun, ends: uncertain}, {dir: "/tmp", want: begun}}},
+		"of another file":    {asks: []ask{{in: "a", want: begun, ends: uncertain}, {in: "b", want: begun}, {in: "a", want: ledger.AnswerInDoubt}}},
+		"events in flight":   {asks: []ask{{key: "evt_1", want: begun}, {key: "evt_2", want: begun}, {key: "evt_1", want: ledger.AnswerInProgress}}},
+		"events in doubt":    {asks: []ask{{key: "evt_1", want: begun, ends: uncertain}, {key: "evt_2", want: begun, ends: committed}, {key: "evt_1", want: ledger.AnswerInDoubt}, {want: begun}}},
+		"events that landed": {asks: []ask{{key: "evt_1", want: begun, ends: committed}, {key: "evt_2", want: begun, ends: committed}, {key: "evt_1", want: ledger.AnswerFinished}}},
+		"one key, two kinds": {asks: []ask{{kind: "deploy", words: "deploy", key: "v7", want: begun, ends: uncertain}, {kind: "notify", words: "notify", key: "v7", want: begun}}},
+		"a safe deploy":      {rule: safeDeploy, asks: []ask{{words: "7", want: begun, ends: uncertain}, {words: "7", want: begun, ends: uncertain}, {words: "7", want: begun, ends: committed}}},
+		"a safe one by key":  {rule: safeDeploy, asks: []ask{{key: "v7", words: "7", want: begun, ends: uncertain}, {key: "v7", words: "7", want: begun, ends: committed}}},
+		"a rollback":         {rule: safeDeploy, asks: []ask{{key: "v6", words: "6", want: begun, ends: committed}, {key: "v7", words: "7", want: begun, ends: committed}, {key: "v6", words: "6", want: begun, ends: committed}, {key: "v6", words: "6", want: ledger.AnswerFinished}}},
+		"after it was tried again": {rule: safeDeploy, asks: []ask{{key: "v6", words: "6", want: begun, ends: uncertain}, {key: "v6", words: "6", want: begun, ends: committed},
+			{key: "v7", words: "7", want: begun, ends: committed}, {key: "v6", words: "6", want: begun, ends: committed}}},
+		"a rollback to what had failed": {rule: safeDeploy, asks: []ask{{words: "6", want: begun, ends: ledger.OutcomeFailed}, {words: "7", want: begun, ends: committed}, {words: "6", want: begun, ends: committed}}},
+		"beside a doubt":                {rule: safeDeploy, asks: []ask{{key: "v6", words: "6", want: begun, ends: committed}, {key: "v7", words: "7", want: begun, ends: uncertain}, {key: "v6", words: "6", want: begun, ends: committed}}},
+	} {
+		clock := ledgertest.NewClock()
+		r := record.New(ledgertest.NewBreakable(clock), oneRule(c.rule), record.Options{Clock: clock.Now})
+		for i, a := range c.asks {
+			clock.Advance(time.Second)
+			req := Request{Request: record.Request{Kind: cmp.Or(a.kind, "post"), Key: a.key}, Argv: []string{"do", cmp.Or(a.words, "it")}, Dir: cmp.Or(a.dir, "/")}
+			if a.in != "" {
+				req.Stdin = fed(a.in)
+			}
+			need.Get(prepare(&req, c.rule))(t)
+			res := need.Get(r.Begin(t.Context(), req.Request))(t)
+			need.Must(t, res.Answer == a.want, "%s, %d: %s (%s), want %s", name, i, res.Answer, res.Why, a.want)
+			if a.ends != "" {
+				o := need.Get(r.Settle(t.Context(), settlement(res.Attempt.ID, a.ends)))(t).After
+				need.Equal(t, o.Conflict, ledger.NoConflict, name)
+			}
+		}
+	}
+}
+
+// safeDeploy is a kind that sets the state of one target.
+var safeDeploy = record.KindRule{Named: true, Safe: true, Supersedes: true, Target: func(ledger.Operation) string { return "web" }}
+
+func settlement(attempt string, outcome ledger.Outcome) ledger.SettleRequest {
+	req := ledger.SettleRequest{AttemptID: attempt, Outcome: outcome}
+	if outcome == ledger.OutcomeFailed {
+		req.Proof = ledger.NeverSent
+	}
+	return req
 }

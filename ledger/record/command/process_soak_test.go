@@ -41,8 +41,12 @@ func beginRole() int {
 		return 1
 	}
 	defer store.Close()
-	r := record.New(store, oneRule(record.KindRule{KeyStrategy: record.KeyFields, KeyFrom: []string{"n"}, Window: time.Hour}), record.Options{})
-	res, err := r.Begin(context.Background(), record.Request{Kind: "post", Key: os.Getenv("T_KEY"), Input: json.RawMessage(`{"n":1}`)})
+	request, rule := record.Request{Kind: "post", Key: os.Getenv("T_KEY"), Input: json.RawMessage(`{"n":1}`)}, record.KindRule{}
+	if request.Key == "" {
+		rule.KeyFrom = []string{"n"}
+	}
+	r := record.New(store, oneRule(rule), record.Options{})
+	res, err := r.Begin(context.Background(), request)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

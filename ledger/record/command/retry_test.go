@@ -55,7 +55,7 @@ func TestRunTriesAgainAfterAKnownFailure(t *testing.T) {
 	need.Must(t, res.ExitCode == 0 && res.Attempt.N == 3 && len(runs) == 3,
 		"exit %d, attempt %d, %q", res.ExitCode, res.Attempt.N, runs)
 	for _, run := range runs {
-		if said := strings.Fields(run); len(said) != 3 || said[0] != res.Operation.Key || said[2] != "hello" {
+		if said := strings.Fields(run); len(said) != 3 || said[0] != res.Operation.KeyToSend() || said[2] != "hello" {
 			t.Errorf("a run with %q", run)
 		}
 	}

@@ -1,6 +1,11 @@
 package command
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -105,4 +110,23 @@ func bare(script string) string {
 		}
 	}
 	return out.String()
+}
+
+// digestOf is of what a command is fed, where that is a file; "" where it can be read once.
+func digestOf(in io.Reader) (string, error) {
+	f, ok := in.(*os.File)
+	if !ok {
+		return "", nil
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return "", err
+	}
+	from, err := f.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	_, err = io.Copy(sum, io.NewSectionReader(f, from, math.MaxInt64-from))
+	return hex.EncodeToString(sum.Sum(nil)), err
 }

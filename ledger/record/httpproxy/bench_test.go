@@ -28,7 +28,7 @@ func BenchmarkWrite(b *testing.B) {
 	}))
 	defer up.Close()
 	u := need.Get(url.Parse(up.URL))(b)
-	recorder := record.New(ledgertest.NewMemory(time.Now, nil), nil, record.Options{Secret: []byte("0123456789abcdef0123456789abcdef")})
+	recorder := record.New(ledgertest.NewMemory(time.Now, nil), nil, record.Options{})
 	proxy := need.Get(New(Options{Recorder: recorder, Upstream: u}))(b)
 	recorded := httptest.NewServer(proxy)
 	defer recorded.Close()

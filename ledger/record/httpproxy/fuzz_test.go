@@ -2,7 +2,6 @@ package httpproxy
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -120,7 +119,7 @@ func newFuzzWorld(f *testing.F) *fuzzWorld {
 			}()
 		}
 	}()
-	proxy := need.Get(New(Options{Recorder: record.New(&w.store, nil, record.Options{Secret: bytes.Repeat([]byte("k"), 32)}),
+	proxy := need.Get(New(Options{Recorder: record.New(&w.store, nil, record.Options{}),
 		Upstream: &url.URL{Scheme: "http", Host: up.Addr().String()}, Hosts: []string{"h"}}))(f)
 	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(f)
 	w.address = l.Addr().String()

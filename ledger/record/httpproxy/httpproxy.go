@@ -33,7 +33,7 @@ type Options struct {
 	// Kind names the kind of a request by method, upstream host and path (see
 	// roundtrip.CleanPath), if the policy has one for it.
 	Kind  func(method, host, path string) (kind string, ok bool)
-	Scope string // of all keys; made of the upstream and the client's credential when empty
+	Scope string // of keys, in the place of the client's credential
 	// ScopeHeaders are headers that say who is asking, beside those that are known to.
 	ScopeHeaders []string
 	RequireKey   bool     // 400 for a write without a key, where the policy makes none

@@ -51,11 +51,11 @@ func TestRepeatGetsTheFirstAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			up.anew(says(tc.answer))
 			key := `"` + name + `"`
-			first := w.post(key, `{"amount":4200}`)
+			first := w.post(key, `{"amount":4200,"of":"`+name+`"}`)
 			rec := w.about(first)
 			id := rec.Operation.ID
 			need.That(t, rec.Operation.State == tc.state && rec.Operation.Key == name, "%+v", rec.Operation)
-			second := w.post(key, ` { "amount" : 4200 } `)
+			second := w.post(key, ` { "of":"`+name+`","amount" : 4200 } `)
 			need.Equal(t, w.up.total(), 1, "effects")
 			if tc.state == ledger.Uncertain {
 				if p := second.problem(t); second.status != 409 || p.Code != "in_doubt" || p.Operation != id {
@@ -119,9 +119,9 @@ func TestI2_BrokenConnectionsLeaveDoubtAndNoSecondEffect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			up.anew(tc.plan)
 			key := `"` + name + `"`
-			body := `{"amount":4200,"pad":"` + strings.Repeat("x", 1<<20) + `"}` // more than a socket takes at once
+			body := `{"for":"` + name + `","pad":"` + strings.Repeat("x", 1<<20) + `"}` // more than a socket takes at once
 			if tc.effects == 1 {
-				body = `{"amount":4200}`
+				body = `{"for":"` + name + `"}`
 			}
 			first := w.post(key, body)
 			rec := w.about(first)

@@ -21,7 +21,7 @@ import (
 // headers but for those that may be secrets.
 func TestAWriteIsKeptAsItWasSent(t *testing.T) {
 	up := newUpstream(t, func(u *upstream, c net.Conn) { u.take(c) })
-	w := newWorld(t, up, setup{rule: record.KindRule{Input: "body", TokenInto: "metadata.ref", KeyStrategy: record.KeyFields, KeyFrom: []string{"order"}}})
+	w := newWorld(t, up, setup{rule: record.KindRule{Input: "body", TokenInto: "metadata.ref", KeyFrom: []string{"order"}}})
 	for i, c := range []struct{ method, path, contentType, body, key string }{
 		{"POST", "/pay%2Fnow?b=%7e&a", "application/json; charset=utf-8", " {\"order\": 1.0,\r\n \"note\":\"<é>\"}\n", "k-json"},
 		{"PATCH", "//pay/./x", "application/x-www-form-urlencoded", `order=2&metadata[x]=a%20b&&flag`, "k-form"},
@@ -102,7 +102,7 @@ func TestWhatOfAWriteIsNotKept(t *testing.T) {
 // A kind's paths begin at what it sees of a request.
 func TestAKindsPathsBeginAtItsInput(t *testing.T) {
 	up := newUpstream(t, created)
-	w := newWorld(t, up, setup{rule: record.KindRule{Input: "body", KeyStrategy: record.KeyFields, KeyFrom: []string{"order.id"}, TokenInto: "ref", Redact: []string{"card", "body.pan"}}})
+	w := newWorld(t, up, setup{rule: record.KindRule{Input: "body", KeyFrom: []string{"order.id"}, TokenInto: "ref", Redact: []string{"card", "body.pan"}}})
 	one := w.about(w.post("", `{"order":{"id":7},"card":"4242","pan":"4343"}`))
 	if again := w.post("", `{"order":{"id":7},"card":"4242","pan":"4343"}`); again.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("%+v", again)
@@ -150,7 +150,7 @@ func TestI4_TheDownstreamsOwnHeaderIsTheKey(t *testing.T) {
 		t.Errorf("%v", req.Header)
 	}
 	w.rule.KeyHeader = "X-Request-Id"
-	if o := w.about(w.post("", `{"another":1}`, "X-Request-Id", "of this try")).Operation; !strings.HasPrefix(o.Key, "content-") {
+	if o := w.about(w.post("", `{"another":1}`, "X-Request-Id", "of this try")).Operation; !strings.HasPrefix(o.Key, "input-") {
 		t.Errorf("what may be new at every try is the key: %s", o.Key)
 	}
 }

@@ -94,7 +94,7 @@ func newProblem(code string, status int, title, detail string) *problem {
 
 // about names the operation.
 func (p *problem) about(o ledger.Operation) *problem {
-	p.Operation, p.Kind, p.Key, p.State, p.Receipt = o.ID, o.Kind, o.Key, string(o.State), o.Receipt()
+	p.Operation, p.Kind, p.Key, p.State, p.Receipt = o.ID, o.Kind, o.KeyToSend(), string(o.State), o.Receipt()
 	switch o.State {
 	case ledger.Pending:
 		p.Since, p.Until = stamp(o.StartedAt), stamp(o.DeadlineAt)
@@ -204,7 +204,7 @@ func problemOf(err error) *problem {
 		return p
 	case errors.As(err, &busy):
 		p := newProblem("in_progress", http.StatusConflict, "The same write is in flight", "Nothing was sent now.").about(busy.Operation)
-		if p.Advice, p.retryAfter = "Send the same again in a moment: it gets the answer of the one in flight.", time.Second; busy.Alike {
+		if p.Advice, p.retryAfter = "Send the same again in a moment: it gets the answer of the one in flight.", time.Second; busy.Gated {
 			p.Advice, p.retryAfter = newOnce("has ended", busy.Operation), 0
 		}
 		return p
@@ -215,7 +215,7 @@ func problemOf(err error) *problem {
 	case errors.As(err, &caller):
 		p := newProblem("other_caller", http.StatusConflict, "The same request came with another "+caller.Headers,
 			"It may be another caller's, so that its answer is not given away; nothing was sent now.")
-		p.Operation, p.Kind, p.Key = caller.Operation.ID, caller.Operation.Kind, caller.Operation.Key
+		p.Operation, p.Kind, p.Key = caller.Operation.ID, caller.Operation.Kind, caller.Operation.KeyToSend()
 		p.Advice = "For another request use a new key. Where one caller's credential changes between two tries, start the proxy with --scope NAME; " +
 			"where a header says nothing of who asks, with --scope-header=-NAME; where it does, with --scope-header NAME."
 		return p
@@ -250,8 +250,11 @@ func whyUnrecorded(e *roundtrip.NotRecordedError) string {
 }
 
 func doubtAdvice(e *record.DoubtError) string {
-	if e.Alike {
+	if e.Gated {
 		return newOnce("is settled", e.Operation)
+	}
+	if e.Told {
+		return "The same request again is taken for another one, and sent. Look at this one first: " + show(e.Operation)
 	}
 	return "Do not send it under another key. The same request again gets the answer when the doubt is settled; look at it: " + show(e.Operation)
 }

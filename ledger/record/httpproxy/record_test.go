@@ -43,10 +43,10 @@ func TestKeys(t *testing.T) {
 	if a := w.post("", `{}`); a.status != 400 || a.problem(t).Code != "key_missing" {
 		t.Errorf("%+v", a)
 	}
-	w = newWorld(t, up, setup{rule: record.KindRule{KeyStrategy: record.KeyContent}, option: func(o *Options) { o.RequireKey = true }})
-	w.post("", `{}`)
-	if a := w.post("", `{}`); a.header.Get("Idempotency-Replayed") != "true" || up.total() != 2 {
-		t.Errorf("a key made of the content: %+v", a)
+	w = newWorld(t, up, setup{rule: record.KindRule{KeyFrom: []string{"body.n"}}, option: func(o *Options) { o.RequireKey = true }})
+	w.post("", `{"n":1}`)
+	if a := w.post("", `{"n":1}`); a.header.Get("Idempotency-Replayed") != "true" || up.total() != 2 {
+		t.Errorf("a key made of fields: %+v", a)
 	}
 }
 
@@ -83,7 +83,10 @@ func TestI3_APolicyThatComesLaterFindsTheKey(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	up.does(created)
-	if rec := w.about(w.post("k-2", `{"n":1}`)); rec.Operation.Kind != "charge" || rec.Operation.State != ledger.Committed {
+	if a := w.post("k-2", `{"n":1}`); a.status != 409 || a.problem(t).Code != "in_doubt" {
+		t.Errorf("the same under another key: %+v", a)
+	}
+	if rec := w.about(w.post("k-2", `{"n":3}`)); rec.Operation.Kind != "charge" || rec.Operation.State != ledger.Committed {
 		t.Errorf("%+v", rec.Operation)
 	}
 	need.Equal(t, up.total(), 2, "effects")
@@ -137,8 +140,7 @@ func TestAClientGetsWhatACheckFound(t *testing.T) {
 func TestAKeyThatCannotBeMade(t *testing.T) {
 	up := newUpstream(t, created)
 	for name, rule := range map[string]record.KindRule{
-		"body.invoice": {KeyStrategy: record.KeyFields, KeyFrom: []string{"body.invoice"}},
-		"session":      {KeyStrategy: record.KeySession},
+		"body.invoice": {KeyFrom: []string{"body.invoice"}},
 	} {
 		w := newWorld(t, up, setup{rule: rule})
 		a := w.post("", `{"n":1}`)
@@ -250,7 +252,7 @@ func TestKeyAndTokenGoAlong(t *testing.T) {
 			if sent := strings.Contains(tc.want, "TOKEN"); rec.Attempts[0].TokenSent != sent || strings.Contains(string(rec.Operation.Input), rec.Operation.Token) {
 				t.Errorf("sent %v, recorded %v, input %s", sent, rec.Attempts[0].TokenSent, rec.Operation.Input)
 			}
-			if req.Header.Get("X-Request-Id") != rec.Operation.Key || !rec.Attempts[0].KeyWorks {
+			if req.Header.Get("X-Request-Id") != rec.Operation.KeyToSend() || !rec.Attempts[0].KeyWorks {
 				t.Errorf("%v %+v", req.Header, rec.Attempts[0])
 			}
 		})
@@ -279,19 +281,19 @@ func TestHeadersThatSayWhatIsWritten(t *testing.T) {
 	for i, h := range [][3]string{{"If-Match", `"v1"`, `"v2"`}, {"Content-Range", "bytes 0-9/20", "bytes 10-19/20"}, {"Upload-Offset", "0", "10"}, {"Destination", "/b", "/c"},
 		{"X-Amz-Target", "DynamoDB_20120810.PutItem", "DynamoDB_20120810.DeleteItem"}, {"X-Amz-Copy-Source", "/b/1", "/b/2"}} {
 		path, key := fmt.Sprintf("/%d", i), fmt.Sprintf("k-%d", i)
-		w.do("PUT", path, "", "0000", h[0], h[1])
-		if a := w.do("PUT", path, "", "0000", h[0], h[1]); a.status != 409 || a.problem(t).Code != "in_doubt" {
+		w.do("POST", path, "", "0000", h[0], h[1])
+		if a := w.do("POST", path, "", "0000", h[0], h[1]); a.status != 409 || a.problem(t).Code != "in_doubt" {
 			t.Errorf("%s: the same again: %+v", h[0], a)
 		}
-		if a := w.do("PUT", path, "", "0000", h[0], h[2]); a.status != 502 || a.problem(t).Code != "outcome_unknown" {
+		if a := w.do("POST", path, "", "0000", h[0], h[2]); a.status != 502 || a.problem(t).Code != "outcome_unknown" {
 			t.Errorf("%s: another: %+v", h[0], a)
 		}
 		path += "/keyed"
-		w.do("PUT", path, key, "0000", h[0], h[1])
-		if a := w.do("PUT", path, key, "0000", h[0], h[2]); a.status != 422 {
+		w.do("POST", path, key, "0000", h[0], h[1])
+		if a := w.do("POST", path, key, "0000", h[0], h[2]); a.status != 422 {
 			t.Errorf("%s: another under the same key: %+v", h[0], a)
 		}
-		if o := w.about(w.do("PUT", path, key, "0000", h[0], h[1])).Operation; !strings.Contains(string(o.Input), `"headers":{"`+strings.ToLower(h[0])+`":`) {
+		if o := w.about(w.do("POST", path, key, "0000", h[0], h[1])).Operation; !strings.Contains(string(o.Input), `"headers":{"`+strings.ToLower(h[0])+`":`) {
 			t.Errorf("%s is not in the input: %s", h[0], o.Input)
 		}
 	}

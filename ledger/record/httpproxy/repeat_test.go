@@ -58,7 +58,7 @@ func TestI4_ALostAnswerIsRepeatedUnderItsKey(t *testing.T) {
 			"key %q: %d attempts, %+v", key, len(rec.Attempts), rec.Operation)
 		need.Equal(t, up.total(), 1, "effects")
 		for _, r := range up.seen {
-			need.Equal(t, r.Header.Get("Idempotency-Key"), rec.Operation.Key, "key of every attempt")
+			need.Equal(t, r.Header.Get("Idempotency-Key"), rec.Operation.KeyToSend(), "key of every attempt")
 		}
 		for _, a := range rec.Attempts[1:] {
 			need.Equal(t, a.Basis, ledger.BasisKeySafe, "why attempt was allowed")

@@ -192,7 +192,7 @@ func newWorld(t *testing.T, up *upstream, s setup) *world {
 		}
 		return w.rule
 	}),
-		record.Options{Secret: []byte("0123456789abcdef0123456789abcdef"), Reader: s.reader})
+		record.Options{Reader: s.reader})
 	o := Options{Recorder: w.rec, Upstream: &url.URL{Scheme: "http", Host: up.l.Addr().String()}, Kind: s.kind, Hosts: []string{"h"},
 		Report: func(r roundtrip.Report) {
 			w.mu.Lock()

@@ -38,7 +38,7 @@ type told struct {
 
 // about fills in what every answer about an operation says.
 func about(o ledger.Operation, outcome, advice string) told {
-	return told{Outcome: outcome, Operation: o.ID, Key: o.Key, Receipts: o.Receipts, Advice: advice}
+	return told{Outcome: outcome, Operation: o.ID, Key: o.KeyToSend(), Receipts: o.Receipts, Advice: advice}
 }
 
 // held answers a call that is not sent on.
@@ -46,6 +46,9 @@ func (c *call) held(res ledger.BeginResult) []byte {
 	o := res.Operation
 	switch res.Answer {
 	case ledger.AnswerInDoubt:
+		if res.Told {
+			return c.like(o)
+		}
 		return c.unknown(o, res.Why)
 	case ledger.AnswerInProgress:
 		return c.waiting(o, "it has not ended yet")
@@ -71,6 +74,15 @@ func (c *call) unknown(o ledger.Operation, why string) []byte {
 		since = o.DeadlineAt
 	}
 	t.Since, t.Why = stamp(since), why
+	return c.tell(t, true)
+}
+
+// like is the answer about a call of the same tool that is in doubt, given once.
+func (c *call) like(o ledger.Operation) []byte {
+	t := about(o, "unknown", fmt.Sprintf("Nothing was sent, because this call may have taken effect when it was made before (%s). "+
+		"Ask the tool %s with operation %q; if you mean another one, repeat this call, and it is sent.",
+		doubtWords(o.ErrorClass), c.p.status, o.ID))
+	t.Since, t.Why = stamp(o.DoubtedAt), string(o.ErrorClass)
 	return c.tell(t, true)
 }
 

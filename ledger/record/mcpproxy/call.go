@@ -149,6 +149,7 @@ func (c *call) isCancelled() bool {
 // request is what the call wants, as the recorder is told.
 func (c *call) request() (record.Request, error) {
 	w := record.Request{Kind: c.kind(), Scope: c.p.o.Scope, Session: c.p.session, Client: c.client(), Input: c.arguments, Sender: "mcp",
+		Asked:    "mcp\n" + c.p.o.Server + "\n" + c.what,
 		Deadline: c.p.o.Deadline, AwaitsDelivery: true}
 	_, w.TokenSent = withToken(c.frame.Raw, c.arguments, c.rule, ledger.NewToken()) // one that cannot be there already
 	key, err := keyIn(c.frame.Params["idempotencyKey"], c.meta)
@@ -203,13 +204,13 @@ func keyIn(beside, meta json.RawMessage) (found string, err error) {
 
 // record begins the call in the ledger, and sends it or answers it from there.
 func (c *call) record() {
-	w, err := c.request()
 	fingerprint, unfit := ledger.Fingerprint(c.arguments)
+	c.what = c.tool + "\x00" + fingerprint
+	w, err := c.request()
 	if err = errors.Join(err, unfit); err != nil {
 		c.end(c.failure(codeParams, "not sent: "+err.Error()))
 		return
 	}
-	c.what = c.tool + "\x00" + fingerprint
 	c.p.deliveries.flushed(c.ctx, c.what)
 	if c.resumes() && c.resume(w) {
 		return
@@ -232,7 +233,7 @@ func (c *call) record() {
 		case res.Answer == ledger.AnswerFinished:
 			c.replay(res.Operation)
 			return
-		case res.Answer == ledger.AnswerInDoubt && !looked && c.ctx.Err() == nil:
+		case res.Answer == ledger.AnswerInDoubt && !looked && !res.Like && c.ctx.Err() == nil:
 			looked = true // one read; the lines behind do not wait for it
 			c.keepWaiting("asking whether the earlier call took effect")
 			if err := c.p.o.Recorder.ReadNow(c.ctx, res.Operation.ID); err != nil {
@@ -255,7 +256,7 @@ func (c *call) record() {
 			c.end(c.held(res.BeginResult))
 			return
 		}
-		w.Key = res.Operation.Key // what came of that attempt is this call's answer too
+		w.Follows = res.Operation.ID // what came of that attempt is this call's answer too
 	}
 }
 

@@ -467,7 +467,7 @@ func TestRepeatHoldAndKeys(t *testing.T) {
 	inABubble(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.rule.Deadline = 4 * time.Second
-		w.rules = map[string]record.KindRule{"once": {Repeat: "replay"}, "silent": {HoldBack: record.HoldNone}}
+		w.rules = map[string]record.KindRule{"once": {Repeat: "replay"}, "silent": {Repeat: "allow"}}
 		c := w.client()
 		for i := range 2 {
 			c.ask(fmt.Sprint(i), "once", `{}`).wantDone(t, "once")

@@ -112,10 +112,10 @@ func frames(t *testing.T, said, answer []byte) {
 		}
 	})
 	rules := record.RulesFunc(func(string) record.KindRule {
-		return record.KindRule{Deadline: 200 * time.Millisecond, HoldBack: record.HoldNone}
+		return record.KindRule{Deadline: 200 * time.Millisecond, Repeat: record.RepeatAllow}
 	})
 	p := mcpproxy.New(mcpproxy.Options{
-		Recorder: record.New(store, rules, record.Options{Secret: []byte("0123456789abcdef")}), Store: store, In: bytes.NewReader(said), Out: io.Discard,
+		Recorder: record.New(store, rules, record.Options{}), Store: store, In: bytes.NewReader(said), Out: io.Discard,
 		Connect: func(context.Context) (mcpwire.Conn, error) { return conn, nil }, Server: "s", Scope: "x",
 		AskPatience: 20 * time.Millisecond, InputPatience: 20 * time.Millisecond, Grace: 20 * time.Millisecond,
 	})

@@ -113,34 +113,26 @@ func TestAToolWithASchemaGetsText(t *testing.T) {
 	})
 }
 
-// TestWhichDoubtsHoldBack: what a tool answered with an error may be called again,
-// unless the error says that something was lost, or the kind says otherwise. The
-// answer of a call that went out beside a doubt is a possible duplicate.
+// TestWhichDoubtsHoldBack: where an answer came that proves nothing, and no policy names the
+// tool, the same call is told of it once, in whatever words, and then passes; if both land
+// that is a possible duplicate. A lost answer holds, and so does a tool that a policy names.
 func TestWhichDoubtsHoldBack(t *testing.T) {
 	for _, c := range []struct {
 		rule  record.KindRule
 		error string // the tool's own; "" for no answer
-		sent  bool
+		sent  int    // the first of the calls after it that is; 0: none
 		raise bool
 	}{
-		{record.KindRule{}, "exit code 1: 512 passed, 1 failed", true, true},
-		{record.KindRule{}, "ENOENT: no such file or directory", true, true},
-		{record.KindRule{}, "", false, false},
-		{record.KindRule{}, "Request timed out", false, false},
-		{record.KindRule{}, "ETIMEDOUT 10.0.0.1:443", false, false},
-		{record.KindRule{}, "read: connection reset by peer", false, false},
-		{record.KindRule{}, "unexpected EOF", false, false},
-		{record.KindRule{}, "fatal: the remote end hung up unexpectedly", false, false},
-		{record.KindRule{}, "Request failed with status code 502", false, false},
-		{record.KindRule{}, "GitHub answered: 503 Service Unavailable", false, false},
-		{record.KindRule{}, "MCP error -32602: Structured content does not match the tool's output schema", false, false},
-		{record.KindRule{HoldBack: record.HoldLost}, "exit code 1", true, true},
-		{record.KindRule{HoldBack: record.HoldAll}, "exit code 1", false, false},
-		{record.KindRule{HoldBack: record.HoldNone}, "exit code 1", true, true},
-		{record.KindRule{HoldBack: record.HoldNone}, "", true, true},
-		{record.KindRule{HoldBack: record.HoldNone, Idempotent: true}, "", true, false},
+		{record.KindRule{}, "exit code 1: 512 passed, 1 failed", 2, true},
+		{record.KindRule{}, "Request timed out", 2, true},
+		{record.KindRule{}, "socket closed before the reply", 2, true},
+		{record.KindRule{}, "", 0, false},
+		{record.KindRule{Named: true}, "exit code 1", 0, false},
+		{record.KindRule{Repeat: record.RepeatAllow}, "exit code 1", 1, false},
+		{record.KindRule{Repeat: record.RepeatAllow}, "", 1, false},
+		{record.KindRule{Safe: true}, "", 1, false},
 	} {
-		t.Run(fmt.Sprintf("%s %q idempotent=%t", c.rule.HoldBack, c.error, c.rule.Idempotent), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%q %q safe=%t named=%t", c.rule.Repeat, c.error, c.rule.Safe, c.rule.Named), func(t *testing.T) {
 			inABubble(t, func(t *testing.T) {
 				w := newWorld(t)
 				w.rule = c.rule
@@ -164,19 +156,22 @@ func TestWhichDoubtsHoldBack(t *testing.T) {
 					}), nil
 				}
 				cl := w.clientWith(o)
-				for i := range 3 { // the third is a call by itself where the second was delivered
+				for i := range 4 {
 					a := cl.ask(fmt.Sprint(i), "put", `{}`)
-					if sent := strings.Contains(a.line, "did it"); i > 0 && sent != c.sent {
+					if sent := strings.Contains(a.line, "did it"); i > 0 && sent != (c.sent > 0 && i >= c.sent) {
 						t.Fatalf("call %d: %s", i, a.line)
 					}
 				}
 				ops := w.operations()
-				if !c.sent {
+				switch {
+				case c.sent == 0:
 					w.wantState(w.only(), ledger.Uncertain)
 					return
+				case c.rule.Safe: // the second call was a further attempt of the first
+					w.wantState(ops[0], ledger.Committed)
+				default:
+					w.wantState(ops[0], ledger.Uncertain)
 				}
-				need.Must(t, len(ops) == 3, "%d operations", len(ops))
-				w.wantState(ops[0], ledger.Uncertain)
 				for i, o := range ops[1:] {
 					w.wantState(o, ledger.Committed)
 					if raised := o.Conflict == ledger.PossibleDuplicate; raised != (c.raise && i == 0) || raised && !strings.Contains(o.ConflictNote, ops[0].ID) {
@@ -186,4 +181,40 @@ func TestWhichDoubtsHoldBack(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAMendedCallGoesOut: an agent that mends the cause of an error calls again with other
+// arguments. It has the answer, whatever its text says, and nothing is told.
+func TestAMendedCallGoesOut(t *testing.T) {
+	inABubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rule = record.KindRule{Deadline: 4 * time.Second}
+		o := w.options()
+		texts := []string{"no such file: a.txt", "HTTP 503 from upstream", "connection reset by peer", "Error: ETIMEDOUT", "exit code 1"}
+		o.Connect = func(context.Context) (mcpwire.Conn, error) {
+			return newFake(func(f *fake, line []byte) {
+				frame := mcpwire.Parse(line)
+				if frame.Method != "tools/call" {
+					return
+				}
+				says, isError := "did it", false
+				for i, text := range texts {
+					if strings.Contains(string(line), fmt.Sprintf(`{"bad":%d}`, i)) {
+						says, isError = text, true
+					}
+				}
+				const answer = `{"jsonrpc":"2.0","id":%s,"result":{"content":[{"type":"text","text":%q}],"isError":%t}}` + "\n"
+				f.lines <- fmt.Appendf(nil, answer, frame.ID, says, isError)
+			}), nil
+		}
+		cl := w.clientWith(o)
+		for i, text := range texts {
+			if a := cl.ask(fmt.Sprint(2*i), "put", fmt.Sprintf(`{"bad":%d}`, i)); !strings.Contains(a.line, text) {
+				t.Errorf("%q: %s", text, a.line)
+			}
+			if a := cl.ask(fmt.Sprint(2*i+1), "put", fmt.Sprintf(`{"mended":%d}`, i)); !strings.Contains(a.line, "did it") {
+				t.Errorf("after %q: %s", text, a.line)
+			}
+		}
+	})
 }

@@ -83,7 +83,7 @@ func TestI1_AClientsOldListIsNotLearnt(t *testing.T) {
 // and never as a part of a key.
 func TestTheClientIsKept(t *testing.T) {
 	w := newWorld(t)
-	w.rules = map[string]record.KindRule{"put": {KeyStrategy: record.KeySession}}
+	w.rules = map[string]record.KindRule{"put": {Repeat: record.RepeatReplay}}
 	c := w.client()
 	c.ask("1", "put", `{"n":1}`).wantDone(t, "put")
 	c.say(`{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"clientInfo":{"name":"invoice\u001b[2J \n agent","version":"7.1"}}}`)

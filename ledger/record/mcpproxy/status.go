@@ -67,7 +67,7 @@ func moreKnownAt(rec ledger.Record) (at time.Time, checked bool) {
 // standingOf says what happened, what may be done meanwhile, and when to ask again.
 func standingOf(rec ledger.Record) standing {
 	o := rec.Operation
-	s := standing{Operation: o.ID, Kind: o.Kind, Title: o.Title, Session: o.Session, Key: o.Key, State: string(o.StateAt(rec.Now)), Since: stamp(o.UpdatedAt),
+	s := standing{Operation: o.ID, Kind: o.Kind, Title: o.Title, Session: o.Session, Key: o.KeyToSend(), State: string(o.StateAt(rec.Now)), Since: stamp(o.UpdatedAt),
 		Receipts: o.Receipts, Conflict: string(o.Conflict)}
 	s.Outcome = s.State
 	again, checked := moreKnownAt(rec)

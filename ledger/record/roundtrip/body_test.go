@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
@@ -67,7 +68,7 @@ func TestWhatBodiesHoldTogetherIsBounded(t *testing.T) {
 // what only looks like one stays.
 func TestI11_CorpusOfSecretsInQueries(t *testing.T) {
 	corpus := need.Get(os.ReadFile("../../redact/testdata/secrets.txt"))(t)
-	r, tested := record.New(nil, nil, record.Options{Secret: bytes.Repeat([]byte("s"), 32)}), 0
+	r, tested := record.New(ledgertest.NewMemory(time.Now, nil), nil, record.Options{}), 0
 	for _, line := range strings.Split(string(corpus), "\n") {
 		text, ok := strings.CutPrefix(line, "query\t")
 		if !ok {

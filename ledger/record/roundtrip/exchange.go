@@ -140,7 +140,10 @@ func (x *exchange) outgoing(ctx context.Context) *http.Request {
 	}
 	out.Header.Set("Accept-Encoding", "identity") // what is kept should be readable
 	if w.rule.KeyHeader != "" {
-		out.Header.Set(w.rule.KeyHeader, o.Key)
+		out.Header.Set(w.rule.KeyHeader, o.KeyToSend())
+	}
+	if key, _ := givenKey(w.req.Header, HeaderKey); key != "" && key != o.KeyToSend() { // the first attempt had another one
+		out.Header.Set(HeaderKey, o.KeyToSend())
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package roundtrip
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/textproto"
@@ -96,8 +97,13 @@ func (t *Transport) saysWho(name string) bool {
 // parts reports whether callers with another value of a header are known to be others,
 // not one whose credential was renewed.
 func (t *Transport) parts(name string) bool {
-	return named(name, accounts, accountEnds) || hasAny(name, t.ScopeHeaders, strings.EqualFold)
+	return isAccount(name) || hasAny(name, t.ScopeHeaders, strings.EqualFold)
 }
+
+func isAccount(name string) bool { return named(name, accounts, accountEnds) }
+
+// mayTell are headers of travel and of form in which a tenant, or a dry run, may stand.
+var mayTell = []string{"X-Forwarded-Host", "X-Forwarded-Prefix", "Baggage", "Prefer"}
 
 // perTry are headers that are new at every try of one caller, beside noise.
 var (
@@ -111,7 +117,7 @@ func (t *Transport) mayTellWho(name string, rule record.KindRule) bool {
 	switch {
 	case hasAny("-"+name, t.ScopeHeaders, strings.EqualFold):
 		return false
-	case t.saysWho(name):
+	case t.saysWho(name), hasAny(name, mayTell, strings.EqualFold):
 		return true
 	}
 	return !isNoise(name) && !saysWhat(name) && !hasAny(name, perTry, strings.EqualFold) && !hasAny(name, perTryEnds, strings.HasSuffix) && !strings.EqualFold(name, rule.KeyHeader)
@@ -142,31 +148,49 @@ func (t *Transport) callersOf(req *http.Request, rule record.KindRule) (map[stri
 	return said, nil
 }
 
-// scopeOf keeps the keys of different origins and callers apart. Of the
-// credential only a digest is kept, under a key outside the ledger.
-func (t *Transport) scopeOf(req *http.Request) (string, error) {
-	if t.Scope != "" {
-		return t.Scope, nil
+// askedBy is what a request asks and where: its host, the headers that say for whom, and
+// its input. A credential is not in it, since it is renewed.
+func (t *Transport) askedBy(req *http.Request, input json.RawMessage, parts func(string) bool) (string, error) {
+	print, err := ledger.Fingerprint(input)
+	asked := []string{"http", strings.ToLower(req.URL.Host), print}
+	for name, values := range req.Header {
+		if name = textproto.CanonicalMIMEHeaderKey(name); parts(name) {
+			asked = append(asked, name+": "+strings.Join(values, "\n"))
+		}
 	}
-	origin := strings.ToLower(req.URL.Scheme + "://" + req.URL.Host)
+	sort.Strings(asked[3:])
+	return strings.Join(asked, "\n"), err
+}
+
+// scopeOf keeps the keys of different origins apart, and those that callers gave by their
+// credentials, of which only a digest is kept, under a key outside the ledger. One scope for
+// all callers stands for their credentials; another host or account is another all the same.
+func (t *Transport) scopeOf(req *http.Request, given bool) (string, error) {
+	scope := strings.ToLower(req.URL.Scheme + "://" + req.URL.Host)
+	if t.Scope != "" {
+		scope += " " + t.Scope
+	}
+	if !given {
+		return scope, nil
+	}
 	var said []string
 	for name, values := range req.Header {
-		if t.saysWho(textproto.CanonicalMIMEHeaderKey(name)) {
+		if name = textproto.CanonicalMIMEHeaderKey(name); t.parts(name) || t.Scope == "" && t.saysWho(name) {
 			for _, v := range values {
-				said = append(said, textproto.CanonicalMIMEHeaderKey(name)+": "+v)
+				said = append(said, name+": "+v)
 			}
 		}
 	}
 	sort.Strings(said)
-	if u := req.URL.User; u != nil {
+	if u := req.URL.User; u != nil && t.Scope == "" {
 		said = append(said, u.String())
 	}
 	if len(said) == 0 {
-		return origin, nil
+		return scope, nil
 	}
 	digest, err := t.Recorder.Digest(strings.Join(said, "\n"))
 	if err != nil {
 		return "", fmt.Errorf("the scope of its key: %w", err)
 	}
-	return origin + " " + digest, nil
+	return scope + " " + digest, nil
 }

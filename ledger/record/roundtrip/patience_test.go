@@ -35,7 +35,7 @@ func TestI1_AClientDoesNotWaitForALedgerThatHangs(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := hungStore{ledgertest.NewMemory(time.Now, nil), make(chan struct{})}
 			defer close(s.over)
-			tr := &Transport{Recorder: record.New(s, nil, record.Options{Secret: make([]byte, 32)})}
+			tr := &Transport{Recorder: record.New(s, nil, record.Options{})}
 			began := time.Now()
 			_, err := tr.RoundTrip(order(t.Context(), "http://127.0.0.1:1/orders", key)) //nolint:bodyclose // there is none
 			var not *NotRecordedError

@@ -6,9 +6,12 @@
 package roundtrip
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -64,7 +67,7 @@ type Transport struct {
 	// Kind names the kind of a request, by its CleanPath where that matters. "" is
 	// the built-in name, http.<host>.<method>.
 	Kind  func(*http.Request) string
-	Scope string // of all keys; made from origin and credential when empty
+	Scope string // of keys, in the place of the caller's credential
 	// ScopeHeaders are headers that say who is asking, beside those that are known to;
 	// "-NAME" is one that does not. Of what is neither, a request with another value may
 	// be another caller's: it is neither sent nor answered (CallerError).
@@ -108,11 +111,26 @@ var ErrShutdown = errors.New("the sender is shutting down")
 // RoundTrip sends one request, or answers it from the ledger.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	kind, rule, write := t.classify(req)
-	if !write {
+	w := &httpWrite{t: t, req: req, kind: kind, rule: rule, began: time.Now()}
+	if write {
+		return w.do()
+	}
+	if safeMethod(req.Method) {
 		return t.read(req)
 	}
-	w := &httpWrite{t: t, req: req, kind: kind, rule: rule, began: time.Now()}
-	return w.do()
+	var err error
+	if w.body, err = t.readBody(req); err != nil {
+		return nil, err
+	}
+	if overriddenBy(req, w.body.data) != "" {
+		return w.do()
+	}
+	defer w.body.letGo()
+	if len(w.body.data) > 0 {
+		req = req.Clone(req.Context())
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(w.body.data)), int64(len(w.body.data))
+	}
+	return t.read(req)
 }
 
 // read passes on what changes nothing. A server that does not look at a body takes
@@ -274,19 +292,48 @@ func safeMethod(method string) bool {
 }
 
 // overrides are the headers that put another method in the place of a request's own.
-var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+var overrides = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override", "X-Method"}
 
-// overridden is the method that a header, or a POST's query, puts in the place of
-// a request's own, if that is not a safe one.
+// overridden is the method that a header, or a query, puts in the place of a request's
+// own, if that is not a safe one.
 func overridden(req *http.Request) string {
 	var said []string
 	for _, name := range overrides {
 		said = append(said, req.Header[name]...)
 	}
-	if req.Method == http.MethodPost && strings.Contains(req.URL.RawQuery, "_method") {
+	if strings.Contains(req.URL.RawQuery, "_method") {
 		said = append(said, req.URL.Query()["_method"]...)
 	}
-	for _, v := range said {
+	return unsafeOf(said)
+}
+
+// overriddenBy is the same of a field `_method` in a body: of a form, of its parts, of JSON.
+func overriddenBy(req *http.Request, body []byte) string {
+	in, err := inputOf(req, body)
+	if err != nil {
+		return ""
+	}
+	var read struct{ Body json.RawMessage }
+	_ = json.Unmarshal(in, &read)
+	var one struct {
+		Method string `json:"_method"`
+	}
+	var several struct {
+		Method []string `json:"_method"`
+	}
+	var parts []struct{ Name, Value string }
+	_, _, _ = json.Unmarshal(read.Body, &one), json.Unmarshal(read.Body, &several), json.Unmarshal(read.Body, &parts)
+	said := append(several.Method, one.Method)
+	for _, p := range parts {
+		if p.Name == "_method" {
+			said = append(said, p.Value)
+		}
+	}
+	return unsafeOf(said)
+}
+
+func unsafeOf(methods []string) string {
+	for _, v := range methods {
 		if v = strings.ToUpper(strings.TrimSpace(v)); !safeMethod(v) {
 			return v
 		}

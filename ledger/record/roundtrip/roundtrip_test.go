@@ -1,7 +1,6 @@
 package roundtrip
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -43,7 +42,7 @@ func newShop(t *testing.T, answer http.HandlerFunc) *shop {
 
 func testTransport(t *testing.T, rule record.KindRule) (*Transport, *http.Client, *ledgertest.Breakable) {
 	m := ledgertest.NewBreakable(nil)
-	tr := &Transport{Recorder: record.New(m, record.RulesFunc(func(string) record.KindRule { return rule }), record.Options{Secret: bytes.Repeat([]byte("s"), 32)})}
+	tr := &Transport{Recorder: record.New(m, record.RulesFunc(func(string) record.KindRule { return rule }), record.Options{})}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -224,9 +223,9 @@ func TestTransportClosedEarlyIsDelivered(t *testing.T) {
 	}
 }
 
-func TestTransportHoldNone(t *testing.T) {
+func TestIdenticalRequestsAreNormal(t *testing.T) {
 	s := newShop(t, func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
-	_, client, m := testTransport(t, record.KindRule{HoldBack: record.HoldNone})
+	_, client, m := testTransport(t, record.KindRule{Repeat: record.RepeatAllow})
 	for range 3 {
 		if _, err := client.Do(order(t.Context(), s.URL, "")); err == nil {
 			t.Error("an answer came")
@@ -235,6 +234,80 @@ func TestTransportHoldNone(t *testing.T) {
 	if len(m.Changed()) != 3 || s.effects.Load() != 3 {
 		t.Errorf("%d operations, %d effects", len(m.Changed()), s.effects.Load())
 	}
+}
+
+// A PUT says what shall be there: an identical one after a lost answer is a further attempt,
+// under the caller's key or none, until another one may have acted there.
+func TestAPutIsSentAgain(t *testing.T) {
+	for _, key := range []string{"", "k-1"} {
+		var lost atomic.Bool
+		lost.Store(true)
+		s := newShop(t, func(w http.ResponseWriter, r *http.Request) {
+			if lost.Load() {
+				panic(http.ErrAbortHandler)
+			}
+		})
+		_, client, m := testTransport(t, record.KindRule{})
+		put := func(n string) error {
+			req := order(t.Context(), s.URL+"/orders/7", key)
+			req.Method, req.Body, req.GetBody, req.ContentLength = "PUT", io.NopCloser(strings.NewReader(n)), nil, int64(len(n))
+			resp, err := client.Do(req)
+			if err == nil {
+				resp.Body.Close()
+			}
+			return err
+		}
+		need.That(t, put(`{"n":1}`) != nil, "key %q: an answer came", key)
+		lost.Store(false)
+		need.OK(t, put(`{"n":1}`))
+		need.Equal(t, s.effects.Load(), 2, "sent")
+		need.Equal(t, len(m.Changed()), 1, "operations")
+		rec := need.Get(m.Read(t.Context(), ledger.Locator{ID: m.Changed()[0]}))(t)
+		need.That(t, rec.Operation.State == ledger.Committed && rec.Operation.Conflict == ledger.NoConflict && len(rec.Attempts) == 2, "key %q: %+v", key, rec.Operation)
+		if key != "" {
+			continue
+		}
+		lost.Store(true)
+		need.That(t, put(`{"n":2}`) != nil, "an answer came")
+		lost.Store(false)
+		need.OK(t, put(`{"n":3}`))
+		need.That(t, put(`{"n":2}`) != nil, "what was overtaken is sent again")
+	}
+}
+
+// A header that is said to name the caller while something is open, or done, changes nothing
+// for who asked it; another caller's identical request is another one.
+func TestAScopeHeaderThatIsSaidLater(t *testing.T) {
+	s := newShop(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/doubt" {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	tr, client, _ := testTransport(t, record.KindRule{})
+	post := func(path, key, team string) error {
+		req := order(t.Context(), s.URL+path, key)
+		req.Header.Set("X-Team", team)
+		resp, err := client.Do(req)
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
+	asked := []struct{ path, key string }{{"/doubt", "A"}, {"/done", "B"}, {"/doubt?keyless", ""}}
+	for _, a := range asked {
+		_ = post(a.path, a.key, "t1")
+	}
+	need.Equal(t, s.effects.Load(), 3, "sent")
+	tr.ScopeHeaders = []string{"X-Team"}
+	for _, a := range asked {
+		err := post(a.path, a.key, "t1")
+		need.Equal(t, err == nil, a.path == "/done", "%s again: %v", a.path, err)
+	}
+	need.Equal(t, s.effects.Load(), 3, "sent")
+	for _, a := range asked {
+		_ = post(a.path, a.key, "t2")
+	}
+	need.Equal(t, s.effects.Load(), 6, "sent for another team")
 }
 
 func TestGivenKey(t *testing.T) {

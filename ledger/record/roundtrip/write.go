@@ -99,7 +99,7 @@ func (w *httpWrite) do() (*http.Response, error) {
 				return nil, context.Cause(ctx)
 			case <-time.After(deliveryPatience):
 				w.count(res, nil)
-				return nil, &record.BusyError{Operation: res.Operation, Alike: res.Alike}
+				return nil, &record.BusyError{Operation: res.Operation, Gated: res.Gated}
 			}
 		}
 		w.count(res, nil)
@@ -157,13 +157,13 @@ func (w *httpWrite) report(r Report) {
 // prepare reads the HTTP request and makes of it what is recorded.
 func (w *httpWrite) prepare() error {
 	key, err := givenKey(w.req.Header, HeaderKey)
-	if name := w.rule.KeyHeader; err == nil && key == "" && name != "" && !isNoise(name) && w.rule.KeyStrategy == "" { // the downstream's own; an X-Request-Id may be new at every try
+	if name := w.rule.KeyHeader; err == nil && key == "" && name != "" && !isNoise(name) { // the downstream's own; an X-Request-Id may be new at every try
 		var bad *KeyError
 		if key, err = givenKey(w.req.Header, name); errors.As(err, &bad) {
 			bad.Why = name + ": " + bad.Why
 		}
 	}
-	if err == nil && key == "" && w.t.RequireKey && w.rule.KeyStrategy == "" {
+	if err == nil && key == "" && w.t.RequireKey && len(w.rule.KeyFrom) == 0 {
 		err = &KeyError{Missing: true, Why: "it is missing, and no key is made for " + w.kind}
 	}
 	if err != nil {
@@ -172,8 +172,10 @@ func (w *httpWrite) prepare() error {
 		}
 		return err
 	}
-	if w.body, err = w.t.readBody(w.req); err != nil {
-		return err
+	if w.body == nil {
+		if w.body, err = w.t.readBody(w.req); err != nil {
+			return err
+		}
 	}
 	if err := w.t.unfitTrailer(w.req, w.rule); err != nil {
 		return err
@@ -186,7 +188,11 @@ func (w *httpWrite) prepare() error {
 	if err != nil {
 		return &NotRecordedError{err}
 	}
-	scope, err := w.t.scopeOf(w.req)
+	asked, err := w.t.askedBy(w.req, input, w.t.parts)
+	if err != nil {
+		return &NotRecordedError{err}
+	}
+	scope, err := w.t.scopeOf(w.req, key != "" && len(w.rule.KeyFrom) == 0)
 	if err != nil {
 		return &NotRecordedError{err}
 	}
@@ -199,13 +205,32 @@ func (w *httpWrite) prepare() error {
 	out, tokenSent := withToken(w.req, w.body.data, w.rule, token)
 	request := w.kept(out)
 	request.Callers = callers
-	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, HTTP: request, Sender: "http", AnyKind: true,
-		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && w.rule.KeyStrategy == ""}
+	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, HTTP: request, Sender: "http", AnyKind: true,
+		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && len(w.rule.KeyFrom) == 0}
+	w.request.Replaces = w.replaces()
 	w.request.Source.Trace = w.req.Header.Get("Traceparent")
 	if from := w.req.Header.Get(HeaderSource); from != "" {
 		w.request.Source.Pipeline, w.request.Source.Run, _ = strings.Cut(from, "@")
 	}
 	return nil
+}
+
+// replaces names what the request sets: the path of a PUT or DELETE, and of one that uploads
+// a part, which part: parts do not overtake each other. Any other method sets nothing.
+func (w *httpWrite) replaces() string {
+	if m := w.req.Method; m != http.MethodPut && m != http.MethodDelete {
+		return ""
+	}
+	what := strings.ToLower(w.req.URL.Host) + w.req.URL.EscapedPath()
+	if q := w.req.URL.RawQuery; q != "" && len(w.body.data) > 0 {
+		what += "?" + redact.Without(q, nil)
+	}
+	for _, part := range []string{"Content-Range", "Upload-Offset"} {
+		if v := w.req.Header.Get(part); v != "" {
+			what += " " + v
+		}
+	}
+	return what
 }
 
 // begin records the intent. It is not given up when the caller goes: what is
@@ -218,6 +243,11 @@ func (w *httpWrite) begin(ctx context.Context) (record.Begun, error) {
 			return record.Begun{BeginResult: res}, err
 		}
 	}
+	if len(w.t.ScopeHeaders) > 0 {
+		if res, open, err := w.unparted(ctx); open || err != nil {
+			return record.Begun{BeginResult: res}, err
+		}
+	}
 	res, err := r.BeginToSend(ctx, w.request)
 	if err != nil || res.Answer != ledger.AnswerInDoubt || !r.CanRead() {
 		return res, err
@@ -225,7 +255,7 @@ func (w *httpWrite) begin(ctx context.Context) (record.Begun, error) {
 	reading, stop := context.WithTimeout(ctx, readPatience)
 	defer stop()
 	request := w.request
-	request.Reconcile = true
+	request.Reconcile, request.Follows = true, res.Operation.ID
 	again, err := r.BeginToSend(reading, request)
 	if err != nil && again.Answer != ledger.AnswerBegun {
 		return res, nil // still in doubt
@@ -241,7 +271,7 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 	rec, err := r.Store().Read(ctx, ledger.Locator{Scope: w.request.Scope, Key: w.request.Key})
 	var others []ledger.Record
 	switch {
-	case errors.Is(err, ledger.ErrNotFound) && w.t.Scope == "":
+	case errors.Is(err, ledger.ErrNotFound):
 		ids, err := r.Store().Keyed(ctx, w.request.Key, mostCallers)
 		if err == nil && len(ids) > 0 {
 			others, err = r.Store().Records(ctx, ids)
@@ -258,14 +288,59 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 	if err != nil {
 		return ledger.BeginResult{}, false, err
 	}
-	for _, other := range others {
-		o := other.Operation
-		if names := o.Request.OtherCaller(req.Request); len(names) > 0 && !slices.ContainsFunc(names, w.t.parts) && o.Fingerprint == req.Fingerprint && o.Request.Origin == req.Request.Origin && stands(other) {
-			return ledger.BeginResult{Answer: ledger.AnswerNotYours, Operation: o, Why: strings.Join(names, ", ")}, true, nil
-		}
+	if res, known := w.ofOthers(others, req); known {
+		return res, true, nil
 	}
 	same := len(others) == 0 && req.Fingerprint == rec.Operation.Fingerprint && len(rec.Operation.Request.OtherCaller(req.Request)) == 0
 	return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: rec.Operation}, same, nil
+}
+
+// ofOthers is what operations under the same key in other scopes answer to a request: the
+// stored answer to its own caller, and to another one that it is not theirs.
+func (w *httpWrite) ofOthers(others []ledger.Record, req ledger.BeginRequest) (ledger.BeginResult, bool) {
+	for _, other := range others {
+		o := other.Operation
+		names := o.Request.OtherCaller(req.Request)
+		switch {
+		case !stands(other), o.Fingerprint != req.Fingerprint, o.Request.Origin != req.Request.Origin:
+		case o.State.Open() && o.Gate != "" && o.Gate == req.Gate: // what is open, the gate holds
+		case len(names) == 0 && w.t.Scope != "" && o.Gate != req.Gate: // one scope names no callers, and the gate has the account
+		case len(names) == 0 && o.Gate != "" && o.State == ledger.Committed:
+			return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: o}, true // its scope was called otherwise
+		case len(names) > 0 && !slices.ContainsFunc(names, w.t.parts):
+			return ledger.BeginResult{Answer: ledger.AnswerNotYours, Operation: o, Why: strings.Join(names, ", ")}, true
+		}
+	}
+	return ledger.BeginResult{}, false
+}
+
+// unparted is the same request that is open since a time when ScopeHeaders were not asked for,
+// and that may be this caller's.
+func (w *httpWrite) unparted(ctx context.Context) (ledger.BeginResult, bool, error) {
+	r, before := w.t.Recorder, w.request
+	asked, err := w.t.askedBy(w.req, before.Input, isAccount)
+	if err != nil || asked == before.Asked {
+		return ledger.BeginResult{}, false, err
+	}
+	before.Asked = asked
+	req, err := r.BeginRequest(before)
+	if err != nil || req.Gate == "" {
+		return ledger.BeginResult{}, false, err
+	}
+	var found *ledger.Record
+	at := ledger.Locator{Scope: req.Scope, Key: ledger.InputKey(req.Gate), Gate: req.Gate, Skip: ledger.AllParts}
+	_, err = r.Store().Change(ctx, at, req.ChangeID, func(rec *ledger.Record) (ledger.Change, error) {
+		found = rec.Open
+		return ledger.Change{}, nil // it only looks
+	})
+	if err != nil || found == nil || slices.ContainsFunc(found.Operation.Request.OtherCaller(req.Request), w.t.parts) {
+		return ledger.BeginResult{}, false, err
+	}
+	answer := ledger.AnswerInDoubt
+	if found.State() == ledger.Pending {
+		answer = ledger.AnswerInProgress
+	}
+	return ledger.BeginResult{Answer: answer, Operation: found.Operation, Gated: true}, found.State().Open(), nil
 }
 
 // mostCallers is how many operations of one key are looked at for one that is the

@@ -38,7 +38,7 @@ func (c Case) CopyMenu() *dialog.Dialog {
 	}
 	add("i", "id", o.ID)
 	add("v", "id@version", fmt.Sprintf("%s@%d", o.ID, o.Version))
-	add("k", "key", o.Key)
+	add("k", "key", o.KeyToSend())
 	add("t", "token", o.Token)
 	add("r", "receipt", o.Receipt())
 	for i := 1; i < len(o.Receipts) && i < 9; i++ {

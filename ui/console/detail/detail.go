@@ -101,7 +101,7 @@ func Lines(f *draw.Frame, b *feed.Brief, w, h int) []string {
 	p.say("POLICY", p.Text, p.t.Policy())
 	p.gap()
 	p.tell("ID", p.Faint, "%s  version %d", o.ID, o.Version)
-	p.tell("KEY", p.Faint, "%s", cmp.Or(o.Key, "none"))
+	p.tell("KEY", p.Faint, "%s", cmp.Or(o.KeyToSend(), "none"))
 	token := safe.Of(cmp.Or(o.Token, "none"))
 	if o.Token != "" && !o.TokenSent {
 		token = safe.Say("%s, not known to have been sent: a check cannot find it", token)

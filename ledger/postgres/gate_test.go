@@ -23,10 +23,10 @@ func TestI4_OneOfManyKeysBegins(t *testing.T) {
 			need.OK(t, hosts[0].Hold(ctx, ledger.Hold{Scope: "kind:mail", Actor: begun("", 0).Actor, Reason: "down", ChangeID: ledger.NewID()}))
 		}
 		digits := strings.Repeat("0", 28) + strconv.Itoa(1000+round)
-		keys := []string{"content-" + digits, "fields-" + digits, "INV-" + digits}
+		keys := []string{"input-" + digits, "fields-" + digits, "INV-" + digits}
 		request := func(key int) ledger.BeginRequest {
 			req := begun(keys[key], 0)
-			req.Kind, req.Fingerprint, req.AnyAlike = "charge "+strconv.Itoa(key), "of "+digits, true
+			req.Kind, req.Gate = "charge "+strconv.Itoa(key), "of "+digits
 			return req
 		}
 		settle := func(attempt string, outcome ledger.Outcome, proof ledger.Proof) {
@@ -50,7 +50,7 @@ func TestI4_OneOfManyKeysBegins(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				switch {
-				case err == nil && res.Answer == ledger.AnswerInProgress && res.Alike == (res.Operation.Key != req.Key):
+				case err == nil && res.Answer == ledger.AnswerInProgress && res.Gated == (res.Operation.Key != req.Key):
 					held[res.Operation.Key]++
 				case err == nil && res.Answer == ledger.AnswerBegun && sent[key].Key == "":
 					sent[key] = req
@@ -68,14 +68,14 @@ func TestI4_OneOfManyKeysBegins(t *testing.T) {
 			settle(req.AttemptID, ledger.OutcomeUncertain, "")
 			need.That(t, len(held) == 0, "round %d: they were told of keys that nobody has begun: %v", round, held)
 			other := (key + 1) % len(keys)
-			if keys[other] = "content-" + digits[:31] + "a"; other == 2 {
+			if keys[other] = "input-" + digits[:31] + "a"; other == 2 {
 				keys[other] = "INV-" + digits + "b"
 			} // a new key is guessed to be one that nothing stands for
 			for _, s := range hosts {
 				res := need.Get(ledger.Begin(ctx, s, request(other)))(t)
-				need.That(t, res.Answer == ledger.AnswerInDoubt && res.Alike && res.Operation.Key == req.Key, "round %d: %s of %s", round, res.Answer, res.Operation.Key)
+				need.That(t, res.Answer == ledger.AnswerInDoubt && res.Gated && res.Operation.Key == req.Key, "round %d: %s of %s", round, res.Answer, res.Operation.Key)
 			}
 		}
 	}
-	t.Logf("content, fields and given keys were first %v times", won)
+	t.Logf("input, fields and given keys were first %v times", won)
 }

@@ -1,0 +1,94 @@
+package ledger
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// What a name begins with that a recorder made of a request.
+const (
+	namedByInput  = "input-"  // of all that is asked, where it goes: its gate
+	namedByFields = "fields-" // of the fields that the policy names
+	namedAlone    = "k-"      // of nothing: it is the operation's own
+)
+
+// inputKeeps is how long what its input alone names stands for its request after it ended,
+// where its caller was not given the answer: a day, less what a nightly job may be early.
+const inputKeeps = 20 * time.Hour
+
+// InputKey is the name of a request whose caller gave no key: made of its gate.
+func InputKey(gate string) string { return namedByInput + gate[:32] }
+
+// FieldsKey is the name of a request that a digest of some of its fields names.
+func FieldsKey(digest string) string { return namedByFields + digest }
+
+// MadeKey reports whether a recorder made the key, so that it tells a person nothing.
+func MadeKey(key string) bool {
+	for _, of := range []string{namedByInput, namedByFields} {
+		if digest, is := strings.CutPrefix(key, of); is && len(digest) == 32 && strings.Trim(digest, "0123456789abcdef") == "" {
+			return true
+		}
+	}
+	id, alone := strings.CutPrefix(key, namedAlone)
+	return alone && len(id) == 36 && strings.Trim(id, "0123456789abcdef-") == ""
+}
+
+func madeOf(key, of string) bool { return strings.HasPrefix(key, of) && MadeKey(key) }
+
+// KeyToSend is the idempotency key that goes out with each attempt: the caller's, or one of
+// this operation and no other, so that it never meets what the other side remembers of
+// another one.
+func (o Operation) KeyToSend() string {
+	switch {
+	case o.SentKey != "":
+		return o.SentKey
+	case MadeKey(o.Key) && !strings.HasPrefix(o.Key, namedAlone):
+		return namedAlone + o.ID
+	}
+	return o.Key
+}
+
+// nameOver reports whether the operation has given its name up, so that a request under it is a
+// new one. What is in flight, in doubt, in conflict or allowed never has. What its input
+// alone names is over once its answer was delivered: the same words are a new wish then,
+// unless the kind's finished requests are replayed.
+func (r *Record) nameOver(req BeginRequest) bool {
+	o := r.Operation
+	if o.State.Open() || r.OpenGrant() != nil || o.ID == req.Follows {
+		return false
+	}
+	if !madeOf(o.Key, namedByInput) || req.Replay {
+		return expired(r)
+	}
+	if o.Conflict != NoConflict && o.Conflict != PossibleDuplicate {
+		return false
+	}
+	// Its caller was told that it failed, and wants it now that another one had its target.
+	failed := o.State == Failed && !o.HandsOff && !o.Undelivered && allProven(o, r.Attempts)
+	if rel := r.since(); req.Safe && failed && rel != nil && rel.Overtook {
+		return true
+	}
+	return o.State == Committed && !o.Undelivered || r.Over(inputKeeps)
+}
+
+// seenBeside reports whether who allowed the attempt that a change begins was shown another
+// operation.
+func (c Change) seenBeside(attemptID, other string) bool {
+	return slices.ContainsFunc(c.Grants, func(g Grant) bool {
+		return g.AttemptID == attemptID && slices.Contains(g.Related, other)
+	})
+}
+
+// Tell notes that who makes a call like one in doubt was told of it, and reports whether nobody
+// was before: over all processes, one caller is.
+func Tell(ctx context.Context, s Changer, operationID string, by Actor) (bool, error) {
+	change := DeriveID(operationID, "told")
+	applied, err := s.Change(ctx, Locator{ID: operationID, Skip: AllParts}, change, func(rec *Record) (Change, error) {
+		o := rec.Operation
+		note := Event{ID: change, Verb: string(VerbNote), Actor: by, Reason: "the caller of another one was told of it"}
+		return Change{Operation: &o, Event: &note}, nil
+	})
+	return err == nil && !applied.Noop, err
+}
