@@ -27,6 +27,7 @@ import (
 type bench struct {
 	*testing.T
 	dir, ledger, policy string
+	mu                  sync.Mutex // of now
 	now                 time.Time
 	env                 map[string]string
 	terminal            bool   // a person sits there
@@ -102,7 +103,18 @@ func newBenchAlone(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) clock() time.Time { return b.now }
+func (b *bench) clock() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.now
+}
+
+// later moves the clock on while a server may still look at it.
+func (b *bench) later(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.now = b.now.Add(d)
+}
 
 // open gives the ledger, made at the first call.
 func (b *bench) open() ledger.Store {

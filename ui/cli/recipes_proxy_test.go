@@ -239,12 +239,12 @@ func (c matchCase) play(t *testing.T) {
 	known := client("0")
 	need.Must(t, known.Operation.Kind == c.kind && known.Operation.State == ledger.Committed,
 		"%s, %s", known.Operation.Kind, known.Operation.State)
-	b.now = b.now.Add(time.Minute)
+	b.later(time.Minute)
 
 	p.will("landed")
 	landed := client("1").Operation
 	p.will("ok")
-	b.now = b.now.Add(time.Minute)
+	b.later(time.Minute)
 	b.run("check", landed.ID)
 	found := map[ledger.Verdict]ledger.State{ledger.Landed: ledger.Committed, ledger.Inconclusive: ledger.Uncertain}
 	if rec := c.read(b, landed.ID); rec.State() != found[c.lost] {
@@ -255,7 +255,7 @@ func (c matchCase) play(t *testing.T) {
 	dropped := client("2").Operation
 	first := p.last()
 	p.will("ok")
-	b.now = b.now.Add(20 * time.Minute)
+	b.later(20 * time.Minute)
 	b.run("check", dropped.ID)
 	rec := c.read(b, dropped.ID)
 	if want := map[bool]ledger.State{true: ledger.Failed, false: ledger.Uncertain}[c.absent]; rec.State() != want {
