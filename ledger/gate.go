@@ -24,6 +24,9 @@ func InputKey(gate string) string { return namedByInput + gate[:32] }
 // FieldsKey is the name of a request that a digest of some of its fields names.
 func FieldsKey(digest string) string { return namedByFields + digest }
 
+// OwnKey is the name of an operation that nothing else names, and what goes out as its key.
+func OwnKey(operationID string) string { return namedAlone + operationID }
+
 // MadeKey reports whether a recorder made the key, so that it tells a person nothing.
 func MadeKey(key string) bool {
 	for _, of := range []string{namedByInput, namedByFields} {
@@ -45,7 +48,7 @@ func (o Operation) KeyToSend() string {
 	case o.SentKey != "":
 		return o.SentKey
 	case MadeKey(o.Key) && !strings.HasPrefix(o.Key, namedAlone):
-		return namedAlone + o.ID
+		return OwnKey(o.ID)
 	}
 	return o.Key
 }

@@ -52,7 +52,17 @@ func TestTheLifeOfRoles(t *testing.T) {
 	need.That(t, strings.Contains(said, "roles "+ledger.LevelFail+" the server has no role indoubt_operator"), "doctor says %s", said)
 	need.OK(t, other.MakeRoles(ctx))
 	need.OK(t, s.MakeRoles(ctx))
-	need.Get(ledger.Begin(ctx, opened(t, ci, Options{}), begun("k", 0)))(t)
+	writer, req := opened(t, ci, Options{}), begun("k", 0)
+	need.Get(ledger.Begin(ctx, writer, req))(t)
+
+	// A recorder's account tells its caller of what another account's lost, once over both.
+	lost := begun("lost", 0)
+	need.Get(ledger.Begin(ctx, s, lost))(t)
+	need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: lost.AttemptID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassReset, Status: -1, Actor: req.Actor}))(t)
+	for i, by := range []*Store{writer, writer, s} {
+		told, err := ledger.Tell(ctx, by, lost.OperationID, req.Actor)
+		need.That(t, err == nil && told == (i == 0), "%d: told %v, %v", i, told, err)
+	}
 }
 
 // doctor says what was set or taken by hand, and how that is undone.

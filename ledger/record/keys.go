@@ -63,7 +63,7 @@ func (r *Recorder) named(w Request, rule KindRule, req ledger.BeginRequest) (led
 	case req.Gate != "":
 		req.Key, req.AnyKind = ledger.InputKey(req.Gate), w.AnyKind
 	default:
-		req.Key = "k-" + req.OperationID
+		req.Key = ledger.OwnKey(req.OperationID)
 	}
 	return req, nil
 }
@@ -106,138 +106,98 @@ func (rule KindRule) redact(w Request) (paths []string) {
 	return paths
 }
 
-// mostPassing bounds the doubts that a recorder remembers to tell of.
-const mostPassing = 10_000
+// mostDoubts bounds what a recorder remembers to tell of.
+const mostDoubts = 10_000
 
-// passing are the operations in doubt, by their gates, that hold nothing back: an answer
-// came that proves nothing, and no policy names the kind. Who asks the same again is told
-// of it once by this process, and passes after that.
-type passing struct {
+// doubts are the operations that a caller is told of once and that hold nothing back after
+// that: by their gate, where an answer came that proves nothing and no policy names the kind;
+// by their kind, the newest call of a tool whose answer was lost, because an agent calls again
+// in other words. Who was told stands in the ledger.
+type doubts struct {
 	mu  sync.Mutex
-	all map[string]*passed
+	all map[string]string // ids of operations, "" where there is none
 }
 
-type passed struct {
-	operation ledger.Operation
-	told      bool
-}
-
-// keep remembers an operation that was just settled so.
-func (p *passing) keep(gate string, o ledger.Operation) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.all == nil || len(p.all) >= mostPassing {
-		p.all = map[string]*passed{}
+func (d *doubts) keep(of, id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.all == nil || len(d.all) >= mostDoubts {
+		d.all = map[string]string{}
 	}
-	p.all[gate] = &passed{operation: o}
+	d.all[of] = id
 }
 
-// next is the one that a request is told of, or goes out beside.
-func (p *passing) next(gate, follows string) (id string, told bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	it := p.all[gate]
-	if gate == "" || it == nil {
-		return "", false
-	}
-	id, told = it.operation.ID, it.told && it.operation.ID != follows
-	if it.told = true; told {
-		delete(p.all, gate)
-	}
-	return id, told
+func (d *doubts) of(of string) (id string, known bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	id, known = d.all[of]
+	return id, known
 }
 
-// tell answers the first request that is like an operation in doubt which holds nothing
-// back. The next one goes out beside it.
-func (r *Recorder) tell(ctx context.Context, req *ledger.BeginRequest) (res ledger.BeginResult, told bool, err error) {
-	id, before := r.passing.next(req.Gate, req.Follows)
-	if id == "" {
-		return res, false, nil
+// tell answers the first request that is like an operation in doubt which holds nothing back.
+// The next one goes out beside it.
+func (r *Recorder) tell(ctx context.Context, w Request, rule KindRule, req *ledger.BeginRequest) (ledger.BeginResult, bool, error) {
+	res := ledger.BeginResult{Answer: ledger.AnswerInDoubt, Told: true}
+	of := req.Gate
+	id, _ := r.doubts.of(of)
+	var err error
+	if res.Like = id == "" && likeOthers(w, rule, *req); res.Like {
+		of = req.Kind
+		id, err = r.lostCall(ctx, of)
+	}
+	if id == "" || err != nil {
+		return res, false, err
 	}
 	rec, err := r.store.Read(ctx, ledger.Locator{ID: id, Skip: ledger.AllParts})
 	if err != nil {
 		return res, false, err
 	}
-	switch s := rec.State(); {
-	case s == ledger.Uncertain && before:
+	res.Operation = rec.Operation
+	told, open := false, rec.State() == ledger.Uncertain
+	switch {
+	case res.Like && open && rec.Operation.Gate == req.Gate: // the gate tells
+		return res, false, nil
+	case res.Like && outcome.Answered(rec.Operation.ErrorClass): // late
+	case open, rec.State() == ledger.Committed && !res.Like:
+		told, err = ledger.Tell(ctx, r.store, id, r.options.Actor)
+		told = told || id == req.Follows
+	}
+	if told || err != nil {
+		if !open {
+			res.Answer, res.Told = ledger.AnswerFinished, false
+		}
+		return res, told, err
+	}
+	if r.doubts.keep(of, ""); open && !res.Like {
 		req.Beside = id
-	case s == ledger.Uncertain:
-		return ledger.BeginResult{Answer: ledger.AnswerInDoubt, Operation: rec.Operation, Told: true}, true, nil
-	case s == ledger.Committed && !before:
-		return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: rec.Operation}, true, nil
 	}
 	return res, false, nil
 }
 
-// likes are the calls of each tool whose answers were lost, where nobody was told yet. An
-// agent that lost an answer calls again in other words: it is told once, and passes then.
-type likes struct {
-	mu  sync.Mutex
-	all map[string]string // an operation by its kind, "" where there is none
+// likeOthers reports whether a request may be what an agent lost, in other words.
+func likeOthers(w Request, rule KindRule, req ledger.BeginRequest) bool {
+	return w.Sender == "mcp" && w.Key == "" && w.Follows == "" && req.Gate != "" && !rule.Safe && len(rule.KeyFrom) == 0
 }
 
-// keep remembers a call whose answer was just lost.
-func (l *likes) keep(o ledger.Operation) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.all == nil {
-		l.all = map[string]string{}
+// lostCall is the newest call of a tool whose answer was lost and that is in doubt. What
+// another session lost is looked up once.
+func (r *Recorder) lostCall(ctx context.Context, kind string) (string, error) {
+	id, known := r.doubts.of(kind)
+	if known {
+		return id, nil
 	}
-	l.all[o.Kind] = o.ID
-}
-
-// tellOfLike answers the first call of a tool after one whose answer was lost. What a session
-// before this one lost is looked up at the first call; one of all sessions is told.
-func (r *Recorder) tellOfLike(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginResult, bool, error) {
-	var res ledger.BeginResult
-	if w.Sender != "mcp" || w.Key != "" || w.Follows != "" || req.Gate == "" || rule.Safe || len(rule.KeyFrom) > 0 {
-		return res, false, nil
-	}
-	l := &r.likes
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	id, asked := l.all[req.Kind]
-	if !asked {
-		var err error
-		if id, err = r.lostCall(ctx, req); err != nil {
-			return res, false, err
-		}
-		if l.all == nil {
-			l.all = map[string]string{}
-		}
-		l.all[req.Kind] = id
-	}
-	if id == "" {
-		return res, false, nil
-	}
-	rec, err := r.store.Read(ctx, ledger.Locator{ID: id, Skip: ledger.AllParts})
-	if err != nil {
-		return res, false, err
-	}
-	if o := rec.Operation; rec.State() == ledger.Uncertain && o.Gate == req.Gate {
-		return res, false, nil // the gate tells
-	}
-	l.all[req.Kind] = ""
-	if rec.State() != ledger.Uncertain || outcome.Answered(rec.Operation.ErrorClass) {
-		return res, false, nil
-	}
-	told, err := ledger.Tell(ctx, r.store, id, r.options.Actor)
-	if err != nil { // what cannot be noted holds nothing back: the gate has what is identical
-		return res, false, nil
-	}
-	return ledger.BeginResult{Answer: ledger.AnswerInDoubt, Operation: rec.Operation, Told: true, Like: true}, told, nil
-}
-
-// lostCall is the newest call of a tool whose answer was lost and that is in doubt.
-func (r *Recorder) lostCall(ctx context.Context, req ledger.BeginRequest) (string, error) {
-	filter := ledger.Filter{Terms: []ledger.Term{{Field: "kind", Value: req.Kind}, {Field: "state", Value: string(ledger.Uncertain)}}}
+	filter := ledger.Filter{Terms: []ledger.Term{{Field: "kind", Value: kind}, {Field: "state", Value: string(ledger.Uncertain)}}}
 	page, err := r.store.Page(ctx, ledger.Query{Tab: ledger.TabAll, Filter: filter, Order: ledger.OrderNewest, Now: r.options.Clock(), Limit: 50})
 	for _, row := range page.Rows {
 		if !outcome.Answered(row.ErrorClass) {
-			return row.ID, err
+			id = row.ID
+			break
 		}
 	}
-	return "", err
+	if err == nil {
+		r.doubts.keep(kind, id)
+	}
+	return id, err
 }
 
 // lets reports whether an identical request may go out beside an attempt of this process

@@ -24,8 +24,7 @@ type Recorder struct {
 	options Options
 	host    string
 	redact  redactor
-	passing passing
-	likes   likes
+	doubts  doubts
 
 	kept    keeping
 	counted counting
@@ -108,10 +107,7 @@ func (r *Recorder) BeginToSend(ctx context.Context, w Request) (Begun, error) {
 	}
 	for read := false; ; {
 		asked := r.options.Clock()
-		res, told, err := r.tell(ctx, &req)
-		if err == nil && !told {
-			res, told, err = r.tellOfLike(ctx, w, rule, req)
-		}
+		res, told, err := r.tell(ctx, w, rule, &req)
 		if err == nil && !told {
 			res, err = r.begin(ctx, w, rule, req)
 		}
@@ -364,9 +360,9 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 		return applied, fmt.Errorf("settle: %w", err)
 	}
 	if o := applied.After; req.Passes && o.State == ledger.Uncertain && o.Gate == "" {
-		r.passing.keep(sent.Operation.Gate, o)
+		r.doubts.keep(sent.Operation.Gate, o.ID)
 	} else if o.State == ledger.Uncertain && sent.Attempt.Sender == "mcp" && !outcome.Answered(req.ErrorClass) {
-		r.likes.keep(o)
+		r.doubts.keep(o.Kind, o.ID)
 	}
 	if req.Outcome != ledger.OutcomeUncertain { // else a late answer may come
 		r.forget(req.AttemptID)
