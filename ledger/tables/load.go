@@ -46,16 +46,21 @@ const holderQuery = `
 // gateQuery finds what is open under a gate, which one is at most.
 const gateQuery = `SELECT id FROM operations WHERE gate = ? AND gate <> '' AND state IN ('pending', 'uncertain')`
 
-// openUnder is what is open under a gate, or nil.
+// openUnder is what is open under a gate, or nil. No lock keeps it from being settled
+// between the two statements.
 func openUnder(q Querier, d *Dialect, gate string) (*ledger.Record, error) {
-	var id string
-	if err := one(q, gateQuery, []any{gate}, &id); errors.Is(err, errNone) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
+	for {
+		var id string
+		if err := one(q, gateQuery, []any{gate}, &id); errors.Is(err, errNone) {
+			return nil, nil
+		} else if err != nil {
+			return nil, err
+		}
+		rec, _, err := load(q, d, ledger.Locator{ID: id, Skip: ledger.AllParts}, "", false)
+		if err != nil || rec.Operation.State.Open() {
+			return &rec.Record, err
+		}
 	}
-	rec, _, err := load(q, d, ledger.Locator{ID: id, Skip: ledger.AllParts}, "", false)
-	return &rec.Record, err
 }
 
 func holderArgs(at located, args []any) []any {
