@@ -3,6 +3,7 @@ package ledgertest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -133,8 +134,8 @@ func together[A comparable](n int, call func(i int) A) map[A]int {
 	return counts
 }
 
-// linearizable lets goroutines begin and settle one key, and asks whether some order of
-// the calls explains every answer.
+// linearizable lets goroutines begin and settle at one gate, and asks whether some order
+// of the calls explains every answer.
 func linearizable(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	for round := range need.Steps(6, 50) {
@@ -142,7 +143,8 @@ func linearizable(t *testing.T, open Open) {
 		var calls []Call
 		var tick atomic.Int64
 		together(4, func(client int) bool {
-			made, err := PlayKey(d.s, fmt.Sprint("k", round), client, func() int64 { return tick.Add(1) })
+			r := rand.New(rand.NewPCG(uint64(round), uint64(client)))
+			made, err := PlayGate(d.s, fmt.Sprint("g", round), client, r, func() int64 { return tick.Add(1) }, nil)
 			need.That(d, err == nil, "%v", err)
 			mu.Lock()
 			defer mu.Unlock()

@@ -3,146 +3,38 @@
 package postgres
 
 import (
-	"bufio"
-	"cmp"
-	"encoding/json"
-	"fmt"
-	"io"
 	"math/rand/v2"
-	"os"
-	"os/exec"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
-	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 )
 
-// players is how many processes play on one ledger, each on eight connections.
-const (
-	players = 4
-	seats   = 8
-)
-
-// turn is what a player is asked to play, and played what came of it.
-type (
-	turn struct {
-		Player, Round, Moves int
-		Seed                 uint64 // 0: one key for each two seats
-	}
-	played struct {
-		Calls        []ledgertest.Call
-		Acknowledged []string
-		Error        string
-	}
-)
-
-// play plays each turn that it is given on eight connections at once.
+// play is a player of a crowd, on eight connections.
 func play(url string) error {
-	s, err := Open(ctx, with(url, fmt.Sprint("pool_max_conns=", seats)), Options{})
+	s, err := Open(ctx, with(url, "pool_max_conns=8"), Options{})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	out := json.NewEncoder(os.Stdout)
-	for in := json.NewDecoder(os.Stdin); ; {
-		var t turn
-		switch err := in.Decode(&t); {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		}
-		var mu sync.Mutex
-		var all sync.WaitGroup
-		var p played
-		for seat := range seats {
-			all.Go(func() {
-				calls, made, err := t.take(s, seat)
-				mu.Lock()
-				defer mu.Unlock()
-				p.Calls, p.Acknowledged = append(p.Calls, calls...), append(p.Acknowledged, made...)
-				if err != nil {
-					p.Error = err.Error()
-				}
-			})
-		}
-		all.Wait()
-		if err := out.Encode(p); err != nil {
-			return err
-		}
-	}
+	return ledgertest.Play(s)
 }
 
-func (t turn) take(s *Store, seat int) (calls []ledgertest.Call, made []string, err error) {
-	client := t.Player*seats + seat
-	if t.Seed == 0 {
-		calls, err = ledgertest.PlayKey(s, fmt.Sprintf("round-%d-%d", t.Round, seat/2), client, func() int64 { return int64(hostclock.Steady().At) })
-		return calls, nil, err
-	}
-	made, err = ledgertest.Mill(s, fmt.Sprintf("client-%d-%d", t.Round, client), t.Moves, rand.New(rand.NewPCG(t.Seed, uint64(client))))
-	return nil, made, err
-}
-
-// crowdOf starts the players, and returns how one turn of all of them is taken.
-func crowdOf(t *testing.T, url string) func(turn) played {
-	t.Helper()
-	var ins []*json.Encoder
-	var outs []*json.Decoder
-	for range players {
-		cmd := exec.Command(os.Args[0])
-		cmd.Env, cmd.Stderr = append(os.Environ(), "INDOUBT_TEST_PLAYS="+url), os.Stderr
-		out, in := need.Get(cmd.StdoutPipe())(t), need.Get(cmd.StdinPipe())(t)
-		need.OK(t, cmd.Start())
-		t.Cleanup(func() {
-			in.Close()
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("a player: %v", err)
-			}
-		})
-		ins, outs = append(ins, json.NewEncoder(in)), append(outs, json.NewDecoder(bufio.NewReader(out)))
-	}
-	return func(round turn) (all played) {
-		t.Helper()
-		for i, in := range ins {
-			round.Player = i
-			need.OK(t, in.Encode(round))
-		}
-		for _, out := range outs {
-			var p played
-			need.OK(t, out.Decode(&p))
-			need.That(t, p.Error == "", "round %d: %s", round.Round, p.Error)
-			all.Calls, all.Acknowledged = append(all.Calls, p.Calls...), append(all.Acknowledged, p.Acknowledged...)
-		}
-		return all
-	}
-}
-
-// I3, I8: 32 connections of four processes begin and settle the same keys; some order of
-// their calls explains every answer. Then they make random changes of the same
+// I3, I4, I8: many processes begin, settle and allow at the same gates, and some die; some
+// order of their calls explains every answer. One request, begun under many keys, is never
+// open twice. Then 32 connections of four processes make random changes of the same
 // operations; no acknowledged one is lost or made twice, and all that is counted adds up.
-// INDOUBT_CROWD_ROUNDS says how long.
-func TestI3_FourProcessesPlay(t *testing.T) {
-	rounds := need.Get(strconv.Atoi(cmp.Or(os.Getenv("INDOUBT_CROWD_ROUNDS"), "3")))(t)
+func TestI3_ManyProcessesPlay(t *testing.T) {
+	n, rounds, begins := ledgertest.Crowd(t)
 	url := made(t)
-	crowd := crowdOf(t, url)
-	for round := range rounds {
-		keys := map[string][]ledgertest.Call{}
-		for _, c := range crowd(turn{Round: round}).Calls {
-			keys[c.Key] = append(keys[c.Key], c)
-		}
-		need.Equal(t, len(keys), seats/2)
-		for _, calls := range keys {
-			need.OK(t, ledgertest.Explained(calls))
-		}
-	}
+	ledgertest.PlayedRight(t, n, rounds, begins, "INDOUBT_TEST_PLAYS="+url)
+	const players, seats = 4, 8
+	crowd := ledgertest.Players(t, players, "INDOUBT_TEST_PLAYS="+url)
 	seed := rand.Uint64() | 1
 	var acknowledged []string
 	for round := range rounds {
-		acknowledged = append(acknowledged, crowd(turn{Round: round, Seed: seed + 2*uint64(round), Moves: 20}).Acknowledged...)
+		acknowledged = append(acknowledged, crowd(ledgertest.Turn{Round: round, Seed: seed + 2*uint64(round), Seats: seats, Moves: 20}).Acknowledged...)
 	}
 	s := opened(t, url, Options{})
 	if err := ledgertest.Milled(s, acknowledged); err != nil {
