@@ -21,9 +21,9 @@ import (
 
 // BenchmarkArchiveBesideAWriter archives settled operations while 16 callers write as fast as
 // they can, and makes it wait in every fourth window: what is left of the writer's speed, and how many it
-// archives a second. INDOUBT_ARCHIVE_OPERATIONS is how many, 4000 where it is not set.
+// archives a second. INDOUBT_TEST_ARCHIVE_OPERATIONS is how many, 4000 where it is not set.
 func BenchmarkArchiveBesideAWriter(b *testing.B) {
-	n, _ := strconv.Atoi(os.Getenv("INDOUBT_ARCHIVE_OPERATIONS"))
+	n, _ := strconv.Atoi(os.Getenv("INDOUBT_TEST_ARCHIVE_OPERATIONS"))
 	if n == 0 {
 		n = 4000
 	}

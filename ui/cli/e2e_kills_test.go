@@ -217,7 +217,7 @@ func (a *arena) plainSQL(string) {
 func TestI10_E2E_KilledInEveryRole(t *testing.T) {
 	need.Program(t, "curl", "python3")
 	var long time.Duration // without one, until every role has shown something
-	if text := os.Getenv("INDOUBT_KILLS"); text != "" {
+	if text := os.Getenv("INDOUBT_TEST_KILLS"); text != "" {
 		var err error
 		if long, err = time.ParseDuration(text); err != nil {
 			t.Fatal(err)

@@ -67,7 +67,7 @@ func person(name string) toolCall {
 	return toolCall{"create_entities", object{"entities": []object{{"name": name, "entityType": "person", "observations": []string{}}}}}
 }
 
-// usualPairs are tried by default. INDOUBT_MATRIX=all tries every client with every
+// usualPairs are tried by default. INDOUBT_TEST_MATRIX=all tries every client with every
 // server, and says what the proxy costs.
 var usualPairs = map[string]string{"AI SDK": "memory", "TypeScript SDK 2": "commands", "inspector": "thinking", "Go SDK": "git"}
 
@@ -79,7 +79,7 @@ var volatile = regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:.]+Z|"(?:duration|executi
 func TestClientsGetTheSameFromServersBehindTheProxy(t *testing.T) {
 	need.Program(t, "git")
 	box := npm(t)
-	all := os.Getenv("INDOUBT_MATRIX") == "all"
+	all := os.Getenv("INDOUBT_TEST_MATRIX") == "all"
 	for client, agent := range agents {
 		for name, server := range realServers {
 			if !all && usualPairs[client] != name {

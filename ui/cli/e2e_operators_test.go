@@ -376,17 +376,17 @@ func (o *outage) recount(tx *sql.Tx) {
 // Two operators, an engine, a pipeline and a writer of plain SQL on the same outage, each
 // as a process or a store of its own, with random acts: the sums of its incidents add up
 // after every event, nothing is sent twice or unrecorded, and every refusal because of
-// what another did names who. INDOUBT_OPERATORS says how long, such as 10m;
-// INDOUBT_OPERATORS_SEED which acts.
+// what another did names who. INDOUBT_TEST_OPERATORS says how long, such as 10m;
+// INDOUBT_TEST_OPERATORS_SEED which acts.
 func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 	long, seed := 8*time.Second, uint64(time.Now().UnixNano())
 	var err error
-	if text := os.Getenv("INDOUBT_OPERATORS"); text != "" {
+	if text := os.Getenv("INDOUBT_TEST_OPERATORS"); text != "" {
 		if long, err = time.ParseDuration(text); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if text := os.Getenv("INDOUBT_OPERATORS_SEED"); text != "" {
+	if text := os.Getenv("INDOUBT_TEST_OPERATORS_SEED"); text != "" {
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
 			t.Fatal(err)
 		}
