@@ -314,7 +314,7 @@ func begin(ctx context.Context, a *app, request record.Request, once, dryRun boo
 	if once && !dryRun {
 		applied, err := r.Settle(ctx, ledger.SettleRequest{AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Status: -1})
 		if err != nil {
-			return err
+			return asFailure(err).ofSending("not_settled", res.Operation.ID)
 		}
 		res.Operation = applied.After
 	}
@@ -401,7 +401,7 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 		}
 		f.Hint = "check before you redo: indoubt check " + o.ID + "\n" + f.Hint
 	}
-	return f
+	return f.ofSending(f.Code, o.ID)
 }
 
 // underKey says which key the answer is of, where it is not the one that was asked.

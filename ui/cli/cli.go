@@ -60,8 +60,9 @@ func (a *app) run(ctx context.Context, args []string) int {
 	}
 	exit := exitDone
 	if cmd, err := root.ExecuteContextC(ctx); err != nil && !errors.Is(err, a.out.Err()) {
-		if err = nextStep(cmd.CommandPath(), err); cmd.Name() == "run" {
-			err = asOwnVerdict(err)
+		err = nextStep(cmd.CommandPath(), err)
+		if name := cmd.Name(); name == "begin" || name == "run" {
+			err = asVerdict(name, err)
 		}
 		exit = a.fail(err)
 	}

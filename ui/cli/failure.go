@@ -16,6 +16,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
+	"indoubt/ledger/record"
 	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
@@ -31,6 +32,7 @@ type failure struct {
 	Data    any
 	Text    func(w *safe.Writer) // printed on standard output before the message, in text
 	own     int                  // the exit code, where it is not that of the word
+	facts   *record.Facts        // of what is recorded before it is sent
 	cause   error
 }
 
@@ -46,7 +48,15 @@ func (f *failure) exit() int {
 }
 
 func (f *failure) json() *errorJSON {
-	return &errorJSON{Code: f.Code, Message: strings.Join(append([]string{f.Message}, f.More...), "\n"), Hint: f.Hint}
+	return &errorJSON{Code: f.Code, Message: strings.Join(append([]string{f.Message}, f.More...), "\n"), Hint: f.Hint, Facts: f.facts}
+}
+
+// ofSending adds to an error of a command that records what it sends what that says to
+// programs. operationID is "" where nothing was recorded.
+func (f *failure) ofSending(code, operationID string) *failure {
+	facts := record.FactsOf(code, operationID, "indoubt check "+operationID)
+	f.facts = &facts
+	return f
 }
 
 // asFailure finds the exit code, the code word and the hint for an error of the

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record"
 	"indoubt/ui/safe"
 )
 
@@ -49,6 +50,7 @@ type errorJSON struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
 	Hint    string `json:"hint,omitempty"`
+	*record.Facts
 }
 
 // done prints the result of a command that succeeded: data as JSON, or what

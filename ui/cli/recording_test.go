@@ -57,7 +57,8 @@ func TestBeginAndSettle(t *testing.T) {
 		t.Errorf("%+v", a.Error)
 	}
 	b.now = b.now.Add(time.Hour)
-	if a := b.json(6, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge); a.Error.Code != "in_doubt" || a.begun(t).State != "uncertain" {
+	if a := b.json(6, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge); a.Error.Code != "in_doubt" || a.begun(t).State != "uncertain" ||
+		a.Error.SafeNewKey || a.Error.Operation == "" || a.Error.Reconcile != "indoubt check "+a.Error.Operation {
 		t.Errorf("%+v", a.Error)
 	}
 	if a := b.json(0, "settle", *first.Attempt, "--outcome", "committed", "--receipt", "ch_1", "--result", `{"id":"ch_1"}`); a.Effect != effectUpdated || a.begun(t).State != "committed" {

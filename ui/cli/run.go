@@ -95,15 +95,21 @@ running when it exits 0 is left alone, but has lost its output: redirect it.`,
 	return cmd
 }
 
-// asOwnVerdict moves the exit code of what went wrong before the command ran out
-// of the way of the command's own.
-func asOwnVerdict(err error) error {
+// asVerdict says what a failed begin or run means for who asked: nothing was sent, where it
+// does not say otherwise. What went wrong before run's command ran exits out of the way of
+// the command's own codes.
+func asVerdict(name string, err error) error {
 	var quiet *exitOnly
 	if errors.As(err, &quiet) {
 		return quiet
 	}
 	f := *asFailure(err)
-	f.own = ownVerdict + f.exit()
+	if f.facts == nil {
+		f.ofSending(f.Code, "")
+	}
+	if name == "run" {
+		f.own = ownVerdict + f.exit()
+	}
 	return &f
 }
 
@@ -307,11 +313,12 @@ func runOutcome(res command.Result, data any) (f *failure, effect string) {
 	switch {
 	case res.Answer == ledger.AnswerFinished:
 		f.Code, f.Message = "finished", replayed(res)
-		return f, effectNoop
+		return f.ofSending(f.Code, res.Operation.ID), effectNoop
 	case res.Answer != ledger.AnswerBegun:
 		return notToSend(res.BeginResult, data), ""
 	}
 	f.Code, f.Message = runVerdict(res)
+	f.ofSending(f.Code, res.Operation.ID)
 	if res.Operation.Redacted && res.ExitCode == ownVerdict+exitInDoubt {
 		f.Hint += "\n" + expandHint
 	}
@@ -352,7 +359,7 @@ func runVerdict(res command.Result) (code, message string) {
 		if res.Outcome.Proof != "" {
 			settle += " --proof " + string(res.Outcome.Proof)
 		}
-		return "not_recorded", res.Why + "; settle it: " + settle
+		return "not_settled", res.Why + "; settle it: " + settle
 	case res.Operation.State == ledger.Failed && !res.Ran:
 		return "never_sent", plainly(res.Outcome.Error)
 	case res.Operation.State == ledger.Failed:
@@ -368,6 +375,9 @@ func runVerdict(res command.Result) (code, message string) {
 // failed reports that nothing was run.
 func (c runCommand) failed(status *os.File, err error) error {
 	f := asFailure(err)
+	if f.facts == nil {
+		f.ofSending(f.Code, "")
+	}
 	if status != nil {
 		c.writeStatus(status, envelope{Error: f.json(), Effect: f.Effect, Data: f.Data})
 	}

@@ -19,6 +19,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/record"
 	"indoubt/policy"
 )
 
@@ -64,16 +65,20 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 			}
 		}
 	}
+	var mcp string
 	metric := regexp.MustCompile(`"(indoubt_[a-z_]+)"`)
 	need.OK(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text := need.Get(os.ReadFile(path))(t)
+		if strings.Contains(path, "mcpproxy") {
+			mcp += string(text)
+		}
 		for _, m := range errorCode.FindAllSubmatch(text, -1) {
 			code := string(bytes.Join(m[1:], nil))
 			if strings.Contains(path, "httpproxy") {
-				surface["problems"] = append(surface["problems"], code)
+				surface["problems"] = append(surface["problems"], fmt.Sprint(code, " ", newKey(t, code)))
 				continue
 			}
 			given[code] = true
@@ -87,6 +92,10 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 		}
 		return nil
 	}))
+	for _, m := range regexp.MustCompile(`(?:codedAs\(|c\.failure\(code\w+, |c\.about\(o, )"([a-z_]+)"`).FindAllStringSubmatch(mcp, -1) {
+		newKey(t, m[1])
+	}
+	need.That(t, strings.Count(mcp, "c.failure(code")+strings.Count(mcp, "codedAs(\"") > 8, "the MCP proxy's errors have no codes")
 	for exit, words := range codes {
 		for code := range strings.FieldsSeq(words) {
 			need.That(t, given[code], "nothing gives the error code %s", code)
@@ -102,6 +111,16 @@ func TestTheSurfaceIsHeld(t *testing.T) {
 	golden(t, "surface.txt", []byte(out.String()))
 }
 
+// newKey says whether the same under a new key is safe after an error of a recorder's.
+func newKey(t *testing.T, code string) string {
+	_, known := record.SafeNewKey[code]
+	need.That(t, known, "record.SafeNewKey lacks the code %s", code)
+	if record.FactsOf(code, "", nil).SafeNewKey {
+		return "yes"
+	}
+	return "no"
+}
+
 // errorCode is how a floor gives an error its word for programs.
 var errorCode = regexp.MustCompile(`(?:Code: |Trouble\{|\b(?:no|refuse|wrong|noAnswer|newProblem)\(|\.Code(?:, [^=\n]+)? = )"([a-z_]+)"|\{"([a-z_]+)", "[^"]*%s`)
 
@@ -114,13 +133,13 @@ func TestThePagesTellTheErrorCodes(t *testing.T) {
 		want := strings.Split(words, "\n  ")[1:]
 		var told []string
 		page := string(need.Get(os.ReadFile(file))(t))
-		_, page, _ = strings.Cut(page, map[string]string{"error codes": "### Error codes\n", "problems": "| code | status | |\n"}[heading])
-		for _, row := range regexp.MustCompile("(?m)^\\| ((?:`[a-z_]+` )+)\\| ([0-9 ]+) \\|").FindAllStringSubmatch(page, -1) {
+		_, page, _ = strings.Cut(page, map[string]string{"error codes": "### Error codes\n", "problems": "| code | status | new key | |\n"}[heading])
+		for _, row := range regexp.MustCompile("(?m)^\\| ((?:`[a-z_]+` )+)\\| ([0-9 ]+) \\|(?: (yes|no) \\|)?").FindAllStringSubmatch(page, -1) {
 			for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
 				if heading == "error codes" {
-					m[1] += " " + row[2]
+					row[3] = row[2]
 				}
-				told = append(told, m[1])
+				told = append(told, m[1]+" "+row[3])
 			}
 			if heading == "problems" && row[1] == "`busy` " { // the last
 				break

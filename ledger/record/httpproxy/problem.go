@@ -15,24 +15,7 @@ import (
 	"indoubt/ledger/record/roundtrip"
 )
 
-// problemType begins the type of every problem document; the rest is one of
-//
-//	key_missing     400  this write needs an Idempotency-Key
-//	key_malformed   400  the Idempotency-Key is none
-//	bad_request     400 408  the request could not be read to its end, or is not taken
-//	not_passed      400 403 405 421 501 505  not a request for this proxy
-//	in_progress     409  the same write is in flight
-//	in_doubt        409  an earlier one may have landed; nothing was sent now
-//	done            409  done before, and there is no answer to repeat
-//	refused         409  a person or a hold stands against it
-//	other_caller    409  the same came with another credential, or what may be one
-//	too_large       413  the body is longer than what is recorded
-//	key_reused      422  the key belongs to another request
-//	outcome_unknown 502 504  it was sent, and no whole answer came: now in doubt
-//	unreachable     502  a read failed
-//	never_sent      503  no byte reached the upstream: safe to repeat
-//	not_recorded    503  the ledger cannot be written: nothing was sent
-//	busy            503  too much is under way at once: nothing was sent
+// problemType begins the type of every problem document; the rest is its code (README.md).
 const problemType = "urn:indoubt:problem:"
 
 // problem is a problem document (RFC 9457). Beside the standard members it says
@@ -44,15 +27,15 @@ type problem struct {
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
 
-	Code      string `json:"code"`                // the end of the type
-	Operation string `json:"operation,omitempty"` // its id
-	Kind      string `json:"kind,omitempty"`
-	Key       string `json:"key,omitempty"`
-	State     string `json:"state,omitempty"`
-	Since     string `json:"since,omitempty"`   // of that state, RFC 3339
-	Until     string `json:"until,omitempty"`   // in flight at the latest, RFC 3339
-	Receipt   string `json:"receipt,omitempty"` // the upstream's name for what was done
-	Advice    string `json:"advice,omitempty"`
+	Code string `json:"code"` // the end of the type
+	record.Facts
+	Kind    string `json:"kind,omitempty"`
+	Key     string `json:"key,omitempty"`
+	State   string `json:"state,omitempty"`
+	Since   string `json:"since,omitempty"`   // of that state, RFC 3339
+	Until   string `json:"until,omitempty"`   // in flight at the latest, RFC 3339
+	Receipt string `json:"receipt,omitempty"` // the upstream's name for what was done
+	Advice  string `json:"advice,omitempty"`
 
 	Error apiError `json:"error"`
 
@@ -114,7 +97,7 @@ func stamp(t time.Time) string {
 }
 
 func (p *problem) write(w http.ResponseWriter) {
-	p.Error = p.inError()
+	p.Error, p.Facts = p.inError(), record.FactsOf(p.Code, p.Operation, "indoubt check "+p.Operation)
 	body, err := json.Marshal(p)
 	if err != nil { // its texts are valid by json's own making
 		http.Error(w, p.Title, p.Status)

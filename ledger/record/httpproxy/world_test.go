@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -234,6 +235,8 @@ func (a told) problem(t *testing.T) problem {
 	if e := p.Error; e.Type == "" || e.Code != p.Code || !strings.Contains(e.Message, p.Title) || !strings.Contains(e.Message, p.Operation) {
 		t.Errorf("%d %+v", a.status, p)
 	}
+	facts := record.FactsOf(p.Code, p.Operation, "indoubt check "+p.Operation)
+	need.That(t, p.Facts == facts && strings.Contains(a.body, `"safe_new_key":`+strconv.FormatBool(facts.SafeNewKey)), "%s", a.body)
 	may := map[string]bool{"in_progress": !strings.Contains(p.Advice, "under another key"), "not_recorded": true, "never_sent": true, "busy": true, "unreachable": true}[p.Code]
 	if again := a.header.Get("X-Should-Retry") != "false"; again != may || again != (a.header.Get("Stripe-Should-Retry") != "false") || again != (a.header.Get("Retry-After") != "") {
 		t.Errorf("%s: %v", p.Code, a.header)

@@ -26,19 +26,29 @@ const (
 // told is what an answer that the proxy gives itself says to programs: in _meta,
 // and as structured content where that contradicts no output schema.
 type told struct {
-	Outcome   string   `json:"outcome"` // unknown, pending, done, refused, key_reused
-	Operation string   `json:"operation,omitempty"`
-	Key       string   `json:"key,omitempty"`
-	Since     string   `json:"since,omitempty"`
-	Until     string   `json:"until,omitempty"`
-	Receipts  []string `json:"receipts,omitempty"`
-	Why       string   `json:"why,omitempty"`
-	Advice    string   `json:"advice"`
+	Outcome string `json:"outcome"` // one of outcomeOf
+	record.Facts
+	Key      string   `json:"key,omitempty"`
+	Since    string   `json:"since,omitempty"`
+	Until    string   `json:"until,omitempty"`
+	Receipts []string `json:"receipts,omitempty"`
+	Why      string   `json:"why,omitempty"`
+	Advice   string   `json:"advice"`
+}
+
+// outcomeOf are the outcomes by the codes of the other proxy.
+var outcomeOf = map[string]string{
+	"in_doubt": "unknown", "in_progress": "pending", "finished": "done", "refused": "refused", "key_reused": "key_reused",
 }
 
 // about fills in what every answer about an operation says.
-func about(o ledger.Operation, outcome, advice string) told {
-	return told{Outcome: outcome, Operation: o.ID, Key: o.KeyToSend(), Receipts: o.Receipts, Advice: advice}
+func (c *call) about(o ledger.Operation, code, advice string) told {
+	return told{Outcome: outcomeOf[code], Facts: c.p.facts(code, o.ID), Key: o.KeyToSend(), Receipts: o.Receipts, Advice: advice}
+}
+
+// facts are the facts of an error, with the tool to ask.
+func (p *Proxy) facts(code, operationID string) record.Facts {
+	return record.FactsOf(code, operationID, map[string]any{"tool": p.status, "arguments": map[string]string{"operation": operationID}})
 }
 
 // held answers a call that is not sent on.
@@ -53,10 +63,11 @@ func (c *call) held(res ledger.BeginResult) []byte {
 	case ledger.AnswerInProgress:
 		return c.waiting(o, "it has not ended yet")
 	case ledger.AnswerKeyReused:
-		t := about(o, "key_reused", "Nothing was sent, because this idempotency key belongs to a call with other arguments: use a new key for this one.")
+		t := c.about(o, "key_reused", "Nothing was sent, because this idempotency key belongs to a call with other arguments: "+
+			"use a new key for this one.")
 		return c.tell(t, true)
 	}
-	t := about(o, "refused", fmt.Sprintf("Nothing was sent (%s): do not repeat this call, go on with what does not depend on it, and ask a person, who alone can allow it.", res.Why))
+	t := c.about(o, "refused", fmt.Sprintf("Nothing was sent (%s): do not repeat this call, go on with what does not depend on it, and ask a person, who alone can allow it.", res.Why))
 	t.Why = res.Why
 	return c.tell(t, true)
 }
@@ -67,7 +78,7 @@ func (c *call) unknown(o ledger.Operation, why string) []byte {
 	if said == "" {
 		said, why = doubtWords(o.ErrorClass), string(o.ErrorClass)
 	}
-	t := about(o, "unknown", fmt.Sprintf("It is not known whether this call took effect (%s): do not repeat it, go on with what does not depend on it, "+
+	t := c.about(o, "in_doubt", fmt.Sprintf("It is not known whether this call took effect (%s): do not repeat it, go on with what does not depend on it, "+
 		"and ask the tool %s with operation %q again in %s; if it stays unknown, a person decides.", said, c.p.status, o.ID, c.again(o)))
 	since := o.DoubtedAt
 	if since.IsZero() {
@@ -79,7 +90,7 @@ func (c *call) unknown(o ledger.Operation, why string) []byte {
 
 // like is the answer about a call of the same tool that is in doubt, given once.
 func (c *call) like(o ledger.Operation) []byte {
-	t := about(o, "unknown", fmt.Sprintf("Nothing was sent, because this call may have taken effect when it was made before (%s). "+
+	t := c.about(o, "in_doubt", fmt.Sprintf("Nothing was sent, because this call may have taken effect when it was made before (%s). "+
 		"Ask the tool %s with operation %q; if you mean another one, repeat this call, and it is sent.",
 		doubtWords(o.ErrorClass), c.p.status, o.ID))
 	t.Since, t.Why = stamp(o.DoubtedAt), string(o.ErrorClass)
@@ -125,7 +136,7 @@ func inWords(d time.Duration) string {
 
 // waiting is the answer about an attempt in flight that is not waited for.
 func (c *call) waiting(o ledger.Operation, why string) []byte {
-	t := about(o, "pending", fmt.Sprintf("An identical call is under way (%s), and nothing was sent now: do not repeat it, go on with what does not depend on it, "+
+	t := c.about(o, "in_progress", fmt.Sprintf("An identical call is under way (%s), and nothing was sent now: do not repeat it, go on with what does not depend on it, "+
 		"and ask the tool %s with operation %q again in %s.", why, c.p.status, o.ID, c.again(o)))
 	t.Since, t.Until, t.Why = stamp(o.StartedAt), stamp(o.DeadlineAt), why
 	return c.tell(t, true)
@@ -137,7 +148,7 @@ func (c *call) done(o ledger.Operation) []byte {
 	if len(o.Receipts) > 0 {
 		found = " (" + strings.Join(o.Receipts, ", ") + ")"
 	}
-	t := about(o, "done", fmt.Sprintf("This call has taken effect already%s, and was not sent again: take it as done, and read what it made where you need it, "+
+	t := c.about(o, "finished", fmt.Sprintf("This call has taken effect already%s, and was not sent again: take it as done, and read what it made where you need it, "+
 		"because the server's own answer is not kept.", found))
 	t.Since = stamp(o.SettledAt)
 	return c.tell(t, false)
@@ -152,7 +163,7 @@ func (c *call) outcome(o ledger.Operation, r reply) []byte {
 	}
 	switch o.State {
 	case ledger.Failed:
-		return c.failure(codeInternal, "it did not take effect: "+why)
+		return c.failure(codeInternal, "failed", o.ID, "it did not take effect: "+why)
 	case ledger.Committed:
 		return c.done(o)
 	}
@@ -188,19 +199,28 @@ func (c *toolCall) stateless() bool {
 	return meta["io.modelcontextprotocol/protocolVersion"] != nil
 }
 
-func (c *toolCall) failure(code int, why string) []byte {
-	return failureLine(c.frame.ID, code, "indoubt: "+why)
+func (c *call) failure(number int, code, operationID, why string) []byte {
+	return failureLine(c.frame.ID, number, coded{code, c.p.facts(code, operationID)}, "indoubt: "+why)
 }
 
 func resultLine(id json.RawMessage, result []byte) []byte {
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", id, bytes.ReplaceAll(result, []byte("\n"), []byte(" ")))
 }
 
-func failureLine(id json.RawMessage, code int, message string) []byte {
+// coded is what a JSON-RPC error of the proxy's says to programs, in its data.
+type coded struct {
+	Code string `json:"code"`
+	record.Facts
+}
+
+// codedAs is of an error about no operation.
+func codedAs(code string) coded { return coded{code, record.FactsOf(code, "", nil)} }
+
+func failureLine(id json.RawMessage, number int, data coded, message string) []byte {
 	if id == nil {
 		id = json.RawMessage("null")
 	}
-	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s}}`, id, code, encode(message))
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%s,"data":%s}}`, id, number, encode(message), encode(data))
 }
 
 func encode(v any) []byte {
@@ -231,5 +251,5 @@ func (c *call) count(w record.Request, res record.Begun, err error) {
 // unrecorded answers a call that may not be sent (I1).
 func (c *call) unrecorded(err error) {
 	c.p.o.Log("not sent: " + err.Error())
-	c.end(c.failure(codeInternal, "not sent, because it could not be recorded: "+record.ToCaller(err)))
+	c.end(c.failure(codeInternal, "not_recorded", "", "not sent, because it could not be recorded: "+record.ToCaller(err)))
 }

@@ -208,7 +208,7 @@ func (c *call) record() {
 	c.what = c.tool + "\x00" + fingerprint
 	w, err := c.request()
 	if err = errors.Join(err, unfit); err != nil {
-		c.end(c.failure(codeParams, "not sent: "+err.Error()))
+		c.end(c.failure(codeParams, "bad_request", "", "not sent: "+err.Error()))
 		return
 	}
 	c.p.deliveries.flushed(c.ctx, c.what)
@@ -280,7 +280,7 @@ func (c *call) await(o ledger.Operation) []byte {
 			return c.waiting(o, "it has not ended yet")
 		case !errors.Is(err, context.DeadlineExceeded):
 			c.p.o.Log("the ledger cannot be read: " + err.Error())
-			return c.failure(codeInternal, record.ToCaller(err))
+			return c.failure(codeInternal, "in_progress", o.ID, record.ToCaller(err))
 		}
 		if now.ID != "" {
 			o = now
@@ -393,7 +393,7 @@ func (c *call) neverSent(err error) {
 	if _, err := c.p.settle(s); err != nil {
 		c.p.o.Log("not sent, but that could not be recorded: " + err.Error())
 	}
-	c.end(c.failure(codeInternal, "not sent: "+err.Error()))
+	c.end(c.failure(codeInternal, "never_sent", c.op.ID, "not sent: "+err.Error()))
 	close(c.settled)
 }
 

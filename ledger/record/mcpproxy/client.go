@@ -333,7 +333,7 @@ func (p *Proxy) unreachable(f mcpwire.Frame, err error) {
 	for _, e := range append(f.Elements, f) {
 		if e.Kind == mcpwire.Request {
 			if fl := p.landed(e.ID); fl != nil {
-				p.reply(failureLine(e.ID, codeInternal, fmt.Sprintf("the MCP server cannot be reached: %v", err)))
+				p.reply(failureLine(e.ID, codeInternal, codedAs("unreachable"), fmt.Sprintf("the MCP server cannot be reached: %v", err)))
 			}
 		}
 	}
@@ -352,7 +352,7 @@ func (p *Proxy) unanswered() {
 	}
 	p.mu.Unlock()
 	for _, id := range left {
-		p.reply(failureLine(id, codeInternal, "indoubt: no answer: "+p.whyGone().Error()))
+		p.reply(failureLine(id, codeInternal, codedAs("unreachable"), "indoubt: no answer: "+p.whyGone().Error()))
 	}
 }
 
@@ -367,7 +367,7 @@ func (p *Proxy) refuse(f mcpwire.Frame, code int, why string) {
 		var answers []byte
 		for _, e := range f.Elements {
 			if e.Kind == mcpwire.Request {
-				answers = append(append(answers, ','), failureLine(e.ID, code, why)...)
+				answers = append(append(answers, ','), failureLine(e.ID, code, codedAs("not_passed"), why)...)
 			}
 		}
 		if len(answers) > 0 {
@@ -380,7 +380,7 @@ func (p *Proxy) refuse(f mcpwire.Frame, code int, why string) {
 	if !plainID(id) {
 		id = nil
 	}
-	p.reply(failureLine(id, code, why))
+	p.reply(failureLine(id, code, codedAs("not_passed"), why))
 }
 
 // reply writes a line to the client.

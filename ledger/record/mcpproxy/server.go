@@ -116,7 +116,7 @@ func (p *Proxy) lost(l *mcpwire.Lost) {
 	if fl.call != nil {
 		p.unboard(fl.call)
 	}
-	p.reply(failureLine(fl.id, codeInternal, "no answer from the MCP server: "+p.lostWhy(l)))
+	p.reply(failureLine(fl.id, codeInternal, codedAs("unreachable"), "no answer from the MCP server: "+p.lostWhy(l)))
 }
 
 // lostWhy says why, and what to do about it where that is known.

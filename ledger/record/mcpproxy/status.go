@@ -110,7 +110,7 @@ func (c *call) standings() []byte {
 	list, more, err := openCalls(ctx, c.p.o.Store)
 	if err != nil {
 		c.p.o.Log("the ledger cannot be read: " + err.Error())
-		return c.failure(codeInternal, record.ToCaller(err))
+		return c.failure(codeInternal, "unreachable", "", record.ToCaller(err))
 	}
 	return c.toolResult(map[string]any{"operations": list, "more": more}, summary(list, more), false, true)
 }

@@ -213,6 +213,7 @@ type answer struct {
 	Error *struct {
 		Code    int
 		Message string
+		Data    said
 	}
 	Result struct {
 		Content    []struct{ Type, Text string }
@@ -230,9 +231,15 @@ type answer struct {
 
 // said is what an answer of the proxy's own says to programs.
 type said struct {
-	Outcome, Operation, Key, Since, Advice, Why string
-	Receipts                                    []string
-	Operations                                  []struct{ Operation, Outcome, Kind string }
+	Outcome, Code, Operation, Key, Since, Advice, Why string
+
+	SafeNewKey bool `json:"safe_new_key"`
+	Reconcile  struct {
+		Tool      string
+		Arguments struct{ Operation string }
+	}
+	Receipts   []string
+	Operations []struct{ Operation, Outcome, Kind string }
 }
 
 func parseAnswer(t testing.TB, line string) answer {
@@ -245,6 +252,12 @@ func parseAnswer(t testing.TB, line string) answer {
 	if own := a.Result.Meta.Outcome; own.Outcome != "" {
 		need.That(t, !a.structured || fmt.Sprint(own) == fmt.Sprint(a.Result.StructuredContent), "_meta and the structured content differ: %s", line)
 		a.Result.StructuredContent = own
+		need.That(t, own.SafeNewKey == (own.Outcome == "key_reused") && strings.Contains(line, `"safe_new_key":`), "%s", line)
+		ask := own.Reconcile
+		need.That(t, own.SafeNewKey || strings.HasPrefix(ask.Tool, "indoubt_status") && ask.Arguments.Operation == own.Operation, "%s", line)
+	}
+	if e := a.Error; e != nil && strings.Contains(e.Message, "indoubt") {
+		need.That(t, e.Data.Code != "" && e.Data.SafeNewKey == record.FactsOf(e.Data.Code, "", nil).SafeNewKey, "%s", line)
 	}
 	return a
 }
