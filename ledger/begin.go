@@ -29,17 +29,20 @@ type BeginRequest struct {
 	Redacted               bool
 	Command                *Command
 	Request                *Request // as an HTTP recorder sends it
-	Source                 Source
-	Sender                 string        // who transmits: pipeline, http, command
-	TokenSent              bool          // the token is inside this transmission
-	KeyWorks               bool          // the downstream treats a repeat under this key as the same request
-	Remembers              time.Duration // with KeyWorks: how long it remembers one; 0: not known
-	Deadline               time.Duration // of the attempt, from the ledger's Now
-	TTL                    time.Duration // how long a finished operation keeps its key; 0: for ever
-	Remark                 string        // said with the event's reason
-	Supersedes             bool          // a finished operation gives its key up once it is Superseded
-	SentAt                 time.Time     // when another program may first have sent it, before this is recorded; zero: nothing did
-	AwaitsDelivery         bool          // the caller says with Deliver when it has passed the final answer on
+	// Counts reports of a header in which two requests differ whether they may be of two
+	// callers then; nil: of each. See Request.OtherCaller.
+	Counts         func(header string) bool
+	Source         Source
+	Sender         string        // who transmits: pipeline, http, command
+	TokenSent      bool          // the token is inside this transmission
+	KeyWorks       bool          // the downstream treats a repeat under this key as the same request
+	Remembers      time.Duration // with KeyWorks: how long it remembers one; 0: not known
+	Deadline       time.Duration // of the attempt, from the ledger's Now
+	TTL            time.Duration // how long a finished operation keeps its key; 0: for ever
+	Remark         string        // said with the event's reason
+	Supersedes     bool          // a finished operation gives its key up once it is Superseded
+	SentAt         time.Time     // when another program may first have sent it, before this is recorded; zero: nothing did
+	AwaitsDelivery bool          // the caller says with Deliver when it has passed the final answer on
 	// Beside is an operation in doubt that asks the same and holds nothing back (see
 	// SettleRequest.Passes). Its caller was told. If this one lands while that one may have, it
 	// is raised as a possible duplicate.
@@ -158,7 +161,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	told := func(a BeginAnswer, why string) (BeginResult, Change, error) {
 		return BeginResult{Answer: a, Operation: o, Why: why}, Change{}, nil
 	}
-	if rec.nameOver(req) {
+	if rec.NameOver(req) {
 		return beginNew(rec, req, true)
 	}
 	byFields := madeOf(o.Key, namedByFields) // whatever else differs
@@ -168,7 +171,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	if req.Supersedes && rec.Superseded() {
 		return beginNew(rec, req, true)
 	}
-	if names := o.Request.OtherCaller(req.Request); len(names) > 0 && o.State == Committed { // holding asks for no credential
+	if names := o.Request.OtherCaller(req.Request, req.Counts); len(names) > 0 && o.State == Committed { // holding asks for no credential
 		return told(AnswerNotYours, strings.Join(names, ", "))
 	}
 	switch rec.State() {

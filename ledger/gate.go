@@ -18,8 +18,32 @@ const (
 // where its caller was not given the answer: a day, less what a nightly job may be early.
 const inputKeeps = 20 * time.Hour
 
-// InputKey is the name of a request whose caller gave no key: made of its gate.
-func InputKey(gate string) string { return namedByInput + gate[:32] }
+// gateBase is the length of the part of a gate that says what is asked, and gateNames where
+// the part ends that says which headers tell callers apart. The rest says what these hold.
+const gateBase, gateNames = 32, 32 + 1 + 8
+
+// GateBase is the part of a gate that has no caller in it.
+func GateBase(gate string) string { return gate[:min(len(gate), gateBase)] }
+
+// GateHolds reports whether an operation that is open under a gate holds a request back that has
+// the other one. What was recorded while callers were told apart by other headers may be
+// anyone's, so that it holds everyone's.
+func GateHolds(open, asked string) bool {
+	return open != "" && asked != "" && GateBase(open) == GateBase(asked) && (open == asked || GateNames(open) != GateNames(asked))
+}
+
+// GateNames is the part of a gate that says which headers tell callers apart; "": none do.
+func GateNames(gate string) string { return gate[len(GateBase(gate)):min(len(gate), gateNames)] }
+
+// ForCaller is a gate with digests of the names and the values of the headers that tell
+// callers apart.
+func ForCaller(gate, names, values string) string {
+	return GateBase(gate) + "." + names[:gateNames-gateBase-1] + values[:CallerLength]
+}
+
+// InputKey is the name of a request whose caller gave no key: made of what it asks. Callers
+// that are told apart have scopes of their own.
+func InputKey(gate string) string { return namedByInput + GateBase(gate) }
 
 // FieldsKey is the name of a request that a digest of some of its fields names.
 func FieldsKey(digest string) string { return namedByFields + digest }
@@ -53,11 +77,11 @@ func (o Operation) KeyToSend() string {
 	return o.Key
 }
 
-// nameOver reports whether the operation has given its name up, so that a request under it is a
+// NameOver reports whether the operation has given its name up, so that a request under it is a
 // new one. What is in flight, in doubt, in conflict or allowed never has. What its input
 // alone names is over once its answer was delivered: the same words are a new wish then,
 // unless the kind's finished requests are replayed.
-func (r *Record) nameOver(req BeginRequest) bool {
+func (r *Record) NameOver(req BeginRequest) bool {
 	o := r.Operation
 	if o.State.Open() || r.OpenGrant() != nil || o.ID == req.Follows {
 		return false

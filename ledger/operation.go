@@ -195,14 +195,14 @@ type Request struct {
 }
 
 // OtherCaller are the names of the headers in which two requests differ that say who
-// asks, or may.
-func (r *Request) OtherCaller(other *Request) (names []string) {
+// asks, or may, and that count; nil: all do.
+func (r *Request) OtherCaller(other *Request, counts func(header string) bool) (names []string) {
 	if r == nil || other == nil {
 		return nil
 	}
 	for _, pair := range [][2]map[string]string{{r.Callers, other.Callers}, {other.Callers, r.Callers}} {
 		for name, digest := range pair[0] {
-			if pair[1][name] != digest && !slices.Contains(names, name) {
+			if pair[1][name] != digest && !slices.Contains(names, name) && (counts == nil || counts(name)) {
 				names = append(names, name)
 			}
 		}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
@@ -88,6 +89,12 @@ func (e *explanation) downstream() {
 	e.line("rate", rate, at)
 	if len(ds.Redirects) > 0 {
 		e.line("redirects", strings.Join(ds.Redirects, ", "), at)
+	}
+	if ds.Callers != nil {
+		e.line("callers", cmp.Or(strings.Join(ds.Callers, ", "), "no header but the credential"), at)
+	}
+	if ds.SameAccount {
+		e.line("same account", "all credentials lead to one", at)
 	}
 }
 

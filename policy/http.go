@@ -120,16 +120,32 @@ func (d requestDecoder) redirects(ds *Downstream, n *node) {
 func (d requestDecoder) headers(n *node) []pair {
 	out := d.pairs(n)
 	for i, h := range out {
-		if !headerName.MatchString(h.name) {
-			d.fail(n.below(h.name), fmt.Sprintf("%q is not a header name", h.name), "")
-		}
-		out[i].name = textproto.CanonicalMIMEHeaderKey(h.name)
-		switch out[i].name {
-		case "Host", "Content-Length", "Transfer-Encoding", "Connection":
-			d.fail(n.below(h.name), "this header is written by the sender itself", "leave it out")
-		}
+		out[i].name = d.header(n.below(h.name), h.name)
 	}
 	return out
+}
+
+// header is the name of a header as it is sent.
+func (d requestDecoder) header(at place, name string) string {
+	if !headerName.MatchString(name) {
+		d.fail(at, fmt.Sprintf("%q is not a header name", name), "")
+	}
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	switch name {
+	case "Host", "Content-Length", "Transfer-Encoding", "Connection":
+		d.fail(at, "this header is written by the sender itself", "leave it out")
+	}
+	return name
+}
+
+// callers reads the headers that say who asks.
+func (d requestDecoder) callers(ds *Downstream, n *node) {
+	d.strings(&ds.Callers)(n)
+	for i, name := range ds.Callers {
+		ds.Callers[i] = d.header(n.place, name)
+	}
+	slices.Sort(ds.Callers)
+	ds.Callers = slices.Compact(ds.Callers)
 }
 
 func (h *httpRule) questions() []*expr.Template { return slices.Clip(h.asks) } // callers append to it

@@ -155,6 +155,7 @@ func (d fileDecoder) words(n *node) {
 func (d fileDecoder) addDownstream(e entry) {
 	ds := &Downstream{Name: e.name}
 	ds.File, ds.Line = d.src.at(e.value.key.line)
+	var stated []*node // of callers
 	d.fields(e.value,
 		field{"base", func(n *node) { d.base(ds, n) }},
 		field{"mcp", func(n *node) { d.mcpServer(ds, n) }},
@@ -164,6 +165,8 @@ func (d fileDecoder) addDownstream(e entry) {
 		field{"concurrency", d.integer(&ds.Concurrency, 1, 1000)},
 		field{"incident", d.incident(&ds.incident)},
 		field{"redirects", func(n *node) { d.redirects(ds, n) }},
+		field{"callers", func(n *node) { stated = append(stated, n); d.callers(ds, n) }},
+		field{"same_account", func(n *node) { stated = append(stated, n); d.boolean(&ds.SameAccount)(n) }},
 		field{"key", d.mapping(
 			field{"header", func(n *node) {
 				if d.text(&ds.KeyHeader)(n); n.kind == scalarNode && !headerName.MatchString(ds.KeyHeader) {
@@ -174,6 +177,11 @@ func (d fileDecoder) addDownstream(e entry) {
 			field{"replays", d.boolean(&ds.Replays)},
 		)},
 	)
+	for _, n := range stated {
+		if ds.Via != "http" {
+			d.fail(n.place, "only requests over HTTP have headers, and this has no `base`", "say base: https://…, or leave it out")
+		}
+	}
 	d.policy.downstreams[e.name] = ds
 }
 

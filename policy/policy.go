@@ -10,6 +10,8 @@ package policy
 
 import (
 	"maps"
+	"net/url"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -91,6 +93,21 @@ func (p *Policy) DownstreamOf(kind string) string {
 		return ds.Name
 	}
 	return ""
+}
+
+// DownstreamAt is the downstream whose base is written out and on a host, nil where there are
+// several, or none.
+func (p *Policy) DownstreamAt(host string) (at *Downstream) {
+	for _, ds := range p.downstreams {
+		if base, err := url.Parse(ds.Base); err != nil || host == "" || !strings.EqualFold(base.Hostname(), host) {
+			continue
+		}
+		if at != nil {
+			return nil
+		}
+		at = ds
+	}
+	return at
 }
 
 // Kind is what applies to one kind of operation, with everything inherited
@@ -193,6 +210,8 @@ type Downstream struct {
 	KeyHeader     string
 	Replays       bool     // it answers a repeat under a remembered key with the answer it gave first
 	Redirects     []string // hosts its reads may be redirected to, beside its own
+	Callers       []string // headers that say who asks, each another one's where it differs; nil: not stated
+	SameAccount   bool     // all credentials lead to one account, so that another one is the same caller's
 	Via           string   // what it is: "http", "mcp" or "sql"; "" where only commands or pipelines reach it
 	File          string
 	Line          int

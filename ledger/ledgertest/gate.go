@@ -84,6 +84,47 @@ func gateHolds(d *desk) {
 	}
 }
 
+// gateOfCallers: callers that are told apart by the same headers pass beside each other. What is
+// open since callers were told apart by others, or by none, may be anyone's, and holds them all.
+func gateOfCallers(d *desk) {
+	of := func(names, value string) func(*ledger.BeginRequest) {
+		return func(r *ledger.BeginRequest) {
+			if r.Gate = strings.Repeat("c", 32); names != "" {
+				r.Gate, r.Scope = ledger.ForCaller(r.Gate, strings.Repeat(names, 32), strings.Repeat(value, 32)), names+value
+			}
+		}
+	}
+	for i, first := range []string{"", "1a", "2a"} {
+		key := "INV-" + string(rune('0'+i))
+		on := func(who string) func(*ledger.BeginRequest) {
+			if who == "" {
+				return of("", "")
+			}
+			return of(who[:1], who[1:])
+		}
+		was := d.begun(key, on(first))
+		ask := func(want ledger.BeginAnswer) {
+			d.Helper()
+			for _, who := range []string{"", "1a", "1b", "2a", "2b"} {
+				res := d.begin(key+who+string(want), on(who))
+				if first != "" && who != "" && first[:1] == who[:1] && first != who {
+					need.Must(d, res.Answer == ledger.AnswerBegun, "%q beside %q: %s", who, first, res.Answer)
+					d.settle(res.Attempt.ID, ledger.OutcomeCommitted)
+					continue
+				}
+				need.Must(d, res.Answer == want && res.Operation.ID == was.Operation.ID, "%q beside %q: %s", who, first, res.Answer)
+			}
+		}
+		ask(ledger.AnswerInProgress)
+		o := d.settle(was.Attempt.ID, ledger.OutcomeUncertain)
+		ask(ledger.AnswerInDoubt)
+		d.decide(d.read(o.ID).Operation, ledger.VerbConfirm)
+	}
+	for _, who := range []string{"1a", "1b"} { // of one name and one input, in the scopes of two callers
+		need.Equal(d, d.begin(inputNamed, of(who[:1], who[1:])).Answer, ledger.AnswerBegun, who)
+	}
+}
+
 // gateHoldsItsOwn: so it does where the operation under the asked key would be sent again,
 // or anew, unless who allowed that saw what is in doubt.
 func gateHoldsItsOwn(d *desk) {

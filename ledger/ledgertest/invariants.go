@@ -24,6 +24,7 @@ func invariants(t *testing.T, open Open) {
 		{"I4_SameKeySameToken", sameToken},
 		{"I4_SameKeyOtherInput", otherInput},
 		{"I3_TheGateHolds", gateHolds},
+		{"I3_TheGateOfCallers", gateOfCallers},
 		{"I3_TheGateHoldsItsOwn", gateHoldsItsOwn},
 		{"I3_TheGateOfASafeOne", gateOfASafeOne},
 		{"I3_TheGateOfOneThatReturns", gateOfOneThatReturns},

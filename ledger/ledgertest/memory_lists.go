@@ -337,10 +337,10 @@ func (m *Memory) Leases(ctx context.Context, ids []string, holder, digest string
 	return m.Records(ctx, got)
 }
 
-// openUnder is what is open under a gate, or nil.
+// openUnder is what is open and holds a gate back, or nil.
 func openUnder(ops []*entry, gate string) *entry {
 	for _, e := range ops {
-		if gate != "" && e.op.Gate == gate && e.op.State.Open() {
+		if e.op.State.Open() && ledger.GateHolds(e.op.Gate, gate) {
 			return e
 		}
 	}

@@ -26,7 +26,7 @@ func TestI4_OneOfManyKeysBegins(t *testing.T) {
 		keys := []string{"input-" + digits, "fields-" + digits, "INV-" + digits}
 		request := func(key int) ledger.BeginRequest {
 			req := begun(keys[key], 0)
-			req.Kind, req.Gate = "charge "+strconv.Itoa(key), "of "+digits
+			req.Kind, req.Gate = "charge "+strconv.Itoa(key), digits
 			return req
 		}
 		settle := func(attempt string, outcome ledger.Outcome, proof ledger.Proof) {

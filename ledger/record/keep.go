@@ -79,7 +79,7 @@ func (r *Recorder) SettleUntil(ctx context.Context, req *ledger.SettleRequest, u
 		}
 		if pause == keepEvery && !said {
 			said = true
-			r.log(fmt.Sprintf("the outcome (%s) is not recorded yet, trying on: %v", req.Outcome, err))
+			r.Log(fmt.Sprintf("the outcome (%s) is not recorded yet, trying on: %v", req.Outcome, err))
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -103,7 +103,7 @@ func (r *Recorder) keep(req kept, why error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.all) >= mostKept {
-		r.log(fmt.Sprintf("an outcome (%s of attempt %s) is lost: %d wait to be recorded already: %v", req.Outcome, req.AttemptID, len(k.all), why))
+		r.Log(fmt.Sprintf("an outcome (%s of attempt %s) is lost: %d wait to be recorded already: %v", req.Outcome, req.AttemptID, len(k.all), why))
 		return
 	}
 	if k.bytes+len(req.Result) > mostKeptBytes {
@@ -112,7 +112,7 @@ func (r *Recorder) keep(req kept, why error) {
 	k.all, k.bytes = append(k.all, req), k.bytes+len(req.Result)
 	if k.empty == nil {
 		k.empty = make(chan struct{})
-		r.log("outcomes that are known cannot be recorded; they are kept and offered again: " + why.Error())
+		r.Log("outcomes that are known cannot be recorded; they are kept and offered again: " + why.Error())
 		go r.offerKept(k.empty)
 	}
 }
@@ -127,7 +127,7 @@ func (r *Recorder) offerKept(empty chan struct{}) {
 			k.all, k.bytes, k.empty = nil, 0, nil
 			k.mu.Unlock()
 			close(empty)
-			r.log(fmt.Sprintf("%d outcomes that were kept are recorded now", recorded))
+			r.Log(fmt.Sprintf("%d outcomes that were kept are recorded now", recorded))
 			return
 		}
 		next := k.all[0]
@@ -149,7 +149,7 @@ func (r *Recorder) offerKept(empty chan struct{}) {
 				continue
 			}
 		case errors.Is(err, ledger.ErrGuard) || !mayPass(err):
-			r.log(fmt.Sprintf("an outcome (%s of attempt %s) is lost: %v", next.Outcome, next.AttemptID, err))
+			r.Log(fmt.Sprintf("an outcome (%s of attempt %s) is lost: %v", next.Outcome, next.AttemptID, err))
 		default:
 			k.later(next)
 			continue
@@ -195,7 +195,8 @@ func (r *Recorder) Drain(ctx context.Context) int {
 	return len(k.all)
 }
 
-func (r *Recorder) log(line string) {
+// Log says a line to who runs the recorder.
+func (r *Recorder) Log(line string) {
 	if r.options.Log != nil {
 		r.options.Log(line)
 	}

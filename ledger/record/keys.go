@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -17,7 +18,8 @@ import (
 // gate is a digest, under the ledger's key, of what a request asks and where it goes: as it
 // came, before the policy and before secrets are replaced. "" where it says nothing. A ledger
 // on a server that was given no key keeps no secret; its gates are plain digests.
-func (r *Recorder) gate(w Request) (string, error) {
+// What the kind's Callers hold is beside it.
+func (r *Recorder) gate(w Request, rule KindRule) (string, error) {
 	asked := w.Asked
 	if asked == "" {
 		if len(w.Input) == 0 {
@@ -29,12 +31,26 @@ func (r *Recorder) gate(w Request) (string, error) {
 		}
 		asked = strings.Join([]string{"begin", w.Kind, w.Key, print}, "\n")
 	}
-	gate, err := r.Digest(asked)
+	gate, err := r.gateDigest(asked)
+	if err != nil || w.HTTP == nil || len(rule.Callers) == 0 {
+		return gate, err
+	}
+	headers := strings.ToLower(strings.Join(slices.Sorted(slices.Values(rule.Callers)), "\n"))
+	names, err := r.gateDigest("callers\n" + headers)
+	if err != nil {
+		return "", err
+	}
+	values, err := r.gateDigest("caller\n" + w.Caller)
+	return ledger.ForCaller(gate, names, values), err
+}
+
+func (r *Recorder) gateDigest(text string) (string, error) {
+	digest, err := r.Digest(text)
 	if errors.Is(err, ledger.ErrNoKey) {
-		sum := sha256.Sum256([]byte(asked))
+		sum := sha256.Sum256([]byte(text))
 		return hex.EncodeToString(sum[:16]), nil
 	}
-	return gate, err
+	return digest, err
 }
 
 // named gives a request its name: the fields that its policy names, whatever else differs;

@@ -56,10 +56,16 @@ type KindRule struct {
 	// Supersedes: a finished operation gives its key up once a later one on its target
 	// landed or may have.
 	Supersedes bool
-	Safe       bool   // a repeat cannot act twice, unless something else acted on its target since
-	Cancel     string // forward: a proxy passes a client's cancellation on; else the call is finished and recorded
-	KeyHeader  string // the HTTP header in which the downstream takes a key; "" when it takes none
-	Retry      outcome.Retry
+	Safe       bool // a repeat cannot act twice, unless something else acted on its target since
+	// Downstream is its name, "" where the policy knows none. Callers are the headers of its
+	// requests that say who asks, nil where the policy does not say; SameAccount: its
+	// credentials do not.
+	Downstream  string
+	Callers     []string
+	SameAccount bool
+	Cancel      string // forward: a proxy passes a client's cancellation on; else the call is finished and recorded
+	KeyHeader   string // the HTTP header in which the downstream takes a key; "" when it takes none
+	Retry       outcome.Retry
 
 	Title, Target func(ledger.Operation) string
 	Marks         func(ledger.Operation) ledger.Marks // names its effect may show under
@@ -97,7 +103,9 @@ type Request struct {
 	Remark                    string // see ledger.BeginRequest
 	Client                    string // the program that asks, by its own word; kept with the session, and in no key
 	Input                     json.RawMessage
-	Asked                     string // what is asked and where, as it came, of a sender that knows; see Recorder.gate
+	Asked                     string                   // what is asked and where, as it came, of a sender that knows; see Recorder.gate
+	Caller                    string                   // what the headers hold that the kind's Callers names, of a recorder of HTTP
+	Counts                    func(header string) bool // see ledger.BeginRequest
 	Command                   *ledger.Command
 	HTTP                      *ledger.Request // as it is sent, of a recorder of HTTP
 	Source                    ledger.Source

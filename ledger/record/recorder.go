@@ -267,7 +267,11 @@ func (r *Recorder) source(w Request) ledger.Source {
 // BeginRequest is what a begin of a request would ask the ledger, with secrets
 // replaced.
 func (r *Recorder) BeginRequest(w Request) (ledger.BeginRequest, error) {
-	req, _, err := r.request(w, r.Rule(w.Kind))
+	rule := r.Rule(w.Kind)
+	req, _, err := r.request(w, rule)
+	if err == nil {
+		req, err = r.named(w, rule, req)
+	}
 	return req, err
 }
 
@@ -301,13 +305,13 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 	}
 	// A client of HTTP that lost its answer asks again like one that wants it back.
 	req.Supersedes = rule.Supersedes && w.Sender != "http"
-	req.Follows = w.Follows
+	req.Follows, req.Counts = w.Follows, w.Counts
 	req.Safe, req.Replay = rule.Safe, rule.Repeat == RepeatReplay
 	if w.Replaces != "" && !rule.Named {
 		req.Safe, req.Target = true, w.Replaces
 	}
 	if rule.Repeat != RepeatAllow {
-		if req.Gate, err = r.gate(w); err != nil {
+		if req.Gate, err = r.gate(w, rule); err != nil {
 			return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
 		}
 	}

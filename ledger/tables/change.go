@@ -159,7 +159,7 @@ func (tx *tx) lock(loc ledger.Locator) error {
 func KeyName(scope, key string) string { return "key:" + scope + "\n" + key }
 
 // GateName is the name that is locked while it is not clear what is open under a gate.
-func GateName(gate string) string { return "gate:" + gate }
+func GateName(gate string) string { return "gate:" + ledger.GateBase(gate) }
 
 // lockAll keeps others from several operations, always in the same order.
 func (tx *tx) lockAll(ids []string) error {

@@ -43,15 +43,24 @@ const holderQuery = `
 	       EXISTS (SELECT 1 FROM archived WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)
 	    OR EXISTS (SELECT 1 FROM archived WHERE key = ?4 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
 
-// gateQuery finds what is open under a gate, which one is at most.
-const gateQuery = `SELECT id FROM operations WHERE gate = ? AND gate <> '' AND state IN ('pending', 'uncertain')`
+// GateOpen is the condition that finds what is open and holds a gate back, as ledger.GateHolds says.
+const GateOpen = `gate >= ? AND gate < ? AND gate <> '' AND state IN ('pending', 'uncertain')
+	 AND (gate = ? OR substr(gate, 33, 9) <> substr(?, 33, 9))`
 
-// openUnder is what is open under a gate, or nil. No lock keeps it from being settled
+// GateArgs are the arguments of GateOpen.
+func GateArgs(gate string) []any {
+	base := ledger.GateBase(gate)
+	return []any{base, base + "~", gate, gate}
+}
+
+const gateQuery = `SELECT id FROM operations WHERE ` + GateOpen + ` ORDER BY gate LIMIT 1`
+
+// openUnder is what is open and holds a gate back, or nil. No lock keeps it from being settled
 // between the two statements.
 func openUnder(q Querier, d *Dialect, gate string) (*ledger.Record, error) {
 	for {
 		var id string
-		if err := one(q, gateQuery, []any{gate}, &id); errors.Is(err, errNone) {
+		if err := one(q, gateQuery, GateArgs(gate), &id); errors.Is(err, errNone) {
 			return nil, nil
 		} else if err != nil {
 			return nil, err
@@ -250,7 +259,7 @@ func (rec *Record) complete(q Querier, at located, more rest, evidence bool) (er
 // is no error.
 func load(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence bool) (rec Record, known bool, err error) {
 	if d.Far && loc.Gate != "" {
-		q.Ahead(Ask{gateQuery, []any{loc.Gate}})
+		q.Ahead(Ask{gateQuery, GateArgs(loc.Gate)})
 	}
 	if rec, known, err = loadAt(q, d, loc, changeID, evidence); err == nil && !known && loc.Gate != "" {
 		rec.Open, err = openUnder(q, d, loc.Gate)

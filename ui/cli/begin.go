@@ -170,8 +170,17 @@ func (r readNow) ReadNow(ctx context.Context, id string) (ledger.Operation, erro
 // recordingRules are what the policy in force says about recording a kind.
 func recordingRules(inForce func() *policy.Policy) record.Rules {
 	return record.RulesFunc(func(name string) record.KindRule {
-		k := inForce().Kind(name)
+		p := inForce()
+		k := p.Kind(name)
+		ds := k.Downstream
+		if of, http := strings.CutPrefix(name, "http."); ds == nil && http && !k.Known { // http.HOST.METHOD
+			ds = p.DownstreamAt(of[:max(0, strings.LastIndex(of, "."))])
+		}
+		if ds == nil {
+			ds = &policy.Downstream{}
+		}
 		return record.KindRule{
+			Downstream: ds.Name, Callers: ds.Callers, SameAccount: ds.SameAccount,
 			Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, KeyFrom: k.Key.From, Named: k.Known,
 			Match:         strings.Trim(fmt.Sprint(k.Match), "[]"),
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,

@@ -26,7 +26,7 @@ import (
 // httpFlags are what the HTTP proxy takes.
 type httpFlags struct {
 	listen, upstream, source, scope, grace, metrics string
-	scopeHeaders, hosts                             []string
+	hosts                                           []string
 	maxBody                                         int
 	requireKey, remote, quiet                       bool
 }
@@ -52,8 +52,10 @@ The answer to a write names its operation in the header Indoubt-Operation.
 The kind of a write is that of the policy whose match: fits, else
 http.<host>.<method>. Without an Idempotency-Key the key is made as the policy
 says; the same request again is a new request once the first is committed and its
-answer was delivered. Keys of different credentials never meet, unless --scope
-says so; the same request under one key with two is 409 other_caller. No header is stored that could be a secret. Indoubt-Source: PIPELINE@RUN names the caller.
+answer was delivered. Keys of different credentials never meet, unless --scope or the
+policy says so (callers: and same_account: of a downstream); the same request under one
+key with two is 409 other_caller. No header is stored that could be a secret.
+Indoubt-Source: PIPELINE@RUN names the caller.
 
 On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 		Example: `  indoubt http --listen 127.0.0.1:8080 --upstream https://api.example.com
@@ -66,7 +68,6 @@ On SIGTERM nothing new is taken; what is in flight may finish for --grace.`,
 	f.StringVar(&flags.upstream, "upstream", "", "the address that requests are for, such as https://api.example.com")
 	f.StringVar(&flags.source, "source", "", "the pipeline, or PIPELINE@RUN, of callers that do not say (INDOUBT_SOURCE)")
 	f.StringVar(&flags.scope, "scope", "", "one scope for the keys of all callers; for credentials that change between tries")
-	f.StringArrayVar(&flags.scopeHeaders, "scope-header", nil, "a header that says who is asking, beside the usual ones: callers with different ones share no keys; -NAME is one that does not")
 	f.StringArrayVar(&flags.hosts, "allow-host", nil, "a name by which clients may call this proxy, beside addresses, localhost, this machine's name and the upstream's")
 	f.BoolVar(&flags.requireKey, "require-key", false, "refuse a write without an Idempotency-Key, where the policy makes none")
 	f.IntVar(&flags.maxBody, "max-body", roundtrip.DefaultMaxRequest>>20, "the longest body of a write, in MiB")
@@ -110,7 +111,7 @@ func serveHTTP(ctx context.Context, a *app, flags httpFlags) error {
 	}
 	writes := &writeLog{a: a, live: live, quiet: flags.quiet}
 	proxy, err := httpproxy.New(httpproxy.Options{
-		Recorder: recorder, Upstream: upstream, Scope: flags.scope, ScopeHeaders: flags.scopeHeaders, RequireKey: flags.requireKey,
+		Recorder: recorder, Upstream: upstream, Scope: flags.scope, RequireKey: flags.requireKey,
 		MaxRequest: int64(flags.maxBody) << 20, Hosts: flags.hosts, Report: writes.wrote,
 		Kind: func(method, host, path string) (string, bool) { return live.inForce().KindFor(method, host, path) },
 	})

@@ -32,21 +32,20 @@ type Options struct {
 	Upstream *url.URL // http or https; a path in it comes before every request's
 	// Kind names the kind of a request by method, upstream host and path (see
 	// roundtrip.CleanPath), if the policy has one for it.
-	Kind  func(method, host, path string) (kind string, ok bool)
-	Scope string // of keys, in the place of the client's credential
-	// ScopeHeaders are headers that say who is asking, beside those that are known to.
-	ScopeHeaders []string
-	RequireKey   bool     // 400 for a write without a key, where the policy makes none
-	MaxRequest   int64    // bytes of a write's body; roundtrip.DefaultMaxRequest when 0
-	Hosts        []string // names by which this proxy may be asked, beside addresses, this machine's name and the upstream's
-	TLS          *tls.Config
-	Report       func(roundtrip.Report) // told what became of every write; may be nil
+	Kind       func(method, host, path string) (kind string, ok bool)
+	Scope      string   // of keys, in the place of the client's credential
+	RequireKey bool     // 400 for a write without a key, where the policy makes none
+	MaxRequest int64    // bytes of a write's body; roundtrip.DefaultMaxRequest when 0
+	Hosts      []string // names by which this proxy may be asked, beside addresses, this machine's name and the upstream's
+	TLS        *tls.Config
+	Report     func(roundtrip.Report) // told what became of every write; may be nil
 }
 
 // Proxy is an http.Handler. Make it with New.
 type Proxy struct {
 	transport *roundtrip.Transport
 	reverse   *httputil.ReverseProxy
+	upstream  *url.URL
 	reads     *http.Transport
 	patience  time.Duration // with a client that sends a part of its request at a time
 	guarded   bool          // the upstream's address carries a credential, which no web page may use
@@ -68,7 +67,7 @@ func New(o Options) (*Proxy, error) {
 	p := &Proxy{patience: bodyPatience, reads: readTransport(o.TLS), guarded: o.Upstream.User != nil,
 		hosts: append([]string{o.Upstream.Hostname()}, o.Hosts...), room: make(chan struct{}, mostRequests)}
 	p.transport = &roundtrip.Transport{
-		Recorder: o.Recorder, Scope: o.Scope, ScopeHeaders: o.ScopeHeaders, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
+		Recorder: o.Recorder, Scope: o.Scope, RequireKey: o.RequireKey, MaxRequest: o.MaxRequest, Report: o.Report,
 		Sender: &transmit.Sender{TLS: o.TLS}, Reads: p.reads,
 		Undelivered: func(req *http.Request, operationID string) {
 			if d, ok := req.Context().Value(deliveryKey{}).(*delivery); ok {
@@ -86,6 +85,7 @@ func New(o Options) (*Proxy, error) {
 		}
 	}
 	upstream := *o.Upstream
+	p.upstream = &upstream
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { rewrite(r, &upstream) },
 		Transport: p.transport,
@@ -138,6 +138,13 @@ func rewrite(r *httputil.ProxyRequest, upstream *url.URL) {
 		password, _ := u.Password()
 		r.Out.SetBasicAuth(u.Username(), password)
 	}
+}
+
+// onward is a request as it goes to the upstream.
+func (p *Proxy) onward(r *http.Request) *http.Request {
+	out := &httputil.ProxyRequest{In: r, Out: r.Clone(r.Context())}
+	rewrite(out, p.upstream)
+	return out.Out
 }
 
 // mostRequests bounds what is under way at once, with what each of them holds.

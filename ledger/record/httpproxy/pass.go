@@ -35,7 +35,7 @@ func (p *Proxy) notPassed(r *http.Request) *problem {
 		}
 	}
 	for _, name := range listed(r.Header, "Connection") {
-		if name = http.CanonicalHeaderKey(name); p.transport.Counts(name) && len(r.Header[name]) > 0 {
+		if name = http.CanonicalHeaderKey(name); len(r.Header[name]) > 0 && p.transport.Counts(p.onward(r), name) {
 			return newProblem("not_passed", http.StatusBadRequest, "Connection names the header "+name,
 				"What is named there would be dropped on the way, as if the request had come without it.")
 		}

@@ -155,6 +155,15 @@ func notTaken(err error) *problem {
 
 // problemOf says what an error of the transport's means to the client.
 func problemOf(err error) *problem {
+	p := meaning(err)
+	var stranger *roundtrip.StrangerError
+	if errors.As(err, &stranger) {
+		p.Advice += " " + stranger.Line
+	}
+	return p
+}
+
+func meaning(err error) *problem {
 	var (
 		unrecorded *roundtrip.NotRecordedError
 		doubt      *record.DoubtError
@@ -199,8 +208,7 @@ func problemOf(err error) *problem {
 		p := newProblem("other_caller", http.StatusConflict, "The same request came with another "+caller.Headers,
 			"It may be another caller's, so that its answer is not given away; nothing was sent now.")
 		p.Operation, p.Kind, p.Key = caller.Operation.ID, caller.Operation.Kind, caller.Operation.KeyToSend()
-		p.Advice = "For another request use a new key. Where one caller's credential changes between two tries, start the proxy with --scope NAME; " +
-			"where a header says nothing of who asks, with --scope-header=-NAME; where it does, with --scope-header NAME."
+		p.Advice = "For another request use a new key."
 		return p
 	case errors.As(err, &refused):
 		p := newProblem("refused", http.StatusConflict, "It is not to be sent", refused.Why).about(refused.Operation)

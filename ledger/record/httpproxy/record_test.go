@@ -153,7 +153,7 @@ func TestAKeyThatCannotBeMade(t *testing.T) {
 
 func TestCallersAreKeptApart(t *testing.T) {
 	up := newUpstream(t, created)
-	w := newWorld(t, up, setup{option: func(o *Options) { o.ScopeHeaders = []string{"x-mine", "-X-Attempt"} }})
+	w := newWorld(t, up, setup{})
 	replayed := func(a told) bool { return a.status == 201 && a.header.Get("Idempotency-Replayed") == "true" }
 	w.post("k-1", `{}`)
 	// The same request with another credential may be the same caller's, or not: it is
@@ -163,7 +163,7 @@ func TestCallersAreKeptApart(t *testing.T) {
 		{"X-Auth-Key", "kappa-secret"}, {"Ocp-Apim-Subscription-Key", "lambda-secret"}, {"Dd-Api-Key", "mu-secret"}, {"X-Postmark-Server-Token", "nu-secret"}, {"Token", "xi-secret"}} {
 		n := up.total()
 		if a := w.post("k-1", `{}`, header...); a.status != 409 || a.problem(t).Code != "other_caller" || !strings.Contains(a.problem(t).Title, header[0]) ||
-			!strings.Contains(a.problem(t).Advice, "--scope") || a.problem(t).Receipt != "" || strings.Contains(a.body, "secret") || up.total() != n {
+			!strings.Contains(a.problem(t).Advice, "same_account: true") || a.problem(t).Receipt != "" || strings.Contains(a.body, "secret") || up.total() != n {
 			t.Errorf("%v: %+v", header, a)
 		}
 		own := fmt.Sprintf(`{"by":%q}`, header)
@@ -171,14 +171,15 @@ func TestCallersAreKeptApart(t *testing.T) {
 			t.Errorf("%v has no key of its own: %+v", header, a)
 		}
 	}
-	// An account is another caller, whatever is asked, as is what was declared to be.
-	for _, header := range [][]string{{"Stripe-Account", "acct_1"}, {"Stripe-Account", "acct_2"}, {"X-Tenant-Id", "t1"}, {"X-Mine", "one"}, {"X-Mine", "two"}} {
-		if a := w.post("k-1", `{}`, header...); a.status != 201 || replayed(a) || !replayed(w.post("k-1", `{}`, header...)) {
+	// What the policy names is another caller's, whatever is asked, and nothing else is.
+	named := newWorld(t, up, setup{rule: record.KindRule{Callers: []string{"Stripe-Account", "X-Mine"}}})
+	for _, header := range [][]string{{"Stripe-Account", "acct_1"}, {"Stripe-Account", "acct_2"}, {"X-Mine", "one"}, {"X-Mine", "two"}} {
+		if a := named.post("k-1", `{}`, header...); a.status != 201 || replayed(a) || !replayed(named.post("k-1", `{}`, append(header, "X-Attempt", "2")...)) {
 			t.Errorf("%v got another caller's answer, or not its own: %+v", header, a)
 		}
 	}
 	// Of a header that is not known, nothing is taken for granted.
-	for _, name := range []string{"X-Consul-Token", "X-User", "X-Forwarded-User", "Remote-User", "X-Anything"} {
+	for _, name := range []string{"X-Consul-Token", "X-User", "X-Forwarded-User", "Remote-User", "X-Anything", "Stripe-Account", "X-Forwarded-Host", "X-Forwarded-Prefix", "Baggage", "Prefer"} {
 		n := up.total()
 		for key, body := range map[string]string{"k-1": `{}`, "by " + name: `{"by":"` + name + `"}`} {
 			w.post(`"`+key+`"`, body, name, "alice")
@@ -191,7 +192,7 @@ func TestCallersAreKeptApart(t *testing.T) {
 		}
 	}
 	// What changes from try to try does not keep a caller from its own answer.
-	for _, name := range []string{"X-Csrf-Token", "X-Xsrf-Token", "X-Recaptcha-Token", "X-Request-Id", "Traceparent", "Sentry-Trace", "X-Amz-Date", "X-Attempt", "User-Agent", "X-Forwarded-For"} {
+	for _, name := range []string{"X-Csrf-Token", "X-Xsrf-Token", "X-Recaptcha-Token", "X-Request-Id", "Traceparent", "Sentry-Trace", "X-Amz-Date", "User-Agent", "X-Forwarded-For"} {
 		if a := w.post("k-1", `{}`, name, name); a.header.Get("Idempotency-Replayed") != "true" {
 			t.Errorf("another %s made it another caller", name)
 		}

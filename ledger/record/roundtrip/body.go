@@ -6,11 +6,10 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"indoubt/ledger/record"
 )
 
 const (
@@ -129,23 +128,28 @@ func (s *spooled) read(req *http.Request, bound int64) error {
 	}
 }
 
-// Counts reports whether a header has a part in what is recorded: it names the
+// counts reports whether a header has a part in what is recorded: it names the
 // request, its caller or its source, or says what is written.
-func (t *Transport) Counts(name string) bool {
-	name = http.CanonicalHeaderKey(name)
+func counts(name string) bool {
 	return slices.Contains([]string{HeaderKey, HeaderSource, HeaderSession, "Content-Type", "Content-Encoding", "Content-Length"}, name) ||
-		slices.Contains(overrides, name) || slices.Contains(telling, name) || t.saysWho(name)
+		slices.Contains(overrides, name) || slices.Contains(telling, name) || isCredential(name)
+}
+
+// Counts reports whether a header has a part in what is recorded of a request.
+func (t *Transport) Counts(req *http.Request, name string) bool {
+	_, rule, _ := t.classify(req)
+	return counts(http.CanonicalHeaderKey(name)) || hasAny(name, rule.Callers, strings.EqualFold)
 }
 
 // unfitTrailer finds a trailer that says what counts before the body: it is not
 // read here, and an upstream may read it.
-func (t *Transport) unfitTrailer(req *http.Request, rule record.KindRule) error {
-	for name := range req.Trailer {
+func (w *httpWrite) unfitTrailer() error {
+	for name := range w.req.Trailer {
 		name = http.CanonicalHeaderKey(name)
 		switch {
-		case name == HeaderKey || rule.KeyHeader != "" && name == http.CanonicalHeaderKey(rule.KeyHeader):
+		case name == HeaderKey || w.rule.KeyHeader != "" && name == http.CanonicalHeaderKey(w.rule.KeyHeader):
 			return &KeyError{Why: "it stands behind the body, in a trailer, where it is not looked for; send it as a header"}
-		case t.Counts(name):
+		case counts(name), w.isCaller(name):
 			return &UnfitError{fmt.Sprintf("%s stands behind the body, in a trailer; send it as a header", name)}
 		}
 	}

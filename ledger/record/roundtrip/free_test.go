@@ -59,6 +59,8 @@ func TestWhatHoldsNothingElse(t *testing.T) {
 		}
 		return all
 	}
+	tenants := record.KindRule{Callers: []string{"X-Tenant-Id"}}
+	byOrder := record.KindRule{Callers: []string{"X-Tenant-Id"}, KeyFrom: []string{"path"}, Named: true}
 	numbered := of("PUT", "/file", "", "", "", "", "")
 	for i := range numbered {
 		numbered[i].path = fmt.Sprintf("/file?partNumber=%d&uploadId=u", i)
@@ -72,10 +74,13 @@ func TestWhatHoldsNothingElse(t *testing.T) {
 		"one event to three hosts":            {asks: hosts("evt_1")},
 		"so, without a key":                   {asks: hosts("")},
 		"so, in one scope":                    {asks: hosts("evt_1"), scope: "everybody"},
-		"tenants, one key":                    {asks: of("POST", "/orders", "order-1001", "X-Tenant-Id", "a", "b")},
-		"tenants, one key and one body":       {asks: same(of("POST", "/orders", "order-1001", "X-Tenant-Id", "a", "b"))},
-		"so, in one scope for all":            {asks: same(of("POST", "/orders", "order-1001", "X-Tenant-Id", "a", "b")), scope: "everybody"},
-		"tenants without a key":               {asks: same(of("POST", "/orders", "", "X-Tenant-Id", "a", "b"))},
+		"tenants, one key":                    {rule: tenants, asks: of("POST", "/orders", "order-1001", "X-Tenant-Id", "a", "b")},
+		"tenants, one key and one body":       {rule: tenants, asks: same(of("POST", "/orders", "order-1001", "X-Tenant-Id", "a", "b"))},
+		"so, in one scope for all":            {rule: tenants, asks: same(of("POST", "/orders", "order-1001", "X-Tenant-Id", "a", "b")), scope: "everybody"},
+		"tenants, named by a field":           {rule: byOrder, asks: same(of("POST", "/orders", "", "X-Tenant-Id", "a", "b"))},
+		"so, one without a tenant":            {rule: tenants, asks: same(of("POST", "/orders", "order-1001", "X-Tenant-Id", "a", ""))},
+		"credentials that count, no key":      {rule: record.KindRule{Callers: []string{"Authorization"}}, asks: same(of("POST", "/orders", "", "Authorization", "Bearer a", "Bearer b"))},
+		"tenants without a key":               {rule: tenants, asks: same(of("POST", "/orders", "", "X-Tenant-Id", "a", "b"))},
 		"credentials, one key":                {asks: of("POST", "/orders", "order-1001", "Authorization", "Bearer a", "Bearer b")},
 		"parts by Content-Range":              {asks: of("PUT", "/file", "", "Content-Range", "bytes 0-7/24", "bytes 8-15/24", "bytes 16-23/24"), again: true},
 		"equal parts by Content-Range":        {asks: same(of("PUT", "/file", "", "Content-Range", "bytes 0-1/6", "bytes 2-3/6", "bytes 4-5/6")), again: true},

@@ -16,18 +16,21 @@ var (
 	// holds a secret; those of telling and of overrides are kept too.
 	sentAgain = []string{
 		"Accept", "Accept-Language", "Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition", "Content-Md5", "Content-Digest", "Repr-Digest", "Digest",
-		"Prefer", "X-Requested-With", "Stripe-Account", "Stripe-Context", "Openai-Organization", "Openai-Project", "X-Goog-User-Project", HeaderKey,
+		"X-Requested-With", HeaderKey,
 	}
 	// sentAgainEnds are the ends of others: Stripe-Version, Anthropic-Beta.
 	sentAgainEnds = []string{"-Version", "-Beta"}
-	// noise says nothing about a write: how it travels, what sent it, where it is
-	// followed.
+	// noise says nothing about a write, nor who asks: how it travels, what sent it, where it
+	// is followed. A tenant may stand in X-Forwarded-Host, X-Forwarded-Prefix and Baggage.
 	noise = []string{
-		"Accept-Encoding", "Baggage", "B3", "Cache-Control", "Connection", "Content-Length", "Date", "Dnt", "Expect", "Forwarded", "Host", "Keep-Alive", "Origin", "Pragma", "Priority", "Proxy-Connection",
-		"Referer", "Sentry-Trace", "Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "User-Agent", "Via", "X-Amzn-Trace-Id", "X-Cloud-Trace-Context",
-		"X-Correlation-Id", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-Ip", "X-Request-Id", "X-Stripe-Client-Telemetry", "X-Stripe-Client-User-Agent", HeaderSource, HeaderSession,
+		"Accept-Charset", "Accept-Encoding", "B3", "Cache-Control", "Connection", "Content-Length", "Date", "Dnt", "Expect", "Forwarded", "Host", "Http2-Settings", "Keep-Alive", "Origin", "Pragma", "Priority", "Proxy-Connection",
+		"Referer", "Sentry-Trace", "Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via", "X-Amzn-Trace-Id", "X-Cloud-Trace-Context",
+		"X-Correlation-Id", "X-Forwarded-For", "X-Forwarded-Port", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-Ip", "X-Request-Id", "X-Stripe-Client-Telemetry", "X-Stripe-Client-User-Agent", HeaderSource, HeaderSession,
 	}
 	noiseBegins = []string{"Sec-", "X-B3-", "X-Stainless-"}
+	// perTry are new at every try, say nothing of who asks, and are wanted by who answers.
+	perTry     = []string{"X-Csrf-Token", "X-Xsrf-Token", "X-Csrftoken", "X-Recaptcha-Token", "X-Amz-Date", "X-Amz-Content-Sha256"}
+	perTryEnds = []string{"-Request-Id", "-Correlation-Id", "-Trace-Id", "-Span-Id"}
 )
 
 func hasAny(name string, parts []string, has func(name, part string) bool) bool {
@@ -55,9 +58,10 @@ func (w *httpWrite) kept(out sent) *ledger.Request {
 	u.RawQuery = out.query
 	r.Target = u.RequestURI()
 	for name, values := range w.req.Header {
+		tells := w.isCaller(name) && !isCredential(name) || saysWhat(name) || name == "Prefer"
 		switch {
-		case isNoise(name), strings.EqualFold(name, w.rule.KeyHeader):
-		case saysWhat(name) && !holdsSecret(name+": "+strings.Join(values, ", ")):
+		case !w.isCaller(name) && isNoise(name), strings.EqualFold(name, w.rule.KeyHeader):
+		case tells && !holdsSecret(name+": "+strings.Join(values, ", ")):
 			if r.Header == nil {
 				r.Header = map[string][]string{}
 			}

@@ -61,21 +61,18 @@ const DefaultMaxRequest = 10 << 20
 // Errors: *DoubtError (with a *LostError in it when it was sent just now),
 // *BusyError, *ReusedError, *RefusedError, *CallerError, *DoneError; and where nothing was sent
 // and the same may be asked for again *FailedError, *NotRecordedError, *KeyError,
-// *RequestError and *http.MaxBytesError.
+// *RequestError and *http.MaxBytesError. A *StrangerError is around one where who asks may be
+// another caller than who asked before.
 type Transport struct {
 	Recorder *record.Recorder
 	// Kind names the kind of a request, by its CleanPath where that matters. "" is
 	// the built-in name, http.<host>.<method>.
-	Kind  func(*http.Request) string
-	Scope string // of keys, in the place of the caller's credential
-	// ScopeHeaders are headers that say who is asking, beside those that are known to;
-	// "-NAME" is one that does not. Of what is neither, a request with another value may
-	// be another caller's: it is neither sent nor answered (CallerError).
-	ScopeHeaders []string
-	RequireKey   bool              // a write without a key is refused, where the policy makes none
-	MaxRequest   int64             // bytes of a body; DefaultMaxRequest when 0
-	Sender       *transmit.Sender  // of writes
-	Reads        http.RoundTripper // of what is not recorded; http.DefaultTransport when nil
+	Kind       func(*http.Request) string
+	Scope      string            // of keys, in the place of the caller's credential
+	RequireKey bool              // a write without a key is refused, where the policy makes none
+	MaxRequest int64             // bytes of a body; DefaultMaxRequest when 0
+	Sender     *transmit.Sender  // of writes
+	Reads      http.RoundTripper // of what is not recorded; http.DefaultTransport when nil
 	// Undelivered, when set, is told of each answer that waits for word whether it
 	// arrived, before RoundTrip returns it; Delivered must be called then. When nil,
 	// handing an answer out is delivery. It matters for requests without a key: the
@@ -83,7 +80,8 @@ type Transport struct {
 	Undelivered func(req *http.Request, operationID string)
 	Report      func(Report) // told what became of every write; may be nil
 
-	bodies allowance
+	bodies    allowance
+	strangers strangers
 
 	mu     sync.Mutex
 	closed bool

@@ -275,41 +275,6 @@ func TestAPutIsSentAgain(t *testing.T) {
 	}
 }
 
-// A header that is said to name the caller while something is open, or done, changes nothing
-// for who asked it; another caller's identical request is another one.
-func TestAScopeHeaderThatIsSaidLater(t *testing.T) {
-	s := newShop(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/doubt" {
-			panic(http.ErrAbortHandler)
-		}
-	})
-	tr, client, _ := testTransport(t, record.KindRule{})
-	post := func(path, key, team string) error {
-		req := order(t.Context(), s.URL+path, key)
-		req.Header.Set("X-Team", team)
-		resp, err := client.Do(req)
-		if err == nil {
-			resp.Body.Close()
-		}
-		return err
-	}
-	asked := []struct{ path, key string }{{"/doubt", "A"}, {"/done", "B"}, {"/doubt?keyless", ""}}
-	for _, a := range asked {
-		_ = post(a.path, a.key, "t1")
-	}
-	need.Equal(t, s.effects.Load(), 3, "sent")
-	tr.ScopeHeaders = []string{"X-Team"}
-	for _, a := range asked {
-		err := post(a.path, a.key, "t1")
-		need.Equal(t, err == nil, a.path == "/done", "%s again: %v", a.path, err)
-	}
-	need.Equal(t, s.effects.Load(), 3, "sent")
-	for _, a := range asked {
-		_ = post(a.path, a.key, "t2")
-	}
-	need.Equal(t, s.effects.Load(), 6, "sent for another team")
-}
-
 func TestGivenKey(t *testing.T) {
 	for in, want := range map[string]string{
 		"abc": "abc", `"abc"`: "abc", `"a\"b\\c"`: `a"b\c`, `"a b"`: "a b", `"abc";v=1`: "abc", ` "abc" `: "abc", "8e03978e-40d5-43dd-bc93-6894a57f9324": "8e03978e-40d5-43dd-bc93-6894a57f9324",

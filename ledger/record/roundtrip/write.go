@@ -177,7 +177,7 @@ func (w *httpWrite) prepare() error {
 			return err
 		}
 	}
-	if err := w.t.unfitTrailer(w.req, w.rule); err != nil {
+	if err := w.unfitTrailer(); err != nil {
 		return err
 	}
 	input, err := inputOf(w.req, w.body.data)
@@ -188,24 +188,24 @@ func (w *httpWrite) prepare() error {
 	if err != nil {
 		return &NotRecordedError{err}
 	}
-	asked, err := w.t.askedBy(w.req, input, w.t.parts)
-	if err != nil {
-		return &NotRecordedError{err}
-	}
-	scope, err := w.t.scopeOf(w.req, key != "" && len(w.rule.KeyFrom) == 0)
-	if err != nil {
-		return &NotRecordedError{err}
-	}
-	callers, err := w.t.callersOf(w.req, w.rule)
-	if err != nil {
-		return &NotRecordedError{err}
-	}
 	w.given = key != ""
+	asked, err := w.asked(input)
+	if err != nil {
+		return &NotRecordedError{err}
+	}
+	scope, err := w.scope()
+	if err != nil {
+		return &NotRecordedError{err}
+	}
+	callers, err := w.callersOf()
+	if err != nil {
+		return &NotRecordedError{err}
+	}
 	token := ledger.NewToken()
 	out, tokenSent := withToken(w.req, w.body.data, w.rule, token)
 	request := w.kept(out)
 	request.Callers = callers
-	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, HTTP: request, Sender: "http", AnyKind: true,
+	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, Caller: strings.Join(w.saying(w.isCaller), "\n"), Counts: w.counts, HTTP: request, Sender: "http", AnyKind: true,
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && len(w.rule.KeyFrom) == 0}
 	w.request.Replaces = w.replaces()
 	w.request.Source.Trace = w.req.Header.Get("Traceparent")
@@ -238,13 +238,8 @@ func (w *httpWrite) replaces() string {
 func (w *httpWrite) begin(ctx context.Context) (record.Begun, error) {
 	r := w.t.Recorder
 	ctx = context.WithoutCancel(ctx)
-	if w.given {
+	if w.given || len(w.rule.KeyFrom) > 0 || w.rule.Callers != nil {
 		if res, known, err := w.before(ctx); known || err != nil {
-			return record.Begun{BeginResult: res}, err
-		}
-	}
-	if len(w.t.ScopeHeaders) > 0 {
-		if res, open, err := w.unparted(ctx); open || err != nil {
 			return record.Begun{BeginResult: res}, err
 		}
 	}
@@ -263,103 +258,79 @@ func (w *httpWrite) begin(ctx context.Context) (record.Begun, error) {
 	return again, err
 }
 
-// before is what a given key stands for where begin would not find it: a refusal,
-// or the same request of what may be another caller. Nothing is decided here for the
-// caller's own operations: without these, begin looks again.
+// before is what the name of the request stands for where begin would not find it: a refusal
+// under a given key, or the same request in the scope of what may be another caller, or of this one
+// while callers were told apart in another way. Nothing is decided here for the caller's own
+// operations: without these, begin looks again.
 func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error) {
+	var none ledger.BeginResult
 	r := w.t.Recorder
-	rec, err := r.Store().Read(ctx, ledger.Locator{Scope: w.request.Scope, Key: w.request.Key})
-	var others []ledger.Record
-	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		ids, err := r.Store().Keyed(ctx, w.request.Key, mostCallers)
-		if err == nil && len(ids) > 0 {
-			others, err = r.Store().Records(ctx, ids)
-		}
-		if err != nil || len(others) == 0 {
-			return ledger.BeginResult{}, false, err
-		}
-	case err != nil && !errors.Is(err, ledger.ErrNotFound):
-		return ledger.BeginResult{}, false, err
-	case err != nil || rec.Operation.State != ledger.Failed || rec.OpenGrant() != nil || rec.Over(rec.Operation.TTL) || outcome.WholeAnswer(rec) == nil:
-		return ledger.BeginResult{}, false, nil
-	}
 	req, err := r.BeginRequest(w.request)
 	if err != nil {
-		return ledger.BeginResult{}, false, err
+		return none, false, err
 	}
-	if res, known := w.ofOthers(others, req); known {
-		return res, true, nil
+	rec, err := r.Store().Read(ctx, ledger.Locator{Scope: req.Scope, Key: req.Key})
+	if errors.Is(err, ledger.ErrNotFound) {
+		ids, err := r.Store().Keyed(ctx, req.Key, mostCallers)
+		if err != nil || len(ids) == 0 {
+			return none, false, err
+		}
+		others, err := r.Store().Records(ctx, ids)
+		if err != nil {
+			return none, false, err
+		}
+		res, known := w.ofOthers(others, req)
+		return res, known, nil
 	}
-	same := len(others) == 0 && req.Fingerprint == rec.Operation.Fingerprint && len(rec.Operation.Request.OtherCaller(req.Request)) == 0
-	return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: rec.Operation}, same, nil
+	o := rec.Operation
+	if err != nil || !w.given || o.State != ledger.Failed || rec.OpenGrant() != nil || rec.NameOver(req) || outcome.WholeAnswer(rec) == nil {
+		return none, false, err
+	}
+	same := req.Fingerprint == o.Fingerprint && len(o.Request.OtherCaller(req.Request, w.counts)) == 0
+	return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: o}, same, nil
 }
 
-// ofOthers is what operations under the same key in other scopes answer to a request: the
-// stored answer to its own caller, and to another one that it is not theirs.
+// ofOthers is what operations of the same name in other scopes answer to a request: to its own
+// caller what they are, and to one that may be another that it is not theirs.
 func (w *httpWrite) ofOthers(others []ledger.Record, req ledger.BeginRequest) (ledger.BeginResult, bool) {
 	for _, other := range others {
 		o := other.Operation
-		names := o.Request.OtherCaller(req.Request)
+		counts := w.counts
+		if ledger.GateNames(o.Gate) != ledger.GateNames(req.Gate) {
+			counts = w.countsElse
+		}
+		names := o.Request.OtherCaller(req.Request, counts)
 		switch {
-		case !stands(other), o.Fingerprint != req.Fingerprint, o.Request.Origin != req.Request.Origin:
-		case o.State.Open() && o.Gate != "" && o.Gate == req.Gate: // what is open, the gate holds
-		case len(names) == 0 && w.t.Scope != "" && o.Gate != req.Gate: // one scope names no callers, and the gate has the account
-		case len(names) == 0 && o.Gate != "" && o.State == ledger.Committed:
-			return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: o}, true // its scope was called otherwise
-		case len(names) > 0 && !slices.ContainsFunc(names, w.t.parts):
+		case !ledger.MayHaveLanded(o, other.Attempts) || other.NameOver(req): // a credential that was refused may be replaced by another one
+		case o.Request == nil || o.Request.Origin != req.Request.Origin || !req.AnyKind && o.Kind != req.Kind:
+		case len(w.rule.KeyFrom) == 0 && o.Fingerprint != req.Fingerprint:
+		case o.State.Open() && ledger.GateHolds(o.Gate, req.Gate): // begin finds it
+		case slices.ContainsFunc(names, func(name string) bool { return w.parts(name, o, req) }):
+		case len(names) > 0:
 			return ledger.BeginResult{Answer: ledger.AnswerNotYours, Operation: o, Why: strings.Join(names, ", ")}, true
+		default: // its scope was called otherwise
+			res := ledger.BeginResult{Answer: ledger.AnswerInDoubt, Operation: o}
+			if o.State == ledger.Committed {
+				res.Answer = ledger.AnswerFinished
+			} else if other.State() == ledger.Pending {
+				res.Answer = ledger.AnswerInProgress
+			}
+			return res, true
 		}
 	}
 	return ledger.BeginResult{}, false
 }
 
-// unparted is the same request that is open since a time when ScopeHeaders were not asked for,
-// and that may be this caller's.
-func (w *httpWrite) unparted(ctx context.Context) (ledger.BeginResult, bool, error) {
-	r, before := w.t.Recorder, w.request
-	asked, err := w.t.askedBy(w.req, before.Input, isAccount)
-	if err != nil || asked == before.Asked {
-		return ledger.BeginResult{}, false, err
-	}
-	before.Asked = asked
-	req, err := r.BeginRequest(before)
-	if err != nil || req.Gate == "" {
-		return ledger.BeginResult{}, false, err
-	}
-	var found *ledger.Record
-	at := ledger.Locator{Scope: req.Scope, Key: ledger.InputKey(req.Gate), Gate: req.Gate, Skip: ledger.AllParts}
-	_, err = r.Store().Change(ctx, at, req.ChangeID, func(rec *ledger.Record) (ledger.Change, error) {
-		found = rec.Open
-		return ledger.Change{}, nil // it only looks
-	})
-	if err != nil || found == nil || slices.ContainsFunc(found.Operation.Request.OtherCaller(req.Request), w.t.parts) {
-		return ledger.BeginResult{}, false, err
-	}
-	answer := ledger.AnswerInDoubt
-	if found.State() == ledger.Pending {
-		answer = ledger.AnswerInProgress
-	}
-	return ledger.BeginResult{Answer: answer, Operation: found.Operation, Gated: true}, found.State().Open(), nil
-}
-
-// mostCallers is how many operations of one key are looked at for one that is the
-// same request under another credential.
+// mostCallers is how many operations of one name are looked at for one that is the
+// same request of another caller.
 const mostCallers = 50
-
-// stands reports whether an operation landed or may have, and still has its key: a
-// credential that was refused may be replaced by another one.
-func stands(rec ledger.Record) bool {
-	o := rec.Operation
-	return ledger.MayHaveLanded(o, rec.Attempts) && !(o.State == ledger.Committed && rec.Over(o.TTL))
-}
 
 // notSent answers from the ledger.
 func (w *httpWrite) notSent(res ledger.BeginResult) (*http.Response, error) {
 	report := Report{OperationID: res.Operation.ID, What: string(res.Answer), Why: res.Why}
 	if res.Answer != ledger.AnswerFinished {
 		w.report(report)
-		return nil, record.NotBegun(res)
+		return nil, w.stranger(res, record.NotBegun(res))
 	}
 	if res.Operation.Undelivered {
 		defer w.t.handOver(w.req, res.Operation.ID)

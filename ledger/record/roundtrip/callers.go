@@ -1,0 +1,208 @@
+package roundtrip
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/textproto"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+
+	"indoubt/ledger"
+	"indoubt/ledger/redact"
+)
+
+// credentials are headers that say who is asking, as plainName writes them, with the ends of
+// others. A credential is renewed.
+var (
+	credentials = map[string]bool{
+		"authorization": true, "cookie": true, "token": true, "xtoken": true, "apikey": true, "xkey": true,
+		"privatetoken": true, "jobtoken": true, "deploytoken": true, "circletoken": true, "xvaulttoken": true, "xfigmatoken": true, "xgitlabtoken": true,
+	}
+	credentialEnds = []string{"apikey", "authtoken", "accesstoken", "apitoken", "servertoken", "accounttoken", "sessiontoken", "authkey", "accesskey", "secretkey",
+		"subscriptionkey", "applicationkey", "appkey", "password", "secret"}
+)
+
+// isCredential reports whether a header is one. Tokens that change with every request (against
+// forgery, for tracing) are none: they would keep a caller from its own answer.
+func isCredential(name string) bool {
+	plain := redact.PlainName(name)
+	return credentials[plain] || hasAny(plain, credentialEnds, strings.HasSuffix)
+}
+
+// isCaller reports whether the policy says that a header tells callers apart.
+func (w *httpWrite) isCaller(name string) bool {
+	return hasAny(name, w.rule.Callers, strings.EqualFold)
+}
+
+// mayTell reports whether another value of a header may be another caller's. Only what is known
+// to say something else may not.
+func (w *httpWrite) mayTell(name string) bool {
+	isPerTry := hasAny(name, perTry, strings.EqualFold) || hasAny(name, perTryEnds, strings.HasSuffix)
+	return w.isCaller(name) || !isNoise(name) && !isPerTry && !saysWhat(name) && !strings.EqualFold(name, w.rule.KeyHeader)
+}
+
+// counts reports whether another value of what may tell is taken for another caller's, before a
+// finished answer is given away. Under a key that the caller gave, `callers` names what counts
+// beside the credential.
+func (w *httpWrite) counts(name string) bool {
+	return w.isCaller(name) || w.countsElse(name) && (!w.given || w.rule.Callers == nil || isCredential(name))
+}
+
+// countsElse is counts of what was recorded while other headers told callers apart, or none.
+func (w *httpWrite) countsElse(name string) bool {
+	return w.isCaller(name) || !isCredential(name) || !w.rule.SameAccount && w.t.Scope == ""
+}
+
+// parts reports whether a header in which two requests differ makes their callers two: it is said
+// to tell them apart, and it was when the first was recorded, or both had it.
+func (w *httpWrite) parts(name string, o ledger.Operation, req ledger.BeginRequest) bool {
+	if !w.isCaller(name) {
+		return false
+	}
+	return req.Gate != "" && o.Gate != "" && ledger.GateNames(o.Gate) == ledger.GateNames(req.Gate) ||
+		o.Request.Callers[name] != "" && req.Request.Callers[name] != ""
+}
+
+// callersOf has a digest of each header that says who is asking, or may.
+func (w *httpWrite) callersOf() (map[string]string, error) {
+	said := map[string]string{}
+	for name, values := range w.req.Header {
+		if name = textproto.CanonicalMIMEHeaderKey(name); w.mayTell(name) {
+			said[name] = strings.Join(values, "\n")
+		}
+	}
+	if u := w.req.URL.User; u != nil {
+		said["Authorization"] += u.String()
+	}
+	for name, value := range said {
+		digest, err := w.t.Recorder.Digest(value)
+		if err != nil {
+			return nil, fmt.Errorf("whose key it is: %w", err)
+		}
+		said[name] = digest[:ledger.CallerLength]
+	}
+	return said, nil
+}
+
+// asked is what the request asks and where: its host and its input.
+func (w *httpWrite) asked(input json.RawMessage) (string, error) {
+	print, err := ledger.Fingerprint(input)
+	return strings.Join([]string{"http", strings.ToLower(w.req.URL.Host), print}, "\n"), err
+}
+
+// saying has the headers of the request that are of some names, with what they hold.
+func (w *httpWrite) saying(of func(name string) bool) (said []string) {
+	for name, values := range w.req.Header {
+		if name = textproto.CanonicalMIMEHeaderKey(name); of(name) {
+			for _, v := range values {
+				said = append(said, name+": "+v)
+			}
+		}
+	}
+	sort.Strings(said)
+	return said
+}
+
+// scope keeps the keys of different origins apart, and of different `callers`; those that callers
+// gave also by their credentials. Only a digest of these is kept, under a key outside the ledger.
+// One scope for all callers stands for their credentials.
+func (w *httpWrite) scope() (string, error) {
+	scope := strings.ToLower(w.req.URL.Scheme + "://" + w.req.URL.Host)
+	if w.t.Scope != "" {
+		scope += " " + w.t.Scope
+	}
+	byCredential := w.given && len(w.rule.KeyFrom) == 0 && w.t.Scope == "" && !w.rule.SameAccount
+	said := w.saying(func(name string) bool { return w.isCaller(name) || byCredential && isCredential(name) })
+	if u := w.req.URL.User; u != nil && byCredential {
+		said = append(said, u.String())
+	}
+	if len(said) == 0 {
+		return scope, nil
+	}
+	digest, err := w.t.Recorder.Digest(strings.Join(said, "\n"))
+	if err != nil {
+		return "", fmt.Errorf("the scope of its key: %w", err)
+	}
+	return scope + " " + digest, nil
+}
+
+// stranger is the error for an answer about an operation that may be another caller's: err, with
+// what the policy can say of the headers in which the two requests differ.
+func (w *httpWrite) stranger(res ledger.BeginResult, err error) error {
+	refused := res.Answer == ledger.AnswerNotYours
+	if !refused && res.Answer != ledger.AnswerInDoubt && res.Answer != ledger.AnswerInProgress {
+		return err
+	}
+	names := slices.DeleteFunc(res.Operation.Request.OtherCaller(w.request.HTTP, w.counts), w.isCaller)
+	if len(names) == 0 {
+		return err
+	}
+	line, differs := w.policyLine(names), strings.Join(names, ", ")
+	switch n := w.t.strangers.meet(differs, refused); {
+	case refused && n == 3:
+		w.t.Recorder.Log("3 requests were refused (other_caller): they came with another " + differs + " than what is recorded. " + line)
+	case !refused && n == 1:
+		w.t.Recorder.Log(res.Operation.ID + " holds back what may be another caller's request, which came with another " + differs + ". " + line)
+	}
+	return &StrangerError{err, line}
+}
+
+// policyLine is what the policy can say of headers in which two requests differ.
+func (w *httpWrite) policyLine(names []string) string {
+	in := w.rule.Downstream + ": { "
+	if w.rule.Downstream == "" {
+		in = "NAME: { base: " + strings.ToLower(w.req.URL.Scheme+"://"+w.req.URL.Host) + ", "
+	}
+	callers := func(more []string) string {
+		all := slices.Sorted(slices.Values(slices.Concat(w.rule.Callers, more)))
+		return "callers: [" + strings.Join(slices.Compact(all), ", ") + "]"
+	}
+	var own, others, lines []string
+	for _, name := range names {
+		if isCredential(name) {
+			own = append(own, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	if len(others) > 0 {
+		lines = append(lines, "Where "+strings.Join(others, " or ")+" says who asks, add to the policy: downstreams: { "+in+callers(others)+" } }.")
+	}
+	if len(own) > 0 {
+		lines = append(lines, "Where "+strings.Join(own, " or ")+" is a credential of one account that was renewed, add to the policy: downstreams: { "+in+
+			"same_account: true } }; where each caller has its own, "+callers(own)+".")
+	}
+	return strings.Join(lines, " ")
+}
+
+// strangers counts the requests that may be another caller's, by the headers in which they differ.
+type strangers struct {
+	mu  sync.Mutex
+	all map[string]int
+}
+
+// mostStrangers bounds what is counted: names of headers are text of callers.
+const mostStrangers = 1000
+
+func (s *strangers) meet(differs string, refused bool) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil || len(s.all) >= mostStrangers {
+		s.all = map[string]int{}
+	}
+	of := fmt.Sprintf("%v %s", refused, differs)
+	s.all[of]++
+	return s.all[of]
+}
+
+// StrangerError is around the error of a request that was not sent, and that may be of another
+// caller than the operation: Line is what the policy can say to tell them apart, or together.
+type StrangerError struct {
+	Err  error
+	Line string
+}
+
+func (e *StrangerError) Error() string { return e.Err.Error() }
+func (e *StrangerError) Unwrap() error { return e.Err }
