@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 )
@@ -92,7 +93,7 @@ const (
 // I4). Only AnswerBegun allows sending. An error means that nothing was
 // recorded or that it is not known: nothing may be sent then either.
 func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error) {
-	if req.Kind == "" || strings.TrimSpace(req.Key) == "" || req.OperationID == "" || req.AttemptID == "" || req.ChangeID == "" {
+	if slices.Contains([]string{req.Kind, strings.TrimSpace(req.Key), req.OperationID, req.AttemptID, req.ChangeID}, "") {
 		return BeginResult{}, fmt.Errorf("begin: kind, key and ids are needed")
 	}
 	if req.Deadline < MinDeadline || req.Deadline > MaxDeadline {
@@ -126,6 +127,10 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 		return Change{}, nil
 	}
 	applied, err := s.Change(ctx, at, req.ChangeID, rule)
+	if err == nil && res.ofAnother(req) {
+		at.Kind = req.Kind
+		applied, err = s.Change(ctx, at, req.ChangeID, rule)
+	}
 	if err == nil && further != "" {
 		req.Fingerprint = "" // what is asked is the same; what is kept of it may differ
 		applied, err = s.Change(ctx, Locator{ID: further, Skip: at.Skip}, req.ChangeID, rule)
@@ -140,6 +145,13 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 		res.Operation = applied.After
 	}
 	return res, nil
+}
+
+// ofAnother reports whether the key was used for a request of another kind, to another path: it
+// is no request whose kind was renamed since, nor one that was redirected.
+func (res BeginResult) ofAnother(req BeginRequest) bool {
+	o := res.Operation
+	return res.Answer == AnswerKeyReused && o.Kind != req.Kind && o.ErrorClass != Class3xx && o.Request.elsewhere(req.Request)
 }
 
 // repeatedBegin answers a begin whose change is recorded already: the caller
