@@ -72,10 +72,10 @@ var agents = map[string]agentSession{
 	"inspector": func(s *site, box toolbox, server []string, calls ...toolCall) []string {
 		var out []string
 		for _, call := range calls { // a session for each
-			argv := []string{box.node, box.path(".bin", "mcp-inspector"), "--cli", "-q", "--format", "json"}
+			argv := []string{box.node, box.path(".bin", "mcp-inspector"), "--cli", "-q", "--format", "json", "--connect-timeout", "120000"}
 			for _, pair := range s.env {
 				switch name, _, _ := strings.Cut(pair, "="); name {
-				case "EFFECTS", "LOSE_ONCE", "MEMORY_FILE_PATH", "LOGS_DIR", "MCP_TRANSPORT_TYPE", "MCP_LOG_LEVEL", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM",
+				case "EFFECTS", "LOSE_ONCE", "KILL_ONCE", "MEMORY_FILE_PATH", "LOGS_DIR", "MCP_TRANSPORT_TYPE", "MCP_LOG_LEVEL", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM",
 					"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_DATE", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_DATE", "INDOUBT_LEDGER", "INDOUBT_POLICY", "HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME":
 					argv = append(argv, "-e", pair)
 				}

@@ -38,77 +38,84 @@ const memoryCheck = `    lands_within: 300ms
       receipt: it.name
 `
 
-func entity(name string) step {
-	return call("create_entities", object{"entities": []object{{"name": name, "entityType": "thing", "observations": []string{"made by a test"}}}})
-}
+// usualDeaths are tried by default. INDOUBT_TEST_MATRIX=all tries every client with each.
+var usualDeaths = map[string]string{"raw JSON-RPC": "hangs", "Go SDK": "before", "TypeScript SDK 2": "after"}
 
-// A server that dies in the middle of a call leaves it in doubt, whichever side
-// of the effect it died on; the same call again is held; and the policy's check
-// tells the two apart.
+// A server that dies in the middle of a call, or hangs, leaves it in doubt, whichever side
+// of the effect it was on; whatever the client, the agent is told; the same call again is
+// held; the policy's check tells the two sides apart; and then there is one effect.
 func TestI2_AServerKilledInTheMiddleOfACallLeavesItInDoubt(t *testing.T) {
 	box := npm(t)
-	for when, wantState := range map[string]string{"before": "failed", "after": "committed"} {
-		t.Run(when, func(t *testing.T) {
-			s := newMCPSite(t, "")
-			policy := strings.NewReplacer("@NODE@", box.node, "@SERVER@", box.memory()[1]).Replace(memoryPolicy)
-			s.writePolicy(policy)
-			once, effects, preload := filepath.Join(s.dir, "once"), filepath.Join(s.dir, "effects"), filepath.Join(s.dir, "kill.mjs")
-			text, err := os.ReadFile("testdata/mcp/kill.mjs")
-			if err == nil {
-				err = os.WriteFile(preload, text, 0o644)
+	for client, agent := range agents {
+		for when, wantState := range map[string]string{"before": "failed", "after": "committed", "hangs": "committed"} {
+			if os.Getenv("INDOUBT_TEST_MATRIX") == "all" || usualDeaths[client] == when {
+				t.Run(client+" "+when, func(t *testing.T) { killedInTheMiddle(t, box, agent, when, wantState) })
 			}
-			need.OK(t, err)
-			s.env = append(s.env, "KILL_ONCE="+once, "EFFECTS="+effects)
-			server := proxied("memory", append([]string{box.node, "--import", preload}, box.memory()[1:]...))
+		}
+	}
+}
 
-			// One that lands, for the check to find later.
-			if out := s.drive(box, script{Command: server, Steps: []step{entity("known")}}); !strings.Contains(out[len(out)-1], `"structuredContent"`) {
-				t.Fatal(out)
-			}
-			need.OK(t, os.WriteFile(once, []byte(when), 0o644))
-			out := s.drive(box, script{Command: server, Steps: []step{entity("doubted")}})
-			if last := out[len(out)-1]; !strings.Contains(last, `"outcome":"unknown"`) && !strings.Contains(last, `"error"`) {
-				t.Errorf("the client was told %s", last)
-			}
-			if _, err := os.Stat(once); err == nil {
-				t.Fatal("the server was not killed")
-			}
-			wantRecorded(t, s.recorded(), map[string]int{"mcp.memory.create_entities committed": 1, "mcp.memory.create_entities uncertain": 1})
-			wantAsked(t, effects, 2)
+func killedInTheMiddle(t *testing.T, box toolbox, agent agentSession, when, wantState string) {
+	s := newMCPSite(t, "")
+	policy := strings.NewReplacer("@NODE@", box.node, "@SERVER@", box.memory()[1]).Replace(memoryPolicy)
+	if when == "hangs" {
+		policy = strings.Replace(policy, "deadline: 20s", "deadline: 4s", 1)
+	}
+	s.writePolicy(policy)
+	once, effects, preload := filepath.Join(s.dir, "once"), filepath.Join(s.dir, "effects"), filepath.Join(s.dir, "kill.mjs")
+	text, err := os.ReadFile("testdata/mcp/kill.mjs")
+	if err == nil {
+		err = os.WriteFile(preload, text, 0o644)
+	}
+	need.OK(t, err)
+	s.env = append(s.env, "KILL_ONCE="+once, "EFFECTS="+effects)
+	server := proxied("memory", append([]string{box.node, "--import", preload}, box.memory()[1:]...))
+	ask := func(name string) string {
+		return agent(s, box, server, toolCall{"create_entities", object{"entities": []object{{"name": name, "entityType": "thing", "observations": []string{"made by a test"}}}}})[0]
+	}
+	const unknown = "not known whether this call took effect"
 
-			// A client that starts again and repeats itself.
-			out = s.drive(box, script{Command: server, Steps: []step{entity("doubted")}})
-			if last := out[len(out)-1]; !strings.Contains(last, `"outcome":"unknown"`) || !strings.Contains(last, `"isError":true`) {
-				t.Errorf("the call in doubt was answered with %s", last)
-			}
-			wantAsked(t, effects, 2)
+	// One that lands, for the check to find later.
+	if said := ask("known"); strings.Contains(said, unknown) {
+		t.Fatal(said)
+	}
+	need.OK(t, os.WriteFile(once, []byte(when), 0o644))
+	said := ask("doubted")
+	if _, err := os.Stat(once); err == nil {
+		t.Fatal("the server was not killed")
+	}
+	wantRecorded(t, s.recorded(), map[string]int{"mcp.memory.create_entities committed": 1, "mcp.memory.create_entities uncertain": 1})
+	wantAsked(t, effects, 2)
+	op := s.doubted("uncertain")
+	need.That(t, strings.Contains(said, unknown) && strings.Contains(said, op.ID), "the client was told %s", said)
 
-			s.writePolicy(policy + memoryCheck)
-			time.Sleep(400 * time.Millisecond) // past lands_within, so that one read can tell
-			op := s.doubted("uncertain")
-			r := s.do("check", op.ID, "--json")
-			got := s.show(op.ID)
-			need.Must(t, got.State == wantState,
-				"state %s, want %s\n%s%s\nreads %+v", got.State, wantState, r.Out, r.Err, got.Reads)
-			if when == "after" && (got.Receipt == nil || *got.Receipt != "doubted") {
-				t.Errorf("receipt %v", got.Receipt)
-			}
-			wantAsked(t, effects, 2)
+	// An agent that starts again and repeats itself.
+	said = ask("doubted")
+	need.That(t, strings.Contains(said, unknown) && strings.Contains(said, op.ID), "the call in doubt was answered with %s", said)
+	wantAsked(t, effects, 2)
 
-			// Now that it is settled: what landed is answered from the record, and what
-			// did not is sent.
-			out = s.drive(box, script{Command: server, Steps: []step{entity("doubted")}})
-			last := out[len(out)-1]
-			asked := 2
-			if when == "before" {
-				asked = 3
-			}
-			need.That(t, !strings.Contains(last, `"outcome":"unknown"`), "the settled call was answered with %s", last)
-			wantAsked(t, effects, asked)
-			if n := strings.Count(strings.Join(readLines(t, filepath.Join(s.dir, "memory.jsonl")), "\n"), `"name":"doubted"`); n != 1 {
-				t.Errorf("it is there %d times", n)
-			}
-		})
+	s.writePolicy(policy + memoryCheck)
+	time.Sleep(400 * time.Millisecond) // past lands_within, so that one read can tell
+	r := s.do("check", op.ID, "--json")
+	got := s.show(op.ID)
+	need.Must(t, got.State == wantState,
+		"state %s, want %s\n%s%s\nreads %+v", got.State, wantState, r.Out, r.Err, got.Reads)
+	if when != "before" && (got.Receipt == nil || *got.Receipt != "doubted") {
+		t.Errorf("receipt %v", got.Receipt)
+	}
+	wantAsked(t, effects, 2)
+
+	// Now that it is settled: what landed is answered from the record, and what did not is
+	// sent.
+	said = ask("doubted")
+	asked := 2
+	if when == "before" {
+		asked = 3
+	}
+	need.That(t, !strings.Contains(said, unknown), "the settled call was answered with %s", said)
+	wantAsked(t, effects, asked)
+	if n := strings.Count(strings.Join(readLines(t, filepath.Join(s.dir, "memory.jsonl")), "\n"), `"name":"doubted"`); n != 1 {
+		t.Errorf("it is there %d times", n)
 	}
 }
 

@@ -1,6 +1,7 @@
 // Loaded before an MCP server (node --import). Notes in the file that EFFECTS
 // names when the server puts a file in place; and while the file that KILL_ONCE
-// names says "before" or "after", kills the process hard at that moment, once.
+// names says "before" or "after", kills the process hard at that moment, once; "hangs" has
+// it never answer what it has done.
 import fs from "node:fs";
 
 const rename = fs.promises.rename;
@@ -14,5 +15,6 @@ fs.promises.rename = async (...args) => {
   if (when === "before") process.kill(process.pid, "SIGKILL");
   const done = await rename(...args);
   if (when === "after") process.kill(process.pid, "SIGKILL");
+  if (when === "hangs") return new Promise(() => { });
   return done;
 };
