@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/ledger/redact"
 	"indoubt/policy/expr"
 )
 
@@ -147,6 +149,38 @@ func sameHeader(was *ledger.Request, name, value string, digest Digest) error {
 		return fmt.Errorf("it was sent with another %s than the downstream's `headers` say", name)
 	}
 	return nil
+}
+
+// Stranger says why a check may be another caller's than the write was, "" where nothing shows
+// that: it is asked with another credential, or with another one of the headers that say who asks.
+func (ds *Downstream) Stranger(was *ledger.Request, asked *HTTPRequest, digest Digest) string {
+	if was == nil || asked == nil {
+		return ""
+	}
+	ds = cmp.Or(ds, &Downstream{})
+	var names []string
+	for name := range was.Callers {
+		if redact.Credential(name) && !ds.SameAccount && !slices.Contains(ds.Callers, name) {
+			names = append(names, name)
+		}
+	}
+	for _, name := range slices.Concat(slices.Sorted(slices.Values(names)), ds.Callers) {
+		now := strings.Join(asked.Header[name], "\n")
+		if known := was.Callers[name]; known != "" || now != "" {
+			made, err := digest(now)
+			if err != nil {
+				return "whether it asks with the " + name + " of the write cannot be told here: " + err.Error()
+			}
+			if made != known {
+				why := "it does not ask with the " + name + " that the write had, so that it may see another account"
+				if redact.Credential(name) {
+					why += "; where both lead to one, say same_account: true"
+				}
+				return why
+			}
+		}
+	}
+	return ""
 }
 
 // sameOrigin makes sure that the headers of a downstream, and the secrets in them, go

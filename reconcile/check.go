@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -188,7 +189,8 @@ func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 		}
 		cause, why := e.positive(ctx, k, held.digest, f.Began, eager)
 		if cause == "" {
-			if why = changedRequest(k, rec, f); why != "" {
+			why = cmp.Or(changedRequest(k, rec, f), k.Downstream.Stranger(rec.Operation.Request, f.request.HTTP, e.digest(ctx)))
+			if why != "" {
 				cause = ledger.CauseUnchecked
 			}
 		}

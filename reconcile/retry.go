@@ -202,7 +202,7 @@ func (e *Engine) showing(ctx context.Context, a *attempt) (s Showing) {
 }
 
 // digest makes the digests that recorders keep of headers, under the ledger's key.
-func (e *Engine) digest(ctx context.Context) policy.Digest {
+func (e *reader) digest(ctx context.Context) policy.Digest {
 	return func(value string) (string, error) {
 		keeper, keeps := e.o.Store.(interface {
 			DigestKey(context.Context) ([]byte, error)

@@ -131,6 +131,39 @@ func TestVerdicts(t *testing.T) {
 	}
 }
 
+// I6: what a check with another credential, or for another account, does not find may be there.
+func TestI6_AnotherCallersCheckProvesNothing(t *testing.T) {
+	const own, other = "Bearer sesame-key", "Bearer other"
+	for name, c := range map[string]struct {
+		policy  string // of the downstream
+		callers map[string]string
+		says    string // "": it is absent
+	}{
+		"the same credential":        {callers: map[string]string{"Authorization": own, "X-Team": "t1"}},
+		"another one":                {callers: map[string]string{"Authorization": other}, says: "does not ask with the Authorization"},
+		"of one account":             {policy: "same_account: true", callers: map[string]string{"Authorization": other}},
+		"in another header":          {callers: map[string]string{"X-Api-Key": "k"}, says: "does not ask with the X-Api-Key"},
+		"none is known of":           {callers: map[string]string{}},
+		"for another account":        {policy: "callers: [X-Team]", callers: map[string]string{"Authorization": own, "X-Team": "t1"}, says: "does not ask with the X-Team"},
+		"so, and the credential too": {policy: "{callers: [X-Team], same_account: true}", callers: map[string]string{"Authorization": other, "X-Team": "t1"}, says: "X-Team"},
+		"for no account":             {policy: "callers: [X-Team]", callers: map[string]string{"Authorization": own}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			more := strings.NewReplacer("{", "", "}", "", ", same", "\n    same").Replace(c.policy)
+			w := newWorld(t, strings.Replace(payPolicy, "    base: %s\n", "    base: %s\n    "+more+"\n", 1))
+			w.known("pay")
+			w.callers = c.callers
+			o := w.doubt("pay", 420)
+			w.pass(pastProof)
+			res := w.read(o.ID)
+			if want := c.says == ""; (res.Read.Verdict == ledger.Absent) != want || !strings.Contains(res.Read.Reason, c.says) {
+				t.Errorf("%s (%s)", res.Read.Verdict, res.Read.Reason)
+			}
+			need.Equal(t, res.Operation.State == ledger.Failed, c.says == "", res.Operation.State)
+		})
+	}
+}
+
 func TestShowsLate(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.side.late = 25 * time.Second

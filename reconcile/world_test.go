@@ -235,9 +235,10 @@ type world struct {
 	engines []*Engine
 	dial    func(ctx context.Context, network, address string) (net.Conn, error) // nil: over TCP
 
-	keyWorks bool   // pipelines send their key along
-	sender   string // who transmits; "pipeline" when empty
-	last     string // an operation
+	callers  map[string]string // who pipelines say they are by, where it is not the policy's credential
+	keyWorks bool              // pipelines send their key along
+	sender   string            // who transmits; "pipeline" when empty
+	last     string            // an operation
 }
 
 // newStore is where a world records. In the soak lane it is a file.
@@ -375,8 +376,16 @@ func (w *world) recorded(kind, body string) *ledger.Request {
 	if kind != "pay" {
 		return nil
 	}
-	return &ledger.Request{Method: "POST", Origin: w.side.URL, Target: "/charges", Header: map[string][]string{"Content-Type": {"application/json"}, "X-Key": {"1"}}, Body: body,
-		Withheld: []string{"Authorization"}, Callers: map[string]string{"Authorization": ledgertest.Caller(w, w.store, "Bearer sesame-key")}}
+	r := &ledger.Request{Method: "POST", Origin: w.side.URL, Target: "/charges", Header: map[string][]string{"Content-Type": {"application/json"}, "X-Key": {"1"}}, Body: body,
+		Withheld: []string{"Authorization"}, Callers: map[string]string{}}
+	said := w.callers
+	if said == nil {
+		said = map[string]string{"Authorization": "Bearer sesame-key"}
+	}
+	for name, value := range said {
+		r.Callers[name] = ledgertest.Caller(w, w.store, value)
+	}
+	return r
 }
 
 // settle ends an attempt.

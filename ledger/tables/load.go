@@ -50,7 +50,11 @@ const GateOpen = `gate >= ? AND gate < ? AND gate <> '' AND state IN ('pending',
 // GateArgs are the arguments of GateOpen.
 func GateArgs(gate string) []any {
 	base := ledger.GateBase(gate)
-	return []any{base, base + "~", gate, gate}
+	end := base + "~"
+	if gate == "" { // nothing holds it
+		end = ""
+	}
+	return []any{base, end, gate, gate}
 }
 
 const gateQuery = `SELECT id FROM operations WHERE ` + GateOpen + ` ORDER BY gate LIMIT 1`

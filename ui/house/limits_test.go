@@ -60,7 +60,7 @@ var long = map[string]int{
 	"ledger/record/command":   6,
 	"ledger/record/httpproxy": 12,
 	"ledger/record/mcpproxy":  20,
-	"ledger/record/roundtrip": 19,
+	"ledger/record/roundtrip": 17,
 	"ledger/redact":           13,
 	"ledger/sqlite":           43,
 	"ledger/tables":           138,

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"indoubt/ledger/redact"
 )
 
 const (
@@ -132,7 +134,7 @@ func (s *spooled) read(req *http.Request, bound int64) error {
 // request, its caller or its source, or says what is written.
 func counts(name string) bool {
 	return slices.Contains([]string{HeaderKey, HeaderSource, HeaderSession, "Content-Type", "Content-Encoding", "Content-Length"}, name) ||
-		slices.Contains(overrides, name) || slices.Contains(telling, name) || isCredential(name)
+		slices.Contains(overrides, name) || slices.Contains(telling, name) || redact.Credential(name)
 }
 
 // Counts reports whether a header has a part in what is recorded of a request.

@@ -13,24 +13,6 @@ import (
 	"indoubt/ledger/redact"
 )
 
-// credentials are headers that say who is asking, as plainName writes them, with the ends of
-// others. A credential is renewed.
-var (
-	credentials = map[string]bool{
-		"authorization": true, "cookie": true, "token": true, "xtoken": true, "apikey": true, "xkey": true,
-		"privatetoken": true, "jobtoken": true, "deploytoken": true, "circletoken": true, "xvaulttoken": true, "xfigmatoken": true, "xgitlabtoken": true,
-	}
-	credentialEnds = []string{"apikey", "authtoken", "accesstoken", "apitoken", "servertoken", "accounttoken", "sessiontoken", "authkey", "accesskey", "secretkey",
-		"subscriptionkey", "applicationkey", "appkey", "password", "secret"}
-)
-
-// isCredential reports whether a header is one. Tokens that change with every request (against
-// forgery, for tracing) are none: they would keep a caller from its own answer.
-func isCredential(name string) bool {
-	plain := redact.PlainName(name)
-	return credentials[plain] || hasAny(plain, credentialEnds, strings.HasSuffix)
-}
-
 // isCaller reports whether the policy says that a header tells callers apart.
 func (w *httpWrite) isCaller(name string) bool {
 	return hasAny(name, w.rule.Callers, strings.EqualFold)
@@ -47,12 +29,12 @@ func (w *httpWrite) mayTell(name string) bool {
 // finished answer is given away. Under a key that the caller gave, `callers` names what counts
 // beside the credential.
 func (w *httpWrite) counts(name string) bool {
-	return w.isCaller(name) || w.countsElse(name) && (!w.given || w.rule.Callers == nil || isCredential(name))
+	return w.isCaller(name) || w.countsElse(name) && (!w.given || w.rule.Callers == nil || redact.Credential(name))
 }
 
 // countsElse is counts of what was recorded while other headers told callers apart, or none.
 func (w *httpWrite) countsElse(name string) bool {
-	return w.isCaller(name) || !isCredential(name) || !w.rule.SameAccount && w.t.Scope == ""
+	return w.isCaller(name) || !redact.Credential(name) || !w.rule.SameAccount && w.t.Scope == ""
 }
 
 // parts reports whether a header in which two requests differ makes their callers two: it is said
@@ -114,7 +96,7 @@ func (w *httpWrite) scope() (string, error) {
 		scope += " " + w.t.Scope
 	}
 	byCredential := w.given && len(w.rule.KeyFrom) == 0 && w.t.Scope == "" && !w.rule.SameAccount
-	said := w.saying(func(name string) bool { return w.isCaller(name) || byCredential && isCredential(name) })
+	said := w.saying(func(name string) bool { return w.isCaller(name) || byCredential && redact.Credential(name) })
 	if u := w.req.URL.User; u != nil && byCredential {
 		said = append(said, u.String())
 	}
@@ -161,7 +143,7 @@ func (w *httpWrite) policyLine(names []string) string {
 	}
 	var own, others, lines []string
 	for _, name := range names {
-		if isCredential(name) {
+		if redact.Credential(name) {
 			own = append(own, name)
 		} else {
 			others = append(others, name)

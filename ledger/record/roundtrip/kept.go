@@ -58,7 +58,7 @@ func (w *httpWrite) kept(out sent) *ledger.Request {
 	u.RawQuery = out.query
 	r.Target = u.RequestURI()
 	for name, values := range w.req.Header {
-		tells := w.isCaller(name) && !isCredential(name) || saysWhat(name) || name == "Prefer"
+		tells := w.isCaller(name) && !redact.Credential(name) || saysWhat(name) || name == "Prefer"
 		switch {
 		case !w.isCaller(name) && isNoise(name), strings.EqualFold(name, w.rule.KeyHeader):
 		case tells && !holdsSecret(name+": "+strings.Join(values, ", ")):
