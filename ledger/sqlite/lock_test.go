@@ -101,3 +101,29 @@ func TestAClosedWaitLetsGo(t *testing.T) {
 		need.OK(t, next.close())
 	}
 }
+
+// Who gave a wait for the lock up, and writes nothing more, does not keep the lock that it
+// still gets; who comes back gets it.
+func TestI10_AWaitThatWasGivenUpKeepsNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "ledger.db")
+	need.OK(t, os.WriteFile(path, nil, 0o600))
+	at := func() *writeLock { return need.Get(newWriteLock(path))(t) }
+	holder, idle, next := at(), at(), at()
+	taken := func(what string, g *writeLock, patience time.Duration, want bool) {
+		t.Helper()
+		ok, err := g.acquire(patience)
+		need.Must(t, ok == want && err == nil, "%s: %v, %v", what, ok, err)
+	}
+	for range 20 {
+		taken("the first", holder, 30*time.Second, true)
+		taken("who gives up", idle, time.Millisecond, false)
+		holder.release()
+		taken("the next one", next, 30*time.Second, true)
+		taken("who gives up again", idle, time.Millisecond, false)
+		taken("and once more", idle, time.Millisecond, false)
+		next.release()
+		taken("who came back", idle, 30*time.Second, true)
+		idle.release()
+	}
+}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -14,7 +15,11 @@ import (
 // that the one that comes back lets it through first.
 type writeLock struct {
 	next, lock *os.File
-	waiting    chan error // a wait that outlived its acquire
+
+	mu      sync.Mutex
+	waiting bool       // it is waited for; the wait outlives its acquire
+	wanted  bool       // and by an acquire
+	got     chan error // what the wait gave to that
 }
 
 func newWriteLock(path string) (*writeLock, error) {
@@ -27,13 +32,38 @@ func newWriteLock(path string) (*writeLock, error) {
 		lock.Close()
 		return nil, err
 	}
-	return &writeLock{next: next, lock: lock}, nil
+	return &writeLock{next: next, lock: lock, got: make(chan error, 1)}, nil
 }
 
 // acquire waits at most patience. It returns false when the time ran out; the wait
 // goes on, and the next acquire takes it over. Only one goroutine calls it.
 func (g *writeLock) acquire(patience time.Duration) (bool, error) {
-	if g.waiting == nil {
+	if ok, err := g.want(); ok || err != nil {
+		return ok, err
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case err := <-g.got:
+		return err == nil, err
+	case <-timer.C:
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.wanted = false
+	select {
+	case err := <-g.got: // just now
+		return err == nil, err
+	default:
+		return false, nil
+	}
+}
+
+// want takes the lock where it is free, and else has it waited for.
+func (g *writeLock) want() (bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.waiting {
 		first, err := try(g.next)
 		if err != nil {
 			return false, err
@@ -43,18 +73,25 @@ func (g *writeLock) acquire(patience time.Duration) (bool, error) {
 				return ok, errors.Join(err, flock(g.next, unix.LOCK_UN))
 			}
 		}
-		waiting := make(chan error, 1)
-		go func() { waiting <- g.queue(first) }()
-		g.waiting = waiting
+		g.waiting = true
+		go func() { g.hand(g.queue(first)) }()
 	}
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case err := <-g.waiting:
-		g.waiting = nil
-		return err == nil, err
-	case <-timer.C:
-		return false, nil
+	g.wanted = true
+	return false, nil
+}
+
+// hand gives what a wait has brought to the acquire that wants it. Where none does any more,
+// nobody would let the lock go again.
+func (g *writeLock) hand(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = false
+	switch {
+	case g.wanted:
+		g.wanted = false
+		g.got <- err
+	case err == nil:
+		g.release()
 	}
 }
 
