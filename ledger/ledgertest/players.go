@@ -178,6 +178,10 @@ func PlayedRight(t testing.TB, n, rounds, begins int, env ...string) {
 // Crowd is how many processes play how many rounds, and begin one request how often: few in
 // the slow lane. INDOUBT_CROWD_ROUNDS=20 is what was promised.
 func Crowd(t testing.TB) (n, rounds, begins int) {
-	rounds = need.Get(strconv.Atoi(cmp.Or(os.Getenv("INDOUBT_CROWD_ROUNDS"), "2")))(t)
+	few := "2"
+	if Racing {
+		few = "1"
+	}
+	rounds = need.Get(strconv.Atoi(cmp.Or(os.Getenv("INDOUBT_CROWD_ROUNDS"), few)))(t)
 	return min(24, 8*rounds), rounds, 10 * rounds
 }
