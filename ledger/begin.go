@@ -78,9 +78,18 @@ type BeginResult struct {
 	Operation Operation
 	Attempt   Attempt
 	Why       string
-	Gated     bool // the operation has another name; it asks the same
-	Told      bool // it is told once: who asks again, begins
-	Like      bool // it is another call of the same tool
+	Gated     bool   // the operation has another name; it asks the same
+	Told      bool   // it is told once: who asks again, begins
+	Like      bool   // it is another call of the same tool
+	Change    string // with AnswerBegun: the change id of the begin
+}
+
+// Handle is what names the attempt that was begun to who may settle it; "" where none was.
+func (r BeginResult) Handle() Handle {
+	if r.Answer != AnswerBegun {
+		return Handle{}
+	}
+	return Handle{r.Operation.ID, r.Attempt.N, r.Change}
 }
 
 const (
@@ -144,6 +153,7 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 	if applied.After.ID != "" && !res.Gated {
 		res.Operation = applied.After
 	}
+	res.Change = req.ChangeID
 	return res, nil
 }
 
@@ -158,7 +168,7 @@ func (res BeginResult) ofAnother(req BeginRequest) bool {
 // may send only if the attempt it made is still the live one.
 func repeatedBegin(o Operation, req BeginRequest) (BeginResult, error) {
 	if o.LiveAttempt == req.AttemptID {
-		return BeginResult{Answer: AnswerBegun, Operation: o,
+		return BeginResult{Answer: AnswerBegun, Operation: o, Change: req.ChangeID,
 			Attempt: Attempt{ID: req.AttemptID, OperationID: o.ID, N: o.AttemptCount, DeadlineAt: o.DeadlineAt}}, nil
 	}
 	return BeginResult{Answer: AnswerInDoubt, Operation: o}, nil

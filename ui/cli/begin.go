@@ -63,7 +63,7 @@ func (w *requestFlags) request(a *app, needInput bool) (record.Request, error) {
 	if w.dryRun {
 		out.Wait, out.Reconcile = false, false
 	}
-	out.Deadline, err = sendDeadline(w.deadline)
+	out.Deadline, err = sendDeadline("--deadline", w.deadline)
 	return out, err
 }
 
@@ -114,10 +114,10 @@ func positive(flag, s string) (time.Duration, error) {
 }
 
 // sendDeadline parses the deadline of an attempt; 0 is the kind's.
-func sendDeadline(s string) (time.Duration, error) {
-	d, err := positive("--deadline", s)
+func sendDeadline(flag, s string) (time.Duration, error) {
+	d, err := positive(flag, s)
 	if err == nil && d != 0 && (d < ledger.MinDeadline || d > ledger.MaxDeadline) {
-		err = usage(fmt.Sprintf("--deadline %s is not between %s and %.0fd", s, ledger.MinDeadline, ledger.MaxDeadline.Hours()/24), "write --deadline 90s, 30m or 2h")
+		err = usage(fmt.Sprintf("%s %s is not between %s and %.0fd", flag, s, ledger.MinDeadline, ledger.MaxDeadline.Hours()/24), "write "+flag+" 90s, 30m or 2h")
 	}
 	return d, err
 }
@@ -282,9 +282,10 @@ func newBeginCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "begin --kind K --input JSON|--key K", GroupID: groupRecord,
 		Short: "Record the intent to write, before writing",
-		Long: `Records the intent to write and prints id, attempt, key and token. Exit code 0
-means that you, and nobody else, must send now; then say what became of it
-with "indoubt settle ATTEMPT". Every other exit code means: do not send.
+		Long: `Records the intent to write and prints id, handle, deadline, key and token. Exit
+code 0 means that you, and nobody else, must send now, before the deadline; then say
+what became of it with "indoubt settle HANDLE". Who has the handle may do that: it is
+shown to no one else. Every other exit code means: do not send.
   6 in doubt   7 in progress   8 key used with another input   9 finished already
 
 With --once it counts as done when it is recorded, and needs no settle: of many
@@ -343,11 +344,11 @@ func begin(ctx context.Context, a *app, request record.Request, once, dryRun boo
 			return
 		}
 		if once {
-			w.Printf("id       %s\nkey      %s\n", res.Operation.ID, res.Operation.KeyToSend())
+			w.Printf("id        %s\nkey       %s\n", res.Operation.ID, res.Operation.KeyToSend())
 			return
 		}
-		w.Printf("id       %s\nattempt  %s\nkey      %s\ntoken    %s\n", res.Operation.ID, res.Attempt.ID,
-			res.Operation.KeyToSend(), res.Operation.Token)
+		w.Printf("id        %s\nhandle    %s\ndeadline  %s\nkey       %s\ntoken     %s\n", res.Operation.ID, res.Handle(),
+			res.Attempt.DeadlineAt.UTC().Format(time.RFC3339), res.Operation.KeyToSend(), res.Operation.Token)
 	})
 }
 
@@ -355,13 +356,15 @@ func begin(ctx context.Context, a *app, request record.Request, once, dryRun boo
 type begunJSON struct {
 	operationJSON
 	Answer  ledger.BeginAnswer `json:"answer"`
-	Attempt *string            `json:"attempt"` // to be settled; null when nothing is to be sent
+	Attempt *string            `json:"attempt"` // to be sent; null when nothing is
+	Handle  *string            `json:"handle"`  // with which it is settled
 	N       int                `json:"n,omitempty"`
 	Why     *string            `json:"why,omitempty"`
 }
 
 func (a *app) begunJSON(ctx context.Context, res ledger.BeginResult) begunJSON {
-	return begunJSON{a.operation(ctx, res.Operation), res.Answer, text(res.Attempt.ID), res.Attempt.N, text(res.Why)}
+	return begunJSON{a.operation(ctx, res.Operation), res.Answer, text(res.Attempt.ID), text(res.Handle().String()),
+		res.Attempt.N, text(res.Why)}
 }
 
 // operation is one operation as the commands print it, read anew where it can be.

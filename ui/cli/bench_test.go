@@ -133,9 +133,9 @@ var pipeline = ledger.Actor{Name: "billing", OSUser: "billing", Host: "batch-2",
 func id(n int) string { return fmt.Sprintf("019808a1-00%02x-7000-8000-0000000000%02x", n, n) }
 
 // begin records the n-th operation, with an attempt in flight.
-func (b *bench) begin(n int, kind string, input string) (attempt string) {
+func (b *bench) begin(n int, kind string, input string) (handle string) {
 	b.Helper()
-	attempt = strings.Replace(id(n), "-00", "-aa", 1)
+	attempt := strings.Replace(id(n), "-00", "-aa", 1)
 	fingerprint := need.Get(ledger.Fingerprint(json.RawMessage(input)))(b)
 	k := b.kind(kind)
 	req := ledger.BeginRequest{
@@ -152,7 +152,7 @@ func (b *bench) begin(n int, kind string, input string) (attempt string) {
 	res, err := ledger.Begin(context.Background(), b.open(), req)
 	need.Must(b, err == nil && res.Answer == ledger.AnswerBegun, "begin: %v %v", res, err)
 	b.price(n)
-	return attempt
+	return res.Handle().String()
 }
 
 func (b *bench) kind(name string) *policy.Kind {

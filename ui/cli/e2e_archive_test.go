@@ -124,7 +124,7 @@ func TestI10_E2E_KilledArchive(t *testing.T) {
 	if r := s.must(3, "show", ids[3]); !strings.Contains(r.Out+r.Err, "--archive") {
 		t.Errorf("where it may be is not said: %s%s", r.Out, r.Err)
 	}
-	if r := s.must(3, "settle", ledger.NewID(), "--outcome", "committed"); !strings.Contains(r.Err, "no attempt") || !strings.Contains(r.Err, "zgrep -h KEY") {
+	if r := s.must(3, "settle", ledger.Handle{Operation: ledger.NewID(), N: 1, Change: ledger.NewID()}.String(), "--outcome", "committed"); !strings.Contains(r.Err, "no attempt") || !strings.Contains(r.Err, "zgrep -h KEY") {
 		t.Errorf("that the operation of a late answer may be archived is not said: %s%s", r.Out, r.Err)
 	}
 	if r := s.must(0, "archive", "list", "--from", dir); !strings.Contains(r.Out, "ok") || strings.Contains(r.Out, "damaged") {

@@ -110,7 +110,7 @@ func TestI1_E2E_ABeginAndASettleThatAreCut(t *testing.T) {
 				}
 				r, through := pgtest.Through(t, s.ledger)
 				r.ArmAt("receipt-"+name, answer)
-				settle := []string{"settle", s.show(o.ID).Attempts[0].ID, "--outcome", "committed", "--receipt", "receipt-" + name}
+				settle := []string{"settle", s.handle(o.ID), "--outcome", "committed", "--receipt", "receipt-" + name}
 				res := s.do(append([]string{"--ledger", through}, settle...)...)
 				need.That(t, res.Exit == 1 && strings.Contains(res.Err, "cannot tell whether the change is recorded"), "settle: exit %d\n%s", res.Exit, res.Err)
 				need.Equal(t, recorded("committed"), want, "settled")

@@ -56,7 +56,7 @@ func TestI10_E2E_EveryCallOnTheLedgerFails(t *testing.T) {
 			return []string{"begin", "--kind", "post", "--key", fmt.Sprint("new-", n), "--input", "{}"}
 		},
 		"settle": func(n int) []string {
-			return []string{"settle", fmt.Sprint("flying-", n, ".a"), "--outcome", "committed", "--receipt", "r"}
+			return []string{"settle", s.handle(fmt.Sprint("flying-", n)), "--outcome", "committed", "--receipt", "r"}
 		},
 		"confirm": func(n int) []string { return []string{"confirm", fmt.Sprint("doubt-", n, "@2"), "--reason", "seen"} },
 	}

@@ -124,15 +124,15 @@ func (a *arena) command(key string) {
 func (a *arena) pipeline(key string) {
 	request := fmt.Sprintf(`"customer":"c","currency":"usd","amount":700,"note":%q`, key)
 	r := a.doomed("begin", "begin", "--json", "--kind", "charge", "--key", key, "--input", "{"+request+"}", "--token-sent")
-	var begun struct{ Attempt, Token string }
+	var begun struct{ Handle, Token string }
 	if r.Exit != 0 || json.Unmarshal(r.Status.Data, &begun) != nil {
 		return
 	}
 	a.heard(key, "begun")
 	id := a.send(a.down.URL()+"/v1/payment_intents", key, fmt.Sprintf(`{%s,"metadata":{"indoubt":%q}}`, request, begun.Token))
-	settle := []string{"settle", begun.Attempt, "--outcome", "uncertain", "--error", "no answer"}
+	settle := []string{"settle", begun.Handle, "--outcome", "uncertain", "--error", "no answer"}
 	if id != "" {
-		settle = []string{"settle", begun.Attempt, "--outcome", "committed", "--receipt", id}
+		settle = []string{"settle", begun.Handle, "--outcome", "committed", "--receipt", id}
 	}
 	if a.doomed("settle", settle...).Exit == 0 && id != "" {
 		a.heard(key, "committed")

@@ -34,7 +34,7 @@ func TestI9_E2E_AStoppedPipelineReportsLate(t *testing.T) {
 func TestI9_E2E_LateDisagreementIsShown(t *testing.T) {
 	s := newSite(t)
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
-	attempt := op.Attempts[0].ID
+	attempt := s.handle(op.ID)
 	s.must(0, "deny", seen(op), "--reason", "not in the dashboard")
 	s.do("settle", attempt, "--outcome", "committed", "--receipt", "pi_1")
 	after := s.show(op.ID)

@@ -111,7 +111,7 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 		{1, "out", "indoubt_reader", []string{"list"}},
 		{101, "out", "indoubt_reader", post},
 		{105, "looker", "indoubt_writer", post},
-		{5, "looker", "indoubt_writer", []string{"settle", "x", "--outcome", "uncertain"}},
+		{5, "looker", "indoubt_writer", []string{"settle", s.handle(s.only().ID), "--outcome", "committed"}},
 		{5, "looker", "indoubt_operator", []string{"hold", "--all", "--reason", "r"}},
 		{5, "looker", "indoubt_engine", []string{"check"}},
 		{5, "ci", "indoubt_operator", []string{"confirm", doubt, "--reason", "r"}},

@@ -392,16 +392,25 @@ func (s *site) show(id string) operation {
 }
 
 // begin records a request the way a pipeline does that sends by itself.
-func (s *site) begin(kind, key, input string, more ...string) (op operation, attempt string) {
+func (s *site) begin(kind, key, input string, more ...string) (op operation, handle string) {
 	s.Helper()
 	r := s.must(0, append([]string{"begin", "--json", "--kind", kind, "--key", key, "--input", input}, more...)...)
 	var data struct {
-		ID, Attempt, Key, Token string
+		ID, Handle, Key, Token string
 	}
 	if err := json.Unmarshal(r.Status.Data, &data); err != nil {
 		s.Fatalf("begin: %v\n%s", err, r.Out)
 	}
-	return s.show(data.ID), data.Attempt
+	return s.show(data.ID), data.Handle
+}
+
+// handle is that of the first attempt of an operation that another recorder began.
+func (s *site) handle(id string) string {
+	s.Helper()
+	store := need.Get(open.Open(s.Context(), s.ledger, open.Options{ReadOnly: true}))(s)
+	defer store.Close()
+	first := need.Get(store.History(s.Context(), ledger.HistoryQuery{Operation: id, Limit: 1}))(s)[0]
+	return ledger.Handle{Operation: id, N: 1, Change: first.ID}.String()
 }
 
 // doubtful is an operation whose first attempt ended without an answer.

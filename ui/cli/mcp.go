@@ -85,7 +85,7 @@ The configuration of an MCP client is rewritten by indoubt mcp install.`,
 func (c mcpCommand) serve(ctx context.Context, argv []string, flags mcpFlags) error {
 	o := mcpproxy.Options{In: c.stdin, Out: c.rawOut}
 	var err error
-	if o.Deadline, err = sendDeadline(flags.deadline); err != nil {
+	if o.Deadline, err = sendDeadline("--deadline", flags.deadline); err != nil {
 		return err
 	}
 	if err := c.server(&o, argv, flags); err != nil {

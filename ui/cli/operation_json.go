@@ -234,7 +234,7 @@ type eventJSON struct {
 }
 
 func oneEventJSON(e ledger.Event) eventJSON {
-	return eventJSON{e.Seq, e.ID, text(e.OperationID), text(e.Incident), moment(e.At), e.Verb, e.Actor, e.Reason, text(string(e.From)), text(string(e.To)), e.Version, raw(e.Detail)}
+	return eventJSON{e.Seq, e.PublicID(), text(e.OperationID), text(e.Incident), moment(e.At), e.Verb, e.Actor, e.Reason, text(string(e.From)), text(string(e.To)), e.Version, raw(e.Detail)}
 }
 
 // text is nil for the empty string.

@@ -96,7 +96,7 @@ kinds:
 	}
 	begun := in(object("begin", "--kind", "mail", "--key", "a", "--token-sent"), "data")
 	id, _ := in(begun, "id").(string)
-	attempt, _ := in(begun, "attempt").(string)
+	attempt, _ := in(begun, "handle").(string)
 	doubt := object("settle", attempt, "--outcome", "uncertain", "--error-class", "timeout")
 	odds := in(doubt, "data")
 	checked := object("check", id)
@@ -124,7 +124,7 @@ kinds:
 	var also string
 	for _, key := range []string{"b", "c"} {
 		begun := in(object("begin", "--kind", "mail", "--key", key), "data")
-		attempt, _ := in(begun, "attempt").(string)
+		attempt, _ := in(begun, "handle").(string)
 		settled := in(object("settle", attempt, "--outcome", "uncertain"), "data")
 		also, _ = in(begun, "id").(string)
 		if key == "b" {

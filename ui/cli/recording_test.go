@@ -21,7 +21,7 @@ import (
 // begunRead is what the tests look at of begin, settle and run.
 type begunRead struct {
 	ID, Key, Token, State, Title, Answer string
-	Attempt                              *string
+	Attempt, Handle                      *string
 	Exit                                 *int
 	ExitCode                             int    `json:"exit_code"`
 	Class                                string `json:"error_class"`
@@ -61,7 +61,7 @@ func TestBeginAndSettle(t *testing.T) {
 		a.Error.SafeNewKey || a.Error.Operation == "" || a.Error.Reconcile != "indoubt check "+a.Error.Operation {
 		t.Errorf("%+v", a.Error)
 	}
-	if a := b.json(0, "settle", *first.Attempt, "--outcome", "committed", "--receipt", "ch_1", "--result", `{"id":"ch_1"}`); a.Effect != effectUpdated || a.begun(t).State != "committed" {
+	if a := b.json(0, "settle", *first.Handle, "--outcome", "committed", "--receipt", "ch_1", "--result", `{"id":"ch_1"}`); a.Effect != effectUpdated || a.begun(t).State != "committed" {
 		t.Errorf("a late answer: %s %s", a.Effect, a.Data)
 	}
 	a = b.json(9, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge)
@@ -72,6 +72,7 @@ func TestBeginAndSettle(t *testing.T) {
 }
 
 func TestSettleIsRepeatable(t *testing.T) {
+	t.Run("I3_TheHandleIsShownToNoOneElse", handleIsShownToNoOneElse)
 	b := newBench(t)
 	attempt := b.begin(1, "legacy.charge", charge)
 	b.json(2, "settle", attempt)
@@ -84,7 +85,7 @@ func TestSettleIsRepeatable(t *testing.T) {
 	}
 	b.json(2, "settle", attempt, "--outcome", "failed", "--proof", "hope")
 	b.json(2, "settle", attempt, "--outcome", "committed", "--effect", "vanished")
-	b.json(3, "settle", ledger.NewID(), "--outcome", "committed")
+	b.json(3, "settle", ledger.Handle{Operation: ledger.NewID(), N: 1, Change: ledger.NewID()}.String(), "--outcome", "committed")
 	b.json(5, "settle", attempt, "--outcome", "committed", "--read-only")
 	before := b.lastEvent()
 	if a := b.json(0, "settle", attempt, "--outcome", "failed", "--proof", "refused", "--dry-run"); a.Effect != effectWouldUpdate || a.begun(t).State != "failed" || b.lastEvent() != before {
@@ -130,7 +131,7 @@ func TestBeginDeduplicatesEvents(t *testing.T) {
 	}
 	first := event(0, "evt_1").begun(t)
 	event(7, "evt_1") // delivered again while the first is at it
-	b.json(0, "settle", *first.Attempt, "--outcome", "committed")
+	b.json(0, "settle", *first.Handle, "--outcome", "committed")
 	for range 2 {
 		if a := event(9, "evt_1"); a.Error.Code != "finished" || a.Effect != effectNoop {
 			t.Errorf("%s %+v", a.Effect, a.Error)

@@ -15,7 +15,7 @@ func TestI9_E2E_ALateAnswerBelongsToItsAttempt(t *testing.T) {
 	s := newSite(t)
 	s.writePolicy(strings.Replace(kinds, "deadline: 6s\n    timeout: 2s", "deadline: 20s\n    timeout: 10s", 1)) // two commands are run meanwhile
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
-	first := op.Attempts[0].ID
+	first := s.handle(op.ID)
 	s.down.Meet(drill.Trouble{Fault: drill.HangBefore, Times: 1})
 	second := s.start("retry", seen(op), "--reason", "the key is remembered")
 	s.eventually("the second attempt is in flight", func() bool { return s.down.Hung() == 1 })

@@ -267,11 +267,11 @@ func TestI5_ARetryBesideALandedSameInputOperationIsARisk(t *testing.T) {
 func TestI5_AnotherNoteMakesNoOtherInvoice(t *testing.T) {
 	b, _ := newShopBench(t)
 	begin := func(key, input string) (id, attempt string) {
-		var begun struct{ ID, Attempt string }
-		if err := json.Unmarshal(b.json(0, "begin", "--kind", "invoiced", "--key", key, "--input", input).Data, &begun); err != nil || begun.Attempt == "" {
+		var begun struct{ ID, Handle string }
+		if err := json.Unmarshal(b.json(0, "begin", "--kind", "invoiced", "--key", key, "--input", input).Data, &begun); err != nil || begun.Handle == "" {
 			t.Fatal(err, begun)
 		}
-		return begun.ID, begun.Attempt
+		return begun.ID, begun.Handle
 	}
 	first, attempt := begin("A", `{"invoice":"INV-1","note":"first"}`)
 	b.want(0, "settle", attempt, "--outcome", "committed", "--receipt", "ch_0")
@@ -293,9 +293,9 @@ func TestI9_WhatWasLostAndSentAgainIsListed(t *testing.T) {
 	res := need.Get(ledger.Begin(t.Context(), lost.open(), req))(t)
 	b.now = b.now.Add(time.Second)
 	again := req
-	again.ChangeID, again.OperationID, again.AttemptID, again.Token = "again-c", "again", "again.1", "u"
+	again.ChangeID, again.OperationID, again.AttemptID, again.Token = ledger.NewID(), "again", "again.1", "u"
 	_ = need.Get(ledger.Begin(t.Context(), b.open(), again))(t)
-	b.want(0, "settle", "again.1", "--outcome", "committed", "--receipt", "r-again")
+	b.want(0, "settle", "again.1."+again.ChangeID, "--outcome", "committed", "--receipt", "r-again")
 	settle := ledger.SettleRequest{ChangeID: "lost-s", AttemptID: "lost.1", Outcome: ledger.OutcomeCommitted, Receipt: "r-lost", Status: -1, Actor: req.Actor}
 	need.Equal(t, need.Get(ledger.SettleSent(t.Context(), b.open(), ledger.SentOf(req, res), settle))(t).After.KeyLive, false, "holds the key")
 	out := b.want(0, "list", "lane:conflict")

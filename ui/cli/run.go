@@ -355,7 +355,7 @@ func replayed(res command.Result) string {
 func runVerdict(res command.Result) (code, message string) {
 	switch {
 	case !res.Recorded:
-		settle := fmt.Sprintf("indoubt settle %s --outcome %s", res.Attempt.ID, res.Outcome.Outcome)
+		settle := fmt.Sprintf("indoubt settle %s --outcome %s", res.Handle(), res.Outcome.Outcome)
 		if res.Outcome.Proof != "" {
 			settle += " --proof " + string(res.Outcome.Proof)
 		}

@@ -6,18 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/ledger/record"
 	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
 // settleFlags say what became of an attempt.
 type settleFlags struct {
-	outcome, proof, class, errorText, receipt, result, effect string
-	tokenSent, already, dryRun                                bool
+	outcome, proof, class, errorText, receipt, result, effect, extend string
+	tokenSent, already, dryRun                                        bool
 }
 
 // settleCommand records what became of an attempt.
@@ -26,15 +28,19 @@ type settleCommand struct{ *app }
 func newSettleCommand(a *app) *cobra.Command {
 	var flags settleFlags
 	cmd := &cobra.Command{
-		Use: "settle ATTEMPT --outcome committed|failed|uncertain", GroupID: groupRecord,
+		Use: "settle HANDLE --outcome committed|failed|uncertain", GroupID: groupRecord,
 		Short: "Record what became of an attempt",
-		Long: `Records what became of one attempt. "failed" says that it had no effect and needs
---proof of that: the other side refused it, or nothing was sent. An exit code is
-no proof; when in doubt, say "uncertain".
-An answer that comes late is recorded too, and never overwrites a decision.`,
-		Example: `  indoubt settle 0198c1de-… --outcome committed --receipt ch_1 --result '{"id":"ch_1"}'
-  indoubt settle 0198c1de-… --outcome uncertain --error-class timeout --error "no answer after 30s"`,
-		Args: exactly("an attempt"), ValidArgsFunction: first(completion{a}.attempts),
+		Long: `Records what became of one attempt, by the handle that "indoubt begin" printed. At a
+terminal a person may name the attempt instead; that is recorded as theirs.
+"failed" says that it had no effect and needs --proof of that: the other side refused
+it, or nothing was sent. An exit code is no proof; when in doubt, say "uncertain".
+An answer that comes late is recorded too, and never overwrites a decision.
+With --extend it is in flight still: its deadline is at least that far from now. Who
+sends ends it before its deadline passes; one that has passed is not moved.`,
+		Example: `  indoubt settle "$handle" --outcome committed --receipt ch_1 --result '{"id":"ch_1"}'
+  indoubt settle "$handle" --outcome uncertain --error-class timeout --error "no answer after 30s"
+  indoubt settle "$handle" --extend 10m`,
+		Args: exactly("a handle"), ValidArgsFunction: first(completion{a}.attempts),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return settleCommand{a}.settle(cmd.Context(), args[0], flags)
 		},
@@ -49,14 +55,21 @@ An answer that comes late is recorded too, and never overwrites a decision.`,
 	f.StringVar(&flags.effect, "effect", "", "created, updated, deleted or noop")
 	f.BoolVar(&flags.tokenSent, "token-sent", false, "the token was inside what was sent")
 	f.BoolVar(&flags.already, "already", false, "committed, because an earlier attempt's effect is there")
+	f.StringVar(&flags.extend, "extend", "", "move its deadline to this time from now, instead of settling it")
 	f.BoolVar(&flags.dryRun, "dry-run", false, "say what would happen and record nothing")
 	return cmd
 }
 
 // request turns the flags into what the ledger is told.
-func (s settleFlags) request(attempt string) (ledger.SettleRequest, error) {
-	req := ledger.SettleRequest{AttemptID: strings.TrimSpace(attempt), Outcome: ledger.Outcome(s.outcome), ErrorClass: ledger.ErrorClass(s.class),
+func (s settleFlags) request(inFlight bool) (ledger.SettleRequest, error) {
+	req := ledger.SettleRequest{Outcome: ledger.Outcome(s.outcome), ErrorClass: ledger.ErrorClass(s.class),
 		Error: s.errorText, Receipt: s.receipt, EffectWord: s.effect, Already: s.already, TokenSent: s.tokenSent, Status: -1}
+	if inFlight {
+		if s.outcome != "" || s.dryRun {
+			return req, usage("--extend says that it is in flight still, and settles nothing", "leave the other options out")
+		}
+		return req, nil
+	}
 	switch req.Outcome {
 	case ledger.OutcomeCommitted, ledger.OutcomeUncertain:
 		if s.proof != "" {
@@ -94,8 +107,31 @@ func (s settleFlags) request(attempt string) (ledger.SettleRequest, error) {
 	return req, nil
 }
 
-func (c settleCommand) settle(ctx context.Context, attempt string, flags settleFlags) error {
-	req, err := flags.request(attempt)
+// attempt finds what is to be settled: the attempt of a handle, or the one that a person at
+// a terminal names, as by is then.
+func (c settleCommand) attempt(ctx context.Context, named string) (a ledger.Attempt, by ledger.Actor, err error) {
+	h, unfit := ledger.ParseHandle(named)
+	if unfit == nil {
+		a, err = h.Attempt(ctx, c.store)
+		return a, by, err
+	}
+	if !c.terminal() {
+		return a, by, usage(unfit.Error(), "pass on the word that `indoubt begin` printed as the handle\na person names the attempt, at a terminal")
+	}
+	rec, err := c.store.Read(ctx, ledger.Locator{AttemptID: named})
+	if err != nil {
+		return a, by, err
+	}
+	return *rec.Attempt(named), c.actor(), nil
+}
+
+func (c settleCommand) settle(ctx context.Context, named string, flags settleFlags) error {
+	named = strings.TrimSpace(named)
+	longer, err := sendDeadline("--extend", flags.extend)
+	if err != nil {
+		return err
+	}
+	req, err := flags.request(longer != 0)
 	if err != nil {
 		return err
 	}
@@ -118,10 +154,18 @@ func (c settleCommand) settle(ctx context.Context, attempt string, flags settleF
 		c.warnf("the policy cannot be read, and says what in an answer is secret: the result is not kept: %v", broken)
 		req.Result = nil
 	}
-	applied, err := r.Settle(ctx, req)
+	a, by, err := c.attempt(ctx, named)
+	if err == nil && longer != 0 {
+		return c.extend(ctx, r, a, longer)
+	}
+	var applied ledger.Applied
+	if req.AttemptID, req.Actor = a.ID, by; err == nil {
+		applied, err = r.Settle(ctx, req)
+	}
 	if errors.Is(err, ledger.ErrNotFound) {
-		err = &failure{Code: "not_found", Message: fmt.Sprintf("there is no attempt %q: nothing is recorded", req.AttemptID),
-			Hint: "`indoubt begin` prints the attempt; check --ledger / INDOUBT_LEDGER\nif the ledger has lost it, record it under its kind, its key and when it was sent:\n" + importLine(req), cause: err}
+		err = &failure{Code: "not_found", Message: fmt.Sprintf("this ledger has no attempt `%s`: nothing is recorded", named),
+			Hint: "check --ledger / INDOUBT_LEDGER: the handle may be of another one\n" +
+				"if the ledger has lost it, record it under its kind, its key and when it was sent:\n" + importLine(named, req), cause: err}
 		return orArchived(ctx, c.store, err, "its operation may be archived: `zgrep -h KEY` in the directory of its files, or check --ledger / INDOUBT_LEDGER")
 	}
 	if err != nil {
@@ -158,9 +202,24 @@ func (c settleCommand) settle(ctx context.Context, attempt string, flags settleF
 	})
 }
 
+// extend moves the deadline of an attempt in flight.
+func (c settleCommand) extend(ctx context.Context, r *record.Recorder, a ledger.Attempt, longer time.Duration) error {
+	until, err := r.Heartbeat(ctx, a.ID, longer)
+	if err != nil {
+		return err
+	}
+	rec, err := c.store.Read(ctx, ledger.Locator{ID: a.OperationID})
+	if err != nil {
+		return err
+	}
+	return c.done(effectUpdated, c.operation(ctx, rec.Operation), func(w *safe.Writer) {
+		w.Printf("%s  %s  until %s\n", a.OperationID, effectUpdated, until.UTC().Format(time.RFC3339))
+	})
+}
+
 // importLine is the command that records what became of an attempt which the ledger lacks.
 // What landed is in doubt then, and `indoubt confirm` settles it.
-func importLine(req ledger.SettleRequest) string {
+func importLine(id string, req ledger.SettleRequest) string {
 	row := struct {
 		Kind    string `json:"kind"`
 		Key     string `json:"key"`
@@ -168,7 +227,7 @@ func importLine(req ledger.SettleRequest) string {
 		ID      string `json:"id"`
 		Outcome string `json:"outcome"`
 		Proof   string `json:"proof,omitempty"`
-	}{"KIND", "KEY", "TIME", req.AttemptID, string(ledger.OutcomeUncertain), string(req.Proof)}
+	}{"KIND", "KEY", "TIME", id, string(ledger.OutcomeUncertain), string(req.Proof)}
 	if req.Outcome == ledger.OutcomeFailed {
 		row.Outcome = string(req.Outcome)
 	}

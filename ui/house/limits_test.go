@@ -72,7 +72,7 @@ var long = map[string]int{
 	"reconcile":               24,
 	"reconcile/drill":         10,
 	"ui/act":                  6,
-	"ui/cli":                  210,
+	"ui/cli":                  209,
 	"ui/clients":              4,
 	"ui/console":              44,
 	"ui/console/ask":          17,
