@@ -158,7 +158,7 @@ func problemOf(err error) *problem {
 	p := meaning(err)
 	var stranger *roundtrip.StrangerError
 	if errors.As(err, &stranger) {
-		p.Advice += " " + stranger.Line
+		p.Advice = stranger.Line + " " + p.Advice
 	}
 	return p
 }

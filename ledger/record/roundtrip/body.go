@@ -130,9 +130,9 @@ func (s *spooled) read(req *http.Request, bound int64) error {
 	}
 }
 
-// counts reports whether a header has a part in what is recorded: it names the
+// isRecorded reports whether a header has a part in what is recorded: it names the
 // request, its caller or its source, or says what is written.
-func counts(name string) bool {
+func isRecorded(name string) bool {
 	return slices.Contains([]string{HeaderKey, HeaderSource, HeaderSession, "Content-Type", "Content-Encoding", "Content-Length"}, name) ||
 		slices.Contains(overrides, name) || slices.Contains(telling, name) || redact.Credential(name)
 }
@@ -140,7 +140,7 @@ func counts(name string) bool {
 // Counts reports whether a header has a part in what is recorded of a request.
 func (t *Transport) Counts(req *http.Request, name string) bool {
 	_, rule, _ := t.classify(req)
-	return counts(http.CanonicalHeaderKey(name)) || hasAny(name, rule.Callers, strings.EqualFold)
+	return isRecorded(http.CanonicalHeaderKey(name)) || hasAny(name, rule.Callers, strings.EqualFold)
 }
 
 // unfitTrailer finds a trailer that says what counts before the body: it is not
@@ -151,7 +151,7 @@ func (w *httpWrite) unfitTrailer() error {
 		switch {
 		case name == HeaderKey || w.rule.KeyHeader != "" && name == http.CanonicalHeaderKey(w.rule.KeyHeader):
 			return &KeyError{Why: "it stands behind the body, in a trailer, where it is not looked for; send it as a header"}
-		case counts(name), w.isCaller(name):
+		case isRecorded(name), w.isCaller(name):
 			return &UnfitError{fmt.Sprintf("%s stands behind the body, in a trailer; send it as a header", name)}
 		}
 	}
