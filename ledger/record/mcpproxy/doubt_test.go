@@ -488,6 +488,9 @@ func TestRepeatHoldAndKeys(t *testing.T) {
 		c.say(`{"jsonrpc":"2.0","id":14,"method":"tools/call","params":{"name":"put","arguments":{"a":1},"idempotencyKey":"k2"}}`)
 		c.answered("14").wantDone(t, "put")
 		w.wantEffects(5)
+		c.say(`{"jsonrpc":"2.0","id":15,"method":"tools/call","params":{"name":"once","arguments":{"a":1},"_meta":{"idempotency-key":"k1"}}}`)
+		c.answered("15").wantDone(t, "once") // one key for two tools
+		w.wantEffects(6)
 	})
 }
 
