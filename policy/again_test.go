@@ -220,6 +220,8 @@ kinds: { k: { downstream: d, resend: here } }
 		{"no word of the account", map[string]string{"Authorization": "digest of Bearer sesame"}, nil, keyed, "does not show which Account"},
 		{"no word of the credential", nil, map[string][]string{"Account": {"acct_1"}}, keyed, "does not show which Authorization"},
 		{"a header that the policy does not name", map[string]string{"Authorization": "digest of Bearer sesame", "X-Tenant": "digest of t"}, map[string][]string{"Account": {"acct_1"}}, keyed, "X-Tenant is not kept"},
+		{"one of callers, which is kept", map[string]string{"Authorization": "digest of Bearer sesame", "X-Tenant": "digest of t"},
+			map[string][]string{"Account": {"acct_1"}, "X-Tenant": {"t"}}, keyed, ""},
 		{"no key of the ledger", map[string]string{"Authorization": "digest of Bearer sesame"}, map[string][]string{"Account": {"acct_1"}},
 			func(string) (string, error) { return "", errors.New("the ledger's key is not here") }, "the ledger's key is not here"},
 	} {
@@ -228,6 +230,7 @@ kinds: { k: { downstream: d, resend: here } }
 		req, err := (Sending{Kind: must(t, text).Kind("k"), Record: rec}).Request(c.digest)
 		says(t, err, c.want, c.name)
 		need.That(t, c.want != "" || req.HTTP.Header["Authorization"][0] == "Bearer sesame", "%s: %v", c.name, req.HTTP)
+		need.That(t, c.want != "" || slices.Equal(req.HTTP.Header["X-Tenant"], c.header["X-Tenant"]), "%s: %v", c.name, req.HTTP)
 	}
 }
 
