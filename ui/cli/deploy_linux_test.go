@@ -85,7 +85,7 @@ func TestTheImage(t *testing.T) {
 		args []string
 	}{
 		{0, "made a ledger at /ledger/ledger.db", []string{"init", "--home", "payments"}},
-		{0, "attempt", []string{"begin", "--kind", "post", "--key", "k"}},
+		{0, "handle", []string{"begin", "--kind", "post", "--key", "k"}},
 		{0, "post", []string{"list"}},
 		{0, "Usage", append(words("CMD"), "--help")},
 	} {
