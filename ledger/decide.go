@@ -34,7 +34,6 @@ type Decision struct {
 	Reference    string    // ack: the refund, the ticket
 	Until        time.Time // park
 	Key          bool      // redact: the key, too
-	Texts        []string  // redact: those that only its archive has
 	// RecheckAt asks for one read after a confirm, a deny or an abandon, to tell
 	// whether the person was right (I9). Zero: none.
 	RecheckAt time.Time
@@ -134,7 +133,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	case VerbConfirm, VerbDeny, VerbAbandon:
 		c.RecheckAt = d.RecheckAt
 	case VerbRedact:
-		c.Erase = &Erasure{Texts: append(rec.Operation.Texts(), d.Texts...)}
+		c.Erase = &Erasure{Texts: rec.Operation.Texts()}
 		for _, a := range rec.Attempts {
 			c.Attempts = append(c.Attempts, a.Without())
 		}

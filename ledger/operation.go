@@ -299,8 +299,6 @@ type Operation struct {
 	RedactedAt time.Time `json:"redacted_at,omitzero"`
 	RedactedBy string    `json:"redacted_by,omitzero"`
 
-	Archive string `json:"archive,omitzero"` // the file that its input, answers and history were moved to
-
 	Incident string     `json:"incident,omitzero"` // that it has joined, or ""
 	Joined   Membership `json:"joined,omitzero"`   // how
 	FaultAt  time.Time  `json:"fault_at,omitzero"` // end of the newest attempt that an incident was looked for
@@ -449,7 +447,7 @@ type Event struct {
 	OperationID string          `json:"operation_id,omitzero"`
 	Incident    string          `json:"incident,omitzero"` // that it is about
 	At          time.Time       `json:"at,omitzero"`
-	Verb        string          `json:"verb,omitzero"` // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock, archive, return, redact, and those of an IncidentChange
+	Verb        string          `json:"verb,omitzero"` // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock, redact, and those of an IncidentChange
 	Actor       Actor           `json:"actor,omitzero"`
 	Reason      string          `json:"reason,omitzero"`
 	From        State           `json:"from,omitzero"`

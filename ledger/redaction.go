@@ -74,18 +74,6 @@ func (o Operation) without(key bool) Operation {
 	return o
 }
 
-// Without is the operation of an archive, with all that belongs to it, without its text.
-// Redacted once more, it stays as it is.
-func (w Whole) Without(key bool, at time.Time, by string) Whole {
-	o := w.Operation.without(key)
-	mark(&o.Reason) // of the change before; a redaction in the ledger has its own
-	if o.RedactedAt.IsZero() {
-		o.Redacted, o.RedactedAt, o.RedactedBy = true, at, by
-	}
-	return Whole{Operation: o, Attempts: Each(w.Attempts, Attempt.Without), Reads: Each(w.Reads, Read.Without), Grants: Each(w.Grants, Grant.Without),
-		Events: Each(w.Events, Event.Without), Marks: Each(w.Marks, Masked)}
-}
-
 // Overtaken refuses a redaction because of an earlier operation.
 func Overtaken(id string) error {
 	return &RefusedError{Verb: "redact", Code: "refused", Why: id + " began earlier on the same target, and may still be sent; this one tells that it was overtaken",

@@ -185,7 +185,7 @@ func (r *Record) holder() *Relation {
 }
 
 // relate adds what has the key to the related ones, where it is not among them: it has
-// another input, or none, or is archived.
+// another input, or none.
 func (r *Record) relate(holder *Relation) {
 	if holder != nil && !slices.ContainsFunc(r.Related, func(rel Relation) bool { return rel.ID == holder.ID }) {
 		r.Related = append(r.Related, *holder)

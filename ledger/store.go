@@ -29,7 +29,6 @@ type Store interface {
 	Holds
 	Runs
 	Incidents
-	Archiver
 	Describer
 	Close() error
 }

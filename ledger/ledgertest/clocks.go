@@ -1,7 +1,6 @@
 package ledgertest
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -19,7 +18,6 @@ func clocks(t *testing.T, open Open) {
 		{"SeenAnewAfterABoot", seenAnew},
 		{"I3_AForwardStepEndsNoAttempt", stepEndsNothing},
 		{"I4_AForwardStepGivesNoKeyUp", stepGivesNoKeyUp},
-		{"I4_AForwardStepForgetsNoKey", stepForgetsNoKey},
 		{"I5_ABackwardStepKeepsNoGrant", stepKeepsNoGrant},
 		{"I5_ABackwardStepBeforeItIsGiven", stepBeforeGrant},
 		{"I8_AStepIsAnEvent", stepIsTold},
@@ -139,27 +137,6 @@ func stepGivesNoKeyUp(d *desk) {
 	d.clock.Reboot()
 	d.clock.Set(2 * time.Hour)
 	want("off at night", ledger.AnswerBegun)
-}
-
-// stepForgetsNoKey: an archive that runs while the clock is ahead takes no stub for over.
-func stepForgetsNoKey(d *desk) {
-	ttl := func(r *ledger.BeginRequest) { r.TTL = time.Hour }
-	o := d.done("k", ttl)
-	d.done("last")
-	if gone := d.shelve(); len(gone) != 1 {
-		d.Fatalf("archived %v", gone)
-	}
-	d.clock.Set(24 * time.Hour)
-	d.shelve()
-	d.clock.Set(-24 * time.Hour)
-	if res := d.begin("k", ttl); res.Answer != ledger.AnswerFinished || res.Operation.ID != o.ID {
-		d.Fatalf("a key that is remembered is %s", res.Answer)
-	}
-	d.clock.Advance(2 * time.Hour)
-	d.shelve()
-	if _, err := d.s.Read(ctx, ledger.Locator{ID: o.ID}); !errors.Is(err, ledger.ErrNotFound) {
-		d.Fatalf("there is a stub of what is over: %v", err)
-	}
 }
 
 func stepKeepsNoGrant(d *desk) {

@@ -21,7 +21,8 @@ func (m *Memory) Put(c Contents) {
 	for _, rec := range c.Records {
 		e := m.find(ledger.Locator{ID: rec.Operation.ID})
 		if e == nil {
-			e = m.arrive(&entry{})
+			e = &entry{seq: int64(len(m.ops)) + 1}
+			m.ops = append(m.ops, e)
 		}
 		*e = entry{seq: e.seq, op: rec.Operation, attempts: rec.Attempts, reads: rec.Reads, grants: rec.Grants, lease: rec.Lease, related: rec.Related}
 		e.list()

@@ -1,5 +1,9 @@
 package ledgertest
 
+// Attack is a statement that is refused, and a part of what is said. It has no name of its
+// own, so that the tests of a store can list theirs a line each.
+type Attack = struct{ Name, SQL, Says string }
+
 const change = `, change_id = 'x', actor = 'eve', reason = 'why'`
 
 // GuardAttacks are statements that the tables of a ledger refuse, after a store's test has
@@ -7,6 +11,10 @@ const change = `, change_id = 'x', actor = 'eve', reason = 'why'`
 // They are the same in every database; each store has those beside them that only its own
 // SQL can say.
 var GuardAttacks = []Attack{
+	{"settled operation deleted", `DELETE FROM operations WHERE id = 'committed'`, "never deleted"},
+	{"everything deleted", `DELETE FROM operations`, "never deleted"},
+	{"attempt deleted", `DELETE FROM attempts WHERE operation_id = 'committed'`, "attempts are never deleted"},
+	{"history deleted", `DELETE FROM events WHERE operation_id = 'committed'`, "the history is never deleted"},
 	{"another id", `UPDATE operations SET id = 'n' WHERE id = 'pending'`, "never change"},
 	{"another key (I4)", `UPDATE operations SET key = 'n' WHERE id = 'pending'`, "never change"},
 	{"begun by a decision (I8)", `INSERT INTO operations (id, kind, key, deadline_at, actor, change_verb) SELECT 'n', 'n', 'n', deadline_at, 'ann', 'adopt' FROM operations WHERE id = 'pending'`, "begins as pending"},

@@ -23,7 +23,6 @@ type Memory struct {
 	created  time.Time
 	ops      []*entry // in order of arrival
 	events   []ledger.Event
-	came     int64             // operations
 	seq      int64             // of the newest event
 	telling  map[string]bool   // events that say how a doubt ended
 	changes  map[string]string // change id → operation id
@@ -38,7 +37,6 @@ type Memory struct {
 	*outages
 	*keptRuns
 	*prices
-	*shelf
 }
 
 type entry struct {
@@ -54,28 +52,19 @@ type entry struct {
 	marks    []string
 	related  []ledger.Relation // put beside those that are found
 	joinedAt time.Time         // when the error came with which it joined its incident
-	forgetAt time.Time         // of one that is archived
 }
 
 // NewMemory makes an empty store. nil is the host's steady clock.
 func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
 	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
-	m.shelf, m.prices = &shelf{m: m}, &prices{m}
+	m.prices = &prices{m}
 	m.keptRuns = &keptRuns{m: m, runs: map[string]*memoryRun{}}
 	m.outages = &outages{m: m, waiting: map[string][]ledger.Recent{}}
 	return m
 }
 
-// find finds an operation, also an archived one, and here only one that is not.
-func (m *Memory) find(at ledger.Locator) *entry {
-	if e := m.here(at); e != nil || at.Awaits != "" {
-		return e
-	}
-	return among(m.stubs, at)
-}
-
-func among(ops []*entry, at ledger.Locator) (newest *entry) {
-	for _, e := range ops {
+func (m *Memory) find(at ledger.Locator) (newest *entry) {
+	for _, e := range m.ops {
 		switch {
 		case at.ID != "":
 			if e.op.ID == at.ID {
@@ -94,6 +83,11 @@ func among(ops []*entry, at ledger.Locator) (newest *entry) {
 		}
 	}
 	return newest
+}
+
+// unused reports whether an operation has a permission that is open.
+func unused(e *entry) bool {
+	return slices.ContainsFunc(e.grants, func(g ledger.Grant) bool { return g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() })
 }
 
 func (m *Memory) record(e *entry, now time.Time) ledger.Record {
@@ -185,16 +179,15 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 			e.op.KeyLive = false
 		}
 		o := c.Operation
-		if held := among(slices.Concat(m.ops, m.stubs), ledger.Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key}) != nil; held == o.KeyLive || !o.KeyLive && c.Then == nil {
+		if held := m.find(ledger.Locator{Kind: o.Kind, Scope: o.Scope, Key: o.Key}) != nil; held == o.KeyLive || !o.KeyLive && c.Then == nil {
 			return ledger.Applied{}, &ledger.GuardError{Message: "this key is in use, or not"}
 		}
 		if openUnder(m.ops, o.Gate) != nil {
 			return ledger.Applied{}, &ledger.GuardError{Message: "the same request is in flight or in doubt"}
 		}
 		applied.Before = ledger.Operation{}
-		e = m.arrive(&entry{marks: c.Marks})
-	} else {
-		m.giveBack(e, now)
+		e = &entry{seq: int64(len(m.ops)) + 1, marks: c.Marks}
+		m.ops = append(m.ops, e)
 	}
 	if c.Erase != nil {
 		if err := overtakes(m, e); err != nil {
@@ -335,7 +328,7 @@ func (m *Memory) read(at ledger.Locator) (ledger.Record, error) {
 		return m.record(e, m.clock()), nil
 	}
 	var candidates []string
-	for _, e := range slices.Concat(m.ops, m.stubs) {
+	for _, e := range m.ops {
 		if len(at.ID) >= 4 && strings.HasPrefix(e.op.ID, at.ID) {
 			candidates = append(candidates, e.op.ID)
 		}

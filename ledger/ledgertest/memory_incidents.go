@@ -26,7 +26,7 @@ func (k *outages) fault(e *entry, f ledger.Fault, now time.Time) ledger.Joining 
 		if j.Opened {
 			i.OpenedAt = now
 			for _, w := range j.Earlier {
-				if e := k.m.here(ledger.Locator{ID: w.Operation}); e != nil && e.op.Incident == "" {
+				if e := k.m.find(ledger.Locator{ID: w.Operation}); e != nil && e.op.Incident == "" {
 					e.op.Incident, e.op.Joined, e.joinedAt = i.ID, ledger.JoinedAsError, e.op.FaultAt
 				}
 			}
@@ -104,9 +104,9 @@ func (k *outages) answered(e *entry, r ledger.Read) {
 // told is an incident with what its operations say of it now.
 func (k *outages) told(in ledger.Incident, now time.Time) ledger.Incident {
 	in.Fates = map[ledger.Fate]ledger.Sum{}
-	for _, e := range slices.Concat(k.m.ops, k.m.stubs) {
+	for _, e := range k.m.ops {
 		o := e.op
-		answer := !slices.Contains(k.m.stubs, e) && o.ByAnswer && o.State == ledger.Committed && (o.TokenSent || o.Conflict == ledger.NoConflict)
+		answer := o.ByAnswer && o.State == ledger.Committed && (o.TokenSent || o.Conflict == ledger.NoConflict)
 		if answer && slices.Contains(in.Kinds, o.Kind) && o.SettledAt.After(in.LastAt) && o.SettledAt.After(in.AnsweredAt) && in.OverAt.IsZero() {
 			in.AnsweredAt = o.SettledAt
 		}
@@ -165,7 +165,7 @@ func (k *outages) Incident(_ context.Context, id string, now time.Time) (ledger.
 	}
 	a := ledger.IncidentAccount{Incident: k.told(*in, now)}
 	minutes, groups := map[int64]int{}, map[ledger.IncidentGroup]ledger.Sum{}
-	for _, e := range slices.Concat(k.m.ops, k.m.stubs) {
+	for _, e := range k.m.ops {
 		if e.op.Row().Incident != in.ID {
 			continue
 		}

@@ -162,7 +162,7 @@ func (m *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Row,
 func (m *Memory) Lease(_ context.Context, id, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e, now := m.here(ledger.Locator{ID: id}), m.clock()
+	e, now := m.find(ledger.Locator{ID: id}), m.clock()
 	if e == nil {
 		return ledger.Lease{}, fmt.Errorf("operation %s: %w", id, ledger.ErrNotFound)
 	}
@@ -180,7 +180,7 @@ func (m *Memory) Lease(_ context.Context, id, holder, digest string, ttl time.Du
 func (m *Memory) Release(_ context.Context, l ledger.Lease) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.here(ledger.Locator{ID: l.OperationID}); e != nil && e.lease.Generation == l.Generation && e.lease.Holder == l.Holder {
+	if e := m.find(ledger.Locator{ID: l.OperationID}); e != nil && e.lease.Generation == l.Generation && e.lease.Holder == l.Holder {
 		e.lease.Holder, e.lease.ExpiresAt = "", time.Time{}
 	}
 	return nil
@@ -226,7 +226,7 @@ func (m *Memory) newest(limit int, some func(*entry) bool) (ids []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var found []ledger.Operation
-	for _, e := range slices.Concat(m.ops, m.stubs) {
+	for _, e := range m.ops {
 		if some(e) {
 			found = append(found, e.op)
 		}
@@ -260,7 +260,7 @@ func (m *Memory) Mark(_ context.Context, rules func(string) string, marks func(l
 func (m *Memory) RecordControl(_ context.Context, r ledger.Read) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	e := m.here(ledger.Locator{ID: r.OperationID})
+	e := m.find(ledger.Locator{ID: r.OperationID})
 	if e == nil {
 		return fmt.Errorf("operation %s: %w", r.OperationID, ledger.ErrNotFound)
 	}

@@ -48,7 +48,7 @@ func (p *prices) Price(_ context.Context, all []ledger.Pricing) error {
 	defer m.mu.Unlock()
 	late := ledger.Latecomers{}
 	for _, p := range all {
-		e, burst := m.here(ledger.Locator{ID: p.OperationID}), p.Burst
+		e, burst := m.find(ledger.Locator{ID: p.OperationID}), p.Burst
 		if e != nil && (p.Version == 0 || p.Version == e.op.Version) {
 			e.price(p, time.Time{})
 		}

@@ -9,7 +9,7 @@ import (
 // overtakes refuses to forget the target of what an earlier operation may have to know it by.
 func overtakes(m *Memory, e *entry) error {
 	var first *entry
-	for _, other := range slices.Concat(m.ops, m.stubs) {
+	for _, other := range m.ops {
 		o := other.op
 		if other != e && e.op.Target != "" && !ledger.IsMasked(e.op.Target) && o.Target == e.op.Target && !o.StartedAt.After(e.op.StartedAt) &&
 			slices.Contains([]ledger.State{ledger.Pending, ledger.Uncertain, ledger.Failed}, o.State) && (first == nil || o.StartedAt.Before(first.op.StartedAt)) {

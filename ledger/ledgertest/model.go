@@ -36,7 +36,7 @@ func model(t *testing.T, open Open) {
 		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: NewMemory(clock.Now, clock.Steady), clock: clock}, rt: rt}
 		moves := map[string]func(*rapid.T){
 			"begin": g.begin, "settle": g.settle, "read": g.observe, "decide": g.decide, "allow": g.allow,
-			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "lease": g.lease, "hold": g.hold, "incident": g.incident, "run": g.run, "archive": g.archive,
+			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "lease": g.lease, "hold": g.hold, "incident": g.incident, "run": g.run,
 			"wait": func(rt *rapid.T) {
 				clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 30, 70, 700, 4000, 90000}).Draw(rt, "seconds")) * time.Second)
 			},
@@ -130,10 +130,8 @@ func (g *game) begin(rt *rapid.T) {
 func (g *game) listIDs() {
 	g.ids = g.ids[:0]
 	m := g.plain.s.(*Memory)
-	for _, e := range slices.Concat(m.stubs, m.ops) {
-		if e.op.ID != "" { // else it is forgotten, and only counts
-			g.ids = append(g.ids, e.op.ID)
-		}
+	for _, e := range m.ops {
+		g.ids = append(g.ids, e.op.ID)
 	}
 }
 
@@ -303,14 +301,6 @@ func (g *game) hold(rt *rapid.T) {
 			return "", s.Hold(ctx, ledger.Hold{Scope: scope, Actor: maya, Reason: "down", ChangeID: id, Until: Noon.Add(3 * time.Hour)})
 		})
 	}
-}
-
-// archive takes from both stores what settled some time ago.
-func (g *game) archive(rt *rapid.T) {
-	a := ledger.Archive{ID: g.id("archive"), Actor: maya, Before: g.real.clock.Now().Add(-time.Duration(rapid.SampledFrom([]int{0, 5, 60}).Draw(rt, "settled_for")) * time.Second)}
-	g.both(func(s ledger.Store) (string, error) { return shelve(s, a, g.real.clock.Now(), 7) })
-	g.listIDs()
-	g.last = nil
 }
 
 // check looks at what must hold after every move, cheaply.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,8 +17,7 @@ func redactions(t *testing.T, open Open) {
 	t.Run("Refused", func(t *testing.T) { redactionRefused(t, open) })
 	t.Run("I4_SameKey", func(t *testing.T) { redactedKey(t, open) })
 	t.Run("I9_LateTruth", func(t *testing.T) { redactedLate(t, open) })
-	t.Run("Archived", func(t *testing.T) { redactsArchived(t, open) })
-	t.Run("I4_OvertakesArchived", func(t *testing.T) { redactionOvertakes(t, open) })
+	t.Run("I4_Overtakes", func(t *testing.T) { redactionOvertakes(t, open) })
 }
 
 // personal is in every text that the operation of a key has.
@@ -66,12 +64,7 @@ func (d *desk) everything() string {
 		items := need.Get(d.s.RunItems(ctx, r.ID))(d)
 		out = append(out, r, items)
 	}
-	whole, _, err := d.s.Archivable(ctx, d.clock.Now().Add(time.Hour), 0, 100)
-	d.ok(err)
-	for i := range whole {
-		whole[i].Operation.Key = ""
-	}
-	text := need.Get(json.Marshal([]any{out, events, whole}))(d)
+	text := need.Get(json.Marshal([]any{out, events}))(d)
 	return string(text)
 }
 
@@ -206,26 +199,7 @@ func redactedLate(t *testing.T, open Open) {
 	}
 }
 
-// An archived operation returns to be redacted.
-func redactsArchived(t *testing.T, open Open) {
-	d := newDesk(t, open)
-	o := d.intimate("k")
-	d.done("last")
-	if gone := d.shelve(); len(gone) != 1 {
-		t.Fatalf("archived %v", gone)
-	}
-	o = d.read(o.ID).Operation
-	d.decide(o, ledger.VerbRedact)
-	if left := strings.Count(d.everything(), personal("k")); left != 0 {
-		t.Errorf("%d texts are left", left)
-	}
-	if now := d.read(o.ID).Operation; now.Archive == "" || now.RedactedAt.IsZero() {
-		t.Errorf("%+v", now)
-	}
-}
-
-// An earlier operation that may be sent again must know that it was overtaken, where it is
-// archived as well.
+// An earlier operation that may be sent again must know that it was overtaken.
 func redactionOvertakes(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	on := func(r *ledger.BeginRequest) { r.Target = "web" }
@@ -235,13 +209,9 @@ func redactionOvertakes(t *testing.T, open Open) {
 	earlier := refused("earlier")
 	d.clock.Advance(time.Second)
 	later := d.done("later", on)
-	d.done("last")
-	if gone := d.shelve(); !slices.Equal(gone, []string{earlier.ID}) {
-		t.Fatalf("archived %v", gone)
-	}
 	_, err := ledger.Decide(ctx, d.s, d.decision(later, ledger.VerbRedact))
 	if no := new(ledger.RefusedError); !errors.As(err, &no) || no.Code != "refused" {
-		t.Errorf("redacted beside an archived one that may be sent: %v", err)
+		t.Errorf("redacted beside one that may be sent: %v", err)
 	}
 	need.Equal(d, d.begin("earlier", on).Answer, ledger.AnswerRefused, "the earlier one again")
 	d.decide(d.read(earlier.ID).Operation, ledger.VerbAbandon)

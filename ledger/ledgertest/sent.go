@@ -162,18 +162,6 @@ func sentBeside(t *testing.T, open Open) {
 		{name: "absent", other: committed("ch_2"), mine: func(d *desk, of ledger.BeginResult) ledger.Operation {
 			return d.observe(uncertain(d, of), ledger.Absent)
 		}},
-		{name: "archived", other: func(d *desk, of ledger.BeginResult) ledger.Operation {
-			o := committed("ch_2")(d, of)
-			d.done("newest")
-			need.Must(d, slices.Contains(d.shelve(), o.ID), "it is not archived")
-			return o
-		}, mine: committed("ch_1"), note: "OTHER (ch_2), which has its key"},
-		{name: "archived, another input", has: mods{func(r *ledger.BeginRequest) { r.Fingerprint = "p" }}, other: func(d *desk, of ledger.BeginResult) ledger.Operation {
-			o := committed("ch_2")(d, of)
-			d.done("newest")
-			need.Must(d, slices.Contains(d.shelve(), o.ID), "it is not archived")
-			return o
-		}, mine: found, note: "OTHER (ch_2), which has its key"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, of, other := besideLost(t, open, c.lost, c.has)

@@ -92,17 +92,17 @@ func filled(t testing.TB, n int) Place {
 	s, err := at.Create(t.Context(), Options{})
 	need.OK(t, err)
 	defer s.Close()
-	ledgertest.Shelved(t, s, time.Now())
-	_, err = ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: "landed", AttemptID: "flying-a", Outcome: ledger.OutcomeCommitted, Actor: writer})
-	need.OK(t, err)
+	for id, outcome := range map[string]ledger.Outcome{"kept": ledger.OutcomeCommitted, "doubt": ledger.OutcomeUncertain} {
+		need.OK(t, begins(s, id))
+		_, err = ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: outcome, Actor: writer})
+		need.OK(t, err)
+	}
 	ledgertest.History(t, s, 7, n)
 	db := rawly(t, at.String())
 	for _, row := range []string{
 		`INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'maya', 'because')`, `INSERT INTO paces VALUES ('stripe', 1790000000000000)`,
 		`INSERT INTO decisions (id, verb, actor, size, created_at) VALUES ('run', 'confirm', 'maya', 1, 1790000000000)`,
 		`INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 'doubt', 2)`,
-		`INSERT INTO forgotten SELECT n, 'card.charge', 1 FROM archives WHERE id = 'sealed'`,
-		`UPDATE archives SET committed = committed + 1 WHERE id = 'sealed'`, `UPDATE census SET committed = committed + 1 WHERE kind = 'card.charge'`,
 		`INSERT OR IGNORE INTO leases (operation_id, holder, generation, expires_at) VALUES ('doubt', '', 1, 0)`,
 	} {
 		_, err := db.ExecContext(t.Context(), row)
@@ -161,9 +161,9 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 	// The ledger goes on where it was.
 	s := need.Get(at.Create(t.Context(), Options{}))(t)
 	defer s.Close()
-	answer, err := ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: "x", OperationID: "x", AttemptID: "x", Kind: "card.charge", Key: "shelved-key", Deadline: time.Hour, Actor: writer})
+	answer, err := ledger.Begin(t.Context(), s, ledger.BeginRequest{ChangeID: "x", OperationID: "x", AttemptID: "x", Kind: "k", Key: "kept", Deadline: time.Hour, Actor: writer})
 	need.That(t, err == nil && answer.Answer != ledger.AnswerBegun,
-		"an archived key is answered with %v, %v", answer.Answer, err)
+		"a key of the old ledger is answered with %v, %v", answer.Answer, err)
 	need.OK(t, begins(s, "a new one"))
 	if d, err := s.(source).Deviations(t.Context()); err != nil || len(d) > 0 {
 		t.Errorf("%+v, %v", d, err)

@@ -70,13 +70,6 @@ func TextResult(s string, tail bool, kept string) json.RawMessage {
 	return ledger.EncodeJSON(out)
 }
 
-// OutputOf is the output that an operation has kept, and whether that is all of it: of an
-// archived one it is elsewhere.
-func OutputOf(o ledger.Operation) (text []byte, whole bool) {
-	text, whole = Output(o.Result)
-	return text, whole && (o.Archive == "" || len(o.Result) > 0)
-}
-
 // Output is a stored result as the command or server had said it, byte for byte.
 // Where it was cut, or cleared of secrets, it is not whole: it is what was kept, and
 // must not be taken for an answer.

@@ -203,7 +203,7 @@ func (f *fresh) Insert(ctx context.Context, table string, columns []string, kind
 }
 
 // numbered rows go on from the highest.
-var sequences = [][2]string{{"operations", "seq"}, {"reads", "rowid"}, {"grants", "rowid"}, {"events", "seq"}, {"holds", "id"}, {"incidents", "rowid"}, {"archives", "n"}}
+var sequences = [][2]string{{"operations", "seq"}, {"reads", "rowid"}, {"grants", "rowid"}, {"events", "seq"}, {"holds", "id"}, {"incidents", "rowid"}}
 
 // Finish adds the guards, and says that it is a ledger. It may be made again after it was.
 func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
@@ -223,9 +223,6 @@ func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
 		script := guardsSQL + derivedSQL + lineageSQL
 		for _, s := range sequences {
 			highest := fmt.Sprintf("(SELECT coalesce(max(%s), 0) FROM indoubt.%s)", s[1], s[0])
-			if s[0] == "operations" {
-				highest = "greatest(" + highest + ", (SELECT coalesce(max(seq), 0) FROM indoubt.archived))"
-			}
 			script += fmt.Sprintf(";\nSELECT setval('indoubt.%s_seq', greatest(1, %[2]s), %[2]s > 0)", s[0], highest)
 		}
 		if err := t.script(script); err != nil {

@@ -296,8 +296,7 @@ DECLARE
   price_moved boolean := true;
 BEGIN
   IF TG_OP = 'DELETE' THEN
-    IF EXISTS (SELECT 1 FROM indoubt.incident_source p WHERE p.seq = OLD.seq AND p.incident = OLD.incident)
-       OR EXISTS (SELECT 1 FROM indoubt.archived WHERE seq = OLD.seq) THEN
+    IF EXISTS (SELECT 1 FROM indoubt.incident_source p WHERE p.seq = OLD.seq AND p.incident = OLD.incident) THEN
       RAISE EXCEPTION 'what counts in an incident is kept by the database' USING ERRCODE = 'IN001';
     END IF;
     RETURN OLD;
@@ -386,19 +385,13 @@ SELECT b.what, count(h.seq) AS n, count(*) FILTER (WHERE h.state = 'pending') AS
   LEFT JOIN indoubt.open_operations h ON h.class = substr(b.what, 7) GROUP BY b.what;
 
 CREATE VIEW indoubt.census_source AS
-SELECT kind, coalesce(sum(n) FILTER (WHERE state = 'committed'), 0)::bigint AS committed, coalesce(sum(n) FILTER (WHERE state = 'failed'), 0)::bigint AS failed,
-       coalesce(sum(n) FILTER (WHERE state = 'uncertain'), 0)::bigint AS uncertain, coalesce(sum(n) FILTER (WHERE state = 'abandoned'), 0)::bigint AS abandoned
-  FROM (SELECT kind, state, 1 AS n FROM indoubt.operations UNION ALL SELECT kind, state, 1 FROM indoubt.archived
-        UNION ALL SELECT kind, 'committed', n FROM indoubt.forgotten) AS o GROUP BY kind;
-
-CREATE VIEW indoubt.archives_source AS
-SELECT archive, coalesce(sum(n) FILTER (WHERE state = 'committed'), 0)::bigint AS committed, coalesce(sum(n) FILTER (WHERE state = 'failed'), 0)::bigint AS failed,
-       coalesce(sum(n) FILTER (WHERE state = 'abandoned'), 0)::bigint AS abandoned
-  FROM (SELECT s.archive, a.state, 1 AS n FROM indoubt.archived a JOIN indoubt.sheaves s ON s.n = a.sheaf UNION ALL SELECT archive, 'committed', n FROM indoubt.forgotten) AS s GROUP BY archive;
+SELECT kind, count(*) FILTER (WHERE state = 'committed') AS committed, count(*) FILTER (WHERE state = 'failed') AS failed,
+       count(*) FILTER (WHERE state = 'uncertain') AS uncertain, count(*) FILTER (WHERE state = 'abandoned') AS abandoned
+  FROM indoubt.operations GROUP BY kind;
 
 CREATE VIEW indoubt.tallies_source AS
-SELECT coalesce(o.kind, a.kind) AS kind, e.doubt AS class, count(*) FILTER (WHERE e.to_state = 'committed') AS landed, count(*) FILTER (WHERE e.to_state = 'failed') AS missed
-  FROM indoubt.events e LEFT JOIN indoubt.operations o ON o.id = e.operation_id LEFT JOIN indoubt.archived a ON a.id = e.operation_id AND o.id IS NULL
+SELECT o.kind, e.doubt AS class, count(*) FILTER (WHERE e.to_state = 'committed') AS landed, count(*) FILTER (WHERE e.to_state = 'failed') AS missed
+  FROM indoubt.events e JOIN indoubt.operations o ON o.id = e.operation_id
  WHERE e.doubt IS NOT NULL GROUP BY 1, 2;
 
 CREATE VIEW indoubt.sums_source AS
@@ -423,8 +416,7 @@ UNION SELECT h.seq FROM indoubt.open_operations h LEFT JOIN indoubt.open_source 
 
 CREATE VIEW indoubt.counted_wrongly AS
 SELECT coalesce(s.seq, m.seq) AS seq FROM indoubt.incident_members m FULL JOIN indoubt.incident_source s ON s.seq = m.seq
- WHERE (m.incident, m.fate, m.resent, m.doubled, m.unchecked) IS DISTINCT FROM (s.incident, s.fate, s.resent, s.doubled, s.unchecked)
-   AND NOT EXISTS (SELECT 1 FROM indoubt.archived a WHERE a.seq = m.seq); -- what counted of an archived one stays
+ WHERE (m.incident, m.fate, m.resent, m.doubled, m.unchecked) IS DISTINCT FROM (s.incident, s.fate, s.resent, s.doubled, s.unchecked);
 
 -- deviations names each derived table that is not what it is made from, with how many
 -- rows and one of them. It reads everything. A sum of losses that was added to and taken
@@ -440,9 +432,6 @@ BEGIN ATOMIC
     SELECT 'census', kind FROM indoubt.census c FULL JOIN indoubt.census_source d USING (kind)
      WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
         <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))
-    UNION ALL
-    SELECT 'archives', n::text FROM indoubt.archives f LEFT JOIN indoubt.archives_source d ON d.archive = f.n
-     WHERE (f.committed, f.failed, f.abandoned) <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.abandoned, 0))
     UNION ALL
     SELECT 'tallies', kind || ' ' || class FROM indoubt.tallies c FULL JOIN indoubt.tallies_source d USING (kind, class)
      WHERE (coalesce(c.landed, 0), coalesce(c.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0))
@@ -486,8 +475,6 @@ BEGIN
       PERFORM indoubt.count_anew(w.seq);
     END IF;
   END LOOP;
-  UPDATE indoubt.archives f SET (committed, failed, abandoned) =
-    (SELECT coalesce(sum(d.committed), 0), coalesce(sum(d.failed), 0), coalesce(sum(d.abandoned), 0) FROM indoubt.archives_source d WHERE d.archive = f.n);
   PERFORM set_config('indoubt.folding', pg_current_xact_id()::text, true);
   DELETE FROM indoubt.counts_deltas;
   DELETE FROM indoubt.census_deltas;
@@ -511,4 +498,4 @@ END $$;
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA indoubt FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION indoubt.ms(timestamptz), indoubt.json_kind(text), indoubt.is_json(text), indoubt.json_each(text), indoubt.reserved(text), indoubt.decides(text),
   indoubt.has(indoubt.open_operations), indoubt.copied(indoubt.open_source, text, text), indoubt.may(text), indoubt.fold(), indoubt.deviations(),
-  indoubt.remove_archived(text), indoubt.return_archived(bigint), indoubt.event_alone(indoubt.events) TO PUBLIC;
+  indoubt.event_alone(indoubt.events) TO PUBLIC;

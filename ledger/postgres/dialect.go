@@ -12,11 +12,10 @@ import (
 func (s *handle) Dialect() *tables.Dialect { return dialect }
 
 var dialect = &tables.Dialect{
-	Far:    true,
-	Locks:  true,
-	Time:   timeValue,
-	Remove: `SELECT indoubt.remove_archived(?)`, Return: `SELECT indoubt.return_archived(?)`,
-	Flag: func(on bool) any { return on },
+	Far:   true,
+	Locks: true,
+	Time:  timeValue,
+	Flag:  func(on bool) any { return on },
 	Field: func(column, member string) string {
 		return `CAST(CAST(` + column + ` AS json) ->> '` + member + `' AS bigint)`
 	},

@@ -6,33 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
-	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 )
-
-// archivedAttacks are how a user of the database would have an archived key be used again.
-var archivedAttacks = []ledgertest.Attack{
-	{Name: "an archived key given up for nothing (I4)", SQL: `UPDATE archived SET key_live = false`, Says: "is given up to one that begins with it"},
-	{Name: "an archived key given up for another (I4)", SQL: `UPDATE archived SET key_live = false WHERE id = 'shelved';
-		INSERT INTO operations (id, kind, key, deadline_at, actor) VALUES ('n', 'card.charge', 'short-key-2', clock_timestamp() + '1 hour'::interval, 'x')`, Says: "is given up to one that begins with it"},
-	{Name: "a stub forgotten in time", SQL: `UPDATE archived SET key_live = false WHERE id = 'short'; DELETE FROM archived WHERE id = 'short'`, Says: "a stub is remembered until"},
-}
-
-func TestI4_AnArchivedKeyIsNotGivenUpByItself(t *testing.T) {
-	url := withRoles(t)
-	psql(t, url, `INSERT INTO indoubt.meta VALUES ('id', 'ledger'), ('schema', '1')`)
-	s := opened(t, url, Options{})
-	ledgertest.Shelved(t, s, time.Now())
-	resists(t, url, s, archivedAttacks)
-	out, err := pgtest.Psql(t, pgtest.As(url, "ci"), `UPDATE indoubt.archived SET key_live = false`)
-	need.That(t, err != nil && strings.Contains(out, "is given up to one that begins with it"), "a writer gives archived keys up: %s", out)
-	need.Equal(t, psql(t, url, `SELECT count(*) FROM indoubt.archived WHERE key_live`), "4")
-	psql(t, pgtest.As(url, "ci"), `BEGIN; UPDATE indoubt.archived SET key_live = false WHERE id = 'short';`+
-		strings.Replace(fmt.Sprintf(beginSQL, "n"), "'n', 'mail.send', 'n'", "'n', 'card.charge', 'short-key'", 1)+`COMMIT`)
-}
 
 // What is known after a failover ends with the newest event: none has a time that is still
 // to come, whoever tells it.

@@ -25,7 +25,7 @@ CREATE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql STABLE RETURN
 
 -- decides is what a person decides, by the verb of the change.
 CREATE FUNCTION indoubt.decides(verb text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'redact', 'hold', 'release', 'run', 'adopt', 'archive',
+RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'redact', 'hold', 'release', 'run', 'adopt',
                 'incident_noted', 'incident_taken');
 
 -- stands is an operation as one that belongs to it may rely on until the end of the
@@ -60,22 +60,6 @@ END $$;
 CREATE FUNCTION indoubt.never() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0];
-END $$;
-
--- archived_only refuses to delete what belongs to no operation that has a stub.
-CREATE FUNCTION indoubt.archived_only() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  wrong boolean;
-BEGIN
-  CASE TG_TABLE_NAME
-    WHEN 'operations' THEN wrong := EXISTS (SELECT 1 FROM gone WHERE NOT EXISTS (SELECT 1 FROM indoubt.archived a WHERE a.id = gone.id));
-    WHEN 'events' THEN wrong := EXISTS (SELECT 1 FROM gone WHERE gone.incident <> '' OR gone.doubt IS NOT NULL OR NOT EXISTS (SELECT 1 FROM indoubt.archived a WHERE a.id = gone.operation_id));
-    ELSE wrong := EXISTS (SELECT 1 FROM gone WHERE NOT EXISTS (SELECT 1 FROM indoubt.archived a WHERE a.id = gone.operation_id));
-  END CASE;
-  IF wrong THEN
-    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0];
-  END IF;
-  RETURN NULL;
 END $$;
 
 -- redacting says that a person takes the text out of an operation: its newest change is
@@ -310,8 +294,7 @@ END $$;
 CREATE FUNCTION indoubt.beside_its_key(o indoubt.operations) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
   RETURN o.change_of = o.change_id AND o.change_verb = 'begin' AND current_setting('indoubt.sent', true) IS NOT DISTINCT FROM 'on'
-     AND (EXISTS (SELECT 1 FROM indoubt.operations WHERE key = o.key AND scope = o.scope AND kind = o.kind AND key_live::int = 1)
-       OR EXISTS (SELECT 1 FROM indoubt.archived WHERE key = o.key AND scope = o.scope AND kind = o.kind AND key_live::int = 1));
+     AND EXISTS (SELECT 1 FROM indoubt.operations WHERE key = o.key AND scope = o.scope AND kind = o.kind AND key_live::int = 1);
 END $$;
 
 -- A guard is an expression that names what is wrong, the first first. PostgreSQL prepares
@@ -322,25 +305,12 @@ DECLARE
   own   CONSTANT boolean := NEW.change_of = NEW.change_id; -- the writer keeps the record itself
   wrong text;
 BEGIN
-  IF NEW.seq IS NOT NULL THEN
-    IF EXISTS (SELECT 1 FROM indoubt.archived a WHERE a.seq = NEW.seq
-                  AND (a.id, a.kind, a.scope, a.key, a.key_live, a.target, a.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state))
-       AND own AND NEW.machine AND indoubt.may('record')
-       AND NEW.conflict = '' AND NEW.awaits = '' AND NEW.live_attempt = '' AND NOT NEW.undelivered
-       AND NEW.parked_until IS NULL AND NEW.recheck_at IS NULL AND NEW.deadline_at IS NULL THEN
-      NEW.is_open := NEW.state = 'failed' AND NEW.doubted;
-      NEW.resolved := NOT NEW.is_open;
-      RETURN NEW;
-    ELSIF EXISTS (SELECT 1 FROM indoubt.archived WHERE seq = NEW.seq) THEN
-      RAISE EXCEPTION 'an archived operation returns as it was, and only by indoubt' USING ERRCODE = 'IN001';
-    END IF;
-  END IF;
   wrong := CASE
     WHEN NEW.seq IS NOT NULL THEN 'the database numbers its rows: leave the number out'
     WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
     WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
     WHEN NEW.state <> 'pending' OR NOT NEW.key_live AND NOT indoubt.beside_its_key(NEW) OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
-      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin') OR '' <> ANY (ARRAY[NEW.fact, NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.archive, NEW.redacted_by])
+      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin') OR '' <> ANY (ARRAY[NEW.fact, NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.redacted_by])
       THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
     WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
       THEN 'deadline_at must come after created_at, in milliseconds, and within a year'
@@ -352,16 +322,13 @@ BEGIN
   END IF;
   IF NOT own THEN
     wrong := CASE
-      WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM indoubt.archived WHERE id = NEW.id) THEN 'this operation is recorded already: operations are never replaced'
+      WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.id) THEN 'this operation is recorded already: operations are never replaced'
       WHEN EXISTS (SELECT 1 FROM indoubt.operations WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1)
         THEN 'this key is in use by another operation of this kind and scope: look at what became of that one before you send'
       WHEN NEW.gate <> '' AND EXISTS (SELECT 1 FROM indoubt.operations WHERE gate = NEW.gate AND state IN ('pending', 'uncertain'))
         THEN 'the same request is in flight or in doubt under another key: look at what became of that one before you send'
       WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id) THEN 'this change id is in the history already: the change was made before'
       ELSE wrong END;
-  END IF;
-  IF wrong IS NULL AND NEW.key_live AND EXISTS (SELECT 1 FROM indoubt.archived WHERE key = NEW.key AND scope = NEW.scope AND kind = NEW.kind AND key_live::int = 1) THEN
-    wrong := 'this key was used by an operation that is archived: look at what became of that one before you send';
   END IF;
   IF wrong IS NOT NULL THEN
     RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
@@ -471,9 +438,6 @@ CREATE FUNCTION indoubt.operations_after_insert() RETURNS trigger LANGUAGE plpgs
 DECLARE
   counted boolean;
 BEGIN
-  IF NEW.state <> 'pending' THEN -- it returns from an archive
-    RETURN NULL;
-  END IF;
   IF NOT indoubt.found_home() THEN
     PERFORM indoubt.adopted();
   END IF;
@@ -610,11 +574,11 @@ BEGIN
 END $$;
 
 -- These come before the others, by their names.
-CREATE TRIGGER as_begun BEFORE UPDATE OF id, kind, scope, key, sent_key, gate, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive
+CREATE TRIGGER as_begun BEFORE UPDATE OF id, kind, scope, key, sent_key, gate, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request
   ON indoubt.operations FOR EACH ROW
   WHEN (NEW.id <> OLD.id OR NEW.gate <> OLD.gate AND NEW.gate <> '' OR NEW.kind <> OLD.kind OR NEW.scope <> OLD.scope OR NEW.token <> OLD.token OR NEW.fingerprint <> OLD.fingerprint OR NEW.created_at <> OLD.created_at
      OR NEW.source <> OLD.source OR NEW.source_run <> OLD.source_run OR NEW.source_host <> OLD.source_host OR NEW.source_pid <> OLD.source_pid OR NEW.trace <> OLD.trace
-     OR NEW.archive <> OLD.archive OR NEW.change_verb <> 'redact' AND (NEW.key, NEW.sent_key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request)
+     OR NEW.change_verb <> 'redact' AND (NEW.key, NEW.sent_key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request)
         IS DISTINCT FROM (OLD.key, OLD.sent_key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request))
   EXECUTE FUNCTION indoubt.never('id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change');
 CREATE TRIGGER as_conflicts BEFORE UPDATE OF conflict ON indoubt.operations FOR EACH ROW
@@ -657,8 +621,8 @@ CREATE TRIGGER undelivered BEFORE UPDATE OF undelivered ON indoubt.operations FO
   EXECUTE FUNCTION indoubt.never('an answer that was delivered stays delivered until another attempt begins');
 CREATE TRIGGER after_insert AFTER INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_insert();
 CREATE TRIGGER after_update AFTER UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_after_update();
-CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.operations REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('operations are never deleted: indoubt archive moves settled ones to a file');
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.operations FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('operations are never deleted: indoubt archive moves settled ones to a file');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.never('operations are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.operations FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('operations are never deleted');
 
 -- ── Attempts and marks ───────────────────────────────────────────────────────
 
@@ -739,9 +703,6 @@ END $$;
 -- or is not what that has in flight.
 CREATE FUNCTION indoubt.attempt_cannot_begin(a indoubt.attempts, flies boolean, hands_off boolean) RETURNS text LANGUAGE plpgsql AS $$
 BEGIN
-  IF a.outcome <> '' AND EXISTS (SELECT 1 FROM indoubt.archived WHERE id = a.operation_id) THEN
-    RETURN NULL; -- it returns with its operation
-  END IF;
   RETURN CASE
     WHEN (a.outcome = '' AND flies) IS true THEN CASE
       WHEN EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = a.operation_id AND outcome = '')
@@ -804,7 +765,7 @@ CREATE TRIGGER as_running BEFORE UPDATE OF proof ON indoubt.attempts FOR EACH RO
   WHEN (NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open')
   EXECUTE FUNCTION indoubt.never('a process of this attempt may still write, so that absence is not proven');
 CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.attempts_before();
-CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.attempts REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('attempts are never deleted');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.never('attempts are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.attempts FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('attempts are never deleted');
 
 CREATE FUNCTION indoubt.marks_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -868,7 +829,7 @@ END $$;
 
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.reads_before_insert();
 CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.reads_before_update();
-CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.reads REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('reads are never deleted');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.reads FOR EACH ROW EXECUTE FUNCTION indoubt.never('reads are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.reads FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('reads are never deleted');
 
 CREATE FUNCTION indoubt.grants_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -936,7 +897,7 @@ CREATE TRIGGER after_insert AFTER INSERT ON indoubt.grants FOR EACH ROW EXECUTE 
 CREATE TRIGGER after_update AFTER UPDATE ON indoubt.grants FOR EACH ROW
   WHEN (OLD.consumed_at IS NULL AND OLD.voided_at IS NULL AND (NEW.consumed_at IS NOT NULL OR NEW.voided_at IS NOT NULL))
   EXECUTE FUNCTION indoubt.grants_after();
-CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.grants REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('grants are never deleted');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.grants FOR EACH ROW EXECUTE FUNCTION indoubt.never('grants are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.grants FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('grants are never deleted');
 
 CREATE FUNCTION indoubt.decisions_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -1083,176 +1044,8 @@ END $$;
 
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.events_before_insert();
 CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.events_before_update();
-CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.events REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('the history is never deleted');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.never('the history is never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.events FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the history is never deleted');
-
--- ── Archives ─────────────────────────────────────────────────────────────────
-
-CREATE FUNCTION indoubt.archives_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  wrong text;
-BEGIN
-  IF TG_OP = 'INSERT' THEN
-    wrong := CASE
-      WHEN NEW.n IS NOT NULL THEN 'the database numbers its rows: leave the number out'
-      WHEN NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
-      WHEN NEW.digest <> '' OR NEW.size <> 0 OR NEW.operations <> 0 OR NEW.committed + NEW.failed + NEW.abandoned <> 0 OR NEW.closed_at IS NOT NULL
-        THEN 'an archive is begun by indoubt, and is not sealed or closed then'
-      END;
-    NEW.n := nextval('indoubt.archives_seq');
-    NEW.db_user := session_user;
-  ELSE
-    wrong := CASE
-      WHEN (NEW.n, NEW.id, NEW.file, NEW.settled_before, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.created_at, NEW.db_user)
-        IS DISTINCT FROM (OLD.n, OLD.id, OLD.file, OLD.settled_before, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.created_at, OLD.db_user)
-        OR OLD.digest <> '' AND ((NEW.operations, NEW.oldest, NEW.newest) IS DISTINCT FROM (OLD.operations, OLD.oldest, OLD.newest)
-          OR (NEW.digest, NEW.size) IS DISTINCT FROM (OLD.digest, OLD.size) AND NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id || '.' || NEW.digest AND verb = 'redact' AND operation_id = '' AND NOT machine
-               AND reason <> '' AND (detail::json ->> 'was', detail::json ->> 'bytes') = (OLD.digest, NEW.size::text)))
-        OR OLD.closed_at IS NOT NULL AND NEW.closed_at IS DISTINCT FROM OLD.closed_at THEN 'an archive is sealed once, and closed once'
-      WHEN NEW.digest <> '' AND OLD.digest = '' AND NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.id AND verb = 'archive')
-        THEN 'the history says that an archive is sealed'
-      WHEN (NEW.digest, NEW.until, NEW.closed_at) IS DISTINCT FROM (OLD.digest, OLD.until, OLD.closed_at) AND NOT indoubt.may('decide')
-        THEN 'this is for a person to decide: it needs the role indoubt_operator'
-      END;
-  END IF;
-  IF wrong IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.archives FOR EACH ROW EXECUTE FUNCTION indoubt.archives_before();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.archives FOR EACH ROW EXECUTE FUNCTION indoubt.never('archives are never forgotten');
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archives FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('archives are never forgotten');
-
--- The one way out of operations: a stub that says what it was, and where it is now. What
--- belongs to an operation with a stub may be deleted, which remove_archived does.
-CREATE FUNCTION indoubt.archived_came() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  wrong text;
-BEGIN
-  PERFORM 1 FROM indoubt.operations WHERE id IN (SELECT id FROM came) ORDER BY id FOR NO KEY UPDATE; -- as it is until the end of the transaction
-  wrong := CASE
-    WHEN NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
-    WHEN EXISTS (SELECT 1 FROM came c WHERE NOT EXISTS (SELECT 1 FROM indoubt.sheaves s JOIN indoubt.archives f ON f.n = s.archive
-            WHERE s.n = c.sheaf AND c.seq BETWEEN s.low AND s.high AND f.closed_at IS NULL))
-      THEN 'an operation is archived with a file that is sealed and not closed'
-    WHEN EXISTS (SELECT 1 FROM came c WHERE NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = c.seq
-            AND (o.id, o.kind, o.scope, o.key, o.key_live, o.target, o.state) = (c.id, c.kind, c.scope, c.key, c.key_live, c.target, c.state)
-            AND o.conflict = '' AND o.parked_until IS NULL AND o.recheck_at IS NULL AND o.awaits = '' AND o.live_attempt = '' AND NOT o.undelivered
-            AND NOT EXISTS (SELECT 1 FROM indoubt.grants g WHERE g.operation_id = o.id AND g.consumed_at IS NULL AND g.voided_at IS NULL)))
-      THEN 'only an operation that is settled, and that nothing waits for, is archived'
-    WHEN EXISTS (SELECT 1 FROM came c JOIN indoubt.sheaves s ON s.n = c.sheaf WHERE s.until IS NOT NULL AND NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = c.seq AND o.ttl_ms > 0
-            AND s.until >= o.settled_at + o.ttl_ms * interval '1 millisecond'
-            AND o.state = 'committed' AND NOT o.doubted AND o.attempt_count = 1 AND o.incident = '' AND o.archive = ''
-            AND NOT EXISTS (SELECT 1 FROM indoubt.marks WHERE operation_id = o.id)
-            AND NOT EXISTS (SELECT 1 FROM indoubt.attempts t WHERE t.operation_id = o.id AND (t.outcome <> 'committed' OR t.late_outcome <> ''))))
-      THEN 'only an operation that was committed without a doubt is forgotten, when its key is given up'
-    END;
-  IF wrong IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
-  END IF;
-  UPDATE indoubt.archives f SET committed = committed + d.c, failed = failed + d.f, abandoned = abandoned + d.a
-    FROM (SELECT s.archive, count(*) FILTER (WHERE state = 'committed') AS c, count(*) FILTER (WHERE state = 'failed') AS f, count(*) FILTER (WHERE state = 'abandoned') AS a
-            FROM came JOIN indoubt.sheaves s ON s.n = came.sheaf GROUP BY 1) d
-   WHERE f.n = d.archive;
-  RETURN NULL;
-END $$;
-
-CREATE FUNCTION indoubt.archived_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.sheaf)
-     IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.sheaf) OR NEW.key_live THEN
-    RAISE EXCEPTION 'a stub never changes, but for giving its key up' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NEW;
-END $$;
-
--- archived_given_up refuses at the end of a transaction that a key was given up for nothing:
--- another operation takes it, or it is over for all of its sheaf.
-CREATE FUNCTION indoubt.archived_given_up() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF EXISTS (SELECT 1 FROM indoubt.archived WHERE seq = NEW.seq)
-     AND NOT EXISTS (SELECT 1 FROM indoubt.sheaves WHERE n = NEW.sheaf AND until <= clock_timestamp())
-     AND NOT EXISTS (SELECT 1 FROM indoubt.events e JOIN indoubt.operations o ON o.id = e.operation_id
-                      WHERE e.xid = pg_current_xact_id() AND e.from_state = '' AND e.to_state = 'pending' AND o.key_live AND o.scope = NEW.scope AND indoubt.masked(o.key, NEW.key)) THEN
-    RAISE EXCEPTION 'the key of an archived operation is given up to one that begins with it, in the same transaction' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NULL;
-END $$;
-
-CREATE FUNCTION indoubt.archived_went() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF EXISTS (SELECT 1 FROM gone JOIN indoubt.sheaves s ON s.n = gone.sheaf
-              WHERE (s.until IS NULL OR s.until > clock_timestamp() OR gone.key_live) AND NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = gone.seq AND o.id = gone.id)) THEN
-    RAISE EXCEPTION 'a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more' USING ERRCODE = 'IN001';
-  END IF;
-  INSERT INTO indoubt.forgotten AS f (archive, kind, n)
-  SELECT s.archive, gone.kind, count(*) FROM gone JOIN indoubt.sheaves s ON s.n = gone.sheaf
-   WHERE NOT EXISTS (SELECT 1 FROM indoubt.operations o WHERE o.seq = gone.seq) GROUP BY 1, 2
-      ON CONFLICT (archive, kind) DO UPDATE SET n = f.n + excluded.n;
-  UPDATE indoubt.archives f SET committed = committed - d.c, failed = failed - d.f, abandoned = abandoned - d.a
-    FROM (SELECT s.archive, count(*) FILTER (WHERE gone.state = 'committed') AS c, count(*) FILTER (WHERE gone.state = 'failed') AS f, count(*) FILTER (WHERE gone.state = 'abandoned') AS a
-            FROM gone JOIN indoubt.sheaves s ON s.n = gone.sheaf JOIN indoubt.operations o ON o.seq = gone.seq GROUP BY 1) d
-   WHERE f.n = d.archive;
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER came AFTER INSERT ON indoubt.archived REFERENCING NEW TABLE AS came FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_came();
-CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.archived FOR EACH ROW EXECUTE FUNCTION indoubt.archived_before_update();
-CREATE CONSTRAINT TRIGGER given_up AFTER UPDATE ON indoubt.archived DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
-  WHEN (OLD.key_live AND NOT NEW.key_live) EXECUTE FUNCTION indoubt.archived_given_up();
-CREATE TRIGGER went AFTER DELETE ON indoubt.archived REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_went();
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.archived FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more');
-
-CREATE FUNCTION indoubt.sheaves_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  wrong text;
-BEGIN
-  IF TG_OP = 'INSERT' THEN
-    IF NOT EXISTS (SELECT 1 FROM indoubt.archives WHERE n = NEW.archive AND digest <> '' AND closed_at IS NULL) THEN
-      wrong := 'an operation is archived with a file that is sealed and not closed';
-    END IF;
-  ELSIF TG_OP = 'UPDATE' THEN
-    wrong := 'a sheaf never changes';
-  ELSIF EXISTS (SELECT 1 FROM indoubt.archived WHERE seq BETWEEN OLD.low AND OLD.high AND sheaf = OLD.n) THEN
-    wrong := 'a sheaf is remembered as long as its stubs are';
-  END IF;
-  IF wrong IS NOT NULL THEN
-    RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = wrong;
-  END IF;
-  RETURN CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
-END $$;
-
-CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.sheaves FOR EACH ROW EXECUTE FUNCTION indoubt.sheaves_before();
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.sheaves FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('a sheaf is remembered as long as its stubs are');
-
--- remove_archived takes what belongs to operations that have a stub.
-CREATE FUNCTION indoubt.remove_archived(ids text) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  gone CONSTANT text[] := ARRAY(SELECT a.id FROM json_array_elements_text(ids::json) AS given (id) JOIN indoubt.archived a ON a.id = given.id);
-BEGIN
-  IF NOT indoubt.may('decide') THEN
-    RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
-  END IF;
-  DELETE FROM indoubt.leases WHERE operation_id = ANY (gone);
-  DELETE FROM indoubt.grants WHERE operation_id = ANY (gone);
-  DELETE FROM indoubt.reads WHERE operation_id = ANY (gone);
-  DELETE FROM indoubt.attempts WHERE operation_id = ANY (gone);
-  DELETE FROM indoubt.events WHERE operation_id = ANY (gone) AND operation_id <> '' AND incident = '' AND doubt IS NULL;
-  DELETE FROM indoubt.operations WHERE id = ANY (gone);
-  DELETE FROM indoubt.open_operations WHERE seq IN (SELECT seq FROM indoubt.archived WHERE id = ANY (gone));
-END $$;
-
--- return_archived forgets the stub of an operation that is in the ledger again.
-CREATE FUNCTION indoubt.return_archived(number bigint) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF NOT indoubt.may('record') THEN
-    RAISE EXCEPTION 'this role records no operations: it needs the role indoubt_writer' USING ERRCODE = 'IN001';
-  END IF;
-  DELETE FROM indoubt.archived WHERE seq = number;
-  PERFORM indoubt.list(seq, is_open, false) FROM indoubt.operations WHERE seq = number AND is_open;
-END $$;
 
 CREATE FUNCTION indoubt.incidents_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
@@ -1315,7 +1108,7 @@ END $$;
 
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.leases_before_insert();
 CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.leases_before_update();
-CREATE TRIGGER never_deleted AFTER DELETE ON indoubt.leases REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION indoubt.archived_only('leases are never deleted: the generation must be remembered');
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.never('leases are never deleted: the generation must be remembered');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.leases FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('leases are never deleted: the generation must be remembered');
 
 CREATE FUNCTION indoubt.holds_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$

@@ -168,7 +168,7 @@ func (s *session) guessedRight() bool {
 func (s *session) Unheard(at ledger.Locator) bool {
 	s.key = tables.KeyName(at.Scope, at.Key)
 	masked := ledger.Masked(at.Key)
-	args := append([]any{at.Key, masked, at.Scope, at.Kind, at.Key, masked, at.Scope, at.Kind}, tables.GateArgs(at.Gate)...)
+	args := append([]any{at.Key, masked, at.Scope, at.Kind}, tables.GateArgs(at.Gate)...)
 	if s.store.memory.isHeld(s.key) || !s.guess(tie{to: "INSERT INTO operations", where: unheard, args: args}) {
 		return false
 	}
@@ -188,7 +188,6 @@ const watched = `current_setting('session_replication_role') <> 'replica'`
 
 const unheard = `
 	1 / (` + watched + ` AND NOT EXISTS (SELECT FROM indoubt.operations WHERE key IN (?, ?) AND scope = ? AND ? IN ('', kind) AND key_live::int = 1)
-	 AND NOT EXISTS (SELECT FROM indoubt.archived WHERE key IN (?, ?) AND scope = ? AND ? IN ('', kind) AND key_live::int = 1)
 	 AND NOT EXISTS (SELECT FROM indoubt.operations WHERE ` + tables.GateOpen + `)
 	 AND NOT EXISTS (SELECT FROM indoubt.holds WHERE indoubt.ms(released_at) = 0))::int`
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/archive"
 	"indoubt/ledger/need"
 	"indoubt/ledger/postgres/pgtest"
 )
@@ -68,15 +67,6 @@ func TestAWrongGuessIsMadeGood(t *testing.T) {
 		psql(t, url, `UPDATE indoubt.attempts SET token_sent = true WHERE id = '`+b.Attempt.ID+`'`)
 		applied := settle(here, b.Attempt.ID, ledger.OutcomeCommitted)
 		need.That(t, applied.After.TokenSent, "the token was sent")
-	})
-	t.Run("it was archived", func(t *testing.T) {
-		b := begin(here, request())
-		settle(there, b.Attempt.ID, ledger.OutcomeCommitted)
-		begin(there, request()) // the newest stays
-		p := need.Get(archive.Run(ctx, there, archive.Options{Dir: t.TempDir(), Before: time.Now().Add(time.Hour), Actor: actor}))(t)
-		need.That(t, p.Removed > 0, "none left")
-		applied := need.Get(ledger.Settle(ctx, here, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeCommitted, Receipt: "r-2", Actor: actor}))(t)
-		need.That(t, applied.Before.State == ledger.Committed && len(events(b.Operation.ID)) > 0, "it is told %+v", applied)
 	})
 	t.Run("the clock was set", func(t *testing.T) {
 		for _, by := range []time.Duration{-time.Hour, time.Hour} {

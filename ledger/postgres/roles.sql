@@ -34,7 +34,6 @@ GRANT INSERT, UPDATE ON indoubt.operations, indoubt.attempts, indoubt.incidents,
   TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT INSERT ON indoubt.marks, indoubt.events, indoubt.grants TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT UPDATE (consumed_at, attempt_id, voided_at, void_reason) ON indoubt.grants TO indoubt_writer, indoubt_engine, indoubt_operator;
-GRANT UPDATE (key_live) ON indoubt.archived TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT UPDATE ON indoubt.incident_members TO indoubt_writer, indoubt_engine, indoubt_operator;
 
 GRANT INSERT ON indoubt.reads TO indoubt_engine, indoubt_operator;
@@ -44,8 +43,6 @@ GRANT INSERT, UPDATE, DELETE ON indoubt.engines TO indoubt_engine, indoubt_opera
 
 GRANT EXECUTE ON FUNCTION indoubt.adopt() TO indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.holds, indoubt.decisions, indoubt.decision_items TO indoubt_operator;
-GRANT INSERT, UPDATE ON indoubt.archives TO indoubt_operator;
-GRANT INSERT, DELETE ON indoubt.archived, indoubt.sheaves TO indoubt_operator;
 -- What a redaction takes; the guards let nothing else be changed.
 GRANT UPDATE (reason, receipts, evidence) ON indoubt.reads TO indoubt_operator;
 GRANT UPDATE (reason, detail) ON indoubt.events TO indoubt_operator;

@@ -131,7 +131,6 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer tells of a permission", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'grant', 'ann')`, "by a person: it needs"},
 	{"a writer tells what became of another's", "cron", `INSERT INTO indoubt.events (id, operation_id, verb, actor, reason) VALUES ('n', 'doubt', 'settle', 'ann', 'it landed')`, "by another user of the database"},
 	{"a writer tells of a check", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'read', 'eve')`, "made by an engine"},
-	{"a writer tells of an archive", "ci", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('n', 'archive', 'ann')`, person},
 	{"a writer tells of an adoption by what it begins", "ci", strings.Replace(strings.Replace(fmt.Sprintf(beginSQL, "n"), "actor)", "actor, change_verb)", 1), "'nightly')", "'ann', 'adopt')", 1), "begins as pending"},
 	{"a writer takes up what another may send", "cron", `UPDATE indoubt.grants SET consumed_at = clock_timestamp(), attempt_id = 'doubt.2' WHERE id = 'open'`, "for the user of the database that sent before"},
 	{"a writer voids what another may send", "cron", `UPDATE indoubt.grants SET voided_at = clock_timestamp(), void_reason = 'x' WHERE id = 'open'`, "for the user of the database that sent before"},

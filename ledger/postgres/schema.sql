@@ -132,7 +132,6 @@ CREATE TABLE indoubt.operations (
   fault_at        timestamptz(3),                              -- end of the newest attempt that an incident was looked for
   redacted_at     timestamptz(3),                              -- a person had its text taken out; nothing else sets it
   redacted_by     text COLLATE "C" NOT NULL DEFAULT '',
-  archive         text COLLATE "C" NOT NULL DEFAULT '',        -- the file that its input, answers and history were moved to
   -- The newest change. Every UPDATE of change_id appends an event made from
   -- these columns. actor and reason go with every change of state. The others
   -- are believed when change_of equals change_id, so that what an earlier writer
@@ -185,8 +184,7 @@ CREATE INDEX operations_by_awaits ON indoubt.operations (scope, awaits) WHERE aw
 CREATE INDEX operations_by_incident ON indoubt.operations (incident, (resolved::int), indoubt.ms(updated_at)) WHERE incident <> '';
 
 -- marks: the names under which an operation's effect may show. Who else may have
--- made an effect that is recognised by a name is found here. They stay when their
--- operation is archived.
+-- made an effect that is recognised by a name is found here.
 CREATE TABLE indoubt.marks (
   value           text COLLATE "C" NOT NULL,
   operation_id    text COLLATE "C" NOT NULL,
@@ -371,80 +369,7 @@ CREATE TABLE indoubt.decision_items (
 CREATE UNIQUE INDEX items_by_operation ON indoubt.decision_items (run_id, operation_id);
 CREATE INDEX items_to_come ON indoubt.decision_items (run_id, n) WHERE came IN ('', 'held');
 
--- archives: the files that settled operations were moved to. Indoubt writes it: begun,
--- sealed with the file's digest when that was read back, then closed.
-CREATE SEQUENCE indoubt.archives_seq;
-CREATE TABLE indoubt.archives (
-  n               bigint PRIMARY KEY,                          -- leave it out
-  id              text COLLATE "C" NOT NULL UNIQUE,
-  file            text COLLATE "C" NOT NULL CHECK (file <> ''), -- its name, without a directory
-  digest          text COLLATE "C" NOT NULL DEFAULT '',        -- SHA-256 (hex) of the file; '' until it is sealed
-  size            bigint NOT NULL DEFAULT 0 CHECK (size >= 0), -- of the file, in bytes
-  operations      bigint NOT NULL DEFAULT 0 CHECK (operations >= 0), -- in the file
-  committed       bigint NOT NULL DEFAULT 0 CHECK (committed >= 0), -- of which only the file has all, by state
-  failed          bigint NOT NULL DEFAULT 0 CHECK (failed >= 0),
-  abandoned       bigint NOT NULL DEFAULT 0 CHECK (abandoned >= 0),
-  settled_before  timestamptz(3) NOT NULL,                     -- what it holds was settled before then
-  oldest          timestamptz(3),                              -- when what it holds was begun: the first and the last
-  newest          timestamptz(3),
-  actor           text COLLATE "C" NOT NULL CHECK (actor <> ''),
-  os_user         text COLLATE "C" NOT NULL DEFAULT '',
-  host            text COLLATE "C" NOT NULL DEFAULT '',
-  machine         boolean NOT NULL DEFAULT false,
-  terminal        boolean NOT NULL DEFAULT false,
-  created_at      timestamptz(3) NOT NULL,
-  until           timestamptz(3) NOT NULL,                     -- no other is begun before
-  closed_at       timestamptz(3),
-  db_user         text COLLATE "C" NOT NULL DEFAULT session_user -- who, as the database knows; leave it out
-);
-
--- sheaves: what rules ask of the operations of some stubs, packed, for indoubt alone. All
--- the stubs of a sheaf are remembered for as long as it is. Read it, never write it.
-CREATE TABLE indoubt.sheaves (
-  n               bigint PRIMARY KEY,
-  archive         bigint NOT NULL,                             -- n of its archive
-  until           timestamptz(3),                              -- nothing is asked of it from then on; NULL: something may be for ever
-  low             bigint NOT NULL,                             -- its operations: the first seq and the last
-  high            bigint NOT NULL,
-  first           text COLLATE "C" NOT NULL,                   -- its attempts: the lowest id and the highest, without those of plain SQL
-  last            text COLLATE "C" NOT NULL,
-  rest            text COLLATE "C" NOT NULL                    -- what rules ask of them
-);
-
-ALTER TABLE indoubt.sheaves ALTER COLUMN rest SET STORAGE EXTERNAL; -- it is packed
-CREATE INDEX sheaves_by_attempt ON indoubt.sheaves (last, first);
-CREATE INDEX sheaves_by_until ON indoubt.sheaves (indoubt.ms(until)) WHERE indoubt.ms(until) <> 0;
-
--- archived: the stubs of operations that were moved to a file. A stub keeps the key from
--- being used again. An operation that changes all the same returns from it, without its
--- input, answers and history. Read it, never write it.
-CREATE TABLE indoubt.archived (
-  seq             bigint PRIMARY KEY,                          -- of the operation
-  id              text COLLATE "C" NOT NULL UNIQUE,
-  kind            text COLLATE "C" NOT NULL,
-  scope           text COLLATE "C" NOT NULL,
-  key             text COLLATE "C" NOT NULL,
-  key_live        boolean NOT NULL,                            -- holds its key; becomes false once
-  target          text COLLATE "C" NOT NULL,
-  state           text COLLATE "C" NOT NULL CHECK (state IN ('committed', 'failed', 'abandoned')),
-  sheaf           bigint NOT NULL                              -- that has the rest
-);
-
-CREATE INDEX archived_by_key ON indoubt.archived (key) WHERE key_live::int = 1;
-CREATE INDEX archived_by_target ON indoubt.archived (target) WHERE target <> '';
-
--- forgotten: how many operations of an archive left no stub: each was committed by its one
--- attempt, never in doubt, and has given its key up. Read it, never write it.
-CREATE TABLE indoubt.forgotten (
-  archive         bigint NOT NULL,                             -- n of the archive
-  kind            text COLLATE "C" NOT NULL,
-  n               bigint NOT NULL,
-  PRIMARY KEY (archive, kind)
-);
-
--- events: the history, and the feed that every console follows. seq only grows. What
--- belongs to an archived operation is in the archive, but for how its doubts ended and
--- what it did in an incident.
+-- events: the history, and the feed that every console follows. seq only grows.
 -- Events of an operation are appended by the database when change_id changes; an
 -- event that moves nothing (a note, an adoption) may be inserted directly.
 CREATE TABLE indoubt.events (
@@ -818,7 +743,6 @@ ALTER TABLE indoubt.reads ALTER reason SET STATISTICS 0, ALTER receipts SET STAT
 ALTER TABLE indoubt.grants ALTER reason SET STATISTICS 0, ALTER void_reason SET STATISTICS 0;
 ALTER TABLE indoubt.decisions ALTER terms SET STATISTICS 0, ALTER why SET STATISTICS 0;
 ALTER TABLE indoubt.decision_items ALTER title SET STATISTICS 0, ALTER word SET STATISTICS 0;
-ALTER TABLE indoubt.sheaves ALTER rest SET STATISTICS 0;
 ALTER TABLE indoubt.events ALTER reason SET STATISTICS 0, ALTER detail SET STATISTICS 0;
 ALTER TABLE indoubt.open_operations ALTER search SET STATISTICS 0, ALTER priced_title SET STATISTICS 0,
   ALTER priced_target SET STATISTICS 0;

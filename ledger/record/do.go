@@ -92,7 +92,7 @@ func Do(ctx context.Context, r *Recorder, w Request, send func(context.Context, 
 
 // stored is the result of an operation that was committed before.
 func stored(o ledger.Operation) Result {
-	said, whole := outcome.OutputOf(o)
+	said, whole := outcome.Output(o.Result)
 	return Result{Receipt: o.Receipt(), Output: said, Part: !whole, Effect: o.EffectWord, Operation: o, Replayed: true}
 }
 

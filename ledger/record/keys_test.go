@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/archive"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
@@ -250,32 +249,6 @@ func TestRemembersOutlivesTTL(t *testing.T) {
 	}
 	if res := begin(t, r, Request{Key: "k2", Sender: "command", Input: json.RawMessage(`1`)}); res.Attempt.KeyWorks {
 		t.Error("a command that does not carry the key cannot have it work")
-	}
-}
-
-// I4: what was archived under a made key stays known when its time is over.
-func TestI4_AMadeKeyIsNotForgotten(t *testing.T) {
-	for name, rule := range map[string]KindRule{"fields": {KeyFrom: []string{"a"}}, "input": {Repeat: RepeatReplay}} {
-		rule.TTL, rule.Deadline = time.Hour, time.Minute
-		r, store, clock := ledgerOver(t, rule)
-		request := Request{Input: json.RawMessage(`{"a":1}`)}
-		shelve := func() (n int) {
-			for range 2 { // the newest of all stays
-				settle(t, r, begin(t, r, Request{Kind: "other", Key: ledger.NewID(), Input: json.RawMessage(`{"a":"` + ledger.NewID() + `"}`)}).Attempt.ID, ledger.OutcomeCommitted)
-				clock.Advance(time.Second)
-			}
-			return need.Get(archive.Run(t.Context(), store, archive.Options{Dir: t.TempDir(), Before: clock.Now(), Actor: ledger.Actor{Name: "ana"}}))(t).Removed
-		}
-		settle(t, r, begin(t, r, request).Attempt.ID, ledger.OutcomeCommitted)
-		need.That(t, shelve() > 0, "nothing is archived")
-		need.Equal(t, begin(t, r, request).Answer, ledger.AnswerFinished, name)
-		clock.Advance(2 * time.Hour)
-		second := begin(t, r, request)
-		need.Equal(t, second.Answer, ledger.AnswerBegun, name)
-		settle(t, r, second.Attempt.ID, ledger.OutcomeUncertain)
-		need.That(t, shelve() > 0, "nothing is archived")
-		res := begin(t, New(store, oneRule(rule), Options{Clock: clock.Now}), request)
-		need.That(t, res.Answer == ledger.AnswerInDoubt && res.Operation.ID == second.Operation.ID, "%s: beside one in doubt it is %s", name, res.Answer)
 	}
 }
 

@@ -35,17 +35,13 @@ const (
 		 GROUP BY c.what`
 
 	shouldBeCensus = `
-		SELECT kind, sum(n * (state = 'committed')) AS committed, sum(n * (state = 'failed')) AS failed,
-		       sum(n * (state = 'uncertain')) AS uncertain, sum(n * (state = 'abandoned')) AS abandoned
-		  FROM (SELECT kind, state, 1 AS n FROM operations UNION ALL SELECT kind, state, 1 FROM archived UNION ALL SELECT kind, 'committed', n FROM forgotten) GROUP BY kind`
-
-	shouldBeArchived = `
-		SELECT archive, sum(n * (state = 'committed')) AS committed, sum(n * (state = 'failed')) AS failed, sum(n * (state = 'abandoned')) AS abandoned
-		  FROM (SELECT s.archive, a.state, 1 AS n FROM archived a JOIN sheaves s ON s.n = a.sheaf UNION ALL SELECT archive, 'committed', n FROM forgotten) GROUP BY 1`
+		SELECT kind, sum(state = 'committed') AS committed, sum(state = 'failed') AS failed,
+		       sum(state = 'uncertain') AS uncertain, sum(state = 'abandoned') AS abandoned
+		  FROM operations GROUP BY kind`
 
 	shouldBeTallied = `
-		SELECT coalesce(o.kind, a.kind) AS kind, e.doubt AS class, sum(e.to_state = 'committed') AS landed, sum(e.to_state = 'failed') AS missed
-		  FROM events e LEFT JOIN operations o ON o.id = e.operation_id LEFT JOIN archived a ON a.id = e.operation_id AND o.id IS NULL
+		SELECT o.kind, e.doubt AS class, sum(e.to_state = 'committed') AS landed, sum(e.to_state = 'failed') AS missed
+		  FROM events e JOIN operations o ON o.id = e.operation_id
 		 WHERE e.doubt IS NOT NULL GROUP BY 1, 2`
 
 	shouldBeSummed = `
@@ -60,8 +56,7 @@ const (
 	membersMissing = `SELECT seq FROM incident_source WHERE seq NOT IN (SELECT seq FROM incident_members)`
 	membersWrong   = `
 		SELECT m.seq FROM incident_members m LEFT JOIN incident_source s ON s.seq = m.seq
-		 WHERE (m.incident, m.fate, m.resent, m.doubled, m.unchecked) IS NOT (s.incident, s.fate, s.resent, s.doubled, s.unchecked)
-		   AND NOT EXISTS (SELECT 1 FROM archived a WHERE a.seq = m.seq)` // what counted of an archived one stays
+		 WHERE (m.incident, m.fate, m.resent, m.doubled, m.unchecked) IS NOT (s.incident, s.fate, s.resent, s.doubled, s.unchecked)`
 )
 
 // deviating names the rows of each derived table that are not as they should be. A
@@ -80,9 +75,6 @@ var deviating = []struct{ table, rows string }{
 		SELECT coalesce(d.kind, c.kind) FROM census c FULL JOIN (` + shouldBeCensus + `) d ON d.kind = c.kind
 		 WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
 		    <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))`},
-	{"archives", `
-		SELECT n FROM archives f LEFT JOIN (` + shouldBeArchived + `) d ON d.archive = f.n
-		 WHERE (f.committed, f.failed, f.abandoned) <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.abandoned, 0))`},
 	{"tallies", `
 		SELECT coalesce(d.kind, t.kind) || ' ' || coalesce(d.class, t.class)
 		  FROM tallies t FULL JOIN (` + shouldBeTallied + `) d ON d.kind = t.kind AND d.class = t.class
@@ -149,15 +141,11 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			     ON CONFLICT (kind) DO UPDATE SET committed = excluded.committed, failed = excluded.failed,
 			        uncertain = excluded.uncertain, abandoned = excluded.abandoned`,
 
-			`UPDATE archives SET (committed, failed, abandoned) =
-			   (SELECT coalesce(sum(d.committed), 0), coalesce(sum(d.failed), 0), coalesce(sum(d.abandoned), 0) FROM (` + shouldBeArchived + `) d WHERE d.archive = archives.n)`,
-
 			`UPDATE tallies SET landed = 0, missed = 0`,
 			`INSERT INTO tallies SELECT * FROM (` + shouldBeTallied + `) WHERE 1
 			     ON CONFLICT (kind, class) DO UPDATE SET landed = excluded.landed, missed = excluded.missed`,
 
-			`DELETE FROM incident_members WHERE NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = incident_members.seq AND s.incident = incident_members.incident)
-			    AND NOT EXISTS (SELECT 1 FROM archived a WHERE a.seq = incident_members.seq)`,
+			`DELETE FROM incident_members WHERE NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = incident_members.seq AND s.incident = incident_members.incident)`,
 			`UPDATE incident_members SET (fate, resent, doubled, unchecked) =
 			   (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM incident_source s WHERE s.seq = incident_members.seq)
 			  WHERE seq IN (` + membersWrong + `)`,

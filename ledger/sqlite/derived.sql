@@ -234,8 +234,7 @@ END;
 CREATE TRIGGER members_guard_delete BEFORE DELETE ON incident_members
 BEGIN
   SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
-   WHERE EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = OLD.seq AND s.incident = OLD.incident)
-      OR EXISTS (SELECT 1 FROM archived WHERE seq = OLD.seq);
+   WHERE EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = OLD.seq AND s.incident = OLD.incident);
 END;
 
 CREATE TRIGGER sums_guard_delete BEFORE DELETE ON incident_sums

@@ -20,36 +20,28 @@
 CREATE TRIGGER operations_guard_insert BEFORE INSERT ON operations
 BEGIN
   SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
-   WHERE NEW.seq > 0 AND NOT EXISTS (SELECT 1 FROM archived WHERE seq = NEW.seq);
-  SELECT RAISE(ABORT, 'an archived operation returns as it was, and only by indoubt')
-   WHERE NEW.seq > 0 AND NOT EXISTS (SELECT 1 FROM archived a WHERE a.seq = NEW.seq AND NEW.change_of = NEW.change_id AND NEW.machine = 1
-            AND (a.id, a.kind, a.scope, a.key, a.key_live, a.target, a.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state)
-            AND (NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.awaits, NEW.live_attempt, NEW.undelivered, NEW.deadline_at) = ('', 0, 0, '', '', 0, 0));
+   WHERE NEW.seq > 0;
   SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
    WHERE max(NEW.scope, NEW.gate, NEW.key_live, NEW.state, NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.version, NEW.verdict,
              NEW.effects, NEW.awaits, NEW.incident, NEW.created_at, NEW.live_attempt, NEW.attempt_count, NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
   SELECT RAISE(ABORT, 'this operation is recorded already: operations are never replaced')
-   WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id) OR EXISTS (SELECT 1 FROM archived WHERE id = NEW.id AND seq IS NOT NEW.seq);
+   WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id);
   SELECT RAISE(ABORT, 'this key is in use by another operation of this kind and scope: look at what became of that one before you send')
    WHERE NEW.key_live = 1
      AND EXISTS (SELECT 1 FROM operations WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1);
-  SELECT RAISE(ABORT, 'this key was used by an operation that is archived: look at what became of that one before you send')
-   WHERE NEW.key_live = 1
-     AND EXISTS (SELECT 1 FROM archived WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1 AND seq IS NOT NEW.seq);
   SELECT RAISE(ABORT, 'the same request is in flight or in doubt under another key: look at what became of that one before you send')
    WHERE NEW.gate <> '' AND EXISTS (SELECT 1 FROM operations WHERE gate = NEW.gate AND state IN ('pending', 'uncertain'));
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
-   WHERE (NEW.state <> 'pending' OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
-      OR NEW.version <> 1 OR NEW.fact <> '' OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.archive <> '' OR NEW.redacted_at <> 0
+   WHERE NEW.state <> 'pending' OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
+      OR NEW.version <> 1 OR NEW.fact <> '' OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.redacted_at <> 0
       OR NEW.change_verb NOT IN ('', 'begin')
       -- it is recorded with its outcome, beside the one that has its key meanwhile
       OR NEW.key_live <> 1 AND NOT (NEW.change_of = NEW.change_id AND NEW.change_verb IS 'begin'
-         AND (EXISTS (SELECT 1 FROM operations WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1)
-           OR EXISTS (SELECT 1 FROM archived WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1)))) AND coalesce(NEW.seq, 0) <= 0;
+         AND EXISTS (SELECT 1 FROM operations WHERE scope = NEW.scope AND kind = NEW.kind AND key = NEW.key AND key_live = 1));
   SELECT RAISE(ABORT, 'the database records the first attempt: leave live_attempt and attempt_count out')
    WHERE (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) AND NEW.change_of <> NEW.change_id;
   SELECT RAISE(ABORT, 'deadline_at must come after created_at, in milliseconds, and within a year')
-   WHERE (NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + 31622400000) AND coalesce(NEW.seq, 0) <= 0;
+   WHERE NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + 31622400000;
   SELECT RAISE(ABORT, 'checks and clock are names of indoubt itself: sign with another one')
    WHERE (NEW.machine = 0 OR NEW.change_of <> NEW.change_id) AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR lower(trim(NEW.actor)) LIKE 'checks,%');
 END;
@@ -57,7 +49,7 @@ END;
 -- Guards that speak of columns which most updates leave alone fire only where
 -- those are set. seq has other names (rowid), so its guard fires always.
 CREATE TRIGGER operations_guard_identity
-BEFORE UPDATE OF id, kind, scope, key, sent_key, gate, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, archive, redacted_at, redacted_by
+BEFORE UPDATE OF id, kind, scope, key, sent_key, gate, token, fingerprint, input, command, redacted, created_at, source, source_run, source_host, source_pid, trace, session, request, redacted_at, redacted_by
 ON operations
 BEGIN
   SELECT RAISE(ABORT, 'id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change')
@@ -65,7 +57,7 @@ BEGIN
       OR NEW.gate IS NOT OLD.gate AND NEW.gate IS NOT ''
       OR NEW.token IS NOT OLD.token OR NEW.fingerprint IS NOT OLD.fingerprint OR NEW.created_at IS NOT OLD.created_at
       OR NEW.source IS NOT OLD.source OR NEW.source_run IS NOT OLD.source_run OR NEW.source_host IS NOT OLD.source_host
-      OR NEW.source_pid IS NOT OLD.source_pid OR NEW.trace IS NOT OLD.trace OR NEW.archive IS NOT OLD.archive
+      OR NEW.source_pid IS NOT OLD.source_pid OR NEW.trace IS NOT OLD.trace
       OR NEW.change_verb IS NOT 'redact'
          AND (NEW.key, NEW.sent_key, NEW.input, NEW.command, NEW.redacted, NEW.session, NEW.request) IS NOT (OLD.key, OLD.sent_key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request);
   -- The one way to take text out: what belongs to an operation whose newest change this is may then lose its text, too.
@@ -197,8 +189,7 @@ END;
 
 CREATE TRIGGER operations_guard_delete BEFORE DELETE ON operations
 BEGIN
-  SELECT RAISE(ABORT, 'operations are never deleted: indoubt archive moves settled ones to a file')
-   WHERE NOT EXISTS (SELECT 1 FROM archived WHERE seq = OLD.seq AND id = OLD.id);
+  SELECT RAISE(ABORT, 'operations are never deleted');
 END;
 
 -- ── What follows from a change of operations ─────────────────────────────────
@@ -331,10 +322,9 @@ BEGIN
   SELECT RAISE(ABORT, 'an attempt of this operation is in flight: there is never more than one')
    WHERE EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id AND outcome = '');
   SELECT RAISE(ABORT, 'an attempt is recorded as the live_attempt of a pending operation, before it is sent')
-   WHERE (NEW.outcome <> ''
+   WHERE NEW.outcome <> ''
       OR NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND state = 'pending'
-                        AND live_attempt = NEW.id AND attempt_count = NEW.n))
-     AND NOT (NEW.outcome <> '' AND EXISTS (SELECT 1 FROM archived WHERE id = NEW.operation_id));
+                        AND live_attempt = NEW.id AND attempt_count = NEW.n);
   SELECT RAISE(ABORT, 'another attempt needs a grant, or proof that every earlier attempt had no effect')
    WHERE NEW.n > 1 AND NEW.grant_id = '' AND NEW.outcome = ''
      AND (EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id
@@ -388,8 +378,7 @@ END;
 
 CREATE TRIGGER attempts_guard_delete BEFORE DELETE ON attempts
 BEGIN
-  SELECT RAISE(ABORT, 'attempts are never deleted')
-   WHERE NOT EXISTS (SELECT 1 FROM archived WHERE id = OLD.operation_id);
+  SELECT RAISE(ABORT, 'attempts are never deleted');
 END;
 
 -- ── Reads, grants, decisions, events, leases, holds ──────────────────────────
@@ -416,8 +405,7 @@ END;
 
 CREATE TRIGGER reads_guard_delete BEFORE DELETE ON reads
 BEGIN
-  SELECT RAISE(ABORT, 'reads are never deleted')
-   WHERE NOT EXISTS (SELECT 1 FROM archived WHERE id = OLD.operation_id);
+  SELECT RAISE(ABORT, 'reads are never deleted');
 END;
 
 CREATE TRIGGER marks_guard_insert BEFORE INSERT ON marks
@@ -466,8 +454,7 @@ END;
 
 CREATE TRIGGER grants_guard_delete BEFORE DELETE ON grants
 BEGIN
-  SELECT RAISE(ABORT, 'grants are never deleted')
-   WHERE NOT EXISTS (SELECT 1 FROM archived WHERE id = OLD.operation_id);
+  SELECT RAISE(ABORT, 'grants are never deleted');
 END;
 
 CREATE TRIGGER decisions_guard_insert BEFORE INSERT ON decisions
@@ -522,107 +509,6 @@ BEGIN
   SELECT RAISE(ABORT, 'the items of a decision are never deleted');
 END;
 
-CREATE TRIGGER archives_guard_insert BEFORE INSERT ON archives
-BEGIN
-  SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
-   WHERE NEW.n > 0;
-  SELECT RAISE(ABORT, 'an archive is begun by indoubt, and is not sealed or closed then')
-   WHERE NEW.digest <> '' OR NEW.size <> 0 OR NEW.operations <> 0 OR NEW.committed + NEW.failed + NEW.abandoned IS NOT 0 OR NEW.closed_at <> 0
-      OR EXISTS (SELECT 1 FROM archives WHERE id = NEW.id);
-END;
-
-CREATE TRIGGER archives_guard_update BEFORE UPDATE ON archives
-BEGIN
-  SELECT RAISE(ABORT, 'an archive is sealed once, and closed once')
-   WHERE (NEW.n, NEW.id, NEW.file, NEW.settled_before, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.created_at)
-     IS NOT (OLD.n, OLD.id, OLD.file, OLD.settled_before, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.created_at)
-      OR OLD.digest <> '' AND ((NEW.operations, NEW.oldest, NEW.newest) IS NOT (OLD.operations, OLD.oldest, OLD.newest)
-        OR (NEW.digest, NEW.size) IS NOT (OLD.digest, OLD.size) AND NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.id || '.' || NEW.digest AND verb = 'redact' AND operation_id = '' AND machine = 0
-             AND reason <> '' AND (detail ->> '$.was', detail ->> '$.bytes') = (OLD.digest, NEW.size)))
-      OR OLD.closed_at <> 0 AND NEW.closed_at IS NOT OLD.closed_at;
-  SELECT RAISE(ABORT, 'the history says that an archive is sealed')
-   WHERE NEW.digest <> '' AND OLD.digest = ''
-     AND NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.id AND verb = 'archive');
-END;
-
-CREATE TRIGGER archives_guard_delete BEFORE DELETE ON archives
-BEGIN
-  SELECT RAISE(ABORT, 'archives are never forgotten');
-END;
-
--- The one way out of operations: a stub that says what it was, and where it is now. What
--- belongs to an operation with a stub may be deleted.
-CREATE TRIGGER archived_guard_insert BEFORE INSERT ON archived
-BEGIN
-  SELECT RAISE(ABORT, 'an operation is archived once')
-   WHERE EXISTS (SELECT 1 FROM archived WHERE seq = NEW.seq OR id = NEW.id);
-  SELECT RAISE(ABORT, 'an operation is archived with a file that is sealed and not closed')
-   WHERE NOT EXISTS (SELECT 1 FROM sheaves s JOIN archives f ON f.n = s.archive WHERE s.n = NEW.sheaf AND NEW.seq BETWEEN s.low AND s.high AND f.closed_at = 0);
-  SELECT RAISE(ABORT, 'only an operation that is settled, and that nothing waits for, is archived')
-   WHERE NOT EXISTS (SELECT 1 FROM operations o WHERE o.seq = NEW.seq AND o.seq < (SELECT max(seq) FROM operations)
-            AND (o.id, o.kind, o.scope, o.key, o.key_live, o.target, o.state) = (NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.key_live, NEW.target, NEW.state)
-            AND (o.conflict, o.parked_until, o.recheck_at, o.awaits, o.live_attempt, o.undelivered) = ('', 0, 0, '', '', 0)
-            AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0));
-  SELECT RAISE(ABORT, 'only an operation that was committed without a doubt is forgotten, when its key is given up')
-   WHERE (SELECT until FROM sheaves WHERE n = NEW.sheaf) <> 0
-     AND NOT EXISTS (SELECT 1 FROM operations o WHERE o.seq = NEW.seq AND o.ttl_ms > 0 AND (SELECT until FROM sheaves WHERE n = NEW.sheaf) >= o.settled_at + o.ttl_ms
-            AND (o.state, o.doubted, o.attempt_count, o.incident, o.archive) = ('committed', 0, 1, '', '')
-            AND NOT EXISTS (SELECT 1 FROM marks WHERE operation_id = o.id)
-            AND NOT EXISTS (SELECT 1 FROM attempts t WHERE t.operation_id = o.id AND (t.outcome <> 'committed' OR t.late_outcome <> '')));
-END;
-
-CREATE TRIGGER archived_after_insert AFTER INSERT ON archived
-BEGIN
-  UPDATE archives SET committed = committed + (NEW.state = 'committed'), failed = failed + (NEW.state = 'failed'), abandoned = abandoned + (NEW.state = 'abandoned')
-   WHERE n = (SELECT archive FROM sheaves WHERE n = NEW.sheaf);
-END;
-
-CREATE TRIGGER archived_after_delete AFTER DELETE ON archived
-BEGIN
-  UPDATE archives SET committed = committed - (OLD.state = 'committed'), failed = failed - (OLD.state = 'failed'), abandoned = abandoned - (OLD.state = 'abandoned')
-   WHERE n = (SELECT archive FROM sheaves WHERE n = OLD.sheaf) AND EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq);
-  INSERT INTO forgotten (archive, kind, n) SELECT archive, OLD.kind, 1 FROM sheaves WHERE n = OLD.sheaf AND NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq)
-      ON CONFLICT (archive, kind) DO UPDATE SET n = n + 1;
-END;
-
-CREATE TRIGGER forgotten_guard_delete BEFORE DELETE ON forgotten
-BEGIN
-  SELECT RAISE(ABORT, 'the counts are kept by the database');
-END;
-
-CREATE TRIGGER archived_guard_update BEFORE UPDATE ON archived
-BEGIN
-  SELECT RAISE(ABORT, 'a stub never changes, but for giving its key up')
-   WHERE (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.key, NEW.target, NEW.state, NEW.sheaf)
-     IS NOT (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.key, OLD.target, OLD.state, OLD.sheaf) OR NEW.key_live IS NOT 0;
-END;
-
-CREATE TRIGGER archived_guard_delete BEFORE DELETE ON archived
-BEGIN
-  SELECT RAISE(ABORT, 'a stub is remembered until its operation is in the ledger again, or nothing is asked of it any more')
-   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE seq = OLD.seq AND id = OLD.id) AND (OLD.key_live = 1 OR EXISTS (SELECT 1 FROM sheaves WHERE n = OLD.sheaf
-     AND (until = 0 OR until > CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER))));
-END;
-
-CREATE TRIGGER sheaves_guard_insert BEFORE INSERT ON sheaves
-BEGIN
-  SELECT RAISE(ABORT, 'a sheaf never changes')
-   WHERE EXISTS (SELECT 1 FROM sheaves WHERE n = NEW.n);
-  SELECT RAISE(ABORT, 'an operation is archived with a file that is sealed and not closed')
-   WHERE NOT EXISTS (SELECT 1 FROM archives WHERE n = NEW.archive AND digest <> '' AND closed_at = 0);
-END;
-
-CREATE TRIGGER sheaves_guard_update BEFORE UPDATE ON sheaves
-BEGIN
-  SELECT RAISE(ABORT, 'a sheaf never changes');
-END;
-
-CREATE TRIGGER sheaves_guard_delete BEFORE DELETE ON sheaves
-BEGIN
-  SELECT RAISE(ABORT, 'a sheaf is remembered as long as its stubs are')
-   WHERE EXISTS (SELECT 1 FROM archived WHERE seq BETWEEN OLD.low AND OLD.high AND sheaf = OLD.n);
-END;
-
 CREATE TRIGGER events_guard_insert BEFORE INSERT ON events
 BEGIN
   SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
@@ -650,8 +536,7 @@ END;
 
 CREATE TRIGGER events_guard_delete BEFORE DELETE ON events
 BEGIN
-  SELECT RAISE(ABORT, 'the history is never deleted')
-   WHERE OLD.incident <> '' OR OLD.doubt IS NOT NULL OR NOT EXISTS (SELECT 1 FROM archived WHERE id = OLD.operation_id);
+  SELECT RAISE(ABORT, 'the history is never deleted');
 END;
 
 CREATE TRIGGER incidents_guard_insert BEFORE INSERT ON incidents
@@ -698,8 +583,7 @@ END;
 
 CREATE TRIGGER leases_guard_delete BEFORE DELETE ON leases
 BEGIN
-  SELECT RAISE(ABORT, 'leases are never deleted: the generation must be remembered')
-   WHERE NOT EXISTS (SELECT 1 FROM archived WHERE id = OLD.operation_id);
+  SELECT RAISE(ABORT, 'leases are never deleted: the generation must be remembered');
 END;
 
 CREATE TRIGGER holds_guard_insert BEFORE INSERT ON holds

@@ -271,7 +271,7 @@ func TestRulesOfKindsAreFoundByTheirIndex(t *testing.T) {
 }
 
 // SQLite looks for the rows that refer to one that is deleted, whether a guard has done so or
-// not. Without an index it reads all of them: each step of an archive read all stubs.
+// not. Without an index it reads all of them.
 func TestWhatRefersIsFoundByAnIndex(t *testing.T) {
 	t.Parallel()
 	s, _ := openTest(t)

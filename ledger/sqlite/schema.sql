@@ -101,7 +101,6 @@ CREATE TABLE operations (
   fault_at     INTEGER NOT NULL DEFAULT 0,             -- end of the newest attempt that an incident was looked for
   redacted_at  INTEGER NOT NULL DEFAULT 0,             -- a person had its text taken out; nothing else sets it
   redacted_by  TEXT NOT NULL DEFAULT '',
-  archive      TEXT NOT NULL DEFAULT '',               -- the file that its input, answers and history were moved to
   -- The newest change. Every UPDATE of change_id appends an event made from
   -- these columns. actor and reason go with every change of state. The others
   -- are believed when change_of equals change_id, so that what an earlier writer
@@ -200,8 +199,7 @@ CREATE INDEX operations_by_awaits ON operations (scope, awaits) WHERE awaits <> 
 CREATE INDEX operations_by_incident ON operations (incident, resolved, updated_at) WHERE incident <> '';
 
 -- marks: the names under which an operation's effect may show. Who else may have
--- made an effect that is recognised by a name is found here. They stay when their
--- operation is archived.
+-- made an effect that is recognised by a name is found here.
 CREATE TABLE marks (
   value        TEXT NOT NULL,
   operation_id TEXT NOT NULL,
@@ -412,91 +410,7 @@ CREATE TABLE decision_items (
 CREATE UNIQUE INDEX items_by_operation ON decision_items (run_id, operation_id);
 CREATE INDEX items_to_come ON decision_items (run_id, n) WHERE came IN ('', 'held');
 
--- archives: the files that settled operations were moved to. Indoubt writes it: begun,
--- sealed with the file's digest when that was read back, then closed.
-CREATE TABLE archives (
-  n          INTEGER PRIMARY KEY,
-  id         TEXT NOT NULL UNIQUE,
-  file       TEXT NOT NULL,                            -- its name, without a directory
-  digest     TEXT NOT NULL DEFAULT '',                 -- SHA-256 (hex) of the file; '' until it is sealed
-  size       INTEGER NOT NULL DEFAULT 0,               -- of the file, in bytes
-  operations INTEGER NOT NULL DEFAULT 0,               -- in the file
-  committed  INTEGER NOT NULL DEFAULT 0,               -- of which only the file has all, by state
-  failed     INTEGER NOT NULL DEFAULT 0,
-  abandoned  INTEGER NOT NULL DEFAULT 0,
-  settled_before INTEGER NOT NULL,                     -- what it holds was settled before then
-  oldest     INTEGER NOT NULL DEFAULT 0,               -- when what it holds was begun: the first and the last
-  newest     INTEGER NOT NULL DEFAULT 0,
-  actor      TEXT NOT NULL,
-  os_user    TEXT NOT NULL DEFAULT '',
-  host       TEXT NOT NULL DEFAULT '',
-  machine    INTEGER NOT NULL DEFAULT 0,
-  terminal   INTEGER NOT NULL DEFAULT 0,
-  created_at INTEGER NOT NULL,
-  until      INTEGER NOT NULL,                         -- no other is begun before
-  closed_at  INTEGER NOT NULL DEFAULT 0,
-
-  CONSTRAINT archive_is_numbered_from_1 CHECK (n > 0),
-  CONSTRAINT archive_names_file_and_actor CHECK (length(file) > 0 AND length(actor) > 0),
-  CONSTRAINT archive_flags_are_0_or_1 CHECK (machine IN (0, 1) AND terminal IN (0, 1)),
-  CONSTRAINT archive_counts CHECK (size >= 0 AND operations >= 0 AND committed >= 0 AND failed >= 0 AND abandoned >= 0),
-  CONSTRAINT archive_times_are_in_milliseconds CHECK (
-        settled_before BETWEEN 946684800000 AND 4102444800000 AND created_at BETWEEN 946684800000 AND 4102444800000
-    AND until BETWEEN 946684800000 AND 4102444800000 AND (closed_at = 0 OR closed_at BETWEEN 946684800000 AND 4102444800000)
-    AND (oldest = 0 OR oldest BETWEEN 946684800000 AND newest) AND newest <= 4102444800000)
-) STRICT;
-
--- sheaves: what rules ask of the operations of some stubs, packed, for indoubt alone. All
--- the stubs of a sheaf are remembered for as long as it is. Read it, never write it.
-CREATE TABLE sheaves (
-  n       INTEGER PRIMARY KEY,
-  archive INTEGER NOT NULL,                            -- archives.n; a guard asks for it
-  until   INTEGER NOT NULL,                            -- nothing is asked of it from then on; 0: something may be for ever
-  low     INTEGER NOT NULL,                            -- its operations: the first seq and the last
-  high    INTEGER NOT NULL,
-  first   TEXT NOT NULL,                               -- its attempts: the lowest id and the highest, without those of plain SQL
-  last    TEXT NOT NULL,
-  rest    TEXT NOT NULL,                               -- what rules ask of them
-
-  CONSTRAINT sheaf_is_numbered_from_1 CHECK (n > 0)
-) STRICT;
-
-CREATE INDEX sheaves_by_attempt ON sheaves (last, first);
-CREATE INDEX sheaves_by_until ON sheaves (until) WHERE until <> 0;
-
--- archived: the stubs of operations that were moved to a file. A stub keeps the key from
--- being used again. An operation that changes all the same returns from it, without its
--- input, answers and history. Read it, never write it.
-CREATE TABLE archived (
-  seq      INTEGER PRIMARY KEY,                        -- of the operation
-  id       TEXT NOT NULL UNIQUE,
-  kind     TEXT NOT NULL,
-  scope    TEXT NOT NULL,
-  key      TEXT NOT NULL,
-  key_live INTEGER NOT NULL,                           -- 1: holds its key; becomes 0 once
-  target   TEXT NOT NULL,
-  state    TEXT NOT NULL,                              -- committed, failed, abandoned
-  sheaf    INTEGER NOT NULL,                           -- sheaves.n, that has the rest; a guard asks for it
-
-  CONSTRAINT stub_state_is_settled CHECK (state IN ('committed', 'failed', 'abandoned')),
-  CONSTRAINT stub_flag_is_0_or_1 CHECK (key_live IN (0, 1))
-) STRICT;
-
-CREATE INDEX archived_by_key ON archived (key) WHERE key_live = 1;
-CREATE INDEX archived_by_target ON archived (target) WHERE target <> '';
-
--- forgotten: how many operations of an archive left no stub: each was committed by its one
--- attempt, never in doubt, and has given its key up. Read it, never write it.
-CREATE TABLE forgotten (
-  archive INTEGER NOT NULL REFERENCES archives (n),
-  kind    TEXT NOT NULL,
-  n       INTEGER NOT NULL,
-  PRIMARY KEY (archive, kind)
-) STRICT, WITHOUT ROWID;
-
--- events: the history, and the feed that every console follows. seq only grows. What
--- belongs to an archived operation is in the archive, but for how its doubts ended and
--- what it did in an incident.
+-- events: the history, and the feed that every console follows. seq only grows.
 -- Events of an operation are appended by the database when change_id changes; an
 -- event that moves nothing (a note, an adoption) may be inserted directly.
 CREATE TABLE events (

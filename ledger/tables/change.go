@@ -266,23 +266,17 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string, applied *ledg
 	return nil
 }
 
-// room makes room for a new operation, or for one that was archived and changes.
+// room makes room for a new operation.
 func (tx *tx) room(rec *Record, c ledger.Change) error {
-	switch {
-	case !c.Insert && rec.stub != 0:
-		return tx.giveBack(rec)
-	case !c.Insert:
+	if !c.Insert {
 		return nil
 	}
-	id, table := rec.Operation.ID, "operations"
-	if rec.stub != 0 {
-		table = "archived"
-	}
+	id := rec.Operation.ID
 	*rec = Record{Record: ledger.Record{Now: rec.Now, Steady: rec.Steady}}
 	if !c.Retire {
 		return nil
 	}
-	return tx.Later(`UPDATE `+table+` SET key_live = ? WHERE id = ?`, tx.d.Flag(false), id)
+	return tx.Later(`UPDATE operations SET key_live = ? WHERE id = ?`, tx.d.Flag(false), id)
 }
 
 func writesNothing(c ledger.Change) bool {

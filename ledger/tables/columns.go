@@ -95,7 +95,6 @@ var columns = []column[ledger.Operation]{
 	{"settled_steady", changed, func(o *ledger.Operation) any { return &o.SettledSteady.At }},
 	{"redacted_at", given | redactable, func(o *ledger.Operation) any { return &o.RedactedAt }},
 	{"redacted_by", given | redactable, func(o *ledger.Operation) any { return &o.RedactedBy }},
-	{"archive", given, func(o *ledger.Operation) any { return &o.Archive }},
 	{"incident", changed | shown, func(o *ledger.Operation) any { return &o.Incident }},
 	{"joined", changed | shown, func(o *ledger.Operation) any { return &o.Joined }},
 	{"fault_at", changed, func(o *ledger.Operation) any { return &o.FaultAt }},

@@ -24,7 +24,7 @@ import (
 // (engines) stays behind.
 var Copied = []struct{ Name, Key string }{
 	{"operations", "seq"}, {"marks", "value, operation_id"}, {"attempts", "operation_id, n"}, {"reads", "rowid"}, {"grants", "rowid"},
-	{"decisions", "id"}, {"decision_items", "run_id, n"}, {"archives", "n"}, {"sheaves", "n"}, {"archived", "seq"}, {"forgotten", "archive, kind"},
+	{"decisions", "id"}, {"decision_items", "run_id, n"},
 	{"events", "seq"}, {"leases", "operation_id"}, {"paces", "downstream"}, {"holds", "id"}, {"incidents", "rowid"}, {"incident_waiting", "scope"},
 	{"incident_members", "seq"}, {"open_operations", "seq"}, {"counts", "what"}, {"census", "kind"}, {"tallies", "kind, class"},
 	{"incident_sums", "incident, fate"}, {"incident_minutes", "incident, minute"},

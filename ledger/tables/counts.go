@@ -24,10 +24,10 @@ var countsQuery = sync.OnceValue(func() string {
 	return fmt.Sprintf(`
 	SELECT what AS class, '' AS tab, n, pending, loss, words, twice, 0 AS conflicts, CASE what WHEN 'class.not_landed' THEN loss ELSE 0.0 END AS unsent FROM counts
 	UNION ALL SELECT 'state.pending',   '', count(*),                    0, 0.0, 0, 0, 0, 0.0 FROM operations INDEXED BY operations_pending WHERE state = 'pending'
-	UNION ALL SELECT 'state.committed', '', coalesce(sum(committed), 0) - (SELECT coalesce(sum(committed), 0) FROM archives), 0, 0.0, 0, 0, 0, 0.0 FROM census
-	UNION ALL SELECT 'state.failed',    '', coalesce(sum(failed), 0) - (SELECT coalesce(sum(failed), 0) FROM archives),    0, 0.0, 0, 0, 0, 0.0 FROM census
+	UNION ALL SELECT 'state.committed', '', coalesce(sum(committed), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
+	UNION ALL SELECT 'state.failed',    '', coalesce(sum(failed), 0),    0, 0.0, 0, 0, 0, 0.0 FROM census
 	UNION ALL SELECT 'state.uncertain', '', coalesce(sum(uncertain), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
-	UNION ALL SELECT 'state.abandoned', '', coalesce(sum(abandoned), 0) - (SELECT coalesce(sum(abandoned), 0) FROM archives), 0, 0.0, 0, 0, 0, 0.0 FROM census
+	UNION ALL SELECT 'state.abandoned', '', coalesce(sum(abandoned), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
 	UNION ALL
 	SELECT h.class, %s AS tab, count(*), count(*) FILTER (WHERE h.state = 'pending'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0.0 END),
 	       count(*) FILTER (WHERE h.miss_word <> ''), count(*) FILTER (WHERE h.conflict = 'duplicate'), count(*) FILTER (WHERE h.conflict <> ''), `+unsentSQL+`

@@ -15,7 +15,6 @@ import (
 type Record struct {
 	ledger.Record
 	RecheckAt time.Time
-	stub      int64 // its number, where it is archived
 }
 
 // locate finds a locator's operation.
@@ -33,15 +32,13 @@ func locate(loc ledger.Locator) (located, error) {
 	return located{}, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 }
 
-// holderQuery reports whether a change is in the history, and whether an operation, or an
-// archived one, holds a key, or its digest, in a scope, of any kind where none is named. It is small: most begins, and most
-// looks for a made key, find nothing. For an IN, SQLite would make a table each time.
+// holderQuery reports whether a change is in the history, and whether an operation holds a
+// key, or its digest, in a scope, of any kind where none is named. It is small: most begins,
+// and most looks for a made key, find nothing. For an IN, SQLite would make a table each time.
 const holderQuery = `
 	SELECT EXISTS (SELECT 1 FROM events WHERE id = ?5),
 	       EXISTS (SELECT 1 FROM operations WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)
-	    OR EXISTS (SELECT 1 FROM operations WHERE key = ?4 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1),
-	       EXISTS (SELECT 1 FROM archived WHERE key = ?1 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)
-	    OR EXISTS (SELECT 1 FROM archived WHERE key = ?4 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
+	    OR EXISTS (SELECT 1 FROM operations WHERE key = ?4 AND scope = ?2 AND ?3 IN ('', kind) AND key_live = 1)`
 
 // GateOpen is the condition that finds what is open and holds a gate back, as ledger.GateHolds says.
 const GateOpen = `gate >= ? AND gate < ? AND gate <> '' AND state IN ('pending', 'uncertain')
@@ -286,16 +283,9 @@ func loadAt(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence
 		q.Ahead(s.asks(at, args, evidence)...)
 	}
 	if at.id == byKey {
-		var found, archived bool
-		if err := one(q, holderQuery, holderArgs(at, args), &known, &found, &archived); err != nil || known {
+		var found bool
+		if err := one(q, holderQuery, holderArgs(at, args), &known, &found); err != nil || known || !found {
 			return nothing(q), known, err
-		}
-		if !found && !archived {
-			return nothing(q), false, nil
-		}
-		if !found {
-			rec, err := loadStub(q, at, loc.Skip)
-			return rec, false, err
 		}
 	}
 	rec, known, err = loadOne(q, s, at, args, evidence)
@@ -303,9 +293,6 @@ func loadAt(q Querier, d *Dialect, loc ledger.Locator, changeID string, evidence
 		// A writer in plain SQL may name an attempt and then not record it.
 		s.attempted = false
 		rec, known, err = loadOne(q, s, at, args, evidence)
-	}
-	if err == nil && !known && !rec.Found {
-		rec, err = loadStub(q, at, loc.Skip)
 	}
 	return rec, known, err
 }
@@ -440,9 +427,7 @@ func loadAll(q Querier, d *Dialect, ids []string, skip ledger.Parts, evidence bo
 
 // whole completes a short id.
 func whole(q Querier, prefix string) (string, error) {
-	ids, err := Collect(q, word,
-		`SELECT id FROM (SELECT id FROM operations WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 10) AS here
-		  UNION SELECT id FROM (SELECT id FROM archived WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 10) AS moved ORDER BY id LIMIT 10`, prefix, prefix+"\U0010ffff")
+	ids, err := Collect(q, word, `SELECT id FROM operations WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 10`, prefix, prefix+"\U0010ffff")
 	switch {
 	case err != nil:
 		return "", err

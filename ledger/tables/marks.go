@@ -9,7 +9,7 @@ import (
 // Keyed asks the index of keys.
 func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, error) {
 	return Gather(ctx, s.db, word, `
-		SELECT id FROM (SELECT id, created_at FROM operations WHERE key IN (?1, ?3) AND key_live = 1 UNION ALL SELECT id, 0 FROM archived WHERE key IN (?1, ?3) AND key_live = 1) AS holders
+		SELECT id FROM operations WHERE key IN (?1, ?3) AND key_live = 1
 		 ORDER BY created_at DESC, id DESC LIMIT ?2+0`, key, limit, ledger.Masked(key))
 }
 

@@ -168,13 +168,6 @@ func relatedTo(from, where string) string {
 	return strings.Join(parts, " UNION ") + ` ORDER BY overtook DESC, created_at DESC, id DESC`
 }
 
-// relatedToStub is the same for an operation that is archived.
-var relatedToStub = sync.OnceValue(func() string {
-	return relatedTo(`(SELECT CAST(?1 AS text) AS id, CAST(?2 AS text) AS kind, CAST(?3 AS text) AS target, CAST(?4 AS text) AS fingerprint,
-		CAST(?5 AS bigint) AS started_at, CAST(?6 AS bigint) AS seq, CAST(?7 AS text) AS scope, CAST(?8 AS text) AS key,
-		CAST(?9 AS text) AS state, CAST(?10 AS bigint) AS settled_at) o`, ``)
-})
-
 func scanRelation(rows Rows) (ledger.Relation, error) {
 	var r ledger.Relation
 	var created, settled int64

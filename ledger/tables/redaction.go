@@ -48,19 +48,6 @@ func (tx *tx) overtakes(o ledger.Operation) error {
 	if err == nil && earlier != nil {
 		err = ledger.Overtaken(*earlier)
 	}
-	if err != nil {
-		return err
-	}
-	archived, err := Collect(tx.Tx, word, `SELECT id FROM archived WHERE target = ?1 AND target <> '' AND id <> ?2 AND state = 'failed' ORDER BY seq`, o.Target, o.ID)
-	for _, id := range archived {
-		stub, failed := stubOf(tx, located{byID, []any{id}})
-		switch {
-		case failed != nil:
-			return failed
-		case stub != nil && !stub.Operation.StartedAt.After(o.StartedAt):
-			return ledger.Overtaken(id)
-		}
-	}
 	return err
 }
 

@@ -13,17 +13,13 @@ import (
 type Store struct {
 	FirstStep int // rows of a list that a filter is tried on first
 
-	shelf
-
 	db Database
 	d  *Dialect
 }
 
 // New keeps a ledger in a database.
 func New(db Database) *Store {
-	s := &Store{FirstStep: firstStep, db: db, d: db.Dialect()}
-	s.shelf.s = s
-	return s
+	return &Store{FirstStep: firstStep, db: db, d: db.Dialect()}
 }
 
 // tx is a transaction, with what is said otherwise in its database.

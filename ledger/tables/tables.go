@@ -143,7 +143,4 @@ type Dialect struct {
 	Contains func(text, mark string) string
 	Glob     func(text, mark string) string
 	Pattern  func(parts ...string) string
-	// Remove takes what belongs to archived operations, by their ids, and Return forgets a
-	// stub by its number, where that is not a writer's to do. Else they are empty.
-	Remove, Return string
 }

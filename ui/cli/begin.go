@@ -386,14 +386,12 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 	case ledger.AnswerFinished:
 		f.Effect = effectNoop
 		f.Message = fmt.Sprintf("committed at %s; nothing is to be sent", o.SettledAt.UTC().Format(time.RFC3339))
-		switch _, whole := outcome.OutputOf(o); {
-		case !whole && o.Archive != "":
-			f.Message += ", and its result is in " + o.Archive
-		case !whole:
+		out, whole := outcome.Output(o.Result)
+		if !whole {
 			f.Message += ", and its result was not kept whole"
 		}
 		f.Text = func(w *safe.Writer) {
-			if out, whole := outcome.OutputOf(o); whole && len(out) > 0 {
+			if whole && len(out) > 0 {
 				fmt.Fprintln(w, strings.TrimSuffix(string(out), "\n"))
 			}
 		}

@@ -102,7 +102,7 @@ func (c consoleCommand) printInstead(ctx context.Context, args []string, filter 
 	if rec, found, err := oneOperation(ctx, s, args); err != nil {
 		return err
 	} else if found {
-		return c.show(ctx, rec.Operation.ID, "")
+		return c.show(ctx, rec.Operation.ID)
 	}
 	if len(args) == 1 && idLike.MatchString(args[0]) { // "0 operations" would read as an all-clear
 		return &failure{Code: "not_found", Message: fmt.Sprintf("there is no operation %q", args[0]),

@@ -27,8 +27,7 @@ func newCopyCommand(a *app) *cobra.Command {
 		Use: "copy FROM TO", GroupID: groupCare,
 		Short: "Move a ledger to another file or database, with its whole history",
 		Long: `Copy a ledger to a place where none is: from a file to PostgreSQL, back, or to one
-more of the same. It takes the whole history, with the order of its events, and
-archived operations.
+more of the same. It takes the whole history, with the order of its events.
 
 From its start nothing is begun or allowed in FROM: the database refuses it, and
 names TO. What is in flight ends; then nothing changes any more. Every table is

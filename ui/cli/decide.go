@@ -78,9 +78,7 @@ type resultJSON struct {
 	Read   *readJSON  `json:"read,omitempty"` // check, and retry where it checked first
 	Plan   *planJSON  `json:"plan,omitempty"` // retry
 
-	Redacts  []ledger.Personal `json:"redacts,omitempty"`  // redact --dry-run: what would go
-	Archives []string          `json:"archives,omitempty"` // redact: the files that were written anew
-	Unread   []string          `json:"unread,omitempty"`   // redact: archives that may have it, and were not looked in
+	Redacts []ledger.Personal `json:"redacts,omitempty"` // redact --dry-run: what would go
 
 	failure *failure
 	line    safe.Text   // what is printed of it
@@ -211,7 +209,6 @@ type needs struct {
 	version bool // a note does without
 	silent  bool // the verb shows and asks by itself
 
-	finds func(ctx context.Context, s ledger.Store, id string) (ledger.Record, error) // nil: in the ledger
 	shows func(ctx context.Context, run *decisionRun, found []*ledger.Record) error   // and asks, where it does so beforehand
 	plan  func(ctx context.Context, run *decisionRun, it *ledger.RunItem)             // what it would do; nil: nothing that changes
 }
@@ -219,16 +216,10 @@ type needs struct {
 // look finds every operation and fixes the version that was seen. What is not
 // found is a result already.
 func (r *decisionRun) look(ctx context.Context, all []target, results []resultJSON, needs needs) []*ledger.Record {
-	finds := needs.finds
-	if finds == nil {
-		finds = func(ctx context.Context, s ledger.Store, id string) (ledger.Record, error) {
-			return r.app.read(ctx, s, id)
-		}
-	}
 	found := make([]*ledger.Record, len(all))
 	taken := map[string]bool{}
 	for i, t := range all {
-		rec, err := finds(ctx, r.store, t.id)
+		rec, err := r.app.read(ctx, r.store, t.id)
 		if err == nil && taken[rec.Operation.ID] {
 			err = usage(t.arg+" is an operation that was named before", "")
 		}

@@ -43,7 +43,7 @@ func TestE2E_TheSameInPostgreSQL(t *testing.T) {
 	for _, test := range []func(*testing.T){
 		TestI3_E2E_ManyBeginOneKey, TestI5_E2E_ManyFetchOneGrant, TestI10_E2E_KilledAnywhere, TestE2E_TwoEnginesOneReaderEach,
 		TestI10_E2E_ARunWhoseDriverIsKilledGoesOnElsewhere, TestE2E_TheKeyOfTheDigestsIsASecretFile, TestE2E_AllHasEachOnce,
-		TestI10_E2E_KilledArchive, TestE2E_FollowingEndsWithItsPipe, TestE2E_RedactedForGood,
+		TestE2E_FollowingEndsWithItsPipe, TestE2E_RedactedForGood,
 	} {
 		name := runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name()
 		t.Run(name[strings.LastIndexByte(name, '.')+1:], func(t *testing.T) {
@@ -119,7 +119,6 @@ func TestE2E_ALedgerInPostgreSQL(t *testing.T) {
 		{5, "ci", "indoubt_operator", []string{"park", doubt, "--until", "2h"}},
 		{5, "eng", "indoubt_operator", []string{"abandon", doubt, "--reason", "r"}},
 		{5, "eng", "indoubt_operator", []string{"hold", "--all", "--reason", "r"}},
-		{5, "eng", "indoubt_operator", []string{"archive", "--settled-for", "1h", "--to", s.dir}},
 	} {
 		say(c.exit, "GRANT "+c.role+" TO "+c.user, as(c.user, c.args...)...)
 	}

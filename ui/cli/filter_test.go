@@ -2,10 +2,8 @@ package cli
 
 import (
 	"encoding/json"
-	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -49,19 +47,6 @@ func TestAFilterAnswersForSettledOperations(t *testing.T) {
 	ids, beside = b.listed("downstream:stripe")
 	need.That(t, len(ids) == 2 && strings.Contains(beside, "downstream: settled operations are left out"), "without a policy it finds %d, and says %q", len(ids), beside)
 	delete(b.env, "INDOUBT_POLICY")
-
-	b.now = b.now.Add(8 * 24 * time.Hour)
-	b.want(0, "archive", "--settled-for", "1d", "--to", filepath.Join(b.dir, "archive"))
-	var data struct {
-		Archived   int
-		LeftOut    []string `json:"left_out"`
-		Operations []any
-	}
-	need.OK(t, json.Unmarshal(b.json(0, "list", "error:timeout").Data, &data))
-	need.That(t, len(data.Operations) == 2 && data.Archived == 1 && len(data.LeftOut) == 1 && strings.Contains(data.LeftOut[0], "1 operation"), "%+v", data)
-	need.Contains(t, b.want(0, "list", "error:timeout"), "2 operations\n1 operation that may be of this time is archived")
-	need.OK(t, json.Unmarshal(b.json(0, "list", "needs:you").Data, &data))
-	need.That(t, len(data.LeftOut) == 0, "what needs a person is never archived: %q", data.LeftOut)
 }
 
 // needs:you is the console's first list, however much there is of each sort.

@@ -52,8 +52,7 @@ func unsafeBytes(out string) string {
 // ids are the columns that name operations, attempts, grants and incidents.
 var ids = strings.Fields(`operations.id operations.live_attempt attempts.operation_id attempts.id attempts.grant_id reads.operation_id
 	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id leases.operation_id
-	operations.incident incidents.id incident_members.incident incident_sums.incident incident_minutes.incident events.incident
-	archived.id sheaves.first sheaves.last`)
+	operations.incident incidents.id incident_members.incident incident_sums.incident incident_minutes.incident events.incident`)
 
 // ofAnotherForm are the text columns that hold one of a few words, or by which the
 // ledger knows what is its own.
@@ -65,7 +64,7 @@ func init() {
 		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
 		reads.verdict grants.basis
 		open_operations.class open_operations.search open_operations.state open_operations.conflict open_operations.digest
-		archived.state sheaves.rest counts.what meta.name meta.value`) {
+		counts.what meta.name meta.value`) {
 		ofAnotherForm[c] = true
 	}
 }
@@ -201,8 +200,7 @@ func (b *bench) hostileLedger() {
 	b.now = b.now.Add(time.Second)
 	b.begin(15, "other.charge", `{"customer":"cus_15"}`) // the newest control stays
 	b.settle(15, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 200, Receipt: "pi_15"})
-	b.shelve(id(14))
-	execSQL(b.T, b.ledger, `INSERT INTO forgotten VALUES (1, 'k', 1); INSERT INTO marks VALUES ('m', '`+id(6)+`')`)
+	execSQL(b.T, b.ledger, `INSERT INTO marks VALUES ('m', '`+id(6)+`')`)
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO engines VALUES ('engine', 'd', %[1]d, %[1]d); INSERT INTO tallies (kind, class) VALUES ('k', 'timeout'); INSERT INTO paces VALUES ('down', %[1]d000)`, b.now.UnixMilli()))
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason, evidence) VALUES ('r', '%s', %d, %[2]d, 'inconclusive', 'why', '{}')`, id(7), b.now.UnixMilli()))
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('g', '%s', %d, 'absent', 'eve', %d, %d)`,
@@ -211,22 +209,6 @@ func (b *bench) hostileLedger() {
 	b.store.Close()
 	b.store = nil
 	b.spoil()
-}
-
-// shelve archives one operation.
-func (b *bench) shelve(id string) {
-	b.Helper()
-	ctx, s := context.Background(), b.open()
-	a := ledger.Archive{ID: "archive", File: "archive.jsonl.gz", Actor: ledger.Actor{Name: "ann"}, Before: b.now.Add(time.Second), Until: b.now}
-	need.OK(b, s.ChangeArchive(ctx, a))
-	a.Digest = "d"
-	need.OK(b, s.ChangeArchive(ctx, a))
-	ops, _, err := s.Archivable(ctx, a.Before, 0, 100)
-	need.OK(b, err)
-	ops = slices.DeleteFunc(ops, func(w ledger.Whole) bool { return w.Operation.ID != id })
-	if n, _, err := s.Archive(ctx, a.ID, ops); n != 1 || err != nil {
-		b.Fatalf("%d archived", n)
-	}
 }
 
 // TestI11_NoHostileByteReachesATerminal runs every command on a terminal, over a
@@ -268,7 +250,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	cases := map[string][][]string{
 		"":        {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
 		"list":    {{}, {"-o", "csv"}, {"-o", "jsonl"}, {"-o", hostile}, {"kind:a OR", "(" + hostile}, {"--limit", "3"}, {"kind:" + hostile}, {"state:" + hostile}, {"--after", hostile}, {"--all", "-o", "jsonl"}, {"--all", "-o", "csv"}, {"--all", hostile}},
-		"show":    {{one}, {"019808a1-0002"}, {"019808a1-0003"}, {"019808a1-0004"}, {"019808a1-0005"}, {other}, {"019808a1-0007"}, {"019808a1-0008"}, {"019808a1-0009"}, {"019808a1-000d"}, {"019808a1-000e"}, {"019808a1-000e", "--archive", "/none/" + hostile}, {"019808a1"}, {hostile}, {}},
+		"show":    {{one}, {"019808a1-0002"}, {"019808a1-0003"}, {"019808a1-0004"}, {"019808a1-0005"}, {other}, {"019808a1-0007"}, {"019808a1-0008"}, {"019808a1-0009"}, {"019808a1-000d"}, {"019808a1-000e"}, {"019808a1"}, {hostile}, {}},
 		"report":  {{}, {"--since", "9d"}, {outage}},
 		"log":     {{}, {"-o", "csv"}, {"-o", "jsonl", "--follow"}, {"--all", "-o", "jsonl"}, {"--all", "-o", "csv"}, {one}, {hostile}, {"--follow"}},
 		"doctor":  {{}},
@@ -296,7 +278,6 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"demo":          {{"--seed", "x" + hostile}, {"--at", hostile}},
 		"init":          {{}, {"--home", hostile, "--dry-run"}},
 		"adopt":         {{}, {"--dry-run"}},
-		"archive":       {{"--settled-for", "1s", "--to", filepath.Join(b.dir, "to"+hostile), "--dry-run"}, {"--settled-for", hostile, "--to", "/x"}},
 		"copy":          {{b.ledger, filepath.Join(b.dir, "moved"+hostile), "--dry-run"}, {filepath.Join(b.dir, "none"+hostile), filepath.Join(b.dir, "moved"+hostile)}, {hostile, hostile}, {"--wait", hostile, "a", "b"}},
 		"backup":        {{filepath.Join(b.dir, "copy"+hostile)}, {"/none/" + hostile}},
 		"help":          {{}, {"list"}, {hostile}},
@@ -307,7 +288,6 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"runs":          {{}, {"--all", "-o", "csv"}, {ran}, {hostile}},
 		"runs resume":   {{ran, "--yes"}, {hostile}},
 		"runs stop":     {{ran, "--reason", hostile}, {hostile}},
-		"archive list":  {{}, {"--from", filepath.Join(b.dir, hostile)}},
 		"incident":      {{}},
 		"incident list": {{}, {"-o", "csv"}},
 		"incident show": {{outage}, {hostile}},

@@ -89,12 +89,8 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	notes, archived, err := leavesOut(ctx, s, filter, o.since)
-	if err != nil {
-		return err
-	}
 	if o.filter != "" {
-		o.notes = notes
+		o.notes = leavesOut(filter)
 	}
 	if c.format != "text" {
 		for _, note := range o.notes {
@@ -110,7 +106,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	data := map[string]any{"operations": each(all, asJSON), "next": text(next), "more": next != "", "archived": archived, "left_out": list(o.notes)}
+	data := map[string]any{"operations": each(all, asJSON), "next": text(next), "more": next != "", "left_out": list(o.notes)}
 	if next != "" {
 		data["hint"] = "there are more: go on with --after " + next + ", or raise --limit"
 	}
@@ -241,7 +237,7 @@ func (c listCommand) underList(ctx context.Context, s ledger.Store, o listOption
 		more += "\n" + over.String() + "; nothing is begun or allowed until `indoubt adopt`"
 	}
 	if o.filter != "" {
-		return operations(shown) + more, nil
+		return fmt.Sprintf("%s %s%s", ledger.Count(shown), plural(shown, "operation", "operations"), more), nil
 	}
 	counts, err := s.Counts(ctx, c.clock())
 	if err != nil {

@@ -60,7 +60,7 @@ line an event. --incident has the history of an incident and of what counts in i
 
 // verbs are those of all events.
 var verbs = []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "grant", "void", "retry", "wait", "tree", "abandon", "ack",
-	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", "run", "set", "redact", "archive", "return", ledger.IncidentOpened, ledger.IncidentJoined, ledger.IncidentOver,
+	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", "run", "set", "redact", ledger.IncidentOpened, ledger.IncidentJoined, ledger.IncidentOver,
 	ledger.IncidentNoted, ledger.IncidentTaken}
 
 type logOptions struct {
@@ -130,14 +130,7 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 		if err != nil {
 			return err
 		}
-		archived, err := archivedSince(ctx, s, o.from)
-		if err != nil {
-			return err
-		}
-		if archived > 0 {
-			c.left("%s", ticket.Archived(archived).String())
-		}
-		data := map[string]any{"events": each(events, oneEventJSON), "next": place, "cut": cut, "archived": archived}
+		data := map[string]any{"events": each(events, oneEventJSON), "next": place, "cut": cut}
 		return c.done("", data, func(w *safe.Writer) { printEvents(w, events, names) })
 	}
 	return c.follow(ctx, s, o, events, place, changed)

@@ -53,7 +53,6 @@ type standsJSON struct {
 
 // goneJSON is what the ledger does not have of an operation any more.
 type goneJSON struct {
-	Archive  *string       `json:"archive,omitempty"`
 	Redacted *redactedJSON `json:"redacted,omitempty"`
 }
 
@@ -87,7 +86,7 @@ func asJSON(v ticket.Ticket) operationJSON {
 	out := operationJSON{
 		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(o.Target), standsJSON: standsJSON{state, text(string(o.Fact)), lane}, Version: o.Version,
 		Key: o.KeyToSend(), Token: text(o.Token), Fingerprint: o.Fingerprint, Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
-		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), goneJSON: goneJSON{Archive: text(o.Archive)}, Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
+		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
 		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),
 		DeadlineAt: moment(o.DeadlineAt), Link: text(v.Facts.Link),
 		Cost: costJSON{number(v.Record.Pricing.Duplicate.Value), number(v.Record.Pricing.Miss.Value)},

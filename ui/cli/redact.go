@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,23 +17,18 @@ import (
 // redaction is `redact` under way.
 type redaction struct {
 	*app
-	flags   decideFlags
-	filter  string
-	rest    bool // the file is not written anew
-	done    bool // something was redacted
-	packed  bool // and of that something was archived before
-	archive string
-	dir     string                  // of the archives
-	file    string                  // the only one that is meant
-	filed   map[string]ledger.Whole // operations that are in an archive alone
-	texts   []string                // that were taken out
+	flags  decideFlags
+	filter string
+	rest   bool     // the file is not written anew
+	done   bool     // something was redacted
+	texts  []string // that were taken out
 }
 
 // maxRedacted bounds how many operations a filter names at once.
 const maxRedacted = 10_000
 
 func newRedactCommand(a *app) *cobra.Command {
-	r := &redaction{app: a, filed: map[string]ledger.Whole{}}
+	r := &redaction{app: a}
 	flags := &r.flags
 	cmd := a.newDecidingCommand("redact", "Take out what an operation says, for good",
 		`Take the text out of settled operations, for good: input, command and request, answers,
@@ -59,29 +52,23 @@ The ledger's file is written anew, so that its free pages do not hold the text; 
 wait meanwhile. --no-rewrite leaves that out. Backups, copies and standbys made before hold
 the text still; the answer names them, and incidents whose notes have something of
 it. So do operations of their own: the same request sent under another key, and notices
-about it.
-
-An operation that was archived is redacted in its files, too: name their directory with
---archive. A file that holds it is written anew beside the old one, and takes its place when
-the ledger has its digest. An operation that the ledger has forgotten is named by its whole
-id. What was ended half-way is ended by the same command again.`,
-		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'\n  indoubt redact --filter 'jane.doe@example.com' --reason 'erasure request 7'\n  indoubt redact 0198c1de-7a3b --archive /var/lib/indoubt/archive --reason 'erasure request 7'", flags,
+about it. What was ended half-way is ended by the same command again.`,
+		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'\n  indoubt redact --filter 'jane.doe@example.com' --reason 'erasure request 7'", flags,
 		func(row ledger.Row) bool { return row.State != ledger.Pending && row.State != ledger.Uncertain })
 	cmd.Use = "redact ID[@VERSION]…"
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().BoolVar(&flags.key, "key", false, "the idempotency key, too: its digest stays, by which the same key is still found")
 	cmd.Flags().StringVar(&r.filter, "filter", "", "the operations that this filter lets through")
 	cmd.Flags().BoolVar(&r.rest, "no-rewrite", false, "do not write the ledger's file anew: its free pages may hold the text")
-	cmd.Flags().StringVar(&r.archive, "archive", "", "the directory of the archives, or one file of it, for operations that were archived")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args, err := r.named(cmd.Context(), args, toChange.unless(flags.dryRun))
-		if err = cmp.Or(err, r.place()); err != nil {
+		if err != nil {
 			return err
 		}
 		if !a.terminal() && !flags.yes && !flags.dryRun {
 			return &failure{Code: "no_person", Message: "cannot redact: it is for good, and no one at a terminal confirms it", Hint: "look with --dry-run, then add --yes"}
 		}
-		err = a.decide(cmd.Context(), "redact", args, flags, needs{version: true, reason: !flags.dryRun, finds: r.find, shows: r.show}, r.one)
+		err = a.decide(cmd.Context(), "redact", args, flags, needs{version: true, reason: !flags.dryRun, shows: r.show}, r.one)
 		r.clean(cmd.Context())
 		return err
 	}
@@ -106,11 +93,7 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 	if err != nil {
 		return nil, err
 	}
-	notes, _, err := leavesOut(ctx, s, parsed, time.Time{})
-	if err != nil {
-		return nil, err
-	}
-	for _, note := range notes {
+	for _, note := range leavesOut(parsed) {
 		r.left("%s", note)
 	}
 	q := ledger.Query{Tab: ledger.TabAll, Filter: parsed, Order: ledger.OrderOldest, Now: r.clock(), Limit: allStep, Within: searchStep}
@@ -133,9 +116,21 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 	}
 }
 
+// amountOf is a number of bytes as a person reads it.
+func amountOf(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprintf("%d bytes", n)
+	case n < 10_000_000:
+		return fmt.Sprintf("%d kB", n/1000)
+	}
+	return fmt.Sprintf("%d MB", n/1_000_000)
+}
+
 // parts are what a redaction takes from an operation.
 func (r *redaction) parts(ctx context.Context, run *decisionRun, rec ledger.Record) ([]ledger.Personal, error) {
-	rec, events, err := r.whole(ctx, run.store, rec)
+	events, err := run.store.History(ctx, ledger.HistoryQuery{Operation: rec.Operation.ID, Limit: maxEvents})
+	events = slices.DeleteFunc(events, func(e ledger.Event) bool { return e.Verb == string(ledger.VerbRedact) })
 	return rec.Personal(events, run.flags.key), err
 }
 
@@ -172,36 +167,19 @@ func (r *redaction) show(ctx context.Context, run *decisionRun, found []*ledger.
 	return nil
 }
 
-// one redacts an operation: in the ledger, and then in its archives. What is redacted
-// already stays as it is.
+// one redacts an operation. What is redacted already stays as it is.
 func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (out resultJSON, err error) {
 	o := rec.Operation
-	gone, err := r.gone(ctx, run, rec)
-	if err != nil {
-		return out, err
-	}
-	was, _, err := r.whole(ctx, run.store, rec)
-	if err != nil {
-		return out, err
-	}
 	parts, err := r.parts(ctx, run, rec)
 	if err != nil {
 		return out, err
 	}
-	_, filed := r.filed[o.ID]
-	r.packed = r.packed || !filed && o.Archive != ""
-	switch {
-	case filed && seen.Version != 0 && seen.Version != o.Version:
-		return out, &ledger.MovedError{ID: o.ID, Verb: "redact", Seen: seen.Version, Version: o.Version, State: o.State, Actor: o.Actor, Reason: o.Reason, At: o.UpdatedAt}
-	case filed:
-		j := asJSON(see(run.policy, rec))
-		out = resultJSON{OK: true, Effect: effectNoop, operationJSON: &j, line: safe.Say("%s@%d  the ledger keeps nothing of it", o.ID, o.Version)}
-	case gone:
+	if !o.RedactedAt.IsZero() && len(parts) == 0 {
 		out = run.result(ctx, o.ID, effectNoop, safe.Say("%s: redacted before", o.ID))
 		r.done = true // its free pages may hold it still
-	default:
+	} else {
 		out, err = decision(ledger.VerbRedact, func(run *decisionRun, d *ledger.Decision) error {
-			d.Key, d.Texts = run.flags.key, was.Operation.Texts()
+			d.Key = run.flags.key
 			if run.flags.dryRun && strings.TrimSpace(d.Reason) == "" {
 				d.Reason = "dry run"
 			}
@@ -212,13 +190,10 @@ func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record
 	if err == nil && run.flags.dryRun && len(parts) > 0 {
 		out.Effect, out.Redacts, out.line = effectWouldUpdate, parts, safe.Say("%s@%d  would redact %s", o.ID, seen.Version, said(parts))
 	}
-	if err == nil {
-		err = r.files(ctx, run, o, &out)
-	}
 	if out.Effect == effectUpdated {
-		r.texts = append(r.texts, was.Operation.Texts()...)
+		r.texts = append(r.texts, o.Texts()...)
 		if run.flags.key {
-			r.texts = append(r.texts, was.Operation.Key)
+			r.texts = append(r.texts, o.Key)
 		}
 	}
 	return out, err
@@ -243,9 +218,6 @@ func (r *redaction) clean(ctx context.Context) {
 			r.warnf("the text may still be in free pages and the log of the ledger: %v; the same command with its newest version tries again", err)
 			return
 		}
-	}
-	if r.packed {
-		left += "; what the ledger keeps, packed, of operations archived together with it (receipts, reasons)"
 	}
 	r.warnf("the text may still be in %s", left)
 }

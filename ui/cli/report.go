@@ -96,9 +96,6 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 	if r.Cut = cut; cut {
 		r.Events, r.Oldest = len(events), events[0].At
 	}
-	if r.Archived, err = archivedSince(ctx, s, r.From); err != nil {
-		return err
-	}
 	if err := c.runs(ctx, s, o, &r); err != nil {
 		return err
 	}
@@ -233,7 +230,7 @@ func (c logCommand) reportJSON(r ticket.Report) any {
 	counts := each(r.Counts, func(n ledger.StateCount) any {
 		return map[string]any{"kind": n.Kind, "state": n.State, "count": n.Count, "oldest": moment(n.Oldest)}
 	})
-	return map[string]any{"counts": counts, "accuracy": list(r.Accuracy), "odds": list(r.Odds), "from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut, "archived": r.Archived,
+	return map[string]any{"counts": counts, "accuracy": list(r.Accuracy), "odds": list(r.Odds), "from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut,
 		"open":     map[string]any{"needs_you": r.Open.NeedsYou, "conflicts": r.Open.Conflicts, "twice": r.Open.Twice, "unsent": r.Open.Unsent, "loss": r.Open.Loss, "by_word": r.Open.ByWord, "alone": alone},
 		"currency": r.Currency, "again": r.Again}
 }

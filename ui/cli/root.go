@@ -43,7 +43,7 @@ var commands = []verb{
 	{"ack", newAckCommand}, {"park", newParkCommand}, {"undo", newUndoCommand}, {"note", newNoteCommand}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
 	{"demo", newDemoCommand}, {demoPipeline, newDemoPipelineCommand},
-	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"copy", newCopyCommand}, {"archive", newArchiveCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
+	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"copy", newCopyCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
 	{"completion", newCompletionCommand},
 }
 

@@ -336,8 +336,6 @@ func replayed(res command.Result) string {
 	o := res.Operation
 	said := "nothing was run: it was committed at " + o.SettledAt.UTC().Format(time.RFC3339)
 	switch {
-	case res.Part && o.Archive != "" && len(o.Result) == 0:
-		return said + ", and its output is archived in " + o.Archive + ": indoubt show " + o.ID + " --archive DIR"
 	case res.Part:
 		return said + ", and its output was not kept whole, so it is not printed; what was kept: indoubt show " + o.ID + " --json"
 	case len(res.Stored) > 0:

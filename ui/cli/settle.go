@@ -163,10 +163,9 @@ func (c settleCommand) settle(ctx context.Context, named string, flags settleFla
 		applied, err = r.Settle(ctx, req)
 	}
 	if errors.Is(err, ledger.ErrNotFound) {
-		err = &failure{Code: "not_found", Message: fmt.Sprintf("this ledger has no attempt `%s`: nothing is recorded", named),
+		return &failure{Code: "not_found", Message: fmt.Sprintf("this ledger has no attempt `%s`: nothing is recorded", named),
 			Hint: "check --ledger / INDOUBT_LEDGER: the handle may be of another one\n" +
 				"if the ledger has lost it, record it under its kind, its key and when it was sent:\n" + importLine(named, req), cause: err}
-		return orArchived(ctx, c.store, err, "its operation may be archived: `zgrep -h KEY` in the directory of its files, or check --ledger / INDOUBT_LEDGER")
 	}
 	if err != nil {
 		return err

@@ -16,7 +16,6 @@ import (
 )
 
 func newShowCommand(a *app) *cobra.Command {
-	var dir string
 	cmd := &cobra.Command{
 		Use: "show ID", GroupID: groupLook,
 		Short: "Show one operation: what was meant, what was seen, what is known, what to do",
@@ -28,45 +27,28 @@ func newShowCommand(a *app) *cobra.Command {
 		},
 		ValidArgsFunction: completion{a}.ids(nil, false),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.show(cmd.Context(), args[0], dir)
+			return a.show(cmd.Context(), args[0])
 		},
 	}
-	cmd.Flags().StringVar(&dir, "archive", "", "the directory of the archives, for an operation that was archived")
-	_ = cmd.MarkFlagDirname("archive")
 	return cmd
 }
 
 // maxEvents bounds how much history one command prints.
 const maxEvents = 1000
 
-func (a *app) show(ctx context.Context, id, dir string) error {
+func (a *app) show(ctx context.Context, id string) error {
 	s, err := lookedAt(ctx, a)
 	if err != nil {
 		return err
 	}
 	rec, err := a.read(ctx, s, id)
-	if dir != "" && errors.Is(err, ledger.ErrNotFound) {
-		var events []ledger.Event
-		if rec, events, err = forgotten(ctx, s, dir, id); err == nil {
-			return showOne(a, rec, events)
-		}
-	}
 	if err != nil {
-		return orArchived(ctx, s, err, "if it is archived, name it whole, and where its archive is: --archive DIR")
+		return err
 	}
 	events, err := s.History(ctx, ledger.HistoryQuery{Operation: rec.Operation.ID, Limit: maxEvents})
 	if err != nil {
 		return err
 	}
-	if dir != "" && rec.Operation.Archive != "" {
-		if rec, events, err = unarchived(dir, rec, events); err != nil {
-			return err
-		}
-	}
-	return showOne(a, rec, events)
-}
-
-func showOne(a *app, rec ledger.Record, events []ledger.Event) error {
 	v := see(a.policyToLookBy(), rec)
 	v.Events = events
 	data := showJSON{asJSON(v), attemptsJSON(rec.Attempts), readsJSON(rec.Reads), grantsJSON(rec.Grants), each(events, oneEventJSON)}
@@ -113,7 +95,7 @@ func writeTicket(w *safe.Writer, v ticket.Ticket) {
 		}
 	}
 	title := v.Title()
-	if title.Empty() { // it is archived
+	if title.Empty() {
 		title = say("%s %s", o.Kind, o.Key)
 	}
 	w.Printf("%s\n%s@%d\n\n", title, o.ID, o.Version)
@@ -142,9 +124,6 @@ func writeTicket(w *safe.Writer, v ticket.Ticket) {
 		line("TOKEN", say("%s (%s)", o.Token, sent))
 	}
 	line("RECEIPT", ticket.List(o.Receipts))
-	if o.Archive != "" {
-		line("ARCHIVE", say("input, answers and history are in %s: --archive DIR", o.Archive))
-	}
 	line("LINK", safe.Of(v.Facts.Link))
 	if o.Command != nil {
 		line("COMMAND", safe.Of(strings.Join(o.Command.Argv, " ")))

@@ -180,7 +180,6 @@ import DIR/none
 mcp -- DIR/none
 http --upstream http://127.0.0.1:1 --listen 127.0.0.1:99999
 backup DIR/none/x
-archive --settled-for -1d --to DIR/x
 init --ledger BAD
 list --ledger postgres://u@127.0.0.1:1/x
 list --ledger postgres://u@/x?host=DIR/none

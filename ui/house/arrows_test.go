@@ -24,7 +24,6 @@ var arrows = map[string]string{
 	"ledger/hostclock":  "ledger ledger/boot",
 	"ledger/digestkey":  "ledger",
 	"ledger/tables":     "ledger ledger/digestkey",
-	"ledger/archive":    "ledger",
 	"ledger/sqlite…":    "ledger ledger/boot ledger/digestkey ledger/hostclock ledger/tables",
 	"ledger/postgres…":  "ledger ledger/boot ledger/digestkey ledger/hostclock ledger/tables",
 	"ledger/open":       "ledger ledger/digestkey ledger/sqlite ledger/postgres ledger/tables",
@@ -41,7 +40,7 @@ var arrows = map[string]string{
 	"ui/act":            "ledger reconcile ui/safe ui/ticket",
 	"ui/house":          "",
 	"ui/clients":        "ledger/redact",
-	"ui/cli…":           "ledger ledger/archive ledger/open ledger/digestkey ledger/hostclock ledger/outcome ledger/record… ledger/wire… policy… reconcile… ui…",
+	"ui/cli…":           "ledger ledger/open ledger/digestkey ledger/hostclock ledger/outcome ledger/record… ledger/wire… policy… reconcile… ui…",
 	"":                  "ui/cli",
 }
 

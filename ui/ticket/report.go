@@ -30,17 +30,8 @@ type Report struct {
 	Events    int       // that it rests on
 	Oldest    time.Time // of them
 	Cut       bool      // there were more, and older
-	Archived  int       // that may have changed in this time, and of which it tells nothing
 	Titles    map[string]safe.Text
 	Again     []string // commands that show it again: the page first, then the history
-}
-
-// Archived says that operations of a time are not in the ledger.
-func Archived(n int) safe.Text {
-	if n == 1 {
-		return safe.Of("1 operation that may be of this time is archived: `indoubt archive list`")
-	}
-	return safe.Say("%s operations that may be of this time are archived: `indoubt archive list`", ledger.Count(n))
 }
 
 // Act is what someone did or found, with all that was the same soon after.
@@ -192,9 +183,6 @@ func (r Report) Markdown() string {
 	}
 	if r.Cut {
 		fmt.Fprintf(&b, "\nWhat follows rests on the newest %s events, from %s on: `%s` has the earlier ones.\n", ledger.Count(r.Events), clock(r.Oldest), safe.Of(r.Again[1]))
-	}
-	if r.Archived > 0 {
-		fmt.Fprintf(&b, "\n%s\n", Archived(r.Archived))
 	}
 	b.WriteString("\n## Who decided what, on what evidence\n\n")
 	table(&b, r, r.acts(true), []string{"when", "who", "rows", "decided", "evidence", "of"}, func(a Act) []string {

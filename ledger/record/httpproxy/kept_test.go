@@ -5,14 +5,12 @@ import (
 	"compress/gzip"
 	"net"
 	"net/http"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/archive"
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
@@ -113,20 +111,6 @@ func TestAKindsPathsBeginAtItsInput(t *testing.T) {
 	if p := w.post("", `{"order":{}}`).problem(t); p.Code != "key_missing" || !strings.Contains(p.Detail, "order.id") {
 		t.Errorf("%+v", p)
 	}
-}
-
-// The answer of what is archived is in a file, and who asks for it again learns which.
-func TestWhatIsArchivedNamesItsFile(t *testing.T) {
-	w := newWorld(t, newUpstream(t, created), setup{})
-	for _, key := range []string{"k-1", "k-2"} { // the newest stays
-		need.Equal(t, w.post(key, `{}`).status, 201, "the status of "+key)
-	}
-	dir := t.TempDir()
-	need.Get(archive.Run(t.Context(), w.store, archive.Options{Dir: dir, Before: time.Now().Add(time.Hour), Actor: ledger.Actor{Name: "cron", Machine: true}}))(t)
-	files := need.Get(os.ReadDir(dir))(t)
-	need.Equal(t, len(files), 1, "archives")
-	p := w.post("k-1", `{}`).problem(t)
-	need.That(t, p.Code == "finished" && strings.Contains(p.Detail, files[0].Name()) && strings.HasSuffix(p.Advice, "indoubt show "+p.Operation+" --archive DIR"), "%+v", p)
 }
 
 // A client that keeps to the downstream's own header has a key: were another one put in

@@ -216,9 +216,6 @@ func meaning(err error) *problem {
 		return p
 	case errors.As(err, &done):
 		p := newProblem("finished", http.StatusConflict, "It is done already, and there is no answer to repeat", "Nothing was sent now.").about(done.Operation)
-		if file := done.Operation.Archive; file != "" {
-			p.Detail = "Its answer is archived in " + file + "; nothing was sent now."
-		}
 		p.Advice = "Take it as done; its effect is named by the receipt where there is one. Look at it: " + show(done.Operation)
 		return p
 	case errors.As(err, &failed):
@@ -256,11 +253,5 @@ func newOnce(ended string, o ledger.Operation) string {
 	return "It is under another key: " + o.Key + ". Do not send it again without looking: once that one " + ended + ", this is a new request; look at it: " + show(o)
 }
 
-// show is the command that shows an operation with its answers. What is archived is in
-// the directory of the archives.
-func show(o ledger.Operation) string {
-	if o.Archive != "" {
-		return "indoubt show " + o.ID + " --archive DIR"
-	}
-	return "indoubt show " + o.ID
-}
+// show is the command that shows an operation with its answers.
+func show(o ledger.Operation) string { return "indoubt show " + o.ID }

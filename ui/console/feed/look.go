@@ -80,8 +80,6 @@ type Page struct {
 	Next string         // cursor of the page after it
 	Left map[string]Row // what became of rows that were known and are not in it
 	Part bool           // only what changed: rows that are in neither stay as they were
-	// Archived is how many operations the filter cannot search: they are archived.
-	Archived int
 }
 
 // written is what was written since the look before.
@@ -233,9 +231,6 @@ func (msg *Looked) read(ctx context.Context, store ledger.Store) error {
 // hides is what needs a person and is left out by the filter. While a search goes on it
 // is counted again only where something was written.
 func (msg *Looked) hides(ctx context.Context, store ledger.Store) error {
-	if err := msg.archived(ctx, store); err != nil {
-		return err
-	}
 	switch {
 	case len(msg.Filter.Terms) == 0 || msg.after != "" && !msg.steps:
 		return nil
@@ -245,18 +240,6 @@ func (msg *Looked) hides(ctx context.Context, store ledger.Store) error {
 	}
 	shown, err := store.Needing(ctx, msg.Filter, msg.took)
 	msg.hidden = msg.counts.Without(shown)
-	return err
-}
-
-// archived counts what the filter of a list with settled operations cannot search.
-func (msg *Looked) archived(ctx context.Context, store ledger.Store) error {
-	if len(msg.Filter.Terms) == 0 || msg.Tab != ledger.TabAll && msg.Tab != ledger.TabSettled || !msg.Filter.Settles() {
-		return nil
-	}
-	all, err := store.Archives(ctx)
-	for _, a := range all {
-		msg.Archived += a.Removed
-	}
 	return err
 }
 

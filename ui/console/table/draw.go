@@ -334,7 +334,7 @@ func (l *Table) notes(now time.Time, w int) []string {
 	if l.Filter.Text != "" {
 		beside := ""
 		if l.Tab == ledger.TabAll || l.Tab == ledger.TabSettled {
-			beside = leftOut(l.SentTo.by(l.Filter), l.Archived)
+			beside = leftOut(l.SentTo.by(l.Filter))
 		}
 		notes = append(notes, "/"+safe.Of(l.Filter.Text).String()+beside)
 	}
@@ -345,13 +345,10 @@ func (l *Table) notes(now time.Time, w int) []string {
 }
 
 // leftOut is what a filter does not answer for on a list with settled operations.
-func leftOut(f ledger.Filter, archived int) string {
+func leftOut(f ledger.Filter) string {
 	var out []string
 	for _, field := range f.OpenOnly() {
 		out = append(out, field+": open ones only")
-	}
-	if archived > 0 {
-		out = append(out, ledger.Count(archived)+" archived not searched")
 	}
 	if len(out) == 0 {
 		return ""

@@ -50,10 +50,8 @@ type list struct {
 	Anchor string // where a range began
 	Next   string // cursor of the page after the last row loaded
 	Read   bool   // the ledger was read once
-	// Archived is how many operations the filter cannot search.
-	Archived int
-	Placed   bool // a person has put the cursor where it is
-	News     int  // rows that wait to come in
+	Placed bool   // a person has put the cursor where it is
+	News   int    // rows that wait to come in
 
 	waiting     []feed.Row // the list as it would be now, while the order stands still
 	waitingNext string
@@ -148,7 +146,6 @@ func (l *Table) Return(t ledger.Tab, f ledger.Filter, row string) (other bool) {
 // and the order does not change.
 func (l *Table) Take(p *feed.Page, still bool, now time.Time) {
 	first := !l.Read
-	l.Archived = p.Archived
 	if p.Part {
 		p = l.whole(p)
 	}
