@@ -329,6 +329,9 @@ func begin(ctx context.Context, a *app, request record.Request, once, dryRun boo
 		res.Operation = applied.After
 	}
 	data := a.begunJSON(ctx, res)
+	if once || dryRun { // there is nothing to settle
+		data.Handle = nil
+	}
 	effect := effectUpdated
 	switch {
 	case dryRun && res.Attempt.N == 1:

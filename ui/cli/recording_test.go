@@ -114,7 +114,7 @@ func TestBeginReadsItsInput(t *testing.T) {
 	b.json(2, "begin", "--kind", "post", "--input", "@/nonexistent")
 	b.json(2, "begin", "--kind", "post", "--input", "{}", "--deadline", "soon")
 	before := b.lastEvent()
-	if a := b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run"); a.Effect != effectWouldCreate || b.lastEvent() != before {
+	if a := b.json(0, "begin", "--kind", "post", "--input", "2", "--dry-run"); a.Effect != effectWouldCreate || b.lastEvent() != before || a.begun(t).Handle != nil {
 		t.Errorf("%s", a.Effect)
 	}
 	b.ledger = filepath.Join(b.dir, "none.db")
