@@ -357,6 +357,9 @@ func (i *installer) told(w *safe.Writer, plans []*clients.Plan, backups clients.
 		w.Printf("add to the env of each entry, for clients do not pass on their own: %s=%s, and PGPASSFILE where the password stands in one\n", digestkey.Variable, file)
 	}
 	w.Println("next: restart the client")
+	if !i.undo {
+		w.Println("a call that comes again after its answer is a new one; where a client that resumes repeats calls: repeat: replay (indoubt policy init)")
+	}
 	if len(known) > 0 {
 		w.Printf("recipes know these servers: indoubt policy init %s\n", strings.Join(known, " "))
 	}
