@@ -125,7 +125,8 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 func relation(o, other *ledger.Operation) (overtook, same bool) {
 	after := other.State.Open() || other.State == ledger.Committed && other.SettledAt.After(o.SettledAt)
 	return other.Target != "" && other.Target == o.Target && (other.StartedAt.After(o.StartedAt) || o.State == ledger.Committed && after),
-		other.Kind == o.Kind && other.Fingerprint != "" && other.Fingerprint == o.Fingerprint
+		other.Kind == o.Kind && other.Fingerprint != "" && other.Fingerprint == o.Fingerprint &&
+			(other.Gate == o.Gate || other.Gate == "" || o.Gate == "")
 }
 
 // skip leaves out what a rule or a caller has said it does not look at, so that one

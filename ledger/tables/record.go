@@ -127,12 +127,14 @@ func loadHolds(q Querier, now time.Time) ([]ledger.Hold, error) {
 // overtakes: t was first sent later, on the same target, or it may have acted there after o
 // was done: it is open still, or was found to have landed since; what is taken over from
 // another program was sent before it was recorded. sameInput: t is another
-// operation of the kind with the same input.
+// operation of the kind with the same input, and the same gate where both have one: under a
+// key that is part of what is asked, they are two wishes.
 // What is both counts as overtaking. Indexes answer both, but for the kind.
 const (
 	overtakes = `(t.target = o.target AND t.target <> '' AND ((t.started_at, t.seq) > (o.started_at, o.seq)
 		OR t.seq <> o.seq AND o.state = 'committed' AND (t.state IN ('pending', 'uncertain') OR t.state = 'committed' AND t.settled_at > o.settled_at)))`
-	sameInput = `(t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq AND t.kind = o.kind)`
+	sameInput = `(t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq AND t.kind = o.kind
+		AND (t.gate = o.gate OR '' IN (t.gate, o.gate)))`
 	relations = 20 // of each sort at most
 )
 

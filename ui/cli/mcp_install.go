@@ -358,7 +358,7 @@ func (i *installer) told(w *safe.Writer, plans []*clients.Plan, backups clients.
 	}
 	w.Println("next: restart the client")
 	if !i.undo {
-		w.Println("a call that comes again after its answer is a new one; where a client that resumes repeats calls: repeat: replay (indoubt policy init)")
+		w.Println("a call that comes again after its answer is a new one; where a client repeats calls as it resumes, say repeat: replay")
 	}
 	if len(known) > 0 {
 		w.Printf("recipes know these servers: indoubt policy init %s\n", strings.Join(known, " "))
