@@ -62,13 +62,13 @@ type BeginRequest struct {
 type BeginAnswer string
 
 const (
-	AnswerBegun      BeginAnswer = "begun"       // the caller, and no other, must send now
-	AnswerInProgress BeginAnswer = "in_progress" // an attempt is in flight
-	AnswerInDoubt    BeginAnswer = "in_doubt"    // check before you redo
-	AnswerFinished   BeginAnswer = "finished"    // committed before; the result is in the operation
-	AnswerRefused    BeginAnswer = "refused"     // abandoned, held, or failed without proof and without a grant
-	AnswerKeyReused  BeginAnswer = "key_reused"  // the key belongs to another input (I4)
-	AnswerNotYours   BeginAnswer = "not_yours"   // it may be another caller's: Request.OtherCaller
+	AnswerBegun      BeginAnswer = "begun"        // the caller, and no other, must send now
+	AnswerInProgress BeginAnswer = "in_progress"  // an attempt is in flight
+	AnswerInDoubt    BeginAnswer = "in_doubt"     // check before you redo
+	AnswerFinished   BeginAnswer = "finished"     // committed before; the result is in the operation
+	AnswerRefused    BeginAnswer = "refused"      // abandoned, held, or failed without proof and without a grant
+	AnswerKeyReused  BeginAnswer = "key_reused"   // the key belongs to another input (I4)
+	AnswerNotYours   BeginAnswer = "other_caller" // it may be another caller's: Request.OtherCaller
 )
 
 // BeginResult is the answer with the operation it is about. Attempt is set for

@@ -175,8 +175,11 @@ func (k adviser) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 	case k.attemptsLeft(rec):
 		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
 	case a.Miss.Value > a.LookCost:
-		used := ledger.RetriesUsed(k.Retry.Max)
-		a.Verb, a.Reason = AdviseRaise, "it did not land. "+strings.ToUpper(used[:1])+used[1:]+": run the pipeline again, or press R"
+		used, do := ledger.RetriesUsed(k.Retry.Max), "run the pipeline again, or press R"
+		if !allProven(rec.Attempts) { // its pipeline is refused
+			do = "press R"
+		}
+		a.Verb, a.Reason = AdviseRaise, "it did not land. "+strings.ToUpper(used[:1])+used[1:]+": "+do
 	default:
 		a.Verb, a.Reason = AdviseAbandon, "it did not land, "+ledger.RetriesUsed(k.Retry.Max)+", and a miss costs little"
 	}

@@ -407,6 +407,9 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 		f.Hint = "use a new key for a new request\n" + f.Hint
 	case ledger.AnswerRefused:
 		f.Message = res.Why
+		if o.State == ledger.Abandoned {
+			f.Hint = "to have it sent after all, take that back: indoubt undo " + o.ID + "\n" + f.Hint
+		}
 	default:
 		f.Code, f.Message = "in_doubt", inDoubtText(o)
 		if f.Message += underKey(res); res.Why != "" {

@@ -209,8 +209,8 @@ type needs struct {
 	version bool // a note does without
 	silent  bool // the verb shows and asks by itself
 
-	shows func(ctx context.Context, run *decisionRun, found []*ledger.Record) error   // and asks, where it does so beforehand
-	plan  func(ctx context.Context, run *decisionRun, it *ledger.RunItem)             // what it would do; nil: nothing that changes
+	shows func(ctx context.Context, run *decisionRun, found []*ledger.Record) error // and asks, where it does so beforehand
+	plan  func(ctx context.Context, run *decisionRun, it *ledger.RunItem)           // what it would do; nil: nothing that changes
 }
 
 // look finds every operation and fixes the version that was seen. What is not

@@ -250,7 +250,7 @@ func doubtAdvice(e *record.DoubtError) string {
 // newOnce is the advice about what has the same input under another key: who only sends
 // again until it is let through would do it twice.
 func newOnce(ended string, o ledger.Operation) string {
-	return "It is under another key: " + o.Key + ". Do not send it again without looking: once that one " + ended + ", this is a new request; look at it: " + show(o)
+	return "It has another caller, or another key: " + o.KeyToSend() + ". Do not send it again without looking: once that one " + ended + ", this is a new request; look at it: " + show(o)
 }
 
 // show is the command that shows an operation with its answers.

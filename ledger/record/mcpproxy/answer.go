@@ -90,7 +90,8 @@ func (c *call) unknown(o ledger.Operation, why string) []byte {
 
 // like is the answer about a call of the same tool that is in doubt, given once.
 func (c *call) like(o ledger.Operation) []byte {
-	t := c.about(o, "in_doubt", fmt.Sprintf("Nothing was sent, because this call may have taken effect when it was made before (%s). "+
+	t := c.about(o, "in_doubt", fmt.Sprintf("Nothing was sent, because another call of this tool may have taken effect (%s), "+
+		"and this may be the same in other words. "+
 		"Ask the tool %s with operation %q; if you mean another one, repeat this call, and it is sent.",
 		doubtWords(o.ErrorClass), c.p.status, o.ID))
 	t.Since, t.Why = stamp(o.DoubtedAt), string(o.ErrorClass)
