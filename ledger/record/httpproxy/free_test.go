@@ -65,7 +65,7 @@ func TestWhatAProxyLetsGo(t *testing.T) {
 				if want == 0 {
 					want = 502
 				}
-				need.Must(t, got.status == want && len(up.seen) == i+1, "%d: %d of the upstream's, want %d: %+v", i, len(up.seen), i+1, got)
+				need.Must(t, got.status == want && up.total() == i+1, "%d: %d of the upstream's, want %d: %+v", i, up.total(), i+1, got)
 			}
 			if len(c.asks) == 2 && c.asks[1].path == "/notify" { // and each key has its own answer
 				for _, a := range c.asks {
@@ -73,7 +73,7 @@ func TestWhatAProxyLetsGo(t *testing.T) {
 					if want == 0 {
 						want = 409
 					}
-					need.That(t, got.status == want && len(up.seen) == 2, "%s again: %+v", a.path, got)
+					need.That(t, got.status == want && up.total() == 2, "%s again: %+v", a.path, got)
 				}
 			}
 			all := w.all()
