@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -45,18 +46,48 @@ func ForCaller(gate, names, values string) string {
 // that are told apart have scopes of their own.
 func InputKey(gate string) string { return namedByInput + GateBase(gate) }
 
-// FieldsKey is the name of a request that a digest of some of its fields names.
-func FieldsKey(digest string) string { return namedByFields + digest }
+// FieldsKey is the name of a request that some fields of its input name: which, in any order,
+// and a digest of what they hold.
+func FieldsKey(paths []string, digest string) string {
+	var list []string
+	for _, path := range paths {
+		list = append(list, url.QueryEscape(path))
+	}
+	slices.Sort(list)
+	return namedByFields + strings.Join(slices.Compact(list), ",") + ":" + digest
+}
+
+// FieldsOf are the fields that a name was made of; none for a name of another sort.
+func FieldsOf(key string) (paths []string) {
+	list, is := strings.CutPrefix(key, namedByFields)
+	end := len(list) - digestLength - 1
+	if !is || end < 1 || list[end] != ':' || !isDigest(list[end+1:]) {
+		return nil
+	}
+	list = list[:end]
+	for _, escaped := range strings.Split(list, ",") {
+		path, err := url.QueryUnescape(escaped)
+		if err != nil || path == "" {
+			return nil
+		}
+		paths = append(paths, path)
+	}
+	return paths
+}
+
+const digestLength = 32 // of Digest
+
+func isDigest(text string) bool {
+	return len(text) == digestLength && strings.Trim(text, "0123456789abcdef") == ""
+}
 
 // OwnKey is the name of an operation that nothing else names, and what goes out as its key.
 func OwnKey(operationID string) string { return namedAlone + operationID }
 
 // MadeKey reports whether a recorder made the key, so that it tells a person nothing.
 func MadeKey(key string) bool {
-	for _, of := range []string{namedByInput, namedByFields} {
-		if digest, is := strings.CutPrefix(key, of); is && len(digest) == 32 && strings.Trim(digest, "0123456789abcdef") == "" {
-			return true
-		}
+	if digest, is := strings.CutPrefix(key, namedByInput); is && isDigest(digest) || FieldsOf(key) != nil {
+		return true
 	}
 	id, alone := strings.CutPrefix(key, namedAlone)
 	return alone && len(id) == 36 && strings.Trim(id, "0123456789abcdef-") == ""

@@ -32,5 +32,5 @@ func (m *Memory) Put(c Contents) {
 		m.append(ev, ev.At)
 	}
 	m.holds = append(slices.Clone(m.holds), c.Holds...)
-	m.notify()
+	wake(m.watchers)
 }

@@ -248,7 +248,7 @@ func inputIsOver(d *desk) {
 		d.clock.Advance(day)
 		need.Equal(d, d.begin(k).Answer, ledger.AnswerBegun, string(verb))
 	}
-	byFields := ledger.FieldsKey(strings.Repeat("c", 32))
+	byFields := ledger.FieldsKey([]string{"n"}, strings.Repeat("c", 32))
 	d.begun(byFields)
 	another := func(r *ledger.BeginRequest) { r.Fingerprint = "another" }
 	need.Equal(d, d.begin(byFields, another).Answer, ledger.AnswerInProgress, "its fields name it")

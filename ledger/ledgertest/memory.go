@@ -199,7 +199,7 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 	if c.Erase != nil {
 		erase(m, e, changeID, *c.Erase)
 	}
-	m.notify()
+	wake(m.watchers)
 	return applied, m.then(e, c, now, &applied)
 }
 
@@ -391,8 +391,8 @@ func (m *Memory) History(_ context.Context, q ledger.HistoryQuery) ([]ledger.Eve
 	return out[:min(q.Limit, len(out))], nil
 }
 
-func (m *Memory) notify() {
-	for _, w := range m.watchers {
+func wake(watchers []chan struct{}) {
+	for _, w := range watchers {
 		select {
 		case w <- struct{}{}:
 		default:

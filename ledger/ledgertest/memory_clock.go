@@ -29,7 +29,7 @@ func (m *Memory) Stepped(context.Context) (time.Duration, error) {
 			e.lease.ExpiresAt = until
 		}
 	}
-	m.notify()
+	wake(m.watchers)
 	return step, nil
 }
 

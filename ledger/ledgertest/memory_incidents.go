@@ -88,7 +88,7 @@ func (k *outages) doubt(e *entry, b ledger.Burst, late ledger.Latecomers) {
 func (k *outages) tell(late ledger.Latecomers) {
 	for _, e := range late.Told() {
 		k.m.append(e, k.m.clock())
-		k.m.notify()
+		wake(k.m.watchers)
 	}
 }
 
@@ -237,7 +237,7 @@ func (k *outages) ChangeIncident(_ context.Context, c ledger.IncidentChange) (le
 	}
 	in.TakenBy, in.TakenUntil = after.TakenBy, after.TakenUntil
 	k.m.append(ev, k.m.clock())
-	k.m.notify()
+	wake(k.m.watchers)
 	return k.told(*in, k.m.clock()), nil
 }
 

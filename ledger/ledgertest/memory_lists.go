@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -212,6 +213,19 @@ func (m *Memory) ControlCandidate(_ context.Context, kind string, before time.Ti
 // Keyed looks at the keys of all operations.
 func (m *Memory) Keyed(_ context.Context, key string, limit int) ([]string, error) {
 	return m.newest(limit, func(e *entry) bool { return e.op.KeyLive && (e.op.Key == key || e.op.Key == ledger.Masked(key)) }), nil
+}
+
+// FieldNames looks at the keys of all operations.
+func (m *Memory) FieldNames(context.Context) ([]string, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	lists := map[string]string{}
+	for _, e := range m.ops {
+		if fields := ledger.FieldsOf(e.op.Key); e.op.KeyLive && fields != nil {
+			lists[strings.Join(fields, ",")] = e.op.Key
+		}
+	}
+	return slices.Sorted(maps.Values(lists)), nil
 }
 
 // Marked looks at the marks of all operations.

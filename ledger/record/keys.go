@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
@@ -55,33 +57,116 @@ func (r *Recorder) gateDigest(text string) (string, error) {
 
 // named gives a request its name: the fields that its policy names, whatever else differs;
 // else the caller's key; else its gate; else its own.
-func (r *Recorder) named(w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginRequest, error) {
+//
+// While one is open that has the name which other fields of the request make, as an earlier
+// policy said, that is its name.
+func (r *Recorder) named(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginRequest, error) {
+	req.AnyKind = w.AnyKind && (len(rule.KeyFrom) == 0 || rule.Match != "")
+	if key, err := r.openUnder(ctx, w, rule, req); key != "" || err != nil {
+		req.Key = key
+		return req, err
+	}
 	switch {
 	case len(rule.KeyFrom) > 0:
-		fields, err := ledger.Fields(rule.seen(w, req.Input), rule.KeyFrom)
-		if err != nil && w.Key == "" {
-			return req, &NoKeyError{w.Kind, err}
-		}
+		key, err := rule.byFields(w, req, rule.KeyFrom)
 		if err == nil {
-			if rule.Match != "" && w.AnyKind {
-				fields["match"], req.AnyKind = rule.Match, true
-			}
-			digest, err := ledger.Digest(fields)
-			if err != nil {
-				return req, fmt.Errorf("key of %s: %w", w.Kind, err)
-			}
-			req.Key, req.SentKey = ledger.FieldsKey(digest), w.Key
+			r.fields.add(key)
+			req.Key, req.SentKey = key, w.Key
 			return req, nil
+		}
+		if w.Key == "" {
+			return req, &NoKeyError{w.Kind, err}
 		}
 		req.Key, req.AnyKind = w.Key, w.AnyKind
 	case w.Key != "":
-		req.Key, req.AnyKind = w.Key, w.AnyKind
+		req.Key = w.Key
 	case req.Gate != "":
-		req.Key, req.AnyKind = ledger.InputKey(req.Gate), w.AnyKind
+		req.Key = ledger.InputKey(req.Gate)
 	default:
-		req.Key = ledger.OwnKey(req.OperationID)
+		req.Key, req.AnyKind = ledger.OwnKey(req.OperationID), false
 	}
 	return req, nil
+}
+
+// byFields is the name that fields of a request's input make. In a kind of HTTP requests it is
+// the same whatever the kind is called.
+func (rule KindRule) byFields(w Request, req ledger.BeginRequest, paths []string) (string, error) {
+	fields, err := ledger.Fields(rule.seen(w, req.Input), paths)
+	if err != nil {
+		return "", err
+	}
+	if rule.Match != "" && w.AnyKind {
+		fields["match"] = rule.Match
+	}
+	digest, err := ledger.Digest(fields)
+	return ledger.FieldsKey(paths, digest), err
+}
+
+// openUnder is the name that other fields than the policy's make of a request, while an
+// operation is open under it; else "".
+func (r *Recorder) openUnder(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (string, error) {
+	names, err := r.fields.names(ctx, r.store, r.options.Clock())
+	if err != nil || len(req.Input) == 0 {
+		return "", err
+	}
+	for _, name := range names {
+		paths := ledger.FieldsOf(name)
+		if paths == nil || ledger.FieldsKey(rule.KeyFrom, "") == ledger.FieldsKey(paths, "") {
+			continue
+		}
+		key, err := rule.byFields(w, req, paths)
+		if err != nil { // it has none of this name
+			continue
+		}
+		at := ledger.Locator{Kind: req.Kind, Scope: req.Scope, Key: key, Skip: ledger.AllParts}
+		if req.AnyKind {
+			at.Kind = ""
+		}
+		switch rec, err := r.store.Read(ctx, at); {
+		case errors.Is(err, ledger.ErrNotFound):
+		case err != nil:
+			return "", err
+		case rec.Operation.State.Open(), rec.OpenGrant() != nil:
+			return key, nil
+		}
+	}
+	return "", nil
+}
+
+// fieldNames has a name of each list of fields that the ledger knew a moment ago, or that was
+// used here.
+type fieldNames struct {
+	mu    sync.Mutex
+	known map[string]string // by their list
+	asked time.Time
+}
+
+// namesStay is how long the ledger is not asked again: an edit of the policy takes about as long
+// to be read by all.
+const namesStay = 2 * time.Second
+
+func (f *fieldNames) names(ctx context.Context, s ledger.Finder, now time.Time) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asked.IsZero() || now.Sub(f.asked) >= namesStay {
+		names, err := s.FieldNames(ctx)
+		if err != nil {
+			return nil, err
+		}
+		f.known, f.asked = map[string]string{}, now
+		for _, name := range names {
+			f.known[ledger.FieldsKey(ledger.FieldsOf(name), "")] = name
+		}
+	}
+	return slices.Collect(maps.Values(f.known)), nil
+}
+
+func (f *fieldNames) add(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known != nil {
+		f.known[ledger.FieldsKey(ledger.FieldsOf(name), "")] = name
+	}
 }
 
 // NoKeyError says that a request lacks what its kind's policy makes a key of.

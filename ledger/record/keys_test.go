@@ -71,6 +71,52 @@ func TestMadeKeys(t *testing.T) {
 	need.Equal(t, begin(t, r, Request{Key: "own", Input: in(`{"b":1}`)}).Operation.Key, "own", "without a field its own key names it")
 }
 
+// I4: while one is open, it holds what the policy called the same when it was begun, whatever
+// names a request since.
+func TestI4_FieldsThatNameAKindAreEditedInDoubt(t *testing.T) {
+	in := func(customer string, at int) Request {
+		return Request{Kind: "charge", AnyKind: true, Input: json.RawMessage(fmt.Sprintf(`{"invoice":"I1","customer":%q,"at":%d}`, customer, at))}
+	}
+	for name, c := range map[string]struct {
+		before, after []string
+		match         string
+		repeat        Request
+		holds         bool
+	}{
+		"one more":            {before: []string{"invoice"}, after: []string{"invoice", "customer"}, repeat: in("c1", 2), holds: true},
+		"one more, of HTTP":   {before: []string{"invoice"}, after: []string{"invoice", "customer"}, match: "POST /c", repeat: in("c1", 2), holds: true},
+		"one less":            {before: []string{"invoice", "customer"}, after: []string{"invoice"}, repeat: in("c1", 2), holds: true},
+		"in another order":    {before: []string{"invoice", "customer"}, after: []string{"customer", "invoice"}, repeat: in("c1", 2), holds: true},
+		"others":              {before: []string{"invoice"}, after: []string{"customer"}, repeat: in("c1", 2), holds: true},
+		"none any more":       {before: []string{"invoice"}, repeat: in("c1", 2), holds: true},
+		"none, under a key":   {before: []string{"invoice"}, repeat: Request{Kind: "charge", Key: "k2", Input: in("c1", 2).Input}, holds: true},
+		"another one of both": {before: []string{"customer"}, after: []string{"customer", "invoice"}, repeat: in("c2", 2)},
+		"another kind":        {before: []string{"invoice"}, after: []string{"customer"}, repeat: Request{Kind: "refund", Input: in("c1", 2).Input}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rule := KindRule{KeyFrom: c.before, Match: c.match}
+			clock := ledgertest.NewClock()
+			store := newLedger(t, clock.Now, hostclock.With(clock.Now))
+			recorder := func() *Recorder {
+				return New(store, RulesFunc(func(string) KindRule { return rule }), Options{Clock: clock.Now})
+			}
+			running := recorder()
+			first := begin(t, running, in("c1", 1))
+			settle(t, running, first.Attempt.ID, ledger.OutcomeUncertain)
+			rule.KeyFrom = c.after
+			for who, r := range map[string]*Recorder{"running": running, "started since": recorder()} {
+				res := begin(t, r, c.repeat)
+				need.That(t, (res.Answer == ledger.AnswerInDoubt && res.Operation.ID == first.Operation.ID) == c.holds, "%s: %s %s", who, res.Answer, res.Operation.ID)
+				if !c.holds {
+					return
+				}
+			}
+			settle(t, running, first.Attempt.ID, ledger.OutcomeCommitted)
+			need.Equal(t, begin(t, running, c.repeat).Operation.ID == first.Operation.ID, ledger.FieldsKey(c.before, "") == ledger.FieldsKey(c.after, ""), "what ended has the name that it had")
+		})
+	}
+}
+
 // I4: the key that goes out is the first caller's, or the operation's own; none is made of
 // what is asked, which the other side may remember of another operation.
 func TestI4_TheKeyThatGoesOut(t *testing.T) {

@@ -13,12 +13,32 @@ func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, err
 		 ORDER BY created_at DESC, id DESC LIMIT ?2+0`, key, limit, ledger.Masked(key))
 }
 
+// fieldNames goes from one list of fields to the next by the index. What a caller gave as a
+// key that looks like one is passed by.
+const fieldNames = `
+	WITH RECURSIVE name(key) AS (
+		SELECT * FROM (SELECT key FROM operations WHERE key_live = 1 AND key > 'fields-' AND key < 'fields.' ORDER BY key LIMIT 1) AS first
+		UNION ALL
+		SELECT (SELECT o.key FROM operations o WHERE o.key_live = 1 AND o.key < 'fields.'
+		         AND o.key > CASE WHEN n.key LIKE 'fields-%:________________________________'
+		                     THEN rtrim(n.key, '0123456789abcdef') || 'g' ELSE n.key END
+		         ORDER BY o.key LIMIT 1)
+		  FROM name n WHERE n.key IS NOT NULL)
+	SELECT key FROM name WHERE key IS NOT NULL`
+
+// FieldNames asks the index of keys.
+func (s *Store) FieldNames(ctx context.Context) ([]string, error) {
+	return Gather(ctx, s.db, word, fieldNames)
+}
+
 // Marked asks the index of marks.
 func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, error) {
 	if value == "" {
 		return nil, nil
 	}
-	return Gather(ctx, s.db, word, `SELECT m.operation_id FROM marks m LEFT JOIN operations o ON o.id = m.operation_id WHERE m.value IN (?, ?) ORDER BY coalesce(o.created_at, 0) DESC, m.operation_id DESC LIMIT ?+0`, value, ledger.Masked(value), limit)
+	return Gather(ctx, s.db, word, `
+		SELECT m.operation_id FROM marks m LEFT JOIN operations o ON o.id = m.operation_id WHERE m.value IN (?, ?)
+		 ORDER BY coalesce(o.created_at, 0) DESC, m.operation_id DESC LIMIT ?+0`, value, ledger.Masked(value), limit)
 }
 
 func (tx *tx) mark(operationID string, values []string) error {

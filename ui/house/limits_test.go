@@ -62,7 +62,7 @@ var long = map[string]int{
 	"ledger/record/roundtrip": 17,
 	"ledger/redact":           13,
 	"ledger/sqlite":           38,
-	"ledger/tables":           112,
+	"ledger/tables":           111,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     4,
 	"policy":                  76,

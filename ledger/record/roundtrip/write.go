@@ -265,7 +265,7 @@ func (w *httpWrite) begin(ctx context.Context) (record.Begun, error) {
 func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error) {
 	var none ledger.BeginResult
 	r := w.t.Recorder
-	req, err := r.BeginRequest(w.request)
+	req, err := r.BeginRequest(ctx, w.request)
 	if err != nil {
 		return none, false, err
 	}
