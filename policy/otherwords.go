@@ -7,11 +7,12 @@ import (
 	"indoubt/ledger"
 )
 
-// otherWord is our word for what others call differently, and how it is written.
+// otherWord is our word for what others call differently, or was called differently before,
+// and how it is written. Without ours nothing takes its place.
 type otherWord struct{ ours, hint string }
 
-// otherWords are words of other tools, and those that come to mind first. A word has
-// several meanings where it may stand in several mappings: the one that knows `ours` counts.
+// otherWords are words of other tools, those that come to mind first, and those that went. A word
+// has several meanings where it may stand in several mappings: the one that knows `ours` counts.
 var otherWords = sync.OnceValue(func() map[string][]otherWord {
 	out := map[string][]otherWord{}
 	for _, w := range []struct {
@@ -25,7 +26,7 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 		{otherWord{"receipt", "write `receipt:`, what the other side calls the effect"}, []string{"id", "effect_id"}},
 		{otherWord{"valid", "write `valid:`, when an answer says anything at all"}, []string{"ok", "success", "when"}},
 		{otherWord{"read", "write `read:`, which says how to look for the effect"}, []string{"found", "find", "check", "verify", "lookup", "query", "reconcile", "probe"}},
-		{otherWord{"resend", "write resend: here, where what was recorded may be sent again from here"}, []string{"send", "write", "request"}},
+		{otherWord{"resend", "write resend: here, where what was recorded may be sent again from here"}, []string{"send", "auto", "write", "request"}},
 		{otherWord{"answer", "write `answer:`, the rules for an answer to the write"}, []string{"committed", "refused", "already", "response"}},
 		{otherWord{"retry", "write retry: { max: 3 }"}, []string{"retries", "attempts", "max_retries", "max_attempts"}},
 		{otherWord{"max", "write `max:`, how many further attempts"}, []string{"retries", "attempts", "count", "times", "limit"}},
@@ -37,7 +38,9 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 		{otherWord{"target", "write `target:`, the thing acted on"}, []string{"resource", "object", "subject", "on"}},
 		{otherWord{"link", "write `link:`, where a person looks it up"}, []string{"url", "dashboard"}},
 		{otherWord{"downstream", "write downstream: NAME, one of `downstreams:`"}, []string{"service", "system", "endpoint", "api", "upstream"}},
-		{otherWord{"effect", "write effect: safe, where a repeat does no harm"}, []string{"safe", "idempotent"}},
+		{otherWord{"effect", "write effect: safe, where a repeat does no harm"}, []string{"safe", "idempotent", "repeat_in_doubt"}},
+		{otherWord{"effect", "write effect: replaces, where it sets what its `target` is"}, []string{"supersedes", "overtakes"}},
+		{otherWord{"effect", "write effect: read, for what is not recorded; else once, safe or replaces"}, []string{"access"}},
 		{otherWord{"redact", "write redact: [field]"}, []string{"mask", "hide", "secrets", "secret"}},
 		{otherWord{"key", "write key: { from: [field] }"}, []string{"idempotency_key", "idempotency"}},
 		{otherWord{"from", "write from: [field], the fields of the input that make the key"}, []string{"fields", "of"}},
@@ -48,6 +51,8 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 		{otherWord{"get", "write the method as the field, as in get: /v1/charges"}, []string{"url", "path", "method", "endpoint"}},
 		{otherWord{"json", "write `json:` or `form:`"}, []string{"body", "data", "payload"}},
 		{otherWord{"query", "write query: { name: value }"}, []string{"params", "parameters"}},
+		{otherWord{"", "leave it out: a second is allowed for clocks that differ"}, []string{"skew"}},
+		{otherWord{"", "leave it out: only a person takes a risk"}, []string{"unattended_risk"}},
 	} {
 		for _, theirs := range w.theirs {
 			out[theirs] = append(out[theirs], w.otherWord)
@@ -59,7 +64,7 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 // meantField is the hint for a name that a mapping does not know.
 func meantField(name string, known []string) string {
 	for _, w := range otherWords()[name] {
-		if slices.Contains(known, w.ours) {
+		if w.ours == "" || slices.Contains(known, w.ours) {
 			return w.hint
 		}
 	}

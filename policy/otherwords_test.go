@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -31,5 +32,27 @@ func TestTheWordsOfOthersLeadToOurs(t *testing.T) {
 		var problems Errors
 		need.Must(t, errors.As(err, &problems), "%s: %v", text, err)
 		need.That(t, slices.ContainsFunc(problems, func(p Problem) bool { return p.Message == "unknown field" && strings.Contains(p.Hint, want) }), "%s: %v", text, err)
+	}
+}
+
+// Each hint names a word that a mapping has, and is given there.
+func TestEachOtherWordIsHintedAt(t *testing.T) {
+	var mappings [][]string
+	_, err := parse("policy.yaml", []file{{"everything", []byte(everything)}}, func(_ string, known []field) {
+		var names []string
+		for _, f := range known {
+			names = append(names, f.name)
+		}
+		mappings = append(mappings, names)
+	})
+	need.OK(t, err)
+	for _, theirs := range slices.Sorted(maps.Keys(otherWords())) {
+		for _, w := range otherWords()[theirs] {
+			given := slices.ContainsFunc(mappings, func(known []string) bool {
+				return !slices.Contains(known, theirs) && meantField(theirs, known) == w.hint
+			})
+			need.That(t, given, "%s is never hinted at by %s", theirs, w.hint)
+			need.That(t, w.ours != "" || !slices.ContainsFunc(mappings, func(known []string) bool { return slices.Contains(known, theirs) }), "%s did not go", theirs)
+		}
 	}
 }
