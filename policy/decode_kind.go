@@ -99,7 +99,6 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		{"resend", d.choice(&k.Resend, "pipeline", ResendHere)},
 		{"answer", func(n *node) { d.answerRules(k, n) }},
 		{"repeat", d.choice(&k.Repeat, "hold", "allow", "replay")},
-		{"cancel", d.choice(&k.Cancel, "keep", "forward")},
 		{"match", func(n *node) { d.matches(k, n) }},
 		{"control", func(n *node) {
 			word := ""

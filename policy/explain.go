@@ -216,9 +216,6 @@ func (e *explanation) sending() {
 	if k.Input != "" {
 		e.say("input", k.Input+" of a recorded HTTP request", "input")
 	}
-	if k.Cancel == "forward" {
-		e.say("cancel", "a client's cancellation is passed on", "cancel")
-	}
 	name := "the caller's, else all that is asked"
 	if len(k.Key.From) > 0 {
 		name = strings.Join(k.Key.From, ", ")

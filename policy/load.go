@@ -63,7 +63,6 @@ func blank() *Policy {
 		Look:    5,
 		Retry:   RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
 		Repeat:  "hold",
-		Cancel:  "keep",
 		Control: true,
 		policy:  p,
 		Entry:   Entry{origins: map[string]position{}},

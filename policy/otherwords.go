@@ -52,6 +52,7 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 		{otherWord{"json", "write `json:` or `form:`"}, []string{"body", "data", "payload"}},
 		{otherWord{"query", "write query: { name: value }"}, []string{"params", "parameters"}},
 		{otherWord{"", "leave it out: a second is allowed for clocks that differ"}, []string{"skew"}},
+		{otherWord{"", "leave it out: what was recorded is finished, though its client cancelled it"}, []string{"cancel"}},
 		{otherWord{"", "leave it out: only a person takes a risk"}, []string{"unattended_risk"}},
 	} {
 		for _, theirs := range w.theirs {

@@ -144,15 +144,12 @@ kinds:
 		"a: { match: POST /**/y }":                                "one whole segment",
 		"a: { match: POST /x?y }":                                 "is not a path",
 		"a: { match: POST PUT /x }":                               "is not a pattern",
-		"a: { cancel: maybe }":                                    "must be keep or forward",
 		"a: { match: POST /x }\n  b: { match: POST h.example/x }": "",
 		"a: { match: [POST /x, /x] }\n  b: { match: /y }":         "",
 	} {
 		_, err := Parse("policy.yaml", []byte("version: 1\nkinds:\n  "+text+"\n"))
 		says(t, err, want, text)
 	}
-	k := must(t, "version: 1\nkinds: { a: { cancel: forward }, b: {} }\n")
-	need.That(t, k.Kind("a").Cancel == "forward" && k.Kind("b").Cancel == "keep", "cancel")
 }
 
 // A relative address is meant as it stands on its page, not on the first one.

@@ -123,7 +123,6 @@ type Kind struct {
 	Retry   RetryRule
 	Look    float64 // what it costs a person to look it up by hand
 	Repeat  string  // "hold", "allow" or "replay": what becomes of an identical request
-	Cancel  string  // "keep" or "forward": what the MCP proxy does with a client's cancellation of a recorded write
 	Match   []Match // the HTTP requests that are of this kind, for the HTTP proxy
 	Input   string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
 	Control bool    // whether a positive control runs

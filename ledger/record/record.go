@@ -63,7 +63,6 @@ type KindRule struct {
 	Downstream  string
 	Callers     []string
 	SameAccount bool
-	Cancel      string // forward: a proxy passes a client's cancellation on; else the call is finished and recorded
 	KeyHeader   string // the HTTP header in which the downstream takes a key; "" when it takes none
 	Retry       outcome.Retry
 

@@ -185,8 +185,7 @@ func recordingRules(inForce func() *policy.Policy) record.Rules {
 			Match:         strings.Trim(fmt.Sprint(k.Match), "[]"),
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
 			Redact: k.Redact, Access: k.Effect.Access(), Input: k.Input, Repeat: k.Repeat, Safe: k.Effect.Safe(), Supersedes: k.Effect.Replaces(),
-			Cancel: k.Cancel, KeyHeader: k.KeyHeader,
-			Retry: outcome.Retry{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},
+			KeyHeader: k.KeyHeader, Retry: outcome.Retry{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},
 			Title: k.Title, Target: k.Target, Marks: k.Marks, Price: k.Price, Burst: k.Burst(), RepeatUntil: k.RepeatUntil,
 			Judge: k.JudgeAnswer,
 		}

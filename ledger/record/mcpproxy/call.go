@@ -485,7 +485,7 @@ func (p *Proxy) cancelled(f mcpwire.Frame) bool {
 	}
 	c := fl.call
 	c.cancelled = true
-	passes := c.sent && c.write && c.rule.Cancel == "forward" || !c.write && isClosed(c.ready)
+	passes := !c.write && isClosed(c.ready)
 	p.mu.Unlock()
 	c.giveUp()
 	return !passes

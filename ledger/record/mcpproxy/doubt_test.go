@@ -358,20 +358,6 @@ func TestACancelledCallIsRecorded(t *testing.T) {
 	w.wantEffects(1)
 }
 
-func TestACancellationPassesWhereThePolicySaysSo(t *testing.T) {
-	inABubble(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.rule.Deadline = 4 * time.Second
-		w.rules = map[string]record.KindRule{"silent": {Cancel: "forward"}}
-		c := w.client()
-		c.call("5", "silent", `{}`)
-		w.eventually("the call is with the server", func() bool { return len(effectsIn(t, w.effects)) == 1 })
-		c.say(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":5}}`)
-		w.eventually("it passes", func() bool { return strings.Contains(w.fromClient(), "notifications/cancelled") })
-		w.eventually("it is in doubt", func() bool { return w.only().State == ledger.Uncertain })
-	})
-}
-
 // TestAClientThatLeaves: the server is kept until its answer is recorded.
 func TestAClientThatLeaves(t *testing.T) {
 	w := newWorld(t)

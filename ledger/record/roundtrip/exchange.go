@@ -70,9 +70,6 @@ func (x *exchange) run(ctx, base context.Context) head {
 	case <-ctx.Done():
 	}
 	x.gone.Store(true)
-	if x.w.rule.Cancel == "forward" {
-		cut(context.Canceled)
-	}
 	go func() { // the same request finds the answer in the ledger
 		if h := <-heads; h.resp != nil {
 			h.resp.Body.Close()
@@ -173,9 +170,6 @@ func (x *exchange) stream(until record.SendDeadline, to *io.PipeWriter) {
 			x.handing.Store(false)
 			if gone != nil {
 				x.gone.Store(true)
-				if x.w.rule.Cancel == "forward" {
-					x.reply.Abort(context.Canceled)
-				}
 			}
 		}
 		if err != nil {

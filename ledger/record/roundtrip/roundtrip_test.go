@@ -186,19 +186,6 @@ func TestTransportGoesOnWithoutItsCaller(t *testing.T) {
 			}
 		})
 	}
-	t.Run("which a policy may end with it", func(t *testing.T) {
-		ctx, leave := context.WithCancel(t.Context())
-		s := newShop(t, func(w http.ResponseWriter, r *http.Request) {
-			leave()
-			<-r.Context().Done()
-		})
-		_, client, m := testTransport(t, record.KindRule{Cancel: "forward"})
-		if _, err := client.Do(order(ctx, s.URL, "k-1")); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
-		}
-		eventually(t, "the outcome", func() bool { return m.Only(t).Operation.State == ledger.Uncertain })
-		need.Equal(t, m.Only(t).Operation.ErrorClass, ledger.ClassKilled)
-	})
 }
 
 // A caller that looks at the status only has its answer too, however long it is.

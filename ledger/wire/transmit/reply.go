@@ -59,9 +59,6 @@ func (r *Reply) Answer() ledger.Answer {
 // Extend moves the end of the exchange.
 func (r *Reply) Extend(until time.Time) { r.life.extend(until) }
 
-// Abort ends the exchange: reading on gives err.
-func (r *Reply) Abort(err error) { r.life.cancel(err) }
-
 func (r *Reply) finish(err error) {
 	if r.done {
 		return
