@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -273,20 +272,5 @@ kinds:
 			_, err := (Sending{Kind: k, Record: rec}).Request(nil)
 			says(t, err, c.want, c.kind)
 		}
-	}
-}
-
-func TestRedirectsAreWrittenOut(t *testing.T) {
-	text := `
-version: 1
-downstreams: { files: { base: "https://files.example", redirects: [%s] } }
-kinds: { k: { downstream: files, read: { http: { get: "/${input.id}" }, list: "[body]" } } }
-`
-	p := must(t, fmt.Sprintf(text, `cdn.example, "eu.example:8443"`))
-	req, err := p.Kind("k").Read.Request(ledger.Record{Operation: ledger.Operation{Kind: "k", Input: []byte(`{"id":"a"}`)}}, nil)
-	need.That(t, err == nil && slices.Equal(req.HTTP.Redirects, []string{"cdn.example", "eu.example:8443"}), "%v %v", req, err)
-	for _, bad := range []string{`"*.example"`, `"https://cdn.example"`, `"cdn.example/x"`, `""`, `"${env.HOST}"`, `".example"`, `"cdn.example:0"`} {
-		_, err := Parse("p.yaml", []byte(fmt.Sprintf(text, bad)))
-		need.That(t, err != nil && strings.Contains(err.Error(), "redirects"), "%s: %v", bad, err)
 	}
 }

@@ -87,9 +87,6 @@ func (e *explanation) downstream() {
 	}
 	e.line("downstream", name, at)
 	e.line("rate", rate, at)
-	if len(ds.Redirects) > 0 {
-		e.line("redirects", strings.Join(ds.Redirects, ", "), at)
-	}
 	if ds.Callers != nil {
 		e.line("callers", cmp.Or(strings.Join(ds.Callers, ", "), "no header but the credential"), at)
 	}

@@ -48,7 +48,7 @@ func (d checker) attach(k *Kind, t *transport) {
 		d.fail(place{h.pathAt, h.at.path}, "a path needs a downstream with a `base`", "say `downstream:` in the kind, or write the whole address")
 		return
 	}
-	h.base, h.redirects = ds.base, ds.Redirects
+	h.base = ds.base
 	for _, p := range slices.Backward(ds.headers) {
 		if !slices.ContainsFunc(h.headers, func(own pair) bool { return own.name == p.name }) {
 			h.headers = append([]pair{p}, h.headers...)

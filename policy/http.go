@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"indoubt/ledger/lazyregexp"
 	"indoubt/policy/expr"
 )
 
@@ -25,8 +24,6 @@ type httpRule struct {
 	form    *expr.Tree
 	asks    []*expr.Template // path, query, json and form
 	headers []pair           // the downstream's first
-	// redirects are those of the downstream.
-	redirects []string
 }
 
 func (d requestDecoder) http(n *node) *httpRule {
@@ -103,20 +100,6 @@ func (d requestDecoder) base(ds *Downstream, n *node) {
 	}
 }
 
-// hostName is a host, with a port where it is not the scheme's own. No part of it
-// is left open: the headers go there, and the secrets in them.
-var hostName = lazyregexp.New(`^([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?\.)*[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(:[1-9][0-9]{0,4})?$`)
-
-// redirects reads the hosts that a downstream's reads may be redirected to.
-func (d requestDecoder) redirects(ds *Downstream, n *node) {
-	d.strings(&ds.Redirects)(n)
-	for _, host := range ds.Redirects {
-		if !hostName.MatchString(host) {
-			d.fail(n.place, fmt.Sprintf("%q is not a host", host), "write each host out: redirects: [files.example.com, eu.example.com:8443]")
-		}
-	}
-}
-
 func (d requestDecoder) headers(n *node) []pair {
 	out := d.pairs(n)
 	for i, h := range out {
@@ -153,7 +136,7 @@ func (h *httpRule) questions() []*expr.Template { return slices.Clip(h.asks) } /
 func (h *httpRule) headerPairs() []pair { return h.headers }
 
 func (h *httpRule) render(r *rendering) Request {
-	out := &HTTPRequest{Method: h.method, Redirects: h.redirects, URL: h.address(r), Header: r.headers(h.headers)}
+	out := &HTTPRequest{Method: h.method, URL: h.address(r), Header: r.headers(h.headers)}
 	if r.keyHeader != "" {
 		out.Header[http.CanonicalHeaderKey(r.keyHeader)] = []string{r.vars.rec.Operation.KeyToSend()}
 	}

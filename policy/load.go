@@ -163,7 +163,6 @@ func (d fileDecoder) addDownstream(e entry) {
 		field{"rate", parsed(d.decoder, &ds.RatePerSecond, parseRate, "a rate is written 20/s, 600/m or 1000/h")},
 		field{"concurrency", d.integer(&ds.Concurrency, 1, 1000)},
 		field{"incident", d.incident(&ds.incident)},
-		field{"redirects", func(n *node) { d.redirects(ds, n) }},
 		field{"callers", func(n *node) { stated = append(stated, n); d.callers(ds, n) }},
 		field{"same_account", func(n *node) { stated = append(stated, n); d.boolean(&ds.SameAccount)(n) }},
 		field{"key", d.mapping(

@@ -53,6 +53,7 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 		{otherWord{"query", "write query: { name: value }"}, []string{"params", "parameters"}},
 		{otherWord{"", "leave it out: a second is allowed for clocks that differ"}, []string{"skew"}},
 		{otherWord{"", "leave it out: what was recorded is finished, though its client cancelled it"}, []string{"cancel"}},
+		{otherWord{"base", "write the other host as the `base` of a downstream of its own: a check is followed on its own host only"}, []string{"redirects"}},
 		{otherWord{"", "leave it out: only a person takes a risk"}, []string{"unattended_risk"}},
 	} {
 		for _, theirs := range w.theirs {

@@ -208,7 +208,6 @@ type Downstream struct {
 	Remembers     time.Duration // how long it remembers an idempotency key; 0: not at all
 	KeyHeader     string
 	Replays       bool     // it answers a repeat under a remembered key with the answer it gave first
-	Redirects     []string // hosts its reads may be redirected to, beside its own
 	Callers       []string // headers that say who asks, each another one's where it differs; nil: not stated
 	SameAccount   bool     // all credentials lead to one account, so that another one is the same caller's
 	Via           string   // what it is: "http", "mcp" or "sql"; "" where only commands or pipelines reach it

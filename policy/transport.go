@@ -198,9 +198,6 @@ type HTTPRequest struct {
 	URL    string
 	Header map[string][]string
 	Body   []byte
-	// Redirects are the hosts a read may be redirected to beside its own; its
-	// headers go there too.
-	Redirects []string
 }
 
 // CommandRequest is a rendered command line without a shell. It may hold

@@ -190,7 +190,7 @@ func (e *reader) query(ctx context.Context, k *policy.Kind, req policy.Request) 
 	case req.HTTP != nil:
 		return e.downs.of(k).http.Read(ctx, connect.HTTPRequest{
 			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: http.Header(req.HTTP.Header), Body: req.HTTP.Body,
-			Timeout: timeout, MaxBody: k.Read.MaxBody, Redirects: req.HTTP.Redirects,
+			Timeout: timeout, MaxBody: k.Read.MaxBody,
 		})
 	case req.Command != nil:
 		return connect.Command(ctx, connect.CommandRequest{

@@ -9,10 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -45,9 +42,6 @@ type HTTPRequest struct {
 	Timeout     time.Duration
 	Deadline    time.Time
 	MaxBody     int64 // bytes kept of the answer; DefaultMaxBody when 0
-	// Redirects are hosts (with a port where it is not the scheme's own) to which a
-	// read may be redirected beside its own. They get its headers, secrets included.
-	Redirects []string
 }
 
 const (
@@ -56,8 +50,7 @@ const (
 )
 
 // Read makes a read: over the pool, asking every cache on the way to pass it
-// through. Redirects are followed on the same host and to those that are listed;
-// another one comes back as the answer it is.
+// through. Redirects are followed on the same host; another one comes back as the answer it is.
 func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 	h.once.Do(h.open)
 	a := ledger.Answer{Via: "http", BeganAt: time.Now()}
@@ -65,9 +58,6 @@ func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 	defer cancel()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	if len(q.Redirects) > 0 {
-		ctx = context.WithValue(ctx, redirectsKey{}, q.Redirects)
-	}
 	req, err := newRequest(ctx, q)
 	if err != nil {
 		return transmit.Failed(a, err)
@@ -119,33 +109,13 @@ func (h *HTTP) open() {
 	h.client = &http.Client{Transport: t, CheckRedirect: redirect}
 }
 
-type redirectsKey struct{}
-
-// redirect keeps a read on the host it was meant for, or those listed beside it,
-// on a connection no less protected, with the method it had.
+// redirect keeps a read on the host it was meant for, with the method it had.
 func redirect(next *http.Request, via []*http.Request) error {
 	first, to := via[0], next.URL
-	plain := first.URL.Scheme == "http" && to.Scheme == "https"
-	if len(via) > 5 || next.Method != first.Method || to.User != nil || to.Scheme != first.URL.Scheme && !plain {
+	if len(via) > 5 || next.Method != first.Method || to.User != nil || to.Scheme != first.URL.Scheme || to.Host != first.URL.Host {
 		return http.ErrUseLastResponse
 	}
-	if to.Host == first.URL.Host && to.Scheme == first.URL.Scheme {
-		return nil
-	}
-	listed, _ := first.Context().Value(redirectsKey{}).([]string)
-	if !slices.ContainsFunc(listed, func(host string) bool { return strings.EqualFold(host, place(to)) }) {
-		return http.ErrUseLastResponse
-	}
-	next.Header = first.Header.Clone() // without a Referer, which may hold secrets
 	return nil
-}
-
-// place is where an address leads: host and port, without the scheme's own port.
-func place(u *url.URL) string {
-	if port := u.Port(); port == "" || u.Scheme == "http" && port == "80" || u.Scheme == "https" && port == "443" {
-		return u.Hostname()
-	}
-	return u.Host
 }
 
 // newRequest builds the request both ways of asking share.

@@ -78,6 +78,8 @@ func TestReadFollowsRedirectsOnItsHostOnly(t *testing.T) {
 			http.Redirect(w, r, "/there", http.StatusFound)
 		case "/away":
 			http.Redirect(w, r, other.URL, http.StatusFound)
+		case "/me":
+			http.Redirect(w, r, "http://me:pass@"+r.Host+"/there", http.StatusFound)
 		case "/round":
 			http.Redirect(w, r, "/round", http.StatusFound)
 		default:
@@ -87,7 +89,7 @@ func TestReadFollowsRedirectsOnItsHostOnly(t *testing.T) {
 	defer s.Close()
 	h := &HTTP{}
 	defer h.Close()
-	for path, want := range map[string]int{"/here": 200, "/away": 302, "/round": 302} {
+	for path, want := range map[string]int{"/here": 200, "/away": 302, "/me": 302, "/round": 302} {
 		a := h.Read(t.Context(), HTTPRequest{Method: "GET", URL: s.URL + path})
 		need.That(t, a.Status == want && a.Err == nil, "%s: %d %v, want %d", path, a.Status, a.Err, want)
 	}

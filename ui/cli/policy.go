@@ -101,10 +101,10 @@ func (a *app) kindNamed(p *policy.Policy, name string) (*policy.Kind, error) {
 func kindJSON(p *policy.Policy, k *policy.Kind) map[string]any {
 	out := map[string]any{
 		"name": k.Name, "pattern": text(k.Pattern), "known": k.Known, "line": k.Line, "effect": text(string(k.Effect)),
-		"read": k.Read != nil, "resend": cmp.Or(k.Resend, "pipeline"), "retry_max": k.Retry.Max, "downstream": nil, "redirects": []string{}, "explained": p.Explain(k.Name),
+		"read": k.Read != nil, "resend": cmp.Or(k.Resend, "pipeline"), "retry_max": k.Retry.Max, "downstream": nil, "explained": p.Explain(k.Name),
 	}
 	if k.Downstream != nil {
-		out["downstream"], out["redirects"] = k.Downstream.Name, list(k.Downstream.Redirects)
+		out["downstream"] = k.Downstream.Name
 	}
 	return out
 }

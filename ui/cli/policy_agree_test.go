@@ -194,8 +194,6 @@ func TestPolicyShowListsTheDownstream(t *testing.T) {
 	b := newBench(t)
 	b.policy = b.file("example.yaml", string(policy.Example()))
 	out := b.want(0, "policy", "show", "stripe.charge")
-	for _, want := range []string{"redirects        eu.api.stripe.com", "downstream       stripe, https://api.stripe.com"} {
-		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
-	}
-	need.Contains(t, string(b.json(0, "policy", "show", "stripe.charge").Data), `"redirects":["eu.api.stripe.com"]`)
+	need.Contains(t, out, "downstream       stripe, https://api.stripe.com")
+	need.Contains(t, string(b.json(0, "policy", "show", "stripe.charge").Data), `"downstream":"stripe"`)
 }

@@ -282,7 +282,7 @@ func noAnswer(code string, err error) error {
 func ask(ctx context.Context, kind *policy.Kind, r policy.Request) ledger.Answer {
 	switch {
 	case r.HTTP != nil:
-		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: http.Header(r.HTTP.Header), Body: r.HTTP.Body, Timeout: kind.Timeout, MaxBody: kind.Read.MaxBody, Redirects: r.HTTP.Redirects})
+		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: http.Header(r.HTTP.Header), Body: r.HTTP.Body, Timeout: kind.Timeout, MaxBody: kind.Read.MaxBody})
 	case r.Command != nil:
 		return connect.Command(ctx, connect.CommandRequest{Argv: r.Command.Argv, Dir: r.Command.Dir, Env: r.Command.Env, Stdin: r.Command.Stdin, Timeout: kind.Timeout, MaxOutput: int(kind.Read.MaxBody)})
 	case r.MCP != nil:
