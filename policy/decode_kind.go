@@ -69,7 +69,6 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		{"title", d.filled(&k.title, expr.ForOperation)},
 		{"target", d.filled(&k.target, expr.ForOperation)},
 		{"link", func(n *node) { k.link = d.link(n) }},
-		{"trace", func(n *node) { k.trace = d.link(n) }},
 		{"cost", d.mapping(d.cost(k, "duplicate", &k.duplicate), d.cost(k, "miss", &k.miss))},
 		{"look", d.amount(&k.Look)},
 		{"effect", func(n *node) {

@@ -79,7 +79,7 @@ type asked struct {
 // fields are the fields of a kind that have expressions.
 func (k *Kind) fields() []asked {
 	out := []asked{
-		{"title", k.title.Expressions()}, {"target", k.target.Expressions()}, {"link", k.link.Expressions()}, {"trace", k.trace.Expressions()},
+		{"title", k.title.Expressions()}, {"target", k.target.Expressions()}, {"link", k.link.Expressions()},
 		{"answer", []*expr.Expression{k.committed, k.refused, k.already, k.receipt}},
 	}
 	for _, c := range []*costRule{k.duplicate, k.miss} {

@@ -47,13 +47,8 @@ func named(k *Kind, t *expr.Template, op ledger.Operation) (string, bool) {
 // Link is where a person looks the operation up; "" where the kind has none, or where a
 // value in it is empty: the link would lead elsewhere. A token that is not known to
 // have been sent counts as empty.
-func (k *Kind) Link(op ledger.Operation) string { return address(k, k.link, op) }
-
-// TraceLink is where a person looks the trace of an operation up, as Link is.
-func (k *Kind) TraceLink(op ledger.Operation) string { return address(k, k.trace, op) }
-
-func address(k *Kind, t *expr.Template, op ledger.Operation) string {
-	if t == nil {
+func (k *Kind) Link(op ledger.Operation) string {
+	if k.link == nil {
 		return ""
 	}
 	if !op.TokenSent {
@@ -61,7 +56,7 @@ func address(k *Kind, t *expr.Template, op ledger.Operation) string {
 	}
 	r := k.variables(ledger.Record{Operation: op}).rendering(false)
 	r.Full = true
-	if address := r.URL(t); r.Err() == nil {
+	if address := r.URL(k.link); r.Err() == nil {
 		return address
 	}
 	return ""

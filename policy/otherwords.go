@@ -36,7 +36,7 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 		{otherWord{"miss", "write `miss:`, what it costs if it never happens"}, []string{"lost", "never", "once", "loss"}},
 		{otherWord{"title", "write `title:`, what people read"}, []string{"name", "description", "label", "summary"}},
 		{otherWord{"target", "write `target:`, the thing acted on"}, []string{"resource", "object", "subject", "on"}},
-		{otherWord{"link", "write `link:`, where a person looks it up"}, []string{"url", "dashboard"}},
+		{otherWord{"link", "write `link:`, where a person looks it up"}, []string{"url", "dashboard", "trace"}},
 		{otherWord{"downstream", "write downstream: NAME, one of `downstreams:`"}, []string{"service", "system", "endpoint", "api", "upstream"}},
 		{otherWord{"effect", "write effect: safe, where a repeat does no harm"}, []string{"safe", "idempotent", "repeat_in_doubt"}},
 		{otherWord{"effect", "write effect: replaces, where it sets what its `target` is"}, []string{"supersedes", "overtakes"}},
@@ -54,6 +54,7 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 		{otherWord{"", "leave it out: a second is allowed for clocks that differ"}, []string{"skew"}},
 		{otherWord{"", "leave it out: what was recorded is finished, though its client cancelled it"}, []string{"cancel"}},
 		{otherWord{"base", "write the other host as the `base` of a downstream of its own: a check is followed on its own host only"}, []string{"redirects"}},
+		{otherWord{"on", "leave it out: no one may take what needs a person for 15m, and no engine may check for 5m"}, []string{"untaken_after", "unchecked_after"}},
 		{otherWord{"", "leave it out: only a person takes a risk"}, []string{"unattended_risk"}},
 	} {
 		for _, theirs := range w.theirs {

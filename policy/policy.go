@@ -170,7 +170,6 @@ type rules struct {
 	title     *expr.Template
 	target    *expr.Template
 	link      *expr.Template
-	trace     *expr.Template
 	duplicate *costRule
 	miss      *costRule
 	committed *expr.Expression

@@ -18,7 +18,6 @@ type Facts struct {
 	File       string
 	Line       int
 	Link       string
-	TraceLink  string // where its trace is looked up
 	Downstream string
 	Via        string // who would send: http, command, pipeline
 	HasRead    bool
@@ -52,7 +51,7 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 		f := Facts{
 			Advice: k.Advise(rec, now), Price: k.Price(rec),
 			Pattern: k.Pattern, File: k.File, Line: k.Line,
-			Link: k.Link(rec.Operation), TraceLink: k.TraceLink(rec.Operation), HasRead: k.Read != nil,
+			Link: k.Link(rec.Operation), HasRead: k.Read != nil,
 			Via:       policy.Sending{Kind: k, Record: rec}.Via(),
 			RetryMax:  k.Retry.Max,
 			Remembers: k.Remembers,

@@ -61,12 +61,12 @@ func (t Ticket) Target() safe.Text { return safe.Of(cmp.Or(t.Row.Target, t.Row.P
 
 func (t Ticket) Kind() safe.Text { return safe.Of(t.Row.Kind) }
 
-// Trace is the id of its caller's trace, and where a person looks that up.
+// Trace is the id of its caller's trace.
 func (t Ticket) Trace() safe.Text {
 	if t.Record == nil {
 		return safe.Text{}
 	}
-	return safe.Of(strings.TrimSpace(t.Record.Operation.Source.TraceID() + "  " + t.Facts.TraceLink))
+	return safe.Of(t.Record.Operation.Source.TraceID())
 }
 
 // Pipeline is who sends it, in a sentence.
