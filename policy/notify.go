@@ -28,16 +28,17 @@ var NotifyEvents = []string{NotifyOpened, NotifyTenfold, NotifyOver, NotifyTwice
 var NoticeFields = []string{"event", "notifier", "text", "open", "ledger", "incident", "operation", "where", "phase",
 	"errors", "landed", "not_landed", "to_look_at", "refused", "left", "miss", "miss_words", "unpriced", "currency", "n", "since"}
 
-// uncheckedAfter is how long no engine may check where the policy does not say.
-const uncheckedAfter = 5 * time.Minute
+// So long may no one take what needs a person, and no engine check, before that is said.
+const (
+	UntakenAfter   = 15 * time.Minute
+	UncheckedAfter = 5 * time.Minute
+)
 
 // Notifier is a way to tell people what happened.
 type Notifier struct {
-	Name           string
-	On             []string // what it is told of
-	Only           []string // patterns of kinds; none: of all
-	UntakenAfter   time.Duration
-	UncheckedAfter time.Duration
+	Name string
+	On   []string // what it is told of
+	Only []string // patterns of kinds; none: of all
 
 	kind *Kind
 }
@@ -51,17 +52,6 @@ func (p *Policy) Notifier(name string) *Notifier {
 		return p.notifiers[i]
 	}
 	return nil
-}
-
-// UncheckedAfter is how long no engine may check before that is said.
-func (p *Policy) UncheckedAfter() time.Duration {
-	after := uncheckedAfter
-	for i, n := range p.notifiers {
-		if i == 0 || n.UncheckedAfter < after {
-			after = n.UncheckedAfter
-		}
-	}
-	return after
 }
 
 // Wants reports whether the notifier is told of an event about these kinds.
@@ -80,7 +70,7 @@ func (d fileDecoder) notifier(e entry) {
 		d.fail(e.named(), fmt.Sprintf("%q is not the name of a notifier", e.name), "letters, digits, _ and -")
 		return
 	}
-	n := &Notifier{Name: e.name, On: NotifyEvents, UntakenAfter: 15 * time.Minute, UncheckedAfter: uncheckedAfter}
+	n := &Notifier{Name: e.name, On: NotifyEvents}
 	k := *blank().defaults
 	k.Name = ledger.NoticeKind(e.name)
 	k.Pattern, k.line, k.Known = k.Name, e.value.key.line, true
@@ -99,8 +89,6 @@ func (d fileDecoder) notifier(e entry) {
 			}
 		}},
 		field{"only", d.strings(&n.Only)},
-		field{"untaken_after", d.second(&n.UntakenAfter)},
-		field{"unchecked_after", d.second(&n.UncheckedAfter)},
 		field{"downstream", func(at *node) { d.downstream(&k, at) }},
 		field{"http", func(at *node) { t.http = d.http(at) }},
 		field{"command", func(at *node) { t.command = d.command(at) }},

@@ -3,7 +3,6 @@ package policy
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -15,7 +14,7 @@ defaults: { redact: [text], retry: { max: 0 } }
 downstreams: { hooks: { base: https://hooks.example, headers: { Authorization: "Bearer ${env.HOOK_KEY}" }, key: { header: Once } } }
 notify:
   oncall: { downstream: hooks, http: { post: /page }, effect: safe, only: [pay.*] }
-  chat: { on: [over, twice], command: [say, "${input.text}"], untaken_after: 2h, unchecked_after: 90s }
+  chat: { on: [over, twice], command: [say, "${input.text}"] }
 kinds:
   "*": { resend: here }
 `
@@ -41,9 +40,6 @@ func TestANotifierIsAKindOfItsOwn(t *testing.T) {
 	for _, gone := range []string{"notify.gone", "notify"} { // the pattern * does not fit it
 		k := p.Kind(gone)
 		need.That(t, !k.Known && k.notice == nil && k.Resend == "", "%s: %+v", gone, k)
-	}
-	if p.UncheckedAfter() != 90*time.Second || must(t, "version: 1").UncheckedAfter() != 5*time.Minute {
-		t.Error(p.UncheckedAfter())
 	}
 }
 
@@ -74,7 +70,7 @@ func TestANotifierThatIsRefused(t *testing.T) {
 		"http: recorded":        "must be a mapping",
 		"http: { post: /page }": "needs a downstream",
 		"http: { post: https://h.example/, json: \"${input.tekst}\" }": "a notice has no tekst",
-		"command: [x], untaken_after: 10ms":                            "1s or more",
+		"command: [x], deadline: 10ms":                                 "1s or more",
 		"command: [x], read: { command: [x], list: json }":             "unknown field",
 		"command: [x]\n  \"a b\": { command: [x] }":                    "not the name of a notifier",
 	} {

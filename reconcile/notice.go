@@ -225,13 +225,13 @@ func happened(c ledger.Conflict, n int) string {
 
 // untaken is the notice of operations outside of incidents that no one has touched.
 // It is told again when another one has waited as long.
-func (w noticeWriter) untaken(rows []ledger.Row, after time.Duration) (Notice, bool) {
+func (w noticeWriter) untaken(rows []ledger.Row) (Notice, bool) {
 	var newest ledger.Row
 	count, since := 0, time.Time{}
 	kinds := []string{}
 	for _, r := range rows {
 		from := waitsSince(r, w.now)
-		if w.now.Before(from.Add(after)) {
+		if w.now.Before(from.Add(policy.UntakenAfter)) {
 			continue
 		}
 		count++
@@ -358,11 +358,11 @@ func (f facts) notices(n *policy.Notifier, grew func(in ledger.Incident, key str
 		if in.TakenUntil.After(since) {
 			since = in.TakenUntil
 		}
-		if needs && !f.now.Before(since.Add(n.UntakenAfter)) {
+		if needs && !f.now.Before(since.Add(policy.UntakenAfter)) {
 			add(f.Untaken(in, since))
 		}
 	}
-	if notice, any := f.untaken(f.loose, n.UntakenAfter); any {
+	if notice, any := f.untaken(f.loose); any {
 		add(notice)
 	}
 	return out

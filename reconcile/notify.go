@@ -310,10 +310,10 @@ func (t *notifying) guard(ctx context.Context, say func(string)) {
 	said := ""
 	for sleep(ctx, every) == nil {
 		notice, age, err := t.unchecked(ctx)
-		switch pol := t.e.policy(); {
+		switch {
 		case err != nil: // a recorder that cannot record says so
 			continue
-		case age < pol.UncheckedAfter():
+		case age < policy.UncheckedAfter:
 			said = ""
 			continue
 		}
@@ -322,7 +322,7 @@ func (t *notifying) guard(ctx context.Context, say func(string)) {
 			say(notice.Title)
 		}
 		for _, n := range t.e.policy().Notifiers() {
-			if n.Wants(notice.Event) && age >= n.UncheckedAfter {
+			if n.Wants(notice.Event) {
 				t.tellAll(ctx, n, []Notice{notice})
 			}
 		}

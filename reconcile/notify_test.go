@@ -399,21 +399,21 @@ func TestAHoldOnANotifier(t *testing.T) {
 }
 
 func TestWhatNoOneHasTaken(t *testing.T) {
-	offices(t, ", on: untaken, untaken_after: 10m", func(o *office) {
+	offices(t, ", on: untaken", func(o *office) {
 		o.run(o.engine())
 		o.fail(5)
-		o.pass(9 * time.Minute)
+		o.pass(14 * time.Minute)
 		o.want()
 		in := need.Get(o.store.Incidents(o.ctx, o.now(), 1))(o)
 		need.Get(o.store.ChangeIncident(o.ctx, ledger.IncidentChange{ChangeID: ledger.NewID(), ID: in[0].ID, Verb: ledger.IncidentTaken, Actor: maya, Until: o.now().Add(time.Hour)}))(o)
 		o.pass(50 * time.Minute)
 		o.want()
-		o.pass(15 * time.Minute) // it ran out
+		o.pass(20 * time.Minute) // it ran out
 		o.want()
 		o.pass(6 * time.Minute)
 		o.want("untaken 5")
 		alone := o.fail(2) // in no outage
-		o.pass(10 * time.Minute)
+		o.pass(15 * time.Minute)
 		o.want("untaken 5", "untaken 2")
 		h := o.heard[1]
 		need.That(o, h.Incident == "" && h.Since != "" && alone.Incident == "", "%+v", h)
@@ -425,21 +425,21 @@ func TestWhatNoOneHasTaken(t *testing.T) {
 // An outage waits for someone since something of it needs a person, and not since it
 // opened: here, since its rows are parked no more.
 func TestAnOutageIsUntakenSinceItNeedsAPerson(t *testing.T) {
-	offices(t, ", on: untaken, untaken_after: 10m", func(o *office) {
+	offices(t, ", on: untaken", func(o *office) {
 		var all []ledger.Operation
 		for range 5 {
 			op := o.fail(1)
 			all = append(all, need.Get(ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbPark, Until: o.now().Add(30 * time.Minute), Actor: maya}))(o).After)
 		}
 		o.run(o.engine())
-		o.pass(34 * time.Minute)
+		o.pass(39 * time.Minute)
 		o.want()
 		op := all[0] // a row that is settled meanwhile, and one that was touched, put the others off no further
 		need.Get(ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"r"}, Reason: "seen", Actor: maya}))(o)
 		o.want()
 		o.pass(7 * time.Minute)
 		o.want("untaken 5")
-		need.Contains(o, o.heard[0].Text, "no one has taken it for 11m")
+		need.Contains(o, o.heard[0].Text, "no one has taken it for 16m")
 		o.pass(time.Hour)
 		o.want("untaken 5")
 	})
@@ -469,7 +469,7 @@ func TestWhatHappenedTwiceIsTold(t *testing.T) {
 
 // A proxy says that no engine checks, and its notifiers are told once by all of them.
 func TestNoEngineChecks(t *testing.T) {
-	offices(t, ", unchecked_after: 3m", func(o *office) {
+	offices(t, "", func(o *office) {
 		var mu sync.Mutex
 		var said []string
 		for range 2 {
@@ -483,13 +483,13 @@ func TestNoEngineChecks(t *testing.T) {
 		eventually(o, "registered", func() bool { info, err := o.store.Info(o.ctx); return err == nil && !info.EngineAt.IsZero() })
 		stop()
 		<-done
-		o.pass(2 * time.Minute)
+		o.pass(4 * time.Minute)
 		o.want()
 		o.pass(2 * time.Minute)
 		o.want("unchecked 0")
 		mu.Lock()
 		defer mu.Unlock()
-		need.That(o, len(said) == 2 && strings.HasPrefix(said[0], "no engine has checked for 4m"), "said %q", said)
+		need.That(o, len(said) == 2 && strings.HasPrefix(said[0], "no engine has checked for 6m"), "said %q", said)
 	})
 }
 

@@ -51,16 +51,6 @@ func (p Policy) Currency() string {
 	return ""
 }
 
-// uncheckedAfter is how long no engine may check before the header says so.
-func (p Policy) uncheckedAfter() time.Duration {
-	if p.InForce != nil {
-		if q := p.InForce(); q != nil {
-			return q.UncheckedAfter()
-		}
-	}
-	return policy.Default().UncheckedAfter()
-}
-
 // Digest is that of the policy in force, or "".
 func (p Policy) Digest() string {
 	if p.InForce != nil {
@@ -337,7 +327,7 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 	case h.Info.EngineAt.IsZero() || h.Lost != nil:
 	case since < -ledger.LongestRegistration:
 		add(4, 0, th.Bad, safe.Say("NO ENGINE since the clock was set back"), safe.Say("NO ENGINE"))
-	case since >= h.Policy.uncheckedAfter():
+	case since >= policy.UncheckedAfter:
 		add(4, 0, th.Bad, safe.Say("NO ENGINE has checked for %s", ticket.Span(since)), safe.Say("NO ENGINE %s", ticket.Span(since)))
 	}
 	if h.Looks && !h.ReadOnly {
