@@ -41,7 +41,7 @@ var records = []string{
 var large = map[string]int{
 	"ledger.Record":          53,
 	"ledger/postgres.handle": 48,
-	"policy.Kind":            51,
+	"policy.Kind":            49,
 	"ui/cli.app":             96,
 	"ui/console.Root":        95,
 }
