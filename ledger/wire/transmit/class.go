@@ -38,8 +38,13 @@ func Class(err error) ledger.ErrorClass {
 }
 
 // Failed closes an answer that did not come whole. An address in the error
-// loses its query and its password, which may be secrets.
+// loses its query and its password, which may be secrets. What broke while it was
+// written or read is said without its ports, which are others each time.
 func Failed(a ledger.Answer, err error) ledger.Answer {
+	var op *net.OpError
+	if errors.As(err, &op) && (op.Op == "read" || op.Op == "write") {
+		err = fmt.Errorf("%s: %w", op.Op, op.Err)
+	}
 	var in *url.Error
 	if errors.As(err, &in) {
 		if u, bad := url.Parse(in.URL); bad == nil {

@@ -140,6 +140,7 @@ func TestI3_AppliedAndCutIsOneEffectAndSent(t *testing.T) {
 			time.Sleep(50 * time.Millisecond)
 			need.Equal(t, s.effects.Load(), 1, "effects from one Send")
 			need.That(t, a.Sent && a.Err != nil && a.Class == tc.class, "sent=%v err=%v class=%q, want sent and %q", a.Sent, a.Err, a.Class, tc.class)
+			need.That(t, !strings.Contains(a.Err.Error(), "127.0.0.1"), "%q has ports in it", a.Err)
 		})
 	}
 }
