@@ -19,16 +19,23 @@ import (
 // When it is true, another process may have been first: next.Answer tells.
 func (r *Recorder) Again(ctx context.Context, last Begun, s ledger.SettleRequest, a ledger.Answer, w Request) (next Begun, ok bool) {
 	wait, ok := outcome.Retryable(r.Rule(w.Kind).Retry, last.Attempt.N, s, a)
-	if !ok || !Pause(ctx, wait) {
+	lost := s.Outcome == ledger.OutcomeUncertain
+	if !ok || lost && !r.remembered(ctx, last) || !Pause(ctx, wait) {
 		return Begun{}, false
 	}
 	ctx = context.WithoutCancel(ctx)
-	if next, ok = r.repeat(ctx, last); ok || s.Outcome == ledger.OutcomeUncertain {
+	if next, ok = r.repeat(ctx, last); ok || lost {
 		return next, ok
 	}
 	w.Key, w.Wait, w.Reconcile = last.Operation.Key, false, false // the same operation, also where keys are made
 	next, err := r.BeginToSend(ctx, w)
 	return next, err == nil && next.Answer != ledger.AnswerRefused
+}
+
+// remembered reports whether the other side would answer a repeat with its first answer.
+func (r *Recorder) remembered(ctx context.Context, lost Begun) bool {
+	rule := r.Rule(lost.Operation.Kind)
+	return rule.RepeatUntil != nil && lost.Attempt.KeyWorks && rule.RepeatUntil(r.ToJudge(ctx, lost)).After(r.options.Clock())
 }
 
 // repeat begins one more attempt of a request whose answer was just lost, under the same
@@ -37,7 +44,7 @@ func (r *Recorder) Again(ctx context.Context, last Begun, s ledger.SettleRequest
 // has acted on this one since. Where it is not allowed the operation stays as it is.
 func (r *Recorder) repeat(ctx context.Context, lost Begun) (next Begun, ok bool) {
 	a, rule := lost.Attempt, r.Rule(lost.Operation.Kind)
-	if rule.RepeatUntil == nil || !a.KeyWorks {
+	if !r.remembered(ctx, lost) {
 		return Begun{}, false
 	}
 	asked := r.options.Clock()
