@@ -55,7 +55,7 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 		s.Expired += n
 		more = n == batch
 	}
-	e.prices.last = true
+	e.prices.last, e.after.next = true, time.Time{}
 	defer func() { e.prices.last = false }()
 	err := e.readAll(ctx, &s, progress)
 	e.active.idle.Wait()

@@ -110,17 +110,11 @@ func (s *script) recent() {
 // shows only at its deadline.
 func (s *script) inFlight() {
 	slow := s.wish("stripe.charge", -3*time.Second, chargeInput("cus_Slow1", 18900, "INV-1601"))
-	s.at(-3*time.Second, func(ctx context.Context) error {
-		long := 18 * time.Second
-		if !s.w.options.Now.IsZero() {
-			long = 0 // where time stands still, it stays in flight
-		}
-		s.meet(CommitAndHang, long, slow)
-		if _, err := s.tell("billing", order{Do: doSend, Wishes: []wish{slow}}); err != nil {
-			return err
-		}
-		return s.w.hungAll(ctx)
-	})
+	long := 18 * time.Second
+	if !s.w.options.Now.IsZero() {
+		long = 0 // where time stands still, it stays in flight
+	}
+	s.send(-3*time.Second, "billing", CommitAndHang, long, slow)
 	killed := s.wish("stripe.charge", -2*time.Second, chargeInput("cus_Kill9", 31000, "INV-1602"))
 	s.crash(-2*time.Second, "billing-2", CommitAndHang, killed)
 }

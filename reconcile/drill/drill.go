@@ -4,8 +4,8 @@
 //
 // Everything in it is real except the money: the downstream is an HTTP server
 // with a database, cut connections are cut, killed processes are killed, and
-// the ledger is written through the same Recorder and the same rules as in
-// production. Only the clock of the past is set by hand, so that an hour of
-// history is made in seconds. It may import the ledger, the policy and the
-// reconcile packages; nothing but the command line imports it.
+// the pipelines are HTTP clients that record, as any Go program can be. Only the
+// clock of the past is set by hand, so that an hour of history is made in seconds.
+// It may import the ledger, its recorder of HTTP, the policy and the reconcile
+// package; nothing but the command line imports it.
 package drill

@@ -20,17 +20,14 @@ func (p *pipeline) live(ctx context.Context, every time.Duration) {
 		case <-ctx.Done():
 			return
 		}
-		w := errand(p.Name, random, i)
-		if answer, err := p.begin(ctx, w); err == nil && answer == ledger.AnswerBegun {
-			go p.follow(ctx, w.Name)
-		} // else nothing was sent: what cannot be recorded is not sent
+		p.send(ctx, errand(p.Name, random, i), time.Time{})
 	}
 }
 
 // errand is the nth thing a pipeline does on an ordinary night.
 func errand(name string, random *rand.Rand, n int) wish {
 	key := fmt.Sprintf("%s-%d-%d", name, os.Getpid(), n)
-	w := wish{Name: key, Key: key, Run: "live"}
+	w := wish{Name: key, Key: key, ID: ledger.NewID(), Token: ledger.NewToken(), Run: "live"}
 	switch name {
 	case "signup":
 		who := pick(random, "lena", "omar", "ivy", "tom", "noor", "pia", "jan", "rui")

@@ -3,8 +3,6 @@ package drill
 import (
 	"encoding/json"
 	"time"
-
-	"indoubt/ledger"
 )
 
 // Orders go to a pipeline as lines of JSON on its standard input; it answers
@@ -22,38 +20,42 @@ type posting struct {
 
 // What a pipeline can be told to do.
 const (
-	doBegin  = "begin"  // begin the wishes and transmit them; answer as soon as they are begun
-	doSettle = "settle" // settle the wishes named, giving up on answers that have not come
-	doSend   = "send"   // as begin, and settle when the answers come
-	doWrite  = "write"  // begin, transmit, await the answers, settle
+	doSend   = "send"   // start the requests of the wishes
+	doGiveUp = "giveup" // wait no longer for the answers to the wishes
+	doWrite  = "write"  // make the request of one wish, and hear its answer
 	doLive   = "live"   // from now on also write by itself, by the machine's clock
 )
 
 type order struct {
 	Do string `json:"do"`
 	// At is the time it is; zero: the machine's. Until is the time it is when a
-	// write settles.
+	// write is answered.
 	At     time.Time     `json:"at,omitzero"`
 	Until  time.Time     `json:"until,omitzero"`
 	Wishes []wish        `json:"wishes,omitempty"`
-	Names  []string      `json:"names,omitempty"`
 	Every  time.Duration `json:"every,omitempty"` // live: about how often
 }
 
 // wish is one thing a pipeline wants written.
 type wish struct {
-	Name     string          `json:"name"` // among orders only
-	Kind     string          `json:"kind"`
-	Key      string          `json:"key"`
-	ID       string          `json:"id,omitempty"`
-	Token    string          `json:"token,omitempty"`
-	Run      string          `json:"run,omitempty"`
-	Input    json.RawMessage `json:"input"`
-	Deadline time.Duration   `json:"deadline,omitempty"`
+	Name  string          `json:"name"` // among orders only
+	Kind  string          `json:"kind"`
+	Key   string          `json:"key"`
+	ID    string          `json:"id"`
+	Token string          `json:"token"`
+	Run   string          `json:"run,omitempty"`
+	Input json.RawMessage `json:"input"`
 }
 
-// reply answers an order. Answers are the ledger's, by the wish's name.
+// shows is what the request of a wish and its effect have in common with no other's.
+func (w wish) shows() string {
+	if w.Kind == "legacy.charge" { // which takes no token
+		return string(w.Input[1 : len(w.Input)-1])
+	}
+	return w.Token
+}
+
+// reply answers an order.
 type reply struct {
-	Error   string                        `json:"error,omitempty"`
-	Answers map[string]ledger.BeginAnswer `json:"answers,omitempty"`
+	Error string `json:"error,omitempty"`
 }

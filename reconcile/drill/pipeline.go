@@ -2,30 +2,30 @@ package drill
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"indoubt/ledger"
-	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
-	"indoubt/reconcile/connect"
+	"indoubt/ledger/record/roundtrip"
+	"indoubt/ledger/wire/transmit"
+	"indoubt/policy"
 )
 
-// RulesOf loads a policy file for a recorder.
-type RulesOf func(policyPath string) (record.Rules, error)
+// RulesOf are a recorder's rules under a policy.
+type RulesOf func(inForce func() *policy.Policy) record.Rules
 
 // RunPipeline is the main function of a pipeline process. It does what its
 // orders say until its standard input ends: when the program that started it is gone,
@@ -77,53 +77,64 @@ func RunPipeline(ctx context.Context, in io.Reader, out io.Writer, rules RulesOf
 // answer carries out one order.
 func (p *pipeline) answer(ctx context.Context, line []byte) reply {
 	var o order
-	if err := json.Unmarshal(line, &o); err != nil {
-		return reply{Error: fmt.Sprintf("reading an order: %v", err)}
+	err := json.Unmarshal(line, &o)
+	if err == nil {
+		err = p.obey(ctx, o)
 	}
-	r, err := p.obey(ctx, o)
 	if err != nil {
-		r.Error = err.Error()
+		return reply{Error: err.Error()}
 	}
-	return r
+	return reply{}
 }
 
-// pipeline is one that writes to the outside world and records it.
+// pipeline is a program that writes to the outside world, with a client that records.
 type pipeline struct {
 	posting
-	store    ledger.Store
-	recorder *record.Recorder
-	http     connect.HTTP
-	set      atomic.Pointer[time.Time] // what the clock was set to; nil: the machine's
+	store  ledger.Store
+	client http.Client
+	set    atomic.Pointer[time.Time] // what the clock was set to; nil: the machine's
 
 	mu     sync.Mutex
-	flying map[string]*flight // by the wish's name
+	flying map[string]*flight // that may be given up, by the wish's name
 }
 
-// flight is one transmission on its way.
+// flight is a request on its way.
 type flight struct {
-	attempt string
-	kind    string
-	giveUp  context.CancelFunc
-	since   time.Time
-	done    chan struct{}
-	answer  ledger.Answer
+	wish
+	until  time.Time // what the clock is set to once it is begun, unless zero
+	giveUp func()    // waits no longer for its answer
+	done   chan struct{}
+	err    error
 }
+
+// ofFlight names the flight in the context of its request.
+type ofFlight struct{}
+
+func flightOf(ctx context.Context) *flight { return ctx.Value(ofFlight{}).(*flight) }
 
 func newPipeline(ctx context.Context, at posting, rules RulesOf, open Open) (*pipeline, error) {
 	p := &pipeline{posting: at, flying: map[string]*flight{}}
-	r, err := rules(at.Policy)
+	text, err := policy.Load(at.Policy)
 	if err != nil {
 		return nil, err
 	}
 	host, _ := os.Hostname()
 	actor := ledger.Actor{Name: at.Name, Host: host, Machine: true}
-	store, err := open(ctx, at.Ledger, p.now, actor)
-	if err != nil {
+	if p.store, err = open(ctx, at.Ledger, p.now, actor); err != nil {
 		return nil, err
 	}
-	p.store = store
-	p.recorder = record.New(store, r, record.Options{Actor: actor, Clock: p.now,
-		Source: ledger.Source{Pipeline: at.Name, Host: host, PID: os.Getpid()}})
+	p.client.Transport = &roundtrip.Transport{
+		Recorder: record.New(p.store, rules(func() *policy.Policy { return text }), record.Options{Actor: actor, Clock: p.now}),
+		Kind: func(r *http.Request) string {
+			kind, _ := text.KindFor(r.Method, r.URL.Host, r.URL.Path)
+			return kind
+		},
+		IDs: func(r *http.Request) (id, token string) {
+			f := flightOf(r.Context())
+			return f.ID, f.Token
+		},
+		Sender: &transmit.Sender{Dial: p.dial},
+	}
 	return p, nil
 }
 
@@ -142,209 +153,100 @@ func (p *pipeline) setClock(t time.Time) {
 	p.set.Store(&t)
 }
 
-func (p *pipeline) obey(ctx context.Context, o order) (reply, error) {
+func (p *pipeline) obey(ctx context.Context, o order) error {
 	p.setClock(o.At)
 	switch o.Do {
-	case doBegin:
-		return p.beginAll(ctx, o.Wishes)
 	case doSend:
-		r, err := p.beginAll(ctx, o.Wishes)
-		if err == nil {
-			for _, w := range o.Wishes {
-				if r.Answers[w.Name] == ledger.AnswerBegun {
-					go p.follow(ctx, w.Name)
-				}
-			}
-		}
-		return r, err
-	case doSettle:
-		return reply{}, p.settleAll(ctx, o.Names, true)
-	case doWrite:
-		r, err := p.beginAll(ctx, o.Wishes)
-		if err != nil {
-			return r, err
-		}
-		var begun []string
 		for _, w := range o.Wishes {
-			if r.Answers[w.Name] == ledger.AnswerBegun {
-				begun = append(begun, w.Name)
-			}
+			p.flying[w.Name] = p.send(ctx, w, time.Time{})
 		}
-		p.await(begun)
-		p.setClock(o.Until)
-		return r, p.settleAll(ctx, begun, false)
+		return nil
+	case doGiveUp:
+		return p.giveUp(o.Wishes)
+	case doWrite:
+		f := p.send(ctx, o.Wishes[0], o.Until)
+		<-f.done
+		return f.err
 	case doLive:
 		go p.live(ctx, o.Every)
-		return reply{}, nil
+		return nil
 	}
-	return reply{}, fmt.Errorf("no such order: %q", o.Do)
+	return fmt.Errorf("no such order: %q", o.Do)
 }
 
-func (p *pipeline) beginAll(ctx context.Context, wishes []wish) (reply, error) {
-	r := reply{Answers: map[string]ledger.BeginAnswer{}}
-	var mu sync.Mutex
-	var all errgroup.Group
-	for _, w := range wishes {
-		all.Go(func() error {
-			answer, err := p.begin(ctx, w)
-			mu.Lock()
-			defer mu.Unlock()
-			r.Answers[w.Name] = answer
-			return err
-		})
-	}
-	return r, all.Wait()
-}
-
-// begin records the wish and, when that allows it, transmits it in the
-// background. Nothing leaves before the attempt is durable (I1).
-func (p *pipeline) begin(ctx context.Context, w wish) (ledger.BeginAnswer, error) {
-	token := cmp.Or(w.Token, ledger.NewToken())
-	q, err := p.transmission(w.Kind, w.Input, w.Key, token)
-	if err != nil {
-		return "", err
-	}
-	request, err := p.recorded(q)
-	if err != nil {
-		return "", err
-	}
-	source := ledger.Source{Pipeline: p.Name, Run: w.Run}
-	res, err := p.recorder.Begin(ctx, record.Request{Kind: w.Kind, Key: w.Key, ID: w.ID, Token: token, Input: w.Input, HTTP: request,
-		Source: source, Deadline: w.Deadline, TokenSent: carriesToken(w.Kind)})
-	if err != nil || res.Answer != ledger.AnswerBegun {
-		return res.Answer, err
-	}
-	q, err = p.transmission(w.Kind, res.Operation.Input, res.Operation.KeyToSend(), res.Operation.Token)
-	if err != nil {
-		return res.Answer, err
-	}
-	flight := &flight{attempt: res.Attempt.ID, kind: w.Kind, since: p.now(), done: make(chan struct{})}
-	sending, giveUp := context.WithCancel(ctx)
-	flight.giveUp = giveUp
-	p.mu.Lock()
-	p.flying[w.Name] = flight
-	p.mu.Unlock()
+// send starts the request of a wish.
+func (p *pipeline) send(ctx context.Context, w wish, until time.Time) *flight {
+	f := &flight{wish: w, until: until, done: make(chan struct{})}
 	go func() {
-		defer close(flight.done)
-		defer giveUp()
-		flight.answer = p.http.Send(sending, q)
+		defer close(f.done)
+		f.err = p.post(context.WithValue(ctx, ofFlight{}, f), w)
 	}()
-	return res.Answer, nil
+	return f
 }
 
-// await waits for answers, as long as the transmissions themselves do.
-func (p *pipeline) await(names []string) {
-	for _, name := range names {
-		p.mu.Lock()
-		f := p.flying[name]
-		p.mu.Unlock()
-		if f != nil {
-			<-f.done
-		}
-	}
-}
-
-// follow settles one transmission when its answer comes. Whatever goes wrong
-// is in the ledger, where it belongs: the operation stays in flight until its
-// deadline and is in doubt then.
-func (p *pipeline) follow(ctx context.Context, name string) {
-	p.await([]string{name})
-	_ = p.settleAll(ctx, []string{name}, false)
-}
-
-func (p *pipeline) settleAll(ctx context.Context, names []string, impatient bool) error {
-	var all errgroup.Group
-	for _, name := range names {
-		p.mu.Lock()
-		f := p.flying[name]
-		delete(p.flying, name)
-		p.mu.Unlock()
-		if f == nil {
-			return fmt.Errorf("nothing named %q is under way", name)
-		}
-		all.Go(func() error { return p.settle(ctx, f, impatient) })
-	}
-	return all.Wait()
-}
-
-// settle reports what became of a transmission. An impatient one gives up on an
-// answer that has not come, as a client does at its timeout.
-func (p *pipeline) settle(ctx context.Context, f *flight, impatient bool) error {
-	gaveUp := false
-	select {
-	case <-f.done:
-	default:
-		if impatient {
-			gaveUp = true
-			f.giveUp()
-		}
-		<-f.done
-	}
-	a := f.answer
-	if a.Err != nil && gaveUp {
-		a.Class = ledger.ClassTimeout
-		a.Err = fmt.Errorf("no answer after %.1f s", p.now().Sub(f.since).Seconds())
-	}
-	rec, err := p.store.Read(ctx, ledger.Locator{AttemptID: f.attempt})
+// post makes the request of a wish and reads its answer.
+func (p *pipeline) post(ctx context.Context, w wish) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Base+paths[w.Kind], bytes.NewReader(w.Input))
 	if err != nil {
 		return err
 	}
-	_, err = p.recorder.Settle(ctx, outcome.JudgeAttempt(ctx, p.recorder.Rule(f.kind).Judge, rec, f.attempt, a))
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + p.Bearer},
+		roundtrip.HeaderKey: {w.Key}, roundtrip.HeaderSource: {p.Name + "@" + w.Run}}
+	resp, err := p.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	_, err = io.Copy(io.Discard, resp.Body)
 	return err
 }
 
-// transmission is the request a pipeline makes of a wish: the token goes where
-// the policy says that it goes, the key into the header where there is one.
-func (p *pipeline) transmission(kind string, input json.RawMessage, key, token string) (connect.HTTPRequest, error) {
-	way, ok := ways[kind]
-	if !ok {
-		return connect.HTTPRequest{}, fmt.Errorf("no pipeline knows how to send %s", kind)
+// dial connects for the one attempt of a request, which is begun by now.
+func (p *pipeline) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	f := flightOf(ctx)
+	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	if err == nil {
+		p.mu.Lock()
+		f.giveUp = func() { conn.SetReadDeadline(time.Unix(1, 0)) }
+		p.mu.Unlock()
 	}
-	body := fields{}
-	if err := json.Unmarshal(input, &body); err != nil {
-		return connect.HTTPRequest{}, fmt.Errorf("the input of %s: %w", kind, err)
+	if !f.until.IsZero() {
+		p.setClock(f.until)
 	}
-	switch way.token {
-	case "":
-	case "metadata":
-		body["metadata"] = fields{"indoubt": token}
-	default:
-		body[way.token] = token
-	}
-	header := http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + p.Bearer}}
-	if way.keyed {
-		header.Set("Idempotency-Key", key)
-	}
-	return connect.HTTPRequest{Method: http.MethodPost, URL: p.Base + way.path, Header: header, Body: encode(body), Timeout: patience}, nil
+	return conn, err
 }
 
-// recorded is a request as a recorder of HTTP keeps it, so that a person can send it again.
-func (p *pipeline) recorded(q connect.HTTPRequest) (*ledger.Request, error) {
-	caller, err := p.recorder.Digest(q.Header.Get("Authorization"))
-	if err != nil {
-		return nil, err
+// giveUp waits no longer for answers that have not come, as a client does at its timeout.
+func (p *pipeline) giveUp(wishes []wish) error {
+	var all []*flight
+	p.mu.Lock()
+	for _, w := range wishes {
+		f := p.flying[w.Name]
+		if f == nil || f.giveUp == nil {
+			p.mu.Unlock()
+			return fmt.Errorf("nothing named %q is under way", w.Name)
+		}
+		f.giveUp()
+		delete(p.flying, w.Name)
+		all = append(all, f)
 	}
-	return &ledger.Request{Method: q.Method, Origin: p.Base, Target: strings.TrimPrefix(q.URL, p.Base), Body: string(q.Body),
-		Header: map[string][]string{"Content-Type": q.Header["Content-Type"]}, Withheld: []string{"Authorization"},
-		Callers: map[string]string{"Authorization": caller[:ledger.CallerLength]}}, nil
+	p.mu.Unlock()
+	for _, f := range all {
+		<-f.done
+		var lost *record.DoubtError
+		if !errors.As(f.err, &lost) {
+			return fmt.Errorf("%s was to be in doubt: %w", f.Name, cmp.Or(f.err, errors.New("it was answered")))
+		}
+	}
+	return nil
 }
 
-// patience is how long a pipeline waits for an answer, unless it is told to
-// give up before.
-const patience = 30 * time.Second
-
-// ways are how each kind reaches the downstream.
-var ways = map[string]struct {
-	path  string
-	token string // where the token goes; empty: nowhere
-	keyed bool
-}{
-	"stripe.charge": {"/v1/payment_intents", "metadata", true},
-	"bank.payout":   {"/v1/payouts", "metadata", false},
-	"x.post":        {"/posts", "ref", false},
-	"mail.send":     {"/send", "message_id", false},
-	"legacy.charge": {"/legacy/charge", "", false},
-	"deploy":        {"/deploys", "note", false},
+// paths are where each kind is written.
+var paths = map[string]string{
+	"stripe.charge": "/v1/payment_intents",
+	"bank.payout":   "/v1/payouts",
+	"x.post":        "/posts",
+	"mail.send":     "/send",
+	"legacy.charge": "/legacy/charge",
+	"deploy":        "/deploys",
 }
-
-func carriesToken(kind string) bool { return ways[kind].token != "" }

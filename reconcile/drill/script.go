@@ -87,7 +87,7 @@ func (s *script) hireAll() error {
 }
 
 // tell gives an order to a pipeline at the time it is.
-func (s *script) tell(name string, o order) (reply, error) {
+func (s *script) tell(name string, o order) error {
 	o.At = s.w.now()
 	return s.w.pipelines[name].tell(o)
 }
@@ -120,76 +120,43 @@ func (s *script) token(name string) string {
 	return string(token)
 }
 
-// write lets a pipeline write and get its answers.
+// write lets a pipeline write things one after the other and get its answers.
 func (s *script) write(at, took time.Duration, name string, wishes ...wish) {
-	s.at(at, func(context.Context) error {
-		_, err := s.tell(name, order{Do: doWrite, Wishes: wishes, Until: s.w.now().Add(took)})
-		return err
-	})
+	for i, w := range wishes {
+		s.at(at+time.Duration(i)*took, func(context.Context) error {
+			return s.tell(name, order{Do: doWrite, Wishes: []wish{w}, Until: s.w.now().Add(took)})
+		})
+	}
 }
 
 // lose lets a pipeline write and give up waiting after a while. What became of
 // it is the fault's affair.
 func (s *script) lose(at, took time.Duration, name string, fault Fault, wishes ...wish) {
-	s.begin(at, name, fault, wishes...)
-	s.settle(at+took, name, wishes...)
-}
-
-// begin lets a pipeline send and wait.
-func (s *script) begin(at time.Duration, name string, fault Fault, wishes ...wish) {
 	if len(wishes) == 0 {
 		return
 	}
+	s.send(at, name, fault, 0, wishes...)
+	s.at(at+took, func(context.Context) error { return s.tell(name, order{Do: doGiveUp, Wishes: wishes}) })
+}
+
+// send lets a pipeline send and wait: so long, or without end.
+func (s *script) send(at time.Duration, name string, fault Fault, long time.Duration, wishes ...wish) {
 	s.at(at, func(ctx context.Context) error {
-		s.meet(fault, 0, wishes...)
-		r, err := s.tell(name, order{Do: doBegin, Wishes: wishes})
-		if err != nil {
-			return err
+		for _, w := range wishes {
+			s.w.Downstream.Meet(Trouble{Fault: fault, Match: w.shows(), Times: 1, For: long})
 		}
-		for wished, answer := range r.Answers {
-			if answer != ledger.AnswerBegun {
-				return fmt.Errorf("%s was to begin and is %s", wished, answer)
-			}
+		s.w.hanging += len(wishes)
+		if err := s.tell(name, order{Do: doSend, Wishes: wishes}); err != nil {
+			return err
 		}
 		return s.w.hungAll(ctx)
 	})
 }
 
-func (s *script) settle(at time.Duration, name string, wishes ...wish) {
-	if len(wishes) == 0 {
-		return
-	}
-	var names []string
-	for _, w := range wishes {
-		names = append(names, w.Name)
-	}
-	s.at(at, func(context.Context) error {
-		_, err := s.tell(name, order{Do: doSettle, Names: names})
-		return err
-	})
-}
-
 // crash lets a pipeline be killed between sending and hearing the answer.
 func (s *script) crash(at time.Duration, name string, fault Fault, w wish) {
-	s.begin(at, name, fault, w)
+	s.send(at, name, fault, 0, w)
 	s.at(at, func(context.Context) error { return s.w.pipelines[name].kill() })
-}
-
-// meet plans what becomes of the wishes' next transmission.
-func (s *script) meet(fault Fault, long time.Duration, wishes ...wish) {
-	if fault == "" {
-		return
-	}
-	for _, w := range wishes {
-		match := w.Token
-		if !carriesToken(w.Kind) {
-			match = string(w.Input[1 : len(w.Input)-1])
-		}
-		s.w.Downstream.Meet(Trouble{Fault: fault, Match: match, Times: 1, For: long})
-		if fault == HangBefore || fault == CommitAndHang {
-			s.w.hanging++
-		}
-	}
 }
 
 // hungAll waits until every request that is to hang has come so far: then its
@@ -256,11 +223,7 @@ func (s *script) grant(at time.Duration, who string, w wish, basis ledger.Basis,
 
 // receipts are what a person finds when they look the wish up at the downstream.
 func (w *World) receipts(ctx context.Context, wanted wish) (ids []string) {
-	match := wanted.Token
-	if !carriesToken(wanted.Kind) {
-		match = string(wanted.Input[1 : len(wanted.Input)-1])
-	}
-	effects, err := w.Downstream.Effects(ctx, match)
+	effects, err := w.Downstream.Effects(ctx, wanted.shows())
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}

@@ -49,34 +49,30 @@ func hire(command []string, env []string, at posting) (*worker, error) {
 	return k, nil
 }
 
-func (k *worker) ready() error {
-	_, err := k.answer()
-	return err
-}
-
 // tell gives an order and waits for the answer.
-func (k *worker) tell(o order) (reply, error) {
+func (k *worker) tell(o order) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, err := k.orders.Write(append(encode(o), '\n')); err != nil {
-		return reply{}, k.broken(err)
+		return k.broken(err)
 	}
-	return k.answer()
+	return k.ready()
 }
 
-func (k *worker) answer() (reply, error) {
+// ready waits for the answer to an order, or to its posting.
+func (k *worker) ready() error {
 	line, err := k.answers.ReadBytes('\n')
 	if err != nil {
-		return reply{}, k.broken(err)
+		return k.broken(err)
 	}
 	var r reply
 	if err := json.Unmarshal(line, &r); err != nil {
-		return reply{}, fmt.Errorf("pipeline %s answered %q: %w", k.name, line, err)
+		return fmt.Errorf("pipeline %s answered %q: %w", k.name, line, err)
 	}
 	if r.Error != "" {
-		return r, fmt.Errorf("pipeline %s: %s", k.name, r.Error)
+		return fmt.Errorf("pipeline %s: %s", k.name, r.Error)
 	}
-	return r, nil
+	return nil
 }
 
 func (k *worker) broken(err error) error {

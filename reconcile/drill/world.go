@@ -126,7 +126,7 @@ func (w *World) leaveHistory() error {
 		if k.killed {
 			continue
 		}
-		if _, err := k.tell(order{Do: doBegin, At: w.options.Now}); err != nil {
+		if err := k.tell(order{Do: doSend, At: w.options.Now}); err != nil {
 			return err
 		}
 	}
@@ -184,7 +184,7 @@ func (w *World) Go() error {
 		w.Downstream.Meet(Trouble{Fault: CommitAndCut, Path: path, Rate: rate}, Trouble{Fault: CutBefore, Path: path, Rate: rate})
 	}
 	for name, every := range map[string]time.Duration{"billing": 4 * time.Second, "signup": 7 * time.Second, "news": 31 * time.Second, "release": 47 * time.Second} {
-		if _, err := w.pipelines[name].tell(order{Do: doLive, Every: every}); err != nil {
+		if err := w.pipelines[name].tell(order{Do: doLive, Every: every}); err != nil {
 			return err
 		}
 	}
@@ -193,7 +193,7 @@ func (w *World) Go() error {
 	}
 	w.later = time.AfterFunc(25*time.Second, func() {
 		// A pipeline that was stopped meanwhile comes for nothing.
-		_, _ = w.pipelines["billing"].tell(order{Do: doSend, Wishes: []wish{w.fetched}})
+		_ = w.pipelines["billing"].tell(order{Do: doSend, Wishes: []wish{w.fetched}})
 	})
 	return nil
 }

@@ -192,15 +192,6 @@ func recordingRules(inForce func() *policy.Policy) record.Rules {
 	})
 }
 
-// rulesOfFile are the recording rules of a policy file.
-func rulesOfFile(path string) (record.Rules, error) {
-	p, err := policy.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	return recordingRules(func() *policy.Policy { return p }), nil
-}
-
 // rehearsal is the ledger for --dry-run: rules run on what is recorded, and
 // nothing is written. A ledger that does not exist is an empty one.
 func (a *app) rehearsal(ctx context.Context) (ledger.Store, error) {

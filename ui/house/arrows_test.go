@@ -33,7 +33,7 @@ var arrows = map[string]string{
 	"policy…":           "ledger ledger/redact policy…",
 	"reconcile/connect": "ledger ledger/wire…",
 	"reconcile":         "ledger ledger/hostclock ledger/outcome ledger/redact ledger/wire… policy reconcile/connect",
-	"reconcile/drill":   "ledger ledger/hostclock ledger/record ledger/outcome policy reconcile reconcile/connect",
+	"reconcile/drill":   "ledger ledger/hostclock ledger/record ledger/record/roundtrip ledger/wire/transmit policy reconcile",
 	"ui/safe":           "",
 	"ui/ticket":         "ledger policy reconcile ui/safe",
 	"ui/console…":       "ledger policy reconcile ui/safe ui/ticket ui/act ui/console…",

@@ -73,6 +73,8 @@ type Transport struct {
 	MaxRequest int64             // bytes of a body; DefaultMaxRequest when 0
 	Sender     *transmit.Sender  // of writes
 	Reads      http.RoundTripper // of what is not recorded; http.DefaultTransport when nil
+	// IDs are the id and the token of the operation that a request may be; nil makes them at random.
+	IDs func(*http.Request) (id, token string)
 	// Undelivered, when set, is told of each answer that waits for word whether it
 	// arrived, before RoundTrip returns it; Delivered must be called then. When nil,
 	// handing an answer out is delivery. It matters for requests without a key: the

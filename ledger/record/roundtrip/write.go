@@ -201,11 +201,14 @@ func (w *httpWrite) prepare() error {
 	if err != nil {
 		return &NotRecordedError{err}
 	}
-	token := ledger.NewToken()
+	id, token := "", ledger.NewToken()
+	if w.t.IDs != nil {
+		id, token = w.t.IDs(w.req)
+	}
 	out, tokenSent := withToken(w.req, w.body.data, w.rule, token)
 	request := w.kept(out)
 	request.Callers = callers
-	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, Caller: strings.Join(w.saying(w.isCaller), "\n"), Counts: w.counts, HTTP: request, Sender: "http", AnyKind: true,
+	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, ID: id, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, Caller: strings.Join(w.saying(w.isCaller), "\n"), Counts: w.counts, HTTP: request, Sender: "http", AnyKind: true,
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && len(w.rule.KeyFrom) == 0}
 	w.request.Replaces = w.replaces()
 	w.request.Source.Trace = w.req.Header.Get("Traceparent")
