@@ -27,6 +27,7 @@ import (
 
 const (
 	maxInputBody = 256 << 10 // bytes of a body that are recorded as they are; of others a digest is
+	maxCompared  = 16 << 20  // bytes of a body that is told by what it says; a longer one, but for parts, by its bytes
 	mostSteps    = 64        // of a form field's name that are read as objects in objects
 )
 
@@ -78,7 +79,7 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 	if shown := cmp.Or(mime.FormatMediaType(mediaType, params), mediaType); shown != "" {
 		in.ContentType = textOrBase64([]byte(shown))
 	}
-	if plain, err := transmit.Decoded(req.Header, body, maxInputBody); err != nil {
+	if plain, err := transmit.Decoded(req.Header, body, maxCompared); err != nil {
 		in.Body = ledger.EncodeJSON(digestOf(body))
 	} else if (outcome.IsJSON(mediaType) || isStructured(plain)) && json.Valid(plain) && ledger.TooDeep(plain) {
 		return nil, &UnfitError{ledger.ErrTooDeep.Error()}
@@ -126,7 +127,10 @@ const (
 // JSON by default, so that an object or a list counts as what it is whatever it
 // is called; what is called a form and is none is text.
 func shapeOf(mediaType, boundary string, body []byte) shape {
-	if len(body) > maxInputBody {
+	if strings.HasPrefix(mediaType, "multipart/") && boundary != "" {
+		return asParts
+	}
+	if len(body) > maxCompared {
 		return asText
 	}
 	switch structured := isStructured(body); {
@@ -139,8 +143,6 @@ func shapeOf(mediaType, boundary string, body []byte) shape {
 		if values, ok := carry.Fields(string(body)); ok && areText(values) {
 			return asForm
 		}
-	case mediaType == "multipart/form-data" && boundary != "":
-		return asParts
 	}
 	return asText
 }
@@ -151,17 +153,26 @@ func isStructured(body []byte) bool {
 	return len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') && json.Valid(body)
 }
 
+// bodyInput is a body as it is recorded. Of a long one it is a digest of what it says, which
+// stays the same in another spelling.
 func bodyInput(s shape, boundary string, body []byte) json.RawMessage {
+	var said json.RawMessage
 	switch s {
 	case asJSON:
-		return json.RawMessage(bytes.TrimSpace(body))
+		said = bytes.TrimSpace(body)
 	case asForm:
 		values, _ := carry.Fields(string(body))
-		return ledger.EncodeJSON(nested(values))
+		said = ledger.EncodeJSON(nested(values))
 	case asParts:
 		if parts, err := partsOf(boundary, body); err == nil {
-			return ledger.EncodeJSON(parts)
+			said = ledger.EncodeJSON(parts)
 		}
+	}
+	if said != nil && len(said) <= maxInputBody {
+		return said
+	}
+	if print, err := ledger.Fingerprint(said); said != nil && err == nil {
+		return ledger.EncodeJSON(map[string]any{"canonical_sha256": print})
 	}
 	if len(body) > maxInputBody {
 		return ledger.EncodeJSON(digestOf(body))
@@ -265,7 +276,7 @@ func setMember(in map[string]any, steps []string, value any) bool {
 	return true
 }
 
-// partsOf lists the parts of a multipart form: what they say if they are short
+// partsOf lists the parts of a multipart body: what they say if they are short
 // texts, a digest of files.
 func partsOf(boundary string, body []byte) ([]map[string]any, error) {
 	var out []map[string]any

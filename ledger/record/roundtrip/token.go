@@ -44,7 +44,7 @@ func withToken(req *http.Request, body []byte, rule record.KindRule, token strin
 	if below, is := at.Below("body"); is {
 		at = below
 	}
-	if transmit.Encoded(req.Header) || len(body) == 0 {
+	if transmit.Encoded(req.Header) || len(body) == 0 || len(body) > maxInputBody {
 		return out, false
 	}
 	mediaType, params, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))
@@ -57,7 +57,9 @@ func withToken(req *http.Request, body []byte, rule record.KindRule, token strin
 			out.body = []byte(form)
 		}
 	case asParts:
-		out.body, ok = at.Multipart(body, params["boundary"], token)
+		if mediaType == "multipart/form-data" {
+			out.body, ok = at.Multipart(body, params["boundary"], token)
+		}
 	}
 	return out, ok
 }
