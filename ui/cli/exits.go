@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // exitWords are the exit codes, which mean the same for every command.
@@ -120,10 +121,18 @@ func exitCodes(cmd *cobra.Command) (lines []string) {
 	return lines
 }
 
+// shortValue is the value of a switch whose help says no [=true|false].
+type shortValue struct{ pflag.Value }
+
 // tellExits puts the exit codes of a command below its help.
 func tellExits(root *cobra.Command) {
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Value.Type() == "bool" {
+				f.Value = shortValue{f.Value}
+			}
+		})
 		help(cmd, args)
 		fmt.Fprintf(cmd.OutOrStdout(), "\nExit codes:\n  %s\n", strings.Join(exitCodes(cmd), "\n  "))
 	})
