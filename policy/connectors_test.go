@@ -37,7 +37,7 @@ kinds:
   mcp.memory.search_nodes: { effect: read }
   remote:
     token: { into: t }
-    read: { mcp: { server: remote, tool: find, arguments: { page: "${cursor}", t: "${token}" }, read_only: true }, list: json.items, mark: it.t, next: json.next_page }
+    read: { mcp: { server: remote, tool: find, arguments: { page: "${cursor}", t: "${token}" } }, read_only: true, list: json.items, mark: it.t, next: json.next_page }
   book:
     downstream: books
     token: { into: token }

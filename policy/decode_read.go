@@ -11,6 +11,7 @@ import (
 
 func (d kindDecoder) read(n *node) *Read {
 	r := &Read{MaxBody: defaultMaxBody}
+	r.transport.reads = true
 	known := append(d.transportFields(&r.transport),
 		field{"valid", d.rule(&r.valid, expr.ForAnswer, expr.Bool)},
 		field{"list", d.rule(&r.list, expr.ForList, expr.List)},
@@ -36,6 +37,7 @@ func (d kindDecoder) read(n *node) *Read {
 		field{"receipt", d.rule(&r.receipt, expr.ForEffect, expr.Any)},
 		field{"reply", d.rule(&r.reply, expr.ForEffect, expr.Any)},
 		field{"max_body", parsed(d.decoder, &r.MaxBody, parseSize, "a size is written 64KiB or 4MB")},
+		field{"read_only", d.boolean(&r.readOnly)},
 	)
 	if !d.fields(n, known...) {
 		return r

@@ -94,7 +94,7 @@ func (d checker) vouch() {
 		}
 		m := k.Read.transport.mcp
 		own := d.policy.match("mcp." + m.server.Name + "." + m.tool)
-		m.vouched = m.vouched || own.Known && own.Effect == "read"
+		m.vouched = k.Read.readOnly || own.Known && own.Effect == "read"
 	}
 }
 

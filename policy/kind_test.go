@@ -70,7 +70,7 @@ kinds:
   input: { downstream: d, BOUNDS, read: { http: { get: /x, query: { t: "${token}", c: "${input.customer}" } }, SHOWS, complete: "true" } }
   secret: { downstream: d, BOUNDS, read: { http: { get: /x, query: { t: "${token}" }, headers: { A: "${env.ASKABLE_SECRET}" } }, SHOWS, complete: "true" } }
   program: { BOUNDS, read: { command: [ASKABLE_PROGRAM, "${token}"], SHOWS2, complete: "true" } }
-  server: { downstream: m, BOUNDS, read: { mcp: { tool: find, arguments: { t: "${token}" } , read_only: true }, SHOWS3, complete: "true" } }
+  server: { downstream: m, BOUNDS, read: { mcp: { tool: find, arguments: { t: "${token}" } }, read_only: true, SHOWS3, complete: "true" } }
 `
 
 // askablePolicy has a read of every way a check can lack something.

@@ -21,6 +21,7 @@ kinds:
     downstream: pay
     read:
       http: { get: /x }
+      read_only: true
       list: body.data
 `
 	old, fresh, _ := strings.Cut(place, " => ")

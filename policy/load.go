@@ -113,7 +113,7 @@ func (d fileDecoder) file(root *node) {
 	if d.entries(kinds, "a mapping (name: …)", "", d.addKind) {
 		d.ambiguous()
 		d.vouch()
-		d.lintWrites()
+		d.lintReads()
 	}
 }
 

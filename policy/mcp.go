@@ -147,7 +147,6 @@ func (d requestDecoder) mcpCall(n *node) *mcpRule {
 				d.fail(n.place, "must be a mapping (name: value)", "arguments: { query: \"${token}\" }")
 			}
 		}},
-		field{"read_only", d.boolean(&m.vouched)},
 	)
 	if fine && m.tool == "" {
 		d.fail(n.place, "says no tool", "mcp: { tool: search_nodes, arguments: { query: \"${token}\" } }")

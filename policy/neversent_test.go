@@ -13,7 +13,7 @@ import (
 // asking is a kind whose check says what it is asked with: REST is the rest of it.
 func asking(t testing.TB, request, rest string) *Kind {
 	t.Helper()
-	return must(t, "version: 1\nkinds:\n  k:\n    effect: safe\n    target: x\n    token: { into: t }\n    read:\n      "+request+"\n"+rest).Kind("k")
+	return must(t, "version: 1\nkinds:\n  k:\n    effect: safe\n    target: x\n    token: { into: t }\n    read:\n      read_only: true\n      "+request+"\n"+rest).Kind("k")
 }
 
 const (

@@ -50,6 +50,7 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 		{otherWord{"rate", "write rate: 20/s"}, []string{"limit", "rate_limit", "throttle"}},
 		{otherWord{"get", "write the method as the field, as in get: /v1/charges"}, []string{"url", "path", "method", "endpoint"}},
 		{otherWord{"json", "write `json:` or `form:`"}, []string{"body", "data", "payload"}},
+		{otherWord{"tool", "write read_only: true beside `mcp:`"}, []string{"read_only"}},
 		{otherWord{"query", "write query: { name: value }"}, []string{"params", "parameters"}},
 		{otherWord{"", "leave it out: a second is allowed for clocks that differ"}, []string{"skew"}},
 		{otherWord{"", "leave it out: what was recorded is finished, though its client cancelled it"}, []string{"cancel"}},

@@ -37,6 +37,8 @@ type Read struct {
 	created *expr.Expression // when a candidate came into being
 	final   *expr.Expression // false: it is there, but not finished
 	state   *expr.Expression // true: it is so, whichever write made it so
+
+	readOnly bool // the policy vouches that it only reads
 	never   neverSent
 }
 

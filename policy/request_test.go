@@ -33,11 +33,11 @@ kinds:
       next: body.next
   search:
     downstream: stripe
-    read: { http: { post: "/v1/${input.customer}/search", form: "${input}", headers: { x-team: "${input.team}" } }, list: body.data }
+    read: { http: { post: "/v1/${input.customer}/search", form: "${input}", headers: { x-team: "${input.team}" } }, read_only: true, list: body.data }
   data:
     downstream: stripe
     token: { into: t }
-    read: { http: { post: /v1, json: { data: "${input}", note: "t ${token}", n: 3, yes: true, none: null } }, list: body.data }
+    read: { http: { post: /v1, json: { data: "${input}", note: "t ${token}", n: 3, yes: true, none: null } }, read_only: true, list: body.data }
   command:
     token: { into: t }
     read:

@@ -63,7 +63,7 @@ kinds:
   mcp:
     downstream: server
     token: { append: t }
-    read: { mcp: { tool: f, arguments: { t: "${token}" }, read_only: true, server: remote }, list: structured, mark: it.t, mark_as: "<${token}>", reply: it }
+    read: { mcp: { tool: f, arguments: { t: "${token}" }, server: remote }, read_only: true, list: structured, mark: it.t, mark_as: "<${token}>", reply: it }
   sql:
     read: { sql: { database: books, query: "SELECT 1 WHERE a = ? LIMIT 3 OFFSET ?", args: ["${input.a}", "${cursor}"] }, list: rows, mark: it.a, mark_is: "${input.a}", created: it.at, never: { input.a: z }, next: { offset: 3 } }
 `

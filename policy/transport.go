@@ -31,7 +31,7 @@ type transport struct {
 	mcp     *mcpRule
 	sql     *sqlRule
 	secrets []string // written out in the policy
-	guarded *Kind    // of a read: the kind whose write it must not be
+	reads   bool     // it is that of a check
 }
 
 // way is the way that is set; nil for none.
@@ -72,8 +72,8 @@ func (t *transport) templates() []*expr.Template {
 func (t *transport) request(vars *variables, keyHeader string, cursor any) (Request, error) {
 	vars.cursor = cursor
 	out, err := t.render(vars, keyHeader, false)
-	if err == nil && t.guarded != nil {
-		err = writeGuard{t.guarded}.guard(vars, out)
+	if err == nil && t.reads {
+		err = refuseRecorded(out, vars.rec.Operation)
 	}
 	if err != nil {
 		return Request{}, err
@@ -82,7 +82,7 @@ func (t *transport) request(vars *variables, keyHeader string, cursor any) (Requ
 	if err != nil {
 		return Request{}, err
 	}
-	if t.guarded == nil { // a read is not agreed to beforehand
+	if !t.reads { // a read is not agreed to beforehand
 		if out.Digest, err = shown.digest(t.secrets); err != nil {
 			return Request{}, err
 		}

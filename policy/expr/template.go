@@ -156,19 +156,6 @@ func (t *Template) Beginning() (text string, ok bool) {
 	return t.Parts[0].Literal, t.Parts[0].Expr == nil
 }
 
-// Blank is the text with a mark in the place of each expression.
-func (t *Template) Blank(mark string) string {
-	var b strings.Builder
-	for _, p := range t.Parts {
-		if p.Expr != nil {
-			b.WriteString(mark)
-		} else {
-			b.WriteString(p.Literal)
-		}
-	}
-	return b.String()
-}
-
 // Expressions are the expressions of the template, nil for none.
 func (t *Template) Expressions() []*Expression {
 	if t == nil {
