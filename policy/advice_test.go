@@ -41,10 +41,10 @@ kinds:
   deploy: { effect: safe, target: "x", cost: { duplicate: high, miss: high } }
   hope:
     cost: { duplicate: 800, miss: 400 }
-    read: { http: { get: https://h.example/x }, list: body, mark: it.t, mark_is: "${input.t}", unique: true }
+    read: { http: { get: https://h.example/x }, list: body, name: { it.t: "${input.t}" }, unique: true }
   fleeting:
     visible_for: 10m
-    read: { http: { get: https://h.example/x }, list: body, mark: it.t, mark_is: "${input.t}", unique: true }
+    read: { http: { get: https://h.example/x }, list: body, name: { it.t: "${input.t}" }, unique: true }
   unpriced: { retry: { max: 1 } }
   odd: { cost: { duplicate: input.a / input.b, miss: input.nope } }
 `

@@ -17,13 +17,18 @@ func (d kindDecoder) read(n *node) *Read {
 		field{"list", d.rule(&r.list, expr.ForList, expr.List)},
 		field{"mark", func(n *node) {
 			if r.asked = n.kind == scalarNode && n.text == "asked"; !r.asked {
-				r.mark = d.ofCandidate(n, expr.Any)
+				place, form := d.shown(n, `{ it.body: "<!-- ${token} -->" }`)
+				r.mark = d.ofCandidate(place, expr.Any)
+				if form != nil {
+					r.markAs = d.markAs(form)
+				}
 			}
 		}},
-		field{"mark_as", func(n *node) { r.markAs = d.markAs(n) }},
-		field{"mark_is", func(n *node) {
-			if r.markKey = n.kind == scalarNode && n.text == "key"; !r.markKey {
-				r.markIs = d.varying(n, expr.ForName, "say `key`, or name a field: ${input.invoice}")
+		field{"name", func(n *node) {
+			place, text := d.shown(n, `{ it.invoice: "${input.invoice}" }`)
+			r.mark = d.ofCandidate(place, expr.Any)
+			if r.markKey = text == nil; !r.markKey {
+				r.markIs = d.varying(text, expr.ForName, "name a field: ${input.invoice}")
 			}
 		}},
 		field{"created", func(n *node) { r.created = d.ofCandidate(n, expr.Any) }},
@@ -58,6 +63,20 @@ func (d kindDecoder) ofCandidate(n *node, want expr.Type) *expr.Expression {
 		d.fail(n.place, "says the same of every candidate: it does not look at `it`", "for example it.metadata.indoubt")
 	}
 	return e
+}
+
+// shown is where a candidate shows something, and the text that it shows there, nil where
+// that is not said.
+func (d kindDecoder) shown(n *node, example string) (place, text *node) {
+	switch {
+	case n.kind != mappingNode:
+		return n, nil
+	case len(n.entries) != 1:
+		d.fail(n.place, "names one place of a candidate, and what it shows there", "for example "+example)
+		return &node{place: n.place, kind: scalarNode, broken: true}, n
+	}
+	e := n.entries[0]
+	return &node{place: e.named(), kind: scalarNode, text: e.name, block: true}, e.value
 }
 
 // varying reads text that must hold something of the operation.
@@ -114,12 +133,18 @@ var ofCandidates = []string{"created", "unique", "final", "complete", "next", "s
 
 // identity checks the fields that say which operation an effect belongs to.
 func (d kindDecoder) identity(r *Read, n *node) {
+	compared := 0
 	for _, e := range n.entries {
+		if e.name == "mark" || e.name == "name" {
+			compared++
+		}
 		if r.state != nil && slices.Contains(ofCandidates, e.name) {
 			d.warn(e.named(), fmt.Sprintf("`%s` says nothing of a `state`, which has no candidates", e.name), "leave it out")
 		}
 	}
-	if message, hint := r.contradicts(); message != "" {
+	if compared > 1 {
+		d.fail(n.place, "`mark` is compared with the token, and `name` with something else: they exclude each other", "leave out one of the two")
+	} else if message, hint := r.contradicts(); message != "" {
 		d.fail(n.place, message, hint)
 	}
 }
@@ -139,15 +164,11 @@ func (r *Read) contradicts() (message, hint string) {
 			"`state` asks whether something is so, and `list` and `mark` which operation it belongs to: they exclude each other", "leave out one of the two"},
 		{listed && r.list == nil,
 			"does not say what it finds", "list: body.data, and mark: it.metadata.indoubt where a candidate shows its token; or state: … for a kind that is safe to repeat"},
-		{(r.markAs != nil || r.named()) && r.mark == nil,
-			"`mark_as` and `mark_is` say what `mark` is compared with, and there is no `mark`", "mark: it.metadata.indoubt"},
-		{r.markAs != nil && r.named(),
-			"`mark_as` compares with the token, and `mark_is` with something else: they exclude each other", "leave out one of the two"},
 		{r.markIs != nil && r.created == nil && !r.unique,
-			"others may have what `mark_is` says, too: nothing tells an older effect from the operation's own",
+			"others may have this `name`, too: nothing tells an older effect from the operation's own",
 			"say created: it.created_at, or unique: true where the other side refuses a second one"},
 		{r.unique && !r.named(),
-			"`unique` says that the other side refuses a second effect with what `mark_is` says", "mark_is: ${input.invoice}"},
+			"`unique` says that the other side refuses a second effect with the same `name`", "name: { it.invoice: \"${input.invoice}\" }"},
 		{r.asked && !r.asks(substitution{token: true}) && !r.operationOnStdin(),
 			"`mark: asked` means that the other side searched for the token, and the request does not hold it", "put ${token} into the request"},
 		{listed && len(r.never.fields) > 0 && r.markIs == nil,
@@ -164,7 +185,7 @@ func (r *Read) contradicts() (message, hint string) {
 func (d checker) lintIdentity(k *Kind) {
 	r, at := k.Read, k.said("read").below("read")
 	if r.usesToken() && !k.Token.Stated() {
-		d.fail(at, "looks for the `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or `mark_is:` for a mark that is not the token")
+		d.fail(at, "looks for the `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or `name:` for what is not the token")
 	}
 	d.lintNever(r, at)
 	switch r.Identity() {

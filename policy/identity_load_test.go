@@ -24,8 +24,8 @@ func TestTheNamesThatAFieldMayUse(t *testing.T) {
 		"mark":     {"list: body, mark: '[it, NAME]'", append(answers, "it")},
 		"created":  {"list: body, mark: it.t, created: '[it, NAME]'", append(answers, "it")},
 		"final":    {"list: body, mark: it.t, final: '[it] == [NAME]'", append(answers, "it")},
-		"mark_is":  {"list: body, mark: it.t, unique: true, mark_is: '${string(NAME)}'", []string{"input", "key"}},
-		"mark_as":  {"list: body, mark: it.t, mark_as: '<${token}${string(NAME)}>'", []string{"token"}},
+		"name":     {"list: body, unique: true, name: { it.t: '${string(NAME)}' }", []string{"input", "key"}},
+		"form":     {"list: body, mark: { it.t: '<${token}${string(NAME)}>' }", []string{"token"}},
 		"state":    {"state: '[NAME] == [input]'", append(operation, answers...)},
 		"valid":    {"list: body, valid: '[NAME] == [NAME]'", append(operation, answers...)},
 		"complete": {"list: body, complete: '[NAME] == [NAME]'", append(operation, answers...)},
@@ -34,7 +34,7 @@ func TestTheNamesThatAFieldMayUse(t *testing.T) {
 		"reply":    {"list: body, reply: '[NAME]'", slices.Concat(operation, answers, []string{"it"})},
 	} {
 		for _, name := range every {
-			if strings.HasPrefix(field, "mark_") && slices.Contains([]string{"op", "attempt"}, name) {
+			if (field == "name" || field == "form") && slices.Contains([]string{"op", "attempt"}, name) {
 				continue // mappings, which text cannot hold
 			}
 			text := "version: 1\nkinds: { k: { effect: safe, target: x, token: { into: t }, read: { http: { get: 'https://h.example/${token}' }, " +
@@ -66,23 +66,25 @@ func TestReadsThatIdentifyNoEffect(t *testing.T) {
 		{"effect: safe, target: x, ", "state: body.v == input.v, mark: asked", "exclude each other"},
 		{"", "state: body.v == input.v", "safe to repeat"},
 		{"effect: safe, target: x, ", "state: body.ok", "neither the request nor `state`"},
-		{"", list + "mark_as: '<${token}>'", "there is no `mark`"},
-		{"", list + "mark_is: key", "there is no `mark`"},
-		{"", list + "mark: asked, mark_is: key", "there is no `mark`"},
-		{"", list + "mark: asked, mark_as: '<${token}>'", "there is no `mark`"},
-		{"", list + "mark: it.t, mark_as: '<${token}>', mark_is: key", "exclude each other"},
-		{"", list + "mark: it.t, mark_is: '${input.n}'", "nothing tells an older effect"},
-		{"", list + "mark: it.t, mark_is: '${input.n}', unique: false", "nothing tells an older effect"},
-		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true", ""},
-		{"", list + "mark: it.t, mark_is: '${input.n}', created: it.at", ""},
-		{"", list + "mark: it.t, mark_is: key", ""},
-		{"", list + "mark: it.t, mark_is: '${key}'", "nothing tells an older effect"}, // the bare word is the key
-		{"", list + "mark: it.t, mark_is: INV-1, unique: true", "the same for every operation"},
-		{"", list + "mark: it.t, mark_as: hello", "the same for every operation"},
-		{"", list + "mark: it.t, mark_as: '${size(token)}'", "the same for every operation"},
-		{"", list + "mark: it.t, mark_as: '${token.substring(0, 8)}'", "the same for every operation"},
-		{"", list + "mark: it.t, mark_as: '${token == \"x\" ? token : \"y\"}'", "the same for every operation"},
-		{"", list + "mark: it.t, mark_as: '${token.lowerAscii()}'", ""},
+		{"", list + "name: asked", "there is no `asked`"},
+		{"", list + "mark: { asked: '<${token}>' }", "there is no `asked`"},
+		{"", list + "mark: {}", "one place"},
+		{"", list + "name: { it.t: '${input.n}', it.u: '${input.n}' }, unique: true", "one place"},
+		{"", list + "mark: it.t, name: it.k", "exclude each other"},
+		{"", list + "mark: asked, name: it.k", "exclude each other"},
+		{"", list + "name: it.k, mark: it.t", "exclude each other"},
+		{"", list + "name: { it.t: '${input.n}' }", "nothing tells an older effect"},
+		{"", list + "name: { it.t: '${input.n}' }, unique: false", "nothing tells an older effect"},
+		{"", list + "name: { it.t: '${input.n}' }, unique: true", ""},
+		{"", list + "name: { it.t: '${input.n}' }, created: it.at", ""},
+		{"", list + "name: it.t", ""},
+		{"", list + "name: { it.t: '${key}' }", "nothing tells an older effect"}, // the bare word is the key
+		{"", list + "name: { it.t: INV-1 }, unique: true", "the same for every operation"},
+		{"", list + "mark: { it.t: hello }", "the same for every operation"},
+		{"", list + "mark: { it.t: '${size(token)}' }", "the same for every operation"},
+		{"", list + "mark: { it.t: '${token.substring(0, 8)}' }", "the same for every operation"},
+		{"", list + "mark: { it.t: '${token == \"x\" ? token : \"y\"}' }", "the same for every operation"},
+		{"", list + "mark: { it.t: '${token.lowerAscii()}' }", ""},
 		{"", list + "mark: body.t", "does not look at `it`"},
 		{"", list + "mark: '\"indoubt\"'", "does not look at `it`"},
 		{"", list + "mark: it.t, created: body.at", "does not look at `it`"},
@@ -94,10 +96,10 @@ func TestReadsThatIdentifyNoEffect(t *testing.T) {
 		{"", list + "mark: it.t, never: ''", "is empty"},
 		{"", list + "mark: it.t, never: null", "is empty"},
 		{"", list + "mark: it.t, never: { input.n: 0 }", "names fields of the input"},
-		{"", list + "mark: it.t, mark_is: key, never: { n: 0 }", "names fields of the input"},
-		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true, never: { input.n: 0 }", ""},
-		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true, never: { n: 0 }", ""},
-		{"", list + "mark: it.t, mark_is: '${input.n}', unique: true, never: { input.m: 0 }", "`never` names input.m"},
+		{"", list + "name: it.t, never: { n: 0 }", "names fields of the input"},
+		{"", list + "name: { it.t: '${input.n}' }, unique: true, never: { input.n: 0 }", ""},
+		{"", list + "name: { it.t: '${input.n}' }, unique: true, never: { n: 0 }", ""},
+		{"", list + "name: { it.t: '${input.n}' }, unique: true, never: { input.m: 0 }", "`never` names input.m"},
 		{"effect: safe, target: x, ", "state: body.v == input.v, never: { w: 0 }", "`never` names input.w"},
 		{"effect: safe, target: x, ", "state: body.v == input.v, never: { v: 0 }", ""},
 		{"", list + "mark: it.t, never: { 'a[': 0 }", "not a path"},
@@ -113,7 +115,7 @@ func TestReadsThatIdentifyNoEffect(t *testing.T) {
 	}
 	without := "version: 1\nkinds: { k: { read: { http: { get: https://h.example/x }, %s } } }\n"
 	for read, want := range map[string]string{
-		list + "mark: it.t": "where the token goes", list + "same: it.t == token": "where the token goes", list + "mark: it.t, mark_is: key": "",
+		list + "mark: it.t": "where the token goes", list + "same: it.t == token": "where the token goes", list + "name: it.t": "",
 	} {
 		_, err := Parse("p.yaml", []byte(fmt.Sprintf(without, read)))
 		need.That(t, (want == "") == (err == nil) && (err == nil || strings.Contains(err.Error(), want)), "%s: %v, want %q", read, err, want)

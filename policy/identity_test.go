@@ -66,23 +66,23 @@ func TestWhichOperationAnEffectBelongsTo(t *testing.T) {
 			{`{"m":"indoubt-7E3A\u0301"}`, "other"}, {`{"m":"indoubt-7E3A٣"}`, "other"},
 			{`{"m":"indoubt-7e3a"}`, "other"}, {`{"m":"INDOUBT-7E3A"}`, "other"}, {`{"m":"indoubt-7E3"}`, "other"}, {`{"m":"indoubt -7E3A"}`, "other"},
 		}},
-		{"a form of the token", "      list: body.data\n      mark: it.m\n      mark_as: \"<!-- ${token} -->\"\n", []row{
+		{"a form of the token", "      list: body.data\n      mark: { it.m: \"<!-- ${token} -->\" }\n", []row{
 			{`{"m":"<!-- indoubt-7E3A -->"}`, "own"}, {`{"m":"It does.\n\n<!-- indoubt-7E3A -->\n"}`, "own"}, {`{"m":["x","<!-- indoubt-7E3A -->"]}`, "own"},
 			{`{"m":"indoubt-7E3A"}`, "other"}, {`{"m":"Reverts indoubt-7E3A"}`, "other"}, {`{"m":"<!-- indoubt-7E3A"}`, "other"}, {`{"m":"&lt;!-- indoubt-7E3A --&gt;"}`, "other"},
 			{`{"m":"<!--indoubt-7E3A-->"}`, "other"}, {`{"m":"<!-- indoubt-7e3a -->"}`, "other"}, {`{"m":["<!-- ","indoubt-7E3A"," -->"]}`, "other"},
 		}},
-		{"the key", "      list: body.data\n      mark: it.m\n      mark_is: key\n", []row{
+		{"the key", "      list: body.data\n      name: it.m\n", []row{
 			{`{"m":"k-1"}`, "own"}, {`{"m":["x","k-1"]}`, "own"},
 			{`{"m":"k-10"}`, "other"}, {`{"m":"order k-1"}`, "other"}, {`{"m":"K-1"}`, "other"}, {`{"m":" k-1"}`, "other"}, {`{"m":"` + token + `"}`, "other"},
 		}},
-		{"a field", "      list: body.data\n      mark: it.m\n      mark_is: ${input.invoice}\n      unique: true\n", []row{
+		{"a field", "      list: body.data\n      name:\n        it.m: ${input.invoice}\n      unique: true\n", []row{
 			{`{"m":"INV-1"}`, "own"}, {`{"m":["INV-0","INV-1"]}`, "own"},
 			{`{"m":"INV-10"}`, "other"}, {`{"m":"for INV-1"}`, "other"}, {`{"m":"inv-1"}`, "other"}, {`{"m":"` + token + `"}`, "other"},
 		}},
-		{"a number", "      list: body.data\n      mark: it.m\n      mark_is: ${input.big}\n      unique: true\n", []row{
+		{"a number", "      list: body.data\n      name:\n        it.m: ${input.big}\n      unique: true\n", []row{
 			{`{"m":9007199254740993}`, "own"}, {`{"m":"9007199254740993"}`, "own"}, {`{"m":9007199254740992}`, "other"}, {`{"m":9007199254740993.5}`, "other"},
 		}},
-		{"text made of fields", "      list: body.data\n      mark: it.m + \"@\" + it.v\n      mark_is: ${input.invoice}@${input.n}\n      unique: true\n", []row{
+		{"text made of fields", "      list: body.data\n      name:\n        it.m + \"@\" + it.v: ${input.invoice}@${input.n}\n      unique: true\n", []row{
 			{`{"m":"INV-1","v":"7"}`, "own"}, {`{"m":"INV-1","v":"70"}`, "other"}, {`{"m":"INV-1"}`, "unmarked"}, {`{"m":"INV-1","v":7}`, "cannot tell"},
 		}},
 	} {
@@ -129,12 +129,12 @@ func TestAnOperationWithoutWhatAMarkShowsOwnsNothing(t *testing.T) {
 		rec  ledger.Record
 	}{
 		{"      list: body.data\n      mark: it.m\n", ledger.Record{}},
-		{"      list: body.data\n      mark: it.m\n      mark_as: ${token}\n", ledger.Record{}},
-		{"      list: body.data\n      mark: it.m\n      mark_is: key\n", ledger.Record{}},
-		{"      list: body.data\n      mark: it.m\n      mark_is: ${input.invoice}\n      unique: true\n", operation("k", `{"invoice":""}`)},
-		{"      list: body.data\n      mark: it.m\n      mark_is: ${input.invoice}\n      unique: true\n", operation("k", `{"invoice":" "}`)},
-		{"      list: body.data\n      mark: it.m\n      mark_is: ${input.invoice}\n      unique: true\n", operation("k", `{}`)},
-		{"      list: body.data\n      mark: it.m\n      mark_is: ${input.invoice}\n      unique: true\n", operation("k", `{"invoice":null}`)},
+		{"      list: body.data\n      mark:\n        it.m: ${token}\n", ledger.Record{}},
+		{"      list: body.data\n      name: it.m\n", ledger.Record{}},
+		{"      list: body.data\n      name:\n        it.m: ${input.invoice}\n      unique: true\n", operation("k", `{"invoice":""}`)},
+		{"      list: body.data\n      name:\n        it.m: ${input.invoice}\n      unique: true\n", operation("k", `{"invoice":" "}`)},
+		{"      list: body.data\n      name:\n        it.m: ${input.invoice}\n      unique: true\n", operation("k", `{}`)},
+		{"      list: body.data\n      name:\n        it.m: ${input.invoice}\n      unique: true\n", operation("k", `{"invoice":null}`)},
 	} {
 		for _, mark := range []string{`"anything"`, `""`, `" "`, `null`, `[""]`} {
 			got := owner(reading(t, "", c.read), c.rec, `{"m":`+mark+`}`)

@@ -292,11 +292,11 @@ kinds:
     token: { into: t }
   form:
     title: charge ${money(double(input.amount) / 100)}
-    read: { http: { get: https://h.example/x }, list: body, mark: it.k, mark_is: key, same: it.amount == int(input.amount) }
+    read: { http: { get: https://h.example/x }, list: body, name: it.k, same: it.amount == int(input.amount) }
   odd:
-    read: { http: { get: https://h.example/x }, list: body, mark: it.k, mark_is: key, same: 'it.a == input.a || it["b, &&"].x == "a == b"' }
+    read: { http: { get: https://h.example/x }, list: body, name: it.k, same: 'it.a == input.a || it["b, &&"].x == "a == b"' }
   keyed:
-    read: { http: { get: https://h.example/x }, list: body, mark: it.k, mark_is: key, same: 'it["b, &&"].x == "a == b" && it.n == input.n' }
+    read: { http: { get: https://h.example/x }, list: body, name: it.k, same: 'it["b, &&"].x == "a == b" && it.n == input.n' }
 `)
 	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Key: "k1", Input: []byte(`{"amount":4200,"order":{"net":1500000},"a":1,"n":123456789012345678901234567890}`)}}
 	for _, c := range []struct{ kind, body, want string }{

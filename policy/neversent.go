@@ -214,7 +214,7 @@ func (r negativeControl) carriesUnnamed(rec ledger.Record) bool {
 	return err != nil || err2 != nil || was != now
 }
 
-// name is what tells the operation from others: the token, or what `mark_is` says.
+// name is what tells the operation from others: the token, or its name.
 func (r negativeControl) name(rec ledger.Record) string {
 	if r.Identity() != ByName {
 		return rec.Operation.Token

@@ -18,11 +18,11 @@ func asking(t testing.TB, request, rest string) *Kind {
 
 const (
 	byToken = "      list: body\n      mark: it.m\n"
-	byKey   = byToken + "      mark_is: key\n"
+	byKey   = "      list: body\n      name: it.m\n"
 )
 
 func byField(text string) string {
-	return byToken + "      mark_is: " + quoteJSON(text) + "\n      unique: true\n"
+	return "      list: body\n      name: { it.m: " + quoteJSON(text) + " }\n      unique: true\n"
 }
 
 // A check is controlled where its question holds what a mark is compared with, or
@@ -82,7 +82,7 @@ func TestI2_WhatWasNeverSent(t *testing.T) {
 		want                []map[string]*regexp.Regexp // for each control what is changed, by path
 	}{
 		{"the token", "http: { get: 'https://h.example/${token}' }", byToken, []map[string]*regexp.Regexp{{"token": token}}},
-		{"the token in a form", "http: { get: 'https://h.example/${token}' }", byToken + "      mark_as: \"<${token}>\"\n", []map[string]*regexp.Regexp{{"token": token}}},
+		{"the token in a form", "http: { get: 'https://h.example/${token}' }", "      list: body\n      mark: { it.m: \"<${token}>\" }\n", []map[string]*regexp.Regexp{{"token": token}}},
 		{"asked", "http: { get: 'https://h.example/${token}' }", "      list: body\n      mark: asked\n", []map[string]*regexp.Regexp{{"token": token}}},
 		{"the key", "http: { get: 'https://h.example/${key}' }", byKey, []map[string]*regexp.Regexp{{"key": token}}},
 		{"text", "http: { get: 'https://h.example/${input.a}' }", byField("${input.a}"), []map[string]*regexp.Regexp{{"a": text}}},

@@ -23,6 +23,8 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 			[]string{"found", "find", "exists", "present", "expect", "where", "match", "matches", "filter"}},
 		{otherWord{"list", "write `list:`, where the candidates are in the answer"}, []string{"items", "results", "data", "candidates", "records", "entries"}},
 		{otherWord{"mark", "write `mark:`, where a candidate shows the token"}, []string{"token", "reference", "tag", "marker", "identify"}},
+		{otherWord{"mark", "write the form with the mark: { it.body: \"<!-- ${token} -->\" }"}, []string{"mark_as"}},
+		{otherWord{"unique", "write name: it.key in place of `mark`, or name: { it.invoice: \"${input.invoice}\" }"}, []string{"mark_is"}},
 		{otherWord{"receipt", "write `receipt:`, what the other side calls the effect"}, []string{"id", "effect_id"}},
 		{otherWord{"valid", "write `valid:`, when an answer says anything at all"}, []string{"ok", "success", "when"}},
 		{otherWord{"read", "write `read:`, which says how to look for the effect"}, []string{"found", "find", "check", "verify", "lookup", "query", "reconcile", "probe"}},

@@ -20,7 +20,7 @@ type Identity int
 const (
 	ByNothing Identity = iota // the candidates are evidence for a person
 	ByToken                   // `mark` shows the operation's token
-	ByName                    // `mark` equals what `mark_is` says
+	ByName                    // it has the operation's `name`
 	ByAsking                  // `mark: asked`: the other side searched for the token
 	ByState                   // `state` is true, whichever write made it so
 )
@@ -117,7 +117,7 @@ func (r *Read) Name(o ledger.Operation) (string, error) {
 }
 
 // expected is the text that an own mark shows: the token, as it stands or inside
-// `mark_as`, or what `mark_is` says.
+// the form of `mark`, or its name.
 func (r *Read) expected(rec ledger.Record) (string, error) {
 	o := rec.Operation
 	t := r.markAs

@@ -28,18 +28,18 @@ type Read struct {
 	reply     *expr.Expression // what a caller gets who asks again
 
 	// How an effect is recognised as the operation's own (see Identity).
-	mark    *expr.Expression // where a candidate shows its mark
+	mark    *expr.Expression // where a candidate shows its mark, or its name
 	asked   bool             // `mark: asked`
 	markAs  *expr.Template   // the form in which the mark shows the token
-	markIs  *expr.Template   // what the mark equals instead of the token
-	markKey bool             // `mark_is: key`
+	markIs  *expr.Template   // the name, where it is not the key
+	markKey bool             // the name is the key
 	unique  bool             // the other side refuses a second one with this mark
 	created *expr.Expression // when a candidate came into being
 	final   *expr.Expression // false: it is there, but not finished
 	state   *expr.Expression // true: it is so, whichever write made it so
 
 	readOnly bool // the policy vouches that it only reads
-	never   neverSent
+	never    neverSent
 }
 
 // Via is how the read asks: http, command, mcp or sql.

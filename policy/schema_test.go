@@ -63,9 +63,9 @@ kinds:
   mcp:
     downstream: server
     token: { append: t }
-    read: { mcp: { tool: f, arguments: { t: "${token}" }, server: remote }, read_only: true, list: structured, mark: it.t, mark_as: "<${token}>", reply: it }
+    read: { mcp: { tool: f, arguments: { t: "${token}" }, server: remote }, read_only: true, list: structured, mark: { it.t: "<${token}>" }, reply: it }
   sql:
-    read: { sql: { database: books, query: "SELECT 1 WHERE a = ? LIMIT 3 OFFSET ?", args: ["${input.a}", "${cursor}"] }, list: rows, mark: it.a, mark_is: "${input.a}", created: it.at, never: { input.a: z }, next: { offset: 3 } }
+    read: { sql: { database: books, query: "SELECT 1 WHERE a = ? LIMIT 3 OFFSET ?", args: ["${input.a}", "${cursor}"] }, list: rows, name: { it.a: "${input.a}" }, created: it.at, never: { input.a: z }, next: { offset: 3 } }
 `
 
 // object is one mapping of the schema.
@@ -233,9 +233,9 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 		{kind, "read: { http: { get: https://h.example/x, post: https://h.example/x }, list: body }"}, {kind, "read: { http: { put: https://h.example/x }, list: body }"},
 		{kind, "read: { http: { get: https://h.example/x, json: { a: 1 } }, list: body }"}, {kind, "read: { command: [x], list: json, max_body: lots }"},
 		{kind, "read: { command: [x], mark: it.t }"}, {kind, "read: { command: [x], found: json }"}, {kind, "effect: safe, read: { command: [x], state: json.v == input.v, list: json }"},
-		{kind, "token: { into: t }, read: { command: [x], list: json, mark_as: \"<${token}>\" }"}, {kind, "read: { command: [x], list: json, mark_is: key }"},
-		{kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, mark_as: \"<${token}>\", mark_is: key }"}, {kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\" }"},
-		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", unique: false }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, unique: true }"},
+		{kind, "token: { into: t }, read: { command: [x], list: json, mark: { it.t: \"<${token}>\", it.u: \"<${token}>\" } }"}, {kind, "read: { command: [x], list: json, name: {} }"},
+		{kind, "token: { into: t }, read: { command: [x], list: json, mark: { it.t: \"<${token}>\" }, name: it.t }"}, {kind, "read: { command: [x], list: json, name: { it.t: \"${input.a}\" } }"},
+		{kind, "read: { command: [x], list: json, name: { it.t: \"${input.a}\" }, unique: false }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, unique: true }"},
 		{kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, never: \"\" }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, never: null }"},
 		{kind, "read: { http: { post: https://h.example/x, json: { a: 1 }, form: { a: 1 } }, list: body }"}, {kind, "resend: engine"}, {kind, "answer: { done: status == 200 }"},
 		{kind, "effect: twice"}, {kind, "effect: replaces"},
@@ -251,8 +251,8 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 	for _, c := range [][2]string{
 		{downstream, "base: https://h.example, rate: 0.5/m"}, {downstream, "base: https://h.example, rate: 10/h"}, {downstream, "base: '${env.BASE}'"},
 		{kind, "match: [\"POST,PUT api.example.com:8443/v1/*/x/**\", /v2]"}, {kind, "answer: { committed: status == 200 }"}, {kind, "resend: here"}, {kind, "redact: []"}, {kind, "effect: replaces, target: x"},
-		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: key }"}, {kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", unique: true, never: 0 }"},
-		{kind, "read: { command: [x], list: json, mark: it.t, mark_is: \"${input.a}\", created: it.at, never: { a: 0 } }"}, {kind, "effect: safe, read: { command: [x], state: json.v == input.v }"},
+		{kind, "read: { command: [x], list: json, name: it.t }"}, {kind, "read: { command: [x], list: json, name: { it.t: \"${input.a}\" }, unique: true, never: 0 }"},
+		{kind, "read: { command: [x], list: json, name: { it.t: \"${input.a}\" }, created: it.at, never: { a: 0 } }"}, {kind, "effect: safe, read: { command: [x], state: json.v == input.v }"},
 		{kind, "token: { into: t }, read: { command: [x, \"${token}\"], list: json, mark: asked, final: it.done }"}, {kind, "read: { command: [x], list: json }"},
 	} {
 		text := []byte(fmt.Sprintf(c[0], c[1]))

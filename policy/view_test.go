@@ -24,7 +24,7 @@ kinds:
     token: { into: ref }
     lands_within: 1m
     visible_within: 1s
-    read: { http: { get: /pays, query: { order: "${input.order.id}" } }, list: body, mark: it.order, mark_is: "${input.order.id}", unique: true, same: it.amount == int(input.amount) }
+    read: { http: { get: /pays, query: { order: "${input.order.id}" } }, list: body, name: { it.order: "${input.order.id}" }, unique: true, same: it.amount == int(input.amount) }
     resend: here
     answer: { refused: body.asked == input.amount }
   again:

@@ -120,7 +120,7 @@ func TestI6_CredentialsExchangedBetweenReadAndControl(t *testing.T) {
 // nothing at all never proves that nothing is there.
 func TestI6_WhatDoesNotLookForTheTokenProvesNothing(t *testing.T) {
 	for name, mark := range map[string]string{
-		"a name":  "      list: body.data\n      mark: it.amount\n      mark_is: ${input.amount}\n      unique: true\n",
+		"a name":  "      list: body.data\n      name:\n        it.amount: ${input.amount}\n      unique: true\n",
 		"nothing": "      list: body.data\n",
 		"a state": "      state: body.data.exists(x, x.amount == input.amount)\n",
 	} {

@@ -77,10 +77,10 @@ func shopServer(path string) {
 // the rest of the read. DATA is where the candidates are.
 var identities = map[string]struct{ by, rules string }{
 	"token":   {"all", "list: DATA, mark: it.ref, created: it.created, final: it.done"},
-	"mark_as": {"all", `list: DATA, mark: it.note, mark_as: "<!-- ${token} -->", created: it.created, final: it.done`},
-	"key":     {"key", "list: DATA, mark: it.key, mark_is: key, created: it.created, final: it.done"},
-	"name":    {"name", `list: DATA, mark: it.name, mark_is: "${input.name}", created: it.created, final: it.done`},
-	"unique":  {"name", `list: DATA, mark: it.name, mark_is: "${input.name}", unique: true, created: it.created, final: it.done`},
+	"form":    {"all", `list: DATA, mark: { it.note: "<!-- ${token} -->" }, created: it.created, final: it.done`},
+	"key":     {"key", "list: DATA, name: it.key, created: it.created, final: it.done"},
+	"name":    {"name", `list: DATA, name: { it.name: "${input.name}" }, created: it.created, final: it.done`},
+	"unique":  {"name", `list: DATA, name: { it.name: "${input.name}" }, unique: true, created: it.created, final: it.done`},
 	"asked":   {"ref", "list: DATA, mark: asked, created: it.created, final: it.done"},
 	"state":   {"all", `state: "DATA.exists(x, x.name == input.name)"`},
 	"nothing": {"all", "list: DATA"},
@@ -174,7 +174,7 @@ func TestI6_NothingForeignSettlesAnything(t *testing.T) {
 		{"own", func(own good) shop { return shop{Data: []good{own}} }, landed,
 			map[string]want{"nothing": unsure(ledger.CauseUnidentified)}, "own"},
 		{"foreign", func(own good) shop { return shop{Data: []good{foreign(own)}} }, none,
-			map[string]want{"nothing": unsure(ledger.CauseUnidentified), "state": unsure(ledger.CauseNotSo), "token": others, "mark_as": others}, ""},
+			map[string]want{"nothing": unsure(ledger.CauseUnidentified), "state": unsure(ledger.CauseNotSo), "token": others, "form": others}, ""},
 		{"both", func(own good) shop { return shop{Data: []good{foreign(own), own}} }, landed,
 			map[string]want{"nothing": unsure(ledger.CauseUnidentified)}, "own"},
 		{"none", func(good) shop { return shop{} }, none, map[string]want{"state": unsure(ledger.CauseNotSo)}, ""},
@@ -182,7 +182,7 @@ func TestI6_NothingForeignSettlesAnything(t *testing.T) {
 			map[string]want{"nothing": unsure(ledger.CauseUnidentified), "state": landed}, ""},
 		{"quoted", func(own good) shop {
 			return shop{Data: []good{{"quoting", own.Ref + "X", "see " + own.Ref + ", please", own.Key + "X", own.Name + " too", own.Created, true}}}
-		}, none, map[string]want{"nothing": unsure(ledger.CauseUnidentified), "state": unsure(ledger.CauseNotSo), "token": others, "mark_as": others}, ""},
+		}, none, map[string]want{"nothing": unsure(ledger.CauseUnidentified), "state": unsure(ledger.CauseNotSo), "token": others, "form": others}, ""},
 		{"unfinished", func(own good) shop { own.Done = false; return shop{Data: []good{own}} }, unsure(ledger.CauseUnfinished),
 			map[string]want{"nothing": unsure(ledger.CauseUnidentified), "state": landed}, ""},
 		{"an echo", func(good) shop { return shop{Echo: true} }, unsure(ledger.CauseEcho), map[string]want{"nothing": unsure(ledger.CauseUnidentified)}, ""},

@@ -261,10 +261,10 @@ func (e *Problem) Error() string { return e.Message }
 // scopeHints explain the narrow scopes of the fields that say which operation an effect
 // belongs to.
 var scopeHints = map[Scope]string{
-	ForList:  "`list` only says where the candidates are; `mark` says where each shows its mark, which is compared with the token or with `mark_is`",
-	ForMark:  "this sees one candidate, `it`, and the answer; the mark is compared with the token or with `mark_is`, not here",
-	ForName:  "`mark_is` is made of `input` and `key`",
-	ForToken: "`mark_as` is text around ${token}",
+	ForList:  "`list` only says where the candidates are; `mark` says where each shows its mark, which is compared with the token; `name`, where each shows its name",
+	ForMark:  "this sees one candidate, `it`, and the answer; what it gives is compared with the token or the name, not here",
+	ForName:  "a name is made of `input` and `key`",
+	ForToken: "the form of a mark is text around ${token}",
 	ForRow:   "a mapping sees one row of its source, `row`, and header(\"Name\") where `headers` says which there are",
 }
 

@@ -34,24 +34,24 @@ type form struct {
 // search is by what a check recognises an effect, and what it asks for.
 type search struct {
 	by    string // token, key, name, state; "": nothing, evidence for a person
-	mark  string
-	rest  string // beside the mark
+	mark  string // or name, as the policy says it
+	rest  string // beside it
 	ask   string // the parameter of the question: ref, key, to
 	where string // the same in SQL
 }
 
 var searches = map[string]search{
-	"ref":         {by: "token", mark: "it.ref"},
-	"asked-ref":   {by: "token", mark: "it.ref", ask: "ref", where: "ref = ?"},
-	"blind-ref":   {by: "token", mark: "asked", ask: "ref", where: "ref = ?"},
-	"exact-ref":   {by: "token", mark: "it.ref", ask: "ref"},
-	"told-ref":    {by: "token", mark: "it.ref"},
-	"note":        {by: "token", mark: "it.note", rest: `mark_as: "<!-- ${token} -->"`},
-	"key":         {by: "key", mark: "it.key", rest: "mark_is: key"},
-	"asked-key":   {by: "key", mark: "it.key", rest: "mark_is: key", ask: "key", where: "key LIKE ? || '%'"},
-	"exact-key":   {by: "key", mark: "it.key", rest: "mark_is: key", ask: "key"},
-	"name":        {by: "name", mark: "it.to", rest: "mark_is: ${input.to}\n      created: it.created"},
-	"asked-name":  {by: "name", mark: "it.to", rest: "mark_is: ${input.to}\n      created: it.created", ask: "to", where: `"to" = ?`},
+	"ref":         {by: "token", mark: "mark: it.ref"},
+	"asked-ref":   {by: "token", mark: "mark: it.ref", ask: "ref", where: "ref = ?"},
+	"blind-ref":   {by: "token", mark: "mark: asked", ask: "ref", where: "ref = ?"},
+	"exact-ref":   {by: "token", mark: "mark: it.ref", ask: "ref"},
+	"told-ref":    {by: "token", mark: "mark: it.ref"},
+	"note":        {by: "token", mark: `mark: { it.note: "<!-- ${token} -->" }`},
+	"key":         {by: "key", mark: "name: it.key"},
+	"asked-key":   {by: "key", mark: "name: it.key", ask: "key", where: "key LIKE ? || '%'"},
+	"exact-key":   {by: "key", mark: "name: it.key", ask: "key"},
+	"name":        {by: "name", mark: `name: { it.to: "${input.to}" }`, rest: "created: it.created"},
+	"asked-name":  {by: "name", mark: `name: { it.to: "${input.to}" }`, rest: "created: it.created", ask: "to", where: `"to" = ?`},
 	"state":       {by: "state"},
 	"asked-state": {by: "state", ask: "to", where: `"to" = ?`},
 	"nothing":     {},
@@ -217,7 +217,7 @@ func (s form) yaml(program, base string) string {
 		line(3, "state: %s", quoted(list+".exists(x, x.to == input.to && x.amount == input.amount)"))
 	} else {
 		line(3, "list: %s", quoted(list))
-		for _, l := range []string{map[bool]string{true: "mark: " + how.mark}[how.mark != ""], how.rest} {
+		for _, l := range []string{how.mark, how.rest} {
 			if l != "" {
 				line(3, "%s", l)
 			}

@@ -462,7 +462,7 @@ func TestAnOlderEffectIsNoReceipt(t *testing.T) {
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, at) }))
 	defer web.Close()
 	b := newBench(t)
-	b.policy = b.file("older.yaml", "version: 1\nkinds: { book: { read: { http: { get: "+web.URL+"/x }, list: body.data, mark: it.ref, mark_is: \"${input.invoice}\", created: it.at, receipt: it.id } } }\n")
+	b.policy = b.file("older.yaml", "version: 1\nkinds: { book: { read: { http: { get: "+web.URL+"/x }, list: body.data, name: { it.ref: \"${input.invoice}\" }, created: it.at, receipt: it.id } } }\n")
 	b.doubt(1, "book", `{"invoice":"INV-1"}`)
 	b.wantVerdict("two and an older one", 1, ledger.Duplicated, "2 matched; expected 1: new-1, new-2")
 	if o := b.rec(1).Operation; o.Effects != 2 || !slices.Equal(o.Receipts, []string{"new-1", "new-2"}) {
