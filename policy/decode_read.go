@@ -143,7 +143,8 @@ func (d kindDecoder) identity(r *Read, n *node) {
 		}
 	}
 	if compared > 1 {
-		d.fail(n.place, "`mark` is compared with the token, and `name` with something else: they exclude each other", "leave out one of the two")
+		d.fail(n.place, "`mark` is compared with the token, and `name` with something else: they exclude each other",
+			"leave out one of the two")
 	} else if message, hint := r.contradicts(); message != "" {
 		d.fail(n.place, message, hint)
 	}

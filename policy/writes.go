@@ -25,11 +25,12 @@ func (d checker) lintReads() {
 			continue
 		}
 		at := k.said("read").below("read")
-		if why := k.writingTool(); why != "" {
+		if why := k.Read.writingTool(); why != "" {
 			d.fail(at, why, "the check would be one more write: read by another tool")
 		}
-		if why := k.unlikeARead(); why != "" && !k.Read.readOnly {
-			d.fail(at, why+", and nothing says that it only reads", "say read_only: true, where you know that it changes nothing; else read by get")
+		if why := k.Read.unlikeARead(); why != "" && !k.Read.readOnly {
+			d.fail(at, why+", and nothing says that it only reads",
+				"say read_only: true, where you know that it changes nothing; else read by get")
 		}
 	}
 }
@@ -40,8 +41,8 @@ var overriding = []string{"x-http-method-override", "x-http-method", "x-method-o
 // unlikeARead says why the kind's read may change something, by its form: what it is
 // about, no one can tell from its address. "" for GET, and for what is not HTTP: of a
 // tool its server tells, and a statement runs in a transaction that only reads.
-func (k *Kind) unlikeARead() string {
-	h := k.Read.transport.http
+func (r *Read) unlikeARead() string {
+	h, k := r.transport.http, r.kind
 	if h == nil {
 		return ""
 	}
@@ -74,22 +75,22 @@ func (k *Kind) unlikeARead() string {
 }
 
 // writingTool says of which kind the read's tool is, where that writes; "" for none.
-func (k *Kind) writingTool() string {
-	m := k.Read.transport.mcp
+func (r *Read) writingTool() string {
+	m, k := r.transport.mcp, r.kind
 	if m == nil || m.server == nil {
 		return ""
 	}
 	for _, name := range k.policy.order {
-		if other := k.policy.kinds[name]; other.isTool(m, other == k) {
+		if other := k.policy.kinds[name]; m.callsFor(other, other == k) {
 			return fmt.Sprintf("calls the tool %s of %s, which writes", m.tool, name)
 		}
 	}
 	return ""
 }
 
-// isTool reports whether a kind is the calls of a tool, by its name, and not said to
+// callsFor reports whether a kind is the calls of the tool, by its name, and not said to
 // read. The kind that the read is of may name the server in its own way.
-func (k *Kind) isTool(m *mcpRule, own bool) bool {
+func (m *mcpRule) callsFor(k *Kind, own bool) bool {
 	if k.Effect == "read" || !strings.HasPrefix(k.Pattern, "mcp.") || !strings.HasSuffix(k.Pattern, "."+m.tool) {
 		return false
 	}

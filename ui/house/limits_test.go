@@ -41,7 +41,7 @@ var records = []string{
 var large = map[string]int{
 	"ledger.Record":          53,
 	"ledger/postgres.handle": 48,
-	"policy.Kind":            49,
+	"policy.Kind":            48,
 	"ui/cli.app":             96,
 	"ui/console.Root":        95,
 }
@@ -65,7 +65,7 @@ var long = map[string]int{
 	"ledger/tables":           111,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     4,
-	"policy":                  76,
+	"policy":                  75,
 	"policy/expr":             6,
 	"policy/mapping":          8,
 	"reconcile":               24,
