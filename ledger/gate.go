@@ -19,27 +19,30 @@ const (
 // where its caller was not given the answer: a day, less what a nightly job may be early.
 const inputKeeps = 20 * time.Hour
 
-// gateBase is the length of the part of a gate that says what is asked, and gateNames where
-// the part ends that says which headers tell callers apart. The rest says what these hold.
-const gateBase, gateNames = 32, 32 + 1 + 8
+// A gate is BASE or BASE.NAMESVALUES, in hexadecimal digits: a digest of what is asked and
+// where it goes, one of the names of the headers that tell callers apart, and one of what these hold.
+const baseLength, namesLength = 32, 8
 
 // GateBase is the part of a gate that has no caller in it.
-func GateBase(gate string) string { return gate[:min(len(gate), gateBase)] }
+func GateBase(gate string) string { return gate[:min(len(gate), baseLength)] }
+
+// GateNames is the part of a gate that says which headers tell callers apart; "": none do.
+func GateNames(gate string) string {
+	_, caller, _ := strings.Cut(gate, ".")
+	return caller[:min(len(caller), namesLength)]
+}
+
+// ForCaller is a gate with digests of the names and the values of the headers that tell
+// callers apart.
+func ForCaller(gate, names, values string) string {
+	return GateBase(gate) + "." + names[:namesLength] + values[:CallerLength]
+}
 
 // GateHolds reports whether an operation that is open under a gate holds a request back that has
 // the other one. What was recorded while callers were told apart by other headers may be
 // anyone's, so that it holds everyone's.
 func GateHolds(open, asked string) bool {
 	return open != "" && asked != "" && GateBase(open) == GateBase(asked) && (open == asked || GateNames(open) != GateNames(asked))
-}
-
-// GateNames is the part of a gate that says which headers tell callers apart; "": none do.
-func GateNames(gate string) string { return gate[len(GateBase(gate)):min(len(gate), gateNames)] }
-
-// ForCaller is a gate with digests of the names and the values of the headers that tell
-// callers apart.
-func ForCaller(gate, names, values string) string {
-	return GateBase(gate) + "." + names[:gateNames-gateBase-1] + values[:CallerLength]
 }
 
 // InputKey is the name of a request whose caller gave no key: made of what it asks. Callers

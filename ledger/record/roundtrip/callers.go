@@ -13,45 +13,76 @@ import (
 	"indoubt/ledger/redact"
 )
 
-// isCaller reports whether the policy says that a header tells callers apart.
+// says is what a header tells of who makes a request. Where two requests differ in one:
+//
+//	           a digest is kept   no finished answer of the other's        its keys are others
+//	nothing    no                 may be given                             no
+//	perhaps    yes                but under a key that it gave, where      no
+//	                              the policy names callers
+//	account    yes                but where all are one account            under keys that it gave, likewise
+//	caller     yes                                                         yes
+type says int
+
+const (
+	nothing says = iota // noise of travel, or new at each try, or a part of what is asked
+	perhaps             // any other
+	account             // a credential
+	caller              // the policy's `callers` names it
+)
+
+func (w *httpWrite) says(name string) says {
+	isPerTry := hasAny(name, perTry, strings.EqualFold) || hasAny(name, perTryEnds, strings.HasSuffix)
+	switch {
+	case w.isCaller(name):
+		return caller
+	case isNoise(name), isPerTry, saysWhat(name), strings.EqualFold(name, w.rule.KeyHeader):
+		return nothing
+	case redact.Credential(name):
+		return account
+	}
+	return perhaps
+}
+
 func (w *httpWrite) isCaller(name string) bool {
 	return hasAny(name, w.rule.Callers, strings.EqualFold)
 }
 
-// mayTell reports whether another value of a header may be another caller's. Only what is known
-// to say something else may not.
-func (w *httpWrite) mayTell(name string) bool {
-	isPerTry := hasAny(name, perTry, strings.EqualFold) || hasAny(name, perTryEnds, strings.HasSuffix)
-	return w.isCaller(name) || !isNoise(name) && !isPerTry && !saysWhat(name) && !strings.EqualFold(name, w.rule.KeyHeader)
-}
+// oneAccount reports whether every credential leads to the same account.
+func (w *httpWrite) oneAccount() bool { return w.rule.SameAccount || w.t.Scope != "" }
 
-// counts reports whether another value of what may tell is taken for another caller's, before a
-// finished answer is given away. Under a key that the caller gave, `callers` names what counts
-// beside the credential.
+// counts reports whether a finished answer is refused where two requests differ in a header.
 func (w *httpWrite) counts(name string) bool {
-	return w.isCaller(name) || w.countsElse(name) && (!w.given || w.rule.Callers == nil || redact.Credential(name))
-}
-
-// countsElse is counts of what was recorded while other headers told callers apart, or none.
-func (w *httpWrite) countsElse(name string) bool {
-	return w.isCaller(name) || !redact.Credential(name) || !w.rule.SameAccount && w.t.Scope == ""
-}
-
-// parts reports whether a header in which two requests differ makes their callers two: it is said
-// to tell them apart, and it was when the first was recorded, or both had it.
-func (w *httpWrite) parts(name string, o ledger.Operation, req ledger.BeginRequest) bool {
-	if !w.isCaller(name) {
-		return false
+	if w.says(name) == perhaps {
+		return !w.given || w.rule.Callers == nil
 	}
-	return req.Gate != "" && o.Gate != "" && ledger.GateNames(o.Gate) == ledger.GateNames(req.Gate) ||
-		o.Request.Callers[name] != "" && req.Request.Callers[name] != ""
+	return w.countsAnyway(name)
+}
+
+// countsAnyway is counts where the other one was recorded while the policy named other callers:
+// what it names now may have been missing then.
+func (w *httpWrite) countsAnyway(name string) bool {
+	switch w.says(name) {
+	case caller, perhaps:
+		return true
+	case account:
+		return !w.oneAccount()
+	}
+	return false
+}
+
+// areTwo reports whether a header in which two requests differ makes their callers two, and no
+// stranger of either: the policy names it, and did so then, or both had it.
+func (w *httpWrite) areTwo(name string, o ledger.Operation, req ledger.BeginRequest) bool {
+	namedThen := req.Gate != "" && o.Gate != "" && ledger.GateNames(o.Gate) == ledger.GateNames(req.Gate)
+	hadIt := o.Request.Callers[name] != "" && req.Request.Callers[name] != ""
+	return w.isCaller(name) && (namedThen || hadIt)
 }
 
 // callersOf has a digest of each header that says who is asking, or may.
 func (w *httpWrite) callersOf() (map[string]string, error) {
 	said := map[string]string{}
 	for name, values := range w.req.Header {
-		if name = textproto.CanonicalMIMEHeaderKey(name); w.mayTell(name) {
+		if name = textproto.CanonicalMIMEHeaderKey(name); w.says(name) != nothing {
 			said[name] = strings.Join(values, "\n")
 		}
 	}
@@ -95,8 +126,10 @@ func (w *httpWrite) scope() (string, error) {
 	if w.t.Scope != "" {
 		scope += " " + w.t.Scope
 	}
-	byCredential := w.given && len(w.rule.KeyFrom) == 0 && w.t.Scope == "" && !w.rule.SameAccount
-	said := w.saying(func(name string) bool { return w.isCaller(name) || byCredential && redact.Credential(name) })
+	byCredential := w.given && len(w.rule.KeyFrom) == 0 && !w.oneAccount()
+	said := w.saying(func(name string) bool {
+		return w.says(name) == caller || w.says(name) == account && byCredential
+	})
 	if u := w.req.URL.User; u != nil && byCredential {
 		said = append(said, u.String())
 	}

@@ -300,7 +300,7 @@ func (w *httpWrite) ofOthers(others []ledger.Record, req ledger.BeginRequest) (l
 		o := other.Operation
 		counts := w.counts
 		if ledger.GateNames(o.Gate) != ledger.GateNames(req.Gate) {
-			counts = w.countsElse
+			counts = w.countsAnyway
 		}
 		names := o.Request.OtherCaller(req.Request, counts)
 		switch {
@@ -308,7 +308,7 @@ func (w *httpWrite) ofOthers(others []ledger.Record, req ledger.BeginRequest) (l
 		case o.Request == nil || o.Request.Origin != req.Request.Origin || !req.AnyKind && o.Kind != req.Kind:
 		case len(w.rule.KeyFrom) == 0 && o.Fingerprint != req.Fingerprint:
 		case o.State.Open() && ledger.GateHolds(o.Gate, req.Gate): // begin finds it
-		case slices.ContainsFunc(names, func(name string) bool { return w.parts(name, o, req) }):
+		case slices.ContainsFunc(names, func(name string) bool { return w.areTwo(name, o, req) }):
 		case len(names) > 0:
 			return ledger.BeginResult{Answer: ledger.AnswerNotYours, Operation: o, Why: strings.Join(names, ", ")}, true
 		default: // its scope was called otherwise
