@@ -80,6 +80,26 @@ func TestFormsGainOneField(t *testing.T) {
 	})
 }
 
+// Where a field holds JSON, as Slack's clients write an object, the token goes into that,
+// and every other field stays as it was written.
+func TestAFieldOfJSONTakesTheTokenInside(t *testing.T) {
+	at, _ := At("metadata.payload.ref", false)
+	form := func(metadata string) string { return "a=%7e+x&metadata=" + url.QueryEscape(metadata) + "&b" }
+	for metadata, want := range map[string]string{
+		`{"type":"x","payload":{"n":1}}`:      `{"type":"x","payload":{"n":1,"ref":"` + token + `"}}`,
+		`{"type":"x"}`:                        `{"type":"x","payload":{"ref":"` + token + `"}}`,
+		`{"payload":{"ref":"` + token + `"}}`: `{"payload":{"ref":"` + token + `"}}`,
+		`{"payload":{"ref":"theirs"}}`:        "",
+		`[]`:                                  "",
+	} {
+		out, ok := at.Form(form(metadata), token)
+		if want == "" {
+			want, ok = metadata, !ok
+		}
+		need.That(t, ok && out == form(want), "%s became %s", metadata, out)
+	}
+}
+
 func TestMultipartGainsOnePart(t *testing.T) {
 	at, _ := At("ref", false)
 	body := []byte("--b\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x\"\r\n\r\n\x00\xff--b--x\r\n--b--\r\n")

@@ -2,6 +2,7 @@ package carry
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -34,12 +35,16 @@ func Fields(text string) (url.Values, bool) {
 	return values, named && err == nil
 }
 
-// Form puts the token into a form or a query, as a field of its own. ok is false,
-// and the text as it was, where that is none or has something else in the place.
+// Form puts the token into a form or a query: into the JSON that a field holds (Slack's
+// clients send an object so), else as a field of its own. ok is false, and the text as it
+// was, where that is none or has something else in the place.
 func (p Place) Form(text, token string) (out string, ok bool) {
 	values, ok := Fields(text)
 	if !ok && text != "" {
 		return text, false
+	}
+	if held := values[p.steps[0].name]; len(p.steps) > 1 && len(held) == 1 && isJSON(held[0]) {
+		return p.formJSON(text, held[0], token)
 	}
 	name, taken := p.field(func(name string) ([]string, bool) { v, has := values[name]; return v, has }, token)
 	if name == "" {
@@ -50,6 +55,26 @@ func (p Place) Form(text, token string) (out string, ok bool) {
 		return text + field, true
 	}
 	return text + "&" + field, true
+}
+
+func isJSON(text string) bool {
+	return (strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")) && json.Valid([]byte(text))
+}
+
+// formJSON puts the token into what the field of the first step holds.
+func (p Place) formJSON(text, held, token string) (out string, ok bool) {
+	placed, ok := Place{p.steps[1:], p.append}.JSON([]byte(held), token)
+	if !ok || string(placed) == held {
+		return text, ok
+	}
+	pairs := strings.Split(text, "&")
+	for i, pair := range pairs {
+		name, _, _ := strings.Cut(pair, "=")
+		if plain, err := url.QueryUnescape(name); err == nil && plain == p.steps[0].name {
+			pairs[i] = name + "=" + url.QueryEscape(string(placed))
+		}
+	}
+	return strings.Join(pairs, "&"), true
 }
 
 // field is the name of the field that the token goes into, by the fields there
