@@ -35,7 +35,6 @@ func (d kindDecoder) read(n *node) *Read {
 		field{"unique", d.boolean(&r.unique)},
 		field{"final", func(n *node) { r.final = d.ofCandidate(n, expr.Bool) }},
 		field{"state", d.rule(&r.state, expr.ForAnswer, expr.Bool)},
-		field{"never", func(n *node) { d.never(r, n) }},
 		field{"complete", d.rule(&r.complete, expr.ForAnswer, expr.Bool)},
 		field{"next", func(n *node) { r.next = d.next(n) }},
 		field{"same", d.rule(&r.same, expr.ForEffect, expr.Bool)},
@@ -107,27 +106,6 @@ func (d kindDecoder) markAs(n *node) *expr.Template {
 	return t
 }
 
-// never reads the values that were never sent.
-func (d kindDecoder) never(r *Read, n *node) {
-	value := plainValue(n)
-	fields, mapping := value.(map[string]any)
-	if !mapping {
-		r.never.value = value
-		if value == nil || value == "" {
-			d.fail(n.place, "is empty", "write a value in the form that the downstream wants, one that is never sent")
-		}
-		return
-	}
-	r.never.fields = map[string]any{}
-	for field, v := range fields {
-		name := strings.TrimPrefix(field, "input.")
-		if _, err := expr.ParsePath(name); err != nil {
-			d.fail(n.place, err.Error(), `for example never: { input.version: "0.0.0-never" }`)
-		}
-		r.never.fields[name] = v
-	}
-}
-
 // ofCandidates are fields that say something of a candidate, which a `state` has not.
 var ofCandidates = []string{"created", "unique", "final", "complete", "next", "same", "receipt", "reply"}
 
@@ -172,8 +150,6 @@ func (r *Read) contradicts() (message, hint string) {
 			"`unique` says that the other side refuses a second effect with the same `name`", "name: { it.invoice: \"${input.invoice}\" }"},
 		{r.asked && !r.asks(substitution{token: true}) && !r.operationOnStdin(),
 			"`mark: asked` means that the other side searched for the token, and the request does not hold it", "put ${token} into the request"},
-		{listed && len(r.never.fields) > 0 && r.markIs == nil,
-			"`never` replaces the token or the key here, and names fields of the input", `never: "a value in their form"`},
 	} {
 		if rule.broken {
 			return rule.message, rule.hint
@@ -188,7 +164,6 @@ func (d checker) lintIdentity(k *Kind) {
 	if r.usesToken() && !k.Token.Stated() {
 		d.fail(at, "looks for the `token`, but the kind does not say where the token goes", "say token: { into: metadata.indoubt }, or `name:` for what is not the token")
 	}
-	d.lintNever(r, at)
 	switch r.Identity() {
 	case ByState:
 		if !k.Effect.Safe() {
@@ -200,22 +175,6 @@ func (d checker) lintIdentity(k *Kind) {
 	case ByNothing:
 		if k.Token.Stated() {
 			d.warn(at, "does not show which operation an effect belongs to, so it settles nothing: what it finds is evidence for a person", "say mark: it.metadata.indoubt, where the token goes")
-		}
-	}
-}
-
-// lintNever checks that what `never:` names is what is replaced.
-func (d checker) lintNever(r *Read, at place) {
-	if len(r.never.fields) == 0 {
-		return
-	}
-	used := usedBy(append(r.requestExpressions(), r.state))
-	if r.Identity() == ByName {
-		used = usedBy(r.markIs.Expressions())
-	}
-	for _, name := range sortedNames(r.never.fields) {
-		if !overlapsAny([]string{name}, used.inputs) {
-			d.fail(at.below("never"), fmt.Sprintf("`never` names input.%s, which nothing here looks for", name), "name what the check recognises the effect by")
 		}
 	}
 }

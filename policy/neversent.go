@@ -9,17 +9,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"indoubt/ledger"
 	"indoubt/policy/expr"
 )
-
-// neverSent is what `never:` says: values in the form that the downstream wants, which
-// are never sent.
-type neverSent struct {
-	value  any            // replaces every value
-	fields map[string]any // by path of the input; then only these are replaced
-}
 
 // substitution is what the negative control of a read replaces by values that were
 // never sent.
@@ -39,9 +33,6 @@ func (r *Read) replaces() substitution {
 		}
 		return usedBy(r.markIs.Expressions())
 	case ByState:
-		if len(r.never.fields) > 0 {
-			return substitution{inputs: sortedNames(r.never.fields)}
-		}
 		if out := usedBy([]*expr.Expression{r.state}); !out.nothing() {
 			return out
 		}
@@ -115,8 +106,7 @@ type Control struct {
 }
 
 // NeverSent is what the negative control asks: the record with what an own effect
-// is recognised by replaced by random values of the same type, or by what `never:`
-// says. Each part is replaced alone: where all are, an echo of one of them beside
+// is recognised by replaced by random values of the same type and length. Each part is replaced alone: where all are, an echo of one of them beside
 // true values of the others would not show, and a place that does not exist has
 // nothing to echo. An error means that no such request can be made.
 func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
@@ -127,7 +117,7 @@ func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 	}
 	var out []Control
 	for _, part := range parts {
-		fixed, err := control.without(part, rec, func() float64 { return 1 }, func() string { return "never-sent" })
+		fixed, err := control.without(part, rec, func() float64 { return 1 }, func(string) string { return "never-sent" })
 		if err != nil {
 			return nil, err
 		}
@@ -136,7 +126,7 @@ func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 			return nil, err
 		}
 		out = append(out, Control{key, func() (ledger.Record, error) {
-			return control.without(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, ledger.NewToken)
+			return control.without(part, rec, func() float64 { return float64(1e9 + rand.IntN(1e9)) }, alike)
 		}})
 	}
 	return out, nil
@@ -145,7 +135,35 @@ func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 // negativeControl makes the requests for what was never sent.
 type negativeControl struct{ *Read }
 
-// parts are what is replaced together. What `never:` names belongs together.
+// alike is random text of the form of another one: letters for letters, digits for digits,
+// in a path only in its last part. A token is like any other token.
+func alike(was string) string {
+	if strings.HasPrefix(was, "indoubt-") || was == "" {
+		return ledger.NewToken()
+	}
+	from := strings.LastIndex(strings.TrimRight(was, "/"), "/") + 1
+	for range 100 {
+		made := was[:from] + strings.Map(func(c rune) rune {
+			switch {
+			case '0' <= c && c <= '9':
+				return '0' + rand.Int32N(10)
+			case 'a' <= c && c <= 'z':
+				return 'a' + rand.Int32N(26)
+			case unicode.IsUpper(c):
+				return 'A' + rand.Int32N(26)
+			case unicode.IsLetter(c):
+				return 'a' + rand.Int32N(26)
+			}
+			return c
+		}, was[from:])
+		if made != was {
+			return made
+		}
+	}
+	return ledger.NewToken() // nothing in it is a letter or a digit
+}
+
+// parts are what is replaced, each alone.
 func (r negativeControl) parts() (out []substitution) {
 	x := r.replaces()
 	if x.token {
@@ -154,16 +172,8 @@ func (r negativeControl) parts() (out []substitution) {
 	if x.key {
 		out = append(out, substitution{key: true})
 	}
-	var stated []string
 	for _, path := range x.inputs {
-		if _, ok := r.never.fields[path]; ok {
-			stated = append(stated, path)
-			continue
-		}
 		out = append(out, substitution{inputs: []string{path}})
-	}
-	if len(stated) > 0 {
-		out = append(out, substitution{inputs: stated})
 	}
 	if r.Identity() == ByName && r.carries(x) { // what is not asked for cannot be echoed
 		out = slices.DeleteFunc(out, func(part substitution) bool { return !r.carries(part) })
@@ -191,7 +201,7 @@ func (r negativeControl) requestKey(rec ledger.Record) (string, error) {
 
 // without is the record with a part of it replaced, also where the same value
 // stands under another name.
-func (r negativeControl) without(part substitution, rec ledger.Record, number func() float64, text func() string) (ledger.Record, error) {
+func (r negativeControl) without(part substitution, rec ledger.Record, number func() float64, text func(string) string) (ledger.Record, error) {
 	made, err := r.replace(part, rec, number, text)
 	if err != nil {
 		return rec, err
@@ -256,18 +266,16 @@ func (r negativeControl) rename(rec ledger.Record, was, now string) (ledger.Reco
 	return rec, err
 }
 
-func (r negativeControl) replace(x substitution, rec ledger.Record, number func() float64, text func() string) (ledger.Record, error) {
+func (r negativeControl) replace(x substitution, rec ledger.Record, number func() float64, text func(string) string) (ledger.Record, error) {
 	fresh := func(was any) any {
-		if r.never.value != nil {
-			return r.never.value
-		}
 		if yes, ok := was.(bool); ok {
 			return !yes
 		}
 		if expr.IsNumber(was) {
 			return json.Number(strconv.FormatFloat(number(), 'f', -1, 64))
 		}
-		return text()
+		like, _ := was.(string)
+		return text(like)
 	}
 	o := &rec.Operation
 	o.Receipts, o.Fingerprint = nil, ""
@@ -285,15 +293,8 @@ func (r negativeControl) replace(x substitution, rec ledger.Record, number func(
 		return rec, err
 	}
 	for _, path := range x.inputs {
-		value, stated := r.never.fields[path]
-		made := func(was any) any {
-			if stated {
-				return value
-			}
-			return fresh(was)
-		}
 		var found bool
-		if input, found = expr.InputPath(path).Replace(input, made); !found {
+		if input, found = expr.InputPath(path).Replace(input, fresh); !found {
 			return rec, fmt.Errorf("the operation has no input.%s", path)
 		}
 	}

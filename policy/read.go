@@ -39,7 +39,6 @@ type Read struct {
 	state   *expr.Expression // true: it is so, whichever write made it so
 
 	readOnly bool // the policy vouches that it only reads
-	never    neverSent
 }
 
 // Via is how the read asks: http, command, mcp or sql.

@@ -53,19 +53,19 @@ kinds:
     resend: here
   command:
     token: argument
-    read: { command: { argv: [x, { value: "${token}", dash: true }], dir: /x, env: { A: b }, stdin: {} }, list: json, mark: asked, never: x, final: it.done }
+    read: { command: { argv: [x, { value: "${token}", dash: true }], dir: /x, env: { A: b }, stdin: {} }, list: json, mark: asked, final: it.done }
     resend: here
   short:
     target: x
     effect: replaces
-    read: { command: [x, "${input.a}"], state: json.ok, never: { input.a: z } }
+    read: { command: [x, "${input.a}"], state: json.ok }
     resend: pipeline
   mcp:
     downstream: server
     token: { append: t }
     read: { mcp: { tool: f, arguments: { t: "${token}" }, server: remote }, read_only: true, list: structured, mark: { it.t: "<${token}>" }, reply: it }
   sql:
-    read: { sql: { database: books, query: "SELECT 1 WHERE a = ? LIMIT 3 OFFSET ?", args: ["${input.a}", "${cursor}"] }, list: rows, name: { it.a: "${input.a}" }, created: it.at, never: { input.a: z }, next: { offset: 3 } }
+    read: { sql: { database: books, query: "SELECT 1 WHERE a = ? LIMIT 3 OFFSET ?", args: ["${input.a}", "${cursor}"] }, list: rows, name: { it.a: "${input.a}" }, created: it.at, next: { offset: 3 } }
 `
 
 // object is one mapping of the schema.
@@ -236,7 +236,6 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 		{kind, "token: { into: t }, read: { command: [x], list: json, mark: { it.t: \"<${token}>\", it.u: \"<${token}>\" } }"}, {kind, "read: { command: [x], list: json, name: {} }"},
 		{kind, "token: { into: t }, read: { command: [x], list: json, mark: { it.t: \"<${token}>\" }, name: it.t }"}, {kind, "read: { command: [x], list: json, name: { it.t: \"${input.a}\" } }"},
 		{kind, "read: { command: [x], list: json, name: { it.t: \"${input.a}\" }, unique: false }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, unique: true }"},
-		{kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, never: \"\" }"}, {kind, "token: { into: t }, read: { command: [x], list: json, mark: it.t, never: null }"},
 		{kind, "read: { http: { post: https://h.example/x, json: { a: 1 }, form: { a: 1 } }, list: body }"}, {kind, "resend: engine"}, {kind, "answer: { done: status == 200 }"},
 		{kind, "effect: twice"}, {kind, "effect: replaces"},
 		{downstream, "base: h.example"}, {downstream, "base: ftp://h.example"}, {downstream, "base: https://h.example, rate: 0/s"}, {downstream, "base: https://h.example, rate: 0.0/m"},
@@ -251,8 +250,8 @@ func TestTheSchemaRefusesWhatTheCheckRefuses(t *testing.T) {
 	for _, c := range [][2]string{
 		{downstream, "base: https://h.example, rate: 0.5/m"}, {downstream, "base: https://h.example, rate: 10/h"}, {downstream, "base: '${env.BASE}'"},
 		{kind, "match: [\"POST,PUT api.example.com:8443/v1/*/x/**\", /v2]"}, {kind, "answer: { committed: status == 200 }"}, {kind, "resend: here"}, {kind, "redact: []"}, {kind, "effect: replaces, target: x"},
-		{kind, "read: { command: [x], list: json, name: it.t }"}, {kind, "read: { command: [x], list: json, name: { it.t: \"${input.a}\" }, unique: true, never: 0 }"},
-		{kind, "read: { command: [x], list: json, name: { it.t: \"${input.a}\" }, created: it.at, never: { a: 0 } }"}, {kind, "effect: safe, read: { command: [x], state: json.v == input.v }"},
+		{kind, "read: { command: [x], list: json, name: it.t }"}, {kind, "read: { command: [x], list: json, name: { it.t: \"${input.a}\" }, unique: true }"},
+		{kind, "read: { command: [x], list: json, name: { it.t: \"${input.a}\" }, created: it.at }"}, {kind, "effect: safe, read: { command: [x], state: json.v == input.v }"},
 		{kind, "token: { into: t }, read: { command: [x, \"${token}\"], list: json, mark: asked, final: it.done }"}, {kind, "read: { command: [x], list: json }"},
 	} {
 		text := []byte(fmt.Sprintf(c[0], c[1]))
