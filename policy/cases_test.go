@@ -63,15 +63,6 @@ kinds:
     tests:
       - { name: there, answer: { rows: [{ id: 1, t: indoubt-test }] }, want: landed }
       - { name: not there, answer: { rows: [] }, want: none, advice: look }
-  blind:
-    downstream: server
-    control: off
-    token: { into: t }
-    lands_within: 1m
-    visible_within: 0s
-    read: { mcp: { tool: f, arguments: { q: "${token}" } }, list: structured.l, mark: it.t, complete: "true" }
-    tests:
-      - { name: a check that may be blind, answer: { structured: { l: [] } }, want: inconclusive }
   generous:
     downstream: web
     token: { into: t }

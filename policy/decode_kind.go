@@ -99,11 +99,6 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		{"answer", func(n *node) { d.answerRules(k, n) }},
 		{"repeat", d.choice(&k.Repeat, "hold", "allow", "replay")},
 		{"match", func(n *node) { d.matches(k, n) }},
-		{"control", func(n *node) {
-			word := ""
-			d.choice(&word, "on", "off", "true", "false")(n)
-			k.Control = word == "on" || word == "true"
-		}},
 		{"tests", func(n *node) {
 			d.each(n, "a list of cases", "- { name: …, answer: { status: 200, body: … }, want: landed }", func(item *node) { k.Tests = append(k.Tests, d.test(item)) })
 		}},

@@ -186,9 +186,6 @@ func (e *explanation) asking() {
 	}
 	e.say("check", k.Read.Via()+", "+proves, "read")
 	e.say("recognised by", k.Read.Recognises(), "read")
-	if !k.Control {
-		e.say("control", "off: no positive control, so nothing proves absence", "control")
-	}
 }
 
 func (e *explanation) sending() {

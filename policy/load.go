@@ -59,14 +59,13 @@ func Default() *Policy {
 func blank() *Policy {
 	p := &Policy{currency: "USD", words: maps.Clone(builtInWords), downstreams: map[string]*Downstream{}, kinds: map[string]*Kind{}}
 	p.defaults = &Kind{
-		Clocks:  Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute, Timeout: 30 * time.Second},
-		Look:    5,
-		Retry:   RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
-		Repeat:  "hold",
-		Control: true,
-		policy:  p,
-		Entry:   Entry{origins: map[string]position{}},
-		rules:   rules{duplicate: &costRule{word: "high", guess: true}, miss: &costRule{word: "medium", guess: true}},
+		Clocks: Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute, Timeout: 30 * time.Second},
+		Look:   5,
+		Retry:  RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
+		Repeat: "hold",
+		policy: p,
+		Entry:  Entry{origins: map[string]position{}},
+		rules:  rules{duplicate: &costRule{word: "high", guess: true}, miss: &costRule{word: "medium", guess: true}},
 	}
 	return p
 }

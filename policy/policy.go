@@ -120,12 +120,11 @@ type Kind struct {
 	Entry
 	Clocks
 
-	Retry   RetryRule
-	Look    float64 // what it costs a person to look it up by hand
-	Repeat  string  // "hold", "allow" or "replay": what becomes of an identical request
-	Match   []Match // the HTTP requests that are of this kind, for the HTTP proxy
-	Input   string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
-	Control bool    // whether a positive control runs
+	Retry  RetryRule
+	Look   float64 // what it costs a person to look it up by hand
+	Repeat string  // "hold", "allow" or "replay": what becomes of an identical request
+	Match  []Match // the HTTP requests that are of this kind, for the HTTP proxy
+	Input  string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
 
 	Key       KeyRule
 	Token     TokenRule

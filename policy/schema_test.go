@@ -21,7 +21,7 @@ const everything = `
 version: 1
 currency: EUR
 words: { low: 1 }
-defaults: { cost: { miss: low }, retry: { max: 1 }, control: on, incident: { errors: 5, within: 5m, gap: 10m } }
+defaults: { cost: { miss: low }, retry: { max: 1 }, incident: { errors: 5, within: 5m, gap: 10m } }
 downstreams:
   web: { base: https://h.example, rate: 3/s, concurrency: 2, incident: { errors: 3 }, headers: { A: b }, key: { header: K, remembers: 1d } }
   server: { mcp: { command: [x], env: { A: b }, dir: /x } }
@@ -41,7 +41,6 @@ kinds:
     token: { into: t }
     retry: { max: 2, backoff: 1s..2s }
     redact: [b]
-    control: false
     read: { http: { get: /x, query: { t: "${token}" } }, list: body, mark: it.t, next: { url: body.next } }
     answer: { committed: status == 200 }
     tests:

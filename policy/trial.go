@@ -64,13 +64,7 @@ func (k rehearser) read(ctx context.Context, rec ledger.Record, now time.Time, a
 	if !t.Found.Complete && f.Trouble == "" {
 		f.Incomplete = t.Found.incomplete(len(answers))
 	}
-	p := k.Proof(rec)
-	if !k.Control {
-		p.Positive = func() (ledger.Cause, string) {
-			return ledger.CauseNone, "with `control: off` nothing shows whether the check is blind"
-		}
-	}
-	j := Judge(k.Read.Identity(), f, p)
+	j := Judge(k.Read.Identity(), f, k.Proof(rec))
 	t.word, t.Cause, t.Reason = string(j.Verdict), j.Cause, j.Reason
 	if j.Verdict == ledger.Inconclusive {
 		if t.word = "cannot_tell"; j.Cause == ledger.CauseNone || j.Cause == ledger.CauseGone {

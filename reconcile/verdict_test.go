@@ -219,10 +219,6 @@ func TestI6_EachConditionAlone(t *testing.T) {
 				w.pass(-pastProof)
 				return o
 			}},
-		{name: "control turned off", policy: func(p string) string {
-			return strings.Replace(p, "    lands_within: 20s", "    control: off\n    lands_within: 20s", 1)
-		},
-			wait: pastProof, says: "turns off the control"},
 		{name: "control of another kind", wait: pastProof, says: "never been seen to find anything",
 			policy: func(p string) string {
 				return p + strings.Replace(p[strings.Index(p, "  pay:\n    downstream"):], "  pay:", "  other:", 1)

@@ -24,7 +24,6 @@ type form struct {
 	same       bool
 	bounded    bool
 	forgets    bool // visible_for
-	blind      bool // control: off
 	idempotent bool
 	keys       bool // the downstream remembers keys, by promise
 	target     bool
@@ -93,7 +92,7 @@ func anyForm(r *rand.Rand, name, via string, m manners) form {
 		s.window = one(r, "", "", "op", "attempt")
 	}
 	s.same, s.bounded = !odds(r, 3), !odds(r, 4)
-	s.forgets, s.blind = odds(r, 6), odds(r, 8)
+	s.forgets = odds(r, 6)
 	s.idempotent, s.target, s.fields = odds(r, 7) || s.by() == "state", odds(r, 3), odds(r, 3)
 	s.keys = m.keys && via == "http"
 	return s
@@ -131,9 +130,6 @@ func (s form) yaml(program, base string) string {
 	}
 	if s.forgets {
 		line(2, "visible_for: %s", wideForgets)
-	}
-	if s.blind {
-		line(2, "control: off")
 	}
 	if s.idempotent {
 		line(2, "effect: safe")

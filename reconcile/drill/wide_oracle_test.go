@@ -183,7 +183,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 		return ledger.Failed, ledger.NoConflict, true
 	case w.carries() && (u.down.deaf || u.down.match != "exact"):
 		return "", "", false // it shows others, and perhaps not all
-	case !w.bounded, w.blind, !w.sent, w.paging == "offset", !u.seen(w.form):
+	case !w.bounded, !w.sent, w.paging == "offset", !u.seen(w.form):
 		return "", "", false
 	}
 	return ledger.Failed, ledger.NoConflict, true
