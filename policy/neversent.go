@@ -106,8 +106,8 @@ type Control struct {
 }
 
 // NeverSent is what the negative control asks: the record with what an own effect
-// is recognised by replaced by random values of the same type and length. Each part is replaced alone: where all are, an echo of one of them beside
-// true values of the others would not show, and a place that does not exist has
+// is recognised by replaced by random values of the same type and length. Each part is
+// replaced alone: where all are, an echo of one of them beside true values of the others would not show, and a place that does not exist has
 // nothing to echo. An error means that no such request can be made.
 func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 	control := negativeControl{r}
@@ -134,6 +134,9 @@ func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 
 // negativeControl makes the requests for what was never sent.
 type negativeControl struct{ *Read }
+
+// like makes text that was never sent in the place of another one.
+type like func(string) string
 
 // alike is random text of the form of another one: letters for letters, digits for digits,
 // in a path only in its last part. A token is like any other token.
@@ -201,7 +204,7 @@ func (r negativeControl) requestKey(rec ledger.Record) (string, error) {
 
 // without is the record with a part of it replaced, also where the same value
 // stands under another name.
-func (r negativeControl) without(part substitution, rec ledger.Record, number func() float64, text func(string) string) (ledger.Record, error) {
+func (r negativeControl) without(part substitution, rec ledger.Record, number func() float64, text like) (ledger.Record, error) {
 	made, err := r.replace(part, rec, number, text)
 	if err != nil {
 		return rec, err
@@ -266,7 +269,7 @@ func (r negativeControl) rename(rec ledger.Record, was, now string) (ledger.Reco
 	return rec, err
 }
 
-func (r negativeControl) replace(x substitution, rec ledger.Record, number func() float64, text func(string) string) (ledger.Record, error) {
+func (r negativeControl) replace(x substitution, rec ledger.Record, number func() float64, text like) (ledger.Record, error) {
 	fresh := func(was any) any {
 		if yes, ok := was.(bool); ok {
 			return !yes
@@ -274,8 +277,8 @@ func (r negativeControl) replace(x substitution, rec ledger.Record, number func(
 		if expr.IsNumber(was) {
 			return json.Number(strconv.FormatFloat(number(), 'f', -1, 64))
 		}
-		like, _ := was.(string)
-		return text(like)
+		old, _ := was.(string)
+		return text(old)
 	}
 	o := &rec.Operation
 	o.Receipts, o.Fingerprint = nil, ""
