@@ -15,9 +15,10 @@ const (
 	namedAlone    = "k-"      // of nothing: it is the operation's own
 )
 
-// inputKeeps is how long what its input alone names stands for its request after it ended,
-// where its caller was not given the answer: a day, less what a nightly job may be early.
-const inputKeeps = 20 * time.Hour
+// inputKeeps is how long what its input alone names stands for its request after it was sent
+// last, where its caller was not given the answer: a day, less what a nightly job may be early.
+// Who still asks then asks at least once more within askedAgain after it ended.
+const inputKeeps, askedAgain = 20 * time.Hour, time.Hour
 
 // A gate is BASE or BASE.NAMESVALUES, in hexadecimal digits: a digest of what is asked and
 // where it goes, one of the names of the headers that tell callers apart, and one of what these hold.
@@ -131,7 +132,15 @@ func (r *Record) NameOver(req BeginRequest) bool {
 	if rel := r.since(); req.Safe && failed && rel != nil && rel.Overtook {
 		return true
 	}
-	return o.State == Committed && !o.Undelivered || r.Over(inputKeeps)
+	if o.State == Committed && !o.Undelivered {
+		return true
+	}
+	for _, a := range r.Attempts {
+		if !r.Moment().Past(inputKeeps, Moment{a.StartedAt, a.StartedSteady}) {
+			return false
+		}
+	}
+	return r.Over(askedAgain)
 }
 
 // seenBeside reports whether who allowed the attempt that a change begins was shown another

@@ -248,6 +248,17 @@ func inputIsOver(d *desk) {
 		d.clock.Advance(day)
 		need.Equal(d, d.begin(k).Answer, ledger.AnswerBegun, string(verb))
 	}
+	// A person says in the morning what became of last night's job: tonight's runs.
+	night := d.doubt(key("6"))
+	d.clock.Advance(9 * time.Hour)
+	d.decide(night, ledger.VerbConfirm)
+	need.Equal(d, d.begin(key("6")).Answer, ledger.AnswerFinished, "its caller asks still")
+	d.clock.Advance(15 * time.Hour)
+	need.Equal(d, d.begin(key("6")).Answer, ledger.AnswerBegun, "a nightly job that was in doubt")
+	late := d.doubt(key("7"))
+	d.clock.Advance(25 * time.Hour)
+	d.decide(late, ledger.VerbConfirm)
+	need.Equal(d, d.begin(key("7")).Answer, ledger.AnswerFinished, "its caller has asked for a day")
 	byFields := ledger.FieldsKey([]string{"n"}, strings.Repeat("c", 32))
 	d.begun(byFields)
 	another := func(r *ledger.BeginRequest) { r.Fingerprint = "another" }
