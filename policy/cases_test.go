@@ -28,6 +28,7 @@ kinds:
       mark: it.t
       complete: "!body.more"
       next: body.next
+      stable: true
       same: it.amount == input.amount
       receipt: it.id
     retry: { max: 1 }

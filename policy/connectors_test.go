@@ -156,7 +156,7 @@ func TestConnectorsThatAreRefused(t *testing.T) {
 		{read("{ mcp: { arguments: {} }, list: structured }"), "says no tool"},
 		{read("{ sql: { query: SELECT 1 }, list: rows }"), "is not reached over sql"},
 		{read("{ mcp: { tool: t }, command: [x], list: structured }"), "exclude each other"},
-		{read("{ mcp: { tool: t }, next: link, list: structured }"), "only a read over http can follow"},
+		{read("{ mcp: { tool: t }, next: structured.more, list: structured }"), "only a read over http can follow"},
 	} {
 		err := refused(t, c.text)
 		need.That(t, strings.Contains(err.Error(), c.want), "%s\n%v\nwant %q", c.text, err, c.want)

@@ -36,7 +36,8 @@ func (d kindDecoder) read(n *node) *Read {
 		field{"final", func(n *node) { r.final = d.ofCandidate(n, expr.Bool) }},
 		field{"state", d.rule(&r.state, expr.ForAnswer, expr.Bool)},
 		field{"complete", d.rule(&r.complete, expr.ForAnswer, expr.Bool)},
-		field{"next", func(n *node) { r.next = d.next(n) }},
+		field{"next", d.rule(&r.next, expr.ForAnswer, expr.Any)},
+		field{"stable", d.boolean(&r.stable)},
 		field{"same", d.rule(&r.same, expr.ForEffect, expr.Bool)},
 		field{"receipt", d.rule(&r.receipt, expr.ForEffect, expr.Any)},
 		field{"reply", d.rule(&r.reply, expr.ForEffect, expr.Any)},
@@ -107,7 +108,7 @@ func (d kindDecoder) markAs(n *node) *expr.Template {
 }
 
 // ofCandidates are fields that say something of a candidate, which a `state` has not.
-var ofCandidates = []string{"created", "unique", "final", "complete", "next", "same", "receipt", "reply"}
+var ofCandidates = []string{"created", "unique", "final", "complete", "next", "stable", "same", "receipt", "reply"}
 
 // identity checks the fields that say which operation an effect belongs to.
 func (d kindDecoder) identity(r *Read, n *node) {

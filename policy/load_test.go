@@ -371,6 +371,7 @@ kinds:
       mark: it.metadata.indoubt                  # where a candidate shows its token
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
+      stable: true
       same: it.amount == input.amount
       created: it.created
       final: it.status in ["succeeded", "requires_capture"]

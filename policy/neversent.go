@@ -107,8 +107,8 @@ type Control struct {
 
 // NeverSent is what the negative control asks: the record with what an own effect
 // is recognised by replaced by random values of the same type and length. Each part is
-// replaced alone: where all are, an echo of one of them beside true values of the others would not show, and a place that does not exist has
-// nothing to echo. An error means that no such request can be made.
+// replaced alone: where all are, an echo of one of them beside true values of the
+// others would not show, and a place that does not exist has nothing to echo. An error means that no such request can be made.
 func (r *Read) NeverSent(rec ledger.Record) ([]Control, error) {
 	control := negativeControl{r}
 	parts := control.parts()

@@ -60,6 +60,7 @@ var otherWords = sync.OnceValue(func() map[string][]otherWord {
 		{otherWord{"on", "leave it out: no one may take what needs a person for 15m, and no engine may check for 5m"}, []string{"untaken_after", "unchecked_after"}},
 		{otherWord{"valid", "leave it out: what was never sent is asked for in the form of what was"}, []string{"never"}},
 		{otherWord{"read", "write complete: \"false\" in the read, where finding nothing must never count"}, []string{"control"}},
+		{otherWord{"next", "write next: body.next_cursor, and ${cursor} in the request"}, []string{"page", "offset", "cursor", "paging"}},
 		{otherWord{"", "leave it out: only a person takes a risk"}, []string{"unattended_risk"}},
 	} {
 		for _, theirs := range w.theirs {

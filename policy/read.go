@@ -22,7 +22,9 @@ type Read struct {
 	valid     *expr.Expression
 	list      *expr.Expression // where the candidates are
 	complete  *expr.Expression
-	next      *paging
+	next      *expr.Expression // the cursor of the following page, or its address
+	follow    bool             // it is an address
+	stable    bool             // pages do not shift while they are read
 	same      *expr.Expression
 	receipt   *expr.Expression
 	reply     *expr.Expression // what a caller gets who asks again
@@ -78,10 +80,7 @@ func (r *Read) requestExpressions() (out []*expr.Expression) {
 }
 
 func (r *Read) expressions() []*expr.Expression {
-	out := []*expr.Expression{r.valid, r.list, r.mark, r.created, r.final, r.state, r.complete, r.same, r.receipt, r.reply}
-	if r.next != nil {
-		out = append(out, r.next.expr)
-	}
+	out := []*expr.Expression{r.valid, r.list, r.mark, r.created, r.final, r.state, r.complete, r.next, r.same, r.receipt, r.reply}
 	out = slices.Concat(out, r.markAs.Expressions(), r.markIs.Expressions(), r.requestExpressions())
 	return slices.DeleteFunc(out, func(e *expr.Expression) bool { return e == nil })
 }
@@ -95,7 +94,7 @@ func (r *Read) Request(rec ledger.Record, cursor any) (Request, error) {
 	if cursor != nil && !r.Pages() {
 		return Request{}, fmt.Errorf("there is a further page, and the request cannot ask for it")
 	}
-	if cursor != nil && r.next.follow {
+	if cursor != nil && r.follow {
 		return r.page(rec, fmt.Sprint(cursor))
 	}
 	return r.transport.request(r.kind.variables(rec), "", expr.Exact(cursor))
@@ -177,8 +176,8 @@ func (r *Read) Judge(ctx context.Context, rec ledger.Record, a ledger.Answer) (F
 }
 
 // JudgePage is Judge for the page that cursor asked for; nil is the first. The
-// last of several pages by offset is never Complete: the list may have shifted
-// between them.
+// last of several pages is Complete only where the read is `stable`: else the list may
+// have shifted between them.
 func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a ledger.Answer) (Found, error) {
 	if err := usable(a); err != nil {
 		return Found{}, err
@@ -192,7 +191,7 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 	if err := r.isValid(ctx, vars); err != nil {
 		return Found{}, err
 	}
-	f := Found{Valid: true, Paged: r.paged(cursor)}
+	f := Found{Valid: true, Paged: cursor != nil}
 	if r.state != nil {
 		return r.stateOf(ctx, vars, f)
 	}
@@ -205,11 +204,10 @@ func (r *Read) JudgePage(ctx context.Context, rec ledger.Record, cursor any, a l
 	if r.complete != nil {
 		whole, err = r.complete.Truth(ctx, vars.Names)
 	}
-	f.Complete = whole && f.Paged != PagedOffset
+	f.Complete = whole && (!f.Paged || r.stable)
 	if !whole && r.next != nil && (err == nil || len(f.Effects) > 0) {
-		if f.Next, err = r.following(ctx, vars, cursor); f.Paged == "" {
-			f.Paged = r.paged(f.Next)
-		}
+		f.Next, err = r.following(ctx, vars, cursor)
+		f.Paged = f.Paged || f.Next != nil
 	}
 	if err != nil && len(f.Effects) == 0 {
 		return Found{}, err

@@ -41,7 +41,7 @@ kinds:
     token: { into: t }
     retry: { max: 2, backoff: 1s..2s }
     redact: [b]
-    read: { http: { get: /x, query: { t: "${token}" } }, list: body, mark: it.t, next: { url: body.next } }
+    read: { http: { get: /x, query: { t: "${token}" } }, list: body, mark: it.t, next: body.next, stable: true }
     answer: { committed: status == 200 }
     tests:
       - { name: n, input: { a: 1 }, token: t, class: reset, after: 3m, want: none, advice: wait, pages: [{ status: 200, headers: { A: b }, body: [] }] }
@@ -64,7 +64,7 @@ kinds:
     token: { append: t }
     read: { mcp: { tool: f, arguments: { t: "${token}" }, server: remote }, read_only: true, list: structured, mark: { it.t: "<${token}>" }, reply: it }
   sql:
-    read: { sql: { database: books, query: "SELECT 1 WHERE a = ? LIMIT 3 OFFSET ?", args: ["${input.a}", "${cursor}"] }, list: rows, name: { it.a: "${input.a}" }, created: it.at, next: { offset: 3 } }
+    read: { sql: { database: books, query: "SELECT 1 WHERE a = ? LIMIT 3 OFFSET ?", args: ["${input.a}", "${cursor}"] }, list: rows, name: { it.a: "${input.a}" }, created: it.at, next: rows.size() }
 `
 
 // object is one mapping of the schema.

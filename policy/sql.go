@@ -110,11 +110,6 @@ func (s *sqlRule) render(r *rendering) Request {
 	return Request{SQL: out}
 }
 
-// counts reports whether the statement may skip as many rows as its cursor says.
-func (s *sqlRule) counts() bool { return skipsRows.MatchString(s.query) }
-
-var skipsRows = lazyregexp.New(`(?i)\bOFFSET\b|\bLIMIT\s+\S+\s*,`)
-
 // bound is a value as a driver takes it. A list or mapping is bound as JSON text.
 func bound(data any) (any, error) {
 	switch x := data.(type) {

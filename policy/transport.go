@@ -238,21 +238,13 @@ type Found struct {
 	// Effects are the candidates that are the operation's own by what the read
 	// recognises; all of them where it recognises nothing (ByNothing).
 	Effects  []Effect
-	Others   int    // candidates whose mark is another's
-	Unmarked int    // candidates without a mark
-	Complete bool   // "none" is the whole truth of this page
-	Next     any    // cursor of the following page, nil at the last
-	Paged    string // how the following page is asked for: PagedCursor, PagedLink or PagedOffset; "" where there is none
+	Others   int  // candidates whose mark is another's
+	Unmarked int  // candidates without a mark
+	Complete bool // "none" is the whole truth of this page
+	Next     any  // cursor of the following page, nil at the last
+	Paged    bool // the list has several pages
 	Valid    bool
 }
-
-// The ways from one page to the next. A list that is paged by offset shifts
-// while it is read, so its pages together never prove absence.
-const (
-	PagedCursor = "cursor" // a cursor of the answer, put into the request
-	PagedLink   = "link"   // an address of the answer
-	PagedOffset = "offset" // counted by us, or an offset or page number in the answer
-)
 
 // Effect is one candidate that may be the operation's effect.
 type Effect struct {

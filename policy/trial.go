@@ -129,8 +129,8 @@ func (f Found) incomplete(pages int) string {
 		return "the list goes on after 1 page"
 	case f.Next != nil:
 		return fmt.Sprintf("the list goes on after %d pages", pages)
-	case f.Paged == PagedOffset:
-		return "the list is paged by offset and may have shifted while it was read"
+	case f.Paged:
+		return "the list has several pages, and may have shifted while it was read"
 	}
 	return "the answer is not complete"
 }
@@ -241,7 +241,7 @@ func (r *Read) trace(ctx context.Context, rec ledger.Record, a ledger.Answer, pa
 	}
 	t.step("complete", r.complete, vars)
 	if r.next != nil {
-		t.step("next", r.next.expr, vars)
+		t.step("next", r.next, vars)
 	}
 	return t.steps
 }

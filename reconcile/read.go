@@ -75,8 +75,8 @@ func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record, wa
 		}
 		if found.Next == nil {
 			f.Incomplete = "the answer is not known to be the whole list, and there is no further page to ask for"
-			if found.Paged == policy.PagedOffset {
-				f.Incomplete = "the list is paged by offset and may have shifted while it was read"
+			if found.Paged {
+				f.Incomplete = "the list has several pages, and may have shifted while it was read"
 			}
 			break
 		}

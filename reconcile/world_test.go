@@ -212,6 +212,7 @@ kinds:
       mark: it.ref
       complete: "!body.more"
       next: body.next
+      stable: true
       same: it.amount == input.amount
       receipt: it.id
     resend: here

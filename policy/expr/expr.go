@@ -215,7 +215,6 @@ type Expression struct {
 	inputs  []string
 	members []string
 	chains  []memberChain
-	sums    bool
 	loops   bool // it goes through a list
 	plain   Path // the steps of a plain path into `it`; nil: it is not one
 }
@@ -231,9 +230,6 @@ func (e *Expression) Inputs() []string { return e.inputs }
 
 // MembersUsed are the members of `op` and `attempt` that it reads: "op.id".
 func (e *Expression) MembersUsed() []string { return e.members }
-
-// Sums reports whether its value is a sum or difference.
-func (e *Expression) Sums() bool { return e.sums }
 
 // Secret reports whether it uses a secret.
 func (e *Expression) Secret() bool { return e.Uses("env", "file") }

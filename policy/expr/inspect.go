@@ -14,7 +14,6 @@ import (
 // computes something other than it seems to.
 func (e *Expression) inspect(checked *cel.Ast) (problem *Problem) {
 	native := checked.NativeRep()
-	e.sums = sums(native.Expr())
 	if root, steps, values := chain(native.Expr()); values && root.Kind() == ast.IdentKind && root.AsIdent() == "it" {
 		e.plain = steps
 	}
@@ -122,21 +121,6 @@ func chain(x ast.Expr) (root ast.Expr, steps Path, values bool) {
 	}
 	tested := x.Kind() == ast.SelectKind && x.AsSelect().IsTestOnly()
 	return root, append(steps, step), values && !tested
-}
-
-// sums reports whether an expression's value is a sum or difference.
-func sums(x ast.Expr) bool {
-	if x.Kind() != ast.CallKind {
-		return false
-	}
-	call := x.AsCall()
-	switch call.FunctionName() {
-	case operators.Add, operators.Subtract:
-		return true
-	case operators.Conditional:
-		return sums(call.Args()[1]) || sums(call.Args()[2])
-	}
-	return len(call.Args()) == 1 && sums(call.Args()[0]) // int(…), string(…)
 }
 
 func isInt(x ast.Expr) bool {

@@ -173,13 +173,14 @@ func (s form) yaml(program, base string) string {
 		case "cursor":
 			ask["after"], next = "${cursor}", "body.data[size(body.data) - 1].id"
 		case "link":
-			next = "link"
+			next = `link("next")`
 		case "offset":
-			ask["offset"], next = "${cursor}", "{ offset: 3 }"
+			ask["offset"], next = "${cursor}", "body.offset + 3"
 		}
 		line(3, "http: { get: /things, query: { %s } }", pairs(ask))
 		if next != "" {
-			line(3, "next: %s", next)
+			line(3, "next: %s", quoted(next))
+			line(3, "stable: %t", s.paging != "offset")
 		}
 	case s.via == "command":
 		args := ""

@@ -305,7 +305,7 @@ func (d *market) list(w http.ResponseWriter, r *http.Request) {
 		next.Set("after", page[len(page)-1].ID)
 		w.Header().Set("Link", fmt.Sprintf(`<%s/things?%s>; rel="next"`, d.URL, next.Encode()))
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": data, "more": more})
+	_ = json.NewEncoder(w).Encode(map[string]any{"object": "list", "data": data, "more": more, "offset": from})
 }
 
 // one is an exact lookup: 404 where there is none.

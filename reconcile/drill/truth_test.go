@@ -44,6 +44,7 @@ const truthRead = `
       mark: it.metadata.indoubt
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
+      stable: true
       same: it.amount == input.amount && it.status == "pending"
       receipt: it.id
 `

@@ -55,6 +55,7 @@ const nightly = `
       mark: it.metadata.indoubt
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
+      stable: true
       receipt: it.id`
 
 // A night: pipelines write while the downstream commits and cuts, engines

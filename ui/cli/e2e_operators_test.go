@@ -56,6 +56,7 @@ const byToken = `
       mark: it.metadata.indoubt
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
+      stable: true
       receipt: it.id`
 
 // outage is a downstream in trouble, with everyone who works on it.

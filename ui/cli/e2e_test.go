@@ -164,6 +164,7 @@ kinds:
       mark: it.metadata.indoubt
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
+      stable: true
       same: it.amount == input.amount
       receipt: it.id
     resend: here
