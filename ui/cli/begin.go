@@ -228,6 +228,13 @@ func (r *rehearsal) Records(ctx context.Context, ids []string) ([]ledger.Record,
 	return r.Store.Records(ctx, ids)
 }
 
+func (r *rehearsal) FieldNames(ctx context.Context) ([]string, error) {
+	if r.Store == nil {
+		return nil, nil
+	}
+	return r.Store.FieldNames(ctx)
+}
+
 // DigestKey is the ledger's; where there is none, nothing was told by a digest yet.
 func (r *rehearsal) DigestKey(ctx context.Context) ([]byte, error) {
 	if r.Store == nil {
