@@ -258,7 +258,12 @@ var recipeCases = []recipeCase{
 		own:   ledger.Inconclusive, unasked: true},
 	{recipe: "dry-run", kind: "deploy", input: `{"service":"web","version":"4.18"}`, program: "deployctl",
 		shows: stated{
-			"own":     one("4.18", `{"effect":"noop"}`, `{"effect":"would_update"}`),
+			"own": func(asked string) (int, string) {
+				if !strings.Contains(asked, "web") {
+					return 404, "unknown service"
+				}
+				return one("4.18", `{"effect":"noop"}`, `{"effect":"would_update"}`)(asked)
+			},
 			"foreign": plainSide(0, `{"effect":"would_update"}`),
 			"echo":    plainSide(0, `{"effect":"noop"}`), // says it of every version
 		}, own: ledger.Landed},
