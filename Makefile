@@ -32,7 +32,7 @@ ifneq ($(CC_FOUND),)
 # that is ours: expressions, YAML, and what measures and draws text. The mutex tells
 # the detector itself who waits for whom. A package that uses sync.Map must be watched:
 # its copy of that code may be linked for all, and then races are seen where none are.
-UNWATCHED := modernc.org/sqlite modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory internal/sync \
+UNWATCHED := modernc.org/sqlite/lib modernc.org/libc/... modernc.org/memory internal/sync \
   regexp regexp/syntax github.com/goccy/go-yaml/... github.com/antlr4-go/antlr/v4 \
   $(addprefix cel.dev/cel-go/,parser/... checker interpreter common/ast) \
   charm.land/lipgloss/v2/... charm.land/bubbles/v2/... $(addprefix github.com/charmbracelet/,ultraviolet x/...) \

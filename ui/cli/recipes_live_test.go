@@ -262,7 +262,8 @@ echo '{"ETag":"\"9b2cf5-3\"","VersionId":"v7","Metadata":{"Indoubt":"`+b.token(1
 	b.wantVerdict("a bucket that is an option", 3, ledger.Inconclusive, "begin")
 	b = newBenchAlone(t)
 	b.recipe("dry-run")
-	b.program("deployctl", `[ "$4" = 4.18 ] && { echo '{"effect":"noop","revision":"r77"}'; exit 0; }; echo '{"effect":"would_update","revision":"r76"}'`)
+	b.program("deployctl", `[ "$2" = web ] || { echo "unknown service $2" >&2; exit 1; }
+[ "$4" = 4.18 ] && { echo '{"effect":"noop","revision":"r77"}'; exit 0; }; echo '{"effect":"would_update","revision":"r76"}'`)
 	b.doubt(1, "deploy", `{"service":"web","version":"4.18"}`)
 	b.wantVerdict("deployed", 1, ledger.Landed, "whichever write made it so")
 	b.doubt(2, "deploy", `{"service":"web","version":"4.19"}`)
