@@ -81,7 +81,11 @@ func look(pid int) (entry, error) {
 // stat reads the name of a process, which is in brackets and may contain any character,
 // and the fields behind it, from the third on.
 func stat(pid int) (name string, f []string, err error) {
-	line, err := os.ReadFile(file(pid, "stat"))
+	return statIn(pid, "stat")
+}
+
+func statIn(pid int, name string) (of string, f []string, err error) {
+	line, err := os.ReadFile(file(pid, name))
 	if err != nil {
 		return "", nil, err
 	}
@@ -173,6 +177,29 @@ func whole(name string) ([]byte, error) {
 			return env[:n], err
 		}
 	}
+}
+
+// ends reports whether no thread of the process can act any more. An ordinary account may
+// not look into a process of its own that ends.
+func (e entry) ends() bool {
+	threads, err := os.ReadDir(file(e.PID, "task"))
+	if err != nil {
+		return gone(err)
+	}
+	for _, t := range threads {
+		_, f, err := statIn(e.PID, "task/"+t.Name()+"/stat")
+		if gone(err) {
+			continue
+		}
+		if err != nil {
+			return false
+		}
+		flags, err := strconv.ParseInt(f[6], 10, 64)
+		if err != nil || f[0] != "Z" && f[0] != "X" && flags&exiting == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // bare reports whether the process has no environment, or can no longer act.

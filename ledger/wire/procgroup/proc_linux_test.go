@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 
 	"indoubt/ledger/need"
 )
@@ -25,12 +26,20 @@ func TestI3_AProgramThatIsLoadedIsNotMissed(t *testing.T) {
 	need.Must(t, len(left) == 1 && left[0].PID == cmd.Process.Pid || errors.Is(err, errLoading), "%v, %v", left, err)
 }
 
-// TestABareProcessIsNotWaitedFor: one that was started without an environment has none.
+// TestABareProcessIsNotWaitedFor: one that was started without an environment has none. One that
+// has ended acts no more, also while nobody has taken its exit code: its own account may not
+// look into it then.
 func TestABareProcessIsNotWaitedFor(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	cmd.Env = []string{}
 	need.OK(t, cmd.Start())
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	is, err := need.Get(look(cmd.Process.Pid))(t).carries("another")
-	need.That(t, !is && err == nil, "%v %v", is, err)
+	e := need.Get(look(cmd.Process.Pid))(t)
+	is, err := e.carries("another")
+	need.That(t, !is && err == nil && !e.ends(), "%v %v", is, err)
+	need.OK(t, cmd.Process.Kill())
+	for !e.ends() {
+		time.Sleep(time.Millisecond)
+	}
+	_ = cmd.Wait()
+	need.That(t, e.ends(), "it is gone")
 }
