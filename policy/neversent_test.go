@@ -235,7 +235,7 @@ func TestI2_TheSameValueUnderAnotherName(t *testing.T) {
 		{"http: { get: 'https://h.example/${input.memo}' }", byToken, "k", `{"memo":"none of it"}`, ""},
 		{"http: { get: 'https://h.example/x' }", byToken, "k", `{"memo":"indoubt-7E3A"}`, ""}, // the question does not hold it
 		{"http: { get: 'https://h.example/${input.invoice}' }", byKey, "INV-1", `{"invoice":"INV-1","n":1}`, `{"invoice":"NEW","n":1}`},
-		{"http: { get: 'https://h.example/${input.invoice}' }", byKey, "7", `{"invoice":7,"n":1}`, `{"invoice":"NEW","n":1}`},
+		{"http: { get: 'https://h.example/${input.invoice}' }", byKey, "7", `{"invoice":7,"n":"one"}`, `{"invoice":"NEW","n":"one"}`},
 		{"http: { get: 'https://h.example/${input.invoice}' }", byKey, "INV-1", `{"invoice":"INV-10"}`, ""},
 		{"http: { get: 'https://h.example/${input.b}' }", byField("${input.a}"), "k", `{"a":"INV-1","b":"INV-1"}`, `{"a":"NEW","b":"NEW"}`},
 		{"http: { get: 'https://h.example/${key}' }", byField("${input.a}"), "INV-1", `{"a":"INV-1"}`, `{"a":"NEW"}`},
