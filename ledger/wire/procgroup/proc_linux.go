@@ -63,7 +63,7 @@ func processes() ([]entry, error) {
 
 // look reads /proc/PID/stat.
 func look(pid int) (entry, error) {
-	name, f, err := stat(pid)
+	name, f, err := statIn(pid, "stat")
 	if err != nil {
 		return entry{}, err
 	}
@@ -78,12 +78,8 @@ func look(pid int) (entry, error) {
 	return e, nil
 }
 
-// stat reads the name of a process, which is in brackets and may contain any character,
-// and the fields behind it, from the third on.
-func stat(pid int) (name string, f []string, err error) {
-	return statIn(pid, "stat")
-}
-
+// statIn reads the name of a process or of its thread, which is in brackets and may contain
+// any character, and the fields behind it, from the third on.
 func statIn(pid int, name string) (of string, f []string, err error) {
 	line, err := os.ReadFile(file(pid, name))
 	if err != nil {
@@ -143,20 +139,47 @@ const loadPatience = 200 * time.Millisecond
 // shows none, and is no less the command's for that.
 func (e entry) environ() ([]byte, error) {
 	for until := time.Now().Add(loadPatience); ; time.Sleep(time.Millisecond) {
-		env, err := whole(file(e.PID, "environ"))
-		if err == nil && len(env) == 0 && !e.kernel {
-			env, err = e.threadEnviron()
-		}
-		if err != nil || len(env) > 0 || e.kernel {
+		env, loading, err := e.shown()
+		if !loading {
 			return env, err
-		}
-		if bare, err := e.bare(); err != nil || bare {
-			return nil, err
 		}
 		if time.Now().After(until) {
 			return nil, fmt.Errorf("process %s: %w", e, errLoading)
 		}
 	}
+}
+
+// shown is the environment as the first thread that can still act shows it. One that ends
+// shows none, and /proc closes its files to all but root: of a program that is killed the
+// first thread may be that far while others are not, and of another one it may be for good.
+func (e entry) shown() (env []byte, loading bool, err error) {
+	env, err = whole(file(e.PID, "environ"))
+	if e.kernel || err == nil && len(env) > 0 {
+		return env, false, err
+	}
+	threads, err := os.ReadDir(file(e.PID, "task"))
+	if err != nil {
+		return nil, false, err
+	}
+	var failed error
+	for _, t := range threads {
+		thread := "task/" + t.Name() + "/"
+		env, err := whole(file(e.PID, thread+"environ"))
+		if err == nil && len(env) > 0 {
+			return env, false, nil
+		}
+		bare, unknown := bare(e.PID, thread+"stat") // asked later, so that it explains what was not shown
+		switch {
+		case bare || gone(unknown):
+		case unknown != nil:
+			failed = unknown
+		case err != nil && !gone(err):
+			failed = err
+		default:
+			loading = true
+		}
+	}
+	return nil, loading && failed == nil, failed
 }
 
 // whole reads an environment by one call: between two, another program may take the
@@ -179,32 +202,9 @@ func whole(name string) ([]byte, error) {
 	}
 }
 
-// ends reports whether no thread of the process can act any more. An ordinary account may
-// not look into a process of its own that ends.
-func (e entry) ends() bool {
-	threads, err := os.ReadDir(file(e.PID, "task"))
-	if err != nil {
-		return gone(err)
-	}
-	for _, t := range threads {
-		_, f, err := statIn(e.PID, "task/"+t.Name()+"/stat")
-		if gone(err) {
-			continue
-		}
-		if err != nil {
-			return false
-		}
-		flags, err := strconv.ParseInt(f[6], 10, 64)
-		if err != nil || f[0] != "Z" && f[0] != "X" && flags&exiting == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// bare reports whether the process has no environment, or can no longer act.
-func (e entry) bare() (bool, error) {
-	_, f, err := stat(e.PID)
+// bare reports whether a thread has no environment, or can no longer act.
+func bare(pid int, name string) (bool, error) {
+	_, f, err := statIn(pid, name)
 	if err != nil {
 		return false, err
 	}
@@ -215,18 +215,6 @@ func (e entry) bare() (bool, error) {
 	// Where its code begins is written last, when all else is in its place.
 	code, begins, ends := f[23], f[47], f[48]
 	return code != "0" && begins == ends, nil
-}
-
-// threadEnviron reads the environment through another thread: a first thread that
-// has ended has none.
-func (e entry) threadEnviron() ([]byte, error) {
-	threads, err := os.ReadDir(file(e.PID, "task"))
-	for _, t := range threads {
-		if env, err := whole(file(e.PID, "task/"+t.Name()+"/environ")); err == nil && len(env) > 0 {
-			return env, nil
-		}
-	}
-	return nil, err
 }
 
 // uids are the real, effective, saved and file system account.

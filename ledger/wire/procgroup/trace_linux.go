@@ -52,7 +52,7 @@ func marked(a ledger.Attempt, here ledger.Place) ([]Process, error) {
 		switch {
 		case is || e.PID == a.PID && (e.state == 'T' || e.state == 't'):
 			found = append(found, e.Process)
-		case err != nil && time.Duration(e.start)*tick >= began && mayBeOf(e, a, here) && !e.ends():
+		case err != nil && time.Duration(e.start)*tick >= began && mayBeOf(e, a, here):
 			return nil, fmt.Errorf("process %s does not show whose it is: %w", e, err)
 		}
 	}
