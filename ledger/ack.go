@@ -64,7 +64,7 @@ func (o *Operation) several() bool {
 // between: to say that it landed once needs no reason.
 func (r *Record) FoundOnce() (receipt string, ok bool) {
 	o := r.Operation
-	if o.Conflict != Contradiction || o.State != Failed && o.State != Abandoned || o.Verdict == Mismatch ||
+	if o.Conflict != Contradiction || o.State != Failed && o.State != Abandoned || o.Verdict == Different ||
 		len(o.Receipts) != 1 || o.Effects > 1 || len(o.ClaimedReceipts) > 0 || len(o.AckedReceipts) > 0 ||
 		slices.ContainsFunc(r.Grants, func(g Grant) bool { return !g.CreatedAt.Before(o.SettledAt) }) {
 		return "", false
@@ -125,7 +125,7 @@ func (d Decision) settleAs(rec *Record, o *Operation) {
 			o.AckedReceipts = include(o.AckedReceipts, o.Receipts[0])
 		}
 		o.State, o.Effects = Committed, 1
-		if o.Verdict == Duplicated && len(o.Receipts) > 0 {
+		if o.Verdict == Twice && len(o.Receipts) > 0 {
 			o.Verdict = Landed
 		}
 	case NotLanded:
@@ -160,7 +160,7 @@ func undo(rec *Record, o *Operation) error {
 	claimed := o.ClaimedReceipts
 	o.Receipts = slices.DeleteFunc(slices.Clone(o.Receipts), func(r string) bool { return slices.Contains(claimed, r) })
 	o.AckedReceipts, o.ClaimedReceipts = nil, nil
-	if o.Effects = effects(*o, rec.Attempts); o.Verdict == Duplicated {
+	if o.Effects = effects(*o, rec.Attempts); o.Verdict == Twice {
 		o.Effects = max(o.Effects, 2)
 	}
 	switch {
@@ -168,7 +168,7 @@ func undo(rec *Record, o *Operation) error {
 		raise(o, Duplicate, fmt.Sprintf("%d effects are known", o.Effects))
 	case o.Effects > 1:
 	case o.Conflict == Duplicate, !answered(rec.Attempts) && (o.Conflict == PossibleDuplicate ||
-		o.Conflict == Contradiction && (o.Verdict == Landed || o.Verdict == Absent && len(o.Receipts) == 0)):
+		o.Conflict == Contradiction && (o.Verdict == Landed || o.Verdict == NotThere && len(o.Receipts) == 0)):
 		o.Conflict, o.ConflictNote = NoConflict, ""
 	}
 	o.State, o.HandsOff, o.Doubted = Uncertain, true, true

@@ -18,27 +18,27 @@ var contested = []struct {
 }{
 	{"denied and found", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Landed, 1, "r1") }, func(b *bench) { b.observe(Landed, 1, "r1") }},
 	{"denied and found without a receipt", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Landed, 1) }, func(b *bench) { b.observe(Landed, 1) }},
-	{"denied and found twice", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Duplicated, 2, "r1", "r2") }, func(b *bench) { b.observe(Duplicated, 2, "r1", "r2") }},
-	{"denied and found different", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Mismatch, 1, "r1") }, func(b *bench) { b.observe(Mismatch, 1, "r1") }},
+	{"denied and found twice", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Twice, 2, "r1", "r2") }, func(b *bench) { b.observe(Twice, 2, "r1", "r2") }},
+	{"denied and found different", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Different, 1, "r1") }, func(b *bench) { b.observe(Different, 1, "r1") }},
 	{"abandoned and found", func(b *bench, _ string) { _ = b.decide(VerbAbandon); b.observe(Landed, 1, "r1") }, func(b *bench) { b.observe(Landed, 1, "r1") }},
-	{"confirmed and not found", func(b *bench, _ string) { _ = b.decide(VerbConfirm); b.observe(Absent, 0) }, func(b *bench) { b.observe(Absent, 0) }},
+	{"confirmed and not found", func(b *bench, _ string) { _ = b.decide(VerbConfirm); b.observe(NotThere, 0) }, func(b *bench) { b.observe(NotThere, 0) }},
 	{"confirmed with another receipt", func(b *bench, _ string) { _ = b.confirm("r0"); b.observe(Landed, 1, "r1") }, func(b *bench) { b.observe(Landed, 1, "r1") }},
 	{"confirmed twice", func(b *bench, _ string) { _ = b.confirm("r0", "r1") }, func(b *bench) { b.observe(Landed, 1, "r1") }},
-	{"found twice", func(b *bench, _ string) { b.observe(Duplicated, 2, "r1", "r2") }, func(b *bench) { b.observe(Duplicated, 2, "r1", "r2") }},
-	{"found twice without receipts", func(b *bench, _ string) { b.observe(Duplicated, 2) }, func(b *bench) { b.observe(Duplicated, 2) }},
-	{"found different", func(b *bench, _ string) { b.observe(Mismatch, 1, "r1") }, func(b *bench) { b.observe(Mismatch, 1, "r1") }},
+	{"found twice", func(b *bench, _ string) { b.observe(Twice, 2, "r1", "r2") }, func(b *bench) { b.observe(Twice, 2, "r1", "r2") }},
+	{"found twice without receipts", func(b *bench, _ string) { b.observe(Twice, 2) }, func(b *bench) { b.observe(Twice, 2) }},
+	{"found different", func(b *bench, _ string) { b.observe(Different, 1, "r1") }, func(b *bench) { b.observe(Different, 1, "r1") }},
 	{"undone and found twice", func(b *bench, _ string) {
 		_ = b.decide(VerbConfirm)
 		_ = b.decide(VerbUndo)
-		b.observe(Duplicated, 2, "r1", "r2")
+		b.observe(Twice, 2, "r1", "r2")
 	},
-		func(b *bench) { b.observe(Duplicated, 2, "r1", "r2") }},
+		func(b *bench) { b.observe(Twice, 2, "r1", "r2") }},
 	{"denied and answered late", func(b *bench, a string) { _ = b.decide(VerbDeny); b.settle(a, OutcomeCommitted, receipt("r1")) }, func(b *bench) { b.observe(Landed, 1, "r1") }},
 	{"answered beside a doubt", func(b *bench, _ string) {
 		a, _ := b.allow(BasisRiskAccepted)
 		b.settle(a, OutcomeCommitted, receipt("r1"))
 	},
-		func(b *bench) { b.observe(Duplicated, 1, "r1") }},
+		func(b *bench) { b.observe(Twice, 1, "r1") }},
 }
 
 // Whatever is said of a conflict settles it for good: the check that raised it finds
@@ -76,7 +76,7 @@ func TestAConflictThatWasDealtWithStaysDealtWith(t *testing.T) {
 				if truth == NotLanded && len(before.Receipts) > 0 && b.rec.Reads[0].finds() {
 					t.Fatalf("it may be sent again, and the check before that says %s: it would never be", b.rec.Reads[0].Verdict)
 				}
-				b.observe(Duplicated, 2, "r8", "r9") // what was not seen then is not covered
+				b.observe(Twice, 2, "r8", "r9") // what was not seen then is not covered
 				now := b.rec.Operation
 				need.Must(t, now.Conflict == Duplicate, "two more effects: conflict %q", now.Conflict)
 			})
@@ -103,8 +103,8 @@ func TestAWrongDecisionIsOneAct(t *testing.T) {
 		need.Must(t, o.Receipt() == "r1" && o.Reason != "" && o.Actor == "maya", "%q by %s: %s", o.Receipts, o.Actor, o.Reason)
 	}
 	for name, make := range map[string]func(*bench){
-		"found twice":     func(b *bench) { b.observe(Landed, 1, "r1"); b.observe(Duplicated, 2, "r1", "r2") },
-		"found different": func(b *bench) { b.observe(Mismatch, 1, "r1") },
+		"found twice":     func(b *bench) { b.observe(Landed, 1, "r1"); b.observe(Twice, 2, "r1", "r2") },
+		"found different": func(b *bench) { b.observe(Different, 1, "r1") },
 		"allowed since": func(b *bench) {
 			need.Get(b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.AttemptID = "" }))(t)
 			b.observe(Landed, 1, "r1")
@@ -131,12 +131,12 @@ func TestAnUndoLeavesNothingOfItsDecision(t *testing.T) {
 	}{
 		{"a slip of two receipts", func(b *bench, _ string) { _ = b.confirm("r1", "via dashboard") }, 0, "", NoConflict},
 		{"one of them was found too", func(b *bench, _ string) { _ = b.confirm("r1", "r2"); b.observe(Landed, 1, "r2") }, 1, "r2", NoConflict},
-		{"both were found", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(Duplicated, 2, "r1", "r2") }, 2, "r1 r2", Duplicate},
+		{"both were found", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(Twice, 2, "r1", "r2") }, 2, "r1 r2", Duplicate},
 		{"the other one was found", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(Landed, 1, "r2") }, 1, "r2", NoConflict},
-		{"confirmed, and not there", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(Absent, 0) }, 0, "", NoConflict},
+		{"confirmed, and not there", func(b *bench, _ string) { _ = b.confirm("r1"); b.observe(NotThere, 0) }, 0, "", NoConflict},
 		{"denied, and found", func(b *bench, _ string) { _ = b.decide(VerbDeny); b.observe(Landed, 1, "r1") }, 1, "r1", NoConflict},
 		{"denied, and answered late", func(b *bench, a string) { _ = b.decide(VerbDeny); b.settle(a, OutcomeCommitted, receipt("r1")) }, 1, "r1", Contradiction},
-		{"two that were dealt with", func(b *bench, _ string) { b.observe(Duplicated, 2, "r1", "r2"); _ = b.say(BothWanted) }, 2, "r1 r2", Duplicate},
+		{"two that were dealt with", func(b *bench, _ string) { b.observe(Twice, 2, "r1", "r2"); _ = b.say(BothWanted) }, 2, "r1 r2", Duplicate},
 		{"one that was disowned", func(b *bench, _ string) {
 			_ = b.decide(VerbDeny)
 			b.observe(Landed, 1, "r1")

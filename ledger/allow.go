@@ -166,7 +166,7 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 		return g.no("no_person", "another send is allowed by a person, and by no machine", "open indoubt and press R")
 	}
 	switch g.Basis {
-	case BasisAbsent:
+	case BasisProof:
 		if o.State != Failed || !allProven(o, rec.Attempts) || o.HandsOff || rec.ProofLost() {
 			return g.no("refused", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
 		}
@@ -179,7 +179,7 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 			return g.no("incomplete", "taking the risk needs a reason", "add --reason TEXT")
 		}
 	default:
-		return fmt.Errorf("retry: basis %q is none of absent, key_safe, risk_accepted", g.Basis)
+		return fmt.Errorf("retry: basis %q is none of proof, key_safe, risk_accepted", g.Basis)
 	}
 	return nil
 }
@@ -222,7 +222,7 @@ func (g GrantRequest) beside(rec *Record) error {
 
 func allowedBecause(b Basis) string {
 	switch b {
-	case BasisAbsent:
+	case BasisProof:
 		return "allowed because it did not land (proven)"
 	case BasisKeySafe:
 		return "allowed because a second send cannot act twice"

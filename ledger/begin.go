@@ -341,7 +341,7 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change, e
 		c.Grants = []Grant{used}
 		c.Event.Reason = fmt.Sprintf("attempt %d, allowed by %s", a.N, g.Actor)
 	case a.N > 1:
-		a.Basis = BasisAbsent
+		a.Basis = BasisProof
 		c.Grants = voided(rec, "a new attempt began")
 	case req.Beside != "" && !req.Safe:
 		a.Basis = BasisRiskAccepted
@@ -372,7 +372,7 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change, e
 func start(o *Operation, a Attempt, now time.Time) {
 	o.State, o.LiveAttempt, o.DeadlineAt = Pending, a.ID, a.DeadlineAt
 	o.AttemptCount = a.N
-	if o.Verdict == Absent { // that was of the attempts before
+	if o.Verdict == NotThere { // that was of the attempts before
 		o.Verdict = ""
 	}
 	o.TokenSent = o.TokenSent || a.TokenSent

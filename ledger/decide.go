@@ -114,7 +114,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	}
 	// What a check said against it before does not hide a later one that says the
 	// same (I9).
-	if d.Verb == VerbConfirm && o.Verdict == Absent || d.Verb == VerbDeny && o.Verdict == Landed {
+	if d.Verb == VerbConfirm && o.Verdict == NotThere || d.Verb == VerbDeny && o.Verdict == Landed {
 		o.Verdict = ""
 	}
 	switch d.Verb { // a note and a park move no version, and void no permission (I7)

@@ -30,7 +30,7 @@ const (
 )
 
 // Groups are all of them.
-var Groups = []Group{Group(Duplicate), Group(PossibleDuplicate), Group(Contradiction), Group(MismatchConflict), GroupProven, GroupSaid, GroupElsewhere,
+var Groups = []Group{Group(Duplicate), Group(PossibleDuplicate), Group(Contradiction), Group(DifferentConflict), GroupProven, GroupSaid, GroupElsewhere,
 	GroupHeld, GroupRunning, GroupOverdue, GroupDecide, GroupReading, GroupGranted, GroupInFlight, GroupParked, GroupLanded, GroupNeverSent, GroupRefused, GroupLeft}
 
 // Tab is the list that has the rows of a group.
@@ -51,7 +51,7 @@ func (g Group) Tab() Tab {
 // Conflict is the sort of conflict of the group's operations, if they are in one.
 func (g Group) Conflict() Conflict {
 	switch c := Conflict(g); c {
-	case Duplicate, PossibleDuplicate, Contradiction, MismatchConflict:
+	case Duplicate, PossibleDuplicate, Contradiction, DifferentConflict:
 		return c
 	}
 	return NoConflict

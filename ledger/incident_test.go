@@ -145,7 +145,7 @@ func TestFates(t *testing.T) {
 		{Operation{State: Pending}, false, FateOpen},
 		{Operation{State: Uncertain}, true, FateOpen},
 		{Operation{State: Committed}, false, FateLanded},
-		{Operation{State: Committed, Conflict: MismatchConflict}, false, FateOpen},
+		{Operation{State: Committed, Conflict: DifferentConflict}, false, FateOpen},
 		{Operation{State: Committed, Conflict: Duplicate}, false, FateOpen},
 		{Operation{State: Abandoned}, false, FateLeft},
 		{Operation{State: Abandoned, Conflict: Contradiction}, false, FateOpen},

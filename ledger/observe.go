@@ -30,7 +30,7 @@ type Observation struct {
 	Pricing *Pricing
 }
 
-// Observe records a read and applies its verdict. An inconclusive read moves
+// Observe records a read and applies its verdict. A read that cannot tell moves
 // nothing but is kept. Errors: ErrNotFound, ErrLeaseLost.
 func Observe(ctx context.Context, s Changer, o Observation) (Applied, error) {
 	return changeBeside(ctx, s, Locator{ID: o.Read.OperationID, Skip: PartRelated | PartHolds | PartPricing}, o.ChangeID, o.Rule())
@@ -61,7 +61,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	if ob.Release && ob.Lease.Generation != 0 {
 		c.Release = &ob.Lease
 	}
-	if read.Verdict == Inconclusive || read.Verdict == "" {
+	if read.Verdict == CannotTell || read.Verdict == "" {
 		return c, nil
 	}
 	if ob.Version != o.Version {
@@ -78,7 +78,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 		observeSettled(&o, read)
 		if ob.proves(rec, o, read) {
 			if c.Attempts = proven(rec.Attempts); len(c.Attempts) > 0 {
-				o.Verdict = Absent // it was a person's word, or not known, and is proven now
+				o.Verdict = NotThere // it was a person's word, or not known, and is proven now
 				o.failedAfterAll(rec.Now)
 			}
 		}
@@ -100,32 +100,32 @@ func observe(rec *Record, ob Observation) (Change, error) {
 func (ob Observation) Weighed(rec *Record) Read {
 	read, o := ob.Read, rec.Operation
 	read.Receipts = o.allKnown(read.Receipts)
-	if read.Verdict == Absent && (rec.State() == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
-		read.Verdict, read.Reason = Inconclusive, "not there now, but it was said to have landed: "+o.Reason
+	if read.Verdict == NotThere && (rec.State() == Uncertain && o.HandsOff || o.State == Committed && o.ByAnswer) {
+		read.Verdict, read.Reason = CannotTell, "not there now, but it was said to have landed: "+o.Reason
 	}
 	if read.finds() && o.State != Committed && len(read.Receipts) > 0 && dealtWith(o, read.Receipts) {
-		read.Verdict, read.Cause = Inconclusive, CauseUnidentified
+		read.Verdict, read.Cause = CannotTell, CauseUnidentified
 		read.Reason = fmt.Sprintf("it found only %s, which %s has dealt with: %s", strings.Join(read.Receipts, ", "), o.Actor, o.Reason)
 	}
-	if lost := rec.LostEnd(0); read.Verdict == Absent && (rec.LostCommand() || !read.BeganAt.After(lost)) {
-		read.Verdict, read.Cause = Inconclusive, CauseNone
+	if lost := rec.LostEnd(0); read.Verdict == NotThere && (rec.LostCommand() || !read.BeganAt.After(lost)) {
+		read.Verdict, read.Cause = CannotTell, CauseNone
 		read.Reason = "not there, but an attempt that the ledger has lost may have gone on until " + lost.UTC().Format(time.RFC3339)
 	}
-	if a := rec.OpenTree(); a != nil && read.Verdict == Absent {
-		read.Verdict, read.Reason = Inconclusive, fmt.Sprintf("not there, but a process of attempt %d may still write: it was not seen to end", a.N)
+	if a := rec.OpenTree(); a != nil && read.Verdict == NotThere {
+		read.Verdict, read.Reason = CannotTell, fmt.Sprintf("not there, but a process of attempt %d may still write: it was not seen to end", a.N)
 	}
 	return read
 }
 
 // finds reports whether the read found an effect.
 func (r Read) finds() bool {
-	return r.Verdict == Landed || r.Verdict == Duplicated || r.Verdict == Mismatch
+	return r.Verdict == Landed || r.Verdict == Twice || r.Verdict == Different
 }
 
 // proves reports whether a read proves what a person has said, or has left open: that it
 // did not land.
 func (ob Observation) proves(rec *Record, o Operation, read Read) bool {
-	return (o.State == Failed || o.Fact != "") && read.Verdict == Absent && o.Conflict == NoConflict && !o.HandsOff &&
+	return (o.State == Failed || o.Fact != "") && read.Verdict == NotThere && o.Conflict == NoConflict && !o.HandsOff &&
 		ob.denies(rec, read)
 }
 
@@ -143,7 +143,7 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		learn(o, r)
 	}
 	switch read.Verdict {
-	case Landed, Duplicated:
+	case Landed, Twice:
 		if o.HandsOff || !ob.Settles && read.Verdict == Landed {
 			break // a person settles; the verdict stands beside it
 		}
@@ -155,22 +155,22 @@ func observeDoubt(rec *Record, o *Operation, c *Change, read Read, ob Observatio
 		}
 		o.HandsOff = true
 		raiseRisked(rec, o, rec.Attempts)
-		if read.Verdict == Duplicated {
+		if read.Verdict == Twice {
 			raise(o, Duplicate, read.Reason)
 		}
-	case Mismatch:
-		if rec.Operation.Verdict != Mismatch { // else it was raised, and may have been dealt with
-			raise(o, MismatchConflict, read.Reason)
+	case Different:
+		if rec.Operation.Verdict != Different { // else it was raised, and may have been dealt with
+			raise(o, DifferentConflict, read.Reason)
 		}
 		o.HandsOff = true
-	case Absent:
+	case NotThere:
 		if !ob.denies(rec, read) {
 			break
 		}
 		o.State, o.SettledAt = Failed, rec.Now
 		c.Attempts = proven(rec.Attempts)
 	}
-	if o.HandsOff && read.Verdict == Duplicated && o.State == Uncertain {
+	if o.HandsOff && read.Verdict == Twice && o.State == Uncertain {
 		o.Effects = max(o.Effects, read.Found)
 		raise(o, Duplicate, read.Reason)
 	}
@@ -182,7 +182,7 @@ func proven(attempts []Attempt) []Attempt {
 	var out []Attempt
 	for _, a := range attempts {
 		if a.Final() == OutcomeUncertain && a.Proof == "" {
-			a.Proof = ProvenAbsent
+			a.Proof = ProofNotThere
 			out = append(out, a)
 		}
 	}
@@ -197,29 +197,29 @@ func observeSettled(o *Operation, read Read) {
 	case o.State == Committed && read.Verdict == Landed && found && slices.Contains(o.ClaimedReceipts, read.Receipts[0]):
 		learn(o, read.Receipts[0]) // a person was right
 		o.Verdict = Landed
-	case found && read.Verdict != Mismatch && dealtWith(*o, read.Receipts):
+	case found && read.Verdict != Different && dealtWith(*o, read.Receipts):
 	case o.State == Committed && read.Verdict == Landed && found && !slices.Contains(o.Receipts, read.Receipts[0]):
 		foundAnother(o, read)
 	case read.repeats(o): // perhaps dealt with
-	case read.Verdict == Duplicated:
+	case read.Verdict == Twice:
 		for _, r := range read.Receipts {
 			learn(o, r)
 		}
 		o.Effects = max(o.Effects, read.Found)
-		o.Verdict = Duplicated
+		o.Verdict = Twice
 		why := read.Reason
 		if o.State != Committed {
 			why = fmt.Sprintf("recorded as %s by %s (%s), but a later check found more than one: %s", o.State, o.Actor, o.Reason, read.Reason)
 			o.HandsOff = true
 		}
 		raise(o, Duplicate, why)
-	case o.State == Committed && read.Verdict == Absent:
+	case o.State == Committed && read.Verdict == NotThere:
 		raise(o, Contradiction, fmt.Sprintf("recorded as landed by %s (%s), but a later check found nothing", o.Actor, o.Reason))
-		o.Verdict = Absent
-	case o.State == Committed && read.Verdict == Mismatch:
-		raise(o, MismatchConflict, read.Reason)
-		o.Verdict = Mismatch
-	case o.State != Committed && (read.Verdict == Landed || read.Verdict == Mismatch):
+		o.Verdict = NotThere
+	case o.State == Committed && read.Verdict == Different:
+		raise(o, DifferentConflict, read.Reason)
+		o.Verdict = Different
+	case o.State != Committed && (read.Verdict == Landed || read.Verdict == Different):
 		for _, r := range read.Receipts {
 			learn(o, r)
 		}
@@ -237,7 +237,7 @@ func (r Read) repeats(o *Operation) bool {
 // tells reports whether a read says more than the one before it that had the same
 // verdict: another receipt, or without receipts another effect.
 func (r Read) tells(o *Operation) bool {
-	if r.Verdict == Duplicated {
+	if r.Verdict == Twice {
 		return len(r.Receipts) > 0 || r.Found > max(o.Effects, 2)
 	}
 	return slices.ContainsFunc(r.Receipts, func(id string) bool { return !slices.Contains(o.Receipts, id) && !slices.Contains(o.AckedReceipts, id) })
@@ -252,7 +252,7 @@ func foundAnother(o *Operation, read Read) {
 	switch {
 	case len(known) == 0:
 	case o.AttemptCount > 1:
-		o.Effects, o.Verdict = max(o.Effects, len(o.Receipts)), Duplicated
+		o.Effects, o.Verdict = max(o.Effects, len(o.Receipts)), Twice
 		raise(o, Duplicate, fmt.Sprintf("recorded as %s by %s, and a later check found %s beside it", strings.Join(known, ", "), o.Actor, read.Receipts[0]))
 	default:
 		raise(o, Contradiction, fmt.Sprintf("recorded as %s by %s (%s), but a later check found %s", strings.Join(known, ", "), o.Actor, o.Reason, read.Receipts[0]))

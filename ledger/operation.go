@@ -41,20 +41,21 @@ const (
 type Verdict string
 
 const (
-	Landed       Verdict = "landed"       // exactly one effect
-	Absent       Verdict = "absent"       // provably none (I6)
-	Duplicated   Verdict = "duplicated"   // two or more
-	Mismatch     Verdict = "mismatch"     // one, but not what was asked
-	Inconclusive Verdict = "inconclusive" // cannot tell; the read's reason says why
+	Landed     Verdict = "landed"      // exactly one effect
+	Twice      Verdict = "twice"       // two or more
+	Different  Verdict = "different"   // one, but not what was asked
+	NotThere   Verdict = "not_there"   // none, and the check was shown to see this time (I6)
+	NotSeen    Verdict = "not_seen"    // none, by a check that sees others
+	CannotTell Verdict = "cannot_tell" // the read's reason says why
 )
 
 // Proof says why an attempt is known to have had no effect.
 type Proof string
 
 const (
-	NeverSent    Proof = "never_sent" // no byte of the request was written
-	Refused      Proof = "refused"    // the downstream said no to this attempt
-	ProvenAbsent Proof = "absent"     // a read proved it (I6)
+	NeverSent     Proof = "never_sent" // no byte of the request was written
+	Refused       Proof = "refused"    // the downstream said no to this attempt
+	ProofNotThere Proof = "not_there"  // a read earned it (I6)
 )
 
 // OfAttempt reports whether the proof is one that an attempt's own sender can
@@ -65,18 +66,18 @@ func (p Proof) OfAttempt() bool { return p == NeverSent || p == Refused }
 type Basis string
 
 const (
-	BasisAbsent       Basis = "absent"        // every earlier attempt is proven without effect
+	BasisProof        Basis = "proof"         // every earlier attempt is known to have had no effect
 	BasisKeySafe      Basis = "key_safe"      // a second send cannot act twice
 	BasisRiskAccepted Basis = "risk_accepted" // a person took the risk
 )
 
-// Cause is why a read is inconclusive, for programs; its Reason says so to people.
+// Cause is why a read cannot tell, for programs; its Reason says so to people.
 type Cause string
 
 const (
 	CauseNone         Cause = "none_found"    // a good read showed nothing, which proves nothing (yet)
 	CauseBlind        Cause = "blind"         // the same, by a check that was not seen to find what exists
-	CauseGone         Cause = "not_there_now" // nothing is there of what was said to have landed; also with Absent
+	CauseGone         Cause = "not_there_now" // nothing is there of what was said to have landed; also with NotThere
 	CauseNotSo        Cause = "not_so"        // the state that was wanted is not there now
 	CauseRunning      Cause = "running"       // nothing is there, and a process of an attempt may still write
 	CauseNoAnswer     Cause = "no_answer"     // no answer, or one that says nothing
@@ -116,7 +117,7 @@ const (
 	NoConflict        Conflict = ""
 	Duplicate         Conflict = "duplicate"          // two or more effects are known
 	Contradiction     Conflict = "contradiction"      // an answer or verdict disagrees with what is recorded
-	MismatchConflict  Conflict = "mismatch"           // one effect, but not what was asked
+	DifferentConflict Conflict = "different"          // one effect, but not what was asked
 	PossibleDuplicate Conflict = "possible_duplicate" // committed while an earlier attempt without a working key is unknown
 )
 
@@ -127,7 +128,7 @@ func (c Conflict) rank() int {
 		return 4
 	case Contradiction:
 		return 3
-	case MismatchConflict:
+	case DifferentConflict:
 		return 2
 	case PossibleDuplicate:
 		return 1
@@ -389,7 +390,7 @@ type Read struct {
 	BeganAt     time.Time       `json:"began_at,omitzero"`
 	EndedAt     time.Time       `json:"ended_at,omitzero"`
 	Verdict     Verdict         `json:"verdict,omitzero"`
-	Cause       Cause           `json:"cause,omitzero"`  // why it is inconclusive, for programs; or CauseGone
+	Cause       Cause           `json:"cause,omitzero"`  // why it cannot tell, for programs; or CauseGone
 	Reason      string          `json:"reason,omitzero"` // one sentence that says why, for people
 	Found       int             `json:"found,omitzero"`
 	Receipts    []string        `json:"receipts,omitzero"`
@@ -404,7 +405,7 @@ type Read struct {
 // FoundNone reports whether the read was a good one that showed nothing, whatever
 // that proves.
 func (r Read) FoundNone() bool {
-	return r.Cause == CauseNone || r.Cause == CauseBlind || r.Cause == CauseGone || r.Verdict == Absent
+	return r.Cause == CauseNone || r.Cause == CauseBlind || r.Cause == CauseGone || r.Verdict == NotThere
 }
 
 // Grant is one-shot permission for one more attempt.

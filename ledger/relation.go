@@ -29,7 +29,7 @@ type Relation struct {
 
 // NoEffect reports whether an attempt is known to have had no effect.
 func (a Attempt) NoEffect() bool {
-	return a.Proof != "" && (a.Final() == OutcomeFailed || a.Proof == ProvenAbsent)
+	return a.Proof != "" && (a.Final() == OutcomeFailed || a.Proof == ProofNotThere)
 }
 
 // MayHaveLanded reports whether an operation with these attempts landed or may

@@ -227,9 +227,9 @@ func TestCommitBesideAnUnknownAttempt(t *testing.T) {
 	b.want(Committed, 2, Duplicate)
 	need.OK(t, b.say(BothWanted))
 	b.want(Committed, 2, NoConflict)
-	b.observe(Duplicated, 2, "r1", "r2") // covered by the acknowledgement
+	b.observe(Twice, 2, "r1", "r2") // covered by the acknowledgement
 	b.want(Committed, 2, NoConflict)
-	b.observe(Duplicated, 3, "r1", "r2", "r3")
+	b.observe(Twice, 3, "r1", "r2", "r3")
 	b.want(Committed, 3, Duplicate)
 }
 
@@ -289,11 +289,11 @@ func TestI9_LateTruthAgainstADecision(t *testing.T) {
 
 	c, _ := doubt(t)
 	need.OK(t, c.decide(VerbConfirm))
-	c.observe(Absent, 0)
+	c.observe(NotThere, 0)
 	c.want(Committed, 1, Contradiction)
 
 	d, _ := doubt(t)
-	d.observe(Absent, 0)
+	d.observe(NotThere, 0)
 	d.want(Failed, 0, NoConflict)
 	d.observe(Landed, 1, "r1")
 	d.want(Failed, 1, Contradiction)
@@ -312,16 +312,16 @@ func TestI12_AfterUndoOnlyAPersonSettles(t *testing.T) {
 	b.observe(Landed, 1, "r1")
 	need.OK(t, b.decide(VerbUndo))
 	b.want(Uncertain, 1, NoConflict)
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.want(Uncertain, 1, NoConflict)
 	v := b.rec.Reads[0].Verdict
-	need.Must(t, v == Inconclusive, "%v", v)
+	need.Must(t, v == CannotTell, "%v", v)
 	b.observe(Landed, 1, "r1")
 	b.want(Uncertain, 1, NoConflict)
 	_, err := b.allow(BasisKeySafe, ownRepeat)
 	r := new(RefusedError)
 	need.Must(t, errors.As(err, &r) && r.Code == "refused", "%v", err)
-	if _, err := b.allow(BasisAbsent); err == nil {
+	if _, err := b.allow(BasisProof); err == nil {
 		t.Fatal("proof after an undo")
 	}
 	need.OK(t, b.decide(VerbConfirm))
@@ -357,7 +357,7 @@ func ownRepeat(g *GrantRequest) {
 
 func TestI5_ARecorderRepeatsOnlyUnderAKeyThatWorks(t *testing.T) {
 	b, _ := doubt(t)
-	for _, basis := range []Basis{BasisRiskAccepted, BasisAbsent} {
+	for _, basis := range []Basis{BasisRiskAccepted, BasisProof} {
 		_, err := b.allow(basis, ownRepeat)
 		need.Must(t, errors.Is(err, ErrRefused), "%s: %v", basis, err)
 	}
@@ -399,7 +399,7 @@ func TestGrantIsConsumedOnceAndVoidAfterNews(t *testing.T) {
 	}
 	need.OK(t, b.decide(VerbUndo))
 	need.Get(b.allow(BasisRiskAccepted, pipeline))(t)
-	b.observe(Inconclusive, 0) // which tells nothing new
+	b.observe(CannotTell, 0) // which tells nothing new
 	b.rec.Now = b.rec.Now.Add(2 * time.Hour)
 	if res, _ := b.begin(); res.Answer != AnswerInDoubt { // it has lapsed
 		t.Fatal(res.Answer)
@@ -408,9 +408,9 @@ func TestGrantIsConsumedOnceAndVoidAfterNews(t *testing.T) {
 
 func TestAbsentFreesTheKey(t *testing.T) {
 	b, _ := doubt(t)
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.want(Failed, 0, NoConflict)
-	need.Must(t, b.rec.Attempts[0].Proof == ProvenAbsent, "%v", b.rec.Attempts[0].Proof)
+	need.Must(t, b.rec.Attempts[0].Proof == ProofNotThere, "%v", b.rec.Attempts[0].Proof)
 	res, a := b.begin()
 	need.Must(t, res.Answer == AnswerBegun, "%v %v", res.Answer, res.Why)
 	b.settle(a, OutcomeCommitted, receipt("r2"))
@@ -419,12 +419,12 @@ func TestAbsentFreesTheKey(t *testing.T) {
 
 func TestMismatchIsAConflictAndAPersonsMatter(t *testing.T) {
 	b, _ := doubt(t)
-	b.observe(Mismatch, 1, "r1")
-	b.want(Uncertain, 0, MismatchConflict)
+	b.observe(Different, 1, "r1")
+	b.want(Uncertain, 0, DifferentConflict)
 	need.OK(t, b.say(NotLanded))
-	b.observe(Mismatch, 1, "r1")
+	b.observe(Different, 1, "r1")
 	b.want(Failed, 0, NoConflict)
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.want(Failed, 0, NoConflict)
 }
 

@@ -210,7 +210,7 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 	}
 	o.Effects = max(o.Effects, effects(o, attempts))
 	if o.Effects > 1 && !covered(o) {
-		o.Verdict = Duplicated
+		o.Verdict = Twice
 		raise(&o, Duplicate, fmt.Sprintf("%d effects are known", o.Effects))
 	}
 	if !live { // else the attempt in flight goes on, whatever an older one answers
@@ -288,7 +288,7 @@ func combined(attempts []Attempt) State {
 			return Committed
 		case OutcomeFailed:
 		default:
-			if a.Proof != ProvenAbsent {
+			if a.Proof != ProofNotThere {
 				state = Uncertain
 			}
 		}

@@ -12,13 +12,13 @@ import (
 // neither stands beside the doubt nor hides what a later check says.
 func TestI9_AbsenceSpeaksForTheAttemptsBeforeIt(t *testing.T) {
 	b, _ := doubt(t)
-	b.observe(Absent, 0)
-	again := need.Get(b.allow(BasisAbsent))(t)
+	b.observe(NotThere, 0)
+	again := need.Get(b.allow(BasisProof))(t)
 	b.settle(again, OutcomeUncertain)
 	v := b.rec.Operation.Verdict
 	need.Must(t, v == "", "in doubt again, and its verdict is %q", v)
 	need.OK(t, b.decide(VerbConfirm))
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.want(Committed, 1, Contradiction)
 }
 
@@ -26,14 +26,14 @@ func TestI9_AbsenceSpeaksForTheAttemptsBeforeIt(t *testing.T) {
 // finds the same.
 func TestI9_APersonAgainstAnEarlierVerdict(t *testing.T) {
 	b, _ := doubt(t)
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	for _, v := range []Verb{VerbUndo, VerbConfirm} {
 		need.OK(t, b.decide(v))
 	}
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.want(Committed, 1, Contradiction)
 	need.OK(t, b.say(LandedOnce))
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.want(Committed, 1, NoConflict)
 
 	for verb, state := range map[Verb]State{VerbDeny: Failed, VerbAbandon: Abandoned} {
@@ -57,24 +57,24 @@ func TestDeniedAndThenProvenIsProven(t *testing.T) {
 	need.OK(t, b.decide(VerbDeny))
 	res, _ := b.begin()
 	need.Must(t, res.Answer == AnswerRefused, "%v", res.Answer)
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.want(Failed, 0, NoConflict)
 	p := b.rec.Attempts[0].Proof
-	need.Must(t, p == ProvenAbsent, "its attempt's proof is %q", p)
+	need.Must(t, p == ProofNotThere, "its attempt's proof is %q", p)
 	res, _ = b.begin()
-	need.Must(t, res.Answer == AnswerBegun && res.Attempt.Basis == BasisAbsent, "%v", res.Answer)
+	need.Must(t, res.Answer == AnswerBegun && res.Attempt.Basis == BasisProof, "%v", res.Answer)
 
 	// What was given up stays given up, and what contradicts itself stays a person's.
 	c, _ := doubt(t)
 	need.OK(t, c.decide(VerbAbandon))
-	c.observe(Absent, 0)
+	c.observe(NotThere, 0)
 	c.want(Abandoned, 0, NoConflict)
 	res, _ = c.begin()
 	need.Must(t, res.Answer == AnswerRefused, "%v", res.Answer)
 	d, _ := doubt(t)
 	need.OK(t, d.decide(VerbDeny))
 	d.observe(Landed, 1, "r1")
-	d.observe(Absent, 0)
+	d.observe(NotThere, 0)
 	need.Must(t, d.rec.Attempts[0].Proof == "", "proven against what was seen")
 }
 
@@ -91,7 +91,7 @@ func TestALateRefusalAgreesWithADenial(t *testing.T) {
 		need.Must(t, (res.Answer == AnswerBegun) == (verb == VerbDeny), "after %s: %s", verb, res.Answer)
 	}
 	b, a := doubt(t)
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.settle(a, OutcomeFailed)
 	b.want(Failed, 0, NoConflict)
 }
@@ -101,12 +101,12 @@ func TestALateRefusalAgreesWithADenial(t *testing.T) {
 func TestI12_AContradictedProofFreesNoKey(t *testing.T) {
 	for name, found := range map[string]func(*bench, string){
 		"found":         func(b *bench, _ string) { b.observe(Landed, 1, "r1") },
-		"found twice":   func(b *bench, _ string) { b.observe(Duplicated, 2, "r1", "r2") },
-		"found another": func(b *bench, _ string) { b.observe(Mismatch, 1, "r1") },
+		"found twice":   func(b *bench, _ string) { b.observe(Twice, 2, "r1", "r2") },
+		"found another": func(b *bench, _ string) { b.observe(Different, 1, "r1") },
 		"late answer":   func(b *bench, a string) { b.settle(a, OutcomeCommitted, receipt("r1")) },
 	} {
 		b, a := doubt(t)
-		b.observe(Absent, 0)
+		b.observe(NotThere, 0)
 		found(b, a)
 		for range 2 {
 			need.That(t, b.rec.Operation.HandsOff, "%s: %s, hands off %t", name, b.rec.Operation.State, b.rec.Operation.HandsOff)
@@ -125,21 +125,21 @@ func TestI9_TwoFoundOfWhatWasDenied(t *testing.T) {
 		b, _ := doubt(t)
 		need.OK(t, b.decide(verb))
 		state := b.rec.Operation.State
-		b.observe(Duplicated, 2, "r1", "r2")
+		b.observe(Twice, 2, "r1", "r2")
 		b.want(state, 2, Duplicate)
-		need.Contains(t, b.rec.Operation.ConflictNote, "recorded as "+string(state)+" by maya (because)", "read duplicated")
+		need.Contains(t, b.rec.Operation.ConflictNote, "recorded as "+string(state)+" by maya (because)", "read twice")
 	}
 }
 
 // A late refusal of one attempt says nothing against the effect that a check
 // found of another.
 func TestI9_ARefusalOfOneAttemptContradictsNoOther(t *testing.T) {
-	for _, absent := range []bool{true, false} {
+	for _, none := range []bool{true, false} {
 		b, first := doubt(t)
 		basis := BasisRiskAccepted
-		if absent {
-			b.observe(Absent, 0)
-			basis = BasisAbsent
+		if none {
+			b.observe(NotThere, 0)
+			basis = BasisProof
 		}
 		again := need.Get(b.allow(basis))(t)
 		b.settle(again, OutcomeUncertain)
@@ -156,31 +156,31 @@ func TestI9_ARefusalOfOneAttemptContradictsNoOther(t *testing.T) {
 func TestI6_AnAttemptThatWasLost(t *testing.T) {
 	b, _ := doubt(t)
 	b.rec.Gap = b.rec.Now
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.want(Uncertain, 0, NoConflict)
 	r := b.rec.Reads[0]
-	need.Must(t, r.Verdict == Inconclusive && r.Cause == CauseNone, "the check says %s, %s: %s", r.Verdict, r.Cause, r.Reason)
+	need.Must(t, r.Verdict == CannotTell && r.Cause == CauseNone, "the check says %s, %s: %s", r.Verdict, r.Cause, r.Reason)
 	b.rec.Now = b.rec.Gap.Add(time.Minute) // as long as its attempt might take
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.want(Uncertain, 0, NoConflict)
-	b.observe(Absent, 0)
+	b.observe(NotThere, 0)
 	b.want(Failed, 0, NoConflict)
-	_ = need.Get(b.allow(BasisAbsent))(t)
+	_ = need.Get(b.allow(BasisProof))(t)
 
 	c, _ := doubt(t)
-	c.observe(Absent, 0)
+	c.observe(NotThere, 0)
 	c.rec.Gap = c.rec.Now
 	var refused *RefusedError
-	_, err := c.allow(BasisAbsent)
+	_, err := c.allow(BasisProof)
 	need.Must(t, errors.As(err, &refused) && refused.Code == "refused", "what was proven before is no proof now: %v", err)
 	c.rec.Now = c.rec.Gap.Add(2 * time.Minute)
-	c.observe(Absent, 0)
-	_ = need.Get(c.allow(BasisAbsent))(t)
+	c.observe(NotThere, 0)
+	_ = need.Get(c.allow(BasisProof))(t)
 
 	// What began later is not lost.
 	d, _ := doubt(t)
 	d.rec.Gap = d.rec.Operation.CreatedAt.Add(-time.Millisecond)
-	d.observe(Absent, 0)
+	d.observe(NotThere, 0)
 	d.want(Failed, 0, NoConflict)
 }
 
@@ -193,7 +193,7 @@ func TestI6_ARedirectedAttemptIsNeverAbsent(t *testing.T) {
 		b := newBench(t)
 		_, a := b.begin()
 		b.settle(a, OutcomeUncertain, answer)
-		b.observe(Absent, 0)
+		b.observe(NotThere, 0)
 		need.That(t, b.rec.State() == Uncertain && b.rec.Attempts[0].Proof == "", "%s: %s, proof %q", name, b.rec.State(), b.rec.Attempts[0].Proof)
 		b.observe(Landed, 1, "r1")
 		b.want(Committed, 1, NoConflict)
@@ -204,7 +204,7 @@ func TestI6_ARedirectedAttemptIsNeverAbsent(t *testing.T) {
 			_, a := b.begin()
 			b.settle(a, OutcomeUncertain, answer)
 			need.OK(t, b.decide(verb))
-			b.observe(Absent, 0)
+			b.observe(NotThere, 0)
 			need.That(t, b.rec.Attempts[0].Proof == "" && b.rec.Operation.Fact != Failed, "%s, after %s: proof %q, fact %q", name, verb, b.rec.Attempts[0].Proof, b.rec.Operation.Fact)
 		}
 	}

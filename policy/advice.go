@@ -110,7 +110,7 @@ func (k adviser) adviseAt(a Advice, rec ledger.Record, now time.Time) Advice {
 func (k adviser) choose(a *Advice, rec ledger.Record, now time.Time) {
 	o := rec.Operation
 	state := o.StateAt(now)
-	landed := o.Verdict == ledger.Landed || o.Verdict == ledger.Duplicated
+	landed := o.Verdict == ledger.Landed || o.Verdict == ledger.Twice
 	say := func(verb, reason string) { a.Verb, a.Reason = verb, reason }
 	switch {
 	case o.Conflict != ledger.NoConflict:
@@ -144,7 +144,7 @@ func conflictReason(o ledger.Operation) string {
 		return "it happened twice: take one back outside, then note it as dealt with"
 	case ledger.PossibleDuplicate:
 		return "it landed, and another send of the same may have landed too"
-	case ledger.MismatchConflict:
+	case ledger.DifferentConflict:
 		return "something landed, but not what was asked for"
 	}
 	return "what is recorded and what was seen disagree"
@@ -166,7 +166,7 @@ func (k adviser) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 	switch {
 	case !o.Doubted && allProven(rec.Attempts) && refusedOnly(rec.Attempts):
 		a.Verb, a.Reason = AdviseLeave, "it was refused, and its pipeline knows"
-	case o.Verdict == ledger.Landed || o.Verdict == ledger.Duplicated || o.Verdict == ledger.Mismatch:
+	case o.Verdict == ledger.Landed || o.Verdict == ledger.Twice || o.Verdict == ledger.Different:
 		a.Verb, a.Reason = AdviseLook, "a check finds one, which is said not to be this one's: a retry is at own risk"
 	case rec.Replaced() != nil:
 		a.Verb, a.Reason = AdviseAbandon, overtakenReason(rec.Replaced())

@@ -58,8 +58,8 @@ func doubt(kind string) ledger.Record {
 }
 
 func proven1(rec ledger.Record) ledger.Record {
-	rec.Operation.State, rec.Operation.Verdict = ledger.Failed, ledger.Absent
-	rec.Attempts[0].Proof = ledger.ProvenAbsent
+	rec.Operation.State, rec.Operation.Verdict = ledger.Failed, ledger.NotThere
+	rec.Attempts[0].Proof = ledger.ProofNotThere
 	return rec
 }
 
@@ -94,7 +94,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 			r.Operation.State, r.Operation.DeadlineAt = ledger.Pending, minutes(1)
 		}), noon, AdviseWait, "", "in flight", minutes(1).Add(time.Millisecond)},
 		{"landed", change(doubt("proof"), func(r *ledger.Record) { r.Operation.Verdict = ledger.Landed }), noon, AdviseConfirm, "", "found it", time.Time{}},
-		{"did not land", proven1(doubt("proof")), noon, AdviseRetry, ledger.BasisAbsent, "did not land", time.Time{}},
+		{"did not land", proven1(doubt("proof")), noon, AdviseRetry, ledger.BasisProof, "did not land", time.Time{}},
 		{"did not land, none left, dear", change(proven1(doubt("legacy")), func(r *ledger.Record) {}), noon, AdviseRaise, "", "it did not land. The policy allows no retry: run the pipeline again, or press R", time.Time{}},
 		{"did not land, none left, cheap", proven1(doubt("cheap")), noon, AdviseAbandon, "", "costs little", time.Time{}},
 		{"did not land, a person says", change(doubt("proof"), func(r *ledger.Record) {
@@ -109,7 +109,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		}), noon, AdviseLook, "", "another operation with the same input is committed (charge again, " + time.Date(2026, 11, 22, 2, 58, 0, 0, time.UTC).Local().Format("2 Jan 15:04 MST") + "): look at both", time.Time{}},
 		{"did not land, nor did the same input", change(proven1(doubt("proof")), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Failed}, {ID: "y", State: ledger.Failed, Overtook: true}}
-		}), noon, AdviseRetry, ledger.BasisAbsent, "did not land", time.Time{}},
+		}), noon, AdviseRetry, ledger.BasisProof, "did not land", time.Time{}},
 		{"proof to come, but same input", change(doubt("proof"), func(r *ledger.Record) {
 			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Uncertain, MayHaveLanded: true}}
 		}), minutes(1), AdviseLook, "", "another operation with the same input is uncertain", time.Time{}},
@@ -187,7 +187,7 @@ func TestAdviceByCosts(t *testing.T) {
 // A basis is a claim about all that may have landed, not of this operation alone.
 func TestI5_BesideOneThatMayHaveLandedOnlyARiskIsLeft(t *testing.T) {
 	p := must(t, priced)
-	for name, rec := range map[string]ledger.Record{"proven absent": proven1(doubt("proof")), "key": doubt("keyed"), "idempotent": doubt("deploy")} {
+	for name, rec := range map[string]ledger.Record{"not there": proven1(doubt("proof")), "key": doubt("keyed"), "idempotent": doubt("deploy")} {
 		k := p.Kind(rec.Operation.Kind)
 		basis, _, _ := k.AllowedBasis(rec, noon)
 		need.That(t, basis != ledger.BasisRiskAccepted, "%s: a risk without another one", name)
@@ -231,7 +231,7 @@ func anyRecord(t *rapid.T, kind string) (ledger.Record, time.Time) {
 		Kind: kind, Token: "t", TokenSent: rapid.Bool().Draw(t, "token sent"), HandsOff: rapid.Bool().Draw(t, "hands off"),
 		State:      rapid.SampledFrom([]ledger.State{ledger.Pending, ledger.Committed, ledger.Failed, ledger.Uncertain, ledger.Abandoned}).Draw(t, "state"),
 		ErrorClass: rapid.SampledFrom([]ledger.ErrorClass{"", "timeout", "5xx", "throttled", "odd"}).Draw(t, "class"),
-		Verdict:    rapid.SampledFrom([]ledger.Verdict{"", ledger.Landed, ledger.Absent, ledger.Mismatch, ledger.Duplicated}).Draw(t, "verdict"),
+		Verdict:    rapid.SampledFrom([]ledger.Verdict{"", ledger.Landed, ledger.NotThere, ledger.Different, ledger.Twice}).Draw(t, "verdict"),
 		Conflict:   rapid.SampledFrom([]ledger.Conflict{"", ledger.Duplicate, ledger.Contradiction}).Draw(t, "conflict"),
 		Doubted:    rapid.Bool().Draw(t, "doubted"), ParkedUntil: when("parked"), DoubtedAt: when("doubted at"), EndedAt: when("ended"), StartedAt: when("started"), DeadlineAt: when("deadline"),
 		Input: []byte(`{"a":1,"b":0}`),
@@ -240,11 +240,11 @@ func anyRecord(t *rapid.T, kind string) (ledger.Record, time.Time) {
 		rec.Attempts = append(rec.Attempts, ledger.Attempt{N: i + 1, StartedAt: when("a start"), EndedAt: when("a end"), DeadlineAt: when("a deadline"),
 			KeyWorks: rapid.Bool().Draw(t, "key works"),
 			Outcome:  rapid.SampledFrom([]ledger.Outcome{"", ledger.OutcomeFailed, ledger.OutcomeUncertain, ledger.OutcomeCommitted}).Draw(t, "outcome"),
-			Proof:    rapid.SampledFrom([]ledger.Proof{"", ledger.NeverSent, ledger.Refused, ledger.ProvenAbsent}).Draw(t, "proof")})
+			Proof:    rapid.SampledFrom([]ledger.Proof{"", ledger.NeverSent, ledger.Refused, ledger.ProofNotThere}).Draw(t, "proof")})
 	}
 	rec.Operation.AttemptCount = len(rec.Attempts)
 	for range rapid.IntRange(0, 2).Draw(t, "reads") {
-		rec.Reads = append(rec.Reads, ledger.Read{BeganAt: when("read"), Verdict: rapid.SampledFrom([]ledger.Verdict{ledger.Inconclusive, ledger.Absent}).Draw(t, "read verdict"), Cause: ledger.CauseNone})
+		rec.Reads = append(rec.Reads, ledger.Read{BeganAt: when("read"), Verdict: rapid.SampledFrom([]ledger.Verdict{ledger.CannotTell, ledger.NotThere}).Draw(t, "read verdict"), Cause: ledger.CauseNone})
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "grants") {
 		rec.Grants = append(rec.Grants, ledger.Grant{ExpiresAt: when("expires")})
@@ -271,12 +271,12 @@ func TestI5_AdviceNeverClaimsABasisItHasNot(t *testing.T) {
 		need.Must(t, a.Reason != "" && !strings.Contains(a.Reason, "\n"), "reason %q", a.Reason)
 		need.Must(t, (a.Basis != "") == (a.Verb == AdviseRetry), "%s with basis %q", a.Verb, a.Basis)
 		switch a.Basis {
-		case ledger.BasisAbsent:
-			need.Must(t, rec.Operation.State == ledger.Failed && allProven(rec.Attempts) && !rec.Operation.HandsOff, "absent without proof")
+		case ledger.BasisProof:
+			need.Must(t, rec.Operation.State == ledger.Failed && allProven(rec.Attempts) && !rec.Operation.HandsOff, "failed without proof")
 		case ledger.BasisKeySafe:
 			need.Must(t, now.Before(k.KeySafeUntil(rec)), "key safe, but the key is forgotten")
 		}
-		if a.Basis == ledger.BasisAbsent || a.Basis == ledger.BasisKeySafe {
+		if a.Basis == ledger.BasisProof || a.Basis == ledger.BasisKeySafe {
 			need.Must(t, len(rec.Landings()) <= 0 && rec.Operation.Conflict == "", "the same input or a conflict must stop it")
 		}
 		basis, why, _ := k.AllowedBasis(rec, now)

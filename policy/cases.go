@@ -9,11 +9,10 @@ import (
 	"indoubt/policy/expr"
 )
 
-// testWants are the results a case of `tests:` may name. The first seven are of
-// the read: `none` is a whole answer without the effect, `absent` the same where
-// the policy lets it prove that it did not land, `inconclusive` what proves
-// nothing. The rest is of the rules for an answer to a write.
-var testWants = []string{"landed", "absent", "none", "duplicated", "mismatch", "inconclusive", "cannot_tell", "committed", "failed", "uncertain"}
+// testWants are the results a case of `tests:` may name. The first six are of
+// the read: its verdict, where `none` is a whole answer without the effect that proves
+// nothing, and `cannot_tell` any other that proves nothing. The rest is of the rules for an answer to a write.
+var testWants = []string{"landed", "twice", "different", "not_there", "none", "cannot_tell", "committed", "failed", "uncertain"}
 
 var adviceVerbs = []string{AdviseLook, AdviseConfirm, AdviseRetry, AdviseAbandon, AdviseWait, AdviseLeave, AdviseRaise}
 
@@ -30,7 +29,7 @@ func classNames() []string {
 type TestResult struct {
 	Test   Test
 	Got    string
-	Cause  ledger.Cause // why a read is inconclusive
+	Cause  ledger.Cause // why a read cannot tell
 	Why    string       // why, where the result is not plain
 	Advice Advice       // on the operation once this is known
 	OK     bool
@@ -97,7 +96,7 @@ func (k rehearser) runTest(ctx context.Context, t Test, general []GeneralRule) T
 		trial := k.Try(ctx, rec, now, t.answers(k.Kind)...)
 		out.Got, out.Cause, out.Why, out.Advice, out.Steps = trial.word, trial.Cause, trial.Reason, trial.Advice, trial.Steps
 	}
-	if out.OK = met(t.Want, out.Got) && (t.Advice == "" || t.Advice == out.Advice.Verb); out.OK {
+	if out.OK = (t.Want == "" || t.Want == out.Got) && (t.Advice == "" || t.Advice == out.Advice.Verb); out.OK {
 		out.Steps = nil
 	}
 	return out
@@ -110,19 +109,6 @@ func (k *Kind) Late(rec ledger.Record) time.Time {
 		return proof.Add(time.Second)
 	}
 	return toldEnd(k, rec).Add(k.EscalateAfter + time.Second)
-}
-
-// met reports whether a result is what was wanted.
-func met(want, got string) bool {
-	switch want {
-	case "":
-		return true
-	case "none":
-		return got == "none" || got == "absent"
-	case "inconclusive":
-		return got == "none" || got == "cannot_tell"
-	}
-	return want == got
 }
 
 // answers are the pages of a case as the kind's read would get them.

@@ -39,11 +39,10 @@ kinds:
         want: landed
         advice: confirm
       - { name: once on two pages that shifted, input: { amount: 1 }, want: landed, pages: [{ body: { data: [{ t: indoubt-test, amount: 1, id: a }], more: true, next: c } }, { body: { data: [{ t: indoubt-test, amount: 1, id: a }], more: false } }] }
-      - { name: twice, input: { amount: 1 }, answer: { body: { data: [{ t: indoubt-test, amount: 1, id: a }, { t: indoubt-test, amount: 1, id: b }], more: false } }, want: duplicated, advice: look }
-      - { name: other amount, input: { amount: 1 }, answer: { body: { data: [{ t: indoubt-test, amount: 2, id: a }], more: false } }, want: mismatch, advice: look }
-      - { name: none late enough, answer: { body: { data: [], more: false } }, want: absent, advice: retry }
-      - { name: none is none too, answer: { body: { data: [], more: false } }, want: none }
-      - { name: none too early, after: 1m, answer: { body: { data: [], more: false } }, want: inconclusive, advice: wait }
+      - { name: twice, input: { amount: 1 }, answer: { body: { data: [{ t: indoubt-test, amount: 1, id: a }, { t: indoubt-test, amount: 1, id: b }], more: false } }, want: twice, advice: look }
+      - { name: other amount, input: { amount: 1 }, answer: { body: { data: [{ t: indoubt-test, amount: 2, id: a }], more: false } }, want: different, advice: look }
+      - { name: none late enough, answer: { body: { data: [], more: false } }, want: not_there, advice: retry }
+      - { name: none too early, after: 1m, answer: { body: { data: [], more: false } }, want: none, advice: wait }
       - { name: none on the first of two pages, answer: { body: { data: [], more: true, next: c } }, want: cannot_tell }
       - { name: busy, after: 30m, class: 5xx, answer: { status: 503, body: busy }, want: cannot_tell, advice: retry }
       - { name: only advice, after: 30d, answer: { status: 503 }, advice: look }
@@ -57,7 +56,7 @@ kinds:
     tests:
       - { name: there, answer: { structured: { l: [{ t: [about indoubt-test] }] } }, want: landed }
       - { name: it failed, answer: { isError: true, content: [{ type: text, text: no disk }] }, want: cannot_tell }
-      - { name: no such tool, answer: { error: { code: -32601, message: nope } }, want: inconclusive }
+      - { name: no such tool, answer: { error: { code: -32601, message: nope } }, want: cannot_tell }
   row:
     token: { into: t }
     read: { sql: { database: books, query: "SELECT id, t FROM x WHERE t = ?", args: ["${token}"] }, list: rows, mark: it.t, complete: "true", receipt: it.id }
@@ -75,7 +74,7 @@ kinds:
       - { name: not let in, answer: { status: 403 }, want: cannot_tell }
       - { name: asked too often, answer: { status: 429 }, want: cannot_tell }
       - { name: sent elsewhere, answer: { status: 302 }, want: cannot_tell }
-      - { name: a plain no, answer: { status: 404 }, want: absent }
+      - { name: a plain no, answer: { status: 404 }, want: not_there }
   pipeline:
     answer: { committed: structured.ok }
     tests:
@@ -113,7 +112,7 @@ func TestCasesThatFailSayWhy(t *testing.T) {
 		{Test{Want: "landed", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":true}`)}}}, "cannot_tell", "the answer has no `next`"},
 		{Test{Want: "failed", pages: []SavedAnswer{{Status: 503}}}, "undecided", "the general rule decides"},
 		{Test{Want: "landed", Token: ""}, "cannot_tell", "answer is empty"},
-		{Test{Want: "absent", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":false}`)}}}, "none", "its token is not known to have been sent"},
+		{Test{Want: "not_there", pages: []SavedAnswer{{Body: []byte(`{"data":[],"more":false}`)}}}, "none", "its token is not known to have been sent"},
 		{Test{Want: "confirm", Advice: AdviseWait, Token: "t", pages: []SavedAnswer{{Body: []byte(`{"data":[{"t":"t","amount":1,"id":"a"}],"more":false}`)}}, Input: map[string]any{"amount": 1}}, "landed", ""},
 	} {
 		r := rehearser{k}.runTest(context.Background(), c.test, nil)

@@ -171,7 +171,7 @@ func (k *Kind) rememberedUntil(rec ledger.Record) time.Time {
 
 // proven reports whether an attempt is known to have had no effect.
 func proven(a ledger.Attempt) bool {
-	return a.Proof != "" && (a.Final() == ledger.OutcomeFailed || a.Proof == ledger.ProvenAbsent)
+	return a.Proof != "" && (a.Final() == ledger.OutcomeFailed || a.Proof == ledger.ProofNotThere)
 }
 
 // doubtedBefore reports whether an attempt before the newest may have landed.
@@ -194,7 +194,7 @@ func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 		return ledger.BasisRiskAccepted, relatedReason(landings), ledger.Never
 	}
 	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.HandsOff && !rec.ProofLost() {
-		return ledger.BasisAbsent, "it did not land: " + absentBecause(rec), ledger.Never
+		return ledger.BasisProof, "it did not land: " + noEffectBecause(rec), ledger.Never
 	}
 	if until := k.KeySafeUntil(rec); now.Before(until) {
 		if until.Equal(ledger.Never) {
@@ -205,12 +205,12 @@ func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 	return ledger.BasisRiskAccepted, k.riskBecause(rec, now), ledger.Never
 }
 
-func absentBecause(rec ledger.Record) string {
+func noEffectBecause(rec ledger.Record) string {
 	for i := len(rec.Attempts) - 1; i >= 0; i-- {
 		switch rec.Attempts[i].Proof {
-		case ledger.ProvenAbsent:
+		case ledger.ProofNotThere:
 			for _, r := range rec.Reads {
-				if r.Verdict == ledger.Absent && !r.Control {
+				if r.Verdict == ledger.NotThere && !r.Control {
 					return "a check that began " + r.BeganAt.Local().Format("15:04:05 MST") + " found nothing and proves it"
 				}
 			}

@@ -11,12 +11,12 @@ import (
 
 var plainField = lazyregexp.New(`^it((?:\.\w+|\["[^"\\]+"\]|\[\d+\])+)$`)
 
-// mismatch says how an effect differs from what was requested.
-type mismatch struct{ *Kind }
+// other says how an effect differs from what was requested.
+type other struct{ *Kind }
 
 // unit is the number by which the policy's costs and titles divide a field of the input
 // to get an amount of its currency; 0 where they do not.
-func (k mismatch) unit(expected *expr.Expression) float64 {
+func (k other) unit(expected *expr.Expression) float64 {
 	var texts []string
 	for _, c := range []*costRule{k.duplicate, k.miss} {
 		if c != nil && c.expr != nil {
@@ -57,13 +57,13 @@ func (r *Read) differences(ctx context.Context, one *variables) string {
 	var out []string
 	for _, c := range r.same.Comparisons() {
 		if holds, err := c.Whole.Truth(ctx, one.Names); err == nil && !holds {
-			out = append(out, mismatch{r.kind}.difference(ctx, one, c))
+			out = append(out, other{r.kind}.difference(ctx, one, c))
 		}
 	}
 	return expr.Shorten(strings.Join(out, "; "), 300)
 }
 
-func (k mismatch) difference(ctx context.Context, one *variables, c expr.Comparison) string {
+func (k other) difference(ctx context.Context, one *variables, c expr.Comparison) string {
 	plain := "not so: " + expr.Shorten(c.Whole.Text, 80)
 	if c.Found == nil {
 		return plain
@@ -89,7 +89,7 @@ func (k mismatch) difference(ctx context.Context, one *variables, c expr.Compari
 }
 
 // written shows a value, as an amount where it has a unit.
-func (k mismatch) written(v expr.Value, unit float64) string {
+func (k other) written(v expr.Value, unit float64) string {
 	if n, err := v.Number(); err == nil && unit > 0 && k.policy != nil {
 		return expr.Cents(n/unit) + " " + k.policy.currency
 	}

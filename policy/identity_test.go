@@ -201,17 +201,17 @@ func TestOtherIdentities(t *testing.T) {
 		why  ledger.Cause
 	}{
 		{"asked", asked, `{"data":[{}]}`, ledger.Landed, ""},
-		{"asked, two", asked, `{"data":[{},{}]}`, ledger.Duplicated, ""},
-		{"asked, none", asked, `{"data":[]}`, ledger.Inconclusive, ledger.CauseNone},
+		{"asked, two", asked, `{"data":[{},{}]}`, ledger.Twice, ""},
+		{"asked, none", asked, `{"data":[]}`, ledger.CannotTell, ledger.CauseNone},
 		{"state", state, `{"version":"4.18"}`, ledger.Landed, ""},
-		{"state, another", state, `{"version":"4.17"}`, ledger.Inconclusive, ledger.CauseNotSo},
-		{"state, of another type", state, `{"version":4.18}`, ledger.Inconclusive, ledger.CauseNotSo},
-		{"state, not shown", state, `{}`, ledger.Inconclusive, ledger.CauseNoAnswer},
-		{"nothing", none, `{"data":[{"n":1}]}`, ledger.Inconclusive, ledger.CauseUnidentified},
-		{"nothing, several", none, `{"data":[{"n":1},{"n":1}]}`, ledger.Inconclusive, ledger.CauseUnidentified},
-		{"nothing, that cannot be compared", none, `{"data":[{}]}`, ledger.Inconclusive, ledger.CauseUnidentified},
-		{"nothing, none alike", none, `{"data":[{"n":2}]}`, ledger.Inconclusive, ledger.CauseNone},
-		{"nothing, none", none, `{"data":[]}`, ledger.Inconclusive, ledger.CauseNone},
+		{"state, another", state, `{"version":"4.17"}`, ledger.CannotTell, ledger.CauseNotSo},
+		{"state, of another type", state, `{"version":4.18}`, ledger.CannotTell, ledger.CauseNotSo},
+		{"state, not shown", state, `{}`, ledger.CannotTell, ledger.CauseNoAnswer},
+		{"nothing", none, `{"data":[{"n":1}]}`, ledger.CannotTell, ledger.CauseUnidentified},
+		{"nothing, several", none, `{"data":[{"n":1},{"n":1}]}`, ledger.CannotTell, ledger.CauseUnidentified},
+		{"nothing, that cannot be compared", none, `{"data":[{}]}`, ledger.CannotTell, ledger.CauseUnidentified},
+		{"nothing, none alike", none, `{"data":[{"n":2}]}`, ledger.CannotTell, ledger.CauseNone},
+		{"nothing, none", none, `{"data":[]}`, ledger.CannotTell, ledger.CauseNone},
 	} {
 		got := c.k.Try(context.Background(), rec, noon, ledger.Answer{Via: "http", Status: 200, Body: []byte(c.body)})
 		need.That(t, got.Verdict == c.want && got.Cause == c.why && got.Reason != "", "%s: %s, %s (%s); want %s, %s", c.name, got.Verdict, got.Cause, got.Reason, c.want, c.why)

@@ -63,8 +63,8 @@ func TestI6_JudgeNeverTakesAnErrorForNone(t *testing.T) {
 	}{
 		{"found", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":1,"id":"a"},{"t":"x","amount":1,"id":"b"}]}`), "landed"},
 		{"none", "list", ok(empty), "none"},
-		{"two", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":1,"id":"a"},{"t":"tok","amount":1,"id":"b"}]}`), "duplicated"},
-		{"other amount", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":2,"id":"a"}]}`), "mismatch"},
+		{"two", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":1,"id":"a"},{"t":"tok","amount":1,"id":"b"}]}`), "twice"},
+		{"other amount", "list", ok(`{"object":"list","has_more":false,"data":[{"t":"tok","amount":2,"id":"a"}]}`), "different"},
 		{"more pages", "list", ok(`{"object":"list","has_more":true,"data":[],"cursor":"c"}`), "the list goes on after 1 page"},
 		{"more pages, no cursor", "list", ok(`{"object":"list","has_more":true,"data":[]}`), "the answer has no `cursor`"},
 		{"HTML", "list", ok("<!DOCTYPE html><title>Log in</title>"), "answer is HTML, not JSON"},

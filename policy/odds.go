@@ -110,7 +110,7 @@ func fact(rec ledger.Record) (p float64, why string, known bool) {
 		return 1, "it landed", true
 	case o.State == ledger.Failed:
 		return 0, "it did not land", true
-	case o.State == ledger.Uncertain && (o.Verdict == ledger.Landed || o.Verdict == ledger.Duplicated || o.Verdict == ledger.Mismatch):
+	case o.State == ledger.Uncertain && (o.Verdict == ledger.Landed || o.Verdict == ledger.Twice || o.Verdict == ledger.Different):
 		return 1, "a check found it", true
 	}
 	return 0, "", false

@@ -68,14 +68,14 @@ func TestOddsByHistoryAndReads(t *testing.T) {
 		reads []ledger.Read
 		want  float64
 	}{
-		"too early":         {[]ledger.Read{read(-time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5},
-		"half way":          {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
-		"all the way":       {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
-		"once, by the best": {[]ledger.Read{read(15*time.Second, ledger.Inconclusive, ledger.CauseNone), read(15*time.Second, ledger.Inconclusive, ledger.CauseNone)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
-		"could not look":    {[]ledger.Read{read(time.Hour, ledger.Inconclusive, ledger.CauseNoAnswer)}, 0.5},
-		"blind":             {[]ledger.Read{read(time.Hour, ledger.Inconclusive, ledger.CauseBlind), read(time.Minute, ledger.Inconclusive, ledger.CauseNone)}, 0.5},
-		"blind before":      {[]ledger.Read{read(30*time.Second, ledger.Inconclusive, ledger.CauseNone), read(time.Second, ledger.Inconclusive, ledger.CauseBlind)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
-		"a control":         {[]ledger.Read{{Control: true, BeganAt: noon.Add(time.Hour), Verdict: ledger.Inconclusive, Cause: ledger.CauseNone}}, 0.5},
+		"too early":         {[]ledger.Read{read(-time.Second, ledger.CannotTell, ledger.CauseNone)}, 0.5},
+		"half way":          {[]ledger.Read{read(15*time.Second, ledger.CannotTell, ledger.CauseNone)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
+		"all the way":       {[]ledger.Read{read(30*time.Second, ledger.CannotTell, ledger.CauseNone)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
+		"once, by the best": {[]ledger.Read{read(15*time.Second, ledger.CannotTell, ledger.CauseNone), read(15*time.Second, ledger.CannotTell, ledger.CauseNone)}, 0.5 * 0.1 / (0.5*0.1 + 0.5)},
+		"could not look":    {[]ledger.Read{read(time.Hour, ledger.CannotTell, ledger.CauseNoAnswer)}, 0.5},
+		"blind":             {[]ledger.Read{read(time.Hour, ledger.CannotTell, ledger.CauseBlind), read(time.Minute, ledger.CannotTell, ledger.CauseNone)}, 0.5},
+		"blind before":      {[]ledger.Read{read(30*time.Second, ledger.CannotTell, ledger.CauseNone), read(time.Second, ledger.CannotTell, ledger.CauseBlind)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
+		"a control":         {[]ledger.Read{{Control: true, BeganAt: noon.Add(time.Hour), Verdict: ledger.CannotTell, Cause: ledger.CauseNone}}, 0.5},
 	} {
 		rec := doubt("proof")
 		rec.Reads = c.reads
@@ -149,7 +149,7 @@ func TestOddsFallWithTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rec := doubt("proof")
 		first := rapid.IntRange(-1000, 1000).Draw(t, "first")
-		rec.Reads = []ledger.Read{{BeganAt: noon.Add(time.Duration(first) * time.Second), Verdict: ledger.Inconclusive, Cause: ledger.CauseNone}}
+		rec.Reads = []ledger.Read{{BeganAt: noon.Add(time.Duration(first) * time.Second), Verdict: ledger.CannotTell, Cause: ledger.CauseNone}}
 		early := k.Odds(rec)
 		rec.Reads[0].BeganAt = rec.Reads[0].BeganAt.Add(time.Duration(rapid.IntRange(0, 1000).Draw(t, "later")) * time.Second)
 		late := k.Odds(rec)
@@ -188,7 +188,7 @@ func TestI6_SearchFromTheNewestAttemptProvesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		rec  ledger.Record
 		want bool
-	}{"one attempt": {doubt("proof"), true}, "the first in doubt": {twice(""), false}, "the first proven absent": {twice(ledger.ProvenAbsent), true}} {
+	}{"one attempt": {doubt("proof"), true}, "the first in doubt": {twice(""), false}, "the first not there": {twice(ledger.ProofNotThere), true}} {
 		at, ok := p.Kind("proof").ProofAt(c.rec)
 		need.That(t, ok == c.want, "%s: %v %v", name, at, ok)
 	}

@@ -249,8 +249,8 @@ type Found struct {
 // Effect is one candidate that may be the operation's effect.
 type Effect struct {
 	Receipt string
-	Same    bool            // it is what was asked for; otherwise a mismatch
-	Differs string          // how a mismatch differs, in one sentence; "" where that cannot be told
+	Same    bool            // it is what was asked for; otherwise it is different
+	Differs string          // how another one differs, in one sentence; "" where that cannot be told
 	Value   json.RawMessage // as the other side shows it; nil for a state
 	Answer  json.RawMessage // what the policy's `answer` makes of it; nil where it says nothing
 	Doubt   string          // why it settles nothing: it looks older, or is not finished; "" when it counts

@@ -15,13 +15,13 @@ import (
 )
 
 // Trial is the result of one read's answers: a verdict, its reason, and the advice
-// before it is settled. `absent` assumes that the positive control holds; what is found
+// before it is settled. `not_there` assumes that the positive control holds; what is found
 // assumes that the negative control holds and that no other operation has the same
 // name. Only the engine checks those.
 type Trial struct {
 	Found   Found
 	Verdict ledger.Verdict
-	Cause   ledger.Cause // why it is inconclusive
+	Cause   ledger.Cause // why it cannot tell
 	Reason  string       // one sentence
 	Advice  Advice
 	Steps   []Step // what every expression gave, page by page
@@ -36,7 +36,7 @@ func (k *Kind) Try(ctx context.Context, rec ledger.Record, now time.Time, answer
 	t := rehearser{k}.read(ctx, rec, now, answers)
 	switch t.word {
 	case "none", "cannot_tell":
-		t.Verdict = ledger.Inconclusive
+		t.Verdict = ledger.CannotTell
 	default:
 		t.Verdict = ledger.Verdict(t.word)
 	}
@@ -66,7 +66,7 @@ func (k rehearser) read(ctx context.Context, rec ledger.Record, now time.Time, a
 	}
 	j := Judge(k.Read.Identity(), f, k.Proof(rec))
 	t.word, t.Cause, t.Reason = string(j.Verdict), j.Cause, j.Reason
-	if j.Verdict == ledger.Inconclusive {
+	if j.Verdict == ledger.CannotTell {
 		if t.word = "cannot_tell"; j.Cause == ledger.CauseNone || j.Cause == ledger.CauseGone {
 			t.word = "none"
 		}
@@ -138,17 +138,17 @@ func (f Found) incomplete(pages int) string {
 // conclude brings a record to where a result leads, before it is settled.
 func conclude(rec *ledger.Record, got string, f Found, now time.Time) {
 	o := &rec.Operation
-	read := ledger.Read{BeganAt: now, EndedAt: now, Verdict: ledger.Inconclusive}
+	read := ledger.Read{BeganAt: now, EndedAt: now, Verdict: ledger.CannotTell}
 	switch got {
 	case "landed":
 		o.Verdict, o.Receipts = ledger.Landed, receiptsOf(f)
-	case "duplicated":
-		o.Verdict, o.Conflict, o.Receipts = ledger.Duplicated, ledger.Duplicate, receiptsOf(f)
-	case "mismatch":
-		o.Verdict, o.Conflict, o.Receipts = ledger.Mismatch, ledger.MismatchConflict, receiptsOf(f)
-	case "absent":
-		o.State, o.Verdict, read.Verdict = ledger.Failed, ledger.Absent, ledger.Absent
-		rec.Attempts[0].Proof = ledger.ProvenAbsent
+	case "twice":
+		o.Verdict, o.Conflict, o.Receipts = ledger.Twice, ledger.Duplicate, receiptsOf(f)
+	case "different":
+		o.Verdict, o.Conflict, o.Receipts = ledger.Different, ledger.DifferentConflict, receiptsOf(f)
+	case "not_there":
+		o.State, o.Verdict, read.Verdict = ledger.Failed, ledger.NotThere, ledger.NotThere
+		rec.Attempts[0].Proof = ledger.ProofNotThere
 	case "none":
 		read.Cause = ledger.CauseNone
 	case "committed":

@@ -50,7 +50,7 @@ type Proof struct {
 // Judgement is the verdict of one read.
 type Judgement struct {
 	Verdict ledger.Verdict
-	Cause   ledger.Cause // why it is inconclusive; or CauseGone
+	Cause   ledger.Cause // why it cannot tell; or CauseGone
 	Reason  string       // one sentence
 }
 
@@ -73,7 +73,7 @@ func Judge(by Identity, f Findings, p Proof) Judgement {
 	case n == 0:
 		return nothingFound(by, f, p)
 	case len(sure) >= 2:
-		j = Judgement{Verdict: ledger.Duplicated, Reason: fmt.Sprintf("%d matched; expected 1: %s", len(sure), Listed(sure))}
+		j = Judgement{Verdict: ledger.Twice, Reason: fmt.Sprintf("%d matched; expected 1: %s", len(sure), Listed(sure))}
 	case len(sure) < n:
 		return doubtful(f.Effects)
 	case by == ByState:
@@ -81,7 +81,7 @@ func Judge(by Identity, f Findings, p Proof) Judgement {
 	case !f.Effects[0].Same && rest != "":
 		return cannotTell(cause, "found one that differs, and there may be more: %s", rest)
 	case !f.Effects[0].Same:
-		j = Judgement{Verdict: ledger.Mismatch, Reason: "found one, but it is not what was asked: " + Listed(f.Effects) + colon(f.Effects[0].Differs)}
+		j = Judgement{Verdict: ledger.Different, Reason: "found one, but it is not what was asked: " + Listed(f.Effects) + colon(f.Effects[0].Differs)}
 	default:
 		j = Judgement{Verdict: ledger.Landed, Reason: "found " + Listed(f.Effects)}
 		if rest != "" {
@@ -108,7 +108,7 @@ func (p Proof) owned(effects []Effect) (ledger.Cause, string) {
 }
 
 func cannotTell(cause ledger.Cause, format string, args ...any) Judgement {
-	return Judgement{Verdict: ledger.Inconclusive, Cause: cause, Reason: fmt.Sprintf(format, args...)}
+	return Judgement{Verdict: ledger.CannotTell, Cause: cause, Reason: fmt.Sprintf(format, args...)}
 }
 
 // rest is why the read may not have shown everything.
@@ -191,9 +191,9 @@ func nothingFound(by Identity, f Findings, p Proof) Judgement {
 	}
 	shown := ", and it would have shown by " + onTheWall(p.At)
 	if p.Landed {
-		return Judgement{Verdict: ledger.Absent, Cause: ledger.CauseGone, Reason: "not there now" + shown}
+		return Judgement{Verdict: ledger.NotThere, Cause: ledger.CauseGone, Reason: "not there now" + shown}
 	}
-	return Judgement{Verdict: ledger.Absent, Reason: "none found" + shown}
+	return Judgement{Verdict: ledger.NotThere, Reason: "none found" + shown}
 }
 
 // onTheWall is a time by the local wall clock.

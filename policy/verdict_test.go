@@ -45,8 +45,8 @@ func TestJudge(t *testing.T) {
 	stale := func(f *Findings) { f.Stale = "answer came from a cache" }
 	unasked := func(f *Findings) { f.Trouble, f.Unasked = "environment variable KEY is not set", true }
 	const (
-		inconclusive = ledger.Inconclusive
-		token, name  = ByToken, ByName
+		cannotTell  = ledger.CannotTell
+		token, name = ByToken, ByName
 	)
 	for _, c := range []struct {
 		what  string
@@ -67,75 +67,75 @@ func TestJudge(t *testing.T) {
 		{"one, and the rest is cut", token, finding(shows(mine), trouble), holding(), ledger.Landed, "", "out of sight: downstream answered 503"},
 		{"one, and there are more pages", token, finding(shows(mine), incomplete), holding(), ledger.Landed, "", "out of sight: the list goes on"},
 		{"one, in an old answer", token, finding(shows(mine), stale), holding(), ledger.Landed, "", "out of sight: answer came from a cache"},
-		{"two", token, shows(mine, another), holding(), ledger.Duplicated, "", "2 matched; expected 1: r1, r2"},
-		{"two that differ", token, shows(differs, another), holding(), ledger.Duplicated, "", "2 matched"},
-		{"two and an older one", name, shows(mine, old, another), holding(), ledger.Duplicated, "", "2 matched; expected 1: r1, r2"},
-		{"two, and the rest is cut", token, finding(shows(mine, another), trouble), holding(), ledger.Duplicated, "", "2 matched"},
-		{"one that differs", token, shows(differs), holding(), ledger.Mismatch, "", "not what was asked: r1: amount is 2, expected 1"},
-		{"one that differs, and the rest is cut", token, finding(shows(differs), trouble), holding(), inconclusive, ledger.CauseNoAnswer, "there may be more"},
-		{"one that differs, and there are more pages", token, finding(shows(differs), incomplete), holding(), inconclusive, ledger.CauseIncomplete, "there may be more"},
-		{"one that differs, in an old answer", token, finding(shows(differs), stale), holding(), inconclusive, ledger.CauseStale, "there may be more"},
+		{"two", token, shows(mine, another), holding(), ledger.Twice, "", "2 matched; expected 1: r1, r2"},
+		{"two that differ", token, shows(differs, another), holding(), ledger.Twice, "", "2 matched"},
+		{"two and an older one", name, shows(mine, old, another), holding(), ledger.Twice, "", "2 matched; expected 1: r1, r2"},
+		{"two, and the rest is cut", token, finding(shows(mine, another), trouble), holding(), ledger.Twice, "", "2 matched"},
+		{"one that differs", token, shows(differs), holding(), ledger.Different, "", "not what was asked: r1: amount is 2, expected 1"},
+		{"one that differs, and the rest is cut", token, finding(shows(differs), trouble), holding(), cannotTell, ledger.CauseNoAnswer, "there may be more"},
+		{"one that differs, and there are more pages", token, finding(shows(differs), incomplete), holding(), cannotTell, ledger.CauseIncomplete, "there may be more"},
+		{"one that differs, in an old answer", token, finding(shows(differs), stale), holding(), cannotTell, ledger.CauseStale, "there may be more"},
 		// What may not be the operation's settles nothing.
-		{"an older one", name, shows(old), holding(), inconclusive, ledger.CauseOlder, "found r0, but it looks older"},
-		{"an unfinished one", token, shows(open), holding(), inconclusive, ledger.CauseUnfinished, "not finished"},
-		{"one and an older one", name, shows(mine, old), holding(), inconclusive, ledger.CauseOlder, "found r1, r0, but it looks older"},
-		{"one and an unfinished one", token, shows(open, another), holding(), inconclusive, ledger.CauseUnfinished, ""},
-		{"an older one, and the rest is cut", name, finding(shows(old), trouble), holding(), inconclusive, ledger.CauseOlder, ""},
+		{"an older one", name, shows(old), holding(), cannotTell, ledger.CauseOlder, "found r0, but it looks older"},
+		{"an unfinished one", token, shows(open), holding(), cannotTell, ledger.CauseUnfinished, "not finished"},
+		{"one and an older one", name, shows(mine, old), holding(), cannotTell, ledger.CauseOlder, "found r1, r0, but it looks older"},
+		{"one and an unfinished one", token, shows(open, another), holding(), cannotTell, ledger.CauseUnfinished, ""},
+		{"an older one, and the rest is cut", name, finding(shows(old), trouble), holding(), cannotTell, ledger.CauseOlder, ""},
 		{"another has the name", name, shows(mine), unlike(func(p *Proof) {
 			p.Shared = func([]Effect) (ledger.Cause, string) { return ledger.CauseShared, "op-2 has it" }
-		}), inconclusive, ledger.CauseShared, "found r1, but op-2 has it"},
+		}), cannotTell, ledger.CauseShared, "found r1, but op-2 has it"},
 		{"another has the name of two", name, shows(mine, another), unlike(func(p *Proof) {
 			p.Shared = func([]Effect) (ledger.Cause, string) { return ledger.CauseShared, "op-2 has it" }
-		}), inconclusive, ledger.CauseShared, "2 matched"},
-		{"an echo", token, shows(mine), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, "found r1, but because of it"},
-		{"an echo that differs", token, shows(differs), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, ""},
-		{"two echoes", token, shows(mine, another), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, ""},
-		{"perhaps an echo", ByAsking, shows(mine), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseUnchecked) }), inconclusive, ledger.CauseUnchecked, ""},
+		}), cannotTell, ledger.CauseShared, "2 matched"},
+		{"an echo", token, shows(mine), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), cannotTell, ledger.CauseEcho, "found r1, but because of it"},
+		{"an echo that differs", token, shows(differs), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), cannotTell, ledger.CauseEcho, ""},
+		{"two echoes", token, shows(mine, another), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), cannotTell, ledger.CauseEcho, ""},
+		{"perhaps an echo", ByAsking, shows(mine), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseUnchecked) }), cannotTell, ledger.CauseUnchecked, ""},
 		// A state is so, whichever write made it so, and not so is no proof.
 		{"it is so", ByState, shows(Effect{Same: true}), holding(), ledger.Landed, "", "whichever write made it so"},
-		{"it is always so", ByState, shows(Effect{Same: true}), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), inconclusive, ledger.CauseEcho, ""},
-		{"it is not so", ByState, shows(), holding(), inconclusive, ledger.CauseNotSo, "not so now"},
-		{"not known whether it is so", ByState, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, ""},
-		{"it was not so a while ago", ByState, finding(shows(), stale), holding(), inconclusive, ledger.CauseStale, ""},
+		{"it is always so", ByState, shows(Effect{Same: true}), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), cannotTell, ledger.CauseEcho, ""},
+		{"it is not so", ByState, shows(), holding(), cannotTell, ledger.CauseNotSo, "not so now"},
+		{"not known whether it is so", ByState, finding(shows(), trouble), holding(), cannotTell, ledger.CauseNoAnswer, ""},
+		{"it was not so a while ago", ByState, finding(shows(), stale), holding(), cannotTell, ledger.CauseStale, ""},
 		// Where nothing identifies it, it is evidence.
-		{"evidence", ByNothing, shows(mine), holding(), inconclusive, ledger.CauseUnidentified, "found r1, which may be it"},
-		{"evidence that differs", ByNothing, shows(differs), holding(), inconclusive, ledger.CauseUnidentified, ""},
-		{"much evidence", ByNothing, shows(mine, another), holding(), inconclusive, ledger.CauseUnidentified, "found 2 that may be it"},
-		{"evidence, and the rest is cut", ByNothing, finding(shows(mine), trouble), holding(), inconclusive, ledger.CauseUnidentified, ""},
-		{"no evidence", ByNothing, shows(), holding(), inconclusive, ledger.CauseNone, "this check does not show which operation"},
-		{"no evidence, and no answer", ByNothing, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, "downstream answered 503"},
-		{"no evidence, and not asked", ByNothing, finding(shows(), unasked), holding(), inconclusive, ledger.CauseNotAsked, "KEY"},
+		{"evidence", ByNothing, shows(mine), holding(), cannotTell, ledger.CauseUnidentified, "found r1, which may be it"},
+		{"evidence that differs", ByNothing, shows(differs), holding(), cannotTell, ledger.CauseUnidentified, ""},
+		{"much evidence", ByNothing, shows(mine, another), holding(), cannotTell, ledger.CauseUnidentified, "found 2 that may be it"},
+		{"evidence, and the rest is cut", ByNothing, finding(shows(mine), trouble), holding(), cannotTell, ledger.CauseUnidentified, ""},
+		{"no evidence", ByNothing, shows(), holding(), cannotTell, ledger.CauseNone, "this check does not show which operation"},
+		{"no evidence, and no answer", ByNothing, finding(shows(), trouble), holding(), cannotTell, ledger.CauseNoAnswer, "downstream answered 503"},
+		{"no evidence, and not asked", ByNothing, finding(shows(), unasked), holding(), cannotTell, ledger.CauseNotAsked, "KEY"},
 		// None is proven, never observed (I6).
-		{"none", token, shows(), holding(), ledger.Absent, "", "none found, and it would have shown"},
-		{"none, asked for", ByAsking, shows(), holding(), ledger.Absent, "", "none found"},
-		{"none, and strangers'", token, finding(shows(), func(f *Findings) { f.Others, f.Unmarked = 3, 2 }), holding(), ledger.Absent, "", "none found"},
-		{"none, though it was settled as landed", token, shows(), unlike(func(p *Proof) { p.Landed = true }), ledger.Absent, ledger.CauseGone, "not there now"},
-		{"none, by a search that shows strangers'", token, finding(shows(), func(f *Findings) { f.Others = 1 }), unlike(func(p *Proof) { p.Asked = true }), inconclusive, ledger.CauseIncomplete, "another (1)"},
-		{"none, by a search that shows what has no mark", token, finding(shows(), func(f *Findings) { f.Unmarked = 2 }), unlike(func(p *Proof) { p.Asked = true }), inconclusive, ledger.CauseIncomplete, "another (2)"},
-		{"none, by a search", token, shows(), unlike(func(p *Proof) { p.Asked = true }), ledger.Absent, "", ""},
-		{"none, and it was redirected", token, shows(), unlike(func(p *Proof) { p.Redirected = true }), inconclusive, ledger.CauseNone, "was redirected"},
+		{"none", token, shows(), holding(), ledger.NotThere, "", "none found, and it would have shown"},
+		{"none, asked for", ByAsking, shows(), holding(), ledger.NotThere, "", "none found"},
+		{"none, and strangers'", token, finding(shows(), func(f *Findings) { f.Others, f.Unmarked = 3, 2 }), holding(), ledger.NotThere, "", "none found"},
+		{"none, though it was settled as landed", token, shows(), unlike(func(p *Proof) { p.Landed = true }), ledger.NotThere, ledger.CauseGone, "not there now"},
+		{"none, by a search that shows strangers'", token, finding(shows(), func(f *Findings) { f.Others = 1 }), unlike(func(p *Proof) { p.Asked = true }), cannotTell, ledger.CauseIncomplete, "another (1)"},
+		{"none, by a search that shows what has no mark", token, finding(shows(), func(f *Findings) { f.Unmarked = 2 }), unlike(func(p *Proof) { p.Asked = true }), cannotTell, ledger.CauseIncomplete, "another (2)"},
+		{"none, by a search", token, shows(), unlike(func(p *Proof) { p.Asked = true }), ledger.NotThere, "", ""},
+		{"none, and it was redirected", token, shows(), unlike(func(p *Proof) { p.Redirected = true }), cannotTell, ledger.CauseNone, "was redirected"},
 		{"one, and it was redirected", token, shows(mine), unlike(func(p *Proof) { p.Redirected = true }), ledger.Landed, "", "found r1"},
-		{"none, by name", name, shows(), holding(), inconclusive, ledger.CauseNone, "looks for a name"},
-		{"no answer", token, finding(shows(), trouble), holding(), inconclusive, ledger.CauseNoAnswer, "downstream answered 503"},
-		{"not asked", token, finding(shows(), unasked), holding(), inconclusive, ledger.CauseNotAsked, "KEY"},
-		{"none, in an old answer", token, finding(shows(), stale), holding(), inconclusive, ledger.CauseStale, "cache"},
-		{"none on these pages", token, finding(shows(), incomplete), holding(), inconclusive, ledger.CauseIncomplete, "goes on"},
-		{"none, and it was said to have landed", token, shows(), unlike(func(p *Proof) { p.SaidLanded = "its own answer said so" }), inconclusive, ledger.CauseGone, "its own answer said so"},
-		{"none, and a process may still write", token, shows(), unlike(func(p *Proof) { p.Running = "process 7 on host h is there" }), inconclusive, ledger.CauseRunning, "process 7"},
+		{"none, by name", name, shows(), holding(), cannotTell, ledger.CauseNone, "looks for a name"},
+		{"no answer", token, finding(shows(), trouble), holding(), cannotTell, ledger.CauseNoAnswer, "downstream answered 503"},
+		{"not asked", token, finding(shows(), unasked), holding(), cannotTell, ledger.CauseNotAsked, "KEY"},
+		{"none, in an old answer", token, finding(shows(), stale), holding(), cannotTell, ledger.CauseStale, "cache"},
+		{"none on these pages", token, finding(shows(), incomplete), holding(), cannotTell, ledger.CauseIncomplete, "goes on"},
+		{"none, and it was said to have landed", token, shows(), unlike(func(p *Proof) { p.SaidLanded = "its own answer said so" }), cannotTell, ledger.CauseGone, "its own answer said so"},
+		{"none, and a process may still write", token, shows(), unlike(func(p *Proof) { p.Running = "process 7 on host h is there" }), cannotTell, ledger.CauseRunning, "process 7"},
 		{"one, and a process may still write", token, shows(mine), unlike(func(p *Proof) { p.Running = "process 7" }), ledger.Landed, "", "found r1"},
-		{"none, and its token was perhaps not sent", token, shows(), unlike(func(p *Proof) { p.TokenKnown = false }), inconclusive, ledger.CauseNone, "not known to have been sent"},
-		{"none, without a bound", token, shows(), unlike(func(p *Proof) { p.Bounded, p.Provable = false, false }), inconclusive, ledger.CauseNone, "states no bound"},
-		{"none, of which there is no proof", token, shows(), unlike(func(p *Proof) { p.Provable = false }), inconclusive, ledger.CauseNone, "what would be needed"},
-		{"none, too early", token, shows(), unlike(func(p *Proof) { p.At = noon.Add(time.Minute) }), inconclusive, ledger.CauseNone, "proof possible in 1m00s"},
-		{"none, begun just then", token, shows(), unlike(func(p *Proof) { p.At = noon }), inconclusive, ledger.CauseNone, "proof possible in 1 s"},
-		{"none, begun just then, as the ledger keeps it", token, finding(shows(), func(f *Findings) { f.Began = noon.Add(time.Microsecond) }), unlike(func(p *Proof) { p.At = noon }), inconclusive, ledger.CauseNone, "too early"},
-		{"none, just after", token, finding(shows(), func(f *Findings) { f.Began = noon.Add(time.Millisecond) }), unlike(func(p *Proof) { p.At = noon }), ledger.Absent, "", ""},
-		{"none, too late", token, shows(), unlike(func(p *Proof) { p.Visible = noon }), inconclusive, ledger.CauseNone, "too late"},
-		{"none, ended too late", token, shows(), unlike(func(p *Proof) { p.Visible = noon.Add(time.Second) }), inconclusive, ledger.CauseNone, "too late"},
-		{"none, in time", token, shows(), unlike(func(p *Proof) { p.Visible = noon.Add(time.Second + 1) }), ledger.Absent, "", ""},
-		{"none, by a blind check", token, shows(), unlike(func(p *Proof) { p.Positive = fails(ledger.CauseBlind) }), inconclusive, ledger.CauseBlind, "may be blind: because of it"},
-		{"none, by a check that was not tried", token, shows(), unlike(func(p *Proof) { p.Positive = fails(ledger.CauseUnchecked) }), inconclusive, ledger.CauseUnchecked, "none found, but because of it"},
-		{"none, and the negative control does not matter", token, shows(), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), ledger.Absent, "", ""},
+		{"none, and its token was perhaps not sent", token, shows(), unlike(func(p *Proof) { p.TokenKnown = false }), cannotTell, ledger.CauseNone, "not known to have been sent"},
+		{"none, without a bound", token, shows(), unlike(func(p *Proof) { p.Bounded, p.Provable = false, false }), cannotTell, ledger.CauseNone, "states no bound"},
+		{"none, of which there is no proof", token, shows(), unlike(func(p *Proof) { p.Provable = false }), cannotTell, ledger.CauseNone, "what would be needed"},
+		{"none, too early", token, shows(), unlike(func(p *Proof) { p.At = noon.Add(time.Minute) }), cannotTell, ledger.CauseNone, "proof possible in 1m00s"},
+		{"none, begun just then", token, shows(), unlike(func(p *Proof) { p.At = noon }), cannotTell, ledger.CauseNone, "proof possible in 1 s"},
+		{"none, begun just then, as the ledger keeps it", token, finding(shows(), func(f *Findings) { f.Began = noon.Add(time.Microsecond) }), unlike(func(p *Proof) { p.At = noon }), cannotTell, ledger.CauseNone, "too early"},
+		{"none, just after", token, finding(shows(), func(f *Findings) { f.Began = noon.Add(time.Millisecond) }), unlike(func(p *Proof) { p.At = noon }), ledger.NotThere, "", ""},
+		{"none, too late", token, shows(), unlike(func(p *Proof) { p.Visible = noon }), cannotTell, ledger.CauseNone, "too late"},
+		{"none, ended too late", token, shows(), unlike(func(p *Proof) { p.Visible = noon.Add(time.Second) }), cannotTell, ledger.CauseNone, "too late"},
+		{"none, in time", token, shows(), unlike(func(p *Proof) { p.Visible = noon.Add(time.Second + 1) }), ledger.NotThere, "", ""},
+		{"none, by a blind check", token, shows(), unlike(func(p *Proof) { p.Positive = fails(ledger.CauseBlind) }), cannotTell, ledger.CauseBlind, "may be blind: because of it"},
+		{"none, by a check that was not tried", token, shows(), unlike(func(p *Proof) { p.Positive = fails(ledger.CauseUnchecked) }), cannotTell, ledger.CauseUnchecked, "none found, but because of it"},
+		{"none, and the negative control does not matter", token, shows(), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), ledger.NotThere, "", ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			got := Judge(c.by, c.f, c.p)
@@ -210,19 +210,19 @@ func TestI6_JudgeSettlesOnlyByTheRules(t *testing.T) {
 		j := Judge(by, f, p)
 		shown := f.Trouble == "" && f.Incomplete == "" && f.Stale == ""
 		switch j.Verdict {
-		case ledger.Absent:
+		case ledger.NotThere:
 			if len(f.Effects) > 0 || !shown || by != ByToken && by != ByAsking || !p.TokenKnown || !p.Provable || p.SaidLanded != "" || p.Running != "" || positive != "" ||
 				!f.Began.After(p.At) || !f.Ended.Before(p.Visible) || (j.Cause == ledger.CauseGone) != p.Landed || j.Cause != "" && j.Cause != ledger.CauseGone {
-				t.Fatalf("absent: %+v", j)
+				t.Fatalf("none: %+v", j)
 			}
-		case ledger.Landed, ledger.Mismatch, ledger.Duplicated:
-			if by == ByNothing || negative != "" || shared != "" || sure == 0 || j.Cause != "" || (j.Verdict == ledger.Duplicated) != (sure > 1) || sure == 1 && doubtful > 0 {
+		case ledger.Landed, ledger.Different, ledger.Twice:
+			if by == ByNothing || negative != "" || shared != "" || sure == 0 || j.Cause != "" || (j.Verdict == ledger.Twice) != (sure > 1) || sure == 1 && doubtful > 0 {
 				t.Fatalf("%+v", j)
 			}
-			if j.Verdict == ledger.Mismatch && !shown || j.Verdict == ledger.Landed && by != ByState && !f.Effects[0].Same {
+			if j.Verdict == ledger.Different && !shown || j.Verdict == ledger.Landed && by != ByState && !f.Effects[0].Same {
 				t.Fatalf("%+v", j)
 			}
-		case ledger.Inconclusive:
+		case ledger.CannotTell:
 			need.Must(t, j.Cause != "", "no cause: %+v", j)
 			if !shown && len(f.Effects) == 0 && (j.Cause == ledger.CauseNone || j.Cause == ledger.CauseBlind || j.Cause == ledger.CauseGone) {
 				t.Fatalf("what was not seen is called none: %+v", j)

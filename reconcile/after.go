@@ -126,8 +126,8 @@ func (e *Engine) heard(ctx context.Context, ev ledger.Event) news {
 
 // news is what an event tells.
 type news struct {
-	committed, replayed, duplicated bool
-	again                           bool // a further attempt committed
+	committed, replayed, twice bool
+	again                      bool // a further attempt committed
 }
 
 func told(ev ledger.Event) news {
@@ -146,13 +146,13 @@ func told(ev ledger.Event) news {
 		return news{committed: committed, again: committed && d.N > 1 && ev.To == ledger.Committed,
 			replayed: committed && d.Already}
 	case "read":
-		return news{duplicated: d.Verdict == ledger.Duplicated}
+		return news{twice: d.Verdict == ledger.Twice}
 	}
 	return news{}
 }
 
 func (n news) count(c *Counters) {
-	for counter, happened := range map[*uint64]bool{&c.Committed: n.committed, &c.Replayed: n.replayed, &c.Duplicated: n.duplicated} {
+	for counter, happened := range map[*uint64]bool{&c.Committed: n.committed, &c.Replayed: n.replayed, &c.Twice: n.twice} {
 		if happened {
 			*counter++
 		}

@@ -31,7 +31,7 @@ func TestI6_AnEchoThatBeginsAfterTheControlSettlesNothing(t *testing.T) {
 	lost := w.doubt("pay", 2)
 	echoes = true
 	s, err = w.engine.Once(w.ctx, nil)
-	need.That(t, err == nil && s.Landed == 0 && s.Mismatched == 0, "%+v %v", s, err)
+	need.That(t, err == nil && s.Landed == 0 && s.Different == 0, "%+v %v", s, err)
 	if rec, err := w.store.Read(w.ctx, ledger.Locator{ID: lost.ID}); err != nil || rec.State() != ledger.Uncertain || rec.Operation.Verdict != "" {
 		t.Errorf("%s %q %v", rec.State(), rec.Operation.Verdict, err)
 	}

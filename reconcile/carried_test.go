@@ -65,7 +65,7 @@ func TestI6_EnvironmentIsNotSent(t *testing.T) {
 			need.OK(t, os.WriteFile(script, []byte("#!/bin/sh\nkill -9 $$\n"), 0o700))
 			b := w.beginAs("wrapped", nil, &ledger.Command{Argv: []string{script, argument}})
 			o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.NeverSent, Status: -1})
-			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof})
 			need.Must(t, err == nil && res.Operation.State == ledger.Uncertain, "%+v %v", res, err)
 			carries := strings.Contains(argument, "{{")
 			need.That(t, res.Attempt.TokenSent == carries && res.Attempt.KeyWorks == carries,

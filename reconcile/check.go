@@ -123,7 +123,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	p := e.proof(ctx, k, rec, held, f, c.eager)
 	j := policy.Judge(k.Read.Identity(), f.Findings, p)
 	effects := f.Effects
-	if j.Verdict != ledger.Inconclusive { // an effect that may be another's gives no receipt
+	if j.Verdict != ledger.CannotTell { // an effect that may be another's gives no receipt
 		effects = f.Sure()
 	}
 	read := ledger.Read{
@@ -141,7 +141,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	case e.policy().Digest() != held.digest: // its rules are those of before
 		unsettled = errOtherPolicy
 	}
-	if unsettled != nil && read.Verdict != ledger.Inconclusive {
+	if unsettled != nil && read.Verdict != ledger.CannotTell {
 		read.Reason += "; not settled: " + unsettled.Error()
 	}
 	result := ReadResult{Read: read, Operation: rec.Operation}

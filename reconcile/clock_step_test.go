@@ -19,7 +19,7 @@ func TestI6_AControlFromBeforeTheClockWasSetBackProvesNothing(t *testing.T) {
 	o := w.doubt("pay", 420)
 	w.pass(pastProof)
 	res := w.read(o.ID)
-	need.Must(t, res.Read.Verdict == ledger.Absent, "%v", res.Read.Reason)
+	need.Must(t, res.Read.Verdict == ledger.NotThere, "%v", res.Read.Reason)
 	w.later(-6 * pastProof)
 	again := w.doubt("pay", 421)
 	w.pass(pastProof)

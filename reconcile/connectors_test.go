@@ -128,7 +128,7 @@ func TestDatabasesAndMCPServers(t *testing.T) {
 				return w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassEOF, Status: -1})
 			}
 			landed, not, twice, other := doubt(420), doubt(), doubt(420, 420), doubt(99)
-			if r := w.read(not.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too early: proof possible in ") {
+			if r := w.read(not.ID); r.Read.Verdict != ledger.CannotTell || !strings.Contains(r.Read.Reason, "too early: proof possible in ") {
 				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
 			}
 			w.pass(pastProof)
@@ -136,7 +136,7 @@ func TestDatabasesAndMCPServers(t *testing.T) {
 				o       ledger.Operation
 				verdict ledger.Verdict
 				state   ledger.State
-			}{{landed, ledger.Landed, ledger.Committed}, {not, ledger.Absent, ledger.Failed}, {twice, ledger.Duplicated, ledger.Committed}, {other, ledger.Mismatch, ledger.Uncertain}} {
+			}{{landed, ledger.Landed, ledger.Committed}, {not, ledger.NotThere, ledger.Failed}, {twice, ledger.Twice, ledger.Committed}, {other, ledger.Different, ledger.Uncertain}} {
 				r := w.read(tc.o.ID)
 				need.That(t, r.Read.Verdict == tc.verdict && r.Operation.State == tc.state,
 					"%s (%s), %s; want %s, %s", r.Read.Verdict, r.Read.Reason, r.Operation.State, tc.verdict, tc.state)
@@ -146,7 +146,7 @@ func TestDatabasesAndMCPServers(t *testing.T) {
 			not = w.get(not.ID).Operation
 			plan, err := w.engine.Plan(w.ctx, not.ID)
 			need.Must(t, err == nil && plan.Refused == nil && plan.WillSend != "", "%+v %v", plan, err)
-			res, err := w.retry(RetryRequest{ID: not.ID, Version: not.Version, Basis: ledger.BasisAbsent})
+			res, err := w.retry(RetryRequest{ID: not.ID, Version: not.Version, Basis: ledger.BasisProof})
 			if kind == "book" {
 				need.That(t, err == nil && res.Did == DidGrant, "%+v %v", res, err)
 				return
@@ -159,5 +159,5 @@ func TestDatabasesAndMCPServers(t *testing.T) {
 	w.engine.Close()
 	o := w.doubt("book", 1)
 	r := w.read(o.ID).Read
-	need.That(t, r.Verdict == ledger.Inconclusive, "after closing: %s: %s", r.Verdict, r.Reason)
+	need.That(t, r.Verdict == ledger.CannotTell, "after closing: %s: %s", r.Verdict, r.Reason)
 }

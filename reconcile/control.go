@@ -180,7 +180,7 @@ func (e *reader) tryPositive(ctx context.Context, k *policy.Kind, rec ledger.Rec
 	}
 	r := ledger.Read{
 		ID: ledger.NewID(), OperationID: rec.Operation.ID, Control: true, BeganAt: f.Began, EndedAt: f.Ended,
-		Verdict: ledger.Inconclusive, Found: len(f.Effects), Receipts: receipts(f.Effects),
+		Verdict: ledger.CannotTell, Found: len(f.Effects), Receipts: receipts(f.Effects),
 		Evidence: f.evidence.json(), Digest: digest, Actor: e.checker().Name,
 	}
 	switch {

@@ -16,9 +16,9 @@ type Counters struct {
 	// program sent them; Replayed those among them whose answer said that it was there
 	// already.
 	Committed, Replayed uint64
-	// Duplicated counts the operations that reads found to have landed more than
+	// Twice counts the operations that reads found to have landed more than
 	// once, by whomever they were made.
-	Duplicated uint64
+	Twice uint64
 	// Doubts are how long operations were in doubt that left it, by the kind as the
 	// policy names it; "" for those that it does not name.
 	Doubts map[string]Doubt

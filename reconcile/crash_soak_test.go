@@ -128,6 +128,6 @@ func sends(text string) {
 	if err != nil {
 		panic(err)
 	}
-	res, err := e.Retry(context.Background(), RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Showing: p.Showing, Actor: maya})
+	res, err := e.Retry(context.Background(), RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Showing: p.Showing, Actor: maya})
 	fmt.Println("did", res.Did, "outcome", res.Attempt.Outcome, res.Attempt.Proof, "err", err)
 }

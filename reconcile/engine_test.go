@@ -52,7 +52,7 @@ func TestOnce(t *testing.T) {
 		told++
 		need.That(t, p.Done == told && p.Total >= p.Done, "progress %d of %d, told %d", p.Done, p.Total, told)
 	})
-	need.That(t, err == nil && s.Expired == 1 && s.Reads == 21 && s.Landed == 10 && s.Absent == 11 && s.Errors == 0 && told == 21, "%+v told %d, %v", s, told, err)
+	need.That(t, err == nil && s.Expired == 1 && s.Reads == 21 && s.Landed == 10 && s.NotThere == 11 && s.Errors == 0 && told == 21, "%+v told %d, %v", s, told, err)
 	need.Equal(t, w.get(crashed.Operation.ID).Operation.State, ledger.Failed, "crashed")
 	need.Equal(t, need.Get(w.engine.Once(w.ctx, nil))(t).Reads, 0, "again")
 }
@@ -184,7 +184,7 @@ func TestBreakerOpensAndProbes(t *testing.T) {
 		page, _ := w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now(), Limit: 1})
 		eventually(t, "a check is refused, unless it is the probe", func() bool {
 			res, err := w.engine.ReadNow(w.ctx, page.Rows[0].ID)
-			need.That(t, err == nil && res.Read.Verdict == ledger.Inconclusive, "%+v %v", res.Read, err)
+			need.That(t, err == nil && res.Read.Verdict == ledger.CannotTell, "%+v %v", res.Read, err)
 			return strings.Contains(res.Read.Reason, "pay is down")
 		})
 		down.Store(false)
@@ -264,7 +264,7 @@ func TestOtherPolicyOnlyLooks(t *testing.T) {
 	eventually(t, "the first is at work again", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
 	w.pass(11 * time.Second) // theirs could prove it, ours not yet
 	res, err := once.ReadNow(w.ctx, o.ID)
-	if err != nil || res.Read.Verdict != ledger.Absent || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "another policy") {
+	if err != nil || res.Read.Verdict != ledger.NotThere || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "another policy") {
 		t.Errorf("%s (%s), %s, %v", res.Read.Verdict, res.Read.Reason, res.Operation.State, err)
 	}
 	leave()

@@ -50,7 +50,7 @@ func TestI6_EverySignOfACacheIsHeeded(t *testing.T) {
 				return true
 			}
 			r := w.read(o.ID)
-			if r.Read.Verdict != ledger.Inconclusive || r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "cache") {
+			if r.Read.Verdict != ledger.CannotTell || r.Operation.State != ledger.Uncertain || !strings.Contains(r.Read.Reason, "cache") {
 				t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
 			}
 		})
@@ -70,7 +70,7 @@ func TestFreshAnswersStayFresh(t *testing.T) {
 		return false
 	}
 	r := w.read(o.ID)
-	need.That(t, r.Read.Verdict == ledger.Absent, "%s: %s", r.Read.Verdict, r.Read.Reason)
+	need.That(t, r.Read.Verdict == ledger.NotThere, "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // A control that a cache answered shows what the check could find once.
@@ -89,7 +89,7 @@ func TestI6_ControlFromACacheProvesNothing(t *testing.T) {
 		return false
 	}
 	r := w.read(o.ID)
-	need.That(t, r.Read.Verdict == ledger.Inconclusive && strings.Contains(r.Read.Reason, "cache"), "%s: %s", r.Read.Verdict, r.Read.Reason)
+	need.That(t, r.Read.Verdict == ledger.CannotTell && strings.Contains(r.Read.Reason, "cache"), "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // A check made with one credential is not vouched for by a control made with
@@ -113,7 +113,7 @@ func TestI6_CredentialsExchangedBetweenReadAndControl(t *testing.T) {
 		return true
 	}
 	r := w.read(o.ID)
-	need.That(t, r.Read.Verdict == ledger.Inconclusive && r.Operation.State == ledger.Uncertain && strings.Contains(r.Read.Reason, "changed"), "%s: %s", r.Read.Verdict, r.Read.Reason)
+	need.That(t, r.Read.Verdict == ledger.CannotTell && r.Operation.State == ledger.Uncertain && strings.Contains(r.Read.Reason, "changed"), "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // Only a mark that is compared with the token looks for it: a name, a state or
@@ -134,7 +134,7 @@ func TestI6_WhatDoesNotLookForTheTokenProvesNothing(t *testing.T) {
 			o := w.doubt("pay", 419, 421) // it landed, and its amount was changed on the way
 			w.pass(pastProof)
 			r := w.read(o.ID)
-			need.That(t, r.Read.Verdict == ledger.Inconclusive && r.Operation.State == ledger.Uncertain, "%s: %s", r.Read.Verdict, r.Read.Reason)
+			need.That(t, r.Read.Verdict == ledger.CannotTell && r.Operation.State == ledger.Uncertain, "%s: %s", r.Read.Verdict, r.Read.Reason)
 		})
 	}
 }
@@ -156,5 +156,5 @@ func TestI6_ReadThatOutlastsVisibleFor(t *testing.T) {
 		return false
 	}
 	r := w.read(o.ID)
-	need.That(t, r.Read.Verdict == ledger.Inconclusive && strings.Contains(r.Read.Reason, "too late"), "%s: %s", r.Read.Verdict, r.Read.Reason)
+	need.That(t, r.Read.Verdict == ledger.CannotTell && strings.Contains(r.Read.Reason, "too late"), "%s: %s", r.Read.Verdict, r.Read.Reason)
 }

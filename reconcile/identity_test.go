@@ -161,8 +161,8 @@ func TestI6_NothingForeignSettlesAnything(t *testing.T) {
 		verdict ledger.Verdict
 		cause   ledger.Cause
 	}
-	landed, none := want{verdict: ledger.Landed}, want{ledger.Inconclusive, ledger.CauseNone}
-	unsure := func(c ledger.Cause) want { return want{ledger.Inconclusive, c} }
+	landed, none := want{verdict: ledger.Landed}, want{ledger.CannotTell, ledger.CauseNone}
+	unsure := func(c ledger.Cause) want { return want{ledger.CannotTell, c} }
 	others := unsure(ledger.CauseIncomplete) // asked for the token, it shows what has another
 	for _, situation := range []struct {
 		name    string

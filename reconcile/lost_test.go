@@ -54,7 +54,7 @@ func TestI9_ARetryThatTheLedgerHasLost(t *testing.T) {
 		s.apply(c)
 		rw.WriteHeader(http.StatusCreated)
 	}
-	res := need.Get(w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}))(t)
+	res := need.Get(w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof}))(t)
 	need.Equal(t, res.Operation.State, ledger.Committed)
 	rec := w.get(res.Operation.ID)
 	need.That(t, rec.Operation.ID != o.ID && len(rec.Attempts) == 1 && rec.Attempts[0].ID == res.Attempt.ID && rec.Attempts[0].Outcome == ledger.OutcomeCommitted, "%+v", rec.Attempts)
@@ -84,7 +84,7 @@ func (s *broken) Change(ctx context.Context, at ledger.Locator, id string, rule 
 func TestI2_AnotherDriversSendIsNotCalledNeverSent(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
-	q := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, ChangeID: ledger.NewID(), Actor: maya})
+	q := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, ChangeID: ledger.NewID(), Actor: maya})
 	posted, heard, sent := make(chan bool), make(chan bool), make(chan RetryResult, 1)
 	w.side.onPost = func(s *side, rw http.ResponseWriter, _ *http.Request, c charge) {
 		s.apply(c)

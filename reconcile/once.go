@@ -10,10 +10,10 @@ import (
 
 // Summary is what one pass of Once did.
 type Summary struct {
-	Expired, Reads                                       int
-	Landed, Absent, Duplicated, Mismatched, Inconclusive int
-	Skipped                                              int // put off, held by another engine, or moved meanwhile
-	Errors                                               int
+	Expired, Reads                                 int
+	Landed, NotThere, Twice, Different, CannotTell int
+	Skipped                                        int // put off, held by another engine, or moved meanwhile
+	Errors                                         int
 }
 
 func (s *Summary) count(r ledger.Read) {
@@ -25,14 +25,14 @@ func (s *Summary) count(r ledger.Read) {
 	switch r.Verdict {
 	case ledger.Landed:
 		s.Landed++
-	case ledger.Absent:
-		s.Absent++
-	case ledger.Duplicated:
-		s.Duplicated++
-	case ledger.Mismatch:
-		s.Mismatched++
+	case ledger.NotThere:
+		s.NotThere++
+	case ledger.Twice:
+		s.Twice++
+	case ledger.Different:
+		s.Different++
 	default:
-		s.Inconclusive++
+		s.CannotTell++
 	}
 }
 

@@ -50,7 +50,7 @@ func TestI5_I7_APolicyThatChangesDuringTheCheckBeforeSending(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, payPolicy)
 			o := w.proven("pay")
-			q := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+			q := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya})
 			w.editedWhile(c.old, c.new)
 			_, err := w.engine.Retry(w.ctx, q)
 			need.Equal(t, w.side.posted(), c.sent)

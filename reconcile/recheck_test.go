@@ -35,7 +35,7 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 		{"confirmed, and there", ledger.VerbConfirm, []int{420}, ledger.NoConflict, nil},
 		{"confirmed, and not there", ledger.VerbConfirm, nil, ledger.Contradiction, []string{"recorded as landed by maya (by hand)", "found nothing"}},
 		{"confirmed, and there twice", ledger.VerbConfirm, []int{420, 420}, ledger.Duplicate, []string{"ch_2, ch_3"}},
-		{"confirmed, and something else", ledger.VerbConfirm, []int{99}, ledger.MismatchConflict, []string{"not what was asked"}},
+		{"confirmed, and something else", ledger.VerbConfirm, []int{99}, ledger.DifferentConflict, []string{"not what was asked"}},
 		{"denied, and not there", ledger.VerbDeny, nil, ledger.NoConflict, nil},
 		{"denied, and there", ledger.VerbDeny, []int{420}, ledger.Contradiction, []string{"recorded as failed by maya (by hand)", "found it"}},
 		{"abandoned, and there", ledger.VerbAbandon, []int{420}, ledger.Contradiction, []string{"recorded as abandoned by maya", "found it"}},
@@ -75,7 +75,7 @@ func TestADenialThatIsProven(t *testing.T) {
 	w.once()
 	rec := w.get(o.ID)
 	basis, _, _ := w.inForce().Kind("pay").AllowedBasis(rec, w.now())
-	if rec.Attempts[0].Proof != ledger.ProvenAbsent || basis != ledger.BasisAbsent || rec.Operation.State != ledger.Failed {
+	if rec.Attempts[0].Proof != ledger.ProofNotThere || basis != ledger.BasisProof || rec.Operation.State != ledger.Failed {
 		t.Errorf("proof %q, basis %s, %s", rec.Attempts[0].Proof, basis, rec.Operation.State)
 	}
 }
@@ -103,7 +103,7 @@ func TestI9_AnAnswerIsNotContradictedByAnEmptyList(t *testing.T) {
 	o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_99"})
 	w.pass(pastProof)
 	res := w.read(o.ID)
-	if res.Read.Verdict != ledger.Inconclusive || res.Operation.Conflict != ledger.NoConflict || !strings.Contains(res.Read.Reason, "not there now") {
+	if res.Read.Verdict != ledger.CannotTell || res.Operation.Conflict != ledger.NoConflict || !strings.Contains(res.Read.Reason, "not there now") {
 		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
 	}
 }
@@ -124,7 +124,7 @@ func TestI9_ASecondReceiptIsASecondEffect(t *testing.T) {
 func TestI9_APipelinesRetryIsLookedAt(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "    resend: here\n", "", 1))
 	o := w.proven("pay")
-	need.Get(w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent}))(t)
+	need.Get(w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof}))(t)
 	begun, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: "unused", AttemptID: ledger.NewID(), Kind: "pay", Key: o.Key,
 		Fingerprint: o.Fingerprint, Input: o.Input, TokenSent: true, Deadline: time.Minute, Actor: pipeline})
 	need.Must(t, err == nil && begun.Answer == ledger.AnswerBegun, "%+v %v", begun, err)
@@ -140,7 +140,7 @@ func TestI9_APipelinesRetryIsLookedAt(t *testing.T) {
 func TestI9_TheSecondLookFindsWhatTheFirstCouldNot(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
-	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof})
 	need.Must(t, err == nil && res.Operation.Conflict == ledger.NoConflict, "%+v %v", res, err)
 	w.side.apply(charge{Ref: o.Token, Amount: 420})
 	w.pass(time.Minute)

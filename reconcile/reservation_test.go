@@ -108,7 +108,7 @@ func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
 				}
 			}
 		})
-		res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})
+		res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya, Reason: "again"})
 		need.Must(t, err == nil && res.Did == DidSend, "%s %v", res.Did, err)
 		all.Wait()
 		need.Must(t, len(a.at) >= 10, "%d requests", len(a.at))
@@ -132,8 +132,8 @@ func TestNothingIsReadWithoutAReservation(t *testing.T) {
 	e := New(Options{Store: unreserved{within{w.store}}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	defer e.Close()
 	checked, err := e.ReadNow(w.ctx, doubt.ID)
-	need.That(t, err == nil && checked.Read.Verdict == ledger.Inconclusive && checked.Operation.State == ledger.Uncertain, "%+v %v", checked.Read, err)
-	if _, err := e.Retry(w.ctx, w.shown(e, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya, Reason: "again"})); err == nil {
+	need.That(t, err == nil && checked.Read.Verdict == ledger.CannotTell && checked.Operation.State == ledger.Uncertain, "%+v %v", checked.Read, err)
+	if _, err := e.Retry(w.ctx, w.shown(e, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya, Reason: "again"})); err == nil {
 		t.Error("it was sent")
 	}
 	if _, posts, lists := w.side.count(); posts != 0 || lists != before {

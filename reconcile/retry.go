@@ -220,7 +220,7 @@ func (e *reader) digest(ctx context.Context) policy.Digest {
 
 // stronger reports whether a basis claims more than another.
 func stronger(claimed, have ledger.Basis) bool {
-	order := map[ledger.Basis]int{ledger.BasisRiskAccepted: 1, ledger.BasisKeySafe: 2, ledger.BasisAbsent: 3}
+	order := map[ledger.Basis]int{ledger.BasisRiskAccepted: 1, ledger.BasisKeySafe: 2, ledger.BasisProof: 3}
 	return order[claimed] > order[have]
 }
 
@@ -265,10 +265,10 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 	a.read = checked.Read
 	result = RetryResult{Operation: checked.Operation, Read: checked.Read}
 	switch checked.Read.Verdict {
-	case ledger.Landed, ledger.Duplicated:
+	case ledger.Landed, ledger.Twice:
 		result.Did, result.Why = DidLand, "a check just made "+checked.Read.Reason
 		return result, true, nil
-	case ledger.Mismatch:
+	case ledger.Different:
 		return result, false, refuse("conflict", "a check just made "+checked.Read.Reason, "look at it")
 	}
 	// The read may have moved the operation itself, and only it: what it proved
@@ -277,7 +277,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 		return result, false, err
 	}
 	if now := a.rec.Operation; now.Version != before.Version {
-		if checked.Read.Verdict != ledger.Absent || a.q.Version != before.Version || now.Version != before.Version+1 {
+		if checked.Read.Verdict != ledger.NotThere || a.q.Version != before.Version || now.Version != before.Version+1 {
 			return result, false, &ledger.MovedError{ID: now.ID, Verb: "retry", Seen: a.q.Version, Version: now.Version,
 				State: now.State, Actor: now.Actor, Reason: now.Reason, At: now.UpdatedAt}
 		}

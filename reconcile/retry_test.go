@@ -16,7 +16,7 @@ import (
 	"indoubt/ledger/outcome"
 )
 
-// proven is an operation that a check has proven absent.
+// proven is an operation that a check calls not there.
 func (w *world) proven(kind string) ledger.Operation {
 	w.Helper()
 	w.known(kind)
@@ -58,7 +58,7 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 	o := w.proven("pay")
 	plan, err := w.engine.Plan(w.ctx, o.ID)
 	need.Must(t, err == nil && plan.Refused == nil, "%v %v", err, plan.Refused)
-	if plan.Basis != ledger.BasisAbsent || plan.Sender != "http" || !plan.FirstCheck || plan.Attempt != 2 || plan.Max != 4 || plan.OverridesMax ||
+	if plan.Basis != ledger.BasisProof || plan.Sender != "http" || !plan.FirstCheck || plan.Attempt != 2 || plan.Max != 4 || plan.OverridesMax ||
 		plan.WillSend != "POST "+w.side.URL+"/charges" || !strings.Contains(plan.Body, "${env.PAY_KEY}") || !strings.Contains(plan.Body, o.Token) ||
 		strings.Contains(plan.Body, "sesame") {
 		t.Errorf("plan: %+v", plan)
@@ -69,7 +69,7 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 	if res.Did != DidSend || res.Operation.State != ledger.Committed || effects != before+1 || posts != 1 || res.Read.Verdict != ledger.Landed {
 		t.Errorf("%+v, %d effects, %d posts", res, effects-before, posts)
 	}
-	if a := res.Attempt; a.N != 2 || a.Basis != ledger.BasisAbsent || a.Outcome != ledger.OutcomeCommitted || !a.TokenSent || a.GrantID == "" || a.Sender != "http" {
+	if a := res.Attempt; a.N != 2 || a.Basis != ledger.BasisProof || a.Outcome != ledger.OutcomeCommitted || !a.TokenSent || a.GrantID == "" || a.Sender != "http" {
 		t.Errorf("attempt: %+v", a)
 	}
 	c := w.side.charges[len(w.side.charges)-1]
@@ -100,7 +100,7 @@ func TestARetrysAnswerIsKeptForItsClient(t *testing.T) {
 			o := w.doubt("pay", 420)
 			w.pass(pastProof)
 			o = w.read(o.ID).Operation
-			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+			res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof})
 			need.Must(t, err == nil && res.Did == DidSend, "%v %v", res.Did, err)
 			var kept outcome.StoredAnswer
 			if err := json.Unmarshal(w.get(o.ID).Attempts[1].Result, &kept); err != nil || !c.kept(kept) {
@@ -124,7 +124,7 @@ func TestRetryTakesProofOverRisk(t *testing.T) {
 	o := w.doubt("pay", 420)
 	w.pass(pastProof) // nobody has looked since proof became possible
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "customer calls", LossTyped: true})
-	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisAbsent && res.Operation.State == ledger.Committed, "%+v %v", res, err)
+	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisProof && res.Operation.State == ledger.Committed, "%+v %v", res, err)
 }
 
 func TestI5_RiskNeedsAPerson(t *testing.T) {
@@ -138,7 +138,7 @@ func TestI5_RiskNeedsAPerson(t *testing.T) {
 		"no terminal":    {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", LossTyped: true, Actor: ledger.Actor{Name: "maya"}}, "no_person"},
 		"no reason":      {RetryRequest{Basis: ledger.BasisRiskAccepted, LossTyped: true, Actor: maya}, "incomplete"},
 		"loss not typed": {RetryRequest{Basis: ledger.BasisRiskAccepted, Reason: "x", Actor: maya}, "no_person"},
-		"claims proof":   {RetryRequest{Basis: ledger.BasisAbsent, Actor: maya}, "refused"},
+		"claims proof":   {RetryRequest{Basis: ledger.BasisProof, Actor: maya}, "refused"},
 		"claims a key":   {RetryRequest{Basis: ledger.BasisKeySafe, Actor: maya}, "refused"},
 	} {
 		tc.q.ID, tc.q.Version = o.ID, o.Version
@@ -180,7 +180,7 @@ func TestRetryOutcomes(t *testing.T) {
 				o := w.proven("pay")
 				w.side.onPost = tc.onPost
 				var err error
-				res, err = w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+				res, err = w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof})
 				need.Must(t, err == nil && res.Did == DidSend, "%+v %v", res, err)
 				if tc.name != "hangs" || res.Attempt.Proof != ledger.NeverSent || deadline > time.Minute {
 					break
@@ -214,7 +214,7 @@ func TestHeldAndReadOnly(t *testing.T) {
 	o := w.proven("pay")
 	need.OK(t, w.store.Hold(w.ctx, ledger.Hold{Scope: "kind:pay", Actor: maya, Reason: "incident", ChangeID: ledger.NewID()}))
 	lists := w.side.asked()
-	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof})
 	need.That(t, code(err) == "hold", "held: %v", err)
 	plan, _ := w.engine.Plan(w.ctx, o.ID)
 	need.That(t, code(plan.Refused) == "hold", "plan: %v", plan.Refused)
@@ -238,22 +238,22 @@ func TestHeldAndReadOnly(t *testing.T) {
 func TestRetryMaxIsAStopThatAReasonOverrides(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "max: 3", "max: 0", 1))
 	o := w.proven("pay")
-	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Reason: "x"})
+	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Reason: "x"})
 	need.That(t, code(err) == "max_attempts", "%v", err)
 	plan, _ := w.engine.Plan(w.ctx, o.ID)
 	need.That(t, plan.OverridesMax && plan.Refused == nil, "%+v", plan)
-	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Reason: "customer calls", OverrideMax: true})
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Reason: "customer calls", OverrideMax: true})
 	need.That(t, err == nil && res.Did == DidSend, "%+v %v", res, err)
 }
 
 func TestHandedBackToThePipeline(t *testing.T) {
 	w := newWorld(t, payPolicy[:strings.Index(payPolicy, "    resend:")]+"    retry: { max: 3 }\n")
 	o := w.proven("pay")
-	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent})
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof})
 	need.Must(t, err == nil && res.Did == DidGrant && strings.Contains(res.Why, "billing"), "%+v %v", res, err)
 	rec := w.get(o.ID)
 	g := rec.OpenGrant()
-	need.That(t, g != nil && g.Basis == ledger.BasisAbsent, "grants: %+v", rec.Grants)
+	need.That(t, g != nil && g.Basis == ledger.BasisProof, "grants: %+v", rec.Grants)
 	begun, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: "c2", OperationID: "unused", AttemptID: "a2", Kind: "pay", Key: o.Key,
 		Fingerprint: o.Fingerprint, Input: o.Input, Deadline: time.Minute, Actor: pipeline})
 	need.That(t, err == nil && begun.Answer == ledger.AnswerBegun && begun.Attempt.GrantID != "", "%+v %v", begun, err)
@@ -309,7 +309,7 @@ func TestI7_ManyRetriesAreOneSend(t *testing.T) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	did := map[string]int{}
-	asked := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	asked := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya})
 	for i := range 9 {
 		wg.Add(1)
 		go func() {
@@ -335,7 +335,7 @@ func TestCallerLeavingDoesNotHangUp(t *testing.T) {
 		_, _ = io.WriteString(rw, `{}`)
 	}
 	done := make(chan struct{})
-	asked := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	asked := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya})
 	go func() {
 		defer close(done)
 		_, _ = w.engine.Retry(ctx, asked)
@@ -346,7 +346,7 @@ func TestCallerLeavingDoesNotHangUp(t *testing.T) {
 	need.That(t, got.State == ledger.Committed && w.engine.Busy() == 0, "%s after draining", got.State)
 	<-done
 	p := w.proven("pay")
-	_, err := w.retry(RetryRequest{ID: p.ID, Version: p.Version, Basis: ledger.BasisAbsent})
+	_, err := w.retry(RetryRequest{ID: p.ID, Version: p.Version, Basis: ledger.BasisProof})
 	need.That(t, code(err) == "quitting", "a write began after draining: %v", err)
 }
 

@@ -88,6 +88,6 @@ func accountedFor(rec ledger.Record, found []policy.Effect) bool {
 // neverActed reports whether every attempt is known to have had no effect.
 func neverActed(rec ledger.Record) bool {
 	return rec.Operation.State == ledger.Failed && !slices.ContainsFunc(rec.Attempts, func(a ledger.Attempt) bool {
-		return a.Proof != ledger.ProvenAbsent && (a.Final() != ledger.OutcomeFailed || a.Proof == "")
+		return a.Proof != ledger.ProofNotThere && (a.Final() != ledger.OutcomeFailed || a.Proof == "")
 	})
 }

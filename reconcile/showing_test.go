@@ -38,7 +38,7 @@ func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
 			text := replaced(t, strings.Replace(payPolicy, "headers: {", "headers: { X-Key: 1,", 1), c.before)
 			w := newWorldAlone(t, text)
 			o := w.proven("pay")
-			ask := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+			ask := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya})
 			w.policy(fmt.Sprintf(replaced(t, text, c.after), w.side.URL))
 			res, err := w.engine.Retry(w.ctx, ask)
 			posts := w.side.posted()
@@ -76,7 +76,7 @@ func replaced(t *testing.T, text string, pair [2]string) string {
 func TestI7_NothingUnseenIsSent(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
-	_, err := w.engine.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	_, err := w.engine.Retry(w.ctx, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya})
 	need.That(t, code(err) == "refused", "%v", err)
 	need.Equal(t, w.side.posted(), 0, "posts")
 }
@@ -103,7 +103,7 @@ func TestI5_ARetryBesideASameInputOperationIsARisk(t *testing.T) {
 func (w *world) besideSameInput(again func(ledger.Operation) ledger.BeginResult) {
 	w.Helper()
 	o := w.proven("pay")
-	before := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	before := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya})
 	landed := w.settle(again(o), ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_twin"})
 	if _, err := w.engine.Retry(w.ctx, before); code(err) != "refused" || !strings.Contains(err.Error(), "same input") {
 		w.Errorf("the same came after the dialog: %v", err)
@@ -126,7 +126,7 @@ func (w *world) besideSameInput(again func(ledger.Operation) ledger.BeginResult)
 	}
 }
 
-// A retry without a terminal looks first: what landed and what is proven absent
+// A retry without a terminal looks first: what landed and what is not there
 // are no risk.
 func TestRetryLooksBeforeItAsksForAPerson(t *testing.T) {
 	w := newWorld(t, payPolicy)
@@ -143,5 +143,5 @@ func TestRetryLooksBeforeItAsksForAPerson(t *testing.T) {
 	need.Equal(t, w.side.posted(), 0, "posts")
 	w.pass(pastProof)
 	res, err = w.retry(risk(unclear))
-	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisAbsent, "absent: %s %v", res.Did, err)
+	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisProof, "not there: %s %v", res.Did, err)
 }

@@ -37,7 +37,7 @@ func TestI6_AStepOfTheClockIsNoWaiting(t *testing.T) {
 			o := w.doubt("pay", 420)
 			tc.do(w)
 			r := w.read(o.ID)
-			need.Must(t, r.Read.Verdict == ledger.Inconclusive && strings.Contains(r.Read.Reason, "too early"), "%s: %s", r.Read.Verdict, r.Read.Reason)
+			need.Must(t, r.Read.Verdict == ledger.CannotTell && strings.Contains(r.Read.Reason, "too early"), "%s: %s", r.Read.Verdict, r.Read.Reason)
 			w.side.onList = nil
 			if proof, _ := w.inForce().Kind("pay").ProofAt(w.get(o.ID)); !proof.After(w.now()) {
 				t.Errorf("a person is told of a proof at %s, and it is %s", proof, w.now())
@@ -47,7 +47,7 @@ func TestI6_AStepOfTheClockIsNoWaiting(t *testing.T) {
 				w.later(time.Hour)
 			}
 			r = w.read(o.ID)
-			need.That(t, r.Read.Verdict == ledger.Absent, "when both clocks say that it is time: %s: %s", r.Read.Verdict, r.Read.Reason)
+			need.That(t, r.Read.Verdict == ledger.NotThere, "when both clocks say that it is time: %s: %s", r.Read.Verdict, r.Read.Reason)
 		})
 	}
 }
@@ -71,14 +71,14 @@ func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
 	early := func(when string) {
 		t.Helper()
 		r := w.read("sql")
-		need.Must(t, r.Read.Verdict == ledger.Inconclusive && strings.Contains(r.Read.Reason, "too early"), "%s: %s: %s", when, r.Read.Verdict, r.Read.Reason)
+		need.Must(t, r.Read.Verdict == ledger.CannotTell && strings.Contains(r.Read.Reason, "too early"), "%s: %s: %s", when, r.Read.Verdict, r.Read.Reason)
 	}
 	early("at first sight")
 	w.pass(15 * time.Second)
 	early("after half the time")
 	w.pass(17 * time.Second)
 	r := w.read("sql")
-	need.That(t, r.Read.Verdict == ledger.Absent, "%s: %s", r.Read.Verdict, r.Read.Reason)
+	need.That(t, r.Read.Verdict == ledger.NotThere, "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // Engines on several hosts wait at the same time, each by its own steady clock: none puts
@@ -92,7 +92,7 @@ func TestI6_EnginesOfSeveralHostsWaitAtOnce(t *testing.T) {
 		t.Helper()
 		w.boots.Store(host)
 		r := w.read(o.ID)
-		need.Must(t, r.Read.Verdict == ledger.Inconclusive && strings.Contains(r.Read.Reason, "too early"), "host %d: %s: %s", host, r.Read.Verdict, r.Read.Reason)
+		need.Must(t, r.Read.Verdict == ledger.CannotTell && strings.Contains(r.Read.Reason, "too early"), "host %d: %s: %s", host, r.Read.Verdict, r.Read.Reason)
 	}
 	for range 3 {
 		early(1)
@@ -104,7 +104,7 @@ func TestI6_EnginesOfSeveralHostsWaitAtOnce(t *testing.T) {
 	early(3) // it has not waited, nor does the wall alone tell
 	w.boots.Store(1)
 	r := w.read(o.ID)
-	need.That(t, r.Read.Verdict == ledger.Absent, "%s: %s", r.Read.Verdict, r.Read.Reason)
+	need.That(t, r.Read.Verdict == ledger.NotThere, "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // A sender that lives is not taken for lost because the clock was set forward.
@@ -146,12 +146,12 @@ func TestI6_ADeadlineThatPassedEarlyIsNoEnd(t *testing.T) {
 	w.pass(61 * time.Second)
 	n, err := w.store.Expire(w.ctx, 10)
 	need.Must(t, n == 1 && err == nil, "%d ended: %v", n, err)
-	if r := w.read(b.Operation.ID); r.Read.Verdict != ledger.Inconclusive || !strings.Contains(r.Read.Reason, "too early") {
+	if r := w.read(b.Operation.ID); r.Read.Verdict != ledger.CannotTell || !strings.Contains(r.Read.Reason, "too early") {
 		t.Errorf("one second after its end: %s: %s", r.Read.Verdict, r.Read.Reason)
 	}
 	w.pass(pastProof)
 	r := w.read(b.Operation.ID)
-	need.That(t, r.Read.Verdict == ledger.Absent, "%s: %s", r.Read.Verdict, r.Read.Reason)
+	need.That(t, r.Read.Verdict == ledger.NotThere, "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // What must not have passed has passed by neither clock.
@@ -194,9 +194,9 @@ func TestI6_ABackwardStepShowsNothingLonger(t *testing.T) {
 		do   func(w *world)
 		want ledger.Verdict
 	}{
-		{"in time", func(w *world) { w.pass(30 * time.Minute) }, ledger.Absent},
-		{"too late by the wall", func(w *world) { w.pass(30 * time.Minute); w.later(time.Hour) }, ledger.Inconclusive},
-		{"too late by the steady clock", func(w *world) { w.pass(time.Hour); w.later(-20 * time.Minute) }, ledger.Inconclusive},
+		{"in time", func(w *world) { w.pass(30 * time.Minute) }, ledger.NotThere},
+		{"too late by the wall", func(w *world) { w.pass(30 * time.Minute); w.later(time.Hour) }, ledger.CannotTell},
+		{"too late by the steady clock", func(w *world) { w.pass(time.Hour); w.later(-20 * time.Minute) }, ledger.CannotTell},
 		{"too late while it was asked", func(w *world) {
 			w.pass(30 * time.Minute)
 			w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool {
@@ -204,7 +204,7 @@ func TestI6_ABackwardStepShowsNothingLonger(t *testing.T) {
 				w.later(-40 * time.Minute)
 				return false
 			}
-		}, ledger.Inconclusive},
+		}, ledger.CannotTell},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, text)

@@ -45,20 +45,20 @@ func TestI6_NothingIsProvenWhileAProcessLives(t *testing.T) {
 	o, end := w.wrapped(procgroup.Here(), "here")
 	w.pass(pastProof)
 	res := w.read(o.ID)
-	if res.Read.Verdict != ledger.Inconclusive || !res.Read.ProofAt.IsZero() || !strings.Contains(res.Read.Reason, "(sleep) lives") ||
+	if res.Read.Verdict != ledger.CannotTell || !res.Read.ProofAt.IsZero() || !strings.Contains(res.Read.Reason, "(sleep) lives") ||
 		!strings.Contains(res.Read.Reason, "pay-tool, started by process 4711 on here") {
 		t.Fatalf("%s: %s", res.Read.Verdict, res.Read.Reason)
 	}
-	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisAbsent, Actor: maya})
+	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya})
 	need.That(t, err != nil, "it was sent again")
 	end()
 	res = w.read(o.ID)
-	need.Must(t, res.Read.Verdict == ledger.Inconclusive && strings.Contains(res.Read.Reason, "too early"), "%s: %s", res.Read.Verdict, res.Read.Reason)
+	need.Must(t, res.Read.Verdict == ledger.CannotTell && strings.Contains(res.Read.Reason, "too early"), "%s: %s", res.Read.Verdict, res.Read.Reason)
 	a := w.get(o.ID).Attempts[0]
 	need.That(t, a.Tree == ledger.TreeEmpty && a.TreeAt.After(a.EndedAt.Add(pastProof)), "tree %s at %s, ended %s", a.Tree, a.TreeAt, a.EndedAt)
 	w.pass(pastProof)
 	res = w.read(o.ID)
-	need.That(t, res.Read.Verdict == ledger.Absent && res.Operation.State == ledger.Failed, "%s: %s", res.Read.Verdict, res.Read.Reason)
+	need.That(t, res.Read.Verdict == ledger.NotThere && res.Operation.State == ledger.Failed, "%s: %s", res.Read.Verdict, res.Read.Reason)
 }
 
 // TestI6_NobodyElsewhereProvesThatAProcessIsGone, although it is.
@@ -78,7 +78,7 @@ func TestI6_NobodyElsewhereProvesThatAProcessIsGone(t *testing.T) {
 			end()
 			w.pass(pastProof)
 			why, _, _ = strings.Cut(why, " in which")
-			if res := w.read(o.ID); res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain ||
+			if res := w.read(o.ID); res.Read.Verdict != ledger.CannotTell || res.Operation.State != ledger.Uncertain ||
 				!strings.Contains(res.Read.Reason, why) || !strings.Contains(res.Read.Reason, "process 4711 on there") {
 				t.Errorf("%s: %s: %s", why, res.Read.Verdict, res.Read.Reason)
 			}

@@ -35,61 +35,61 @@ func TestVerdicts(t *testing.T) {
 		says   string
 	}{
 		{name: "commits and cuts", landed: []int{420}, want: ledger.Landed, state: ledger.Committed, says: "found ch_2"},
-		{name: "cuts before", want: ledger.Absent, state: ledger.Failed, says: "none found, and it would have shown by"},
-		{name: "two effects", landed: []int{420, 420}, want: ledger.Duplicated, state: ledger.Committed, says: "2 matched; expected 1: ch_2, ch_3"},
-		{name: "another amount", landed: []int{4200}, want: ledger.Mismatch, state: ledger.Uncertain, says: "not what was asked"},
+		{name: "cuts before", want: ledger.NotThere, state: ledger.Failed, says: "none found, and it would have shown by"},
+		{name: "two effects", landed: []int{420, 420}, want: ledger.Twice, state: ledger.Committed, says: "2 matched; expected 1: ch_2, ch_3"},
+		{name: "another amount", landed: []int{4200}, want: ledger.Different, state: ledger.Uncertain, says: "not what was asked"},
 		{name: "found on the third page", landed: []int{420}, side: func(s *side) { s.page = 1; s.charges = append([]charge{{ID: "x"}, {ID: "y"}}, s.charges...) },
 			want: ledger.Landed, state: ledger.Committed},
-		{name: "absent over pages", side: func(s *side) { s.page = 1; s.charges = append(s.charges, charge{ID: "x"}, charge{ID: "y"}) },
-			want: ledger.Absent, state: ledger.Failed},
+		{name: "none over pages", side: func(s *side) { s.page = 1; s.charges = append(s.charges, charge{ID: "x"}, charge{ID: "y"}) },
+			want: ledger.NotThere, state: ledger.Failed},
 		{name: "too many pages", side: func(s *side) {
 			s.page = 1
 			for i := range 30 {
 				s.charges = append(s.charges, charge{ID: fmt.Sprint("x", i)})
 			}
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "page limit reached"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "page limit reached"},
 		{name: "pages in a circle", side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","data":[],"more":true,"next":7}`)
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "round in circles"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "round in circles"},
 		{name: "no next page", side: func(s *side) { s.onList = answer(200, nil, `{"object":"list","data":[],"more":true,"next":null}`) },
-			want: ledger.Inconclusive, state: ledger.Uncertain, says: "not known to be the whole list"},
+			want: ledger.CannotTell, state: ledger.Uncertain, says: "not known to be the whole list"},
 		{name: "renamed field", landed: []int{420}, side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","data":[{"id":"ch_2","reference":"t"}],"more":false,"next":1}`)
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "does not find ch_1 either"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "does not find ch_1 either"},
 		{name: "list renamed", landed: []int{420}, side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","items":[],"more":false,"next":1}`)
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "data"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "data"},
 		{name: "credentials refused", landed: []int{420}, side: func(s *side) { s.onList = answer(401, nil, `{"error":"key"}`) },
-			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 401"},
+			want: ledger.CannotTell, state: ledger.Uncertain, says: "downstream answered 401"},
 		{name: "another account's empty list", landed: []int{420}, side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`)
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "does not find ch_1 either"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "does not find ch_1 either"},
 		{name: "truncated JSON", landed: []int{420}, side: func(s *side) { s.onList = answer(200, nil, `{"object":"list","data":[`) },
-			want: ledger.Inconclusive, state: ledger.Uncertain},
+			want: ledger.CannotTell, state: ledger.Uncertain},
 		{name: "HTML", landed: []int{420}, side: func(s *side) { s.onList = answer(200, nil, `<html>login</html>`) },
-			want: ledger.Inconclusive, state: ledger.Uncertain},
+			want: ledger.CannotTell, state: ledger.Uncertain},
 		{name: "500", side: func(s *side) { s.onList = answer(500, nil, `{"object":"list","data":[],"more":false}`) },
-			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 500"},
+			want: ledger.CannotTell, state: ledger.Uncertain, says: "downstream answered 500"},
 		{name: "429", side: func(s *side) { s.onList = answer(429, map[string]string{"Retry-After": "30"}, ``) },
-			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 429"},
+			want: ledger.CannotTell, state: ledger.Uncertain, says: "downstream answered 429"},
 		{name: "from a cache", side: func(s *side) {
 			s.onList = answer(200, map[string]string{"Age": "12"}, `{"object":"list","data":[],"more":false,"next":0}`)
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "came from a cache, 12 s old"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "came from a cache, 12 s old"},
 		{name: "moved elsewhere", side: func(s *side) { s.onList = answer(302, map[string]string{"Location": "http://127.0.0.1:1/"}, ``) },
-			want: ledger.Inconclusive, state: ledger.Uncertain, says: "downstream answered 302"},
+			want: ledger.CannotTell, state: ledger.Uncertain, says: "downstream answered 302"},
 		{name: "breaks off", side: func(s *side) {
 			s.onList = func(_ *side, w http.ResponseWriter, _ *http.Request) bool {
 				w.Header().Set("Content-Length", "400")
 				_, _ = io.WriteString(w, `{"object":"list","data":[],"more":false,"next":0}`)
 				return true
 			}
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "answer broke off after 49 bytes: eof"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "answer broke off after 49 bytes: eof"},
 		{name: "says a member twice", landed: []int{420}, side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","data":[{"id":"ch_2"}],"more":false,"next":0,"data":[]}`)
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "answer is JSON that names a member twice"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "answer is JSON that names a member twice"},
 		{name: "hangs up", side: func(s *side) {
 			s.onList = func(_ *side, w http.ResponseWriter, _ *http.Request) bool { hangUp(w); return true }
-		}, want: ledger.Inconclusive, state: ledger.Uncertain, says: "got no answer"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "got no answer"},
 		{name: "shows the second page only half", landed: []int{420}, side: func(s *side) {
 			s.page = 2
 			s.charges = append(s.charges, charge{ID: "x"})
@@ -118,12 +118,12 @@ func TestVerdicts(t *testing.T) {
 			need.That(t, len(rec.Reads) != 0 && rec.Reads[0].Verdict == tc.want && len(rec.Reads[0].Evidence) != 0, "kept: %+v", rec.Reads)
 			need.That(t, !strings.Contains(string(rec.Reads[0].Evidence), "sesame"), "the evidence holds a secret: %s", rec.Reads[0].Evidence)
 			switch tc.want {
-			case ledger.Duplicated:
+			case ledger.Twice:
 				need.That(t, rec.Operation.Conflict == ledger.Duplicate && rec.Operation.Effects == 2 && len(rec.Operation.Receipts) == 2, "%+v", rec.Operation)
-			case ledger.Mismatch:
-				need.Equal(t, rec.Operation.Conflict, ledger.MismatchConflict, "conflict")
-			case ledger.Absent:
-				if rec.Attempts[0].Proof != ledger.ProvenAbsent || rec.Reads[0].ProofAt.IsZero() || !rec.Reads[0].BeganAt.After(rec.Reads[0].ProofAt) {
+			case ledger.Different:
+				need.Equal(t, rec.Operation.Conflict, ledger.DifferentConflict, "conflict")
+			case ledger.NotThere:
+				if rec.Attempts[0].Proof != ledger.ProofNotThere || rec.Reads[0].ProofAt.IsZero() || !rec.Reads[0].BeganAt.After(rec.Reads[0].ProofAt) {
 					t.Errorf("proof: %+v %+v", rec.Attempts[0], rec.Reads[0])
 				}
 			}
@@ -137,7 +137,7 @@ func TestI6_AnotherCallersCheckProvesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  string // of the downstream
 		callers map[string]string
-		says    string // "": it is absent
+		says    string // "": it is not there
 	}{
 		"the same credential":        {callers: map[string]string{"Authorization": own, "X-Team": "t1"}},
 		"another one":                {callers: map[string]string{"Authorization": other}, says: "does not ask with the Authorization"},
@@ -156,7 +156,7 @@ func TestI6_AnotherCallersCheckProvesNothing(t *testing.T) {
 			o := w.doubt("pay", 420)
 			w.pass(pastProof)
 			res := w.read(o.ID)
-			if want := c.says == ""; (res.Read.Verdict == ledger.Absent) != want || !strings.Contains(res.Read.Reason, c.says) {
+			if want := c.says == ""; (res.Read.Verdict == ledger.NotThere) != want || !strings.Contains(res.Read.Reason, c.says) {
 				t.Errorf("%s (%s)", res.Read.Verdict, res.Read.Reason)
 			}
 			need.Equal(t, res.Operation.State == ledger.Failed, c.says == "", res.Operation.State)
@@ -170,7 +170,7 @@ func TestShowsLate(t *testing.T) {
 	w.known("pay")
 	o := w.doubt("pay", 420, 420)
 	r := w.read(o.ID).Read
-	need.That(t, r.Verdict == ledger.Inconclusive && strings.Contains(r.Reason, "too early: proof possible in"), "%s: %s", r.Verdict, r.Reason)
+	need.That(t, r.Verdict == ledger.CannotTell && strings.Contains(r.Reason, "too early: proof possible in"), "%s: %s", r.Verdict, r.Reason)
 	w.pass(26 * time.Second)
 	if r := w.read(o.ID); r.Read.Verdict != ledger.Landed || r.Operation.State != ledger.Committed {
 		t.Errorf("%s: %s", r.Read.Verdict, r.Read.Reason)
@@ -261,11 +261,11 @@ func TestI6_EachConditionAlone(t *testing.T) {
 			w.pass(tc.wait)
 			res := w.read(o.ID)
 			if tc.says == "" {
-				need.Must(t, res.Read.Verdict == ledger.Absent && res.Operation.State == ledger.Failed,
+				need.Must(t, res.Read.Verdict == ledger.NotThere && res.Operation.State == ledger.Failed,
 					"with everything there: %s: %s", res.Read.Verdict, res.Read.Reason)
 				return
 			}
-			if res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, tc.says) {
+			if res.Read.Verdict != ledger.CannotTell || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, tc.says) {
 				t.Errorf("%s: %s, %s; want …%s…", res.Read.Verdict, res.Read.Reason, res.Operation.State, tc.says)
 			}
 		})
@@ -287,16 +287,16 @@ func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
 		}
 		return n
 	}
-	absent := func() {
+	notThere := func() {
 		t.Helper()
 		o := w.doubt("pay", 420)
 		w.pass(pastProof)
 		r := w.read(o.ID).Read
-		need.Must(t, r.Verdict == ledger.Absent, "%s: %s", r.Verdict, r.Reason)
+		need.Must(t, r.Verdict == ledger.NotThere, "%s: %s", r.Verdict, r.Reason)
 	}
-	absent()
+	notThere()
 	need.Equal(t, controls(), 1, "controls for one check")
-	absent()
+	notThere()
 	n := controls()
 	need.That(t, n == 2, "%d controls for two checks, one after the other", n) // the first was made before the second check began
 	// The check goes blind a moment after a control held: nothing is proven.
@@ -304,7 +304,7 @@ func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
 	w.pass(pastProof)
 	w.side.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`)
 	r := w.read(o.ID)
-	need.That(t, r.Read.Verdict == ledger.Inconclusive && r.Operation.State == ledger.Uncertain, "a blind check says %s: %s", r.Read.Verdict, r.Read.Reason)
+	need.That(t, r.Read.Verdict == ledger.CannotTell && r.Operation.State == ledger.Uncertain, "a blind check says %s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // Checks that began before a control was made share it.
@@ -334,7 +334,7 @@ func TestI12_NotThereNow(t *testing.T) {
 	w.side.charges = w.side.charges[:1]
 	w.pass(time.Hour)
 	res := w.read(o.ID)
-	if res.Read.Verdict != ledger.Inconclusive || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "not there now") {
+	if res.Read.Verdict != ledger.CannotTell || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "not there now") {
 		t.Errorf("%s: %s", res.Read.Verdict, res.Read.Reason)
 	}
 }

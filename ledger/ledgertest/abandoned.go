@@ -16,7 +16,7 @@ func abandonedAndUndone(d *desk) {
 			return d.observe(d.decide(d.decide(d.doubt(key), ledger.VerbConfirm), ledger.VerbUndo), ledger.Landed, "pi_"+key)
 		},
 		"refused": func(key string) ledger.Operation { return d.settle(d.begun(key).Attempt.ID, ledger.OutcomeFailed) },
-		"proven":  func(key string) ledger.Operation { return d.observe(d.doubt(key), ledger.Absent) },
+		"proven":  func(key string) ledger.Operation { return d.observe(d.doubt(key), ledger.NotThere) },
 		"on a word": func(key string) ledger.Operation {
 			return d.decide(d.doubt(key), ledger.VerbDeny)
 		},
@@ -46,7 +46,7 @@ func abandonedAndUndone(d *desk) {
 		need.Must(d, last.Verb == "undo" && last.From == ledger.Abandoned && last.To == was.State, "%s: the history says %s %s→%s", name, last.Verb, last.From, last.To)
 	}
 	// It is what it was, so a check may settle it, and its pipeline begin it, as before.
-	d.want(d.observe(d.decide(d.decide(d.doubt("again"), ledger.VerbAbandon), ledger.VerbUndo), ledger.Absent), ledger.Failed)
+	d.want(d.observe(d.decide(d.decide(d.doubt("again"), ledger.VerbAbandon), ledger.VerbUndo), ledger.NotThere), ledger.Failed)
 	res := d.begin("again")
 	need.Must(d, res.Answer == ledger.AnswerBegun, "a proof that came back lets no one send: %s", res.Why)
 }
@@ -63,8 +63,8 @@ func abandonedAndFound(d *desk) {
 	d.want(d.decide(o, ledger.VerbUndo), ledger.Failed)
 
 	o, _ = given("proven late")
-	o = d.observe(o, ledger.Absent)
-	need.Must(d, o.State == ledger.Abandoned && o.Fact == ledger.Failed && d.read(o.ID).Attempts[0].Proof == ledger.ProvenAbsent, "proven late: %+v", o)
+	o = d.observe(o, ledger.NotThere)
+	need.Must(d, o.State == ledger.Abandoned && o.Fact == ledger.Failed && d.read(o.ID).Attempts[0].Proof == ledger.ProofNotThere, "proven late: %+v", o)
 	d.want(d.decide(o, ledger.VerbUndo), ledger.Failed)
 
 	for name, found := range map[string]func(o ledger.Operation, attempt string) ledger.Operation{

@@ -140,7 +140,7 @@ func BenchEngine(b *testing.B, open func() ledger.Store) {
 				now := time.Now()
 				verdict, receipts := ledger.Landed, []string{fmt.Sprint("ch_", i)}
 				if i%4 == 0 {
-					verdict, receipts = ledger.Absent, nil
+					verdict, receipts = ledger.NotThere, nil
 				}
 				applied, err := ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: r.Version, Lease: leases[i-1].Lease, Release: true, Settles: true,
 					Actor: benched, Read: ledger.Read{ID: ledger.NewID(), OperationID: r.ID, BeganAt: now, EndedAt: now, Verdict: verdict, Reason: "the list shows it",

@@ -84,7 +84,7 @@ func seenAnew(d *desk) {
 			at(ended)
 			seen[host] = d.clock.Steady()
 		}
-		need.Equal(d, d.observe(o, ledger.Inconclusive).Version, o.Version, "the version, seen")
+		need.Equal(d, d.observe(o, ledger.CannotTell).Version, o.Version, "the version, seen")
 		at(seen[host])
 	}
 	// An answer that comes under another boot ends it there.

@@ -18,9 +18,9 @@ func doubtCounts(t *testing.T, open Open) {
 	}
 	mail := func(r *ledger.BeginRequest) { r.Kind = "mail.send" }
 	d.observe(d.doubt("landed"), ledger.Landed, "pi_1")
-	d.observe(d.doubt("twice"), ledger.Duplicated, "pi_1", "pi_2")
-	d.observe(d.doubt("absent"), ledger.Absent)
-	d.observe(d.doubt("mail", mail), ledger.Absent)
+	d.observe(d.doubt("twice"), ledger.Twice, "pi_1", "pi_2")
+	d.observe(d.doubt("not there"), ledger.NotThere)
+	d.observe(d.doubt("mail", mail), ledger.NotThere)
 	for _, outcome := range []ledger.Outcome{ledger.OutcomeCommitted, ledger.OutcomeFailed} { // late answers
 		a := d.begun("late " + string(outcome)).Attempt
 		d.settle(a.ID, ledger.OutcomeUncertain, class(ledger.ClassReset))
@@ -42,8 +42,8 @@ func doubtCounts(t *testing.T, open Open) {
 		d.observe(o, ledger.Landed, "pi_1")
 		d.decide(d.read(o.ID).Operation, ledger.VerbUndo)
 	}
-	d.observe(d.doubt("unclear"), ledger.Inconclusive)
-	d.observe(d.doubt("different"), ledger.Mismatch, "pi_1")
+	d.observe(d.doubt("unclear"), ledger.CannotTell)
+	d.observe(d.doubt("different"), ledger.Different, "pi_1")
 	d.settle(d.retry(d.doubt("again"), ledger.BasisKeySafe).Attempt.ID, ledger.OutcomeCommitted)
 	got := need.Get(d.s.DoubtCounts(ctx))(d)
 	want := []ledger.DoubtCount{
@@ -106,21 +106,21 @@ func accuracy(t *testing.T, open Open) {
 	d.decide(d.doubt("right"), ledger.VerbDeny)
 	d.observe(d.decide(d.doubt("wrong"), ledger.VerbDeny), ledger.Landed, "pi_1")
 	confirmed := d.decide(d.doubt("confirmed"), ledger.VerbConfirm)
-	d.observe(confirmed, ledger.Duplicated, "pi_1", "pi_2")
+	d.observe(confirmed, ledger.Twice, "pi_1", "pi_2")
 	d.decide(d.read(confirmed.ID).Operation, ledger.VerbAck, saying(ledger.BothWanted)) // dealt with, and yet it was wrong
 	d.decide(d.doubt("left"), ledger.VerbAbandon)
 	// The one who took it back was not wrong by what comes of the next decision.
 	undone := d.decide(d.decide(d.doubt("undone"), ledger.VerbDeny), ledger.VerbUndo)
-	d.observe(d.decide(undone, ledger.VerbConfirm), ledger.Absent)
+	d.observe(d.decide(undone, ledger.VerbConfirm), ledger.NotThere)
 	late := d.begun("late").Attempt
 	d.decide(d.settle(late.ID, ledger.OutcomeUncertain), ledger.VerbAbandon)
 	d.settle(late.ID, ledger.OutcomeCommitted)
 	d.observe(d.doubt("found"), ledger.Landed, "pi_1")
 	missed := d.begun("missed").Attempt
-	d.observe(d.settle(missed.ID, ledger.OutcomeUncertain), ledger.Absent)
+	d.observe(d.settle(missed.ID, ledger.OutcomeUncertain), ledger.NotThere)
 	d.settle(missed.ID, ledger.OutcomeCommitted)
-	d.observe(d.doubt("unclear"), ledger.Inconclusive)
-	d.observe(d.doubt("different"), ledger.Mismatch, "pi_1") // raises a flag, and decides nothing
+	d.observe(d.doubt("unclear"), ledger.CannotTell)
+	d.observe(d.doubt("different"), ledger.Different, "pi_1") // raises a flag, and decides nothing
 	d.retry(d.doubt("by a person"), ledger.BasisKeySafe)
 	got := need.Get(d.s.Accuracy(ctx, since))(d)
 	want := []ledger.Accuracy{

@@ -96,7 +96,7 @@ func (m *mill) move() (id string, err error) {
 		}
 		return changed(ledger.Decide(ctx, m.s, d))
 	case move < 10:
-		g := ledger.GrantRequest{ChangeID: id, GrantID: m.id(), OperationID: o.ID, Version: o.Version, Sender: "http", Basis: pick(r, ledger.BasisAbsent, ledger.BasisRiskAccepted),
+		g := ledger.GrantRequest{ChangeID: id, GrantID: m.id(), OperationID: o.ID, Version: o.Version, Sender: "http", Basis: pick(r, ledger.BasisProof, ledger.BasisRiskAccepted),
 			Actor: actor, Reason: "because", MaxAttempts: 99, ExpiresAt: time.Now().Add(time.Hour)}
 		if r.IntN(2) == 0 {
 			g.AttemptID, g.Deadline = m.id(), time.Minute
@@ -106,8 +106,8 @@ func (m *mill) move() (id string, err error) {
 		}
 		return changed(ledger.Allow(ctx, m.s, g))
 	case move < 11:
-		verdict, now := pick(r, ledger.Landed, ledger.Absent, ledger.Duplicated, ledger.Inconclusive), rec.Now
-		receipts := map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}, ledger.Duplicated: {"pi_1", "pi_2"}}[verdict]
+		verdict, now := pick(r, ledger.Landed, ledger.NotThere, ledger.Twice, ledger.CannotTell), rec.Now
+		receipts := map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}, ledger.Twice: {"pi_1", "pi_2"}}[verdict]
 		_, err := ledger.Observe(ctx, m.s, ledger.Observation{ChangeID: id, Version: o.Version, Settles: true, Actor: engine,
 			Read: ledger.Read{ID: m.id(), OperationID: o.ID, BeganAt: now, EndedAt: now.Add(time.Millisecond), Verdict: verdict, Reason: "read", Found: len(receipts), Receipts: receipts, Digest: "p1", Actor: "auto"}})
 		return "", err // one that moves nothing is no event

@@ -31,14 +31,14 @@ func dealtWith(d *desk) {
 			return d.observe(d.decide(d.doubt(key), ledger.VerbAbandon), ledger.Landed, "pi_1")
 		}, map[ledger.Truth]ledger.State{ledger.TakenBack: ledger.Abandoned, ledger.LandedOnce: ledger.Committed, ledger.NotLanded: ledger.Failed}},
 		{"confirmed", func(key string) ledger.Operation {
-			return d.observe(d.decide(d.doubt(key), ledger.VerbConfirm), ledger.Absent)
+			return d.observe(d.decide(d.doubt(key), ledger.VerbConfirm), ledger.NotThere)
 		}, map[ledger.Truth]ledger.State{ledger.TakenBack: ledger.Abandoned, ledger.LandedOnce: ledger.Committed, ledger.NotLanded: ledger.Failed}},
 		{"answered", func(key string) ledger.Operation {
 			first := d.begun(key).Attempt
 			second := d.retry(d.settle(first.ID, ledger.OutcomeUncertain), ledger.BasisRiskAccepted).Attempt
 			return d.settle(second.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
 		}, map[ledger.Truth]ledger.State{ledger.TakenBack: ledger.Committed, ledger.BothWanted: ledger.Committed, ledger.LandedOnce: ledger.Committed}},
-		{"different", func(key string) ledger.Operation { return d.observe(d.doubt(key), ledger.Mismatch, "pi_1") },
+		{"different", func(key string) ledger.Operation { return d.observe(d.doubt(key), ledger.Different, "pi_1") },
 			map[ledger.Truth]ledger.State{ledger.TakenBack: ledger.Abandoned, ledger.LandedOnce: ledger.Committed, ledger.NotLanded: ledger.Failed}},
 	} {
 		for _, truth := range ledger.Truths {

@@ -137,9 +137,9 @@ func repeating(t *testing.T, open Open) {
 	o = twice("deny", func() (ledger.Applied, error) { return ledger.Decide(ctx, d.s, deny) })
 	undo := d.decision(o, ledger.VerbUndo)
 	o = twice("undo", func() (ledger.Applied, error) { return ledger.Decide(ctx, d.s, undo) })
-	ob := d.observation(o, ledger.Duplicated, "pi_1", "pi_2")
+	ob := d.observation(o, ledger.Twice, "pi_1", "pi_2")
 	twice("read", func() (ledger.Applied, error) { return ledger.Observe(ctx, d.s, ob) })
-	vague := d.observation(d.doubt("k2"), ledger.Inconclusive)
+	vague := d.observation(d.doubt("k2"), ledger.CannotTell)
 	for range 2 {
 		need.Get(ledger.Observe(ctx, d.s, vague))(d)
 	}

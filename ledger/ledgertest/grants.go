@@ -54,7 +54,7 @@ func fetched(d *desk) {
 }
 
 func sentAtOnce(d *desk) {
-	applied := d.retry(d.observe(d.doubt("k"), ledger.Absent), ledger.BasisAbsent)
+	applied := d.retry(d.observe(d.doubt("k"), ledger.NotThere), ledger.BasisProof)
 	d.want(applied.After, ledger.Pending)
 	if applied.Attempt.N != 2 || applied.Attempt.ID != applied.After.LiveAttempt || applied.Grant.AttemptID != applied.Attempt.ID {
 		d.Fatalf("attempt %+v by grant %+v", applied.Attempt, applied.Grant)
@@ -79,7 +79,7 @@ func voidAfterNews(d *desk) {
 	for key, news := range map[string]func(ledger.Operation){
 		"a denial": func(o ledger.Operation) { d.decide(o, ledger.VerbDeny) },
 		"a finding": func(o ledger.Operation) {
-			d.observe(o, ledger.Mismatch, "pi_1")
+			d.observe(o, ledger.Different, "pi_1")
 		},
 		"a late answer": func(o ledger.Operation) {
 			d.settle(d.read(o.ID).Attempts[0].ID, ledger.OutcomeCommitted)
@@ -103,7 +103,7 @@ func remarksVoidNothing(d *desk) {
 	for key, remark := range map[string]func(ledger.Operation){
 		"a note":                   func(o ledger.Operation) { d.decide(o, ledger.VerbNote) },
 		"a park":                   func(o ledger.Operation) { d.decide(o, ledger.VerbPark) },
-		"a check that cannot tell": func(o ledger.Operation) { d.observe(o, ledger.Inconclusive) },
+		"a check that cannot tell": func(o ledger.Operation) { d.observe(o, ledger.CannotTell) },
 	} {
 		o := d.grant(d.doubt(key), ledger.BasisRiskAccepted)
 		remark(o)
@@ -149,8 +149,8 @@ func riskNeedsAPerson(d *desk) {
 // noMachineAllows: a machine gives no permission, apart from a recorder's own repeat under
 // a key that the other side remembers, which it makes at once.
 func noMachineAllows(d *desk) {
-	o := d.observe(d.doubt("absent"), ledger.Absent)
-	for _, basis := range []ledger.Basis{ledger.BasisAbsent, ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
+	o := d.observe(d.doubt("not there"), ledger.NotThere)
+	for _, basis := range []ledger.Basis{ledger.BasisProof, ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
 		for name, mod := range map[string]func(*ledger.GrantRequest){
 			"for a pipeline": func(*ledger.GrantRequest) {},
 			"at once":        func(g *ledger.GrantRequest) { g.AttemptID, g.Deadline = d.id("attempt"), time.Minute },

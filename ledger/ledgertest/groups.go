@@ -48,7 +48,7 @@ func incidentGroups(t *testing.T, open Open) {
 	}
 	d.wantGroups("6 decide")
 	for _, key := range []string{"a", "b", "c", "d", "e"} {
-		op[key] = d.observe(op[key], ledger.Absent)
+		op[key] = d.observe(op[key], ledger.NotThere)
 	}
 	op["f"] = d.decide(op["f"], ledger.VerbDeny)
 	d.wantGroups("5 proven, 1 said")
@@ -59,7 +59,7 @@ func incidentGroups(t *testing.T, open Open) {
 		d.Fatalf("%+v, want that %s landed as %s at %s", a.Elsewhere, op["e"].ID, other.ID, other.SettledAt)
 	}
 	d.decide(op["a"], ledger.VerbPark)
-	d.grant(op["b"], ledger.BasisAbsent)
+	d.grant(op["b"], ledger.BasisProof)
 	d.wantGroups("2 proven, 1 elsewhere, 1 parked by maya, 1 said, 1 unfetched by billing")
 	sam := ledger.Actor{Name: "sam"}
 	run, _, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "retry", Actor: sam}, []ledger.RunItem{{OperationID: op["c"].ID, Version: op["c"].Version}, {OperationID: op["d"].ID, Version: op["d"].Version}})
@@ -74,7 +74,7 @@ func incidentGroups(t *testing.T, open Open) {
 	d.ok(d.s.LiftHold(ctx, "downstream:card", sam, "it is up", d.id("change")))
 	d.wantGroups("4 proven, 1 elsewhere, 1 said")
 
-	first := d.retry(d.read(op["b"].ID).Operation, ledger.BasisAbsent).After
+	first := d.retry(d.read(op["b"].ID).Operation, ledger.BasisProof).After
 	d.settle(first.LiveAttempt, ledger.OutcomeCommitted, withReceipt("pi_b"), func(r *ledger.SettleRequest) { r.Already = true })
 	if a = d.wantGroups("3 proven, 1 elsewhere, 1 landed, 1 said"); a.Already != 1 || !a.CheckedAt.IsZero() {
 		d.Fatalf("%d were there already, checked at %s", a.Already, a.CheckedAt)

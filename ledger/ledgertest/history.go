@@ -42,8 +42,8 @@ func History(t testing.TB, s ledger.Store, seed uint64, n int) {
 		now := time.Now().Truncate(time.Millisecond)
 		switch rng.IntN(4) {
 		case 0:
-			v := []ledger.Verdict{ledger.Landed, ledger.Absent, ledger.Duplicated, ledger.Inconclusive}[rng.IntN(4)]
-			receipts := map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}, ledger.Duplicated: {"pi_1", "pi_2"}}[v]
+			v := []ledger.Verdict{ledger.Landed, ledger.NotThere, ledger.Twice, ledger.CannotTell}[rng.IntN(4)]
+			receipts := map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}, ledger.Twice: {"pi_1", "pi_2"}}[v]
 			_, _ = ledger.Observe(ctx, s, ledger.Observation{ChangeID: id + "-o", Version: 2, Settles: true, Actor: engine, Read: ledger.Read{ID: id + "-r", OperationID: id,
 				BeganAt: now, EndedAt: now, Verdict: v, Found: len(receipts), Receipts: receipts, Reason: Hostile, Evidence: json.RawMessage(`{"status":200}`), Digest: "p1", Actor: "auto"}})
 		case 1:

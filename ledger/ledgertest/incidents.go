@@ -112,7 +112,7 @@ func incidents(t *testing.T, open Open) {
 
 	// What becomes of its operations is counted where it is now.
 	d.observe(ops[0], ledger.Landed, "pi_1")
-	d.observe(ops[1], ledger.Absent)
+	d.observe(ops[1], ledger.NotThere)
 	d.settle(d.read(ops[2].ID).Attempts[0].ID, ledger.OutcomeCommitted) // late
 	d.decide(d.decide(ops[4], ledger.VerbAbandon), ledger.VerbUndo)
 	d.wantAccounts("growing: 7 = 2 landed + 2 not_landed + 2 open + 1 refused")
@@ -120,12 +120,12 @@ func incidents(t *testing.T, open Open) {
 	need.Must(d, fail("new outage", ledger.OutcomeUncertain).Incident == "", "an error after the gap joined")
 	d.wantAccounts("over: 7 = 2 landed + 2 not_landed + 2 open + 1 refused") // the checks were answered
 	need.Get(d.s.Expire(ctx, 10))(d)
-	again := d.grant(d.read(ops[1].ID).Operation, ledger.BasisAbsent)
+	again := d.grant(d.read(ops[1].ID).Operation, ledger.BasisProof)
 	d.wantAccounts("over: 7 = 2 landed + 1 not_landed + 3 open + 1 refused")
 	d.clock.Advance(2 * time.Hour) // no one came for it
 	d.wantAccounts("over: 7 = 2 landed + 2 not_landed + 2 open + 1 refused")
 	d.wantGroups("2 decide, 2 landed, 1 never_sent, 1 proven, 1 refused")
-	again = d.grant(d.read(again.ID).Operation, ledger.BasisAbsent)
+	again = d.grant(d.read(again.ID).Operation, ledger.BasisProof)
 	d.settle(d.begun("b").Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_2"), stripe)
 	d.wantAccounts("over: 7 = 3 landed + 1 not_landed + 2 open + 1 refused")
 	if s := d.incidents()[0].Sum(); s.Resent != 1 || s.Unchecked != 1 || s.Doubled != 0 {

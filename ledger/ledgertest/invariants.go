@@ -75,7 +75,7 @@ func keptDoubt(d *desk) {
 
 func failedNeedsProof(d *desk) {
 	a := d.begun("k").Attempt
-	for _, proof := range []ledger.Proof{"", ledger.ProvenAbsent, "hope"} { // absence is a read's to prove
+	for _, proof := range []ledger.Proof{"", ledger.ProofNotThere, "hope"} { // absence is a read's to prove
 		_, err := ledger.Settle(ctx, d.s, ledger.SettleRequest{ChangeID: d.id("change"), AttemptID: a.ID, Outcome: ledger.OutcomeFailed, Proof: proof, Actor: billing})
 		need.Must(d, err != nil, "a failure with the proof %q was accepted", proof)
 	}
@@ -87,7 +87,7 @@ func oneLive(d *desk) {
 	if res := d.begin("k"); res.Answer != ledger.AnswerInProgress || res.Operation.ID != o.ID {
 		d.Fatalf("a second begin was told %s about %s, want in_progress about %s", res.Answer, res.Operation.ID, o.ID)
 	}
-	for _, basis := range []ledger.Basis{ledger.BasisAbsent, ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
+	for _, basis := range []ledger.Basis{ledger.BasisProof, ledger.BasisKeySafe, ledger.BasisRiskAccepted} {
 		if _, err := ledger.Allow(ctx, d.s, d.grantRequest(d.read(o.ID).Operation, basis)); !errors.Is(err, ledger.ErrMoved) {
 			d.Fatalf("a grant (%s) while an attempt is in flight: %v, want a MovedError", basis, err)
 		}
@@ -251,7 +251,7 @@ func staleRead(d *desk) {
 
 func quietThings(d *desk) {
 	o := d.doubt("k")
-	d.observe(o, ledger.Inconclusive)
+	d.observe(o, ledger.CannotTell)
 	need.Get(ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Verb: ledger.VerbNote, Reason: "asking their support", Actor: maya}))(d)
 	l := need.Get(d.s.Lease(ctx, o.ID, "engine-1", "policy-1", time.Minute))(d)
 	d.ok(d.s.Release(ctx, l))
@@ -320,13 +320,13 @@ func secondReceipt(d *desk) {
 }
 
 func acknowledged(d *desk) {
-	o := d.decide(d.observe(d.doubt("k"), ledger.Duplicated, "pi_1", "pi_2"), ledger.VerbAck, saying(ledger.TakenBack))
+	o := d.decide(d.observe(d.doubt("k"), ledger.Twice, "pi_1", "pi_2"), ledger.VerbAck, saying(ledger.TakenBack))
 	need.Must(d, o.Conflict == ledger.NoConflict && len(o.AckedReceipts) == 2,
 		"conflict %q, acknowledged %v", o.Conflict, o.AckedReceipts)
-	if o = d.observe(o, ledger.Duplicated, "pi_1", "pi_2"); o.Conflict != ledger.NoConflict {
+	if o = d.observe(o, ledger.Twice, "pi_1", "pi_2"); o.Conflict != ledger.NoConflict {
 		d.Fatalf("what was acknowledged came up again: %s", o.ConflictNote)
 	}
-	if o = d.observe(o, ledger.Duplicated, "pi_1", "pi_2", "pi_3"); o.Conflict != ledger.Duplicate {
+	if o = d.observe(o, ledger.Twice, "pi_1", "pi_2", "pi_3"); o.Conflict != ledger.Duplicate {
 		d.Fatalf("conflict %q, want a duplicate: nobody has seen pi_3", o.Conflict)
 	}
 }
@@ -353,7 +353,7 @@ func orphan(d *desk) {
 
 func afterUndo(d *desk) {
 	o := d.decide(d.observe(d.doubt("k"), ledger.Landed, "pi_1"), ledger.VerbUndo)
-	for _, v := range []ledger.Verdict{ledger.Landed, ledger.Absent} {
+	for _, v := range []ledger.Verdict{ledger.Landed, ledger.NotThere} {
 		o = d.observe(o, v, map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}}[v]...)
 		d.want(o, ledger.Uncertain)
 	}
@@ -371,9 +371,9 @@ func undoneAnswer(d *desk) {
 
 func notThereNow(d *desk) {
 	o := d.settle(d.begun("k").Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_1"))
-	o = d.observe(o, ledger.Absent)
+	o = d.observe(o, ledger.NotThere)
 	d.want(o, ledger.Committed)
-	if rec := d.read(o.ID); len(rec.Reads) != 1 || rec.Reads[0].Verdict != ledger.Inconclusive {
+	if rec := d.read(o.ID); len(rec.Reads) != 1 || rec.Reads[0].Verdict != ledger.CannotTell {
 		d.Fatalf("reads are %+v, want one that cannot tell", rec.Reads)
 	}
 }

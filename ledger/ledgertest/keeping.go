@@ -121,7 +121,7 @@ func leases(t *testing.T, open Open) {
 	}
 	d.clock.Advance(30 * time.Second)
 	one = need.Get(d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute))(d)
-	ob := d.observation(o, ledger.Inconclusive)
+	ob := d.observation(o, ledger.CannotTell)
 	ob.Lease = one
 	need.Get(ledger.Observe(ctx, d.s, ob))(d)
 	d.clock.Advance(2 * time.Minute) // engine-1 sleeps
@@ -292,7 +292,7 @@ func controls(t *testing.T, open Open) {
 	if at, _ := d.s.Control(ctx, "mail", "p1"); !at.IsZero() {
 		d.Fatalf("a control of one kind counts for another")
 	}
-	vain := d.observation(known, ledger.Inconclusive).Read
+	vain := d.observation(known, ledger.CannotTell).Read
 	vain.Control, vain.Digest = true, "p3"
 	d.ok(d.s.RecordControl(ctx, vain))
 	if at, _ := d.s.Control(ctx, "card.charge", "p3"); !at.IsZero() {

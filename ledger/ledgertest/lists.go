@@ -51,9 +51,9 @@ func furnish(d *desk) {
 		d.settle(d.begun(n("refused"), kind).Attempt.ID, ledger.OutcomeFailed)
 		price(d.doubt(n("decide"), kind), float64(100+i/2), 0, "")
 		price(d.doubt(n("checking"), kind), float64(10*i), time.Duration(i)*time.Minute, "high")
-		price(d.observe(d.doubt(n("not landed"), kind), ledger.Absent), float64(50+i), 0, "")
-		price(d.observe(d.doubt(n("twice"), kind), ledger.Duplicated, n("pi_a"), n("pi_b")), float64(i), 0, "")
-		price(d.observe(d.doubt(n("different"), kind), ledger.Mismatch, n("pi_c")), float64(i), 0, "")
+		price(d.observe(d.doubt(n("not landed"), kind), ledger.NotThere), float64(50+i), 0, "")
+		price(d.observe(d.doubt(n("twice"), kind), ledger.Twice, n("pi_a"), n("pi_b")), float64(i), 0, "")
+		price(d.observe(d.doubt(n("different"), kind), ledger.Different, n("pi_c")), float64(i), 0, "")
 		price(d.decide(d.doubt(n("parked"), kind), ledger.VerbPark, func(dec *ledger.Decision) {
 			dec.Until = d.clock.Now().Add(time.Duration(i+1) * 20 * time.Minute)
 		}), 7, 0, "")

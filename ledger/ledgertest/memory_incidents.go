@@ -95,7 +95,7 @@ func (k *outages) tell(late ledger.Latecomers) {
 // answered notes a check that saw clearly.
 func (k *outages) answered(e *entry, r ledger.Read) {
 	in := k.incident(e.op.Incident)
-	clear := r.Verdict != "" && r.Verdict != ledger.Inconclusive || r.FoundNone()
+	clear := r.Verdict != "" && r.Verdict != ledger.CannotTell || r.FoundNone()
 	if in != nil && clear && !in.AnsweredAt.After(in.LastAt) && r.EndedAt.After(in.LastAt) {
 		in.AnsweredAt = r.EndedAt
 	}

@@ -171,8 +171,8 @@ func (g *game) version(rt *rapid.T, id string) int64 {
 
 func (g *game) observe(rt *rapid.T) {
 	id := some(rt, g.ids, "operation")
-	v := rapid.SampledFrom([]ledger.Verdict{ledger.Landed, ledger.Absent, ledger.Absent, ledger.Duplicated, ledger.Mismatch, ledger.Inconclusive}).Draw(rt, "verdict")
-	receipts := map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}, ledger.Mismatch: {"pi_1"}, ledger.Duplicated: {"pi_1", "pi_2"}}[v]
+	v := rapid.SampledFrom([]ledger.Verdict{ledger.Landed, ledger.NotThere, ledger.NotThere, ledger.Twice, ledger.Different, ledger.CannotTell}).Draw(rt, "verdict")
+	receipts := map[ledger.Verdict][]string{ledger.Landed: {"pi_1"}, ledger.Different: {"pi_1"}, ledger.Twice: {"pi_1", "pi_2"}}[v]
 	now := g.real.clock.Now()
 	ob := ledger.Observation{ChangeID: g.id("c"), Version: g.version(rt, id), Settles: rapid.Bool().Draw(rt, "settles"), Actor: engine,
 		Read: ledger.Read{ID: g.id("read"), OperationID: id, BeganAt: now, EndedAt: now.Add(time.Millisecond), Verdict: v, Reason: "read " + string(v),
@@ -204,7 +204,7 @@ func (g *game) decide(rt *rapid.T) {
 func (g *game) allow(rt *rapid.T) {
 	id := some(rt, g.ids, "operation")
 	r := ledger.GrantRequest{ChangeID: g.id("c"), GrantID: g.id("grant"), OperationID: id, Version: g.version(rt, id), Sender: "http",
-		Basis: rapid.SampledFrom([]ledger.Basis{ledger.BasisAbsent, ledger.BasisKeySafe, ledger.BasisRiskAccepted}).Draw(rt, "basis"),
+		Basis: rapid.SampledFrom([]ledger.Basis{ledger.BasisProof, ledger.BasisKeySafe, ledger.BasisRiskAccepted}).Draw(rt, "basis"),
 		Actor: rapid.SampledFrom([]ledger.Actor{maya, maya, engine}).Draw(rt, "actor"), Reason: "because", MaxAttempts: 3,
 		KeyWorks: rapid.Bool().Draw(rt, "key_works"), ExpiresAt: g.real.clock.Now().Add(15 * time.Minute)}
 	if rapid.Bool().Draw(rt, "at_once") {

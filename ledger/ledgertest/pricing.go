@@ -14,7 +14,7 @@ import (
 func stalePrices(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	o := d.doubt("k")
-	d.observe(o, ledger.Absent)
+	d.observe(o, ledger.NotThere)
 	seen := d.read(o.ID).Operation
 	stale := ledger.Pricing{OperationID: o.ID, Version: seen.Version, Digest: "p1", Rank: 7, ReadAt: d.clock.Now().Add(time.Hour), Reads: 2}
 	d.settle(d.begun("k").Attempt.ID, ledger.OutcomeUncertain)

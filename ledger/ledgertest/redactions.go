@@ -145,7 +145,7 @@ func redactionRefused(t *testing.T, open Open) {
 	}
 	refused("in_progress", d.begun("flying").Operation)
 	refused("in_doubt", d.doubt("doubt"))
-	refused("conflict", d.observe(d.doubt("conflict"), ledger.Duplicated, "pi_1", "pi_2"))
+	refused("conflict", d.observe(d.doubt("conflict"), ledger.Twice, "pi_1", "pi_2"))
 	o := d.done("done")
 	refused("incomplete", o, func(p *ledger.Decision) { p.Reason = " " })
 	refused("no_person", o, func(p *ledger.Decision) { p.Actor = engine })
@@ -241,7 +241,7 @@ var RedactionAttacks = []Attack{
 	{"outcome altered", `UPDATE attempts SET outcome = 'failed', error = '[redacted]' WHERE operation_id = 'gone'`, "does not change"},
 	{"receipt altered", `UPDATE attempts SET receipt = 'x' WHERE operation_id = 'gone'`, "does not change"},
 	{"evidence altered", `UPDATE reads SET evidence = '{}' WHERE operation_id = 'gone'`, "a read is evidence"},
-	{"verdict altered", `UPDATE reads SET verdict = 'absent' WHERE operation_id = 'gone'`, "a read is evidence"},
+	{"verdict altered", `UPDATE reads SET verdict = 'not_there' WHERE operation_id = 'gone'`, "a read is evidence"},
 	{"evidence of another redacted", `UPDATE reads SET evidence = '"[redacted]"' WHERE operation_id = 'doubt'`, "a read is evidence"},
 	{"mark altered", `UPDATE marks SET value = 'x' WHERE operation_id = 'gone'`, "a mark never changes"},
 	{"mark of another redacted", `UPDATE marks SET value = '` + ledger.Masked("m jane-of-doubt") + `' WHERE operation_id = 'doubt'`, "a mark never changes"},
@@ -270,7 +270,7 @@ func Redacted(t testing.TB, s ledger.Store, now time.Time, more string) {
 		}
 		_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Error: "no answer for " + jane, Actor: billing})
 		ok(err)
-		ob := ledger.Observation{ChangeID: id + "-o", Version: 2, Actor: engine, Settles: true, Read: ledger.Read{ID: id + "-r", OperationID: id, BeganAt: now, EndedAt: now, Verdict: ledger.Inconclusive,
+		ob := ledger.Observation{ChangeID: id + "-o", Version: 2, Actor: engine, Settles: true, Read: ledger.Read{ID: id + "-r", OperationID: id, BeganAt: now, EndedAt: now, Verdict: ledger.CannotTell,
 			Reason: jane, Evidence: json.RawMessage(`{"to":"` + jane + `"}`), Actor: engine.Name}}
 		if id != "doubt" {
 			ob.Read.Verdict, ob.Read.Receipts = ledger.Landed, []string{jane}

@@ -94,13 +94,13 @@ func besideALanding(d *desk, same like) {
 			d.decide(d.decide(o, ledger.VerbUndo), ledger.VerbAbandon)
 		},
 	} {
-		absent := d.observe(d.doubt(name+" absent", onTarget), ledger.Absent)
+		gone := d.observe(d.doubt(name+" not there", onTarget), ledger.NotThere)
 		safe := d.doubt(name+" safe", onTarget)
 		if name != "overtaken" {
-			other(name + " absent")
+			other(name + " not there")
 		}
 		other(name + " safe")
-		for basis, o := range map[ledger.Basis]ledger.Operation{ledger.BasisAbsent: absent, ledger.BasisKeySafe: safe} {
+		for basis, o := range map[ledger.Basis]ledger.Operation{ledger.BasisProof: gone, ledger.BasisKeySafe: safe} {
 			d.refused(d.grantRequest(o, basis), "related")
 			d.grant(o, ledger.BasisRiskAccepted)
 		}
@@ -110,10 +110,10 @@ func besideALanding(d *desk, same like) {
 // What is known to have had no effect makes no retry a risk.
 func besideNoEffect(d *desk, same like) {
 	for name, other := range map[string]func(key string){
-		"refused": func(key string) { d.settle(d.begun(key+" again", same(key)).Attempt.ID, ledger.OutcomeFailed) },
-		"absent":  func(key string) { d.observe(d.doubt(key+" again", same(key)), ledger.Absent) },
+		"refused":   func(key string) { d.settle(d.begun(key+" again", same(key)).Attempt.ID, ledger.OutcomeFailed) },
+		"not there": func(key string) { d.observe(d.doubt(key+" again", same(key)), ledger.NotThere) },
 		"given up": func(key string) {
-			d.decide(d.observe(d.doubt(key+" again", same(key)), ledger.Absent), ledger.VerbAbandon)
+			d.decide(d.observe(d.doubt(key+" again", same(key)), ledger.NotThere), ledger.VerbAbandon)
 		},
 		"said late": func(key string) {
 			o := d.begun(key+" again", same(key))
@@ -121,12 +121,12 @@ func besideNoEffect(d *desk, same like) {
 			d.settle(o.Attempt.ID, ledger.OutcomeFailed)
 		},
 	} {
-		o := d.observe(d.doubt(name), ledger.Absent)
+		o := d.observe(d.doubt(name), ledger.NotThere)
 		other(name)
 		rec := d.read(o.ID)
 		need.Must(d, len(rec.Related) == 1 && !rec.Related[0].MayHaveLanded && len(rec.Landings()) == 0,
 			"%s: %+v", name, rec.Related)
-		d.grant(o, ledger.BasisAbsent)
+		d.grant(o, ledger.BasisProof)
 		if res := d.begin(name); res.Answer != ledger.AnswerBegun {
 			d.Fatalf("%s: its pipeline was told %s (%s)", name, res.Answer, res.Why)
 		}
@@ -135,7 +135,7 @@ func besideNoEffect(d *desk, same like) {
 
 // Any number of newer ones without effect hides none that landed.
 func besideMany(d *desk, same like) {
-	o := d.observe(d.doubt("k", onTarget), ledger.Absent)
+	o := d.observe(d.doubt("k", onTarget), ledger.NotThere)
 	landed := d.settle(d.begun("landed", same("k")).Attempt.ID, ledger.OutcomeCommitted)
 	later := d.doubt("later", onTarget)
 	for i := range 50 {
@@ -152,7 +152,7 @@ func besideMany(d *desk, same like) {
 	}
 	need.Must(d, len(found) == 2 && found[landed.ID] && found[later.ID],
 		"of the others, these may have landed: %v; want %s and %s", found, landed.ID, later.ID)
-	d.refused(d.grantRequest(o, ledger.BasisAbsent), "related")
+	d.refused(d.grantRequest(o, ledger.BasisProof), "related")
 }
 
 // A risk is taken of what was shown: another one that came since is not in it,
@@ -184,7 +184,7 @@ func riskIsRaised(d *desk, same like) {
 			return d.decide(d.settle(a.Attempt.ID, ledger.OutcomeUncertain), ledger.VerbConfirm)
 		},
 	} {
-		o := d.observe(d.doubt(name), ledger.Absent)
+		o := d.observe(d.doubt(name), ledger.NotThere)
 		other := d.settle(d.begun(name+" again", same(name)).Attempt.ID, ledger.OutcomeCommitted)
 		sent := d.retry(o, ledger.BasisRiskAccepted)
 		if sent.After.Conflict != ledger.NoConflict || len(sent.Grant.Related) != 1 || d.read(o.ID).Grants[0].Related[0] != other.ID {
@@ -194,7 +194,7 @@ func riskIsRaised(d *desk, same like) {
 			d.Fatalf("%s: %s, conflict %q (%s); want a possible duplicate of %s", name, o.State, o.Conflict, o.ConflictNote, other.ID)
 		}
 	}
-	o := d.observe(d.doubt("refused"), ledger.Absent)
+	o := d.observe(d.doubt("refused"), ledger.NotThere)
 	d.begun("refused again", same("refused"))
 	if o := d.settle(d.retry(o, ledger.BasisRiskAccepted).Attempt.ID, ledger.OutcomeFailed); o.State != ledger.Failed || o.Conflict != ledger.NoConflict {
 		d.Fatalf("refused: %s, conflict %q", o.State, o.Conflict)
@@ -232,8 +232,8 @@ func besideADoubt(d *desk) {
 		"refused": func(_ ledger.Operation, attempt string) ledger.Operation {
 			return d.settle(attempt, ledger.OutcomeFailed)
 		},
-		"absent meanwhile": func(doubt ledger.Operation, attempt string) ledger.Operation {
-			d.observe(doubt, ledger.Absent)
+		"not there meanwhile": func(doubt ledger.Operation, attempt string) ledger.Operation {
+			d.observe(doubt, ledger.NotThere)
 			return d.settle(attempt, ledger.OutcomeCommitted)
 		},
 	} {
@@ -263,7 +263,7 @@ func beginBesideALaterOne(d *desk, same like) {
 	if after := d.read(before.ID).Operation; after.Version != before.Version {
 		d.Fatalf("the refusal moved it from version %d to %d", before.Version, after.Version)
 	}
-	d.observe(anew, ledger.Absent)
+	d.observe(anew, ledger.NotThere)
 	d.begun("today")
 }
 
@@ -280,7 +280,7 @@ func beside(t *testing.T, open Open) {
 		put(d.doubt(key+" same elsewhere", sameAs(key), func(r *ledger.BeginRequest) { r.Kind = "mail" }))
 		put(d.begun(key+" in flight", place, sameAs(key)).Operation)
 		put(d.settle(d.begun(key+" landed", place).Attempt.ID, ledger.OutcomeCommitted))
-		put(d.observe(d.doubt(key+" absent", place), ledger.Absent))
+		put(d.observe(d.doubt(key+" not there", place), ledger.NotThere))
 	}
 	put(d.doubt("nothing", func(r *ledger.BeginRequest) { r.Fingerprint = "" }))
 	put(d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint = "" }))

@@ -24,7 +24,7 @@ func (d *desk) run(n int) ledger.DecisionRun {
 	d.Helper()
 	items := make([]ledger.RunItem, n)
 	for i := range items {
-		items[i] = ledger.RunItem{N: i, OperationID: d.id("operation"), Version: 2, Kind: "card.charge", Title: "charge", Basis: ledger.BasisAbsent, Request: "shown"}
+		items[i] = ledger.RunItem{N: i, OperationID: d.id("operation"), Version: 2, Kind: "card.charge", Title: "charge", Basis: ledger.BasisProof, Request: "shown"}
 	}
 	r, known, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "retry", Actor: maya, Terms: ledger.RunTerms{Reason: "outage over"},
 		Canaries: ledger.RunCanaries, Pace: ledger.RunPace, Driver: ledger.RunDriver{Name: "maya", Holder: "console-1"}, CreatedAt: d.clock.Now()}, items)

@@ -159,8 +159,8 @@ func sentBeside(t *testing.T, open Open) {
 		{name: "one receipt", other: committed("ch_1"), mine: found},
 		{name: "the other refused", other: refused, mine: committed("ch_1")},
 		{name: "refused", other: committed("ch_2"), mine: refused},
-		{name: "absent", other: committed("ch_2"), mine: func(d *desk, of ledger.BeginResult) ledger.Operation {
-			return d.observe(uncertain(d, of), ledger.Absent)
+		{name: "not there", other: committed("ch_2"), mine: func(d *desk, of ledger.BeginResult) ledger.Operation {
+			return d.observe(uncertain(d, of), ledger.NotThere)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -28,13 +28,13 @@ func settledRows(t *testing.T, open Open) {
 		return d.doubt(key)
 	}
 	d.observe(lost("check: landed"), ledger.Landed, "pi_1")
-	d.observe(lost("check: twice"), ledger.Duplicated, "pi_2", "pi_3")
-	d.observe(lost("check: not there"), ledger.Absent)
+	d.observe(lost("check: twice"), ledger.Twice, "pi_2", "pi_3")
+	d.observe(lost("check: not there"), ledger.NotThere)
 	d.decide(lost("confirmed"), ledger.VerbConfirm)
 	d.decide(lost("denied"), ledger.VerbDeny)
 	d.decide(lost("abandoned"), ledger.VerbAbandon)
 	d.decide(d.decide(lost("undone"), ledger.VerbConfirm), ledger.VerbUndo)
-	d.decide(d.observe(lost("dealt with"), ledger.Duplicated, "pi_4", "pi_5"), ledger.VerbAck, func(dec *ledger.Decision) {
+	d.decide(d.observe(lost("dealt with"), ledger.Twice, "pi_4", "pi_5"), ledger.VerbAck, func(dec *ledger.Decision) {
 		dec.Truth = ledger.BothWanted
 	})
 	for _, outcome := range []ledger.Outcome{ledger.OutcomeCommitted, ledger.OutcomeFailed} {
@@ -43,8 +43,8 @@ func settledRows(t *testing.T, open Open) {
 		d.settle(a.ID, ledger.OutcomeUncertain)
 		d.settle(a.ID, outcome)
 	}
-	d.settle(d.retry(d.observe(lost("sent again"), ledger.Absent), ledger.BasisAbsent).Attempt.ID, ledger.OutcomeCommitted)
-	d.retry(d.observe(lost("being sent again"), ledger.Absent), ledger.BasisAbsent)
+	d.settle(d.retry(d.observe(lost("sent again"), ledger.NotThere), ledger.BasisProof).Attempt.ID, ledger.OutcomeCommitted)
+	d.retry(d.observe(lost("being sent again"), ledger.NotThere), ledger.BasisProof)
 	d.settle(d.begun("answered").Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_6"))
 	d.settle(d.begun("refused").Attempt.ID, ledger.OutcomeFailed)
 	d.settle(d.begun("a mail", func(r *ledger.BeginRequest) { r.Kind = "mail.send" }).Attempt.ID, ledger.OutcomeCommitted)

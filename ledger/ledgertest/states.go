@@ -30,11 +30,11 @@ var origins = []origin{
 		return d.settle(d.begun(key).Attempt.ID, ledger.OutcomeFailed)
 	}},
 	{"denied", func(d *desk, key string) ledger.Operation { return d.decide(d.doubt(key), ledger.VerbDeny) }},
-	{"absent", func(d *desk, key string) ledger.Operation { return d.observe(d.doubt(key), ledger.Absent) }},
+	{"not there", func(d *desk, key string) ledger.Operation { return d.observe(d.doubt(key), ledger.NotThere) }},
 	{"uncertain", func(d *desk, key string) ledger.Operation { return d.doubt(key) }},
 	{"abandoned", func(d *desk, key string) ledger.Operation { return d.decide(d.doubt(key), ledger.VerbAbandon) }},
-	{"abandoned, absent", func(d *desk, key string) ledger.Operation {
-		return d.decide(d.observe(d.doubt(key), ledger.Absent), ledger.VerbAbandon)
+	{"abandoned, not there", func(d *desk, key string) ledger.Operation {
+		return d.decide(d.observe(d.doubt(key), ledger.NotThere), ledger.VerbAbandon)
 	}},
 }
 
@@ -82,23 +82,23 @@ var acts = []act{
 			err = errAnswered
 		}
 		return res.Operation, err
-	}, moves{"overdue": ledger.Uncertain, "refused": ledger.Pending, "absent": ledger.Pending}},
+	}, moves{"overdue": ledger.Uncertain, "refused": ledger.Pending, "not there": ledger.Pending}},
 	{"confirm", deciding(ledger.VerbConfirm), moves{"overdue": ledger.Committed, "uncertain": ledger.Committed}},
 	{"deny", deciding(ledger.VerbDeny), moves{"overdue": ledger.Failed, "uncertain": ledger.Failed}},
 	{"abandon", deciding(ledger.VerbAbandon), moves{"overdue": ledger.Abandoned, "uncertain": ledger.Abandoned,
-		"refused": ledger.Abandoned, "denied": ledger.Abandoned, "absent": ledger.Abandoned}},
+		"refused": ledger.Abandoned, "denied": ledger.Abandoned, "not there": ledger.Abandoned}},
 	{"undo", deciding(ledger.VerbUndo), moves{"committed": ledger.Uncertain, "refused": ledger.Uncertain, "denied": ledger.Uncertain,
-		"absent": ledger.Uncertain, "abandoned": ledger.Uncertain, "abandoned, absent": ledger.Failed}},
+		"not there": ledger.Uncertain, "abandoned": ledger.Uncertain, "abandoned, not there": ledger.Failed}},
 	{"park", deciding(ledger.VerbPark), moves{"overdue": ledger.Uncertain, "uncertain": ledger.Uncertain,
-		"refused": ledger.Failed, "denied": ledger.Failed, "absent": ledger.Failed}},
+		"refused": ledger.Failed, "denied": ledger.Failed, "not there": ledger.Failed}},
 	{"ack", deciding(ledger.VerbAck), nil},
 	{"read landed", reading(ledger.Landed, "pi_9"), moves{"uncertain": ledger.Committed}},
-	{"read absent", reading(ledger.Absent), moves{"uncertain": ledger.Failed}},
-	{"send, proven absent", sending(ledger.BasisAbsent), moves{"refused": ledger.Pending, "absent": ledger.Pending}},
+	{"read not there", reading(ledger.NotThere), moves{"uncertain": ledger.Failed}},
+	{"send, proven not there", sending(ledger.BasisProof), moves{"refused": ledger.Pending, "not there": ledger.Pending}},
 	{"send, key remembered", sending(ledger.BasisKeySafe), moves{"overdue": ledger.Pending, "uncertain": ledger.Pending,
-		"refused": ledger.Pending, "denied": ledger.Pending, "absent": ledger.Pending}},
+		"refused": ledger.Pending, "denied": ledger.Pending, "not there": ledger.Pending}},
 	{"send at own risk", sending(ledger.BasisRiskAccepted), moves{"overdue": ledger.Pending, "uncertain": ledger.Pending,
-		"refused": ledger.Pending, "denied": ledger.Pending, "absent": ledger.Pending}},
+		"refused": ledger.Pending, "denied": ledger.Pending, "not there": ledger.Pending}},
 	{"expire", func(d *desk, o ledger.Operation, _ string) (ledger.Operation, error) {
 		_, err := d.s.Expire(ctx, 100)
 		return d.read(o.ID).Operation, err

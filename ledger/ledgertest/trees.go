@@ -43,35 +43,35 @@ func nothingAbsent(d *desk) {
 	o := d.doubt("k", command)
 	a := d.read(o.ID).Attempts[0]
 	need.Must(d, a.Tree == ledger.TreeOpen && a.Place == herePlace && a.TreeAt.IsZero(), "the attempt is %+v", a)
-	d.want(d.observe(o, ledger.Absent), ledger.Uncertain)
+	d.want(d.observe(o, ledger.NotThere), ledger.Uncertain)
 	rec := d.read(o.ID)
-	if rec.Reads[0].Verdict != ledger.Inconclusive || rec.Attempts[0].Proof != "" || rec.Operation.Version != o.Version {
+	if rec.Reads[0].Verdict != ledger.CannotTell || rec.Attempts[0].Proof != "" || rec.Operation.Version != o.Version {
 		d.Fatalf("the read is %s, its attempt's proof %q", rec.Reads[0].Verdict, rec.Attempts[0].Proof)
 	}
 	// What a person says is no proof either, and a later read makes none of it.
 	o = d.decide(rec.Operation, ledger.VerbDeny)
 	d.want(o, ledger.Failed)
-	d.observe(o, ledger.Absent)
+	d.observe(o, ledger.NotThere)
 	if a := d.read(o.ID).Attempts[0]; a.Proof != "" {
 		d.Fatalf("the proof is %q", a.Proof)
 	}
 	need.Equal(d, d.begin("k").Answer, ledger.AnswerRefused, "begin")
 	d.treeEmpty(a.ID)
-	d.observe(d.read(o.ID).Operation, ledger.Absent)
-	if a := d.read(o.ID).Attempts[0]; a.Proof != ledger.ProvenAbsent || a.Tree != ledger.TreeEmpty {
+	d.observe(d.read(o.ID).Operation, ledger.NotThere)
+	if a := d.read(o.ID).Attempts[0]; a.Proof != ledger.ProofNotThere || a.Tree != ledger.TreeEmpty {
 		d.Fatalf("afterwards the proof is %q of a tree that is %s", a.Proof, a.Tree)
 	}
 }
 
 func readBeforeTheEnd(d *desk) {
 	o := d.doubt("k", command)
-	early := d.observation(o, ledger.Absent)
+	early := d.observation(o, ledger.NotThere)
 	d.clock.Advance(time.Second)
 	d.treeEmpty(d.read(o.ID).Attempts[0].ID)
 	applied := need.Get(ledger.Observe(ctx, d.s, early))(d)
 	d.want(applied.After, ledger.Uncertain)
 	d.clock.Advance(time.Second)
-	d.want(d.observe(applied.After, ledger.Absent), ledger.Failed)
+	d.want(d.observe(applied.After, ledger.NotThere), ledger.Failed)
 }
 
 // earlierProcess: the second attempt is over, what the first had started is not.
@@ -80,12 +80,12 @@ func earlierProcess(d *desk) {
 	first := d.read(o.ID).Attempts[0]
 	again := d.retry(o, ledger.BasisRiskAccepted)
 	o = d.settle(again.Attempt.ID, ledger.OutcomeUncertain)
-	d.want(d.observe(o, ledger.Absent), ledger.Uncertain)
+	d.want(d.observe(o, ledger.NotThere), ledger.Uncertain)
 	if rec := d.read(o.ID); rec.OpenTree() == nil || rec.OpenTree().ID != first.ID {
 		d.Fatalf("the open one is %v, want %s", rec.OpenTree(), first.ID)
 	}
 	d.treeEmpty(first.ID)
-	d.want(d.observe(d.read(o.ID).Operation, ledger.Absent), ledger.Failed)
+	d.want(d.observe(d.read(o.ID).Operation, ledger.NotThere), ledger.Failed)
 }
 
 func treeIsTold(d *desk) {
@@ -132,7 +132,7 @@ func settleSeesIt(d *desk) {
 	if a := rec.Attempts[0]; a.Tree != ledger.TreeEmpty || a.ErrorClass != ledger.ClassDeadline {
 		d.Fatalf("%+v", a)
 	}
-	d.want(d.observe(rec.Operation, ledger.Absent), ledger.Failed)
+	d.want(d.observe(rec.Operation, ledger.NotThere), ledger.Failed)
 	none := d.begun("no command")
 	d.settle(none.Attempt.ID, ledger.OutcomeUncertain, empty)
 	if a := d.read(none.Operation.ID).Attempts[0]; a.Tree != ledger.TreeNone {

@@ -174,7 +174,7 @@ func oneWrite(t *testing.T, open Open) {
 		rows := need.Get(d.s.Due(ctx, d.clock.Now(), 10))(d)
 		return len(rows)
 	}
-	first := look(ledger.Inconclusive)
+	first := look(ledger.CannotTell)
 	for range 2 { // its commit may have been in doubt
 		need.Get(ledger.Observe(ctx, d.s, first))(d)
 	}
@@ -184,7 +184,7 @@ func oneWrite(t *testing.T, open Open) {
 	}
 	d.clock.Advance(time.Minute)
 	need.Must(d, due() == 1, "the next read is not due")
-	lost := look(ledger.Inconclusive)
+	lost := look(ledger.CannotTell)
 	d.clock.Advance(2 * time.Minute)
 	other := need.Get(d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute))(d)
 	lost.Pricing.Rank = 99
@@ -267,7 +267,7 @@ func leasesInOneGo(t *testing.T, open Open) {
 func records(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	plain, read, again, same := d.doubt("plain"), d.doubt("read"), d.doubt("again"), d.doubt("same")
-	d.observe(read, ledger.Absent)
+	d.observe(read, ledger.NotThere)
 	d.clock.Advance(time.Hour)
 	d.retry(again, ledger.BasisRiskAccepted)
 	need.Get(d.s.Lease(ctx, plain.ID, "engine-1", "p1", time.Minute))(d)

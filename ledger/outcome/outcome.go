@@ -207,7 +207,7 @@ func DoubtedBefore(rec ledger.Record, attemptID string) bool {
 		if t.ID == attemptID {
 			break // attempts are in order: later ones were not there yet
 		}
-		if t.Final() == ledger.OutcomeUncertain && t.Proof != ledger.ProvenAbsent {
+		if t.Final() == ledger.OutcomeUncertain && t.Proof != ledger.ProofNotThere {
 			return true
 		}
 	}

@@ -41,7 +41,7 @@ SELECT o.seq, o.id, o.incident, indoubt.ms(o.fault_at) AS fault_at,
        (o.effects > 1 OR o.conflict = 'duplicate')::int::bigint AS doubled,
        (o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
          AND NOT EXISTS (SELECT 1 FROM indoubt.reads r WHERE r.operation_id = o.id AND indoubt.ms(r.began_at) >= indoubt.ms(o.ended_at) AND NOT r.control
-                                                         AND r.verdict IN ('landed', 'absent')))::int::bigint AS unchecked
+                                                         AND r.verdict IN ('landed', 'not_there')))::int::bigint AS unchecked
   FROM indoubt.operations o
  WHERE o.incident <> '';
 
@@ -372,7 +372,7 @@ BEGIN
 END $$;
 
 CREATE TRIGGER after_insert AFTER INSERT ON indoubt.reads FOR EACH ROW
-  WHEN (NEW.verdict NOT IN ('', 'inconclusive') OR NEW.cause IN ('none_found', 'blind', 'not_there_now'))
+  WHEN (NEW.verdict NOT IN ('', 'cannot_tell') OR NEW.cause IN ('none_found', 'blind', 'not_there_now'))
   EXECUTE FUNCTION indoubt.reads_after_insert();
 
 -- ── Comparing ───────────────────────────────────────────────────────────────

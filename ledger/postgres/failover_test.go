@@ -204,7 +204,7 @@ func TestI3_AFailover(t *testing.T) {
 		o := w.retried[0]
 		observe := func(began time.Time) ledger.Operation {
 			return need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: o.Version, Settles: true, Actor: ledger.Actor{Name: "checks", Machine: true},
-				Read: ledger.Read{ID: ledger.NewID(), OperationID: o.ID, Verdict: ledger.Absent, Reason: "none found", BeganAt: began, EndedAt: began}}))(t).After
+				Read: ledger.Read{ID: ledger.NewID(), OperationID: o.ID, Verdict: ledger.NotThere, Reason: "none found", BeganAt: began, EndedAt: began}}))(t).After
 		}
 		rec := need.Get(s.Read(ctx, ledger.Locator{ID: o.ID}))(t)
 		need.That(t, len(rec.Attempts) == 1 && !rec.Gap.Before(rec.Operation.EndedAt), "%d attempts, a gap until %s", len(rec.Attempts), rec.Gap)

@@ -149,7 +149,7 @@ BEGIN
     IF is_now.change_id <> was.change_id
        AND (is_now.change_verb = 'read' OR was.state <> 'pending' AND is_now.state NOT IN (was.state, 'pending')
             AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND db_user = session_user))
-       AND NOT EXISTS (SELECT 1 FROM indoubt.reads WHERE operation_id = was.id AND NOT control AND verdict <> 'inconclusive' AND xmin = pg_current_xact_id()::xid) THEN
+       AND NOT EXISTS (SELECT 1 FROM indoubt.reads WHERE operation_id = was.id AND NOT control AND verdict <> 'cannot_tell' AND xmin = pg_current_xact_id()::xid) THEN
       RAISE EXCEPTION 'what is in doubt is settled by a check, whose row in reads comes first in the same transaction, or by a person: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
     END IF;
     IF was.state = 'pending' AND (is_now.state, is_now.deadline_at, is_now.live_attempt, is_now.awaits) IS DISTINCT FROM (was.state, was.deadline_at, was.live_attempt, was.awaits)
@@ -193,7 +193,7 @@ BEGIN
     WHEN is_now.state = 'pending' AND NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE operation_id = is_now.id AND attempt_id = is_now.live_attempt)
       AND (was.hands_off OR was.attempt_count > (
             SELECT count(*) FROM indoubt.attempts
-             WHERE operation_id = is_now.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))))
+             WHERE operation_id = is_now.id AND (proof = 'not_there' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))))
       THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
     WHEN is_now.state = 'pending' AND EXISTS (
            SELECT 1 FROM indoubt.holds h WHERE h.released_at IS NULL AND (h.until IS NULL OR h.until >= is_now.updated_at)
@@ -582,14 +582,14 @@ CREATE TRIGGER as_begun BEFORE UPDATE OF id, kind, scope, key, sent_key, gate, t
         IS DISTINCT FROM (OLD.key, OLD.sent_key, OLD.input, OLD.command, OLD.redacted, OLD.session, OLD.request))
   EXECUTE FUNCTION indoubt.never('id, kind, scope, key, token, fingerprint, input, source and created_at of an operation never change');
 CREATE TRIGGER as_conflicts BEFORE UPDATE OF conflict ON indoubt.operations FOR EACH ROW
-  WHEN (NEW.conflict NOT IN ('', 'duplicate', 'contradiction', 'mismatch', 'possible_duplicate')) EXECUTE FUNCTION indoubt.unfit_row('conflict_is_known');
+  WHEN (NEW.conflict NOT IN ('', 'duplicate', 'contradiction', 'different', 'possible_duplicate')) EXECUTE FUNCTION indoubt.unfit_row('conflict_is_known');
 CREATE TRIGGER as_doubted BEFORE UPDATE OF doubted, started_at ON indoubt.operations FOR EACH ROW
   WHEN (OLD.doubted AND NOT NEW.doubted OR OLD.started_at IS NOT NULL AND NEW.started_at IS DISTINCT FROM OLD.started_at)
   EXECUTE FUNCTION indoubt.never('what was in doubt stays known as that, and the end of an attempt and a doubt never become earlier');
 CREATE TRIGGER as_effects BEFORE UPDATE OF effects ON indoubt.operations FOR EACH ROW
   WHEN (NEW.effects < 0) EXECUTE FUNCTION indoubt.unfit_row('effects_count');
 CREATE TRIGGER as_found BEFORE UPDATE OF verdict ON indoubt.operations FOR EACH ROW
-  WHEN (NEW.verdict NOT IN ('', 'landed', 'absent', 'duplicated', 'mismatch')) EXECUTE FUNCTION indoubt.unfit_row('verdict_is_known');
+  WHEN (NEW.verdict NOT IN ('', 'landed', 'not_there', 'twice', 'different')) EXECUTE FUNCTION indoubt.unfit_row('verdict_is_known');
 CREATE TRIGGER as_hands_off BEFORE UPDATE OF hands_off ON indoubt.operations FOR EACH ROW
   WHEN (OLD.hands_off AND NOT NEW.hands_off) EXECUTE FUNCTION indoubt.never('what only a person settles stays that: hands_off is never taken back');
 CREATE TRIGGER as_keyed BEFORE UPDATE OF key_live ON indoubt.operations FOR EACH ROW
@@ -655,7 +655,7 @@ BEGIN
       END;
     IF wrong IS NULL AND OLD.db_user <> session_user THEN
       IF NOT (OLD.outcome = '' AND NEW.outcome = 'uncertain' AND o_state <> 'pending' AND indoubt.attempt_ends_alone(OLD, NEW))
-         AND NOT indoubt.may(CASE WHEN NEW.outcome = OLD.outcome AND NEW.late_outcome = OLD.late_outcome AND NEW.token_sent = OLD.token_sent AND NEW.proof IN (OLD.proof, 'absent')
+         AND NOT indoubt.may(CASE WHEN NEW.outcome = OLD.outcome AND NEW.late_outcome = OLD.late_outcome AND NEW.token_sent = OLD.token_sent AND NEW.proof IN (OLD.proof, 'not_there')
                                   THEN 'read' ELSE 'decide' END) THEN
         wrong := 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator';
       END IF;
@@ -691,8 +691,8 @@ CREATE FUNCTION indoubt.attempt_is_unfit(a indoubt.attempts) RETURNS text LANGUA
 BEGIN
   RETURN CASE
     WHEN a.late_outcome NOT IN ('', 'committed', 'failed') THEN 'late_outcome_is_known'
-    WHEN a.proof NOT IN ('', 'never_sent', 'refused', 'absent') THEN 'proof_is_known'
-    WHEN a.basis NOT IN ('', 'absent', 'key_safe', 'risk_accepted') THEN 'basis_is_known'
+    WHEN a.proof NOT IN ('', 'never_sent', 'refused', 'not_there') THEN 'proof_is_known'
+    WHEN a.basis NOT IN ('', 'proof', 'key_safe', 'risk_accepted') THEN 'basis_is_known'
     WHEN NOT indoubt.is_json(a.result) THEN 'attempt_result_is_json'
     WHEN a.tree NOT IN ('', 'open', 'empty') THEN 'tree_is_known'
     WHEN (a.tree = 'empty') <> (a.tree_at IS NOT NULL) OR a.tree_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'tree_is_seen_empty_at_a_time'
@@ -709,7 +709,7 @@ BEGIN
         THEN 'an attempt of this operation is in flight: there is never more than one'
       WHEN a.grant_id = '' AND (hands_off -- the proof was contradicted
           OR EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = a.operation_id
-                        AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed')))
+                        AND (proof = '' OR proof <> 'not_there' AND outcome <> 'failed' AND late_outcome <> 'failed')))
         THEN 'another attempt needs a grant, or proof that every earlier attempt had no effect'
       WHEN a.grant_id <> '' AND NOT EXISTS (SELECT 1 FROM indoubt.grants WHERE id = a.grant_id AND operation_id = a.operation_id AND attempt_id = a.id)
         THEN 'the grant of this attempt does not exist, or another attempt has consumed it'
@@ -747,9 +747,9 @@ BEGIN
       -- proof may be found later, once, or come with the late answer
       OR is_now.proof <> was.proof
          AND NOT (was.outcome = 'uncertain'
-                  AND (was.proof = '' AND is_now.proof = 'absent' OR was.late_outcome = '' AND is_now.late_outcome = 'failed'))
+                  AND (was.proof = '' AND is_now.proof = 'not_there' OR was.late_outcome = '' AND is_now.late_outcome = 'failed'))
       THEN 'an attempt that has ended does not change, but for one late answer if it ended uncertain'
-    WHEN is_now.proof = 'absent' AND was.proof <> 'absent' AND NOT indoubt.may('read') THEN 'absence is proven by a check: it needs the role indoubt_engine'
+    WHEN is_now.proof = 'not_there' AND was.proof <> 'not_there' AND NOT indoubt.may('read') THEN 'absence is proven by a check: it needs the role indoubt_engine'
     END;
 END $$;
 
@@ -762,7 +762,7 @@ CREATE TRIGGER as_run BEFORE UPDATE OF boot_id, pid_ns, uid, tree, tree_at ON in
      OR (NEW.tree <> OLD.tree OR NEW.tree_at IS DISTINCT FROM OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree <> 'empty'))
   EXECUTE FUNCTION indoubt.never('where the processes of an attempt run never changes, and they are seen gone once');
 CREATE TRIGGER as_running BEFORE UPDATE OF proof ON indoubt.attempts FOR EACH ROW
-  WHEN (NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open')
+  WHEN (NEW.proof = 'not_there' AND OLD.proof <> 'not_there' AND NEW.tree = 'open')
   EXECUTE FUNCTION indoubt.never('a process of this attempt may still write, so that absence is not proven');
 CREATE TRIGGER before BEFORE INSERT OR UPDATE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.attempts_before();
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.attempts FOR EACH ROW EXECUTE FUNCTION indoubt.never('attempts are never deleted');

@@ -46,7 +46,7 @@ UPDATE grants SET consumed_at = now(), attempt_id = 'twice.2' WHERE id = 'used';
 UPDATE operations SET state = 'pending', live_attempt = 'twice.2', attempt_count = 2, version = version + 1, deadline_at = now() + '1 hour'::interval,
        change_id = 'twice-g', change_of = 'twice-g', change_verb = 'begin', reason = 'attempt 2' WHERE id = 'twice';
 INSERT INTO attempts (id, operation_id, n, grant_id, basis, started_at, deadline_at) SELECT 'twice.2', 'twice', 2, 'used', 'risk_accepted', now(), deadline_at FROM operations WHERE id = 'twice';
-INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason) VALUES ('read', 'uncertain', now(), now(), 'inconclusive', 'slow');
+INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason) VALUES ('read', 'uncertain', now(), now(), 'cannot_tell', 'slow');
 INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('uncertain', 'engine', 1, now() + '1 minute'::interval);
 INSERT INTO holds (scope, actor, reason, change_id) VALUES ('all', 'ann', 'night', 'hold-c');
 INSERT INTO decisions (id, idempotency_key, verb, actor, size, created_at) VALUES ('run', 'k', 'deny', 'ann', 2, now());
@@ -131,9 +131,9 @@ var refusals = func() []ledgertest.Attack {
 		{"grant of another user of the database", `UPDATE grants SET db_user = 'eve'`, "never changes"},
 		{"grant consumed by no attempt", `UPDATE grants SET consumed_at = created_at WHERE id = 'grant'`, "consumed_by_an_attempt"},
 		{"grant used up", `UPDATE grants SET voided_at = now(), void_reason = 'n', consumed_at = NULL, attempt_id = '' WHERE id = 'used'`, "used up or void"},
-		{"replaced grant", grant + `('grant', 'granted', 1, 'absent', 'eve', now(), now())`, "never replaced"},
-		{"grant for what landed", grant + `('n', 'committed', 1, 'absent', 'eve', now(), now())`, "uncertain or failed"},
-		{"grant for nothing", grant + `('n', 'n', 1, 'absent', 'eve', now(), now())`, "uncertain or failed"},
+		{"replaced grant", grant + `('grant', 'granted', 1, 'proof', 'eve', now(), now())`, "never replaced"},
+		{"grant for what landed", grant + `('n', 'committed', 1, 'proof', 'eve', now(), now())`, "uncertain or failed"},
+		{"grant for nothing", grant + `('n', 'n', 1, 'proof', 'eve', now(), now())`, "uncertain or failed"},
 		{"emptied grants", `TRUNCATE grants`, "never deleted"},
 		{"emptied history (I8)", `TRUNCATE events`, "never deleted"},
 		{"replaced event id (I8)", `INSERT INTO events (id, verb, actor) VALUES ('pending-c', 'note', 'eve') ON CONFLICT (id) DO UPDATE SET actor = 'eve'`, "in the history already"},
@@ -157,8 +157,8 @@ var refusals = func() []ledgertest.Attack {
 
 		{"operation with a number", fresh(", seq|, 9223372036854775807"), "leave the number out"},
 		{"operation numbered below", fresh(", seq|, -1"), "leave the number out"},
-		{"read with a number", `INSERT INTO reads (rowid, id, operation_id, began_at, ended_at, verdict) VALUES (7, 'n', 'uncertain', now(), now(), 'absent')`, "leave the number out"},
-		{"grant with a number", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (7, 'n', 'uncertain', 1, 'absent', 'eve', now(), now())`, "leave the number out"},
+		{"read with a number", `INSERT INTO reads (rowid, id, operation_id, began_at, ended_at, verdict) VALUES (7, 'n', 'uncertain', now(), now(), 'not_there')`, "leave the number out"},
+		{"grant with a number", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (7, 'n', 'uncertain', 1, 'proof', 'eve', now(), now())`, "leave the number out"},
 		{"incident with a number", `INSERT INTO incidents (rowid, id, scope, gap_ms, opened_at, first_at, last_at, change_id) SELECT 7, 'n', scope, gap_ms, opened_at, first_at, last_at, change_id FROM incidents`, "leave the number out"},
 		{"born with a version", fresh(", version|, 9223372036854775807"), "begins as pending"},
 		{"first generation far ahead", `INSERT INTO leases (operation_id, holder, generation) VALUES ('pending', 'eve', 9223372036854775807)`, "its first generation is 1"},
@@ -176,7 +176,7 @@ var refusals = func() []ledgertest.Attack {
 		{"no end (I6)", `UPDATE operations SET ended_at = NULL WHERE id = 'uncertain'`, "what was in doubt"},
 		{"another start", `UPDATE operations SET started_at = NULL WHERE id = 'uncertain'`, "what was in doubt"},
 		{"lease on nothing", `INSERT INTO leases (operation_id, holder, generation) VALUES ('n', 'eve', 1)`, "that is recorded"},
-		{"read of nothing", read + `('n', 'n', now(), now(), 'absent')`, "that is recorded"},
+		{"read of nothing", read + `('n', 'n', now(), now(), 'not_there')`, "that is recorded"},
 		{"time that no clock says", `UPDATE operations SET settled_at = '-infinity' WHERE id = 'pending'`, "times_are_in_range"},
 		{"pace in milliseconds", `INSERT INTO paces (downstream, next_at) VALUES ('n', 1790000005000)`, "pace_is_in_microseconds"},
 
@@ -194,7 +194,7 @@ var refusals = func() []ledgertest.Attack {
 		{"members emptied", `TRUNCATE incident_members`, "kept by the database"},
 		{"member without a price", `UPDATE incident_members SET unpriced = 1 WHERE unpriced = 0`, "kept by the database"},
 		{"begun in another database", elsewhere + fresh(""), "may be missing"},
-		{"allowed in another database", elsewhere + grant + `('n', 'uncertain', 2, 'absent', 'eve', now(), now() + '1 minute'::interval)`, "may be missing"},
+		{"allowed in another database", elsewhere + grant + `('n', 'uncertain', 2, 'proof', 'eve', now(), now() + '1 minute'::interval)`, "may be missing"},
 		{"home moved", `UPDATE lineages SET lineage = 'x'`, "adopted once in each database"},
 		{"home forgotten", `DELETE FROM lineages`, "databases of a ledger are never deleted"},
 		{"history renumbered", `UPDATE events SET xid = '4'`, "history never changes"},
@@ -313,7 +313,7 @@ func TestGuardsWaitForTheOperation(t *testing.T) {
 	}
 	for _, c := range []struct{ name, first, second, says string }{
 		{"a grant for what lands meanwhile", `UPDATE operations SET state = 'committed', receipt = 'r', change_id = 'x1', actor = 'eve', reason = 'why' WHERE id = 'left'`,
-			`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('n', 'left', 1, 'absent', 'eve', now(), now() + '1 hour'::interval)`, "uncertain or failed"},
+			`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('n', 'left', 1, 'proof', 'eve', now(), now() + '1 hour'::interval)`, "uncertain or failed"},
 		{"a key that begins meanwhile (I4)", `INSERT INTO operations (id, kind, key, deadline_at, actor) VALUES ('k1', 'k', 'k', now() + '1 hour'::interval, 'eve')`,
 			`INSERT INTO operations (id, kind, key, deadline_at, actor) VALUES ('k2', 'k', 'k', now() + '1 hour'::interval, 'eve')`, "operations_by_key"},
 		{"an attempt that ends meanwhile", `UPDATE operations SET state = 'uncertain', change_id = 'x2', actor = 'eve', reason = 'why' WHERE id = 'pending'`,

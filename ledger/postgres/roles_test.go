@@ -48,7 +48,7 @@ const (
 	grantSQL = `INSERT INTO indoubt.grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('%s', 'doubt', 2, '%s', 'x', now(), now() + '1 hour'::interval)`
 	ownSQL   = `INSERT INTO indoubt.grants (id, operation_id, version, basis, key_works, actor, created_at, expires_at, consumed_at, attempt_id)
 		VALUES ('own', 'again', 2, 'key_safe', true, 'x', now(), now() + '1 hour'::interval, %s, 'again.2');`
-	readSQL = `INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'doubt', now(), now(), 'inconclusive')`
+	readSQL = `INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'doubt', now(), now(), 'cannot_tell')`
 )
 
 // expireSQL ends an operation at its deadline, endSQL an attempt of one; againSQL begins
@@ -100,7 +100,7 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer confirms in plain SQL", "ci", fmt.Sprintf(landSQL, "doubt"), "by a check or by a person"},
 	{"a writer settles by a check", "ci", byOwn("doubt", "read", "committed", ""), "by a check or by a person"},
 	{"a writer makes a check up", "ci", fmt.Sprintf(readSQL, "n"), denied},
-	{"a writer proves absence", "ci", `UPDATE indoubt.attempts SET proof = 'absent' WHERE id = 'doubt.1'`, "proven by a check"},
+	{"a writer proves absence", "ci", `UPDATE indoubt.attempts SET proof = 'not_there' WHERE id = 'doubt.1'`, "proven by a check"},
 	{"a writer settles what another sent", "cron", fmt.Sprintf(landSQL, "flying"), "by another user of the database"},
 	{"a writer answers late for another", "cron", byOwn("doubt", "late", "committed", ""), "by another user of the database"},
 	{"a writer extends what another sent", "cron", `UPDATE indoubt.operations SET deadline_at = deadline_at + '1 hour'::interval WHERE id = 'flying'`, "by another user of the database"},
@@ -121,7 +121,7 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer hides another's doubt", "cron", `UPDATE indoubt.open_operations SET decide_at = 253402300799999, ripe = 0`, "by another user of the database"},
 	{"a writer keeps another's doubt from being read", "cron", `UPDATE indoubt.open_operations SET read_at = 253402300799999`, "by another user of the database"},
 	{"a writer calls another's doubt cheap", "cron", `UPDATE indoubt.open_operations SET miss_value = 0.01, digest = 'd'`, "by another user of the database"},
-	{"a writer allows a send", "ci", fmt.Sprintf(grantSQL, "n", "absent"), "by a person: it needs"},
+	{"a writer allows a send", "ci", fmt.Sprintf(grantSQL, "n", "proof"), "by a person: it needs"},
 	{"a writer allows a send under a key", "ci", fmt.Sprintf(ownSQL, "NULL"), "by a person: it needs"},
 	{"a writer repeats what another sent", "cron", fmt.Sprintf(ownSQL, "now()"), "by a person: it needs"},
 	{"a writer holds", "ci", fmt.Sprintf(holdSQL, "all"), denied},
@@ -172,8 +172,8 @@ var attacks = []struct{ name, user, script, says string }{
 	{"an engine settles without a check", "eng", byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
 	{"an engine settles without a check, by another verb", "eng", byOwn("retried", "late", "committed", ""), "whose row in reads comes first"},
 	{"an engine settles in plain SQL", "eng", fmt.Sprintf(landSQL, "retried"), "whose row in reads comes first"},
-	{"an engine settles by a check that could not tell", "eng", verdictSQL("bad", "inconclusive") + byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
-	{"an engine settles by a check that was made before", "eng", verdictSQL("old", "absent") + `; COMMIT; BEGIN;` + byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
+	{"an engine settles by a check that could not tell", "eng", verdictSQL("bad", "cannot_tell") + byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
+	{"an engine settles by a check that was made before", "eng", verdictSQL("old", "not_there") + `; COMMIT; BEGIN;` + byOwn("retried", "read", "failed", ""), "whose row in reads comes first"},
 	{"an engine ends what another sent", "eng", fmt.Sprintf(landSQL, "flying"), "by another user of the database"},
 	{"an engine ends what another sent, as indoubt does", "eng", byOwn("flying", "settle", "committed", ", live_attempt = '', deadline_at = NULL, ended_at = clock_timestamp()"), "by another user of the database"},
 	{"an engine expires what is in time", "eng", byOwn("flying", "expire", "uncertain", ", doubted = true, doubted_at = clock_timestamp(), ended_at = clock_timestamp(), live_attempt = '', deadline_at = NULL"), "by another user of the database"},
@@ -264,7 +264,7 @@ func TestRoles(t *testing.T) {
 		{"a writer begins what another was refused", "cron", againSQL("refused", ", token_sent = true")},
 		{"an engine expires what another sent", "eng", expireSQL("overdue", "uncertain", "") + endSQL("overdue.1", "")},
 		{"an engine expires what another sent, where an earlier attempt has landed", "eng", expireSQL("twice", "committed", ", by_answer = true, hands_off = true, conflict = 'possible_duplicate', settled_at = now()") + endSQL("twice.2", "")},
-		{"an engine settles by a check", "eng", verdictSQL("good", "absent") + byOwn("retried", "read", "failed", "")},
+		{"an engine settles by a check", "eng", verdictSQL("good", "not_there") + byOwn("retried", "read", "failed", "")},
 		{"an operator takes a risk", "ann", fmt.Sprintf(grantSQL, "risk", "risk_accepted") + `; UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'risk'`},
 		{"an operator holds", "ann", fmt.Sprintf(holdSQL, "all")},
 		{"an operator confirms", "ann", byOwn("doubt", "confirm", "committed", "")},

@@ -247,7 +247,7 @@ CREATE TABLE indoubt.reads (
   began_at        timestamptz(3) NOT NULL,
   ended_at        timestamptz(3) NOT NULL,
   verdict         text COLLATE "C" NOT NULL,
-  cause           text COLLATE "C" NOT NULL DEFAULT '',        -- why it is inconclusive, for programs
+  cause           text COLLATE "C" NOT NULL DEFAULT '',        -- why it cannot tell, for programs
   reason          text COLLATE "C" NOT NULL DEFAULT '',
   found           bigint NOT NULL DEFAULT 0,
   receipts        text COLLATE "C" NOT NULL DEFAULT '[]',
@@ -263,7 +263,7 @@ CREATE TABLE indoubt.reads (
   seen_over       bigint NOT NULL DEFAULT 0,
 
   CONSTRAINT read_is_numbered_from_1 CHECK (rowid > 0),
-  CONSTRAINT read_verdict_is_known CHECK (verdict IN ('', 'landed', 'absent', 'duplicated', 'mismatch', 'inconclusive')),
+  CONSTRAINT read_verdict_is_known CHECK (verdict IN ('', 'landed', 'twice', 'different', 'not_there', 'not_seen', 'cannot_tell')),
   CONSTRAINT read_receipts_is_json CHECK (indoubt.json_kind(receipts) = 'array'),
   CONSTRAINT evidence_is_json      CHECK (indoubt.is_json(evidence)),
   CONSTRAINT read_times_are_in_range CHECK (least(began_at, ended_at) >= '2000-01-01Z' AND greatest(began_at, ended_at) <= '2100-01-01Z' AND proof_at >= '2000-01-01Z'),
@@ -273,7 +273,7 @@ CREATE TABLE indoubt.reads (
 CREATE INDEX reads_by_operation ON indoubt.reads (operation_id, indoubt.ms(began_at));
 
 -- When a positive control of a kind, under a policy, last found what it looked for.
-CREATE INDEX reads_controls ON indoubt.reads (kind, digest, indoubt.ms(ended_at)) WHERE control::int = 1 AND verdict IN ('landed', 'duplicated');
+CREATE INDEX reads_controls ON indoubt.reads (kind, digest, indoubt.ms(ended_at)) WHERE control::int = 1 AND verdict IN ('landed', 'twice');
 
 -- grants: one-shot permissions for one more attempt. Final once consumed or void.
 CREATE TABLE indoubt.grants (
@@ -299,7 +299,7 @@ CREATE TABLE indoubt.grants (
 
   CONSTRAINT grant_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT grant_related_is_json CHECK (indoubt.json_kind(related) = 'array'),
-  CONSTRAINT grant_basis_is_known CHECK (basis IN ('absent', 'key_safe', 'risk_accepted')),
+  CONSTRAINT grant_basis_is_known CHECK (basis IN ('proof', 'key_safe', 'risk_accepted')),
   CONSTRAINT grant_is_consumed_or_void CHECK (consumed_at IS NULL OR voided_at IS NULL),
   CONSTRAINT grant_is_consumed_by_an_attempt CHECK ((consumed_at IS NULL) = (attempt_id = '')),
   CONSTRAINT grant_times_are_in_range CHECK (least(created_at, consumed_at, voided_at) >= '2000-01-01Z' AND greatest(created_at, consumed_at, voided_at) <= '2100-01-01Z' AND expires_at >= '2000-01-01Z')

@@ -129,7 +129,7 @@ func (w *writing) value(table string, c randomColumn) string {
 	case "state", "from_state", "to_state", "outcome", "late_outcome":
 		return "'" + anyOf(w, "pending", "committed", "failed", "uncertain", "abandoned", "") + "'"
 	case "proof", "basis", "verdict":
-		return "'" + anyOf(w, "absent", "refused", "never_sent", "key_safe", "risk_accepted", "landed", "") + "'"
+		return "'" + anyOf(w, "not_there", "proof", "refused", "never_sent", "key_safe", "risk_accepted", "landed", "") + "'"
 	case "conflict":
 		return "'" + anyOf(w, "duplicate", "contradiction", "") + "'"
 	case "scope":

@@ -17,7 +17,7 @@ func TestI12_AContradictedProofFreesNoKeyInSQL(t *testing.T) {
 	begin(t, s, func(r *ledger.BeginRequest) { r.OperationID, r.AttemptID, r.ChangeID = "o", "o-a", "o-c" })
 	c.Advance(time.Second)
 	o := settleAs(t, s, "o-a", ledger.OutcomeUncertain)
-	for i, v := range []ledger.Verdict{ledger.Absent, ledger.Landed} {
+	for i, v := range []ledger.Verdict{ledger.NotThere, ledger.Landed} {
 		c.Advance(time.Second)
 		id := string(v)
 		o = need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: id, Version: o.Version, Actor: billing, Settles: true,

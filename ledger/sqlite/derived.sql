@@ -170,7 +170,7 @@ SELECT o.seq, o.id, o.incident, o.fault_at,
        o.effects > 1 OR o.conflict = 'duplicate' AS doubled,
        o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
          AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.control = 0
-                                                 AND r.verdict IN ('landed', 'absent')) AS unchecked
+                                                 AND r.verdict IN ('landed', 'not_there')) AS unchecked
   FROM operations o
  WHERE o.incident <> '';
 
@@ -271,7 +271,7 @@ END;
 
 -- A check that saw clearly says how often it landed, and is a sign of life.
 CREATE TRIGGER reads_after_insert AFTER INSERT ON reads
-WHEN NEW.verdict <> '' AND NEW.verdict <> 'inconclusive' OR NEW.cause IN ('none_found', 'blind', 'not_there_now')
+WHEN NEW.verdict <> '' AND NEW.verdict <> 'cannot_tell' OR NEW.cause IN ('none_found', 'blind', 'not_there_now')
 BEGIN
   UPDATE incidents SET answered_at = NEW.ended_at
    WHERE id = (SELECT incident FROM operations WHERE id = NEW.operation_id) AND answered_at <= last_at AND NEW.ended_at > last_at;

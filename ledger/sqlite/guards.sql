@@ -152,7 +152,7 @@ BEGIN
      AND NOT EXISTS (SELECT 1 FROM grants WHERE operation_id = NEW.id AND attempt_id = NEW.live_attempt)
      AND (OLD.hands_off = 1 OR OLD.attempt_count > (
            SELECT count(*) FROM attempts
-            WHERE operation_id = NEW.id AND (proof = 'absent' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))));
+            WHERE operation_id = NEW.id AND (proof = 'not_there' OR proof <> '' AND (outcome = 'failed' OR late_outcome = 'failed'))));
   -- A pattern of a hold has one special sign, *.
   SELECT RAISE(ABORT, 'a hold stops every attempt but the first')
    WHERE NEW.state = 'pending' AND OLD.state <> 'pending' AND EXISTS (
@@ -328,7 +328,7 @@ BEGIN
   SELECT RAISE(ABORT, 'another attempt needs a grant, or proof that every earlier attempt had no effect')
    WHERE NEW.n > 1 AND NEW.grant_id = '' AND NEW.outcome = ''
      AND (EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id
-                     AND (proof = '' OR proof <> 'absent' AND outcome <> 'failed' AND late_outcome <> 'failed'))
+                     AND (proof = '' OR proof <> 'not_there' AND outcome <> 'failed' AND late_outcome <> 'failed'))
           -- or the proof was contradicted
           OR EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND hands_off = 1));
   SELECT RAISE(ABORT, 'the grant of this attempt does not exist, or another attempt has consumed it')
@@ -345,7 +345,7 @@ BEGIN
    WHERE NEW.boot_id IS NOT OLD.boot_id OR NEW.pid_ns IS NOT OLD.pid_ns OR NEW.uid IS NOT OLD.uid AND NEW.uid <> 0
       OR (NEW.tree IS NOT OLD.tree OR NEW.tree_at IS NOT OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree IS NOT 'empty');
   SELECT RAISE(ABORT, 'a process of this attempt may still write, so that absence is not proven')
-   WHERE NEW.proof = 'absent' AND OLD.proof <> 'absent' AND NEW.tree = 'open';
+   WHERE NEW.proof = 'not_there' AND OLD.proof <> 'not_there' AND NEW.tree = 'open';
   SELECT RAISE(ABORT, 'an attempt ends, and gets another deadline, with its operation')
    WHERE OLD.outcome = '' AND (NEW.outcome IS NOT '' OR NEW.deadline_at IS NOT OLD.deadline_at)
      AND EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND state = 'pending' AND live_attempt = OLD.id
@@ -368,7 +368,7 @@ BEGIN
        -- proof may be found later, once, or come with the late answer
        OR NEW.proof IS NOT OLD.proof
           AND NOT (OLD.outcome = 'uncertain'
-                   AND (OLD.proof = '' AND NEW.proof IS 'absent' OR OLD.late_outcome = '' AND NEW.late_outcome IS 'failed')))
+                   AND (OLD.proof = '' AND NEW.proof IS 'not_there' OR OLD.late_outcome = '' AND NEW.late_outcome IS 'failed')))
      AND NOT (EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id)
          AND (NEW.outcome, NEW.ended_at, NEW.deadline_at, NEW.status, NEW.already, NEW.error_class, NEW.effect_word, NEW.sender, NEW.key_works, NEW.token_sent, NEW.ended_steady, NEW.ended_boot, NEW.late_outcome, NEW.late_at, NEW.proof)
           IS (OLD.outcome, OLD.ended_at, OLD.deadline_at, OLD.status, OLD.already, OLD.error_class, OLD.effect_word, OLD.sender, OLD.key_works, OLD.token_sent, OLD.ended_steady, OLD.ended_boot, OLD.late_outcome, OLD.late_at, OLD.proof)

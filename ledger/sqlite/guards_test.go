@@ -46,7 +46,7 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 	need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "grant-c", GrantID: "grant", OperationID: "granted", Version: granted.Version,
 		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(time.Hour), MaxAttempts: 3}))(t)
 	need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: "read-c", Version: doubt.Version, Actor: billing,
-		Read: ledger.Read{ID: "read", OperationID: "uncertain", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: ledger.Inconclusive, Reason: "slow"}}))(t)
+		Read: ledger.Read{ID: "read", OperationID: "uncertain", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: ledger.CannotTell, Reason: "slow"}}))(t)
 	need.Get(s.Lease(ctx, "uncertain", "engine", "d", time.Minute))(t)
 	need.OK(t, s.Hold(ctx, ledger.Hold{Scope: "all", Actor: ann, Reason: "night", ChangeID: "hold-c"}))
 	_, _, err := s.Run(ctx, ledger.DecisionRun{ID: "run", IdempotencyKey: "k", Digest: "d", Verb: "deny", Actor: ann}, []ledger.RunItem{{OperationID: "uncertain", Version: 2}, {OperationID: "pending", Version: 1}})
@@ -114,8 +114,8 @@ func TestGuards(t *testing.T) {
 		{"replaced read", `INSERT OR REPLACE INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('read', 'uncertain', 1, 1, 'landed')`, "never replaced"},
 		{"longer grant", `UPDATE grants SET expires_at = expires_at + 1`, "never changes"},
 		{"grant consumed by nobody", `UPDATE grants SET consumed_at = created_at + 1`, "consumed_by_an_attempt"},
-		{"replaced grant", `REPLACE INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('grant', 'granted', 1, 'absent', 'eve', ` + now + `, ` + later + `)`, "never replaced"},
-		{"grant for what landed", `INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('n', 'committed', 1, 'absent', 'eve', ` + now + `, ` + later + `)`, "uncertain or failed"},
+		{"replaced grant", `REPLACE INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('grant', 'granted', 1, 'proof', 'eve', ` + now + `, ` + later + `)`, "never replaced"},
+		{"grant for what landed", `INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('n', 'committed', 1, 'proof', 'eve', ` + now + `, ` + later + `)`, "uncertain or failed"},
 		{"replaced event id (I8)", `INSERT OR REPLACE INTO events (id, verb, actor) VALUES ('pending-c', 'note', 'eve')`, "in the history already"},
 		{"replaced lease", `REPLACE INTO leases (operation_id, holder, generation, expires_at) VALUES ('uncertain', 'eve', 1, 1)`, "already"},
 		{"item of another version", `UPDATE decision_items SET version = 9, came = 'landed', came_at = ` + now + ` WHERE n = 1`, "is written once"},
@@ -133,10 +133,10 @@ func TestGuards(t *testing.T) {
 		{"operation numbered 0", insert("INSERT", "n", "n", now, later, ", seq|, 0"), "seq_counts_from_1"},
 		{"operation numbered below", insert("INSERT", "n", "n", now, later, ", rowid|, -1"), "seq_counts_from_1"},
 		{"event numbered below", `INSERT INTO events (seq, id, verb, actor) VALUES (-1, 'n', 'note', 'eve')`, "numbered_from_1"},
-		{"read with a number", `INSERT INTO reads (rowid, id, operation_id, began_at, ended_at, verdict) VALUES (9223372036854775807, 'n', 'uncertain', ` + now + `, ` + now + `, 'absent')`, "leave the number out"},
-		{"read numbered below", `INSERT INTO reads (rowid, id, operation_id, began_at, ended_at, verdict) VALUES (-1, 'n', 'uncertain', ` + now + `, ` + now + `, 'absent')`, "numbered_from_1"},
-		{"grant with a number", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (7, 'n', 'uncertain', 1, 'absent', 'eve', ` + now + `, ` + later + `)`, "leave the number out"},
-		{"grant numbered 0", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (0, 'n', 'uncertain', 1, 'absent', 'eve', ` + now + `, ` + later + `)`, "numbered_from_1"},
+		{"read with a number", `INSERT INTO reads (rowid, id, operation_id, began_at, ended_at, verdict) VALUES (9223372036854775807, 'n', 'uncertain', ` + now + `, ` + now + `, 'not_there')`, "leave the number out"},
+		{"read numbered below", `INSERT INTO reads (rowid, id, operation_id, began_at, ended_at, verdict) VALUES (-1, 'n', 'uncertain', ` + now + `, ` + now + `, 'not_there')`, "numbered_from_1"},
+		{"grant with a number", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (7, 'n', 'uncertain', 1, 'proof', 'eve', ` + now + `, ` + later + `)`, "leave the number out"},
+		{"grant numbered 0", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (0, 'n', 'uncertain', 1, 'proof', 'eve', ` + now + `, ` + later + `)`, "numbered_from_1"},
 		{"hold numbered below", `INSERT INTO holds (id, scope, actor, reason) VALUES (-7, 'kind:x', 'eve', 'why')`, "numbered_from_1"},
 		{"born without its key", insert("INSERT", "n", "n", now, later, ", key_live|, 0"), "begins as pending"},
 		{"by another than indoubt, without its key", insert("INSERT", "n", "uncertain-key", now, later, ", key_live, change_verb|, 0, 'begin'"), "begins as pending"},
@@ -159,20 +159,20 @@ func TestGuards(t *testing.T) {
 		{"earlier end (I6)", `UPDATE operations SET ended_at = ended_at - 1 WHERE id = 'uncertain'`, "what was in doubt"},
 
 		{"hold in seconds", `INSERT INTO holds (scope, actor, reason, until) VALUES ('kind:x', 'eve', 'why', 1790003600)`, "hold_times_are_in_milliseconds"},
-		{"grant in seconds", `INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('n', 'uncertain', 1, 'absent', 'eve', ` + now + `, 1790003600)`, "grant_times_are_in_milliseconds"},
+		{"grant in seconds", `INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('n', 'uncertain', 1, 'proof', 'eve', ` + now + `, 1790003600)`, "grant_times_are_in_milliseconds"},
 		{"grant consumed in seconds", `UPDATE grants SET consumed_at = 1790003600, attempt_id = 'n'`, "grant_times_are_in_milliseconds"},
 		{"lease in seconds", `UPDATE leases SET expires_at = 1790003600`, "lease_is_in_milliseconds"},
-		{"read in seconds", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 1790000000, 1790000001, 'absent')`, "read_times_are_in_milliseconds"},
+		{"read in seconds", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 1790000000, 1790000001, 'not_there')`, "read_times_are_in_milliseconds"},
 		{"event in seconds", `INSERT INTO events (id, at, verb, actor) VALUES ('n', 1790000000, 'note', 'eve')`, "event_is_in_milliseconds"},
 		{"decision in seconds", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'eve', 1790000000)`, "decision_times_are_in_milliseconds"},
 		{"engine in seconds", `INSERT INTO engines (holder, digest, since, until) VALUES ('n', 'd', 1790000000, 1790000001)`, "engine_times_are_in_milliseconds"},
 		{"pace in milliseconds", `INSERT INTO paces (downstream, next_at) VALUES ('n', ` + now + `)`, "pace_is_in_microseconds"},
 		{"lease on nothing", `INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('n', 'eve', 1, ` + later + `)`, "that is recorded"},
-		{"read of nothing", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'n', ` + now + `, ` + now + `, 'absent')`, "that is recorded"},
+		{"read of nothing", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'n', ` + now + `, ` + now + `, 'not_there')`, "that is recorded"},
 
 		{"list row changed to NULL", `UPDATE OR REPLACE open_operations SET state = NULL`, "kept by the database"},
 		{"list row that cannot be summed", `UPDATE open_operations SET rank = 9e999`, "amounts_can_be_summed"},
-		{"read that is half a control", `INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 2, 'stripe.charge', ` + now + `, ` + now + `, 'absent')`, "control_is_0_or_1"},
+		{"read that is half a control", `INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 2, 'stripe.charge', ` + now + `, ` + now + `, 'not_there')`, "control_is_0_or_1"},
 		{"list row moved", `UPDATE OR REPLACE open_operations SET rowid = 1`, "kept by the database"},
 		{"list row of what is settled", tables.ListNew + ` WHERE s.seq = (SELECT seq FROM operations WHERE id = 'committed')`, "kept by the database"},
 		{"born in an incident", insert("INSERT", "n", "n", now, later, ", incident, joined|, '"+in.ID+"', 'error'"), "begins as pending"},

@@ -93,7 +93,7 @@ func (b *board) scatter(t *rapid.T) []string {
 			rapid.SampledFrom([]int64{0, 0, 0, tables.Millis(now) + 5}).Draw(t, "recheck"),
 			rapid.SampledFrom([]string{"", "timeout"}).Draw(t, "error"), "c"+id, id)
 		if rapid.IntRange(0, 3).Draw(t, "granted") == 0 {
-			exec(`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES (?, ?, 3, 'absent', 'ann', ?, ?)`,
+			exec(`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES (?, ?, 3, 'proof', 'ann', ?, ?)`,
 				"g"+id, id, rapid.SampledFrom([]int64{tables.Millis(now) - 600_001, tables.Millis(now) - 600_000, tables.Millis(now) - 599_999, tables.Millis(now)}).Draw(t, "granted_at"), soon("grant_until"))
 		}
 		if rapid.Bool().Draw(t, "priced") {

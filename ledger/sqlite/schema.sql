@@ -134,8 +134,8 @@ CREATE TABLE operations (
   -- OR and not IN: for IN with more than two values SQLite makes a table each time.
   CONSTRAINT state_is_known    CHECK (state = 'pending' OR state = 'committed' OR state = 'failed' OR state = 'uncertain' OR state = 'abandoned'),
   CONSTRAINT fact_is_known     CHECK (fact = '' OR fact = 'failed' OR fact = 'uncertain'),
-  CONSTRAINT verdict_is_known  CHECK (verdict = '' OR verdict = 'landed' OR verdict = 'absent' OR verdict = 'duplicated' OR verdict = 'mismatch'),
-  CONSTRAINT conflict_is_known CHECK (conflict = '' OR conflict = 'duplicate' OR conflict = 'contradiction' OR conflict = 'mismatch'
+  CONSTRAINT verdict_is_known  CHECK (verdict = '' OR verdict = 'landed' OR verdict = 'not_there' OR verdict = 'twice' OR verdict = 'different'),
+  CONSTRAINT conflict_is_known CHECK (conflict = '' OR conflict = 'duplicate' OR conflict = 'contradiction' OR conflict = 'different'
                                    OR conflict = 'possible_duplicate'),
   CONSTRAINT joined_is_known   CHECK (incident = '' AND joined = '' OR incident <> '' AND (joined = 'error' OR joined = 'refusal')),
   CONSTRAINT version_counts    CHECK (version >= 1),
@@ -251,8 +251,8 @@ CREATE TABLE attempts (
   PRIMARY KEY (operation_id, n),
   CONSTRAINT outcome_is_known      CHECK (outcome = '' OR outcome = 'committed' OR outcome = 'failed' OR outcome = 'uncertain'),
   CONSTRAINT late_outcome_is_known CHECK (late_outcome = '' OR late_outcome = 'committed' OR late_outcome = 'failed'),
-  CONSTRAINT proof_is_known        CHECK (proof = '' OR proof = 'never_sent' OR proof = 'refused' OR proof = 'absent'),
-  CONSTRAINT basis_is_known        CHECK (basis = '' OR basis = 'absent' OR basis = 'key_safe' OR basis = 'risk_accepted'),
+  CONSTRAINT proof_is_known        CHECK (proof = '' OR proof = 'never_sent' OR proof = 'refused' OR proof = 'not_there'),
+  CONSTRAINT basis_is_known        CHECK (basis = '' OR basis = 'proof' OR basis = 'key_safe' OR basis = 'risk_accepted'),
   CONSTRAINT attempt_result_is_json CHECK (result IS NULL OR json_valid(result)),
   CONSTRAINT attempt_flags_are_0_or_1 CHECK (key_works IN (0, 1) AND token_sent IN (0, 1) AND already IN (0, 1)),
   CONSTRAINT attempt_times_are_in_milliseconds CHECK (
@@ -278,7 +278,7 @@ CREATE TABLE reads (
   began_at     INTEGER NOT NULL,
   ended_at     INTEGER NOT NULL,
   verdict      TEXT NOT NULL,
-  cause        TEXT NOT NULL DEFAULT '',               -- why it is inconclusive, for programs
+  cause        TEXT NOT NULL DEFAULT '',               -- why it cannot tell, for programs
   reason       TEXT NOT NULL DEFAULT '',
   found        INTEGER NOT NULL DEFAULT 0,
   receipts     TEXT NOT NULL DEFAULT '[]',
@@ -295,7 +295,7 @@ CREATE TABLE reads (
 
   CONSTRAINT control_is_0_or_1 CHECK (control IN (0, 1)),
   CONSTRAINT read_is_numbered_from_1 CHECK (rowid > 0),
-  CONSTRAINT read_verdict_is_known CHECK (verdict IN ('', 'landed', 'absent', 'duplicated', 'mismatch', 'inconclusive')),
+  CONSTRAINT read_verdict_is_known CHECK (verdict IN ('', 'landed', 'twice', 'different', 'not_there', 'not_seen', 'cannot_tell')),
   CONSTRAINT read_receipts_is_json CHECK (json_valid(receipts) AND json_type(receipts) = 'array'),
   CONSTRAINT evidence_is_json      CHECK (evidence IS NULL OR json_valid(evidence)),
   CONSTRAINT read_times_are_in_milliseconds CHECK (
@@ -307,7 +307,7 @@ CREATE TABLE reads (
 CREATE INDEX reads_by_operation ON reads (operation_id, began_at);
 
 -- When a positive control of a kind, under a policy, last found what it looked for.
-CREATE INDEX reads_controls ON reads (kind, digest, ended_at) WHERE control = 1 AND verdict IN ('landed', 'duplicated');
+CREATE INDEX reads_controls ON reads (kind, digest, ended_at) WHERE control = 1 AND verdict IN ('landed', 'twice');
 
 -- grants: one-shot permissions for one more attempt. Final once consumed or void.
 CREATE TABLE grants (
@@ -332,7 +332,7 @@ CREATE TABLE grants (
   CONSTRAINT key_works_is_0_or_1 CHECK (key_works IN (0, 1)),
   CONSTRAINT grant_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT grant_related_is_json CHECK (json_valid(related) AND json_type(related) = 'array'),
-  CONSTRAINT grant_basis_is_known CHECK (basis IN ('absent', 'key_safe', 'risk_accepted')),
+  CONSTRAINT grant_basis_is_known CHECK (basis IN ('proof', 'key_safe', 'risk_accepted')),
   CONSTRAINT grant_is_consumed_or_void CHECK (consumed_at = 0 OR voided_at = 0),
   CONSTRAINT grant_is_consumed_by_an_attempt CHECK ((consumed_at = 0) = (attempt_id = '')),
   CONSTRAINT grant_times_are_in_milliseconds CHECK (

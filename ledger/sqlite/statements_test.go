@@ -194,7 +194,7 @@ func (f *fuzzed) value(table string, c fuzzColumn) string {
 		case "state", "from_state", "to_state", "outcome", "late_outcome":
 			return "'" + one(f, "pending", "committed", "failed", "uncertain", "abandoned", "") + "'"
 		case "proof", "basis", "verdict":
-			return "'" + one(f, "absent", "refused", "never_sent", "key_safe", "risk_accepted", "landed", "") + "'"
+			return "'" + one(f, "not_there", "proof", "refused", "never_sent", "key_safe", "risk_accepted", "landed", "") + "'"
 		case "conflict":
 			return "'" + one(f, "duplicate", "contradiction", "") + "'"
 		case "scope":
@@ -328,7 +328,7 @@ func (f *fuzzed) own() {
 			Verb: one(f, ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbUndo, ledger.VerbAbandon, ledger.VerbNote)})
 	case n == 6:
 		_, err = ledger.Observe(ctx, f.s, ledger.Observation{ChangeID: f.id(), Version: o.Version, Actor: billing, Settles: true,
-			Read: ledger.Read{ID: f.id(), OperationID: o.ID, BeganAt: now, EndedAt: now, Reason: "looked", Verdict: one(f, ledger.Landed, ledger.Absent, ledger.Inconclusive)}})
+			Read: ledger.Read{ID: f.id(), OperationID: o.ID, BeganAt: now, EndedAt: now, Reason: "looked", Verdict: one(f, ledger.Landed, ledger.NotThere, ledger.CannotTell)}})
 	case n == 8:
 		err = f.incident(o)
 	case n == 7:

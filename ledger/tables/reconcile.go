@@ -177,7 +177,7 @@ func (s *Store) Control(ctx context.Context, kind, digest string) (time.Time, er
 	var held int64
 	err := s.one(ctx, `
 		SELECT coalesce(max(ended_at), 0) FROM reads INDEXED BY reads_controls
-		 WHERE kind = ? AND digest = ? AND control = 1 AND verdict IN ('landed', 'duplicated')`, []any{kind, digest}, &held)
+		 WHERE kind = ? AND digest = ? AND control = 1 AND verdict IN ('landed', 'twice')`, []any{kind, digest}, &held)
 	return At(held), err
 }
 

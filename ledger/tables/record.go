@@ -150,7 +150,7 @@ var related = fmt.Sprintf(`CASE WHEN `+alike+` THEN (SELECT count(*) FROM (SELEC
 // mayHaveLanded says of an operation what ledger.MayHaveLanded says.
 func mayHaveLanded(operation string) string {
 	return strings.ReplaceAll(`(OP.state NOT IN ('failed', 'abandoned') OR OP.hands_off = 1 OR OP.attempt_count = 0
-	OR OP.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = OP.id AND (a.proof = 'absent'
+	OR OP.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = OP.id AND (a.proof = 'not_there'
 		OR a.proof <> '' AND CASE WHEN a.late_outcome <> '' THEN a.late_outcome ELSE a.outcome END = 'failed')))`, "OP", operation)
 }
 

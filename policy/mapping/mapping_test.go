@@ -126,7 +126,7 @@ func TestWhatIsNoOperation(t *testing.T) {
 		"[" + row(""):                        "line 1: bad: one JSON value was expected",
 		"7\n":                                "line 1: bad: kind:",
 		row(`,"outcome":"committed"`):        "left out",
-		row(`,"proof":"absent"`):             "bad: proof: never_sent or refused was expected",
+		row(`,"proof":"not_there"`):          "bad: proof: never_sent or refused was expected",
 		row(`,"proof":"refused"`):            "Z, refused",
 		row(`,"token":"tok-1"`):              "bad: token: `tok-1` is not in the input",
 		row(`,"token":"tok-1","input":"a tok-1"`):             "line 1: post of",

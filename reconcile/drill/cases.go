@@ -84,7 +84,7 @@ func (s *script) unfetched() {
 		w.Run = "payouts-8"
 		s.lose(at, 7*time.Second, "billing", HangBefore, w)
 		s.check(at + 3*time.Minute)
-		s.grant(at+4*time.Minute, "maya", w, ledger.BasisAbsent, "proven, send it")
+		s.grant(at+4*time.Minute, "maya", w, ledger.BasisProof, "proven, send it")
 		if i == 1 {
 			s.w.fetched = w
 		}
@@ -96,7 +96,7 @@ const recentLag, recentAnswer = 33 * time.Second, 5 * time.Second
 
 // recent: in doubt for seconds, with checks to come that settle them before the
 // eyes of the person at the screen; too few for another outage. They are found before
-// the policy proves them absent.
+// the policy proves that they are not there.
 func (s *script) recent() {
 	for i := range 3 {
 		at := -24*time.Second + time.Duration(i)*6*time.Second

@@ -260,7 +260,7 @@ func (u *truth) look() {
 		if w.kind != "again" {
 			continue
 		}
-		if p, err := e.Plan(u.ctx, w.id); err == nil && p.Refused == nil && p.Basis == ledger.BasisAbsent && p.Record.Operation.Doubted && !p.OverridesMax {
+		if p, err := e.Plan(u.ctx, w.id); err == nil && p.Refused == nil && p.Basis == ledger.BasisProof && p.Record.Operation.Doubted && !p.OverridesMax {
 			_, _ = e.Retry(u.ctx, reconcile.RetryRequest{ID: w.id, Version: p.Record.Operation.Version, Basis: p.Basis, Showing: p.Showing, Actor: someone})
 		}
 	}
@@ -314,7 +314,7 @@ func (u *truth) neverWrong() {
 			wrong = fmt.Sprintf("it happened %d times", len(made))
 		case o.Conflict == ledger.Duplicate && len(made) < 2:
 			wrong = fmt.Sprintf("it happened %d times", len(made))
-		case o.Conflict == ledger.MismatchConflict && !w.other:
+		case o.Conflict == ledger.DifferentConflict && !w.other:
 			wrong = "nothing else happened"
 		case o.Conflict == ledger.Contradiction:
 			wrong = "nothing disagrees"
@@ -360,7 +360,7 @@ func (u *truth) allSettled() (settled int) {
 		state, conflict := ledger.Committed, ledger.NoConflict
 		switch {
 		case w.other && !o.ByAnswer:
-			state, conflict = ledger.Uncertain, ledger.MismatchConflict
+			state, conflict = ledger.Uncertain, ledger.DifferentConflict
 		case len(made) > 1:
 			conflict = ledger.Duplicate
 		case len(made) == 0 && (w.kind == "unbounded" || w.kind == "unseen") && o.Doubted:

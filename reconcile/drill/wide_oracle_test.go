@@ -75,7 +75,7 @@ func (u *wide) wrong(w *wideWish, rec ledger.Record) string {
 		return "it was not abandoned"
 	case o.Conflict == ledger.Duplicate && h.made < 2 && !w.idempotent:
 		return fmt.Sprintf("it happened %d times", h.made)
-	case o.Conflict == ledger.MismatchConflict && h.asked == h.made && !(w.touched && u.down.reuses):
+	case o.Conflict == ledger.DifferentConflict && h.asked == h.made && !(w.touched && u.down.reuses):
 		return "nothing else happened"
 	case o.Conflict == ledger.Contradiction && w.words == 0 && !lied && !w.touched && h.made < 2: // of two, one may have been out of sight
 		return "nothing disagrees: " + o.ConflictNote
@@ -92,17 +92,17 @@ func (u *wide) wrong(w *wideWish, rec ledger.Record) string {
 			continue
 		}
 		switch {
-		case w.by() == "" && r.Verdict != ledger.Inconclusive:
+		case w.by() == "" && r.Verdict != ledger.CannotTell:
 			return "a check that recognises nothing says " + string(r.Verdict) + ": " + r.Reason
-		case w.by() == "state" && r.Verdict != ledger.Inconclusive && r.Verdict != ledger.Landed:
+		case w.by() == "state" && r.Verdict != ledger.CannotTell && r.Verdict != ledger.Landed:
 			return "a state says " + string(r.Verdict) + ": " + r.Reason
 		case r.Verdict == ledger.Landed && !there:
 			return "a check says that it landed: " + r.Reason
-		case r.Verdict == ledger.Absent && h.made > 0 && !w.touched && len(w.attempts) == 1 && o.AttemptCount == 1:
+		case r.Verdict == ledger.NotThere && h.made > 0 && !w.touched && len(w.attempts) == 1 && o.AttemptCount == 1:
 			return "a check says that it did not land: " + r.Reason
-		case r.Verdict == ledger.Duplicated && h.made < 2 && !w.idempotent:
+		case r.Verdict == ledger.Twice && h.made < 2 && !w.idempotent:
 			return "a check says that it landed twice: " + r.Reason
-		case r.Verdict == ledger.Mismatch && h.made == h.asked && !(w.touched && u.down.reuses):
+		case r.Verdict == ledger.Different && h.made == h.asked && !(w.touched && u.down.reuses):
 			return "a check says that something else landed: " + r.Reason
 		}
 	}
@@ -116,7 +116,7 @@ func (u *wide) sentWithoutLeave(w *wideWish, rec ledger.Record) string {
 		case i == 0:
 		case a.Basis == "":
 			return fmt.Sprintf("attempt %d has no basis", a.N)
-		case a.Basis != ledger.BasisAbsent && a.GrantID == "":
+		case a.Basis != ledger.BasisProof && a.GrantID == "":
 			return fmt.Sprintf("attempt %d has no grant", a.N)
 		}
 	}
@@ -157,7 +157,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 	switch {
 	case o.ByAnswer && h.made == 1:
 		return ledger.Committed, ledger.NoConflict, w.words == 0 && !w.touched && h.asked == 1 && o.AttemptCount == 1
-	case w.words > 0, w.touched, w.leftover, u.deleted, w.idempotent, o.AttemptCount != 1, o.HandsOff && o.State == ledger.Uncertain && o.Verdict != ledger.Mismatch:
+	case w.words > 0, w.touched, w.leftover, u.deleted, w.idempotent, o.AttemptCount != 1, o.HandsOff && o.State == ledger.Uncertain && o.Verdict != ledger.Different:
 		return "", "", false
 	case w.forgets && u.now().Sub(o.StartedAt) > wideForgets-wideLands-wideVisible:
 		return "", "", false
@@ -174,7 +174,7 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 	case w.token == "", w.search == "blind-ref" && (u.down.match == "word" || u.down.deaf):
 		return "", "", false
 	case h.made == 1 && h.asked == 0 && w.same:
-		return ledger.Uncertain, ledger.MismatchConflict, w.paging != "offset" // there might be more
+		return ledger.Uncertain, ledger.DifferentConflict, w.paging != "offset" // there might be more
 	case h.made == 1:
 		return ledger.Committed, ledger.NoConflict, true
 	case h.made > 1:

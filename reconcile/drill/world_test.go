@@ -81,7 +81,7 @@ func TestWorld(t *testing.T) {
 	t.Run("the ledger tells the truth", func(t *testing.T) { tellsTheTruth(t, w) })
 	t.Run("the downstream keeps the policy's promise", func(t *testing.T) {
 		p := need.Get(policy.Load(w.PolicyPath))(t)
-		need.That(t, recentLag < recentAnswer+*p.Kind("stripe.charge").LandsWithin, "shown %s after it was sent: proven absent before", recentLag)
+		need.That(t, recentLag < recentAnswer+*p.Kind("stripe.charge").LandsWithin, "shown %s after it was sent: called not there before", recentLag)
 	})
 	t.Run("nothing stays behind", func(t *testing.T) { nothingStays(t, w) })
 }

@@ -250,9 +250,9 @@ func (w *world) row(n int) ledger.RunItem {
 	rec, err := w.s.Read(ctx, ledger.Locator{ID: id})
 	w.ok(err)
 	applied, err := ledger.Observe(ctx, w.s, ledger.Observation{ChangeID: id + "o", Version: rec.Operation.Version, Settles: true, Actor: ledger.Actor{Name: ledger.ActorChecks, Machine: true},
-		Read: ledger.Read{ID: id + "r", OperationID: id, BeganAt: w.clock.Now(), EndedAt: w.clock.Now(), Verdict: ledger.Absent, Reason: "none", Digest: "p"}})
+		Read: ledger.Read{ID: id + "r", OperationID: id, BeganAt: w.clock.Now(), EndedAt: w.clock.Now(), Verdict: ledger.NotThere, Reason: "none", Digest: "p"}})
 	w.ok(err)
-	return ledger.RunItem{OperationID: id, Version: applied.After.Version, Kind: "card.charge", Title: id, Basis: ledger.BasisAbsent, Request: "shown"}
+	return ledger.RunItem{OperationID: id, Version: applied.After.Version, Kind: "card.charge", Title: id, Basis: ledger.BasisProof, Request: "shown"}
 }
 
 // drive carries the run on until it stops by itself or its process dies.

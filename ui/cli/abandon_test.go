@@ -19,7 +19,7 @@ func (b *bench) proven(n int) {
 	b.now = b.now.Add(time.Minute)
 	o := b.rec(n).Operation
 	need.Get(ledger.Observe(context.Background(), b.open(), ledger.Observation{ChangeID: ledger.NewID(), Version: o.Version, Settles: true, Actor: ledger.Actor{Name: ledger.ActorChecks, Machine: true},
-		Read: ledger.Read{ID: ledger.NewID(), OperationID: o.ID, BeganAt: b.now, EndedAt: b.now, Verdict: ledger.Absent, Reason: "searched 2 days, not there"}}))(b)
+		Read: ledger.Read{ID: ledger.NewID(), OperationID: o.ID, BeganAt: b.now, EndedAt: b.now, Verdict: ledger.NotThere, Reason: "searched 2 days, not there"}}))(b)
 	b.price(n)
 }
 
@@ -52,12 +52,12 @@ func abandonedKeepsItsProof(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		was[n] = b.stands(n)
 	}
-	need.Contains(t, was[1], `"state": "failed"`, `"lane": "not_landed"`, `"fact": null`, `"proof": "absent"`)
+	need.Contains(t, was[1], `"state": "failed"`, `"lane": "not_landed"`, `"fact": null`, `"proof": "not_there"`)
 	b.now = b.now.Add(time.Minute)
 	b.want(0, "abandon", b.at(1), "--reason", "paid by the later charge")
 	b.want(0, "abandon", b.at(2), b.at(3), b.at(4), "--reason", "paid by the later charge")
 	for n, says := range map[int][]string{
-		1: {`"fact": "failed"`, `"proof": "absent"`, "it did not land (not there, "}, 2: {`"fact": "failed"`, "it did not land (not there, "},
+		1: {`"fact": "failed"`, `"proof": "not_there"`, "it did not land (not there, "}, 2: {`"fact": "failed"`, "it did not land (not there, "},
 		3: {`"fact": "failed"`, "it is said not to have landed, without proof ("}, 4: {`"fact": "uncertain"`, "whether it landed is not known. "},
 	} {
 		need.Contains(t, b.stands(n), append(says, `"state": "abandoned"`, `"lane": "resolved"`, "It will not be sent: abandoned by maya: paid by the later charge. U restores")...)

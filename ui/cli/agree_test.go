@@ -41,10 +41,10 @@ func everyState(t *testing.T) (b *bench, many int) {
 	b.settle(14, ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 422, Error: "no such customer"})
 	b.want(0, "park", b.at(8), "--until", "2h", "--reason", "their office opens at 9")
 	b.now = b.now.Add(5 * time.Minute) // from here on absence can be proven
-	b.read(9, ledger.Read{Verdict: ledger.Absent, Reason: "none found"})
+	b.read(9, ledger.Read{Verdict: ledger.NotThere, Reason: "none found"})
 	b.want(0, "deny", b.at(10), "--reason", "not in the dashboard")
 	b.read(10, ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"pi_10"}, Reason: "1 matched"})
-	b.read(11, ledger.Read{Verdict: ledger.Mismatch, Found: 1, Receipts: []string{"pi_11"}, Reason: "another amount"})
+	b.read(11, ledger.Read{Verdict: ledger.Different, Found: 1, Receipts: []string{"pi_11"}, Reason: "another amount"})
 	b.read(12, ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"pi_12"}, Reason: "1 matched"})
 	b.want(0, "confirm", b.at(13), "--reason", "their support says so")
 	b.want(0, "undo", b.at(13), "--reason", "of another customer")

@@ -148,7 +148,7 @@ func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, ru
 		return resultJSON{}, err
 	}
 	effect := effectUpdated
-	if found.Read.Verdict == ledger.Inconclusive {
+	if found.Read.Verdict == ledger.CannotTell {
 		effect = effectNoop
 	}
 	out := run.result(ctx, id, effect, safe.Text{})
@@ -168,16 +168,16 @@ func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, ru
 }
 
 type summaryJSON struct {
-	Expired      int `json:"expired"`
-	Reads        int `json:"reads"`
-	Landed       int `json:"landed"`
-	Absent       int `json:"absent"`
-	Duplicated   int `json:"duplicated"`
-	Mismatched   int `json:"mismatched"`
-	Inconclusive int `json:"inconclusive"`
-	Skipped      int `json:"skipped"`
-	Errors       int `json:"errors"`
-	Unchecked    int `json:"unchecked"` // in doubt, and no check can be asked
+	Expired    int `json:"expired"`
+	Reads      int `json:"reads"`
+	Landed     int `json:"landed"`
+	NotThere   int `json:"not_there"`
+	Twice      int `json:"twice"`
+	Different  int `json:"different"`
+	CannotTell int `json:"cannot_tell"`
+	Skipped    int `json:"skipped"`
+	Errors     int `json:"errors"`
+	Unchecked  int `json:"unchecked"` // in doubt, and no check can be asked
 }
 
 // once checks what is due, and ends.
@@ -203,14 +203,14 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 		return err
 	}
 	effect := effectNoop
-	if sum.Expired+sum.Landed+sum.Absent+sum.Duplicated+sum.Mismatched > 0 {
+	if sum.Expired+sum.Landed+sum.NotThere+sum.Twice+sum.Different > 0 {
 		effect = effectUpdated
 	}
 	kinds, why, err := engine.Unchecked(ctx)
 	if err != nil {
 		return err
 	}
-	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.Absent, sum.Duplicated, sum.Mismatched, sum.Inconclusive, sum.Skipped, sum.Errors, 0}
+	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.NotThere, sum.Twice, sum.Different, sum.CannotTell, sum.Skipped, sum.Errors, 0}
 	for _, counts := range []map[string]int{kinds, why} {
 		for _, n := range counts {
 			data.Unchecked += n
@@ -222,7 +222,7 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 			return
 		}
 		w.Printf("%s checked: %s landed, %s did not land, %s happened twice, %s different, %s cannot tell\n", ledger.Count(sum.Reads), ledger.Count(sum.Landed),
-			ledger.Count(sum.Absent), ledger.Count(sum.Duplicated), ledger.Count(sum.Mismatched), ledger.Count(sum.Inconclusive))
+			ledger.Count(sum.NotThere), ledger.Count(sum.Twice), ledger.Count(sum.Different), ledger.Count(sum.CannotTell))
 		if sum.Expired > 0 {
 			w.Printf("%s ran past their deadline and are in doubt\n", ledger.Count(sum.Expired))
 		}

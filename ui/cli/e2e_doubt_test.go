@@ -92,7 +92,7 @@ func TestE2E_CutBeforeItWasApplied(t *testing.T) {
 	s.must(0, "check", op.ID)
 	denied := s.show(op.ID)
 	s.wantState(denied, "failed")
-	if denied.Lane != "not_landed" || denied.Attempts[0].Proof == nil || *denied.Attempts[0].Proof != "absent" {
+	if denied.Lane != "not_landed" || denied.Attempts[0].Proof == nil || *denied.Attempts[0].Proof != "not_there" {
 		t.Errorf("lane %s, attempts %+v", denied.Lane, denied.Attempts)
 	}
 	s.wantEffects("hello", 0)
@@ -153,7 +153,7 @@ func TestI6_E2E_ABlindCheckProvesNothing(t *testing.T) {
 			s.must(6, "check", op.ID)
 			got := s.show(op.ID)
 			s.wantState(got, "uncertain")
-			need.That(t, got.Reads[0].Verdict == "inconclusive" && got.Reads[0].Reason != "", "reads %+v", got.Reads)
+			need.That(t, got.Reads[0].Verdict == "cannot_tell" && got.Reads[0].Reason != "", "reads %+v", got.Reads)
 		})
 	}
 	t.Run("and a sound one does", func(t *testing.T) {

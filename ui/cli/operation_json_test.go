@@ -24,7 +24,7 @@ func scene(t *testing.T) *bench {
 	b.doubt(5, "bank.payout", `{"to":"acct_7Kd","amount":420}`)
 	b.want(0, "confirm", b.at(5), "--receipt", "po_81", "--receipt", "po_97")
 	b.begin(6, "stripe.charge", `{"customer":"cus_6","amount":100,"currency":"usd","invoice":"INV-2209"}`)
-	b.read(1, ledger.Read{Verdict: ledger.Inconclusive, Reason: "none found yet; it may still take effect"})
+	b.read(1, ledger.Read{Verdict: ledger.CannotTell, Reason: "none found yet; it may still take effect"})
 	b.now = b.now.Add(10 * time.Second)
 	return b
 }

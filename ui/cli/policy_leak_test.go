@@ -85,7 +85,7 @@ kinds:
       list: "body.data.filter(x, x.id != '`+shaped+`')"
       receipt: it.id
     tests:
-      - { name: "with `+shaped+`", answer: { body: { data: [{ id: "`+shaped+`" }, { id: "x `+header+`" }] } }, want: absent }
+      - { name: "with `+shaped+`", answer: { body: { data: [{ id: "`+shaped+`" }, { id: "x `+header+`" }] } }, want: not_there }
 `)
 	b.doubt(1, "echo", `{"n":1}`)
 	id := id(1)

@@ -163,9 +163,9 @@ func (t *trialJSON) judge(read *policy.Read, rec ledger.Record, trial policy.Tri
 		t.Found = append(t.Found, effectJSON{e.Receipt, e.Same, text(e.Differs)})
 	}
 	switch {
-	case t.Verdict == ledger.Absent:
+	case t.Verdict == ledger.NotThere:
 		t.Problem = text("none found, which proves it only with a control: the same check finding something that is there")
-	case t.Verdict != ledger.Inconclusive && read.NeedsNegativeControl(rec):
+	case t.Verdict != ledger.CannotTell && read.NeedsNegativeControl(rec):
 		t.Problem = text(trial.Reason + ", which counts only with a control: the same check finding nothing for what was never sent")
 	}
 }
@@ -207,7 +207,7 @@ func (t trialJSON) write(w *safe.Writer) {
 		}
 	}
 	words := ticket.VerdictWord(t.Verdict)
-	if t.Verdict == ledger.Absent {
+	if t.Verdict == ledger.NotThere {
 		words = "did not land"
 	}
 	if t.Known != "" {

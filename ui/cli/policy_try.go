@@ -126,7 +126,7 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 		t.Pages = append(t.Pages, page)
 	}
 	t.judge(kind.Read, rec, trial)
-	if trial.Verdict == ledger.Inconclusive && why != "" {
+	if trial.Verdict == ledger.CannotTell && why != "" {
 		t.Problem = text(why)
 	}
 	for _, r := range requests {

@@ -99,7 +99,7 @@ type recipeCase struct {
 	}
 	receipt string // of the own effect
 	own     ledger.Verdict
-	foreign ledger.Verdict // "" for inconclusive
+	foreign ledger.Verdict // "" where it cannot tell
 	asked   bool           // an answer shows nobody's mark, so that a stranger's cannot be told from it
 	unasked bool           // the question does not hold the mark, so that what repeats it shows none
 }
@@ -135,7 +135,7 @@ var recipeCases = []recipeCase{
 			"echo": func(asked string) (int, string) {
 				return 0, fmt.Sprintf(`{"body":"<!-- indoubt-7E3A01 -->","html_url":"https://github.com/acme/shop/releases/tag/%s"}`, asked[strings.LastIndex(asked, "/")+1:])
 			},
-		}, own: ledger.Landed, receipt: "https://github.com/acme/shop/releases/tag/v1", foreign: ledger.Mismatch},
+		}, own: ledger.Landed, receipt: "https://github.com/acme/shop/releases/tag/v1", foreign: ledger.Different},
 	{recipe: "github", kind: "git.push", input: `{"remote":"https://h.example/shop.git","ref":"refs/heads/main","commit":"` + commit + `"}`, program: "git",
 		shows: stated{
 			"own":     one("refs/heads/main", commit+"\trefs/heads/main\n", ""),
@@ -193,7 +193,7 @@ var recipeCases = []recipeCase{
 		shows: stated{
 			"own":     plainSide(0, `{"entities":[],"relations":[]}`),
 			"foreign": plainSide(0, `{"entities":[{"name":"Ada"}],"relations":[]}`),
-		}, own: ledger.Inconclusive, unasked: true},
+		}, own: ledger.CannotTell, unasked: true},
 	{recipe: "mcp-github", kind: "mcp.github.create_issue", input: `{"owner":"acme","repo":"shop","title":"Fails","body":"It does."}`, program: "mcp",
 		shows: listing{answer: inside(`[`, `]`), own: `{"title":"Fails","body":"It does. TOKEN","html_url":"own"}`,
 			foreign: `{"title":"Fails","body":"It does."},{"title":"Fails","body":"as indoubt-7E3A01 says","html_url":"quote"},{"title":"Fails","body":null}`, echo: `{"title":"Fails","body":"ASKED","html_url":"echo"}`},
@@ -232,7 +232,7 @@ var recipeCases = []recipeCase{
 				parts := strings.Split(strings.Trim(asked, "/"), "/")
 				return 0, fmt.Sprintf(`{"name":%q,"version":%q,"dist":{"integrity":"sha512-A"}}`, parts[0], parts[1])
 			},
-		}, own: ledger.Landed, receipt: "shop@1.2.0", foreign: ledger.Mismatch},
+		}, own: ledger.Landed, receipt: "shop@1.2.0", foreign: ledger.Different},
 	{recipe: "s3", kind: "s3.put", input: `{"bucket":"backups","key":"2026.tar"}`, program: "aws",
 		shows: stated{
 			"own":     plainSide(0, `{"ETag":"e1","Metadata":{"Indoubt":"indoubt-7E3A01"}}`),
@@ -255,7 +255,7 @@ var recipeCases = []recipeCase{
 		own: ledger.Landed, receipt: "OWN1", asked: true},
 	{recipe: "x", kind: "x.post", input: `{"text":"We are back."}`, swap: []string{"https://api.x.com", "SIDE"},
 		shows: listing{answer: inside(`{"meta":{"result_count":1},"data":[`, `]}`), own: `{"id":"190","text":"We are back."}`, foreign: `{"id":"191","text":"We are back."}`, echo: `{"id":"192","text":"ASKED"}`},
-		own:   ledger.Inconclusive, unasked: true},
+		own:   ledger.CannotTell, unasked: true},
 	{recipe: "dry-run", kind: "deploy", input: `{"service":"web","version":"4.18"}`, program: "deployctl",
 		shows: stated{
 			"own": func(asked string) (int, string) {
@@ -322,10 +322,10 @@ func (c recipeCase) play(t *testing.T, scene string, side otherSide) {
 	case scene == "foreign":
 		want = c.foreign
 	case c.asked && scene != "own", scene == "echo", scene == "own beside echo" && !c.unasked:
-		want = ledger.Inconclusive
+		want = ledger.CannotTell
 	}
 	if want == "" {
-		want = ledger.Inconclusive
+		want = ledger.CannotTell
 	}
 	got, why := b.checked(1)
 	o := b.rec(1).Operation
@@ -334,7 +334,7 @@ func (c recipeCase) play(t *testing.T, scene string, side otherSide) {
 	if want == ledger.Landed && c.receipt != "" {
 		receipts = []string{c.receipt}
 	}
-	if want == ledger.Inconclusive && o.State != ledger.Uncertain || want != ledger.Mismatch && !slices.Equal(o.Receipts, receipts) {
+	if want == ledger.CannotTell && o.State != ledger.Uncertain || want != ledger.Different && !slices.Equal(o.Receipts, receipts) {
 		t.Errorf("%s with %q, by %s (%s)", o.State, o.Receipts, got, why)
 	}
 }
@@ -444,7 +444,7 @@ func TestI2_NoForeignRowSettlesByTheRecipe(t *testing.T) {
 		want ledger.Verdict
 	}{
 		"own":                {`(7, 'indoubt-7E3A01', 'acme', 120.5)`, ledger.Landed},
-		"foreign":            {`(8, 'indoubt-7e3a01', 'acme', 120.5), (9, 'indoubt-7E3A02', 'acme', 120.5)`, ledger.Inconclusive},
+		"foreign":            {`(8, 'indoubt-7e3a01', 'acme', 120.5), (9, 'indoubt-7E3A02', 'acme', 120.5)`, ledger.CannotTell},
 		"own beside foreign": {`(7, 'indoubt-7E3A01', 'acme', 120.5), (8, 'indoubt-7e3a01', 'acme', 120.5)`, ledger.Landed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -469,7 +469,7 @@ func TestAnOlderEffectIsNoReceipt(t *testing.T) {
 	b := newBench(t)
 	b.policy = b.file("older.yaml", "version: 1\nkinds: { book: { read: { http: { get: "+web.URL+"/x }, list: body.data, name: { it.ref: \"${input.invoice}\" }, created: it.at, receipt: it.id } } }\n")
 	b.doubt(1, "book", `{"invoice":"INV-1"}`)
-	b.wantVerdict("two and an older one", 1, ledger.Duplicated, "2 matched; expected 1: new-1, new-2")
+	b.wantVerdict("two and an older one", 1, ledger.Twice, "2 matched; expected 1: new-1, new-2")
 	if o := b.rec(1).Operation; o.Effects != 2 || !slices.Equal(o.Receipts, []string{"new-1", "new-2"}) {
 		t.Errorf("%d effects: %q", o.Effects, o.Receipts)
 	}

@@ -50,12 +50,12 @@ func TestRecipeGitHub(t *testing.T) {
 	token = b.token(1)
 	b.wantVerdict("an issue on the second page", 1, ledger.Landed, "issues/7")
 	b.doubt(2, "github.pull.create", `{"owner":"acme","repo":"shop","title":"Mend","head":"mend","base":"main","body":""}`)
-	b.wantVerdict("somebody's own pull request", 2, ledger.Inconclusive, "")
+	b.wantVerdict("somebody's own pull request", 2, ledger.CannotTell, "")
 	b.doubt(3, "github.release.create", `{"owner":"acme","repo":"shop","tag":"rel/1.2","name":"1.2","body":"notes"}`)
-	b.wantVerdict("somebody else's release", 3, ledger.Mismatch, "rel/1.2")
+	b.wantVerdict("somebody else's release", 3, ledger.Different, "rel/1.2")
 	b.doubt(4, "github.release.create", `{"owner":"acme","repo":"shop","tag":"v9","name":"9","body":"notes"}`)
 	b.now = b.now.Add(time.Hour)
-	b.wantVerdict("no release", 4, ledger.Inconclusive, "")
+	b.wantVerdict("no release", 4, ledger.CannotTell, "")
 }
 
 func TestRecipeGitPush(t *testing.T) {
@@ -82,13 +82,13 @@ func TestRecipeGitPush(t *testing.T) {
 		b.doubt(n, "git.push", fmt.Sprintf(`{"remote":%q,"ref":"refs/heads/main","commit":%q}`, remote, commit))
 	}
 	push(1, one)
-	b.wantVerdict("not pushed", 1, ledger.Inconclusive, "")
+	b.wantVerdict("not pushed", 1, ledger.CannotTell, "")
 	git("push", "-q", remote, "HEAD:refs/heads/main", "HEAD:refs/heads/x/refs/heads/main")
 	b.wantVerdict("pushed", 1, ledger.Landed, "whichever write made it so")
 	push(2, one)
 	git("commit", "-q", "--allow-empty", "-m", "two")
 	git("push", "-q", remote, "HEAD:refs/heads/main")
-	b.wantVerdict("another one on top", 2, ledger.Inconclusive, "")
+	b.wantVerdict("another one on top", 2, ledger.CannotTell, "")
 
 	// In one's own network a remote is often reached over http alone.
 	if out, err := exec.Command("git", "-C", bare, "update-server-info").CombinedOutput(); err != nil {
@@ -105,7 +105,7 @@ func TestRecipeGitPush(t *testing.T) {
 		b.wantVerdict("pushed to "+at, 4+i, ledger.Landed, "whichever write made it so")
 	}
 	b.doubt(3, "git.push", `{"remote":"ext::sh -c touch% `+b.dir+`/owned","ref":"refs/heads/main","commit":"`+one+`"}`)
-	b.wantVerdict("a remote that is a command", 3, ledger.Inconclusive, "transport 'ext' not allowed")
+	b.wantVerdict("a remote that is a command", 3, ledger.CannotTell, "transport 'ext' not allowed")
 	if _, err := os.Stat(filepath.Join(b.dir, "owned")); err == nil {
 		t.Error("the remote ran a command")
 	}
@@ -134,7 +134,7 @@ func TestRecipeSlack(t *testing.T) {
 	token = b.token(1)
 	b.wantVerdict("posted, as Slack keeps it", 1, ledger.Landed, "C1/1.2")
 	b.doubt(2, "slack.message", `{"channel":"general","text":"R&D"}`)
-	b.wantVerdict("a name of a channel", 2, ledger.Inconclusive, "valid")
+	b.wantVerdict("a name of a channel", 2, ledger.CannotTell, "valid")
 }
 
 func TestRecipesOverHTTPAskAsDocumented(t *testing.T) {
@@ -166,8 +166,8 @@ func TestRecipesOverHTTPAskAsDocumented(t *testing.T) {
 		receipt                   string
 	}{
 		{"npm", "https://registry.npmjs.org", "npm.publish", `{"name":"@acme/shop","version":"1.2.0","integrity":"sha512-AbC="}`, ledger.Landed, "@acme/shop@1.2.0"},
-		{"npm", "https://registry.npmjs.org", "npm.publish", `{"name":"@acme/none","version":"1.2.0","integrity":"sha512-AbC="}`, ledger.Inconclusive, ""},
-		{"x", "https://api.x.com", "x.post", `{"text":"Q&A"}`, ledger.Inconclusive, "found 190, which may be it"},
+		{"npm", "https://registry.npmjs.org", "npm.publish", `{"name":"@acme/none","version":"1.2.0","integrity":"sha512-AbC="}`, ledger.CannotTell, ""},
+		{"x", "https://api.x.com", "x.post", `{"text":"Q&A"}`, ledger.CannotTell, "found 190, which may be it"},
 		{"sendgrid", "https://api.sendgrid.com", "sendgrid.mail", `{"subject":"Your invoice"}`, ledger.Landed, "kNq0r8"},
 	} {
 		b := newBenchAlone(t)
@@ -206,12 +206,12 @@ func TestRecipeSMTP(t *testing.T) {
 		lines("4XyZ4", 4, true) + lines("4XyZ5", 4, true)
 	need.OK(t, os.WriteFile(log, []byte(text), 0o600))
 	b.wantVerdict("taken", 1, ledger.Landed, "4XyZ1")
-	b.wantVerdict("cut off behind its header", 2, ledger.Inconclusive, "")
-	b.wantVerdict("another one's sender names it", 3, ledger.Inconclusive, "")
-	b.wantVerdict("taken twice", 4, ledger.Duplicated, "4XyZ5")
+	b.wantVerdict("cut off behind its header", 2, ledger.CannotTell, "")
+	b.wantVerdict("another one's sender names it", 3, ledger.CannotTell, "")
+	b.wantVerdict("taken twice", 4, ledger.Twice, "4XyZ5")
 	need.OK(t, os.Remove(log))
 	b.doubt(5, "smtp.send", `{"to":"a@example.com","subject":"Your invoice"}`)
-	b.wantVerdict("no log", 5, ledger.Inconclusive, "exit code 2")
+	b.wantVerdict("no log", 5, ledger.CannotTell, "exit code 2")
 }
 
 func TestI6_RecipeKubernetes(t *testing.T) {
@@ -240,11 +240,11 @@ esac
 	b.doubt(3, "kubectl.job", input(`,"spec":{"ttlSecondsAfterFinished":60}`))
 	b.doubt(4, "kubectl.image", `{"namespace":"shop","deployment":"web","container":"app","image":"web:4.18"}`)
 	b.now = b.now.Add(6 * time.Minute)
-	b.wantVerdict("a context that nobody has filled in", 2, ledger.Inconclusive, "exit code 1")
-	b.wantVerdict("a context that nobody has filled in", 4, ledger.Inconclusive, "exit code 1")
+	b.wantVerdict("a context that nobody has filled in", 2, ledger.CannotTell, "exit code 1")
+	b.wantVerdict("a context that nobody has filled in", 4, ledger.CannotTell, "exit code 1")
 	b.recipe("kubernetes", "my-cluster", "prod-eu")
-	b.wantVerdict("not created", 2, ledger.Absent, "")
-	b.wantVerdict("may be deleted by now", 3, ledger.Inconclusive, "")
+	b.wantVerdict("not created", 2, ledger.NotThere, "")
+	b.wantVerdict("may be deleted by now", 3, ledger.CannotTell, "")
 	b.wantVerdict("deployed", 4, ledger.Landed, "whichever write made it so")
 }
 
@@ -258,8 +258,8 @@ func TestRecipesOfPrograms(t *testing.T) {
 echo '{"ETag":"\"9b2cf5-3\"","VersionId":"v7","Metadata":{"Indoubt":"`+b.token(1)+`"}}'
 `)
 	b.wantVerdict("put into a store that writes names large", 1, ledger.Landed, "v7")
-	b.wantVerdict("not put", 2, ledger.Inconclusive, "exit code 254")
-	b.wantVerdict("a bucket that is an option", 3, ledger.Inconclusive, "begin")
+	b.wantVerdict("not put", 2, ledger.CannotTell, "exit code 254")
+	b.wantVerdict("a bucket that is an option", 3, ledger.CannotTell, "begin")
 	b = newBenchAlone(t)
 	b.recipe("dry-run")
 	b.program("deployctl", `[ "$2" = web ] || { echo "unknown service $2" >&2; exit 1; }
@@ -267,5 +267,5 @@ echo '{"ETag":"\"9b2cf5-3\"","VersionId":"v7","Metadata":{"Indoubt":"`+b.token(1
 	b.doubt(1, "deploy", `{"service":"web","version":"4.18"}`)
 	b.wantVerdict("deployed", 1, ledger.Landed, "whichever write made it so")
 	b.doubt(2, "deploy", `{"service":"web","version":"4.19"}`)
-	b.wantVerdict("not deployed", 2, ledger.Inconclusive, "")
+	b.wantVerdict("not deployed", 2, ledger.CannotTell, "")
 }

@@ -203,7 +203,7 @@ var matchCases = []matchCase{
 	{"stripe", "stripe.refund", "api.stripe.com", "/v1/refunds", "application/x-www-form-urlencoded", "payment_intent=pi_1&amount=420N&", ledger.Landed, true},
 	{"slack", "slack.message", "slack.com", "/api/chat.postMessage", "application/json; charset=utf-8", "{ \"channel\": \"C1\", \"text\": \"R&D <N>\" , \"unfurl_links\":false}\n", ledger.Landed, false},
 	{"sendgrid", "sendgrid.mail", "api.sendgrid.com", "/v3/mail/send", "application/json", `{"subject":"Your invoice N","personalizations":[{"to":[{"email":"a@example.com"}]}],"from":{"email":"b@example.com"}}`, ledger.Landed, false},
-	{"x", "x.post", "api.x.com", "/2/tweets", "application/json", `{"text":"We are back, N."}`, ledger.Inconclusive, false},
+	{"x", "x.post", "api.x.com", "/2/tweets", "application/json", `{"text":"We are back, N."}`, ledger.CannotTell, false},
 }
 
 // Every kind with a match: goes through the proxy: what landed and lost its answer
@@ -246,7 +246,7 @@ func (c matchCase) play(t *testing.T) {
 	p.will("ok")
 	b.later(time.Minute)
 	b.run("check", landed.ID)
-	found := map[ledger.Verdict]ledger.State{ledger.Landed: ledger.Committed, ledger.Inconclusive: ledger.Uncertain}
+	found := map[ledger.Verdict]ledger.State{ledger.Landed: ledger.Committed, ledger.CannotTell: ledger.Uncertain}
 	if rec := c.read(b, landed.ID); rec.State() != found[c.lost] {
 		t.Errorf("what landed is %s: %s", rec.State(), newest(rec))
 	}

@@ -75,11 +75,11 @@ func TestI6_RecipeStripe(t *testing.T) {
 	b.now = b.now.Add(11 * time.Minute)
 	b.wantVerdict("paid, on a later page", 2, ledger.Landed, "pi_2")
 	b.wantVerdict("authorized", 3, ledger.Landed, "pi_3")
-	b.wantVerdict("canceled", 4, ledger.Inconclusive, "")
-	b.wantVerdict("not paid yet", 5, ledger.Inconclusive, "")
-	b.wantVerdict("the bank asks", 6, ledger.Inconclusive, "")
-	b.wantVerdict("declined", 7, ledger.Absent, "")
-	b.wantVerdict("not there", 8, ledger.Absent, "")
+	b.wantVerdict("canceled", 4, ledger.CannotTell, "")
+	b.wantVerdict("not paid yet", 5, ledger.CannotTell, "")
+	b.wantVerdict("the bank asks", 6, ledger.CannotTell, "")
+	b.wantVerdict("declined", 7, ledger.NotThere, "")
+	b.wantVerdict("not there", 8, ledger.NotThere, "")
 	need.That(t, account.asked >= 10, "%d pages", account.asked)
 	// A key of another account or mode sees none of it, and that proves nothing.
 	other := newBenchAlone(t)
@@ -88,5 +88,5 @@ func TestI6_RecipeStripe(t *testing.T) {
 	other.known(1, "stripe.charge", input, "pi_1")
 	other.doubt(2, "stripe.charge", input)
 	other.now = other.now.Add(11 * time.Minute)
-	other.wantVerdict("another key", 2, ledger.Inconclusive, "does not find")
+	other.wantVerdict("another key", 2, ledger.CannotTell, "does not find")
 }

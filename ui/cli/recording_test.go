@@ -79,7 +79,7 @@ func TestSettleIsRepeatable(t *testing.T) {
 	b.json(2, "settle", attempt, "--outcome", "maybe")
 	b.json(2, "settle", attempt, "--outcome", "failed", "--error", "HTTP 402 card declined")
 	b.json(2, "settle", attempt, "--outcome", "failed", "--error-class", "exit")
-	b.json(2, "settle", attempt, "--outcome", "failed", "--proof", "absent")
+	b.json(2, "settle", attempt, "--outcome", "failed", "--proof", "not_there")
 	if a := b.json(2, "settle", attempt, "--outcome", "failed"); !strings.Contains(a.Error.Hint, "--proof never_sent") {
 		t.Errorf("%+v", a.Error)
 	}

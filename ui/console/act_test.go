@@ -169,7 +169,7 @@ func TestRetryWithProofIsOneY(t *testing.T) {
 	need.Must(t, len(b.engine().retried) == 0, "Enter sent it")
 	b.keys("R", "y")
 	q := b.engine().retried
-	if len(q) != 1 || q[0].ID != id(4) || q[0].Version != 2 || q[0].Basis != ledger.BasisAbsent || q[0].Actor.Name != "maya" || !q[0].Actor.Terminal || q[0].ChangeID == "" {
+	if len(q) != 1 || q[0].ID != id(4) || q[0].Version != 2 || q[0].Basis != ledger.BasisProof || q[0].Actor.Name != "maya" || !q[0].Actor.Terminal || q[0].ChangeID == "" {
 		t.Fatalf("%+v", q)
 	}
 	b.shows("sent, it landed, receipt m_1")
@@ -420,7 +420,7 @@ func sixProven(t *testing.T) (*bench, *fakeEngine) {
 		r := doubt(n, "mail.send", "mail "+id(n), "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, amount(10), amount(10))
 		r.Operation.State = ledger.Failed
 		o.Store.(*memory).put(r)
-		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
+		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisProof, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
 	}
 	return newBench(t, 80, 40, o).judged(nightFacts), e
 }
@@ -434,7 +434,7 @@ func TestBulkRetryTakesOnlyWhatIsProvenAndPausesAfterThree(t *testing.T) {
 		t.Fatalf("%d sent before the pause", n)
 	}
 	for n := 20; n < 25; n++ { // what the policy says meanwhile is not what was agreed to
-		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "other"}}
+		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisProof, Sender: "http", Showing: reconcile.Showing{Digest: "other"}}
 	}
 	b.shows("Retry 6: waits for a person", "3 sent", "6 = 3 landed + 3 to go", "G go on with 3").keys("G")
 	if n := len(e.retried); n != 6 {
@@ -538,7 +538,7 @@ func TestABounceDoesNotAnswerABulkDialog(t *testing.T) {
 
 func TestCheckNow(t *testing.T) {
 	b := nightBench(t, 80, 24)
-	b.engine().read = ledger.Read{Verdict: ledger.Inconclusive, Reason: "list truncated at 100\x1b[2J"}
+	b.engine().read = ledger.Read{Verdict: ledger.CannotTell, Reason: "list truncated at 100\x1b[2J"}
 	b.cursorOn(4).keys("c").shows(`check: cannot tell: list truncated at 100\x1b[2J`)
 }
 
@@ -573,7 +573,7 @@ func TestAnOutageIsHeldByItsScope(t *testing.T) {
 func TestABulkDialogSaysWhatItDoes(t *testing.T) {
 	o := nightOptions()
 	r := o.Store.(*memory).record(4)
-	r.Grants = []ledger.Grant{{ID: "g", OperationID: id(4), Version: 2, Actor: "maya", Basis: ledger.BasisAbsent, CreatedAt: night.Add(-15 * time.Minute), ExpiresAt: night.Add(time.Hour)}}
+	r.Grants = []ledger.Grant{{ID: "g", OperationID: id(4), Version: 2, Actor: "maya", Basis: ledger.BasisProof, CreatedAt: night.Add(-15 * time.Minute), ExpiresAt: night.Add(time.Hour)}}
 	o.Store.(*memory).put(r)
 	b := newBench(t, 80, 30, o).judged(nightFacts).cursorOn(4)
 	b.keys("a").shows("leaves a remark, and takes the allowed send back").keys("esc")

@@ -42,10 +42,10 @@ func TestDealingWithAConflictAsksWhatIsTrue(t *testing.T) {
 		"taken back":           {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("1", "tab", "tab", "enter").shows("a reference") }, ledger.Failed},
 		"with its reference":   {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("1").text("re_1").keys("tab", "tab", "enter") }, ledger.Abandoned},
 		"both, which were one": {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("2").shows("closed: `2` is no answer") }, ledger.Failed},
-		"both wanted":          {ledger.Duplicated, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("2").text("two orders").keys("tab", "enter") }, ledger.Committed},
-		"which of them":        {ledger.Duplicated, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("3", "tab", "tab", "enter").shows("which of them") }, ledger.Failed},
-		"one of them":          {ledger.Duplicated, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("3").text("pi_9").keys("tab", "tab", "enter") }, ledger.Committed},
-		"different":            {ledger.Mismatch, []string{"pi_9"}, func(b *bench) { b.keys("y").shows("what is true") }, ledger.Failed},
+		"both wanted":          {ledger.Twice, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("2").text("two orders").keys("tab", "enter") }, ledger.Committed},
+		"which of them":        {ledger.Twice, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("3", "tab", "tab", "enter").shows("which of them") }, ledger.Failed},
+		"one of them":          {ledger.Twice, []string{"pi_8", "pi_9"}, func(b *bench) { b.keys("3").text("pi_9").keys("tab", "tab", "enter") }, ledger.Committed},
+		"different":            {ledger.Different, []string{"pi_9"}, func(b *bench) { b.keys("y").shows("what is true") }, ledger.Failed},
 		"not this one":         {ledger.Landed, []string{"pi_9"}, func(b *bench) { b.keys("4").text("that is another order's").keys("tab", "enter") }, ledger.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -53,13 +53,13 @@ func doubt(n int, kind, title, from, began, ended string, class ledger.ErrorClas
 // need somebody, one is checked, one in flight, two are settled.
 func nightStore() *memory {
 	twice := doubt(1, "bank.payout", "payout 420.00 → acct_7Kd", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 1, amount(420), amount(420))
-	twice.Operation.State, twice.Operation.Verdict, twice.Operation.Conflict = ledger.Committed, ledger.Duplicated, ledger.Duplicate
+	twice.Operation.State, twice.Operation.Verdict, twice.Operation.Conflict = ledger.Committed, ledger.Twice, ledger.Duplicate
 	twice.Operation.ConflictNote, twice.Operation.Effects, twice.Operation.Receipts = "a check found two", 2, []string{"po_81", "po_97"}
 	twice.Operation.UpdatedAt, twice.Operation.Version, twice.Operation.AttemptCount = at("02:40:10"), 6, 2
 	twice.Operation.Actor, twice.Operation.Reason = "checks", "found two"
 	twice.Attempts[0].Receipt = ""
-	twice.Attempts = append(twice.Attempts, ledger.Attempt{ID: "a1b", N: 2, Sender: "pipeline", Actor: "billing-7", Basis: ledger.BasisAbsent, StartedAt: at("02:31:41"), EndedAt: at("02:31:42"), Outcome: ledger.OutcomeCommitted, Receipt: "po_97"})
-	twice.Reads = []ledger.Read{{ID: "r1", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Duplicated, Found: 2, Receipts: []string{"po_81", "po_97"},
+	twice.Attempts = append(twice.Attempts, ledger.Attempt{ID: "a1b", N: 2, Sender: "pipeline", Actor: "billing-7", Basis: ledger.BasisProof, StartedAt: at("02:31:41"), EndedAt: at("02:31:42"), Outcome: ledger.OutcomeCommitted, Receipt: "po_97"})
+	twice.Reads = []ledger.Read{{ID: "r1", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Twice, Found: 2, Receipts: []string{"po_81", "po_97"},
 		Evidence: json.RawMessage(`{"data":[{"id":"po_81","amount":"420.00","created":"02:25:09","status":"paid"},{"id":"po_97","amount":"420.00","created":"02:31:42","status":"pending"}]}`)}}
 	twice.Pricing.Rank = 420
 
@@ -72,10 +72,10 @@ func nightStore() *memory {
 	deploy := doubt(3, "deploy", "deploy web 4.18.2 → prod", "release", "02:27:40", "02:28:40", ledger.ClassKilled, 0.5, word("severe", 1000), word("high", 100))
 	deploy.Related = []ledger.Relation{{ID: id(30), Title: "deploy web 4.18.3 → prod", State: ledger.Committed, Source: ledger.Source{Pipeline: "release"}, CreatedAt: at("02:35:00"), Overtook: true, MayHaveLanded: true}}
 	mail := doubt(4, "mail.send", "mail Welcome → ana@example.com", "signup", "02:47:10", "02:47:40", ledger.ClassReset, 0, word("medium", 10), word("medium", 10))
-	mail.Operation.State, mail.Operation.Actor, mail.Operation.Reason, mail.Operation.Verdict = ledger.Failed, "checks", "0 found, complete", ledger.Absent
+	mail.Operation.State, mail.Operation.Actor, mail.Operation.Reason, mail.Operation.Verdict = ledger.Failed, "checks", "0 found, complete", ledger.NotThere
 	mail.Operation.UpdatedAt = at("02:51:04")
-	mail.Attempts[0].Proof = ledger.ProvenAbsent
-	mail.Reads = []ledger.Read{{ID: "r4", BeganAt: at("02:51:04"), EndedAt: at("02:51:04"), Verdict: ledger.Absent, Reason: "complete, 0 found"}}
+	mail.Attempts[0].Proof = ledger.ProofNotThere
+	mail.Reads = []ledger.Read{{ID: "r4", BeganAt: at("02:51:04"), EndedAt: at("02:51:04"), Verdict: ledger.NotThere, Reason: "complete, 0 found"}}
 	post := doubt(5, "x.post", `post "v2.3 is out…"`, "news", "02:44:10", "02:44:40", ledger.Class5xx, 0.84, word("high", 100), word("low", 1))
 	guess := doubt(6, "sms.send", "sms code → +49 170 5550", "signup", "03:05:40", "03:06:10", ledger.ClassTimeout, 0.5, ledger.Cost{Value: 100, Guess: true}, ledger.Cost{Value: 10, Guess: true})
 	checking := doubt(7, "stripe.charge", "charge cus_9f2 420.00", "billing", "03:05:58", "03:06:28", ledger.ClassTimeout, 0.52, amount(840), amount(420))
@@ -121,8 +121,8 @@ func nightFacts(rec ledger.Record, now time.Time) ticket.Facts {
 		f.Advice.Verb, f.Advice.Reason = policy.AdviseAbandon, "overtaken: deploy web 4.18.3 landed on the same target"
 	case "mail.send":
 		f.Line, f.HasRead, f.Via, f.RetryMax = 60, true, "http", 2
-		f.Advice.Verb, f.Advice.Basis, f.Advice.Reason = policy.AdviseRetry, ledger.BasisAbsent, "proven not landed: sending again cannot be twice"
-		f.Basis = ledger.BasisAbsent
+		f.Advice.Verb, f.Advice.Basis, f.Advice.Reason = policy.AdviseRetry, ledger.BasisProof, "proven not landed: sending again cannot be twice"
+		f.Basis = ledger.BasisProof
 	case "x.post":
 		f.Line = 70
 		f.Advice.Odds = policy.Odds{P: 0.84, N: 37, Low: 0.69, High: 0.93}
@@ -144,7 +144,7 @@ func nightEngine(s ledger.Store) *fakeEngine {
 		store:  s,
 		health: []reconcile.Health{{Downstream: "stripe", State: reconcile.StateUp, Since: at("02:21:40"), Answered: at("03:06:35")}},
 		plans: map[string]reconcile.Plan{
-			id(4): {Basis: ledger.BasisAbsent, Why: "it did not land: a check that began 02:51:04 CEST found nothing and proves it", Sender: "http", WillSend: "POST https://api.mail.example/send", Body: "{\n  \"to\": \"ana@example.com\"\n}", FirstCheck: true, Attempt: 2, Max: 3},
+			id(4): {Basis: ledger.BasisProof, Why: "it did not land: a check that began 02:51:04 CEST found nothing and proves it", Sender: "http", WillSend: "POST https://api.mail.example/send", Body: "{\n  \"to\": \"ana@example.com\"\n}", FirstCheck: true, Attempt: 2, Max: 3},
 			id(2): {Basis: ledger.BasisRiskAccepted, Sender: "http", WillSend: "POST https://pay.legacy.example/charge", Body: `{"amount":1200000}`, Attempt: 2, Max: 1, OverridesMax: true, Loss: amount(24000)},
 			id(6): {Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Attempt: 2, Max: 1, OverridesMax: true, Loss: ledger.Cost{Value: 100, Guess: true}},
 			id(5): {Basis: ledger.BasisRiskAccepted, Refused: &ledger.RefusedError{Verb: "retry", Code: "related", Why: "another operation wants the same", Hint: "look at both"}},

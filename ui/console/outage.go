@@ -219,7 +219,7 @@ func checkEach(m *Root, title safe.Text, n int, rows func(context.Context) ([]ta
 				failed = append(failed, err)
 				continue
 			}
-			found[cmp.Or(r.Read.Verdict, ledger.Inconclusive)]++
+			found[cmp.Or(r.Read.Verdict, ledger.CannotTell)]++
 		}
 		if len(failed) > 0 && len(failed) == len(marked) {
 			return doneMsg{title: title, err: failed[0]}
@@ -228,7 +228,7 @@ func checkEach(m *Root, title safe.Text, n int, rows func(context.Context) ([]ta
 		if rest := n - len(marked); len(marked) == checkAtMost && rest > 0 {
 			said = safe.Say("%s of %s, the rest in their turn", said, ledger.Count(n))
 		}
-		for _, v := range []ledger.Verdict{ledger.Landed, ledger.Absent, ledger.Duplicated, ledger.Mismatch, ledger.Inconclusive} {
+		for _, v := range []ledger.Verdict{ledger.Landed, ledger.NotThere, ledger.Twice, ledger.Different, ledger.CannotTell} {
 			if n := found[v]; n > 0 {
 				said = safe.Say("%s · %s %s", said, ledger.Count(n), ticket.VerdictWord(v))
 			}

@@ -44,7 +44,7 @@ func outageStore(t testing.TB, s *memory) {
 		case i < 12:
 			at := night.Add(-40 * time.Minute)
 			_, err := ledger.Observe(ctx, s, ledger.Observation{ChangeID: ledger.NewID(), Version: 2, Settles: true, Actor: ledger.Actor{Name: "checks", Machine: true},
-				Read: ledger.Read{ID: ledger.NewID(), OperationID: ids[i], BeganAt: at, EndedAt: at, Verdict: ledger.Absent, Reason: "none found"}})
+				Read: ledger.Read{ID: ledger.NewID(), OperationID: ids[i], BeganAt: at, EndedAt: at, Verdict: ledger.NotThere, Reason: "none found"}})
 			must(err)
 		case i < 17:
 			_, err := ledger.Decide(ctx, s, ledger.Decision{ChangeID: ledger.NewID(), ID: ids[i], Version: 2, Verb: ledger.VerbConfirm, Receipts: []string{fmt.Sprintf("pi_%d", i)}, Actor: ledger.Actor{Name: "sam"}})
@@ -136,7 +136,7 @@ func TestGoldenOutage(t *testing.T) {
 		} {
 			b := outageBench(t, size[0], size[1], "downstream:stripe")
 			for n := range 12 {
-				b.m.o.Engine.(*fakeEngine).plans[fmt.Sprintf("0198ff00-0000-7000-8000-%012d", n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
+				b.m.o.Engine.(*fakeEngine).plans[fmt.Sprintf("0198ff00-0000-7000-8000-%012d", n)] = reconcile.Plan{Basis: ledger.BasisProof, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
 			}
 			golden(t, fmt.Sprintf("%s_%dx%d", shot, size[0], size[1]), b.keys(keys...).screen())
 		}

@@ -19,7 +19,7 @@ func outageRun(t *testing.T, b *bench, came ...ledger.Came) *bench {
 	rows := []int{17, 18, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}
 	items := make([]ledger.RunItem, len(rows))
 	for i, n := range rows {
-		items[i] = ledger.RunItem{OperationID: outageRow(n), Version: 3, Kind: "stripe.charge", Title: fmt.Sprintf("charge cus_%d", n), Basis: ledger.BasisAbsent}
+		items[i] = ledger.RunItem{OperationID: outageRow(n), Version: 3, Kind: "stripe.charge", Title: fmt.Sprintf("charge cus_%d", n), Basis: ledger.BasisProof}
 	}
 	sam := ledger.Actor{Name: "sam"}
 	run := ledger.DecisionRun{ID: "run-1", Verb: "retry", Actor: sam, Terms: ledger.RunTerms{Reason: "stripe timeout 02:13–02:19", Incident: b.m.incident.ID},
@@ -91,7 +91,7 @@ func TestARunEndsWhereItWasBegun(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe")
 	e := b.engine()
 	for n := range 12 {
-		e.plans[outageRow(n)] = reconcile.Plan{Basis: ledger.BasisAbsent, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
+		e.plans[outageRow(n)] = reconcile.Plan{Basis: ledger.BasisProof, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
 	}
 	b.keys("R").shows("Retry 12").text("12").keys("tab", "enter").shows("12 = 3 landed + 9 to go").wait(time.Second).keys("G")
 	b.hides("┌").shows("Retry 12 by maya", "12 = 12 landed", "OUTAGE stripe")

@@ -85,9 +85,9 @@ func TestTheArithmeticIsNeverCutOff(t *testing.T) {
 func thrice() ledger.Record {
 	r := doubt(20, "bank.payout", "payout 78.00", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 1, amount(78), amount(78))
 	o := &r.Operation
-	o.State, o.Verdict, o.Conflict, o.ConflictNote = ledger.Committed, ledger.Duplicated, ledger.Duplicate, "a check found three"
+	o.State, o.Verdict, o.Conflict, o.ConflictNote = ledger.Committed, ledger.Twice, ledger.Duplicate, "a check found three"
 	o.Effects, o.Receipts = 3, []string{"po_first_of_all_the_payouts_0123456789abcdef", "po_2", "po_3"}
-	r.Reads = []ledger.Read{{ID: "r", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Duplicated, Found: 3, Receipts: o.Receipts,
+	r.Reads = []ledger.Read{{ID: "r", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Twice, Found: 3, Receipts: o.Receipts,
 		Evidence: json.RawMessage(`{"data":[{"id":"po_first_of_all_the_payouts_0123456789abcdef","status":"paid"},{"id":"po_2","status":"pending"},{"id":"po_3","status":"returned"}]}`)}}
 	return r
 }
@@ -118,8 +118,8 @@ func TestEveryEffectIsToldFromTheOthers(t *testing.T) {
 func TestAMismatchShowsWhatWasAskedAndWhatWasFound(t *testing.T) {
 	r := doubt(20, "bank.payout", "payout 79.00", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 1, amount(158), amount(79))
 	r.Operation.Input = json.RawMessage(`{"amount":79,"customer":"cus_1","note":"n"}`)
-	r.Operation.Conflict, r.Operation.ConflictNote, r.Operation.Verdict = ledger.MismatchConflict, "found one, but it is not what was asked", ledger.Mismatch
-	r.Reads = []ledger.Read{{ID: "r", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Mismatch, Found: 1, Receipts: []string{"ch_7"},
+	r.Operation.Conflict, r.Operation.ConflictNote, r.Operation.Verdict = ledger.DifferentConflict, "found one, but it is not what was asked", ledger.Different
+	r.Reads = []ledger.Read{{ID: "r", BeganAt: at("02:40:09"), EndedAt: at("02:40:10"), Verdict: ledger.Different, Found: 1, Receipts: []string{"ch_7"},
 		Evidence: json.RawMessage(`{"effects":[{"receipt":"ch_7","same":false,"value":{"id":"ch_7","amount":80,"customer":"cus_1"}}]}`)}}
 	nightWith(t, 80, 24, r).shows("found one, but it is not what was asked").hides("it landed")
 	nightWith(t, 80, 40, r).toldOf(80, "receipt ch_7 (amount 80 raw, asked 79 raw)")
@@ -148,7 +148,7 @@ func TestTheAdviceIsOnTheScreenHoweverMuchWasSeen(t *testing.T) {
 		if n%2 == 0 {
 			reason = "page limit reached"
 		}
-		r.Reads = append([]ledger.Read{{ID: fmt.Sprint("r", n), BeganAt: at("02:16:00"), EndedAt: at("02:16:00").Add(time.Duration(n) * time.Minute), Verdict: ledger.Inconclusive, Reason: reason}}, r.Reads...)
+		r.Reads = append([]ledger.Read{{ID: fmt.Sprint("r", n), BeganAt: at("02:16:00"), EndedAt: at("02:16:00").Add(time.Duration(n) * time.Minute), Verdict: ledger.CannotTell, Reason: reason}}, r.Reads...)
 	}
 	for _, size := range [][2]int{{80, 24}, {120, 40}, {160, 48}, {200, 60}} {
 		b := nightWith(t, size[0], size[1], r).shows("→ LOOK")
@@ -163,7 +163,7 @@ func TestTheAdviceIsOnTheScreenHoweverMuchWasSeen(t *testing.T) {
 func TestChecksThatSayTheSameAreOneLine(t *testing.T) {
 	r := doubt(20, "legacy.charge", "charge cus_1QX", "billing", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(24000), amount(12000))
 	for n := range 12 {
-		r.Reads = append([]ledger.Read{{ID: fmt.Sprint("r", n), EndedAt: at("02:16:00").Add(time.Duration(n) * time.Second), Verdict: ledger.Inconclusive, Reason: fmt.Sprintf("none found, too early: proof possible in %d s", 41-n)}}, r.Reads...)
+		r.Reads = append([]ledger.Read{{ID: fmt.Sprint("r", n), EndedAt: at("02:16:00").Add(time.Duration(n) * time.Second), Verdict: ledger.CannotTell, Reason: fmt.Sprintf("none found, too early: proof possible in %d s", 41-n)}}, r.Reads...)
 	}
 	nightWith(t, 120, 40, r).keys("enter").shows("12 checks", "02:16:11", "proof possible in 30 s, since 02:16:00").hides("in 31 s")
 }
@@ -183,7 +183,7 @@ func TestTheShortDetailTellsWhatWasSeenOfTheOperation(t *testing.T) {
 	r := doubt(20, "legacy.charge", "charge cus_1QX", "billing", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(24000), amount(12000))
 	r.Reads = []ledger.Read{
 		{ID: "c", Control: true, EndedAt: at("02:17:00"), Verdict: ledger.Landed},
-		{ID: "r", EndedAt: at("02:16:00"), Verdict: ledger.Inconclusive, Reason: "page limit reached"},
+		{ID: "r", EndedAt: at("02:16:00"), Verdict: ledger.CannotTell, Reason: "page limit reached"},
 	}
 	nightWith(t, 80, 24, r).shows("page limit reached").hides("so it works")
 }

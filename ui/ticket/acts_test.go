@@ -10,7 +10,7 @@ import (
 // whose it is, and nothing else.
 func TestCandidatesAreOffered(t *testing.T) {
 	seen := func(c ledger.Cause, control bool) ledger.Read {
-		return ledger.Read{Verdict: ledger.Inconclusive, Cause: c, Control: control, Receipts: []string{"190", "190", "191"}}
+		return ledger.Read{Verdict: ledger.CannotTell, Cause: c, Control: control, Receipts: []string{"190", "190", "191"}}
 	}
 	for name, tc := range map[string]struct {
 		reads []ledger.Read

@@ -29,7 +29,7 @@ func (c cells) landed(room int) (string, Tone) {
 		return "TWICE", Bad
 	case ledger.PossibleDuplicate:
 		return "maybe 2", Bad
-	case ledger.MismatchConflict:
+	case ledger.DifferentConflict:
 		return "differs", Bad
 	case ledger.Contradiction:
 		return "WRONG?", Bad
@@ -41,7 +41,7 @@ func (c cells) landed(room int) (string, Tone) {
 		switch {
 		case !c.Row.Doubted:
 			return "no", Good
-		case c.Row.Verdict == ledger.Absent:
+		case c.Row.Verdict == ledger.NotThere:
 			return "no", Sure
 		case c.Record == nil:
 			return "…", Plain
@@ -61,7 +61,7 @@ func (c cells) landed(room int) (string, Tone) {
 	switch c.Row.Verdict {
 	case ledger.Landed:
 		return "seen", Plain
-	case ledger.Absent:
+	case ledger.NotThere:
 		return "not now", Plain
 	}
 	if c.Record == nil {
@@ -150,7 +150,7 @@ func (t Ticket) Do(room int) safe.Text {
 		}
 		return say("abandon")
 	case policy.AdviseRetry:
-		if a.Basis == ledger.BasisAbsent || a.Basis == ledger.BasisKeySafe {
+		if a.Basis == ledger.BasisProof || a.Basis == ledger.BasisKeySafe {
 			return fit(say("retry: safe"), say("retry"))
 		}
 		return say("retry")

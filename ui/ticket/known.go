@@ -32,7 +32,7 @@ func (t Ticket) Known() (safe.Text, Tone) {
 		return say("parked until %s%s", t.at(o.ParkedUntil), why), Plain
 	}
 	switch o.Conflict {
-	case ledger.Contradiction, ledger.PossibleDuplicate, ledger.MismatchConflict:
+	case ledger.Contradiction, ledger.PossibleDuplicate, ledger.DifferentConflict:
 		// What is recorded is just what is disputed.
 		return safe.Of(o.ConflictNote).Or(safe.Of(strings.ToLower(Conflict(o.Conflict)))), Bad
 	}
@@ -65,11 +65,11 @@ func (t Ticket) Known() (safe.Text, Tone) {
 	switch o.Verdict {
 	case ledger.Landed:
 		return say("a check found it; a person settles it"), Sure
-	case ledger.Absent:
+	case ledger.NotThere:
 		return say("a check found none now; a person settles it"), Plain
-	case ledger.Duplicated:
+	case ledger.Twice:
 		return say("a check found more than one"), Bad
-	case ledger.Mismatch:
+	case ledger.Different:
 		return say("a check found one, but different"), Bad
 	}
 	if (later{t}).stands() {
@@ -106,7 +106,7 @@ func (t left) fact() safe.Text {
 	return safe.Say("whether it landed is not known")
 }
 
-var proofs = map[ledger.Proof]string{ledger.NeverSent: "never sent", ledger.Refused: "refused", ledger.ProvenAbsent: "not there"}
+var proofs = map[ledger.Proof]string{ledger.NeverSent: "never sent", ledger.Refused: "refused", ledger.ProofNotThere: "not there"}
 
 // Settled is who said what is recorded of the operation, why and when. Who parked it since,
 // allowed a send, or undid that it was abandoned, changed it last and said nothing of the

@@ -318,7 +318,7 @@ var groups = func() map[ledger.Group]Group {
 		ledger.Group(ledger.Duplicate):         group("happened twice", "", "cancel one, then D", "cancel one", "↵", Bad),
 		ledger.Group(ledger.PossibleDuplicate): group("may have happened twice", "maybe twice", "look, then D", "look, D", "↵", Bad),
 		ledger.Group(ledger.Contradiction):     group("a decision was wrong", "decided wrong", "D: say what is true", "press D", "↵", Bad),
-		ledger.Group(ledger.MismatchConflict):  group("landed, but different", "landed, different", "look, then D", "look, D", "↵", Bad),
+		ledger.Group(ledger.DifferentConflict): group("landed, but different", "landed, different", "look, then D", "look, D", "↵", Bad),
 		ledger.GroupProven:                     group("did not land, proven", "not landed, proven", "send again: safe", "send again", "R", Sure),
 		ledger.GroupSaid:                       group("said not to have landed", "said not landed", "look, no proof", "look", "↵", Warn),
 		ledger.GroupElsewhere:                  group("there by another operation, or may be", "there by another?", "do NOT send: A ends it", "do NOT send", "↵", Bad),

@@ -23,7 +23,7 @@ func TestWhatIsOvertakenSaysWhatLandedInstead(t *testing.T) {
 	}{
 		"in doubt, landed":         {ledger.Committed, "deploy web 43 landed instead, ", func(*ledger.Record) {}},
 		"in doubt, may have":       {ledger.Uncertain, "deploy web 43 may have landed instead, ", func(*ledger.Record) {}},
-		"did not land, and landed": {ledger.Committed, "deploy web 43 landed instead, ", func(r *ledger.Record) { r.Operation.State, r.Attempts[0].Proof = ledger.Failed, ledger.ProvenAbsent }},
+		"did not land, and landed": {ledger.Committed, "deploy web 43 landed instead, ", func(r *ledger.Record) { r.Operation.State, r.Attempts[0].Proof = ledger.Failed, ledger.ProofNotThere }},
 	} {
 		o := operation(func(r *ledger.Record) {
 			r.Operation.ErrorClass = ledger.ClassTimeout

@@ -9,7 +9,7 @@ import (
 )
 
 // Proves reports whether a basis is more than a risk that a person takes.
-func Proves(b ledger.Basis) bool { return b == ledger.BasisAbsent || b == ledger.BasisKeySafe }
+func Proves(b ledger.Basis) bool { return b == ledger.BasisProof || b == ledger.BasisKeySafe }
 
 // Ground is why one more send is allowed, or what is risked by it, and what must be
 // known before: me and most are those of Warnings.

@@ -51,22 +51,22 @@ func TestCells(t *testing.T) {
 	}{
 		"in doubt, no case":   {func(*ledger.Record) {}, "?", "no check", "look"},
 		"found, for a person": {func(r *ledger.Record) { r.Operation.Verdict = ledger.Landed }, "seen", "no check", "look"},
-		"not there now":       {func(r *ledger.Record) { r.Operation.Verdict = ledger.Absent }, "not now", "no check", "look"},
+		"not there now":       {func(r *ledger.Record) { r.Operation.Verdict = ledger.NotThere }, "not now", "no check", "look"},
 		"parked":              {func(r *ledger.Record) { r.Operation.ParkedUntil = at.Add(30 * time.Minute) }, "?", "park 30m", "look"},
 		"in flight":           {func(r *ledger.Record) { state(ledger.Pending)(r); r.Operation.DeadlineAt = at.Add(20 * time.Second) }, "…", "ends 20s", "wait for its answer"},
 		"its deadline passed": {state(ledger.Pending), "?", "no check", "look"},
 		"landed":              {state(ledger.Committed), "yes", "01:15:10", "by billing"},
 		"refused":             {func(r *ledger.Record) { state(ledger.Failed)(r); r.Operation.Doubted = false }, "no", "01:15:10", "by billing"},
-		"proven":              {func(r *ledger.Record) { state(ledger.Failed)(r); r.Attempts[0].Proof = ledger.ProvenAbsent }, "no", "–", "look"},
+		"proven":              {func(r *ledger.Record) { state(ledger.Failed)(r); r.Attempts[0].Proof = ledger.ProofNotThere }, "no", "–", "look"},
 		"on a person's word":  {state(ledger.Failed), "said no", "–", "look"},
 		"abandoned":           {left(ledger.Uncertain), "unknown", "01:15:10", "by billing"},
-		"abandoned, proven":   {func(r *ledger.Record) { left(ledger.Failed)(r); r.Attempts[0].Proof = ledger.ProvenAbsent }, "no", "01:15:10", "by billing"},
+		"abandoned, proven":   {func(r *ledger.Record) { left(ledger.Failed)(r); r.Attempts[0].Proof = ledger.ProofNotThere }, "no", "01:15:10", "by billing"},
 		"abandoned, a word":   {left(ledger.Failed), "said no", "01:15:10", "by billing"},
 		"taken back":          {state(ledger.Abandoned), "undone", "01:15:10", "by billing"},
 		"twice":               {conflict(ledger.Duplicate), "TWICE", "–", "cancel one of two"},
 		"three times":         {func(r *ledger.Record) { conflict(ledger.Duplicate)(r); r.Operation.Effects = 3 }, "3 TIMES", "–", "cancel 2 of 3"},
 		"perhaps twice":       {conflict(ledger.PossibleDuplicate), "maybe 2", "–", "look at both sides"},
-		"another than meant":  {conflict(ledger.MismatchConflict), "differs", "–", "look at both sides"},
+		"another than meant":  {conflict(ledger.DifferentConflict), "differs", "–", "look at both sides"},
 		"contradicted":        {conflict(ledger.Contradiction), "WRONG?", "–", "look at both sides"},
 		"overtaken":           {func(r *ledger.Record) { r.Related = []ledger.Relation{{ID: "2", Overtook: true, MayHaveLanded: true}} }, "?", "overtaken", "look"},
 		"overtaken, and its checks go on": {func(r *ledger.Record) {
@@ -164,7 +164,7 @@ func TestI11_ATicketIsSafe(t *testing.T) {
 		p.Title, p.Actor, p.Reason, p.Receipts, p.State, p.Effects = bad, bad, bad, []string{bad, "b"}, ledger.Committed, 2
 		p.Conflict, p.ConflictNote, p.Source.Pipeline = ledger.Duplicate, bad, bad
 		r.Attempts[0].Actor, r.Attempts[0].Receipt = bad, bad
-		r.Reads = []ledger.Read{{Verdict: ledger.Duplicated, Found: 2, Receipts: p.Receipts, Reason: bad, Evidence: []byte(`[{"id":"a\u001b[31m","status":"a\u001b[31m"}]`)}}
+		r.Reads = []ledger.Read{{Verdict: ledger.Twice, Found: 2, Receipts: p.Receipts, Reason: bad, Evidence: []byte(`[{"id":"a\u001b[31m","status":"a\u001b[31m"}]`)}}
 	})
 	o.Events = []ledger.Event{{Verb: "note", Actor: ledger.Actor{Name: bad}, Reason: bad}}
 	texts := []safe.Text{o.Title(), o.Pipeline(), o.WhereToLook(), o.LastSeen(), o.Became()}
@@ -177,7 +177,7 @@ func TestI11_ATicketIsSafe(t *testing.T) {
 }
 
 func TestAReceiptIsNotSaidTwice(t *testing.T) {
-	got := Verdict(ledger.Read{Verdict: ledger.Duplicated, Found: 2, Receipts: []string{"po_1", "po_2"}, Reason: "2 matched; expected 1: po_1, po_2"}).String()
+	got := Verdict(ledger.Read{Verdict: ledger.Twice, Found: 2, Receipts: []string{"po_1", "po_2"}, Reason: "2 matched; expected 1: po_1, po_2"}).String()
 	need.That(t, got == "found 2: po_1, po_2", "it says %q", got)
 	got = Verdict(ledger.Read{Verdict: ledger.Landed, Receipts: []string{"po_1"}, Reason: "found po_1; not settled: another engine works"}).String()
 	need.That(t, got == "landed, receipt po_1: not settled: another engine works", "it says %q", got)
@@ -188,7 +188,7 @@ func TestAReceiptIsNotSaidTwice(t *testing.T) {
 func TestMoneyOfEvidenceIsInThePolicysUnit(t *testing.T) {
 	o := operation(func(r *ledger.Record) {
 		r.Operation.State, r.Operation.Conflict, r.Operation.Receipts = ledger.Committed, ledger.Duplicate, []string{"po_1", "po_2"}
-		r.Reads = []ledger.Read{{Verdict: ledger.Duplicated, EndedAt: at.Add(time.Hour), Receipts: r.Operation.Receipts, Evidence: []byte(`{"data":[{"id":"po_1","amount":42000},{"id":"po_2","amount":"420.00"}]}`)}}
+		r.Reads = []ledger.Read{{Verdict: ledger.Twice, EndedAt: at.Add(time.Hour), Receipts: r.Operation.Receipts, Evidence: []byte(`{"data":[{"id":"po_1","amount":42000},{"id":"po_2","amount":"420.00"}]}`)}}
 	})
 	for unit, want := range map[float64][]string{0: {"42000 raw", "420.00"}, 0.01: {"420.00", "4.20"}, 1: {"42,000.00", "420.00"}} {
 		o.Facts.Unit = unit

@@ -47,7 +47,7 @@ func (t Ticket) Timeline() []Entry {
 			continue
 		}
 		n++
-		out = append(out, Entry{At: r.EndedAt, Who: safe.Say("check %d", n), What: evidence{t}.tell(r), Grave: r.Verdict == ledger.Duplicated || r.Verdict == ledger.Mismatch, check: true})
+		out = append(out, Entry{At: r.EndedAt, Who: safe.Say("check %d", n), What: evidence{t}.tell(r), Grave: r.Verdict == ledger.Twice || r.Verdict == ledger.Different, check: true})
 	}
 	for _, e := range t.Events {
 		if entry, ok := t.eventEntry(e); ok {
@@ -206,7 +206,7 @@ func outcome(a ledger.Attempt) safe.Text {
 		if c := ErrorClass(a.ErrorClass); c != "" {
 			text = safe.Say("%s (%s)", text, c)
 		}
-		if a.Proof == ledger.ProvenAbsent {
+		if a.Proof == ledger.ProofNotThere {
 			text = safe.Say("%s; proven since: it did not land", text)
 		}
 		return safe.Say("%s%s", text, Colon(a.Error))

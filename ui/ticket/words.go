@@ -24,7 +24,7 @@ func Proven(rec ledger.Record) bool {
 var conflicts = map[ledger.Conflict]string{
 	ledger.Duplicate:         "HAPPENED TWICE",
 	ledger.PossibleDuplicate: "MAY HAVE HAPPENED TWICE",
-	ledger.MismatchConflict:  "LANDED, BUT DIFFERENT",
+	ledger.DifferentConflict: "LANDED, BUT DIFFERENT",
 	ledger.Contradiction:     "DECISION WAS WRONG",
 }
 
@@ -63,7 +63,7 @@ func Verdict(r ledger.Read) safe.Text { return verdict(r, List(r.Receipts)) }
 
 func verdict(r ledger.Read, receipts safe.Text) safe.Text {
 	reason := r.Reason
-	if r.Verdict != ledger.Mismatch && len(r.Receipts) > 0 && strings.Contains(reason, r.Receipts[0]) {
+	if r.Verdict != ledger.Different && len(r.Receipts) > 0 && strings.Contains(reason, r.Receipts[0]) {
 		_, more, told := strings.Cut(reason, "; not ") // the rest names the same receipts
 		if reason = ""; told {
 			reason = "not " + more
@@ -71,21 +71,21 @@ func verdict(r ledger.Read, receipts safe.Text) safe.Text {
 	}
 	words := safe.Of(VerdictWord(r.Verdict))
 	switch {
-	case r.Verdict == ledger.Absent && r.Cause == ledger.CauseGone:
+	case r.Verdict == ledger.NotThere && r.Cause == ledger.CauseGone:
 		return safe.Exact(r.Reason)
-	case (r.Verdict == ledger.Landed || r.Verdict == ledger.Mismatch) && len(r.Receipts) > 0:
+	case (r.Verdict == ledger.Landed || r.Verdict == ledger.Different) && len(r.Receipts) > 0:
 		words = safe.Say("%s, receipt %s", words, receipts)
-	case r.Verdict == ledger.Duplicated && len(r.Receipts) > 0:
+	case r.Verdict == ledger.Twice && len(r.Receipts) > 0:
 		words = safe.Say("found %d: %s", max(r.Found, len(r.Receipts)), receipts)
 	}
 	return safe.Say("%s%s", words, Colon(reason))
 }
 
 var verdicts = map[ledger.Verdict]string{
-	ledger.Landed:     "landed",
-	ledger.Absent:     "did not land, proven",
-	ledger.Duplicated: "happened twice",
-	ledger.Mismatch:   "landed, but different",
+	ledger.Landed:    "landed",
+	ledger.NotThere:  "did not land, proven",
+	ledger.Twice:     "happened twice",
+	ledger.Different: "landed, but different",
 }
 
 // VerdictWord is a verdict in plain words.
@@ -106,7 +106,7 @@ func Lane(l ledger.Lane) string { return cmp.Or(lanes[l], "settled") }
 // Because says why a send is allowed.
 func Because(b ledger.Basis, actor string) safe.Text {
 	switch b {
-	case ledger.BasisAbsent:
+	case ledger.BasisProof:
 		return safe.Say("it did not land, proven")
 	case ledger.BasisKeySafe:
 		return safe.Say("a second send cannot act twice")

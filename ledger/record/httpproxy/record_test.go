@@ -106,7 +106,7 @@ func TestAClientGetsWhatACheckFound(t *testing.T) {
 	}{
 		"found":                 {ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"ch_1"}}, found, "", 200},
 		"nothing to give":       {ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"ch_1"}}, "", "", 409},
-		"twice":                 {ledger.Read{Verdict: ledger.Duplicated, Found: 2, Receipts: []string{"ch_1", "ch_2"}}, found, "", 409},
+		"twice":                 {ledger.Read{Verdict: ledger.Twice, Found: 2, Receipts: []string{"ch_1", "ch_2"}}, found, "", 409},
 		"an answer disagrees":   {ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"ch_1"}}, found, ledger.OutcomeFailed, 409},
 		"a late answer came in": {ledger.Read{Verdict: ledger.Landed, Found: 1, Receipts: []string{"ch_1"}}, found, ledger.OutcomeCommitted, 409},
 	} {

@@ -128,7 +128,7 @@ func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, strin
 		why = safe.Of(err.Error())
 	case p.Refused != nil:
 		why = safe.Of(p.Refused.Error())
-	case p.Basis != ledger.BasisAbsent && p.Basis != ledger.BasisKeySafe:
+	case p.Basis != ledger.BasisProof && p.Basis != ledger.BasisKeySafe:
 		why = safe.Say("without proof: by itself only")
 	case p.OverridesMax:
 		why = safe.Of(ledger.RetriesUsed(max(p.Max-1, 0)))

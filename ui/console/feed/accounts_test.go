@@ -143,7 +143,7 @@ func (o *outages) untold(r *rand.Rand) string {
 		return "the same input elsewhere"
 	case 2:
 		_, err := ledger.Observe(ctx, o.s, ledger.Observation{ChangeID: ledger.NewID(), Version: op.Version, Actor: sam,
-			Read: ledger.Read{ID: ledger.NewID(), OperationID: op.ID, BeganAt: o.now, EndedAt: o.now, Verdict: ledger.Inconclusive, Reason: "a page is missing"}})
+			Read: ledger.Read{ID: ledger.NewID(), OperationID: op.ID, BeganAt: o.now, EndedAt: o.now, Verdict: ledger.CannotTell, Reason: "a page is missing"}})
 		return fmt.Sprint("a read ", err)
 	}
 	o.now = o.now.Add(time.Duration(r.IntN(90)) * time.Second)
