@@ -2,6 +2,7 @@ package procgroup
 
 import (
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"testing"
@@ -12,45 +13,48 @@ import (
 	"indoubt/ledger/need"
 )
 
-// TestI3_AProgramThatIsLoadedIsNotMissed: a process shows no environment while another
-// program takes its place, and only a part of one that is read as that happens.
-func TestI3_AProgramThatIsLoadedIsNotMissed(t *testing.T) {
-	const again = `exec /bin/sh -c "$0" "$0"`
-	cmd := exec.Command("/bin/sh", "-c", again, again)
-	cmd.Env = append(os.Environ(), Mark+"=loading")
-	need.OK(t, cmd.Start())
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	for n := range 3000 {
-		is, err := need.Get(look(cmd.Process.Pid))(t).carries("loading")
-		need.Must(t, is || errors.Is(err, errLoading), "look %d: %v", n, err)
-	}
-	left, err := Of(0, Scope{Attempt: "loading"}).Left()
-	need.Must(t, len(left) == 1 && left[0].PID == cmd.Process.Pid || errors.Is(err, errLoading), "%v, %v", left, err)
-}
-
-// A program whose first thread ends while another one goes on.
+// A program whose first thread ends while another one goes on, until its input ends.
 func init() {
 	if os.Getenv("PROCGROUP_ROLE") == "headless" { // the first thread runs this
-		go func() { time.Sleep(time.Minute); os.Exit(0) }()
+		go func() { _, _ = io.Copy(io.Discard, os.Stdin); os.Exit(0) }()
 		_, _, _ = unix.Syscall(unix.SYS_EXIT, 0, 0, 0)
 	}
 }
 
-// TestI3_AProgramWithoutItsFirstThreadIsNotMissed: that thread shows nothing, and its files
-// are closed to an ordinary account. So it is with the first threads of a program that is
-// killed, until the last one has ended.
-func TestI3_AProgramWithoutItsFirstThreadIsNotMissed(t *testing.T) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "PROCGROUP_ROLE=headless", Mark+"=headless")
+func TestI3_AProgramIsNotMissed(t *testing.T) {
+	// A process shows no environment while another program takes its place, and only a part
+	// of one that is read as that happens.
+	t.Run("that is loaded", func(t *testing.T) {
+		const again = `exec /bin/sh -c "$0" "$0"`
+		pid := program(t, "loading", exec.Command("/bin/sh", "-c", again, again))
+		for n := range 3000 {
+			is, err := need.Get(look(pid))(t).carries("loading")
+			need.Must(t, is || errors.Is(err, errLoading), "look %d: %v", n, err)
+		}
+		left, err := Of(0, Scope{Attempt: "loading"}).Left()
+		need.Must(t, len(left) == 1 && left[0].PID == pid || errors.Is(err, errLoading), "%v, %v", left, err)
+	})
+	// That thread shows nothing, and its files are closed to an ordinary account. So it is with
+	// the first threads of a program that is killed, until the last one has ended.
+	t.Run("without its first thread", func(t *testing.T) {
+		pid := program(t, "headless", exec.Command(os.Args[0]))
+		for need.Get(look(pid))(t).state != 'Z' {
+			time.Sleep(time.Millisecond)
+		}
+		is, err := need.Get(look(pid))(t).carries("headless")
+		need.That(t, is && err == nil, "%v, %v", is, err)
+		is, err = need.Get(look(pid))(t).carries("another")
+		need.That(t, !is && err == nil, "%v, %v", is, err)
+	})
+}
+
+// program starts a command under a mark, which is also its role, and ends it with the test.
+func program(t *testing.T, mark string, cmd *exec.Cmd) (pid int) {
+	cmd.Env = append(os.Environ(), "PROCGROUP_ROLE="+mark, Mark+"="+mark)
+	need.Get(cmd.StdinPipe())(t)
 	need.OK(t, cmd.Start())
-	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	for need.Get(look(cmd.Process.Pid))(t).state != 'Z' {
-		time.Sleep(time.Millisecond)
-	}
-	is, err := need.Get(look(cmd.Process.Pid))(t).carries("headless")
-	need.That(t, is && err == nil, "%v, %v", is, err)
-	is, err = need.Get(look(cmd.Process.Pid))(t).carries("another")
-	need.That(t, !is && err == nil, "%v, %v", is, err)
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	return cmd.Process.Pid
 }
 
 // TestABareProcessIsNotWaitedFor: one that was started without an environment has none. One that
