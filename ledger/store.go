@@ -25,6 +25,7 @@ type Store interface {
 	Schedule
 	Rates
 	Engines
+	Policies
 	Finder
 	Holds
 	Runs
@@ -166,6 +167,16 @@ type Engines interface {
 	// has left. Engines are those at work, in the order they came.
 	RegisterEngine(ctx context.Context, p Registration) error
 	Engines(ctx context.Context) ([]Registration, error)
+}
+
+// Policies keeps the policy that is in force.
+type Policies interface {
+	// Policy returns the policy that was put in force last, without its files where the
+	// caller has those of this number. Number is 0 where none ever was.
+	Policy(ctx context.Context, have int64) (PolicyText, error)
+	// ApplyPolicy puts a policy in force, as the ledger's clock says now. A change id that is
+	// in the history changes nothing more. Errors: those of PolicyText.Follows.
+	ApplyPolicy(ctx context.Context, p PolicyText) error
 }
 
 // Finder finds operations by what they are known by.

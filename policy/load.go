@@ -33,7 +33,7 @@ func parse(name string, files []file, visit func(path string, known []field)) (*
 		return nil, problems
 	}
 	p := blank()
-	p.file, p.src, p.empty = name, src, false
+	p.file, p.src, p.files, p.empty = name, src, files, false
 	d := (&decoder{src: src, policy: p, problems: problems, visit: visit}).whole()
 	d.lintSecrets(root)
 	d.file(root)

@@ -9,8 +9,10 @@
 package policy
 
 import (
+	"fmt"
 	"maps"
 	"net/url"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,6 +27,8 @@ type Policy struct {
 	src         *source // of its text, to find a line; nil without a file
 	empty       bool
 	digest      string
+	files       []file
+	lent        bool
 	currency    string
 	words       map[string]float64
 	dearest     string // the word with the highest number
@@ -49,6 +53,41 @@ func (p *Policy) WithHistory(past *Past) *Policy {
 // Digest identifies the content of the policy: SHA-256 (hex) of its canonical
 // form, which comments, order and layout do not change.
 func (p *Policy) Digest() string { return p.digest }
+
+// Files are its files, as text: with their base names, in the order in which they are read.
+func (p *Policy) Files() (all []ledger.PolicyFile) {
+	for _, f := range p.files {
+		all = append(all, ledger.PolicyFile{Name: filepath.Base(f.name), Text: string(f.text)})
+	}
+	return all
+}
+
+// Lent reports whether the policy was not read from a file of this host, but taken from the
+// ledger: it says what things are called, what they cost and when they are due. Nothing is
+// asked or sent by it, so that no one who can write to a ledger decides what a host runs.
+func (p *Policy) Lent() bool { return p.lent }
+
+// Lend makes the policy of a text that was put in force.
+func Lend(text ledger.PolicyText) (*Policy, error) {
+	p, err := OfFiles(fmt.Sprintf("policy %d of the ledger", text.Number), text.Files)
+	if err == nil {
+		p.lent = true
+	}
+	return p, err
+}
+
+// OfFiles makes the policy of the texts of its files; name stands for all of them in its
+// problems. The errors are those of Parse.
+func OfFiles(name string, texts []ledger.PolicyFile) (*Policy, error) {
+	var files []file
+	for _, f := range texts {
+		files = append(files, file{f.Name, []byte(f.Text)})
+	}
+	return parse(name, files, nil)
+}
+
+// Secret reports whether a secret is written out in a file of the policy.
+func (p *Policy) Secret() bool { return len(p.secrets) > 0 }
 
 // Currency is what costs are counted in, "USD" unless the file says otherwise.
 func (p *Policy) Currency() string { return p.currency }

@@ -12,12 +12,6 @@ import (
 	"indoubt/policy"
 )
 
-// errOnlyReading is why this engine settles nothing for the moment.
-var errOnlyReading = errors.New("another engine works on this ledger under another policy")
-
-// errOtherPolicy is why what was worked out under a policy does not count.
-var errOtherPolicy = errors.New("the policy has changed meanwhile")
-
 // errNotDue says that another engine has read it meanwhile.
 var errNotDue = errors.New("it is not due any more")
 
@@ -89,6 +83,10 @@ func (e *reader) checkLocked(ctx context.Context, id string, c check) (result Re
 	if err := readable(k, rec); err != nil {
 		return ReadResult{Operation: rec.Operation}, err
 	}
+	if why := e.mayAsk(ctx); why != "" {
+		return ReadResult{Operation: rec.Operation}, &ledger.RefusedError{Verb: "check", Why: why,
+			Hint: "roll that policy out here, or put the file of this host in force: indoubt policy apply"}
+	}
 	if c.due != nil && !stillDue(rec, *c.due, e.now()) || !c.unlessSince.IsZero() && readSince(rec, c.unlessSince) {
 		return ReadResult{Operation: rec.Operation}, errNotDue
 	}
@@ -134,15 +132,11 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	if p.Provable {
 		read.ProofAt = p.At
 	}
-	onlyReads, unsettled := e.onlyReads(ctx), error(nil)
-	switch {
-	case onlyReads:
-		unsettled = errOnlyReading
-	case e.policy().Digest() != held.digest: // its rules are those of before
-		unsettled = errOtherPolicy
-	}
-	if unsettled != nil && read.Verdict != ledger.CannotTell {
-		read.Reason += "; not settled: " + unsettled.Error()
+	moved := e.onlyReads(ctx) || e.policy().Digest() != held.digest // its rules are those of before
+	if moved && read.Verdict != ledger.CannotTell {
+		if read.Reason += "; not settled: the policy has changed meanwhile"; read.Verdict == ledger.NotThere {
+			read.Verdict, read.Cause = ledger.CannotTell, ledger.CauseUnchecked
+		}
 	}
 	result := ReadResult{Read: read, Operation: rec.Operation}
 	if f.Unasked {
@@ -155,10 +149,10 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	}
 	o := ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.held(), Release: true,
-		Settles: unsettled == nil, Actor: c.actor,
+		Settles: !moved, Actor: c.actor,
 		RecheckAt: e.recheck(rec, f, p, read.Verdict, c), Result: f.evidence.result(),
 	}
-	quoted, scheduled := quote{}, !onlyReads
+	quoted, scheduled := quote{}, !moved
 	if scheduled {
 		if quoted, scheduled = e.quoteAfter(k, held.digest, rec, o, f.wait); scheduled {
 			o.Pricing = &quoted.Pricing

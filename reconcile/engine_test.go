@@ -243,43 +243,42 @@ func TestMissingSecretIsOneItemAndNoError(t *testing.T) {
 	need.Equal(t, logged.Load(), 0, "lines logged")
 }
 
-// An engine that is at work under another policy keeps those that come later from
-// settling anything, also when it has nothing to do itself.
-func TestOtherPolicyOnlyLooks(t *testing.T) {
+// The policy in force is the same for every process: who has another one asks and settles
+// nothing, also when no other engine is at work.
+func TestI6_OnlyThePolicyInForceCounts(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	theirs := need.Get(policy.Parse("p", []byte(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 1ms", 1))))(t)
-	leave := w.run(w.engine)
-	eventually(t, "the first is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
-	b := w.begin("pay", 420) // in flight: nobody reads it yet
-	other := New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya, Policy: func() *policy.Policy { return theirs }})
-	stop := w.run(other)
-	eventually(t, "the second has noticed", func() bool { return other.onlyReads(w.ctx) })
-	leave()
-	o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
-	stop()
+	w.run(w.engine)()
+	first := need.Get(w.store.Policy(w.ctx, 0))(t)
+	need.That(t, first.Number == 1 && first.Digest == w.pol.Load().Digest() && len(first.Files) == 1, "none was in force, and the engine's is now: %+v", first)
 
-	once := New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya, Policy: func() *policy.Policy { return theirs }})
-	leave = w.run(w.engine)
-	eventually(t, "the first is at work again", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
-	w.pass(11 * time.Second) // theirs could prove it, ours not yet
-	res, err := once.ReadNow(w.ctx, o.ID)
-	if err != nil || res.Read.Verdict != ledger.NotThere || res.Operation.State != ledger.Uncertain || !strings.Contains(res.Read.Reason, "another policy") {
-		t.Errorf("%s (%s), %s, %v", res.Read.Verdict, res.Read.Reason, res.Operation.State, err)
-	}
-	leave()
+	o := w.doubt("pay", 420)
+	mine := theirs
+	other := New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya, Policy: func() *policy.Policy { return mine }})
+	w.run(other)() // it changes nothing about that
+	w.pass(11 * time.Second)
+	asked := w.side.asked()
+	_, err := other.ReadNow(w.ctx, o.ID)
+	need.That(t, errors.Is(err, ledger.ErrRefused) && strings.Contains(err.Error(), "number 1"), "%v", err)
+	need.Equal(t, w.side.asked(), asked, "it asked nothing")
+	need.Equal(t, len(w.get(o.ID).Reads), 0)
+
+	// As soon as its policy is in force it works, and the first one only looks.
+	need.OK(t, w.store.ApplyPolicy(w.ctx, ledger.PolicyText{Number: 2, Digest: theirs.Digest(), Files: theirs.Files(), Actor: maya, Reason: "mended", ChangeID: ledger.NewID()}))
 	w.pass(registerEvery)
-	need.Equal(t, need.Get(once.ReadNow(w.ctx, o.ID))(t).Operation.State, ledger.Failed, "after it has left")
-}
+	_, err = w.engine.ReadNow(w.ctx, o.ID)
+	need.That(t, errors.Is(err, ledger.ErrRefused), "%v", err)
+	res := need.Get(other.ReadNow(w.ctx, o.ID))(t)
+	need.Equal(t, res.Operation.State, ledger.Failed, res.Read.Reason)
 
-// An engine that was killed says nothing more, and is waited for no longer.
-func TestAnEngineThatIsGoneKeepsNobody(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	gone := ledger.Registration{Holder: "killed", Digest: "another", Since: w.now(), Until: w.now().Add(registeredFor)}
-	need.OK(t, w.store.RegisterEngine(w.ctx, gone))
-	need.That(t, w.engine.onlyReads(w.ctx), "it went unnoticed")
-	w.pass(registeredFor + time.Second)
-	need.That(t, !w.engine.onlyReads(w.ctx), "it is waited for")
+	// The same text from the ledger is no text of this host: nothing is asked by it.
+	mine = need.Get(policy.Lend(need.Get(w.store.Policy(w.ctx, 0))(t)))(t)
+	need.That(t, mine.Digest() == theirs.Digest() && mine.Lent(), "it says the same")
+	w.pass(registerEvery)
+	asked = w.side.asked()
+	_, err = other.ReadNow(w.ctx, w.doubt("pay", 420).ID)
+	need.That(t, errors.Is(err, ledger.ErrRefused) && w.side.asked() == asked, "%v", err)
 }
 
 func TestWithoutAPolicyFileItGivesWay(t *testing.T) {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -16,17 +17,16 @@ const (
 	registerEvery = 5 * time.Second
 )
 
-// engines notices other engines that work on the same ledger under another policy.
-// All but those of the first one's policy only read: they neither price, settle nor
-// send.
+// engines is what this engine knows of the policy in force, and of other engines.
 type engines struct {
 	mu      sync.Mutex
 	since   time.Time // when this engine was registered; zero while it is not
 	checked time.Time
-	digest  string // this engine's policy at that time
-	yields  bool   // an engine with another policy came first
-	alone   bool   // no other engine was at work
-	failed  error  // why the ledger did not say which engines are at work
+	digest  string            // this engine's policy at that time
+	inForce ledger.PolicyText // at that time, without its files
+	looks   bool              // this engine's policy is not the one in force, or not its host's own
+	alone   bool              // no other engine was at work
+	failed  error             // why the ledger did not say what is in force and who is at work
 }
 
 // alone reports whether no other engine was at work when this one last checked.
@@ -36,33 +36,55 @@ func (e *reader) alone() bool {
 	return e.engines.alone
 }
 
-// onlyReads reports whether this engine must settle nothing for the moment. It must
-// not either where the ledger does not say which engines are at work.
+// onlyReads reports whether this engine must settle, price and ask nothing for the moment:
+// it works only under the policy that is in force, and as its own host has it. It must
+// not either where the ledger does not say what is in force.
 func (e *reader) onlyReads(ctx context.Context) bool {
 	pol := e.policy()
-	digest := pol.Digest()
-	if pol.Empty() {
-		digest = ""
-	}
 	x := &e.engines
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	now := e.now()
-	if x.digest == digest && !x.checked.IsZero() && now.Sub(x.checked).Abs() < registerEvery {
-		return x.yields
+	if x.digest == pol.Digest() && !x.checked.IsZero() && now.Sub(x.checked).Abs() < registerEvery {
+		return x.looks
 	}
-	did := x.yields
-	me := ledger.Registration{Holder: e.holder, Digest: digest, Since: x.since, Until: now.Add(registeredFor)}
+	did := x.looks
+	me := ledger.Registration{Holder: e.holder, Since: x.since, Until: now.Add(registeredFor)}
 	others, err := e.register(ctx, me)
+	if err == nil {
+		x.inForce, err = e.o.Store.Policy(ctx, x.inForce.Number)
+		x.inForce.Files = nil
+	}
 	if x.failed = err; err != nil {
 		return true
 	}
-	x.digest, x.checked, x.yields = digest, now, me.GivesWay(others)
+	x.digest, x.checked = pol.Digest(), now
+	x.looks = pol.Lent() || x.inForce.Number > 0 && x.inForce.Digest != pol.Digest()
 	x.alone = !slices.ContainsFunc(others, func(p ledger.Registration) bool { return p.Holder != e.holder })
-	if x.yields && !did {
-		e.logf("%v: only looking", errOnlyReading)
+	if x.looks && !did {
+		e.logf("only looking: %s", x.why())
 	}
-	return x.yields
+	return x.looks
+}
+
+// why says what keeps this engine from asking; "" when nothing does.
+func (x *engines) why() string {
+	switch {
+	case x.failed != nil:
+		return "the ledger did not say which policy is in force: " + x.failed.Error()
+	case x.looks:
+		return fmt.Sprintf("this host does not have the policy that is in force, number %d by %s", x.inForce.Number, x.inForce.Actor.Name)
+	}
+	return ""
+}
+
+// mayAsk says why nothing may be asked of the other side, or sent to it, from here; "" when
+// it may.
+func (e *reader) mayAsk(ctx context.Context) string {
+	e.onlyReads(ctx)
+	e.engines.mu.Lock()
+	defer e.engines.mu.Unlock()
+	return e.engines.why()
 }
 
 // registered is why the ledger did not say which engines are at work when it was last
@@ -74,13 +96,13 @@ func (e *reader) registered() error {
 	return x.failed
 }
 
-// OnlyReads reports whether this engine settles nothing, because another one works
-// on the ledger under another policy. It is what onlyReads last found.
+// OnlyReads reports whether this engine asks and settles nothing, because the policy in
+// force is not the one of its host. It is what onlyReads last found.
 func (e *reader) OnlyReads() bool {
 	x := &e.engines
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.yields
+	return x.looks
 }
 
 // register renews this engine's registration, if it has one, and returns all engines.
@@ -93,8 +115,18 @@ func (e *reader) register(ctx context.Context, me ledger.Registration) ([]ledger
 	return e.o.Store.Engines(ctx)
 }
 
-// join registers this engine until leave is called.
-func (e *reader) join() (leave func()) {
+// join registers this engine until leave is called. Where no policy is in force, this one's
+// is from now on: two that differ would undo each other's work.
+func (e *reader) join(ctx context.Context) (leave func()) {
+	if pol := e.policy(); !pol.Empty() && !pol.Lent() && !pol.Secret() { // a secret would stand in the history
+		first := ledger.PolicyText{Number: 1, Digest: pol.Digest(), Files: pol.Files(),
+			Actor: e.o.Actor, Reason: "none was in force", ChangeID: ledger.NewID()}
+		if had, err := e.o.Store.Policy(ctx, 0); err == nil && had.Number == 0 {
+			if err := e.o.Store.ApplyPolicy(ctx, first); err != nil {
+				e.logf("the policy could not be put in force: %v", err)
+			}
+		}
+	}
 	x := &e.engines
 	x.mu.Lock()
 	defer x.mu.Unlock()

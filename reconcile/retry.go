@@ -186,6 +186,9 @@ func (e *Engine) showing(ctx context.Context, a *attempt) (s Showing) {
 	}
 	a.req, a.back, a.via = policy.Request{}, "", (policy.Sending{Kind: a.k, Record: a.rec}).Via()
 	req, err := (policy.Sending{Kind: a.k, Record: a.rec}).Request(e.digest(ctx))
+	if why := e.mayAsk(ctx); why != "" && err == nil {
+		err = errors.New(why)
+	}
 	if err == nil && a.via != "pipeline" {
 		a.req = req
 		s.Digest, s.Text = req.Digest, req.Shown

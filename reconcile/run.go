@@ -80,7 +80,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	defer e.join()()
+	defer e.join(ctx)()
 	defer e.active.idle.Wait()
 	ctx, end := context.WithCancel(ctx)
 	defer end() // what is waited for ends with the loop, whatever ended that

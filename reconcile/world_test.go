@@ -353,6 +353,12 @@ func (w *world) policy(text string) {
 	w.Helper()
 	p := need.Get(policy.Parse("policy.yaml", []byte(text)))(w)
 	w.pol.Store(p)
+	if w.store == nil {
+		return
+	}
+	if last := need.Get(w.store.Policy(w.ctx, 0))(w); last.Number > 0 { // and rolled out
+		need.OK(w, w.store.ApplyPolicy(w.ctx, ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Files: p.Files(), Actor: maya, Reason: "edited", ChangeID: ledger.NewID()}))
+	}
 }
 
 // begin records an attempt as a pipeline does.

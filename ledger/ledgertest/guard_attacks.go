@@ -111,6 +111,16 @@ var GuardAttacks = []Attack{
 	{"proof in flight", `UPDATE attempts SET proof = 'refused' WHERE id = 'pending.1'`, "in flight has no outcome"},
 	{"doubt forgotten", `UPDATE operations SET doubted = false WHERE id = 'uncertain'`, "what was in doubt"},
 	{"forged history (I8)", `INSERT INTO events (id, operation_id, verb, actor, from_state, to_state) VALUES ('n', 'uncertain', 'confirm', 'ann', 'uncertain', 'committed')`, "because the operation changes"},
+	{
+		"a policy of a number to come",
+		`INSERT INTO events (id, verb, actor, version, detail) VALUES ('n', 'policy', 'ann', 7, '{"digest":"d","files":[]}')`,
+		"the next number",
+	},
+	{
+		"a policy without a text",
+		`INSERT INTO events (id, verb, actor, version, detail) VALUES ('n', 'policy', 'ann', 1, '{"digest":"d"}')`,
+		"its digest and files",
+	},
 	{"forged end of a doubt (I8)", `INSERT INTO events (id, operation_id, verb, actor, doubt) VALUES ('n', 'uncertain', 'read', 'ann', 'timeout')`, "because the operation changes"},
 
 	{"list row taken out", `DELETE FROM open_operations WHERE error_class = 'timeout'`, "kept by the database"},

@@ -51,6 +51,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"Records", records},
 		{"Reservations", reservations},
 		{"Engines", engines},
+		{"Policies", policies},
 		{"OneWrite", oneWrite},
 		{"Recheck", recheck},
 		{"Waiting", waiting},

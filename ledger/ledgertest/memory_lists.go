@@ -315,6 +315,56 @@ func (m *Memory) LiftHold(_ context.Context, scope ledger.HoldScope, actor ledge
 	return nil
 }
 
+func (m *Memory) ApplyPolicy(_ context.Context, p ledger.PolicyText) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.changes[p.ChangeID]; known {
+		return nil
+	}
+	if err := p.Actor.MaySign("apply"); err != nil {
+		return err
+	}
+	last, err := policyIn(m.events)
+	if err == nil {
+		err = p.Follows(last)
+	}
+	if err != nil {
+		return err
+	}
+	e, err := p.Event()
+	m.append(e, m.clock())
+	return err
+}
+
+func (m *Memory) Policy(_ context.Context, have int64) (ledger.PolicyText, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, err := policyIn(m.events)
+	if p.Number == have {
+		p.Files = nil
+	}
+	return p, err
+}
+
+// policyIn is the one that was put in force last.
+func policyIn(events []ledger.Event) (ledger.PolicyText, error) {
+	for _, e := range slices.Backward(events) {
+		if e.Verb == ledger.PolicyApplied {
+			return ledger.PolicyOf(e)
+		}
+	}
+	return ledger.PolicyText{}, nil
+}
+
+// denies reports whether a read says that it is not there.
+func denies(r *ledger.Read) bool { return r != nil && r.Verdict == ledger.NotThere }
+
+// provesBy reports whether a policy is the one in force, or none is.
+func provesBy(events []ledger.Event, digest string) bool {
+	p, err := policyIn(events)
+	return err == nil && (p.Number == 0 || p.Digest == digest)
+}
+
 func (m *Memory) Holds(_ context.Context, now time.Time) ([]ledger.Hold, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

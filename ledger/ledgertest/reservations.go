@@ -95,8 +95,8 @@ func reservations(t *testing.T, open Open) {
 // engines know of each other.
 func engines(t *testing.T, open Open) {
 	d := newDesk(t, open)
-	at := func(holder, digest string, ttl time.Duration) ledger.Registration {
-		return ledger.Registration{Holder: holder, Digest: digest, Since: d.clock.Now(), Until: d.clock.Now().Add(ttl)}
+	at := func(holder string, ttl time.Duration) ledger.Registration {
+		return ledger.Registration{Holder: holder, Since: d.clock.Now(), Until: d.clock.Now().Add(ttl)}
 	}
 	want := func(holders ...string) []ledger.Registration {
 		t.Helper()
@@ -112,44 +112,13 @@ func engines(t *testing.T, open Open) {
 	if info, err := d.s.Info(ctx); err != nil || !info.EngineAt.IsZero() {
 		t.Errorf("an engine was at work before any came: %s %v", info.EngineAt, err)
 	}
-	first := at("b", "p1", time.Minute)
+	first := at("b", time.Minute)
 	d.ok(d.s.RegisterEngine(ctx, first))
 	d.clock.Advance(time.Second)
-	second := at("a", "p2", time.Minute)
+	second := at("a", time.Minute)
 	d.ok(d.s.RegisterEngine(ctx, second))
 	if all := want("b", "a"); all[0] != first || all[1] != second {
 		t.Fatalf("%+v, want %+v and %+v", all, first, second)
-	}
-	for name, tc := range map[string]struct {
-		p    ledger.Registration
-		only bool
-	}{
-		"the first":            {first, false},
-		"the second":           {second, true},
-		"of the first policy":  {at("c", "p1", time.Minute), false},
-		"a single read":        {ledger.Registration{Holder: "d", Digest: "p1"}, false},
-		"another single read":  {ledger.Registration{Holder: "d", Digest: "p2"}, true},
-		"without a policy":     {ledger.Registration{Holder: "b", Since: first.Since}, true},
-		"alone with its own":   {at("e", "p1", time.Minute), false},
-		"beside one without":   {at("f", "p1", time.Minute), false},
-		"at the same moment a": {ledger.Registration{Holder: "a", Digest: "p3", Since: first.Since}, false},
-		"at the same moment c": {ledger.Registration{Holder: "c", Digest: "p3", Since: first.Since}, true},
-	} {
-		others := []ledger.Registration{first, second}
-		switch name {
-		case "alone with its own":
-			others = others[:1]
-		case "beside one without":
-			others = []ledger.Registration{{Holder: "a", Since: first.Since}}
-		}
-		if only := tc.p.GivesWay(others); only != tc.only {
-			t.Errorf("%s only looks: %t", name, only)
-		}
-	}
-	first.Digest = "p2" // a policy that was loaded anew
-	d.ok(d.s.RegisterEngine(ctx, first))
-	if all := want("b", "a"); all[0].Digest != "p2" {
-		t.Fatalf("%+v", all[0])
 	}
 	atWork := func(ago time.Duration) {
 		t.Helper()
@@ -173,12 +142,12 @@ func engines(t *testing.T, open Open) {
 	atWork(time.Hour)
 	// Where the clock was set back, one that was killed before is not at work until the
 	// clock gets there.
-	d.ok(d.s.RegisterEngine(ctx, at("killed", "p3", time.Minute)))
+	d.ok(d.s.RegisterEngine(ctx, at("killed", time.Minute)))
 	d.clock.Advance(-2 * time.Hour)
 	want()
 	d.ok(d.s.RegisterEngine(ctx, ledger.Registration{Holder: "never came"}))
 	atWork(-2*time.Hour - time.Minute)
-	d.ok(d.s.RegisterEngine(ctx, at("now", "p4", time.Minute)))
+	d.ok(d.s.RegisterEngine(ctx, at("now", time.Minute)))
 	want("now")
 	atWork(-time.Minute)
 	need.That(t, d.s.RegisterEngine(ctx, ledger.Registration{Until: d.clock.Now().Add(time.Hour)}) != nil,

@@ -809,6 +809,9 @@ BEGIN
   IF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id AND (NOT NEW.control OR kind = NEW.kind)) THEN
     RAISE EXCEPTION 'a read belongs to an operation that is recorded, and a control to one of its kind' USING ERRCODE = 'IN001';
   END IF;
+  IF NEW.verdict = 'not_there' AND NEW.digest <> (SELECT detail::json ->> 'digest' FROM indoubt.events WHERE verb = 'policy' ORDER BY seq DESC LIMIT 1) THEN
+    RAISE EXCEPTION 'what this policy says proves nothing: another one is in force' USING ERRCODE = 'IN001';
+  END IF;
   RETURN NEW;
 END $$;
 
@@ -981,10 +984,14 @@ DECLARE
     WHEN indoubt.decides(e.verb) AND NOT indoubt.may('decide') THEN 'this is for a person to decide: it needs the role indoubt_operator'
     WHEN e.verb = 'grant' AND NOT indoubt.may('decide') THEN 'another send is allowed by a person: it needs the role indoubt_operator'
     WHEN e.verb = 'read' AND NOT indoubt.may('read') THEN 'a check is made by an engine: it needs the role indoubt_engine'
+    WHEN e.verb = 'policy' AND NOT indoubt.may('read') THEN 'a policy is put in force by a person or an engine: it needs the role indoubt_operator or indoubt_engine'
     WHEN e.operation_id <> '' AND e.incident = '' AND (e.verb <> 'note' OR e.conflict <> '') AND NOT indoubt.may('read')
       AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = e.operation_id AND db_user = session_user)
       THEN 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator'
     WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = e.id) THEN 'this change id is in the history already: the change was made before'
+    WHEN e.verb = 'policy' AND (e.version IS DISTINCT FROM 1 + coalesce((SELECT version FROM indoubt.events WHERE verb = 'policy' ORDER BY seq DESC LIMIT 1), 0)
+      OR coalesce(e.detail::json ->> 'digest', '') = '' OR coalesce(json_typeof(e.detail::json -> 'files'), '') <> 'array')
+      THEN 'a policy that is put in force has the next number, and its digest and files'
     END;
 BEGIN
   IF wrong IS NOT NULL THEN

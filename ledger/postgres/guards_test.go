@@ -157,6 +157,12 @@ var refusals = func() []ledgertest.Attack {
 
 		{"operation with a number", fresh(", seq|, 9223372036854775807"), "leave the number out"},
 		{"operation numbered below", fresh(", seq|, -1"), "leave the number out"},
+		{
+			"not there, by a policy that is not in force",
+			`INSERT INTO events (id, verb, actor, version, detail) VALUES ('p', 'policy', 'ann', 1, '{"digest":"d","files":[]}');
+			INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, digest) VALUES ('n', 'uncertain', now(), now(), 'not_there', 'e')`,
+			"another one is in force",
+		},
 		{"read with a number", `INSERT INTO reads (rowid, id, operation_id, began_at, ended_at, verdict) VALUES (7, 'n', 'uncertain', now(), now(), 'not_there')`, "leave the number out"},
 		{"grant with a number", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (7, 'n', 'uncertain', 1, 'proof', 'eve', now(), now())`, "leave the number out"},
 		{"incident with a number", `INSERT INTO incidents (rowid, id, scope, gap_ms, opened_at, first_at, last_at, change_id) SELECT 7, 'n', scope, gap_ms, opened_at, first_at, last_at, change_id FROM incidents`, "leave the number out"},

@@ -99,6 +99,11 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer parks", "ci", `UPDATE indoubt.operations SET parked_until = 'infinity' WHERE id = 'doubt'`, person},
 	{"a writer confirms in plain SQL", "ci", fmt.Sprintf(landSQL, "doubt"), "by a check or by a person"},
 	{"a writer settles by a check", "ci", byOwn("doubt", "read", "committed", ""), "by a check or by a person"},
+	{
+		"a writer puts a policy in force", "ci",
+		`INSERT INTO indoubt.events (id, verb, actor, version, detail) VALUES ('n', 'policy', 'ci', 1, '{"digest":"d","files":[]}')`,
+		"put in force by a person or an engine",
+	},
 	{"a writer makes a check up", "ci", fmt.Sprintf(readSQL, "n"), denied},
 	{"a writer proves absence", "ci", `UPDATE indoubt.attempts SET proof = 'not_there' WHERE id = 'doubt.1'`, "proven by a check"},
 	{"a writer settles what another sent", "cron", fmt.Sprintf(landSQL, "flying"), "by another user of the database"},

@@ -400,6 +400,7 @@ CREATE INDEX events_by_incident ON indoubt.events (incident, (verb = 'incident_j
 CREATE INDEX events_doubts ON indoubt.events (seq) WHERE from_state = 'pending' AND to_state = 'uncertain';
 -- What came into view since a snapshot.
 CREATE INDEX events_by_xid ON indoubt.events (xid, seq);
+CREATE INDEX events_of_policies ON indoubt.events (seq) WHERE verb = 'policy';
 CREATE INDEX events_by_operation ON indoubt.events (operation_id, seq) WHERE operation_id <> '';
 
 -- leases: who reconciles an operation now. generation fences and only grows; a
@@ -414,10 +415,9 @@ CREATE TABLE indoubt.leases (
   CONSTRAINT lease_is_in_range CHECK (expires_at BETWEEN '2000-01-01Z' AND '2100-01-01Z')
 );
 
--- engines: who works on this ledger now, and under which policy. Leave it.
+-- engines: who works on this ledger now. Leave it.
 CREATE TABLE indoubt.engines (
   holder          text COLLATE "C" PRIMARY KEY,                -- as on its leases
-  digest          text COLLATE "C" NOT NULL,                   -- policy in force there; '': none
   since           timestamptz(3) NOT NULL,
   until           timestamptz(3) NOT NULL,                     -- after this it is taken for gone
 

@@ -391,6 +391,8 @@ BEGIN
    WHERE EXISTS (SELECT 1 FROM reads WHERE id = NEW.id);
   SELECT RAISE(ABORT, 'a read belongs to an operation that is recorded, and a control to one of its kind')
    WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND (NEW.control = 0 OR kind = NEW.kind));
+  SELECT RAISE(ABORT, 'what this policy says proves nothing: another one is in force')
+   WHERE NEW.verdict = 'not_there' AND NEW.digest <> (SELECT json_extract(detail, '$.digest') FROM events WHERE verb = 'policy' ORDER BY seq DESC LIMIT 1);
 END;
 
 CREATE TRIGGER reads_guard_update BEFORE UPDATE ON reads
@@ -518,6 +520,9 @@ BEGIN
   SELECT RAISE(ABORT, 'a change of state is in the history because the operation changes: change that')
    WHERE (NEW.from_state IS NOT NEW.to_state OR NEW.doubt IS NOT NULL)
      AND NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND change_id = NEW.id);
+  SELECT RAISE(ABORT, 'a policy that is put in force has the next number, and its digest and files')
+   WHERE NEW.verb = 'policy' AND (NEW.version IS NOT 1 + coalesce((SELECT version FROM events WHERE verb = 'policy' ORDER BY seq DESC LIMIT 1), 0)
+     OR json_type(NEW.detail, '$.digest') IS NOT 'text' OR json_type(NEW.detail, '$.files') IS NOT 'array');
   SELECT RAISE(ABORT, 'checks and clock are names of indoubt itself: sign with another one')
    WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR lower(trim(NEW.actor)) LIKE 'checks,%');
 END;

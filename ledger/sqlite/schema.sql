@@ -441,6 +441,7 @@ CREATE TABLE events (
 ) STRICT;
 
 CREATE INDEX events_by_incident ON events (incident, verb = 'incident_joined', seq) WHERE incident <> '';
+CREATE INDEX events_of_policies ON events (seq) WHERE verb = 'policy';
 CREATE INDEX events_by_operation ON events (operation_id, seq) WHERE operation_id <> '';
 
 -- leases: who reconciles an operation now. generation fences and only grows; a
@@ -455,10 +456,9 @@ CREATE TABLE leases (
   CONSTRAINT lease_is_in_milliseconds CHECK (expires_at = 0 OR expires_at BETWEEN 946684800000 AND 4102444800000)
 ) STRICT, WITHOUT ROWID;
 
--- engines: who works on this ledger now, and under which policy. Leave it.
+-- engines: who works on this ledger now. Leave it.
 CREATE TABLE engines (
   holder TEXT PRIMARY KEY,                             -- as on its leases
-  digest TEXT NOT NULL,                                -- policy in force there; '': none
   since  INTEGER NOT NULL,
   until  INTEGER NOT NULL,                             -- after this it is taken for gone
 

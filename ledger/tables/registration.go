@@ -21,8 +21,8 @@ func (s *Store) RegisterEngine(ctx context.Context, p ledger.Registration) error
 		}
 		var err error
 		if p.Until.After(now) {
-			err = tx.Quietly(`INSERT INTO engines (holder, digest, since, until) VALUES (?1, ?2, ?3, ?4)
-				ON CONFLICT (holder) DO UPDATE SET digest = excluded.digest, since = excluded.since, until = excluded.until`, p.Holder, p.Digest, tx.d.Time(p.Since), tx.d.Time(p.Until))
+			err = tx.Quietly(`INSERT INTO engines (holder, since, until) VALUES (?1, ?2, ?3)
+				ON CONFLICT (holder) DO UPDATE SET since = excluded.since, until = excluded.until`, p.Holder, tx.d.Time(p.Since), tx.d.Time(p.Until))
 		} else {
 			err = tx.Quietly(`UPDATE engines SET until = ?2 WHERE holder IN (SELECT holder FROM engines WHERE holder = ?1 AND until > ?3)`, p.Holder, tx.d.Time(now), Millis(now))
 		}
@@ -42,9 +42,9 @@ func (s *Store) Engines(ctx context.Context) ([]ledger.Registration, error) {
 	}
 	return Gather(ctx, s.db, func(rows Rows) (p ledger.Registration, err error) {
 		var since, until int64
-		err = rows.Scan(&p.Holder, &p.Digest, &since, &until)
+		err = rows.Scan(&p.Holder, &since, &until)
 		p.Since, p.Until = At(since), At(until)
 		return p, err
-	}, `SELECT holder, digest, since, until FROM engines WHERE until > ? AND until <= ? ORDER BY since, holder`,
+	}, `SELECT holder, since, until FROM engines WHERE until > ? AND until <= ? ORDER BY since, holder`,
 		Millis(now.Wall), Millis(now.Wall.Add(ledger.LongestRegistration)))
 }

@@ -53,7 +53,7 @@ type app struct {
 
 	store ledger.Store
 	past  *reconcile.History // of the store: what the odds rest on
-	rules *policy.Policy
+	live  *livePolicy
 	warn  map[string]bool
 
 	program string              // console, or the command
@@ -187,45 +187,33 @@ func (a *app) policyFile() (path string, named bool) {
 	return defaultPolicyPath(), false
 }
 
-// policy loads the policy once. A missing default file is policy.Default; a
-// broken one, or a missing one that was named, is an error.
+// policy is what is worked by: what is in force in the ledger, once that is open, else the
+// file. A file that is broken, or missing where it was named, is an error.
 func (a *app) policy() (*policy.Policy, error) {
-	if a.rules != nil {
-		return a.learned(a.rules), nil
-	}
 	path, named := a.policyFile()
-	if _, err := policy.Files(path); errors.Is(err, fs.ErrNotExist) {
-		if named {
-			return nil, &failure{Code: "no_file", Message: "no policy file at " + short(path),
-				Hint: "check --policy / INDOUBT_POLICY, or write one: indoubt policy init"}
-		}
-		a.rules = policy.Default()
-		return a.learned(a.rules), nil
+	rules := a.rules()
+	now := rules.now()
+	if now.broken != nil {
+		return nil, now.broken
 	}
-	p, err := policy.Load(path)
-	if err != nil {
-		return nil, err
+	if _, err := policy.Files(path); named && errors.Is(err, fs.ErrNotExist) {
+		return nil, &failure{Code: "no_file", Message: "no policy file at " + short(path),
+			Hint: "check --policy / INDOUBT_POLICY, or write one: indoubt policy init"}
 	}
-	a.rules = p
-	return a.learned(p), nil
-}
-
-// learned is the policy with odds from the history of the ledger that is open.
-func (a *app) learned(p *policy.Policy) *policy.Policy {
-	if a.past == nil {
-		return p
-	}
-	return a.past.Policy(context.Background(), p)
+	return rules.inForce(), nil
 }
 
 // policyToLookBy is the policy for commands that only look: a broken file is
-// said on standard error and the built-in defaults stand in.
+// said on standard error, and what is in force or the built-in defaults stand in.
 func (a *app) policyToLookBy() *policy.Policy {
 	p, err := a.policy()
 	if err != nil {
-		a.warnf("the policy cannot be used, built-in defaults stand in: %s", firstLine(asFailure(err).Message))
-		p = policy.Default()
-		a.rules = p
+		instead := "built-in defaults stand in"
+		if a.rules().now().force.Number > 0 {
+			instead = "the one in force stands in"
+		}
+		a.warnf("the policy cannot be used, %s: %s", instead, firstLine(asFailure(err).Message))
+		return a.rules().inForce()
 	}
 	return p
 }
@@ -267,7 +255,7 @@ func (a *app) close() {
 	a.engines = nil
 	if a.store != nil {
 		a.store.Close()
-		a.store, a.past = nil, nil
+		a.store, a.past, a.live = nil, nil, nil
 	}
 }
 
@@ -307,4 +295,9 @@ func (a *app) ledgerFor(ctx context.Context, why purpose) (ledger.Store, error) 
 }
 
 // keep keeps the open ledger for the command.
-func keep(a *app, s ledger.Store) { a.store, a.past = s, reconcile.NewHistory(s) }
+func keep(a *app, s ledger.Store) {
+	a.store, a.past = s, reconcile.NewHistory(s)
+	if a.live != nil {
+		a.live.over(s)
+	}
+}

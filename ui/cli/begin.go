@@ -136,14 +136,14 @@ func (a *app) source(flag string) ledger.Source {
 // recorder opens the ledger for a writer and wires the policy and the reader in.
 // A broken policy stops it: it may name what must not be stored.
 func (a *app) recorder(ctx context.Context, source ledger.Source, dryRun bool) (*record.Recorder, error) {
-	rules, err := a.policy()
-	if err != nil {
+	if _, err := a.policy(); err != nil {
 		return nil, err
 	}
 	if err := a.mayChange("record"); err != nil && !dryRun {
 		return nil, err
 	}
 	var store ledger.Store
+	var err error
 	if dryRun {
 		store, err = a.rehearsal(ctx)
 	} else {
@@ -154,9 +154,9 @@ func (a *app) recorder(ctx context.Context, source ledger.Source, dryRun bool) (
 	}
 	o := record.Options{Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell, Elsewhere: elsewhere(a)}
 	if !dryRun {
-		o.Reader = readNow{a.engine(store, constantly(rules), false, nil)}
+		o.Reader = readNow{a.engine(store, a.rules().inForce, false, nil)}
 	}
-	return record.New(store, recordingRules(func() *policy.Policy { return rules }), o), nil
+	return record.New(store, recordingRules(a.rules().inForce), o), nil
 }
 
 // readNow is the engine's read on demand, as recorders ask for it.

@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
@@ -69,8 +68,6 @@ func (c checkCommand) open(ctx context.Context) (ledger.Store, error) {
 	return s, copied(ctx, s)
 }
 
-func constantly(p *policy.Policy) func() *policy.Policy { return func() *policy.Policy { return p } }
-
 // what says what would be checked: the operations named, or what is due.
 func (c checkCommand) what(ctx context.Context, args []string) error {
 	s, err := c.ledgerFor(ctx, toLook)
@@ -120,7 +117,7 @@ func (c checkCommand) now(ctx context.Context, s ledger.Store, args []string) er
 	if err != nil {
 		return err
 	}
-	engine := c.engine(s, constantly(p), false, nil)
+	engine := c.engine(s, c.rules().inForce, false, nil)
 	run := &decisionRun{app: c.app, store: s, policy: p}
 	results := make([]resultJSON, 0, len(args))
 	for _, arg := range args {

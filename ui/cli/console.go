@@ -148,6 +148,7 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 			if err := reads(s); err != nil {
 				return nil, errors.Join(err, s.Close())
 			}
+			live.over(s)
 			engine.over(s)
 			return s, nil
 		},

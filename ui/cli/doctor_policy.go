@@ -29,7 +29,16 @@ func (x *examination) policy(ctx context.Context, s ledger.Store, online bool) {
 		x.say("policy", ledger.LevelWarn, "none at "+short(path)+": nothing is checked, costs are guesses", "indoubt policy init")
 		return
 	}
-	x.ok("policy", "%s, %d kinds, %s", short(path), len(p.Kinds()), prefix(p.Digest(), 12))
+	now := x.a.rules().now()
+	switch force := now.force; {
+	case now.differs != nil:
+		x.say("policy", ledger.LevelWarn, firstLine(now.differs.Error()), "roll out the one in force, or: indoubt policy apply")
+	case force.Number > 0:
+		x.ok("policy", "%s, %d kinds, %s, in force as number %d by %s",
+			short(path), len(p.Kinds()), prefix(p.Digest(), 12), force.Number, force.Actor.Name)
+	default:
+		x.ok("policy", "%s, %d kinds, %s; none is in force yet", short(path), len(p.Kinds()), prefix(p.Digest(), 12))
+	}
 	for _, w := range p.Warnings() {
 		x.say("policy", ledger.LevelWarn, fmt.Sprintf("line %d: %s", w.Line, w.Message), w.Hint)
 	}

@@ -86,6 +86,7 @@ func exitTable() map[string]map[int]string {
 		"copy":          {1: "error: FROM is as it was", 3: "", 4: "", 5: "refused: read-only, or FROM has moved already", 7: "operations were still in flight after --wait: FROM is as it was"},
 		"doctor":        {1: "error, or it found something wrong", 3: "", 5: ""},
 		"policy":        nil,
+		"policy apply":  {1: "the policy is broken, holds a secret, or a case of it fails", 3: "", 5: ""},
 		"policy check":  {1: "the policy is broken"},
 		"policy show":   {3: ""},
 		"policy test":   {1: "the policy is broken, or a test fails", 3: ""},

@@ -20,7 +20,7 @@ func TestAnEngineBeginsWithTheFirstPage(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := ledgertest.NewMemory(time.Now, nil)
 			l := &liveEngine{ctx: t.Context(), shown: make(chan struct{}), make: func(s ledger.Store) *reconcile.Engine {
-				return reconcile.New(reconcile.Options{Store: s, Policy: constantly(policy.Default()), Actor: ledger.Actor{Name: "ann"}})
+				return reconcile.New(reconcile.Options{Store: s, Policy: func() *policy.Policy { return policy.Default() }, Actor: ledger.Actor{Name: "ann"}})
 			}}
 			l.over(s)
 			if shown {

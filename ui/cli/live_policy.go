@@ -2,126 +2,256 @@ package cli
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"indoubt/ledger"
 	"indoubt/policy"
 	"indoubt/reconcile"
 )
 
-// livePolicy is the policy of a program that runs on: reloaded when the file
-// changes. A broken file is kept as a problem, and the last good one stays.
+// policyEvery is how often a program that runs on looks whether its policy has changed, in
+// the ledger or in its file.
+const policyEvery = 2 * time.Second
+
+// livePolicy is the policy that a program works by: the one that is in force in the ledger,
+// and while none is, the file of this host. Where this host has the text in force as a file,
+// or had it before, it is this host's own; else it is lent, and nothing is asked by it.
 type livePolicy struct {
-	mu   sync.RWMutex
-	good *policy.Policy
-	err  error
-	past *reconcile.History // what the odds rest on; nil: on nothing yet
-	said func(line string)  // told of every change; nil: not asked for
+	app  *app
+	path string
+	said func(line string) // told of every change; nil: not asked for
+
+	looking sync.Mutex // one look at a time
+	file    *policy.Follower
+
+	mu    sync.RWMutex
+	store ledger.Store       // nil: none is open yet
+	past  *reconcile.History // of it: what the odds rest on
+	known knownPolicy
+}
+
+// knownPolicy is what a look has found.
+type knownPolicy struct {
+	good    *policy.Policy    // what is worked by
+	broken  error             // why the file cannot be used as it is
+	differs error             // why the file is not what is worked by, though it is good
+	force   ledger.PolicyText // in force, without its files
+}
+
+// rules is the policy of this program, which it looks at for the first time here.
+func (a *app) rules() *livePolicy {
+	if a.live == nil {
+		path, _ := a.policyFile()
+		a.live = rulesAt(path, a)
+	}
+	return a.live
+}
+
+// rulesAt is the policy of a program where its file is at the path; "" is none.
+func rulesAt(path string, a *app) *livePolicy {
+	l := &livePolicy{app: a, path: path, file: policy.Follow(path, policy.Default()), store: a.store, past: a.past}
+	l.look(context.Background())
+	return l
+}
+
+func (l *livePolicy) now() knownPolicy {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.known
 }
 
 func (l *livePolicy) inForce() *policy.Policy {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	if l.past == nil {
-		return l.good
+		return l.known.good
 	}
-	return l.past.Policy(context.Background(), l.good)
+	return l.past.Policy(context.Background(), l.known.good)
 }
 
+// problem is why the file of this host is not what is worked by, or nil.
 func (l *livePolicy) problem() error {
-	l.mu.RLock()
-	defer l.mu.RUnlock()
-	return l.err
+	now := l.now()
+	if now.broken != nil {
+		return now.broken
+	}
+	return now.differs
 }
 
-func (l *livePolicy) changed(p *policy.Policy, err error) {
-	line := l.take(p, err)
-	if l.said != nil && line != "" {
+// over has the policy be the one in force in this ledger from now on.
+func (l *livePolicy) over(s ledger.Store) {
+	l.mu.Lock()
+	l.store, l.past, l.known.force = s, l.app.past, ledger.PolicyText{}
+	l.mu.Unlock()
+	l.look(context.Background())
+}
+
+// look looks at the file and at the ledger, and tells what has changed.
+func (l *livePolicy) look(ctx context.Context) {
+	l.looking.Lock()
+	defer l.looking.Unlock()
+	file, broken := l.file.Now()
+	l.mu.RLock()
+	store, was := l.store, l.known
+	l.mu.RUnlock()
+	now := knownPolicy{good: file, broken: broken, force: was.force}
+	if store != nil {
+		if force, err := store.Policy(ctx, was.force.Number); err == nil { // else what was known stays
+			now.force = force
+		}
+	}
+	switch force := now.force; {
+	case force.Number == 0:
+	case force.Digest == file.Digest():
+		policiesOf(l.app.env).keep(file)
+	default:
+		now.good = l.textOf(ctx, store, force, was.good)
+		if !file.Empty() {
+			now.differs = l.difference(force)
+		}
+	}
+	now.force.Files = nil
+	l.mu.Lock()
+	l.known = now
+	l.mu.Unlock()
+	if line := now.news(was); line != "" && l.said != nil {
 		l.said(line)
 	}
 }
 
-// take keeps what is good, and says in one line what changed; "" for nothing.
-func (l *livePolicy) take(p *policy.Policy, err error) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before := l.err
-	l.err = err
-	switch {
-	case err != nil:
-		return "the policy is broken, the last good one stays: " + firstLine(asFailure(err).Message)
-	case p == nil:
-		return ""
+// textOf is the policy in force, which is not the file of this host as it is now: the one
+// that this host had before, or the ledger's.
+func (l *livePolicy) textOf(ctx context.Context, store ledger.Store, force ledger.PolicyText, was *policy.Policy) *policy.Policy {
+	if was != nil && was.Digest() == force.Digest {
+		return was
 	}
-	last := l.good
-	l.good = p
+	if kept := policiesOf(l.app.env).of(force.Digest); kept != nil {
+		return kept
+	}
+	if force.Files == nil {
+		force, _ = store.Policy(ctx, 0)
+	}
+	lent, err := policy.Lend(force)
+	if err != nil { // made by a newer program, perhaps
+		return policy.Default()
+	}
+	return lent
+}
+
+// difference is why a file that is good is not what is worked by.
+func (l *livePolicy) difference(force ledger.PolicyText) error {
+	return fmt.Errorf("%s is not the policy in force, which is number %d, by %s: %s; `indoubt policy apply` puts it in force",
+		short(l.path), force.Number, force.Actor.Name, force.Reason)
+}
+
+// news says in one line what a look has changed; "" for nothing.
+func (now knownPolicy) news(was knownPolicy) string {
 	switch {
-	case p.Digest() != last.Digest():
-		return fmt.Sprintf("the policy has changed: %d %s, %s", len(p.Kinds()), plural(len(p.Kinds()), "kind", "kinds"), prefix(p.Digest(), 12))
-	case before != nil:
+	case was.good == nil:
+		return ""
+	case now.broken != nil && (was.broken == nil || now.broken.Error() != was.broken.Error()):
+		return "the policy is broken, the last good one stays: " + firstLine(asFailure(now.broken).Message)
+	case now.good.Digest() != was.good.Digest():
+		n := len(now.good.Kinds())
+		return fmt.Sprintf("the policy has changed: %d %s, %s", n, plural(n, "kind", "kinds"), prefix(now.good.Digest(), 12))
+	case now.broken == nil && was.broken != nil:
 		return "the policy is good again"
+	case now.differs != nil && was.differs == nil:
+		return firstLine(now.differs.Error())
 	}
 	return ""
 }
 
-// watchAgain is how long a policy directory that is not there is left alone.
-const watchAgain = time.Second
-
-// watchPolicy loads the policy and follows its file until ctx ends. A file that
-// is broken from the start is a problem over the built-in defaults. said is told
-// of every change, in one line; nil where it is shown in another way.
+// watchPolicy follows the policy until ctx ends. A file that is broken from the start is a
+// problem over what is in force, or over the built-in defaults. said is told of every
+// change, in one line; nil where it is shown in another way.
 func (a *app) watchPolicy(ctx context.Context, said func(line string)) *livePolicy {
-	p, err := a.policy()
-	l := &livePolicy{good: p, err: err, past: a.past, said: said}
-	if p == nil {
-		l.good = policy.Default()
-	}
-	path, _ := a.policyFile()
-	go l.watch(ctx, path)
+	l := a.rules()
+	l.said = said
+	go func() {
+		tick := time.NewTicker(policyEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+				l.look(ctx)
+			}
+		}
+	}()
 	return l
 }
 
-func (l *livePolicy) watch(ctx context.Context, path string) {
-	for {
-		have := l.inForce()
-		if l.problem() != nil {
-			have = policy.Default() // whatever can be read is news
-		}
-		err := policy.Watch(ctx, path, have, l.changed)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			l.changed(nil, err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(watchAgain):
-		}
+// again looks at the policy as it is now. Nothing is sent under one that cannot be read.
+func (l *livePolicy) again(ctx context.Context) error {
+	l.look(ctx)
+	return l.now().broken
+}
+
+// keptPolicies is where an account keeps the policies that were in force and its own files,
+// so that a file that is rolled out before it is put in force stops nothing; "" where it has
+// no home.
+type keptPolicies string
+
+func policiesOf(env func(string) string) keptPolicies {
+	state := stateDir(env)
+	if state == "" {
+		return ""
+	}
+	return keptPolicies(filepath.Join(state, "policies"))
+}
+
+// maxKept is how many policies are kept, the newest.
+const maxKept = 4
+
+// keep keeps a policy of this host that is in force. One that cannot be kept has its file.
+func (k keptPolicies) keep(p *policy.Policy) {
+	name := filepath.Join(string(k), p.Digest()+".json")
+	if k == "" || exists(name) || os.MkdirAll(string(k), 0o700) != nil {
+		return
+	}
+	text, err := json.Marshal(p.Files())
+	if err != nil || os.WriteFile(name+".new", text, 0o600) != nil || os.Rename(name+".new", name) != nil {
+		return
+	}
+	entries, err := os.ReadDir(string(k))
+	if err != nil {
+		return
+	}
+	slices.SortFunc(entries, func(x, y os.DirEntry) int { return modified(y).Compare(modified(x)) })
+	for _, old := range entries[min(maxKept, len(entries)):] {
+		_ = os.Remove(filepath.Join(string(k), old.Name()))
 	}
 }
 
-// runPolicy is the policy of a run: read again before each of its rows.
-type runPolicy struct {
-	*policy.Follower
-	app *app
-	now *policy.Policy
+func modified(e os.DirEntry) (at time.Time) {
+	if info, err := e.Info(); err == nil {
+		at = info.ModTime()
+	}
+	return at
 }
 
-// followPolicy follows the policy from p on.
-func followPolicy(a *app, p *policy.Policy) *runPolicy {
-	path, _ := a.policyFile()
-	return &runPolicy{policy.Follow(path, p), a, p}
+// of is the policy of this host with that digest, or nil.
+func (k keptPolicies) of(digest string) *policy.Policy {
+	if k == "" || strings.ContainsFunc(digest, func(r rune) bool { return !strings.ContainsRune("0123456789abcdef", r) }) {
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(string(k), digest+".json"))
+	var files []ledger.PolicyFile
+	if err != nil || json.Unmarshal(text, &files) != nil {
+		return nil
+	}
+	p, err := policy.OfFiles("the policy as it was", files)
+	if err != nil || p.Digest() != digest {
+		return nil
+	}
+	return p
 }
-
-// again reads the policy as it is now. Nothing is sent under one that cannot be read.
-func (r *runPolicy) again() (err error) {
-	r.now, err = r.Now()
-	return err
-}
-
-func (r *runPolicy) inForce() *policy.Policy { return r.app.learned(r.now) }

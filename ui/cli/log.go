@@ -60,7 +60,7 @@ line an event. --incident has the history of an incident and of what counts in i
 
 // verbs are those of all events.
 var verbs = []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "grant", "void", "retry", "wait", "tree", "abandon", "ack",
-	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", "run", "set", "redact", ledger.IncidentOpened, ledger.IncidentJoined, ledger.IncidentOver,
+	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", ledger.PolicyApplied, "run", "set", "redact", ledger.IncidentOpened, ledger.IncidentJoined, ledger.IncidentOver,
 	ledger.IncidentNoted, ledger.IncidentTaken}
 
 type logOptions struct {

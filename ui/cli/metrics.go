@@ -135,7 +135,7 @@ func recorded(m *exposition, counts []record.Count) {
 }
 
 func policyMetrics(m *exposition, problem error) {
-	m.family("indoubt_policy_broken", "gauge", "1 while the policy file is refused and the last good one is in force.")
+	m.family("indoubt_policy_not_taken", "gauge", "1 while the policy file is broken, or was not put in force.")
 	m.flag(problem != nil)
 }
 

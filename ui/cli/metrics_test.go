@@ -189,7 +189,7 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 		`indoubt_runs{state="stopped"}`:                           0,
 		`indoubt_duplicates_open{}`:                               0,
 		`indoubt_duplicates_total{}`:                              0,
-		`indoubt_policy_broken{}`:                                 1,
+		`indoubt_policy_not_taken{}`:                              1,
 	} {
 		if v, ok := got[id]; !ok || v != want {
 			t.Errorf("%s: %v %v in\n%s", id, v, ok, body)

@@ -14,9 +14,10 @@ import (
 func newPolicyCommand(a *app) *cobra.Command {
 	cmd := grouped(&cobra.Command{
 		Use: "policy", GroupID: groupCare,
-		Short: "Check, show, try, test and begin the policy file",
+		Short: "Check, show, try, test and begin the policy file, and put it in force",
 	})
-	cmd.AddCommand(newPolicyCheckCommand(a), newPolicyShowCommand(a), newPolicyTryCommand(a), newPolicyTestCommand(a), newPolicyInitCommand(a), newPolicySchemaCommand(a))
+	cmd.AddCommand(newPolicyApplyCommand(a), newPolicyCheckCommand(a), newPolicyShowCommand(a), newPolicyTryCommand(a),
+		newPolicyTestCommand(a), newPolicyInitCommand(a), newPolicySchemaCommand(a))
 	return cmd
 }
 

@@ -1,13 +1,12 @@
 package cli
 
 import (
-	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"indoubt/ledger/need"
 )
@@ -30,118 +29,105 @@ func (s *syncBuffer) String() string {
 	return s.text.String()
 }
 
+// running is a program that runs on, whose file can be edited and which tells what it notices.
+func (b *bench) rules(said func(string)) *livePolicy {
+	b.Helper()
+	a := newApp(strings.NewReader(""), os.Stdout, os.Stderr)
+	a.env = func(name string) string {
+		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy, "XDG_STATE_HOME": b.dir}[name]
+	}
+	a.ledgerPath, a.policyPath = b.ledger, b.policy
+	need.Get(a.ledgerFor(b.Context(), toCreate))(b)
+	b.Cleanup(a.close)
+	l := a.rules()
+	l.said = said
+	return l
+}
+
 // A headless engine has no banner: it says on standard error what is wrong with
 // the policy, and when it is mended, and goes on.
-func TestWatchingSaysThatThePolicyIsBroken(t *testing.T) {
+func TestItIsSaidThatThePolicyIsBroken(t *testing.T) {
 	b := newBench(t)
-	b.open()
-	errOut := &syncBuffer{}
-	a := newApp(strings.NewReader(""), errOut, errOut)
-	a.env = func(name string) string {
-		return map[string]string{"INDOUBT_LEDGER": b.ledger, "INDOUBT_POLICY": b.policy}[name]
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan int, 1)
-	go func() { ended <- a.run(ctx, []string{"engine", "--metrics", ":0"}) }()
-	until := func(want string) {
-		t.Helper()
-		for deadline := time.Now().Add(patience); !strings.Contains(errOut.String(), want); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("%q was not said:\n%s", want, errOut.String())
-			}
-		}
-	}
-	until("metrics at") // it has begun
-	b.file("policy.yaml", benchPolicy+"    titel: x\n")
-	until("the policy is broken, the last good one stays: " + b.policy + ":")
-	until("titel: unknown field")
-	b.file("policy.yaml", benchPolicy)
-	until("the policy is good again")
-	b.file("policy.yaml", strings.Replace(benchPolicy, "USD", "EUR", 1))
-	until("the policy has changed")
-	cancel()
-	if exit := <-ended; exit != 0 {
-		t.Errorf("exit %d\n%s", exit, errOut.String())
+	var said string
+	l := b.rules(func(line string) { said = line })
+	for _, step := range []struct{ text, want string }{
+		{benchPolicy, ""},
+		{benchPolicy + "    titel: x\n", "the policy is broken, the last good one stays: " + b.policy + ":"},
+		{benchPolicy, "the policy is good again"},
+		{strings.Replace(benchPolicy, "USD", "EUR", 1), "the policy has changed"},
+	} {
+		said = ""
+		b.file("policy.yaml", step.text)
+		l.look(t.Context())
+		need.That(t, strings.HasPrefix(said, step.want) && (said == "") == (step.want == ""), "%q, want %q", said, step.want)
 	}
 }
 
-// What editors, git and configuration managers do to the file while a console
-// is open: the last good policy stays in force until there is a better one.
-func TestTheLastGoodPolicyStays(t *testing.T) {
+// I6: while none is in force a program works by its file. What was put in force is worked by
+// everywhere, also where the file is another one by then; only a host that has that text as a
+// file, or had it, asks anything by it.
+func TestI6_ThePolicyInForceIsWorkedBy(t *testing.T) {
 	b := newBench(t)
-	good := func(currency string) string { return strings.Replace(benchPolicy, "USD", currency, 1) }
-	a := newApp(strings.NewReader(""), os.Stdout, os.Stderr)
-	a.policyPath = b.policy
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	live := a.watchPolicy(ctx, nil)
-	must := func(err error) {
+	in := func(currency string) string { return strings.Replace(benchPolicy, "USD", currency, 1) }
+	l := b.rules(nil)
+	works := func(what, currency string, lent bool, problem string) {
 		t.Helper()
-		need.OK(t, err)
-	}
-	write := func(path, text string) { t.Helper(); must(os.WriteFile(path, []byte(text), 0o600)) }
-	until := func(what, currency, problem string) {
-		t.Helper()
-		for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-			said := ""
-			if err := live.problem(); err != nil {
-				said = err.Error()
-			}
-			if live.inForce().Currency() == currency && (said == "") == (problem == "") && strings.Contains(said, problem) {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Fatalf("%s: %s is in force, problem %q; want %s, %q", what, live.inForce().Currency(), said, currency, problem)
-			}
+		l.look(t.Context())
+		p, said := l.inForce(), ""
+		if err := l.problem(); err != nil {
+			said = err.Error()
 		}
+		need.That(t, p.Currency() == currency && p.Lent() == lent && (said == "") == (problem == "") && strings.Contains(said, problem),
+			"%s: it works by %s, lent %t, problem %q", what, p.Currency(), p.Lent(), said)
 	}
-	until("at first", "USD", "")
-	other := filepath.Join(b.dir, ".policy.yaml.swp")
-	for _, step := range []struct {
-		what              string
-		do                func()
-		currency, problem string
-	}{
-		{"written in place", func() { write(b.policy, good("EUR")) }, "EUR", ""},
-		{"renamed over", func() { write(other, good("CHF")); must(os.Rename(other, b.policy)) }, "CHF", ""},
-		{"broken", func() { write(b.policy, good("GBP")+"    titel: x\n") }, "CHF", "titel: unknown field"},
-		{"broken in another way", func() { write(b.policy, "version: 1\n\tx") }, "CHF", "not YAML"},
-		{"mended", func() { write(b.policy, good("GBP")) }, "GBP", ""},
-		{"moved to a backup and written anew", func() { must(os.Rename(b.policy, b.policy+"~")); write(b.policy, good("SEK")) }, "SEK", ""},
-		{"deleted", func() { must(os.Remove(b.policy)) }, "SEK", "no such file"},
-		{"there again", func() { write(other, good("NOK")); must(os.Rename(other, b.policy)) }, "NOK", ""},
-		{"a link to another file", func() {
-			write(filepath.Join(b.dir, "one.yaml"), good("JPY"))
-			must(os.Symlink("one.yaml", other))
-			must(os.Rename(other, b.policy))
-		}, "JPY", ""},
-		{"the link leads elsewhere", func() {
-			write(filepath.Join(b.dir, "two.yaml"), good("DKK"))
-			must(os.Symlink("two.yaml", other))
-			must(os.Rename(other, b.policy))
-		}, "DKK", ""},
-		{"emptied, as it is for a moment while it is written", func() { write(b.policy, "") }, "DKK", "the file is empty"},
-		{"written at last", func() { write(b.policy, good("PLN")) }, "PLN", ""},
-		{"half of it", func() { write(b.policy, good("CZK")[:200]) }, "PLN", "policy.yaml:"},
-		{"no text at all", func() { write(b.policy, "\x00\xff\xfe\x01binary\x00") }, "PLN", "not UTF-8"},
-		{"100 MB of it", func() { write(b.policy, ""); must(os.Truncate(b.policy, 100<<20)) }, "PLN", "larger than"},
-		{"a directory", func() { must(os.Remove(b.policy)); must(os.Mkdir(b.policy, 0o700)) }, "PLN", "no file in this directory"},
-		{"no directory any more", func() { must(os.Remove(b.policy)); write(b.policy, good("CZK")) }, "CZK", ""},
-		{"a link to itself", func() { must(os.Symlink("policy.yaml", other)); must(os.Rename(other, b.policy)) }, "CZK", "policy.yaml"},
-		{"a directory that is swapped by its link", func() {
-			for _, c := range []string{"HUF", "RON"} {
-				must(os.Mkdir(filepath.Join(b.dir, c), 0o700))
-				write(filepath.Join(b.dir, c, "policy.yaml"), good(c))
-			}
-			must(os.Symlink("HUF", filepath.Join(b.dir, "data")))
-			must(os.Symlink("data/policy.yaml", other))
-			must(os.Rename(other, b.policy))
-		}, "HUF", ""},
-		{"swapped", func() { must(os.Symlink("RON", other)); must(os.Rename(other, filepath.Join(b.dir, "data"))) }, "RON", ""},
-		{"something without an end", func() { must(os.Remove(b.policy)); must(os.Symlink("/dev/zero", b.policy)) }, "RON", "policy.yaml"},
-		{"mended at last", func() { must(os.Remove(b.policy)); write(b.policy, good("PLN")) }, "PLN", ""},
-	} {
-		step.do()
-		until(step.what, step.currency, step.problem)
-	}
+	works("none is in force", "USD", false, "")
+	b.file("policy.yaml", in("EUR"))
+	works("none is in force, and it was edited", "EUR", false, "")
+	out := b.want(0, "policy", "apply", "--reason", "the first")
+	need.Contains(t, out, "is in force, as number 1", "+currency: EUR")
+	works("put in force", "EUR", false, "")
+	b.file("policy.yaml", in("CHF"))
+	works("edited, and not put in force", "EUR", false, "not the policy in force, which is number 1")
+	l = b.rules(nil)
+	works("started anew between", "EUR", false, "not the policy in force")
+	b.file("policy.yaml", "version: 2\n")
+	works("broken", "EUR", false, "version")
+	b.file("policy.yaml", in("CHF"))
+	b.want(0, "policy", "apply", "--reason", "the second")
+	works("put in force, too", "CHF", false, "")
+	need.Contains(t, b.want(0, "policy", "apply", "--reason", "again"), "in force already, as number 2")
+
+	// Another host has another file, and never had this one.
+	b.policy = b.file("other.yaml", in("SEK"))
+	b.want(0, "policy", "apply", "--reason", "of another host")
+	b.policy = b.file("policy.yaml", in("NOK"))
+	need.OK(t, os.RemoveAll(filepath.Join(b.dir, "indoubt", "policies")))
+	l = b.rules(nil)
+	works("what this host never had", "SEK", true, "not the policy in force, which is number 3")
+	need.OK(t, os.Remove(b.policy))
+	l = b.rules(nil)
+	works("no file at all", "SEK", true, "")
+}
+
+// What is put in force stands in the history for good: no secret does, nothing that does not
+// work, and nothing twice.
+func TestApplyRefuses(t *testing.T) {
+	b := newBench(t)
+	b.open()
+	b.failing(2, "usage", "policy", "apply")
+	need.Contains(t, b.want(0, "policy", "apply", "--dry-run"), "would be in force, as number 1")
+	b.file("policy.yaml", benchPolicy+"    titel: x\n")
+	b.failing(1, "bad_policy", "policy", "apply", "--reason", "r")
+	b.file("policy.yaml", strings.Replace(benchPolicy, "${env.STRIPE_KEY}", "sk_live_4eC39HqLyjWDarjtT1zdp7dc", 1))
+	e := b.json(1, "policy", "apply", "--reason", "r").Error
+	need.That(t, e.Code == "bad_policy" && strings.Contains(e.Message, "secret"), "%+v", e)
+	b.file("policy.yaml", fmt.Sprintf(agreePolicy, "http://127.0.0.1:9")+
+		"    tests:\n      - { name: wrong, input: { case: 1, amount: 1 }, answer: { body: { data: [], more: false } }, want: landed }\n")
+	e = b.json(1, "policy", "apply", "--reason", "r").Error
+	need.That(t, e.Code == "bad_policy" && strings.Contains(e.Message, "a case of order fails"), "%+v", e)
+	b.file("policy.yaml", benchPolicy)
+	need.That(t, !strings.Contains(b.want(0, "log"), "policy"), "something was put in force")
+	b.failing(5, "read_only", "--read-only", "policy", "apply", "--reason", "r")
+	b.want(0, "policy", "apply", "--reason", "the first")
+	need.Contains(t, b.want(0, "log"), "policy", "the first")
 }

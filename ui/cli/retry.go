@@ -46,14 +46,14 @@ Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 // retrying is the step of `retry`.
 type retrying struct {
 	engine *reconcile.Engine
-	rules  *runPolicy
+	rules  *livePolicy
 	shown  map[string]reconcile.Plan // by operation, as the run began
 }
 
 // plan freezes on what ground a row is sent, and what.
 func (r *retrying) plan(ctx context.Context, run *decisionRun, it *ledger.RunItem) {
 	if r.engine == nil {
-		r.rules, r.shown = followPolicy(run.app, run.policy), map[string]reconcile.Plan{}
+		r.rules, r.shown = run.app.rules(), map[string]reconcile.Plan{}
 		r.engine = run.app.engine(run.store, r.rules.inForce, false, nil)
 	}
 	if p, err := r.engine.Plan(ctx, it.OperationID); err == nil { // else its turn says why
@@ -80,7 +80,7 @@ type planJSON struct {
 
 func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (resultJSON, error) {
 	id, version := rec.Operation.ID, seen.Version
-	if err := r.rules.again(); err != nil && !run.flags.dryRun {
+	if err := r.rules.again(ctx); err != nil && !run.flags.dryRun {
 		return resultJSON{came: act.Outcome{Left: err}}, err
 	}
 	run.policy = r.rules.inForce()

@@ -223,12 +223,12 @@ func (c runsCommand) resume(ctx context.Context, id string) error {
 	if run.Terms.Policy != "" && run.Terms.Policy != p.Digest() {
 		c.warnf("the policy has changed since this was decided: what would be sent otherwise now is left out")
 	}
-	rules := followPolicy(c.app, p)
+	rules := c.rules()
 	hands := act.Hands{Store: s, Engine: c.engine(s, rules.inForce, false, nil), Actor: c.actor(),
 		RecheckAt: func(kind string) time.Time { return reconcile.RecheckAt(p.Kind(kind), c.clock()) }}
 	step := hands.Step(run)
 	each := func(ctx context.Context, it ledger.RunItem, change string) act.Outcome {
-		if err := rules.again(); err != nil && run.Sends() {
+		if err := rules.again(ctx); err != nil && run.Sends() {
 			return act.Outcome{Left: err}
 		}
 		return step(ctx, it, change)

@@ -12,7 +12,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
-	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -144,7 +143,7 @@ func (c settleCommand) settle(ctx context.Context, named string, flags settleFla
 	}
 	_, broken := c.policy()
 	if broken != nil { // what came back is not lost to that (I9)
-		c.rules = policy.Default()
+		c.live = rulesAt("", c.app)
 	}
 	r, err := c.recorder(ctx, ledger.Source{}, flags.dryRun)
 	if err != nil {

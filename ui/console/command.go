@@ -129,7 +129,7 @@ func policyDialog(p header.Policy) *dialog.Dialog {
 		d.Add("IN FORCE", "%s", draw.Cut(p.InForce().Digest(), 16))
 	}
 	if broken != nil {
-		d.Warn("NOT TAKEN", "the file on disk is broken; what is in force stays until it is mended")
+		d.Warn("NOT TAKEN", "the file on disk is not what is worked by")
 		for _, line := range strings.Split(broken.Error(), "\n") {
 			d.Add("", "%s", safe.Exact(line))
 		}

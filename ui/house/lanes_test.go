@@ -37,7 +37,6 @@ var lanes = map[string]lane{
 	"ledger/sqlite":           {16, 4, 0},
 	"ledger/wire/mcpwire":     {0, 7, 0},
 	"ledger/wire/procgroup":   {0, 7, 0},
-	"policy":                  {1, 0, 0},
 	"reconcile":               {6, 3, 0},
 	"reconcile/connect":       {10, 2, 3},
 	"reconcile/drill":         {1, 1, 0},

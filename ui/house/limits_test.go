@@ -39,11 +39,13 @@ var records = []string{
 // large are the types with more methods, and functions that take them first, than one
 // reader holds in mind. Each number is what stands.
 var large = map[string]int{
-	"ledger.Record":          53,
-	"ledger/postgres.handle": 48,
-	"policy.Kind":            48,
-	"ui/cli.app":             96,
-	"ui/console.Root":        95,
+	"ledger.Record":            53,
+	"ledger/postgres.handle":   48,
+	"policy.Kind":              48,
+	"ledger/ledgertest.Memory": 47,
+	"ledger/tables.Store":      47,
+	"ui/cli.app":               96,
+	"ui/console.Root":          95,
 }
 
 // long are the lines of the program that are longer than maxColumns, by package. Each
@@ -71,7 +73,7 @@ var long = map[string]int{
 	"reconcile":               24,
 	"reconcile/drill":         10,
 	"ui/act":                  6,
-	"ui/cli":                  186,
+	"ui/cli":                  184,
 	"ui/clients":              4,
 	"ui/console":              44,
 	"ui/console/ask":          17,

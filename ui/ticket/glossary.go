@@ -24,7 +24,7 @@ var Glossary = []struct {
 		{"READ-ONLY", "this console only looks"},
 		{"COPY", "the ledger is a copy of another one, and is only looked at"},
 		{"ONLY LOOKING", "another engine works under another policy: this one settles nothing"},
-		{"POLICY NOT TAKEN", "the policy file is broken; what was in force stays: the last good one, or none"},
+		{"POLICY NOT TAKEN", "the policy file is broken, or was not put in force; what is in force stays"},
 		{"CLOCK SET", "the clock of the host was set; waiting times go by the other clock"},
 		{"up, DOWN, throttled", "how a downstream answers the checks, and since when"},
 		{"no key", "a secret that the policy names is not set here: that downstream is not checked"},

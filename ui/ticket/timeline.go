@@ -273,6 +273,8 @@ func (t Ticket) eventEntry(e ledger.Event) (Entry, bool) {
 		en.What = safe.Of(e.Reason)
 	case "hold", "release":
 		en.What = say("%s%s", e.Verb, quoted)
+	case ledger.PolicyApplied:
+		en.What = say("policy %d put in force%s", e.Version, quoted)
 	case "adopt":
 		en.What = say("made this copy a ledger of its own%s", quoted)
 	case "failover":

@@ -349,7 +349,7 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 		add(4, 1, th.Warn, safe.Say("CLOCK SET %s by %s at %s", way, ticket.Age(step.Abs()), at), safe.Say("CLOCK SET %s", at))
 	}
 	if err := h.Policy.Broken(); err != nil {
-		add(4, 1, th.Warn, safe.Say("POLICY NOT TAKEN: :policy says why"), safe.Say("POLICY BROKEN"))
+		add(4, 1, th.Warn, safe.Say("POLICY NOT TAKEN: :policy says why"), safe.Say("POLICY NOT TAKEN"))
 	} else if h.Policy.None() {
 		add(4, 1, th.Warn, safe.Say("No policy: nothing is checked, costs are guesses"), safe.Say("NO POLICY"))
 	}

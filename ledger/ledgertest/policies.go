@@ -1,0 +1,66 @@
+package ledgertest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/need"
+)
+
+// policies: what was put in force last is the same for every process, stands in the
+// history, and is what "not there" is said under.
+func policies(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	none := need.Get(d.s.Policy(ctx, 0))(d)
+	need.That(d, none.Number == 0 && none.Digest == "", "%+v before any", none)
+	apply := func(number int64, digest, text string) (ledger.PolicyText, error) {
+		p := ledger.PolicyText{Number: number, Digest: digest, Files: []ledger.PolicyFile{{Name: "policy.yaml", Text: text}},
+			Actor: maya, Reason: "to try it", ChangeID: d.id("change")}
+		return p, d.s.ApplyPolicy(ctx, p)
+	}
+	o := d.doubt("before any")
+	d.want(d.observe(o, ledger.NotThere), ledger.Failed) // nothing is in force that could say otherwise
+	first, err := apply(1, "d1", "version: 1\n# ☃ 'quoted'\n")
+	d.ok(err)
+	d.ok(d.s.ApplyPolicy(ctx, first)) // again: it is there
+	got := need.Get(d.s.Policy(ctx, 0))(d)
+	need.That(d, got.Number == 1 && got.Digest == "d1" && slices.Equal(got.Files, first.Files) && got.Actor == maya && got.Reason == "to try it" && !got.At.IsZero(), "%+v", got)
+	got = need.Get(d.s.Policy(ctx, 1))(d)
+	need.That(d, got.Number == 1 && got.Digest == "d1" && got.Files == nil, "%+v for one who has it", got)
+	for _, number := range []int64{0, 1, 3} {
+		_, err := apply(number, "d2", "version: 1\n")
+		need.That(d, errors.Is(err, ledger.ErrRefused), "number %d: %v", number, err)
+	}
+	d.clock.Advance(time.Second)
+	_, err = apply(2, "d2", "version: 1\n")
+	d.ok(err)
+	need.Equal(d, need.Get(d.s.Policy(ctx, 1))(d).Number, 2)
+	var numbers []int64
+	for _, e := range d.events("") {
+		if e.Verb == ledger.PolicyApplied {
+			numbers = append(numbers, e.Version)
+		}
+	}
+	need.That(d, slices.Equal(numbers, []int64{1, 2}), "in the history are %v", numbers)
+
+	// What an older one, or none, says proves nothing; what was found is kept.
+	o = d.doubt("after it")
+	for _, digest := range []string{"d1", ""} {
+		ob := d.observation(o, ledger.NotThere)
+		ob.Read.Digest = digest
+		_, err := ledger.Observe(ctx, d.s, ob)
+		need.That(d, err != nil && strings.Contains(err.Error(), "another one is in force"), "not there, by %q: %v", digest, err)
+		d.want(d.read(o.ID).Operation, ledger.Uncertain)
+	}
+	ob := d.observation(o, ledger.CannotTell)
+	ob.Read.Digest = "d1"
+	need.Get(ledger.Observe(ctx, d.s, ob))(d)
+	ob = d.observation(o, ledger.NotThere)
+	ob.Read.Digest = "d2"
+	need.Get(ledger.Observe(ctx, d.s, ob))(d)
+	d.want(d.read(o.ID).Operation, ledger.Failed)
+}

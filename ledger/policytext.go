@@ -1,0 +1,58 @@
+package ledger
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// PolicyText is a policy as it was put in force, the same for every process of the ledger
+// from then on. It stands in the history as an event of the verb PolicyApplied.
+type PolicyText struct {
+	Number   int64        // 1, 2, …; 0: none was ever put in force
+	Digest   string       // of what it says; see policy.Policy
+	Files    []PolicyFile // nil where the caller has them
+	At       time.Time
+	Actor    Actor
+	Reason   string
+	ChangeID string
+}
+
+// PolicyFile is one file of a policy.
+type PolicyFile struct {
+	Name string `json:"name"` // its base name
+	Text string `json:"text"`
+}
+
+// PolicyApplied is the verb of the event that puts a policy in force.
+const PolicyApplied = "policy"
+
+// policyDetail is what the event holds beside its number, which is its version.
+type policyDetail struct {
+	Digest string       `json:"digest"`
+	Files  []PolicyFile `json:"files"`
+}
+
+// Event is how the policy stands in the history.
+func (p PolicyText) Event() (Event, error) {
+	detail, err := json.Marshal(policyDetail{p.Digest, p.Files})
+	return Event{ID: p.ChangeID, At: p.At, Verb: PolicyApplied, Actor: p.Actor, Reason: p.Reason, Version: p.Number, Detail: detail}, err
+}
+
+// PolicyOf is the policy of an event.
+func PolicyOf(e Event) (PolicyText, error) {
+	var d policyDetail
+	if err := json.Unmarshal(e.Detail, &d); err != nil {
+		return PolicyText{}, fmt.Errorf("the policy of event %d cannot be read: %w", e.Seq, err)
+	}
+	return PolicyText{e.Version, d.Digest, d.Files, e.At, e.Actor, e.Reason, e.ID}, nil
+}
+
+// Follows refuses a policy that is not the next one: another was put in force meanwhile.
+// Errors: *MovedError.
+func (p PolicyText) Follows(last PolicyText) error {
+	if p.Number == last.Number+1 {
+		return nil
+	}
+	return &RefusedError{Verb: "apply", Code: "moved", Why: fmt.Sprintf("policy %d is in force, put there by %s", last.Number, last.Actor.Name), Hint: "look at what differs, and apply it again"}
+}

@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/spf13/cobra"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+	"indoubt/ui/safe"
+)
+
+func newPolicyApplyCommand(a *app) *cobra.Command {
+	var reason string
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "apply [FILE]",
+		Short: "Put the policy file in force for every process of the ledger",
+		Long: `Put the policy file in force: it is checked, its cases run, what differs from the one in
+force is shown, and the text stands in the history, with who did it and why. Every process of
+the ledger goes by it from then on. One whose host does not have the same text as a file asks
+and sends nothing: roll the file out first, work goes on by the one in force.`,
+		Example: "  indoubt policy apply --reason 'lists show a charge after 10 s'\n  indoubt policy apply ./policy.yaml --dry-run",
+		Args:    maxArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				a.policyPath = args[0]
+			}
+			if strings.TrimSpace(reason) == "" && !dryRun {
+				return usage("--reason is missing", "say what this policy mends: it stands in the history")
+			}
+			return policyCommand{a}.apply(cmd.Context(), strings.TrimSpace(reason), dryRun)
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would differ and change nothing")
+	return cmd
+}
+
+// policyCommand puts policies in force.
+type policyCommand struct{ *app }
+
+// appliedJSON is a policy that was put in force.
+type appliedJSON struct {
+	Number int64  `json:"number"`
+	Digest string `json:"digest"`
+	Path   string `json:"path"`
+	Diff   string `json:"diff"`
+}
+
+func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) error {
+	if !dryRun {
+		if err := c.mayChange("apply a policy"); err != nil {
+			return err
+		}
+	}
+	p, err := c.good(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := c.ledgerFor(ctx, toChange.unless(dryRun))
+	if err != nil {
+		return err
+	}
+	if err := copied(ctx, s); err != nil && !dryRun {
+		return err
+	}
+	last, err := s.Policy(ctx, 0)
+	if err != nil {
+		return err
+	}
+	data := appliedJSON{last.Number, last.Digest, p.Path(), difference(last.Files, p.Files())}
+	if last.Digest == p.Digest() {
+		return c.done(effectNoop, data, func(w *safe.Writer) { w.Printf("in force already, as number %d\n", last.Number) })
+	}
+	next := ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Files: p.Files(),
+		Actor: c.actor(), Reason: reason, ChangeID: ledger.NewID()}
+	effect, said := effectWouldUpdate, "would be in force"
+	if !dryRun {
+		if err := s.ApplyPolicy(ctx, next); err != nil {
+			return err
+		}
+		effect, said = effectUpdated, "in force"
+	}
+	data.Number, data.Digest = next.Number, next.Digest
+	return c.done(effect, data, func(w *safe.Writer) {
+		w.Lines(strings.TrimRight(data.Diff, "\n"))
+		w.Printf("%s is %s, as number %d: %s\n", short(p.Path()), said, next.Number, prefix(p.Digest(), 12))
+	})
+}
+
+// good is the policy file, if it may be put in force: it can be read, holds no secret,
+// and its cases run.
+func (c policyCommand) good(ctx context.Context) (*policy.Policy, error) {
+	if _, err := c.policy(); err != nil {
+		return nil, err
+	}
+	path, _ := c.policyFile()
+	p, err := policy.Load(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case p.Secret():
+		return nil, &failure{Code: "bad_policy", Message: short(path) + " has a secret in it, which would stand in the history",
+			Hint: "write ${env.NAME} or ${file(\"…\")} in its place: indoubt policy check says where"}
+	}
+	for _, name := range p.Kinds() {
+		for _, r := range p.Kind(name).RunTests(ctx, outcomeOf) {
+			if !r.OK {
+				return nil, &failure{Code: "bad_policy", Hint: "indoubt policy test",
+					Message: fmt.Sprintf("a case of %s fails: %s", name, p.Withhold(r.Why))}
+			}
+		}
+	}
+	return p, nil
+}
+
+// difference is what differs between two policies, file by file.
+func difference(was, is []ledger.PolicyFile) string {
+	text := func(files []ledger.PolicyFile, name string) string {
+		for _, f := range files {
+			if f.Name == name {
+				return f.Text
+			}
+		}
+		return ""
+	}
+	var names []string
+	for _, f := range slices.Concat(was, is) {
+		if !slices.Contains(names, f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	var out strings.Builder
+	for _, name := range names {
+		shown := safe.Exact(name).String() // a name may have any character
+		out.WriteString(udiff.Unified(shown+" in force", shown, text(was, name), text(is, name)))
+	}
+	return out.String()
+}
