@@ -84,8 +84,7 @@ func (e *reader) checkLocked(ctx context.Context, id string, c check) (result Re
 		return ReadResult{Operation: rec.Operation}, err
 	}
 	if why := e.mayAsk(ctx); why != "" {
-		return ReadResult{Operation: rec.Operation}, &ledger.RefusedError{Verb: "check", Why: why,
-			Hint: "roll that policy out here, or put the file of this host in force: indoubt policy apply"}
+		return ReadResult{Operation: rec.Operation}, cannotAsk(why)
 	}
 	if c.due != nil && !stillDue(rec, *c.due, e.now()) || !c.unlessSince.IsZero() && readSince(rec, c.unlessSince) {
 		return ReadResult{Operation: rec.Operation}, errNotDue

@@ -87,6 +87,11 @@ func (e *reader) mayAsk(ctx context.Context) string {
 	return e.engines.why()
 }
 
+func cannotAsk(why string) error {
+	return &ledger.RefusedError{Verb: "check", Why: why,
+		Hint: "roll that policy out here, or put the file of this host in force: indoubt policy apply"}
+}
+
 // registered is why the ledger did not say which engines are at work when it was last
 // asked, or nil.
 func (e *reader) registered() error {

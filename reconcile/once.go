@@ -47,6 +47,9 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 	if progress == nil {
 		progress = func(Progress) {}
 	}
+	if why := e.mayAsk(ctx); why != "" {
+		return s, cannotAsk(why)
+	}
 	for more := true; more; {
 		n, err := e.o.Store.Expire(ctx, batch)
 		if err != nil {

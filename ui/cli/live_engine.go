@@ -94,7 +94,7 @@ func (l *liveEngine) Retry(ctx context.Context, q reconcile.RetryRequest) (recon
 
 func (l *liveEngine) Health() []reconcile.Health { return l.now().Health() }
 
-// OnlyReads reports whether another engine's policy is the one that counts.
+// OnlyReads reports whether this host does not have the policy in force.
 func (l *liveEngine) OnlyReads() bool { return l.now().OnlyReads() }
 
 // PriceAsSeen prices rows anew that are seen with other odds.

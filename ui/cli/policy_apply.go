@@ -75,21 +75,21 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	}
 	data := appliedJSON{last.Number, last.Digest, p.Path(), difference(last.Files, p.Files())}
 	if last.Digest == p.Digest() {
-		return c.done(effectNoop, data, func(w *safe.Writer) { w.Printf("in force already, as number %d\n", last.Number) })
+		return c.done(effectNoop, data, func(w *safe.Writer) { w.Printf("in force already as number %d\n", last.Number) })
 	}
 	next := ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Files: p.Files(),
 		Actor: c.actor(), Reason: reason, ChangeID: ledger.NewID()}
-	effect, said := effectWouldUpdate, "would be in force"
+	effect, said := effectWouldUpdate, "would be"
 	if !dryRun {
 		if err := s.ApplyPolicy(ctx, next); err != nil {
 			return err
 		}
-		effect, said = effectUpdated, "in force"
+		effect, said = effectUpdated, "is"
 	}
 	data.Number, data.Digest = next.Number, next.Digest
 	return c.done(effect, data, func(w *safe.Writer) {
 		w.Lines(strings.TrimRight(data.Diff, "\n"))
-		w.Printf("%s is %s, as number %d: %s\n", short(p.Path()), said, next.Number, prefix(p.Digest(), 12))
+		w.Printf("%s %s in force as number %d: %s\n", short(p.Path()), said, next.Number, prefix(p.Digest(), 12))
 	})
 }
 
@@ -121,6 +121,9 @@ func (c policyCommand) good(ctx context.Context) (*policy.Policy, error) {
 
 // difference is what differs between two policies, file by file.
 func difference(was, is []ledger.PolicyFile) string {
+	if was == nil {
+		return ""
+	}
 	text := func(files []ledger.PolicyFile, name string) string {
 		for _, f := range files {
 			if f.Name == name {

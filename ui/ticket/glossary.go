@@ -23,7 +23,7 @@ var Glossary = []struct {
 		{"FAILOVER", "the ledger's database is another one since, and its newest history may be missing: nothing is begun or allowed until a person has looked and run indoubt adopt"},
 		{"READ-ONLY", "this console only looks"},
 		{"COPY", "the ledger is a copy of another one, and is only looked at"},
-		{"ONLY LOOKING", "another engine works under another policy: this one settles nothing"},
+		{"ONLY LOOKING", "this host does not have the policy in force: it asks and sends nothing"},
 		{"POLICY NOT TAKEN", "the policy file is broken, or was not put in force; what is in force stays"},
 		{"CLOCK SET", "the clock of the host was set; waiting times go by the other clock"},
 		{"up, DOWN, throttled", "how a downstream answers the checks, and since when"},

@@ -331,7 +331,7 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 		add(4, 0, th.Bad, safe.Say("NO ENGINE has checked for %s", ticket.Span(since)), safe.Say("NO ENGINE %s", ticket.Span(since)))
 	}
 	if h.Looks && !h.ReadOnly {
-		add(4, 1, th.Warn, safe.Say("ONLY LOOKING: another engine works under another policy"), safe.Say("ONLY LOOKING: other policy"))
+		add(4, 1, th.Warn, safe.Say("ONLY LOOKING: this host does not have the policy in force"), safe.Say("ONLY LOOKING: other policy"))
 	}
 	for i, hold := range h.Holds {
 		if i == 1 {
