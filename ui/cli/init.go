@@ -11,11 +11,13 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/open"
+	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
 // initFlags are what a new ledger is to be.
 type initFlags struct {
+	policy       bool // put in force: one was named
 	dryRun, anew bool
 	roles        bool
 	home, group  string
@@ -31,7 +33,7 @@ func newInitCommand(a *app) *cobra.Command {
 		Short: "Make an empty ledger",
 		Long: `Make an empty ledger, readable by you alone. One that exists is left as it is.
 Where one was before, nothing is made: what was sent then would be sent again.
---anew makes one all the same.
+--anew makes one all the same. A policy file that is named with --policy is put in force in it.
 
 With --group NAME the ledger, also one that exists, is shared with a group (mode 0660,
 and 2770 of a directory that is made for it); members of the group record there, too.
@@ -55,6 +57,7 @@ here or for a ledger that exists, and set INDOUBT_LEDGER_HOME to it where it run
 			if f := cmd.Flag("home"); f.Changed && strings.TrimSpace(flags.home) == "" {
 				return usage("--home is empty", "give the place a name: --home payments")
 			}
+			flags.policy = cmd.Flag("policy").Changed
 			return initCommand{a}.init(cmd.Context(), flags)
 		},
 	}
@@ -95,6 +98,12 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	if err != nil {
 		return err
 	}
+	var first *policy.Policy
+	if flags.policy { // refused before anything is made
+		if first, err = (policyCommand{c.app}).good(ctx); err != nil {
+			return err
+		}
+	}
 	if flags.dryRun {
 		return c.done(effectWouldCreate, map[string]any{"path": at.String()}, func(w *safe.Writer) { w.Println("would make a ledger at " + name) })
 	}
@@ -106,6 +115,11 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	if flags.roles {
 		if err := at.(roled).Roles(ctx, c.ledgerOptions()); err != nil {
 			c.errOut.Println("made a ledger at " + name + ", without roles")
+			return err
+		}
+	}
+	if first != nil {
+		if err := (policyCommand{c.app}).force(ctx, s, first, 1, "with the ledger"); err != nil {
 			return err
 		}
 	}
@@ -121,7 +135,9 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		if file := c.ledgerOptions().KeyFile; file != "" {
 			w.Println("the key of its digests is in " + short(file) + ": give it to each recorder, and keep it as safe as the ledger")
 		}
-		if file, _ := c.policyFile(); !exists(file) {
+		if first != nil {
+			w.Println(short(first.Path()) + " is in force")
+		} else if file, _ := c.policyFile(); !exists(file) {
 			w.Println("next: indoubt policy init, and in your pipeline: indoubt run --kind post -- curl --fail-with-body …")
 		}
 	})

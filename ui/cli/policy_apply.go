@@ -77,20 +77,24 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	if last.Digest == p.Digest() {
 		return c.done(effectNoop, data, func(w *safe.Writer) { w.Printf("in force already as number %d\n", last.Number) })
 	}
-	next := ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Files: p.Files(),
-		Actor: c.actor(), Reason: reason, ChangeID: ledger.NewID()}
 	effect, said := effectWouldUpdate, "would be"
 	if !dryRun {
-		if err := s.ApplyPolicy(ctx, next); err != nil {
+		if err := c.force(ctx, s, p, last.Number+1, reason); err != nil {
 			return err
 		}
 		effect, said = effectUpdated, "is"
 	}
-	data.Number, data.Digest = next.Number, next.Digest
+	data.Number, data.Digest = last.Number+1, p.Digest()
 	return c.done(effect, data, func(w *safe.Writer) {
 		w.Lines(strings.TrimRight(data.Diff, "\n"))
-		w.Printf("%s %s in force as number %d: %s\n", short(p.Path()), said, next.Number, prefix(p.Digest(), 12))
+		w.Printf("%s %s in force as number %d: %s\n", short(p.Path()), said, data.Number, prefix(p.Digest(), 12))
 	})
+}
+
+// force puts a policy in force under a number.
+func (c policyCommand) force(ctx context.Context, s ledger.Policies, p *policy.Policy, number int64, reason string) error {
+	return s.ApplyPolicy(ctx, ledger.PolicyText{Number: number, Digest: p.Digest(), Files: p.Files(),
+		Actor: c.actor(), Reason: reason, ChangeID: ledger.NewID()})
 }
 
 // good is the policy file, if it may be put in force: it can be read, holds no secret,

@@ -131,4 +131,13 @@ func TestApplyRefuses(t *testing.T) {
 	b.failing(5, "read_only", "--read-only", "policy", "apply", "--reason", "r")
 	b.want(0, "policy", "apply", "--reason", "the first")
 	need.Contains(t, b.want(0, "log"), "policy", "the first")
+
+	// A ledger is made with the policy that is named, or not at all.
+	b.ledger = filepath.Join(b.dir, "made.db")
+	b.file("policy.yaml", benchPolicy+"    titel: x\n")
+	b.failing(1, "bad_policy", "--policy", b.policy, "init")
+	need.That(t, !exists(b.ledger), "it was made")
+	b.file("policy.yaml", benchPolicy)
+	need.Contains(t, b.want(0, "--policy", b.policy, "init"), "policy.yaml is in force")
+	need.Contains(t, b.want(0, "policy", "apply", "--dry-run"), "in force already as number 1")
 }
