@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -62,13 +63,18 @@ func (p *hand) screen() string { return ansi.Strip(p.em.Render()) }
 // that has just opened takes no keys.
 func (p *hand) until(what string, long time.Duration, ok func(screen string) bool) string {
 	p.Helper()
+	p.await(what, long, ok)
+	time.Sleep(550 * time.Millisecond)
+	return p.screen()
+}
+
+func (p *hand) await(what string, long time.Duration, ok func(screen string) bool) {
+	p.Helper()
 	for limit := time.Now().Add(long); !ok(p.screen()); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(limit) {
 			p.Fatalf("after %v: never: %s\n%s", p.spelt, what, p.screen())
 		}
 	}
-	time.Sleep(550 * time.Millisecond)
-	return p.screen()
 }
 
 func (p *hand) sees(text string) string {
@@ -125,18 +131,26 @@ func (p *hand) rows() (rows []string, at int) {
 // goTo moves to the row with a text.
 func (p *hand) goTo(text string) {
 	p.Helper()
-	for range 20 {
+	away := func() int {
 		rows, at := p.rows()
-		if strings.Contains(rows[at], text) {
-			return
+		if i := slices.IndexFunc(rows, func(row string) bool { return strings.Contains(row, text) }); i >= 0 {
+			return i - at
 		}
-		for i, row := range rows {
-			if strings.Contains(row, text) {
-				p.press(map[bool]string{true: "j", false: "k"}[i > at])
-			}
-		}
+		p.Fatalf("no row %q:\n%s", text, p.screen())
+		return 0
 	}
-	p.Fatalf("no way to %q:\n%s", text, p.screen())
+	for n := away(); n != 0; n = away() {
+		p.step(map[bool]string{true: "j", false: "k"}[n > 0], away)
+	}
+}
+
+// step presses a key that moves the cursor and waits until it has moved: a key that the
+// program has not read yet would move it further under the next one.
+func (p *hand) step(key string, place func() int) {
+	p.Helper()
+	before := place()
+	p.press(key)
+	p.await("the cursor has moved", patience, func(string) bool { return place() != before })
 }
 
 // outsideWork is what the console cannot do: someone has to look, to take something
@@ -241,7 +255,11 @@ func TestE2E_TheOutageByANewcomer(t *testing.T) {
 	p.until("the help", patience, func(s string) bool { return !strings.Contains(s, "NEVER LANDED?") })
 	p.follow("back")
 	var outage string
-	for sent := false; ; p.press("down") {
+	below := func() int {
+		rows, at := p.rows()
+		return len(rows) - at
+	}
+	for sent := false; ; p.step("down", below) {
 		p.sees("LANDED?")
 		rows, at := p.rows()
 		advice := p.screen()
