@@ -54,7 +54,8 @@ type BeginRequest struct {
 	Host    string
 	PID     int
 	Place   Place
-	Tree    Tree // TreeOpen: a command of this process transmits
+	Tree    Tree  // TreeOpen: a command of this process transmits
+	Policy  int64 // number of the policy in force that the request was made by; 0: none is
 	Actor   Actor
 }
 
@@ -324,7 +325,9 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change, e
 		KeyWorks: req.KeyWorks, TokenSent: req.TokenSent, Actor: req.Actor.Name, Host: req.Host, PID: req.PID,
 		StartedAt: rec.Now, DeadlineAt: rec.Now.Add(req.Deadline), Place: req.Place, Tree: req.Tree,
 	}
-	a.starts(rec, req.Deadline)
+	if a.starts(rec, req.Deadline); req.SentAt.IsZero() {
+		a.Policy = req.Policy
+	}
 	if !req.SentAt.IsZero() && req.SentAt.Before(a.StartedAt) { // the wall of another machine tells it, and no steady clock
 		a.StartedAt, a.StartedSteady = req.SentAt, Steady{}
 	}

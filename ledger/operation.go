@@ -335,6 +335,7 @@ type Attempt struct {
 	Sender      string    `json:"sender,omitzero"`    // pipeline, http, command, …
 	KeyWorks    bool      `json:"key_works,omitzero"` // the downstream is known to treat a repeat under this key as the same request
 	TokenSent   bool      `json:"token_sent,omitzero"`
+	Policy      int64     `json:"policy,omitzero"` // number of the policy in force that it was begun under; 0: none was named
 	Actor       string    `json:"actor,omitzero"`
 	Host        string    `json:"host,omitzero"`
 	PID         int       `json:"pid,omitzero"`

@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -31,6 +32,16 @@ const PolicyApplied = "policy"
 type policyDetail struct {
 	Digest string       `json:"digest"`
 	Files  []PolicyFile `json:"files"`
+}
+
+// Older is what the database refuses a begin with that names an older policy than the one in
+// force.
+const Older = "this was begun under an older policy than the one in force: read that one, and ask again"
+
+// ByOlder reports whether a begin was refused because its policy is not in force any more.
+func ByOlder(err error) bool {
+	var guard *GuardError
+	return errors.As(err, &guard) && guard.Message == Older
 }
 
 // Event is how the policy stands in the history.

@@ -169,8 +169,8 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 	if err != nil {
 		return ledger.Applied{}, err
 	}
-	if denies(c.Read) && !provesBy(m.events, c.Read.Digest) {
-		return ledger.Applied{}, &ledger.GuardError{Message: "what this policy says proves nothing: another one is in force"}
+	if why := notUnder(m.events, rec, c); why != "" {
+		return ledger.Applied{}, &ledger.GuardError{Message: why}
 	}
 	applied := ledger.Applied{Before: rec.Operation, After: rec.Operation}
 	if c.Operation == nil && c.Read == nil && c.Event == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.RecheckAt.IsZero() &&

@@ -356,13 +356,22 @@ func policyIn(events []ledger.Event) (ledger.PolicyText, error) {
 	return ledger.PolicyText{}, nil
 }
 
-// denies reports whether a read says that it is not there.
-func denies(r *ledger.Read) bool { return r != nil && r.Verdict == ledger.NotThere }
-
-// provesBy reports whether a policy is the one in force, or none is.
-func provesBy(events []ledger.Event, digest string) bool {
+// notUnder says why a change is not under the policy in force; "" when it is, or says of none.
+func notUnder(events []ledger.Event, rec ledger.Record, c ledger.Change) string {
 	p, err := policyIn(events)
-	return err == nil && (p.Number == 0 || p.Digest == digest)
+	if err != nil {
+		return err.Error()
+	}
+	if c.Read != nil && c.Read.Verdict == ledger.NotThere && p.Number > 0 && p.Digest != c.Read.Digest {
+		return "what this policy says proves nothing: another one is in force"
+	}
+	for _, a := range c.Attempts {
+		begins := !slices.ContainsFunc(rec.Attempts, func(had ledger.Attempt) bool { return had.ID == a.ID })
+		if begins && a.Policy > 0 && a.Policy < p.Number {
+			return ledger.Older
+		}
+	}
+	return ""
 }
 
 func (m *Memory) Holds(_ context.Context, now time.Time) ([]ledger.Hold, error) {

@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,14 @@ func policies(t *testing.T, open Open) {
 		}
 	}
 	need.That(d, slices.Equal(numbers, []int64{1, 2}), "in the history are %v", numbers)
+
+	// A begin that names an older one is refused, and one that names none is not.
+	for policy, refused := range map[int64]bool{0: false, 1: true, 2: false} {
+		q := d.request(fmt.Sprint("under ", policy))
+		q.Policy = policy
+		_, err := ledger.Begin(ctx, d.s, q)
+		need.That(d, ledger.ByOlder(err) == refused && (err != nil) == refused, "under %d: %v", policy, err)
+	}
 
 	// What an older one, or none, says proves nothing; what was found is kept.
 	o = d.doubt("after it")

@@ -641,6 +641,9 @@ BEGIN
     IF (NEW.outcome = '' AND NEW.n = 1 AND NEW.grant_id = '' AND o_state = 'pending' AND o_live = NEW.id AND o_count = 1) IS NOT true THEN
       wrong := indoubt.attempt_cannot_begin(NEW, o_state = 'pending' AND o_live = NEW.id AND o_count = NEW.n, o_hands_off);
     END IF;
+    IF NEW.policy > 0 AND NEW.policy < (SELECT version FROM indoubt.events WHERE verb = 'policy' ORDER BY seq DESC LIMIT 1) THEN
+      wrong := 'this was begun under an older policy than the one in force: read that one, and ask again';
+    END IF;
     IF wrong IS NULL AND NOT NEW.key_works AND NOT indoubt.found_home() THEN
       PERFORM indoubt.at_home();
     END IF;

@@ -158,6 +158,13 @@ var refusals = func() []ledgertest.Attack {
 		{"operation with a number", fresh(", seq|, 9223372036854775807"), "leave the number out"},
 		{"operation numbered below", fresh(", seq|, -1"), "leave the number out"},
 		{
+			"begun under an older policy",
+			`INSERT INTO events (id, verb, actor, version, detail) VALUES ('p', 'policy', 'ann', 1, '{"digest":"d","files":[]}');
+			INSERT INTO events (id, verb, actor, version, detail) VALUES ('q', 'policy', 'ann', 2, '{"digest":"e","files":[]}');
+			INSERT INTO attempts (id, operation_id, n, started_at, deadline_at, policy) VALUES ('n', 'pending', 2, now(), now() + '1 minute'::interval, 1)`,
+			"an older policy",
+		},
+		{
 			"not there, by a policy that is not in force",
 			`INSERT INTO events (id, verb, actor, version, detail) VALUES ('p', 'policy', 'ann', 1, '{"digest":"d","files":[]}');
 			INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, digest) VALUES ('n', 'uncertain', now(), now(), 'not_there', 'e')`,

@@ -201,6 +201,7 @@ CREATE TABLE indoubt.attempts (
   sender          text COLLATE "C" NOT NULL DEFAULT 'pipeline',
   key_works       boolean NOT NULL DEFAULT false,              -- the downstream treats a repeat under this key as the same request
   token_sent      boolean NOT NULL DEFAULT false,
+  policy          bigint NOT NULL DEFAULT 0,                   -- number of the policy in force that it was begun under; 0: none was named
   actor           text COLLATE "C" NOT NULL DEFAULT '',
   host            text COLLATE "C" NOT NULL DEFAULT '',
   pid             bigint NOT NULL DEFAULT 0,

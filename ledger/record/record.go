@@ -50,6 +50,7 @@ type KindRule struct {
 	TokenArgument bool   // the wrapped command is meant to carry the token; whether it does is seen in its arguments
 	TokenInto     string // path in the input that senders set to the token
 	TokenAppend   string // path of a list in the input that senders add the token to, or of a text that it ends
+	Policy        int64  // number of the policy in force that says all this; 0: none is
 	Redact        []string
 	Access        string // read, write or "" when not stated
 	Repeat        string // one of the Repeat… constants, or ""
@@ -94,6 +95,9 @@ type Options struct {
 	// that comes after that; nil: such an answer is kept, and told of.
 	Elsewhere func(ctx context.Context, name string) (ledger.Store, error)
 	Reader    Reader // nil: a Request with Reconcile is answered as it stands
+	// Renew reads the rules anew: a begin was refused, because another policy is in force by
+	// now. nil: the refusal is the answer.
+	Renew func(context.Context)
 }
 
 // Request is what a pipeline wants done once.

@@ -101,6 +101,15 @@ type Begun struct {
 // BeginToSend is Begin for a sender in this process, which says with Told what it told
 // its caller.
 func (r *Recorder) BeginToSend(ctx context.Context, w Request) (Begun, error) {
+	b, err := r.beginToSend(ctx, w)
+	if ledger.ByOlder(err) && r.options.Renew != nil { // by now another policy is in force, which may name it otherwise
+		r.options.Renew(ctx)
+		b, err = r.beginToSend(ctx, w)
+	}
+	return b, err
+}
+
+func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 	rule := r.Rule(w.Kind)
 	req, secrets, err := r.request(w, rule)
 	if err != nil {
@@ -299,7 +308,7 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 		OperationID: w.ID, Kind: w.Kind, Scope: w.Scope, Token: w.Token, Fingerprint: fingerprint,
 		Session: strings.TrimSpace(w.Client + " " + w.Session), Input: clean.input, Redacted: clean.redacted, Command: clean.command, Source: source,
 		Sender: w.Sender, TokenSent: w.TokenSent, KeyWorks: rule.Remembers > 0 && (w.KeySent || !slices.Contains(tellsKeySent, w.Sender)),
-		Remembers: rule.Remembers, Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Remark: w.Remark, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
+		Policy: rule.Policy, Remembers: rule.Remembers, Deadline: w.Deadline, TTL: keepFor(rule), AwaitsDelivery: w.AwaitsDelivery, Remark: w.Remark, Host: r.host, PID: os.Getpid(), Actor: r.options.Actor,
 	}
 	if req.Request = w.HTTP; req.Request != nil && clean.redacted {
 		req.Request = &ledger.Request{Method: w.HTTP.Method, Origin: w.HTTP.Origin, Callers: w.HTTP.Callers, Lost: "parts of it are secret, and not kept"}

@@ -318,13 +318,15 @@ BEGIN
    WHERE EXISTS (SELECT 1 FROM attempts WHERE id = NEW.id)
       OR EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id AND n = NEW.n);
   SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
-   WHERE max(NEW.outcome, NEW.grant_id, NEW.basis) IS NULL;
+   WHERE max(NEW.outcome, NEW.grant_id, NEW.basis, NEW.policy) IS NULL;
   SELECT RAISE(ABORT, 'an attempt of this operation is in flight: there is never more than one')
    WHERE EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id AND outcome = '');
   SELECT RAISE(ABORT, 'an attempt is recorded as the live_attempt of a pending operation, before it is sent')
    WHERE NEW.outcome <> ''
       OR NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND state = 'pending'
                         AND live_attempt = NEW.id AND attempt_count = NEW.n);
+  SELECT RAISE(ABORT, 'this was begun under an older policy than the one in force: read that one, and ask again')
+   WHERE NEW.policy > 0 AND NEW.policy < (SELECT version FROM events WHERE verb = 'policy' ORDER BY seq DESC LIMIT 1);
   SELECT RAISE(ABORT, 'another attempt needs a grant, or proof that every earlier attempt had no effect')
    WHERE NEW.n > 1 AND NEW.grant_id = '' AND NEW.outcome = ''
      AND (EXISTS (SELECT 1 FROM attempts WHERE operation_id = NEW.operation_id

@@ -216,6 +216,7 @@ CREATE TABLE attempts (
   sender       TEXT NOT NULL DEFAULT 'pipeline',
   key_works    INTEGER NOT NULL DEFAULT 0,             -- the downstream treats a repeat under this key as the same request
   token_sent   INTEGER NOT NULL DEFAULT 0,
+  policy       INTEGER NOT NULL DEFAULT 0,             -- number of the policy in force that it was begun under; 0: none was named
   actor        TEXT NOT NULL DEFAULT '',
   host         TEXT NOT NULL DEFAULT '',
   pid          INTEGER NOT NULL DEFAULT 0,

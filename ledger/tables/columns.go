@@ -109,6 +109,7 @@ var attemptColumns = []column[ledger.Attempt]{
 	{"sender", given | required, func(a *ledger.Attempt) any { return &a.Sender }},
 	{"key_works", given, func(a *ledger.Attempt) any { return &a.KeyWorks }},
 	{"token_sent", given | changed, func(a *ledger.Attempt) any { return &a.TokenSent }},
+	{"policy", given, func(a *ledger.Attempt) any { return &a.Policy }},
 	{"actor", given, func(a *ledger.Attempt) any { return &a.Actor }},
 	{"host", given, func(a *ledger.Attempt) any { return &a.Host }},
 	{"pid", given, func(a *ledger.Attempt) any { return &a.PID }},

@@ -152,11 +152,12 @@ func (a *app) recorder(ctx context.Context, source ledger.Source, dryRun bool) (
 	if err != nil {
 		return nil, err
 	}
-	o := record.Options{Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell, Elsewhere: elsewhere(a)}
+	o := record.Options{Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock,
+		Log: a.tell, Elsewhere: elsewhere(a), Renew: a.rules().look}
 	if !dryRun {
 		o.Reader = readNow{a.engine(store, a.rules().inForce, false, nil)}
 	}
-	return record.New(store, recordingRules(a.rules().inForce), o), nil
+	return record.New(store, recordingRules(a.rules().numbered), o), nil
 }
 
 // readNow is the engine's read on demand, as recorders ask for it.
@@ -167,10 +168,15 @@ func (r readNow) ReadNow(ctx context.Context, id string) (ledger.Operation, erro
 	return res.Operation, err
 }
 
+// numberless is a policy that no number stands for: its pipelines name none.
+func numberless(of func() *policy.Policy) record.Rules {
+	return recordingRules(func() (*policy.Policy, int64) { return of(), 0 })
+}
+
 // recordingRules are what the policy in force says about recording a kind.
-func recordingRules(inForce func() *policy.Policy) record.Rules {
+func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
 	return record.RulesFunc(func(name string) record.KindRule {
-		p := inForce()
+		p, number := inForce()
 		k := p.Kind(name)
 		ds := k.Downstream
 		if of, http := strings.CutPrefix(name, "http."); ds == nil && http && !k.Known { // http.HOST.METHOD
@@ -181,7 +187,7 @@ func recordingRules(inForce func() *policy.Policy) record.Rules {
 		}
 		return record.KindRule{
 			Downstream: ds.Name, Callers: ds.Callers, SameAccount: ds.SameAccount,
-			Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, KeyFrom: k.Key.From, Named: k.Known,
+			Policy: number, Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, KeyFrom: k.Key.From, Named: k.Known,
 			Match:         strings.Trim(fmt.Sprint(k.Match), "[]"),
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
 			Redact: k.Redact, Access: k.Effect.Access(), Input: k.Input, Repeat: k.Repeat, Safe: k.Effect.Safe(), Supersedes: k.Effect.Replaces(),

@@ -56,7 +56,7 @@ func newDemoPipelineCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: demoPipeline, Hidden: true, Short: "A pipeline of the demo", Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return drill.RunPipeline(cmd.Context(), cmd.InOrStdin(), a.rawOut, recordingRules, demoLedger)
+			return drill.RunPipeline(cmd.Context(), cmd.InOrStdin(), a.rawOut, numberless, demoLedger)
 		},
 	}
 }

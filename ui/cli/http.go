@@ -159,8 +159,8 @@ func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePoli
 		return nil, nil, err
 	}
 	live := a.watchPolicy(ctx, nil)
-	return live, record.New(store, recordingRules(live.inForce), record.Options{
-		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell, Elsewhere: elsewhere(a),
+	return live, record.New(store, recordingRules(live.numbered), record.Options{
+		Actor: a.machine(source.Pipeline, osUser(), "pipeline"), Source: source, Clock: a.clock, Log: a.tell, Elsewhere: elsewhere(a), Renew: live.look,
 		Reader: readNow{a.guard(ctx, store, live)},
 	}), nil
 }

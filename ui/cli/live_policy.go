@@ -76,6 +76,13 @@ func (l *livePolicy) inForce() *policy.Policy {
 	return l.past.Policy(context.Background(), l.known.good)
 }
 
+// numbered is inForce with its number; 0: none is in force.
+func (l *livePolicy) numbered() (*policy.Policy, int64) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.known.good, l.known.force.Number // recording asks for no odds
+}
+
 // problem is why the file of this host is not what is worked by, or nil.
 func (l *livePolicy) problem() error {
 	now := l.now()
@@ -112,8 +119,11 @@ func (l *livePolicy) look(ctx context.Context) {
 	case force.Digest == file.Digest():
 		policiesOf(l.app.env).keep(file)
 	default:
-		now.good = l.textOf(ctx, store, force, was.good)
-		if !file.Empty() {
+		text, err := l.textOf(ctx, store, force, was.good)
+		switch now.good = text; {
+		case err != nil:
+			now.broken = err
+		case !file.Empty():
 			now.differs = l.difference(force)
 		}
 	}
@@ -127,22 +137,27 @@ func (l *livePolicy) look(ctx context.Context) {
 }
 
 // textOf is the policy in force, which is not the file of this host as it is now: the one
-// that this host had before, or the ledger's.
-func (l *livePolicy) textOf(ctx context.Context, store ledger.Store, force ledger.PolicyText, was *policy.Policy) *policy.Policy {
+// that this host had before, or the ledger's. Where this program cannot read that, the error
+// says so, and what it had before stays.
+func (l *livePolicy) textOf(ctx context.Context, store ledger.Store, force ledger.PolicyText, was *policy.Policy) (*policy.Policy, error) {
 	if was != nil && was.Digest() == force.Digest {
-		return was
+		return was, nil
 	}
 	if kept := policiesOf(l.app.env).of(force.Digest); kept != nil {
-		return kept
+		return kept, nil
 	}
-	if force.Files == nil {
-		force, _ = store.Policy(ctx, 0)
+	if was == nil {
+		was = policy.Default()
+	}
+	force, err := store.Policy(ctx, 0)
+	if err != nil {
+		return was, err
 	}
 	lent, err := policy.Lend(force)
-	if err != nil { // made by a newer program, perhaps
-		return policy.Default()
+	if err != nil {
+		return was, fmt.Errorf("policy %d, which is in force, cannot be read by this program: %w", force.Number, err)
 	}
-	return lent
+	return lent, nil
 }
 
 // difference is why a file that is good is not what is worked by.

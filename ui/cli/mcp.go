@@ -256,7 +256,7 @@ func (c mcpCommand) record(ctx context.Context, o *mcpproxy.Options, flags mcpFl
 	live := c.watchPolicy(context.WithoutCancel(ctx), func(line string) { c.errOut.Println("indoubt: " + line) })
 	from := c.source(flags.source)
 	o.Store = store
-	o.Recorder = record.New(store, recordingRules(live.inForce), record.Options{Actor: c.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: c.clock, Log: c.tell, Elsewhere: elsewhere(c.app),
+	o.Recorder = record.New(store, recordingRules(live.numbered), record.Options{Actor: c.machine(from.Pipeline, osUser(), "agent"), Source: from, Clock: c.clock, Log: c.tell, Elsewhere: elsewhere(c.app), Renew: live.look,
 		Reader: readNow{c.guard(ctx, store, live)}})
 	return recorderMetrics(ctx, c.app, flags.metrics, o.Recorder, live)
 }

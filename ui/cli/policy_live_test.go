@@ -8,7 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
+	"indoubt/ledger/record"
 )
 
 // syncBuffer takes what a program that runs on writes.
@@ -97,6 +99,13 @@ func TestI6_ThePolicyInForceIsWorkedBy(t *testing.T) {
 	works("put in force, too", "CHF", false, "")
 	need.Contains(t, b.want(0, "policy", "apply", "--reason", "again"), "in force already as number 2")
 
+	// A recorder that has not heard of it yet begins nothing by what it knows: it looks again.
+	r := need.Get(l.app.recorder(t.Context(), ledger.Source{}, false))(t)
+	b.file("policy.yaml", strings.Replace(in("CHF"), "title: charge", "title: pay", 1))
+	b.want(0, "policy", "apply", "--reason", "another title")
+	res := need.Get(r.Begin(t.Context(), record.Request{Kind: "stripe.charge", Key: "k", Input: []byte(charge)}))(t)
+	need.That(t, res.Answer == ledger.AnswerBegun && strings.HasPrefix(res.Operation.Title, "pay") && res.Attempt.Policy == 3, "%+v", res)
+
 	// Another host has another file, and never had this one.
 	b.policy = b.file("other.yaml", in("SEK"))
 	b.want(0, "policy", "apply", "--reason", "of another host")
@@ -104,7 +113,7 @@ func TestI6_ThePolicyInForceIsWorkedBy(t *testing.T) {
 	need.OK(t, os.RemoveAll(filepath.Join(b.dir, "indoubt", "policies")))
 	l = b.rules(nil)
 	need.Contains(t, b.json(5, "check").Error.Message, "does not have the policy that is in force")
-	works("what this host never had", "SEK", true, "not the policy in force, which is number 3")
+	works("what this host never had", "SEK", true, "not the policy in force, which is number 4")
 	need.OK(t, os.Remove(b.policy))
 	l = b.rules(nil)
 	works("no file at all", "SEK", true, "")

@@ -299,7 +299,7 @@ func (c matchCase) proxy(b *bench, p *provider) func(n string) ledger.Record {
 	upstream := need.Get(url.Parse(p.url()))(b)
 	rules := b.loaded
 	proxy := need.Get(httpproxy.New(httpproxy.Options{Upstream: upstream, Kind: rules.KindFor,
-		Recorder: record.New(b.open(), recordingRules(func() *policy.Policy { return rules }), record.Options{Clock: b.clock})}))(b)
+		Recorder: record.New(b.open(), numberless(func() *policy.Policy { return rules }), record.Options{Clock: b.clock})}))(b)
 	server := httptest.NewServer(proxy)
 	b.Cleanup(server.Close)
 	return func(n string) ledger.Record {
@@ -338,7 +338,7 @@ func newest(rec ledger.Record) string {
 // The policy's callers also hold for requests of a downstream that no kind matches.
 func TestCallersOfWhatNoKindMatches(t *testing.T) {
 	p := need.Get(policy.Parse("p", []byte("version: 1\ndownstreams: { shop: { base: \"https://api.shop.example/v1\", callers: [X-Team], same_account: true } }\n")))(t)
-	rules := recordingRules(func() *policy.Policy { return p })
+	rules := numberless(func() *policy.Policy { return p })
 	for kind, want := range map[string]string{"http.api.shop.example.post": "shop X-Team true", "http.shop.example.post": " false", "charge": " false"} {
 		r := rules.Rule(kind)
 		need.Equal(t, fmt.Sprint(strings.Join(append([]string{r.Downstream}, r.Callers...), " "), " ", r.SameAccount), want, kind)
