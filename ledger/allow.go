@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -193,16 +194,16 @@ func (g GrantRequest) repeats(rec *Record) error {
 		return g.no("conflict", "it is in conflict: "+o.ConflictNote, "")
 	case g.Safe:
 		return nil
-	case len(rec.Related) > 0:
-		return g.no("related", "another operation wants the same, or came later on the same target: "+rec.Related[0].ID, "")
+	case slices.ContainsFunc(rec.Related, func(rel Relation) bool { return rel.Overtook }):
+		return g.no("related", "another operation came later on the same target", "")
 	case !o.KeyLive:
 		return g.no("related", "another operation has its key", "")
 	}
 	return nil
 }
 
-// beside refuses a retry beside a related operation that landed or may have: it
-// is a risk, and only of those that the person was shown.
+// beside refuses a retry of what was overtaken: it is a risk, and only of those that the
+// person was shown.
 func (g GrantRequest) beside(rec *Record) error {
 	if g.Safe {
 		if rel := rec.Overtaken(); rel != nil {

@@ -227,7 +227,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 			return told(AnswerRefused, fmt.Sprintf("%s said it did not land (%s), which is no proof; a retry needs a person's grant",
 				o.Actor, o.Reason))
 		}
-		if rel := rec.since(); rel != nil {
+		if rel := rec.Overtaken(); rel != nil {
 			return told(AnswerRefused, "it did not land, but another one did or may have: "+rel.says()+"; a retry needs a person's grant")
 		}
 		if h := rec.HeldBy(); h != nil { // of a hold, only the first attempt is free
@@ -284,7 +284,7 @@ func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change, 
 	now := rec.Now
 	o := Operation{
 		ID: req.OperationID, Kind: req.Kind, Scope: req.Scope, Key: req.Key, SentKey: req.SentKey, KeyLive: true, Gate: req.Gate,
-		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: req.Target, MarkRules: req.Marks.Rules,
+		Token: req.Token, Fingerprint: req.Fingerprint, Title: req.Title, Target: cmp.Or(req.Target, req.requestTarget()), MarkRules: req.Marks.Rules,
 		Input: req.Input, Redacted: req.Redacted, Command: req.Command, Source: req.Source, Session: req.Session,
 		Request: req.Request, TTL: req.TTL, CreatedAt: now,
 	}

@@ -7,12 +7,13 @@ import "time"
 type Record struct {
 	Found     bool
 	Operation Operation
-	Attempts  []Attempt // oldest first
-	Reads     []Read    // newest first; without their evidence inside a Change
-	Grants    []Grant   // newest first
-	Related   []Relation
-	Holds     []Hold // in force
-	Lease     Lease  // of this operation, the zero Lease when free
+	Attempts  []Attempt  // oldest first
+	Reads     []Read     // newest first; without their evidence inside a Change
+	Grants    []Grant    // newest first
+	Related   []Relation // with the same target: those that overtook it first
+	Holder    *Relation  // who has its key where the ledger had lost it, as far as a rule needs it
+	Holds     []Hold     // in force
+	Lease     Lease      // of this operation, the zero Lease when free
 	Pricing   Pricing
 	Now       time.Time
 	Steady    Steady // at the same instant

@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,6 +16,27 @@ const (
 	namedByFields = "fields-" // of the fields that the policy names
 	namedAlone    = "k-"      // of nothing: it is the operation's own
 )
+
+// theRequest is what a target begins with that no policy names.
+const theRequest = "request-"
+
+// requestTarget is the target of a request whose kind names none: the request itself, which its
+// gate tells from others, or else its name.
+func (req BeginRequest) requestTarget() string {
+	if req.Gate != "" {
+		return theRequest + req.Gate
+	}
+	name := sha256.Sum256([]byte(strings.Join([]string{req.Kind, req.Scope, req.Key}, "\n")))
+	return theRequest + hex.EncodeToString(name[:digestLength/2])
+}
+
+// NamedTarget is a target as a person knows it; "" where it is the request itself.
+func NamedTarget(target string) string {
+	if gate, is := strings.CutPrefix(target, theRequest); is && isDigest(GateBase(gate)) {
+		return ""
+	}
+	return target
+}
 
 // inputKeeps is how long what its input alone names stands for its request after it was sent
 // last, where its caller was not given the answer: a day, less what a nightly job may be early.
@@ -129,7 +152,7 @@ func (r *Record) NameOver(req BeginRequest) bool {
 	}
 	// Its caller was told that it failed, and wants it now that another one had its target.
 	failed := o.State == Failed && !o.HandsOff && !o.Undelivered && allProven(o, r.Attempts)
-	if rel := r.since(); req.Safe && failed && rel != nil && rel.Overtook {
+	if req.Safe && failed && r.Overtaken() != nil {
 		return true
 	}
 	if o.State == Committed && !o.Undelivered {

@@ -17,7 +17,7 @@ const (
 	GroupGranted   Group = Group(LaneUnfetched)
 	GroupOverdue   Group = "overdue"   // granted, and its pipeline has not come for FetchPatience
 	GroupRunning   Group = "running"   // its turn in a bulk run is still to come
-	GroupElsewhere Group = "elsewhere" // another one that wants the same, or came later, landed or may have
+	GroupElsewhere Group = "elsewhere" // overtaken: a later one on the same target landed, or may have
 	GroupHeld      Group = "held"      // did not land, and a hold keeps it from being sent
 	GroupProven    Group = "proven"    // did not land, by proof of every attempt
 	GroupSaid      Group = "said"      // did not land, by someone's word
@@ -73,7 +73,7 @@ func (r *Record) Group(running bool) Group {
 		return Group(lane)
 	case running:
 		return GroupRunning
-	case len(r.Landings()) > 0:
+	case r.Overtaken() != nil:
 		return GroupElsewhere
 	case lane == LaneDecide:
 		return GroupDecide

@@ -96,21 +96,15 @@ type Row struct {
 	ParkedUntil time.Time
 	GrantedAt   time.Time // an open grant's creation, zero without one
 	GrantUntil  time.Time
-	Beside
-	Pricing Pricing
+	Overtaken   bool // as Record.Overtaken
+	Pricing     Pricing
 }
 
 // Keys are the name of an operation, and what goes out where that is another; see
 // Operation.KeyToSend.
 type Keys struct{ Key, SentKey string }
 
-// Beside says which other operations matter to a row.
-type Beside struct {
-	SameInput int  // how many have the same fingerprint
-	Overtaken bool // as Record.Overtaken
-}
-
-// Row is the operation as a list shows it, without what is beside it.
+// Row is the operation as a list shows it, without what is known of others.
 func (o *Operation) Row() Row {
 	return Row{
 		ID: o.ID, Kind: o.Kind, Keys: Keys{o.Key, o.SentKey}, Token: o.Token, Title: o.Title, Target: o.Target, Source: o.Source,
@@ -134,11 +128,6 @@ func (r *Record) plain() Row {
 	row.Pricing = r.Pricing
 	if g := r.OpenGrant(); g != nil {
 		row.GrantedAt, row.GrantUntil = g.CreatedAt, g.ExpiresAt
-	}
-	for _, rel := range r.Related {
-		if !rel.Overtook {
-			row.SameInput++
-		}
 	}
 	row.Overtaken = r.Overtaken() != nil
 	return row

@@ -62,7 +62,9 @@ func (o Operation) without(key bool) Operation {
 	for _, text := range []*string{&o.Title, &o.Session, &o.ConflictNote} {
 		mark(text)
 	}
-	o.Target = Masked(o.Target)
+	if key || NamedTarget(o.Target) != "" {
+		o.Target = Masked(o.Target)
+	}
 	if key {
 		o.Key, o.SentKey = Masked(o.Key), ""
 	}
@@ -173,7 +175,7 @@ func (o *Operation) Texts() (out []string) {
 			out = append(out, text)
 		}
 	}
-	for _, text := range append([]string{o.Title, o.Target}, o.Receipts...) {
+	for _, text := range append([]string{o.Title, NamedTarget(o.Target)}, o.Receipts...) {
 		add(text)
 	}
 	var input any
@@ -252,7 +254,7 @@ func (r *Record) Personal(events []Event, key bool) (out []Personal) {
 	add("request", asText(o.Request, o.Request != nil))
 	add("result", string(o.Result))
 	add("title", o.Title)
-	add("target", o.Target)
+	add("target", NamedTarget(o.Target))
 	add("session", o.Session)
 	add("receipts", slices.Concat(o.Receipts, o.AckedReceipts, o.ClaimedReceipts)...)
 	add("conflict_note", o.ConflictNote)

@@ -9,9 +9,7 @@ import (
 	"time"
 )
 
-// Relation is another operation that matters to a decision about this one: it
-// wants the same (the same input, or the same fields that make its kind's key), or
-// it came later on the same target.
+// Relation is another operation with the same target: there is no other one.
 type Relation struct {
 	ID        string
 	Title     string
@@ -20,8 +18,7 @@ type Relation struct {
 	CreatedAt time.Time
 	SettledAt time.Time // zero while it is not settled
 	Receipt   string    // the first that is known
-	SameKey   bool      // it has, or had, the same key
-	Overtook  bool      // first sent later on the same target; otherwise one with the same input or key fields
+	Overtook  bool      // it was first sent later, or may have acted after this one was done
 	// MayHaveLanded: it landed or may have. False only where every attempt of it
 	// is known to have had no effect.
 	MayHaveLanded bool
@@ -38,42 +35,31 @@ func MayHaveLanded(o Operation, attempts []Attempt) bool {
 	return o.State != Failed && o.State != Abandoned || o.HandsOff || !allProven(o, attempts)
 }
 
-// Landings are the related operations that landed or may have: one more attempt
-// may do again, or undo, what they did.
+// Landings are the operations that overtook this one: later on its target, and landed or
+// may have. One more attempt may do again, or undo, what they did.
 func (r *Record) Landings() []Relation {
 	var out []Relation
 	for _, rel := range r.Related {
-		if rel.MayHaveLanded {
+		if rel.Overtook && rel.MayHaveLanded {
 			out = append(out, rel)
 		}
 	}
 	return out
 }
 
-// Replaced is the later operation that stands in for this one, so that nothing is left to do
-// but end this one: it overtook it. Nil where there is none, and where one under the same key
-// landed or may have, so that both are to be looked at.
-func (r *Record) Replaced() *Relation {
-	if slices.ContainsFunc(r.Related, func(rel Relation) bool { return rel.SameKey && rel.MayHaveLanded }) {
-		return nil
-	}
-	return r.Overtaken()
-}
-
 // Overtaken is the later operation on the same target that landed, or else the newest one
 // that may have; nil where there is none. To send this one now could undo it.
 func (r *Record) Overtaken() *Relation {
-	var may *Relation
-	for i := range r.Related {
-		switch rel := &r.Related[i]; {
-		case !rel.Overtook || !rel.MayHaveLanded:
-		case rel.State == Committed:
-			return rel
-		case may == nil:
-			may = rel
+	landings := r.Landings()
+	for i := range landings {
+		if landings[i].State == Committed {
+			return &landings[i]
 		}
 	}
-	return may
+	if len(landings) == 0 {
+		return nil
+	}
+	return &landings[0]
 }
 
 // Superseded reports whether a finished operation set what a later one on its target
@@ -87,19 +73,18 @@ func (r *Record) Superseded() bool {
 	return r.Overtaken() != nil
 }
 
-// unseen is a related operation that landed or may have and is not among those
-// that were shown, or nil.
+// unseen is an operation that overtook this one and is not among those that were shown, or nil.
 func (r *Record) unseen(shown []string) *Relation {
-	for i, rel := range r.Related {
-		if rel.MayHaveLanded && !slices.Contains(shown, rel.ID) {
-			return &r.Related[i]
+	for _, rel := range r.Landings() {
+		if !slices.Contains(shown, rel.ID) {
+			return &rel
 		}
 	}
 	return nil
 }
 
-// voidedBy is a related operation that was begun after the permission was given, whatever
-// became of it, or that landed or may have and was not shown with it; or nil.
+// voidedBy is an operation on the same target that was begun after the permission was given,
+// whatever became of it, or that overtook this one and was not shown with it; or nil.
 func (g Grant) voidedBy(r *Record) *Relation {
 	for i, rel := range r.Related {
 		if rel.CreatedAt.After(g.CreatedAt) {
@@ -109,41 +94,25 @@ func (g Grant) voidedBy(r *Record) *Relation {
 	return r.unseen(g.Related)
 }
 
-// since is a related operation that landed or may have, and was not settled when
-// this one was first sent: a caller that begins this one again may not know of it.
-func (r *Record) since() *Relation {
-	for i, rel := range r.Related {
-		if rel.MayHaveLanded && (rel.SettledAt.IsZero() || !rel.SettledAt.Before(r.Operation.StartedAt)) {
-			return &r.Related[i]
-		}
-	}
-	return nil
-}
-
 // says which operation it is, and since when it is what it is.
 func (r *Relation) says() string {
-	how := "wants the same"
-	if r.Overtook {
-		how = "came later on the same target"
-	}
 	since := r.SettledAt
 	if since.IsZero() {
 		since = r.CreatedAt
 	}
-	return fmt.Sprintf("%s %s and is %s since %s", r.ID, how, r.State, since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s came later on the same target and is %s since %s", r.ID, r.State, since.UTC().Format(time.RFC3339))
 }
 
 // besideAnother reports whether an attempt is a first one that went out beside another
-// operation: one in doubt that wants the same, as the kind's policy lets it, or one that
+// operation: one in doubt that asks the same and holds nothing back, or one that
 // has its key since the ledger had lost this one (SettleSent).
 func (a Attempt) besideAnother() bool { return a.N == 1 && a.Basis != "" && a.GrantID == "" }
 
 // errLookAround asks for what few changes need: the operations beside this one.
 var errLookAround = errors.New("another one may be settled")
 
-// changeBeside is Change for what may settle an operation: the others that want the
-// same are looked for only where it was sent beside one, and what has its key where it
-// has not.
+// changeBeside is Change for what may settle an operation: the others on its target are
+// looked for only where it was sent beside one, and what has its key where it has not.
 func changeBeside(ctx context.Context, s Changer, at Locator, changeID string, rule Rule) (Applied, error) {
 	var keyed Locator
 	applied, err := s.Change(ctx, at, changeID, func(rec *Record) (Change, error) {
@@ -169,51 +138,41 @@ func changeBeside(ctx context.Context, s Changer, at Locator, changeID string, r
 	}
 	at.Skip &^= PartRelated
 	return s.Change(ctx, at, changeID, func(rec *Record) (Change, error) {
-		rec.relate(holder)
+		rec.Holder = holder
 		return rule(rec)
 	})
 }
 
-// holder is the operation as another one that wanted its key is related to it, or nil.
+// holder is the operation as it is told of to another one that wanted its key, or nil.
 func (r *Record) holder() *Relation {
 	o := r.Operation
 	if !r.Found {
 		return nil
 	}
-	return &Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, SettledAt: o.SettledAt, Receipt: o.Receipt(),
-		SameKey: true, MayHaveLanded: MayHaveLanded(o, r.Attempts)}
-}
-
-// relate adds what has the key to the related ones, where it is not among them: it has
-// another input, or none.
-func (r *Record) relate(holder *Relation) {
-	if holder != nil && !slices.ContainsFunc(r.Related, func(rel Relation) bool { return rel.ID == holder.ID }) {
-		r.Related = append(r.Related, *holder)
-	}
+	return &Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, SettledAt: o.SettledAt,
+		Receipt: o.Receipt(), MayHaveLanded: MayHaveLanded(o, r.Attempts)}
 }
 
 // beside are the operations that the first attempt of o went out beside, and that landed
-// or may have, without having been settled when it was begun: earlier ones that want the
-// same, or, where o never had its key, those that had it.
+// or may have: earlier ones on its target that were not settled when it was begun, or, where
+// o never had its key, the one that has it.
 func (r *Record) beside(o Operation, a Attempt) (out []string) {
-	known := o.KeyLive || a.Basis == BasisKeySafe
-	named := known
+	before := func(rel *Relation) bool { return !rel.SettledAt.IsZero() && rel.SettledAt.Before(o.CreatedAt) }
+	switch h, safe := r.Holder, a.Basis == BasisKeySafe; {
+	case o.KeyLive:
+	case h == nil && safe:
+		return nil
+	case h == nil:
+		return []string{"another one under its key"} // which has given it up since
+	case !h.MayHaveLanded, safe && before(h), !h.another(o, a):
+		return nil
+	default:
+		return []string{h.named()}
+	}
 	for _, rel := range r.Related {
-		switch {
-		case known && !rel.SettledAt.IsZero() && rel.SettledAt.Before(o.CreatedAt):
-			continue
-		case o.KeyLive && (rel.Overtook || rel.CreatedAt.After(o.CreatedAt)):
-			continue
-		case !o.KeyLive && !rel.SameKey:
-			continue
-		}
-		named = true
-		if rel.MayHaveLanded && (o.KeyLive || rel.another(o, a)) {
+		if !rel.Overtook && rel.MayHaveLanded && !rel.CreatedAt.After(o.CreatedAt) && !before(&rel) {
 			out = append(out, rel.named())
 		}
-	}
-	if !named {
-		out = append(out, "another one under its key") // which has given it up since
 	}
 	return out
 }
@@ -244,7 +203,7 @@ func raiseRisked(rec *Record, o *Operation, attempts []Attempt) {
 			continue
 		}
 		if a.besideAnother() {
-			has := "wants the same"
+			has := "has the same target"
 			if !o.KeyLive {
 				has = "has its key"
 			}

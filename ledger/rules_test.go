@@ -369,7 +369,7 @@ func TestI5_ARecorderRepeatsOnlyUnderAKeyThatWorks(t *testing.T) {
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	_, err = b.allow(BasisRiskAccepted, func(g *GrantRequest) { g.Reason = " " })
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
-	b.rec.Related = []Relation{{ID: "twin"}}
+	b.rec.Related = []Relation{{ID: "later", Overtook: true}}
 	_, err = b.allow(BasisKeySafe, ownRepeat)
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	b.rec.Related = nil

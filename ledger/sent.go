@@ -80,7 +80,7 @@ func (sent Sent) whole(rec *Record, req SettleRequest) Change {
 		Event: &Event{ID: sent.ChangeID, Verb: "begin", Actor: sent.Actor, Reason: why,
 			Detail: detail(map[string]any{"attempt": a.ID, "n": a.N, "basis": string(a.Basis), "sender": a.Sender})},
 		Then: func(rec *Record) (Change, error) {
-			rec.relate(holder)
+			rec.Holder = holder
 			return settle(rec, req)
 		}}
 }

@@ -96,9 +96,9 @@ type Pricer interface {
 	// Unpriced returns open operations whose derived columns were not computed
 	// under this policy digest, and those of incidents that settled without a price.
 	Unpriced(ctx context.Context, digest string, limit int) ([]Operation, error)
-	// Beside returns the operations in doubt that these came after on their target, or
-	// want the same as: what these have done may change the price of those. Of each sort
-	// the nearest are looked at, as many as a record tells of.
+	// Beside returns the operations in doubt that these came after on their target: what
+	// these have done may change the price of those. The nearest are looked at, as many as
+	// a record tells of.
 	Beside(ctx context.Context, ids []string) ([]string, error)
 	// Price writes the derived columns of open operations: order, lane clock,
 	// next read. They are a cache: no version moves and no event is written. One

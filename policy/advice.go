@@ -127,10 +127,8 @@ func (k adviser) choose(a *Advice, rec ledger.Record, now time.Time) {
 		say(AdviseWait, "one send is allowed and waits for its pipeline")
 	case state == ledger.Failed:
 		k.chooseNotLanded(a, rec, now)
-	case rec.Replaced() != nil:
-		say(AdviseAbandon, overtakenReason(rec.Replaced()))
-	case len(rec.Landings()) > 0:
-		say(AdviseLook, relatedReason(rec.Landings()))
+	case rec.Overtaken() != nil:
+		say(AdviseAbandon, overtakenReason(rec.Overtaken()))
 	case now.Before(k.waitUntil(rec)):
 		say(AdviseWait, k.waitReason(a.ProofAt, now))
 	default:
@@ -168,10 +166,8 @@ func (k adviser) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 		a.Verb, a.Reason = AdviseLeave, "it was refused, and its pipeline knows"
 	case o.Verdict == ledger.Landed || o.Verdict == ledger.Twice || o.Verdict == ledger.Different:
 		a.Verb, a.Reason = AdviseLook, "a check finds one, which is said not to be this one's: a retry is at own risk"
-	case rec.Replaced() != nil:
-		a.Verb, a.Reason = AdviseAbandon, overtakenReason(rec.Replaced())
-	case len(rec.Landings()) > 0:
-		a.Verb, a.Reason = AdviseLook, relatedReason(rec.Landings())
+	case rec.Overtaken() != nil:
+		a.Verb, a.Reason = AdviseAbandon, overtakenReason(rec.Overtaken())
 	case k.attemptsLeft(rec):
 		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
 	case a.Miss.Value > a.LookCost:
@@ -197,35 +193,14 @@ func (k adviser) pastLimit(rec ledger.Record) string {
 	return ", but " + ledger.RetriesUsed(k.Retry.Max)
 }
 
-// relatedReason says which related operation landed or may have, and when: first one under
-// the same key, then one that overtook this, then one with the same request.
-func relatedReason(landings []ledger.Relation) string {
-	which := func(r ledger.Relation) string { return fmt.Sprintf("is %s (%s)", r.State, stands(r)) }
-	for _, r := range landings {
-		if r.SameKey {
-			return "another operation under the same key " + which(r) + ": look at both"
-		}
-	}
-	for _, r := range landings {
-		if r.Overtook {
-			return overtakenReason(&r)
-		}
-	}
-	return fmt.Sprintf("another operation with the same input %s: look at both", which(landings[0]))
-}
-
-// stands is which related operation it is, and since when it is what it is.
-func stands(r ledger.Relation) string {
-	return cmp.Or(r.Title, r.ID) + ", " + cmp.Or(r.SettledAt, r.CreatedAt).Local().Format("2 Jan 15:04 MST")
-}
-
 // overtakenReason says what landed instead, or may have.
 func overtakenReason(r *ledger.Relation) string {
 	landed := "may have landed"
 	if r.State == ledger.Committed {
 		landed = "landed"
 	}
-	return fmt.Sprintf("overtaken: a later operation on the same target %s (%s). To send this one now could undo that", landed, stands(*r))
+	return fmt.Sprintf("overtaken: a later operation on the same target %s (%s, %s). To send this one now could undo that, or do it twice",
+		landed, cmp.Or(r.Title, r.ID), cmp.Or(r.SettledAt, r.CreatedAt).Local().Format("2 Jan 15:04 MST"))
 }
 
 // chooseInDoubt advises on an operation that no read is about to settle.

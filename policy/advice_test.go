@@ -76,6 +76,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 			r.Operation.AttemptCount = times + 1
 		}
 	}
+	settled := time.Date(2026, 11, 22, 2, 58, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name    string
 		rec     ledger.Record
@@ -104,21 +105,22 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 			r.Operation.State, r.Operation.Doubted = ledger.Failed, false
 			r.Attempts[0].Outcome, r.Attempts[0].Proof = ledger.OutcomeFailed, ledger.Refused
 		}), noon, AdviseLeave, "", "refused", time.Time{}},
-		{"did not land, but same input", change(proven1(doubt("proof")), func(r *ledger.Record) {
-			r.Related = []ledger.Relation{{ID: "y", State: ledger.Failed}, {ID: "x", Title: "charge again", State: ledger.Committed, SettledAt: time.Date(2026, 11, 22, 2, 58, 0, 0, time.UTC), MayHaveLanded: true}}
-		}), noon, AdviseLook, "", "another operation with the same input is committed (charge again, " + time.Date(2026, 11, 22, 2, 58, 0, 0, time.UTC).Local().Format("2 Jan 15:04 MST") + "): look at both", time.Time{}},
-		{"did not land, nor did the same input", change(proven1(doubt("proof")), func(r *ledger.Record) {
-			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Failed}, {ID: "y", State: ledger.Failed, Overtook: true}}
+		{"did not land, but overtaken", change(proven1(doubt("proof")), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "y", State: ledger.Failed, Overtook: true},
+				{ID: "x", Title: "charge again", State: ledger.Committed, SettledAt: settled, MayHaveLanded: true, Overtook: true}}
+		}), noon, AdviseAbandon, "", "overtaken: a later operation on the same target landed (charge again, " + settled.Local().Format("2 Jan 15:04 MST") + ")", time.Time{}},
+		{"did not land, nor did the later one", change(proven1(doubt("proof")), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "y", State: ledger.Failed, Overtook: true}}
 		}), noon, AdviseRetry, ledger.BasisProof, "did not land", time.Time{}},
-		{"proof to come, but same input", change(doubt("proof"), func(r *ledger.Record) {
-			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Uncertain, MayHaveLanded: true}}
-		}), minutes(1), AdviseLook, "", "another operation with the same input is uncertain", time.Time{}},
-		{"proof to come, but same key", change(doubt("proof"), func(r *ledger.Record) {
-			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Committed, MayHaveLanded: true, SameKey: true, Overtook: true}}
-		}), minutes(1), AdviseLook, "", "another operation under the same key is committed (charge again", time.Time{}},
-		{"key, but same input", change(doubt("keyed"), func(r *ledger.Record) {
-			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Pending, MayHaveLanded: true}}
-		}), minutes(1), AdviseLook, "", "another operation with the same input", time.Time{}},
+		{"did not land, and came after one that did", change(proven1(doubt("proof")), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "x", Title: "charge before", State: ledger.Committed, MayHaveLanded: true}}
+		}), noon, AdviseRetry, ledger.BasisProof, "did not land", time.Time{}},
+		{"proof to come, but overtaken", change(doubt("proof"), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Uncertain, MayHaveLanded: true, Overtook: true}}
+		}), minutes(1), AdviseAbandon, "", "overtaken: a later operation on the same target may have landed (charge again", time.Time{}},
+		{"key, but overtaken", change(doubt("keyed"), func(r *ledger.Record) {
+			r.Related = []ledger.Relation{{ID: "x", Title: "charge again", State: ledger.Pending, MayHaveLanded: true, Overtook: true}}
+		}), minutes(1), AdviseAbandon, "", "do it twice", time.Time{}},
 		{"proof to come", doubt("proof"), minutes(1), AdviseWait, "", "from 12:02:31", noon.Add(2*time.Minute + 31*time.Second)},
 		{"proof due", doubt("proof"), minutes(3), AdviseWait, "", "on its way", minutes(15)},
 		{"out of sight before it escalates", doubt("fleeting"), minutes(1), AdviseWait, "", "", minutes(9).Add(30*time.Second - time.Second)},
@@ -153,7 +155,7 @@ func TestAdviceByCosts(t *testing.T) {
 	without := must(t, priced)
 	with := without.WithHistory(History([]ledger.DoubtCount{{Kind: "another", Class: ledger.ClassTimeout, Landed: 2, Missed: 2}}))
 	beside := func(rec ledger.Record) ledger.Record {
-		rec.Related = []ledger.Relation{{ID: "x", Title: "again", State: ledger.Committed, MayHaveLanded: true}}
+		rec.Related = []ledger.Relation{{ID: "x", Title: "again", State: ledger.Committed, MayHaveLanded: true, Overtook: true}}
 		return rec
 	}
 	for _, c := range []struct {
@@ -167,8 +169,8 @@ func TestAdviceByCosts(t *testing.T) {
 		{"dear both ways", with, doubt("legacy"), AdviseLook, "", "looking costs 5"},
 		{"a duplicate is dearer", with, doubt("post"), AdviseLeave, "", ""},
 		{"a miss is dearer", with, doubt("mail"), AdviseRetry, ledger.BasisRiskAccepted, "but the policy allows no retry"},
-		{"a miss is dearer, but same input", with, beside(doubt("mail")), AdviseLook, "", "the same input"},
-		{"a duplicate is dearer, but the same input landed", with, beside(doubt("post")), AdviseLook, "", "the same input"},
+		{"a miss is dearer, but overtaken", with, beside(doubt("mail")), AdviseAbandon, "", "overtaken: "},
+		{"a duplicate is dearer, but overtaken", with, beside(doubt("post")), AdviseAbandon, "", "overtaken: "},
 		{"even", with, doubt("cheap"), AdviseLeave, "", ""},
 		{"a duplicate is dearer, no case", without, doubt("post"), AdviseLook, "", "no case"},
 		{"a miss is dearer, no case", without, doubt("mail"), AdviseLook, "", "no case"},
@@ -185,17 +187,15 @@ func TestAdviceByCosts(t *testing.T) {
 }
 
 // A basis is a claim about all that may have landed, not of this operation alone.
-func TestI5_BesideOneThatMayHaveLandedOnlyARiskIsLeft(t *testing.T) {
+func TestI5_OvertakenByOneThatMayHaveLandedOnlyARiskIsLeft(t *testing.T) {
 	p := must(t, priced)
 	for name, rec := range map[string]ledger.Record{"not there": proven1(doubt("proof")), "key": doubt("keyed"), "idempotent": doubt("deploy")} {
 		k := p.Kind(rec.Operation.Kind)
-		basis, _, _ := k.AllowedBasis(rec, noon)
-		need.That(t, basis != ledger.BasisRiskAccepted, "%s: a risk without another one", name)
-		for _, overtook := range []bool{true, false} {
-			rec.Related = []ledger.Relation{{ID: "x", Title: "again", State: ledger.Abandoned, Overtook: overtook, MayHaveLanded: true}}
-			basis, why, _ := k.AllowedBasis(rec, noon)
-			need.That(t, basis == ledger.BasisRiskAccepted && strings.Contains(why, "again"), "%s, overtaken %t: %s (%s)", name, overtook, basis, why)
-		}
+		alone, _, _ := k.AllowedBasis(rec, noon)
+		need.That(t, alone != ledger.BasisRiskAccepted, "%s: a risk without another one", name)
+		rec.Related = []ledger.Relation{{ID: "x", Title: "again", State: ledger.Abandoned, Overtook: true, MayHaveLanded: true}}
+		basis, why, _ := k.AllowedBasis(rec, noon)
+		need.That(t, basis == ledger.BasisRiskAccepted && strings.Contains(why, "again"), "%s, overtaken: %s (%s)", name, basis, why)
 	}
 }
 
@@ -277,7 +277,7 @@ func TestI5_AdviceNeverClaimsABasisItHasNot(t *testing.T) {
 			need.Must(t, now.Before(k.KeySafeUntil(rec)), "key safe, but the key is forgotten")
 		}
 		if a.Basis == ledger.BasisProof || a.Basis == ledger.BasisKeySafe {
-			need.Must(t, len(rec.Landings()) <= 0 && rec.Operation.Conflict == "", "the same input or a conflict must stop it")
+			need.Must(t, rec.Overtaken() == nil && rec.Operation.Conflict == "", "an overtaking one or a conflict must stop it")
 		}
 		basis, why, _ := k.AllowedBasis(rec, now)
 		need.Must(t, why != "" && basis != "", "no basis at all")

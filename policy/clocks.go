@@ -186,12 +186,12 @@ func allProven(attempts []ledger.Attempt) bool {
 
 // AllowedBasis is why one more attempt would be allowed now, in one sentence,
 // and until when: proof that it did not land, else a key that makes a repeat
-// safe, else only a risk that a person takes. Beside another operation that
-// landed or may have, only the risk is left.
+// safe, else only a risk that a person takes. Where it was overtaken, only the
+// risk is left.
 func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basis, why string, lapsesAt time.Time) {
 	o := rec.Operation
-	if landings := rec.Landings(); len(landings) > 0 {
-		return ledger.BasisRiskAccepted, relatedReason(landings), ledger.Never
+	if later := rec.Overtaken(); later != nil {
+		return ledger.BasisRiskAccepted, overtakenReason(later), ledger.Never
 	}
 	if o.StateAt(now) == ledger.Failed && allProven(rec.Attempts) && !o.HandsOff && !rec.ProofLost() {
 		return ledger.BasisProof, "it did not land: " + noEffectBecause(rec), ledger.Never

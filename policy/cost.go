@@ -122,11 +122,9 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 }
 
 // readsDecide reports whether it is left to reads what becomes of the operation. Else a
-// person looks at once: nothing can be read, only a person settles it, or another one that
-// may have landed is beside it, and neither sending it again nor leaving it follows from a
-// read alone.
+// person looks at once: nothing can be read, only a person settles it, or it was overtaken.
 func readsDecide(k *Kind, rec ledger.Record) bool {
-	return k.Read != nil && !rec.Operation.HandsOff && len(rec.Landings()) == 0
+	return k.Read != nil && !rec.Operation.HandsOff && rec.Overtaken() == nil
 }
 
 // doubtSince is from when a doubt waits for a person: its first, or the end of an

@@ -187,6 +187,6 @@ func (d checker) lintClocks(k *Kind) {
 // lintTarget checks that a kind which is safe to repeat says what it acts on.
 func (d checker) lintTarget(k *Kind) {
 	if k.Effect.Safe() && k.target == nil {
-		d.warn(k.said("effect"), "without `target` nothing shows when a later operation has overtaken this one", "target: ${input.service}")
+		d.warn(k.said("effect"), "without `target` only the same request overtakes this one", "target: ${input.service}")
 	}
 }

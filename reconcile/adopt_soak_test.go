@@ -247,7 +247,7 @@ func TestI9_AdoptedWhileALostAttemptIsSent(t *testing.T) {
 	for key, b := range lost {
 		rec := f.get(b.Operation.ID)
 		need.Equal(t, rec.Operation.Conflict == ledger.PossibleDuplicate, ways[key][0].applied, key, "is raised when it landed")
-		need.That(t, len(rec.Related) == 1 && rec.Related[0].ID == again[key].Operation.ID && rec.Related[0].SameKey && rec.Related[0].Receipt == f.get(again[key].Operation.ID).Operation.Receipt(), "%s: %+v", key, rec.Related)
+		need.That(t, len(rec.Related) == 1 && rec.Related[0].ID == again[key].Operation.ID && rec.Related[0].Overtook && rec.Related[0].Receipt == f.get(again[key].Operation.ID).Operation.Receipt(), "%s: %+v", key, rec.Related)
 		if rec.Operation.Conflict == ledger.NoConflict {
 			continue
 		}

@@ -3,6 +3,7 @@ package reconcile
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -55,8 +56,8 @@ func TestI5_OvertakenWhileWaitingForItsTurn(t *testing.T) {
 const sharedPolicy = payPolicy + "    target: web\n"
 
 // What happens beside a doubt moves it between those that need a person and those that
-// are checked, without a poll of them all: what came later, whatever becomes of that,
-// and what is found to want the same.
+// are checked, without a poll of them all: what came later on its target, whatever becomes
+// of that.
 func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
 	begun := func(w *world, mod func(*ledger.BeginRequest)) ledger.BeginResult {
 		w.n++
@@ -65,16 +66,19 @@ func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
 		mod(&req)
 		return need.Get(ledger.Begin(w.ctx, w.store, req))(w)
 	}
-	onTarget := func(r *ledger.BeginRequest) { r.Target = "web" }
-	for name, mod := range map[string]func(*ledger.BeginRequest){
-		"overtaken": onTarget, "the same request": func(r *ledger.BeginRequest) { r.Fingerprint = "one" },
+	asks := func(r *ledger.BeginRequest) { r.Gate = strings.Repeat("a", 64) }
+	for name, c := range map[string]struct {
+		policy     string
+		first, mod func(*ledger.BeginRequest)
+	}{
+		"the policy names it": {sharedPolicy, func(r *ledger.BeginRequest) { r.Target = "web" }, func(r *ledger.BeginRequest) { r.Target = "web" }},
+		"the same request":    {payPolicy, asks, asks},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, sharedPolicy)
-			c := &counted{Store: w.store}
-			e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya, Log: func(s string) { w.Logf("engine: %s", s) }})
-			first := begun(w, func(r *ledger.BeginRequest) { r.Fingerprint, r.Target = "one", "web" })
-			o := w.settle(first, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+			w, mod := newWorld(t, c.policy), c.mod
+			store := &counted{Store: w.store}
+			e := New(Options{Store: store, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya, Log: func(s string) { w.Logf("engine: %s", s) }})
+			o := w.settle(begun(w, c.first), ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1, Passes: true})
 			look := func() ledger.Lane { // what a pass does but for the checks
 				t.Helper()
 				e.after.next = time.Time{}
@@ -85,9 +89,9 @@ func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
 			need.Equal(t, look(), ledger.LaneReading, "nothing is beside it")
 			other := begun(w, mod)
 			need.Equal(t, look(), ledger.LaneDecide, "another is in flight")
-			writes := c.price.Load()
+			writes := store.price.Load()
 			look()
-			need.Equal(t, c.price.Load(), writes, "prices written though nothing moved")
+			need.Equal(t, store.price.Load(), writes, "prices written though nothing moved")
 			w.settle(other, ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 400})
 			need.Equal(t, look(), ledger.LaneReading, "the other was refused")
 			other = begun(w, mod)

@@ -124,7 +124,7 @@ func (e *Engine) stillSo(ctx context.Context, a *attempt) error {
 	return e.weigh(ctx, a, true)
 }
 
-// amongOthers is the operation as it stands, beside others that want the same: also
+// amongOthers is the operation as it stands, beside others that have its name: also
 // those whose writer did not know the policy, where these can be marked.
 func (e *Engine) amongOthers(ctx context.Context, id string) (ledger.Record, func(int64) int64, error) {
 	_ = e.markAll(ctx)

@@ -81,48 +81,43 @@ func TestI7_NothingUnseenIsSent(t *testing.T) {
 	need.Equal(t, w.side.posted(), 0, "posts")
 }
 
-// again begins the same once more, under another key.
+// again begins another one on the same target, under another key.
 func (w *world) again(o ledger.Operation) ledger.BeginResult {
 	w.Helper()
 	w.n++
 	res, err := ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: o.Kind, Key: fmt.Sprintf("k-%d", w.n), Token: ledger.NewToken(),
-		Fingerprint: o.Fingerprint, Input: o.Input, Request: o.Request, Sender: "pipeline", TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline,
+		Target: o.Target, Fingerprint: o.Fingerprint, Input: o.Input, Request: o.Request, Sender: "pipeline", TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline,
 	})
 	need.Must(w, err == nil && res.Answer == ledger.AnswerBegun, "%s %v", res.Answer, err)
 	return res
 }
 
-// Proof of one does not prove the other: beside one that landed or may have, the
+// Proof of one does not prove the other: beside a later one that landed or may have, the
 // proven side is a risk too, of what was shown, and it is raised afterwards.
-func TestI5_ARetryBesideASameInputOperationIsARisk(t *testing.T) {
+func TestI5_ARetryOfWhatWasOvertakenIsARisk(t *testing.T) {
 	w := newWorld(t, payPolicy)
-	w.besideSameInput(w.again)
-}
-
-func (w *world) besideSameInput(again func(ledger.Operation) ledger.BeginResult) {
-	w.Helper()
 	o := w.proven("pay")
 	before := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya})
-	landed := w.settle(again(o), ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_twin"})
-	if _, err := w.engine.Retry(w.ctx, before); code(err) != "refused" || !strings.Contains(err.Error(), "same input") {
-		w.Errorf("the same came after the dialog: %v", err)
+	landed := w.settle(w.again(o), ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_twin"})
+	if _, err := w.engine.Retry(w.ctx, before); code(err) != "refused" || !strings.Contains(err.Error(), "same target") {
+		t.Errorf("another came after the dialog: %v", err)
 	}
 	script := maya
 	script.Terminal = false
 	if _, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "x", Actor: script}); code(err) != "no_person" {
-		w.Errorf("without a terminal: %v", err)
+		t.Errorf("without a terminal: %v", err)
 	}
 	risk := w.shown(w.engine, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted, Reason: "both are wanted", LossTyped: true, Actor: maya})
-	second := again(o)
+	second := w.again(o)
 	if _, err := w.engine.Retry(w.ctx, risk); code(err) != "related" || !strings.Contains(err.Error(), second.Operation.ID) {
-		w.Errorf("a third came after the dialog: %v", err)
+		t.Errorf("a third came after the dialog: %v", err)
 	}
-	need.Equal(w, w.side.posted(), 0, "posts")
+	need.Equal(t, w.side.posted(), 0, "posts")
 	risk.Showing = Showing{}
 	res, err := w.retry(risk)
 	if err != nil || res.Did != DidSend || res.Operation.Conflict != ledger.PossibleDuplicate || !strings.Contains(res.Operation.ConflictNote, landed.ID) {
-		w.Errorf("%s, %v: conflict %q (%s)", res.Did, err, res.Operation.Conflict, res.Operation.ConflictNote)
+		t.Errorf("%s, %v: conflict %q (%s)", res.Did, err, res.Operation.Conflict, res.Operation.ConflictNote)
 	}
 }
 

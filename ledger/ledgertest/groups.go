@@ -53,7 +53,7 @@ func incidentGroups(t *testing.T, open Open) {
 	op["f"] = d.decide(op["f"], ledger.VerbDeny)
 	d.wantGroups("5 proven, 1 said")
 
-	other := d.settle(d.begun("e again", func(r *ledger.BeginRequest) { r.Fingerprint = "print of e" }).Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_e"))
+	other := d.settle(d.begun("e again", sameAs("e")).Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_e"))
 	a := d.wantGroups("4 proven, 1 elsewhere, 1 said")
 	if len(a.Elsewhere) != 1 || a.Elsewhere[0].Operation != op["e"].ID || a.Elsewhere[0].Other.ID != other.ID || !a.Elsewhere[0].Other.SettledAt.Equal(other.SettledAt) {
 		d.Fatalf("%+v, want that %s landed as %s at %s", a.Elsewhere, op["e"].ID, other.ID, other.SettledAt)

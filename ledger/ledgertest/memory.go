@@ -104,13 +104,11 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	rec.Related = slices.Clone(e.related)
 	for _, other := range m.ops {
 		o := &other.op
-		overtook, same := relation(&e.op, o)
-		if other == e || !overtook && !same {
+		if other == e || o.Target == "" || o.Target != e.op.Target {
 			continue
 		}
 		rec.Related = append(rec.Related, ledger.Relation{ID: o.ID, Title: o.Title, State: o.State, Source: o.Source, CreatedAt: o.CreatedAt, SettledAt: o.SettledAt,
-			Receipt: o.Receipt(), SameKey: o.Kind == e.op.Kind && o.Scope == e.op.Scope && o.Key == e.op.Key,
-			MayHaveLanded: ledger.MayHaveLanded(*o, other.attempts), Overtook: overtook})
+			Receipt: o.Receipt(), MayHaveLanded: ledger.MayHaveLanded(*o, other.attempts), Overtook: overtook(e, other)})
 	}
 	slices.SortFunc(rec.Related, func(a, b ledger.Relation) int {
 		if a.Overtook != b.Overtook {
@@ -121,12 +119,12 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	return rec
 }
 
-// relation reports whether another operation overtook o, and whether it wants the same.
-func relation(o, other *ledger.Operation) (overtook, same bool) {
-	after := other.State.Open() || other.State == ledger.Committed && other.SettledAt.After(o.SettledAt)
-	return other.Target != "" && other.Target == o.Target && (other.StartedAt.After(o.StartedAt) || o.State == ledger.Committed && after),
-		other.Kind == o.Kind && other.Fingerprint != "" && other.Fingerprint == o.Fingerprint &&
-			(other.Gate == o.Gate || other.Gate == "" || o.Gate == "")
+// overtook reports whether another operation, on the same target, came later than e, or may
+// have acted after it was done.
+func overtook(e, other *entry) bool {
+	o, t := &e.op, &other.op
+	after := t.State.Open() || t.State == ledger.Committed && t.SettledAt.After(o.SettledAt)
+	return cmp.Or(t.StartedAt.Compare(o.StartedAt), cmp.Compare(other.seq, e.seq)) > 0 || o.State == ledger.Committed && after
 }
 
 // skip leaves out what a rule or a caller has said it does not look at, so that one

@@ -33,8 +33,7 @@ func (p *prices) Beside(_ context.Context, ids []string) (out []string, err erro
 	defer m.mu.Unlock()
 	for _, e := range m.ops {
 		if e.op.State == ledger.Uncertain && slices.ContainsFunc(m.ops, func(t *entry) bool {
-			overtook, same := relation(&e.op, &t.op)
-			return t != e && (overtook || same) && slices.Contains(ids, t.op.ID)
+			return t != e && t.op.Target != "" && t.op.Target == e.op.Target && overtook(e, t) && slices.Contains(ids, t.op.ID)
 		}) {
 			out = append(out, e.op.ID)
 		}

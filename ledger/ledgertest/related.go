@@ -12,20 +12,18 @@ import (
 	"indoubt/ledger/need"
 )
 
-// like makes a begin want what the operation of that key wants.
-type like func(key string) func(*ledger.BeginRequest)
-
+// sameAs makes a begin have the target of the operation of that key.
 func sameAs(key string) func(*ledger.BeginRequest) {
-	return func(r *ledger.BeginRequest) { r.Fingerprint = "print of " + key }
+	return func(r *ledger.BeginRequest) { r.Target = "thing of " + key }
 }
 
-// sameInput holds what is refused beside another operation with the same input.
-func sameInput(t *testing.T, open Open) {
+// sameTarget holds what is refused beside another operation on the same target.
+func sameTarget(t *testing.T, open Open) {
 	for _, part := range []struct {
 		name string
-		run  func(*desk, like)
+		run  func(*desk)
 	}{
-		{"I5_TheyStopTheMachine", sameInputStopsTheMachine},
+		{"I5_TheyStopTheMachine", othersStopTheMachine},
 		{"I5_BesideOneThatMayHaveLanded", besideALanding},
 		{"I5_BesideOneWithoutEffect", besideNoEffect},
 		{"I5_ManyWithoutEffectHideNone", besideMany},
@@ -33,7 +31,7 @@ func sameInput(t *testing.T, open Open) {
 		{"I9_ARiskBesideAnotherIsRaised", riskIsRaised},
 		{"I5_BeginAgainBesideALaterOne", beginBesideALaterOne},
 	} {
-		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open), sameAs) })
+		t.Run(part.name, func(t *testing.T) { part.run(newDesk(t, open)) })
 	}
 }
 
@@ -48,57 +46,55 @@ func (d *desk) refused(g ledger.GrantRequest, code string) {
 	}
 }
 
-// They are shown wherever a record or a list is, and no recorder repeats its own request.
-func sameInputStopsTheMachine(d *desk, same like) {
+// They are shown wherever a record or a list is, and no recorder repeats what one of them has
+// overtaken. Where no kind names the target, the request itself is it, under its gate.
+func othersStopTheMachine(d *desk) {
 	o := d.doubt("k")
-	d.begun("k2", same("k"))
-	rec := d.read(o.ID)
-	need.Must(d, len(rec.Related) == 1 && !rec.Related[0].Overtook && rec.Related[0].ID != o.ID,
-		"related are %+v, want one with the same input", rec.Related)
-	if row := rec.Row(); row.SameInput != 1 || row.Overtaken {
-		d.Fatalf("its row counts %d with the same input", row.SameInput)
-	}
+	d.clock.Advance(time.Second)
+	later := d.begun("k2", sameAs("k"), func(r *ledger.BeginRequest) { r.Kind, r.Fingerprint = "mail", "another" })
+	rec, other := d.read(o.ID), d.read(later.Operation.ID)
+	need.Must(d, len(rec.Related) == 1 && rec.Related[0].Overtook && rec.Related[0].ID == later.Operation.ID && rec.Row().Overtaken,
+		"related are %+v, want one that overtook", rec.Related)
+	need.Must(d, len(other.Related) == 1 && !other.Related[0].Overtook && other.Related[0].ID == o.ID && !other.Row().Overtaken && other.Overtaken() == nil,
+		"related are %+v, want one that is earlier", other.Related)
 	page := need.Get(d.s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Now: d.clock.Now(), Limit: 10}))(d)
 	for _, row := range page.Rows {
-		need.Must(d, row.SameInput == 1, "the list shows %s with %d of the same input", row.Key, row.SameInput)
-	}
-	elsewhere := d.doubt("elsewhere", same("k"), func(r *ledger.BeginRequest) { r.Kind = "mail" })
-	if rec := d.read(elsewhere.ID); len(rec.Related) != 0 {
-		d.Fatalf("of another kind, and related to %+v", rec.Related)
-	}
-	d.doubt("nothing", func(r *ledger.BeginRequest) { r.Fingerprint = "" })
-	if none := d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint = "" }); len(d.read(none.ID).Related) != 0 {
-		d.Fatalf("an operation without input has one of the same input")
+		need.Must(d, row.Overtaken == (row.ID == o.ID), "the list shows %s as overtaken: %v", row.Key, row.Overtaken)
 	}
 	d.refused(d.ownRepeat(o), "related")
-	target := func(r *ledger.BeginRequest) { r.Target = "deploy web" }
-	old := d.doubt("4.18.2", target)
-	d.begun("4.18.3", target)
-	if rec := d.read(old.ID); len(rec.Related) != 1 || !rec.Related[0].Overtook || !rec.Row().Overtaken {
-		d.Fatalf("related are %+v, want one that overtook", rec.Related)
+	gate := strings.Repeat("a", 64)
+	asks := func(r *ledger.BeginRequest) { r.Target, r.Gate = "", gate }
+	first := d.begun("first", asks)
+	d.settle(first.Attempt.ID, ledger.OutcomeUncertain, func(r *ledger.SettleRequest) { r.Passes = true })
+	d.clock.Advance(time.Second)
+	second := d.begun("second", asks)
+	rec = d.read(first.Operation.ID)
+	need.Must(d, len(rec.Related) == 1 && rec.Related[0].Overtook && rec.Related[0].ID == second.Operation.ID, "the same request: %+v", rec.Related)
+	need.Equal(d, ledger.NamedTarget(rec.Operation.Target), "", "the name of a target that is the request itself")
+	without := func(r *ledger.BeginRequest) { r.Target = "" }
+	d.doubt("nothing", without)
+	if none := d.doubt("nothing either", without); len(d.read(none.ID).Related) != 0 {
+		d.Fatalf("without a target and a gate it has others on its target")
 	}
 }
 
 // However sure it is that this one did not land: beside another that landed or
 // may have, proof and key allow nothing, and a person takes a risk.
-func besideALanding(d *desk, same like) {
+func besideALanding(d *desk) {
 	for name, other := range map[string]func(key string){
-		"in flight": func(key string) { d.begun(key+" again", same(key)) },
-		"in doubt":  func(key string) { d.doubt(key+" again", same(key)) },
-		"landed":    func(key string) { d.settle(d.begun(key+" again", same(key)).Attempt.ID, ledger.OutcomeCommitted) },
-		"given up":  func(key string) { d.decide(d.doubt(key+" again", same(key)), ledger.VerbAbandon) },
-		"denied":    func(key string) { d.decide(d.doubt(key+" again", same(key)), ledger.VerbDeny) },
-		"overtaken": func(key string) { d.doubt(key+" later", onTarget) },
+		"in flight": func(key string) { d.begun(key+" again", sameAs(key)) },
+		"in doubt":  func(key string) { d.doubt(key+" again", sameAs(key)) },
+		"landed":    func(key string) { d.settle(d.begun(key+" again", sameAs(key)).Attempt.ID, ledger.OutcomeCommitted) },
+		"given up":  func(key string) { d.decide(d.doubt(key+" again", sameAs(key)), ledger.VerbAbandon) },
+		"denied":    func(key string) { d.decide(d.doubt(key+" again", sameAs(key)), ledger.VerbDeny) },
 		"undone": func(key string) {
-			o := d.settle(d.begun(key+" again", same(key)).Attempt.ID, ledger.OutcomeFailed)
+			o := d.settle(d.begun(key+" again", sameAs(key)).Attempt.ID, ledger.OutcomeFailed)
 			d.decide(d.decide(o, ledger.VerbUndo), ledger.VerbAbandon)
 		},
 	} {
-		gone := d.observe(d.doubt(name+" not there", onTarget), ledger.NotThere)
-		safe := d.doubt(name+" safe", onTarget)
-		if name != "overtaken" {
-			other(name + " not there")
-		}
+		gone := d.observe(d.doubt(name+" not there"), ledger.NotThere)
+		other(name + " not there")
+		safe := d.doubt(name + " safe")
 		other(name + " safe")
 		for basis, o := range map[ledger.Basis]ledger.Operation{ledger.BasisProof: gone, ledger.BasisKeySafe: safe} {
 			d.refused(d.grantRequest(o, basis), "related")
@@ -108,15 +104,15 @@ func besideALanding(d *desk, same like) {
 }
 
 // What is known to have had no effect makes no retry a risk.
-func besideNoEffect(d *desk, same like) {
+func besideNoEffect(d *desk) {
 	for name, other := range map[string]func(key string){
-		"refused":   func(key string) { d.settle(d.begun(key+" again", same(key)).Attempt.ID, ledger.OutcomeFailed) },
-		"not there": func(key string) { d.observe(d.doubt(key+" again", same(key)), ledger.NotThere) },
+		"refused":   func(key string) { d.settle(d.begun(key+" again", sameAs(key)).Attempt.ID, ledger.OutcomeFailed) },
+		"not there": func(key string) { d.observe(d.doubt(key+" again", sameAs(key)), ledger.NotThere) },
 		"given up": func(key string) {
-			d.decide(d.observe(d.doubt(key+" again", same(key)), ledger.NotThere), ledger.VerbAbandon)
+			d.decide(d.observe(d.doubt(key+" again", sameAs(key)), ledger.NotThere), ledger.VerbAbandon)
 		},
 		"said late": func(key string) {
-			o := d.begun(key+" again", same(key))
+			o := d.begun(key+" again", sameAs(key))
 			d.settle(o.Attempt.ID, ledger.OutcomeUncertain)
 			d.settle(o.Attempt.ID, ledger.OutcomeFailed)
 		},
@@ -134,16 +130,12 @@ func besideNoEffect(d *desk, same like) {
 }
 
 // Any number of newer ones without effect hides none that landed.
-func besideMany(d *desk, same like) {
-	o := d.observe(d.doubt("k", onTarget), ledger.NotThere)
-	landed := d.settle(d.begun("landed", same("k")).Attempt.ID, ledger.OutcomeCommitted)
-	later := d.doubt("later", onTarget)
+func besideMany(d *desk) {
+	o := d.observe(d.doubt("k"), ledger.NotThere)
+	landed := d.settle(d.begun("landed", sameAs("k")).Attempt.ID, ledger.OutcomeCommitted)
+	later := d.doubt("later", sameAs("k"))
 	for i := range 50 {
-		mod := same("k")
-		if i%2 == 0 {
-			mod = onTarget
-		}
-		d.settle(d.begun(fmt.Sprint("refused ", i), mod).Attempt.ID, ledger.OutcomeFailed)
+		d.settle(d.begun(fmt.Sprint("refused ", i), sameAs("k")).Attempt.ID, ledger.OutcomeFailed)
 	}
 	rec := d.read(o.ID)
 	found := map[string]bool{}
@@ -157,24 +149,22 @@ func besideMany(d *desk, same like) {
 
 // A risk is taken of what was shown: another one that came since is not in it,
 // whether it is sent at once or waits for its pipeline.
-func cameSince(d *desk, same like) {
-	for key, other := range map[string]func(*ledger.BeginRequest){"same": same("same"), "later": onTarget} {
-		o := d.doubt(key, onTarget)
-		shown := d.grantRequest(o, ledger.BasisRiskAccepted)
-		o = d.grant(o, ledger.BasisRiskAccepted)
-		shown.Version = o.Version
-		since := d.begun("since "+key, other)
-		d.refused(shown, "related")
-		res := d.begin(key, onTarget)
-		need.Must(d, res.Answer == ledger.AnswerRefused && strings.Contains(res.Why, since.Operation.ID),
-			"a %s came, and the pipeline was told %s (%s)", key, res.Answer, res.Why)
-		d.retry(d.read(o.ID).Operation, ledger.BasisRiskAccepted)
-	}
+func cameSince(d *desk) {
+	o := d.doubt("k")
+	shown := d.grantRequest(o, ledger.BasisRiskAccepted)
+	o = d.grant(o, ledger.BasisRiskAccepted)
+	shown.Version = o.Version
+	since := d.begun("since", sameAs("k"))
+	d.refused(shown, "related")
+	res := d.begin("k")
+	need.Must(d, res.Answer == ledger.AnswerRefused && strings.Contains(res.Why, since.Operation.ID),
+		"another came, and the pipeline was told %s (%s)", res.Answer, res.Why)
+	d.retry(d.read(o.ID).Operation, ledger.BasisRiskAccepted)
 }
 
 // What was sent beside another that may have landed is raised when it lands,
 // from any source, and no sooner.
-func riskIsRaised(d *desk, same like) {
+func riskIsRaised(d *desk) {
 	for name, lands := range map[string]func(a ledger.Applied) ledger.Operation{
 		"by its answer": func(a ledger.Applied) ledger.Operation { return d.settle(a.Attempt.ID, ledger.OutcomeCommitted) },
 		"by a check": func(a ledger.Applied) ledger.Operation {
@@ -185,7 +175,7 @@ func riskIsRaised(d *desk, same like) {
 		},
 	} {
 		o := d.observe(d.doubt(name), ledger.NotThere)
-		other := d.settle(d.begun(name+" again", same(name)).Attempt.ID, ledger.OutcomeCommitted)
+		other := d.settle(d.begun(name+" again", sameAs(name)).Attempt.ID, ledger.OutcomeCommitted)
 		sent := d.retry(o, ledger.BasisRiskAccepted)
 		if sent.After.Conflict != ledger.NoConflict || len(sent.Grant.Related) != 1 || d.read(o.ID).Grants[0].Related[0] != other.ID {
 			d.Fatalf("%s: sent as %+v by %+v", name, sent.After, sent.Grant)
@@ -195,7 +185,7 @@ func riskIsRaised(d *desk, same like) {
 		}
 	}
 	o := d.observe(d.doubt("refused"), ledger.NotThere)
-	d.begun("refused again", same("refused"))
+	d.begun("refused again", sameAs("refused"))
 	if o := d.settle(d.retry(o, ledger.BasisRiskAccepted).Attempt.ID, ledger.OutcomeFailed); o.State != ledger.Failed || o.Conflict != ledger.NoConflict {
 		d.Fatalf("refused: %s, conflict %q", o.State, o.Conflict)
 	}
@@ -244,17 +234,16 @@ func besideADoubt(d *desk) {
 	}
 }
 
-// A pipeline that begins again after a proven failure is a machine: where the
-// same was asked for anew meanwhile, a person decides. What had ended before this
-// one was first begun was no secret then.
-func beginBesideALaterOne(d *desk, same like) {
-	ended := d.settle(d.begun("yesterday", same("today")).Attempt.ID, ledger.OutcomeCommitted)
+// A pipeline that begins again after a proven failure is a machine: where another one came
+// later on the target, a person decides. One that came before was no secret then.
+func beginBesideALaterOne(d *desk) {
+	ended := d.settle(d.begun("yesterday", sameAs("today")).Attempt.ID, ledger.OutcomeCommitted)
 	d.clock.Advance(24 * time.Hour)
 	d.settle(d.begun("today").Attempt.ID, ledger.OutcomeFailed)
 	again := d.begun("today")
 	need.Must(d, again.Attempt.N == 2, "attempt %d", again.Attempt.N)
 	d.settle(again.Attempt.ID, ledger.OutcomeFailed)
-	anew := d.doubt("anew", same("today"))
+	anew := d.doubt("anew", sameAs("today"))
 	before := d.read(again.Operation.ID).Operation
 	res := d.begin("today")
 	if res.Answer != ledger.AnswerRefused || !strings.Contains(res.Why, anew.ID) || strings.Contains(res.Why, ended.ID) {
@@ -268,27 +257,28 @@ func beginBesideALaterOne(d *desk, same like) {
 }
 
 // Who is beside an operation is found from either end: from it, those that it has
-// related; from what has moved, those in doubt that have it related.
+// related; from what has moved, those in doubt that it has overtaken.
 func beside(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	var all []string
 	put := func(o ledger.Operation) { all = append(all, o.ID) }
 	for _, key := range []string{"a", "b"} {
-		place := func(r *ledger.BeginRequest) { r.Target = "web of " + key }
+		place := sameAs(key)
 		put(d.doubt(key, place))
-		put(d.doubt(key+" same", sameAs(key)))
-		put(d.doubt(key+" same elsewhere", sameAs(key), func(r *ledger.BeginRequest) { r.Kind = "mail" }))
-		put(d.begun(key+" in flight", place, sameAs(key)).Operation)
+		put(d.doubt(key + " elsewhere"))
+		put(d.doubt(key+" of another kind", place, func(r *ledger.BeginRequest) { r.Kind = "mail" }))
+		put(d.begun(key+" in flight", place).Operation)
 		put(d.settle(d.begun(key+" landed", place).Attempt.ID, ledger.OutcomeCommitted))
 		put(d.observe(d.doubt(key+" not there", place), ledger.NotThere))
 	}
-	put(d.doubt("nothing", func(r *ledger.BeginRequest) { r.Fingerprint = "" }))
-	put(d.doubt("nothing either", func(r *ledger.BeginRequest) { r.Fingerprint = "" }))
+	without := func(r *ledger.BeginRequest) { r.Target = "" }
+	put(d.doubt("nothing", without))
+	put(d.doubt("nothing either", without))
 	want := map[string][]string{} // by the one that moved
 	for _, id := range all {
 		rec := d.read(id)
 		for _, rel := range rec.Related {
-			if rec.Operation.State == ledger.Uncertain {
+			if rec.Operation.State == ledger.Uncertain && rel.Overtook {
 				want[rel.ID] = append(want[rel.ID], id)
 			}
 		}

@@ -101,8 +101,7 @@ func sentUnderAKeyInUse(t *testing.T, open Open) {
 		!a.StartedAt.Equal(of.Attempt.StartedAt) || a.Outcome != ledger.OutcomeUncertain {
 		d.Fatalf("%+v is recorded, with %+v", rec.Operation, rec.Attempts)
 	}
-	need.Must(d, len(rec.Related) == 1 && rec.Related[0].ID == other.Operation.ID && rec.Related[0].SameKey,
-		"related are %+v", rec.Related)
+	need.Must(d, len(rec.Related) == 1 && rec.Related[0].ID == other.Operation.ID && rec.Related[0].Overtook, "related are %+v", rec.Related)
 	need.Must(d, d.settleSent(of, ledger.OutcomeUncertain).Noop, "it is recorded twice")
 	if events := d.events(of.Operation.ID); len(events) != 2 || events[0].Verb != "begin" || !strings.Contains(events[0].Reason, other.Operation.ID) {
 		d.Fatalf("the history has %+v", events)

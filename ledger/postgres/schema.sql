@@ -88,7 +88,7 @@ CREATE TABLE indoubt.operations (
   created_at      timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
   -- What it is called. '' until a policy names it.
   title           text COLLATE "C" NOT NULL DEFAULT '',
-  target          text COLLATE "C" NOT NULL DEFAULT '',        -- the thing acted on
+  target          text COLLATE "C" NOT NULL DEFAULT '',        -- the thing acted on, or the request itself
   mark_rules      text COLLATE "C" NOT NULL DEFAULT '',        -- the policy's rules that made its marks; an engine fills them in
   -- Where it stands.
   state           text COLLATE "C" NOT NULL DEFAULT 'pending',
@@ -164,12 +164,11 @@ CREATE INDEX operations_by_former_key ON indoubt.operations (key) WHERE key_live
 CREATE INDEX operations_by_sent_key ON indoubt.operations (sent_key) WHERE sent_key <> '';
 CREATE INDEX operations_by_token ON indoubt.operations (token) WHERE token <> '';
 CREATE INDEX operations_by_receipt ON indoubt.operations (receipt) WHERE receipt <> '';
--- Same-input operations. Overtaken: one that was first sent later on the same target.
-CREATE INDEX operations_by_fingerprint ON indoubt.operations (fingerprint) WHERE fingerprint <> '';
 -- Whose marks are to be made anew, because the policy's rules changed or the writer
 -- made none. The condition holds for every row: it keeps this index out of plans
 -- that ask for a kind and something rarer.
 CREATE INDEX operations_by_mark_rules ON indoubt.operations (kind, mark_rules) WHERE mark_rules >= '';
+-- Others on the same target; the one that was first sent later has overtaken this one.
 CREATE INDEX operations_by_target ON indoubt.operations (target, indoubt.ms(started_at)) WHERE target <> '';
 -- The settled list, newest change first.
 CREATE INDEX operations_resolved ON indoubt.operations (indoubt.ms(updated_at)) WHERE resolved::int = 1;
@@ -291,7 +290,7 @@ CREATE TABLE indoubt.grants (
   boot_id         text COLLATE "C" NOT NULL DEFAULT '',        -- created_at by the steady clock: its boot,
   created_steady  bigint NOT NULL DEFAULT 0,                   -- and milliseconds since
   expires_at      timestamptz(3) NOT NULL,
-  related         text COLLATE "C" NOT NULL DEFAULT '[]',      -- JSON array: for a risk, the operations beside it that had landed or may have
+  related         text COLLATE "C" NOT NULL DEFAULT '[]',      -- JSON array: for a risk, later ones on its target that had landed or may have
   consumed_at     timestamptz(3),
   attempt_id      text COLLATE "C" NOT NULL DEFAULT '',        -- who consumed it
   voided_at       timestamptz(3),

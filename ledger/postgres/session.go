@@ -322,16 +322,14 @@ func (s *session) Share(name string) error {
 	return s.add(`SELECT pg_advisory_xact_lock_shared(`+nameKey+`)`, []any{name}, nil)
 }
 
-// LockOperation locks the row of an operation, and the names of what is like it.
-func (s *session) LockOperation(like bool, id string, args ...any) error {
+// LockOperation locks the row of an operation, and with others the name of its target.
+func (s *session) LockOperation(others bool, id string, args ...any) error {
 	err := s.add(`SELECT 1 FROM indoubt.operations WHERE id = (`+id+`) FOR UPDATE`, args, nil)
-	if err != nil || !like {
+	if err != nil || !others {
 		return err
 	}
-	return s.add(`SELECT pg_advisory_xact_lock(hashtextextended(name, 0)) FROM (
-		SELECT DISTINCT n.name FROM indoubt.operations o,
-		       LATERAL (VALUES ('input:' || o.fingerprint), ('target:' || o.target)) n(name)
-		 WHERE o.id = (`+id+`) AND n.name NOT IN ('input:', 'target:') ORDER BY 1) names`, args, nil)
+	return s.add(`SELECT pg_advisory_xact_lock(hashtextextended('target:' || o.target, 0)) FROM indoubt.operations o
+		 WHERE o.id = (`+id+`) AND o.target <> ''`, args, nil)
 }
 
 // LockOperations locks the rows of operations.

@@ -40,8 +40,8 @@ func (r *Recorder) remembered(ctx context.Context, lost Begun) bool {
 
 // repeat begins one more attempt of a request whose answer was just lost, under the same
 // key. It is allowed while the other side remembers that key and answers a repeat with its
-// first answer (KindRule.RepeatUntil), unless another operation wants the same, or someone
-// has acted on this one since. Where it is not allowed the operation stays as it is.
+// first answer (KindRule.RepeatUntil), unless another operation came later on its target, or
+// someone has acted on this one since. Where it is not allowed the operation stays as it is.
 func (r *Recorder) repeat(ctx context.Context, lost Begun) (next Begun, ok bool) {
 	a, rule := lost.Attempt, r.Rule(lost.Operation.Kind)
 	if !r.remembered(ctx, lost) {

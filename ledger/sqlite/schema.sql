@@ -57,7 +57,7 @@ CREATE TABLE operations (
   created_at   INTEGER NOT NULL DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
   -- What it is called. '' until a policy names it.
   title        TEXT NOT NULL DEFAULT '',
-  target       TEXT NOT NULL DEFAULT '',               -- the thing acted on
+  target       TEXT NOT NULL DEFAULT '',               -- the thing acted on, or the request itself
   mark_rules   TEXT NOT NULL DEFAULT '',               -- the policy's rules that made its marks; an engine fills them in
   -- Where it stands.
   state        TEXT NOT NULL DEFAULT 'pending',
@@ -178,12 +178,11 @@ CREATE INDEX operations_by_former_key ON operations (key) WHERE key_live = 0;
 CREATE INDEX operations_by_sent_key ON operations (sent_key) WHERE sent_key <> '';
 CREATE INDEX operations_by_token ON operations (token) WHERE token <> '';
 CREATE INDEX operations_by_receipt ON operations (receipt) WHERE receipt <> '';
--- Same-input operations. Overtaken: one that was first sent later on the same target.
-CREATE INDEX operations_by_fingerprint ON operations (fingerprint) WHERE fingerprint <> '';
 -- Whose marks are to be made anew, because the policy's rules changed or the writer
 -- made none. The condition holds for every row: it keeps this index out of plans
 -- that ask for a kind and something rarer.
 CREATE INDEX operations_by_mark_rules ON operations (kind, mark_rules) WHERE mark_rules >= '';
+-- Others on the same target; the one that was first sent later has overtaken this one.
 CREATE INDEX operations_by_target ON operations (target, started_at) WHERE target <> '';
 -- The settled list, newest change first.
 CREATE INDEX operations_resolved ON operations (updated_at) WHERE resolved = 1;
@@ -324,7 +323,7 @@ CREATE TABLE grants (
   boot_id      TEXT NOT NULL DEFAULT '',               -- created_at by the steady clock: its boot,
   created_steady INTEGER NOT NULL DEFAULT 0,           -- and milliseconds since
   expires_at   INTEGER NOT NULL,
-  related      TEXT NOT NULL DEFAULT '[]',             -- JSON array: for a risk, the operations beside it that had landed or may have
+  related      TEXT NOT NULL DEFAULT '[]',             -- JSON array: for a risk, later ones on its target that had landed or may have
   consumed_at  INTEGER NOT NULL DEFAULT 0,
   attempt_id   TEXT NOT NULL DEFAULT '',               -- who consumed it
   voided_at    INTEGER NOT NULL DEFAULT 0,

@@ -261,7 +261,7 @@ func (l *listing) page(b *binder, named int) string {
 		WITH %spage AS MATERIALIZED (SELECT * FROM (%s) AS list ORDER BY %s LIMIT %s)
 		SELECT %s, %s, %s, %s
 		  FROM page CROSS JOIN operations o ON o.seq = page.%s LEFT JOIN open_operations h ON h.seq = o.seq
-		 ORDER BY %s`, with, l.keys(), sort.byKey(), l.n, rowColumns, related, group, strings.Join(keys, ", "), keys[len(keys)-1], sort.byKey())
+		 ORDER BY %s`, with, l.keys(), sort.byKey(), l.n, rowColumns, overtaken, group, strings.Join(keys, ", "), keys[len(keys)-1], sort.byKey())
 }
 
 // listing selects the sort keys of a list, of each of its slices n at most.

@@ -48,10 +48,6 @@ var (
 		AND (k.scope = 'all' OR k.scope = 'kind:' || o.kind OR EXISTS (SELECT 1 FROM json_each(k.kinds) WHERE value = o.kind))
 		ORDER BY k.created_at, k.id LIMIT 1)`
 
-	// byAnother: another one that wants the same, or came later, landed or may have.
-	byAnother = `(EXISTS (SELECT 1 FROM operations t WHERE ` + overtakes + ` AND ` + mayHaveLanded("t") + `)
-		OR ` + alike + ` AND EXISTS (SELECT 1 FROM operations t WHERE ` + sameInput + ` AND ` + mayHaveLanded("t") + `))`
-
 	settledGroup = `CASE WHEN o.state = 'committed' THEN 'landed' WHEN o.state = 'abandoned' THEN 'left' WHEN o.joined = 'refusal' THEN 'refused' ELSE 'never_sent' END`
 
 	groupSQL = fmt.Sprintf(`CASE WHEN %s THEN 'parked' ELSE CASE %s
@@ -60,9 +56,9 @@ var (
 		WHEN 'decide' THEN %s
 		WHEN 'not_landed' THEN CASE WHEN %s IS NOT NULL THEN 'running' WHEN %s THEN 'elsewhere' WHEN %s IS NOT NULL THEN 'held' WHEN %s THEN 'said' ELSE 'proven' END
 		WHEN 'in_flight' THEN 'in_flight' WHEN 'reading' THEN 'reading' ELSE %s END END`,
-		parkedSQL, laneSQL, ledger.FetchPatience.Milliseconds(), toDecide, inRun, byAnother, heldBy, mayHaveLanded("o"), settledGroup)
+		parkedSQL, laneSQL, ledger.FetchPatience.Milliseconds(), toDecide, inRun, overtaken, heldBy, mayHaveLanded("o"), settledGroup)
 
-	toDecide = `CASE WHEN ` + inRun + ` IS NOT NULL THEN 'running' WHEN ` + byAnother + ` THEN 'elsewhere' ELSE 'decide' END`
+	toDecide = `CASE WHEN ` + inRun + ` IS NOT NULL THEN 'running' WHEN ` + overtaken + ` THEN 'elsewhere' ELSE 'decide' END`
 
 	flightGroup = `CASE ` + flightLane + ` WHEN 'decide' THEN ` + toDecide + ` WHEN 'reading' THEN 'reading' ELSE 'in_flight' END`
 )

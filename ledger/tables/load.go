@@ -122,8 +122,7 @@ func (s recordShape) query() string {
 		columns += `, EXISTS (SELECT 1 FROM holds WHERE released_at = 0)`
 	}
 	if s.skip&ledger.PartRelated == 0 {
-		columns += `, ` + alike + `
-			OR EXISTS (SELECT 1 FROM operations t WHERE t.target = o.target AND t.target <> '' AND t.seq <> o.seq AND (t.started_at >= o.started_at OR o.state = 'committed'))`
+		columns += `, EXISTS (SELECT 1 FROM operations t WHERE ` + sameTarget + ` AND t.seq <> o.seq)`
 	}
 	is := ` = `
 	if s.several {

@@ -220,7 +220,6 @@ type rowScan struct {
 	pricing        scan[ledger.Pricing]
 	granted, until int64
 	listed         bool
-	sameInput      int
 	overtaken      bool
 	group          ledger.Group
 	key            cursor
@@ -231,7 +230,7 @@ type rowScan struct {
 func newRowScan(key int) *rowScan {
 	s := &rowScan{op: scan[ledger.Operation]{columns: shownColumns}, pricing: scan[ledger.Pricing]{columns: pricingColumns}, key: make(cursor, key)}
 	s.dest = append(s.op.dest(nil), &s.granted, &s.until)
-	s.dest = append(s.pricing.dest(s.dest), &s.listed, &s.sameInput, &s.overtaken, &s.group)
+	s.dest = append(s.pricing.dest(s.dest), &s.listed, &s.overtaken, &s.group)
 	for i := range s.key {
 		s.dest = append(s.dest, &s.key[i])
 	}
@@ -244,7 +243,7 @@ func (s *rowScan) row(rows Rows) (ledger.Row, error) {
 	}
 	o := operationOf(&s.op)
 	r := o.Row()
-	r.GrantedAt, r.GrantUntil, r.SameInput, r.Overtaken = At(s.granted), At(s.until), s.sameInput, s.overtaken
+	r.GrantedAt, r.GrantUntil, r.Overtaken = At(s.granted), At(s.until), s.overtaken
 	r.Group = s.group
 	if s.listed {
 		r.Pricing = pricingOf(&s.pricing, r.ID)

@@ -43,8 +43,8 @@ func scanOperation(rows Rows) (ledger.Operation, error) {
 	return operationOf(&s), err
 }
 
-// Beside goes from each operation t by the index of its target, and by those of what it
-// asks for, to operations o that are in doubt.
+// Beside goes from each operation t by the index of its target to operations o that are in
+// doubt and that it overtakes: the newest before it.
 func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -52,17 +52,11 @@ func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
 	return Gather(ctx, s.db, word, beside, list(ids))
 }
 
-var beside = besideBy("target", "started_at", "AND c.started_at <= t.started_at", overtakes) + ` UNION ` +
-	besideBy("fingerprint", "seq", "", sameInput)
-
-// besideBy is one way to be beside another: both have something in common, and o is one of
-// the newest that have it.
-func besideBy(common, newest, before, related string) string {
-	return fmt.Sprintf(`
-		SELECT o.id FROM json_each(?1) p CROSS JOIN operations t ON t.id = p.value CROSS JOIN operations o ON o.%[1]s = t.%[1]s AND o.%[1]s <> ''
-		   AND o.%[2]s >= coalesce((SELECT c.%[2]s FROM operations c WHERE c.%[1]s = t.%[1]s AND c.%[1]s <> '' %[3]s ORDER BY c.%[2]s DESC LIMIT 1 OFFSET %[5]d), 0)
-		 WHERE o.state = 'uncertain' AND %[4]s`, common, newest, before, related, relations)
-}
+var beside = fmt.Sprintf(`
+	SELECT DISTINCT o.id FROM json_each(?1) p CROSS JOIN operations t ON t.id = p.value CROSS JOIN operations o ON o.target = t.target AND o.target <> ''
+	   AND o.started_at >= coalesce((SELECT c.started_at FROM operations c
+	        WHERE c.target = t.target AND c.target <> '' AND c.started_at <= t.started_at ORDER BY c.started_at DESC LIMIT 1 OFFSET %d), 0)
+	 WHERE o.state = 'uncertain' AND %s`, relations, overtakes)
 
 // Price writes what a policy says beside open operations, and for its incident beside
 // one that settled without a price. Those that have moved since are passed over.
@@ -112,17 +106,20 @@ func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation, fresh bool)
 			err = tx.Later(priceSettled, settled...)
 		}
 	}
-	if err != nil || n == 0 || (p.Title == "" || o.Title != "") && (p.Target == "" || o.Target != "") {
+	if err != nil || n == 0 || (p.Title == "" || o.Title != "") && (p.Target == "" || ledger.NamedTarget(o.Target) != "") {
 		return err
 	}
-	// A plain-SQL writer names nothing: the policy's words stay with the operation
-	// when it has left the list, and tell what it overtakes.
+	// A writer in plain SQL, or without a policy, names nothing: the policy's words stay with
+	// the operation when it has left the list, and tell what it overtakes.
 	return tx.Later(`
 		UPDATE operations
-		   SET title = CASE title WHEN '' THEN ?1 ELSE title END, target = CASE target WHEN '' THEN ?2 ELSE target END
-		 WHERE id = ?3 AND (title = '' AND ?1 <> '' OR target = '' AND ?2 <> '') AND CAST(?4 AS bigint) IN (0, version)
+		   SET title = CASE title WHEN '' THEN ?1 ELSE title END, target = CASE WHEN `+unnamed+` AND ?2 <> '' THEN ?2 ELSE target END
+		 WHERE id = ?3 AND (title = '' AND ?1 <> '' OR `+unnamed+` AND ?2 <> '') AND CAST(?4 AS bigint) IN (0, version)
 		   AND EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = operations.seq)`, p.Title, p.Target, p.OperationID, p.Version)
 }
+
+// unnamed says of a target what ledger.NamedTarget says.
+const unnamed = `(target = '' OR substr(target, 1, 8) = 'request-')`
 
 // listFlying puts what is in flight into the list, with its price.
 var listFlying = `

@@ -60,7 +60,7 @@ func ripen(ctx context.Context, s *Store, now time.Time, limit int) error {
 }
 
 var dueQuery = `
-	SELECT ` + rowColumns + `, 0, 0, ''
+	SELECT ` + rowColumns + `, 0, ''
 	  FROM open_operations h INDEXED BY open_by_read CROSS JOIN operations o ON o.seq = h.seq
 	  LEFT JOIN leases l ON l.operation_id = o.id
 	 WHERE (h.state = 'uncertain' OR h.recheck_at <> 0) AND h.read_at <= ?1

@@ -124,28 +124,19 @@ func loadHolds(q Querier, now time.Time) ([]ledger.Hold, error) {
 	return slices.DeleteFunc(all, func(h ledger.Hold) bool { return !h.Until.IsZero() && Millis(h.Until) < Millis(now) }), err
 }
 
-// overtakes: t was first sent later, on the same target, or it may have acted there after o
-// was done: it is open still, or was found to have landed since; what is taken over from
-// another program was sent before it was recorded. sameInput: t is another
-// operation of the kind with the same input, and the same gate where both have one: under a
-// key that is part of what is asked, they are two wishes.
-// What is both counts as overtaking. Indexes answer both, but for the kind.
+// overtakes: t was first sent later than o, on the same target, or it may have acted there
+// after o was done: it is open still, or was found to have landed since; what is taken over
+// from another program was sent before it was recorded. precedes: it did neither.
 const (
-	overtakes = `(t.target = o.target AND t.target <> '' AND ((t.started_at, t.seq) > (o.started_at, o.seq)
-		OR t.seq <> o.seq AND o.state = 'committed' AND (t.state IN ('pending', 'uncertain') OR t.state = 'committed' AND t.settled_at > o.settled_at)))`
-	sameInput = `(t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq AND t.kind = o.kind
-		AND (t.gate = o.gate OR '' IN (t.gate, o.gate)))`
-	relations = 20 // of each sort at most
+	sameTarget = `t.target = o.target AND t.target <> ''`
+	actedSince = `(o.state = 'committed' AND (t.state IN ('pending', 'uncertain') OR t.state = 'committed' AND t.settled_at > o.settled_at))`
+	overtakes  = `(` + sameTarget + ` AND ((t.started_at, t.seq) > (o.started_at, o.seq) OR t.seq <> o.seq AND ` + actedSince + `))`
+	precedes   = `(` + sameTarget + ` AND (t.started_at, t.seq) < (o.started_at, o.seq) AND NOT ` + actedSince + `)`
+	relations  = 20 // of each sort at most
 )
 
-// alike reports whether a row of operations o has another with the same input, of any
-// kind: an index alone tells, and mostly that there is none.
-const alike = `(o.fingerprint <> '' AND EXISTS (SELECT 1 FROM operations t WHERE t.fingerprint = o.fingerprint AND t.fingerprint <> '' AND t.seq <> o.seq))`
-
-// related counts the same-input operations of a row of operations o, and reports
-// whether it was overtaken, as Record.Overtaken says.
-var related = fmt.Sprintf(`CASE WHEN `+alike+` THEN (SELECT count(*) FROM (SELECT 1 FROM operations t WHERE `+sameInput+` AND NOT `+overtakes+` LIMIT %d) AS few) ELSE 0 END,
-	EXISTS (SELECT 1 FROM operations t WHERE `+overtakes+` AND `+mayHaveLanded("t")+`)`, relations)
+// overtaken reports whether a row of operations o was overtaken, as Record.Overtaken says.
+var overtaken = `EXISTS (SELECT 1 FROM operations t WHERE ` + overtakes + ` AND ` + mayHaveLanded("t") + `)`
 
 // mayHaveLanded says of an operation what ledger.MayHaveLanded says.
 func mayHaveLanded(operation string) string {
@@ -158,13 +149,13 @@ func mayHaveLanded(operation string) string {
 // have, which any number of newer ones without effect must not hide.
 func relatedTo(from, where string) string {
 	var parts []string
-	for _, sort := range []struct{ overtook, when string }{{"1", overtakes}, {"0", sameInput + ` AND NOT ` + overtakes}} {
+	for _, sort := range []struct{ overtook, when string }{{"1", overtakes}, {"0", precedes}} {
 		for _, more := range []string{"", " AND " + mayHaveLanded("t")} {
 			parts = append(parts, fmt.Sprintf(`
 				SELECT * FROM (SELECT t.id, t.title, t.state, t.source, t.source_run, t.source_host, t.source_pid, t.created_at, t.settled_at, t.receipt,
-				                      t.key = o.key AND t.scope = o.scope AND t.kind = o.kind AS keyed, %s AS overtook, `+mayHaveLanded("t")+` AS landed
+				                      %s AS overtook, `+mayHaveLanded("t")+` AS landed
 				                 FROM `+from+` JOIN operations t ON `+sort.when+`
-				                WHERE `+where+`1 = 1`+more+` ORDER BY t.created_at DESC, t.id DESC LIMIT %d) AS few`, sort.overtook, relations))
+				                WHERE `+where+`1 = 1`+more+` ORDER BY t.started_at DESC, t.seq DESC LIMIT %d) AS few`, sort.overtook, relations))
 		}
 	}
 	return strings.Join(parts, " UNION ") + ` ORDER BY overtook DESC, created_at DESC, id DESC`
@@ -174,7 +165,7 @@ func scanRelation(rows Rows) (ledger.Relation, error) {
 	var r ledger.Relation
 	var created, settled int64
 	err := rows.Scan(&r.ID, &r.Title, &r.State, &r.Source.Pipeline, &r.Source.Run, &r.Source.Host, &r.Source.PID, &created, &settled,
-		&r.Receipt, &r.SameKey, &r.Overtook, &r.MayHaveLanded)
+		&r.Receipt, &r.Overtook, &r.MayHaveLanded)
 	r.CreatedAt, r.SettledAt = At(created), At(settled)
 	return r, err
 }

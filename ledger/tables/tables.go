@@ -72,12 +72,11 @@ type Tx interface {
 
 	// Lock gives this transaction the names until its end, Share the name together with
 	// others that share it. LockOperation locks the operation that an expression gives the
-	// id of, if there is one; with its like, also the names of its input, its fields and
-	// its target. All travel with what follows. Where Dialect.Locks is not set, a
+	// id of, if there is one; with others, also the name of its target. All travel with what follows. Where Dialect.Locks is not set, a
 	// transaction is alone, and they do nothing.
 	Lock(names ...string) error
 	Share(name string) error
-	LockOperation(like bool, id string, args ...any) error
+	LockOperation(others bool, id string, args ...any) error
 	// LockOperations locks several, in one order for all.
 	LockOperations(ids string) error
 

@@ -81,13 +81,13 @@ func (s *script) lostLegacyCharges() {
 
 // The outage: six minutes in which 214 charges got no answer or a bad one.
 const (
-	outageLanded    = 131
-	outageAbsent    = 68
-	outageCut       = 5 // of a customer with more charges than the list shows
-	outageSameInput = 1
-	outageDeclined  = 9
-	outageBegin     = -53 * time.Minute
-	outageTimeout   = 30 * time.Second
+	outageLanded   = 131
+	outageAbsent   = 68
+	outageCut      = 5 // of a customer with more charges than the list shows
+	outageAgain    = 1
+	outageDeclined = 9
+	outageBegin    = -53 * time.Minute
+	outageTimeout  = 30 * time.Second
 )
 
 // shape is how many of the outage's errors fall into each half minute.
@@ -135,7 +135,7 @@ func (s *script) outage() {
 		}
 	}
 	s.wholesale()
-	s.sameInput()
+	s.again()
 	s.check(outageBegin + 8*time.Minute)
 	s.check(outageBegin + 9*time.Minute)
 	s.check(outageBegin + 11*time.Minute)
@@ -158,9 +158,9 @@ func (s *script) wholesale() {
 	})
 }
 
-// sameInput is a charge of the outage that its pipeline, restarted without memory,
+// again is a charge of the outage that its pipeline, restarted without memory,
 // wanted again under a new key.
-func (s *script) sameInput() {
+func (s *script) again() {
 	input := chargeInput("cus_9f2", 42000, "INV-1187")
 	s.lose(outageBegin+2*time.Minute, outageTimeout, "billing", HangBefore, s.wish("stripe.charge", outageBegin+2*time.Minute, input))
 	again := s.wish("stripe.charge", -8*time.Minute, input)

@@ -143,7 +143,7 @@ func (u *wide) meddle() {
 	}
 }
 
-// meanwhile is a same-input operation or a late effect that comes while a question is on its way.
+// meanwhile is another operation or a late effect that comes while a question is on its way.
 func (u *wide) meanwhile() func() {
 	before := u.any()
 	if before == nil {
@@ -152,11 +152,11 @@ func (u *wide) meanwhile() func() {
 	w := u.made(before.form)
 	w.key = fmt.Sprint("order-meanwhile-", len(u.wishes), u.random.IntN(1000))
 	w.to, w.amount, w.fingerprint = before.to, before.amount, fmt.Sprint(before.to, before.amount)
-	return func() { u.beginSameInput(w) }
+	return func() { u.beginAnother(w) }
 }
 
-// beginSameInput begins and commits an operation whose answer is not known yet.
-func (u *wide) beginSameInput(w *wideWish) {
+// beginAnother begins and commits an operation whose answer is not known yet.
+func (u *wide) beginAnother(w *wideWish) {
 	begun, err := ledger.Begin(u.ctx, u.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
 		Kind: w.name, Key: w.key, Token: w.token, Fingerprint: w.fingerprint, Sender: "pipeline", TokenSent: true, KeyWorks: w.keys,
 		Input: json.RawMessage(fmt.Sprintf(`{"to":%q,"amount":%d}`, w.to, w.amount)), Target: map[bool]string{true: w.to}[w.target],

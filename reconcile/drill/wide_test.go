@@ -24,7 +24,7 @@ import (
 	"indoubt/reconcile"
 )
 
-// wide is one seeded run over forms of policy, connectors, same-input operations, repeated
+// wide is one seeded run over forms of policy, connectors, operations on one target, repeated
 // attempts, people and manners of the other side.
 type wide struct {
 	testing.TB
@@ -406,7 +406,7 @@ func (u *wide) readNow(e *reconcile.Engine, w *wideWish) {
 }
 
 // TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy goes on where the
-// narrower test ends: any form of policy, over any connector, with same-input operations,
+// narrower test ends: any form of policy, over any connector, with operations on one target,
 // repeated attempts and people about. INDOUBT_TRUTH is how many worlds of each
 // connector to make, INDOUBT_TRUTH_SEED the first.
 func TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy(t *testing.T) {

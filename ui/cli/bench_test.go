@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,6 +37,7 @@ type bench struct {
 	loaded              *policy.Policy // compiled once
 	loadedFrom          string
 	sentTo              string // where recorded requests went; "": none is recorded
+	target              string // of what is begun; "": what its kind names
 }
 
 const benchPolicy = `version: 1
@@ -148,7 +150,7 @@ func (b *bench) begin(n int, kind string, input string) (handle string) {
 		req.Request = &ledger.Request{Method: http.MethodPost, Origin: b.sentTo, Target: "/charges", Header: map[string][]string{"Content-Type": {"application/json"}}, Body: string(body)}
 	}
 	o := ledger.Operation{Kind: kind, Input: req.Input}
-	req.Title, req.Target = k.Title(o), k.Target(o)
+	req.Title, req.Target = k.Title(o), cmp.Or(b.target, k.Target(o))
 	res, err := ledger.Begin(context.Background(), b.open(), req)
 	need.Must(b, err == nil && res.Answer == ledger.AnswerBegun, "begin: %v %v", res, err)
 	b.price(n)

@@ -84,7 +84,7 @@ type adviceJSON struct {
 func asJSON(v ticket.Ticket) operationJSON {
 	o, state, lane := &v.Record.Operation, v.State(), v.Lane()
 	out := operationJSON{
-		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(o.Target), standsJSON: standsJSON{state, text(string(o.Fact)), lane}, Version: o.Version,
+		ID: o.ID, Kind: o.Kind, Title: o.Title, Target: text(ledger.NamedTarget(o.Target)), standsJSON: standsJSON{state, text(string(o.Fact)), lane}, Version: o.Version,
 		Key: o.KeyToSend(), Token: text(o.Token), Fingerprint: o.Fingerprint, Input: raw(o.Input), Source: o.Source, Session: text(o.Session),
 		Actor: o.Actor, Receipt: text(o.Receipt()), Result: raw(o.Result), Effects: o.Effects, ErrorClass: text(string(o.ErrorClass)),
 		Conflict: text(string(o.Conflict)), ParkedUntil: moment(o.ParkedUntil), CreatedAt: moment(o.CreatedAt), UpdatedAt: moment(o.UpdatedAt),

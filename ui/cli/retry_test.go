@@ -235,10 +235,11 @@ func TestI5_RiskNeedsAPersonAReasonAndTheLossTyped(t *testing.T) {
 	}
 }
 
-// Beside another that landed, also what is safe to repeat is a risk: only for a
+// Overtaken by another that landed, also what is safe to repeat is a risk: only for a
 // person at a terminal, and raised once it is sent.
-func TestI5_ARetryBesideALandedSameInputOperationIsARisk(t *testing.T) {
+func TestI5_ARetryOfWhatWasOvertakenIsARisk(t *testing.T) {
 	b, s := newShopBench(t)
+	b.target = "cus_9"
 	b.doubt(1, "keyed", plain)
 	b.doubt(2, "keyed", plain)
 	b.want(0, "confirm", b.at(2), "--receipt", "ch_7", "--reason", "seen")
@@ -254,7 +255,7 @@ func TestI5_ARetryBesideALandedSameInputOperationIsARisk(t *testing.T) {
 	}
 	b.typed = "both are wanted\n24000\n"
 	out := b.want(0, "retry", id(1))
-	for _, want := range []string{"RETRY WITHOUT PROOF", "NOT ALONE", "another operation with the same input", "SAME INPUT", "Type 24000"} {
+	for _, want := range []string{"RETRY WITHOUT PROOF", "NOT ALONE", "a later operation on the same target landed", "OVERTAKEN BY", "Type 24000"} {
 		need.That(t, strings.Contains(out, want), "%q is missing:\n%s", want, out)
 	}
 	if o := b.rec(1).Operation; o.State != ledger.Committed || o.Conflict != ledger.PossibleDuplicate {
@@ -262,7 +263,7 @@ func TestI5_ARetryBesideALandedSameInputOperationIsARisk(t *testing.T) {
 	}
 }
 
-// Two charges of one invoice are same-input operations by the fields that the kind makes its key of,
+// Two charges of one invoice are one operation by the fields that the kind makes its key of,
 // under whatever keys they came and whatever else they say.
 func TestI5_AnotherNoteMakesNoOtherInvoice(t *testing.T) {
 	b, _ := newShopBench(t)
@@ -301,7 +302,7 @@ func TestI9_WhatWasLostAndSentAgainIsListed(t *testing.T) {
 	out := b.want(0, "list", "lane:conflict")
 	need.That(t, strings.Contains(out, "lost@2") && !strings.Contains(out, "again@"), "%s", out)
 	out = b.want(0, "show", "lost")
-	for _, want := range []string{"r-lost", "same key: again", "receipt r-again", "was sent beside again (r-again)"} {
+	for _, want := range []string{"r-lost", "later on the same target: again", "receipt r-again", "was sent beside again (r-again)"} {
 		need.Contains(t, out, want)
 	}
 	b.want(0, "ack", "lost@2", "--truth", "both_wanted", "--reason", "both went out")

@@ -137,14 +137,11 @@ func writeTicket(w *safe.Writer, v ticket.Ticket) {
 		w.Println(say("  %s  %-10s %s", clockTime(e.At), e.Who, v.Says(e)))
 	}
 	for _, r := range v.Record.Related {
-		how := "same input"
-		switch {
-		case r.SameKey:
-			how = "same key"
-		case r.Overtook:
-			how = "newer on the same target"
+		how := "earlier"
+		if r.Overtook {
+			how = "later"
 		}
-		line("RELATED", say("%s: %s %s", how, r.ID, v.Other(r)))
+		line("RELATED", say("%s on the same target: %s %s", how, r.ID, v.Other(r)))
 	}
 }
 

@@ -191,19 +191,19 @@ func TestRetryAtOwnRiskNeedsAReasonAndTheLossTyped(t *testing.T) {
 	}
 }
 
-// Proof of one says nothing of the same-input operation: the loss is typed there too.
-func TestARetryBesideALandedSameInputOperationIsAtOwnRisk(t *testing.T) {
+// Proof of one says nothing of a later one on its target: the loss is typed there too.
+func TestARetryOfWhatWasOvertakenIsAtOwnRisk(t *testing.T) {
 	o := nightOptions()
 	e, s := o.Engine.(*fakeEngine), o.Store.(*memory)
 	rec, _ := s.Read(t.Context(), ledger.Locator{ID: id(4)})
-	rec.Related = []ledger.Relation{{ID: id(30), Title: "mail Welcome", State: ledger.Committed, CreatedAt: at("02:55:00"), MayHaveLanded: true}}
+	rec.Related = []ledger.Relation{{ID: id(30), Title: "mail Welcome", State: ledger.Committed, CreatedAt: at("02:55:00"), MayHaveLanded: true, Overtook: true}}
 	s.put(rec)
 	p := e.plans[id(4)]
-	p.Basis, p.Why, p.Loss = ledger.BasisRiskAccepted, "another operation with the same input is committed (mail Welcome): look at both", amount(40)
+	p.Basis, p.Why, p.Loss = ledger.BasisRiskAccepted, "overtaken: a later operation on the same target landed (mail Welcome)", amount(40)
 	p.Showing = reconcile.Showing{Digest: "d1", Text: "POST https://api.mail.example/send", Related: []string{id(30)}}
 	e.plans[id(4)] = p
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(4).keys("R")
-	b.shows("RETRY WITHOUT PROOF", "NOT ALONE", "another operation with the same input", "it may happen twice", "SAME INPUT", "Type 40").hides("ALLOWED BECAUSE", "NOBODY KNOWS")
+	b.shows("RETRY WITHOUT PROOF", "NOT ALONE", "overtaken: a later operation", "it may happen twice", "OVERTAKEN BY", "Type 40").hides("ALLOWED BECAUSE", "NOBODY KNOWS")
 	b.keys("y", "backspace").text("both are wanted").keys("tab", "tab", "enter").shows("type 40")
 	need.Must(t, len(e.retried) == 0, "sent without the loss typed")
 	b.text("40").keys("tab", "enter")
@@ -230,7 +230,7 @@ func TestRetryThatIsRefusedSaysWhy(t *testing.T) {
 	b := nightBench(t, 80, 24).cursorOn(4)
 	b.engine().err = errors.Join(errors.New("no answer"), errors.New("and no key"))
 	b.keys("R", "y").shows("Not done", "WHY              no answer ", "                 and no key ").hides(`\n`)
-	nightBench(t, 80, 24).cursorOn(5).keys("R").shows("Not done", "another operation wants the same", "look at both")
+	nightBench(t, 80, 24).cursorOn(5).keys("R").shows("Not done", "another operation came later", "look again")
 }
 
 func TestAKeyHeldDownDoesNotTypeIntoTheReason(t *testing.T) {

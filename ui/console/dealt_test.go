@@ -64,10 +64,10 @@ func TestDealingWithAConflictAsksWhatIsTrue(t *testing.T) {
 func TestABulkRetryLeavesOutWhatAnotherMayHaveDone(t *testing.T) {
 	b, e := sixProven(t)
 	rec := need.Get(b.store.Read(t.Context(), ledger.Locator{ID: id(21)}))(t)
-	rec.Related = []ledger.Relation{{ID: id(30), Title: "mail Welcome", State: ledger.Committed, CreatedAt: at("02:55:00"), MayHaveLanded: true}}
+	rec.Related = []ledger.Relation{{ID: id(30), Title: "mail Welcome", State: ledger.Committed, CreatedAt: at("02:55:00"), MayHaveLanded: true, Overtook: true}}
 	b.store.put(rec)
 	b.send(feed.Changed{})
-	b.keys("g", "v", "G", "v", "R").shows("Retry 5", "000000000021: same").text("outage").keys("tab").text("5").keys("tab", "enter", "G")
+	b.keys("g", "v", "G", "v", "R").shows("Retry 5", "000000000021: overtaken").text("outage").keys("tab").text("5").keys("tab", "enter", "G")
 	for _, q := range e.retried {
 		need.That(t, q.ID != id(21), "sent beside another that landed: %+v", q)
 	}

@@ -147,7 +147,7 @@ func nightEngine(s ledger.Store) *fakeEngine {
 			id(4): {Basis: ledger.BasisProof, Why: "it did not land: a check that began 02:51:04 CEST found nothing and proves it", Sender: "http", WillSend: "POST https://api.mail.example/send", Body: "{\n  \"to\": \"ana@example.com\"\n}", FirstCheck: true, Attempt: 2, Max: 3},
 			id(2): {Basis: ledger.BasisRiskAccepted, Sender: "http", WillSend: "POST https://pay.legacy.example/charge", Body: `{"amount":1200000}`, Attempt: 2, Max: 1, OverridesMax: true, Loss: amount(24000)},
 			id(6): {Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Attempt: 2, Max: 1, OverridesMax: true, Loss: ledger.Cost{Value: 100, Guess: true}},
-			id(5): {Basis: ledger.BasisRiskAccepted, Refused: &ledger.RefusedError{Verb: "retry", Code: "related", Why: "another operation wants the same", Hint: "look at both"}},
+			id(5): {Basis: ledger.BasisRiskAccepted, Refused: &ledger.RefusedError{Verb: "retry", Code: "related", Why: "another operation came later on the same target", Hint: "look again"}},
 		},
 		result: reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: ledger.Committed, Receipts: []string{"m_1"}}},
 	}

@@ -49,7 +49,7 @@ func (t Ticket) HowTo() []safe.Text {
 	case policy.AdviseConfirm:
 		return []safe.Text{say("C records that it landed; nothing is sent")}
 	case policy.AdviseAbandon:
-		if (later{t}).stands() {
+		if (later{t}).came() {
 			return []safe.Text{say("A ends it: no one sends it any more. What landed instead stays")}
 		}
 		return []safe.Text{say("A records that it stays undone; nothing is sent")}
@@ -115,7 +115,7 @@ func (t Ticket) Clocks() (texts []safe.Text, ticks bool) {
 		return []safe.Text{safe.Say("its attempt ends by %s, in %s", t.at(o.DeadlineAt), Span(o.DeadlineAt.Sub(t.Now)))}, true
 	}
 	switch c := (clocks{t, in}); {
-	case later{t}.stands():
+	case later{t}.came():
 		texts = append(texts, safe.Say("none: %s", later{t}.instead()))
 	case t.State() == ledger.Uncertain:
 		texts = append(append(texts, c.key()), c.checks()...)

@@ -3,7 +3,6 @@ package ticket
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"indoubt/ledger"
@@ -137,15 +136,12 @@ func (t Ticket) Do(room int) safe.Text {
 	}
 	switch a := t.Facts.Advice; a.Verb {
 	case policy.AdviseLook:
-		switch {
-		case slices.ContainsFunc(t.Record.Related, func(r ledger.Relation) bool { return !r.Overtook }):
-			return fit(say("look: same input"), say("look: same"), say("look"))
-		case t.Facts.Link != "":
+		if t.Facts.Link != "" {
 			return fit(say("look outside"), say("look"))
 		}
 		return say("look")
 	case policy.AdviseAbandon:
-		if (later{t}).stands() {
+		if (later{t}).came() {
 			return fit(say("abandon: overtaken"), say("abandon"))
 		}
 		return say("abandon")

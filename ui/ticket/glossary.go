@@ -129,7 +129,7 @@ var Glossary = []struct {
 		{"ON AVERAGE", "sending against leaving, by the odds; WORSE or better"},
 		{"NO NET", "a duplicate would go unseen"},
 		{"OVERRIDES", "more attempts than the policy allows"},
-		{"SAME INPUT", "another operation wants the same; see OVERTAKEN BY for a later one on the same target"},
+		{"SAME TARGET", "an earlier operation on the same target; where the policy names none, the same request"},
 		{"BODY", "all of what goes out: PgDn scrolls"},
 		{"WILL, WILL SEND", "what is done, and what goes out"},
 		{"UNDO, NOT UNDONE", "what can be taken back, and what cannot"},

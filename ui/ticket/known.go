@@ -72,7 +72,7 @@ func (t Ticket) Known() (safe.Text, Tone) {
 	case ledger.Different:
 		return say("a check found one, but different"), Bad
 	}
-	if (later{t}).stands() {
+	if (later{t}).came() {
 		return say("whether it landed is not known; %s", later{t}.instead()), Warn
 	}
 	odds := t.Facts.Advice.Odds

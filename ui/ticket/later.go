@@ -21,12 +21,6 @@ func (t later) came() bool {
 	return t.Record.Overtaken() != nil
 }
 
-// stands reports whether it stands in for this one, so that nothing is left to do but end
-// this one: see ledger.Record.Replaced.
-func (t later) stands() bool {
-	return t.came() && t.Record != nil && t.Record.Replaced() != nil
-}
-
 // instead says which it is, and when it landed in place of this one, or may have.
 func (t later) instead() safe.Text {
 	r := t.Record.Overtaken()

@@ -12,7 +12,7 @@ import (
 func (t Ticket) Price(room int) safe.Text {
 	a := t.Facts.Advice
 	switch state := t.State(); {
-	case t.Row.Conflict != ledger.NoConflict, Proves(t.Facts.Basis), later{t}.stands():
+	case t.Row.Conflict != ledger.NoConflict, Proves(t.Facts.Basis), later{t}.came():
 		return safe.Text{}
 	case state == ledger.Failed && !Proven(*t.Record):
 		return safe.Say("leave %s: it is never done  retry %s if it landed after all", Full(a.Miss.Value), Full(a.Duplicate.Value))

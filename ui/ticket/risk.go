@@ -56,7 +56,7 @@ func (t Ticket) Risks(p reconcile.Plan) []Fact {
 }
 
 // Warnings are what every decision about an operation must know: a hold, an
-// allowed send, what up to most other operations on the same thing became, and
+// allowed send, what up to most others on the same target became, and
 // the newest remark of another person than me, who may be at it already.
 func (t Ticket) Warnings(me string, most int) []Fact {
 	var out []Fact
@@ -71,12 +71,10 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 		case i == most:
 			out = append(out, Caution("", "and %d more", len(t.Record.Related)-most))
 		case i > most:
-		case r.SameKey:
-			out = append(out, Caution("SAME KEY", "%s", t.Other(r)))
 		case r.Overtook:
 			out = append(out, Caution("OVERTAKEN BY", "%s", t.Other(r)))
 		default:
-			out = append(out, Caution("SAME INPUT", "%s", t.Other(r)))
+			out = append(out, Tell("SAME TARGET", "%s", t.Other(r)))
 		}
 	}
 	for _, e := range slices.Backward(t.Events) {
@@ -88,7 +86,7 @@ func (t Ticket) Warnings(me string, most int) []Fact {
 	return out
 }
 
-// Other is another operation on the same thing: what it is, where it stands, whose
+// Other is another operation on the same target: what it is, where it stands, whose
 // it is and since when.
 func (t Ticket) Other(r ledger.Relation) safe.Text {
 	what := safe.Say("%s, %s, %s %s", cmp.Or(r.Title, r.ID), State(r.State), cmp.Or(r.Source.Pipeline, "unknown"), t.at(r.CreatedAt))

@@ -37,7 +37,7 @@ func From(rec ledger.Record, judge Judge, now time.Time, zone *time.Location) Ti
 		rec.Pricing = f.Price
 	}
 	o := &rec.Operation
-	o.Title, o.Target = cmp.Or(o.Title, rec.Pricing.Title, o.Kind+" "+o.Key), cmp.Or(o.Target, rec.Pricing.Target)
+	o.Title, o.Target = cmp.Or(o.Title, rec.Pricing.Title, o.Kind+" "+o.Key), cmp.Or(ledger.NamedTarget(o.Target), rec.Pricing.Target)
 	return Ticket{Row: rec.Row(), Record: &rec, Facts: f, Now: now, Zone: zone}
 }
 
@@ -56,8 +56,10 @@ func (t Ticket) Title() safe.Text {
 	return safe.Of(cmp.Or(t.Row.Title, t.Row.Pricing.Title, t.Row.Kind+" "+t.Row.Key))
 }
 
-// Target is the thing acted on; empty where the kind names none.
-func (t Ticket) Target() safe.Text { return safe.Of(cmp.Or(t.Row.Target, t.Row.Pricing.Target)) }
+// Target is the thing acted on; empty where the kind names none, and the request itself is it.
+func (t Ticket) Target() safe.Text {
+	return safe.Of(cmp.Or(ledger.NamedTarget(t.Row.Target), t.Row.Pricing.Target))
+}
 
 func (t Ticket) Kind() safe.Text { return safe.Of(t.Row.Kind) }
 

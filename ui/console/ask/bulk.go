@@ -64,7 +64,7 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 			why = Off(verb)(desk)
 		}
 		if why.Empty() && verb == ticket.Retry {
-			if why = beside(desk.Frame, t.Record.Related); why.Empty() {
+			if why = overtaken(desk.Frame, t.Record.Overtaken()); why.Empty() {
 				it.Basis, it.Request, why = planned(ctx, plans, m.ID)
 			}
 		}
@@ -105,17 +105,12 @@ func (c Case) taken(version int64) safe.Text {
 	return safe.Text{}
 }
 
-// beside says which operation wants the same, or came later on the same target.
-func beside(f *draw.Frame, related []ledger.Relation) safe.Text {
-	if len(related) == 0 {
+// overtaken says which operation came later on the same target, if one did.
+func overtaken(f *draw.Frame, by *ledger.Relation) safe.Text {
+	if by == nil {
 		return safe.Text{}
 	}
-	r := related[0]
-	how := safe.Say("same request as %s (%s, %s)", r.Title, ticket.State(r.State), f.Moment(r.CreatedAt))
-	if r.Overtook {
-		how = safe.Say("overtaken by %s (%s, %s)", r.Title, ticket.State(r.State), f.Moment(r.CreatedAt))
-	}
-	return safe.Say("%s: by itself only", how)
+	return safe.Say("overtaken by %s (%s, %s): by itself only", by.Title, ticket.State(by.State), f.Moment(by.CreatedAt))
 }
 
 // planned says on what ground an operation may be sent with others, and what

@@ -145,8 +145,8 @@ func (p *page) meant() {
 		p.tell("GONE", p.Warn, "redacted by %s at %s: what it said is not kept", ticket.Who(o.RedactedBy), p.Moment(o.RedactedAt))
 	}
 	p.pair("MEANT", p.t.Title(), ticket.Source(o.Source))
-	if o.Target != "" {
-		p.tell("", p.Text, "on %s", o.Target)
+	if target := p.t.Target(); !target.Empty() {
+		p.tell("", p.Text, "on %s", target)
 	}
 	if o.Session != "" {
 		p.tell("", p.Text, "session %s", o.Session)
@@ -159,14 +159,11 @@ func (p *page) meant() {
 			p.tell("", p.Warn, "and %d more", len(p.t.Record.Related)-3)
 			break
 		}
-		words := "same input"
-		switch {
-		case r.SameKey:
-			words = "same key"
-		case r.Overtook:
-			words = "overtaken by"
+		paint, words := p.Text, "same target"
+		if r.Overtook {
+			paint, words = p.Warn, "overtaken by"
 		}
-		p.tell("", p.Warn, "%s: %s", words, p.t.Other(r))
+		p.tell("", paint, "%s: %s", words, p.t.Other(r))
 	}
 }
 

@@ -140,7 +140,7 @@ func (o *outages) untold(r *rand.Rand) string {
 	case 1:
 		_, attempt := o.begin(op.Fingerprint)
 		o.settle(attempt, ledger.OutcomeCommitted, 0)
-		return "the same input elsewhere"
+		return "a later one elsewhere"
 	case 2:
 		_, err := ledger.Observe(ctx, o.s, ledger.Observation{ChangeID: ledger.NewID(), Version: op.Version, Actor: sam,
 			Read: ledger.Read{ID: ledger.NewID(), OperationID: op.ID, BeganAt: o.now, EndedAt: o.now, Verdict: ledger.CannotTell, Reason: "a page is missing"}})

@@ -92,14 +92,10 @@ func (f *Feed) Outdated(id string) {
 	}
 }
 
-// beside is whether a row has others with the same input, and a later one on the same
-// target: their coming is no change of its own.
-func beside(r ledger.Row) [2]bool { return [2]bool{r.SameInput > 0, r.Overtaken} }
-
 // stale marks details of rows that are not as they were when these were read.
 func (f *Feed) stale(rows []Row) {
 	for _, r := range rows {
-		if b := f.briefs[r.ID]; b != nil && (b.ticket.Row.Version != r.Row.Version || b.stored.Reads != r.Row.Pricing.Reads || b.stored.Digest != r.Row.Pricing.Digest || beside(b.ticket.Row) != beside(r.Row)) {
+		if b := f.briefs[r.ID]; b != nil && (b.ticket.Row.Version != r.Row.Version || b.stored.Reads != r.Row.Pricing.Reads || b.stored.Digest != r.Row.Pricing.Digest || b.ticket.Row.Overtaken != r.Row.Overtaken) {
 			b.old = true
 		}
 	}
