@@ -20,6 +20,8 @@ func (d checker) finishKind(k *Kind) {
 		k.Read.kind = k
 		d.attach(k, &k.Read.transport)
 		d.lintRead(k)
+	} else {
+		k.Verify = 0 // there is nothing to look with
 	}
 	d.lintKeys(k)
 	d.lintNames(k)

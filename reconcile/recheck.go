@@ -23,7 +23,7 @@ func RecheckAt(k *policy.Kind, now time.Time) time.Time {
 
 // late is how long after a send one more read makes sense.
 func late(k *policy.Kind) time.Duration {
-	d := k.RecheckAfter
+	d := k.Verify
 	if k.LandsWithin != nil {
 		d = max(d, *k.LandsWithin)
 	}

@@ -62,6 +62,28 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 	}
 }
 
+// I9: what its own answer said is looked at, too, where the kind says so: the other side may
+// have done it twice.
+func TestI9_AnOwnAnswerIsVerified(t *testing.T) {
+	w := newWorld(t, strings.Replace(payPolicy, "    lands_within: 20s\n", "    lands_within: 20s\n    verify: 1m\n", 1))
+	w.known("pay")
+	for name, landed := range map[string]int{"once": 1, "twice": 2} {
+		b := w.begin("pay", 420)
+		for range landed {
+			w.side.apply(charge{Ref: b.Operation.Token, Amount: 420, Key: b.Operation.Key})
+		}
+		k := w.inForce().Kind("pay")
+		o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Verify: func(string) time.Duration { return k.Verify }})
+		w.pass(59 * time.Second)
+		w.once()
+		need.Equal(t, len(w.get(o.ID).Reads), 0, name)
+		w.pass(2 * time.Second)
+		w.once()
+		rec := w.get(o.ID)
+		need.That(t, len(rec.Reads) == 1 && (rec.Operation.Conflict == ledger.Duplicate) == (landed == 2), "%s: %+v", name, rec.Reads)
+	}
+}
+
 // A person was right that it did not land: once a check has proven it, sending it
 // again is no risk any more.
 func TestADenialThatIsProven(t *testing.T) {

@@ -382,3 +382,17 @@ func TestNothingOpenExpires(t *testing.T) {
 		})
 	}
 }
+
+// TestI9_ACommitIsLookedAtOnceMore: also where its own answer said so.
+func TestI9_ACommitIsLookedAtOnceMore(t *testing.T) {
+	r, store, clock := recorderOver(t, KindRule{Verify: 10 * time.Minute})
+	landed, lost := begin(t, r, Request{Key: "landed"}), begin(t, r, Request{Key: "failed"})
+	settle(t, r, landed.Attempt.ID, ledger.OutcomeCommitted)
+	settle(t, r, lost.Attempt.ID, ledger.OutcomeFailed)
+	due := func() []ledger.Row { return need.Get(store.Due(t.Context(), clock.Now(), 10))(t) }
+	clock.Advance(9 * time.Minute)
+	need.Equal(t, len(due()), 0)
+	clock.Advance(2 * time.Minute)
+	rows := due()
+	need.That(t, len(rows) == 1 && rows[0].ID == landed.Operation.ID, "%+v", rows)
+}

@@ -140,7 +140,7 @@ func (s form) yaml(program, base string) string {
 	if s.fields {
 		line(2, "key: { from: [to] }")
 	}
-	line(2, "recheck_after: 1m")
+	line(2, "verify: 1m")
 	line(2, "retry: { max: 3, backoff: 1ms..1ms }")
 	doc := map[string]string{"http": "body", "command": "json", "mcp": "structured", "sql": "rows"}[s.via]
 	list, valid, complete := doc+".data", doc+`.object == "list"`, "!"+doc+".more"

@@ -187,7 +187,8 @@ func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
 		}
 		return record.KindRule{
 			Downstream: ds.Name, Callers: ds.Callers, SameAccount: ds.SameAccount,
-			Policy: number, Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, KeyFrom: k.Key.From, Named: k.Known,
+			Policy: number, Verify: k.Verify,
+			Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, KeyFrom: k.Key.From, Named: k.Known,
 			Match:         strings.Trim(fmt.Sprint(k.Match), "[]"),
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
 			Redact: k.Redact, Access: k.Effect.Access(), Input: k.Input, Repeat: k.Repeat, Safe: k.Effect.Safe(), Supersedes: k.Effect.Replaces(),
