@@ -18,7 +18,7 @@ type BeginRequest struct {
 	ChangeID, OperationID, AttemptID string
 
 	Kind, Scope, Key, Token, Fingerprint string
-	AnyKind                              bool // the key stands for the same, whatever its kind was called when it was recorded
+	AnyKind                              bool // a policy says the kind: the key stands for the same, whatever it was called
 	// Gate is a digest, under the ledger's key, of what is asked and where it goes, whatever
 	// its kind, its scope and its key are called. While one is in flight or in doubt under it,
 	// no other begins. "": identical requests are normal.

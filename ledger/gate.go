@@ -73,34 +73,41 @@ func GateHolds(open, asked string) bool {
 // that are told apart have scopes of their own.
 func InputKey(gate string) string { return namedByInput + GateBase(gate) }
 
-// FieldsKey is the name of a request that some fields of its input name: which, in any order,
-// and a digest of what they hold.
-func FieldsKey(paths []string, digest string) string {
+// FieldsKey is the name of a request that some fields of its input name, among those of a kind
+// or a pattern: which fields, in any order, and a digest of what they hold.
+func FieldsKey(of string, paths []string, digest string) string {
 	var list []string
 	for _, path := range paths {
 		list = append(list, url.QueryEscape(path))
 	}
 	slices.Sort(list)
-	return namedByFields + strings.Join(slices.Compact(list), ",") + ":" + digest
+	return namedByFields + url.QueryEscape(of) + "," + strings.Join(slices.Compact(list), ",") + ":" + digest
 }
 
-// FieldsOf are the fields that a name was made of; none for a name of another sort.
-func FieldsOf(key string) (paths []string) {
+// FieldsOf are the fields that a name was made of, and the kind or the pattern of those that it
+// tells apart; none for a name of another sort.
+func FieldsOf(key string) (of string, paths []string) {
 	list, is := strings.CutPrefix(key, namedByFields)
 	end := len(list) - digestLength - 1
 	if !is || end < 1 || list[end] != ':' || !isDigest(list[end+1:]) {
-		return nil
+		return "", nil
 	}
 	list = list[:end]
 	for _, escaped := range strings.Split(list, ",") {
 		path, err := url.QueryUnescape(escaped)
 		if err != nil || path == "" {
-			return nil
+			return "", nil
 		}
 		paths = append(paths, path)
 	}
-	return paths
+	if len(paths) < 2 {
+		return "", nil
+	}
+	return paths[0], paths[1:]
 }
+
+// FieldsList is what names of the same fields, among the same requests, begin with.
+func FieldsList(key string) string { return key[:max(0, len(key)-digestLength)] }
 
 const digestLength = 32 // of Digest
 
@@ -108,12 +115,17 @@ func isDigest(text string) bool {
 	return len(text) == digestLength && strings.Trim(text, "0123456789abcdef") == ""
 }
 
+func fieldsMade(key string) bool {
+	_, paths := FieldsOf(key)
+	return paths != nil
+}
+
 // OwnKey is the name of an operation that nothing else names, and what goes out as its key.
 func OwnKey(operationID string) string { return namedAlone + operationID }
 
 // MadeKey reports whether a recorder made the key, so that it tells a person nothing.
 func MadeKey(key string) bool {
-	if digest, is := strings.CutPrefix(key, namedByInput); is && isDigest(digest) || FieldsOf(key) != nil {
+	if digest, is := strings.CutPrefix(key, namedByInput); is && isDigest(digest) || fieldsMade(key) {
 		return true
 	}
 	id, alone := strings.CutPrefix(key, namedAlone)

@@ -221,8 +221,8 @@ func (m *Memory) FieldNames(context.Context) ([]string, error) {
 	defer m.mu.Unlock()
 	lists := map[string]string{}
 	for _, e := range m.ops {
-		if fields := ledger.FieldsOf(e.op.Key); e.op.KeyLive && fields != nil {
-			lists[strings.Join(fields, ",")] = e.op.Key
+		if _, fields := ledger.FieldsOf(e.op.Key); e.op.KeyLive && fields != nil {
+			lists[ledger.FieldsList(e.op.Key)] = e.op.Key
 		}
 	}
 	return slices.Sorted(maps.Values(lists)), nil

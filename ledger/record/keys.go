@@ -61,14 +61,14 @@ func (r *Recorder) gateDigest(text string) (string, error) {
 // While one is open that has the name which other fields of the request make, as an earlier
 // policy said, that is its name.
 func (r *Recorder) named(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginRequest, error) {
-	req.AnyKind = w.AnyKind && (len(rule.KeyFrom) == 0 || rule.Match != "")
+	req.AnyKind = w.Place != ""
 	if key, err := r.openUnder(ctx, w, rule, req); key != "" || err != nil {
 		req.Key = key
 		return req, err
 	}
 	switch {
 	case len(rule.KeyFrom) > 0:
-		key, err := rule.byFields(w, req, rule.KeyFrom)
+		key, err := rule.byFields(w, req, rule.named(w), rule.KeyFrom)
 		if err == nil {
 			r.fields.add(key)
 			req.Key, req.SentKey = key, w.Key
@@ -77,45 +77,51 @@ func (r *Recorder) named(ctx context.Context, w Request, rule KindRule, req ledg
 		if w.Key == "" {
 			return req, &NoKeyError{w.Kind, err}
 		}
-		req.Key, req.AnyKind = w.Key, w.AnyKind
+		req.Key = w.Key
 	case w.Key != "":
 		req.Key = w.Key
 	case req.Gate != "":
 		req.Key = ledger.InputKey(req.Gate)
 	default:
-		req.Key, req.AnyKind = ledger.OwnKey(req.OperationID), false
+		req.Key = ledger.OwnKey(req.OperationID)
 	}
 	return req, nil
 }
 
-// byFields is the name that fields of a request's input make. In a kind of HTTP requests it is
-// the same whatever the kind is called.
-func (rule KindRule) byFields(w Request, req ledger.BeginRequest, paths []string) (string, error) {
+// named is which requests the fields of the rule name: those that its kind matches, whatever it
+// is called; else those of the kind.
+func (rule KindRule) named(w Request) string {
+	if w.Place != "" && rule.Match != "" {
+		return rule.Match
+	}
+	return w.Kind
+}
+
+// byFields is the name that fields of a request's input make, among certain requests.
+func (rule KindRule) byFields(w Request, req ledger.BeginRequest, of string, paths []string) (string, error) {
 	fields, err := ledger.Fields(rule.seen(w, req.Input), paths)
 	if err != nil {
 		return "", err
 	}
-	if rule.Match != "" && w.AnyKind {
-		fields["match"] = rule.Match
-	}
 	digest, err := ledger.Digest(fields)
-	return ledger.FieldsKey(paths, digest), err
+	return ledger.FieldsKey(of, paths, digest), err
 }
 
-// openUnder is the name that other fields than the policy's make of a request, while an
-// operation is open under it; else "".
+// openUnder is the name that an earlier policy made of a request, of other fields or for a kind
+// that matched other requests, while an operation is open under it; else "".
 func (r *Recorder) openUnder(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (string, error) {
 	names, err := r.fields.names(ctx, r.store, r.options.Clock())
 	if err != nil || len(req.Input) == 0 {
 		return "", err
 	}
+	current, _ := rule.byFields(w, req, rule.named(w), rule.KeyFrom)
 	for _, name := range names {
-		paths := ledger.FieldsOf(name)
-		if paths == nil || ledger.FieldsKey(rule.KeyFrom, "") == ledger.FieldsKey(paths, "") {
-			continue
+		of, paths := ledger.FieldsOf(name)
+		if paths == nil || of != w.Kind && (w.Place == "" || rule.Covers == nil || !rule.Covers(of, w.Place)) {
+			continue // it is of other requests
 		}
-		key, err := rule.byFields(w, req, paths)
-		if err != nil { // it has none of this name
+		key, err := rule.byFields(w, req, of, paths)
+		if err != nil || key == current { // it has none of this name, or begin looks for it
 			continue
 		}
 		at := ledger.Locator{Kind: req.Kind, Scope: req.Scope, Key: key, Skip: ledger.AllParts}
@@ -155,7 +161,7 @@ func (f *fieldNames) names(ctx context.Context, s ledger.Finder, now time.Time) 
 		}
 		f.known, f.asked = map[string]string{}, now
 		for _, name := range names {
-			f.known[ledger.FieldsKey(ledger.FieldsOf(name), "")] = name
+			f.known[ledger.FieldsList(name)] = name
 		}
 	}
 	return slices.Collect(maps.Values(f.known)), nil
@@ -165,7 +171,7 @@ func (f *fieldNames) add(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.known != nil {
-		f.known[ledger.FieldsKey(ledger.FieldsOf(name), "")] = name
+		f.known[ledger.FieldsList(name)] = name
 	}
 }
 

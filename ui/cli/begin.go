@@ -189,7 +189,7 @@ func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
 			Downstream: ds.Name, Callers: ds.Callers, SameAccount: ds.SameAccount,
 			Policy: number, Verify: k.Verify,
 			Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, KeyFrom: k.Key.From, Named: k.Known,
-			Match:         strings.Trim(fmt.Sprint(k.Match), "[]"),
+			Match: policy.Patterns(k.Match), Covers: policy.Covers,
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
 			Redact: k.Redact, Access: k.Effect.Access(), Input: k.Input, Repeat: k.Repeat, Safe: k.Effect.Safe(), Supersedes: k.Effect.Replaces(),
 			KeyHeader: k.KeyHeader, Retry: outcome.Retry{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},

@@ -208,7 +208,8 @@ func (w *httpWrite) prepare() error {
 	out, tokenSent := withToken(w.req, w.body.data, w.rule, token)
 	request := w.kept(out)
 	request.Callers = callers
-	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, ID: id, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, Caller: strings.Join(w.saying(w.isCaller), "\n"), Counts: w.counts, HTTP: request, Sender: "http", AnyKind: true,
+	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, ID: id, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, Caller: strings.Join(w.saying(w.isCaller), "\n"), Counts: w.counts, HTTP: request, Sender: "http",
+		Place:  w.req.Method + " " + w.req.URL.Host + " " + CleanPath(w.req.URL),
 		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && len(w.rule.KeyFrom) == 0}
 	w.request.Replaces = w.replaces()
 	w.request.Source.Trace = w.req.Header.Get("Traceparent")
@@ -305,7 +306,7 @@ func (w *httpWrite) ofOthers(others []ledger.Record, req ledger.BeginRequest) (l
 		names := o.Request.OtherCaller(req.Request, counts)
 		switch {
 		case !ledger.MayHaveLanded(o, other.Attempts) || other.NameOver(req): // a credential that was refused may be replaced by another one
-		case o.Request == nil || o.Request.Origin != req.Request.Origin || !req.AnyKind && o.Kind != req.Kind:
+		case o.Request == nil || o.Request.Origin != req.Request.Origin:
 		case len(w.rule.KeyFrom) == 0 && o.Fingerprint != req.Fingerprint:
 		case o.State.Open() && ledger.GateHolds(o.Gate, req.Gate): // begin finds it
 		case slices.ContainsFunc(names, func(name string) bool { return w.areTwo(name, o, req) }):
