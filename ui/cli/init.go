@@ -100,7 +100,7 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 	}
 	var first *policy.Policy
 	if flags.policy { // refused before anything is made
-		if first, err = (policyCommand{c.app}).good(ctx); err != nil {
+		if first, err = policyCommand(c).good(ctx); err != nil {
 			return err
 		}
 	}
@@ -119,7 +119,7 @@ func (c initCommand) init(ctx context.Context, flags initFlags) error {
 		}
 	}
 	if first != nil {
-		if err := (policyCommand{c.app}).force(ctx, s, first, 1, "with the ledger"); err != nil {
+		if err := policyCommand(c).force(ctx, s, first, 1, "with the ledger"); err != nil {
 			return err
 		}
 	}

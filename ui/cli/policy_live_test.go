@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"indoubt/ledger"
@@ -13,25 +12,7 @@ import (
 	"indoubt/ledger/record"
 )
 
-// syncBuffer takes what a program that runs on writes.
-type syncBuffer struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (s *syncBuffer) Write(p []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.Write(p)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.text.String()
-}
-
-// running is a program that runs on, whose file can be edited and which tells what it notices.
+// rules is the policy of a program that runs on, whose file can be edited.
 func (b *bench) rules(said func(string)) *livePolicy {
 	b.Helper()
 	a := newApp(strings.NewReader(""), os.Stdout, os.Stderr)
