@@ -224,7 +224,7 @@ func (g GrantRequest) beside(rec *Record) error {
 func allowedBecause(b Basis) string {
 	switch b {
 	case BasisProof:
-		return "allowed because it did not land (proven)"
+		return "allowed because it did not land"
 	case BasisKeySafe:
 		return "allowed because a second send cannot act twice"
 	}

@@ -123,7 +123,7 @@ func LeftOut(words, unpriced int) string {
 // attempt ended, was done; zero: none was.
 func (o Operation) CheckedAt(reads []Read) (at time.Time) {
 	for _, r := range reads {
-		if !r.Control && (r.Verdict == Landed || r.Verdict == NotThere) && !r.BeganAt.Before(o.EndedAt) && r.EndedAt.After(at) {
+		if (r.Verdict == Landed || r.Verdict == NotThere) && !r.BeganAt.Before(o.EndedAt) && r.EndedAt.After(at) {
 			at = r.EndedAt
 		}
 	}

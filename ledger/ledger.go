@@ -22,10 +22,10 @@
 //   - I5 A machine sends nothing again, apart from a recorder that repeats its own
 //     request inside its caller's call, under a key that the other side remembers.
 //     A percentage sends nothing; a risk is taken by a person at a terminal.
-//   - I6 Absence is proven, not seen: by a read that is valid, whole, uncached and
-//     begun late enough, that looks for a token known to have been sent, with a
-//     check that is known to find things. What the policy does not state proves
-//     nothing.
+//   - I6 "Not there" is earned: by a read that is valid, whole, uncached and
+//     begun late enough, that looks for a token known to have been sent, and that
+//     finds other operations on each side of this one. What the policy does not
+//     state proves nothing.
 //   - I7 A decision is bound to the version that was seen, and refused with the
 //     difference when it moved.
 //   - I8 Every change leaves an event, which the database refuses to alter.

@@ -61,7 +61,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	if ob.Release && ob.Lease.Generation != 0 {
 		c.Release = &ob.Lease
 	}
-	if read.Verdict == CannotTell || read.Verdict == "" {
+	if !read.Verdict.Tells() {
 		return c, nil
 	}
 	if ob.Version != o.Version {

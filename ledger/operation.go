@@ -49,6 +49,9 @@ const (
 	CannotTell Verdict = "cannot_tell" // the read's reason says why
 )
 
+// Tells reports whether a verdict says what became of an operation.
+func (v Verdict) Tells() bool { return v == Landed || v == Twice || v == Different || v == NotThere }
+
 // Proof says why an attempt is known to have had no effect.
 type Proof string
 
@@ -76,7 +79,7 @@ type Cause string
 
 const (
 	CauseNone         Cause = "none_found"    // a good read showed nothing, which proves nothing (yet)
-	CauseBlind        Cause = "blind"         // the same, by a check that was not seen to find what exists
+	CauseBlind        Cause = "blind"         // the same, by a check that finds no other operation either
 	CauseGone         Cause = "not_there_now" // nothing is there of what was said to have landed; also with NotThere
 	CauseNotSo        Cause = "not_so"        // the state that was wanted is not there now
 	CauseRunning      Cause = "running"       // nothing is there, and a process of an attempt may still write
@@ -383,11 +386,10 @@ func (a Attempt) Final() Outcome {
 	return a.Outcome
 }
 
-// Read is one reconcile read, or one positive control.
+// Read is one reconcile read.
 type Read struct {
 	ID          string          `json:"id,omitzero"`
 	OperationID string          `json:"operation_id,omitzero"`
-	Control     bool            `json:"control,omitzero"` // a positive control: it must find a known effect
 	BeganAt     time.Time       `json:"began_at,omitzero"`
 	EndedAt     time.Time       `json:"ended_at,omitzero"`
 	Verdict     Verdict         `json:"verdict,omitzero"`
@@ -406,7 +408,7 @@ type Read struct {
 // FoundNone reports whether the read was a good one that showed nothing, whatever
 // that proves.
 func (r Read) FoundNone() bool {
-	return r.Cause == CauseNone || r.Cause == CauseBlind || r.Cause == CauseGone || r.Verdict == NotThere
+	return r.Cause == CauseNone || r.Cause == CauseBlind || r.Cause == CauseGone || r.Verdict == NotThere || r.Verdict == NotSeen
 }
 
 // Grant is one-shot permission for one more attempt.

@@ -21,7 +21,6 @@ type Store interface {
 	Statistics
 	Pricer
 	Leaser
-	Controls
 	Schedule
 	Rates
 	Engines
@@ -121,19 +120,6 @@ type Leaser interface {
 	Release(ctx context.Context, lease Lease) error
 }
 
-// Controls are the positive controls of a kind.
-type Controls interface {
-	// Control returns when a positive control of this kind under this policy
-	// digest last found what it looked for; the zero time when never.
-	Control(ctx context.Context, kind, digest string) (time.Time, error)
-	// ControlCandidate returns the newest operation of the kind that was committed
-	// by its own answer before the given time and whose token was sent, or
-	// ErrNotFound.
-	ControlCandidate(ctx context.Context, kind string, before time.Time) (Record, error)
-	// RecordControl stores a positive control's read.
-	RecordControl(ctx context.Context, r Read) error
-}
-
 // Schedule gives an engine what is due.
 type Schedule interface {
 	// Expire turns pending operations whose deadline has passed into uncertain
@@ -189,6 +175,8 @@ type Finder interface {
 	// Marked returns the ids of the operations, of whatever kind, that have this
 	// mark, newest first and at most limit.
 	Marked(ctx context.Context, value string, limit int) ([]string, error)
+	// Siblings returns operations of a kind, newest first, with their places in the history.
+	Siblings(ctx context.Context, q SiblingQuery) ([]Sibling, error)
 	// Mark gives marks to operations that were written without them or under other
 	// rules than their kind's, which rules names; a kind without rules is left alone.
 	// At most limit are marked; more reports that some are left. No version moves and

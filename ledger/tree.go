@@ -112,7 +112,7 @@ func (r *Record) LostEnd(deadline time.Duration) time.Time {
 // ProofLost reports whether an attempt may have come after what proves absence.
 func (r *Record) ProofLost() bool {
 	return !r.LostEnd(0).IsZero() && !slices.ContainsFunc(r.Reads, func(read Read) bool {
-		return read.Verdict == NotThere && !read.Control && read.BeganAt.After(r.LostEnd(0))
+		return read.Verdict == NotThere && read.BeganAt.After(r.LostEnd(0))
 	})
 }
 

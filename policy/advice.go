@@ -262,9 +262,9 @@ const proofGrace = time.Minute
 func (k adviser) waitReason(proof time.Time, now time.Time) string {
 	switch {
 	case proof.After(now):
-		return "a check can prove it either way from " + proof.Local().Format("15:04:05 MST")
+		return "a check can tell either way from " + proof.Local().Format("15:04:05 MST")
 	case !proof.IsZero():
-		return "the check that can prove it is on its way"
+		return "the check that can tell is on its way"
 	}
 	return "checks go on, and one may still find it"
 }

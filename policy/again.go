@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -152,20 +151,17 @@ func sameHeader(was *ledger.Request, name, value string, digest Digest) error {
 }
 
 // Stranger says why a check may be another caller's than the write was, "" where nothing shows
-// that: it is asked with another credential, or with another one of the headers that say who asks.
+// that: it is asked with another credential, with one that the write is not known to have had,
+// or with another one of the headers that say who asks.
 func (ds *Downstream) Stranger(was *ledger.Request, asked *HTTPRequest, digest Digest) string {
 	if was == nil || asked == nil {
 		return ""
 	}
-	ds = cmp.Or(ds, &Downstream{})
-	var names []string
-	for name := range was.Callers {
-		if redact.Credential(name) && !ds.SameAccount && !slices.Contains(ds.Callers, name) {
-			names = append(names, name)
-		}
-	}
-	for _, name := range slices.Concat(slices.Sorted(slices.Values(names)), ds.Callers) {
+	for _, name := range ds.tellingHeaders(was, asked) {
 		now := strings.Join(asked.Header[name], "\n")
+		if kept, whole := was.Header[name]; whole && strings.Join(kept, "\n") == now {
+			continue
+		}
 		if known := was.Callers[name]; known != "" || now != "" {
 			made, err := digest(now)
 			if err != nil {
@@ -181,6 +177,16 @@ func (ds *Downstream) Stranger(was *ledger.Request, asked *HTTPRequest, digest D
 		}
 	}
 	return ""
+}
+
+// tellingHeaders are the headers of a write or of its check that say who asks.
+func (ds *Downstream) tellingHeaders(was *ledger.Request, asked *HTTPRequest) (names []string) {
+	for _, name := range slices.Concat(sortedNames(was.Callers), sortedNames(asked.Header)) {
+		if ds.saysWhoAsks(name) && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // sameOrigin makes sure that the headers of a downstream, and the secrets in them, go

@@ -210,11 +210,11 @@ func noEffectBecause(rec ledger.Record) string {
 		switch rec.Attempts[i].Proof {
 		case ledger.ProofNotThere:
 			for _, r := range rec.Reads {
-				if r.Verdict == ledger.NotThere && !r.Control {
-					return "a check that began " + r.BeganAt.Local().Format("15:04:05 MST") + " found nothing and proves it"
+				if r.Verdict == ledger.NotThere {
+					return "a check that began " + r.BeganAt.Local().Format("15:04:05 MST") + " found that it is not there"
 				}
 			}
-			return "a check proved it"
+			return "a check found that it is not there"
 		case ledger.Refused:
 			return "it was refused"
 		}

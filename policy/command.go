@@ -12,17 +12,10 @@ import (
 )
 
 type commandRule struct {
-	argv  []argument
+	argv  []*expr.Template
 	dir   string
 	env   []pair
 	stdin *expr.Tree
-}
-
-// argument is one element of argv. dash allows a rendered value to begin with
-// `-`, which a command would take for an option (I11).
-type argument struct {
-	value *expr.Template
-	dash  bool
 }
 
 const argvHint = "there is no shell: write [tool, find, \"${token}\"]"
@@ -49,24 +42,19 @@ func (d requestDecoder) command(n *node) *commandRule {
 	return c
 }
 
-func (d requestDecoder) argv(n *node) (argv []argument) {
+func (d requestDecoder) argv(n *node) (argv []*expr.Template) {
 	if n.kind != sequenceNode || len(n.items) == 0 {
 		d.fail(n.place, "must be a list of arguments", argvHint)
 	}
 	for i, item := range n.items {
-		a := argument{}
-		if item.kind == mappingNode {
-			d.fields(item, field{"value", d.filled(&a.value, expr.ForRequest)}, field{"dash", d.boolean(&a.dash)})
-		} else {
-			a.value = d.template(item, expr.ForRequest)
-		}
-		if a.value == nil {
+		a := d.template(item, expr.ForRequest)
+		if a == nil {
 			continue
 		}
-		if i == 0 && len(a.value.Expressions()) > 0 {
+		if i == 0 && len(a.Expressions()) > 0 {
 			d.fail(item.place, "the command itself cannot be computed", "write its name or path")
 		}
-		if i == 0 && a.value.Text == "" {
+		if i == 0 && a.Text == "" {
 			d.fail(item.place, "the command is empty", "")
 		}
 		argv = append(argv, a)
@@ -75,10 +63,7 @@ func (d requestDecoder) argv(n *node) (argv []argument) {
 }
 
 func (c *commandRule) questions() []*expr.Template {
-	var out []*expr.Template
-	for _, a := range c.argv {
-		out = append(out, a.value)
-	}
+	out := slices.Clone(c.argv)
 	for _, p := range c.env {
 		out = append(out, p.value)
 	}
@@ -91,10 +76,10 @@ func (c *commandRule) render(r *rendering) Request {
 	out := &CommandRequest{Dir: c.dir}
 	free := false // after `--` nothing is an option
 	for i, a := range c.argv {
-		v := r.At(fmt.Sprintf("argument %d", i)).Text(a.value)
-		_, literal := a.value.Beginning()
+		v := r.At(fmt.Sprintf("argument %d", i)).Text(a)
+		_, literal := a.Beginning()
 		switch {
-		case strings.HasPrefix(v, "-") && !literal && !a.dash && !free:
+		case strings.HasPrefix(v, "-") && !literal && !free:
 			r.At("").Fail(fmt.Errorf("argument %d begins with %q, which the command would take for an option", i, "-"))
 		case strings.ContainsRune(v, 0):
 			r.At("").Fail(fmt.Errorf("argument %d has a zero byte", i))

@@ -38,6 +38,7 @@ func (d kindDecoder) read(n *node) *Read {
 		field{"complete", d.rule(&r.complete, expr.ForAnswer, expr.Bool)},
 		field{"next", d.rule(&r.next, expr.ForAnswer, expr.Any)},
 		field{"stable", d.boolean(&r.stable)},
+		field{"consistent", d.boolean(&r.consistent)},
 		field{"same", d.rule(&r.same, expr.ForEffect, expr.Bool)},
 		field{"receipt", d.rule(&r.receipt, expr.ForEffect, expr.Any)},
 		field{"reply", d.rule(&r.reply, expr.ForEffect, expr.Any)},
@@ -108,7 +109,7 @@ func (d kindDecoder) markAs(n *node) *expr.Template {
 }
 
 // ofCandidates are fields that say something of a candidate, which a `state` has not.
-var ofCandidates = []string{"created", "unique", "final", "complete", "next", "stable", "same", "receipt", "reply"}
+var ofCandidates = []string{"created", "unique", "final", "complete", "next", "stable", "consistent", "same", "receipt", "reply"}
 
 // identity checks the fields that say which operation an effect belongs to.
 func (d kindDecoder) identity(r *Read, n *node) {

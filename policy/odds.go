@@ -208,7 +208,7 @@ func blindSince(rec ledger.Record, at time.Time) bool {
 
 // negative reports whether a read looked properly and found nothing.
 func negative(r ledger.Read) bool {
-	return !r.Control && r.Found == 0 && r.FoundNone()
+	return r.Found == 0 && r.FoundNone()
 }
 
 // lower is Bayes' rule for a read that would have shown an effect with chance f.

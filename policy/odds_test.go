@@ -75,7 +75,6 @@ func TestOddsByHistoryAndReads(t *testing.T) {
 		"could not look":    {[]ledger.Read{read(time.Hour, ledger.CannotTell, ledger.CauseNoAnswer)}, 0.5},
 		"blind":             {[]ledger.Read{read(time.Hour, ledger.CannotTell, ledger.CauseBlind), read(time.Minute, ledger.CannotTell, ledger.CauseNone)}, 0.5},
 		"blind before":      {[]ledger.Read{read(30*time.Second, ledger.CannotTell, ledger.CauseNone), read(time.Second, ledger.CannotTell, ledger.CauseBlind)}, 0.5 * 0.01 / (0.5*0.01 + 0.5)},
-		"a control":         {[]ledger.Read{{Control: true, BeganAt: noon.Add(time.Hour), Verdict: ledger.CannotTell, Cause: ledger.CauseNone}}, 0.5},
 	} {
 		rec := doubt("proof")
 		rec.Reads = c.reads

@@ -245,11 +245,15 @@ func (r *Read) sort(ctx context.Context, vars *variables, f *Found) error {
 			switch {
 			case err != nil:
 				return err
-			case len(marks) == 0:
-				f.Unmarked++
-				continue
 			case !slices.ContainsFunc(marks, func(m string) bool { return r.owns(m, expected) }):
-				f.Others++
+				if len(marks) > 0 {
+					f.Others++
+				} else {
+					f.Unmarked++
+				}
+				if r.Proves() {
+					f.other(marks, r.made(ctx, one))
+				}
 				continue
 			}
 		}

@@ -25,9 +25,11 @@ type Read struct {
 	next      *expr.Expression // the cursor of the following page, or its address
 	follow    bool             // it is an address
 	stable    bool             // pages do not shift while they are read
-	same      *expr.Expression
-	receipt   *expr.Expression
-	reply     *expr.Expression // what a caller gets who asks again
+	// consistent is the author's word: it reads its own writes.
+	consistent bool
+	same       *expr.Expression
+	receipt    *expr.Expression
+	reply      *expr.Expression // what a caller gets who asks again
 
 	// How an effect is recognised as the operation's own (see Identity).
 	mark    *expr.Expression // where a candidate shows its mark, or its name

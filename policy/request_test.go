@@ -46,8 +46,6 @@ kinds:
         dir: /srv
         env: { TOKEN: "${env.TEST_KEY}", FILE: "${file('` + "FILE" + `')}" }
       list: json
-  dashed:
-    read: { command: [tool, { value: "${input.to}", dash: true }], list: json }
   again:
     resend: here
 `
@@ -172,7 +170,6 @@ func TestI11_ArgumentsStayArguments(t *testing.T) {
 		{"command", `{"to":"-rf","note":"","rest":""}`, `argument 2 begins with "-"`},
 		{"command", `{"to":"a\u0000b","note":"","rest":""}`, "zero byte"},
 		{"command", `{"to":{"x":1},"note":"","rest":""}`, "no place inside text"},
-		{"dashed", `{"to":"-rf"}`, ""},
 		{"search", `{"customer":"c","team":"a\r\nX-Evil: 1"}`, "control characters"},
 		{"search", `{"customer":"..","team":"a"}`, "leads elsewhere"},
 	} {

@@ -52,7 +52,7 @@ kinds:
     resend: here
   command:
     token: argument
-    read: { command: { argv: [x, { value: "${token}", dash: true }], dir: /x, env: { A: b }, stdin: {} }, list: json, mark: asked, final: it.done }
+    read: { command: { argv: [x, "${token}"], dir: /x, env: { A: b }, stdin: {} }, list: json, mark: asked, final: it.done }
     resend: here
   short:
     target: x

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/policy/expr"
@@ -238,11 +239,13 @@ type Found struct {
 	// Effects are the candidates that are the operation's own by what the read
 	// recognises; all of them where it recognises nothing (ByNothing).
 	Effects  []Effect
-	Others   int  // candidates whose mark is another's
-	Unmarked int  // candidates without a mark
-	Complete bool // "none" is the whole truth of this page
-	Next     any  // cursor of the following page, nil at the last
-	Paged    bool // the list has several pages
+	Others   int       // candidates whose mark is another's
+	Unmarked int       // candidates without a mark
+	Marks    []string  // of Others, of the first and the last
+	Latest   time.Time // when the newest of Others and Unmarked was made, where that is told
+	Complete bool      // "none" is the whole truth of this page
+	Next     any       // cursor of the following page, nil at the last
+	Paged    bool      // the list has several pages
 	Valid    bool
 }
 

@@ -15,9 +15,9 @@ import (
 )
 
 // Trial is the result of one read's answers: a verdict, its reason, and the advice
-// before it is settled. `not_there` assumes that the positive control holds; what is found
-// assumes that the negative control holds and that no other operation has the same
-// name. Only the engine checks those.
+// before it is settled. `not_there` assumes that the check finds other operations on each
+// side of this one; what is found assumes that the negative control holds and that no
+// other operation has the same name. Only the engine checks those.
 type Trial struct {
 	Found   Found
 	Verdict ledger.Verdict

@@ -15,6 +15,8 @@ type Findings struct {
 	Effects      []Effect // each once; see Found.Effects
 	Others       int      // candidates whose mark is another's
 	Unmarked     int      // candidates without a mark
+	Marks        []string // of the others; see Found
+	Latest       time.Time
 	// Trouble is why the read as a whole says nothing, Incomplete why "none" would
 	// not be the whole truth, Stale why it may show less than there is by now; each
 	// is a sentence, or "".
@@ -41,10 +43,13 @@ type Proof struct {
 	Redirected bool      // an attempt was answered with a redirect; see ledger.Attempt.Redirected
 	SaidLanded string    // why "none" says nothing, however it was found (I12); "" when it may
 	Landed     bool      // it is recorded as landed, though not by its own answer
+	Ended      time.Time // the latest that its last attempt can have ended
+	Consistent bool      // the author's word: a check shows every write that was answered before it
 
 	Negative func() (ledger.Cause, string)         // the same check for something never sent finds nothing
 	Shared   func([]Effect) (ledger.Cause, string) // no other operation that may have acted has the same mark
-	Positive func() (ledger.Cause, string)         // the check finds something that is known to exist
+	Stranger func() string                         // why the check may be another caller's than the write; "" when not
+	Siblings func() Siblings                       // what the same check finds of others; nil: one on each side
 }
 
 // Judgement is the verdict of one read.
@@ -182,18 +187,53 @@ func nothingFound(by Identity, f Findings, p Proof) Judgement {
 	case !began.Before(p.Visible), !f.Ended.Before(p.Visible):
 		return no("too late: effects may no longer be shown since %s", onTheWall(p.Visible))
 	}
-	if p.Positive != nil {
-		if cause, why := p.Positive(); cause == ledger.CauseBlind {
-			return cannotTell(cause, "none found, but the check may be blind: %s", why)
-		} else if cause != "" {
-			return cannotTell(cause, "none found, but %s", why)
+	if p.Stranger != nil {
+		if why := p.Stranger(); why != "" {
+			return cannotTell(ledger.CauseUnchecked, "none found, but %s", why)
 		}
 	}
-	shown := ", and it would have shown by " + onTheWall(p.At)
-	if p.Landed {
-		return Judgement{Verdict: ledger.NotThere, Cause: ledger.CauseGone, Reason: "not there now" + shown}
+	if p.Siblings != nil {
+		return p.weigh(f, p.Siblings())
 	}
-	return Judgement{Verdict: ledger.NotThere, Reason: "none found" + shown}
+	return p.notThere("")
+}
+
+// weigh says what a check earns that finds nothing, though all else holds, by what it finds
+// of others: nothing, and it may be blind; some, and it sees; one on each side, and it would
+// have shown this one between them.
+func (p Proof) weigh(f Findings, s Siblings) Judgement {
+	younger := s.Younger
+	if younger == "" && f.Latest.After(p.Ended.Add(strangersLead)) {
+		younger = "what was made " + onTheWall(f.Latest)
+	}
+	switch {
+	case s.Older == "" && s.Younger == "" && s.Cause != "":
+		return cannotTell(s.Cause, "none found, but %s", s.Why)
+	case s.Older == "" && s.Younger == "":
+		return cannotTell(ledger.CauseBlind, "none found, but the check may be blind: it finds no other operation of this caller either")
+	case s.Older != "" && p.Consistent:
+		return p.notThere(": it finds " + s.Older + ", sent before")
+	case s.Older != "" && younger != "":
+		return p.notThere(": it finds " + s.Older + ", sent before, and " + younger + ", sent after")
+	}
+	seen, lacks := s.Older+", sent before", "after it, so that this may be late"
+	if s.Older == "" {
+		seen, lacks = s.Younger+", sent after", "before it, so that this may be out of its sight"
+	}
+	const sees = "none found, and the check finds %s; it was not seen to find what was sent %s"
+	j := Judgement{Verdict: ledger.NotSeen, Reason: fmt.Sprintf(sees, seen, lacks)}
+	if s.Why != "" {
+		j.Reason += ": " + s.Why
+	}
+	return j
+}
+
+func (p Proof) notThere(seen string) Judgement {
+	j := Judgement{Verdict: ledger.NotThere, Reason: "none found, and it would have shown by " + onTheWall(p.At) + seen}
+	if p.Landed {
+		j.Cause, j.Reason = ledger.CauseGone, "not there now, and it would have shown by "+onTheWall(p.At)+seen
+	}
+	return j
 }
 
 // onTheWall is a time by the local wall clock.
@@ -215,6 +255,7 @@ func (k *Kind) Proof(rec ledger.Record) Proof {
 		rec.Operation.HandsOff = false
 	}
 	p.At, p.Provable = k.ProofAt(rec)
+	p.Ended, p.Consistent = latestEnd(k, rec), k.Read.consistent
 	p.Visible = k.VisibleUntil(rec)
 	return p
 }

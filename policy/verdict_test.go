@@ -30,7 +30,8 @@ func shows(effects ...Effect) Findings {
 func holding() Proof {
 	holds := func() (ledger.Cause, string) { return "", "" }
 	return Proof{Bounded: true, Provable: true, At: noon.Add(-time.Minute), Visible: ledger.Never, TokenKnown: true,
-		Negative: holds, Shared: func([]Effect) (ledger.Cause, string) { return "", "" }, Positive: holds}
+		Negative: holds, Shared: func([]Effect) (ledger.Cause, string) { return "", "" }, Stranger: func() string { return "" },
+		Siblings: func() Siblings { return Siblings{Older: "r8", Younger: "r9"} }}
 }
 
 // The verdict is a pure function of identity, findings and proof.
@@ -40,6 +41,8 @@ func TestJudge(t *testing.T) {
 	}
 	finding := func(f Findings, change func(*Findings)) Findings { change(&f); return f }
 	unlike := func(change func(*Proof)) Proof { p := holding(); change(&p); return p }
+	sees := func(b Siblings) func() Siblings { return func() Siblings { return b } }
+	seeing := func(b Siblings) Proof { return unlike(func(p *Proof) { p.Ended, p.Siblings = noon, sees(b) }) }
 	trouble := func(f *Findings) { f.Trouble = "downstream answered 503" }
 	incomplete := func(f *Findings) { f.Incomplete = "the list goes on" }
 	stale := func(f *Findings) { f.Stale = "answer came from a cache" }
@@ -133,8 +136,18 @@ func TestJudge(t *testing.T) {
 		{"none, too late", token, shows(), unlike(func(p *Proof) { p.Visible = noon }), cannotTell, ledger.CauseNone, "too late"},
 		{"none, ended too late", token, shows(), unlike(func(p *Proof) { p.Visible = noon.Add(time.Second) }), cannotTell, ledger.CauseNone, "too late"},
 		{"none, in time", token, shows(), unlike(func(p *Proof) { p.Visible = noon.Add(time.Second + 1) }), ledger.NotThere, "", ""},
-		{"none, by a blind check", token, shows(), unlike(func(p *Proof) { p.Positive = fails(ledger.CauseBlind) }), cannotTell, ledger.CauseBlind, "may be blind: because of it"},
-		{"none, by a check that was not tried", token, shows(), unlike(func(p *Proof) { p.Positive = fails(ledger.CauseUnchecked) }), cannotTell, ledger.CauseUnchecked, "none found, but because of it"},
+		{"none, and it sees none at all", token, shows(), seeing(Siblings{}), cannotTell, ledger.CauseBlind, "may be blind: it finds no other"},
+		{"none, and it does not find what landed", token, shows(), seeing(Siblings{Cause: ledger.CauseBlind, Why: "it does not find r8 either"}), cannotTell, ledger.CauseBlind, "r8 either"},
+		{"none, by a check that was not tried", token, shows(), seeing(Siblings{Cause: ledger.CauseUnchecked, Why: "no answer"}), cannotTell, ledger.CauseUnchecked, "no answer"},
+		{"none, and it sees an older one", token, shows(), seeing(Siblings{Older: "r8"}), ledger.NotSeen, "", "finds r8, sent before"},
+		{"none, and it sees a younger one", token, shows(), seeing(Siblings{Younger: "r9"}), ledger.NotSeen, "", "finds r9, sent after"},
+		{"none, and it sees both", token, shows(), seeing(Siblings{Older: "r8", Younger: "r9"}), ledger.NotThere, "", "r8, sent before, and r9, sent after"},
+		{"none, and it sees what is later by ten minutes", token, finding(shows(), func(f *Findings) { f.Latest = noon.Add(10*time.Minute + 1) }), seeing(Siblings{Older: "r8"}), ledger.NotThere, "", "what was made"},
+		{"none, and it sees what is later by less", token, finding(shows(), func(f *Findings) { f.Latest = noon.Add(10 * time.Minute) }), seeing(Siblings{Older: "r8"}), ledger.NotSeen, "", "sent before"},
+		{"none, and it sees a stranger's alone", token, finding(shows(), func(f *Findings) { f.Latest = noon.Add(time.Hour) }), seeing(Siblings{}), cannotTell, ledger.CauseBlind, ""},
+		{"none, and it reads its own writes", token, shows(), unlike(func(p *Proof) { p.Consistent, p.Siblings = true, sees(Siblings{Older: "r8"}) }), ledger.NotThere, "", "finds r8, sent before"},
+		{"none, and it reads its own writes, not far back", token, shows(), unlike(func(p *Proof) { p.Consistent, p.Siblings = true, sees(Siblings{Younger: "r9"}) }), ledger.NotSeen, "", "sent after"},
+		{"none, for another caller", token, shows(), unlike(func(p *Proof) { p.Stranger = func() string { return "it asks as another" } }), cannotTell, ledger.CauseUnchecked, "asks as another"},
 		{"none, and the negative control does not matter", token, shows(), unlike(func(p *Proof) { p.Negative = fails(ledger.CauseEcho) }), ledger.NotThere, "", ""},
 	} {
 		t.Run(c.what, func(t *testing.T) {
@@ -152,7 +165,7 @@ func TestJudgeAsksForNoControlInVain(t *testing.T) {
 	p := holding()
 	p.Negative = func() (ledger.Cause, string) { asked += "negative "; return "", "" }
 	p.Shared = func([]Effect) (ledger.Cause, string) { asked += "shared "; return "", "" }
-	p.Positive = func() (ledger.Cause, string) { asked += "positive "; return "", "" }
+	p.Siblings = func() Siblings { asked += "siblings "; return Siblings{} }
 	early := p
 	early.At = noon.Add(time.Hour)
 	for _, c := range []struct {
@@ -161,7 +174,7 @@ func TestJudgeAsksForNoControlInVain(t *testing.T) {
 		p    Proof
 		want string
 	}{
-		{ByToken, shows(), p, "positive "}, {ByToken, shows(), early, ""}, {ByToken, shows(mine), p, "shared negative "}, {ByToken, shows(old), p, ""},
+		{ByToken, shows(), p, "siblings "}, {ByToken, shows(), early, ""}, {ByToken, shows(mine), p, "shared negative "}, {ByToken, shows(old), p, ""},
 		{ByName, shows(), p, ""}, {ByState, shows(), p, ""}, {ByNothing, shows(mine), p, ""},
 	} {
 		asked = ""
@@ -194,9 +207,11 @@ func TestI6_JudgeSettlesOnlyByTheRules(t *testing.T) {
 		if flag("for ever") {
 			p.Visible = ledger.Never
 		}
-		var negative, shared, positive ledger.Cause
+		var negative, shared ledger.Cause
 		negative, p.Negative = control("negative")
-		positive, p.Positive = control("positive")
+		stranger, seen := text("stranger"), Siblings{Older: text("older"), Younger: text("younger")}
+		p.Stranger, p.Siblings, p.Consistent = func() string { return stranger }, func() Siblings { return seen }, flag("consistent")
+		seen.Cause, _ = control("asked")
 		shared, why := control("shared")
 		p.Shared = func([]Effect) (ledger.Cause, string) { return why() }
 		sure, doubtful := 0, 0
@@ -211,9 +226,13 @@ func TestI6_JudgeSettlesOnlyByTheRules(t *testing.T) {
 		shown := f.Trouble == "" && f.Incomplete == "" && f.Stale == ""
 		switch j.Verdict {
 		case ledger.NotThere:
-			if len(f.Effects) > 0 || !shown || by != ByToken && by != ByAsking || !p.TokenKnown || !p.Provable || p.SaidLanded != "" || p.Running != "" || positive != "" ||
+			if len(f.Effects) > 0 || !shown || by != ByToken && by != ByAsking || !p.TokenKnown || !p.Provable || p.SaidLanded != "" || p.Running != "" || stranger != "" || seen.Older == "" || seen.Younger == "" && !p.Consistent ||
 				!f.Began.After(p.At) || !f.Ended.Before(p.Visible) || (j.Cause == ledger.CauseGone) != p.Landed || j.Cause != "" && j.Cause != ledger.CauseGone {
 				t.Fatalf("none: %+v", j)
+			}
+		case ledger.NotSeen:
+			if len(f.Effects) > 0 || !shown || !p.TokenKnown || !p.Provable || stranger != "" || seen.Older+seen.Younger == "" || seen.Older != "" && (seen.Younger != "" || p.Consistent) {
+				t.Fatalf("not seen: %+v", j)
 			}
 		case ledger.Landed, ledger.Different, ledger.Twice:
 			if by == ByNothing || negative != "" || shared != "" || sure == 0 || j.Cause != "" || (j.Verdict == ledger.Twice) != (sure > 1) || sure == 1 && doubtful > 0 {

@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -107,7 +106,7 @@ func stillDue(rec ledger.Record, row ledger.Row, now time.Time) bool {
 // readSince reports whether a read of the operation began after the moment.
 func readSince(rec ledger.Record, at time.Time) bool {
 	for _, r := range rec.Reads {
-		if !r.Control && r.BeganAt.After(at) {
+		if r.BeganAt.After(at) {
 			return true
 		}
 	}
@@ -120,7 +119,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	p := e.proof(ctx, k, rec, held, f, c.eager)
 	j := policy.Judge(k.Read.Identity(), f.Findings, p)
 	effects := f.Effects
-	if j.Verdict != ledger.CannotTell { // an effect that may be another's gives no receipt
+	if j.Verdict.Tells() { // an effect that may be another's gives no receipt
 		effects = f.Sure()
 	}
 	read := ledger.Read{
@@ -132,7 +131,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		read.ProofAt = p.At
 	}
 	moved := e.onlyReads(ctx) || e.policy().Digest() != held.digest // its rules are those of before
-	if moved && read.Verdict != ledger.CannotTell {
+	if moved && read.Verdict.Tells() {
 		if read.Reason += "; not settled: the policy has changed meanwhile"; read.Verdict == ledger.NotThere {
 			read.Verdict, read.Cause = ledger.CannotTell, ledger.CauseUnchecked
 		}
@@ -170,32 +169,22 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	return result, nil
 }
 
-// proof gathers what the verdict depends on beside the findings, with the controls
-// that are asked for it. What is recorded for the operation already needs none.
+// proof gathers what the verdict depends on beside the findings, with what is asked for
+// it of others. What is recorded for the operation already needs no control.
 func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, eager bool) policy.Proof {
 	p := k.Proof(asOf(rec, f.from))
 	p.Visible = k.VisibleUntil(asOf(rec, f.to))
 	p.Running = mayStillWrite(rec)
-	p.Positive = func() (ledger.Cause, string) {
-		if err := held.ensure(ctx, k); err != nil {
-			return ledger.CauseUnchecked, err.Error()
-		}
-		cause, why := e.positive(ctx, k, held.digest, f.Began, eager)
-		if cause == "" {
-			why = cmp.Or(changedRequest(k, rec, f), k.Downstream.Stranger(rec.Operation.Request, f.request.HTTP, e.digest(ctx)))
-			if why != "" {
-				cause = ledger.CauseUnchecked
-			}
-		}
-		return cause, why
+	ready := func() error { return held.ensure(ctx, k) }
+	p.Stranger = func() string { return k.Downstream.Stranger(rec.Operation.Request, f.request.HTTP, e.digest(ctx)) }
+	p.Siblings = func() policy.Siblings {
+		return siblingSearch{e, policy.Sighted{Kind: k, Record: rec}, f, held.digest, eager, ready}.siblings(ctx)
 	}
 	if o := rec.Operation; rec.State() != ledger.Uncertain && known(o, f.Effects) {
 		return p
 	}
 	p.Shared = func(effects []policy.Effect) (ledger.Cause, string) { return e.shared(ctx, k, rec, effects) }
-	p.Negative = func() (ledger.Cause, string) {
-		return e.negative(ctx, k, rec, held.digest, f.Began, eager, func() error { return held.ensure(ctx, k) })
-	}
+	p.Negative = func() (ledger.Cause, string) { return e.negative(ctx, k, rec, held.digest, f.Began, eager, ready) }
 	return p
 }
 

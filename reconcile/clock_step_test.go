@@ -10,10 +10,10 @@ import (
 	"indoubt/ledger/need"
 )
 
-// A control that held before the clock was set back is not newer than a check made
-// after it.
-func TestI6_AControlFromBeforeTheClockWasSetBackProvesNothing(t *testing.T) {
-	w := newWorld(t, payPolicy)
+// What was found of another operation before the clock was set back is not newer than a
+// check made after it.
+func TestI6_ASiblingFromBeforeTheClockWasSetBackProvesNothing(t *testing.T) {
+	w := newWorld(t, askPolicy)
 	w.known("pay")
 	w.pass(time.Hour)
 	o := w.doubt("pay", 420)

@@ -34,6 +34,7 @@ kinds:
       list: rows
       mark: it.token
       complete: "true"
+      consistent: true
       same: it.amount == input.amount
       receipt: it.id
     resend: here
@@ -47,6 +48,7 @@ kinds:
       list: structured.notes
       mark: asked
       complete: "true"
+      consistent: true
       same: it.amount == input.amount
       receipt: it.id
     resend: here

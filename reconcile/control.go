@@ -3,8 +3,6 @@ package reconcile
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"reflect"
 	"sync"
@@ -148,69 +146,7 @@ func notThere(a ledger.Answer) bool {
 	return a.Status == http.StatusNotFound || a.Status == http.StatusGone
 }
 
-// positive says why the kind's check may be blind when it found nothing: a
-// positive control of this process, begun no earlier than the check itself, must
-// find what exists (I6). One from before would not notice a field that was
-// renamed or a credential that was exchanged in between, and one of another
-// process may have used other credentials.
-func (e *reader) positive(ctx context.Context, k *policy.Kind, digest string, since time.Time, eager bool) (ledger.Cause, string) {
-	before := e.now().Add(-policy.Skew)
-	if k.VisibleWithin != nil {
-		before = before.Add(-*k.VisibleWithin)
-	}
-	rec, err := e.o.Store.ControlCandidate(ctx, k.Name, before)
-	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		return ledger.CauseBlind, "this check has never been seen to find anything"
-	case err != nil:
-		return ledger.CauseUnchecked, "the ledger named nothing to try this check on: " + err.Error()
-	case k.VisibleFor != nil && e.now().Sub(rec.Operation.StartedAt) >= *k.VisibleFor-policy.Skew:
-		return ledger.CauseUnchecked, "nothing known to have landed is recent enough to try this check on"
-	}
-	return e.controlled(ctx, "positive\x00"+k.Name+"\x00"+digest, since, eager, func() (ledger.Cause, string) {
-		return e.tryPositive(ctx, k, rec, digest, eager)
-	})
-}
-
-// tryPositive makes and records the read that must find something.
-func (e *reader) tryPositive(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, eager bool) (cause ledger.Cause, why string) {
-	f := e.read(ctx, k, rec, turn{func() error { return nil }, true})
-	if f.Unasked {
-		return ledger.CauseUnchecked, "the control could not be made: " + f.Trouble
-	}
-	r := ledger.Read{
-		ID: ledger.NewID(), OperationID: rec.Operation.ID, Control: true, BeganAt: f.Began, EndedAt: f.Ended,
-		Verdict: ledger.CannotTell, Found: len(f.Effects), Receipts: receipts(f.Effects),
-		Evidence: f.evidence.json(), Digest: digest, Actor: e.checker().Name,
-	}
-	switch {
-	case len(f.Effects) > 0 && f.Stale != "":
-		cause, why = ledger.CauseUnchecked, "the control shows nothing of what the check can find now: "+f.Stale
-	case len(f.Effects) > 0:
-		if cause, why = e.negative(ctx, k, rec, digest, f.Began, eager, func() error { return nil }); cause != "" {
-			why = "the control shows nothing: " + why
-			break
-		}
-		r.Verdict, r.Reason = ledger.Landed, "control: found "+policy.Listed(f.Effects)
-	case f.Trouble != "", f.Stale != "":
-		cause, why = ledger.CauseUnchecked, "the control could not be made: "+cmp.Or(f.Trouble, f.Stale)
-	default:
-		cause, why = ledger.CauseBlind, fmt.Sprintf("this check does not find %s either, which is known to have landed", short(rec.Operation))
-		if at, err := e.o.Store.Control(ctx, k.Name, digest); err == nil && !at.IsZero() {
-			why += "; it last found something at " + at.UTC().Format(time.RFC3339)
-		}
-	}
-	if why != "" {
-		r.Cause, r.Reason = cause, why
-	}
-	e.counted.read(k.Name, r)
-	if err := e.o.Store.RecordControl(ctx, r); err != nil {
-		return ledger.CauseUnchecked, "the control could not be recorded: " + err.Error()
-	}
-	return cause, why
-}
-
-// changedRequest says why a control does not vouch for a read that was made before
+// changedRequest says why a read does not vouch for one that was made before
 // it: the secret in a file, and with it the account, may have been replaced in
 // between. "" when the read would still make the same request.
 func changedRequest(k *policy.Kind, rec ledger.Record, f findings) string {
@@ -219,9 +155,4 @@ func changedRequest(k *policy.Kind, rec ledger.Record, f findings) string {
 		return "what it is asked with was changed in the meantime"
 	}
 	return ""
-}
-
-// short names an operation for a person.
-func short(o ledger.Operation) string {
-	return cmp.Or(o.Receipt(), o.Title, o.ID)
 }

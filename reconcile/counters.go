@@ -10,7 +10,7 @@ import (
 
 // Counters are what an engine has done and seen happen since it was made.
 type Counters struct {
-	Reads map[ReadCount]uint64 // by kind and verdict; controls apart
+	Reads map[ReadCount]uint64 // by kind and verdict
 	Sends map[SendCount]uint64 // by kind and outcome
 	// Committed counts the attempts whose answer said that they landed, whichever
 	// program sent them; Replayed those among them whose answer said that it was there
@@ -38,7 +38,6 @@ type Doubt struct {
 type ReadCount struct {
 	Kind    string
 	Verdict ledger.Verdict
-	Control bool
 }
 
 // SendCount names one counter of sends.
@@ -62,7 +61,7 @@ func (c *counting) add(change func(*Counters)) {
 }
 
 func (c *counting) read(kind string, r ledger.Read) {
-	c.add(func(c *Counters) { c.Reads[ReadCount{kind, r.Verdict, r.Control}]++ })
+	c.add(func(c *Counters) { c.Reads[ReadCount{kind, r.Verdict}]++ })
 }
 
 func (c *counting) doubt(kind string, took time.Duration) {

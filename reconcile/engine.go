@@ -44,7 +44,7 @@ type reader struct {
 
 	ops      keyed         // one read or retry of an operation at a time in this process
 	downs    downstreams   // the limits of each downstream
-	controls controls      // what positive and negative controls showed
+	controls controls      // what controls and siblings showed
 	engines  engines       // others that work on this ledger
 	clocks   clocks        // prices that a clock will change
 	counted  counting      // for metrics

@@ -3,8 +3,6 @@ package reconcile
 import (
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -71,49 +69,6 @@ func TestFreshAnswersStayFresh(t *testing.T) {
 	}
 	r := w.read(o.ID)
 	need.That(t, r.Read.Verdict == ledger.NotThere, "%s: %s", r.Read.Verdict, r.Read.Reason)
-}
-
-// A control that a cache answered shows what the check could find once.
-func TestI6_ControlFromACacheProvesNothing(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	w.known("pay")
-	o := w.doubt("pay", 420, 420) // it landed
-	w.pass(pastProof)
-	lists := 0
-	w.side.onList = func(_ *side, rw http.ResponseWriter, _ *http.Request) bool {
-		if lists++; lists == 1 { // another account's list, and fresh
-			fmt.Fprint(rw, emptyList)
-			return true
-		}
-		rw.Header().Set("Age", "600")
-		return false
-	}
-	r := w.read(o.ID)
-	need.That(t, r.Read.Verdict == ledger.CannotTell && strings.Contains(r.Read.Reason, "cache"), "%s: %s", r.Read.Verdict, r.Read.Reason)
-}
-
-// A check made with one credential is not vouched for by a control made with
-// another.
-func TestI6_CredentialsExchangedBetweenReadAndControl(t *testing.T) {
-	secret := filepath.Join(t.TempDir(), "key")
-	write := func(text string) {
-		need.OK(t, os.WriteFile(secret, []byte(text), 0o600))
-	}
-	write("other-account")
-	w := newWorld(t, strings.Replace(payPolicy, `"Bearer ${env.PAY_KEY}"`, `"Bearer sesame-key", X-Account: "${file(\"`+secret+`\")}"`, 1))
-	w.known("pay")
-	o := w.doubt("pay", 420, 420) // it landed
-	w.pass(pastProof)
-	w.side.onList = func(_ *side, rw http.ResponseWriter, r *http.Request) bool {
-		if r.Header.Get("X-Account") == "this-account" {
-			return false
-		}
-		write("this-account")
-		fmt.Fprint(rw, emptyList)
-		return true
-	}
-	r := w.read(o.ID)
-	need.That(t, r.Read.Verdict == ledger.CannotTell && r.Operation.State == ledger.Uncertain && strings.Contains(r.Read.Reason, "changed"), "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
 // Only a mark that is compared with the token looks for it: a name, a state or

@@ -10,10 +10,10 @@ import (
 
 // Summary is what one pass of Once did.
 type Summary struct {
-	Expired, Reads                                 int
-	Landed, NotThere, Twice, Different, CannotTell int
-	Skipped                                        int // put off, held by another engine, or moved meanwhile
-	Errors                                         int
+	Expired, Reads                                          int
+	Landed, NotThere, NotSeen, Twice, Different, CannotTell int
+	Skipped                                                 int // put off, held by another engine, or moved meanwhile
+	Errors                                                  int
 }
 
 func (s *Summary) count(r ledger.Read) {
@@ -27,6 +27,8 @@ func (s *Summary) count(r ledger.Read) {
 		s.Landed++
 	case ledger.NotThere:
 		s.NotThere++
+	case ledger.NotSeen:
+		s.NotSeen++
 	case ledger.Twice:
 		s.Twice++
 	case ledger.Different:

@@ -51,7 +51,7 @@ func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record, wa
 	var cursor any
 	for page := 1; ; page++ {
 		found, stop := e.page(ctx, k, rec, cursor, wait, &f)
-		f.Others, f.Unmarked = f.Others+found.Others, f.Unmarked+found.Unmarked
+		f.Add(found)
 		var names []string
 		for _, effect := range found.Effects {
 			name := effect.Receipt

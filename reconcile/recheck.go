@@ -47,7 +47,7 @@ func (e *reader) recheck(rec ledger.Record, f findings, p policy.Proof, verdict 
 	}
 	made := 0
 	for _, r := range rec.Reads {
-		if settled && !r.Control && r.BeganAt.After(rec.Operation.SettledAt) {
+		if settled && r.BeganAt.After(rec.Operation.SettledAt) {
 			made++
 		}
 	}
@@ -57,7 +57,7 @@ func (e *reader) recheck(rec ledger.Record, f findings, p policy.Proof, verdict 
 	case len(f.Effects) == 0 && decidable && !f.Began.After(p.At):
 		return spread(p.At)
 	case f.Trouble != "", f.Stale != "", // also where one was found: a second may have been out of sight
-		len(f.Effects) == 0 && verdict == ledger.CannotTell && (decidable || rec.Operation.State == ledger.Committed): // it did not even see what is recorded
+		len(f.Effects) == 0 && !verdict.Tells() && (decidable || rec.Operation.State == ledger.Committed): // it did not even see what is recorded
 		again := now.Add(min(time.Minute<<made, time.Hour))
 		if f.wait.After(again) {
 			again = f.wait

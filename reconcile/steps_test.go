@@ -56,6 +56,7 @@ func TestI6_AStepOfTheClockIsNoWaiting(t *testing.T) {
 // who has one saw that it was over.
 func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
 	w := newWorldInFile(t, payPolicy)
+	w.unkept = true
 	w.known("pay")
 	w.pass(time.Hour)
 	db := need.Get(sql.Open("sqlite", w.path))(t)
@@ -64,7 +65,7 @@ func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
 		t.Helper()
 		need.Get(db.Exec(query, args...))(t)
 	}
-	exec(`INSERT INTO operations (id, kind, key, token, token_sent, input, created_at, deadline_at, actor) VALUES ('sql', 'pay', 'k', 'tok', 1, '{"amount":420}', ?, ?, 'billing')`,
+	exec(`INSERT INTO operations (id, kind, key, token, token_sent, input, source, created_at, deadline_at, actor) VALUES ('sql', 'pay', 'k', 'tok', 1, '{"amount":420}', 'billing', ?, ?, 'billing')`,
 		w.now().UnixMilli(), w.now().Add(time.Minute).UnixMilli())
 	exec(`UPDATE operations SET state = 'uncertain', error_class = 'timeout', change_id = 'c', actor = 'billing', reason = 'no answer', updated_at = ? WHERE id = 'sql'`, w.now().UnixMilli())
 	w.later(time.Hour)
@@ -208,8 +209,8 @@ func TestI6_ABackwardStepShowsNothingLonger(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, text)
-			o := w.doubt("pay", 420)
 			w.known("pay")
+			o := w.doubt("pay", 420)
 			tc.do(w)
 			r := w.read(o.ID)
 			need.That(t, r.Read.Verdict == tc.want, "%s: %s", r.Read.Verdict, r.Read.Reason)

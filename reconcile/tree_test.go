@@ -22,7 +22,7 @@ func (w *world) wrapped(place ledger.Place, host string) (o ledger.Operation, en
 	id := ledger.NewID()
 	res := need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: id, Kind: "pay", Key: fmt.Sprintf("c-%d", w.n), Token: ledger.NewToken(),
-		Fingerprint: id, Input: json.RawMessage(`{"amount":420}`), Sender: "command", TokenSent: true, Deadline: 2e9, Actor: pipeline,
+		Fingerprint: id, Input: json.RawMessage(`{"amount":420}`), Sender: "command", TokenSent: true, Deadline: 2e9, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"},
 		Command: &ledger.Command{Argv: []string{"pay-tool"}}, Host: host, PID: 4711, Tree: ledger.TreeOpen, Place: place,
 	}))(w)
 	cmd := exec.Command("sleep", "60")
@@ -41,6 +41,7 @@ func (w *world) wrapped(place ledger.Place, host string) (o ledger.Operation, en
 // after any other: it may have written just before.
 func TestI6_NothingIsProvenWhileAProcessLives(t *testing.T) {
 	w := newWorld(t, payPolicy)
+	w.unkept = true
 	w.known("pay")
 	o, end := w.wrapped(procgroup.Here(), "here")
 	w.pass(pastProof)

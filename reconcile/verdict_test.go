@@ -55,7 +55,7 @@ func TestVerdicts(t *testing.T) {
 			want: ledger.CannotTell, state: ledger.Uncertain, says: "not known to be the whole list"},
 		{name: "renamed field", landed: []int{420}, side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","data":[{"id":"ch_2","reference":"t"}],"more":false,"next":1}`)
-		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "does not find ch_1 either"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "finds no other operation"},
 		{name: "list renamed", landed: []int{420}, side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","items":[],"more":false,"next":1}`)
 		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "data"},
@@ -63,7 +63,7 @@ func TestVerdicts(t *testing.T) {
 			want: ledger.CannotTell, state: ledger.Uncertain, says: "downstream answered 401"},
 		{name: "another account's empty list", landed: []int{420}, side: func(s *side) {
 			s.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`)
-		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "does not find ch_1 either"},
+		}, want: ledger.CannotTell, state: ledger.Uncertain, says: "finds no other operation"},
 		{name: "truncated JSON", landed: []int{420}, side: func(s *side) { s.onList = answer(200, nil, `{"object":"list","data":[`) },
 			want: ledger.CannotTell, state: ledger.Uncertain},
 		{name: "HTML", landed: []int{420}, side: func(s *side) { s.onList = answer(200, nil, `<html>login</html>`) },
@@ -143,7 +143,7 @@ func TestI6_AnotherCallersCheckProvesNothing(t *testing.T) {
 		"another one":                {callers: map[string]string{"Authorization": other}, says: "does not ask with the Authorization"},
 		"of one account":             {policy: "same_account: true", callers: map[string]string{"Authorization": other}},
 		"in another header":          {callers: map[string]string{"X-Api-Key": "k"}, says: "does not ask with the X-Api-Key"},
-		"none is known of":           {callers: map[string]string{}},
+		"none is known of":           {callers: map[string]string{}, says: "does not ask with the Authorization"},
 		"for another account":        {policy: "callers: [X-Team]", callers: map[string]string{"Authorization": own, "X-Team": "t1"}, says: "does not ask with the X-Team"},
 		"so, and the credential too": {policy: "{callers: [X-Team], same_account: true}", callers: map[string]string{"Authorization": other, "X-Team": "t1"}, says: "X-Team"},
 		"for no account":             {policy: "callers: [X-Team]", callers: map[string]string{"Authorization": own}},
@@ -210,16 +210,8 @@ func TestI6_EachConditionAlone(t *testing.T) {
 				Token: ledger.NewToken(), Input: []byte(`{"amount":420}`), Deadline: time.Minute, Actor: pipeline}))(w)
 			return w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, Status: -1})
 		}},
-		{name: "nothing known to try the check on", wait: pastProof, prepare: func(w *world) {}, says: "never been seen to find anything"},
-		{name: "control too fresh", wait: pastProof, says: "never been seen to find anything",
-			prepare: func(w *world) {}, doubt: func(w *world) ledger.Operation {
-				o := w.doubt("pay", 420)
-				w.pass(pastProof)
-				w.known("pay")
-				w.pass(-pastProof)
-				return o
-			}},
-		{name: "control of another kind", wait: pastProof, says: "never been seen to find anything",
+		{name: "nothing else is known", wait: pastProof, prepare: func(w *world) {}, says: "finds no other operation"},
+		{name: "only another kind is known", wait: pastProof, says: "finds no other operation",
 			policy: func(p string) string {
 				return p + strings.Replace(p[strings.Index(p, "  pay:\n    downstream"):], "  pay:", "  other:", 1)
 			},
@@ -272,58 +264,6 @@ func TestI6_EachConditionAlone(t *testing.T) {
 	}
 }
 
-func TestI6_ControlIsNoOlderThanTheCheck(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	w.known("pay")
-	w.pass(pastProof)
-	controls := func() (n int) {
-		page := need.Get(w.store.Page(w.ctx, ledger.Query{Tab: ledger.TabAll, Now: w.now()}))(t)
-		for _, row := range page.Rows {
-			for _, r := range w.get(row.ID).Reads {
-				if r.Control {
-					n++
-				}
-			}
-		}
-		return n
-	}
-	notThere := func() {
-		t.Helper()
-		o := w.doubt("pay", 420)
-		w.pass(pastProof)
-		r := w.read(o.ID).Read
-		need.Must(t, r.Verdict == ledger.NotThere, "%s: %s", r.Verdict, r.Reason)
-	}
-	notThere()
-	need.Equal(t, controls(), 1, "controls for one check")
-	notThere()
-	n := controls()
-	need.That(t, n == 2, "%d controls for two checks, one after the other", n) // the first was made before the second check began
-	// The check goes blind a moment after a control held: nothing is proven.
-	o := w.doubt("pay", 420, 420)
-	w.pass(pastProof)
-	w.side.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`)
-	r := w.read(o.ID)
-	need.That(t, r.Read.Verdict == ledger.CannotTell && r.Operation.State == ledger.Uncertain, "a blind check says %s: %s", r.Read.Verdict, r.Read.Reason)
-}
-
-// Checks that began before a control was made share it.
-func TestI6_ChecksMadeAtOnceShareAControl(t *testing.T) {
-	w := newWorld(t, payPolicy)
-	w.known("pay")
-	w.pass(pastProof)
-	k := w.engine.policy().Kind("pay")
-	began := w.engine.moment().Wall // to the millisecond, as a check begins
-	cause, why := w.engine.positive(w.ctx, k, "d", began, false)
-	need.Must(t, cause == "", "%v", why)
-	lists := w.side.asked
-	before := lists()
-	cause, why = w.engine.positive(w.ctx, k, "d", began, false)
-	need.Must(t, cause == "" && lists() == before, "asked again (%s)", why)
-	cause, _ = w.engine.positive(w.ctx, k, "d", w.now().Add(time.Second), false)
-	need.Must(t, cause == "" && lists() != before, "an old control was taken for a later check")
-}
-
 func TestI12_NotThereNow(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
@@ -364,9 +304,9 @@ func TestBlindCheckLowersNoOdds(t *testing.T) {
 		says  string
 		want  float64
 	}{
-		"never seen to find anything": {false, func(*side) {}, "this check has never been seen to find anything", 0.5},
+		"never seen to find anything": {false, func(*side) {}, "finds no other operation", 0.5},
 		"does not find what exists": {true, func(s *side) { s.onList = answer(200, nil, `{"object":"list","data":[],"more":false,"next":0}`) },
-			"this check does not find ch_1 either", 0.5},
+			"finds no other operation", 0.5},
 		"too early to try it": {true, func(*side) {}, "too early", 0.01},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -124,7 +124,7 @@ func (s *side) list(w http.ResponseWriter, r *http.Request) {
 	var data = []charge{}
 	more := false
 	for i, c := range s.charges {
-		if i < after || c.shownAt.After(s.now()) {
+		if ref := r.URL.Query().Get("ref"); i < after || c.shownAt.After(s.now()) || ref != "" && ref != c.Ref {
 			continue
 		}
 		if len(data) == s.page {
@@ -213,6 +213,7 @@ kinds:
       complete: "!body.more"
       next: body.next
       stable: true
+      consistent: true
       same: it.amount == input.amount
       receipt: it.id
     resend: here
@@ -239,6 +240,8 @@ type world struct {
 	callers  map[string]string // who pipelines say they are by, where it is not the policy's credential
 	keyWorks bool              // pipelines send their key along
 	sender   string            // who transmits; "pipeline" when empty
+	memo     string            // what pipelines say before the token
+	unkept   bool              // no request of theirs is kept
 	last     string            // an operation
 }
 
@@ -368,7 +371,7 @@ func (w *world) begin(kind string, amount int) ledger.BeginResult {
 	token := ledger.NewToken()
 	req := ledger.BeginRequest{
 		ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(), Kind: kind, Key: fmt.Sprintf("k-%d", w.n),
-		Token: token, Fingerprint: fmt.Sprintf("f-%d", w.n), Input: json.RawMessage(fmt.Sprintf(`{"amount":%d,"n":%d}`, amount, w.n)),
+		Token: token, Fingerprint: fmt.Sprintf("f-%d", w.n), Input: json.RawMessage(fmt.Sprintf(`{"amount":%d,"n":%d,"memo":%q}`, amount, w.n, w.memo)),
 		Request: w.recorded(kind, fmt.Sprintf(`{"amount":%d,"n":%d,"ref":%q}`, amount, w.n, token)),
 		Sender:  cmp.Or(w.sender, "pipeline"), TokenSent: true, KeyWorks: w.keyWorks, Deadline: time.Minute, Actor: pipeline, Source: ledger.Source{Pipeline: "billing"},
 	}
@@ -380,7 +383,7 @@ func (w *world) begin(kind string, amount int) ledger.BeginResult {
 // recorded is what a recorder of HTTP keeps of a charge; nil for other kinds.
 func (w *world) recorded(kind, body string) *ledger.Request {
 	w.Helper()
-	if kind != "pay" {
+	if kind != "pay" || w.unkept {
 		return nil
 	}
 	r := &ledger.Request{Method: "POST", Origin: w.side.URL, Target: "/charges", Header: map[string][]string{"Content-Type": {"application/json"}, "X-Key": {"1"}}, Body: body,
@@ -414,7 +417,7 @@ func (w *world) doubt(kind string, amount int, landed ...int) ledger.Operation {
 	return w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
 }
 
-// known is an operation that landed and was answered: what a control looks for.
+// known is an operation that landed and was answered: a sibling of others.
 func (w *world) known(kind string) ledger.Operation {
 	w.Helper()
 	b := w.begin(kind, 7)

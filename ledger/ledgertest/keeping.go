@@ -260,47 +260,52 @@ func keys(t *testing.T, open Open) {
 	}
 }
 
-func controls(t *testing.T, open Open) {
+// siblings: what a check may find of others, and where they lie in the history.
+func siblings(t *testing.T, open Open) {
 	d := newDesk(t, open)
-	if at, err := d.s.Control(ctx, "card.charge", "p1"); err != nil || !at.IsZero() {
-		d.Fatalf("a control that never ran: %s, %v", at, err)
+	landed := func(key string, also ...func(*ledger.BeginRequest)) ledger.Operation {
+		d.clock.Advance(time.Minute)
+		return d.settle(d.begun(key, also...).Attempt.ID, ledger.OutcomeCommitted)
 	}
-	if _, err := d.s.ControlCandidate(ctx, "card.charge", d.clock.Now()); !errors.Is(err, ledger.ErrNotFound) {
-		d.Fatalf("a candidate in an empty ledger: %v, want ErrNotFound", err)
+	ask := func(q ledger.SiblingQuery) (keys []string, found []ledger.Sibling) {
+		q.Kind = "card.charge"
+		found = need.Get(d.s.Siblings(ctx, q))(d)
+		for _, b := range found {
+			keys = append(keys, d.read(b.ID).Operation.Key)
+		}
+		return keys, found
 	}
-	old := d.settle(d.begun("old").Attempt.ID, ledger.OutcomeCommitted)
-	d.clock.Advance(time.Minute)
-	known := d.settle(d.begun("known").Attempt.ID, ledger.OutcomeCommitted)
-	d.settle(d.begun("no token", func(r *ledger.BeginRequest) { r.TokenSent = false }).Attempt.ID, ledger.OutcomeCommitted)
-	d.observe(d.doubt("by a read"), ledger.Landed, "pi_1")
-	d.settle(d.begun("another kind", func(r *ledger.BeginRequest) { r.Kind = "mail" }).Attempt.ID, ledger.OutcomeCommitted)
-	rec := need.Get(d.s.ControlCandidate(ctx, "card.charge", d.clock.Now()))(d)
-	need.Must(d, rec.Operation.ID == known.ID,
-		"the candidate is %s, want the newest committed by its own answer with its token sent", rec.Operation.Key)
-	rec = need.Get(d.s.ControlCandidate(ctx, "card.charge", known.SettledAt.Add(-time.Second)))(d)
-	need.Must(d, rec.Operation.ID == old.ID, "the candidate before is %s, want old", rec.Operation.Key)
-	events := len(d.events(""))
-	read := d.observation(known, ledger.Landed, "pi_2").Read
-	read.Control, read.Digest = true, "p1"
-	d.ok(d.s.RecordControl(ctx, read))
-	at := need.Get(d.s.Control(ctx, "card.charge", "p1"))(d)
-	need.Must(d, !at.IsZero() && !at.Before(read.BeganAt) && !at.After(read.EndedAt),
-		"the control held at %s, want %s", at, read.BeganAt)
-	if at, _ := d.s.Control(ctx, "card.charge", "p2"); !at.IsZero() {
-		d.Fatalf("a control under p1 counts for p2")
+	none, _ := ask(ledger.SiblingQuery{Before: d.clock.Now(), Limit: 5})
+	need.Equal(d, len(none), 0, "of an empty ledger")
+	old := landed("old")
+	doubt := d.doubt("doubt")
+	known := landed("known")
+	landed("no token", func(r *ledger.BeginRequest) { r.TokenSent = false })
+	byRead := d.observe(d.doubt("by a check"), ledger.Landed, "pi_1")
+	other := landed("another kind", func(r *ledger.BeginRequest) { r.Kind = "mail" })
+	failed := d.observe(d.doubt("failed"), ledger.NotThere)
+	gone := d.decide(d.observe(d.doubt("abandoned"), ledger.NotThere), ledger.VerbAbandon)
+	flying := d.begun("in flight").Operation
+	answered, _ := ask(ledger.SiblingQuery{Before: d.clock.Now().Add(time.Second), Limit: 5})
+	need.Equal(d, strings.Join(answered, " "), "known old", "that landed by their own answer, with their token")
+	answered, _ = ask(ledger.SiblingQuery{Before: known.SettledAt, Limit: 5})
+	need.Equal(d, strings.Join(answered, " "), "old", "that were settled before")
+	answered, _ = ask(ledger.SiblingQuery{Before: d.clock.Now().Add(time.Second), Limit: 1})
+	need.Equal(d, strings.Join(answered, " "), "known", "at most one")
+	d.decide(old, ledger.VerbNote)
+	var tokens []string
+	for _, o := range []ledger.Operation{old, doubt, byRead, other, failed, gone, flying} {
+		tokens = append(tokens, o.Token)
 	}
-	if at, _ := d.s.Control(ctx, "mail", "p1"); !at.IsZero() {
-		d.Fatalf("a control of one kind counts for another")
-	}
-	vain := d.observation(known, ledger.CannotTell).Read
-	vain.Control, vain.Digest = true, "p3"
-	d.ok(d.s.RecordControl(ctx, vain))
-	if at, _ := d.s.Control(ctx, "card.charge", "p3"); !at.IsZero() {
-		d.Fatalf("a control that found nothing counts as held")
-	}
-	if o := d.read(known.ID).Operation; o.Version != known.Version || len(d.events("")) != events {
-		d.Fatalf("a control moved what it looked at")
-	}
+	named, found := ask(ledger.SiblingQuery{Tokens: append(tokens, "", "indoubt-nobodys"), Limit: 50})
+	need.Must(d, strings.Join(named, " ") == "in flight abandoned failed by a check doubt old", "by their tokens: %v", named)
+	a, b, c, f := found[5], found[4], found[3], found[0]
+	need.That(d, found[1].Failed && found[2].Failed && !a.Failed && !b.Failed && !c.Failed && !f.Failed, "which failed: %+v", found)
+	need.That(d, a.Token == old.Token && 0 < a.Began && a.Began < a.Ended && a.Ended < b.Began && b.Ended < c.Began && c.Ended < f.Began && f.Began == f.Ended,
+		"a note of a person ends no attempt: %+v", found)
+	d.settle(d.retry(doubt, ledger.BasisRiskAccepted).Attempt.ID, ledger.OutcomeUncertain)
+	_, found = ask(ledger.SiblingQuery{Tokens: []string{doubt.Token}, Limit: 50})
+	need.That(d, len(found) == 1 && found[0].Began == b.Began && found[0].Ended > f.Began, "after another attempt: %+v", found)
 }
 
 func holds(t *testing.T, open Open) {

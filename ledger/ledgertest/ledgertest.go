@@ -56,7 +56,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"Recheck", recheck},
 		{"Waiting", waiting},
 		{"Trees", trees},
-		{"Controls", controls},
+		{"I6_Siblings", siblings},
 		{"Marks", marks},
 		{"Holds", holds},
 		{"Runs", runs},

@@ -27,7 +27,6 @@ type Memory struct {
 	telling  map[string]bool   // events that say how a doubt ended
 	changes  map[string]string // change id → operation id
 	holds    []ledger.Hold
-	controls map[string]time.Time
 	doubts   map[ledger.DoubtCount]ledger.DoubtCount // by kind and class
 	reserved map[string]time.Time
 	engines  []ledger.Registration
@@ -56,7 +55,7 @@ type entry struct {
 
 // NewMemory makes an empty store. nil is the host's steady clock.
 func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
-	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, controls: map[string]time.Time{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
+	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
 	m.prices = &prices{m}
 	m.keptRuns = &keptRuns{m: m, runs: map[string]*memoryRun{}}
 	m.outages = &outages{m: m, waiting: map[string][]ledger.Recent{}}

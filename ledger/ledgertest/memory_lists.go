@@ -187,27 +187,41 @@ func (m *Memory) Release(_ context.Context, l ledger.Lease) error {
 	return nil
 }
 
-func (m *Memory) Control(_ context.Context, kind, digest string) (time.Time, error) {
+// Siblings looks at all operations.
+func (m *Memory) Siblings(_ context.Context, q ledger.SiblingQuery) (out []ledger.Sibling, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.controls[kind+"\x00"+digest], nil
-}
-
-func (m *Memory) ControlCandidate(_ context.Context, kind string, before time.Time) (ledger.Record, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var newest *entry
+	var found []*entry
 	for _, e := range m.ops {
 		o := e.op
-		if o.Kind == kind && o.State == ledger.Committed && o.ByAnswer && o.TokenSent && o.SettledAt.Before(before) && o.RedactedAt.IsZero() &&
-			(newest == nil || o.SettledAt.After(newest.op.SettledAt)) {
-			newest = e
+		answered := o.State == ledger.Committed && o.ByAnswer && o.TokenSent && o.SettledAt.Before(q.Before) && o.RedactedAt.IsZero()
+		named := o.Token != "" && slices.Contains(q.Tokens, o.Token)
+		if o.Kind == q.Kind && (q.Tokens == nil && answered || named) {
+			found = append(found, e)
 		}
 	}
-	if newest == nil {
-		return ledger.Record{}, fmt.Errorf("a committed %s: %w", kind, ledger.ErrNotFound)
+	slices.SortStableFunc(found, func(a, b *entry) int {
+		if q.Tokens == nil {
+			return b.op.SettledAt.Compare(a.op.SettledAt)
+		}
+		return cmp.Compare(slices.Index(m.ops, b), slices.Index(m.ops, a))
+	})
+	for _, e := range found[:min(q.Limit, len(found))] {
+		b := ledger.Sibling{ID: e.op.ID, Token: e.op.Token, Failed: e.op.State == ledger.Failed || e.op.Fact == ledger.Failed}
+		for _, ev := range m.events {
+			if ev.OperationID != e.op.ID {
+				continue
+			}
+			if b.Began == 0 {
+				b.Began = ev.Seq
+			}
+			if !slices.Contains(ledger.BesideAttempts, ev.Verb) {
+				b.Ended = ev.Seq
+			}
+		}
+		out = append(out, b)
 	}
-	return m.record(newest, m.clock()), nil
+	return out, nil
 }
 
 // Keyed looks at the keys of all operations.
@@ -269,20 +283,6 @@ func (m *Memory) Mark(_ context.Context, rules func(string) string, marks func(l
 		e.op.MarkRules, e.marks = want, append(e.marks, made.Values...)
 	}
 	return limit <= 0, nil
-}
-
-func (m *Memory) RecordControl(_ context.Context, r ledger.Read) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e := m.find(ledger.Locator{ID: r.OperationID})
-	if e == nil {
-		return fmt.Errorf("operation %s: %w", r.OperationID, ledger.ErrNotFound)
-	}
-	e.reads = append([]ledger.Read{r}, e.reads...)
-	if r.Verdict == ledger.Landed {
-		m.controls[e.op.Kind+"\x00"+r.Digest] = r.BeganAt
-	}
-	return nil
 }
 
 func (m *Memory) Hold(_ context.Context, h ledger.Hold) error {

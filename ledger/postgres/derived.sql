@@ -40,7 +40,7 @@ SELECT o.seq, o.id, o.incident, indoubt.ms(o.fault_at) AS fault_at,
        (o.attempt_count > 1)::int::bigint AS resent,
        (o.effects > 1 OR o.conflict = 'duplicate')::int::bigint AS doubled,
        (o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
-         AND NOT EXISTS (SELECT 1 FROM indoubt.reads r WHERE r.operation_id = o.id AND indoubt.ms(r.began_at) >= indoubt.ms(o.ended_at) AND NOT r.control
+         AND NOT EXISTS (SELECT 1 FROM indoubt.reads r WHERE r.operation_id = o.id AND indoubt.ms(r.began_at) >= indoubt.ms(o.ended_at)
                                                          AND r.verdict IN ('landed', 'not_there')))::int::bigint AS unchecked
   FROM indoubt.operations o
  WHERE o.incident <> '';

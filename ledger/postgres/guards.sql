@@ -149,7 +149,7 @@ BEGIN
     IF is_now.change_id <> was.change_id
        AND (is_now.change_verb = 'read' OR was.state <> 'pending' AND is_now.state NOT IN (was.state, 'pending')
             AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = was.id AND db_user = session_user))
-       AND NOT EXISTS (SELECT 1 FROM indoubt.reads WHERE operation_id = was.id AND NOT control AND verdict <> 'cannot_tell' AND xmin = pg_current_xact_id()::xid) THEN
+       AND NOT EXISTS (SELECT 1 FROM indoubt.reads WHERE operation_id = was.id AND verdict NOT IN ('not_seen', 'cannot_tell') AND xmin = pg_current_xact_id()::xid) THEN
       RAISE EXCEPTION 'what is in doubt is settled by a check, whose row in reads comes first in the same transaction, or by a person: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
     END IF;
     IF was.state = 'pending' AND (is_now.state, is_now.deadline_at, is_now.live_attempt, is_now.awaits) IS DISTINCT FROM (was.state, was.deadline_at, was.live_attempt, was.awaits)
@@ -809,8 +809,8 @@ BEGIN
   IF EXISTS (SELECT 1 FROM indoubt.reads WHERE id = NEW.id) THEN
     RAISE EXCEPTION 'this read is recorded already: reads are never replaced' USING ERRCODE = 'IN001';
   END IF;
-  IF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id AND (NOT NEW.control OR kind = NEW.kind)) THEN
-    RAISE EXCEPTION 'a read belongs to an operation that is recorded, and a control to one of its kind' USING ERRCODE = 'IN001';
+  IF NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id) THEN
+    RAISE EXCEPTION 'a read belongs to an operation that is recorded' USING ERRCODE = 'IN001';
   END IF;
   IF NEW.verdict = 'not_there' AND NEW.digest <> (SELECT detail::json ->> 'digest' FROM indoubt.events WHERE verb = 'policy' ORDER BY seq DESC LIMIT 1) THEN
     RAISE EXCEPTION 'what this policy says proves nothing: another one is in force' USING ERRCODE = 'IN001';

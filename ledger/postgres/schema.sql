@@ -174,7 +174,7 @@ CREATE INDEX operations_by_target ON indoubt.operations (target, indoubt.ms(star
 CREATE INDEX operations_resolved ON indoubt.operations (indoubt.ms(updated_at)) WHERE resolved::int = 1;
 -- What is in flight: by its deadline, and all that is counted of it.
 CREATE INDEX operations_pending ON indoubt.operations (indoubt.ms(deadline_at), kind, attempt_count, indoubt.ms(started_at)) WHERE state = 'pending';
--- Candidates for a positive control.
+-- What landed by its own answer: what a check of its kind is known to be able to find.
 CREATE INDEX operations_by_answer ON indoubt.operations (kind, indoubt.ms(settled_at)) WHERE state = 'committed' AND by_answer::int = 1 AND token_sent::int = 1;
 -- Who waits for this.
 CREATE INDEX operations_by_awaits ON indoubt.operations (scope, awaits) WHERE awaits <> '';
@@ -237,13 +237,11 @@ CREATE TABLE indoubt.attempts (
   PRIMARY KEY (operation_id, n)
 ) WITH (fillfactor = 80); -- no index has what its end changes, so it may stay in its place
 
--- reads: reconcile reads and positive controls, with what they showed.
+-- reads: reconcile reads, with what they showed.
 CREATE TABLE indoubt.reads (
   rowid           bigint NOT NULL,                             -- order of arrival; leave it out
   id              text COLLATE "C" PRIMARY KEY,
   operation_id    text COLLATE "C" NOT NULL,
-  control         boolean NOT NULL DEFAULT false,              -- a positive control
-  kind            text COLLATE "C" NOT NULL DEFAULT '',        -- what it is a control for; '' of other reads
   began_at        timestamptz(3) NOT NULL,
   ended_at        timestamptz(3) NOT NULL,
   verdict         text COLLATE "C" NOT NULL,
@@ -271,9 +269,6 @@ CREATE TABLE indoubt.reads (
 );
 
 CREATE INDEX reads_by_operation ON indoubt.reads (operation_id, indoubt.ms(began_at));
-
--- When a positive control of a kind, under a policy, last found what it looked for.
-CREATE INDEX reads_controls ON indoubt.reads (kind, digest, indoubt.ms(ended_at)) WHERE control::int = 1 AND verdict IN ('landed', 'twice');
 
 -- grants: one-shot permissions for one more attempt. Final once consumed or void.
 CREATE TABLE indoubt.grants (

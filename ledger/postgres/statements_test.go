@@ -128,8 +128,10 @@ func (w *writing) value(table string, c randomColumn) string {
 	switch c.name {
 	case "state", "from_state", "to_state", "outcome", "late_outcome":
 		return "'" + anyOf(w, "pending", "committed", "failed", "uncertain", "abandoned", "") + "'"
-	case "proof", "basis", "verdict":
-		return "'" + anyOf(w, "not_there", "proof", "refused", "never_sent", "key_safe", "risk_accepted", "landed", "") + "'"
+	case "basis":
+		return "'" + anyOf(w, "proof", "key_safe", "risk_accepted", "landed", "") + "'"
+	case "proof", "verdict":
+		return "'" + anyOf(w, "not_there", "refused", "never_sent", "key_safe", "landed", "") + "'"
 	case "conflict":
 		return "'" + anyOf(w, "duplicate", "contradiction", "") + "'"
 	case "scope":

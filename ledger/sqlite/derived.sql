@@ -169,7 +169,7 @@ SELECT o.seq, o.id, o.incident, o.fault_at,
        o.attempt_count > 1 AS resent,
        o.effects > 1 OR o.conflict = 'duplicate' AS doubled,
        o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
-         AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.control = 0
+         AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at
                                                  AND r.verdict IN ('landed', 'not_there')) AS unchecked
   FROM operations o
  WHERE o.incident <> '';

@@ -391,8 +391,8 @@ BEGIN
    WHERE NEW.rowid > 0;
   SELECT RAISE(ABORT, 'this read is recorded already: reads are never replaced')
    WHERE EXISTS (SELECT 1 FROM reads WHERE id = NEW.id);
-  SELECT RAISE(ABORT, 'a read belongs to an operation that is recorded, and a control to one of its kind')
-   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id AND (NEW.control = 0 OR kind = NEW.kind));
+  SELECT RAISE(ABORT, 'a read belongs to an operation that is recorded')
+   WHERE NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id);
   SELECT RAISE(ABORT, 'what this policy says proves nothing: another one is in force')
    WHERE NEW.verdict = 'not_there' AND NEW.digest <> (SELECT json_extract(detail, '$.digest') FROM events WHERE verb = 'policy' ORDER BY seq DESC LIMIT 1);
 END;
@@ -401,8 +401,8 @@ CREATE TRIGGER reads_guard_update BEFORE UPDATE ON reads
 BEGIN
   SELECT RAISE(ABORT, 'a read is evidence and never changes')
    WHERE NOT (EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id)
-     AND (NEW.rowid, NEW.id, NEW.operation_id, NEW.control, NEW.kind, NEW.began_at, NEW.ended_at, NEW.verdict, NEW.cause, NEW.found, NEW.proof_at, NEW.digest, NEW.actor, NEW.seen_boot, NEW.seen_steady, NEW.seen_over)
-      IS (OLD.rowid, OLD.id, OLD.operation_id, OLD.control, OLD.kind, OLD.began_at, OLD.ended_at, OLD.verdict, OLD.cause, OLD.found, OLD.proof_at, OLD.digest, OLD.actor, OLD.seen_boot, OLD.seen_steady, OLD.seen_over)
+     AND (NEW.rowid, NEW.id, NEW.operation_id, NEW.began_at, NEW.ended_at, NEW.verdict, NEW.cause, NEW.found, NEW.proof_at, NEW.digest, NEW.actor, NEW.seen_boot, NEW.seen_steady, NEW.seen_over)
+      IS (OLD.rowid, OLD.id, OLD.operation_id, OLD.began_at, OLD.ended_at, OLD.verdict, OLD.cause, OLD.found, OLD.proof_at, OLD.digest, OLD.actor, OLD.seen_boot, OLD.seen_steady, OLD.seen_over)
      AND (NEW.reason IS OLD.reason OR NEW.reason IS '[redacted]') AND NEW.evidence IS CASE WHEN OLD.evidence IS NULL THEN NULL ELSE '"[redacted]"' END
      AND coalesce(json_array_length(NEW.receipts), -1) = json_array_length(OLD.receipts) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.receipts) WHERE (length(value), substr(value, 1, 17), substr(value, 18) GLOB '*[^0-9a-f]?*', substr(value, 82)) IS NOT (82, '[redacted sha256:', 0, ']')));
 END;

@@ -172,7 +172,6 @@ func TestGuards(t *testing.T) {
 
 		{"list row changed to NULL", `UPDATE OR REPLACE open_operations SET state = NULL`, "kept by the database"},
 		{"list row that cannot be summed", `UPDATE open_operations SET rank = 9e999`, "amounts_can_be_summed"},
-		{"read that is half a control", `INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 2, 'stripe.charge', ` + now + `, ` + now + `, 'not_there')`, "control_is_0_or_1"},
 		{"list row moved", `UPDATE OR REPLACE open_operations SET rowid = 1`, "kept by the database"},
 		{"list row of what is settled", tables.ListNew + ` WHERE s.seq = (SELECT seq FROM operations WHERE id = 'committed')`, "kept by the database"},
 		{"born in an incident", insert("INSERT", "n", "n", now, later, ", incident, joined|, '"+in.ID+"', 'error'"), "begins as pending"},

@@ -159,6 +159,20 @@ func TestNamesAreFoundByTheirIndexes(t *testing.T) {
 	}
 }
 
+// What a check may find of others is found by their tokens, or by what landed of the kind.
+func TestSiblingsAreFoundByTheirIndexes(t *testing.T) {
+	t.Parallel()
+	s, _ := openTest(t)
+	for index, q := range map[string]ledger.SiblingQuery{"operations_by_token": {Tokens: []string{"a", "b"}}, "operations_by_answer": {}} {
+		for _, ask := range queries(s, func(on *tables.Store) { need.Get(on.Siblings(ctx, q))(t) }) {
+			steps := strings.Join(plan(t, s, ask), "\n")
+			need.Contains(t, steps, "SEARCH o USING INDEX "+index, "SEARCH e USING INDEX events_by_operation")
+			need.Lacks(t, steps, "SCAN o")
+			need.Lacks(t, steps, "SCAN e")
+		}
+	}
+}
+
 // An attempt and the history of an operation are found without reading the ledger.
 func TestAnOperationIsFoundByItsParts(t *testing.T) {
 	t.Parallel()

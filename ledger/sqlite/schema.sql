@@ -188,7 +188,7 @@ CREATE INDEX operations_by_target ON operations (target, started_at) WHERE targe
 CREATE INDEX operations_resolved ON operations (updated_at) WHERE resolved = 1;
 -- What is in flight: by its deadline, and all that is counted of it.
 CREATE INDEX operations_pending ON operations (deadline_at, kind, attempt_count, started_at) WHERE state = 'pending';
--- Candidates for a positive control.
+-- What landed by its own answer: what a check of its kind is known to be able to find.
 CREATE INDEX operations_by_answer ON operations (kind, settled_at)
   WHERE state = 'committed' AND by_answer = 1 AND token_sent = 1;
 -- Who waits for this.
@@ -269,12 +269,10 @@ CREATE TABLE attempts (
 -- When something last came into doubt.
 CREATE INDEX attempts_uncertain ON attempts (ended_at) WHERE outcome = 'uncertain';
 
--- reads: reconcile reads and positive controls, with what they showed.
+-- reads: reconcile reads, with what they showed.
 CREATE TABLE reads (
   id           TEXT PRIMARY KEY,
   operation_id TEXT NOT NULL REFERENCES operations (id),
-  control      INTEGER NOT NULL DEFAULT 0,             -- 1: a positive control
-  kind         TEXT NOT NULL DEFAULT '',               -- what it is a control for; '' of other reads
   began_at     INTEGER NOT NULL,
   ended_at     INTEGER NOT NULL,
   verdict      TEXT NOT NULL,
@@ -293,7 +291,6 @@ CREATE TABLE reads (
   seen_steady  INTEGER NOT NULL DEFAULT 0,
   seen_over    INTEGER NOT NULL DEFAULT 0,
 
-  CONSTRAINT control_is_0_or_1 CHECK (control IN (0, 1)),
   CONSTRAINT read_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT read_verdict_is_known CHECK (verdict IN ('', 'landed', 'twice', 'different', 'not_there', 'not_seen', 'cannot_tell')),
   CONSTRAINT read_receipts_is_json CHECK (json_valid(receipts) AND json_type(receipts) = 'array'),
@@ -306,8 +303,6 @@ CREATE TABLE reads (
 
 CREATE INDEX reads_by_operation ON reads (operation_id, began_at);
 
--- When a positive control of a kind, under a policy, last found what it looked for.
-CREATE INDEX reads_controls ON reads (kind, digest, ended_at) WHERE control = 1 AND verdict IN ('landed', 'twice');
 
 -- grants: one-shot permissions for one more attempt. Final once consumed or void.
 CREATE TABLE grants (

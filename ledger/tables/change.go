@@ -233,7 +233,7 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string, applied *ledg
 		return err
 	}
 	if c.Read != nil { // before what it settles: the database asks for it
-		if err := tx.read(*c.Read, ""); err != nil {
+		if err := tx.read(*c.Read); err != nil {
 			return err
 		}
 	}
@@ -458,12 +458,12 @@ func endedBoot(a ledger.Attempt) string {
 	return a.EndedSteady.Boot
 }
 
-// read writes a read down; control is the kind that it is a positive control for.
-func (tx *tx) read(r ledger.Read, control string) error {
+// read writes a read down.
+func (tx *tx) read(r ledger.Read) error {
 	return tx.Later(`
-		INSERT INTO reads (id, operation_id, control, kind, began_at, ended_at, verdict, cause, reason, found, receipts, evidence, proof_at, digest, actor, seen_boot, seen_steady, seen_over)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		r.ID, r.OperationID, tx.d.Flag(r.Control), control, tx.d.Time(r.BeganAt), tx.d.Time(r.EndedAt), r.Verdict, r.Cause, r.Reason, r.Found, list(r.Receipts),
+		INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, cause, reason, found, receipts, evidence, proof_at, digest, actor, seen_boot, seen_steady, seen_over)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		r.ID, r.OperationID, tx.d.Time(r.BeganAt), tx.d.Time(r.EndedAt), r.Verdict, r.Cause, r.Reason, r.Found, list(r.Receipts),
 		text(r.Evidence), tx.d.Time(r.ProofAt), r.Digest, r.Actor, r.Seen.Boot, r.Seen.At.Milliseconds(), r.Over)
 }
 

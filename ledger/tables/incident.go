@@ -389,7 +389,7 @@ const lapsed = `
 // sentAgain is what became of what was sent more than once.
 const sentAgain = `
 	SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.already = 1)),
-	       coalesce(max((SELECT max(r.ended_at) FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.control = 0
+	       coalesce(max((SELECT max(r.ended_at) FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at
 	                                                            AND r.verdict IN ('landed', 'not_there'))), 0)
 	  FROM incident_members m INDEXED BY members_resent CROSS JOIN operations o ON o.seq = m.seq WHERE m.incident = ? AND m.resent = 1`
 

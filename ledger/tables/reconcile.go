@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"indoubt/ledger"
@@ -172,52 +173,26 @@ func (tx *tx) release(l ledger.Lease) error {
 		tx.d.Time(time.Time{}), l.OperationID, l.Holder, l.Generation)
 }
 
-// Control returns when a positive control last held.
-func (s *Store) Control(ctx context.Context, kind, digest string) (time.Time, error) {
-	var held int64
-	err := s.one(ctx, `
-		SELECT coalesce(max(ended_at), 0) FROM reads INDEXED BY reads_controls
-		 WHERE kind = ? AND digest = ? AND control = 1 AND verdict IN ('landed', 'twice')`, []any{kind, digest}, &held)
-	return At(held), err
+// Siblings asks the index of tokens, or that of what landed by its own answer. Unlike a
+// person's word and a check's, what was tried is an event of its attempts.
+func (s *Store) Siblings(ctx context.Context, q ledger.SiblingQuery) ([]ledger.Sibling, error) {
+	from, args := `operations o
+		 WHERE o.token IN (SELECT value FROM json_each(?)) AND o.token <> '' AND o.kind = ?
+		 ORDER BY o.seq DESC LIMIT ?+0`, []any{list(q.Tokens), q.Kind, q.Limit}
+	if q.Tokens == nil {
+		from, args = `operations o INDEXED BY operations_by_answer
+		 WHERE o.kind = ? AND o.state = 'committed' AND o.by_answer = 1
+		   AND o.token_sent = 1 AND o.settled_at < ? AND o.redacted_at = 0
+		 ORDER BY o.settled_at DESC LIMIT ?+0`, []any{q.Kind, Millis(q.Before), q.Limit}
+	}
+	return Gather(ctx, s.db, func(rows Rows) (b ledger.Sibling, err error) {
+		return b, rows.Scan(&b.ID, &b.Token, &b.Failed, &b.Began, &b.Ended)
+	}, `SELECT o.id, o.token, o.state = 'failed' OR o.fact = 'failed',
+		       coalesce((SELECT min(e.seq) FROM events e WHERE e.operation_id = o.id AND e.operation_id <> ''), 0),
+		       coalesce((SELECT max(e.seq) FROM events e WHERE e.operation_id = o.id AND e.operation_id <> ''
+		                    AND e.verb NOT IN (`+besideAttempts+`)), 0)
+		  FROM `+from, args...)
 }
 
-// ControlCandidate returns the newest operation that a control of its kind can
-// look for.
-func (s *Store) ControlCandidate(ctx context.Context, kind string, before time.Time) (ledger.Record, error) {
-	var id string
-	err := s.one(ctx, `
-		SELECT id FROM operations INDEXED BY operations_by_answer
-		 WHERE kind = ? AND state = 'committed' AND by_answer = 1 AND token_sent = 1 AND settled_at < ? AND redacted_at = 0
-		 ORDER BY settled_at DESC LIMIT 1`, []any{kind, Millis(before)}, &id)
-	if errors.Is(err, errNone) {
-		return ledger.Record{}, fmt.Errorf("%w: none of kind %s is known to have landed by its own answer", ledger.ErrNotFound, kind)
-	}
-	if err != nil {
-		return ledger.Record{}, err
-	}
-	return s.Read(ctx, ledger.Locator{ID: id})
-}
-
-// RecordControl stores a positive control's read, and when it held if it found
-// what it looked for. The same read again changes nothing.
-func (s *Store) RecordControl(ctx context.Context, r ledger.Read) error {
-	r.Control = true
-	return s.update(ctx, func(tx *tx) error {
-		if err := tx.lockAll([]string{r.OperationID}); err != nil {
-			return err
-		}
-		var kind string
-		err := one(tx.Tx, `SELECT kind FROM operations WHERE id = ?`, []any{r.OperationID}, &kind)
-		if errors.Is(err, errNone) {
-			return fmt.Errorf("%w: %s", ledger.ErrNotFound, r.OperationID)
-		}
-		var known bool
-		if err == nil {
-			err = one(tx.Tx, `SELECT EXISTS (SELECT 1 FROM reads WHERE id = ?)`, []any{r.ID}, &known)
-		}
-		if err != nil || known {
-			return err
-		}
-		return tx.read(r, kind)
-	})
-}
+// besideAttempts are the verbs of events that are no attempt's.
+var besideAttempts = "'" + strings.Join(ledger.BesideAttempts, "', '") + "'"

@@ -47,7 +47,7 @@ func textsOf(id string) func() partTexts {
 func makeTexts(id string) partTexts {
 	reads := func(evidence string) string {
 		return fmt.Sprintf(`
-		SELECT id, operation_id, control, began_at, ended_at, verdict, cause, reason, found, receipts, %s, proof_at, digest, actor, seen_boot, seen_steady, seen_over
+		SELECT id, operation_id, began_at, ended_at, verdict, cause, reason, found, receipts, %s, proof_at, digest, actor, seen_boot, seen_steady, seen_over
 		  FROM reads WHERE operation_id = %s ORDER BY began_at DESC, rowid DESC LIMIT %d`, evidence, id, most)
 	}
 	return partTexts{
@@ -79,7 +79,7 @@ func loadReads(q Querier, at located, evidence bool) ([]ledger.Read, error) {
 	return Collect(q, func(rows Rows) (r ledger.Read, err error) {
 		var began, ended, proof, seen int64
 		var receipts, found string
-		err = rows.Scan(&r.ID, &r.OperationID, &r.Control, &began, &ended, &r.Verdict, &r.Cause, &r.Reason, &r.Found, &receipts, &found, &proof, &r.Digest, &r.Actor, &r.Seen.Boot, &seen, &r.Over)
+		err = rows.Scan(&r.ID, &r.OperationID, &began, &ended, &r.Verdict, &r.Cause, &r.Reason, &r.Found, &receipts, &found, &proof, &r.Digest, &r.Actor, &r.Seen.Boot, &seen, &r.Over)
 		r.Seen = steady(r.Seen.Boot, time.Duration(seen)*time.Millisecond)
 		r.BeganAt, r.EndedAt, r.ProofAt = At(began), At(ended), At(proof)
 		r.Receipts, r.Evidence = unlist(receipts), raw(found)

@@ -120,11 +120,11 @@ func (b *books) remembered(ctx context.Context, account, resource, key string, s
 
 // effects lists what happened, newest first. An empty resource means all of
 // them; an empty account too, and an empty text all bodies.
-func (b *books) effects(ctx context.Context, resource, account, text string) ([]Effect, error) {
+func (b *books) effects(ctx context.Context, resource, account, text string, since time.Time) ([]Effect, error) {
 	rows, err := b.db.QueryContext(ctx, `
 		SELECT resource, id, account, key, body, at FROM effects
-		WHERE (?1 = '' OR resource = ?1) AND (?2 = '' OR account = ?2) AND (?3 = '' OR instr(body, ?3) > 0)
-		ORDER BY n DESC`, resource, account, text)
+		WHERE (?1 = '' OR resource = ?1) AND (?2 = '' OR account = ?2) AND (?3 = '' OR instr(body, ?3) > 0) AND at >= ?4
+		ORDER BY n DESC`, resource, account, text, since.UnixMilli())
 	if err != nil {
 		return nil, err
 	}

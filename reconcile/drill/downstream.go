@@ -19,8 +19,8 @@ import (
 // with its own database, that takes cards, posts, mails, payouts and deploys,
 // and lets its callers down as its troubles say.
 //
-//	POST GET /v1/payment_intents   remembers Idempotency-Key, lists by customer and cursor
-//	POST GET /v1/payouts           no key; lists by destination
+//	POST GET /v1/payment_intents   remembers Idempotency-Key, lists by customer, time and cursor
+//	POST GET /v1/payouts           no key; lists by destination and time
 //	POST /v1/payouts/ID/cancel
 //	POST /posts   GET /posts/search?query=
 //	POST /send    GET /messages?message_id=
@@ -152,7 +152,7 @@ func (d *Downstream) Requests() []Seen {
 
 // Effects are all that really happened, newest first, whose body holds the text.
 func (d *Downstream) Effects(ctx context.Context, text string) ([]Effect, error) {
-	return d.books.effects(ctx, "", "", text)
+	return d.books.effects(ctx, "", "", text, time.Time{})
 }
 
 func (d *Downstream) routes() http.Handler {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"net/url"
 	"time"
 
 	"indoubt/ledger"
@@ -83,7 +84,7 @@ func (s *script) lostLegacyCharges() {
 const (
 	outageLanded   = 131
 	outageAbsent   = 68
-	outageCut      = 5 // of a customer with more charges than the list shows
+	outageCut      = 5 // among more charges than the list shows
 	outageAgain    = 1
 	outageDeclined = 9
 	outageBegin    = -53 * time.Minute
@@ -141,17 +142,17 @@ func (s *script) outage() {
 	s.check(outageBegin + 11*time.Minute)
 }
 
-// wholesale is a customer whose list breaks off before it shows what is looked
-// for: nothing can be proven of its charges.
+// wholesale is a batch of charges whose list breaks off before it shows what is looked
+// for: nothing can be told of them.
 func (s *script) wholesale() {
-	const whole = "cus_Whole"
-	s.at(outageBegin-time.Hour, func(ctx context.Context) error { return s.w.Downstream.fill(ctx, charges, whole, 120) })
+	const whole, at = "cus_Whole", outageBegin + 3*time.Minute + 7*time.Second // alone in its second
 	var some []wish
 	for i := range outageCut {
-		some = append(some, s.wish("stripe.charge", outageBegin+3*time.Minute, chargeInput(whole, 42000, fmt.Sprintf("INV-%d", 1190+i))))
+		some = append(some, s.wish("stripe.charge", at, chargeInput(whole, 42000, fmt.Sprintf("INV-%d", 1190+i))))
 	}
-	s.lose(outageBegin+3*time.Minute, outageTimeout, "billing", HangBefore, some...)
-	s.stay = append(s.stay, Trouble{Fault: Truncate, Path: "/v1/payment_intents", Match: "customer=" + whole, Limit: 100})
+	s.lose(at, outageTimeout, "billing", HangBefore, some...)
+	since := url.Values{"created[gte]": {fmt.Sprint(s.w.start.Add(at).Unix() - 600)}}.Encode()
+	s.stay = append(s.stay, Trouble{Fault: Truncate, Path: "/v1/payment_intents", Match: since, Limit: 20})
 	s.at(outageBegin, func(context.Context) error {
 		s.w.Downstream.Meet(s.stay...)
 		return nil
@@ -166,21 +167,4 @@ func (s *script) again() {
 	again := s.wish("stripe.charge", -8*time.Minute, input)
 	again.Run = "batch-3"
 	s.write(-8*time.Minute, time.Second, "billing", again)
-}
-
-// fill puts effects of other callers into the books.
-func (d *Downstream) fill(ctx context.Context, res *resource, customer string, n int) error {
-	d.commit.Lock()
-	defer d.commit.Unlock()
-	var all []Effect
-	now := d.clock()
-	for i := range n {
-		in := fields{"amount": 1000 + i, "currency": "usd", "customer": customer, "invoice": fmt.Sprintf("W-%d", i), "metadata": fields{}}
-		id, err := d.receipt(ctx, res, in, 0)
-		if err != nil {
-			return err
-		}
-		all = append(all, Effect{Resource: res.name, ID: id, Account: bearer, Body: encode(res.render(in, id, now.Unix())), At: now})
-	}
-	return d.books.commit(ctx, all, "", answer{})
 }

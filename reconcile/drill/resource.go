@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // fields is a JSON object.
@@ -112,6 +113,12 @@ func (res *resource) narrow(query url.Values) string {
 		}
 	}
 	return ""
+}
+
+// since is from when on the list shows effects.
+func since(query url.Values) time.Time {
+	at, _ := strconv.ParseInt(query.Get("created[gte]"), 10, 64)
+	return time.Unix(at, 0)
 }
 
 // page cuts one page out of all that fits, newest first, after a cursor.

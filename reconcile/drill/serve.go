@@ -199,7 +199,7 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 	if t.Fault == Foreign {
 		whose = "another account than " + whose
 	}
-	effects, err := d.books.effects(r.Context(), res.name, whose, res.narrow(r.URL.Query()))
+	effects, err := d.books.effects(r.Context(), res.name, whose, res.narrow(r.URL.Query()), since(r.URL.Query()))
 	if err != nil {
 		say(w, http.StatusInternalServerError, problem("books", err.Error()))
 		return
@@ -224,7 +224,7 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 // cancel takes a payout back that has not been paid yet.
 func (d *Downstream) cancel(w http.ResponseWriter, r *http.Request) {
 	d.arrive(r, "")
-	effects, err := d.books.effects(r.Context(), payouts.name, account(r), "")
+	effects, err := d.books.effects(r.Context(), payouts.name, account(r), "", time.Time{})
 	if err != nil {
 		say(w, http.StatusInternalServerError, problem("books", err.Error()))
 		return

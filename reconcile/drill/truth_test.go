@@ -2,7 +2,9 @@ package drill
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"path/filepath"
@@ -36,9 +38,10 @@ const (
 const truthRead = `
     downstream: bank
     token: { into: metadata.indoubt }
+    lands_within: 20s
     visible_within: 10s
     read:
-      http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 3, starting_after: "${cursor}" } }
+      http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 20, starting_after: "${cursor}" } }
       valid: status == 200 && body.object == "list"
       list: body.data
       mark: it.metadata.indoubt
@@ -49,23 +52,44 @@ const truthRead = `
       receipt: it.id
 `
 
-const truthPolicy = `
+const truthConsistent = "      consistent: true\n"
+
+var truthPolicy = `
 version: 1
 defaults: { deadline: 5s }
 downstreams:
   bank: { base: "@BASE@", headers: { Authorization: "Bearer ${env.TRUTH_KEY}" } }
 kinds:
-  sure:` + truthRead + `    lands_within: 20s
-  unseen:` + truthRead + `    lands_within: 20s
-  unbounded:` + truthRead + `
-  forgets:` + truthRead + `    lands_within: 20s
+  sure:` + truthRead + truthConsistent + `
+  plain:` + truthRead + `
+  unseen:` + truthRead + truthConsistent + `
+  unbounded:` + strings.Replace(truthRead, "    lands_within: 20s\n", "", 1) + `
+  forgets:` + truthRead + truthConsistent + `
     visible_for: 5m
-  again:` + truthRead + `    lands_within: 20s
+  again:` + truthRead + truthConsistent + `
     resend: here
     retry: { max: 3, backoff: 1ms..1ms }
-`
+  lags:` + strings.Replace(truthRead, "visible_within: 10s", "visible_within: 1s", 1) + `
+  open:` + truthRead + `
+  shifts:` + strings.NewReplacer("      stable: true\n", "", "limit: 20", "limit: 3").Replace(truthRead) + `
+  cut:` + strings.NewReplacer("into: metadata.indoubt", "append: memo", "it.metadata.indoubt", "it.memo").Replace(truthRead) + truthConsistent + `
+  customer:` + truthRead + truthConsistent + `
+  stranger:` + truthRead + truthConsistent
 
-var truthKinds = []string{"sure", "sure", "unseen", "unbounded", "forgets", "again", "again"}
+// truthKinds are what is wished for. What a view of most of them lacks, the policy does not say.
+//
+//	sure, again  the policy's promises are kept
+//	plain        the same, but the policy does not promise that a read shows every write
+//	unseen       each asks for a list of its own, so that no check of one finds another
+//	unbounded    no time is promised
+//	forgets      effects are not shown for ever, and the policy says how long
+//	lags         a replica shows effects up to a minute late, and the policy says a second
+//	open         what is paid out is shown no longer
+//	shifts       pages shift while they are read
+//	cut          the end of a long text is cut off, and the token with it
+//	customer     the credential does not see every customer
+//	stranger     some are sent with a credential of another account
+var truthKinds = []string{"sure", "sure", "plain", "unseen", "unbounded", "forgets", "again", "again", "lags", "open", "shifts", "cut", "customer", "stranger"}
 
 // truth is one seeded run: many operations with what really happened to each.
 type truth struct {
@@ -87,6 +111,7 @@ type truthWish struct {
 	amount                       int
 	fault                        Fault
 	twice, other                 bool // two effects, or one of another amount, from one send
+	memo, as                     string
 }
 
 func (u *truth) now() time.Time       { return time.Unix(0, u.clock.Load()) }
@@ -118,15 +143,21 @@ func newTruth(t testing.TB, seed uint64) *truth {
 	t.Cleanup(func() { u.sender.Close(); u.store.Close(); u.down.Close() })
 	// What the downstream forgets, it always forgets.
 	u.always()
-	for _, kind := range []string{"sure", "unbounded", "forgets", "again"} {
-		u.send(&truthWish{kind: kind, amount: 1})
+	for _, kind := range truthKinds {
+		if kind != "unseen" {
+			u.send(&truthWish{kind: kind, amount: 1})
+		}
 	}
 	u.pass(truthVisible + time.Second)
 	return u
 }
 
 func (u *truth) always() {
-	u.down.Meet(Trouble{Fault: Forget, Path: "/v1/payouts", Match: "destination=acct_forgets", For: truthForgets})
+	u.down.Meet(
+		Trouble{Fault: Forget, Path: "/v1/payouts", Match: "destination=acct_forgets", For: truthForgets},
+		Trouble{Fault: Lag, Path: "/v1/payouts", Match: "destination=acct_lags", For: time.Minute},
+		Trouble{Fault: Forget, Path: "/v1/payouts", Match: "destination=acct_open", For: 45 * time.Second},
+		Trouble{Fault: Foreign, Path: "/v1/payouts", Match: "destination=acct_customer_hidden"})
 }
 
 // wish makes up an operation and what will become of it.
@@ -147,20 +178,45 @@ func (u *truth) wish() {
 // back; now and then the pipeline dies on the way.
 func (u *truth) send(w *truthWish) {
 	n := len(u.wishes)
-	w.token, w.destination = ledger.NewToken(), fmt.Sprintf("acct_%s_%d", w.kind, n)
+	w.token, w.destination, w.as = ledger.NewToken(), "acct_"+w.kind, "sk_truth"
+	odd := w.amount > 1 && u.random.IntN(2) == 0
+	switch {
+	case w.kind == "unseen":
+		w.destination += fmt.Sprint("_", n)
+	case w.kind == "customer" && odd:
+		w.destination += "_hidden"
+	case w.kind == "stranger" && odd:
+		w.as = "sk_other"
+	case w.kind == "cut":
+		w.memo = map[bool]string{true: strings.Repeat("long ", 12), false: "short "}[odd]
+	}
 	body := func(amount int, token string) []byte {
-		return encode(fields{"amount": amount, "destination": w.destination, "metadata": fields{"indoubt": token}})
+		f := fields{"amount": amount, "destination": w.destination, "metadata": fields{"indoubt": token}}
+		if w.memo != "" {
+			f["memo"] = w.memo + token
+		}
+		return encode(f)
+	}
+	shown := func(body []byte) []byte { return body }
+	if w.kind == "cut" { // of what is sent, the other side keeps so much
+		shown = func(body []byte) []byte {
+			f := fields{}
+			u.must(json.Unmarshal(body, &f), "read the body")
+			memo := f["memo"].(string)
+			f["memo"] = memo[:min(len(memo), 60)]
+			return encode(f)
+		}
 	}
 	// Another caller's, the same but for the token, around ours: some pages of them.
 	others := u.random.IntN(5)
 	for range others {
-		u.post(body(w.amount, ledger.NewToken()))
+		u.post(shown(body(w.amount, ledger.NewToken())), w.as)
 	}
 	machine := ledger.Actor{Name: "billing", Machine: true}
 	begun, err := ledger.Begin(u.ctx, u.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
 		Kind: w.kind, Key: fmt.Sprint("k", n), Token: w.token, Fingerprint: fmt.Sprint("f", n), Input: body(w.amount, w.token), Sender: "pipeline",
 		Request: &ledger.Request{Method: http.MethodPost, Origin: u.down.URL(), Target: "/v1/payouts", Header: map[string][]string{"Content-Type": {"application/json"}},
-			Body: string(body(w.amount, w.token)), Withheld: []string{"Authorization"}, Callers: map[string]string{"Authorization": ledgertest.Caller(u, u.store, "Bearer sk_truth")}},
+			Body: string(body(w.amount, w.token)), Withheld: []string{"Authorization"}, Callers: map[string]string{"Authorization": ledgertest.Caller(u, u.store, "Bearer "+w.as)}},
 		TokenSent: true, Deadline: 5 * time.Second, Actor: machine, Source: ledger.Source{Pipeline: "billing"}})
 	u.must(err, "begin")
 	w.id = begun.Operation.ID
@@ -176,9 +232,9 @@ func (u *truth) send(w *truthWish) {
 	if w.other {
 		sent++
 	}
-	answer := u.post(body(sent, w.token))
+	answer := u.post(shown(body(sent, w.token)), w.as)
 	for range u.random.IntN(3) {
-		u.post(body(w.amount, ledger.NewToken()))
+		u.post(shown(body(w.amount, ledger.NewToken())), w.as)
 	}
 	u.pass(u.upTo(2 * time.Second))
 	if w.amount > 1 && u.random.IntN(6) == 0 {
@@ -192,9 +248,9 @@ func (u *truth) send(w *truthWish) {
 	u.must(err, "settle")
 }
 
-func (u *truth) post(body []byte) ledger.Answer {
+func (u *truth) post(body []byte, as string) ledger.Answer {
 	return u.sender.Send(u.ctx, connect.HTTPRequest{Method: http.MethodPost, URL: u.down.URL() + "/v1/payouts", Body: body, Timeout: 10 * time.Second,
-		Header: http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer sk_truth"}}})
+		Header: http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + as}}})
 }
 
 // badList is what ails the downstream's lists during one look.
@@ -345,16 +401,20 @@ func reasons(rec ledger.Record) string {
 
 // allSettled says, from what really happened alone, how each must stand after
 // the downstream was well for long enough.
-func (u *truth) allSettled() (settled int) {
+func (u *truth) allSettled(tally func(kind string, rec ledger.Record)) (settled int) {
 	u.Helper()
+	partly := map[string]bool{"plain": true, "forgets": true, "lags": true, "open": true, "shifts": true, "cut": true, "customer": true, "stranger": true}
 	for _, w := range u.wishes {
 		rec, err := u.store.Read(u.ctx, ledger.Locator{ID: w.id})
 		u.must(err, "read")
 		o, made := rec.Operation, u.made(w)
-		if w.kind == "forgets" && o.State == ledger.Uncertain && u.now().Sub(o.StartedAt) > truthForgets-truthLands-truthVisible {
-			continue // it may have gone out of sight before it could be seen
+		if len(made) == 0 && o.Doubted {
+			tally(w.kind, rec)
 		}
-		if w.kind == "forgets" && w.twice && o.Conflict == ledger.NoConflict {
+		if partly[w.kind] && o.State == ledger.Uncertain {
+			continue // it may never be seen
+		}
+		if partly[w.kind] && w.twice && o.Conflict == ledger.NoConflict {
 			continue // and so may its second effect
 		}
 		state, conflict := ledger.Committed, ledger.NoConflict
@@ -393,8 +453,24 @@ var (
 // downstream is well again, all that can be known is.
 func TestI6_NothingIsSettledAgainstTheTruth(t *testing.T) {
 	t.Setenv("TRUTH_KEY", "sk_truth")
-	const each = 20
+	const each = 30
 	var wishes, settled atomic.Int64
+	var (
+		mu    sync.Mutex
+		share = map[string][3]int{} // of each kind, what did not happen: all, not seen, not there
+	)
+	tally := func(kind string, rec ledger.Record) {
+		mu.Lock()
+		defer mu.Unlock()
+		n := share[kind]
+		n[0]++
+		if slices.ContainsFunc(rec.Reads, func(r ledger.Read) bool { return r.Verdict == ledger.NotThere }) {
+			n[2]++
+		} else if slices.ContainsFunc(rec.Reads, func(r ledger.Read) bool { return r.Verdict == ledger.NotSeen }) {
+			n[1]++
+		}
+		share[kind] = n
+	}
 	var all sync.WaitGroup
 	few := make(chan struct{}, 8) // they mostly wait
 	for seed := range worlds {
@@ -434,10 +510,14 @@ func TestI6_NothingIsSettledAgainstTheTruth(t *testing.T) {
 				u.look()
 				u.neverWrong()
 				wishes.Add(int64(len(u.wishes)))
-				settled.Add(int64(u.allSettled()))
+				settled.Add(int64(u.allSettled(tally)))
 			})
 		}()
 	}
 	all.Wait()
 	t.Logf("%d operations, %d settled as can be known", wishes.Load(), settled.Load())
+	for _, kind := range slices.Sorted(maps.Keys(share)) {
+		n := share[kind]
+		t.Logf("%-10s %4d did not happen: %3d%% not there, %3d%% not seen", kind, n[0], 100*n[2]/n[0], 100*n[1]/n[0])
+	}
 }

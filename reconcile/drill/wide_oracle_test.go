@@ -88,9 +88,6 @@ func (u *wide) wrong(w *wideWish, rec ledger.Record) string {
 		}
 	}
 	for _, r := range rec.Reads {
-		if r.Control {
-			continue
-		}
 		switch {
 		case w.by() == "" && r.Verdict != ledger.CannotTell:
 			return "a check that recognises nothing says " + string(r.Verdict) + ": " + r.Reason

@@ -145,7 +145,7 @@ func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, ru
 		return resultJSON{}, err
 	}
 	effect := effectUpdated
-	if found.Read.Verdict == ledger.CannotTell {
+	if !found.Read.Verdict.Tells() {
 		effect = effectNoop
 	}
 	out := run.result(ctx, id, effect, safe.Text{})
@@ -157,7 +157,7 @@ func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, ru
 		out.OK = false
 		out.failure = &failure{Code: "in_doubt", Message: "still in doubt: " + found.Read.Reason, Hint: "see what can be done: indoubt show " + o.ID}
 		if at := found.Read.ProofAt; at.After(c.clock()) && at.Before(ledger.Never) {
-			out.failure.Hint = "a check can prove it from " + clockTime(at)
+			out.failure.Hint = "a check can tell from " + clockTime(at)
 		}
 		out.Error = out.failure.json()
 	}
@@ -169,6 +169,7 @@ type summaryJSON struct {
 	Reads      int `json:"reads"`
 	Landed     int `json:"landed"`
 	NotThere   int `json:"not_there"`
+	NotSeen    int `json:"not_seen"`
 	Twice      int `json:"twice"`
 	Different  int `json:"different"`
 	CannotTell int `json:"cannot_tell"`
@@ -207,7 +208,7 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 	if err != nil {
 		return err
 	}
-	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.NotThere, sum.Twice, sum.Different, sum.CannotTell, sum.Skipped, sum.Errors, 0}
+	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.NotThere, sum.NotSeen, sum.Twice, sum.Different, sum.CannotTell, sum.Skipped, sum.Errors, 0}
 	for _, counts := range []map[string]int{kinds, why} {
 		for _, n := range counts {
 			data.Unchecked += n
@@ -218,8 +219,8 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 			w.Println("nothing is due")
 			return
 		}
-		w.Printf("%s checked: %s landed, %s did not land, %s happened twice, %s different, %s cannot tell\n", ledger.Count(sum.Reads), ledger.Count(sum.Landed),
-			ledger.Count(sum.NotThere), ledger.Count(sum.Twice), ledger.Count(sum.Different), ledger.Count(sum.CannotTell))
+		w.Printf("%s checked: %s landed, %s not there, %s not seen, %s happened twice, %s different, %s cannot tell\n", ledger.Count(sum.Reads), ledger.Count(sum.Landed),
+			ledger.Count(sum.NotThere), ledger.Count(sum.NotSeen), ledger.Count(sum.Twice), ledger.Count(sum.Different), ledger.Count(sum.CannotTell))
 		if sum.Expired > 0 {
 			w.Printf("%s ran past their deadline and are in doubt\n", ledger.Count(sum.Expired))
 		}

@@ -324,7 +324,7 @@ func (o *outage) recount(tx *sql.Tx) {
 	want, have, minutes := map[group]kept{}, map[group]kept{}, map[string]int{}
 	scan(`SELECT incident, state, conflict, joined, doubted, effects, attempt_count,
 	       EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0),
-	       EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.control = 0 AND r.began_at >= o.ended_at AND r.verdict IN ('landed', 'not_there'))
+	       EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.verdict IN ('landed', 'not_there'))
 	  FROM operations o WHERE incident <> ''`, func(scan func(...any) error) error {
 		var op ledger.Operation
 		var granted, checked bool

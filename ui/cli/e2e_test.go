@@ -117,7 +117,7 @@ func alone(dir string) error {
 const ownKey = "sk_e2e"
 
 // kinds are the policy of these tests. The bounds are short, so that what is
-// proven after minutes in production is proven at once here. Deadlines
+// known after minutes in production is known at once here. Deadlines
 // leave a busy machine the time to come to what they cut off.
 const kinds = `
 version: 1
@@ -165,6 +165,7 @@ kinds:
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
       stable: true
+      consistent: true
       same: it.amount == input.amount
       receipt: it.id
     resend: here
@@ -261,7 +262,6 @@ type operation struct {
 	}
 	Reads []struct {
 		Verdict, Reason string
-		Control         bool
 	}
 	Events []struct{ Verb, Reason string }
 }

@@ -271,9 +271,9 @@ func engineMetrics(m *exposition, engine *reconcile.Engine) {
 	c := engine.Counters()
 	m.family("indoubt_reads_total", "counter", "Checks that this engine made, by kind and verdict.")
 	for _, k := range slices.SortedFunc(maps.Keys(c.Reads), func(a, b reconcile.ReadCount) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(strconv.FormatBool(a.Control), strconv.FormatBool(b.Control)))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Verdict, b.Verdict))
 	}) {
-		m.sample(float64(c.Reads[k]), "kind", k.Kind, "verdict", string(k.Verdict), "control", strconv.FormatBool(k.Control))
+		m.sample(float64(c.Reads[k]), "kind", k.Kind, "verdict", string(k.Verdict))
 	}
 	m.family("indoubt_sends_total", "counter", "Notices that this engine sent, by kind and outcome.")
 	for _, k := range slices.SortedFunc(maps.Keys(c.Sends), func(a, b reconcile.SendCount) int {

@@ -41,7 +41,7 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 		{mapping, []string{"VERDICT   landed", "ADVICE"}}, // what an old answer shows was there
 		{old, []string{"VERDICT   cannot tell: answer came from a cache, 600 s old", "ADVICE"}},
 		{bare, []string{"VERDICT   landed, but different: found one, but it is not what was asked: pi_1: amount is 43.00 USD, expected 42.00 USD", "ADVICE    look"}},
-		{none, []string{"none found, which proves it only with a control", "ADVICE    retry: it did not land"}},
+		{none, []string{"none found, which proves it only where the same check finds another operation", "ADVICE    retry: it did not land"}},
 		{hit, []string{"VERDICT   cannot tell: answer came from a cache (X-Cache: HIT)"}},
 		{page, []string{"VERDICT   cannot tell: answer is HTML, not JSON"}},
 	} {

@@ -153,8 +153,8 @@ type effectJSON struct {
 	Differs *string `json:"differs"`
 }
 
-// judge says what the answers show. A verdict needs more than that: controls that
-// show that the check finds what is there, and only that.
+// judge says what the answers show. A verdict needs more than that: that the check finds
+// what is there, and only that.
 func (t *trialJSON) judge(read *policy.Read, rec ledger.Record, trial policy.Trial) {
 	f := trial.Found
 	t.Verdict, t.Problem, t.Advice = trial.Verdict, text(trial.Reason), &adviceJSON{trial.Advice.Verb, trial.Advice.Reason}
@@ -164,8 +164,8 @@ func (t *trialJSON) judge(read *policy.Read, rec ledger.Record, trial policy.Tri
 	}
 	switch {
 	case t.Verdict == ledger.NotThere:
-		t.Problem = text("none found, which proves it only with a control: the same check finding something that is there")
-	case t.Verdict != ledger.CannotTell && read.NeedsNegativeControl(rec):
+		t.Problem = text("none found, which proves it only where the same check finds another operation before it and one after it")
+	case t.Verdict.Tells() && read.NeedsNegativeControl(rec):
 		t.Problem = text(trial.Reason + ", which counts only with a control: the same check finding nothing for what was never sent")
 	}
 }

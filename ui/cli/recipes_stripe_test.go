@@ -73,6 +73,10 @@ func TestI6_RecipeStripe(t *testing.T) {
 	account.add("pi_else", "", "succeeded", nil)
 	b.doubt(9, "stripe.charge", input)
 	b.now = b.now.Add(11 * time.Minute)
+	b.wantVerdict("not there, and nothing is newer", 8, ledger.NotSeen, "sent before")
+	b.known(10, "stripe.charge", input, "pi_10")
+	account.add("pi_10", b.token(10), "succeeded", nil)
+	b.now = b.now.Add(time.Hour)
 	b.wantVerdict("paid, on a later page", 2, ledger.Landed, "pi_2")
 	b.wantVerdict("authorized", 3, ledger.Landed, "pi_3")
 	b.wantVerdict("canceled", 4, ledger.CannotTell, "")
@@ -88,5 +92,5 @@ func TestI6_RecipeStripe(t *testing.T) {
 	other.known(1, "stripe.charge", input, "pi_1")
 	other.doubt(2, "stripe.charge", input)
 	other.now = other.now.Add(11 * time.Minute)
-	other.wantVerdict("another key", 2, ledger.CannotTell, "does not find")
+	other.wantVerdict("another key", 2, ledger.CannotTell, "finds no other")
 }

@@ -228,7 +228,8 @@ func checkEach(m *Root, title safe.Text, n int, rows func(context.Context) ([]ta
 		if rest := n - len(marked); len(marked) == checkAtMost && rest > 0 {
 			said = safe.Say("%s of %s, the rest in their turn", said, ledger.Count(n))
 		}
-		for _, v := range []ledger.Verdict{ledger.Landed, ledger.NotThere, ledger.Twice, ledger.Different, ledger.CannotTell} {
+		for _, v := range []ledger.Verdict{ledger.Landed, ledger.NotThere, ledger.NotSeen, ledger.Twice, ledger.Different,
+			ledger.CannotTell} {
 			if n := found[v]; n > 0 {
 				said = safe.Say("%s · %s %s", said, ledger.Count(n), ticket.VerdictWord(v))
 			}

@@ -179,15 +179,6 @@ func TestAnOutcomeIsNamedAfterItsAttempt(t *testing.T) {
 	}
 }
 
-func TestTheShortDetailTellsWhatWasSeenOfTheOperation(t *testing.T) {
-	r := doubt(20, "legacy.charge", "charge cus_1QX", "billing", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(24000), amount(12000))
-	r.Reads = []ledger.Read{
-		{ID: "c", Control: true, EndedAt: at("02:17:00"), Verdict: ledger.Landed},
-		{ID: "r", EndedAt: at("02:16:00"), Verdict: ledger.CannotTell, Reason: "page limit reached"},
-	}
-	nightWith(t, 80, 24, r).shows("page limit reached").hides("so it works")
-}
-
 func TestTheShortDetailDoesNotCutTheAdvice(t *testing.T) {
 	o := nightOptions()
 	why := "both mistakes cost more than looking, as the cases of the last ninety days that were like it have shown: look at both"

@@ -39,13 +39,11 @@ var records = []string{
 // large are the types with more methods, and functions that take them first, than one
 // reader holds in mind. Each number is what stands.
 var large = map[string]int{
-	"ledger.Record":            50,
-	"ledger/postgres.handle":   48,
-	"policy.Kind":              48,
-	"ledger/ledgertest.Memory": 47,
-	"ledger/tables.Store":      47,
-	"ui/cli.app":               96,
-	"ui/console.Root":          95,
+	"ledger.Record":          50,
+	"ledger/postgres.handle": 48,
+	"policy.Kind":            48,
+	"ui/cli.app":             96,
+	"ui/console.Root":        95,
 }
 
 // long are the lines of the program that are longer than maxColumns, by package. Each
@@ -53,7 +51,7 @@ var large = map[string]int{
 var long = map[string]int{
 	"ledger":                  57,
 	"ledger/digestkey":        2,
-	"ledger/ledgertest":       70,
+	"ledger/ledgertest":       69,
 	"ledger/open":             14,
 	"ledger/outcome":          6,
 	"ledger/postgres":         73,
@@ -64,13 +62,13 @@ var long = map[string]int{
 	"ledger/record/roundtrip": 17,
 	"ledger/redact":           13,
 	"ledger/sqlite":           38,
-	"ledger/tables":           106,
+	"ledger/tables":           105,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     4,
 	"policy":                  71,
 	"policy/expr":             6,
 	"policy/mapping":          8,
-	"reconcile":               24,
+	"reconcile":               23,
 	"reconcile/drill":         10,
 	"ui/act":                  6,
 	"ui/cli":                  184,
@@ -85,7 +83,7 @@ var long = map[string]int{
 	"ui/console/prompt":       1,
 	"ui/console/table":        5,
 	"ui/safe":                 1,
-	"ui/ticket":               30,
+	"ui/ticket":               29,
 }
 
 func TestNothingOutgrowsItsReader(t *testing.T) {

@@ -142,9 +142,6 @@ func (t Ticket) WouldRetry() safe.Text {
 // tell whose they are, as they are written.
 func (t Ticket) Candidates() []string {
 	for _, r := range t.Record.Reads {
-		if r.Control {
-			continue
-		}
 		if r.Cause == ledger.CauseUnidentified || r.Cause == ledger.CauseShared || r.Cause == ledger.CauseOlder {
 			return r.Receipts
 		}

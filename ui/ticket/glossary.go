@@ -112,7 +112,7 @@ var Glossary = []struct {
 		{"PRICE", "the arithmetic of both mistakes, chance × cost, where a send is a gamble"},
 		{"→", "the advice and why"},
 		{"CLOCKS", "every moment that changes something"},
-		{"proof, proven", "by a check that was complete and late enough, not by a person's word"},
+		{"not there", "a check that finds others, sent before and after, does not find it: it did not land"},
 		{"POLICY", "where the policy names the kind, and what machines may do"},
 		{"KEY", "names the operation to its pipeline and to the other side"},
 		{"TOKEN", "random text inside the write, by which a check finds it"},

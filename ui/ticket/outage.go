@@ -319,7 +319,7 @@ var groups = func() map[ledger.Group]Group {
 		ledger.Group(ledger.PossibleDuplicate): group("may have happened twice", "maybe twice", "look, then D", "look, D", "↵", Bad),
 		ledger.Group(ledger.Contradiction):     group("a decision was wrong", "decided wrong", "D: say what is true", "press D", "↵", Bad),
 		ledger.Group(ledger.DifferentConflict): group("landed, but different", "landed, different", "look, then D", "look, D", "↵", Bad),
-		ledger.GroupProven:                     group("did not land, proven", "not landed, proven", "send again: safe", "send again", "R", Sure),
+		ledger.GroupProven:                     group("did not land", "", "send again: safe", "send again", "R", Sure),
 		ledger.GroupSaid:                       group("said not to have landed", "said not landed", "look, no proof", "look", "↵", Warn),
 		ledger.GroupElsewhere:                  group("there by another operation, or may be", "there by another?", "do NOT send: A ends it", "do NOT send", "↵", Bad),
 		ledger.GroupHeld:                       group("did not land, held by", "held by", "wait for the hold", "wait", "↵", Warn),

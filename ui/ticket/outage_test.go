@@ -39,7 +39,7 @@ func TestOutage(t *testing.T) {
 	more, _ := large.Twice()
 	need.Equal(t, large.Account().String()+"; "+large.Count().String()+"; "+more.String(), "6,234 = 1,234 landed + 5,000 to look at; 6,234 errors; 1,000 of 1,100 sent again not checked")
 	need.Equal(t, large.Reason().String(), "pay 02:13", "without a class of errors")
-	want := `58 did not land, proven 28,560 send again: safe R incident:i1 group:proven
+	want := `58 did not land 28,560 send again: safe R incident:i1 group:proven
 2 said not to have landed 80 +1 look, no proof ↵ incident:i1 group:said
 1 done by charge INV-1187, 02:58 420 do NOT send: A ends it ↵ incident:i1 group:elsewhere
 1 did not land, held by sam 1 by word wait for the hold ↵ incident:i1 group:held
@@ -84,7 +84,7 @@ func TestOutage(t *testing.T) {
 	if needs := o.Needs().N; needs != 63 || o.In(ledger.TabParked).N != 6 || o.In(ledger.TabChecking).N != 4 || o.In(ledger.TabInFlight).N != 1 {
 		t.Errorf("%d need a person, want 63", needs)
 	}
-	need.Contains(t, o.Markdown(), "\ncharge INV-1187: another landed 02:58, web.\n", "| 58 | did not land, proven | 28,560 | send again: safe |", "\nNot in the amounts: 3 rated by word, 3 not priced.\n", "`indoubt list incident:i1`")
+	need.Contains(t, o.Markdown(), "\ncharge INV-1187: another landed 02:58, web.\n", "| 58 | did not land | 28,560 | send again: safe |", "\nNot in the amounts: 3 rated by word, 3 not priced.\n", "`indoubt list incident:i1`")
 }
 
 // The history of an outage says in the reader's zone, too, until when.

@@ -80,7 +80,7 @@ func TestTold(t *testing.T) {
 02:46:10 sam 1 it did not land, o4: the word of sam: they say so
 02:47:10 maya 1 note, o1
 02:48:10 checks 1 landed, o1: a check: found pi_1
-02:49:10–02:50:10 checks 2 did not land, proven, o2, and 1 more: a check of each
+02:49:10–02:50:10 checks 2 not there, o2, and 1 more: a check of each
 02:50:10 checks 1 cannot tell, o6: a check: none
 02:50:10 checks 1 landed, o7: a check: found pi_7
 02:51:10 checks 1 happened twice, o9: a check: 2 found

@@ -43,9 +43,6 @@ func (t Ticket) Timeline() []Entry {
 	}
 	n := 0
 	for _, r := range slices.Backward(rec.Reads) {
-		if r.Control { // made to see whether the check works, not what became of this
-			continue
-		}
 		n++
 		out = append(out, Entry{At: r.EndedAt, Who: safe.Say("check %d", n), What: evidence{t}.tell(r), Grave: r.Verdict == ledger.Twice || r.Verdict == ledger.Different, check: true})
 	}

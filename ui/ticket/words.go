@@ -83,7 +83,8 @@ func verdict(r ledger.Read, receipts safe.Text) safe.Text {
 
 var verdicts = map[ledger.Verdict]string{
 	ledger.Landed:    "landed",
-	ledger.NotThere:  "did not land, proven",
+	ledger.NotThere:  "not there",
+	ledger.NotSeen:   "not seen",
 	ledger.Twice:     "happened twice",
 	ledger.Different: "landed, but different",
 }
@@ -107,7 +108,7 @@ func Lane(l ledger.Lane) string { return cmp.Or(lanes[l], "settled") }
 func Because(b ledger.Basis, actor string) safe.Text {
 	switch b {
 	case ledger.BasisProof:
-		return safe.Say("it did not land, proven")
+		return safe.Say("it did not land")
 	case ledger.BasisKeySafe:
 		return safe.Say("a second send cannot act twice")
 	case ledger.BasisRiskAccepted:

@@ -60,7 +60,7 @@ func (c Case) Confirm() *dialog.Dialog {
 	rec, facts := c.told().Record, c.told().Facts
 	known := rec.Operation.Receipts
 	for _, r := range rec.Reads {
-		if r.Verdict == ledger.Landed && !r.Control {
+		if r.Verdict == ledger.Landed {
 			known = append(known[:len(known):len(known)], r.Receipts...)
 			break
 		}

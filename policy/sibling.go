@@ -1,0 +1,175 @@
+package policy
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/ledger/lazyregexp"
+	"indoubt/ledger/redact"
+)
+
+const (
+	// maxMarks bounds how many marks of others a read keeps: of its first and of its
+	// last candidates.
+	maxMarks = 500
+	// strangersLead is how much later than an operation's end an effect of anyone must
+	// have been made, by the other side's clock, to show that the check sees so late.
+	strangersLead = 10 * time.Minute
+)
+
+// Siblings are other operations that the check of one finds, as a person may read them.
+// They show that it can see, and how late.
+type Siblings struct {
+	Older   string // one whose last attempt had ended before the first of this one; "" for none
+	Younger string // one whose first attempt began after the last of this one had ended; "" for none
+	Cause   ledger.Cause
+	Why     string // why one was not looked for, with its Cause
+}
+
+// Sighted is a check of an operation that may find others of its kind.
+type Sighted struct {
+	*Kind
+	Record ledger.Record
+}
+
+// Fits reports whether another operation of the kind, whose effect a check shows, tells
+// that the check would show the effect of this one: the same caller made it, and its token
+// stood as far in, where the other side may cut a text.
+func (k Sighted) Fits(other ledger.Operation) bool {
+	o := k.Record.Operation
+	return other.ID != o.ID && other.Kind == o.Kind && k.Downstream.sameCaller(o, other) && k.Token.depth(other) >= k.Token.depth(o)
+}
+
+// Consistent reports whether the policy says that the read shows every write that was
+// answered before it.
+func (k Sighted) Consistent() bool { return k.Read.consistent }
+
+// sameCaller reports whether two operations are known to be of one caller. Where no HTTP
+// request is recorded, only scope and pipeline say who that is.
+func (ds *Downstream) sameCaller(a, b ledger.Operation) bool {
+	if a.Request == nil || b.Request == nil {
+		return a.Request == b.Request && a.Scope == b.Scope && a.Source.Pipeline == b.Source.Pipeline
+	}
+	return a.Request.Origin == b.Request.Origin && len(a.Request.OtherCaller(b.Request, ds.saysWhoAsks)) == 0
+}
+
+// saysWhoAsks reports whether a header tells callers apart whose effects differ.
+func (ds *Downstream) saysWhoAsks(header string) bool {
+	return redact.Credential(header) && (ds == nil || !ds.SameAccount) || ds != nil && slices.Contains(ds.Callers, header)
+}
+
+// depth is how many bytes stand before the token in the text that carries it.
+func (t TokenRule) depth(o ledger.Operation) (n int) {
+	note := func(text, token string) { n = max(n, strings.LastIndex(text, token)) }
+	if o.Command != nil {
+		for _, word := range o.Command.Argv {
+			note(word, "{{token}}")
+		}
+	}
+	input := o.Input
+	if !strings.Contains(string(input), o.Token) {
+		if made, err := t.Insert(input, o.Token); err == nil {
+			input = made
+		}
+	}
+	if data, err := decodeWire(input); err == nil {
+		texts(data, func(text string) { note(text, o.Token) })
+	}
+	return n
+}
+
+// texts walks over the texts of a JSON value.
+func texts(v any, see func(string)) {
+	switch v := v.(type) {
+	case string:
+		see(v)
+	case []any:
+		for _, e := range v {
+			texts(e, see)
+		}
+	case map[string]any:
+		for _, e := range v {
+			texts(e, see)
+		}
+	}
+}
+
+var tokenWord = lazyregexp.New(`indoubt-[0-9A-Za-z]+`)
+
+// TokensIn are the texts in marks that may be tokens of operations.
+func TokensIn(marks []string) (tokens []string) {
+	for _, m := range marks {
+		tokens = append(tokens, m)
+		for _, word := range tokenWord.FindAllStringSubmatch(m, 4) {
+			tokens = append(tokens, word[0])
+		}
+	}
+	slices.Sort(tokens)
+	return slices.Compact(tokens)
+}
+
+// Shows reports whether one of the marks is another operation's own.
+func (k Sighted) Shows(marks []string, other ledger.Record) bool {
+	expected, err := k.Read.expected(other)
+	return err == nil && slices.ContainsFunc(marks, func(m string) bool { return k.Read.owns(m, expected) })
+}
+
+// Asks reports whether the request changes with the token, so that it may be made for
+// another operation.
+func (k Sighted) Asks() bool {
+	return k.Read.Proves() && (k.Read.carries(substitution{token: true}) || negativeControl{k.Read}.carriesUnnamed(k.Record))
+}
+
+// For is the read with nothing but the token replaced by a sibling's.
+func (k Sighted) For(token string) (Control, error) {
+	control := negativeControl{k.Read}
+	made, err := control.without(substitution{token: true}, k.Record, nil, func(string) string { return token })
+	if err != nil {
+		return Control{}, err
+	}
+	key, err := control.requestKey(made)
+	return Control{key, func() (ledger.Record, error) { return made, nil }}, err
+}
+
+// other notes a candidate that is not the operation's: what it shows of others.
+func (f *Found) other(marks []string, made time.Time) {
+	f.Marks = trimMarks(append(f.Marks, marks...))
+	if made.After(f.Latest) {
+		f.Latest = made
+	}
+}
+
+func trimMarks(marks []string) []string {
+	if over := len(marks) - maxMarks; over > 0 {
+		marks = slices.Delete(marks, maxMarks/2, maxMarks/2+over)
+	}
+	return marks
+}
+
+// Add takes what one more page shows of others.
+func (f *Findings) Add(page Found) {
+	f.Others, f.Unmarked = f.Others+page.Others, f.Unmarked+page.Unmarked
+	f.Marks = trimMarks(append(f.Marks, page.Marks...))
+	if page.Latest.After(f.Latest) {
+		f.Latest = page.Latest
+	}
+}
+
+// made is when a candidate came into being; the zero time where that is not told.
+func (r *Read) made(ctx context.Context, one *variables) time.Time {
+	if r.created == nil {
+		return time.Time{}
+	}
+	v, err := r.created.Eval(ctx, one.Names)
+	if err != nil {
+		return time.Time{}
+	}
+	at, _, err := v.Moment()
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}

@@ -1,0 +1,183 @@
+package reconcile
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+const (
+	// maxSiblings bounds how many operations are looked up by the marks of one answer.
+	maxSiblings = 500
+	// nearest is how many of them are read on each side, until one fits, and newest how
+	// many that landed are looked at for one to ask for.
+	nearest, newest = 8, 50
+)
+
+// siblingSearch looks for other operations that the check of one shows.
+type siblingSearch struct {
+	*reader
+	policy.Sighted
+	found  findings
+	digest string
+	eager  bool
+	ready  func() error
+}
+
+// siblings are other operations that the check finds: in the very same answer, else by this
+// operation's own request with nothing but its token replaced.
+func (s siblingSearch) siblings(ctx context.Context) (out policy.Siblings) {
+	o := s.Record.Operation
+	tokens := policy.TokensIn(s.found.Marks)
+	tokens = append(tokens[:min(len(tokens), maxSiblings)], o.Token)
+	known, err := s.o.Store.Siblings(ctx, ledger.SiblingQuery{Kind: o.Kind, Tokens: tokens, Limit: maxSiblings})
+	own := slices.IndexFunc(known, func(b ledger.Sibling) bool { return b.ID == o.ID })
+	if err != nil || own < 0 {
+		out.Cause, out.Why = ledger.CauseUnchecked, "the ledger named no other operation to try this check on"
+		if err != nil {
+			out.Why += ": " + err.Error()
+		}
+		return out
+	}
+	shown := func(other ledger.Record) bool { return s.Shows(s.found.Marks, other) }
+	older, younger := sides(known, known[own])
+	s.name(ctx, &out, older, younger, shown)
+	if s.enough(out) || !s.Asks() {
+		return out
+	}
+	s.ask(ctx, &out, known[own])
+	return out
+}
+
+// enough reports whether no further sibling could change the verdict.
+func (s siblingSearch) enough(found policy.Siblings) bool {
+	return found.Older != "" && (found.Younger != "" || s.Consistent())
+}
+
+// sides are the siblings before an operation and after it, the nearest first.
+func sides(all []ledger.Sibling, own ledger.Sibling) (older, younger []ledger.Sibling) {
+	for _, b := range all {
+		switch {
+		case b.Failed || b.ID == own.ID || b.Began == 0 || b.Ended == 0:
+		case b.Ended < own.Began:
+			older = append(older, b)
+		case b.Began > own.Ended:
+			younger = append(younger, b)
+		}
+	}
+	slices.SortFunc(older, func(a, b ledger.Sibling) int { return cmp.Compare(b.Ended, a.Ended) })
+	slices.SortFunc(younger, func(a, b ledger.Sibling) int { return cmp.Compare(a.Began, b.Began) })
+	return older, younger
+}
+
+// name takes the first sibling of each side that fits and is shown.
+func (s siblingSearch) name(ctx context.Context, out *policy.Siblings, older, younger []ledger.Sibling, shown func(ledger.Record) bool) {
+	for _, side := range []struct {
+		of   []ledger.Sibling
+		name *string
+	}{{older, &out.Older}, {younger, &out.Younger}} {
+		recs, err := s.fitting(ctx, side.of, side.name == &out.Older)
+		if err != nil {
+			out.Cause, out.Why = ledger.CauseUnchecked, "the ledger did not tell of another operation: "+err.Error()
+			return
+		}
+		for _, other := range recs {
+			if *side.name == "" && shown(other) {
+				*side.name = short(other.Operation)
+			}
+		}
+	}
+}
+
+// fitting are the nearest of some siblings that this check may be tried on. What was imported
+// had been sent before the history tells of it.
+func (s siblingSearch) fitting(ctx context.Context, of []ledger.Sibling, older bool) ([]ledger.Record, error) {
+	ids := ledger.Each(of[:min(len(of), nearest)], func(b ledger.Sibling) string { return b.ID })
+	recs, err := s.o.Store.Records(ctx, ids)
+	lost := s.Record.LostEnd(s.Deadline) // the history may lack an attempt until then
+	return slices.DeleteFunc(recs, func(r ledger.Record) bool {
+		switch o, other := s.Record.Operation, r.Operation; {
+		case !s.Fits(other):
+			return true
+		case older:
+			return imported(s.Record) && !other.EndedAt.Before(o.StartedAt)
+		default:
+			return imported(r) || !other.CreatedAt.After(lost)
+		}
+	}), err
+}
+
+func imported(rec ledger.Record) bool {
+	return slices.ContainsFunc(rec.Attempts, func(a ledger.Attempt) bool { return a.Sender == ledger.SenderImport })
+}
+
+// ask makes the check for what is known to have landed, on each side where none was found.
+func (s siblingSearch) ask(ctx context.Context, out *policy.Siblings, own ledger.Sibling) {
+	o := s.Record.Operation
+	for _, side := range []struct {
+		before time.Time
+		name   *string
+		pick   func(older, younger []ledger.Sibling) []ledger.Sibling
+	}{
+		{o.StartedAt, &out.Older, func(older, _ []ledger.Sibling) []ledger.Sibling { return older }},
+		{ledger.Never, &out.Younger, func(_, younger []ledger.Sibling) []ledger.Sibling { return younger }},
+	} {
+		if *side.name != "" || s.enough(*out) {
+			continue
+		}
+		landed, err := s.o.Store.Siblings(ctx, ledger.SiblingQuery{Kind: o.Kind, Before: side.before, Limit: newest})
+		var recs []ledger.Record
+		if err == nil {
+			recs, err = s.fitting(ctx, side.pick(sides(landed, own)), side.name == &out.Older)
+		}
+		if err != nil {
+			out.Cause, out.Why = ledger.CauseUnchecked, "the ledger did not tell what landed: "+err.Error()
+			return
+		}
+		if len(recs) == 0 {
+			continue
+		}
+		if cause, why := s.finds(ctx, recs[0].Operation); cause != "" {
+			out.Cause, out.Why = cause, why
+			continue
+		}
+		*side.name = short(recs[0].Operation)
+	}
+}
+
+// finds says why the check does not find another operation that is known to have landed; ""
+// when it does. It begins no earlier than the check itself: another side that has gone blind
+// since would else be vouched for. Checks that are made at once share it.
+func (s siblingSearch) finds(ctx context.Context, other ledger.Operation) (ledger.Cause, string) {
+	asked, err := s.For(other.Token)
+	if err != nil {
+		return ledger.CauseUnchecked, "the check cannot be asked for another operation: " + err.Error()
+	}
+	cause, why := s.controlled(ctx, "sibling\x00"+s.Name+"\x00"+s.digest+"\x00"+asked.Key, s.found.Began, s.eager, func() (ledger.Cause, string) {
+		rec, err := asked.Record()
+		if err != nil {
+			return ledger.CauseUnchecked, err.Error()
+		}
+		f := s.read(ctx, s.Kind, rec, turn{s.ready, true})
+		switch {
+		case f.Trouble != "", f.Stale != "":
+			return ledger.CauseUnchecked, "the check could not be tried on another operation: " + cmp.Or(f.Trouble, f.Stale)
+		case len(f.Effects) == 0:
+			return ledger.CauseBlind, "the check may be blind: it does not find " + short(other) + " either, which is known to have landed"
+		}
+		return s.negative(ctx, s.Kind, s.Record, s.digest, s.found.Began, s.eager, s.ready)
+	})
+	if cause == "" {
+		if why = changedRequest(s.Kind, s.Record, s.found); why != "" {
+			cause = ledger.CauseUnchecked
+		}
+	}
+	return cause, why
+}
+
+// short names an operation for a person.
+func short(o ledger.Operation) string { return cmp.Or(o.Receipt(), o.Title, o.ID) }
