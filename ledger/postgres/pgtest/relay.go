@@ -26,7 +26,7 @@ type Relay struct {
 	up     int      // bytes to the server until the cut, from when it is armed; below 0: no cut
 	down   int      // bytes to the client
 	sent   [2]int
-	text   []byte                // where the client says it, it is cut for good
+	text   []byte                // where the client says it, its connection is cut
 	answer bool                  // and not before the server was told
 	gone   bool                  // the server cannot be reached
 	silent bool                  // what is said arrives nowhere, and no connection ends
@@ -142,7 +142,7 @@ func (r *Relay) account(client net.Conn, said []byte, up bool) (allowed int, cut
 	defer r.mu.Unlock()
 	n := len(said)
 	if up && len(r.text) > 0 && bytes.Contains(said, r.text) {
-		r.armed, r.last, r.on, r.up, r.down, r.sent, r.text = true, true, client, 0, -1, [2]int{}, nil
+		r.armed, r.on, r.up, r.down, r.sent, r.text = true, client, 0, -1, [2]int{}, nil
 		if r.answer {
 			r.up, r.down = -1, 0
 		}
@@ -176,21 +176,12 @@ func (r *Relay) Arm(up, down int) {
 	r.armed, r.last, r.on, r.up, r.down, r.sent = true, false, nil, up, down, [2]int{}
 }
 
-// ArmForGood is Arm, and has the server be reached no more once the connection is cut, over
-// others neither.
-func (r *Relay) ArmForGood(up, down int) {
-	r.Arm(up, down)
+// ArmAt cuts the connection on which the client says a text: before the server has it, or
+// before its answer. For good: no connection goes on then, and none is made.
+func (r *Relay) ArmAt(text string, answer, forGood bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = true
-}
-
-// ArmAt is ArmForGood where the client says a text: before the server has it, or before its
-// answer.
-func (r *Relay) ArmAt(text string, answer bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.text, r.answer = []byte(text), answer
+	r.text, r.answer, r.last = []byte(text), answer, forGood
 }
 
 // Disarm tells how many bytes have gone each way since it was armed.
