@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"indoubt/ledger/need"
 )
@@ -95,11 +94,12 @@ func killedInTheMiddle(t *testing.T, box toolbox, agent agentSession, when, want
 	wantAsked(t, effects, 2)
 
 	s.writePolicy(policy + memoryCheck)
-	time.Sleep(400 * time.Millisecond) // past lands_within, so that one read can tell
-	r := s.do("check", op.ID, "--json")
-	got := s.show(op.ID)
-	need.Must(t, got.State == wantState,
-		"state %s, want %s\n%s%s\nreads %+v", got.State, wantState, r.Out, r.Err, got.Reads)
+	var got operation
+	s.eventually("a check after lands_within settles it as "+wantState, func() bool {
+		s.do("check", op.ID)
+		got = s.show(op.ID)
+		return got.State == wantState
+	})
 	if when != "before" && (got.Receipt == nil || *got.Receipt != "doubted") {
 		t.Errorf("receipt %v", got.Receipt)
 	}
