@@ -41,7 +41,7 @@ type BeginRequest struct {
 	Deadline       time.Duration // of the attempt, from the ledger's Now
 	TTL            time.Duration // how long a finished operation keeps its key; 0: for ever
 	Remark         string        // said with the event's reason
-	Supersedes     bool          // a finished operation gives its key up once it is Superseded
+	Supersedes     bool          // what is finished or given up gives its key up once it is Record.Superseded
 	SentAt         time.Time     // when another program may first have sent it, before this is recorded; zero: nothing did
 	AwaitsDelivery bool          // the caller says with Deliver when it has passed the final answer on
 	// Beside is an operation in doubt that asks the same and holds nothing back (see
@@ -191,7 +191,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	if !byFields && o.Fingerprint != "" && req.Fingerprint != "" && o.Fingerprint != req.Fingerprint {
 		return told(AnswerKeyReused, "")
 	}
-	if req.Supersedes && rec.Superseded() {
+	if rec.Superseded(req) {
 		return beginNew(rec, req, true)
 	}
 	if names := o.Request.OtherCaller(req.Request, req.Counts); len(names) > 0 && o.State == Committed { // holding asks for no credential

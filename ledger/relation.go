@@ -62,12 +62,13 @@ func (r *Record) Overtaken() *Relation {
 	return &landings[0]
 }
 
-// Superseded reports whether a finished operation set what a later one on its target
-// set otherwise, or may have: to ask for it again is to want it back. One that is in
-// conflict, or whose answer no caller was given, stands for its request.
-func (r *Record) Superseded() bool {
+// Superseded reports whether an operation that is finished or given up set what a later one on
+// its target set otherwise, or may have, and the kind of a request says so (Supersedes): to ask
+// for it again is to want it back. One that is in conflict, or whose answer this or no caller
+// was given, stands for its request.
+func (r *Record) Superseded(req BeginRequest) bool {
 	o := r.Operation
-	if o.State != Committed && o.State != Failed || o.Conflict != NoConflict || o.Undelivered || r.OpenGrant() != nil {
+	if !req.Supersedes || o.ID == req.Follows || o.State.Open() || o.Conflict != NoConflict || o.Undelivered || r.OpenGrant() != nil {
 		return false
 	}
 	return r.Overtaken() != nil

@@ -210,6 +210,13 @@ func keySuperseded(d *desk) {
 	need.Equal(d, d.begin("4.19", deploy("4.19")).Answer, ledger.AnswerFinished, "its caller was never given the answer")
 	d.ok(ledger.Deliver(ctx, d.s, waits.Operation.ID))
 	d.begun("4.19", deploy("4.19"))
+	abandoned := d.decide(d.doubt("4.21", deploy("4.21")), ledger.VerbAbandon)
+	need.Equal(d, d.begin("4.21", deploy("4.21")).Answer, ledger.AnswerRefused, "abandoned, and the last that may have acted")
+	d.settle(d.begun("4.22", deploy("4.22")).Attempt.ID, ledger.OutcomeCommitted)
+	waited := func(r *ledger.BeginRequest) { r.Follows = abandoned.ID }
+	need.Equal(d, d.begin("4.21", deploy("4.21"), waited).Answer, ledger.AnswerRefused, "who has waited for it")
+	again := d.begun("4.21", deploy("4.21"))
+	need.Must(d, again.Operation.ID != abandoned.ID && d.read(abandoned.ID).Operation.State == ledger.Abandoned, "a later wish for what was abandoned: %+v", again)
 	for basis, answer := range map[ledger.Basis]ledger.BeginAnswer{ledger.BasisKeySafe: ledger.AnswerBegun, ledger.BasisRiskAccepted: ledger.AnswerFinished} {
 		of := func(r *ledger.BeginRequest) { r.Target, r.Supersedes = "web of "+string(basis), true }
 		retried := d.retry(d.doubt("5.0 "+string(basis), of), basis)

@@ -58,7 +58,7 @@ type KindRule struct {
 	Redact        []string
 	Access        string // read, write or "" when not stated
 	Repeat        string // one of the Repeat… constants, or ""
-	// Supersedes: a finished operation gives its key up once a later one on its target
+	// Supersedes: what is finished or given up gives its key up once a later one on its target
 	// landed or may have.
 	Supersedes bool
 	Safe       bool // a repeat cannot act twice, unless something else acted on its target since

@@ -323,7 +323,7 @@ func begin(ctx context.Context, a *app, request record.Request, once, dryRun boo
 		return err
 	}
 	if res.Answer != ledger.AnswerBegun {
-		return notToSend(res, a.begunJSON(ctx, res))
+		return notToSend(res, a.begunJSON(ctx, res), a.policyToLookBy())
 	}
 	if once && !dryRun {
 		applied, err := r.Settle(ctx, ledger.SettleRequest{AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeCommitted, Status: -1})
@@ -385,8 +385,8 @@ func (a *app) operation(ctx context.Context, o ledger.Operation) operationJSON {
 	return asJSON(see(a.policyToLookBy(), rec))
 }
 
-// notToSend says why the caller must not send.
-func notToSend(res ledger.BeginResult, data any) *failure {
+// notToSend says why the caller must not send, and what to do where the policy has a check.
+func notToSend(res ledger.BeginResult, data any, by *policy.Policy) *failure {
 	o := res.Operation
 	f := &failure{Code: string(res.Answer), Data: data, Hint: "indoubt show " + o.ID}
 	switch res.Answer {
@@ -419,7 +419,11 @@ func notToSend(res ledger.BeginResult, data any) *failure {
 		if f.Message += underKey(res); res.Why != "" {
 			f.Message += " (" + res.Why + ")"
 		}
-		f.Hint = "check before you redo: indoubt check " + o.ID + "\n" + f.Hint
+		if by.Kind(o.Kind).Read == nil {
+			f.Hint = "look before you redo: " + f.Hint
+		} else {
+			f.Hint = "check before you redo: indoubt check " + o.ID + "\n" + f.Hint
+		}
 	}
 	return f.ofSending(f.Code, o.ID)
 }

@@ -61,6 +61,7 @@ func TestBeginAndSettle(t *testing.T) {
 		a.Error.SafeNewKey || a.Error.Operation == "" || a.Error.Reconcile != "indoubt check "+a.Error.Operation {
 		t.Errorf("%+v", a.Error)
 	}
+	need.Contains(t, b.want(6, "begin", "--kind", "stripe.charge", "--key", "k1", "--input", charge), "check before you redo: indoubt check")
 	if a := b.json(0, "settle", *first.Handle, "--outcome", "committed", "--receipt", "ch_1", "--result", `{"id":"ch_1"}`); a.Effect != effectUpdated || a.begun(t).State != "committed" {
 		t.Errorf("a late answer: %s %s", a.Effect, a.Data)
 	}
@@ -140,6 +141,8 @@ func TestBeginDeduplicatesEvents(t *testing.T) {
 	event(0, "evt_2")
 	b.now = b.now.Add(time.Hour) // its handler has died
 	event(6, "evt_2")
+	hint := b.want(6, "begin", "--kind", "webhook", "--key", "evt_2", "--input", `{"id":"evt_2"}`)
+	need.That(t, !strings.Contains(hint, "indoubt check") && strings.Contains(hint, "look before you redo: indoubt show"), "a kind without a check: %s", hint)
 	for _, kind := range []string{"deploy", "notify"} { // its other handlers are of other kinds
 		b.json(0, "begin", "--kind", kind, "--key", "evt_2", "--input", `{"id":"evt_2"}`)
 	}

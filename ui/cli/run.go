@@ -17,6 +17,7 @@ import (
 	"indoubt/ledger/record"
 	"indoubt/ledger/record/command"
 	"indoubt/ledger/record/command/standby"
+	"indoubt/policy"
 	"indoubt/ui/safe"
 )
 
@@ -212,7 +213,7 @@ func (c runCommand) rehearse(ctx context.Context, r *record.Recorder, req comman
 		if res.Answer == ledger.AnswerFinished {
 			return c.done(effectNoop, data, func(w *safe.Writer) { w.Println("would print the stored output; nothing would be sent") })
 		}
-		return notToSend(res, data)
+		return notToSend(res, data, c.policyToLookBy())
 	}
 	effect := effectWouldCreate
 	if res.Attempt.N > 1 {
@@ -270,7 +271,7 @@ func (c runCommand) ended(ctx context.Context, status *os.File, res command.Resu
 	if status != nil || c.json { // else no one reads it, and the record need not be read again
 		data = c.asJSON(ctx, res, exit)
 	}
-	f, effect := runOutcome(res, data)
+	f, effect := runOutcome(res, data, c.policyToLookBy())
 	e := envelope{OK: res.ExitCode == 0, Data: data, Effect: effect}
 	if res.Answer == ledger.AnswerFinished && !res.Part && !c.json { // which is on standard error itself
 		c.errOut.Println("indoubt: " + f.Message)
@@ -308,14 +309,14 @@ func (c runCommand) asJSON(ctx context.Context, res command.Result, exit int) ru
 }
 
 // runOutcome says in words what became of a run, and what it did to the ledger.
-func runOutcome(res command.Result, data any) (f *failure, effect string) {
+func runOutcome(res command.Result, data any, by *policy.Policy) (f *failure, effect string) {
 	f = &failure{Data: data, Hint: "indoubt show " + res.Operation.ID}
 	switch {
 	case res.Answer == ledger.AnswerFinished:
 		f.Code, f.Message = "finished", replayed(res)
 		return f.ofSending(f.Code, res.Operation.ID), effectNoop
 	case res.Answer != ledger.AnswerBegun:
-		return notToSend(res.BeginResult, data), ""
+		return notToSend(res.BeginResult, data, by), ""
 	}
 	f.Code, f.Message = runVerdict(res)
 	f.ofSending(f.Code, res.Operation.ID)
