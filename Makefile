@@ -87,6 +87,11 @@ lint:
 	CGO_ENABLED=0 $(GO) run $(GOLANGCI) run --build-tags soak ./... ./.ci/test
 	@echo "look for functions that nothing calls"
 	@found=$$(CGO_ENABLED=0 $(GO) run $(DEADCODE) -tags soak -test ./...) && [ -z "$$found" ] || { echo "$$found"; exit 1; }
+	@echo "look for sync.Map in what is not watched for races"
+	@names=$$(echo '$(UNWATCHED)' | sed 's/ /|/g; s:/\.\.\.:(/[^ ]*)?:g'); \
+	found=$$($(GO) list -deps -test -tags soak -f '{{range .GoFiles}}{{$$.ImportPath}} {{$$.Dir}}/{{.}}{{"\n"}}{{end}}' ./... \
+	  | grep -E "^($$names) " | cut -d' ' -f2 | xargs -r grep -nE '^[^/]*\<sync\.Map\>'); \
+	[ -z "$$found" ] || { echo "$$found"; exit 1; }
 	@echo "build for darwin, what differs there"
 	@GOOS=darwin CGO_ENABLED=0 $(GO) build -gcflags='all=-N -l' ./ledger ./ledger/record/... ./ledger/wire/...
 
