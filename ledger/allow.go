@@ -171,6 +171,12 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 		if o.State != Failed || !allProven(o, rec.Attempts) || o.HandsOff || rec.ProofLost() {
 			return g.no("refused", "it is not proven that it did not land", "take the risk as a person, or wait for a check")
 		}
+	case BasisNotSeen:
+		_, unseen := Unseen(rec.Reads, len(rec.Attempts))
+		if !unseen || o.State != Uncertain || o.HandsOff || o.Conflict != NoConflict || rec.ProofLost() {
+			return g.no("refused", "no check that sees others says that it does not see this one",
+				"take the risk as a person, or wait for a check")
+		}
 	case BasisKeySafe:
 	case BasisRiskAccepted:
 		if !g.Actor.Terminal {
@@ -180,7 +186,7 @@ func (g GrantRequest) basisHolds(rec *Record) error {
 			return g.no("incomplete", "taking the risk needs a reason", "add --reason TEXT")
 		}
 	default:
-		return fmt.Errorf("retry: basis %q is none of proof, key_safe, risk_accepted", g.Basis)
+		return fmt.Errorf("retry: basis %q is none of proof, key_safe, not_seen, risk_accepted", g.Basis)
 	}
 	return nil
 }
@@ -225,6 +231,8 @@ func allowedBecause(b Basis) string {
 	switch b {
 	case BasisProof:
 		return "allowed because it did not land"
+	case BasisNotSeen:
+		return "allowed because a check sees others, and not this one"
 	case BasisKeySafe:
 		return "allowed because a second send cannot act twice"
 	}

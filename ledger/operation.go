@@ -71,6 +71,7 @@ type Basis string
 const (
 	BasisProof        Basis = "proof"         // every earlier attempt is known to have had no effect
 	BasisKeySafe      Basis = "key_safe"      // a second send cannot act twice
+	BasisNotSeen      Basis = "not_seen"      // a check sees others, and not this one; see Unseen
 	BasisRiskAccepted Basis = "risk_accepted" // a person took the risk
 )
 

@@ -20,5 +20,18 @@ type SiblingQuery struct {
 	Limit  int
 }
 
+// Unseen is the check on which a person may send once more though nothing is proven: the
+// newest that saw anything, which did not see the operation and did see others, after so
+// many attempts were over. The newest check comes first.
+func Unseen(reads []Read, attempts int) (Read, bool) {
+	for _, r := range reads {
+		if r.Verdict == CannotTell && r.Found == 0 {
+			continue
+		}
+		return r, r.Verdict == NotSeen && r.Over >= attempts
+	}
+	return Read{}, false
+}
+
 // BesideAttempts are the verbs of events that say nothing of when an attempt began or ended.
 var BesideAttempts = []string{"note", "park", "read", "confirm", "deny", "abandon", "ack", "undo", "void", "redact", IncidentJoined}

@@ -130,7 +130,7 @@ func (k adviser) choose(a *Advice, rec ledger.Record, now time.Time) {
 	case rec.Overtaken() != nil:
 		say(AdviseAbandon, overtakenReason(rec.Overtaken()))
 	case now.Before(k.waitUntil(rec)):
-		say(AdviseWait, k.waitReason(a.ProofAt, now))
+		say(AdviseWait, k.waitReason(rec, a.ProofAt, now))
 	default:
 		k.chooseInDoubt(a, rec, now)
 	}
@@ -209,6 +209,8 @@ func (k adviser) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 	switch {
 	case basis == ledger.BasisKeySafe && !rec.Operation.HandsOff && (k.attemptsLeft(rec) || !sameKeyFailed(rec)):
 		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why+k.pastLimit(rec)
+	case basis == ledger.BasisNotSeen:
+		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why+k.pastLimit(rec)
 	case a.Odds.N == 0:
 		a.Verb, a.Reason = AdviseLook, "no case like it was ever settled, so there is nothing to guess from"
 	case a.Duplicate.Guess || a.Miss.Guess:
@@ -259,8 +261,11 @@ func (k adviser) waitUntil(rec ledger.Record) time.Time {
 // proofGrace is how long after the proof time the proving read may take to come.
 const proofGrace = time.Minute
 
-func (k adviser) waitReason(proof time.Time, now time.Time) string {
+func (k adviser) waitReason(rec ledger.Record, proof time.Time, now time.Time) string {
+	_, unseen := ledger.Unseen(rec.Reads, len(rec.Attempts))
 	switch {
+	case unseen:
+		return "not seen so far; a check may still see what was sent after it"
 	case proof.After(now):
 		return "a check can tell either way from " + proof.Local().Format("15:04:05 MST")
 	case !proof.IsZero():

@@ -202,6 +202,10 @@ func (k *Kind) AllowedBasis(rec ledger.Record, now time.Time) (basis ledger.Basi
 		}
 		return ledger.BasisKeySafe, "its key is remembered until " + until.Local().Format("Mon 2 Jan 15:04 MST") + ": a second send cannot act twice", until
 	}
+	r, unseen := ledger.Unseen(rec.Reads, len(rec.Attempts))
+	if unseen && o.StateAt(now) == ledger.Uncertain && !o.HandsOff && o.Conflict == ledger.NoConflict && !rec.ProofLost() {
+		return ledger.BasisNotSeen, "not seen: looked at " + r.BeganAt.Local().Format("15:04:05 MST") + ", sees its siblings", ledger.Never
+	}
 	return ledger.BasisRiskAccepted, k.riskBecause(rec, now), ledger.Never
 }
 

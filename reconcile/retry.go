@@ -223,7 +223,7 @@ func (e *reader) digest(ctx context.Context) policy.Digest {
 
 // stronger reports whether a basis claims more than another.
 func stronger(claimed, have ledger.Basis) bool {
-	order := map[ledger.Basis]int{ledger.BasisRiskAccepted: 1, ledger.BasisKeySafe: 2, ledger.BasisProof: 3}
+	order := map[ledger.Basis]int{ledger.BasisRiskAccepted: 1, ledger.BasisNotSeen: 2, ledger.BasisKeySafe: 3, ledger.BasisProof: 4}
 	return order[claimed] > order[have]
 }
 

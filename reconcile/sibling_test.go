@@ -296,3 +296,51 @@ func TestI6_ChecksMadeAtOnceShareASibling(t *testing.T) {
 	finds()
 	need.Equal(t, w.side.asked()-before, 3, "questions, of which the last is for another operation")
 }
+
+// What is not seen settles nothing, and no machine acts on it. A person sends it once more with
+// one y, and after that only at own risk: the check that did not see it was before that send.
+func TestI6_NotSeenIsEnoughForOneSendOfAPerson(t *testing.T) {
+	w := newWorld(t, lagPolicy)
+	w.known("pay")
+	o := w.doubt("pay", 420)
+	w.pass(pastProof)
+	need.Equal(t, w.read(o.ID).Read.Verdict, ledger.NotSeen, "verdict")
+	k, rec := w.inForce().Kind("pay"), w.get(o.ID)
+	late := rec.Now.Add(k.EscalateAfter + time.Minute)
+	advice := k.Advise(rec, late)
+	need.That(t, advice.Verb == "retry" && advice.Basis == ledger.BasisNotSeen, "%+v", advice)
+	need.Contains(t, advice.Reason, "not seen: looked at ")
+	plan := need.Get(w.engine.Plan(w.ctx, o.ID))(t)
+	need.Must(t, plan.Basis == ledger.BasisNotSeen && plan.Refused == nil, "%s: %v", plan.Basis, plan.Refused)
+	ask := RetryRequest{ID: o.ID, Version: o.Version, Basis: plan.Basis, Showing: plan.Showing, Actor: maya}
+	ask.Actor.Machine = true
+	_, err := w.engine.Retry(w.ctx, ask)
+	need.That(t, err != nil && w.side.posted() == 0, "a machine sent it: %v", err)
+	w.side.onPost = cutFirst
+	ask.Actor, ask.ChangeID = maya, "by a person"
+	res, err := w.engine.Retry(w.ctx, ask)
+	need.Must(t, err == nil && w.side.posted() == 1 && res.Operation.State == ledger.Uncertain, "%+v, %v", res.Operation, err)
+	need.Equal(t, w.get(o.ID).Attempts[1].Basis, ledger.BasisNotSeen, "why it was sent")
+	basis, why, _ := k.AllowedBasis(w.get(o.ID), w.now())
+	need.That(t, basis == ledger.BasisRiskAccepted, "%s: %s", basis, why)
+}
+
+// A later check that finds it, or anything like it, takes that back; one that gets no answer does not.
+func TestI6_WhatIsFoundLaterIsNotUnseen(t *testing.T) {
+	w := newWorld(t, lagPolicy)
+	w.known("pay")
+	o := w.doubt("pay", 420)
+	w.pass(pastProof)
+	w.read(o.ID)
+	basis := func() ledger.Basis {
+		plan := need.Get(w.engine.Plan(w.ctx, o.ID))(t)
+		return plan.Basis
+	}
+	w.side.onList = answer(503, nil, "")
+	need.Equal(t, w.read(o.ID).Read.Verdict, ledger.CannotTell, "without an answer")
+	need.Equal(t, basis(), ledger.BasisNotSeen, "after it")
+	w.side.onList = nil
+	w.side.apply(charge{Ref: o.Token, Amount: 99})
+	need.Equal(t, w.read(o.ID).Read.Verdict, ledger.Different, "what is there")
+	need.That(t, basis() != ledger.BasisNotSeen, "it was seen")
+}

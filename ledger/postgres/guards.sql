@@ -695,7 +695,7 @@ BEGIN
   RETURN CASE
     WHEN a.late_outcome NOT IN ('', 'committed', 'failed') THEN 'late_outcome_is_known'
     WHEN a.proof NOT IN ('', 'never_sent', 'refused', 'not_there') THEN 'proof_is_known'
-    WHEN a.basis NOT IN ('', 'proof', 'key_safe', 'risk_accepted') THEN 'basis_is_known'
+    WHEN a.basis NOT IN ('', 'proof', 'key_safe', 'not_seen', 'risk_accepted') THEN 'basis_is_known'
     WHEN NOT indoubt.is_json(a.result) THEN 'attempt_result_is_json'
     WHEN a.tree NOT IN ('', 'open', 'empty') THEN 'tree_is_known'
     WHEN (a.tree = 'empty') <> (a.tree_at IS NOT NULL) OR a.tree_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'tree_is_seen_empty_at_a_time'

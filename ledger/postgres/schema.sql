@@ -294,7 +294,7 @@ CREATE TABLE indoubt.grants (
 
   CONSTRAINT grant_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT grant_related_is_json CHECK (indoubt.json_kind(related) = 'array'),
-  CONSTRAINT grant_basis_is_known CHECK (basis IN ('proof', 'key_safe', 'risk_accepted')),
+  CONSTRAINT grant_basis_is_known CHECK (basis IN ('proof', 'key_safe', 'not_seen', 'risk_accepted')),
   CONSTRAINT grant_is_consumed_or_void CHECK (consumed_at IS NULL OR voided_at IS NULL),
   CONSTRAINT grant_is_consumed_by_an_attempt CHECK ((consumed_at IS NULL) = (attempt_id = '')),
   CONSTRAINT grant_times_are_in_range CHECK (least(created_at, consumed_at, voided_at) >= '2000-01-01Z' AND greatest(created_at, consumed_at, voided_at) <= '2100-01-01Z' AND expires_at >= '2000-01-01Z')

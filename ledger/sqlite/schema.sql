@@ -252,7 +252,7 @@ CREATE TABLE attempts (
   CONSTRAINT outcome_is_known      CHECK (outcome = '' OR outcome = 'committed' OR outcome = 'failed' OR outcome = 'uncertain'),
   CONSTRAINT late_outcome_is_known CHECK (late_outcome = '' OR late_outcome = 'committed' OR late_outcome = 'failed'),
   CONSTRAINT proof_is_known        CHECK (proof = '' OR proof = 'never_sent' OR proof = 'refused' OR proof = 'not_there'),
-  CONSTRAINT basis_is_known        CHECK (basis = '' OR basis = 'proof' OR basis = 'key_safe' OR basis = 'risk_accepted'),
+  CONSTRAINT basis_is_known        CHECK (basis = '' OR basis = 'proof' OR basis = 'key_safe' OR basis = 'not_seen' OR basis = 'risk_accepted'),
   CONSTRAINT attempt_result_is_json CHECK (result IS NULL OR json_valid(result)),
   CONSTRAINT attempt_flags_are_0_or_1 CHECK (key_works IN (0, 1) AND token_sent IN (0, 1) AND already IN (0, 1)),
   CONSTRAINT attempt_times_are_in_milliseconds CHECK (
@@ -327,7 +327,7 @@ CREATE TABLE grants (
   CONSTRAINT key_works_is_0_or_1 CHECK (key_works IN (0, 1)),
   CONSTRAINT grant_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT grant_related_is_json CHECK (json_valid(related) AND json_type(related) = 'array'),
-  CONSTRAINT grant_basis_is_known CHECK (basis IN ('proof', 'key_safe', 'risk_accepted')),
+  CONSTRAINT grant_basis_is_known CHECK (basis IN ('proof', 'key_safe', 'not_seen', 'risk_accepted')),
   CONSTRAINT grant_is_consumed_or_void CHECK (consumed_at = 0 OR voided_at = 0),
   CONSTRAINT grant_is_consumed_by_an_attempt CHECK ((consumed_at = 0) = (attempt_id = '')),
   CONSTRAINT grant_times_are_in_milliseconds CHECK (

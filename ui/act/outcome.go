@@ -55,7 +55,7 @@ func (h Hands) send(ctx context.Context, run ledger.DecisionRun, it ledger.RunIt
 		switch {
 		case err != nil:
 			return Sent(reconcile.RetryResult{}, err)
-		case p.Basis != ledger.BasisProof && p.Basis != ledger.BasisKeySafe && p.Refused == nil && !p.Asked(change):
+		case (p.Basis == "" || p.Basis == ledger.BasisRiskAccepted) && p.Refused == nil && !p.Asked(change):
 			return Outcome{Came: ledger.CameSkipped, Word: "without proof: by itself only"}
 		case it.Request == "":
 			q.Showing = p.Showing

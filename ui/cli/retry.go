@@ -245,12 +245,12 @@ func onePlanJSON(p reconcile.Plan) *planJSON {
 // writePlan shows what a retry would do, before a person agrees to it.
 func writePlan(w *safe.Writer, t ticket.Ticket, p reconcile.Plan) {
 	o, head := p.Record.Operation, "RETRY WITHOUT PROOF"
-	if ticket.Proves(p.Basis) || p.Basis == "" {
+	if ticket.Enough(p.Basis) || p.Basis == "" {
 		head = "Retry"
 	}
 	w.Printf("%s  %s  %s@%d  as seen at %s\n", head, t.Title(), o.ID, o.Version, clockTime(p.Record.Now))
 	facts := t.Ground(p, "", len(p.Record.Related))
-	if ticket.Proves(p.Basis) && !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
+	if ticket.Enough(p.Basis) && !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
 		facts = append(facts, ticket.Tell("UNTIL", "%s", clockTime(p.LapsesAt)))
 	}
 	facts = append(facts, ticket.Tell("EVIDENCE", "%s", evidenceAge(p.Record)))

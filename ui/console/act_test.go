@@ -421,11 +421,14 @@ func sixProven(t *testing.T) (*bench, *fakeEngine) {
 		r.Operation.State = ledger.Failed
 		o.Store.(*memory).put(r)
 		e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisProof, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
+		if n == 24 {
+			e.plans[id(n)] = reconcile.Plan{Basis: ledger.BasisNotSeen, Sender: "http", Showing: reconcile.Showing{Digest: "shown"}}
+		}
 	}
 	return newBench(t, 80, 40, o).judged(nightFacts), e
 }
 
-func TestBulkRetryTakesOnlyWhatIsProvenAndPausesAfterThree(t *testing.T) {
+func TestBulkRetryTakesWhatIsProvenOrNotSeenAndPausesAfterThree(t *testing.T) {
 	b, e := sixProven(t)
 	b.keys("g", "v", "G", "v", "R")
 	b.shows("Retry 6", "LEFT OUT", "Send 3", "without proof: by itself only")

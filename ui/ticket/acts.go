@@ -132,7 +132,7 @@ func (t Ticket) WouldRetry() safe.Text {
 		what = safe.Say("lets %s send once more", t.Pipeline())
 	}
 	switch t.Facts.Basis {
-	case ledger.BasisProof, ledger.BasisKeySafe:
+	case ledger.BasisProof, ledger.BasisKeySafe, ledger.BasisNotSeen:
 		return safe.Say("%s: %s; one y", what, Because(t.Facts.Basis, ""))
 	}
 	return safe.Say("%s at own risk: a reason, and type %s", what, ToType(t.Facts.Advice.Duplicate))

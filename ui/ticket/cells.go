@@ -66,6 +66,9 @@ func (c cells) landed(room int) (string, Tone) {
 	if c.Record == nil {
 		return "…", Plain // a guess is not shown without what it rests on
 	}
+	if c.Facts.Basis == ledger.BasisNotSeen {
+		return "not seen", Warn
+	}
 	return guess(c.Facts.Advice.Odds, room), Warn
 }
 
@@ -146,6 +149,9 @@ func (t Ticket) Do(room int) safe.Text {
 		}
 		return say("abandon")
 	case policy.AdviseRetry:
+		if a.Basis == ledger.BasisNotSeen {
+			return fit(say("retry: not seen"), say("retry"))
+		}
 		if a.Basis == ledger.BasisProof || a.Basis == ledger.BasisKeySafe {
 			return fit(say("retry: safe"), say("retry"))
 		}

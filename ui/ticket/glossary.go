@@ -69,6 +69,7 @@ var Glossary = []struct {
 	{"LANDED?", []Term{
 		{"yes, no", "it landed; it is proven that it did not"},
 		{"said no", "on a person's word, without proof"},
+		{"not seen", "a check sees others, and not this one: R asks for one y"},
 		{"seen, not now", "a check found it, or no longer; only a person settles it"},
 		{"TWICE, 3 TIMES", "so many effects are known"},
 		{"maybe 2", "it landed, and another send of it may have landed too"},

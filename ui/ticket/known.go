@@ -75,6 +75,9 @@ func (t Ticket) Known() (safe.Text, Tone) {
 	if (later{t}).came() {
 		return say("whether it landed is not known; %s", later{t}.instead()), Warn
 	}
+	if r, unseen := ledger.Unseen(t.Record.Reads, len(t.Record.Attempts)); unseen && t.Facts.Basis == ledger.BasisNotSeen {
+		return say("not seen: looked at %s, sees its siblings", t.at(r.BeganAt)), Warn
+	}
 	odds := t.Facts.Advice.Odds
 	if odds.N == 0 {
 		return say("nothing, and no earlier case to guess from (%s assumed)", Percent(odds.P)), Warn

@@ -8,11 +8,11 @@ import (
 
 // Price is the arithmetic of both mistakes in so many cells: amounts that do not
 // fit in full are shortened, never cut off. It is empty where no one gambles: what is
-// proven or remembered is not sent twice, and what another one replaced is not sent.
+// not there, not seen or remembered is not gambled with, and what another one replaced is not sent.
 func (t Ticket) Price(room int) safe.Text {
 	a := t.Facts.Advice
 	switch state := t.State(); {
-	case t.Row.Conflict != ledger.NoConflict, Proves(t.Facts.Basis), later{t}.came():
+	case t.Row.Conflict != ledger.NoConflict, Enough(t.Facts.Basis), later{t}.came():
 		return safe.Text{}
 	case state == ledger.Failed && !Proven(*t.Record):
 		return safe.Say("leave %s: it is never done  retry %s if it landed after all", Full(a.Miss.Value), Full(a.Duplicate.Value))

@@ -8,15 +8,15 @@ import (
 	"indoubt/ui/safe"
 )
 
-// Proves reports whether a basis is more than a risk that a person takes.
-func Proves(b ledger.Basis) bool { return b == ledger.BasisProof || b == ledger.BasisKeySafe }
+// Enough reports whether a basis is more than a risk that a person takes: one y is asked.
+func Enough(b ledger.Basis) bool { return b != "" && b != ledger.BasisRiskAccepted }
 
 // Ground is why one more send is allowed, or what is risked by it, and what must be
 // known before: me and most are those of Warnings.
 func (t Ticket) Ground(p reconcile.Plan, me string, most int) []Fact {
 	var out []Fact
 	switch {
-	case Proves(p.Basis):
+	case Enough(p.Basis):
 		out = append(out, Tell("ALLOWED BECAUSE", "%s", safe.Of(p.Why).Or(Because(p.Basis, ""))))
 	case p.Basis != "":
 		out = t.Risks(p)

@@ -91,6 +91,20 @@ func TestCells(t *testing.T) {
 	}
 }
 
+// What a check does not see is named in the list and in the record, and gambled with by nobody.
+func TestWhatIsNotSeenIsNamed(t *testing.T) {
+	o := operation(func(r *ledger.Record) {
+		r.Reads = []ledger.Read{{Verdict: ledger.NotSeen, Over: 1, BeganAt: at}}
+	})
+	o.Facts.Basis = ledger.BasisNotSeen
+	o.Facts.Advice = policy.Advice{Verb: policy.AdviseRetry, Basis: ledger.BasisNotSeen, Odds: policy.Odds{P: 0.1, N: 3}}
+	landed, _ := o.Landed(20)
+	known, _ := o.Known()
+	said := []string{landed.String(), o.Do(20).String(), known.String(), o.Price(80).String(), o.WouldRetry().String()}
+	need.Equal(t, strings.Join(said, "|"), "not seen|retry: not seen|not seen: looked at 02:15:10, sees its siblings||"+
+		"sends once more: a check sees others, and not this one; one y", "what is said")
+}
+
 // A row whose record is not read yet claims nothing.
 func TestARowAloneClaimsNothing(t *testing.T) {
 	o := operation(func(*ledger.Record) {})

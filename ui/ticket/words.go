@@ -109,6 +109,8 @@ func Because(b ledger.Basis, actor string) safe.Text {
 	switch b {
 	case ledger.BasisProof:
 		return safe.Say("it did not land")
+	case ledger.BasisNotSeen:
+		return safe.Say("a check sees others, and not this one")
 	case ledger.BasisKeySafe:
 		return safe.Say("a second send cannot act twice")
 	case ledger.BasisRiskAccepted:

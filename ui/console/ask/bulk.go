@@ -114,7 +114,7 @@ func overtaken(f *draw.Frame, by *ledger.Relation) safe.Text {
 }
 
 // planned says on what ground an operation may be sent with others, and what
-// would be sent: only proof or a key is a ground. A risk is taken one at a time.
+// would be sent: proof, a key, or that a check does not see it. A risk is taken one at a time.
 func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, string, safe.Text) {
 	p, err := plans.Plan(ctx, id)
 	var why safe.Text
@@ -123,7 +123,7 @@ func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, strin
 		why = safe.Of(err.Error())
 	case p.Refused != nil:
 		why = safe.Of(p.Refused.Error())
-	case p.Basis != ledger.BasisProof && p.Basis != ledger.BasisKeySafe:
+	case !ticket.Enough(p.Basis):
 		why = safe.Say("without proof: by itself only")
 	case p.OverridesMax:
 		why = safe.Of(ledger.RetriesUsed(max(p.Max-1, 0)))

@@ -16,13 +16,13 @@ func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 	d := c.about("Retry?")
 	d.Version = p.Record.Operation.Version
 	d.Sends = true
-	proven := ticket.Proves(p.Basis)
-	if !proven {
+	enough := ticket.Enough(p.Basis)
+	if !enough {
 		d.Title = safe.Say("RETRY WITHOUT PROOF")
 	} else if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
 		d.Until = p.LapsesAt
 	}
-	asked := !proven || p.OverridesMax // for a reason, and a button instead of one y
+	asked := !enough || p.OverridesMax // for a reason, and a button instead of one y
 	d.Put(c.told().Ground(p, c.Me, 2)...)
 	d.Put(c.told().Sending(p)...)
 	if p.Body != "" { // whole, and last: it may be longer than the screen
@@ -42,7 +42,7 @@ func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 	d.Fields, d.Do = []*dialog.Field{reason}, strings.ToUpper(label[:1])+label[1:]
 	want := ticket.ToType(p.Loss)
 	var loss *dialog.Field
-	if !proven {
+	if !enough {
 		request.Basis, request.LossTyped = ledger.BasisRiskAccepted, true
 		loss = dialog.TypedField(ticket.Fit(16, "Type "+want, "Type that loss")).Must()
 		d.Fields = append(d.Fields, loss)
