@@ -96,7 +96,7 @@ type Row struct {
 	ParkedUntil time.Time
 	GrantedAt   time.Time // an open grant's creation, zero without one
 	GrantUntil  time.Time
-	Overtaken   bool // as Record.Overtaken
+	Overtaken   bool // as Record.Overtaken, of one that did not land
 	Pricing     Pricing
 }
 
@@ -129,7 +129,7 @@ func (r *Record) plain() Row {
 	if g := r.OpenGrant(); g != nil {
 		row.GrantedAt, row.GrantUntil = g.CreatedAt, g.ExpiresAt
 	}
-	row.Overtaken = r.Overtaken() != nil
+	row.Overtaken = r.Operation.State != Committed && r.Overtaken() != nil
 	return row
 }
 

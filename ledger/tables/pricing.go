@@ -56,7 +56,7 @@ var beside = fmt.Sprintf(`
 	SELECT DISTINCT o.id FROM json_each(?1) p CROSS JOIN operations t ON t.id = p.value CROSS JOIN operations o ON o.target = t.target AND o.target <> ''
 	   AND o.started_at >= coalesce((SELECT c.started_at FROM operations c
 	        WHERE c.target = t.target AND c.target <> '' AND c.started_at <= t.started_at ORDER BY c.started_at DESC LIMIT 1 OFFSET %d), 0)
-	 WHERE o.state = 'uncertain' AND %s`, relations, overtakes)
+	 WHERE o.state = 'uncertain' AND %s`, relations, later)
 
 // Price writes what a policy says beside open operations, and for its incident beside
 // one that settled without a price. Those that have moved since are passed over.

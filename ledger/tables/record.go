@@ -130,13 +130,16 @@ func loadHolds(q Querier, now time.Time) ([]ledger.Hold, error) {
 const (
 	sameTarget = `t.target = o.target AND t.target <> ''`
 	actedSince = `(o.state = 'committed' AND (t.state IN ('pending', 'uncertain') OR t.state = 'committed' AND t.settled_at > o.settled_at))`
-	overtakes  = `(` + sameTarget + ` AND ((t.started_at, t.seq) > (o.started_at, o.seq) OR t.seq <> o.seq AND ` + actedSince + `))`
+	later      = `(t.started_at, t.seq) > (o.started_at, o.seq)`
+	overtakes  = `(` + sameTarget + ` AND (` + later + ` OR t.seq <> o.seq AND ` + actedSince + `))`
 	precedes   = `(` + sameTarget + ` AND (t.started_at, t.seq) < (o.started_at, o.seq) AND NOT ` + actedSince + `)`
 	relations  = 20 // of each sort at most
 )
 
-// overtaken reports whether a row of operations o was overtaken, as Record.Overtaken says.
-var overtaken = `EXISTS (SELECT 1 FROM operations t WHERE ` + overtakes + ` AND ` + mayHaveLanded("t") + `)`
+// overtaken says of a row of operations o what ledger.Row.Overtaken says. A list asks it of each
+// row: of one that landed, only all of its target would tell.
+var overtaken = `(o.state <> 'committed' AND EXISTS (SELECT 1 FROM operations t
+	WHERE ` + sameTarget + ` AND ` + later + ` AND ` + mayHaveLanded("t") + `))`
 
 // mayHaveLanded says of an operation what ledger.MayHaveLanded says.
 func mayHaveLanded(operation string) string {
