@@ -270,9 +270,8 @@ func TestI6_ChecksMadeAtOnceShareASibling(t *testing.T) {
 	w := newWorld(t, askPolicy)
 	known := w.known("pay")
 	w.pass(pastProof)
-	k, search := w.engine.policy().Kind("pay"), siblingSearch{}
-	o := w.doubt("pay", 420)
-	search = siblingSearch{reader: &w.engine.reader, Sighted: policy.Sighted{Kind: k, Record: w.get(o.ID)}, digest: "d", ready: func() error { return nil }}
+	k, o := w.engine.policy().Kind("pay"), w.doubt("pay", 420)
+	search := siblingSearch{reader: &w.engine.reader, Sighted: policy.Sighted{Kind: k, Record: w.get(o.ID)}, digest: "d", ready: func() error { return nil }}
 	began := w.engine.moment().Wall // to the millisecond, as a check begins
 	finds := func() {
 		t.Helper()

@@ -141,11 +141,12 @@ func (t Ticket) WouldRetry() safe.Text {
 // Candidates are the receipts that the newest check showed without being able to
 // tell whose they are, as they are written.
 func (t Ticket) Candidates() []string {
-	for _, r := range t.Record.Reads {
-		if r.Cause == ledger.CauseUnidentified || r.Cause == ledger.CauseShared || r.Cause == ledger.CauseOlder {
-			return r.Receipts
-		}
-		break
+	if len(t.Record.Reads) == 0 {
+		return nil
+	}
+	switch r := t.Record.Reads[0]; r.Cause {
+	case ledger.CauseUnidentified, ledger.CauseShared, ledger.CauseOlder:
+		return r.Receipts
 	}
 	return nil
 }
