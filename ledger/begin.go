@@ -227,7 +227,8 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 			return told(AnswerRefused, fmt.Sprintf("%s said it did not land (%s), which is no proof; a retry needs a person's grant",
 				o.Actor, o.Reason))
 		}
-		if rel := rec.Overtaken(); rel != nil {
+		// One that asks the same and is open is the gate's to tell of.
+		if rel := rec.Overtaken(); rel != nil && (rec.Open == nil || rec.Open.Operation.ID != rel.ID) {
 			return told(AnswerRefused, "it did not land, but another one did or may have: "+rel.says()+"; a retry needs a person's grant")
 		}
 		if h := rec.HeldBy(); h != nil { // of a hold, only the first attempt is free

@@ -78,7 +78,7 @@ func (g *atGate) begin(name string, deadline time.Duration) Call {
 	kind := "k" + name[:1] // so that half of them are of another kind
 	c := g.did(Call{Does: callBegin, Name: name, Attempt: id}, func() (string, string, error) {
 		res, err := ledger.Begin(ctx, g.s, ledger.BeginRequest{ChangeID: "c" + id, OperationID: "o" + id, AttemptID: id, Actor: billing,
-			Kind: kind, Key: name + g.gate, Gate: g.gate, Target: name, Sender: "pipeline", Deadline: deadline})
+			Kind: kind, Key: name + g.gate, Gate: g.gate, Target: name + g.gate, Sender: "pipeline", Deadline: deadline})
 		return string(res.Answer), strings.TrimSuffix(res.Operation.Key, g.gate), err
 	})
 	if c.Answer == string(ledger.AnswerBegun) && deadline == ledger.MinDeadline {

@@ -39,7 +39,8 @@ const foundByToken = `
     downstream: plain
     lands_within: 10s
     visible_within: 0s
-` + searchByToken
+` + searchByToken + `      consistent: true
+`
 
 // arena is a site whose processes die.
 type arena struct {
@@ -299,8 +300,9 @@ func (a *arena) inTheMorning() {
 	a.Helper()
 	a.down.Recover()
 	engine := a.start("engine")
-	unsettled := func() [][]string {
-		return a.rows(`SELECT id, kind, state FROM operations WHERE state IN ('pending', 'uncertain')`)
+	unsettled := func() [][]string { // but for the first of a caller: a check sees no sibling of those, and a person decides
+		return a.rows(`SELECT id, kind, state FROM operations o WHERE state IN ('pending', 'uncertain')
+			AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND (r.verdict = 'not_seen' OR r.cause = 'blind'))`)
 	}
 	open := unsettled()
 	for limit := time.Now().Add(patience); len(open) > 0 && time.Now().Before(limit); open = unsettled() {

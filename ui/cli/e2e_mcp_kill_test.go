@@ -34,6 +34,7 @@ const memoryCheck = `    lands_within: 300ms
       list: structured.entities
       mark: it.observations
       complete: "true"
+      consistent: true
       receipt: it.name
 `
 

@@ -56,6 +56,7 @@ const nightly = `
       complete: "!body.has_more"
       next: body.data[size(body.data) - 1].id
       stable: true
+      consistent: true
       receipt: it.id`
 
 // A night: pipelines write while the downstream commits and cuts, engines
@@ -65,6 +66,11 @@ const nightly = `
 func TestE2E_ANightOfTrouble(t *testing.T) {
 	s := newSite(t)
 	s.writePolicy(nightKinds)
+	store := need.Get(open.Create(t.Context(), s.ledger, open.Options{}))(t)
+	defer store.Close()
+	for _, kind := range []string{"charge", "payout"} { // a check that finds it sees
+		s.request(store, kind, kind+" in the evening", 5)
+	}
 	s.down.Meet( // a write meets the first whose rate is above its own number
 		drill.Trouble{Fault: drill.BreakList, Status: 500, Skip: 10, Times: 10},
 		drill.Trouble{Fault: drill.CutList, Skip: 20, Times: 5},
@@ -76,8 +82,6 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 		drill.Trouble{Fault: drill.CommitAndError, Rate: 0.55},
 		drill.Trouble{Fault: drill.CommitAndHang, For: 4 * time.Second, Rate: 0.6},
 	)
-	store := need.Get(open.Create(t.Context(), s.ledger, open.Options{}))(t)
-	defer store.Close()
 	luck := rand.New(rand.NewPCG(4, 2))
 	over, end := context.WithCancel(t.Context())
 	var all sync.WaitGroup

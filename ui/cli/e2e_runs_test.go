@@ -175,10 +175,13 @@ func (c *tty) shows(text string) {
 // another one, of another person, shows the run and goes on with it.
 func TestI10_E2E_AConsoleKilledInTheMiddleOfARun(t *testing.T) {
 	s := newSite(t)
-	there, attempt := s.begin("charge", "there", chargeInput, "--token-sent") // a check that finds it is known to work
-	id := (&arena{site: s}).send(s.down.URL()+"/v1/payment_intents", "there", strings.TrimSuffix(chargeInput, "}")+`,"metadata":{"indoubt":"`+there.Token+`"}}`)
-	s.must(0, "settle", attempt, "--outcome", "committed", "--receipt", id, "--token-sent")
-	ops := s.doubts(9) // they are one outage
+	there := s.doubtful("charge", "there", chargeInput, "--token-sent") // a check of the same customer that finds it sees
+	(&arena{site: s}).send(s.down.URL()+"/v1/payment_intents", "there", strings.TrimSuffix(chargeInput, "}")+`,"metadata":{"indoubt":"`+there.Token+`"}}`)
+	s.must(0, "check", there.ID)
+	var ops []operation
+	for i := range 9 { // they are one outage
+		ops = append(ops, s.doubtful("charge", fmt.Sprint("k", i), strings.Replace(chargeInput, "42000", fmt.Sprint(42001+i), 1), "--token-sent"))
+	}
 	s.eventually("they are proven not to have landed", func() bool {
 		for _, op := range ops {
 			s.do("check", op.ID)
