@@ -228,7 +228,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 				o.Actor, o.Reason))
 		}
 		// One that asks the same and is open is the gate's to tell of.
-		if rel := rec.Overtaken(); rel != nil && (rec.Open == nil || rec.Open.Operation.ID != rel.ID) {
+		if rel := rec.Overtaken(); rel != nil && !rel.is(rec.Open) {
 			return told(AnswerRefused, "it did not land, but another one did or may have: "+rel.says()+"; a retry needs a person's grant")
 		}
 		if h := rec.HeldBy(); h != nil { // of a hold, only the first attempt is free

@@ -95,6 +95,9 @@ func (g Grant) voidedBy(r *Record) *Relation {
 	return r.unseen(g.Related)
 }
 
+// is reports whether it is this operation.
+func (r *Relation) is(rec *Record) bool { return rec != nil && rec.Operation.ID == r.ID }
+
 // says which operation it is, and since when it is what it is.
 func (r *Relation) says() string {
 	since := r.SettledAt
