@@ -249,9 +249,11 @@ func TestI6_OnlyThePolicyInForceCounts(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.known("pay")
 	theirs := need.Get(policy.Parse("p", []byte(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 1ms", 1))))(t)
-	w.run(w.engine)()
-	first := need.Get(w.store.Policy(w.ctx, 0))(t)
-	need.That(t, first.Number == 1 && first.Digest == w.pol.Load().Digest() && len(first.Files) == 1, "none was in force, and the engine's is now: %+v", first)
+	leave := w.run(w.engine)
+	var first ledger.PolicyText
+	eventually(t, "its policy is in force", func() bool { first = need.Get(w.store.Policy(w.ctx, 0))(t); return first.Number == 1 })
+	leave()
+	need.That(t, first.Digest == w.pol.Load().Digest() && len(first.Files) == 1, "none was in force, and the engine's is now: %+v", first)
 
 	o := w.doubt("pay", 420)
 	mine := theirs
