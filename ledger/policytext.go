@@ -60,7 +60,7 @@ func PolicyOf(e Event) (PolicyText, error) {
 }
 
 // Follows refuses a policy that is not the next one: another was put in force meanwhile.
-// Errors: *MovedError.
+// Errors: *RefusedError (code moved).
 func (p PolicyText) Follows(last PolicyText) error {
 	if p.Number == last.Number+1 {
 		return nil

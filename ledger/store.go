@@ -157,9 +157,9 @@ type Engines interface {
 
 // Policies keeps the policy that is in force.
 type Policies interface {
-	// Policy returns the policy that was put in force last, without its files where the
-	// caller has those of this number. Number is 0 where none ever was.
-	Policy(ctx context.Context, have int64) (PolicyText, error)
+	// Policy returns the policy that was put in force last: have as it is, where the caller
+	// has that one. Number is 0 where none ever was.
+	Policy(ctx context.Context, have PolicyText) (PolicyText, error)
 	// ApplyPolicy puts a policy in force, as the ledger's clock says now. A change id that is
 	// in the history changes nothing more. Errors: those of PolicyText.Follows.
 	ApplyPolicy(ctx context.Context, p PolicyText) error

@@ -251,7 +251,7 @@ func TestI6_OnlyThePolicyInForceCounts(t *testing.T) {
 	theirs := need.Get(policy.Parse("p", []byte(strings.Replace(fmt.Sprintf(payPolicy, w.side.URL), "lands_within: 20s", "lands_within: 1ms", 1))))(t)
 	leave := w.run(w.engine)
 	var first ledger.PolicyText
-	eventually(t, "its policy is in force", func() bool { first = need.Get(w.store.Policy(w.ctx, 0))(t); return first.Number == 1 })
+	eventually(t, "its policy is in force", func() bool { first = need.Get(w.store.Policy(w.ctx, ledger.PolicyText{}))(t); return first.Number == 1 })
 	leave()
 	need.That(t, first.Digest == w.pol.Load().Digest() && len(first.Files) == 1, "none was in force, and the engine's is now: %+v", first)
 
@@ -275,7 +275,7 @@ func TestI6_OnlyThePolicyInForceCounts(t *testing.T) {
 	need.Equal(t, res.Operation.State, ledger.Failed, res.Read.Reason)
 
 	// The same text from the ledger is no text of this host: nothing is asked by it.
-	mine = need.Get(policy.Lend(need.Get(w.store.Policy(w.ctx, 0))(t)))(t)
+	mine = need.Get(policy.Lend(need.Get(w.store.Policy(w.ctx, ledger.PolicyText{}))(t)))(t)
 	need.That(t, mine.Digest() == theirs.Digest() && mine.Lent(), "it says the same")
 	w.pass(registerEvery)
 	asked = w.side.asked()

@@ -52,7 +52,7 @@ func (e *reader) onlyReads(ctx context.Context) bool {
 	me := ledger.Registration{Holder: e.holder, Since: x.since, Until: now.Add(registeredFor)}
 	others, err := e.register(ctx, me)
 	if err == nil {
-		x.inForce, err = e.o.Store.Policy(ctx, x.inForce.Number)
+		x.inForce, err = e.o.Store.Policy(ctx, x.inForce)
 		x.inForce.Files = nil
 	}
 	if x.failed = err; err != nil {
@@ -126,7 +126,7 @@ func (e *reader) join(ctx context.Context) (leave func()) {
 	if pol := e.policy(); !pol.Empty() && !pol.Lent() && !pol.Secret() { // a secret would stand in the history
 		first := ledger.PolicyText{Number: 1, Digest: pol.Digest(), Files: pol.Files(),
 			Actor: e.o.Actor, Reason: "none was in force", ChangeID: ledger.NewID()}
-		if had, err := e.o.Store.Policy(ctx, 0); err == nil && had.Number == 0 {
+		if had, err := e.o.Store.Policy(ctx, ledger.PolicyText{}); err == nil && had.Number == 0 {
 			if err := e.o.Store.ApplyPolicy(ctx, first); err != nil {
 				e.logf("the policy could not be put in force: %v", err)
 			}

@@ -359,7 +359,7 @@ func (w *world) policy(text string) {
 	if w.store == nil {
 		return
 	}
-	if last := need.Get(w.store.Policy(w.ctx, 0))(w); last.Number > 0 { // and rolled out
+	if last := need.Get(w.store.Policy(w.ctx, ledger.PolicyText{}))(w); last.Number > 0 { // and rolled out
 		need.OK(w, w.store.ApplyPolicy(w.ctx, ledger.PolicyText{Number: last.Number + 1, Digest: p.Digest(), Files: p.Files(), Actor: maya, Reason: "edited", ChangeID: ledger.NewID()}))
 	}
 }

@@ -336,12 +336,12 @@ func (m *Memory) ApplyPolicy(_ context.Context, p ledger.PolicyText) error {
 	return err
 }
 
-func (m *Memory) Policy(_ context.Context, have int64) (ledger.PolicyText, error) {
+func (m *Memory) Policy(_ context.Context, have ledger.PolicyText) (ledger.PolicyText, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	p, err := policyIn(m.events)
-	if p.Number == have {
-		p.Files = nil
+	if p.ChangeID == have.ChangeID {
+		return have, nil
 	}
 	return p, err
 }

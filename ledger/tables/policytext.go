@@ -16,7 +16,7 @@ func (s *Store) ApplyPolicy(ctx context.Context, p ledger.PolicyText) error {
 		if known, err := tx.happened(p.ChangeID); known || err != nil {
 			return err
 		}
-		last, err := policyInForce(tx.Tx, 0)
+		last, err := policyInForce(tx.Tx, ledger.PolicyText{})
 		if err == nil {
 			err = p.Follows(last)
 		}
@@ -32,8 +32,8 @@ func (s *Store) ApplyPolicy(ctx context.Context, p ledger.PolicyText) error {
 	})
 }
 
-// Policy returns the policy that was put in force last.
-func (s *Store) Policy(ctx context.Context, have int64) (p ledger.PolicyText, err error) {
+// Policy returns the policy in force.
+func (s *Store) Policy(ctx context.Context, have ledger.PolicyText) (p ledger.PolicyText, err error) {
 	err = s.db.Brief(ctx, func(q Querier) (err error) {
 		p, err = policyInForce(q, have)
 		return err
@@ -41,17 +41,20 @@ func (s *Store) Policy(ctx context.Context, have int64) (p ledger.PolicyText, er
 	return p, err
 }
 
-// policyInForce reads the policy in force, but not its files where the caller has them:
-// they are the greatest part of what an event may hold.
-func policyInForce(q Querier, have int64) (ledger.PolicyText, error) {
-	last, err := firstRow(q, func(rows Rows) (ledger.Event, error) { return ScanEvent(rows) }, `
-		SELECT `+EventColumns+` FROM events WHERE verb = '`+ledger.PolicyApplied+`' ORDER BY seq DESC LIMIT 1`)
+// policyInForce reads the policy in force, but not its files where the caller has it: they
+// are the greatest part of what an event may hold.
+func policyInForce(q Querier, have ledger.PolicyText) (ledger.PolicyText, error) {
+	newest := ` FROM events WHERE verb = '` + ledger.PolicyApplied + `' ORDER BY seq DESC LIMIT 1`
+	id, err := firstRow(q, func(rows Rows) (id string, err error) { return id, rows.Scan(&id) }, `SELECT id`+newest)
+	switch {
+	case err != nil || id == nil:
+		return ledger.PolicyText{}, err
+	case *id == have.ChangeID:
+		return have, nil
+	}
+	last, err := firstRow(q, func(rows Rows) (ledger.Event, error) { return ScanEvent(rows) }, `SELECT `+EventColumns+newest)
 	if err != nil || last == nil {
 		return ledger.PolicyText{}, err
 	}
-	p, err := ledger.PolicyOf(*last)
-	if p.Number == have {
-		p.Files = nil
-	}
-	return p, err
+	return ledger.PolicyOf(*last)
 }

@@ -110,7 +110,7 @@ func (l *livePolicy) look(ctx context.Context) {
 	l.mu.RUnlock()
 	now := knownPolicy{good: file, broken: broken, force: was.force}
 	if store != nil {
-		if force, err := store.Policy(ctx, was.force.Number); err == nil { // else what was known stays
+		if force, err := store.Policy(ctx, was.force); err == nil { // else what was known stays
 			now.force = force
 		}
 	}
@@ -149,7 +149,7 @@ func (l *livePolicy) textOf(ctx context.Context, store ledger.Store, force ledge
 	if was == nil {
 		was = policy.Default()
 	}
-	force, err := store.Policy(ctx, 0)
+	force, err := store.Policy(ctx, ledger.PolicyText{})
 	if err != nil {
 		return was, err
 	}

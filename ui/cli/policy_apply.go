@@ -69,7 +69,7 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	if err := copied(ctx, s); err != nil && !dryRun {
 		return err
 	}
-	last, err := s.Policy(ctx, 0)
+	last, err := s.Policy(ctx, ledger.PolicyText{})
 	if err != nil {
 		return err
 	}
