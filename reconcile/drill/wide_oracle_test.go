@@ -147,7 +147,7 @@ func (u *wide) allKnown() (settled, open int) {
 
 // known is what the design promises to find out: what one attempt made that
 // carried its token, by a search for this; and that it made nothing, where both
-// bounds are stated, the list is whole, and the check was seen to find something.
+// bounds are stated, the list is whole, and the check finds others, before it and after it.
 func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 	rec, h := u.read(w), u.truthOf(w)
 	o := rec.Operation
@@ -180,7 +180,9 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 		return ledger.Failed, ledger.NoConflict, true
 	case w.carries() && (u.down.deaf || u.down.match != "exact"):
 		return "", "", false // it shows others, and perhaps not all
-	case !w.bounded, !w.sent, w.paging == "offset", !u.seen(w.form):
+	case w.window == "attempt" && !w.carries():
+		return "", "", false // it shows nothing that was before it
+	case !w.bounded, !w.sent, w.paging == "offset", !u.between(w):
 		return "", "", false
 	}
 	return ledger.Failed, ledger.NoConflict, true
@@ -199,13 +201,20 @@ func (u *wide) alone(w *wideWish) bool {
 	return true
 }
 
-// seen reports whether the check has something to be tried on.
-func (u *wide) seen(s form) bool {
-	for _, w := range u.wishes {
-		rec := u.read(w)
-		if o := rec.Operation; w.name == s.name && o.ByAnswer && o.State == ledger.Committed && o.Conflict == ledger.NoConflict && w.sent && w.token != "" && o.AttemptCount == 1 && !s.forgets {
-			return true
+// between reports whether others of the kind, before it and after it, are there for its check
+// to find.
+func (u *wide) between(w *wideWish) bool {
+	tokens := []string{w.token}
+	for _, other := range u.wishes {
+		o := u.read(other).Operation
+		if other.name == w.name && o.ByAnswer && o.State == ledger.Committed && o.Conflict == ledger.NoConflict && o.Source.Pipeline != "" &&
+			other.sent && other.token != "" && !other.touched && o.AttemptCount == 1 && !w.forgets {
+			tokens = append(tokens, other.token)
 		}
 	}
-	return false
+	of, err := u.store.Siblings(u.ctx, ledger.SiblingQuery{Kind: w.name, Tokens: tokens, Limit: len(tokens)})
+	u.must(err, "read their places in the history")
+	own := of[slices.IndexFunc(of, func(b ledger.Sibling) bool { return b.ID == w.op })]
+	return slices.ContainsFunc(of, func(b ledger.Sibling) bool { return b.Ended < own.Began }) &&
+		slices.ContainsFunc(of, func(b ledger.Sibling) bool { return b.Began > own.Ended })
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,9 +37,11 @@ type wide struct {
 	store  ledger.Store
 	forms  []form
 	policy atomic.Pointer[policy.Policy]
-	texts  [2]*policy.Policy // mean the same
+	others atomic.Pointer[policy.Policy] // of the other's host, which gets it later
+	texts  [3]*policy.Policy             // two mean the same; the third looks for the token where it is not
+	number int64                         // of the policy in force
 	engine *reconcile.Engine
-	other  *reconcile.Engine
+	other  *reconcile.Engine // on another host
 	wishes []*wideWish
 	story  []string // what happened, for a failure
 
@@ -130,16 +133,24 @@ func newWide(t testing.TB, seed uint64, via, program string) *wide {
 	}
 	var err error
 	for i := range u.texts {
-		u.texts[i], err = policy.Parse("policy.yaml", []byte(policyOf(program, u.down.URL, table, u.forms, 5+i)))
+		text := policyOf(program, u.down.URL, table, u.forms, 5+i)
+		if i == 2 {
+			text = strings.ReplaceAll(text, "mark: it.ref", "mark: it.key")
+		}
+		u.texts[i], err = policy.Parse("policy.yaml", []byte(text))
 		u.must(err, "read the policy")
 	}
-	u.policy.Store(u.texts[0])
 	u.store = ledgertest.NewMemory(u.wall, hostclock.With(u.now))
 	if seed%4 == 0 {
 		u.store, err = open.Create(u.ctx, filepath.Join(dir, "ledger.db"), open.Options{Clock: u.wall, Steady: hostclock.With(u.now)})
 		u.must(err, "create the ledger")
 	}
 	t.Cleanup(func() { u.fresh(); u.engine.Close(); u.other.Close(); u.store.Close(); u.down.Close() })
+	u.policy.Store(u.texts[0])
+	u.others.Store(u.texts[0])
+	if odds(r, 2) {
+		u.apply(u.texts[0])
+	}
 	u.fresh()
 	for _, s := range u.forms {
 		if !odds(r, 6) { // else its check was never seen to find anything
@@ -153,13 +164,26 @@ func newWide(t testing.TB, seed uint64, via, program string) *wide {
 // fresh makes new engines: they have no memory of troubles that were long ago by
 // the clock.
 func (u *wide) fresh() {
-	for _, e := range []**reconcile.Engine{&u.engine, &u.other} {
-		if *e != nil {
-			(*e).Close()
+	for _, e := range []struct {
+		engine **reconcile.Engine
+		policy *atomic.Pointer[policy.Policy]
+	}{{&u.engine, &u.policy}, {&u.other, &u.others}} {
+		if *e.engine != nil {
+			(*e.engine).Close()
 		}
-		*e = reconcile.New(reconcile.Options{Store: u.store, Policy: func() *policy.Policy { return u.policy.Load() }, Clock: u.wall, Steady: hostclock.With(u.now),
+		*e.engine = reconcile.New(reconcile.Options{Store: u.store, Policy: e.policy.Load, Clock: u.wall, Steady: hostclock.With(u.now),
 			Actor: someone})
 	}
+}
+
+// apply puts a policy in force. The host of the other engine still has the one before.
+func (u *wide) apply(p *policy.Policy) {
+	u.others.Store(u.policy.Load())
+	u.policy.Store(p)
+	u.number++
+	u.must(u.store.ApplyPolicy(u.ctx, ledger.PolicyText{Number: u.number, Digest: p.Digest(), Files: p.Files(), Actor: someone,
+		Reason: "to try it", ChangeID: ledger.NewID()}), "put a policy in force")
+	u.tell("policy %d is in force", u.number)
 }
 
 // made makes up a wish.
@@ -242,8 +266,12 @@ func (u *wide) send(w *wideWish, fate string) {
 	if fate == "leftover" {
 		tree = ledger.TreeOpen
 	}
-	begun, err := ledger.Begin(u.ctx, u.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
-		Kind: w.name, Key: w.key, Token: token, Marks: marks, Tree: tree, Place: ledger.Place{BootID: "another host's", PIDNamespace: "another"}, Fingerprint: w.fingerprint, Sender: "pipeline", TokenSent: w.sent && token != "", KeyWorks: w.keys,
+	number := u.number
+	if number > 1 && odds(u.random, 4) {
+		number-- // it has not heard of the new one yet
+	}
+	begun, err := u.begin(ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
+		Policy: number, Kind: w.name, Key: w.key, Token: token, Marks: marks, Tree: tree, Place: ledger.Place{BootID: "another host's", PIDNamespace: "another"}, Fingerprint: w.fingerprint, Sender: "pipeline", TokenSent: w.sent && token != "", KeyWorks: w.keys,
 		Input: input, Target: map[bool]string{true: w.to}[w.target],
 		Deadline: 5 * time.Second, TTL: w.ttl, Actor: ledger.Actor{Name: "billing", Machine: true}, Source: ledger.Source{Pipeline: "billing"}})
 	u.must(err, "begin")
@@ -312,6 +340,16 @@ func (u *wide) send(w *wideWish, fate string) {
 	}
 	w.attempts = append(w.attempts, t)
 	u.settle(t.id, settle)
+}
+
+// begin is what a recorder does that may not have heard of the policy in force.
+func (u *wide) begin(req ledger.BeginRequest) (ledger.BeginResult, error) {
+	begun, err := ledger.Begin(u.ctx, u.store, req)
+	if ledger.ByOlder(err) {
+		req.Policy = u.number
+		return ledger.Begin(u.ctx, u.store, req)
+	}
+	return begun, err
 }
 
 func (u *wide) settle(attempt string, s ledger.SettleRequest) {
@@ -389,13 +427,13 @@ func (u *wide) look() {
 		u.fresh()
 	}
 	if odds(r, 6) {
-		u.policy.Store(u.texts[r.IntN(2)])
+		u.apply(one(r, u.texts[:]...))
 	}
 }
 
 func (u *wide) once(e *reconcile.Engine) {
 	_, err := e.Once(u.ctx, nil)
-	need.That(u, err == nil, "reconcile: %v", err)
+	need.That(u, err == nil || errors.Is(err, ledger.ErrRefused), "reconcile: %v", err) // not its policy
 }
 
 func (u *wide) readNow(e *reconcile.Engine, w *wideWish) {
@@ -465,6 +503,10 @@ func (u *wide) live() {
 	}
 	u.fresh()
 	u.set.Store(0)
+	u.apply(u.texts[0])
+	for _, s := range u.forms { // what was lost stands between two that are known
+		u.send(u.made(s), "answered")
+	}
 	for range 3 {
 		u.pass(wideLands + wideVisible + time.Minute)
 		u.settleDown()
