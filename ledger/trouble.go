@@ -99,7 +99,7 @@ func (e *MovingError) Error() string { return "the ledger refuses: " + e.Message
 
 // Trouble says how long it lasts.
 func (e *MovingError) Trouble(func(string) string) Trouble {
-	return Trouble{"moving", e.Error(), "write where it goes to when the copy is whole; one that was given up is taken back: indoubt copy --undo FROM TO"}
+	return Trouble{"moving", e.Error(), "write where it goes to when the copy is whole; one that was cut off is ended by the same command: indoubt copy FROM TO"}
 }
 
 // Is makes errors.Is(err, ErrMoving) true.

@@ -17,17 +17,14 @@ import (
 // CopyOptions are how a ledger is copied to another place.
 type CopyOptions struct {
 	DryRun   bool
-	Keep     bool          // leave the ledger closed where the copy is cut off
-	Wait     time.Duration // for what is pending
 	Progress func(CopyProgress)
 }
 
 // CopyProgress is how far a copy has come.
 type CopyProgress struct {
-	Doing   string // waiting, a table, or a table compared
-	Pending int64
-	N, Of   int // tables
-	Rows    int64
+	Doing string // a table, or a table compared
+	N, Of int    // tables
+	Rows  int64
 }
 
 // Copied is what a copy has done.
@@ -35,7 +32,7 @@ type Copied struct {
 	From    string            `json:"from"`
 	To      string            `json:"to"`
 	Pending int64             `json:"pending"`
-	Rows    int64             `json:"rows"`    // that were copied now
+	Rows    int64             `json:"rows"`
 	Digests map[string]string `json:"digests"` // of the tables, the same on both sides
 	Key     bool              `json:"key"`     // the ledger has a key of digests
 }
@@ -50,13 +47,13 @@ type source interface {
 }
 
 // Fresh makes a copy in a file.
-func (f file) Fresh(ctx context.Context, id string, o Options) (tables.Fresh, error) {
-	return sqlite.Fresh(ctx, f.path, id, o.ofFile())
+func (f file) Fresh(ctx context.Context, id, was string, o Options) (tables.Fresh, error) {
+	return sqlite.Fresh(ctx, f.path, id, was, o.ofFile())
 }
 
 // Fresh makes a copy in a database.
-func (s server) Fresh(ctx context.Context, id string, o Options) (tables.Fresh, error) {
-	return postgres.Fresh(ctx, s.address, id, o.ofServer())
+func (s server) Fresh(ctx context.Context, id, was string, o Options) (tables.Fresh, error) {
+	return postgres.Fresh(ctx, s.address, id, was, o.ofServer())
 }
 
 // shown is where a place is, for those who look from elsewhere.
@@ -69,9 +66,9 @@ func shown(at Place) string {
 	return at.String()
 }
 
-// Copy copies a ledger to another place, and leaves it as one that has moved there. Where it
-// fails, or ctx ends, the ledger is open again and its copy removed, unless CopyOptions.Keep
-// is set, or the copy may be a ledger.
+// Copy copies a ledger in which nothing is in flight to another place, and leaves it as one
+// that has moved there. Where it fails, or ctx ends, the ledger is open again and its copy
+// removed, unless that may be a ledger. One that was killed is begun anew by the next one.
 func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done Copied, err error) {
 	done.From, done.To = shown(from), shown(to)
 	here := o
@@ -107,21 +104,17 @@ func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done C
 		return done, nil
 	}
 	if move.ID != "" && move.To != done.To {
-		return done, ledger.Trouble{Code: "moving", Message: "a copy of this ledger to " + move.To + " was cut off", Do: "go on with that one, or take it back: indoubt copy --undo FROM TO"}
+		return done, ledger.Trouble{Code: "moving", Message: "a copy of this ledger to " + move.To + " was cut off", Do: "end that one: indoubt copy FROM TO"}
 	}
-	id := cmp.Or(move.ID, ledger.NewID())
-	fresh, err := to.Fresh(ctx, id, o)
+	fresh, err := to.Fresh(ctx, ledger.NewID(), move.ID, o)
 	if err != nil {
 		return done, err
 	}
 	defer fresh.Close()
-	x := copying{src: src, fresh: fresh, o: c, id: id, move: move, done: &done}
+	x := copying{src: src, fresh: fresh, o: c, move: move, done: &done}
 	if !fresh.Finished() {
 		if err := x.all(ctx, meta); err != nil {
-			if !c.Keep {
-				err = x.open(ctx, err)
-			}
-			return done, err
+			return done, x.open(ctx, err)
 		}
 	}
 	return done, x.leave(ctx, to, o)
@@ -139,57 +132,6 @@ func atHome(ctx context.Context, s source, name string) error {
 		return ledger.Trouble{Code: "failover", Message: name + ": " + info.Failover.String(), Do: "an operator looks at what was under way, and then adopts it: indoubt adopt"}
 	}
 	return nil
-}
-
-// Uncopy opens a ledger again whose copy was cut off. It refuses where the copy is whole:
-// that is a ledger. Where it may be, it is made none before.
-func Uncopy(ctx context.Context, from, to Place, o Options) error {
-	s, err := from.Open(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	src := s.(source)
-	move, _, err := src.Moves(ctx)
-	if err != nil || move.ID == "" {
-		return err
-	}
-	if move.To != shown(to) {
-		return ledger.Trouble{Code: "moving", Message: "the ledger moves to " + move.To + ", and not to " + shown(to), Do: "name that place"}
-	}
-	may := move.State == tables.MoveWhole || move.State == tables.MoveGone // be a ledger
-	fresh, err := to.Fresh(ctx, move.ID, o)
-	switch {
-	case err == nil:
-		defer fresh.Close()
-	case may:
-		return err
-	}
-	if err == nil && fresh.Finished() {
-		return ledger.Trouble{Code: "moving", Message: "the copy at " + move.To + " is whole already, and a ledger", Do: "end the move: indoubt copy FROM TO"}
-	}
-	if err == nil {
-		err = fresh.Discard(ctx)
-	}
-	switch trouble := (ledger.Trouble{}); {
-	case may && err != nil: // it may become a ledger still
-		return err
-	case errors.As(err, &trouble) && trouble.Code == "exists": // a ledger that is none of this move
-		err = nil
-	}
-	if failed := src.SetMove(ctx, move, tables.Move{}); failed != nil {
-		return failed
-	}
-	return left(move.To, err)
-}
-
-// left says that an unfinished copy could not be removed.
-func left(to string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return ledger.Trouble{Code: "moving", Message: "the ledger is open again, and its unfinished copy is still at " + to + ": " + err.Error(),
-		Do: "remove it: it has what the ledger had; the next copy to that place does"}
 }
 
 // Moved opens the ledger that another one says it has become, for what came too late. A
@@ -210,14 +152,13 @@ type copying struct {
 	src   source
 	fresh tables.Fresh
 	o     CopyOptions
-	id    string
 	move  tables.Move // as the ledger says
+	whole bool        // the copy may be a ledger
 	done  *Copied
 }
 
-// is says in the ledger how far its move is.
-func (x *copying) is(ctx context.Context, state string) error {
-	next := tables.Move{ID: x.id, To: x.done.To, State: state}
+// is says in the ledger where it goes, and whether it is there.
+func (x *copying) is(ctx context.Context, next tables.Move) error {
 	err := x.src.SetMove(ctx, x.move, next)
 	if err == nil {
 		x.move = next
@@ -229,37 +170,37 @@ func (x *copying) is(ctx context.Context, state string) error {
 func (x *copying) open(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
-	stands, _, err := x.src.Moves(ctx)
-	switch {
-	case err != nil || stands.ID != x.id:
-		return errors.Join(why, err)
-	case stands.State == tables.MoveWhole || stands.State == tables.MoveGone:
+	if x.whole {
 		return ledger.Trouble{Code: "moving", Message: why.Error() + "; the ledger stays closed, for its copy may be whole", Do: "end the move: indoubt copy FROM TO"}
 	}
-	if err := x.src.SetMove(ctx, stands, tables.Move{}); err != nil {
-		return errors.Join(why, err)
+	closed, left := x.src.SetMove(ctx, x.move, tables.Move{}), x.fresh.Discard(ctx)
+	if closed != nil || left == nil {
+		return errors.Join(why, closed)
 	}
-	return errors.Join(why, left(x.done.To, x.fresh.Discard(ctx)))
+	return ledger.Trouble{Code: "moving", Message: why.Error() + "; the ledger is open again, and its unfinished copy is still at " + x.done.To + ": " + left.Error(),
+		Do: "remove it: it has what the ledger had; the next copy to that place does"}
 }
 
+// all copies the ledger, in which nothing changes from here on.
 func (x *copying) all(ctx context.Context, meta map[string]string) error {
-	if x.move.State == "" {
-		if err := x.is(ctx, tables.MoveClosed); err != nil {
+	if x.move.ID == "" { // else nothing changes there since
+		if _, err := x.src.Expire(ctx, 1000); err != nil {
 			return err
 		}
 	}
-	if x.move.State == tables.MoveClosed {
-		if err := x.wait(ctx); err != nil {
-			return err
-		}
-		if err := x.is(ctx, tables.MoveFrozen); err != nil {
-			return err
-		}
+	if err := x.is(ctx, tables.Move{ID: x.fresh.ID(), To: x.done.To}); err != nil {
+		return err
+	}
+	var err error
+	if x.done.Pending, err = pending(ctx, x.src); err != nil {
+		return err
+	}
+	if x.done.Pending > 0 {
+		return ledger.Trouble{Code: "in_progress", Message: fmt.Sprintf("%d operations are in flight", x.done.Pending), Do: "copy it when they have ended"}
 	}
 	c := tables.Copying{From: x.src, To: x.fresh, Progress: func(table string, n, of int, rows int64) {
 		x.o.Progress(CopyProgress{Doing: table, N: n, Of: of, Rows: rows})
 	}}
-	var err error
 	if x.done.Rows, err = c.Copy(ctx); err != nil {
 		return err
 	}
@@ -272,11 +213,7 @@ func (x *copying) all(ctx context.Context, meta map[string]string) error {
 			known[name] = meta[name]
 		}
 	}
-	if x.move.State == tables.MoveFrozen {
-		if err := x.is(ctx, tables.MoveWhole); err != nil {
-			return err
-		}
-	}
+	x.whole = true
 	return x.fresh.Finish(context.WithoutCancel(ctx), known)
 }
 
@@ -295,30 +232,9 @@ func (x *copying) leave(ctx context.Context, to Place, o Options) error {
 	if len(d) > 0 {
 		return fmt.Errorf("%s is not as its history says in the copy", d[0].Table)
 	}
-	return x.is(ctx, tables.MoveGone)
-}
-
-// wait waits until nothing is pending.
-func (x *copying) wait(ctx context.Context) error {
-	for end := time.Now().Add(x.o.Wait); ; {
-		if _, err := x.src.Expire(ctx, 1000); err != nil {
-			return err
-		}
-		n, err := pending(ctx, x.src)
-		if x.done.Pending = n; err != nil || n == 0 {
-			return err
-		}
-		if time.Now().After(end) {
-			return ledger.Trouble{Code: "in_progress", Message: fmt.Sprintf("%d operations are in flight still", n),
-				Do: "copy it when they have ended, or wait longer: --wait"}
-		}
-		x.o.Progress(CopyProgress{Doing: "waiting", Pending: n})
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	there := x.move
+	there.Gone = true
+	return x.is(ctx, there)
 }
 
 func pending(ctx context.Context, s source) (int64, error) {

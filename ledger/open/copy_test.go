@@ -170,8 +170,8 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 	}
 }
 
-// A copy that is killed goes on where it was, in files and in databases.
-func TestAKilledCopyGoesOn(t *testing.T) {
+// A copy that is killed is begun anew by the next one, in files and in databases.
+func TestAKilledCopyIsMadeAnew(t *testing.T) {
 	eachTarget(t, func(t *testing.T, from, to Place) {
 		name := to.String()
 		at, isServer := to.(server)
@@ -189,49 +189,44 @@ func TestAKilledCopyGoesOn(t *testing.T) {
 				t.Errorf("a copy that is not whole was opened: %v", err)
 			}
 		}
+		var trouble ledger.Trouble
+		_, err := Copy(t.Context(), from, placeOf(t, filepath.Join(t.TempDir(), "else.db")), Options{}, CopyOptions{Progress: quiet})
+		need.That(t, errors.As(err, &trouble) && trouble.Code == "moving", "to another place, it was told %v", err)
+		dry := need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{DryRun: true}))(t)
 		done := need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}))(t)
-		need.That(t, done.Rows == 0 && len(done.Digests) != 0,
-			"%d rows were copied again, %d tables compared", done.Rows, len(done.Digests))
+		need.That(t, done.Rows == dry.Rows && len(done.Digests) == len(tables.Copied), "%d rows were copied, %d tables compared", done.Rows, len(done.Digests))
+		need.Equal(t, homes(t, "after", from, to), 1, "ledgers")
 	})
 }
 
-// What is in flight is waited for: it settles while nothing is begun. A copy that is cut off
-// leaves the ledger open.
-func TestACopyWaits(t *testing.T) {
+// What is in flight keeps a ledger where it is, and its copy leaves nothing at its place.
+func TestACopyWantsNothingInFlight(t *testing.T) {
 	for name, made := range targets {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			from, to := placeOf(t, made(t)), placeOf(t, filepath.Join(t.TempDir(), "moved.db"))
+			dir := t.TempDir()
+			from, to := placeOf(t, made(t)), placeOf(t, filepath.Join(dir, "moved.db"))
 			s, err := from.Make(t.Context(), Options{}, Making{})
 			need.OK(t, err)
 			defer s.Close()
 			need.OK(t, begins(s, "flying"))
 			var trouble ledger.Trouble
-			if _, err := Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}); !errors.As(err, &trouble) || trouble.Code != "in_progress" {
-				t.Fatalf("it was told %v", err)
-			}
+			_, err = Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet})
+			need.That(t, errors.As(err, &trouble) && trouble.Code == "in_progress", "it was told %v", err)
+			need.That(t, len(need.Get(os.ReadDir(dir))(t)) == 0, "something is left of it")
 			need.OK(t, begins(s, "open again"))
+			for _, id := range []string{"flying", "open again"} {
+				_, err := ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: ledger.OutcomeCommitted, Actor: writer})
+				need.OK(t, err)
+			}
 			ctx, stop := context.WithCancel(t.Context())
-			if _, err := Copy(ctx, from, to, Options{}, CopyOptions{Wait: time.Minute, Keep: true, Progress: func(CopyProgress) { stop() }}); !errors.Is(err, context.Canceled) {
-				t.Fatal(err)
-			}
-			if err := begins(s, "closed"); !errors.Is(err, ledger.ErrMoving) {
-				t.Errorf("a begin in a ledger that was kept closed: %v", err)
-			}
-			need.OK(t, Uncopy(t.Context(), from, to, Options{}))
+			_, err = Copy(ctx, from, to, Options{}, CopyOptions{Progress: func(CopyProgress) { stop() }})
+			need.That(t, errors.Is(err, context.Canceled), "%v", err)
+			need.That(t, len(need.Get(os.ReadDir(dir))(t)) == 0, "something is left of one that was cut off")
 			need.OK(t, begins(s, "open once more"))
-			settled := false
-			_, err = Copy(t.Context(), from, to, Options{}, CopyOptions{Wait: time.Minute, Progress: func(p CopyProgress) {
-				if p.Doing != "waiting" || settled {
-					return
-				}
-				settled = true
-				for _, id := range []string{"flying", "open again", "open once more"} {
-					_, err := ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: ledger.OutcomeCommitted, Actor: writer})
-					need.OK(t, err)
-				}
-			}})
+			_, err = ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: "d", AttemptID: "open once more-a", Outcome: ledger.OutcomeCommitted, Actor: writer})
 			need.OK(t, err)
+			need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}))(t)
 			if err := begins(s, "too late"); !errors.Is(err, ledger.ErrMoving) || !strings.Contains(err.Error(), "has moved to "+shown(to)) {
 				t.Errorf("one who had it open was told %v", err)
 			}
@@ -242,12 +237,13 @@ func TestACopyWaits(t *testing.T) {
 // One value that is not the same ends a copy, and a copy of a ledger is not its ledger.
 func TestACopyIsCompared(t *testing.T) {
 	from, to := filled(t, 60), filepath.Join(t.TempDir(), "to.db")
-	killed(t, from.String(), to, "operations compared")
-	_, err := rawly(t, to+".copying").ExecContext(t.Context(), `UPDATE attempts SET status = 201 WHERE id = 'kept-a'`)
-	need.OK(t, err)
-	if _, err := Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: quiet}); err == nil || !strings.Contains(err.Error(), "attempts is not the same") {
-		t.Error(err)
-	}
+	_, err := Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: func(p CopyProgress) {
+		if p.Doing == "events" {
+			_, err := rawly(t, to+".copying").ExecContext(t.Context(), `UPDATE attempts SET status = 201 WHERE id = 'kept-a'`)
+			need.OK(t, err)
+		}
+	}})
+	need.That(t, err != nil && strings.Contains(err.Error(), "attempts is not the same"), "%v", err)
 	s := need.Get(from.Open(t.Context(), Options{}))(t)
 	need.OK(t, errors.Join(begins(s, "goes on"), s.Close()))
 

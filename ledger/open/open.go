@@ -58,7 +58,7 @@ type Place interface {
 	// one that is not its own.
 	Key(ctx context.Context, o Options) error
 	// Fresh is a copy that is made here, by the move of this id.
-	Fresh(ctx context.Context, id string, o Options) (tables.Fresh, error)
+	Fresh(ctx context.Context, id, was string, o Options) (tables.Fresh, error)
 	// Backup copies a ledger that is open.
 	Backup(ctx context.Context, s ledger.Store, to string) error
 }

@@ -37,17 +37,13 @@ func (s *handle) Columns(ctx context.Context, table string) (map[string]string, 
 // that have written. Move{} takes that back. Error: it does not stand as it was.
 func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 	script := `DROP FUNCTION IF EXISTS indoubt.moving() CASCADE;`
-	if m.State != "" {
+	if m.ID != "" {
 		script += `CREATE FUNCTION indoubt.moving() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'IN001', MESSAGE = TG_ARGV[0]; END $$;`
-		insert, all := m.Kept()
 		refuse := func(table, on, each string) {
 			script += fmt.Sprintf("CREATE TRIGGER aa_moving%s BEFORE %s ON indoubt.%s FOR EACH %[4]s EXECUTE FUNCTION indoubt.moving('%[5]s');",
 				"_"+strings.ToLower(each), on, table, each, strings.ReplaceAll(m.Says(), "'", "''"))
 		}
-		for _, table := range insert {
-			refuse(table, "INSERT", "ROW")
-		}
-		for _, table := range all {
+		for _, table := range m.Kept() {
 			if slices.Contains(summed, table) {
 				table += "_deltas"
 			}
@@ -56,7 +52,7 @@ func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 		}
 	}
 	text := ""
-	if m.State != "" {
+	if m.ID != "" {
 		text = m.Text()
 	}
 	return s.inOne(ctx, func(t *session) error {
@@ -96,9 +92,9 @@ type fresh struct {
 	finished bool
 }
 
-// Fresh makes a copy in a database, or goes on with the one of this move. An unfinished one
-// of another move is removed.
-func Fresh(ctx context.Context, url, id string, o Options) (tables.Fresh, error) {
+// Fresh makes a copy in a database. What was left of another one that is no ledger is removed;
+// the copy was, where it is one, is that.
+func Fresh(ctx context.Context, url, id, was string, o Options) (tables.Fresh, error) {
 	a, err := parse(url)
 	if err != nil {
 		return nil, err
@@ -108,14 +104,14 @@ func Fresh(ctx context.Context, url, id string, o Options) (tables.Fresh, error)
 		return nil, err
 	}
 	f := &fresh{handle: s, id: id}
-	if err := s.inOne(ctx, f.begin); err != nil {
+	if err := s.inOne(ctx, func(t *session) error { return f.begin(t, was) }); err != nil {
 		s.close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (f *fresh) begin(t *session) error {
+func (f *fresh) begin(t *session, was string) error {
 	if err := t.Lock(installing); err != nil {
 		return err
 	}
@@ -131,8 +127,8 @@ func (f *fresh) begin(t *session) error {
 		switch {
 		case err != nil:
 			return err
-		case m[tables.MetaCopied] == f.id:
-			f.finished = m["schema"] != ""
+		case was != "" && m[tables.MetaCopied] == was && m["schema"] != "":
+			f.id, f.finished = was, true
 			return nil
 		case m["id"] != "" || m["schema"] != "" || m[tables.MetaCopied] == "":
 			return ledger.Trouble{Code: "exists", Message: f.address.shown + " has a ledger already", Do: "name a database that has none"}
@@ -146,6 +142,9 @@ func (f *fresh) begin(t *session) error {
 	}
 	return t.Later(`INSERT INTO meta (name, value) VALUES (?, ?)`, tables.MetaCopied, f.id)
 }
+
+// ID names the copy.
+func (f *fresh) ID() string { return f.id }
 
 // metaAlone reads meta where nothing else is.
 func metaAlone(t *session) (map[string]string, error) {
@@ -216,7 +215,7 @@ func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
 		case err != nil:
 			return err
 		case m[tables.MetaCopied] != f.id:
-			return ledger.Trouble{Code: "moving", Message: "the copy in " + f.address.shown + " was taken back meanwhile"}
+			return ledger.Trouble{Code: "moving", Message: "the copy in " + f.address.shown + " was removed meanwhile"}
 		case m["schema"] != "":
 			return nil
 		}

@@ -38,7 +38,7 @@ func TestTheLifeOfRoles(t *testing.T) {
 	maker := opened(t, strings.Replace(url, "own@", "maker@", 1), Options{})
 	refused(maker.MakeRoles(ctx), "not own, who owns", "as own")
 	refused(maker.Rebuild(ctx), "not own, who owns", "as own")
-	refused(maker.SetMove(ctx, tables.Move{}, tables.Move{ID: "m", To: "there", State: tables.MoveClosed}), "not own, who owns", "as own")
+	refused(maker.SetMove(ctx, tables.Move{}, tables.Move{ID: "m", To: "there"}), "not own, who owns", "as own")
 
 	psql(t, c.URL("one"), `DROP OWNED BY indoubt_operator`)
 	psql(t, c.URL("two"), `DROP OWNED BY indoubt_operator; DROP ROLE indoubt_operator`)

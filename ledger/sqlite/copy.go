@@ -65,12 +65,8 @@ func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 		refuse := func(what, table string) string {
 			return fmt.Sprintf("CREATE TRIGGER moving_%s_%s BEFORE %[2]s ON %[1]s BEGIN SELECT RAISE(ABORT, '%[3]s'); END", table, what, says)
 		}
-		if m.State != "" {
-			insert, all := m.Kept()
-			for _, table := range insert {
-				drops = append(drops, refuse("INSERT", table))
-			}
-			for _, table := range all {
+		if m.ID != "" {
+			for _, table := range m.Kept() {
 				drops = append(drops, refuse("INSERT", table), refuse("UPDATE", table), refuse("DELETE", table))
 			}
 		}
@@ -79,7 +75,7 @@ func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 				return err
 			}
 		}
-		if m.State == "" {
+		if m.ID == "" {
 			return tables.SetMeta(tx, tables.MetaMove, "")
 		}
 		return tables.SetMeta(tx, tables.MetaMove, m.Text())
@@ -110,9 +106,9 @@ type fresh struct {
 // Copying is the ending of a file that a copy is made in.
 const Copying = ".copying"
 
-// Fresh makes a copy at path, or goes on with the one of this move. An unfinished one of
-// another move is removed.
-func Fresh(ctx context.Context, path, id string, o Options) (tables.Fresh, error) {
+// Fresh makes a copy at path. What was left of another one that is no ledger is removed; the
+// copy was, where it is one, is that.
+func Fresh(ctx context.Context, path, id, was string, o Options) (tables.Fresh, error) {
 	to, err := absolute(path)
 	if err != nil {
 		return nil, err
@@ -125,10 +121,10 @@ func Fresh(ctx context.Context, path, id string, o Options) (tables.Fresh, error
 		}
 		defer s.Close()
 		m, err := s.meta(ctx)
-		if err == nil && m[tables.MetaCopied] != id {
+		if err == nil && (was == "" || m[tables.MetaCopied] != was) {
 			err = ledger.Trouble{Code: "exists", Message: to + " is a ledger already", Do: "name a place where none is"}
 		}
-		f.finished = true
+		f.id, f.finished = was, true
 		return f, err
 	}
 	if err := cmp.Or(former(to, o), makeDir(filepath.Dir(to), 0o700, syncDir), local(to)); err != nil {
@@ -145,7 +141,7 @@ func Fresh(ctx context.Context, path, id string, o Options) (tables.Fresh, error
 	}
 }
 
-// open opens the file, and removes the one of another move.
+// open makes the file, and removes one that was left.
 func (f *fresh) open(ctx context.Context) (again bool, err error) {
 	if f.lock, err = os.OpenFile(f.part, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return false, fmt.Errorf("make the copy: %w", err)
@@ -157,27 +153,23 @@ func (f *fresh) open(ctx context.Context) (again bool, err error) {
 	if err = cmp.Or(err, regular(f.part)); err != nil {
 		return false, err
 	}
-	if has, err := f.lock.Stat(); err != nil || !isAt(has, f.part) { // it was removed by the one who had it
+	has, err := f.lock.Stat()
+	switch {
+	case err != nil || !isAt(has, f.part): // it was removed by the one who had it
 		return true, errors.Join(err, f.lock.Close())
+	case has.Size() > 0:
+		return true, f.Discard(ctx)
 	}
 	name := strings.Replace(dsn(f.part, "rw"), "foreign_keys%281%29", "foreign_keys%280%29", 1)
 	if f.db, err = sql.Open("sqlite", strings.Replace(name, "journal_mode%28WAL%29", "journal_mode%28DELETE%29", 1)); err != nil {
 		return false, err
 	}
 	f.db.SetMaxOpenConns(1)
-	var there int
-	if err := f.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema`).Scan(&there); err != nil {
-		return false, translate(f.part, err)
-	}
-	if there == 0 {
-		return false, f.all(ctx, schema, `DELETE FROM counts`, `INSERT INTO meta (name, value) VALUES ('copied', '`+f.id+`')`)
-	}
-	var of string
-	if err := f.db.QueryRowContext(ctx, `SELECT coalesce((SELECT value FROM meta WHERE name = 'copied'), '')`).Scan(&of); err != nil || of == f.id {
-		return false, translate(f.part, err)
-	}
-	return true, f.Discard(ctx)
+	return false, f.all(ctx, schema, `DELETE FROM counts`)
 }
+
+// ID names the copy.
+func (f *fresh) ID() string { return f.id }
 
 // Discard removes the file.
 func (f *fresh) Discard(context.Context) (err error) {
@@ -232,7 +224,7 @@ func (f *fresh) Insert(ctx context.Context, table string, columns []string, _ ma
 	}
 	defer tx.Rollback() //nolint:errcheck // it is committed, or fails with a reason
 	add, err := tx.PrepareContext(ctx, `INSERT INTO `+table+` (`+strings.Join(columns, ", ")+`) VALUES (`+
-		strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")+`) ON CONFLICT DO NOTHING`)
+		strings.TrimSuffix(strings.Repeat("?, ", len(columns)), ", ")+`)`)
 	if err != nil {
 		return translate(f.part, err)
 	}
@@ -251,14 +243,7 @@ func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {
 	if err != nil {
 		return err
 	}
-	var made int
-	if err := f.db.QueryRowContext(ctx, `SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'`).Scan(&made); err != nil {
-		return translate(f.part, err)
-	}
-	if made == 0 {
-		says = guards() + says
-	}
-	if err := f.all(ctx, says); err != nil {
+	if err := f.all(ctx, guards()+says); err != nil {
 		return err
 	}
 	err = finish(ctx, f.db, f.part)

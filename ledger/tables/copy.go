@@ -53,7 +53,8 @@ type Copyable interface {
 // Fresh is a ledger that is being made as a copy: no one can open it before it is whole.
 type Fresh interface {
 	Copyable
-	// Insert adds rows, those that are there already apart, in one durable transaction.
+	ID() string // of the copy
+	// Insert adds rows, in one durable transaction.
 	Insert(ctx context.Context, table string, columns []string, kinds map[string]string, rows [][]any) error
 	// Finish makes it a ledger.
 	Finish(ctx context.Context, meta map[string]string) error
@@ -66,22 +67,13 @@ type Fresh interface {
 	Close() error
 }
 
-// A Move is what a ledger says of itself while it goes to another place: Closed, nothing is
-// begun or allowed; Frozen, nothing changes; Whole, the copy may be a ledger, so that this
-// one is none any more; Gone, it is there.
+// A Move is what a ledger says of itself while it goes to another place. From its beginning
+// nothing changes here; Gone, the ledger is there.
 type Move struct {
-	ID    string `json:"id"`
-	To    string `json:"to"` // as it is shown
-	State string `json:"state"`
+	ID   string `json:"id"` // of its copy
+	To   string `json:"to"` // as it is shown
+	Gone bool   `json:"gone,omitempty"`
 }
-
-// The states of a move. "" is none.
-const (
-	MoveClosed = "closed"
-	MoveFrozen = "frozen"
-	MoveWhole  = "whole"
-	MoveGone   = "gone"
-)
 
 // MetaMove is the name of a move in meta, MetaCopied of the one that made a ledger.
 const (
@@ -97,7 +89,7 @@ func MoveOf(meta map[string]string) (m Move) {
 
 // MovedTo is where a ledger went whose meta has this move, or "".
 func MovedTo(move string) string {
-	if m := MoveOf(map[string]string{MetaMove: move}); m.State == MoveGone {
+	if m := MoveOf(map[string]string{MetaMove: move}); m.Gone {
 		return m.To
 	}
 	return ""
@@ -109,16 +101,14 @@ func (m Move) Text() string {
 	return string(b)
 }
 
-// says is what the database tells a writer, by the state of the move.
-var says = map[string]string{
-	MoveClosed: "the ledger moves to %s: nothing is begun or allowed here",
-	MoveFrozen: "the ledger is being copied to %s: nothing changes here",
-	MoveWhole:  "the ledger is being copied to %s: nothing changes here",
-	MoveGone:   "the ledger has moved to %s: write there",
+// says is what the database tells a writer, by whether the ledger is there.
+var says = map[bool]string{
+	false: "the ledger is being copied to %s: nothing changes here",
+	true:  "the ledger has moved to %s: write there",
 }
 
 // Says is what the database tells a writer.
-func (m Move) Says() string { return fmt.Sprintf(says[m.State], m.To) }
+func (m Move) Says() string { return fmt.Sprintf(says[m.Gone], m.To) }
 
 // Refusal is the error of what a database says where it refuses a write: *ledger.MovingError
 // for the words of a move, which pass, else *ledger.GuardError.
@@ -135,21 +125,18 @@ func Refusal(said string, err error) error {
 // commands may be at work on the same one. The error says so.
 func (m Move) Follows(was, stands Move) (already bool, err error) {
 	if stands != was && stands != m {
-		return false, ledger.Trouble{Code: "moving", Message: "another command has carried the copy of this ledger on, or has taken it back", Do: "let one of them end, and give it again"}
+		return false, ledger.Trouble{Code: "moving", Message: "another command has carried the copy of this ledger on, or has ended it", Do: "let one of them end, and give it again"}
 	}
 	return stands == m, nil
 }
 
-// Kept are the tables that a move keeps as they are. The first ones are what begins or
-// allows a send; an engine that cannot register learns that there is nothing to do.
-func (m Move) Kept() (insert, all []string) {
-	if m.State == MoveClosed {
-		return []string{"operations", "attempts", "grants"}, nil
-	}
+// Kept are the tables that a move keeps as they are. An engine that cannot register learns
+// that there is nothing to do.
+func (m Move) Kept() (all []string) {
 	for _, t := range Copied {
 		all = append(all, t.Name)
 	}
-	return nil, append(all, "engines")
+	return append(all, "engines")
 }
 
 // page is how many rows a copy reads and writes at once.
@@ -162,7 +149,7 @@ type Copying struct {
 	Progress func(table string, n, of int, rows int64) // the n-th table of so many, and its rows until now
 }
 
-// Copy goes on where the target ends.
+// Copy copies every table.
 func (c Copying) Copy(ctx context.Context) (rows int64, err error) {
 	for i, t := range Copied {
 		columns, kinds, err := c.columns(ctx, t.Name)
@@ -171,12 +158,8 @@ func (c Copying) Copy(ctx context.Context) (rows int64, err error) {
 		}
 		columns = slices.DeleteFunc(columns, func(name string) bool { return kinds[name] == KindMade })
 		key := strings.Split(t.Key, ", ")
-		last, err := ahead(ctx, c.To, t.Name, key)
-		if err != nil {
-			return rows, fmt.Errorf("%s: %w", t.Name, err)
-		}
 		n := int64(0)
-		err = eachPage(ctx, c.From, t.Name, key, columns, last, func(found [][]any) error {
+		err = eachPage(ctx, c.From, t.Name, key, columns, func(found [][]any) error {
 			for _, row := range found {
 				if err := c.fits(columns, row); err != nil {
 					return err
@@ -264,18 +247,10 @@ func (c Copying) columns(ctx context.Context, table string) ([]string, map[strin
 	return both, to, nil
 }
 
-// ahead is the key of the last row of a table, or nil.
-func ahead(ctx context.Context, at Copyable, table string, key []string) ([]any, error) {
-	found, err := values(ctx, at, len(key), `SELECT `+strings.Join(key, ", ")+` FROM `+table+` ORDER BY `+strings.Join(key, " DESC, ")+` DESC LIMIT 1`)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return found[0], nil
-}
-
-// eachPage gives the rows after a key, in its order.
-func eachPage(ctx context.Context, at Copyable, table string, key, columns []string, after []any, take func([][]any) error) error {
+// eachPage gives the rows in the order of a key.
+func eachPage(ctx context.Context, at Copyable, table string, key, columns []string, take func([][]any) error) error {
 	list := strings.Join(key, ", ")
+	var after []any
 	for {
 		query := `SELECT ` + list + `, ` + strings.Join(columns, ", ") + ` FROM ` + table
 		if after != nil {
@@ -317,7 +292,7 @@ func values(ctx context.Context, at Copyable, wide int, query string, args ...an
 // Digest is that of all rows of a table, in the order of its key.
 func Digest(ctx context.Context, at Copyable, table string, key, columns []string) (digest string, rows int64, err error) {
 	sum := sha256.New()
-	err = eachPage(ctx, at, table, key, columns, nil, func(found [][]any) error {
+	err = eachPage(ctx, at, table, key, columns, func(found [][]any) error {
 		for _, row := range found {
 			for i, v := range row {
 				if err := canonical(sum, v); err != nil {

@@ -89,10 +89,3 @@ func TestE2E_WhatTheOwnerOfALedgerMay(t *testing.T) {
 	f.says(1, "owns the ledger", f.as("op", "second")+"indoubt copy \"$INDOUBT_LEDGER\" back.db")
 	f.says(0, "made anew", f.as("owner", "second")+"indoubt doctor --rebuild || test $? = 1; echo made anew")
 }
-
-// A copy that waits for what is in flight says so once, for as long as nothing changes.
-func TestE2E_ACopyThatWaitsSaysSoOnce(t *testing.T) {
-	p := newPage(t)
-	exit, out := p.run("indoubt --ledger a.db begin --kind post --key k --deadline 5s && indoubt copy a.db b.db", "sh")
-	need.That(t, exit == 0 && strings.Count(out, "in flight: 1;") == 1, "exit %d\n%s", exit, out)
-}

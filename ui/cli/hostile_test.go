@@ -278,7 +278,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"demo":          {{"--seed", "x" + hostile}, {"--at", hostile}},
 		"init":          {{}, {"--home", hostile, "--dry-run"}},
 		"adopt":         {{}, {"--dry-run"}},
-		"copy":          {{b.ledger, filepath.Join(b.dir, "moved"+hostile), "--dry-run"}, {filepath.Join(b.dir, "none"+hostile), filepath.Join(b.dir, "moved"+hostile)}, {hostile, hostile}, {"--wait", hostile, "a", "b"}},
+		"copy":          {{b.ledger, filepath.Join(b.dir, "moved"+hostile), "--dry-run"}, {filepath.Join(b.dir, "none"+hostile), filepath.Join(b.dir, "moved"+hostile)}, {hostile, hostile}},
 		"backup":        {{filepath.Join(b.dir, "copy"+hostile)}, {"/none/" + hostile}},
 		"help":          {{}, {"list"}, {hostile}},
 		"completion":    {{"bash"}, {"zsh"}, {"fish"}, {"powershell"}, {hostile}},
