@@ -19,11 +19,9 @@ type GrantRequest struct {
 	Sender                         string // pipeline, http, command
 	KeyWorks                       bool
 	Actor                          Actor
-	Reason                         string    // needed for risk_accepted and to go past MaxAttempts
+	Reason                         string    // needed for risk_accepted
 	ExpiresAt                      time.Time // no later than the basis lapses; for a pipeline, how long it may take to come
 	AsOf                           Moment    // when that was worked out
-	MaxAttempts                    int       // further attempts the policy allows after doubt
-	OverrideMax                    bool      // a person goes past MaxAttempts
 	Request                        string    // digest of what will be sent, as it was shown
 	Related                        []string  // for a risk: the related operations that were shown as landed or may have (I7)
 
@@ -39,7 +37,7 @@ type GrantRequest struct {
 }
 
 // Allow grants one more attempt (I5, I7). Errors: *MovedError,
-// *RefusedError (hold, refused, no_person, incomplete, max_attempts, related,
+// *RefusedError (hold, refused, no_person, incomplete, related,
 // redacted), ErrNotFound.
 func Allow(ctx context.Context, s decider, g GrantRequest) (Applied, error) {
 	if err := writeDown(ctx, s, g.OperationID, &g.Version); err != nil {
@@ -149,11 +147,6 @@ func (g GrantRequest) check(rec *Record) error {
 	if err := g.basisHolds(rec); err != nil {
 		return err
 	}
-	if again := o.AttemptCount - 1; again >= g.MaxAttempts && o.AttemptCount > 0 {
-		if !g.OverrideMax || g.Own || strings.TrimSpace(g.Reason) == "" {
-			return g.no("max_attempts", RetriesUsed(g.MaxAttempts), "a person can go on with a reason")
-		}
-	}
 	if g.Own {
 		return g.repeats(rec)
 	}
@@ -237,15 +230,4 @@ func allowedBecause(b Basis) string {
 		return "allowed because a second send cannot act twice"
 	}
 	return "without proof, risk taken"
-}
-
-// RetriesUsed says that no retry is left of those that a policy allows.
-func RetriesUsed(max int) string {
-	switch max {
-	case 0:
-		return "the policy allows no retry"
-	case 1:
-		return "the one retry that the policy allows is used"
-	}
-	return fmt.Sprintf("all %d retries that the policy allows are used", max)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -243,7 +242,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 func beginSafe(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	o := rec.Operation
 	g := GrantRequest{ChangeID: req.ChangeID, GrantID: DeriveID(req.ChangeID, "grant"), OperationID: o.ID, Version: o.Version,
-		Basis: BasisKeySafe, Sender: req.Sender, KeyWorks: true, Actor: req.Actor, ExpiresAt: rec.Now.Add(req.Deadline), MaxAttempts: math.MaxInt,
+		Basis: BasisKeySafe, Sender: req.Sender, KeyWorks: true, Actor: req.Actor, ExpiresAt: rec.Now.Add(req.Deadline),
 		AttemptID: req.AttemptID, Own: true, Safe: true, TokenSent: req.TokenSent, Deadline: req.Deadline,
 		Host: req.Host, PID: req.PID, Place: req.Place, Tree: req.Tree}
 	c, err := g.allow(rec)

@@ -115,7 +115,7 @@ func (b *bench) say(t Truth, receipts ...string) error {
 
 func (b *bench) allow(basis Basis, mod ...func(*GrantRequest)) (string, error) {
 	g := GrantRequest{ChangeID: b.id("c"), GrantID: b.id("g"), OperationID: b.rec.Operation.ID, Version: b.rec.Operation.Version, Basis: basis,
-		Sender: "http", Actor: Actor{Name: "maya", Terminal: true}, Reason: "because", ExpiresAt: b.rec.Now.Add(time.Hour), MaxAttempts: 5,
+		Sender: "http", Actor: Actor{Name: "maya", Terminal: true}, Reason: "because", ExpiresAt: b.rec.Now.Add(time.Hour),
 		AttemptID: b.id("a"), Deadline: time.Minute}
 	for _, m := range mod {
 		m(&g)
@@ -377,8 +377,6 @@ func TestI5_ARecorderRepeatsOnlyUnderAKeyThatWorks(t *testing.T) {
 	_, err = b.allow(BasisKeySafe)
 	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	b.rec.Holds = nil
-	_, err = b.allow(BasisKeySafe, ownRepeat, func(g *GrantRequest) { g.MaxAttempts = 0 })
-	need.Must(t, errors.Is(err, ErrRefused), "%v", err)
 	need.Get(b.allow(BasisKeySafe, ownRepeat))(t)
 }
 

@@ -152,11 +152,6 @@ func granted(rec ledger.Record, now time.Time) bool {
 	return slices.ContainsFunc(rec.Grants, func(g ledger.Grant) bool { return g.Open(now) })
 }
 
-// attemptsLeft is whether the policy's limit leaves one more attempt.
-func (k adviser) attemptsLeft(rec ledger.Record) bool {
-	return max(rec.Operation.AttemptCount, len(rec.Attempts))-1 < k.Retry.Max
-}
-
 // chooseNotLanded advises on an operation that is known not to have landed.
 func (k adviser) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 	o := rec.Operation
@@ -168,29 +163,13 @@ func (k adviser) chooseNotLanded(a *Advice, rec ledger.Record, now time.Time) {
 		a.Verb, a.Reason = AdviseLook, "a check finds one, which is said not to be this one's: a retry is at own risk"
 	case rec.Overtaken() != nil:
 		a.Verb, a.Reason = AdviseAbandon, overtakenReason(rec.Overtaken())
-	case k.attemptsLeft(rec):
-		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
-	case a.Miss.Value > a.LookCost:
-		used, do := ledger.RetriesUsed(k.Retry.Max), "run the pipeline again, or press R"
-		if !allProven(rec.Attempts) { // its pipeline is refused
-			do = "press R"
-		}
-		a.Verb, a.Reason = AdviseRaise, "it did not land. "+strings.ToUpper(used[:1])+used[1:]+": "+do
 	default:
-		a.Verb, a.Reason = AdviseAbandon, "it did not land, "+ledger.RetriesUsed(k.Retry.Max)+", and a miss costs little"
+		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
 	}
 }
 
 func refusedOnly(attempts []ledger.Attempt) bool {
 	return len(attempts) > 0 && !slices.ContainsFunc(attempts, func(a ledger.Attempt) bool { return a.Proof != ledger.Refused })
-}
-
-// pastLimit says that a retry exceeds the limit of attempts, "" where it does not.
-func (k adviser) pastLimit(rec ledger.Record) string {
-	if k.attemptsLeft(rec) {
-		return ""
-	}
-	return ", but " + ledger.RetriesUsed(k.Retry.Max)
 }
 
 // overtakenReason says what landed instead, or may have.
@@ -207,10 +186,8 @@ func overtakenReason(r *ledger.Relation) string {
 func (k adviser) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 	basis, why, _ := k.AllowedBasis(rec, now)
 	switch {
-	case basis == ledger.BasisKeySafe && !rec.Operation.HandsOff && (k.attemptsLeft(rec) || !sameKeyFailed(rec)):
-		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why+k.pastLimit(rec)
-	case basis == ledger.BasisNotSeen:
-		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why+k.pastLimit(rec)
+	case basis == ledger.BasisKeySafe && !rec.Operation.HandsOff, basis == ledger.BasisNotSeen:
+		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why
 	case a.Odds.N == 0:
 		a.Verb, a.Reason = AdviseLook, "no case like it was ever settled, so there is nothing to guess from"
 	case a.Duplicate.Guess || a.Miss.Guess:
@@ -218,19 +195,10 @@ func (k adviser) chooseInDoubt(a *Advice, rec ledger.Record, now time.Time) {
 	case a.RetryCost > a.LookCost && a.LeaveCost > a.LookCost:
 		a.Verb, a.Reason = AdviseLook, fmt.Sprintf("looking costs %s, less than either guess", expr.Money(a.LookCost))
 	case a.RetryCost < a.LeaveCost:
-		a.Verb, a.Basis = AdviseRetry, basis
-		a.Reason = fmt.Sprintf("%s; sending again costs less on average", why) + k.pastLimit(rec)
+		a.Verb, a.Basis, a.Reason = AdviseRetry, basis, why+"; sending again costs less on average"
 	default:
 		a.Verb, a.Reason = AdviseLeave, "leaving it costs no more on average than sending again"
 	}
-}
-
-// sameKeyFailed reports whether a repeat under the same key came back uncertain
-// already: past the limit, another one is no advice.
-func sameKeyFailed(rec ledger.Record) bool {
-	return slices.ContainsFunc(rec.Attempts, func(a ledger.Attempt) bool {
-		return a.N > 1 && (a.Basis == ledger.BasisKeySafe || a.KeyWorks) && a.Final() == ledger.OutcomeUncertain && a.Proof == ""
-	})
 }
 
 // waitUntil is until when a read can still be expected to settle it; the zero

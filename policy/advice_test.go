@@ -96,8 +96,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		}), noon, AdviseWait, "", "in flight", minutes(1).Add(time.Millisecond)},
 		{"landed", change(doubt("proof"), func(r *ledger.Record) { r.Operation.Verdict = ledger.Landed }), noon, AdviseConfirm, "", "found it", time.Time{}},
 		{"did not land", proven1(doubt("proof")), noon, AdviseRetry, ledger.BasisProof, "did not land", time.Time{}},
-		{"did not land, none left, dear", change(proven1(doubt("legacy")), func(r *ledger.Record) {}), noon, AdviseRaise, "", "it did not land. The policy allows no retry: run the pipeline again, or press R", time.Time{}},
-		{"did not land, none left, cheap", proven1(doubt("cheap")), noon, AdviseAbandon, "", "costs little", time.Time{}},
+		{"did not land, no repeat of machines", proven1(doubt("legacy")), noon, AdviseRetry, ledger.BasisProof, "", time.Time{}},
 		{"did not land, a person says", change(doubt("proof"), func(r *ledger.Record) {
 			r.Operation.State, r.Operation.Actor = ledger.Failed, "ana"
 		}), noon, AdviseRetry, ledger.BasisRiskAccepted, "ana says", time.Time{}},
@@ -130,7 +129,7 @@ func TestAdviceIsTheFirstThatApplies(t *testing.T) {
 		{"key", doubt("keyed"), minutes(1), AdviseRetry, ledger.BasisKeySafe, "cannot act twice", forgotten},
 		{"key forgotten", doubt("keyed"), minutes(60 * 24), AdviseLook, "", "", time.Time{}},
 		{"key tried once", change(doubt("keyed"), tried(1)), noon, AdviseRetry, ledger.BasisKeySafe, "cannot act twice", forgotten},
-		{"key tried as often as it may", change(doubt("keyed"), tried(3)), noon, AdviseLook, "", "no case", time.Time{}},
+		{"key tried as often as machines may", change(doubt("keyed"), tried(3)), noon, AdviseRetry, ledger.BasisKeySafe, "cannot act twice", forgotten},
 		{"key tried, and forgotten", change(doubt("keyed"), tried(1)), forgotten, AdviseLook, "", "no case", time.Time{}},
 		{"first went out without the key", change(doubt("keyed"), func(r *ledger.Record) { r.Attempts[0].KeyWorks = false }), noon, AdviseLook, "", "", time.Time{}},
 		{"idempotent", doubt("deploy"), noon, AdviseRetry, ledger.BasisKeySafe, "safe to repeat", time.Time{}},
@@ -168,7 +167,7 @@ func TestAdviceByCosts(t *testing.T) {
 	}{
 		{"dear both ways", with, doubt("legacy"), AdviseLook, "", "looking costs 5"},
 		{"a duplicate is dearer", with, doubt("post"), AdviseLeave, "", ""},
-		{"a miss is dearer", with, doubt("mail"), AdviseRetry, ledger.BasisRiskAccepted, "but the policy allows no retry"},
+		{"a miss is dearer", with, doubt("mail"), AdviseRetry, ledger.BasisRiskAccepted, "costs less"},
 		{"a miss is dearer, but overtaken", with, beside(doubt("mail")), AdviseAbandon, "", "overtaken: "},
 		{"a duplicate is dearer, but overtaken", with, beside(doubt("post")), AdviseAbandon, "", "overtaken: "},
 		{"even", with, doubt("cheap"), AdviseLeave, "", ""},

@@ -14,7 +14,7 @@ import (
 // nothing, and `cannot_tell` any other that proves nothing. The rest is of the rules for an answer to a write.
 var testWants = []string{"landed", "twice", "different", "not_there", "none", "cannot_tell", "committed", "failed", "uncertain"}
 
-var adviceVerbs = []string{AdviseLook, AdviseConfirm, AdviseRetry, AdviseAbandon, AdviseWait, AdviseLeave, AdviseRaise}
+var adviceVerbs = []string{AdviseLook, AdviseConfirm, AdviseRetry, AdviseAbandon, AdviseWait, AdviseLeave}
 
 func classNames() []string {
 	var out []string

@@ -323,12 +323,11 @@ const (
 	AdviseAbandon = "abandon"
 	AdviseWait    = "wait"
 	AdviseLeave   = "leave"
-	AdviseRaise   = "raise"
 )
 
 // Advice is the cheapest safe action now and why.
 type Advice struct {
-	Verb            string       // look confirm retry abandon wait leave raise
+	Verb            string       // look confirm retry abandon wait leave
 	Reason          string       // one plain sentence
 	Basis           ledger.Basis // for retry
 	Odds            Odds

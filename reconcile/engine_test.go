@@ -311,7 +311,7 @@ func TestPipelineSecondAttemptIsLookedAt(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.doubt("pay", 420, 420) // it had landed
 	applied := need.Get(ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
-		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour), MaxAttempts: 3,
+		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour),
 		AttemptID: "a2", Deadline: time.Minute, TokenSent: true}))(t)
 	w.side.apply(charge{Ref: o.Token, Amount: 420})
 	w.settle(ledger.BeginResult{Attempt: applied.Attempt}, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_2"})

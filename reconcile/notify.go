@@ -248,7 +248,7 @@ func (t *notifying) send(ctx context.Context, k *policy.Kind, o ledger.Operation
 	var res ledger.BeginResult
 	if o.State == ledger.Uncertain {
 		g.GrantID, g.Version, g.Basis, g.Own, g.KeyWorks = ledger.NewID(), o.Version, ledger.BasisKeySafe, true, true
-		g.ExpiresAt, g.MaxAttempts, g.Sender = rec.Now.Add(k.Deadline), k.Retry.Max, a.via
+		g.ExpiresAt, g.Sender = rec.Now.Add(k.Deadline), a.via
 		g.Deadline, g.Host, g.PID, g.Tree, g.Place = k.Deadline, req.Host, req.PID, req.Tree, req.Place
 		applied, err := ledger.Allow(ctx, t.e.o.Store, g)
 		if err != nil {

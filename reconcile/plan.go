@@ -23,11 +23,10 @@ func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 	k := e.policy().Kind(rec.Operation.Kind)
 	advice := k.Advise(rec, now)
 	p := Plan{Record: rec, Kind: k, Advice: advice, FirstCheck: k.NoCheck(rec) == nil,
-		Attempt: rec.Operation.AttemptCount + 1, Max: k.Retry.Max + 1, Loss: advice.Duplicate}
+		Attempt: rec.Operation.AttemptCount + 1, Loss: advice.Duplicate}
 	p.Basis, p.Why, p.LapsesAt = k.AllowedBasis(rec, now)
-	p.OverridesMax = rec.Operation.AttemptCount > 0 && p.Attempt > p.Max
 	a := &attempt{k: k, rec: rec, basis: p.Basis, until: p.LapsesAt, q: RetryRequest{
-		ID: rec.Operation.ID, Version: rec.Operation.Version, OverrideMax: true, LossTyped: true,
+		ID: rec.Operation.ID, Version: rec.Operation.Version, LossTyped: true,
 		ChangeID: "plan", Reason: "plan", Actor: ledger.Actor{Name: e.o.Actor.Name, Terminal: true},
 	}}
 	p.Showing = e.showing(ctx, a)

@@ -44,7 +44,7 @@ func TestI5_I7_APolicyThatChangesDuringTheCheckBeforeSending(t *testing.T) {
 		sent     int
 	}{
 		"another request": {"headers: {", "headers: { X-Key: 2,", 0},
-		"another limit":   {"retry: { max: 3, ", "retry: { max: 0, ", 0},
+		"another limit":   {"retry: { max: 3, ", "retry: { max: 0, ", 1},
 		"something else":  {"title: pay", "title: charge", 1},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -60,11 +60,10 @@ type Plan struct {
 	Back     string  // why only its pipeline can send it, where the policy would send it from here
 	Showing  Showing // what a person who agrees to this agrees to
 	// FirstCheck says that a check is made first; if it landed, nothing is sent.
-	FirstCheck   bool
-	Attempt, Max int // this one, and how many the policy allows in all
-	OverridesMax bool
-	Loss         ledger.Cost // what it costs when it had landed after all
-	Refused      error       // why it would be refused; nil when it may go
+	FirstCheck bool
+	Attempt    int         // this one
+	Loss       ledger.Cost // what it costs when it had landed after all
+	Refused    error       // why it would be refused; nil when it may go
 }
 
 // Asked reports whether a request with this change id was carried out before: asked again,
@@ -128,9 +127,8 @@ type RetryRequest struct {
 	Reason  string
 	Actor   ledger.Actor
 	// ChangeID makes the request repeatable: the same again sends nothing.
-	ChangeID    string
-	LossTyped   bool // a person typed what a duplicate would cost
-	OverrideMax bool // the reason overrides retry.max
+	ChangeID  string
+	LossTyped bool // a person typed what a duplicate would cost
 }
 
 // What a retry did.

@@ -164,7 +164,7 @@ func (e *Engine) weigh(ctx context.Context, a *attempt, final bool) error {
 		return refuse("no_person", "taking the risk needs the loss typed in", "type what a duplicate would cost")
 	}
 	if !final { // a check may prove that there is no risk, and nothing to answer for
-		g.Actor.Terminal, g.Reason, g.OverrideMax = true, "to be said", true
+		g.Actor.Terminal, g.Reason = true, "to be said"
 	}
 	if _, err := g.Rule()(&a.rec); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (a *attempt) grant() ledger.GrantRequest {
 	g := ledger.GrantRequest{
 		ChangeID: a.q.ChangeID, GrantID: ledger.DeriveID(a.q.ChangeID, "grant"), OperationID: a.rec.Operation.ID,
 		Version: a.q.Version, Basis: a.basis, Sender: a.via, KeyWorks: a.k.KeyWorks() && now.Before(safe),
-		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, AsOf: a.rec.Moment(), MaxAttempts: a.k.Retry.Max, OverrideMax: a.q.OverrideMax,
+		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, AsOf: a.rec.Moment(),
 		Related: a.q.Showing.Related, Request: a.q.Showing.Digest,
 	}
 	if a.via != "pipeline" { // its grant is of this try alone, see giveUp

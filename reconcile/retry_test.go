@@ -58,7 +58,7 @@ func TestRetryWithProofSendsOnce(t *testing.T) {
 	o := w.proven("pay")
 	plan, err := w.engine.Plan(w.ctx, o.ID)
 	need.Must(t, err == nil && plan.Refused == nil, "%v %v", err, plan.Refused)
-	if plan.Basis != ledger.BasisProof || plan.Sender != "http" || !plan.FirstCheck || plan.Attempt != 2 || plan.Max != 4 || plan.OverridesMax ||
+	if plan.Basis != ledger.BasisProof || plan.Sender != "http" || !plan.FirstCheck || plan.Attempt != 2 ||
 		plan.WillSend != "POST "+w.side.URL+"/charges" || !strings.Contains(plan.Body, "${env.PAY_KEY}") || !strings.Contains(plan.Body, o.Token) ||
 		strings.Contains(plan.Body, "sesame") {
 		t.Errorf("plan: %+v", plan)
@@ -235,14 +235,10 @@ func TestHeldAndReadOnly(t *testing.T) {
 	need.That(t, posts == 0 && now == lists, "%d posts, %d reads", posts, now-lists)
 }
 
-func TestRetryMaxIsAStopThatAReasonOverrides(t *testing.T) {
+func TestRetryMaxIsOfMachinesAndNotOfPeople(t *testing.T) {
 	w := newWorld(t, strings.Replace(payPolicy, "max: 3", "max: 0", 1))
 	o := w.proven("pay")
-	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Reason: "x"})
-	need.That(t, code(err) == "max_attempts", "%v", err)
-	plan, _ := w.engine.Plan(w.ctx, o.ID)
-	need.That(t, plan.OverridesMax && plan.Refused == nil, "%+v", plan)
-	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Reason: "customer calls", OverrideMax: true})
+	res, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof})
 	need.That(t, err == nil && res.Did == DidSend, "%+v %v", res, err)
 }
 

@@ -224,7 +224,7 @@ func TestI6_EachConditionAlone(t *testing.T) {
 			o := w.doubt("pay", 420)
 			w.pass(20 * time.Second)
 			applied := need.Get(ledger.Allow(w.ctx, w.store, ledger.GrantRequest{ChangeID: "g", GrantID: "g", OperationID: o.ID, Version: o.Version,
-				Basis: ledger.BasisRiskAccepted, Sender: "http", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour), MaxAttempts: 3,
+				Basis: ledger.BasisRiskAccepted, Sender: "http", Actor: maya, Reason: "try", ExpiresAt: w.now().Add(time.Hour),
 				AttemptID: "a2", Deadline: time.Minute, TokenSent: true}))(w)
 			o = w.settle(ledger.BeginResult{Attempt: applied.Attempt}, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, Status: -1})
 			w.pass(-20 * time.Second)

@@ -36,7 +36,7 @@ func concurrency(t *testing.T, open Open) {
 		o := d.doubt("k")
 		answers := together(12, func(i int) string {
 			g := ledger.GrantRequest{ChangeID: fmt.Sprintf("c%d", i), GrantID: fmt.Sprintf("g%d", i), OperationID: o.ID, Version: o.Version,
-				Basis: ledger.BasisRiskAccepted, Sender: "http", Actor: maya, Reason: "now", ExpiresAt: d.clock.Now().Add(time.Hour), MaxAttempts: 99,
+				Basis: ledger.BasisRiskAccepted, Sender: "http", Actor: maya, Reason: "now", ExpiresAt: d.clock.Now().Add(time.Hour),
 				AttemptID: fmt.Sprintf("a%d", i), Deadline: time.Minute}
 			_, err := ledger.Allow(ctx, d.s, g)
 			switch {

@@ -97,7 +97,7 @@ func (m *mill) move() (id string, err error) {
 		return changed(ledger.Decide(ctx, m.s, d))
 	case move < 10:
 		g := ledger.GrantRequest{ChangeID: id, GrantID: m.id(), OperationID: o.ID, Version: o.Version, Sender: "http", Basis: pick(r, ledger.BasisProof, ledger.BasisRiskAccepted),
-			Actor: actor, Reason: "because", MaxAttempts: 99, ExpiresAt: time.Now().Add(time.Hour)}
+			Actor: actor, Reason: "because", ExpiresAt: time.Now().Add(time.Hour)}
 		if r.IntN(2) == 0 {
 			g.AttemptID, g.Deadline = m.id(), time.Minute
 		}

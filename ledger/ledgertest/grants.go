@@ -24,7 +24,6 @@ func grants(t *testing.T, open Open) {
 		{"I5_RiskNeedsAPerson", riskNeedsAPerson},
 		{"I5_NoMachineAllowsASend", noMachineAllows},
 		{"I8_ReservedNames", reservedNames},
-		{"RetryMaxIsAStop", retryMax},
 		{"HoldStopsIt", holdStops},
 		{"I5_OvertakenWhileItWaited", overtakenWhileWaiting},
 		{"I9_ACallBesideADoubtIsRaised", besideADoubt},
@@ -191,17 +190,6 @@ func reservedNames(d *desk) {
 		}
 	}
 	need.Equal(d, len(need.Get(d.s.Holds(ctx, d.clock.Now()))(d)), 0, "holds")
-}
-
-func retryMax(d *desk) {
-	g := d.grantRequest(d.doubt("k"), ledger.BasisKeySafe)
-	g.MaxAttempts = 0
-	var refused *ledger.RefusedError
-	if _, err := ledger.Allow(ctx, d.s, g); !errors.As(err, &refused) || refused.Code != "max_attempts" {
-		d.Fatalf("past retry.max: %v, want a refusal", err)
-	}
-	g.OverrideMax = true
-	need.Get(ledger.Allow(ctx, d.s, g))(d)
 }
 
 func holdStops(d *desk) {

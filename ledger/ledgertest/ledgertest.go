@@ -289,7 +289,7 @@ func (d *desk) decide(o ledger.Operation, v ledger.Verb, mod ...func(*ledger.Dec
 
 func (d *desk) grantRequest(o ledger.Operation, basis ledger.Basis) ledger.GrantRequest {
 	g := ledger.GrantRequest{ChangeID: d.id("change"), GrantID: d.id("grant"), OperationID: o.ID, Version: o.Version, Basis: basis,
-		Sender: "pipeline", Actor: maya, Reason: "the customer waits", ExpiresAt: d.clock.Now().Add(time.Hour), MaxAttempts: 9}
+		Sender: "pipeline", Actor: maya, Reason: "the customer waits", ExpiresAt: d.clock.Now().Add(time.Hour)}
 	if basis == ledger.BasisRiskAccepted { // what stands beside it was shown
 		rec := d.read(o.ID)
 		for _, rel := range rec.Landings() {

@@ -205,7 +205,7 @@ func (g *game) allow(rt *rapid.T) {
 	id := some(rt, g.ids, "operation")
 	r := ledger.GrantRequest{ChangeID: g.id("c"), GrantID: g.id("grant"), OperationID: id, Version: g.version(rt, id), Sender: "http",
 		Basis: rapid.SampledFrom([]ledger.Basis{ledger.BasisProof, ledger.BasisKeySafe, ledger.BasisRiskAccepted}).Draw(rt, "basis"),
-		Actor: rapid.SampledFrom([]ledger.Actor{maya, maya, engine}).Draw(rt, "actor"), Reason: "because", MaxAttempts: 3,
+		Actor: rapid.SampledFrom([]ledger.Actor{maya, maya, engine}).Draw(rt, "actor"), Reason: "because",
 		KeyWorks: rapid.Bool().Draw(rt, "key_works"), ExpiresAt: g.real.clock.Now().Add(15 * time.Minute)}
 	if rapid.Bool().Draw(rt, "at_once") {
 		r.AttemptID, r.Deadline, r.Own = g.id("attempt"), time.Minute, r.Actor.Machine

@@ -115,7 +115,7 @@ func (g *atGate) person(name, does string) {
 				Verb: pick(g.r, ledger.VerbConfirm, ledger.VerbDeny)})
 		} else {
 			_, err = ledger.Allow(ctx, g.s, ledger.GrantRequest{ChangeID: id, GrantID: "g" + id, OperationID: o.ID, Version: o.Version, Actor: maya, Reason: "because",
-				Sender: "pipeline", Basis: ledger.BasisRiskAccepted, MaxAttempts: 99, ExpiresAt: rec.Now.Add(time.Hour)})
+				Sender: "pipeline", Basis: ledger.BasisRiskAccepted, ExpiresAt: rec.Now.Add(time.Hour)})
 		}
 		var moved *ledger.MovedError
 		if errors.As(err, &moved) {

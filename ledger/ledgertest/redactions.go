@@ -162,7 +162,7 @@ func redactionRefused(t *testing.T, open Open) {
 	earlier = d.decide(earlier, ledger.VerbRedact)
 	d.decide(later, ledger.VerbRedact)
 	_, err := ledger.Allow(ctx, d.s, ledger.GrantRequest{ChangeID: d.id("c"), GrantID: d.id("g"), OperationID: earlier.ID, Version: earlier.Version, Sender: "pipeline", Basis: ledger.BasisRiskAccepted,
-		Actor: maya, Reason: "again", MaxAttempts: 9, ExpiresAt: d.clock.Now().Add(time.Hour)})
+		Actor: maya, Reason: "again", ExpiresAt: d.clock.Now().Add(time.Hour)})
 	if no := new(ledger.RefusedError); !errors.As(err, &no) || no.Code != "redacted" {
 		t.Errorf("another send: %v", err)
 	}

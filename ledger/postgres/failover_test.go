@@ -97,7 +97,7 @@ func doubt(t *testing.T, s *Store, key string) ledger.Operation {
 func retry(t *testing.T, s *Store, o ledger.Operation, attempt string) ledger.Operation {
 	t.Helper()
 	return need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
-		Sender: "pipeline", Reason: "must", Actor: ledger.Actor{Name: "vera", Terminal: true}, ExpiresAt: time.Now().Add(time.Hour), MaxAttempts: 9,
+		Sender: "pipeline", Reason: "must", Actor: ledger.Actor{Name: "vera", Terminal: true}, ExpiresAt: time.Now().Add(time.Hour),
 		AttemptID: attempt, Deadline: time.Minute}))(t).After
 }
 

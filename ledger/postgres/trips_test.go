@@ -87,7 +87,7 @@ func TestRoundTripsOfChanges(t *testing.T) {
 				_, err = again(o)
 				must(err)
 				_, err = ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
-					Sender: "pipeline", Reason: "must", Actor: maya, ExpiresAt: time.Now().Add(time.Hour), MaxAttempts: 3})
+					Sender: "pipeline", Reason: "must", Actor: maya, ExpiresAt: time.Now().Add(time.Hour)})
 				must(err)
 			}
 			granted := slices.Clone(doubts)

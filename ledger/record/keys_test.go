@@ -358,7 +358,7 @@ func TestNothingOpenExpires(t *testing.T) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 			o := recorded(t, store, res.Operation.ID).Operation
 			need.Get(ledger.Allow(t.Context(), store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
-				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: person, Reason: "rather twice", ExpiresAt: clock.Now().Add(100 * time.Hour), MaxAttempts: 3}))(t)
+				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: person, Reason: "rather twice", ExpiresAt: clock.Now().Add(100 * time.Hour)}))(t)
 		}, ledger.AnswerBegun},
 		{"abandoned", func(t *testing.T, r *Recorder, store ledger.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)

@@ -70,7 +70,7 @@ func TestI5_TakingOverUsesNoPermission(t *testing.T) {
 	need.Equal(t, need.Get(store.Read(t.Context(), ledger.Locator{ID: o.ID}))(t).Operation.Version, o.Version, "after a refusal")
 	doubt := settle(t, r, begin(t, r, Request{Kind: "mail", Key: "d", Input: p.Input}).Attempt.ID, ledger.OutcomeUncertain).After
 	_, err := ledger.Allow(t.Context(), store, ledger.GrantRequest{ChangeID: "c", GrantID: "g", OperationID: doubt.ID, Version: doubt.Version, Basis: ledger.BasisRiskAccepted,
-		Sender: "pipeline", Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "now", ExpiresAt: clock.Now().Add(time.Hour), MaxAttempts: 9})
+		Sender: "pipeline", Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "now", ExpiresAt: clock.Now().Add(time.Hour)})
 	need.OK(t, err)
 	p.Key = "d"
 	takeOver(t, r, p, TakenKey)

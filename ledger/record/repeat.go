@@ -44,7 +44,7 @@ func (r *Recorder) remembered(ctx context.Context, lost Begun) bool {
 // someone has acted on this one since. Where it is not allowed the operation stays as it is.
 func (r *Recorder) repeat(ctx context.Context, lost Begun) (next Begun, ok bool) {
 	a, rule := lost.Attempt, r.Rule(lost.Operation.Kind)
-	if !r.remembered(ctx, lost) {
+	if a.N > rule.Retry.Max || !r.remembered(ctx, lost) {
 		return Begun{}, false
 	}
 	asked := r.options.Clock()
@@ -55,7 +55,7 @@ func (r *Recorder) repeat(ctx context.Context, lost Begun) (next Begun, ok bool)
 	g := ledger.GrantRequest{
 		ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: rec.Operation.ID, Version: rec.Operation.Version,
 		Basis: ledger.BasisKeySafe, Sender: a.Sender, KeyWorks: true, Actor: r.options.Actor,
-		ExpiresAt: rule.RepeatUntil(rec), AsOf: rec.Moment(), MaxAttempts: rule.Retry.Max,
+		ExpiresAt: rule.RepeatUntil(rec), AsOf: rec.Moment(),
 		AttemptID: ledger.NewID(), Own: true, TokenSent: a.TokenSent, Deadline: lost.Until.Length(), Host: r.host, PID: os.Getpid(),
 	}
 	applied, err := ledger.Allow(ctx, r.store, g)

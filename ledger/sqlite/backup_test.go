@@ -28,7 +28,7 @@ func TestABackupIsWholeAndCanBeAdopted(t *testing.T) {
 		}
 		o = settleAs(t, s, o.LiveAttempt, ledger.OutcomeUncertain)
 		_ = need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version, Basis: basis,
-			Sender: "pipeline", Reason: "must", Actor: ann, ExpiresAt: time.Now().Add(time.Hour), MaxAttempts: 3}))(t)
+			Sender: "pipeline", Reason: "must", Actor: ann, ExpiresAt: time.Now().Add(time.Hour)}))(t)
 	}
 	key := need.Get(s.DigestKey(ctx))(t)
 	writing, done := make(chan struct{}), make(chan struct{})

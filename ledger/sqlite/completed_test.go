@@ -155,7 +155,7 @@ func TestI9_ASecondDoubtByAClockThatWasSetBack(t *testing.T) {
 	c.Advance(2 * time.Hour)
 	o := settleAs(t, s, res.Attempt.ID, ledger.OutcomeUncertain)
 	need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "g-c", GrantID: "g", OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
-		Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(9 * time.Hour), MaxAttempts: 3}))(t)
+		Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(9 * time.Hour)}))(t)
 	c.Advance(-time.Hour)
 	again := begin(t, s, func(r *ledger.BeginRequest) { r.Key, r.Fingerprint = o.Key, o.Fingerprint })
 	need.Must(t, again.Answer == ledger.AnswerBegun, "%+v", again)

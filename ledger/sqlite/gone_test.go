@@ -51,7 +51,7 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 			for sender, attempt := range map[string]string{"pipeline": "", "http": ledger.NewID()} {
 				_, err = ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), AttemptID: attempt,
 					OperationID: there.ID, Version: there.Version, Basis: ledger.BasisRiskAccepted, Sender: sender, Reason: "it must go",
-					Actor: ann, ExpiresAt: s.now().Add(1e12), Deadline: 1e10, MaxAttempts: 3})
+					Actor: ann, ExpiresAt: s.now().Add(1e12), Deadline: 1e10})
 				need.That(t, errors.Is(err, ledger.ErrGone), "allowed to the sender %s: %v", sender, err)
 			}
 		})

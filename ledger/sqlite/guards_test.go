@@ -44,7 +44,7 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 		t.Fatalf("%d expired", n)
 	}
 	need.Get(ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: "grant-c", GrantID: "grant", OperationID: "granted", Version: granted.Version,
-		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(time.Hour), MaxAttempts: 3}))(t)
+		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(time.Hour)}))(t)
 	need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: "read-c", Version: doubt.Version, Actor: billing,
 		Read: ledger.Read{ID: "read", OperationID: "uncertain", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: ledger.CannotTell, Reason: "slow"}}))(t)
 	need.Get(s.Lease(ctx, "uncertain", "engine", "d", time.Minute))(t)

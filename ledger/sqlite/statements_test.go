@@ -324,7 +324,7 @@ func (f *fuzzed) own() {
 			Outcome: one(f, ledger.OutcomeUncertain, ledger.OutcomeUncertain, ledger.OutcomeFailed, ledger.OutcomeCommitted)})
 	case n == 4:
 		_, err = ledger.Allow(ctx, f.s, ledger.GrantRequest{ChangeID: f.id(), GrantID: f.id(), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
-			Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: now.Add(time.Hour), MaxAttempts: 9})
+			Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: now.Add(time.Hour)})
 	case n == 5:
 		_, err = ledger.Decide(ctx, f.s, ledger.Decision{ChangeID: f.id(), ID: o.ID, Version: o.Version, Actor: ann, Reason: "asked",
 			Verb: one(f, ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbUndo, ledger.VerbAbandon, ledger.VerbNote)})

@@ -216,7 +216,7 @@ func (s *script) grant(at time.Duration, who string, w wish, basis ledger.Basis,
 		}
 		_, err = ledger.Allow(ctx, s.w.store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: w.ID,
 			Version: rec.Operation.Version, Basis: basis, Sender: "pipeline", Actor: person(who), Reason: reason,
-			ExpiresAt: s.w.now().Add(4 * time.Hour), MaxAttempts: 1})
+			ExpiresAt: s.w.now().Add(4 * time.Hour)})
 		return err
 	})
 }

@@ -316,7 +316,7 @@ func (u *truth) look() {
 		if w.kind != "again" {
 			continue
 		}
-		if p, err := e.Plan(u.ctx, w.id); err == nil && p.Refused == nil && p.Basis == ledger.BasisProof && p.Record.Operation.Doubted && !p.OverridesMax {
+		if p, err := e.Plan(u.ctx, w.id); err == nil && p.Refused == nil && p.Basis == ledger.BasisProof && p.Record.Operation.Doubted && p.Attempt <= 4 {
 			_, _ = e.Retry(u.ctx, reconcile.RetryRequest{ID: w.id, Version: p.Record.Operation.Version, Basis: p.Basis, Showing: p.Showing, Actor: someone})
 		}
 	}

@@ -65,7 +65,7 @@ func (u *wide) again(w *wideWish) {
 		return
 	}
 	res, err := u.engine.Retry(u.ctx, reconcile.RetryRequest{ID: w.op, Version: rec.Operation.Version, Basis: ledger.BasisRiskAccepted, Reason: "it must go out",
-		Showing: plan.Showing, Actor: someone, LossTyped: true, OverrideMax: true})
+		Showing: plan.Showing, Actor: someone, LossTyped: true})
 	u.tell("maya retries %s: %s, %s (%s) %v", w.op, res.Did, res.Attempt.Basis, res.Why, err)
 	if res.Did == reconcile.DidSend && res.Attempt.Basis == ledger.BasisRiskAccepted {
 		w.risks++

@@ -220,7 +220,7 @@ func (w *world) Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.
 		return reconcile.RetryResult{Did: reconcile.DidSend, Operation: rec.Operation, Attempt: *a}, nil
 	}
 	applied, err := ledger.Allow(ctx, w.s, ledger.GrantRequest{ChangeID: q.ChangeID, GrantID: ledger.DeriveID(q.ChangeID, "grant"), OperationID: q.ID, Version: q.Version, Basis: q.Basis,
-		Sender: "http", KeyWorks: true, Actor: q.Actor, Reason: q.Reason, ExpiresAt: w.clock.Now().Add(time.Hour), MaxAttempts: 9, AttemptID: attempt, TokenSent: true, Deadline: 30 * time.Second})
+		Sender: "http", KeyWorks: true, Actor: q.Actor, Reason: q.Reason, ExpiresAt: w.clock.Now().Add(time.Hour), AttemptID: attempt, TokenSent: true, Deadline: 30 * time.Second})
 	if err != nil {
 		return reconcile.RetryResult{}, err
 	}

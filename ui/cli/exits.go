@@ -33,7 +33,7 @@ var codes = [...]string{
 	exitUsage:    "usage",
 	exitNotFound: "former no_ledger not_found",
 	exitConflict: "busy exists moved",
-	exitRefused: "conflict copied failover hold incomplete max_attempts moved_away no_check no_person over quitting read_only " +
+	exitRefused: "conflict copied failover hold incomplete moved_away no_check no_person over quitting read_only " +
 		"redacted refused related throttled two_primaries",
 	exitInDoubt:    "in_doubt",
 	exitInProgress: "in_progress",

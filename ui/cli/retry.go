@@ -63,19 +63,17 @@ func (r *retrying) plan(ctx context.Context, run *decisionRun, it *ledger.RunIte
 
 // planJSON is what a retry would do.
 type planJSON struct {
-	Basis        ledger.Basis `json:"basis"`
-	Why          string       `json:"why"`
-	LapsesAt     *string      `json:"lapses_at"`
-	Sender       string       `json:"sender"`
-	WillSend     string       `json:"will_send"`
-	Body         string       `json:"body"`
-	Back         *string      `json:"back"` // why only its pipeline can send it, where the policy would send it from here
-	Digest       string       `json:"request_digest"`
-	FirstCheck   bool         `json:"first_check"`
-	Attempt      int          `json:"attempt"`
-	Max          int          `json:"max"`
-	OverridesMax bool         `json:"overrides_max"`
-	Loss         float64      `json:"loss"`
+	Basis      ledger.Basis `json:"basis"`
+	Why        string       `json:"why"`
+	LapsesAt   *string      `json:"lapses_at"`
+	Sender     string       `json:"sender"`
+	WillSend   string       `json:"will_send"`
+	Body       string       `json:"body"`
+	Back       *string      `json:"back"` // why only its pipeline can send it, where the policy would send it from here
+	Digest     string       `json:"request_digest"`
+	FirstCheck bool         `json:"first_check"`
+	Attempt    int          `json:"attempt"`
+	Loss       float64      `json:"loss"`
 }
 
 func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (resultJSON, error) {
@@ -155,20 +153,15 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 		return &ledger.RefusedError{Verb: "retry", Code: code, Why: why, Hint: "nothing was sent"}
 	}
 	risk := plan.Basis == ledger.BasisRiskAccepted
-	ask.OverrideMax = r.shown[plan.Record.Operation.ID].OverridesMax && ask.Reason != ""
 	if !a.terminal() {
 		return nil // ID@VERSION was given, and what is missing for a risk is refused after the check
 	}
-	if (risk || plan.OverridesMax) && ask.Reason == "" {
-		why := "taking the risk needs a reason"
-		if !risk {
-			why = fmt.Sprintf("attempt %d goes past the %d that the policy allows, which needs a reason", plan.Attempt, plan.Max)
-		}
+	if risk && ask.Reason == "" {
 		reason, err := a.ask("Reason: ")
 		if err != nil || reason == "" {
-			return refuse("incomplete", why)
+			return refuse("incomplete", "taking the risk needs a reason")
 		}
-		ask.Reason, ask.OverrideMax = reason, plan.OverridesMax
+		ask.Reason = reason
 	}
 	if risk {
 		want := ticket.ToType(plan.Loss)
@@ -239,7 +232,7 @@ func attemptWhy(did reconcile.RetryResult) string {
 }
 
 func onePlanJSON(p reconcile.Plan) *planJSON {
-	return &planJSON{p.Basis, p.Why, moment(p.LapsesAt), p.Sender, p.WillSend, p.Body, text(p.Back), p.Showing.Digest, p.FirstCheck, p.Attempt, p.Max, p.OverridesMax, number(p.Loss.Value)}
+	return &planJSON{p.Basis, p.Why, moment(p.LapsesAt), p.Sender, p.WillSend, p.Body, text(p.Back), p.Showing.Digest, p.FirstCheck, p.Attempt, number(p.Loss.Value)}
 }
 
 // writePlan shows what a retry would do, before a person agrees to it.

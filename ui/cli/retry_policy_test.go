@@ -50,10 +50,10 @@ func TestI7_ARunSendsNothingThatAPolicyEditHasChanged(t *testing.T) {
 		old, new, word string
 		sends          int
 	}{
-		"another request":    {"header: Idempotency-Key", "header: X-Once", "what would be sent has changed", 2},
-		"no key":             {"key: { header: Idempotency-Key, remembers: 24h }", "rate: 1000/s", "what allowed it has lapsed", 2},
-		"no further attempt": {"retry: { max: 2 }", "retry: { max: 0 }", "the policy allows no retry", 2},
-		"something else":     {"title: charge ${input.invoice}", "title: bill ${input.invoice}", "", 5},
+		"another request":       {"header: Idempotency-Key", "header: X-Once", "what would be sent has changed", 2},
+		"no key":                {"key: { header: Idempotency-Key, remembers: 24h }", "rate: 1000/s", "what allowed it has lapsed", 2},
+		"no repeat of machines": {"retry: { max: 2 }", "retry: { max: 0 }", "", 5},
+		"something else":        {"title: charge ${input.invoice}", "title: bill ${input.invoice}", "", 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, s := newShopBench(t)

@@ -144,9 +144,9 @@ func nightEngine(s ledger.Store) *fakeEngine {
 		store:  s,
 		health: []reconcile.Health{{Downstream: "stripe", State: reconcile.StateUp, Since: at("02:21:40"), Answered: at("03:06:35")}},
 		plans: map[string]reconcile.Plan{
-			id(4): {Basis: ledger.BasisProof, Why: "it did not land: a check that began 02:51:04 CEST found that it is not there", Sender: "http", WillSend: "POST https://api.mail.example/send", Body: "{\n  \"to\": \"ana@example.com\"\n}", FirstCheck: true, Attempt: 2, Max: 3},
-			id(2): {Basis: ledger.BasisRiskAccepted, Sender: "http", WillSend: "POST https://pay.legacy.example/charge", Body: `{"amount":1200000}`, Attempt: 2, Max: 1, OverridesMax: true, Loss: amount(24000)},
-			id(6): {Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Attempt: 2, Max: 1, OverridesMax: true, Loss: ledger.Cost{Value: 100, Guess: true}},
+			id(4): {Basis: ledger.BasisProof, Why: "it did not land: a check that began 02:51:04 CEST found that it is not there", Sender: "http", WillSend: "POST https://api.mail.example/send", Body: "{\n  \"to\": \"ana@example.com\"\n}", FirstCheck: true, Attempt: 2},
+			id(2): {Basis: ledger.BasisRiskAccepted, Sender: "http", WillSend: "POST https://pay.legacy.example/charge", Body: `{"amount":1200000}`, Attempt: 2, Loss: amount(24000)},
+			id(6): {Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Attempt: 2, Loss: ledger.Cost{Value: 100, Guess: true}},
 			id(5): {Basis: ledger.BasisRiskAccepted, Refused: &ledger.RefusedError{Verb: "retry", Code: "related", Why: "another operation came later on the same target", Hint: "look again"}},
 		},
 		result: reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: ledger.Committed, Receipts: []string{"m_1"}}},

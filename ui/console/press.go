@@ -300,7 +300,7 @@ func (m *Root) mark(ranged bool) tea.Cmd {
 func (m *Root) takeAdvice() tea.Cmd {
 	t := m.feed.Brief().At(m.Now, m.Zone)
 	verb, why := t.Advice()
-	keys := map[string]string{policy.AdviseRetry: "R", policy.AdviseConfirm: "C", policy.AdviseAbandon: "A", policy.AdviseLeave: "P", policy.AdviseRaise: "N"}
+	keys := map[string]string{policy.AdviseRetry: "R", policy.AdviseConfirm: "C", policy.AdviseAbandon: "A", policy.AdviseLeave: "P"}
 	if key := keys[verb]; key != "" {
 		return m.pressBinding(key)
 	}

@@ -250,12 +250,12 @@ type planner struct {
 
 func (e *planner) Plan(ctx context.Context, id string) (reconcile.Plan, error) {
 	rec, err := e.store.Read(ctx, ledger.Locator{ID: id})
-	return reconcile.Plan{Record: rec, Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Attempt: 2, OverridesMax: true, Loss: ledger.Cost{Value: 24000}}, err
+	return reconcile.Plan{Record: rec, Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Attempt: 2, Loss: ledger.Cost{Value: 24000}}, err
 }
 
 func (e *planner) Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error) {
 	a, err := ledger.Allow(ctx, e.store, ledger.GrantRequest{ChangeID: q.ChangeID, GrantID: ledger.NewID(), OperationID: q.ID, Version: q.Version, Basis: q.Basis,
-		Sender: "pipeline", Actor: q.Actor, Reason: q.Reason, ExpiresAt: time.Now().Add(time.Hour), OverrideMax: q.OverrideMax})
+		Sender: "pipeline", Actor: q.Actor, Reason: q.Reason, ExpiresAt: time.Now().Add(time.Hour)})
 	return reconcile.RetryResult{Did: reconcile.DidGrant, Operation: a.After}, err
 }
 

@@ -13,7 +13,7 @@ func TestRetryOfWhatIsNotSeenIsOneY(t *testing.T) {
 	o := nightOptions()
 	e := o.Engine.(*fakeEngine)
 	e.plans[id(2)] = reconcile.Plan{Basis: ledger.BasisNotSeen, Why: "not seen: looked at 02:50:00 CEST, sees its siblings", Sender: "http",
-		WillSend: "POST https://pay.example/charge", Attempt: 2, Max: 3}
+		WillSend: "POST https://pay.example/charge", Attempt: 2}
 	b := newBench(t, 80, 24, o).judged(nightFacts).cursorOn(2).keys("R")
 	b.shows("Retry?", "ALLOWED BECAUSE", "not seen: looked at", "y send once").hides("Reason", "Type 24000")
 	b.keys("enter")

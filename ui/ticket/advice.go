@@ -61,8 +61,6 @@ func (t Ticket) HowTo() []safe.Text {
 			return []safe.Text{say("it may send once when it asks next; whatever is written here before takes that back")}
 		}
 		return []safe.Text{say("checks go on by themselves; deciding now would be a guess")}
-	case policy.AdviseRaise:
-		return []safe.Text{say("change the policy or ask a colleague who knows; N leaves a note")}
 	}
 	return nil
 }

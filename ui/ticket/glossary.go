@@ -98,7 +98,6 @@ var Glossary = []struct {
 		{"LOOK", "look outside: neither side is worth a guess"},
 		{"CONFIRM", "a check found it: C records it"},
 		{"ABANDON", "a later one landed instead, or it did not land and no attempt is left: A ends it"},
-		{"RAISE", "it did not land, and all attempts are used: the policy or a person must change that"},
 		{"WAIT", "a check or an answer is to come"},
 		{"cancel one", "it happened twice: take one back outside, then D"},
 		{"fetch", "one send is allowed and waits for its pipeline"},

@@ -21,9 +21,6 @@ func (t Ticket) Ground(p reconcile.Plan, me string, most int) []Fact {
 	case p.Basis != "":
 		out = t.Risks(p)
 	}
-	if p.OverridesMax {
-		out = append(out, Caution("OVERRIDES", "retry max %d", max(p.Max-1, 0)))
-	}
 	return append(out, t.Warnings(me, most)...)
 }
 
@@ -39,9 +36,6 @@ func (t Ticket) Sending(p reconcile.Plan) []Fact {
 	}
 	if p.Attempt > 0 {
 		same = safe.Say("%s; attempt %d", same, p.Attempt)
-		if p.Max >= p.Attempt {
-			same = safe.Say("%s/%d", same, p.Max)
-		}
 	}
 	out := []Fact{Tell("WILL SEND", "%s", send)}
 	if p.Back != "" {

@@ -493,7 +493,7 @@ func TestI2_ARepeatThatWasNotSentIsNoProof(t *testing.T) {
 	w.post("k-1", `{}`)
 	o := w.operation("").Operation
 	need.Get(ledger.Allow(t.Context(), w.store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
-		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "try it", ExpiresAt: time.Now().Add(time.Hour), MaxAttempts: 5}))(t)
+		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ledger.Actor{Name: "maya", Terminal: true}, Reason: "try it", ExpiresAt: time.Now().Add(time.Hour)}))(t)
 	up.l.Close()
 	a := w.post("k-1", `{}`)
 	if p := a.problem(t); a.status != 409 || p.Code != "in_doubt" || p.State != "uncertain" || strings.Contains(a.body, "safe to send") {

@@ -125,8 +125,6 @@ func planned(ctx context.Context, plans Planner, id string) (ledger.Basis, strin
 		why = safe.Of(p.Refused.Error())
 	case !ticket.Enough(p.Basis):
 		why = safe.Say("without proof: by itself only")
-	case p.OverridesMax:
-		why = safe.Of(ledger.RetriesUsed(max(p.Max-1, 0)))
 	}
 	return p.Basis, p.Showing.Digest, why
 }

@@ -22,33 +22,28 @@ func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 	} else if !p.LapsesAt.IsZero() && p.LapsesAt.Before(ledger.Never) {
 		d.Until = p.LapsesAt
 	}
-	asked := !enough || p.OverridesMax // for a reason, and a button instead of one y
 	d.Put(c.told().Ground(p, c.Me, 2)...)
 	d.Put(c.told().Sending(p)...)
 	if p.Body != "" { // whole, and last: it may be longer than the screen
 		d.Rest = append([]safe.Text{safe.Say("BODY")}, ticket.Body(p.Body)...)
 	}
-	request := reconcile.RetryRequest{ID: d.ID, Version: d.Version, Basis: p.Basis, Showing: p.Showing, OverrideMax: p.OverridesMax}
+	request := reconcile.RetryRequest{ID: d.ID, Version: d.Version, Basis: p.Basis, Showing: p.Showing}
 	label := "send once"
 	if p.Sender == "pipeline" {
 		label = "allow one send"
 	}
-	if !asked {
+	if enough {
 		d.Yes = "y " + label
 		d.Submit = func(time.Time) (dialog.Action, dialog.Fault) { return Send{request, d.Head}, dialog.Fault{} }
 		return d
 	}
-	reason := dialog.TextField("Reason", "").Must()
-	d.Fields, d.Do = []*dialog.Field{reason}, strings.ToUpper(label[:1])+label[1:]
 	want := ticket.ToType(p.Loss)
-	var loss *dialog.Field
-	if !enough {
-		request.Basis, request.LossTyped = ledger.BasisRiskAccepted, true
-		loss = dialog.TypedField(ticket.Fit(16, "Type "+want, "Type that loss")).Must()
-		d.Fields = append(d.Fields, loss)
-	}
+	reason := dialog.TextField("Reason", "").Must()
+	loss := dialog.TypedField(ticket.Fit(16, "Type "+want, "Type that loss")).Must()
+	d.Fields, d.Do = []*dialog.Field{reason, loss}, strings.ToUpper(label[:1])+label[1:]
+	request.Basis, request.LossTyped = ledger.BasisRiskAccepted, true
 	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
-		if loss != nil && reason.Value() != "" && strings.ReplaceAll(loss.Value(), ",", "") != want {
+		if reason.Value() != "" && strings.ReplaceAll(loss.Value(), ",", "") != want {
 			return nil, dialog.Fault{Why: "type " + want + ": what it costs when it had landed after all", At: loss}
 		}
 		request.Reason = reason.Value()

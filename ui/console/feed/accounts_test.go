@@ -105,7 +105,7 @@ func (o *outages) told(r *rand.Rand) string {
 		return decide(verbs[r.IntN(len(verbs))])
 	case 5:
 		_, err := ledger.Allow(ctx, o.s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: op.ID, Version: op.Version, Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: sam,
-			Reason: "they wait", ExpiresAt: o.now.Add(40 * time.Second), MaxAttempts: 9})
+			Reason: "they wait", ExpiresAt: o.now.Add(40 * time.Second)})
 		return fmt.Sprint("a grant ", err)
 	case 6:
 		if holds := need.Get(o.s.Holds(ctx, o.now))(o.t); len(holds) > 0 {
