@@ -32,7 +32,9 @@ const (
 	CameFailed  Came = "failed"  // sent, and it did not land
 	CameUnclear Came = "unclear" // sent, and no clear answer came
 	CameMoved   Came = "moved"   // By changed it first; nothing was done
-	CameHeld    Came = "held"    // a hold came first, or a pause that its downstream asked for; its turn comes again when the run goes on
+	// CameHeld: a hold came first, a pause that its downstream asked for, or a policy that
+	// changed its request. Its turn comes again when the run goes on.
+	CameHeld    Came = "held"
 	CameSkipped Came = "skipped" // refused for a reason of its own; nothing was sent
 	CameBroken  Came = "broken"  // it could not be done
 )

@@ -67,7 +67,7 @@ func TestWhatBecomesOfASend(t *testing.T) {
 		"a twin":                     {came("", op(""), refuse("twin")), ledger.CameSkipped, "why"},
 		"its downstream wants time":  {came("", op(""), refuse("throttled")), ledger.CameHeld, "why"},
 		"a check could not be made":  {came("", op(""), errors.New("connection refused")), ledger.CameBroken, "connection refused"},
-		"changed":                    {came("", op(""), &reconcile.ChangedError{}), ledger.CameSkipped, "what would be sent has changed since it was shown; nothing was sent"},
+		"changed":                    {came("", op(""), &reconcile.ChangedError{}), ledger.CameHeld, "what would be sent has changed since it was shown; nothing was sent"},
 	} {
 		need.That(t, c.is.Came == c.want && c.is.Word == c.word && c.is.Left == nil, "%s: %+v", name, c.is)
 	}

@@ -134,7 +134,9 @@ func refused(err error) Outcome {
 			return Outcome{Left: err}
 		}
 		return Outcome{Came: ledger.CameSkipped, Word: no.Why}
-	case errors.As(err, &changed), errors.As(err, &leased):
+	case errors.As(err, &changed): // the policy makes another request of it: so it may of each that follows
+		return Outcome{Came: ledger.CameHeld, Word: err.Error()}
+	case errors.As(err, &leased):
 		return Outcome{Came: ledger.CameSkipped, Word: err.Error()}
 	}
 	return Outcome{Came: ledger.CameBroken, Word: err.Error()}

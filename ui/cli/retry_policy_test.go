@@ -44,23 +44,25 @@ func (b *bench) newestRun() (run bulkJSON) {
 }
 
 // What a policy edit in the middle of a run changes about a row is not carried out: the
-// row was decided under what the policy said then. It is left out and named.
+// row was decided under what the policy said then. What is not allowed now is left out and
+// named; what would be sent otherwise stops the run as a hold does, and is not used up.
 func TestI7_ARunSendsNothingThatAPolicyEditHasChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		old, new, word string
-		sends          int
+		sends, skips   int
 	}{
-		"another request":       {"header: Idempotency-Key", "header: X-Once", "what would be sent has changed", 2},
-		"no key":                {"key: { header: Idempotency-Key, remembers: 24h }", "rate: 1000/s", "what allowed it has lapsed", 2},
-		"no repeat of machines": {"retry: { max: 2 }", "retry: { max: 0 }", "", 5},
-		"something else":        {"title: charge ${input.invoice}", "title: bill ${input.invoice}", "", 5},
+		"another request":       {"header: Idempotency-Key", "header: X-Once", "", 2, 0},
+		"no key":                {"key: { header: Idempotency-Key, remembers: 24h }", "rate: 1000/s", "what allowed it has lapsed", 2, 3},
+		"no repeat of machines": {"retry: { max: 2 }", "retry: { max: 0 }", "", 5, 0},
+		"something else":        {"title: charge ${input.invoice}", "title: bill ${input.invoice}", "", 5, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, s := newShopBench(t)
 			run, sends := fiveRetries(t, b, s, c.old, c.new)
 			need.Equal(t, sends, c.sends)
 			need.Equal(t, run.Tally[ledger.CameLanded], c.sends)
-			need.Equal(t, run.Tally[ledger.CameSkipped], 5-c.sends)
+			need.Equal(t, run.Tally[ledger.CameSkipped], c.skips)
+			need.Equal(t, run.Left, 5-c.sends-c.skips)
 			for _, it := range run.Items[c.sends:] {
 				need.Contains(t, it.Word, c.word)
 			}
@@ -86,7 +88,7 @@ func TestARunWaitsForAPolicyThatCanBeRead(t *testing.T) {
 }
 
 // Who goes on with a run under another policy is told so, and what was decided is sent as
-// it was shown or not at all.
+// it was shown: the run stops before what would go out otherwise, until the policy is as it was.
 func TestI7_ARunThatGoesOnUnderAnotherPolicySaysSo(t *testing.T) {
 	b, s := newShopBench(t)
 	args := []string{"retry", "--reason", "outage over"}
@@ -101,8 +103,12 @@ func TestI7_ARunThatGoesOnUnderAnotherPolicySaysSo(t *testing.T) {
 	need.OK(t, os.WriteFile(b.policy, []byte(strings.Replace(text, "header: Idempotency-Key", "header: X-Once", 1)), 0o600))
 	_, stdout, stderr := b.run("runs", "resume", run.ID)
 	need.Contains(t, stderr, "the policy has changed since this was decided")
-	need.Contains(t, stdout, "2 left out", "what would be sent has changed")
-	if _, sends := s.effects(); sends != 3 {
-		t.Errorf("%d sends", sends)
+	need.Contains(t, stdout, "1 put off", "what would be sent has changed")
+	_, sends := s.effects()
+	need.Equal(t, sends, 3)
+	need.OK(t, os.WriteFile(b.policy, []byte(text), 0o600))
+	b.want(0, "runs", "resume", run.ID)
+	if effects, sends := s.effects(); effects != 5 || sends != 5 {
+		t.Errorf("%d effects of %d sends", effects, sends)
 	}
 }

@@ -221,7 +221,7 @@ func (c runsCommand) resume(ctx context.Context, id string) error {
 	}
 	p := c.policyToLookBy()
 	if run.Terms.Policy != "" && run.Terms.Policy != p.Digest() {
-		c.warnf("the policy has changed since this was decided: what would be sent otherwise now is left out")
+		c.warnf("the policy has changed since this was decided: the run stops before what would be sent otherwise now")
 	}
 	rules := c.rules()
 	hands := act.Hands{Store: s, Engine: c.engine(s, rules.inForce, false, nil), Actor: c.actor(),
