@@ -57,6 +57,18 @@ func TestOnce(t *testing.T) {
 	need.Equal(t, need.Get(w.engine.Once(w.ctx, nil))(t).Reads, 0, "again")
 }
 
+// What was recorded before there was a policy is due as soon as one is there: one pass is
+// enough to price it and to check it.
+func TestOnceChecksWhatAPolicyHasJustMadeDue(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	text := w.inForce()
+	w.pol.Store(noPolicy())
+	w.doubt("pay", 420, 420)
+	need.Equal(t, need.Get(w.engine.Once(w.ctx, nil))(t).Reads, 0, "without a policy")
+	w.pol.Store(text)
+	need.Equal(t, need.Get(w.engine.Once(w.ctx, nil))(t).Landed, 1)
+}
+
 func TestKindWithoutACheckWaitsForAPerson(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.doubt("fax", 1)

@@ -38,7 +38,7 @@ const (
 )
 
 // upkeep prices what a clock has changed and what has no price under this
-// policy. more reports that there is more of it to do.
+// policy. more reports that something was priced, which may be due at once.
 func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
 	began, many := time.Now(), batch
 	if e.active.count() > 0 {
@@ -51,7 +51,7 @@ func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
 	}
 	n, err := e.priceBatch(ctx, many)
 	e.prices.next, e.prices.more = began.Add(pricingShare*time.Since(began)), n == many
-	return n == many, err
+	return n > 0, err
 }
 
 // priceBatch prices a batch of operations and returns how many there were.
