@@ -17,14 +17,7 @@ import (
 // CopyOptions are how a ledger is copied to another place.
 type CopyOptions struct {
 	DryRun   bool
-	Progress func(CopyProgress)
-}
-
-// CopyProgress is how far a copy has come.
-type CopyProgress struct {
-	Doing string // a table, or a table compared
-	N, Of int    // tables
-	Rows  int64
+	Progress func(table string, n, of int, rows int64) // as of tables.Copying
 }
 
 // Copied is what a copy has done.
@@ -157,15 +150,6 @@ type copying struct {
 	done  *Copied
 }
 
-// is says in the ledger where it goes, and whether it is there.
-func (x *copying) is(ctx context.Context, next tables.Move) error {
-	err := x.src.SetMove(ctx, x.move, next)
-	if err == nil {
-		x.move = next
-	}
-	return err
-}
-
 // open takes the mark away after an error, unless the copy may be a ledger.
 func (x *copying) open(ctx context.Context, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -188,19 +172,19 @@ func (x *copying) all(ctx context.Context, meta map[string]string) error {
 			return err
 		}
 	}
-	if err := x.is(ctx, tables.Move{ID: x.fresh.ID(), To: x.done.To}); err != nil {
+	begun := tables.Move{ID: x.fresh.ID(), To: x.done.To}
+	err := x.src.SetMove(ctx, x.move, begun)
+	if err != nil {
 		return err
 	}
-	var err error
+	x.move = begun
 	if x.done.Pending, err = pending(ctx, x.src); err != nil {
 		return err
 	}
 	if x.done.Pending > 0 {
 		return ledger.Trouble{Code: "in_progress", Message: fmt.Sprintf("%d operations are in flight", x.done.Pending), Do: "copy it when they have ended"}
 	}
-	c := tables.Copying{From: x.src, To: x.fresh, Progress: func(table string, n, of int, rows int64) {
-		x.o.Progress(CopyProgress{Doing: table, N: n, Of: of, Rows: rows})
-	}}
+	c := tables.Copying{From: x.src, To: x.fresh, Progress: x.o.Progress}
 	if x.done.Rows, err = c.Copy(ctx); err != nil {
 		return err
 	}
@@ -234,7 +218,7 @@ func (x *copying) leave(ctx context.Context, to Place, o Options) error {
 	}
 	there := x.move
 	there.Gone = true
-	return x.is(ctx, there)
+	return x.src.SetMove(ctx, x.move, there)
 }
 
 func pending(ctx context.Context, s source) (int64, error) {

@@ -23,8 +23,8 @@ func TestMain(m *testing.M) {
 	if to := os.Getenv("INDOUBT_TEST_COPY_TO"); to != "" { // a copy that is killed
 		from, _ := At(os.Getenv("INDOUBT_TEST_COPY_FROM"))
 		at, _ := At(to)
-		_, err := Copy(context.Background(), from, at, Options{}, CopyOptions{Progress: func(p CopyProgress) {
-			if p.Doing == os.Getenv("INDOUBT_TEST_COPY_KILL") {
+		_, err := Copy(context.Background(), from, at, Options{}, CopyOptions{Progress: func(table string, _, _ int, _ int64) {
+			if table == os.Getenv("INDOUBT_TEST_COPY_KILL") {
 				self, _ := os.FindProcess(os.Getpid())
 				_ = self.Kill()
 				select {}
@@ -53,7 +53,7 @@ func eachTarget(t *testing.T, test func(t *testing.T, from, to Place)) {
 	}
 }
 
-func quiet(CopyProgress) {}
+func quiet(string, int, int, int64) {}
 
 var writer = ledger.Actor{Name: "pipeline", Machine: true}
 
@@ -220,7 +220,7 @@ func TestACopyWantsNothingInFlight(t *testing.T) {
 				need.OK(t, err)
 			}
 			ctx, stop := context.WithCancel(t.Context())
-			_, err = Copy(ctx, from, to, Options{}, CopyOptions{Progress: func(CopyProgress) { stop() }})
+			_, err = Copy(ctx, from, to, Options{}, CopyOptions{Progress: func(string, int, int, int64) { stop() }})
 			need.That(t, errors.Is(err, context.Canceled), "%v", err)
 			need.That(t, len(need.Get(os.ReadDir(dir))(t)) == 0, "something is left of one that was cut off")
 			need.OK(t, begins(s, "open once more"))
@@ -237,8 +237,8 @@ func TestACopyWantsNothingInFlight(t *testing.T) {
 // One value that is not the same ends a copy, and a copy of a ledger is not its ledger.
 func TestACopyIsCompared(t *testing.T) {
 	from, to := filled(t, 60), filepath.Join(t.TempDir(), "to.db")
-	_, err := Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: func(p CopyProgress) {
-		if p.Doing == "events" {
+	_, err := Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: func(table string, _, _ int, _ int64) {
+		if table == "events" {
 			_, err := rawly(t, to+".copying").ExecContext(t.Context(), `UPDATE attempts SET status = 201 WHERE id = 'kept-a'`)
 			need.OK(t, err)
 		}

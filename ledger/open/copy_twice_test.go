@@ -74,7 +74,7 @@ func TestI3_TwoCopiesAtOnce(t *testing.T) {
 		"another that is cut off": func(ctx context.Context, from, to Place) error {
 			ctx, stop := context.WithCancel(ctx)
 			defer stop()
-			_, err := Copy(ctx, from, to, Options{}, CopyOptions{Progress: func(CopyProgress) { stop() }})
+			_, err := Copy(ctx, from, to, Options{}, CopyOptions{Progress: func(string, int, int, int64) { stop() }})
 			return err
 		},
 	} {
@@ -93,8 +93,8 @@ func TestI3_TwoCopiesAtOnce(t *testing.T) {
 							meanwhile()
 						}
 						return own()
-					}}, Options{}, CopyOptions{Progress: func(p CopyProgress) {
-						if p.Doing == at && !done {
+					}}, Options{}, CopyOptions{Progress: func(table string, _, _ int, _ int64) {
+						if table == at && !done {
 							done = true
 							meanwhile()
 						}

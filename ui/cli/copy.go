@@ -70,7 +70,8 @@ func (c copyCommand) run(ctx context.Context, from, to string, dryRun bool) erro
 	}
 	return c.done(effect, done, func(w *safe.Writer) {
 		if dryRun {
-			w.Println(safe.Say("%s rows of %s would be copied to %s; in flight, and to end before: %s", ledger.Count(int(done.Rows)), short(done.From), short(done.To), ledger.Count(int(done.Pending))))
+			w.Println(safe.Say("%s rows of %s would be copied to %s; in flight, and to end before: %s",
+				ledger.Count(int(done.Rows)), short(done.From), short(done.To), ledger.Count(int(done.Pending))))
 			return
 		}
 		w.Println(safe.Say("%s has moved to %s: %s rows copied, %d tables compared", short(done.From), short(done.To), ledger.Count(int(done.Rows)), len(done.Digests)))
@@ -82,13 +83,13 @@ func (c copyCommand) run(ctx context.Context, from, to string, dryRun bool) erro
 }
 
 // progress tells a person how far it has come, once a second.
-func (c copyCommand) progress() func(open.CopyProgress) {
+func (c copyCommand) progress() func(table string, n, of int, rows int64) {
 	told := time.Now()
-	return func(p open.CopyProgress) {
+	return func(table string, n, of int, rows int64) {
 		if c.json || time.Since(told) < time.Second {
 			return
 		}
-		c.errOut.Println(safe.Say("%s: table %d of %d, %s rows", p.Doing, p.N, p.Of, ledger.Count(int(p.Rows))))
+		c.errOut.Println(safe.Say("%s: table %d of %d, %s rows", table, n, of, ledger.Count(int(rows))))
 		told = time.Now()
 	}
 }

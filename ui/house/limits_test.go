@@ -71,7 +71,7 @@ var long = map[string]int{
 	"reconcile":               22,
 	"reconcile/drill":         10,
 	"ui/act":                  6,
-	"ui/cli":                  181,
+	"ui/cli":                  180,
 	"ui/clients":              4,
 	"ui/console":              43,
 	"ui/console/ask":          17,
