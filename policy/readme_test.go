@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"indoubt/ledger/need"
-	"indoubt/policy/expr"
 )
 
 func page(t *testing.T) string {
@@ -75,29 +74,4 @@ func TestThePageNamesEveryField(t *testing.T) {
 		walk(name, def)
 	}
 	need.That(t, seen >= 15, "only %d mappings were compared", seen)
-}
-
-// Every name and every function of the expressions is on the page, with the
-// members of `op` and `attempt`.
-func TestThePageNamesEveryNameAndFunction(t *testing.T) {
-	text := page(t)
-	say := func(section, name string) {
-		t.Helper()
-		_, rest, _ := strings.Cut(text, "\n## "+section+"\n")
-		rest, _, _ = strings.Cut(rest, "\n## ")
-		need.That(t, regexp.MustCompile("`[^`\n]*\\b"+regexp.QuoteMeta(name)+"\\b[^`\n]*`").MatchString(rest), "section %q does not name %s", section, name)
-	}
-	names, functions := expr.Vocabulary()
-	for _, name := range names {
-		say("Names", name)
-	}
-	for _, members := range expr.Members {
-		for _, name := range members {
-			say("Names", name)
-		}
-	}
-	for _, name := range functions {
-		say("Functions", name)
-	}
-	need.That(t, len(functions) >= 50, "only %d functions were looked for", len(functions))
 }

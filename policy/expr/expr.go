@@ -85,27 +85,6 @@ var scopeNames = map[Scope][]string{
 // Knows reports whether a name may stand in the scope.
 func (s Scope) Knows(name string) bool { return slices.Contains(scopeNames[s], name) }
 
-// Vocabulary is every name that some scope knows, and every function and macro of the
-// language without its operators, for the documentation.
-func Vocabulary() (names, functions []string) {
-	for s, known := range scopeNames {
-		names = append(names, known...)
-		for name := range s.environment().Functions() {
-			if c := name[0]; c >= 'a' && c <= 'z' && !strings.Contains(name, "@") {
-				functions = append(functions, name)
-			}
-		}
-		for _, macro := range s.environment().Macros() {
-			if name := macro.Function(); !slices.Contains(calledNames, name) {
-				functions = append(functions, name)
-			}
-		}
-	}
-	slices.Sort(names)
-	slices.Sort(functions)
-	return slices.Compact(names), slices.Compact(functions)
-}
-
 var nameTypes = map[string]*cel.Type{
 	"input": cel.DynType, "token": cel.StringType, "key": cel.StringType, "receipt": cel.StringType,
 	"op": cel.MapType(cel.StringType, cel.DynType), "attempt": cel.MapType(cel.StringType, cel.DynType),
