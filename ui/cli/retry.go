@@ -132,8 +132,8 @@ func (r *retrying) one(ctx context.Context, run *decisionRun, rec ledger.Record,
 	return out, nil
 }
 
-// still refuses a row that would be sent otherwise now than was planned. Of one that was
-// recorded by a program which kept no plan nothing is known.
+// still refuses a row that would be sent otherwise now than was planned. One that could not
+// be planned has nothing to be compared with.
 func (r *retrying) still(seen ledger.RunItem, plan reconcile.Plan) error {
 	if seen.Request == "" {
 		return nil

@@ -19,7 +19,7 @@ Without a command it opens the console, on one operation or on a filter:
   indoubt 'source:billing' --since 30m
   indoubt 0198c1de                    one operation, by id or the beginning of it
 
-Opening it only reads: it sends nothing by itself.`
+Opening it sends nothing: it asks the other side what landed.`
 
 // The groups of the help text.
 const (
