@@ -29,8 +29,8 @@ func elsewhere(ctx context.Context, name string) (ledger.Store, error) {
 func copies(ctx context.Context, t *testing.T, from, to string, frozen func()) error {
 	at, there := need.Get(open.At(from))(t), need.Get(open.At(to))(t)
 	once := false
-	_, err := open.Copy(ctx, at, there, bubbled(), open.CopyOptions{Progress: func(p open.CopyProgress) {
-		if p.Of > 0 && !once {
+	_, err := open.Copy(ctx, at, there, bubbled(), open.CopyOptions{Progress: func(string, int, int, int64) {
+		if !once {
 			once = true
 			frozen()
 		}
