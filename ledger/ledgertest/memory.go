@@ -266,7 +266,6 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		}
 		m.telling[ev.ID] = countDoubt(m, before, e.op, ev.Verb, now)
 		m.append(ev, now)
-		m.changes[changeID] = e.op.ID
 	}
 	if c.Pricing != nil {
 		late := ledger.Latecomers{}

@@ -77,7 +77,8 @@ func (g *game) both(change func(s ledger.Store) (string, error)) string {
 	}
 	g.real.clock.Advance(time.Second)
 	g.last, g.known = nil, ""
-	if errA == nil && memory.seq > events { // what changed nothing is asked anew
+	// What changed nothing, or only wrote down that a deadline had passed, is asked anew.
+	if errA == nil && memory.seq > events && memory.events[len(memory.events)-1].Verb != "expire" {
 		g.last, g.known = change, a
 	}
 	return a
