@@ -174,12 +174,13 @@ func (s Source) TraceID() string {
 }
 
 // Command is a recorded command line (I11: argv, no shell). Arguments may hold
-// {{key}}, {{token}} and ${NAME} for the variables listed in Expand, which are
-// read from the environment at each run and never stored.
+// {{key}}, {{token}} and ${NAME} for the variables named in Expand, which are
+// read from the environment at each run. Of their values only keyed digests are kept: a
+// variable with another value may be another account's.
 type Command struct {
-	Argv   []string `json:"argv"`
-	Dir    string   `json:"dir,omitempty"`
-	Expand []string `json:"expand,omitempty"`
+	Argv   []string          `json:"argv"`
+	Dir    string            `json:"dir,omitempty"`
+	Expand map[string]string `json:"expand,omitempty"` // names to digests
 }
 
 // Request is an HTTP request as it was recorded and sent, so that it can be sent

@@ -64,7 +64,7 @@ func (s Sending) Request(digest Digest) (Request, error) {
 	case via == "http":
 		return s.http(vars, digest)
 	case via == "command":
-		return againCommand(o)
+		return againCommand(o, digest)
 	case via == "mcp":
 		return s.call(vars)
 	}
@@ -136,16 +136,20 @@ func sameHeader(was *ledger.Request, name, value string, digest Digest) error {
 		}
 		return nil
 	}
-	known := was.Callers[name]
+	return sameValue(was.Callers[name], value, name, "the downstream's `headers` say", digest)
+}
+
+// sameValue errs unless known is the digest of a value, which is to be sent as name now.
+func sameValue(known, value, name, whose string, digest Digest) error {
 	if known == "" {
 		return fmt.Errorf("the record does not show which %s it was sent with", name)
 	}
 	now, err := digest(value)
 	switch {
 	case err != nil:
-		return fmt.Errorf("whether its %s was the one of the downstream's `headers` cannot be told here: %w", name, err)
+		return fmt.Errorf("whether it was sent with the %s that %s cannot be told here: %w", name, whose, err)
 	case now != known:
-		return fmt.Errorf("it was sent with another %s than the downstream's `headers` say", name)
+		return fmt.Errorf("it was sent with another %s than %s", name, whose)
 	}
 	return nil
 }

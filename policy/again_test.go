@@ -16,12 +16,35 @@ import (
 func TestI11_RecordedArgumentBecomesNoOption(t *testing.T) {
 	p := must(t, "version: 1\nkinds: { k: { resend: here } }")
 	t.Setenv("PLACE", "--exec=rm")
-	rec := ledger.Record{Operation: ledger.Operation{Kind: "k", Command: &ledger.Command{Argv: []string{"fetch", "-v", "${PLACE}"}, Expand: []string{"PLACE"}}}}
-	req, err := (Sending{Kind: p.Kind("k"), Record: rec}).Request(nil)
+	rec := ledger.Record{Operation: ledger.Operation{Kind: "k", Command: &ledger.Command{Argv: []string{"fetch", "-v", "${PLACE}"}, Expand: map[string]string{"PLACE": "same"}}}}
+	same := func(string) (string, error) { return "same", nil }
+	req, err := (Sending{Kind: p.Kind("k"), Record: rec}).Request(same)
 	need.That(t, err != nil && strings.Contains(err.Error(), "option"), "%+v %v", req.Command, err)
 	t.Setenv("PLACE", "https://example.com")
-	_, err = (Sending{Kind: p.Kind("k"), Record: rec}).Request(nil)
+	_, err = (Sending{Kind: p.Kind("k"), Record: rec}).Request(same)
 	need.That(t, err == nil, "%v", err)
+}
+
+// A variable of a command may say whose account it uses.
+func TestI5_NoCommandRunsAgainWithAnotherVariable(t *testing.T) {
+	p := must(t, "version: 1\nkinds: { k: { resend: here } }")
+	t.Setenv("ACCOUNT_KEY", "sesame")
+	keyed := func(value string) (string, error) { return "digest of " + value, nil }
+	for _, c := range []struct {
+		name, known string
+		digest      Digest
+		want        string
+	}{
+		{"the same", "digest of sesame", keyed, ""},
+		{"another", "digest of other", keyed, "another ACCOUNT_KEY than your environment has"},
+		{"no word of it", "", keyed, "does not show which ACCOUNT_KEY"},
+		{"no key of the ledger", "digest of sesame", func(string) (string, error) { return "", errors.New("its key is not here") }, "its key is not here"},
+	} {
+		rec := ledger.Record{Operation: ledger.Operation{Kind: "k", Command: &ledger.Command{Argv: []string{"pay", "--as=${ACCOUNT_KEY}"}, Expand: map[string]string{"ACCOUNT_KEY": c.known}}}}
+		req, err := (Sending{Kind: p.Kind("k"), Record: rec}).Request(c.digest)
+		says(t, err, c.want, c.name)
+		need.That(t, c.want != "" || req.Command.Argv[1] == "--as=sesame" && strings.HasSuffix(req.Shown, "\nin your environment"), "%s: %+v", c.name, req.Command)
+	}
 }
 
 // A token counts as sent only where the other side can read it whole, without the

@@ -151,8 +151,8 @@ func (c *CommandRequest) leaving(t *transport) []string {
 }
 
 // againCommand renders the command line as `run` recorded it: {{key}} and {{token}}
-// filled in, ${NAME} read from the environment now.
-func againCommand(o ledger.Operation) (Request, error) {
+// filled in, ${NAME} read from the environment now, where its value is the one it had.
+func againCommand(o ledger.Operation, digest Digest) (Request, error) {
 	c := o.Command
 	out := &CommandRequest{Dir: c.Dir, Env: []string{"INDOUBT_KEY=" + o.KeyToSend(), "INDOUBT_TOKEN=" + o.Token}}
 	shown, secrets := &CommandRequest{Dir: c.Dir}, &secretBox{}
@@ -163,7 +163,7 @@ func againCommand(o ledger.Operation) (Request, error) {
 		// One pass over the argument: a value that looks like a placeholder is not expanded again.
 		pairs := []string{"{{key}}", o.KeyToSend(), "{{token}}", o.Token}
 		plain := append([]string(nil), pairs...)
-		for _, name := range c.Expand {
+		for _, name := range sortedNames(c.Expand) {
 			mark := "${" + name + "}"
 			if !strings.Contains(a, mark) {
 				continue
@@ -171,6 +171,9 @@ func againCommand(o ledger.Operation) (Request, error) {
 			v, ok := os.LookupEnv(name)
 			if !ok {
 				return Request{}, &MissingSecretError{Name: name}
+			}
+			if err := sameValue(c.Expand[name], v, name, "your environment has", digest); err != nil {
+				return Request{}, err
 			}
 			secrets.add(v)
 			pairs = append(pairs, mark, v)
@@ -182,9 +185,9 @@ func againCommand(o ledger.Operation) (Request, error) {
 		out.Argv = append(out.Argv, v)
 		shown.Argv = append(shown.Argv, strings.NewReplacer(plain...).Replace(a))
 	}
-	digest, err := Request{Command: shown}.digest(nil)
+	shows, err := Request{Command: shown}.digest(nil)
 	if err != nil {
 		return Request{}, err
 	}
-	return Request{Command: out, Secrets: secrets.values, Digest: digest, Shown: hide(shown.text(), nil, o.Token, o.KeyToSend()) + "\nin your environment"}, nil
+	return Request{Command: out, Secrets: secrets.values, Digest: shows, Shown: hide(shown.text(), nil, o.Token, o.KeyToSend()) + "\nin your environment"}, nil
 }

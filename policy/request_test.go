@@ -181,23 +181,24 @@ func TestI11_ArgumentsStayArguments(t *testing.T) {
 func TestRecordedCommand(t *testing.T) {
 	p := stripePolicy(t)
 	rec := operation("again", `{}`)
-	rec.Operation.Command = &ledger.Command{Argv: []string{"curl", "-H", "Auth: ${TEST_KEY}", "-H", "Key: {{key}}", "{{token}}", "${OTHER} $TEST_KEY"}, Dir: "/w", Expand: []string{"TEST_KEY"}}
+	known := func(string) (string, error) { return "same", nil }
+	rec.Operation.Command = &ledger.Command{Argv: []string{"curl", "-H", "Auth: ${TEST_KEY}", "-H", "Key: {{key}}", "{{token}}", "${OTHER} $TEST_KEY"}, Dir: "/w", Expand: map[string]string{"TEST_KEY": "same"}}
 	rec.Operation.Redacted = true
-	got, err := (Sending{Kind: p.Kind("again"), Record: rec}).Request(nil)
+	got, err := (Sending{Kind: p.Kind("again"), Record: rec}).Request(known)
 	need.OK(t, err)
 	same(t, []string{"curl", "-H", "Auth: sk_live_1", "-H", "Key: k-1", "indoubt-7E3A", "${OTHER} $TEST_KEY"}, got.Command.Argv)
 	need.That(t, !strings.Contains(got.Shown, "sk_live") && strings.HasSuffix(got.Shown, "\nin your environment") && got.Command.Dir == "/w", "%v", got.Shown)
 	// A value that looks like a placeholder is not expanded again.
 	t.Setenv("TEST_KEY", "{{token}}")
-	if got, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(nil); err != nil || got.Command.Argv[2] != "Auth: {{token}}" {
+	if got, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(known); err != nil || got.Command.Argv[2] != "Auth: {{token}}" {
 		t.Error(got, err)
 	}
 	os.Unsetenv("TEST_KEY")
 	var missing *MissingSecretError
-	_, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(nil)
+	_, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(known)
 	need.That(t, errors.As(err, &missing), "%v", err)
 	rec.Operation.Command.Argv = []string{"curl", "--password", "redacted:abcdef"}
-	_, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(nil)
+	_, err = (Sending{Kind: p.Kind("again"), Record: rec}).Request(known)
 	need.That(t, err != nil && strings.Contains(err.Error(), "not kept"), "%v", err)
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/outcome"
 )
@@ -271,9 +272,10 @@ kinds:
 	t.Setenv("JOB_SECRET", "open-sesame")
 	out := t.TempDir() + "/out"
 	begin := func(key string, redacted bool, argv ...string) ledger.Operation {
+		had := map[string]string{"JOB_SECRET": ledgertest.Caller(t, w.store, "open-sesame")}
 		res := need.Get(ledger.Begin(w.ctx, w.store, ledger.BeginRequest{ChangeID: ledger.NewID(), OperationID: ledger.NewID(), AttemptID: ledger.NewID(),
 			Kind: "job", Key: key, Token: ledger.NewToken(), Input: []byte(`{}`), Redacted: redacted, TokenSent: true, Deadline: time.Minute, Actor: pipeline,
-			Command: &ledger.Command{Argv: argv, Expand: []string{"JOB_SECRET"}}}))(t)
+			Command: &ledger.Command{Argv: argv, Expand: had}}))(t)
 		return w.settle(res, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassKilled, Status: -1})
 	}
 	o := begin("k1", false, "/bin/sh", "-c", `echo "$0 $1 $2" > "$3"`, "{{key}}", "{{token}}", "${JOB_SECRET}", out)
@@ -286,7 +288,9 @@ kinds:
 	for key, argv := range map[string][]string{
 		"redacted": {"/bin/sh", "-c", "true", "redacted:0123456789abcdef"},
 		"no env":   {"/bin/sh", "-c", "true", "${JOB_SECRET}"},
+		"another":  {"/bin/sh", "-c", "true", "${JOB_SECRET}"},
 	} {
+		t.Setenv("JOB_SECRET", "close-sesame")
 		if key == "no env" {
 			unset(t, "JOB_SECRET")
 		}

@@ -249,7 +249,7 @@ type world struct {
 var newStore = inMemory
 
 func inMemory(w *world) ledger.Store {
-	return ledgertest.Keyed{Memory: ledgertest.NewMemory(w.now, w.steady)}
+	return ledgertest.NewMemory(w.now, w.steady)
 }
 
 // within is the store that a test's own store stands before, with its key.

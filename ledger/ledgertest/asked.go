@@ -13,7 +13,7 @@ import (
 // for good.
 func asked(t *testing.T, open Open) {
 	d := newDesk(t, open)
-	command := &ledger.Command{Argv: []string{"deploy", "--key={{key}}", "${HOME}"}, Dir: "/srv", Expand: []string{"HOME"}}
+	command := &ledger.Command{Argv: []string{"deploy", "--key={{key}}", "${HOME}"}, Dir: "/srv", Expand: map[string]string{"HOME": "a digest"}}
 	text := &ledger.Request{Method: "PATCH", Origin: "https://api.example.com:8443", Target: "/a%2Fb?x=%7e&x", Header: map[string][]string{"Content-Type": {"text/plain"}, "Prefer": {"a", "b"}},
 		Withheld: []string{"Authorization"}, Body: " {\"a\": 1.0,\r\n\"b\":\"<é\u2028\\u003c\"}"}
 	bytesOnly := &ledger.Request{Method: "PUT", Origin: "http://h", Target: "/", Binary: []byte{0, 0xff, '"'}}

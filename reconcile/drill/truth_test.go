@@ -135,7 +135,7 @@ func newTruth(t testing.TB, seed uint64) *truth {
 	u.policy, err = policy.Parse("policy.yaml", []byte(strings.ReplaceAll(truthPolicy, "@BASE@", u.down.URL())))
 	u.must(err, "read the policy")
 	// Most runs keep their ledger in memory, by the same rules: a file costs time.
-	u.store = ledgertest.Keyed{Memory: ledgertest.NewMemory(u.wall, hostclock.With(u.now))}
+	u.store = ledgertest.NewMemory(u.wall, hostclock.With(u.now))
 	if seed%5 == 0 {
 		u.store, err = open.Create(u.ctx, filepath.Join(dir, "ledger.db"), open.Options{Clock: u.wall, Steady: hostclock.With(u.now)})
 		u.must(err, "create the ledger")

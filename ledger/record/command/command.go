@@ -113,7 +113,7 @@ const (
 // result.
 func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 	rule := r.Rule(req.Kind)
-	c, err := prepare(&req, rule)
+	c, err := prepare(r, &req)
 	if err != nil {
 		return Result{}, err
 	}
@@ -165,7 +165,7 @@ func Run(ctx context.Context, r *record.Recorder, req Request) (Result, error) {
 			return last, nil
 		}
 		req.Key = res.Operation.Key // the same operation, also where keys are made
-		if c, err = prepare(&req, rule); err != nil {
+		if c, err = prepare(r, &req); err != nil {
 			return last, nil
 		}
 	}
@@ -233,7 +233,7 @@ func rest(ctx context.Context, wait time.Duration, signals <-chan os.Signal) err
 
 // Rehearse is what Run would be told, on a store that writes nothing.
 func Rehearse(ctx context.Context, r *record.Recorder, req Request) (ledger.BeginResult, error) {
-	if _, err := prepare(&req, r.Rule(req.Kind)); err != nil {
+	if _, err := prepare(r, &req); err != nil {
 		return ledger.BeginResult{}, err
 	}
 	return r.Begin(ctx, req.Request)
@@ -241,7 +241,8 @@ func Rehearse(ctx context.Context, r *record.Recorder, req Request) (ledger.Begi
 
 // prepare checks everything that can be wrong with a request before anything is
 // recorded, and completes its request.
-func prepare(req *Request, rule record.KindRule) (*child, error) {
+func prepare(r *record.Recorder, req *Request) (*child, error) {
+	rule := r.Rule(req.Kind)
 	if len(req.Argv) == 0 || req.Argv[0] == "" {
 		return nil, errors.New("run: no command was given")
 	}
@@ -252,6 +253,7 @@ func prepare(req *Request, rule record.KindRule) (*child, error) {
 			return nil, fmt.Errorf("run: the current directory: %w", err)
 		}
 	}
+	expand := map[string]string{}
 	for _, name := range req.Expand {
 		value, ok := os.LookupEnv(name)
 		if !ok {
@@ -260,6 +262,14 @@ func prepare(req *Request, rule record.KindRule) (*child, error) {
 		if err := noOption(req.Argv, "${"+name+"}", value); err != nil {
 			return nil, err
 		}
+		if rule.Access == "read" {
+			continue
+		}
+		digest, err := r.Digest(value)
+		if err != nil {
+			return nil, fmt.Errorf("run: --expand %s: %w", name, err)
+		}
+		expand[name] = digest[:ledger.CallerLength]
 	}
 	if err := noOption(req.Argv, "{{key}}", req.Key); err != nil {
 		return nil, err
@@ -287,7 +297,7 @@ func prepare(req *Request, rule record.KindRule) (*child, error) {
 			return nil, fmt.Errorf("run: %q is not UTF-8 and cannot be recorded as it is, so nothing was run; give it in a file or on standard input", text)
 		}
 	}
-	req.Command = &ledger.Command{Argv: req.Argv, Dir: dir, Expand: req.Expand}
+	req.Command = &ledger.Command{Argv: req.Argv, Dir: dir, Expand: expand}
 	req.Sender, req.Wrapped = "command", true
 	req.TokenSent, req.KeySent = carried(*req)
 	if req.Grace <= 0 {

@@ -431,7 +431,7 @@ func TestTheSameWordsAnotherTime(t *testing.T) {
 			if a.in != "" {
 				req.Stdin = fed(a.in)
 			}
-			need.Get(prepare(&req, c.rule))(t)
+			need.Get(prepare(r, &req))(t)
 			res := need.Get(r.Begin(t.Context(), req.Request))(t)
 			need.Must(t, res.Answer == a.want, "%s, %d: %s (%s), want %s", name, i, res.Answer, res.Why, a.want)
 			if a.ends != "" {

@@ -8,12 +8,6 @@ import (
 	"indoubt/ledger/need"
 )
 
-// Keyed is a store in memory that has a key of digests, as a file has.
-type Keyed struct{ *Memory }
-
-// DigestKey is the key.
-func (Keyed) DigestKey(context.Context) ([]byte, error) { return []byte("the key of a test"), nil }
-
 // Caller is what a recorder keeps in the store of a header that says who asks. Where the
 // store has no key yet, it is nobody's.
 func Caller(t testing.TB, store ledger.Store, value string) string {
