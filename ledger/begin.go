@@ -17,7 +17,6 @@ type BeginRequest struct {
 	ChangeID, OperationID, AttemptID string
 
 	Kind, Scope, Key, Token, Fingerprint string
-	AnyKind                              bool // a policy says the kind: the key stands for the same, whatever it was called
 	// Gate is a digest, under the ledger's key, of what is asked and where it goes, whatever
 	// its kind, its scope and its key are called. While one is in flight or in doubt under it,
 	// no other begins. "": identical requests are normal.
@@ -109,10 +108,8 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 		return BeginResult{}, fmt.Errorf("begin: a deadline of %s is outside %s … %s", req.Deadline, MinDeadline, MaxDeadline)
 	}
 	var res BeginResult
-	at := Locator{Kind: req.Kind, Scope: req.Scope, Key: req.Key, Gate: req.Gate, Skip: AllParts &^ (PartHolds | PartRelated)}
-	if req.AnyKind {
-		at.Kind = ""
-	}
+	at := ByName(req.Kind, req.Scope, req.Key)
+	at.Gate, at.Skip = req.Gate, AllParts&^(PartHolds|PartRelated)
 	var further string // what a further attempt is of, under another name
 	rule := func(rec *Record) (c Change, err error) {
 		further = ""
@@ -136,10 +133,6 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 		return Change{}, nil
 	}
 	applied, err := s.Change(ctx, at, req.ChangeID, rule)
-	if err == nil && res.ofAnother(req) {
-		at.Kind = req.Kind
-		applied, err = s.Change(ctx, at, req.ChangeID, rule)
-	}
 	if err == nil && further != "" {
 		req.Fingerprint = "" // what is asked is the same; what is kept of it may differ
 		applied, err = s.Change(ctx, Locator{ID: further, Skip: at.Skip}, req.ChangeID, rule)
@@ -155,13 +148,6 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 	}
 	res.Change = req.ChangeID
 	return res, nil
-}
-
-// ofAnother reports whether the key was used for a request of another kind, to another path: it
-// is no request whose kind was renamed since, nor one that was redirected.
-func (res BeginResult) ofAnother(req BeginRequest) bool {
-	o := res.Operation
-	return res.Answer == AnswerKeyReused && o.Kind != req.Kind && o.ErrorClass != Class3xx && o.Request.elsewhere(req.Request)
 }
 
 // repeatedBegin answers a begin whose change is recorded already: the caller

@@ -200,16 +200,6 @@ type Request struct {
 	Callers map[string]string `json:"callers,omitempty"`
 }
 
-// elsewhere reports whether another request is known to go to another path.
-func (r *Request) elsewhere(other *Request) bool {
-	if r == nil || other == nil || r.Target == "" || other.Target == "" {
-		return false
-	}
-	path, _, _ := strings.Cut(r.Target, "?")
-	another, _, _ := strings.Cut(other.Target, "?")
-	return r.Method == other.Method && path != another
-}
-
 // OtherCaller are the names of the headers in which two requests differ that say who
 // asks, or may, and that count; nil: all do.
 func (r *Request) OtherCaller(other *Request, counts func(header string) bool) (names []string) {

@@ -61,7 +61,6 @@ func (r *Recorder) gateDigest(text string) (string, error) {
 // While one is open that has the name which other fields of the request make, as an earlier
 // policy said, that is its name.
 func (r *Recorder) named(ctx context.Context, w Request, rule KindRule, req ledger.BeginRequest) (ledger.BeginRequest, error) {
-	req.AnyKind = w.Place != ""
 	if key, err := r.openUnder(ctx, w, rule, req); key != "" || err != nil {
 		req.Key = key
 		return req, err
@@ -124,10 +123,8 @@ func (r *Recorder) openUnder(ctx context.Context, w Request, rule KindRule, req 
 		if err != nil || key == current { // it has none of this name, or begin looks for it
 			continue
 		}
-		at := ledger.Locator{Kind: req.Kind, Scope: req.Scope, Key: key, Skip: ledger.AllParts}
-		if req.AnyKind {
-			at.Kind = ""
-		}
+		at := ledger.ByName(req.Kind, req.Scope, key)
+		at.Skip = ledger.AllParts
 		switch rec, err := r.store.Read(ctx, at); {
 		case errors.Is(err, ledger.ErrNotFound):
 		case err != nil:

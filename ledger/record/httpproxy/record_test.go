@@ -33,7 +33,6 @@ func TestKeys(t *testing.T) {
 		"body":   w.post("k-1", `{"n":2}`),
 		"path":   w.do("POST", "/refunds", "k-1", `{"n":1}`),
 		"query":  w.do("POST", "/charges?x=1", "k-1", `{"n":1}`),
-		"method": w.do("PUT", "/charges", "k-1", `{"n":1}`),
 		"header": w.post("k-1", `{"n":1}`, "X-Http-Method-Override", "PUT"),
 	} {
 		if p := again.problem(t); again.status != 422 || p.Code != "key_reused" {
@@ -79,9 +78,6 @@ func TestI3_APolicyThatComesLaterFindsTheKey(t *testing.T) {
 	w.post("k-1", `{"n":1}`)
 	named.Store(true)
 	if a := w.post("k-1", `{"n":1}`); a.status != 409 || a.problem(t).Code != "in_doubt" {
-		t.Errorf("%+v", a)
-	}
-	if a := w.post("k-1", `{"n":2}`); a.status != 422 {
 		t.Errorf("%+v", a)
 	}
 	up.does(created)

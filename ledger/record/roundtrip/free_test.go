@@ -9,8 +9,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/record"
 )
@@ -176,5 +178,33 @@ func TestI4_APutUnderARenewedCredential(t *testing.T) {
 		need.OK(t, put.do(t, client, up))
 		rec := need.Get(m.Read(t.Context(), ledger.Locator{ID: m.Changed()[0]}))(t)
 		need.That(t, n.Load() == 2 && len(rec.Attempts) == 2 && rec.Operation.State == ledger.Committed, "key %q: sent %d, %+v", key, n.Load(), rec.Operation)
+	}
+}
+
+// I4: one key for a deploy and for its announcement names two operations, and each keeps it as
+// long as its own kind says.
+func TestI4_OneKeyInTwoKinds(t *testing.T) {
+	for first, want := range map[string]string{"answered": "replayed", "lost": "held", "redirected": "held"} {
+		s := newShop(t, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path != "/deploy" || first == "answered":
+			case first == "lost":
+				panic(http.ErrAbortHandler)
+			default:
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(http.StatusTemporaryRedirect)
+			}
+		})
+		clock := ledgertest.NewClock()
+		tr, client, _ := testTransport(t, record.KindRule{})
+		tr.Kind = func(r *http.Request) string { return strings.TrimPrefix(r.URL.Path, "/") }
+		tr.Recorder = record.New(ledgertest.NewBreakable(clock), record.RulesFunc(func(kind string) record.KindRule {
+			return record.KindRule{Named: true, TTL: map[string]time.Duration{"deploy": 0, "notify": time.Hour}[kind]}
+		}), record.Options{Clock: clock.Now})
+		need.That(t, sentBy(t, client, s, "/deploy", "v7") == "sent" && sentBy(t, client, s, "/notify", "v7") == "sent", "%s: one of the two was held", first)
+		need.Equal(t, sentBy(t, client, s, "/deploy", "v7"), want, first)
+		need.Equal(t, sentBy(t, client, s, "/notify", "v7"), "replayed", first)
+		clock.Advance(2 * time.Hour)
+		need.Equal(t, sentBy(t, client, s, "/deploy", "v7"), want, first+", when the other name is over")
 	}
 }

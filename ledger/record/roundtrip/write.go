@@ -273,7 +273,7 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 	if err != nil {
 		return none, false, err
 	}
-	rec, err := r.Store().Read(ctx, ledger.Locator{Scope: req.Scope, Key: req.Key})
+	rec, err := r.Store().Read(ctx, ledger.ByName(req.Kind, req.Scope, req.Key))
 	if errors.Is(err, ledger.ErrNotFound) {
 		ids, err := r.Store().Keyed(ctx, req.Key, mostCallers)
 		if err != nil || len(ids) == 0 {
