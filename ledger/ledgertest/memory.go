@@ -33,7 +33,7 @@ type Memory struct {
 	watchers []chan struct{}
 	seen     []ledger.Seen
 	info     ledger.Info // of the last step of the clock
-	*outages
+	*burstLog
 	*keptRuns
 	*prices
 }
@@ -58,7 +58,7 @@ func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
 	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
 	m.prices = &prices{m}
 	m.keptRuns = &keptRuns{m: m, runs: map[string]*memoryRun{}}
-	m.outages = &outages{m: m, waiting: map[string][]ledger.Recent{}}
+	m.burstLog = &burstLog{m: m, waiting: map[string][]ledger.Recent{}}
 	return m
 }
 

@@ -9,15 +9,15 @@ import (
 	"indoubt/ledger"
 )
 
-// outages are the incidents of a Memory.
-type outages struct {
+// burstLog are the incidents of a Memory.
+type burstLog struct {
 	m       *Memory
 	all     []ledger.Incident
 	waiting map[string][]ledger.Recent // errors of a scope that belong to none
 }
 
 // fault looks for the incident that the end of an attempt belongs to.
-func (k *outages) fault(e *entry, f ledger.Fault, now time.Time) ledger.Joining {
+func (k *burstLog) fault(e *entry, f ledger.Fault, now time.Time) ledger.Joining {
 	o := &e.op
 	f.Burst = f.Burst.Of(o.Kind)
 	j := f.Join(*o, k.concerned(*o, f), k.waiting[f.Burst.Scope], now)
@@ -45,7 +45,7 @@ func (k *outages) fault(e *entry, f ledger.Fault, now time.Time) ledger.Joining 
 }
 
 // concerned is the incident that a fault may belong to.
-func (k *outages) concerned(o ledger.Operation, f ledger.Fault) *ledger.Incident {
+func (k *burstLog) concerned(o ledger.Operation, f ledger.Fault) *ledger.Incident {
 	if o.Incident != "" {
 		return k.incident(o.Incident)
 	}
@@ -67,7 +67,7 @@ func (k *outages) concerned(o ledger.Operation, f ledger.Fault) *ledger.Incident
 	return nil
 }
 
-func (k *outages) incident(id string) *ledger.Incident {
+func (k *burstLog) incident(id string) *ledger.Incident {
 	for i := range k.all {
 		if k.all[i].ID == id {
 			return &k.all[i]
@@ -77,7 +77,7 @@ func (k *outages) incident(id string) *ledger.Incident {
 }
 
 // doubt looks for the incident of a doubt that no one has looked for yet.
-func (k *outages) doubt(e *entry, b ledger.Burst, late ledger.Latecomers) {
+func (k *burstLog) doubt(e *entry, b ledger.Burst, late ledger.Latecomers) {
 	last := len(e.attempts) - 1
 	if e.op.State == ledger.Uncertain && e.op.EndedAt.After(e.op.FaultAt) && last >= 0 && e.attempts[last].Outcome == ledger.OutcomeUncertain {
 		late.Add(k.fault(e, ledger.Fault{Burst: b, At: e.op.EndedAt, Class: e.op.ErrorClass}, k.m.clock()), e.op, e.op.EndedAt)
@@ -85,7 +85,7 @@ func (k *outages) doubt(e *entry, b ledger.Burst, late ledger.Latecomers) {
 }
 
 // tell writes down what joined when it was priced.
-func (k *outages) tell(late ledger.Latecomers) {
+func (k *burstLog) tell(late ledger.Latecomers) {
 	for _, e := range late.Told() {
 		k.m.append(e, k.m.clock())
 		wake(k.m.watchers)
@@ -93,7 +93,7 @@ func (k *outages) tell(late ledger.Latecomers) {
 }
 
 // answered notes a check that saw clearly.
-func (k *outages) answered(e *entry, r ledger.Read) {
+func (k *burstLog) answered(e *entry, r ledger.Read) {
 	in := k.incident(e.op.Incident)
 	clear := r.Verdict != "" && r.Verdict != ledger.CannotTell || r.FoundNone()
 	if in != nil && clear && !in.AnsweredAt.After(in.LastAt) && r.EndedAt.After(in.LastAt) {
@@ -102,7 +102,7 @@ func (k *outages) answered(e *entry, r ledger.Read) {
 }
 
 // told is an incident with what its operations say of it now.
-func (k *outages) told(in ledger.Incident, now time.Time) ledger.Incident {
+func (k *burstLog) told(in ledger.Incident, now time.Time) ledger.Incident {
 	in.Fates = map[ledger.Fate]ledger.Sum{}
 	for _, e := range k.m.ops {
 		o := e.op
@@ -123,7 +123,7 @@ func granted(e *entry, now time.Time) bool {
 	return slices.ContainsFunc(e.grants, func(g ledger.Grant) bool { return g.Open(now) })
 }
 
-func (k *outages) Incidents(_ context.Context, now time.Time, limit int) ([]ledger.Incident, error) {
+func (k *burstLog) Incidents(_ context.Context, now time.Time, limit int) ([]ledger.Incident, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	var out []ledger.Incident
@@ -139,7 +139,7 @@ func (k *outages) Incidents(_ context.Context, now time.Time, limit int) ([]ledg
 	return out[:min(limit, len(out))], nil
 }
 
-func (k *outages) IncidentsSince(ctx context.Context, after ledger.Cursor, limit int) ([]string, bool, error) {
+func (k *burstLog) IncidentsSince(ctx context.Context, after ledger.Cursor, limit int) ([]string, bool, error) {
 	events, _, err := k.m.Follow(ctx, after, limit+1)
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
@@ -156,7 +156,7 @@ func (k *outages) IncidentsSince(ctx context.Context, after ledger.Cursor, limit
 	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" }), len(events) <= limit, err
 }
 
-func (k *outages) Incident(_ context.Context, id string, now time.Time) (ledger.IncidentAccount, error) {
+func (k *burstLog) Incident(_ context.Context, id string, now time.Time) (ledger.IncidentAccount, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	in, err := k.named(id)
@@ -212,7 +212,7 @@ func (k *outages) Incident(_ context.Context, id string, now time.Time) (ledger.
 }
 
 // named finds an incident by the beginning of its id.
-func (k *outages) named(id string) (*ledger.Incident, error) {
+func (k *burstLog) named(id string) (*ledger.Incident, error) {
 	for i := range k.all {
 		if len(id) >= 4 && strings.HasPrefix(k.all[i].ID, id) {
 			return &k.all[i], nil
@@ -221,7 +221,7 @@ func (k *outages) named(id string) (*ledger.Incident, error) {
 	return nil, &ledger.NoIncidentError{ID: id}
 }
 
-func (k *outages) ChangeIncident(_ context.Context, c ledger.IncidentChange) (ledger.Incident, error) {
+func (k *burstLog) ChangeIncident(_ context.Context, c ledger.IncidentChange) (ledger.Incident, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	in, err := k.named(c.ID)
@@ -242,7 +242,7 @@ func (k *outages) ChangeIncident(_ context.Context, c ledger.IncidentChange) (le
 }
 
 // ended writes down which incidents are over.
-func (k *outages) ended(now time.Time) {
+func (k *burstLog) ended(now time.Time) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	for i := range k.all {

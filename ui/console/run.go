@@ -46,7 +46,7 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 	for i, it := range a.Items {
 		items[i] = it.RunItem
 	}
-	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Incident: a.Incident(), Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
+	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Incident: a.OfOne(), Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
 	if record.Sends() {
 		record.Canaries, record.Pace, record.Terms.Policy = ledger.RunCanaries, sendPacing, m.o.policy().Digest()
 	}

@@ -77,8 +77,8 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 	return s, nil
 }
 
-// Incident is the one that all of it are of, or "".
-func (s *Set) Incident() string {
+// OfOne is the incident that all of it are of, or "".
+func (s *Set) OfOne() string {
 	if s.Outage != nil {
 		return s.Outage.ID
 	}

@@ -49,7 +49,7 @@ type before struct {
 // readConcerned reads which incidents the new events are about.
 func (msg *Looked) readConcerned(ctx context.Context, store ledger.Store) (err error) {
 	if msg.since != "" && msg.events > 0 {
-		msg.incidents, msg.whole, err = store.IncidentsSince(ctx, msg.since, writtenAtMost)
+		msg.concerned, msg.whole, err = store.IncidentsSince(ctx, msg.since, writtenAtMost)
 	}
 	return err
 }
@@ -69,7 +69,7 @@ func (msg *Looked) recall() {
 		a := b.accounts[id]
 		age := msg.took.Sub(a.at)
 		aged := age < 0 || age >= accountAtMost || age >= accountAge && (i < agedAtOnce || id == msg.showing)
-		a.stale = all || aged || slices.Contains(msg.incidents, id)
+		a.stale = all || aged || slices.Contains(msg.concerned, id)
 		msg.before.accounts[id] = a
 	}
 }
@@ -158,8 +158,8 @@ func alike(a, b ledger.Incident) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// readIncidents reads the incidents that may have a row.
-func (msg *Looked) readIncidents(ctx context.Context, store ledger.Store) (err error) {
+// readListed reads the incidents that may have a row.
+func (msg *Looked) readListed(ctx context.Context, store ledger.Store) (err error) {
 	most := 4 * foldsAtMost
 	if len(msg.Filter.Terms) > 0 {
 		most = matchedAtMost

@@ -89,7 +89,7 @@ type written struct {
 	cut       bool            // there are more
 	moved     map[string]bool // was something written about it?
 	others    bool            // something may have been about those that are not in moved
-	incidents []string        // that events are about
+	concerned []string        // that events are about
 	whole     bool            // those are all of them
 }
 
@@ -166,7 +166,7 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, sinc
 	for _, step := range [][]read{
 		{{"read what the ledger is", msg.readInfo}, {"follow the history", msg.follow}},
 		{
-			{"read the incidents", msg.readIncidents}, {"follow the history", msg.single}, {"count", msg.readCounts}, {"read the holds", msg.readHolds},
+			{"read the incidents", msg.readListed}, {"follow the history", msg.single}, {"count", msg.readCounts}, {"read the holds", msg.readHolds},
 			{"read the bulk runs", msg.readRuns}, {"read the incidents", msg.readConcerned},
 		},
 		{{"read the incidents", msg.readOutages}},
