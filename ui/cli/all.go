@@ -38,7 +38,7 @@ func (c *everything) rowsOnly(cmd *cobra.Command, besides ...string) error {
 
 // operations prints those that a filter lets through, oldest first.
 func (c *everything) operations(ctx context.Context, filter string, since time.Time) error {
-	parsed, err := readFilter(c.app, filter)
+	parsed, err := ledger.ParseFilter(filter)
 	if err != nil {
 		return err
 	}
@@ -46,7 +46,7 @@ func (c *everything) operations(ctx context.Context, filter string, since time.T
 	if err != nil {
 		return err
 	}
-	p := c.policyToLookBy()
+	p, parsed := c.policyToLookBy(), c.placed(parsed)
 	q := ledger.Query{Tab: ledger.TabAll, Filter: parsed, Order: ledger.OrderOldest, Now: c.clock(), Limit: allStep, Within: searchStep}
 	for last := false; !last; {
 		page, err := s.Page(ctx, q)

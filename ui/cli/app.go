@@ -208,11 +208,7 @@ func (a *app) policy() (*policy.Policy, error) {
 func (a *app) policyToLookBy() *policy.Policy {
 	p, err := a.policy()
 	if err != nil {
-		instead := "built-in defaults stand in"
-		if a.rules().now().force.Number > 0 {
-			instead = "the one in force stands in"
-		}
-		a.warnf("the policy cannot be used, %s: %s", instead, firstLine(asFailure(err).Message))
+		a.warnf("the policy cannot be used, built-in defaults stand in: %s", firstLine(asFailure(err).Message))
 		return a.rules().inForce()
 	}
 	return p

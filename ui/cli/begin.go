@@ -134,20 +134,19 @@ func (a *app) source(flag string) ledger.Source {
 }
 
 // recorder opens the ledger for a writer and wires the policy and the reader in.
-// A broken policy stops it: it may name what must not be stored.
+// A policy that cannot be read stops it: it may name what must not be stored.
 func (a *app) recorder(ctx context.Context, source ledger.Source, dryRun bool) (*record.Recorder, error) {
-	if _, err := a.policy(); err != nil {
-		return nil, err
-	}
 	if err := a.mayChange("record"); err != nil && !dryRun {
 		return nil, err
 	}
 	var store ledger.Store
 	var err error
 	if dryRun {
-		store, err = a.rehearsal(ctx)
+		if store, err = a.rehearsal(ctx); err == nil {
+			_, err = a.policy()
+		}
 	} else {
-		store, err = a.ledgerFor(ctx, toCreate)
+		store, err = a.rules().ledger(ctx, toCreate)
 	}
 	if err != nil {
 		return nil, err

@@ -58,10 +58,7 @@ func (c checkCommand) open(ctx context.Context) (ledger.Store, error) {
 	if err := c.mayChange("check"); err != nil {
 		return nil, err
 	}
-	if _, err := c.policy(); err != nil {
-		return nil, err
-	}
-	s, err := c.ledgerFor(ctx, toCheck)
+	s, err := c.rules().ledger(ctx, toCheck)
 	if err != nil {
 		return nil, err
 	}

@@ -125,6 +125,11 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	if err := copied(ctx, s); err != nil {
 		return err
 	}
+	if needs.plan != nil && !flags.dryRun { // never send under a policy that cannot be read
+		if _, err := a.policy(); err != nil {
+			return err
+		}
+	}
 	run := &decisionRun{app: a, store: s, policy: a.policyToLookBy(), verb: verb, flags: flags, actor: a.actor()}
 	results := make([]resultJSON, len(all))
 	found := run.look(ctx, all, results, needs)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -32,7 +33,8 @@ func (x *examination) policy(ctx context.Context, s ledger.Store, online bool) {
 	now := x.a.rules().now()
 	switch force := now.force; {
 	case now.differs != nil:
-		x.say("policy", ledger.LevelWarn, firstLine(now.differs.Error()), "or roll the one in force out to this host")
+		f := asFailure(now.differs)
+		x.say("policy", ledger.LevelWarn, firstLine(f.Message), firstLine(cmp.Or(f.Hint, "or roll the one in force out to this host")))
 	case force.Number > 0:
 		x.ok("policy", "%s, %d kinds, %s, in force as number %d by %s",
 			short(path), len(p.Kinds()), prefix(p.Digest(), 12), force.Number, force.Actor.Name)

@@ -2,13 +2,12 @@ package cli
 
 import "indoubt/ledger"
 
-// readFilter reads a filter, and lets the policy say where kinds are sent.
-func readFilter(a *app, text string) (ledger.Filter, error) {
-	f, err := ledger.ParseFilter(text)
+// placed lets the policy say where the kinds of a filter are sent.
+func (a *app) placed(f ledger.Filter) ledger.Filter {
 	if p := a.policyToLookBy(); !p.Empty() {
 		f.DownstreamOf = p.DownstreamOf
 	}
-	return f, err
+	return f
 }
 
 // leavesOut says what a filter does not answer for: fields that are known of open

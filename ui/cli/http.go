@@ -142,16 +142,13 @@ func drain(errOut *safe.Writer, r *record.Recorder, grace time.Duration) {
 func (a *app) tell(line string) { a.errOut.Println("indoubt: " + firstLine(line)) }
 
 // liveRecorder is the recorder of a program that runs on, under the policy as
-// its file changes. A policy that is broken from the start stops it: it may name
+// its file changes. A policy that cannot be read from the start stops it: it may name
 // what must not be stored.
 func (a *app) liveRecorder(ctx context.Context, source ledger.Source) (*livePolicy, *record.Recorder, error) {
-	if _, err := a.policy(); err != nil {
-		return nil, nil, err
-	}
 	if err := a.mayChange("record"); err != nil {
 		return nil, nil, err
 	}
-	store, err := a.ledgerFor(ctx, toCreate)
+	store, err := a.rules().ledger(ctx, toCreate)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -219,7 +216,7 @@ type writeLog struct {
 	quiet bool
 
 	mu     sync.Mutex
-	broken string // the problem with the policy that was said last
+	broken string // the problem with the policy file that was said last
 }
 
 func (l *writeLog) wrote(r roundtrip.Report) {
@@ -230,7 +227,7 @@ func (l *writeLog) wrote(r roundtrip.Report) {
 		problem = firstLine(asFailure(err).Message)
 	}
 	if problem != "" && problem != l.broken {
-		l.a.errOut.Println("warning: the policy is broken, the last good one stays: " + problem)
+		l.a.errOut.Println("warning: the last good policy stays: " + problem)
 	}
 	l.broken = problem
 	if !l.quiet {

@@ -81,7 +81,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err := atMost(o.limit); err != nil {
 		return err
 	}
-	filter, err := readFilter(c.app, o.filter)
+	filter, err := ledger.ParseFilter(o.filter)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func (c listCommand) list(ctx context.Context, o listOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.filter != "" {
+	if filter = c.placed(filter); o.filter != "" {
 		o.notes = leavesOut(filter)
 	}
 	if c.format != "text" {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -40,8 +41,8 @@ type livePolicy struct {
 // knownPolicy is what a look has found.
 type knownPolicy struct {
 	good    *policy.Policy    // what is worked by
-	broken  error             // why the file cannot be used as it is
-	differs error             // why the file is not what is worked by, though it is good
+	broken  error             // why there is none to work by: not the one in force, nor the file where none is
+	differs error             // why the file is not what is worked by
 	force   ledger.PolicyText // in force, without its files
 }
 
@@ -83,6 +84,21 @@ func (l *livePolicy) numbered() (*policy.Policy, int64) {
 	return l.known.good, l.known.force.Number // recording asks for no odds
 }
 
+// ledger opens the ledger for who records, checks or sends, with a policy to work by. No
+// ledger is made under one that cannot be read.
+func (l *livePolicy) ledger(ctx context.Context, why purpose) (ledger.Store, error) {
+	_, broken := l.app.policy()
+	if broken != nil && why == toCreate {
+		why = toSettle
+	}
+	s, err := l.app.ledgerFor(ctx, why)
+	if err != nil {
+		return nil, cmp.Or(broken, err)
+	}
+	_, err = l.app.policy()
+	return s, err
+}
+
 // problem is why the file of this host is not what is worked by, or nil.
 func (l *livePolicy) problem() error {
 	now := l.now()
@@ -114,16 +130,16 @@ func (l *livePolicy) look(ctx context.Context) {
 			now.force = force
 		}
 	}
+	if now.force.Number > 0 { // a fault of the file stops nothing then
+		now.broken, now.differs = nil, broken
+	}
 	switch force := now.force; {
 	case force.Number == 0:
 	case force.Digest == file.Digest():
 		policiesOf(l.app.env).keep(file)
 	default:
-		text, err := l.textOf(ctx, store, force, was.good)
-		switch now.good = text; {
-		case err != nil:
-			now.broken = err
-		case !file.Empty():
+		now.good, now.broken = l.textOf(ctx, store, force, was.good)
+		if now.differs == nil && !file.Empty() {
 			now.differs = l.difference(force)
 		}
 	}
@@ -172,14 +188,14 @@ func (now knownPolicy) news(was knownPolicy) string {
 	case was.good == nil:
 		return ""
 	case now.broken != nil && (was.broken == nil || now.broken.Error() != was.broken.Error()):
-		return "the policy is broken, the last good one stays: " + firstLine(asFailure(now.broken).Message)
+		return "the last good policy stays: " + firstLine(asFailure(now.broken).Message)
 	case now.good.Digest() != was.good.Digest():
 		n := len(now.good.Kinds())
 		return fmt.Sprintf("the policy has changed: %d %s, %s", n, plural(n, "kind", "kinds"), prefix(now.good.Digest(), 12))
 	case now.broken == nil && was.broken != nil:
 		return "the policy is good again"
-	case now.differs != nil && was.differs == nil:
-		return firstLine(now.differs.Error())
+	case now.differs != nil && (was.differs == nil || now.differs.Error() != was.differs.Error()):
+		return "the policy in force stays: " + firstLine(asFailure(now.differs).Message)
 	}
 	return ""
 }

@@ -35,7 +35,7 @@ func TestItIsSaidThatThePolicyIsBroken(t *testing.T) {
 	l := b.rules(func(line string) { said = line })
 	for _, step := range []struct{ text, want string }{
 		{benchPolicy, ""},
-		{benchPolicy + "    titel: x\n", "the policy is broken, the last good one stays: " + b.policy + ":"},
+		{benchPolicy + "    titel: x\n", "the last good policy stays: " + b.policy + ":"},
 		{benchPolicy, "the policy is good again"},
 		{strings.Replace(benchPolicy, "USD", "EUR", 1), "the policy has changed"},
 	} {
@@ -75,6 +75,10 @@ func TestI6_ThePolicyInForceIsWorkedBy(t *testing.T) {
 	works("started anew between", "EUR", false, "not the policy in force")
 	b.file("policy.yaml", "version: 2\n")
 	works("broken", "EUR", false, "version")
+	need.Contains(t, b.want(0, "begin", "--kind", "stripe.charge", "--key", "k0", "--input", charge), "handle")
+	list := b.want(0, "list")
+	need.That(t, strings.Contains(list, "charge") && !strings.Contains(list, "warning"), "a broken file is not worked by: %s", list)
+	need.Contains(t, b.want(0, "doctor"), "version", "indoubt policy check")
 	b.file("policy.yaml", in("CHF"))
 	need.Contains(t, b.want(0, "policy", "apply", "--reason", "the second"), "is in force as number 2", "-currency: EUR", "+currency: CHF")
 	works("put in force, too", "CHF", false, "")

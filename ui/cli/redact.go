@@ -85,7 +85,7 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 	case len(args) > 0:
 		return nil, usage("--filter names the operations: leave the IDs out", "")
 	}
-	parsed, err := readFilter(r.app, r.filter)
+	parsed, err := ledger.ParseFilter(r.filter)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +93,7 @@ func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]st
 	if err != nil {
 		return nil, err
 	}
+	parsed = r.placed(parsed)
 	for _, note := range leavesOut(parsed) {
 		r.left("%s", note)
 	}

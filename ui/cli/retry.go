@@ -32,11 +32,6 @@ Exit 0: it landed, or waits for its pipeline; 1: refused by the other side;
 		if flags.request != "" && len(args) > 1 {
 			return usage("--request-digest goes with one operation", "")
 		}
-		if !flags.dryRun {
-			if _, err := a.policy(); err != nil { // never send under a policy that cannot be read
-				return err
-			}
-		}
 		r := &retrying{}
 		return a.decide(cmd.Context(), "retry", args, &flags, needs{version: true, silent: true, plan: r.plan}, r.one)
 	}

@@ -209,11 +209,11 @@ func (c runsCommand) stop(ctx context.Context, id string) error {
 // resume drives a run on from here. A run that was to be looked at goes on, because
 // the person who says so has looked.
 func (c runsCommand) resume(ctx context.Context, id string) error {
-	if _, err := c.policy(); err != nil { // never send under a policy that cannot be read
-		return err
-	}
 	s, run, err := c.find(ctx, id, toChange)
 	if err != nil {
+		return err
+	}
+	if _, err := c.policy(); err != nil { // never send under a policy that cannot be read
 		return err
 	}
 	if err := copied(ctx, s); err != nil {
