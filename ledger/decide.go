@@ -34,9 +34,9 @@ type Decision struct {
 	Reference    string    // ack: the refund, the ticket
 	Until        time.Time // park
 	Key          bool      // redact: the key, too
-	// RecheckAt asks for one read after a confirm, a deny or an abandon, to tell
-	// whether the person was right (I9). Zero: none.
-	RecheckAt time.Time
+	// Looks is when, after a confirm, a deny or an abandon, checks tell whether the
+	// person was right (I9).
+	Looks Looks
 }
 
 // Decide carries a decision out. Errors: *MovedError when the operation is not
@@ -131,7 +131,7 @@ func (d Decision) decide(rec *Record) (Change, error) {
 	more := map[string]any{}
 	switch d.Verb {
 	case VerbConfirm, VerbDeny, VerbAbandon:
-		c.RecheckAt = d.RecheckAt
+		c.RecheckAt = d.Looks.next(o, rec.Now, true, false)
 	case VerbRedact:
 		c.Erase = &Erasure{Texts: rec.Operation.Texts()}
 		for _, a := range rec.Attempts {

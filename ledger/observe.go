@@ -22,8 +22,8 @@ type Observation struct {
 	// Result is the one effect that was found, as the downstream shows it: the
 	// answer a pipeline gets that asks again. Redacted and bounded.
 	Result json.RawMessage
-	// RecheckAt asks for one more read of the operation after this one settled it.
-	RecheckAt time.Time
+	Looks  Looks // when it is looked for again where it is settled by then
+	Failed bool  // the read could not be made, or shows nothing that is new
 	// Release gives the lease back, and Pricing schedules the next read, in the
 	// same transaction.
 	Release bool
@@ -39,7 +39,21 @@ func Observe(ctx context.Context, s Changer, o Observation) (Applied, error) {
 // Rule is the observation as a pure rule, which the engine also applies to
 // the record it read, to schedule the next read.
 func (o Observation) Rule() Rule {
-	return func(rec *Record) (Change, error) { return observe(rec, o) }
+	return func(rec *Record) (Change, error) {
+		c, err := observe(rec, o)
+		if c.Read == nil {
+			return c, err
+		}
+		now, attempts := rec.Operation, rec.Attempts
+		if c.Operation != nil {
+			now = *c.Operation
+		}
+		for _, a := range c.Attempts {
+			attempts = with(attempts, a)
+		}
+		c.RecheckAt = o.Looks.next(now, rec.Now, mayStillLand(now, attempts, true), o.Failed)
+		return c, err
+	}
 }
 
 func observe(rec *Record, ob Observation) (Change, error) {
@@ -54,7 +68,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	}
 	o, read := rec.Operation, ob.Weighed(rec)
 	read.Seen, read.Over = rec.Steady, rec.over()
-	c := Change{Read: &read, RecheckAt: ob.RecheckAt}
+	c := Change{Read: &read}
 	if ob.Version == o.Version { // else it was worked out for what the operation was
 		c.Pricing = ob.Pricing
 	}
@@ -64,7 +78,7 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	if !read.Verdict.Tells() {
 		return c, nil
 	}
-	if ob.Version != o.Version {
+	if ob.Version != o.Version && read.Verdict == NotThere {
 		read.Reason += fmt.Sprintf(" (seen at version %d, now %d: kept as evidence only)", ob.Version, o.Version)
 		return c, nil
 	}

@@ -33,9 +33,9 @@ type SettleRequest struct {
 	Passes bool
 	Actor  Actor
 	Bursts func(kind string) Burst `json:"-"` // what a policy says of incidents; nil: as where there is none
-	// Verify is how long after its commit an operation of a kind is looked at once more, though
-	// its own answer said that it landed; 0, or nil: never.
-	Verify func(kind string) time.Duration `json:"-"`
+	// Assumed: it failed by what a refusal means as a rule, and not by a rule of its kind.
+	Assumed bool
+	Looks   func(kind string) Looks `json:"-"` // nil: as where no kind has a check
 }
 
 // Settle records an attempt's outcome and what follows for the operation. The
@@ -249,18 +249,10 @@ func conclude(rec *Record, o Operation, a Attempt, verb, reason string, req Sett
 		}
 	}
 	c := written(rec, o, a, verb, reason, req)
-	if before != Committed {
-		c.RecheckAt = req.verifyAt(o, rec.Now)
+	if req.Looks != nil {
+		c.RecheckAt = req.Looks(o.Kind).next(o, rec.Now, mayStillLand(o, attempts, req.Assumed), false)
 	}
 	return c
-}
-
-// verifyAt is when an operation that was settled now is looked at once more; zero: it is not.
-func (req SettleRequest) verifyAt(o Operation, now time.Time) time.Time {
-	if o.State != Committed || req.Verify == nil || req.Verify(o.Kind) <= 0 {
-		return time.Time{}
-	}
-	return now.Add(req.Verify(o.Kind))
 }
 
 // doubt notes that an operation is in doubt after an attempt of it ended.

@@ -18,12 +18,10 @@ func (d checker) finishKind(k *Kind) {
 	if ds := k.Downstream; ds != nil {
 		k.Remembers, k.KeyHeader = ds.Remembers, ds.KeyHeader
 	}
-	if k.Read != nil {
+	if k.Looks.Check = k.Read != nil; k.Read != nil {
 		k.Read.kind = k
 		d.attach(k, &k.Read.transport)
 		d.lintRead(k)
-	} else {
-		k.Verify = 0 // there is nothing to look with
 	}
 	d.lintKeys(k)
 	d.lintNames(k)

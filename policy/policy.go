@@ -200,7 +200,7 @@ type Clocks struct {
 	VisibleWithin *time.Duration // after landing, the latest a read shows it; nil: not stated
 	VisibleFor    *time.Duration // how long a read goes on showing it; nil: for ever
 	Timeout       time.Duration
-	Verify        time.Duration // after every commit, one more read; 0: none
+	Looks         ledger.Looks // when an operation is looked for again after it was settled
 }
 
 // rules are what is computed of an operation and of the answer to its write.

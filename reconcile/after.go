@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/policy"
 )
 
 const (
@@ -22,12 +21,11 @@ const (
 type follower struct {
 	place   ledger.Cursor // behind what was read; "" before the start
 	next    time.Time
-	few     chan struct{} // bounds how many are checked at once
-	checked []string      // were being checked when they were to be priced anew
+	checked []string // were being checked when they were to be priced anew
 }
 
-// follow checks for second effects of what was sent once more. The engine checks its
-// own retries; this is for those that a pipeline sent under a grant (I9).
+// follow reads what was recorded since it was called last. It schedules looks for second
+// effects, counts, and prices what is beside an operation that moved.
 func (e *Engine) follow(ctx context.Context) error {
 	f := &e.after
 	if now := time.Now(); now.Before(f.next) {
@@ -45,17 +43,24 @@ func (e *Engine) follow(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read what happened: %w", err)
 		}
-		var moved, over []string // over: left doubt
+		var moved, over, again []string // over: left doubt; again: sent again, and landed
 		for _, ev := range events {
 			if moves(ev) {
 				moved = append(moved, ev.OperationID)
 			}
-			e.counted.add(e.heard(ctx, ev).count)
+			d := told(ev)
+			e.counted.add(d.count)
+			if d.again {
+				again = append(again, ev.OperationID)
+			}
 			if ev.From == ledger.Uncertain && (ev.To == ledger.Committed || ev.To == ledger.Failed || ev.To == ledger.Abandoned) {
 				over = append(over, ev.OperationID)
 			}
 		}
 		if err := e.timeDoubts(ctx, over); err != nil {
+			return err
+		}
+		if err := e.lookAgain(ctx, again); err != nil {
 			return err
 		}
 		if err := e.priceBeside(ctx, moved); err != nil {
@@ -90,7 +95,7 @@ func (e *Engine) lookBack(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the newest event: %w", err)
 	}
-	var moved []string
+	var moved, again []string
 	q := ledger.HistoryQuery{Until: info.Cursor, Newest: true, Limit: batch}
 	for read := 0; read < followBack; read += batch {
 		events, err := e.o.Store.History(ctx, q)
@@ -101,27 +106,23 @@ func (e *Engine) lookBack(ctx context.Context) error {
 			if moves(ev) {
 				moved = append(moved, ev.OperationID)
 			}
-			e.heard(ctx, ev)
+			if told(ev).again {
+				again = append(again, ev.OperationID)
+			}
 			q.Before = ev.Seq
 		}
 		if len(events) < batch {
 			break
 		}
 	}
+	if err := e.lookAgain(ctx, again); err != nil {
+		return err
+	}
 	if err := e.priceBeside(ctx, moved); err != nil {
 		return err
 	}
 	e.after.place = info.Cursor
 	return nil
-}
-
-// heard is what an event tells, after a check for a second effect where it asks for one.
-func (e *Engine) heard(ctx context.Context, ev ledger.Event) news {
-	d := told(ev)
-	if d.again {
-		e.checkDuplicate(ctx, ev.OperationID)
-	}
-	return d
 }
 
 // news is what an event tells.
@@ -159,35 +160,20 @@ func (n news) count(c *Counters) {
 	}
 }
 
-// checkDuplicate checks in the background whether what was sent more than once
-// landed more than once, unless that was checked since.
-func (e *Engine) checkDuplicate(ctx context.Context, id string) {
-	e.active.idle.Add(1)
-	go func() {
-		defer e.active.idle.Done()
-		select {
-		case e.after.few <- struct{}{}:
-			defer func() { <-e.after.few }()
-		case <-ctx.Done():
-			return
+// lookAgain schedules the looks for what may have landed twice, of whoever settled it
+// without a policy (SQL).
+func (e *Engine) lookAgain(ctx context.Context, ids []string) error {
+	if len(ids) == 0 || e.onlyReads(ctx) {
+		return nil
+	}
+	recs, err := e.o.Store.Records(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read what was sent again: %w", err)
+	}
+	for _, rec := range recs {
+		if err := ledger.LookAgain(ctx, e.o.Store, rec.Operation.ID, e.policy().Kind(rec.Operation.Kind).Looks); err != nil {
+			return fmt.Errorf("have it looked for again: %w", err)
 		}
-		rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id})
-		if err != nil {
-			return
-		}
-		k := e.policy().Kind(rec.Operation.Kind)
-		if !mayBeTwice(k, rec) || readSince(rec, rec.Operation.EndedAt) {
-			return
-		}
-		c := check{actor: e.checker(), recheck: RecheckAt(k, e.now()), unlessSince: rec.Operation.EndedAt}
-		if _, err := e.check(ctx, id, c); err != nil && ctx.Err() == nil && !permanent(err) {
-			e.logf("look for a second effect of %s: %v", id, err)
-		}
-	}()
-}
-
-// mayBeTwice reports whether an operation that landed may have landed twice: it
-// was sent more than once, and nothing makes that safe.
-func mayBeTwice(k *policy.Kind, rec ledger.Record) bool {
-	return rec.Operation.State == ledger.Committed && rec.Operation.AttemptCount > 1 && k.Read != nil && !k.Effect.Safe()
+	}
+	return nil
 }

@@ -22,10 +22,6 @@ type check struct {
 	due   *ledger.Row   // only if this is due still
 	// rec is what was seen under a lease that was taken already, together with others'.
 	rec ledger.Record
-	// recheck schedules one more read of an operation that is settled then.
-	recheck time.Time
-	// unlessSince makes no read where one was begun after this moment.
-	unlessSince time.Time
 }
 
 // ReadNow makes one read of one operation now and applies its verdict. Errors:
@@ -85,7 +81,7 @@ func (e *reader) checkLocked(ctx context.Context, id string, c check) (result Re
 	if why := e.mayAsk(ctx); why != "" {
 		return ReadResult{Operation: rec.Operation}, cannotAsk(why)
 	}
-	if c.due != nil && !stillDue(rec, *c.due, e.now()) || !c.unlessSince.IsZero() && readSince(rec, c.unlessSince) {
+	if c.due != nil && !stillDue(rec, *c.due, e.now()) {
 		return ReadResult{Operation: rec.Operation}, errNotDue
 	}
 	defer held.keep(ctx)()
@@ -101,16 +97,6 @@ func (e *reader) checkLocked(ctx context.Context, id string, c check) (result Re
 func stillDue(rec ledger.Record, row ledger.Row, now time.Time) bool {
 	listed := rec.Pricing.OperationID != ""
 	return listed && rec.Operation.Version == row.Version && rec.Pricing.Reads == row.Pricing.Reads && !rec.Pricing.ReadAt.After(now)
-}
-
-// readSince reports whether a read of the operation began after the moment.
-func readSince(rec ledger.Record, at time.Time) bool {
-	for _, r := range rec.Reads {
-		if r.BeganAt.After(at) {
-			return true
-		}
-	}
-	return false
 }
 
 // conclude judges what a read showed. In one transaction it records the read,
@@ -148,7 +134,7 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	o := ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.held(), Release: true,
 		Settles: !moved, Actor: c.actor,
-		RecheckAt: e.recheck(rec, f, p, read.Verdict, c), Result: f.evidence.result(),
+		Looks: k.Looks, Failed: f.Trouble != "" || f.Stale != "", Result: f.evidence.result(),
 	}
 	quoted, scheduled := quote{}, !moved
 	if scheduled {
@@ -214,8 +200,8 @@ func (e *reader) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o 
 	switch s := rec.Operation.State; {
 	case s == ledger.Uncertain:
 		return e.afterRead(k, digest, rec, wait), true
-	case !o.RecheckAt.IsZero():
-		rec.Pricing.ReadAt = o.RecheckAt
+	case !change.RecheckAt.IsZero():
+		rec.Pricing.ReadAt = change.RecheckAt
 		return e.priced(k, digest, rec), true
 	case s == ledger.Failed || rec.Operation.Conflict != ledger.NoConflict:
 		return e.priced(k, digest, rec), true

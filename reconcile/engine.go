@@ -90,7 +90,6 @@ func New(o Options) *Engine {
 		settleWithin: time.Minute,
 	}
 	e.notify = newNotifying(e)
-	e.after.few = make(chan struct{}, 8)
 	e.downs.rates, e.downs.all, e.downs.probe, e.downs.now = o.Store, make(chan struct{}, o.Width), probeAfter, e.now
 	return e
 }

@@ -338,9 +338,6 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 	sent, err := e.sendAndSettle(ctx, a)
 	free()
 	result.Did, result.Operation, result.Attempt, result.Why = sent.Did, sent.Operation, sent.Attempt, sent.Why
-	if err == nil && sent.Why == "" {
-		e.checkAfter(ctx, a, &result)
-	}
 	return result, err
 }
 
@@ -422,23 +419,6 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 		return e.mcp.Send(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("there is nothing to send"), BeganAt: time.Now(), EndedAt: time.Now()}
-}
-
-// checkAfter checks for two effects after a write that is not safe to repeat.
-// A scheduled read checks once more for what may land late.
-func (e *Engine) checkAfter(ctx context.Context, a *attempt, result *RetryResult) {
-	if a.k.Read == nil || a.k.Effect.Safe() || result.Operation.State != ledger.Committed {
-		return
-	}
-	checked, err := e.checkLocked(ctx, result.Operation.ID, check{actor: e.checker(), recheck: RecheckAt(a.k, e.now())})
-	if err != nil {
-		e.logf("check %s after sending: %v", result.Operation.ID, err)
-		return
-	}
-	result.Read = checked.Read
-	if checked.Operation.ID != "" {
-		result.Operation = checked.Operation
-	}
 }
 
 func refuse(code, why, hint string) error {

@@ -23,6 +23,7 @@ func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.GrantRequest, 
 	req := outcome.Tidy(outcome.JudgeAttempt(ctx, a.k.JudgeAnswer, rec, g.AttemptID, answer), a.req.Secrets)
 	req.ChangeID, req.AttemptID, req.Actor = ledger.DeriveID(g.ChangeID, "settle"), g.AttemptID, g.Actor
 	req.TokenSent, req.Bursts = g.TokenSent && answer.Sent, a.bursts
+	req.Looks = func(string) ledger.Looks { return a.k.Looks }
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		applied, err := ledger.SettleSent(ctx, e.o.Store, a.began, req)
 		if err == nil {

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -50,6 +51,8 @@ func TestTheCheckBeforeARetryKnowsWhatWasDealtWith(t *testing.T) {
 	need.That(t, a.Verb == "look", "advice %s: %s", a.Verb, a.Reason)
 	res, err := w.retry(RetryRequest{ID: o.ID, Version: rec.Operation.Version, Basis: ledger.BasisRiskAccepted, Reason: "must", LossTyped: true})
 	need.Must(t, err == nil && res.Did == DidSend, "%s: %s %v", res.Did, res.Why, err)
+	w.pass(time.Minute)
+	w.once()
 	now := w.get(o.ID).Operation
 	need.That(t, now.Conflict == ledger.Duplicate && now.HandsOff, "%s, conflict %q", now.State, now.Conflict) // two are there now, whosever they are
 }

@@ -80,11 +80,15 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 		return len(ops), err
 	}
 	prices := make([]quote, 0, len(recs))
+	var twice []string
 	for _, rec := range recs {
 		prices = append(prices, e.priced(pol.Kind(rec.Operation.Kind), digest, rec))
 		if rec.Operation.Conflict == ledger.PossibleDuplicate {
-			e.checkDuplicate(ctx, rec.Operation.ID)
+			twice = append(twice, rec.Operation.ID)
 		}
+	}
+	if err := e.lookAgain(ctx, twice); err != nil {
+		return len(ops), err
 	}
 	if err := e.price(ctx, prices...); err != nil {
 		return len(ops), err

@@ -33,7 +33,7 @@ func invariants(t *testing.T, open Open) {
 		{"I4_AFinishedKeyRunsOut", keyRunsOut},
 		{"I4_AFinishedKeyIsGivenUpOnceOvertaken", keySuperseded},
 		{"I7_AStaleDecisionIsRefused", staleDecision},
-		{"I7_AStaleReadSettlesNothing", staleRead},
+		{"I7_AbsenceIsBoundToItsVersion", staleRead},
 		{"I7_QuietThingsDoNotMoveTheVersion", quietThings},
 		{"I8_EveryChangeSaysWhoWhenAndWhy", told},
 		{"I9_ALateAnswerSettlesTheDoubt", lateAnswer},
@@ -246,14 +246,16 @@ func staleDecision(d *desk) {
 
 func staleRead(d *desk) {
 	seen := d.doubt("k")
-	now := d.decide(d.decide(seen, ledger.VerbDeny), ledger.VerbUndo)
-	ob := d.observation(seen, ledger.Landed, "pi_1")
-	applied := need.Get(ledger.Observe(ctx, d.s, ob))(d)
-	need.Must(d, applied.After.State == ledger.Uncertain && applied.After.Version == now.Version,
+	now := d.decide(seen, ledger.VerbDeny)
+	applied := need.Get(ledger.Observe(ctx, d.s, d.observation(seen, ledger.NotThere)))(d)
+	need.Must(d, applied.After.Verdict == "" && applied.After.Version == now.Version,
 		"a read of version %d made it %s at version %d", seen.Version, applied.After.State, applied.After.Version)
-	if rec := d.read(seen.ID); len(rec.Reads) != 1 || rec.Reads[0].Verdict != ledger.Landed {
+	if rec := d.read(seen.ID); len(rec.Reads) != 1 || rec.Reads[0].Verdict != ledger.NotThere {
 		d.Fatalf("its evidence is not kept: %+v", rec.Reads)
 	}
+	found := need.Get(ledger.Observe(ctx, d.s, d.observation(seen, ledger.Landed, "pi_1")))(d).After // it is there, whatever moved
+	need.That(d, found.Conflict == ledger.Contradiction && len(found.Receipts) == 1,
+		"found late, and its conflict is %q, its receipts %v", found.Conflict, found.Receipts)
 }
 
 func quietThings(d *desk) {

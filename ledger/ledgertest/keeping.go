@@ -70,7 +70,7 @@ func schedule(t *testing.T, open Open) {
 	}
 	d.ok(d.s.Release(ctx, l))
 	ob := d.observation(b, ledger.Landed, "pi_1")
-	ob.RecheckAt = d.clock.Now().Add(5 * time.Minute)
+	ob.Looks = ledger.Looks{Check: true, Verify: 5 * time.Minute}
 	need.Get(ledger.Observe(ctx, d.s, ob))(d)
 	if got := due(); !slices.Equal(got, []string{"a"}) {
 		d.Fatalf("due are %v, want only a: b has landed", got)

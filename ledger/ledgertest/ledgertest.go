@@ -53,7 +53,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"Engines", engines},
 		{"Policies", policies},
 		{"OneWrite", oneWrite},
-		{"Recheck", recheck},
+		{"I9_Looks", looks},
 		{"Waiting", waiting},
 		{"Trees", trees},
 		{"I6_Siblings", siblings},

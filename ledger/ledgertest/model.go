@@ -178,9 +178,7 @@ func (g *game) observe(rt *rapid.T) {
 	ob := ledger.Observation{ChangeID: g.id("c"), Version: g.version(rt, id), Settles: rapid.Bool().Draw(rt, "settles"), Actor: engine,
 		Read: ledger.Read{ID: g.id("read"), OperationID: id, BeganAt: now, EndedAt: now.Add(time.Millisecond), Verdict: v, Reason: "read " + string(v),
 			Found: len(receipts), Receipts: receipts, Evidence: json.RawMessage(`{"status":200}`), Digest: "p1", Actor: "auto"}}
-	if rapid.Bool().Draw(rt, "recheck") {
-		ob.RecheckAt = now.Add(time.Minute)
-	}
+	ob.Looks.Check, ob.Failed = rapid.Bool().Draw(rt, "looks"), rapid.Bool().Draw(rt, "failed")
 	g.both(func(s ledger.Store) (string, error) { return applied(ledger.Observe(ctx, s, ob)) })
 }
 

@@ -203,11 +203,12 @@ func oneWrite(t *testing.T, open Open) {
 	}
 }
 
-// recheck looks once more at what a person decided.
-func recheck(t *testing.T, open Open) {
+// looks are the times at which what is settled is looked for again.
+func looks(t *testing.T, open Open) {
 	d := newDesk(t, open)
-	due := func(want ...string) {
+	due := func(after time.Duration, want ...string) {
 		d.Helper()
+		d.clock.Advance(after)
 		rows := need.Get(d.s.Due(ctx, d.clock.Now(), 10))(d)
 		var got []string
 		for _, r := range rows {
@@ -215,27 +216,65 @@ func recheck(t *testing.T, open Open) {
 		}
 		need.Must(d, slices.Equal(sorted(got), want), "due are %v, want %v", got, want)
 	}
-	in := func(after time.Duration) func(*ledger.Decision) {
-		return func(dec *ledger.Decision) { dec.RecheckAt = d.clock.Now().Add(after) }
+	again := ledger.Looks{Check: true}
+	asks := func(dec *ledger.Decision) { dec.Looks = again }
+	look := func(o ledger.Operation, v ledger.Verdict, failed bool, receipts ...string) ledger.Operation {
+		ob := d.observation(o, v, receipts...)
+		ob.Looks, ob.Failed = again, failed
+		return need.Get(ledger.Observe(ctx, d.s, ob))(d).After
 	}
-	denied := d.decide(d.doubt("denied"), ledger.VerbDeny, in(time.Hour))
-	d.decide(d.doubt("confirmed"), ledger.VerbConfirm, in(2*time.Hour))
+	denied := d.decide(d.doubt("denied"), ledger.VerbDeny, asks)
+	confirmed := d.decide(d.doubt("confirmed"), ledger.VerbConfirm, asks)
 	d.decide(d.doubt("dropped"), ledger.VerbAbandon)
 	d.decide(denied, ledger.VerbNote) // leaves it scheduled
-	due()
-	d.clock.Advance(time.Hour)
-	due("denied")
-	d.clock.Advance(time.Hour)
-	due("confirmed", "denied")
-	o := d.observe(denied, ledger.Landed, "pi_1")
+	due(0)
+	due(time.Minute, "confirmed", "denied")
+	look(denied, ledger.CannotTell, false)
+	look(confirmed, ledger.CannotTell, true)
+	due(0)
+	due(time.Minute, "confirmed") // its look could not be made
+	look(confirmed, ledger.CannotTell, true)
+	due(time.Minute)
+	due(time.Minute, "confirmed") // after a longer pause
+	look(confirmed, ledger.CannotTell, false)
+	due(6*time.Minute, "confirmed", "denied")
+	look(confirmed, ledger.Landed, false, "pi_9")
+	o := look(denied, ledger.Landed, false, "pi_1")
 	need.Must(d, o.State == ledger.Failed && o.Conflict == ledger.Contradiction,
 		"found after all, it is %s with conflict %q, want a contradiction of the denial", o.State, o.Conflict)
-	due("confirmed")
-	undone := d.decide(d.decide(d.doubt("undone"), ledger.VerbDeny, in(time.Hour)), ledger.VerbUndo)
-	d.clock.Advance(2 * time.Hour)
-	due("confirmed", "undone") // in doubt again
+	due(50*time.Minute, "denied") // the person was right about the other one
+	look(o, ledger.Twice, false, "pi_1", "pi_2")
+	due(22 * time.Hour)
+	due(2*time.Hour, "denied")
+	look(o, ledger.CannotTell, true)
+	due(2*time.Hour, "denied") // no other look follows, so this one is tried
+	look(o, ledger.CannotTell, true)
+	due(24*time.Hour, "denied")
+	look(o, ledger.CannotTell, true)
+	due(48 * time.Hour) // for a day
+	undone := d.decide(d.decide(d.doubt("undone"), ledger.VerbDeny, asks), ledger.VerbUndo)
+	due(2*time.Hour, "undone") // in doubt again
 	d.decide(undone, ledger.VerbDeny)
-	due("confirmed")
+	due(2 * time.Hour)
+
+	// Its own answer says that it landed, beside a doubt; and that it was refused.
+	sent := func(key string, basis ledger.Basis, outcome ledger.Outcome, mod func(*ledger.SettleRequest)) {
+		first := d.doubt(key)
+		need.Get(ledger.Allow(ctx, d.s, d.grantRequest(first, basis)))(d)
+		d.settle(d.begun(key).Attempt.ID, outcome, func(r *ledger.SettleRequest) {
+			r.Looks = func(string) ledger.Looks { return again }
+			mod(r)
+		})
+	}
+	sent("beside", ledger.BasisRiskAccepted, ledger.OutcomeCommitted, func(*ledger.SettleRequest) {})
+	refused := func(key string, assumed bool) {
+		d.settle(d.begun(key).Attempt.ID, ledger.OutcomeFailed, func(r *ledger.SettleRequest) {
+			r.Assumed, r.Looks = assumed, func(string) ledger.Looks { return again }
+		})
+	}
+	refused("assumed", true)
+	refused("said", false)
+	due(time.Minute, "assumed", "beside")
 }
 
 func leasesInOneGo(t *testing.T, open Open) {

@@ -78,6 +78,7 @@ func JudgeAttempt(ctx context.Context, rules Rules, rec ledger.Record, attemptID
 	ruling, ruled := rules.ask(ctx, upTo(rec, attemptID), a, &s)
 	if !ruled {
 		byDefault(&s, rec, a)
+		s.Assumed = s.Proof == ledger.Refused
 	}
 	if ruling.Already && doubted && complete(a) {
 		s.Outcome, s.Proof, s.ErrorClass, s.Already = ledger.OutcomeCommitted, "", "", true

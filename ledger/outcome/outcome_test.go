@@ -68,6 +68,15 @@ func TestI2_EveryHTTPStatus(t *testing.T) {
 	}
 }
 
+// A refusal that no rule of the kind stands for is only assumed to be one.
+func TestI9_ARefusalByDefaultIsAssumed(t *testing.T) {
+	answer := ledger.Answer{Via: "http", Sent: true, Status: 404, Body: []byte(`{"id":"x"}`)}
+	for _, rules := range []Rules{nil, ruled(ledger.Ruling{Decided: true, Outcome: ledger.OutcomeFailed}, nil)} {
+		s := Judge(t.Context(), rules, first, answer)
+		need.That(t, s.Proof == ledger.Refused && s.Assumed == (rules == nil), "%q, assumed: %v", s.Proof, s.Assumed)
+	}
+}
+
 func TestI2_WhatAnAnswerMeans(t *testing.T) {
 	reset := errors.New("read: connection reset by peer")
 	cases := []struct {

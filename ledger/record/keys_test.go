@@ -394,7 +394,7 @@ func TestNothingOpenExpires(t *testing.T) {
 
 // TestI9_ACommitIsLookedAtOnceMore: also where its own answer said so.
 func TestI9_ACommitIsLookedAtOnceMore(t *testing.T) {
-	r, store, clock := recorderOver(t, KindRule{Verify: 10 * time.Minute})
+	r, store, clock := recorderOver(t, KindRule{Looks: ledger.Looks{Check: true, Verify: 10 * time.Minute}})
 	landed, lost := begin(t, r, Request{Key: "landed"}), begin(t, r, Request{Key: "failed"})
 	settle(t, r, landed.Attempt.ID, ledger.OutcomeCommitted)
 	settle(t, r, lost.Attempt.ID, ledger.OutcomeFailed)

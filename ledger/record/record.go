@@ -39,7 +39,7 @@ const (
 // usable: nil functions are skipped and zero durations mean "not stated".
 type KindRule struct {
 	Deadline  time.Duration // of one attempt; DefaultDeadline when 0
-	Verify    time.Duration // how long after its commit it is looked at once more; 0: never
+	Looks     ledger.Looks  // when it is looked for again after it was settled
 	TTL       time.Duration // how long a finished operation keeps its key; 0: for ever
 	Remembers time.Duration // how long the downstream remembers a key; 0: not at all
 	KeyFrom   []string      // fields of the input that name a request, whatever else differs

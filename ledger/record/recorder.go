@@ -362,7 +362,7 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 		req.Actor = r.options.Actor
 	}
 	req.Bursts = func(kind string) ledger.Burst { return r.Rule(kind).Burst }
-	req.Verify = func(kind string) time.Duration { return r.Rule(kind).Verify }
+	req.Looks = func(kind string) ledger.Looks { return r.Rule(kind).Looks }
 	req = outcome.Tidy(req, r.Secrets(req.AttemptID))
 	req.Delivered = !r.sent.of(req.AttemptID).Awaits
 	req.Passes = req.Outcome == ledger.OutcomeUncertain && outcome.Answered(req.ErrorClass) && r.lets(req.AttemptID)

@@ -28,7 +28,7 @@ func (u *wide) decide(w *wideWish) {
 		return
 	}
 	d := ledger.Decision{ChangeID: ledger.NewID(), ID: w.op, Version: rec.Operation.Version, Verb: one(u.random, verbs...), Reason: "by hand", Actor: someone,
-		RecheckAt: reconcile.RecheckAt(u.policy.Load().Kind(w.name), u.now())}
+		Looks: u.policy.Load().Kind(w.name).Looks}
 	if d.Verb == ledger.VerbAck {
 		d.Truth, d.Reference = one(u.random, slices.DeleteFunc(slices.Clone(ledger.Truths), func(t ledger.Truth) bool { return rec.Untrue(t) != "" })...), "refund"
 		if d.Truth == ledger.LandedOnce && len(rec.Operation.Receipts) > 1 {

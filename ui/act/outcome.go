@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"time"
 
 	"indoubt/ledger"
 	"indoubt/reconcile"
@@ -26,8 +25,8 @@ type Hands struct {
 	}
 	Engine Engine // nil: nothing can be sent
 	Actor  ledger.Actor
-	// RecheckAt is when an operation of a kind that is decided now is checked once more.
-	RecheckAt func(kind string) time.Time
+	// Looks is when an operation of a kind that is decided now is looked for again.
+	Looks func(kind string) ledger.Looks
 }
 
 // Step is the step of a run as its record says.
@@ -37,7 +36,7 @@ func (h Hands) Step(run ledger.DecisionRun) Step {
 			return h.send(ctx, run, it, change)
 		}
 		_, err := ledger.Decide(ctx, h.Store, ledger.Decision{ChangeID: change, ID: it.OperationID, Version: it.Version, Verb: ledger.Verb(run.Verb), Reason: run.Terms.Reason,
-			Actor: h.Actor, Receipts: run.Terms.Receipts, Reference: run.Terms.Reference, Truth: run.Terms.Truth, Until: run.Terms.Until, RecheckAt: h.RecheckAt(it.Kind)})
+			Actor: h.Actor, Receipts: run.Terms.Receipts, Reference: run.Terms.Reference, Truth: run.Terms.Truth, Until: run.Terms.Until, Looks: h.Looks(it.Kind)})
 		return Decided(err)
 	}
 }

@@ -186,7 +186,7 @@ func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
 		}
 		return record.KindRule{
 			Downstream: ds.Name, Callers: ds.Callers, SameAccount: ds.SameAccount,
-			Policy: number, Verify: k.Verify,
+			Policy: number, Looks: k.Looks,
 			Deadline: k.Deadline, TTL: k.Key.TTL, Remembers: k.Remembers, KeyFrom: k.Key.From, Named: k.Known,
 			Match: policy.Patterns(k.Match), Covers: policy.Covers,
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,

@@ -9,7 +9,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
-	"indoubt/reconcile"
 	"indoubt/ui/act"
 	"indoubt/ui/safe"
 )
@@ -300,7 +299,7 @@ func decision(verb ledger.Verb, fill func(r *decisionRun, d *ledger.Decision) er
 	return func(ctx context.Context, r *decisionRun, rec ledger.Record, seen ledger.RunItem, changeID string) (resultJSON, error) {
 		o := rec.Operation
 		d := ledger.Decision{ChangeID: changeID, ID: o.ID, Version: seen.Version, Verb: verb, Reason: r.flags.reason, Actor: r.actor,
-			RecheckAt: reconcile.RecheckAt(r.policy.Kind(o.Kind), r.app.clock())}
+			Looks: r.policy.Kind(o.Kind).Looks}
 		if fill != nil {
 			if err := fill(r, &d); err != nil {
 				return resultJSON{}, err

@@ -3,12 +3,10 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/reconcile"
 	"indoubt/ui/act"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
@@ -225,7 +223,7 @@ func (c runsCommand) resume(ctx context.Context, id string) error {
 	}
 	rules := c.rules()
 	hands := act.Hands{Store: s, Engine: c.engine(s, rules.inForce, false, nil), Actor: c.actor(),
-		RecheckAt: func(kind string) time.Time { return reconcile.RecheckAt(p.Kind(kind), c.clock()) }}
+		Looks: func(kind string) ledger.Looks { return p.Kind(kind).Looks }}
 	step := hands.Step(run)
 	each := func(ctx context.Context, it ledger.RunItem, change string) act.Outcome {
 		if err := rules.again(ctx); err != nil && run.Sends() {

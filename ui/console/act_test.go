@@ -117,12 +117,12 @@ func TestI9_APersonsWordIsCheckedLater(t *testing.T) {
 	judged := func(rec ledger.Record, now time.Time) ticket.Facts {
 		f := nightFacts(rec, now)
 		if rec.Operation.Kind == "legacy.charge" {
-			f.Recheck = 5 * time.Minute
+			f.Looks = ledger.Looks{Check: true}
 		}
 		return f
 	}
 	b := newBench(t, 80, 24, o).judged(judged).cursorOn(2).keys("X").text("their support says none").keys("tab", "enter")
-	if at := b.store.record(2).Pricing.ReadAt; at.Sub(b.m.o.Clock()).Round(time.Minute) != 5*time.Minute {
+	if at := b.store.record(2).Pricing.ReadAt; at.Sub(b.m.o.Clock()).Round(time.Minute) != time.Minute {
 		t.Fatalf("the next check is at %v", at)
 	}
 	b.cursorOn(5).keys("A").text("given up").keys("tab", "enter")

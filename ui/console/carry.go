@@ -95,7 +95,7 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 	store, engine, actor, now := m.feed.Store, m.o.Engine, m.actor, m.o.Clock()
 	switch a := action.(type) {
 	case ask.Decide:
-		a.ChangeID, a.Actor, a.RecheckAt = ledger.NewID(), actor, after(now, a.Recheck)
+		a.ChangeID, a.Actor = ledger.NewID(), actor
 		return m.write(a.Title, a.ID, func(ctx context.Context) (safe.Text, error) {
 			ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 			defer cancel()
@@ -191,14 +191,6 @@ func begins(text string) string {
 		first += " …"
 	}
 	return draw.Cut(first, 60)
-}
-
-// after is a moment so long from now; none for a duration of zero.
-func after(now time.Time, d time.Duration) time.Time {
-	if d <= 0 {
-		return time.Time{}
-	}
-	return now.Add(d)
 }
 
 // questionMsg is a dialog that was worked out off the update loop.

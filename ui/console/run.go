@@ -5,10 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"indoubt/ledger"
-	"indoubt/reconcile"
 	"indoubt/ui/act"
 	"indoubt/ui/console/ask"
 	"indoubt/ui/console/dialog"
@@ -28,11 +26,11 @@ var sendPacing = ledger.RunPace
 
 // hands are what a run's items are carried out with.
 func hands(m *Root) act.Hands {
-	h := act.Hands{Store: m.feed.Store, Actor: m.actor, RecheckAt: func(kind string) time.Time {
+	h := act.Hands{Store: m.feed.Store, Actor: m.actor, Looks: func(kind string) ledger.Looks {
 		if p := m.o.policy(); !p.None() && p.InForce != nil {
-			return reconcile.RecheckAt(p.InForce().Kind(kind), m.o.Clock())
+			return p.InForce().Kind(kind).Looks
 		}
-		return time.Time{}
+		return ledger.Looks{}
 	}}
 	if m.o.Engine != nil {
 		h.Engine = m.o.Engine

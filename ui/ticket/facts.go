@@ -5,7 +5,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/policy"
-	"indoubt/reconcile"
 )
 
 // Facts is what the policy in force says about one operation now, reduced to
@@ -32,7 +31,7 @@ type Facts struct {
 	ProofPossible bool
 	Basis         ledger.Basis
 	LapsesAt      time.Time
-	Recheck       time.Duration // how long after a decision one more check shows whether it was right; 0: none can
+	Looks         ledger.Looks // when, after a decision, checks show whether it was right
 }
 
 // Judge works facts out. The console has one; tests bring their own.
@@ -56,12 +55,10 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 			RetryMax:  k.Retry.Max,
 			Remembers: k.Remembers,
 			SafeUntil: k.KeySafeUntil(rec),
+			Looks:     k.Looks,
 		}
 		if unasked != nil {
 			f.Unasked = unasked.Error()
-		}
-		if again := reconcile.RecheckAt(k, now); !again.IsZero() {
-			f.Recheck = again.Sub(now)
 		}
 		if k.Downstream != nil {
 			f.Downstream = k.Downstream.Name

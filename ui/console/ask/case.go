@@ -19,10 +19,9 @@ import (
 
 // What dialogs ask for.
 type (
-	// Decide writes a decision; Recheck is how long after it one more check is due.
+	// Decide writes a decision.
 	Decide struct {
 		ledger.Decision
-		Recheck     time.Duration
 		Done, Title safe.Text
 	}
 	// Send sends once more, or allows it.

@@ -33,7 +33,8 @@ func (c Case) decide(dec ledger.Decision, done safe.Text) Decide {
 	if dec.Verb != ledger.VerbNote { // a remark is about whatever it has become
 		dec.Version = t.Row.Version
 	}
-	return Decide{Decision: dec, Recheck: t.Facts.Recheck, Done: done, Title: t.Title()}
+	dec.Looks = t.Facts.Looks
+	return Decide{Decision: dec, Done: done, Title: t.Title()}
 }
 
 // withReason finishes a dialog that needs a reason and nothing else.

@@ -13,7 +13,7 @@ import (
 func (w *world) decide(o ledger.Operation, verb ledger.Verb, receipts ...string) ledger.Operation {
 	w.Helper()
 	applied := need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: o.ID, Version: o.Version, Verb: verb,
-		Reason: "by hand", Actor: maya, Receipts: receipts, RecheckAt: RecheckAt(w.inForce().Kind(o.Kind), w.now())}))(w)
+		Reason: "by hand", Actor: maya, Receipts: receipts, Looks: w.inForce().Kind(o.Kind).Looks}))(w)
 	return applied.After
 }
 
@@ -55,9 +55,18 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 				t.Errorf("%q (%s), %s, %d reads", rec.Operation.Conflict, rec.Operation.ConflictNote, rec.Operation.State, len(rec.Reads))
 			}
 			need.Contains(t, rec.Operation.ConflictNote, tc.says...)
-			w.pass(24 * time.Hour)
-			w.once()
-			need.Equal(t, len(w.get(o.ID).Reads), 1, "reads")
+			n, again := 1, 4
+			if tc.verb == ledger.VerbAbandon && tc.landed == nil {
+				again = 5 // it is counted from when it was found not to be there
+			} else if tc.verb == ledger.VerbConfirm && tc.landed != nil && tc.want != ledger.DifferentConflict && tc.want != ledger.Duplicate {
+				again = 1 // it was right, and nothing more can come
+			}
+			for _, later := range []time.Duration{9 * time.Minute, 50 * time.Minute, 23 * time.Hour, 48 * time.Hour} {
+				w.pass(later)
+				w.once()
+				n = min(n+1, again)
+				need.Equal(t, len(w.get(o.ID).Reads), n, "reads after "+later.String())
+			}
 		})
 	}
 }
@@ -73,7 +82,7 @@ func TestI9_AnOwnAnswerIsVerified(t *testing.T) {
 			w.side.apply(charge{Ref: b.Operation.Token, Amount: 420, Key: b.Operation.Key})
 		}
 		k := w.inForce().Kind("pay")
-		o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Verify: func(string) time.Duration { return k.Verify }})
+		o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Looks: func(string) ledger.Looks { return k.Looks }})
 		w.pass(59 * time.Second)
 		w.once()
 		need.Equal(t, len(w.get(o.ID).Reads), 0, name)
@@ -153,6 +162,8 @@ func TestI9_APipelinesRetryIsLookedAt(t *testing.T) {
 	w.side.apply(charge{Ref: o.Token, Amount: 420}) // the first, after all
 	c := w.side.apply(charge{Ref: o.Token, Amount: 420})
 	w.settle(begun, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: c.ID})
+	w.once() // the engine hears of it, whoever settled it
+	w.pass(time.Minute)
 	w.once()
 	got := w.get(o.ID).Operation
 	need.That(t, got.Conflict == ledger.Duplicate && got.Effects == 2 && len(got.Receipts) == 2, "%q, %d effects, receipts %v", got.Conflict, got.Effects, got.Receipts)
@@ -169,4 +180,29 @@ func TestI9_TheSecondLookFindsWhatTheFirstCouldNot(t *testing.T) {
 	w.once()
 	got := w.get(o.ID).Operation
 	need.That(t, got.Conflict == ledger.Duplicate && len(got.Receipts) == 2, "%q, receipts %v", got.Conflict, got.Receipts)
+}
+
+// What a proof said not to be there, and what was refused as refusals are read by default,
+// may land late.
+func TestI9_WhatIsSaidNotToHaveLandedIsLookedForAgain(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	proven := w.proven("pay")
+	k := w.inForce().Kind("pay")
+	refused := func(assumed bool) ledger.Operation {
+		return w.settle(w.begin("pay", 420), ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.Refused, Status: 404, Assumed: assumed,
+			Looks: func(string) ledger.Looks { return k.Looks }})
+	}
+	byDefault, byRule := refused(true), refused(false)
+	w.pass(time.Hour)
+	w.once()
+	for _, o := range []ledger.Operation{proven, byDefault, byRule} {
+		need.Equal(t, w.get(o.ID).Operation.Conflict, ledger.NoConflict, "conflict")
+		w.side.apply(charge{Ref: o.Token, Amount: 420})
+	}
+	w.pass(23 * time.Hour)
+	w.once()
+	for o, want := range map[*ledger.Operation]ledger.Conflict{&proven: ledger.Contradiction, &byDefault: ledger.Contradiction, &byRule: ledger.NoConflict} {
+		got := w.get(o.ID).Operation
+		need.That(t, got.Conflict == want && got.State == ledger.Failed, "%q, %s", got.Conflict, got.State)
+	}
 }
