@@ -36,7 +36,7 @@ type Change struct {
 	Grants    []Grant    // inserted or updated by id
 	Read      *Read      // inserted
 	Event     *Event     // Seq, At, From, To and Version are filled in by the store
-	Fault     *Fault     // with Operation: an incident is looked for, and joined
+	Fault     *Fault     // with Operation: an outage is looked for, and joined
 	// Remembers is how long the other side remembers the key of an attempt that begins; 0:
 	// not known.
 	Remembers time.Duration

@@ -89,8 +89,8 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%q could be any of %s", e.Prefix, strings.Join(e.IDs, ", "))
 }
 
-// NoIncidentError: no incident has this id, or one that begins with it. It is ErrNotFound.
-type NoIncidentError struct{ ID string }
+// NoOutageError: no outage has this id, or one that begins with it. It is ErrNotFound.
+type NoOutageError struct{ ID string }
 
-func (e *NoIncidentError) Error() string        { return fmt.Sprintf("there is no incident %q", e.ID) }
-func (e *NoIncidentError) Is(target error) bool { return target == ErrNotFound }
+func (e *NoOutageError) Error() string        { return fmt.Sprintf("there is no outage %q", e.ID) }
+func (e *NoOutageError) Is(target error) bool { return target == ErrNotFound }

@@ -42,8 +42,8 @@ func (t Term) Columns() []string {
 	switch t.Field {
 	case "key":
 		return []string{"key", "sent_key"}
-	case "id", "token", "receipt", "incident":
-		if t.Value != AnyIncident {
+	case "id", "token", "receipt", "outage":
+		if t.Value != AnyOutage {
 			return []string{t.Field}
 		}
 	case "named":
@@ -89,15 +89,15 @@ func (t Term) Moment(now time.Time) time.Time {
 	return t.When.Past(now)
 }
 
-// AnyIncident is the value of a term incident: for what is in some incident.
-const AnyIncident = "any"
+// AnyOutage is the value of a term outage: for what is in some outage.
+const AnyOutage = "any"
 
 // FilterFields lists the fields a term can name. kind, state, lane, group, downstream,
 // source and error are one of the names that commas separate, with * for any text; id, key,
-// token, receipt and incident begin with the value, and are found by an index;
-// incident:any is in one; needs:you is in TabNeedsYou; parked is yes or no; since and until keep what is settled and
+// token, receipt and outage begin with the value, and are found by an index;
+// outage:any is in one; needs:you is in TabNeedsYou; parked is yes or no; since and until keep what is settled and
 // was begun before or after out; by contains.
-var FilterFields = []string{"id", "kind", "state", "needs", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "group", "incident", "since", "until", "age", "cost", "risk"}
+var FilterFields = []string{"id", "kind", "state", "needs", "lane", "downstream", "source", "error", "key", "token", "receipt", "by", "parked", "group", "outage", "since", "until", "age", "cost", "risk"}
 
 // New reports whether an operation was begun within the filter's `since:`; never
 // without one.
@@ -184,11 +184,11 @@ func (f Filter) match(t Term, r Row, now time.Time) bool {
 	switch t.Field {
 	case "text":
 		return contains(r.Title, r.Target, r.Pricing.Title, r.Pricing.Target, r.Kind, r.Key, r.ID, r.Source.Pipeline, r.Receipt)
-	case "id", "key", "token", "receipt", "named", "incident":
-		if t.Field == "incident" && t.Value == AnyIncident {
-			return r.Incident != ""
+	case "id", "key", "token", "receipt", "named", "outage":
+		if t.Field == "outage" && t.Value == AnyOutage {
+			return r.Outage != ""
 		}
-		of := map[string]string{"id": r.ID, "key": r.Key, "sent_key": r.SentKey, "token": r.Token, "receipt": r.Receipt, "incident": r.Incident}
+		of := map[string]string{"id": r.ID, "key": r.Key, "sent_key": r.SentKey, "token": r.Token, "receipt": r.Receipt, "outage": r.Outage}
 		return slices.ContainsFunc(t.Columns(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
 	case "kind", "state", "lane", "group", "downstream", "source", "error":
 		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "group": string(r.Group)}[t.Field]

@@ -280,8 +280,8 @@ func CompleteFilter(word string, known func(field string) []string) (out []strin
 	switch {
 	case field == "since" || field == "until":
 		values = []string{"30m", "8h", "today", "yesterday", "7d"}
-	case field == "incident":
-		values = append([]string{AnyIncident}, known(field)...)
+	case field == "outage":
+		values = append([]string{AnyOutage}, known(field)...)
 	case values == nil:
 		values = known(field)
 	}

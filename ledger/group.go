@@ -7,7 +7,7 @@ import (
 )
 
 // Group is what is true of an operation, where what is to be done follows from it:
-// the operations of an incident stand in one group each.
+// the operations of an outage stand in one group each.
 type Group string
 
 // The groups there are, beside one for each sort of conflict.
@@ -112,8 +112,8 @@ func (r *Record) By(g Group) string {
 	return ""
 }
 
-// IncidentGroup are operations of an incident of one kind that are in one group.
-type IncidentGroup struct {
+// OutageGroup are operations of an outage of one kind that are in one group.
+type OutageGroup struct {
 	Kind  string // "" of what is settled or in flight: of those no list is kept
 	Fate  Fate
 	Group Group
@@ -121,7 +121,7 @@ type IncidentGroup struct {
 	Sum   Sum
 }
 
-// Landing is an operation of an incident whose effect may be there by another one.
+// Landing is an operation of an outage whose effect may be there by another one.
 type Landing struct {
 	Operation string
 	Title     string
@@ -131,28 +131,28 @@ type Landing struct {
 // SomeElsewhere is how many of GroupElsewhere an account names.
 const SomeElsewhere = 20
 
-// IncidentAccount is one incident with what makes its account.
-type IncidentAccount struct {
-	Incident
-	Minutes   []Minute        // with an error, in order
-	Groups    []IncidentGroup // all that count; the most first
-	Elsewhere []Landing       // the first of GroupElsewhere
-	Already   int             // landed, and a later attempt's answer said so
-	CheckedAt time.Time       // when the last of those sent more than once was checked; zero: none was
-	Events    []Event         // its own history, oldest first
+// OutageAccount is one outage with what makes its account.
+type OutageAccount struct {
+	Outage
+	Minutes   []Minute      // with an error, in order
+	Groups    []OutageGroup // all that count; the most first
+	Elsewhere []Landing     // the first of GroupElsewhere
+	Already   int           // landed, and a later attempt's answer said so
+	CheckedAt time.Time     // when the last of those sent more than once was checked; zero: none was
+	Events    []Event       // its own history, oldest first
 }
 
 // Rest adds to the groups what a store's list of open operations does not have: what
 // is settled, and what is in flight for the first time since.
-func (a *IncidentAccount) Rest() {
+func (a *OutageAccount) Rest() {
 	listed := map[Fate]Sum{}
 	for _, g := range a.Groups {
 		listed[g.Fate] = listed[g.Fate].Add(g.Sum)
 	}
 	of := map[Fate]Group{FateLanded: GroupLanded, FateNotLanded: GroupNeverSent, FateOpen: GroupInFlight, FateRefused: GroupRefused, FateLeft: GroupLeft}
 	for _, f := range Fates {
-		rest := IncidentGroup{Fate: f, Group: of[f], Sum: a.Fates[f].Less(listed[f])}
-		i := slices.IndexFunc(a.Groups, func(g IncidentGroup) bool { return g.Fate == f && g.Group == of[f] })
+		rest := OutageGroup{Fate: f, Group: of[f], Sum: a.Fates[f].Less(listed[f])}
+		i := slices.IndexFunc(a.Groups, func(g OutageGroup) bool { return g.Fate == f && g.Group == of[f] })
 		switch {
 		case rest.Sum.N <= 0:
 		case i >= 0:
@@ -161,11 +161,11 @@ func (a *IncidentAccount) Rest() {
 			a.Groups = append(a.Groups, rest)
 		}
 	}
-	slices.SortFunc(a.Groups, IncidentGroup.order)
+	slices.SortFunc(a.Groups, OutageGroup.order)
 }
 
 // Peak is the minute with the most errors, the first of several.
-func (a IncidentAccount) Peak() (peak Minute) {
+func (a OutageAccount) Peak() (peak Minute) {
 	for _, m := range a.Minutes {
 		if m.N > peak.N {
 			peak = m
@@ -175,6 +175,6 @@ func (a IncidentAccount) Peak() (peak Minute) {
 }
 
 // order is the order of an account's groups.
-func (g IncidentGroup) order(other IncidentGroup) int {
+func (g OutageGroup) order(other OutageGroup) int {
 	return cmp.Or(other.Sum.N-g.Sum.N, cmp.Compare(g.Kind, other.Kind), cmp.Compare(g.Fate, other.Fate), cmp.Compare(g.Group, other.Group), cmp.Compare(g.By, other.By))
 }

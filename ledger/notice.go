@@ -7,5 +7,5 @@ import "strings"
 func NoticeKind(notifier string) string { return "notify." + notifier }
 
 // IsNotice reports whether operations of a kind are indoubt's own. They count in no
-// incident, and no one is told of them: a notifier that fails must not set off others.
+// outage, and no one is told of them: a notifier that fails must not set off others.
 func IsNotice(kind string) bool { return kind == "notify" || strings.HasPrefix(kind, "notify.") }

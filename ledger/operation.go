@@ -295,9 +295,9 @@ type Operation struct {
 	RedactedAt time.Time `json:"redacted_at,omitzero"`
 	RedactedBy string    `json:"redacted_by,omitzero"`
 
-	Incident string     `json:"incident,omitzero"` // that it has joined, or ""
-	Joined   Membership `json:"joined,omitzero"`   // how
-	FaultAt  time.Time  `json:"fault_at,omitzero"` // end of the newest attempt that an incident was looked for
+	Outage  string     `json:"outage,omitzero"`   // that it has joined, or ""
+	Joined  Membership `json:"joined,omitzero"`   // how
+	FaultAt time.Time  `json:"fault_at,omitzero"` // end of the newest attempt that an outage was looked for
 }
 
 // Receipt is the first receipt known, or "".
@@ -441,9 +441,9 @@ type Event struct {
 	Seq         int64           `json:"seq,omitzero"`
 	ID          string          `json:"id,omitzero"` // the change id
 	OperationID string          `json:"operation_id,omitzero"`
-	Incident    string          `json:"incident,omitzero"` // that it is about
+	Outage      string          `json:"outage,omitzero"` // that it is about
 	At          time.Time       `json:"at,omitzero"`
-	Verb        string          `json:"verb,omitzero"` // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock, redact, and those of an IncidentChange
+	Verb        string          `json:"verb,omitzero"` // begin, settle, expire, read, confirm, deny, grant, void, retry, abandon, ack, park, undo, note, late, wait, tree, hold, release, adopt, clock, redact, and those of an OutageChange
 	Actor       Actor           `json:"actor,omitzero"`
 	Reason      string          `json:"reason,omitzero"`
 	From        State           `json:"from,omitzero"`

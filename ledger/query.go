@@ -59,7 +59,7 @@ type Pricing struct {
 	DecideAt    time.Time // from when it needs a person; zero: at once; Never: not by time
 	ReadAt      time.Time // when the next read is due; Never: no read
 	Reads       int       // reads done, for backoff
-	Burst       Burst     // for a doubt that no incident was looked for. Not kept.
+	Burst       Burst     // for a doubt that no outage was looked for. Not kept.
 }
 
 // Unpriced reports whether no policy has said what the operation costs.
@@ -87,7 +87,7 @@ type Row struct {
 	Actor       string
 	Hands       string
 	Attempts    int
-	Incident    string // that it counts in
+	Outage      string // that it counts in
 	Group       Group  // when it was read; a list says it where its filter asks for one
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
@@ -111,7 +111,7 @@ func (o *Operation) Row() Row {
 		State: o.State, Fact: o.Fact, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
 		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Hands: o.Hands, Attempts: o.AttemptCount,
 		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,
-		ParkedUntil: o.ParkedUntil, Incident: o.Incident,
+		ParkedUntil: o.ParkedUntil, Outage: o.Outage,
 	}
 }
 

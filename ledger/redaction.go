@@ -34,9 +34,9 @@ func IsMasked(text string) bool {
 }
 
 // Erasure is what a redaction takes beside the operation and its attempts: the text of
-// its reads, grants, marks, events and runs, and what its incident says of it.
+// its reads, grants, marks, events and runs, and what its outage says of it.
 type Erasure struct {
-	Texts []string // of the operation; the history of its incident may have them
+	Texts []string // of the operation; the history of its outage may have them
 }
 
 // redact takes the text out of an operation. Its key goes only when that is asked for.
@@ -131,7 +131,7 @@ func (r DecisionRun) Without() DecisionRun {
 
 // structural are members of the detail of an event, or of what a run decides, that name
 // no one: rules and counts ask for them.
-var structural = []string{"attempt", "n", "grant", "basis", "sender", "read", "verdict", "found", "tree", "truth", "until", "expires_at", "incident", "fields", "key"}
+var structural = []string{"attempt", "n", "grant", "basis", "sender", "read", "verdict", "found", "tree", "truth", "until", "expires_at", "outage", "fields", "key"}
 
 // Without is the event without its text. Of its detail the structure stays.
 func (e Event) Without() Event {
@@ -167,7 +167,7 @@ func (e Event) Tells(texts []string) bool {
 	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(says, strings.ToLower(text)) })
 }
 
-// Texts are those of an operation that its incident's history may have: none so short
+// Texts are those of an operation that its outage's history may have: none so short
 // that it stands in other words.
 func (o *Operation) Texts() (out []string) {
 	add := func(text string) {

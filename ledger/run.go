@@ -90,7 +90,7 @@ type DecisionRun struct {
 
 // RunTerms are what a run's decision says about each of its items.
 type RunTerms struct {
-	Incident  string    `json:"incident,omitempty"` // that all of them are of
+	Outage    string    `json:"outage,omitempty"` // that all of them are of
 	Reason    string    `json:"reason,omitempty"`
 	Reference string    `json:"reference,omitempty"`
 	Truth     Truth     `json:"truth,omitempty"`
@@ -99,8 +99,8 @@ type RunTerms struct {
 	Policy    string    `json:"policy,omitempty"` // of a retry: the digest of what it was planned under
 }
 
-// OneIncident is the incident that all of several operations count in, or "".
-func OneIncident(of []string) string {
+// OneOutage is the outage that all of several operations count in, or "".
+func OneOutage(of []string) string {
 	if len(of) < 2 || slices.ContainsFunc(of, func(in string) bool { return in != of[0] }) {
 		return ""
 	}
@@ -209,24 +209,24 @@ type RunChange struct {
 // RunRule computes what becomes of a run. It may run more than once.
 type RunRule func(rec *RunRecord) (RunChange, error)
 
-// event tells of a run of more than one item, and of each over an incident.
+// event tells of a run of more than one item, and of each over an outage.
 func (r *DecisionRun) event(id string, actor Actor) *Event {
-	if r.Size < 2 && r.Terms.Incident == "" {
+	if r.Size < 2 && r.Terms.Outage == "" {
 		return nil
 	}
 	why := r.Why
 	if why == "" && r.State == RunRunning {
 		why = r.Terms.Reason
 	}
-	return &Event{ID: id, Incident: r.Terms.Incident, Verb: verbRun, Actor: actor, Reason: strings.TrimSuffix(fmt.Sprintf("%s of %s %s: %s", r.Verb, Count(r.Size), r.State, why), ": "), Detail: detail(map[string]any{
+	return &Event{ID: id, Outage: r.Terms.Outage, Verb: verbRun, Actor: actor, Reason: strings.TrimSuffix(fmt.Sprintf("%s of %s %s: %s", r.Verb, Count(r.Size), r.State, why), ": "), Detail: detail(map[string]any{
 		"run": r.ID, "verb": r.Verb, "state": r.State, "size": r.Size, "tally": r.Tally})}
 }
 
 // verbRun is the verb of a run's events.
 const verbRun = "run"
 
-// LastRun is the id of the newest run over operations of the incident, or "".
-func (a IncidentAccount) LastRun() string {
+// LastRun is the id of the newest run over operations of the outage, or "".
+func (a OutageAccount) LastRun() string {
 	var d struct{ Run string }
 	for _, e := range slices.Backward(a.Events) {
 		if e.Verb == verbRun && json.Unmarshal(e.Detail, &d) == nil {

@@ -28,7 +28,7 @@ type Store interface {
 	Finder
 	Holds
 	Runs
-	Incidents
+	Outages
 	Describer
 	Close() error
 }
@@ -93,7 +93,7 @@ type Statistics interface {
 // Pricer keeps what a policy says of open operations.
 type Pricer interface {
 	// Unpriced returns open operations whose derived columns were not computed
-	// under this policy digest, and those of incidents that settled without a price.
+	// under this policy digest, and those of outages that settled without a price.
 	Unpriced(ctx context.Context, digest string, limit int) ([]Operation, error)
 	// Beside returns the operations in doubt that these came after on their target: what
 	// these have done may change the price of those. The nearest are looked at, as many as
@@ -103,7 +103,7 @@ type Pricer interface {
 	// next read. They are a cache: no version moves and no event is written. One
 	// that counts fewer reads than were made since leaves the next read as it is,
 	// and one of an operation that has moved since changes nothing. One that settled
-	// without a price gets its costs once, for the sums of its incident.
+	// without a price gets its costs once, for the sums of its outage.
 	Price(ctx context.Context, prices []Pricing) error
 }
 
@@ -210,23 +210,23 @@ type Runs interface {
 	RunItems(ctx context.Context, runID string) ([]RunItem, error)
 }
 
-// Incidents keeps bursts of errors together.
-type Incidents interface {
-	// Incidents returns incidents with their sums: those that no one has closed first,
+// Outages keeps bursts of errors together.
+type Outages interface {
+	// Outages returns outages with their sums: those that no one has closed first,
 	// the newest error before others, and at most limit.
-	Incidents(ctx context.Context, now time.Time, limit int) ([]Incident, error)
-	// Incident returns one with its account, or ErrNotFound; the beginning of an id
+	Outages(ctx context.Context, now time.Time, limit int) ([]Outage, error)
+	// Outage returns one with its account, or ErrNotFound; the beginning of an id
 	// (4 characters or more) finds it too. Its operations are a Page filtered by
-	// incident:ID.
-	Incident(ctx context.Context, id string, now time.Time) (IncidentAccount, error)
-	// IncidentsSince names the incidents that the first events behind the cursor are
+	// outage:ID.
+	Outage(ctx context.Context, id string, now time.Time) (OutageAccount, error)
+	// OutagesSince names the outages that the first events behind the cursor are
 	// about, themselves or by their operation, and reports whether limit events were
 	// enough to see all. Errors: *CursorError.
-	IncidentsSince(ctx context.Context, after Cursor, limit int) (ids []string, all bool, err error)
-	// ChangeIncident carries out what a person does with an incident. A change that
+	OutagesSince(ctx context.Context, after Cursor, limit int) (ids []string, all bool, err error)
+	// ChangeOutage carries out what a person does with an outage. A change that
 	// is recorded already is not applied again. Errors: those of
-	// IncidentChange.Apply, ErrNotFound.
-	ChangeIncident(ctx context.Context, c IncidentChange) (Incident, error)
+	// OutageChange.Apply, ErrNotFound.
+	ChangeOutage(ctx context.Context, c OutageChange) (Outage, error)
 }
 
 // Describer describes the ledger itself.

@@ -134,11 +134,11 @@ func TestAMomentAsAPersonNamesIt(t *testing.T) {
 
 func TestAWordOfAFilterIsCompleted(t *testing.T) {
 	known := func(field string) []string {
-		return map[string][]string{"kind": {"card.charge", "card.refund", "two words", "mail"}, "incident": {"7f3a"}}[field]
+		return map[string][]string{"kind": {"card.charge", "card.refund", "two words", "mail"}, "outage": {"7f3a"}}[field]
 	}
 	for word, want := range map[string]string{
 		"st": "state:", "-(st": "-(state:", "state:u": "state:uncertain", "(state:failed,u": "(state:failed,uncertain", "-kind:card": "-kind:card.charge -kind:card.refund",
-		"kind:": "kind:card.charge kind:card.refund kind:mail", "cos": "cost> cost<", "incident:": "incident:any incident:7f3a", "since:y": "since:yesterday", "parked:": "parked:yes parked:no", "nope:": "",
+		"kind:": "kind:card.charge kind:card.refund kind:mail", "cos": "cost> cost<", "outage:": "outage:any outage:7f3a", "since:y": "since:yesterday", "parked:": "parked:yes parked:no", "nope:": "",
 	} {
 		need.Equal(t, strings.Join(CompleteFilter(word, known), " "), want, word)
 	}

@@ -84,7 +84,7 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		}},
 		{"timeout", d.duration(&k.Timeout)},
 		{"escalate_after", d.duration(&k.EscalateAfter)},
-		{"incident", d.incident(&k.incident)},
+		{"outage", d.outage(&k.outage)},
 		{"verify", d.duration(&k.Looks.Verify)},
 		{"lands_within", d.bound(&k.LandsWithin)},
 		{"visible_within", d.bound(&k.VisibleWithin)},

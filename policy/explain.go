@@ -143,7 +143,7 @@ func (e *explanation) clocks() {
 	bound("visible_within", k.VisibleWithin, "not stated: no wait proves absence")
 	bound("visible_for", k.VisibleFor, "for ever")
 	b := k.Burst()
-	e.say("incident", fmt.Sprintf("%d errors within %s, over %s after the last", b.Errors, formatDuration(b.Within), formatDuration(b.Gap)), "incident")
+	e.say("outage", fmt.Sprintf("%d errors within %s, over %s after the last", b.Errors, formatDuration(b.Within), formatDuration(b.Gap)), "outage")
 	if k.Remembers > 0 {
 		remembered := formatDuration(k.Remembers) + " by " + k.Downstream.Name
 		if k.Downstream.Replays {

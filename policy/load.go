@@ -161,7 +161,7 @@ func (d fileDecoder) addDownstream(e entry) {
 		field{"headers", func(n *node) { ds.headers = d.headers(n) }},
 		field{"rate", parsed(d.decoder, &ds.RatePerSecond, parseRate, "a rate is written 20/s, 600/m or 1000/h")},
 		field{"concurrency", d.integer(&ds.Concurrency, 1, 1000)},
-		field{"incident", d.incident(&ds.incident)},
+		field{"outage", d.outage(&ds.outage)},
 		field{"callers", func(n *node) { stated = append(stated, n); d.callers(ds, n) }},
 		field{"same_account", func(n *node) { stated = append(stated, n); d.boolean(&ds.SameAccount)(n) }},
 		field{"key", d.mapping(
@@ -194,7 +194,7 @@ func (d fileDecoder) addKind(e entry) {
 	k := *d.policy.defaults
 	k.Pattern, k.line, k.Known = e.name, e.value.key.line, true
 	k.File, k.Line = d.src.at(k.line)
-	k.origins, k.incident = maps.Clone(k.origins), ledger.Burst{}
+	k.origins, k.outage = maps.Clone(k.origins), ledger.Burst{}
 	if e.value.kind != nullNode {
 		d.kindFields(&k, e.value)
 	}

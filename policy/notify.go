@@ -13,7 +13,7 @@ import (
 
 // What a notifier may be told of.
 const (
-	NotifyOpened    = "opened"    // an incident opened
+	NotifyOpened    = "opened"    // an outage opened
 	NotifyTenfold   = "tenfold"   // it has ten times the errors, again and again
 	NotifyOver      = "over"      // it is over
 	NotifyTwice     = "twice"     // something happened twice, or may have
@@ -25,7 +25,7 @@ const (
 var NotifyEvents = []string{NotifyOpened, NotifyTenfold, NotifyOver, NotifyTwice, NotifyUntaken, NotifyUnchecked}
 
 // NoticeFields are the fields of the input of a notice.
-var NoticeFields = []string{"event", "notifier", "text", "open", "ledger", "incident", "operation", "where", "phase",
+var NoticeFields = []string{"event", "notifier", "text", "open", "ledger", "outage", "operation", "where", "phase",
 	"errors", "landed", "not_landed", "to_look_at", "refused", "left", "miss", "miss_words", "unpriced", "currency", "n", "since"}
 
 // So long may no one take what needs a person, and no engine check, before that is said.

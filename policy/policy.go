@@ -213,7 +213,7 @@ type rules struct {
 	committed *expr.Expression
 	refused   *expr.Expression
 	already   *expr.Expression
-	incident  ledger.Burst     // as this kind itself says
+	outage    ledger.Burst     // as this kind itself says
 	receipt   *expr.Expression // of an answer that committed
 }
 
@@ -251,7 +251,7 @@ type Downstream struct {
 	File          string
 	Line          int
 
-	incident ledger.Burst
+	outage ledger.Burst
 
 	base    *expr.Template
 	headers []pair

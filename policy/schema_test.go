@@ -21,9 +21,9 @@ const everything = `
 version: 1
 currency: EUR
 words: { low: 1 }
-defaults: { cost: { miss: low }, retry: { max: 1 }, incident: { errors: 5, within: 5m, gap: 10m } }
+defaults: { cost: { miss: low }, retry: { max: 1 }, outage: { errors: 5, within: 5m, gap: 10m } }
 downstreams:
-  web: { base: https://h.example, rate: 3/s, concurrency: 2, incident: { errors: 3 }, headers: { A: b }, key: { header: K, remembers: 1d } }
+  web: { base: https://h.example, rate: 3/s, concurrency: 2, outage: { errors: 3 }, headers: { A: b }, key: { header: K, remembers: 1d } }
   server: { mcp: { command: [x], env: { A: b }, dir: /x } }
   remote: { mcp: { url: https://h.example/mcp, headers: { A: b } } }
   books: { sql: { sqlite: x } }

@@ -18,7 +18,7 @@ import (
 
 const (
 	freshFor      = time.Hour // what is longer ago is history, and not told
-	noticedAtMost = 50        // incidents, those with the newest errors
+	noticedAtMost = 50        // outages, those with the newest errors
 	noticeRows    = 200       // operations
 	noticeSearch  = 200 * time.Millisecond
 	noticeScope   = "notify" // of the keys of notices
@@ -41,7 +41,7 @@ type NoticeInput struct {
 	Text      string  `json:"text"`
 	Open      string  `json:"open"` // the command that opens the console there
 	Ledger    string  `json:"ledger"`
-	Incident  string  `json:"incident"`
+	Outage    string  `json:"outage"`
 	Operation string  `json:"operation"`
 	Where     string  `json:"where"`
 	Phase     string  `json:"phase"`
@@ -93,14 +93,14 @@ func (w noticeWriter) notice(event, key, filter string, since time.Time) Notice 
 func (w noticeWriter) say(n Notice, format string, args ...any) Notice {
 	n.Title = fmt.Sprintf(format, args...)
 	n.Input.Text = n.Title
-	if n.Input.Incident != "" {
+	if n.Input.Outage != "" {
 		n.Input.Text += ". " + w.account(n.Input)
 	}
 	n.Input.Text += ". " + n.Input.Open
 	return n
 }
 
-// account is the sum of an incident, and what may be lost.
+// account is the sum of an outage, and what may be lost.
 func (w noticeWriter) account(i NoticeInput) string {
 	parts := []string{}
 	for _, p := range []struct {
@@ -125,46 +125,46 @@ func (w noticeWriter) account(i NoticeInput) string {
 	return text
 }
 
-// incident is a notice about one, without its sentence.
-func (w noticeWriter) incident(event, detail string, in ledger.Incident) Notice {
-	n := w.notice(event, in.ID+detail, "incident:"+in.ID, in.FirstAt)
+// outage is a notice about one, without its sentence.
+func (w noticeWriter) outage(event, detail string, in ledger.Outage) Notice {
+	n := w.notice(event, in.ID+detail, "outage:"+in.ID, in.FirstAt)
 	f := in.Fates
 	open := f[ledger.FateNotLanded].Add(f[ledger.FateOpen])
 	n.Kinds = in.Kinds
-	n.Input.Incident, n.Input.Where, n.Input.Phase, n.Input.Errors = in.ID, harmless(in.Where()), string(in.PhaseAt(w.now)), in.Errors()
+	n.Input.Outage, n.Input.Where, n.Input.Phase, n.Input.Errors = in.ID, harmless(in.Where()), string(in.PhaseAt(w.now)), in.Errors()
 	n.Input.Landed, n.Input.NotLanded, n.Input.ToLookAt = f[ledger.FateLanded].N, f[ledger.FateNotLanded].N, f[ledger.FateOpen].N
 	n.Input.Refused, n.Input.Left, n.Input.Miss, n.Input.MissWords, n.Input.Unpriced = f[ledger.FateRefused].N, f[ledger.FateLeft].N, open.Miss, open.MissWords, open.Unpriced
 	return n
 }
 
-// Incident is the notice of an event of an incident: opened, tenfold or over.
-func (w noticeWriter) Incident(event string, in ledger.Incident) Notice {
+// Outage is the notice of an event of an outage: opened, tenfold or over.
+func (w noticeWriter) Outage(event string, in ledger.Outage) Notice {
 	at := in.FirstAt.UTC().Format("15:04 UTC")
 	switch event {
 	case policy.NotifyOpened:
-		n := w.incident(event, "", in)
+		n := w.outage(event, "", in)
 		return w.say(n, "%s: an outage since %s", n.Input.Where, at)
 	case policy.NotifyTenfold:
-		n := w.incident(event, fmt.Sprint(" ", w.level(in, in.Errors())), in)
+		n := w.outage(event, fmt.Sprint(" ", w.level(in, in.Errors())), in)
 		return w.say(n, "%s: the outage since %s has grown tenfold", n.Input.Where, at)
 	}
-	n := w.incident(policy.NotifyOver, " "+stamp(in.LastAt), in)
+	n := w.outage(policy.NotifyOver, " "+stamp(in.LastAt), in)
 	return w.say(n, "%s: the outage since %s is over", n.Input.Where, at)
 }
 
-// Untaken is the notice of an incident that needs a person, which no one has taken since
+// Untaken is the notice of an outage that needs a person, which no one has taken since
 // then.
-func (w noticeWriter) Untaken(in ledger.Incident, since time.Time) Notice {
+func (w noticeWriter) Untaken(in ledger.Outage, since time.Time) Notice {
 	detail := ""
 	if !in.TakenUntil.IsZero() { // once more, after the one who had it
 		detail = " " + stamp(in.TakenUntil)
 	}
-	n := w.incident(policy.NotifyUntaken, detail, in)
+	n := w.outage(policy.NotifyUntaken, detail, in)
 	return w.say(n, "%s: the outage since %s needs a person, and no one has taken it for %s", n.Input.Where, in.FirstAt.UTC().Format("15:04 UTC"), policy.Brief(w.now.Sub(since)))
 }
 
-// level is how often errors are ten times as many as open an incident.
-func (w noticeWriter) level(in ledger.Incident, errors int) (level int) {
+// level is how often errors are ten times as many as open an outage.
+func (w noticeWriter) level(in ledger.Outage, errors int) (level int) {
 	kind := ""
 	if len(in.Kinds) > 0 {
 		kind = in.Kinds[0]
@@ -176,15 +176,15 @@ func (w noticeWriter) level(in ledger.Incident, errors int) (level int) {
 }
 
 // twice are the notices of what happened twice, or may have: one for each operation,
-// and of an incident one for one, ten, a hundred of them.
+// and of an outage one for one, ten, a hundred of them.
 func (w noticeWriter) twice(rows []ledger.Row) (out []Notice) {
 	in := map[string][]ledger.Row{}
 	for _, r := range rows {
 		if r.Conflict != ledger.Duplicate && r.Conflict != ledger.PossibleDuplicate || ledger.IsNotice(r.Kind) {
 			continue
 		}
-		if r.Incident != "" {
-			in[r.Incident] = append(in[r.Incident], r)
+		if r.Outage != "" {
+			in[r.Outage] = append(in[r.Outage], r)
 			continue
 		}
 		n := w.notice(policy.NotifyTwice, r.ID+" "+string(r.Conflict), "id:"+r.ID, r.UpdatedAt)
@@ -203,7 +203,7 @@ func (w noticeWriter) twice(rows []ledger.Row) (out []Notice) {
 				kinds = append(kinds, r.Kind)
 			}
 		}
-		n := w.notice(policy.NotifyTwice, fmt.Sprint(id, " ", worst, " ", len(strconv.Itoa(len(rows)))), "incident:"+id, time.Time{})
+		n := w.notice(policy.NotifyTwice, fmt.Sprint(id, " ", worst, " ", len(strconv.Itoa(len(rows)))), "outage:"+id, time.Time{})
 		n.Kinds, n.Input.N, n.Input.Where = kinds, len(rows), harmless(strings.Join(kinds, ", "))
 		if len(rows) == 1 {
 			n.Input.Operation = rows[0].ID
@@ -223,7 +223,7 @@ func happened(c ledger.Conflict, n int) string {
 	return "happened twice, or may have"
 }
 
-// untaken is the notice of operations outside of incidents that no one has touched.
+// untaken is the notice of operations outside of outages that no one has touched.
 // It is told again when another one has waited as long.
 func (w noticeWriter) untaken(rows []ledger.Row) (Notice, bool) {
 	var newest ledger.Row
@@ -276,10 +276,10 @@ func (w noticeWriter) Unchecked(since time.Time, doubts int) Notice {
 // facts are what the ledger says that people may have to be told.
 type facts struct {
 	noticeWriter
-	incidents []ledger.Incident
-	needs     map[string]time.Time // since when something of an incident needs a person
+	outages   []ledger.Outage
+	needs     map[string]time.Time // since when something of an outage needs a person
 	conflicts []ledger.Row
-	loose     []ledger.Row // need a person, and are in no incident
+	loose     []ledger.Row // need a person, and are in no outage
 }
 
 // gather reads the facts.
@@ -293,7 +293,7 @@ func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Ti
 	if err != nil {
 		return f, err
 	}
-	if f.incidents, err = s.Incidents(ctx, now, noticedAtMost); err != nil {
+	if f.outages, err = s.Outages(ctx, now, noticedAtMost); err != nil {
 		return f, err
 	}
 	if counts.NeedsYou == 0 {
@@ -305,11 +305,11 @@ func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Ti
 			Filter: ledger.Filter{Terms: []ledger.Term{own, term}}})
 		return p.Rows, err
 	}
-	for _, in := range f.incidents {
+	for _, in := range f.outages {
 		if in.TakenAt(now) != "" || in.Fates[ledger.FateNotLanded].N+in.Fates[ledger.FateOpen].N == 0 {
 			continue
 		}
-		rows, err := page(ledger.Term{Field: "incident", Value: in.ID})
+		rows, err := page(ledger.Term{Field: "outage", Value: in.ID})
 		if err != nil {
 			return f, err
 		}
@@ -324,13 +324,13 @@ func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Ti
 			return f, err
 		}
 	}
-	f.loose, err = page(ledger.Term{Field: "incident", Value: ledger.AnyIncident, Not: true})
+	f.loose, err = page(ledger.Term{Field: "outage", Value: ledger.AnyOutage, Not: true})
 	return f, err
 }
 
 // notices are what a notifier is to be told, the gravest first. grew says whether an
-// incident grew tenfold since it was told of it.
-func (f facts) notices(n *policy.Notifier, grew func(in ledger.Incident, key string) bool) (out []Notice) {
+// outage grew tenfold since it was told of it.
+func (f facts) notices(n *policy.Notifier, grew func(in ledger.Outage, key string) bool) (out []Notice) {
 	add := func(notice Notice) {
 		if n.Wants(notice.Event, notice.Kinds...) {
 			out = append(out, notice)
@@ -340,19 +340,19 @@ func (f facts) notices(n *policy.Notifier, grew func(in ledger.Incident, key str
 		add(notice)
 	}
 	recent := func(at time.Time) bool { return f.now.Sub(at) < freshFor }
-	for _, in := range f.incidents {
+	for _, in := range f.outages {
 		phase := in.PhaseAt(f.now)
 		growing := phase == ledger.PhaseGrowing
 		if growing || recent(in.OpenedAt) {
-			add(f.Incident(policy.NotifyOpened, in))
+			add(f.Outage(policy.NotifyOpened, in))
 		}
 		if f.level(in, in.Errors()) > 0 && (growing || recent(in.LastAt)) {
-			if notice := f.Incident(policy.NotifyTenfold, in); grew(in, notice.Key) {
+			if notice := f.Outage(policy.NotifyTenfold, in); grew(in, notice.Key) {
 				add(notice)
 			}
 		}
 		if phase == ledger.PhaseOver && recent(in.OverAt) {
-			add(f.Incident(policy.NotifyOver, in))
+			add(f.Outage(policy.NotifyOver, in))
 		}
 		since, needs := f.needs[in.ID]
 		if in.TakenUntil.After(since) {

@@ -114,7 +114,7 @@ func (t *notifying) run(ctx context.Context) {
 			continue // the run loop says so
 		}
 		for _, n := range pol.Notifiers() {
-			t.tellAll(ctx, n, f.notices(n, func(in ledger.Incident, key string) bool { return t.grewTenfold(ctx, n, f, in, key) }))
+			t.tellAll(ctx, n, f.notices(n, func(in ledger.Outage, key string) bool { return t.grewTenfold(ctx, n, f, in, key) }))
 		}
 	}
 }
@@ -279,9 +279,9 @@ func (t *notifying) send(ctx context.Context, k *policy.Kind, o ledger.Operation
 	return fmt.Sprintf("%s: %s %s", settled.After.Title, settled.Attempt.Final(), settled.Attempt.Error), nil
 }
 
-// grewTenfold reports whether an incident has ten times the errors that a notifier was
+// grewTenfold reports whether an outage has ten times the errors that a notifier was
 // told of when it opened.
-func (t *notifying) grewTenfold(ctx context.Context, n *policy.Notifier, f facts, in ledger.Incident, key string) bool {
+func (t *notifying) grewTenfold(ctx context.Context, n *policy.Notifier, f facts, in ledger.Outage, key string) bool {
 	if t.knows(n.Name, key) {
 		return false
 	}

@@ -212,12 +212,12 @@ func TestAnOutageIsToldOnceAndAsItGrows(t *testing.T) {
 		need.Equal(o, o.events()[2], "tenfold 500")
 		eventually(o, "settled", func() bool { return o.deliveries()[2].Operation.State == ledger.Committed })
 		for i, rec := range o.deliveries() {
-			if op := rec.Operation; op.State != ledger.Committed || op.AttemptCount != 1 || op.Incident != "" || op.Source.Pipeline != "notify" || op.Key != o.keys[i] {
+			if op := rec.Operation; op.State != ledger.Committed || op.AttemptCount != 1 || op.Outage != "" || op.Source.Pipeline != "notify" || op.Key != o.keys[i] {
 				o.Errorf("%s: %s after %d attempts, key %q told %q", op.Title, op.State, op.AttemptCount, op.Key, o.keys[i])
 			}
 		}
 		h := o.heard[0]
-		if h.Open != "indoubt --ledger "+h.Ledger+" incident:"+h.Incident && h.Ledger != "" || h.Where != "pay" || h.Phase != "growing" || h.ToLookAt != 5 || h.Notifier != "oncall" ||
+		if h.Open != "indoubt --ledger "+h.Ledger+" outage:"+h.Outage && h.Ledger != "" || h.Where != "pay" || h.Phase != "growing" || h.ToLookAt != 5 || h.Notifier != "oncall" ||
 			!strings.Contains(h.Text, "5 errors: 5 to look at") || !strings.HasSuffix(h.Text, h.Open) {
 			o.Errorf("%+v", h)
 		}
@@ -280,8 +280,8 @@ func TestI10_ANoticeCutOffIsInDoubt(t *testing.T) {
 		dead := o.engine()
 		n := o.pol.Notifiers()[0]
 		f, err := gather(o.ctx, o.store, o.pol, o.now())
-		need.Must(o, err == nil && len(f.incidents) == 1, "%v %v", f.incidents, err)
-		notice := f.Incident(policy.NotifyOpened, f.incidents[0])
+		need.Must(o, err == nil && len(f.outages) == 1, "%v %v", f.outages, err)
+		notice := f.Outage(policy.NotifyOpened, f.outages[0])
 		rec := notice.Record(n.Name, o.now())
 		op := rec.Operation
 		res, err := ledger.Begin(o.ctx, o.store, ledger.BeginRequest{ChangeID: "c", OperationID: op.ID, AttemptID: "dead", Kind: op.Kind, Scope: op.Scope, Key: op.Key, Input: op.Input, Title: op.Title,
@@ -316,7 +316,7 @@ func TestADeadEndpoint(t *testing.T) {
 		o.pass(10 * time.Second)
 		o.want("opened 5")
 		need.That(o, !op.Operation.Doubted && op.Attempts[0].Proof == ledger.NeverSent, "%+v", op.Attempts)
-		all, err := o.store.Incidents(o.ctx, o.now(), 10)
+		all, err := o.store.Outages(o.ctx, o.now(), 10)
 		need.That(o, err == nil && len(all) == 1, "%d outages %v", len(all), err)
 	})
 }
@@ -404,8 +404,8 @@ func TestWhatNoOneHasTaken(t *testing.T) {
 		o.fail(5)
 		o.pass(14 * time.Minute)
 		o.want()
-		in := need.Get(o.store.Incidents(o.ctx, o.now(), 1))(o)
-		need.Get(o.store.ChangeIncident(o.ctx, ledger.IncidentChange{ChangeID: ledger.NewID(), ID: in[0].ID, Verb: ledger.IncidentTaken, Actor: maya, Until: o.now().Add(time.Hour)}))(o)
+		in := need.Get(o.store.Outages(o.ctx, o.now(), 1))(o)
+		need.Get(o.store.ChangeOutage(o.ctx, ledger.OutageChange{ChangeID: ledger.NewID(), ID: in[0].ID, Verb: ledger.OutageTaken, Actor: maya, Until: o.now().Add(time.Hour)}))(o)
 		o.pass(50 * time.Minute)
 		o.want()
 		o.pass(20 * time.Minute) // it ran out
@@ -416,7 +416,7 @@ func TestWhatNoOneHasTaken(t *testing.T) {
 		o.pass(15 * time.Minute)
 		o.want("untaken 5", "untaken 2")
 		h := o.heard[1]
-		need.That(o, h.Incident == "" && h.Since != "" && alone.Incident == "", "%+v", h)
+		need.That(o, h.Outage == "" && h.Since != "" && alone.Outage == "", "%+v", h)
 		o.pass(time.Hour)
 		o.want("untaken 5", "untaken 2")
 	})
@@ -463,7 +463,7 @@ func TestWhatHappenedTwiceIsTold(t *testing.T) {
 		twice(op)
 		o.want("twice 1", "twice 1")
 		h = o.heard[1]
-		need.That(o, strings.Contains(h.Open, "incident:"), "%+v", h)
+		need.That(o, strings.Contains(h.Open, "outage:"), "%+v", h)
 	})
 }
 
@@ -533,8 +533,8 @@ func TestTheAmountOfANoticeSaysWhatItLeavesOut(t *testing.T) {
 		{N: 3, MissWords: 2}:           ". Not known to have landed: 2 rated by word. ",
 		{N: 3}:                         "3 to look at. indoubt",
 	} {
-		in := ledger.Incident{ID: "i1", Scope: "kind:pay", Fates: map[ledger.Fate]ledger.Sum{ledger.FateOpen: of}}
-		n := noticeWriter{pol, "/ledger", time.Now()}.Incident(policy.NotifyOpened, in)
+		in := ledger.Outage{ID: "i1", Scope: "kind:pay", Fates: map[ledger.Fate]ledger.Sum{ledger.FateOpen: of}}
+		n := noticeWriter{pol, "/ledger", time.Now()}.Outage(policy.NotifyOpened, in)
 		need.Contains(t, n.Input.Text, want)
 		need.Equal(t, n.Input.Unpriced, of.Unpriced)
 	}

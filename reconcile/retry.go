@@ -80,7 +80,7 @@ type attempt struct {
 	began ledger.Sent // what is recorded of it
 }
 
-// bursts is what the policy says of incidents.
+// bursts is what the policy says of outages.
 func (a *attempt) bursts(string) ledger.Burst { return a.k.Burst() }
 
 func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error) {

@@ -217,7 +217,7 @@ func TestSecondEffectIsADuplicate(t *testing.T) {
 func TestHeldAndReadOnly(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.proven("pay")
-	need.OK(t, w.store.Hold(w.ctx, ledger.Hold{Scope: "kind:pay", Actor: maya, Reason: "incident", ChangeID: ledger.NewID()}))
+	need.OK(t, w.store.Hold(w.ctx, ledger.Hold{Scope: "kind:pay", Actor: maya, Reason: "outage", ChangeID: ledger.NewID()}))
 	lists := w.side.asked()
 	_, err := w.retry(RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof})
 	need.That(t, code(err) == "hold", "held: %v", err)

@@ -28,7 +28,7 @@ func Rate(n, inFlight int, round func(i int)) float64 {
 }
 
 // BenchPages reads what a console shows first, and what it shows next, of a ledger of
-// which a tenth is open, with an incident for each 2000 operations.
+// which a tenth is open, with an outage for each 2000 operations.
 func BenchPages(b *testing.B, s ledger.Store, operations int, now time.Time) {
 	page := func(b *testing.B, q ledger.Query) ledger.Page {
 		b.Helper()
@@ -54,18 +54,18 @@ func BenchPages(b *testing.B, s ledger.Store, operations int, now time.Time) {
 		}
 	}
 	for _, n := range []int{50, 500} {
-		b.Run(fmt.Sprintf("incidents/%d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("outages/%d", n), func(b *testing.B) {
 			for range b.N {
-				if ins := need.Get(s.Incidents(ctx, now, n))(b); len(ins) != n || ins[0].Fates[ledger.FateOpen].N != 200 {
+				if ins := need.Get(s.Outages(ctx, now, n))(b); len(ins) != n || ins[0].Fates[ledger.FateOpen].N != 200 {
 					b.Fatal(len(ins))
 				}
 			}
 		})
 	}
-	b.Run("incident", func(b *testing.B) {
-		id := need.Get(s.Incidents(ctx, now, 1))(b)[0].ID
+	b.Run("outage", func(b *testing.B) {
+		id := need.Get(s.Outages(ctx, now, 1))(b)[0].ID
 		for range b.N {
-			if a := need.Get(s.Incident(ctx, id, now))(b); a.Errors() != 200 || len(a.Groups) == 0 {
+			if a := need.Get(s.Outage(ctx, id, now))(b); a.Errors() != 200 || len(a.Groups) == 0 {
 				b.Fatal(a)
 			}
 		}

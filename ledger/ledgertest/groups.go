@@ -13,11 +13,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// wantGroups compares the groups of the newest incident, as "2 said, 1 held by maya",
+// wantGroups compares the groups of the newest outage, as "2 said, 1 held by maya",
 // and returns its account.
-func (d *desk) wantGroups(want string) ledger.IncidentAccount {
+func (d *desk) wantGroups(want string) ledger.OutageAccount {
 	d.Helper()
-	a := need.Get(d.s.Incident(ctx, d.incidents()[0].ID, d.clock.Now()))(d)
+	a := need.Get(d.s.Outage(ctx, d.outages()[0].ID, d.clock.Now()))(d)
 	var got []string
 	for _, g := range a.Groups {
 		said := fmt.Sprintf("%d %s", g.Sum.N, g.Group)
@@ -38,9 +38,9 @@ func (d *desk) wantGroups(want string) ledger.IncidentAccount {
 	return a
 }
 
-// incidentGroups puts operations of one incident where they count apart, and takes them
+// outageGroups puts operations of one outage where they count apart, and takes them
 // from there again.
-func incidentGroups(t *testing.T, open Open) {
+func outageGroups(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	op := map[string]ledger.Operation{}
 	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
@@ -92,9 +92,9 @@ func unpriced(s ledger.Sum) ledger.Sum {
 	return s
 }
 
-// compareLists compares what the groups of all incidents have, with what is in none of
+// compareLists compares what the groups of all outages have, with what is in none of
 // them, with what the lists count; and each group with the rows that its filter selects.
-func (g *game) compareLists(ins []ledger.IncidentAccount) {
+func (g *game) compareLists(ins []ledger.OutageAccount) {
 	now, s := g.real.clock.Now(), g.real.s
 	rows := func(tab ledger.Tab, filter string) int {
 		return len(everything(g.real, s, ledger.Query{Tab: tab, Filter: g.real.filter(filter), Now: now}, 7))
@@ -107,15 +107,15 @@ func (g *game) compareLists(ins []ledger.IncidentAccount) {
 		}
 		for group, n := range groups {
 			listed[group.Tab()] += n
-			if got := rows(group.Tab(), "incident:"+in.ID+" group:"+string(group)); got != n {
+			if got := rows(group.Tab(), "outage:"+in.ID+" group:"+string(group)); got != n {
 				g.rt.Fatalf("%d in group %s, and its filter selects %d", n, group, got)
 			}
 		}
 	}
 	c := need.Get(s.Counts(ctx, now))(g.rt)
 	for tab, n := range map[ledger.Tab]int{ledger.TabNeedsYou: c.NeedsYou, ledger.TabChecking: c.Checking, ledger.TabInFlight: c.InFlight, ledger.TabParked: c.Parked, ledger.TabSettled: c.Settled} {
-		if others := rows(tab, "-incident:any"); listed[tab]+others != n {
-			g.rt.Fatalf("%s: %d in groups of incidents and %d in none, the list counts %d", tab, listed[tab], others, n)
+		if others := rows(tab, "-outage:any"); listed[tab]+others != n {
+			g.rt.Fatalf("%s: %d in groups of outages and %d in none, the list counts %d", tab, listed[tab], others, n)
 		}
 	}
 }

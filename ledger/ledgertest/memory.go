@@ -50,7 +50,7 @@ type entry struct {
 	recheck  time.Time
 	marks    []string
 	related  []ledger.Relation // put beside those that are found
-	joinedAt time.Time         // when the error came with which it joined its incident
+	joinedAt time.Time         // when the error came with which it joined its outage
 }
 
 // NewMemory makes an empty store. nil is the host's steady clock.

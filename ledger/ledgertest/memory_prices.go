@@ -19,7 +19,7 @@ func (p *prices) Unpriced(_ context.Context, digest string, limit int) ([]ledger
 	for _, e := range m.ops {
 		rec := m.record(e, m.clock())
 		open := rec.Row().LaneAt(m.clock()) != ledger.LaneResolved
-		settled := !open && rec.Row().Incident != "" && e.pricing.Unpriced()
+		settled := !open && rec.Row().Outage != "" && e.pricing.Unpriced()
 		if (open || settled) && e.op.State != ledger.Pending && e.pricing.Digest != digest && len(out) < limit {
 			out = append(out, e.op)
 		}

@@ -34,7 +34,7 @@ func erase(m *Memory, e *entry, changeID string, what ledger.Erasure) {
 		e.marks[i] = ledger.Masked(e.marks[i])
 	}
 	for i, ev := range m.events {
-		its := ev.OperationID == e.op.ID || ev.OperationID == "" && ev.Incident != "" && ev.Incident == e.op.Incident && ev.Tells(what.Texts)
+		its := ev.OperationID == e.op.ID || ev.OperationID == "" && ev.Outage != "" && ev.Outage == e.op.Outage && ev.Tells(what.Texts)
 		if its && ev.ID != changeID {
 			m.events[i] = ev.Without()
 		}

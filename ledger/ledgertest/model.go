@@ -36,7 +36,7 @@ func model(t *testing.T, open Open) {
 		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: NewMemory(clock.Now, clock.Steady), clock: clock}, rt: rt}
 		moves := map[string]func(*rapid.T){
 			"begin": g.begin, "settle": g.settle, "read": g.observe, "decide": g.decide, "allow": g.allow,
-			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "lease": g.lease, "hold": g.hold, "incident": g.incident, "run": g.run,
+			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "lease": g.lease, "hold": g.hold, "outage": g.outage, "run": g.run,
 			"wait": func(rt *rapid.T) {
 				clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 30, 70, 700, 4000, 90000}).Draw(rt, "seconds")) * time.Second)
 			},
@@ -316,7 +316,7 @@ func (g *game) check(*rapid.T) {
 	if len(evs) > 0 && evs[len(evs)-1].OperationID != "" {
 		g.compare(evs[len(evs)-1].OperationID)
 	}
-	g.compareIncidents()
+	g.compareOutages()
 }
 
 func (g *game) compareAll() {

@@ -77,7 +77,7 @@ func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 }
 
 // summed are the tables that are kept as a base and differences.
-var summed = []string{"counts", "census", "tallies", "incident_sums", "incident_minutes"}
+var summed = []string{"counts", "census", "tallies", "outage_sums", "outage_minutes"}
 
 // Moves is the move of the ledger, with what it knows of itself.
 func (s *Store) Moves(ctx context.Context) (tables.Move, map[string]string, error) {
@@ -202,7 +202,7 @@ func (f *fresh) Insert(ctx context.Context, table string, columns []string, kind
 }
 
 // numbered rows go on from the highest.
-var sequences = [][2]string{{"operations", "seq"}, {"reads", "rowid"}, {"grants", "rowid"}, {"events", "seq"}, {"holds", "id"}, {"incidents", "rowid"}}
+var sequences = [][2]string{{"operations", "seq"}, {"reads", "rowid"}, {"grants", "rowid"}, {"events", "seq"}, {"holds", "id"}, {"outages", "rowid"}}
 
 // Finish adds the guards, and says that it is a ledger. It may be made again after it was.
 func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {

@@ -15,9 +15,9 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	psql(t, url, guarded)
 	psql(t, url, `UPDATE indoubt.open_operations SET digest = '', rank = 0, miss_value = 0 WHERE granted_at <> 0 OR search LIKE '%overdue%'`)
 	derived := func() string {
-		return psql(t, url, `SELECT seq, class, search, state, error_class, granted_at, incident, rank FROM indoubt.open_operations ORDER BY seq;
+		return psql(t, url, `SELECT seq, class, search, state, error_class, granted_at, outage, rank FROM indoubt.open_operations ORDER BY seq;
 			SELECT * FROM indoubt.counts ORDER BY what; SELECT * FROM indoubt.census ORDER BY kind; SELECT * FROM indoubt.tallies ORDER BY kind, class;
-			SELECT * FROM indoubt.incident_members ORDER BY seq; SELECT * FROM indoubt.incident_sums WHERE n <> 0 ORDER BY incident, fate; SELECT * FROM indoubt.incident_minutes ORDER BY 1, 2`)
+			SELECT * FROM indoubt.outage_members ORDER BY seq; SELECT * FROM indoubt.outage_sums WHERE n <> 0 ORDER BY outage, fate; SELECT * FROM indoubt.outage_minutes ORDER BY 1, 2`)
 	}
 	right := derived()
 	row := func(id string) string { return ` WHERE seq = (SELECT seq FROM operations WHERE id = '` + id + `')` }
@@ -34,12 +34,12 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		{"a census of nothing", `INSERT INTO census_base (kind, failed) VALUES ('none', 1)`, "census"},
 		{"no tallies", `DELETE FROM tallies_base; DELETE FROM tallies_deltas`, "tallies"},
 		{"tallies of nothing", `INSERT INTO tallies_deltas VALUES ('none', 'timeout', 1, 0)`, "tallies"},
-		{"a member less", `DELETE FROM incident_members` + row("overdue"), "incident_members"},
-		{"a member too many", `UPDATE incident_members SET seq = 4711` + row("overdue"), "incident_members"},
-		{"a member of another fate", `UPDATE incident_members SET fate = 'landed'` + row("overdue"), "incident_members"},
-		{"a wrong sum", `UPDATE incident_sums_base SET miss = miss + 0.01`, "incident_sums"},
-		{"no sums", `DELETE FROM incident_sums_base`, "incident_sums"},
-		{"a wrong minute", `INSERT INTO incident_minutes_deltas SELECT incident, minute, 1 FROM incident_minutes_base`, "incident_minutes"},
+		{"a member less", `DELETE FROM outage_members` + row("overdue"), "outage_members"},
+		{"a member too many", `UPDATE outage_members SET seq = 4711` + row("overdue"), "outage_members"},
+		{"a member of another fate", `UPDATE outage_members SET fate = 'landed'` + row("overdue"), "outage_members"},
+		{"a wrong sum", `UPDATE outage_sums_base SET miss = miss + 0.01`, "outage_sums"},
+		{"no sums", `DELETE FROM outage_sums_base`, "outage_sums"},
+		{"a wrong minute", `INSERT INTO outage_minutes_deltas SELECT outage, minute, 1 FROM outage_minutes_base`, "outage_minutes"},
 	}
 	var script strings.Builder
 	for _, c := range wrong {

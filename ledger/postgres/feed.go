@@ -263,8 +263,8 @@ func historyOf(q ledger.HistoryQuery, since, until place) (where string, args []
 	return where, args
 }
 
-// IncidentsSince names the incidents that the first events behind the cursor are about.
-func (s *handle) IncidentsSince(ctx context.Context, after ledger.Cursor, limit int) (ids []string, all bool, err error) {
+// OutagesSince names the outages that the first events behind the cursor are about.
+func (s *handle) OutagesSince(ctx context.Context, after ledger.Cursor, limit int) (ids []string, all bool, err error) {
 	at, err := placeOf(after)
 	if err != nil {
 		return nil, false, err
@@ -274,9 +274,9 @@ func (s *handle) IncidentsSince(ctx context.Context, after ledger.Cursor, limit 
 		concerned := func(at place) tables.Ask {
 			where, args := at.unseen(nil)
 			return tables.Ask{Query: `
-				WITH e AS MATERIALIZED (SELECT operation_id, incident FROM events WHERE ` + where + ` ORDER BY xid, seq LIMIT ?)
-				SELECT incident, 0 FROM e WHERE incident <> ''
-				UNION SELECT o.incident, 0 FROM e JOIN operations o ON o.id = e.operation_id WHERE e.operation_id <> '' AND o.incident <> ''
+				WITH e AS MATERIALIZED (SELECT operation_id, outage FROM events WHERE ` + where + ` ORDER BY xid, seq LIMIT ?)
+				SELECT outage, 0 FROM e WHERE outage <> ''
+				UNION SELECT o.outage, 0 FROM e JOIN operations o ON o.id = e.operation_id WHERE e.operation_id <> '' AND o.outage <> ''
 				UNION SELECT '', count(*) FROM e`, Args: append(args, limit+1)}
 		}
 		if at.line != "" {

@@ -48,23 +48,23 @@ SELECT i, '01900000-0000-7000-8000-' || lpad(i::text, 12, '0'), CASE i %% 4 WHEN
        CASE WHEN open THEN at + interval '50 ms' END, CASE WHEN NOT open THEN at + interval '50 ms' END, 'c' || i, 'billing', 'attempt 1', NOT open, open
   FROM generate_series(1, %[1]d) i, LATERAL (SELECT i %% 10 = 0 AS open, date_trunc('second', now()) - (%[1]d - i) * interval '100 ms' AS at) x;
 SELECT setval('indoubt.operations_seq', %[1]d);
-INSERT INTO indoubt.incidents (rowid, id, scope, kinds, gap_ms, opened_at, first_at, last_at, change_id)
+INSERT INTO indoubt.outages (rowid, id, scope, kinds, gap_ms, opened_at, first_at, last_at, change_id)
 SELECT seq, md5(seq::text), 'downstream:stripe', '["stripe.charge","mail.send"]', 600000, ended_at, ended_at, ended_at, 'opened' FROM indoubt.operations WHERE seq %% 2000 = 1;
-SELECT setval('indoubt.incidents_seq', %[1]d);
-UPDATE indoubt.operations SET joined = 'error', fault_at = ended_at, incident = md5(((seq - 1) / 2000 * 2000 + 1)::text) WHERE state = 'uncertain';
+SELECT setval('indoubt.outages_seq', %[1]d);
+UPDATE indoubt.operations SET joined = 'error', fault_at = ended_at, outage = md5(((seq - 1) / 2000 * 2000 + 1)::text) WHERE state = 'uncertain';
 DO $$ DECLARE one text; BEGIN FOR one IN SELECT indexdef FROM aside LOOP EXECUTE one; END LOOP; END $$;
 ANALYZE indoubt.operations;
 `, operations) + numbered(tables.ListNew+` WHERE s.state = 'uncertain'`).query + `;
 UPDATE indoubt.open_operations SET digest = 'p', downstream = 'stripe', duplicate_value = 100, miss_value = 50, odds = 0.4, rank = seq / 10 % 9973,
        decide_at = CASE WHEN seq / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END, ripe = (seq / 10 % 3 <> 0)::int;
-SELECT count(indoubt.count_in(seq)) FROM indoubt.operations WHERE incident <> '';
+SELECT count(indoubt.count_in(seq)) FROM indoubt.operations WHERE outage <> '';
 DO $$
 DECLARE
   counted text;
 BEGIN
-  FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies', 'incident_sums', 'incident_minutes'] LOOP
+  FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies', 'outage_sums', 'outage_minutes'] LOOP
     EXECUTE format('DELETE FROM indoubt.%I_base', counted);
-    EXECUTE format('INSERT INTO indoubt.%I_base SELECT * FROM indoubt.%I_source', counted, replace(counted, 'incident_', ''));
+    EXECUTE format('INSERT INTO indoubt.%I_base SELECT * FROM indoubt.%I_source', counted, replace(counted, 'outage_', ''));
   END LOOP;
 END $$;
 `

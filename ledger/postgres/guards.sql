@@ -26,7 +26,7 @@ CREATE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql STABLE RETURN
 -- decides is what a person decides, by the verb of the change.
 CREATE FUNCTION indoubt.decides(verb text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'redact', 'hold', 'release', 'run', 'adopt',
-                'incident_noted', 'incident_taken');
+                'outage_noted', 'outage_taken');
 
 -- stands is an operation as one that belongs to it may rely on until the end of the
 -- transaction.
@@ -125,7 +125,7 @@ BEGIN
   beside.updated_at := was.updated_at; beside.settled_at := was.settled_at; beside.settled_boot := was.settled_boot; beside.settled_steady := was.settled_steady;
   beside.change_id := was.change_id; beside.change_of := was.change_of; beside.change_verb := was.change_verb; beside.change_detail := was.change_detail;
   beside.actor := was.actor; beside.reason := was.reason; beside.os_user := was.os_user; beside.host := was.host; beside.machine := was.machine; beside.terminal := was.terminal;
-  beside.incident := was.incident; beside.joined := was.joined; beside.fault_at := was.fault_at; beside.resolved := was.resolved; beside.is_open := was.is_open;
+  beside.outage := was.outage; beside.joined := was.joined; beside.fault_at := was.fault_at; beside.resolved := was.resolved; beside.is_open := was.is_open;
   IF begins THEN
     beside.token_sent := was.token_sent; beside.undelivered := was.undelivered; beside.verdict := was.verdict;
   ELSIF is_now.state = 'committed' THEN
@@ -162,8 +162,8 @@ BEGIN
   IF was.state <> 'pending' AND is_now.state NOT IN (was.state, 'pending') AND is_now.change_of <> is_now.change_id OR is_now.change_verb = 'read' AND is_now.change_id <> was.change_id THEN
     RAISE EXCEPTION 'what is in doubt is settled by a check or by a person: it needs the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
-  -- what is not said of this operation alone: which incident it is in, and that its key is given up, in time
-  beside.incident := was.incident; beside.joined := was.joined; beside.fault_at := was.fault_at;
+  -- what is not said of this operation alone: which outage it is in, and that its key is given up, in time
+  beside.outage := was.outage; beside.joined := was.joined; beside.fault_at := was.fault_at;
   IF was.ttl_ms > 0 AND was.settled_at + was.ttl_ms * '1 millisecond'::interval <= clock_timestamp() THEN
     beside.key_live := was.key_live;
   END IF;
@@ -310,7 +310,7 @@ BEGIN
     WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
     WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
     WHEN NEW.state <> 'pending' OR NOT NEW.key_live AND NOT indoubt.beside_its_key(NEW) OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
-      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin') OR '' <> ANY (ARRAY[NEW.fact, NEW.conflict, NEW.verdict, NEW.awaits, NEW.incident, NEW.redacted_by])
+      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin') OR '' <> ANY (ARRAY[NEW.fact, NEW.conflict, NEW.verdict, NEW.awaits, NEW.outage, NEW.redacted_by])
       THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
     WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
       THEN 'deadline_at must come after created_at, in milliseconds, and within a year'
@@ -531,7 +531,7 @@ BEGIN
     UPDATE indoubt.attempts SET deadline_at = NEW.deadline_at
      WHERE operation_id = NEW.id AND n = NEW.attempt_count AND id = NEW.live_attempt AND outcome = '' AND deadline_at <> NEW.deadline_at;
   END IF;
-  IF NEW.state = 'pending' OR NEW.is_open OR OLD.is_open OR NEW.incident <> '' THEN
+  IF NEW.state = 'pending' OR NEW.is_open OR OLD.is_open OR NEW.outage <> '' THEN
     PERFORM indoubt.operation_moved(OLD, NEW);
   ELSE
     IF NOT moves THEN
@@ -544,14 +544,14 @@ BEGIN
   RETURN NULL;
 END $$;
 
--- Which incident an operation is in.
+-- Which outage an operation is in.
 CREATE FUNCTION indoubt.operations_before_join() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
-  IF (NEW.incident <> OLD.incident OR NEW.joined <> OLD.joined)
-     AND NOT (OLD.incident = '' AND EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.incident)) THEN
-    RAISE EXCEPTION 'an operation joins one incident, that is recorded, and stays in it for life' USING ERRCODE = 'IN001';
+  IF (NEW.outage <> OLD.outage OR NEW.joined <> OLD.joined)
+     AND NOT (OLD.outage = '' AND EXISTS (SELECT 1 FROM indoubt.outages WHERE id = NEW.outage)) THEN
+    RAISE EXCEPTION 'an operation joins one outage, that is recorded, and stays in it for life' USING ERRCODE = 'IN001';
   END IF;
-  IF NOT (NEW.incident = '' AND NEW.joined = '' OR NEW.incident <> '' AND NEW.joined IN ('error', 'refusal')) THEN
+  IF NOT (NEW.outage = '' AND NEW.joined = '' OR NEW.outage <> '' AND NEW.joined IN ('error', 'refusal')) THEN
     PERFORM indoubt.unfit('operations', 'joined_is_known');
   END IF;
   RETURN NEW;
@@ -599,7 +599,7 @@ CREATE TRIGGER as_keyed BEFORE UPDATE OF key_live ON indoubt.operations FOR EACH
   EXECUTE FUNCTION indoubt.never('a key is given up once, and only by an operation that is committed, failed or abandoned');
 CREATE TRIGGER as_looked BEFORE UPDATE OF fault_at ON indoubt.operations FOR EACH ROW
   WHEN (NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL AND OLD.fault_at IS NOT NULL)
-  EXECUTE FUNCTION indoubt.never('the newest attempt that an incident was looked for is never an earlier one');
+  EXECUTE FUNCTION indoubt.never('the newest attempt that an outage was looked for is never an earlier one');
 CREATE TRIGGER as_numbered BEFORE UPDATE OF seq ON indoubt.operations FOR EACH ROW
   WHEN (NEW.seq IS DISTINCT FROM OLD.seq) EXECUTE FUNCTION indoubt.never('seq of an operation never changes');
 CREATE TRIGGER as_redacted BEFORE UPDATE OF key, sent_key, input, command, redacted, session, request, redacted_at, redacted_by ON indoubt.operations FOR EACH ROW
@@ -612,7 +612,7 @@ CREATE TRIGGER as_waits BEFORE UPDATE OF awaits ON indoubt.operations FOR EACH R
   EXECUTE FUNCTION indoubt.never('only an operation in flight waits for the rest of its answer, and says so with a new change_id, an actor and a reason');
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_insert();
 CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_update();
-CREATE TRIGGER joins BEFORE UPDATE OF incident, joined ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_join();
+CREATE TRIGGER joins BEFORE UPDATE OF outage, joined ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_join();
 CREATE TRIGGER told BEFORE UPDATE OF verdict, conflict ON indoubt.operations FOR EACH ROW
   WHEN ((NEW.verdict <> OLD.verdict OR NEW.conflict <> OLD.conflict) AND NEW.change_id = OLD.change_id)
   EXECUTE FUNCTION indoubt.never('a change of verdict or conflict is in the history: it needs a new change_id');
@@ -988,7 +988,7 @@ DECLARE
     WHEN e.verb = 'grant' AND NOT indoubt.may('decide') THEN 'another send is allowed by a person: it needs the role indoubt_operator'
     WHEN e.verb = 'read' AND NOT indoubt.may('read') THEN 'a check is made by an engine: it needs the role indoubt_engine'
     WHEN e.verb = 'policy' AND NOT indoubt.may('read') THEN 'a policy is put in force by a person or an engine: it needs the role indoubt_operator or indoubt_engine'
-    WHEN e.operation_id <> '' AND e.incident = '' AND (e.verb <> 'note' OR e.conflict <> '') AND NOT indoubt.may('read')
+    WHEN e.operation_id <> '' AND e.outage = '' AND (e.verb <> 'note' OR e.conflict <> '') AND NOT indoubt.may('read')
       AND NOT EXISTS (SELECT 1 FROM indoubt.attempts WHERE operation_id = e.operation_id AND db_user = session_user)
       THEN 'this operation was sent by another user of the database: only that one changes it, or the role indoubt_engine or indoubt_operator'
     WHEN EXISTS (SELECT 1 FROM indoubt.events WHERE id = e.id) THEN 'this change id is in the history already: the change was made before'
@@ -1041,7 +1041,7 @@ BEGIN
   beside.reason := OLD.reason; beside.detail := OLD.detail;
   IF beside IS NOT DISTINCT FROM OLD AND indoubt.gone(OLD.reason, NEW.reason) AND indoubt.gone_json(OLD.detail, NEW.detail)
      AND (OLD.operation_id <> '' AND indoubt.redacting(OLD.operation_id) AND OLD.id <> (SELECT change_id FROM indoubt.operations WHERE id = OLD.operation_id)
-       OR OLD.operation_id = '' AND OLD.incident <> '' AND EXISTS (SELECT 1 FROM indoubt.operations WHERE incident = OLD.incident AND incident <> '' AND redacted_at IS NOT NULL AND indoubt.redacting(id))) THEN
+       OR OLD.operation_id = '' AND OLD.outage <> '' AND EXISTS (SELECT 1 FROM indoubt.operations WHERE outage = OLD.outage AND outage <> '' AND redacted_at IS NOT NULL AND indoubt.redacting(id))) THEN
     RETURN NEW;
   END IF;
   beside := NEW;
@@ -1057,33 +1057,33 @@ CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.events FOR EACH ROW EXECUT
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.never('the history is never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.events FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the history is never deleted');
 
-CREATE FUNCTION indoubt.incidents_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+CREATE FUNCTION indoubt.outages_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
   IF NEW.rowid IS NOT NULL THEN
     RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
   END IF;
-  NEW.rowid := nextval('indoubt.incidents_seq');
-  IF EXISTS (SELECT 1 FROM indoubt.incidents WHERE id = NEW.id) THEN
-    RAISE EXCEPTION 'this incident is recorded already: incidents are never replaced' USING ERRCODE = 'IN001';
+  NEW.rowid := nextval('indoubt.outages_seq');
+  IF EXISTS (SELECT 1 FROM indoubt.outages WHERE id = NEW.id) THEN
+    RAISE EXCEPTION 'this outage is recorded already: outages are never replaced' USING ERRCODE = 'IN001';
   END IF;
   IF NEW.over_at IS NOT NULL OR NEW.taken_by <> ''
-     OR NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id AND incident = NEW.id) THEN
-    RAISE EXCEPTION 'an incident is opened by indoubt, and is not over or taken then' USING ERRCODE = 'IN001';
+     OR NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id AND outage = NEW.id) THEN
+    RAISE EXCEPTION 'an outage is opened by indoubt, and is not over or taken then' USING ERRCODE = 'IN001';
   END IF;
   RETURN NEW;
 END $$;
 
-CREATE FUNCTION indoubt.incidents_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
+CREATE FUNCTION indoubt.outages_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
   said CONSTANT boolean := (NEW.taken_by, NEW.taken_until) IS DISTINCT FROM (OLD.taken_by, OLD.taken_until);
 BEGIN
   IF NEW.rowid <> OLD.rowid OR NEW.id <> OLD.id OR NEW.scope <> OLD.scope OR NEW.opened_at <> OLD.opened_at
      OR NEW.gap_ms <> OLD.gap_ms THEN
-    RAISE EXCEPTION 'id, scope and opening of an incident never change' USING ERRCODE = 'IN001';
+    RAISE EXCEPTION 'id, scope and opening of an outage never change' USING ERRCODE = 'IN001';
   END IF;
   IF (said OR NEW.over_at IS DISTINCT FROM OLD.over_at AND NEW.over_at IS NOT NULL)
-     AND (NEW.change_id = OLD.change_id OR NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id AND incident = NEW.id)) THEN
-    RAISE EXCEPTION 'a change of an incident needs its event, and the id of that in change_id' USING ERRCODE = 'IN001';
+     AND (NEW.change_id = OLD.change_id OR NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id AND outage = NEW.id)) THEN
+    RAISE EXCEPTION 'a change of an outage needs its event, and the id of that in change_id' USING ERRCODE = 'IN001';
   END IF;
   IF said AND NOT indoubt.may('decide') THEN
     RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
@@ -1091,10 +1091,10 @@ BEGIN
   RETURN NEW;
 END $$;
 
-CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.incidents FOR EACH ROW EXECUTE FUNCTION indoubt.incidents_before_insert();
-CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.incidents FOR EACH ROW EXECUTE FUNCTION indoubt.incidents_before_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.incidents FOR EACH ROW EXECUTE FUNCTION indoubt.never('incidents are never deleted');
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.incidents FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('incidents are never deleted');
+CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.outages FOR EACH ROW EXECUTE FUNCTION indoubt.outages_before_insert();
+CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.outages FOR EACH ROW EXECUTE FUNCTION indoubt.outages_before_update();
+CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.outages FOR EACH ROW EXECUTE FUNCTION indoubt.never('outages are never deleted');
+CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.outages FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('outages are never deleted');
 
 CREATE FUNCTION indoubt.leases_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN

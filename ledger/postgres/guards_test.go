@@ -52,9 +52,9 @@ INSERT INTO holds (scope, actor, reason, change_id) VALUES ('all', 'ann', 'night
 INSERT INTO decisions (id, idempotency_key, verb, actor, size, created_at) VALUES ('run', 'k', 'deny', 'ann', 2, now());
 INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 'uncertain', 2), ('run', 1, 'pending', 1);
 UPDATE decision_items SET came = 'landed', came_at = now() WHERE n = 0;
-INSERT INTO events (id, incident, verb, actor) VALUES ('incident-e', 'incident', 'incident_opened', 'indoubt');
-INSERT INTO incidents (id, scope, gap_ms, opened_at, first_at, last_at, change_id) VALUES ('incident', 'kind:stripe.charge', 60000, now(), now(), now(), 'incident-e');
-UPDATE operations SET incident = 'incident', joined = 'error', fault_at = ended_at WHERE id IN ('uncertain', 'joined', 'overdue', 'twice', 'answered');
+INSERT INTO events (id, outage, verb, actor) VALUES ('outage-e', 'outage', 'outage_opened', 'indoubt');
+INSERT INTO outages (id, scope, gap_ms, opened_at, first_at, last_at, change_id) VALUES ('outage', 'kind:stripe.charge', 60000, now(), now(), now(), 'outage-e');
+UPDATE operations SET outage = 'outage', joined = 'error', fault_at = ended_at WHERE id IN ('uncertain', 'joined', 'overdue', 'twice', 'answered');
 UPDATE open_operations SET digest = 'd', rank = 3, miss_value = 2 WHERE error_class = 'timeout';
 `
 
@@ -172,7 +172,7 @@ var refusals = func() []ledgertest.Attack {
 		},
 		{"read with a number", `INSERT INTO reads (rowid, id, operation_id, began_at, ended_at, verdict) VALUES (7, 'n', 'uncertain', now(), now(), 'not_there')`, "leave the number out"},
 		{"grant with a number", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (7, 'n', 'uncertain', 1, 'proof', 'eve', now(), now())`, "leave the number out"},
-		{"incident with a number", `INSERT INTO incidents (rowid, id, scope, gap_ms, opened_at, first_at, last_at, change_id) SELECT 7, 'n', scope, gap_ms, opened_at, first_at, last_at, change_id FROM incidents`, "leave the number out"},
+		{"outage with a number", `INSERT INTO outages (rowid, id, scope, gap_ms, opened_at, first_at, last_at, change_id) SELECT 7, 'n', scope, gap_ms, opened_at, first_at, last_at, change_id FROM outages`, "leave the number out"},
 		{"born with a version", fresh(", version|, 9223372036854775807"), "begins as pending"},
 		{"first generation far ahead", `INSERT INTO leases (operation_id, holder, generation) VALUES ('pending', 'eve', 9223372036854775807)`, "its first generation is 1"},
 
@@ -196,16 +196,16 @@ var refusals = func() []ledgertest.Attack {
 		{"list emptied", `TRUNCATE open_operations`, "kept by the database"},
 		{"list row that cannot be summed", `UPDATE open_operations SET rank = 'NaN'`, "amounts_can_be_summed"},
 		{"list row moved", `UPDATE open_operations SET seq = 1 WHERE seq = (SELECT max(seq) FROM open_operations)`, "kept by the database"},
-		{"list row of what is settled", `INSERT INTO open_operations (seq, search, kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at, deadline_at, doubted_at, recheck_at, granted_at, grant_until, incident)
-			SELECT seq, words || E'\n\n', kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at, deadline_at, doubted_at, recheck_at, granted_at, grant_until, incident FROM open_source WHERE state = 'committed'`, "kept by the database"},
+		{"list row of what is settled", `INSERT INTO open_operations (seq, search, kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at, deadline_at, doubted_at, recheck_at, granted_at, grant_until, outage)
+			SELECT seq, words || E'\n\n', kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at, deadline_at, doubted_at, recheck_at, granted_at, grant_until, outage FROM open_source WHERE state = 'committed'`, "kept by the database"},
 		{"counts emptied", `TRUNCATE counts_base`, "counts are kept"},
 		{"differences taken out", `DELETE FROM census_deltas`, "counts are kept"},
-		{"born in an incident", fresh(", incident, joined|, 'incident', 'error'"), "begins as pending"},
-		{"in an incident for no reason", `UPDATE operations SET incident = 'incident' WHERE id = 'failed'`, "joined_is_known"},
+		{"born in an outage", fresh(", outage, joined|, 'outage', 'error'"), "begins as pending"},
+		{"in an outage for no reason", `UPDATE operations SET outage = 'outage' WHERE id = 'failed'`, "joined_is_known"},
 		{"looked for earlier", `UPDATE operations SET fault_at = NULL WHERE id = 'uncertain'`, "never an earlier one"},
-		{"incidents emptied", `TRUNCATE incidents`, "never deleted"},
-		{"members emptied", `TRUNCATE incident_members`, "kept by the database"},
-		{"member without a price", `UPDATE incident_members SET unpriced = 1 WHERE unpriced = 0`, "kept by the database"},
+		{"outages emptied", `TRUNCATE outages`, "never deleted"},
+		{"members emptied", `TRUNCATE outage_members`, "kept by the database"},
+		{"member without a price", `UPDATE outage_members SET unpriced = 1 WHERE unpriced = 0`, "kept by the database"},
 		{"begun in another database", elsewhere + fresh(""), "may be missing"},
 		{"allowed in another database", elsewhere + grant + `('n', 'uncertain', 2, 'proof', 'eve', now(), now() + '1 minute'::interval)`, "may be missing"},
 		{"home moved", `UPDATE lineages SET lineage = 'x'`, "adopted once in each database"},
@@ -248,7 +248,7 @@ func TestGuards(t *testing.T) {
 func dump(t *testing.T, url string) string {
 	t.Helper()
 	var script strings.Builder
-	for _, table := range strings.Fields("operations attempts marks reads grants events leases holds decisions decision_items open_operations counts census tallies incidents incident_members incident_sums incident_minutes") {
+	for _, table := range strings.Fields("operations attempts marks reads grants events leases holds decisions decision_items open_operations counts census tallies outages outage_members outage_sums outage_minutes") {
 		fmt.Fprintf(&script, "SELECT '%s', t.* FROM indoubt.%s t ORDER BY 2, 3;\n", table, table)
 	}
 	return psql(t, url, script.String())

@@ -64,7 +64,7 @@ type explained struct {
 }
 
 var (
-	wholeTable = regexp.MustCompile(`Gather|Seq Scan on (operations|attempts|events|reads|grants|marks|open_operations|incident_members|decision_items|leases)\b`)
+	wholeTable = regexp.MustCompile(`Gather|Seq Scan on (operations|attempts|events|reads|grants|marks|open_operations|outage_members|decision_items|leases)\b`)
 	pagesHit   = regexp.MustCompile(`Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
 	took       = regexp.MustCompile(`(?:Planning|Execution) Time: ([\d.]+) ms`)
 )
@@ -133,8 +133,8 @@ func (s *session) plain(t testing.TB, query string) (lines []string) {
 // looks are what a console shows of a ledger that was filled with so many operations.
 func looks(t testing.TB, now ledger.Moment, operations int) map[string]func(*tables.Store) {
 	looks := map[string]func(*tables.Store){
-		"counts":    func(s *tables.Store) { need.Get(s.Counts(ctx, now.Wall))(t) },
-		"incidents": func(s *tables.Store) { need.Get(s.Incidents(ctx, now.Wall, 50))(t) },
+		"counts":  func(s *tables.Store) { need.Get(s.Counts(ctx, now.Wall))(t) },
+		"outages": func(s *tables.Store) { need.Get(s.Outages(ctx, now.Wall, 50))(t) },
 		"beside": func(s *tables.Store) {
 			var ids []string
 			for _, r := range need.Get(s.Page(ctx, ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderNewest, Now: now.Wall, Limit: 50}))(t).Rows {

@@ -83,7 +83,7 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a reader settles", "bob", fmt.Sprintf(landSQL, "flying"), denied},
 	{"a reader remarks", "bob", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('n', 'note', 'bob')`, denied},
 	{"a reader folds by hand", "bob", `DELETE FROM indoubt.counts_deltas`, denied},
-	{"a reader counts by hand", "bob", `SELECT indoubt.sum_member(m, 1) FROM indoubt.incident_members m`, denied},
+	{"a reader counts by hand", "bob", `SELECT indoubt.sum_member(m, 1) FROM indoubt.outage_members m`, denied},
 	{"a reader lists by hand", "bob", `SELECT indoubt.list(1, true, true)`, denied},
 	{"a reader makes a ledger anew", "bob", `SELECT indoubt.rebuild()`, denied},
 
@@ -132,7 +132,7 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer holds", "ci", fmt.Sprintf(holdSQL, "all"), denied},
 	{"a writer decides", "ci", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
 	{"a writer tells of a decision", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'confirm', 'ann')`, person},
-	{"a writer takes an incident", "ci", `INSERT INTO indoubt.events (id, incident, verb, actor) VALUES ('n', 'i', 'incident_taken', 'ann')`, person},
+	{"a writer takes an outage", "ci", `INSERT INTO indoubt.events (id, outage, verb, actor) VALUES ('n', 'i', 'outage_taken', 'ann')`, person},
 	{"a writer tells of a permission", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'grant', 'ann')`, "by a person: it needs"},
 	{"a writer tells what became of another's", "cron", `INSERT INTO indoubt.events (id, operation_id, verb, actor, reason) VALUES ('n', 'doubt', 'settle', 'ann', 'it landed')`, "by another user of the database"},
 	{"a writer tells of a check", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'read', 'eve')`, "made by an engine"},

@@ -126,10 +126,10 @@ CREATE TABLE indoubt.operations (
   settled_at      timestamptz(3),
   settled_boot    text COLLATE "C" NOT NULL DEFAULT '',        -- settled_at by the steady clock: its boot,
   settled_steady  bigint NOT NULL DEFAULT 0,                   -- and milliseconds since
-  -- The incident that it counts in. Recorders and engines set this with the change.
-  incident        text COLLATE "C" NOT NULL DEFAULT '',        -- set once
+  -- The outage that it counts in. Recorders and engines set this with the change.
+  outage        text COLLATE "C" NOT NULL DEFAULT '',        -- set once
   joined          text COLLATE "C" NOT NULL DEFAULT '',        -- how: error, refusal
-  fault_at        timestamptz(3),                              -- end of the newest attempt that an incident was looked for
+  fault_at        timestamptz(3),                              -- end of the newest attempt that an outage was looked for
   redacted_at     timestamptz(3),                              -- a person had its text taken out; nothing else sets it
   redacted_by     text COLLATE "C" NOT NULL DEFAULT '',
   -- The newest change. Every UPDATE of change_id appends an event made from
@@ -179,8 +179,8 @@ CREATE INDEX operations_by_answer ON indoubt.operations (kind, indoubt.ms(settle
 -- Who waits for this.
 CREATE INDEX operations_by_awaits ON indoubt.operations (scope, awaits) WHERE awaits <> '';
 
--- What an incident is made of; what is settled of it, newest change first.
-CREATE INDEX operations_by_incident ON indoubt.operations (incident, (resolved::int), indoubt.ms(updated_at)) WHERE incident <> '';
+-- What an outage is made of; what is settled of it, newest change first.
+CREATE INDEX operations_by_outage ON indoubt.operations (outage, (resolved::int), indoubt.ms(updated_at)) WHERE outage <> '';
 
 -- marks: the names under which an operation's effect may show. Who else may have
 -- made an effect that is recognised by a name is found here.
@@ -314,7 +314,7 @@ CREATE TABLE indoubt.decisions (
   host            text COLLATE "C" NOT NULL DEFAULT '',
   machine         boolean NOT NULL DEFAULT false,
   terminal        boolean NOT NULL DEFAULT false,
-  terms           text COLLATE "C" NOT NULL DEFAULT '{}',      -- JSON: reason, reference, until, receipts, incident
+  terms           text COLLATE "C" NOT NULL DEFAULT '{}',      -- JSON: reason, reference, until, receipts, outage
   size            bigint NOT NULL DEFAULT 0,                   -- items
   canaries        bigint NOT NULL DEFAULT 0,                   -- sends before a person looks
   pace            bigint NOT NULL DEFAULT 0,                   -- milliseconds between two sends
@@ -371,7 +371,7 @@ CREATE TABLE indoubt.events (
   seq             bigint PRIMARY KEY,                          -- leave it out
   id              text COLLATE "C" NOT NULL UNIQUE,            -- the change id
   operation_id    text COLLATE "C" NOT NULL DEFAULT '',        -- '' for holds and the ledger itself
-  incident        text COLLATE "C" NOT NULL DEFAULT '',        -- that it is about
+  outage        text COLLATE "C" NOT NULL DEFAULT '',        -- that it is about
   at              timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
   verb            text COLLATE "C" NOT NULL,
   actor           text COLLATE "C" NOT NULL,
@@ -390,7 +390,7 @@ CREATE TABLE indoubt.events (
   xid             xid8 NOT NULL DEFAULT pg_current_xact_id() -- the transaction that told it; leave it out
 );
 
-CREATE INDEX events_by_incident ON indoubt.events (incident, (verb = 'incident_joined'), seq) WHERE incident <> '';
+CREATE INDEX events_by_outage ON indoubt.events (outage, (verb = 'outage_joined'), seq) WHERE outage <> '';
 -- When something last came into doubt.
 CREATE INDEX events_doubts ON indoubt.events (seq) WHERE from_state = 'pending' AND to_state = 'uncertain';
 -- What came into view since a snapshot.
@@ -456,7 +456,7 @@ CREATE UNIQUE INDEX holds_in_force ON indoubt.holds (scope) WHERE indoubt.ms(rel
 
 -- open_operations: the narrow list of everything that may still need a person. It
 -- copies what lists are sorted, counted and filtered by, from operations and grants,
--- by triggers in the same transaction; the columns after incident are a cache of
+-- by triggers in the same transaction; the columns after outage are a cache of
 -- what a policy says. What is in flight
 -- for the first time joins it only when a policy has priced it, so that writes
 -- which are answered at once cost it nothing. Read it, never write it.
@@ -489,7 +489,7 @@ CREATE TABLE indoubt.open_operations (
   recheck_at      bigint NOT NULL,
   granted_at      bigint NOT NULL,                             -- the grant that waits for its pipeline
   grant_until     bigint NOT NULL,
-  incident        text COLLATE "C" NOT NULL,                   -- that it counts in
+  outage        text COLLATE "C" NOT NULL,                   -- that it counts in
   -- What a policy says (a cache; digest '' when it is out of date).
   digest          text COLLATE "C" NOT NULL DEFAULT '',
   downstream      text COLLATE "C" NOT NULL DEFAULT '',
@@ -530,8 +530,8 @@ CREATE INDEX open_by_clock  ON indoubt.open_operations (class, clock_at);
 CREATE INDEX open_by_read   ON indoubt.open_operations (read_at)          WHERE state = 'uncertain' OR recheck_at <> 0;
 CREATE INDEX open_by_digest ON indoubt.open_operations (digest);
 CREATE INDEX open_by_doubt  ON indoubt.open_operations (kind, doubted_at) WHERE state = 'uncertain';
-CREATE INDEX open_by_incident ON indoubt.open_operations (incident, calm, loss_order, created_at) WHERE incident <> '';
-CREATE INDEX open_by_grant  ON indoubt.open_operations (grant_until)      WHERE grant_until <> 0 AND incident <> '';
+CREATE INDEX open_by_outage ON indoubt.open_operations (outage, calm, loss_order, created_at) WHERE outage <> '';
+CREATE INDEX open_by_grant  ON indoubt.open_operations (grant_until)      WHERE grant_until <> 0 AND outage <> '';
 
 -- counts: how many open operations are in each class (those in flight apart),
 -- with what they cost. Read it, never write it.
@@ -603,9 +603,9 @@ SELECT kind, class, sum(landed)::bigint AS landed, sum(missed)::bigint AS missed
   FROM (SELECT kind, class, landed, missed FROM indoubt.tallies_base UNION ALL SELECT kind, class, landed, missed FROM indoubt.tallies_deltas) d
  GROUP BY kind, class;
 
--- incidents: bursts of errors on one downstream, or of one kind where no policy
+-- outages: bursts of errors on one downstream, or of one kind where no policy
 -- names a downstream. Indoubt opens them; an event goes with every change.
-CREATE TABLE indoubt.incidents (
+CREATE TABLE indoubt.outages (
   rowid           bigint NOT NULL,                             -- order of arrival; leave it out
   id              text COLLATE "C" PRIMARY KEY,
   scope           text COLLATE "C" NOT NULL,                   -- downstream:NAME or kind:NAME
@@ -622,32 +622,32 @@ CREATE TABLE indoubt.incidents (
   taken_until     timestamptz(3),
   change_id       text COLLATE "C" NOT NULL,                   -- id of its newest event
 
-  CONSTRAINT incident_is_numbered_from_1 CHECK (rowid > 0),
-  CONSTRAINT incident_scope_is_known CHECK (scope LIKE 'kind:_%' OR scope LIKE 'downstream:_%'),
-  CONSTRAINT incident_names_are_json CHECK (indoubt.json_kind(kinds) = 'array' AND indoubt.json_kind(pipelines) = 'array'
+  CONSTRAINT outage_is_numbered_from_1 CHECK (rowid > 0),
+  CONSTRAINT outage_scope_is_known CHECK (scope LIKE 'kind:_%' OR scope LIKE 'downstream:_%'),
+  CONSTRAINT outage_names_are_json CHECK (indoubt.json_kind(kinds) = 'array' AND indoubt.json_kind(pipelines) = 'array'
     AND indoubt.json_kind(classes) = 'array'),
-  CONSTRAINT incident_has_a_gap CHECK (gap_ms BETWEEN 1 AND 31622400000),
-  CONSTRAINT incident_times_are_in_range CHECK (least(opened_at, first_at, answered_at, over_at, taken_until, last_at) >= '2000-01-01Z' AND greatest(opened_at, first_at, answered_at, over_at, taken_until, last_at) <= '2100-01-01Z' AND last_at >= first_at)
+  CONSTRAINT outage_has_a_gap CHECK (gap_ms BETWEEN 1 AND 31622400000),
+  CONSTRAINT outage_times_are_in_range CHECK (least(opened_at, first_at, answered_at, over_at, taken_until, last_at) >= '2000-01-01Z' AND greatest(opened_at, first_at, answered_at, over_at, taken_until, last_at) <= '2100-01-01Z' AND last_at >= first_at)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
-CREATE INDEX incidents_by_scope ON indoubt.incidents (scope, indoubt.ms(last_at));
-CREATE INDEX incidents_by_last ON indoubt.incidents (indoubt.ms(last_at) DESC, id);
-CREATE INDEX incidents_growing ON indoubt.incidents (indoubt.ms(last_at)) WHERE indoubt.ms(over_at) = 0;
+CREATE INDEX outages_by_scope ON indoubt.outages (scope, indoubt.ms(last_at));
+CREATE INDEX outages_by_last ON indoubt.outages (indoubt.ms(last_at) DESC, id);
+CREATE INDEX outages_growing ON indoubt.outages (indoubt.ms(last_at)) WHERE indoubt.ms(over_at) = 0;
 
--- incident_waiting: the newest errors of each scope that belong to no incident; some
+-- outage_waiting: the newest errors of each scope that belong to no outage; some
 -- more of them open one. Leave it.
-CREATE TABLE indoubt.incident_waiting (
+CREATE TABLE indoubt.outage_waiting (
   scope           text COLLATE "C" PRIMARY KEY,
   errors          text COLLATE "C" NOT NULL,                   -- JSON array of {operation, at, kind, pipeline, class}
 
   CONSTRAINT waiting_is_json CHECK (indoubt.json_kind(errors) = 'array')
 );
 
--- incident_members: what counts in an incident, what became of it, and its price as
+-- outage_members: what counts in an outage, what became of it, and its price as
 -- it last was. Read it, never write it.
-CREATE TABLE indoubt.incident_members (
+CREATE TABLE indoubt.outage_members (
   seq             bigint PRIMARY KEY,                          -- of the operation
-  incident        text COLLATE "C" NOT NULL,
+  outage        text COLLATE "C" NOT NULL,
   at              bigint NOT NULL,                             -- when its error came
   fate            text COLLATE "C" NOT NULL,                   -- landed, not_landed, open, refused, left
   resent          bigint NOT NULL,                             -- 1: sent more than once
@@ -660,13 +660,13 @@ CREATE TABLE indoubt.incident_members (
   unpriced        bigint NOT NULL                              -- 1: no policy has said what it costs
 );
 
-CREATE INDEX members_resent ON indoubt.incident_members (incident) WHERE resent = 1;
-CREATE INDEX members_unpriced ON indoubt.incident_members (seq) WHERE unpriced = 1;
+CREATE INDEX members_resent ON indoubt.outage_members (outage) WHERE resent = 1;
+CREATE INDEX members_unpriced ON indoubt.outage_members (seq) WHERE unpriced = 1;
 
--- incident_sums: how many operations of an incident have which fate, and what they
+-- outage_sums: how many operations of an outage have which fate, and what they
 -- cost. Read it, never write it.
-CREATE TABLE indoubt.incident_sums_base (
-  incident    text COLLATE "C" NOT NULL,
+CREATE TABLE indoubt.outage_sums_base (
+  outage    text COLLATE "C" NOT NULL,
   fate        text COLLATE "C" NOT NULL,
   n           bigint NOT NULL DEFAULT 0,
   miss        double precision NOT NULL DEFAULT 0,     -- sum of the amounts
@@ -677,46 +677,46 @@ CREATE TABLE indoubt.incident_sums_base (
   resent      bigint NOT NULL DEFAULT 0,
   doubled     bigint NOT NULL DEFAULT 0,
   unchecked   bigint NOT NULL DEFAULT 0,
-  PRIMARY KEY (incident, fate)
+  PRIMARY KEY (outage, fate)
 );
 
-CREATE TABLE indoubt.incident_sums_deltas (
-  incident text COLLATE "C" NOT NULL, fate text COLLATE "C" NOT NULL, n bigint NOT NULL, miss double precision NOT NULL, miss_words bigint NOT NULL,
+CREATE TABLE indoubt.outage_sums_deltas (
+  outage text COLLATE "C" NOT NULL, fate text COLLATE "C" NOT NULL, n bigint NOT NULL, miss double precision NOT NULL, miss_words bigint NOT NULL,
   twice double precision NOT NULL, twice_words bigint NOT NULL, unpriced bigint NOT NULL, resent bigint NOT NULL, doubled bigint NOT NULL, unchecked bigint NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
-CREATE INDEX sums_deltas_by_incident ON indoubt.incident_sums_deltas (incident, fate);
+CREATE INDEX sums_deltas_by_outage ON indoubt.outage_sums_deltas (outage, fate);
 
 -- A row of the base has an index and can be joined; its few differences follow.
-CREATE VIEW indoubt.incident_sums AS
-SELECT b.incident, b.fate, b.n + d.n AS n, b.miss + d.miss AS miss, b.miss_words + d.miss_words AS miss_words, b.twice + d.twice AS twice,
+CREATE VIEW indoubt.outage_sums AS
+SELECT b.outage, b.fate, b.n + d.n AS n, b.miss + d.miss AS miss, b.miss_words + d.miss_words AS miss_words, b.twice + d.twice AS twice,
        b.twice_words + d.twice_words AS twice_words, b.unpriced + d.unpriced AS unpriced, b.resent + d.resent AS resent, b.doubled + d.doubled AS doubled, b.unchecked + d.unchecked AS unchecked
-  FROM indoubt.incident_sums_base b
+  FROM indoubt.outage_sums_base b
  CROSS JOIN LATERAL (
        SELECT coalesce(sum(n), 0)::bigint AS n, coalesce(sum(miss), 0) AS miss, coalesce(sum(miss_words), 0)::bigint AS miss_words,
               coalesce(sum(twice), 0) AS twice, coalesce(sum(twice_words), 0)::bigint AS twice_words,
               coalesce(sum(unpriced), 0)::bigint AS unpriced, coalesce(sum(resent), 0)::bigint AS resent,
               coalesce(sum(doubled), 0)::bigint AS doubled, coalesce(sum(unchecked), 0)::bigint AS unchecked
-         FROM indoubt.incident_sums_deltas d WHERE d.incident = b.incident AND d.fate = b.fate) d;
+         FROM indoubt.outage_sums_deltas d WHERE d.outage = b.outage AND d.fate = b.fate) d;
 
--- incident_minutes: how many errors of an incident came in each minute. Read it,
+-- outage_minutes: how many errors of an outage came in each minute. Read it,
 -- never write it.
-CREATE TABLE indoubt.incident_minutes_base (
-  incident text COLLATE "C" NOT NULL,
+CREATE TABLE indoubt.outage_minutes_base (
+  outage text COLLATE "C" NOT NULL,
   minute   bigint NOT NULL,                            -- since 1970
   n        bigint NOT NULL DEFAULT 0,
-  PRIMARY KEY (incident, minute)
+  PRIMARY KEY (outage, minute)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
-CREATE TABLE indoubt.incident_minutes_deltas (incident text COLLATE "C" NOT NULL, minute bigint NOT NULL, n bigint NOT NULL) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
+CREATE TABLE indoubt.outage_minutes_deltas (outage text COLLATE "C" NOT NULL, minute bigint NOT NULL, n bigint NOT NULL) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
-CREATE INDEX minutes_deltas_by_incident ON indoubt.incident_minutes_deltas (incident, minute);
+CREATE INDEX minutes_deltas_by_outage ON indoubt.outage_minutes_deltas (outage, minute);
 
-CREATE VIEW indoubt.incident_minutes AS
-SELECT b.incident, b.minute, b.n + d.n AS n
-  FROM indoubt.incident_minutes_base b
- CROSS JOIN LATERAL (SELECT coalesce(sum(n), 0)::bigint AS n FROM indoubt.incident_minutes_deltas d
-                      WHERE d.incident = b.incident AND d.minute = b.minute) d;
+CREATE VIEW indoubt.outage_minutes AS
+SELECT b.outage, b.minute, b.n + d.n AS n
+  FROM indoubt.outage_minutes_base b
+ CROSS JOIN LATERAL (SELECT coalesce(sum(n), 0)::bigint AS n FROM indoubt.outage_minutes_deltas d
+                      WHERE d.outage = b.outage AND d.minute = b.minute) d;
 
 -- The numbers of rows. Triggers give them out.
 CREATE SEQUENCE indoubt.operations_seq OWNED BY indoubt.operations.seq;
@@ -724,7 +724,7 @@ CREATE SEQUENCE indoubt.reads_seq OWNED BY indoubt.reads.rowid;
 CREATE SEQUENCE indoubt.grants_seq OWNED BY indoubt.grants.rowid;
 CREATE SEQUENCE indoubt.events_seq OWNED BY indoubt.events.seq;
 CREATE SEQUENCE indoubt.holds_seq OWNED BY indoubt.holds.id;
-CREATE SEQUENCE indoubt.incidents_seq OWNED BY indoubt.incidents.rowid;
+CREATE SEQUENCE indoubt.outages_seq OWNED BY indoubt.outages.rowid;
 
 -- No statistics are kept of what people say and only people read: samples of it would stay in
 -- pg_stats after it is redacted. What is compared has them; a redaction has them made anew.

@@ -54,17 +54,17 @@ func fill(b *testing.B, path string, operations int) {
 		       decide_at = CASE WHEN seq / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END, ripe = seq / 10 % 3 <> 0`)
 	exec(`INSERT INTO census (kind, committed, uncertain) SELECT kind, sum(state = 'committed'), sum(state = 'uncertain') FROM operations GROUP BY kind`)
 	exec(`UPDATE counts SET (n, loss) = (SELECT count(*), coalesce(sum(rank), 0.0) FROM open_operations WHERE 'class.' || class = what) WHERE what GLOB 'class.*'`)
-	// All that is in doubt is of 500 incidents, or as many as there is enough for.
+	// All that is in doubt is of 500 outages, or as many as there is enough for.
 	exec(`
-		INSERT INTO incidents (id, scope, kinds, gap_ms, opened_at, first_at, last_at, change_id)
+		INSERT INTO outages (id, scope, kinds, gap_ms, opened_at, first_at, last_at, change_id)
 		SELECT printf('%08x', seq * 2654435761 % 4294967296), 'downstream:stripe', '["stripe.charge","mail.send"]', 600000, ended_at, ended_at, ended_at, 'opened'
 		  FROM operations WHERE seq % 2000 = 1`)
 	exec(`
-		UPDATE operations SET joined = 'error', fault_at = ended_at, incident = printf('%08x', ((seq - 1) / 2000 * 2000 + 1) * 2654435761 % 4294967296)
+		UPDATE operations SET joined = 'error', fault_at = ended_at, outage = printf('%08x', ((seq - 1) / 2000 * 2000 + 1) * 2654435761 % 4294967296)
 		 WHERE state = 'uncertain'`)
 	exec(tables.MemberNew)
-	exec(`INSERT INTO incident_sums SELECT * FROM (` + shouldBeSummed + `)`)
-	exec(`INSERT INTO incident_minutes SELECT * FROM (` + shouldBeOfMinutes + `)`)
+	exec(`INSERT INTO outage_sums SELECT * FROM (` + shouldBeSummed + `)`)
+	exec(`INSERT INTO outage_minutes SELECT * FROM (` + shouldBeOfMinutes + `)`)
 	for _, text := range triggers {
 		exec(text)
 	}

@@ -1,7 +1,7 @@
 -- What the database keeps beside its history, so that no reader counts it: the list
 -- of open operations, from operations and grants; counts, from that list; census,
 -- from operations (in guards.sql, with the change that is told); tallies, from events;
--- what counts in an incident, from operations, and its sums and minutes, from that.
+-- what counts in an outage, from operations, and its sums and minutes, from that.
 -- `indoubt doctor` compares each with what it is made from.
 --
 -- In this file o.*, s.*, NEW.* and OLD.* stand for the columns that the list copies,
@@ -19,7 +19,7 @@ SELECT o.seq, o.*, o.recheck_at,
                   ORDER BY g.created_at DESC LIMIT 1), 0) AS granted_at,
        coalesce((SELECT g.expires_at FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0
                   ORDER BY g.created_at DESC LIMIT 1), 0) AS grant_until,
-       o.incident,
+       o.outage,
        lower(o.title || char(10) || o.target || char(10) || o.kind || char(10) || o.key || char(10) || o.id || char(10) || o.source
              || char(10) || o.receipt) AS words
   FROM operations o;
@@ -31,7 +31,7 @@ SELECT o.seq, o.*, o.recheck_at,
 -- there. What no column of the list is made from sets nothing off: then SQLite need
 -- not compile this, which for a writer of one row takes longer than to run it.
 CREATE TRIGGER operations_keep_list
-AFTER UPDATE OF {listed}, recheck_at, version, title, target, receipt, incident, joined ON operations
+AFTER UPDATE OF {listed}, recheck_at, version, title, target, receipt, outage, joined ON operations
 WHEN NEW.is_open = 1 OR EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
 BEGIN
   DELETE FROM open_operations
@@ -58,7 +58,7 @@ BEGIN
   {insert from open_source s}
    WHERE s.seq = (SELECT seq FROM operations WHERE id = NEW.operation_id) AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq);
   UPDATE operations SET parked_until = parked_until WHERE id = NEW.operation_id;
-  UPDATE incident_members SET fate = (SELECT s.fate FROM incident_source s WHERE s.seq = incident_members.seq)
+  UPDATE outage_members SET fate = (SELECT s.fate FROM outage_source s WHERE s.seq = outage_members.seq)
    WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id);
 END;
 
@@ -66,7 +66,7 @@ CREATE TRIGGER grants_after_update AFTER UPDATE OF consumed_at, voided_at ON gra
 WHEN OLD.consumed_at = 0 AND OLD.voided_at = 0 AND (NEW.consumed_at <> 0 OR NEW.voided_at <> 0)
 BEGIN
   UPDATE operations SET parked_until = parked_until WHERE id = NEW.operation_id;
-  UPDATE incident_members SET fate = (SELECT s.fate FROM incident_source s WHERE s.seq = incident_members.seq)
+  UPDATE outage_members SET fate = (SELECT s.fate FROM outage_source s WHERE s.seq = outage_members.seq)
    WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id);
 END;
 
@@ -155,11 +155,11 @@ BEGIN
    WHERE what = 'class.' || NEW.class;
 END;
 
--- ── Incidents ───────────────────────────────────────────────────────────────
+-- ── Outages ───────────────────────────────────────────────────────────────
 
--- What counts in an incident, as its operation stands.
-CREATE VIEW incident_source AS
-SELECT o.seq, o.id, o.incident, o.fault_at,
+-- What counts in an outage, as its operation stands.
+CREATE VIEW outage_source AS
+SELECT o.seq, o.id, o.outage, o.fault_at,
        CASE WHEN o.conflict <> '' OR o.state = 'pending' OR o.state = 'uncertain' THEN 'open'
             WHEN o.state = 'committed' THEN 'landed'
             WHEN o.state = 'abandoned' THEN 'left'
@@ -172,58 +172,58 @@ SELECT o.seq, o.id, o.incident, o.fault_at,
          AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at
                                                  AND r.verdict IN ('landed', 'not_there')) AS unchecked
   FROM operations o
- WHERE o.incident <> '';
+ WHERE o.outage <> '';
 
 -- It follows its operation, where that changes what it is made of. Like the list, this
 -- reads the row as it stands.
-CREATE TRIGGER operations_join_incident AFTER UPDATE OF joined ON operations WHEN NEW.joined <> OLD.joined
+CREATE TRIGGER operations_join_outage AFTER UPDATE OF joined ON operations WHEN NEW.joined <> OLD.joined
 BEGIN
-  {insert member from incident_source s}
-   WHERE s.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM incident_members WHERE seq = NEW.seq);
+  {insert member from outage_source s}
+   WHERE s.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM outage_members WHERE seq = NEW.seq);
 END;
 
 -- A further attempt comes with a change of the state. The first one, which the database
 -- makes of a plain INSERT, changes nothing here, and need not compile this.
-CREATE TRIGGER operations_keep_incident AFTER UPDATE OF state, conflict, doubted, effects, ended_at ON operations
-WHEN NEW.incident <> ''
+CREATE TRIGGER operations_keep_outage AFTER UPDATE OF state, conflict, doubted, effects, ended_at ON operations
+WHEN NEW.outage <> ''
  AND (NEW.state, NEW.conflict, NEW.doubted, NEW.attempt_count, NEW.effects, NEW.ended_at)
   <> (OLD.state, OLD.conflict, OLD.doubted, OLD.attempt_count, OLD.effects, OLD.ended_at)
 BEGIN
-  UPDATE incident_members SET (fate, resent, doubled, unchecked) =
-         (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM incident_source s WHERE s.seq = NEW.seq)
+  UPDATE outage_members SET (fate, resent, doubled, unchecked) =
+         (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM outage_source s WHERE s.seq = NEW.seq)
    WHERE seq = NEW.seq;
 END;
 
 -- A policy's price is that of the newest list it stood in. What settled before it had
 -- one is priced later, once.
-CREATE TRIGGER open_keep_incident AFTER UPDATE OF miss_value, miss_word, duplicate_value, duplicate_word ON open_operations
-WHEN NEW.incident <> '' AND (NEW.digest <> '' AND OLD.digest = ''
+CREATE TRIGGER open_keep_outage AFTER UPDATE OF miss_value, miss_word, duplicate_value, duplicate_word ON open_operations
+WHEN NEW.outage <> '' AND (NEW.digest <> '' AND OLD.digest = ''
   OR (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word)
   <> (OLD.miss_value, OLD.miss_word, OLD.duplicate_value, OLD.duplicate_word))
 BEGIN
-  UPDATE incident_members
+  UPDATE outage_members
      SET miss = NEW.miss_value, miss_word = NEW.miss_word, twice = NEW.duplicate_value, twice_word = NEW.duplicate_word, unpriced = 0
    WHERE seq = NEW.seq AND (miss, miss_word, twice, twice_word, unpriced) IS NOT (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word, 0);
 END;
 
-CREATE TRIGGER members_guard_insert BEFORE INSERT ON incident_members
+CREATE TRIGGER members_guard_insert BEFORE INSERT ON outage_members
 BEGIN
-  SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
-   WHERE EXISTS (SELECT 1 FROM incident_members WHERE seq = NEW.seq)
-      OR NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = NEW.seq
-                        AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
+  SELECT RAISE(ABORT, 'what counts in an outage is kept by the database')
+   WHERE EXISTS (SELECT 1 FROM outage_members WHERE seq = NEW.seq)
+      OR NOT EXISTS (SELECT 1 FROM outage_source s WHERE s.seq = NEW.seq
+                        AND (s.outage, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.outage, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
       OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) IS NOT (0.0, '', 0.0, '', 1)
          AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq
                             AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) = (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word));
 END;
 
-CREATE TRIGGER members_guard_update BEFORE UPDATE ON incident_members
+CREATE TRIGGER members_guard_update BEFORE UPDATE ON outage_members
 BEGIN
-  SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
-   WHERE (NEW.seq, NEW.incident, NEW.at) IS NOT (OLD.seq, OLD.incident, OLD.at)
+  SELECT RAISE(ABORT, 'what counts in an outage is kept by the database')
+   WHERE (NEW.seq, NEW.outage, NEW.at) IS NOT (OLD.seq, OLD.outage, OLD.at)
       OR (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked) IS NOT (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked)
-         AND NOT EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = NEW.seq
-                            AND (s.incident, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.incident, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
+         AND NOT EXISTS (SELECT 1 FROM outage_source s WHERE s.seq = NEW.seq
+                            AND (s.outage, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.outage, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
       OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) IS NOT (OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word, OLD.unpriced)
          AND (NEW.unpriced, (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word) IS
                 (SELECT h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word FROM open_operations h WHERE h.seq = NEW.seq)) IS NOT (0, 1)
@@ -231,50 +231,50 @@ BEGIN
       OR NEW.miss NOT BETWEEN -1e15 AND 1e15 OR NEW.twice NOT BETWEEN -1e15 AND 1e15; -- it cannot be summed
 END;
 
-CREATE TRIGGER members_guard_delete BEFORE DELETE ON incident_members
+CREATE TRIGGER members_guard_delete BEFORE DELETE ON outage_members
 BEGIN
-  SELECT RAISE(ABORT, 'what counts in an incident is kept by the database')
-   WHERE EXISTS (SELECT 1 FROM incident_source s WHERE s.seq = OLD.seq AND s.incident = OLD.incident);
+  SELECT RAISE(ABORT, 'what counts in an outage is kept by the database')
+   WHERE EXISTS (SELECT 1 FROM outage_source s WHERE s.seq = OLD.seq AND s.outage = OLD.outage);
 END;
 
-CREATE TRIGGER sums_guard_delete BEFORE DELETE ON incident_sums
-BEGIN
-  SELECT RAISE(ABORT, 'the counts are kept by the database');
-END;
-
-CREATE TRIGGER minutes_guard_delete BEFORE DELETE ON incident_minutes
+CREATE TRIGGER sums_guard_delete BEFORE DELETE ON outage_sums
 BEGIN
   SELECT RAISE(ABORT, 'the counts are kept by the database');
 END;
 
-CREATE TRIGGER members_after_insert AFTER INSERT ON incident_members
+CREATE TRIGGER minutes_guard_delete BEFORE DELETE ON outage_minutes
 BEGIN
-  INSERT INTO incident_minutes (incident, minute, n) VALUES (NEW.incident, NEW.at / 60000, 1) ON CONFLICT (incident, minute) DO UPDATE SET n = n + 1;
-  INSERT INTO incident_sums (incident, fate) VALUES (NEW.incident, NEW.fate) ON CONFLICT (incident, fate) DO NOTHING;
-  {add NEW to incident_sums};
+  SELECT RAISE(ABORT, 'the counts are kept by the database');
 END;
 
-CREATE TRIGGER members_after_update AFTER UPDATE ON incident_members
+CREATE TRIGGER members_after_insert AFTER INSERT ON outage_members
+BEGIN
+  INSERT INTO outage_minutes (outage, minute, n) VALUES (NEW.outage, NEW.at / 60000, 1) ON CONFLICT (outage, minute) DO UPDATE SET n = n + 1;
+  INSERT INTO outage_sums (outage, fate) VALUES (NEW.outage, NEW.fate) ON CONFLICT (outage, fate) DO NOTHING;
+  {add NEW to outage_sums};
+END;
+
+CREATE TRIGGER members_after_update AFTER UPDATE ON outage_members
 WHEN (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked, NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced)
   <> (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked, OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word, OLD.unpriced)
 BEGIN
-  {take OLD from incident_sums};
-  INSERT INTO incident_sums (incident, fate) VALUES (NEW.incident, NEW.fate) ON CONFLICT (incident, fate) DO NOTHING;
-  {add NEW to incident_sums};
+  {take OLD from outage_sums};
+  INSERT INTO outage_sums (outage, fate) VALUES (NEW.outage, NEW.fate) ON CONFLICT (outage, fate) DO NOTHING;
+  {add NEW to outage_sums};
 END;
 
-CREATE TRIGGER members_after_delete AFTER DELETE ON incident_members
+CREATE TRIGGER members_after_delete AFTER DELETE ON outage_members
 BEGIN
-  UPDATE incident_minutes SET n = n - 1 WHERE incident = OLD.incident AND minute = OLD.at / 60000;
-  {take OLD from incident_sums};
+  UPDATE outage_minutes SET n = n - 1 WHERE outage = OLD.outage AND minute = OLD.at / 60000;
+  {take OLD from outage_sums};
 END;
 
 -- A check that saw clearly says how often it landed, and is a sign of life.
 CREATE TRIGGER reads_after_insert AFTER INSERT ON reads
 WHEN NEW.verdict <> '' AND NEW.verdict <> 'cannot_tell' OR NEW.cause IN ('none_found', 'blind', 'not_there_now')
 BEGIN
-  UPDATE incidents SET answered_at = NEW.ended_at
-   WHERE id = (SELECT incident FROM operations WHERE id = NEW.operation_id) AND answered_at <= last_at AND NEW.ended_at > last_at;
-  UPDATE incident_members SET unchecked = (SELECT s.unchecked FROM incident_source s WHERE s.seq = incident_members.seq)
+  UPDATE outages SET answered_at = NEW.ended_at
+   WHERE id = (SELECT outage FROM operations WHERE id = NEW.operation_id) AND answered_at <= last_at AND NEW.ended_at > last_at;
+  UPDATE outage_members SET unchecked = (SELECT s.unchecked FROM outage_source s WHERE s.seq = outage_members.seq)
    WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id) AND unchecked = 1;
 END;

@@ -27,7 +27,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	}
 	prices()
 	outage(t, s)
-	derived := []string{"open_operations", "counts", "census", "tallies", "incident_members", "incident_sums", "incident_minutes"}
+	derived := []string{"open_operations", "counts", "census", "tallies", "outage_members", "outage_sums", "outage_minutes"}
 	right := dump(t, db)
 	for _, table := range derived {
 		need.Must(t, right[table] != "", "there is nothing in %s", table)
@@ -62,14 +62,14 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		{"wrong tallies", `UPDATE tallies SET landed = landed + 1`, "tallies", false},
 		{"tallies of nothing", `INSERT INTO tallies (kind, class, landed) VALUES ('none', 'timeout', 1)`, "tallies", false},
 		{"no tallies", `DELETE FROM tallies`, "tallies", false},
-		{"a member less", `DELETE FROM incident_members` + row("uncertain"), "incident_members", false},
-		{"a member too many", `INSERT INTO incident_members SELECT 4711, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced FROM incident_members` + row("uncertain"), "incident_members", false},
-		{"a member of another fate", `UPDATE incident_members SET fate = 'landed'` + row("uncertain"), "incident_members", false},
-		{"a wrong sum", `UPDATE incident_sums SET miss = miss + 0.01`, "incident_sums", false},
-		{"a sum of nothing", `INSERT INTO incident_sums (incident, fate, n) VALUES ('none', 'open', 1)`, "incident_sums", false},
-		{"no sums", `DELETE FROM incident_sums`, "incident_sums", false},
-		{"a wrong minute", `UPDATE incident_minutes SET n = n + 1`, "incident_minutes", false},
-		{"no minutes", `DELETE FROM incident_minutes`, "incident_minutes", false},
+		{"a member less", `DELETE FROM outage_members` + row("uncertain"), "outage_members", false},
+		{"a member too many", `INSERT INTO outage_members SELECT 4711, outage, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced FROM outage_members` + row("uncertain"), "outage_members", false},
+		{"a member of another fate", `UPDATE outage_members SET fate = 'landed'` + row("uncertain"), "outage_members", false},
+		{"a wrong sum", `UPDATE outage_sums SET miss = miss + 0.01`, "outage_sums", false},
+		{"a sum of nothing", `INSERT INTO outage_sums (outage, fate, n) VALUES ('none', 'open', 1)`, "outage_sums", false},
+		{"no sums", `DELETE FROM outage_sums`, "outage_sums", false},
+		{"a wrong minute", `UPDATE outage_minutes SET n = n + 1`, "outage_minutes", false},
+		{"no minutes", `DELETE FROM outage_minutes`, "outage_minutes", false},
 	} {
 		exec(c.sql)
 		found := need.Get(s.Deviations(ctx))(t)
@@ -79,7 +79,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		if found := need.Get(s.Deviations(ctx))(t); len(found) != 0 {
 			t.Errorf("%s: after a rebuild %+v", c.name, found)
 		}
-		exec(`DELETE FROM census WHERE kind = 'none'; DELETE FROM tallies WHERE kind = 'none'; DELETE FROM incident_sums WHERE incident = 'none' OR n = 0`)
+		exec(`DELETE FROM census WHERE kind = 'none'; DELETE FROM tallies WHERE kind = 'none'; DELETE FROM outage_sums WHERE outage = 'none' OR n = 0`)
 		if c.repriced {
 			prices()
 		}

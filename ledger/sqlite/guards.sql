@@ -23,7 +23,7 @@ BEGIN
    WHERE NEW.seq > 0;
   SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
    WHERE max(NEW.scope, NEW.gate, NEW.key_live, NEW.state, NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.version, NEW.verdict,
-             NEW.effects, NEW.awaits, NEW.incident, NEW.created_at, NEW.live_attempt, NEW.attempt_count, NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
+             NEW.effects, NEW.awaits, NEW.outage, NEW.created_at, NEW.live_attempt, NEW.attempt_count, NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
   SELECT RAISE(ABORT, 'this operation is recorded already: operations are never replaced')
    WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id);
   SELECT RAISE(ABORT, 'this key is in use by another operation of this kind and scope: look at what became of that one before you send')
@@ -33,7 +33,7 @@ BEGIN
    WHERE NEW.gate <> '' AND EXISTS (SELECT 1 FROM operations WHERE gate = NEW.gate AND state IN ('pending', 'uncertain'));
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
    WHERE NEW.state <> 'pending' OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
-      OR NEW.version <> 1 OR NEW.fact <> '' OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.incident <> '' OR NEW.redacted_at <> 0
+      OR NEW.version <> 1 OR NEW.fact <> '' OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.outage <> '' OR NEW.redacted_at <> 0
       OR NEW.change_verb NOT IN ('', 'begin')
       -- it is recorded with its outcome, beside the one that has its key meanwhile
       OR NEW.key_live <> 1 AND NOT (NEW.change_of = NEW.change_id AND NEW.change_verb IS 'begin'
@@ -81,12 +81,12 @@ BEGIN
      AND NOT (OLD.state = 'pending' AND NEW.state IS 'uncertain' AND NEW.gate IS '' AND substr(OLD.key, 1, 6) = 'input-'));
 END;
 
-CREATE TRIGGER operations_guard_incident BEFORE UPDATE OF incident, joined, fault_at ON operations
+CREATE TRIGGER operations_guard_outage BEFORE UPDATE OF outage, joined, fault_at ON operations
 BEGIN
-  SELECT RAISE(ABORT, 'an operation joins one incident, that is recorded, and stays in it for life')
-   WHERE (NEW.incident, NEW.joined) IS NOT (OLD.incident, OLD.joined)
-     AND NOT (OLD.incident = '' AND EXISTS (SELECT 1 FROM incidents WHERE id = NEW.incident));
-  SELECT RAISE(ABORT, 'the newest attempt that an incident was looked for is never an earlier one')
+  SELECT RAISE(ABORT, 'an operation joins one outage, that is recorded, and stays in it for life')
+   WHERE (NEW.outage, NEW.joined) IS NOT (OLD.outage, OLD.joined)
+     AND NOT (OLD.outage = '' AND EXISTS (SELECT 1 FROM outages WHERE id = NEW.outage));
+  SELECT RAISE(ABORT, 'the newest attempt that an outage was looked for is never an earlier one')
    WHERE NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL;
 END;
 
@@ -533,12 +533,12 @@ CREATE TRIGGER events_guard_update BEFORE UPDATE ON events
 BEGIN
   SELECT RAISE(ABORT, 'the history never changes')
    WHERE NOT ((EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id) AND OLD.id <> (SELECT change_id FROM operations WHERE id = OLD.operation_id)
-            OR OLD.operation_id = '' AND OLD.incident <> '' AND EXISTS (SELECT 1 FROM operations WHERE incident = OLD.incident AND incident <> '' AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id))
+            OR OLD.operation_id = '' AND OLD.outage <> '' AND EXISTS (SELECT 1 FROM operations WHERE outage = OLD.outage AND outage <> '' AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id))
      AND (NEW.reason IS OLD.reason OR NEW.reason IS '[redacted]') AND (NEW.detail IS OLD.detail OR NEW.detail IS '"[redacted]"' OR json_type(OLD.detail) = 'object' AND json_type(NEW.detail) = 'object'
           AND (SELECT count(*) FROM json_each(NEW.detail)) = (SELECT count(*) FROM json_each(OLD.detail)) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.detail) n
             WHERE NOT EXISTS (SELECT 1 FROM json_each(OLD.detail) o WHERE o.key = n.key AND (n.value IS o.value OR n.value IN ('[redacted]', '["[redacted]"]')))))
-     AND (NEW.seq, NEW.id, NEW.operation_id, NEW.incident, NEW.at, NEW.verb, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.from_state, NEW.to_state, NEW.version, NEW.conflict, NEW.doubt)
-      IS (OLD.seq, OLD.id, OLD.operation_id, OLD.incident, OLD.at, OLD.verb, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.from_state, OLD.to_state, OLD.version, OLD.conflict, OLD.doubt));
+     AND (NEW.seq, NEW.id, NEW.operation_id, NEW.outage, NEW.at, NEW.verb, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.from_state, NEW.to_state, NEW.version, NEW.conflict, NEW.doubt)
+      IS (OLD.seq, OLD.id, OLD.operation_id, OLD.outage, OLD.at, OLD.verb, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.from_state, OLD.to_state, OLD.version, OLD.conflict, OLD.doubt));
 END;
 
 CREATE TRIGGER events_guard_delete BEFORE DELETE ON events
@@ -546,31 +546,31 @@ BEGIN
   SELECT RAISE(ABORT, 'the history is never deleted');
 END;
 
-CREATE TRIGGER incidents_guard_insert BEFORE INSERT ON incidents
+CREATE TRIGGER outages_guard_insert BEFORE INSERT ON outages
 BEGIN
   SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
    WHERE NEW.rowid > 0;
-  SELECT RAISE(ABORT, 'this incident is recorded already: incidents are never replaced')
-   WHERE EXISTS (SELECT 1 FROM incidents WHERE id = NEW.id);
-  SELECT RAISE(ABORT, 'an incident is opened by indoubt, and is not over or taken then')
+  SELECT RAISE(ABORT, 'this outage is recorded already: outages are never replaced')
+   WHERE EXISTS (SELECT 1 FROM outages WHERE id = NEW.id);
+  SELECT RAISE(ABORT, 'an outage is opened by indoubt, and is not over or taken then')
    WHERE NEW.over_at IS NOT 0 OR NEW.taken_by IS NOT ''
-      OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id AND incident = NEW.id);
+      OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id AND outage = NEW.id);
 END;
 
-CREATE TRIGGER incidents_guard_update BEFORE UPDATE ON incidents
+CREATE TRIGGER outages_guard_update BEFORE UPDATE ON outages
 BEGIN
-  SELECT RAISE(ABORT, 'id, scope and opening of an incident never change')
+  SELECT RAISE(ABORT, 'id, scope and opening of an outage never change')
    WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.scope IS NOT OLD.scope OR NEW.opened_at IS NOT OLD.opened_at
       OR NEW.gap_ms IS NOT OLD.gap_ms;
-  SELECT RAISE(ABORT, 'a change of an incident needs its event, and the id of that in change_id')
+  SELECT RAISE(ABORT, 'a change of an outage needs its event, and the id of that in change_id')
    WHERE ((NEW.taken_by, NEW.taken_until) IS NOT (OLD.taken_by, OLD.taken_until)
        OR NEW.over_at IS NOT OLD.over_at AND NEW.over_at IS NOT 0)
-     AND (NEW.change_id IS OLD.change_id OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id AND incident = NEW.id));
+     AND (NEW.change_id IS OLD.change_id OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id AND outage = NEW.id));
 END;
 
-CREATE TRIGGER incidents_guard_delete BEFORE DELETE ON incidents
+CREATE TRIGGER outages_guard_delete BEFORE DELETE ON outages
 BEGIN
-  SELECT RAISE(ABORT, 'incidents are never deleted');
+  SELECT RAISE(ABORT, 'outages are never deleted');
 END;
 
 CREATE TRIGGER leases_guard_insert BEFORE INSERT ON leases

@@ -204,7 +204,7 @@ func TestReadersShareAConnection(t *testing.T) {
 	for range 2 {
 		need.Get(r.Info(ctx))(t)
 		need.Get(r.Records(ctx, []string{id}))(t)
-		need.Get(r.Incidents(ctx, c.Now(), 1))(t)
+		need.Get(r.Outages(ctx, c.Now(), 1))(t)
 		if n := r.read.Stats().OpenConnections; n != 1 {
 			t.Fatalf("%d connections, want one", n)
 		}

@@ -204,45 +204,45 @@ func TestAnOperationIsFoundByItsParts(t *testing.T) {
 	}
 }
 
-// Incidents are listed, looked at and found over without reading the ledger.
-func TestIncidentsAreFoundByTheirIndexes(t *testing.T) {
+// Outages are listed, looked at and found over without reading the ledger.
+func TestOutagesAreFoundByTheirIndexes(t *testing.T) {
 	t.Parallel()
 	s, _ := guarded(t)
 	id := outage(t, s).ID
 	asks := queries(s, func(on *tables.Store) {
-		need.Get(on.Incidents(ctx, s.now().Add(time.Hour), 5))(t)
-		need.Get(on.Incident(ctx, id, s.now()))(t)
+		need.Get(on.Outages(ctx, s.now().Add(time.Hour), 5))(t)
+		need.Get(on.Outage(ctx, id, s.now()))(t)
 		need.Get(on.Expire(ctx, 5))(t)
 	})
-	asks = append(asks, tables.Ask{Query: incidentsSince, Args: []any{5, 5}})
-	for _, index := range []string{"incidents_by_last", "incidents_growing", "open_by_incident", "open_by_grant", "members_resent", "operations_by_answer"} {
+	asks = append(asks, tables.Ask{Query: outagesSince, Args: []any{5, 5}})
+	for _, index := range []string{"outages_by_last", "outages_growing", "open_by_outage", "open_by_grant", "members_resent", "operations_by_answer"} {
 		need.That(t, slices.ContainsFunc(asks, func(a tables.Ask) bool { return strings.Contains(a.Query, index) }),
 			"nothing asks for %s", index)
 	}
 	for _, ask := range asks {
-		listed := strings.Contains(ask.Query, "INDEXED BY incidents_by_last")
+		listed := strings.Contains(ask.Query, "INDEXED BY outages_by_last")
 		for _, step := range plan(t, s, ask) {
 			need.That(t, !listed || !strings.HasPrefix(step, "USE TEMP B-TREE"), "%s is sorted: %s", ask.Query, step)
-			if scan, whole := strings.CutPrefix(step, "SCAN "); whole && !regexp.MustCompile(`^(c|e|i|k|s|others|joined|newest|all_answers|CONSTANT ROW|\(subquery.*|json_each.*|(incidents|operations|d) USING INDEX (incidents_\w+|operations_resolved|decisions_open))\b`).MatchString(scan) {
+			if scan, whole := strings.CutPrefix(step, "SCAN "); whole && !regexp.MustCompile(`^(c|e|i|k|s|others|joined|newest|all_answers|CONSTANT ROW|\(subquery.*|json_each.*|(outages|operations|d) USING INDEX (outages_\w+|operations_resolved|decisions_open))\b`).MatchString(scan) {
 				t.Errorf("%s: %s", ask.Query, step)
 			}
 		}
 	}
 }
 
-// A list of one incident comes in its order from an index: no list is searched or sorted
+// A list of one outage comes in its order from an index: no list is searched or sorted
 // for it, however many rows it has.
-func TestAnIncidentsRowsComeInOrder(t *testing.T) {
+func TestAnOutagesRowsComeInOrder(t *testing.T) {
 	t.Parallel()
 	s, _ := guarded(t)
-	f := need.Get(ledger.ParseFilter("incident:" + outage(t, s).ID))(t)
+	f := need.Get(ledger.ParseFilter("outage:" + outage(t, s).ID))(t)
 	for _, c := range []struct {
 		tab   ledger.Tab
 		order ledger.Order
 		index string
 	}{
-		{ledger.TabNeedsYou, ledger.OrderLoss, "SEARCH h USING INDEX open_by_incident (incident=?)"},
-		{ledger.TabSettled, ledger.OrderNewest, "SEARCH o USING INDEX operations_by_incident (incident=? AND resolved=?)"},
+		{ledger.TabNeedsYou, ledger.OrderLoss, "SEARCH h USING INDEX open_by_outage (outage=?)"},
+		{ledger.TabSettled, ledger.OrderNewest, "SEARCH o USING INDEX operations_by_outage (outage=? AND resolved=?)"},
 	} {
 		steps := plan(t, s, lastPage(t, s, ledger.Query{Tab: c.tab, Order: c.order, Filter: f}))
 		found := slices.Index(steps, c.index)

@@ -95,10 +95,10 @@ CREATE TABLE operations (
   settled_at   INTEGER NOT NULL DEFAULT 0,
   settled_boot TEXT NOT NULL DEFAULT '',               -- settled_at by the steady clock: its boot,
   settled_steady INTEGER NOT NULL DEFAULT 0,           -- and milliseconds since
-  -- The incident that it counts in. Recorders and engines set this with the change.
-  incident     TEXT NOT NULL DEFAULT '',               -- set once
+  -- The outage that it counts in. Recorders and engines set this with the change.
+  outage     TEXT NOT NULL DEFAULT '',               -- set once
   joined       TEXT NOT NULL DEFAULT '',               -- how: error, refusal
-  fault_at     INTEGER NOT NULL DEFAULT 0,             -- end of the newest attempt that an incident was looked for
+  fault_at     INTEGER NOT NULL DEFAULT 0,             -- end of the newest attempt that an outage was looked for
   redacted_at  INTEGER NOT NULL DEFAULT 0,             -- a person had its text taken out; nothing else sets it
   redacted_by  TEXT NOT NULL DEFAULT '',
   -- The newest change. Every UPDATE of change_id appends an event made from
@@ -137,7 +137,7 @@ CREATE TABLE operations (
   CONSTRAINT verdict_is_known  CHECK (verdict = '' OR verdict = 'landed' OR verdict = 'not_there' OR verdict = 'twice' OR verdict = 'different'),
   CONSTRAINT conflict_is_known CHECK (conflict = '' OR conflict = 'duplicate' OR conflict = 'contradiction' OR conflict = 'different'
                                    OR conflict = 'possible_duplicate'),
-  CONSTRAINT joined_is_known   CHECK (incident = '' AND joined = '' OR incident <> '' AND (joined = 'error' OR joined = 'refusal')),
+  CONSTRAINT joined_is_known   CHECK (outage = '' AND joined = '' OR outage <> '' AND (joined = 'error' OR joined = 'refusal')),
   CONSTRAINT version_counts    CHECK (version >= 1),
   CONSTRAINT effects_count     CHECK (effects >= 0),
   CONSTRAINT input_is_json     CHECK (input IS NULL OR json_valid(input)),
@@ -194,8 +194,8 @@ CREATE INDEX operations_by_answer ON operations (kind, settled_at)
 -- Who waits for this.
 CREATE INDEX operations_by_awaits ON operations (scope, awaits) WHERE awaits <> '';
 
--- What an incident is made of; what is settled of it, newest change first.
-CREATE INDEX operations_by_incident ON operations (incident, resolved, updated_at) WHERE incident <> '';
+-- What an outage is made of; what is settled of it, newest change first.
+CREATE INDEX operations_by_outage ON operations (outage, resolved, updated_at) WHERE outage <> '';
 
 -- marks: the names under which an operation's effect may show. Who else may have
 -- made an effect that is recognised by a name is found here.
@@ -351,7 +351,7 @@ CREATE TABLE decisions (
   host            TEXT NOT NULL DEFAULT '',
   machine         INTEGER NOT NULL DEFAULT 0,
   terminal        INTEGER NOT NULL DEFAULT 0,
-  terms           TEXT NOT NULL DEFAULT '{}',          -- JSON: reason, reference, until, receipts, incident
+  terms           TEXT NOT NULL DEFAULT '{}',          -- JSON: reason, reference, until, receipts, outage
   size            INTEGER NOT NULL DEFAULT 0,          -- items
   canaries        INTEGER NOT NULL DEFAULT 0,          -- sends before a person looks
   pace            INTEGER NOT NULL DEFAULT 0,          -- milliseconds between two sends
@@ -412,7 +412,7 @@ CREATE TABLE events (
   seq          INTEGER PRIMARY KEY,
   id           TEXT NOT NULL UNIQUE,                   -- the change id
   operation_id TEXT NOT NULL DEFAULT '',               -- '' for holds and the ledger itself
-  incident     TEXT NOT NULL DEFAULT '',               -- that it is about
+  outage     TEXT NOT NULL DEFAULT '',               -- that it is about
   at           INTEGER NOT NULL DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
   verb         TEXT NOT NULL,
   actor        TEXT NOT NULL,
@@ -435,7 +435,7 @@ CREATE TABLE events (
   CONSTRAINT event_detail_is_json     CHECK (detail IS NULL OR json_valid(detail))
 ) STRICT;
 
-CREATE INDEX events_by_incident ON events (incident, verb = 'incident_joined', seq) WHERE incident <> '';
+CREATE INDEX events_by_outage ON events (outage, verb = 'outage_joined', seq) WHERE outage <> '';
 CREATE INDEX events_of_policies ON events (seq) WHERE verb = 'policy';
 CREATE INDEX events_by_operation ON events (operation_id, seq) WHERE operation_id <> '';
 
@@ -500,7 +500,7 @@ CREATE UNIQUE INDEX holds_in_force ON holds (scope) WHERE released_at = 0;
 
 -- open_operations: the narrow list of everything that may still need a person. It
 -- copies what lists are sorted, counted and filtered by, from operations and grants,
--- by triggers in the same transaction; the columns after incident are a cache of
+-- by triggers in the same transaction; the columns after outage are a cache of
 -- what a policy says. What is in flight
 -- for the first time joins it only when a policy has priced it, so that writes
 -- which are answered at once cost it nothing. Read it, never write it.
@@ -533,7 +533,7 @@ CREATE TABLE open_operations (
   recheck_at      INTEGER NOT NULL,
   granted_at      INTEGER NOT NULL,                    -- the grant that waits for its pipeline
   grant_until     INTEGER NOT NULL,
-  incident        TEXT NOT NULL,                       -- that it counts in
+  outage        TEXT NOT NULL,                       -- that it counts in
   -- What a policy says (a cache; digest '' when it is out of date).
   digest          TEXT NOT NULL DEFAULT '',
   downstream      TEXT NOT NULL DEFAULT '',
@@ -574,8 +574,8 @@ CREATE INDEX open_by_clock  ON open_operations (class, clock_at);
 CREATE INDEX open_by_read   ON open_operations (read_at)          WHERE state = 'uncertain' OR recheck_at <> 0;
 CREATE INDEX open_by_digest ON open_operations (digest);
 CREATE INDEX open_by_doubt  ON open_operations (kind, doubted_at) WHERE state = 'uncertain';
-CREATE INDEX open_by_incident ON open_operations (incident, calm, loss_order, created_at) WHERE incident <> '';
-CREATE INDEX open_by_grant  ON open_operations (grant_until)      WHERE grant_until <> 0 AND incident <> '';
+CREATE INDEX open_by_outage ON open_operations (outage, calm, loss_order, created_at) WHERE outage <> '';
+CREATE INDEX open_by_grant  ON open_operations (grant_until)      WHERE grant_until <> 0 AND outage <> '';
 
 -- counts: how many open operations are in each class (those in flight apart),
 -- with what they cost. Read it, never write it.
@@ -614,9 +614,9 @@ CREATE TABLE tallies (
   PRIMARY KEY (kind, class)
 ) STRICT, WITHOUT ROWID;
 
--- incidents: bursts of errors on one downstream, or of one kind where no policy
+-- outages: bursts of errors on one downstream, or of one kind where no policy
 -- names a downstream. Indoubt opens them; an event goes with every change.
-CREATE TABLE incidents (
+CREATE TABLE outages (
   id          TEXT PRIMARY KEY,
   scope       TEXT NOT NULL,                           -- downstream:NAME or kind:NAME
   kinds       TEXT NOT NULL DEFAULT '[]',              -- JSON: of its errors, the first 20
@@ -632,12 +632,12 @@ CREATE TABLE incidents (
   taken_until INTEGER NOT NULL DEFAULT 0,
   change_id   TEXT NOT NULL,                           -- id of its newest event
 
-  CONSTRAINT incident_is_numbered_from_1 CHECK (rowid > 0),
-  CONSTRAINT incident_scope_is_known CHECK (scope GLOB 'kind:?*' OR scope GLOB 'downstream:?*'),
-  CONSTRAINT incident_names_are_json CHECK (json_valid(kinds) AND json_type(kinds) = 'array' AND json_valid(pipelines)
+  CONSTRAINT outage_is_numbered_from_1 CHECK (rowid > 0),
+  CONSTRAINT outage_scope_is_known CHECK (scope GLOB 'kind:?*' OR scope GLOB 'downstream:?*'),
+  CONSTRAINT outage_names_are_json CHECK (json_valid(kinds) AND json_type(kinds) = 'array' AND json_valid(pipelines)
     AND json_type(pipelines) = 'array' AND json_valid(classes) AND json_type(classes) = 'array'),
-  CONSTRAINT incident_has_a_gap CHECK (gap_ms BETWEEN 1 AND 31622400000),
-  CONSTRAINT incident_times_are_in_milliseconds CHECK (
+  CONSTRAINT outage_has_a_gap CHECK (gap_ms BETWEEN 1 AND 31622400000),
+  CONSTRAINT outage_times_are_in_milliseconds CHECK (
         opened_at BETWEEN 946684800000 AND 4102444800000
     AND first_at BETWEEN 946684800000 AND 4102444800000 AND last_at BETWEEN first_at AND 4102444800000
     AND (answered_at = 0 OR answered_at BETWEEN 946684800000 AND 4102444800000)
@@ -645,24 +645,24 @@ CREATE TABLE incidents (
     AND (taken_until = 0 OR taken_until BETWEEN 946684800000 AND 4102444800000))
 ) STRICT;
 
-CREATE INDEX incidents_by_scope ON incidents (scope, last_at);
-CREATE INDEX incidents_by_last ON incidents (last_at DESC, id);
-CREATE INDEX incidents_growing ON incidents (last_at) WHERE over_at = 0;
+CREATE INDEX outages_by_scope ON outages (scope, last_at);
+CREATE INDEX outages_by_last ON outages (last_at DESC, id);
+CREATE INDEX outages_growing ON outages (last_at) WHERE over_at = 0;
 
--- incident_waiting: the newest errors of each scope that belong to no incident; some
+-- outage_waiting: the newest errors of each scope that belong to no outage; some
 -- more of them open one. Leave it.
-CREATE TABLE incident_waiting (
+CREATE TABLE outage_waiting (
   scope  TEXT PRIMARY KEY,
   errors TEXT NOT NULL,                                -- JSON array of {operation, at, kind, pipeline, class}
 
   CONSTRAINT waiting_is_json CHECK (json_valid(errors) AND json_type(errors) = 'array')
 ) STRICT, WITHOUT ROWID;
 
--- incident_members: what counts in an incident, what became of it, and its price as
+-- outage_members: what counts in an outage, what became of it, and its price as
 -- it last was. Read it, never write it.
-CREATE TABLE incident_members (
+CREATE TABLE outage_members (
   seq         INTEGER PRIMARY KEY,                     -- of the operation
-  incident    TEXT NOT NULL,
+  outage    TEXT NOT NULL,
   at          INTEGER NOT NULL,                        -- when its error came
   fate        TEXT NOT NULL,                           -- landed, not_landed, open, refused, left
   resent      INTEGER NOT NULL,                        -- 1: sent more than once
@@ -675,13 +675,13 @@ CREATE TABLE incident_members (
   unpriced    INTEGER NOT NULL                         -- 1: no policy has said what it costs
 ) STRICT;
 
-CREATE INDEX members_resent ON incident_members (incident) WHERE resent = 1;
-CREATE INDEX members_unpriced ON incident_members (seq) WHERE unpriced = 1;
+CREATE INDEX members_resent ON outage_members (outage) WHERE resent = 1;
+CREATE INDEX members_unpriced ON outage_members (seq) WHERE unpriced = 1;
 
--- incident_sums: how many operations of an incident have which fate, and what they
+-- outage_sums: how many operations of an outage have which fate, and what they
 -- cost. Read it, never write it.
-CREATE TABLE incident_sums (
-  incident    TEXT NOT NULL,
+CREATE TABLE outage_sums (
+  outage    TEXT NOT NULL,
   fate        TEXT NOT NULL,
   n           INTEGER NOT NULL DEFAULT 0,
   miss        REAL NOT NULL DEFAULT 0,                 -- sum of the amounts
@@ -692,14 +692,14 @@ CREATE TABLE incident_sums (
   resent      INTEGER NOT NULL DEFAULT 0,
   doubled     INTEGER NOT NULL DEFAULT 0,
   unchecked   INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (incident, fate)
+  PRIMARY KEY (outage, fate)
 ) STRICT, WITHOUT ROWID;
 
--- incident_minutes: how many errors of an incident came in each minute. Read it,
+-- outage_minutes: how many errors of an outage came in each minute. Read it,
 -- never write it.
-CREATE TABLE incident_minutes (
-  incident TEXT NOT NULL,
+CREATE TABLE outage_minutes (
+  outage TEXT NOT NULL,
   minute   INTEGER NOT NULL,                           -- since 1970
   n        INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (incident, minute)
+  PRIMARY KEY (outage, minute)
 ) STRICT, WITHOUT ROWID;

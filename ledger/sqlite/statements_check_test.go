@@ -84,7 +84,7 @@ func (f *fuzzed) goesOn() {
 	for _, scope := range []ledger.HoldScope{"all", "kind:k"} {
 		need.OK(f.t, f.s.LiftHold(ctx, scope, ann, "over", f.id()))
 	}
-	f.seen["incidents"] += len(need.Get(f.s.Incidents(ctx, f.s.now(), 100))(f.t))
+	f.seen["outages"] += len(need.Get(f.s.Outages(ctx, f.s.now(), 100))(f.t))
 	f.ahead.Store(int64(400 * 24 * time.Hour))
 	for need.Get(f.s.Expire(ctx, 1000))(f.t) > 0 {
 	}

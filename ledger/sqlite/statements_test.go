@@ -47,7 +47,7 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 		left -= each
 	}
 	t.Logf("seed %d: %v", seed, seen)
-	need.Must(t, seen["accepted"] >= 100 && seen["refused"] >= 100 && seen["incidents"] != 0,
+	need.Must(t, seen["accepted"] >= 100 && seen["refused"] >= 100 && seen["outages"] != 0,
 		"the statements are too wild or too tame: %v", seen)
 }
 
@@ -75,10 +75,10 @@ type fuzzColumn struct {
 // from what the database writes there itself.
 var fuzzTables = []string{"operations", "operations", "operations", "operations", "attempts", "attempts", "reads", "grants", "grants",
 	"decisions", "decision_items", "events", "events", "leases", "holds", "open_operations", "open_operations", "counts", "census", "tallies",
-	"incidents", "incident_waiting", "incident_members", "incident_sums", "incident_minutes"}
+	"outages", "outage_waiting", "outage_members", "outage_sums", "outage_minutes"}
 
 var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "decision_items": true, "leases": true, "counts": true, "census": true, "tallies": true,
-	"incident_waiting": true, "incident_sums": true, "incident_minutes": true}
+	"outage_waiting": true, "outage_sums": true, "outage_minutes": true}
 
 func newFuzzed(t *testing.T, r *rand.Rand, seen map[string]int) *fuzzed {
 	f := &fuzzed{t: t, r: r, seen: seen, sql: map[string][]fuzzColumn{}, kept: map[string]map[string]string{}}
@@ -222,7 +222,7 @@ func (f *fuzzed) wild() string {
 		column := strings.TrimSuffix(strings.TrimPrefix(where, " WHERE "), " = ")
 		where += f.any(table, column)
 	}
-	derived := table == "counts" || table == "census" || table == "tallies" || table == "incident_sums" || table == "incident_minutes"
+	derived := table == "counts" || table == "census" || table == "tallies" || table == "outage_sums" || table == "outage_minutes"
 	switch n := f.r.IntN(10); {
 	case n == 0 || derived:
 		return `DELETE FROM ` + table + where
@@ -332,7 +332,7 @@ func (f *fuzzed) own() {
 		_, err = ledger.Observe(ctx, f.s, ledger.Observation{ChangeID: f.id(), Version: o.Version, Actor: billing, Settles: true,
 			Read: ledger.Read{ID: f.id(), OperationID: o.ID, BeganAt: now, EndedAt: now, Reason: "looked", Verdict: one(f, ledger.Landed, ledger.NotThere, ledger.CannotTell)}})
 	case n == 8:
-		err = f.incident(o)
+		err = f.outage(o)
 	case n == 7:
 		if _, err = f.s.Lease(ctx, o.ID, one(f, "e1", "e2"), "d", time.Minute); err == nil {
 			run := ledger.DecisionRun{ID: f.id(), Verb: "deny", Actor: ann}
@@ -356,29 +356,29 @@ func (f *fuzzed) own() {
 	}
 }
 
-// pairs makes an incident of two errors.
+// pairs makes an outage of two errors.
 func pairs(string) ledger.Burst {
 	return ledger.Burst{Scope: "downstream:d", Errors: 2, Within: time.Hour, Gap: time.Hour}
 }
 
-// incident changes one as a person does.
-func (f *fuzzed) incident(o ledger.Operation) error {
-	ins, err := f.s.Incidents(ctx, f.s.now(), 100)
+// outage changes one as a person does.
+func (f *fuzzed) outage(o ledger.Operation) error {
+	ins, err := f.s.Outages(ctx, f.s.now(), 100)
 	if err != nil || len(ins) == 0 {
 		return err
 	}
-	c := ledger.IncidentChange{ChangeID: f.id(), ID: one(f, ins...).ID, Actor: ann, Reason: "asked",
-		Verb: one(f, ledger.IncidentNoted, ledger.IncidentTaken)}
-	if o.Incident != "" {
-		c.ID = o.Incident
+	c := ledger.OutageChange{ChangeID: f.id(), ID: one(f, ins...).ID, Actor: ann, Reason: "asked",
+		Verb: one(f, ledger.OutageNoted, ledger.OutageTaken)}
+	if o.Outage != "" {
+		c.ID = o.Outage
 	}
-	_, err = f.s.ChangeIncident(ctx, c)
+	_, err = f.s.ChangeOutage(ctx, c)
 	return err
 }
 
 // frozen is what may not change of a row once it is there, and what may only grow.
 var frozen = map[string]struct{ row, fixed, grows string }{
-	"operations": {`id`, `json_array(seq, kind, scope, key, token, fingerprint, input, command, created_at, source, incident)`, `version, fault_at, doubted, doubted_at, ended_at, 1 - key_live`},
+	"operations": {`id`, `json_array(seq, kind, scope, key, token, fingerprint, input, command, created_at, source, outage)`, `version, fault_at, doubted, doubted_at, ended_at, 1 - key_live`},
 	"attempts": {`id`, `json_array(operation_id, n, basis, grant_id, started_at, iif(outcome = '', '', json_array(outcome, ended_at, deadline_at, receipt, status, error_class)),
 		iif(late_outcome = '', '', json_array(late_outcome, late_at, late_receipt)), iif(proof = '', '', proof))`, `iif(outcome = '', 0, token_sent)`},
 	"reads":          {`id`, `json_array(operation_id, began_at, ended_at, verdict, found, receipts, evidence)`, `0`},
@@ -388,7 +388,7 @@ var frozen = map[string]struct{ row, fixed, grows string }{
 	"events":         {`id`, `json_array(seq, operation_id, at, verb, actor, machine, reason, from_state, to_state, version, detail, conflict, doubt)`, `0`},
 	"leases":         {`operation_id`, `''`, `generation`},
 	"holds":          {`id`, `json_array(scope, actor, reason, created_at, until, iif(released_at = 0, '', released_at))`, `0`},
-	"incidents":      {`id`, `json_array(scope, gap_ms, opened_at)`, `0`},
+	"outages":        {`id`, `json_array(scope, gap_ms, opened_at)`, `0`},
 }
 
 // broken are rows that must not be.
@@ -414,9 +414,9 @@ var broken = map[string]string{
 	"numbers are in order":                `SELECT seq FROM operations WHERE seq < 1 UNION ALL SELECT seq FROM events WHERE seq < 1 OR seq > (SELECT count(*) FROM events)`,
 	"nobody signs as the machine": `SELECT id FROM events WHERE actor IN ('checks', 'clock') AND machine = 0
 		UNION ALL SELECT id FROM operations WHERE change_of <> change_id AND actor IN ('checks', 'clock')`,
-	"an operation is in an incident that is there, and counts in it": `SELECT o.id FROM operations o LEFT JOIN incidents i ON i.id = o.incident
-		WHERE o.incident <> '' AND (i.id IS NULL OR NOT EXISTS (SELECT 1 FROM incident_members m WHERE m.seq = o.seq AND m.incident = o.incident))`,
-	"an incident adds up": `SELECT i.id FROM incidents i WHERE (SELECT coalesce(sum(n), 0) FROM incident_sums s WHERE s.incident = i.id)
-		<> (SELECT count(*) FROM operations o WHERE o.incident = i.id)`,
+	"an operation is in an outage that is there, and counts in it": `SELECT o.id FROM operations o LEFT JOIN outages i ON i.id = o.outage
+		WHERE o.outage <> '' AND (i.id IS NULL OR NOT EXISTS (SELECT 1 FROM outage_members m WHERE m.seq = o.seq AND m.outage = o.outage))`,
+	"an outage adds up": `SELECT i.id FROM outages i WHERE (SELECT coalesce(sum(n), 0) FROM outage_sums s WHERE s.outage = i.id)
+		<> (SELECT count(*) FROM operations o WHERE o.outage = i.id)`,
 	"the file is whole": `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 }

@@ -95,7 +95,7 @@ var columns = []column[ledger.Operation]{
 	{"settled_steady", changed, func(o *ledger.Operation) any { return &o.SettledSteady.At }},
 	{"redacted_at", given | redactable, func(o *ledger.Operation) any { return &o.RedactedAt }},
 	{"redacted_by", given | redactable, func(o *ledger.Operation) any { return &o.RedactedBy }},
-	{"incident", changed | shown, func(o *ledger.Operation) any { return &o.Incident }},
+	{"outage", changed | shown, func(o *ledger.Operation) any { return &o.Outage }},
 	{"joined", changed | shown, func(o *ledger.Operation) any { return &o.Joined }},
 	{"fault_at", changed, func(o *ledger.Operation) any { return &o.FaultAt }},
 }
@@ -174,10 +174,10 @@ func of[T any](table string, columns []column[T]) string {
 }
 
 // listColumns are what the list of open operations copies: columns of operations, and
-// what the view open_source makes of grants and incidents.
+// what the view open_source makes of grants and outages.
 var listColumns = append(used(columns, listed), column[ledger.Operation]{name: "recheck_at"},
 	column[ledger.Operation]{name: "granted_at"}, column[ledger.Operation]{name: "grant_until"},
-	column[ledger.Operation]{name: "incident"})
+	column[ledger.Operation]{name: "outage"})
 
 // ListColumns names them, each behind the name of a table; ListedColumns, those of
 // operations.

@@ -64,15 +64,15 @@ func (p *place) condition(b *binder, f asked, t ledger.Term, now time.Time) stri
 }
 
 // aside is the condition that a row is parked, or that it is not, that it is in an
-// incident, or that it needs a person.
+// outage, or that it needs a person.
 func (p *place) aside(b *binder, t ledger.Term) string {
 	switch {
 	case t.Field == "needs":
 		return p.needsYou
-	case t.Value == ledger.AnyIncident:
-		return p.column("incident") + " <> ''"
-	case t.Field == "incident":
-		return fmt.Sprintf("substr(%s, 1, %s) = %s", p.column("incident"), b.bind(len([]rune(t.Value))), b.bind(t.Value))
+	case t.Value == ledger.AnyOutage:
+		return p.column("outage") + " <> ''"
+	case t.Field == "outage":
+		return fmt.Sprintf("substr(%s, 1, %s) = %s", p.column("outage"), b.bind(len([]rune(t.Value))), b.bind(t.Value))
 	case t.Value == "yes":
 		return "?1 < " + p.column("parked_until")
 	}
@@ -174,7 +174,7 @@ func (p *place) term(b *binder, f asked, t ledger.Term, now time.Time) string {
 		return contains("actor", "hands")
 	case "or":
 		return p.oneOfAll(b, f, t.Any, now)
-	case "needs", "parked", "incident":
+	case "needs", "parked", "outage":
 		return p.aside(b, t)
 	case "since":
 		return fmt.Sprintf("%s <> 'resolved' OR %s > %s", p.lane, p.column("created_at"), moment)

@@ -30,7 +30,7 @@ type finder struct {
 	began time.Time
 	page  ledger.Page
 	named int    // an index names no more than so many that the filter can select; 0: none does
-	in    string // the incident that it selects from
+	in    string // the outage that it selects from
 	after cursor // everything up to here is done
 	size  int    // rows of the next step; 0: all that are left
 }
@@ -44,7 +44,7 @@ func (f *finder) plan(ctx context.Context) error {
 	if f.kinds, err = kindsFor(ctx, f.s.db, f.q.Filter); err != nil {
 		return err
 	}
-	if err := f.incident(ctx); err != nil || f.in != "" {
+	if err := f.outage(ctx); err != nil || f.in != "" {
 		return err
 	}
 	b := &binder{d: f.s.d, args: []any{Millis(f.q.Now)}}
@@ -76,15 +76,15 @@ func roomFor(n int) int {
 	return room
 }
 
-// incident finds the one incident that the filter selects from: its rows have an index
+// outage finds the one outage that the filter selects from: its rows have an index
 // that gives them in order.
-func (f *finder) incident(ctx context.Context) error {
+func (f *finder) outage(ctx context.Context) error {
 	for _, t := range f.q.Filter.Terms {
-		if t.Field != "incident" || t.Not || t.Value == ledger.AnyIncident {
+		if t.Field != "outage" || t.Not || t.Value == ledger.AnyOutage {
 			continue
 		}
 		var n int
-		if err := f.one(ctx, []any{&n, &f.in}, `SELECT count(*), coalesce(max(id), '') FROM (SELECT id FROM incidents WHERE id >= ? AND id < ? LIMIT 2) AS few`, t.Value, t.Value+"\U0010FFFF"); err != nil || n == 1 {
+		if err := f.one(ctx, []any{&n, &f.in}, `SELECT count(*), coalesce(max(id), '') FROM (SELECT id FROM outages WHERE id >= ? AND id < ? LIMIT 2) AS few`, t.Value, t.Value+"\U0010FFFF"); err != nil || n == 1 {
 			return err
 		}
 		f.in = ""
@@ -270,7 +270,7 @@ type listing struct {
 	after, until string // bound
 	filter       filterText
 	named        bool   // only of what an index names
-	in           string // only of this incident
+	in           string // only of this outage
 	n            string
 	selects      []string
 }
@@ -291,7 +291,7 @@ func (l *listing) keys() string {
 		from, where := "operations o NOT INDEXED", " WHERE o.resolved = 1"
 		switch {
 		case l.in != "":
-			from, where = "operations o INDEXED BY operations_by_incident", " WHERE o.incident = "+l.in+" AND o.incident <> '' AND o.resolved = 1"
+			from, where = "operations o INDEXED BY operations_by_outage", " WHERE o.outage = "+l.in+" AND o.outage <> '' AND o.resolved = 1"
 		case l.named:
 			from, where = "named CROSS JOIN operations o ON o.seq = named.seq", " WHERE o.resolved + 0 = 1" // no index of all that is settled
 		case sort.settled != "":
@@ -311,7 +311,7 @@ func (l *listing) open(sort sorting) {
 	case l.in != "", l.named, whole && !strings.Contains(l.filter.hot, "h.search"):
 		from, where := "open_operations h NOT INDEXED", " WHERE h.class <> 'pending'"
 		if l.in != "" {
-			from, where = "open_operations h INDEXED BY open_by_incident", where+" AND h.incident = "+l.in+" AND h.incident <> ''"
+			from, where = "open_operations h INDEXED BY open_by_outage", where+" AND h.outage = "+l.in+" AND h.outage <> ''"
 		} else if l.named {
 			from = "named CROSS JOIN open_operations h ON h.seq = named.seq"
 		}
@@ -368,5 +368,5 @@ var prefixIndexes = map[string][]struct{ name, where string }{
 	"sent_key": {{"operations_by_sent_key", "sent_key <> ''"}},
 	"token":    {{"operations_by_token", "token <> ''"}},
 	"receipt":  {{"operations_by_receipt", "receipt <> ''"}},
-	"incident": {{"operations_by_incident", "incident <> ''"}},
+	"outage":   {{"operations_by_outage", "outage <> ''"}},
 }

@@ -15,7 +15,7 @@ const passing = time.Second
 // Unpriced returns open operations whose derived columns are of another policy
 // or of an older version of the operation, newest first: the oldest are read
 // first, which prices them too. Those in flight come last, and only when they
-// stay there; then what settled in an incident before it had a price.
+// stay there; then what settled in an outage before it had a price.
 func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledger.Operation, error) {
 	now, err := s.db.Moment(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledge
 		        UNION ALL
 		        SELECT o.seq FROM `+flightFrom+` AND o.started_at < ?3 AND (h.seq IS NULL OR h.digest <> ?1)
 		        UNION ALL
-		        SELECT m.seq FROM incident_members m INDEXED BY members_unpriced CROSS JOIN operations o ON o.seq = m.seq
+		        SELECT m.seq FROM outage_members m INDEXED BY members_unpriced CROSS JOIN operations o ON o.seq = m.seq
 		         WHERE m.unpriced = 1 AND o.state <> 'pending' AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = m.seq)
 		        LIMIT ?2+0) h
 		  CROSS JOIN operations o ON o.seq = h.seq`, digest, limit, Millis(now.Wall.Add(-passing)))
@@ -58,7 +58,7 @@ var beside = fmt.Sprintf(`
 	        WHERE c.target = t.target AND c.target <> '' AND c.started_at <= t.started_at ORDER BY c.started_at DESC LIMIT 1 OFFSET %d), 0)
 	 WHERE o.state = 'uncertain' AND %s`, relations, later)
 
-// Price writes what a policy says beside open operations, and for its incident beside
+// Price writes what a policy says beside open operations, and for its outage beside
 // one that settled without a price. Those that have moved since are passed over.
 func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	if len(prices) == 0 {
@@ -130,12 +130,12 @@ var listFlying = `
 	  FROM open_source s WHERE s.seq = (SELECT seq FROM operations WHERE id = ?17 AND state = 'pending' AND CAST(?18 AS bigint) IN (0, version))
 	   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq)`
 
-// priceSettled gives an operation of an incident the price that it did not have when it
+// priceSettled gives an operation of an outage the price that it did not have when it
 // settled.
 const priceSettled = `
-	UPDATE incident_members SET miss = ?1, miss_word = ?2, twice = ?3, twice_word = ?4, unpriced = 0
+	UPDATE outage_members SET miss = ?1, miss_word = ?2, twice = ?3, twice_word = ?4, unpriced = 0
 	 WHERE unpriced = 1 AND seq = (SELECT seq FROM operations WHERE id = ?5 AND CAST(?6 AS bigint) IN (0, version))
-	   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = incident_members.seq)`
+	   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = outage_members.seq)`
 
 var reprice = `
 	UPDATE open_operations

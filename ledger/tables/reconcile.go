@@ -13,7 +13,7 @@ import (
 
 // Expire writes down deadlines that have passed, earliest first. It also marks
 // the rows whose time to ask a person has come, which keeps lists and counts
-// from comparing their clocks, and the incidents that are over.
+// from comparing their clocks, and the outages that are over.
 func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	if err := s.db.Writable(); err != nil {
 		return 0, err

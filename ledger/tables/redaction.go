@@ -32,10 +32,10 @@ func (tx *tx) erase(o ledger.Operation, key, changeID string, e *ledger.Erasure)
 			return err
 		}
 	}
-	if o.Incident == "" || len(e.Texts) == 0 {
+	if o.Outage == "" || len(e.Texts) == 0 {
 		return nil
 	}
-	return tx.eraseEvents(`incident = ?1 AND incident <> '' AND operation_id = '' AND id <> ?2`, o.Incident, changeID, e.Texts)
+	return tx.eraseEvents(`outage = ?1 AND outage <> '' AND operation_id = '' AND id <> ?2`, o.Outage, changeID, e.Texts)
 }
 
 // overtakes refuses to forget the target of what an earlier operation may have to know it by.

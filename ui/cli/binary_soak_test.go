@@ -47,10 +47,10 @@ func TestBinaryWithoutTheRightToWrite(t *testing.T) {
 func TestBinaryAsksForAReason(t *testing.T) {
 	dir := place(t)
 	ends(t, binary(dir, "init"))
-	if exit, screen := onTerminal(t, binary(dir, "hold", "--all"), "Reason:", "incident\r"); exit != 0 {
+	if exit, screen := onTerminal(t, binary(dir, "hold", "--all"), "Reason:", "outage\r"); exit != 0 {
 		t.Errorf("exit %d\n%q", exit, screen)
 	}
-	if _, stdout, _ := ends(t, binary(dir, "log")); !strings.Contains(stdout, "maya: incident") {
+	if _, stdout, _ := ends(t, binary(dir, "log")); !strings.Contains(stdout, "maya: outage") {
 		t.Error(stdout)
 	}
 }

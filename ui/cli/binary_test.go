@@ -69,10 +69,10 @@ func TestBinaryFollowsUntilItIsInterrupted(t *testing.T) {
 	cmd := binary(dir, "log", "--follow")
 	out := need.Get(cmd.StdoutPipe())(t)
 	need.OK(t, cmd.Start())
-	inside(t, dir, "hold", "--all", "--reason", "incident")
+	inside(t, dir, "hold", "--all", "--reason", "outage")
 	line := make([]byte, 512)
 	n, err := out.Read(line)
-	if err != nil || !strings.Contains(string(line[:n]), "incident") {
+	if err != nil || !strings.Contains(string(line[:n]), "outage") {
 		t.Errorf("%q %v", line[:n], err)
 	}
 	cmd.Process.Signal(os.Interrupt)

@@ -139,13 +139,13 @@ func first(of completing) completing {
 	}
 }
 
-// incidents offers incidents for a first argument, and operations after it.
-func (c completion) incidents(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+// outages offers outages for a first argument, and operations after it.
+func (c completion) outages(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return c.ids(nil, false)(cmd, args, toComplete)
 	}
 	var out []string
-	for _, in := range c.incidentsKnown(cmd) {
+	for _, in := range c.outagesKnown(cmd) {
 		if offerable.MatchString(in.ID) && strings.HasPrefix(in.ID, toComplete) {
 			out = append(out, in.ID+"\t"+safe.Of(in.Where()).String())
 		}
@@ -153,7 +153,7 @@ func (c completion) incidents(cmd *cobra.Command, args []string, toComplete stri
 	return out, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c completion) incidentsKnown(cmd *cobra.Command) []ledger.Incident {
+func (c completion) outagesKnown(cmd *cobra.Command) []ledger.Outage {
 	if c.prepare(cmd) != nil {
 		return nil
 	}
@@ -161,7 +161,7 @@ func (c completion) incidentsKnown(cmd *cobra.Command) []ledger.Incident {
 	if err != nil {
 		return nil
 	}
-	all, _ := s.Incidents(cmd.Context(), c.clock(), completeLimit) // completion is silent about what goes wrong
+	all, _ := s.Outages(cmd.Context(), c.clock(), completeLimit) // completion is silent about what goes wrong
 	return all
 }
 
@@ -235,7 +235,7 @@ func (c completion) options(cmd *cobra.Command) {
 		"verb":  words(verbs...), "outcome": words("committed", "failed", "uncertain"), "proof": words("never_sent", "refused"),
 		"effect": words("created", "updated", "deleted", "noop"), "error-class": words(ledger.FilterValues("error")...), "truth": words("taken_back", "both_wanted", "landed_once", "not_landed"),
 		"since": past, "until": words("30m", "2h", "8h", "1d", "tomorrow"), "deadline": spans, "timeout": spans, "grace": spans,
-		"kind": c.names("kind"), "downstream": c.names("downstream"), "source": c.names("source"), "by": c.names("by"), "incident": first(c.incidents), "op": c.ids(nil, false),
+		"kind": c.names("kind"), "downstream": c.names("downstream"), "source": c.names("source"), "by": c.names("by"), "outage": first(c.outages), "op": c.ids(nil, false),
 		"ledger": file, "policy": file, "answer": file, "dir": file, "input": file, "event": words(policy.NotifyEvents...),
 	}
 	var each func(*cobra.Command)
@@ -266,8 +266,8 @@ func (c completion) known(cmd *cobra.Command, field string) []string {
 			names = p.Downstreams()
 		}
 		return names
-	case "incident":
-		return each(c.incidentsKnown(cmd), func(in ledger.Incident) string { return in.ID })
+	case "outage":
+		return each(c.outagesKnown(cmd), func(in ledger.Outage) string { return in.ID })
 	case "kind":
 		if p, err := c.policy(); err == nil {
 			names = p.Kinds()

@@ -135,7 +135,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 	if err := run.ask(ctx, found, needs); err != nil {
 		return err
 	}
-	items, incidents, at := []ledger.RunItem{}, []string{}, map[string]int{} // of each operation, the argument that named it
+	items, outages, at := []ledger.RunItem{}, []string{}, map[string]int{} // of each operation, the argument that named it
 	for i, rec := range found {
 		if rec != nil {
 			o := rec.Operation
@@ -144,14 +144,14 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 				needs.plan(ctx, run, &it)
 			}
 			items = append(items, it)
-			incidents = append(incidents, rec.Row().Incident)
+			outages = append(outages, rec.Row().Outage)
 			at[o.ID] = i
 		}
 	}
 	if len(items) == 0 { // nothing to record, and nothing to end
 		return a.finish(results)
 	}
-	err = run.begin(ctx, args, items, ledger.OneIncident(incidents), func(ctx context.Context, it ledger.RunItem, changeID string) act.Outcome {
+	err = run.begin(ctx, args, items, ledger.OneOutage(outages), func(ctx context.Context, it ledger.RunItem, changeID string) act.Outcome {
 		i, named := at[it.OperationID]
 		if !named { // of a run that was recorded before: its result says why it was not found
 			return act.Outcome{Came: ledger.CameSkipped, Word: "it was not found"}

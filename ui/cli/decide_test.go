@@ -53,7 +53,7 @@ func TestARunOfOneOutageIsOnItsPage(t *testing.T) {
 		}
 		b.doubt(n, kind, strings.Replace(charge, "INV-1042", "INV-"+id(n)[34:], 1))
 	}
-	in := b.rec(1).Operation.Incident
+	in := b.rec(1).Operation.Outage
 	park := func(want string, of ...string) {
 		t.Helper()
 		b.now = b.now.Add(time.Second)
@@ -61,18 +61,18 @@ func TestARunOfOneOutageIsOnItsPage(t *testing.T) {
 		var data struct{ Runs []bulkJSON }
 		need.OK(t, json.Unmarshal(b.json(0, "runs", "--all").Data, &data))
 		got := ""
-		if data.Runs[0].Incident != nil {
-			got = *data.Runs[0].Incident
+		if data.Runs[0].Outage != nil {
+			got = *data.Runs[0].Outage
 		}
 		need.Equal(t, got, want, of)
 	}
 	park(in, b.at(1), b.at(2))
 	park("", b.at(3), b.at(7))
 	park("", b.at(7), b.at(8))
-	need.Contains(t, b.want(0, "incident", "show", in), "park of 2")
+	need.Contains(t, b.want(0, "outage", "show", in), "park of 2")
 	park(in, b.at(5), b.at(6))
 	b.want(0, "park", b.at(1), "--until", "2h", "--reason", "later")
-	need.Equal(t, strings.Count(b.want(0, "incident", "show", in), "park of"), 4, "two runs begin and end")
+	need.Equal(t, strings.Count(b.want(0, "outage", "show", in), "park of"), 4, "two runs begin and end")
 }
 
 func TestI7_SecondDecisionOnOneVersionIsRefusedAndNamesTheFirst(t *testing.T) {
@@ -260,7 +260,7 @@ func TestTheWorstExitCodeWins(t *testing.T) {
 func TestHoldsAndTheirRelease(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
-	args := []string{"hold", "--downstream", "stripe", "--reason", "incident", "--until", "2h", "--idempotency-key", "H"}
+	args := []string{"hold", "--downstream", "stripe", "--reason", "outage", "--until", "2h", "--idempotency-key", "H"}
 	if a := b.json(0, args...); a.Effect != "created" || !strings.Contains(string(a.Data), "stripe.charge") {
 		t.Errorf("%s %s", a.Effect, a.Data)
 	}

@@ -49,7 +49,7 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		t.Errorf("an empty ledger: %+v", f)
 	}
 	b.doubt(1, "strange.kind", charge)
-	b.want(0, "hold", "--all", "--reason", "incident")
+	b.want(0, "hold", "--all", "--reason", "outage")
 	delete(b.env, "STRIPE_KEY")
 	need.OK(t, os.Chmod(b.ledger, 0o644))
 	b.now = b.now.Add(30 * time.Hour)

@@ -48,7 +48,7 @@ const byToken = `
     visible_within: 0s
     cost: { duplicate: input.amount / 50, miss: input.amount / 100 }
     retry: { max: 5 }
-    incident: { errors: 3, within: 20s, gap: 6s }
+    outage: { errors: 3, within: 20s, gap: 6s }
     read:
       http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 100, starting_after: "${cursor}" } }
       valid: status == 200 && body.object == "list"
@@ -100,7 +100,7 @@ func (o *outage) operator(who string, luck *rand.Rand) {
 	var seen [][]string
 	for n := 0; o.over.Err() == nil; n++ {
 		if n%3 == 0 || len(seen) == 0 { // what it sees grows old
-			seen = o.rows(`SELECT id || '@' || version, incident, id FROM operations ORDER BY seq DESC LIMIT 60`)
+			seen = o.rows(`SELECT id || '@' || version, outage, id FROM operations ORDER BY seq DESC LIMIT 60`)
 		}
 		if len(seen) == 0 {
 			continue
@@ -134,7 +134,7 @@ func (o *outage) operator(who string, luck *rand.Rand) {
 		case 14:
 			o.act(who, "check", row[2])
 		default:
-			o.onIncident(who, row, luck)
+			o.onOutage(who, row, luck)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func (o *outage) runs(who string, luck *rand.Rand) {
 	o.act(who, "runs", verb, open[luck.IntN(len(open))][0])
 }
 
-func (o *outage) onIncident(who string, row []string, luck *rand.Rand) {
+func (o *outage) onOutage(who string, row []string, luck *rand.Rand) {
 	if row[1] == "" {
 		return
 	}
@@ -171,7 +171,7 @@ func (o *outage) onIncident(who string, row []string, luck *rand.Rand) {
 		o.act(who, "release", "payout", "--reason", "looked", "--yes")
 		return
 	}
-	o.act(who, "incident", "take", row[1], "--until", "2s", "--yes")
+	o.act(who, "outage", "take", row[1], "--until", "2s", "--yes")
 }
 
 // pipeline writes, and comes for what it was allowed. Some of its answers are late.
@@ -272,7 +272,7 @@ func (o *outage) plainSQL(luck *rand.Rand) {
 	}
 }
 
-// auditor recounts every incident from its operations after every event, in one view
+// auditor recounts every outage from its operations after every event, in one view
 // of the ledger, as Go reads the rules and not as the database keeps the sums.
 func (o *outage) auditor() (looks, events int) {
 	db, err := sql.Open("sqlite", "file:"+o.ledger+"?mode=ro&_pragma=busy_timeout(60000)")
@@ -305,12 +305,12 @@ func (o *outage) auditor() (looks, events int) {
 	}
 }
 
-// recount compares what is kept of each incident with its operations.
+// recount compares what is kept of each outage with its operations.
 func (o *outage) recount(tx *sql.Tx) {
 	type kept struct{ n, resent, doubled, unchecked int }
 	type group struct {
-		incident string
-		fate     ledger.Fate
+		outage string
+		fate   ledger.Fate
 	}
 	scan := func(query string, each func(scan func(...any) error) error) {
 		rows, err := tx.Query(query)
@@ -322,13 +322,13 @@ func (o *outage) recount(tx *sql.Tx) {
 		}
 	}
 	want, have, minutes := map[group]kept{}, map[group]kept{}, map[string]int{}
-	scan(`SELECT incident, state, conflict, joined, doubted, effects, attempt_count,
+	scan(`SELECT outage, state, conflict, joined, doubted, effects, attempt_count,
 	       EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0),
 	       EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.verdict IN ('landed', 'not_there'))
-	  FROM operations o WHERE incident <> ''`, func(scan func(...any) error) error {
+	  FROM operations o WHERE outage <> ''`, func(scan func(...any) error) error {
 		var op ledger.Operation
 		var granted, checked bool
-		if err := scan(&op.Incident, &op.State, &op.Conflict, &op.Joined, &op.Doubted, &op.Effects, &op.AttemptCount, &granted, &checked); err != nil {
+		if err := scan(&op.Outage, &op.State, &op.Conflict, &op.Joined, &op.Doubted, &op.Effects, &op.AttemptCount, &granted, &checked); err != nil {
 			return err
 		}
 		var reads []ledger.Read
@@ -336,46 +336,46 @@ func (o *outage) recount(tx *sql.Tx) {
 			reads = []ledger.Read{{Verdict: ledger.Landed, EndedAt: time.Now()}}
 		}
 		s := ledgertest.SumOf(op, ledger.Pricing{}, reads)
-		g := group{op.Incident, op.Fate(granted)}
+		g := group{op.Outage, op.Fate(granted)}
 		k := want[g]
 		want[g] = kept{k.n + 1, k.resent + s.Resent, k.doubled + s.Doubled, k.unchecked + s.Unchecked}
-		minutes[op.Incident]++
+		minutes[op.Outage]++
 		return nil
 	})
-	scan(`SELECT incident, fate, n, resent, doubled, unchecked FROM incident_sums WHERE n > 0`, func(scan func(...any) error) error {
+	scan(`SELECT outage, fate, n, resent, doubled, unchecked FROM outage_sums WHERE n > 0`, func(scan func(...any) error) error {
 		var g group
 		var k kept
-		err := scan(&g.incident, &g.fate, &k.n, &k.resent, &k.doubled, &k.unchecked)
+		err := scan(&g.outage, &g.fate, &k.n, &k.resent, &k.doubled, &k.unchecked)
 		have[g] = k
 		return err
 	})
 	for g, k := range want {
-		need.That(o, have[g] == k, "incident %s, %s: kept are %+v, counted %+v", g.incident, g.fate, have[g], k)
+		need.That(o, have[g] == k, "outage %s, %s: kept are %+v, counted %+v", g.outage, g.fate, have[g], k)
 		delete(have, g)
 	}
 	for g, k := range have {
-		o.Errorf("incident %s, %s: kept are %+v, and there are none", g.incident, g.fate, k)
+		o.Errorf("outage %s, %s: kept are %+v, and there are none", g.outage, g.fate, k)
 	}
-	scan(`SELECT incident, sum(n) FROM incident_minutes GROUP BY 1`, func(scan func(...any) error) error {
-		var incident string
+	scan(`SELECT outage, sum(n) FROM outage_minutes GROUP BY 1`, func(scan func(...any) error) error {
+		var outage string
 		var n int
-		err := scan(&incident, &n)
-		if err == nil && n != minutes[incident] {
-			o.Errorf("incident %s: %d errors in its minutes, %d in all", incident, n, minutes[incident])
+		err := scan(&outage, &n)
+		if err == nil && n != minutes[outage] {
+			o.Errorf("outage %s: %d errors in its minutes, %d in all", outage, n, minutes[outage])
 		}
 		return err
 	})
-	scan(`SELECT s.incident, s.fate FROM incident_sums s JOIN (SELECT incident, fate, sum(miss) AS miss, sum(twice) AS twice FROM incident_members GROUP BY 1, 2) m USING (incident, fate)
+	scan(`SELECT s.outage, s.fate FROM outage_sums s JOIN (SELECT outage, fate, sum(miss) AS miss, sum(twice) AS twice FROM outage_members GROUP BY 1, 2) m USING (outage, fate)
 	  WHERE abs(s.miss - m.miss) > 0.001 OR abs(s.twice - m.twice) > 0.001`, func(scan func(...any) error) error {
 		var g group
-		err := scan(&g.incident, &g.fate)
-		o.Errorf("incident %s, %s: its money does not add up", g.incident, g.fate)
+		err := scan(&g.outage, &g.fate)
+		o.Errorf("outage %s, %s: its money does not add up", g.outage, g.fate)
 		return err
 	})
 }
 
 // Two operators, an engine, a pipeline and a writer of plain SQL on the same outage, each
-// as a process or a store of its own, with random acts: the sums of its incidents add up
+// as a process or a store of its own, with random acts: the sums of its outages add up
 // after every event, nothing is sent twice or unrecorded, and every refusal because of
 // what another did names who. INDOUBT_TEST_OPERATORS says how long, such as 10m;
 // INDOUBT_TEST_OPERATORS_SEED which acts.
@@ -416,7 +416,7 @@ func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 	o.all.Go(func() { // not before there was an outage, which is slow to come where the machine or the luck is
 		defer end()
 		time.Sleep(long)
-		for limit := time.Now().Add(patience); len(o.rows(`SELECT 1 FROM incidents`)) == 0 && time.Now().Before(limit); {
+		for limit := time.Now().Add(patience); len(o.rows(`SELECT 1 FROM outages`)) == 0 && time.Now().Before(limit); {
 			time.Sleep(100 * time.Millisecond)
 		}
 	})
@@ -424,8 +424,8 @@ func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 	o.all.Wait()
 	s.endEngine(engine)
 	o.inTheEnd()
-	t.Logf("seed %d, %s: %d events, recounted %d times; %d operations in %d incidents, %d effects\nacts %v\nrefusals %v", seed, long, events, looks,
-		len(s.rows(`SELECT 1 FROM operations`)), len(s.rows(`SELECT 1 FROM incidents`)), len(s.truth()), o.acts, o.refusals)
+	t.Logf("seed %d, %s: %d events, recounted %d times; %d operations in %d outages, %d effects\nacts %v\nrefusals %v", seed, long, events, looks,
+		len(s.rows(`SELECT 1 FROM operations`)), len(s.rows(`SELECT 1 FROM outages`)), len(s.truth()), o.acts, o.refusals)
 	for _, code := range slices.Sorted(func(yield func(string) bool) {
 		for code := range o.samples {
 			if !yield(code) {
@@ -458,7 +458,7 @@ func (o *outage) inTheEnd() {
 	for token := range sent {
 		o.Errorf("I1: %s was sent without a record", token)
 	}
-	need.That(o, len(o.rows(`SELECT 1 FROM incidents`)) != 0, "there was no outage")
+	need.That(o, len(o.rows(`SELECT 1 FROM outages`)) != 0, "there was no outage")
 	o.sound()
 	if r := o.do("doctor"); r.Exit != 0 {
 		o.Errorf("doctor: exit %d\n%s%s", r.Exit, r.Out, r.Err)

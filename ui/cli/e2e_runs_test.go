@@ -186,7 +186,7 @@ func TestI10_E2E_AConsoleKilledInTheMiddleOfARun(t *testing.T) {
 		for _, op := range ops {
 			s.do("check", op.ID)
 		}
-		return strings.Contains(s.must(0, "incident", "list", "--json").Out, `"not_landed":{"n":9,`)
+		return strings.Contains(s.must(0, "outage", "list", "--json").Out, `"not_landed":{"n":9,`)
 	})
 	vera := s.tty("--as", "vera", "downstream:stripe")
 	vera.shows("WHAT TO DO")

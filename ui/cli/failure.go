@@ -143,10 +143,10 @@ func ledgerFailure(err error, f *failure) bool {
 	var driven *ledger.DrivenError
 	var ambiguous *ledger.AmbiguousError
 	var filter *ledger.FilterError
-	var incident *ledger.NoIncidentError
+	var outage *ledger.NoOutageError
 	switch {
-	case errors.As(err, &incident):
-		f.Code, f.Hint = "not_found", "see `indoubt incident list`, or check --ledger / INDOUBT_LEDGER"
+	case errors.As(err, &outage):
+		f.Code, f.Hint = "not_found", "see `indoubt outage list`, or check --ledger / INDOUBT_LEDGER"
 	case errors.As(err, &moved):
 		f.Code, f.Hint = "moved", "look again: indoubt show "+moved.ID
 	case errors.As(err, &refused):

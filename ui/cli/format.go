@@ -23,7 +23,7 @@ var lists = []struct{ field, columns string }{
 	{"operations", "id@version created_at state lane kind title source.pipeline cost.duplicate cost.miss advice.verb receipt"},
 	{"events", "seq at operation verb from to actor.name reason"},
 	{"runs", "id created_at state verb size left actor reason"},
-	{"incidents", "id first_at last_at phase title errors account taken_by"},
+	{"outages", "id first_at last_at phase title errors account taken_by"},
 	{"kinds", ""},
 }
 

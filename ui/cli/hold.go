@@ -62,7 +62,7 @@ for a kind, a downstream or everything. Checks go on, and pipelines with what is
 or known to have had no effect. A hold on the same scope
 is replaced. A kind that neither the policy nor the ledger knows is refused as a slip;
 --anyway holds it before its first use.`,
-		Example: "  indoubt hold --all --reason 'stripe incident, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h\n  indoubt hold new.kind --anyway --reason 'not before monday'",
+		Example: "  indoubt hold --all --reason 'stripe outage, sam is on it'\n  indoubt hold stripe.charge --reason 'wrong amounts' --until 2h\n  indoubt hold new.kind --anyway --reason 'not before monday'",
 		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.names("kind")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
@@ -85,7 +85,7 @@ func newReleaseCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "release [KIND|--downstream D|--all]", GroupID: groupDecide,
 		Short:   "Lift a hold",
-		Example: "  indoubt release --all --reason 'incident over'",
+		Example: "  indoubt release --all --reason 'outage over'",
 		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.held),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
@@ -243,7 +243,7 @@ func (c holdCommand) covered(ctx context.Context, s ledger.Store, p *policy.Poli
 	return nil, usage(fmt.Sprintf("neither the policy nor the ledger knows a kind `%s`; nothing is held%s", kind, meant(kind, known)), "before its first use: indoubt hold "+kind+" --anyway\nsee `indoubt policy show`, or hold everything: indoubt hold --all")
 }
 
-// scoped prepares a decision about a scope or an incident, which the first argument
+// scoped prepares a decision about a scope or an outage, which the first argument
 // names, instead of operations; check refuses it before anything is written.
 func (c holdCommand) scoped(ctx context.Context, verb string, args []string, needs needs, flags *decideFlags, check func(ledger.Store, *policy.Policy) error) (ledger.Store, *decisionRun, error) {
 	if err := c.mayChange(verb); err != nil && !flags.dryRun {

@@ -49,10 +49,10 @@ func unsafeBytes(out string) string {
 	return ""
 }
 
-// ids are the columns that name operations, attempts, grants and incidents.
+// ids are the columns that name operations, attempts, grants and outages.
 var ids = strings.Fields(`operations.id operations.live_attempt attempts.operation_id attempts.id attempts.grant_id reads.operation_id
 	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id leases.operation_id
-	operations.incident incidents.id incident_members.incident incident_sums.incident incident_minutes.incident events.incident`)
+	operations.outage outages.id outage_members.outage outage_sums.outage outage_minutes.outage events.outage`)
 
 // ofAnotherForm are the text columns that hold one of a few words, or by which the
 // ledger knows what is its own.
@@ -106,7 +106,7 @@ func (b *bench) spoil() {
 		switch {
 		case column == "kind" && table != "reads": // the policy knows the others
 			where = " WHERE kind <> 'stripe.charge'"
-		case column == "scope" && (table == "holds" || table == "incidents"):
+		case column == "scope" && (table == "holds" || table == "outages"):
 			before = "kind:"
 		}
 		changed := int64(0)
@@ -245,7 +245,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		return known(fmt.Sprintf("SELECT id || '@' || version, '' FROM operations WHERE seq = %d", n))
 	}
 	why := []string{"--reason", hostile}
-	outage, ran := known("SELECT id, '' FROM incidents"), known("SELECT id, '' FROM decisions")
+	outage, ran := known("SELECT id, '' FROM outages"), known("SELECT id, '' FROM decisions")
 	with := func(args ...string) []string { return append(args, why...) }
 	cases := map[string][][]string{
 		"":        {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
@@ -285,13 +285,13 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"__complete":    {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},
 		"import":        {{rows}, {"--dry-run", rows}, {"--skip-bad", rows}, {"--from", hostile}, {"--from", "/none/" + hostile}, {"--map", hostile}, {"--map", "kind=" + hostile, rows}, {"/none/" + hostile}},
 
-		"runs":          {{}, {"--all", "-o", "csv"}, {ran}, {hostile}},
-		"runs resume":   {{ran, "--yes"}, {hostile}},
-		"runs stop":     {{ran, "--reason", hostile}, {hostile}},
-		"incident":      {{}},
-		"incident list": {{}, {"-o", "csv"}},
-		"incident show": {{outage}, {hostile}},
-		"incident take": {{outage}, with(outage), {outage, "--until", hostile}},
+		"runs":        {{}, {"--all", "-o", "csv"}, {ran}, {hostile}},
+		"runs resume": {{ran, "--yes"}, {hostile}},
+		"runs stop":   {{ran, "--reason", hostile}, {hostile}},
+		"outage":      {{}},
+		"outage list": {{}, {"-o", "csv"}},
+		"outage show": {{outage}, {hostile}},
+		"outage take": {{outage}, with(outage), {outage, "--until", hostile}},
 
 		"policy":        {{}},
 		"policy check":  {{}, {"--policy", b.file("broken.yaml", "version: 1\nkinds: { \"a"+strings.Trim(strconv.QuoteToASCII(hostile), `"`)+"\": { nope: 1 } }\n")}},

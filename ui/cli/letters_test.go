@@ -140,7 +140,7 @@ func TestE2E_DeadLettersAreSettledByACheck(t *testing.T) {
 				states[op.State]++
 			}
 			need.Equal(t, fmt.Sprint(states, writes.Load()), fmt.Sprint(map[string]int{"committed": n/2 + 1, "uncertain": n / 2}, 0), "states, and writes")
-			need.Contains(t, s.must(0, "incident", "list", "--json").Out, `"incidents":[]`)
+			need.Contains(t, s.must(0, "outage", "list", "--json").Out, `"outages":[]`)
 		})
 	}
 	t.Run("bad rows", badRows)

@@ -25,12 +25,12 @@ import (
 )
 
 const (
-	loadOpen      = 100_000
-	loadIncidents = 500
-	loadRate      = 1000 // changes a second
+	loadOpen    = 100_000
+	loadOutages = 500
+	loadRate    = 1000 // changes a second
 )
 
-// BenchmarkConsoleUnderLoad is the console over 100,000 open operations in 500 incidents
+// BenchmarkConsoleUnderLoad is the console over 100,000 open operations in 500 outages
 // while another process makes 1,000 changes a second for a minute: how long a key takes
 // to its frame, what the console uses of a core meanwhile, and what it uses afterwards,
 // when nothing happens. -short takes a tenth of the operations and ten seconds.
@@ -67,9 +67,9 @@ func BenchmarkConsoleFarAway(b *testing.B) {
 	}
 }
 
-// burstOf puts an operation into the incident of one of many downstreams.
+// burstOf puts an operation into the outage of one of many downstreams.
 func burstOf(i int) func(string) ledger.Burst {
-	return func(string) ledger.Burst { return ledger.Burst{Scope: fmt.Sprint("downstream:d", i%loadIncidents)} }
+	return func(string) ledger.Burst { return ledger.Burst{Scope: fmt.Sprint("downstream:d", i%loadOutages)} }
 }
 
 // watched is a console on a terminal that knows where its cursor is.
@@ -197,7 +197,7 @@ func (c *watched) measure(b *testing.B, store ledger.Store, long time.Duration, 
 	b.ReportMetric(0, "ns/op")
 }
 
-// change makes doubts that join incidents, and settles them by a late answer.
+// change makes doubts that join outages, and settles them by a late answer.
 func change(b *testing.B, over context.Context, s ledger.Store, perSecond int, made *atomic.Int64) {
 	actor := ledger.Actor{Name: "billing", Machine: true}
 	room, ctx := make(chan struct{}, 32), context.Background()

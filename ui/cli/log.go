@@ -27,7 +27,7 @@ func newLogCommand(a *app) *cobra.Command {
 		Use: "log [ID]", GroupID: groupLook,
 		Short: "Print the history, one line an event",
 		Long: `Print the newest events of the ledger or of one operation, oldest first, one
-line an event. --incident has the history of an incident and of what counts in it.
+line an event. --outage has the history of an outage and of what counts in it.
 --follow goes on until interrupted; with --json it prints one JSON object a line.
 --all -o jsonl prints the whole history, or all of it that the other options let through.`,
 		Example:           "  indoubt log --follow\n  indoubt log --since 8h --by maya\n  indoubt log --json --after 4711\n  indoubt log --all -o jsonl --since yesterday | jq -r .verb | sort | uniq -c",
@@ -51,8 +51,8 @@ line an event. --incident has the history of an incident and of what counts in i
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is to come")
 	f.StringVar(&o.since, "since", "", "only events since, as 30m, 2d or 2026-07-14")
 	f.StringVar(&o.by, "by", "", "only events of this person or program")
-	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, grant, note, incident_joined, …")
-	f.StringVar(&o.incident, "incident", "", "only events of this incident, and of what counts in it")
+	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, grant, note, outage_joined, …")
+	f.StringVar(&o.outage, "outage", "", "only events of this outage, and of what counts in it")
 	f.StringVar(&o.after, "after", "", "only events after this place: data.next of a log before, or 0 for the beginning")
 	f.IntVar(&o.limit, "limit", 100, "at most this many; the newest, or the first ones after --after")
 	return cmd
@@ -60,8 +60,8 @@ line an event. --incident has the history of an incident and of what counts in i
 
 // verbs are those of all events.
 var verbs = []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "grant", "void", "retry", "wait", "tree", "abandon", "ack",
-	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", ledger.PolicyApplied, "run", "set", "redact", ledger.IncidentOpened, ledger.IncidentJoined, ledger.IncidentOver,
-	ledger.IncidentNoted, ledger.IncidentTaken}
+	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", ledger.PolicyApplied, "run", "set", "redact", ledger.OutageOpened, ledger.OutageJoined, ledger.OutageOver,
+	ledger.OutageNoted, ledger.OutageTaken}
 
 type logOptions struct {
 	id         string
@@ -70,7 +70,7 @@ type logOptions struct {
 	since      string
 	from       time.Time
 	by, verb   string
-	incident   string
+	outage     string
 	members    map[string]bool // the operations that count in it, or do not
 	after      string
 	afterGiven bool
@@ -140,15 +140,15 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 func (o logOptions) wanted(e ledger.Event) bool {
 	has := func(text, part string) bool { return strings.Contains(strings.ToLower(text), strings.ToLower(part)) }
 	return (o.id == "" || e.OperationID == o.id) && has(e.Actor.Name, o.by) && (o.verb == "" || e.Verb == o.verb) && !e.At.Before(o.from) &&
-		(o.incident == "" || e.Incident == o.incident || o.members[e.OperationID])
+		(o.outage == "" || e.Outage == o.outage || o.members[e.OperationID])
 }
 
-// of finds the incident that was asked for, and what counts in it.
+// of finds the outage that was asked for, and what counts in it.
 func (c logCommand) of(ctx context.Context, s ledger.Store, o *logOptions) error {
-	if o.incident == "" {
+	if o.outage == "" {
 		return nil
 	}
-	in, err := s.Incident(ctx, o.incident, c.clock())
+	in, err := s.Outage(ctx, o.outage, c.clock())
 	if err != nil {
 		return err
 	}
@@ -156,17 +156,17 @@ func (c logCommand) of(ctx context.Context, s ledger.Store, o *logOptions) error
 	if o.members, begun, err = members(ctx, s, in.ID, c.clock()); err != nil {
 		return err
 	}
-	if o.incident = in.ID; o.from.Before(begun) {
+	if o.outage = in.ID; o.from.Before(begun) {
 		o.from = begun
 	}
 	return nil
 }
 
-// members are the operations that count in an incident, and when the first was begun:
+// members are the operations that count in an outage, and when the first was begun:
 // there its history starts.
-func members(ctx context.Context, s ledger.Lister, incident string, now time.Time) (map[string]bool, time.Time, error) {
+func members(ctx context.Context, s ledger.Lister, outage string, now time.Time) (map[string]bool, time.Time, error) {
 	out, begun := map[string]bool{}, now
-	f, err := ledger.ParseFilter("incident:" + incident)
+	f, err := ledger.ParseFilter("outage:" + outage)
 	for q := (ledger.Query{Tab: ledger.TabAll, Filter: f, Now: now, Limit: logStep}); err == nil; {
 		var page ledger.Page
 		if page, err = s.Page(ctx, q); err != nil {
@@ -184,14 +184,14 @@ func members(ctx context.Context, s ledger.Lister, incident string, now time.Tim
 	return out, begun, err
 }
 
-// join looks up what is not known yet to count in the incident, or not to.
+// join looks up what is not known yet to count in the outage, or not to.
 func (o logOptions) join(ctx context.Context, s ledger.Reader, events []ledger.Event) error {
-	if o.incident == "" {
+	if o.outage == "" {
 		return nil
 	}
 	records, err := s.Records(ctx, operationsOf(events))
 	for _, rec := range records {
-		o.members[rec.Operation.ID] = rec.Row().Incident == o.incident
+		o.members[rec.Operation.ID] = rec.Row().Outage == o.outage
 	}
 	return err
 }
@@ -295,7 +295,7 @@ func (c logCommand) print(events []ledger.Event, names map[string]safe.Text) err
 	return nil
 }
 
-// names are the titles of the operations and of the incidents of the events.
+// names are the titles of the operations and of the outages of the events.
 func (c logCommand) names(ctx context.Context, s ledger.Store, events []ledger.Event) (map[string]safe.Text, error) {
 	out := map[string]safe.Text{}
 	if c.json {
@@ -307,28 +307,28 @@ func (c logCommand) names(ctx context.Context, s ledger.Store, events []ledger.E
 		out[rec.Operation.ID] = see(p, rec).Title()
 	}
 	for _, e := range events {
-		if _, known := out[e.Incident]; known || e.Incident == "" || err != nil {
+		if _, known := out[e.Outage]; known || e.Outage == "" || err != nil {
 			continue
 		}
-		var a ledger.IncidentAccount
-		if a, err = s.Incident(ctx, e.Incident, c.clock()); errors.Is(err, ledger.ErrNotFound) { // an event of another writer
+		var a ledger.OutageAccount
+		if a, err = s.Outage(ctx, e.Outage, c.clock()); errors.Is(err, ledger.ErrNotFound) { // an event of another writer
 			err = nil
 			continue
 		}
-		out[e.Incident] = incidentCommand(c).outage(a).Title()
+		out[e.Outage] = outageCommand(c).outage(a).Title()
 	}
 	return out, err
 }
 
 func printEvents(w *safe.Writer, events []ledger.Event, names map[string]safe.Text) {
 	for _, e := range events {
-		w.Println(eventLine(e, names[cmp.Or(e.OperationID, e.Incident)]))
+		w.Println(eventLine(e, names[cmp.Or(e.OperationID, e.Outage)]))
 	}
 }
 
 // eventLine is one event on one line, with the title of its operation at the end.
 func eventLine(e ledger.Event, title safe.Text) safe.Text {
-	id := prefix(cmp.Or(e.OperationID, e.Incident, "ledger"), 13)
+	id := prefix(cmp.Or(e.OperationID, e.Outage, "ledger"), 13)
 	line := safe.Say("%s  %-13s  %-7s", clockTime(e.At), id, e.Verb)
 	switch {
 	case e.From != e.To && e.From != "" && e.To != "":

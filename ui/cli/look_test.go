@@ -181,8 +181,8 @@ func TestAListSaysThatItIsCut(t *testing.T) {
 		{[]string{"runs", "--all"}, 2, ""},
 		{[]string{"runs", "--all", "--limit", "2"}, 2, ""},
 		{[]string{"runs", "--all", "--limit", "1"}, 1, "the newest 1; there are more: --limit"},
-		{[]string{"incident", "list", "--limit", "2"}, 4, ""},
-		{[]string{"incident", "list", "--limit", "1"}, 2, "the newest 1; there are more: --limit"},
+		{[]string{"outage", "list", "--limit", "2"}, 4, ""},
+		{[]string{"outage", "list", "--limit", "1"}, 2, "the newest 1; there are more: --limit"},
 	} {
 		_, out, said := b.run(c.args...)
 		if n := strings.Count(out, "\n"); n != c.lines || !strings.HasPrefix(said, c.said) || c.said == "" && said != "" {

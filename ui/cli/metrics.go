@@ -169,7 +169,7 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 	}
 	m.family("indoubt_duplicates_open", "gauge", "Operations known to have landed twice and not dealt with yet.")
 	m.sample(float64(counts.Twice))
-	if err := incidentMetrics(ctx, m, s, now); err != nil {
+	if err := outageMetrics(ctx, m, s, now); err != nil {
 		return err
 	}
 	m.family("indoubt_engine_seconds", "gauge", "Seconds since an engine was last at work; none while no engine ever was.")
@@ -189,13 +189,13 @@ func writeMetrics(ctx context.Context, m *exposition, s ledger.Store, engine *re
 }
 
 const (
-	countedIncidents = 500 // those with the newest errors
-	countedRuns      = 1000
+	countedOutages = 500 // those with the newest errors
+	countedRuns    = 1000
 )
 
-// incidentMetrics says how incidents and runs stand.
-func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.Time) error {
-	incidents, err := s.Incidents(ctx, now, countedIncidents)
+// outageMetrics says how outages and runs stand.
+func outageMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.Time) error {
+	outages, err := s.Outages(ctx, now, countedOutages)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now tim
 		return err
 	}
 	phases, fates, states, untaken := map[ledger.Phase]int{}, map[ledger.Fate]int{}, map[ledger.RunState]int{}, 0
-	for _, in := range incidents {
+	for _, in := range outages {
 		phases[in.PhaseAt(now)]++
 		for fate, sum := range in.Fates {
 			fates[fate] += sum.N
@@ -212,7 +212,7 @@ func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now tim
 		if in.TakenAt(now) != "" || in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0 {
 			continue
 		}
-		need, err := s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: now, Limit: 1, Filter: ledger.Filter{Terms: []ledger.Term{{Field: "incident", Value: in.ID}}}})
+		need, err := s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: now, Limit: 1, Filter: ledger.Filter{Terms: []ledger.Term{{Field: "outage", Value: in.ID}}}})
 		if err != nil {
 			return err
 		}
@@ -221,13 +221,13 @@ func incidentMetrics(ctx context.Context, m *exposition, s ledger.Store, now tim
 	for _, r := range runs {
 		states[r.State]++
 	}
-	m.family("indoubt_incidents", "gauge", "Outages, by phase.")
+	m.family("indoubt_outages", "gauge", "Outages, by phase.")
 	for _, p := range []ledger.Phase{ledger.PhaseGrowing, ledger.PhaseQuiet, ledger.PhaseOver} {
 		m.sample(float64(phases[p]), "phase", string(p))
 	}
-	m.family("indoubt_incidents_untaken", "gauge", "Outages with something that needs a person, which no one has taken.")
+	m.family("indoubt_outages_untaken", "gauge", "Outages with something that needs a person, which no one has taken.")
 	m.sample(float64(untaken))
-	m.family("indoubt_incident_errors", "gauge", "Errors of these outages, by what became of them.")
+	m.family("indoubt_outage_errors", "gauge", "Errors of these outages, by what became of them.")
 	for _, f := range ledger.Fates {
 		m.sample(float64(fates[f]), "fate", string(f))
 	}

@@ -123,8 +123,8 @@ func TestUntakenIsWhatNeedsAPerson(t *testing.T) {
 	untaken := func() float64 {
 		t.Helper()
 		var out strings.Builder
-		need.OK(t, incidentMetrics(t.Context(), &exposition{w: &out}, b.open(), b.now))
-		return parseMetrics(t, out.String())["indoubt_incidents_untaken{}"]
+		need.OK(t, outageMetrics(t.Context(), &exposition{w: &out}, b.open(), b.now))
+		return parseMetrics(t, out.String())["indoubt_outages_untaken{}"]
 	}
 	for n := 1; n <= 10; n++ {
 		if n <= 5 {
@@ -134,11 +134,11 @@ func TestUntakenIsWhatNeedsAPerson(t *testing.T) {
 		b.begin(n, "legacy.charge", fmt.Sprintf(`{"customer":"c%d","amount":100}`, n))
 		b.settle(n, ledger.SettleRequest{Outcome: ledger.OutcomeFailed, Proof: ledger.NeverSent})
 	}
-	need.Equal(t, len(need.Get(b.open().Incidents(t.Context(), b.now, 9))(t)), 2)
+	need.Equal(t, len(need.Get(b.open().Outages(t.Context(), b.now, 9))(t)), 2)
 	need.Equal(t, untaken(), 0.0, "checked and never sent")
 	b.now = b.now.Add(16 * time.Minute)
 	need.Equal(t, untaken(), 1.0, "checked for too long")
-	b.want(0, "incident", "take", b.rec(1).Operation.Incident)
+	b.want(0, "outage", "take", b.rec(1).Operation.Outage)
 	need.Equal(t, untaken(), 0.0, "taken")
 }
 
@@ -184,8 +184,8 @@ func TestMetricsAreServedOnLoopback(t *testing.T) {
 		`indoubt_operations{kind="a\"b\\c\nd",state="uncertain"}`: 1,
 		`indoubt_operations{kind="pay",state="committed"}`:        1,
 		`indoubt_list{list="all"}`:                                3,
-		`indoubt_incidents{phase="growing"}`:                      0,
-		`indoubt_incident_errors{fate="not_landed"}`:              0,
+		`indoubt_outages{phase="growing"}`:                        0,
+		`indoubt_outage_errors{fate="not_landed"}`:                0,
 		`indoubt_runs{state="stopped"}`:                           0,
 		`indoubt_duplicates_open{}`:                               0,
 		`indoubt_duplicates_total{}`:                              0,

@@ -221,7 +221,7 @@ type eventJSON struct {
 	Seq       int64           `json:"seq"`
 	ID        string          `json:"id"`
 	Operation *string         `json:"operation"`
-	Incident  *string         `json:"incident"`
+	Outage    *string         `json:"outage"`
 	At        *string         `json:"at"`
 	Verb      string          `json:"verb"`
 	Actor     ledger.Actor    `json:"actor"`
@@ -233,7 +233,7 @@ type eventJSON struct {
 }
 
 func oneEventJSON(e ledger.Event) eventJSON {
-	return eventJSON{e.Seq, e.PublicID(), text(e.OperationID), text(e.Incident), moment(e.At), e.Verb, e.Actor, e.Reason, text(string(e.From)), text(string(e.To)), e.Version, raw(e.Detail)}
+	return eventJSON{e.Seq, e.PublicID(), text(e.OperationID), text(e.Outage), moment(e.At), e.Verb, e.Actor, e.Reason, text(string(e.From)), text(string(e.To)), e.Version, raw(e.Detail)}
 }
 
 // text is nil for the empty string.

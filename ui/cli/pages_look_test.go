@@ -72,7 +72,7 @@ kinds:
     downstream: post
     token: { into: ref }
     deadline: 1m
-    incident: { errors: 1 }
+    outage: { errors: 1 }
     effect: safe
     retry: { max: 3 }
     read: { command: [echo, "[]"], list: json, mark: it.ref, complete: "true" }
@@ -117,9 +117,9 @@ kinds:
 	isOnPage(t, "### show", history)
 	operation["odds"] = in(odds, "odds")
 	isOnPage(t, "### operation", operation)
-	incident := first(in(in(object("incident", "list"), "data"), "incidents"))
-	shown, _ := in(object("incident", "show", incident["id"].(string)), "data").(map[string]any)
-	isOnPage(t, "### incident", shown)
+	outage := first(in(in(object("outage", "list"), "data"), "outages"))
+	shown, _ := in(object("outage", "show", outage["id"].(string)), "data").(map[string]any)
+	isOnPage(t, "### outage", shown)
 	object("begin", "--kind", "mail", "--key", "a", "--token-sent") // sends once more
 	var also string
 	for _, key := range []string{"b", "c"} {

@@ -33,7 +33,7 @@ func newRedactCommand(a *app) *cobra.Command {
 	cmd := a.newDecidingCommand("redact", "Take out what an operation says, for good",
 		`Take the text out of settled operations, for good: input, command and request, answers,
 receipts, title, target, session, errors, evidence, reasons, marks, and what decisions and
-its incident's history say of it. Each text becomes [redacted]. Those that the ledger
+its outage's history say of it. Each text becomes [redacted]. Those that the ledger
 compares (receipts, target, marks; with --key, the key) become a digest: so the same key is
 still refused or answered, and a late answer is still told from a new one.
 
@@ -50,7 +50,7 @@ in title, target, key, pipeline and receipt, and not in inputs and answers: sear
 
 The ledger's file is written anew, so that its free pages do not hold the text; writers
 wait meanwhile. --no-rewrite leaves that out. Backups, copies and standbys made before hold
-the text still; the answer names them, and incidents whose notes have something of
+the text still; the answer names them, and outages whose notes have something of
 it. So do operations of their own: the same request sent under another key, and notices
 about it. What was ended half-way is ended by the same command again.`,
 		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'\n  indoubt redact --filter 'jane.doe@example.com' --reason 'erasure request 7'", flags,
@@ -223,23 +223,23 @@ func (r *redaction) clean(ctx context.Context) {
 	r.warnf("the text may still be in %s", left)
 }
 
-// outages names the incidents whose history has something of what was taken out. They
+// outages names the outages whose history has something of what was taken out. They
 // are about other operations, too, and stay as they are.
 func (r *redaction) outages(ctx context.Context) {
 	if r.store == nil || len(r.texts) == 0 {
 		return
 	}
 	var found []string
-	all, err := r.store.Incidents(ctx, r.clock(), math.MaxInt32)
+	all, err := r.store.Outages(ctx, r.clock(), math.MaxInt32)
 	for _, in := range all {
-		account, failed := r.store.Incident(ctx, in.ID, r.clock())
+		account, failed := r.store.Outage(ctx, in.ID, r.clock())
 		err = errors.Join(err, failed)
 		if slices.ContainsFunc(account.Events, func(e ledger.Event) bool { return e.Tells(r.texts) }) {
 			found = append(found, in.ID)
 		}
 	}
 	if err != nil {
-		r.warnf("the notes of incidents were not all looked in for the text: %v", err)
+		r.warnf("the notes of outages were not all looked in for the text: %v", err)
 	}
 	if len(found) > 0 {
 		r.warnf("the text is still in the notes of %s, which stay", strings.Join(found, ", "))

@@ -18,22 +18,22 @@ import (
 func newReportCommand(a *app) *cobra.Command {
 	var back string
 	cmd := &cobra.Command{
-		Use: "report [INCIDENT]", GroupID: groupLook,
+		Use: "report [OUTAGE]", GroupID: groupLook,
 		Short: "Write a page for a hand-over or a post-mortem",
 		Long: `Write a page in Markdown: the account of each outage, what is still open, who
 decided what on what evidence, what was found wrong later, what else happened,
-and the commands that show it again; of one incident, or of the time since. That of
+and the commands that show it again; of one outage, or of the time since. That of
 a time also counts what stands where, and how decisions and doubts turned out.`,
 		Example:           "  indoubt report --since 8h > handover.md\n  indoubt report 7f3a",
 		Args:              maxArgs(1),
-		ValidArgsFunction: completion{a}.incidents,
+		ValidArgsFunction: completion{a}.outages,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := logOptions{since: back, limit: reportEvents}
 			if len(args) == 1 {
 				if cmd.Flags().Changed("since") {
-					return usage("a report is of an incident or of the time since", "leave out --since")
+					return usage("a report is of an outage or of the time since", "leave out --since")
 				}
-				o.incident = args[0]
+				o.outage = args[0]
 			}
 			return logCommand{a}.report(cmd.Context(), o)
 		},
@@ -58,7 +58,7 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 		return err
 	}
 	r := ticket.Report{From: from, Now: c.clock(), Zone: time.Local, Currency: c.policyToLookBy().Currency()}
-	if o.incident != "" {
+	if o.outage != "" {
 		r.From = time.Time{}
 	}
 	o.from = r.From
@@ -69,11 +69,11 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 	r.From = o.from
 	since := r.From.In(r.Zone).Format(time.RFC3339)
 	r.Again = []string{"indoubt report --since " + since, "indoubt log --limit 1000000 --since " + since, "indoubt list needs:you"}
-	if o.incident != "" {
-		if f, err = ledger.ParseFilter("incident:" + o.incident); err != nil {
+	if o.outage != "" {
+		if f, err = ledger.ParseFilter("outage:" + o.outage); err != nil {
 			return err
 		}
-		r.Again = []string{"indoubt report " + o.incident, "indoubt log --limit 1000000 --incident " + o.incident, "indoubt list incident:" + o.incident}
+		r.Again = []string{"indoubt report " + o.outage, "indoubt log --limit 1000000 --outage " + o.outage, "indoubt list outage:" + o.outage}
 	}
 	if r.Open, err = s.Needing(ctx, f, r.Now); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (c logCommand) report(ctx context.Context, o logOptions) error {
 	if err := c.outages(ctx, s, o, &r); err != nil {
 		return err
 	}
-	if o.incident == "" {
+	if o.outage == "" {
 		if r.Alone, r.AloneCut, err = c.alone(ctx, s, r.Now); err != nil {
 			return err
 		}
@@ -121,9 +121,9 @@ func count(ctx context.Context, s ledger.Store, r *ticket.Report) (err error) {
 // outages adds those that the report is of: the one asked for, or all that had errors
 // or ended in its time or have something to look at.
 func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r *ticket.Report) error {
-	ids := []string{o.incident}
-	if o.incident == "" {
-		all, err := s.Incidents(ctx, r.Now, math.MaxInt32)
+	ids := []string{o.outage}
+	if o.outage == "" {
+		all, err := s.Outages(ctx, r.Now, math.MaxInt32)
 		if err != nil {
 			return err
 		}
@@ -136,18 +136,18 @@ func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r
 	}
 	r.More = max(0, len(ids)-reportOutages)
 	for _, id := range ids[:len(ids)-r.More] {
-		in, err := s.Incident(ctx, id, r.Now)
+		in, err := s.Outage(ctx, id, r.Now)
 		if err != nil {
 			return err
 		}
-		r.Outages = append(r.Outages, incidentCommand(c).outage(in))
+		r.Outages = append(r.Outages, outageCommand(c).outage(in))
 	}
 	return nil
 }
 
 // alone is what needs a person and is in no outage, whose account would tell of it.
 func (c logCommand) alone(ctx context.Context, s ledger.Store, now time.Time) (dearest []ticket.Ticket, more bool, err error) {
-	none, err := ledger.ParseFilter("-incident:" + ledger.AnyIncident)
+	none, err := ledger.ParseFilter("-outage:" + ledger.AnyOutage)
 	if err != nil {
 		return nil, false, err
 	}
@@ -159,7 +159,7 @@ func (c logCommand) alone(ctx context.Context, s ledger.Store, now time.Time) (d
 	return dearest, page.Next != "", err
 }
 
-// runs adds the bulk runs of the time, or those over operations of the incident.
+// runs adds the bulk runs of the time, or those over operations of the outage.
 func (c logCommand) runs(ctx context.Context, s ledger.Store, o logOptions, r *ticket.Report) error {
 	all, err := s.Runs(ctx, ledger.RunQuery{Limit: math.MaxInt32})
 	for _, run := range slices.Backward(all) {
@@ -170,7 +170,7 @@ func (c logCommand) runs(ctx context.Context, s ledger.Store, o logOptions, r *t
 		if err != nil {
 			return err
 		}
-		if o.incident != "" && run.Terms.Incident != o.incident && !slices.ContainsFunc(items, func(it ledger.RunItem) bool { return o.members[it.OperationID] }) {
+		if o.outage != "" && run.Terms.Outage != o.outage && !slices.ContainsFunc(items, func(it ledger.RunItem) bool { return o.members[it.OperationID] }) {
 			continue
 		}
 		since, err := act.LookBack(ctx, s, items)
@@ -207,7 +207,7 @@ type wrongJSON struct {
 
 func (c logCommand) reportJSON(r ticket.Report) any {
 	acts, wrong := []actJSON{}, []wrongJSON{}
-	incidents := each(r.Outages, func(o ticket.Outage) any { return incidentCommand(c).shown(o.IncidentAccount) })
+	outages := each(r.Outages, func(o ticket.Outage) any { return outageCommand(c).shown(o.OutageAccount) })
 	runs := each(r.Runs, func(run ticket.Run) bulkJSON { return runsCommand{app: c.app}.json(run.DecisionRun, nil) })
 	for _, a := range r.Acts {
 		j := actJSON{moment(a.At), moment(a.Last), a.Actor, a.Verb, a.What().String(), a.Reason, a.Decided, nil, a.N, text(a.OperationID)}
@@ -230,7 +230,7 @@ func (c logCommand) reportJSON(r ticket.Report) any {
 	counts := each(r.Counts, func(n ledger.StateCount) any {
 		return map[string]any{"kind": n.Kind, "state": n.State, "count": n.Count, "oldest": moment(n.Oldest)}
 	})
-	return map[string]any{"counts": counts, "accuracy": list(r.Accuracy), "odds": list(r.Odds), "from": moment(r.From), "until": moment(r.Now), "incidents": incidents, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut,
+	return map[string]any{"counts": counts, "accuracy": list(r.Accuracy), "odds": list(r.Odds), "from": moment(r.From), "until": moment(r.Now), "outages": outages, "more": r.More, "acts": acts, "runs": runs, "wrong": wrong, "cut": r.Cut,
 		"open":     map[string]any{"needs_you": r.Open.NeedsYou, "conflicts": r.Open.Conflicts, "twice": r.Open.Twice, "unsent": r.Open.Unsent, "loss": r.Open.Loss, "by_word": r.Open.ByWord, "alone": alone},
 		"currency": r.Currency, "again": r.Again}
 }

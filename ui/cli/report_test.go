@@ -14,44 +14,44 @@ import (
 	"indoubt/ledger/need"
 )
 
-// outage is a ledger with an incident of six, an operation that is not in it, and what
+// outage is a ledger with an outage of six, an operation that is not in it, and what
 // people and checks made of them.
-func outage(t *testing.T) (b *bench, incident string) {
+func outage(t *testing.T) (b *bench, outage string) {
 	b = newBench(t)
 	b.doubt(9, "legacy.charge", `{"customer":"cus_1QX","amount":1200000}`)
 	for n := 1; n <= 6; n++ {
 		b.doubt(n, "stripe.charge", strings.Replace(charge, "INV-1042", "INV-"+id(n)[9:13], 1))
 	}
-	all, err := b.open().Incidents(t.Context(), b.now, 9)
+	all, err := b.open().Outages(t.Context(), b.now, 9)
 	need.Must(t, err == nil && len(all) == 1, "%v %v", all, err)
 	return b, all[0].ID
 }
 
-// The history of an incident is its own and that of what counts in it, from the begin
+// The history of an outage is its own and that of what counts in it, from the begin
 // of the first on.
-func TestLogOfAnIncident(t *testing.T) {
+func TestLogOfAnOutage(t *testing.T) {
 	b, in := outage(t)
 	b.now = b.now.Add(20 * time.Minute)
-	b.want(0, "incident", "take", in, "--reason", "their page says 03:01")
+	b.want(0, "outage", "take", in, "--reason", "their page says 03:01")
 	b.want(0, "note", id(2), "--reason", "asked them")
 	b.want(0, "note", id(9), "--reason", "another matter")
 	var data struct{ Events []eventJSON }
-	need.OK(t, json.Unmarshal(b.json(0, "log", "--incident", in[:6]).Data, &data))
+	need.OK(t, json.Unmarshal(b.json(0, "log", "--outage", in[:6]).Data, &data))
 	verbs := map[string]int{}
 	for _, e := range data.Events {
-		need.That(t, e.Operation == nil || *e.Operation != id(9), "%+v is of no incident", e)
+		need.That(t, e.Operation == nil || *e.Operation != id(9), "%+v is of no outage", e)
 		verbs[e.Verb]++
 	}
-	need.That(t, verbs["begin"] == 6 && verbs["settle"] == 6 && verbs["incident_opened"] == 1 && verbs["incident_taken"] == 1 && verbs["note"] == 1, "%v", verbs)
-	if out := b.want(0, "log", "--incident", in, "--verb", "note", "--by", "maya", "--after", "0"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "asked them · charge cus_9") {
+	need.That(t, verbs["begin"] == 6 && verbs["settle"] == 6 && verbs["outage_opened"] == 1 && verbs["outage_taken"] == 1 && verbs["note"] == 1, "%v", verbs)
+	if out := b.want(0, "log", "--outage", in, "--verb", "note", "--by", "maya", "--after", "0"); strings.Count(out, "\n") != 1 || !strings.Contains(out, "asked them · charge cus_9") {
 		t.Error(out)
 	}
-	b.json(3, "log", "--incident", "ffffff")
-	if got := b.completes("log", "--incident", ""); !strings.Contains(got, in) {
+	b.json(3, "log", "--outage", "ffffff")
+	if got := b.completes("log", "--outage", ""); !strings.Contains(got, in) {
 		t.Errorf("it offers %q", got)
 	}
-	if out := b.want(0, "log", "--verb", "incident_taken"); !strings.Contains(out, "maya: their page says 03:01 · ") {
-		t.Errorf("the incident of an event has no title: %s", out)
+	if out := b.want(0, "log", "--verb", "outage_taken"); !strings.Contains(out, "maya: their page says 03:01 · ") {
+		t.Errorf("the outage of an event has no title: %s", out)
 	}
 	page := string(need.Get(os.ReadFile("../../ledger/README.md"))(t))
 	for _, verb := range strings.Split(b.completes("log", "--verb", ""), "\n") {
@@ -59,12 +59,12 @@ func TestLogOfAnIncident(t *testing.T) {
 			t.Errorf("ledger/README.md does not name the verb %q", verb)
 		}
 	}
-	if got := b.completes("log", "--verb", ""); !strings.Contains(got, "\n"+ledger.IncidentJoined+"\n") {
+	if got := b.completes("log", "--verb", ""); !strings.Contains(got, "\n"+ledger.OutageJoined+"\n") {
 		t.Errorf("it offers %q", got)
 	}
 }
 
-// The report of a night and that of one incident: their account, who decided on what
+// The report of a night and that of one outage: their account, who decided on what
 // evidence, and which decision was found wrong.
 func TestReport(t *testing.T) {
 	b, in := outage(t)
@@ -80,8 +80,8 @@ func TestReport(t *testing.T) {
 		t.Error(out)
 	}
 	b.want(0, "confirm", b.at(9), "--receipt", "ch_9", "--reason", "seen in the bank")
-	b.want(0, "incident", "take", in, "--reason", "their page says 03:01")
-	for name, args := range map[string][]string{"report_since.md": {"report", "--since", "1h"}, "report_incident.md": {"report", in[:6]}} {
+	b.want(0, "outage", "take", in, "--reason", "their page says 03:01")
+	for name, args := range map[string][]string{"report_since.md": {"report", "--since", "1h"}, "report_outage.md": {"report", in[:6]}} {
 		golden(t, name, []byte(b.want(0, args...)))
 	}
 	b.now = b.now.Add(time.Minute)
@@ -89,14 +89,14 @@ func TestReport(t *testing.T) {
 		t.Error(out)
 	}
 	var data struct {
-		Incidents []incidentJSON
-		Acts      []actJSON
-		Wrong     []wrongJSON
-		Open      struct {
+		Outages []outageJSON
+		Acts    []actJSON
+		Wrong   []wrongJSON
+		Open    struct {
 			Unsent float64
 		}
 	}
-	if err := json.Unmarshal(b.json(0, "report", in).Data, &data); err != nil || len(data.Incidents) != 1 || len(data.Acts) != 8 || len(data.Wrong) != 1 || *data.Wrong[0].By != "maya" || data.Open.Unsent == 0 {
+	if err := json.Unmarshal(b.json(0, "report", in).Data, &data); err != nil || len(data.Outages) != 1 || len(data.Acts) != 8 || len(data.Wrong) != 1 || *data.Wrong[0].By != "maya" || data.Open.Unsent == 0 {
 		t.Errorf("%v %+v", err, data)
 	}
 	if a := data.Acts[3]; a.Count != 3 || !a.Decided || *a.Evidence != "the word of maya: not in the | dashboard" || *a.At != *a.LastAt {
@@ -139,15 +139,15 @@ func TestReportOfRunsAndItsLimits(t *testing.T) {
 		b.begin(n, fmt.Sprintf("k%02d", n), "{}")
 		b.settle(n, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Bursts: func(string) ledger.Burst { return ledger.Burst{Errors: 1} }})
 	}
-	all := need.Get(b.open().Incidents(t.Context(), b.now, 99))(t)
+	all := need.Get(b.open().Outages(t.Context(), b.now, 99))(t)
 	need.Equal(t, len(all), reportOutages+2)
-	first := b.rec(1).Operation.Incident
-	record := func(run, incident string, of ...int) {
+	first := b.rec(1).Operation.Outage
+	record := func(run, outage string, of ...int) {
 		var items []ledger.RunItem
 		for i, n := range of {
 			items = append(items, ledger.RunItem{N: i + 1, OperationID: id(n), Version: b.rec(n).Operation.Version})
 		}
-		_, _, err := b.open().Run(t.Context(), ledger.DecisionRun{ID: ledger.NewID(), CreatedAt: b.now, Verb: "park", Actor: ledger.Actor{Name: "sam"}, Terms: ledger.RunTerms{Incident: incident, Reason: run}}, items)
+		_, _, err := b.open().Run(t.Context(), ledger.DecisionRun{ID: ledger.NewID(), CreatedAt: b.now, Verb: "park", Actor: ledger.Actor{Name: "sam"}, Terms: ledger.RunTerms{Outage: outage, Reason: run}}, items)
 		need.OK(t, err)
 	}
 	b.want(0, "deny", b.at(1), b.at(2), "--reason", "not there")
@@ -172,9 +172,9 @@ func TestReportOfRunsAndItsLimits(t *testing.T) {
 	runs("deny of 2: not there, park of 2: open, park of 2: of it", "--since", "1h")
 	runs("park of 2: open, park of 2: of it", "--since", "1m") // they are not finished
 	runs("deny of 2: not there, park of 2: of it", first)
-	runs("park of 2: open", b.rec(4).Operation.Incident)
+	runs("park of 2: open", b.rec(4).Operation.Outage)
 	out := b.want(0, "report", "--since", "2026-07-14 03:00")
-	need.Contains(t, out, "And 2 more: `indoubt incident list`", "- `indoubt report --since 2026-07-14T03:00:00Z`", "- `indoubt log --limit 1000000 --since 2026-07-14T03:00:00Z`",
+	need.Contains(t, out, "And 2 more: `indoubt outage list`", "- `indoubt report --since 2026-07-14T03:00:00Z`", "- `indoubt log --limit 1000000 --since 2026-07-14T03:00:00Z`",
 		"| maya | deny of 2 | not there |  | done. 2 = 2 recorded as not landed |", "| sam | park of 2 | of it | k01 timeout 03:06 | broken off, no one drives it. 2 = 2 to go |")
 	need.Lacks(t, out, "rests on")
 
@@ -188,16 +188,16 @@ func TestReportOfRunsAndItsLimits(t *testing.T) {
 	}
 
 	b.now = b.now.Add(24 * time.Hour)
-	need.Contains(t, b.want(0, "report", b.rec(4).Operation.Incident), "\n1 need a person.") // of it, not of all
+	need.Contains(t, b.want(0, "report", b.rec(4).Operation.Outage), "\n1 need a person.") // of it, not of all
 	need.Contains(t, b.want(0, "report", first), "# Report, 2026-07-14 03:06 UTC to", "deny of 2")
 	outages := func(want int) {
 		t.Helper()
 		var data struct {
-			Incidents []incidentJSON
-			More      int
+			Outages []outageJSON
+			More    int
 		}
 		need.OK(t, json.Unmarshal(b.json(0, "report", "--since", "1h").Data, &data))
-		need.Equal(t, len(data.Incidents)+data.More, want)
+		need.Equal(t, len(data.Outages)+data.More, want)
 	}
 	outages(reportOutages) // all but those of the two that were denied have something to look at
 }

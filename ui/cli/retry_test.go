@@ -356,7 +356,7 @@ func TestWhatBecameOfARetryIsItsExitCode(t *testing.T) {
 	s.refuse = 0
 	// What is said against a hold lifts it.
 	for _, scope := range []string{"keyed", "--all"} {
-		b.want(0, "hold", scope, "--reason", "incident")
+		b.want(0, "hold", scope, "--reason", "outage")
 		a := b.json(5, "retry", b.at(3))
 		lift, found := strings.CutSuffix(a.Error.Hint, " --reason …")
 		if a.Error.Code != "hold" || !strings.Contains(a.Error.Message, "maya") || !found {

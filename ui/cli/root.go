@@ -37,7 +37,7 @@ type verb struct {
 // commands are the whole tree, each made when it is needed. A new command is added
 // here and nowhere else.
 var commands = []verb{
-	{"list", newListCommand}, {"show", newShowCommand}, {"incident", newIncidentCommand}, {"report", newReportCommand}, {"log", newLogCommand},
+	{"list", newListCommand}, {"show", newShowCommand}, {"outage", newOutageCommand}, {"report", newReportCommand}, {"log", newLogCommand},
 	{"check", newCheckCommand},
 	{"confirm", newConfirmCommand}, {"deny", newDenyCommand}, {"retry", newRetryCommand}, {"runs", newRunsCommand}, {"abandon", newAbandonCommand}, {"redact", newRedactCommand},
 	{"ack", newAckCommand}, {"park", newParkCommand}, {"undo", newUndoCommand}, {"note", newNoteCommand}, {"hold", newHoldCommand}, {"release", newReleaseCommand},

@@ -76,7 +76,7 @@ type bulkJSON struct {
 	State     ledger.RunState     `json:"state"`
 	Why       string              `json:"why"`
 	Reason    string              `json:"reason"`
-	Incident  *string             `json:"incident"`
+	Outage    *string             `json:"outage"`
 	Actor     string              `json:"actor"`
 	Driver    *string             `json:"driver"`
 	Size      int                 `json:"size"`
@@ -98,7 +98,7 @@ type bulkItemJSON struct {
 }
 
 func (c runsCommand) json(r ledger.DecisionRun, items []ledger.RunItem) bulkJSON {
-	j := bulkJSON{ID: r.ID, Verb: r.Verb, State: r.State, Why: r.Why, Reason: r.Terms.Reason, Incident: text(r.Terms.Incident), Actor: r.Actor.Name, Size: r.Size, Left: r.Left(), Tally: r.Tally,
+	j := bulkJSON{ID: r.ID, Verb: r.Verb, State: r.State, Why: r.Why, Reason: r.Terms.Reason, Outage: text(r.Terms.Outage), Actor: r.Actor.Name, Size: r.Size, Left: r.Left(), Tally: r.Tally,
 		CreatedAt: moment(r.CreatedAt), Finished: moment(r.FinishedAt)}
 	if driver := r.DrivenBy(c.clock()); driver != "" {
 		j.Driver = &driver

@@ -47,8 +47,8 @@ lists
 delete
 hodl --all
 policy chekc
-incident shwo
-incident list extra
+outage shwo
+outage list extra
 runs resum x
 -x
 --nothing
@@ -164,9 +164,9 @@ help nothing
 help run extra
 help policy chekc
 log --verb confrim
-incident show zz
-incident take zz
-incident close zz
+outage show zz
+outage take zz
+outage close zz
 report zz
 confirm #1 --reason r --idempotency-key=
 hold bad!kind --reason r
@@ -251,7 +251,7 @@ var brokenPolicies = append([]string{
 	"token: { into: }",
 	"key: { from: uuid, window: 1h }",
 	"tests: [ { want: perhaps } ]",
-	"incident: { errors: none }",
+	"outage: { errors: none }",
 	"resend: 5",
 )...)
 

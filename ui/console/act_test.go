@@ -523,8 +523,8 @@ func TestARunIsPausedAndEnded(t *testing.T) {
 func TestABounceDoesNotAnswerABulkDialog(t *testing.T) {
 	b, e := sixProven(t)
 	b.keys("/").text("kind:mail.send").keys("enter", "v", "G", "v")
-	in := ledger.Incident{Scope: "downstream:stripe", Classes: []string{"timeout"}, FirstAt: at("02:13:00"), LastAt: at("02:19:00")}
-	b.do(b.m.freeze(ticket.Retry, marked(b.m), &ticket.Outage{IncidentAccount: ledger.IncidentAccount{Incident: in}, Now: night, Zone: cest}, nil))
+	in := ledger.Outage{Scope: "downstream:stripe", Classes: []string{"timeout"}, FirstAt: at("02:13:00"), LastAt: at("02:19:00")}
+	b.do(b.m.freeze(ticket.Retry, marked(b.m), &ticket.Outage{OutageAccount: ledger.OutageAccount{Outage: in}, Now: night, Zone: cest}, nil))
 	b.shows("stripe timeout 02:13–02:19", "Type 6          ▌")
 	for range 20 {
 		b.fast("6")

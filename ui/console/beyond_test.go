@@ -61,7 +61,7 @@ func TestTheRowsOfAnOutagesPageAreCounted(t *testing.T) {
 	for n := range 20 {
 		b.keys("N").text(fmt.Sprintf("note %d", n)).keys("enter")
 	}
-	o := b.m.feed.Outage(b.m.incident.ID)
+	o := b.m.feed.Outage(b.m.outage.ID)
 	left := len(o.Events) - strings.Count(b.screen(), ": noted: ")
 	b.shows("note 19", fmt.Sprintf("%d earlier", left))
 	many := slices.Repeat([]ledger.Came{ledger.CameUnclear}, 8)

@@ -110,9 +110,9 @@ func (m *Root) carry(action dialog.Action) tea.Cmd {
 			word, own := act.Words(r)
 			return safe.Say("%s%s: %s", word, own, a.Title), err
 		})
-	case ask.Incident:
+	case ask.Outage:
 		a.ChangeID, a.Actor = ledger.NewID(), actor
-		return changeOutage(m, a.IncidentChange, a.Title, safe.Say("%s: %s", a.Done, a.Title))
+		return changeOutage(m, a.OutageChange, a.Title, safe.Say("%s: %s", a.Done, a.Title))
 	case ask.Hold:
 		a.ChangeID, a.Actor, a.CreatedAt = ledger.NewID(), actor, now
 		if a.Downstream != "" {

@@ -19,22 +19,22 @@ import (
 	tea "charm.land/bubbletea/v2"
 )
 
-// outageAt is the incident on the screen, or under the cursor of the list; nil: neither.
+// outageAt is the outage on the screen, or under the cursor of the list; nil: neither.
 func outageAt(m *Root) *ticket.Outage {
 	switch {
-	case m.screen == onIncident:
-		return m.feed.Outage(m.incident.ID)
+	case m.screen == onOutage:
+		return m.feed.Outage(m.outage.ID)
 	case m.table.Chosen() != nil:
 		return m.table.Chosen().Outage
 	}
 	return nil
 }
 
-// openOutage shows an incident on the whole screen.
+// openOutage shows an outage on the whole screen.
 func openOutage(m *Root, o *ticket.Outage) {
 	from := here(m)
-	m.incident.Open(o.ID)
-	m.goTo(onIncident)
+	m.outage.Open(o.ID)
+	m.goTo(onOutage)
 	went(m, from)
 }
 
@@ -62,14 +62,14 @@ func greet(m *Root) {
 		return
 	}
 	o := &m.feed.Outages[0]
-	m.say("%s: %s in row +: j moves, ↵ opens, ? helps, q quits", o.Where(), draw.Plural(o.IncidentAccount.Errors(), "lost answer", "lost answers"))
+	m.say("%s: %s in row +: j moves, ↵ opens, ? helps, q quits", o.Where(), draw.Plural(o.OutageAccount.Errors(), "lost answer", "lost answers"))
 	m.greeted, m.toast.key, m.toast.until = true, true, m.Now.Add(time.Minute)
 }
 
 // pressOutage does what a key does to an outage, and reports whether it did.
 func pressOutage(m *Root, name string) (tea.Cmd, bool) {
-	o := m.feed.Outage(m.incident.ID)
-	if m.screen != onIncident {
+	o := m.feed.Outage(m.outage.ID)
+	if m.screen != onOutage {
 		return nil, false
 	}
 	if o == nil { // it is being read: no key is for what lies below
@@ -78,15 +78,15 @@ func pressOutage(m *Root, name string) (tea.Cmd, bool) {
 	}
 	switch name {
 	case "up", "k":
-		m.incident.Move(&m.feed.Snapshot, o, -1)
+		m.outage.Move(&m.feed.Snapshot, o, -1)
 	case "down", "j":
-		m.incident.Move(&m.feed.Snapshot, o, 1)
+		m.outage.Move(&m.feed.Snapshot, o, 1)
 	case "g", "home":
-		m.incident.Move(&m.feed.Snapshot, o, -1<<30)
+		m.outage.Move(&m.feed.Snapshot, o, -1<<30)
 	case "G", "end":
-		m.incident.Move(&m.feed.Snapshot, o, 1<<30)
+		m.outage.Move(&m.feed.Snapshot, o, 1<<30)
 	case "enter":
-		switch at := m.incident.Chosen(&m.feed.Snapshot, o); {
+		switch at := m.outage.Chosen(&m.feed.Snapshot, o); {
 		case at.Item != nil:
 			return find(m.ctx, m.feed.Store, at.Item.OperationID, nil), true
 		case at.Run != nil:
@@ -131,7 +131,7 @@ var groupAtMost = 10_000
 
 // groupFor is the group that a key acts on, or why it does nothing now.
 func groupFor(m *Root, o *ticket.Outage, k *binding) (*ticket.Group, safe.Text) {
-	g, c := m.incident.Chosen(&m.feed.Snapshot, o).Group, m.desk()
+	g, c := m.outage.Chosen(&m.feed.Snapshot, o).Group, m.desk()
 	judged := g != nil && (g.Name == ledger.GroupSaid || g.Name == ledger.GroupDecide) // its dialog says of each why not
 	if k.verb == ticket.Retry && !judged {
 		all := o.Groups()
@@ -163,12 +163,12 @@ func actOnGroup(m *Root, o *ticket.Outage, k *binding) tea.Cmd {
 	case !why.Empty():
 		refuse(m, "%s is off: %s", k.show, why)
 		return nil
-	case m.incident.JustMoved(m.Now):
+	case m.outage.JustMoved(m.Now):
 		refuse(m, "another line has just come under the cursor: look, then press %s again", k.show)
 		return nil
 	}
 	if k.verb == ticket.Retry {
-		m.incident.Go(&m.feed.Snapshot, o, g.Name)
+		m.outage.Go(&m.feed.Snapshot, o, g.Name)
 	}
 	if m.o.AskName {
 		askName(m, k)
@@ -193,7 +193,7 @@ func offCheck(m *Root, g *ticket.Group) safe.Text {
 
 // checkGroup makes one check of each operation of the group under the cursor.
 func checkGroup(m *Root, o *ticket.Outage) tea.Cmd {
-	g := m.incident.Chosen(&m.feed.Snapshot, o).Group
+	g := m.outage.Chosen(&m.feed.Snapshot, o).Group
 	if why := offCheck(m, g); !why.Empty() {
 		refuse(m, "c is off: %s", why)
 		return nil
@@ -285,7 +285,7 @@ func takeWords(m *Root) string {
 // takeOutage says that the person at the keys is on the outage, or no longer.
 func takeOutage(m *Root) tea.Cmd {
 	o := outageAt(m)
-	c := ledger.IncidentChange{ChangeID: ledger.NewID(), ID: o.ID, Verb: ledger.IncidentTaken, Actor: m.actor, Until: m.Now.Add(onIt)}
+	c := ledger.OutageChange{ChangeID: ledger.NewID(), ID: o.ID, Verb: ledger.OutageTaken, Actor: m.actor, Until: m.Now.Add(onIt)}
 	said := safe.Say("you are on it for %s; W again gives it back", ticket.Age(onIt))
 	if mine(m, o) {
 		c.Until, said = time.Time{}, safe.Say("you are no longer on it")
@@ -294,12 +294,12 @@ func takeOutage(m *Root) tea.Cmd {
 }
 
 // changeOutage writes what a person does with an outage.
-func changeOutage(m *Root, c ledger.IncidentChange, title, said safe.Text) tea.Cmd {
+func changeOutage(m *Root, c ledger.OutageChange, title, said safe.Text) tea.Cmd {
 	store := m.feed.Store
 	return m.write(title, "", func(ctx context.Context) (safe.Text, error) {
 		ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 		defer cancel()
-		_, err := store.ChangeIncident(ctx, c)
+		_, err := store.ChangeOutage(ctx, c)
 		return said, err
 	})
 }
@@ -350,7 +350,7 @@ func outageHints(m *Root, o *ticket.Outage, c ask.Case) (looks, acts string) {
 			var why safe.Text
 			switch key {
 			case "c":
-				why = offCheck(m, m.incident.Chosen(&m.feed.Snapshot, o).Group)
+				why = offCheck(m, m.outage.Chosen(&m.feed.Snapshot, o).Group)
 			case "R", "A", "P":
 				_, why = groupFor(m, o, m.byKey[key])
 			case "W", "N", "H":

@@ -94,7 +94,7 @@ func TestAFilterOpensItsOutage(t *testing.T) {
 	outageBench(t, 100, 30, "source:billing kind:stripe.* since:30m").shows("OUTAGE stripe")
 	b := outageBench(t, 100, 30, "kind:legacy.charge")
 	b.hides("OUTAGE")
-	id := "incident:" + b.m.feed.Outages[0].ID // as a notice says it
+	id := "outage:" + b.m.feed.Outages[0].ID // as a notice says it
 	outageBench(t, 100, 30, id).shows("OUTAGE stripe")
 	outageBench(t, 100, 30, "-"+id).hides("OUTAGE stripe")
 }

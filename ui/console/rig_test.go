@@ -80,11 +80,11 @@ func (s *memory) Change(ctx context.Context, at ledger.Locator, changeID string,
 	return s.Memory.Change(ctx, at, changeID, rule)
 }
 
-func (s *memory) ChangeIncident(ctx context.Context, c ledger.IncidentChange) (ledger.Incident, error) {
+func (s *memory) ChangeOutage(ctx context.Context, c ledger.OutageChange) (ledger.Outage, error) {
 	if err := s.lost(); err != nil {
-		return ledger.Incident{}, err
+		return ledger.Outage{}, err
 	}
-	return s.Memory.ChangeIncident(ctx, c)
+	return s.Memory.ChangeOutage(ctx, c)
 }
 
 func (s *memory) Hold(ctx context.Context, h ledger.Hold) error {

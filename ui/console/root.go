@@ -30,7 +30,7 @@ const (
 	onList screen = iota
 	onDetail
 	onHelp
-	onIncident
+	onOutage
 )
 
 // Root is the one model: it knows the size and the theme, gives messages to its
@@ -259,8 +259,8 @@ func (m *Root) hear(news feed.News) tea.Cmd {
 	if news.More != nil {
 		m.table.Extend(news.More.Rows, news.More.Next)
 	}
-	if o := m.feed.Outage(m.incident.ID); o != nil && news.Page != nil {
-		m.incident.Take(&m.feed.Snapshot, o, m.Now)
+	if o := m.feed.Outage(m.outage.ID); o != nil && news.Page != nil {
+		m.outage.Take(&m.feed.Snapshot, o, m.Now)
 	}
 	if news.Page != nil {
 		m.known.Learn(news.Page.Rows)
@@ -363,7 +363,7 @@ func (m *Root) desk() ask.Case {
 	var in *ticket.Outage
 	b := m.feed.Brief()
 	if b != nil {
-		in = m.feed.Outage(b.Incident())
+		in = m.feed.Outage(b.Outage())
 	}
 	return ask.Case{In: in, Frame: &f, Outage: outageAt(m), Brief: b, Row: m.table.Chosen() != nil, Me: m.actor.Name, Marks: m.table.Covers(m.Now), Runs: len(m.feed.Runs),
 		Holds: m.feed.Holds, Sends: m.o.Engine != nil, Closed: m.feed.Closed(m.o.ReadOnly)}

@@ -44,7 +44,7 @@ func (m *Root) start(a ask.Start) tea.Cmd {
 	for i, it := range a.Items {
 		items[i] = it.RunItem
 	}
-	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Incident: a.OfOne(), Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
+	record := ledger.DecisionRun{Verb: string(a.Verb), Actor: m.actor, CreatedAt: m.Now, Terms: ledger.RunTerms{Outage: a.OfOne(), Reason: a.Reason, Reference: a.Reference, Truth: a.Truth, Until: a.Until}}
 	if record.Sends() {
 		record.Canaries, record.Pace, record.Terms.Policy = ledger.RunCanaries, sendPacing, m.o.policy().Digest()
 	}
@@ -88,7 +88,7 @@ func (m *Root) proceed() tea.Cmd {
 		} else if err != nil {
 			m.warn("the run stops here: %s", err)
 		}
-		if in := run.Record.Terms.Incident; run.Err() == nil && run.Record.State == ledger.RunDone && m.screen == onIncident && in == m.incident.ID {
+		if in := run.Record.Terms.Outage; run.Err() == nil && run.Record.State == ledger.RunDone && m.screen == onOutage && in == m.outage.ID {
 			return m.feed.Reload() // it ends where it was begun: its line stands there
 		}
 		return tea.Batch(m.feed.Reload(), accountFor(m, ask.OpenRun{ID: run.Record.ID}))

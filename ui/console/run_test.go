@@ -22,7 +22,7 @@ func outageRun(t *testing.T, b *bench, came ...ledger.Came) *bench {
 		items[i] = ledger.RunItem{OperationID: outageRow(n), Version: 3, Kind: "stripe.charge", Title: fmt.Sprintf("charge cus_%d", n), Basis: ledger.BasisProof}
 	}
 	sam := ledger.Actor{Name: "sam"}
-	run := ledger.DecisionRun{ID: "run-1", Verb: "retry", Actor: sam, Terms: ledger.RunTerms{Reason: "stripe timeout 02:13–02:19", Incident: b.m.incident.ID},
+	run := ledger.DecisionRun{ID: "run-1", Verb: "retry", Actor: sam, Terms: ledger.RunTerms{Reason: "stripe timeout 02:13–02:19", Outage: b.m.outage.ID},
 		Canaries: ledger.RunCanaries, Driver: ledger.RunDriver{Name: "sam", Holder: "his"}, CreatedAt: b.now}
 	run, _, err := b.store.Run(t.Context(), run, items)
 	need.OK(t, err)
@@ -103,7 +103,7 @@ func TestARunOverMarksIsOfTheirOutage(t *testing.T) {
 	b := outageBench(t, 100, 34, "downstream:stripe")
 	b.keys("enter", "space", "j", "space", "N").shows("Note 2").text("seen").keys("tab").text("2").keys("tab", "enter").shows("2 = 2 ")
 	runs := need.Get(b.store.Runs(t.Context(), ledger.RunQuery{Limit: 9}))(t)
-	need.Must(t, len(runs) == 1 && runs[0].Terms.Incident == b.m.feed.Outages[0].ID, "%+v", runs)
+	need.Must(t, len(runs) == 1 && runs[0].Terms.Outage == b.m.feed.Outages[0].ID, "%+v", runs)
 }
 
 // :runs lists what indoubt runs --all does; Enter opens one, and Esc leads back.

@@ -6,7 +6,7 @@ import (
 	"indoubt/ui/console/draw"
 	"indoubt/ui/console/feed"
 	"indoubt/ui/console/header"
-	"indoubt/ui/console/incident"
+	"indoubt/ui/console/outage"
 	"indoubt/ui/console/table"
 	"indoubt/ui/safe"
 )
@@ -26,7 +26,7 @@ type spot struct {
 	full     bool          // the record with all that was seen
 	own      ledger.Filter // the list was opened with it; Esc goes back to it first
 	typed    bool          // the list was opened by typing a filter
-	incident incident.View
+	outage   outage.View
 }
 
 // goTo shows a screen from its top.

@@ -33,8 +33,8 @@ func (s stop) is(o stop) bool {
 		return false
 	case s.screen == onDetail && s.row != o.row:
 		return false
-	case s.screen == onIncident:
-		return s.incident.ID == o.incident.ID
+	case s.screen == onOutage:
+		return s.outage.ID == o.outage.ID
 	}
 	return s.tab == o.tab && (s.filter.Text == o.filter.Text || s.screen == onList && s.filter.Text == o.own.Text)
 }
@@ -42,8 +42,8 @@ func (s stop) is(o stop) bool {
 // onTheWay is the id of the outage that is on the screen or that Esc leads back to, or "".
 func onTheWay(m *Root) string {
 	for _, s := range slices.Backward(append(slices.Clip(m.trail), stop{spot: m.spot})) {
-		if s.screen == onIncident {
-			return s.incident.ID
+		if s.screen == onOutage {
+			return s.outage.ID
 		}
 	}
 	return ""

@@ -25,7 +25,7 @@ func TestEscGoesBackTheWayThatWasCome(t *testing.T) {
 	names := []string{"open", "down", "help", "all", "needs", "zoom", "filter", "command"}
 	where := func(b *bench) string {
 		s := here(b.m)
-		if s.screen == onIncident {
+		if s.screen == onOutage {
 			return "outage"
 		}
 		if s.screen == onList {

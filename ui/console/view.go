@@ -43,9 +43,9 @@ func (m *Root) draw() []string {
 		s.scrolling(m.helpLines(m.w))
 	case onDetail:
 		s.whole(m.table.Tab)
-	case onIncident:
-		if o := m.feed.Outage(m.incident.ID); o != nil {
-			s.add(s.window(m.incident.Lines(&m.Frame, &m.feed.Snapshot, o, m.o.policy().Currency(), m.w, s.room()), m.w, s.room(), 0)...)
+	case onOutage:
+		if o := m.feed.Outage(m.outage.ID); o != nil {
+			s.add(s.window(m.outage.Lines(&m.Frame, &m.feed.Snapshot, o, m.o.policy().Currency(), m.w, s.room()), m.w, s.room(), 0)...)
 		} else {
 			s.add(s.window([]string{" reading…"}, m.w, s.room(), 0)...)
 		}
@@ -137,7 +137,7 @@ func (m *Root) hints() (looks, acts string) {
 		}
 		return out.String()
 	}
-	if o := outageAt(m); m.screen == onIncident && o != nil {
+	if o := outageAt(m); m.screen == onOutage && o != nil {
 		if looks, acts = outageHints(m, o, c); c.Closed == "" {
 			return looks, acts
 		}

@@ -60,7 +60,7 @@ func (b *bench) decided() (n int) {
 	b.t.Helper()
 	events := need.Get(b.store.History(context.Background(), ledger.HistoryQuery{Limit: 5000}))(b.t)
 	for _, e := range events {
-		if !e.Actor.Machine && e.Verb != ledger.IncidentTaken {
+		if !e.Actor.Machine && e.Verb != ledger.OutageTaken {
 			n++
 		}
 	}

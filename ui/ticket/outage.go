@@ -12,16 +12,16 @@ import (
 	"indoubt/ui/safe"
 )
 
-// Outage is what a person or a script is told of an incident.
+// Outage is what a person or a script is told of an outage.
 type Outage struct {
-	ledger.IncidentAccount
+	ledger.OutageAccount
 	Open *ledger.Needing // what of it needs a person; nil: not read
 	Now  time.Time
 	Zone *time.Location
 }
 
 // Where is the downstream or the kind.
-func (o Outage) Where() safe.Text { return safe.Of(o.IncidentAccount.Where()) }
+func (o Outage) Where() safe.Text { return safe.Of(o.OutageAccount.Where()) }
 
 // Errors says how the answers failed to come.
 func (o Outage) Errors() safe.Text {
@@ -93,7 +93,7 @@ var fates = map[ledger.Fate]string{
 
 // Count says how many errors there were, and how long they kept coming.
 func (o Outage) Count() safe.Text {
-	n := o.IncidentAccount.Errors()
+	n := o.OutageAccount.Errors()
 	if took := o.LastAt.Truncate(time.Minute).Sub(o.FirstAt.Truncate(time.Minute)); took > 0 { // as the clock times of the title
 		return safe.Say("%s errors in %s min", ledger.Count(n), ledger.Count(int(took.Minutes())))
 	}
@@ -108,12 +108,12 @@ func (o Outage) Became() safe.Text {
 	case o.Fates[ledger.FateOpen].N > 0:
 		return safe.Say("nothing to do")
 	}
-	return safe.Say("over, %s settled", ledger.Count(o.IncidentAccount.Errors()))
+	return safe.Say("over, %s settled", ledger.Count(o.OutageAccount.Errors()))
 }
 
 // ToDo is the part of the account that someone is to act on, in few cells.
 func (o Outage) ToDo() safe.Text {
-	return safe.Say("%s %s, %s %s, of %s", ledger.Count(o.Fates[ledger.FateNotLanded].N), fates[ledger.FateNotLanded], ledger.Count(o.Fates[ledger.FateOpen].N), fates[ledger.FateOpen], ledger.Count(o.IncidentAccount.Errors()))
+	return safe.Say("%s %s, %s %s, of %s", ledger.Count(o.Fates[ledger.FateNotLanded].N), fates[ledger.FateNotLanded], ledger.Count(o.Fates[ledger.FateOpen].N), fates[ledger.FateOpen], ledger.Count(o.OutageAccount.Errors()))
 }
 
 // Account is what became of its errors; the sum is theirs.
@@ -124,7 +124,7 @@ func (o Outage) Account() safe.Text {
 			parts = append(parts, ledger.Count(n)+" "+fates[f])
 		}
 	}
-	return safe.Say("%s = %s", ledger.Count(o.IncidentAccount.Errors()), strings.Join(parts, " + "))
+	return safe.Say("%s = %s", ledger.Count(o.OutageAccount.Errors()), strings.Join(parts, " + "))
 }
 
 // Twice says whether anything of it happened more than once, and by when that was
@@ -189,7 +189,7 @@ type Group struct {
 func (o Outage) Groups() (out []Group) {
 	for _, name := range ledger.Groups {
 		g, by, kinds := groups[name], []string{}, map[string]int{}
-		for _, x := range o.IncidentAccount.Groups {
+		for _, x := range o.OutageAccount.Groups {
 			if x.Group != name {
 				continue
 			}
@@ -217,7 +217,7 @@ func (o Outage) Groups() (out []Group) {
 		if name == ledger.GroupElsewhere && g.Sum.N == 1 && len(o.Elsewhere) == 1 {
 			g.True, g.TrueShort = o.landed(o.Elsewhere[0])
 		}
-		g.Name, g.Tab, g.Filter = name, name.Tab(), "incident:"+o.ID+" group:"+string(name)
+		g.Name, g.Tab, g.Filter = name, name.Tab(), "outage:"+o.ID+" group:"+string(name)
 		out = append(out, g)
 	}
 	return out
@@ -299,7 +299,7 @@ func (o Outage) Needs() ledger.Sum { return o.In(ledger.TabNeedsYou) }
 
 // In is the sum of what stands in a list.
 func (o Outage) In(tab ledger.Tab) (all ledger.Sum) {
-	for _, g := range o.IncidentAccount.Groups {
+	for _, g := range o.OutageAccount.Groups {
 		if g.Group.Tab() == tab {
 			all = all.Add(g.Sum)
 		}
@@ -410,6 +410,6 @@ func (o Outage) Markdown() string {
 		at := func(t time.Time) string { return t.In(o.Zone).Format("2006-01-02 15:04:05 MST") }
 		fmt.Fprintf(&b, "- %s %s %s%s\n", at(e.At), markdown(Who(e.Actor.Name)), strings.ReplaceAll(e.Verb, "_", " "), markdown(Colon(Why(e, at))))
 	}
-	fmt.Fprintf(&b, "\nLook again: `indoubt list incident:%s`\n", o.ID)
+	fmt.Fprintf(&b, "\nLook again: `indoubt list outage:%s`\n", o.ID)
 	return safe.ExactLines(b.String()) // its parts are safe already
 }

@@ -71,7 +71,7 @@ func Told(events []ledger.Event) (acts []Act, wrong []Wrong) {
 		switch {
 		case act.Decided:
 			decided[e.OperationID] = &events[i]
-		case slices.Contains([]string{"begin", "wait", "tree", "clock", ledger.IncidentJoined}, e.Verb): // their end tells, or the account
+		case slices.Contains([]string{"begin", "wait", "tree", "clock", ledger.OutageJoined}, e.Verb): // their end tells, or the account
 			continue
 		}
 		why := e.Reason
@@ -161,7 +161,7 @@ func (r Report) Markdown() string {
 	}
 	switch {
 	case r.More > 0:
-		fmt.Fprintf(&b, "And %s more: `indoubt incident list`\n\n", ledger.Count(r.More))
+		fmt.Fprintf(&b, "And %s more: `indoubt outage list`\n\n", ledger.Count(r.More))
 	case len(r.Outages) == 0:
 		b.WriteString("No outage.\n\n")
 	}
@@ -178,7 +178,7 @@ func (r Report) Markdown() string {
 			return []string{r.at(t.Row.CreatedAt), markdown(t.Title()), markdown(safe.Say("%s%s", verb, Colon(why.String()))), fmt.Sprintf("`indoubt show %s`", safe.Of(t.Row.ID))}
 		})
 		if r.AloneCut {
-			b.WriteString("\nAnd more: `indoubt list 'needs:you -incident:any'`\n")
+			b.WriteString("\nAnd more: `indoubt list 'needs:you -outage:any'`\n")
 		}
 	}
 	if r.Cut {
@@ -190,7 +190,7 @@ func (r Report) Markdown() string {
 	})
 	b.WriteString("\n## Bulk runs\n\n")
 	table(&b, r, r.Runs, []string{"when", "who", "run", "why", "of", "how it ended"}, func(run Run) []string {
-		return []string{r.at(run.CreatedAt), markdown(Who(run.Actor.Name)), fmt.Sprintf("%s of %s", markdown(safe.Of(run.Verb)), ledger.Count(run.Size)), markdown(safe.Of(run.Terms.Reason)), r.outage(run.Terms.Incident), markdown(run.Ended)}
+		return []string{r.at(run.CreatedAt), markdown(Who(run.Actor.Name)), fmt.Sprintf("%s of %s", markdown(safe.Of(run.Verb)), ledger.Count(run.Size)), markdown(safe.Of(run.Terms.Reason)), r.outage(run.Terms.Outage), markdown(run.Ended)}
 	})
 	b.WriteString("\n## Found wrong later\n\n")
 	r.left(&b, len(r.Wrong))

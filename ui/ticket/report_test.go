@@ -32,7 +32,7 @@ func TestTold(t *testing.T) {
 			e.From, e.To, e.Detail = ledger.Pending, ledger.Uncertain, json.RawMessage(`{"error_class":"`+string(class)+`"}`)
 		}
 	}
-	for _, verb := range []string{"begin", "wait", "tree", "clock", ledger.IncidentJoined} {
+	for _, verb := range []string{"begin", "wait", "tree", "clock", ledger.OutageJoined} {
 		add(0, engine, verb, "o1", "", nil)
 	}
 	add(0, engine, "settle", "o1", "no answer", doubt(ledger.ClassTimeout))
@@ -126,7 +126,7 @@ func TestReportSaysWhatItLeavesOut(t *testing.T) {
 	need.Equal(t, len(r.Lines()), 3*lines)
 	r, cut := page(lines + 3)
 	need.Equal(t, strings.Count(cut, "3 earlier ones are left out: `again --json` has them."), 4)
-	need.Contains(t, cut, "And 3 more: `indoubt incident list`", "And more: `indoubt list 'needs:you -incident:any'`", "rests on the newest 203 events, from 2026-07-14 02:15 UTC on: `history` has the earlier ones")
+	need.Contains(t, cut, "And 3 more: `indoubt outage list`", "And more: `indoubt list 'needs:you -outage:any'`", "rests on the newest 203 events, from 2026-07-14 02:15 UTC on: `history` has the earlier ones")
 	named := map[string]bool{}
 	for _, e := range r.Lines() {
 		named[e.OperationID] = true
@@ -143,19 +143,19 @@ func TestReportSaysWhatItLeavesOut(t *testing.T) {
 
 // The page has the account of each outage, what is open and what it costs; text stays text.
 func TestReportPage(t *testing.T) {
-	outage := Outage{Now: at, Zone: time.UTC, IncidentAccount: ledger.IncidentAccount{
-		Incident: ledger.Incident{ID: "i1", Scope: "downstream:bank", FirstAt: at, LastAt: at, Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 3, Resent: 2, Doubled: 1}}},
-		Groups:   []ledger.IncidentGroup{{Group: ledger.Group(ledger.Duplicate), Sum: ledger.Sum{N: 1, Twice: 960, Miss: 480}}, {Group: ledger.GroupLanded, Sum: ledger.Sum{N: 2}}}}}
+	outage := Outage{Now: at, Zone: time.UTC, OutageAccount: ledger.OutageAccount{
+		Outage: ledger.Outage{ID: "i1", Scope: "downstream:bank", FirstAt: at, LastAt: at, Fates: map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 3, Resent: 2, Doubled: 1}}},
+		Groups: []ledger.OutageGroup{{Group: ledger.Group(ledger.Duplicate), Sum: ledger.Sum{N: 1, Twice: 960, Miss: 480}}, {Group: ledger.GroupLanded, Sum: ledger.Sum{N: 2}}}}}
 	r := Report{From: at, Now: at, Zone: time.UTC, Again: []string{"again", "history"}, Currency: "USD",
 		Open: ledger.Needing{NeedsYou: 5, Conflicts: 2, Twice: 1, Unsent: 840, Loss: 1260, ByWord: 3}}
 	need.Contains(t, r.Markdown(), "No outage.\n", "\n## Found wrong later\n\nNothing.\n", "\n## Bulk runs\n\nNothing.\n",
 		"\n5 need a person. USD 840 did not land and was not sent again; USD 1,260 is at stake by the odds. 2 in conflict, 1 of them happened twice.\n3 cost what the policy gives as a word.\n")
 	r.Open.ByWord, r.Outages = 0, []Outage{outage, outage}
-	r.Outages[1].ID, r.Outages[1].Fates, r.Outages[1].IncidentAccount.Groups = "i2", map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 3}}, nil
+	r.Outages[1].ID, r.Outages[1].Fates, r.Outages[1].OutageAccount.Groups = "i2", map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 3}}, nil
 	decision := ledger.Event{At: at, OperationID: "o1", Actor: ledger.Actor{Name: "maya"}, Verb: "deny"}
 	r.Wrong = []Wrong{{Event: ledger.Event{At: at, OperationID: "o1", Conflict: ledger.Contradiction, Reason: "found"}, Before: &decision}}
-	r.Runs = []Run{{ledger.DecisionRun{CreatedAt: at, Actor: ledger.Actor{Name: "maya"}, Verb: "retry", Size: 68, Terms: ledger.RunTerms{Incident: "i1", Reason: "they | are up"}}, safe.Say("done")},
-		{ledger.DecisionRun{CreatedAt: at, Verb: "park", Size: 2, Terms: ledger.RunTerms{Incident: "i9"}}, safe.Text{}}}
+	r.Runs = []Run{{ledger.DecisionRun{CreatedAt: at, Actor: ledger.Actor{Name: "maya"}, Verb: "retry", Size: 68, Terms: ledger.RunTerms{Outage: "i1", Reason: "they | are up"}}, safe.Say("done")},
+		{ledger.DecisionRun{CreatedAt: at, Verb: "park", Size: 2, Terms: ledger.RunTerms{Outage: "i9"}}, safe.Text{}}}
 	r.Acts = []Act{{Event: ledger.Event{At: at, Verb: "hold", Reason: "a `b` <c> [d] *e*"}, Last: at, N: 1},
 		{Event: ledger.Event{At: at, OperationID: "o2", Actor: ledger.Actor{Name: "checks", Machine: true}, Verb: "expire", Reason: "of the first"}, Last: at, N: 2}}
 	page := r.Markdown()

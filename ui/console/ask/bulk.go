@@ -38,10 +38,10 @@ type Set struct {
 // Item is one operation of a set, with what it is worth.
 type Item struct {
 	ledger.RunItem
-	twice    ledger.Cost
-	never    ledger.Cost
-	incident string
-	allowed  bool // one send of it, which waits
+	twice   ledger.Cost
+	never   ledger.Cost
+	outage  string
+	allowed bool // one send of it, which waits
 }
 
 // Left is a marked operation that is left out.
@@ -58,7 +58,7 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 		}
 		desk.Row, desk.Brief = true, b
 		t := desk.told()
-		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Row.Title}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, incident: t.Row.Incident, allowed: t.Record.OpenGrant() != nil}
+		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Row.Title}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, outage: t.Row.Outage, allowed: t.Record.OpenGrant() != nil}
 		why := desk.taken(m.Version)
 		if why.Empty() {
 			why = Off(verb)(desk)
@@ -77,16 +77,16 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 	return s, nil
 }
 
-// OfOne is the incident that all of it are of, or "".
+// OfOne is the outage that all of it are of, or "".
 func (s *Set) OfOne() string {
 	if s.Outage != nil {
 		return s.Outage.ID
 	}
 	of := make([]string, len(s.Items))
 	for i, it := range s.Items {
-		of[i] = it.incident
+		of[i] = it.outage
 	}
-	return ledger.OneIncident(of)
+	return ledger.OneOutage(of)
 }
 
 // taken says who has moved, granted or parked an operation, other than the one who

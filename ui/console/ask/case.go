@@ -29,9 +29,9 @@ type (
 		reconcile.RetryRequest
 		Title safe.Text
 	}
-	// Incident writes what a person does with an incident.
-	Incident struct {
-		ledger.IncidentChange
+	// Outage writes what a person does with an outage.
+	Outage struct {
+		ledger.OutageChange
 		Done, Title safe.Text
 	}
 	// Hold stops sends; Downstream and Kind are what it was chosen from.

@@ -236,7 +236,7 @@ func (c Case) noteOutage() *dialog.Dialog {
 	d := &dialog.Dialog{Title: safe.Say("Note"), Corner: safe.Say("outage"), Head: o.Title(), Fields: []*dialog.Field{note}, Do: "Leave note", Quick: true}
 	d.Add("WILL", "leave a remark for the next person who looks; nothing else changes")
 	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
-		return Incident{IncidentChange: ledger.IncidentChange{ID: o.ID, Verb: ledger.IncidentNoted, Reason: note.Value()}, Done: safe.Say("noted"), Title: o.Title()}, missing(note, "the note is empty")
+		return Outage{OutageChange: ledger.OutageChange{ID: o.ID, Verb: ledger.OutageNoted, Reason: note.Value()}, Done: safe.Say("noted"), Title: o.Title()}, missing(note, "the note is empty")
 	}
 	return d
 }

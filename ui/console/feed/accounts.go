@@ -15,8 +15,8 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// The account of an incident reads every open operation of it. A look reads again the
-// accounts of incidents that events are about or whose sums changed, and all of them when
+// The account of an outage reads every open operation of it. A look reads again the
+// accounts of outages that events are about or whose sums changed, and all of them when
 // a hold or a bulk run begins or ends. No event tells of the rest: a price, a read that
 // settles nothing, an operation elsewhere that wants the same, a clock while others write.
 // So every look also reads the oldest accounts again, and none that it shows is older
@@ -28,9 +28,9 @@ const (
 	writtenAtMost = 1000 // events: behind more of them every account is read again
 )
 
-// account is what was read of an incident.
+// account is what was read of an outage.
 type account struct {
-	ledger.IncidentAccount
+	ledger.OutageAccount
 	at    time.Time
 	stale bool
 	open  *ledger.Needing // read with the account of what is on the screen
@@ -46,10 +46,10 @@ type before struct {
 	runs     []ledger.DecisionRun
 }
 
-// readConcerned reads which incidents the new events are about.
+// readConcerned reads which outages the new events are about.
 func (msg *Looked) readConcerned(ctx context.Context, store ledger.Store) (err error) {
 	if msg.since != "" && msg.events > 0 {
-		msg.concerned, msg.whole, err = store.IncidentsSince(ctx, msg.since, writtenAtMost)
+		msg.concerned, msg.whole, err = store.OutagesSince(ctx, msg.since, writtenAtMost)
 	}
 	return err
 }
@@ -82,10 +82,10 @@ func sameRuns(a, b []ledger.DecisionRun) bool {
 	return slices.EqualFunc(a, b, func(a, b ledger.DecisionRun) bool { return a.ID == b.ID && a.State == b.State })
 }
 
-// readAccounts reads those of several incidents at the same time, and of the one on the
+// readAccounts reads those of several outages at the same time, and of the one on the
 // screen.
-func (msg *Looked) readAccounts(ctx context.Context, store ledger.Store, list []ledger.Incident) error {
-	wanted := map[string]*ledger.Incident{}
+func (msg *Looked) readAccounts(ctx context.Context, store ledger.Store, list []ledger.Outage) error {
+	wanted := map[string]*ledger.Outage{}
 	for i := range list {
 		wanted[list[i].ID] = &list[i]
 	}
@@ -108,20 +108,20 @@ func (msg *Looked) readAccounts(ctx context.Context, store ledger.Store, list []
 	return together(ctx, store, msg.info.Parallel, reads...)
 }
 
-// readAccount reads the account of one incident, which stands as in where the look has
+// readAccount reads the account of one outage, which stands as in where the look has
 // read it; nil where there is none. One that is known and not out of date is not read.
-func (msg *Looked) readAccount(ctx context.Context, store ledger.Store, id string, in *ledger.Incident) (*account, error) {
+func (msg *Looked) readAccount(ctx context.Context, store ledger.Store, id string, in *ledger.Outage) (*account, error) {
 	a, known := msg.before.accounts[id]
-	if !known || a.stale || in != nil && !alike(a.Incident, *in) {
-		got, err := store.Incident(ctx, id, msg.took)
+	if !known || a.stale || in != nil && !alike(a.Outage, *in) {
+		got, err := store.Outage(ctx, id, msg.took)
 		if errors.Is(err, ledger.ErrNotFound) {
 			return nil, nil
 		} else if err != nil {
 			return nil, err
 		}
-		a = account{IncidentAccount: got, at: msg.took}
+		a = account{OutageAccount: got, at: msg.took}
 	} else if in != nil {
-		a.Incident = *in
+		a.Outage = *in
 	}
 	if id == msg.showing && a.open == nil {
 		open, err := store.Needing(ctx, a.filter(), msg.took)
@@ -133,8 +133,8 @@ func (msg *Looked) readAccount(ctx context.Context, store ledger.Store, id strin
 	return &a, nil
 }
 
-// account is that of one incident for people; nil where there is none.
-func (msg *Looked) account(ctx context.Context, store ledger.Store, id string, in *ledger.Incident) (*ticket.Outage, error) {
+// account is that of one outage for people; nil where there is none.
+func (msg *Looked) account(ctx context.Context, store ledger.Store, id string, in *ledger.Outage) (*ticket.Outage, error) {
 	a, known := msg.accounts[id]
 	if !known {
 		got, err := msg.readAccount(ctx, store, id, in)
@@ -143,36 +143,36 @@ func (msg *Looked) account(ctx context.Context, store ledger.Store, id string, i
 		}
 		a, msg.accounts[id] = *got, *got
 	}
-	return &ticket.Outage{IncidentAccount: a.IncidentAccount, Open: a.open, Now: msg.took, Zone: msg.zone}, nil
+	return &ticket.Outage{OutageAccount: a.OutageAccount, Open: a.open, Now: msg.took, Zone: msg.zone}, nil
 }
 
 // filter is that of its operations.
 func (a account) filter() ledger.Filter {
-	return ledger.Filter{Terms: []ledger.Term{{Field: "incident", Value: a.ID}}}
+	return ledger.Filter{Terms: []ledger.Term{{Field: "outage", Value: a.ID}}}
 }
 
-// alike reports whether an incident stands as it did but for an answer, which comes
+// alike reports whether an outage stands as it did but for an answer, which comes
 // with every write that works.
-func alike(a, b ledger.Incident) bool {
+func alike(a, b ledger.Outage) bool {
 	a.AnsweredAt = b.AnsweredAt
 	return reflect.DeepEqual(a, b)
 }
 
-// readListed reads the incidents that may have a row.
+// readListed reads the outages that may have a row.
 func (msg *Looked) readListed(ctx context.Context, store ledger.Store) (err error) {
 	most := 4 * foldsAtMost
 	if len(msg.Filter.Terms) > 0 {
 		most = matchedAtMost
 	}
-	msg.listed, err = store.Incidents(ctx, msg.took, most)
+	msg.listed, err = store.Outages(ctx, msg.took, most)
 	return err
 }
 
-// candidates are the incidents that may have a row, the first of them first: what the
+// candidates are the outages that may have a row, the first of them first: what the
 // filter is about, what still grows and has something open, what is dear, what has many,
 // what had a row before. Sizes count as powers of two, so that rows do not come and go
 // with each error.
-func (msg *Looked) candidates() []ledger.Incident {
+func (msg *Looked) candidates() []ledger.Outage {
 	list := slices.Clone(msg.listed)
 	ids := map[string]bool{}
 	for _, in := range list {
@@ -180,11 +180,11 @@ func (msg *Looked) candidates() []ledger.Incident {
 	}
 	for id, a := range msg.before.accounts {
 		if !ids[id] {
-			list = append(list, a.Incident)
+			list = append(list, a.Outage)
 		}
 	}
 	yes := map[bool]int{true: 0, false: 1}
-	rank := func(in ledger.Incident) [5]int {
+	rank := func(in ledger.Outage) [5]int {
 		open := in.Fates[ledger.FateOpen].Add(in.Fates[ledger.FateNotLanded])
 		_, known := msg.before.accounts[in.ID]
 		ours := len(msg.Filter.Terms) > 0 && (named(msg.Filter, in) || about(msg.Filter, in))
@@ -194,7 +194,7 @@ func (msg *Looked) candidates() []ledger.Incident {
 	for _, in := range list {
 		ranks[in.ID] = rank(in)
 	}
-	slices.SortFunc(list, func(a, b ledger.Incident) int {
+	slices.SortFunc(list, func(a, b ledger.Outage) int {
 		x, y := ranks[a.ID], ranks[b.ID]
 		return cmp.Or(slices.Compare(x[:], y[:]), b.LastAt.Compare(a.LastAt), cmp.Compare(a.ID, b.ID))
 	})

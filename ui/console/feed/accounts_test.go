@@ -20,12 +20,12 @@ type reader struct {
 	accounts int
 }
 
-func (r *reader) Incident(ctx context.Context, id string, now time.Time) (ledger.IncidentAccount, error) {
+func (r *reader) Outage(ctx context.Context, id string, now time.Time) (ledger.OutageAccount, error) {
 	r.accounts++
-	return r.Store.Incident(ctx, id, now)
+	return r.Store.Outage(ctx, id, now)
 }
 
-// outages is a ledger with incidents that a feed looks at, and a clock.
+// outages is a ledger with outages that a feed looks at, and a clock.
 type outages struct {
 	t     *testing.T
 	s     *reader
@@ -56,7 +56,7 @@ func (o *outages) settle(attempt string, outcome ledger.Outcome, scope int) {
 		Bursts: func(string) ledger.Burst { return ledger.Burst{Scope: fmt.Sprint("downstream:d", scope), Errors: 1} }})
 }
 
-// doubt is an error in the incident of a scope.
+// doubt is an error in the outage of a scope.
 func (o *outages) doubt(scope int, input string) {
 	id, attempt := o.begin(input)
 	o.settle(attempt, ledger.OutcomeUncertain, scope)
@@ -76,14 +76,14 @@ func (o *outages) compare(after string, at func(account) time.Time) {
 	o.t.Helper()
 	for _, shown := range o.f.Outages {
 		a := o.f.accounts[shown.ID]
-		want := need.Get(o.s.Store.Incident(o.t.Context(), shown.ID, at(a)))(o.t)
-		if d := cmp.Diff(want, shown.IncidentAccount); d != "" {
+		want := need.Get(o.s.Store.Outage(o.t.Context(), shown.ID, at(a)))(o.t)
+		if d := cmp.Diff(want, shown.OutageAccount); d != "" {
 			o.t.Fatalf("after %s the account of %s is stale (-fresh +shown):\n%s", after, shown.Scope, d)
 		}
 	}
 }
 
-// told makes a change that the history tells of, or the sums of its incident.
+// told makes a change that the history tells of, or the sums of its outage.
 func (o *outages) told(r *rand.Rand) string {
 	ctx := o.t.Context()
 	i := r.IntN(len(o.ids))
@@ -122,13 +122,13 @@ func (o *outages) told(r *rand.Rand) string {
 		need.OK(o.t, o.s.Price(ctx, []ledger.Pricing{{OperationID: op.ID, Digest: ledger.NewID(), Miss: ledger.Cost{Value: 1 + r.Float64()}, DecideAt: []time.Time{ledger.Never, {}}[r.IntN(2)]}}))
 		return "a price"
 	}
-	c := ledger.IncidentChange{ChangeID: ledger.NewID(), ID: op.Incident, Actor: sam, Reason: "seen", Until: o.now.Add(time.Minute)}
-	c.Verb = []string{ledger.IncidentNoted, ledger.IncidentTaken}[r.IntN(2)]
-	_, err := o.s.ChangeIncident(ctx, c)
+	c := ledger.OutageChange{ChangeID: ledger.NewID(), ID: op.Outage, Actor: sam, Reason: "seen", Until: o.now.Add(time.Minute)}
+	c.Verb = []string{ledger.OutageNoted, ledger.OutageTaken}[r.IntN(2)]
+	_, err := o.s.ChangeOutage(ctx, c)
 	return fmt.Sprint(c.Verb, " ", err)
 }
 
-// untold makes a change that no event of an incident tells of.
+// untold makes a change that no event of an outage tells of.
 func (o *outages) untold(r *rand.Rand) string {
 	ctx := o.t.Context()
 	i := r.IntN(len(o.ids))
@@ -229,11 +229,11 @@ func TestAnAccountIsReadWhereItChanged(t *testing.T) {
 		o.doubt(n, ledger.NewID())
 		op := need.Get(o.s.Read(t.Context(), ledger.Locator{ID: o.ids[len(o.ids)-1]}))(t).Operation
 		o.look()
-		if want := map[bool]int{true: 1}[known[op.Incident]]; o.s.accounts != want {
-			t.Fatalf("an error of %s, with a row: %t: %d accounts are read", op.Incident, known[op.Incident], o.s.accounts)
+		if want := map[bool]int{true: 1}[known[op.Outage]]; o.s.accounts != want {
+			t.Fatalf("an error of %s, with a row: %t: %d accounts are read", op.Outage, known[op.Outage], o.s.accounts)
 		}
 		for _, id := range rows() {
-			need.Must(t, known[id], "%s has a row after an error of %s", id, op.Incident)
+			need.Must(t, known[id], "%s has a row after an error of %s", id, op.Outage)
 		}
 	}
 	// One that is far larger than the others gets a row nevertheless.
@@ -241,7 +241,7 @@ func TestAnAccountIsReadWhereItChanged(t *testing.T) {
 		o.doubt(200, ledger.NewID())
 	}
 	o.look()
-	if o.f.Outages[0].Incident.Errors() != 80 {
+	if o.f.Outages[0].Outage.Errors() != 80 {
 		t.Fatalf("the largest outage has no row: %v", rows())
 	}
 }

@@ -88,7 +88,7 @@ type Feed struct {
 	Store   ledger.Store
 	Now     time.Time // of this update
 	LastKey time.Time
-	Showing string // id of the incident on the screen
+	Showing string // id of the outage on the screen
 
 	o        Options
 	judge    ticket.Judge

@@ -107,7 +107,7 @@ type Looked struct {
 	counts   ledger.Counts
 	hidden   ledger.Needing
 	outages  []ticket.Outage
-	listed   []ledger.Incident  // that may have a row
+	listed   []ledger.Outage    // that may have a row
 	accounts map[string]account // of them and of others
 	info     ledger.Info
 	holds    []ledger.Hold
@@ -166,11 +166,11 @@ func look(ctx context.Context, store ledger.Store, w Wanted, now time.Time, sinc
 	for _, step := range [][]read{
 		{{"read what the ledger is", msg.readInfo}, {"follow the history", msg.follow}},
 		{
-			{"read the incidents", msg.readListed}, {"follow the history", msg.single}, {"count", msg.readCounts}, {"read the holds", msg.readHolds},
-			{"read the bulk runs", msg.readRuns}, {"read the incidents", msg.readConcerned},
+			{"read the outages", msg.readListed}, {"follow the history", msg.single}, {"count", msg.readCounts}, {"read the holds", msg.readHolds},
+			{"read the bulk runs", msg.readRuns}, {"read the outages", msg.readConcerned},
 		},
-		{{"read the incidents", msg.readOutages}},
-		{{"read the incident on the screen", msg.readShown}, {"read the list", msg.read}, {"count what the filter hides", msg.hides}},
+		{{"read the outages", msg.readOutages}},
+		{{"read the outage on the screen", msg.readShown}, {"read the list", msg.read}, {"count what the filter hides", msg.hides}},
 		{{"read what became of a row", msg.whereTo}},
 	} {
 		if msg.err = together(ctx, store, msg.info.Parallel, step...); msg.err != nil {

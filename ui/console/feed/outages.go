@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	foldsAtMost   = 12   // incidents that one list folds: each is read with its account
-	matchedAtMost = 1000 // incidents that a filter is tried on
+	foldsAtMost   = 12   // outages that one list folds: each is read with its account
+	matchedAtMost = 1000 // outages that a filter is tried on
 )
 
-// outageID is the id of the row of an incident. No operation has one like it.
-func outageID(incident string) string { return "incident " + incident }
+// outageID is the id of the row of an outage. No operation has one like it.
+func outageID(outage string) string { return "outage " + outage }
 
-// NewOutageRow is the row of an incident in the list of what needs a person.
+// NewOutageRow is the row of an outage in the list of what needs a person.
 func NewOutageRow(o *ticket.Outage) Row { return Row{ID: outageID(o.ID), Outage: o} }
 
-// Operation reports whether the row is one operation, and no incident.
+// Operation reports whether the row is one operation, and no outage.
 func (r *Row) Operation() bool { return r.Outage == nil }
 
-// Outage is the incident with this id as it is known, or nil.
+// Outage is the outage with this id as it is known, or nil.
 func (s *Snapshot) Outage(id string) *ticket.Outage {
 	for i := range s.Outages {
 		if s.Outages[i].ID == id {
@@ -58,7 +58,7 @@ func ReadRun(ctx context.Context, store ledger.Store, id string) (*Ran, error) {
 	return r, err
 }
 
-// readShown reads the incident that is on the screen, with its newest run: it stays there
+// readShown reads the outage that is on the screen, with its newest run: it stays there
 // when nothing is left to do about it.
 func (msg *Looked) readShown(ctx context.Context, store ledger.Store) error {
 	same := msg.shown != nil && msg.shown.ID == msg.showing && msg.events == 0
@@ -76,24 +76,24 @@ func (msg *Looked) readShown(ctx context.Context, store ledger.Store) error {
 	return err
 }
 
-// Matching are the open incidents that a filter is about, the dearest first.
+// Matching are the open outages that a filter is about, the dearest first.
 func (s *Snapshot) Matching(f ledger.Filter) (found []*ticket.Outage) {
 	for i := range s.Outages {
-		if len(f.Terms) > 0 && (named(f, s.Outages[i].Incident) || about(f, s.Outages[i].Incident)) {
+		if len(f.Terms) > 0 && (named(f, s.Outages[i].Outage) || about(f, s.Outages[i].Outage)) {
 			found = append(found, &s.Outages[i])
 		}
 	}
 	return found
 }
 
-// named reports whether a filter is nothing but the id of an incident: it names one, though
+// named reports whether a filter is nothing but the id of an outage: it names one, though
 // it lists its rows once that is open.
-func named(f ledger.Filter, in ledger.Incident) bool {
-	return len(f.Terms) == 1 && f.Terms[0].Field == "incident" && !f.Terms[0].Not && strings.HasPrefix(in.ID, f.Terms[0].Value)
+func named(f ledger.Filter, in ledger.Outage) bool {
+	return len(f.Terms) == 1 && f.Terms[0].Field == "outage" && !f.Terms[0].Not && strings.HasPrefix(in.ID, f.Terms[0].Value)
 }
 
-// about reports whether a filter takes an incident as a whole.
-func about(f ledger.Filter, in ledger.Incident) bool {
+// about reports whether a filter takes an outage as a whole.
+func about(f ledger.Filter, in ledger.Outage) bool {
 	has := func(names []string, part string) bool {
 		return slices.ContainsFunc(names, func(n string) bool { return strings.Contains(strings.ToLower(n), strings.ToLower(part)) })
 	}
@@ -137,11 +137,11 @@ func (msg *Looked) outageLeft(ctx context.Context, store ledger.Store, row strin
 	return nil
 }
 
-// readOutages reads the incidents that something is still to be done about.
+// readOutages reads the outages that something is still to be done about.
 func (msg *Looked) readOutages(ctx context.Context, store ledger.Store) error {
 	msg.recall()
-	growing := func(in ledger.Incident) bool { return in.PhaseAt(msg.took) == ledger.PhaseGrowing }
-	list := slices.DeleteFunc(msg.candidates(), func(in ledger.Incident) bool {
+	growing := func(in ledger.Outage) bool { return in.PhaseAt(msg.took) == ledger.PhaseGrowing }
+	list := slices.DeleteFunc(msg.candidates(), func(in ledger.Outage) bool {
 		return !growing(in) && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0
 	})
 	if err := msg.readAccounts(ctx, store, list[:min(len(list), foldsAtMost)]); err != nil {
@@ -166,29 +166,29 @@ func (msg *Looked) readOutages(ctx context.Context, store ledger.Store) error {
 	return nil
 }
 
-// folded are the incidents whose operations stand in one row of this list.
+// folded are the outages whose operations stand in one row of this list.
 func (msg *Looked) folded() (in []*ticket.Outage) {
 	if msg.Tab != ledger.TabNeedsYou || msg.Order != ledger.OrderLoss {
 		return nil
 	}
 	for i := range msg.outages {
-		if about(msg.Filter, msg.outages[i].Incident) {
+		if about(msg.Filter, msg.outages[i].Outage) {
 			in = append(in, &msg.outages[i])
 		}
 	}
 	return in
 }
 
-// fold is the filter of a list without the operations of the incidents.
+// fold is the filter of a list without the operations of the outages.
 func fold(f ledger.Filter, in []*ticket.Outage) ledger.Filter {
 	f.Terms = slices.Clone(f.Terms)
 	for _, o := range in {
-		f.Terms = append(f.Terms, ledger.Term{Field: "incident", Value: o.ID, Not: true})
+		f.Terms = append(f.Terms, ledger.Term{Field: "outage", Value: o.ID, Not: true})
 	}
 	return f
 }
 
-// addOutages puts the rows of incidents behind those that are in conflict.
+// addOutages puts the rows of outages behind those that are in conflict.
 func (msg *Looked) addOutages(in []*ticket.Outage) {
 	at := slices.IndexFunc(msg.Rows, func(r Row) bool { return r.Row.Conflict == ledger.NoConflict })
 	if at < 0 {

@@ -10,7 +10,7 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// outage is the line of an incident, exactly w cells: what needs a person in it.
+// outage is the line of an outage, exactly w cells: what needs a person in it.
 func outage(f *draw.Frame, s *feed.Row, w int, all []laid, chosen bool) string {
 	o, paint, bar := s.Outage, &f.Paints, " "
 	if chosen {

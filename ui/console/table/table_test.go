@@ -78,7 +78,7 @@ func TestTheWindowStaysAsItIs(t *testing.T) {
 			p.Rows = append(p.Rows, feed.Row{ID: fmt.Sprint(look, " ", i)})
 		}
 		for i := range 12 {
-			p.Rows = append(p.Rows, feed.NewOutageRow(&ticket.Outage{IncidentAccount: ledger.IncidentAccount{Incident: ledger.Incident{ID: fmt.Sprint(i)}}}))
+			p.Rows = append(p.Rows, feed.NewOutageRow(&ticket.Outage{OutageAccount: ledger.OutageAccount{Outage: ledger.Outage{ID: fmt.Sprint(i)}}}))
 		}
 		for _, gone := range l.Items {
 			p.Left[gone.ID] = feed.Row{ID: gone.ID, Gone: safe.Of("landed")}

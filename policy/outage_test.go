@@ -13,11 +13,11 @@ import (
 func TestBursts(t *testing.T) {
 	p := need.Get(Parse("policy.yaml", []byte(`
 version: 1
-defaults: { incident: { errors: 7, gap: 20m } }
+defaults: { outage: { errors: 7, gap: 20m } }
 downstreams:
-  stripe: { incident: { errors: 3, within: 1m } }
+  stripe: { outage: { errors: 3, within: 1m } }
 kinds:
-  own: { downstream: stripe, incident: { errors: 2 } }
+  own: { downstream: stripe, outage: { errors: 2 } }
   theirs: { downstream: stripe }
   "mail.*": { }
 `)))(t)
@@ -30,7 +30,7 @@ kinds:
 		need.Equal(t, p.Kind(kind).Burst(), want, kind)
 	}
 	for _, wrong := range []string{"errors: 0", "errors: 101", "gap: 0s", "within: 10ms", "more: 1"} {
-		_, err := Parse("policy.yaml", []byte("version: 1\ndefaults: { incident: { "+wrong+" } }\n"))
+		_, err := Parse("policy.yaml", []byte("version: 1\ndefaults: { outage: { "+wrong+" } }\n"))
 		need.That(t, err != nil && strings.Contains(err.Error(), "policy.yaml:2"), "%s: %v", wrong, err)
 	}
 }

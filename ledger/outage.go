@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Burst is what a policy says of when errors are one incident.
+// Burst is what a policy says of when errors are one outage.
 type Burst struct {
 	Scope  string        // "downstream:NAME" or "kind:NAME"
 	Errors int           // so many open one
@@ -32,16 +32,16 @@ func (b Burst) Or(other Burst) Burst {
 	return Burst{cmp.Or(b.Scope, other.Scope), cmp.Or(b.Errors, other.Errors), cmp.Or(b.Within, other.Within), cmp.Or(b.Gap, other.Gap)}
 }
 
-// Fault is an attempt that ended otherwise than committed, as incidents see it.
+// Fault is an attempt that ended otherwise than committed, as outages see it.
 type Fault struct {
 	Burst   Burst
 	At      time.Time
 	Class   ErrorClass // of an answer that did not come; "" where nothing was sent
-	Refused bool       // joins an incident and opens none
+	Refused bool       // joins an outage and opens none
 	Actor   Actor
 }
 
-// Membership is how an operation belongs to its incident.
+// Membership is how an operation belongs to its outage.
 type Membership string
 
 const (
@@ -49,7 +49,7 @@ const (
 	JoinedAsRefusal Membership = "refusal"
 )
 
-// Fate is what became of an operation of an incident.
+// Fate is what became of an operation of an outage.
 type Fate string
 
 const (
@@ -63,7 +63,7 @@ const (
 // Fates are all of them, in the order of the account.
 var Fates = []Fate{FateLanded, FateNotLanded, FateOpen, FateRefused, FateLeft}
 
-// Fate is what became of an operation, for its incident. Granted: one more attempt of
+// Fate is what became of an operation, for its outage. Granted: one more attempt of
 // it is allowed now, and has not begun.
 func (o Operation) Fate(granted bool) Fate {
 	switch {
@@ -130,7 +130,7 @@ func (o Operation) CheckedAt(reads []Read) (at time.Time) {
 	return at
 }
 
-// Phase is how far an incident has come.
+// Phase is how far an outage has come.
 type Phase string
 
 const (
@@ -139,8 +139,8 @@ const (
 	PhaseOver    Phase = "over"  // no new error, and an answer since
 )
 
-// Incident is a burst of errors on one downstream or of one kind.
-type Incident struct {
+// Outage is a burst of errors on one downstream or of one kind.
+type Outage struct {
 	ID         string
 	Scope      string
 	Kinds      []string
@@ -158,7 +158,7 @@ type Incident struct {
 }
 
 // Sum is that of all fates.
-func (i Incident) Sum() (all Sum) {
+func (i Outage) Sum() (all Sum) {
 	for _, s := range i.Fates {
 		all = all.Add(s)
 	}
@@ -166,10 +166,10 @@ func (i Incident) Sum() (all Sum) {
 }
 
 // Errors is how many operations count.
-func (i Incident) Errors() int { return i.Sum().N }
+func (i Outage) Errors() int { return i.Sum().N }
 
 // Downstream is the name of the downstream, "" where the scope is a kind.
-func (i Incident) Downstream() string {
+func (i Outage) Downstream() string {
 	name, _ := strings.CutPrefix(i.Scope, "downstream:")
 	if name == i.Scope {
 		return ""
@@ -178,10 +178,10 @@ func (i Incident) Downstream() string {
 }
 
 // Where is the name of the downstream or the kind.
-func (i Incident) Where() string { _, name, _ := strings.Cut(i.Scope, ":"); return name }
+func (i Outage) Where() string { _, name, _ := strings.Cut(i.Scope, ":"); return name }
 
 // TakenAt is who is on it at now, or "".
-func (i Incident) TakenAt(now time.Time) string {
+func (i Outage) TakenAt(now time.Time) string {
 	if now.Before(i.TakenUntil) {
 		return i.TakenBy
 	}
@@ -189,7 +189,7 @@ func (i Incident) TakenAt(now time.Time) string {
 }
 
 // PhaseAt is the phase at now.
-func (i Incident) PhaseAt(now time.Time) Phase {
+func (i Outage) PhaseAt(now time.Time) Phase {
 	switch {
 	case !i.OverAt.IsZero():
 		return PhaseOver
@@ -202,14 +202,14 @@ func (i Incident) PhaseAt(now time.Time) Phase {
 }
 
 // ahead reports whether its newest error lies in the future: the clock was set back.
-func (i Incident) ahead(now time.Time) bool { return now.Before(i.LastAt.Add(-i.Gap)) }
+func (i Outage) ahead(now time.Time) bool { return now.Before(i.LastAt.Add(-i.Gap)) }
 
-// takes reports whether a fault at this time belongs to the incident.
-func (i Incident) takes(at time.Time) bool {
+// takes reports whether a fault at this time belongs to the outage.
+func (i Outage) takes(at time.Time) bool {
 	return at.Before(i.LastAt.Add(i.Gap)) && at.After(i.FirstAt.Add(-i.Gap))
 }
 
-// Recent is an error that belongs to no incident yet.
+// Recent is an error that belongs to no outage yet.
 type Recent struct {
 	Operation string    `json:"operation"`
 	At        time.Time `json:"at"`
@@ -220,22 +220,22 @@ type Recent struct {
 
 // Joining is what follows from a fault.
 type Joining struct {
-	Incident *Incident // as it is now; nil: as it was
-	Opened   bool      // it is new, and the operations of Earlier join it too
-	Earlier  []Recent
-	Joins    Membership // how the operation joins it, "" if it does not
-	Recent   []Recent   // what waits now in place of what did
+	Outage  *Outage // as it is now; nil: as it was
+	Opened  bool    // it is new, and the operations of Earlier join it too
+	Earlier []Recent
+	Joins   Membership // how the operation joins it, "" if it does not
+	Recent  []Recent   // what waits now in place of what did
 }
 
-// Join works out what a fault of an operation does, from the incident that may
+// Join works out what a fault of an operation does, from the outage that may
 // concern it and from the errors of its scope that belong to none. An operation
-// joins one incident at most, for life.
-func (f Fault) Join(o Operation, in *Incident, recent []Recent, now time.Time) Joining {
+// joins one outage at most, for life.
+func (f Fault) Join(o Operation, in *Outage, recent []Recent, now time.Time) Joining {
 	j := Joining{Recent: recent}
 	if IsNotice(o.Kind) {
 		return j
 	}
-	member := in != nil && o.Incident == in.ID
+	member := in != nil && o.Outage == in.ID
 	switch r := (Recent{o.ID, f.At, o.Kind, o.Source.Pipeline, string(f.Class)}); {
 	case f.Refused:
 		if in == nil {
@@ -243,52 +243,52 @@ func (f Fault) Join(o Operation, in *Incident, recent []Recent, now time.Time) J
 		}
 		answered := *in
 		if answered.AnsweredAt.Before(f.At) {
-			answered.AnsweredAt, j.Incident = f.At, &answered
+			answered.AnsweredAt, j.Outage = f.At, &answered
 		}
-		if o.Incident == "" && in.takes(f.At) && slices.Contains(in.Kinds, o.Kind) {
+		if o.Outage == "" && in.takes(f.At) && slices.Contains(in.Kinds, o.Kind) {
 			j.Joins = JoinedAsRefusal
-			j.Incident = &answered
+			j.Outage = &answered
 			answered.Pipelines = remember(answered.Pipelines, o.Source.Pipeline)
 		}
-	case in != nil && in.takes(f.At) && (member || o.Incident == ""):
+	case in != nil && in.takes(f.At) && (member || o.Outage == ""):
 		grown := *in
 		if grown.ahead(now) { // else its newest error would be one that is still to come
 			grown.LastAt = time.Time{}
 		}
 		grown = grown.grow(r)
-		j.Incident = &grown
+		j.Outage = &grown
 		if !member {
 			j.Joins = JoinedAsError
 		}
-	case o.Incident == "":
+	case o.Outage == "":
 		f.gather(&j, r)
 	}
 	return j
 }
 
-// Told is the event of an incident that opened.
+// Told is the event of an outage that opened.
 func (j Joining) Told(actor Actor) Event {
 	if actor.Name == "" {
 		actor = Actor{Name: ActorChecks, Machine: true}
 	}
-	i := j.Incident
-	return Event{ID: DeriveID(i.ID, IncidentOpened), Incident: i.ID, Verb: IncidentOpened, Actor: actor,
+	i := j.Outage
+	return Event{ID: DeriveID(i.ID, OutageOpened), Outage: i.ID, Verb: OutageOpened, Actor: actor,
 		Reason: fmt.Sprintf("%s errors within %s", Count(len(j.Earlier)+1), words(i.LastAt.Sub(i.FirstAt)))}
 }
 
-// Latecomers are errors that join incidents when they are priced, by incident: no
+// Latecomers are errors that join outages when they are priced, by outage: no
 // change of their operations tells of it.
 type Latecomers map[string][]Recent
 
-// Add notes what follows from a fault. The event of an incident that opens tells of
+// Add notes what follows from a fault. The event of an outage that opens tells of
 // what it opens with.
 func (l Latecomers) Add(j Joining, o Operation, at time.Time) {
 	if j.Joins != "" && !j.Opened {
-		l[j.Incident.ID] = append(l[j.Incident.ID], Recent{Operation: o.ID, At: at})
+		l[j.Outage.ID] = append(l[j.Outage.ID], Recent{Operation: o.ID, At: at})
 	}
 }
 
-// Told are the events of them, one an incident. An operation joins once, so that their
+// Told are the events of them, one an outage. An operation joins once, so that their
 // ids never come again.
 func (l Latecomers) Told() (events []Event) {
 	for _, id := range slices.Sorted(maps.Keys(l)) {
@@ -299,15 +299,15 @@ func (l Latecomers) Told() (events []Event) {
 		if len(joined) == 1 {
 			errors = "error"
 		}
-		events = append(events, Event{ID: DeriveID(id, IncidentJoined+first.Operation), Incident: id, Verb: IncidentJoined, Actor: Actor{Name: ActorChecks, Machine: true},
+		events = append(events, Event{ID: DeriveID(id, OutageJoined+first.Operation), Outage: id, Verb: OutageJoined, Actor: Actor{Name: ActorChecks, Machine: true},
 			Reason: fmt.Sprintf("%s %s until %s", Count(len(joined)), errors, until), Detail: detail(map[string]any{"errors": len(joined), "until": until})})
 	}
 	return events
 }
 
-// Ended is the event of an incident that is over.
-func (i Incident) Ended() Event {
-	return Event{ID: DeriveID(i.ID, IncidentOver+i.LastAt.UTC().Format(time.RFC3339Nano)), Incident: i.ID, Verb: IncidentOver,
+// Ended is the event of an outage that is over.
+func (i Outage) Ended() Event {
+	return Event{ID: DeriveID(i.ID, OutageOver+i.LastAt.UTC().Format(time.RFC3339Nano)), Outage: i.ID, Verb: OutageOver,
 		Actor: Actor{Name: ActorClock, Machine: true}, Reason: fmt.Sprintf("no new error for %s, and an answer since", words(i.Gap))}
 }
 
@@ -322,7 +322,7 @@ func words(d time.Duration) string {
 	return text
 }
 
-// gather adds an error to those that belong to no incident, and opens one when
+// gather adds an error to those that belong to no outage, and opens one when
 // enough of them are close together.
 func (f Fault) gather(j *Joining, r Recent) {
 	waiting := slices.DeleteFunc(slices.Clone(j.Recent), func(w Recent) bool { return w.Operation == r.Operation })
@@ -334,7 +334,7 @@ func (f Fault) gather(j *Joining, r Recent) {
 		if burst[len(burst)-1].At.Sub(burst[0].At) > f.Burst.Within {
 			continue
 		}
-		in := Incident{ID: DeriveID(r.Operation, "incident"), Scope: f.Burst.Scope, Gap: f.Burst.Gap, FirstAt: burst[0].At}
+		in := Outage{ID: DeriveID(r.Operation, "outage"), Scope: f.Burst.Scope, Gap: f.Burst.Gap, FirstAt: burst[0].At}
 		for _, w := range burst {
 			in = in.grow(w)
 		}
@@ -349,7 +349,7 @@ func (f Fault) gather(j *Joining, r Recent) {
 			}
 			in = in.grow(w)
 		}
-		j.Incident, j.Opened, j.Joins = &in, true, JoinedAsError
+		j.Outage, j.Opened, j.Joins = &in, true, JoinedAsError
 		return
 	}
 	// Those that came last stay: they are near in time, in whichever direction old
@@ -357,8 +357,8 @@ func (f Fault) gather(j *Joining, r Recent) {
 	j.Recent = waiting[max(0, len(waiting)-4*f.Burst.Errors):]
 }
 
-// grow is the incident with one more error.
-func (i Incident) grow(r Recent) Incident {
+// grow is the outage with one more error.
+func (i Outage) grow(r Recent) Outage {
 	if r.At.After(i.LastAt) {
 		i.LastAt, i.OverAt = r.At, time.Time{}
 	}

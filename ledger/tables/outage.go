@@ -11,46 +11,46 @@ import (
 	"indoubt/ledger"
 )
 
-// incidentColumns are what an incident is made of.
-const incidentColumns = `i.id, i.scope, i.kinds, i.pipelines, i.classes, i.gap_ms, i.opened_at, i.first_at, i.last_at,
+// outageColumns are what an outage is made of.
+const outageColumns = `i.id, i.scope, i.kinds, i.pipelines, i.classes, i.gap_ms, i.opened_at, i.first_at, i.last_at,
 	i.answered_at, i.over_at, i.taken_by, i.taken_until`
 
-// Summed is the statement that adds a row of incident_members to the sums, or takes it
+// Summed is the statement that adds a row of outage_members to the sums, or takes it
 // from them.
 func Summed(sign, row string) string {
 	of := strings.NewReplacer("±", sign, "ROW", row)
-	return of.Replace(`UPDATE incident_sums
+	return of.Replace(`UPDATE outage_sums
      SET n = n ± 1, miss = miss ± CASE ROW.miss_word WHEN '' THEN ROW.miss ELSE 0 END, miss_words = miss_words ± (ROW.miss_word <> ''),
          twice = twice ± CASE ROW.twice_word WHEN '' THEN ROW.twice ELSE 0 END, twice_words = twice_words ± (ROW.twice_word <> ''), unpriced = unpriced ± ROW.unpriced,
          resent = resent ± ROW.resent, doubled = doubled ± ROW.doubled, unchecked = unchecked ± ROW.unchecked
-   WHERE incident = ROW.incident AND fate = ROW.fate`)
+   WHERE outage = ROW.outage AND fate = ROW.fate`)
 }
 
-// MemberNew puts operations that are selected from incident_source s into the members
-// of their incidents, at the price that the list has.
-const MemberNew = `INSERT INTO incident_members (seq, incident, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced)
-  SELECT s.seq, s.incident, s.fault_at, s.fate, s.resent, s.doubled, s.unchecked,
+// MemberNew puts operations that are selected from outage_source s into the members
+// of their outages, at the price that the list has.
+const MemberNew = `INSERT INTO outage_members (seq, outage, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced)
+  SELECT s.seq, s.outage, s.fault_at, s.fate, s.resent, s.doubled, s.unchecked,
          coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''),
          CASE WHEN h.digest <> '' OR h.miss_value <> 0.0 OR h.miss_word <> '' OR h.duplicate_value <> 0.0 OR h.duplicate_word <> '' THEN 0 ELSE 1 END
-    FROM incident_source s LEFT JOIN open_operations h ON h.seq = s.seq`
+    FROM outage_source s LEFT JOIN open_operations h ON h.seq = s.seq`
 
-// incidentScan takes incidents one after the other. Many have the same names in them.
-type incidentScan struct {
-	in                                              ledger.Incident
+// outageScan takes outages one after the other. Many have the same names in them.
+type outageScan struct {
+	in                                              ledger.Outage
 	kinds, pipelines, classes                       string
 	gap, opened, first, last, answered, over, until int64
 	names                                           map[string][]string
 	dest                                            []any
 }
 
-func newIncidentScan() *incidentScan {
-	s := &incidentScan{names: map[string][]string{}}
+func newOutageScan() *outageScan {
+	s := &outageScan{names: map[string][]string{}}
 	s.dest = []any{&s.in.ID, &s.in.Scope, &s.kinds, &s.pipelines, &s.classes, &s.gap, &s.opened, &s.first, &s.last,
 		&s.answered, &s.over, &s.in.TakenBy, &s.until}
 	return s
 }
 
-func (s *incidentScan) row(rows Rows) (ledger.Incident, error) {
+func (s *outageScan) row(rows Rows) (ledger.Outage, error) {
 	err := rows.Scan(s.dest...)
 	in := s.in
 	in.Kinds, in.Pipelines, in.Classes, in.Gap = s.listed(s.kinds), s.listed(s.pipelines), s.listed(s.classes), time.Duration(s.gap)*time.Millisecond
@@ -60,7 +60,7 @@ func (s *incidentScan) row(rows Rows) (ledger.Incident, error) {
 }
 
 // listed are names as they are stored.
-func (s *incidentScan) listed(text string) []string {
+func (s *outageScan) listed(text string) []string {
 	known, ok := s.names[text]
 	if !ok {
 		known = slices.Clip(unlist(text))
@@ -69,7 +69,7 @@ func (s *incidentScan) listed(text string) []string {
 	return known
 }
 
-// fault looks for the incident that the end of an attempt belongs to, and says so in
+// fault looks for the outage that the end of an attempt belongs to, and says so in
 // the operation of the change.
 func (tx *tx) fault(c ledger.Change) error {
 	if c.Fault == nil || c.Operation == nil {
@@ -85,7 +85,7 @@ func (tx *tx) fault(c ledger.Change) error {
 		o.FaultAt = f.At
 	}
 	if j.Joins != "" {
-		o.Incident, o.Joined = j.Incident.ID, j.Joins
+		o.Outage, o.Joined = j.Outage.ID, j.Joins
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (tx *tx) fault(c ledger.Change) error {
 // join writes down what a fault of an operation does, but for the operation itself.
 func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 	f.Burst = f.Burst.Of(o.Kind)
-	if err := tx.Lock("incident:" + f.Burst.Scope); err != nil {
+	if err := tx.Lock("outage:" + f.Burst.Scope); err != nil {
 		return ledger.Joining{}, err
 	}
 	tx.Ahead(Ask{waitingQuery, []any{f.Burst.Scope}})
@@ -114,33 +114,33 @@ func (tx *tx) join(o ledger.Operation, f ledger.Fault) (ledger.Joining, error) {
 		if j.Recent == nil {
 			left = []byte("[]")
 		}
-		if err := tx.Quietly(`INSERT INTO incident_waiting (scope, errors) VALUES (?, ?) ON CONFLICT (scope) DO UPDATE SET errors = excluded.errors`,
+		if err := tx.Quietly(`INSERT INTO outage_waiting (scope, errors) VALUES (?, ?) ON CONFLICT (scope) DO UPDATE SET errors = excluded.errors`,
 			f.Burst.Scope, string(left)); err != nil {
 			return j, err
 		}
 	}
 	switch {
-	case j.Incident == nil:
+	case j.Outage == nil:
 		return j, nil
 	case j.Opened:
 		return j, tx.open(j, f.Actor)
 	}
-	i := j.Incident
-	return j, tx.Later(`UPDATE incidents SET kinds = ?, pipelines = ?, classes = ?, first_at = ?, last_at = ?, answered_at = ?, over_at = ? WHERE id = ?`,
+	i := j.Outage
+	return j, tx.Later(`UPDATE outages SET kinds = ?, pipelines = ?, classes = ?, first_at = ?, last_at = ?, answered_at = ?, over_at = ? WHERE id = ?`,
 		list(i.Kinds), list(i.Pipelines), list(i.Classes), tx.d.Time(i.FirstAt), tx.d.Time(i.LastAt), tx.d.Time(i.AnsweredAt), tx.d.Time(i.OverAt), i.ID)
 }
 
-const waitingQuery = `SELECT coalesce((SELECT errors FROM incident_waiting WHERE scope = ?), '[]')`
+const waitingQuery = `SELECT coalesce((SELECT errors FROM outage_waiting WHERE scope = ?), '[]')`
 
-// concerned is the incident that a fault may belong to: the one the operation is in,
+// concerned is the outage that a fault may belong to: the one the operation is in,
 // else the newest of its scope, or, of an error that is found out late, the one of
 // that time.
-func (tx *tx) concerned(o ledger.Operation, f ledger.Fault) (*ledger.Incident, error) {
-	of := func(where string, args ...any) (*ledger.Incident, error) {
-		return firstRow(tx.Tx, newIncidentScan().row, `SELECT `+incidentColumns+` FROM incidents i WHERE `+where, args...)
+func (tx *tx) concerned(o ledger.Operation, f ledger.Fault) (*ledger.Outage, error) {
+	of := func(where string, args ...any) (*ledger.Outage, error) {
+		return firstRow(tx.Tx, newOutageScan().row, `SELECT `+outageColumns+` FROM outages i WHERE `+where, args...)
 	}
-	if o.Incident != "" {
-		return of(`i.id = ?`, o.Incident)
+	if o.Outage != "" {
+		return of(`i.id = ?`, o.Outage)
 	}
 	in, err := of(`i.scope = ? ORDER BY i.last_at DESC LIMIT 1`, f.Burst.Scope)
 	if err != nil || in == nil || !f.At.Before(in.FirstAt) {
@@ -149,28 +149,28 @@ func (tx *tx) concerned(o ledger.Operation, f ledger.Fault) (*ledger.Incident, e
 	return of(`i.scope = ? AND i.last_at > ? ORDER BY i.last_at LIMIT 1`, f.Burst.Scope, Millis(f.At.Add(-f.Burst.Gap)))
 }
 
-// open writes down a new incident, and that the errors before this one belong to it.
+// open writes down a new outage, and that the errors before this one belong to it.
 func (tx *tx) open(j ledger.Joining, actor ledger.Actor) error {
-	i, now := j.Incident, tx.now()
+	i, now := j.Outage, tx.now()
 	e := j.Told(actor)
 	if err := tx.event(e); err != nil {
 		return err
 	}
 	if err := tx.Later(`
-		INSERT INTO incidents (id, scope, kinds, pipelines, classes, gap_ms, opened_at, first_at, last_at, change_id)
+		INSERT INTO outages (id, scope, kinds, pipelines, classes, gap_ms, opened_at, first_at, last_at, change_id)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		i.ID, i.Scope, list(i.Kinds), list(i.Pipelines), list(i.Classes), i.Gap.Milliseconds(), tx.d.Time(now), tx.d.Time(i.FirstAt), tx.d.Time(i.LastAt), e.ID); err != nil {
 		return err
 	}
 	for _, w := range j.Earlier {
-		if err := tx.Later(`UPDATE operations SET incident = ?, joined = ? WHERE id = ? AND incident = ''`, i.ID, ledger.JoinedAsError, w.Operation); err != nil {
+		if err := tx.Later(`UPDATE operations SET outage = ?, joined = ? WHERE id = ? AND outage = ''`, i.ID, ledger.JoinedAsError, w.Operation); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// doubts looks for the incidents of doubts that no one has looked for yet: those of
+// doubts looks for the outages of doubts that no one has looked for yet: those of
 // writers in plain SQL, and deadlines that passed.
 func (tx *tx) doubts(prices []ledger.Pricing) error {
 	ids, bursts, late := make([]string, len(prices)), map[string]ledger.Burst{}, ledger.Latecomers{}
@@ -179,11 +179,11 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 	}
 	ops, err := Collect(tx.Tx, func(rows Rows) (o ledger.Operation, err error) {
 		var ended int64
-		err = rows.Scan(&o.ID, &o.Kind, &o.Source.Pipeline, &o.ErrorClass, &o.Incident, &o.Joined, &ended)
+		err = rows.Scan(&o.ID, &o.Kind, &o.Source.Pipeline, &o.ErrorClass, &o.Outage, &o.Joined, &ended)
 		o.EndedAt = At(ended)
 		return o, err
 	}, `
-		SELECT o.id, o.kind, o.source, o.error_class, o.incident, o.joined, o.ended_at
+		SELECT o.id, o.kind, o.source, o.error_class, o.outage, o.joined, o.ended_at
 		  FROM json_each(?) p CROSS JOIN operations o ON o.id = p.value
 		 WHERE o.state = 'uncertain' AND o.ended_at > o.fault_at
 		   AND EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.n = o.attempt_count AND a.outcome = 'uncertain')
@@ -196,9 +196,9 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 		}
 		late.Add(j, o, f.At)
 		if j.Joins != "" {
-			o.Incident, o.Joined = j.Incident.ID, j.Joins
+			o.Outage, o.Joined = j.Outage.ID, j.Joins
 		}
-		if err := tx.Later(`UPDATE operations SET incident = ?, joined = ?, fault_at = ? WHERE id = ?`, o.Incident, o.Joined, tx.d.Time(f.At), o.ID); err != nil {
+		if err := tx.Later(`UPDATE operations SET outage = ?, joined = ?, fault_at = ? WHERE id = ?`, o.Outage, o.Joined, tx.d.Time(f.At), o.ID); err != nil {
 			return err
 		}
 	}
@@ -210,8 +210,8 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 	return err
 }
 
-// summed gives incidents their sums, at now.
-func summed(q Querier, ins []ledger.Incident, now time.Time) ([]ledger.Incident, error) {
+// summed gives outages their sums, at now.
+func summed(q Querier, ins []ledger.Outage, now time.Time) ([]ledger.Outage, error) {
 	if len(ins) == 0 {
 		return ins, nil
 	}
@@ -232,7 +232,7 @@ func summed(q Querier, ins []ledger.Incident, now time.Time) ([]ledger.Incident,
 			return none, err
 		}
 	}
-	_, err := Collect(q, each(func(fates map[ledger.Fate]ledger.Sum) { fates[fate] = sum }), incidentSums, list(ids))
+	_, err := Collect(q, each(func(fates map[ledger.Fate]ledger.Sum) { fates[fate] = sum }), outageSums, list(ids))
 	if err == nil {
 		err = answered(q, ins, now)
 	}
@@ -248,17 +248,17 @@ func summed(q Querier, ins []ledger.Incident, now time.Time) ([]ledger.Incident,
 	return ins, err
 }
 
-const incidentSums = `SELECT s.incident, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.unpriced, s.resent, s.doubled, s.unchecked
-	FROM json_each(?) i CROSS JOIN incident_sums s ON s.incident = i.value WHERE s.n > 0`
+const outageSums = `SELECT s.outage, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.unpriced, s.resent, s.doubled, s.unchecked
+	FROM json_each(?) i CROSS JOIN outage_sums s ON s.outage = i.value WHERE s.n > 0`
 
-// newestIncidents are incidents by their newest error.
-const newestIncidents = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY incidents_by_last ORDER BY i.last_at DESC, i.id LIMIT ?1+0`
+// newestOutages are outages by their newest error.
+const newestOutages = `SELECT ` + outageColumns + ` FROM outages i INDEXED BY outages_by_last ORDER BY i.last_at DESC, i.id LIMIT ?1+0`
 
-// Incidents lists incidents with their sums.
-func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) (ins []ledger.Incident, err error) {
+// Outages lists outages with their sums.
+func (s *Store) Outages(ctx context.Context, now time.Time, limit int) (ins []ledger.Outage, err error) {
 	err = s.db.View(ctx, func(q Querier) (err error) {
-		q.Ahead(Ask{newestIncidents, []any{limit}}, Ask{lapsed, []any{Millis(now)}})
-		ins, err = Collect(q, newIncidentScan().row, newestIncidents, limit)
+		q.Ahead(Ask{newestOutages, []any{limit}}, Ask{lapsed, []any{Millis(now)}})
+		ins, err = Collect(q, newOutageScan().row, newestOutages, limit)
 		if err == nil {
 			ins, err = summed(q, ins, now)
 		}
@@ -267,10 +267,10 @@ func (s *Store) Incidents(ctx context.Context, now time.Time, limit int) (ins []
 	return ins, err
 }
 
-const oneIncident = `SELECT ` + incidentColumns + ` FROM incidents i WHERE i.id >= ?1 AND i.id < ?2 ORDER BY i.id LIMIT 10`
+const oneOutage = `SELECT ` + outageColumns + ` FROM outages i WHERE i.id >= ?1 AND i.id < ?2 ORDER BY i.id LIMIT 10`
 
-// Incident returns one incident with its account.
-func (s *Store) Incident(ctx context.Context, id string, now time.Time) (a ledger.IncidentAccount, err error) {
+// Outage returns one outage with its account.
+func (s *Store) Outage(ctx context.Context, id string, now time.Time) (a ledger.OutageAccount, err error) {
 	err = s.db.View(ctx, func(q Querier) (err error) {
 		a, err = account(s, q, id, now)
 		return err
@@ -278,23 +278,23 @@ func (s *Store) Incident(ctx context.Context, id string, now time.Time) (a ledge
 	return a, err
 }
 
-func account(s *Store, n Querier, id string, now time.Time) (a ledger.IncidentAccount, err error) {
-	n.Ahead(Ask{incidentMinutes, []any{id}}, Ask{incidentGroups(), []any{Millis(now), id}}, Ask{sentAgain, []any{id}}, Ask{incidentHistory, []any{id}})
-	in, err := incident(n, id, now)
-	a.Incident = in
+func account(s *Store, n Querier, id string, now time.Time) (a ledger.OutageAccount, err error) {
+	n.Ahead(Ask{outageMinutes, []any{id}}, Ask{outageGroups(), []any{Millis(now), id}}, Ask{sentAgain, []any{id}}, Ask{outageHistory, []any{id}})
+	in, err := outage(n, id, now)
+	a.Outage = in
 	if err == nil {
 		a.Minutes, err = Collect(n, func(rows Rows) (m ledger.Minute, err error) {
 			var minute int64
 			err = rows.Scan(&minute, &m.N)
 			m.At = At(minute * 60000)
 			return m, err
-		}, incidentMinutes, in.ID)
+		}, outageMinutes, in.ID)
 	}
 	if err == nil {
-		a.Groups, err = Collect(n, scanGroup, incidentGroups(), Millis(now), in.ID)
+		a.Groups, err = Collect(n, scanGroup, outageGroups(), Millis(now), in.ID)
 		a.Rest()
 	}
-	if err == nil && slices.ContainsFunc(a.Groups, func(g ledger.IncidentGroup) bool { return g.Group == ledger.GroupElsewhere }) {
+	if err == nil && slices.ContainsFunc(a.Groups, func(g ledger.OutageGroup) bool { return g.Group == ledger.GroupElsewhere }) {
 		a.Elsewhere, err = landings(s, n, in, now)
 	}
 	if err == nil {
@@ -303,36 +303,36 @@ func account(s *Store, n Querier, id string, now time.Time) (a ledger.IncidentAc
 		a.CheckedAt = At(checked)
 	}
 	if err == nil {
-		a.Events, err = Collect(n, func(rows Rows) (ledger.Event, error) { return ScanEvent(rows) }, incidentHistory, in.ID)
+		a.Events, err = Collect(n, func(rows Rows) (ledger.Event, error) { return ScanEvent(rows) }, outageHistory, in.ID)
 		slices.Reverse(a.Events)
 	}
 	return a, err
 }
 
-const incidentMinutes = `SELECT minute, n FROM incident_minutes WHERE incident = ? AND n > 0 ORDER BY minute`
+const outageMinutes = `SELECT minute, n FROM outage_minutes WHERE outage = ? AND n > 0 ORDER BY minute`
 
-// incidentHistory is the newest of what is told of an incident. The errors that joined it
+// outageHistory is the newest of what is told of an outage. The errors that joined it
 // are in its account.
-const incidentHistory = `SELECT ` + EventColumns + ` FROM events WHERE incident = ? AND incident <> '' AND (verb = 'incident_joined') = FALSE ORDER BY seq DESC LIMIT 500`
+const outageHistory = `SELECT ` + EventColumns + ` FROM events WHERE outage = ? AND outage <> '' AND (verb = 'outage_joined') = FALSE ORDER BY seq DESC LIMIT 500`
 
-// incident finds one by its id or the beginning of it.
-func incident(q Querier, id string, now time.Time) (ledger.Incident, error) {
+// outage finds one by its id or the beginning of it.
+func outage(q Querier, id string, now time.Time) (ledger.Outage, error) {
 	if len(id) < 4 {
-		return ledger.Incident{}, &ledger.NoIncidentError{ID: id}
+		return ledger.Outage{}, &ledger.NoOutageError{ID: id}
 	}
 	names := []any{id, id + "\U0010ffff"}
-	q.Ahead(Ask{oneIncident, names}, Ask{incidentSums, []any{list([]string{id})}}, Ask{lapsed, []any{Millis(now)}})
-	found, err := Collect(q, newIncidentScan().row, oneIncident, names...)
+	q.Ahead(Ask{oneOutage, names}, Ask{outageSums, []any{list([]string{id})}}, Ask{lapsed, []any{Millis(now)}})
+	found, err := Collect(q, newOutageScan().row, oneOutage, names...)
 	if err == nil {
 		found, err = summed(q, found, now)
 	}
 	switch {
 	case err != nil:
-		return ledger.Incident{}, err
+		return ledger.Outage{}, err
 	case len(found) == 0:
-		return ledger.Incident{}, &ledger.NoIncidentError{ID: id}
+		return ledger.Outage{}, &ledger.NoOutageError{ID: id}
 	case len(found) > 1:
-		return ledger.Incident{}, &ledger.AmbiguousError{Prefix: id, IDs: ledger.Each(found, func(in ledger.Incident) string { return in.ID })}
+		return ledger.Outage{}, &ledger.AmbiguousError{Prefix: id, IDs: ledger.Each(found, func(in ledger.Outage) string { return in.ID })}
 	}
 	return found[0], nil
 }
@@ -341,20 +341,20 @@ func incident(q Querier, id string, now time.Time) (ledger.Incident, error) {
 const sums = `count(*) AS n, coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), count(*) FILTER (WHERE m.miss_word <> ''),
 	coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), count(*) FILTER (WHERE m.twice_word <> ''), sum(m.unpriced), sum(m.resent), sum(m.doubled), sum(m.unchecked)`
 
-// incidentGroups counts what is in the list of one incident by its group, and what was
+// outageGroups counts what is in the list of one outage by its group, and what was
 // in flight there and is overdue.
-var incidentGroups = sync.OnceValue(func() string {
+var outageGroups = sync.OnceValue(func() string {
 	return `
 	WITH stands AS MATERIALIZED (
 		SELECT o.seq, CASE WHEN h.conflict = '' AND h.state = 'failed' AND h.grant_until <> 0 AND h.grant_until <= ?1 THEN ` + notGranted + ` END AS fate, ` + groupSQL + ` AS grp
-		  FROM open_operations h INDEXED BY open_by_incident CROSS JOIN operations o ON o.seq = h.seq WHERE h.incident = ?2 AND h.incident <> ''
+		  FROM open_operations h INDEXED BY open_by_outage CROSS JOIN operations o ON o.seq = h.seq WHERE h.outage = ?2 AND h.outage <> ''
 		UNION ALL
 		SELECT o.seq, NULL, ` + flightGroup + ` FROM ` + strings.Replace(flightFrom, "(h.seq IS NULL OR h.class = 'pending')", "h.seq IS NULL", 1) + `
-		   AND o.deadline_at < ?1 AND o.incident = ?2)
+		   AND o.deadline_at < ?1 AND o.outage = ?2)
 	SELECT CASE WHEN s.grp IN (` + unlisted + `) THEN '' ELSE o.kind END, coalesce(s.fate, m.fate), s.grp,
 	       CASE s.grp WHEN 'parked' THEN o.actor WHEN 'unfetched' THEN o.source WHEN 'overdue' THEN o.source WHEN 'held' THEN ` + heldBy + ` WHEN 'running' THEN ` + inRun + ` ELSE '' END,
 	       ` + sums + `
-	  FROM stands s CROSS JOIN operations o ON o.seq = s.seq CROSS JOIN incident_members m ON m.seq = s.seq
+	  FROM stands s CROSS JOIN operations o ON o.seq = s.seq CROSS JOIN outage_members m ON m.seq = s.seq
 	 GROUP BY 1, 2, 3, 4`
 })
 
@@ -369,7 +369,7 @@ var unlisted = func() string {
 	return strings.Join(names, ", ")
 }()
 
-func scanGroup(rows Rows) (g ledger.IncidentGroup, err error) {
+func scanGroup(rows Rows) (g ledger.OutageGroup, err error) {
 	s := &g.Sum
 	err = rows.Scan(&g.Kind, &g.Fate, &g.Group, &g.By, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Unpriced, &s.Resent, &s.Doubled, &s.Unchecked)
 	return g, err
@@ -381,9 +381,9 @@ const notGranted = `CASE WHEN o.joined = 'refusal' AND o.doubted = 0 THEN 'refus
 // lapsed are members that count as open for a grant that ran out: sums are kept when
 // something is written, and nothing is written then.
 const lapsed = `
-	SELECT m.incident, ` + notGranted + `, ` + sums + `
-	  FROM open_operations h INDEXED BY open_by_grant CROSS JOIN operations o ON o.seq = h.seq CROSS JOIN incident_members m ON m.seq = h.seq
-	 WHERE h.grant_until <> 0 AND h.incident <> '' AND h.grant_until <= ?1 AND h.state = 'failed' AND h.conflict = ''
+	SELECT m.outage, ` + notGranted + `, ` + sums + `
+	  FROM open_operations h INDEXED BY open_by_grant CROSS JOIN operations o ON o.seq = h.seq CROSS JOIN outage_members m ON m.seq = h.seq
+	 WHERE h.grant_until <> 0 AND h.outage <> '' AND h.grant_until <= ?1 AND h.state = 'failed' AND h.conflict = ''
 	 GROUP BY 1, 2`
 
 // sentAgain is what became of what was sent more than once.
@@ -391,11 +391,11 @@ const sentAgain = `
 	SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.already = 1)),
 	       coalesce(max((SELECT max(r.ended_at) FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at
 	                                                            AND r.verdict IN ('landed', 'not_there'))), 0)
-	  FROM incident_members m INDEXED BY members_resent CROSS JOIN operations o ON o.seq = m.seq WHERE m.incident = ? AND m.resent = 1`
+	  FROM outage_members m INDEXED BY members_resent CROSS JOIN operations o ON o.seq = m.seq WHERE m.outage = ? AND m.resent = 1`
 
 // landings names the operations of a group that may have landed by another one.
-func landings(s *Store, q Querier, in ledger.Incident, now time.Time) ([]ledger.Landing, error) {
-	f, err := ledger.ParseFilter("incident:" + in.ID + " group:" + string(ledger.GroupElsewhere))
+func landings(s *Store, q Querier, in ledger.Outage, now time.Time) ([]ledger.Landing, error) {
+	f, err := ledger.ParseFilter("outage:" + in.ID + " group:" + string(ledger.GroupElsewhere))
 	if err != nil {
 		return nil, err
 	}
@@ -419,8 +419,8 @@ func landings(s *Store, q Querier, in ledger.Incident, now time.Time) ([]ledger.
 	return out, nil
 }
 
-// ChangeIncident carries out what a person does with an incident.
-func (s *Store) ChangeIncident(ctx context.Context, c ledger.IncidentChange) (in ledger.Incident, err error) {
+// ChangeOutage carries out what a person does with an outage.
+func (s *Store) ChangeOutage(ctx context.Context, c ledger.OutageChange) (in ledger.Outage, err error) {
 	if c.ChangeID == "" {
 		c.ChangeID = ledger.NewID()
 	}
@@ -428,9 +428,9 @@ func (s *Store) ChangeIncident(ctx context.Context, c ledger.IncidentChange) (in
 		tx.Known(c.ChangeID)
 		now := tx.now()
 		var known bool
-		if in, err = incident(tx.Tx, c.ID, now); err == nil && tx.d.Locks {
-			if err = tx.Lock("incident:" + in.Scope); err == nil {
-				in, err = incident(tx.Tx, in.ID, now)
+		if in, err = outage(tx.Tx, c.ID, now); err == nil && tx.d.Locks {
+			if err = tx.Lock("outage:" + in.Scope); err == nil {
+				in, err = outage(tx.Tx, in.ID, now)
 			}
 		}
 		if err == nil {
@@ -447,7 +447,7 @@ func (s *Store) ChangeIncident(ctx context.Context, c ledger.IncidentChange) (in
 			return err
 		}
 		in = after
-		return tx.Later(`UPDATE incidents SET taken_by = ?, taken_until = ?, change_id = ? WHERE id = ?`,
+		return tx.Later(`UPDATE outages SET taken_by = ?, taken_until = ?, change_id = ? WHERE id = ?`,
 			in.TakenBy, tx.d.Time(in.TakenUntil), e.ID, in.ID)
 	})
 	return in, err

@@ -11,8 +11,8 @@ import (
 
 var noon = time.UnixMilli(1_790_000_000_000).UTC()
 
-// What indoubt itself sends joins no incident and opens none.
-func TestNoticesAreInNoIncident(t *testing.T) {
+// What indoubt itself sends joins no outage and opens none.
+func TestNoticesAreInNoOutage(t *testing.T) {
 	for kind, in := range map[string]bool{"notify.oncall": false, "notify": false, "notifying": true, "pay": true} {
 		var recent []Recent
 		j := Joining{}
@@ -20,7 +20,7 @@ func TestNoticesAreInNoIncident(t *testing.T) {
 			j = Fault{Burst: Burst{}.Of(kind), At: noon}.Join(Operation{ID: fmt.Sprint(i), Kind: kind}, nil, recent, noon)
 			recent = j.Recent
 		}
-		need.That(t, (j.Incident != nil) == in, "%s opens an incident: %t", kind, j.Incident != nil)
+		need.That(t, (j.Outage != nil) == in, "%s opens an outage: %t", kind, j.Outage != nil)
 	}
 }
 
@@ -30,7 +30,7 @@ func TestFaultJoins(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		at        []float64 // minutes, in the order they are told
-		want      []int     // operations of each incident
+		want      []int     // operations of each outage
 		waiting   int
 		burst     Burst
 		refusedAt float64
@@ -53,31 +53,31 @@ func TestFaultJoins(t *testing.T) {
 		{name: "a refusal before there is one", at: of(0, 1), waiting: 2, refusedAt: 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var incidents []Incident
+			var outages []Outage
 			var recent []Recent
 			members := map[string][]string{}
 			fault := func(id string, f Fault) Membership {
 				f.Burst = c.burst.Of("pay")
-				var in *Incident
-				for i := range incidents {
-					if incidents[i].takes(f.At) {
-						in = &incidents[i]
+				var in *Outage
+				for i := range outages {
+					if outages[i].takes(f.At) {
+						in = &outages[i]
 					}
 				}
 				j := f.Join(Operation{ID: id, Kind: "pay"}, in, recent, f.At)
-				if recent = j.Recent; j.Incident == nil {
+				if recent = j.Recent; j.Outage == nil {
 					return j.Joins
 				}
-				if i := slices.IndexFunc(incidents, func(in Incident) bool { return in.ID == j.Incident.ID }); i >= 0 {
-					incidents[i] = *j.Incident
+				if i := slices.IndexFunc(outages, func(in Outage) bool { return in.ID == j.Outage.ID }); i >= 0 {
+					outages[i] = *j.Outage
 				} else {
-					incidents = append(incidents, *j.Incident)
+					outages = append(outages, *j.Outage)
 				}
 				for _, e := range j.Earlier {
-					members[j.Incident.ID] = append(members[j.Incident.ID], e.Operation)
+					members[j.Outage.ID] = append(members[j.Outage.ID], e.Operation)
 				}
 				if j.Joins == JoinedAsError {
-					members[j.Incident.ID] = append(members[j.Incident.ID], id)
+					members[j.Outage.ID] = append(members[j.Outage.ID], id)
 				}
 				return j.Joins
 			}
@@ -85,10 +85,10 @@ func TestFaultJoins(t *testing.T) {
 				fault(fmt.Sprint(i), Fault{At: noon.Add(time.Duration(m * float64(time.Minute)))})
 			}
 			var got []int
-			for _, in := range incidents {
+			for _, in := range outages {
 				got = append(got, len(members[in.ID]))
 			}
-			need.That(t, slices.Equal(got, c.want) && len(recent) == c.waiting, "incidents of %v, %d waiting; want %v, %d", got, len(recent), c.want, c.waiting)
+			need.That(t, slices.Equal(got, c.want) && len(recent) == c.waiting, "outages of %v, %d waiting; want %v, %d", got, len(recent), c.want, c.waiting)
 			if c.refusedAt > 0 {
 				joins := fault("refused", Fault{At: noon.Add(time.Duration(c.refusedAt * float64(time.Minute))), Refused: true})
 				need.That(t, (joins == JoinedAsRefusal) == c.refused, "the refusal joins: %q", joins)
@@ -97,29 +97,29 @@ func TestFaultJoins(t *testing.T) {
 	}
 }
 
-// An operation is in one incident for life, and its errors move no other.
+// An operation is in one outage for life, and its errors move no other.
 func TestFaultOfAMember(t *testing.T) {
-	in := Incident{ID: "i", Scope: "kind:pay", Kinds: []string{"pay"}, Gap: 10 * time.Minute, FirstAt: noon, LastAt: noon}
+	in := Outage{ID: "i", Scope: "kind:pay", Kinds: []string{"pay"}, Gap: 10 * time.Minute, FirstAt: noon, LastAt: noon}
 	for _, c := range []struct {
 		name  string
 		o     Operation
 		after time.Duration
 		grows bool
 	}{
-		{"while it grows", Operation{ID: "o", Kind: "pay", Incident: "i"}, time.Minute, true},
-		{"when it is over", Operation{ID: "o", Kind: "pay", Incident: "i"}, time.Hour, false},
-		{"of another", Operation{ID: "o", Kind: "pay", Incident: "other"}, time.Minute, false},
+		{"while it grows", Operation{ID: "o", Kind: "pay", Outage: "i"}, time.Minute, true},
+		{"when it is over", Operation{ID: "o", Kind: "pay", Outage: "i"}, time.Hour, false},
+		{"of another", Operation{ID: "o", Kind: "pay", Outage: "other"}, time.Minute, false},
 	} {
 		j := Fault{Burst: Burst{Errors: 1}.Of("pay"), At: noon.Add(c.after)}.Join(c.o, &in, nil, noon.Add(c.after))
-		need.That(t, j.Joins == "" && !j.Opened && (j.Incident != nil) == c.grows && (j.Incident == nil || j.Incident.LastAt.Equal(noon.Add(c.after))), "%s: %+v", c.name, j)
+		need.That(t, j.Joins == "" && !j.Opened && (j.Outage != nil) == c.grows && (j.Outage == nil || j.Outage.LastAt.Equal(noon.Add(c.after))), "%s: %+v", c.name, j)
 	}
 }
 
 func TestPhases(t *testing.T) {
-	in := Incident{Gap: 10 * time.Minute, FirstAt: noon, LastAt: noon}
-	with := func(change func(*Incident)) Incident { i := in; change(&i); return i }
+	in := Outage{Gap: 10 * time.Minute, FirstAt: noon, LastAt: noon}
+	with := func(change func(*Outage)) Outage { i := in; change(&i); return i }
 	for _, c := range []struct {
-		in    Incident
+		in    Outage
 		after time.Duration
 		want  Phase
 	}{
@@ -127,10 +127,10 @@ func TestPhases(t *testing.T) {
 		{in, 10 * time.Minute, PhaseQuiet},
 		{in, -10 * time.Minute, PhaseGrowing},
 		{in, -11 * time.Minute, PhaseQuiet}, // the clock was set back
-		{with(func(i *Incident) { i.AnsweredAt = noon }), time.Hour, PhaseQuiet},
-		{with(func(i *Incident) { i.AnsweredAt = noon.Add(time.Second) }), 9 * time.Minute, PhaseGrowing},
-		{with(func(i *Incident) { i.AnsweredAt = noon.Add(time.Second) }), time.Hour, PhaseOver},
-		{with(func(i *Incident) { i.OverAt = noon.Add(time.Hour) }), 2 * time.Hour, PhaseOver},
+		{with(func(i *Outage) { i.AnsweredAt = noon }), time.Hour, PhaseQuiet},
+		{with(func(i *Outage) { i.AnsweredAt = noon.Add(time.Second) }), 9 * time.Minute, PhaseGrowing},
+		{with(func(i *Outage) { i.AnsweredAt = noon.Add(time.Second) }), time.Hour, PhaseOver},
+		{with(func(i *Outage) { i.OverAt = noon.Add(time.Hour) }), 2 * time.Hour, PhaseOver},
 	} {
 		need.Equal(t, c.in.PhaseAt(noon.Add(c.after)), c.want, c.in, c.after)
 	}

@@ -19,9 +19,9 @@ const answers = `
 		                               ORDER BY updated_at DESC LIMIT 100) AS newest WHERE by_answer = 1) AS all_answers
 	 WHERE at IS NOT NULL GROUP BY kind`
 
-// answered notes in incidents without a new error whether the other side is known to
+// answered notes in outages without a new error whether the other side is known to
 // have answered after the newest one.
-func answered(q Querier, ins []ledger.Incident, now time.Time) error {
+func answered(q Querier, ins []ledger.Outage, now time.Time) error {
 	var known map[string]int64
 	for i := range ins {
 		in := &ins[i]
@@ -49,34 +49,34 @@ func answered(q Querier, ins []ledger.Incident, now time.Time) error {
 	return nil
 }
 
-// growing selects incidents that no one wrote down as over and that have no error since
+// growing selects outages that no one wrote down as over and that have no error since
 // their gap, at ?1.
-const growing = `SELECT ` + incidentColumns + ` FROM incidents i INDEXED BY incidents_growing
+const growing = `SELECT ` + outageColumns + ` FROM outages i INDEXED BY outages_growing
 	WHERE i.over_at = 0 AND i.last_at <= ?1 AND i.last_at + i.gap_ms <= ?1`
 
-// ended writes down which incidents are over.
+// ended writes down which outages are over.
 func ended(ctx context.Context, s *Store, now time.Time) error {
-	over, err := Gather(ctx, s.db, newIncidentScan().row, growing, Millis(now))
+	over, err := Gather(ctx, s.db, newOutageScan().row, growing, Millis(now))
 	if err == nil {
 		err = answered(outside{ctx, s.db}, over, now)
 	}
-	over = slices.DeleteFunc(over, func(in ledger.Incident) bool { return !in.AnsweredAt.After(in.LastAt) })
+	over = slices.DeleteFunc(over, func(in ledger.Outage) bool { return !in.AnsweredAt.After(in.LastAt) })
 	if err != nil || len(over) == 0 {
 		return err
 	}
 	return s.update(ctx, func(tx *tx) error {
 		for _, in := range over {
-			if err := tx.Lock("incident:" + in.Scope); err != nil {
+			if err := tx.Lock("outage:" + in.Scope); err != nil {
 				return err
 			}
 			e := in.Ended()
 			var still bool
-			err := one(tx.Tx, `SELECT EXISTS (SELECT 1 FROM incidents WHERE id = ? AND over_at = 0 AND last_at = ?)`, []any{in.ID, Millis(in.LastAt)}, &still)
+			err := one(tx.Tx, `SELECT EXISTS (SELECT 1 FROM outages WHERE id = ? AND over_at = 0 AND last_at = ?)`, []any{in.ID, Millis(in.LastAt)}, &still)
 			if err == nil && still {
 				err = tx.event(e)
 			}
 			if err == nil && still {
-				err = tx.Later(`UPDATE incidents SET over_at = ?, answered_at = ?, change_id = ? WHERE id = ?`, tx.d.Time(now), tx.d.Time(in.AnsweredAt), e.ID, in.ID)
+				err = tx.Later(`UPDATE outages SET over_at = ?, answered_at = ?, change_id = ? WHERE id = ?`, tx.d.Time(now), tx.d.Time(in.AnsweredAt), e.ID, in.ID)
 			}
 			if err != nil {
 				return err

@@ -15,13 +15,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pairs makes an incident of two errors.
+// pairs makes an outage of two errors.
 func pairs(string) ledger.Burst {
 	return ledger.Burst{Scope: "downstream:stripe", Errors: 2, Within: 5 * time.Minute, Gap: 10 * time.Minute}
 }
 
-// account is an incident's sum in words, as "3 = 1 landed + 2 open".
-func account(i ledger.Incident) string {
+// account is an outage's sum in words, as "3 = 1 landed + 2 open".
+func account(i ledger.Outage) string {
 	var of []string
 	for _, f := range ledger.Fates {
 		if n := i.Fates[f].N; n > 0 {
@@ -31,29 +31,29 @@ func account(i ledger.Incident) string {
 	return fmt.Sprintf("%d = %s", i.Errors(), strings.Join(of, " + "))
 }
 
-func (d *desk) incidents() []ledger.Incident {
+func (d *desk) outages() []ledger.Outage {
 	d.Helper()
-	return need.Get(d.s.Incidents(ctx, d.clock.Now(), 100))(d)
+	return need.Get(d.s.Outages(ctx, d.clock.Now(), 100))(d)
 }
 
-// wantAccounts compares the accounts and phases of all incidents.
+// wantAccounts compares the accounts and phases of all outages.
 func (d *desk) wantAccounts(want ...string) {
 	d.Helper()
 	var got []string
-	for _, i := range d.incidents() {
+	for _, i := range d.outages() {
 		got = append(got, string(i.PhaseAt(d.clock.Now()))+": "+account(i))
 	}
-	need.Must(d, slices.Equal(got, want), "incidents are %q\nwant          %q", got, want)
+	need.Must(d, slices.Equal(got, want), "outages are %q\nwant          %q", got, want)
 }
 
-func (d *desk) changeIncident(verb string, mod func(*ledger.IncidentChange)) (ledger.Incident, error) {
-	c := ledger.IncidentChange{ChangeID: d.id("change"), ID: d.incidents()[0].ID, Verb: verb, Actor: maya, Reason: "their status page says so"}
+func (d *desk) changeOutage(verb string, mod func(*ledger.OutageChange)) (ledger.Outage, error) {
+	c := ledger.OutageChange{ChangeID: d.id("change"), ID: d.outages()[0].ID, Verb: verb, Actor: maya, Reason: "their status page says so"}
 	mod(&c)
-	return d.s.ChangeIncident(ctx, c)
+	return d.s.ChangeOutage(ctx, c)
 }
 
-// incidents follows one outage from its first error to its closing.
-func incidents(t *testing.T, open Open) {
+// outages follows one outage from its first error to its closing.
+func outages(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	stripe := func(r *ledger.SettleRequest) {
 		r.Bursts = func(string) ledger.Burst { return ledger.Burst{Scope: "downstream:stripe"} }
@@ -83,20 +83,20 @@ func incidents(t *testing.T, open Open) {
 	d.ok(d.s.Price(ctx, []ledger.Pricing{price, price}))
 	d.wantAccounts("growing: 7 = 1 not_landed + 5 open + 1 refused")
 
-	one := d.incidents()[0]
+	one := d.outages()[0]
 	if one.Scope != "downstream:stripe" || one.Downstream() != "stripe" || !slices.Equal(one.Kinds, []string{"card.charge"}) ||
 		!slices.Equal(one.Pipelines, []string{"billing"}) || !slices.Equal(one.Classes, []string{"timeout", "deadline"}) {
-		d.Fatalf("the incident is %+v", one)
+		d.Fatalf("the outage is %+v", one)
 	}
 	if s := one.Fates[ledger.FateOpen]; s.Miss != 420 || s.TwiceWords != 1 || s.Twice != 0 {
 		d.Fatalf("what is open costs %+v, want 420 and one word", s)
 	}
 	for _, o := range []ledger.Operation{refused, alone} {
-		if in := d.read(o.ID).Operation.Incident; in != "" {
+		if in := d.read(o.ID).Operation.Outage; in != "" {
 			d.Fatalf("%s joined %s", o.Key, in)
 		}
 	}
-	a := need.Get(d.s.Incident(ctx, one.ID[:8], d.clock.Now()))(d)
+	a := need.Get(d.s.Outage(ctx, one.ID[:8], d.clock.Now()))(d)
 	n := 0
 	for _, m := range a.Minutes {
 		n += m.N
@@ -107,8 +107,8 @@ func incidents(t *testing.T, open Open) {
 	if g := a.Groups[0]; g.Sum.N != 5 || g.Kind != "card.charge" || g.Group != ledger.GroupDecide || g.Fate != ledger.FateOpen {
 		d.Fatalf("the largest group is %+v", g)
 	}
-	rows := everything(d, d.s, ledger.Query{Filter: d.filter("incident:" + one.ID), Now: d.clock.Now()}, 3)
-	need.Must(d, len(rows) == 7, "%d rows are of the incident, want 7", len(rows))
+	rows := everything(d, d.s, ledger.Query{Filter: d.filter("outage:" + one.ID), Now: d.clock.Now()}, 3)
+	need.Must(d, len(rows) == 7, "%d rows are of the outage, want 7", len(rows))
 
 	// What becomes of its operations is counted where it is now.
 	d.observe(ops[0], ledger.Landed, "pi_1")
@@ -117,7 +117,7 @@ func incidents(t *testing.T, open Open) {
 	d.decide(d.decide(ops[4], ledger.VerbAbandon), ledger.VerbUndo)
 	d.wantAccounts("growing: 7 = 2 landed + 2 not_landed + 2 open + 1 refused")
 	d.clock.Advance(11 * time.Minute)
-	need.Must(d, fail("new outage", ledger.OutcomeUncertain).Incident == "", "an error after the gap joined")
+	need.Must(d, fail("new outage", ledger.OutcomeUncertain).Outage == "", "an error after the gap joined")
 	d.wantAccounts("over: 7 = 2 landed + 2 not_landed + 2 open + 1 refused") // the checks were answered
 	need.Get(d.s.Expire(ctx, 10))(d)
 	again := d.grant(d.read(ops[1].ID).Operation, ledger.BasisProof)
@@ -128,15 +128,15 @@ func incidents(t *testing.T, open Open) {
 	again = d.grant(d.read(again.ID).Operation, ledger.BasisProof)
 	d.settle(d.begun("b").Attempt.ID, ledger.OutcomeCommitted, withReceipt("pi_2"), stripe)
 	d.wantAccounts("over: 7 = 3 landed + 1 not_landed + 2 open + 1 refused")
-	if s := d.incidents()[0].Sum(); s.Resent != 1 || s.Unchecked != 1 || s.Doubled != 0 {
+	if s := d.outages()[0].Sum(); s.Resent != 1 || s.Unchecked != 1 || s.Doubled != 0 {
 		d.Fatalf("%s was sent again, and no check has seen how often it landed: %+v", again.Key, s)
 	}
 	d.observe(d.read(again.ID).Operation, ledger.Landed, "pi_2")
-	if s := d.incidents()[0].Sum(); s.Unchecked != 0 {
+	if s := d.outages()[0].Sum(); s.Unchecked != 0 {
 		d.Fatalf("it was checked: %+v", s)
 	}
 
-	peopleAndIncidents(d, ops[4])
+	peopleAndOutages(d, ops[4])
 }
 
 // settledUnpriced are errors that settle before a policy prices them: they are counted
@@ -150,10 +150,10 @@ func settledUnpriced(t *testing.T, open Open) {
 	d.settle(d.read(late.ID).Attempts[0].ID, ledger.OutcomeCommitted)
 	want := func(what string, of map[ledger.Fate]ledger.Sum) {
 		d.Helper()
-		if diff := cmp.Diff(of, d.incidents()[0].Fates); diff != "" {
+		if diff := cmp.Diff(of, d.outages()[0].Fates); diff != "" {
 			d.Fatalf("%s (-want +is):\n%s", what, diff)
 		}
-		a := need.Get(d.s.Incident(ctx, d.incidents()[0].ID, d.clock.Now()))(d)
+		a := need.Get(d.s.Outage(ctx, d.outages()[0].ID, d.clock.Now()))(d)
 		groups := ledger.Sum{}
 		for _, g := range a.Groups {
 			groups = groups.Add(g.Sum)
@@ -192,8 +192,8 @@ func settledUnpriced(t *testing.T, open Open) {
 	}
 }
 
-// incidentsSince names the incidents that something was written about.
-func incidentsSince(t *testing.T, open Open) {
+// outagesSince names the outages that something was written about.
+func outagesSince(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	burst := func(r *ledger.SettleRequest) { r.Bursts = pairs }
 	var place ledger.Cursor
@@ -201,7 +201,7 @@ func incidentsSince(t *testing.T, open Open) {
 		d.Helper()
 		events, next := d.follow(place, 100)
 		for _, limit := range []int{len(events) - 1, len(events), 100} {
-			found, all, err := d.s.IncidentsSince(ctx, place, limit)
+			found, all, err := d.s.OutagesSince(ctx, place, limit)
 			d.ok(err)
 			if ids = found; all != (limit >= len(events)) || all && len(ids) != n {
 				d.Fatalf("after %s: %d of %d events name %q, all: %t", after, limit, len(events), ids, all)
@@ -216,12 +216,12 @@ func incidentsSince(t *testing.T, open Open) {
 	want("one error", 0)
 	b := d.settle(d.begun("b").Attempt.ID, ledger.OutcomeUncertain, burst)
 	want("the error that opens one", 1)
-	in := d.incidents()[0].ID
+	in := d.outages()[0].ID
 	for what, do := range []func(){
 		func() { d.decide(b, ledger.VerbNote) },
 		func() { d.observe(d.read(b.ID).Operation, ledger.Landed, "pi_1") },
 		func() {
-			need.Get(d.changeIncident(ledger.IncidentNoted, func(*ledger.IncidentChange) {}))(d)
+			need.Get(d.changeOutage(ledger.OutageNoted, func(*ledger.OutageChange) {}))(d)
 		},
 	} {
 		do()
@@ -231,12 +231,12 @@ func incidentsSince(t *testing.T, open Open) {
 		d.begun(fmt.Sprint("other ", what))
 		want("what is of none again", 0)
 	}
-	if _, _, err := d.s.IncidentsSince(ctx, "x", 1); !errors.As(err, new(*ledger.CursorError)) {
+	if _, _, err := d.s.OutagesSince(ctx, "x", 1); !errors.As(err, new(*ledger.CursorError)) {
 		d.Fatalf("a place that is none: %v", err)
 	}
 }
 
-// latecomers join when they are priced, and one event an incident says so.
+// latecomers join when they are priced, and one event an outage says so.
 func latecomers(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	price := func(keys ...string) {
@@ -257,7 +257,7 @@ func latecomers(t *testing.T, open Open) {
 	}
 	told := func() (all []ledger.Event) {
 		for _, e := range d.events("") {
-			if e.Incident != "" {
+			if e.Outage != "" {
 				all = append(all, e)
 			}
 		}
@@ -265,8 +265,8 @@ func latecomers(t *testing.T, open Open) {
 	}
 	expire("a", "b")
 	price("a", "b")
-	if all := told(); len(all) != 1 || all[0].Verb != ledger.IncidentOpened {
-		d.Fatalf("two errors that open an incident leave %+v", all)
+	if all := told(); len(all) != 1 || all[0].Verb != ledger.OutageOpened {
+		d.Fatalf("two errors that open an outage leave %+v", all)
 	}
 	newest := expire("c", "d", "e").UTC().Format(time.RFC3339)
 	changed := d.s.Watch(t.Context())
@@ -277,7 +277,7 @@ func latecomers(t *testing.T, open Open) {
 		d.Fatalf("no one is told that errors joined")
 	}
 	all := told()
-	if len(all) != 2 || all[1].Verb != ledger.IncidentJoined || all[1].Incident != all[0].Incident || all[1].Reason != "3 errors until "+newest ||
+	if len(all) != 2 || all[1].Verb != ledger.OutageJoined || all[1].Outage != all[0].Outage || all[1].Reason != "3 errors until "+newest ||
 		string(all[1].Detail) != `{"errors":3,"until":"`+newest+`"}` || !all[1].Actor.Machine {
 		d.Fatalf("three errors that join leave %+v", all[1:])
 	}
@@ -293,47 +293,47 @@ func latecomers(t *testing.T, open Open) {
 		expire(key)
 		price(key)
 	}
-	a := need.Get(d.s.Incident(ctx, all[0].Incident, d.clock.Now()))(d)
-	if n := len(a.Events); n != 1 || a.Events[0].Verb != ledger.IncidentOpened || a.Errors() != 65 {
-		d.Fatalf("%s, with %d events: %+v", account(a.Incident), n, a.Events)
+	a := need.Get(d.s.Outage(ctx, all[0].Outage, d.clock.Now()))(d)
+	if n := len(a.Events); n != 1 || a.Events[0].Verb != ledger.OutageOpened || a.Errors() != 65 {
+		d.Fatalf("%s, with %d events: %+v", account(a.Outage), n, a.Events)
 	}
 }
 
-// peopleAndIncidents is what people do with an incident.
-func peopleAndIncidents(d *desk, o ledger.Operation) {
+// peopleAndOutages is what people do with an outage.
+func peopleAndOutages(d *desk, o ledger.Operation) {
 	now := d.clock.Now()
 	for range 2 { // the same again changes nothing
-		_, err := d.changeIncident(ledger.IncidentTaken, func(c *ledger.IncidentChange) { c.ChangeID, c.Until = "taken", now.Add(time.Hour) })
+		_, err := d.changeOutage(ledger.OutageTaken, func(c *ledger.OutageChange) { c.ChangeID, c.Until = "taken", now.Add(time.Hour) })
 		d.ok(err)
 	}
-	if in := d.incidents()[0]; in.TakenAt(now) != "maya" || in.TakenAt(now.Add(2*time.Hour)) != "" {
+	if in := d.outages()[0]; in.TakenAt(now) != "maya" || in.TakenAt(now.Add(2*time.Hour)) != "" {
 		d.Fatalf("taken by %q until %s", in.TakenBy, in.TakenUntil)
 	}
-	refused := func(verb string, mod func(*ledger.IncidentChange)) {
+	refused := func(verb string, mod func(*ledger.OutageChange)) {
 		d.Helper()
-		if _, err := d.changeIncident(verb, mod); !errors.As(err, new(*ledger.RefusedError)) {
+		if _, err := d.changeOutage(verb, mod); !errors.As(err, new(*ledger.RefusedError)) {
 			d.Fatalf("%s: %v, want a refusal", verb, err)
 		}
 	}
-	refused(ledger.IncidentNoted, func(c *ledger.IncidentChange) { c.Reason = " " })
-	refused(ledger.IncidentNoted, func(c *ledger.IncidentChange) { c.Actor = billing })
-	need.Get(d.changeIncident(ledger.IncidentNoted, func(*ledger.IncidentChange) {}))(d)
-	ran := ledger.DecisionRun{ID: d.id("run"), Verb: "retry", Actor: maya, Terms: ledger.RunTerms{Reason: "over", Incident: d.incidents()[0].ID}, CreatedAt: now}
+	refused(ledger.OutageNoted, func(c *ledger.OutageChange) { c.Reason = " " })
+	refused(ledger.OutageNoted, func(c *ledger.OutageChange) { c.Actor = billing })
+	need.Get(d.changeOutage(ledger.OutageNoted, func(*ledger.OutageChange) {}))(d)
+	ran := ledger.DecisionRun{ID: d.id("run"), Verb: "retry", Actor: maya, Terms: ledger.RunTerms{Reason: "over", Outage: d.outages()[0].ID}, CreatedAt: now}
 	_, _, err := d.s.Run(ctx, ran, []ledger.RunItem{{OperationID: o.ID, Version: o.Version, Kind: o.Kind, Title: o.Title}})
 	d.ok(err)
-	a := need.Get(d.s.Incident(ctx, d.incidents()[0].ID, now))(d)
+	a := need.Get(d.s.Outage(ctx, d.outages()[0].ID, now))(d)
 	if a.LastRun() != ran.ID {
 		d.Fatalf("its newest run is %q, want %s", a.LastRun(), ran.ID)
 	}
 	var verbs []string
 	for _, e := range a.Events {
-		verbs = append(verbs, strings.TrimPrefix(e.Verb, "incident_"))
+		verbs = append(verbs, strings.TrimPrefix(e.Verb, "outage_"))
 	}
 	if want := []string{"opened", "over", "taken", "noted", "run"}; !slices.Equal(verbs, want) {
 		d.Fatalf("its history is %q, want %q", verbs, want)
 	}
-	if _, err := d.s.Incident(ctx, "ffffffff", now); !errors.Is(err, ledger.ErrNotFound) {
-		d.Fatalf("an incident that is not there: %v", err)
+	if _, err := d.s.Outage(ctx, "ffffffff", now); !errors.Is(err, ledger.ErrNotFound) {
+		d.Fatalf("an outage that is not there: %v", err)
 	}
 }
 
@@ -342,29 +342,29 @@ func (d *desk) filter(text string) ledger.Filter {
 	return need.Get(ledger.ParseFilter(text))(d)
 }
 
-// incident is a person's change of an incident, on both stores.
-func (g *game) incident(rt *rapid.T) {
-	ins := g.plain.incidents()
+// outage is a person's change of an outage, on both stores.
+func (g *game) outage(rt *rapid.T) {
+	ins := g.plain.outages()
 	if len(ins) == 0 {
 		rt.Skip()
 	}
-	c := ledger.IncidentChange{ChangeID: g.id("c"), ID: rapid.SampledFrom(ins).Draw(rt, "incident").ID, Actor: maya, Reason: "because",
-		Until: g.real.clock.Now().Add(time.Hour), Verb: rapid.SampledFrom([]string{ledger.IncidentNoted, ledger.IncidentTaken}).Draw(rt, "verb")}
+	c := ledger.OutageChange{ChangeID: g.id("c"), ID: rapid.SampledFrom(ins).Draw(rt, "outage").ID, Actor: maya, Reason: "because",
+		Until: g.real.clock.Now().Add(time.Hour), Verb: rapid.SampledFrom([]string{ledger.OutageNoted, ledger.OutageTaken}).Draw(rt, "verb")}
 	g.both(func(s ledger.Store) (string, error) {
-		in, err := s.ChangeIncident(ctx, c)
+		in, err := s.ChangeOutage(ctx, c)
 		return account(in), err
 	})
 }
 
-// compareIncidents compares every incident in both stores, and its sums with the
+// compareOutages compares every outage in both stores, and its sums with the
 // operations that are in it.
-func (g *game) compareIncidents() {
+func (g *game) compareOutages() {
 	now := g.real.clock.Now()
-	of := func(d *desk) (out []ledger.IncidentAccount) {
-		for _, in := range d.incidents() {
-			a := need.Get(d.s.Incident(ctx, in.ID, now))(g.rt)
-			if account(a.Incident) != account(in) {
-				g.rt.Fatalf("listed as %s, alone %s", account(in), account(a.Incident))
+	of := func(d *desk) (out []ledger.OutageAccount) {
+		for _, in := range d.outages() {
+			a := need.Get(d.s.Outage(ctx, in.ID, now))(g.rt)
+			if account(a.Outage) != account(in) {
+				g.rt.Fatalf("listed as %s, alone %s", account(in), account(a.Outage))
 			}
 			minutes := 0
 			for _, m := range a.Minutes {
@@ -388,16 +388,16 @@ func (g *game) compareIncidents() {
 	}
 	real := of(g.real)
 	if diff := cmp.Diff(of(g.plain), real, seeing...); diff != "" {
-		g.rt.Fatalf("incidents differ from memory's (-memory +store):\n%s", diff)
+		g.rt.Fatalf("outages differ from memory's (-memory +store):\n%s", diff)
 	}
 	g.compareLists(real)
 	members := map[string]int{}
 	for _, e := range g.plain.s.(*Memory).ops {
-		members[e.op.Row().Incident]++
+		members[e.op.Row().Outage]++
 	}
 	for _, in := range real {
 		if n := members[in.ID]; in.Errors() != n {
-			g.rt.Fatalf("%d operations are in it, %s", n, account(in.Incident))
+			g.rt.Fatalf("%d operations are in it, %s", n, account(in.Outage))
 		}
 	}
 }

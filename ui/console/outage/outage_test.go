@@ -1,4 +1,4 @@
-package incident
+package outage
 
 import (
 	"strings"
@@ -17,8 +17,8 @@ import (
 // Whether something happened twice is never cut off, however long the account is.
 func TestWhatHappenedTwiceIsWhole(t *testing.T) {
 	at := time.Date(2026, 7, 14, 2, 22, 0, 0, time.UTC)
-	o := &ticket.Outage{Now: at, Zone: time.UTC, IncidentAccount: ledger.IncidentAccount{CheckedAt: at, Minutes: []ledger.Minute{{At: at, N: 9}},
-		Incident: ledger.Incident{ID: "i", Scope: "kind:pay", FirstAt: at, LastAt: at, Fates: map[ledger.Fate]ledger.Sum{}}}}
+	o := &ticket.Outage{Now: at, Zone: time.UTC, OutageAccount: ledger.OutageAccount{CheckedAt: at, Minutes: []ledger.Minute{{At: at, N: 9}},
+		Outage: ledger.Outage{ID: "i", Scope: "kind:pay", FirstAt: at, LastAt: at, Fates: map[ledger.Fate]ledger.Sum{}}}}
 	for i, f := range ledger.Fates {
 		o.Fates[f] = ledger.Sum{N: 131 + i, Resent: 2}
 		for _, w := range []int{40, 60, 80, 120, 160} {
@@ -34,9 +34,9 @@ func TestTheCellsOfAnOutageAreWhole(t *testing.T) {
 	at := time.Date(2026, 7, 14, 2, 22, 0, 0, time.UTC)
 	f := &draw.Frame{Theme: draw.NewTheme("none", false), Now: at, Zone: time.UTC}
 	for _, money := range []float64{7, 12_345_678} {
-		a := ledger.IncidentAccount{Incident: ledger.Incident{ID: "i", Scope: "kind:pay"}, Elsewhere: []ledger.Landing{{Other: ledger.Relation{State: ledger.Committed, SettledAt: at, Title: "charge cus_9f2 420.00"}}}}
+		a := ledger.OutageAccount{Outage: ledger.Outage{ID: "i", Scope: "kind:pay"}, Elsewhere: []ledger.Landing{{Other: ledger.Relation{State: ledger.Committed, SettledAt: at, Title: "charge cus_9f2 420.00"}}}}
 		for i, name := range ledger.Groups {
-			g := ledger.IncidentGroup{Group: name, Sum: ledger.Sum{N: 1 + 1999*(i%2), Miss: money, Unpriced: i % 2}}
+			g := ledger.OutageGroup{Group: name, Sum: ledger.Sum{N: 1 + 1999*(i%2), Miss: money, Unpriced: i % 2}}
 			switch name {
 			case ledger.GroupElsewhere:
 				g.Sum.N = 1
@@ -45,7 +45,7 @@ func TestTheCellsOfAnOutageAreWhole(t *testing.T) {
 			}
 			a.Groups = append(a.Groups, g)
 		}
-		o := &ticket.Outage{Now: at, Zone: time.UTC, IncidentAccount: a}
+		o := &ticket.Outage{Now: at, Zone: time.UTC, OutageAccount: a}
 		for _, w := range []int{40, 60, 72, 80, 100, 120, 160, 200} {
 			shown := ansi.Strip(strings.Join(new(View).groups(f, lines(&feed.Snapshot{}, o), "USD", w), "\n"))
 			rows := strings.Split(shown, "\n")[1:]

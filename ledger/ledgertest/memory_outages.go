@@ -9,53 +9,53 @@ import (
 	"indoubt/ledger"
 )
 
-// burstLog are the incidents of a Memory.
+// burstLog are the outages of a Memory.
 type burstLog struct {
 	m       *Memory
-	all     []ledger.Incident
+	all     []ledger.Outage
 	waiting map[string][]ledger.Recent // errors of a scope that belong to none
 }
 
-// fault looks for the incident that the end of an attempt belongs to.
+// fault looks for the outage that the end of an attempt belongs to.
 func (k *burstLog) fault(e *entry, f ledger.Fault, now time.Time) ledger.Joining {
 	o := &e.op
 	f.Burst = f.Burst.Of(o.Kind)
 	j := f.Join(*o, k.concerned(*o, f), k.waiting[f.Burst.Scope], now)
 	k.waiting[f.Burst.Scope] = j.Recent
-	if i := j.Incident; i != nil {
+	if i := j.Outage; i != nil {
 		if j.Opened {
 			i.OpenedAt = now
 			for _, w := range j.Earlier {
-				if e := k.m.find(ledger.Locator{ID: w.Operation}); e != nil && e.op.Incident == "" {
-					e.op.Incident, e.op.Joined, e.joinedAt = i.ID, ledger.JoinedAsError, e.op.FaultAt
+				if e := k.m.find(ledger.Locator{ID: w.Operation}); e != nil && e.op.Outage == "" {
+					e.op.Outage, e.op.Joined, e.joinedAt = i.ID, ledger.JoinedAsError, e.op.FaultAt
 				}
 			}
 			k.all = append(k.all, *i)
 			k.m.append(j.Told(f.Actor), now)
 		}
-		*k.incident(i.ID) = *i
+		*k.outage(i.ID) = *i
 	}
 	if f.At.After(o.FaultAt) { // the clock may have been set back
 		o.FaultAt = f.At
 	}
 	if j.Joins != "" {
-		o.Incident, o.Joined, e.joinedAt = j.Incident.ID, j.Joins, o.FaultAt
+		o.Outage, o.Joined, e.joinedAt = j.Outage.ID, j.Joins, o.FaultAt
 	}
 	return j
 }
 
-// concerned is the incident that a fault may belong to.
-func (k *burstLog) concerned(o ledger.Operation, f ledger.Fault) *ledger.Incident {
-	if o.Incident != "" {
-		return k.incident(o.Incident)
+// concerned is the outage that a fault may belong to.
+func (k *burstLog) concerned(o ledger.Operation, f ledger.Fault) *ledger.Outage {
+	if o.Outage != "" {
+		return k.outage(o.Outage)
 	}
-	var of []*ledger.Incident // newest first
+	var of []*ledger.Outage // newest first
 	for i := range k.all {
 		if k.all[i].Scope == f.Burst.Scope {
 			of = append(of, &k.all[i])
 		}
 	}
-	slices.SortStableFunc(of, func(a, b *ledger.Incident) int { return b.LastAt.Compare(a.LastAt) })
+	slices.SortStableFunc(of, func(a, b *ledger.Outage) int { return b.LastAt.Compare(a.LastAt) })
 	if len(of) == 0 || !f.At.Before(of[0].FirstAt) {
 		return append(of, nil)[0]
 	}
@@ -67,7 +67,7 @@ func (k *burstLog) concerned(o ledger.Operation, f ledger.Fault) *ledger.Inciden
 	return nil
 }
 
-func (k *burstLog) incident(id string) *ledger.Incident {
+func (k *burstLog) outage(id string) *ledger.Outage {
 	for i := range k.all {
 		if k.all[i].ID == id {
 			return &k.all[i]
@@ -76,7 +76,7 @@ func (k *burstLog) incident(id string) *ledger.Incident {
 	return nil
 }
 
-// doubt looks for the incident of a doubt that no one has looked for yet.
+// doubt looks for the outage of a doubt that no one has looked for yet.
 func (k *burstLog) doubt(e *entry, b ledger.Burst, late ledger.Latecomers) {
 	last := len(e.attempts) - 1
 	if e.op.State == ledger.Uncertain && e.op.EndedAt.After(e.op.FaultAt) && last >= 0 && e.attempts[last].Outcome == ledger.OutcomeUncertain {
@@ -94,15 +94,15 @@ func (k *burstLog) tell(late ledger.Latecomers) {
 
 // answered notes a check that saw clearly.
 func (k *burstLog) answered(e *entry, r ledger.Read) {
-	in := k.incident(e.op.Incident)
+	in := k.outage(e.op.Outage)
 	clear := r.Verdict != "" && r.Verdict != ledger.CannotTell || r.FoundNone()
 	if in != nil && clear && !in.AnsweredAt.After(in.LastAt) && r.EndedAt.After(in.LastAt) {
 		in.AnsweredAt = r.EndedAt
 	}
 }
 
-// told is an incident with what its operations say of it now.
-func (k *burstLog) told(in ledger.Incident, now time.Time) ledger.Incident {
+// told is an outage with what its operations say of it now.
+func (k *burstLog) told(in ledger.Outage, now time.Time) ledger.Outage {
 	in.Fates = map[ledger.Fate]ledger.Sum{}
 	for _, e := range k.m.ops {
 		o := e.op
@@ -110,7 +110,7 @@ func (k *burstLog) told(in ledger.Incident, now time.Time) ledger.Incident {
 		if answer && slices.Contains(in.Kinds, o.Kind) && o.SettledAt.After(in.LastAt) && o.SettledAt.After(in.AnsweredAt) && in.OverAt.IsZero() {
 			in.AnsweredAt = o.SettledAt
 		}
-		if o.Row().Incident == in.ID {
+		if o.Row().Outage == in.ID {
 			fate := o.Fate(granted(e, now))
 			in.Fates[fate] = in.Fates[fate].Add(SumOf(o, e.pricing, e.reads))
 		}
@@ -123,14 +123,14 @@ func granted(e *entry, now time.Time) bool {
 	return slices.ContainsFunc(e.grants, func(g ledger.Grant) bool { return g.Open(now) })
 }
 
-func (k *burstLog) Incidents(_ context.Context, now time.Time, limit int) ([]ledger.Incident, error) {
+func (k *burstLog) Outages(_ context.Context, now time.Time, limit int) ([]ledger.Outage, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
-	var out []ledger.Incident
+	var out []ledger.Outage
 	for _, in := range k.all {
 		out = append(out, k.told(in, now))
 	}
-	slices.SortFunc(out, func(a, b ledger.Incident) int {
+	slices.SortFunc(out, func(a, b ledger.Outage) int {
 		if c := b.LastAt.Compare(a.LastAt); c != 0 {
 			return c
 		}
@@ -139,16 +139,16 @@ func (k *burstLog) Incidents(_ context.Context, now time.Time, limit int) ([]led
 	return out[:min(limit, len(out))], nil
 }
 
-func (k *burstLog) IncidentsSince(ctx context.Context, after ledger.Cursor, limit int) ([]string, bool, error) {
+func (k *burstLog) OutagesSince(ctx context.Context, after ledger.Cursor, limit int) ([]string, bool, error) {
 	events, _, err := k.m.Follow(ctx, after, limit+1)
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	var ids []string
 	for _, ev := range events[:min(limit, len(events))] {
-		ids = append(ids, ev.Incident)
+		ids = append(ids, ev.Outage)
 		for _, e := range k.m.ops {
 			if e.op.ID == ev.OperationID {
-				ids = append(ids, e.op.Incident)
+				ids = append(ids, e.op.Outage)
 			}
 		}
 	}
@@ -156,22 +156,22 @@ func (k *burstLog) IncidentsSince(ctx context.Context, after ledger.Cursor, limi
 	return slices.DeleteFunc(slices.Compact(ids), func(id string) bool { return id == "" }), len(events) <= limit, err
 }
 
-func (k *burstLog) Incident(_ context.Context, id string, now time.Time) (ledger.IncidentAccount, error) {
+func (k *burstLog) Outage(_ context.Context, id string, now time.Time) (ledger.OutageAccount, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	in, err := k.named(id)
 	if err != nil {
-		return ledger.IncidentAccount{}, err
+		return ledger.OutageAccount{}, err
 	}
-	a := ledger.IncidentAccount{Incident: k.told(*in, now)}
-	minutes, groups := map[int64]int{}, map[ledger.IncidentGroup]ledger.Sum{}
+	a := ledger.OutageAccount{Outage: k.told(*in, now)}
+	minutes, groups := map[int64]int{}, map[ledger.OutageGroup]ledger.Sum{}
 	for _, e := range k.m.ops {
-		if e.op.Row().Incident != in.ID {
+		if e.op.Row().Outage != in.ID {
 			continue
 		}
 		minutes[e.joinedAt.UnixMilli()/60000]++
 		rec, run := k.m.record(e, now), k.m.runOf(e.op)
-		g := ledger.IncidentGroup{Kind: e.op.Kind, Fate: e.op.Fate(granted(e, now)), Group: rec.Group(run != "")}
+		g := ledger.OutageGroup{Kind: e.op.Kind, Fate: e.op.Fate(granted(e, now)), Group: rec.Group(run != "")}
 		if g.By = rec.By(g.Group); g.Group == ledger.GroupRunning {
 			g.By = run
 		}
@@ -204,29 +204,29 @@ func (k *burstLog) Incident(_ context.Context, id string, now time.Time) (ledger
 	a.Rest()
 	a.Elsewhere = a.Elsewhere[:min(len(a.Elsewhere), ledger.SomeElsewhere)]
 	for _, ev := range k.m.events {
-		if ev.Incident == in.ID && ev.Verb != ledger.IncidentJoined {
+		if ev.Outage == in.ID && ev.Verb != ledger.OutageJoined {
 			a.Events = append(a.Events, ev)
 		}
 	}
 	return a, nil
 }
 
-// named finds an incident by the beginning of its id.
-func (k *burstLog) named(id string) (*ledger.Incident, error) {
+// named finds an outage by the beginning of its id.
+func (k *burstLog) named(id string) (*ledger.Outage, error) {
 	for i := range k.all {
 		if len(id) >= 4 && strings.HasPrefix(k.all[i].ID, id) {
 			return &k.all[i], nil
 		}
 	}
-	return nil, &ledger.NoIncidentError{ID: id}
+	return nil, &ledger.NoOutageError{ID: id}
 }
 
-func (k *burstLog) ChangeIncident(_ context.Context, c ledger.IncidentChange) (ledger.Incident, error) {
+func (k *burstLog) ChangeOutage(_ context.Context, c ledger.OutageChange) (ledger.Outage, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	in, err := k.named(c.ID)
 	if err != nil {
-		return ledger.Incident{}, err
+		return ledger.Outage{}, err
 	}
 	if _, known := k.m.changes[c.ChangeID]; known {
 		return k.told(*in, k.m.clock()), nil
@@ -241,7 +241,7 @@ func (k *burstLog) ChangeIncident(_ context.Context, c ledger.IncidentChange) (l
 	return k.told(*in, k.m.clock()), nil
 }
 
-// ended writes down which incidents are over.
+// ended writes down which outages are over.
 func (k *burstLog) ended(now time.Time) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package incident draws an outage: its account, its operations grouped by what is
+// Package outage draws an outage: its account, its operations grouped by what is
 // true of them and what to do, and what stands outside of it. It reads nothing.
-package incident
+package outage
 
 import (
 	"fmt"
@@ -20,7 +20,7 @@ import (
 
 // View is an outage on the whole screen.
 type View struct {
-	ID string // of the incident; "": none
+	ID string // of the outage; "": none
 
 	name string // of what is under the cursor: groups come and go above it
 	at   int    // where it stood
@@ -55,7 +55,7 @@ func lines(s *feed.Snapshot, o *ticket.Outage) (out []Line) {
 	for _, g := range o.Groups() {
 		out = append(out, Line{Group: &g})
 	}
-	if r := s.Ran; r != nil && r.Run.Terms.Incident == o.ID {
+	if r := s.Ran; r != nil && r.Run.Terms.Outage == o.ID {
 		out = append(out, Line{Run: r})
 		amiss := act.Amiss(r.Items)
 		for i := range amiss[:min(len(amiss), exceptionsAtMost)] {
@@ -65,7 +65,7 @@ func lines(s *feed.Snapshot, o *ticket.Outage) (out []Line) {
 	return out
 }
 
-// Open shows an incident, with the cursor where it was left.
+// Open shows an outage, with the cursor where it was left.
 func (v *View) Open(id string) {
 	if v.ID != id {
 		*v = View{ID: id}
@@ -192,7 +192,7 @@ func (v *View) Lines(f *draw.Frame, s *feed.Snapshot, o *ticket.Outage, currency
 func history(f *draw.Frame, o *ticket.Outage, w, h int) (out []string) {
 	for i := len(o.Events) - 1; i >= 0 && len(out) < h; i-- {
 		e := o.Events[i]
-		line := safe.Say("%s  %s: %s%s", f.Moment(e.At), ticket.Who(e.Actor.Name), strings.ReplaceAll(strings.TrimPrefix(e.Verb, "incident_"), "_", " "), ticket.Colon(ticket.Why(e, f.Moment)))
+		line := safe.Say("%s  %s: %s%s", f.Moment(e.At), ticket.Who(e.Actor.Name), strings.ReplaceAll(strings.TrimPrefix(e.Verb, "outage_"), "_", " "), ticket.Colon(ticket.Why(e, f.Moment)))
 		if len(out) == h-1 && i > 0 {
 			line = safe.Say("… %s earlier: y copies them", ledger.Count(i+1))
 		}

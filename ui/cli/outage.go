@@ -11,40 +11,40 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// incidentCommand shows what belongs together, and says what people do about it.
-type incidentCommand struct{ *app }
+// outageCommand shows what belongs together, and says what people do about it.
+type outageCommand struct{ *app }
 
-func newIncidentCommand(a *app) *cobra.Command {
+func newOutageCommand(a *app) *cobra.Command {
 	cmd := grouped(&cobra.Command{
-		Use: "incident", GroupID: groupLook,
+		Use: "outage", GroupID: groupLook,
 		Short: "Look at errors that came together, and say who is on it",
-		Long: `Errors of one downstream that come close together are one incident, a record of
+		Long: `Errors of one downstream that come close together are one outage, a record of
 the ledger: errors = landed + did not land + to look at + refused + left, at every
-moment. An incident grows, is quiet, and is over.`,
+moment. An outage grows, is quiet, and is over.`,
 	})
 	var limit int
 	list := &cobra.Command{
-		Use: "list", Short: "List incidents, by their newest error",
-		Example: "  indoubt incident list\n  indoubt incident list --json | jq -r '.data.incidents[] | select(.phase == \"growing\").id'",
+		Use: "list", Short: "List outages, by their newest error",
+		Example: "  indoubt outage list\n  indoubt outage list --json | jq -r '.data.outages[] | select(.phase == \"growing\").id'",
 		Args:    noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return incidentCommand{a}.list(cmd.Context(), limit)
+			return outageCommand{a}.list(cmd.Context(), limit)
 		},
 	}
 	list.Flags().IntVar(&limit, "limit", 20, "at most this many")
 	show := &cobra.Command{
-		Use: "show ID", Short: "Show one incident: its account, what is true and what to do, its history",
-		Example: "  indoubt incident show 7f3a\n  indoubt list incident:7f3a",
-		Args:    exactly("the ID of an incident"), ValidArgsFunction: completion{a}.incidents,
-		RunE: func(cmd *cobra.Command, args []string) error { return incidentCommand{a}.show(cmd.Context(), args[0]) },
+		Use: "show ID", Short: "Show one outage: its account, what is true and what to do, its history",
+		Example: "  indoubt outage show 7f3a\n  indoubt list outage:7f3a",
+		Args:    exactly("the ID of an outage"), ValidArgsFunction: completion{a}.outages,
+		RunE: func(cmd *cobra.Command, args []string) error { return outageCommand{a}.show(cmd.Context(), args[0]) },
 	}
 	var flags decideFlags
 	take := &cobra.Command{
 		Use: "take ID", Short: "Say that you are on it; it expires, and is never a lock",
-		Example: "  indoubt incident take 7f3a --until 1h\n  indoubt incident take 7f3a --until now",
-		Args:    exactly("the ID of an incident"), ValidArgsFunction: completion{a}.incidents,
+		Example: "  indoubt outage take 7f3a --until 1h\n  indoubt outage take 7f3a --until now",
+		Args:    exactly("the ID of an outage"), ValidArgsFunction: completion{a}.outages,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return incidentCommand{a}.take(cmd.Context(), args, &flags)
+			return outageCommand{a}.take(cmd.Context(), args, &flags)
 		},
 	}
 	flags.add(take)
@@ -53,7 +53,7 @@ moment. An incident grows, is quiet, and is over.`,
 	return cmd
 }
 
-func (c incidentCommand) list(ctx context.Context, limit int) error {
+func (c outageCommand) list(ctx context.Context, limit int) error {
 	if err := atMost(limit); err != nil {
 		return err
 	}
@@ -61,15 +61,15 @@ func (c incidentCommand) list(ctx context.Context, limit int) error {
 	if err != nil {
 		return err
 	}
-	all, err := s.Incidents(ctx, c.clock(), limit+1)
+	all, err := s.Outages(ctx, c.clock(), limit+1)
 	if err != nil {
 		return err
 	}
 	all, cut := within(c.app, all, limit)
-	rows := each(all, func(in ledger.Incident) incidentJSON { return c.asJSON(ledger.IncidentAccount{Incident: in}) })
-	return c.done("", map[string]any{"incidents": rows, "cut": cut}, func(w *safe.Writer) {
+	rows := each(all, func(in ledger.Outage) outageJSON { return c.asJSON(ledger.OutageAccount{Outage: in}) })
+	return c.done("", map[string]any{"outages": rows, "cut": cut}, func(w *safe.Writer) {
 		for _, in := range all {
-			o := c.outage(ledger.IncidentAccount{Incident: in})
+			o := c.outage(ledger.OutageAccount{Outage: in})
 			w.Printf("%s  %s\n          %s", prefix(in.ID, 8), o.Title(), o.Account())
 			if by := in.TakenAt(o.Now); by != "" {
 				w.Printf("   %s", o.Taken())
@@ -77,22 +77,22 @@ func (c incidentCommand) list(ctx context.Context, limit int) error {
 			w.Println("")
 		}
 		if len(all) == 0 {
-			w.Println("No incident.")
+			w.Println("No outage.")
 		}
 	})
 }
 
-// outage is an incident in the words of the screen.
-func (c incidentCommand) outage(a ledger.IncidentAccount) ticket.Outage {
-	return ticket.Outage{IncidentAccount: a, Now: c.clock(), Zone: time.Local}
+// outage is an outage in the words of the screen.
+func (c outageCommand) outage(a ledger.OutageAccount) ticket.Outage {
+	return ticket.Outage{OutageAccount: a, Now: c.clock(), Zone: time.Local}
 }
 
-func (c incidentCommand) show(ctx context.Context, id string) error {
+func (c outageCommand) show(ctx context.Context, id string) error {
 	s, err := c.ledgerFor(ctx, toLook)
 	if err != nil {
 		return err
 	}
-	a, err := s.Incident(ctx, id, c.clock())
+	a, err := s.Outage(ctx, id, c.clock())
 	if err != nil {
 		return err
 	}
@@ -115,23 +115,23 @@ func (c incidentCommand) show(ctx context.Context, id string) error {
 		for _, e := range a.Events {
 			w.Println(eventLine(e, safe.Text{}))
 		}
-		w.Printf("\nindoubt list incident:%s\n", prefix(a.ID, 8))
+		w.Printf("\nindoubt list outage:%s\n", prefix(a.ID, 8))
 	})
 }
 
-// take says that a person is on an incident, or no longer.
-func (c incidentCommand) take(ctx context.Context, args []string, flags *decideFlags) error {
-	s, run, err := holdCommand(c).scoped(ctx, "incident take", args, needs{silent: true}, flags, nil)
+// take says that a person is on an outage, or no longer.
+func (c outageCommand) take(ctx context.Context, args []string, flags *decideFlags) error {
+	s, run, err := holdCommand(c).scoped(ctx, "outage take", args, needs{silent: true}, flags, nil)
 	if err != nil {
 		return err
 	}
-	change := ledger.IncidentChange{ID: args[0], Verb: ledger.IncidentTaken, ChangeID: run.Record.ChangeID(run.Items[0]), Actor: run.actor, Reason: flags.reason}
+	change := ledger.OutageChange{ID: args[0], Verb: ledger.OutageTaken, ChangeID: run.Record.ChangeID(run.Items[0]), Actor: run.actor, Reason: flags.reason}
 	if flags.until == "now" {
 		change.Until = run.Record.CreatedAt
 	} else if change.Until, err = until(flags.until, run.Record.CreatedAt); err != nil {
 		return err
 	}
-	a, err := s.Incident(ctx, change.ID, c.clock())
+	a, err := s.Outage(ctx, change.ID, c.clock())
 	if err != nil {
 		return err
 	}
@@ -139,11 +139,11 @@ func (c incidentCommand) take(ctx context.Context, args []string, flags *decideF
 	switch {
 	case flags.dryRun:
 		effect = effectWouldUpdate
-		a.Incident, _, err = change.Apply(a.Incident, c.clock())
+		a.Outage, _, err = change.Apply(a.Outage, c.clock())
 	case run.Record.Done() > 0:
 		effect = effectNoop
 	default:
-		a.Incident, err = s.ChangeIncident(ctx, change)
+		a.Outage, err = s.ChangeOutage(ctx, change)
 	}
 	if err != nil {
 		return err
@@ -155,8 +155,8 @@ func (c incidentCommand) take(ctx context.Context, args []string, flags *decideF
 	})
 }
 
-// incidentJSON is an incident as programs see it.
-type incidentJSON struct {
+// outageJSON is an outage as programs see it.
+type outageJSON struct {
 	ID         string                     `json:"id"`
 	Title      string                     `json:"title"`
 	Scope      string                     `json:"scope"`
@@ -177,10 +177,10 @@ type incidentJSON struct {
 	TakenUntil *string                    `json:"taken_until"`
 }
 
-func (c incidentCommand) asJSON(a ledger.IncidentAccount) incidentJSON {
+func (c outageCommand) asJSON(a ledger.OutageAccount) outageJSON {
 	o := c.outage(a)
 	twice, _ := o.Twice()
-	j := incidentJSON{ID: a.ID, Title: o.Title().String(), Scope: a.Scope, Phase: a.PhaseAt(o.Now),
+	j := outageJSON{ID: a.ID, Title: o.Title().String(), Scope: a.Scope, Phase: a.PhaseAt(o.Now),
 		Kinds: list(a.Kinds), Pipelines: list(a.Pipelines), Classes: list(a.Classes), Errors: a.Errors(), Fates: map[ledger.Fate]ledger.Sum{},
 		Account: o.Account().String(), Twice: twice.String(), OpenedAt: moment(a.OpenedAt), FirstAt: moment(a.FirstAt), LastAt: moment(a.LastAt),
 		AnsweredAt: moment(a.AnsweredAt), OverAt: moment(a.OverAt)}
@@ -193,7 +193,7 @@ func (c incidentCommand) asJSON(a ledger.IncidentAccount) incidentJSON {
 	return j
 }
 
-type incidentGroupJSON struct {
+type outageGroupJSON struct {
 	Name   ledger.Group `json:"name"`
 	True   string       `json:"true"`
 	Do     string       `json:"do"`
@@ -216,23 +216,23 @@ type minuteJSON struct {
 	Errors int     `json:"errors"`
 }
 
-// shown is an incident with its account.
-func (c incidentCommand) shown(a ledger.IncidentAccount) any {
+// shown is an outage with its account.
+func (c outageCommand) shown(a ledger.OutageAccount) any {
 	return struct {
-		incidentJSON
-		Already   int                 `json:"already"`
-		CheckedAt *string             `json:"checked_at"`
-		Groups    []incidentGroupJSON `json:"groups"`
-		Elsewhere []landingJSON       `json:"elsewhere"`
-		Minutes   []minuteJSON        `json:"minutes"`
-		Peak      minuteJSON          `json:"peak"`
-		Events    []eventJSON         `json:"events"`
+		outageJSON
+		Already   int               `json:"already"`
+		CheckedAt *string           `json:"checked_at"`
+		Groups    []outageGroupJSON `json:"groups"`
+		Elsewhere []landingJSON     `json:"elsewhere"`
+		Minutes   []minuteJSON      `json:"minutes"`
+		Peak      minuteJSON        `json:"peak"`
+		Events    []eventJSON       `json:"events"`
 	}{c.asJSON(a), a.Already, moment(a.CheckedAt), each(c.outage(a).Groups(), oneGroupJSON), each(a.Elsewhere, oneLandingJSON),
 		each(a.Minutes, oneMinuteJSON), oneMinuteJSON(a.Peak()), each(a.Events, oneEventJSON)}
 }
 
-func oneGroupJSON(g ticket.Group) incidentGroupJSON {
-	return incidentGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Tab, g.Sum}
+func oneGroupJSON(g ticket.Group) outageGroupJSON {
+	return outageGroupJSON{g.Name, g.True.String(), g.Do.String(), g.Filter, g.Tab, g.Sum}
 }
 
 func oneLandingJSON(l ledger.Landing) landingJSON {
