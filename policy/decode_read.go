@@ -57,10 +57,13 @@ func (d kindDecoder) read(n *node) *Read {
 	return r
 }
 
+// everyOne says of a candidate that it need not be looked at.
+const everyOne = "true"
+
 // ofCandidate reads an expression on one candidate, which must look at it.
 func (d kindDecoder) ofCandidate(n *node, want expr.Type) *expr.Expression {
 	e := d.expression(n, expr.ForMark, want)
-	if e != nil && !e.Uses("it") {
+	if e != nil && !e.Uses("it") && e.Text != everyOne {
 		d.fail(n.place, "says the same of every candidate: it does not look at `it`", "for example it.metadata.indoubt")
 	}
 	return e

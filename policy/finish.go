@@ -72,20 +72,8 @@ func (d checker) lintRead(k *Kind) {
 		}
 	}
 	d.finishPaging(r, at)
-	if !r.Proves() { // finding nothing never proves anything, and need not
-		return
-	}
-	if r.newestOnly() {
-		d.warn(at, "asks by `attempt`, which is the newest, so after a retry finding nothing never proves that it did not land", "use `op`, which is the same for every attempt")
-	}
-	if r.complete == nil {
-		d.warn(at, "without `complete`, finding nothing never proves that nothing is there", "complete: \"true\" where one answer shows everything")
-	}
-	// Said on purpose: no answer is the whole truth, or none that shows nothing is.
-	never := r.complete != nil && (r.complete.Text == "false" || r.complete.Text == "status == 200")
-	if !never && (k.LandsWithin == nil || k.VisibleWithin == nil) {
-		d.warn(at, fmt.Sprintf("%s not stated, so no wait proves that it did not land", missingBounds(k)), "state them if the downstream promises them")
-	}
+	d.lintFinds(k)
+	d.lintNever(k)
 }
 
 // vouch marks a tool as read-only where the policy says so of the tool's own kind.
@@ -98,16 +86,6 @@ func (d checker) vouch() {
 		own := d.policy.match("mcp." + m.server.Name + "." + m.tool)
 		m.vouched = k.Read.readOnly || own.Known && own.Effect == "read"
 	}
-}
-
-func missingBounds(k *Kind) string {
-	switch {
-	case k.LandsWithin == nil && k.VisibleWithin == nil:
-		return "`lands_within` and `visible_within` are"
-	case k.LandsWithin == nil:
-		return "`lands_within` is"
-	}
-	return "`visible_within` is"
 }
 
 // overlaps reports whether one path leads into the other. * and an index stand

@@ -95,8 +95,25 @@ func operationValue(o ledger.Operation) map[string]any {
 	return map[string]any{
 		"id": o.ID, "kind": o.Kind, "scope": o.Scope, "session": o.Session, "fingerprint": o.Fingerprint,
 		"source":     map[string]any{"pipeline": o.Source.Pipeline, "run": o.Source.Run, "host": o.Source.Host, "trace": o.Source.TraceID()},
-		"created_at": zeroed(o.CreatedAt), "started_at": zeroed(o.StartedAt), "ended_at": zeroed(o.EndedAt), "attempts": float64(o.AttemptCount),
+		"created_at": zeroed(o.CreatedAt), "started": started(o), "started_at": zeroed(o.StartedAt),
+		"ended_at": zeroed(o.EndedAt), "attempts": float64(o.AttemptCount),
 	}
+}
+
+// startedEarly is how much earlier than its first attempt a list begins that an operation
+// is looked for in: clocks differ, and what was sent before it shows that the list is right.
+const startedEarly = 10 * time.Minute
+
+// started is when an operation was first sent less startedEarly, in Unix seconds.
+func started(o ledger.Operation) any {
+	at := o.StartedAt
+	if at.IsZero() || !o.CreatedAt.IsZero() && o.CreatedAt.Before(at) {
+		at = o.CreatedAt
+	}
+	if at.IsZero() {
+		return nil
+	}
+	return float64(at.Add(-startedEarly).Unix())
 }
 
 // attemptValue is the newest attempt. Of an operation without its attempts, as in a

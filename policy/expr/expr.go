@@ -65,7 +65,8 @@ var (
 
 	// Members are the members of the names that have fixed ones.
 	Members = map[string][]string{
-		"op":      {"id", "kind", "scope", "session", "fingerprint", "source", "created_at", "started_at", "ended_at", "attempts"},
+		"op": {"id", "kind", "scope", "session", "fingerprint", "source", "created_at", "started", "started_at", "ended_at",
+			"attempts"},
 		"attempt": {"n", "id", "started_at", "deadline_at", "ended_at", "outcome", "class"},
 	}
 )

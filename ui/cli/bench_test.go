@@ -57,10 +57,11 @@ kinds:
     lands_within: 2m
     visible_within: 0s
     read:
-      http: { get: /v1/payment_intents, query: { customer: "${input.customer}", limit: 100 } }
+      http: { get: /v1/payment_intents, query: { "created[gte]": "${op.started}", limit: 100 } }
       valid: status == 200 && body.object == "list"
       list: body.data
       mark: it.metadata.indoubt
+      final: "true"
       complete: "!body.has_more"
       same: it.amount == input.amount
       receipt: it.id

@@ -191,9 +191,9 @@ func TestABadPolicySaysWhere(t *testing.T) {
 	bad := strings.Replace(benchPolicy, "receipt: it.id", "receit: it.id", 1)
 	need.OK(t, os.WriteFile(b.policy, []byte(bad), 0o600))
 	a := b.json(1, "policy", "check")
-	need.That(t, a.Error.Code == "bad_policy" && strings.Contains(a.Error.Message, "receit") && strings.Contains(string(a.Data), `"line":24`), "%+v %s", a.Error, a.Data)
+	need.That(t, a.Error.Code == "bad_policy" && strings.Contains(a.Error.Message, "receit") && strings.Contains(string(a.Data), `"line":25`), "%+v %s", a.Error, a.Data)
 	out := b.want(1, "policy", "check")
-	need.Contains(t, out, "policy.yaml:24:", "^", "did you mean `receipt`?")
+	need.Contains(t, out, "policy.yaml:25:", "^", "did you mean `receipt`?")
 	b.failing(1, "bad_policy", "retry", b.at(1))
 	b.failing(1, "bad_policy", "check")
 	exit, stdout, stderr := b.run("list") // the reader is warned, and still sees

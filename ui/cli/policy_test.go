@@ -37,7 +37,7 @@ func TestPolicyTrySavedAnswers(t *testing.T) {
 		file string
 		want []string
 	}{
-		{raw, []string{"GET http://127.0.0.1:9/v1/payment_intents?customer=cus_9&limit=100", "Bearer ${env.STRIPE_KEY}", "status 200", "LIST", "OWN", "SAME", "VERDICT   landed", "ADVICE    confirm: a check found it"}},
+		{raw, []string{"GET http://127.0.0.1:9/v1/payment_intents?", "created%5Bgte%5D=", "limit=100", "Bearer ${env.STRIPE_KEY}", "status 200", "LIST", "OWN", "SAME", "VERDICT   landed", "ADVICE    confirm: a check found it"}},
 		{mapping, []string{"VERDICT   landed", "ADVICE"}}, // what an old answer shows was there
 		{old, []string{"VERDICT   cannot tell: answer came from a cache, 600 s old", "ADVICE"}},
 		{bare, []string{"VERDICT   landed, but different: found one, but it is not what was asked: pi_1: amount is 43.00 USD, expected 42.00 USD", "ADVICE    look"}},

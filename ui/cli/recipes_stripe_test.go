@@ -25,7 +25,7 @@ func (s *stripeAccount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data, more, on := []map[string]any{}, false, q.Get("starting_after") == ""
 	for _, p := range s.intents {
 		switch {
-		case p["customer"] != q.Get("customer") || r.Header.Get("Authorization") != "Bearer sk_live_acme":
+		case q.Get("created[gte]") == "" || r.Header.Get("Authorization") != "Bearer sk_live_acme":
 		case !on:
 			on = p["id"] == q.Get("starting_after")
 		case len(data) == 2: // Stripe's limit is 100
