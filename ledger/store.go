@@ -23,7 +23,7 @@ type Store interface {
 	Leaser
 	Schedule
 	Rates
-	Engines
+	Leading
 	Policies
 	Finder
 	Holds
@@ -147,12 +147,14 @@ type Rates interface {
 	ReserveRead(ctx context.Context, downstream string, now time.Time, every, patience time.Duration) (at time.Time, mine bool, err error)
 }
 
-// Engines registers the engines that work on the ledger.
-type Engines interface {
-	// RegisterEngine writes down that an engine is at work; one whose Until is not to come
-	// has left. Engines are those at work, in the order they came.
-	RegisterEngine(ctx context.Context, p Registration) error
-	Engines(ctx context.Context) ([]Registration, error)
+// Leading keeps who leads what.
+type Leading interface {
+	// Lead takes the scopes for a holder, until LeadLasts from now: those that are free, its
+	// own, and those of a lower rank. It gives the holder's others up, and returns all as
+	// they are then. TakeLead is the rule.
+	Lead(ctx context.Context, holder string, rank int, scopes []string) (Leaders, error)
+	// Leaders returns all as they are.
+	Leaders(ctx context.Context) (Leaders, error)
 }
 
 // Policies keeps the policy that is in force.

@@ -33,7 +33,7 @@ func (e *Engine) follow(ctx context.Context) error {
 	} else {
 		f.next = now.Add(followEvery)
 	}
-	if f.place == "" {
+	if e.takenOver() || f.place == "" {
 		if err := e.lookBack(ctx); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (e *Engine) timeDoubts(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// lookBack reads what happened before the start, and finds the place to follow from.
+// lookBack reads what happened before this process led, and finds the place to follow from.
 func (e *Engine) lookBack(ctx context.Context) error {
 	info, err := e.o.Store.Info(ctx)
 	if err != nil {
@@ -121,7 +121,9 @@ func (e *Engine) lookBack(ctx context.Context) error {
 	if err := e.priceBeside(ctx, moved); err != nil {
 		return err
 	}
-	e.after.place = info.Cursor
+	if e.after.place == "" {
+		e.after.place = info.Cursor
+	}
 	return nil
 }
 
@@ -163,7 +165,7 @@ func (n news) count(c *Counters) {
 // lookAgain schedules the looks for what may have landed twice, of whoever settled it
 // without a policy (SQL).
 func (e *Engine) lookAgain(ctx context.Context, ids []string) error {
-	if len(ids) == 0 || e.onlyReads(ctx) {
+	if len(ids) == 0 || e.onlyReads(ctx) || !e.leads(ledger.LeadLedger) {
 		return nil
 	}
 	recs, err := e.o.Store.Records(ctx, ids)

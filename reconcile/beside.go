@@ -18,7 +18,7 @@ func moves(ev ledger.Event) bool {
 // that is on its way writes the price it was begun with, so what is being checked is
 // looked at again after it.
 func (e *Engine) priceBeside(ctx context.Context, moved []string) error {
-	if e.onlyReads(ctx) {
+	if e.onlyReads(ctx) || !e.leads(ledger.LeadLedger) {
 		return nil
 	}
 	ids, err := e.o.Store.Beside(ctx, moved)

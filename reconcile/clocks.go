@@ -104,8 +104,8 @@ func asOf(rec ledger.Record, at ledger.Moment) ledger.Record {
 // writes it down; all of them price anew what they had set by it.
 func (e *Engine) checkClock(ctx context.Context) error {
 	now := e.moment()
-	first := e.lead.Boot == ""
-	if !first && now.Lead().Step(e.lead) == 0 {
+	first := e.clock.Boot == ""
+	if !first && now.Lead().Step(e.clock) == 0 {
 		return nil
 	}
 	step, err := e.o.Store.Stepped(ctx)
@@ -115,7 +115,7 @@ func (e *Engine) checkClock(ctx context.Context) error {
 	if step != 0 {
 		e.logf("%s", ledger.StepEvent(step).Reason)
 	}
-	if e.lead = now.Lead(); !first {
+	if e.clock = now.Lead(); !first {
 		e.clocks.all(now.Wall)
 	}
 	return nil

@@ -43,6 +43,7 @@ type downstreams struct {
 // answers.
 type downstream struct {
 	name    string
+	scope   string            // it is led within
 	rule    policy.Downstream // what the governor was made for
 	http    *connect.HTTP
 	every   time.Duration // between two reads; 0: no rate
@@ -58,15 +59,16 @@ type downstream struct {
 	opened  *atomic.Pointer[time.Time] // when the breaker opened, for the last time
 
 	mu     sync.Mutex
-	spoken time.Time // when the newest answer came
-	why    string    // the newest trouble
-	since  time.Time // of the state below
-	state  string    // up, down, half_open
-	paused time.Time // it wants no request before this
-	asked  time.Time // since when it is paused
-	mute   string    // why no request to it can be made at all
-	lacks  string    // the secret that is missing
-	muted  time.Time // since when
+	spoken time.Time    // when the newest answer came
+	why    string       // the newest trouble
+	since  time.Time    // of the state below
+	state  string       // up, down, half_open
+	paused time.Time    // it wants no request before this
+	asked  time.Time    // since when it is paused
+	mute   string       // why no request to it can be made at all
+	lacks  string       // the secret that is missing
+	still  func() error // why it is missing yet
+	muted  time.Time    // since when
 	muteTo time.Time
 }
 
@@ -92,12 +94,13 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 		return have
 	}
 	made := d.make(rule)
+	made.scope = scopeOf(k)
 	if have != nil { // the policy changed its limits: what is known of its health stays
 		made.http, made.breaker, made.opened = have.http, have.breaker, have.opened
 		have.mu.Lock()
 		made.spoken, made.why, made.since, made.state, made.paused, made.asked =
 			have.spoken, have.why, have.since, have.state, have.paused, have.asked
-		made.mute, made.lacks, made.muted, made.muteTo = have.mute, have.lacks, have.muted, have.muteTo
+		made.mute, made.lacks, made.still, made.muted, made.muteTo = have.mute, have.lacks, have.still, have.muted, have.muteTo
 		have.mu.Unlock()
 	}
 	if d.byKey == nil {
@@ -270,15 +273,35 @@ func (d *downstream) pause(until time.Time, status int) {
 }
 
 // silence puts off all requests for a while, because none can be made without a secret.
-func (d *downstream) silence(lacks, why string) time.Time {
+// still makes the request anew, to tell whether it is missing yet.
+func (d *downstream) silence(lacks, why string, still func() error) time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
 	if now.Sub(d.muteTo) > muteFor {
 		d.muted = now
 	}
-	d.mute, d.lacks, d.muteTo = why, lacks, now.Add(muteFor)
+	d.mute, d.lacks, d.still, d.muteTo = why, lacks, still, now.Add(muteFor)
 	return d.muteTo
+}
+
+// lacks reports whether a secret is missing without which nothing can be asked within a
+// scope. What was missing and is not any more may be asked at once.
+func (d *downstreams) lacks(scope string) (lacks bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, down := range d.byKey {
+		down.mu.Lock()
+		if down.scope == scope && down.still != nil {
+			if policy.LackedHere(down.still()) {
+				lacks, down.muteTo = true, down.now().Add(muteFor)
+			} else {
+				down.still, down.muteTo = nil, time.Time{}
+			}
+		}
+		down.mu.Unlock()
+	}
+	return lacks
 }
 
 // changed notes when the breaker moved.

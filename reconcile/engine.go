@@ -22,7 +22,7 @@ type Engine struct {
 
 	writes  writes      // transmissions in flight
 	active  activeReads // operations the run loop is reading
-	lead    ledger.Lead // how the clocks stood at the last pass
+	clock   ledger.Lead // how the clocks stood at the last pass
 	after   follower    // of the history
 	backlog backlog     // due, and not begun yet
 	prices  pricing     // when operations were last priced
@@ -45,7 +45,7 @@ type reader struct {
 	ops      keyed         // one read or retry of an operation at a time in this process
 	downs    downstreams   // the limits of each downstream
 	controls controls      // what controls and siblings showed
-	engines  engines       // others that work on this ledger
+	lead     lead          // who works on this ledger
 	clocks   clocks        // prices that a clock will change
 	counted  counting      // for metrics
 	past     *History      // how doubts ended

@@ -280,7 +280,7 @@ func TestI6_OnlyThePolicyInForceCounts(t *testing.T) {
 
 	// As soon as its policy is in force it works, and the first one only looks.
 	need.OK(t, w.store.ApplyPolicy(w.ctx, ledger.PolicyText{Number: 2, Digest: theirs.Digest(), Files: theirs.Files(), Actor: maya, Reason: "mended", ChangeID: ledger.NewID()}))
-	w.pass(registerEvery)
+	w.pass(leadEvery)
 	_, err = w.engine.ReadNow(w.ctx, o.ID)
 	need.That(t, errors.Is(err, ledger.ErrRefused), "%v", err)
 	res := need.Get(other.ReadNow(w.ctx, o.ID))(t)
@@ -289,7 +289,7 @@ func TestI6_OnlyThePolicyInForceCounts(t *testing.T) {
 	// The same text from the ledger is no text of this host: nothing is asked by it.
 	mine = need.Get(policy.Lend(need.Get(w.store.Policy(w.ctx, ledger.PolicyText{}))(t)))(t)
 	need.That(t, mine.Digest() == theirs.Digest() && mine.Lent(), "it says the same")
-	w.pass(registerEvery)
+	w.pass(leadEvery)
 	asked = w.side.asked()
 	_, err = other.ReadNow(w.ctx, w.doubt("pay", 420).ID)
 	need.That(t, errors.Is(err, ledger.ErrRefused) && w.side.asked() == asked, "%v", err)
@@ -299,12 +299,12 @@ func TestWithoutAPolicyFileItGivesWay(t *testing.T) {
 	inABubble(t, payPolicy, func(t *testing.T, w *world) {
 		blank := w.made(New(Options{Store: w.store, Clock: w.now, Steady: w.steady, Actor: maya}))
 		w.run(blank)
-		eventually(t, "the one without a policy is at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 1 })
+		eventually(t, "the one without a policy is at work", func() bool { return blank.leads(ledger.LeadLedger) })
 		w.run(w.engine)
-		eventually(t, "both are at work", func() bool { all, err := w.store.Engines(w.ctx); return err == nil && len(all) == 2 })
 		o := w.doubt("pay", 420, 420)
 		eventually(t, "settled", func() bool { return w.get(o.ID).Operation.State == ledger.Committed })
-		w.pass(registerEvery)
+		w.pass(leadEvery)
+		eventually(t, "the one with a policy leads", func() bool { return w.engine.leads(ledger.LeadLedger) && !blank.leads(ledger.LeadLedger) })
 		need.That(t, !w.engine.onlyReads(w.ctx) && blank.onlyReads(w.ctx), "a console without a policy drove out the engine that has one")
 	})
 }

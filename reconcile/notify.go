@@ -106,7 +106,7 @@ func (t *notifying) run(ctx context.Context) {
 	}
 	for sleep(ctx, every) == nil {
 		pol := t.e.policy()
-		if len(pol.Notifiers()) == 0 || t.e.onlyReads(ctx) {
+		if len(pol.Notifiers()) == 0 || t.e.onlyReads(ctx) || !t.e.leads(ledger.LeadLedger) {
 			continue
 		}
 		f, err := gather(ctx, t.e.o.Store, pol, t.e.now())

@@ -12,7 +12,8 @@ import (
 type Summary struct {
 	Expired, Reads                                          int
 	Landed, NotThere, NotSeen, Twice, Different, CannotTell int
-	Skipped                                                 int // put off, held by another engine, or moved meanwhile
+	Skipped                                                 int             // put off, or moved meanwhile
+	Leaders                                                 []ledger.Leader // others, who check what this one left to them
 	Errors                                                  int
 }
 
@@ -38,8 +39,8 @@ func (s *Summary) count(r ledger.Read) {
 	}
 }
 
-// Once expires, prices and reads everything that is due now, each operation
-// once, and tells progress about every one, one at a time. Errors: ErrReadOnly,
+// Once takes the lead of what nobody leads, and there expires, prices and reads everything
+// that is due now, each operation once. It tells progress about every one, one at a time. Errors: ErrReadOnly,
 // ErrCopied, and of the ledger; a read that fails is counted and passed to progress.
 func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, error) {
 	var s Summary
@@ -49,9 +50,11 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 	if progress == nil {
 		progress = func(Progress) {}
 	}
+	defer e.claim()()
 	if why := e.mayAsk(ctx); why != "" {
 		return s, cannotAsk(why)
 	}
+	s.Leaders = e.othersLead()
 	for more := true; more; {
 		n, err := e.o.Store.Expire(ctx, batch)
 		if err != nil {
@@ -156,6 +159,7 @@ func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress
 		if !idle {
 			select {
 			case <-ended:
+			case <-time.After(leadEvery):
 			case <-ctx.Done():
 			}
 			_ = sleep(ctx, passEvery-time.Since(began))

@@ -77,7 +77,8 @@ func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w, mod := newWorld(t, c.policy), c.mod
 			store := &counted{Store: w.store}
-			e := New(Options{Store: store, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya, Log: func(s string) { w.Logf("engine: %s", s) }})
+			e := w.leading()
+			e.o.Store = store
 			o := w.settle(begun(w, c.first), ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1, Passes: true})
 			look := func() ledger.Lane { // what a pass does but for the checks
 				t.Helper()
@@ -115,6 +116,7 @@ func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
 // A writer in plain SQL names no target: the policy does, when it prices what came later.
 func TestADoubtIsPricedAnewForWhatThePolicyNames(t *testing.T) {
 	w := newWorldInFile(t, sharedPolicy)
+	w.leading()
 	o := w.doubt("pay", 1)
 	need.Get(w.engine.priceBatch(w.ctx, batch))(t)
 	need.Equal(t, w.lane(o.ID), ledger.LaneReading, "alone")

@@ -110,8 +110,8 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	if err != nil {
 		if policy.LackedHere(err) { // it may be there the next time
 			f.wait, f.Unasked = e.now().Add(muteFor), len(f.evidence.Pages) == 0
-			if secret := (*policy.MissingSecretError)(nil); errors.As(err, &secret) { // no operation of this downstream can be read
-				f.wait = e.downs.of(k).silence(secret.Name, "no check is possible: "+err.Error())
+			if until := e.lacks(k, rec, err); !until.IsZero() {
+				f.wait = until
 			}
 		}
 		return trouble("no check is possible: %s", err)

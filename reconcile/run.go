@@ -70,7 +70,8 @@ func (a *activeReads) count() int {
 	return len(a.busy)
 }
 
-// Run expires, prices, reads what is due and settles until ctx ends; with
+// Run takes the lead of what nobody leads, and there expires, prices, reads what is due and
+// settles until ctx ends; with
 // Options.Notify it also tells people. It sends no operation (I5). It survives a
 // ledger that cannot be read for a while. A read-only engine only waits. Errors:
 // ErrReadOnly and ErrCopied of a ledger that may not be written, *ledger.AwayError of one
@@ -80,7 +81,8 @@ func (e *Engine) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	defer e.join(ctx)()
+	e.apply(ctx)
+	defer e.claim()()
 	defer e.active.idle.Wait()
 	ctx, end := context.WithCancel(ctx)
 	defer end() // what is waited for ends with the loop, whatever ended that
@@ -126,7 +128,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if more {
 			continue
 		}
-		timer.Reset(e.clocks.wait(e.now(), e.prices.wait(pollEvery)))
+		timer.Reset(e.clocks.wait(e.now(), e.prices.wait(e.leadIn(pollEvery))))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -158,7 +160,7 @@ func (e *Engine) pass(ctx context.Context, wanted func(ledger.Row) bool, start f
 		return false, err
 	}
 	reads := e.onlyReads(ctx)
-	if err := e.registered(); err != nil {
+	if err := e.asked(); err != nil {
 		return false, err
 	}
 	if !reads { // what cannot be scheduled again would be read without end
@@ -168,6 +170,9 @@ func (e *Engine) pass(ctx context.Context, wanted func(ledger.Row) bool, start f
 	}
 	if err := e.follow(ctx); err != nil {
 		return false, err
+	}
+	if !e.leads(ledger.LeadLedger) {
+		return false, nil
 	}
 	return e.upkeep(ctx)
 }

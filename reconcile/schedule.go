@@ -49,12 +49,18 @@ type quote struct {
 // priced is what the policy says of an operation, with its reads scheduled.
 // rec.Pricing says what was scheduled before.
 func (e *reader) priced(k *policy.Kind, digest string, rec ledger.Record) quote {
+	asked := ledger.Never
+	if rec.Operation.State == ledger.Uncertain {
+		if err := k.NoCheck(rec); policy.LackedHere(err) {
+			e.lacks(k, rec, err)
+			asked = e.unchecked(scopeOf(k))
+			rec.Pricing.Digest, rec.Pricing.DecideAt = digest, asked // until then another process is taken to check it
+		}
+	}
 	p := k.Price(rec)
 	p.OperationID, p.Digest = rec.Operation.ID, digest
 	p.Reads, p.ReadAt = rec.Pricing.Reads, rec.Pricing.ReadAt
-	if rec.Operation.State == ledger.Uncertain && e.alone() && policy.LackedHere(k.NoCheck(rec)) {
-		p.DecideAt = time.Time{} // no other engine goes on checking it
-	}
+	p.DecideAt = sooner(p.DecideAt, asked)
 	switch {
 	case k.Read == nil:
 		p.ReadAt = ledger.Never
@@ -73,6 +79,13 @@ func (e *reader) afterRead(k *policy.Kind, digest string, rec ledger.Record, wai
 		rec.Pricing.ReadAt = apart(now, wait)
 	}
 	return e.priced(k, digest, rec)
+}
+
+func sooner(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // spread draws what was postponed to one moment apart.

@@ -16,14 +16,18 @@ func (w *world) lane(id string) ledger.Lane {
 	return rec.Row().LaneAt(w.now())
 }
 
-// A missing secret is told at once, and heals by itself: the row is for a person
-// while nothing can be asked, and is checked when the secret is back.
-func TestAMissingSecretIsTheirsAtOnceAndHeals(t *testing.T) {
+// What no process has the secret for is for a person after ten minutes, and heals by
+// itself: it is checked when the secret is back.
+func TestAMissingSecretIsTheirsAndHeals(t *testing.T) {
 	w := newWorldAlone(t, strings.Replace(payPolicy, "headers: {", `headers: { X-Key: "${env.UNASKED_KEY}",`, 1))
 	t.Setenv("UNASKED_KEY", "")
 	os.Unsetenv("UNASKED_KEY")
 	o := w.doubt("pay", 420, 420)
-	w.run(w.newEngine(Options{}))
+	e := w.newEngine(Options{})
+	w.run(e)
+	eventually(t, "nobody leads", func() bool { return e.downs.lacks("downstream:pay") && !e.leads("downstream:pay") })
+	need.That(t, w.lane(o.ID) == ledger.LaneReading, "asked for at once, and another may have the secret")
+	w.pass(nobodyFor)
 	eventually(t, "for a person", func() bool { return w.lane(o.ID) == ledger.LaneDecide })
 	_, why, err := w.engine.Unchecked(w.ctx)
 	need.That(t, err == nil && len(why) == 1 && why["header X-Key cannot be made: environment variable UNASKED_KEY is not set"] == 1, "%v %v", why, err)
@@ -55,18 +59,20 @@ func TestAMissingProgramHeals(t *testing.T) {
 	eventually(t, "found", func() bool { return len(w.get(o.ID).Reads) > 0 })
 }
 
-// One engine that lacks a secret takes no promise back while another is at work.
-func TestAnEngineWithoutTheSecretLeavesTheOthersPromise(t *testing.T) {
+// An engine that lacks a secret leads nothing there, and leaves the promise of the one that does.
+func TestAnEngineWithoutTheSecretLeadsNothing(t *testing.T) {
 	w := newWorldAlone(t, strings.Replace(payPolicy, "headers: {", `headers: { X-Key: "${env.UNASKED_KEY}",`, 1))
 	t.Setenv("UNASKED_KEY", "k")
 	o := w.doubt("pay", 420)
 	w.run(w.newEngine(Options{}))
 	eventually(t, "checked", func() bool { return len(w.get(o.ID).Reads) > 0 && w.lane(o.ID) == ledger.LaneReading })
 	os.Unsetenv("UNASKED_KEY")
-	poor := w.newEngine(Options{})
-	if poor.onlyReads(w.ctx); poor.alone() {
-		t.Fatal("it takes itself for alone")
-	}
+	poor := w.newEngine(Options{Program: "engine"})
+	w.run(poor)
+	eventually(t, "it has found out", func() bool { return poor.downs.lacks("downstream:pay") })
+	eventually(t, "another leads", func() bool {
+		return !poor.leads("downstream:pay") && poor.unchecked("downstream:pay").Equal(ledger.Never)
+	})
 	pol := w.inForce()
 	q := poor.priced(pol.Kind("pay"), pol.Digest(), w.get(o.ID))
 	need.That(t, q.DecideAt.After(w.now()), "a person is asked from %v on", q.DecideAt)

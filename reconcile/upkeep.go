@@ -97,7 +97,8 @@ func (e *Engine) priceBatch(ctx context.Context, many int) (int, error) {
 }
 
 // postpone puts off the rows whose downstream wants no request now, all in
-// one write, and returns the others and how many were put off.
+// one write, and returns the others and how many were put off. Of what nobody leads, whoever
+// leads the ledger says when a person is asked.
 func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) (keep []ledger.Row, put int, err error) {
 	pol := e.policy()
 	digest := pol.Digest()
@@ -106,6 +107,15 @@ func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) (keep []ledger
 	blocked := map[string]time.Time{}
 	for _, row := range rows {
 		k := pol.Kind(row.Kind)
+		p := row.Pricing
+		p.OperationID, p.Version = row.ID, row.Version
+		if k.Read != nil && !e.leads(scopeOf(k)) {
+			if from := e.unchecked(scopeOf(k)); row.Pricing.Digest == digest && from.Before(ledger.Never) && e.leads(ledger.LeadLedger) {
+				p.DecideAt, p.ReadAt = sooner(p.DecideAt, from), spread(e.now().Add(muteFor))
+				off = append(off, quote{Pricing: p})
+			}
+			continue
+		}
 		until, known := blocked[row.Kind]
 		if !known {
 			if k.Read != nil {
@@ -116,9 +126,7 @@ func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) (keep []ledger
 		// Rows that are not priced yet are read one by one: there is nothing to
 		// write back that would not be made up.
 		if k.Read == nil || row.Pricing.Digest == digest && until.Sub(e.now()) > patience {
-			p := row.Pricing
-			p.OperationID, p.Version, p.ReadAt = row.ID, row.Version, ledger.Never
-			if k.Read != nil {
+			if p.ReadAt = ledger.Never; k.Read != nil {
 				p.ReadAt = apart(e.now(), until)
 			}
 			if row.Pricing.Digest == digest {

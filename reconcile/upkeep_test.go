@@ -35,7 +35,7 @@ func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 	for range pricingFew + 1 {
 		w.doubt("pay", 1)
 	}
-	e := w.engine
+	e := w.leading()
 	need.Get(e.pass(w.ctx, nil, e.readInBackground))(t)
 	if e.active.count() == 0 || !e.prices.more {
 		t.Fatalf("%d reads in hand, more to price: %t", e.active.count(), e.prices.more)

@@ -343,6 +343,14 @@ func (w *world) newEngine(o Options) *Engine {
 	return w.made(New(o))
 }
 
+// leading is the engine once it leads, without its loop.
+func (w *world) leading() *Engine {
+	w.Helper()
+	w.engine.claim()
+	need.That(w, !w.engine.onlyReads(w.ctx) && w.engine.leads(ledger.LeadLedger), "it does not lead")
+	return w.engine
+}
+
 // made is an engine of this world.
 func (w *world) made(e *Engine) *Engine {
 	w.engines = append(w.engines, e)

@@ -50,7 +50,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"LeasesInOneGo", leasesInOneGo},
 		{"Records", records},
 		{"Reservations", reservations},
-		{"Engines", engines},
+		{"Leaders", leaders},
 		{"Policies", policies},
 		{"OneWrite", oneWrite},
 		{"I9_Looks", looks},

@@ -29,7 +29,7 @@ type Memory struct {
 	holds    []ledger.Hold
 	doubts   map[ledger.DoubtCount]ledger.DoubtCount // by kind and class
 	reserved map[string]time.Time
-	engines  []ledger.Registration
+	leaders  []ledger.Leader
 	watchers []chan struct{}
 	seen     []ledger.Seen
 	info     ledger.Info // of the last step of the clock
@@ -413,45 +413,23 @@ func (m *Memory) Watch(ctx context.Context) <-chan struct{} {
 	return w
 }
 
-func (m *Memory) RegisterEngine(_ context.Context, p ledger.Registration) error {
-	if p.Holder == "" {
-		return fmt.Errorf("an engine without a name")
+func (m *Memory) Lead(_ context.Context, holder string, rank int, scopes []string) (ledger.Leaders, error) {
+	if holder == "" {
+		return ledger.Leaders{}, fmt.Errorf("a leader without a name")
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.clock()
-	longest := now.Add(ledger.LongestRegistration)
-	if p.Until.After(longest) {
-		p.Until = longest
+	for _, l := range ledger.TakeLead(ledger.Leaders{Now: m.clock(), All: m.leaders}, holder, rank, scopes) {
+		m.leaders = append(slices.DeleteFunc(m.leaders, func(was ledger.Leader) bool { return was.Scope == l.Scope }), l)
 	}
-	i := slices.IndexFunc(m.engines, func(e ledger.Registration) bool { return e.Holder == p.Holder })
-	switch {
-	case i >= 0 && p.Until.After(now):
-		m.engines[i] = p
-	case i >= 0 && m.engines[i].Until.After(now):
-		m.engines[i].Until = now
-	case p.Until.After(now):
-		m.engines = append(m.engines, p)
-	}
-	ahead := func(e ledger.Registration) bool { return e.Until.After(longest) }
-	if !slices.ContainsFunc(m.engines, func(e ledger.Registration) bool { return !ahead(e) }) {
-		return nil // it says that one was at work at all
-	}
-	m.engines = slices.DeleteFunc(m.engines, ahead)
-	return nil
+	slices.SortFunc(m.leaders, func(a, b ledger.Leader) int { return strings.Compare(a.Scope, b.Scope) })
+	return ledger.Leaders{Now: m.clock(), All: slices.Clone(m.leaders)}, nil
 }
 
-func (m *Memory) Engines(context.Context) ([]ledger.Registration, error) {
+func (m *Memory) Leaders(context.Context) (ledger.Leaders, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now := m.clock()
-	out := slices.DeleteFunc(slices.Clone(m.engines), func(e ledger.Registration) bool {
-		return !e.Until.After(now) || e.Until.After(now.Add(ledger.LongestRegistration))
-	})
-	slices.SortFunc(out, func(a, b ledger.Registration) int {
-		return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Holder, b.Holder))
-	})
-	return out, nil
+	return ledger.Leaders{Now: m.clock(), All: slices.Clone(m.leaders)}, nil
 }
 
 func (m *Memory) ReserveRead(_ context.Context, downstream string, now time.Time, every, patience time.Duration) (at time.Time, mine bool, err error) {
@@ -473,9 +451,9 @@ func (m *Memory) Info(context.Context) (ledger.Info, error) {
 	if n := len(m.events); n > 0 {
 		info.LastWrite = m.events[n-1].At
 	}
-	for _, e := range m.engines {
-		if e.Until.After(info.EngineAt) {
-			info.EngineAt = e.Until
+	for _, l := range m.leaders {
+		if l.Until.After(info.EngineAt) {
+			info.EngineAt = l.Until
 		}
 	}
 	for _, e := range m.ops {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -90,66 +89,4 @@ func reservations(t *testing.T, open Open) {
 			t.Errorf("a reservation at %q every %s: %s", bad.name, bad.every, at)
 		}
 	}
-}
-
-// engines know of each other.
-func engines(t *testing.T, open Open) {
-	d := newDesk(t, open)
-	at := func(holder string, ttl time.Duration) ledger.Registration {
-		return ledger.Registration{Holder: holder, Since: d.clock.Now(), Until: d.clock.Now().Add(ttl)}
-	}
-	want := func(holders ...string) []ledger.Registration {
-		t.Helper()
-		all := need.Get(d.s.Engines(ctx))(d)
-		var got []string
-		for _, e := range all {
-			got = append(got, e.Holder)
-		}
-		need.Must(t, slices.Equal(got, holders), "at work are %v, want %v", got, holders)
-		return all
-	}
-	want()
-	if info, err := d.s.Info(ctx); err != nil || !info.EngineAt.IsZero() {
-		t.Errorf("an engine was at work before any came: %s %v", info.EngineAt, err)
-	}
-	first := at("b", time.Minute)
-	d.ok(d.s.RegisterEngine(ctx, first))
-	d.clock.Advance(time.Second)
-	second := at("a", time.Minute)
-	d.ok(d.s.RegisterEngine(ctx, second))
-	if all := want("b", "a"); all[0] != first || all[1] != second {
-		t.Fatalf("%+v, want %+v and %+v", all, first, second)
-	}
-	atWork := func(ago time.Duration) {
-		t.Helper()
-		info := need.Get(d.s.Info(ctx))(d)
-		if !info.EngineAt.Equal(d.clock.Now().Add(-ago)) {
-			t.Errorf("an engine was last at work at %s, and it is %s: not %s ago", info.EngineAt, d.clock.Now(), ago)
-		}
-	}
-	d.ok(d.s.RegisterEngine(ctx, ledger.Registration{Holder: "never came"}))
-	second.Until = time.Time{}
-	d.ok(d.s.RegisterEngine(ctx, second))
-	want("b")
-	atWork(-59 * time.Second)
-	d.clock.Advance(2 * time.Second)
-	first.Until = time.Time{}
-	d.ok(d.s.RegisterEngine(ctx, first))
-	want()
-	atWork(0)
-	d.clock.Advance(time.Hour)
-	d.ok(d.s.RegisterEngine(ctx, ledger.Registration{Holder: "never came"}))
-	atWork(time.Hour)
-	// Where the clock was set back, one that was killed before is not at work until the
-	// clock gets there.
-	d.ok(d.s.RegisterEngine(ctx, at("killed", time.Minute)))
-	d.clock.Advance(-2 * time.Hour)
-	want()
-	d.ok(d.s.RegisterEngine(ctx, ledger.Registration{Holder: "never came"}))
-	atWork(-2*time.Hour - time.Minute)
-	d.ok(d.s.RegisterEngine(ctx, at("now", time.Minute)))
-	want("now")
-	atWork(-time.Minute)
-	need.That(t, d.s.RegisterEngine(ctx, ledger.Registration{Until: d.clock.Now().Add(time.Hour)}) != nil,
-		"an engine without a name")
 }

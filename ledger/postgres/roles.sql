@@ -38,8 +38,7 @@ GRANT UPDATE ON indoubt.outage_members TO indoubt_writer, indoubt_engine, indoub
 
 GRANT INSERT ON indoubt.reads TO indoubt_engine, indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.leases, indoubt.paces TO indoubt_engine, indoubt_operator;
-GRANT INSERT, UPDATE ON indoubt.meta TO indoubt_engine, indoubt_operator;
-GRANT INSERT, UPDATE, DELETE ON indoubt.engines TO indoubt_engine, indoubt_operator;
+GRANT INSERT, UPDATE ON indoubt.meta, indoubt.lead TO indoubt_engine, indoubt_operator;
 
 GRANT EXECUTE ON FUNCTION indoubt.adopt() TO indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.holds, indoubt.decisions, indoubt.decision_items TO indoubt_operator;

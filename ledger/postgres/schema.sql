@@ -410,13 +410,15 @@ CREATE TABLE indoubt.leases (
   CONSTRAINT lease_is_in_range CHECK (expires_at BETWEEN '2000-01-01Z' AND '2100-01-01Z')
 );
 
--- engines: who works on this ledger now. Leave it.
-CREATE TABLE indoubt.engines (
-  holder          text COLLATE "C" PRIMARY KEY,                -- as on its leases
+-- lead: which process checks and settles what: one for each scope. Leave it.
+CREATE TABLE indoubt.lead (
+  scope           text COLLATE "C" PRIMARY KEY,                -- downstream:NAME, kind:PATTERN, ledger
+  holder          text COLLATE "C" NOT NULL,
+  rank            bigint NOT NULL,                             -- 1 a console, 2 an engine, which takes it from that
   since           timestamptz(3) NOT NULL,
-  until           timestamptz(3) NOT NULL,                     -- after this it is taken for gone
+  until           timestamptz(3) NOT NULL,                     -- after this it is free
 
-  CONSTRAINT engine_times_are_in_range CHECK (least(since, until) >= '2000-01-01Z' AND greatest(since, until) <= '2100-01-01Z')
+  CONSTRAINT lead_times_are_in_range CHECK (least(since, until) >= '2000-01-01Z' AND greatest(since, until) <= '2100-01-01Z')
 );
 
 -- paces: from when a downstream with a rate may be asked next, by whichever engine

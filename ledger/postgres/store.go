@@ -81,7 +81,7 @@ const infoQuery = `
 	       coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0),
 	       coalesce((SELECT at FROM events WHERE from_state = 'pending' AND to_state = 'uncertain' ORDER BY seq DESC LIMIT 1), 0),
 	       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
-	       coalesce((SELECT max(until) FROM engines), 0),
+	       coalesce((SELECT max(until) FROM lead), 0),
 	       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
 	       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), '0'), coalesce(nullif(f.at, 0), CASE WHEN NOT f.noted THEN indoubt.ms(clock_timestamp()) END, 0), coalesce(f.missing_ms, 0), coalesce(f.noted, TRUE),
 	       (` + successionQuery + `), ` + absentStandby + `, coalesce((SELECT value FROM meta WHERE name = 'move'), ''), coalesce((SELECT string_agg(act, ' ') FROM ` + allowed + `), '')

@@ -165,7 +165,7 @@ func TestGuards(t *testing.T) {
 		{"read in seconds", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 1790000000, 1790000001, 'not_there')`, "read_times_are_in_milliseconds"},
 		{"event in seconds", `INSERT INTO events (id, at, verb, actor) VALUES ('n', 1790000000, 'note', 'eve')`, "event_is_in_milliseconds"},
 		{"decision in seconds", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'eve', 1790000000)`, "decision_times_are_in_milliseconds"},
-		{"engine in seconds", `INSERT INTO engines (holder, since, until) VALUES ('n', 1790000000, 1790000001)`, "engine_times_are_in_milliseconds"},
+		{"lead in seconds", `INSERT INTO lead (scope, holder, rank, since, until) VALUES ('s', 'n', 1, 1790000000, 1790000001)`, "lead_times_are_in_milliseconds"},
 		{"pace in milliseconds", `INSERT INTO paces (downstream, next_at) VALUES ('n', ` + now + `)`, "pace_is_in_microseconds"},
 		{"lease on nothing", `INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('n', 'eve', 1, ` + later + `)`, "that is recorded"},
 		{"read of nothing", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'n', ` + now + `, ` + now + `, 'not_there')`, "that is recorded"},

@@ -344,7 +344,7 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		       coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0),
 		       coalesce((SELECT max(ended_at) FROM attempts WHERE outcome = 'uncertain'), 0),
 		       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
-		       coalesce((SELECT max(until) FROM engines), 0),
+		       coalesce((SELECT max(until) FROM lead), 0),
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), ''),
 		       coalesce((SELECT value FROM meta WHERE name = 'move'), '')`,

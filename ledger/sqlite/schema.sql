@@ -451,13 +451,15 @@ CREATE TABLE leases (
   CONSTRAINT lease_is_in_milliseconds CHECK (expires_at = 0 OR expires_at BETWEEN 946684800000 AND 4102444800000)
 ) STRICT, WITHOUT ROWID;
 
--- engines: who works on this ledger now. Leave it.
-CREATE TABLE engines (
-  holder TEXT PRIMARY KEY,                             -- as on its leases
+-- lead: which process checks and settles what: one for each scope. Leave it.
+CREATE TABLE lead (
+  scope  TEXT PRIMARY KEY,                             -- downstream:NAME, kind:PATTERN, ledger
+  holder TEXT NOT NULL,
+  rank   INTEGER NOT NULL,                             -- 1 a console, 2 an engine, which takes it from that
   since  INTEGER NOT NULL,
-  until  INTEGER NOT NULL,                             -- after this it is taken for gone
+  until  INTEGER NOT NULL,                             -- after this it is free
 
-  CONSTRAINT engine_times_are_in_milliseconds CHECK (since BETWEEN 946684800000 AND 4102444800000 AND until BETWEEN 946684800000 AND 4102444800000)
+  CONSTRAINT lead_times_are_in_milliseconds CHECK (since BETWEEN 946684800000 AND 4102444800000 AND until BETWEEN 946684800000 AND 4102444800000)
 ) STRICT, WITHOUT ROWID;
 
 -- paces: from when a downstream with a rate may be asked next, by whichever engine

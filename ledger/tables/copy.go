@@ -20,8 +20,8 @@ import (
 // What is read, written and compared are the columns that the two databases say they have,
 // in the shape of SQLite.
 
-// Copied are the tables of a copy, and the keys of their rows. Who works on the ledger now
-// (engines) stays behind.
+// Copied are the tables of a copy, and the keys of their rows. Who leads now
+// (lead) stays behind.
 var Copied = []struct{ Name, Key string }{
 	{"operations", "seq"}, {"marks", "value, operation_id"}, {"attempts", "operation_id, n"}, {"reads", "rowid"}, {"grants", "rowid"},
 	{"decisions", "id"}, {"decision_items", "run_id, n"},
@@ -130,13 +130,13 @@ func (m Move) Follows(was, stands Move) (already bool, err error) {
 	return stands == m, nil
 }
 
-// Kept are the tables that a move keeps as they are. An engine that cannot register learns
+// Kept are the tables that a move keeps as they are. An engine that cannot lead learns
 // that there is nothing to do.
 func (m Move) Kept() (all []string) {
 	for _, t := range Copied {
 		all = append(all, t.Name)
 	}
-	return append(all, "engines")
+	return append(all, "lead")
 }
 
 // page is how many rows a copy reads and writes at once.

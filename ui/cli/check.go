@@ -27,8 +27,8 @@ func newCheckCommand(a *app) *cobra.Command {
 		Use: "check [ID…]", GroupID: groupLook,
 		Short: "Ask the other side now whether writes in doubt landed",
 		Long: `Ask the other side whether writes in doubt landed. With ids those are checked
-now; without, everything that is due is checked once. It sends nothing. To go on
-checking, run ` + "`indoubt engine`" + `.
+now; without, everything that is due and that no engine or console checks is
+checked once. It sends nothing. To go on checking, run ` + "`indoubt engine`" + `.
 
 Exit 6 when a write that was named is still in doubt; without ids, when any is in
 doubt that no check can be asked of.`,
@@ -173,6 +173,13 @@ type summaryJSON struct {
 	Skipped    int `json:"skipped"`
 	Errors     int `json:"errors"`
 	Unchecked  int `json:"unchecked"` // in doubt, and no check can be asked
+	// Others that check what this one left to them.
+	Leaders []leaderJSON `json:"leaders,omitempty"`
+}
+
+type leaderJSON struct {
+	Scope  string `json:"scope"`
+	Holder string `json:"holder"`
 }
 
 // once checks what is due, and ends.
@@ -205,13 +212,21 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 	if err != nil {
 		return err
 	}
-	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.NotThere, sum.NotSeen, sum.Twice, sum.Different, sum.CannotTell, sum.Skipped, sum.Errors, 0}
+	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.NotThere, sum.NotSeen, sum.Twice, sum.Different, sum.CannotTell, sum.Skipped, sum.Errors, 0, nil}
 	for _, counts := range []map[string]int{kinds, why} {
 		for _, n := range counts {
 			data.Unchecked += n
 		}
 	}
+	for _, l := range sum.Leaders {
+		if l.Scope != ledger.LeadLedger {
+			data.Leaders = append(data.Leaders, leaderJSON{l.Scope, l.Holder})
+		}
+	}
 	write := func(w *safe.Writer) {
+		for _, l := range data.Leaders {
+			w.Printf("%s is left to who checks it: %s\n", ticket.Scope(ledger.HoldScope(l.Scope)), l.Holder)
+		}
 		if sum.Reads == 0 && sum.Expired == 0 {
 			w.Println("nothing is due")
 			return
@@ -222,7 +237,7 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 			w.Printf("%s ran past their deadline and are in doubt\n", ledger.Count(sum.Expired))
 		}
 		if sum.Skipped+sum.Errors > 0 {
-			w.Printf("%s skipped (another indoubt has them, or they moved), %s errors\n", ledger.Count(sum.Skipped), ledger.Count(sum.Errors))
+			w.Printf("%s skipped (put off, or they moved), %s errors\n", ledger.Count(sum.Skipped), ledger.Count(sum.Errors))
 		}
 	}
 	if data.Unchecked == 0 {

@@ -97,6 +97,9 @@ func (l *liveEngine) Health() []reconcile.Health { return l.now().Health() }
 // OnlyReads reports whether this host does not have the policy in force.
 func (l *liveEngine) OnlyReads() bool { return l.now().OnlyReads() }
 
+// CheckedBy is who makes the checks.
+func (l *liveEngine) CheckedBy() string { return l.now().CheckedBy() }
+
 // PriceAsSeen prices rows anew that are seen with other odds.
 func (l *liveEngine) PriceAsSeen(ctx context.Context, ids []string) error {
 	return l.now().PriceAsSeen(ctx, ids)

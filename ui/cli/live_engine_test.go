@@ -27,7 +27,7 @@ func TestAnEngineBeginsWithTheFirstPage(t *testing.T) {
 				close(l.shown)
 			}
 			synctest.Wait()
-			if n := len(need.Get(s.Engines(t.Context()))(t)); (n > 0) != shown {
+			if n := len(need.Get(s.Leaders(t.Context()))(t).All); (n > 0) != shown {
 				t.Errorf("first page shown: %v, and %d engines are at work", shown, n)
 			}
 			l.end(context.Background())

@@ -37,6 +37,7 @@ type Engine interface {
 	Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error)
 	Health() []reconcile.Health
 	OnlyReads() bool
+	CheckedBy() string
 	PriceAsSeen(ctx context.Context, ids []string) error
 	Busy() int
 	Drain(ctx context.Context)

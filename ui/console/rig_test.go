@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -126,19 +127,20 @@ func (s *memory) row(id string) ledger.Row {
 
 // fakeEngine plans and sends as it was told, and counts.
 type fakeEngine struct {
-	mu      sync.Mutex
-	plans   map[string]reconcile.Plan
-	retried []reconcile.RetryRequest
-	result  reconcile.RetryResult
-	err     error
-	reads   int
-	read    ledger.Read
-	busy    int
-	health  []reconcile.Health
-	looks   bool
-	priced  []string // as they are seen
-	store   ledger.Store
-	during  func(n int) // called while the nth send is under way
+	mu        sync.Mutex
+	plans     map[string]reconcile.Plan
+	retried   []reconcile.RetryRequest
+	result    reconcile.RetryResult
+	err       error
+	reads     int
+	read      ledger.Read
+	busy      int
+	health    []reconcile.Health
+	looks     bool
+	checkedBy string
+	priced    []string // as they are seen
+	store     ledger.Store
+	during    func(n int) // called while the nth send is under way
 }
 
 func (e *fakeEngine) ReadNow(context.Context, string) (reconcile.ReadResult, error) {
@@ -171,7 +173,8 @@ func (e *fakeEngine) Retry(_ context.Context, q reconcile.RetryRequest) (reconci
 
 func (e *fakeEngine) Health() []reconcile.Health { return e.health }
 
-func (e *fakeEngine) OnlyReads() bool { return e.looks }
+func (e *fakeEngine) OnlyReads() bool   { return e.looks }
+func (e *fakeEngine) CheckedBy() string { return cmp.Or(e.checkedBy, "this console") }
 
 func (e *fakeEngine) PriceAsSeen(_ context.Context, ids []string) error {
 	e.priced = append(e.priced, ids...)

@@ -31,6 +31,7 @@ type Shown interface {
 type Engine interface {
 	Health() []reconcile.Health
 	OnlyReads() bool
+	CheckedBy() string
 	PriceAsSeen(ctx context.Context, ids []string) error
 }
 
@@ -52,19 +53,20 @@ type Options struct {
 
 // Snapshot is the ledger as it was last read, apart from its rows.
 type Snapshot struct {
-	Counts  ledger.Counts
-	Hidden  ledger.Needing // what needs a person, and the filter leaves out
-	Info    ledger.Info
-	Holds   []ledger.Hold
-	Runs    []ledger.DecisionRun // bulk runs that are not finished, newest first
-	Health  []reconcile.Health
-	Search  Search
-	Outages []ticket.Outage // what something is still to be done about
-	Shown   *ticket.Outage  // the one on the screen, whatever is left of it
-	Ran     *Ran            // the newest run over it, or nil
-	Looks   bool            // its engine settles nothing: another one works under another policy
-	Lost    error           // why the ledger cannot be read now
-	LostAt  time.Time
+	Counts    ledger.Counts
+	Hidden    ledger.Needing // what needs a person, and the filter leaves out
+	Info      ledger.Info
+	Holds     []ledger.Hold
+	Runs      []ledger.DecisionRun // bulk runs that are not finished, newest first
+	Health    []reconcile.Health
+	Search    Search
+	Outages   []ticket.Outage // what something is still to be done about
+	Shown     *ticket.Outage  // the one on the screen, whatever is left of it
+	Ran       *Ran            // the newest run over it, or nil
+	Looks     bool            // its engine settles nothing: another one works under another policy
+	CheckedBy string          // who makes the checks
+	Lost      error           // why the ledger cannot be read now
+	LostAt    time.Time
 }
 
 // Closed says why nothing can be decided on this ledger, or "".
@@ -224,7 +226,7 @@ func (f *Feed) First() News {
 		done <- p
 	}()
 	if f.o.Engine != nil {
-		f.Health = f.o.Engine.Health()
+		f.Health, f.CheckedBy = f.o.Engine.Health(), f.o.Engine.CheckedBy()
 	}
 	select {
 	case p := <-done:
@@ -389,7 +391,7 @@ func (f *Feed) took(msg Looked) News {
 	f.Outages, f.accounts, f.Shown, f.Ran = msg.outages, msg.accounts, msg.shown, msg.ran
 	f.Counts, f.Hidden, f.Info, f.Holds, f.Runs, f.place = msg.counts, msg.hidden, msg.info, msg.holds, msg.runs, msg.place
 	if msg.health != nil {
-		f.Health, f.Looks = msg.health, msg.looks
+		f.Health, f.Looks, f.CheckedBy = msg.health, msg.looks, msg.checkedBy
 	}
 	for id, b := range f.briefs {
 		b.old = b.old || msg.mayHaveMoved(id) || slices.ContainsFunc(b.ticket.Record.Related, func(r ledger.Relation) bool { return msg.mayHaveMoved(r.ID) })

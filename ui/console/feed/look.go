@@ -98,27 +98,28 @@ type Looked struct {
 	Wanted
 	Page
 	written
-	in       map[string]bool // rows of the page
-	more     []Row           // of the further page
-	found    int             // rows in what was read of the list
-	tried    int             // operations that it searched
-	cursor   string          // where it goes on
-	missed   bool            // more was written than could be followed
-	counts   ledger.Counts
-	hidden   ledger.Needing
-	outages  []ticket.Outage
-	listed   []ledger.Outage    // that may have a row
-	accounts map[string]account // of them and of others
-	info     ledger.Info
-	holds    []ledger.Hold
-	runs     []ledger.DecisionRun
-	health   []reconcile.Health
-	looks    bool
-	place    ledger.Cursor // behind the events it has taken in
-	rest     bool          // rows have left, and there are more to look at than one look does
-	took     time.Time
-	cost     time.Duration // how long the look took
-	err      error
+	in        map[string]bool // rows of the page
+	more      []Row           // of the further page
+	found     int             // rows in what was read of the list
+	tried     int             // operations that it searched
+	cursor    string          // where it goes on
+	missed    bool            // more was written than could be followed
+	counts    ledger.Counts
+	hidden    ledger.Needing
+	outages   []ticket.Outage
+	listed    []ledger.Outage    // that may have a row
+	accounts  map[string]account // of them and of others
+	info      ledger.Info
+	holds     []ledger.Hold
+	runs      []ledger.DecisionRun
+	health    []reconcile.Health
+	looks     bool
+	checkedBy string
+	place     ledger.Cursor // behind the events it has taken in
+	rest      bool          // rows have left, and there are more to look at than one look does
+	took      time.Time
+	cost      time.Duration // how long the look took
+	err       error
 }
 
 func (f *Feed) load(w Wanted) tea.Cmd {
@@ -130,7 +131,7 @@ func (f *Feed) load(w Wanted) tea.Cmd {
 		msg := look(ctx, store, w, now, place)
 		msg.cost = time.Since(began)
 		if engine != nil {
-			msg.health, msg.looks = engine.Health(), engine.OnlyReads()
+			msg.health, msg.looks, msg.checkedBy = engine.Health(), engine.OnlyReads(), engine.CheckedBy()
 		}
 		return msg
 	}

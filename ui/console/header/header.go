@@ -206,8 +206,10 @@ func (h *Header) items(w int) []item {
 	case h.Looks: // said where states are
 	case h.ReadOnly || h.Info.Copied != "":
 		add(8, 1, th.Faint, safe.Say("checks: not from here"), safe.Say("no checks"))
-	case w >= 110:
-		add(12, 1, th.Faint, safe.Say("checks: this console"), safe.Text{})
+	case h.CheckedBy == reconcile.Nobody:
+		add(8, 1, th.Warn, safe.Say("checks: %s", h.CheckedBy), safe.Say("no checks"))
+	case w >= 110 && h.CheckedBy != "":
+		add(12, 1, th.Faint, safe.Say("checks: %s", h.CheckedBy), safe.Text{})
 	}
 	add(9, 0, th.Text, safe.Of(cmp.Or(h.Actor, "no name")), safe.Text{})
 	now := safe.Of(h.Now.In(h.Zone).Format("15:04 MST"))
@@ -325,7 +327,7 @@ func (h *Header) states(add func(weight, line int, p draw.Paint, long, short saf
 	}
 	switch since := h.Now.Sub(h.Info.EngineAt); {
 	case h.Info.EngineAt.IsZero() || h.Lost != nil:
-	case since < -ledger.LongestRegistration:
+	case since < -policy.UncheckedAfter:
 		add(4, 0, th.Bad, safe.Say("NO ENGINE since the clock was set back"), safe.Say("NO ENGINE"))
 	case since >= policy.UncheckedAfter:
 		add(4, 0, th.Bad, safe.Say("NO ENGINE has checked for %s", ticket.Span(since)), safe.Say("NO ENGINE %s", ticket.Span(since)))

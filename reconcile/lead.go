@@ -1,0 +1,291 @@
+package reconcile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"indoubt/ledger"
+	"indoubt/policy"
+)
+
+const (
+	// leadEvery is how often a process renews its leads and looks for what has none.
+	leadEvery = 3 * time.Second
+	// nobodyFor is how long no process can check a downstream before a person is asked.
+	nobodyFor = 10 * time.Minute
+)
+
+// lead is what this process knows of the policy in force, and of who leads what.
+type lead struct {
+	mu      sync.Mutex
+	claims  bool // it takes the lead of what is free
+	checked time.Time
+	digest  string            // this engine's policy at that time
+	inForce ledger.PolicyText // at that time, without its files
+	looks   bool              // this engine's policy is not the one in force, or not its host's own
+	failed  error             // why the ledger did not say what is in force and who leads
+
+	mine   map[string]bool          // the scopes that this process leads
+	gained bool                     // there is one that it did not lead before
+	others map[string]ledger.Leader // who leads the others
+	free   map[string]time.Time     // since when nobody leads the rest
+}
+
+// scopeOf is what a kind is checked within: its downstream, or it alone.
+func scopeOf(k *policy.Kind) string {
+	if k.Downstream != nil {
+		return "downstream:" + k.Downstream.Name
+	}
+	return "kind:" + k.Pattern
+}
+
+// onlyReads reports whether this engine must settle, price and ask nothing for the moment:
+// it works only under the policy that is in force, and as its own host has it. It must
+// not either where the ledger does not say what is in force.
+func (e *reader) onlyReads(ctx context.Context) bool {
+	pol := e.policy()
+	x := &e.lead
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	now := e.now()
+	if x.digest == pol.Digest() && !x.checked.IsZero() && now.Sub(x.checked).Abs() < leadEvery {
+		return x.looks
+	}
+	did := x.looks
+	inForce, err := e.o.Store.Policy(ctx, x.inForce)
+	if err == nil {
+		x.inForce, x.inForce.Files = inForce, nil
+		x.looks = pol.Lent() || inForce.Number > 0 && inForce.Digest != pol.Digest()
+		err = e.takeLead(ctx, pol)
+	}
+	if x.failed = err; err != nil {
+		return true
+	}
+	x.digest, x.checked = pol.Digest(), now
+	if x.looks && !did {
+		e.logf("only looking: %s", x.why())
+	}
+	return x.looks
+}
+
+// takeLead renews what this process leads and takes what is free, where it claims any. It
+// claims nothing of what it lacks a secret for, nor while it only looks. It needs x.mu.
+func (e *reader) takeLead(ctx context.Context, pol *policy.Policy) (err error) {
+	x := &e.lead
+	scopes := scopesOf(pol)
+	var led ledger.Leaders
+	if x.claims {
+		rank := ledger.RankConsole
+		if e.o.Program == "engine" {
+			rank = ledger.RankEngine
+		}
+		led, err = e.o.Store.Lead(ctx, e.holder, rank, slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return x.looks || e.downs.lacks(s) }))
+	} else {
+		led, err = e.o.Store.Leaders(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	had, free, now := x.mine, x.free, e.now()
+	x.mine, x.others, x.free = map[string]bool{}, map[string]ledger.Leader{}, map[string]time.Time{}
+	for _, scope := range scopes { // no one ever led it, as far as is known
+		if x.free[scope] = now; !free[scope].IsZero() {
+			x.free[scope] = free[scope]
+		}
+	}
+	for _, l := range led.All {
+		switch {
+		case !l.Leads(led.Now):
+			x.free[l.Scope] = now.Add(min(l.Until.Sub(led.Now), 0))
+			continue
+		case l.Holder == e.holder:
+			x.mine[l.Scope] = true
+			x.gained = x.gained || !had[l.Scope]
+		default:
+			x.others[l.Scope] = l
+		}
+		delete(x.free, l.Scope)
+	}
+	return nil
+}
+
+// scopesOf are those of a policy.
+func scopesOf(pol *policy.Policy) []string {
+	scopes := []string{ledger.LeadLedger}
+	for _, name := range pol.Kinds() {
+		if k := pol.Kind(name); k.Read != nil {
+			scopes = append(scopes, scopeOf(k))
+		}
+	}
+	slices.Sort(scopes)
+	return slices.Compact(scopes)
+}
+
+// leads reports whether this process leads a scope.
+func (e *reader) leads(scope string) bool {
+	e.lead.mu.Lock()
+	defer e.lead.mu.Unlock()
+	return e.lead.mine[scope]
+}
+
+// leadIn is how long until the next look at who leads, at most as long as given.
+func (e *reader) leadIn(most time.Duration) time.Duration {
+	e.lead.mu.Lock()
+	defer e.lead.mu.Unlock()
+	return min(most, max(leadEvery-e.now().Sub(e.lead.checked), 0))
+}
+
+// takenOver reports, once, that this process leads what it did not lead before.
+func (e *reader) takenOver() (gained bool) {
+	e.lead.mu.Lock()
+	defer e.lead.mu.Unlock()
+	gained, e.lead.gained = e.lead.gained, false
+	return gained
+}
+
+// othersLead is who leads what beside this process.
+func (e *reader) othersLead() []ledger.Leader {
+	e.lead.mu.Lock()
+	defer e.lead.mu.Unlock()
+	return slices.SortedFunc(maps.Values(e.lead.others), func(a, b ledger.Leader) int { return strings.Compare(a.Scope, b.Scope) })
+}
+
+// Nobody is who makes the checks where no process leads.
+const Nobody = "no one"
+
+// CheckedBy is who makes the checks: "this console", "engine on HOST", "console on HOST" or
+// Nobody; "" where that is not known yet. Where several do, each of some downstreams, it is
+// the first of these.
+func (e *reader) CheckedBy() string {
+	e.lead.mu.Lock()
+	asked := e.lead.mine != nil
+	e.lead.mu.Unlock()
+	if !asked {
+		return ""
+	}
+	if e.leads(ledger.LeadLedger) {
+		return "this console"
+	}
+	for _, l := range e.othersLead() {
+		program := "console"
+		if l.Rank == ledger.RankEngine {
+			program = "engine"
+		}
+		_, host, _ := strings.Cut(l.Holder, "@")
+		host, _, _ = strings.Cut(host, "/")
+		return program + " on " + host
+	}
+	return Nobody
+}
+
+// lacks gives up what this process can ask nothing of, where err is about a secret, and
+// returns when a check is worth a try again; else the zero time.
+func (e *reader) lacks(k *policy.Kind, rec ledger.Record, err error) (until time.Time) {
+	secret := (*policy.MissingSecretError)(nil)
+	if !errors.As(err, &secret) {
+		return until
+	}
+	until = e.downs.of(k).silence(secret.Name, "no check is possible: "+err.Error(), func() error { _, err := k.Read.Request(rec, nil); return err })
+	x, scope := &e.lead, scopeOf(k)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.mine[scope] {
+		delete(x.mine, scope)
+		x.free[scope], x.checked = e.now(), time.Time{}
+	}
+	return until
+}
+
+// unchecked is from when a person is asked about what this process cannot check: at once
+// where it leads, and Never while another does.
+func (e *reader) unchecked(scope string) time.Time {
+	x := &e.lead
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, led := x.others[scope]; led {
+		return ledger.Never
+	}
+	if since, free := x.free[scope]; free {
+		return since.Add(nobodyFor)
+	}
+	return time.Time{}
+}
+
+// why says what keeps this engine from asking; "" when nothing does.
+func (x *lead) why() string {
+	switch {
+	case x.failed != nil:
+		return "the ledger did not say which policy is in force: " + x.failed.Error()
+	case x.looks:
+		return fmt.Sprintf("this host does not have the policy that is in force, number %d by %s", x.inForce.Number, x.inForce.Actor.Name)
+	}
+	return ""
+}
+
+// mayAsk says why nothing may be asked of the other side, or sent to it, from here; "" when
+// it may.
+func (e *reader) mayAsk(ctx context.Context) string {
+	e.onlyReads(ctx)
+	e.lead.mu.Lock()
+	defer e.lead.mu.Unlock()
+	return e.lead.why()
+}
+
+func cannotAsk(why string) error {
+	return &ledger.RefusedError{Verb: "check", Why: why,
+		Hint: "roll that policy out here, or put the file of this host in force: indoubt policy apply"}
+}
+
+// asked is why the ledger did not say who leads when it was last asked, or nil.
+func (e *reader) asked() error {
+	e.lead.mu.Lock()
+	defer e.lead.mu.Unlock()
+	return e.lead.failed
+}
+
+// OnlyReads reports whether this engine asks and settles nothing, because the policy in
+// force is not the one of its host. It is what onlyReads last found.
+func (e *reader) OnlyReads() bool {
+	e.lead.mu.Lock()
+	defer e.lead.mu.Unlock()
+	return e.lead.looks
+}
+
+// apply puts this engine's policy in force where none is: two that differ would undo each
+// other's work.
+func (e *reader) apply(ctx context.Context) {
+	pol := e.policy()
+	if pol.Empty() || pol.Lent() || pol.Secret() { // a secret would stand in the history
+		return
+	}
+	first := ledger.PolicyText{Number: 1, Digest: pol.Digest(), Files: pol.Files(),
+		Actor: e.o.Actor, Reason: "none was in force", ChangeID: ledger.NewID()}
+	if had, err := e.o.Store.Policy(ctx, ledger.PolicyText{}); err == nil && had.Number == 0 {
+		if err := e.o.Store.ApplyPolicy(ctx, first); err != nil {
+			e.logf("the policy could not be put in force: %v", err)
+		}
+	}
+}
+
+// claim has this process take the lead of what is free, until leave is called.
+func (e *reader) claim() (leave func()) {
+	x := &e.lead
+	set := func(claims bool) {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.claims, x.checked = claims, time.Time{}
+	}
+	set(true)
+	return func() {
+		set(false)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_, _ = e.o.Store.Lead(ctx, e.holder, 0, nil) // else its time passes
+	}
+}
