@@ -33,7 +33,7 @@ func (e *Engine) follow(ctx context.Context) error {
 	} else {
 		f.next = now.Add(followEvery)
 	}
-	if e.takenOver() || f.place == "" {
+	if e.lead.takenOver() || f.place == "" {
 		if err := e.lookBack(ctx); err != nil {
 			return err
 		}

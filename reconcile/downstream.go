@@ -100,7 +100,8 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 		have.mu.Lock()
 		made.spoken, made.why, made.since, made.state, made.paused, made.asked =
 			have.spoken, have.why, have.since, have.state, have.paused, have.asked
-		made.mute, made.lacks, made.still, made.muted, made.muteTo = have.mute, have.lacks, have.still, have.muted, have.muteTo
+		made.mute, made.lacks, made.still = have.mute, have.lacks, have.still
+		made.muted, made.muteTo = have.muted, have.muteTo
 		have.mu.Unlock()
 	}
 	if d.byKey == nil {

@@ -85,7 +85,8 @@ func (e *reader) takeLead(ctx context.Context, pol *policy.Policy) (err error) {
 		if e.o.Program == "engine" {
 			rank = ledger.RankEngine
 		}
-		led, err = e.o.Store.Lead(ctx, e.holder, rank, slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return x.looks || e.downs.lacks(s) }))
+		mine := slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return x.looks || e.downs.lacks(s) })
+		led, err = e.o.Store.Lead(ctx, e.holder, rank, mine)
 	} else {
 		led, err = e.o.Store.Leaders(ctx)
 	}
@@ -134,26 +135,26 @@ func (e *reader) leads(scope string) bool {
 	return e.lead.mine[scope]
 }
 
-// leadIn is how long until the next look at who leads, at most as long as given.
-func (e *reader) leadIn(most time.Duration) time.Duration {
-	e.lead.mu.Lock()
-	defer e.lead.mu.Unlock()
-	return min(most, max(leadEvery-e.now().Sub(e.lead.checked), 0))
+// wait is how long until the next look at who leads, at most as long as given.
+func (x *lead) wait(now time.Time, most time.Duration) time.Duration {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return min(most, max(leadEvery-now.Sub(x.checked), 0))
 }
 
 // takenOver reports, once, that this process leads what it did not lead before.
-func (e *reader) takenOver() (gained bool) {
-	e.lead.mu.Lock()
-	defer e.lead.mu.Unlock()
-	gained, e.lead.gained = e.lead.gained, false
+func (x *lead) takenOver() (gained bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	gained, x.gained = x.gained, false
 	return gained
 }
 
-// othersLead is who leads what beside this process.
-func (e *reader) othersLead() []ledger.Leader {
-	e.lead.mu.Lock()
-	defer e.lead.mu.Unlock()
-	return slices.SortedFunc(maps.Values(e.lead.others), func(a, b ledger.Leader) int { return strings.Compare(a.Scope, b.Scope) })
+// leadOthers are who leads what beside this process.
+func (x *lead) leadOthers() []ledger.Leader {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.SortedFunc(maps.Values(x.others), func(a, b ledger.Leader) int { return strings.Compare(a.Scope, b.Scope) })
 }
 
 // Nobody is who makes the checks where no process leads.
@@ -172,7 +173,7 @@ func (e *reader) CheckedBy() string {
 	if e.leads(ledger.LeadLedger) {
 		return "this console"
 	}
-	for _, l := range e.othersLead() {
+	for _, l := range e.lead.leadOthers() {
 		program := "console"
 		if l.Rank == ledger.RankEngine {
 			program = "engine"
@@ -191,7 +192,10 @@ func (e *reader) lacks(k *policy.Kind, rec ledger.Record, err error) (until time
 	if !errors.As(err, &secret) {
 		return until
 	}
-	until = e.downs.of(k).silence(secret.Name, "no check is possible: "+err.Error(), func() error { _, err := k.Read.Request(rec, nil); return err })
+	until = e.downs.of(k).silence(secret.Name, "no check is possible: "+err.Error(), func() error {
+		_, err := k.Read.Request(rec, nil)
+		return err
+	})
 	x, scope := &e.lead, scopeOf(k)
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -204,8 +208,7 @@ func (e *reader) lacks(k *policy.Kind, rec ledger.Record, err error) (until time
 
 // unchecked is from when a person is asked about what this process cannot check: at once
 // where it leads, and Never while another does.
-func (e *reader) unchecked(scope string) time.Time {
-	x := &e.lead
+func (x *lead) unchecked(scope string) time.Time {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if _, led := x.others[scope]; led {

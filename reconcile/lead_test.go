@@ -48,5 +48,5 @@ func TestWhoLeadsIsToldByTheLedgersClock(t *testing.T) {
 	w.leading()
 	other.claim()
 	other.onlyReads(w.ctx)
-	need.That(t, !other.leads("downstream:pay") && other.unchecked("downstream:pay").Equal(ledger.Never), "two lead")
+	need.That(t, !other.leads("downstream:pay") && other.lead.unchecked("downstream:pay").Equal(ledger.Never), "two lead")
 }

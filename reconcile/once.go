@@ -54,7 +54,7 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 	if why := e.mayAsk(ctx); why != "" {
 		return s, cannotAsk(why)
 	}
-	s.Leaders = e.othersLead()
+	s.Leaders = e.lead.leadOthers()
 	for more := true; more; {
 		n, err := e.o.Store.Expire(ctx, batch)
 		if err != nil {

@@ -128,7 +128,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if more {
 			continue
 		}
-		timer.Reset(e.clocks.wait(e.now(), e.prices.wait(e.leadIn(pollEvery))))
+		timer.Reset(e.clocks.wait(e.now(), e.prices.wait(e.lead.wait(e.now(), pollEvery))))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:

@@ -71,7 +71,7 @@ func TestAnEngineWithoutTheSecretLeadsNothing(t *testing.T) {
 	w.run(poor)
 	eventually(t, "it has found out", func() bool { return poor.downs.lacks("downstream:pay") })
 	eventually(t, "another leads", func() bool {
-		return !poor.leads("downstream:pay") && poor.unchecked("downstream:pay").Equal(ledger.Never)
+		return !poor.leads("downstream:pay") && poor.lead.unchecked("downstream:pay").Equal(ledger.Never)
 	})
 	pol := w.inForce()
 	q := poor.priced(pol.Kind("pay"), pol.Digest(), w.get(o.ID))

@@ -110,7 +110,8 @@ func (e *Engine) postpone(ctx context.Context, rows []ledger.Row) (keep []ledger
 		p := row.Pricing
 		p.OperationID, p.Version = row.ID, row.Version
 		if k.Read != nil && !e.leads(scopeOf(k)) {
-			if from := e.unchecked(scopeOf(k)); row.Pricing.Digest == digest && from.Before(ledger.Never) && e.leads(ledger.LeadLedger) {
+			from := e.lead.unchecked(scopeOf(k))
+			if row.Pricing.Digest == digest && from.Before(ledger.Never) && e.leads(ledger.LeadLedger) {
 				p.DecideAt, p.ReadAt = sooner(p.DecideAt, from), spread(e.now().Add(muteFor))
 				off = append(off, quote{Pricing: p})
 			}
