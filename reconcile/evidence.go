@@ -96,19 +96,17 @@ func (ev *evidence) effect(e policy.Effect) {
 		ev.More++
 		return
 	}
-	value, whole := ev.clean.excerpt(e.Value)
-	answer, stated := ev.clean.excerpt(e.Answer)
-	if len(e.Answer) > 0 {
-		whole = stated
-	}
+	value, _ := ev.clean.excerpt(e.Value)
+	answer, whole := ev.clean.excerpt(e.Answer)
 	if len(ev.Effects) == 0 {
 		ev.answer = whole
 	}
 	ev.Effects = append(ev.Effects, effectEvidence{Receipt: clip(ev.clean.text(e.Receipt), 512), Same: e.Same, Value: value, Answer: answer, Doubt: clip(e.Doubt, 512)})
 }
 
-// result is the effect that was found, if it is the only one and may be kept whole:
-// what its caller gets as the answer when it repeats the request.
+// result is what the policy's `reply` says of the effect that was found, if it is the only one
+// and may be kept whole: what its caller gets as the answer when it repeats the request. What
+// a list shows may have another shape than the answer to a write.
 func (ev *evidence) result() json.RawMessage {
 	if len(ev.Effects) != 1 || ev.More > 0 {
 		return nil

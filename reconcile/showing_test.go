@@ -140,3 +140,20 @@ func TestRetryLooksBeforeItAsksForAPerson(t *testing.T) {
 	res, err = w.retry(risk(unclear))
 	need.That(t, err == nil && res.Did == DidSend && res.Attempt.Basis == ledger.BasisProof, "not there: %s %v", res.Did, err)
 }
+
+// What a list shows is no answer to a write, unless the policy says that it is.
+func TestACallerGetsWhatReplySaysAndNothingElse(t *testing.T) {
+	for reply, want := range map[string]string{"": "", "it": `"amount":420`, "'{\"charge\": it.id}'": `"charge":"ch_2"`} {
+		t.Run(reply, func(t *testing.T) {
+			said := "      receipt: it.id\n"
+			if reply != "" {
+				said += "      reply: " + reply + "\n"
+			}
+			w := newWorld(t, strings.Replace(payPolicy, "      receipt: it.id\n", said, 1))
+			w.known("pay")
+			o := w.read(w.doubt("pay", 420, 420).ID).Operation
+			need.Equal(t, o.State, ledger.Committed, "state")
+			need.That(t, strings.Contains(string(o.Result), want) && (len(o.Result) > 0) == (want != ""), "%s", o.Result)
+		})
+	}
+}
