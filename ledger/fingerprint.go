@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -54,6 +55,81 @@ func Fingerprint(input json.RawMessage) (string, error) {
 	}
 	sum := sha256.Sum256(canonical)
 	return hex.EncodeToString(sum[:]), nil
+}
+
+// ContentDigest is a SHA-256 (hex) of what a JSON text says, made in one pass, so that a long one
+// takes no more memory than its widest object. Two texts have the same one where Fingerprint
+// has. It errs where that does.
+func ContentDigest(text []byte) (string, error) {
+	if TooDeep(text) {
+		return "", ErrTooDeep
+	}
+	if NotText(text) {
+		return "", ErrNotText
+	}
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.UseNumber()
+	sum, err := digestOf(dec)
+	if err != nil {
+		return "", fmt.Errorf("input is not JSON: %w", err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return "", fmt.Errorf("input is more than one JSON value")
+	}
+	return hex.EncodeToString(sum), nil
+}
+
+// digestOf is the digest of one value: of a list the digest of its elements' digests, of an
+// object of its members' names and digests, in an order of their own.
+func digestOf(dec *json.Decoder) ([]byte, error) {
+	t, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	h := sha256.New()
+	switch t := t.(type) {
+	case json.Delim:
+		var members []string
+		for dec.More() {
+			name := ""
+			if t == '{' {
+				k, err := dec.Token()
+				if err != nil {
+					return nil, err
+				}
+				sum := sha256.Sum256([]byte(k.(string)))
+				name = string(sum[:])
+			}
+			sum, err := digestOf(dec)
+			switch {
+			case err != nil:
+				return nil, err
+			case t == '{':
+				members = append(members, name+string(sum))
+			default:
+				h.Write(sum)
+			}
+		}
+		slices.Sort(members)
+		for i, m := range members {
+			if i > 0 && m[:sha256.Size] == members[i-1][:sha256.Size] {
+				return nil, errors.New("a member occurs twice")
+			}
+			io.WriteString(h, m)
+		}
+		io.WriteString(h, t.String())
+		_, err = dec.Token()
+	case json.Number:
+		n := t.String()
+		if whole, ok := new(big.Int).SetString(n, 10); !ok || whole.CmpAbs(maxExact) <= 0 {
+			f, bad := t.Float64()
+			n, err = strconv.FormatFloat(f+0, 'g', -1, 64), bad
+		}
+		io.WriteString(h, "n"+n)
+	default:
+		fmt.Fprintf(h, "%T%v", t, t)
+	}
+	return h.Sum(nil), err
 }
 
 // maxDepth is how deep JSON may be nested that a ledger keeps: with what is

@@ -309,7 +309,7 @@ func TestInputOfARequest(t *testing.T) {
 		"bytes":     {"application/octet-stream", "/", "\xff\x00", `{"method":"POST","path":"/","content_type":"application/octet-stream","body":{"base64":"/wA="}}`},
 		"nothing":   {"application/json", "/", "", `{"method":"POST","path":"/","content_type":"application/json"}`},
 		"a file":    {"multipart/form-data; boundary=one", "/", "--one\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--one\r\nContent-Disposition: form-data; name=\"f\"; filename=\"x.bin\"\r\nContent-Type: text/plain\r\n\r\nhello\r\n--one--\r\n", `{"method":"POST","path":"/","content_type":"multipart/form-data","body":[{"name":"a","value":"1"},{"bytes":5,"content_type":"text/plain","filename":"x.bin","name":"f","sha256":"2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}]}`},
-		"very long": {"application/json", "/", `"` + strings.Repeat("a", 300<<10) + `"`, `{"method":"POST","path":"/","content_type":"application/json","body":{"canonical_sha256":""}}`},
+		"very long": {"application/json", "/", `"` + strings.Repeat("a", 300<<10) + `"`, `{"method":"POST","path":"/","content_type":"application/json","body":{"content_sha256":""}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := w.do("POST", tc.path, `"`+name+`"`, tc.body, "Content-Type", tc.contentType)

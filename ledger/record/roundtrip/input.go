@@ -27,7 +27,8 @@ import (
 
 const (
 	maxInputBody = 256 << 10 // bytes of a body that are recorded as they are; of others a digest is
-	maxCompared  = 16 << 20  // bytes of a body that is told by what it says; a longer one, but for parts, by its bytes
+	maxDecoded   = 16 << 20  // bytes that a body in a coding may hold; of a longer one the bytes count
+	maxPart      = 4 << 10   // bytes of a part that is recorded as the text it is
 	mostSteps    = 64        // of a form field's name that are read as objects in objects
 )
 
@@ -79,7 +80,7 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 	if shown := cmp.Or(mime.FormatMediaType(mediaType, params), mediaType); shown != "" {
 		in.ContentType = textOrBase64([]byte(shown))
 	}
-	if plain, err := transmit.Decoded(req.Header, body, maxCompared); err != nil {
+	if plain, err := transmit.Decoded(req.Header, body, maxDecoded); err != nil {
 		in.Body = ledger.EncodeJSON(digestOf(body))
 	} else if (outcome.IsJSON(mediaType) || isStructured(plain)) && json.Valid(plain) && ledger.TooDeep(plain) {
 		return nil, &UnfitError{ledger.ErrTooDeep.Error()}
@@ -130,9 +131,6 @@ func shapeOf(mediaType, boundary string, body []byte) shape {
 	if strings.HasPrefix(mediaType, "multipart/") && boundary != "" {
 		return asParts
 	}
-	if len(body) > maxCompared {
-		return asText
-	}
 	switch structured := isStructured(body); {
 	case outcome.IsJSON(mediaType), mediaType == "", structured && (mediaType == formType || mediaType == "text/plain" || mediaType == "application/octet-stream"):
 		if outcome.Recordable(body) {
@@ -171,8 +169,10 @@ func bodyInput(s shape, boundary string, body []byte) json.RawMessage {
 	if said != nil && len(said) <= maxInputBody {
 		return said
 	}
-	if print, err := ledger.Fingerprint(said); said != nil && err == nil {
-		return ledger.EncodeJSON(map[string]any{"canonical_sha256": print})
+	if said != nil {
+		if digest, err := ledger.ContentDigest(said); err == nil {
+			return ledger.EncodeJSON(map[string]any{"content_sha256": digest})
+		}
 	}
 	if len(body) > maxInputBody {
 		return ledger.EncodeJSON(digestOf(body))
@@ -289,7 +289,7 @@ func partsOf(boundary string, body []byte) ([]map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		content, err := io.ReadAll(p)
+		head, err := io.ReadAll(io.LimitReader(p, maxPart+1))
 		if err != nil {
 			return nil, err
 		}
@@ -300,16 +300,19 @@ func partsOf(boundary string, body []byte) ([]map[string]any, error) {
 		if t := p.Header.Get("Content-Type"); t != "" {
 			part["content_type"] = textOrBase64([]byte(t))
 		}
-		if p.FileName() == "" && len(content) <= 4<<10 && utf8.Valid(content) {
+		if p.FileName() == "" && len(head) <= maxPart && utf8.Valid(head) {
 			value := "value"
 			if redact.Name(p.FormName()) {
 				value = "secret" // is not stored
 			}
-			part[value] = string(content)
+			part[value] = string(head)
 		} else {
-			for k, v := range digestOf(content) {
-				part[k] = v
+			sum := sha256.New()
+			n, err := io.Copy(sum, io.MultiReader(bytes.NewReader(head), p))
+			if err != nil {
+				return nil, err
 			}
+			part["sha256"], part["bytes"] = hex.EncodeToString(sum.Sum(nil)), n
 		}
 		out = append(out, part)
 	}
