@@ -91,6 +91,9 @@ func (r *Recorder) Told(w Request, b Begun, err error) {
 // tellsKeySent are the senders that say of each request whether the key went with it.
 var tellsKeySent = []string{"command", "http", "mcp", ledger.SenderImport}
 
+// ownSenders send in the process that begins.
+var ownSenders = []string{"command", "http", "mcp"}
+
 // Begun is the answer to a begin, with the time until which its attempt may be
 // sent.
 type Begun struct {
@@ -124,7 +127,14 @@ func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 		if err != nil {
 			return Begun{BeginResult: res}, err
 		}
+		ended := false
+		if res.Answer == ledger.AnswerInProgress {
+			if ended, err = r.endGone(ctx, res.Operation.ID); err != nil {
+				return Begun{BeginResult: res}, err
+			}
+		}
 		switch {
+		case ended:
 		case res.Answer == ledger.AnswerInProgress && w.Wait:
 			if _, err := r.Wait(ctx, ledger.Locator{ID: res.Operation.ID}); err != nil {
 				return Begun{BeginResult: res}, err
@@ -145,6 +155,25 @@ func (r *Recorder) beginToSend(ctx context.Context, w Request) (Begun, error) {
 			return Begun{res, deadlineOf(res.Attempt, asked, r.options.Clock)}, err
 		}
 	}
+}
+
+// endGone settles the attempt in flight of an operation where the proxy of this host that sent
+// it is gone: then it is in doubt, and need not wait for its deadline. What a command that lost
+// its recorder does is not known, and another process may go on with a call that awaits an answer.
+func (r *Recorder) endGone(ctx context.Context, operationID string) (ended bool, err error) {
+	rec, err := r.store.Read(ctx, ledger.Locator{ID: operationID, Skip: ledger.AllParts})
+	if err != nil {
+		return false, err
+	}
+	a := rec.Attempt(rec.Operation.LiveAttempt)
+	if a == nil || rec.Operation.Awaits != "" || a.Tree != ledger.TreeNone || !procgroup.Ended(*a) {
+		return false, nil
+	}
+	applied, err := ledger.Settle(ctx, r.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: a.ID,
+		Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassKilled,
+		Error: fmt.Sprintf("process %d, which sent it, is gone", a.PID), Status: -1, Actor: r.options.Actor,
+		Bursts: func(kind string) ledger.Burst { return r.Rule(kind).Burst }})
+	return err == nil && !applied.Noop, err
 }
 
 // ToJudge is the record that the outcome rule reads for an attempt that was begun.
@@ -325,8 +354,11 @@ func (r *Recorder) request(w Request, rule KindRule) (ledger.BeginRequest, []str
 			return ledger.BeginRequest{}, nil, fmt.Errorf("record %s: %w", w.Kind, err)
 		}
 	}
+	if slices.Contains(ownSenders, w.Sender) {
+		req.Place = procgroup.Here()
+	}
 	if w.Wrapped {
-		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()
+		req.Tree = ledger.TreeOpen
 	}
 	if req.OperationID == "" {
 		req.OperationID = ledger.NewID()

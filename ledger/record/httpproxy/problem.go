@@ -196,8 +196,12 @@ func meaning(err error) *problem {
 		return p
 	case errors.As(err, &busy):
 		p := newProblem("in_progress", http.StatusConflict, "The same write is in flight", "Nothing was sent now.").about(busy.Operation)
-		if p.Advice, p.retryAfter = "Send the same again in a moment: it gets the answer of the one in flight.", time.Second; busy.Gated {
-			p.Advice, p.retryAfter = newOnce("has ended", busy.Operation), 0
+		// What has taken long takes as long again, and is in doubt at its deadline.
+		o := busy.Operation
+		p.Advice = "Send the same again then: it gets the answer of the one in flight."
+		p.retryAfter = max(time.Second, min(time.Since(o.StartedAt), time.Until(o.DeadlineAt)))
+		if busy.Gated {
+			p.Advice, p.retryAfter = newOnce("has ended", o), 0
 		}
 		return p
 	case errors.As(err, &reused):

@@ -66,6 +66,14 @@ func Trace(a ledger.Attempt) ([]Process, error) {
 	return nil, nil
 }
 
+// Ended reports whether the process that made an attempt is known to be gone: it ran under this
+// kernel, in this process namespace, and no process has its id any more.
+func Ended(a ledger.Attempt) bool {
+	here := Here()
+	known := a.PID > 0 && a.BootID != "" && a.PIDNamespace != ""
+	return known && a.BootID == here.BootID && a.PIDNamespace == here.PIDNamespace && noProcess(a.PID)
+}
+
 // restarted returns nil when this host was restarted after the attempt: no process
 // survives that. Its name alone does not tell a host: pods and clones share one.
 func restarted(a ledger.Attempt) error {

@@ -1,6 +1,7 @@
 package procgroup
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 	"indoubt/ledger"
 )
+
+func noProcess(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
 
 func pidNamespace() string {
 	name, err := os.Readlink("/proc/self/ns/pid")

@@ -9,6 +9,8 @@ import (
 	"indoubt/ledger"
 )
 
+func noProcess(int) bool { return false }
+
 func pidNamespace() string { return "" }
 
 func uptime() (time.Duration, error) { return 0, errors.ErrUnsupported }
