@@ -187,10 +187,13 @@ var placeholder = lazyregexp.New(`^["']?(?:\{\{(?:key|token)\}\}|\$\{[A-Za-z_][A
 // secret that was taken out already.
 func Harmless(value string) bool { return placeholder.MatchString(value) || named(value) }
 
+// HeaderVariable begins the names of the variables that hold headers for an MCP server.
+const HeaderVariable = "INDOUBT_HEADER_"
+
 // named reports whether a value only names a secret, or stands for one.
 func named(value string) bool {
 	value = strings.TrimLeft(value, `"'`)
-	for _, begins := range []string{"redacted", "[redacted", "${env.", "${file(", "{{token}}", "{{key}}"} {
+	for _, begins := range []string{"redacted", "[redacted", "${env.", "${file(", "{{token}}", "{{key}}", HeaderVariable} {
 		if strings.HasPrefix(value, begins) {
 			return true
 		}

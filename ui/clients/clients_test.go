@@ -290,6 +290,9 @@ func TestI11_TheDiffHidesByPlace(t *testing.T) {
 		need.That(t, !strings.Contains(diff, "hunter"), "%s: a secret is shown:\n%s", name, diff)
 	}
 	need.Contains(t, string(installed.After), `"POSTGRES_PASSWORD": "postgres"`)
+	// Which variable has it is no secret.
+	need.Contains(t, installed.Diff(), `"--header-env", "Authorization=INDOUBT_HEADER_AUTHORIZATION"`)
+	need.Contains(t, installed.Diff(), `"INDOUBT_HEADER_AUTHORIZATION": `+mark)
 }
 
 func TestPlaces(t *testing.T) {

@@ -249,7 +249,7 @@ func maskedArgs(command string, words []string) []string {
 func (s *Server) maskMember(m *hujson.ObjectMember, hide func(*hujson.Value)) {
 	l, ok := m.Value.Value.(hujson.Literal)
 	switch {
-	case !ok, !redact.Variable(strings.TrimPrefix(word(&m.Name), headerVariable)):
+	case !ok, !redact.Variable(strings.TrimPrefix(word(&m.Name), redact.HeaderVariable)):
 	case l.Kind() == '"' && !redact.Harmless(l.String()), l.Kind() == '0':
 		hide(&m.Value)
 	}

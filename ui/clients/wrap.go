@@ -34,9 +34,6 @@ type Wrapped struct {
 	command       string            // that word
 }
 
-// headerVariable begins the names of variables with the value of a header.
-const headerVariable = "INDOUBT_HEADER_"
-
 // Errors of entries that stay as they are.
 var (
 	errByHand = errors.New("it stands behind indoubt already, with options that were written by hand")
@@ -156,7 +153,7 @@ func (s *Server) wrapURL(w Wrapping, before Wrapped, url string) ([]udiff.Edit, 
 		taken := map[string]bool{}
 		for i := range headers.Members {
 			name := word(&headers.Members[i].Name)
-			variable := headerVariable + strings.ToUpper(notVariable.ReplaceAllString(name, "_"))
+			variable := redact.HeaderVariable + strings.ToUpper(notVariable.ReplaceAllString(name, "_"))
 			for taken[variable] { // X-A and X_A are two headers
 				variable += "_"
 			}
