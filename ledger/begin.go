@@ -242,11 +242,11 @@ func beginSafe(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	return BeginResult{Answer: AnswerBegun, Operation: *c.Operation, Attempt: c.Attempts[0]}, c, nil
 }
 
-// expired reports whether a finished operation has given its key up. Anything
-// pending, uncertain, granted, abandoned or in conflict never expires.
+// expired reports whether what is settled or abandoned has given its key up. What is pending,
+// in doubt, allowed or in conflict never has.
 func expired(rec *Record) bool {
 	o := rec.Operation
-	return (o.State == Committed || o.State == Failed) && o.Conflict == NoConflict && rec.Over(o.TTL)
+	return !o.State.Open() && o.Conflict == NoConflict && rec.Over(o.TTL)
 }
 
 // Expired reports whether the key of an operation was over at a time, and is now: a request
@@ -351,7 +351,7 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change, e
 	}
 	c.Event.Detail = detail(facts)
 	start(&o, a, a.StartedAt)
-	o.Undelivered = req.AwaitsDelivery || madeOf(o.Key, namedByInput)
+	o.Undelivered = req.AwaitsDelivery || o.NamedByInput()
 	note(rec, &o, req.Actor, c.Event.Reason)
 	c.Operation, c.Attempts = &o, []Attempt{a}
 	return BeginResult{Answer: AnswerBegun, Operation: o, Attempt: a}, c, nil

@@ -165,7 +165,7 @@ func (r *Record) NameOver(req BeginRequest) bool {
 	if o.State.Open() || r.OpenGrant() != nil || o.ID == req.Follows {
 		return false
 	}
-	if !madeOf(o.Key, namedByInput) || req.Replay {
+	if !o.NamedByInput() || req.Replay {
 		return expired(r)
 	}
 	if o.Conflict != NoConflict && o.Conflict != PossibleDuplicate {
@@ -186,6 +186,9 @@ func (r *Record) NameOver(req BeginRequest) bool {
 	}
 	return r.Over(askedAgain)
 }
+
+// NamedByInput reports whether all that was asked names the operation, and no key.
+func (o Operation) NamedByInput() bool { return madeOf(o.Key, namedByInput) }
 
 // seenBeside reports whether who allowed the attempt that a change begins was shown another
 // operation.

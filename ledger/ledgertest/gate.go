@@ -255,6 +255,12 @@ func inputIsOver(d *desk) {
 	need.Equal(d, d.begin(key("6")).Answer, ledger.AnswerFinished, "its caller asks still")
 	d.clock.Advance(15 * time.Hour)
 	need.Equal(d, d.begin(key("6")).Answer, ledger.AnswerBegun, "a nightly job that was in doubt")
+	// A key with a ttl is given up by what was abandoned, too.
+	short := func(r *ledger.BeginRequest) { r.TTL = time.Hour }
+	d.decide(d.doubt("short", short), ledger.VerbAbandon)
+	need.Equal(d, d.begin("short", short).Answer, ledger.AnswerRefused, "abandoned")
+	d.clock.Advance(time.Hour + time.Second)
+	need.Equal(d, d.begin("short", short).Answer, ledger.AnswerBegun, "abandoned longer ago than its ttl")
 	late := d.doubt(key("7"))
 	d.clock.Advance(25 * time.Hour)
 	d.decide(late, ledger.VerbConfirm)

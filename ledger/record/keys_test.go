@@ -360,10 +360,6 @@ func TestNothingOpenExpires(t *testing.T) {
 			need.Get(ledger.Allow(t.Context(), store, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: o.ID, Version: o.Version,
 				Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: person, Reason: "rather twice", ExpiresAt: clock.Now().Add(100 * time.Hour)}))(t)
 		}, ledger.AnswerBegun},
-		{"abandoned", func(t *testing.T, r *Recorder, store ledger.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
-			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
-			decide(t, store, res.Operation.ID, ledger.VerbAbandon)
-		}, ledger.AnswerRefused},
 		{"in conflict", func(t *testing.T, r *Recorder, store ledger.Store, _ *ledgertest.Clock, res ledger.BeginResult) {
 			settle(t, r, res.Attempt.ID, ledger.OutcomeUncertain)
 			decide(t, store, res.Operation.ID, ledger.VerbDeny)
@@ -380,12 +376,7 @@ func TestNothingOpenExpires(t *testing.T) {
 				c.make(t, r, store, clock, first)
 				clock.Advance(50 * time.Hour)
 				res := begin(t, r, Request{Key: key, Input: json.RawMessage(`1`)})
-				if key == "" && c.name == "abandoned" { // it decides about one request, and a later one is another
-					c.want = ledger.AnswerBegun
-					need.That(t, res.Operation.ID != first.Operation.ID, "abandoned, and sent")
-				} else if res.Operation.ID != first.Operation.ID {
-					t.Errorf("key %q: it became %s under %s", key, res.Operation.ID, res.Operation.Key)
-				}
+				need.That(t, res.Operation.ID == first.Operation.ID, "key %q: it became %s under %s", key, res.Operation.ID, res.Operation.Key)
 				need.Equal(t, res.Answer, c.want, key, "key")
 			}
 		})

@@ -34,6 +34,21 @@ func (t Ticket) Advice() (verb string, why safe.Text) {
 	return verb, why
 }
 
+// SameAgain says what its caller is told that asks again, once a person denied or abandoned it.
+func (t Ticket) SameAgain() safe.Text {
+	said, o := safe.Say("the same again is refused for good"), &t.Record.Operation
+	switch {
+	case o.NamedByInput():
+		said = safe.Say("the same again is refused for a day after it was sent")
+	case o.TTL > 0:
+		said = safe.Say("the same again is refused for %s", Age(o.TTL))
+	}
+	if t.Facts.Replaces {
+		return safe.Say("%s, or until another one has its target", said)
+	}
+	return said
+}
+
 // HowTo says with which keys the advice is taken, line by line.
 func (t Ticket) HowTo() []safe.Text {
 	say, o := safe.Say, &t.Record.Operation

@@ -19,6 +19,7 @@ type Facts struct {
 	Link       string
 	Downstream string
 	Via        string // who would send: http, command, pipeline
+	Replaces   bool   // what is asked for again is done again, once something else acted on its target
 	HasRead    bool
 	Unasked    string  // why its check cannot be asked; "" where it can, or there is none
 	Unit       float64 // what makes an amount of a conflict's evidence one of the policy's; 0: not told
@@ -52,6 +53,7 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 			Pattern: k.Pattern, File: k.File, Line: k.Line,
 			Link: k.Link(rec.Operation), HasRead: k.Read != nil,
 			Via:       policy.Sending{Kind: k, Record: rec}.Via(),
+			Replaces:  k.Effect.Replaces(),
 			RetryMax:  k.Retry.Max,
 			Remembers: k.Remembers,
 			SafeUntil: k.KeySafeUntil(rec),

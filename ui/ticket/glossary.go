@@ -125,6 +125,7 @@ var Glossary = []struct {
 		{"ALLOWED BECAUSE", "why a send may go out without a risk"},
 		{"WITHOUT PROOF, NOBODY KNOWS", "it may have landed: sending again is a risk that a person takes"},
 		{"NO PROOF", "a person's word is no proof"},
+		{"THEN", "what the same request is told afterwards"},
 		{"IF IT LANDED, IF WRONG", "what it costs if it is not as assumed"},
 		{"ON AVERAGE", "sending against leaving, by the odds; WORSE or better"},
 		{"NO NET", "a duplicate would go unseen"},

@@ -44,3 +44,21 @@ func TestWhatIsOvertakenSaysWhatLandedInstead(t *testing.T) {
 		}
 	}
 }
+
+// What a person is told of the same request is what its caller will be told.
+func TestTheSameAgain(t *testing.T) {
+	for want, c := range map[string]struct {
+		key      string
+		ttl      time.Duration
+		replaces bool
+	}{
+		"the same again is refused for good":                                      {key: "INV-1"},
+		"the same again is refused for 7d":                                        {key: "INV-1", ttl: 7 * 24 * time.Hour},
+		"the same again is refused for a day after it was sent":                   {key: ledger.InputKey(strings.Repeat("a", 32))},
+		"the same again is refused for good, or until another one has its target": {key: "v7", replaces: true},
+	} {
+		o := operation(func(r *ledger.Record) { r.Operation.Key, r.Operation.TTL = c.key, c.ttl })
+		o.Facts.Replaces = c.replaces
+		need.Equal(t, o.SameAgain().String(), want)
+	}
+}

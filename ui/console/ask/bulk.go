@@ -135,8 +135,8 @@ var bulk = map[ledger.Verb]struct {
 	will      safe.Format
 }{
 	ledger.VerbConfirm: {"Confirm: it landed", "Confirm", "record that each landed; nothing is sent. U undoes one at a time"},
-	ledger.VerbDeny:    {"Did not land", "Did not land", "record of each that it did not land, on your word, which is no proof; nothing is sent. U undoes one at a time"},
-	ledger.VerbAbandon: {"Abandon", "Abandon", "leave each as it is for good; nothing is sent, its pipeline is refused. U undoes one at a time"},
+	ledger.VerbDeny:    {"Did not land", "Did not land", "record of each that it did not land, on your word, which is no proof; nothing is sent, and the same again is refused. U undoes one at a time"},
+	ledger.VerbAbandon: {"Abandon", "Abandon", "leave each as it is for good; nothing is sent, and the same again is refused. U undoes one at a time"},
 	ledger.VerbAck:     {"Dealt with", "Dealt with", "record the same of each conflict; nothing is sent"},
 	ledger.VerbPark:    {"Park", "Park", "take each out of the way until then, or until it changes; checks go on"},
 	ledger.VerbNote:    {"Note", "Note", "leave the same remark on each"},

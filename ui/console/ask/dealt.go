@@ -61,7 +61,7 @@ func (c Case) becomes(truth ledger.Truth) safe.Text {
 		if o.Effects > 1 || len(o.Receipts) > 1 || o.Conflict == ledger.PossibleDuplicate {
 			return safe.Say("one stands; its reference is asked")
 		}
-		return safe.Say("nothing stands, and its pipeline is refused; its reference is asked")
+		return safe.Say("nothing stands, and the same again is refused; its reference is asked")
 	case ledger.BothWanted:
 		return safe.Say("it landed, and every effect stays")
 	case ledger.LandedOnce:

@@ -168,6 +168,7 @@ func (c Case) Deny() *dialog.Dialog {
 	c.known(d)
 	d.Add("WILL", "record that it did not land, on your word; nothing is sent")
 	d.Add("NO PROOF", "your word is not a proof: sending again stays a risk")
+	d.Add("THEN", "%s, unless R allows it", c.told().SameAgain())
 	d.Warn("IF WRONG", "the next send does it twice: %s", ticket.FullCost(c.told().Facts.Advice.Duplicate))
 	return c.withReason(d, "How do you know", "Did not land", ledger.VerbDeny, "recorded as not landed", "say how you know: it is read when it was wrong")
 }
@@ -177,13 +178,14 @@ func (c Case) Abandon() *dialog.Dialog {
 	d := c.about("Abandon?")
 	miss := ticket.FullCost(c.told().Facts.Advice.Miss)
 	if c.told().State() == ledger.Failed {
-		d.Add("WILL", "end it: nothing is sent, its pipeline is refused. That it did not land stays recorded")
+		d.Add("WILL", "end it: nothing is sent. That it did not land stays recorded")
 		d.Add("COSTS", "%s", miss)
 	} else {
-		d.Add("WILL", "end it: nothing is sent, its pipeline is refused. Whether it landed stays unknown")
+		d.Add("WILL", "end it: nothing is sent. Whether it landed stays unknown")
 		d.Add("COSTS", "%s if it did not land", miss)
 	}
 	c.warn(d)
+	d.Add("THEN", "%s", c.told().SameAgain())
 	d.Add("UNDO", "U restores exactly what it is now")
 	return c.withReason(d, "Reason", "Abandon", ledger.VerbAbandon, "abandoned", "say why it is given up")
 }
