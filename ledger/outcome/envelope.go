@@ -40,7 +40,7 @@ func saysError(rec ledger.Record, a ledger.Answer) string {
 			return joined("it says grpc-status "+code, header.Get("Grpc-Message"))
 		}
 		switch kind, _, _ := mime.ParseMediaType(header.Get("Content-Type")); {
-		case kind == "text/html" && asksInJSON(rec):
+		case isPage(rec, a):
 			return "a page of HTML came to a request in JSON"
 		case kind == "text/event-stream" && hasErrorEvent(a.Body):
 			return "its stream has an event named error"
@@ -51,6 +51,13 @@ func saysError(rec ledger.Record, a ledger.Answer) string {
 	} else {
 		return jsonSaysError(said)
 	}
+}
+
+// isPage reports whether a page of HTML came to a request in JSON: from something that stands
+// before the application, and does not know what that has done.
+func isPage(rec ledger.Record, a ledger.Answer) bool {
+	kind, _, _ := mime.ParseMediaType(http.Header(a.Header).Get("Content-Type"))
+	return kind == "text/html" && asksInJSON(rec)
 }
 
 // jsonSaysError reads the forms in which well-known interfaces put an error into a

@@ -44,6 +44,10 @@ func TestI2_ASuccessThatSaysError(t *testing.T) {
 		"a stream with an error":         {nil, first, answered(200, "data: {}\n\nevent: error\ndata: {}\n\n", "Content-Type", "text/event-stream"), ledger.OutcomeUncertain},
 		"a stream":                       {nil, first, answered(200, "event: done\ndata: event: error\n\n", "Content-Type", "text/event-stream; charset=utf-8"), ledger.OutcomeCommitted},
 		"HTML to JSON":                   {nil, asked, answered(200, "<html>Sign in</html>", "Content-Type", "text/html; charset=utf-8"), ledger.OutcomeUncertain},
+		"a refusal in HTML to JSON":      {nil, asked, answered(403, "<html>Forbidden</html>", "Content-Type", "text/html"), ledger.OutcomeUncertain},
+		"a refusal in HTML to a form":    {nil, form, answered(403, "<html>Forbidden</html>", "Content-Type", "text/html"), ledger.OutcomeFailed},
+		"too often, and when to come":    {nil, asked, answered(429, `{"ok":false}`, "Retry-After", "30"), ledger.OutcomeFailed},
+		"too often, and nothing else":    {nil, asked, answered(429, `{"ok":false}`), ledger.OutcomeUncertain},
 		"HTML to a form":                 {nil, form, answered(200, "<html>Thank you</html>", "Content-Type", "text/html"), ledger.OutcomeCommitted},
 		"a command":                      {nil, first, exited(0, `{"success": false}`, ""), ledger.OutcomeUncertain},
 		"structured content":             {nil, first, tool(`{"content":[],"structuredContent":{"ok":false}}`), ledger.OutcomeUncertain},
@@ -62,7 +66,8 @@ func TestI2_ASuccessThatSaysError(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := Judge(t.Context(), c.rules, c.rec, c.answer)
 			need.That(t, s.Outcome == c.want, "%s: %s", s.Outcome, s.Error)
-			need.That(t, (s.ErrorClass == classSaysError && s.Error != "") == (c.want == ledger.OutcomeUncertain), "class %q: %s", s.ErrorClass, s.Error)
+			doubt := c.want == ledger.OutcomeUncertain && c.answer.Status < 400
+			need.That(t, (s.ErrorClass == classSaysError && s.Error != "") == doubt, "class %q: %s", s.ErrorClass, s.Error)
 		})
 	}
 }

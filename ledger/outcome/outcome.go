@@ -26,7 +26,8 @@ const (
 )
 
 // refusedStatus are the answers with which a server says that it did not act on
-// this request. A status that is missing here proves nothing.
+// this request. So does a 429 that says when to come again. A status that is missing here
+// proves nothing.
 var refusedStatus = map[int]bool{
 	400: true, 401: true, 403: true, 404: true, 405: true, 406: true, 410: true,
 	411: true, 413: true, 414: true, 415: true, 421: true, 422: true, 431: true,
@@ -163,7 +164,7 @@ func byDefault(s *ledger.SettleRequest, rec ledger.Record, a ledger.Answer) {
 		byRPC(s, a)
 	case a.Status != 0 && committedStatus[a.Status]:
 		s.Outcome = ledger.OutcomeCommitted
-	case a.Status != 0 && refusedStatus[a.Status]:
+	case (refusedStatus[a.Status] || Throttled(a.Status, a.Header)) && !isPage(rec, a):
 		s.Outcome, s.Proof = ledger.OutcomeFailed, ledger.Refused
 	case a.Status == 0 && a.Exited && a.Exit == 0:
 		s.Outcome = ledger.OutcomeCommitted
@@ -174,6 +175,11 @@ func byDefault(s *ledger.SettleRequest, rec ledger.Record, a ledger.Answer) {
 	if what := saysError(rec, a); what != "" {
 		s.Outcome, s.ErrorClass, s.Error = ledger.OutcomeUncertain, classSaysError, joined("the answer is a success, but "+what, s.Error)
 	}
+}
+
+// Throttled reports whether an answer says that the same request is to come again later.
+func Throttled(status int, header map[string][]string) bool {
+	return status == http.StatusTooManyRequests && http.Header(header).Get("Retry-After") != ""
 }
 
 // neverSent: no byte was written and no process started, or one that is known not

@@ -21,7 +21,7 @@ import (
 type slackFake struct {
 	*httptest.Server
 	mu       sync.Mutex
-	next     string // what becomes of the next message: "", after, before, or the error that it is refused with
+	next     string // what becomes of the next message: "", after, before, or the error that it is refused with; ratelimited is a 429
 	came     int
 	messages []map[string]any // newest first
 }
@@ -62,6 +62,10 @@ func (s *slackFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler) // the connection is cut
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if answer["error"] == "ratelimited" {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
@@ -138,11 +142,15 @@ func TestI2_E2E_SlacksOwnClient(t *testing.T) {
 	need.Equal(t, slack.counts(), "4 came, 3 there")
 	about("gone", "committed", 2)
 
+	slack.will("ratelimited")
+	need.Equal(t, post("busy"), heard("busy", 6), "the client waits and sends it again")
+	about("busy", "committed", 2)
+
 	slack.will("not_in_channel")
 	need.Equal(t, post("refused"), `{"code":"slack_webapi_platform_error","error":"not_in_channel"}`)
 	about("refused", "failed", 1)
 	slack.will("internal_error")
 	need.Equal(t, post("half"), `{"code":"slack_webapi_platform_error","error":"internal_error"}`)
 	about("half", "uncertain", 1)
-	need.Equal(t, slack.counts(), "6 came, 3 there")
+	need.Equal(t, slack.counts(), "8 came, 4 there")
 }

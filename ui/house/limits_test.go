@@ -59,7 +59,7 @@ var long = map[string]int{
 	"ledger/record/command":   6,
 	"ledger/record/httpproxy": 12,
 	"ledger/record/mcpproxy":  20,
-	"ledger/record/roundtrip": 17,
+	"ledger/record/roundtrip": 16,
 	"ledger/redact":           13,
 	"ledger/sqlite":           36,
 	"ledger/tables":           96,

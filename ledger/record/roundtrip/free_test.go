@@ -162,6 +162,27 @@ func TestWhatWasRefusedIsWantedNow(t *testing.T) {
 	}
 }
 
+// What was asked for too often is asked for again, under the caller's key as well.
+func TestWhatIsToComeAgain(t *testing.T) {
+	for _, key := range []string{"", "k-1"} {
+		var n atomic.Int64
+		s := newShop(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if n.Add(1) < 3 {
+				w.Header().Set("Retry-After", "1")
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+			_, _ = io.WriteString(w, `{}`)
+		})
+		_, client, m := testTransport(t, record.KindRule{})
+		for range 3 {
+			need.OK(t, (asked{method: "POST", path: "/a", key: key, body: `{}`}).do(t, client, []*shop{s}))
+		}
+		rec := need.Get(m.Read(t.Context(), ledger.Locator{ID: m.Changed()[0]}))(t)
+		need.That(t, n.Load() == 3 && rec.Operation.State == ledger.Committed && len(rec.Attempts) == 3, "key %q: sent %d, %s after %d", key, n.Load(), rec.Operation.State, len(rec.Attempts))
+	}
+}
+
 // I4: an SDK signs anew at each try, and a PUT that is in doubt is sent again all the same.
 func TestI4_APutUnderARenewedCredential(t *testing.T) {
 	for _, key := range []string{"", "k-1"} {

@@ -287,8 +287,11 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 		return res, known, nil
 	}
 	o := rec.Operation
-	if err != nil || !w.given || o.State != ledger.Failed || rec.OpenGrant() != nil || rec.NameOver(req) || outcome.WholeAnswer(rec) == nil {
+	if err != nil || !w.given || o.State != ledger.Failed || rec.OpenGrant() != nil || rec.NameOver(req) {
 		return none, false, err
+	}
+	if said := outcome.WholeAnswer(rec); said == nil || said.Status == http.StatusTooManyRequests { // it is to come again
+		return none, false, nil
 	}
 	same := req.Fingerprint == o.Fingerprint && len(o.Request.OtherCaller(req.Request, w.counts)) == 0
 	return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: o}, same, nil
