@@ -71,7 +71,7 @@ var long = map[string]int{
 	"reconcile":               21,
 	"reconcile/drill":         10,
 	"ui/act":                  6,
-	"ui/cli":                  177,
+	"ui/cli":                  176,
 	"ui/clients":              4,
 	"ui/console":              43,
 	"ui/console/ask":          17,
