@@ -43,7 +43,7 @@ func Allow(ctx context.Context, s decider, g GrantRequest) (Applied, error) {
 	if err := writeDown(ctx, s, g.OperationID, &g.Version); err != nil {
 		return Applied{}, err
 	}
-	return s.Change(ctx, Locator{ID: g.OperationID, Skip: PartLease | PartPricing}, g.ChangeID, g.Rule())
+	return s.Change(ctx, Locator{ID: g.OperationID, Skip: PartPricing}, g.ChangeID, g.Rule())
 }
 
 // Rule is the grant as a pure rule.

@@ -13,7 +13,6 @@ type Record struct {
 	Related   []Relation // with the same target: those that overtook it first
 	Holder    *Relation  // who has its key where the ledger had lost it, as far as a rule needs it
 	Holds     []Hold     // in force
-	Lease     Lease      // of this operation, the zero Lease when free
 	Pricing   Pricing
 	Now       time.Time
 	Steady    Steady // at the same instant
@@ -45,8 +44,6 @@ type Change struct {
 	Then Rule
 	// RecheckAt schedules one more read of a settled operation.
 	RecheckAt time.Time
-	// Release gives the operation's lease back, if it is still this one's.
-	Release *Lease
 	// Erase takes the text of all that belongs to Operation, whose own is taken already.
 	Erase *Erasure
 	// Pricing replaces the derived columns, if the operation stays open.

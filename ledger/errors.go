@@ -24,7 +24,6 @@ var (
 	ErrMoved     = errors.New("the operation has moved since it was seen")
 	ErrRefused   = errors.New("refused")
 	ErrNoKey     = errors.New("the ledger has no key for its digests yet")
-	ErrLeaseLost = errors.New("the lease on this operation was lost to another engine")
 )
 
 // MovedError refuses a change because the operation is not as it was seen
@@ -68,16 +67,6 @@ func (e *RefusedError) Error() string { return "cannot " + e.Verb + ": " + e.Why
 
 // Is makes errors.Is(err, ErrRefused) true.
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
-
-// LeasedError says who reconciles the operation now.
-type LeasedError struct {
-	Holder string
-	Until  time.Time
-}
-
-func (e *LeasedError) Error() string {
-	return fmt.Sprintf("%s is reconciling it until %s", e.Holder, e.Until.UTC().Format(time.RFC3339))
-}
 
 // AmbiguousError lists the operations a short id could mean.
 type AmbiguousError struct {

@@ -67,10 +67,9 @@ const (
 	PartReads Parts = 1 << iota
 	PartRelated
 	PartHolds
-	PartLease
 	PartPricing
 
-	AllParts = PartReads | PartRelated | PartHolds | PartLease | PartPricing
+	AllParts = PartReads | PartRelated | PartHolds | PartPricing
 )
 
 // Rule computes what to change from what is recorded. It runs inside the

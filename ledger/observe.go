@@ -15,8 +15,7 @@ import (
 type Observation struct {
 	ChangeID string
 	Read     Read
-	Version  int64 // of the operation when the read began; an older one settles nothing (I7)
-	Lease    Lease // of the engine that read; the zero Lease for a person's own check
+	Version  int64 // of the operation when the read began; of an older one absence settles nothing (I7)
 	Settles  bool  // its verdict may settle the operation
 	Actor    Actor
 	// Result is the one effect that was found, as the downstream shows it: the
@@ -24,14 +23,12 @@ type Observation struct {
 	Result json.RawMessage
 	Looks  Looks // when it is looked for again where it is settled by then
 	Failed bool  // the read could not be made, or shows nothing that is new
-	// Release gives the lease back, and Pricing schedules the next read, in the
-	// same transaction.
-	Release bool
+	// Pricing schedules the next read, in the same transaction.
 	Pricing *Pricing
 }
 
 // Observe records a read and applies its verdict. A read that cannot tell moves
-// nothing but is kept. Errors: ErrNotFound, ErrLeaseLost.
+// nothing but is kept. Errors: ErrNotFound.
 func Observe(ctx context.Context, s Changer, o Observation) (Applied, error) {
 	return changeBeside(ctx, s, Locator{ID: o.Read.OperationID, Skip: PartRelated | PartHolds | PartPricing}, o.ChangeID, o.Rule())
 }
@@ -63,17 +60,11 @@ func observe(rec *Record, ob Observation) (Change, error) {
 	if slices.ContainsFunc(rec.Reads, func(r Read) bool { return r.ID == ob.Read.ID }) {
 		return Change{}, nil // its commit was in doubt, and it is there
 	}
-	if rec.Lease.Generation != ob.Lease.Generation && (ob.Lease.Generation != 0 || rec.Lease.ExpiresAt.After(rec.Now)) {
-		return Change{}, ErrLeaseLost
-	}
 	o, read := rec.Operation, ob.Weighed(rec)
 	read.Seen, read.Over = rec.Steady, rec.over()
 	c := Change{Read: &read}
 	if ob.Version == o.Version { // else it was worked out for what the operation was
 		c.Pricing = ob.Pricing
-	}
-	if ob.Release && ob.Lease.Generation != 0 {
-		c.Release = &ob.Lease
 	}
 	if !read.Verdict.Tells() {
 		return c, nil

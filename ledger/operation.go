@@ -452,13 +452,3 @@ type Event struct {
 	Detail      json.RawMessage `json:"detail,omitzero"`   // attempt, read, receipts, reference, basis, …
 	Conflict    Conflict        `json:"conflict,omitzero"` // the flag that this change raised, if it raised one
 }
-
-// Lease is the right to reconcile one operation. Generation fences: a result
-// under an older generation is refused.
-type Lease struct {
-	OperationID string
-	Holder      string
-	Generation  int64
-	Digest      string // policy in force at the holder
-	ExpiresAt   time.Time
-}

@@ -20,7 +20,6 @@ type Store interface {
 	Feed
 	Statistics
 	Pricer
-	Leaser
 	Schedule
 	Rates
 	Leading
@@ -107,32 +106,19 @@ type Pricer interface {
 	Price(ctx context.Context, prices []Pricing) error
 }
 
-// Leaser gives the right to reconcile an operation.
-type Leaser interface {
-	// Lease takes or renews the right to reconcile one operation, for ttl. A lease
-	// of another holder that has not run out gives *LeasedError.
-	Lease(ctx context.Context, operationID, holder, digest string, ttl time.Duration) (Lease, error)
-	// Leases takes leases on those of the operations that no other holder has one on,
-	// in one transaction, and returns them as Records does, as they are under the
-	// lease; the others are left out.
-	Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]Record, error)
-	// Release gives a lease back. A lease that is no longer held is no error.
-	Release(ctx context.Context, lease Lease) error
-}
-
 // Schedule gives an engine what is due.
 type Schedule interface {
 	// Expire turns pending operations whose deadline has passed into uncertain
 	// ones, at most limit, and returns how many.
 	Expire(ctx context.Context, limit int) (int, error)
 	// Due returns uncertain operations (and settled ones with a recheck pending)
-	// whose next read is due and that have no lease, earliest first.
+	// whose next read is due, earliest first.
 	Due(ctx context.Context, now time.Time, limit int) ([]Row, error)
 	// Stepped returns how far the wall clock was set since any process that shares the
 	// ledger last asked, going by the steady clock of this boot; 0 when it was not, and
 	// for all but the first that asks. A step is written down as an event,
 	// and what is to happen at a time of the clock as it was before it was set back
-	// does not wait for the difference: reads that are due, leases.
+	// does not wait for the difference: reads that are due.
 	Stepped(ctx context.Context) (time.Duration, error)
 }
 

@@ -11,22 +11,20 @@ import (
 	"indoubt/policy"
 )
 
-// errNotDue says that another engine has read it meanwhile.
+// errNotDue says that it was read meanwhile.
 var errNotDue = errors.New("it is not due any more")
 
 // check is how one read is made and what may follow from it.
 type check struct {
 	actor ledger.Actor
 	eager bool          // a person waits: try a control that has failed lately again
-	wait  time.Duration // how long a lease held by another engine is waited for
 	due   *ledger.Row   // only if this is due still
-	// rec is what was seen under a lease that was taken already, together with others'.
-	rec ledger.Record
+	rec   ledger.Record // as it was seen together with others
 }
 
 // ReadNow makes one read of one operation now and applies its verdict. Errors:
 // ErrNotFound, ErrReadOnly, *RefusedError when the kind has no check (code
-// no_check) or an attempt is in flight (code in_flight), *LeasedError.
+// no_check) or an attempt is in flight (code in_flight).
 func (e *reader) ReadNow(ctx context.Context, id string) (ReadResult, error) {
 	if e.o.ReadOnly {
 		return ReadResult{}, ledger.ErrReadOnly
@@ -35,11 +33,11 @@ func (e *reader) ReadNow(ctx context.Context, id string) (ReadResult, error) {
 	if err != nil {
 		return ReadResult{}, err
 	}
-	return e.check(ctx, rec.Operation.ID, check{actor: e.checker(), eager: true, wait: 5 * time.Second})
+	return e.check(ctx, rec.Operation.ID, check{actor: e.checker(), eager: true})
 }
 
-// check makes one read. It holds the operation's lease meanwhile and judges
-// against the version it saw under it.
+// check makes one read, and judges against the version that it saw before. Another process
+// may read the same operation meanwhile.
 func (e *reader) check(ctx context.Context, id string, c check) (ReadResult, error) {
 	free, err := e.ops.lock(ctx, id)
 	if err != nil {
@@ -53,28 +51,12 @@ func (e *reader) checkLocked(ctx context.Context, id string, c check) (result Re
 	pol := e.policy()
 	digest := pol.Digest()
 	rec := c.rec
-	held := &holding{engine: e, lease: rec.Lease, digest: digest}
-	if c.rec.Lease.Generation == 0 {
+	if !rec.Found {
 		if rec, _, err = e.current(ctx, id); err != nil {
-			return ReadResult{}, err
-		}
-		k := pol.Kind(rec.Operation.Kind)
-		if err := readable(k, rec); err != nil {
-			return ReadResult{Operation: rec.Operation}, err
-		}
-		held.ttl = leaseFor(k)
-		if held.lease, err = e.lease(ctx, id, digest, held.ttl, c.wait); err != nil {
-			return ReadResult{}, err
-		}
-	}
-	defer held.release(ctx)
-	if c.rec.Lease.Generation == 0 { // what is judged is what is seen under the lease
-		if rec, err = e.o.Store.Read(ctx, ledger.Locator{ID: id}); err != nil {
 			return ReadResult{}, err
 		}
 	}
 	k := pol.Kind(rec.Operation.Kind)
-	held.ttl = leaseFor(k)
 	if err := readable(k, rec); err != nil {
 		return ReadResult{Operation: rec.Operation}, err
 	}
@@ -84,13 +66,12 @@ func (e *reader) checkLocked(ctx context.Context, id string, c check) (result Re
 	if c.due != nil && !stillDue(rec, *c.due, e.now()) {
 		return ReadResult{Operation: rec.Operation}, errNotDue
 	}
-	defer held.keep(ctx)()
 	rec = e.seeTrees(ctx, rec, c.actor)
-	f := e.read(ctx, k, rec, turn{func() error { return held.ensure(ctx, k) }, c.eager})
+	f := e.read(ctx, k, rec, c.eager)
 	if ctx.Err() != nil {
 		return ReadResult{Operation: rec.Operation}, ctx.Err()
 	}
-	return e.conclude(ctx, k, rec, held, f, c)
+	return e.conclude(ctx, k, rec, digest, f, c)
 }
 
 // stillDue reports whether what was due was neither read nor moved since.
@@ -99,10 +80,10 @@ func stillDue(rec ledger.Record, row ledger.Row, now time.Time) bool {
 	return listed && rec.Operation.Version == row.Version && rec.Pricing.Reads == row.Pricing.Reads && !rec.Pricing.ReadAt.After(now)
 }
 
-// conclude judges what a read showed. In one transaction it records the read,
-// schedules the next and gives the lease back.
-func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, c check) (ReadResult, error) {
-	p := e.proof(ctx, k, rec, held, f, c.eager)
+// conclude judges what a read showed. In one transaction it records the read and
+// schedules the next.
+func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, f findings, c check) (ReadResult, error) {
+	p := e.proof(ctx, k, rec, digest, f, c.eager)
 	j := policy.Judge(k.Read.Identity(), f.Findings, p)
 	effects := f.Effects
 	if j.Verdict.Tells() { // an effect that may be another's gives no receipt
@@ -111,12 +92,12 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	read := ledger.Read{
 		ID: ledger.NewID(), OperationID: rec.Operation.ID, BeganAt: f.Began, EndedAt: f.Ended, Found: len(effects),
 		Verdict: j.Verdict, Cause: j.Cause, Reason: clip(j.Reason, maxReason), Receipts: receipts(effects),
-		Evidence: f.evidence.json(), Digest: held.digest, Actor: c.actor.Name,
+		Evidence: f.evidence.json(), Digest: digest, Actor: c.actor.Name,
 	}
 	if p.Provable {
 		read.ProofAt = p.At
 	}
-	moved := e.onlyReads(ctx) || e.policy().Digest() != held.digest // its rules are those of before
+	moved := e.onlyReads(ctx) || e.policy().Digest() != digest // its rules are those of before
 	if moved && read.Verdict.Tells() {
 		if read.Reason += "; not settled: the policy has changed meanwhile"; read.Verdict == ledger.NotThere {
 			read.Verdict, read.Cause = ledger.CannotTell, ledger.CauseUnchecked
@@ -126,19 +107,15 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	if f.Unasked {
 		// Nothing was requested, so there is no read to keep; it is only put off.
 		result.Read.ID = ""
-		return result, e.price(ctx, e.putOff(k, held.digest, rec, f.wait))
-	}
-	if err := held.ensure(ctx, k); err != nil { // judging may have taken long
-		return result, err
+		return result, e.price(ctx, e.putOff(k, digest, rec, f.wait))
 	}
 	o := ledger.Observation{
-		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Lease: held.held(), Release: true,
-		Settles: !moved, Actor: c.actor,
+		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Settles: !moved, Actor: c.actor,
 		Looks: k.Looks, Failed: f.Trouble != "" || f.Stale != "", Result: f.evidence.result(),
 	}
 	quoted, scheduled := quote{}, !moved
 	if scheduled {
-		if quoted, scheduled = e.quoteAfter(k, held.digest, rec, o, f.wait); scheduled {
+		if quoted, scheduled = e.quoteAfter(k, digest, rec, o, f.wait); scheduled {
 			o.Pricing = &quoted.Pricing
 		}
 	}
@@ -146,7 +123,6 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	if err != nil {
 		return result, fmt.Errorf("record the check: %w", err)
 	}
-	held.returned()
 	result.Operation, result.Read = applied.After, o.Weighed(&rec)
 	e.counted.read(k.Name, read)
 	if scheduled {
@@ -157,20 +133,19 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 
 // proof gathers what the verdict depends on beside the findings, with what is asked for
 // it of others. What is recorded for the operation already needs no control.
-func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, held *holding, f findings, eager bool) policy.Proof {
+func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, f findings, eager bool) policy.Proof {
 	p := k.Proof(asOf(rec, f.from))
 	p.Visible = k.VisibleUntil(asOf(rec, f.to))
 	p.Running = mayStillWrite(rec)
-	ready := func() error { return held.ensure(ctx, k) }
 	p.Stranger = func() string { return k.Downstream.Stranger(rec.Operation.Request, f.request.HTTP, e.digest(ctx)) }
 	p.Siblings = func() policy.Siblings {
-		return siblingSearch{e, policy.Sighted{Kind: k, Record: rec}, f, held.digest, eager, ready}.siblings(ctx)
+		return siblingSearch{e, policy.Sighted{Kind: k, Record: rec}, f, digest, eager}.siblings(ctx)
 	}
 	if o := rec.Operation; rec.State() != ledger.Uncertain && known(o, f.Effects) {
 		return p
 	}
 	p.Shared = func(effects []policy.Effect) (ledger.Cause, string) { return e.shared(ctx, k, rec, effects) }
-	p.Negative = func() (ledger.Cause, string) { return e.negative(ctx, k, rec, held.digest, f.Began, eager, ready) }
+	p.Negative = func() (ledger.Cause, string) { return e.negative(ctx, k, rec, digest, f.Began, eager) }
 	return p
 }
 
@@ -178,7 +153,6 @@ func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, h
 // it has left the list by then.
 func (e *reader) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o ledger.Observation, wait time.Time) (quote, bool) {
 	rec = asOf(rec, e.moment())
-	rec.Lease = o.Lease
 	change, err := o.Rule()(&rec)
 	if err != nil {
 		return quote{}, false
@@ -225,7 +199,7 @@ func (e *reader) observe(ctx context.Context, o ledger.Observation) (applied led
 
 // permanent reports whether a repeat would be refused again.
 func permanent(err error) bool {
-	for _, e := range []error{errNotDue, ledger.ErrNotFound, ledger.ErrLeaseLost, ledger.ErrMoved, ledger.ErrRefused, ledger.ErrReadOnly, ledger.ErrCopied, ledger.ErrGone, context.Canceled} {
+	for _, e := range []error{errNotDue, ledger.ErrNotFound, ledger.ErrMoved, ledger.ErrRefused, ledger.ErrReadOnly, ledger.ErrCopied, ledger.ErrGone, context.Canceled} {
 		if errors.Is(err, e) {
 			return true
 		}

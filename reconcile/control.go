@@ -94,7 +94,7 @@ func (c *controls) note(key string, made control) {
 // from what is replaced in it, and for no other. Where nothing else tells whose it
 // is, the control begins no earlier than the check it speaks for: another side that
 // found nothing for a moment would else vouch for what it repeats afterwards.
-func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, began time.Time, eager bool, ready func() error) (ledger.Cause, string) {
+func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, began time.Time, eager bool) (ledger.Cause, string) {
 	if !k.Read.NeedsNegativeControl(rec) {
 		return "", ""
 	}
@@ -113,7 +113,7 @@ func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record
 			if err != nil {
 				return ledger.CauseUnchecked, unknown + err.Error()
 			}
-			f := e.read(ctx, k, other, turn{ready, true})
+			f := e.read(ctx, k, other, true)
 			switch {
 			case len(f.Effects) > 0:
 				return ledger.CauseEcho, "this check also finds what was never sent: it may only repeat what it is asked for"

@@ -165,8 +165,8 @@ func (d *downstream) throttled() bool {
 
 // turn is how a request waits for its downstream.
 type turn struct {
-	ready func() error // called when its time has come; an error calls it off
-	first bool         // others wait for what it shows
+	ready func() // called when its time has come
+	first bool   // others wait for what it shows
 }
 
 // query makes one request, within the downstream's limits. It waits out a short pause
@@ -187,9 +187,7 @@ func (d *downstream) query(ctx context.Context, patience time.Duration, wait tur
 		done() // it asked for a pause meanwhile; what waits for its end must not come all at once
 	}
 	defer done()
-	if err := wait.ready(); err != nil {
-		return ledger.Answer{}, err
-	}
+	wait.ready()
 	_, err = d.breaker.Execute(func() (ledger.Answer, error) {
 		answer = do(ctx)
 		return answer, d.heard(ctx, answer)
@@ -218,8 +216,7 @@ func (d *downstream) clear(ctx context.Context, patience time.Duration) error {
 	return sleep(ctx, wait)
 }
 
-// queueLimit is how many reads may wait for it: enough to keep it as busy as it may
-// be, and no more than can be made while a lease lasts.
+// queueLimit is how many reads may wait for it: enough to keep it as busy as it may be.
 func (d *downstream) queueLimit() int {
 	n := 4 * cap(d.slots)
 	if d.rule.RatePerSecond > 0 {

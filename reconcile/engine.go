@@ -37,7 +37,7 @@ type reader struct {
 	o      Options
 	moment func() ledger.Moment
 	host   string
-	holder string // names this engine on its leases
+	holder string // names this engine where it leads
 
 	mcp connect.MCP // servers, over one connection each
 	sql connect.SQL // databases, by one pool each
@@ -208,6 +208,14 @@ func (k *keyed) try(name string) (free func(), ok bool) {
 		return nil, false
 	}
 	return k.take(name), true
+}
+
+// taken reports whether the name is not free.
+func (k *keyed) taken(name string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, taken := k.held[name]
+	return taken
 }
 
 // take needs k.mu.

@@ -101,13 +101,13 @@ func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
 			need.Equal(t, look(), ledger.LaneDecide, "it landed")
 
 			// A check that was on its way meanwhile writes the price it was begun with.
-			lease := need.Get(w.store.Lease(w.ctx, o.ID, "another engine", w.inForce().Digest(), time.Minute))(t)
+			free := need.Get(e.ops.lock(w.ctx, o.ID))(t)
 			begun(w, mod)
 			look()
 			stale := w.get(o.ID).Pricing
 			stale.DecideAt = w.now().Add(time.Hour)
 			need.OK(t, w.store.Price(w.ctx, []ledger.Pricing{stale}))
-			need.OK(t, w.store.Release(w.ctx, lease))
+			free()
 			need.Equal(t, look(), ledger.LaneDecide, "a check ended")
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"indoubt/ledger"
@@ -22,6 +23,14 @@ const (
 	maxReason = 1 << 10
 )
 
+// pageTime is the longest one page may take.
+func pageTime(k *policy.Kind) time.Duration {
+	if k.Timeout > 0 {
+		return k.Timeout
+	}
+	return readTimeout
+}
+
 // findings is what one read showed, with what is kept of it.
 type findings struct {
 	policy.Findings
@@ -33,20 +42,12 @@ type findings struct {
 }
 
 // read requests the pages of one read, to the end or the limit.
-// Each page has its turn; one that is called off ends the read.
-func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record, wait turn) findings {
+// Each page has its turn; first says that others wait for what it shows.
+func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record, first bool) findings {
 	var f findings
 	f.Began, f.from = e.now(), e.moment()
-	begun := false
-	ready := wait.ready
-	wait.ready = func() error {
-		err := ready()
-		if !begun { // a read begins when its wait is over
-			f.Began, f.from, begun = e.now(), e.moment(), true
-		}
-		return err
-	}
-	earlier := map[string]bool{} // effects of the pages before
+	wait := turn{first: first, ready: sync.OnceFunc(func() { f.Began, f.from = e.now(), e.moment() })} // it begins when its wait is over
+	earlier := map[string]bool{}                                                                       // effects of the pages before
 	cursors := map[string]bool{}
 	var cursor any
 	for page := 1; ; page++ {

@@ -252,22 +252,3 @@ func TestAControlComesBeforeWhatIsQueued(t *testing.T) {
 		}
 	})
 }
-
-func TestALeaseIsKeptByWhoWaits(t *testing.T) {
-	inABubble(t, payPolicy, func(t *testing.T, w *world) {
-		o := w.doubt("pay", 1)
-		lease := need.Get(w.store.Lease(w.ctx, o.ID, w.engine.holder, "d", 2*time.Second))(t)
-		h := &holding{engine: &w.engine.reader, lease: lease, digest: "d", ttl: 2 * time.Second}
-		stop := h.keep(w.ctx)
-		eventually(t, "it is renewed", func() bool { return h.held().ExpiresAt.After(lease.ExpiresAt) })
-		need.Equal(t, h.held().Generation, lease.Generation, "generation")
-		// Who finds it taken over has lost it for good.
-		w.pass(time.Hour)
-		need.Get(w.store.Lease(w.ctx, o.ID, "somebody else", "d", time.Second))(t)
-		eventually(t, "it is noticed", func() bool { h.mu.Lock(); defer h.mu.Unlock(); return h.lost })
-		stop()
-		if err := h.ensure(w.ctx, w.inForce().Kind("pay")); !errors.Is(err, ledger.ErrLeaseLost) {
-			t.Errorf("it lasts: %v", err)
-		}
-	})
-}

@@ -33,7 +33,7 @@ const (
 //
 // A refusal comes back as Did "refused" together with the error: *RefusedError
 // (also code read_only, quitting, throttled, no_person), *MovedError,
-// ErrNotFound, *LeasedError, and *ChangedError when what would be sent is not
+// ErrNotFound, and *ChangedError when what would be sent is not
 // what was shown.
 func (e *Engine) Retry(ctx context.Context, q RetryRequest) (RetryResult, error) {
 	if q.ChangeID == "" {
@@ -261,7 +261,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 		return RetryResult{}, false, nil
 	}
 	before := a.rec.Operation
-	checked, err := e.checkLocked(ctx, before.ID, check{actor: e.checkerFor(a.q.Actor), eager: true, wait: 10 * time.Second})
+	checked, err := e.checkLocked(ctx, before.ID, check{actor: e.checkerFor(a.q.Actor), eager: true})
 	if err != nil {
 		return RetryResult{Operation: before}, false, fmt.Errorf("check before sending: %w", err)
 	}

@@ -146,8 +146,8 @@ func (e *Engine) Run(ctx context.Context) error {
 type dueRead struct {
 	row  ledger.Row
 	down *downstream
-	rec  ledger.Record // as it was under the lease
-	free func()        // the operation's lock in this process
+	rec  ledger.Record
+	free func() // the operation's lock in this process
 }
 
 // pass does all that is due now and starts the reads there is room for, of
@@ -244,15 +244,13 @@ func (b *backlog) fill(ctx context.Context, e *Engine) (bool, error) {
 	return true, err
 }
 
-// acquire takes the rows that their downstreams have room for: the leases on all of
-// them, with the records under these, in one transaction.
+// acquire takes the rows that their downstreams have room for, with their records.
 func (e *Engine) acquire(ctx context.Context, wanted func(ledger.Row) bool) ([]*dueRead, error) {
 	pol, now := e.policy(), e.now()
 	rows := e.backlog.rows
 	e.backlog.rows = rows[:0]
 	var took []*dueRead
 	var ids []string
-	ttl := time.Duration(0)
 	for _, row := range rows {
 		k := pol.Kind(row.Kind)
 		d := e.downs.of(k)
@@ -270,12 +268,11 @@ func (e *Engine) acquire(ctx context.Context, wanted func(ledger.Row) bool) ([]*
 		}
 		took = append(took, &dueRead{row: row, down: d, free: free})
 		ids = append(ids, row.ID)
-		ttl = max(ttl, leaseFor(k))
 	}
 	if len(took) == 0 {
 		return nil, nil
 	}
-	recs, err := e.o.Store.Leases(ctx, ids, e.holder, pol.Digest(), ttl) // in the order of ids
+	recs, err := e.o.Store.Records(ctx, ids) // in the order of ids
 	var ready []*dueRead
 	for _, r := range took {
 		if len(recs) > 0 && recs[0].Operation.ID == r.row.ID {
@@ -287,7 +284,7 @@ func (e *Engine) acquire(ctx context.Context, wanted func(ledger.Row) bool) ([]*
 		e.active.give(r.row.ID, r.down, time.Time{})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("take leases: %w", err)
+		return nil, fmt.Errorf("read what is due: %w", err)
 	}
 	return ready, nil
 }
@@ -306,12 +303,12 @@ func (e *Engine) readInBackground(ctx context.Context, r *dueRead) {
 }
 
 // readDue reads one operation that is due, in a goroutine of its own. It returns no error
-// where another engine has it or has moved it.
+// where it was moved, or read by another process.
 func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
 	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: &r.row, rec: r.rec})
 	r.free()
 	switch {
-	case errors.Is(err, ledger.ErrLeaseLost), errors.Is(err, ledger.ErrRefused), errors.Is(err, errNotDue):
+	case errors.Is(err, ledger.ErrRefused), errors.Is(err, errNotDue):
 		return ReadResult{}, nil
 	}
 	return result, err

@@ -25,7 +25,6 @@ type siblingSearch struct {
 	found  findings
 	digest string
 	eager  bool
-	ready  func() error
 }
 
 // siblings are other operations that the check finds: in the very same answer, else by this
@@ -162,14 +161,14 @@ func (s siblingSearch) finds(ctx context.Context, other ledger.Operation) (ledge
 		if err != nil {
 			return ledger.CauseUnchecked, err.Error()
 		}
-		f := s.read(ctx, s.Kind, rec, turn{s.ready, true})
+		f := s.read(ctx, s.Kind, rec, true)
 		switch {
 		case f.Trouble != "", f.Stale != "":
 			return ledger.CauseUnchecked, "the check could not be tried on another operation: " + cmp.Or(f.Trouble, f.Stale)
 		case len(f.Effects) == 0:
 			return ledger.CauseBlind, "the check may be blind: it does not find " + short(other) + " either, which is known to have landed"
 		}
-		return s.negative(ctx, s.Kind, s.Record, s.digest, s.found.Began, s.eager, s.ready)
+		return s.negative(ctx, s.Kind, s.Record, s.digest, s.found.Began, s.eager)
 	})
 	if cause == "" {
 		if why = changedRequest(s.Kind, s.Record, s.found); why != "" {

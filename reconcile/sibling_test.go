@@ -271,7 +271,7 @@ func TestI6_ChecksMadeAtOnceShareASibling(t *testing.T) {
 	known := w.known("pay")
 	w.pass(pastProof)
 	k, o := w.engine.policy().Kind("pay"), w.doubt("pay", 420)
-	search := siblingSearch{reader: &w.engine.reader, Sighted: policy.Sighted{Kind: k, Record: w.get(o.ID)}, digest: "d", ready: func() error { return nil }}
+	search := siblingSearch{reader: &w.engine.reader, Sighted: policy.Sighted{Kind: k, Record: w.get(o.ID)}, digest: "d"}
 	began := w.engine.moment().Wall // to the millisecond, as a check begins
 	finds := func() {
 		t.Helper()

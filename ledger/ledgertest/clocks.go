@@ -261,15 +261,11 @@ func stepPutsNothingOff(d *desk) {
 	need.Get(d.s.Stepped(ctx))(d)
 	o := d.doubt("k")
 	d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Version: o.Version, Digest: "p", ReadAt: d.clock.Now().Add(time.Minute)}}))
-	need.Get(d.s.Lease(ctx, o.ID, "engine-1", "p", time.Minute))(d)
 	d.clock.Set(-24 * time.Hour)
 	need.Get(d.s.Stepped(ctx))(d)
 	d.clock.Advance(6 * time.Minute)
 	if rows, err := d.s.Due(ctx, d.clock.Now(), 10); len(rows) != 1 || err != nil {
 		d.Fatalf("%d are due, %v", len(rows), err)
-	}
-	if _, err := d.s.Lease(ctx, o.ID, "engine-2", "p", time.Minute); err != nil {
-		d.Fatalf("its lease lasts on: %v", err)
 	}
 }
 

@@ -61,17 +61,6 @@ func concurrency(t *testing.T, open Open) {
 		})
 		need.Must(d, answers[ledger.AnswerBegun] == 1, "twelve came for one grant and were told %v", answers)
 	})
-	t.Run("OneOfManyLeases", func(t *testing.T) {
-		d := newDesk(t, open)
-		o := d.doubt("k")
-		answers := together(12, func(i int) bool {
-			_, err := d.s.Lease(ctx, o.ID, fmt.Sprintf("engine-%d", i), "p1", time.Minute)
-			var held *ledger.LeasedError
-			need.That(d, err == nil || errors.As(err, &held), "lease: %v", err)
-			return err == nil
-		})
-		need.Must(d, answers[true] == 1, "%d of twelve engines got the lease", answers[true])
-	})
 	t.Run("OneOfManyRuns", func(t *testing.T) {
 		d := newDesk(t, open)
 		answers := together(12, func(i int) bool {

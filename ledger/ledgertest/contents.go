@@ -24,7 +24,7 @@ func (m *Memory) Put(c Contents) {
 			e = &entry{seq: int64(len(m.ops)) + 1}
 			m.ops = append(m.ops, e)
 		}
-		*e = entry{seq: e.seq, op: rec.Operation, attempts: rec.Attempts, reads: rec.Reads, grants: rec.Grants, lease: rec.Lease, related: rec.Related}
+		*e = entry{seq: e.seq, op: rec.Operation, attempts: rec.Attempts, reads: rec.Reads, grants: rec.Grants, related: rec.Related}
 		e.list()
 		e.pricing, e.listed = rec.Pricing, e.listed || rec.Operation.State == ledger.Pending && rec.Pricing.Digest != ""
 	}

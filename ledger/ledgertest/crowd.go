@@ -16,18 +16,17 @@ const crowdKeys = 12
 
 // Mill makes random changes of a few operations, as one of many clients that do, and
 // returns the ids of those that the ledger has acknowledged. What others have moved,
-// hold or lease is refused; anything else that fails is an error.
+// hold is refused; anything else that fails is an error.
 func Mill(s ledger.Store, client string, moves int, r *rand.Rand) (acknowledged []string, err error) {
 	m := &mill{s: s, client: client, r: r}
 	for range moves {
 		id, err := m.move()
 		var moved *ledger.MovedError
 		var refused *ledger.RefusedError
-		var leased *ledger.LeasedError
 		switch {
 		case err == nil && id != "":
 			acknowledged = append(acknowledged, id)
-		case err == nil, errors.As(err, &moved), errors.As(err, &refused), errors.As(err, &leased), errors.Is(err, ledger.ErrNotFound), errors.Is(err, ledger.ErrLeaseLost):
+		case err == nil, errors.As(err, &moved), errors.As(err, &refused), errors.Is(err, ledger.ErrNotFound):
 		default:
 			return nil, err
 		}
@@ -112,10 +111,7 @@ func (m *mill) move() (id string, err error) {
 			Read: ledger.Read{ID: m.id(), OperationID: o.ID, BeganAt: now, EndedAt: now.Add(time.Millisecond), Verdict: verdict, Reason: "read", Found: len(receipts), Receipts: receipts, Digest: "p1", Actor: "auto"}})
 		return "", err // one that moves nothing is no event
 	}
-	l, err := m.s.Lease(ctx, o.ID, m.client, "p1", time.Minute)
-	if err == nil {
-		err = m.s.Release(ctx, l)
-	}
+	_, err = m.s.Lead(ctx, m.client, ledger.RankEngine, []string{ledger.LeadLedger})
 	return "", err
 }
 

@@ -68,9 +68,6 @@ var GuardAttacks = []Attack{
 	{"changed event (I8)", `UPDATE events SET actor = 'eve'`, "never changes"},
 	{"deleted event (I8)", `DELETE FROM events WHERE seq = 1`, "never deleted"},
 	{"replaced event (I8)", `INSERT INTO events (seq, id, verb, actor) VALUES (1, 'n', 'note', 'eve')`, "leave the number out"},
-	{"lease taken without a generation", `UPDATE leases SET holder = 'eve'`, "grows by one"},
-	{"lease turned back", `UPDATE leases SET generation = 0`, "grows by one"},
-	{"deleted lease", `DELETE FROM leases`, "never deleted"},
 	{"second hold", `INSERT INTO holds (scope, actor, reason) VALUES ('all', 'eve', 'why')`, "a hold on this scope"},
 	{"hold without a reason", `INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'eve', ' ')`, "hold_says_who_and_why"},
 	{"hold on nothing", `INSERT INTO holds (scope, actor, reason) VALUES ('x', 'eve', 'why')`, "hold_scope_is_known"},
@@ -102,7 +99,6 @@ var GuardAttacks = []Attack{
 	{"grant with another number", `UPDATE grants SET rowid = 7`, "never changes"},
 	{"hold with a number", `INSERT INTO holds (id, scope, actor, reason) VALUES (7, 'kind:x', 'eve', 'why')`, "leave the number out"},
 	{"version far ahead", `UPDATE operations SET version = 9223372036854775807 WHERE id = 'uncertain'`, "grows by one"},
-	{"generation far ahead", `UPDATE leases SET generation = 9223372036854775807, holder = 'eve'`, "grows by one"},
 
 	{"attempts miscounted", `UPDATE operations SET attempt_count = 7, version = version + 1 WHERE id = 'pending'`, "attempts are counted"},
 	{"another attempt named", `UPDATE operations SET live_attempt = 'n', version = version + 1 WHERE id = 'pending'`, "attempts are counted"},

@@ -262,11 +262,9 @@ func quietThings(d *desk) {
 	o := d.doubt("k")
 	d.observe(o, ledger.CannotTell)
 	need.Get(ledger.Decide(ctx, d.s, ledger.Decision{ChangeID: d.id("change"), ID: o.ID, Verb: ledger.VerbNote, Reason: "asking their support", Actor: maya}))(d)
-	l := need.Get(d.s.Lease(ctx, o.ID, "engine-1", "policy-1", time.Minute))(d)
-	d.ok(d.s.Release(ctx, l))
 	d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "policy-1", Rank: 4, ReadAt: ledger.Never, DecideAt: ledger.Never}}))
 	if now := d.read(o.ID).Operation; now.Version != o.Version || now.State != ledger.Uncertain {
-		d.Fatalf("version %d, want %d: a note, a lease, a price and a read that cannot tell move nothing", now.Version, o.Version)
+		d.Fatalf("version %d, want %d: a note, a price and a read that cannot tell move nothing", now.Version, o.Version)
 	}
 	d.want(d.decide(o, ledger.VerbConfirm), ledger.Committed)
 }

@@ -64,11 +64,6 @@ func schedule(t *testing.T, open Open) {
 	if got := due(); !slices.Equal(got, []string{"b", "a"}) {
 		d.Fatalf("due are %v, want the earliest first: b, a", got)
 	}
-	l := need.Get(d.s.Lease(ctx, b.ID, "engine-1", "p1", time.Minute))(d)
-	if got := due(); !slices.Equal(got, []string{"a"}) {
-		d.Fatalf("due are %v, want only a: engine-1 has b", got)
-	}
-	d.ok(d.s.Release(ctx, l))
 	ob := d.observation(b, ledger.Landed, "pi_1")
 	ob.Looks = ledger.Looks{Check: true, Verify: 5 * time.Minute}
 	need.Get(ledger.Observe(ctx, d.s, ob))(d)
@@ -108,47 +103,6 @@ func sorted(s []string) []string {
 	s = slices.Clone(s)
 	slices.Sort(s)
 	return s
-}
-
-func leases(t *testing.T, open Open) {
-	d := newDesk(t, open)
-	o := d.doubt("k")
-	one := need.Get(d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute))(d)
-	need.Must(d, one.OperationID == o.ID && one.Holder == "engine-1" && one.Generation >= 1 && one.ExpiresAt.Equal(d.clock.Now().Add(time.Minute)), "lease %+v", one)
-	var held *ledger.LeasedError
-	if _, err := d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute); !errors.As(err, &held) || held.Holder != "engine-1" || !held.Until.Equal(one.ExpiresAt) {
-		d.Fatalf("a second engine: %v, want to be told who has it", err)
-	}
-	d.clock.Advance(30 * time.Second)
-	one = need.Get(d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute))(d)
-	ob := d.observation(o, ledger.CannotTell)
-	ob.Lease = one
-	need.Get(ledger.Observe(ctx, d.s, ob))(d)
-	d.clock.Advance(2 * time.Minute) // engine-1 sleeps
-	two := need.Get(d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute))(d)
-	need.Must(d, two.Generation > one.Generation, "generation %d after %d", two.Generation, one.Generation)
-	late := d.observation(o, ledger.Landed, "pi_1")
-	late.Lease = one
-	if _, err := ledger.Observe(ctx, d.s, late); !errors.Is(err, ledger.ErrLeaseLost) {
-		d.Fatalf("a result under the old lease: %v, want ErrLeaseLost", err)
-	}
-	d.want(d.read(o.ID).Operation, ledger.Uncertain)
-	d.ok(d.s.Release(ctx, one)) // no longer held: nothing happens
-	if _, err := d.s.Lease(ctx, o.ID, "engine-3", "p1", time.Minute); !errors.As(err, &held) || held.Holder != "engine-2" {
-		d.Fatalf("releasing an old lease freed the new one: %v", err)
-	}
-	landed := d.observation(o, ledger.Landed, "pi_1")
-	landed.Lease = two
-	applied := need.Get(ledger.Observe(ctx, d.s, landed))(d)
-	d.want(applied.After, ledger.Committed)
-	d.ok(d.s.Release(ctx, two))
-	d.ok(d.s.Release(ctx, two))
-	three := need.Get(d.s.Lease(ctx, o.ID, "engine-3", "p1", time.Minute))(d)
-	need.Must(d, three.Generation > two.Generation,
-		"generation %d after %d: a lease given back is forgotten", three.Generation, two.Generation)
-	if _, err := d.s.Lease(ctx, "nobody", "engine-1", "p1", time.Minute); err == nil {
-		d.Fatalf("a lease on nothing was given")
-	}
 }
 
 func marks(t *testing.T, open Open) {

@@ -44,7 +44,6 @@ type entry struct {
 	attempts []ledger.Attempt
 	reads    []ledger.Read // newest first
 	grants   []ledger.Grant
-	lease    ledger.Lease
 	pricing  ledger.Pricing
 	listed   bool // among those that are open
 	recheck  time.Time
@@ -96,9 +95,6 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 	rec := ledger.Record{Found: true, Operation: e.op, Attempts: slices.Clone(e.attempts), Reads: slices.Clone(e.reads),
 		Grants: slices.Clone(e.grants), Pricing: e.pricing, Now: now, Steady: m.moment().Steady}
 	rec.Pricing.OperationID = e.op.ID
-	if e.lease.Holder != "" && e.lease.ExpiresAt.After(now) {
-		rec.Lease = e.lease
-	}
 	rec.Holds = holdsAt(m.holds, now)
 	rec.Related = slices.Clone(e.related)
 	for _, other := range m.ops {
@@ -138,9 +134,6 @@ func skip(rec *ledger.Record, parts ledger.Parts) {
 	if parts&ledger.PartHolds != 0 {
 		rec.Holds = nil
 	}
-	if parts&ledger.PartLease != 0 {
-		rec.Lease = ledger.Lease{}
-	}
 	if parts&ledger.PartPricing != 0 {
 		rec.Pricing = ledger.Pricing{}
 	}
@@ -171,7 +164,7 @@ func (m *Memory) Change(_ context.Context, at ledger.Locator, changeID string, r
 	}
 	applied := ledger.Applied{Before: rec.Operation, After: rec.Operation}
 	if c.Operation == nil && c.Read == nil && c.Event == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.RecheckAt.IsZero() &&
-		c.Release == nil && c.Pricing == nil {
+		c.Pricing == nil {
 		applied.Noop = true
 		return applied, nil
 	}
@@ -239,9 +232,6 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 	if c.Read != nil {
 		e.reads = append([]ledger.Read{*c.Read}, e.reads...)
 		m.answered(e, *c.Read)
-	}
-	if c.Release != nil && e.lease.Generation == c.Release.Generation && e.lease.Holder == c.Release.Holder {
-		e.lease.Holder = ""
 	}
 	switch {
 	case e.op.State == ledger.Pending || e.op.State == ledger.Uncertain:

@@ -25,9 +25,6 @@ func (m *Memory) Stepped(context.Context) (time.Duration, error) {
 		if e.pricing.ReadAt.After(now.Wall) && e.pricing.ReadAt.Before(ledger.Never) && step < 0 {
 			e.pricing.ReadAt = latest(e.pricing.ReadAt.Add(step), now.Wall)
 		}
-		if until := now.Wall.Add(5 * time.Minute); e.lease.ExpiresAt.After(until) && step < 0 {
-			e.lease.ExpiresAt = until
-		}
 	}
 	wake(m.watchers)
 	return step, nil

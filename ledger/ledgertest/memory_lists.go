@@ -3,8 +3,6 @@ package ledgertest
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -150,41 +148,13 @@ func (m *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Row,
 	var due []ledger.Row
 	for _, e := range m.ops {
 		wanted := e.op.State == ledger.Uncertain || !e.recheck.IsZero()
-		leased := e.lease.Holder != "" && e.lease.ExpiresAt.After(now)
-		if wanted && !leased && !e.pricing.ReadAt.After(now) {
+		if wanted && !e.pricing.ReadAt.After(now) {
 			rec := m.record(e, now)
 			due = append(due, rec.Row())
 		}
 	}
 	slices.SortStableFunc(due, func(a, b ledger.Row) int { return a.Pricing.ReadAt.Compare(b.Pricing.ReadAt) })
 	return due[:min(limit, len(due))], nil
-}
-
-func (m *Memory) Lease(_ context.Context, id, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, now := m.find(ledger.Locator{ID: id}), m.clock()
-	if e == nil {
-		return ledger.Lease{}, fmt.Errorf("operation %s: %w", id, ledger.ErrNotFound)
-	}
-	free := e.lease.Holder == "" || !e.lease.ExpiresAt.After(now)
-	switch {
-	case !free && e.lease.Holder != holder:
-		return ledger.Lease{}, &ledger.LeasedError{Holder: e.lease.Holder, Until: e.lease.ExpiresAt}
-	case free:
-		e.lease.Generation++
-	}
-	e.lease = ledger.Lease{OperationID: id, Holder: holder, Generation: e.lease.Generation, Digest: digest, ExpiresAt: now.Add(ttl)}
-	return e.lease, nil
-}
-
-func (m *Memory) Release(_ context.Context, l ledger.Lease) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if e := m.find(ledger.Locator{ID: l.OperationID}); e != nil && e.lease.Generation == l.Generation && e.lease.Holder == l.Holder {
-		e.lease.Holder, e.lease.ExpiresAt = "", time.Time{}
-	}
-	return nil
 }
 
 // Siblings looks at all operations.
@@ -388,26 +358,6 @@ func holdsAt(all []ledger.Hold, now time.Time) (out []ledger.Hold) {
 		}
 	}
 	return out
-}
-
-// Leases implements ledger.Store.
-func (m *Memory) Leases(ctx context.Context, ids []string, holder, digest string, ttl time.Duration) ([]ledger.Record, error) {
-	for _, id := range ids {
-		if _, err := m.Read(ctx, ledger.Locator{ID: id}); err != nil {
-			return nil, err
-		}
-	}
-	var got []string
-	for _, id := range ids {
-		_, err := m.Lease(ctx, id, holder, digest, ttl)
-		switch {
-		case err == nil:
-			got = append(got, id)
-		case !errors.As(err, new(*ledger.LeasedError)):
-			return nil, err
-		}
-	}
-	return m.Records(ctx, got)
 }
 
 // openUnder is what is open and holds a gate back, or nil.

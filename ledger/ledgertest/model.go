@@ -36,7 +36,7 @@ func model(t *testing.T, open Open) {
 		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: NewMemory(clock.Now, clock.Steady), clock: clock}, rt: rt}
 		moves := map[string]func(*rapid.T){
 			"begin": g.begin, "settle": g.settle, "read": g.observe, "decide": g.decide, "allow": g.allow,
-			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "lease": g.lease, "hold": g.hold, "outage": g.outage, "run": g.run,
+			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "hold": g.hold, "outage": g.outage, "run": g.run,
 			"wait": func(rt *rapid.T) {
 				clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 30, 70, 700, 4000, 90000}).Draw(rt, "seconds")) * time.Second)
 			},
@@ -88,7 +88,6 @@ func (g *game) both(change func(s ledger.Store) (string, error)) string {
 func said(answer string, err error) string {
 	var moved *ledger.MovedError
 	var refused *ledger.RefusedError
-	var leased *ledger.LeasedError
 	switch {
 	case err == nil:
 		return answer
@@ -96,12 +95,8 @@ func said(answer string, err error) string {
 		return fmt.Sprintf("moved: version %d, %s by %s", moved.Version, moved.State, moved.Actor)
 	case errors.As(err, &refused):
 		return "refused: " + refused.Code
-	case errors.As(err, &leased):
-		return "leased by " + leased.Holder
 	case errors.Is(err, ledger.ErrNotFound):
 		return "not found"
-	case errors.Is(err, ledger.ErrLeaseLost):
-		return "lease lost"
 	}
 	return "error: " + err.Error()
 }
@@ -274,22 +269,6 @@ func (g *game) price(rt *rapid.T) {
 	g.last = nil
 }
 
-func (g *game) lease(rt *rapid.T) {
-	id, holder := some(rt, g.ids, "operation"), rapid.SampledFrom([]string{"engine-1", "engine-2"}).Draw(rt, "holder")
-	g.both(func(s ledger.Store) (string, error) {
-		l, err := s.Lease(ctx, id, holder, "p1", time.Minute)
-		return l.Holder + l.ExpiresAt.String(), err
-	})
-	if rapid.Bool().Draw(rt, "give_back") {
-		for _, s := range []ledger.Store{g.real.s, g.plain.s} {
-			if rec, err := s.Read(ctx, ledger.Locator{ID: id}); err == nil {
-				need.OK(rt, s.Release(ctx, rec.Lease), "release")
-			}
-		}
-	}
-	g.last = nil
-}
-
 func (g *game) hold(rt *rapid.T) {
 	scope := rapid.SampledFrom([]ledger.HoldScope{"all", "kind:card.charge", "kind:mail"}).Draw(rt, "scope")
 	id := g.id("c")
@@ -386,7 +365,6 @@ func (g *game) compare(id string) {
 	real := need.Get(g.real.s.Read(ctx, ledger.Locator{ID: id}))(g.rt)
 	plain := need.Get(g.plain.s.Read(ctx, ledger.Locator{ID: id}))(g.rt)
 	for _, rec := range []*ledger.Record{&real, &plain} {
-		rec.Lease.Generation = 0       // grows in its own steps
 		rec.Pricing = ledger.Pricing{} // a cache, forgotten when a store likes
 		slices.SortFunc(rec.Grants, func(a, b ledger.Grant) int { return strings.Compare(a.ID, b.ID) })
 		slices.SortFunc(rec.Reads, func(a, b ledger.Read) int { return strings.Compare(a.ID, b.ID) })

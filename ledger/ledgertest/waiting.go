@@ -156,16 +156,13 @@ func undelivered(d *desk) {
 	}
 }
 
-// together with an observation goes what the engine does next: the lease is
-// given back and the next read is scheduled.
+// together with an observation the next read is scheduled.
 func oneWrite(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	o := d.doubt("k")
 	look := func(v ledger.Verdict, receipts ...string) ledger.Observation {
 		d.Helper()
-		l := need.Get(d.s.Lease(ctx, o.ID, "engine-1", "p1", time.Minute))(d)
 		ob := d.observation(o, v, receipts...)
-		ob.Lease, ob.Release = l, true
 		ob.Pricing = &ledger.Pricing{OperationID: o.ID, Digest: "p1", Rank: 7, DecideAt: d.clock.Now().Add(time.Hour), ReadAt: d.clock.Now().Add(time.Minute), Reads: 1}
 		return ob
 	}
@@ -179,28 +176,41 @@ func oneWrite(t *testing.T, open Open) {
 		need.Get(ledger.Observe(ctx, d.s, first))(d)
 	}
 	rec := d.read(o.ID)
-	if rec.Lease.Holder != "" || rec.Pricing != *first.Pricing || rec.Operation.Version != o.Version || due() != 0 {
-		d.Fatalf("held by %q, priced %+v, version %d, %d due", rec.Lease.Holder, rec.Pricing, rec.Operation.Version, due())
+	if rec.Pricing != *first.Pricing || rec.Operation.Version != o.Version || due() != 0 {
+		d.Fatalf("priced %+v, version %d, %d due", rec.Pricing, rec.Operation.Version, due())
 	}
 	d.clock.Advance(time.Minute)
 	need.Must(d, due() == 1, "the next read is not due")
-	lost := look(ledger.CannotTell)
-	d.clock.Advance(2 * time.Minute)
-	other := need.Get(d.s.Lease(ctx, o.ID, "engine-2", "p1", time.Minute))(d)
-	lost.Pricing.Rank = 99
-	if _, err := ledger.Observe(ctx, d.s, lost); !errors.Is(err, ledger.ErrLeaseLost) {
-		d.Fatalf("a result under a lost lease: %v", err)
+	d.want(need.Get(ledger.Observe(ctx, d.s, look(ledger.Landed, "pi_1")))(d).After, ledger.Committed)
+	need.Must(d, due() == 0, "settled, and due")
+}
+
+// What a check found counts whenever it comes; what it did not find, only while the
+// operation is as the check saw it (I7, I9).
+func foundLate(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	observe := func(o ledger.Operation, v ledger.Verdict, receipts ...string) ledger.Operation {
+		d.Helper()
+		return need.Get(ledger.Observe(ctx, d.s, d.observation(o, v, receipts...)))(d).After
 	}
-	if rec := d.read(o.ID); rec.Lease.Holder != "engine-2" || rec.Pricing.Rank != 7 || len(rec.Reads) != 1 {
-		d.Fatalf("what was refused gave back %q's lease, or left price %g and %d reads", rec.Lease.Holder, rec.Pricing.Rank, len(rec.Reads))
-	}
-	d.ok(d.s.Release(ctx, other))
-	done := look(ledger.Landed, "pi_1")
-	applied := need.Get(ledger.Observe(ctx, d.s, done))(d)
-	d.want(applied.After, ledger.Committed)
-	if rec := d.read(o.ID); rec.Lease.Holder != "" || due() != 0 {
-		d.Fatalf("settled, it is held by %q and %d are due", rec.Lease.Holder, due())
-	}
+	o := d.doubt("two checks") // of two processes, at the same time
+	once := observe(o, ledger.Landed, "pi_1")
+	again := observe(o, ledger.Landed, "pi_1")
+	d.want(again, ledger.Committed)
+	need.Must(d, again.Version == once.Version && again.Conflict == ledger.NoConflict && again.Effects == 1, "found by two checks: %+v", again)
+
+	o = d.doubt("moved")
+	o2 := d.decide(d.decide(o, ledger.VerbDeny), ledger.VerbUndo)
+	d.want(observe(o, ledger.NotThere), ledger.Uncertain)
+	found := observe(o, ledger.Landed, "pi_2")
+	need.Must(d, found.State == ledger.Uncertain && found.Verdict == ledger.Landed && found.Version == o2.Version+1, "after an undo a person settles: %+v", found)
+
+	o = d.doubt("denied")
+	d.decide(o, ledger.VerbDeny)
+	denied := observe(o, ledger.NotThere)
+	need.Must(d, denied.State == ledger.Failed && denied.Verdict != ledger.NotThere, "absence at an old version proves what a person said: %+v", denied)
+	late := observe(o, ledger.Landed, "pi_3")
+	need.Must(d, late.State == ledger.Failed && late.Conflict == ledger.Contradiction, "found late: %+v", late)
 }
 
 // looks are the times at which what is settled is looked for again.
@@ -277,31 +287,6 @@ func looks(t *testing.T, open Open) {
 	due(time.Minute, "assumed", "beside")
 }
 
-func leasesInOneGo(t *testing.T, open Open) {
-	d := newDesk(t, open)
-	var ids []string
-	for _, key := range []string{"a", "b", "c"} {
-		ids = append(ids, d.doubt(key).ID)
-	}
-	held := need.Get(d.s.Lease(ctx, ids[1], "engine-2", "p1", time.Minute))(d)
-	got := need.Get(d.s.Leases(ctx, ids, "engine-1", "p1", time.Minute))(d)
-	if len(got) != 2 || !reflect.DeepEqual(got, []ledger.Record{d.read(ids[0]), d.read(ids[2])}) || got[0].Lease.Holder != "engine-1" || got[0].Lease.Generation < 1 || !got[1].Lease.ExpiresAt.Equal(d.clock.Now().Add(time.Minute)) {
-		d.Fatalf("leases on %+v, want those of a and c as they are read", got)
-	}
-	need.Equal(d, d.read(ids[1]).Lease, held, "engine-2's lease")
-	d.clock.Advance(2 * time.Minute)
-	if _, err := d.s.Leases(ctx, []string{ids[0], "nobody", ids[1]}, "engine-3", "p1", time.Minute); !errors.Is(err, ledger.ErrNotFound) {
-		d.Fatalf("leases on nothing: %v, want ErrNotFound", err)
-	}
-	if l := d.read(ids[0]).Lease; l.Holder != "" {
-		d.Fatalf("a call that failed took %+v: it takes all or none", l)
-	}
-	again := need.Get(d.s.Leases(ctx, ids, "engine-3", "p1", time.Minute))(d)
-	need.Must(d, len(again) == 3 && again[0].Lease.Generation > got[0].Lease.Generation,
-		"after they ran out: %+v", again)
-	need.Equal(d, len(need.Get(d.s.Leases(ctx, nil, "engine-1", "p1", time.Minute))(d)), 0, "leases on none")
-}
-
 // records reads several operations like Read does each.
 func records(t *testing.T, open Open) {
 	d := newDesk(t, open)
@@ -309,7 +294,6 @@ func records(t *testing.T, open Open) {
 	d.observe(read, ledger.NotThere)
 	d.clock.Advance(time.Hour)
 	d.retry(again, ledger.BasisRiskAccepted)
-	need.Get(d.s.Lease(ctx, plain.ID, "engine-1", "p1", time.Minute))(d)
 	ids := []string{again.ID, "nobody", plain.ID, "", read.ID, same.ID}
 	recs := need.Get(d.s.Records(ctx, ids))(d)
 	need.Must(d, len(recs) == 4, "%d records, want those of the four that are there", len(recs))

@@ -103,7 +103,6 @@ func filled(t testing.TB, n int) Place {
 		`INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'maya', 'because')`, `INSERT INTO paces VALUES ('stripe', 1790000000000000)`,
 		`INSERT INTO decisions (id, verb, actor, size, created_at) VALUES ('run', 'confirm', 'maya', 1, 1790000000000)`,
 		`INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 'doubt', 2)`,
-		`INSERT OR IGNORE INTO leases (operation_id, holder, generation, expires_at) VALUES ('doubt', '', 1, 0)`,
 	} {
 		_, err := db.ExecContext(t.Context(), row)
 		need.OK(t, err)

@@ -792,7 +792,7 @@ CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.marks FOR EACH ROW EXECUTE
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.marks FOR EACH ROW EXECUTE FUNCTION indoubt.never('marks are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.marks FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('marks are never deleted');
 
--- ── Reads, grants, decisions, events, leases, holds ──────────────────────────
+-- ── Reads, grants, decisions, events, holds ──────────────────────────
 
 CREATE FUNCTION indoubt.reads_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
@@ -1095,31 +1095,6 @@ CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.outages FOR EACH ROW EXECU
 CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.outages FOR EACH ROW EXECUTE FUNCTION indoubt.outages_before_update();
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.outages FOR EACH ROW EXECUTE FUNCTION indoubt.never('outages are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.outages FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('outages are never deleted');
-
-CREATE FUNCTION indoubt.leases_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF NEW.generation <> 1 OR NOT EXISTS (SELECT 1 FROM indoubt.operations WHERE id = NEW.operation_id) THEN
-    RAISE EXCEPTION 'a lease is on an operation that is recorded, and its first generation is 1' USING ERRCODE = 'IN001';
-  END IF;
-  IF EXISTS (SELECT 1 FROM indoubt.leases WHERE operation_id = NEW.operation_id) THEN
-    RAISE EXCEPTION 'this operation has a lease row already: take it over with an UPDATE and a higher generation' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE FUNCTION indoubt.leases_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF NEW.operation_id <> OLD.operation_id OR NEW.generation NOT IN (OLD.generation, OLD.generation + 1)
-     OR NEW.generation = OLD.generation AND NEW.holder NOT IN (OLD.holder, '') THEN
-    RAISE EXCEPTION 'the generation of a lease grows by one with every new holder' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.leases_before_insert();
-CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.leases_before_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.leases FOR EACH ROW EXECUTE FUNCTION indoubt.never('leases are never deleted: the generation must be remembered');
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.leases FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('leases are never deleted: the generation must be remembered');
 
 CREATE FUNCTION indoubt.holds_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN

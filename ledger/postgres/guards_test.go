@@ -47,7 +47,6 @@ UPDATE operations SET state = 'pending', live_attempt = 'twice.2', attempt_count
        change_id = 'twice-g', change_of = 'twice-g', change_verb = 'begin', reason = 'attempt 2' WHERE id = 'twice';
 INSERT INTO attempts (id, operation_id, n, grant_id, basis, started_at, deadline_at) SELECT 'twice.2', 'twice', 2, 'used', 'risk_accepted', now(), deadline_at FROM operations WHERE id = 'twice';
 INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason) VALUES ('read', 'uncertain', now(), now(), 'cannot_tell', 'slow');
-INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('uncertain', 'engine', 1, now() + '1 minute'::interval);
 INSERT INTO holds (scope, actor, reason, change_id) VALUES ('all', 'ann', 'night', 'hold-c');
 INSERT INTO decisions (id, idempotency_key, verb, actor, size, created_at) VALUES ('run', 'k', 'deny', 'ann', 2, now());
 INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 'uncertain', 2), ('run', 1, 'pending', 1);
@@ -137,8 +136,6 @@ var refusals = func() []ledgertest.Attack {
 		{"emptied grants", `TRUNCATE grants`, "never deleted"},
 		{"emptied history (I8)", `TRUNCATE events`, "never deleted"},
 		{"replaced event id (I8)", `INSERT INTO events (id, verb, actor) VALUES ('pending-c', 'note', 'eve') ON CONFLICT (id) DO UPDATE SET actor = 'eve'`, "in the history already"},
-		{"replaced lease", `INSERT INTO leases (operation_id, holder, generation) VALUES ('uncertain', 'eve', 1) ON CONFLICT (operation_id) DO UPDATE SET holder = 'eve'`, "already"},
-		{"emptied leases", `TRUNCATE leases`, "never deleted"},
 		{"hold of another user of the database", `UPDATE holds SET db_user = 'eve'`, "never changes otherwise"},
 		{"emptied holds", `TRUNCATE holds`, "never deleted"},
 		{"decision of another user of the database", `UPDATE decisions SET db_user = 'eve'`, "never changes"},
@@ -174,7 +171,6 @@ var refusals = func() []ledgertest.Attack {
 		{"grant with a number", `INSERT INTO grants (rowid, id, operation_id, version, basis, actor, created_at, expires_at) VALUES (7, 'n', 'uncertain', 1, 'proof', 'eve', now(), now())`, "leave the number out"},
 		{"outage with a number", `INSERT INTO outages (rowid, id, scope, gap_ms, opened_at, first_at, last_at, change_id) SELECT 7, 'n', scope, gap_ms, opened_at, first_at, last_at, change_id FROM outages`, "leave the number out"},
 		{"born with a version", fresh(", version|, 9223372036854775807"), "begins as pending"},
-		{"first generation far ahead", `INSERT INTO leases (operation_id, holder, generation) VALUES ('pending', 'eve', 9223372036854775807)`, "its first generation is 1"},
 
 		{"first attempt without a row", fresh(", live_attempt, attempt_count|, 'mine', 1"), "the database records the first attempt"},
 		{"another attempt without a row", `UPDATE operations SET state = 'pending', live_attempt = 'n', attempt_count = 2, deadline_at = now() + '1 minute'::interval` + change + ` WHERE id = 'failed'`, "is recorded by indoubt"},
@@ -188,7 +184,6 @@ var refusals = func() []ledgertest.Attack {
 		{"earlier end (I6)", `UPDATE operations SET ended_at = ended_at - '1 second'::interval WHERE id = 'uncertain'`, "what was in doubt"},
 		{"no end (I6)", `UPDATE operations SET ended_at = NULL WHERE id = 'uncertain'`, "what was in doubt"},
 		{"another start", `UPDATE operations SET started_at = NULL WHERE id = 'uncertain'`, "what was in doubt"},
-		{"lease on nothing", `INSERT INTO leases (operation_id, holder, generation) VALUES ('n', 'eve', 1)`, "that is recorded"},
 		{"read of nothing", read + `('n', 'n', now(), now(), 'not_there')`, "that is recorded"},
 		{"time that no clock says", `UPDATE operations SET settled_at = '-infinity' WHERE id = 'pending'`, "times_are_in_range"},
 		{"pace in milliseconds", `INSERT INTO paces (downstream, next_at) VALUES ('n', 1790000005000)`, "pace_is_in_microseconds"},
@@ -248,7 +243,7 @@ func TestGuards(t *testing.T) {
 func dump(t *testing.T, url string) string {
 	t.Helper()
 	var script strings.Builder
-	for _, table := range strings.Fields("operations attempts marks reads grants events leases holds decisions decision_items open_operations counts census tallies outages outage_members outage_sums outage_minutes") {
+	for _, table := range strings.Fields("operations attempts marks reads grants events holds decisions decision_items open_operations counts census tallies outages outage_members outage_sums outage_minutes") {
 		fmt.Fprintf(&script, "SELECT '%s', t.* FROM indoubt.%s t ORDER BY 2, 3;\n", table, table)
 	}
 	return psql(t, url, script.String())

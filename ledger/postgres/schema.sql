@@ -398,18 +398,6 @@ CREATE INDEX events_by_xid ON indoubt.events (xid, seq);
 CREATE INDEX events_of_policies ON indoubt.events (seq) WHERE verb = 'policy';
 CREATE INDEX events_by_operation ON indoubt.events (operation_id, seq) WHERE operation_id <> '';
 
--- leases: who reconciles an operation now. generation fences and only grows; a
--- lease that was given back keeps its row with holder ''.
-CREATE TABLE indoubt.leases (
-  operation_id    text COLLATE "C" PRIMARY KEY,
-  holder          text COLLATE "C" NOT NULL,
-  generation      bigint NOT NULL,
-  digest          text COLLATE "C" NOT NULL DEFAULT '',        -- policy in force at the holder
-  expires_at      timestamptz(3),                              -- NULL when it is free
-
-  CONSTRAINT lease_is_in_range CHECK (expires_at BETWEEN '2000-01-01Z' AND '2100-01-01Z')
-);
-
 -- lead: which process checks and settles what: one for each scope. Leave it.
 CREATE TABLE indoubt.lead (
   scope           text COLLATE "C" PRIMARY KEY,                -- downstream:NAME, kind:PATTERN, ledger

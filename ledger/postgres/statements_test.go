@@ -44,7 +44,6 @@ var frozen = map[string]string{
 	"decision_items": `SELECT w.run_id FROM was.decision_items w LEFT JOIN indoubt.decision_items d ON d.run_id = w.run_id AND d.n = w.n
 		WHERE (d.operation_id, d.version, d.kind, d.basis, d.request) IS DISTINCT FROM (w.operation_id, w.version, w.kind, w.basis, w.request)
 		   OR w.came NOT IN ('', 'held') AND (d.came, d.came_at) IS DISTINCT FROM (w.came, w.came_at)`,
-	"leases": `SELECT w.operation_id FROM was.leases w LEFT JOIN indoubt.leases l ON l.operation_id = w.operation_id WHERE l.generation IS NULL OR l.generation < w.generation`,
 	"holds": `SELECT w.scope FROM was.holds w LEFT JOIN indoubt.holds h ON h.id = w.id
 		WHERE (h.scope, h.actor, h.reason, h.created_at, h.until) IS DISTINCT FROM (w.scope, w.actor, w.reason, w.created_at, w.until)
 		   OR w.released_at IS NOT NULL AND h.released_at IS DISTINCT FROM w.released_at`,
@@ -90,7 +89,7 @@ type writing struct {
 
 type randomColumn struct{ name, kind string }
 
-var randomTables = strings.Fields("operations operations operations operations attempts attempts reads grants grants decisions decision_items events leases holds open_operations open_operations outages outage_members marks")
+var randomTables = strings.Fields("operations operations operations operations attempts attempts reads grants grants decisions decision_items events holds open_operations open_operations outages outage_members marks")
 
 func anyOf[T any](w *writing, of ...T) T { return of[w.r.IntN(len(of))] }
 
@@ -231,7 +230,7 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 		f := strings.SplitN(strings.TrimSpace(line), " ", 3)
 		columns[f[0]] = append(columns[f[0]], randomColumn{f[1], f[2]})
 	}
-	tables := strings.Fields("operations attempts reads events marks grants decisions decision_items leases holds outages")
+	tables := strings.Fields("operations attempts reads events marks grants decisions decision_items holds outages")
 	check := func(round int) {
 		t.Helper()
 		var script strings.Builder

@@ -170,7 +170,6 @@ func ToCaller(err error) string {
 	var (
 		key      *NoKeyError
 		refused  *ledger.RefusedError
-		leased   *ledger.LeasedError
 		unknown  *UnknownError
 		troubled ledger.Troubled
 	)
@@ -179,8 +178,6 @@ func ToCaller(err error) string {
 		return key.Error()
 	case errors.As(err, &refused):
 		return refused.Why
-	case errors.As(err, &leased):
-		return "another process checks it now"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return "it took too long"
 	case errors.As(err, &unknown):

@@ -383,7 +383,7 @@ BEGIN
   SELECT RAISE(ABORT, 'attempts are never deleted');
 END;
 
--- ── Reads, grants, decisions, events, leases, holds ──────────────────────────
+-- ── Reads, grants, decisions, events, holds ──────────────────────────
 
 CREATE TRIGGER reads_guard_insert BEFORE INSERT ON reads
 BEGIN
@@ -571,26 +571,6 @@ END;
 CREATE TRIGGER outages_guard_delete BEFORE DELETE ON outages
 BEGIN
   SELECT RAISE(ABORT, 'outages are never deleted');
-END;
-
-CREATE TRIGGER leases_guard_insert BEFORE INSERT ON leases
-BEGIN
-  SELECT RAISE(ABORT, 'a lease is on an operation that is recorded, and its first generation is 1')
-   WHERE NEW.generation IS NOT 1 OR NOT EXISTS (SELECT 1 FROM operations WHERE id = NEW.operation_id);
-  SELECT RAISE(ABORT, 'this operation has a lease row already: take it over with an UPDATE and a higher generation')
-   WHERE EXISTS (SELECT 1 FROM leases WHERE operation_id = NEW.operation_id);
-END;
-
-CREATE TRIGGER leases_guard_update BEFORE UPDATE ON leases
-BEGIN
-  SELECT RAISE(ABORT, 'the generation of a lease grows by one with every new holder')
-   WHERE NEW.operation_id IS NOT OLD.operation_id OR NEW.generation NOT IN (OLD.generation, OLD.generation + 1)
-      OR NEW.generation = OLD.generation AND NEW.holder NOT IN (OLD.holder, '');
-END;
-
-CREATE TRIGGER leases_guard_delete BEFORE DELETE ON leases
-BEGIN
-  SELECT RAISE(ABORT, 'leases are never deleted: the generation must be remembered');
 END;
 
 CREATE TRIGGER holds_guard_insert BEFORE INSERT ON holds

@@ -47,7 +47,6 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 		Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Actor: ann, Reason: "must", ExpiresAt: c.Now().Add(time.Hour)}))(t)
 	need.Get(ledger.Observe(ctx, s, ledger.Observation{ChangeID: "read-c", Version: doubt.Version, Actor: billing,
 		Read: ledger.Read{ID: "read", OperationID: "uncertain", BeganAt: c.Now(), EndedAt: c.Now(), Verdict: ledger.CannotTell, Reason: "slow"}}))(t)
-	need.Get(s.Lease(ctx, "uncertain", "engine", "d", time.Minute))(t)
 	need.OK(t, s.Hold(ctx, ledger.Hold{Scope: "all", Actor: ann, Reason: "night", ChangeID: "hold-c"}))
 	_, _, err := s.Run(ctx, ledger.DecisionRun{ID: "run", IdempotencyKey: "k", Digest: "d", Verb: "deny", Actor: ann}, []ledger.RunItem{{OperationID: "uncertain", Version: 2}, {OperationID: "pending", Version: 1}})
 	need.OK(t, err)
@@ -117,7 +116,6 @@ func TestGuards(t *testing.T) {
 		{"replaced grant", `REPLACE INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('grant', 'granted', 1, 'proof', 'eve', ` + now + `, ` + later + `)`, "never replaced"},
 		{"grant for what landed", `INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('n', 'committed', 1, 'proof', 'eve', ` + now + `, ` + later + `)`, "uncertain or failed"},
 		{"replaced event id (I8)", `INSERT OR REPLACE INTO events (id, verb, actor) VALUES ('pending-c', 'note', 'eve')`, "in the history already"},
-		{"replaced lease", `REPLACE INTO leases (operation_id, holder, generation, expires_at) VALUES ('uncertain', 'eve', 1, 1)`, "already"},
 		{"item of another version", `UPDATE decision_items SET version = 9, came = 'landed', came_at = ` + now + ` WHERE n = 1`, "is written once"},
 		{"item that is to come again", `UPDATE decision_items SET came = '', came_at = 0 WHERE n = 0`, "is written once"},
 		{"item made empty by NULL", `UPDATE OR REPLACE decision_items SET came = NULL, word = 'x' WHERE n = 1`, "is written once"},
@@ -143,7 +141,6 @@ func TestGuards(t *testing.T) {
 		{"begun without its key, through NULL", insert("INSERT OR REPLACE", "n", "uncertain-key", now, later, beside("NULL")), "begins as pending"},
 		{"without its key, which no one has", insert("INSERT", "n", "n", now, later, beside("'begin'")), "begins as pending"},
 		{"born with a version", insert("INSERT", "n", "n", now, later, ", version|, 9223372036854775807"), "begins as pending"},
-		{"first generation far ahead", `INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('pending', 'eve', 9223372036854775807, ` + later + `)`, "its first generation is 1"},
 
 		{"key begun again through NULL (I4)", `INSERT OR REPLACE INTO operations (id, scope, kind, key, deadline_at, created_at, actor) VALUES ('n', NULL, 'stripe.charge', 'pending-key', ` + later + `, ` + now + `, 'eve')`, "cannot be set to NULL"},
 		{"live key taken through NULL (I4)", `INSERT OR REPLACE INTO operations (id, key_live, kind, key, deadline_at, created_at, actor) VALUES ('n', NULL, 'stripe.charge', 'pending-key', ` + later + `, ` + now + `, 'eve')`, "cannot be set to NULL"},
@@ -161,13 +158,11 @@ func TestGuards(t *testing.T) {
 		{"hold in seconds", `INSERT INTO holds (scope, actor, reason, until) VALUES ('kind:x', 'eve', 'why', 1790003600)`, "hold_times_are_in_milliseconds"},
 		{"grant in seconds", `INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('n', 'uncertain', 1, 'proof', 'eve', ` + now + `, 1790003600)`, "grant_times_are_in_milliseconds"},
 		{"grant consumed in seconds", `UPDATE grants SET consumed_at = 1790003600, attempt_id = 'n'`, "grant_times_are_in_milliseconds"},
-		{"lease in seconds", `UPDATE leases SET expires_at = 1790003600`, "lease_is_in_milliseconds"},
 		{"read in seconds", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'uncertain', 1790000000, 1790000001, 'not_there')`, "read_times_are_in_milliseconds"},
 		{"event in seconds", `INSERT INTO events (id, at, verb, actor) VALUES ('n', 1790000000, 'note', 'eve')`, "event_is_in_milliseconds"},
 		{"decision in seconds", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'eve', 1790000000)`, "decision_times_are_in_milliseconds"},
 		{"lead in seconds", `INSERT INTO lead (scope, holder, rank, since, until) VALUES ('s', 'n', 1, 1790000000, 1790000001)`, "lead_times_are_in_milliseconds"},
 		{"pace in milliseconds", `INSERT INTO paces (downstream, next_at) VALUES ('n', ` + now + `)`, "pace_is_in_microseconds"},
-		{"lease on nothing", `INSERT INTO leases (operation_id, holder, generation, expires_at) VALUES ('n', 'eve', 1, ` + later + `)`, "that is recorded"},
 		{"read of nothing", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'n', ` + now + `, ` + now + `, 'not_there')`, "that is recorded"},
 
 		{"list row changed to NULL", `UPDATE OR REPLACE open_operations SET state = NULL`, "kept by the database"},
@@ -199,7 +194,7 @@ func TestGuardsAgainstNull(t *testing.T) {
 	s, db := guarded(t)
 	outage(t, s)
 	tried := 0
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "decision_items", "events", "leases", "holds", "outages"} {
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "decision_items", "events", "holds", "outages"} {
 		type column struct{ name, value string }
 		var columns []column
 		rows := need.Get(db.Query(`SELECT name, dflt_value FROM pragma_table_info(?) WHERE "notnull" = 1 AND dflt_value IS NOT NULL`, table))(t)
@@ -283,7 +278,7 @@ func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
 func dump(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "leases", "holds", "decisions", "decision_items", "open_operations", "counts", "census", "tallies",
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "holds", "decisions", "decision_items", "open_operations", "counts", "census", "tallies",
 		"outages", "outage_members", "outage_sums", "outage_minutes"} {
 		rows := need.Get(db.Query(`SELECT * FROM ` + table + ` ORDER BY 1, 2`))(t)
 		cols := need.Get(rows.Columns())(t)

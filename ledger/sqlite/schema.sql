@@ -439,18 +439,6 @@ CREATE INDEX events_by_outage ON events (outage, verb = 'outage_joined', seq) WH
 CREATE INDEX events_of_policies ON events (seq) WHERE verb = 'policy';
 CREATE INDEX events_by_operation ON events (operation_id, seq) WHERE operation_id <> '';
 
--- leases: who reconciles an operation now. generation fences and only grows; a
--- lease that was given back keeps its row with holder ''.
-CREATE TABLE leases (
-  operation_id TEXT PRIMARY KEY REFERENCES operations (id),
-  holder       TEXT NOT NULL,
-  generation   INTEGER NOT NULL,
-  digest       TEXT NOT NULL DEFAULT '',               -- policy in force at the holder
-  expires_at   INTEGER NOT NULL,                       -- 0 when it is free
-
-  CONSTRAINT lease_is_in_milliseconds CHECK (expires_at = 0 OR expires_at BETWEEN 946684800000 AND 4102444800000)
-) STRICT, WITHOUT ROWID;
-
 -- lead: which process checks and settles what: one for each scope. Leave it.
 CREATE TABLE lead (
   scope  TEXT PRIMARY KEY,                             -- downstream:NAME, kind:PATTERN, ledger

@@ -79,7 +79,7 @@ func goesOnFrom(was, is string) bool {
 }
 
 // goesOn tries that nothing is stuck: every deadline passes, every doubt can be
-// decided and leased, and a new operation can begin.
+// decided, and a new operation can begin.
 func (f *fuzzed) goesOn() {
 	for _, scope := range []ledger.HoldScope{"all", "kind:k"} {
 		need.OK(f.t, f.s.LiftHold(ctx, scope, ann, "over", f.id()))
@@ -93,9 +93,6 @@ func (f *fuzzed) goesOn() {
 		rec := need.Get(f.s.Read(ctx, ledger.Locator{ID: id}))(f.t)
 		if rec.Operation.State == ledger.Pending {
 			f.fatalf("%s is in flight for ever: %+v", id, rec)
-		}
-		if _, err := f.s.Lease(ctx, id, "last", "d", time.Minute); err != nil {
-			f.fatalf("%s cannot be leased: %v", id, err)
 		}
 		if rec.Operation.State != ledger.Uncertain {
 			continue

@@ -74,10 +74,10 @@ type fuzzColumn struct {
 // fuzzTables are written to; in those of counts nothing but a DELETE could be told
 // from what the database writes there itself.
 var fuzzTables = []string{"operations", "operations", "operations", "operations", "attempts", "attempts", "reads", "grants", "grants",
-	"decisions", "decision_items", "events", "events", "leases", "holds", "open_operations", "open_operations", "counts", "census", "tallies",
+	"decisions", "decision_items", "events", "events", "holds", "open_operations", "open_operations", "counts", "census", "tallies",
 	"outages", "outage_waiting", "outage_members", "outage_sums", "outage_minutes"}
 
-var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "decision_items": true, "leases": true, "counts": true, "census": true, "tallies": true,
+var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "decision_items": true, "counts": true, "census": true, "tallies": true,
 	"outage_waiting": true, "outage_sums": true, "outage_minutes": true}
 
 func newFuzzed(t *testing.T, r *rand.Rand, seen map[string]int) *fuzzed {
@@ -334,7 +334,7 @@ func (f *fuzzed) own() {
 	case n == 8:
 		err = f.outage(o)
 	case n == 7:
-		if _, err = f.s.Lease(ctx, o.ID, one(f, "e1", "e2"), "d", time.Minute); err == nil {
+		if _, err = f.s.Lead(ctx, one(f, "e1", "e2"), ledger.RankEngine, []string{ledger.LeadLedger}); err == nil {
 			run := ledger.DecisionRun{ID: f.id(), Verb: "deny", Actor: ann}
 			if _, _, err = f.s.Run(ctx, run, []ledger.RunItem{{OperationID: o.ID, Version: 1}, {OperationID: "next", Version: 1}}); err == nil {
 				came := ledger.RunAdvance{ChangeID: f.id(), Actor: ann, Came: one(f, "", ledger.CameLanded, ledger.CameHeld)}
@@ -386,7 +386,6 @@ var frozen = map[string]struct{ row, fixed, grows string }{
 	"decisions":      {`id`, `json_array(idempotency_key, verb, actor, terms, size, created_at)`, `state = 'done'`},
 	"decision_items": {`json_array(run_id, n)`, `json_array(operation_id, version, kind, basis, request, iif(came IN ('', 'held'), '', json_array(came, word, moved_by, came_at)))`, `0`},
 	"events":         {`id`, `json_array(seq, operation_id, at, verb, actor, machine, reason, from_state, to_state, version, detail, conflict, doubt)`, `0`},
-	"leases":         {`operation_id`, `''`, `generation`},
 	"holds":          {`id`, `json_array(scope, actor, reason, created_at, until, iif(released_at = 0, '', released_at))`, `0`},
 	"outages":        {`id`, `json_array(scope, gap_ms, opened_at)`, `0`},
 }

@@ -252,11 +252,6 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string, applied *ledg
 	if err := tx.erase(applied.Before, after.Key, changeID, c.Erase); err != nil {
 		return err
 	}
-	if c.Release != nil {
-		if err := tx.release(*c.Release); err != nil {
-			return err
-		}
-	}
 	if c.Pricing != nil { // after the change, which outdates the prices there were
 		if err := tx.price(*c.Pricing, Millis(rec.Now), *after, c.Insert); err != nil || after.State != ledger.Uncertain {
 			return err
@@ -281,7 +276,7 @@ func (tx *tx) room(rec *Record, c ledger.Change) error {
 
 func writesNothing(c ledger.Change) bool {
 	return c.Operation == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.Read == nil && c.Event == nil &&
-		c.RecheckAt.IsZero() && c.Release == nil && c.Pricing == nil
+		c.RecheckAt.IsZero() && c.Pricing == nil
 }
 
 // permits reports whether this change allows a send (I1). All else

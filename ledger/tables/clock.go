@@ -16,9 +16,6 @@ const MetaGap = "clock.gap_at"
 // metaSeen is the name of what ledger.Lead.Look keeps.
 const metaSeen = "clock.seen"
 
-// longestLease is how long a lease may last on after the clock was set back.
-const longestLease = 5 * time.Minute
-
 // Stepped compares the clocks with how they stood the last time.
 func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 	var meta map[string]string
@@ -78,13 +75,8 @@ func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 
 // setBack moves what is to happen with the clock.
 func (tx *tx) setBack(now time.Time, step int64) error {
-	err := tx.Later(`UPDATE open_operations SET read_at = CASE WHEN read_at + ?1 > ?2 THEN read_at + ?1 ELSE ?2 END WHERE read_at > ?2 AND read_at < ?3`,
+	return tx.Later(`UPDATE open_operations SET read_at = CASE WHEN read_at + ?1 > ?2 THEN read_at + ?1 ELSE ?2 END WHERE read_at > ?2 AND read_at < ?3`,
 		step, Millis(now), Millis(ledger.Never))
-	if err != nil {
-		return err
-	}
-	until := now.Add(longestLease)
-	return tx.Later(`UPDATE leases SET expires_at = ? WHERE operation_id IN (SELECT operation_id FROM leases WHERE expires_at > ?)`, tx.d.Time(until), Millis(until))
 }
 
 // seenBefore is how each boot last saw the clocks; what cannot be read was not seen.

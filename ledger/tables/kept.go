@@ -15,9 +15,6 @@ func (rec Record) at(now ledger.Moment, skip ledger.Parts) Record {
 	if skip&ledger.PartReads != 0 {
 		rec.Reads = nil
 	}
-	if skip&ledger.PartLease != 0 || !rec.Lease.ExpiresAt.After(now.Wall) {
-		rec.Lease = ledger.Lease{}
-	}
 	return rec
 }
 

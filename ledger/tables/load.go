@@ -111,10 +111,6 @@ func (s recordShape) query() string {
 		columns += `, h.seq IS NOT NULL, ` + of("h.", pricingColumns)
 		from += ` LEFT JOIN open_operations h ON h.seq = o.seq`
 	}
-	if s.skip&ledger.PartLease == 0 {
-		columns += `, coalesce(l.holder, ''), coalesce(l.generation, 0), coalesce(l.digest, ''), coalesce(l.expires_at, 0)`
-		from += ` LEFT JOIN leases l ON l.operation_id = o.id`
-	}
 	if s.skip&ledger.PartReads == 0 {
 		columns += `, EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id)`
 	}
@@ -144,11 +140,9 @@ type recordScan struct {
 
 // recordParts are what a shape may leave out.
 type recordParts struct {
-	known      bool
-	recheckAt  int64
-	gap        int64
-	lease      ledger.Lease
-	leaseUntil int64
+	known     bool
+	recheckAt int64
+	gap       int64
 
 	grants, listed, reads, holds, related bool
 }
@@ -173,9 +167,6 @@ func (r *recordScan) scan(rows Rows, s recordShape) error {
 	}
 	if s.skip&ledger.PartPricing == 0 {
 		r.dest = r.pricing.dest(append(r.dest, &r.listed))
-	}
-	if s.skip&ledger.PartLease == 0 {
-		r.dest = append(r.dest, &r.lease.Holder, &r.lease.Generation, &r.lease.Digest, &r.leaseUntil)
 	}
 	if s.skip&ledger.PartReads == 0 {
 		r.dest = append(r.dest, &r.reads)
@@ -222,10 +213,6 @@ func (r *recordScan) record(s recordShape, now ledger.Moment) (rec Record, more 
 	o := &rec.Operation
 	if r.listed {
 		rec.Pricing = pricingOf(&r.pricing, o.ID)
-	}
-	if At(r.leaseUntil).After(now.Wall) && r.lease.Holder != "" {
-		rec.Lease = r.lease
-		rec.Lease.OperationID, rec.Lease.ExpiresAt = o.ID, At(r.leaseUntil)
 	}
 	more = rest{attempts: true, grants: r.grants, reads: r.reads, holds: r.holds, related: r.related}
 	if s.attempted && o.AttemptCount == 1 {

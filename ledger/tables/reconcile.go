@@ -3,8 +3,6 @@ package tables
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -63,114 +61,12 @@ func ripen(ctx context.Context, s *Store, now time.Time, limit int) error {
 var dueQuery = `
 	SELECT ` + rowColumns + `, 0, ''
 	  FROM open_operations h INDEXED BY open_by_read CROSS JOIN operations o ON o.seq = h.seq
-	  LEFT JOIN leases l ON l.operation_id = o.id
 	 WHERE (h.state = 'uncertain' OR h.recheck_at <> 0) AND h.read_at <= ?1
-	   AND (l.operation_id IS NULL OR l.holder = '' OR l.expires_at <= ?1)
 	 ORDER BY h.read_at LIMIT ?2+0`
 
-// Due returns operations whose next read is due and that have no lease.
+// Due returns operations whose next read is due.
 func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row, error) {
 	return Gather(ctx, s.db, newRowScan(0).row, dueQuery, Millis(now), limit)
-}
-
-// Lease takes or renews the right to reconcile an operation. A new holder gets a
-// higher generation; one that has lost its lease finds that out by its own.
-func (s *Store) Lease(ctx context.Context, operationID, holder, digest string, ttl time.Duration) (ledger.Lease, error) {
-	var leases []ledger.Lease
-	err := s.update(ctx, func(tx *tx) (err error) {
-		leases, err = tx.leases([]string{operationID}, holder, digest, ttl)
-		return err
-	})
-	switch {
-	case err != nil:
-		return ledger.Lease{}, err
-	case leases[0].Holder != holder:
-		return ledger.Lease{}, &ledger.LeasedError{Holder: leases[0].Holder, Until: leases[0].ExpiresAt}
-	}
-	return leases[0], nil
-}
-
-// Leases takes the leases that no other holder has, in one transaction.
-func (s *Store) Leases(ctx context.Context, operationIDs []string, holder, digest string, ttl time.Duration) ([]ledger.Record, error) {
-	if len(operationIDs) == 0 {
-		return nil, s.db.Writable()
-	}
-	var recs []Record
-	err := s.update(ctx, func(tx *tx) error {
-		leases, err := tx.leases(operationIDs, holder, digest, ttl)
-		if err != nil {
-			return err
-		}
-		var ids []string
-		for _, l := range leases {
-			if l.Holder == holder {
-				ids = append(ids, l.OperationID)
-			}
-		}
-		recs, err = loadAll(tx.Tx, tx.d, ids, 0, false)
-		return err
-	})
-	return bare(recs), err
-}
-
-// leases takes leases, and gives all as they are then, of each operation once.
-func (tx *tx) leases(operationIDs []string, holder, digest string, ttl time.Duration) ([]ledger.Lease, error) {
-	if holder == "" {
-		return nil, errors.New("a lease needs a holder")
-	}
-	if err := tx.lockAll(operationIDs); err != nil {
-		return nil, err
-	}
-	ids, now := list(operationIDs), tx.now()
-	until := tx.d.Time(now.Add(ttl))
-	if err := tx.Quietly(`
-		UPDATE leases SET generation = generation + CASE WHEN holder = ?2 THEN 0 ELSE 1 END, holder = ?2, digest = ?3, expires_at = ?4
-		 WHERE operation_id IN (SELECT operation_id FROM leases
-		                         WHERE operation_id IN (SELECT value FROM json_each(?1)) AND (holder IN ('', ?2) OR expires_at <= ?5))`,
-		ids, holder, digest, until, Millis(now)); err != nil {
-		return nil, err
-	}
-	if err := tx.Quietly(`
-		INSERT INTO leases (operation_id, holder, generation, digest, expires_at)
-		SELECT o.id, ?2, 1, ?3, ?4 FROM operations o WHERE o.id IN (SELECT value FROM json_each(?1)) AND NOT EXISTS (SELECT 1 FROM leases WHERE operation_id = o.id)
-		    ON CONFLICT (operation_id) DO NOTHING`, ids, holder, digest, until); err != nil {
-		return nil, err
-	}
-	got := make(map[string]ledger.Lease, len(operationIDs))
-	if _, err := Collect(tx.Tx, func(rows Rows) (none struct{}, err error) {
-		var l ledger.Lease
-		var expires int64
-		err = rows.Scan(&l.OperationID, &l.Holder, &l.Generation, &l.Digest, &expires)
-		l.ExpiresAt = At(expires)
-		got[l.OperationID] = l
-		return none, err
-	}, `SELECT operation_id, holder, generation, digest, expires_at FROM leases WHERE operation_id IN (SELECT value FROM json_each(?))`, ids); err != nil {
-		return nil, err
-	}
-	var leases []ledger.Lease
-	for _, id := range operationIDs {
-		l, ok := got[id]
-		switch {
-		case !ok && !slices.ContainsFunc(leases, func(l ledger.Lease) bool { return l.OperationID == id }):
-			return nil, fmt.Errorf("%w: %s", ledger.ErrNotFound, id)
-		case ok:
-			leases = append(leases, l)
-			delete(got, id)
-		}
-	}
-	return leases, nil
-}
-
-// Release gives a lease back, if it is still held.
-func (s *Store) Release(ctx context.Context, l ledger.Lease) error {
-	return s.update(ctx, func(tx *tx) error {
-		return tx.release(l)
-	})
-}
-
-func (tx *tx) release(l ledger.Lease) error {
-	return tx.Quietly(`UPDATE leases SET holder = '', expires_at = ? WHERE operation_id = ? AND holder = ? AND generation = ?`,
-		tx.d.Time(time.Time{}), l.OperationID, l.Holder, l.Generation)
 }
 
 // Siblings asks the index of tokens, or that of what landed by its own answer. Unlike a

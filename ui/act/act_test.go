@@ -99,31 +99,6 @@ func TestI10_WhatARunHadSentIsToldOfAsSent(t *testing.T) {
 	}
 }
 
-// leased is an engine that finds each time that the operation is leased until then.
-type leased struct {
-	asked
-	until []time.Time
-}
-
-func (l *leased) Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error) {
-	if len(l.until) == 0 {
-		return l.asked.Retry(ctx, q)
-	}
-	until := l.until[0]
-	l.until = l.until[1:]
-	return reconcile.RetryResult{}, fmt.Errorf("check before sending: %w", &ledger.LeasedError{Holder: "vera", Until: until})
-}
-
-// A row that the killed driver of the run still holds is not left out; one that another
-// process is at is.
-func TestARunWaitsForTheLeaseOfAKilledDriver(t *testing.T) {
-	a := time.Unix(60, 0)
-	for want, until := range map[ledger.Came][]time.Time{ledger.CameUnclear: {a, a, a}, ledger.CameSkipped: {a, a, a.Add(time.Second)}} {
-		out := Hands{Engine: &leased{until: until}}.send(t.Context(), ledger.DecisionRun{Verb: "retry"}, ledger.RunItem{OperationID: "a", Request: "shown"}, "change")
-		need.Equal(t, out.Came, want)
-	}
-}
-
 func TestARunGoesAsItsRecordSays(t *testing.T) {
 	store := ledgertest.NewMemory(time.Now, nil)
 	outcomes := []ledger.Came{ledger.CameLanded, ledger.CameMoved, ledger.CameLanded, ledger.CameLanded, ledger.CameUnclear, ledger.CameAlready, ledger.CameFailed, ledger.CameLanded}

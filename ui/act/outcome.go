@@ -61,20 +61,7 @@ func (h Hands) send(ctx context.Context, run ledger.DecisionRun, it ledger.RunIt
 		}
 		q.Basis = p.Basis
 	}
-	return Sent(h.retry(ctx, q))
-}
-
-// retry makes a retry, and waits for who is at the operation as long as that one gives no
-// sign of life: the driver of a run that was killed while it checked holds its row.
-func (h Hands) retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error) {
-	for first := new(ledger.LeasedError); ; {
-		res, err := h.Engine.Retry(ctx, q)
-		var leased *ledger.LeasedError
-		if !errors.As(err, &leased) || !first.Until.IsZero() && *leased != *first {
-			return res, err
-		}
-		first = leased
-	}
+	return Sent(h.Engine.Retry(ctx, q))
 }
 
 // Decided is what became of a decision.
@@ -116,7 +103,6 @@ func Sent(res reconcile.RetryResult, err error) Outcome {
 func refused(err error) Outcome {
 	var no *ledger.RefusedError
 	var changed *reconcile.ChangedError
-	var leased *ledger.LeasedError
 	m := moved(err)
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -135,8 +121,6 @@ func refused(err error) Outcome {
 		return Outcome{Came: ledger.CameSkipped, Word: no.Why}
 	case errors.As(err, &changed): // the policy makes another request of it: so it may of each that follows
 		return Outcome{Came: ledger.CameHeld, Word: err.Error()}
-	case errors.As(err, &leased):
-		return Outcome{Came: ledger.CameSkipped, Word: err.Error()}
 	}
 	return Outcome{Came: ledger.CameBroken, Word: err.Error()}
 }

@@ -76,7 +76,7 @@ type outage struct {
 var named = regexp.MustCompile(`\b(vera|sam|nightly|sql|checks|clock)\b`)
 
 // byOther are the refusals because of what somebody else did.
-var byOther = map[string]bool{"moved": true, "busy": true, "in_progress": true, "hold": true, "over": true}
+var byOther = map[string]bool{"moved": true, "in_progress": true, "hold": true, "over": true}
 
 // act runs a command as an operator, and looks at how it was refused.
 func (o *outage) act(who string, args ...string) result {

@@ -32,7 +32,7 @@ var codes = [...]string{
 		"not_a_ledger not_local other_schema permission stopped timeout unknown_commit unwell",
 	exitUsage:    "usage",
 	exitNotFound: "former no_ledger not_found",
-	exitConflict: "busy exists moved",
+	exitConflict: "exists moved",
 	exitRefused: "conflict copied failover hold incomplete moved_away no_check no_person over quitting read_only " +
 		"redacted refused related throttled two_primaries",
 	exitInDoubt:    "in_doubt",

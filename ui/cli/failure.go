@@ -139,7 +139,6 @@ func causeOf(err error) string {
 func ledgerFailure(err error, f *failure) bool {
 	var moved *ledger.MovedError
 	var refused *ledger.RefusedError
-	var leased *ledger.LeasedError
 	var driven *ledger.DrivenError
 	var ambiguous *ledger.AmbiguousError
 	var filter *ledger.FilterError
@@ -151,8 +150,6 @@ func ledgerFailure(err error, f *failure) bool {
 		f.Code, f.Hint = "moved", "look again: indoubt show "+moved.ID
 	case errors.As(err, &refused):
 		f.Code, f.Hint = cmp.Or(refused.Code, "refused"), refused.Hint
-	case errors.As(err, &leased):
-		f.Code, f.Hint = "busy", "try again in a moment"
 	case errors.As(err, &driven):
 		f.Code, f.Hint = "in_progress", "indoubt runs"
 	case errors.As(err, &ambiguous):
@@ -174,8 +171,6 @@ func ledgerFailure(err error, f *failure) bool {
 		f.Code, f.Hint = "disk_full", "make room; what cannot be recorded must not be sent"
 	case errors.Is(err, ledger.ErrBusy):
 		f.Code, f.Hint = "locked", "another process holds the write lock; try again, or see `indoubt doctor`"
-	case errors.Is(err, ledger.ErrLeaseLost):
-		f.Code, f.Hint = "busy", "another indoubt took over; look again"
 	default:
 		return false
 	}

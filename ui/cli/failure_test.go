@@ -30,8 +30,6 @@ func TestExitCodesOfErrors(t *testing.T) {
 		{&ledger.MissingError{Ledger: "/x"}, 3, "no_ledger"},
 		{&ledger.MovedError{ID: "i", State: ledger.Failed}, 4, "moved"},
 		{&ledger.MovedError{NotFromThisOne: true}, 4, "moved"},
-		{&ledger.LeasedError{Holder: "sam"}, 4, "busy"},
-		{ledger.ErrLeaseLost, 4, "busy"},
 		{&ledger.RefusedError{Code: "hold", Why: "w"}, 5, "hold"},
 		{&ledger.RefusedError{Why: "w"}, 5, "refused"},
 		{ledger.ErrReadOnly, 5, "read_only"},

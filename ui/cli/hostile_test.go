@@ -51,7 +51,7 @@ func unsafeBytes(out string) string {
 
 // ids are the columns that name operations, attempts, grants and outages.
 var ids = strings.Fields(`operations.id operations.live_attempt attempts.operation_id attempts.id attempts.grant_id reads.operation_id
-	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id leases.operation_id
+	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id
 	operations.outage outages.id outage_members.outage outage_sums.outage outage_minutes.outage events.outage`)
 
 // ofAnotherForm are the text columns that hold one of a few words, or by which the
@@ -205,7 +205,6 @@ func (b *bench) hostileLedger() {
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason, evidence) VALUES ('r', '%s', %d, %[2]d, 'cannot_tell', 'why', '{}')`, id(7), b.now.UnixMilli()))
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('g', '%s', %d, 'proof', 'eve', %d, %d)`,
 		id(8), b.rec(8).Operation.Version, b.now.UnixMilli(), b.now.Add(time.Hour).UnixMilli()))
-	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO leases VALUES ('%s', 'h', 1, 'd', %d)`, id(9), b.now.UnixMilli()))
 	b.store.Close()
 	b.store = nil
 	b.spoil()

@@ -36,10 +36,7 @@ func (b *bench) read(n int, r ledger.Read) {
 	r.BeganAt, r.EndedAt, r.Actor = b.now.Add(-time.Second), b.now, "indoubt"
 	o := ledger.Observation{ChangeID: ledger.NewID(), Read: r, Version: b.rec(n).Operation.Version, Settles: true, Actor: ledger.Actor{Name: "indoubt", Machine: true}}
 	ctx := context.Background()
-	lease := need.Get(b.open().Lease(ctx, id(n), "test", "", time.Minute))(b)
-	o.Lease = lease
 	need.Get(ledger.Observe(ctx, b.open(), o))(b)
-	need.OK(b, b.open().Release(ctx, lease))
 	b.price(n)
 }
 
