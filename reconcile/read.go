@@ -46,8 +46,9 @@ type findings struct {
 func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record, first bool) findings {
 	var f findings
 	f.Began, f.from = e.now(), e.moment()
-	wait := turn{first: first, ready: sync.OnceFunc(func() { f.Began, f.from = e.now(), e.moment() })} // it begins when its wait is over
-	earlier := map[string]bool{}                                                                       // effects of the pages before
+	begun := sync.OnceFunc(func() { f.Began, f.from = e.now(), e.moment() }) // when its wait is over
+	wait := turn{begun, first}
+	earlier := map[string]bool{} // effects of the pages before
 	cursors := map[string]bool{}
 	var cursor any
 	for page := 1; ; page++ {

@@ -51,7 +51,7 @@ var large = map[string]int{
 var long = map[string]int{
 	"ledger":                  55,
 	"ledger/digestkey":        2,
-	"ledger/ledgertest":       68,
+	"ledger/ledgertest":       66,
 	"ledger/open":             13,
 	"ledger/outcome":          6,
 	"ledger/postgres":         73,
@@ -62,7 +62,7 @@ var long = map[string]int{
 	"ledger/record/roundtrip": 16,
 	"ledger/redact":           13,
 	"ledger/sqlite":           36,
-	"ledger/tables":           96,
+	"ledger/tables":           92,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     4,
 	"policy":                  71,
