@@ -21,7 +21,6 @@ type Store interface {
 	Statistics
 	Pricer
 	Schedule
-	Rates
 	Leading
 	Policies
 	Finder
@@ -120,17 +119,6 @@ type Schedule interface {
 	// and what is to happen at a time of the clock as it was before it was set back
 	// does not wait for the difference: reads that are due.
 	Stepped(ctx context.Context) (time.Duration, error)
-}
-
-// Rates reserves reads of downstreams for all engines of the ledger.
-type Rates interface {
-	// ReserveRead reserves the next time to read a downstream, at least every after the one
-	// before it, for all who share this ledger. mine reports that the time is the
-	// caller's, at once or within patience (no more than MaxPatience counts);
-	// otherwise nothing is reserved, and at is when to ask again. A caller that is late
-	// for its time has lost it. NextReservation is the rule. now is the host's own clock,
-	// which requests go by, whatever clock the ledger is told.
-	ReserveRead(ctx context.Context, downstream string, now time.Time, every, patience time.Duration) (at time.Time, mine bool, err error)
 }
 
 // Leading keeps who leads what.

@@ -31,7 +31,6 @@ const (
 
 // downstreams keeps one governor for each outside system.
 type downstreams struct {
-	rates ledger.Rates  // reserves reads where there is a rate
 	all   chan struct{} // bounds the requests made at once over all of them
 	probe time.Duration // how long a breaker stays open before one probe
 	now   ledger.Clock
@@ -47,7 +46,6 @@ type downstream struct {
 	rule    policy.Downstream // what the governor was made for
 	http    *connect.HTTP
 	every   time.Duration // between two reads; 0: no rate
-	rates   ledger.Rates
 	slots   chan struct{}
 	handed  chan struct{} // a slot that is handed on
 	all     chan struct{}
@@ -59,6 +57,7 @@ type downstream struct {
 	opened  *atomic.Pointer[time.Time] // when the breaker opened, for the last time
 
 	mu     sync.Mutex
+	next   time.Time    // from when the next request may leave, where there is a rate
 	spoken time.Time    // when the newest answer came
 	why    string       // the newest trouble
 	since  time.Time    // of the state below
@@ -98,6 +97,7 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 	if have != nil { // the policy changed its limits: what is known of its health stays
 		made.http, made.breaker, made.opened = have.http, have.breaker, have.opened
 		have.mu.Lock()
+		made.next = sooner(have.next, made.wall().Add(made.every))
 		made.spoken, made.why, made.since, made.state, made.paused, made.asked =
 			have.spoken, have.why, have.since, have.state, have.paused, have.asked
 		made.mute, made.lacks, made.still = have.mute, have.lacks, have.still
@@ -112,7 +112,7 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 }
 
 func (all *downstreams) make(rule policy.Downstream) *downstream {
-	d := &downstream{name: rule.Name, all: all.all, probe: all.probe, rule: rule, every: every(rule), rates: all.rates, http: &connect.HTTP{},
+	d := &downstream{name: rule.Name, all: all.all, probe: all.probe, rule: rule, every: every(rule), http: &connect.HTTP{},
 		now: all.now, wall: time.Now, state: StateUp, since: all.now(), opened: &atomic.Pointer[time.Time]{}}
 	slots := rule.Concurrency
 	if slots <= 0 { // gentle where the policy does not say how much it can take

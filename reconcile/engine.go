@@ -90,7 +90,7 @@ func New(o Options) *Engine {
 		settleWithin: time.Minute,
 	}
 	e.notify = newNotifying(e)
-	e.downs.rates, e.downs.all, e.downs.probe, e.downs.now = o.Store, make(chan struct{}, o.Width), probeAfter, e.now
+	e.downs.all, e.downs.probe, e.downs.now = make(chan struct{}, o.Width), probeAfter, e.now
 	return e
 }
 

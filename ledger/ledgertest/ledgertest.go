@@ -48,7 +48,6 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"StalePrices", stalePrices},
 		{"I9_FoundLate", foundLate},
 		{"Records", records},
-		{"Reservations", reservations},
 		{"Leaders", leaders},
 		{"Policies", policies},
 		{"OneWrite", oneWrite},

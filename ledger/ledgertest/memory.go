@@ -28,7 +28,6 @@ type Memory struct {
 	changes  map[string]string // change id → operation id
 	holds    []ledger.Hold
 	doubts   map[ledger.DoubtCount]ledger.DoubtCount // by kind and class
-	reserved map[string]time.Time
 	leaders  []ledger.Leader
 	watchers []chan struct{}
 	seen     []ledger.Seen
@@ -54,7 +53,7 @@ type entry struct {
 
 // NewMemory makes an empty store. nil is the host's steady clock.
 func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
-	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, reserved: map[string]time.Time{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
+	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
 	m.prices = &prices{m}
 	m.keptRuns = &keptRuns{m: m, runs: map[string]*memoryRun{}}
 	m.burstLog = &burstLog{m: m, waiting: map[string][]ledger.Recent{}}
@@ -420,16 +419,6 @@ func (m *Memory) Leaders(context.Context) (ledger.Leaders, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return ledger.Leaders{Now: m.clock(), All: slices.Clone(m.leaders)}, nil
-}
-
-func (m *Memory) ReserveRead(_ context.Context, downstream string, now time.Time, every, patience time.Duration) (at time.Time, mine bool, err error) {
-	if downstream == "" || every <= 0 {
-		return at, false, fmt.Errorf("reservation at %q: %s", downstream, every)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	at, mine, m.reserved[downstream] = ledger.NextReservation(m.reserved[downstream], now, every, patience)
-	return at, mine, nil
 }
 
 func (m *Memory) Info(context.Context) (ledger.Info, error) {

@@ -100,7 +100,7 @@ func filled(t testing.TB, n int) Place {
 	ledgertest.History(t, s, 7, n)
 	db := rawly(t, at.String())
 	for _, row := range []string{
-		`INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'maya', 'because')`, `INSERT INTO paces VALUES ('stripe', 1790000000000000)`,
+		`INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'maya', 'because')`,
 		`INSERT INTO decisions (id, verb, actor, size, created_at) VALUES ('run', 'confirm', 'maya', 1, 1790000000000)`,
 		`INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 'doubt', 2)`,
 	} {

@@ -34,5 +34,5 @@ func anew(by func(url string) string) ledgertest.Open {
 // or prepared on a session can be relied on.
 func TestBehindAPooler(t *testing.T) {
 	behind := pgtest.Bouncer(t)
-	ledgertest.Run(t, anew(behind), "Leaders", "Holds", "Reservations", "Followers", "Watch", "Concurrency")
+	ledgertest.Run(t, anew(behind), "Leaders", "Holds", "Followers", "Watch", "Concurrency")
 }

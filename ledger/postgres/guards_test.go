@@ -186,7 +186,6 @@ var refusals = func() []ledgertest.Attack {
 		{"another start", `UPDATE operations SET started_at = NULL WHERE id = 'uncertain'`, "what was in doubt"},
 		{"read of nothing", read + `('n', 'n', now(), now(), 'not_there')`, "that is recorded"},
 		{"time that no clock says", `UPDATE operations SET settled_at = '-infinity' WHERE id = 'pending'`, "times_are_in_range"},
-		{"pace in milliseconds", `INSERT INTO paces (downstream, next_at) VALUES ('n', 1790000005000)`, "pace_is_in_microseconds"},
 
 		{"list emptied", `TRUNCATE open_operations`, "kept by the database"},
 		{"list row that cannot be summed", `UPDATE open_operations SET rank = 'NaN'`, "amounts_can_be_summed"},

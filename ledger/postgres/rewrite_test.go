@@ -24,7 +24,7 @@ func TestRewrite(t *testing.T) {
 		{`FROM a CROSS JOIN (SELECT 1 FROM c JOIN d ON d.x = c.x) e ON e.id = a.id`, `FROM a JOIN (SELECT 1 FROM c JOIN d ON d.x = c.x) e ON e.id = a.id`},
 		{"\n\tINSERT INTO events (id) VALUES (?)", "\n\tINSERT INTO indoubt.events (id) VALUES ($1)"},
 		{"UPDATE meta SET value = ? WHERE name IN (SELECT name FROM meta)", "UPDATE indoubt.meta SET value = $1 WHERE name IN (SELECT name FROM meta)"},
-		{"DELETE FROM  paces", "DELETE FROM  indoubt.paces"},
+		{"DELETE FROM  lead", "DELETE FROM  indoubt.lead"},
 		{"SELECT 'UPDATE x'", "SELECT 'UPDATE x'"},
 		{`SELECT a+0`, `SELECT a+0`},
 	} {

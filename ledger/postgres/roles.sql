@@ -37,7 +37,6 @@ GRANT UPDATE (consumed_at, attempt_id, voided_at, void_reason) ON indoubt.grants
 GRANT UPDATE ON indoubt.outage_members TO indoubt_writer, indoubt_engine, indoubt_operator;
 
 GRANT INSERT ON indoubt.reads TO indoubt_engine, indoubt_operator;
-GRANT INSERT, UPDATE ON indoubt.paces TO indoubt_engine, indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.meta, indoubt.lead TO indoubt_engine, indoubt_operator;
 
 GRANT EXECUTE ON FUNCTION indoubt.adopt() TO indoubt_operator;

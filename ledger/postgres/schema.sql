@@ -409,14 +409,6 @@ CREATE TABLE indoubt.lead (
   CONSTRAINT lead_times_are_in_range CHECK (least(since, until) >= '2000-01-01Z' AND greatest(since, until) <= '2100-01-01Z')
 );
 
--- paces: from when a downstream with a rate may be asked next, by whichever engine
--- of this ledger. Leave it.
-CREATE TABLE indoubt.paces (
-  downstream      text COLLATE "C" PRIMARY KEY,                -- as policies name it
-  next_at         bigint NOT NULL                              -- in microseconds: a rate may be above 1000/s
-    CONSTRAINT pace_is_in_microseconds CHECK (next_at BETWEEN 946684800000000 AND 4102444800000000)
-);
-
 -- holds: what stops every repeat, grant and bulk run. scope is all,
 -- kind:NAME or downstream:NAME; without until it lasts until released.
 CREATE TABLE indoubt.holds (

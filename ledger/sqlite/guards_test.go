@@ -162,7 +162,6 @@ func TestGuards(t *testing.T) {
 		{"event in seconds", `INSERT INTO events (id, at, verb, actor) VALUES ('n', 1790000000, 'note', 'eve')`, "event_is_in_milliseconds"},
 		{"decision in seconds", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'eve', 1790000000)`, "decision_times_are_in_milliseconds"},
 		{"lead in seconds", `INSERT INTO lead (scope, holder, rank, since, until) VALUES ('s', 'n', 1, 1790000000, 1790000001)`, "lead_times_are_in_milliseconds"},
-		{"pace in milliseconds", `INSERT INTO paces (downstream, next_at) VALUES ('n', ` + now + `)`, "pace_is_in_microseconds"},
 		{"read of nothing", `INSERT INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('n', 'n', ` + now + `, ` + now + `, 'not_there')`, "that is recorded"},
 
 		{"list row changed to NULL", `UPDATE OR REPLACE open_operations SET state = NULL`, "kept by the database"},

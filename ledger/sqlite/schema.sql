@@ -450,14 +450,6 @@ CREATE TABLE lead (
   CONSTRAINT lead_times_are_in_milliseconds CHECK (since BETWEEN 946684800000 AND 4102444800000 AND until BETWEEN 946684800000 AND 4102444800000)
 ) STRICT, WITHOUT ROWID;
 
--- paces: from when a downstream with a rate may be asked next, by whichever engine
--- of this ledger. Leave it.
-CREATE TABLE paces (
-  downstream TEXT PRIMARY KEY,                         -- as policies name it
-  next_at    INTEGER NOT NULL                          -- in microseconds: a rate may be above 1000/s
-    CONSTRAINT pace_is_in_microseconds CHECK (next_at BETWEEN 946684800000000 AND 4102444800000000)
-) STRICT, WITHOUT ROWID;
-
 -- holds: what stops every repeat, grant and bulk run. scope is all,
 -- kind:NAME or downstream:NAME; until 0 means until released.
 CREATE TABLE holds (

@@ -25,7 +25,7 @@ import (
 var Copied = []struct{ Name, Key string }{
 	{"operations", "seq"}, {"marks", "value, operation_id"}, {"attempts", "operation_id, n"}, {"reads", "rowid"}, {"grants", "rowid"},
 	{"decisions", "id"}, {"decision_items", "run_id, n"},
-	{"events", "seq"}, {"paces", "downstream"}, {"holds", "id"}, {"outages", "rowid"}, {"outage_waiting", "scope"},
+	{"events", "seq"}, {"holds", "id"}, {"outages", "rowid"}, {"outage_waiting", "scope"},
 	{"outage_members", "seq"}, {"open_operations", "seq"}, {"counts", "what"}, {"census", "kind"}, {"tallies", "kind, class"},
 	{"outage_sums", "outage, fate"}, {"outage_minutes", "outage, minute"},
 }

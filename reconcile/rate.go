@@ -6,12 +6,15 @@ import (
 	"math"
 	"time"
 
-	"indoubt/ledger"
 	"indoubt/policy"
 )
 
-// tardy is how late a reserved read may still begin.
-const tardy = 50 * time.Millisecond
+const (
+	// tardy is how late a request may still leave after its time.
+	tardy = 50 * time.Millisecond
+	// leastPatience is how far ahead times are given away, where two requests are not further apart.
+	leastPatience = 10 * time.Second
+)
 
 // every is the time between two reads of a downstream; 0 where it has no rate. It
 // is so much longer than the rate says that no second, or no longer stretch for
@@ -24,11 +27,10 @@ func every(rule policy.Downstream) time.Duration {
 	return time.Duration(math.Min(math.Ceil(between+float64(tardy)*min(1, 1/rule.RatePerSecond)), float64(365*24*time.Hour)))
 }
 
-// admit waits for a free slot and, where there is a rate, for a time that the ledger
-// reserves, so that all its engines keep to the rate together. What others wait for
-// comes first. A caller that is late, because the program or its clock stood still,
-// reserves again: requests that waited must not leave all at once. A time that is too
-// far ahead gives a *waitError.
+// admit waits for a free slot and, where there is a rate, for the next time of it. What
+// others wait for comes first. A caller that is late, because the program or its clock
+// stood still, takes another time: requests that waited must not leave all at once. A time
+// that is too far ahead gives a *waitError.
 func (d *downstream) admit(ctx context.Context, first bool) (done func(), err error) {
 	handed := d.handed
 	if !first {
@@ -68,19 +70,23 @@ func (d *downstream) free() {
 	}
 }
 
-// reserve reserves a time in the ledger and waits for it; the zero time where
-// there is no rate.
-func (d *downstream) reserve(ctx context.Context) (time.Time, error) {
+// reserve takes the next time of the rate and waits for it; the zero time where there is no
+// rate. Times that pass unused are not saved up.
+func (d *downstream) reserve(ctx context.Context) (at time.Time, err error) {
 	if d.every == 0 {
-		return time.Time{}, nil
+		return at, nil
 	}
-	at, mine, err := d.rates.ReserveRead(ctx, d.name, d.wall(), d.every, ledger.MaxPatience(d.every))
-	switch {
-	case err != nil:
-		return at, fmt.Errorf("the ledger reserves no read of %s: %w", d.name, err)
-	case !mine:
-		wait := at.Sub(d.wall())
+	d.mu.Lock()
+	now := d.wall()
+	if at = now; d.next.After(now) {
+		at = d.next
+	}
+	wait := at.Sub(now)
+	if wait > max(leastPatience, 2*d.every) {
+		d.mu.Unlock()
 		return at, &waitError{d.now().Add(wait), fmt.Sprintf("the rate of %s is used up for %s", d.name, policy.Brief(wait))}
 	}
-	return at, sleep(ctx, at.Sub(d.wall()))
+	d.next = at.Add(d.every)
+	d.mu.Unlock()
+	return at, sleep(ctx, wait)
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,27 +56,22 @@ func (w *world) another(o Options) *Engine {
 	return w.made(New(o))
 }
 
-// However many engines work on a ledger, a downstream is asked no more often
-// than its rate.
+// However many engines work on a ledger, a downstream is asked no more often than its rate:
+// one of them leads it.
 func TestTheRateHoldsForAllEnginesOfALedger(t *testing.T) {
 	inABubble(t, askingOne("    rate: 50/s\n    concurrency: 4\n"), func(t *testing.T, w *world) {
 		var a arrivals
 		w.side.onList = a.handle(time.Millisecond)
-		a.doubts(w, 120)
-		began := time.Now()
-		var all sync.WaitGroup
 		for _, e := range []*Engine{w.engine, w.another(Options{}), w.another(Options{})} {
-			all.Go(func() {
-				if _, err := e.Once(w.ctx, nil); err != nil {
-					t.Error(err)
-				}
-			})
+			w.run(e)
 		}
-		all.Wait()
-		most := 3 * (1 + int(time.Since(began)/negativeHolds)) // each engine asks once for what was never sent, and again when that is old
-		if n := len(a.at); n != 120+a.never || a.never > most {
-			t.Errorf("%d questions about 120, %d of them for what was never sent", n, a.never)
-		}
+		began := time.Now()
+		a.doubts(w, 120)
+		eventually(t, "all settled", func() bool {
+			c, err := w.store.Counts(w.ctx, w.now())
+			return err == nil && c.ByState[ledger.Uncertain] == 0
+		})
+		need.That(t, len(a.at) == 120+a.never && a.never == 1, "%d questions about 120, %d of them for what was never sent", len(a.at), a.never)
 		a.within(t, 50, began)
 	})
 }
@@ -98,12 +92,11 @@ func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
 		w.side.mu.Unlock()
 		w.side.apply(charge{Ref: "somebody else's"})
 		began := time.Now()
-		// A check, its control, and the send; beside them, another engine's checks.
-		other := w.another(Options{})
+		// A check, its control, and the send; beside them, a person's checks.
 		var all sync.WaitGroup
 		all.Go(func() {
 			for range 3 {
-				if _, err := other.ReadNow(w.ctx, more.ID); err != nil {
+				if _, err := w.engine.ReadNow(w.ctx, more.ID); err != nil {
 					t.Error(err)
 				}
 			}
@@ -114,31 +107,6 @@ func TestEverythingThatIsAskedKeepsToTheRate(t *testing.T) {
 		need.Must(t, len(a.at) >= 10, "%d requests", len(a.at))
 		a.within(t, 10, began)
 	})
-}
-
-// unreserved is a ledger that reserves nothing.
-type unreserved struct{ within }
-
-func (unreserved) ReserveRead(context.Context, string, time.Time, time.Duration, time.Duration) (time.Time, bool, error) {
-	return time.Time{}, false, errors.New("disk I/O error")
-}
-
-func TestNothingIsReadWithoutAReservation(t *testing.T) {
-	w := newWorld(t, strings.Replace(payPolicy, "    base:", "    rate: 50/s\n    base:", 1))
-	w.known("pay")
-	o := w.proven("pay")
-	doubt := w.doubt("pay", 5, 5)
-	before := w.side.asked()
-	e := New(Options{Store: unreserved{within{w.store}}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
-	defer e.Close()
-	checked, err := e.ReadNow(w.ctx, doubt.ID)
-	need.That(t, err == nil && checked.Read.Verdict == ledger.CannotTell && checked.Operation.State == ledger.Uncertain, "%+v %v", checked.Read, err)
-	if _, err := e.Retry(w.ctx, w.shown(e, RetryRequest{ID: o.ID, Version: o.Version, Basis: ledger.BasisProof, Actor: maya, Reason: "again"})); err == nil {
-		t.Error("it was sent")
-	}
-	if _, posts, lists := w.side.count(); posts != 0 || lists != before {
-		t.Errorf("%d posts, %d questions", posts, lists-before)
-	}
 }
 
 // One that is asked for a pause is not asked by all who waited at once when the
@@ -167,17 +135,6 @@ func TestAfterAPauseTheRateHolds(t *testing.T) {
 	})
 }
 
-// reservations counts the reservations of a ledger.
-type reservations struct {
-	ledger.Store
-	n atomic.Int64
-}
-
-func (s *reservations) ReserveRead(ctx context.Context, name string, now time.Time, every, patience time.Duration) (time.Time, bool, error) {
-	defer s.n.Add(1)
-	return s.Store.ReserveRead(ctx, name, now, every, patience)
-}
-
 // With the first of some requests as late as a reserved read may begin and the others in
 // time, no second sees more than the rate; nor do ten minutes see two of six an hour.
 func TestLateTurnsStayWithinTheRate(t *testing.T) {
@@ -191,12 +148,16 @@ func TestLateTurnsStayWithinTheRate(t *testing.T) {
 }
 
 // A program that stood still does not send at once all that it has kept waiting.
-func TestALateCallerReservesAgain(t *testing.T) {
+func TestALateCallerTakesAnotherTime(t *testing.T) {
 	inABubble(t, payPolicy, func(t *testing.T, w *world) {
-		s := &reservations{Store: w.store}
-		e := w.made(New(Options{Store: s, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya}))
-		d := e.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 1})
+		d := w.engine.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 1})
 		d.wall = w.now
+		began := w.now()
+		taken := func() time.Duration {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.next.Sub(began)
+		}
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
@@ -208,11 +169,40 @@ func TestALateCallerReservesAgain(t *testing.T) {
 				done()
 			})
 		}
-		eventually(t, "all wait for their turn", func() bool { return s.n.Load() >= 4 })
+		eventually(t, "all wait for their turn", func() bool { return taken() >= 4*d.every })
 		w.pass(time.Minute)
 		all.Wait()
-		if n := s.n.Load(); n < 7 {
-			t.Errorf("%d reservations for four, of which three came late", n)
+		need.That(t, taken() >= time.Minute+3*d.every, "three came late, and the times up to %s are taken", taken())
+	})
+}
+
+// A time far ahead is not given away, unused ones are not saved up, and a rate that was raised
+// counts at once.
+func TestTheTimesOfARate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := downstreams{all: make(chan struct{}, 8), now: time.Now}
+		slow := &policy.Kind{Downstream: &policy.Downstream{Name: "pay", RatePerSecond: 1.0 / 60}}
+		d := all.of(slow)
+		began := time.Now()
+		for n := range 3 {
+			at, err := d.reserve(t.Context())
+			need.That(t, err == nil && at.Sub(began) == time.Duration(n)*d.every, "%s %v", at.Sub(began), err)
+		}
+		for range 2 {
+			go func() { _, _ = d.reserve(t.Context()) }()
+		}
+		synctest.Wait()
+		_, err := d.reserve(t.Context())
+		need.That(t, errors.As(err, new(*waitError)), "a time beyond patience: %v", err)
+		d = all.of(&policy.Kind{Downstream: &policy.Downstream{Name: "pay", RatePerSecond: 1}})
+		began = time.Now()
+		at, err := d.reserve(t.Context())
+		need.That(t, err == nil && at.Sub(began) <= d.every, "%s %v", at.Sub(began), err)
+		time.Sleep(time.Hour)
+		began = time.Now()
+		for n := range 2 {
+			at, err = d.reserve(t.Context())
+			need.That(t, err == nil && at.Sub(began) == time.Duration(n)*d.every, "after an hour: %s %v", at.Sub(began), err)
 		}
 	})
 }
