@@ -22,6 +22,9 @@ type follower struct {
 	place   ledger.Cursor // behind what was read; "" before the start
 	next    time.Time
 	checked []string // were being checked when they were to be priced anew
+
+	trees   map[string]bool // in doubt, and started a command on this host that was not seen to be gone
+	treesAt time.Time       // when they are looked at next
 }
 
 // follow reads what was recorded since it was called last. It schedules looks for second
@@ -43,8 +46,11 @@ func (e *Engine) follow(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read what happened: %w", err)
 		}
-		var moved, over, again []string // over: left doubt; again: sent again, and landed
+		var moved, over, again, doubts []string // over: left doubt; again: sent again, and landed
 		for _, ev := range events {
+			if ev.To == ledger.Uncertain {
+				doubts = append(doubts, ev.OperationID)
+			}
 			if moves(ev) {
 				moved = append(moved, ev.OperationID)
 			}
@@ -58,6 +64,9 @@ func (e *Engine) follow(ctx context.Context) error {
 			}
 		}
 		if err := e.timeDoubts(ctx, over); err != nil {
+			return err
+		}
+		if err := e.seeTreesHere(ctx, doubts); err != nil {
 			return err
 		}
 		if err := e.lookAgain(ctx, again); err != nil {
@@ -95,7 +104,7 @@ func (e *Engine) lookBack(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the newest event: %w", err)
 	}
-	var moved, again []string
+	var moved, again, doubts []string
 	q := ledger.HistoryQuery{Until: info.Cursor, Newest: true, Limit: batch}
 	for read := 0; read < followBack; read += batch {
 		events, err := e.o.Store.History(ctx, q)
@@ -109,11 +118,17 @@ func (e *Engine) lookBack(ctx context.Context) error {
 			if told(ev).again {
 				again = append(again, ev.OperationID)
 			}
+			if ev.To == ledger.Uncertain {
+				doubts = append(doubts, ev.OperationID)
+			}
 			q.Before = ev.Seq
 		}
 		if len(events) < batch {
 			break
 		}
+	}
+	if err := e.seeTreesHere(ctx, doubts); err != nil {
+		return err
 	}
 	if err := e.lookAgain(ctx, again); err != nil {
 		return err

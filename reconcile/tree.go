@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -34,6 +35,43 @@ func (e *reader) seeTrees(ctx context.Context, rec ledger.Record, actor ledger.A
 		*rec.Attempt(a.ID) = applied.Attempt
 	}
 	return rec
+}
+
+// treesEvery is how often the processes on this host are looked for.
+const treesEvery = 2 * time.Second
+
+// seeTreesHere looks whether the commands on this host are gone, of what came into doubt
+// and of what was seen before, where another process makes the checks: it may run on a host
+// that does not see them. Only the loop calls it.
+func (e *Engine) seeTreesHere(ctx context.Context, doubts []string) error {
+	f, now := &e.after, time.Now()
+	if len(doubts) == 0 && (len(f.trees) == 0 || now.Before(f.treesAt)) {
+		return nil
+	}
+	f.treesAt = now.Add(treesEvery)
+	var recs []ledger.Record
+	for ids := range slices.Chunk(slices.AppendSeq(doubts, maps.Keys(f.trees)), batch) {
+		some, err := e.o.Store.Records(ctx, ids)
+		if err != nil {
+			return fmt.Errorf("read whose processes may live: %w", err)
+		}
+		recs = append(recs, some...)
+	}
+	f.trees = map[string]bool{}
+	here := procgroup.Here()
+	for _, rec := range recs {
+		a := rec.OpenTree()
+		if a == nil || a.BootID != here.BootID || a.PIDNamespace != here.PIDNamespace {
+			continue
+		}
+		if !e.leads(scopeOf(e.policy().Kind(rec.Operation.Kind))) {
+			rec = e.seeTrees(ctx, rec, e.checker())
+		}
+		if rec.OpenTree() != nil {
+			f.trees[rec.Operation.ID] = true
+		}
+	}
+	return nil
 }
 
 // mayStillWrite is why a process of the operation may have an effect yet, or "".

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -60,6 +61,19 @@ func TestI6_NothingIsProvenWhileAProcessLives(t *testing.T) {
 	w.pass(pastProof)
 	res = w.read(o.ID)
 	need.That(t, res.Read.Verdict == ledger.NotThere && res.Operation.State == ledger.Failed, "%s: %s", res.Read.Verdict, res.Read.Reason)
+
+	// Who runs on the host sees it, too, where another host makes the checks.
+	o, end = w.wrapped(procgroup.Here(), "here")
+	follow := func(want ledger.Tree) {
+		t.Helper()
+		w.engine.after.next, w.engine.after.treesAt = time.Time{}, time.Time{}
+		need.OK(t, w.engine.follow(w.ctx))
+		need.Equal(t, w.get(o.ID).Attempts[0].Tree, want, "tree")
+	}
+	follow(ledger.TreeOpen)
+	end()
+	follow(ledger.TreeEmpty)
+	need.That(t, len(w.engine.after.trees) == 0, "it is looked for without end")
 }
 
 // TestI6_NobodyElsewhereProvesThatAProcessIsGone, although it is.
