@@ -173,16 +173,17 @@ func (e *reader) CheckedBy() string {
 	if e.leads(ledger.LeadLedger) {
 		return "this console"
 	}
-	for _, l := range e.lead.leadOthers() {
-		program := "console"
-		if l.Rank == ledger.RankEngine {
-			program = "engine"
-		}
-		_, host, _ := strings.Cut(l.Holder, "@")
-		host, _, _ = strings.Cut(host, "/")
-		return program + " on " + host
+	others := e.lead.leadOthers()
+	if len(others) == 0 {
+		return Nobody
 	}
-	return Nobody
+	program := "console"
+	if others[0].Rank == ledger.RankEngine {
+		program = "engine"
+	}
+	_, host, _ := strings.Cut(others[0].Holder, "@")
+	host, _, _ = strings.Cut(host, "/")
+	return program + " on " + host
 }
 
 // lacks gives up what this process can ask nothing of, where err is about a secret, and
