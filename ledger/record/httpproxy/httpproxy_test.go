@@ -284,6 +284,7 @@ func TestWithoutAKey(t *testing.T) {
 	if _, err := w.try(ctx, "POST", "/charges", "", `{"amount":1}`); err == nil {
 		t.Fatal("the killed client was answered")
 	}
+	w.hungUp()
 	go1.open()
 	soon(t, "the outcome", func() bool { return w.all()[0].State == ledger.Committed && w.all()[0].ID != "" && len(w.all()) == 6 })
 	up.does(created)

@@ -148,6 +148,16 @@ type world struct {
 	rule    record.KindRule
 	rules   func(kind string) record.KindRule // instead of rule
 	reports []roundtrip.Report
+	asked   context.Context // of the newest request, as the proxy sees it
+}
+
+// hungUp waits until the proxy knows that the client of the newest request has gone. What it
+// writes before counts as delivered.
+func (w *world) hungUp() {
+	w.mu.Lock()
+	asked := w.asked
+	w.mu.Unlock()
+	<-asked.Done()
 }
 
 type setup struct {
@@ -204,7 +214,12 @@ func newWorld(t *testing.T, up *upstream, s setup) *world {
 		s.option(&o)
 	}
 	w.proxy = need.Get(New(o))(t)
-	server := httptest.NewServer(w.proxy)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		w.mu.Lock()
+		w.asked = r.Context()
+		w.mu.Unlock()
+		w.proxy.ServeHTTP(rw, r)
+	}))
 	w.url = server.URL
 	t.Cleanup(func() {
 		server.CloseClientConnections()
