@@ -327,5 +327,10 @@ func TestPipelineSecondAttemptIsLookedAt(t *testing.T) {
 	w.side.apply(charge{Ref: o.Token, Amount: 420})
 	w.settle(ledger.BeginResult{Attempt: applied.Attempt}, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 201, Receipt: "ch_2"})
 	w.run(w.engine)
+	eventually(t, "it is to be looked for", func() bool {
+		at := w.get(o.ID).Pricing.ReadAt
+		return at.After(w.now()) && at.Before(ledger.Never)
+	})
+	w.pass(time.Minute)
 	eventually(t, "happened twice", func() bool { return w.get(o.ID).Operation.Conflict == ledger.Duplicate })
 }
