@@ -62,11 +62,11 @@ func TestTheRateHoldsForAllEnginesOfALedger(t *testing.T) {
 	inABubble(t, askingOne("    rate: 50/s\n    concurrency: 4\n"), func(t *testing.T, w *world) {
 		var a arrivals
 		w.side.onList = a.handle(time.Millisecond)
+		a.doubts(w, 120)
+		began := time.Now()
 		for _, e := range []*Engine{w.engine, w.another(Options{}), w.another(Options{})} {
 			w.run(e)
 		}
-		began := time.Now()
-		a.doubts(w, 120)
 		eventually(t, "all settled", func() bool {
 			c, err := w.store.Counts(w.ctx, w.now())
 			return err == nil && c.ByState[ledger.Uncertain] == 0
