@@ -89,16 +89,16 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// Lead is how far the wall clock is ahead of the steady one. It changes only
+// ClockLead is how far the wall clock is ahead of the steady one. It changes only
 // when the wall clock is set.
-type Lead struct {
+type ClockLead struct {
 	Boot string        `json:"boot"`
 	By   time.Duration `json:"by"`
 }
 
-// Lead is how the clocks stand to each other.
-func (m Moment) Lead() Lead {
-	return Lead{m.Steady.Boot, time.Duration(m.Wall.UnixMilli())*time.Millisecond - m.Steady.At}
+// ClockLead is how the clocks stand to each other.
+func (m Moment) ClockLead() ClockLead {
+	return ClockLead{m.Steady.Boot, time.Duration(m.Wall.UnixMilli())*time.Millisecond - m.Steady.At}
 }
 
 // smallStep is what the clock may be set by without a word.
@@ -106,7 +106,7 @@ const smallStep = 2 * time.Second
 
 // Step is how far the wall clock was set since it stood like that, forward or
 // back; 0 where that is little, or was under another boot.
-func (l Lead) Step(since Lead) time.Duration {
+func (l ClockLead) Step(since ClockLead) time.Duration {
 	if step := l.By - since.By; l.Boot == since.Boot && step.Abs() > smallStep {
 		return step
 	}
@@ -115,7 +115,7 @@ func (l Lead) Step(since Lead) time.Duration {
 
 // Seen is how the clocks stood when a boot last looked.
 type Seen struct {
-	Lead
+	ClockLead
 	Told time.Duration `json:"told,omitzero"` // the steps that others have told of since
 }
 
@@ -126,15 +126,15 @@ const mostSeen = 100
 // Look compares how the clocks stand with how this boot last saw them. A step that
 // another boot has told of is not told again, whether or not this one's clocks show it.
 // The result is nil where there is nothing new to keep.
-func (now Lead) Look(seen []Seen) (step time.Duration, keep []Seen) {
+func (now ClockLead) Look(seen []Seen) (step time.Duration, keep []Seen) {
 	i := slices.IndexFunc(seen, func(s Seen) bool { return s.Boot == now.Boot })
 	if i < 0 {
 		seen = seen[max(0, len(seen)-mostSeen+1):]
-		return 0, append(slices.Clone(seen), Seen{Lead: now})
+		return 0, append(slices.Clone(seen), Seen{ClockLead: now})
 	}
 	was := seen[i]
-	if now.Step(was.Lead) != 0 {
-		step = now.Step(Lead{was.Boot, was.By + was.Told})
+	if now.Step(was.ClockLead) != 0 {
+		step = now.Step(ClockLead{was.Boot, was.By + was.Told})
 	} else if was.Told == 0 {
 		return 0, nil
 	}
@@ -142,7 +142,7 @@ func (now Lead) Look(seen []Seen) (step time.Duration, keep []Seen) {
 	for j := range keep {
 		keep[j].Told += step
 	}
-	keep[i] = Seen{Lead: now}
+	keep[i] = Seen{ClockLead: now}
 	return step, keep
 }
 

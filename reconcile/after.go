@@ -46,19 +46,10 @@ func (e *Engine) follow(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read what happened: %w", err)
 		}
-		var moved, over, again, doubts []string // over: left doubt; again: sent again, and landed
+		var c concerned
+		var over []string // left doubt
 		for _, ev := range events {
-			if ev.To == ledger.Uncertain {
-				doubts = append(doubts, ev.OperationID)
-			}
-			if moves(ev) {
-				moved = append(moved, ev.OperationID)
-			}
-			d := told(ev)
-			e.counted.add(d.count)
-			if d.again {
-				again = append(again, ev.OperationID)
-			}
+			e.counted.add(c.add(ev).count)
 			if ev.From == ledger.Uncertain && (ev.To == ledger.Committed || ev.To == ledger.Failed || ev.To == ledger.Abandoned) {
 				over = append(over, ev.OperationID)
 			}
@@ -66,13 +57,7 @@ func (e *Engine) follow(ctx context.Context) error {
 		if err := e.timeDoubts(ctx, over); err != nil {
 			return err
 		}
-		if err := e.seeTreesHere(ctx, doubts); err != nil {
-			return err
-		}
-		if err := e.lookAgain(ctx, again); err != nil {
-			return err
-		}
-		if err := e.priceBeside(ctx, moved); err != nil {
+		if err := e.concern(ctx, c); err != nil {
 			return err
 		}
 		if f.place = next; len(events) < batch {
@@ -104,7 +89,7 @@ func (e *Engine) lookBack(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("find the newest event: %w", err)
 	}
-	var moved, again, doubts []string
+	var c concerned
 	q := ledger.HistoryQuery{Until: info.Cursor, Newest: true, Limit: batch}
 	for read := 0; read < followBack; read += batch {
 		events, err := e.o.Store.History(ctx, q)
@@ -112,34 +97,51 @@ func (e *Engine) lookBack(ctx context.Context) error {
 			return fmt.Errorf("read what happened before: %w", err)
 		}
 		for _, ev := range events {
-			if moves(ev) {
-				moved = append(moved, ev.OperationID)
-			}
-			if told(ev).again {
-				again = append(again, ev.OperationID)
-			}
-			if ev.To == ledger.Uncertain {
-				doubts = append(doubts, ev.OperationID)
-			}
+			c.add(ev)
 			q.Before = ev.Seq
 		}
 		if len(events) < batch {
 			break
 		}
 	}
-	if err := e.seeTreesHere(ctx, doubts); err != nil {
-		return err
-	}
-	if err := e.lookAgain(ctx, again); err != nil {
-		return err
-	}
-	if err := e.priceBeside(ctx, moved); err != nil {
+	if err := e.concern(ctx, c); err != nil {
 		return err
 	}
 	if e.after.place == "" {
 		e.after.place = info.Cursor
 	}
 	return nil
+}
+
+// concerned are the operations that something is to be done about, by what happened.
+type concerned struct {
+	moved  []string // what is beside them may have another price
+	again  []string // a further attempt committed
+	doubts []string // came into doubt
+}
+
+func (c *concerned) add(ev ledger.Event) news {
+	n := told(ev)
+	if moves(ev) {
+		c.moved = append(c.moved, ev.OperationID)
+	}
+	if n.again {
+		c.again = append(c.again, ev.OperationID)
+	}
+	if ev.To == ledger.Uncertain {
+		c.doubts = append(c.doubts, ev.OperationID)
+	}
+	return n
+}
+
+func (e *Engine) concern(ctx context.Context, c concerned) error {
+	if err := e.seeTreesHere(ctx, c.doubts); err != nil {
+		return err
+	}
+	if err := e.lookAgain(ctx, c.again); err != nil {
+		return err
+	}
+	return e.priceBeside(ctx, c.moved)
 }
 
 // news is what an event tells.

@@ -105,7 +105,7 @@ func asOf(rec ledger.Record, at ledger.Moment) ledger.Record {
 func (e *Engine) checkClock(ctx context.Context) error {
 	now := e.moment()
 	first := e.clock.Boot == ""
-	if !first && now.Lead().Step(e.clock) == 0 {
+	if !first && now.ClockLead().Step(e.clock) == 0 {
 		return nil
 	}
 	step, err := e.o.Store.Stepped(ctx)
@@ -115,7 +115,7 @@ func (e *Engine) checkClock(ctx context.Context) error {
 	if step != 0 {
 		e.logf("%s", ledger.StepEvent(step).Reason)
 	}
-	if e.clock = now.Lead(); !first {
+	if e.clock = now.ClockLead(); !first {
 		e.clocks.all(now.Wall)
 	}
 	return nil

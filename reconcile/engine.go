@@ -20,13 +20,13 @@ import (
 type Engine struct {
 	reader
 
-	writes  writes      // transmissions in flight
-	active  activeReads // operations the run loop is reading
-	clock   ledger.Lead // how the clocks stood at the last pass
-	after   follower    // of the history
-	backlog backlog     // due, and not begun yet
-	prices  pricing     // when operations were last priced
-	notify  *notifying  // who was told
+	writes  writes           // transmissions in flight
+	active  activeReads      // operations the run loop is reading
+	clock   ledger.ClockLead // how the clocks stood at the last pass
+	after   follower         // of the history
+	backlog backlog          // due, and not begun yet
+	prices  pricing          // when operations were last priced
+	notify  *notifying       // who was told
 
 	settleWithin time.Duration // how long an outcome is tried to be written down; tests shorten it
 }

@@ -71,8 +71,7 @@ func (a *activeReads) count() int {
 }
 
 // Run takes the lead of what nobody leads, and there expires, prices, reads what is due and
-// settles until ctx ends; with
-// Options.Notify it also tells people. It sends no operation (I5). It survives a
+// settles until ctx ends; with Options.Notify it also tells people. It sends no operation (I5). It survives a
 // ledger that cannot be read for a while. A read-only engine only waits. Errors:
 // ErrReadOnly and ErrCopied of a ledger that may not be written, *ledger.AwayError of one
 // that has moved, ErrGone of one that is not where it was.

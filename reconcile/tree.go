@@ -58,10 +58,9 @@ func (e *Engine) seeTreesHere(ctx context.Context, doubts []string) error {
 		recs = append(recs, some...)
 	}
 	f.trees = map[string]bool{}
-	here := procgroup.Here()
 	for _, rec := range recs {
 		a := rec.OpenTree()
-		if a == nil || a.BootID != here.BootID || a.PIDNamespace != here.PIDNamespace {
+		if a == nil || !procgroup.IsHere(a.Place) {
 			continue
 		}
 		if !e.leads(scopeOf(e.policy().Kind(rec.Operation.Kind))) {

@@ -12,7 +12,7 @@ func (m *Memory) Stepped(context.Context) (time.Duration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.moment()
-	step, keep := now.Lead().Look(m.seen)
+	step, keep := now.ClockLead().Look(m.seen)
 	if keep != nil {
 		m.seen = keep
 	}

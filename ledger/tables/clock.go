@@ -13,7 +13,7 @@ import (
 // MetaGap is the name of ledger.Record.Gap in meta.
 const MetaGap = "clock.gap_at"
 
-// metaSeen is the name of what ledger.Lead.Look keeps.
+// metaSeen is the name of what ledger.ClockLead.Look keeps.
 const metaSeen = "clock.seen"
 
 // Stepped compares the clocks with how they stood the last time.
@@ -27,7 +27,7 @@ func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 	}); err != nil {
 		return 0, err
 	}
-	if _, keep := m.Lead().Look(seenBefore(meta)); keep == nil {
+	if _, keep := m.ClockLead().Look(seenBefore(meta)); keep == nil {
 		return 0, nil
 	}
 	var step time.Duration
@@ -41,7 +41,7 @@ func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 		}
 		m := tx.Moment()
 		var keep []ledger.Seen
-		if step, keep = m.Lead().Look(seenBefore(meta)); keep == nil { // another process of this host was first
+		if step, keep = m.ClockLead().Look(seenBefore(meta)); keep == nil { // another process of this host was first
 			return nil
 		}
 		if err := SetMeta(tx.Tx, metaSeen, string(ledger.EncodeJSON(keep))); err != nil {

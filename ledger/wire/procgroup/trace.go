@@ -69,9 +69,13 @@ func Trace(a ledger.Attempt) ([]Process, error) {
 // Ended reports whether the process that made an attempt is known to be gone: it ran under this
 // kernel, in this process namespace, and no process has its id any more.
 func Ended(a ledger.Attempt) bool {
+	return a.PID > 0 && IsHere(a.Place) && noProcess(a.PID)
+}
+
+// IsHere reports whether a place is known, and is that of this process, whatever the account.
+func IsHere(p ledger.Place) bool {
 	here := Here()
-	known := a.PID > 0 && a.BootID != "" && a.PIDNamespace != ""
-	return known && a.BootID == here.BootID && a.PIDNamespace == here.PIDNamespace && noProcess(a.PID)
+	return p.BootID != "" && p.PIDNamespace != "" && p.BootID == here.BootID && p.PIDNamespace == here.PIDNamespace
 }
 
 // restarted returns nil when this host was restarted after the attempt: no process
