@@ -1,7 +1,6 @@
 package roundtrip
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/textproto"
 	"slices"
@@ -53,7 +52,7 @@ func (w *httpWrite) oneAccount() bool { return w.rule.SameAccount || w.t.Scope !
 // counts reports whether a finished answer is refused where two requests differ in a header.
 func (w *httpWrite) counts(name string) bool {
 	if w.says(name) == perhaps {
-		return !w.given || w.rule.Callers == nil
+		return w.key == "" || w.rule.Callers == nil
 	}
 	return w.countsAnyway(name)
 }
@@ -99,12 +98,6 @@ func (w *httpWrite) callersOf() (map[string]string, error) {
 	return said, nil
 }
 
-// asked is what the request asks and where: its host and its input.
-func (w *httpWrite) asked(input json.RawMessage) (string, error) {
-	print, err := ledger.Fingerprint(input)
-	return strings.Join([]string{"http", strings.ToLower(w.req.URL.Host), print}, "\n"), err
-}
-
 // saying has the headers of the request that are of some names, with what they hold.
 func (w *httpWrite) saying(of func(name string) bool) (said []string) {
 	for name, values := range w.req.Header {
@@ -126,7 +119,7 @@ func (w *httpWrite) scope() (string, error) {
 	if w.t.Scope != "" {
 		scope += " " + w.t.Scope
 	}
-	byCredential := w.given && len(w.rule.KeyFrom) == 0 && !w.oneAccount()
+	byCredential := w.key != "" && len(w.rule.KeyFrom) == 0 && !w.oneAccount()
 	said := w.saying(func(name string) bool {
 		return w.says(name) == caller || w.says(name) == account && byCredential
 	})

@@ -87,6 +87,7 @@ func (x *exchange) exchange(ctx, base context.Context, out *http.Request, heads 
 		return
 	}
 	x.reply = reply
+	x.w.t.redirects.keep(x.w, out.URL, x.begun.Operation.ID, reply.Response)
 	if reply.StatusCode < 200 { // it is no answer
 		heads <- x.conclude(reply.Answer(), nil)
 		return
@@ -112,9 +113,13 @@ func (x *exchange) exchange(ctx, base context.Context, out *http.Request, heads 
 func (x *exchange) outgoing(ctx context.Context) *http.Request {
 	w, o := x.w, x.begun.Operation
 	out := w.req.Clone(ctx)
+	if w.to != nil {
+		to := *w.to
+		out.URL = &to
+	}
 	body := w.body.data
 	if w.request.TokenSent {
-		with, _ := withToken(w.req, body, w.rule, o.Token)
+		with, _ := withToken(out, body, w.rule, o.Token)
 		body, out.URL.RawQuery = with.body, with.query
 	}
 	out.Body, out.ContentLength, out.TransferEncoding, out.Trailer = http.NoBody, int64(len(body)), nil, nil

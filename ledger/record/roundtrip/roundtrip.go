@@ -84,6 +84,7 @@ type Transport struct {
 
 	bodies    allowance
 	strangers strangers
+	redirects redirects
 
 	mu     sync.Mutex
 	closed bool

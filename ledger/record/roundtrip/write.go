@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,8 +37,10 @@ type httpWrite struct {
 
 	body    *spooled
 	request record.Request
-	given   bool      // the caller gave the key
-	counted sync.Once // what it was told
+	key     string        // that the caller gave; "": none
+	to      *url.URL      // where it goes, of one that follows a redirect; nil: where req says
+	first   *http.Request // whose redirect it follows, where it goes out beside that one
+	counted sync.Once     // what it was told
 }
 
 // do answers the request, by sending it or from the ledger.
@@ -148,7 +151,7 @@ func (w *httpWrite) report(r Report) {
 		return
 	}
 	r.Method, r.Kind = outcome.Clip(w.req.Method, outcome.MaxExcerpt, false), w.kind
-	r.Path = outcome.Clip(redact.Without(w.req.URL.EscapedPath(), nil), outcome.MaxExcerpt, false)
+	r.Path = outcome.Clip(redact.Without(cmp.Or(w.to, w.req.URL).EscapedPath(), nil), outcome.MaxExcerpt, false)
 	r.Why = outcome.Clip(redact.Without(r.Why, nil), outcome.MaxError, false)
 	r.Took = time.Since(w.began)
 	w.t.Report(r)
@@ -156,16 +159,7 @@ func (w *httpWrite) report(r Report) {
 
 // prepare reads the HTTP request and makes of it what is recorded.
 func (w *httpWrite) prepare() error {
-	key, err := givenKey(w.req.Header, HeaderKey)
-	if name := w.rule.KeyHeader; err == nil && key == "" && name != "" && !isNoise(name) { // the downstream's own; an X-Request-Id may be new at every try
-		var bad *KeyError
-		if key, err = givenKey(w.req.Header, name); errors.As(err, &bad) {
-			bad.Why = name + ": " + bad.Why
-		}
-	}
-	if err == nil && key == "" && w.t.RequireKey && len(w.rule.KeyFrom) == 0 {
-		err = &KeyError{Missing: true, Why: "it is missing, and no key is made for " + w.kind}
-	}
+	err := w.readKey()
 	if err != nil {
 		if w.req.Body != nil {
 			w.req.Body.Close()
@@ -176,6 +170,9 @@ func (w *httpWrite) prepare() error {
 		if w.body, err = w.t.readBody(w.req); err != nil {
 			return err
 		}
+	}
+	if err := w.follow(); err != nil {
+		return err
 	}
 	if err := w.unfitTrailer(); err != nil {
 		return err
@@ -188,7 +185,6 @@ func (w *httpWrite) prepare() error {
 	if err != nil {
 		return &NotRecordedError{err}
 	}
-	w.given = key != ""
 	asked, err := w.asked(input)
 	if err != nil {
 		return &NotRecordedError{err}
@@ -208,15 +204,30 @@ func (w *httpWrite) prepare() error {
 	out, tokenSent := withToken(w.req, w.body.data, w.rule, token)
 	request := w.kept(out)
 	request.Callers = callers
-	w.request = record.Request{Kind: w.kind, Scope: scope, Key: key, ID: id, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, Caller: strings.Join(w.saying(w.isCaller), "\n"), Counts: w.counts, HTTP: request, Sender: "http",
+	w.request = record.Request{Kind: w.kind, Scope: scope, Key: w.key, ID: id, Token: token, Session: w.req.Header.Get(HeaderSession), Input: input, Asked: asked, Caller: strings.Join(w.saying(w.isCaller), "\n"), Counts: w.counts, HTTP: request, Sender: "http",
 		Place:  w.req.Method + " " + w.req.URL.Host + " " + CleanPath(w.req.URL),
-		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: key == "" && len(w.rule.KeyFrom) == 0}
+		Secret: secretsIn(w.req.URL.RawQuery), TokenSent: tokenSent, KeySent: w.rule.KeyHeader != "", AwaitsDelivery: w.key == "" && len(w.rule.KeyFrom) == 0}
 	w.request.Replaces = w.replaces()
 	w.request.Source.Trace = w.req.Header.Get("Traceparent")
 	if from := w.req.Header.Get(HeaderSource); from != "" {
 		w.request.Source.Pipeline, w.request.Source.Run, _ = strings.Cut(from, "@")
 	}
 	return nil
+}
+
+// readKey reads the key that the caller gave, in whichever header the downstream takes one.
+func (w *httpWrite) readKey() (err error) {
+	w.key, err = givenKey(w.req.Header, HeaderKey)
+	if name := w.rule.KeyHeader; err == nil && w.key == "" && name != "" && !isNoise(name) { // the downstream's own; an X-Request-Id may be new at every try
+		var bad *KeyError
+		if w.key, err = givenKey(w.req.Header, name); errors.As(err, &bad) {
+			bad.Why = name + ": " + bad.Why
+		}
+	}
+	if err == nil && w.key == "" && w.t.RequireKey && len(w.rule.KeyFrom) == 0 {
+		err = &KeyError{Missing: true, Why: "it is missing, and no key is made for " + w.kind}
+	}
+	return err
 }
 
 // replaces names what the request sets: the path of a PUT or DELETE, and of one that uploads
@@ -242,7 +253,7 @@ func (w *httpWrite) replaces() string {
 func (w *httpWrite) begin(ctx context.Context) (record.Begun, error) {
 	r := w.t.Recorder
 	ctx = context.WithoutCancel(ctx)
-	if w.given || len(w.rule.KeyFrom) > 0 || w.rule.Callers != nil {
+	if w.key != "" || len(w.rule.KeyFrom) > 0 || w.rule.Callers != nil {
 		if res, known, err := w.before(ctx); known || err != nil {
 			return record.Begun{BeginResult: res}, err
 		}
@@ -287,7 +298,7 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 		return res, known, nil
 	}
 	o := rec.Operation
-	if err != nil || !w.given || o.State != ledger.Failed || rec.OpenGrant() != nil || rec.NameOver(req) {
+	if err != nil || w.key == "" || o.State != ledger.Failed || rec.OpenGrant() != nil || rec.NameOver(req) {
 		return none, false, err
 	}
 	if said := outcome.WholeAnswer(rec); said == nil || said.Status == http.StatusTooManyRequests { // it is to come again
