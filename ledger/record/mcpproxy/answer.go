@@ -162,10 +162,12 @@ func (c *call) outcome(o ledger.Operation, r reply) []byte {
 	if why == "" && r.answer.Err != nil {
 		why = r.answer.Err.Error()
 	}
-	switch o.State {
-	case ledger.Failed:
+	switch {
+	case o.State == ledger.Failed && !r.answer.Sent:
+		return c.failure(codeInternal, "never_sent", o.ID, "not sent: "+why)
+	case o.State == ledger.Failed:
 		return c.failure(codeInternal, "failed", o.ID, "it did not take effect: "+why)
-	case ledger.Committed:
+	case o.State == ledger.Committed:
 		return c.done(o)
 	}
 	return c.unknown(o, why)

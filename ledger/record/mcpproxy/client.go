@@ -5,12 +5,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -35,8 +33,6 @@ type flight struct {
 // read takes the client's lines until it leaves.
 func (p *Proxy) read() {
 	defer close(p.queue)
-	spoken := sync.OnceFunc(func() { close(p.spoken) })
-	defer spoken()
 	lines := bufio.NewReaderSize(p.o.In, 64<<10)
 	for {
 		line, err := readLine(lines)
@@ -46,7 +42,6 @@ func (p *Proxy) read() {
 			continue
 		case len(line) > 0:
 			p.take(line)
-			spoken()
 		}
 		if err != nil {
 			return
@@ -327,25 +322,28 @@ func (p *Proxy) send(line []byte) error {
 // unreachable answers what cannot be passed on. What the end of the connection has
 // made impossible is answered when it is known how that came (unanswered).
 func (p *Proxy) unreachable(f mcpwire.Frame, err error) {
-	if p.conn != nil && (errors.Is(err, mcpwire.ErrEnded) || p.ctx.Err() != nil) {
+	if isClosed(p.gone) {
+		err = p.whyGone()
+	} else if p.conn != nil && (errors.Is(err, mcpwire.ErrEnded) || p.ctx.Err() != nil) {
 		return
 	}
 	for _, e := range append(f.Elements, f) {
 		if e.Kind == mcpwire.Request {
 			if fl := p.landed(e.ID); fl != nil {
-				p.reply(failureLine(e.ID, codeInternal, codedAs("unreachable"), fmt.Sprintf("the MCP server cannot be reached: %v", err)))
+				p.reply(failureLine(e.ID, codeInternal, codedAs("unreachable"), "not sent: the MCP server cannot be reached: "+err.Error()))
 			}
 		}
 	}
 }
 
-// unanswered answers the requests to which the server that is gone has given no
-// answer. Calls that are recorded have had theirs.
+// unanswered answers the requests to which the server that is gone has given no answer.
+// Calls that are recorded are answered by themselves, and so is, before the end, what is not
+// decided yet.
 func (p *Proxy) unanswered() {
 	p.mu.Lock()
 	var left []json.RawMessage
 	for key, fl := range p.flights {
-		if c := fl.call; c == nil || !c.write && !c.cancelled {
+		if c := fl.call; c == nil || !c.write && !c.cancelled && (p.closing || isClosed(c.ready) && c.inTurn) {
 			left = append(left, fl.id)
 			delete(p.flights, key)
 		}

@@ -105,12 +105,21 @@ func TestI2_TheServerIsKilledInTheMiddle(t *testing.T) {
 			if !a.Result.IsError || a.Result.StructuredContent.Operation == "" || a.Result.StructuredContent.Advice == "" || a.Result.StructuredContent.Since == "" {
 				t.Errorf("answer: %s", a.line)
 			}
-			if err := c.wait(); !errors.Is(err, mcpproxy.ErrServerGone) {
-				t.Errorf("ended with %v", err)
-			}
 			o := w.only()
 			w.wantState(o, ledger.Uncertain)
 			need.Equal(t, o.ErrorClass, ledger.ClassEOF, "class")
+			// The proxy stays, tells how the call stands, and sends nothing.
+			status := c.ask("1", "indoubt_status_scripted", `{"operation":"`+o.ID+`"}`)
+			need.That(t, !status.Result.IsError && strings.Contains(status.line, `"outcome":"unknown"`) && strings.Contains(status.line, o.ID), "%s", status.line)
+			for id, name := range map[string]string{"2": "put", "3": "get"} {
+				next := c.ask(id, name, `{"b":2}`)
+				need.That(t, next.Error != nil && strings.Contains(next.Error.Message, "not sent") && strings.Contains(next.Error.Message, "the MCP server is gone"), "%s", next.line)
+			}
+			c.say(`{"jsonrpc":"2.0","id":4,"method":"tools/list"}`)
+			need.That(t, strings.Contains(c.answered("4").line, "the MCP server is gone"), "the list")
+			if err := c.leave(); !errors.Is(err, mcpproxy.ErrServerGone) {
+				t.Errorf("ended with %v", err)
+			}
 			d := w.client()
 			for i := range 2 {
 				again := d.ask(fmt.Sprint(i), tool, `{ "a" : 1 }`)

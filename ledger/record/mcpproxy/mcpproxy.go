@@ -62,10 +62,9 @@ const (
 	keptCalls   = 1024 // answered calls whose second answer would be noticed
 	waitersStay = 5 * time.Second
 	lastLines   = 2 * time.Second // for what a server that has ended said before
-	firstWords  = 5 * time.Second // for a client to speak to a server that was gone before that
 )
 
-// ErrServerGone is why Run ends before its client wants it to.
+// ErrServerGone says that the server left before its client did.
 var ErrServerGone = errors.New("the MCP server is gone")
 
 // lifetime ends what is under way when the proxy ends.
@@ -88,7 +87,6 @@ type Proxy struct {
 	gone     chan struct{} // closed when no more comes from the server
 	goneErr  error         // why; set before gone is closed
 	leaves   sync.Once     // closes gone
-	spoken   chan struct{} // closed when the client has said something, or left
 	dead     atomic.Bool   // a line found that the server has ended: gone is about to be closed
 
 	out   lineWriter
@@ -126,12 +124,13 @@ func New(o Options) *Proxy {
 	return &Proxy{
 		o: o, session: ledger.NewID(), prefix: "indoubt-" + strconv.FormatUint(rand.Uint64(), 36) + "-",
 		status: statusName(o.Server),
-		gone:   make(chan struct{}), spoken: make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
+		gone:   make(chan struct{}), out: lineWriter{to: o.Out}, queue: make(chan *slot, queueLength),
 		flights: map[string]*flight{}, own: map[string]chan mcpwire.Frame{},
 	}
 }
 
-// Run relays until the client leaves, the server is gone, or ctx ends. The
+// Run relays until the client leaves or ctx ends. Where the server is gone before that, every
+// request is told so and nothing is sent; the status tool goes on answering. The
 // server is kept until every recorded call has its answer or its deadline, after
 // the end of ctx for Options.Grace at most; then the rest is recorded as in
 // doubt. The error says why a server could not be started, or that it left first
@@ -157,10 +156,10 @@ func (p *Proxy) Run(ctx context.Context) error {
 	select {
 	case <-forwarded: // the client has left, and all it said is on its way
 	case <-ctx.Done():
-	case <-p.gone: // the client's first request is to hear of it
+	case <-p.gone:
+		p.unanswered()
 		select {
-		case <-p.spoken:
-		case <-time.After(firstWords):
+		case <-forwarded:
 		case <-ctx.Done():
 		}
 	}
