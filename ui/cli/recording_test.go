@@ -287,3 +287,24 @@ func TestRunGivesItsResultAsJSON(t *testing.T) {
 		t.Errorf("%+v", failed)
 	}
 }
+
+// TestRunSaysWhatAnExitCodeHides: before a command runs for the first time, and once.
+func TestRunSaysWhatAnExitCodeHides(t *testing.T) {
+	b := newBenchAlone(t)
+	b.program("curl", "exit 0")
+	for i, c := range []struct {
+		argv []string
+		hint string
+	}{
+		{[]string{"curl", "-d", "a=1", "https://api.example/posts"}, "curl exits 0 at an error, a redirect or a 202, which would count as committed; add --fail-with-body -w '%{stderr}%{http_code}'"},
+		{[]string{"sh", "-c", "curl https://api.example/posts | tee log"}, "the script has a pipe, whose exit code is that of its last command"},
+		{[]string{"sh", "-c", "set -e; curl https://api.example/posts"}, ""},
+	} {
+		argv := append([]string{"run", "--kind", "post", "--key", strconv.Itoa(i), "--"}, c.argv...)
+		exit, _, first := b.run(argv...)
+		_, _, again := b.run(argv...)
+		need.Equal(t, exit, 0, first, "exit")
+		need.That(t, c.hint == "" && first == "" || c.hint != "" && strings.HasPrefix(first, "indoubt: "+c.hint) && strings.Count(first, "\n") == 1, "%q", first)
+		need.That(t, !strings.Contains(again, "committed; add") && !strings.Contains(again, "pipe") && strings.Contains(again, "nothing was run"), "again: %q", again)
+	}
+}

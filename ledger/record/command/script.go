@@ -30,7 +30,7 @@ func curlHides(argv []string) string {
 		}
 	}
 	if !writes {
-		return `curl exits 0 at an error, a redirect or a 202, which would count as committed; add --fail-with-body -w '%{stderr}%{http_code}\n'`
+		return `curl exits 0 at an error, a redirect or a 202, which would count as committed; add --fail-with-body -w '%{stderr}%{http_code}'`
 	}
 	return ""
 }

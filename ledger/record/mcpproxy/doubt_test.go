@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -196,6 +197,27 @@ func TestOldNewsIsToldOnce(t *testing.T) {
 		c.ask("1", "silent", `{}`).wantOutcome(t, "done")
 		w.wantEffects(1)
 		c.unanswered("2", "silent", `{}`)
+		w.wantEffects(2)
+	})
+}
+
+// TestWhatAPersonSaidIsToldForADay: whoever makes the same call meanwhile is told what became
+// of the lost one, however often; after that it is a call of its own.
+func TestWhatAPersonSaidIsToldForADay(t *testing.T) {
+	inABubble(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.rule.Deadline = 4 * time.Second
+		c := w.client()
+		lost := c.unanswered("0", "silent", `{}`)
+		_, err := (&settling{store: w.store}).ReadNow(t.Context(), lost.Result.StructuredContent.Operation)
+		need.OK(t, err)
+		for hour := range 19 {
+			c.ask(strconv.Itoa(hour+1), "silent", `{ }`).wantOutcome(t, "done")
+			time.Sleep(time.Hour)
+		}
+		w.wantEffects(1)
+		time.Sleep(5 * time.Hour)
+		c.unanswered("30", "silent", `{}`).wantOutcome(t, "unknown")
 		w.wantEffects(2)
 	})
 }
