@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
@@ -50,6 +51,44 @@ type appliedJSON struct {
 	Digest string `json:"digest"`
 	Path   string `json:"path"`
 	Diff   string `json:"diff"`
+	Left   []left `json:"left"`
+}
+
+// left is what stays behind in a kind that the new text does not name, or whose key it makes
+// otherwise: how many are in flight or in doubt, and how many are finished.
+type left struct {
+	Kind     string `json:"kind"`
+	Open     int    `json:"open"`
+	Finished int    `json:"finished,omitzero"` // whose keys are left; with a kind that is not named
+	Means    string `json:"means"`
+}
+
+// leftBehind finds what an edit of the names of kinds, or of their keys, leaves behind.
+func leftBehind(ctx context.Context, s ledger.Store, was, is *policy.Policy, now time.Time) ([]left, error) {
+	counts, err := s.StateCounts(ctx, now)
+	all := []left{}
+	fields := func(k *policy.Kind) []string { return slices.Sorted(slices.Values(k.Key.From)) }
+	for _, c := range counts {
+		from, to := was.Kind(c.Kind), is.Kind(c.Kind)
+		i := slices.IndexFunc(all, func(l left) bool { return l.Kind == c.Kind })
+		if i < 0 {
+			i, all = len(all), append(all, left{Kind: c.Kind})
+		}
+		switch l := &all[i]; {
+		case from.Known && !to.Known:
+			l.Means = "the new text does not name the kind: nothing checks them, and another kind does not know their keys"
+		case !slices.Equal(fields(from), fields(to)):
+			l.Means = "key.from is another: the same wish in other words can be sent beside one of them"
+		case from.Key.TTL != to.Key.TTL:
+			l.Means = "key.ttl is another: they keep the time that they began with"
+		}
+		if c.State.Open() {
+			all[i].Open += c.Count
+		} else if c.State == ledger.Committed && !to.Known {
+			all[i].Finished += c.Count
+		}
+	}
+	return slices.DeleteFunc(all, func(l left) bool { return l.Means == "" || l.Open+l.Finished == 0 }), err
 }
 
 func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) error {
@@ -73,9 +112,15 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	if err != nil {
 		return err
 	}
-	data := appliedJSON{last.Number, last.Digest, p.Path(), difference(last.Files, p.Files())}
+	data := appliedJSON{last.Number, last.Digest, p.Path(), difference(last.Files, p.Files()), []left{}}
 	if last.Digest == p.Digest() {
 		return c.done(effectNoop, data, func(w *safe.Writer) { w.Printf("in force already as number %d\n", last.Number) })
+	}
+	was, err := policy.OfFiles("the one in force", last.Files)
+	if err == nil && last.Number > 0 { // one that this program cannot read is replaced
+		if data.Left, err = leftBehind(ctx, s, was, p, c.clock()); err != nil {
+			return err
+		}
 	}
 	effect, said := effectWouldUpdate, "would be"
 	if !dryRun {
@@ -87,6 +132,13 @@ func (c policyCommand) apply(ctx context.Context, reason string, dryRun bool) er
 	data.Number, data.Digest = last.Number+1, p.Digest()
 	return c.done(effect, data, func(w *safe.Writer) {
 		w.Lines(strings.TrimRight(data.Diff, "\n"))
+		for _, l := range data.Left {
+			finished := ""
+			if l.Finished > 0 {
+				finished = fmt.Sprintf(", %d finished", l.Finished)
+			}
+			w.Printf("%s, %d in flight or in doubt%s: %s\n", l.Kind, l.Open, finished, l.Means)
+		}
 		w.Printf("%s %s in force as number %d: %s\n", short(p.Path()), said, data.Number, prefix(p.Digest(), 12))
 	})
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -106,7 +107,8 @@ func TestI6_ThePolicyInForceIsWorkedBy(t *testing.T) {
 
 // What is put in force stands in the history for good: no secret does, nothing that does not
 // work, and nothing twice.
-func TestApplyRefuses(t *testing.T) {
+func TestI4_WhatIsPutInForce(t *testing.T) {
+	t.Run("what is left behind is said", applySaysWhatAnEditOfKeysLeavesBehind)
 	b := newBench(t)
 	b.open()
 	b.failing(2, "usage", "policy", "apply")
@@ -134,4 +136,30 @@ func TestApplyRefuses(t *testing.T) {
 	b.file("policy.yaml", benchPolicy)
 	need.Contains(t, b.want(0, "--policy", b.policy, "init"), "policy.yaml is in force")
 	need.Contains(t, b.want(0, "policy", "apply", "--dry-run"), "in force already as number 1")
+}
+
+// applySaysWhatAnEditOfKeysLeavesBehind (I4): it is not refused, and says before and after how
+// many operations it concerns and what it means for them.
+func applySaysWhatAnEditOfKeysLeavesBehind(t *testing.T) {
+	b := newBench(t)
+	b.doubt(1, "stripe.charge", charge)
+	b.want(0, "policy", "apply", "--reason", "the first")
+	b.begin(2, "stripe.charge", `{"customer":"cus_8"}`)
+	b.doubt(3, "legacy.charge", charge)
+	b.begin(4, "legacy.charge", charge)
+	b.settle(4, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted})
+	for edit, want := range map[[2]string]string{
+		{"  stripe.charge:\n", "  stripe.charge:\n    key: { from: [invoice] }\n"}:        "stripe.charge, 2 in flight or in doubt: key.from is another",
+		{"  stripe.charge:\n", "  stripe.charge:\n    key: { ttl: 48h }\n"}:               "stripe.charge, 2 in flight or in doubt: key.ttl is another",
+		{"  legacy.charge:\n", "  older.charge:\n"}:                                       "legacy.charge, 1 in flight or in doubt, 1 finished: the new text does not name the kind",
+		{"    title: charge ${input.customer} ${input.amount / 100}\n", "    title: c\n"}: "",
+	} {
+		b.file("policy.yaml", strings.Replace(benchPolicy, edit[0], edit[1], 1))
+		out := b.want(0, "policy", "apply", "--dry-run")
+		need.That(t, want != "" && strings.Contains(out, "\n"+want) && strings.Count(out, "in flight or in doubt") == 1 || want == "" && !strings.Contains(out, "in flight"), "want %s:\n%s", want, out)
+	}
+	b.file("policy.yaml", strings.Replace(benchPolicy, "  legacy.charge:\n", "  older.charge:\n", 1))
+	var said appliedJSON
+	need.OK(t, json.Unmarshal(b.json(0, "policy", "apply", "--reason", "renamed").Data, &said))
+	need.That(t, len(said.Left) == 1 && said.Left[0].Kind == "legacy.charge" && said.Left[0].Open == 1 && said.Left[0].Finished == 1, "%+v", said.Left)
 }

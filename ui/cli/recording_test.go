@@ -171,6 +171,7 @@ func TestI11_ABrokenPolicyRecordsNothing(t *testing.T) {
 }
 
 func TestRunSpeaksForTheCommandAndForItself(t *testing.T) {
+	t.Run("what an exit code hides", runSaysWhatAnExitCodeHides)
 	b := newBenchAlone(t)
 	b.typed = "stdin"
 	run := func(want int, args ...string) (stdout, stderr string) {
@@ -288,8 +289,8 @@ func TestRunGivesItsResultAsJSON(t *testing.T) {
 	}
 }
 
-// TestRunSaysWhatAnExitCodeHides: before a command runs for the first time, and once.
-func TestRunSaysWhatAnExitCodeHides(t *testing.T) {
+// runSaysWhatAnExitCodeHides, before a command runs for the first time.
+func runSaysWhatAnExitCodeHides(t *testing.T) {
 	b := newBenchAlone(t)
 	b.program("curl", "exit 0")
 	for i, c := range []struct {
