@@ -180,8 +180,8 @@ func (u *wide) known(w *wideWish) (ledger.State, ledger.Conflict, bool) {
 		return ledger.Failed, ledger.NoConflict, true
 	case w.carries() && (u.down.deaf || u.down.match != "exact"):
 		return "", "", false // it shows others, and perhaps not all
-	case w.window == "attempt" && !w.carries():
-		return "", "", false // it shows nothing that was before it
+	case w.window == "attempt":
+		return "", "", false // it shows nothing that was before it, unless by a clock that is ahead
 	case !w.bounded, !w.sent, w.paging == "offset", !u.between(w):
 		return "", "", false
 	}
