@@ -2,7 +2,10 @@ package drill
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
+	"sync"
 
 	"indoubt/ledger"
 )
@@ -217,4 +220,49 @@ func (u *wide) between(w *wideWish) bool {
 	own := of[slices.IndexFunc(of, func(b ledger.Sibling) bool { return b.ID == w.op })]
 	return slices.ContainsFunc(of, func(b ledger.Sibling) bool { return b.Ended < own.Began }) &&
 		slices.ContainsFunc(of, func(b ledger.Sibling) bool { return b.Began > own.Ended })
+}
+
+// shares tells of the operations that never happened what they were found to be, by how many
+// there are of their kind in a world of two minutes.
+type shares struct {
+	mu sync.Mutex
+	of map[int]map[string]int
+}
+
+func (s *shares) count(u *wide) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kinds := map[string]int{}
+	for _, w := range u.wishes {
+		kinds[w.name]++
+	}
+	for _, w := range u.wishes {
+		rec := u.read(w)
+		o := rec.Operation
+		if !o.Doubted || w.words > 0 || o.AttemptCount != 1 || u.truthOf(w).made > 0 || u.deleted {
+			continue
+		}
+		of, found := kinds[w.name], "cannot tell"
+		switch {
+		case o.State == ledger.Failed:
+			found = "not there"
+		case o.Verdict == ledger.NotSeen:
+			found = "not seen"
+		}
+		if s.of == nil {
+			s.of = map[int]map[string]int{}
+		}
+		if s.of[of] == nil {
+			s.of[of] = map[string]int{}
+		}
+		s.of[of][found]++
+	}
+}
+
+func (s *shares) String() string {
+	var b strings.Builder
+	for _, n := range slices.Sorted(maps.Keys(s.of)) {
+		fmt.Fprintf(&b, "\n%3d of the kind: %v", n, s.of[n])
+	}
+	return b.String()
 }

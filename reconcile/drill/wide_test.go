@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -489,51 +488,6 @@ func TestI6_NothingIsSettledAgainstTheTruthWhateverThePolicy(t *testing.T) {
 		})
 	}
 	t.Logf("%d operations, %d settled as can be known, %d of which nothing has to be known%s", wishes.Load(), settled.Load(), open.Load(), &absent)
-}
-
-// shares tells of the operations that never happened what they were found to be, by how many
-// there are of their kind in a world of two minutes.
-type shares struct {
-	mu sync.Mutex
-	of map[int]map[string]int
-}
-
-func (s *shares) count(u *wide) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	kinds := map[string]int{}
-	for _, w := range u.wishes {
-		kinds[w.name]++
-	}
-	for _, w := range u.wishes {
-		rec := u.read(w)
-		o := rec.Operation
-		if !o.Doubted || w.words > 0 || o.AttemptCount != 1 || u.truthOf(w).made > 0 || u.deleted {
-			continue
-		}
-		of, found := kinds[w.name], "cannot tell"
-		switch {
-		case o.State == ledger.Failed:
-			found = "not there"
-		case o.Verdict == ledger.NotSeen:
-			found = "not seen"
-		}
-		if s.of == nil {
-			s.of = map[int]map[string]int{}
-		}
-		if s.of[of] == nil {
-			s.of[of] = map[string]int{}
-		}
-		s.of[of][found]++
-	}
-}
-
-func (s *shares) String() string {
-	var b strings.Builder
-	for _, n := range slices.Sorted(maps.Keys(s.of)) {
-		fmt.Fprintf(&b, "\n%3d of the kind: %v", n, s.of[n])
-	}
-	return b.String()
 }
 
 // live is the run of a world.
