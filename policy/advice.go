@@ -85,9 +85,12 @@ func (k adviser) where(rec ledger.Record) LookUp {
 	return l
 }
 
+// lookCost is what it costs a person to look an operation up by hand, in the policy's currency.
+const lookCost = 5
+
 // appraise is the part of an advice that no clock changes.
 func (k adviser) appraise(rec ledger.Record) Advice {
-	a := Advice{Odds: k.Odds(rec), LookCost: k.Look}
+	a := Advice{Odds: k.Odds(rec), LookCost: lookCost}
 	a.Duplicate, a.Miss = k.Costs(rec.Operation)
 	landed := Rounded(a.Odds.P)
 	a.RetryCost = landed * a.Duplicate.Value

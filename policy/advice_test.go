@@ -18,7 +18,6 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 const priced = `
 version: 1
-defaults: { look: 5 }
 downstreams:
   d: { base: https://d.example, key: { header: K, remembers: 24h } }
 kinds:
@@ -298,7 +297,6 @@ func anyClocks(t *rapid.T, k *Kind) {
 	k.EscalateAfter, k.Deadline, k.Remembers = span("escalates"), span("deadline"), span("remembers")
 	k.LandsWithin, k.VisibleWithin, k.VisibleFor = bound("lands"), bound("visible"), bound("visible for")
 	k.Retry.Max, k.Effect = rapid.IntRange(0, 3).Draw(t, "max"), rapid.SampledFrom([]Acts{"once", "safe"}).Draw(t, "effect")
-	k.Look = float64(rapid.IntRange(0, 500).Draw(t, "look"))
 }
 
 // What the console and the engine rely on: they look again at ChangesAt, and not

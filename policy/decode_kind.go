@@ -70,7 +70,6 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 		{"target", d.filled(&k.target, expr.ForOperation)},
 		{"link", func(n *node) { k.link = d.link(n) }},
 		{"cost", d.mapping(d.cost(k, "duplicate", &k.duplicate), d.cost(k, "miss", &k.miss))},
-		{"look", d.amount(&k.Look)},
 		{"effect", func(n *node) {
 			d.choice((*string)(&k.Effect), "read", "once", "safe", "replaces")(n)
 			if k == d.policy.defaults && k.Effect.Safe() {
@@ -82,9 +81,7 @@ func (d kindDecoder) kindTable(k *Kind) []field {
 				d.fail(n.place, "must be from 10ms to 30d", "")
 			}
 		}},
-		{"timeout", d.duration(&k.Timeout)},
 		{"escalate_after", d.duration(&k.EscalateAfter)},
-		{"outage", d.outage(&k.outage)},
 		{"verify", d.duration(&k.Looks.Verify)},
 		{"lands_within", d.bound(&k.LandsWithin)},
 		{"visible_within", d.bound(&k.VisibleWithin)},

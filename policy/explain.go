@@ -126,7 +126,6 @@ func (e *explanation) costs() {
 	}
 	one("duplicate", k.duplicate)
 	one("miss", k.miss)
-	e.say("look", amount(k.Look), "look")
 }
 
 func (e *explanation) clocks() {

@@ -151,7 +151,7 @@ version: 1
 kinds:
   k:
     answer: { committed: body.status == "done", refused: status == 402, already: status == 409, receipt: body.id }
-  silent: { look: 1 }
+  silent: { deadline: 1m }
   both: { answer: { committed: "true", refused: "true" } }
   receipts:
     read: { http: { get: https://h.example/x }, list: body.list, receipt: it.id }

@@ -59,8 +59,7 @@ func Default() *Policy {
 func blank() *Policy {
 	p := &Policy{currency: "USD", words: maps.Clone(builtInWords), downstreams: map[string]*Downstream{}, kinds: map[string]*Kind{}}
 	p.defaults = &Kind{
-		Clocks: Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute, Timeout: 30 * time.Second},
-		Look:   5,
+		Clocks: Clocks{Deadline: 2 * time.Minute, EscalateAfter: 15 * time.Minute},
 		Retry:  RetryRule{Max: 0, BackoffMin: time.Second, BackoffMax: time.Minute},
 		Repeat: "hold",
 		policy: p,
@@ -194,7 +193,7 @@ func (d fileDecoder) addKind(e entry) {
 	k := *d.policy.defaults
 	k.Pattern, k.line, k.Known = e.name, e.value.key.line, true
 	k.File, k.Line = d.src.at(k.line)
-	k.origins, k.outage = maps.Clone(k.origins), ledger.Burst{}
+	k.origins = maps.Clone(k.origins)
 	if e.value.kind != nullNode {
 		d.kindFields(&k, e.value)
 	}

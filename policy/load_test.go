@@ -88,8 +88,8 @@ func TestRefused(t *testing.T) {
 		{"no version", "currency: EUR\n", 1, 1, "is missing", "version: 1"},
 		{"another version", "version: 2\n", 1, 10, "reads version 1", ""},
 		{"second document", "version: 1\n---\nversion: 1\n", 2, 1, "second document", ""},
-		{"anchor", "version: 1\ndefaults: &a { look: 1 }\n", 2, 11, "anchors", ""},
-		{"merge", "version: 1\nkinds:\n  a:\n    <<: { look: 1 }\n", 4, 5, "form of key", ""},
+		{"anchor", "version: 1\ndefaults: &a { deadline: 1m }\n", 2, 11, "anchors", ""},
+		{"merge", "version: 1\nkinds:\n  a:\n    <<: { deadline: 1m }\n", 4, 5, "form of key", ""},
 		{"twice", "version: 1\nversion: 1\n", 2, 1, "said twice; first in line 1", ""},
 		{"tab", "version: 1\nkinds:\n\tk: 1\n", 3, 1, "not YAML", "spaces, not tabs"},
 		{"tag", kind("    answer:\n      committed: !body.failed\n"), 7, 18, "is a YAML tag", `committed: "!body.failed"`},
@@ -161,7 +161,7 @@ func TestRefused(t *testing.T) {
 		{"proof in defaults", "version: 1\ndefaults: { lands_within: 1m }\n", 2, 27, "does not belong into `defaults`", "never inherited"},
 		{"read in defaults", "version: 1\ndefaults: { read: { list: body } }\n", 2, 19, "does not belong into `defaults`", ""},
 		{"kind is text", "version: 1\nkinds: { k: high }\n", 2, 13, "must be a mapping", ""},
-		{"kind's name", "version: 1\nkinds: { \"a b\": { look: 1 } }\n", 2, 10, "not the name of a kind", ""},
+		{"kind's name", "version: 1\nkinds: { \"a b\": { deadline: 1m } }\n", 2, 10, "not the name of a kind", ""},
 		{"word that is a name", "version: 1\nwords: { input: 3 }\n", 2, 10, "cannot be a word", ""},
 		{"token twice", kind("    token: { into: a, append: b }\n"), 6, 12, "exclude each other", ""},
 		{"token path", kind("    token: { into: \"a[.b\" }\n"), 6, 20, "not a path into the input", ""},
@@ -204,7 +204,7 @@ func deepIndent(n int) string {
 }
 
 func TestHostileTextInProblemsIsVisible(t *testing.T) {
-	list := refused(t, "version: 1\nkinds:\n  \"a\\u202Eb\": { look: 1 }\n# \x1b]0;x\n")
+	list := refused(t, "version: 1\nkinds:\n  \"a\\u202Eb\": { deadline: 1m }\n# \x1b]0;x\n")
 	for _, p := range list {
 		if strings.ContainsAny(p.Error(), "\x1b\u202e") {
 			t.Errorf("raw control characters in %q", p.Error())
@@ -223,26 +223,26 @@ defaults:
   redact: [password]
 kinds:
   stripe.*:
-    look: 1
+    escalate_after: 1m
   stripe.charge.*:
-    look: 2
+    escalate_after: 2m
   stripe.charge.eu:
-    look: 3
+    escalate_after: 3m
     cost: { duplicate: high }
     retry: { max: 5 }
     redact: [card]
   "*":
-    look: 4
+    escalate_after: 4m
 `)
 	for name, want := range map[string]struct {
 		pattern string
-		look    float64
+		after   time.Duration
 	}{
-		"stripe.refund": {"stripe.*", 1}, "stripe.charge.us": {"stripe.charge.*", 2}, "stripe.charge.eu": {"stripe.charge.eu", 3}, "mail": {"*", 4},
+		"stripe.refund": {"stripe.*", time.Minute}, "stripe.charge.us": {"stripe.charge.*", 2 * time.Minute}, "stripe.charge.eu": {"stripe.charge.eu", 3 * time.Minute}, "mail": {"*", 4 * time.Minute},
 	} {
 		k := p.Kind(name)
-		if k.Pattern != want.pattern || k.Look != want.look || k.Name != name || !k.Known || k.Deadline != 3*time.Minute {
-			t.Errorf("%s: pattern %q look %v known %v deadline %v", name, k.Pattern, k.Look, k.Known, k.Deadline)
+		if k.Pattern != want.pattern || k.EscalateAfter != want.after || k.Name != name || !k.Known || k.Deadline != 3*time.Minute {
+			t.Errorf("%s: pattern %q after %v known %v deadline %v", name, k.Pattern, k.EscalateAfter, k.Known, k.Deadline)
 		}
 	}
 	k := p.Kind("stripe.charge.eu")
@@ -266,9 +266,9 @@ func TestUnknownKindFallsBack(t *testing.T) {
 }
 
 func TestDigestIsOfTheContent(t *testing.T) {
-	one := must(t, "version: 1\ncurrency: EUR\nkinds:\n  a: { look: 1, deadline: 2m }\n")
-	same := must(t, "# a comment\ncurrency: \"EUR\"\n\nversion: 1\nkinds: {a: {deadline: '2m', look: 1}}\n")
-	other := must(t, "version: 1\ncurrency: EUR\nkinds:\n  a: { look: 2, deadline: 2m }\n")
+	one := must(t, "version: 1\ncurrency: EUR\nkinds:\n  a: { effect: once, deadline: 2m }\n")
+	same := must(t, "# a comment\ncurrency: \"EUR\"\n\nversion: 1\nkinds: {a: {deadline: '2m', effect: once}}\n")
+	other := must(t, "version: 1\ncurrency: EUR\nkinds:\n  a: { effect: read, deadline: 2m }\n")
 	if one.Digest() != same.Digest() || one.Digest() == other.Digest() || len(one.Digest()) != 64 {
 		t.Error(one.Digest(), same.Digest(), other.Digest())
 	}
@@ -345,7 +345,6 @@ defaults:
   deadline: 2m
   retry: { max: 0 }        # after doubt
   escalate_after: 15m
-  look: 5
 
 downstreams:
   stripe:

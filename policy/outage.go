@@ -10,16 +10,11 @@ func (d kindDecoder) outage(b *ledger.Burst) reader {
 	return d.mapping(field{"errors", d.integer(&b.Errors, 1, maxBurst)}, field{"within", d.second(&b.Within)}, field{"gap", d.second(&b.Gap)})
 }
 
-// Burst is when errors of this kind are an outage: as the kind says, else its
-// downstream, else the defaults.
-func (k *Kind) Burst() ledger.Burst {
-	b := k.outage
+// Burst is when errors of this kind are an outage: as its downstream says.
+func (k *Kind) Burst() (b ledger.Burst) {
 	if ds := k.Downstream; ds != nil {
+		b = ds.outage
 		b.Scope = "downstream:" + ds.Name
-		b = b.Or(ds.outage)
-	}
-	if k.policy != nil {
-		b = b.Or(k.policy.defaults.outage)
 	}
 	return b.Of(k.Name)
 }

@@ -160,7 +160,6 @@ type Kind struct {
 	Clocks
 
 	Retry  RetryRule
-	Look   float64 // what it costs a person to look it up by hand
 	Repeat string  // "hold", "allow" or "replay": what becomes of an identical request
 	Match  []Match // the HTTP requests that are of this kind, for the HTTP proxy
 	Input  string  // the part of a recorded HTTP request that its expressions see: body; "": all of it
@@ -199,8 +198,7 @@ type Clocks struct {
 	LandsWithin   *time.Duration // after sending ended, the latest it may still take effect; nil: not stated
 	VisibleWithin *time.Duration // after landing, the latest a read shows it; nil: not stated
 	VisibleFor    *time.Duration // how long a read goes on showing it; nil: for ever
-	Timeout       time.Duration
-	Looks         ledger.Looks // when an operation is looked for again after it was settled
+	Looks         ledger.Looks   // when an operation is looked for again after it was settled
 }
 
 // rules are what is computed of an operation and of the answer to its write.
@@ -213,7 +211,6 @@ type rules struct {
 	committed *expr.Expression
 	refused   *expr.Expression
 	already   *expr.Expression
-	outage    ledger.Burst     // as this kind itself says
 	receipt   *expr.Expression // of an answer that committed
 }
 

@@ -21,7 +21,7 @@ const everything = `
 version: 1
 currency: EUR
 words: { low: 1 }
-defaults: { cost: { miss: low }, retry: { max: 1 }, outage: { errors: 5, within: 5m, gap: 10m } }
+defaults: { cost: { miss: low }, retry: { max: 1 } }
 downstreams:
   web: { base: https://h.example, rate: 3/s, concurrency: 2, outage: { errors: 3 }, headers: { A: b }, key: { header: K, remembers: 1d } }
   server: { mcp: { command: [x], env: { A: b }, dir: /x } }

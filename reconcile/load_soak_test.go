@@ -54,7 +54,7 @@ func TestHugeAndSlowAnswersAreBounded(t *testing.T) {
 	text := payPolicy[:strings.Index(payPolicy, "kinds:")] + huge + drip + wide + payPolicy[strings.Index(payPolicy, "kinds:"):]
 	kind := payPolicy[strings.Index(payPolicy, "  pay:\n    downstream: pay"):]
 	for _, name := range []string{"huge", "drip", "wide"} {
-		k := strings.NewReplacer("  pay:\n    downstream: pay", "  "+name+":\n    downstream: "+name+"\n    timeout: 2s").Replace(kind)
+		k := strings.NewReplacer("  pay:\n    downstream: pay", "  "+name+":\n    downstream: "+name+"").Replace(kind)
 		text += k[:strings.Index(k, "    resend:")]
 	}
 	// A search that looks at every pair is stopped.

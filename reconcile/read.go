@@ -15,21 +15,15 @@ import (
 	"indoubt/reconcile/connect"
 )
 
+// PageTime is the longest that one request of a check may take.
+const PageTime = 30 * time.Second
+
 const (
-	readTimeout = 10 * time.Second // of one page, where the policy states none
 	// patience is how long a read waits for a downstream that asked for a pause.
 	patience = 2 * time.Second
 	// maxReason bounds, in bytes, why a read says nothing.
 	maxReason = 1 << 10
 )
-
-// pageTime is the longest one page may take.
-func pageTime(k *policy.Kind) time.Duration {
-	if k.Timeout > 0 {
-		return k.Timeout
-	}
-	return readTimeout
-}
 
 // findings is what one read showed, with what is kept of it.
 type findings struct {
@@ -187,25 +181,24 @@ func unread(answer ledger.Answer, found policy.Found, err error) string {
 
 // query makes one request over its connector.
 func (e *reader) query(ctx context.Context, k *policy.Kind, req policy.Request) ledger.Answer {
-	timeout := pageTime(k)
 	switch {
 	case req.HTTP != nil:
 		return e.downs.of(k).http.Read(ctx, connect.HTTPRequest{
 			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: http.Header(req.HTTP.Header), Body: req.HTTP.Body,
-			Timeout: timeout, MaxBody: k.Read.MaxBody,
+			Timeout: PageTime, MaxBody: k.Read.MaxBody,
 		})
 	case req.Command != nil:
 		return connect.Command(ctx, connect.CommandRequest{
 			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
-			Timeout: timeout, MaxOutput: int(k.Read.MaxBody),
+			Timeout: PageTime, MaxOutput: int(k.Read.MaxBody),
 		})
 	case req.SQL != nil:
 		q := statement(req.SQL)
-		q.Timeout, q.MaxBody = timeout, k.Read.MaxBody
+		q.Timeout, q.MaxBody = PageTime, k.Read.MaxBody
 		return e.sql.Read(ctx, q)
 	case req.MCP != nil:
 		q := toolCall(req.MCP)
-		q.Timeout, q.MaxBody = timeout, k.Read.MaxBody
+		q.Timeout, q.MaxBody = PageTime, k.Read.MaxBody
 		return e.mcp.Read(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("the policy names no way to ask")}

@@ -30,7 +30,7 @@ func TestI7_WhatWasShownIsWhatIsSent(t *testing.T) {
 		"another secret":     {before: [2]string{"X-Key: 1", `X-Key: "${env.SHOWING_KEY}"`}, after: [2]string{"SHOWING_KEY", "SHOWING_OTHER"}, is: "+ X-Key: ${env.SHOWING_OTHER}"},
 		"a rotated secret":   {before: [2]string{"X-Key: 1", `X-Key: "${env.SHOWING_KEY}"`}, after: [2]string{"SHOWING_KEY", "SHOWING_NEW"}, is: "+ one send is allowed; billing makes it"},
 		"handed back":        {after: [2]string{send, ""}, is: "+ one send is allowed; billing makes it"},
-		"taken from it":      {before: [2]string{send, "    look: 5\n"}, after: [2]string{"    look: 5\n", send}, is: "- one send is allowed; billing makes it"},
+		"taken from it":      {before: [2]string{send, "    verify: 5m\n"}, after: [2]string{"    verify: 5m\n", send}, is: "- one send is allowed; billing makes it"},
 		"still its pipeline": {before: [2]string{send, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -102,7 +102,7 @@ func anyForm(r *rand.Rand, name, via string, m manners) form {
 // mean the same.
 func policyOf(program, base, table string, forms []form, look int) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "version: 1\ndefaults: { deadline: 5s, look: %d }\ndownstreams:\n", look)
+	fmt.Fprintf(&b, "version: 1\nwords: { unused: %d }\ndefaults: { deadline: 5s }\ndownstreams:\n", look)
 	keys := ""
 	if forms[0].keys {
 		keys = ", key: { header: Idempotency-Key, remembers: 1h }"

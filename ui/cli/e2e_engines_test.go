@@ -32,7 +32,6 @@ kinds:
   pay:
     downstream: books
     token: { into: ref }
-    timeout: 1s
     lands_within: 300ms
     visible_within: 0s
     read:

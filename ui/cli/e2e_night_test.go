@@ -45,7 +45,6 @@ kinds:
 
 const nightly = `
     token: { into: metadata.indoubt }
-    timeout: 2s
     lands_within: 2s
     visible_within: 0s
     retry: { max: 3, backoff: 100ms..300ms }

@@ -33,7 +33,7 @@ const outageKinds = `
 version: 1
 defaults: { deadline: 2s, cost: { duplicate: high, miss: medium } }
 downstreams:
-  plain: { base: @BASE@, headers: { Authorization: "Bearer ${env.E2E_KEY}" } }
+  plain: { base: @BASE@, outage: { errors: 3, within: 20s, gap: 6s }, headers: { Authorization: "Bearer ${env.E2E_KEY}" } }
 kinds:
   wire:` + byToken + `
   payout:` + byToken + `
@@ -43,12 +43,10 @@ kinds:
 const byToken = `
     downstream: plain
     token: { into: metadata.indoubt }
-    timeout: 2s
     lands_within: 2s
     visible_within: 0s
     cost: { duplicate: input.amount / 50, miss: input.amount / 100 }
     retry: { max: 5 }
-    outage: { errors: 3, within: 20s, gap: 6s }
     read:
       http: { get: /v1/payouts, query: { destination: "${input.destination}", limit: 100, starting_after: "${cursor}" } }
       valid: status == 200 && body.object == "list"

@@ -16,7 +16,6 @@ import (
 )
 
 const editedPolicy = `version: 1
-defaults: { timeout: 10m }
 downstreams: { desk: { base: %s, concurrency: 1 } }
 kinds:
   post:

@@ -153,7 +153,6 @@ kinds:
     downstream: stripe
     token: { into: metadata.indoubt }
     deadline: 6s
-    timeout: 2s
     lands_within: 100ms
     visible_within: 0s
     retry: { max: 5 }

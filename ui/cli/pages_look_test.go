@@ -65,14 +65,13 @@ func TestThePageNamesEveryFieldOfTheJSON(t *testing.T) {
 	p := newPage(t)
 	policyIn(p, `
 version: 1
-downstreams: { post: { base: "http://127.0.0.1:9" } }
+downstreams: { post: { base: "http://127.0.0.1:9", outage: { errors: 1 } } }
 kinds:
   mail:
     title: a mail
     downstream: post
     token: { into: ref }
     deadline: 1m
-    outage: { errors: 1 }
     effect: safe
     retry: { max: 3 }
     read: { command: [echo, "[]"], list: json, mark: it.ref, complete: "true" }

@@ -282,19 +282,19 @@ func noAnswer(code string, err error) error {
 func ask(ctx context.Context, kind *policy.Kind, r policy.Request) ledger.Answer {
 	switch {
 	case r.HTTP != nil:
-		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: http.Header(r.HTTP.Header), Body: r.HTTP.Body, Timeout: kind.Timeout, MaxBody: kind.Read.MaxBody})
+		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: http.Header(r.HTTP.Header), Body: r.HTTP.Body, Timeout: reconcile.PageTime, MaxBody: kind.Read.MaxBody})
 	case r.Command != nil:
-		return connect.Command(ctx, connect.CommandRequest{Argv: r.Command.Argv, Dir: r.Command.Dir, Env: r.Command.Env, Stdin: r.Command.Stdin, Timeout: kind.Timeout, MaxOutput: int(kind.Read.MaxBody)})
+		return connect.Command(ctx, connect.CommandRequest{Argv: r.Command.Argv, Dir: r.Command.Dir, Env: r.Command.Env, Stdin: r.Command.Stdin, Timeout: reconcile.PageTime, MaxOutput: int(kind.Read.MaxBody)})
 	case r.MCP != nil:
 		m := new(connect.MCP)
 		defer m.Close()
 		return m.Read(ctx, connect.MCPRequest{Name: r.MCP.Server, Command: r.MCP.Command, Dir: r.MCP.Dir, Env: r.MCP.Env, URL: r.MCP.URL, Header: http.Header(r.MCP.Header),
-			Tool: r.MCP.Tool, Arguments: r.MCP.Arguments, Vouched: r.MCP.ReadOnly, Timeout: kind.Timeout, MaxBody: kind.Read.MaxBody})
+			Tool: r.MCP.Tool, Arguments: r.MCP.Arguments, Vouched: r.MCP.ReadOnly, Timeout: reconcile.PageTime, MaxBody: kind.Read.MaxBody})
 	case r.SQL != nil:
 		s := new(connect.SQL)
 		defer s.Close()
 		return s.Read(ctx, connect.SQLRequest{Name: r.SQL.Database, Driver: r.SQL.Driver, DSN: r.SQL.DSN, Query: r.SQL.Query, Args: r.SQL.Args,
-			Timeout: kind.Timeout, MaxBody: kind.Read.MaxBody})
+			Timeout: reconcile.PageTime, MaxBody: kind.Read.MaxBody})
 	}
 	return ledger.Answer{Err: errors.New("this way of asking cannot be tried here")}
 }

@@ -13,7 +13,7 @@ import (
 // settles a later one.
 func TestI9_E2E_ALateAnswerBelongsToItsAttempt(t *testing.T) {
 	s := newSite(t)
-	s.writePolicy(strings.Replace(kinds, "deadline: 6s\n    timeout: 2s", "deadline: 20s\n    timeout: 10s", 1)) // two commands are run meanwhile
+	s.writePolicy(strings.Replace(kinds, "deadline: 6s", "deadline: 20s", 1)) // two commands are run meanwhile
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 	first := s.handle(op.ID)
 	s.down.Meet(drill.Trouble{Fault: drill.HangBefore, Times: 1})

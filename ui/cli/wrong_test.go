@@ -251,7 +251,6 @@ var brokenPolicies = append([]string{
 	"token: { into: }",
 	"key: { from: uuid, window: 1h }",
 	"tests: [ { want: perhaps } ]",
-	"outage: { errors: none }",
 	"resend: 5",
 )...)
 
