@@ -22,6 +22,9 @@ const (
 type Looks struct {
 	Check  bool          // the kind has a check
 	Verify time.Duration // how long after each commit one more look is due; 0: none is
+	// Lands is how long after an attempt ended its effect may still come and be seen; 0: not
+	// stated. The last look is never before that.
+	Lands time.Duration
 }
 
 // next is when a settled operation is looked for again; the zero time: never. open says
@@ -34,6 +37,9 @@ func (l Looks) next(o Operation, now time.Time, open, failed bool) time.Time {
 	var times []time.Duration
 	if open {
 		times = append(times, lookAfter...)
+		if last := lookAfter[len(lookAfter)-1]; l.Lands >= last {
+			times = append(times, l.Lands+lookAfter[0])
+		}
 	}
 	if l.Verify > 0 && o.State == Committed {
 		times = append(times, l.Verify)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"indoubt/ledger"
 )
@@ -17,6 +18,11 @@ func (d checker) finishKind(k *Kind) {
 	}
 	if ds := k.Downstream; ds != nil {
 		k.Remembers, k.KeyHeader = ds.Remembers, ds.KeyHeader
+	}
+	for _, d := range []*time.Duration{k.LandsWithin, k.VisibleWithin} {
+		if d != nil {
+			k.Looks.Lands += *d
+		}
 	}
 	if k.Looks.Check = k.Read != nil; k.Read != nil {
 		k.Read.kind = k

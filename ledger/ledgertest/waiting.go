@@ -261,7 +261,16 @@ func looks(t *testing.T, open Open) {
 	look(o, ledger.CannotTell, true)
 	due(24*time.Hour, "denied")
 	look(o, ledger.CannotTell, true)
-	due(48 * time.Hour) // for a day
+	due(48 * time.Hour)          // for a day
+	again.Lands = 48 * time.Hour // its effect may come so late
+	late := d.decide(d.doubt("late"), ledger.VerbDeny, asks)
+	due(25*time.Hour, "late")
+	look(late, ledger.CannotTell, false)
+	due(23 * time.Hour)
+	due(2*time.Minute, "late")
+	look(late, ledger.CannotTell, false)
+	due(48 * time.Hour)
+	again.Lands = 0
 	undone := d.decide(d.decide(d.doubt("undone"), ledger.VerbDeny, asks), ledger.VerbUndo)
 	due(2*time.Hour, "undone") // in doubt again
 	d.decide(undone, ledger.VerbDeny)
