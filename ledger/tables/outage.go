@@ -210,6 +210,62 @@ func (tx *tx) doubts(prices []ledger.Pricing) error {
 	return err
 }
 
+// fateSQL is what became of operation o, at ?1.
+const fateSQL = `CASE WHEN o.conflict <> '' OR o.state = 'pending' OR o.state = 'uncertain' THEN 'open'
+	WHEN o.state = 'committed' THEN 'landed'
+	WHEN o.state = 'abandoned' THEN 'left'
+	WHEN EXISTS (SELECT 1 FROM open_operations g WHERE g.seq = o.seq AND g.grant_until > ?1) THEN 'open'
+	WHEN o.joined = 'refusal' AND o.doubted = 0 THEN 'refused'
+	ELSE 'not_landed' END`
+
+// sumsSQL are the sums of operations o at the prices of m.
+const sumsSQL = `count(*) AS n, coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), count(*) FILTER (WHERE m.miss_word <> ''),
+	coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), count(*) FILTER (WHERE m.twice_word <> ''), sum(coalesce(m.unpriced, 1)),
+	count(*) FILTER (WHERE o.attempt_count > 1), count(*) FILTER (WHERE o.effects > 1 OR o.conflict = 'duplicate'),
+	count(*) FILTER (WHERE o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
+	  AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.verdict IN ('landed', 'not_there')))`
+
+const askedSums = `
+	SELECT o.outage, ` + fateSQL + `, ` + sumsSQL + `
+	  FROM json_each(?2) i CROSS JOIN operations o INDEXED BY operations_by_outage ON o.outage = i.value AND o.outage <> ''
+	  LEFT JOIN outage_members m ON m.seq = o.seq
+	 GROUP BY 1, 2`
+
+const askedMinutes = `
+	SELECT coalesce(m.at, o.fault_at) / 60000 AS minute, count(*)
+	  FROM operations o INDEXED BY operations_by_outage LEFT JOIN outage_members m ON m.seq = o.seq
+	 WHERE o.outage = ?1 AND o.outage <> '' GROUP BY 1 ORDER BY 1`
+
+// Asked are outages and the minutes of each, as they are asked of its operations.
+func (s *Store) Asked(ctx context.Context, ids []string, now time.Time) (of map[string]map[ledger.Fate]ledger.Sum, minutes map[string][]ledger.Minute, err error) {
+	of, minutes = map[string]map[ledger.Fate]ledger.Sum{}, map[string][]ledger.Minute{}
+	err = s.db.View(ctx, func(q Querier) error {
+		_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
+			var id string
+			var fate ledger.Fate
+			var sum ledger.Sum
+			err = rows.Scan(&id, &fate, &sum.N, &sum.Miss, &sum.MissWords, &sum.Twice, &sum.TwiceWords, &sum.Unpriced, &sum.Resent, &sum.Doubled, &sum.Unchecked)
+			if of[id] == nil {
+				of[id] = map[ledger.Fate]ledger.Sum{}
+			}
+			of[id][fate] = sum
+			return none, err
+		}, askedSums, Millis(now), list(ids))
+		for _, id := range ids {
+			if err == nil {
+				minutes[id], err = Collect(q, func(rows Rows) (m ledger.Minute, err error) {
+					var minute int64
+					err = rows.Scan(&minute, &m.N)
+					m.At = At(minute * 60000)
+					return m, err
+				}, askedMinutes, id)
+			}
+		}
+		return err
+	})
+	return of, minutes, err
+}
+
 // summed gives outages their sums, at now.
 func summed(q Querier, ins []ledger.Outage, now time.Time) ([]ledger.Outage, error) {
 	if len(ins) == 0 {
