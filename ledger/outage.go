@@ -154,7 +154,7 @@ type Outage struct {
 	OverAt     time.Time // when it was seen to be over
 	TakenBy    string
 	TakenUntil time.Time
-	Fates      map[Fate]Sum
+	Fates      map[Fate]Sum // nil where they were not asked
 }
 
 // Sum is that of all fates.

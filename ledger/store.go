@@ -188,9 +188,10 @@ type Runs interface {
 
 // Outages keeps bursts of errors together.
 type Outages interface {
-	// Outages returns outages with their sums: those that no one has closed first,
-	// the newest error before others, and at most limit.
+	// Outages returns at most limit outages, the newest error first, without their sums.
 	Outages(ctx context.Context, now time.Time, limit int) ([]Outage, error)
+	// Sums gives outages their sums (Fates), which are asked of all their operations.
+	Sums(ctx context.Context, ins []Outage, now time.Time) error
 	// Outage returns one with its account, or ErrNotFound; the beginning of an id
 	// (4 characters or more) finds it too. Its operations are a Page filtered by
 	// outage:ID.

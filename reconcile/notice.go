@@ -293,7 +293,10 @@ func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Ti
 	if err != nil {
 		return f, err
 	}
-	if f.outages, err = s.Outages(ctx, now, noticedAtMost); err != nil {
+	if f.outages, err = s.Outages(ctx, now, noticedAtMost); err == nil {
+		err = s.Sums(ctx, f.outages, now)
+	}
+	if err != nil {
 		return f, err
 	}
 	if counts.NeedsYou == 0 {

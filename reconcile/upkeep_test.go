@@ -17,7 +17,9 @@ func TestWhatSettledWithoutAPriceIsPriced(t *testing.T) {
 		op := o.fail(5)
 		need.Get(ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"r"}, Reason: "seen", Actor: maya}))(o)
 		landed := func() ledger.Sum {
-			return need.Get(o.store.Outages(o.ctx, o.now(), 1))(o)[0].Fates[ledger.FateLanded]
+			ins := need.Get(o.store.Outages(o.ctx, o.now(), 1))(o)
+			need.OK(o, o.store.Sums(o.ctx, ins, o.now()))
+			return ins[0].Fates[ledger.FateLanded]
 		}
 		need.Equal(o, landed(), ledger.Sum{N: 1, Unpriced: 1})
 		o.run(o.engine())

@@ -56,8 +56,16 @@ func BenchPages(b *testing.B, s ledger.Store, operations int, now time.Time) {
 	for _, n := range []int{50, 500} {
 		b.Run(fmt.Sprintf("outages/%d", n), func(b *testing.B) {
 			for range b.N {
-				if ins := need.Get(s.Outages(ctx, now, n))(b); len(ins) != n || ins[0].Fates[ledger.FateOpen].N != 200 {
+				if ins := need.Get(s.Outages(ctx, now, n))(b); len(ins) != n {
 					b.Fatal(len(ins))
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("sums/%d", n), func(b *testing.B) {
+			ins := need.Get(s.Outages(ctx, now, n))(b)
+			for range b.N {
+				if need.OK(b, s.Sums(ctx, ins, now)); ins[0].Fates[ledger.FateOpen].N != 200 {
+					b.Fatal(ins[0])
 				}
 			}
 		})

@@ -135,13 +135,6 @@ var GuardAttacks = []Attack{
 	{"outage of something else", `UPDATE outages SET scope = 'kind:x'`, "never change"},
 	{"outage over by itself", `UPDATE outages SET over_at = last_at`, "needs its event"},
 	{"outage taken in silence", `UPDATE outages SET taken_by = 'x', change_id = 'x'`, "needs its event"},
-	{"member taken out", `DELETE FROM outage_members`, "kept by the database"},
-	{"member of another fate", `UPDATE outage_members SET fate = 'landed'`, "kept by the database"},
-	{"member at another price", `UPDATE outage_members SET miss = 1e15`, "kept by the database"},
-	{"settled member at a price that cannot be summed", `UPDATE outage_members SET miss = 1e16, unpriced = 0 WHERE unpriced = 1 AND seq NOT IN (SELECT seq FROM open_operations)`, "kept by the database"},
-	{"member too many", `INSERT INTO outage_members SELECT 4711, outage, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced FROM outage_members LIMIT 1`, "kept by the database"},
-	{"sums taken out", `DELETE FROM outage_sums`, "counts are kept"},
-	{"minutes taken out", `DELETE FROM outage_minutes`, "counts are kept"},
 	{"census taken out", `DELETE FROM census`, "counts are kept"},
 	{"tallies taken out", `DELETE FROM tallies`, "counts are kept"},
 }

@@ -128,7 +128,9 @@ func (k *burstLog) Outages(_ context.Context, now time.Time, limit int) ([]ledge
 	defer k.m.mu.Unlock()
 	var out []ledger.Outage
 	for _, in := range k.all {
-		out = append(out, k.told(in, now))
+		in = k.told(in, now)
+		in.Fates = nil
+		out = append(out, in)
 	}
 	slices.SortFunc(out, func(a, b ledger.Outage) int {
 		if c := b.LastAt.Compare(a.LastAt); c != 0 {
@@ -137,6 +139,15 @@ func (k *burstLog) Outages(_ context.Context, now time.Time, limit int) ([]ledge
 		return strings.Compare(a.ID, b.ID)
 	})
 	return out[:min(limit, len(out))], nil
+}
+
+func (k *burstLog) Sums(_ context.Context, ins []ledger.Outage, now time.Time) error {
+	k.m.mu.Lock()
+	defer k.m.mu.Unlock()
+	for i := range ins {
+		ins[i].Fates = k.told(ins[i], now).Fates
+	}
+	return nil
 }
 
 func (k *burstLog) OutagesSince(ctx context.Context, after ledger.Cursor, limit int) ([]string, bool, error) {

@@ -1,7 +1,6 @@
 package ledgertest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,7 +12,6 @@ import (
 	"indoubt/ledger/need"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 )
 
@@ -36,7 +34,7 @@ func account(i ledger.Outage) string {
 func (d *desk) outages() []ledger.Outage {
 	d.Helper()
 	ins := need.Get(d.s.Outages(ctx, d.clock.Now(), 100))(d)
-	d.compareAsked(ins)
+	d.ok(d.s.Sums(ctx, ins, d.clock.Now()))
 	return ins
 }
 
@@ -403,30 +401,5 @@ func (g *game) compareOutages() {
 		if n := members[in.ID]; in.Errors() != n {
 			g.rt.Fatalf("%d operations are in it, %s", n, account(in.Outage))
 		}
-	}
-}
-
-// asker is a store whose outages are both kept and asked.
-type asker interface {
-	Asked(ctx context.Context, ids []string, now time.Time) (map[string]map[ledger.Fate]ledger.Sum, map[string][]ledger.Minute, error)
-}
-
-// compareAsked compares what is kept of outages with what is asked of their operations.
-func (d *desk) compareAsked(ins []ledger.Outage) {
-	d.Helper()
-	s, is := d.s.(asker)
-	if !is {
-		return
-	}
-	now := d.clock.Now()
-	ids, kept, minutes := []string{}, map[string]map[ledger.Fate]ledger.Sum{}, map[string][]ledger.Minute{}
-	for _, in := range ins {
-		ids = append(ids, in.ID)
-		kept[in.ID], minutes[in.ID] = in.Fates, need.Get(d.s.Outage(ctx, in.ID, now))(d).Minutes
-	}
-	of, at, err := s.Asked(ctx, ids, now)
-	d.ok(err)
-	if diff := cmp.Diff(kept, of, cmpopts.EquateApprox(1e-9, 1e-6)) + cmp.Diff(minutes, at); diff != "" {
-		d.Fatalf("outages are asked otherwise than kept (-kept +asked):\n%s", diff)
 	}
 }

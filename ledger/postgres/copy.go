@@ -77,7 +77,7 @@ func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 }
 
 // summed are the tables that are kept as a base and differences.
-var summed = []string{"counts", "census", "tallies", "outage_sums", "outage_minutes"}
+var summed = []string{"counts", "census", "tallies"}
 
 // Moves is the move of the ledger, with what it knows of itself.
 func (s *Store) Moves(ctx context.Context) (tables.Move, map[string]string, error) {

@@ -1,7 +1,7 @@
 -- What the database keeps beside its history, so that no reader counts it: the list
 -- of open operations, from operations and grants; counts, from that list; census
 -- and tallies, from operations (in guards.sql, with the change that is told);
--- what counts in an outage, from operations, and its sums and minutes, from that.
+-- the prices of what counts in an outage, from the list.
 -- indoubt.deviations() compares each with what it is made from.
 --
 -- Rows of the list and of the members of outages are written under the lock of their
@@ -27,23 +27,6 @@ RETURN ROW(s.words || lower(E'\n' || title || E'\n' || target), s.kind, s.state,
 CREATE FUNCTION indoubt.has(h indoubt.open_operations) RETURNS record LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ROW(h.search, h.kind, h.state, h.error_class, h.actor, h.hands, h.conflict, h.doubted, h.hands_off,
            h.parked_until, h.created_at, h.updated_at, h.deadline_at, h.doubted_at, h.recheck_at, h.granted_at, h.grant_until, h.outage);
-
--- What counts in an outage, as its operation stands.
-CREATE VIEW indoubt.outage_source AS
-SELECT o.seq, o.id, o.outage, indoubt.ms(o.fault_at) AS fault_at,
-       CASE WHEN o.conflict <> '' OR o.state = 'pending' OR o.state = 'uncertain' THEN 'open'
-            WHEN o.state = 'committed' THEN 'landed'
-            WHEN o.state = 'abandoned' THEN 'left'
-            WHEN EXISTS (SELECT 1 FROM indoubt.grants g WHERE g.operation_id = o.id AND g.consumed_at IS NULL AND g.voided_at IS NULL) THEN 'open'
-            WHEN o.joined = 'refusal' AND NOT o.doubted THEN 'refused'
-            ELSE 'not_landed' END AS fate,
-       (o.attempt_count > 1)::int::bigint AS resent,
-       (o.effects > 1 OR o.conflict = 'duplicate')::int::bigint AS doubled,
-       (o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
-         AND NOT EXISTS (SELECT 1 FROM indoubt.reads r WHERE r.operation_id = o.id AND indoubt.ms(r.began_at) >= indoubt.ms(o.ended_at)
-                                                         AND r.verdict IN ('landed', 'not_there')))::int::bigint AS unchecked
-  FROM indoubt.operations o
- WHERE o.outage <> '';
 
 -- ── The open list ───────────────────────────────────────────────────────────
 
@@ -88,16 +71,8 @@ BEGIN
          was.deadline_at, was.doubted_at, was.recheck_at, was.version, was.title, was.target, was.receipt, was.outage, was.joined) THEN
     PERFORM indoubt.list(is_now.seq, is_now.is_open, is_now.version <> was.version);
   END IF;
-  IF is_now.outage = '' THEN
-    RETURN;
-  END IF;
-  IF is_now.joined <> was.joined THEN
-    IF NOT EXISTS (SELECT 1 FROM indoubt.outage_members WHERE seq = is_now.seq) THEN
-      PERFORM indoubt.count_in(is_now.seq);
-    END IF;
-  ELSIF (is_now.state, is_now.conflict, is_now.doubted, is_now.attempt_count, is_now.effects, is_now.ended_at)
-     IS DISTINCT FROM (was.state, was.conflict, was.doubted, was.attempt_count, was.effects, was.ended_at) THEN
-    PERFORM indoubt.count_anew(is_now.seq);
+  IF is_now.joined <> was.joined AND NOT EXISTS (SELECT 1 FROM indoubt.outage_members WHERE seq = is_now.seq) THEN
+    PERFORM indoubt.count_in(is_now.seq);
   END IF;
 END $$;
 
@@ -106,11 +81,8 @@ CREATE FUNCTION indoubt.grant_moved(operation text) RETURNS void LANGUAGE plpgsq
 DECLARE
   o record;
 BEGIN
-  SELECT seq, is_open, outage INTO o FROM indoubt.operations WHERE id = operation;
+  SELECT seq, is_open INTO o FROM indoubt.operations WHERE id = operation;
   PERFORM indoubt.list(o.seq, o.is_open, false);
-  IF o.outage <> '' THEN
-    PERFORM indoubt.count_anew(o.seq);
-  END IF;
 END $$;
 
 -- A recorder prices what it sent itself. It hides no other's doubt behind a price or a
@@ -215,7 +187,7 @@ DO $$
 DECLARE
   counted text;
 BEGIN
-  FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies', 'outage_sums', 'outage_minutes'] LOOP
+  FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies'] LOOP
     EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_base');
     EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_deltas');
     EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_base');
@@ -253,20 +225,6 @@ BEGIN
        done AS (INSERT INTO indoubt.tallies_base AS b (kind, class, landed, missed) SELECT kind, class, landed, missed FROM d
                     ON CONFLICT (kind, class) DO UPDATE SET landed = b.landed + excluded.landed, missed = b.missed + excluded.missed)
   SELECT coalesce(sum(rows), 0) INTO more FROM d;
-  folded := folded + more;
-  WITH gone AS (DELETE FROM indoubt.outage_sums_deltas RETURNING *),
-       d AS (SELECT outage, fate, count(*) AS rows, sum(n) AS n, sum(miss) AS miss, sum(miss_words) AS miss_words, sum(twice) AS twice, sum(twice_words) AS twice_words,
-                    sum(unpriced) AS unpriced, sum(resent) AS resent, sum(doubled) AS doubled, sum(unchecked) AS unchecked FROM gone GROUP BY outage, fate),
-       done AS (UPDATE indoubt.outage_sums_base b
-                   SET n = b.n + d.n, miss = b.miss + d.miss, miss_words = b.miss_words + d.miss_words, twice = b.twice + d.twice, twice_words = b.twice_words + d.twice_words,
-                       unpriced = b.unpriced + d.unpriced, resent = b.resent + d.resent, doubled = b.doubled + d.doubled, unchecked = b.unchecked + d.unchecked
-                  FROM d WHERE d.outage = b.outage AND d.fate = b.fate)
-  SELECT coalesce(sum(rows), 0) INTO more FROM d;
-  folded := folded + more;
-  WITH gone AS (DELETE FROM indoubt.outage_minutes_deltas RETURNING *),
-       d AS (SELECT outage, minute, count(*) AS rows, sum(n) AS n FROM gone GROUP BY outage, minute),
-       done AS (UPDATE indoubt.outage_minutes_base b SET n = b.n + d.n FROM d WHERE d.outage = b.outage AND d.minute = b.minute)
-  SELECT coalesce(sum(rows), 0) INTO more FROM d;
   PERFORM set_config('indoubt.folding', '', true);
   RETURN folded + more;
 END $$;
@@ -275,99 +233,22 @@ END $$;
 
 -- count_in puts an operation into its outage, at the price that the list has.
 CREATE FUNCTION indoubt.count_in(operation bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-  INSERT INTO indoubt.outage_members (seq, outage, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced)
-  SELECT s.seq, s.outage, s.fault_at, s.fate, s.resent, s.doubled, s.unchecked,
+  INSERT INTO indoubt.outage_members (seq, at, miss, miss_word, twice, twice_word, unpriced)
+  SELECT o.seq, indoubt.ms(o.fault_at),
          coalesce(h.miss_value, 0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0), coalesce(h.duplicate_word, ''),
          ((h.digest <> '' OR h.miss_value <> 0 OR h.miss_word <> '' OR h.duplicate_value <> 0 OR h.duplicate_word <> '') IS NOT true)::int
-    FROM indoubt.outage_source s LEFT JOIN indoubt.open_operations h ON h.seq = s.seq WHERE s.seq = operation
+    FROM indoubt.operations o LEFT JOIN indoubt.open_operations h ON h.seq = o.seq WHERE o.seq = operation
 $$;
 
--- count_anew says what became of it, where that has changed.
-CREATE FUNCTION indoubt.count_anew(operation bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-  UPDATE indoubt.outage_members m SET fate = s.fate, resent = s.resent, doubled = s.doubled, unchecked = s.unchecked
-    FROM indoubt.outage_source s
-   WHERE m.seq = operation AND s.seq = operation AND (m.fate, m.resent, m.doubled, m.unchecked) <> (s.fate, s.resent, s.doubled, s.unchecked)
-$$;
+-- A session prices what no policy had priced when it settled; the rest follows the list.
+CREATE TRIGGER priced_once BEFORE UPDATE ON indoubt.outage_members FOR EACH ROW WHEN (OLD.unpriced = 0 AND pg_trigger_depth() = 0)
+  EXECUTE FUNCTION indoubt.never('what counts in an outage is kept by the database');
 
-CREATE FUNCTION indoubt.members_before() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  s indoubt.outage_source;
-  h indoubt.open_operations;
-  price_moved boolean := true;
-BEGIN
-  IF TG_OP = 'DELETE' THEN
-    IF EXISTS (SELECT 1 FROM indoubt.outage_source p WHERE p.seq = OLD.seq AND p.outage = OLD.outage) THEN
-      RAISE EXCEPTION 'what counts in an outage is kept by the database' USING ERRCODE = 'IN001';
-    END IF;
-    RETURN OLD;
-  END IF;
-  SELECT * INTO s FROM indoubt.outage_source p WHERE p.seq = NEW.seq;
-  SELECT * INTO h FROM indoubt.open_operations p WHERE p.seq = NEW.seq;
-  IF TG_OP = 'UPDATE' THEN
-    price_moved := (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) <> (OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word, OLD.unpriced);
-  ELSE
-    price_moved := (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) <> (0::double precision, '', 0::double precision, '', 1::bigint);
-  END IF;
-  IF TG_OP = 'INSERT' AND ((s.outage, s.fate, s.resent, s.doubled, s.unchecked) IS DISTINCT FROM (NEW.outage, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked)
-                           OR EXISTS (SELECT 1 FROM indoubt.outage_members p WHERE p.seq = NEW.seq)
-                           OR price_moved AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) IS DISTINCT FROM (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word)) THEN
-    RAISE EXCEPTION 'what counts in an outage is kept by the database' USING ERRCODE = 'IN001';
-  END IF;
-  IF TG_OP = 'UPDATE' THEN
-    IF (NEW.seq, NEW.outage, NEW.at) <> (OLD.seq, OLD.outage, OLD.at)
-       OR (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked) <> (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked)
-          AND (s.outage, s.fate, s.resent, s.doubled, s.unchecked) IS DISTINCT FROM (NEW.outage, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked)
-       OR price_moved AND (NEW.unpriced <> 0 OR NEW.miss NOT BETWEEN -1e15 AND 1e15 OR NEW.twice NOT BETWEEN -1e15 AND 1e15 -- NaN is above all
-            OR h.seq IS NOT NULL AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) IS DISTINCT FROM (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word)
-            OR h.seq IS NULL AND OLD.unpriced <> 1) THEN
-      RAISE EXCEPTION 'what counts in an outage is kept by the database' USING ERRCODE = 'IN001';
-    END IF;
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE FUNCTION indoubt.sum_member(m indoubt.outage_members, sign int) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  INSERT INTO indoubt.outage_sums_base (outage, fate) VALUES (m.outage, m.fate) ON CONFLICT DO NOTHING;
-  INSERT INTO indoubt.outage_sums_deltas (outage, fate, n, miss, miss_words, twice, twice_words, unpriced, resent, doubled, unchecked)
-  VALUES (m.outage, m.fate, sign, sign * CASE m.miss_word WHEN '' THEN m.miss ELSE 0 END, sign * (m.miss_word <> '')::int,
-          sign * CASE m.twice_word WHEN '' THEN m.twice ELSE 0 END, sign * (m.twice_word <> '')::int, sign * m.unpriced, sign * m.resent, sign * m.doubled, sign * m.unchecked);
-END $$;
-
-CREATE FUNCTION indoubt.members_after() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF TG_OP = 'INSERT' THEN
-    INSERT INTO indoubt.outage_minutes_base (outage, minute) VALUES (NEW.outage, NEW.at / 60000) ON CONFLICT DO NOTHING;
-    INSERT INTO indoubt.outage_minutes_deltas (outage, minute, n) VALUES (NEW.outage, NEW.at / 60000, 1);
-  ELSE
-    PERFORM indoubt.sum_member(OLD, -1);
-  END IF;
-  IF TG_OP = 'DELETE' THEN
-    INSERT INTO indoubt.outage_minutes_deltas (outage, minute, n) VALUES (OLD.outage, OLD.at / 60000, -1);
-  ELSE
-    PERFORM indoubt.sum_member(NEW, 1);
-  END IF;
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.outage_members FOR EACH ROW EXECUTE FUNCTION indoubt.members_before();
-CREATE TRIGGER after AFTER INSERT OR DELETE ON indoubt.outage_members FOR EACH ROW EXECUTE FUNCTION indoubt.members_after();
-CREATE TRIGGER after_update AFTER UPDATE ON indoubt.outage_members FOR EACH ROW WHEN (OLD IS DISTINCT FROM NEW) EXECUTE FUNCTION indoubt.members_after();
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.outage_members FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('what counts in an outage is kept by the database');
-
--- A check that saw clearly says how often it landed, and is a sign of life.
+-- A check that saw clearly is a sign of life.
 CREATE FUNCTION indoubt.reads_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  o record;
 BEGIN
-  SELECT seq, outage INTO o FROM indoubt.operations WHERE id = NEW.operation_id;
-  IF o.outage = '' THEN
-    RETURN NULL;
-  END IF;
   UPDATE indoubt.outages SET answered_at = NEW.ended_at
-   WHERE id = o.outage AND (answered_at IS NULL OR answered_at <= last_at) AND NEW.ended_at > last_at;
-  UPDATE indoubt.outage_members m SET unchecked = s.unchecked
-    FROM indoubt.outage_source s WHERE m.seq = o.seq AND m.unchecked = 1 AND s.seq = o.seq AND s.unchecked = 0;
+   WHERE id = (SELECT outage FROM indoubt.operations WHERE id = NEW.operation_id) AND (answered_at IS NULL OR answered_at <= last_at) AND NEW.ended_at > last_at;
   RETURN NULL;
 END $$;
 
@@ -394,15 +275,6 @@ SELECT o.kind, e.doubt AS class, count(*) FILTER (WHERE e.to_state = 'committed'
   FROM indoubt.events e JOIN indoubt.operations o ON o.id = e.operation_id
  WHERE e.doubt IS NOT NULL GROUP BY 1, 2;
 
-CREATE VIEW indoubt.sums_source AS
-SELECT outage, fate, count(*) AS n, coalesce(sum(miss) FILTER (WHERE miss_word = ''), 0) AS miss, count(*) FILTER (WHERE miss_word <> '') AS miss_words,
-       coalesce(sum(twice) FILTER (WHERE twice_word = ''), 0) AS twice, count(*) FILTER (WHERE twice_word <> '') AS twice_words,
-       sum(unpriced)::bigint AS unpriced, sum(resent)::bigint AS resent, sum(doubled)::bigint AS doubled, sum(unchecked)::bigint AS unchecked
-  FROM indoubt.outage_members GROUP BY outage, fate;
-
-CREATE VIEW indoubt.minutes_source AS
-SELECT outage, at / 60000 AS minute, count(*) AS n FROM indoubt.outage_members GROUP BY outage, at / 60000;
-
 -- belonging are the operations that the list should have, beside what is in flight.
 CREATE VIEW indoubt.belonging AS
 SELECT seq FROM indoubt.operations WHERE is_open
@@ -414,9 +286,8 @@ UNION SELECT seq FROM indoubt.open_operations WHERE state <> 'pending' AND seq N
 UNION SELECT h.seq FROM indoubt.open_operations h LEFT JOIN indoubt.open_source s ON s.seq = h.seq
        WHERE s.seq IS NULL OR indoubt.has(h) IS DISTINCT FROM indoubt.copied(s, h.priced_title, h.priced_target);
 
-CREATE VIEW indoubt.counted_wrongly AS
-SELECT coalesce(s.seq, m.seq) AS seq FROM indoubt.outage_members m FULL JOIN indoubt.outage_source s ON s.seq = m.seq
- WHERE (m.outage, m.fate, m.resent, m.doubled, m.unchecked) IS DISTINCT FROM (s.outage, s.fate, s.resent, s.doubled, s.unchecked);
+CREATE VIEW indoubt.members_missing AS
+SELECT seq, id FROM indoubt.operations WHERE outage <> '' AND seq NOT IN (SELECT seq FROM indoubt.outage_members);
 
 -- deviations names each derived table that is not what it is made from, with how many
 -- rows and one of them. It reads everything. A sum of losses that was added to and taken
@@ -436,16 +307,7 @@ BEGIN ATOMIC
     SELECT 'tallies', kind || ' ' || class FROM indoubt.tallies c FULL JOIN indoubt.tallies_source d USING (kind, class)
      WHERE (coalesce(c.landed, 0), coalesce(c.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0))
     UNION ALL
-    SELECT 'outage_members', coalesce(o.id, w.seq::text) FROM indoubt.counted_wrongly w LEFT JOIN indoubt.operations o ON o.seq = w.seq
-    UNION ALL
-    SELECT 'outage_sums', outage || ' ' || fate FROM indoubt.outage_sums c FULL JOIN indoubt.sums_source d USING (outage, fate)
-     WHERE (coalesce(c.n, 0), coalesce(c.miss_words, 0), coalesce(c.twice_words, 0), coalesce(c.unpriced, 0), coalesce(c.resent, 0), coalesce(c.doubled, 0), coalesce(c.unchecked, 0))
-        <> (coalesce(d.n, 0), coalesce(d.miss_words, 0), coalesce(d.twice_words, 0), coalesce(d.unpriced, 0), coalesce(d.resent, 0), coalesce(d.doubled, 0), coalesce(d.unchecked, 0))
-        OR abs(coalesce(c.miss, 0) - coalesce(d.miss, 0)) > 1e-6 * (1 + abs(coalesce(d.miss, 0)))
-        OR abs(coalesce(c.twice, 0) - coalesce(d.twice, 0)) > 1e-6 * (1 + abs(coalesce(d.twice, 0)))
-    UNION ALL
-    SELECT 'outage_minutes', outage || ' ' || minute FROM indoubt.outage_minutes c FULL JOIN indoubt.minutes_source d USING (outage, minute)
-     WHERE coalesce(c.n, 0) <> coalesce(d.n, 0))
+    SELECT 'outage_members', id FROM indoubt.members_missing)
   SELECT f.deviating, count(*), min(f.one) FROM found f GROUP BY f.deviating;
 END;
 
@@ -464,33 +326,17 @@ BEGIN
       PERFORM indoubt.list(w.seq, w.is_open, true);
     END IF;
   END LOOP;
-  FOR w IN SELECT l.seq, s.outage, m.outage AS had FROM indoubt.counted_wrongly l LEFT JOIN indoubt.outage_source s ON s.seq = l.seq
-             LEFT JOIN indoubt.outage_members m ON m.seq = l.seq LOOP
-    IF w.had IS NOT NULL AND w.had IS DISTINCT FROM w.outage THEN
-      DELETE FROM indoubt.outage_members WHERE seq = w.seq;
-    END IF;
-    IF w.outage IS NOT NULL AND w.had IS DISTINCT FROM w.outage THEN
-      PERFORM indoubt.count_in(w.seq);
-    ELSE
-      PERFORM indoubt.count_anew(w.seq);
-    END IF;
-  END LOOP;
+  PERFORM indoubt.count_in(seq) FROM indoubt.members_missing;
   PERFORM set_config('indoubt.folding', pg_current_xact_id()::text, true);
   DELETE FROM indoubt.counts_deltas;
   DELETE FROM indoubt.census_deltas;
   DELETE FROM indoubt.tallies_deltas;
-  DELETE FROM indoubt.outage_sums_deltas;
-  DELETE FROM indoubt.outage_minutes_deltas;
   DELETE FROM indoubt.counts_base;
   DELETE FROM indoubt.census_base;
   DELETE FROM indoubt.tallies_base;
-  DELETE FROM indoubt.outage_sums_base;
-  DELETE FROM indoubt.outage_minutes_base;
   INSERT INTO indoubt.counts_base SELECT * FROM indoubt.counts_source;
   INSERT INTO indoubt.census_base SELECT * FROM indoubt.census_source;
   INSERT INTO indoubt.tallies_base SELECT * FROM indoubt.tallies_source;
-  INSERT INTO indoubt.outage_sums_base SELECT * FROM indoubt.sums_source;
-  INSERT INTO indoubt.outage_minutes_base SELECT * FROM indoubt.minutes_source;
   PERFORM set_config('indoubt.folding', '', true);
 END $$;
 

@@ -62,9 +62,9 @@ DO $$
 DECLARE
   counted text;
 BEGIN
-  FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies', 'outage_sums', 'outage_minutes'] LOOP
+  FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies'] LOOP
     EXECUTE format('DELETE FROM indoubt.%I_base', counted);
-    EXECUTE format('INSERT INTO indoubt.%I_base SELECT * FROM indoubt.%I_source', counted, replace(counted, 'outage_', ''));
+    EXECUTE format('INSERT INTO indoubt.%I_base SELECT * FROM indoubt.%I_source', counted, counted);
   END LOOP;
 END $$;
 `

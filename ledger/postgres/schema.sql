@@ -513,7 +513,6 @@ CREATE INDEX open_by_read   ON indoubt.open_operations (read_at)          WHERE 
 CREATE INDEX open_by_digest ON indoubt.open_operations (digest);
 CREATE INDEX open_by_doubt  ON indoubt.open_operations (kind, doubted_at) WHERE state = 'uncertain';
 CREATE INDEX open_by_outage ON indoubt.open_operations (outage, calm, loss_order, created_at) WHERE outage <> '';
-CREATE INDEX open_by_grant  ON indoubt.open_operations (grant_until)      WHERE grant_until <> 0 AND outage <> '';
 
 -- counts: how many open operations are in each class (those in flight apart),
 -- with what they cost. Read it, never write it.
@@ -625,80 +624,21 @@ CREATE TABLE indoubt.outage_waiting (
   CONSTRAINT waiting_is_json CHECK (indoubt.json_kind(errors) = 'array')
 );
 
--- outage_members: what counts in an outage, what became of it, and its price as
--- it last was. Read it, never write it.
+-- outage_members: when the error came by which an operation joined its outage, and its
+-- price as it last was. Read it, never write it.
 CREATE TABLE indoubt.outage_members (
   seq             bigint PRIMARY KEY,                          -- of the operation
-  outage        text COLLATE "C" NOT NULL,
-  at              bigint NOT NULL,                             -- when its error came
-  fate            text COLLATE "C" NOT NULL,                   -- landed, not_landed, open, refused, left
-  resent          bigint NOT NULL,                             -- 1: sent more than once
-  doubled         bigint NOT NULL,                             -- 1: known to have happened more than once
-  unchecked       bigint NOT NULL,                             -- 1: resent, and no check has said how often it landed
+  at              bigint NOT NULL,
   miss            double precision NOT NULL,
   miss_word       text COLLATE "C" NOT NULL,
   twice           double precision NOT NULL,
   twice_word      text COLLATE "C" NOT NULL,
-  unpriced        bigint NOT NULL                              -- 1: no policy has said what it costs
+  unpriced        bigint NOT NULL,                             -- 1: no policy has said what it costs
+
+  CONSTRAINT prices_can_be_summed CHECK (miss BETWEEN -1e15 AND 1e15 AND twice BETWEEN -1e15 AND 1e15)
 );
 
-CREATE INDEX members_resent ON indoubt.outage_members (outage) WHERE resent = 1;
 CREATE INDEX members_unpriced ON indoubt.outage_members (seq) WHERE unpriced = 1;
-
--- outage_sums: how many operations of an outage have which fate, and what they
--- cost. Read it, never write it.
-CREATE TABLE indoubt.outage_sums_base (
-  outage    text COLLATE "C" NOT NULL,
-  fate        text COLLATE "C" NOT NULL,
-  n           bigint NOT NULL DEFAULT 0,
-  miss        double precision NOT NULL DEFAULT 0,     -- sum of the amounts
-  miss_words  bigint NOT NULL DEFAULT 0,               -- where a miss has a word
-  twice       double precision NOT NULL DEFAULT 0,
-  twice_words bigint NOT NULL DEFAULT 0,
-  unpriced    bigint NOT NULL DEFAULT 0,
-  resent      bigint NOT NULL DEFAULT 0,
-  doubled     bigint NOT NULL DEFAULT 0,
-  unchecked   bigint NOT NULL DEFAULT 0,
-  PRIMARY KEY (outage, fate)
-);
-
-CREATE TABLE indoubt.outage_sums_deltas (
-  outage text COLLATE "C" NOT NULL, fate text COLLATE "C" NOT NULL, n bigint NOT NULL, miss double precision NOT NULL, miss_words bigint NOT NULL,
-  twice double precision NOT NULL, twice_words bigint NOT NULL, unpriced bigint NOT NULL, resent bigint NOT NULL, doubled bigint NOT NULL, unchecked bigint NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-
-CREATE INDEX sums_deltas_by_outage ON indoubt.outage_sums_deltas (outage, fate);
-
--- A row of the base has an index and can be joined; its few differences follow.
-CREATE VIEW indoubt.outage_sums AS
-SELECT b.outage, b.fate, b.n + d.n AS n, b.miss + d.miss AS miss, b.miss_words + d.miss_words AS miss_words, b.twice + d.twice AS twice,
-       b.twice_words + d.twice_words AS twice_words, b.unpriced + d.unpriced AS unpriced, b.resent + d.resent AS resent, b.doubled + d.doubled AS doubled, b.unchecked + d.unchecked AS unchecked
-  FROM indoubt.outage_sums_base b
- CROSS JOIN LATERAL (
-       SELECT coalesce(sum(n), 0)::bigint AS n, coalesce(sum(miss), 0) AS miss, coalesce(sum(miss_words), 0)::bigint AS miss_words,
-              coalesce(sum(twice), 0) AS twice, coalesce(sum(twice_words), 0)::bigint AS twice_words,
-              coalesce(sum(unpriced), 0)::bigint AS unpriced, coalesce(sum(resent), 0)::bigint AS resent,
-              coalesce(sum(doubled), 0)::bigint AS doubled, coalesce(sum(unchecked), 0)::bigint AS unchecked
-         FROM indoubt.outage_sums_deltas d WHERE d.outage = b.outage AND d.fate = b.fate) d;
-
--- outage_minutes: how many errors of an outage came in each minute. Read it,
--- never write it.
-CREATE TABLE indoubt.outage_minutes_base (
-  outage text COLLATE "C" NOT NULL,
-  minute   bigint NOT NULL,                            -- since 1970
-  n        bigint NOT NULL DEFAULT 0,
-  PRIMARY KEY (outage, minute)
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-
-CREATE TABLE indoubt.outage_minutes_deltas (outage text COLLATE "C" NOT NULL, minute bigint NOT NULL, n bigint NOT NULL) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-
-CREATE INDEX minutes_deltas_by_outage ON indoubt.outage_minutes_deltas (outage, minute);
-
-CREATE VIEW indoubt.outage_minutes AS
-SELECT b.outage, b.minute, b.n + d.n AS n
-  FROM indoubt.outage_minutes_base b
- CROSS JOIN LATERAL (SELECT coalesce(sum(n), 0)::bigint AS n FROM indoubt.outage_minutes_deltas d
-                      WHERE d.outage = b.outage AND d.minute = b.minute) d;
 
 -- The numbers of rows. Triggers give them out.
 CREATE SEQUENCE indoubt.operations_seq OWNED BY indoubt.operations.seq;

@@ -44,19 +44,8 @@ const (
 		  FROM events e JOIN operations o ON o.id = e.operation_id
 		 WHERE e.doubt IS NOT NULL GROUP BY 1, 2`
 
-	shouldBeSummed = `
-		SELECT outage, fate, count(*) AS n, sum(CASE miss_word WHEN '' THEN miss ELSE 0.0 END) AS miss, sum(miss_word <> '') AS miss_words,
-		       sum(CASE twice_word WHEN '' THEN twice ELSE 0.0 END) AS twice, sum(twice_word <> '') AS twice_words, sum(unpriced) AS unpriced,
-		       sum(resent) AS resent, sum(doubled) AS doubled, sum(unchecked) AS unchecked
-		  FROM outage_members GROUP BY 1, 2`
-
-	shouldBeOfMinutes = `SELECT outage, at / 60000 AS minute, count(*) AS n FROM outage_members GROUP BY 1, 2`
-
-	// An outage's operations that are missing or say otherwise than they are.
-	membersMissing = `SELECT seq FROM outage_source WHERE seq NOT IN (SELECT seq FROM outage_members)`
-	membersWrong   = `
-		SELECT m.seq FROM outage_members m LEFT JOIN outage_source s ON s.seq = m.seq
-		 WHERE (m.outage, m.fate, m.resent, m.doubled, m.unchecked) IS NOT (s.outage, s.fate, s.resent, s.doubled, s.unchecked)`
+	// Operations of outages that are no members.
+	membersMissing = `SELECT seq FROM operations WHERE outage <> '' AND seq NOT IN (SELECT seq FROM outage_members)`
 )
 
 // deviating names the rows of each derived table that are not as they should be. A
@@ -79,19 +68,7 @@ var deviating = []struct{ table, rows string }{
 		SELECT coalesce(d.kind, t.kind) || ' ' || coalesce(d.class, t.class)
 		  FROM tallies t FULL JOIN (` + shouldBeTallied + `) d ON d.kind = t.kind AND d.class = t.class
 		 WHERE (coalesce(t.landed, 0), coalesce(t.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0))`},
-	{"outage_members", `
-		SELECT coalesce(o.id, w.seq) FROM (` + membersMissing + ` UNION ` + membersWrong + `) w LEFT JOIN operations o ON o.seq = w.seq`},
-	{"outage_sums", `
-		SELECT coalesce(d.outage, s.outage) || ' ' || coalesce(d.fate, s.fate)
-		  FROM outage_sums s FULL JOIN (` + shouldBeSummed + `) d ON d.outage = s.outage AND d.fate = s.fate
-		 WHERE (coalesce(s.n, 0), coalesce(s.miss_words, 0), coalesce(s.twice_words, 0), coalesce(s.unpriced, 0), coalesce(s.resent, 0), coalesce(s.doubled, 0), coalesce(s.unchecked, 0))
-		    <> (coalesce(d.n, 0), coalesce(d.miss_words, 0), coalesce(d.twice_words, 0), coalesce(d.unpriced, 0), coalesce(d.resent, 0), coalesce(d.doubled, 0), coalesce(d.unchecked, 0))
-		    OR abs(coalesce(s.miss, 0) - coalesce(d.miss, 0)) > 1e-6 * (1 + abs(coalesce(d.miss, 0)))
-		    OR abs(coalesce(s.twice, 0) - coalesce(d.twice, 0)) > 1e-6 * (1 + abs(coalesce(d.twice, 0)))`},
-	{"outage_minutes", `
-		SELECT coalesce(d.outage, m.outage) || ' ' || coalesce(d.minute, m.minute)
-		  FROM outage_minutes m FULL JOIN (` + shouldBeOfMinutes + `) d ON d.outage = m.outage AND d.minute = m.minute
-		 WHERE coalesce(m.n, 0) <> coalesce(d.n, 0)`},
+	{"outage_members", `SELECT o.id FROM operations o WHERE o.seq IN (` + membersMissing + `)`},
 }
 
 // Deviations compares every derived table with what it is made from, all in one
@@ -145,19 +122,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			`INSERT INTO tallies SELECT * FROM (` + shouldBeTallied + `) WHERE 1
 			     ON CONFLICT (kind, class) DO UPDATE SET landed = excluded.landed, missed = excluded.missed`,
 
-			`DELETE FROM outage_members WHERE NOT EXISTS (SELECT 1 FROM outage_source s WHERE s.seq = outage_members.seq AND s.outage = outage_members.outage)`,
-			`UPDATE outage_members SET (fate, resent, doubled, unchecked) =
-			   (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM outage_source s WHERE s.seq = outage_members.seq)
-			  WHERE seq IN (` + membersWrong + `)`,
-			tables.MemberNew + ` WHERE s.seq IN (` + membersMissing + `)`,
-
-			`UPDATE outage_sums SET n = 0, miss = 0, miss_words = 0, twice = 0, twice_words = 0, unpriced = 0, resent = 0, doubled = 0, unchecked = 0`,
-			`INSERT INTO outage_sums SELECT * FROM (` + shouldBeSummed + `) WHERE 1
-			     ON CONFLICT (outage, fate) DO UPDATE SET n = excluded.n, miss = excluded.miss, miss_words = excluded.miss_words, twice = excluded.twice,
-			        twice_words = excluded.twice_words, unpriced = excluded.unpriced, resent = excluded.resent, doubled = excluded.doubled, unchecked = excluded.unchecked`,
-
-			`UPDATE outage_minutes SET n = 0`,
-			`INSERT INTO outage_minutes SELECT * FROM (` + shouldBeOfMinutes + `) WHERE 1 ON CONFLICT (outage, minute) DO UPDATE SET n = excluded.n`,
+			tables.MemberNew + ` WHERE o.seq IN (` + membersMissing + `)`,
 		} {
 			if err := tx.script(query); err != nil {
 				return fmt.Errorf("rebuild what is derived: %s: %w", strings.Fields(query)[2], err)

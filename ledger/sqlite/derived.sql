@@ -1,7 +1,7 @@
 -- What the database keeps beside its history, so that no reader counts it: the list
 -- of open operations, from operations and grants; counts, from that list; census,
 -- from operations (in guards.sql, with the change that is told); tallies, from events;
--- what counts in an outage, from operations, and its sums and minutes, from that.
+-- the prices of what counts in an outage, from the list.
 -- `indoubt doctor` compares each with what it is made from.
 --
 -- In this file o.*, s.*, NEW.* and OLD.* stand for the columns that the list copies,
@@ -58,16 +58,12 @@ BEGIN
   {insert from open_source s}
    WHERE s.seq = (SELECT seq FROM operations WHERE id = NEW.operation_id) AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq);
   UPDATE operations SET parked_until = parked_until WHERE id = NEW.operation_id;
-  UPDATE outage_members SET fate = (SELECT s.fate FROM outage_source s WHERE s.seq = outage_members.seq)
-   WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id);
 END;
 
 CREATE TRIGGER grants_after_update AFTER UPDATE OF consumed_at, voided_at ON grants
 WHEN OLD.consumed_at = 0 AND OLD.voided_at = 0 AND (NEW.consumed_at <> 0 OR NEW.voided_at <> 0)
 BEGIN
   UPDATE operations SET parked_until = parked_until WHERE id = NEW.operation_id;
-  UPDATE outage_members SET fate = (SELECT s.fate FROM outage_source s WHERE s.seq = outage_members.seq)
-   WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id);
 END;
 
 -- The list says what operations and grants say, with any writer. Of what a policy says
@@ -157,41 +153,10 @@ END;
 
 -- ── Outages ───────────────────────────────────────────────────────────────
 
--- What counts in an outage, as its operation stands.
-CREATE VIEW outage_source AS
-SELECT o.seq, o.id, o.outage, o.fault_at,
-       CASE WHEN o.conflict <> '' OR o.state = 'pending' OR o.state = 'uncertain' THEN 'open'
-            WHEN o.state = 'committed' THEN 'landed'
-            WHEN o.state = 'abandoned' THEN 'left'
-            WHEN EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0) THEN 'open'
-            WHEN o.joined = 'refusal' AND o.doubted = 0 THEN 'refused'
-            ELSE 'not_landed' END AS fate,
-       o.attempt_count > 1 AS resent,
-       o.effects > 1 OR o.conflict = 'duplicate' AS doubled,
-       o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
-         AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at
-                                                 AND r.verdict IN ('landed', 'not_there')) AS unchecked
-  FROM operations o
- WHERE o.outage <> '';
-
--- It follows its operation, where that changes what it is made of. Like the list, this
--- reads the row as it stands.
 CREATE TRIGGER operations_join_outage AFTER UPDATE OF joined ON operations WHEN NEW.joined <> OLD.joined
 BEGIN
-  {insert member from outage_source s}
-   WHERE s.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM outage_members WHERE seq = NEW.seq);
-END;
-
--- A further attempt comes with a change of the state. The first one, which the database
--- makes of a plain INSERT, changes nothing here, and need not compile this.
-CREATE TRIGGER operations_keep_outage AFTER UPDATE OF state, conflict, doubted, effects, ended_at ON operations
-WHEN NEW.outage <> ''
- AND (NEW.state, NEW.conflict, NEW.doubted, NEW.attempt_count, NEW.effects, NEW.ended_at)
-  <> (OLD.state, OLD.conflict, OLD.doubted, OLD.attempt_count, OLD.effects, OLD.ended_at)
-BEGIN
-  UPDATE outage_members SET (fate, resent, doubled, unchecked) =
-         (SELECT s.fate, s.resent, s.doubled, s.unchecked FROM outage_source s WHERE s.seq = NEW.seq)
-   WHERE seq = NEW.seq;
+  {insert member from operations o}
+   WHERE o.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM outage_members WHERE seq = NEW.seq);
 END;
 
 -- A policy's price is that of the newest list it stood in. What settled before it had
@@ -206,75 +171,10 @@ BEGIN
    WHERE seq = NEW.seq AND (miss, miss_word, twice, twice_word, unpriced) IS NOT (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word, 0);
 END;
 
-CREATE TRIGGER members_guard_insert BEFORE INSERT ON outage_members
-BEGIN
-  SELECT RAISE(ABORT, 'what counts in an outage is kept by the database')
-   WHERE EXISTS (SELECT 1 FROM outage_members WHERE seq = NEW.seq)
-      OR NOT EXISTS (SELECT 1 FROM outage_source s WHERE s.seq = NEW.seq
-                        AND (s.outage, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.outage, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
-      OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) IS NOT (0.0, '', 0.0, '', 1)
-         AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq
-                            AND (h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word) = (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word));
-END;
-
-CREATE TRIGGER members_guard_update BEFORE UPDATE ON outage_members
-BEGIN
-  SELECT RAISE(ABORT, 'what counts in an outage is kept by the database')
-   WHERE (NEW.seq, NEW.outage, NEW.at) IS NOT (OLD.seq, OLD.outage, OLD.at)
-      OR (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked) IS NOT (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked)
-         AND NOT EXISTS (SELECT 1 FROM outage_source s WHERE s.seq = NEW.seq
-                            AND (s.outage, s.fate, s.resent, s.doubled, s.unchecked) = (NEW.outage, NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked))
-      OR (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced) IS NOT (OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word, OLD.unpriced)
-         AND (NEW.unpriced, (NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word) IS
-                (SELECT h.miss_value, h.miss_word, h.duplicate_value, h.duplicate_word FROM open_operations h WHERE h.seq = NEW.seq)) IS NOT (0, 1)
-         AND (NEW.unpriced, OLD.unpriced, EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = NEW.seq)) IS NOT (0, 1, 0)
-      OR NEW.miss NOT BETWEEN -1e15 AND 1e15 OR NEW.twice NOT BETWEEN -1e15 AND 1e15; -- it cannot be summed
-END;
-
-CREATE TRIGGER members_guard_delete BEFORE DELETE ON outage_members
-BEGIN
-  SELECT RAISE(ABORT, 'what counts in an outage is kept by the database')
-   WHERE EXISTS (SELECT 1 FROM outage_source s WHERE s.seq = OLD.seq AND s.outage = OLD.outage);
-END;
-
-CREATE TRIGGER sums_guard_delete BEFORE DELETE ON outage_sums
-BEGIN
-  SELECT RAISE(ABORT, 'the counts are kept by the database');
-END;
-
-CREATE TRIGGER minutes_guard_delete BEFORE DELETE ON outage_minutes
-BEGIN
-  SELECT RAISE(ABORT, 'the counts are kept by the database');
-END;
-
-CREATE TRIGGER members_after_insert AFTER INSERT ON outage_members
-BEGIN
-  INSERT INTO outage_minutes (outage, minute, n) VALUES (NEW.outage, NEW.at / 60000, 1) ON CONFLICT (outage, minute) DO UPDATE SET n = n + 1;
-  INSERT INTO outage_sums (outage, fate) VALUES (NEW.outage, NEW.fate) ON CONFLICT (outage, fate) DO NOTHING;
-  {add NEW to outage_sums};
-END;
-
-CREATE TRIGGER members_after_update AFTER UPDATE ON outage_members
-WHEN (NEW.fate, NEW.resent, NEW.doubled, NEW.unchecked, NEW.miss, NEW.miss_word, NEW.twice, NEW.twice_word, NEW.unpriced)
-  <> (OLD.fate, OLD.resent, OLD.doubled, OLD.unchecked, OLD.miss, OLD.miss_word, OLD.twice, OLD.twice_word, OLD.unpriced)
-BEGIN
-  {take OLD from outage_sums};
-  INSERT INTO outage_sums (outage, fate) VALUES (NEW.outage, NEW.fate) ON CONFLICT (outage, fate) DO NOTHING;
-  {add NEW to outage_sums};
-END;
-
-CREATE TRIGGER members_after_delete AFTER DELETE ON outage_members
-BEGIN
-  UPDATE outage_minutes SET n = n - 1 WHERE outage = OLD.outage AND minute = OLD.at / 60000;
-  {take OLD from outage_sums};
-END;
-
--- A check that saw clearly says how often it landed, and is a sign of life.
+-- A check that saw clearly is a sign of life.
 CREATE TRIGGER reads_after_insert AFTER INSERT ON reads
 WHEN NEW.verdict <> '' AND NEW.verdict <> 'cannot_tell' OR NEW.cause IN ('none_found', 'blind', 'not_there_now')
 BEGIN
   UPDATE outages SET answered_at = NEW.ended_at
    WHERE id = (SELECT outage FROM operations WHERE id = NEW.operation_id) AND answered_at <= last_at AND NEW.ended_at > last_at;
-  UPDATE outage_members SET unchecked = (SELECT s.unchecked FROM outage_source s WHERE s.seq = outage_members.seq)
-   WHERE seq = (SELECT seq FROM operations WHERE id = NEW.operation_id) AND unchecked = 1;
 END;

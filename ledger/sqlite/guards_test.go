@@ -193,7 +193,7 @@ func TestGuardsAgainstNull(t *testing.T) {
 	s, db := guarded(t)
 	outage(t, s)
 	tried := 0
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "decision_items", "events", "holds", "outages"} {
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "decision_items", "events", "holds", "outages", "outage_members"} {
 		type column struct{ name, value string }
 		var columns []column
 		rows := need.Get(db.Query(`SELECT name, dflt_value FROM pragma_table_info(?) WHERE "notnull" = 1 AND dflt_value IS NOT NULL`, table))(t)
@@ -278,7 +278,7 @@ func dump(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "holds", "decisions", "decision_items", "open_operations", "counts", "census", "tallies",
-		"outages", "outage_members", "outage_sums", "outage_minutes"} {
+		"outages", "outage_members"} {
 		rows := need.Get(db.Query(`SELECT * FROM ` + table + ` ORDER BY 1, 2`))(t)
 		cols := need.Get(rows.Columns())(t)
 		var all []string

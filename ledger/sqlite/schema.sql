@@ -194,8 +194,9 @@ CREATE INDEX operations_by_answer ON operations (kind, settled_at)
 -- Who waits for this.
 CREATE INDEX operations_by_awaits ON operations (scope, awaits) WHERE awaits <> '';
 
--- What an outage is made of; what is settled of it, newest change first.
-CREATE INDEX operations_by_outage ON operations (outage, resolved, updated_at) WHERE outage <> '';
+-- What an outage is made of, and what became of it; what is settled of it, newest change
+-- first.
+CREATE INDEX operations_by_outage ON operations (outage, resolved, updated_at, state, conflict, joined, doubted, attempt_count, effects) WHERE outage <> '';
 
 -- marks: the names under which an operation's effect may show. Who else may have
 -- made an effect that is recognised by a name is found here.
@@ -557,7 +558,6 @@ CREATE INDEX open_by_read   ON open_operations (read_at)          WHERE state = 
 CREATE INDEX open_by_digest ON open_operations (digest);
 CREATE INDEX open_by_doubt  ON open_operations (kind, doubted_at) WHERE state = 'uncertain';
 CREATE INDEX open_by_outage ON open_operations (outage, calm, loss_order, created_at) WHERE outage <> '';
-CREATE INDEX open_by_grant  ON open_operations (grant_until)      WHERE grant_until <> 0 AND outage <> '';
 
 -- counts: how many open operations are in each class (those in flight apart),
 -- with what they cost. Read it, never write it.
@@ -640,48 +640,18 @@ CREATE TABLE outage_waiting (
   CONSTRAINT waiting_is_json CHECK (json_valid(errors) AND json_type(errors) = 'array')
 ) STRICT, WITHOUT ROWID;
 
--- outage_members: what counts in an outage, what became of it, and its price as
--- it last was. Read it, never write it.
+-- outage_members: when the error came by which an operation joined its outage, and its
+-- price as it last was. Read it, never write it.
 CREATE TABLE outage_members (
   seq         INTEGER PRIMARY KEY,                     -- of the operation
-  outage    TEXT NOT NULL,
-  at          INTEGER NOT NULL,                        -- when its error came
-  fate        TEXT NOT NULL,                           -- landed, not_landed, open, refused, left
-  resent      INTEGER NOT NULL,                        -- 1: sent more than once
-  doubled     INTEGER NOT NULL,                        -- 1: known to have happened more than once
-  unchecked   INTEGER NOT NULL,                        -- 1: resent, and no check has said how often it landed
+  at          INTEGER NOT NULL,
   miss        REAL NOT NULL,
   miss_word   TEXT NOT NULL,
   twice       REAL NOT NULL,
   twice_word  TEXT NOT NULL,
-  unpriced    INTEGER NOT NULL                         -- 1: no policy has said what it costs
+  unpriced    INTEGER NOT NULL,                        -- 1: no policy has said what it costs
+
+  CONSTRAINT prices_can_be_summed CHECK (miss BETWEEN -1e15 AND 1e15 AND twice BETWEEN -1e15 AND 1e15)
 ) STRICT;
 
-CREATE INDEX members_resent ON outage_members (outage) WHERE resent = 1;
 CREATE INDEX members_unpriced ON outage_members (seq) WHERE unpriced = 1;
-
--- outage_sums: how many operations of an outage have which fate, and what they
--- cost. Read it, never write it.
-CREATE TABLE outage_sums (
-  outage    TEXT NOT NULL,
-  fate        TEXT NOT NULL,
-  n           INTEGER NOT NULL DEFAULT 0,
-  miss        REAL NOT NULL DEFAULT 0,                 -- sum of the amounts
-  miss_words  INTEGER NOT NULL DEFAULT 0,              -- where a miss has a word
-  twice       REAL NOT NULL DEFAULT 0,
-  twice_words INTEGER NOT NULL DEFAULT 0,
-  unpriced    INTEGER NOT NULL DEFAULT 0,
-  resent      INTEGER NOT NULL DEFAULT 0,
-  doubled     INTEGER NOT NULL DEFAULT 0,
-  unchecked   INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (outage, fate)
-) STRICT, WITHOUT ROWID;
-
--- outage_minutes: how many errors of an outage came in each minute. Read it,
--- never write it.
-CREATE TABLE outage_minutes (
-  outage TEXT NOT NULL,
-  minute   INTEGER NOT NULL,                           -- since 1970
-  n        INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (outage, minute)
-) STRICT, WITHOUT ROWID;

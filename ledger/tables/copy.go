@@ -27,7 +27,6 @@ var Copied = []struct{ Name, Key string }{
 	{"decisions", "id"}, {"decision_items", "run_id, n"},
 	{"events", "seq"}, {"holds", "id"}, {"outages", "rowid"}, {"outage_waiting", "scope"},
 	{"outage_members", "seq"}, {"open_operations", "seq"}, {"counts", "what"}, {"census", "kind"}, {"tallies", "kind, class"},
-	{"outage_sums", "outage, fate"}, {"outage_minutes", "outage, minute"},
 }
 
 // ofOneDatabase are columns that say something of the database they are in.

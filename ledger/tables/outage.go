@@ -1,6 +1,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -15,24 +16,13 @@ import (
 const outageColumns = `i.id, i.scope, i.kinds, i.pipelines, i.classes, i.gap_ms, i.opened_at, i.first_at, i.last_at,
 	i.answered_at, i.over_at, i.taken_by, i.taken_until`
 
-// Summed is the statement that adds a row of outage_members to the sums, or takes it
-// from them.
-func Summed(sign, row string) string {
-	of := strings.NewReplacer("±", sign, "ROW", row)
-	return of.Replace(`UPDATE outage_sums
-     SET n = n ± 1, miss = miss ± CASE ROW.miss_word WHEN '' THEN ROW.miss ELSE 0 END, miss_words = miss_words ± (ROW.miss_word <> ''),
-         twice = twice ± CASE ROW.twice_word WHEN '' THEN ROW.twice ELSE 0 END, twice_words = twice_words ± (ROW.twice_word <> ''), unpriced = unpriced ± ROW.unpriced,
-         resent = resent ± ROW.resent, doubled = doubled ± ROW.doubled, unchecked = unchecked ± ROW.unchecked
-   WHERE outage = ROW.outage AND fate = ROW.fate`)
-}
-
-// MemberNew puts operations that are selected from outage_source s into the members
-// of their outages, at the price that the list has.
-const MemberNew = `INSERT INTO outage_members (seq, outage, at, fate, resent, doubled, unchecked, miss, miss_word, twice, twice_word, unpriced)
-  SELECT s.seq, s.outage, s.fault_at, s.fate, s.resent, s.doubled, s.unchecked,
+// MemberNew puts operations that are selected from operations o into outage_members, at
+// the price that the list has.
+const MemberNew = `INSERT INTO outage_members (seq, at, miss, miss_word, twice, twice_word, unpriced)
+  SELECT o.seq, o.fault_at,
          coalesce(h.miss_value, 0.0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0.0), coalesce(h.duplicate_word, ''),
          CASE WHEN h.digest <> '' OR h.miss_value <> 0.0 OR h.miss_word <> '' OR h.duplicate_value <> 0.0 OR h.duplicate_word <> '' THEN 0 ELSE 1 END
-    FROM outage_source s LEFT JOIN open_operations h ON h.seq = s.seq`
+    FROM operations o LEFT JOIN open_operations h ON h.seq = o.seq`
 
 // outageScan takes outages one after the other. Many have the same names in them.
 type outageScan struct {
@@ -218,105 +208,68 @@ const fateSQL = `CASE WHEN o.conflict <> '' OR o.state = 'pending' OR o.state = 
 	WHEN o.joined = 'refusal' AND o.doubted = 0 THEN 'refused'
 	ELSE 'not_landed' END`
 
-// sumsSQL are the sums of operations o at the prices of m.
-const sumsSQL = `count(*) AS n, coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), count(*) FILTER (WHERE m.miss_word <> ''),
+// members are operations o of outages, with their prices m.
+const members = `operations o INDEXED BY operations_by_outage LEFT JOIN outage_members m ON m.seq = o.seq`
+
+// standing are of operations o what the sums count. What an index does not have is read of
+// those that were sent more than once.
+const standing = `o.seq, o.attempt_count > 1 AS resent, o.effects > 1 OR o.conflict = 'duplicate' AS doubled,
+	CASE WHEN o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
+	     THEN NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.verdict IN ('landed', 'not_there')) ELSE FALSE END AS unchecked`
+
+// sumsSQL are the sums of s, which stand so, at the prices of m.
+const sumsSQL = `count(*), coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), count(*) FILTER (WHERE m.miss_word <> ''),
 	coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), count(*) FILTER (WHERE m.twice_word <> ''), sum(coalesce(m.unpriced, 1)),
-	count(*) FILTER (WHERE o.attempt_count > 1), count(*) FILTER (WHERE o.effects > 1 OR o.conflict = 'duplicate'),
-	count(*) FILTER (WHERE o.attempt_count > 1 AND o.effects <= 1 AND o.conflict <> 'duplicate' AND o.state <> 'failed'
-	  AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.verdict IN ('landed', 'not_there')))`
+	count(*) FILTER (WHERE s.resent), count(*) FILTER (WHERE s.doubled), count(*) FILTER (WHERE s.unchecked)`
 
-const askedSums = `
-	SELECT o.outage, ` + fateSQL + `, ` + sumsSQL + `
-	  FROM json_each(?2) i CROSS JOIN operations o INDEXED BY operations_by_outage ON o.outage = i.value AND o.outage <> ''
-	  LEFT JOIN outage_members m ON m.seq = o.seq
-	 GROUP BY 1, 2`
+// outageSums are the sums of outages ?2, at ?1.
+const outageSums = `
+	WITH s AS MATERIALIZED (
+		SELECT o.outage, ` + fateSQL + ` AS fate, ` + standing + `
+		  FROM json_each(?2) i CROSS JOIN operations o INDEXED BY operations_by_outage ON o.outage = i.value AND o.outage <> '')
+	SELECT s.outage, s.fate, ` + sumsSQL + ` FROM s LEFT JOIN outage_members m ON m.seq = s.seq GROUP BY 1, 2`
 
-const askedMinutes = `
-	SELECT coalesce(m.at, o.fault_at) / 60000 AS minute, count(*)
-	  FROM operations o INDEXED BY operations_by_outage LEFT JOIN outage_members m ON m.seq = o.seq
-	 WHERE o.outage = ?1 AND o.outage <> '' GROUP BY 1 ORDER BY 1`
-
-// Asked are outages and the minutes of each, as they are asked of its operations.
-func (s *Store) Asked(ctx context.Context, ids []string, now time.Time) (of map[string]map[ledger.Fate]ledger.Sum, minutes map[string][]ledger.Minute, err error) {
-	of, minutes = map[string]map[ledger.Fate]ledger.Sum{}, map[string][]ledger.Minute{}
-	err = s.db.View(ctx, func(q Querier) error {
-		_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
-			var id string
-			var fate ledger.Fate
-			var sum ledger.Sum
-			err = rows.Scan(&id, &fate, &sum.N, &sum.Miss, &sum.MissWords, &sum.Twice, &sum.TwiceWords, &sum.Unpriced, &sum.Resent, &sum.Doubled, &sum.Unchecked)
-			if of[id] == nil {
-				of[id] = map[ledger.Fate]ledger.Sum{}
-			}
-			of[id][fate] = sum
-			return none, err
-		}, askedSums, Millis(now), list(ids))
-		for _, id := range ids {
-			if err == nil {
-				minutes[id], err = Collect(q, func(rows Rows) (m ledger.Minute, err error) {
-					var minute int64
-					err = rows.Scan(&minute, &m.N)
-					m.At = At(minute * 60000)
-					return m, err
-				}, askedMinutes, id)
-			}
-		}
-		return err
-	})
-	return of, minutes, err
+// Sums gives outages their sums.
+func (s *Store) Sums(ctx context.Context, ins []ledger.Outage, now time.Time) error {
+	return s.db.View(ctx, func(q Querier) error { return summed(q, ins, now) })
 }
 
 // summed gives outages their sums, at now.
-func summed(q Querier, ins []ledger.Outage, now time.Time) ([]ledger.Outage, error) {
+func summed(q Querier, ins []ledger.Outage, now time.Time) error {
 	if len(ins) == 0 {
-		return ins, nil
+		return nil
 	}
 	ids, of := make([]string, len(ins)), map[string]map[ledger.Fate]ledger.Sum{}
 	for i, in := range ins {
 		ids[i], of[in.ID] = in.ID, map[ledger.Fate]ledger.Sum{}
 		ins[i].Fates = of[in.ID]
 	}
-	var id string
-	var fate ledger.Fate
-	var sum ledger.Sum
-	dest := []any{&id, &fate, &sum.N, &sum.Miss, &sum.MissWords, &sum.Twice, &sum.TwiceWords, &sum.Unpriced, &sum.Resent, &sum.Doubled, &sum.Unchecked}
-	each := func(add func(fates map[ledger.Fate]ledger.Sum)) func(rows Rows) (struct{}, error) {
-		return func(rows Rows) (none struct{}, err error) {
-			if err = rows.Scan(dest...); of[id] != nil {
-				add(of[id])
-			}
-			return none, err
+	_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
+		var id string
+		var fate ledger.Fate
+		var sum ledger.Sum
+		if err = rows.Scan(append([]any{&id, &fate}, sumDest(&sum)...)...); err == nil {
+			of[id][fate] = sum
 		}
-	}
-	_, err := Collect(q, each(func(fates map[ledger.Fate]ledger.Sum) { fates[fate] = sum }), outageSums, list(ids))
-	if err == nil {
-		err = answered(q, ins, now)
-	}
-	if err != nil {
-		return ins, err
-	}
-	_, err = Collect(q, each(func(fates map[ledger.Fate]ledger.Sum) {
-		fates[fate], fates[ledger.FateOpen] = fates[fate].Add(sum), fates[ledger.FateOpen].Less(sum)
-		if fates[ledger.FateOpen].N == 0 {
-			delete(fates, ledger.FateOpen)
-		}
-	}), lapsed, Millis(now))
-	return ins, err
+		return none, err
+	}, outageSums, Millis(now), list(ids))
+	return err
 }
 
-const outageSums = `SELECT s.outage, s.fate, s.n, s.miss, s.miss_words, s.twice, s.twice_words, s.unpriced, s.resent, s.doubled, s.unchecked
-	FROM json_each(?) i CROSS JOIN outage_sums s ON s.outage = i.value WHERE s.n > 0`
+// sumDest are where a row's sumsSQL go.
+func sumDest(s *ledger.Sum) []any {
+	return []any{&s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Unpriced, &s.Resent, &s.Doubled, &s.Unchecked}
+}
 
 // newestOutages are outages by their newest error.
 const newestOutages = `SELECT ` + outageColumns + ` FROM outages i INDEXED BY outages_by_last ORDER BY i.last_at DESC, i.id LIMIT ?1+0`
 
-// Outages lists outages with their sums.
+// Outages lists outages without their sums.
 func (s *Store) Outages(ctx context.Context, now time.Time, limit int) (ins []ledger.Outage, err error) {
 	err = s.db.View(ctx, func(q Querier) (err error) {
-		q.Ahead(Ask{newestOutages, []any{limit}}, Ask{lapsed, []any{Millis(now)}})
 		ins, err = Collect(q, newOutageScan().row, newestOutages, limit)
 		if err == nil {
-			ins, err = summed(q, ins, now)
+			err = answered(q, ins, now)
 		}
 		return err
 	})
@@ -365,7 +318,8 @@ func account(s *Store, n Querier, id string, now time.Time) (a ledger.OutageAcco
 	return a, err
 }
 
-const outageMinutes = `SELECT minute, n FROM outage_minutes WHERE outage = ? AND n > 0 ORDER BY minute`
+const outageMinutes = `
+	SELECT coalesce(m.at, o.fault_at) / 60000, count(*) FROM ` + members + ` WHERE o.outage = ? AND o.outage <> '' GROUP BY 1 ORDER BY 1`
 
 // outageHistory is the newest of what is told of an outage. The errors that joined it
 // are in its account.
@@ -377,10 +331,10 @@ func outage(q Querier, id string, now time.Time) (ledger.Outage, error) {
 		return ledger.Outage{}, &ledger.NoOutageError{ID: id}
 	}
 	names := []any{id, id + "\U0010ffff"}
-	q.Ahead(Ask{oneOutage, names}, Ask{outageSums, []any{list([]string{id})}}, Ask{lapsed, []any{Millis(now)}})
+	q.Ahead(Ask{oneOutage, names}, Ask{outageSums, []any{Millis(now), list([]string{id})}})
 	found, err := Collect(q, newOutageScan().row, oneOutage, names...)
 	if err == nil {
-		found, err = summed(q, found, now)
+		err = cmp.Or(summed(q, found, now), answered(q, found, now))
 	}
 	switch {
 	case err != nil:
@@ -393,25 +347,22 @@ func outage(q Querier, id string, now time.Time) (ledger.Outage, error) {
 	return found[0], nil
 }
 
-// sums are those of members m.
-const sums = `count(*) AS n, coalesce(sum(m.miss) FILTER (WHERE m.miss_word = ''), 0.0), count(*) FILTER (WHERE m.miss_word <> ''),
-	coalesce(sum(m.twice) FILTER (WHERE m.twice_word = ''), 0.0), count(*) FILTER (WHERE m.twice_word <> ''), sum(m.unpriced), sum(m.resent), sum(m.doubled), sum(m.unchecked)`
-
 // outageGroups counts what is in the list of one outage by its group, and what was
 // in flight there and is overdue.
 var outageGroups = sync.OnceValue(func() string {
 	return `
 	WITH stands AS MATERIALIZED (
-		SELECT o.seq, CASE WHEN h.conflict = '' AND h.state = 'failed' AND h.grant_until <> 0 AND h.grant_until <= ?1 THEN ` + notGranted + ` END AS fate, ` + groupSQL + ` AS grp
+		SELECT o.seq AS of, ` + groupSQL + ` AS grp
 		  FROM open_operations h INDEXED BY open_by_outage CROSS JOIN operations o ON o.seq = h.seq WHERE h.outage = ?2 AND h.outage <> ''
 		UNION ALL
-		SELECT o.seq, NULL, ` + flightGroup + ` FROM ` + strings.Replace(flightFrom, "(h.seq IS NULL OR h.class = 'pending')", "h.seq IS NULL", 1) + `
-		   AND o.deadline_at < ?1 AND o.outage = ?2)
-	SELECT CASE WHEN s.grp IN (` + unlisted + `) THEN '' ELSE o.kind END, coalesce(s.fate, m.fate), s.grp,
-	       CASE s.grp WHEN 'parked' THEN o.actor WHEN 'unfetched' THEN o.source WHEN 'overdue' THEN o.source WHEN 'held' THEN ` + heldBy + ` WHEN 'running' THEN ` + inRun + ` ELSE '' END,
-	       ` + sums + `
-	  FROM stands s CROSS JOIN operations o ON o.seq = s.seq CROSS JOIN outage_members m ON m.seq = s.seq
-	 GROUP BY 1, 2, 3, 4`
+		SELECT o.seq, ` + flightGroup + ` FROM ` + strings.Replace(flightFrom, "(h.seq IS NULL OR h.class = 'pending')", "h.seq IS NULL", 1) + `
+		   AND o.deadline_at < ?1 AND o.outage = ?2),
+	s AS MATERIALIZED (
+		SELECT CASE WHEN w.grp IN (` + unlisted + `) THEN '' ELSE o.kind END AS kind, ` + fateSQL + ` AS fate, w.grp,
+		       CASE w.grp WHEN 'parked' THEN o.actor WHEN 'unfetched' THEN o.source WHEN 'overdue' THEN o.source WHEN 'held' THEN ` + heldBy + ` WHEN 'running' THEN ` + inRun + ` ELSE '' END AS who,
+		       ` + standing + `
+		  FROM stands w CROSS JOIN operations o ON o.seq = w.of)
+	SELECT s.kind, s.fate, s.grp, s.who, ` + sumsSQL + ` FROM s LEFT JOIN outage_members m ON m.seq = s.seq GROUP BY 1, 2, 3, 4`
 })
 
 // unlisted are the groups of which a list has some operations only.
@@ -426,28 +377,16 @@ var unlisted = func() string {
 }()
 
 func scanGroup(rows Rows) (g ledger.OutageGroup, err error) {
-	s := &g.Sum
-	err = rows.Scan(&g.Kind, &g.Fate, &g.Group, &g.By, &s.N, &s.Miss, &s.MissWords, &s.Twice, &s.TwiceWords, &s.Unpriced, &s.Resent, &s.Doubled, &s.Unchecked)
+	err = rows.Scan(append([]any{&g.Kind, &g.Fate, &g.Group, &g.By}, sumDest(&g.Sum)...)...)
 	return g, err
 }
-
-// notGranted is the fate of a failed operation o that no grant lets be sent again.
-const notGranted = `CASE WHEN o.joined = 'refusal' AND o.doubted = 0 THEN 'refused' ELSE 'not_landed' END`
-
-// lapsed are members that count as open for a grant that ran out: sums are kept when
-// something is written, and nothing is written then.
-const lapsed = `
-	SELECT m.outage, ` + notGranted + `, ` + sums + `
-	  FROM open_operations h INDEXED BY open_by_grant CROSS JOIN operations o ON o.seq = h.seq CROSS JOIN outage_members m ON m.seq = h.seq
-	 WHERE h.grant_until <> 0 AND h.outage <> '' AND h.grant_until <= ?1 AND h.state = 'failed' AND h.conflict = ''
-	 GROUP BY 1, 2`
 
 // sentAgain is what became of what was sent more than once.
 const sentAgain = `
 	SELECT count(*) FILTER (WHERE EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.already = 1)),
 	       coalesce(max((SELECT max(r.ended_at) FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at
 	                                                            AND r.verdict IN ('landed', 'not_there'))), 0)
-	  FROM outage_members m INDEXED BY members_resent CROSS JOIN operations o ON o.seq = m.seq WHERE m.outage = ? AND m.resent = 1`
+	  FROM operations o INDEXED BY operations_by_outage WHERE o.outage = ? AND o.outage <> '' AND o.attempt_count > 1`
 
 // landings names the operations of a group that may have landed by another one.
 func landings(s *Store, q Querier, in ledger.Outage, now time.Time) ([]ledger.Landing, error) {

@@ -13,7 +13,7 @@
 // others. It reads tables and views that look alike: times as Unix milliseconds, with 0
 // for none, and flags as 0 or 1. It writes times by Dialect.Time and flags by
 // Dialect.Flag, except for tables that only indoubt reads (open_operations,
-// outage_members, outage_minutes, outage_waiting), which have the numbers.
+// outage_members, outage_waiting), which have the numbers.
 // What a write asks of a time or a flag that is there, it asks in a SELECT.
 package tables
 

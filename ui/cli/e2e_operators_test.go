@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -21,7 +20,6 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/ledger/open"
 	"indoubt/reconcile/drill"
@@ -270,106 +268,45 @@ func (o *outage) plainSQL(luck *rand.Rand) {
 	}
 }
 
-// auditor recounts every outage from its operations after every event, in one view
-// of the ledger, as Go reads the rules and not as the database keeps the sums.
+// auditor looks at every outage after every event: its account adds up, in its fates, its
+// groups and its minutes.
 func (o *outage) auditor() (looks, events int) {
-	db, err := sql.Open("sqlite", "file:"+o.ledger+"?mode=ro&_pragma=busy_timeout(60000)")
-	if err != nil {
-		o.Error(err)
-		return 0, 0
-	}
-	defer db.Close()
-	last := -1
 	for {
 		ended := o.over.Err() != nil
-		tx, err := db.Begin()
-		if err != nil {
-			o.Error(err)
-			return looks, last
+		seq, _ := strconv.Atoi(o.rows(`SELECT coalesce(max(seq), 0) FROM events`)[0][0])
+		if seq != events {
+			o.recount()
+			looks, events = looks+1, seq
 		}
-		seq := 0
-		if err := tx.QueryRow(`SELECT coalesce(max(seq), 0) FROM events`).Scan(&seq); err != nil {
-			o.Error(err)
-		}
-		if seq != last {
-			o.recount(tx)
-			looks, last = looks+1, seq
-		}
-		_ = tx.Rollback() // it only read
 		if ended || o.Failed() {
-			return looks, last
+			return looks, events
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// recount compares what is kept of each outage with its operations.
-func (o *outage) recount(tx *sql.Tx) {
-	type kept struct{ n, resent, doubled, unchecked int }
-	type group struct {
-		outage string
-		fate   ledger.Fate
+// recount adds up each outage.
+func (o *outage) recount() {
+	ctx, now := context.Background(), time.Now()
+	all, err := o.store.Outages(ctx, now, 1000)
+	if err != nil {
+		o.Error(err)
 	}
-	scan := func(query string, each func(scan func(...any) error) error) {
-		rows, err := tx.Query(query)
-		for err == nil && rows.Next() {
-			err = each(rows.Scan)
+	for _, in := range all {
+		a, err := o.store.Outage(ctx, in.ID, now)
+		if err != nil {
+			o.Error(err)
+			continue
 		}
-		if err := cmp.Or(err, rows.Err()); err != nil {
-			o.Errorf("%s: %v", query, err)
+		groups, minutes := 0, 0
+		for _, g := range a.Groups {
+			groups += g.Sum.N
 		}
+		for _, m := range a.Minutes {
+			minutes += m.N
+		}
+		need.That(o, groups == a.Errors() && minutes == a.Errors(), "outage %s has %d errors, %d in its groups, %d in its minutes: %v", a.ID, a.Errors(), groups, minutes, a.Fates)
 	}
-	want, have, minutes := map[group]kept{}, map[group]kept{}, map[string]int{}
-	scan(`SELECT outage, state, conflict, joined, doubted, effects, attempt_count,
-	       EXISTS (SELECT 1 FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0),
-	       EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND r.began_at >= o.ended_at AND r.verdict IN ('landed', 'not_there'))
-	  FROM operations o WHERE outage <> ''`, func(scan func(...any) error) error {
-		var op ledger.Operation
-		var granted, checked bool
-		if err := scan(&op.Outage, &op.State, &op.Conflict, &op.Joined, &op.Doubted, &op.Effects, &op.AttemptCount, &granted, &checked); err != nil {
-			return err
-		}
-		var reads []ledger.Read
-		if checked {
-			reads = []ledger.Read{{Verdict: ledger.Landed, EndedAt: time.Now()}}
-		}
-		s := ledgertest.SumOf(op, ledger.Pricing{}, reads)
-		g := group{op.Outage, op.Fate(granted)}
-		k := want[g]
-		want[g] = kept{k.n + 1, k.resent + s.Resent, k.doubled + s.Doubled, k.unchecked + s.Unchecked}
-		minutes[op.Outage]++
-		return nil
-	})
-	scan(`SELECT outage, fate, n, resent, doubled, unchecked FROM outage_sums WHERE n > 0`, func(scan func(...any) error) error {
-		var g group
-		var k kept
-		err := scan(&g.outage, &g.fate, &k.n, &k.resent, &k.doubled, &k.unchecked)
-		have[g] = k
-		return err
-	})
-	for g, k := range want {
-		need.That(o, have[g] == k, "outage %s, %s: kept are %+v, counted %+v", g.outage, g.fate, have[g], k)
-		delete(have, g)
-	}
-	for g, k := range have {
-		o.Errorf("outage %s, %s: kept are %+v, and there are none", g.outage, g.fate, k)
-	}
-	scan(`SELECT outage, sum(n) FROM outage_minutes GROUP BY 1`, func(scan func(...any) error) error {
-		var outage string
-		var n int
-		err := scan(&outage, &n)
-		if err == nil && n != minutes[outage] {
-			o.Errorf("outage %s: %d errors in its minutes, %d in all", outage, n, minutes[outage])
-		}
-		return err
-	})
-	scan(`SELECT s.outage, s.fate FROM outage_sums s JOIN (SELECT outage, fate, sum(miss) AS miss, sum(twice) AS twice FROM outage_members GROUP BY 1, 2) m USING (outage, fate)
-	  WHERE abs(s.miss - m.miss) > 0.001 OR abs(s.twice - m.twice) > 0.001`, func(scan func(...any) error) error {
-		var g group
-		err := scan(&g.outage, &g.fate)
-		o.Errorf("outage %s, %s: its money does not add up", g.outage, g.fate)
-		return err
-	})
 }
 
 // Two operators, an engine, a pipeline and a writer of plain SQL on the same outage, each

@@ -52,7 +52,7 @@ func unsafeBytes(out string) string {
 // ids are the columns that name operations, attempts, grants and outages.
 var ids = strings.Fields(`operations.id operations.live_attempt attempts.operation_id attempts.id attempts.grant_id reads.operation_id
 	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id
-	operations.outage outages.id outage_members.outage outage_sums.outage outage_minutes.outage events.outage`)
+	operations.outage outages.id events.outage`)
 
 // ofAnotherForm are the text columns that hold one of a few words, or by which the
 // ledger knows what is its own.

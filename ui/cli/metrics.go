@@ -196,6 +196,9 @@ const (
 // outageMetrics says how outages and runs stand.
 func outageMetrics(ctx context.Context, m *exposition, s ledger.Store, now time.Time) error {
 	outages, err := s.Outages(ctx, now, countedOutages)
+	if err == nil {
+		err = s.Sums(ctx, outages, now)
+	}
 	if err != nil {
 		return err
 	}

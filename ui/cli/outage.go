@@ -66,6 +66,9 @@ func (c outageCommand) list(ctx context.Context, limit int) error {
 		return err
 	}
 	all, cut := within(c.app, all, limit)
+	if err := s.Sums(ctx, all, c.clock()); err != nil {
+		return err
+	}
 	rows := each(all, func(in ledger.Outage) outageJSON { return c.asJSON(ledger.OutageAccount{Outage: in}) })
 	return c.done("", map[string]any{"outages": rows, "cut": cut}, func(w *safe.Writer) {
 		for _, in := range all {

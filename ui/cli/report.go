@@ -124,6 +124,9 @@ func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r
 	ids := []string{o.outage}
 	if o.outage == "" {
 		all, err := s.Outages(ctx, r.Now, math.MaxInt32)
+		if err == nil {
+			err = s.Sums(ctx, all, r.Now)
+		}
 		if err != nil {
 			return err
 		}

@@ -15,9 +15,10 @@ import (
 	"indoubt/ui/ticket"
 )
 
-// The account of an outage reads every open operation of it. A look reads again the
-// accounts of outages that events are about or whose sums changed, and all of them when
-// a hold or a bulk run begins or ends. No event tells of the rest: a price, a read that
+// The sums of an outage are asked of all its operations, and its account reads every open
+// one. A look asks the sums of outages that have a row or that events are about, reads
+// again the accounts of those whose sums changed, and all of them when a hold or a bulk run
+// begins or ends. No event tells of the rest: a price, a read that
 // settles nothing, an operation elsewhere that wants the same, a clock while others write.
 // So every look also reads the oldest accounts again, and none that it shows is older
 // than accountAtMost.
@@ -36,11 +37,18 @@ type account struct {
 	open  *ledger.Needing // read with the account of what is on the screen
 }
 
+// figures are the sums of an outage, and when they were asked.
+type figures struct {
+	fates map[ledger.Fate]ledger.Sum
+	at    time.Time
+}
+
 // before is what the look before this one brought.
 type before struct {
 	ledger   string // its id
 	parallel int    // queries that are worth making at the same time
 	accounts map[string]account
+	figures  map[string]figures
 	counts   ledger.Counts
 	holds    []ledger.Hold
 	runs     []ledger.DecisionRun
@@ -59,11 +67,14 @@ func (msg *Looked) recall() {
 	b, c := msg.before, msg.counts
 	msg.accounts, msg.before.accounts = map[string]account{}, maps.Clone(b.accounts)
 	if msg.since == "" || b.ledger != msg.info.ID {
-		msg.before.accounts = nil
+		msg.before.accounts, msg.before.figures = nil, nil
 		return
 	}
 	clock := msg.events == 0 && (c.Needing != b.counts.Needing || c.Checking != b.counts.Checking || c.InFlight != b.counts.InFlight || c.Parked != b.counts.Parked)
 	all := clock || msg.events > 0 && !msg.whole || !sameHolds(b.holds, msg.holds) || !sameRuns(b.runs, msg.runs)
+	if all {
+		msg.before.figures = nil
+	}
 	oldest := slices.SortedFunc(maps.Keys(b.accounts), func(x, y string) int { return b.accounts[x].at.Compare(b.accounts[y].at) })
 	for i, id := range oldest {
 		a := b.accounts[id]
@@ -166,6 +177,32 @@ func (msg *Looked) readListed(ctx context.Context, store ledger.Store) (err erro
 	}
 	msg.listed, err = store.Outages(ctx, msg.took, most)
 	return err
+}
+
+// readSums asks the sums of the outages that may have a row, where those of the look
+// before may not be theirs any more.
+func (msg *Looked) readSums(ctx context.Context, store ledger.Store) error {
+	var again []ledger.Outage
+	msg.figures = map[string]figures{}
+	for _, in := range msg.listed {
+		a, known := msg.before.figures[in.ID]
+		_, row := msg.before.accounts[in.ID]
+		if age := msg.took.Sub(a.at); !known || row || age < 0 || age >= accountAtMost || slices.Contains(msg.concerned, in.ID) {
+			again = append(again, in)
+		} else {
+			msg.figures[in.ID] = a
+		}
+	}
+	if err := store.Sums(ctx, again, msg.took); err != nil {
+		return err
+	}
+	for _, in := range again {
+		msg.figures[in.ID] = figures{in.Fates, msg.took}
+	}
+	for i, in := range msg.listed {
+		msg.listed[i].Fates = msg.figures[in.ID].fates
+	}
+	return nil
 }
 
 // candidates are the outages that may have a row, the first of them first: what the

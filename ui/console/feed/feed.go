@@ -98,6 +98,7 @@ type Feed struct {
 	briefs   map[string]*Brief
 	place    ledger.Cursor // behind the events that were taken in
 	accounts map[string]account
+	figures  map[string]figures
 
 	looks     context.Context // ends when another list is read
 	dropLooks context.CancelFunc
@@ -241,7 +242,7 @@ func (f *Feed) First() News {
 
 func (f *Feed) wanted() Wanted {
 	w := f.o.Shown.Wanted()
-	w.before = before{f.Info.ID, f.Info.Parallel, f.accounts, f.Counts, f.Holds, f.Runs}
+	w.before = before{f.Info.ID, f.Info.Parallel, f.accounts, f.figures, f.Counts, f.Holds, f.Runs}
 	w.showing, w.shown, w.ran = f.Showing, f.Shown, f.Ran
 	w.gen, w.zone, w.known, w.lately = f.gen, f.o.Zone, f.Hidden, f.Search.long
 	if w.Tab == ledger.TabSettled || w.Tab == ledger.TabAll { // what is open is read whole in a moment
@@ -388,7 +389,7 @@ func (f *Feed) took(msg Looked) News {
 	if f.Info.ID != "" && msg.info.ID != f.Info.ID {
 		news.Say, news.Bad = safe.Say("another ledger stands here now: what was shown before is not in it"), true
 	}
-	f.Outages, f.accounts, f.Shown, f.Ran = msg.outages, msg.accounts, msg.shown, msg.ran
+	f.Outages, f.accounts, f.figures, f.Shown, f.Ran = msg.outages, msg.accounts, msg.figures, msg.shown, msg.ran
 	f.Counts, f.Hidden, f.Info, f.Holds, f.Runs, f.place = msg.counts, msg.hidden, msg.info, msg.holds, msg.runs, msg.place
 	if msg.health != nil {
 		f.Health, f.Looks, f.CheckedBy = msg.health, msg.looks, msg.checkedBy

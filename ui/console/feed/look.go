@@ -109,6 +109,7 @@ type Looked struct {
 	outages   []ticket.Outage
 	listed    []ledger.Outage    // that may have a row
 	accounts  map[string]account // of them and of others
+	figures   map[string]figures // of them
 	info      ledger.Info
 	holds     []ledger.Hold
 	runs      []ledger.DecisionRun

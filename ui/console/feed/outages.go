@@ -140,6 +140,9 @@ func (msg *Looked) outageLeft(ctx context.Context, store ledger.Store, row strin
 // readOutages reads the outages that something is still to be done about.
 func (msg *Looked) readOutages(ctx context.Context, store ledger.Store) error {
 	msg.recall()
+	if err := msg.readSums(ctx, store); err != nil {
+		return err
+	}
 	growing := func(in ledger.Outage) bool { return in.PhaseAt(msg.took) == ledger.PhaseGrowing }
 	list := slices.DeleteFunc(msg.candidates(), func(in ledger.Outage) bool {
 		return !growing(in) && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0
