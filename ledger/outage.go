@@ -111,7 +111,7 @@ func (s Sum) Less(t Sum) Sum {
 func LeftOut(words, unpriced int) string {
 	var of []string
 	if words > 0 {
-		of = append(of, Count(words)+" rated by word")
+		of = append(of, Count(words)+" priced in words")
 	}
 	if unpriced > 0 {
 		of = append(of, Count(unpriced)+" not priced")

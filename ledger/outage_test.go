@@ -160,6 +160,6 @@ func TestFates(t *testing.T) {
 }
 
 func TestCountsHaveTheirThousandsApart(t *testing.T) {
-	need.Equal(t, LeftOut(1234, 1000000), "1,234 rated by word, 1,000,000 not priced", "left out")
+	need.Equal(t, LeftOut(1234, 1000000), "1,234 priced in words, 1,000,000 not priced", "left out")
 	need.Equal(t, Count(-999)+Count(-1000), "-999-1,000", "less than none")
 }

@@ -530,7 +530,7 @@ func TestTheAmountOfANoticeSaysWhatItLeavesOut(t *testing.T) {
 	for of, want := range map[ledger.Sum]string{
 		{N: 3, Miss: 950}:              "to look at. Not known to have landed: 950 USD. ",
 		{N: 3, Miss: 950, Unpriced: 1}: ". Not known to have landed: 950 USD without 1 not priced. ",
-		{N: 3, MissWords: 2}:           ". Not known to have landed: 2 rated by word. ",
+		{N: 3, MissWords: 2}:           ". Not known to have landed: 2 priced in words. ",
 		{N: 3}:                         "3 to look at. indoubt",
 	} {
 		in := ledger.Outage{ID: "i1", Scope: "kind:pay", Fates: map[ledger.Fate]ledger.Sum{ledger.FateOpen: of}}

@@ -81,10 +81,6 @@ func TestWhatBecomesOfASend(t *testing.T) {
 // asked is an engine that knows of an operation as it is now.
 type asked struct{ rec ledger.Record }
 
-func (a asked) Plan(context.Context, string) (reconcile.Plan, error) {
-	return reconcile.Plan{Record: a.rec, Basis: ledger.BasisRiskAccepted}, nil
-}
-
 func (a asked) Retry(context.Context, reconcile.RetryRequest) (reconcile.RetryResult, error) {
 	return reconcile.RetryResult{Did: reconcile.DidSend, Operation: a.rec.Operation}, nil
 }
@@ -92,10 +88,17 @@ func (a asked) Retry(context.Context, reconcile.RetryRequest) (reconcile.RetryRe
 // A row that the run had sent when its driver was killed is no row that was left out.
 func TestI10_WhatARunHadSentIsToldOfAsSent(t *testing.T) {
 	rec := ledger.Record{Operation: ledger.Operation{State: ledger.Uncertain}}
-	for _, want := range []ledger.Came{ledger.CameSkipped, ledger.CameUnclear} {
-		out := Hands{Engine: asked{rec}}.send(t.Context(), ledger.DecisionRun{Verb: "retry"}, ledger.RunItem{OperationID: "a"}, "change")
-		need.Equal(t, out.Came, want)
-		rec.Attempts = []ledger.Attempt{{ID: ledger.DeriveID("change", "attempt")}}
+	for _, c := range []struct {
+		it   ledger.RunItem
+		want ledger.Came
+	}{
+		{ledger.RunItem{OperationID: "a", Basis: ledger.BasisProof, Request: "shown"}, ledger.CameUnclear},
+		{ledger.RunItem{OperationID: "a", Basis: ledger.BasisProof}, ledger.CameSkipped}, // nobody saw what would go out
+		{ledger.RunItem{OperationID: "a", Request: "shown"}, ledger.CameSkipped},
+		{ledger.RunItem{OperationID: "a", Basis: ledger.BasisRiskAccepted, Request: "shown"}, ledger.CameSkipped},
+	} {
+		out := Hands{Engine: asked{rec}}.send(t.Context(), ledger.DecisionRun{Verb: "retry"}, c.it, "change")
+		need.Equal(t, out.Came, c.want, fmt.Sprintf("%+v", c.it))
 	}
 }
 
@@ -180,10 +183,6 @@ func (w *world) point() {
 
 func (w *world) ok(err error) {
 	need.OK(w, err)
-}
-
-func (w *world) Plan(context.Context, string) (reconcile.Plan, error) {
-	return reconcile.Plan{}, errors.New("nothing is planned again")
 }
 
 func (w *world) Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error) {

@@ -13,7 +13,6 @@ import (
 
 // Engine plans and makes retries.
 type Engine interface {
-	Plan(ctx context.Context, id string) (reconcile.Plan, error)
 	Retry(ctx context.Context, q reconcile.RetryRequest) (reconcile.RetryResult, error)
 }
 
@@ -41,25 +40,15 @@ func (h Hands) Step(run ledger.DecisionRun) Step {
 	}
 }
 
-// send sends on what was shown as the set was frozen, or else on what is certain
-// now: a risk is taken one at a time.
+// send sends what was shown as the set was frozen (I7). A risk is taken one at a time.
 func (h Hands) send(ctx context.Context, run ledger.DecisionRun, it ledger.RunItem, change string) Outcome {
 	if h.Engine == nil {
 		return Outcome{Left: errors.New("nothing can be sent from here")}
 	}
 	q := reconcile.RetryRequest{ID: it.OperationID, Version: it.Version, Basis: it.Basis, Reason: run.Terms.Reason, Actor: h.Actor, ChangeID: change,
 		Showing: reconcile.Shown(it.Request)}
-	if it.Request == "" || it.Basis == ledger.BasisRiskAccepted {
-		p, err := h.Engine.Plan(ctx, it.OperationID)
-		switch {
-		case err != nil:
-			return Sent(reconcile.RetryResult{}, err)
-		case (p.Basis == "" || p.Basis == ledger.BasisRiskAccepted) && p.Refused == nil && !p.Asked(change):
-			return Outcome{Came: ledger.CameSkipped, Word: "without proof: by itself only"}
-		case it.Request == "":
-			q.Showing = p.Showing
-		}
-		q.Basis = p.Basis
+	if it.Request == "" || it.Basis == "" || it.Basis == ledger.BasisRiskAccepted {
+		return Outcome{Came: ledger.CameSkipped, Word: "without proof: by itself only"}
 	}
 	return Sent(h.Engine.Retry(ctx, q))
 }

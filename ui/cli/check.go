@@ -173,6 +173,7 @@ type summaryJSON struct {
 	Skipped    int `json:"skipped"`
 	Errors     int `json:"errors"`
 	Unchecked  int `json:"unchecked"` // in doubt, and no check can be asked
+	InDoubt    int `json:"in_doubt"`  // all that is
 	// Others that check what this one left to them.
 	Leaders []leaderJSON `json:"leaders,omitempty"`
 }
@@ -212,10 +213,20 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 	if err != nil {
 		return err
 	}
-	data := summaryJSON{sum.Expired, sum.Reads, sum.Landed, sum.NotThere, sum.NotSeen, sum.Twice, sum.Different, sum.CannotTell, sum.Skipped, sum.Errors, 0, nil}
+	data := summaryJSON{Expired: sum.Expired, Reads: sum.Reads, Landed: sum.Landed, NotThere: sum.NotThere, NotSeen: sum.NotSeen, Twice: sum.Twice,
+		Different: sum.Different, CannotTell: sum.CannotTell, Skipped: sum.Skipped, Errors: sum.Errors}
 	for _, counts := range []map[string]int{kinds, why} {
 		for _, n := range counts {
 			data.Unchecked += n
+		}
+	}
+	states, err := s.StateCounts(ctx, c.clock())
+	if err != nil {
+		return err
+	}
+	for _, n := range states {
+		if n.State == ledger.Uncertain {
+			data.InDoubt += n.Count
 		}
 	}
 	for _, l := range sum.Leaders {
@@ -226,6 +237,9 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 	write := func(w *safe.Writer) {
 		for _, l := range data.Leaders {
 			w.Printf("%s is left to who checks it: %s\n", ticket.Scope(ledger.HoldScope(l.Scope)), l.Holder)
+		}
+		if waits := data.InDoubt - data.Unchecked; waits > 0 {
+			defer w.Printf("%s in doubt, and to be checked again: indoubt list state:uncertain\n", ledger.Count(waits))
 		}
 		if sum.Reads == 0 && sum.Expired == 0 {
 			w.Println("nothing is due")

@@ -160,7 +160,7 @@ func (r *retrying) consent(run *decisionRun, plan reconcile.Plan, ask *reconcile
 	}
 	if risk {
 		want := ticket.ToType(plan.Loss)
-		typed, err := a.ask("Type " + want + " to send it without proof: ")
+		typed, err := a.ask("Type " + ticket.Quoted(want) + " to send it without proof: ")
 		if err != nil || strings.ReplaceAll(typed, ",", "") != want {
 			return refuse("no_person", "the loss was not typed")
 		}

@@ -583,5 +583,5 @@ func TestABulkDialogSaysWhatItDoes(t *testing.T) {
 	b.keys("N").shows("the allowed send back").hides("nothing else changes").keys("esc")
 	b.cursorOn(4).keys("space").cursorOn(5).keys("space")
 	b.keys("N").shows("Note 2", "leave the same remark on each", "1 of them may be sent once", "anything written now").keys("esc")
-	b.keys("A").shows("Abandon 2", "leave each as it is for good", "same again is refused", "U undoes one at a time", "MONEY            2 rated by word").hides("never 0").keys("esc")
+	b.keys("A").shows("Abandon 2", "leave each as it is for good", "same again is refused", "U undoes one at a time", "MONEY            2 priced in words").hides("never 0").keys("esc")
 }

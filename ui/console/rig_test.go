@@ -152,6 +152,7 @@ func (e *fakeEngine) ReadNow(context.Context, string) (reconcile.ReadResult, err
 
 func (e *fakeEngine) Plan(ctx context.Context, id string) (reconcile.Plan, error) {
 	p := e.plans[id]
+	p.Showing.Digest = cmp.Or(p.Showing.Digest, "shown")
 	if e.store != nil {
 		rec, err := e.store.Read(ctx, ledger.Locator{ID: id})
 		if err != nil {

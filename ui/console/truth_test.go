@@ -455,7 +455,7 @@ func TestWithoutAPolicyNothingIsSaidToBeChecked(t *testing.T) {
 	o := nightOptions()
 	o.Policy = policy.Default
 	o.Store = newMemory(night, doubt(6, "sms.send", "sms code", "signup", "03:05:40", "03:06:10", ledger.ClassTimeout, 0.5, ledger.Cost{Value: 100, Word: "high", Guess: true}, ledger.Cost{Value: 10, Word: "medium", Guess: true}))
-	newBench(t, 80, 24, o).shows("NO POLICY", "no checks").hides("checks: this console", "rated by word")
+	newBench(t, 80, 24, o).shows("NO POLICY", "no checks").hides("checks: this console", "priced in words")
 }
 
 // A policy file that is broken from the beginning is not one that is missing.

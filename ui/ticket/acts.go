@@ -135,7 +135,7 @@ func (t Ticket) WouldRetry() safe.Text {
 	case ledger.BasisProof, ledger.BasisKeySafe, ledger.BasisNotSeen:
 		return safe.Say("%s: %s; one y", what, Because(t.Facts.Basis, ""))
 	}
-	return safe.Say("%s at own risk: a reason, and type %s", what, ToType(t.Facts.Advice.Duplicate))
+	return safe.Say("%s at own risk: a reason, and type %s", what, Quoted(ToType(t.Facts.Advice.Duplicate)))
 }
 
 // Candidates are the receipts that the newest check showed without being able to

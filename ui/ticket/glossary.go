@@ -14,7 +14,7 @@ var Glossary = []struct {
 		{"at stake", "what is in doubt or in conflict: each row's NEVER, weighed by the chance that it did not land; a duplicate with its TWICE"},
 		{"pricing…", "an engine is about to price rows anew: until then the sums are those of before"},
 		{"sums of another policy", "the sums were made under another policy, and no engine here makes them anew"},
-		{"rated by word", "no row has an amount: the policy gives their costs as words or not at all (~), which are in no sum"},
+		{"priced in words", "no row has an amount: the policy gives their costs as words or not at all (~), which are in no sum"},
 		{"HAPPENED TWICE", "two effects or more of one operation are known"},
 		{"CONFLICT", "what is recorded and what was found disagree"},
 		{"hidden", "what needs you and the filter leaves out, with its money and its conflicts"},

@@ -75,7 +75,7 @@ func TestOutage(t *testing.T) {
 		o.Reason().String():    "stripe timeout 02:13–02:19",
 		o.Taken().String():     "nobody is on it",
 		twice.String():         "nothing twice: checked 02:22",
-		o.Also().String():      "2 sent again, 1 of them there already · not in the amounts: 3 rated by word, 3 not priced",
+		o.Also().String():      "2 sent again, 1 of them there already · not in the amounts: 3 priced in words, 3 not priced",
 
 		from + " " + curve.String() + " " + to: "02:13 ▃█▁▁▁▁▂ 02:20",
 	} {
@@ -84,7 +84,7 @@ func TestOutage(t *testing.T) {
 	if needs := o.Needs().N; needs != 63 || o.In(ledger.TabParked).N != 6 || o.In(ledger.TabChecking).N != 4 || o.In(ledger.TabInFlight).N != 1 {
 		t.Errorf("%d need a person, want 63", needs)
 	}
-	need.Contains(t, o.Markdown(), "\ncharge INV-1187: another landed 02:58, web.\n", "| 58 | did not land | 28,560 | send again: safe |", "\nNot in the amounts: 3 rated by word, 3 not priced.\n", "`indoubt list outage:i1`")
+	need.Contains(t, o.Markdown(), "\ncharge INV-1187: another landed 02:58, web.\n", "| 58 | did not land | 28,560 | send again: safe |", "\nNot in the amounts: 3 priced in words, 3 not priced.\n", "`indoubt list outage:i1`")
 }
 
 // The history of an outage says in the reader's zone, too, until when.

@@ -169,7 +169,7 @@ func (r Report) Markdown() string {
 	fmt.Fprintf(&b, "%s need a person. %s did not land and was not sent again; %s is at stake by the odds. %s in conflict, %s of them happened twice.\n",
 		ledger.Count(r.Open.NeedsYou), r.money(r.Open.Unsent), r.money(r.Open.Loss), ledger.Count(r.Open.Conflicts), ledger.Count(r.Open.Twice))
 	if r.Open.ByWord > 0 {
-		fmt.Fprintf(&b, "%s cost what the policy gives as a word.\n", ledger.Count(r.Open.ByWord))
+		fmt.Fprintf(&b, "The policy gives the cost of %s as a word.\n", ledger.Count(r.Open.ByWord))
 	}
 	if len(r.Alone) > 0 {
 		b.WriteString("\nIn no outage:\n\n")

@@ -149,7 +149,7 @@ func TestReportPage(t *testing.T) {
 	r := Report{From: at, Now: at, Zone: time.UTC, Again: []string{"again", "history"}, Currency: "USD",
 		Open: ledger.Needing{NeedsYou: 5, Conflicts: 2, Twice: 1, Unsent: 840, Loss: 1260, ByWord: 3}}
 	need.Contains(t, r.Markdown(), "No outage.\n", "\n## Found wrong later\n\nNothing.\n", "\n## Bulk runs\n\nNothing.\n",
-		"\n5 need a person. USD 840 did not land and was not sent again; USD 1,260 is at stake by the odds. 2 in conflict, 1 of them happened twice.\n3 cost what the policy gives as a word.\n")
+		"\n5 need a person. USD 840 did not land and was not sent again; USD 1,260 is at stake by the odds. 2 in conflict, 1 of them happened twice.\nThe policy gives the cost of 3 as a word.\n")
 	r.Open.ByWord, r.Outages = 0, []Outage{outage, outage}
 	r.Outages[1].ID, r.Outages[1].Fates, r.Outages[1].OutageAccount.Groups = "i2", map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 3}}, nil
 	decision := ledger.Event{At: at, OperationID: "o1", Actor: ledger.Actor{Name: "maya"}, Verb: "deny"}

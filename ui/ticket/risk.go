@@ -104,3 +104,11 @@ func ToType(c ledger.Cost) string {
 	}
 	return strings.TrimSuffix(fmt.Sprintf("%.2f", c.Value), ".00")
 }
+
+// Quoted is what is to be typed as a prompt names it: type none would be read as type nothing.
+func Quoted(want string) string {
+	if want != "" && want[0] >= '0' && want[0] <= '9' {
+		return want
+	}
+	return `"` + want + `"`
+}

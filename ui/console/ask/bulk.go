@@ -296,9 +296,9 @@ func (s *Set) money(d *dialog.Dialog) {
 		sums := safe.Say("never %s · twice %s", ticket.Full(never), ticket.Full(twice))
 		switch {
 		case byWord == len(s.Items) && twice == 0: // no amount: a zero would look like one
-			sums = safe.Say("%s rated by word", ledger.Count(byWord))
+			sums = safe.Say("%s priced in words", ledger.Count(byWord))
 		case byWord > 0:
-			sums = safe.Say("%s · %s rated by word", sums, ledger.Count(byWord))
+			sums = safe.Say("%s · %s priced in words", sums, ledger.Count(byWord))
 		}
 		d.Add("MONEY", "%s · worst %s   ^b: list", sums, worst.Title)
 	}

@@ -39,12 +39,12 @@ func (c Case) Retry(p reconcile.Plan) *dialog.Dialog {
 	}
 	want := ticket.ToType(p.Loss)
 	reason := dialog.TextField("Reason", "").Must()
-	loss := dialog.TypedField(ticket.Fit(16, "Type "+want, "Type that loss")).Must()
+	loss := dialog.TypedField(ticket.Fit(16, "Type "+ticket.Quoted(want), "Type that loss")).Must()
 	d.Fields, d.Do = []*dialog.Field{reason, loss}, strings.ToUpper(label[:1])+label[1:]
 	request.Basis, request.LossTyped = ledger.BasisRiskAccepted, true
 	d.Submit = func(time.Time) (dialog.Action, dialog.Fault) {
 		if reason.Value() != "" && strings.ReplaceAll(loss.Value(), ",", "") != want {
-			return nil, dialog.Fault{Why: "type " + want + ": what it costs when it had landed after all", At: loss}
+			return nil, dialog.Fault{Why: "type " + ticket.Quoted(want) + ": what it costs when it had landed after all", At: loss}
 		}
 		request.Reason = reason.Value()
 		return Send{request, d.Head}, missing(reason, "say why this risk is taken")

@@ -251,7 +251,7 @@ func (h *Header) risks(add func(weight, line int, p draw.Paint, long, short safe
 		add(2, 0, th.Warn, safe.Say("%s at stake", h.money(atStake)), safe.Say("%s at stake", ticket.Money(atStake)))
 	}
 	if c.ByWord > 0 && c.Loss == 0 && !h.Policy.None() { // without a policy there are guesses only
-		add(2, 0, th.Warn, safe.Say("%s rated by word", ledger.Count(c.ByWord)), safe.Text{})
+		add(2, 0, th.Warn, safe.Say("%s priced in words", ledger.Count(c.ByWord)), safe.Text{})
 	}
 	switch {
 	case !h.Pricing:
