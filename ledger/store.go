@@ -111,8 +111,9 @@ type Schedule interface {
 	// ones, at most limit, and returns how many.
 	Expire(ctx context.Context, limit int) (int, error)
 	// Due returns uncertain operations (and settled ones with a recheck pending)
-	// whose next read is due, earliest first.
-	Due(ctx context.Context, now time.Time, limit int) ([]Row, error)
+	// whose next read is due, earliest first, of the downstream that they are priced for;
+	// "" returns those without a price.
+	Due(ctx context.Context, downstream string, now time.Time, limit int) ([]Row, error)
 	// Stepped returns how far the wall clock was set since any process that shares the
 	// ledger last asked, going by the steady clock of this boot; 0 when it was not, and
 	// for all but the first that asks. A step is written down as an event,

@@ -64,16 +64,6 @@ func (r Request) Missing() error {
 	return nil
 }
 
-// unchecked is why no engine will read the operation's effect. What only this process
-// lacks does not count while the ledger says that an engine goes on checking.
-func (k *Kind) unchecked(rec ledger.Record) error {
-	err := k.NoCheck(rec)
-	if LackedHere(err) && rec.Pricing.Digest != "" && rec.Pricing.DecideAt.After(rec.Now) {
-		return nil
-	}
-	return err
-}
-
 // Checkable is the kind as it applies to the operation: without its read where that
 // cannot be sent, and then why. A read that cannot be sent proves nothing.
 func (k *Kind) Checkable(rec ledger.Record) (*Kind, error) {
@@ -81,8 +71,8 @@ func (k *Kind) Checkable(rec ledger.Record) (*Kind, error) {
 	case k.Read == nil, rec.Operation.State != ledger.Uncertain && rec.Operation.State != ledger.Pending:
 		return k, nil
 	}
-	err := k.unchecked(rec)
-	if err == nil {
+	err := k.NoCheck(rec)
+	if err == nil || LackedHere(err) && rec.Pricing.Digest != "" && rec.Pricing.DecideAt.After(rec.Now) { // another process checks it
 		return k, nil
 	}
 	blind := *k

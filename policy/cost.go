@@ -98,12 +98,9 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	o := rec.Operation
 	p := rec.Pricing
 	p.OperationID, p.Version, p.Title, p.Target = o.ID, o.Version, k.Title(o), k.Target(o)
-	p.Digest, p.Downstream, p.Burst = "", "", k.Burst()
+	p.Digest, p.Downstream, p.Burst = "", k.DownstreamName(), k.Burst()
 	if k.policy != nil {
 		p.Digest = k.policy.digest
-	}
-	if k.Downstream != nil {
-		p.Downstream = k.Downstream.Name
 	}
 	p.Duplicate, p.Miss = k.Costs(o)
 	p.Odds = k.chance(rec)

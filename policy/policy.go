@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,6 +109,27 @@ func (p *Policy) Downstreams() []string {
 
 // Downstream is the downstream of that name, or nil.
 func (p *Policy) Downstream(name string) *Downstream { return p.downstreams[name] }
+
+// Checked are kinds that have a check, one of each downstream, in the order of its name.
+func (p *Policy) Checked() (kinds []*Kind) {
+	for _, pattern := range p.order {
+		if k := p.kinds[pattern]; k.Read != nil {
+			kinds = append(kinds, k)
+		}
+	}
+	name := func(a, b *Kind) int { return strings.Compare(a.DownstreamName(), b.DownstreamName()) }
+	slices.SortStableFunc(kinds, name)
+	return slices.CompactFunc(kinds, func(a, b *Kind) bool { return name(a, b) == 0 })
+}
+
+// DownstreamName is the name of the kind's downstream; a kind without one is a downstream
+// of its own.
+func (k *Kind) DownstreamName() string {
+	if k.Downstream == nil {
+		return "kind:" + k.Pattern
+	}
+	return k.Downstream.Name
+}
 
 // Words are the cost words and their numbers.
 func (p *Policy) Words() map[string]float64 {

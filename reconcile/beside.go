@@ -35,7 +35,7 @@ func (e *Engine) priceBeside(ctx context.Context, moved []string) error {
 	}
 	var checked []string
 	err = e.reprice(ctx, ids, func(rec ledger.Record, q quote) bool {
-		if e.ops.taken(rec.Operation.ID) {
+		if e.downs.of(e.policy().Kind(rec.Operation.Kind)).checks(rec.Operation.ID) {
 			checked = append(checked, rec.Operation.ID)
 		}
 		return !q.DecideAt.Equal(rec.Pricing.DecideAt)

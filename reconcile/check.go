@@ -11,15 +11,10 @@ import (
 	"indoubt/policy"
 )
 
-// errNotDue says that it was read meanwhile.
-var errNotDue = errors.New("it is not due any more")
-
 // check is how one read is made and what may follow from it.
 type check struct {
 	actor ledger.Actor
-	eager bool          // a person waits: try a control that has failed lately again
-	due   *ledger.Row   // only if this is due still
-	rec   ledger.Record // as it was seen together with others
+	eager bool // a person waits: try a control that has failed lately again
 }
 
 // ReadNow makes one read of one operation now and applies its verdict. Errors:
@@ -29,33 +24,27 @@ func (e *reader) ReadNow(ctx context.Context, id string) (ReadResult, error) {
 	if e.o.ReadOnly {
 		return ReadResult{}, ledger.ErrReadOnly
 	}
-	rec, err := e.o.Store.Read(ctx, ledger.Locator{ID: id}) // a prefix may be given
+	return e.checkFor(ctx, id, e.checker())
+}
+
+// checkFor makes one read that a person waits for. Whoever leads may make one of the same
+// operation meanwhile.
+func (e *reader) checkFor(ctx context.Context, id string, actor ledger.Actor) (ReadResult, error) {
+	rec, _, err := e.current(ctx, id)
 	if err != nil {
 		return ReadResult{}, err
 	}
-	return e.check(ctx, rec.Operation.ID, check{actor: e.checker(), eager: true})
+	o := rec.Operation
+	d := e.downs.of(e.policy().Kind(o.Kind))
+	d.enter(o.ID)
+	defer d.leave(o.ID, false)
+	return e.check(ctx, rec, check{actor, true})
 }
 
-// check makes one read, and judges against the version that it saw before. Another process
+// check makes one read, and judges against the version that was seen before. Another process
 // may read the same operation meanwhile.
-func (e *reader) check(ctx context.Context, id string, c check) (ReadResult, error) {
-	free, err := e.ops.lock(ctx, id)
-	if err != nil {
-		return ReadResult{}, err
-	}
-	defer free()
-	return e.checkLocked(ctx, id, c)
-}
-
-func (e *reader) checkLocked(ctx context.Context, id string, c check) (result ReadResult, err error) {
+func (e *reader) check(ctx context.Context, rec ledger.Record, c check) (result ReadResult, err error) {
 	pol := e.policy()
-	digest := pol.Digest()
-	rec := c.rec
-	if !rec.Found {
-		if rec, _, err = e.current(ctx, id); err != nil {
-			return ReadResult{}, err
-		}
-	}
 	k := pol.Kind(rec.Operation.Kind)
 	if err := readable(k, rec); err != nil {
 		return ReadResult{Operation: rec.Operation}, err
@@ -63,21 +52,12 @@ func (e *reader) checkLocked(ctx context.Context, id string, c check) (result Re
 	if why := e.mayAsk(ctx); why != "" {
 		return ReadResult{Operation: rec.Operation}, cannotAsk(why)
 	}
-	if c.due != nil && !stillDue(rec, *c.due, e.now()) {
-		return ReadResult{Operation: rec.Operation}, errNotDue
-	}
 	rec = e.seeTrees(ctx, rec, c.actor)
-	f := e.read(ctx, k, rec, c.eager)
+	f := e.read(ctx, k, rec)
 	if ctx.Err() != nil {
 		return ReadResult{Operation: rec.Operation}, ctx.Err()
 	}
-	return e.conclude(ctx, k, rec, digest, f, c)
-}
-
-// stillDue reports whether what was due was neither read nor moved since.
-func stillDue(rec ledger.Record, row ledger.Row, now time.Time) bool {
-	listed := rec.Pricing.OperationID != ""
-	return listed && rec.Operation.Version == row.Version && rec.Pricing.Reads == row.Pricing.Reads && !rec.Pricing.ReadAt.After(now)
+	return e.conclude(ctx, k, rec, pol.Digest(), f, c)
 }
 
 // conclude judges what a read showed. In one transaction it records the read and
@@ -199,7 +179,7 @@ func (e *reader) observe(ctx context.Context, o ledger.Observation) (applied led
 
 // permanent reports whether a repeat would be refused again.
 func permanent(err error) bool {
-	for _, e := range []error{errNotDue, ledger.ErrNotFound, ledger.ErrMoved, ledger.ErrRefused, ledger.ErrReadOnly, ledger.ErrCopied, ledger.ErrGone, context.Canceled} {
+	for _, e := range []error{ledger.ErrNotFound, ledger.ErrMoved, ledger.ErrRefused, ledger.ErrReadOnly, ledger.ErrCopied, ledger.ErrGone, context.Canceled} {
 		if errors.Is(err, e) {
 			return true
 		}

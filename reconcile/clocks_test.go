@@ -19,7 +19,7 @@ func TestAClockChangesThePrice(t *testing.T) {
 	w.doubt("fax", 1) // no clock runs for it
 	pass := func() {
 		t.Helper()
-		need.Get(e.priceBatch(w.ctx, batch))(t)
+		need.Get(e.priceBatch(w.ctx))(t)
 		need.OK(t, e.repriceDue(w.ctx))
 	}
 	pass()
@@ -63,7 +63,7 @@ func TestAPriceFollowsTheHistoryWhereItIsSeen(t *testing.T) {
 	w := newWorld(t, payPolicy+"  legacy:\n    cost: { duplicate: 100, miss: 100 }\n")
 	w.known("pay")
 	o := w.doubt("legacy", 1)
-	need.Get(w.engine.priceBatch(w.ctx, batch))(t)
+	need.Get(w.engine.priceBatch(w.ctx))(t)
 	before := w.get(o.ID).Pricing
 	for range 8 {
 		w.read(w.doubt("pay", 420, 420).ID)

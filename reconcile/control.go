@@ -27,9 +27,9 @@ const (
 // when the newest that held was begun, and which failed lately and why. Checks
 // made at once share one.
 type controls struct {
-	making keyed // one at a time
 	mu     sync.Mutex
 	made   map[string]control
+	making map[string]chan struct{} // closed when it is made
 }
 
 type control struct {
@@ -41,7 +41,7 @@ type control struct {
 // controlled makes a control unless one that was begun at since or later held.
 // One that failed lately is not tried again, unless a person waits for it.
 func (e *reader) controlled(ctx context.Context, key string, since time.Time, eager bool, try func() (ledger.Cause, string)) (ledger.Cause, string) {
-	free, err := e.controls.making.lock(ctx, key)
+	free, err := e.controls.alone(ctx, key)
 	if err != nil {
 		return ledger.CauseUnchecked, err.Error()
 	}
@@ -60,6 +60,35 @@ func (e *reader) controlled(ctx context.Context, key string, since time.Time, ea
 	c.cause, c.why = try()
 	e.controls.note(key, c)
 	return c.cause, c.why
+}
+
+// alone waits until no one else makes the control.
+func (c *controls) alone(ctx context.Context, key string) (free func(), err error) {
+	for {
+		c.mu.Lock()
+		other, taken := c.making[key]
+		if !taken {
+			break
+		}
+		c.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	defer c.mu.Unlock()
+	if c.making == nil {
+		c.making = map[string]chan struct{}{}
+	}
+	mine := make(chan struct{})
+	c.making[key] = mine
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.making, key)
+		close(mine)
+	}, nil
 }
 
 func (c *controls) last(key string) (control, bool) {
@@ -113,7 +142,7 @@ func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record
 			if err != nil {
 				return ledger.CauseUnchecked, unknown + err.Error()
 			}
-			f := e.read(ctx, k, other, true)
+			f := e.read(ctx, k, other)
 			switch {
 			case len(f.Effects) > 0:
 				return ledger.CauseEcho, "this check also finds what was never sent: it may only repeat what it is asked for"

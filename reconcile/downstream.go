@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"runtime"
 	"sort"
@@ -31,24 +32,18 @@ const (
 
 // downstreams keeps one governor for each outside system.
 type downstreams struct {
-	all   chan struct{} // bounds the requests made at once over all of them
-	probe time.Duration // how long a breaker stays open before one probe
-	now   ledger.Clock
-	mu    sync.Mutex
-	byKey map[string]*downstream
+	probe   time.Duration // how long a breaker stays open before one probe
+	now     ledger.Clock
+	mu      sync.Mutex
+	byScope map[string]*downstream
 }
 
 // downstream limits the requests to one outside system, and remembers how it
-// answers.
+// answers and which operations are being checked there.
 type downstream struct {
 	name    string
-	scope   string            // it is led within
-	rule    policy.Downstream // what the governor was made for
+	scope   string // it is led within
 	http    *connect.HTTP
-	every   time.Duration // between two reads; 0: no rate
-	slots   chan struct{}
-	handed  chan struct{} // a slot that is handed on
-	all     chan struct{}
 	judges  chan struct{} // bounds what its answers cost: expressions over huge ones take a while
 	probe   time.Duration
 	now     ledger.Clock
@@ -57,17 +52,22 @@ type downstream struct {
 	opened  *atomic.Pointer[time.Time] // when the breaker opened, for the last time
 
 	mu     sync.Mutex
-	next   time.Time    // from when the next request may leave, where there is a rate
-	spoken time.Time    // when the newest answer came
-	why    string       // the newest trouble
-	since  time.Time    // of the state below
-	state  string       // up, down, half_open
-	paused time.Time    // it wants no request before this
-	asked  time.Time    // since when it is paused
-	mute   string       // why no request to it can be made at all
-	lacks  string       // the secret that is missing
-	still  func() error // why it is missing yet
-	muted  time.Time    // since when
+	rate   float64       // requests a second; 0: no rate
+	every  time.Duration // between two requests; 0: no rate
+	slots  chan struct{} // of requests made at once
+	next   time.Time     // from when the next request may leave, where there is a rate
+	busy   map[string]int
+	rest   map[string]time.Time // checking these failed; until then they are left alone
+	spoken time.Time            // when the newest answer came
+	why    string               // the newest trouble
+	since  time.Time            // of the state below
+	state  string               // up, down, half_open
+	paused time.Time            // it wants no request before this
+	asked  time.Time            // since when it is paused
+	mute   string               // why no request to it can be made at all
+	lacks  string               // the secret that is missing
+	still  func() error         // why it is missing yet
+	muted  time.Time            // since when
 	muteTo time.Time
 }
 
@@ -79,49 +79,50 @@ type waitError struct {
 
 func (e *waitError) Error() string { return e.why }
 
-// of is the governor of a kind's downstream. A kind without one is its own.
+// of is the governor of a kind's downstream, under the limits of the policy now.
 func (d *downstreams) of(k *policy.Kind) *downstream {
 	rule := policy.Downstream{Name: k.Name}
-	key := "kind " + k.Name
 	if k.Downstream != nil {
-		rule, key = *k.Downstream, "downstream "+k.Downstream.Name
+		rule = *k.Downstream
+	}
+	scope := scopeOf(k)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	have := d.byScope[scope]
+	if have == nil {
+		if d.byScope == nil {
+			d.byScope = map[string]*downstream{}
+		}
+		have = d.make(rule.Name, scope)
+		d.byScope[scope] = have
+	}
+	have.limit(rule)
+	return have
+}
+
+// limit takes over the limits of a policy.
+func (d *downstream) limit(rule policy.Downstream) {
+	if rule.Concurrency <= 0 {
+		rule.Concurrency = politeness
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	have := d.byKey[key]
-	if have != nil && have.rule.RatePerSecond == rule.RatePerSecond && have.rule.Concurrency == rule.Concurrency {
-		return have
+	if rule.RatePerSecond != d.rate {
+		d.rate, d.every = rule.RatePerSecond, every(rule)
+		d.next = sooner(d.next, d.wall().Add(d.every))
 	}
-	made := d.make(rule)
-	made.scope = scopeOf(k)
-	if have != nil { // the policy changed its limits: what is known of its health stays
-		made.http, made.breaker, made.opened = have.http, have.breaker, have.opened
-		have.mu.Lock()
-		made.next = sooner(have.next, made.wall().Add(made.every))
-		made.spoken, made.why, made.since, made.state, made.paused, made.asked =
-			have.spoken, have.why, have.since, have.state, have.paused, have.asked
-		made.mute, made.lacks, made.still = have.mute, have.lacks, have.still
-		made.muted, made.muteTo = have.muted, have.muteTo
-		have.mu.Unlock()
+	if cap(d.slots) != rule.Concurrency {
+		d.slots = make(chan struct{}, rule.Concurrency)
 	}
-	if d.byKey == nil {
-		d.byKey = map[string]*downstream{}
-	}
-	d.byKey[key] = made
-	return made
 }
 
-func (all *downstreams) make(rule policy.Downstream) *downstream {
-	d := &downstream{name: rule.Name, all: all.all, probe: all.probe, rule: rule, every: every(rule), http: &connect.HTTP{},
-		now: all.now, wall: time.Now, state: StateUp, since: all.now(), opened: &atomic.Pointer[time.Time]{}}
-	slots := rule.Concurrency
-	if slots <= 0 { // gentle where the policy does not say how much it can take
-		slots = min(politeness, max(1, cap(d.all)/2))
-	}
-	d.slots, d.handed = make(chan struct{}, slots), make(chan struct{})
+func (all *downstreams) make(name, scope string) *downstream {
+	d := &downstream{name: name, scope: scope, probe: all.probe, http: &connect.HTTP{},
+		now: all.now, wall: time.Now, state: StateUp, since: all.now(), opened: &atomic.Pointer[time.Time]{},
+		busy: map[string]int{}, rest: map[string]time.Time{}}
 	d.judges = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
 	d.breaker = gobreaker.NewCircuitBreaker[ledger.Answer](gobreaker.Settings{
-		Name: rule.Name, MaxRequests: 1, Timeout: d.probe,
+		Name: name, MaxRequests: 1, Timeout: d.probe,
 		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
 		IsExcluded: func(err error) bool {
 			return errors.Is(err, context.Canceled) || errors.As(err, new(*connect.Mistaken))
@@ -163,22 +164,16 @@ func (d *downstream) throttled() bool {
 	return d.now().Before(d.paused)
 }
 
-// turn is how a request waits for its downstream.
-type turn struct {
-	ready func() // called when its time has come
-	first bool   // others wait for what it shows
-}
-
 // query makes one request, within the downstream's limits. It waits out a short pause
 // that the downstream asked for; a longer one, and an open breaker, give a
 // *waitError.
-func (d *downstream) query(ctx context.Context, patience time.Duration, wait turn, do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
+func (d *downstream) query(ctx context.Context, ready func(), do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
 	var done func()
 	for {
-		if err := d.clear(ctx, patience); err != nil {
+		if err := d.clear(ctx); err != nil {
 			return ledger.Answer{}, err
 		}
-		if done, err = d.admit(ctx, wait.first); err != nil {
+		if done, err = d.admit(ctx); err != nil {
 			return ledger.Answer{}, err
 		}
 		if until, _ := d.blocked(); !until.After(d.now()) {
@@ -187,7 +182,7 @@ func (d *downstream) query(ctx context.Context, patience time.Duration, wait tur
 		done() // it asked for a pause meanwhile; what waits for its end must not come all at once
 	}
 	defer done()
-	wait.ready()
+	ready() // its time has come
 	_, err = d.breaker.Execute(func() (ledger.Answer, error) {
 		answer = do(ctx)
 		return answer, d.heard(ctx, answer)
@@ -204,7 +199,7 @@ func (d *downstream) query(ctx context.Context, patience time.Duration, wait tur
 }
 
 // clear waits until the downstream may be read, where that is soon.
-func (d *downstream) clear(ctx context.Context, patience time.Duration) error {
+func (d *downstream) clear(ctx context.Context) error {
 	until, why := d.blocked()
 	if until.IsZero() {
 		return nil
@@ -216,13 +211,68 @@ func (d *downstream) clear(ctx context.Context, patience time.Duration) error {
 	return sleep(ctx, wait)
 }
 
-// queueLimit is how many reads may wait for it: enough to keep it as busy as it may be.
-func (d *downstream) queueLimit() int {
-	n := 4 * cap(d.slots)
-	if d.rule.RatePerSecond > 0 {
-		n = min(n, max(1, int(5*d.rule.RatePerSecond)))
+// room is how many more checks of it may be begun now: enough to keep it as busy as it may
+// be, and one where that decides whether it answers again. It needs d.mu.
+func (d *downstream) room() int {
+	n := 2 * cap(d.slots)
+	if d.rate > 0 {
+		n = min(n, max(1, int(5*d.rate)))
 	}
-	return n
+	if d.breaker.State() == gobreaker.StateHalfOpen {
+		n = 1
+	}
+	return max(n-len(d.busy), 0)
+}
+
+// look is how many operations that are due are worth a look: those that there is room for,
+// behind those that are being checked or left alone; 0 where there is no room.
+func (d *downstream) look() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	room := d.room()
+	if room == 0 {
+		return 0
+	}
+	maps.DeleteFunc(d.rest, func(_ string, until time.Time) bool { return !d.now().Before(until) })
+	return room + len(d.busy) + len(d.rest)
+}
+
+// take begins the check of an operation that is due, where there is room, unless it is being
+// checked or left alone.
+func (d *downstream) take(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.room() == 0 || d.busy[id] > 0 || d.now().Before(d.rest[id]) {
+		return false
+	}
+	d.busy[id]++
+	return true
+}
+
+// enter begins a check that a person asked for.
+func (d *downstream) enter(id string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.busy[id]++
+}
+
+// leave ends a check. One that failed is not due again before some time.
+func (d *downstream) leave(id string, failed bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.busy[id]--; d.busy[id] == 0 {
+		delete(d.busy, id)
+	}
+	if failed {
+		d.rest[id] = d.now().Add(troubleFor)
+	}
+}
+
+// checks reports whether an operation is being checked.
+func (d *downstream) checks(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.busy[id] > 0
 }
 
 // heard notes how the downstream is, and returns what speaks against another request
@@ -285,21 +335,24 @@ func (d *downstream) silence(lacks, why string, still func() error) time.Time {
 
 // lacks reports whether a secret is missing without which nothing can be asked within a
 // scope. What was missing and is not any more may be asked at once.
-func (d *downstreams) lacks(scope string) (lacks bool) {
+func (d *downstreams) lacks(scope string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, down := range d.byKey {
-		down.mu.Lock()
-		if down.scope == scope && down.still != nil {
-			if policy.LackedHere(down.still()) {
-				lacks, down.muteTo = true, down.now().Add(muteFor)
-			} else {
-				down.still, down.muteTo = nil, time.Time{}
-			}
-		}
-		down.mu.Unlock()
+	down := d.byScope[scope]
+	if down == nil {
+		return false
 	}
-	return lacks
+	down.mu.Lock()
+	defer down.mu.Unlock()
+	switch {
+	case down.still == nil:
+		return false
+	case policy.LackedHere(down.still()):
+		down.muteTo = down.now().Add(muteFor)
+		return true
+	}
+	down.still, down.muteTo = nil, time.Time{}
+	return false
 }
 
 // changed notes when the breaker moved.
@@ -345,8 +398,8 @@ func (d *downstream) health() Health {
 // Health returns how each downstream answers that was read so far.
 func (e *reader) Health() []Health {
 	e.downs.mu.Lock()
-	all := make([]*downstream, 0, len(e.downs.byKey))
-	for _, d := range e.downs.byKey {
+	all := make([]*downstream, 0, len(e.downs.byScope))
+	for _, d := range e.downs.byScope {
 		all = append(all, d)
 	}
 	e.downs.mu.Unlock()

@@ -20,13 +20,11 @@ import (
 type Engine struct {
 	reader
 
-	writes  writes           // transmissions in flight
-	active  activeReads      // operations the run loop is reading
-	clock   ledger.ClockLead // how the clocks stood at the last pass
-	after   follower         // of the history
-	backlog backlog          // due, and not begun yet
-	prices  pricing          // when operations were last priced
-	notify  *notifying       // who was told
+	writes     writes           // transmissions in flight
+	background sync.WaitGroup   // checks and notices
+	clock      ledger.ClockLead // how the clocks stood at the last pass
+	after      follower         // of the history
+	notify     *notifying       // who was told
 
 	settleWithin time.Duration // how long an outcome is tried to be written down; tests shorten it
 }
@@ -42,7 +40,6 @@ type reader struct {
 	mcp connect.MCP // servers, over one connection each
 	sql connect.SQL // databases, by one pool each
 
-	ops      keyed         // one read or retry of an operation at a time in this process
 	downs    downstreams   // the limits of each downstream
 	controls controls      // what controls and siblings showed
 	lead     lead          // who works on this ledger
@@ -54,20 +51,14 @@ type reader struct {
 	maxPages int // tests shorten it
 }
 
-const (
-	defaultWidth = 64
-	// MaxPages bounds how far a list is followed.
-	MaxPages = 20
-)
+// MaxPages bounds how far a list is followed.
+const MaxPages = 20
 
 // New makes an engine. It starts nothing.
 func New(o Options) *Engine {
 	moment := hostclock.Of(o.Clock, o.Steady)
 	if o.Clock == nil {
 		o.Clock = time.Now
-	}
-	if o.Width <= 0 {
-		o.Width = defaultWidth
 	}
 	if o.Log == nil {
 		o.Log = func(string) {}
@@ -90,7 +81,7 @@ func New(o Options) *Engine {
 		settleWithin: time.Minute,
 	}
 	e.notify = newNotifying(e)
-	e.downs.all, e.downs.probe, e.downs.now = make(chan struct{}, o.Width), probeAfter, e.now
+	e.downs.probe, e.downs.now = probeAfter, e.now
 	return e
 }
 
@@ -101,7 +92,7 @@ func (e *Engine) Close() {
 	e.sql.Close()
 	e.downs.mu.Lock()
 	defer e.downs.mu.Unlock()
-	for _, d := range e.downs.byKey {
+	for _, d := range e.downs.byScope {
 		d.http.Close()
 	}
 }
@@ -173,64 +164,6 @@ func (e *reader) current(ctx context.Context, id string) (rec ledger.Record, mov
 	}
 	rec, err = e.o.Store.Read(ctx, ledger.Locator{ID: o.ID})
 	return rec, moved, err
-}
-
-// keyed is a set of locks by name.
-type keyed struct {
-	mu   sync.Mutex
-	held map[string]chan struct{}
-}
-
-// lock waits for the name and returns what gives it back.
-func (k *keyed) lock(ctx context.Context, name string) (func(), error) {
-	for {
-		k.mu.Lock()
-		busy, taken := k.held[name]
-		if !taken {
-			free := k.take(name)
-			k.mu.Unlock()
-			return free, nil
-		}
-		k.mu.Unlock()
-		select {
-		case <-busy:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// try takes the name if it is free.
-func (k *keyed) try(name string) (free func(), ok bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if _, taken := k.held[name]; taken {
-		return nil, false
-	}
-	return k.take(name), true
-}
-
-// taken reports whether the name is not free.
-func (k *keyed) taken(name string) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	_, taken := k.held[name]
-	return taken
-}
-
-// take needs k.mu.
-func (k *keyed) take(name string) func() {
-	if k.held == nil {
-		k.held = map[string]chan struct{}{}
-	}
-	mine := make(chan struct{})
-	k.held[name] = mine
-	return func() {
-		k.mu.Lock()
-		delete(k.held, name)
-		k.mu.Unlock()
-		close(mine)
-	}
 }
 
 // sleep waits, unless ctx ends first.

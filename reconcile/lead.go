@@ -39,10 +39,10 @@ type lead struct {
 
 // scopeOf is what a kind is checked within: its downstream, or it alone.
 func scopeOf(k *policy.Kind) string {
-	if k.Downstream != nil {
-		return "downstream:" + k.Downstream.Name
+	if k.Downstream == nil {
+		return k.DownstreamName()
 	}
-	return "kind:" + k.Pattern
+	return "downstream:" + k.DownstreamName()
 }
 
 // onlyReads reports whether this engine must settle, price and ask nothing for the moment:
@@ -78,7 +78,7 @@ func (e *reader) onlyReads(ctx context.Context) bool {
 // claims nothing of what it lacks a secret for, nor while it only looks. It needs x.mu.
 func (e *reader) takeLead(ctx context.Context, pol *policy.Policy) (err error) {
 	x := &e.lead
-	scopes := scopesOf(pol)
+	scopes := append(ledger.Each(pol.Checked(), scopeOf), ledger.LeadLedger)
 	var led ledger.Leaders
 	if x.claims {
 		rank := ledger.RankConsole
@@ -114,18 +114,6 @@ func (e *reader) takeLead(ctx context.Context, pol *policy.Policy) (err error) {
 		delete(x.free, l.Scope)
 	}
 	return nil
-}
-
-// scopesOf are those of a policy.
-func scopesOf(pol *policy.Policy) []string {
-	scopes := []string{ledger.LeadLedger}
-	for _, name := range pol.Kinds() {
-		if k := pol.Kind(name); k.Read != nil {
-			scopes = append(scopes, scopeOf(k))
-		}
-	}
-	slices.Sort(scopes)
-	return slices.Compact(scopes)
 }
 
 // leads reports whether this process leads a scope.

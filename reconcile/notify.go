@@ -125,9 +125,7 @@ func (t *notifying) tellAll(ctx context.Context, n *policy.Notifier, notices []N
 	if len(notices) == 0 || !t.take(n.Name) {
 		return
 	}
-	t.e.active.idle.Add(1)
-	go func() {
-		defer t.e.active.idle.Done()
+	t.e.background.Go(func() {
 		defer t.give(n.Name)
 		for _, notice := range notices {
 			if ctx.Err() != nil {
@@ -139,7 +137,7 @@ func (t *notifying) tellAll(ctx context.Context, n *policy.Notifier, notices []N
 			}
 			t.trouble(n.Name, why)
 		}
-	}()
+	})
 }
 
 // tell tells a notifier one thing, if the ledger says that it was not told. why is
@@ -219,7 +217,7 @@ func (t *notifying) send(ctx context.Context, k *policy.Kind, o ledger.Operation
 	}
 	defer leave()
 	down := t.e.downs.of(k)
-	free, err := down.admit(ctx, true)
+	free, err := down.admit(ctx)
 	if err != nil {
 		return "", err
 	}

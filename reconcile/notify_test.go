@@ -130,7 +130,7 @@ func (o *office) guard(say func(string)) {
 	o.Cleanup(func() {
 		cancel()
 		<-done
-		e.active.idle.Wait()
+		e.background.Wait()
 	})
 }
 

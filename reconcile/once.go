@@ -63,10 +63,9 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 		s.Expired += n
 		more = n == batch
 	}
-	e.prices.last, e.after.next = true, time.Time{}
-	defer func() { e.prices.last = false }()
-	err := e.readAll(ctx, &s, progress)
-	e.active.idle.Wait()
+	e.after.next = time.Time{}
+	err := e.checkAll(ctx, &s, progress)
+	e.background.Wait()
 	return s, err
 }
 
@@ -109,62 +108,41 @@ func (e *Engine) Unchecked(ctx context.Context) (kinds, why map[string]int, err 
 	return kinds, why, nil
 }
 
-// readAll reads what is due until nothing new is.
-func (e *Engine) readAll(ctx context.Context, s *Summary, progress func(Progress)) error {
+// checkAll checks what is due now, until all of it is.
+func (e *Engine) checkAll(ctx context.Context, s *Summary, progress func(Progress)) error {
 	var mu sync.Mutex
-	seen := map[string]bool{}
-	done, total := 0, 0
-	ended := make(chan struct{}, 1)
-	wanted := func(row ledger.Row) bool { // each once
+	done, total, by := 0, 0, e.now()
+	ended := func(result ReadResult, err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return !seen[row.ID]
-	}
-	start := func(ctx context.Context, r *dueRead) {
-		mu.Lock()
-		seen[r.row.ID] = true
-		total++
-		mu.Unlock()
-		go func() {
-			result, err := e.readDue(ctx, r)
-			mu.Lock()
-			done++
-			if err != nil {
-				s.Errors++
-			} else {
-				s.count(result.Read)
-			}
-			progress(Progress{Operation: result.Operation, Read: result.Read, Done: done, Total: total, Err: err})
-			mu.Unlock()
-			e.active.give(r.row.ID, r.down, time.Time{})
-			select {
-			case ended <- struct{}{}:
-			default:
-			}
-		}()
+		if done++; err != nil {
+			s.Errors++
+		} else {
+			s.count(result.Read)
+		}
+		progress(Progress{Operation: result.Operation, Read: result.Read, Done: done, Total: max(total, done), Err: err})
 	}
 	for ctx.Err() == nil {
-		before, began := total, time.Now()
-		more, err := e.pass(ctx, wanted, start)
+		began := time.Now()
+		begun, more, err := e.pass(ctx, by, ended)
 		if err != nil {
-			e.active.idle.Wait()
 			return err
 		}
 		mu.Lock()
-		idle := done == total && total == before
+		total += begun
+		working := done < total
 		mu.Unlock()
-		if idle && !more {
-			return nil
-		}
-		if !idle {
+		switch {
+		case working:
 			select {
-			case <-ended:
+			case <-e.wake:
 			case <-time.After(leadEvery):
 			case <-ctx.Done():
 			}
 			_ = sleep(ctx, passEvery-time.Since(began))
+		case begun == 0 && !more:
+			return nil
 		}
 	}
-	e.active.idle.Wait()
 	return ctx.Err()
 }

@@ -84,7 +84,7 @@ func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
 				t.Helper()
 				e.after.next = time.Time{}
 				need.OK(t, e.follow(w.ctx))
-				need.Get(e.priceBatch(w.ctx, batch))(t)
+				need.Get(e.priceBatch(w.ctx))(t)
 				return w.lane(o.ID)
 			}
 			need.Equal(t, look(), ledger.LaneReading, "nothing is beside it")
@@ -101,13 +101,14 @@ func TestADoubtIsPricedAnewForWhatIsBesideIt(t *testing.T) {
 			need.Equal(t, look(), ledger.LaneDecide, "it landed")
 
 			// A check that was on its way meanwhile writes the price it was begun with.
-			free := need.Get(e.ops.lock(w.ctx, o.ID))(t)
+			d := e.downs.of(w.inForce().Kind("pay"))
+			d.enter(o.ID)
 			begun(w, mod)
 			look()
 			stale := w.get(o.ID).Pricing
 			stale.DecideAt = w.now().Add(time.Hour)
 			need.OK(t, w.store.Price(w.ctx, []ledger.Pricing{stale}))
-			free()
+			d.leave(o.ID, false)
 			need.Equal(t, look(), ledger.LaneDecide, "a check ended")
 		})
 	}
@@ -118,11 +119,11 @@ func TestADoubtIsPricedAnewForWhatThePolicyNames(t *testing.T) {
 	w := newWorldInFile(t, sharedPolicy)
 	w.leading()
 	o := w.doubt("pay", 1)
-	need.Get(w.engine.priceBatch(w.ctx, batch))(t)
+	need.Get(w.engine.priceBatch(w.ctx))(t)
 	need.Equal(t, w.lane(o.ID), ledger.LaneReading, "alone")
 	w.doubt("pay", 2)
 	need.OK(t, w.engine.follow(w.ctx))
 	need.Equal(t, w.lane(o.ID), ledger.LaneReading, "the other has no name yet")
-	need.Get(w.engine.priceBatch(w.ctx, batch))(t)
+	need.Get(w.engine.priceBatch(w.ctx))(t)
 	need.Equal(t, w.lane(o.ID), ledger.LaneDecide, "the other has a name")
 }

@@ -27,56 +27,38 @@ func every(rule policy.Downstream) time.Duration {
 	return time.Duration(math.Min(math.Ceil(between+float64(tardy)*min(1, 1/rule.RatePerSecond)), float64(365*24*time.Hour)))
 }
 
-// admit waits for a free slot and, where there is a rate, for the next time of it. What
-// others wait for comes first. A caller that is late, because the program or its clock
-// stood still, takes another time: requests that waited must not leave all at once. A time
-// that is too far ahead gives a *waitError.
-func (d *downstream) admit(ctx context.Context, first bool) (done func(), err error) {
-	handed := d.handed
-	if !first {
-		handed = nil
-	}
+// admit waits for a free slot and, where there is a rate, for the next time of it. A caller
+// that is late, because the program or its clock stood still, takes another time: requests
+// that waited must not leave all at once. A time that is too far ahead gives a *waitError.
+func (d *downstream) admit(ctx context.Context) (done func(), err error) {
+	d.mu.Lock()
+	slots := d.slots
+	d.mu.Unlock()
 	select {
-	case d.slots <- struct{}{}:
-	case <-handed:
+	case slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	for late := tardy; ; late *= 2 { // longer each time, else a slow machine would never do anything
 		at, err := d.reserve(ctx)
 		if err != nil {
-			d.free()
+			<-slots
 			return nil, err
 		}
-		select {
-		case d.all <- struct{}{}:
-		case <-ctx.Done():
-			d.free()
-			return nil, ctx.Err()
-		}
 		if at.IsZero() || d.wall().Sub(at) <= late {
-			return func() { <-d.all; d.free() }, nil
+			return func() { <-slots }, nil
 		}
-		<-d.all
-	}
-}
-
-// free hands a slot to a caller that comes first, or gives it up.
-func (d *downstream) free() {
-	select {
-	case d.handed <- struct{}{}:
-	default:
-		<-d.slots
 	}
 }
 
 // reserve takes the next time of the rate and waits for it; the zero time where there is no
 // rate. Times that pass unused are not saved up.
 func (d *downstream) reserve(ctx context.Context) (at time.Time, err error) {
+	d.mu.Lock()
 	if d.every == 0 {
+		d.mu.Unlock()
 		return at, nil
 	}
-	d.mu.Lock()
 	now := d.wall()
 	if at = now; d.next.After(now) {
 		at = d.next

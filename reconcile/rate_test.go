@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -150,8 +149,9 @@ func TestLateTurnsStayWithinTheRate(t *testing.T) {
 // A program that stood still does not send at once all that it has kept waiting.
 func TestALateCallerTakesAnotherTime(t *testing.T) {
 	inABubble(t, payPolicy, func(t *testing.T, w *world) {
-		d := w.engine.downs.make(policy.Downstream{Name: "pay", RatePerSecond: 1})
+		d := w.engine.downs.make("pay", "")
 		d.wall = w.now
+		d.limit(policy.Downstream{RatePerSecond: 1})
 		began := w.now()
 		taken := func() time.Duration {
 			d.mu.Lock()
@@ -161,7 +161,7 @@ func TestALateCallerTakesAnotherTime(t *testing.T) {
 		var all sync.WaitGroup
 		for range 4 {
 			all.Go(func() {
-				done, err := d.admit(w.ctx, false)
+				done, err := d.admit(w.ctx)
 				if err != nil {
 					t.Error(err)
 					return
@@ -180,7 +180,7 @@ func TestALateCallerTakesAnotherTime(t *testing.T) {
 // counts at once.
 func TestTheTimesOfARate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := downstreams{all: make(chan struct{}, 8), now: time.Now}
+		all := downstreams{now: time.Now}
 		slow := &policy.Kind{Downstream: &policy.Downstream{Name: "pay", RatePerSecond: 1.0 / 60}}
 		d := all.of(slow)
 		began := time.Now()
@@ -203,42 +203,6 @@ func TestTheTimesOfARate(t *testing.T) {
 		for n := range 2 {
 			at, err = d.reserve(t.Context())
 			need.That(t, err == nil && at.Sub(began) == time.Duration(n)*d.every, "after an hour: %s %v", at.Sub(began), err)
-		}
-	})
-}
-
-// Reads wait for a control, and a person for a send: neither waits for all that is
-// queued.
-func TestAControlComesBeforeWhatIsQueued(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := (&downstreams{all: make(chan struct{}, 8), now: time.Now}).make(policy.Downstream{Name: "pay", Concurrency: 1})
-		var mu sync.Mutex
-		var order []string
-		ask := func(name string, first bool) {
-			done, err := d.admit(t.Context(), first)
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			mu.Lock()
-			order = append(order, name)
-			mu.Unlock()
-			time.Sleep(time.Second)
-			done()
-		}
-		for _, name := range []string{"read", "read", "read", "read", "control"} {
-			go ask(name, name == "control")
-			synctest.Wait()
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-		defer cancel()
-		if _, err := d.admit(ctx, true); !errors.Is(err, context.DeadlineExceeded) {
-			t.Error(err)
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if got := strings.Join(order, " "); got != "read control read read read" || len(d.slots)+len(d.all) != 0 {
-			t.Errorf("%s; %d slots are taken", got, len(d.slots))
 		}
 	})
 }

@@ -36,17 +36,15 @@ type findings struct {
 }
 
 // read requests the pages of one read, to the end or the limit.
-// Each page has its turn; first says that others wait for what it shows.
-func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record, first bool) findings {
+func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record) findings {
 	var f findings
 	f.Began, f.from = e.now(), e.moment()
 	begun := sync.OnceFunc(func() { f.Began, f.from = e.now(), e.moment() }) // when its wait is over
-	wait := turn{begun, first}
-	earlier := map[string]bool{} // effects of the pages before
+	earlier := map[string]bool{}                                             // effects of the pages before
 	cursors := map[string]bool{}
 	var cursor any
 	for page := 1; ; page++ {
-		found, stop := e.page(ctx, k, rec, cursor, wait, &f)
+		found, stop := e.page(ctx, k, rec, cursor, begun, &f)
 		f.Add(found)
 		var names []string
 		for _, effect := range found.Effects {
@@ -94,7 +92,7 @@ func (e *reader) read(ctx context.Context, k *policy.Kind, rec ledger.Record, fi
 }
 
 // page requests one page and judges it. stop ends the read: f.Trouble says why.
-func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, wait turn, f *findings) (found policy.Found, stop bool) {
+func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cursor any, begun func(), f *findings) (found policy.Found, stop bool) {
 	trouble := func(format string, args ...any) (policy.Found, bool) {
 		f.Trouble = clip(f.evidence.clean.text(fmt.Sprintf(format, args...)), maxReason) // the other side may have written some of it
 		return policy.Found{}, true
@@ -112,7 +110,7 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		}
 		return trouble("no check is possible: %s", err)
 	}
-	answer, err := e.downs.of(k).query(ctx, patience, wait, func(ctx context.Context) ledger.Answer {
+	answer, err := e.downs.of(k).query(ctx, begun, func(ctx context.Context) ledger.Answer {
 		return e.query(ctx, k, req)
 	})
 	if err != nil {

@@ -36,7 +36,7 @@ func BenchmarkReads(b *testing.B) {
 	}
 	fmt.Fprintln(in)
 	need.Get(lines.ReadString('\n'))(b)
-	e := w.newEngine(Options{Width: width, Log: func(string) {}})
+	e := w.newEngine(Options{Log: func(string) {}})
 	defer e.Close()
 	var before, after syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &before)

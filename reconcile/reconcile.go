@@ -27,7 +27,6 @@ type Options struct {
 	ReadOnly bool               // nothing is written and no downstream is read
 	Clock    ledger.Clock       // nil: the host's
 	Steady   ledger.SteadyClock // nil: the host's
-	Width    int                // reads in flight at once; 64 when 0
 	Log      func(string)       // one plain line about something worth knowing; may be nil
 }
 

@@ -44,11 +44,6 @@ func (e *Engine) Retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 		return RetryResult{Did: DidRefuse, Why: err.Error()}, err
 	}
 	q.ID = rec.Operation.ID
-	free, err := e.ops.lock(ctx, q.ID)
-	if err != nil {
-		return RetryResult{Did: DidRefuse, Operation: rec.Operation, Why: err.Error()}, err
-	}
-	defer free()
 	result, err := e.retry(ctx, q)
 	if err != nil && result.Did == "" {
 		result.Did = DidRefuse
@@ -261,7 +256,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 		return RetryResult{}, false, nil
 	}
 	before := a.rec.Operation
-	checked, err := e.checkLocked(ctx, before.ID, check{actor: e.checkerFor(a.q.Actor), eager: true})
+	checked, err := e.checkFor(ctx, before.ID, e.checkerFor(a.q.Actor))
 	if err != nil {
 		return RetryResult{Operation: before}, false, fmt.Errorf("check before sending: %w", err)
 	}
@@ -324,7 +319,7 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 	if until, why := down.blocked(); !until.IsZero() && down.throttled() {
 		return result, refuse("throttled", why, "try again later")
 	}
-	free, err := down.admit(ctx, true)
+	free, err := down.admit(ctx)
 	if wait := new(waitError); errors.As(err, &wait) {
 		return result, refuse("throttled", wait.why, "try again later")
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 )
 
 const (
@@ -17,58 +17,6 @@ const (
 	batch      = 500                   // rows taken from the ledger at once
 	troubleFor = 5 * time.Second       // before an operation that made trouble is read again
 )
-
-// activeReads are the operations the run loop has taken, and those it leaves alone
-// for a while because reading them failed.
-type activeReads struct {
-	mu   sync.Mutex
-	busy map[string]bool
-	rest map[string]time.Time
-	each map[*downstream]int
-	idle sync.WaitGroup
-}
-
-// take takes an operation, unless it is taken, rests, or its downstream has as many
-// as it can deal with soon.
-func (a *activeReads) take(id string, d *downstream, now time.Time) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.busy == nil {
-		a.busy, a.rest, a.each = map[string]bool{}, map[string]time.Time{}, map[*downstream]int{}
-	}
-	if until, resting := a.rest[id]; resting {
-		if now.Before(until) {
-			return false
-		}
-		delete(a.rest, id)
-	}
-	if a.busy[id] || a.each[d] >= d.queueLimit() {
-		return false
-	}
-	a.busy[id] = true
-	a.each[d]++
-	a.idle.Add(1)
-	return true
-}
-
-func (a *activeReads) give(id string, d *downstream, restUntil time.Time) {
-	a.mu.Lock()
-	delete(a.busy, id)
-	if a.each[d]--; a.each[d] == 0 {
-		delete(a.each, d)
-	}
-	if !restUntil.IsZero() {
-		a.rest[id] = restUntil
-	}
-	a.mu.Unlock()
-	a.idle.Done()
-}
-
-func (a *activeReads) count() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.busy)
-}
 
 // Run takes the lead of what nobody leads, and there expires, prices, reads what is due and
 // settles until ctx ends; with Options.Notify it also tells people. It sends no operation (I5). It survives a
@@ -82,15 +30,11 @@ func (e *Engine) Run(ctx context.Context) error {
 	}
 	e.apply(ctx)
 	defer e.claim()()
-	defer e.active.idle.Wait()
+	defer e.background.Wait()
 	ctx, end := context.WithCancel(ctx)
 	defer end() // what is waited for ends with the loop, whatever ended that
 	if e.o.Notify {
-		e.active.idle.Add(1)
-		go func() {
-			defer e.active.idle.Done()
-			e.notify.run(ctx)
-		}()
+		e.background.Go(func() { e.notify.run(ctx) })
 	}
 	watch := e.o.Store.Watch(ctx)
 	timer := time.NewTimer(0)
@@ -98,7 +42,11 @@ func (e *Engine) Run(ctx context.Context) error {
 	trouble := "" // what was said last
 	for ctx.Err() == nil {
 		began := time.Now()
-		more, err := e.pass(ctx, nil, e.readInBackground)
+		_, more, err := e.pass(ctx, e.now(), func(r ReadResult, err error) {
+			if err != nil && ctx.Err() == nil {
+				e.logf("check %s: %v", r.Operation.ID, err)
+			}
+		})
 		switch {
 		case err == nil && trouble != "":
 			trouble = ""
@@ -127,7 +75,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if more {
 			continue
 		}
-		timer.Reset(e.clocks.wait(e.now(), e.prices.wait(e.lead.wait(e.now(), pollEvery))))
+		timer.Reset(e.clocks.wait(e.now(), e.lead.wait(e.now(), pollEvery)))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -141,174 +89,138 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// dueRead is one read of an operation that is due, with all it takes to make it.
-type dueRead struct {
-	row  ledger.Row
-	down *downstream
-	rec  ledger.Record
-	free func() // the operation's lock in this process
-}
-
-// pass does all that is due now and starts the reads there is room for, of
-// operations that are wanted. more reports that there is more to do at once.
-func (e *Engine) pass(ctx context.Context, wanted func(ledger.Row) bool, start func(context.Context, *dueRead)) (more bool, err error) {
+// pass does all that is due: it begins the checks that there is room for, of what was due by
+// then, and tells when each ends. more reports that there is more to do at once.
+func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, error)) (begun int, more bool, err error) {
 	if err := e.checkClock(ctx); err != nil {
-		return false, err
+		return 0, false, err
 	}
 	if err := e.expire(ctx); err != nil {
-		return false, err
+		return 0, false, err
 	}
-	reads := e.onlyReads(ctx)
+	looks := e.onlyReads(ctx)
 	if err := e.asked(); err != nil {
-		return false, err
+		return 0, false, err
 	}
-	if !reads { // what cannot be scheduled again would be read without end
-		if err := e.startReads(ctx, wanted, start); err != nil {
-			return false, err
+	if !looks { // what cannot be scheduled again would be read without end
+		if begun, err = e.startChecks(ctx, by, ended); err != nil {
+			return begun, false, err
 		}
 	}
 	if err := e.follow(ctx); err != nil {
-		return false, err
+		return begun, false, err
 	}
-	if !e.leads(ledger.LeadLedger) {
-		return false, nil
+	if e.leads(ledger.LeadLedger) {
+		more, err = e.upkeep(ctx)
 	}
-	return e.upkeep(ctx)
+	return begun, more, err
 }
 
-// backlog is what was due when the ledger was last read, and could not be
-// begun yet. Only the loop touches it.
-type backlog struct {
-	rows  []ledger.Row
-	at    time.Time // when it was read
-	full  bool      // there may be more than this
-	limit int       // rows to read; grows while slow downstreams hide others
-	put   int       // rows that were put off when it was read
-	dig   time.Time // before this, what stands behind is not read
+// dueCheck is an operation whose check begins.
+type dueCheck struct {
+	row  ledger.Row
+	down *downstream
 }
 
-const (
-	maxBacklog  = 1 << 14
-	freshEnough = 250 * time.Millisecond // for what is due to be taken from the backlog
-	digEvery    = time.Second
-)
-
-// startReads begins what is due and has room.
-func (e *Engine) startReads(ctx context.Context, wanted func(ledger.Row) bool, start func(context.Context, *dueRead)) error {
-	b := &e.backlog
-	for ctx.Err() == nil {
-		fetched, err := b.fill(ctx, e)
+// startChecks begins the checks that are due, of each downstream that this process leads and
+// that has room, nearest first. What no one has priced yet is due as well.
+func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadResult, error)) (begun int, err error) {
+	pol := e.policy()
+	var due []dueCheck
+	for _, k := range append(pol.Checked(), nil) {
+		rows, err := e.dueOf(ctx, k, by)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		ready, err := e.acquire(ctx, wanted)
-		if err != nil {
-			return err
+		for _, row := range rows {
+			k := pol.Kind(row.Kind)
+			if d := e.downs.of(k); k.Read != nil && e.leads(d.scope) && d.take(row.ID) {
+				due = append(due, dueCheck{row, d})
+			}
 		}
-		for _, r := range ready {
-			start(ctx, r)
-		}
-		busy := e.active.count()
-		switch {
-		case len(ready) > 0 || busy >= e.o.Width:
-			b.limit = 0
-			return nil
-		case !fetched || b.put > 0: // read anew, and what stands behind those put off
-		case !b.full || time.Now().Before(b.dig):
-			return nil
-		case b.limit >= maxBacklog:
-			b.limit, b.dig = 0, time.Now().Add(digEvery)
-			return nil
-		default:
-			b.limit *= 2
-		}
-		b.rows = nil
 	}
-	return nil
-}
-
-// fill reads from the ledger what is due, unless that was done a moment ago and not
-// all of it is begun. It reports whether it did.
-func (b *backlog) fill(ctx context.Context, e *Engine) (bool, error) {
-	if len(b.rows) > 0 && time.Since(b.at) < freshEnough {
-		return false, nil
+	if len(due) == 0 {
+		return 0, nil
 	}
-	b.limit = max(b.limit, 8*e.o.Width)
-	due, err := e.o.Store.Due(ctx, e.now(), b.limit)
+	recs, err := e.o.Store.Records(ctx, ledger.Each(due, func(c dueCheck) string { return c.row.ID })) // in this order
+	for _, c := range due {
+		if len(recs) == 0 || recs[0].Operation.ID != c.row.ID {
+			c.down.leave(c.row.ID, false)
+			continue
+		}
+		rec := recs[0]
+		recs, begun = recs[1:], begun+1
+		e.background.Go(func() { e.checkDue(ctx, c, rec, ended) })
+	}
 	if err != nil {
-		return false, fmt.Errorf("find what is due: %w", err)
+		return begun, fmt.Errorf("read what is due: %w", err)
 	}
-	b.full, b.at = len(due) == b.limit, time.Now()
-	b.rows, b.put, err = e.postpone(ctx, due)
-	return true, err
+	return begun, nil
 }
 
-// acquire takes the rows that their downstreams have room for, with their records.
-func (e *Engine) acquire(ctx context.Context, wanted func(ledger.Row) bool) ([]*dueRead, error) {
-	pol, now := e.policy(), e.now()
-	rows := e.backlog.rows
-	e.backlog.rows = rows[:0]
-	var took []*dueRead
-	var ids []string
-	for _, row := range rows {
-		k := pol.Kind(row.Kind)
+// dueOf is what is due of a kind's downstream, as much as there is room for; nil stands for
+// what has no price. What cannot be checked now is put off: all of it when the downstream wants
+// no request, and what nobody leads, of which whoever leads the ledger says when a person is asked.
+func (e *Engine) dueOf(ctx context.Context, k *policy.Kind, by time.Time) ([]ledger.Row, error) {
+	name, limit, off, asked := "", batch, time.Time{}, ledger.Never
+	if k != nil {
+		name = k.DownstreamName()
 		d := e.downs.of(k)
-		if wanted != nil && !wanted(row) {
-			continue
+		switch until, _ := d.blocked(); {
+		case !e.leads(d.scope):
+			if asked = e.lead.unchecked(d.scope); !e.leads(ledger.LeadLedger) || !asked.Before(ledger.Never) {
+				return nil, nil
+			}
+			off = e.now().Add(muteFor)
+		case until.Sub(e.now()) > patience:
+			off = until
+		default:
+			limit = d.look()
 		}
-		if !e.active.take(row.ID, d, now) {
-			e.backlog.rows = append(e.backlog.rows, row)
-			continue
-		}
-		free, ok := e.ops.try(row.ID)
-		if !ok { // another goroutine is at it
-			e.active.give(row.ID, d, time.Time{})
-			continue
-		}
-		took = append(took, &dueRead{row: row, down: d, free: free})
-		ids = append(ids, row.ID)
 	}
-	if len(took) == 0 {
+	if limit == 0 {
 		return nil, nil
 	}
-	recs, err := e.o.Store.Records(ctx, ids) // in the order of ids
-	var ready []*dueRead
-	for _, r := range took {
-		if len(recs) > 0 && recs[0].Operation.ID == r.row.ID {
-			r.rec, recs = recs[0], recs[1:]
-			ready = append(ready, r)
-			continue
-		}
-		r.free()
-		e.active.give(r.row.ID, r.down, time.Time{})
-	}
+	rows, err := e.o.Store.Due(ctx, name, by, limit)
 	if err != nil {
-		return nil, fmt.Errorf("read what is due: %w", err)
+		return nil, fmt.Errorf("find what is due: %w", err)
 	}
-	return ready, nil
+	if off.IsZero() {
+		return rows, nil
+	}
+	return nil, e.postpone(ctx, rows, off, asked)
 }
 
-// readInBackground reads one operation and wakes the loop when it is done.
-func (e *Engine) readInBackground(ctx context.Context, r *dueRead) {
-	go func() {
-		rest := time.Time{}
-		if _, err := e.readDue(ctx, r); err != nil && ctx.Err() == nil {
-			rest = e.now().Add(troubleFor)
-			e.logf("check %s: %v", r.row.ID, err)
+// postpone puts rows off, in one write.
+func (e *Engine) postpone(ctx context.Context, rows []ledger.Row, until, asked time.Time) error {
+	digest := e.policy().Digest()
+	var off []quote
+	for _, row := range rows {
+		if p := row.Pricing; p.Digest == digest {
+			p.OperationID, p.Version, p.ReadAt, p.DecideAt = row.ID, row.Version, apart(e.now(), until), sooner(p.DecideAt, asked)
+			off = append(off, quote{Pricing: p})
 		}
-		e.active.give(r.row.ID, r.down, rest)
-		e.nudge()
-	}()
+	}
+	return e.price(ctx, off...)
 }
 
-// readDue reads one operation that is due, in a goroutine of its own. It returns no error
-// where it was moved, or read by another process.
-func (e *Engine) readDue(ctx context.Context, r *dueRead) (ReadResult, error) {
-	result, err := e.checkLocked(ctx, r.row.ID, check{actor: e.checker(), due: &r.row, rec: r.rec})
-	r.free()
-	switch {
-	case errors.Is(err, ledger.ErrRefused), errors.Is(err, errNotDue):
-		return ReadResult{}, nil
+// checkDue checks one operation that was due, in a goroutine of its own. One that was moved, or
+// read by another process, is no error.
+func (e *Engine) checkDue(ctx context.Context, c dueCheck, rec ledger.Record, ended func(ReadResult, error)) {
+	result, err := ReadResult{}, error(nil)
+	if stillDue(rec, c.row) {
+		result, err = e.check(ctx, rec, check{actor: e.checker()})
 	}
-	return result, err
+	if errors.Is(err, ledger.ErrRefused) {
+		result, err = ReadResult{}, nil
+	}
+	c.down.leave(c.row.ID, err != nil)
+	ended(result, err)
+	e.nudge()
+}
+
+// stillDue reports whether what was due was neither read nor moved since.
+func stillDue(rec ledger.Record, row ledger.Row) bool {
+	was, is := row.Pricing, rec.Pricing
+	return is.OperationID != "" && rec.Operation.Version == row.Version && is.Reads == was.Reads && is.ReadAt.Equal(was.ReadAt)
 }

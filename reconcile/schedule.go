@@ -65,7 +65,7 @@ func (e *reader) priced(k *policy.Kind, digest string, rec ledger.Record) quote 
 	case k.Read == nil:
 		p.ReadAt = ledger.Never
 	case p.ReadAt.Equal(ledger.Never): // the policy has a check now
-		p.ReadAt = e.now()
+		p.ReadAt = time.Time{}
 	}
 	return quote{p, nextChange(k, rec, p, e.now())}
 }

@@ -161,7 +161,7 @@ func (s siblingSearch) finds(ctx context.Context, other ledger.Operation) (ledge
 		if err != nil {
 			return ledger.CauseUnchecked, err.Error()
 		}
-		f := s.read(ctx, s.Kind, rec, true)
+		f := s.read(ctx, s.Kind, rec)
 		switch {
 		case f.Trouble != "", f.Stale != "":
 			return ledger.CauseUnchecked, "the check could not be tried on another operation: " + cmp.Or(f.Trouble, f.Stale)

@@ -75,7 +75,7 @@ func TestAClockIsNotLostToALockedLedger(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	o := w.doubt("pay", 7)
 	e := w.newEngine(Options{})
-	need.Get(e.priceBatch(w.ctx, 10))(t)
+	need.Get(e.priceBatch(w.ctx))(t)
 	now := w.now()
 	for _, id := range []string{"gone", o.ID} {
 		e.clocks.note([]quote{{Pricing: ledger.Pricing{OperationID: id}, changes: now.Add(time.Second)}}, now)

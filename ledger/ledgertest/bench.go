@@ -113,7 +113,7 @@ func doubt(b *testing.B, s ledger.Store, n int) {
 		need.Get(ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: ledger.OutcomeUncertain,
 			ErrorClass: ledger.ClassTimeout, Error: "no answer", TokenSent: true, Actor: benched}))(b)
 	})
-	due := need.Get(s.Due(ctx, time.Now(), n))(b)
+	due := need.Get(s.Due(ctx, "", time.Now(), n))(b)
 	prices := make([]ledger.Pricing, len(due))
 	for i, r := range due {
 		prices[i] = ledger.Pricing{OperationID: r.ID, Digest: "p1", Downstream: "stripe", Title: r.Title, Rank: float64(i % 97), DecideAt: time.Now().Add(time.Hour)}
@@ -134,7 +134,7 @@ func BenchEngine(b *testing.B, open func() ledger.Store) {
 		b.StartTimer()
 		began := time.Now()
 		for done := 0; done < n; {
-			due := need.Get(s.Due(ctx, time.Now(), batch))(b)
+			due := need.Get(s.Due(ctx, "", time.Now(), batch))(b)
 			ids := make([]string, len(due))
 			for i, r := range due {
 				ids[i] = r.ID

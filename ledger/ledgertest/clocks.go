@@ -264,7 +264,7 @@ func stepPutsNothingOff(d *desk) {
 	d.clock.Set(-24 * time.Hour)
 	need.Get(d.s.Stepped(ctx))(d)
 	d.clock.Advance(6 * time.Minute)
-	if rows, err := d.s.Due(ctx, d.clock.Now(), 10); len(rows) != 1 || err != nil {
+	if rows, err := d.s.Due(ctx, "", d.clock.Now(), 10); len(rows) != 1 || err != nil {
 		d.Fatalf("%d are due, %v", len(rows), err)
 	}
 }

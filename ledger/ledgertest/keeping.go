@@ -14,9 +14,10 @@ import (
 // schedule follows what is due to be read, and prices.
 func schedule(t *testing.T, open Open) {
 	d := newDesk(t, open)
+	of := "" // this downstream
 	due := func() []string {
 		d.Helper()
-		rows := need.Get(d.s.Due(ctx, d.clock.Now(), 100))(d)
+		rows := need.Get(d.s.Due(ctx, of, d.clock.Now(), 100))(d)
 		var keys []string
 		for _, r := range rows {
 			keys = append(keys, r.Key)
@@ -61,6 +62,10 @@ func schedule(t *testing.T, open Open) {
 		d.Fatalf("due before their time: %v", got)
 	}
 	d.clock.Advance(2 * time.Minute)
+	if got := due(); len(got) != 0 {
+		d.Fatalf("due of no downstream: %v", got)
+	}
+	of = "stripe"
 	if got := due(); !slices.Equal(got, []string{"b", "a"}) {
 		d.Fatalf("due are %v, want the earliest first: b, a", got)
 	}

@@ -142,19 +142,22 @@ func (m *Memory) Expire(ctx context.Context, limit int) (int, error) {
 	return n, nil
 }
 
-func (m *Memory) Due(_ context.Context, now time.Time, limit int) ([]ledger.Row, error) {
+func (m *Memory) Due(_ context.Context, downstream string, now time.Time, limit int) (rows []ledger.Row, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var due []ledger.Row
+	var due []*entry
 	for _, e := range m.ops {
 		wanted := e.op.State == ledger.Uncertain || !e.recheck.IsZero()
-		if wanted && !e.pricing.ReadAt.After(now) {
-			rec := m.record(e, now)
-			due = append(due, rec.Row())
+		if wanted && e.pricing.Downstream == downstream && !e.pricing.ReadAt.After(now) {
+			due = append(due, e)
 		}
 	}
-	slices.SortStableFunc(due, func(a, b ledger.Row) int { return a.Pricing.ReadAt.Compare(b.Pricing.ReadAt) })
-	return due[:min(limit, len(due))], nil
+	slices.SortStableFunc(due, func(a, b *entry) int { return a.pricing.ReadAt.Compare(b.pricing.ReadAt) })
+	for _, e := range due[:min(limit, len(due))] {
+		rec := m.record(e, now)
+		rows = append(rows, rec.Row())
+	}
+	return rows, nil
 }
 
 // Siblings looks at all operations.

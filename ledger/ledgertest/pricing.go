@@ -20,7 +20,7 @@ func stalePrices(t *testing.T, open Open) {
 	d.settle(d.begun("k").Attempt.ID, ledger.OutcomeUncertain)
 	due := func() int {
 		d.Helper()
-		rows := need.Get(d.s.Due(ctx, d.clock.Now(), 10))(d)
+		rows := need.Get(d.s.Due(ctx, "", d.clock.Now(), 10))(d)
 		return len(rows)
 	}
 	need.Must(d, due() == 1, "an operation that is in doubt anew is not due")

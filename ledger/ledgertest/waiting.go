@@ -168,7 +168,7 @@ func oneWrite(t *testing.T, open Open) {
 	}
 	due := func() int {
 		d.Helper()
-		rows := need.Get(d.s.Due(ctx, d.clock.Now(), 10))(d)
+		rows := need.Get(d.s.Due(ctx, "", d.clock.Now(), 10))(d)
 		return len(rows)
 	}
 	first := look(ledger.CannotTell)
@@ -219,7 +219,7 @@ func looks(t *testing.T, open Open) {
 	due := func(after time.Duration, want ...string) {
 		d.Helper()
 		d.clock.Advance(after)
-		rows := need.Get(d.s.Due(ctx, d.clock.Now(), 10))(d)
+		rows := need.Get(d.s.Due(ctx, "", d.clock.Now(), 10))(d)
 		var got []string
 		for _, r := range rows {
 			got = append(got, r.Key)

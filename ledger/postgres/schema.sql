@@ -509,7 +509,7 @@ CREATE INDEX open_by_loss   ON indoubt.open_operations (class, calm, loss_order,
 CREATE INDEX open_by_change ON indoubt.open_operations (class, updated_at);
 CREATE INDEX open_by_age    ON indoubt.open_operations (class, seq);
 CREATE INDEX open_by_clock  ON indoubt.open_operations (class, clock_at);
-CREATE INDEX open_by_read   ON indoubt.open_operations (read_at)          WHERE state = 'uncertain' OR recheck_at <> 0;
+CREATE INDEX open_by_read   ON indoubt.open_operations (downstream, read_at) WHERE state = 'uncertain' OR recheck_at <> 0;
 CREATE INDEX open_by_digest ON indoubt.open_operations (digest);
 CREATE INDEX open_by_doubt  ON indoubt.open_operations (kind, doubted_at) WHERE state = 'uncertain';
 CREATE INDEX open_by_outage ON indoubt.open_operations (outage, calm, loss_order, created_at) WHERE outage <> '';

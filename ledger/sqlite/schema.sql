@@ -554,7 +554,7 @@ CREATE INDEX open_by_loss   ON open_operations (class, calm, loss_order, created
 CREATE INDEX open_by_change ON open_operations (class, updated_at);
 CREATE INDEX open_by_age    ON open_operations (class, seq, search); -- also read whole for a word
 CREATE INDEX open_by_clock  ON open_operations (class, clock_at);
-CREATE INDEX open_by_read   ON open_operations (read_at)          WHERE state = 'uncertain' OR recheck_at <> 0;
+CREATE INDEX open_by_read   ON open_operations (downstream, read_at) WHERE state = 'uncertain' OR recheck_at <> 0;
 CREATE INDEX open_by_digest ON open_operations (digest);
 CREATE INDEX open_by_doubt  ON open_operations (kind, doubted_at) WHERE state = 'uncertain';
 CREATE INDEX open_by_outage ON open_operations (outage, calm, loss_order, created_at) WHERE outage <> '';

@@ -61,12 +61,12 @@ func ripen(ctx context.Context, s *Store, now time.Time, limit int) error {
 var dueQuery = `
 	SELECT ` + rowColumns + `, 0, ''
 	  FROM open_operations h INDEXED BY open_by_read CROSS JOIN operations o ON o.seq = h.seq
-	 WHERE (h.state = 'uncertain' OR h.recheck_at <> 0) AND h.read_at <= ?1
-	 ORDER BY h.read_at LIMIT ?2+0`
+	 WHERE h.downstream = ?1 AND (h.state = 'uncertain' OR h.recheck_at <> 0) AND h.read_at <= ?2
+	 ORDER BY h.read_at LIMIT ?3+0`
 
-// Due returns operations whose next read is due.
-func (s *Store) Due(ctx context.Context, now time.Time, limit int) ([]ledger.Row, error) {
-	return Gather(ctx, s.db, newRowScan(0).row, dueQuery, Millis(now), limit)
+// Due returns operations of a downstream whose next read is due.
+func (s *Store) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Row, error) {
+	return Gather(ctx, s.db, newRowScan(0).row, dueQuery, downstream, Millis(now), limit)
 }
 
 // Siblings asks the index of tokens, or that of what landed by its own answer. Unlike a

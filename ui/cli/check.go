@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 	"indoubt/reconcile"
 	"indoubt/ui/safe"
 	"indoubt/ui/ticket"
@@ -81,16 +82,16 @@ func (c checkCommand) what(ctx context.Context, args []string) error {
 		recs = append(recs, rec)
 	}
 	if len(args) == 0 {
-		due, err := s.Due(ctx, c.clock(), maxEvents)
-		if err != nil {
-			return err
-		}
-		for _, row := range due {
-			rec, err := s.Read(ctx, ledger.Locator{ID: row.ID})
+		for _, downstream := range append(ledger.Each(p.Checked(), (*policy.Kind).DownstreamName), "") {
+			due, err := s.Due(ctx, downstream, c.clock(), maxEvents)
 			if err != nil {
 				return err
 			}
-			recs = append(recs, rec)
+			some, err := s.Records(ctx, ledger.Each(due, func(row ledger.Row) string { return row.ID }))
+			if err != nil {
+				return err
+			}
+			recs = append(recs, some...)
 		}
 	}
 	results := make([]resultJSON, 0, len(recs))
