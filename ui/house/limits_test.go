@@ -68,7 +68,7 @@ var long = map[string]int{
 	"policy":                  71,
 	"policy/expr":             6,
 	"policy/mapping":          8,
-	"reconcile": 19,
+	"reconcile":               19,
 	"reconcile/drill":         10,
 	"ui/act":                  6,
 	"ui/cli":                  176,
