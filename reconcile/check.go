@@ -86,14 +86,16 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	result := ReadResult{Read: read, Operation: rec.Operation}
 	if f.Unasked {
 		// Nothing was requested, so there is no read to keep; it is only put off.
-		result.Read.ID = ""
+		if result.Read.ID = ""; !e.leads(scopeOf(k)) {
+			return result, nil
+		}
 		return result, e.price(ctx, e.putOff(k, digest, rec, f.wait))
 	}
 	o := ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Settles: !moved, Actor: c.actor,
 		Looks: k.Looks, Failed: f.Trouble != "" || f.Stale != "", Result: f.evidence.result(),
 	}
-	quoted, scheduled := quote{}, !moved
+	quoted, scheduled := quote{}, !moved && e.leads(scopeOf(k)) // else whoever leads prices it anew
 	if scheduled {
 		if quoted, scheduled = e.quoteAfter(k, digest, rec, o, f.wait); scheduled {
 			o.Pricing = &quoted.Pricing

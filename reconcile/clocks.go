@@ -175,9 +175,10 @@ func (e *Engine) reprice(ctx context.Context, ids []string, wanted func(ledger.R
 }
 
 // PriceAsSeen prices anew those of the operations whose odds have moved with the ledger's
-// history since they were priced: a list's sum is to be that of the rows a person sees.
+// history since they were priced, where this process leads: a list's sum is to be that of the
+// rows a person sees.
 func (e *Engine) PriceAsSeen(ctx context.Context, ids []string) error {
-	if e.o.ReadOnly || e.onlyReads(ctx) {
+	if e.o.ReadOnly || e.onlyReads(ctx) || !e.leads(ledger.LeadLedger) {
 		return nil
 	}
 	return e.reprice(ctx, ids, func(rec ledger.Record, q quote) bool { return q.Rank != rec.Pricing.Rank })

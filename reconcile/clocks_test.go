@@ -70,6 +70,7 @@ func TestAPriceFollowsTheHistoryWhereItIsSeen(t *testing.T) {
 	}
 	c := &counted{Store: w.store}
 	e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
+	e.Claim()
 	for range 2 {
 		need.OK(t, e.PriceAsSeen(w.ctx, []string{o.ID}))
 	}

@@ -25,7 +25,7 @@ const (
 	tripAfter     = 5                // failures in a row that open the breaker
 	probeAfter    = 15 * time.Second // how long it stays open before one probe
 	maxRetryAfter = time.Hour        // a downstream that asks for more is read again after this
-	muteFor       = 15 * time.Second // before a request is tried again that lacks a secret
+	muteFor       = 15 * time.Second // before a check is tried again that this process cannot make
 	softThrottle  = 5 * time.Second  // pause after a 429 that names no time
 	politeness    = 8                // requests at once, where the policy states no concurrency
 )
@@ -64,11 +64,8 @@ type downstream struct {
 	state  string               // up, down, half_open
 	paused time.Time            // it wants no request before this
 	asked  time.Time            // since when it is paused
-	mute   string               // why no request to it can be made at all
-	lacks  string               // the secret that is missing
-	still  func() error         // why it is missing yet
+	lacks  string               // the secret without which no process asks it
 	muted  time.Time            // since when
-	muteTo time.Time
 }
 
 // waitError says that a downstream wants no request before a moment.
@@ -144,9 +141,6 @@ func (d *downstream) blocked() (time.Time, string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
-	if now.Before(d.muteTo) {
-		return d.muteTo, d.mute
-	}
 	if now.Before(d.paused) {
 		return d.paused, fmt.Sprintf("%s asked to wait %s", d.name, policy.Brief(d.paused.Sub(now)))
 	}
@@ -320,39 +314,13 @@ func (d *downstream) pause(until time.Time, status int) {
 	}
 }
 
-// silence puts off all requests for a while, because none can be made without a secret.
-// still makes the request anew, to tell whether it is missing yet.
-func (d *downstream) silence(lacks, why string, still func() error) time.Time {
+// lack notes the secret without which no process asks it; "" for none.
+func (d *downstream) lack(secret string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := d.now()
-	if now.Sub(d.muteTo) > muteFor {
-		d.muted = now
+	if secret != d.lacks {
+		d.lacks, d.muted = secret, d.now()
 	}
-	d.mute, d.lacks, d.still, d.muteTo = why, lacks, still, now.Add(muteFor)
-	return d.muteTo
-}
-
-// lacks reports whether a secret is missing without which nothing can be asked within a
-// scope. What was missing and is not any more may be asked at once.
-func (d *downstreams) lacks(scope string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	down := d.byScope[scope]
-	if down == nil {
-		return false
-	}
-	down.mu.Lock()
-	defer down.mu.Unlock()
-	switch {
-	case down.still == nil:
-		return false
-	case policy.LackedHere(down.still()):
-		down.muteTo = down.now().Add(muteFor)
-		return true
-	}
-	down.still, down.muteTo = nil, time.Time{}
-	return false
 }
 
 // changed notes when the breaker moved.
@@ -380,7 +348,7 @@ func (d *downstream) health() Health {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := Health{Downstream: d.name, State: d.state, Since: d.since, Why: d.why, Answered: d.spoken}
-	if d.now().Before(d.muteTo) {
+	if d.lacks != "" {
 		h.State, h.Since, h.Why = StateNoKey, d.muted, d.lacks
 		return h
 	}

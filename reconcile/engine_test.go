@@ -210,6 +210,7 @@ func TestBreakerOpensAndProbes(t *testing.T) {
 func TestRetryAfterIsObeyed(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	w.side.onList = answer(429, map[string]string{"Retry-After": "120"}, "")
+	w.leading()
 	o := w.doubt("pay", 1)
 	need.Contains(t, w.read(o.ID).Read.Reason, "429")
 	if p := w.get(o.ID).Pricing; p.ReadAt.Before(w.now().Add(115 * time.Second)) {

@@ -79,13 +79,14 @@ func (e *reader) onlyReads(ctx context.Context) bool {
 func (e *reader) takeLead(ctx context.Context, pol *policy.Policy) (err error) {
 	x := &e.lead
 	scopes := append(ledger.Each(pol.Checked(), scopeOf), ledger.LeadLedger)
+	lacks := lacking(pol)
 	var led ledger.Leaders
 	if x.claims {
 		rank := ledger.RankConsole
 		if e.o.Program == "engine" {
 			rank = ledger.RankEngine
 		}
-		mine := slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return x.looks || e.downs.lacks(s) })
+		mine := slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return x.looks || lacks[s] != "" })
 		led, err = e.o.Store.Lead(ctx, e.holder, rank, mine)
 	} else {
 		led, err = e.o.Store.Leaders(ctx)
@@ -112,6 +113,11 @@ func (e *reader) takeLead(ctx context.Context, pol *policy.Policy) (err error) {
 			x.others[l.Scope] = l
 		}
 		delete(x.free, l.Scope)
+	}
+	for _, k := range pol.Checked() { // who leads has what it takes
+		if scope := scopeOf(k); x.claims && x.others[scope].Holder == "" {
+			e.downs.of(k).lack(lacks[scope])
+		}
 	}
 	return nil
 }
@@ -174,25 +180,16 @@ func (e *reader) CheckedBy() string {
 	return program + " on " + host
 }
 
-// lacks gives up what this process can ask nothing of, where err is about a secret, and
-// returns when a check is worth a try again; else the zero time.
-func (e *reader) lacks(k *policy.Kind, rec ledger.Record, err error) (until time.Time) {
-	secret := (*policy.MissingSecretError)(nil)
-	if !errors.As(err, &secret) {
-		return until
+// lacking are the scopes of which this process lacks a secret, with its name.
+func lacking(pol *policy.Policy) map[string]string {
+	secrets := map[string]string{}
+	for _, name := range pol.Kinds() {
+		k, secret := pol.Kind(name), (*policy.MissingSecretError)(nil)
+		if k.Read != nil && errors.As(k.Read.Lacks(), &secret) {
+			secrets[scopeOf(k)] = secret.Name
+		}
 	}
-	until = e.downs.of(k).silence(secret.Name, "no check is possible: "+err.Error(), func() error {
-		_, err := k.Read.Request(rec, nil)
-		return err
-	})
-	x, scope := &e.lead, scopeOf(k)
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.mine[scope] {
-		delete(x.mine, scope)
-		x.free[scope], x.checked = e.now(), time.Time{}
-	}
-	return until
+	return secrets
 }
 
 // unchecked is from when a person is asked about what this process cannot check: at once
@@ -265,8 +262,9 @@ func (e *reader) apply(ctx context.Context) {
 	}
 }
 
-// claim has this process take the lead of what is free, until leave is called.
-func (e *reader) claim() (leave func()) {
+// Claim has this process take the lead of what is free, until leave is called: only who leads
+// writes what a check makes of a price.
+func (e *reader) Claim() (leave func()) {
 	x := &e.lead
 	set := func(claims bool) {
 		x.mu.Lock()

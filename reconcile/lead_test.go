@@ -46,7 +46,7 @@ func TestWhoLeadsIsToldByTheLedgersClock(t *testing.T) {
 	other := w.another(Options{})
 	other.o.Clock = func() time.Time { return w.now().Add(time.Hour) }
 	w.leading()
-	other.claim()
+	other.Claim()
 	other.onlyReads(w.ctx)
 	need.That(t, !other.leads("downstream:pay") && other.lead.unchecked("downstream:pay").Equal(ledger.Never), "two lead")
 }

@@ -50,7 +50,7 @@ func (e *Engine) Once(ctx context.Context, progress func(Progress)) (Summary, er
 	if progress == nil {
 		progress = func(Progress) {}
 	}
-	defer e.claim()()
+	defer e.Claim()()
 	if why := e.mayAsk(ctx); why != "" {
 		return s, cannotAsk(why)
 	}

@@ -104,9 +104,6 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 	if err != nil {
 		if policy.LackedHere(err) { // it may be there the next time
 			f.wait, f.Unasked = e.now().Add(muteFor), len(f.evidence.Pages) == 0
-			if until := e.lacks(k, rec, err); !until.IsZero() {
-				f.wait = until
-			}
 		}
 		return trouble("no check is possible: %s", err)
 	}

@@ -29,7 +29,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		return nil
 	}
 	e.apply(ctx)
-	defer e.claim()()
+	defer e.Claim()()
 	defer e.background.Wait()
 	ctx, end := context.WithCancel(ctx)
 	defer end() // what is waited for ends with the loop, whatever ended that

@@ -52,7 +52,6 @@ func (e *reader) priced(k *policy.Kind, digest string, rec ledger.Record) quote 
 	asked := ledger.Never
 	if rec.Operation.State == ledger.Uncertain {
 		if err := k.NoCheck(rec); policy.LackedHere(err) {
-			e.lacks(k, rec, err)
 			asked = e.lead.unchecked(scopeOf(k))
 			rec.Pricing.Digest, rec.Pricing.DecideAt = digest, asked // until then another process is taken to check it
 		}

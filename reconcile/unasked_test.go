@@ -25,7 +25,7 @@ func TestAMissingSecretIsTheirsAndHeals(t *testing.T) {
 	o := w.doubt("pay", 420, 420)
 	e := w.newEngine(Options{})
 	w.run(e)
-	eventually(t, "nobody leads", func() bool { return e.downs.lacks("downstream:pay") && !e.leads("downstream:pay") })
+	eventually(t, "it leads the rest", func() bool { return e.leads(ledger.LeadLedger) && !e.leads("downstream:pay") })
 	eventually(t, "another may have the secret", func() bool { return w.lane(o.ID) == ledger.LaneReading })
 	w.pass(nobodyFor)
 	eventually(t, "for a person", func() bool { return w.lane(o.ID) == ledger.LaneDecide })
@@ -59,20 +59,34 @@ func TestAMissingProgramHeals(t *testing.T) {
 	eventually(t, "found", func() bool { return len(w.get(o.ID).Reads) > 0 })
 }
 
-// An engine that lacks a secret leads nothing there, and leaves the promise of the one that does.
-func TestAnEngineWithoutTheSecretLeadsNothing(t *testing.T) {
+// An engine that lacks a secret knows so before it takes the lead of a console that has it, and
+// leaves the promise of that one.
+func TestAnEngineWithoutTheSecretTakesNoLead(t *testing.T) {
 	w := newWorldAlone(t, strings.Replace(payPolicy, "headers: {", `headers: { X-Key: "${env.UNASKED_KEY}",`, 1))
-	t.Setenv("UNASKED_KEY", "")
-	os.Unsetenv("UNASKED_KEY")
+	t.Setenv("UNASKED_KEY", "k")
 	o := w.doubt("pay", 420)
-	poor := w.newEngine(Options{Program: "engine"})
-	w.run(poor)
-	eventually(t, "it leads nothing there", func() bool { return poor.downs.lacks("downstream:pay") && !poor.leads("downstream:pay") })
-	need.Get(w.store.Lead(w.ctx, "rich", ledger.RankConsole, []string{"downstream:pay"}))(t)
-	w.pass(leadEvery)
-	poor.nudge()
-	eventually(t, "it knows who does", func() bool { return poor.lead.unchecked("downstream:pay").Equal(ledger.Never) })
+	rich, poor := w.leading(), w.newEngine(Options{Program: "engine"})
+	need.Get(rich.priceBatch(w.ctx))(t)
+	os.Unsetenv("UNASKED_KEY")
+	poor.Claim()
+	need.That(t, !poor.onlyReads(w.ctx) && poor.leads(ledger.LeadLedger) && !poor.leads("downstream:pay"), "it leads all or nothing")
+	led := need.Get(w.store.Leaders(w.ctx))(t)
+	need.That(t, len(led.All) == 2 && led.All[0].Scope == "downstream:pay" && led.All[0].Holder == rich.holder, "%+v", led.All)
 	pol := w.inForce()
 	q := poor.priced(pol.Kind("pay"), pol.Digest(), w.get(o.ID))
 	need.That(t, q.DecideAt.After(w.now()), "a person is asked from %v on", q.DecideAt)
+}
+
+// What a process finds that does not lead is priced by the one that does.
+func TestOnlyWhoLeadsPrices(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	e, other := w.leading(), w.newEngine(Options{Program: "check"})
+	o := w.doubt("pay", 420, 421)
+	need.Get(e.priceBatch(w.ctx))(t)
+	res := need.Get(other.ReadNow(w.ctx, o.ID))(t)
+	p := w.get(o.ID).Pricing
+	need.That(t, res.Read.Verdict == ledger.Different && p.Digest == "" && p.Reads == 0, "%s %+v", res.Read.Verdict, p)
+	need.Get(e.priceBatch(w.ctx))(t)
+	p = w.get(o.ID).Pricing
+	need.That(t, p.Digest != "" && p.Rank == 420, "%+v", p)
 }

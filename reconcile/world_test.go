@@ -346,7 +346,7 @@ func (w *world) newEngine(o Options) *Engine {
 // leading is the engine once it leads, without its loop.
 func (w *world) leading() *Engine {
 	w.Helper()
-	w.engine.claim()
+	w.engine.Claim()
 	need.That(w, !w.engine.onlyReads(w.ctx) && w.engine.leads(ledger.LeadLedger), "it does not lead")
 	return w.engine
 }

@@ -116,6 +116,7 @@ func (c checkCommand) now(ctx context.Context, s ledger.Store, args []string) er
 		return err
 	}
 	engine := c.engine(s, c.rules().inForce, false, nil)
+	defer engine.Claim()()
 	run := &decisionRun{app: c.app, store: s, policy: p}
 	results := make([]resultJSON, 0, len(args))
 	for _, arg := range args {
