@@ -34,11 +34,11 @@ func (e *Engine) priceBeside(ctx context.Context, moved []string) error {
 		return nil
 	}
 	var checked []string
-	err = e.reprice(ctx, ids, func(rec ledger.Record, q quote) bool {
+	err = e.reprice(ctx, ids, func(rec ledger.Record, p ledger.Pricing) bool {
 		if e.downs.of(e.policy().Kind(rec.Operation.Kind)).checks(rec.Operation.ID) {
 			checked = append(checked, rec.Operation.ID)
 		}
-		return !q.DecideAt.Equal(rec.Pricing.DecideAt)
+		return !p.DecideAt.Equal(rec.Pricing.DecideAt)
 	})
 	if err == nil {
 		e.after.checked = checked

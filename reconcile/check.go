@@ -95,11 +95,8 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Settles: !moved, Actor: c.actor,
 		Looks: k.Looks, Failed: f.Trouble != "" || f.Stale != "", Result: f.evidence.result(),
 	}
-	quoted, scheduled := quote{}, !moved && e.leads(scopeOf(k)) // else whoever leads prices it anew
-	if scheduled {
-		if quoted, scheduled = e.quoteAfter(k, digest, rec, o, f.wait); scheduled {
-			o.Pricing = &quoted.Pricing
-		}
+	if !moved && e.leads(scopeOf(k)) { // else whoever leads prices it anew
+		o.Pricing = e.priceAfter(k, digest, rec, o, f.wait)
 	}
 	applied, err := e.observe(ctx, o)
 	if err != nil {
@@ -107,9 +104,6 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 	}
 	result.Operation, result.Read = applied.After, o.Weighed(&rec)
 	e.counted.read(k.Name, read)
-	if scheduled {
-		e.noteQuotes(quoted)
-	}
 	return result, nil
 }
 
@@ -131,13 +125,13 @@ func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, d
 	return p
 }
 
-// quoteAfter is the price of the operation once the observation is made; false when
+// priceAfter is the price of the operation once the observation is made; nil when
 // it has left the list by then.
-func (e *reader) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o ledger.Observation, wait time.Time) (quote, bool) {
+func (e *reader) priceAfter(k *policy.Kind, digest string, rec ledger.Record, o ledger.Observation, wait time.Time) *ledger.Pricing {
 	rec = asOf(rec, e.moment())
 	change, err := o.Rule()(&rec)
 	if err != nil {
-		return quote{}, false
+		return nil
 	}
 	if change.Operation != nil {
 		rec.Operation = *change.Operation
@@ -153,16 +147,19 @@ func (e *reader) quoteAfter(k *policy.Kind, digest string, rec ledger.Record, o 
 			}
 		}
 	}
+	var p ledger.Pricing
 	switch s := rec.Operation.State; {
 	case s == ledger.Uncertain:
-		return e.afterRead(k, digest, rec, wait), true
+		p = e.afterRead(k, digest, rec, wait)
 	case !change.RecheckAt.IsZero():
 		rec.Pricing.ReadAt = change.RecheckAt
-		return e.priced(k, digest, rec), true
+		p = e.priced(k, digest, rec)
 	case s == ledger.Failed || rec.Operation.Conflict != ledger.NoConflict:
-		return e.priced(k, digest, rec), true
+		p = e.priced(k, digest, rec)
+	default:
+		return nil
 	}
-	return quote{}, false
+	return &p
 }
 
 // observe applies the ledger's rule for a read. The change id makes it safe to
@@ -189,27 +186,19 @@ func permanent(err error) bool {
 	return false
 }
 
-// price writes quotes, unless this engine only reads.
-func (e *reader) price(ctx context.Context, quotes ...quote) error {
-	if len(quotes) == 0 || e.onlyReads(ctx) {
+// price writes prices, unless this engine only reads.
+func (e *reader) price(ctx context.Context, prices ...ledger.Pricing) error {
+	if len(prices) == 0 || e.onlyReads(ctx) {
 		return nil
-	}
-	prices := make([]ledger.Pricing, len(quotes))
-	for i, q := range quotes {
-		prices[i] = q.Pricing
 	}
 	if err := e.o.Store.Price(ctx, prices); err != nil {
 		return fmt.Errorf("schedule the next check: %w", err)
 	}
-	e.noteQuotes(quotes...)
 	return nil
 }
 
-// noteQuotes remembers what was written, to price it again when a clock changes it.
-func (e *reader) noteQuotes(quotes ...quote) { e.clocks.note(quotes, e.now()) }
-
 // putOff schedules a read that could not be made, without counting it.
-func (e *reader) putOff(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {
+func (e *reader) putOff(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) ledger.Pricing {
 	now := e.now()
 	rec.Pricing.ReadAt = spread(now.Add(5 * time.Second))
 	if wait.After(now) {

@@ -2,7 +2,9 @@ package reconcile
 
 import (
 	"context"
+	"maps"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -10,32 +12,19 @@ import (
 	"indoubt/ledger/need"
 )
 
-// Nothing is polled, and yet what a clock changes is priced anew when it does.
-func TestAClockChangesThePrice(t *testing.T) {
+// No clock changes a price: what needs a person by then does so without a write.
+func TestAPriceIsTheSameAtAnyTime(t *testing.T) {
 	w := newWorld(t, payPolicy)
-	c := &counted{Store: w.store}
-	e := New(Options{Store: c, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
 	o := w.doubt("pay", 420)
-	w.doubt("fax", 1) // no clock runs for it
-	pass := func() {
-		t.Helper()
-		need.Get(e.priceBatch(w.ctx))(t)
-		need.OK(t, e.repriceDue(w.ctx))
-	}
-	pass()
-	start := c.price.Load()
-	for _, tc := range []struct {
-		later time.Duration
-		turns int64
-		why   string
-	}{{time.Second, 0, "nothing has changed"}, {pastProof, 1, "absence can be proven"}, {time.Minute, 1, ""}, {16 * time.Minute, 2, "it needs a person"}, {48 * time.Hour, 2, ""}} {
-		w.pass(tc.later)
-		pass()
-		need.Equal(t, c.price.Load()-start, tc.turns, "after", tc.later, tc.why)
-	}
-	need.Equal(t, e.clocks.wait(w.now(), time.Second), time.Second, "the next look is in")
-	if got := w.get(o.ID); got.Row().LaneAt(w.now()) != ledger.LaneDecide {
-		t.Errorf("it stands in %s", got.Row().LaneAt(w.now()))
+	need.Get(w.engine.priceBatch(w.ctx))(t)
+	lanes := map[time.Duration]ledger.Lane{time.Second: ledger.LaneReading, pastProof: ledger.LaneReading, 16 * time.Minute: ledger.LaneDecide, 48 * time.Hour: ledger.LaneDecide}
+	for _, later := range slices.Sorted(maps.Keys(lanes)) {
+		w.pass(later)
+		rec := w.get(o.ID)
+		p := w.inForce().Kind("pay").Price(rec)
+		p.Version, p.Burst = 0, ledger.Burst{}
+		need.That(t, p == rec.Pricing, "after %s: %+v, then %+v", later, rec.Pricing, p)
+		need.Equal(t, w.lane(o.ID), lanes[later], "after", later)
 	}
 }
 

@@ -43,7 +43,6 @@ type reader struct {
 	downs    downstreams   // the limits of each downstream
 	controls controls      // what controls and siblings showed
 	lead     lead          // who works on this ledger
-	clocks   clocks        // prices that a clock will change
 	counted  counting      // for metrics
 	past     *History      // how doubts ended
 	wake     chan struct{} // something became due

@@ -75,7 +75,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		if more {
 			continue
 		}
-		timer.Reset(e.clocks.wait(e.now(), e.lead.wait(e.now(), pollEvery)))
+		timer.Reset(e.lead.wait(e.now(), pollEvery))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -111,9 +111,10 @@ func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, 
 		return begun, false, err
 	}
 	if e.leads(ledger.LeadLedger) {
-		more, err = e.upkeep(ctx)
+		n, err := e.priceBatch(ctx)
+		return begun, n > 0, err // which may be due at once
 	}
-	return begun, more, err
+	return begun, false, nil
 }
 
 // dueCheck is an operation whose check begins.
@@ -194,11 +195,11 @@ func (e *Engine) dueOf(ctx context.Context, k *policy.Kind, by time.Time) ([]led
 // postpone puts rows off, in one write.
 func (e *Engine) postpone(ctx context.Context, rows []ledger.Row, until, asked time.Time) error {
 	digest := e.policy().Digest()
-	var off []quote
+	var off []ledger.Pricing
 	for _, row := range rows {
 		if p := row.Pricing; p.Digest == digest {
 			p.OperationID, p.Version, p.ReadAt, p.DecideAt = row.ID, row.Version, apart(e.now(), until), sooner(p.DecideAt, asked)
-			off = append(off, quote{Pricing: p})
+			off = append(off, p)
 		}
 	}
 	return e.price(ctx, off...)

@@ -40,15 +40,9 @@ func nextRead(done int, now, proofAt time.Time, provable bool, random func() flo
 	return next
 }
 
-// quote is a price with the moment at which a clock changes it; zero: none does.
-type quote struct {
-	ledger.Pricing
-	changes time.Time
-}
-
 // priced is what the policy says of an operation, with its reads scheduled.
 // rec.Pricing says what was scheduled before.
-func (e *reader) priced(k *policy.Kind, digest string, rec ledger.Record) quote {
+func (e *reader) priced(k *policy.Kind, digest string, rec ledger.Record) ledger.Pricing {
 	asked := ledger.Never
 	if rec.Operation.State == ledger.Uncertain {
 		if err := k.NoCheck(rec); policy.LackedHere(err) {
@@ -66,10 +60,10 @@ func (e *reader) priced(k *policy.Kind, digest string, rec ledger.Record) quote 
 	case p.ReadAt.Equal(ledger.Never): // the policy has a check now
 		p.ReadAt = time.Time{}
 	}
-	return quote{p, nextChange(k, rec, p, e.now())}
+	return p
 }
 
-func (e *reader) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) quote {
+func (e *reader) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) ledger.Pricing {
 	rec.Pricing.Reads++
 	now := e.now()
 	proofAt, provable := k.ProofAt(rec)

@@ -18,16 +18,6 @@ func (e *Engine) expire(ctx context.Context) error {
 // priceAtOnce is how many operations are priced at once: checks that ended wait meanwhile.
 const priceAtOnce = 250
 
-// upkeep prices what a clock has changed and what has no price under this
-// policy. more reports that something was priced, which may be due at once.
-func (e *Engine) upkeep(ctx context.Context) (more bool, err error) {
-	if err := e.repriceDue(ctx); err != nil {
-		return false, err
-	}
-	n, err := e.priceBatch(ctx)
-	return n > 0, err
-}
-
 // priceBatch prices a batch of operations and returns how many there were.
 func (e *Engine) priceBatch(ctx context.Context) (int, error) {
 	pol := e.policy()
@@ -53,7 +43,7 @@ func (e *Engine) priceBatch(ctx context.Context) (int, error) {
 	if err != nil {
 		return len(ops), err
 	}
-	prices := make([]quote, 0, len(recs))
+	prices := make([]ledger.Pricing, 0, len(recs))
 	var twice []string
 	for _, rec := range recs {
 		prices = append(prices, e.priced(pol.Kind(rec.Operation.Kind), digest, rec))
@@ -68,4 +58,35 @@ func (e *Engine) priceBatch(ctx context.Context) (int, error) {
 		return len(ops), err
 	}
 	return len(ops), e.priceBeside(ctx, ids) // a price and its marks may name for the first time what it is about
+}
+
+// reprice prices operations anew as they stand now, where that is wanted. What has no
+// price of this policy is priced as unpriced, or has left the list.
+func (e *Engine) reprice(ctx context.Context, ids []string, wanted func(ledger.Record, ledger.Pricing) bool) error {
+	recs, err := e.o.Store.Records(ctx, ids)
+	if err != nil {
+		return fmt.Errorf("read what is priced anew: %w", err)
+	}
+	pol := e.policy()
+	digest := pol.Digest()
+	var prices []ledger.Pricing
+	for _, rec := range recs {
+		if rec.Pricing.Digest != digest {
+			continue
+		}
+		if p := e.priced(pol.Kind(rec.Operation.Kind), digest, rec); wanted(rec, p) {
+			prices = append(prices, p)
+		}
+	}
+	return e.price(ctx, prices...)
+}
+
+// PriceAsSeen prices anew those of the operations whose odds have moved with the ledger's
+// history since they were priced, where this process leads: a list's sum is to be that of the
+// rows a person sees.
+func (e *Engine) PriceAsSeen(ctx context.Context, ids []string) error {
+	if e.o.ReadOnly || e.onlyReads(ctx) || !e.leads(ledger.LeadLedger) {
+		return nil
+	}
+	return e.reprice(ctx, ids, func(rec ledger.Record, p ledger.Pricing) bool { return p.Rank != rec.Pricing.Rank })
 }
