@@ -142,7 +142,7 @@ func (d *downstream) blocked() (time.Time, string) {
 	defer d.mu.Unlock()
 	now := d.now()
 	if now.Before(d.paused) {
-		return d.paused, fmt.Sprintf("%s asked to wait %s", d.name, policy.Brief(d.paused.Sub(now)))
+		return d.paused, d.waits()
 	}
 	if at := d.opened.Load(); open && at != nil {
 		until := at.Add(d.probe)
@@ -151,11 +151,19 @@ func (d *downstream) blocked() (time.Time, string) {
 	return time.Time{}, ""
 }
 
-// throttled reports whether it asked for a pause that is not over.
-func (d *downstream) throttled() bool {
+// throttled says that it asked for a pause that is not over; "" where it did not.
+func (d *downstream) throttled() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.now().Before(d.paused)
+	if d.now().Before(d.paused) {
+		return d.waits()
+	}
+	return ""
+}
+
+// waits needs d.mu.
+func (d *downstream) waits() string {
+	return fmt.Sprintf("%s asked to wait %s", d.name, policy.Brief(d.paused.Sub(d.now())))
 }
 
 // query makes one request, within the downstream's limits. It waits out a short pause

@@ -227,19 +227,17 @@ func (c *cleaner) excerpt(b []byte) (short, whole json.RawMessage) {
 	if len(b) == 0 {
 		return nil, nil
 	}
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil || d.More() {
-		return encode(clip(c.start(b, 2*maxExcerpt), maxExcerpt)), nil
+	v, err := ledger.DecodeJSON(b)
+	if err != nil {
+		return ledger.EncodeJSON(clip(c.start(b, 2*maxExcerpt), maxExcerpt)), nil
 	}
 	taken := c.taken
-	out := encode(c.value("", v))
+	out := ledger.EncodeJSON(c.value("", v))
 	if c.taken == taken && len(b) <= maxAnswer && (out[0] == '{' || out[0] == '[') {
 		whole = out
 	}
 	if len(out) > maxExcerpt {
-		return encode(clip(string(out), maxExcerpt)), whole
+		return ledger.EncodeJSON(clip(string(out), maxExcerpt)), whole
 	}
 	return out, whole
 }
@@ -292,16 +290,6 @@ func (c *cleaner) secretly(holder, name string, member any) bool {
 	}
 	_, held := redact.Member(holder, name, member)
 	return held
-}
-
-func encode(v any) json.RawMessage {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
-		return nil
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }
 
 // clip cuts a text between characters.

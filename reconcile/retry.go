@@ -316,7 +316,7 @@ func waitsFor(o ledger.Operation) string {
 func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) {
 	result := RetryResult{Operation: a.rec.Operation, Read: a.read}
 	down := e.downs.of(a.k)
-	if until, why := down.blocked(); !until.IsZero() && down.throttled() {
+	if why := down.throttled(); why != "" {
 		return result, refuse("throttled", why, "try again later")
 	}
 	free, err := down.admit(ctx)
@@ -326,12 +326,11 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 	if err != nil {
 		return result, err
 	}
-	if until, why := down.blocked(); !until.IsZero() && down.throttled() {
-		free() // it asked for a pause meanwhile
+	defer free()
+	if why := down.throttled(); why != "" { // it asked for a pause meanwhile
 		return result, refuse("throttled", why, "try again later")
 	}
 	sent, err := e.sendAndSettle(ctx, a)
-	free()
 	result.Did, result.Operation, result.Attempt, result.Why = sent.Did, sent.Operation, sent.Attempt, sent.Why
 	return result, err
 }

@@ -79,6 +79,17 @@ func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 	return h.take(ctx, a, resp, q.MaxBody, silence)
 }
 
+// Send transmits a write once, over a connection of its own. A redirect comes
+// back as the answer it is. Sent reports whether a byte of it left.
+func (h *HTTP) Send(ctx context.Context, q HTTPRequest) ledger.Answer {
+	req, err := newRequest(ctx, q)
+	if err != nil {
+		return transmit.Failed(ledger.Answer{Via: "http", BeganAt: time.Now()}, err)
+	}
+	sender := transmit.Sender{TLS: h.TLS, Dial: h.Dial}
+	return sender.Send(req, transmit.Limits{Deadline: q.Deadline, Timeout: q.Timeout, MaxBody: q.MaxBody})
+}
+
 // errSilent ends an answer that broke off without its connection.
 var errSilent = fmt.Errorf("the downstream fell silent in the middle of its answer: %w", os.ErrDeadlineExceeded)
 
