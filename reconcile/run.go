@@ -127,17 +127,19 @@ type dueCheck struct {
 // that has room, nearest first. What no one has priced yet is due as well.
 func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadResult, error)) (begun int, err error) {
 	pol := e.policy()
-	var due []dueCheck
+	var rows []ledger.Row
 	for _, k := range append(pol.Checked(), nil) {
-		rows, err := e.dueOf(ctx, k, by)
+		some, err := e.dueOf(ctx, k, by)
 		if err != nil {
 			return 0, err
 		}
-		for _, row := range rows {
-			k := pol.Kind(row.Kind)
-			if d := e.downs.of(k); k.Read != nil && e.leads(d.scope) && d.take(row.ID) {
-				due = append(due, dueCheck{row, d})
-			}
+		rows = append(rows, some...)
+	}
+	var due []dueCheck
+	for _, row := range rows {
+		k := pol.Kind(row.Kind)
+		if d := e.downs.of(k); k.Read != nil && e.leads(d.scope) && d.take(row.ID) {
+			due = append(due, dueCheck{row, d})
 		}
 	}
 	if len(due) == 0 {

@@ -1,8 +1,11 @@
 package reconcile
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"testing"
+	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
@@ -41,4 +44,30 @@ func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 	}
 	ops, err := w.store.Unpriced(w.ctx, w.inForce().Digest(), 1)
 	need.That(t, err == nil && len(ops) == 0, "%d without a price, %v", len(ops), err)
+}
+
+// halfDeaf is a ledger that tells only what is due of downstreams.
+type halfDeaf struct{ ledger.Store }
+
+func (h halfDeaf) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Row, error) {
+	if downstream == "" {
+		return nil, ledger.ErrBusy
+	}
+	return h.Store.Due(ctx, downstream, now, limit)
+}
+
+// What was due when the ledger failed to tell the rest is checked when it tells again.
+func TestALedgerThatTellsHalfOfWhatIsDueLosesNothing(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	o := w.doubt("pay", 420, 420)
+	e := w.leading()
+	need.Get(e.priceBatch(w.ctx))(t)
+	e.o.Store = halfDeaf{w.store}
+	_, _, err := e.pass(w.ctx, w.now(), func(ReadResult, error) {})
+	need.Must(t, errors.Is(err, ledger.ErrBusy), "%v", err)
+	e.o.Store = w.store
+	_, _, err = e.pass(w.ctx, w.now(), func(ReadResult, error) {})
+	need.OK(t, err)
+	e.background.Wait()
+	need.Equal(t, w.get(o.ID).Operation.State, ledger.Committed)
 }
