@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
+	"indoubt/ui/ticket"
 )
 
 // policy looks at the policy file: is it good, are its secrets there, does it
@@ -47,6 +50,7 @@ func (x *examination) policy(ctx context.Context, s ledger.Store, online bool) {
 	x.secrets(path)
 	x.identities(p)
 	x.unknownKinds(ctx, s, p)
+	x.lags(ctx, s, p)
 	if online {
 		x.reach(ctx, p)
 	}
@@ -144,6 +148,46 @@ func (x *examination) unknownKinds(ctx context.Context, s ledger.Lister, p *poli
 				x.say("kinds", ledger.LevelWarn, row.Kind+" is not in the policy: defaults apply, it is never checked", "add it under kinds:, then `indoubt policy check`")
 			}
 			seen[row.Kind] = true
+		}
+	}
+}
+
+// mostLanded is how many of the newest landings are looked through for their lag.
+const mostLanded = 500
+
+// lags warns of kinds whose effects show almost later than their policy says, or later: what is
+// not seen by then would be taken for not there.
+func (x *examination) lags(ctx context.Context, s ledger.Store, p *policy.Policy) {
+	if s == nil {
+		return
+	}
+	q := ledger.Query{Tab: ledger.TabAll, Order: ledger.OrderNewest, Now: x.a.clock(), Limit: mostLanded}
+	q.Filter = ledger.Filter{Text: "state:committed", Terms: []ledger.Term{{Field: "state", Value: string(ledger.Committed)}}}
+	page, err := s.Page(ctx, q)
+	var ids []string
+	for _, row := range page.Rows {
+		if k := p.Kind(row.Kind); row.Verdict == ledger.Landed && k.LandsWithin != nil && k.VisibleWithin != nil {
+			ids = append(ids, row.ID)
+		}
+	}
+	var recs []ledger.Record
+	if err == nil && len(ids) > 0 {
+		recs, err = s.Records(ctx, ids)
+	}
+	if err != nil {
+		x.broken("lag", err)
+		return
+	}
+	longest := map[string]time.Duration{}
+	for _, rec := range recs {
+		longest[rec.Operation.Kind] = max(longest[rec.Operation.Kind], ticket.Lag(rec))
+	}
+	for _, kind := range slices.Sorted(maps.Keys(longest)) {
+		lag, k := longest[kind], p.Kind(kind)
+		if stated := *k.LandsWithin + *k.VisibleWithin; lag > 0 && 5*lag >= 4*stated {
+			found := fmt.Sprintf("%s: an effect was not seen %s after its attempt ended, but later; its two times say %s",
+				kind, lag.Round(time.Millisecond), stated)
+			x.say("lag", ledger.LevelWarn, found, "raise lands_within or visible_within: what is not seen by then counts as not there")
 		}
 	}
 }

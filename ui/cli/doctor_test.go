@@ -27,7 +27,24 @@ func (b *bench) findings(exit int, args ...string) map[string]ledger.Finding {
 	return out
 }
 
+// doctorWarnsOfALag: an effect that a check missed for almost as long as the policy says that it
+// may take to show. stripe.charge lands within 2m and shows at once.
+func doctorWarnsOfALag(t *testing.T) {
+	for after, warns := range map[time.Duration]bool{time.Minute: false, 97 * time.Second: true, time.Hour: true} {
+		b := newBench(t)
+		b.doubt(1, "stripe.charge", charge)
+		b.now = b.now.Add(after)
+		b.read(1, ledger.Read{Verdict: ledger.CannotTell, Cause: ledger.CauseNone, Reason: "none found"})
+		b.now = b.now.Add(time.Hour)
+		b.read(1, ledger.Read{Verdict: ledger.Landed, Reason: "one has its token", Found: 1, Receipts: []string{"pi_1"}})
+		f := b.findings(0)["lag"]
+		need.That(t, warns == (f.Level == ledger.LevelWarn), "%s: %+v", after, f)
+		need.That(t, !warns || strings.Contains(f.Found, (after-time.Second).String()+" after"), "%s: %+v", after, f)
+	}
+}
+
 func TestDoctorOnAHealthyLedger(t *testing.T) {
+	t.Run("not so the lag of its checks", doctorWarnsOfALag)
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	for check, f := range b.findings(0) {
