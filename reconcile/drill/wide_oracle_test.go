@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"indoubt/ledger"
 )
@@ -208,17 +209,23 @@ func (u *wide) alone(w *wideWish) bool {
 // to find.
 func (u *wide) between(w *wideWish) bool {
 	tokens := []string{w.token}
+	settled := map[string]time.Time{}
 	for _, other := range u.wishes {
 		o := u.read(other).Operation
 		if other.name == w.name && o.ByAnswer && o.State == ledger.Committed && o.Conflict == ledger.NoConflict && o.Source.Pipeline != "" &&
 			other.sent && other.token != "" && !other.touched && o.AttemptCount == 1 && !w.forgets {
 			tokens = append(tokens, other.token)
+			settled[other.op] = o.SettledAt
 		}
 	}
 	of, err := u.store.Siblings(u.ctx, ledger.SiblingQuery{Kind: w.name, Tokens: tokens, Limit: len(tokens)})
 	u.must(err, "read their places in the history")
 	own := of[slices.IndexFunc(of, func(b ledger.Sibling) bool { return b.ID == w.op })]
-	return slices.ContainsFunc(of, func(b ledger.Sibling) bool { return b.Ended < own.Began }) &&
+	asks := w.carries() || w.exact() // for an older one, which it picks by the clock
+	began := u.read(w).Operation.StartedAt
+	return slices.ContainsFunc(of, func(b ledger.Sibling) bool {
+		return b.Ended < own.Began && (!asks || settled[b.ID].Before(began))
+	}) &&
 		slices.ContainsFunc(of, func(b ledger.Sibling) bool { return b.Began > own.Ended })
 }
 
