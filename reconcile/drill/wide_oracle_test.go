@@ -253,7 +253,7 @@ func (s *shares) count(u *wide) {
 		switch {
 		case o.State == ledger.Failed:
 			found = "not there"
-		case o.Verdict == ledger.NotSeen:
+		case len(rec.Reads) > 0 && rec.Reads[0].Verdict == ledger.NotSeen:
 			found = "not seen"
 		}
 		if s.of == nil {
