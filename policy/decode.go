@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -189,25 +188,6 @@ func either(words []string) string {
 		return words[0]
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
-}
-
-// amount reads a number or a word of `words`.
-func (d *decoder) amount(out *float64) reader {
-	return func(n *node) {
-		text, ok := d.scalar(n)
-		if !ok {
-			return
-		}
-		v, known := d.policy.words[text]
-		if !known {
-			var err error
-			if v, err = strconv.ParseFloat(text, 64); err != nil || math.IsNaN(v) || math.IsInf(v, 0) || v < 0 {
-				d.fail(n.place, fmt.Sprintf("must be a number of zero or more, or a word, but is %q", text), ledger.DidYouMean(text, d.wordNames()))
-				return
-			}
-		}
-		*out = v
-	}
 }
 
 // wordNames are the words for amounts, the smallest first.
