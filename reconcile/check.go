@@ -147,6 +147,7 @@ func (e *reader) priceAfter(k *policy.Kind, digest string, rec ledger.Record, o 
 			}
 		}
 	}
+	rec.Pricing.Reads++ // a price of before this check is known by it
 	var p ledger.Pricing
 	switch s := rec.Operation.State; {
 	case s == ledger.Uncertain:

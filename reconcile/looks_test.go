@@ -126,6 +126,21 @@ func TestI9_TheAfterCheckIsMadeWhenItCanBe(t *testing.T) {
 	need.That(t, rec.Operation.Conflict == ledger.Contradiction && len(rec.Reads) == 2, "%q after %d reads", rec.Operation.Conflict, len(rec.Reads))
 }
 
+// A price that was worked out before a look and is written after it makes no look due again.
+func TestI9_ALookIsNotMadeTwiceForAStalePrice(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	e := w.leading()
+	o := w.decide(w.doubt("pay", 420), ledger.VerbConfirm)
+	w.side.onList = answer(500, nil, "")
+	w.pass(time.Minute)
+	stale := w.inForce().Kind("pay").Price(w.get(o.ID))
+	need.Get(e.ReadNow(w.ctx, o.ID))(t)
+	next := w.get(o.ID).Pricing.ReadAt
+	need.OK(t, w.store.Price(w.ctx, []ledger.Pricing{stale}))
+	got := w.get(o.ID).Pricing.ReadAt
+	need.That(t, next.After(w.now()) && got.Equal(next), "the next look was at %s, and is at %s", next, got)
+}
+
 // Its own answer is stronger than a list that does not show it.
 func TestI9_AnAnswerIsNotContradictedByAnEmptyList(t *testing.T) {
 	w := newWorld(t, payPolicy)

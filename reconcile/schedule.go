@@ -64,7 +64,6 @@ func (e *reader) priced(k *policy.Kind, digest string, rec ledger.Record) ledger
 }
 
 func (e *reader) afterRead(k *policy.Kind, digest string, rec ledger.Record, wait time.Time) ledger.Pricing {
-	rec.Pricing.Reads++
 	now := e.now()
 	proofAt, provable := k.ProofAt(rec)
 	rec.Pricing.ReadAt = nextRead(rec.Pricing.Reads, now, proofAt, provable, rand.Float64)
