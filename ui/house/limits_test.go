@@ -65,7 +65,7 @@ var long = map[string]int{
 	"ledger/tables":           86,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     4,
-	"policy":                  71,
+	"policy":                  70,
 	"policy/expr":             6,
 	"policy/mapping":          8,
 	"reconcile":               19,
