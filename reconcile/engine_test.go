@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -55,6 +56,46 @@ func TestOnce(t *testing.T) {
 	need.That(t, err == nil && s.Expired == 1 && s.Reads == 21 && s.Landed == 10 && s.NotThere == 11 && s.Errors == 0 && told == 21, "%+v told %d, %v", s, told, err)
 	need.Equal(t, w.get(crashed.Operation.ID).Operation.State, ledger.Failed, "crashed")
 	need.Equal(t, need.Get(w.engine.Once(w.ctx, nil))(t).Reads, 0, "again")
+}
+
+// during is a ledger that is asked for what has no price while a pass goes on.
+type during struct {
+	within
+	pass func()
+}
+
+func (d during) Unpriced(ctx context.Context, digest string, n int) ([]ledger.Operation, error) {
+	d.pass()
+	return d.within.Unpriced(ctx, digest, n)
+}
+
+// A pass that found no room, and in which all that was being checked ended, is not the last.
+func TestOnceEndsWhenNothingIsDue(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	const n = 30
+	for i := range n {
+		w.doubt("pay", 100+i, 100+i)
+	}
+	release, told, passes := make(chan struct{}), atomic.Int64{}, 0
+	w.side.onList = func(*side, http.ResponseWriter, *http.Request) bool {
+		<-release
+		return false
+	}
+	var e *Engine
+	w.store = during{within{w.store}, func() {
+		switch passes++; passes {
+		case 1:
+			e.nudge() // another pass, without room
+		case 2:
+			d := e.downs.of(w.inForce().Kind("pay"))
+			need.That(t, d.look() == 0, "there is room")
+			close(release)
+			eventually(t, "all of them end", func() bool { return told.Load() == int64(2*cap(d.slots)) })
+		}
+	}}
+	e = w.newEngine(Options{})
+	s, err := e.Once(w.ctx, func(Progress) { told.Add(1) })
+	need.That(t, err == nil && s.Landed == n, "%+v of %d, %v", s, n, err)
 }
 
 // What was recorded before there was a policy is due as soon as one is there: one pass is

@@ -124,6 +124,9 @@ func (e *Engine) checkAll(ctx context.Context, s *Summary, progress func(Progres
 	}
 	for ctx.Err() == nil {
 		began := time.Now()
+		mu.Lock()
+		idle := done == total // what ends from here on makes room that this pass may not have seen
+		mu.Unlock()
 		begun, more, err := e.pass(ctx, by, ended)
 		if err != nil {
 			return err
@@ -140,7 +143,7 @@ func (e *Engine) checkAll(ctx context.Context, s *Summary, progress func(Progres
 			case <-ctx.Done():
 			}
 			_ = sleep(ctx, passEvery-time.Since(began))
-		case begun == 0 && !more:
+		case idle && begun == 0 && !more:
 			return nil
 		}
 	}
