@@ -9,7 +9,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
-	"indoubt/ledger/postgres/pgtest"
 )
 
 // Each game of the model has a database of its own, which takes longer than the game.
@@ -33,6 +32,6 @@ func anew(by func(url string) string) ledgertest.Open {
 // Behind a pooler that lends a session to one transaction at a time, nothing that is set
 // or prepared on a session can be relied on.
 func TestBehindAPooler(t *testing.T) {
-	behind := pgtest.Bouncer(t)
+	behind := bouncer(t)
 	ledgertest.Run(t, anew(behind), "Leaders", "Holds", "Followers", "Watch", "Concurrency")
 }

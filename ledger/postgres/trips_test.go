@@ -19,7 +19,7 @@ func TestRoundTripsOfChanges(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			address := with(made(t), mode)
 			if mode == "pooler" {
-				address = pgtest.Bouncer(t)(made(t))
+				address = bouncer(t)(made(t))
 			}
 			r, url := pgtest.Through(t, address)
 			s := opened(t, url, Options{})

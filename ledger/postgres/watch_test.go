@@ -78,7 +78,7 @@ func TestWatch(t *testing.T) {
 	}{
 		{"told", "", time.Hour, direct},
 		{"found", "default_query_exec_mode=exec", 50 * time.Millisecond, direct},
-		{"pooler", "", 50 * time.Millisecond, pgtest.Bouncer},
+		{"pooler", "", 50 * time.Millisecond, bouncer},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			writer := opened(t, url, Options{})

@@ -135,7 +135,7 @@ func TestI2_E2E_SlacksOwnClient(t *testing.T) {
 	retry := s.command("retry", seen(gone), "--reason", "it is not in the channel", "--yes")
 	retry.Env, retry.Dir = s.env, s.dir
 	person := onScreen(t, retry, 100)
-	s.eventually("a person is asked", func() bool { return person.shown("Type low to send it without proof") })
+	s.eventually("a person is asked", func() bool { return person.shown(`Type "low" to send it without proof`) })
 	need.Get(person.tty.Write([]byte("low\n")))(t)
 	s.eventually("it is sent", func() bool { return person.shown("sent, it landed") })
 	need.Equal(t, post("gone"), heard("gone", 4), "what the client gets then")

@@ -181,6 +181,22 @@ func launch(cmd *exec.Cmd) (ended chan struct{}, err error) {
 	return ended, <-begun
 }
 
+// Beside runs another program, as the account that servers run as, until a test ends. A
+// directory is given to that account.
+func Beside(t testing.TB, dir, program string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(program, args...)
+	cmd.SysProcAttr = attributes()
+	if err := hand(dir); err != nil {
+		t.Fatal(err)
+	}
+	ended, err := launch(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+}
+
 // Stop ends the server in order; Kill ends all of its processes at once.
 func (c *Cluster) Stop() { c.signal(syscall.SIGINT) }
 
@@ -228,20 +244,6 @@ func (c *Cluster) Set(t testing.TB, name, value string) {
 			t.Fatal(err)
 		}
 	}
-}
-
-// Dump is a database of the cluster as SQL.
-func (c *Cluster) Dump(t testing.TB, database string) string {
-	t.Helper()
-	cmd, err := c.command("pg_dump", "-h", c.Dir, "-p", strconv.Itoa(c.Port), "-U", "postgres", database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out)
 }
 
 // Promote makes a standby a primary.

@@ -1,4 +1,6 @@
-package pgtest
+//go:build soak
+
+package postgres
 
 import (
 	"fmt"
@@ -9,47 +11,31 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 )
 
-// Bouncer puts a pgbouncer before the shared cluster, which lends a session to one
+// bouncer puts a pgbouncer before the shared cluster, which lends a session to one
 // transaction at a time, and gives the addresses of databases behind it.
-func Bouncer(t testing.TB) (behind func(url string) string) {
+func bouncer(t testing.TB) (behind func(url string) string) {
 	t.Helper()
-	bouncer, err := exec.LookPath("pgbouncer")
+	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
-		bouncer = "/usr/sbin/pgbouncer"
+		program = "/usr/sbin/pgbouncer"
 	}
-	if _, err := os.Stat(bouncer); err != nil {
+	if _, err := os.Stat(program); err != nil {
 		t.Skip("pgbouncer is not installed")
 	}
-	c := Shared(t)
-	dir, err := os.MkdirTemp("", "indoubt-bouncer")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, dir, port := pgtest.Shared(t), need.Get(os.MkdirTemp("", "indoubt-bouncer"))(t), need.Get(pgtest.Port())(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	port, err := Port()
-	if err != nil {
-		t.Fatal(err)
-	}
 	settings, users := filepath.Join(dir, "bouncer.ini"), filepath.Join(dir, "users")
 	text := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = %d\nunix_socket_dir =\nauth_type = trust\nauth_file = %s\n"+
 		"pool_mode = transaction\ndefault_pool_size = 4\nmax_client_conn = 500\nlogfile = %s\n", c.Port, port, users, filepath.Join(dir, "log"))
 	for path, what := range map[string]string{settings: text, users: "\"postgres\" \"\"\n"} {
-		if err := os.WriteFile(path, []byte(what), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		need.OK(t, os.WriteFile(path, []byte(what), 0o644))
 	}
-	if err := hand(dir); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(bouncer, "-q", settings)
-	cmd.SysProcAttr = attributes()
-	ended, err := launch(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
+	pgtest.Beside(t, dir, program, "-q", settings)
 	at := fmt.Sprint("127.0.0.1:", port)
 	for end := time.Now().Add(20 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", at)
@@ -57,8 +43,6 @@ func Bouncer(t testing.TB) (behind func(url string) string) {
 			_ = conn.Close()
 			return func(url string) string { return strings.Replace(url, fmt.Sprint("127.0.0.1:", c.Port), at, 1) }
 		}
-		if time.Now().After(end) {
-			t.Fatalf("pgbouncer does not listen: %v", err)
-		}
+		need.Must(t, time.Now().Before(end), "pgbouncer does not listen: %v", err)
 	}
 }
