@@ -89,7 +89,7 @@ type writing struct {
 
 type randomColumn struct{ name, kind string }
 
-var randomTables = strings.Fields("operations operations operations operations attempts attempts reads grants grants decisions decision_items events holds open_operations open_operations outages outage_members marks")
+var randomTables = strings.Fields("operations operations operations operations attempts attempts reads grants grants decisions decision_items events holds open_operations open_operations outages marks")
 
 func anyOf[T any](w *writing, of ...T) T { return of[w.r.IntN(len(of))] }
 
