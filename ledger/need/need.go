@@ -102,9 +102,7 @@ func Steps(few, many int) int {
 
 // FixSeed has rapid draw the same at every run of the fast lane, unless a seed is given.
 // A test calls it before rapid.Check.
-func FixSeed() { fixSeed() }
-
-var fixSeed = sync.OnceFunc(func() {
+var FixSeed = sync.OnceFunc(func() {
 	if f := flag.Lookup("rapid.seed"); f != nil && !Soak && f.Value.String() == f.DefValue {
 		_ = f.Value.Set("1")
 	}

@@ -15,7 +15,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
-	"indoubt/ui/ticket"
 )
 
 // policy looks at the policy file: is it good, are its secrets there, does it
@@ -180,7 +179,7 @@ func (x *examination) lags(ctx context.Context, s ledger.Store, p *policy.Policy
 	}
 	longest := map[string]time.Duration{}
 	for _, rec := range recs {
-		longest[rec.Operation.Kind] = max(longest[rec.Operation.Kind], ticket.Lag(rec))
+		longest[rec.Operation.Kind] = max(longest[rec.Operation.Kind], lagOf(rec))
 	}
 	for _, kind := range slices.Sorted(maps.Keys(longest)) {
 		lag, k := longest[kind], p.Kind(kind)
@@ -223,4 +222,20 @@ func dialAddress(base string) (string, bool) {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
 	return net.JoinHostPort(u.Hostname(), port), port != ""
+}
+
+// lagOf is how long after its last attempt ended a check still missed the effect that a later
+// check found: it took longer than this to land and to show. 0: no check missed it.
+func lagOf(rec ledger.Record) (lag time.Duration) {
+	if rec.Operation.State != ledger.Committed || rec.Operation.ByAnswer {
+		return 0
+	}
+	found := false
+	for _, r := range rec.Reads { // newest first
+		found = found || r.Verdict == ledger.Landed
+		if found && r.FoundNone() {
+			lag = max(lag, r.BeganAt.Sub(rec.Operation.EndedAt))
+		}
+	}
+	return lag
 }
