@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -195,9 +196,12 @@ func (s *site) weathered(seed uint64, bank *weather, payments []*payment, kills 
 		states[row[2]] += row[1] // two operations of one order would be two of them
 		need.That(s, row[3] == "", "%s is in conflict: %s", row[2], row[3])
 	}
+	bank.mu.Lock() // one that was cut off may still be at work
+	effects := maps.Clone(bank.effects)
+	bank.mu.Unlock()
 	wrong, double, lost, tries, ended := 0, 0, 0, 0, map[string]int{}
 	for _, p := range payments {
-		n, state := bank.effects[p.order], states[p.order]
+		n, state := effects[p.order], states[p.order]
 		tries += p.tries
 		id, _ := p.said["operation"].(string)
 		switch {
