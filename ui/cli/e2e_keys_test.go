@@ -157,18 +157,17 @@ func (p *hand) step(key string, place func() int) {
 // back, or to start a pipeline.
 var outsideWork = regexp.MustCompile(`cancel one|look|fetch|open|wait|(landed|parked|abandoned) \d\d:\d\d, by`)
 
-// leavesOutsideWork: what still needs a person needs work outside of the console.
+// leavesOutsideWork: what still needs a person needs work outside of the console. A screen
+// that is just being drawn has old cells beside new ones, so this waits for one that is whole.
 func (p *hand) leavesOutsideWork(outage string) {
 	p.Helper()
-	rows, _ := p.rows()
-	for _, row := range rows {
-		if cells := strings.Split(strings.TrimSpace(row), "  "); !outsideWork.MatchString(cells[len(cells)-1]) {
-			p.Errorf("the console could still do it: %s", row)
-		}
-	}
-	if len(rows) < 5 {
-		p.Errorf("the rest is not in the list:\n%s", p.screen())
-	}
+	p.await("five rows or more, each for work outside of the console", patience, func(string) bool {
+		rows, _ := p.rows()
+		return len(rows) >= 5 && !slices.ContainsFunc(rows, func(row string) bool {
+			cells := strings.Split(strings.TrimSpace(row), "  ")
+			return !outsideWork.MatchString(cells[len(cells)-1])
+		})
+	})
 	need.That(p, !strings.Contains(outage, "send again"), "the outage is left to send:\n%s", outage)
 }
 
