@@ -21,7 +21,6 @@ type GrantRequest struct {
 	Actor                          Actor
 	Reason                         string    // needed for risk_accepted
 	ExpiresAt                      time.Time // no later than the basis lapses; for a pipeline, how long it may take to come
-	AsOf                           Moment    // when that was worked out
 	Request                        string    // digest of what will be sent, as it was shown
 	Related                        []string  // for a risk: the related operations that were shown as landed or may have (I7)
 
@@ -50,9 +49,6 @@ func Allow(ctx context.Context, s decider, g GrantRequest) (Applied, error) {
 func (g GrantRequest) Rule() Rule {
 	return func(rec *Record) (Change, error) {
 		g := g
-		if !g.AsOf.Wall.IsZero() { // the clock may have been set back meanwhile
-			g.ExpiresAt = g.ExpiresAt.Add(rec.Moment().Earliest(g.AsOf).Sub(g.AsOf.Wall))
-		}
 		return g.allow(seen(rec, &g.Version))
 	}
 }
@@ -67,7 +63,7 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 	o := rec.Operation
 	grant := Grant{
 		ID: g.GrantID, OperationID: o.ID, Version: o.Version + 1, Basis: g.Basis, Sender: g.Sender, KeyWorks: g.KeyWorks,
-		Actor: g.Actor.Name, Reason: strings.TrimSpace(g.Reason), CreatedAt: rec.Now, CreatedSteady: rec.Steady, ExpiresAt: g.ExpiresAt,
+		Actor: g.Actor.Name, Reason: strings.TrimSpace(g.Reason), CreatedAt: rec.Now, ExpiresAt: g.ExpiresAt,
 	}
 	if g.Basis == BasisRiskAccepted {
 		for _, rel := range rec.Landings() {

@@ -53,7 +53,7 @@ type Change struct {
 // OpenGrant is the grant that can be consumed now, or nil.
 func (r *Record) OpenGrant() *Grant {
 	for i := range r.Grants {
-		if r.Grants[i].OpenAt(r.Moment()) {
+		if r.Grants[i].Open(r.Now) {
 			return &r.Grants[i]
 		}
 	}

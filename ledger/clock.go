@@ -172,21 +172,9 @@ func (r *Record) State() State {
 	return o.StateAt(r.Now)
 }
 
-// Over reports whether d has passed since the operation left doubt or flight, by
-// both clocks.
+// Over reports whether d has passed since the operation left doubt or flight.
 func (r *Record) Over(d time.Duration) bool {
-	return d > 0 && r.Moment().Past(d, Moment{r.Operation.SettledAt, r.Operation.SettledSteady})
-}
-
-// Past reports whether d has passed since a moment, by both clocks. Across boots the wall
-// alone tells: a machine that is switched off every night would else never come to the end
-// of a day.
-func (m Moment) Past(d time.Duration, since Moment) bool {
-	at := since.Wall
-	if since.Steady.Boot == m.Steady.Boot {
-		at = m.Latest(since)
-	}
-	return m.Wall.After(at.Add(d))
+	return d > 0 && r.Now.After(r.Operation.SettledAt.Add(d))
 }
 
 // PrivateBoot begins the name of a boot that only one process counts from, where

@@ -180,7 +180,7 @@ func (r *Record) NameOver(req BeginRequest) bool {
 		return true
 	}
 	for _, a := range r.Attempts {
-		if !r.Moment().Past(inputKeeps, Moment{a.StartedAt, a.StartedSteady}) {
+		if !r.Now.After(a.StartedAt.Add(inputKeeps)) {
 			return false
 		}
 	}

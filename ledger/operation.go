@@ -288,8 +288,6 @@ type Operation struct {
 	EndedAt    time.Time `json:"ended_at,omitzero"`    // latest end of any attempt
 	DoubtedAt  time.Time `json:"doubted_at,omitzero"`  // when it first came into doubt; its age counts from then
 	SettledAt  time.Time `json:"settled_at,omitzero"`  // when it last left doubt or flight
-	// SettledSteady is SettledAt by the steady clock.
-	SettledSteady Steady `json:"settled_steady,omitzero"`
 
 	// RedactedAt, by RedactedBy: a person had its text taken out. Zero: no one did.
 	RedactedAt time.Time `json:"redacted_at,omitzero"`
@@ -414,26 +412,17 @@ type Grant struct {
 	Actor       string    `json:"actor,omitzero"`
 	Reason      string    `json:"reason,omitzero"`
 	CreatedAt   time.Time `json:"created_at,omitzero"`
-	// CreatedSteady is the same by the steady clock; none in plain SQL.
-	CreatedSteady Steady    `json:"created_steady,omitzero"`
-	ExpiresAt     time.Time `json:"expires_at,omitzero"` // no later than its basis lapses
-	Related       []string  `json:"related,omitzero"`    // for a risk: the related operations that had landed or may have when it was taken
-	ConsumedAt    time.Time `json:"consumed_at,omitzero"`
-	AttemptID     string    `json:"attempt_id,omitzero"` // who consumed it
-	VoidedAt      time.Time `json:"voided_at,omitzero"`
-	VoidReason    string    `json:"void_reason,omitzero"`
+	ExpiresAt   time.Time `json:"expires_at,omitzero"` // no later than its basis lapses
+	Related     []string  `json:"related,omitzero"`    // for a risk: the related operations that had landed or may have when it was taken
+	ConsumedAt  time.Time `json:"consumed_at,omitzero"`
+	AttemptID   string    `json:"attempt_id,omitzero"` // who consumed it
+	VoidedAt    time.Time `json:"voided_at,omitzero"`
+	VoidReason  string    `json:"void_reason,omitzero"`
 }
 
-// Open reports whether the grant can be consumed at now, as the wall tells;
-// OpenAt asks both clocks.
+// Open reports whether the grant can be consumed at now.
 func (g Grant) Open(now time.Time) bool {
 	return g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() && now.Before(g.ExpiresAt)
-}
-
-// OpenAt reports whether the grant can be consumed at this moment.
-func (g Grant) OpenAt(m Moment) bool {
-	set := g.CreatedAt.Sub(m.Earliest(Moment{g.CreatedAt, g.CreatedSteady})) // how far the clock was set back since
-	return g.Open(m.Wall.Add(set))
 }
 
 // Event is one line of the append-only history.

@@ -87,12 +87,6 @@ func raise(o *Operation, c Conflict, why string) {
 func note(rec *Record, o *Operation, a Actor, reason string) {
 	o.Actor, o.Reason, o.UpdatedAt = a.Name, reason, rec.Now
 	o.touch(a)
-	switch {
-	case o.SettledAt.IsZero():
-		o.SettledSteady = Steady{}
-	case o.SettledAt.Equal(rec.Now):
-		o.SettledSteady = rec.Steady
-	}
 }
 
 // touch keeps a person among those who acted on the operation.

@@ -236,7 +236,7 @@ func (a *attempt) grant() ledger.GrantRequest {
 	g := ledger.GrantRequest{
 		ChangeID: a.q.ChangeID, GrantID: ledger.DeriveID(a.q.ChangeID, "grant"), OperationID: a.rec.Operation.ID,
 		Version: a.q.Version, Basis: a.basis, Sender: a.via, KeyWorks: a.k.KeyWorks() && now.Before(safe),
-		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until, AsOf: a.rec.Moment(),
+		Actor: a.q.Actor, Reason: a.q.Reason, ExpiresAt: until,
 		Related: a.q.Showing.Related, Request: a.q.Showing.Digest,
 	}
 	if a.via != "pipeline" { // its grant is of this try alone, see giveUp

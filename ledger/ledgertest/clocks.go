@@ -17,9 +17,6 @@ func clocks(t *testing.T, open Open) {
 		{"BothAreKept", bothKept},
 		{"SeenAnewAfterABoot", seenAnew},
 		{"I3_AForwardStepEndsNoAttempt", stepEndsNothing},
-		{"I4_AForwardStepGivesNoKeyUp", stepGivesNoKeyUp},
-		{"I5_ABackwardStepKeepsNoGrant", stepKeepsNoGrant},
-		{"I5_ABackwardStepBeforeItIsGiven", stepBeforeGrant},
 		{"I8_AStepIsAnEvent", stepIsTold},
 		{"I8_AStepIsOneEventForAllHosts", stepIsToldOnce},
 		{"ABackwardStepPutsNothingOff", stepPutsNothingOff},
@@ -42,9 +39,6 @@ func bothKept(d *desk) {
 	ended := d.clock.Steady()
 	o := d.settle(res.Attempt.ID, ledger.OutcomeCommitted)
 	d.kept(o.ID, began, ended)
-	need.Equal(d, d.read(o.ID).Operation.SettledSteady, ended, "settled at")
-	o = d.decide(o, ledger.VerbUndo)
-	need.Equal(d, d.read(o.ID).Operation.SettledSteady, (ledger.Steady{}), "undone, settled at")
 	// Where no answer comes, the deadline is the end.
 	began = d.clock.Steady()
 	res = d.begun("lost")
@@ -114,68 +108,6 @@ func stepEndsNothing(d *desk) {
 	d.clock.Reboot()
 	d.clock.Advance(time.Minute)
 	need.Equal(d, need.Get(d.s.Expire(ctx, 10))(d), 1, "after a boot expired")
-}
-
-func stepGivesNoKeyUp(d *desk) {
-	ttl := func(r *ledger.BeginRequest) { r.TTL = time.Hour }
-	want := func(key string, answer ledger.BeginAnswer) {
-		d.Helper()
-		if res := d.begin(key, ttl); res.Answer != answer {
-			d.Fatalf("%s: %s, want %s", key, res.Answer, answer)
-		}
-	}
-	d.settle(d.begun("k", ttl).Attempt.ID, ledger.OutcomeCommitted)
-	d.clock.Set(24 * time.Hour)
-	want("k", ledger.AnswerFinished)
-	d.clock.Set(-48 * time.Hour)
-	d.clock.Advance(2 * time.Hour)
-	want("k", ledger.AnswerFinished)
-	d.clock.Set(48 * time.Hour)
-	want("k", ledger.AnswerBegun)
-
-	d.settle(d.begun("off at night", ttl).Attempt.ID, ledger.OutcomeCommitted)
-	d.clock.Reboot()
-	d.clock.Set(2 * time.Hour)
-	want("off at night", ledger.AnswerBegun)
-}
-
-func stepKeepsNoGrant(d *desk) {
-	for _, c := range []struct {
-		name string
-		do   func()
-		open bool
-	}{
-		{"half an hour", func() { d.clock.Advance(30 * time.Minute) }, true},
-		{"an hour", func() { d.clock.Advance(time.Hour) }, false},
-		{"an hour, and set back", func() { d.clock.Advance(time.Hour); d.clock.Set(-time.Hour) }, false},
-		{"set forward", func() { d.clock.Set(time.Hour) }, false},
-		{"booted", d.clock.Reboot, true},
-		{"booted and set back to before it was given", func() { d.clock.Reboot(); d.clock.Set(-10 * time.Minute) }, false},
-	} {
-		o := d.grant(d.doubt(c.name), ledger.BasisRiskAccepted) // for an hour
-		c.do()
-		rec := d.read(o.ID)
-		if open := rec.OpenGrant() != nil; open != c.open {
-			d.Fatalf("%s: open %t", c.name, open)
-		}
-		if res := d.begin(c.name); (res.Answer == ledger.AnswerBegun) != c.open {
-			d.Fatalf("%s: %s", c.name, res.Answer)
-		}
-	}
-}
-
-// stepBeforeGrant: between working out when a basis lapses and giving the
-// permission, the clock is set back.
-func stepBeforeGrant(d *desk) {
-	o := d.doubt("k")
-	g := d.grantRequest(o, ledger.BasisKeySafe)
-	g.AsOf = ledger.Moment{Wall: d.clock.Now(), Steady: d.clock.Steady()}
-	g.ExpiresAt = g.AsOf.Wall.Add(time.Minute)
-	d.clock.Advance(2 * time.Minute)
-	d.clock.Set(-10 * time.Minute)
-	if _, err := ledger.Allow(ctx, d.s, g); err == nil {
-		d.Fatalf("a permission was given after its basis had lapsed")
-	}
 }
 
 func stepIsTold(d *desk) {

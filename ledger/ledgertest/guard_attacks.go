@@ -62,7 +62,7 @@ var GuardAttacks = []Attack{
 
 	{"changed read", `UPDATE reads SET verdict = 'landed'`, "never changes"},
 	{"deleted read", `DELETE FROM reads`, "never deleted"},
-	{"later grant", `UPDATE grants SET created_steady = created_steady + 1`, "never changes"},
+	{"later grant", `UPDATE grants SET version = version + 1`, "never changes"},
 	{"expired grant", `UPDATE grants SET consumed_at = expires_at, attempt_id = 'n' WHERE id = 'grant'`, "has expired"},
 	{"deleted grant", `DELETE FROM grants`, "never deleted"},
 	{"changed event (I8)", `UPDATE events SET actor = 'eve'`, "never changes"},

@@ -122,7 +122,7 @@ BEGIN
   beside.state := was.state; beside.version := was.version; beside.live_attempt := was.live_attempt; beside.attempt_count := was.attempt_count;
   beside.deadline_at := was.deadline_at; beside.awaits := was.awaits; beside.parked_until := was.parked_until; beside.error_class := was.error_class; beside.hands := was.hands;
   beside.doubted := was.doubted; beside.doubted_at := was.doubted_at; beside.started_at := was.started_at; beside.ended_at := was.ended_at;
-  beside.updated_at := was.updated_at; beside.settled_at := was.settled_at; beside.settled_boot := was.settled_boot; beside.settled_steady := was.settled_steady;
+  beside.updated_at := was.updated_at; beside.settled_at := was.settled_at;
   beside.change_id := was.change_id; beside.change_of := was.change_of; beside.change_verb := was.change_verb; beside.change_detail := was.change_detail;
   beside.actor := was.actor; beside.reason := was.reason; beside.os_user := was.os_user; beside.host := was.host; beside.machine := was.machine; beside.terminal := was.terminal;
   beside.outage := was.outage; beside.joined := was.joined; beside.fault_at := was.fault_at; beside.resolved := was.resolved; beside.is_open := was.is_open;
@@ -274,8 +274,6 @@ BEGIN
     is_now.doubted_at := greatest(is_now.doubted_at, noted);
   END IF;
   is_now.settled_at := CASE WHEN was.state = 'failed' AND is_now.state = 'abandoned' THEN was.settled_at WHEN is_now.state IN ('committed', 'failed', 'abandoned') THEN noted END;
-  is_now.settled_boot := '';
-  is_now.settled_steady := 0;
   RETURN is_now;
 END $$;
 
@@ -871,8 +869,7 @@ BEGIN
   IF NEW.rowid <> OLD.rowid OR NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.version <> OLD.version
      OR NEW.basis <> OLD.basis OR NEW.sender <> OLD.sender OR NEW.key_works <> OLD.key_works OR NEW.actor <> OLD.actor
      OR NEW.reason <> OLD.reason AND NOT (indoubt.gone(OLD.reason, NEW.reason) AND indoubt.redacting(OLD.operation_id))
-     OR NEW.created_at <> OLD.created_at OR NEW.expires_at <> OLD.expires_at OR NEW.related <> OLD.related
-     OR NEW.boot_id <> OLD.boot_id OR NEW.created_steady <> OLD.created_steady OR NEW.db_user <> OLD.db_user THEN
+     OR NEW.created_at <> OLD.created_at OR NEW.expires_at <> OLD.expires_at OR NEW.related <> OLD.related OR NEW.db_user <> OLD.db_user THEN
     RAISE EXCEPTION 'a grant never changes, but for being consumed or voided' USING ERRCODE = 'IN001';
   END IF;
   IF (OLD.consumed_at IS NOT NULL OR OLD.voided_at IS NOT NULL)

@@ -124,8 +124,6 @@ CREATE TABLE indoubt.operations (
   ended_at        timestamptz(3),                              -- latest end of any attempt
   doubted_at      timestamptz(3),
   settled_at      timestamptz(3),
-  settled_boot    text COLLATE "C" NOT NULL DEFAULT '',        -- settled_at by the steady clock: its boot,
-  settled_steady  bigint NOT NULL DEFAULT 0,                   -- and milliseconds since
   -- The outage that it counts in. Recorders and engines set this with the change.
   outage        text COLLATE "C" NOT NULL DEFAULT '',        -- set once
   joined          text COLLATE "C" NOT NULL DEFAULT '',        -- how: error, refusal
@@ -282,8 +280,6 @@ CREATE TABLE indoubt.grants (
   actor           text COLLATE "C" NOT NULL,
   reason          text COLLATE "C" NOT NULL DEFAULT '',
   created_at      timestamptz(3) NOT NULL,
-  boot_id         text COLLATE "C" NOT NULL DEFAULT '',        -- created_at by the steady clock: its boot,
-  created_steady  bigint NOT NULL DEFAULT 0,                   -- and milliseconds since
   expires_at      timestamptz(3) NOT NULL,
   related         text COLLATE "C" NOT NULL DEFAULT '[]',      -- JSON array: for a risk, later ones on its target that had landed or may have
   consumed_at     timestamptz(3),

@@ -55,7 +55,7 @@ func (r *Recorder) repeat(ctx context.Context, lost Begun) (next Begun, ok bool)
 	g := ledger.GrantRequest{
 		ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: rec.Operation.ID, Version: rec.Operation.Version,
 		Basis: ledger.BasisKeySafe, Sender: a.Sender, KeyWorks: true, Actor: r.options.Actor,
-		ExpiresAt: rule.RepeatUntil(rec), AsOf: rec.Moment(),
+		ExpiresAt: rule.RepeatUntil(rec),
 		AttemptID: ledger.NewID(), Own: true, TokenSent: a.TokenSent, Deadline: lost.Until.Length(), Host: r.host, PID: os.Getpid(),
 	}
 	applied, err := ledger.Allow(ctx, r.store, g)

@@ -293,8 +293,7 @@ BEGIN
          ended_at = CASE WHEN OLD.state = 'pending' THEN max(NEW.ended_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.ended_at END,
          doubted_at = CASE WHEN NEW.state = 'uncertain' AND OLD.doubted_at = 0 THEN max(NEW.doubted_at, CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)) ELSE NEW.doubted_at END,
          settled_at = CASE WHEN OLD.state = 'failed' AND NEW.state = 'abandoned' THEN OLD.settled_at
-                           WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE 0 END,
-         settled_boot = '', settled_steady = 0
+                           WHEN NEW.state IN ('committed', 'failed', 'abandoned') THEN CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER) ELSE 0 END
    WHERE id = NEW.id;
   -- A grant was given for a situation that is gone.
   UPDATE grants SET voided_at = CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER), void_reason = 'the state changed'
@@ -445,8 +444,7 @@ BEGIN
    WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.operation_id IS NOT OLD.operation_id OR NEW.version IS NOT OLD.version
       OR NEW.basis IS NOT OLD.basis OR NEW.sender IS NOT OLD.sender OR NEW.key_works IS NOT OLD.key_works OR NEW.actor IS NOT OLD.actor
       OR NEW.reason IS NOT OLD.reason AND NOT (NEW.reason IS '[redacted]' AND EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id))
-      OR NEW.created_at IS NOT OLD.created_at OR NEW.expires_at IS NOT OLD.expires_at OR NEW.related IS NOT OLD.related
-      OR NEW.boot_id IS NOT OLD.boot_id OR NEW.created_steady IS NOT OLD.created_steady;
+      OR NEW.created_at IS NOT OLD.created_at OR NEW.expires_at IS NOT OLD.expires_at OR NEW.related IS NOT OLD.related;
   SELECT RAISE(ABORT, 'this grant is used up or void')
    WHERE (OLD.consumed_at <> 0 OR OLD.voided_at <> 0)
      AND (NEW.consumed_at IS NOT OLD.consumed_at OR NEW.attempt_id IS NOT OLD.attempt_id

@@ -93,8 +93,6 @@ CREATE TABLE operations (
   ended_at     INTEGER NOT NULL DEFAULT 0,             -- latest end of any attempt
   doubted_at   INTEGER NOT NULL DEFAULT 0,
   settled_at   INTEGER NOT NULL DEFAULT 0,
-  settled_boot TEXT NOT NULL DEFAULT '',               -- settled_at by the steady clock: its boot,
-  settled_steady INTEGER NOT NULL DEFAULT 0,           -- and milliseconds since
   -- The outage that it counts in. Recorders and engines set this with the change.
   outage     TEXT NOT NULL DEFAULT '',               -- set once
   joined       TEXT NOT NULL DEFAULT '',               -- how: error, refusal
@@ -316,8 +314,6 @@ CREATE TABLE grants (
   actor        TEXT NOT NULL,
   reason       TEXT NOT NULL DEFAULT '',
   created_at   INTEGER NOT NULL,
-  boot_id      TEXT NOT NULL DEFAULT '',               -- created_at by the steady clock: its boot,
-  created_steady INTEGER NOT NULL DEFAULT 0,           -- and milliseconds since
   expires_at   INTEGER NOT NULL,
   related      TEXT NOT NULL DEFAULT '[]',             -- JSON array: for a risk, later ones on its target that had landed or may have
   consumed_at  INTEGER NOT NULL DEFAULT 0,

@@ -422,10 +422,10 @@ func (tx *tx) grant(g ledger.Grant, there bool) error {
 	}
 	return tx.Later(`
 		INSERT INTO grants (id, operation_id, version, basis, sender, key_works, actor, reason,
-			created_at, boot_id, created_steady, expires_at, related, consumed_at, attempt_id, voided_at, void_reason)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+			created_at, expires_at, related, consumed_at, attempt_id, voided_at, void_reason)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		g.ID, g.OperationID, g.Version, g.Basis, g.Sender, tx.d.Flag(g.KeyWorks), named(g.Actor), g.Reason,
-		tx.d.Time(g.CreatedAt), g.CreatedSteady.Boot, g.CreatedSteady.At.Milliseconds(), tx.d.Time(g.ExpiresAt), list(g.Related), tx.d.Time(g.ConsumedAt), g.AttemptID, tx.d.Time(g.VoidedAt), g.VoidReason)
+		tx.d.Time(g.CreatedAt), tx.d.Time(g.ExpiresAt), list(g.Related), tx.d.Time(g.ConsumedAt), g.AttemptID, tx.d.Time(g.VoidedAt), g.VoidReason)
 }
 
 // attempt writes down an attempt that begins, or what has changed of one that was.

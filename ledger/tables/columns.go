@@ -91,8 +91,6 @@ var columns = []column[ledger.Operation]{
 	{"ended_at", changed, func(o *ledger.Operation) any { return &o.EndedAt }},
 	{"doubted_at", changed | shown | listed, func(o *ledger.Operation) any { return &o.DoubtedAt }},
 	{"settled_at", changed, func(o *ledger.Operation) any { return &o.SettledAt }},
-	{"settled_boot", changed, func(o *ledger.Operation) any { return &o.SettledSteady.Boot }},
-	{"settled_steady", changed, func(o *ledger.Operation) any { return &o.SettledSteady.At }},
 	{"redacted_at", given | redactable, func(o *ledger.Operation) any { return &o.RedactedAt }},
 	{"redacted_by", given | redactable, func(o *ledger.Operation) any { return &o.RedactedBy }},
 	{"outage", changed | shown, func(o *ledger.Operation) any { return &o.Outage }},
@@ -225,15 +223,6 @@ func (s *scan[T]) row() T {
 		set(c.field(&s.last), s.values[i])
 	}
 	return s.last
-}
-
-// operationOf is the operation that was scanned.
-func operationOf(s *scan[ledger.Operation]) ledger.Operation {
-	o := s.row()
-	if o.SettledSteady.Boot == "" || o.SettledSteady.At == 0 {
-		o.SettledSteady = ledger.Steady{}
-	}
-	return o
 }
 
 // attemptOf is an operation's attempt, from the columns that were scanned.

@@ -209,7 +209,7 @@ func (r rest) asks(at located, evidence bool) (asks []Ask) {
 // record is what the row says, and what it does not say.
 func (r *recordScan) record(s recordShape, now ledger.Moment) (rec Record, more rest) {
 	rec = Record{Record: ledger.Record{Now: now.Wall, Steady: now.Steady, Found: true, Gap: At(r.gap)}, RecheckAt: At(r.recheckAt)}
-	rec.Operation = operationOf(&r.op)
+	rec.Operation = r.op.row()
 	o := &rec.Operation
 	if r.listed {
 		rec.Pricing = pricingOf(&r.pricing, o.ID)

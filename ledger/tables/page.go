@@ -241,7 +241,7 @@ func (s *rowScan) row(rows Rows) (ledger.Row, error) {
 	if err := rows.Scan(s.dest...); err != nil {
 		return ledger.Row{}, err
 	}
-	o := operationOf(&s.op)
+	o := s.op.row()
 	r := o.Row()
 	r.GrantedAt, r.GrantUntil, r.Overtaken = At(s.granted), At(s.until), s.overtaken
 	r.Group = s.group

@@ -40,7 +40,7 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledge
 func scanOperation(rows Rows) (ledger.Operation, error) {
 	s := scan[ledger.Operation]{columns: columns}
 	err := rows.Scan(s.dest(nil)...)
-	return operationOf(&s), err
+	return s.row(), err
 }
 
 // Beside goes from each operation t by the index of its target to operations o that are in

@@ -56,7 +56,7 @@ func makeTexts(id string) partTexts {
 		evidence: reads(`coalesce(evidence, '')`),
 		grants: fmt.Sprintf(`
 		SELECT id, operation_id, version, basis, sender, key_works, actor, reason,
-		       created_at, boot_id, created_steady, expires_at, related, consumed_at, attempt_id, voided_at, void_reason
+		       created_at, expires_at, related, consumed_at, attempt_id, voided_at, void_reason
 		  FROM grants WHERE operation_id = %s ORDER BY created_at DESC, rowid DESC LIMIT %d`, id, most),
 		related: relatedTo(`operations o`, `o.id = `+id+` AND `),
 	}
@@ -96,11 +96,10 @@ func (t partTexts) ofReads(evidence bool) string {
 
 func loadGrants(q Querier, at located) ([]ledger.Grant, error) {
 	return Collect(q, func(rows Rows) (g ledger.Grant, err error) {
-		var created, since, expires, consumed, voided int64
+		var created, expires, consumed, voided int64
 		var related string
 		err = rows.Scan(&g.ID, &g.OperationID, &g.Version, &g.Basis, &g.Sender, &g.KeyWorks, &g.Actor, &g.Reason,
-			&created, &g.CreatedSteady.Boot, &since, &expires, &related, &consumed, &g.AttemptID, &voided, &g.VoidReason)
-		g.CreatedSteady = steady(g.CreatedSteady.Boot, time.Duration(since)*time.Millisecond)
+			&created, &expires, &related, &consumed, &g.AttemptID, &voided, &g.VoidReason)
 		g.Related = unlist(related)
 		g.CreatedAt, g.ExpiresAt, g.ConsumedAt, g.VoidedAt = At(created), At(expires), At(consumed), At(voided)
 		return g, err

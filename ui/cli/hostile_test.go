@@ -60,7 +60,7 @@ var ofAnotherForm = map[string]bool{}
 
 func init() {
 	for _, c := range strings.Fields(`
-		operations.joined decisions.state decision_items.came operations.state operations.fact operations.verdict operations.conflict operations.settled_boot
+		operations.joined decisions.state decision_items.came operations.state operations.fact operations.verdict operations.conflict
 		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
 		reads.verdict grants.basis
 		open_operations.class open_operations.search open_operations.state open_operations.conflict open_operations.digest
