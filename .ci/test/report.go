@@ -46,7 +46,7 @@ func (r *report) line(text string) {
 		if isBroken(e.Output) {
 			r.broken[e.Package] = true
 		}
-		r.raced = r.raced || strings.HasPrefix(e.Output, "WARNING: DATA RACE")
+		r.raced = r.raced || isRace(e.Output)
 	case "pass", "skip", "fail":
 		if e.Test == "" {
 			r.packageEnded(e)
@@ -66,8 +66,13 @@ func isBroken(line string) bool {
 	return false
 }
 
+func isRace(line string) bool { return strings.HasPrefix(line, "WARNING: DATA RACE") }
+
 func (r *report) testEnded(e event, key [2]string) {
 	r.tests[e.Package]++
+	if e.Action != "fail" && slices.ContainsFunc(r.output[key], isRace) { // a race of its neighbours can fall into it
+		fmt.Print(strings.Join(r.output[key], ""))
+	}
 	switch e.Action {
 	case "fail":
 		fmt.Print(strings.Join(r.output[key], ""))
