@@ -401,6 +401,19 @@ func (r Read) FoundNone() bool {
 	return r.Cause == CauseNone || r.Cause == CauseBlind || r.Cause == CauseGone || r.Verdict == NotThere || r.Verdict == NotSeen
 }
 
+// Lag is how long after its attempt ended a check still missed the effect that a later one found:
+// it took longer than this to land and to show. 0: no check missed it. Reads are newest first.
+func Lag(reads []Read, ended time.Time) (lag time.Duration) {
+	found := false
+	for _, r := range reads {
+		found = found || r.Verdict == Landed
+		if found && r.FoundNone() {
+			lag = max(lag, r.BeganAt.Sub(ended))
+		}
+	}
+	return lag
+}
+
 // Grant is one-shot permission for one more attempt.
 type Grant struct {
 	ID          string    `json:"id,omitzero"`

@@ -15,6 +15,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/policy"
+	"indoubt/ui/ticket"
 )
 
 // policy looks at the policy file: is it good, are its secrets there, does it
@@ -165,7 +166,7 @@ func (x *examination) lags(ctx context.Context, s ledger.Store, p *policy.Policy
 	page, err := s.Page(ctx, q)
 	var ids []string
 	for _, row := range page.Rows {
-		if k := p.Kind(row.Kind); row.Verdict == ledger.Landed && k.LandsWithin != nil && k.VisibleWithin != nil {
+		if row.Verdict == ledger.Landed {
 			ids = append(ids, row.ID)
 		}
 	}
@@ -177,17 +178,17 @@ func (x *examination) lags(ctx context.Context, s ledger.Store, p *policy.Policy
 		x.broken("lag", err)
 		return
 	}
-	longest := map[string]time.Duration{}
+	longest, judge := map[string]time.Duration{}, ticket.ByPolicy(func() *policy.Policy { return p })
 	for _, rec := range recs {
-		longest[rec.Operation.Kind] = max(longest[rec.Operation.Kind], lagOf(rec))
+		if f := judge(rec, x.a.clock()); f.LagNear {
+			longest[rec.Operation.Kind] = max(longest[rec.Operation.Kind], f.Lag)
+		}
 	}
 	for _, kind := range slices.Sorted(maps.Keys(longest)) {
-		lag, k := longest[kind], p.Kind(kind)
-		if stated := *k.LandsWithin + *k.VisibleWithin; lag > 0 && 5*lag >= 4*stated {
-			found := fmt.Sprintf("%s: an effect was not seen %s after its attempt ended, but later; its two times say %s",
-				kind, lag.Round(time.Millisecond), stated)
-			x.say("lag", ledger.LevelWarn, found, "raise lands_within or visible_within: what is not seen by then counts as not there")
-		}
+		k := p.Kind(kind)
+		found := fmt.Sprintf("%s: an effect was not seen %s after its attempt ended, but later; its two times say %s",
+			kind, longest[kind].Round(time.Millisecond), *k.LandsWithin+*k.VisibleWithin)
+		x.say("lag", ledger.LevelWarn, found, "raise lands_within or visible_within: what is not seen by then counts as not there")
 	}
 }
 
@@ -222,20 +223,4 @@ func dialAddress(base string) (string, bool) {
 		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
 	return net.JoinHostPort(u.Hostname(), port), port != ""
-}
-
-// lagOf is how long after its last attempt ended a check still missed the effect that a later
-// check found: it took longer than this to land and to show. 0: no check missed it.
-func lagOf(rec ledger.Record) (lag time.Duration) {
-	if rec.Operation.State != ledger.Committed || rec.Operation.ByAnswer {
-		return 0
-	}
-	found := false
-	for _, r := range rec.Reads { // newest first
-		found = found || r.Verdict == ledger.Landed
-		if found && r.FoundNone() {
-			lag = max(lag, r.BeganAt.Sub(rec.Operation.EndedAt))
-		}
-	}
-	return lag
 }

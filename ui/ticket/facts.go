@@ -27,6 +27,9 @@ type Facts struct {
 	RetryMax   int
 	Remembers  time.Duration
 
+	Lag     time.Duration // how long after its end a check missed the effect that a later one found
+	LagNear bool          // and that is four fifths of its policy's times, or more: what is not seen by then counts as not there
+
 	SafeUntil     time.Time // until when a second send cannot act twice
 	ProofAt       time.Time // when "did not land" can be proven
 	ProofPossible bool
@@ -72,6 +75,12 @@ func ByPolicy(inForce func() *policy.Policy) Judge {
 			f.Recognises = k.Read.Recognises()
 		}
 		f.ProofAt, f.ProofPossible = k.ProofAt(rec)
+		if o := rec.Operation; o.State == ledger.Committed && !o.ByAnswer {
+			f.Lag = ledger.Lag(rec.Reads, o.EndedAt)
+		}
+		if f.Lag > 0 && k.LandsWithin != nil && k.VisibleWithin != nil {
+			f.LagNear = 5*f.Lag >= 4*(*k.LandsWithin+*k.VisibleWithin)
+		}
 		f.Basis, _, f.LapsesAt = k.AllowedBasis(rec, now)
 		return f
 	}

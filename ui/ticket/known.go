@@ -48,6 +48,12 @@ func (t Ticket) Known() (safe.Text, Tone) {
 		if len(o.Receipts) > 0 {
 			text = say("%s, receipt %s", text, List(o.Receipts))
 		}
+		if t.Facts.Lag > 0 {
+			text = say("%s, not yet seen %s after its end", text, t.Facts.Lag.Round(time.Second))
+		}
+		if t.Facts.LagNear {
+			text, tone = say("%s, near its policy's times", text), max(tone, Warn)
+		}
 		return say("%s (%s)", text, by), tone
 	case ledger.Failed:
 		if !Proven(*t.Record) {

@@ -105,6 +105,22 @@ func TestWhatIsNotSeenIsNamed(t *testing.T) {
 		"sends once more: a check sees others, and not this one; one y", "what is said")
 }
 
+// How long an effect took to show is told, and that its policy hardly waits as long.
+func TestALagIsTold(t *testing.T) {
+	landed := operation(func(r *ledger.Record) {
+		r.Operation.State, r.Operation.EndedAt = ledger.Committed, at
+		r.Reads = []ledger.Read{{Verdict: ledger.Landed, BeganAt: at.Add(time.Minute)}, {Verdict: ledger.NotSeen, BeganAt: at.Add(49 * time.Second)}}
+	})
+	for visible, near := range map[time.Duration]bool{time.Hour: false, 11 * time.Second: false, 10 * time.Second: true} {
+		p := need.Get(policy.Parse("policy.yaml", fmt.Appendf(nil,
+			"version: 1\nkinds: { %s: { lands_within: 51s, visible_within: %s } }\n", landed.Record.Operation.Kind, visible)))(t)
+		landed.Facts = ByPolicy(func() *policy.Policy { return p })(*landed.Record, at.Add(time.Hour))
+		known, tone := landed.Known()
+		need.That(t, strings.Contains(known.String(), "not yet seen 49s after its end") &&
+			strings.Contains(known.String(), "near its policy's times") == near && (tone == Warn) == near, "%s: %q, tone %d", visible, known, tone)
+	}
+}
+
 // A row whose record is not read yet claims nothing.
 func TestARowAloneClaimsNothing(t *testing.T) {
 	o := operation(func(*ledger.Record) {})
