@@ -134,7 +134,6 @@ func Begin(ctx context.Context, s Changer, req BeginRequest) (BeginResult, error
 	}
 	applied, err := s.Change(ctx, at, req.ChangeID, rule)
 	if err == nil && further != "" {
-		req.Fingerprint = "" // what is asked is the same; what is kept of it may differ
 		applied, err = s.Change(ctx, Locator{ID: further, Skip: at.Skip}, req.ChangeID, rule)
 	}
 	if err != nil {
@@ -172,8 +171,7 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	if rec.NameOver(req) {
 		return beginNew(rec, req, true)
 	}
-	byFields := madeOf(o.Key, namedByFields) // whatever else differs
-	if !byFields && o.Fingerprint != "" && req.Fingerprint != "" && o.Fingerprint != req.Fingerprint {
+	if o.AsksElse(req) {
 		return told(AnswerKeyReused, "")
 	}
 	if rec.Superseded(req) {
@@ -221,6 +219,13 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 		}
 		return beginAgain(rec, req, nil)
 	}
+}
+
+// AsksElse reports whether a request under the name of an operation asks for something else. At
+// one gate it never does, though what is kept of it may differ; nor where fields name it.
+func (o Operation) AsksElse(req BeginRequest) bool {
+	same := o.Fingerprint == req.Fingerprint || o.Gate != "" && o.Gate == req.Gate
+	return !same && o.Fingerprint != "" && req.Fingerprint != "" && !madeOf(o.Key, namedByFields)
 }
 
 // beginSafe begins a further attempt of what cannot act twice, while nothing else may have

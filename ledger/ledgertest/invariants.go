@@ -2,6 +2,7 @@ package ledgertest
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -147,6 +148,9 @@ func otherInput(d *desk) {
 			d.settle(o.LiveAttempt, ledger.OutcomeUncertain)
 		}
 	}
+	asks := func(r *ledger.BeginRequest) { r.Gate = strings.Repeat("a", 32) }
+	d.begun("gated", asks)
+	need.Equal(d, d.begin("gated", asks, other).Answer, ledger.AnswerInProgress, "at one gate it is the same, whatever is kept of it")
 	for _, mod := range []func(*ledger.BeginRequest){
 		func(r *ledger.BeginRequest) { r.Scope, r.Fingerprint = "another scope", "another" },
 		func(r *ledger.BeginRequest) { r.Kind, r.Fingerprint = "another.kind", "another" },

@@ -84,7 +84,7 @@ func (r *Recorder) standsFor(ctx context.Context, req ledger.BeginRequest) (Take
 		return "", o, fmt.Errorf("record %s: %w", req.Kind, err)
 	case o.ID == req.OperationID: // rehearsed, or begun elsewhere a moment ago
 		return TakenKnown, o, nil
-	case o.Fingerprint != "" && req.Fingerprint != "" && o.Fingerprint != req.Fingerprint:
+	case o.AsksElse(req):
 		return TakenReuse, o, nil
 	}
 	return TakenKey, o, nil

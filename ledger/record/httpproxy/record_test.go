@@ -366,6 +366,19 @@ func TestI1_TheSameBodyInAnotherSpelling(t *testing.T) {
 	}
 }
 
+// I4: what a body is called says nothing of what is asked: another release of a client, or
+// another client, names its JSON otherwise.
+func TestI4_TheSameBodyUnderAnotherName(t *testing.T) {
+	for name, keys := range map[string][2]string{"no key": {}, "two keys": {"k-1", "k-2"}, "one key": {"k-1", "k-1"}} {
+		up := newUpstream(t, says("HTTP/1.1 201 Created\r\nContent-Length: 9\r\n\r\ncut"))
+		w := newWorld(t, up, setup{})
+		for i, kind := range []string{"application/json", "application/json; charset=utf-8", ""} {
+			a := w.do("POST", "/a", keys[min(i, 1)], `{"a":1}`, "Content-Type", kind)
+			need.That(t, up.total() == 1 && (i == 0 || a.problem(t).Code == "in_doubt"), "%s, %q: %d %s", name, kind, a.status, a.body)
+		}
+	}
+}
+
 func TestI11_SecretsAreNotStored(t *testing.T) {
 	up := newUpstream(t, says(whole("200 OK", "Content-Type: application/json\r\nSet-Cookie: sid=answer-cookie-secret\r\n", `{"id":"1","access_token":"answer-token-secret"}`)))
 	w := newWorld(t, up, setup{file: true})

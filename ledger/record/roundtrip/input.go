@@ -52,7 +52,7 @@ type httpInput struct {
 
 // inputOf is the input of a request: its body as JSON where it is, a form or a
 // multipart one as the fields it has, else as text or a digest.
-func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
+func inputOf(req *http.Request, body []byte) (httpInput, error) {
 	in := httpInput{Method: req.Method, Override: overridden(req), Path: req.URL.EscapedPath()}
 	if in.Path == "" {
 		in.Path = "/"
@@ -83,10 +83,14 @@ func inputOf(req *http.Request, body []byte) (json.RawMessage, error) {
 	if plain, err := transmit.Decoded(req.Header, body, maxDecoded); err != nil {
 		in.Body = ledger.EncodeJSON(digestOf(body))
 	} else if (outcome.IsJSON(mediaType) || isStructured(plain)) && json.Valid(plain) && ledger.TooDeep(plain) {
-		return nil, &UnfitError{ledger.ErrTooDeep.Error()}
+		return in, &UnfitError{ledger.ErrTooDeep.Error()}
 	} else if len(plain) > 0 {
 		in.Body = bodyInput(shapeOf(mediaType, boundary, plain), boundary, plain)
 	}
+	return in, nil
+}
+
+func (in httpInput) encoded() (json.RawMessage, error) {
 	out := ledger.EncodeJSON(in)
 	if out == nil {
 		return nil, fmt.Errorf("the request cannot be recorded")

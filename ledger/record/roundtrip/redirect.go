@@ -2,7 +2,6 @@ package roundtrip
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -99,17 +98,22 @@ func (w *httpWrite) follow() error {
 	return w.readKey()
 }
 
-// asked is what the request asks and where: its host and its input, of one that follows a
-// redirect those of the first one.
-func (w *httpWrite) asked(input json.RawMessage) (string, error) {
+// asked is what the request asks and where: its host and its input, whatever its body is called;
+// of one that follows a redirect those of the first one.
+func (w *httpWrite) asked(in httpInput) (string, error) {
 	req := w.req
 	if w.first != nil {
 		var err error
 		req = w.first
-		if input, err = inputOf(req, w.body.data); err != nil {
+		if in, err = inputOf(req, w.body.data); err != nil {
 			return "", err
 		}
 	}
-	print, err := ledger.Fingerprint(input)
+	in.ContentType = nil
+	text, err := in.encoded()
+	if err != nil {
+		return "", err
+	}
+	print, err := ledger.Fingerprint(text)
 	return strings.Join([]string{"http", strings.ToLower(req.URL.Host), print}, "\n"), err
 }

@@ -314,8 +314,6 @@ func overriddenBy(req *http.Request, body []byte) string {
 	if err != nil {
 		return ""
 	}
-	var read struct{ Body json.RawMessage }
-	_ = json.Unmarshal(in, &read)
 	var one struct {
 		Method string `json:"_method"`
 	}
@@ -323,7 +321,7 @@ func overriddenBy(req *http.Request, body []byte) string {
 		Method []string `json:"_method"`
 	}
 	var parts []struct{ Name, Value string }
-	_, _, _ = json.Unmarshal(read.Body, &one), json.Unmarshal(read.Body, &several), json.Unmarshal(read.Body, &parts)
+	_, _, _ = json.Unmarshal(in.Body, &one), json.Unmarshal(in.Body, &several), json.Unmarshal(in.Body, &parts)
 	said := append(several.Method, one.Method)
 	for _, p := range parts {
 		if p.Name == "_method" {

@@ -177,15 +177,15 @@ func (w *httpWrite) prepare() error {
 	if err := w.unfitTrailer(); err != nil {
 		return err
 	}
-	input, err := inputOf(w.req, w.body.data)
-	var unfit *UnfitError
-	if errors.As(err, &unfit) {
+	in, err := inputOf(w.req, w.body.data)
+	if err != nil {
 		return err
 	}
+	input, err := in.encoded()
 	if err != nil {
 		return &NotRecordedError{err}
 	}
-	asked, err := w.asked(input)
+	asked, err := w.asked(in)
 	if err != nil {
 		return &NotRecordedError{err}
 	}
@@ -304,7 +304,7 @@ func (w *httpWrite) before(ctx context.Context) (ledger.BeginResult, bool, error
 	if said := outcome.WholeAnswer(rec); said == nil || said.Status == http.StatusTooManyRequests { // it is to come again
 		return none, false, nil
 	}
-	same := req.Fingerprint == o.Fingerprint && len(o.Request.OtherCaller(req.Request, w.counts)) == 0
+	same := !o.AsksElse(req) && len(o.Request.OtherCaller(req.Request, w.counts)) == 0
 	return ledger.BeginResult{Answer: ledger.AnswerFinished, Operation: o}, same, nil
 }
 
@@ -321,7 +321,7 @@ func (w *httpWrite) ofOthers(others []ledger.Record, req ledger.BeginRequest) (l
 		switch {
 		case !ledger.MayHaveLanded(o, other.Attempts) || other.NameOver(req): // a credential that was refused may be replaced by another one
 		case o.Request == nil || o.Request.Origin != req.Request.Origin:
-		case len(w.rule.KeyFrom) == 0 && o.Fingerprint != req.Fingerprint:
+		case o.AsksElse(req):
 		case o.State.Open() && ledger.GateHolds(o.Gate, req.Gate): // begin finds it
 		case slices.ContainsFunc(names, func(name string) bool { return w.areTwo(name, o, req) }):
 		case len(names) > 0:
