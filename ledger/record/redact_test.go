@@ -37,7 +37,7 @@ func TestI11_SecretsAreNotStored(t *testing.T) {
 	for name, w := range cases {
 		t.Run(name, func(t *testing.T) {
 			if w.Input == nil {
-				w.Input, _ = json.Marshal(map[string]any{"argv": w.Command.Argv, "dir": "/"})
+				w.Input, _ = json.Marshal(map[string]any{"argv": w.Command.Argv})
 			}
 			r, store, _ := recorderOver(t, rule)
 			res := begin(t, r, w)

@@ -94,7 +94,7 @@ func (b *bench) spoil() {
 		must("DROP TRIGGER " + g[0])
 	}
 	columns := pairs(b, db, `SELECT m.name, c.name FROM sqlite_master m, pragma_table_xinfo(m.name) c WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite_%' AND upper(c.type) LIKE 'TEXT%' AND c.hidden = 0`)
-	object, _ := json.Marshal(map[string]any{"customer": hostile, hostile: []string{hostile}, "argv": []string{hostile}, "dir": hostile, "amount": 4200})
+	object, _ := json.Marshal(map[string]any{"customer": hostile, hostile: []string{hostile}, "argv": []string{hostile}, "amount": 4200})
 	object = append(object[:len(object)-1], (",\"raw\":\"\xff\x9b31m\u202e\"}")...)
 	list, _ := json.Marshal([]string{hostile})
 	for _, c := range columns {

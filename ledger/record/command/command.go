@@ -290,7 +290,7 @@ func prepare(r *record.Recorder, req *Request) (*child, error) {
 	}
 	req.Asked = "run\n" + string(ledger.EncodeJSON(asked))
 	if len(req.Input) == 0 {
-		req.Input = ledger.EncodeJSON(map[string]any{"argv": req.Argv, "dir": dir})
+		req.Input = ledger.EncodeJSON(map[string]any{"argv": req.Argv})
 	}
 	for _, text := range append([]string{dir}, req.Argv...) {
 		if rule.Access != "read" && !utf8.ValidString(text) {

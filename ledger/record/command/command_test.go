@@ -414,6 +414,8 @@ func TestTheSameWordsAnotherTime(t *testing.T) {
 		"events in doubt":      {asks: []ask{{key: "evt_1", want: begun, ends: uncertain}, {key: "evt_2", want: begun, ends: committed}, {key: "evt_1", want: ledger.AnswerInDoubt}, {want: begun}}},
 		"events that landed":   {asks: []ask{{key: "evt_1", want: begun, ends: committed}, {key: "evt_2", want: begun, ends: committed}, {key: "evt_1", want: ledger.AnswerFinished}}},
 		"an event that failed": {asks: []ask{{key: "evt_1", want: begun, ends: ledger.OutcomeFailed}, {key: "evt_2", want: begun, ends: committed}, {key: "evt_1", want: begun}}},
+		"of another checkout":  {asks: []ask{{key: "a1b2", dir: "/", want: begun, ends: committed}, {key: "a1b2", dir: "/tmp", want: ledger.AnswerFinished}}},
+		"so, in doubt":         {asks: []ask{{key: "a1b2", dir: "/", want: begun, ends: uncertain}, {key: "a1b2", dir: "/tmp", want: ledger.AnswerInDoubt}}},
 		"one key, two kinds":   {asks: []ask{{kind: "deploy", words: "deploy", key: "v7", want: begun, ends: uncertain}, {kind: "notify", words: "notify", key: "v7", want: begun}}},
 		"a safe deploy":        {rule: safeDeploy, asks: []ask{{words: "7", want: begun, ends: uncertain}, {words: "7", want: begun, ends: uncertain}, {words: "7", want: begun, ends: committed}}},
 		"a safe one by key":    {rule: safeDeploy, asks: []ask{{key: "v7", words: "7", want: begun, ends: uncertain}, {key: "v7", words: "7", want: begun, ends: committed}}},
