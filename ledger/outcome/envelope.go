@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
-	"fmt"
 	"mime"
 	"net/http"
 	"strings"
@@ -42,11 +41,11 @@ func saysError(rec ledger.Record, a ledger.Answer) string {
 		switch kind, _, _ := mime.ParseMediaType(header.Get("Content-Type")); {
 		case isPage(rec, a):
 			return "a page of HTML came to a request in JSON"
-		case kind == "text/event-stream" && hasErrorEvent(a.Body):
-			return "its stream has an event named error"
+		case kind == "text/event-stream":
+			return streamSaysError(a.Body)
 		}
 	}
-	if said := Said(a); bytes.HasPrefix(bytes.TrimSpace(said), []byte("<")) {
+	if said := bytes.TrimPrefix(Said(a), []byte("\ufeff")); bytes.HasPrefix(bytes.TrimSpace(said), []byte("<")) {
 		return xmlSaysError(said)
 	} else {
 		return jsonSaysError(said)
@@ -61,29 +60,53 @@ func isPage(rec ledger.Record, a ledger.Answer) bool {
 }
 
 // jsonSaysError reads the forms in which well-known interfaces put an error into a
-// success: JSON-RPC, GraphQL, Slack, Elasticsearch.
+// success: JSON-RPC, GraphQL, Slack, Elasticsearch; one of several answers, too.
 func jsonSaysError(said []byte) string {
-	m := members(said)
-	for _, name := range []string{"ok", "success"} {
-		if string(m[name]) == "false" {
-			return fmt.Sprintf("it says %s: false", name)
-		}
+	var several []json.RawMessage
+	if json.Unmarshal(said, &several) != nil {
+		return objectSaysError(said)
 	}
-	for _, name := range []string{"error", "errors"} {
-		if filled(m[name]) {
-			return "it has " + name
+	for _, one := range several {
+		if what := objectSaysError(one); what != "" {
+			return what
 		}
 	}
 	return ""
 }
 
+func objectSaysError(said []byte) string {
+	var m struct{ OK, Success, Error, Errors json.RawMessage } // however their letters are written
+	if json.Unmarshal(said, &m) != nil {
+		return ""
+	}
+	switch {
+	case isNo(m.OK):
+		return "it says ok: false"
+	case isNo(m.Success):
+		return "it says success: false"
+	case filled(m.Error):
+		return "it has error"
+	case filled(m.Errors):
+		return "it has errors"
+	}
+	return ""
+}
+
+func isNo(member json.RawMessage) bool {
+	switch string(member) {
+	case "false", "0", `"false"`:
+		return true
+	}
+	return false
+}
+
 // filled reports whether a member says something: neither null, false, 0 nor empty.
 func filled(member json.RawMessage) bool {
-	switch text := string(bytes.TrimSpace(member)); text {
-	case "", "null", "false", "0", `""`, "{}", "[]":
+	switch string(member) {
+	case "", "null", `""`, "{}", "[]":
 		return false
 	}
-	return true
+	return !isNo(member)
 }
 
 // xmlSaysError reports an answer that is an Error or a Fault, alone or in the body of a
@@ -115,14 +138,22 @@ func xmlSaysError(said []byte) string {
 	return ""
 }
 
-// hasErrorEvent reports whether an event stream tells of an error.
-func hasErrorEvent(stream []byte) bool {
+// streamSaysError reads an event stream: an event that is named error, or whose data is one.
+func streamSaysError(stream []byte) string {
 	for line := range bytes.Lines(stream) {
-		if name, is := bytes.CutPrefix(line, []byte("event:")); is && string(bytes.TrimSpace(name)) == "error" {
-			return true
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		switch value = bytes.TrimSpace(value); string(name) {
+		case "event":
+			if string(value) == "error" {
+				return "its stream has an event named error"
+			}
+		case "data":
+			if what := jsonSaysError(value); what != "" {
+				return "in its stream " + what
+			}
 		}
 	}
-	return false
+	return ""
 }
 
 // asksInJSON reports whether a request that a proxy recorded had a body of JSON.
