@@ -36,7 +36,11 @@ func (k *Kind) NoCheck(rec ledger.Record) error {
 	if k.Read == nil {
 		return fmt.Errorf("the policy knows no check for %s", k.Name)
 	}
-	req, err := k.Read.Request(rec, nil)
+	err := k.Read.askable(rec.Operation)
+	if err != nil {
+		return err
+	}
+	req, err := k.Read.transport.unseen(k.variables(rec), "")
 	if err != nil {
 		return err
 	}

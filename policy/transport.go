@@ -72,10 +72,7 @@ func (t *transport) templates() []*expr.Template {
 // is not "", carries the operation's key.
 func (t *transport) request(vars *variables, keyHeader string, cursor any) (Request, error) {
 	vars.cursor = cursor
-	out, err := t.render(vars, keyHeader, false)
-	if err == nil && t.reads {
-		err = refuseRecorded(out, vars.rec.Operation)
-	}
+	out, err := t.unseen(vars, keyHeader)
 	if err != nil {
 		return Request{}, err
 	}
@@ -89,6 +86,15 @@ func (t *transport) request(vars *variables, keyHeader string, cursor any) (Requ
 		}
 	}
 	return vars.told(out, shown, t.secrets), nil
+}
+
+// unseen renders once, and not what is shown of it.
+func (t *transport) unseen(vars *variables, keyHeader string) (Request, error) {
+	out, err := t.render(vars, keyHeader, false)
+	if err == nil && t.reads {
+		err = refuseRecorded(out, vars.rec.Operation)
+	}
+	return out, err
 }
 
 // told adds to a request what a person is told of it, and what must never be shown.

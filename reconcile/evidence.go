@@ -81,7 +81,7 @@ func (ev *evidence) page(k *policy.Kind, req policy.Request, a ledger.Answer) *p
 	}
 	p.Request = clip(p.Request, maxExcerpt)
 	p.Bytes = len(body)
-	p.Body, _ = ev.clean.excerpt(body)
+	p.Body = ev.clean.excerpt(body)
 	if len(ev.Pages) < MaxPages {
 		ev.Pages = append(ev.Pages, p)
 	} else {
@@ -96,12 +96,11 @@ func (ev *evidence) effect(e policy.Effect) {
 		ev.More++
 		return
 	}
-	value, _ := ev.clean.excerpt(e.Value)
-	answer, whole := ev.clean.excerpt(e.Answer)
 	if len(ev.Effects) == 0 {
-		ev.answer = whole
+		ev.answer = ev.clean.whole(e.Answer)
 	}
-	ev.Effects = append(ev.Effects, effectEvidence{Receipt: clip(ev.clean.text(e.Receipt), 512), Same: e.Same, Value: value, Answer: answer, Doubt: clip(e.Doubt, 512)})
+	ev.Effects = append(ev.Effects, effectEvidence{Receipt: clip(ev.clean.text(e.Receipt), 512), Same: e.Same,
+		Value: ev.clean.excerpt(e.Value), Answer: ev.clean.excerpt(e.Answer), Doubt: clip(e.Doubt, 512)})
 }
 
 // result is what the policy's `reply` says of the effect that was found, if it is the only one
@@ -220,26 +219,75 @@ func (c *cleaner) without(s string) string {
 }
 
 // excerpt is a body or a value as JSON: as it came where that is short JSON, else a
-// text. whole is all of it where it is an object or a list of which nothing has to be
-// taken out or left out: half an answer would be taken for all of it.
-func (c *cleaner) excerpt(b []byte) (short, whole json.RawMessage) {
+// text. Of a long one the rest is not looked at.
+func (c *cleaner) excerpt(b []byte) json.RawMessage {
 	b = bytes.TrimSpace(b)
 	if len(b) == 0 {
-		return nil, nil
+		return nil
+	}
+	cut := beginning(b, 4*maxExcerpt)
+	v, err := ledger.DecodeJSON(cut)
+	if err != nil {
+		return ledger.EncodeJSON(clip(c.start(b, 2*maxExcerpt), maxExcerpt))
+	}
+	out := ledger.EncodeJSON(c.value("", v))
+	text := string(out)
+	if len(cut) != len(b) {
+		text += "…"
+	} else if len(out) <= maxExcerpt {
+		return out
+	}
+	return ledger.EncodeJSON(clip(text, maxExcerpt))
+}
+
+// whole is all of a value where it is an object or a list of which nothing has to be
+// taken out or left out: half an answer would be taken for all of it.
+func (c *cleaner) whole(b []byte) json.RawMessage {
+	if len(b) == 0 || len(b) > maxAnswer {
+		return nil
 	}
 	v, err := ledger.DecodeJSON(b)
 	if err != nil {
-		return ledger.EncodeJSON(clip(c.start(b, 2*maxExcerpt), maxExcerpt)), nil
+		return nil
 	}
 	taken := c.taken
-	out := ledger.EncodeJSON(c.value("", v))
-	if c.taken == taken && len(b) <= maxAnswer && (out[0] == '{' || out[0] == '[') {
-		whole = out
+	if out := ledger.EncodeJSON(c.value("", v)); c.taken == taken && (out[0] == '{' || out[0] == '[') {
+		return out
 	}
-	if len(out) > maxExcerpt {
-		return ledger.EncodeJSON(clip(string(out), maxExcerpt)), whole
+	return nil
+}
+
+// beginning is a JSON text up to the last value that ends within its first n bytes, with
+// what is open there closed: no value is cut, so that a secret is seen whole. It is all of
+// the text where that is short, or where no value ends so early.
+func beginning(b []byte, n int) []byte {
+	if len(b) <= n {
+		return b
 	}
-	return out, whole
+	var open, closing []byte // what closes the objects and lists that are open: now, and at end
+	end, inText := 0, false
+	for i := 0; i < n; i++ {
+		switch c := b[i]; {
+		case inText && c == '\\':
+			i++
+		case c == '"':
+			inText = !inText
+		case inText:
+		case c == '{':
+			open = append(open, '}')
+		case c == '[':
+			open = append(open, ']')
+		case (c == '}' || c == ']') && len(open) > 0:
+			open = open[:len(open)-1]
+		case c == ',':
+			end, closing = i, append(closing[:0], open...)
+		}
+	}
+	if end == 0 {
+		return b
+	}
+	slices.Reverse(closing)
+	return append(bytes.Clone(b[:end]), closing...)
 }
 
 // start is the first n bytes of a text or a little less: no part is left of a secret

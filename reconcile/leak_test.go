@@ -70,8 +70,7 @@ func TestI11_ReasonsTellStandardErrorWithoutSecrets(t *testing.T) {
 }
 
 func kept(c *cleaner, text string) string {
-	short, _ := c.excerpt([]byte(text))
-	return string(short)
+	return string(c.excerpt([]byte(text)))
 }
 
 // A text that is cut keeps no part of a secret at its end, and one that begins
@@ -84,6 +83,13 @@ func TestI11_NoPartOfASecretIsKept(t *testing.T) {
 	for shift := range len(long) {
 		got := kept(&c, strings.Repeat("x", shift)+strings.Repeat(long, 200))
 		need.Must(t, !strings.Contains(got, "sek") && !strings.Contains(got, "more"), "shifted by %d: %s", shift, got)
+	}
+	// Of a long answer only the beginning is looked at: no value is cut, named or not.
+	for shift := range 80 {
+		pad := strings.Repeat(" ", 4*maxExcerpt-60-shift)
+		got := kept(&c, `{"first":"{[,\\\"",`+pad+`"list":[{"password":"quack-77","b":"`+short+`"},{"password":"quack-77","c":["`+long+`"]}],"last":1}`)
+		need.Must(t, strings.Contains(got, "first") && !strings.Contains(got, "qua") && !strings.Contains(got, "sek"), "shifted by %d: %s", shift, got)
+		need.Must(t, strings.HasSuffix(got, `…"`), "it was cut, and does not say so: %s", got)
 	}
 	need.Equal(t, kept(&c, `{"n":12345678,"a":"`+long+`"}`), `{"a":"[redacted]","n":12345678}`)
 	c.secret("12345678")
@@ -111,7 +117,7 @@ func TestWholeEffects(t *testing.T) {
 		`{"password":"hunter2"}`: "", `{"note":"it is sesame-key"}`: "", `"text"`: "", `7`: "", `null`: "", ``: "", `{`: "", `{} {}`: "",
 		`{"note":"` + strings.Repeat("x", maxAnswer) + `"}`: "",
 	} {
-		_, got := c.excerpt([]byte(text))
+		got := c.whole([]byte(text))
 		need.That(t, string(got) == want, "%.60s: %.60q, want %.60q", text, got, want)
 	}
 }
