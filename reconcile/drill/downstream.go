@@ -21,7 +21,6 @@ import (
 //
 //	POST GET /v1/payment_intents   remembers Idempotency-Key, lists by customer, time and cursor
 //	POST GET /v1/payouts           no key; lists by destination and time
-//	POST /v1/payouts/ID/cancel
 //	POST /posts   GET /posts/search?query=
 //	POST /send    GET /messages?message_id=
 //	POST GET /deploys              lists by service and version
@@ -32,8 +31,8 @@ type Downstream struct {
 	seed      uint64
 	clock     ledger.Clock
 	remembers time.Duration
-	books     *books
 	addr      string
+	*books
 
 	mu       sync.Mutex
 	server   *http.Server
@@ -42,9 +41,9 @@ type Downstream struct {
 	hung     int             // requests left hanging so far
 	busy     map[string]bool // keys whose first request is still being worked on
 
-	commit sync.Mutex // one write at a time, so that receipts follow the order of effects
-	gone   context.Context
-	leave  context.CancelFunc
+	writing sync.Mutex // one write at a time, so that receipts follow the order of effects
+	gone    context.Context
+	leave   context.CancelFunc
 }
 
 // Seen is one request that reached the downstream.
@@ -55,7 +54,7 @@ type Seen struct {
 
 // DownstreamOptions say where a downstream keeps its books and how it behaves.
 type DownstreamOptions struct {
-	Path      string // its SQLite file
+	Path      string // the file of its books
 	Addr      string // 127.0.0.1:0 when empty
 	Seed      uint64
 	Clock     ledger.Clock  // time.Now when nil
@@ -63,7 +62,7 @@ type DownstreamOptions struct {
 }
 
 // StartDownstream serves until Close.
-func StartDownstream(ctx context.Context, o DownstreamOptions) (*Downstream, error) {
+func StartDownstream(o DownstreamOptions) (*Downstream, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
@@ -73,7 +72,7 @@ func StartDownstream(ctx context.Context, o DownstreamOptions) (*Downstream, err
 	if o.Addr == "" {
 		o.Addr = "127.0.0.1:0"
 	}
-	b, err := openBooks(ctx, o.Path)
+	b, err := openBooks(o.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -115,8 +114,8 @@ func (d *Downstream) Stop() {
 // Close stops the server and closes its books.
 func (d *Downstream) Close() error {
 	d.Stop()
-	d.commit.Lock()
-	defer d.commit.Unlock()
+	d.writing.Lock()
+	defer d.writing.Unlock()
 	return d.books.close()
 }
 
@@ -150,11 +149,6 @@ func (d *Downstream) Requests() []Seen {
 	return all
 }
 
-// Effects are all that really happened, newest first, whose body holds the text.
-func (d *Downstream) Effects(ctx context.Context, text string) ([]Effect, error) {
-	return d.books.effects(ctx, "", "", text, time.Time{})
-}
-
 func (d *Downstream) routes() http.Handler {
 	mux := http.NewServeMux()
 	for path, res := range map[string]*resource{
@@ -168,7 +162,6 @@ func (d *Downstream) routes() http.Handler {
 	} {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { d.read(w, r, res) })
 	}
-	mux.HandleFunc("POST /v1/payouts/{id}/cancel", d.cancel)
 	return mux
 }
 
@@ -205,20 +198,16 @@ func (d *Downstream) meet(r *http.Request, s *Seen) Trouble {
 // receipt is the id of a new effect: short, and the same for the same seed and
 // the same request, however others come in between. skip counts effects of the
 // same request that are not in the books yet.
-func (d *Downstream) receipt(ctx context.Context, res *resource, in fields, skip int) (string, error) {
+func (d *Downstream) receipt(res *resource, in fields, skip int) string {
 	for i := 0; ; i++ {
 		var b [8]byte
 		binary.BigEndian.PutUint64(b[:], digest(d.seed, res.name, string(encode(in)), fmt.Sprint(i)))
 		id := res.prefix + strings.ToLower(base32.HexEncoding.EncodeToString(b[:])[:8])
-		taken, err := d.books.taken(ctx, id)
-		if err != nil {
-			return "", err
-		}
-		if taken {
+		if d.taken(id) {
 			continue
 		}
 		if skip == 0 {
-			return id, nil
+			return id
 		}
 		skip--
 	}

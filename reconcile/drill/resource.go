@@ -102,19 +102,6 @@ func (res *resource) matches(item fields, query url.Values) bool {
 	})
 }
 
-// narrow is a text that the body of everything a list shows must hold; "" where
-// none is known. It saves reading the whole book for one customer.
-func (res *resource) narrow(query url.Values) string {
-	for _, name := range res.filter {
-		if want := query.Get(name); want != "" && strings.IndexFunc(want, func(r rune) bool {
-			return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '_'
-		}) < 0 {
-			return want
-		}
-	}
-	return ""
-}
-
 // since is from when on the list shows effects.
 func since(query url.Values) time.Time {
 	at, _ := strconv.ParseInt(query.Get("created[gte]"), 10, 64)

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"time"
 
@@ -200,7 +199,7 @@ func (s *script) decide(at time.Duration, who string, verb ledger.Verb, w wish, 
 		}
 		d.ChangeID, d.ID, d.Version, d.Verb, d.Actor = ledger.NewID(), w.ID, rec.Operation.Version, verb, person(who)
 		if verb == ledger.VerbConfirm && d.Receipts == nil {
-			d.Receipts = s.w.receipts(ctx, w)
+			d.Receipts = s.w.receipts(w)
 		}
 		_, err = ledger.Decide(ctx, s.w.store, d)
 		return err
@@ -222,12 +221,8 @@ func (s *script) grant(at time.Duration, who string, w wish, basis ledger.Basis,
 }
 
 // receipts are what a person finds when they look the wish up at the downstream.
-func (w *World) receipts(ctx context.Context, wanted wish) (ids []string) {
-	effects, err := w.Downstream.Effects(ctx, wanted.shows())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	for _, e := range effects {
+func (w *World) receipts(wanted wish) (ids []string) {
+	for _, e := range w.Downstream.Effects(wanted.shows()) {
 		ids = append(ids, e.ID)
 	}
 	return ids

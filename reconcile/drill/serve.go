@@ -1,11 +1,10 @@
 package drill
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -29,20 +28,17 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 		return
 	}
 
-	release := func() {}
+	release, key := func() {}, ""
 	if res.keyed && seen.Key != "" {
-		key := account(r) + "\x00" + res.name + "\x00" + seen.Key
+		key = account(r) + "\x00" + res.name + "\x00" + seen.Key
 		if !d.enter(key) {
 			say(w, http.StatusConflict, problem("idempotency_key_in_use", "Another request with this key is still being worked on."))
 			return
 		}
 		release = func() { d.leaveKey(key) }
 		defer release()
-		done, err := d.replay(w, r, res, in, seen)
-		if err != nil {
-			say(w, http.StatusInternalServerError, problem("books", err.Error()))
-		}
-		if done || err != nil {
+		if ans, known := d.remembered(key, d.clock().Add(-d.remembers)); known {
+			replay(w, ans, in)
 			return
 		}
 	}
@@ -61,7 +57,7 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 	}
 	body := []byte(nil)
 	if t.Fault == "" || t.Fault == HangBefore || t.Fault.commits() {
-		body, err = d.make(r, res, in, seen, t)
+		body, err = d.make(account(r), key, res, in, t)
 		if err != nil {
 			say(w, http.StatusInternalServerError, problem("books", err.Error()))
 			return
@@ -99,10 +95,9 @@ func (d *Downstream) end(w http.ResponseWriter, res *resource, t Trouble, body [
 }
 
 // make commits the effect and says how it looks.
-func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen, t Trouble) (body []byte, err error) {
-	d.commit.Lock()
-	defer d.commit.Unlock()
-	ctx := context.WithoutCancel(r.Context())
+func (d *Downstream) make(account, key string, res *resource, in fields, t Trouble) (body []byte, err error) {
+	d.writing.Lock()
+	defer d.writing.Unlock()
 	times := 1
 	if t.Fault == CommitTwiceAndCut {
 		times = 2
@@ -113,16 +108,13 @@ func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen,
 		now = now.Add(t.For)
 	}
 	for i := range times {
-		id, err := d.receipt(ctx, res, in, i)
-		if err != nil {
-			return nil, err
-		}
+		id := d.receipt(res, in, i)
 		shown := encode(res.render(in, id, now.Unix()))
 		kept := shown
 		if res == legacyCharges {
 			kept = encode(in)
 		}
-		made = append(made, Effect{Resource: res.name, ID: id, Account: account(r), Key: seen.Key, Body: kept, At: now})
+		made = append(made, Effect{Resource: res.name, ID: id, Account: account, Body: kept, At: now})
 		if i == 0 {
 			body = shown
 		}
@@ -132,41 +124,30 @@ func (d *Downstream) make(r *http.Request, res *resource, in fields, seen *Seen,
 		body = problem("internal", "Something went wrong on our end.")
 		ans.Status, ans.Body = http.StatusInternalServerError, body
 	}
-	key := ""
-	if res.keyed {
-		key = seen.Key
-	}
-	return body, d.books.commit(ctx, made, key, ans)
+	return body, d.commit(entry{Effects: made, Key: key, Answer: ans})
 }
 
 // replay answers a request whose key is remembered as it was answered before.
-func (d *Downstream) replay(w http.ResponseWriter, r *http.Request, res *resource, in fields, seen *Seen) (done bool, err error) {
-	ans, known, err := d.books.remembered(r.Context(), account(r), res.name, seen.Key, d.clock().Add(-d.remembers))
-	if err != nil || !known {
-		return false, err
-	}
+func replay(w http.ResponseWriter, ans answer, in fields) {
 	if ans.Digest != digestOf(in) {
 		say(w, http.StatusBadRequest, problem("idempotency_error", "This key was used with other parameters."))
-		return true, nil
+		return
 	}
 	w.Header().Set("Idempotent-Replayed", "true")
 	say(w, ans.Status, ans.Body)
-	return true, nil
 }
 
-// shown are the effects that a list shows at now, as the trouble has it.
-func (t Trouble) shown(effects []Effect, now time.Time) []fields {
+// shown are the effects of an account that a list shows at now, as the trouble has it.
+func (t Trouble) shown(effects []Effect, account string, since, now time.Time) []fields {
 	all := []fields{}
 	for _, e := range effects {
 		age := now.Sub(e.At)
-		if age < 0 || t.Fault == Lag && age < t.For || t.Fault == Forget && age > t.For {
+		if e.Account != account || e.At.Before(since) || age < 0 || t.Fault == Lag && age < t.For || t.Fault == Forget && age > t.For {
 			continue
 		}
-		item := fields{}
-		if json.Unmarshal(e.Body, &item) != nil {
-			continue
-		}
+		item := e.item
 		if v, ok := item[t.FromName]; ok && t.Fault == Rename {
+			item = maps.Clone(item)
 			delete(item, t.FromName)
 			item[t.To] = v
 		}
@@ -199,13 +180,8 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 	if t.Fault == Foreign {
 		whose = "another account than " + whose
 	}
-	effects, err := d.books.effects(r.Context(), res.name, whose, res.narrow(r.URL.Query()), since(r.URL.Query()))
-	if err != nil {
-		say(w, http.StatusInternalServerError, problem("books", err.Error()))
-		return
-	}
-	all := t.shown(effects, d.clock())
 	query := r.URL.Query()
+	all := t.shown(d.made(res), whose, since(query), d.clock())
 	if t.Fault == Truncate && query.Get("starting_after") != "" {
 		say(w, http.StatusBadRequest, problem("too_many", "This list cannot be followed any further."))
 		return
@@ -219,34 +195,6 @@ func (d *Downstream) read(w http.ResponseWriter, r *http.Request, res *resource)
 		page, more = page[:t.Limit], true
 	}
 	say(w, http.StatusOK, encode(res.list(page, more)))
-}
-
-// cancel takes a payout back that has not been paid yet.
-func (d *Downstream) cancel(w http.ResponseWriter, r *http.Request) {
-	d.arrive(r, "")
-	effects, err := d.books.effects(r.Context(), payouts.name, account(r), "", time.Time{})
-	if err != nil {
-		say(w, http.StatusInternalServerError, problem("books", err.Error()))
-		return
-	}
-	for _, e := range effects {
-		item := fields{}
-		if e.ID != r.PathValue("id") || json.Unmarshal(e.Body, &item) != nil {
-			continue
-		}
-		if item["status"] != "pending" {
-			say(w, http.StatusBadRequest, problem("not_pending", "Only a pending payout can be cancelled."))
-			return
-		}
-		item["status"] = "canceled"
-		if err := d.books.rewrite(r.Context(), e.ID, encode(item)); err != nil {
-			say(w, http.StatusInternalServerError, problem("books", err.Error()))
-			return
-		}
-		say(w, http.StatusOK, encode(item))
-		return
-	}
-	say(w, http.StatusNotFound, problem("not_found", "No such payout."))
 }
 
 func (d *Downstream) enter(key string) bool {

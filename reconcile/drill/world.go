@@ -138,7 +138,7 @@ func (w *World) open(ctx context.Context) error {
 	long := w.start.Add(-30 * time.Hour)
 	w.set.Store(&long)
 	var err error
-	w.Downstream, err = StartDownstream(ctx, DownstreamOptions{Path: filepath.Join(w.options.Dir, "downstream.db"),
+	w.Downstream, err = StartDownstream(DownstreamOptions{Path: filepath.Join(w.options.Dir, "downstream.db"),
 		Seed: w.options.Seed, Clock: w.now})
 	if err != nil {
 		return err

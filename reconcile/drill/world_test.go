@@ -134,7 +134,7 @@ func hasEverything(t *testing.T, w *World) {
 // What the ledger believes and what really happened agree, except where the
 // story has it otherwise.
 func tellsTheTruth(t *testing.T, w *World) {
-	effects := need.Get(w.Downstream.Effects(t.Context(), ""))(t)
+	effects := w.Downstream.Effects("")
 	for _, r := range all(t, w) {
 		if r.Kind == "legacy.charge" { // which takes no token
 			continue

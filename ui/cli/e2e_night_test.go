@@ -209,7 +209,7 @@ var tokens = regexp.MustCompile(`indoubt-[0-9A-Z]+`)
 // truth is how often each token really had an effect.
 func (s *site) truth() map[string]int {
 	s.Helper()
-	all := need.Get(s.down.Effects(context.Background(), ""))(s)
+	all := s.down.Effects("")
 	happened := map[string]int{}
 	for _, e := range all {
 		happened[tokens.FindString(string(e.Body))]++

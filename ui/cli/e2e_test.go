@@ -4,7 +4,6 @@ package cli_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -197,7 +196,7 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := bareSite(t)
-	s.down = need.Get(drill.StartDownstream(t.Context(), drill.DownstreamOptions{Path: filepath.Join(s.dir, "downstream.db")}))(t)
+	s.down = need.Get(drill.StartDownstream(drill.DownstreamOptions{Path: filepath.Join(s.dir, "downstream.db")}))(t)
 	t.Cleanup(func() { s.down.Close() })
 	s.writePolicy(kinds)
 	s.env = append(s.env, "E2E_KEY="+ownKey)
@@ -509,7 +508,7 @@ func (s *site) run(kind, key string, command []string) result {
 // effects is how many things really happened whose body holds the text.
 func (s *site) effects(text string) int {
 	s.Helper()
-	all := need.Get(s.down.Effects(context.Background(), text))(s)
+	all := s.down.Effects(text)
 	return len(all)
 }
 
