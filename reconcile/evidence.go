@@ -225,7 +225,7 @@ func (c *cleaner) excerpt(b []byte) json.RawMessage {
 	if len(b) == 0 {
 		return nil
 	}
-	cut := beginning(b, 4*maxExcerpt)
+	cut := beginning(b, 2*maxExcerpt)
 	v, err := ledger.DecodeJSON(cut)
 	if err != nil {
 		return ledger.EncodeJSON(clip(c.start(b, 2*maxExcerpt), maxExcerpt))

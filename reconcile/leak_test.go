@@ -86,7 +86,7 @@ func TestI11_NoPartOfASecretIsKept(t *testing.T) {
 	}
 	// Of a long answer only the beginning is looked at: no value is cut, named or not.
 	for shift := range 80 {
-		pad := strings.Repeat(" ", 4*maxExcerpt-60-shift)
+		pad := strings.Repeat(" ", 2*maxExcerpt-60-shift)
 		got := kept(&c, `{"first":"{[,\\\"",`+pad+`"list":[{"password":"quack-77","b":"`+short+`"},{"password":"quack-77","c":["`+long+`"]}],"last":1}`)
 		need.Must(t, strings.Contains(got, "first") && !strings.Contains(got, "qua") && !strings.Contains(got, "sek"), "shifted by %d: %s", shift, got)
 		need.Must(t, strings.HasSuffix(got, `…"`), "it was cut, and does not say so: %s", got)

@@ -79,35 +79,36 @@ func (s siblingSearch) name(ctx context.Context, out *policy.Siblings, older, yo
 		of   []ledger.Sibling
 		name *string
 	}{{older, &out.Older}, {younger, &out.Younger}} {
-		recs, err := s.fitting(ctx, side.of, side.name == &out.Older)
+		other, err := s.first(ctx, side.of, side.name == &out.Older, shown)
 		if err != nil {
 			out.Cause, out.Why = ledger.CauseUnchecked, "the ledger did not tell of another operation: "+err.Error()
 			return
 		}
-		for _, other := range recs {
-			if *side.name == "" && shown(other) {
-				*side.name = short(other.Operation)
-			}
+		if other.ID != "" {
+			*side.name = short(other)
 		}
 	}
 }
 
-// fitting are the nearest of some siblings that this check may be tried on. What was imported
-// had been sent before the history tells of it.
-func (s siblingSearch) fitting(ctx context.Context, of []ledger.Sibling, older bool) ([]ledger.Record, error) {
-	ids := ledger.Each(of[:min(len(of), nearest)], func(b ledger.Sibling) string { return b.ID })
-	recs, err := s.o.Store.Records(ctx, ids)
+// first is the nearest of some siblings that this check may be tried on; without an id where
+// there is none. What was imported had been sent before the history tells of it.
+func (s siblingSearch) first(ctx context.Context, of []ledger.Sibling, older bool, shown func(ledger.Record) bool) (ledger.Operation, error) {
 	lost := s.Record.LostEnd(s.Deadline) // the history may lack an attempt until then
-	return slices.DeleteFunc(recs, func(r ledger.Record) bool {
-		switch o, other := s.Record.Operation, r.Operation; {
-		case !s.Fits(other):
-			return true
-		case older:
-			return imported(s.Record) && !other.EndedAt.Before(o.StartedAt)
-		default:
-			return imported(r) || !other.CreatedAt.After(lost)
+	for _, b := range of[:min(len(of), nearest)] {
+		r, err := s.o.Store.Read(ctx, ledger.Locator{ID: b.ID, Skip: ledger.AllParts})
+		if err != nil {
+			return ledger.Operation{}, err
 		}
-	}), err
+		o, other := s.Record.Operation, r.Operation
+		fits := s.Fits(other) && !(imported(r) || !other.CreatedAt.After(lost))
+		if older {
+			fits = s.Fits(other) && !(imported(s.Record) && !other.EndedAt.Before(o.StartedAt))
+		}
+		if fits && shown(r) {
+			return other, nil
+		}
+	}
+	return ledger.Operation{}, nil
 }
 
 func imported(rec ledger.Record) bool {
@@ -129,22 +130,22 @@ func (s siblingSearch) ask(ctx context.Context, out *policy.Siblings, own ledger
 			continue
 		}
 		landed, err := s.o.Store.Siblings(ctx, ledger.SiblingQuery{Kind: o.Kind, Before: side.before, Limit: newest})
-		var recs []ledger.Record
+		var other ledger.Operation
 		if err == nil {
-			recs, err = s.fitting(ctx, side.pick(sides(landed, own)), side.name == &out.Older)
+			other, err = s.first(ctx, side.pick(sides(landed, own)), side.name == &out.Older, func(ledger.Record) bool { return true })
 		}
 		if err != nil {
 			out.Cause, out.Why = ledger.CauseUnchecked, "the ledger did not tell what landed: "+err.Error()
 			return
 		}
-		if len(recs) == 0 {
+		if other.ID == "" {
 			continue
 		}
-		if cause, why := s.finds(ctx, recs[0].Operation); cause != "" {
+		if cause, why := s.finds(ctx, other); cause != "" {
 			out.Cause, out.Why = cause, why
 			continue
 		}
-		*side.name = short(recs[0].Operation)
+		*side.name = short(other)
 	}
 }
 
