@@ -69,7 +69,7 @@ var long = map[string]int{
 	"policy/expr":             6,
 	"policy/mapping":          8,
 	"reconcile":               19,
-	"reconcile/drill":         10,
+	"reconcile/drill":         9,
 	"ui/act":                  6,
 	"ui/cli":                  176,
 	"ui/clients":              4,
