@@ -114,26 +114,33 @@ func (r *Recorder) openUnder(ctx context.Context, w Request, rule KindRule, req 
 		return "", err
 	}
 	current, _ := rule.byFields(w, req, rule.named(w), rule.KeyFrom)
+	roots := slices.Compact([]string{rule.Input, "", "body"}) // where the fields began, of an earlier policy
 	for _, name := range names {
 		of, paths := ledger.FieldsOf(name)
 		if paths == nil || of != w.Kind && (w.Place == "" || rule.Covers == nil || !rule.Covers(of, w.Place)) {
 			continue // it is of other requests
 		}
-		key, err := rule.byFields(w, req, of, paths)
-		if err != nil || key == current { // it has none of this name, or begin looks for it
-			continue
-		}
-		at := ledger.ByName(req.Kind, req.Scope, key)
-		at.Skip = ledger.AllParts
-		switch rec, err := r.store.Read(ctx, at); {
-		case errors.Is(err, ledger.ErrNotFound):
-		case err != nil:
-			return "", err
-		case rec.Operation.State.Open(), rec.OpenGrant() != nil:
-			return key, nil
+		for _, rule.Input = range roots {
+			key, err := rule.byFields(w, req, of, paths)
+			if err != nil || key == current { // it has none of this name, or begin looks for it
+				continue
+			}
+			if open, err := isOpen(ctx, r.store, ledger.ByName(req.Kind, req.Scope, key)); open || err != nil {
+				return key, err
+			}
 		}
 	}
 	return "", nil
+}
+
+// isOpen reports whether an operation is in flight, in doubt or allowed.
+func isOpen(ctx context.Context, s ledger.Store, at ledger.Locator) (bool, error) {
+	at.Skip = ledger.AllParts
+	rec, err := s.Read(ctx, at)
+	if errors.Is(err, ledger.ErrNotFound) {
+		return false, nil
+	}
+	return rec.Operation.State.Open() || rec.OpenGrant() != nil, err
 }
 
 // fieldNames has a name of each list of fields that the ledger knew a moment ago, or that was

@@ -82,12 +82,20 @@ func TestI4_FieldsThatNameAKindAreEditedInDoubt(t *testing.T) {
 		w.Kind = "billing.charge"
 		return w
 	}
+	inBody := func(at int) Request {
+		w := in("c1", at)
+		w.HTTP, w.Input = &ledger.Request{Method: "POST", Origin: "http://h"}, json.RawMessage(`{"path":"/c","body":`+string(w.Input)+`}`)
+		return w
+	}
 	for name, c := range map[string]struct {
 		before, after []string
 		match, since  string
+		input         string // of the policy before, and none since
 		repeat        Request
 		holds         bool
 	}{
+		"its input is all":    {before: []string{"invoice"}, after: []string{"body.invoice"}, match: place, since: place, input: "body", repeat: inBody(2), holds: true},
+		"named no more":       {before: []string{"invoice"}, match: place, input: "body", repeat: renamed(inBody(2)), holds: true},
 		"one more":            {before: []string{"invoice"}, after: []string{"invoice", "customer"}, repeat: in("c1", 2), holds: true},
 		"one more, of HTTP":   {before: []string{"invoice"}, after: []string{"invoice", "customer"}, match: place, since: place, repeat: in("c1", 2), holds: true},
 		"another match":       {before: []string{"invoice"}, after: []string{"invoice"}, match: place, since: all, repeat: in("c1", 2), holds: true},
@@ -103,16 +111,20 @@ func TestI4_FieldsThatNameAKindAreEditedInDoubt(t *testing.T) {
 		"another kind":        {before: []string{"invoice"}, after: []string{"customer"}, repeat: Request{Kind: "refund", Input: in("c1", 2).Input}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rule := KindRule{KeyFrom: c.before, Match: c.match, Covers: func(match, asked string) bool { return match == asked || match == all }}
+			rule := KindRule{KeyFrom: c.before, Match: c.match, Input: c.input, Covers: func(match, asked string) bool { return match == asked || match == all }}
 			clock := ledgertest.NewClock()
 			store := newLedger(t, clock.Now, hostclock.With(clock.Now))
 			recorder := func() *Recorder {
 				return New(store, RulesFunc(func(string) KindRule { return rule }), Options{Clock: clock.Now})
 			}
 			running := recorder()
-			first := begin(t, running, in("c1", 1))
+			one := in("c1", 1)
+			if c.input != "" {
+				one = inBody(1)
+			}
+			first := begin(t, running, one)
 			settle(t, running, first.Attempt.ID, ledger.OutcomeUncertain)
-			rule.KeyFrom, rule.Match = c.after, c.since
+			rule.KeyFrom, rule.Match, rule.Input = c.after, c.since, ""
 			for who, r := range map[string]*Recorder{"running": running, "started since": recorder()} {
 				res := begin(t, r, c.repeat)
 				need.That(t, (res.Answer == ledger.AnswerInDoubt && res.Operation.ID == first.Operation.ID) == c.holds, "%s: %s %s", who, res.Answer, res.Operation.ID)
