@@ -89,7 +89,6 @@ func (g GrantRequest) allow(rec *Record) (Change, error) {
 			KeyWorks: g.KeyWorks, TokenSent: g.TokenSent, Actor: g.Actor.Name, Host: g.Host, PID: g.PID,
 			StartedAt: rec.Now, DeadlineAt: rec.Now.Add(g.Deadline), Place: g.Place, Tree: g.Tree,
 		}
-		a.starts(rec, g.Deadline)
 		grant.ConsumedAt, grant.AttemptID = rec.Now, a.ID
 		start(&o, a, rec.Now)
 		c.Attempts = []Attempt{a}

@@ -279,7 +279,7 @@ func beginNew(rec *Record, req BeginRequest, retire bool) (BeginResult, Change, 
 		Input: req.Input, Redacted: req.Redacted, Command: req.Command, Source: req.Source, Session: req.Session,
 		Request: req.Request, TTL: req.TTL, CreatedAt: now,
 	}
-	rec = &Record{Operation: o, Now: now, Steady: rec.Steady}
+	rec = &Record{Operation: o, Now: now}
 	res, c, err := beginAgain(rec, req, nil)
 	c.Insert, c.Retire, c.Marks = true, retire, req.Marks.Values
 	return res, c, err
@@ -316,11 +316,11 @@ func beginAgain(rec *Record, req BeginRequest, g *Grant) (BeginResult, Change, e
 		KeyWorks: req.KeyWorks, TokenSent: req.TokenSent, Actor: req.Actor.Name, Host: req.Host, PID: req.PID,
 		StartedAt: rec.Now, DeadlineAt: rec.Now.Add(req.Deadline), Place: req.Place, Tree: req.Tree,
 	}
-	if a.starts(rec, req.Deadline); req.SentAt.IsZero() {
+	if req.SentAt.IsZero() {
 		a.Policy = req.Policy
 	}
-	if !req.SentAt.IsZero() && req.SentAt.Before(a.StartedAt) { // the wall of another machine tells it, and no steady clock
-		a.StartedAt, a.StartedSteady = req.SentAt, Steady{}
+	if !req.SentAt.IsZero() && req.SentAt.Before(a.StartedAt) {
+		a.StartedAt = req.SentAt
 	}
 	c := Change{Event: &Event{ID: req.ChangeID, Verb: "begin", Actor: req.Actor, Reason: fmt.Sprintf("attempt %d", a.N)}}
 	if a.KeyWorks {

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -23,70 +22,9 @@ type Steady struct {
 type SteadyClock func() Steady
 
 // Moment is one instant by both clocks.
-//
-// How long ago something was is told by both, never by the difference of two
-// wall times alone where money depends on it: Latest where enough time must have
-// passed (a proof, a deadline, a key's end), Earliest where it must not have
-// (what the other side remembers or shows, a permission). Both answer with a
-// time of the wall clock as it stands at the moment, so they are asked again
-// whenever the clock may have been set.
 type Moment struct {
 	Wall   time.Time
 	Steady Steady
-}
-
-// Add is the steady reading d later; none stays none.
-func (s Steady) Add(d time.Duration) Steady {
-	if s.Boot != "" {
-		s.At += d
-	}
-	return s
-}
-
-// since is the steady time from then to now, if both clocks count from one boot.
-func (s Steady) since(then Steady) (time.Duration, bool) {
-	return s.At - then.At, s.Boot != "" && s.Boot == then.Boot
-}
-
-// Latest is the latest that then can have been: the shorter of the two waits
-// counts. What has no steady time of this boot may have been just now. A moment
-// without a steady clock knows the wall's answer only.
-func (m Moment) Latest(then Moment) time.Time {
-	switch passed, ok := m.Steady.since(then.Steady); {
-	case m.Steady.Boot == "":
-		return then.Wall
-	case ok:
-		return later(then.Wall, m.Wall.Add(-passed))
-	}
-	return later(then.Wall, m.Wall)
-}
-
-// Earliest is the earliest that then can have been: the longer of the two waits
-// counts. What has no steady time of this boot is as old as the wall says; where
-// the wall says that it is still to come, the clock was set back by an unknown
-// time, and it is older than anything.
-func (m Moment) Earliest(then Moment) time.Time {
-	switch passed, ok := m.Steady.since(then.Steady); {
-	case ok:
-		return earlier(then.Wall, m.Wall.Add(-passed))
-	case m.Steady.Boot != "" && then.Wall.After(m.Wall):
-		return time.Unix(0, 0).UTC()
-	}
-	return then.Wall
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // ClockLead is how far the wall clock is ahead of the steady one. It changes only
@@ -157,47 +95,13 @@ func StepEvent(step time.Duration) Event {
 		Detail: detail(map[string]any{"step_ms": step.Milliseconds()})}
 }
 
-// Moment is when the record was read.
-func (r *Record) Moment() Moment { return Moment{r.Now, r.Steady} }
-
 // State is the state that a change of the record must assume: a pending operation
-// whose deadline has passed by both clocks is uncertain, whether or not that was
-// written down. While the steady clock has not come to it, its
-// sender may still be sending, whatever the wall says (I3).
-func (r *Record) State() State {
-	o := r.Operation
-	if a := r.Attempt(o.LiveAttempt); o.State == Pending && a != nil && a.EndedSteady.Boot == r.Steady.Boot {
-		o.DeadlineAt = r.Moment().Latest(Moment{o.DeadlineAt, a.EndedSteady})
-	}
-	return o.StateAt(r.Now)
-}
+// whose deadline has passed is uncertain, whether or not that was written down.
+func (r *Record) State() State { return r.Operation.StateAt(r.Now) }
 
 // Over reports whether d has passed since the operation left doubt or flight.
 func (r *Record) Over(d time.Duration) bool {
 	return d > 0 && r.Now.After(r.Operation.SettledAt.Add(d))
-}
-
-// PrivateBoot begins the name of a boot that only one process counts from, where
-// the system does not tell boots apart.
-const PrivateBoot = "process-"
-
-// starts notes the attempt's start by the steady clock, and its deadline.
-func (a *Attempt) starts(rec *Record, deadline time.Duration) {
-	a.EndedSteady = rec.Steady.Add(deadline)
-	if a.BootID == "" && !strings.HasPrefix(rec.Steady.Boot, PrivateBoot) {
-		a.BootID = rec.Steady.Boot
-	}
-	if a.BootID == rec.Steady.Boot {
-		a.StartedSteady = rec.Steady
-	}
-}
-
-// goesOn moves the attempt's deadline by the steady clock, never to an earlier time.
-func (a *Attempt) goesOn(rec *Record, extend time.Duration) {
-	end := rec.Steady.Add(min(extend, MaxDeadline))
-	if was, ok := end.since(a.EndedSteady); !ok || was > 0 {
-		a.EndedSteady = end
-	}
 }
 
 // over is how many attempts are over with all of their processes, counted from the first.
@@ -211,18 +115,24 @@ func (r *Record) over() (n int) {
 	return n
 }
 
-// Ended is an attempt's end by the steady clock. Where that is of another boot, or not known
-// as in plain SQL, it is when the first check under this boot saw the attempt to be over.
-func (r *Record) Ended(a Attempt) Steady {
-	end := a.EndedSteady
-	if _, ok := r.Steady.since(end); ok {
-		return end
-	}
+// Waited is how long an attempt has been over by the steady clock: since the first check of
+// this boot that saw it. It is false where there was none. What must have passed since the end
+// of an attempt must have passed by this too: the wall clock may have been set.
+func (r *Record) Waited(a Attempt) (waited time.Duration, seen bool) {
 	for _, read := range r.Reads {
-		_, ok := r.Steady.since(read.Seen)
-		if ok && read.Over >= a.N && (end.Boot != read.Seen.Boot || read.Seen.At < end.At) {
-			end = read.Seen
+		if read.Over >= a.N && read.Seen.Boot != "" && read.Seen.Boot == r.Steady.Boot {
+			waited, seen = max(waited, r.Steady.At-read.Seen.At), true
 		}
 	}
-	return end
+	return waited, seen
+}
+
+// Unheard is how long the sender of an attempt may still send after a check saw it over. It is
+// nothing, but for one of which only its deadline says that it is over: the clock that said so
+// may have been set, and its sender goes by another.
+func (a Attempt) Unheard() time.Duration {
+	if a.ErrorClass != ClassDeadline || !a.EndedAt.Equal(a.DeadlineAt) || a.Tree == TreeEmpty {
+		return 0
+	}
+	return a.DeadlineAt.Sub(a.StartedAt)
 }

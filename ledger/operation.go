@@ -335,12 +335,6 @@ type Attempt struct {
 	StartedAt   time.Time `json:"started_at,omitzero"`
 	DeadlineAt  time.Time `json:"deadline_at,omitzero"`
 	EndedAt     time.Time `json:"ended_at,omitzero"` // zero while in flight
-	// The same by the steady clock; none where no writer that has it wrote it down.
-	// EndedSteady is its deadline's while it is in flight and where that passed
-	// without an answer; of another boot than StartedSteady where another host, or
-	// this one after a boot, wrote it down. Record.Ended has it by one's own boot.
-	StartedSteady Steady `json:"started_steady,omitzero"`
-	EndedSteady   Steady `json:"ended_steady,omitzero"`
 
 	Outcome    Outcome         `json:"outcome,omitzero"`
 	Proof      Proof           `json:"proof,omitzero"`       // why a failed attempt had no effect
@@ -391,7 +385,7 @@ type Read struct {
 	ProofAt     time.Time       `json:"proof_at,omitzero"` // when absence becomes provable; zero: never
 	Digest      string          `json:"digest,omitzero"`   // policy in force
 	Actor       string          `json:"actor,omitzero"`
-	Seen        Steady          `json:"seen,omitzero"` // when it was written down
+	Seen        Steady          `json:"seen,omitzero"` // when it was written down, by the clock that nobody sets
 	Over        int             `json:"over,omitzero"` // how many attempts were over then, from the first
 }
 

@@ -90,7 +90,6 @@ func settleLive(rec *Record, a Attempt, req SettleRequest) Change {
 	o := rec.Operation
 	late := rec.State() == Uncertain
 	a.EndedAt, a.Outcome, a.Proof = rec.Now, req.Outcome, req.Proof
-	a.EndedSteady = rec.Steady
 	a.ErrorClass, a.Error, a.Status = req.ErrorClass, req.Error, req.Status
 	a.Receipt, a.Result, a.EffectWord, a.Already = req.Receipt, req.Result, req.EffectWord, req.Already
 	a.TokenSent = a.TokenSent || req.TokenSent
@@ -379,7 +378,6 @@ func Heartbeat(ctx context.Context, s Changer, attemptID string, extend time.Dur
 			deadline = a.DeadlineAt
 		}
 		a.DeadlineAt, o.DeadlineAt = deadline, deadline
-		a.goesOn(rec, extend)
 		return Change{Operation: &o, Attempts: []Attempt{a}}, nil
 	})
 	return deadline, err

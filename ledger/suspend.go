@@ -35,7 +35,6 @@ func Suspend(ctx context.Context, s Changer, r SuspendRequest) (Applied, error) 
 		}
 		a := *rec.Attempt(r.AttemptID)
 		a.DeadlineAt = rec.Now.Add(min(r.For, MaxDeadline))
-		a.goesOn(rec, r.For)
 		a.Result = r.Result
 		o.DeadlineAt, o.Awaits = a.DeadlineAt, r.Awaits
 		note(rec, &o, r.Actor, r.Reason)

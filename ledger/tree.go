@@ -57,7 +57,7 @@ func SeeTreeEmpty(ctx context.Context, s Changer, r TreeRequest) (Applied, error
 // emptied notes that nothing of the attempt runs any more.
 func (a *Attempt) emptied(rec *Record) {
 	if a.Tree == TreeOpen {
-		a.Tree, a.TreeAt, a.EndedSteady = TreeEmpty, rec.Now, rec.Steady
+		a.Tree, a.TreeAt = TreeEmpty, rec.Now
 	}
 }
 

@@ -10,17 +10,22 @@ import (
 // Skew is how far the clocks of a host and of a downstream may disagree.
 const Skew = time.Second
 
-// latestEnd is the latest time at which the last transmission can have ended, by both
-// clocks when the record was read. An attempt without a recorded end may go on until
-// its deadline, and so may one that the ledger has lost.
-func latestEnd(k *Kind, rec ledger.Record) time.Time { return endOf(k, rec, rec.Moment().Latest) }
-
-// toldEnd is latestEnd by the wall clock, for people.
-func toldEnd(k *Kind, rec ledger.Record) time.Time {
-	return endOf(k, rec, func(m ledger.Moment) time.Time { return m.Wall })
+// latestEnd is the latest time at which the last transmission can have ended, as far as
+// the checks of this boot tell: by the wall clock, and no earlier than the first of them.
+func latestEnd(k *Kind, rec ledger.Record) time.Time {
+	end := toldEnd(k, rec)
+	for _, a := range rec.Attempts {
+		waited, seen := rec.Waited(a)
+		if at := rec.Now.Add(a.Unheard() - waited); seen && at.After(end) {
+			end = at
+		}
+	}
+	return end
 }
 
-func endOf(k *Kind, rec ledger.Record, by func(ledger.Moment) time.Time) time.Time {
+// toldEnd is latestEnd by the wall clock, for people. An attempt without a recorded end may
+// go on until its deadline, and so may one that the ledger has lost.
+func toldEnd(k *Kind, rec ledger.Record) time.Time {
 	end := rec.Operation.EndedAt
 	if lost := rec.LostEnd(k.Deadline); lost.After(end) {
 		end = lost
@@ -36,31 +41,22 @@ func endOf(k *Kind, rec ledger.Record, by func(ledger.Moment) time.Time) time.Ti
 		if a.TreeAt.After(at) { // what it had started went on until then
 			at = a.TreeAt
 		}
-		if at = by(ledger.Moment{Wall: at, Steady: rec.Ended(a)}); at.After(end) {
+		if at.After(end) {
 			end = at
 		}
 	}
 	return end
 }
 
-// earliestStart is the earliest time at which the first transmission can have begun, by
-// both clocks when the record was read. Under another boot, an attempt began no later
-// than it ended.
+// earliestStart is the earliest time at which the first transmission can have begun: by the
+// wall clock, and no later than a check of this boot saw it over.
 func earliestStart(rec ledger.Record) time.Time {
-	now := rec.Moment()
-	var start time.Time
+	start := toldStart(rec)
 	for _, a := range rec.Attempts {
-		steady := a.StartedSteady
-		if steady.Boot != now.Steady.Boot {
-			steady = rec.Ended(a)
-		}
-		at := now.Earliest(ledger.Moment{Wall: a.StartedAt, Steady: steady})
-		if !a.StartedAt.IsZero() && (start.IsZero() || at.Before(start)) {
+		waited, seen := rec.Waited(a)
+		if at := rec.Now.Add(-waited); seen && at.Before(start) {
 			start = at
 		}
-	}
-	if start.IsZero() {
-		return now.Earliest(ledger.Moment{Wall: rec.Operation.StartedAt})
 	}
 	return start
 }

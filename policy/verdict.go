@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -254,6 +255,8 @@ func (k *Kind) Proof(rec ledger.Record) Proof {
 		// in doubt is settled, and not behind a person's back (I12).
 		rec.Operation.HandsOff = false
 	}
+	// Where no check of this boot saw it over before, this one is the first.
+	rec.Reads = append(slices.Clip(rec.Reads), ledger.Read{Seen: rec.Steady, Over: math.MaxInt})
 	p.At, p.Provable = k.ProofAt(rec)
 	p.Ended, p.Consistent = latestEnd(k, rec), k.Read.consistent
 	p.Visible = k.VisibleUntil(rec)

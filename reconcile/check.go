@@ -91,9 +91,10 @@ func (e *reader) conclude(ctx context.Context, k *policy.Kind, rec ledger.Record
 		}
 		return result, e.price(ctx, e.putOff(k, digest, rec, f.wait))
 	}
+	early := p.Provable && len(effects) == 0 && !f.Began.After(p.At)
 	o := ledger.Observation{
 		ChangeID: ledger.NewID(), Read: read, Version: rec.Operation.Version, Settles: !moved, Actor: c.actor,
-		Looks: k.Looks, Failed: f.Trouble != "" || f.Stale != "", Result: f.evidence.result(),
+		Looks: k.Looks, Failed: early || f.Trouble != "" || f.Stale != "", Result: f.evidence.result(),
 	}
 	if !moved && e.leads(scopeOf(k)) { // else whoever leads prices it anew
 		o.Pricing = e.priceAfter(k, digest, rec, o, f.wait)
@@ -121,7 +122,7 @@ func (e *reader) proof(ctx context.Context, k *policy.Kind, rec ledger.Record, d
 		return p
 	}
 	p.Shared = func(effects []policy.Effect) (ledger.Cause, string) { return e.shared(ctx, k, rec, effects) }
-	p.Negative = func() (ledger.Cause, string) { return e.negative(ctx, k, rec, digest, f.Began, eager) }
+	p.Negative = func() (ledger.Cause, string) { return e.negative(ctx, k, rec, digest, f.from, eager) }
 	return p
 }
 

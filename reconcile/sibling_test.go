@@ -68,7 +68,9 @@ func TestI6_NotThereIsEarnedBySiblingsOnEachSide(t *testing.T) {
 				w.known("pay")
 				b := w.begin("pay", 1)
 				w.known("pay")
-				return w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, Status: -1})
+				o := w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, Status: -1})
+				w.seen(o.ID)
+				return o
 			}, ledger.NotSeen, "sent before"},
 			{"another one in doubt, which landed", func(w *world) ledger.Operation {
 				w.known("pay")
@@ -272,7 +274,7 @@ func TestI6_ChecksMadeAtOnceShareASibling(t *testing.T) {
 	w.pass(pastProof)
 	k, o := w.engine.policy().Kind("pay"), w.doubt("pay", 420)
 	search := siblingSearch{reader: &w.engine.reader, Sighted: policy.Sighted{Kind: k, Record: w.get(o.ID)}, digest: "d"}
-	began := w.engine.moment().Wall // to the millisecond, as a check begins
+	began := w.engine.moment()
 	finds := func() {
 		t.Helper()
 		var both sync.WaitGroup
@@ -280,7 +282,7 @@ func TestI6_ChecksMadeAtOnceShareASibling(t *testing.T) {
 			both.Go(func() {
 				s := search
 				s.found.request = need.Get(k.Read.Request(s.Record, nil))(t)
-				s.found.Began = began
+				s.found.from = began
 				cause, why := s.finds(w.ctx, known)
 				need.That(t, cause == "", "%s: %s", cause, why)
 			})
@@ -290,7 +292,7 @@ func TestI6_ChecksMadeAtOnceShareASibling(t *testing.T) {
 	before := w.side.asked()
 	finds()
 	need.Equal(t, w.side.asked()-before, 2, "questions, for another operation and for what was never sent")
-	began = w.now().Add(time.Second)
+	began.Steady.At += time.Second
 	w.pass(2 * time.Second)
 	finds()
 	need.Equal(t, w.side.asked()-before, 3, "questions, of which the last is for another operation")

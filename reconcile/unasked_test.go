@@ -49,7 +49,7 @@ func TestAMissingProgramHeals(t *testing.T) {
 		shows = "list: json\n      mark: it.ref"
 	}
 	w := newWorld(t, text+"    read:\n      command: ["+program+", \"${token}\"]\n      "+shows+"\n      complete: \"true\"\n      receipt: it.id\n")
-	o := w.doubt("pay", 420)
+	o := w.unseen("pay", 420)
 	w.run(w.newEngine(Options{}))
 	eventually(t, "for a person", func() bool { return w.lane(o.ID) == ledger.LaneDecide })
 	need.Equal(t, len(w.get(o.ID).Reads), 0, "checks were made with a program that is not there")

@@ -414,15 +414,31 @@ func (w *world) settle(b ledger.BeginResult, s ledger.SettleRequest) ledger.Oper
 	return applied.After
 }
 
-// doubt is an operation whose answer never came. landed says what really
+// unseen is an operation whose answer never came. landed says what really
 // happened.
-func (w *world) doubt(kind string, amount int, landed ...int) ledger.Operation {
+func (w *world) unseen(kind string, amount int, landed ...int) ledger.Operation {
 	w.Helper()
 	b := w.begin(kind, amount)
 	for _, really := range landed {
 		w.side.apply(charge{Ref: b.Operation.Token, Amount: really, Key: b.Operation.Key})
 	}
 	return w.settle(b, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1})
+}
+
+// doubt is the same, seen.
+func (w *world) doubt(kind string, amount int, landed ...int) ledger.Operation {
+	w.Helper()
+	o := w.unseen(kind, amount, landed...)
+	w.seen(o.ID)
+	return o
+}
+
+// seen has a check of this boot see an operation, from which its waiting times count. It asks
+// the other side nothing.
+func (w *world) seen(id string) {
+	w.Helper()
+	look := ledger.Read{ID: ledger.NewID(), OperationID: id, BeganAt: w.now(), EndedAt: w.now(), Verdict: ledger.CannotTell, Cause: ledger.CauseNotAsked}
+	need.Get(ledger.Observe(w.ctx, w.store, ledger.Observation{ChangeID: ledger.NewID(), Read: look, Actor: maya}))(w)
 }
 
 // known is an operation that landed and was answered: a sibling of others.

@@ -54,5 +54,5 @@ func Steady() ledger.Steady {
 
 var (
 	began   = time.Now()
-	process = sync.OnceValue(func() string { return ledger.PrivateBoot + rand.Text() })
+	process = sync.OnceValue(func() string { return "process-" + rand.Text() })
 )

@@ -14,9 +14,7 @@ func clocks(t *testing.T, open Open) {
 		name string
 		run  func(*desk)
 	}{
-		{"BothAreKept", bothKept},
-		{"SeenAnewAfterABoot", seenAnew},
-		{"I3_AForwardStepEndsNoAttempt", stepEndsNothing},
+		{"EachBootWaitsForItself", waits},
 		{"I8_AStepIsAnEvent", stepIsTold},
 		{"I8_AStepIsOneEventForAllHosts", stepIsToldOnce},
 		{"ABackwardStepPutsNothingOff", stepPutsNothingOff},
@@ -27,87 +25,34 @@ func clocks(t *testing.T, open Open) {
 	}
 }
 
-func bothKept(d *desk) {
-	began := d.clock.Steady()
-	res := d.begun("k")
-	d.kept(res.Operation.ID, began, began.Add(time.Minute))
-	d.clock.Advance(30 * time.Second)
-	beat := d.clock.Steady()
-	need.Get(ledger.Heartbeat(ctx, d.s, res.Attempt.ID, time.Minute))(d)
-	d.kept(res.Operation.ID, began, beat.Add(time.Minute))
-	d.clock.Set(-time.Hour)
-	ended := d.clock.Steady()
-	o := d.settle(res.Attempt.ID, ledger.OutcomeCommitted)
-	d.kept(o.ID, began, ended)
-	// Where no answer comes, the deadline is the end.
-	began = d.clock.Steady()
-	res = d.begun("lost")
-	d.clock.Advance(time.Hour)
-	need.Get(d.s.Expire(ctx, 10))(d)
-	d.kept(res.Operation.ID, began, began.Add(time.Minute))
-	if now := d.clock.Steady(); d.read(res.Operation.ID).Steady != now {
-		d.Fatalf("a record says that it is %v, want %v", d.read(res.Operation.ID).Steady, now)
-	}
-}
-
-func (d *desk) kept(id string, started, ended ledger.Steady) {
-	d.Helper()
-	rec := d.read(id)
-	a := rec.Attempts[len(rec.Attempts)-1]
-	need.Must(d, a.StartedSteady == started && a.EndedSteady == ended && a.BootID == started.Boot,
-		"it went from %v to %v under boot %q, want %v to %v", a.StartedSteady, a.EndedSteady, a.BootID, started, ended)
-}
-
-func seenAnew(d *desk) {
-	began := d.clock.Steady()
+// waits: what has been over since the end of an attempt is told by each boot for itself, from
+// its first check that saw it.
+func waits(d *desk) {
 	o := d.doubt("k")
-	ended := d.read(o.ID).Attempts[0].EndedSteady
-	at := func(want ledger.Steady) {
-		d.Helper()
-		d.kept(o.ID, began, ended)
-		if rec := d.read(o.ID); rec.Ended(rec.Attempts[0]) != want {
-			d.Fatalf("it ended at %v, want %v", rec.Ended(rec.Attempts[0]), want)
-		}
-	}
-	at(ended)
-	seen := map[string]ledger.Steady{began.Boot: ended}
-	for _, host := range []string{"host-a", "other-host-b", "host-a", began.Boot, "other-host-b"} {
+	seen := map[string]ledger.Steady{}
+	for _, host := range []string{"host-a", "other-host-b", "host-a", "boot-1", "other-host-b"} {
 		d.clock.Advance(time.Minute)
+		d.clock.Set(time.Hour)
 		d.clock.On(host)
-		if seen[host].Boot == "" { // the first time counts, for this boot
-			at(ended)
-			seen[host] = d.clock.Steady()
+		now := d.clock.Steady()
+		rec := d.read(o.ID)
+		waited, ok := rec.Waited(rec.Attempts[0])
+		need.Must(d, rec.Steady == now && (seen[host].Boot != "") == ok, "on %s it is %v, and it was seen: %t", host, rec.Steady, ok)
+		if ok {
+			need.Equal(d, waited, now.At-seen[host].At, "waited on", host)
+		} else {
+			seen[host] = now
 		}
 		need.Equal(d, d.observe(o, ledger.CannotTell).Version, o.Version, "the version, seen")
-		at(seen[host])
 	}
-	// An answer that comes under another boot ends it there.
-	began = d.clock.Steady()
-	res := d.begun("late")
-	d.clock.Reboot()
-	d.clock.Set(-time.Minute)
-	ended = d.clock.Steady()
-	d.settle(res.Attempt.ID, ledger.OutcomeUncertain)
-	d.kept(res.Operation.ID, began, ended)
-}
-
-func stepEndsNothing(d *desk) {
-	res := d.begun("k")
-	d.clock.Set(time.Hour)
-	need.Equal(d, need.Get(d.s.Expire(ctx, 10))(d), 0, "expired")
-	if got := d.begin("k"); got.Answer != ledger.AnswerInProgress {
-		d.Fatalf("told %s beside the one in flight", got.Answer)
+	// A check counts for the attempts that it saw over, and for no later one.
+	o = d.grant(o, ledger.BasisRiskAccepted)
+	o = d.settle(d.begun("k").Attempt.ID, ledger.OutcomeUncertain)
+	for i, want := range []bool{true, false} {
+		rec := d.read(o.ID)
+		_, ok := rec.Waited(rec.Attempts[i])
+		need.Must(d, ok == want, "attempt %d was seen: %t", i+1, ok)
 	}
-	if _, err := ledger.Heartbeat(ctx, d.s, res.Attempt.ID, time.Minute); err != nil {
-		d.Fatalf("its sender is stopped: %v", err)
-	}
-	d.clock.Advance(61 * time.Second)
-	need.Equal(d, need.Get(d.s.Expire(ctx, 10))(d), 1, "expired")
-	// A boot ends it by the wall alone: its sender is gone.
-	d.begun("gone")
-	d.clock.Reboot()
-	d.clock.Advance(time.Minute)
-	need.Equal(d, need.Get(d.s.Expire(ctx, 10))(d), 1, "after a boot expired")
 }
 
 func stepIsTold(d *desk) {

@@ -57,7 +57,6 @@ var GuardAttacks = []Attack{
 	{"a tree that is gone at no time", `UPDATE attempts SET tree = 'empty' WHERE id = 'left.1'`, "seen_empty_at_a_time"},
 	{"processes elsewhere", `UPDATE attempts SET boot_id = 'other' WHERE id = 'left.1'`, "where the processes"},
 	{"processes of another account", `UPDATE attempts SET uid = 8 WHERE id = 'left.1'`, "where the processes"},
-	{"a start that is moved", `UPDATE attempts SET started_steady = started_steady + 1 WHERE id = 'pending.1'`, "never change"},
 	{"deleted attempt", `DELETE FROM attempts`, "never deleted"},
 
 	{"changed read", `UPDATE reads SET verdict = 'landed'`, "never changes"},

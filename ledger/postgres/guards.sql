@@ -515,8 +515,7 @@ BEGIN
                status = -1,
                receipt = CASE WHEN NEW.state = 'committed' THEN NEW.receipt ELSE '' END,
                result = CASE WHEN NEW.state = 'committed' THEN NEW.result END,
-               token_sent = token_sent OR NEW.token_sent,
-               ended_steady = 0, ended_boot = ''
+               token_sent = token_sent OR NEW.token_sent
          WHERE operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '';
       END IF;
       -- A grant was given for a situation that is gone.
@@ -682,8 +681,7 @@ END $$;
 -- attempt_ends_alone says that an attempt has an end, and nothing else that is new.
 CREATE FUNCTION indoubt.attempt_ends_alone(was indoubt.attempts, is_now indoubt.attempts) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-  is_now.outcome := was.outcome; is_now.ended_at := was.ended_at; is_now.ended_steady := was.ended_steady; is_now.ended_boot := was.ended_boot;
-  is_now.error_class := was.error_class; is_now.error := was.error; is_now.status := was.status;
+  is_now.outcome := was.outcome; is_now.ended_at := was.ended_at; is_now.error_class := was.error_class; is_now.error := was.error; is_now.status := was.status;
   RETURN is_now IS NOT DISTINCT FROM was;
 END $$;
 
@@ -739,8 +737,6 @@ BEGIN
       OR is_now.error_class <> was.error_class OR is_now.effect_word <> was.effect_word
       OR is_now.sender <> was.sender OR is_now.key_works <> was.key_works OR was.token_sent AND NOT is_now.token_sent
       OR is_now.error <> was.error AND was.error <> ''
-      -- it ends with its processes
-      OR (is_now.ended_steady <> was.ended_steady OR is_now.ended_boot <> was.ended_boot) AND is_now.tree_at IS NOT DISTINCT FROM was.tree_at
       -- what a late answer brings, comes with it and once
       OR (is_now.late_outcome <> was.late_outcome OR is_now.late_at IS DISTINCT FROM was.late_at OR is_now.late_receipt <> was.late_receipt
           OR is_now.result IS DISTINCT FROM was.result OR is_now.error <> was.error)
@@ -754,9 +750,9 @@ BEGIN
     END;
 END $$;
 
-CREATE TRIGGER as_begun BEFORE UPDATE OF id, operation_id, n, basis, db_user, grant_id, started_at, started_steady ON indoubt.attempts FOR EACH ROW
+CREATE TRIGGER as_begun BEFORE UPDATE OF id, operation_id, n, basis, db_user, grant_id, started_at ON indoubt.attempts FOR EACH ROW
   WHEN (NEW.id <> OLD.id OR NEW.operation_id <> OLD.operation_id OR NEW.n <> OLD.n OR NEW.basis <> OLD.basis OR NEW.db_user <> OLD.db_user
-     OR NEW.grant_id <> OLD.grant_id OR NEW.started_at <> OLD.started_at OR NEW.started_steady <> OLD.started_steady)
+     OR NEW.grant_id <> OLD.grant_id OR NEW.started_at <> OLD.started_at)
   EXECUTE FUNCTION indoubt.never('id, operation, number, basis, grant and start of an attempt never change');
 CREATE TRIGGER as_run BEFORE UPDATE OF boot_id, pid_ns, uid, tree, tree_at ON indoubt.attempts FOR EACH ROW
   WHEN (NEW.boot_id <> OLD.boot_id OR NEW.pid_ns <> OLD.pid_ns OR NEW.uid <> OLD.uid AND NEW.uid <> 0

@@ -28,8 +28,8 @@ SELECT id, 'stripe.charge', id || '-key', '{}', id || '-c', now() + '1 hour'::in
   FROM unnest(ARRAY['pending', 'uncertain', 'committed', 'failed', 'granted', 'retired', 'answered', 'joined', 'twice']) AS id;
 INSERT INTO operations (id, kind, key, created_at, updated_at, started_at, deadline_at, live_attempt, attempt_count, change_id, change_of, change_verb, actor)
 VALUES ('left', 'stripe.charge', 'left-key', now(), now(), now(), now() + '1 hour'::interval, 'left.1', 1, 'left-c', 'left-c', 'begin', 'billing');
-INSERT INTO attempts (id, operation_id, n, started_at, deadline_at, boot_id, pid_ns, uid, tree, started_steady, ended_steady)
-VALUES ('left.1', 'left', 1, now(), (SELECT deadline_at FROM operations WHERE id = 'left'), 'boot', 'ns', 7, 'open', 5, 9);
+INSERT INTO attempts (id, operation_id, n, started_at, deadline_at, boot_id, pid_ns, uid, tree)
+VALUES ('left.1', 'left', 1, now(), (SELECT deadline_at FROM operations WHERE id = 'left'), 'boot', 'ns', 7, 'open');
 INSERT INTO operations (id, kind, key, created_at, deadline_at, change_id, actor)
 VALUES ('overdue', 'stripe.charge', 'overdue-key', now() - '2 hours'::interval, now() - '1 hour'::interval, 'overdue-c', 'billing');
 UPDATE operations SET state = 'uncertain', error_class = 'timeout', change_id = id || '-d', actor = 'billing', reason = 'lost' WHERE id IN ('uncertain', 'granted', 'answered', 'left', 'joined', 'twice');
@@ -39,7 +39,7 @@ UPDATE operations SET state = 'failed', change_id = 'failed-d', actor = 'billing
 UPDATE operations SET key_live = false WHERE id = 'retired';
 UPDATE operations SET state = 'uncertain', version = version + 1, live_attempt = '', deadline_at = NULL, doubted = true, doubted_at = now(), ended_at = deadline_at, updated_at = now(),
        change_id = 'overdue-d', change_of = 'overdue-d', change_verb = 'expire', actor = 'clock', reason = 'no outcome was recorded' WHERE id = 'overdue';
-UPDATE attempts SET outcome = 'uncertain', ended_at = deadline_at, ended_steady = 7 WHERE id = 'overdue.1';
+UPDATE attempts SET outcome = 'uncertain', ended_at = deadline_at WHERE id = 'overdue.1';
 INSERT INTO grants (id, operation_id, version, basis, sender, actor, reason, created_at, expires_at) VALUES ('grant', 'granted', 2, 'risk_accepted', 'pipeline', 'ann', 'must', now(), now() + '1 hour'::interval);
 INSERT INTO grants (id, operation_id, version, basis, sender, actor, reason, created_at, expires_at) VALUES ('used', 'twice', 2, 'risk_accepted', 'pipeline', 'ann', 'must', now(), now() + '1 hour'::interval);
 UPDATE grants SET consumed_at = now(), attempt_id = 'twice.2' WHERE id = 'used';
@@ -113,8 +113,6 @@ var refusals = func() []ledgertest.Attack {
 		{"ended attempt in flight again", `UPDATE attempts SET outcome = '', ended_at = NULL WHERE id = 'committed.1'`, "does not change"},
 		{"ended attempt's end", `UPDATE attempts SET ended_at = NULL WHERE id = 'committed.1'`, "does not change"},
 		{"late answer to an answered attempt", `UPDATE attempts SET late_outcome = 'failed', late_at = now() WHERE id = 'committed.1'`, "does not change"},
-		{"an end that is moved (I6)", `UPDATE attempts SET ended_steady = ended_steady - 1 WHERE id = 'overdue.1'`, "does not change"},
-		{"an end of another boot (I6)", `UPDATE attempts SET ended_steady = 7, ended_boot = 'x' WHERE id = 'overdue.1'`, "does not change"},
 		{"attempt of another user of the database", `UPDATE attempts SET db_user = 'eve' WHERE id = 'pending.1'`, "never change"},
 		{"emptied attempts", `TRUNCATE attempts`, "never deleted"},
 		{"attempt with a grant that is not", `UPDATE holds SET released_at = now(); UPDATE operations SET state = 'pending', live_attempt = 'failed.2', attempt_count = 2, version = version + 1, deadline_at = now() + '1 hour'::interval,

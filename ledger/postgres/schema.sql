@@ -225,11 +225,6 @@ CREATE TABLE indoubt.attempts (
   uid             bigint NOT NULL DEFAULT 0,                   -- account whose processes they are; 0 where only root can tell
   tree            text COLLATE "C" NOT NULL DEFAULT '',        -- '' no command, 'open' not seen gone, 'empty' seen gone
   tree_at         timestamptz(3),                              -- when they were seen to be gone
-  -- Start and end by the steady clock: milliseconds since a boot, sleep
-  -- included (CLOCK_BOOTTIME). Leave them out where you cannot read it.
-  started_steady  bigint NOT NULL DEFAULT 0,                   -- since the boot of boot_id; 0: not known
-  ended_steady    bigint NOT NULL DEFAULT 0,                   -- the deadline's while in flight; 0: not known
-  ended_boot      text COLLATE "C" NOT NULL DEFAULT '',        -- the boot of ended_steady where it is not boot_id
   db_user         text COLLATE "C" NOT NULL DEFAULT session_user, -- who, as the database knows; leave it out
 
   PRIMARY KEY (operation_id, n)
@@ -251,9 +246,9 @@ CREATE TABLE indoubt.reads (
   proof_at        timestamptz(3),                              -- when absence becomes provable
   digest          text COLLATE "C" NOT NULL DEFAULT '',        -- policy in force
   actor           text COLLATE "C" NOT NULL DEFAULT '',
-  -- When it was written down by the steady clock, and how many attempts were over
-  -- then, counted from the first. The first check of a boot that saw an attempt to be over is
-  -- what its end counts from there, where ended_steady is of another boot or not known.
+  -- When it was written down by the clock that nobody sets: milliseconds since a boot, sleep
+  -- included (CLOCK_BOOTTIME); and how many attempts were over then, from the first. What must
+  -- have passed since the end of one must have passed since its first check of that boot too.
   seen_boot       text COLLATE "C" NOT NULL DEFAULT '',
   seen_steady     bigint NOT NULL DEFAULT 0,
   seen_over       bigint NOT NULL DEFAULT 0,

@@ -269,8 +269,7 @@ BEGIN
                         WHEN NEW.receipt <> '' THEN NEW.receipt
                         ELSE coalesce(json_extract(NEW.receipts, '$[0]'), '') END,
          result = CASE WHEN NEW.state = 'committed' THEN NEW.result END,
-         token_sent = max(token_sent, NEW.token_sent),
-         ended_steady = 0, ended_boot = ''
+         token_sent = max(token_sent, NEW.token_sent)
    WHERE OLD.state = 'pending' AND operation_id = OLD.id AND n = OLD.attempt_count AND outcome = '';
   UPDATE operations
      SET version = OLD.version + 1,
@@ -341,7 +340,7 @@ CREATE TRIGGER attempts_guard_update BEFORE UPDATE ON attempts
 BEGIN
   SELECT RAISE(ABORT, 'id, operation, number, basis, grant and start of an attempt never change')
    WHERE NEW.id IS NOT OLD.id OR NEW.operation_id IS NOT OLD.operation_id OR NEW.n IS NOT OLD.n OR NEW.basis IS NOT OLD.basis
-      OR NEW.grant_id IS NOT OLD.grant_id OR NEW.started_at IS NOT OLD.started_at OR NEW.started_steady IS NOT OLD.started_steady;
+      OR NEW.grant_id IS NOT OLD.grant_id OR NEW.started_at IS NOT OLD.started_at;
   SELECT RAISE(ABORT, 'where the processes of an attempt run never changes, and they are seen gone once')
    WHERE NEW.boot_id IS NOT OLD.boot_id OR NEW.pid_ns IS NOT OLD.pid_ns OR NEW.uid IS NOT OLD.uid AND NEW.uid <> 0
       OR (NEW.tree IS NOT OLD.tree OR NEW.tree_at IS NOT OLD.tree_at) AND (OLD.tree <> 'open' OR NEW.tree IS NOT 'empty');
@@ -360,8 +359,6 @@ BEGIN
        OR NEW.error_class IS NOT OLD.error_class OR NEW.effect_word IS NOT OLD.effect_word
        OR NEW.sender IS NOT OLD.sender OR NEW.key_works IS NOT OLD.key_works OR NEW.token_sent < OLD.token_sent OR NEW.token_sent IS NULL
        OR NEW.error IS NOT OLD.error AND OLD.error <> ''
-       -- it ends with its processes
-       OR (NEW.ended_steady IS NOT OLD.ended_steady OR NEW.ended_boot IS NOT OLD.ended_boot) AND NEW.tree_at IS OLD.tree_at
        -- what a late answer brings, comes with it and once
        OR (NEW.late_outcome IS NOT OLD.late_outcome OR NEW.late_at IS NOT OLD.late_at OR NEW.late_receipt IS NOT OLD.late_receipt
            OR NEW.result IS NOT OLD.result OR NEW.error IS NOT OLD.error)
@@ -371,8 +368,8 @@ BEGIN
           AND NOT (OLD.outcome = 'uncertain'
                    AND (OLD.proof = '' AND NEW.proof IS 'not_there' OR OLD.late_outcome = '' AND NEW.late_outcome IS 'failed')))
      AND NOT (EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id)
-         AND (NEW.outcome, NEW.ended_at, NEW.deadline_at, NEW.status, NEW.already, NEW.error_class, NEW.effect_word, NEW.sender, NEW.key_works, NEW.token_sent, NEW.ended_steady, NEW.ended_boot, NEW.late_outcome, NEW.late_at, NEW.proof)
-          IS (OLD.outcome, OLD.ended_at, OLD.deadline_at, OLD.status, OLD.already, OLD.error_class, OLD.effect_word, OLD.sender, OLD.key_works, OLD.token_sent, OLD.ended_steady, OLD.ended_boot, OLD.late_outcome, OLD.late_at, OLD.proof)
+         AND (NEW.outcome, NEW.ended_at, NEW.deadline_at, NEW.status, NEW.already, NEW.error_class, NEW.effect_word, NEW.sender, NEW.key_works, NEW.token_sent, NEW.late_outcome, NEW.late_at, NEW.proof)
+          IS (OLD.outcome, OLD.ended_at, OLD.deadline_at, OLD.status, OLD.already, OLD.error_class, OLD.effect_word, OLD.sender, OLD.key_works, OLD.token_sent, OLD.late_outcome, OLD.late_at, OLD.proof)
          AND NEW.result IS NULL AND (NEW.error IS OLD.error OR NEW.error IS '[redacted]')
          AND (NEW.receipt IS OLD.receipt OR NOT (length(NEW.receipt), substr(NEW.receipt, 1, 17), substr(NEW.receipt, 18) GLOB '*[^0-9a-f]?*', substr(NEW.receipt, 82)) IS NOT (82, '[redacted sha256:', 0, ']')) AND (NEW.late_receipt IS OLD.late_receipt OR NOT (length(NEW.late_receipt), substr(NEW.late_receipt, 1, 17), substr(NEW.late_receipt, 18) GLOB '*[^0-9a-f]?*', substr(NEW.late_receipt, 82)) IS NOT (82, '[redacted sha256:', 0, ']')));
 END;

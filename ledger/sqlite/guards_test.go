@@ -107,8 +107,6 @@ func TestGuards(t *testing.T) {
 		{"attempt of a settled operation", `INSERT INTO attempts (id, operation_id, n, started_at, deadline_at) VALUES ('n', 'committed', 2, ` + now + `, ` + later + `)`, "live_attempt of a pending"},
 		{"replaced attempt", `REPLACE INTO attempts (id, operation_id, n, started_at, deadline_at) VALUES ('committed.1', 'committed', 1, ` + now + `, ` + later + `)`, "never replaced"},
 		{"late answer to an answered attempt", `UPDATE attempts SET late_outcome = 'failed', late_at = ` + now + ` WHERE id = 'committed.1'`, "does not change"},
-		{"an end that is moved (I6)", `UPDATE attempts SET ended_steady = ended_steady - 1 WHERE id = 'uncertain.1'`, "does not change"},
-		{"an end of another boot (I6)", `UPDATE attempts SET ended_steady = 7, ended_boot = 'x' WHERE id = 'uncertain.1'`, "does not change"},
 
 		{"replaced read", `INSERT OR REPLACE INTO reads (id, operation_id, began_at, ended_at, verdict) VALUES ('read', 'uncertain', 1, 1, 'landed')`, "never replaced"},
 		{"longer grant", `UPDATE grants SET expires_at = expires_at + 1`, "never changes"},

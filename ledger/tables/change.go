@@ -430,27 +430,16 @@ func (tx *tx) grant(g ledger.Grant, there bool) error {
 
 // attempt writes down an attempt that begins, or what has changed of one that was.
 func (tx *tx) attempt(was *ledger.Attempt, a ledger.Attempt) error {
-	a.EndedSteady.Boot = endedBoot(a)
 	if was == nil {
 		set := first(tx.d, attemptColumns, &a)
 		set.set("operation_id", a.OperationID)
 		return tx.Later(set.insert("attempts"), set.values...)
 	}
-	before := *was
-	before.EndedSteady.Boot = endedBoot(before)
-	set := differences(tx.d, attemptColumns, &before, &a, changed, false)
+	set := differences(tx.d, attemptColumns, was, &a, changed, false)
 	if len(set.names) == 0 {
 		return nil
 	}
 	return tx.Later(set.update("attempts", "operation_id = ? AND n = ?"), append(set.values, a.OperationID, a.N)...)
-}
-
-// endedBoot is the boot of an attempt's end, where that is not the one it began under.
-func endedBoot(a ledger.Attempt) string {
-	if a.EndedSteady.Boot == a.BootID {
-		return ""
-	}
-	return a.EndedSteady.Boot
 }
 
 // read writes a read down.

@@ -2,7 +2,6 @@ package tables
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -131,9 +130,6 @@ var attemptColumns = []column[ledger.Attempt]{
 	{"uid", given | changed, func(a *ledger.Attempt) any { return &a.UID }},
 	{"tree", given | changed, func(a *ledger.Attempt) any { return &a.Tree }},
 	{"tree_at", changed, func(a *ledger.Attempt) any { return &a.TreeAt }},
-	{"started_steady", given, func(a *ledger.Attempt) any { return &a.StartedSteady.At }},
-	{"ended_steady", given | changed, func(a *ledger.Attempt) any { return &a.EndedSteady.At }},
-	{"ended_boot", given | changed, func(a *ledger.Attempt) any { return &a.EndedSteady.Boot }}, // see endedBoot
 }
 
 // pricingColumns are what the list has of a policy, beside an operation.
@@ -228,8 +224,6 @@ func (s *scan[T]) row() T {
 // attemptOf is an operation's attempt, from the columns that were scanned.
 func attemptOf(operationID string, a ledger.Attempt) ledger.Attempt {
 	a.OperationID = operationID
-	a.StartedSteady = steady(a.BootID, a.StartedSteady.At)
-	a.EndedSteady = steady(cmp.Or(a.EndedSteady.Boot, a.BootID), a.EndedSteady.At)
 	return a
 }
 

@@ -34,7 +34,6 @@ func beginning(o *ledger.Operation, a *ledger.Attempt) (rec *Record, ok bool) {
 	rec = &Record{Record: ledger.Record{Found: true, Attempts: make([]ledger.Attempt, 1)}}
 	began := &rec.Attempts[0]
 	size := reread(columns, o, &rec.Operation) + reread(attemptColumns, a, began)
-	began.EndedSteady.Boot = endedBoot(*a)
 	*began = attemptOf(o.ID, *began)
 	return rec, size <= largestKept
 }

@@ -310,7 +310,7 @@ func loadOne(q Querier, s recordShape, at located, args []any, evidence bool) (r
 	if rows.Next() {
 		r := recordScans.Get().(*recordScan)
 		if err = r.scan(rows, s); err == nil && !r.known {
-			rec, more = r.record(s, rec.Moment())
+			rec, more = r.record(s, ledger.Moment{Wall: rec.Now, Steady: rec.Steady})
 		}
 		known = err == nil && r.known
 		recordScans.Put(r)

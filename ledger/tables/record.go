@@ -80,7 +80,7 @@ func loadReads(q Querier, at located, evidence bool) ([]ledger.Read, error) {
 		var began, ended, proof, seen int64
 		var receipts, found string
 		err = rows.Scan(&r.ID, &r.OperationID, &began, &ended, &r.Verdict, &r.Cause, &r.Reason, &r.Found, &receipts, &found, &proof, &r.Digest, &r.Actor, &r.Seen.Boot, &seen, &r.Over)
-		r.Seen = steady(r.Seen.Boot, time.Duration(seen)*time.Millisecond)
+		r.Seen.At = time.Duration(seen) * time.Millisecond
 		r.BeganAt, r.EndedAt, r.ProofAt = At(began), At(ended), At(proof)
 		r.Receipts, r.Evidence = unlist(receipts), raw(found)
 		return r, err

@@ -24,14 +24,6 @@ func At(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// steady is a steady reading from the ledger; 0 is none.
-func steady(boot string, at time.Duration) ledger.Steady {
-	if boot == "" || at == 0 {
-		return ledger.Steady{}
-	}
-	return ledger.Steady{Boot: boot, At: at}
-}
-
 func flag(b bool) int {
 	if b {
 		return 1

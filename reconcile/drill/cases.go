@@ -73,6 +73,7 @@ func (s *script) missingWelcome() {
 	const at = -19 * time.Minute
 	w := s.wish("mail.send", at, encode(fields{"to": "ana@example.com", "subject": "Welcome"}))
 	s.lose(at, 10*time.Second, "signup", HangBefore, w)
+	s.check(at + 11*time.Second) // from which it waits
 	s.check(-18 * time.Minute)
 }
 
@@ -83,6 +84,7 @@ func (s *script) unfetched() {
 		w := s.wish("bank.payout", at, encode(fields{"amount": 7700 + 1300*i, "destination": "acct_9Qe", "invoice": fmt.Sprintf("PO-%d", 81+i)}))
 		w.Run = "payouts-8"
 		s.lose(at, 7*time.Second, "billing", HangBefore, w)
+		s.check(at + 8*time.Second)
 		s.check(at + 3*time.Minute)
 		s.grant(at+4*time.Minute, "maya", w, ledger.BasisProof, "proven, send it")
 		if i == 1 {

@@ -38,6 +38,7 @@ type bench struct {
 	loadedFrom          string
 	sentTo              string // where recorded requests went; "": none is recorded
 	target              string // of what is begun; "": what its kind names
+	sees                bool   // a check sees what comes into doubt at once, and finds nothing
 }
 
 const benchPolicy = `version: 1
@@ -202,6 +203,9 @@ func (b *bench) doubt(n int, kind, input string) {
 	b.begin(n, kind, input)
 	b.now = b.now.Add(30 * time.Second)
 	b.settle(n, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Error: "no answer after 30s", Status: -1})
+	if look := (ledger.Read{ID: ledger.NewID(), OperationID: id(n), BeganAt: b.now, EndedAt: b.now, Verdict: ledger.CannotTell}); b.sees {
+		need.Get(ledger.Observe(context.Background(), b.open(), ledger.Observation{ChangeID: ledger.NewID(), Read: look, Actor: pipeline}))(b)
+	}
 }
 
 const charge = `{"customer":"cus_9","amount":42000,"currency":"usd","invoice":"INV-1042"}`

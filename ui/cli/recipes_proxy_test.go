@@ -255,7 +255,8 @@ func (c matchCase) play(t *testing.T) {
 	dropped := client("2").Operation
 	first := p.last()
 	p.will("ok")
-	client("3") // a check that finds it sees as late as the one that was dropped
+	client("3")                // a check that finds it sees as late as the one that was dropped
+	b.run("check", dropped.ID) // too early
 	b.later(20 * time.Minute)
 	b.run("check", dropped.ID)
 	rec := c.read(b, dropped.ID)

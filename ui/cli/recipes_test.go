@@ -27,7 +27,7 @@ func (b *bench) recipe(name string, swap ...string) {
 		}
 	}
 	text := rates.ReplaceAllString(strings.NewReplacer(swap...).Replace(string(r.Text)), "rate: 1000/s")
-	b.policy = b.file(name+".yaml", text)
+	b.policy, b.sees = b.file(name+".yaml", text), true
 }
 
 // known records the n-th operation as committed by its own answer.
