@@ -11,10 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"github.com/sony/gobreaker/v2"
 
 	"indoubt/ledger"
 	"indoubt/policy"
@@ -22,8 +19,8 @@ import (
 )
 
 const (
-	tripAfter     = 5                // failures in a row that open the breaker
-	probeAfter    = 15 * time.Second // how long it stays open before one probe
+	tripAfter     = 5                // failures in a row after which it is down
+	probeAfter    = 15 * time.Second // how long it is left alone then, before one probe
 	maxRetryAfter = time.Hour        // a downstream that asks for more is read again after this
 	muteFor       = 15 * time.Second // before a check is tried again that this process cannot make
 	softThrottle  = 5 * time.Second  // pause after a 429 that names no time
@@ -32,7 +29,7 @@ const (
 
 // downstreams keeps one governor for each outside system.
 type downstreams struct {
-	probe   time.Duration // how long a breaker stays open before one probe
+	probe   time.Duration // see probeAfter
 	now     ledger.Clock
 	mu      sync.Mutex
 	byScope map[string]*downstream
@@ -41,15 +38,13 @@ type downstreams struct {
 // downstream limits the requests to one outside system, and remembers how it
 // answers and which operations are being checked there.
 type downstream struct {
-	name    string
-	scope   string // it is led within
-	http    *connect.HTTP
-	judges  chan struct{} // bounds what its answers cost: expressions over huge ones take a while
-	probe   time.Duration
-	now     ledger.Clock
-	wall    ledger.Clock // the host's own, which requests go by
-	breaker *gobreaker.CircuitBreaker[ledger.Answer]
-	opened  *atomic.Pointer[time.Time] // when the breaker opened, for the last time
+	name   string
+	scope  string // it is led within
+	http   *connect.HTTP
+	judges chan struct{} // bounds what its answers cost: expressions over huge ones take a while
+	probe  time.Duration
+	now    ledger.Clock
+	wall   ledger.Clock // the host's own, which requests go by
 
 	mu     sync.Mutex
 	rate   float64       // requests a second; 0: no rate
@@ -60,8 +55,10 @@ type downstream struct {
 	rest   map[string]time.Time // checking these failed; until then they are left alone
 	spoken time.Time            // when the newest answer came
 	why    string               // the newest trouble
-	since  time.Time            // of the state below
-	state  string               // up, down, half_open
+	failed int                  // requests in a row; from tripAfter on it is down
+	since  time.Time            // when it went down or came up
+	probes time.Time            // while it is down: when one request may find out whether it still is
+	asking bool                 // that request is on its way
 	paused time.Time            // it wants no request before this
 	asked  time.Time            // since when it is paused
 	lacks  string               // the secret without which no process asks it
@@ -115,38 +112,33 @@ func (d *downstream) limit(rule policy.Downstream) {
 
 func (all *downstreams) make(name, scope string) *downstream {
 	d := &downstream{name: name, scope: scope, probe: all.probe, http: &connect.HTTP{},
-		now: all.now, wall: time.Now, state: StateUp, since: all.now(), opened: &atomic.Pointer[time.Time]{},
-		busy: map[string]int{}, rest: map[string]time.Time{}}
+		now: all.now, wall: time.Now, since: all.now(), busy: map[string]int{}, rest: map[string]time.Time{}}
 	d.judges = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
-	d.breaker = gobreaker.NewCircuitBreaker[ledger.Answer](gobreaker.Settings{
-		Name: name, MaxRequests: 1, Timeout: d.probe,
-		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures >= tripAfter },
-		IsExcluded: func(err error) bool {
-			return errors.Is(err, context.Canceled) || errors.As(err, new(*connect.Mistaken))
-		},
-		OnStateChange: func(_ string, _, to gobreaker.State) {
-			if to == gobreaker.StateOpen { // again after every probe that failed
-				at := d.now()
-				d.opened.Store(&at)
-			}
-		},
-	})
 	return d
+}
+
+// state is up, down, or half_open where a probe may be made. It needs d.mu.
+func (d *downstream) state() string {
+	switch {
+	case d.failed < tripAfter:
+		return StateUp
+	case d.now().Before(d.probes):
+		return StateDown
+	}
+	return StateHalf
 }
 
 // blocked returns until when the downstream wants no request, and why; the zero
 // time when it may be read.
 func (d *downstream) blocked() (time.Time, string) {
-	open := d.breaker.State() == gobreaker.StateOpen
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := d.now()
 	if now.Before(d.paused) {
 		return d.paused, d.waits()
 	}
-	if at := d.opened.Load(); open && at != nil {
-		until := at.Add(d.probe)
-		return until, fmt.Sprintf("%s is down (%s); next probe in %s", d.name, d.why, policy.Brief(max(until.Sub(now), 0)))
+	if d.state() == StateDown {
+		return d.probes, fmt.Sprintf("%s is down (%s); next probe in %s", d.name, d.why, policy.Brief(d.probes.Sub(now)))
 	}
 	return time.Time{}, ""
 }
@@ -167,7 +159,7 @@ func (d *downstream) waits() string {
 }
 
 // query makes one request, within the downstream's limits. It waits out a short pause
-// that the downstream asked for; a longer one, and an open breaker, give a
+// that the downstream asked for; a longer one, and a downstream that is down, give a
 // *waitError.
 func (d *downstream) query(ctx context.Context, ready func(), do func(context.Context) ledger.Answer) (answer ledger.Answer, err error) {
 	var done func()
@@ -184,20 +176,45 @@ func (d *downstream) query(ctx context.Context, ready func(), do func(context.Co
 		done() // it asked for a pause meanwhile; what waits for its end must not come all at once
 	}
 	defer done()
-	ready() // its time has come
-	_, err = d.breaker.Execute(func() (ledger.Answer, error) {
-		answer = do(ctx)
-		return answer, d.heard(ctx, answer)
-	})
-	d.changed()
-	if errors.Is(err, gobreaker.ErrOpenState) || errors.Is(err, gobreaker.ErrTooManyRequests) {
-		until, why := d.blocked()
-		if until.IsZero() {
-			until, why = d.now().Add(time.Second), d.name+" is being probed"
-		}
-		return ledger.Answer{}, &waitError{until, why}
+	if !d.mayAsk() {
+		return answer, &waitError{d.now().Add(time.Second), d.name + " is being probed"}
 	}
+	ready() // its time has come
+	answer = do(ctx)
+	d.count(d.heard(ctx, answer))
 	return answer, nil
+}
+
+// mayAsk reports whether a request may be made: of a downstream that is down, one at a time.
+func (d *downstream) mayAsk() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	state := d.state()
+	if state == StateDown || state == StateHalf && d.asking {
+		return false
+	}
+	d.asking = state == StateHalf
+	return true
+}
+
+// count notes whether a request was answered. One that this side has spoilt tells nothing.
+func (d *downstream) count(bad error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.asking = false
+	was := d.failed
+	switch now := d.now(); {
+	case errors.Is(bad, context.Canceled) || errors.As(bad, new(*connect.Mistaken)):
+		return
+	case bad == nil:
+		d.failed = 0
+	default:
+		d.failed++
+		d.probes = now.Add(d.probe)
+	}
+	if (was < tripAfter) != (d.failed < tripAfter) { // down since it went down, however often it is probed
+		d.since = d.now()
+	}
 }
 
 // clear waits until the downstream may be read, where that is soon.
@@ -220,7 +237,7 @@ func (d *downstream) room() int {
 	if d.rate > 0 {
 		n = min(n, max(1, int(5*d.rate)))
 	}
-	if d.breaker.State() == gobreaker.StateHalfOpen {
+	if d.state() == StateHalf {
 		n = 1
 	}
 	return max(n-len(d.busy), 0)
@@ -331,42 +348,23 @@ func (d *downstream) lack(secret string) {
 	}
 }
 
-// changed notes when the breaker moved.
-func (d *downstream) changed() {
-	state := StateUp
-	switch d.breaker.State() {
-	case gobreaker.StateOpen:
-		state = StateDown
-	case gobreaker.StateHalfOpen:
-		state = StateHalf
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if state == d.state {
-		return
-	}
-	if d.state == StateUp || state == StateUp { // down since it went down, however often it is probed
-		d.since = d.now()
-	}
-	d.state = state
-}
-
 func (d *downstream) health() Health {
-	d.changed()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	h := Health{Downstream: d.name, State: d.state, Since: d.since, Why: d.why, Answered: d.spoken}
+	h := Health{Downstream: d.name, State: d.state(), Since: d.since, Why: d.why, Answered: d.spoken}
 	if d.lacks != "" {
 		h.State, h.Since, h.Why = StateNoKey, d.muted, d.lacks
 		return h
 	}
-	if d.state == StateUp && d.spoken.IsZero() {
-		h.State = StateNew
-	} else if d.state == StateUp {
-		h.Why = ""
-	}
-	if d.state == StateUp && d.now().Before(d.paused) {
+	switch {
+	case h.State != StateUp:
+	case d.now().Before(d.paused):
 		h.State, h.Since, h.Until = StateSlow, d.asked, d.paused
+	case d.spoken.IsZero():
+		h.State = StateNew
+	}
+	if h.State == StateUp {
+		h.Why = ""
 	}
 	return h
 }

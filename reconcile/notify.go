@@ -1,7 +1,6 @@
 package reconcile
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +34,7 @@ type notifying struct {
 	busy  map[string]bool        // notifiers at work
 	known map[string]bool        // notices that need no more attempts, by notifier and key
 	said  map[string]string      // trouble that was logged last, by notifier
-	sent  map[string][]time.Time // by notifier
+	sent  map[string][]time.Time // by notifier's kind
 }
 
 func newNotifying(e *Engine) *notifying {
@@ -161,13 +160,7 @@ func (t *notifying) tell(ctx context.Context, n *policy.Notifier, notice Notice)
 	if why, err = t.stands(ctx, k); why != "" || err != nil {
 		return why, err
 	}
-	if _, err := (policy.Sending{Kind: k, Record: rec}).Request(nil); err != nil {
-		return "what it would be told cannot be sent: " + err.Error(), nil
-	}
-	if !t.room(n.Name, t.e.now()) {
-		return fmt.Sprintf("%d notices within %s: the next waits", noticesMost, noticesIn), nil
-	}
-	return t.send(ctx, k, rec.Operation)
+	return t.send(ctx, k, rec)
 }
 
 // stands is what stands in the way of any notice to a notifier: its downstream, or a
@@ -209,70 +202,52 @@ func pause(r policy.RetryRule, id string, n int) time.Duration {
 }
 
 // send begins the operation of a notice, or repeats one in doubt where a repeat does no
-// harm, transmits it once and settles it. What cannot be recorded is not sent.
-func (t *notifying) send(ctx context.Context, k *policy.Kind, o ledger.Operation) (why string, err error) {
+// harm, and transmits it once. What cannot be recorded is not sent.
+func (t *notifying) send(ctx context.Context, k *policy.Kind, rec ledger.Record) (why string, err error) {
+	sending := policy.Sending{Kind: k, Record: rec}
+	made, err := sending.Request(nil)
+	if err != nil {
+		return "what it would be told cannot be sent: " + err.Error(), nil
+	}
+	if !t.room(k.Name, t.e.now()) {
+		return fmt.Sprintf("%d notices within %s: the next waits", noticesMost, noticesIn), nil
+	}
 	leave, err := t.e.writes.enter()
 	if err != nil {
 		return "", err
 	}
 	defer leave()
-	down := t.e.downs.of(k)
-	free, err := down.admit(ctx)
+	free, err := t.e.downs.of(k).admit(ctx)
 	if err != nil {
 		return "", err
 	}
 	defer free()
-	actor := ledger.Actor{Name: ledger.ActorNotify, Machine: true, Host: t.e.host}
-	change := ledger.NewID()
+	o, actor, change := rec.Operation, ledger.Actor{Name: ledger.ActorNotify, Machine: true, Host: t.e.host}, ledger.NewID()
 	fence := time.Now().Add(k.Deadline)
-	rec := ledger.Record{Operation: o, Now: t.e.now()}
-	a := &attempt{q: RetryRequest{ID: o.ID, ChangeID: change, Actor: actor}, k: k, rec: rec}
-	sending := policy.Sending{Kind: k, Record: rec}
-	a.via = sending.Via()
-	if a.req, err = sending.Request(nil); err != nil {
-		return "", err
-	}
-	key, token := sending.Carries(a.req)
+	key, token := sending.Carries(made)
 	req := ledger.BeginRequest{
 		ChangeID: change, OperationID: o.ID, AttemptID: ledger.DeriveID(change, "attempt"), Kind: k.Name, Scope: o.Scope, Key: o.Key, Token: o.Token,
-		Title: o.Title, Input: o.Input, Source: o.Source, Sender: a.via, TokenSent: token,
+		Title: o.Title, Input: o.Input, Source: o.Source, Sender: sending.Via(), TokenSent: token, Safe: k.Effect.Safe(),
 		KeyWorks: k.KeyWorks() && (key || k.Effect.Safe()),
 		Deadline: k.Deadline, Host: t.e.host, PID: os.Getpid(), Actor: actor,
 	}
-	if a.via == "command" {
+	if req.Sender == "command" {
 		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()
 	}
-	g := ledger.GrantRequest{ChangeID: change, OperationID: o.ID, AttemptID: req.AttemptID, Actor: actor, TokenSent: token}
-	var res ledger.BeginResult
-	if o.State == ledger.Uncertain {
-		g.GrantID, g.Version, g.Basis, g.Own, g.KeyWorks = ledger.NewID(), o.Version, ledger.BasisKeySafe, true, true
-		g.ExpiresAt, g.Sender = rec.Now.Add(k.Deadline), a.via
-		g.Deadline, g.Host, g.PID, g.Tree, g.Place = k.Deadline, req.Host, req.PID, req.Tree, req.Place
-		applied, err := ledger.Allow(ctx, t.e.o.Store, g)
-		if err != nil {
-			return "", fmt.Errorf("record it: %w", err)
-		}
-		res = ledger.BeginResult{Answer: ledger.AnswerBegun, Operation: applied.After, Attempt: applied.Attempt}
-	} else if res, err = ledger.Begin(ctx, t.e.o.Store, req); err != nil {
+	res, err := ledger.Begin(ctx, t.e.o.Store, req)
+	if err != nil {
 		return "", fmt.Errorf("record it: %w", err)
 	}
 	if res.Answer != ledger.AnswerBegun { // another engine was first
 		return "", nil
 	}
-	g.OperationID = res.Operation.ID
-	a.rec.Operation, a.began = res.Operation, ledger.SentOf(req, res)
-	answer := ledger.Answer{Err: errors.New("another engine has recorded it in other words meanwhile"), BeganAt: time.Now(), EndedAt: time.Now()}
-	if bytes.Equal(res.Operation.Input, o.Input) && res.Operation.Token == o.Token {
-		answer = t.e.sendOnce(context.WithoutCancel(ctx), ctx, a, fence)
-		_ = down.heard(context.WithoutCancel(ctx), answer)
-	}
-	settled, err := t.e.settle(context.WithoutCancel(ctx), a, g, answer)
-	if err != nil {
-		return "", fmt.Errorf("it was sent, but its outcome could not be written down; it comes up as in doubt: %w", err)
-	}
-	t.e.counted.add(func(c *Counters) { c.Sends[SendCount{k.Name, settled.Attempt.Final()}]++ })
-	if settled.Attempt.Final() == ledger.OutcomeCommitted {
-		return "", nil
+	rec.Operation = res.Operation
+	a := &attempt{q: RetryRequest{ID: o.ID, ChangeID: change, Actor: actor}, k: k, rec: rec, began: ledger.SentOf(req, res)}
+	a.req, _ = policy.Sending{Kind: k, Record: rec}.Request(nil) // another engine may have recorded it in other words
+	settled, err := t.e.carryOut(ctx, a, ledger.GrantRequest{ChangeID: change, OperationID: res.Operation.ID, AttemptID: req.AttemptID,
+		Actor: actor, TokenSent: token}, fence)
+	if err != nil || settled.Attempt.Final() == ledger.OutcomeCommitted {
+		return "", err
 	}
 	return fmt.Sprintf("%s: %s %s", settled.After.Title, settled.Attempt.Final(), settled.Attempt.Error), nil
 }

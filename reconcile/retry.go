@@ -368,15 +368,25 @@ func (e *Engine) sendAndSettle(ctx context.Context, a *attempt) (RetryResult, er
 		return result, nil
 	}
 	a.began = ledger.Sent{ChangeID: g.ChangeID, Operation: applied.After, Attempt: applied.Attempt, Actor: g.Actor}
-	answer := e.sendOnce(context.WithoutCancel(ctx), ctx, a, fence)
-	_ = e.downs.of(a.k).heard(context.WithoutCancel(ctx), answer)
-	settled, err := e.settle(context.WithoutCancel(ctx), a, g, answer)
+	settled, err := e.carryOut(ctx, a, g, fence)
 	if err != nil {
-		return result, fmt.Errorf("it was sent, but its outcome could not be written down; it comes up as in doubt: %w", err)
+		return result, err
 	}
 	result.Operation, result.Attempt = settled.After, settled.Attempt
-	e.counted.add(func(c *Counters) { c.Sends[SendCount{a.k.Name, settled.Attempt.Final()}]++ })
 	return result, nil
+}
+
+// carryOut transmits once what was recorded, and writes down what became of it.
+func (e *Engine) carryOut(ctx context.Context, a *attempt, g ledger.GrantRequest, fence time.Time) (ledger.Applied, error) {
+	lasting := context.WithoutCancel(ctx)
+	answer := e.sendOnce(lasting, ctx, a, fence)
+	_ = e.downs.of(a.k).heard(lasting, answer)
+	settled, err := e.settle(lasting, a, g, answer)
+	if err != nil {
+		return settled, fmt.Errorf("it was sent, but its outcome could not be written down; it comes up as in doubt: %w", err)
+	}
+	e.counted.add(func(c *Counters) { c.Sends[SendCount{a.k.Name, settled.Attempt.Final()}]++ })
+	return settled, nil
 }
 
 // sendOnce is the transmission. It outlives the caller's cancel, because a

@@ -58,7 +58,8 @@ func TestI5_NoPathOfTheEngineSends(t *testing.T) {
 	// What transmits, from the wire up to the two that may.
 	need.Equal(t, users("Send"), "sendOnce", "what has a connector send")
 	need.Equal(t, users("CommandRequest"), "query sendOnce", "what runs a command")
-	need.Equal(t, users("sendOnce"), "send sendAndSettle", "what transmits")
+	need.Equal(t, users("sendOnce"), "carryOut", "what transmits")
+	need.Equal(t, users("carryOut"), "send sendAndSettle", "what has it transmit")
 	// The person's retry.
 	for _, step := range [][2]string{{"sendAndSettle", "transmit"}, {"transmit", "retry"}, {"retry", "Retry"}, {"handBack", "retry"}} {
 		need.Equal(t, users(step[0]), step[1], "what leads to %s", step[0])
@@ -68,7 +69,7 @@ func TestI5_NoPathOfTheEngineSends(t *testing.T) {
 	need.Equal(t, users("send"), "tell", "what sends a notice")
 	need.Contains(t, bodies["tell"], "Kind(ledger.NoticeKind(n.Name))")
 	// No permission is given but to these.
-	need.Equal(t, users("Allow"), "handBack send sendAndSettle", "what gives a permission")
+	need.Equal(t, users("Allow"), "handBack sendAndSettle", "what gives a permission")
 }
 
 // ofKind reports whether an expression is a kind of the policy, which has words of its own
