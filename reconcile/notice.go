@@ -333,7 +333,7 @@ func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Ti
 
 // notices are what a notifier is to be told, the gravest first. grew says whether an
 // outage grew tenfold since it was told of it.
-func (f facts) notices(n *policy.Notifier, grew func(in ledger.Outage, key string) bool) (out []Notice) {
+func (f facts) notices(n *policy.Notifier, grew func(in ledger.Outage) bool) (out []Notice) {
 	add := func(notice Notice) {
 		if n.Wants(notice.Event, notice.Kinds...) {
 			out = append(out, notice)
@@ -350,7 +350,7 @@ func (f facts) notices(n *policy.Notifier, grew func(in ledger.Outage, key strin
 			add(f.Outage(policy.NotifyOpened, in))
 		}
 		if f.level(in, in.Errors()) > 0 && (growing || recent(in.LastAt)) {
-			if notice := f.Outage(policy.NotifyTenfold, in); grew(in, notice.Key) {
+			if notice := f.Outage(policy.NotifyTenfold, in); grew(in) {
 				add(notice)
 			}
 		}

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,24 +22,21 @@ const (
 	guardEvery  = 15 * time.Second // the same, for whether an engine is at work
 	noticesMost = 20               // that one notifier is sent by this engine
 	noticesIn   = 10 * time.Minute // within this
-	knownMost   = 10_000           // notices remembered as told
 )
 
-// notifying is what this engine knows of its notifiers. The ledger knows it, too:
-// this spares it being asked.
+// notifying is what this engine knows of its notifiers. What they were told the ledger knows.
 type notifying struct {
 	e     *Engine
 	every time.Duration // tests shorten it
 
-	mu    sync.Mutex
-	busy  map[string]bool        // notifiers at work
-	known map[string]bool        // notices that need no more attempts, by notifier and key
-	said  map[string]string      // trouble that was logged last, by notifier
-	sent  map[string][]time.Time // by notifier's kind
+	mu   sync.Mutex
+	busy map[string]bool        // notifiers at work
+	said map[string]string      // trouble that was logged last, by notifier
+	sent map[string][]time.Time // by notifier's kind
 }
 
 func newNotifying(e *Engine) *notifying {
-	return &notifying{e: e, busy: map[string]bool{}, known: map[string]bool{}, said: map[string]string{}, sent: map[string][]time.Time{}}
+	return &notifying{e: e, busy: map[string]bool{}, said: map[string]string{}, sent: map[string][]time.Time{}}
 }
 
 // take takes a notifier, unless it is at work.
@@ -49,9 +47,6 @@ func (t *notifying) take(name string) bool {
 		return false
 	}
 	t.busy[name] = true
-	if len(t.known) > knownMost {
-		clear(t.known)
-	}
 	return true
 }
 
@@ -59,18 +54,6 @@ func (t *notifying) give(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, name)
-}
-
-func (t *notifying) knows(name, key string) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.known[name+" "+key]
-}
-
-func (t *notifying) learn(name, key string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.known[name+" "+key] = true
 }
 
 // room reports whether the notifier may be sent one more now.
@@ -113,19 +96,19 @@ func (t *notifying) run(ctx context.Context) {
 			continue // the run loop says so
 		}
 		for _, n := range pol.Notifiers() {
-			t.tellAll(ctx, n, f.notices(n, func(in ledger.Outage, key string) bool { return t.grewTenfold(ctx, n, f, in, key) }))
+			t.tellAll(ctx, n, f.notices(n, func(in ledger.Outage) bool { return t.grewTenfold(ctx, n, f, in) }))
 		}
 	}
 }
 
 // tellAll tells a notifier what it was not told yet, in the background.
 func (t *notifying) tellAll(ctx context.Context, n *policy.Notifier, notices []Notice) {
-	notices = slices.DeleteFunc(notices, func(notice Notice) bool { return t.knows(n.Name, notice.Key) })
 	if len(notices) == 0 || !t.take(n.Name) {
 		return
 	}
 	t.e.background.Go(func() {
 		defer t.give(n.Name)
+		trouble := ""
 		for _, notice := range notices {
 			if ctx.Err() != nil {
 				return
@@ -134,8 +117,9 @@ func (t *notifying) tellAll(ctx context.Context, n *policy.Notifier, notices []N
 			if err != nil {
 				why = err.Error()
 			}
-			t.trouble(n.Name, why)
+			trouble = cmp.Or(trouble, why)
 		}
+		t.trouble(n.Name, trouble)
 	})
 }
 
@@ -149,12 +133,8 @@ func (t *notifying) tell(ctx context.Context, n *policy.Notifier, notice Notice)
 		rec = notice.Record(n.Name, t.e.now())
 	case err != nil:
 		return "", fmt.Errorf("ask the ledger: %w", err)
-	case rec.State() == ledger.Pending:
-		return "", nil
-	case rec.State() != ledger.Failed && !(rec.State() == ledger.Uncertain && k.Effect.Safe()), rec.Operation.AttemptCount > k.Retry.Max:
-		t.learn(n.Name, notice.Key)
-		return "", nil
-	case t.e.now().Before(rec.Operation.UpdatedAt.Add(pause(k.Retry, rec.Operation.ID, rec.Operation.AttemptCount))):
+	case rec.State() != ledger.Failed && !(rec.State() == ledger.Uncertain && k.Effect.Safe()), rec.Operation.AttemptCount > k.Retry.Max,
+		t.e.now().Before(rec.Operation.UpdatedAt.Add(pause(k.Retry, rec.Operation.ID, rec.Operation.AttemptCount))):
 		return "", nil
 	}
 	if why, err = t.stands(ctx, k); why != "" || err != nil {
@@ -254,21 +234,14 @@ func (t *notifying) send(ctx context.Context, k *policy.Kind, rec ledger.Record)
 
 // grewTenfold reports whether an outage has ten times the errors that a notifier was
 // told of when it opened.
-func (t *notifying) grewTenfold(ctx context.Context, n *policy.Notifier, f facts, in ledger.Outage, key string) bool {
-	if t.knows(n.Name, key) {
-		return false
-	}
+func (t *notifying) grewTenfold(ctx context.Context, n *policy.Notifier, f facts, in ledger.Outage) bool {
 	rec, err := t.e.o.Store.Read(ctx, ledger.Locator{Kind: ledger.NoticeKind(n.Name), Scope: noticeScope, Key: in.ID + " " + policy.NotifyOpened, Skip: ledger.AllParts})
 	var told NoticeInput
 	if errors.Is(err, ledger.ErrNotFound) && n.Wants(policy.NotifyOpened, in.Kinds...) || err != nil && !errors.Is(err, ledger.ErrNotFound) {
 		return false // it is told with the opening
 	}
 	_ = json.Unmarshal(rec.Operation.Input, &told)
-	if f.level(in, told.Errors) < f.level(in, in.Errors()) {
-		return true
-	}
-	t.learn(n.Name, key)
-	return false
+	return f.level(in, told.Errors) < f.level(in, in.Errors())
 }
 
 // Guard says when no engine has checked for a while, until ctx ends: with say, and to

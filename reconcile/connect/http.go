@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 
@@ -25,8 +24,6 @@ type HTTP struct {
 	TLS *tls.Config
 	// Dial makes connections; nil dials TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-
-	silence time.Duration // maxSilence when 0
 
 	once   sync.Once
 	client *http.Client
@@ -44,10 +41,7 @@ type HTTPRequest struct {
 	MaxBody     int64 // bytes kept of the answer; DefaultMaxBody when 0
 }
 
-const (
-	idlePerHost = 64
-	maxSilence  = 15 * time.Second // between two parts of one answer
-)
+const idlePerHost = 64
 
 // Read makes a read: over the pool, asking every cache on the way to pass it
 // through. Redirects are followed on the same host; another one comes back as the answer it is.
@@ -56,8 +50,6 @@ func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 	a := ledger.Answer{Via: "http", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
 	req, err := newRequest(ctx, q)
 	if err != nil {
 		return transmit.Failed(a, err)
@@ -74,9 +66,7 @@ func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 		a.Status, a.Header = resp.StatusCode, resp.Header
 		return transmit.Failed(a, errors.New("the server switched protocols"))
 	}
-	silence := time.AfterFunc(h.patience(), func() { stop(errSilent) })
-	defer silence.Stop()
-	return h.take(ctx, a, resp, q.MaxBody, silence)
+	return take(a, resp, q.MaxBody)
 }
 
 // Send transmits a write once, over a connection of its own. A redirect comes
@@ -89,9 +79,6 @@ func (h *HTTP) Send(ctx context.Context, q HTTPRequest) ledger.Answer {
 	sender := transmit.Sender{TLS: h.TLS, Dial: h.Dial}
 	return sender.Send(req, transmit.Limits{Deadline: q.Deadline, Timeout: q.Timeout, MaxBody: q.MaxBody})
 }
-
-// errSilent ends an answer that broke off without its connection.
-var errSilent = fmt.Errorf("the downstream fell silent in the middle of its answer: %w", os.ErrDeadlineExceeded)
 
 // Close drops idle connections.
 func (h *HTTP) Close() {
@@ -163,46 +150,21 @@ func newRequest(ctx context.Context, q HTTPRequest) (*http.Request, error) {
 
 // take reads the answer to its bound and no further. The bound is on what it
 // decodes to: a small answer may be packed so as to fill the memory.
-func (h *HTTP) take(ctx context.Context, a ledger.Answer, resp *http.Response, bound int64, silence *time.Timer) ledger.Answer {
+func take(a ledger.Answer, resp *http.Response, bound int64) ledger.Answer {
 	defer resp.Body.Close()
 	if bound <= 0 {
 		bound = DefaultMaxBody
 	}
 	a.Status, a.Header = resp.StatusCode, resp.Header
-	body, err := io.ReadAll(&io.LimitedReader{R: heard{resp.Body, silence, h.patience()}, N: bound + 1})
+	body, err := io.ReadAll(&io.LimitedReader{R: resp.Body, N: bound + 1})
 	if int64(len(body)) > bound {
 		body, a.Truncated = body[:bound], true
 	}
 	a.Body = body
 	if err != nil {
-		if errors.Is(context.Cause(ctx), errSilent) {
-			err = errSilent
-		}
 		a.Truncated = true
 		return transmit.Failed(a, err)
 	}
 	a.EndedAt = time.Now()
 	return a
-}
-
-// heard puts a timer off as long as something comes.
-type heard struct {
-	io.Reader
-	silence *time.Timer
-	wait    time.Duration
-}
-
-func (r heard) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	if n > 0 {
-		r.silence.Reset(r.wait)
-	}
-	return n, err
-}
-
-func (h *HTTP) patience() time.Duration {
-	if h.silence > 0 {
-		return h.silence
-	}
-	return maxSilence
 }

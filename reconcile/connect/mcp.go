@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -130,7 +129,7 @@ func (m *MCP) session(ctx context.Context, q MCPRequest) (*mcpSession, error) {
 		if have != nil { // its definition changed
 			have.retire(false)
 		}
-		have = &mcpServer{digest: sum, idle: cmp.Or(m.Idle, defaultIdle), define: define(q), listFor: cmp.Or(m.listFor, listFor)}
+		have = &mcpServer{digest: sum, idle: cmp.Or(m.Idle, defaultIdle), define: q, listFor: cmp.Or(m.listFor, listFor)}
 		if m.servers == nil {
 			m.servers = map[string]*mcpServer{}
 		}
@@ -140,28 +139,15 @@ func (m *MCP) session(ctx context.Context, q MCPRequest) (*mcpSession, error) {
 	return have.acquire(ctx)
 }
 
-// definition is how a server is reached.
-type definition struct {
-	command []string
-	dir     string
-	env     []string
-	url     string
-	header  http.Header
-}
-
-func define(q MCPRequest) definition {
-	return definition{slices.Clone(q.Command), q.Dir, slices.Clone(q.Env), q.URL, q.Header.Clone()}
-}
-
 // secrets are the values that may be some.
-func (d definition) secrets() []string {
+func (q MCPRequest) secrets() []string {
 	var out []string
-	for _, e := range d.env {
+	for _, e := range q.Env {
 		if _, value, ok := strings.Cut(e, "="); ok && len(value) >= 6 {
 			out = append(out, value)
 		}
 	}
-	for _, values := range d.header {
+	for _, values := range q.Header {
 		for _, v := range values {
 			if len(v) >= 6 {
 				out = append(out, v)

@@ -28,7 +28,7 @@ const (
 type mcpServer struct {
 	digest [32]byte
 	idle   time.Duration
-	define definition
+	define MCPRequest // how it is reached
 
 	listFor time.Duration
 

@@ -28,7 +28,7 @@ const (
 // once, says truly whether it did, and hands answers on as they came: the SDK
 // would round large numbers.
 type mcpTransport struct {
-	define  definition
+	define  MCPRequest
 	changed func() // the server's tools changed
 	conn    *mcpConn
 }
@@ -36,12 +36,12 @@ type mcpTransport struct {
 func (t *mcpTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	c := &mcpConn{changed: t.changed, secrets: t.define.secrets(), waiting: map[string]waiting{}, writes: map[string]bool{}}
 	var err error
-	if d := t.define; len(d.command) > 0 {
+	if d := t.define; len(d.Command) > 0 {
 		c.wire, err = mcpwire.Start(ctx, mcpwire.StdioOptions{
-			Argv: d.command, Dir: d.dir, Env: append(os.Environ(), d.env...), Stderr: &c.said, Grace: serverGrace,
+			Argv: d.Command, Dir: d.Dir, Env: append(os.Environ(), d.Env...), Stderr: &c.said, Grace: serverGrace,
 		})
 	} else {
-		c.wire, err = mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: d.url, Header: d.header})
+		c.wire, err = mcpwire.Dial(ctx, mcpwire.HTTPOptions{URL: d.URL, Header: d.Header})
 	}
 	if err != nil {
 		return nil, err

@@ -55,7 +55,6 @@ type Seen struct {
 // DownstreamOptions say where a downstream keeps its books and how it behaves.
 type DownstreamOptions struct {
 	Path      string // the file of its books
-	Addr      string // 127.0.0.1:0 when empty
 	Seed      uint64
 	Clock     ledger.Clock  // time.Now when nil
 	Remembers time.Duration // how long it remembers a key; 24 h when 0
@@ -69,14 +68,11 @@ func StartDownstream(o DownstreamOptions) (*Downstream, error) {
 	if o.Remembers == 0 {
 		o.Remembers = 24 * time.Hour
 	}
-	if o.Addr == "" {
-		o.Addr = "127.0.0.1:0"
-	}
 	b, err := openBooks(o.Path)
 	if err != nil {
 		return nil, err
 	}
-	d := &Downstream{seed: o.Seed, clock: o.Clock, remembers: o.Remembers, books: b, addr: o.Addr, busy: map[string]bool{}}
+	d := &Downstream{seed: o.Seed, clock: o.Clock, remembers: o.Remembers, books: b, addr: "127.0.0.1:0", busy: map[string]bool{}}
 	if err := d.Start(); err != nil {
 		b.close()
 		return nil, err
@@ -187,7 +183,7 @@ func (d *Downstream) meet(r *http.Request, s *Seen) Trouble {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, t := range d.troubles {
-		if t.fits(d.seed, r, s.Body, d.clock()) {
+		if t.fits(d.seed, r, s.Body) {
 			s.Fault = t.Fault
 			return *t
 		}

@@ -43,14 +43,11 @@ const (
 // Trouble says which requests meet which fault. Every condition that is set
 // must hold; the first Trouble that fits a request is the one it meets.
 type Trouble struct {
-	Fault  Fault
-	Method string    // empty: POST for faults of writes, GET for faults of lists
-	Path   string    // prefix
-	Match  string    // found in the query, the body or the idempotency key
-	Skip   int       // let this many fitting requests pass first
-	Times  int       // then meet this many; 0: all
-	From   time.Time // by the downstream's clock
-	Until  time.Time
+	Fault Fault
+	Path  string // prefix
+	Match string // found in the query, the body or the idempotency key
+	Skip  int    // let this many fitting requests pass first
+	Times int    // then meet this many; 0: all
 	// Rate is the share of requests that meet it, 0 for all. Which ones is
 	// decided by the seed and the request itself, never by chance or order.
 	Rate float64
@@ -85,22 +82,16 @@ func (f Fault) cuts() bool {
 }
 
 // fits reports whether the request meets the trouble, and counts it.
-func (t *Trouble) fits(seed uint64, r *http.Request, body string, now time.Time) bool {
-	method := t.Method
-	if method == "" {
-		method = http.MethodPost
-		if t.Fault.ofList() {
-			method = http.MethodGet
-		}
+func (t *Trouble) fits(seed uint64, r *http.Request, body string) bool {
+	method := http.MethodPost
+	if t.Fault.ofList() {
+		method = http.MethodGet
 	}
 	if r.Method != method || !strings.HasPrefix(r.URL.Path, t.Path) {
 		return false
 	}
 	key := r.Header.Get("Idempotency-Key")
 	if t.Match != "" && !strings.Contains(r.URL.RawQuery+"\n"+body+"\n"+key, t.Match) {
-		return false
-	}
-	if !t.From.IsZero() && now.Before(t.From) || !t.Until.IsZero() && !now.Before(t.Until) {
 		return false
 	}
 	if t.Rate > 0 && share(seed, r.Method, r.URL.Path, r.URL.RawQuery, key, body) >= t.Rate {

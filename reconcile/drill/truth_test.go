@@ -223,7 +223,7 @@ func (u *truth) send(w *truthWish) {
 	u.wishes = append(u.wishes, w)
 	if w.fault != "" {
 		statuses := []int{400, 422, 409, 429, 500, 503}
-		u.down.Meet(Trouble{Fault: w.fault, Method: http.MethodPost, Match: w.token, Times: 1, For: time.Second + u.upTo(truthLands-time.Second), Status: statuses[u.random.IntN(len(statuses))]})
+		u.down.Meet(Trouble{Fault: w.fault, Match: w.token, Times: 1, For: time.Second + u.upTo(truthLands-time.Second), Status: statuses[u.random.IntN(len(statuses))]})
 	}
 	if w.kind == "again" && w.amount > 1 { // what a person sends again meets trouble too
 		u.down.Meet(Trouble{Fault: []Fault{CommitAndCut, CutBefore, CommitLaterAndCut, CommitAndGateway}[u.random.IntN(4)], Match: w.token, Times: 1, For: u.upTo(truthLands)})
