@@ -1,9 +1,6 @@
 package ledger
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Clock tells the time as the wall shows it. People and other machines set it,
 // and it may be set forward or back. Senders fence themselves with its monotonic
@@ -27,61 +24,25 @@ type Moment struct {
 	Steady Steady
 }
 
-// ClockLead is how far the wall clock is ahead of the steady one. It changes only
-// when the wall clock is set.
-type ClockLead struct {
-	Boot string        `json:"boot"`
-	By   time.Duration `json:"by"`
-}
-
-// ClockLead is how the clocks stand to each other.
-func (m Moment) ClockLead() ClockLead {
-	return ClockLead{m.Steady.Boot, time.Duration(m.Wall.UnixMilli())*time.Millisecond - m.Steady.At}
-}
-
 // smallStep is what the clock may be set by without a word.
 const smallStep = 2 * time.Second
 
-// Step is how far the wall clock was set since it stood like that, forward or
-// back; 0 where that is little, or was under another boot.
-func (l ClockLead) Step(since ClockLead) time.Duration {
-	if step := l.By - since.By; l.Boot == since.Boot && step.Abs() > smallStep {
-		return step
+// Step is how far the wall clock was set since a moment, forward or back; 0 where that is
+// little, or was under another boot.
+func (m Moment) Step(since Moment) time.Duration {
+	step := m.Wall.Sub(since.Wall) - (m.Steady.At - since.Steady.At)
+	if m.Steady.Boot != since.Steady.Boot || step.Abs() <= smallStep {
+		return 0
 	}
-	return 0
+	return step
 }
 
-// Seen is how the clocks stood when a boot last looked.
-type Seen struct {
-	ClockLead
-	Told time.Duration `json:"told,omitzero"` // the steps that others have told of since
-}
+// toldFor is how long after a step was told of, the same one is no other.
+const toldFor = time.Minute
 
-// mostSeen bounds how many boots are kept, the last that came. One that is left out
-// looks as if for the first time; the others still notice a step.
-const mostSeen = 100
-
-// Look compares how the clocks stand with how this boot last saw them. A step that
-// another boot has told of is not told again, whether or not this one's clocks show it.
-// The result is nil where there is nothing new to keep.
-func (now ClockLead) Look(seen []Seen) (step time.Duration, keep []Seen) {
-	i := slices.IndexFunc(seen, func(s Seen) bool { return s.Boot == now.Boot })
-	if i < 0 {
-		seen = seen[max(0, len(seen)-mostSeen+1):]
-		return 0, append(slices.Clone(seen), Seen{ClockLead: now})
-	}
-	was := seen[i]
-	if now.Step(was.ClockLead) != 0 {
-		step = now.Step(ClockLead{was.Boot, was.By + was.Told})
-	} else if was.Told == 0 {
-		return 0, nil
-	}
-	keep = slices.Clone(seen)
-	for j := range keep {
-		keep[j].Told += step
-	}
-	keep[i] = Seen{ClockLead: now}
-	return step, keep
+// SameStep reports whether a step that another engine told of at a time is this one.
+func SameStep(told, step time.Duration, at, now time.Time) bool {
+	return (step-told).Abs() <= smallStep && now.Sub(at).Abs() < toldFor
 }
 
 // StepEvent is what is written down of a step.

@@ -114,12 +114,10 @@ type Schedule interface {
 	// whose next read is due, earliest first, of the downstream that they are priced for;
 	// "" returns those without a price.
 	Due(ctx context.Context, downstream string, now time.Time, limit int) ([]Row, error)
-	// Stepped returns how far the wall clock was set since any process that shares the
-	// ledger last asked, going by the steady clock of this boot; 0 when it was not, and
-	// for all but the first that asks. A step is written down as an event,
-	// and what is to happen at a time of the clock as it was before it was set back
-	// does not wait for the difference: reads that are due.
-	Stepped(ctx context.Context) (time.Duration, error)
+	// Stepped writes an event down that the wall clock was set, and returns whether this is
+	// the first engine to notice. What is to happen at a time of the clock as it was before
+	// it was set back does not wait for the difference: reads that are due.
+	Stepped(ctx context.Context, step time.Duration) (first bool, err error)
 }
 
 // Leading keeps who leads what.

@@ -18,16 +18,19 @@ func asOf(rec ledger.Record, at ledger.Moment) ledger.Record {
 // writes it down.
 func (e *Engine) checkClock(ctx context.Context) error {
 	now := e.moment()
-	if e.clock.Boot != "" && now.ClockLead().Step(e.clock) == 0 {
+	step := now.Step(e.clock)
+	switch {
+	case step != 0:
+		first, err := e.o.Store.Stepped(ctx, step)
+		if err != nil {
+			return fmt.Errorf("tell of the clock: %w", err)
+		}
+		if first {
+			e.logf("%s", ledger.StepEvent(step).Reason)
+		}
+	case e.clock.Steady.Boot != "":
 		return nil
 	}
-	step, err := e.o.Store.Stepped(ctx)
-	if err != nil {
-		return fmt.Errorf("read the clock: %w", err)
-	}
-	if step != 0 {
-		e.logf("%s", ledger.StepEvent(step).Reason)
-	}
-	e.clock = now.ClockLead()
+	e.clock = now
 	return nil
 }

@@ -20,11 +20,11 @@ import (
 type Engine struct {
 	reader
 
-	writes     writes           // transmissions in flight
-	background sync.WaitGroup   // checks and notices
-	clock      ledger.ClockLead // how the clocks stood at the last pass
-	after      follower         // of the history
-	notify     *notifying       // who was told
+	writes     writes         // transmissions in flight
+	background sync.WaitGroup // checks and notices
+	clock      ledger.Moment  // that the clocks are compared with
+	after      follower       // of the history
+	notify     *notifying     // who was told
 
 	settleWithin time.Duration // how long an outcome is tried to be written down; tests shorten it
 }

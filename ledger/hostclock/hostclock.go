@@ -40,7 +40,10 @@ func With(wall ledger.Clock) ledger.SteadyClock {
 }
 
 // lead is the difference of the host's clocks at the first call.
-var lead = sync.OnceValue(func() time.Duration { return Of(nil, nil)().ClockLead().By })
+var lead = sync.OnceValue(func() time.Duration {
+	now := Of(nil, nil)()
+	return time.Duration(now.Wall.UnixMilli())*time.Millisecond - now.Steady.At
+})
 
 // Steady returns the time since the boot, sleep included. Where the system does not
 // know it, or has no boot id, it returns the time since this process began, which

@@ -16,7 +16,6 @@ func clocks(t *testing.T, open Open) {
 	}{
 		{"EachBootWaitsForItself", waits},
 		{"I8_AStepIsAnEvent", stepIsTold},
-		{"I8_AStepIsOneEventForAllHosts", stepIsToldOnce},
 		{"ABackwardStepPutsNothingOff", stepPutsNothingOff},
 		{"ABackwardStepEndsAnOutageOfTheFuture", stepEndsOutage},
 		{"ABackwardStepLeavesAnOutageGrowing", stepLeavesOutage},
@@ -55,91 +54,39 @@ func waits(d *desk) {
 	}
 }
 
+// stepIsTold: whoever is the first of several engines to see a step tells of it.
 func stepIsTold(d *desk) {
-	step := func(want time.Duration) {
+	step := func(by time.Duration, want bool) {
 		d.Helper()
-		if got, err := d.s.Stepped(ctx); got != want || err != nil {
-			d.Fatalf("a step of %s, %v; want %s", got, err, want)
+		if first, err := d.s.Stepped(ctx, by); first != want || err != nil {
+			d.Fatalf("a step of %s is told of: %t, %v; want %t", by, first, err, want)
 		}
 	}
-	told := func(want ...string) {
-		d.Helper()
-		evs := d.events("")
-		for _, e := range evs {
-			if e.Verb != "clock" {
-				continue
-			}
-			if len(want) == 0 || e.Reason != want[0] || e.Actor.Name != "clock" || !e.Actor.Machine || e.OperationID != "" {
-				d.Fatalf("%+v, want %q", e, want)
-			}
-			want = want[1:]
-		}
-		need.Must(d, len(want) == 0, "nobody was told %q", want)
-	}
-	step(0)
-	d.clock.Advance(time.Hour)
-	d.clock.Set(time.Second) // a little
-	step(0)
-	told()
-	d.clock.Set(5 * time.Minute)
-	step(5*time.Minute + time.Second)
-	step(0) // another process
-	const forward, back = "the clock of this host was set forward by 5m1s", "the clock of this host was set back by 10m0s"
-	told(forward)
-	d.clock.Set(-10 * time.Minute)
-	step(-10 * time.Minute)
-	told(forward, back)
+	step(5*time.Minute+time.Second, true)
+	d.clock.Advance(time.Second)
+	step(5*time.Minute+2*time.Second, false) // another engine, which read its clocks at another time
+	step(-10*time.Minute, true)
 	info := need.Get(d.s.Info(ctx))(d)
-	need.Must(d, info.Step == -10*time.Minute && info.SteppedAt.Equal(d.clock.Now()),
-		"a step of %s at %s", info.Step, info.SteppedAt)
-	d.clock.Reboot() // across which nothing is known
-	d.clock.Set(time.Hour)
-	step(0)
-	told(forward, back)
-}
-
-// stepIsToldOnce: whoever is the first of several hosts to see a step tells of it, and
-// the clock of a host that stood still makes no step of the others'.
-func stepIsToldOnce(d *desk) {
-	look := func(host string, want time.Duration) {
-		d.Helper()
-		d.clock.On(host)
-		if got, err := d.s.Stepped(ctx); got != want || err != nil {
-			d.Fatalf("%s sees a step of %s, %v; want %s", host, got, err, want)
+	need.Must(d, info.Step == -10*time.Minute && info.SteppedAt.Equal(d.clock.Now()), "a step of %s at %s", info.Step, info.SteppedAt)
+	d.clock.Advance(time.Minute)
+	step(-10*time.Minute, true) // again
+	want := []string{"forward by 5m1s", "back by 10m0s", "back by 10m0s"}
+	for _, e := range d.events("") {
+		if e.Verb != "clock" {
+			continue
 		}
+		need.Must(d, len(want) > 0 && e.Reason == "the clock of this host was set "+want[0] && e.Actor.Name == "clock" && e.Actor.Machine && e.OperationID == "",
+			"%+v, want %q", e, want)
+		want = want[1:]
 	}
-	const a, b, c = "boot-a", "other-boot-b", "the-last-boot-c"
-	look(a, 0)
-	look(b, 0)
-	d.clock.Advance(time.Hour)
-	d.clock.Set(time.Hour)
-	look(a, time.Hour)
-	look(b, 0)
-	look(c, 0)
-	d.clock.Set(-20 * time.Minute)
-	look(b, -20*time.Minute)
-	d.clock.Set(30 * time.Minute)
-	look(c, 30*time.Minute)
-	look(a, 0)
-	look(b, 0)
-	look(c, 0)
-	// What a host tells of that was stopped, the others have not seen.
-	d.clock.Set(10 * time.Minute)
-	look(a, 10*time.Minute)
-	d.clock.Set(-10 * time.Minute)
-	look(b, 0)
-	look(c, 0)
-	look(b, 0)
-	d.clock.Set(5 * time.Minute)
-	look(b, 5*time.Minute)
+	need.Must(d, len(want) == 0, "nobody was told %q", want)
 }
 
 func stepPutsNothingOff(d *desk) {
-	need.Get(d.s.Stepped(ctx))(d)
 	o := d.doubt("k")
 	d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Version: o.Version, Digest: "p", ReadAt: d.clock.Now().Add(time.Minute)}}))
 	d.clock.Set(-24 * time.Hour)
-	need.Get(d.s.Stepped(ctx))(d)
+	need.Get(d.s.Stepped(ctx, -24*time.Hour))(d)
 	d.clock.Advance(6 * time.Minute)
 	if rows, err := d.s.Due(ctx, "", d.clock.Now(), 10); len(rows) != 1 || err != nil {
 		d.Fatalf("%d are due, %v", len(rows), err)

@@ -30,7 +30,6 @@ type Memory struct {
 	doubts   map[ledger.DoubtCount]ledger.DoubtCount // by kind and class
 	leaders  []ledger.Leader
 	watchers []chan struct{}
-	seen     []ledger.Seen
 	info     ledger.Info // of the last step of the clock
 	*burstLog
 	*keptRuns

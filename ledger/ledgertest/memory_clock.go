@@ -8,16 +8,12 @@ import (
 )
 
 // Stepped implements ledger.Store.
-func (m *Memory) Stepped(context.Context) (time.Duration, error) {
+func (m *Memory) Stepped(_ context.Context, step time.Duration) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.moment()
-	step, keep := now.ClockLead().Look(m.seen)
-	if keep != nil {
-		m.seen = keep
-	}
-	if step == 0 {
-		return 0, nil
+	if ledger.SameStep(m.info.Step, step, m.info.SteppedAt, now.Wall) {
+		return false, nil
 	}
 	m.info.SteppedAt, m.info.Step = now.Wall, step
 	m.append(ledger.StepEvent(step), now.Wall)
@@ -27,7 +23,7 @@ func (m *Memory) Stepped(context.Context) (time.Duration, error) {
 		}
 	}
 	wake(m.watchers)
-	return step, nil
+	return true, nil
 }
 
 func latest(a, b time.Time) time.Time {

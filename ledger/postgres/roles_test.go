@@ -260,7 +260,7 @@ func TestRoles(t *testing.T) {
 		{"a writer answers late", "ci", byOwn("lost", "late", "committed", "")},
 		{"a writer remarks", "ci", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('remark', 'note', 'ci')`},
 		{"a writer folds", "ci", `SELECT indoubt.fold()`},
-		{"an engine looks at its clock", "eng", `INSERT INTO indoubt.meta VALUES ('clock.seen', '[]') ON CONFLICT (name) DO UPDATE SET value = excluded.value`},
+		{"an engine tells of its clock", "eng", `INSERT INTO indoubt.meta VALUES ('clock.step_ms', '0') ON CONFLICT (name) DO UPDATE SET value = excluded.value`},
 		{"an engine checks", "eng", fmt.Sprintf(readSQL, "r1")},
 		{"an engine ends a permission", "eng", `UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'open'`},
 		{"an engine moves with the clock what may be lost", "eng", `UPDATE indoubt.meta SET value = '9' WHERE name = 'clock.gap_at'`},

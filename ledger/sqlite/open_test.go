@@ -179,7 +179,6 @@ func TestBriefReadsNeedNoReader(t *testing.T) {
 	s = need.Get(Open(ctx, s.path, Options{}))(t)
 	defer s.Close()
 	need.Get(s.Read(ctx, ledger.Locator{ID: id}))(t)
-	need.Get(s.Stepped(ctx))(t)
 	if n := s.read.Stats().OpenConnections; n != 0 {
 		t.Errorf("%d connections to read with, want none", n)
 	}

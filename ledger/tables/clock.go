@@ -2,7 +2,6 @@ package tables
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -13,25 +12,9 @@ import (
 // MetaGap is the name of ledger.Record.Gap in meta.
 const MetaGap = "clock.gap_at"
 
-// metaSeen is the name of what ledger.ClockLead.Look keeps.
-const metaSeen = "clock.seen"
-
-// Stepped compares the clocks with how they stood the last time.
-func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
-	var meta map[string]string
-	var m ledger.Moment
-	if err := s.db.Brief(ctx, func(q Querier) (err error) {
-		meta, err = Meta(q)
-		m = q.Moment()
-		return err
-	}); err != nil {
-		return 0, err
-	}
-	if _, keep := m.ClockLead().Look(seenBefore(meta)); keep == nil {
-		return 0, nil
-	}
-	var step time.Duration
-	err := s.update(ctx, func(tx *tx) error {
+// Stepped writes down that the wall clock was set.
+func (s *Store) Stepped(ctx context.Context, step time.Duration) (first bool, err error) {
+	err = s.update(ctx, func(tx *tx) error {
 		if err := tx.Lock("meta:clock"); err != nil {
 			return err
 		}
@@ -39,52 +22,36 @@ func (s *Store) Stepped(ctx context.Context) (time.Duration, error) {
 		if err != nil {
 			return err
 		}
-		m := tx.Moment()
-		var keep []ledger.Seen
-		if step, keep = m.ClockLead().Look(seenBefore(meta)); keep == nil { // another process of this host was first
+		now := tx.now()
+		first = !ledger.SameStep(Duration(meta["clock.step_ms"]), step, At(Duration(meta["clock.stepped_at"]).Milliseconds()), now)
+		if !first {
 			return nil
 		}
-		if err := SetMeta(tx.Tx, metaSeen, string(ledger.EncodeJSON(keep))); err != nil {
-			return err
-		}
-		if step == 0 {
-			return nil
-		}
-		for name, value := range map[string]string{"clock.step_ms": fmt.Sprint(step.Milliseconds()), "clock.stepped_at": fmt.Sprint(Millis(m.Wall))} {
-			if err := SetMeta(tx.Tx, name, value); err != nil {
-				return err
-			}
-		}
-		if step > 0 { // what must have passed has not
-			if err := tx.Later(`INSERT INTO meta (name, value) SELECT ?, CAST(at + ? AS text) FROM gap WHERE at > 0
-				ON CONFLICT (name) DO UPDATE SET value = excluded.value`, MetaGap, step.Milliseconds()); err != nil {
+		for name, value := range map[string]int64{"clock.step_ms": step.Milliseconds(), "clock.stepped_at": Millis(now)} {
+			if err := SetMeta(tx.Tx, name, fmt.Sprint(value)); err != nil {
 				return err
 			}
 		}
 		if step < 0 {
-			if err := tx.setBack(m.Wall, step.Milliseconds()); err != nil {
-				return err
-			}
+			err = tx.setBack(now, step.Milliseconds())
+		} else { // what must have passed has not
+			err = tx.Later(`INSERT INTO meta (name, value) SELECT ?, CAST(at + ? AS text) FROM gap WHERE at > 0
+				ON CONFLICT (name) DO UPDATE SET value = excluded.value`, MetaGap, step.Milliseconds())
+		}
+		if err != nil {
+			return err
 		}
 		e := ledger.StepEvent(step)
-		e.At = m.Wall
+		e.At = now
 		return tx.event(e)
 	})
-	return step, err
+	return first, err
 }
 
 // setBack moves what is to happen with the clock.
 func (tx *tx) setBack(now time.Time, step int64) error {
 	return tx.Later(`UPDATE open_operations SET read_at = CASE WHEN read_at + ?1 > ?2 THEN read_at + ?1 ELSE ?2 END WHERE read_at > ?2 AND read_at < ?3`,
 		step, Millis(now), Millis(ledger.Never))
-}
-
-// seenBefore is how each boot last saw the clocks; what cannot be read was not seen.
-func seenBefore(meta map[string]string) (seen []ledger.Seen) {
-	if json.Unmarshal([]byte(meta[metaSeen]), &seen) != nil {
-		return nil
-	}
-	return seen
 }
 
 // Duration is a number of milliseconds from the ledger; what is not one is none.

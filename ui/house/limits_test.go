@@ -61,7 +61,7 @@ var long = map[string]int{
 	"ledger/record/roundtrip": 16,
 	"ledger/redact":           13,
 	"ledger/sqlite":           28,
-	"ledger/tables":           86,
+	"ledger/tables":           85,
 	"ledger/wire/curl":        12,
 	"ledger/wire/mcpwire":     4,
 	"policy":                  70,
