@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"os"
 	"slices"
 	"sync"
@@ -134,7 +133,7 @@ func (t *notifying) tell(ctx context.Context, n *policy.Notifier, notice Notice)
 	case err != nil:
 		return "", fmt.Errorf("ask the ledger: %w", err)
 	case rec.State() != ledger.Failed && !(rec.State() == ledger.Uncertain && k.Effect.Safe()), rec.Operation.AttemptCount > k.Retry.Max,
-		t.e.now().Before(rec.Operation.UpdatedAt.Add(pause(k.Retry, rec.Operation.ID, rec.Operation.AttemptCount))):
+		t.e.now().Before(rec.Operation.UpdatedAt.Add(pause(k.Retry, rec.Operation.AttemptCount))):
 		return "", nil
 	}
 	if why, err = t.stands(ctx, k); why != "" || err != nil {
@@ -163,22 +162,9 @@ func (t *notifying) stands(ctx context.Context, k *policy.Kind) (string, error) 
 	return "", nil
 }
 
-// pause is how long the attempt after n waits: exponential, with jitter that is the same
-// in every engine.
-func pause(r policy.RetryRule, id string, n int) time.Duration {
-	top := r.BackoffMin
-	for range n - 1 {
-		if top = 2 * top; top >= r.BackoffMax {
-			break
-		}
-	}
-	if r.BackoffMax > 0 {
-		top = min(top, r.BackoffMax)
-	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(id))
-	_, _ = h.Write([]byte{byte(n)})
-	return time.Duration(float64(top) * (0.5 + float64(h.Sum32()%1000)/2000))
+// pause is how long the attempt after n waits, the same in every engine.
+func pause(r policy.RetryRule, n int) time.Duration {
+	return min(r.BackoffMax, r.BackoffMin<<min(n-1, 20))
 }
 
 // send begins the operation of a notice, or repeats one in doubt where a repeat does no

@@ -152,15 +152,6 @@ func TestAKeyIsForgottenAfterItsTime(t *testing.T) {
 	}
 }
 
-func TestAFormReadsAsItsObject(t *testing.T) {
-	d := start(t, DownstreamOptions{})
-	body := "amount=42000&currency=usd&customer=cus_9&metadata%5Bindoubt%5D=tok"
-	resp := need.Get(http.Post(d.URL()+"/v1/payment_intents", "application/x-www-form-urlencoded", strings.NewReader(body)))(t)
-	defer resp.Body.Close()
-	got, _ := io.ReadAll(resp.Body)
-	need.That(t, bytes.Contains(got, []byte(`"metadata":{"indoubt":"tok"}`)) && bytes.Contains(got, []byte(`"amount":42000`)), "charge made from a form: %s", got)
-}
-
 func TestListsArePagedByCursor(t *testing.T) {
 	d := start(t, DownstreamOptions{})
 	for i := range 5 {

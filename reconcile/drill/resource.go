@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
 	"net/url"
 	"slices"
@@ -140,42 +139,10 @@ func (res *resource) page(all []fields, query url.Values) (page []fields, more b
 	return page, false, nil
 }
 
-// parse reads a write's body, JSON or a form with bracketed names.
-func parse(contentType string, raw []byte) (in fields, err error) {
-	kind, _, _ := mime.ParseMediaType(contentType)
-	if kind == "application/x-www-form-urlencoded" && !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
-		form, err := url.ParseQuery(string(raw))
-		if err != nil {
-			return nil, err
-		}
-		return fromForm(form), nil
-	}
+// parse reads a write's body.
+func parse(raw []byte) (in fields, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
 	err = decoder.Decode(&in)
 	return in, err
-}
-
-// fromForm builds the object that `metadata[indoubt]=x&amount=420` means.
-func fromForm(form url.Values) fields {
-	out := fields{}
-	for name, values := range form {
-		path := strings.Split(strings.ReplaceAll(name, "]", ""), "[")
-		at := out
-		for _, part := range path[:len(path)-1] {
-			inner, ok := at[part].(fields)
-			if !ok {
-				inner = fields{}
-				at[part] = inner
-			}
-			at = inner
-		}
-		last := path[len(path)-1]
-		if n, err := strconv.ParseInt(values[0], 10, 64); err == nil && last == "amount" {
-			at[last] = n
-			continue
-		}
-		at[last] = values[0]
-	}
-	return out
 }

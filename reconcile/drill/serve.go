@@ -21,7 +21,7 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 	if err != nil {
 		return // cut before its end: no request has arrived
 	}
-	in, err := parse(r.Header.Get("Content-Type"), raw)
+	in, err := parse(raw)
 	seen := d.arrive(r, string(raw))
 	if err != nil {
 		say(w, http.StatusBadRequest, problem("unreadable", err.Error()))
@@ -258,8 +258,7 @@ func say(w http.ResponseWriter, status int, body []byte) {
 	w.Write(body)
 }
 
-// digestOf tells requests apart by their parameters, whether they came as JSON
-// or as a form.
+// digestOf tells requests apart by their parameters.
 func digestOf(in fields) string {
 	sum := sha256.Sum256(encode(in))
 	return hex.EncodeToString(sum[:])

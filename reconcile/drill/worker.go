@@ -2,6 +2,7 @@ package drill
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ type worker struct {
 	cmd     *exec.Cmd
 	orders  io.WriteCloser
 	answers *bufio.Reader
-	errors  tail
+	said    bytes.Buffer // on its standard error; read when it has ended
 
 	mu     sync.Mutex // one order at a time
 	killed bool
@@ -30,7 +31,7 @@ type worker struct {
 func hire(command []string, env []string, at posting) (*worker, error) {
 	k := &worker{name: at.Name, cmd: exec.Command(command[0], command[1:]...)}
 	k.cmd.Env = append(os.Environ(), env...)
-	k.cmd.Stderr = &k.errors
+	k.cmd.Stderr = &k.said
 	var err error
 	if k.orders, err = k.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -76,7 +77,8 @@ func (k *worker) ready() error {
 }
 
 func (k *worker) broken(err error) error {
-	return fmt.Errorf("pipeline %s is gone: %w; it said: %s", k.name, err, k.errors.String())
+	k.wait()
+	return fmt.Errorf("pipeline %s is gone: %w; it said: %s", k.name, err, k.said.String())
 }
 
 // kill ends the process where it stands, as kill -9 does.
@@ -102,26 +104,4 @@ func (k *worker) wait() error {
 		}
 	})
 	return k.ended
-}
-
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, b...)
-	if n := len(t.text); n > 4096 {
-		t.text = t.text[n-4096:]
-	}
-	return len(b), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.text)
 }
