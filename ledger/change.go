@@ -13,6 +13,7 @@ type Record struct {
 	Related   []Relation // with the same target: those that overtook it first
 	Holder    *Relation  // who has its key where the ledger had lost it, as far as a rule needs it
 	Holds     []Hold     // in force
+	Outages   []string   // that it is in, the newest first; not inside a Change
 	Pricing   Pricing
 	Now       time.Time
 	Steady    Steady // at the same instant
@@ -35,7 +36,6 @@ type Change struct {
 	Grants    []Grant    // inserted or updated by id
 	Read      *Read      // inserted
 	Event     *Event     // Seq, At, From, To and Version are filled in by the store
-	Fault     *Fault     // with Operation: an outage is looked for, and joined
 	// Remembers is how long the other side remembers the key of an attempt that begins; 0:
 	// not known.
 	Remembers time.Duration

@@ -42,10 +42,8 @@ func (t Term) Columns() []string {
 	switch t.Field {
 	case "key":
 		return []string{"key", "sent_key"}
-	case "id", "token", "receipt", "outage":
-		if t.Value != AnyOutage {
-			return []string{t.Field}
-		}
+	case "id", "token", "receipt":
+		return []string{t.Field}
 	case "named":
 		return []string{"id", "key", "sent_key", "token", "receipt"}
 	}
@@ -184,11 +182,10 @@ func (f Filter) match(t Term, r Row, now time.Time) bool {
 	switch t.Field {
 	case "text":
 		return contains(r.Title, r.Target, r.Pricing.Title, r.Pricing.Target, r.Kind, r.Key, r.ID, r.Source.Pipeline, r.Receipt)
-	case "id", "key", "token", "receipt", "named", "outage":
-		if t.Field == "outage" && t.Value == AnyOutage {
-			return r.Outage != ""
-		}
-		of := map[string]string{"id": r.ID, "key": r.Key, "sent_key": r.SentKey, "token": r.Token, "receipt": r.Receipt, "outage": r.Outage}
+	case "outage":
+		return slices.ContainsFunc(r.Outages, func(id string) bool { return t.Value == AnyOutage || strings.HasPrefix(id, t.Value) })
+	case "id", "key", "token", "receipt", "named":
+		of := map[string]string{"id": r.ID, "key": r.Key, "sent_key": r.SentKey, "token": r.Token, "receipt": r.Receipt}
 		return slices.ContainsFunc(t.Columns(), func(name string) bool { return strings.HasPrefix(of[name], t.Value) })
 	case "kind", "state", "lane", "group", "downstream", "source", "error":
 		is := map[string]string{"kind": r.Kind, "downstream": r.Pricing.Downstream, "source": r.Source.Pipeline, "group": string(r.Group)}[t.Field]

@@ -68,7 +68,7 @@ func (r *Record) Group(running bool) Group {
 	case lane == LaneUnfetched && row.TabAt(r.Now) == TabNeedsYou:
 		return GroupOverdue
 	case lane == LaneResolved:
-		return r.Operation.settled()
+		return r.Operation.settled(r.Attempts)
 	case lane != LaneDecide && lane != LaneNotLanded:
 		return Group(lane)
 	case running:
@@ -86,13 +86,13 @@ func (r *Record) Group(running bool) Group {
 }
 
 // settled is the group of an operation that nothing is left to do about.
-func (o Operation) settled() Group {
+func (o Operation) settled(attempts []Attempt) Group {
 	switch {
 	case o.State == Committed:
 		return GroupLanded
 	case o.State == Abandoned:
 		return GroupLeft
-	case o.Joined == JoinedAsRefusal:
+	case slices.ContainsFunc(attempts, func(a Attempt) bool { return a.Proof == Refused }):
 		return GroupRefused
 	}
 	return GroupNeverSent
@@ -142,24 +142,15 @@ type OutageAccount struct {
 	Events    []Event       // its own history, oldest first
 }
 
-// Rest adds to the groups what a store's list of open operations does not have: what
-// is settled, and what is in flight for the first time since.
-func (a *OutageAccount) Rest() {
-	listed := map[Fate]Sum{}
-	for _, g := range a.Groups {
-		listed[g.Fate] = listed[g.Fate].Add(g.Sum)
+// Fill gives the account its minutes and groups, in their order.
+func (a *OutageAccount) Fill(minutes map[int64]int, groups map[OutageGroup]Sum) {
+	for at, n := range minutes {
+		a.Minutes = append(a.Minutes, Minute{At: time.UnixMilli(at * 60000).UTC(), N: n})
 	}
-	of := map[Fate]Group{FateLanded: GroupLanded, FateNotLanded: GroupNeverSent, FateOpen: GroupInFlight, FateRefused: GroupRefused, FateLeft: GroupLeft}
-	for _, f := range Fates {
-		rest := OutageGroup{Fate: f, Group: of[f], Sum: a.Fates[f].Less(listed[f])}
-		i := slices.IndexFunc(a.Groups, func(g OutageGroup) bool { return g.Fate == f && g.Group == of[f] })
-		switch {
-		case rest.Sum.N <= 0:
-		case i >= 0:
-			a.Groups[i].Sum = a.Groups[i].Sum.Add(rest.Sum)
-		default:
-			a.Groups = append(a.Groups, rest)
-		}
+	slices.SortFunc(a.Minutes, func(a, b Minute) int { return a.At.Compare(b.At) })
+	for g, sum := range groups {
+		g.Sum = sum
+		a.Groups = append(a.Groups, g)
 	}
 	slices.SortFunc(a.Groups, OutageGroup.order)
 }

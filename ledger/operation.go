@@ -292,10 +292,6 @@ type Operation struct {
 	// RedactedAt, by RedactedBy: a person had its text taken out. Zero: no one did.
 	RedactedAt time.Time `json:"redacted_at,omitzero"`
 	RedactedBy string    `json:"redacted_by,omitzero"`
-
-	Outage  string     `json:"outage,omitzero"`   // that it has joined, or ""
-	Joined  Membership `json:"joined,omitzero"`   // how
-	FaultAt time.Time  `json:"fault_at,omitzero"` // end of the newest attempt that an outage was looked for
 }
 
 // Receipt is the first receipt known, or "".

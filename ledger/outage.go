@@ -3,7 +3,7 @@ package ledger
 import (
 	"cmp"
 	"fmt"
-	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -32,22 +32,23 @@ func (b Burst) Or(other Burst) Burst {
 	return Burst{cmp.Or(b.Scope, other.Scope), cmp.Or(b.Errors, other.Errors), cmp.Or(b.Within, other.Within), cmp.Or(b.Gap, other.Gap)}
 }
 
-// Fault is an attempt that ended otherwise than committed, as outages see it.
-type Fault struct {
-	Burst   Burst
-	At      time.Time
-	Class   ErrorClass // of an answer that did not come; "" where nothing was sent
-	Refused bool       // joins an outage and opens none
-	Actor   Actor
+// Lost is an attempt that ended otherwise than committed, as outages see it.
+type Lost struct {
+	Operation string
+	At        time.Time // when it ended
+	Kind      string
+	Pipeline  string
+	Class     string // of an answer that did not come; "" where nothing was sent
+	Refused   bool   // it counts in an outage, and opens none
 }
 
-// Membership is how an operation belongs to its outage.
-type Membership string
-
-const (
-	JoinedAsError   Membership = "error"
-	JoinedAsRefusal Membership = "refusal"
-)
+// Lost is how an attempt counts in an outage: one that is over and did not commit. What
+// another program sent and gave up ended at no time that is known, and a notice is no
+// operation of anyone's.
+func (a Attempt) Lost(o Operation) (l Lost, is bool) {
+	l = Lost{o.ID, a.EndedAt, o.Kind, o.Source.Pipeline, string(a.ErrorClass), a.Proof == Refused}
+	return l, (a.Outcome == OutcomeUncertain || a.Outcome == OutcomeFailed) && a.Sender != SenderImport && !IsNotice(o.Kind)
+}
 
 // Fate is what became of an operation of an outage.
 type Fate string
@@ -63,26 +64,9 @@ const (
 // Fates are all of them, in the order of the account.
 var Fates = []Fate{FateLanded, FateNotLanded, FateOpen, FateRefused, FateLeft}
 
-// Fate is what became of an operation, for its outage. Granted: one more attempt of
-// it is allowed now, and has not begun.
-func (o Operation) Fate(granted bool) Fate {
-	switch {
-	case o.Conflict != NoConflict || o.State == Pending || o.State == Uncertain:
-		return FateOpen
-	case o.State == Committed:
-		return FateLanded
-	case o.State == Abandoned:
-		return FateLeft
-	case granted:
-		return FateOpen
-	case o.Joined == JoinedAsRefusal && !o.Doubted:
-		return FateRefused
-	}
-	return FateNotLanded
-}
-
-// Sum is what the operations of a fate cost together. Costs that a policy gives as
-// words, and operations that no policy has priced, are counted, not added.
+// Sum is what the operations of a fate cost together, those of them that are open: of
+// others no price is kept. Costs that a policy gives as words, and open operations that
+// no policy has priced, are counted, not added.
 type Sum struct {
 	N          int     `json:"n"`
 	Miss       float64 `json:"miss"`
@@ -193,7 +177,7 @@ func (i Outage) PhaseAt(now time.Time) Phase {
 	switch {
 	case !i.OverAt.IsZero():
 		return PhaseOver
-	case now.Before(i.LastAt.Add(i.Gap)) && !i.ahead(now):
+	case now.Before(i.End()) && !i.ahead(now):
 		return PhaseGrowing
 	case i.AnsweredAt.After(i.LastAt):
 		return PhaseOver
@@ -204,105 +188,91 @@ func (i Outage) PhaseAt(now time.Time) Phase {
 // ahead reports whether its newest error lies in the future: the clock was set back.
 func (i Outage) ahead(now time.Time) bool { return now.Before(i.LastAt.Add(-i.Gap)) }
 
-// takes reports whether a fault at this time belongs to the outage.
-func (i Outage) takes(at time.Time) bool {
-	return at.Before(i.LastAt.Add(i.Gap)) && at.After(i.FirstAt.Add(-i.Gap))
-}
+// Takes reports whether what ended at this time is in the outage.
+func (i Outage) Takes(at time.Time) bool { return !at.Before(i.FirstAt) && at.Before(i.End()) }
 
-// Recent is an error that belongs to no outage yet.
-type Recent struct {
-	Operation string    `json:"operation"`
-	At        time.Time `json:"at"`
-	Kind      string    `json:"kind"`
-	Pipeline  string    `json:"pipeline,omitempty"`
-	Class     string    `json:"class,omitempty"`
-}
+// End is when it has no more: its newest error, and the gap after it.
+func (i Outage) End() time.Time { return i.LastAt.Add(i.Gap) }
 
-// Joining is what follows from a fault.
-type Joining struct {
-	Outage  *Outage // as it is now; nil: as it was
-	Opened  bool    // it is new, and the operations of Earlier join it too
-	Earlier []Recent
-	Joins   Membership // how the operation joins it, "" if it does not
-	Recent  []Recent   // what waits now in place of what did
-}
+// near reports whether an error at this time belongs to the outage: one that is found out
+// late may be before its first.
+func (i Outage) near(at time.Time) bool { return at.Before(i.End()) && at.After(i.FirstAt.Add(-i.Gap)) }
 
-// Join works out what a fault of an operation does, from the outage that may
-// concern it and from the errors of its scope that belong to none. An operation
-// joins one outage at most, for life.
-func (f Fault) Join(o Operation, in *Outage, recent []Recent, now time.Time) Joining {
-	j := Joining{Recent: recent}
-	if IsNotice(o.Kind) {
-		return j
+// Reach is how far from an error those are that it may be one outage with.
+func (b Burst) Reach() time.Duration { return max(b.Within, b.Gap) }
+
+// Fold works out what errors make of the outages of their scope, of which it is given all
+// that are within reach. What is folded again changes nothing. The errors come in the
+// order of their times; those that it returns as loose are in none.
+func (b Burst) Fold(known []Outage, lost []Lost) (changed []Outage, loose []Lost) {
+	all, moved := slices.Clone(known), map[string]bool{}
+	grow := func(at int, e Lost) {
+		if grown := all[at].grow(e); !grown.Same(all[at]) {
+			all[at], moved[grown.ID] = grown, true
+		}
 	}
-	member := in != nil && o.Outage == in.ID
-	switch r := (Recent{o.ID, f.At, o.Kind, o.Source.Pipeline, string(f.Class)}); {
-	case f.Refused:
-		if in == nil {
-			return j
+	for _, e := range lost {
+		if e.Refused {
+			continue
 		}
-		answered := *in
-		if answered.AnsweredAt.Before(f.At) {
-			answered.AnsweredAt, j.Outage = f.At, &answered
+		at := slices.IndexFunc(all, func(i Outage) bool { return i.Takes(e.At) })
+		if at < 0 {
+			at = slices.IndexFunc(all, func(i Outage) bool { return i.near(e.At) })
 		}
-		if o.Outage == "" && in.takes(f.At) && slices.Contains(in.Kinds, o.Kind) {
-			j.Joins = JoinedAsRefusal
-			j.Outage = &answered
-			answered.Pipelines = remember(answered.Pipelines, o.Source.Pipeline)
+		if at >= 0 {
+			grow(at, e)
+			continue
 		}
-	case in != nil && in.takes(f.At) && (member || o.Outage == ""):
-		grown := *in
-		if grown.ahead(now) { // else its newest error would be one that is still to come
-			grown.LastAt = time.Time{}
+		loose = append(slices.DeleteFunc(loose, func(w Lost) bool { return w.Operation == e.Operation }), e)
+		first := len(loose) - b.Errors
+		if first < 0 || e.At.Sub(loose[first].At) > b.Within {
+			continue
 		}
-		grown = grown.grow(r)
-		j.Outage = &grown
-		if !member {
-			j.Joins = JoinedAsError
+		// The same errors make the same outage again.
+		all = append(all, Outage{ID: DeriveID(b.Scope+"@"+e.At.UTC().Format(time.RFC3339Nano), "outage"), Scope: b.Scope, Gap: b.Gap,
+			OpenedAt: e.At, FirstAt: loose[first].At, LastAt: loose[first].At})
+		at, rest := len(all)-1, loose[:0:0]
+		for _, w := range loose { // those near the burst are of it
+			if all[at].near(w.At) {
+				grow(at, w)
+			} else {
+				rest = append(rest, w)
+			}
 		}
-	case o.Outage == "":
-		f.gather(&j, r)
+		loose = rest
 	}
-	return j
+	for _, i := range all {
+		if moved[i.ID] {
+			changed = append(changed, i)
+		}
+	}
+	return changed, loose
 }
 
-// Told is the event of an outage that opened.
-func (j Joining) Told(actor Actor) Event {
-	if actor.Name == "" {
-		actor = Actor{Name: ActorChecks, Machine: true}
-	}
-	i := j.Outage
-	return Event{ID: DeriveID(i.ID, OutageOpened), Outage: i.ID, Verb: OutageOpened, Actor: actor,
-		Reason: fmt.Sprintf("%s errors within %s", Count(len(j.Earlier)+1), words(i.LastAt.Sub(i.FirstAt)))}
+// Same reports whether an outage has come no further.
+func (i Outage) Same(was Outage) bool {
+	return i.FirstAt.Equal(was.FirstAt) && i.LastAt.Equal(was.LastAt) && i.AnsweredAt.Equal(was.AnsweredAt) && i.OverAt.Equal(was.OverAt) &&
+		len(i.Kinds) == len(was.Kinds) && len(i.Pipelines) == len(was.Pipelines) && len(i.Classes) == len(was.Classes)
 }
 
-// Latecomers are errors that join outages when they are priced, by outage: no
-// change of their operations tells of it.
-type Latecomers map[string][]Recent
-
-// Add notes what follows from a fault. The event of an outage that opens tells of
-// what it opens with.
-func (l Latecomers) Add(j Joining, o Operation, at time.Time) {
-	if j.Joins != "" && !j.Opened {
-		l[j.Outage.ID] = append(l[j.Outage.ID], Recent{Operation: o.ID, At: at})
-	}
-}
-
-// Told are the events of them, one an outage. An operation joins once, so that their
-// ids never come again.
-func (l Latecomers) Told() (events []Event) {
-	for _, id := range slices.Sorted(maps.Keys(l)) {
-		joined := l[id]
-		first := slices.MinFunc(joined, func(a, b Recent) int { return strings.Compare(a.Operation, b.Operation) })
-		newest := slices.MaxFunc(joined, func(a, b Recent) int { return a.At.Compare(b.At) })
-		until, errors := newest.At.UTC().Format(time.RFC3339), "errors"
-		if len(joined) == 1 {
-			errors = "error"
+// Answered is the outage with when its kinds were answered last, and over where its gap has
+// passed and it was answered since its newest error.
+func (i Outage) Answered(at map[string]time.Time, now time.Time) Outage {
+	for _, kind := range i.Kinds {
+		if !i.AnsweredAt.After(i.LastAt) && at[kind].After(i.LastAt) {
+			i.AnsweredAt = at[kind]
 		}
-		events = append(events, Event{ID: DeriveID(id, OutageJoined+first.Operation), Outage: id, Verb: OutageJoined, Actor: Actor{Name: ActorChecks, Machine: true},
-			Reason: fmt.Sprintf("%s %s until %s", Count(len(joined)), errors, until), Detail: detail(map[string]any{"errors": len(joined), "until": until})})
 	}
-	return events
+	if i.OverAt.IsZero() && !now.Before(i.End()) && i.AnsweredAt.After(i.LastAt) {
+		i.OverAt = now
+	}
+	return i
+}
+
+// Opened is the event of an outage that opened.
+func (i Outage) Opened(b Burst) Event {
+	return Event{ID: DeriveID(i.ID, OutageOpened), Outage: i.ID, Verb: OutageOpened, Actor: Actor{Name: ActorChecks, Machine: true},
+		Reason: fmt.Sprintf("%s errors within %s", Count(b.Errors), words(b.Within))}
 }
 
 // Ended is the event of an outage that is over.
@@ -322,56 +292,22 @@ func words(d time.Duration) string {
 	return text
 }
 
-// gather adds an error to those that belong to no outage, and opens one when
-// enough of them are close together.
-func (f Fault) gather(j *Joining, r Recent) {
-	waiting := slices.DeleteFunc(slices.Clone(j.Recent), func(w Recent) bool { return w.Operation == r.Operation })
-	waiting = append(waiting, r)
-	together := slices.Clone(waiting)
-	slices.SortStableFunc(together, func(a, b Recent) int { return a.At.Compare(b.At) })
-	for k := 0; k+f.Burst.Errors <= len(together); k++ {
-		burst := together[k : k+f.Burst.Errors]
-		if burst[len(burst)-1].At.Sub(burst[0].At) > f.Burst.Within {
-			continue
-		}
-		in := Outage{ID: DeriveID(r.Operation, "outage"), Scope: f.Burst.Scope, Gap: f.Burst.Gap, FirstAt: burst[0].At}
-		for _, w := range burst {
-			in = in.grow(w)
-		}
-		j.Recent = nil
-		for _, w := range together { // those near the burst are of it
-			switch {
-			case !in.takes(w.At):
-				j.Recent = append(j.Recent, w)
-				continue
-			case w.Operation != r.Operation:
-				j.Earlier = append(j.Earlier, w)
-			}
-			in = in.grow(w)
-		}
-		j.Outage, j.Opened, j.Joins = &in, true, JoinedAsError
-		return
+// grow is the outage with one more error. What is in it is found by its kinds: it has all.
+func (i Outage) grow(e Lost) Outage {
+	if e.At.After(i.LastAt) {
+		i.LastAt, i.OverAt = e.At, time.Time{}
 	}
-	// Those that came last stay: they are near in time, in whichever direction old
-	// ones are looked at.
-	j.Recent = waiting[max(0, len(waiting)-4*f.Burst.Errors):]
-}
-
-// grow is the outage with one more error.
-func (i Outage) grow(r Recent) Outage {
-	if r.At.After(i.LastAt) {
-		i.LastAt, i.OverAt = r.At, time.Time{}
+	if e.At.Before(i.FirstAt) {
+		i.FirstAt = e.At
 	}
-	if r.At.Before(i.FirstAt) {
-		i.FirstAt = r.At
-	}
-	i.Kinds, i.Pipelines, i.Classes = remember(i.Kinds, r.Kind), remember(i.Pipelines, r.Pipeline), remember(i.Classes, r.Class)
+	i.Kinds = remember(i.Kinds, e.Kind, math.MaxInt)
+	i.Pipelines, i.Classes = remember(i.Pipelines, e.Pipeline, 20), remember(i.Classes, e.Class, 20)
 	return i
 }
 
-// remember adds a name that is new, up to what a person can take in.
-func remember(names []string, name string) []string {
-	if name == "" || len(names) >= 20 || slices.Contains(names, name) {
+// remember adds a name that is new, where there is room for it.
+func remember(names []string, name string, room int) []string {
+	if name == "" || len(names) >= room || slices.Contains(names, name) {
 		return names
 	}
 	return append(slices.Clone(names), name)

@@ -10,7 +10,6 @@ import (
 // What is told of an outage, as the verbs of its events.
 const (
 	OutageOpened = "outage_opened"
-	OutageJoined = "outage_joined"
 	OutageOver   = "outage_over"
 	OutageNoted  = "outage_noted"
 	OutageTaken  = "outage_taken"

@@ -1,6 +1,9 @@
 package ledger
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Lane is where an operation stands for a person; the first that fits.
 type Lane string
@@ -59,7 +62,6 @@ type Pricing struct {
 	DecideAt    time.Time // from when it needs a person; zero: at once; Never: not by time
 	ReadAt      time.Time // when the next read is due; Never: no read
 	Reads       int       // reads done, for backoff
-	Burst       Burst     // for a doubt that no outage was looked for. Not kept.
 }
 
 // Unpriced reports whether no policy has said what the operation costs.
@@ -87,8 +89,8 @@ type Row struct {
 	Actor       string
 	Hands       string
 	Attempts    int
-	Outage      string // that it counts in
-	Group       Group  // when it was read; a list says it where its filter asks for one
+	Outages     []string // that it is in, the newest first
+	Group       Group    // when it was read; a list says it where its filter asks for one
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	DeadlineAt  time.Time
@@ -99,6 +101,9 @@ type Row struct {
 	Overtaken   bool // as Record.Overtaken, of one that did not land
 	Pricing     Pricing
 }
+
+// Outage is the newest outage that it is in, or "".
+func (r Row) Outage() string { return append(slices.Clip(r.Outages), "")[0] }
 
 // Keys are the name of an operation, and what goes out where that is another; see
 // Operation.KeyToSend.
@@ -111,7 +116,7 @@ func (o *Operation) Row() Row {
 		State: o.State, Fact: o.Fact, Version: o.Version, ErrorClass: o.ErrorClass, Verdict: o.Verdict, Conflict: o.Conflict,
 		Doubted: o.Doubted, HandsOff: o.HandsOff, Receipt: o.Receipt(), Actor: o.Actor, Hands: o.Hands, Attempts: o.AttemptCount,
 		CreatedAt: o.CreatedAt, UpdatedAt: o.UpdatedAt, DeadlineAt: o.DeadlineAt, DoubtedAt: o.DoubtedAt,
-		ParkedUntil: o.ParkedUntil, Outage: o.Outage,
+		ParkedUntil: o.ParkedUntil,
 	}
 }
 
@@ -125,7 +130,7 @@ func (r Record) Row() Row {
 // plain is the row without its group.
 func (r *Record) plain() Row {
 	row := r.Operation.Row()
-	row.Pricing = r.Pricing
+	row.Pricing, row.Outages = r.Pricing, r.Outages
 	if g := r.OpenGrant(); g != nil {
 		row.GrantedAt, row.GrantUntil = g.CreatedAt, g.ExpiresAt
 	}

@@ -25,14 +25,12 @@ type SettleRequest struct {
 	TokenSent           bool
 	Tree                Tree // TreeEmpty: all processes that the attempt had started were seen to be gone
 	TreeForeign         bool // what is left of them is another account's: only root can tell
-	Past                bool // it ended some time ago, elsewhere: no outage of now is looked for
 	Delivered           bool // its caller has this answer; else Deliver says when it has
 	// Passes: where it ends in doubt an identical request may go out beside it. The gate is
 	// left, and a name that was made of the input alone is given up. Whoever sets it tells
 	// the caller once before that.
 	Passes bool
 	Actor  Actor
-	Bursts func(kind string) Burst `json:"-"` // what a policy says of outages; nil: as where there is none
 	// Assumed: it failed by what a refusal means as a rule, and not by a rule of its kind.
 	Assumed bool
 	Looks   func(kind string) Looks `json:"-"` // nil: as where no kind has a check
@@ -99,26 +97,7 @@ func settleLive(rec *Record, a Attempt, req SettleRequest) Change {
 		verb, o.Doubted, o.ErrorClass = "late", true, cmp.Or(o.ErrorClass, ClassDeadline)
 	}
 	reason := fmt.Sprintf("attempt %d: %s", a.N, describe(req))
-	c := conclude(rec, o, a, verb, reason, req)
-	if c.Fault = req.fault(rec); req.Past && c.Fault != nil {
-		c.Fault, c.Operation.FaultAt = nil, rec.Now
-	}
-	return c
-}
-
-// fault is the attempt's end as outages see it; nil for one that committed.
-func (req SettleRequest) fault(rec *Record) *Fault {
-	if req.Outcome == OutcomeCommitted {
-		return nil
-	}
-	f := Fault{At: rec.Now, Refused: req.Outcome == OutcomeFailed && req.Proof == Refused, Actor: req.Actor}
-	if req.Outcome == OutcomeUncertain {
-		f.Class = req.ErrorClass
-	}
-	if req.Bursts != nil {
-		f.Burst = req.Bursts(rec.Operation.Kind)
-	}
-	return &f
+	return conclude(rec, o, a, verb, reason, req)
 }
 
 // settleLate records the one late answer of an attempt that had ended uncertain.

@@ -91,7 +91,7 @@ type Statistics interface {
 // Pricer keeps what a policy says of open operations.
 type Pricer interface {
 	// Unpriced returns open operations whose derived columns were not computed
-	// under this policy digest, and those of outages that settled without a price.
+	// under this policy digest.
 	Unpriced(ctx context.Context, digest string, limit int) ([]Operation, error)
 	// Beside returns the operations in doubt that these came after on their target: what
 	// these have done may change the price of those. The nearest are looked at, as many as
@@ -100,8 +100,7 @@ type Pricer interface {
 	// Price writes the derived columns of open operations: order, lane clock,
 	// next read. They are a cache: no version moves and no event is written. One
 	// that counts fewer reads than were made since leaves the next read as it is,
-	// and one of an operation that has moved since changes nothing. One that settled
-	// without a price gets its costs once, for the sums of its outage.
+	// and one of an operation that has moved since changes nothing.
 	Price(ctx context.Context, prices []Pricing) error
 }
 
@@ -195,6 +194,10 @@ type Outages interface {
 	// (4 characters or more) finds it too. Its operations are a Page filtered by
 	// outage:ID.
 	Outage(ctx context.Context, id string, now time.Time) (OutageAccount, error)
+	// FoldOutages opens, grows and ends outages: by the newest attempts of the operations,
+	// and, with all, by every one since the newest outage. It is for who leads the ledger;
+	// what is done twice is done once.
+	FoldOutages(ctx context.Context, operationIDs []string, all bool, burst func(kind string) Burst) error
 	// OutagesSince names the outages that the first events behind the cursor are
 	// about, themselves or by their operation, and reports whether limit events were
 	// enough to see all. Errors: *CursorError.

@@ -98,7 +98,7 @@ func (k *Kind) Price(rec ledger.Record) ledger.Pricing {
 	o := rec.Operation
 	p := rec.Pricing
 	p.OperationID, p.Version, p.Title, p.Target = o.ID, o.Version, k.Title(o), k.Target(o)
-	p.Digest, p.Downstream, p.Burst = "", k.DownstreamName(), k.Burst()
+	p.Digest, p.Downstream = "", k.DownstreamName()
 	if k.policy != nil {
 		p.Digest = k.policy.digest
 	}

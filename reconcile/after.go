@@ -47,8 +47,9 @@ func (e *Engine) follow(ctx context.Context) error {
 			return fmt.Errorf("read what happened: %w", err)
 		}
 		var c concerned
-		var over []string // left doubt
+		var over, ids []string // left doubt; was done something with
 		for _, ev := range events {
+			ids = append(ids, ev.OperationID)
 			e.counted.add(c.add(ev).count)
 			if ev.From == ledger.Uncertain && (ev.To == ledger.Committed || ev.To == ledger.Failed || ev.To == ledger.Abandoned) {
 				over = append(over, ev.OperationID)
@@ -60,10 +61,25 @@ func (e *Engine) follow(ctx context.Context) error {
 		if err := e.concern(ctx, c); err != nil {
 			return err
 		}
+		if err := e.foldOutages(ctx, ids, false); err != nil {
+			return err
+		}
 		if f.place = next; len(events) < batch {
 			return nil
 		}
 	}
+}
+
+// foldOutages opens, grows and ends outages where this process leads.
+func (e *Engine) foldOutages(ctx context.Context, ids []string, all bool) error {
+	if e.onlyReads(ctx) || !e.leads(ledger.LeadLedger) {
+		return nil
+	}
+	pol := e.policy()
+	if err := e.o.Store.FoldOutages(ctx, ids, all, func(kind string) ledger.Burst { return pol.Kind(kind).Burst() }); err != nil {
+		return fmt.Errorf("look for outages: %w", err)
+	}
+	return nil
 }
 
 // timeDoubts counts how long operations were in doubt, which are settled now.
@@ -90,6 +106,7 @@ func (e *Engine) lookBack(ctx context.Context) error {
 		return fmt.Errorf("find the newest event: %w", err)
 	}
 	var c concerned
+	var ids []string
 	q := ledger.HistoryQuery{Until: info.Cursor, Newest: true, Limit: batch}
 	for read := 0; read < followBack; read += batch {
 		events, err := e.o.Store.History(ctx, q)
@@ -98,7 +115,7 @@ func (e *Engine) lookBack(ctx context.Context) error {
 		}
 		for _, ev := range events {
 			c.add(ev)
-			q.Before = ev.Seq
+			ids, q.Before = append(ids, ev.OperationID), ev.Seq
 		}
 		if len(events) < batch {
 			break
@@ -106,6 +123,11 @@ func (e *Engine) lookBack(ctx context.Context) error {
 	}
 	if err := e.concern(ctx, c); err != nil {
 		return err
+	}
+	for _, all := range []bool{true, false} { // what came while nobody led, and what was answered since
+		if err := e.foldOutages(ctx, ids, all); err != nil {
+			return err
+		}
 	}
 	if e.after.place == "" {
 		e.after.place = info.Cursor

@@ -183,8 +183,8 @@ func (w noticeWriter) twice(rows []ledger.Row) (out []Notice) {
 		if r.Conflict != ledger.Duplicate && r.Conflict != ledger.PossibleDuplicate || ledger.IsNotice(r.Kind) {
 			continue
 		}
-		if r.Outage != "" {
-			in[r.Outage] = append(in[r.Outage], r)
+		if id := r.Outage(); id != "" {
+			in[id] = append(in[id], r)
 			continue
 		}
 		n := w.notice(policy.NotifyTwice, r.ID+" "+string(r.Conflict), "id:"+r.ID, r.UpdatedAt)

@@ -172,8 +172,10 @@ func (o *office) fail1(n int) (last ledger.Operation) {
 			o.Error(err)
 			return last
 		}
-		applied, err := ledger.Settle(o.ctx, o.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1, Actor: pipeline,
-			Bursts: func(kind string) ledger.Burst { return o.pol.Kind(kind).Burst() }})
+		applied, err := ledger.Settle(o.ctx, o.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: b.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1, Actor: pipeline})
+		if err == nil { // as who leads does
+			err = o.store.FoldOutages(o.ctx, []string{applied.After.ID}, false, func(kind string) ledger.Burst { return o.pol.Kind(kind).Burst() })
+		}
 		if err != nil {
 			o.Error(err)
 			return last
@@ -212,7 +214,7 @@ func TestAnOutageIsToldOnceAndAsItGrows(t *testing.T) {
 		need.Equal(o, o.events()[2], "tenfold 500")
 		eventually(o, "settled", func() bool { return o.deliveries()[2].Operation.State == ledger.Committed })
 		for i, rec := range o.deliveries() {
-			if op := rec.Operation; op.State != ledger.Committed || op.AttemptCount != 1 || op.Outage != "" || op.Source.Pipeline != "notify" || op.Key != o.keys[i] {
+			if op := rec.Operation; op.State != ledger.Committed || op.AttemptCount != 1 || len(rec.Outages) > 0 || op.Source.Pipeline != "notify" || op.Key != o.keys[i] {
 				o.Errorf("%s: %s after %d attempts, key %q told %q", op.Title, op.State, op.AttemptCount, op.Key, o.keys[i])
 			}
 		}
@@ -416,7 +418,7 @@ func TestWhatNoOneHasTaken(t *testing.T) {
 		o.pass(15 * time.Minute)
 		o.want("untaken 5", "untaken 2")
 		h := o.heard[1]
-		need.That(o, h.Outage == "" && h.Since != "" && alone.Outage == "", "%+v", h)
+		need.That(o, h.Outage == "" && h.Since != "" && len(need.Get(o.store.Read(o.ctx, ledger.Locator{ID: alone.ID}))(o).Outages) == 0, "%+v", h)
 		o.pass(time.Hour)
 		o.want("untaken 5", "untaken 2")
 	})

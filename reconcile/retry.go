@@ -75,9 +75,6 @@ type attempt struct {
 	began ledger.Sent // what is recorded of it
 }
 
-// bursts is what the policy says of outages.
-func (a *attempt) bursts(string) ledger.Burst { return a.k.Burst() }
-
 func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error) {
 	if e.o.ReadOnly {
 		return RetryResult{}, refuse("read_only", "this program was started read-only", "start it without --read-only")

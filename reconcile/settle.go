@@ -22,7 +22,7 @@ func (e *Engine) settle(ctx context.Context, a *attempt, g ledger.GrantRequest, 
 	}
 	req := outcome.Tidy(outcome.JudgeAttempt(ctx, a.k.JudgeAnswer, rec, g.AttemptID, answer), a.req.Secrets)
 	req.ChangeID, req.AttemptID, req.Actor = ledger.DeriveID(g.ChangeID, "settle"), g.AttemptID, g.Actor
-	req.TokenSent, req.Bursts = g.TokenSent && answer.Sent, a.bursts
+	req.TokenSent = g.TokenSent && answer.Sent
 	req.Looks = func(string) ledger.Looks { return a.k.Looks }
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		applied, err := ledger.SettleSent(ctx, e.o.Store, a.began, req)
@@ -69,7 +69,7 @@ func (e *Engine) giveUp(ctx context.Context, a *attempt, g ledger.GrantRequest, 
 	if err == nil {
 		_, err = ledger.Settle(ctx, e.o.Store, ledger.SettleRequest{
 			ChangeID: ledger.DeriveID(g.ChangeID, "settle"), AttemptID: g.AttemptID, Outcome: ledger.OutcomeFailed,
-			Proof: ledger.NeverSent, Error: fmt.Sprintf("never sent: the ledger did not answer: %v", why), Status: -1, Actor: g.Actor, Bursts: a.bursts,
+			Proof: ledger.NeverSent, Error: fmt.Sprintf("never sent: the ledger did not answer: %v", why), Status: -1, Actor: g.Actor,
 		})
 	}
 	if err != nil && !errors.Is(err, ledger.ErrNotFound) {

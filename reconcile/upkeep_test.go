@@ -11,22 +11,6 @@ import (
 	"indoubt/ledger/need"
 )
 
-// What settles in an outage before an engine sees it is in the sum of its money.
-func TestWhatSettledWithoutAPriceIsPriced(t *testing.T) {
-	offices(t, "", func(o *office) {
-		op := o.fail(5)
-		need.Get(ledger.Decide(o.ctx, o.store, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: ledger.VerbConfirm, Receipts: []string{"r"}, Reason: "seen", Actor: maya}))(o)
-		landed := func() ledger.Sum {
-			ins := need.Get(o.store.Outages(o.ctx, o.now(), 1))(o)
-			need.OK(o, o.store.Sums(o.ctx, ins, o.now()))
-			return ins[0].Fates[ledger.FateLanded]
-		}
-		need.Equal(o, landed(), ledger.Sum{N: 1, Unpriced: 1})
-		o.run(o.engine())
-		eventually(o, "priced", func() bool { return landed() == ledger.Sum{N: 1, Miss: 10, Twice: 10} })
-	})
-}
-
 // While answers are waited for, what is still to be priced is priced.
 func TestPricingGoesOnWhileReadsAreWaitedFor(t *testing.T) {
 	w := newWorld(t, payPolicy)

@@ -25,7 +25,7 @@ func History(t testing.TB, s ledger.Store, seed uint64, n int) {
 		need.Get(ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: id + "-c", OperationID: id, AttemptID: id + "-a", Kind: fmt.Sprintf("kind.%d", i%3), Key: id + Hostile,
 			Token: "token " + id, Title: Hostile, Target: fmt.Sprintf("target %d", i%50), Input: json.RawMessage(`{"amount":1e2,"é":"\u0000` + id + `"}`), Fingerprint: fmt.Sprintf("f%d", i%40),
 			Marks: ledger.Marks{Rules: "r", Values: []string{"mark " + id}}, Deadline: time.Hour, TokenSent: rng.IntN(2) == 0, Source: ledger.Source{Pipeline: "nightly " + Hostile}, Actor: actor}))(t)
-		req := ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Actor: actor, Status: 200, Bursts: pairs, Outcome: []ledger.Outcome{ledger.OutcomeCommitted,
+		req := ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Actor: actor, Status: 200, Outcome: []ledger.Outcome{ledger.OutcomeCommitted,
 			ledger.OutcomeCommitted, ledger.OutcomeFailed, ledger.OutcomeUncertain}[rng.IntN(4)]}
 		switch req.Outcome {
 		case ledger.OutcomeCommitted:

@@ -47,7 +47,6 @@ type entry struct {
 	recheck  time.Time
 	marks    []string
 	related  []ledger.Relation // put beside those that are found
-	joinedAt time.Time         // when the error came with which it joined its outage
 }
 
 // NewMemory makes an empty store. nil is the host's steady clock.
@@ -55,7 +54,7 @@ func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
 	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
 	m.prices = &prices{m}
 	m.keptRuns = &keptRuns{m: m, runs: map[string]*memoryRun{}}
-	m.burstLog = &burstLog{m: m, waiting: map[string][]ledger.Recent{}}
+	m.burstLog = &burstLog{m: m}
 	return m
 }
 
@@ -94,7 +93,7 @@ func (m *Memory) record(e *entry, now time.Time) ledger.Record {
 		Grants: slices.Clone(e.grants), Pricing: e.pricing, Now: now, Steady: m.moment().Steady}
 	rec.Pricing.OperationID = e.op.ID
 	rec.Holds = holdsAt(m.holds, now)
-	rec.Related = slices.Clone(e.related)
+	rec.Related, rec.Outages = slices.Clone(e.related), m.of(e)
 	for _, other := range m.ops {
 		o := &other.op
 		if other == e || o.Target == "" || o.Target != e.op.Target {
@@ -203,9 +202,6 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 			e.pricing.ReadAt, e.pricing.Reads = time.Time{}, 0
 		}
 		e.op = leaving(m.ops, e.op, *c.Operation)
-		if c.Fault != nil {
-			m.fault(e, *c.Fault, now)
-		}
 		if e.op.UpdatedAt.IsZero() {
 			e.op.UpdatedAt = now
 		}
@@ -229,7 +225,6 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 	}
 	if c.Read != nil {
 		e.reads = append([]ledger.Read{*c.Read}, e.reads...)
-		m.answered(e, *c.Read)
 	}
 	switch {
 	case e.op.State == ledger.Pending || e.op.State == ledger.Uncertain:
@@ -255,36 +250,27 @@ func (m *Memory) write(e *entry, c ledger.Change, changeID string, before ledger
 		m.telling[ev.ID] = countDoubt(m, before, e.op, ev.Verb, now)
 		m.append(ev, now)
 	}
-	if c.Pricing != nil {
-		late := ledger.Latecomers{}
-		m.doubt(e, c.Pricing.Burst, late)
-		m.tell(late)
-	}
 }
 
-// list puts an operation among those that are open, or takes it out. Of what a policy said
-// of it, what it costs is remembered longer than it stands there.
+// list puts an operation among those that are open, or takes it out.
 func (e *entry) list() {
 	o := e.op
 	open := o.State == ledger.Uncertain || o.State == ledger.Failed && o.Doubted || o.Conflict != ledger.NoConflict || !e.recheck.IsZero() || !o.ParkedUntil.IsZero() || unused(e)
 	switch {
 	case open && !e.listed:
-		e.listed, e.pricing = true, ledger.Pricing{Miss: e.pricing.Miss, Duplicate: e.pricing.Duplicate, ReadAt: e.recheck}
+		e.listed, e.pricing = true, ledger.Pricing{ReadAt: e.recheck}
 	case !open && o.State != ledger.Pending && e.listed:
-		e.listed, e.pricing = false, ledger.Pricing{Miss: e.pricing.Miss, Duplicate: e.pricing.Duplicate}
+		e.listed, e.pricing = false, ledger.Pricing{}
 	}
 }
 
-// price is what a policy says of an operation that is open or in flight; of another one,
-// only what it costs, once. recheck is when it is to be read all the same.
+// price is what a policy says of an operation that is open or in flight. recheck is when it is to be read all the same.
 func (e *entry) price(p ledger.Pricing, recheck time.Time) {
-	p.Version, p.Burst = 0, ledger.Burst{}
+	p.Version = 0
 	switch {
 	case e.listed:
 	case e.op.State == ledger.Pending:
 		e.listed = true
-	case e.pricing.Unpriced():
-		p = ledger.Pricing{Digest: p.Digest, Miss: p.Miss, Duplicate: p.Duplicate}
 	default:
 		return
 	}

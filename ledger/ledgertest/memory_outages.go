@@ -1,7 +1,9 @@
 package ledgertest
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,60 +13,8 @@ import (
 
 // burstLog are the outages of a Memory.
 type burstLog struct {
-	m       *Memory
-	all     []ledger.Outage
-	waiting map[string][]ledger.Recent // errors of a scope that belong to none
-}
-
-// fault looks for the outage that the end of an attempt belongs to.
-func (k *burstLog) fault(e *entry, f ledger.Fault, now time.Time) ledger.Joining {
-	o := &e.op
-	f.Burst = f.Burst.Of(o.Kind)
-	j := f.Join(*o, k.concerned(*o, f), k.waiting[f.Burst.Scope], now)
-	k.waiting[f.Burst.Scope] = j.Recent
-	if i := j.Outage; i != nil {
-		if j.Opened {
-			i.OpenedAt = now
-			for _, w := range j.Earlier {
-				if e := k.m.find(ledger.Locator{ID: w.Operation}); e != nil && e.op.Outage == "" {
-					e.op.Outage, e.op.Joined, e.joinedAt = i.ID, ledger.JoinedAsError, e.op.FaultAt
-				}
-			}
-			k.all = append(k.all, *i)
-			k.m.append(j.Told(f.Actor), now)
-		}
-		*k.outage(i.ID) = *i
-	}
-	if f.At.After(o.FaultAt) { // the clock may have been set back
-		o.FaultAt = f.At
-	}
-	if j.Joins != "" {
-		o.Outage, o.Joined, e.joinedAt = j.Outage.ID, j.Joins, o.FaultAt
-	}
-	return j
-}
-
-// concerned is the outage that a fault may belong to.
-func (k *burstLog) concerned(o ledger.Operation, f ledger.Fault) *ledger.Outage {
-	if o.Outage != "" {
-		return k.outage(o.Outage)
-	}
-	var of []*ledger.Outage // newest first
-	for i := range k.all {
-		if k.all[i].Scope == f.Burst.Scope {
-			of = append(of, &k.all[i])
-		}
-	}
-	slices.SortStableFunc(of, func(a, b *ledger.Outage) int { return b.LastAt.Compare(a.LastAt) })
-	if len(of) == 0 || !f.At.Before(of[0].FirstAt) {
-		return append(of, nil)[0]
-	}
-	for _, in := range slices.Backward(of) {
-		if in.LastAt.After(f.At.Add(-f.Burst.Gap)) {
-			return in
-		}
-	}
-	return nil
+	m   *Memory
+	all []ledger.Outage
 }
 
 func (k *burstLog) outage(id string) *ledger.Outage {
@@ -76,68 +26,117 @@ func (k *burstLog) outage(id string) *ledger.Outage {
 	return nil
 }
 
-// doubt looks for the outage of a doubt that no one has looked for yet.
-func (k *burstLog) doubt(e *entry, b ledger.Burst, late ledger.Latecomers) {
-	last := len(e.attempts) - 1
-	if e.op.State == ledger.Uncertain && e.op.EndedAt.After(e.op.FaultAt) && last >= 0 && e.attempts[last].Outcome == ledger.OutcomeUncertain {
-		late.Add(k.fault(e, ledger.Fault{Burst: b, At: e.op.EndedAt, Class: e.op.ErrorClass}, k.m.clock()), e.op, e.op.EndedAt)
+// lost are the attempts of an operation that count in the outages of their times.
+func lost(e *entry) (out []ledger.Lost) {
+	for _, a := range e.attempts {
+		if l, is := a.Lost(e.op); is {
+			out = append(out, l)
+		}
 	}
+	return out
 }
 
-// tell writes down what joined when it was priced.
-func (k *burstLog) tell(late ledger.Latecomers) {
-	for _, e := range late.Told() {
-		k.m.append(e, k.m.clock())
-		wake(k.m.watchers)
+// joined is the first attempt by which an operation counts in an outage.
+func joined(e *entry, in ledger.Outage) (at time.Time, is bool) {
+	for _, l := range lost(e) {
+		if in.Takes(l.At) && slices.Contains(in.Kinds, l.Kind) {
+			return l.At, true
+		}
 	}
+	return at, false
 }
 
-// answered notes a check that saw clearly.
-func (k *burstLog) answered(e *entry, r ledger.Read) {
-	in := k.outage(e.op.Outage)
-	clear := r.Verdict != "" && r.Verdict != ledger.CannotTell || r.FoundNone()
-	if in != nil && clear && !in.AnsweredAt.After(in.LastAt) && r.EndedAt.After(in.LastAt) {
-		in.AnsweredAt = r.EndedAt
+// of names the outages that an operation is in, the newest first.
+func (k *burstLog) of(e *entry) (ids []string) {
+	for _, in := range k.sorted() {
+		if _, is := joined(e, in); is {
+			ids = append(ids, in.ID)
+		}
 	}
+	return ids
+}
+
+func (k *burstLog) sorted() []ledger.Outage {
+	out := slices.Clone(k.all)
+	slices.SortFunc(out, func(a, b ledger.Outage) int { return cmp.Or(b.LastAt.Compare(a.LastAt), strings.Compare(a.ID, b.ID)) })
+	return out
+}
+
+// FoldOutages looks at everything, each time.
+func (k *burstLog) FoldOutages(_ context.Context, ids []string, _ bool, burst func(string) ledger.Burst) error {
+	k.m.mu.Lock()
+	defer k.m.mu.Unlock()
+	of, answers, bursts, now := map[string][]ledger.Lost{}, map[string]time.Time{}, map[string]ledger.Burst{}, k.m.clock()
+	for _, e := range k.m.ops {
+		b := burst(e.op.Kind).Of(e.op.Kind)
+		bursts[b.Scope] = b
+		of[b.Scope] = append(of[b.Scope], lost(e)...)
+		if !slices.Contains(ids, e.op.ID) {
+			continue
+		}
+		if at := answeredAt(e); at.After(answers[e.op.Kind]) {
+			answers[e.op.Kind] = at
+		}
+	}
+	for _, scope := range slices.Sorted(maps.Keys(of)) {
+		slices.SortFunc(of[scope], func(a, b ledger.Lost) int {
+			return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Operation, b.Operation))
+		})
+		known := slices.DeleteFunc(slices.Clone(k.all), func(i ledger.Outage) bool { return i.Scope != scope })
+		slices.SortFunc(known, func(a, b ledger.Outage) int { return a.FirstAt.Compare(b.FirstAt) })
+		changed, _ := bursts[scope].Fold(known, of[scope])
+		for _, in := range changed {
+			if was := k.outage(in.ID); was != nil {
+				*was = in
+				continue
+			}
+			k.all = append(k.all, in)
+			k.m.append(in.Opened(bursts[scope]), now)
+		}
+	}
+	for i, in := range k.all {
+		if k.all[i] = in.Answered(answers, now); in.OverAt.IsZero() && !k.all[i].OverAt.IsZero() {
+			k.m.append(k.all[i].Ended(), now)
+		}
+	}
+	wake(k.m.watchers)
+	return nil
+}
+
+// answeredAt is when the other side last answered for an operation.
+func answeredAt(e *entry) (at time.Time) {
+	if e.op.State == ledger.Committed && e.op.ByAnswer {
+		at = e.op.SettledAt
+	}
+	for _, a := range e.attempts {
+		if a.Proof == ledger.Refused && a.EndedAt.After(at) {
+			at = a.EndedAt
+		}
+	}
+	for _, r := range e.reads {
+		if clear := r.Verdict != "" && r.Verdict != ledger.CannotTell || r.FoundNone(); clear && r.EndedAt.After(at) {
+			at = r.EndedAt
+		}
+	}
+	return at
 }
 
 // told is an outage with what its operations say of it now.
 func (k *burstLog) told(in ledger.Outage, now time.Time) ledger.Outage {
 	in.Fates = map[ledger.Fate]ledger.Sum{}
 	for _, e := range k.m.ops {
-		o := e.op
-		answer := o.ByAnswer && o.State == ledger.Committed && (o.TokenSent || o.Conflict == ledger.NoConflict)
-		if answer && slices.Contains(in.Kinds, o.Kind) && o.SettledAt.After(in.LastAt) && o.SettledAt.After(in.AnsweredAt) && in.OverAt.IsZero() {
-			in.AnsweredAt = o.SettledAt
-		}
-		if o.Row().Outage == in.ID {
-			fate := o.Fate(granted(e, now))
-			in.Fates[fate] = in.Fates[fate].Add(SumOf(o, e.pricing, e.reads))
+		if _, is := joined(e, in); is {
+			rec := k.m.record(e, now)
+			in.Fates[fateOf(rec)] = in.Fates[fateOf(rec)].Add(sumOf(e))
 		}
 	}
 	return in
 }
 
-// granted reports whether one more attempt is allowed now and has not begun.
-func granted(e *entry, now time.Time) bool {
-	return slices.ContainsFunc(e.grants, func(g ledger.Grant) bool { return g.Open(now) })
-}
-
-func (k *burstLog) Outages(_ context.Context, now time.Time, limit int) ([]ledger.Outage, error) {
+func (k *burstLog) Outages(_ context.Context, _ time.Time, limit int) ([]ledger.Outage, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
-	var out []ledger.Outage
-	for _, in := range k.all {
-		in = k.told(in, now)
-		in.Fates = nil
-		out = append(out, in)
-	}
-	slices.SortFunc(out, func(a, b ledger.Outage) int {
-		if c := b.LastAt.Compare(a.LastAt); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
+	out := k.sorted()
 	return out[:min(limit, len(out))], nil
 }
 
@@ -159,7 +158,7 @@ func (k *burstLog) OutagesSince(ctx context.Context, after ledger.Cursor, limit 
 		ids = append(ids, ev.Outage)
 		for _, e := range k.m.ops {
 			if e.op.ID == ev.OperationID {
-				ids = append(ids, e.op.Outage)
+				ids = append(ids, k.of(e)...)
 			}
 		}
 	}
@@ -177,22 +176,23 @@ func (k *burstLog) Outage(_ context.Context, id string, now time.Time) (ledger.O
 	a := ledger.OutageAccount{Outage: k.told(*in, now)}
 	minutes, groups := map[int64]int{}, map[ledger.OutageGroup]ledger.Sum{}
 	for _, e := range k.m.ops {
-		if e.op.Row().Outage != in.ID {
+		at, is := joined(e, *in)
+		if !is {
 			continue
 		}
-		minutes[e.joinedAt.UnixMilli()/60000]++
+		minutes[at.UnixMilli()/60000]++
 		rec, run := k.m.record(e, now), k.m.runOf(e.op)
-		g := ledger.OutageGroup{Kind: e.op.Kind, Fate: e.op.Fate(granted(e, now)), Group: rec.Group(run != "")}
+		g := ledger.OutageGroup{Kind: e.op.Kind, Fate: fateOf(rec), Group: rec.Group(run != "")}
 		if g.By = rec.By(g.Group); g.Group == ledger.GroupRunning {
 			g.By = run
 		}
 		switch {
 		case g.Group.Tab() == ledger.TabSettled || g.Group == ledger.GroupInFlight:
-			g.Kind = "" // a store has most of them in no list
+			g.Kind = ""
 		case g.Group == ledger.GroupElsewhere:
 			a.Elsewhere = append(a.Elsewhere, ledger.Landing{Operation: e.op.ID, Title: e.op.Title, Other: rec.Landings()[0]})
 		}
-		sum := SumOf(e.op, e.pricing, e.reads)
+		sum := sumOf(e)
 		groups[g] = groups[g].Add(sum)
 		if sum.Resent == 0 {
 			continue
@@ -204,18 +204,10 @@ func (k *burstLog) Outage(_ context.Context, id string, now time.Time) (ledger.O
 			a.CheckedAt = at
 		}
 	}
-	for at, n := range minutes {
-		a.Minutes = append(a.Minutes, ledger.Minute{At: time.UnixMilli(at * 60000).UTC(), N: n})
-	}
-	slices.SortFunc(a.Minutes, func(a, b ledger.Minute) int { return a.At.Compare(b.At) })
-	for g, s := range groups {
-		g.Sum = s
-		a.Groups = append(a.Groups, g)
-	}
-	a.Rest()
+	a.Fill(minutes, groups)
 	a.Elsewhere = a.Elsewhere[:min(len(a.Elsewhere), ledger.SomeElsewhere)]
 	for _, ev := range k.m.events {
-		if ev.Outage == in.ID && ev.Verb != ledger.OutageJoined {
+		if ev.Outage == in.ID {
 			a.Events = append(a.Events, ev)
 		}
 	}
@@ -252,25 +244,32 @@ func (k *burstLog) ChangeOutage(_ context.Context, c ledger.OutageChange) (ledge
 	return k.told(*in, k.m.clock()), nil
 }
 
-// ended writes down which outages are over.
-func (k *burstLog) ended(now time.Time) {
-	k.m.mu.Lock()
-	defer k.m.mu.Unlock()
-	for i := range k.all {
-		if in := k.told(k.all[i], now); in.OverAt.IsZero() && in.PhaseAt(now) == ledger.PhaseOver {
-			k.all[i].OverAt, k.all[i].AnsweredAt = now, in.AnsweredAt
-			k.m.append(in.Ended(), now)
-		}
+// fateOf is what became of an operation, for its outage.
+func fateOf(r ledger.Record) ledger.Fate {
+	switch o := r.Operation; {
+	case o.Conflict != ledger.NoConflict || o.State == ledger.Pending || o.State == ledger.Uncertain:
+		return ledger.FateOpen
+	case o.State == ledger.Committed:
+		return ledger.FateLanded
+	case o.State == ledger.Abandoned:
+		return ledger.FateLeft
+	case slices.ContainsFunc(r.Grants, func(g ledger.Grant) bool { return g.Open(r.Now) }):
+		return ledger.FateOpen
+	case !o.Doubted && slices.ContainsFunc(r.Attempts, func(a ledger.Attempt) bool { return a.Proof == ledger.Refused }):
+		return ledger.FateRefused
 	}
+	return ledger.FateNotLanded
 }
 
-// SumOf is the sum of one operation at its price, with its reads.
-func SumOf(o ledger.Operation, p ledger.Pricing, reads []ledger.Read) ledger.Sum {
-	s := ledger.Sum{N: 1}
-	s.Miss, s.MissWords = addend(p.Miss)
-	s.Twice, s.TwiceWords = addend(p.Duplicate)
-	if p.Unpriced() {
-		s.Unpriced = 1
+// sumOf is the sum of one operation, at its price where it is open.
+func sumOf(e *entry) ledger.Sum {
+	s, o, p := ledger.Sum{N: 1}, e.op, e.pricing
+	if e.listed {
+		s.Miss, s.MissWords = addend(p.Miss)
+		s.Twice, s.TwiceWords = addend(p.Duplicate)
+		if p.Unpriced() {
+			s.Unpriced = 1
+		}
 	}
 	if o.AttemptCount > 1 {
 		s.Resent = 1
@@ -278,7 +277,7 @@ func SumOf(o ledger.Operation, p ledger.Pricing, reads []ledger.Read) ledger.Sum
 	if o.Effects > 1 || o.Conflict == ledger.Duplicate {
 		s.Doubled = 1
 	}
-	if s.Resent == 1 && s.Doubled == 0 && o.State != ledger.Failed && o.CheckedAt(reads).IsZero() {
+	if s.Resent == 1 && s.Doubled == 0 && o.State != ledger.Failed && o.CheckedAt(e.reads).IsZero() {
 		s.Unchecked = 1
 	}
 	return s

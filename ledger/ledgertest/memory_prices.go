@@ -19,8 +19,7 @@ func (p *prices) Unpriced(_ context.Context, digest string, limit int) ([]ledger
 	for _, e := range m.ops {
 		rec := m.record(e, m.clock())
 		open := rec.Row().LaneAt(m.clock()) != ledger.LaneResolved
-		settled := !open && rec.Row().Outage != "" && e.pricing.Unpriced()
-		if (open || settled) && e.op.State != ledger.Pending && e.pricing.Digest != digest && len(out) < limit {
+		if open && e.op.State != ledger.Pending && e.pricing.Digest != digest && len(out) < limit {
 			out = append(out, e.op)
 		}
 	}
@@ -45,16 +44,11 @@ func (p *prices) Price(_ context.Context, all []ledger.Pricing) error {
 	m := p.m
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	late := ledger.Latecomers{}
 	for _, p := range all {
-		e, burst := m.find(ledger.Locator{ID: p.OperationID}), p.Burst
+		e := m.find(ledger.Locator{ID: p.OperationID})
 		if e != nil && (p.Version == 0 || p.Version == e.op.Version) {
 			e.price(p, time.Time{})
 		}
-		if e != nil {
-			m.doubt(e, burst, late)
-		}
 	}
-	m.tell(late)
 	return nil
 }

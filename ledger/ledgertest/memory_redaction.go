@@ -33,8 +33,9 @@ func erase(m *Memory, e *entry, changeID string, what ledger.Erasure) {
 	for i := range e.marks {
 		e.marks[i] = ledger.Masked(e.marks[i])
 	}
+	in := m.of(e)
 	for i, ev := range m.events {
-		its := ev.OperationID == e.op.ID || ev.OperationID == "" && ev.Outage != "" && ev.Outage == e.op.Outage && ev.Tells(what.Texts)
+		its := ev.OperationID == e.op.ID || ev.OperationID == "" && ev.Outage != "" && slices.Contains(in, ev.Outage) && ev.Tells(what.Texts)
 		if its && ev.ID != changeID {
 			m.events[i] = ev.Without()
 		}

@@ -36,7 +36,7 @@ func model(t *testing.T, open Open) {
 		g := &game{real: &desk{failer: rt, s: s, clock: clock}, plain: &desk{failer: rt, s: NewMemory(clock.Now, clock.Steady), clock: clock}, rt: rt}
 		moves := map[string]func(*rapid.T){
 			"begin": g.begin, "settle": g.settle, "read": g.observe, "decide": g.decide, "allow": g.allow,
-			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "hold": g.hold, "outage": g.outage, "run": g.run,
+			"repeat": g.repeat, "heartbeat": g.heartbeat, "suspend": g.suspend, "deliver": g.deliver, "expire": g.expire, "price": g.price, "hold": g.hold, "outage": g.outage, "fold": g.fold, "run": g.run,
 			"wait": func(rt *rapid.T) {
 				clock.Advance(time.Duration(rapid.SampledFrom([]int{1, 30, 70, 700, 4000, 90000}).Draw(rt, "seconds")) * time.Second)
 			},
@@ -144,7 +144,7 @@ func some(rt *rapid.T, from []string, label string) string {
 }
 
 func (g *game) settle(rt *rapid.T) {
-	req := ledger.SettleRequest{ChangeID: g.id("c"), AttemptID: some(rt, g.attempts, "attempt"), Actor: billing, Status: 200, Bursts: pairs,
+	req := ledger.SettleRequest{ChangeID: g.id("c"), AttemptID: some(rt, g.attempts, "attempt"), Actor: billing, Status: 200,
 		Outcome: rapid.SampledFrom([]ledger.Outcome{ledger.OutcomeCommitted, ledger.OutcomeFailed, ledger.OutcomeUncertain, ledger.OutcomeUncertain}).Draw(rt, "outcome")}
 	switch req.Outcome {
 	case ledger.OutcomeFailed:
@@ -264,7 +264,7 @@ func (g *game) price(rt *rapid.T) {
 	now := g.real.clock.Now()
 	p := ledger.Pricing{OperationID: some(rt, g.ids, "operation"), Digest: "p1", Rank: float64(rapid.IntRange(0, 5).Draw(rt, "rank")),
 		Miss:     ledger.Cost{Value: 10, Word: rapid.SampledFrom([]string{"", "high"}).Draw(rt, "word")},
-		DecideAt: rapid.SampledFrom([]time.Time{now, now.Add(10 * time.Minute), ledger.Never}).Draw(rt, "decide_at"), ReadAt: now.Add(time.Minute), Burst: pairs("")}
+		DecideAt: rapid.SampledFrom([]time.Time{now, now.Add(10 * time.Minute), ledger.Never}).Draw(rt, "decide_at"), ReadAt: now.Add(time.Minute)}
 	g.both(func(s ledger.Store) (string, error) { return "", s.Price(ctx, []ledger.Pricing{p}) })
 	g.last = nil
 }

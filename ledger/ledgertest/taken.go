@@ -14,15 +14,16 @@ func takenOver(t *testing.T, open Open) {
 	d := newDesk(t, open)
 	now := d.doubt("now", onTarget)
 	sent := now.CreatedAt.Add(-48 * time.Hour)
-	past := func(s *ledger.SettleRequest) { s.Past, s.Bursts = true, pairs }
 	var first ledger.Operation
 	for i := range 5 {
-		o := d.settle(d.begun(fmt.Sprint("old ", i), onTarget, func(r *ledger.BeginRequest) { r.SentAt = sent.Add(time.Duration(i) * time.Second) }).Attempt.ID,
-			ledger.OutcomeUncertain, past)
+		o := d.settle(d.begun(fmt.Sprint("old ", i), onTarget, func(r *ledger.BeginRequest) {
+			r.SentAt, r.Sender = sent.Add(time.Duration(i)*time.Second), ledger.SenderImport
+		}).Attempt.ID,
+			ledger.OutcomeUncertain)
 		if d.want(o, ledger.Uncertain); i == 0 {
 			first = o
 		}
-		d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "p1", Burst: pairs("")}}))
+		d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "p1"}}))
 	}
 	d.wantAccounts()
 	rec := d.read(first.ID)

@@ -1,17 +1,14 @@
 -- What the database keeps beside its history, so that no reader counts it: the list
 -- of open operations, from operations and grants; counts, from that list; census
--- and tallies, from operations (in guards.sql, with the change that is told);
--- the prices of what counts in an outage, from the list.
+-- and tallies, from operations (in guards.sql, with the change that is told).
 -- indoubt.deviations() compares each with what it is made from.
 --
--- Rows of the list and of the members of outages are written under the lock of their
--- operation's row.
+-- Rows of the list are written under the lock of their operation's row.
 
 -- The list's columns as operations and grants give them, and the words of a search.
 CREATE VIEW indoubt.open_source AS
 SELECT o.seq, o.kind, o.state, o.error_class, o.actor, o.hands, o.conflict, o.doubted, o.hands_off, o.parked_until, o.created_at, o.updated_at,
        o.deadline_at, o.doubted_at, o.recheck_at, coalesce(g.created_at, 0) AS granted_at, coalesce(g.expires_at, 0) AS grant_until,
-       o.outage,
        lower(o.title || E'\n' || o.target || E'\n' || o.kind || E'\n' || o.key || E'\n' || o.id || E'\n' || o.source || E'\n' || o.receipt) AS words
   FROM indoubt_rows.operations o
   LEFT JOIN LATERAL (SELECT indoubt.ms(g.created_at) AS created_at, indoubt.ms(g.expires_at) AS expires_at FROM indoubt.grants g
@@ -21,12 +18,12 @@ SELECT o.seq, o.kind, o.state, o.error_class, o.actor, o.hands, o.conflict, o.do
 -- copied is a row of open_source as the list has it.
 CREATE FUNCTION indoubt.copied(s indoubt.open_source, title text, target text) RETURNS record LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ROW(s.words || lower(E'\n' || title || E'\n' || target), s.kind, s.state, s.error_class, s.actor, s.hands, s.conflict, s.doubted::bigint, s.hands_off::bigint,
-           s.parked_until, s.created_at, s.updated_at, s.deadline_at, s.doubted_at, s.recheck_at, s.granted_at, s.grant_until, s.outage);
+           s.parked_until, s.created_at, s.updated_at, s.deadline_at, s.doubted_at, s.recheck_at, s.granted_at, s.grant_until);
 
 -- has is what the list has of it.
 CREATE FUNCTION indoubt.has(h indoubt.open_operations) RETURNS record LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN ROW(h.search, h.kind, h.state, h.error_class, h.actor, h.hands, h.conflict, h.doubted, h.hands_off,
-           h.parked_until, h.created_at, h.updated_at, h.deadline_at, h.doubted_at, h.recheck_at, h.granted_at, h.grant_until, h.outage);
+           h.parked_until, h.created_at, h.updated_at, h.deadline_at, h.doubted_at, h.recheck_at, h.granted_at, h.grant_until);
 
 -- ── The open list ───────────────────────────────────────────────────────────
 
@@ -51,13 +48,13 @@ BEGIN
          search = s.words || lower(E'\n' || priced_title || E'\n' || priced_target),
          kind = s.kind, state = s.state, error_class = s.error_class, actor = s.actor, hands = s.hands, conflict = s.conflict, doubted = s.doubted,
          hands_off = s.hands_off, parked_until = s.parked_until, created_at = s.created_at, updated_at = s.updated_at, deadline_at = s.deadline_at,
-         doubted_at = s.doubted_at, recheck_at = s.recheck_at, granted_at = s.granted_at, grant_until = s.grant_until, outage = s.outage
+         doubted_at = s.doubted_at, recheck_at = s.recheck_at, granted_at = s.granted_at, grant_until = s.grant_until
    WHERE seq = operation;
   IF NOT FOUND AND (belongs OR s.granted_at <> 0) THEN
     INSERT INTO indoubt.open_operations (seq, search, kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at,
-                                 deadline_at, doubted_at, recheck_at, granted_at, grant_until, outage, read_at)
+                                 deadline_at, doubted_at, recheck_at, granted_at, grant_until, read_at)
     VALUES (s.seq, s.words || E'\n\n', s.kind, s.state, s.error_class, s.actor, s.hands, s.conflict, s.doubted, s.hands_off, s.parked_until, s.created_at, s.updated_at,
-            s.deadline_at, s.doubted_at, s.recheck_at, s.granted_at, s.grant_until, s.outage, s.recheck_at);
+            s.deadline_at, s.doubted_at, s.recheck_at, s.granted_at, s.grant_until, s.recheck_at);
   END IF;
 END $$;
 
@@ -65,14 +62,11 @@ END $$;
 CREATE FUNCTION indoubt.operation_moved(was indoubt.operations, is_now indoubt.operations) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
   IF (is_now.state, is_now.error_class, is_now.actor, is_now.hands, is_now.conflict, is_now.doubted, is_now.hands_off, is_now.parked_until, is_now.updated_at,
-         is_now.deadline_at, is_now.doubted_at, is_now.recheck_at, is_now.version, is_now.title, is_now.target, is_now.receipt, is_now.outage, is_now.joined)
+         is_now.deadline_at, is_now.doubted_at, is_now.recheck_at, is_now.version, is_now.title, is_now.target, is_now.receipt)
      IS DISTINCT FROM
         (was.state, was.error_class, was.actor, was.hands, was.conflict, was.doubted, was.hands_off, was.parked_until, was.updated_at,
-         was.deadline_at, was.doubted_at, was.recheck_at, was.version, was.title, was.target, was.receipt, was.outage, was.joined) THEN
+         was.deadline_at, was.doubted_at, was.recheck_at, was.version, was.title, was.target, was.receipt) THEN
     PERFORM indoubt.list(is_now.seq, is_now.is_open, is_now.version <> was.version);
-  END IF;
-  IF is_now.joined <> was.joined AND NOT EXISTS (SELECT 1 FROM indoubt.outage_members WHERE seq = is_now.seq) THEN
-    PERFORM indoubt.count_in(is_now.seq);
   END IF;
 END $$;
 
@@ -134,18 +128,10 @@ BEGIN
   RETURN NEW;
 END $$;
 
--- What the counts and the members of outages have of a row of the list.
+-- What the counts have of a row of the list.
 CREATE FUNCTION indoubt.open_after() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
   IF TG_OP = 'UPDATE' THEN
-    IF NEW.outage <> '' AND (NEW.digest <> '' AND OLD.digest = ''
-       OR (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word) <> (OLD.miss_value, OLD.miss_word, OLD.duplicate_value, OLD.duplicate_word)) THEN
-      -- A policy's price is that of the newest list it stood in. What settled before it had
-      -- one is priced later, once.
-      UPDATE indoubt.outage_members
-         SET miss = NEW.miss_value, miss_word = NEW.miss_word, twice = NEW.duplicate_value, twice_word = NEW.duplicate_word, unpriced = 0
-       WHERE seq = NEW.seq AND (miss, miss_word, twice, twice_word, unpriced) <> (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word, 0::bigint);
-    END IF;
     IF OLD.class = NEW.class AND (OLD.class = 'pending' OR (OLD.rank, OLD.miss_word, OLD.conflict, OLD.state) = (NEW.rank, NEW.miss_word, NEW.conflict, NEW.state)) THEN
       RETURN NULL;
     END IF;
@@ -229,33 +215,6 @@ BEGIN
   RETURN folded + more;
 END $$;
 
--- ── Outages ───────────────────────────────────────────────────────────────
-
--- count_in puts an operation into its outage, at the price that the list has.
-CREATE FUNCTION indoubt.count_in(operation bigint) RETURNS void LANGUAGE sql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-  INSERT INTO indoubt.outage_members (seq, at, miss, miss_word, twice, twice_word, unpriced)
-  SELECT o.seq, indoubt.ms(o.fault_at),
-         coalesce(h.miss_value, 0), coalesce(h.miss_word, ''), coalesce(h.duplicate_value, 0), coalesce(h.duplicate_word, ''),
-         ((h.digest <> '' OR h.miss_value <> 0 OR h.miss_word <> '' OR h.duplicate_value <> 0 OR h.duplicate_word <> '') IS NOT true)::int
-    FROM indoubt.operations o LEFT JOIN indoubt.open_operations h ON h.seq = o.seq WHERE o.seq = operation
-$$;
-
--- A session prices what no policy had priced when it settled; the rest follows the list.
-CREATE TRIGGER priced_once BEFORE UPDATE ON indoubt.outage_members FOR EACH ROW WHEN (OLD.unpriced = 0 AND pg_trigger_depth() = 0)
-  EXECUTE FUNCTION indoubt.never('what counts in an outage is kept by the database');
-
--- A check that saw clearly is a sign of life.
-CREATE FUNCTION indoubt.reads_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  UPDATE indoubt.outages SET answered_at = NEW.ended_at
-   WHERE id = (SELECT outage FROM indoubt.operations WHERE id = NEW.operation_id) AND (answered_at IS NULL OR answered_at <= last_at) AND NEW.ended_at > last_at;
-  RETURN NULL;
-END $$;
-
-CREATE TRIGGER after_insert AFTER INSERT ON indoubt.reads FOR EACH ROW
-  WHEN (NEW.verdict NOT IN ('', 'cannot_tell') OR NEW.cause IN ('none_found', 'blind', 'not_there_now'))
-  EXECUTE FUNCTION indoubt.reads_after_insert();
-
 -- ── Comparing ───────────────────────────────────────────────────────────────
 
 -- What each derived table should be.
@@ -286,9 +245,6 @@ UNION SELECT seq FROM indoubt.open_operations WHERE state <> 'pending' AND seq N
 UNION SELECT h.seq FROM indoubt.open_operations h LEFT JOIN indoubt.open_source s ON s.seq = h.seq
        WHERE s.seq IS NULL OR indoubt.has(h) IS DISTINCT FROM indoubt.copied(s, h.priced_title, h.priced_target);
 
-CREATE VIEW indoubt.members_missing AS
-SELECT seq, id FROM indoubt.operations WHERE outage <> '' AND seq NOT IN (SELECT seq FROM indoubt.outage_members);
-
 -- deviations names each derived table that is not what it is made from, with how many
 -- rows and one of them. It reads everything. A sum of losses that was added to and taken
 -- from for long is not exact.
@@ -305,9 +261,7 @@ BEGIN ATOMIC
         <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))
     UNION ALL
     SELECT 'tallies', kind || ' ' || class FROM indoubt.tallies c FULL JOIN indoubt.tallies_source d USING (kind, class)
-     WHERE (coalesce(c.landed, 0), coalesce(c.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0))
-    UNION ALL
-    SELECT 'outage_members', id FROM indoubt.members_missing)
+     WHERE (coalesce(c.landed, 0), coalesce(c.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0)))
   SELECT f.deviating, count(*), min(f.one) FROM found f GROUP BY f.deviating;
 END;
 
@@ -318,7 +272,7 @@ DECLARE
   w record;
 BEGIN
   PERFORM pg_advisory_xact_lock(hashtextextended('indoubt.fold', 0));
-  LOCK TABLE indoubt.operations, indoubt.grants, indoubt.reads, indoubt.open_operations, indoubt.outage_members IN SHARE ROW EXCLUSIVE MODE;
+  LOCK TABLE indoubt.operations, indoubt.grants, indoubt.reads, indoubt.open_operations IN SHARE ROW EXCLUSIVE MODE;
   FOR w IN SELECT l.seq, o.is_open, o.id IS NULL AS stray FROM indoubt.listed_wrongly l LEFT JOIN indoubt.operations o ON o.seq = l.seq LOOP
     IF w.stray THEN
       DELETE FROM indoubt.open_operations WHERE seq = w.seq;
@@ -326,7 +280,6 @@ BEGIN
       PERFORM indoubt.list(w.seq, w.is_open, true);
     END IF;
   END LOOP;
-  PERFORM indoubt.count_in(seq) FROM indoubt.members_missing;
   PERFORM set_config('indoubt.folding', pg_current_xact_id()::text, true);
   DELETE FROM indoubt.counts_deltas;
   DELETE FROM indoubt.census_deltas;

@@ -15,9 +15,8 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	psql(t, url, guarded)
 	psql(t, url, `UPDATE indoubt.open_operations SET digest = '', rank = 0, miss_value = 0 WHERE granted_at <> 0 OR search LIKE '%overdue%'`)
 	derived := func() string {
-		return psql(t, url, `SELECT seq, class, search, state, error_class, granted_at, outage, rank FROM indoubt.open_operations ORDER BY seq;
-			SELECT * FROM indoubt.counts ORDER BY what; SELECT * FROM indoubt.census ORDER BY kind; SELECT * FROM indoubt.tallies ORDER BY kind, class;
-			SELECT * FROM indoubt.outage_members ORDER BY seq`)
+		return psql(t, url, `SELECT seq, class, search, state, error_class, granted_at, rank FROM indoubt.open_operations ORDER BY seq;
+			SELECT * FROM indoubt.counts ORDER BY what; SELECT * FROM indoubt.census ORDER BY kind; SELECT * FROM indoubt.tallies ORDER BY kind, class`)
 	}
 	right := derived()
 	row := func(id string) string { return ` WHERE seq = (SELECT seq FROM operations WHERE id = '` + id + `')` }
@@ -34,7 +33,6 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		{"a census of nothing", `INSERT INTO census_base (kind, failed) VALUES ('none', 1)`, "census"},
 		{"no tallies", `DELETE FROM tallies_base; DELETE FROM tallies_deltas`, "tallies"},
 		{"tallies of nothing", `INSERT INTO tallies_deltas VALUES ('none', 'timeout', 1, 0)`, "tallies"},
-		{"a member less", `DELETE FROM outage_members` + row("overdue"), "outage_members"},
 	}
 	var script strings.Builder
 	for _, c := range wrong {

@@ -276,7 +276,7 @@ func (s *handle) OutagesSince(ctx context.Context, after ledger.Cursor, limit in
 			return tables.Ask{Query: `
 				WITH e AS MATERIALIZED (SELECT operation_id, outage FROM events WHERE ` + where + ` ORDER BY xid, seq LIMIT ?)
 				SELECT outage, 0 FROM e WHERE outage <> ''
-				UNION SELECT o.outage, 0 FROM e JOIN operations o ON o.id = e.operation_id WHERE e.operation_id <> '' AND o.outage <> ''
+				UNION SELECT i.id, 0 FROM e JOIN operations o ON o.id = e.operation_id ` + tables.TheirOutages + `
 				UNION SELECT '', count(*) FROM e`, Args: append(args, limit+1)}
 		}
 		if at.line != "" {

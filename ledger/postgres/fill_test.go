@@ -49,15 +49,15 @@ SELECT i, '01900000-0000-7000-8000-' || lpad(i::text, 12, '0'), CASE i %% 4 WHEN
   FROM generate_series(1, %[1]d) i, LATERAL (SELECT i %% 10 = 0 AS open, date_trunc('second', now()) - (%[1]d - i) * interval '100 ms' AS at) x;
 SELECT setval('indoubt.operations_seq', %[1]d);
 INSERT INTO indoubt.outages (rowid, id, scope, kinds, gap_ms, opened_at, first_at, last_at, change_id)
-SELECT seq, md5(seq::text), 'downstream:stripe', '["stripe.charge","mail.send"]', 600000, ended_at, ended_at, ended_at, 'opened' FROM indoubt.operations WHERE seq %% 2000 = 1;
+SELECT seq, md5(seq::text), 'downstream:stripe', '["stripe.charge","mail.send"]', 100000, ended_at, ended_at, ended_at + interval '100 s', 'opened' FROM indoubt.operations WHERE seq %% 2000 = 1;
 SELECT setval('indoubt.outages_seq', %[1]d);
-UPDATE indoubt.operations SET joined = 'error', fault_at = ended_at, outage = md5(((seq - 1) / 2000 * 2000 + 1)::text) WHERE state = 'uncertain';
+INSERT INTO indoubt.attempts (operation_id, n, id, started_at, deadline_at, ended_at, outcome)
+SELECT id, 1, id || '.1', started_at, ended_at, ended_at, 'uncertain' FROM indoubt.operations WHERE state = 'uncertain';
 DO $$ DECLARE one text; BEGIN FOR one IN SELECT indexdef FROM aside LOOP EXECUTE one; END LOOP; END $$;
-ANALYZE indoubt.operations;
+ANALYZE indoubt.operations; ANALYZE indoubt.attempts;
 `, operations) + numbered(tables.ListNew+` WHERE s.state = 'uncertain'`).query + `;
 UPDATE indoubt.open_operations SET digest = 'p', downstream = 'stripe', duplicate_value = 100, miss_value = 50, odds = 0.4, rank = seq / 10 % 9973,
        decide_at = CASE WHEN seq / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END, ripe = (seq / 10 % 3 <> 0)::int;
-SELECT count(indoubt.count_in(seq)) FROM indoubt.operations WHERE outage <> '';
 DO $$
 DECLARE
   counted text;

@@ -125,7 +125,7 @@ BEGIN
   beside.updated_at := was.updated_at; beside.settled_at := was.settled_at;
   beside.change_id := was.change_id; beside.change_of := was.change_of; beside.change_verb := was.change_verb; beside.change_detail := was.change_detail;
   beside.actor := was.actor; beside.reason := was.reason; beside.os_user := was.os_user; beside.host := was.host; beside.machine := was.machine; beside.terminal := was.terminal;
-  beside.outage := was.outage; beside.joined := was.joined; beside.fault_at := was.fault_at; beside.resolved := was.resolved; beside.is_open := was.is_open;
+  beside.resolved := was.resolved; beside.is_open := was.is_open;
   IF begins THEN
     beside.token_sent := was.token_sent; beside.undelivered := was.undelivered; beside.verdict := was.verdict;
   ELSIF is_now.state = 'committed' THEN
@@ -162,8 +162,7 @@ BEGIN
   IF was.state <> 'pending' AND is_now.state NOT IN (was.state, 'pending') AND is_now.change_of <> is_now.change_id OR is_now.change_verb = 'read' AND is_now.change_id <> was.change_id THEN
     RAISE EXCEPTION 'what is in doubt is settled by a check or by a person: it needs the role indoubt_engine or indoubt_operator' USING ERRCODE = 'IN001';
   END IF;
-  -- what is not said of this operation alone: which outage it is in, and that its key is given up, in time
-  beside.outage := was.outage; beside.joined := was.joined; beside.fault_at := was.fault_at;
+  -- what is not said of this operation alone: that its key is given up, in time
   IF was.ttl_ms > 0 AND was.settled_at + was.ttl_ms * '1 millisecond'::interval <= clock_timestamp() THEN
     beside.key_live := was.key_live;
   END IF;
@@ -308,7 +307,7 @@ BEGIN
     WHEN NOT indoubt.may('record') THEN 'this role records no operations: it needs the role indoubt_writer'
     WHEN NOT own AND (NEW.live_attempt <> '' OR NEW.attempt_count <> 0) THEN 'the database records the first attempt: leave live_attempt and attempt_count out'
     WHEN NEW.state <> 'pending' OR NOT NEW.key_live AND NOT indoubt.beside_its_key(NEW) OR NEW.parked_until IS NOT NULL OR NEW.recheck_at IS NOT NULL
-      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin') OR '' <> ANY (ARRAY[NEW.fact, NEW.conflict, NEW.verdict, NEW.awaits, NEW.outage, NEW.redacted_by])
+      OR NEW.version <> 1 OR NEW.effects <> 0 OR NEW.change_verb NOT IN ('', 'begin') OR '' <> ANY (ARRAY[NEW.fact, NEW.conflict, NEW.verdict, NEW.awaits, NEW.redacted_by])
       THEN 'an operation begins as pending: record it before you send, and its outcome with an UPDATE'
     WHEN NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + '31622400 seconds'::interval
       THEN 'deadline_at must come after created_at, in milliseconds, and within a year'
@@ -348,8 +347,8 @@ BEGIN
     WHEN length(NEW.key) NOT BETWEEN 1 AND 2000 OR btrim(NEW.key, E' \t\n\v\f\r') = '' THEN 'key_is_given'
     WHEN NEW.created_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'created_at_is_in_range'
     WHEN NEW.actor = '' THEN 'actor_is_named'
-    WHEN least(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at) < '2000-01-01Z'
-      OR greatest(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at) > '2100-01-01Z' THEN
+    WHEN least(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.settled_at) < '2000-01-01Z'
+      OR greatest(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.settled_at) > '2100-01-01Z' THEN
       CASE WHEN NEW.updated_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'updated_at_is_in_range'
            WHEN NEW.deadline_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'deadline_at_is_in_range'
            ELSE 'times_are_in_range' END
@@ -412,8 +411,8 @@ BEGIN
   END IF;
   wrong := CASE
     WHEN NEW.actor = '' THEN 'actor_is_named'
-    WHEN least(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at, NEW.parked_until, NEW.recheck_at) < '2000-01-01Z'
-      OR greatest(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.fault_at, NEW.settled_at) > '2100-01-01Z' THEN
+    WHEN least(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.settled_at, NEW.parked_until, NEW.recheck_at) < '2000-01-01Z'
+      OR greatest(NEW.updated_at, NEW.deadline_at, NEW.started_at, NEW.ended_at, NEW.doubted_at, NEW.settled_at) > '2100-01-01Z' THEN
       CASE WHEN NEW.updated_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'updated_at_is_in_range'
            WHEN NEW.deadline_at NOT BETWEEN '2000-01-01Z' AND '2100-01-01Z' THEN 'deadline_at_is_in_range'
            ELSE 'times_are_in_range' END
@@ -528,7 +527,7 @@ BEGIN
     UPDATE indoubt.attempts SET deadline_at = NEW.deadline_at
      WHERE operation_id = NEW.id AND n = NEW.attempt_count AND id = NEW.live_attempt AND outcome = '' AND deadline_at <> NEW.deadline_at;
   END IF;
-  IF NEW.state = 'pending' OR NEW.is_open OR OLD.is_open OR NEW.outage <> '' THEN
+  IF NEW.state = 'pending' OR NEW.is_open OR OLD.is_open THEN
     PERFORM indoubt.operation_moved(OLD, NEW);
   ELSE
     IF NOT moves THEN
@@ -539,19 +538,6 @@ BEGIN
     END IF;
   END IF;
   RETURN NULL;
-END $$;
-
--- Which outage an operation is in.
-CREATE FUNCTION indoubt.operations_before_join() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF (NEW.outage <> OLD.outage OR NEW.joined <> OLD.joined)
-     AND NOT (OLD.outage = '' AND EXISTS (SELECT 1 FROM indoubt.outages WHERE id = NEW.outage)) THEN
-    RAISE EXCEPTION 'an operation joins one outage, that is recorded, and stays in it for life' USING ERRCODE = 'IN001';
-  END IF;
-  IF NOT (NEW.outage = '' AND NEW.joined = '' OR NEW.outage <> '' AND NEW.joined IN ('error', 'refusal')) THEN
-    PERFORM indoubt.unfit('operations', 'joined_is_known');
-  END IF;
-  RETURN NEW;
 END $$;
 
 CREATE FUNCTION indoubt.operations_before_redaction() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
@@ -594,9 +580,6 @@ CREATE TRIGGER as_keyed BEFORE UPDATE OF key_live ON indoubt.operations FOR EACH
      -- an answer that proves nothing holds back nothing that is named by its input alone
      AND NOT (OLD.state = 'pending' AND NEW.state = 'uncertain' AND NEW.gate = '' AND substr(OLD.key, 1, 6) = 'input-')))
   EXECUTE FUNCTION indoubt.never('a key is given up once, and only by an operation that is committed, failed or abandoned');
-CREATE TRIGGER as_looked BEFORE UPDATE OF fault_at ON indoubt.operations FOR EACH ROW
-  WHEN (NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL AND OLD.fault_at IS NOT NULL)
-  EXECUTE FUNCTION indoubt.never('the newest attempt that an outage was looked for is never an earlier one');
 CREATE TRIGGER as_numbered BEFORE UPDATE OF seq ON indoubt.operations FOR EACH ROW
   WHEN (NEW.seq IS DISTINCT FROM OLD.seq) EXECUTE FUNCTION indoubt.never('seq of an operation never changes');
 CREATE TRIGGER as_redacted BEFORE UPDATE OF key, sent_key, input, command, redacted, session, request, redacted_at, redacted_by ON indoubt.operations FOR EACH ROW
@@ -609,7 +592,6 @@ CREATE TRIGGER as_waits BEFORE UPDATE OF awaits ON indoubt.operations FOR EACH R
   EXECUTE FUNCTION indoubt.never('only an operation in flight waits for the rest of its answer, and says so with a new change_id, an actor and a reason');
 CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_insert();
 CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_update();
-CREATE TRIGGER joins BEFORE UPDATE OF outage, joined ON indoubt.operations FOR EACH ROW EXECUTE FUNCTION indoubt.operations_before_join();
 CREATE TRIGGER told BEFORE UPDATE OF verdict, conflict ON indoubt.operations FOR EACH ROW
   WHEN ((NEW.verdict <> OLD.verdict OR NEW.conflict <> OLD.conflict) AND NEW.change_id = OLD.change_id)
   EXECUTE FUNCTION indoubt.never('a change of verdict or conflict is in the history: it needs a new change_id');
@@ -1034,7 +1016,10 @@ BEGIN
   beside.reason := OLD.reason; beside.detail := OLD.detail;
   IF beside IS NOT DISTINCT FROM OLD AND indoubt.gone(OLD.reason, NEW.reason) AND indoubt.gone_json(OLD.detail, NEW.detail)
      AND (OLD.operation_id <> '' AND indoubt.redacting(OLD.operation_id) AND OLD.id <> (SELECT change_id FROM indoubt.operations WHERE id = OLD.operation_id)
-       OR OLD.operation_id = '' AND OLD.outage <> '' AND EXISTS (SELECT 1 FROM indoubt.operations WHERE outage = OLD.outage AND outage <> '' AND redacted_at IS NOT NULL AND indoubt.redacting(id))) THEN
+       OR OLD.operation_id = '' AND OLD.outage <> '' AND EXISTS (
+            SELECT 1 FROM indoubt.outages i JOIN indoubt.attempts a ON indoubt.ms(a.ended_at) >= indoubt.ms(i.first_at) AND indoubt.ms(a.ended_at) < indoubt.ms(i.last_at) + i.gap_ms
+              JOIN indoubt.operations o ON o.id = a.operation_id
+             WHERE i.id = OLD.outage AND a.outcome IN ('uncertain', 'failed') AND a.sender <> 'import' AND o.redacted_at IS NOT NULL AND indoubt.redacting(o.id))) THEN
     RETURN NEW;
   END IF;
   beside := NEW;

@@ -53,7 +53,6 @@ INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 
 UPDATE decision_items SET came = 'landed', came_at = now() WHERE n = 0;
 INSERT INTO events (id, outage, verb, actor) VALUES ('outage-e', 'outage', 'outage_opened', 'indoubt');
 INSERT INTO outages (id, scope, gap_ms, opened_at, first_at, last_at, change_id) VALUES ('outage', 'kind:stripe.charge', 60000, now(), now(), now(), 'outage-e');
-UPDATE operations SET outage = 'outage', joined = 'error', fault_at = ended_at WHERE id IN ('uncertain', 'joined', 'overdue', 'twice', 'answered');
 UPDATE open_operations SET digest = 'd', rank = 3, miss_value = 2 WHERE error_class = 'timeout';
 `
 
@@ -188,15 +187,11 @@ var refusals = func() []ledgertest.Attack {
 		{"list emptied", `TRUNCATE open_operations`, "kept by the database"},
 		{"list row that cannot be summed", `UPDATE open_operations SET rank = 'NaN'`, "amounts_can_be_summed"},
 		{"list row moved", `UPDATE open_operations SET seq = 1 WHERE seq = (SELECT max(seq) FROM open_operations)`, "kept by the database"},
-		{"list row of what is settled", `INSERT INTO open_operations (seq, search, kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at, deadline_at, doubted_at, recheck_at, granted_at, grant_until, outage)
-			SELECT seq, words || E'\n\n', kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at, deadline_at, doubted_at, recheck_at, granted_at, grant_until, outage FROM open_source WHERE state = 'committed'`, "kept by the database"},
+		{"list row of what is settled", `INSERT INTO open_operations (seq, search, kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at, deadline_at, doubted_at, recheck_at, granted_at, grant_until)
+			SELECT seq, words || E'\n\n', kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at, deadline_at, doubted_at, recheck_at, granted_at, grant_until FROM open_source WHERE state = 'committed'`, "kept by the database"},
 		{"counts emptied", `TRUNCATE counts_base`, "counts are kept"},
 		{"differences taken out", `DELETE FROM census_deltas`, "counts are kept"},
-		{"born in an outage", fresh(", outage, joined|, 'outage', 'error'"), "begins as pending"},
-		{"in an outage for no reason", `UPDATE operations SET outage = 'outage' WHERE id = 'failed'`, "joined_is_known"},
-		{"looked for earlier", `UPDATE operations SET fault_at = NULL WHERE id = 'uncertain'`, "never an earlier one"},
 		{"outages emptied", `TRUNCATE outages`, "never deleted"},
-		{"member without a price", `UPDATE outage_members SET unpriced = 1 WHERE unpriced = 0`, "kept by the database"},
 		{"begun in another database", elsewhere + fresh(""), "may be missing"},
 		{"allowed in another database", elsewhere + grant + `('n', 'uncertain', 2, 'proof', 'eve', now(), now() + '1 minute'::interval)`, "may be missing"},
 		{"home moved", `UPDATE lineages SET lineage = 'x'`, "adopted once in each database"},
@@ -239,7 +234,7 @@ func TestGuards(t *testing.T) {
 func dump(t *testing.T, url string) string {
 	t.Helper()
 	var script strings.Builder
-	for _, table := range strings.Fields("operations attempts marks reads grants events holds decisions decision_items open_operations counts census tallies outages outage_members") {
+	for _, table := range strings.Fields("operations attempts marks reads grants events holds decisions decision_items open_operations counts census tallies outages") {
 		fmt.Fprintf(&script, "SELECT '%s', t.* FROM indoubt.%s t ORDER BY 2, 3;\n", table, table)
 	}
 	return psql(t, url, script.String())

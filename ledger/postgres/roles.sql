@@ -29,15 +29,14 @@ END $$;
 GRANT USAGE ON SCHEMA indoubt, indoubt_rows TO indoubt_reader, indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT SELECT ON ALL TABLES IN SCHEMA indoubt, indoubt_rows TO indoubt_reader, indoubt_writer, indoubt_engine, indoubt_operator;
 
--- What is recorded, and what a recorder leaves beside it: its names, its price, its outage.
-GRANT INSERT, UPDATE ON indoubt.operations, indoubt.attempts, indoubt.outages, indoubt.outage_waiting, indoubt.open_operations
+-- What is recorded, and what a recorder leaves beside it: its names, its price.
+GRANT INSERT, UPDATE ON indoubt.operations, indoubt.attempts, indoubt.open_operations
   TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT INSERT ON indoubt.marks, indoubt.events, indoubt.grants TO indoubt_writer, indoubt_engine, indoubt_operator;
 GRANT UPDATE (consumed_at, attempt_id, voided_at, void_reason) ON indoubt.grants TO indoubt_writer, indoubt_engine, indoubt_operator;
-GRANT UPDATE ON indoubt.outage_members TO indoubt_writer, indoubt_engine, indoubt_operator;
 
 GRANT INSERT ON indoubt.reads TO indoubt_engine, indoubt_operator;
-GRANT INSERT, UPDATE ON indoubt.meta, indoubt.lead TO indoubt_engine, indoubt_operator;
+GRANT INSERT, UPDATE ON indoubt.meta, indoubt.lead, indoubt.outages TO indoubt_engine, indoubt_operator;
 
 GRANT EXECUTE ON FUNCTION indoubt.adopt() TO indoubt_operator;
 GRANT INSERT, UPDATE ON indoubt.holds, indoubt.decisions, indoubt.decision_items TO indoubt_operator;

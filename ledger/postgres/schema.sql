@@ -124,10 +124,6 @@ CREATE TABLE indoubt.operations (
   ended_at        timestamptz(3),                              -- latest end of any attempt
   doubted_at      timestamptz(3),
   settled_at      timestamptz(3),
-  -- The outage that it counts in. Recorders and engines set this with the change.
-  outage        text COLLATE "C" NOT NULL DEFAULT '',        -- set once
-  joined          text COLLATE "C" NOT NULL DEFAULT '',        -- how: error, refusal
-  fault_at        timestamptz(3),                              -- end of the newest attempt that an outage was looked for
   redacted_at     timestamptz(3),                              -- a person had its text taken out; nothing else sets it
   redacted_by     text COLLATE "C" NOT NULL DEFAULT '',
   -- The newest change. Every UPDATE of change_id appends an event made from
@@ -176,9 +172,6 @@ CREATE INDEX operations_pending ON indoubt.operations (indoubt.ms(deadline_at), 
 CREATE INDEX operations_by_answer ON indoubt.operations (kind, indoubt.ms(settled_at)) WHERE state = 'committed' AND by_answer::int = 1 AND token_sent::int = 1;
 -- Who waits for this.
 CREATE INDEX operations_by_awaits ON indoubt.operations (scope, awaits) WHERE awaits <> '';
-
--- What an outage is made of; what is settled of it, newest change first.
-CREATE INDEX operations_by_outage ON indoubt.operations (outage, (resolved::int), indoubt.ms(updated_at)) WHERE outage <> '';
 
 -- marks: the names under which an operation's effect may show. Who else may have
 -- made an effect that is recognised by a name is found here.
@@ -260,6 +253,9 @@ CREATE TABLE indoubt.reads (
   CONSTRAINT read_times_are_in_range CHECK (least(began_at, ended_at) >= '2000-01-01Z' AND greatest(began_at, ended_at) <= '2100-01-01Z' AND proof_at >= '2000-01-01Z'),
   CONSTRAINT read_ends_after_it_began CHECK (ended_at >= began_at)
 );
+
+-- What counts in the outage of its time. What was imported ended at no time that is known.
+CREATE INDEX attempts_lost ON indoubt.attempts (indoubt.ms(ended_at)) WHERE outcome IN ('uncertain', 'failed') AND sender <> 'import';
 
 CREATE INDEX reads_by_operation ON indoubt.reads (operation_id, indoubt.ms(began_at));
 
@@ -381,7 +377,7 @@ CREATE TABLE indoubt.events (
   xid             xid8 NOT NULL DEFAULT pg_current_xact_id() -- the transaction that told it; leave it out
 );
 
-CREATE INDEX events_by_outage ON indoubt.events (outage, (verb = 'outage_joined'), seq) WHERE outage <> '';
+CREATE INDEX events_by_outage ON indoubt.events (outage, seq) WHERE outage <> '';
 -- When something last came into doubt.
 CREATE INDEX events_doubts ON indoubt.events (seq) WHERE from_state = 'pending' AND to_state = 'uncertain';
 -- What came into view since a snapshot.
@@ -429,7 +425,7 @@ CREATE UNIQUE INDEX holds_in_force ON indoubt.holds (scope) WHERE indoubt.ms(rel
 
 -- open_operations: the narrow list of everything that may still need a person. It
 -- copies what lists are sorted, counted and filtered by, from operations and grants,
--- by triggers in the same transaction; the columns after outage are a cache of
+-- by triggers in the same transaction; the columns after grant_until are a cache of
 -- what a policy says. What is in flight
 -- for the first time joins it only when a policy has priced it, so that writes
 -- which are answered at once cost it nothing. Read it, never write it.
@@ -462,7 +458,6 @@ CREATE TABLE indoubt.open_operations (
   recheck_at      bigint NOT NULL,
   granted_at      bigint NOT NULL,                             -- the grant that waits for its pipeline
   grant_until     bigint NOT NULL,
-  outage        text COLLATE "C" NOT NULL,                   -- that it counts in
   -- What a policy says (a cache; digest '' when it is out of date).
   digest          text COLLATE "C" NOT NULL DEFAULT '',
   downstream      text COLLATE "C" NOT NULL DEFAULT '',
@@ -503,7 +498,6 @@ CREATE INDEX open_by_clock  ON indoubt.open_operations (class, clock_at);
 CREATE INDEX open_by_read   ON indoubt.open_operations (downstream, read_at) WHERE state = 'uncertain' OR recheck_at <> 0;
 CREATE INDEX open_by_digest ON indoubt.open_operations (digest);
 CREATE INDEX open_by_doubt  ON indoubt.open_operations (kind, doubted_at) WHERE state = 'uncertain';
-CREATE INDEX open_by_outage ON indoubt.open_operations (outage, calm, loss_order, created_at) WHERE outage <> '';
 
 -- counts: how many open operations are in each class (those in flight apart),
 -- with what they cost. Read it, never write it.
@@ -576,13 +570,14 @@ SELECT kind, class, sum(landed)::bigint AS landed, sum(missed)::bigint AS missed
  GROUP BY kind, class;
 
 -- outages: bursts of errors on one downstream, or of one kind where no policy
--- names a downstream. Indoubt opens them; an event goes with every change.
+-- names a downstream. Who leads the ledger opens them. What is in one is asked of the
+-- attempts that ended in it.
 CREATE TABLE indoubt.outages (
   rowid           bigint NOT NULL,                             -- order of arrival; leave it out
   id              text COLLATE "C" PRIMARY KEY,
   scope           text COLLATE "C" NOT NULL,                   -- downstream:NAME or kind:NAME
-  kinds           text COLLATE "C" NOT NULL DEFAULT '[]',      -- JSON: of its errors, the first 20
-  pipelines       text COLLATE "C" NOT NULL DEFAULT '[]',
+  kinds           text COLLATE "C" NOT NULL DEFAULT '[]',      -- JSON: of its errors
+  pipelines       text COLLATE "C" NOT NULL DEFAULT '[]',      -- the first 20
   classes         text COLLATE "C" NOT NULL DEFAULT '[]',      -- error classes
   gap_ms          bigint NOT NULL,                             -- so long without a new error ends its growth
   opened_at       timestamptz(3) NOT NULL,                     -- when it was known to be one
@@ -605,31 +600,6 @@ CREATE TABLE indoubt.outages (
 CREATE INDEX outages_by_scope ON indoubt.outages (scope, indoubt.ms(last_at));
 CREATE INDEX outages_by_last ON indoubt.outages (indoubt.ms(last_at) DESC, id);
 CREATE INDEX outages_growing ON indoubt.outages (indoubt.ms(last_at)) WHERE indoubt.ms(over_at) = 0;
-
--- outage_waiting: the newest errors of each scope that belong to no outage; some
--- more of them open one. Leave it.
-CREATE TABLE indoubt.outage_waiting (
-  scope           text COLLATE "C" PRIMARY KEY,
-  errors          text COLLATE "C" NOT NULL,                   -- JSON array of {operation, at, kind, pipeline, class}
-
-  CONSTRAINT waiting_is_json CHECK (indoubt.json_kind(errors) = 'array')
-);
-
--- outage_members: when the error came by which an operation joined its outage, and its
--- price as it last was. Read it, never write it.
-CREATE TABLE indoubt.outage_members (
-  seq             bigint PRIMARY KEY,                          -- of the operation
-  at              bigint NOT NULL,
-  miss            double precision NOT NULL,
-  miss_word       text COLLATE "C" NOT NULL,
-  twice           double precision NOT NULL,
-  twice_word      text COLLATE "C" NOT NULL,
-  unpriced        bigint NOT NULL,                             -- 1: no policy has said what it costs
-
-  CONSTRAINT prices_can_be_summed CHECK (miss BETWEEN -1e15 AND 1e15 AND twice BETWEEN -1e15 AND 1e15)
-);
-
-CREATE INDEX members_unpriced ON indoubt.outage_members (seq) WHERE unpriced = 1;
 
 -- The numbers of rows. Triggers give them out.
 CREATE SEQUENCE indoubt.operations_seq OWNED BY indoubt.operations.seq;

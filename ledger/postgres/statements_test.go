@@ -23,9 +23,8 @@ var frozen = map[string]string{
 	"operations": `SELECT w.id FROM was.operations w LEFT JOIN indoubt.operations o ON o.id = w.id
 		WHERE (o.seq, o.kind, o.scope, o.key, o.token, o.fingerprint, o.input, o.command, o.created_at, o.source)
 		      IS DISTINCT FROM (w.seq, w.kind, w.scope, w.key, w.token, w.fingerprint, w.input, w.command, w.created_at, w.source)
-		   OR o.version < w.version OR o.fault_at < w.fault_at OR w.doubted AND NOT o.doubted OR o.ended_at < w.ended_at
-		   OR w.ended_at IS NOT NULL AND o.ended_at IS NULL OR w.doubted_at IS NOT NULL AND o.doubted_at IS NULL OR NOT w.key_live AND o.key_live
-		   OR w.outage <> '' AND o.outage <> w.outage`,
+		   OR o.version < w.version OR w.doubted AND NOT o.doubted OR o.ended_at < w.ended_at
+		   OR w.ended_at IS NOT NULL AND o.ended_at IS NULL OR w.doubted_at IS NOT NULL AND o.doubted_at IS NULL OR NOT w.key_live AND o.key_live`,
 	"attempts": `SELECT w.id FROM was.attempts w LEFT JOIN indoubt.attempts a ON a.id = w.id
 		WHERE (a.operation_id, a.n, a.basis, a.grant_id, a.started_at, a.db_user) IS DISTINCT FROM (w.operation_id, w.n, w.basis, w.grant_id, w.started_at, w.db_user)
 		   OR w.outcome <> '' AND (a.outcome, a.ended_at, a.deadline_at, a.receipt, a.status, a.error_class)
@@ -74,8 +73,6 @@ var mustNotBe = map[string]string{
 	"one hold is in force on a scope":     `SELECT scope FROM indoubt.holds WHERE released_at IS NULL GROUP BY scope HAVING count(*) > 1`,
 	"only the machine signs as the machine": `SELECT id FROM indoubt.events WHERE indoubt.reserved(actor) AND NOT machine
 		UNION ALL SELECT id FROM indoubt.operations WHERE change_of <> change_id AND actor IN ('checks', 'clock')`,
-	"an operation is in an outage that is there, and counts in it": `SELECT o.id FROM indoubt.operations o LEFT JOIN indoubt.outages i ON i.id = o.outage
-		WHERE o.outage <> '' AND (i.id IS NULL OR NOT EXISTS (SELECT 1 FROM indoubt.outage_members m WHERE m.seq = o.seq))`,
 	"what is derived is what it is made from": `SELECT deviating || ': ' || one FROM indoubt.deviations()`,
 }
 
@@ -165,14 +162,13 @@ func (w *writing) statement() string {
 			INSERT INTO indoubt.attempts (id, operation_id, n, grant_id, started_at, deadline_at)
 			SELECT '%[2]s', id, attempt_count, coalesce((SELECT g.id FROM indoubt.grants g WHERE g.attempt_id = '%[2]s'), ''), clock_timestamp(), deadline_at FROM indoubt.operations WHERE id = o.id;
 			END $$`, id, attempt, change)
-	case n == 9: // joins an outage, and opens it
+	case n == 9: // opens an outage
 		in := anyOf(w, "i1", "i2")
 		return fmt.Sprintf(`DO $$ BEGIN
 			IF NOT EXISTS (SELECT 1 FROM indoubt.outages WHERE id = '%[1]s') THEN
 			  INSERT INTO indoubt.events (id, outage, verb, actor) VALUES ('%[2]s', '%[1]s', 'outage_opened', 'x');
 			  INSERT INTO indoubt.outages (id, scope, gap_ms, opened_at, first_at, last_at, change_id) VALUES ('%[1]s', 'kind:k', 1000, now(), now(), now(), '%[2]s');
-			END IF;
-			UPDATE indoubt.operations SET outage = '%[1]s', joined = 'error', fault_at = clock_timestamp() WHERE id = %[3]s; END $$`, in, w.id(), w.row("operations", "id"))
+			END IF; END $$`, in, w.id())
 	case n == 10:
 		return `UPDATE indoubt.open_operations SET digest = 'd', miss_value = ` + anyOf(w, "0", "2", "5") + `, rank = ` + anyOf(w, "1", "7") + ` WHERE seq = ` + w.row("open_operations", "seq")
 	case n == 11:

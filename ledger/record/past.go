@@ -67,7 +67,7 @@ func (r *Recorder) TakeOver(ctx context.Context, p Past, rehearse bool) (TakenOv
 	r.AddSecrets(req.AttemptID, secrets...)
 	defer r.forget(req.AttemptID)
 	settled := ledger.SettleRequest{ChangeID: ledger.DeriveID(p.ID, "settle"), AttemptID: req.AttemptID, Outcome: p.Outcome, Proof: p.Proof,
-		ErrorClass: p.ErrorClass, Error: p.Error, Status: -1, Past: true}
+		ErrorClass: p.ErrorClass, Error: p.Error, Status: -1}
 	if settled.Outcome == ledger.OutcomeUncertain && settled.ErrorClass == "" {
 		settled.ErrorClass = outcome.ClassOf(p.Error)
 	}

@@ -74,7 +74,6 @@ type KindRule struct {
 	Title, Target func(ledger.Operation) string
 	Marks         func(ledger.Operation) ledger.Marks // names its effect may show under
 	Price         func(ledger.Record) ledger.Pricing
-	Burst         ledger.Burst // when its errors are an outage
 	// RepeatUntil is until when a repeat under the operation's key is answered with the
 	// first answer, because the other side remembers the key; the zero time: never.
 	RepeatUntil func(ledger.Record) time.Time

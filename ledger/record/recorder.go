@@ -171,8 +171,7 @@ func (r *Recorder) endGone(ctx context.Context, operationID string) (ended bool,
 	}
 	applied, err := ledger.Settle(ctx, r.store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: a.ID,
 		Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassKilled,
-		Error: fmt.Sprintf("process %d, which sent it, is gone", a.PID), Status: -1, Actor: r.options.Actor,
-		Bursts: func(kind string) ledger.Burst { return r.Rule(kind).Burst }})
+		Error: fmt.Sprintf("process %d, which sent it, is gone", a.PID), Status: -1, Actor: r.options.Actor})
 	return err == nil && !applied.Noop, err
 }
 
@@ -393,7 +392,6 @@ func (r *Recorder) Settle(ctx context.Context, req ledger.SettleRequest) (ledger
 	if req.Actor.Name == "" {
 		req.Actor = r.options.Actor
 	}
-	req.Bursts = func(kind string) ledger.Burst { return r.Rule(kind).Burst }
 	req.Looks = func(kind string) ledger.Looks { return r.Rule(kind).Looks }
 	req = outcome.Tidy(req, r.Secrets(req.AttemptID))
 	req.Delivered = !r.sent.of(req.AttemptID).Awaits

@@ -57,12 +57,11 @@ func fill(b *testing.B, path string, operations int) {
 	// All that is in doubt is of 500 outages, or as many as there is enough for.
 	exec(`
 		INSERT INTO outages (id, scope, kinds, gap_ms, opened_at, first_at, last_at, change_id)
-		SELECT printf('%08x', seq * 2654435761 % 4294967296), 'downstream:stripe', '["stripe.charge","mail.send"]', 600000, ended_at, ended_at, ended_at, 'opened'
+		SELECT printf('%08x', seq * 2654435761 % 4294967296), 'downstream:stripe', '["stripe.charge","mail.send"]', 100000, ended_at, ended_at, ended_at + 100000, 'opened'
 		  FROM operations WHERE seq % 2000 = 1`)
 	exec(`
-		UPDATE operations SET joined = 'error', fault_at = ended_at, outage = printf('%08x', ((seq - 1) / 2000 * 2000 + 1) * 2654435761 % 4294967296)
-		 WHERE state = 'uncertain'`)
-	exec(tables.MemberNew + ` WHERE o.outage <> ''`)
+		INSERT INTO attempts (operation_id, n, id, started_at, deadline_at, ended_at, outcome)
+		SELECT id, 1, id || '.1', started_at, ended_at, ended_at, 'uncertain' FROM operations WHERE state = 'uncertain'`)
 	for _, text := range triggers {
 		exec(text)
 	}

@@ -43,9 +43,6 @@ const (
 		SELECT o.kind, e.doubt AS class, sum(e.to_state = 'committed') AS landed, sum(e.to_state = 'failed') AS missed
 		  FROM events e JOIN operations o ON o.id = e.operation_id
 		 WHERE e.doubt IS NOT NULL GROUP BY 1, 2`
-
-	// Operations of outages that are no members.
-	membersMissing = `SELECT seq FROM operations WHERE outage <> '' AND seq NOT IN (SELECT seq FROM outage_members)`
 )
 
 // deviating names the rows of each derived table that are not as they should be. A
@@ -68,7 +65,6 @@ var deviating = []struct{ table, rows string }{
 		SELECT coalesce(d.kind, t.kind) || ' ' || coalesce(d.class, t.class)
 		  FROM tallies t FULL JOIN (` + shouldBeTallied + `) d ON d.kind = t.kind AND d.class = t.class
 		 WHERE (coalesce(t.landed, 0), coalesce(t.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0))`},
-	{"outage_members", `SELECT o.id FROM operations o WHERE o.seq IN (` + membersMissing + `)`},
 }
 
 // Deviations compares every derived table with what it is made from, all in one
@@ -121,8 +117,6 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			`UPDATE tallies SET landed = 0, missed = 0`,
 			`INSERT INTO tallies SELECT * FROM (` + shouldBeTallied + `) WHERE 1
 			     ON CONFLICT (kind, class) DO UPDATE SET landed = excluded.landed, missed = excluded.missed`,
-
-			tables.MemberNew + ` WHERE o.seq IN (` + membersMissing + `)`,
 		} {
 			if err := tx.script(query); err != nil {
 				return fmt.Errorf("rebuild what is derived: %s: %w", strings.Fields(query)[2], err)

@@ -1,7 +1,6 @@
 -- What the database keeps beside its history, so that no reader counts it: the list
 -- of open operations, from operations and grants; counts, from that list; census,
--- from operations (in guards.sql, with the change that is told); tallies, from events;
--- the prices of what counts in an outage, from the list.
+-- from operations (in guards.sql, with the change that is told); tallies, from events.
 -- `indoubt doctor` compares each with what it is made from.
 --
 -- In this file o.*, s.*, NEW.* and OLD.* stand for the columns that the list copies,
@@ -19,7 +18,6 @@ SELECT o.seq, o.*, o.recheck_at,
                   ORDER BY g.created_at DESC LIMIT 1), 0) AS granted_at,
        coalesce((SELECT g.expires_at FROM grants g WHERE g.operation_id = o.id AND g.consumed_at = 0 AND g.voided_at = 0
                   ORDER BY g.created_at DESC LIMIT 1), 0) AS grant_until,
-       o.outage,
        lower(o.title || char(10) || o.target || char(10) || o.kind || char(10) || o.key || char(10) || o.id || char(10) || o.source
              || char(10) || o.receipt) AS words
   FROM operations o;
@@ -31,7 +29,7 @@ SELECT o.seq, o.*, o.recheck_at,
 -- there. What no column of the list is made from sets nothing off: then SQLite need
 -- not compile this, which for a writer of one row takes longer than to run it.
 CREATE TRIGGER operations_keep_list
-AFTER UPDATE OF {listed}, recheck_at, version, title, target, receipt, outage, joined ON operations
+AFTER UPDATE OF {listed}, recheck_at, version, title, target, receipt ON operations
 WHEN NEW.is_open = 1 OR EXISTS (SELECT 1 FROM open_operations WHERE seq = NEW.seq)
 BEGIN
   DELETE FROM open_operations
@@ -149,32 +147,4 @@ BEGIN
          loss = loss + CASE NEW.miss_word WHEN '' THEN NEW.rank ELSE 0 END,
          words = words + (NEW.miss_word <> ''), twice = twice + (NEW.conflict = 'duplicate')
    WHERE what = 'class.' || NEW.class;
-END;
-
--- ── Outages ───────────────────────────────────────────────────────────────
-
-CREATE TRIGGER operations_join_outage AFTER UPDATE OF joined ON operations WHEN NEW.joined <> OLD.joined
-BEGIN
-  {insert member from operations o}
-   WHERE o.seq = NEW.seq AND NOT EXISTS (SELECT 1 FROM outage_members WHERE seq = NEW.seq);
-END;
-
--- A policy's price is that of the newest list it stood in. What settled before it had
--- one is priced later, once.
-CREATE TRIGGER open_keep_outage AFTER UPDATE OF miss_value, miss_word, duplicate_value, duplicate_word ON open_operations
-WHEN NEW.outage <> '' AND (NEW.digest <> '' AND OLD.digest = ''
-  OR (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word)
-  <> (OLD.miss_value, OLD.miss_word, OLD.duplicate_value, OLD.duplicate_word))
-BEGIN
-  UPDATE outage_members
-     SET miss = NEW.miss_value, miss_word = NEW.miss_word, twice = NEW.duplicate_value, twice_word = NEW.duplicate_word, unpriced = 0
-   WHERE seq = NEW.seq AND (miss, miss_word, twice, twice_word, unpriced) IS NOT (NEW.miss_value, NEW.miss_word, NEW.duplicate_value, NEW.duplicate_word, 0);
-END;
-
--- A check that saw clearly is a sign of life.
-CREATE TRIGGER reads_after_insert AFTER INSERT ON reads
-WHEN NEW.verdict <> '' AND NEW.verdict <> 'cannot_tell' OR NEW.cause IN ('none_found', 'blind', 'not_there_now')
-BEGIN
-  UPDATE outages SET answered_at = NEW.ended_at
-   WHERE id = (SELECT outage FROM operations WHERE id = NEW.operation_id) AND answered_at <= last_at AND NEW.ended_at > last_at;
 END;

@@ -26,8 +26,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		}
 	}
 	prices()
-	outage(t, s)
-	derived := []string{"open_operations", "counts", "census", "tallies", "outage_members"}
+	derived := []string{"open_operations", "counts", "census", "tallies"}
 	right := dump(t, db)
 	for _, table := range derived {
 		need.Must(t, right[table] != "", "there is nothing in %s", table)
@@ -61,7 +60,6 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		{"wrong tallies", `UPDATE tallies SET landed = landed + 1`, "tallies", false},
 		{"tallies of nothing", `INSERT INTO tallies (kind, class, landed) VALUES ('none', 'timeout', 1)`, "tallies", false},
 		{"no tallies", `DELETE FROM tallies`, "tallies", false},
-		{"a member less", `DELETE FROM outage_members` + row("uncertain"), "outage_members", false},
 	} {
 		exec(c.sql)
 		found := need.Get(s.Deviations(ctx))(t)

@@ -23,7 +23,7 @@ BEGIN
    WHERE NEW.seq > 0;
   SELECT RAISE(ABORT, 'a column that cannot be NULL cannot be set to NULL')
    WHERE max(NEW.scope, NEW.gate, NEW.key_live, NEW.state, NEW.conflict, NEW.parked_until, NEW.recheck_at, NEW.version, NEW.verdict,
-             NEW.effects, NEW.awaits, NEW.outage, NEW.created_at, NEW.live_attempt, NEW.attempt_count, NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
+             NEW.effects, NEW.awaits, NEW.created_at, NEW.live_attempt, NEW.attempt_count, NEW.change_id, NEW.change_of, NEW.machine) IS NULL;
   SELECT RAISE(ABORT, 'this operation is recorded already: operations are never replaced')
    WHERE EXISTS (SELECT 1 FROM operations WHERE id = NEW.id);
   SELECT RAISE(ABORT, 'this key is in use by another operation of this kind and scope: look at what became of that one before you send')
@@ -33,7 +33,7 @@ BEGIN
    WHERE NEW.gate <> '' AND EXISTS (SELECT 1 FROM operations WHERE gate = NEW.gate AND state IN ('pending', 'uncertain'));
   SELECT RAISE(ABORT, 'an operation begins as pending: record it before you send, and its outcome with an UPDATE')
    WHERE NEW.state <> 'pending' OR NEW.conflict <> '' OR NEW.parked_until <> 0 OR NEW.recheck_at <> 0
-      OR NEW.version <> 1 OR NEW.fact <> '' OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.outage <> '' OR NEW.redacted_at <> 0
+      OR NEW.version <> 1 OR NEW.fact <> '' OR NEW.verdict <> '' OR NEW.effects <> 0 OR NEW.awaits <> '' OR NEW.redacted_at <> 0
       OR NEW.change_verb NOT IN ('', 'begin')
       -- it is recorded with its outcome, beside the one that has its key meanwhile
       OR NEW.key_live <> 1 AND NOT (NEW.change_of = NEW.change_id AND NEW.change_verb IS 'begin'
@@ -79,15 +79,6 @@ BEGIN
    WHERE NEW.key_live IS NOT OLD.key_live AND (OLD.key_live = 0 OR OLD.state IN ('pending', 'uncertain')
      -- an answer that proves nothing holds back nothing that is named by its input alone
      AND NOT (OLD.state = 'pending' AND NEW.state IS 'uncertain' AND NEW.gate IS '' AND substr(OLD.key, 1, 6) = 'input-'));
-END;
-
-CREATE TRIGGER operations_guard_outage BEFORE UPDATE OF outage, joined, fault_at ON operations
-BEGIN
-  SELECT RAISE(ABORT, 'an operation joins one outage, that is recorded, and stays in it for life')
-   WHERE (NEW.outage, NEW.joined) IS NOT (OLD.outage, OLD.joined)
-     AND NOT (OLD.outage = '' AND EXISTS (SELECT 1 FROM outages WHERE id = NEW.outage));
-  SELECT RAISE(ABORT, 'the newest attempt that an outage was looked for is never an earlier one')
-   WHERE NEW.fault_at < OLD.fault_at OR NEW.fault_at IS NULL;
 END;
 
 CREATE TRIGGER operations_guard_update BEFORE UPDATE ON operations
@@ -528,7 +519,8 @@ CREATE TRIGGER events_guard_update BEFORE UPDATE ON events
 BEGIN
   SELECT RAISE(ABORT, 'the history never changes')
    WHERE NOT ((EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id) AND OLD.id <> (SELECT change_id FROM operations WHERE id = OLD.operation_id)
-            OR OLD.operation_id = '' AND OLD.outage <> '' AND EXISTS (SELECT 1 FROM operations WHERE outage = OLD.outage AND outage <> '' AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id))
+            OR OLD.operation_id = '' AND OLD.outage <> '' AND EXISTS (SELECT 1 FROM outages i JOIN attempts a ON a.ended_at >= i.first_at AND a.ended_at < i.last_at + i.gap_ms JOIN operations o ON o.id = a.operation_id
+               WHERE i.id = OLD.outage AND a.outcome IN ('uncertain', 'failed') AND a.sender <> 'import' AND o.redacted_at <> 0 AND o.change_verb = 'redact' AND o.change_of = o.change_id))
      AND (NEW.reason IS OLD.reason OR NEW.reason IS '[redacted]') AND (NEW.detail IS OLD.detail OR NEW.detail IS '"[redacted]"' OR json_type(OLD.detail) = 'object' AND json_type(NEW.detail) = 'object'
           AND (SELECT count(*) FROM json_each(NEW.detail)) = (SELECT count(*) FROM json_each(OLD.detail)) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.detail) n
             WHERE NOT EXISTS (SELECT 1 FROM json_each(OLD.detail) o WHERE o.key = n.key AND (n.value IS o.value OR n.value IN ('[redacted]', '["[redacted]"]')))))

@@ -60,14 +60,14 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 
 // outage makes an outage of what is in doubt in a guarded ledger.
 func outage(t *testing.T, s *Store) ledger.Outage {
-	need.OK(t, s.Price(ctx, []ledger.Pricing{{OperationID: "overdue"}})) // the fifth error
+	need.OK(t, s.FoldOutages(ctx, nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 2} }))
 	return need.Get(s.Outages(ctx, s.now(), 2))(t)[0]
 }
 
 func TestGuards(t *testing.T) {
 	t.Parallel()
 	s, db := guarded(t)
-	in := outage(t, s)
+	outage(t, s)
 	before := dump(t, db)
 	now, later := "1790000005000", "1790000065000"
 	change := `, change_id = 'x', actor = 'eve', reason = 'why'`
@@ -166,9 +166,6 @@ func TestGuards(t *testing.T) {
 		{"list row that cannot be summed", `UPDATE open_operations SET rank = 9e999`, "amounts_can_be_summed"},
 		{"list row moved", `UPDATE OR REPLACE open_operations SET rowid = 1`, "kept by the database"},
 		{"list row of what is settled", tables.ListNew + ` WHERE s.seq = (SELECT seq FROM operations WHERE id = 'committed')`, "kept by the database"},
-		{"born in an outage", insert("INSERT", "n", "n", now, later, ", outage, joined|, '"+in.ID+"', 'error'"), "begins as pending"},
-		{"in an outage for no reason", `UPDATE operations SET outage = '` + in.ID + `' WHERE id = 'failed'`, "joined_is_known"},
-		{"looked for earlier", `UPDATE operations SET fault_at = 0 WHERE id = 'uncertain'`, "never an earlier one"},
 		{"replaced list row", `REPLACE INTO open_operations (seq, ` + tables.ListColumns("") + `, search) SELECT seq, ` + tables.ListColumns("") + `, search FROM open_operations`, "kept by the database"},
 	}
 	for _, recursive := range []string{"OFF", "ON"} {
@@ -191,7 +188,7 @@ func TestGuardsAgainstNull(t *testing.T) {
 	s, db := guarded(t)
 	outage(t, s)
 	tried := 0
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "decision_items", "events", "holds", "outages", "outage_members"} {
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "decision_items", "events", "holds", "outages"} {
 		type column struct{ name, value string }
 		var columns []column
 		rows := need.Get(db.Query(`SELECT name, dflt_value FROM pragma_table_info(?) WHERE "notnull" = 1 AND dflt_value IS NOT NULL`, table))(t)
@@ -276,7 +273,7 @@ func dump(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "holds", "decisions", "decision_items", "open_operations", "counts", "census", "tallies",
-		"outages", "outage_members"} {
+		"outages"} {
 		out[table] = dumpOf(t, db, table)
 	}
 	return out

@@ -342,7 +342,8 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 		SELECT (SELECT user_version FROM pragma_user_version),
 		       coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0),
 		       coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0),
-		       coalesce((SELECT max(ended_at) FROM attempts WHERE outcome = 'uncertain'), 0),
+		       coalesce((SELECT a.ended_at FROM attempts a INDEXED BY attempts_lost
+		                  WHERE `+tables.LostAttempt+` AND a.outcome = 'uncertain' ORDER BY a.ended_at DESC LIMIT 1), 0),
 		       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
 		       coalesce((SELECT max(until) FROM lead), 0),
 		       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),

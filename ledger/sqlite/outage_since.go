@@ -13,7 +13,7 @@ import (
 const outagesSince = `
 	WITH e AS MATERIALIZED (SELECT operation_id, outage FROM events WHERE seq > ?1 ORDER BY seq LIMIT ?2+0)
 	SELECT outage, 0 FROM e WHERE outage <> ''
-	UNION SELECT o.outage, 0 FROM e CROSS JOIN operations o ON o.id = e.operation_id WHERE e.operation_id <> '' AND o.outage <> ''
+	UNION SELECT i.id, 0 FROM e CROSS JOIN operations o ON o.id = e.operation_id ` + tables.TheirOutages + `
 	UNION SELECT '', count(*) FROM e`
 
 // OutagesSince names the outages that something was written about.

@@ -25,5 +25,5 @@ func withColumns() *strings.Replacer {
 	return strings.NewReplacer("o.*", tables.ListedColumns("o."), "s.*", tables.ListColumns("s."), "NEW.*", tables.ListColumns("NEW."), "OLD.*", tables.ListColumns("OLD."),
 		"{columns}", tables.ListColumns(""), "{listed}", tables.ListedColumns(""),
 		"{search of NEW}", tables.SearchOf("NEW"), "{search of open_operations}", tables.SearchOf("open_operations"),
-		"{insert from open_source s}", tables.ListNew, "{insert member from operations o}", tables.MemberNew)
+		"{insert from open_source s}", tables.ListNew)
 }

@@ -93,10 +93,6 @@ CREATE TABLE operations (
   ended_at     INTEGER NOT NULL DEFAULT 0,             -- latest end of any attempt
   doubted_at   INTEGER NOT NULL DEFAULT 0,
   settled_at   INTEGER NOT NULL DEFAULT 0,
-  -- The outage that it counts in. Recorders and engines set this with the change.
-  outage     TEXT NOT NULL DEFAULT '',               -- set once
-  joined       TEXT NOT NULL DEFAULT '',               -- how: error, refusal
-  fault_at     INTEGER NOT NULL DEFAULT 0,             -- end of the newest attempt that an outage was looked for
   redacted_at  INTEGER NOT NULL DEFAULT 0,             -- a person had its text taken out; nothing else sets it
   redacted_by  TEXT NOT NULL DEFAULT '',
   -- The newest change. Every UPDATE of change_id appends an event made from
@@ -135,7 +131,6 @@ CREATE TABLE operations (
   CONSTRAINT verdict_is_known  CHECK (verdict = '' OR verdict = 'landed' OR verdict = 'not_there' OR verdict = 'twice' OR verdict = 'different'),
   CONSTRAINT conflict_is_known CHECK (conflict = '' OR conflict = 'duplicate' OR conflict = 'contradiction' OR conflict = 'different'
                                    OR conflict = 'possible_duplicate'),
-  CONSTRAINT joined_is_known   CHECK (outage = '' AND joined = '' OR outage <> '' AND (joined = 'error' OR joined = 'refusal')),
   CONSTRAINT version_counts    CHECK (version >= 1),
   CONSTRAINT effects_count     CHECK (effects >= 0),
   CONSTRAINT input_is_json     CHECK (input IS NULL OR json_valid(input)),
@@ -156,7 +151,6 @@ CREATE TABLE operations (
         (started_at = 0   OR started_at   BETWEEN 946684800000 AND 4102444800000)
     AND (ended_at = 0     OR ended_at     BETWEEN 946684800000 AND 4102444800000)
     AND (doubted_at = 0   OR doubted_at   BETWEEN 946684800000 AND 4102444800000)
-    AND (fault_at = 0     OR fault_at     BETWEEN 946684800000 AND 4102444800000)
     AND (redacted_at = 0  OR redacted_at  BETWEEN 946684800000 AND 4102444800000)
     AND (settled_at = 0   OR settled_at   BETWEEN 946684800000 AND 4102444800000)
     AND (parked_until = 0 OR parked_until BETWEEN 946684800000 AND 253402300799999)
@@ -191,10 +185,6 @@ CREATE INDEX operations_by_answer ON operations (kind, settled_at)
   WHERE state = 'committed' AND by_answer = 1 AND token_sent = 1;
 -- Who waits for this.
 CREATE INDEX operations_by_awaits ON operations (scope, awaits) WHERE awaits <> '';
-
--- What an outage is made of, and what became of it; what is settled of it, newest change
--- first.
-CREATE INDEX operations_by_outage ON operations (outage, resolved, updated_at, state, conflict, joined, doubted, attempt_count, effects) WHERE outage <> '';
 
 -- marks: the names under which an operation's effect may show. Who else may have
 -- made an effect that is recognised by a name is found here.
@@ -260,8 +250,8 @@ CREATE TABLE attempts (
   CONSTRAINT attempt_ends_with_an_outcome CHECK ((outcome = '') = (ended_at = 0))
 ) STRICT, WITHOUT ROWID;
 
--- When something last came into doubt.
-CREATE INDEX attempts_uncertain ON attempts (ended_at) WHERE outcome = 'uncertain';
+-- What counts in the outage of its time. What was imported ended at no time that is known.
+CREATE INDEX attempts_lost ON attempts (ended_at) WHERE outcome IN ('uncertain', 'failed') AND sender <> 'import';
 
 -- reads: reconcile reads, with what they showed.
 CREATE TABLE reads (
@@ -427,7 +417,7 @@ CREATE TABLE events (
   CONSTRAINT event_detail_is_json     CHECK (detail IS NULL OR json_valid(detail))
 ) STRICT;
 
-CREATE INDEX events_by_outage ON events (outage, verb = 'outage_joined', seq) WHERE outage <> '';
+CREATE INDEX events_by_outage ON events (outage, seq) WHERE outage <> '';
 CREATE INDEX events_of_policies ON events (seq) WHERE verb = 'policy';
 CREATE INDEX events_by_operation ON events (operation_id, seq) WHERE operation_id <> '';
 
@@ -474,7 +464,7 @@ CREATE UNIQUE INDEX holds_in_force ON holds (scope) WHERE released_at = 0;
 
 -- open_operations: the narrow list of everything that may still need a person. It
 -- copies what lists are sorted, counted and filtered by, from operations and grants,
--- by triggers in the same transaction; the columns after outage are a cache of
+-- by triggers in the same transaction; the columns after grant_until are a cache of
 -- what a policy says. What is in flight
 -- for the first time joins it only when a policy has priced it, so that writes
 -- which are answered at once cost it nothing. Read it, never write it.
@@ -507,7 +497,6 @@ CREATE TABLE open_operations (
   recheck_at      INTEGER NOT NULL,
   granted_at      INTEGER NOT NULL,                    -- the grant that waits for its pipeline
   grant_until     INTEGER NOT NULL,
-  outage        TEXT NOT NULL,                       -- that it counts in
   -- What a policy says (a cache; digest '' when it is out of date).
   digest          TEXT NOT NULL DEFAULT '',
   downstream      TEXT NOT NULL DEFAULT '',
@@ -548,7 +537,6 @@ CREATE INDEX open_by_clock  ON open_operations (class, clock_at);
 CREATE INDEX open_by_read   ON open_operations (downstream, read_at) WHERE state = 'uncertain' OR recheck_at <> 0;
 CREATE INDEX open_by_digest ON open_operations (digest);
 CREATE INDEX open_by_doubt  ON open_operations (kind, doubted_at) WHERE state = 'uncertain';
-CREATE INDEX open_by_outage ON open_operations (outage, calm, loss_order, created_at) WHERE outage <> '';
 
 -- counts: how many open operations are in each class (those in flight apart),
 -- with what they cost. Read it, never write it.
@@ -588,12 +576,13 @@ CREATE TABLE tallies (
 ) STRICT, WITHOUT ROWID;
 
 -- outages: bursts of errors on one downstream, or of one kind where no policy
--- names a downstream. Indoubt opens them; an event goes with every change.
+-- names a downstream. Who leads the ledger opens them. What is in one is asked of the
+-- attempts that ended in it.
 CREATE TABLE outages (
   id          TEXT PRIMARY KEY,
   scope       TEXT NOT NULL,                           -- downstream:NAME or kind:NAME
-  kinds       TEXT NOT NULL DEFAULT '[]',              -- JSON: of its errors, the first 20
-  pipelines   TEXT NOT NULL DEFAULT '[]',
+  kinds       TEXT NOT NULL DEFAULT '[]',              -- JSON: of its errors
+  pipelines   TEXT NOT NULL DEFAULT '[]',              -- the first 20
   classes     TEXT NOT NULL DEFAULT '[]',              -- error classes
   gap_ms      INTEGER NOT NULL,                        -- so long without a new error ends its growth
   opened_at   INTEGER NOT NULL,                        -- when it was known to be one
@@ -621,28 +610,3 @@ CREATE TABLE outages (
 CREATE INDEX outages_by_scope ON outages (scope, last_at);
 CREATE INDEX outages_by_last ON outages (last_at DESC, id);
 CREATE INDEX outages_growing ON outages (last_at) WHERE over_at = 0;
-
--- outage_waiting: the newest errors of each scope that belong to no outage; some
--- more of them open one. Leave it.
-CREATE TABLE outage_waiting (
-  scope  TEXT PRIMARY KEY,
-  errors TEXT NOT NULL,                                -- JSON array of {operation, at, kind, pipeline, class}
-
-  CONSTRAINT waiting_is_json CHECK (json_valid(errors) AND json_type(errors) = 'array')
-) STRICT, WITHOUT ROWID;
-
--- outage_members: when the error came by which an operation joined its outage, and its
--- price as it last was. Read it, never write it.
-CREATE TABLE outage_members (
-  seq         INTEGER PRIMARY KEY,                     -- of the operation
-  at          INTEGER NOT NULL,
-  miss        REAL NOT NULL,
-  miss_word   TEXT NOT NULL,
-  twice       REAL NOT NULL,
-  twice_word  TEXT NOT NULL,
-  unpriced    INTEGER NOT NULL,                        -- 1: no policy has said what it costs
-
-  CONSTRAINT prices_can_be_summed CHECK (miss BETWEEN -1e15 AND 1e15 AND twice BETWEEN -1e15 AND 1e15)
-) STRICT;
-
-CREATE INDEX members_unpriced ON outage_members (seq) WHERE unpriced = 1;

@@ -75,10 +75,9 @@ type fuzzColumn struct {
 // from what the database writes there itself.
 var fuzzTables = []string{"operations", "operations", "operations", "operations", "attempts", "attempts", "reads", "grants", "grants",
 	"decisions", "decision_items", "events", "events", "holds", "open_operations", "open_operations", "counts", "census", "tallies",
-	"outages", "outage_waiting"}
+	"outages"}
 
-var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "decision_items": true, "counts": true, "census": true, "tallies": true,
-	"outage_waiting": true}
+var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "decision_items": true, "counts": true, "census": true, "tallies": true}
 
 func newFuzzed(t *testing.T, r *rand.Rand, seen map[string]int) *fuzzed {
 	f := &fuzzed{t: t, r: r, seen: seen, sql: map[string][]fuzzColumn{}, kept: map[string]map[string]string{}}
@@ -320,7 +319,7 @@ func (f *fuzzed) own() {
 		_, err = ledger.Begin(ctx, f.s, ledger.BeginRequest{ChangeID: id + "-c", OperationID: id, AttemptID: id + "-a", Kind: "k", Key: one(f, id, "same"), Token: id + "-t",
 			TokenSent: true, Fingerprint: "f", Sender: "pipeline", Deadline: time.Hour, Actor: billing})
 	case n < 4 && o.LiveAttempt != "":
-		_, err = ledger.Settle(ctx, f.s, ledger.SettleRequest{ChangeID: f.id(), AttemptID: o.LiveAttempt, Actor: billing, Receipt: one(f, "", "r1"), Error: "lost", Bursts: pairs,
+		_, err = ledger.Settle(ctx, f.s, ledger.SettleRequest{ChangeID: f.id(), AttemptID: o.LiveAttempt, Actor: billing, Receipt: one(f, "", "r1"), Error: "lost",
 			Outcome: one(f, ledger.OutcomeUncertain, ledger.OutcomeUncertain, ledger.OutcomeFailed, ledger.OutcomeCommitted)})
 	case n == 4:
 		_, err = ledger.Allow(ctx, f.s, ledger.GrantRequest{ChangeID: f.id(), GrantID: f.id(), OperationID: o.ID, Version: o.Version, Basis: ledger.BasisRiskAccepted,
@@ -332,7 +331,7 @@ func (f *fuzzed) own() {
 		_, err = ledger.Observe(ctx, f.s, ledger.Observation{ChangeID: f.id(), Version: o.Version, Actor: billing, Settles: true,
 			Read: ledger.Read{ID: f.id(), OperationID: o.ID, BeganAt: now, EndedAt: now, Reason: "looked", Verdict: one(f, ledger.Landed, ledger.NotThere, ledger.CannotTell)}})
 	case n == 8:
-		err = f.outage(o)
+		err = f.outage()
 	case n == 7:
 		if _, err = f.s.Lead(ctx, one(f, "e1", "e2"), ledger.RankEngine, []string{ledger.LeadLedger}); err == nil {
 			run := ledger.DecisionRun{ID: f.id(), Verb: "deny", Actor: ann}
@@ -347,7 +346,10 @@ func (f *fuzzed) own() {
 			err = f.s.LiftHold(ctx, "all", ann, "over", f.id())
 		}
 		if err == nil {
-			err = f.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "d", Rank: float64(f.r.IntN(9)), Miss: ledger.Cost{Value: float64(f.r.IntN(9))}, DecideAt: now, Burst: pairs("")}})
+			err = f.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "d", Rank: float64(f.r.IntN(9)), Miss: ledger.Cost{Value: float64(f.r.IntN(9))}, DecideAt: now}})
+		}
+		if err == nil {
+			err = f.s.FoldOutages(ctx, nil, true, pairs)
 		}
 	}
 	var guard *ledger.GuardError
@@ -362,23 +364,20 @@ func pairs(string) ledger.Burst {
 }
 
 // outage changes one as a person does.
-func (f *fuzzed) outage(o ledger.Operation) error {
+func (f *fuzzed) outage() error {
 	ins, err := f.s.Outages(ctx, f.s.now(), 100)
 	if err != nil || len(ins) == 0 {
 		return err
 	}
 	c := ledger.OutageChange{ChangeID: f.id(), ID: one(f, ins...).ID, Actor: ann, Reason: "asked",
 		Verb: one(f, ledger.OutageNoted, ledger.OutageTaken)}
-	if o.Outage != "" {
-		c.ID = o.Outage
-	}
 	_, err = f.s.ChangeOutage(ctx, c)
 	return err
 }
 
 // frozen is what may not change of a row once it is there, and what may only grow.
 var frozen = map[string]struct{ row, fixed, grows string }{
-	"operations": {`id`, `json_array(seq, kind, scope, key, token, fingerprint, input, command, created_at, source, outage)`, `version, fault_at, doubted, doubted_at, ended_at, 1 - key_live`},
+	"operations": {`id`, `json_array(seq, kind, scope, key, token, fingerprint, input, command, created_at, source)`, `version, doubted, doubted_at, ended_at, 1 - key_live`},
 	"attempts": {`id`, `json_array(operation_id, n, basis, grant_id, started_at, iif(outcome = '', '', json_array(outcome, ended_at, deadline_at, receipt, status, error_class)),
 		iif(late_outcome = '', '', json_array(late_outcome, late_at, late_receipt)), iif(proof = '', '', proof))`, `iif(outcome = '', 0, token_sent)`},
 	"reads":          {`id`, `json_array(operation_id, began_at, ended_at, verdict, found, receipts, evidence)`, `0`},
@@ -413,7 +412,5 @@ var broken = map[string]string{
 	"numbers are in order":                `SELECT seq FROM operations WHERE seq < 1 UNION ALL SELECT seq FROM events WHERE seq < 1 OR seq > (SELECT count(*) FROM events)`,
 	"nobody signs as the machine": `SELECT id FROM events WHERE actor IN ('checks', 'clock') AND machine = 0
 		UNION ALL SELECT id FROM operations WHERE change_of <> change_id AND actor IN ('checks', 'clock')`,
-	"an operation is in an outage that is there, and counts in it": `SELECT o.id FROM operations o LEFT JOIN outages i ON i.id = o.outage
-		WHERE o.outage <> '' AND (i.id IS NULL OR NOT EXISTS (SELECT 1 FROM outage_members m WHERE m.seq = o.seq))`,
 	"the file is whole": `SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 }

@@ -229,9 +229,6 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string, applied *ledg
 		}
 		applied.Grant = g
 	}
-	if err := tx.fault(c); err != nil {
-		return err
-	}
 	if c.Read != nil { // before what it settles: the database asks for it
 		if err := tx.read(*c.Read); err != nil {
 			return err
@@ -253,10 +250,7 @@ func (tx *tx) apply(rec *Record, c ledger.Change, changeID string, applied *ledg
 		return err
 	}
 	if c.Pricing != nil { // after the change, which outdates the prices there were
-		if err := tx.price(*c.Pricing, Millis(rec.Now), *after, c.Insert); err != nil || after.State != ledger.Uncertain {
-			return err
-		}
-		return tx.doubts([]ledger.Pricing{*c.Pricing})
+		return tx.price(*c.Pricing, Millis(rec.Now), *after, c.Insert)
 	}
 	return nil
 }

@@ -92,9 +92,6 @@ var columns = []column[ledger.Operation]{
 	{"settled_at", changed, func(o *ledger.Operation) any { return &o.SettledAt }},
 	{"redacted_at", given | redactable, func(o *ledger.Operation) any { return &o.RedactedAt }},
 	{"redacted_by", given | redactable, func(o *ledger.Operation) any { return &o.RedactedBy }},
-	{"outage", changed | shown, func(o *ledger.Operation) any { return &o.Outage }},
-	{"joined", changed | shown, func(o *ledger.Operation) any { return &o.Joined }},
-	{"fault_at", changed, func(o *ledger.Operation) any { return &o.FaultAt }},
 }
 
 // attemptColumns are the columns of attempts, but for whose they are.
@@ -168,10 +165,9 @@ func of[T any](table string, columns []column[T]) string {
 }
 
 // listColumns are what the list of open operations copies: columns of operations, and
-// what the view open_source makes of grants and outages.
+// what the view open_source makes of grants.
 var listColumns = append(used(columns, listed), column[ledger.Operation]{name: "recheck_at"},
-	column[ledger.Operation]{name: "granted_at"}, column[ledger.Operation]{name: "grant_until"},
-	column[ledger.Operation]{name: "outage"})
+	column[ledger.Operation]{name: "granted_at"}, column[ledger.Operation]{name: "grant_until"})
 
 // ListColumns names them, each behind the name of a table; ListedColumns, those of
 // operations.

@@ -70,13 +70,18 @@ func (p *place) aside(b *binder, t ledger.Term) string {
 	case t.Field == "needs":
 		return p.needsYou
 	case t.Value == ledger.AnyOutage:
-		return p.column("outage") + " <> ''"
+		return inOutage("i.id <> ''")
 	case t.Field == "outage":
-		return fmt.Sprintf("substr(%s, 1, %s) = %s", p.column("outage"), b.bind(len([]rune(t.Value))), b.bind(t.Value))
+		return inOutage(begins(b, "i.id", t.Value))
 	case t.Value == "yes":
 		return "?1 < " + p.column("parked_until")
 	}
 	return "?1 >= " + p.column("parked_until")
+}
+
+// begins is the condition that a column begins so.
+func begins(b *binder, column, start string) string {
+	return fmt.Sprintf("%s >= %s AND %s < %s", column, b.bind(start), column, b.bind(start+"\U0010FFFF"))
 }
 
 // words is the text of a column; of an actor's, what ledger.Signer says.

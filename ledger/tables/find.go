@@ -30,7 +30,7 @@ type finder struct {
 	began time.Time
 	page  ledger.Page
 	named int    // an index names no more than so many that the filter can select; 0: none does
-	in    string // the outage that it selects from
+	in    bool   // it selects from outages
 	after cursor // everything up to here is done
 	size  int    // rows of the next step; 0: all that are left
 }
@@ -44,8 +44,8 @@ func (f *finder) plan(ctx context.Context) error {
 	if f.kinds, err = kindsFor(ctx, f.s.db, f.q.Filter); err != nil {
 		return err
 	}
-	if err := f.outage(ctx); err != nil || f.in != "" {
-		return err
+	if f.in = slices.ContainsFunc(f.q.Filter.Terms, selectsOutage); f.in {
+		return nil
 	}
 	b := &binder{d: f.s.d, args: []any{Millis(f.q.Now)}}
 	if named := namedSQL(b, f.q.Filter.Terms); named != "" {
@@ -76,20 +76,10 @@ func roomFor(n int) int {
 	return room
 }
 
-// outage finds the one outage that the filter selects from: its rows have an index
-// that gives them in order.
-func (f *finder) outage(ctx context.Context) error {
-	for _, t := range f.q.Filter.Terms {
-		if t.Field != "outage" || t.Not || t.Value == ledger.AnyOutage {
-			continue
-		}
-		var n int
-		if err := f.one(ctx, []any{&n, &f.in}, `SELECT count(*), coalesce(max(id), '') FROM (SELECT id FROM outages WHERE id >= ? AND id < ? LIMIT 2) AS few`, t.Value, t.Value+"\U0010FFFF"); err != nil || n == 1 {
-			return err
-		}
-		f.in = ""
-	}
-	return nil
+// selectsOutage reports whether a term lets only what is in an outage through: its
+// members are found by it.
+func selectsOutage(t ledger.Term) bool {
+	return t.Field == "outage" && !t.Not && t.Value != ledger.AnyOutage
 }
 
 // step searches a part of the list; done, when the page is full or the list ends.
@@ -184,7 +174,7 @@ func (f *finder) one(ctx context.Context, dest []any, query string, args ...any)
 
 func (f *finder) query(ctx context.Context, after, until cursor) ([]ledger.Row, []cursor, error) {
 	b := &binder{d: f.s.d, args: []any{Millis(f.q.Now)}}
-	rows, err := f.s.db.Query(ctx, pageSQL(b, f.q, f.kinds, after, until, f.named, f.in), b.args...)
+	rows, err := f.s.db.Query(ctx, pageSQL(b, f.q, f.kinds, after, until, f.named), b.args...)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -201,7 +191,14 @@ func (f *finder) query(ctx context.Context, after, until cursor) ([]ledger.Row, 
 		}
 		out, keys = append(out, r), append(keys, slices.Clone(scan.key))
 	}
-	return out, keys, rows.Err()
+	if err := rows.Err(); err != nil || len(out) == 0 {
+		return nil, nil, err
+	}
+	in, err := outagesOf(outside{ctx, f.s.db}, out)
+	for i := range out {
+		out[i].Outages = in[out[i].ID]
+	}
+	return out, keys, err
 }
 
 // keys are the columns of a sort key, by the names they have in a page.
@@ -220,11 +217,8 @@ func (s sorting) byKey() string {
 
 // pageSQL finds the rows of a page by their sort keys alone, each slice of the
 // list no further than needed, and then reads those rows, each where it is.
-func pageSQL(b *binder, q ledger.Query, kinds []string, after, until cursor, named int, in string) string {
+func pageSQL(b *binder, q ledger.Query, kinds []string, after, until cursor, named int) string {
 	l := &listing{q: q, filter: filterSQL(b, q.Filter, kinds, q.Now), n: b.limit(q.Limit + 1), after: b.key(after), until: b.key(until)}
-	if in != "" {
-		l.in = b.bind(in)
-	}
 	if len(q.Filter.Terms) > 0 {
 		return l.page(b, named)
 	}
@@ -250,9 +244,12 @@ var pageTexts sync.Map // string by pageShape
 func (l *listing) page(b *binder, named int) string {
 	sort, with, group := sortings[l.q.Order], "", "''"
 	if l.q.Filter.Has(func(t ledger.Term) bool { return t.Field == "group" }) {
-		group = "CASE WHEN h.seq IS NOT NULL THEN " + groupSQL + " WHEN o.resolved = 1 THEN " + settledGroup + " ELSE " + flightGroup + " END"
+		group = groupAny
 	}
-	if named > 0 {
+	if i := slices.IndexFunc(l.q.Filter.Terms, selectsOutage); i >= 0 {
+		l.named = true
+		with = fmt.Sprintf("named AS MATERIALIZED (%s), ", membersOf(b, l.q.Filter.Terms[i].Value))
+	} else if named > 0 {
 		l.named = true
 		with = fmt.Sprintf("named AS MATERIALIZED (%s LIMIT %d), ", namedSQL(b, l.q.Filter.Terms), named)
 	}
@@ -269,8 +266,7 @@ type listing struct {
 	q            ledger.Query
 	after, until string // bound
 	filter       filterText
-	named        bool   // only of what an index names
-	in           string // only of this outage
+	named        bool // only of what an index names
 	n            string
 	selects      []string
 }
@@ -290,8 +286,6 @@ func (l *listing) keys() string {
 	if settles(l.q) {
 		from, where := "operations o NOT INDEXED", " WHERE o.resolved = 1"
 		switch {
-		case l.in != "":
-			from, where = "operations o INDEXED BY operations_by_outage", " WHERE o.outage = "+l.in+" AND o.outage <> '' AND o.resolved = 1"
 		case l.named:
 			from, where = "named CROSS JOIN operations o ON o.seq = named.seq", " WHERE o.resolved + 0 = 1" // no index of all that is settled
 		case sort.settled != "":
@@ -308,11 +302,9 @@ func (l *listing) open(sort sorting) {
 	// than to look every row up from an index, be it the table or all texts of a class.
 	whole, index := l.filter.hot != "" && l.until == "", sort.index
 	switch {
-	case l.in != "", l.named, whole && !strings.Contains(l.filter.hot, "h.search"):
+	case l.named, whole && !strings.Contains(l.filter.hot, "h.search"):
 		from, where := "open_operations h NOT INDEXED", " WHERE h.class <> 'pending'"
-		if l.in != "" {
-			from, where = "open_operations h INDEXED BY open_by_outage", where+" AND h.outage = "+l.in+" AND h.outage <> ''"
-		} else if l.named {
+		if l.named {
 			from = "named CROSS JOIN open_operations h ON h.seq = named.seq"
 		}
 		if l.q.Tab != ledger.TabAll {
@@ -368,5 +360,4 @@ var prefixIndexes = map[string][]struct{ name, where string }{
 	"sent_key": {{"operations_by_sent_key", "sent_key <> ''"}},
 	"token":    {{"operations_by_token", "token <> ''"}},
 	"receipt":  {{"operations_by_receipt", "receipt <> ''"}},
-	"outage":   {{"operations_by_outage", "outage <> ''"}},
 }

@@ -48,7 +48,8 @@ var (
 		AND (k.scope = 'all' OR k.scope = 'kind:' || o.kind OR EXISTS (SELECT 1 FROM json_each(k.kinds) WHERE value = o.kind))
 		ORDER BY k.created_at, k.id LIMIT 1)`
 
-	settledGroup = `CASE WHEN o.state = 'committed' THEN 'landed' WHEN o.state = 'abandoned' THEN 'left' WHEN o.joined = 'refusal' THEN 'refused' ELSE 'never_sent' END`
+	settledGroup = `CASE WHEN o.state = 'committed' THEN 'landed' WHEN o.state = 'abandoned' THEN 'left'
+		WHEN ` + wasRefused + ` THEN 'refused' ELSE 'never_sent' END`
 
 	groupSQL = fmt.Sprintf(`CASE WHEN %s THEN 'parked' ELSE CASE %s
 		WHEN 'conflict' THEN h.conflict
@@ -57,6 +58,9 @@ var (
 		WHEN 'not_landed' THEN CASE WHEN %s IS NOT NULL THEN 'running' WHEN %s THEN 'elsewhere' WHEN %s IS NOT NULL THEN 'held' WHEN %s THEN 'said' ELSE 'proven' END
 		WHEN 'in_flight' THEN 'in_flight' WHEN 'reading' THEN 'reading' ELSE %s END END`,
 		parkedSQL, laneSQL, ledger.FetchPatience.Milliseconds(), toDecide, inRun, overtaken, heldBy, mayHaveLanded("o"), settledGroup)
+
+	// groupAny is the group of one that may be in the list, settled or in flight.
+	groupAny = "CASE WHEN h.seq IS NOT NULL THEN " + groupSQL + " WHEN o.resolved = 1 THEN " + settledGroup + " ELSE " + flightGroup + " END"
 
 	toDecide = `CASE WHEN ` + inRun + ` IS NOT NULL THEN 'running' WHEN ` + overtaken + ` THEN 'elsewhere' ELSE 'decide' END`
 

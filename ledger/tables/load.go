@@ -333,6 +333,11 @@ func (s *Store) Read(ctx context.Context, loc ledger.Locator) (ledger.Record, er
 				rec, _, err = load(q, s.d, at, "", true)
 			}
 		}
+		if err == nil && rec.Found {
+			recs := []ledger.Record{rec.Record}
+			err = inOutages(q, recs)
+			rec.Record = recs[0]
+		}
 		return err
 	})
 	if err == nil && !rec.Found {
@@ -349,7 +354,9 @@ func (s *Store) Records(ctx context.Context, ids []string) (out []ledger.Record,
 	}
 	err = s.db.View(ctx, func(q Querier) error {
 		recs, err := loadAll(q, s.d, ids, 0, false)
-		out = bare(recs)
+		if out = bare(recs); err == nil {
+			err = inOutages(q, out)
+		}
 		return err
 	})
 	return out, err

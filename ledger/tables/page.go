@@ -78,7 +78,7 @@ var notListed = map[string]string{
 // list may have beside it; in operations that are in no list.
 func hotColumn(c string) string {
 	for _, k := range columns {
-		if k.name == c && k.use&listed == 0 && c != "outage" || c == "receipt" { // which is read from all of them
+		if k.name == c && k.use&listed == 0 || c == "receipt" { // which is read from all of them
 			return "o." + c
 		}
 	}

@@ -15,7 +15,7 @@ const passing = time.Second
 // Unpriced returns open operations whose derived columns are of another policy
 // or of an older version of the operation, newest first: the oldest are read
 // first, which prices them too. Those in flight come last, and only when they
-// stay there; then what settled in an outage before it had a price.
+// stay there.
 func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledger.Operation, error) {
 	now, err := s.db.Moment(ctx)
 	if err != nil {
@@ -30,9 +30,6 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) ([]ledge
 		                        ORDER BY digest DESC, seq DESC LIMIT ?2+0) AS newer
 		        UNION ALL
 		        SELECT o.seq FROM `+flightFrom+` AND o.started_at < ?3 AND (h.seq IS NULL OR h.digest <> ?1)
-		        UNION ALL
-		        SELECT m.seq FROM outage_members m INDEXED BY members_unpriced CROSS JOIN operations o ON o.seq = m.seq
-		         WHERE m.unpriced = 1 AND o.state <> 'pending' AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = m.seq)
 		        LIMIT ?2+0) h
 		  CROSS JOIN operations o ON o.seq = h.seq`, digest, limit, Millis(now.Wall.Add(-passing)))
 }
@@ -58,8 +55,8 @@ var beside = fmt.Sprintf(`
 	        WHERE c.target = t.target AND c.target <> '' AND c.started_at <= t.started_at ORDER BY c.started_at DESC LIMIT 1 OFFSET %d), 0)
 	 WHERE o.state = 'uncertain' AND %s`, relations, later)
 
-// Price writes what a policy says beside open operations, and for its outage beside
-// one that settled without a price. Those that have moved since are passed over.
+// Price writes what a policy says beside open operations. Those that have moved since are
+// passed over.
 func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 	if len(prices) == 0 {
 		return s.db.Writable()
@@ -75,7 +72,7 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 				return err
 			}
 		}
-		return tx.doubts(prices)
+		return nil
 	})
 }
 
@@ -88,7 +85,6 @@ func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation, fresh bool)
 		finite(p.Duplicate.Value), p.Duplicate.Word, flag(p.Duplicate.Guess), finite(p.Miss.Value), p.Miss.Word, flag(p.Miss.Guess),
 		finite(p.Odds), finite(p.Rank), Millis(p.DecideAt), Millis(p.ReadAt), p.Reads, flag(Millis(p.DecideAt) <= now), p.OperationID, p.Version,
 	}
-	settled := []any{finite(p.Miss.Value), p.Miss.Word, finite(p.Duplicate.Value), p.Duplicate.Word, p.OperationID, p.Version}
 	n := int64(1)
 	switch {
 	case fresh:
@@ -96,14 +92,11 @@ func (tx *tx) price(p ledger.Pricing, now int64, o ledger.Operation, fresh bool)
 	case o.State == ledger.Uncertain && p.Version == o.Version: // as it was just written: it is in the list
 		err = tx.Later(reprice, args...)
 	case tx.d.Far: // each of them changes nothing where another one does
-		err = cmp.Or(tx.Later(reprice, args...), tx.Later(listFlying, args...), tx.Later(priceSettled, settled...))
+		err = cmp.Or(tx.Later(reprice, args...), tx.Later(listFlying, args...))
 	default:
 		n, err = tx.Exec(reprice, args...)
 		if err == nil && n == 0 { // it has moved or left the list, or is in flight and was not worth a price before
 			n, err = tx.Exec(listFlying, args...)
-		}
-		if err == nil && n == 0 {
-			err = tx.Later(priceSettled, settled...)
 		}
 	}
 	if err != nil || n == 0 || (p.Title == "" || o.Title != "") && (p.Target == "" || ledger.NamedTarget(o.Target) != "") {
@@ -129,13 +122,6 @@ var listFlying = `
 	SELECT s.seq, ` + ListColumns("s.") + `, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ` + pricedSearch + `
 	  FROM open_source s WHERE s.seq = (SELECT seq FROM operations WHERE id = ?17 AND state = 'pending' AND CAST(?18 AS bigint) IN (0, version))
 	   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = s.seq)`
-
-// priceSettled gives an operation of an outage the price that it did not have when it
-// settled.
-const priceSettled = `
-	UPDATE outage_members SET miss = ?1, miss_word = ?2, twice = ?3, twice_word = ?4, unpriced = 0
-	 WHERE unpriced = 1 AND seq = (SELECT seq FROM operations WHERE id = ?5 AND CAST(?6 AS bigint) IN (0, version))
-	   AND NOT EXISTS (SELECT 1 FROM open_operations h WHERE h.seq = outage_members.seq)`
 
 var reprice = `
 	UPDATE open_operations

@@ -11,7 +11,7 @@ import (
 
 // Expire writes down deadlines that have passed, earliest first. It also marks
 // the rows whose time to ask a person has come, which keeps lists and counts
-// from comparing their clocks, and the outages that are over.
+// from comparing their clocks.
 func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 	if err := s.db.Writable(); err != nil {
 		return 0, err
@@ -39,7 +39,7 @@ func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
 			n++
 		}
 	}
-	errs = append(errs, ripen(ctx, s, now, max(limit, 1)), ended(ctx, s, now))
+	errs = append(errs, ripen(ctx, s, now, max(limit, 1)))
 	return n, errors.Join(errs...)
 }
 

@@ -32,10 +32,16 @@ func (tx *tx) erase(o ledger.Operation, key, changeID string, e *ledger.Erasure)
 			return err
 		}
 	}
-	if o.Outage == "" || len(e.Texts) == 0 {
+	if len(e.Texts) == 0 {
 		return nil
 	}
-	return tx.eraseEvents(`outage = ?1 AND outage <> '' AND operation_id = '' AND id <> ?2`, o.Outage, changeID, e.Texts)
+	in, err := outagesOf(tx.Tx, []ledger.Row{o.Row()})
+	for _, id := range in[o.ID] {
+		if err == nil {
+			err = tx.eraseEvents(`outage = ?1 AND outage <> '' AND operation_id = '' AND id <> ?2`, id, changeID, e.Texts)
+		}
+	}
+	return err
 }
 
 // overtakes refuses to forget the target of what an earlier operation may have to know it by.

@@ -12,8 +12,8 @@
 // after a placeholder), which a store takes out or translates where its database has
 // others. It reads tables and views that look alike: times as Unix milliseconds, with 0
 // for none, and flags as 0 or 1. It writes times by Dialect.Time and flags by
-// Dialect.Flag, except for tables that only indoubt reads (open_operations,
-// outage_members, outage_waiting), which have the numbers.
+// Dialect.Flag, except for open_operations, which only indoubt reads and
+// which has the numbers.
 // What a write asks of a time or a flag that is there, it asks in a SELECT.
 package tables
 

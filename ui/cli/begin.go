@@ -192,7 +192,7 @@ func recordingRules(inForce func() (*policy.Policy, int64)) record.Rules {
 			TokenArgument: k.Token.Argument, TokenInto: k.Token.Into, TokenAppend: k.Token.Append,
 			Redact: k.Redact, Access: k.Effect.Access(), Input: k.Input, Repeat: k.Repeat, Safe: k.Effect.Safe(), Supersedes: k.Effect.Replaces(),
 			KeyHeader: k.KeyHeader, Retry: outcome.Retry{Max: k.Retry.Max, BackoffMin: k.Retry.BackoffMin, BackoffMax: k.Retry.BackoffMax},
-			Title: k.Title, Target: k.Target, Marks: k.Marks, Price: k.Price, Burst: k.Burst(), RepeatUntil: k.RepeatUntil,
+			Title: k.Title, Target: k.Target, Marks: k.Marks, Price: k.Price, RepeatUntil: k.RepeatUntil,
 			Judge: k.JudgeAnswer,
 		}
 	})

@@ -36,9 +36,10 @@ type bench struct {
 	store               ledger.Store
 	loaded              *policy.Policy // compiled once
 	loadedFrom          string
-	sentTo              string // where recorded requests went; "": none is recorded
-	target              string // of what is begun; "": what its kind names
-	sees                bool   // a check sees what comes into doubt at once, and finds nothing
+	sentTo              string       // where recorded requests went; "": none is recorded
+	target              string       // of what is begun; "": what its kind names
+	sees                bool         // a check sees what comes into doubt at once, and finds nothing
+	burst               ledger.Burst // what is an outage
 }
 
 const benchPolicy = `version: 1
@@ -195,6 +196,13 @@ func (b *bench) settle(n int, req ledger.SettleRequest) {
 	}
 	need.Get(ledger.Settle(context.Background(), b.open(), req))(b)
 	b.price(n)
+	b.fold(n)
+}
+
+// fold looks for the outage of the n-th operation, as who leads does.
+func (b *bench) fold(n int) {
+	b.Helper()
+	need.OK(b, b.open().FoldOutages(context.Background(), []string{id(n)}, false, func(string) ledger.Burst { return b.burst }))
 }
 
 // doubt records the n-th operation as in doubt after a timeout.

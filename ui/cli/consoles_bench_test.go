@@ -40,7 +40,7 @@ func BenchmarkWriterBesideConsoles(b *testing.B) {
 func besideConsoles(b *testing.B, consoles int) float64 {
 	dir := b.TempDir()
 	path := filepath.Join(dir, "ledger.db")
-	inDoubt(b, path, 200)
+	inDoubt(b, path, 200, 1)
 	for range consoles {
 		cmd := binary(dir, "--ledger", path, "--read-only")
 		tty := need.Get(pty.StartWithSize(cmd, &pty.Winsize{Rows: 48, Cols: 160}))(b)

@@ -144,7 +144,7 @@ func (a *app) decide(ctx context.Context, verb string, args []string, flags *dec
 				needs.plan(ctx, run, &it)
 			}
 			items = append(items, it)
-			outages = append(outages, rec.Row().Outage)
+			outages = append(outages, rec.Row().Outage())
 			at[o.ID] = i
 		}
 	}

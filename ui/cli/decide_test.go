@@ -53,7 +53,7 @@ func TestARunOfOneOutageIsOnItsPage(t *testing.T) {
 		}
 		b.doubt(n, kind, strings.Replace(charge, "INV-1042", "INV-"+id(n)[34:], 1))
 	}
-	in := b.rec(1).Operation.Outage
+	in := b.rec(1).Outages[0]
 	park := func(want string, of ...string) {
 		t.Helper()
 		b.now = b.now.Add(time.Second)

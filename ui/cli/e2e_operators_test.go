@@ -96,7 +96,7 @@ func (o *outage) operator(who string, luck *rand.Rand) {
 	var seen [][]string
 	for n := 0; o.over.Err() == nil; n++ {
 		if n%3 == 0 || len(seen) == 0 { // what it sees grows old
-			seen = o.rows(`SELECT id || '@' || version, outage, id FROM operations ORDER BY seq DESC LIMIT 60`)
+			seen = o.rows(`SELECT id || '@' || version, coalesce((SELECT id FROM outages ORDER BY last_at DESC LIMIT 1), ''), id FROM operations ORDER BY seq DESC LIMIT 60`)
 		}
 		if len(seen) == 0 {
 			continue
@@ -199,9 +199,6 @@ func (o *outage) write(kind, key, input string, luck *rand.Rand) {
 	}
 	settle := o.post(input, begun.Operation.Token)
 	settle.ChangeID, settle.AttemptID, settle.Actor = ledger.NewID(), begun.Attempt.ID, pipelineActor
-	settle.Bursts = func(string) ledger.Burst {
-		return ledger.Burst{Scope: "downstream:plain", Errors: 3, Within: 20 * time.Second, Gap: 6 * time.Second}
-	}
 	if late := luck.IntN(8); late == 0 { // it dies
 		return
 	} else if late < 3 {

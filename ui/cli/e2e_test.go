@@ -441,7 +441,7 @@ func (s *site) overHTTP(kind, key, input, origin, target string) operation {
 		TokenSent: true, KeyWorks: k.KeyWorks(), Deadline: k.Deadline, Actor: pipeline, Source: ledger.Source{Trace: s.variable("TRACEPARENT")}})
 	need.Must(s, err == nil && begun.Answer == ledger.AnswerBegun, "%s %v", begun.Answer, err)
 	need.Get(ledger.Settle(s.Context(), store, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: begun.Attempt.ID, Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout,
-		Error: "no answer", Status: -1, Actor: pipeline, Bursts: func(string) ledger.Burst { return k.Burst() }}))(s)
+		Error: "no answer", Status: -1, Actor: pipeline}))(s)
 	return s.show(begun.Operation.ID)
 }
 

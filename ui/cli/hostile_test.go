@@ -52,7 +52,7 @@ func unsafeBytes(out string) string {
 // ids are the columns that name operations, attempts, grants and outages.
 var ids = strings.Fields(`operations.id operations.live_attempt attempts.operation_id attempts.id attempts.grant_id reads.operation_id
 	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id
-	operations.outage outages.id events.outage`)
+	outages.id events.outage`)
 
 // ofAnotherForm are the text columns that hold one of a few words, or by which the
 // ledger knows what is its own.
@@ -60,7 +60,7 @@ var ofAnotherForm = map[string]bool{}
 
 func init() {
 	for _, c := range strings.Fields(`
-		operations.joined decisions.state decision_items.came operations.state operations.fact operations.verdict operations.conflict
+		decisions.state decision_items.came operations.state operations.fact operations.verdict operations.conflict
 		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
 		reads.verdict grants.basis
 		open_operations.class open_operations.search open_operations.state open_operations.conflict open_operations.digest

@@ -41,7 +41,7 @@ func BenchmarkConsoleUnderLoad(b *testing.B) {
 	}
 	dir := b.TempDir()
 	path := filepath.Join(dir, "ledger.db")
-	inDoubt(b, path, open, func(i int, r *ledger.SettleRequest) { r.Bursts = burstOf(i) })
+	inDoubt(b, path, open, loadOutages)
 	store := need.Get(ledgers.Open(b.Context(), path, ledgers.Options{}))(b)
 	defer store.Close()
 	c := openWatched(b, dir, path)
@@ -55,7 +55,7 @@ func BenchmarkConsoleUnderLoad(b *testing.B) {
 // operations, beside 100 changes a second.
 func BenchmarkConsoleFarAway(b *testing.B) {
 	near := newLedger(b)
-	inDoubt(b, near, 1000, func(i int, r *ledger.SettleRequest) { r.Bursts = burstOf(i) })
+	inDoubt(b, near, 1000, loadOutages)
 	store := need.Get(ledgers.Open(b.Context(), near, ledgers.Options{}))(b)
 	defer store.Close()
 	relay, far := pgtest.Through(b, near)
@@ -65,11 +65,6 @@ func BenchmarkConsoleFarAway(b *testing.B) {
 	for range b.N {
 		c.measure(b, store, 20*time.Second, 100)
 	}
-}
-
-// burstOf puts an operation into the outage of one of many downstreams.
-func burstOf(i int) func(string) ledger.Burst {
-	return func(string) ledger.Burst { return ledger.Burst{Scope: fmt.Sprint("downstream:d", i%loadOutages)} }
 }
 
 // watched is a console on a terminal that knows where its cursor is.
@@ -211,11 +206,11 @@ func change(b *testing.B, over context.Context, s ledger.Store, perSecond int, m
 		all.Go(func() {
 			defer func() { <-room }()
 			id := ledger.NewID()
-			res, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), AttemptID: ledger.NewID(), OperationID: id, Kind: "pay", Key: id, Token: "tok-" + id,
+			res, err := ledger.Begin(ctx, s, ledger.BeginRequest{ChangeID: ledger.NewID(), AttemptID: ledger.NewID(), OperationID: id, Kind: payKind(i % loadOutages), Key: id, Token: "tok-" + id,
 				Input: []byte(`{"amount":100}`), Deadline: time.Minute, Actor: actor})
 			for _, outcome := range []ledger.Outcome{ledger.OutcomeUncertain, ledger.OutcomeCommitted} {
 				if err == nil {
-					_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: outcome, TokenSent: true, Actor: actor, Bursts: burstOf(i)})
+					_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: res.Attempt.ID, Outcome: outcome, TokenSent: true, Actor: actor})
 				}
 			}
 			if err != nil {

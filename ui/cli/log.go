@@ -51,7 +51,7 @@ line an event. --outage has the history of an outage and of what counts in it.
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is to come")
 	f.StringVar(&o.since, "since", "", "only events since, as 30m, 2d or 2026-07-14")
 	f.StringVar(&o.by, "by", "", "only events of this person or program")
-	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, grant, note, outage_joined, …")
+	f.StringVar(&o.verb, "verb", "", "only this verb: confirm, deny, grant, note, outage_over, …")
 	f.StringVar(&o.outage, "outage", "", "only events of this outage, and of what counts in it")
 	f.StringVar(&o.after, "after", "", "only events after this place: data.next of a log before, or 0 for the beginning")
 	f.IntVar(&o.limit, "limit", 100, "at most this many; the newest, or the first ones after --after")
@@ -60,7 +60,7 @@ line an event. --outage has the history of an outage and of what counts in it.
 
 // verbs are those of all events.
 var verbs = []string{"begin", "settle", "expire", "late", "read", "confirm", "deny", "grant", "void", "retry", "wait", "tree", "abandon", "ack",
-	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", ledger.PolicyApplied, "run", "set", "redact", ledger.OutageOpened, ledger.OutageJoined, ledger.OutageOver,
+	"park", "undo", "note", "hold", "release", "adopt", "failover", "clock", "home", ledger.PolicyApplied, "run", "set", "redact", ledger.OutageOpened, ledger.OutageOver,
 	ledger.OutageNoted, ledger.OutageTaken}
 
 type logOptions struct {
@@ -191,7 +191,7 @@ func (o logOptions) join(ctx context.Context, s ledger.Reader, events []ledger.E
 	}
 	records, err := s.Records(ctx, operationsOf(events))
 	for _, rec := range records {
-		o.members[rec.Operation.ID] = rec.Row().Outage == o.outage
+		o.members[rec.Operation.ID] = slices.Contains(rec.Outages, o.outage)
 	}
 	return err
 }

@@ -138,7 +138,7 @@ func TestUntakenIsWhatNeedsAPerson(t *testing.T) {
 	need.Equal(t, untaken(), 0.0, "checked and never sent")
 	b.now = b.now.Add(16 * time.Minute)
 	need.Equal(t, untaken(), 1.0, "checked for too long")
-	b.want(0, "outage", "take", b.rec(1).Operation.Outage)
+	b.want(0, "outage", "take", b.rec(1).Outages[0])
 	need.Equal(t, untaken(), 0.0, "taken")
 }
 

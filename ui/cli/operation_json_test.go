@@ -38,6 +38,7 @@ func (b *bench) read(n int, r ledger.Read) {
 	ctx := context.Background()
 	need.Get(ledger.Observe(ctx, b.open(), o))(b)
 	b.price(n)
+	b.fold(n)
 }
 
 // What differs from run to run: ids made inside, and the machine's names. The

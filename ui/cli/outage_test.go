@@ -51,6 +51,5 @@ func TestOutage(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	b.read(2, ledger.Read{Verdict: ledger.Landed, Reason: "found", Found: 1, Receipts: []string{"pi_2"}})
-	need.Get(b.open().Expire(t.Context(), 10))(t)
 	golden(t, "outage_show.txt", steady([]byte(b.want(0, "outage", "show", in))))
 }

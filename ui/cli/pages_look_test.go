@@ -116,6 +116,7 @@ kinds:
 	isOnPage(t, "### show", history)
 	operation["odds"] = in(odds, "odds")
 	isOnPage(t, "### operation", operation)
+	p.indoubt("--policy", "policy.yaml", "check") // who leads looks for outages
 	outage := first(in(in(object("outage", "list"), "data"), "outages"))
 	shown, _ := in(object("outage", "show", outage["id"].(string)), "data").(map[string]any)
 	isOnPage(t, "### outage", shown)

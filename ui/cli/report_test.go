@@ -59,7 +59,7 @@ func TestLogOfAnOutage(t *testing.T) {
 			t.Errorf("ledger/README.md does not name the verb %q", verb)
 		}
 	}
-	if got := b.completes("log", "--verb", ""); !strings.Contains(got, "\n"+ledger.OutageJoined+"\n") {
+	if got := b.completes("log", "--verb", ""); !strings.Contains(got, "\n"+ledger.OutageOpened+"\n") {
 		t.Errorf("it offers %q", got)
 	}
 }
@@ -96,7 +96,7 @@ func TestReport(t *testing.T) {
 			Unsent float64
 		}
 	}
-	if err := json.Unmarshal(b.json(0, "report", in).Data, &data); err != nil || len(data.Outages) != 1 || len(data.Acts) != 8 || len(data.Wrong) != 1 || *data.Wrong[0].By != "maya" || data.Open.Unsent == 0 {
+	if err := json.Unmarshal(b.json(0, "report", in).Data, &data); err != nil || len(data.Outages) != 1 || len(data.Acts) != 9 || len(data.Wrong) != 1 || *data.Wrong[0].By != "maya" || data.Open.Unsent == 0 {
 		t.Errorf("%v %+v", err, data)
 	}
 	if a := data.Acts[3]; a.Count != 3 || !a.Decided || *a.Evidence != "the word of maya: not in the | dashboard" || *a.At != *a.LastAt {
@@ -135,13 +135,14 @@ func TestReportCounts(t *testing.T) {
 // A report names the bulk runs of its time or its outage, and says what it leaves out.
 func TestReportOfRunsAndItsLimits(t *testing.T) {
 	b := newBench(t)
+	b.burst.Errors = 1
 	for n := 1; n <= reportOutages+2; n++ {
 		b.begin(n, fmt.Sprintf("k%02d", n), "{}")
-		b.settle(n, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Bursts: func(string) ledger.Burst { return ledger.Burst{Errors: 1} }})
+		b.settle(n, ledger.SettleRequest{Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout})
 	}
 	all := need.Get(b.open().Outages(t.Context(), b.now, 99))(t)
 	need.Equal(t, len(all), reportOutages+2)
-	first := b.rec(1).Operation.Outage
+	first := b.rec(1).Outages[0]
 	record := func(run, outage string, of ...int) {
 		var items []ledger.RunItem
 		for i, n := range of {
@@ -172,7 +173,7 @@ func TestReportOfRunsAndItsLimits(t *testing.T) {
 	runs("deny of 2: not there, park of 2: open, park of 2: of it", "--since", "1h")
 	runs("park of 2: open, park of 2: of it", "--since", "1m") // they are not finished
 	runs("deny of 2: not there, park of 2: of it", first)
-	runs("park of 2: open", b.rec(4).Operation.Outage)
+	runs("park of 2: open", b.rec(4).Outages[0])
 	out := b.want(0, "report", "--since", "2026-07-14 03:00")
 	need.Contains(t, out, "And 2 more: `indoubt outage list`", "- `indoubt report --since 2026-07-14T03:00:00Z`", "- `indoubt log --limit 1000000 --since 2026-07-14T03:00:00Z`",
 		"| maya | deny of 2 | not there |  | done. 2 = 2 recorded as not landed |", "| sam | park of 2 | of it | k01 timeout 03:06 | broken off, no one drives it. 2 = 2 to go |")
@@ -188,7 +189,7 @@ func TestReportOfRunsAndItsLimits(t *testing.T) {
 	}
 
 	b.now = b.now.Add(24 * time.Hour)
-	need.Contains(t, b.want(0, "report", b.rec(4).Operation.Outage), "\n1 need a person.") // of it, not of all
+	need.Contains(t, b.want(0, "report", b.rec(4).Outages[0]), "\n1 need a person.") // of it, not of all
 	need.Contains(t, b.want(0, "report", first), "# Report, 2026-07-14 03:06 UTC to", "deny of 2")
 	outages := func(want int) {
 		t.Helper()

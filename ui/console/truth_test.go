@@ -284,7 +284,7 @@ func TestTheDemonstrationGreets(t *testing.T) {
 	o := nightOptions()
 	outageStore(t, o.Store.(*memory))
 	o.Banner = "demo: a simulated outage"
-	b := newBench(t, 80, 24, o).judged(nightFacts).shows("DEMO", "stripe: 20 lost answers in row +: j moves, ↵ opens, ? helps, q quits", "? help")
+	b := newBench(t, 80, 24, o).judged(nightFacts).shows("DEMO", "stripe: 21 lost answers in row +: j moves, ↵ opens, ? helps, q quits", "? help")
 	b.keys("j").hides("lost answers in row")
 }
 

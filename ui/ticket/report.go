@@ -71,7 +71,7 @@ func Told(events []ledger.Event) (acts []Act, wrong []Wrong) {
 		switch {
 		case act.Decided:
 			decided[e.OperationID] = &events[i]
-		case slices.Contains([]string{"begin", "wait", "tree", "clock", ledger.OutageJoined}, e.Verb): // their end tells, or the account
+		case slices.Contains([]string{"begin", "wait", "tree", "clock"}, e.Verb): // their end tells
 			continue
 		}
 		why := e.Reason

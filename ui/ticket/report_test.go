@@ -32,7 +32,7 @@ func TestTold(t *testing.T) {
 			e.From, e.To, e.Detail = ledger.Pending, ledger.Uncertain, json.RawMessage(`{"error_class":"`+string(class)+`"}`)
 		}
 	}
-	for _, verb := range []string{"begin", "wait", "tree", "clock", ledger.OutageJoined} {
+	for _, verb := range []string{"begin", "wait", "tree", "clock"} {
 		add(0, engine, verb, "o1", "", nil)
 	}
 	add(0, engine, "settle", "o1", "no answer", doubt(ledger.ClassTimeout))

@@ -58,7 +58,7 @@ func Freeze(ctx context.Context, verb ledger.Verb, marked []table.Mark, read fun
 		}
 		desk.Row, desk.Brief = true, b
 		t := desk.told()
-		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Row.Title}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, outage: t.Row.Outage, allowed: t.Record.OpenGrant() != nil}
+		it := Item{RunItem: ledger.RunItem{OperationID: m.ID, Version: m.Version, Kind: t.Row.Kind, Title: t.Row.Title}, twice: t.Facts.Advice.Duplicate, never: t.Facts.Advice.Miss, outage: t.Row.Outage(), allowed: t.Record.OpenGrant() != nil}
 		why := desk.taken(m.Version)
 		if why.Empty() {
 			why = Off(verb)(desk)

@@ -44,22 +44,22 @@ func newOutages(t *testing.T) *outages {
 	return o
 }
 
-func (o *outages) begin(input string) (operation, attempt string) {
+func (o *outages) begin(scope int, input string) (operation, attempt string) {
 	id := ledger.NewID()
-	r := need.Get(ledger.Begin(o.t.Context(), o.s, ledger.BeginRequest{ChangeID: ledger.NewID(), AttemptID: ledger.NewID(), OperationID: id, Kind: "pay", Key: id, Token: "tok-" + id,
+	r := need.Get(ledger.Begin(o.t.Context(), o.s, ledger.BeginRequest{ChangeID: ledger.NewID(), AttemptID: ledger.NewID(), OperationID: id, Kind: fmt.Sprint("pay", scope), Key: id, Token: "tok-" + id,
 		Fingerprint: input, TokenSent: true, Deadline: time.Minute, Actor: ledger.Actor{Name: "billing", Machine: true}}))(o.t)
 	return id, r.Attempt.ID
 }
 
-func (o *outages) settle(attempt string, outcome ledger.Outcome, scope int) {
-	_, _ = ledger.Settle(o.t.Context(), o.s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: attempt, Outcome: outcome, TokenSent: true, Status: -1, Actor: ledger.Actor{Name: "billing", Machine: true},
-		Bursts: func(string) ledger.Burst { return ledger.Burst{Scope: fmt.Sprint("downstream:d", scope), Errors: 1} }})
+func (o *outages) settle(attempt string, outcome ledger.Outcome) {
+	_, _ = ledger.Settle(o.t.Context(), o.s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: attempt, Outcome: outcome, TokenSent: true, Status: -1, Actor: ledger.Actor{Name: "billing", Machine: true}})
+	need.OK(o.t, o.s.FoldOutages(o.t.Context(), nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 1} }))
 }
 
 // doubt is an error in the outage of a scope.
 func (o *outages) doubt(scope int, input string) {
-	id, attempt := o.begin(input)
-	o.settle(attempt, ledger.OutcomeUncertain, scope)
+	id, attempt := o.begin(scope, input)
+	o.settle(attempt, ledger.OutcomeUncertain)
 	o.ids, o.tries = append(o.ids, id), append(o.tries, attempt)
 }
 
@@ -87,7 +87,8 @@ func (o *outages) compare(after string, at func(account) time.Time) {
 func (o *outages) told(r *rand.Rand) string {
 	ctx := o.t.Context()
 	i := r.IntN(len(o.ids))
-	op := need.Get(o.s.Read(ctx, ledger.Locator{ID: o.ids[i]}))(o.t).Operation
+	rec := need.Get(o.s.Read(ctx, ledger.Locator{ID: o.ids[i]}))(o.t)
+	op := rec.Operation
 	decide := func(verb ledger.Verb) string {
 		_, err := ledger.Decide(ctx, o.s, ledger.Decision{ChangeID: ledger.NewID(), ID: op.ID, Version: op.Version, Verb: verb, Reason: "as their page says", Truth: ledger.LandedOnce,
 			Receipts: []string{ledger.NewID()}[:map[bool]int{true: 1}[verb == ledger.VerbConfirm]], Until: o.now.Add(20 * time.Second), Actor: sam})
@@ -98,7 +99,7 @@ func (o *outages) told(r *rand.Rand) string {
 		o.doubt(r.IntN(14), ledger.NewID())
 		return "an error"
 	case 1:
-		o.settle(o.tries[i], ledger.OutcomeCommitted, 0)
+		o.settle(o.tries[i], ledger.OutcomeCommitted)
 		return "a late answer"
 	case 2, 3, 4:
 		verbs := []ledger.Verb{ledger.VerbConfirm, ledger.VerbDeny, ledger.VerbAbandon, ledger.VerbPark, ledger.VerbUndo, ledger.VerbAck}
@@ -109,10 +110,10 @@ func (o *outages) told(r *rand.Rand) string {
 		return fmt.Sprint("a grant ", err)
 	case 6:
 		if holds := need.Get(o.s.Holds(ctx, o.now))(o.t); len(holds) > 0 {
-			need.OK(o.t, o.s.LiftHold(ctx, "kind:pay", sam, "over", ledger.NewID()))
+			need.OK(o.t, o.s.LiftHold(ctx, "kind:pay1", sam, "over", ledger.NewID()))
 			return "the end of a hold"
 		}
-		need.OK(o.t, o.s.Hold(ctx, ledger.Hold{ChangeID: ledger.NewID(), Scope: "kind:pay", Reason: "wait", Actor: sam}))
+		need.OK(o.t, o.s.Hold(ctx, ledger.Hold{ChangeID: ledger.NewID(), Scope: "kind:pay1", Reason: "wait", Actor: sam}))
 		return "a hold"
 	case 7:
 		run := ledger.DecisionRun{ID: ledger.NewID(), Verb: "abandon", Actor: sam, Terms: ledger.RunTerms{Reason: "over"}, CreatedAt: o.now}
@@ -122,7 +123,7 @@ func (o *outages) told(r *rand.Rand) string {
 		need.OK(o.t, o.s.Price(ctx, []ledger.Pricing{{OperationID: op.ID, Digest: ledger.NewID(), Miss: ledger.Cost{Value: 1 + r.Float64()}, DecideAt: []time.Time{ledger.Never, {}}[r.IntN(2)]}}))
 		return "a price"
 	}
-	c := ledger.OutageChange{ChangeID: ledger.NewID(), ID: op.Outage, Actor: sam, Reason: "seen", Until: o.now.Add(time.Minute)}
+	c := ledger.OutageChange{ChangeID: ledger.NewID(), ID: rec.Outages[0], Actor: sam, Reason: "seen", Until: o.now.Add(time.Minute)}
 	c.Verb = []string{ledger.OutageNoted, ledger.OutageTaken}[r.IntN(2)]
 	_, err := o.s.ChangeOutage(ctx, c)
 	return fmt.Sprint(c.Verb, " ", err)
@@ -138,8 +139,8 @@ func (o *outages) untold(r *rand.Rand) string {
 		need.OK(o.t, o.s.Price(ctx, []ledger.Pricing{{OperationID: op.ID, Digest: ledger.NewID(), Miss: need.Get(o.s.Read(ctx, ledger.Locator{ID: op.ID}))(o.t).Pricing.Miss, DecideAt: []time.Time{ledger.Never, {}}[r.IntN(2)]}}))
 		return "another clock"
 	case 1:
-		_, attempt := o.begin(op.Fingerprint)
-		o.settle(attempt, ledger.OutcomeCommitted, 0)
+		_, attempt := o.begin(r.IntN(11), op.Fingerprint)
+		o.settle(attempt, ledger.OutcomeCommitted)
 		return "a later one elsewhere"
 	case 2:
 		_, err := ledger.Observe(ctx, o.s, ledger.Observation{ChangeID: ledger.NewID(), Version: op.Version, Actor: sam,
@@ -227,13 +228,13 @@ func TestAnAccountIsReadWhereItChanged(t *testing.T) {
 		o.s.accounts = 0
 		o.now = o.now.Add(10 * time.Millisecond)
 		o.doubt(n, ledger.NewID())
-		op := need.Get(o.s.Read(t.Context(), ledger.Locator{ID: o.ids[len(o.ids)-1]}))(t).Operation
+		in := need.Get(o.s.Read(t.Context(), ledger.Locator{ID: o.ids[len(o.ids)-1]}))(t).Outages[0]
 		o.look()
-		if want := map[bool]int{true: 1}[known[op.Outage]]; o.s.accounts != want {
-			t.Fatalf("an error of %s, with a row: %t: %d accounts are read", op.Outage, known[op.Outage], o.s.accounts)
+		if want := map[bool]int{true: 1}[known[in]]; o.s.accounts != want {
+			t.Fatalf("an error of %s, with a row: %t: %d accounts are read", in, known[in], o.s.accounts)
 		}
 		for _, id := range rows() {
-			need.Must(t, known[id], "%s has a row after an error of %s", id, op.Outage)
+			need.Must(t, known[id], "%s has a row after an error of %s", id, in)
 		}
 	}
 	// One that is far larger than the others gets a row nevertheless.
@@ -253,7 +254,7 @@ func TestWhatIsOpenHasARowFirst(t *testing.T) {
 	o.now = o.now.Add(time.Hour)
 	for i := range foldsAtMost {
 		o.doubt(1+i, ledger.NewID())
-		o.settle(o.tries[1+i], ledger.OutcomeCommitted, 1+i)
+		o.settle(o.tries[1+i], ledger.OutcomeCommitted)
 	}
 	o.look()
 	if len(o.f.Outages) != foldsAtMost || o.f.Outages[0].Needs().N != 1 {

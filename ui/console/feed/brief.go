@@ -48,7 +48,7 @@ func (b *Brief) At(now time.Time, zone *time.Location) ticket.Ticket { return b.
 func (b *Brief) ID() string       { return b.ticket.Row.ID }
 func (b *Brief) Title() safe.Text { return b.ticket.Title() }
 func (b *Brief) Kind() safe.Text  { return b.ticket.Kind() }
-func (b *Brief) Outage() string   { return b.ticket.Record.Operation.Outage }
+func (b *Brief) Outage() string   { return b.ticket.Row.Outage() }
 
 // Ticket is a row with its details, where they belong to it and not to what the
 // operation has become since.

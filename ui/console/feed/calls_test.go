@@ -65,8 +65,8 @@ func TestALookAsksAsOftenForManyRowsAsForOne(t *testing.T) {
 		s := &asked{Store: ledgertest.NewMemory(func() time.Time { return now }, nil)}
 		o := &outages{t: t, s: &reader{Store: s}, now: now}
 		for range rows {
-			id, attempt := o.begin(ledger.NewID())
-			o.settle(attempt, ledger.OutcomeUncertain, 0)
+			id, attempt := o.begin(1, ledger.NewID())
+			o.settle(attempt, ledger.OutcomeUncertain)
 			o.ids = append(o.ids, id)
 		}
 		said := ""
