@@ -77,7 +77,7 @@ func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 }
 
 // summed are the tables that are kept as a base and differences.
-var summed = []string{"counts", "census", "tallies"}
+var summed = []string{"census", "tallies"}
 
 // Moves is the move of the ledger, with what it knows of itself.
 func (s *Store) Moves(ctx context.Context) (tables.Move, map[string]string, error) {
@@ -137,7 +137,7 @@ func (f *fresh) begin(t *session, was string) error {
 			return err
 		}
 	}
-	if err := t.script(schemaSQL + rowsSQL + `; DELETE FROM indoubt.counts_base`); err != nil {
+	if err := t.script(schemaSQL + rowsSQL); err != nil {
 		return fmt.Errorf("make the copy: %w", err)
 	}
 	return t.Later(`INSERT INTO meta (name, value) VALUES (?, ?)`, tables.MetaCopied, f.id)

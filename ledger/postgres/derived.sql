@@ -1,6 +1,5 @@
 -- What the database keeps beside its history, so that no reader counts it: the list
--- of open operations, from operations and grants; counts, from that list; census
--- and tallies, from operations (in guards.sql, with the change that is told).
+-- of open operations, from operations and grants; census and tallies, from operations (in guards.sql, with the change that is told).
 -- indoubt.deviations() compares each with what it is made from.
 --
 -- Rows of the list are written under the lock of their operation's row.
@@ -128,33 +127,7 @@ BEGIN
   RETURN NEW;
 END $$;
 
--- What the counts have of a row of the list.
-CREATE FUNCTION indoubt.open_after() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF TG_OP = 'UPDATE' THEN
-    IF OLD.class = NEW.class AND (OLD.class = 'pending' OR (OLD.rank, OLD.miss_word, OLD.conflict, OLD.state) = (NEW.rank, NEW.miss_word, NEW.conflict, NEW.state)) THEN
-      RETURN NULL;
-    END IF;
-  END IF;
-  IF TG_OP <> 'INSERT' THEN
-    IF OLD.class <> 'pending' THEN
-      INSERT INTO indoubt.counts_deltas (what, n, pending, loss, words, twice)
-      VALUES ('class.' || OLD.class, -1, -(OLD.state = 'pending')::int, -CASE OLD.miss_word WHEN '' THEN OLD.rank ELSE 0 END,
-              -(OLD.miss_word <> '')::int, -(OLD.conflict = 'duplicate')::int);
-    END IF;
-  END IF;
-  IF TG_OP <> 'DELETE' THEN
-    IF NEW.class <> 'pending' THEN
-      INSERT INTO indoubt.counts_deltas (what, n, pending, loss, words, twice)
-      VALUES ('class.' || NEW.class, 1, (NEW.state = 'pending')::int, CASE NEW.miss_word WHEN '' THEN NEW.rank ELSE 0 END,
-              (NEW.miss_word <> '')::int, (NEW.conflict = 'duplicate')::int);
-    END IF;
-  END IF;
-  RETURN NULL;
-END $$;
-
 CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.open_operations FOR EACH ROW EXECUTE FUNCTION indoubt.open_before();
-CREATE TRIGGER after AFTER INSERT OR UPDATE OR DELETE ON indoubt.open_operations FOR EACH ROW EXECUTE FUNCTION indoubt.open_after();
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.open_operations FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the list of open operations is kept by the database');
 
 -- ── The counts ──────────────────────────────────────────────────────────────
@@ -173,7 +146,7 @@ DO $$
 DECLARE
   counted text;
 BEGIN
-  FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies'] LOOP
+  FOREACH counted IN ARRAY ARRAY['census', 'tallies'] LOOP
     EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_base');
     EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_deltas');
     EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_base');
@@ -193,12 +166,6 @@ BEGIN
     RETURN 0;
   END IF;
   PERFORM set_config('indoubt.folding', pg_current_xact_id()::text, true);
-  WITH gone AS (DELETE FROM indoubt.counts_deltas RETURNING *),
-       d AS (SELECT what, count(*) AS rows, sum(n) AS n, sum(pending) AS pending, sum(loss) AS loss, sum(words) AS words, sum(twice) AS twice FROM gone GROUP BY what),
-       done AS (UPDATE indoubt.counts_base b SET n = b.n + d.n, pending = b.pending + d.pending, loss = b.loss + d.loss, words = b.words + d.words, twice = b.twice + d.twice
-                  FROM d WHERE d.what = b.what)
-  SELECT coalesce(sum(rows), 0) INTO more FROM d;
-  folded := folded + more;
   WITH gone AS (DELETE FROM indoubt.census_deltas RETURNING *),
        d AS (SELECT kind, count(*) AS rows, sum(committed) AS committed, sum(failed) AS failed, sum(uncertain) AS uncertain, sum(abandoned) AS abandoned FROM gone GROUP BY kind),
        done AS (INSERT INTO indoubt.census_base AS b (kind, committed, failed, uncertain, abandoned) SELECT kind, committed, failed, uncertain, abandoned FROM d
@@ -218,12 +185,6 @@ END $$;
 -- ── Comparing ───────────────────────────────────────────────────────────────
 
 -- What each derived table should be.
-CREATE VIEW indoubt.counts_source AS
-SELECT b.what, count(h.seq) AS n, count(*) FILTER (WHERE h.state = 'pending') AS pending, coalesce(sum(h.rank) FILTER (WHERE h.miss_word = ''), 0) AS loss,
-       count(*) FILTER (WHERE h.miss_word <> '') AS words, count(*) FILTER (WHERE h.conflict = 'duplicate') AS twice
-  FROM unnest(ARRAY['class.moving', 'class.conflict', 'class.decide', 'class.ripe', 'class.reading', 'class.not_landed', 'class.resolved']) AS b (what)
-  LEFT JOIN indoubt.open_operations h ON h.class = substr(b.what, 7) GROUP BY b.what;
-
 CREATE VIEW indoubt.census_source AS
 SELECT kind, count(*) FILTER (WHERE state = 'committed') AS committed, count(*) FILTER (WHERE state = 'failed') AS failed,
        count(*) FILTER (WHERE state = 'uncertain') AS uncertain, count(*) FILTER (WHERE state = 'abandoned') AS abandoned
@@ -253,9 +214,6 @@ BEGIN ATOMIC
   WITH found (deviating, one) AS (
     SELECT 'open_operations', coalesce(o.id, w.seq::text) FROM indoubt.listed_wrongly w LEFT JOIN indoubt.operations o ON o.seq = w.seq
     UNION ALL
-    SELECT 'counts', what FROM indoubt.counts c FULL JOIN indoubt.counts_source d USING (what)
-     WHERE (c.n, c.pending, c.words, c.twice) IS DISTINCT FROM (d.n, d.pending, d.words, d.twice) OR abs(c.loss - d.loss) > 1e-6 * (1 + abs(d.loss))
-    UNION ALL
     SELECT 'census', kind FROM indoubt.census c FULL JOIN indoubt.census_source d USING (kind)
      WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
         <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))
@@ -281,13 +239,10 @@ BEGIN
     END IF;
   END LOOP;
   PERFORM set_config('indoubt.folding', pg_current_xact_id()::text, true);
-  DELETE FROM indoubt.counts_deltas;
   DELETE FROM indoubt.census_deltas;
   DELETE FROM indoubt.tallies_deltas;
-  DELETE FROM indoubt.counts_base;
   DELETE FROM indoubt.census_base;
   DELETE FROM indoubt.tallies_base;
-  INSERT INTO indoubt.counts_base SELECT * FROM indoubt.counts_source;
   INSERT INTO indoubt.census_base SELECT * FROM indoubt.census_source;
   INSERT INTO indoubt.tallies_base SELECT * FROM indoubt.tallies_source;
   PERFORM set_config('indoubt.folding', '', true);

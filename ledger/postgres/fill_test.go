@@ -62,7 +62,7 @@ DO $$
 DECLARE
   counted text;
 BEGIN
-  FOREACH counted IN ARRAY ARRAY['counts', 'census', 'tallies'] LOOP
+  FOREACH counted IN ARRAY ARRAY['census', 'tallies'] LOOP
     EXECUTE format('DELETE FROM indoubt.%I_base', counted);
     EXECUTE format('INSERT INTO indoubt.%I_base SELECT * FROM indoubt.%I_source', counted, counted);
   END LOOP;

@@ -492,6 +492,7 @@ CREATE TABLE indoubt.open_operations (
 );
 
 CREATE INDEX open_by_loss   ON indoubt.open_operations (class, calm, loss_order, created_at);
+CREATE INDEX open_by_class  ON indoubt.open_operations (class, state, conflict, miss_word, rank);
 CREATE INDEX open_by_change ON indoubt.open_operations (class, updated_at);
 CREATE INDEX open_by_age    ON indoubt.open_operations (class, seq);
 CREATE INDEX open_by_clock  ON indoubt.open_operations (class, clock_at);
@@ -499,38 +500,10 @@ CREATE INDEX open_by_read   ON indoubt.open_operations (downstream, read_at) WHE
 CREATE INDEX open_by_digest ON indoubt.open_operations (digest);
 CREATE INDEX open_by_doubt  ON indoubt.open_operations (kind, doubted_at) WHERE state = 'uncertain';
 
--- counts: how many open operations are in each class (those in flight apart),
--- with what they cost. Read it, never write it.
--- Many writers would meet at these rows, so a writer appends differences, and
--- indoubt.fold() adds them up now and then; the view counts both.
-CREATE TABLE indoubt.counts_base (
-  what    text COLLATE "C" PRIMARY KEY                 -- class.NAME
-    CONSTRAINT count_is_of_a_class CHECK (what IN ('class.moving', 'class.conflict', 'class.decide', 'class.ripe', 'class.reading',
-                                                   'class.not_landed', 'class.resolved')),
-  n       bigint NOT NULL DEFAULT 0,
-  pending bigint NOT NULL DEFAULT 0,                   -- of them in flight
-  loss    double precision NOT NULL DEFAULT 0,         -- sum of rank where a miss has an amount
-  words   bigint NOT NULL DEFAULT 0,                   -- where a miss has a word
-  twice   bigint NOT NULL DEFAULT 0                    -- known to be duplicates
-);
-
-INSERT INTO indoubt.counts_base (what) VALUES
-  ('class.moving'), ('class.conflict'), ('class.decide'), ('class.ripe'), ('class.reading'),
-  ('class.not_landed'), ('class.resolved');
-
-CREATE TABLE indoubt.counts_deltas (
-  what text COLLATE "C" NOT NULL, n bigint NOT NULL, pending bigint NOT NULL, loss double precision NOT NULL, words bigint NOT NULL, twice bigint NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-
-CREATE VIEW indoubt.counts AS
-SELECT b.what, b.n + coalesce(d.n, 0) AS n, b.pending + coalesce(d.pending, 0) AS pending, b.loss + coalesce(d.loss, 0) AS loss,
-       b.words + coalesce(d.words, 0) AS words, b.twice + coalesce(d.twice, 0) AS twice
-  FROM indoubt.counts_base b
-  LEFT JOIN (SELECT what, sum(n)::bigint AS n, sum(pending)::bigint AS pending, sum(loss) AS loss, sum(words)::bigint AS words, sum(twice)::bigint AS twice
-               FROM indoubt.counts_deltas GROUP BY what) d ON d.what = b.what;
-
 -- census: how many operations of each kind are in each state; what is in flight is
 -- counted where it is asked for. Read it, never write it.
+-- Many writers would meet at these rows, so a writer appends differences, and
+-- indoubt.fold() adds them up now and then; the view counts both.
 CREATE TABLE indoubt.census_base (
   kind      text COLLATE "C" PRIMARY KEY,
   committed bigint NOT NULL DEFAULT 0,

@@ -165,7 +165,7 @@ func (f *fresh) open(ctx context.Context) (again bool, err error) {
 		return false, err
 	}
 	f.db.SetMaxOpenConns(1)
-	return false, f.all(ctx, schema, `DELETE FROM counts`)
+	return false, f.all(ctx, schema)
 }
 
 // ID names the copy.

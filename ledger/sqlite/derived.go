@@ -26,14 +26,6 @@ const (
 		SELECT seq FROM operations WHERE is_open = 1
 		UNION SELECT o.seq FROM grants g JOIN operations o ON o.id = g.operation_id WHERE g.consumed_at = 0 AND g.voided_at = 0`
 
-	shouldBeCounted = `
-		SELECT c.what, count(h.seq) AS n, coalesce(sum(h.state = 'pending'), 0) AS pending,
-		       coalesce(sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0 END), 0.0) AS loss,
-		       coalesce(sum(h.miss_word <> ''), 0) AS words, coalesce(sum(h.conflict = 'duplicate'), 0) AS twice
-		  FROM (SELECT 'class.' || value AS what FROM json_each('["moving","conflict","decide","ripe","reading","not_landed","resolved"]')) c
-		  LEFT JOIN open_operations h ON h.class = substr(c.what, 7)
-		 GROUP BY c.what`
-
 	shouldBeCensus = `
 		SELECT kind, sum(state = 'committed') AS committed, sum(state = 'failed') AS failed,
 		       sum(state = 'uncertain') AS uncertain, sum(state = 'abandoned') AS abandoned
@@ -53,10 +45,6 @@ var deviating = []struct{ table, rows string }{
 			SELECT seq FROM (` + shouldBeListed + `) WHERE seq NOT IN (SELECT seq FROM open_operations)
 			UNION SELECT seq FROM open_operations WHERE state <> 'pending' AND seq NOT IN (` + shouldBeListed + `)
 			UNION SELECT seq FROM listed_wrongly) w LEFT JOIN operations o ON o.seq = w.seq`},
-	{"counts", `
-		SELECT d.what FROM (` + shouldBeCounted + `) d LEFT JOIN counts c ON c.what = d.what
-		 WHERE (c.n, c.pending, c.words, c.twice) IS NOT (d.n, d.pending, d.words, d.twice)
-		    OR abs(c.loss - d.loss) > 1e-6 * (1 + abs(d.loss))`},
 	{"census", `
 		SELECT coalesce(d.kind, c.kind) FROM census c FULL JOIN (` + shouldBeCensus + `) d ON d.kind = c.kind
 		 WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
@@ -104,10 +92,6 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			   (SELECT ` + tables.SearchOf("open_operations") + `, ` + tables.ListColumns("s.") + ` FROM open_source s WHERE s.seq = open_operations.seq)
 			  WHERE seq IN (` + listedWrongly() + `)`,
 			tables.ListNew + ` WHERE s.seq IN (` + shouldBeListed + `) AND s.seq NOT IN (SELECT seq FROM open_operations)`,
-
-			`INSERT INTO counts (what) SELECT what FROM (` + shouldBeCounted + `) WHERE what NOT IN (SELECT what FROM counts)`,
-			`UPDATE counts SET n = d.n, pending = d.pending, loss = d.loss, words = d.words, twice = d.twice
-			   FROM (` + shouldBeCounted + `) d WHERE d.what = counts.what`,
 
 			`UPDATE census SET committed = 0, failed = 0, uncertain = 0, abandoned = 0`,
 			`INSERT INTO census SELECT * FROM (` + shouldBeCensus + `) WHERE 1

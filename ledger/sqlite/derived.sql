@@ -1,5 +1,5 @@
 -- What the database keeps beside its history, so that no reader counts it: the list
--- of open operations, from operations and grants; counts, from that list; census,
+-- of open operations, from operations and grants; census,
 -- from operations (in guards.sql, with the change that is told); tallies, from events.
 -- `indoubt doctor` compares each with what it is made from.
 --
@@ -92,11 +92,6 @@ END;
 
 -- ── The counts ──────────────────────────────────────────────────────────────
 
-CREATE TRIGGER counts_guard_delete BEFORE DELETE ON counts
-BEGIN
-  SELECT RAISE(ABORT, 'the counts are kept by the database');
-END;
-
 CREATE TRIGGER census_guard_delete BEFORE DELETE ON census
 BEGIN
   SELECT RAISE(ABORT, 'the counts are kept by the database');
@@ -112,39 +107,4 @@ BEGIN
   INSERT INTO tallies (kind, class, landed, missed)
   SELECT kind, NEW.doubt, NEW.to_state = 'committed', NEW.to_state = 'failed' FROM operations WHERE id = NEW.operation_id
       ON CONFLICT (kind, class) DO UPDATE SET landed = landed + excluded.landed, missed = missed + excluded.missed;
-END;
-
-CREATE TRIGGER open_after_insert AFTER INSERT ON open_operations WHEN NEW.class <> 'pending'
-BEGIN
-  UPDATE counts
-     SET n = n + 1, pending = pending + (NEW.state = 'pending'),
-         loss = loss + CASE NEW.miss_word WHEN '' THEN NEW.rank ELSE 0 END,
-         words = words + (NEW.miss_word <> ''), twice = twice + (NEW.conflict = 'duplicate')
-   WHERE what = 'class.' || NEW.class;
-END;
-
-CREATE TRIGGER open_after_delete AFTER DELETE ON open_operations WHEN OLD.class <> 'pending'
-BEGIN
-  UPDATE counts
-     SET n = n - 1, pending = pending - (OLD.state = 'pending'),
-         loss = loss - CASE OLD.miss_word WHEN '' THEN OLD.rank ELSE 0 END,
-         words = words - (OLD.miss_word <> ''), twice = twice - (OLD.conflict = 'duplicate')
-   WHERE what = 'class.' || OLD.class;
-END;
-
-CREATE TRIGGER open_after_update AFTER UPDATE ON open_operations
-WHEN OLD.class <> NEW.class
-  OR NEW.class <> 'pending' AND (OLD.rank <> NEW.rank OR OLD.miss_word <> NEW.miss_word
-                              OR OLD.conflict <> NEW.conflict OR OLD.state <> NEW.state)
-BEGIN
-  UPDATE counts
-     SET n = n - 1, pending = pending - (OLD.state = 'pending'),
-         loss = loss - CASE OLD.miss_word WHEN '' THEN OLD.rank ELSE 0 END,
-         words = words - (OLD.miss_word <> ''), twice = twice - (OLD.conflict = 'duplicate')
-   WHERE what = 'class.' || OLD.class;
-  UPDATE counts
-     SET n = n + 1, pending = pending + (NEW.state = 'pending'),
-         loss = loss + CASE NEW.miss_word WHEN '' THEN NEW.rank ELSE 0 END,
-         words = words + (NEW.miss_word <> ''), twice = twice + (NEW.conflict = 'duplicate')
-   WHERE what = 'class.' || NEW.class;
 END;

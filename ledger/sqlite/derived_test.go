@@ -26,7 +26,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		}
 	}
 	prices()
-	derived := []string{"open_operations", "counts", "census", "tallies"}
+	derived := []string{"open_operations", "census", "tallies"}
 	right := dump(t, db)
 	for _, table := range derived {
 		need.Must(t, right[table] != "", "there is nothing in %s", table)
@@ -34,7 +34,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	if found := need.Get(s.Deviations(ctx))(t); len(found) != 0 {
 		t.Fatalf("%+v", found)
 	}
-	for _, guard := range []string{"open_guard_insert", "open_guard_update", "open_guard_delete", "counts_guard_delete", "census_guard_delete", "tallies_guard_delete"} {
+	for _, guard := range []string{"open_guard_insert", "open_guard_update", "open_guard_delete", "census_guard_delete", "tallies_guard_delete"} {
 		exec(`DROP TRIGGER ` + guard)
 	}
 	row := func(id string) string { return ` WHERE seq = (SELECT seq FROM operations WHERE id = '` + id + `')` }
@@ -51,9 +51,6 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		{"a row of another kind", `UPDATE open_operations SET kind = 'another'` + row("uncertain"), "open_operations", true},
 		{"a row that is not found by its words", `UPDATE open_operations SET search = 'x'` + row("uncertain"), "open_operations", true},
 		{"a grant that is not", `UPDATE open_operations SET granted_at = 0, grant_until = 0` + row("granted"), "open_operations", true},
-		{"a wrong count", `UPDATE counts SET n = n + 1 WHERE what = 'class.reading'`, "counts", false},
-		{"a wrong loss", `UPDATE counts SET loss = loss + 0.01 WHERE what = 'class.reading'`, "counts", false},
-		{"no counts", `DELETE FROM counts`, "counts", false},
 		{"a wrong census", `UPDATE census SET committed = committed - 1, uncertain = uncertain + 1`, "census", false},
 		{"a census of nothing", `INSERT INTO census (kind, failed) VALUES ('none', 1)`, "census", false},
 		{"no census", `DELETE FROM census`, "census", false},

@@ -272,7 +272,7 @@ func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
 func dump(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "holds", "decisions", "decision_items", "open_operations", "counts", "census", "tallies",
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "holds", "decisions", "decision_items", "open_operations", "census", "tallies",
 		"outages"} {
 		out[table] = dumpOf(t, db, table)
 	}

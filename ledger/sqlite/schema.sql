@@ -531,29 +531,13 @@ CREATE TABLE open_operations (
 ) STRICT;
 
 CREATE INDEX open_by_loss   ON open_operations (class, calm, loss_order, created_at);
+CREATE INDEX open_by_class  ON open_operations (class, state, conflict, miss_word, rank);
 CREATE INDEX open_by_change ON open_operations (class, updated_at);
 CREATE INDEX open_by_age    ON open_operations (class, seq, search); -- also read whole for a word
 CREATE INDEX open_by_clock  ON open_operations (class, clock_at);
 CREATE INDEX open_by_read   ON open_operations (downstream, read_at) WHERE state = 'uncertain' OR recheck_at <> 0;
 CREATE INDEX open_by_digest ON open_operations (digest);
 CREATE INDEX open_by_doubt  ON open_operations (kind, doubted_at) WHERE state = 'uncertain';
-
--- counts: how many open operations are in each class (those in flight apart),
--- with what they cost. Read it, never write it.
-CREATE TABLE counts (
-  what    TEXT PRIMARY KEY                             -- class.NAME
-    CONSTRAINT count_is_of_a_class CHECK (what IN ('class.moving', 'class.conflict', 'class.decide', 'class.ripe', 'class.reading',
-                                                   'class.not_landed', 'class.resolved')),
-  n       INTEGER NOT NULL DEFAULT 0,
-  pending INTEGER NOT NULL DEFAULT 0,                  -- of them in flight
-  loss    REAL NOT NULL DEFAULT 0,                     -- sum of rank where a miss has an amount
-  words   INTEGER NOT NULL DEFAULT 0,                  -- where a miss has a word
-  twice   INTEGER NOT NULL DEFAULT 0                   -- known to be duplicates
-) STRICT, WITHOUT ROWID;
-
-INSERT INTO counts (what) VALUES
-  ('class.moving'), ('class.conflict'), ('class.decide'), ('class.ripe'), ('class.reading'),
-  ('class.not_landed'), ('class.resolved');
 
 -- census: how many operations of each kind are in each state; what is in flight is
 -- counted where it is asked for. Read it, never write it.

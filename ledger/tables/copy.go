@@ -26,7 +26,7 @@ var Copied = []struct{ Name, Key string }{
 	{"operations", "seq"}, {"marks", "value, operation_id"}, {"attempts", "operation_id, n"}, {"reads", "rowid"}, {"grants", "rowid"},
 	{"decisions", "id"}, {"decision_items", "run_id, n"},
 	{"events", "seq"}, {"holds", "id"}, {"outages", "rowid"},
-	{"open_operations", "seq"}, {"counts", "what"}, {"census", "kind"}, {"tallies", "kind, class"},
+	{"open_operations", "seq"}, {"census", "kind"}, {"tallies", "kind, class"},
 }
 
 // ofOneDatabase are columns that say something of the database they are in.

@@ -18,11 +18,14 @@ var baseTab = map[string]ledger.Tab{
 	"reading": ledger.TabChecking, "pending": ledger.TabInFlight, "resolved": ledger.TabSettled,
 }
 
-// countsQuery gives the kept counts and, as rows of their own, what clocks have
+// countsQuery gives how many are in each class and, as rows of their own, what clocks have
 // moved since: from the list of their class to the list where they stand now.
 var countsQuery = sync.OnceValue(func() string {
 	return fmt.Sprintf(`
-	SELECT what AS class, '' AS tab, n, pending, loss, words, twice, 0 AS conflicts, CASE what WHEN 'class.not_landed' THEN loss ELSE 0.0 END AS unsent FROM counts
+	SELECT 'class.' || class AS class, '' AS tab, count(*) AS n, count(*) FILTER (WHERE state = 'pending') AS pending,
+	       sum(CASE miss_word WHEN '' THEN rank ELSE 0.0 END) AS loss, count(*) FILTER (WHERE miss_word <> '') AS words,
+	       count(*) FILTER (WHERE conflict = 'duplicate') AS twice, 0 AS conflicts, 0.0 AS unsent
+	  FROM open_operations INDEXED BY open_by_class WHERE class <> 'pending' GROUP BY class
 	UNION ALL SELECT 'state.pending',   '', count(*),                    0, 0.0, 0, 0, 0, 0.0 FROM operations INDEXED BY operations_pending WHERE state = 'pending'
 	UNION ALL SELECT 'state.committed', '', coalesce(sum(committed), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
 	UNION ALL SELECT 'state.failed',    '', coalesce(sum(failed), 0),    0, 0.0, 0, 0, 0, 0.0 FROM census
@@ -78,8 +81,11 @@ func (s *Store) Counts(ctx context.Context, now time.Time) (ledger.Counts, error
 		}
 		if class, ok := strings.CutPrefix(t.class, "class."); ok {
 			plainPending -= t.pending
-			if class == "conflict" {
+			switch class {
+			case "conflict":
 				t.conflicts = t.n
+			case "not_landed":
+				t.unsent = t.loss
 			}
 			add(&c, baseTab[class], t, 1)
 			continue

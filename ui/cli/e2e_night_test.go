@@ -262,8 +262,6 @@ func (s *site) sound() {
 		"foreign keys": `SELECT "table" FROM pragma_foreign_key_check`,
 		"the census": `SELECT c.kind || ' ' || o.state FROM census c JOIN (SELECT kind, state, count(*) AS n FROM operations GROUP BY 1, 2) o ON o.kind = c.kind
 			WHERE o.state <> 'pending' AND o.n <> CASE o.state WHEN 'committed' THEN c.committed WHEN 'failed' THEN c.failed WHEN 'uncertain' THEN c.uncertain ELSE c.abandoned END`,
-		"the counts": `SELECT what FROM counts c WHERE n <> (SELECT count(*) FROM open_operations h WHERE 'class.' || h.class = what)
-			OR abs(loss - (SELECT coalesce(sum(CASE miss_word WHEN '' THEN rank ELSE 0 END), 0) FROM open_operations h WHERE 'class.' || h.class = what)) > 1e-6`,
 		"who is on the list": `SELECT o.id FROM operations o LEFT JOIN open_operations h ON h.seq = o.seq WHERE o.state <> 'pending' AND (h.seq IS NOT NULL) <> o.is_open`,
 		"the list":           `SELECT o.id FROM operations o JOIN open_operations h ON h.seq = o.seq WHERE h.state <> o.state OR h.updated_at <> o.updated_at OR h.conflict <> o.conflict`,
 		"attempts": `SELECT o.id FROM operations o WHERE o.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = o.id)

@@ -64,7 +64,7 @@ func init() {
 		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
 		reads.verdict grants.basis
 		open_operations.class open_operations.search open_operations.state open_operations.conflict open_operations.digest
-		counts.what meta.name meta.value`) {
+		meta.name meta.value`) {
 		ofAnotherForm[c] = true
 	}
 }
