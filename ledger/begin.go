@@ -165,8 +165,9 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 		return beginNew(rec, req, false)
 	}
 	o := rec.Operation
+	var passed Change // of a deadline that is not written down yet
 	told := func(a BeginAnswer, why string) (BeginResult, Change, error) {
-		return BeginResult{Answer: a, Operation: o, Why: why}, Change{}, nil
+		return BeginResult{Answer: a, Operation: o, Why: why}, passed, nil
 	}
 	if rec.NameOver(req) {
 		return beginNew(rec, req, true)
@@ -177,10 +178,16 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	if rec.Superseded(req) {
 		return beginNew(rec, req, true)
 	}
+	state := rec.State()
+	if o.State == Pending && state == Uncertain {
+		passed = expire(rec)
+		o = *passed.Operation
+		state = o.State // an earlier attempt may have landed
+	}
 	if names := o.Request.OtherCaller(req.Request, req.Counts); len(names) > 0 && o.State == Committed { // holding asks for no credential
 		return told(AnswerNotYours, strings.Join(names, ", "))
 	}
-	switch rec.State() {
+	switch state {
 	case Pending:
 		return told(AnswerInProgress, "")
 	case Committed:
@@ -188,9 +195,8 @@ func begin(rec *Record, req BeginRequest) (BeginResult, Change, error) {
 	case Abandoned:
 		return told(AnswerRefused, fmt.Sprintf("abandoned by %s (%s)", o.Actor, o.Reason))
 	case Uncertain:
-		if o.State == Pending { // the deadline has passed and is not written down yet
-			c := expire(rec)
-			return BeginResult{Answer: AnswerInDoubt, Operation: *c.Operation}, c, nil
+		if passed.Operation != nil {
+			return told(AnswerInDoubt, "")
 		}
 		if g := rec.OpenGrant(); g != nil && g.Version == o.Version {
 			return beginGranted(rec, req, *g)

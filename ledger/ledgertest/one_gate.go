@@ -231,6 +231,7 @@ func Alone(calls []Call) (begun, doubts int, err error) {
 type (
 	wish struct {
 		live     string // an attempt in flight
+		past     bool   // its deadline has passed, and is not written down
 		tries    int
 		unproven int // attempts in doubt
 		landed   bool
@@ -241,6 +242,8 @@ type (
 
 func (w wish) state() ledger.State {
 	switch {
+	case w.past:
+		return ledger.Uncertain
 	case w.live != "":
 		return ledger.Pending
 	case w.landed:
@@ -253,11 +256,19 @@ func (w wish) state() ledger.State {
 	return ""
 }
 
+// expire writes down that the deadline has passed: an earlier attempt may have landed.
+func (w *wish) expire() {
+	if w.past {
+		w.settle(w.live, ledger.OutcomeUncertain)
+	}
+}
+
 func nameAt(i int) string { return fmt.Sprintf("%d-%d", i%2, i/2) }
 
 // begin is what a call of a begin is told.
 func (g gate) begin(at int, attempt string) (answer, held string, _ gate) {
 	w := &g[at]
+	w.expire()
 	switch w.state() {
 	case ledger.Pending:
 		return string(ledger.AnswerInProgress), nameAt(at), g
@@ -286,11 +297,11 @@ func (g gate) begin(at int, attempt string) (answer, held string, _ gate) {
 func (w *wish) settle(attempt string, outcome ledger.Outcome) (state ledger.State, possible bool) {
 	switch {
 	case w.live == attempt:
-		w.live = ""
+		w.live, w.past = "", false
 	case w.unproven == 0:
 		return "", false
 	case outcome == ledger.OutcomeUncertain: // which is known
-		return w.state(), true
+		return w.stored(), true
 	default:
 		w.unproven--
 	}
@@ -301,7 +312,13 @@ func (w *wish) settle(attempt string, outcome ledger.Outcome) (state ledger.Stat
 	case ledger.OutcomeUncertain:
 		w.unproven++
 	}
-	return w.state(), true
+	return w.stored(), true
+}
+
+// stored is the state as it is written down.
+func (w wish) stored() ledger.State {
+	w.past = false
+	return w.state()
 }
 
 var gateModel = porcupine.Model{
@@ -324,13 +341,12 @@ var gateModel = porcupine.Model{
 			if in.Answer != "yes" {
 				return true, g
 			}
+			w.expire()
 			possible := w.state() == ledger.Uncertain
 			w.allowed = true
 			return possible, g
 		case callPasses:
-			if w.live == in.Attempt {
-				w.settle(in.Attempt, ledger.OutcomeUncertain)
-			}
+			w.past = w.past || w.live == in.Attempt
 			return true, g
 		}
 		return false, g

@@ -211,6 +211,18 @@ func foundLate(t *testing.T, open Open) {
 	need.Must(d, denied.State == ledger.Failed && denied.Verdict != ledger.NotThere, "absence at an old version proves what a person said: %+v", denied)
 	late := observe(o, ledger.Landed, "pi_3")
 	need.Must(d, late.State == ledger.Failed && late.Conflict == ledger.Contradiction, "found late: %+v", late)
+
+	// The first attempt answers late, the second one's sender dies: whoever asks before anybody
+	// has written its deadline down is told that it landed.
+	first := d.begun("answered late").Attempt.ID
+	o = d.grant(d.settle(first, ledger.OutcomeUncertain), ledger.BasisRiskAccepted)
+	d.begun("answered late")
+	d.want(d.settle(first, ledger.OutcomeCommitted), ledger.Pending)
+	d.clock.Advance(time.Hour)
+	asked := d.begin("answered late")
+	need.Must(d, asked.Answer == ledger.AnswerFinished, "told %s", asked.Answer)
+	d.want(asked.Operation, ledger.Committed)
+	d.want(d.read(o.ID).Operation, ledger.Committed)
 }
 
 // looks are the times at which what is settled is looked for again.
