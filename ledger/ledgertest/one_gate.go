@@ -13,12 +13,14 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// What a Call does. A deadline passes by itself, at some time between From and To.
+// What a Call does. A deadline passes by itself, at some time between From and To. Who allows
+// a send has it written down first, in a change of its own.
 const (
 	callBegin  = "begin"
 	callSettle = "settle"
 	callAllow  = "allow"
 	callPasses = "passes"
+	callWrites = "writes down"
 	callDecide = "decide"
 )
 
@@ -103,7 +105,7 @@ func (g *atGate) settle(c Call, outcome ledger.Outcome) {
 // person looks at what is in doubt under a name, and allows one more send of it, or says
 // what became of it.
 func (g *atGate) person(name, does string) {
-	g.did(Call{Does: does, Name: name}, func() (answer, held string, err error) {
+	c := g.did(Call{Does: does, Name: name}, func() (answer, held string, err error) {
 		id := g.id()
 		rec, err := g.s.Read(ctx, ledger.Locator{Kind: "k" + name[:1], Key: name + g.gate})
 		if err != nil || rec.State() != ledger.Uncertain {
@@ -123,6 +125,10 @@ func (g *atGate) person(name, does string) {
 		}
 		return "yes", name, err
 	})
+	if does == callAllow {
+		c.Does = callWrites
+		g.calls = append(g.calls, c)
+	}
 }
 
 // PlayGate lets a client begin what is identical under several keys and kinds, beside
@@ -259,6 +265,7 @@ func (w wish) state() ledger.State {
 // expire writes down that the deadline has passed: an earlier attempt may have landed.
 func (w *wish) expire() {
 	if w.past {
+		w.past = false
 		w.settle(w.live, ledger.OutcomeUncertain)
 	}
 }
@@ -341,10 +348,12 @@ var gateModel = porcupine.Model{
 			if in.Answer != "yes" {
 				return true, g
 			}
-			w.expire()
-			possible := w.state() == ledger.Uncertain
+			possible := w.stored() == ledger.Uncertain
 			w.allowed = true
 			return possible, g
+		case callWrites:
+			w.expire()
+			return true, g
 		case callPasses:
 			w.past = w.past || w.live == in.Attempt
 			return true, g
