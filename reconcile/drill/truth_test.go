@@ -416,7 +416,9 @@ func (u *truth) allSettled(tally func(kind string, rec ledger.Record)) (settled 
 			continue // and so may its second effect
 		}
 		// A check that found one on a page before one that failed says that it has not seen all.
-		halfSeen := func(r ledger.Read) bool { return r.Verdict == ledger.Landed && strings.Contains(r.Reason, "out of sight") }
+		halfSeen := func(r ledger.Read) bool {
+			return r.Verdict == ledger.Landed && strings.Contains(r.Reason, "out of sight")
+		}
 		if w.twice && o.Conflict == ledger.NoConflict && slices.ContainsFunc(rec.Reads, halfSeen) {
 			continue
 		}
