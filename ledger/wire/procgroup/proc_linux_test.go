@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -71,11 +72,14 @@ func TestABareProcessIsNotWaitedFor(t *testing.T) {
 		need.That(t, !is && err == nil, "%v %v", is, err)
 	}
 	none()
+	a := ledger.Attempt{PID: cmd.Process.Pid, Place: Here()}
+	need.That(t, !Ended(a), "it has ended")
 	need.OK(t, cmd.Process.Kill())
 	for need.Get(look(cmd.Process.Pid))(t).state != 'Z' {
 		none()
 	}
 	none()
+	need.That(t, Ended(a), "its exit code is to be fetched, and it has not ended")
 	_ = cmd.Wait()
 	none()
 }

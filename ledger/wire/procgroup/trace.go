@@ -67,7 +67,7 @@ func Trace(a ledger.Attempt) ([]Process, error) {
 }
 
 // Ended reports whether the process that made an attempt is known to be gone: it ran under this
-// kernel, in this process namespace, and no process has its id any more.
+// kernel, in this process namespace, and no process that can still act has its id.
 func Ended(a ledger.Attempt) bool {
 	return a.PID > 0 && IsHere(a.Place) && noProcess(a.PID)
 }

@@ -12,7 +12,15 @@ import (
 	"indoubt/ledger"
 )
 
-func noProcess(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
+// noProcess reports whether no process has the id, or one that has ended and that nobody has
+// asked for its exit code yet, as in a container without an init.
+func noProcess(pid int) bool {
+	if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		return true
+	}
+	e, err := look(pid)
+	return err == nil && !e.alive()
+}
 
 func pidNamespace() string {
 	name, err := os.Readlink("/proc/self/ns/pid")
