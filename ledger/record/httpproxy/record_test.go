@@ -177,7 +177,7 @@ func TestCallersAreKeptApart(t *testing.T) {
 		}
 	}
 	// Of a header that is not known, nothing is taken for granted.
-	for _, name := range []string{"X-Consul-Token", "X-User", "X-Forwarded-User", "Remote-User", "X-Anything", "Stripe-Account", "X-Forwarded-Host", "X-Forwarded-Prefix", "Baggage", "Prefer"} {
+	for _, name := range []string{"X-Consul-Token", "X-User", "X-Forwarded-User", "Remote-User", "X-Anything", "Stripe-Account", "Forwarded", "Referer", "X-Forwarded-Host", "X-Forwarded-Prefix", "Baggage", "Prefer"} {
 		n := up.total()
 		for key, body := range map[string]string{"k-1": `{}`, "by " + name: `{"by":"` + name + `"}`} {
 			w.post(`"`+key+`"`, body, name, "alice")

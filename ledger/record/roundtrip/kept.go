@@ -21,10 +21,11 @@ var (
 	// sentAgainEnds are the ends of others: Stripe-Version, Anthropic-Beta.
 	sentAgainEnds = []string{"-Version", "-Beta"}
 	// noise says nothing about a write, nor who asks: how it travels, what sent it, where it
-	// is followed. A tenant may stand in X-Forwarded-Host, X-Forwarded-Prefix and Baggage.
+	// is followed. A tenant may stand in Forwarded, X-Forwarded-Host, X-Forwarded-Prefix, Origin,
+	// Referer and Baggage.
 	noise = []string{
-		"Accept-Charset", "Accept-Encoding", "B3", "Cache-Control", "Connection", "Content-Length", "Date", "Dnt", "Expect", "Forwarded", "Host", "Http2-Settings", "Keep-Alive", "Origin", "Pragma", "Priority", "Proxy-Connection",
-		"Referer", "Sentry-Trace", "Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via", "X-Amzn-Trace-Id", "X-Cloud-Trace-Context",
+		"Accept-Charset", "Accept-Encoding", "B3", "Cache-Control", "Connection", "Content-Length", "Date", "Dnt", "Expect", "Host", "Http2-Settings", "Keep-Alive", "Pragma", "Priority", "Proxy-Connection",
+		"Sentry-Trace", "Te", "Traceparent", "Tracestate", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent", "Via", "X-Amzn-Trace-Id", "X-Cloud-Trace-Context",
 		"X-Correlation-Id", "X-Forwarded-For", "X-Forwarded-Port", "X-Forwarded-Proto", "X-Forwarded-Server", "X-Real-Ip", "X-Request-Id", "X-Stripe-Client-Telemetry", "X-Stripe-Client-User-Agent", HeaderSource, HeaderSession,
 	}
 	noiseBegins = []string{"Sec-", "X-B3-", "X-Stainless-"}
