@@ -196,10 +196,19 @@ func refusalsOf(t *testing.T, text string) (out []string) {
 	return out
 }
 
-// The page names every refusal.
+// The page names every refusal, and no other.
 func TestContractNamesEveryRefusal(t *testing.T) {
 	text := string(need.Get(os.ReadFile("../README.md"))(t))
 	for _, refusal := range refusalsOf(t, schema()) {
 		need.That(t, strings.Contains(text, "- "+refusal+"\n"), "it does not name the refusal %q", refusal)
+	}
+	refuse := schema()
+	for _, name := range []string{"guards.sql", "derived.sql"} {
+		refuse += string(need.Get(os.ReadFile("../sqlite/" + name))(t))
+	}
+	_, refused, _ := strings.Cut(text, "\n## What is refused\n")
+	refused, _, _ = strings.Cut(refused, "\n## ")
+	for _, m := range regexp.MustCompile(`(?m)^- (.*)$`).FindAllStringSubmatch(refused, -1) {
+		need.That(t, strings.Contains(refuse, m[1]), "neither database refuses with %q", m[1])
 	}
 }
