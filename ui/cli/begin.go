@@ -33,7 +33,7 @@ func (w *requestFlags) add(cmd *cobra.Command) {
 	f.StringVar(&w.kind, "kind", "", "what sort of operation it is, as the policy names it")
 	f.StringVar(&w.input, "input", "", "what is asked for, as JSON; @FILE reads it from a file, - from standard input")
 	f.StringVar(&w.key, "key", "", "idempotency key; made as the policy says when left out")
-	f.StringVar(&w.scope, "scope", "", "keys of different scopes do not meet")
+	f.StringVar(&w.scope, "scope", "", "the same key in another scope is another one; the same request in doubt holds in every scope")
 	f.StringVar(&w.session, "session", "", "the agent's or pipeline's session")
 	f.StringVar(&w.source, "source", "", "the pipeline, or PIPELINE@RUN (INDOUBT_SOURCE)")
 	f.StringVar(&w.deadline, "deadline", "", "how long the attempt may take before it is in doubt; the kind's when left out")

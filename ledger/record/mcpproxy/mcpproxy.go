@@ -38,7 +38,7 @@ type Options struct {
 	Out     io.Writer // lines for the client, and nothing else
 
 	Server   string        // names the kinds: mcp.<Server>.<tool>
-	Scope    string        // keys of different scopes do not meet; see package identity
+	Scope    string        // the same key in another scope is another one
 	Deadline time.Duration // of a call; 0: the kind's
 	Log      func(string)  // one line about what cannot be said to the client; may be nil
 
