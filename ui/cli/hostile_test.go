@@ -338,9 +338,16 @@ func (b *bench) onTerminal(port string, args []string) string {
 	need.OK(b, err)
 	defer screen.Close()
 	_ = pty.Setsize(tty, &pty.Winsize{Rows: 24, Cols: 100})
-	seen := make(chan string)
+	seen, more := make(chan string), make(chan struct{}, 1)
 	go func() {
-		all, _ := io.ReadAll(screen) // ends with EIO, when the other end is closed
+		var all, part = []byte{}, make([]byte, 4096)
+		for n, err := 0, error(nil); err == nil; all = append(all, part[:n]...) { // EIO, when the other end is closed
+			n, err = screen.Read(part)
+			select {
+			case more <- struct{}{}:
+			default:
+			}
+		}
 		seen <- string(all)
 	}()
 	a := newApp(strings.NewReader("y\nbecause "+hostile+"\ny\n"), tty, tty)
@@ -355,7 +362,16 @@ func (b *bench) onTerminal(port string, args []string) string {
 	case slices.Contains(args, "--follow"):
 		time.AfterFunc(100*time.Millisecond, cancel)
 	case slices.Contains(args, ":0"): // the engine goes on, and says no more than at its first look
-		time.AfterFunc(2*time.Second, cancel)
+		go func() {
+			defer cancel()
+			for patience := time.Minute; ; patience = 200 * time.Millisecond {
+				select {
+				case <-more:
+				case <-time.After(patience):
+					return
+				}
+			}
+		}()
 	case slices.Contains(args, port):
 		go func() {
 			defer cancel()
