@@ -209,6 +209,7 @@ func TestI8_AStepOfTheClockIsAnEvent(t *testing.T) {
 		w.pass(time.Hour) // is none
 		w.later(5 * time.Minute)
 		eventually(t, "a step forward", func() bool { return len(steps()) > 0 })
+		time.Sleep(1500 * time.Millisecond) // a pass of each: two steps in one are told of as they come
 		w.later(-time.Hour)
 		eventually(t, "a step back", func() bool { return len(steps()) > 1 })
 		time.Sleep(1500 * time.Millisecond) // a pass of each
