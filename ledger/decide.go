@@ -58,7 +58,7 @@ type decider interface {
 // writeDown records an overdue deadline before a person decides about what
 // that showed as in doubt already, and moves the version seen along with it.
 func writeDown(ctx context.Context, s decider, id string, version *int64) error {
-	rec, err := s.Read(ctx, Locator{ID: id})
+	rec, err := s.Read(ctx, Locator{ID: id, Skip: AllParts})
 	if err != nil {
 		return err
 	}

@@ -319,7 +319,7 @@ func (g *game) outage(rt *rapid.T) {
 		Until: g.real.clock.Now().Add(time.Hour), Verb: rapid.SampledFrom([]string{ledger.OutageNoted, ledger.OutageTaken}).Draw(rt, "verb")}
 	g.both(func(s ledger.Store) (string, error) {
 		in, err := s.ChangeOutage(ctx, c)
-		return account(in), err
+		return fmt.Sprint(in.ID, " ", in.TakenBy, " ", in.TakenUntil.UTC()), err
 	})
 }
 

@@ -16,7 +16,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	psql(t, url, `UPDATE indoubt.open_operations SET digest = '', rank = 0, miss_value = 0 WHERE granted_at <> 0 OR search LIKE '%overdue%'`)
 	derived := func() string {
 		return psql(t, url, `SELECT seq, class, search, state, error_class, granted_at, rank FROM indoubt.open_operations ORDER BY seq;
-			SELECT * FROM indoubt.counts ORDER BY what; SELECT * FROM indoubt.census ORDER BY kind; SELECT * FROM indoubt.tallies ORDER BY kind, class`)
+			SELECT * FROM indoubt.census ORDER BY kind; SELECT * FROM indoubt.tallies ORDER BY kind, class`)
 	}
 	right := derived()
 	row := func(id string) string { return ` WHERE seq = (SELECT seq FROM operations WHERE id = '` + id + `')` }

@@ -83,7 +83,6 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a reader settles", "bob", fmt.Sprintf(landSQL, "flying"), denied},
 	{"a reader remarks", "bob", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('n', 'note', 'bob')`, denied},
 	{"a reader folds by hand", "bob", `DELETE FROM indoubt.census_deltas`, denied},
-	{"a reader counts by hand", "bob", `SELECT indoubt.count_in(1)`, denied},
 	{"a reader lists by hand", "bob", `SELECT indoubt.list(1, true, true)`, denied},
 	{"a reader makes a ledger anew", "bob", `SELECT indoubt.rebuild()`, denied},
 

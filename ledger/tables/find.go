@@ -194,7 +194,11 @@ func (f *finder) query(ctx context.Context, after, until cursor) ([]ledger.Row, 
 	if err := rows.Err(); err != nil || len(out) == 0 {
 		return nil, nil, err
 	}
-	in, err := outagesOf(outside{ctx, f.s.db}, out)
+	var in map[string][]string
+	err = f.s.db.Brief(ctx, func(q Querier) (err error) {
+		in, err = outagesOf(q, out)
+		return err
+	})
 	for i := range out {
 		out[i].Outages = in[out[i].ID]
 	}

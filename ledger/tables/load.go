@@ -333,7 +333,7 @@ func (s *Store) Read(ctx context.Context, loc ledger.Locator) (ledger.Record, er
 				rec, _, err = load(q, s.d, at, "", true)
 			}
 		}
-		if err == nil && rec.Found {
+		if err == nil && rec.Found && loc.Skip&ledger.PartRelated == 0 {
 			recs := []ledger.Record{rec.Record}
 			err = inOutages(q, recs)
 			rec.Record = recs[0]
