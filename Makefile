@@ -62,7 +62,7 @@ demo: build
 # first.
 TESTS = $(GO) run ./.ci/test
 FLAGS = -vet=off -ldflags='-s -w' -timeout $(TIMEOUT) -count $(COUNT)
-FIRST = ./ui/cli ./ledger/sqlite ./reconcile ./ledger/postgres ./reconcile/drill
+FIRST = ./ui/cli ./ledger/sqlite ./reconcile ./ledger/postgres ./reconcile/drill ./ui/console/feed ./ui/console
 
 # The fast lane: every file of tests without the tag soak. It needs Go, git and make.
 test: build

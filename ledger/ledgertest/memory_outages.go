@@ -48,18 +48,24 @@ func joined(e *entry, in ledger.Outage) (at time.Time, is bool) {
 
 // of names the outages that an operation is in, the newest first.
 func (k *burstLog) of(e *entry) (ids []string) {
-	for _, in := range k.sorted() {
-		if _, is := joined(e, in); is {
-			ids = append(ids, in.ID)
+	if len(lost(e)) == 0 {
+		return nil
+	}
+	var ins []ledger.Outage
+	for i := range k.all {
+		if _, is := joined(e, k.all[i]); is {
+			ins = append(ins, k.all[i])
 		}
+	}
+	for _, in := range newestFirst(ins) {
+		ids = append(ids, in.ID)
 	}
 	return ids
 }
 
-func (k *burstLog) sorted() []ledger.Outage {
-	out := slices.Clone(k.all)
-	slices.SortFunc(out, func(a, b ledger.Outage) int { return cmp.Or(b.LastAt.Compare(a.LastAt), strings.Compare(a.ID, b.ID)) })
-	return out
+func newestFirst(ins []ledger.Outage) []ledger.Outage {
+	slices.SortFunc(ins, func(a, b ledger.Outage) int { return cmp.Or(b.LastAt.Compare(a.LastAt), strings.Compare(a.ID, b.ID)) })
+	return ins
 }
 
 // FoldOutages looks at everything, each time.
@@ -136,7 +142,7 @@ func (k *burstLog) told(in ledger.Outage, now time.Time) ledger.Outage {
 func (k *burstLog) Outages(_ context.Context, _ time.Time, limit int) ([]ledger.Outage, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
-	out := k.sorted()
+	out := newestFirst(slices.Clone(k.all))
 	return out[:min(limit, len(out))], nil
 }
 
