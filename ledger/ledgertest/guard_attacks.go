@@ -124,12 +124,6 @@ var GuardAttacks = []Attack{
 	{"list row that is not found by its words", `UPDATE open_operations SET search = ''`, "kept by the database"},
 	{"list row that cannot be read", `UPDATE open_operations SET miss_guess = -1`, "list_flags_are_0_or_1"},
 	{"list row in seconds", `UPDATE open_operations SET decide_at = 1790000000`, "list_times_are_in_milliseconds"},
-	{"outage deleted", `DELETE FROM outages`, "never deleted"},
-	{"outage replaced", `INSERT INTO outages (id, scope, gap_ms, opened_at, first_at, last_at, change_id) SELECT id, scope, gap_ms, opened_at, first_at, last_at, change_id FROM outages`, "never replaced"},
-	{"outage of its own making", `INSERT INTO outages (id, scope, gap_ms, opened_at, first_at, last_at, change_id) SELECT 'n', scope, gap_ms, opened_at, first_at, last_at, change_id FROM outages`, "opened by indoubt"},
-	{"outage of something else", `UPDATE outages SET scope = 'kind:x'`, "never change"},
-	{"outage over by itself", `UPDATE outages SET over_at = last_at`, "needs its event"},
-	{"outage taken in silence", `UPDATE outages SET taken_by = 'x', change_id = 'x'`, "needs its event"},
 	{"census taken out", `DELETE FROM census`, "counts are kept"},
 	{"tallies taken out", `DELETE FROM tallies`, "counts are kept"},
 }

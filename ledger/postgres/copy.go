@@ -202,7 +202,7 @@ func (f *fresh) Insert(ctx context.Context, table string, columns []string, kind
 }
 
 // numbered rows go on from the highest.
-var sequences = [][2]string{{"operations", "seq"}, {"reads", "rowid"}, {"grants", "rowid"}, {"events", "seq"}, {"holds", "id"}, {"outages", "rowid"}}
+var sequences = [][2]string{{"operations", "seq"}, {"reads", "rowid"}, {"grants", "rowid"}, {"events", "seq"}, {"holds", "id"}}
 
 // Finish adds the guards, and says that it is a ledger. It may be made again after it was.
 func (f *fresh) Finish(ctx context.Context, meta map[string]string) error {

@@ -48,9 +48,8 @@ SELECT i, '01900000-0000-7000-8000-' || lpad(i::text, 12, '0'), CASE i %% 4 WHEN
        CASE WHEN open THEN at + interval '50 ms' END, CASE WHEN NOT open THEN at + interval '50 ms' END, 'c' || i, 'billing', 'attempt 1', NOT open, open
   FROM generate_series(1, %[1]d) i, LATERAL (SELECT i %% 10 = 0 AS open, date_trunc('second', now()) - (%[1]d - i) * interval '100 ms' AS at) x;
 SELECT setval('indoubt.operations_seq', %[1]d);
-INSERT INTO indoubt.outages (rowid, id, scope, kinds, gap_ms, opened_at, first_at, last_at, change_id)
-SELECT seq, md5(seq::text), 'downstream:stripe', '["stripe.charge","mail.send"]', 100000, ended_at, ended_at, ended_at + interval '100 s', 'opened' FROM indoubt.operations WHERE seq %% 2000 = 1;
-SELECT setval('indoubt.outages_seq', %[1]d);
+INSERT INTO indoubt.outages (id, scope, kinds, gap_ms, opened_at, first_at, last_at)
+SELECT md5(seq::text), 'downstream:stripe', '["stripe.charge","mail.send"]', 100000, ended_at, ended_at, ended_at + interval '100 s' FROM indoubt.operations WHERE seq %% 2000 = 1;
 INSERT INTO indoubt.attempts (operation_id, n, id, started_at, deadline_at, ended_at, outcome)
 SELECT id, 1, id || '.1', started_at, ended_at, ended_at, 'uncertain' FROM indoubt.operations WHERE state = 'uncertain';
 DO $$ DECLARE one text; BEGIN FOR one IN SELECT indexdef FROM aside LOOP EXECUTE one; END LOOP; END $$;

@@ -1035,45 +1035,6 @@ CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.events FOR EACH ROW EXECUT
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.events FOR EACH ROW EXECUTE FUNCTION indoubt.never('the history is never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.events FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the history is never deleted');
 
-CREATE FUNCTION indoubt.outages_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF NEW.rowid IS NOT NULL THEN
-    RAISE EXCEPTION 'the database numbers its rows: leave the number out' USING ERRCODE = 'IN001';
-  END IF;
-  NEW.rowid := nextval('indoubt.outages_seq');
-  IF EXISTS (SELECT 1 FROM indoubt.outages WHERE id = NEW.id) THEN
-    RAISE EXCEPTION 'this outage is recorded already: outages are never replaced' USING ERRCODE = 'IN001';
-  END IF;
-  IF NEW.over_at IS NOT NULL OR NEW.taken_by <> ''
-     OR NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id AND outage = NEW.id) THEN
-    RAISE EXCEPTION 'an outage is opened by indoubt, and is not over or taken then' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE FUNCTION indoubt.outages_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  said CONSTANT boolean := (NEW.taken_by, NEW.taken_until) IS DISTINCT FROM (OLD.taken_by, OLD.taken_until);
-BEGIN
-  IF NEW.rowid <> OLD.rowid OR NEW.id <> OLD.id OR NEW.scope <> OLD.scope OR NEW.opened_at <> OLD.opened_at
-     OR NEW.gap_ms <> OLD.gap_ms THEN
-    RAISE EXCEPTION 'id, scope and opening of an outage never change' USING ERRCODE = 'IN001';
-  END IF;
-  IF (said OR NEW.over_at IS DISTINCT FROM OLD.over_at AND NEW.over_at IS NOT NULL)
-     AND (NEW.change_id = OLD.change_id OR NOT EXISTS (SELECT 1 FROM indoubt.events WHERE id = NEW.change_id AND outage = NEW.id)) THEN
-    RAISE EXCEPTION 'a change of an outage needs its event, and the id of that in change_id' USING ERRCODE = 'IN001';
-  END IF;
-  IF said AND NOT indoubt.may('decide') THEN
-    RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.outages FOR EACH ROW EXECUTE FUNCTION indoubt.outages_before_insert();
-CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.outages FOR EACH ROW EXECUTE FUNCTION indoubt.outages_before_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.outages FOR EACH ROW EXECUTE FUNCTION indoubt.never('outages are never deleted');
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.outages FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('outages are never deleted');
-
 CREATE FUNCTION indoubt.holds_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
   IF NEW.id IS NOT NULL THEN

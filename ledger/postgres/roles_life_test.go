@@ -81,10 +81,10 @@ func TestDoctorKnowsTheUsers(t *testing.T) {
 	need.That(t, len(rights()) >= 70, "roles give %d privileges", len(rights()))
 	before := says()
 	need.That(t, !strings.Contains(before, "no longer") && !strings.Contains(before, "role"), "of a ledger as it was made: %s", before)
-	psql(t, url, `REVOKE INSERT ON indoubt.operations FROM indoubt_writer; REVOKE UPDATE ON indoubt.outages FROM indoubt_engine; REVOKE SELECT ON indoubt_rows.gap FROM indoubt_reader;
+	psql(t, url, `REVOKE INSERT ON indoubt.operations FROM indoubt_writer; REVOKE UPDATE ON indoubt.lead FROM indoubt_engine; REVOKE SELECT ON indoubt_rows.gap FROM indoubt_reader;
 		ALTER ROLE ci NOINHERIT; ALTER ROLE ci SET synchronous_commit = off`)
 	t.Cleanup(func() { psql(t, url, `ALTER ROLE ci INHERIT; ALTER ROLE ci RESET synchronous_commit`) })
-	need.Contains(t, says(), "indoubt_engine may no longer UPDATE indoubt.outages, and 2 more like it → have the ledger's owner")
+	need.Contains(t, says(), "indoubt_engine may no longer UPDATE indoubt.lead, and 2 more like it → have the ledger's owner")
 	need.Contains(t, says(), "warn synchronous_commit is off for role ci: what it writes in plain SQL is lost with the server → ALTER ROLE ci RESET synchronous_commit")
 	need.Contains(t, says(), "warn ci was given indoubt_writer, and does not inherit it: it is refused unless it sets that role → ")
 	need.OK(t, s.MakeRoles(ctx))

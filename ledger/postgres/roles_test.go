@@ -76,6 +76,9 @@ func verdictSQL(id, verdict string) string {
 	return fmt.Sprintf(`INSERT INTO indoubt.reads (id, operation_id, began_at, ended_at, verdict) VALUES ('%s', 'retried', now(), now(), '%s');`, id, verdict)
 }
 
+// outageSQL opens an outage.
+const outageSQL = `INSERT INTO indoubt.outages (id, scope, gap_ms, opened_at, first_at, last_at) VALUES ('i', 'kind:k', 1000, now(), now(), now())`
+
 // attacks are what a role is refused, and a part of what is said.
 var attacks = []struct{ name, user, script, says string }{
 	{"a stranger looks", "out", `SELECT * FROM indoubt.operations`, denied},
@@ -131,6 +134,10 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a writer holds", "ci", fmt.Sprintf(holdSQL, "all"), denied},
 	{"a writer decides", "ci", `INSERT INTO indoubt.decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'x', now())`, denied},
 	{"a writer tells of a decision", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'confirm', 'ann')`, person},
+	{"a writer opens an outage", "ci", outageSQL, denied},
+	{"a writer ends an outage", "ci", `UPDATE indoubt.outages SET over_at = now()`, denied},
+	{"an engine takes an outage", "eng", `UPDATE indoubt.outages SET taken_by = 'ann'`, denied},
+	{"an engine forgets an outage", "eng", `DELETE FROM indoubt.outages`, denied},
 	{"a writer takes an outage", "ci", `INSERT INTO indoubt.events (id, outage, verb, actor) VALUES ('n', 'i', 'outage_taken', 'ann')`, person},
 	{"a writer tells of a permission", "ci", `INSERT INTO indoubt.events (id, operation_id, verb, actor) VALUES ('n', 'doubt', 'grant', 'ann')`, "by a person: it needs"},
 	{"a writer tells what became of another's", "cron", `INSERT INTO indoubt.events (id, operation_id, verb, actor, reason) VALUES ('n', 'doubt', 'settle', 'ann', 'it landed')`, "by another user of the database"},
@@ -260,6 +267,8 @@ func TestRoles(t *testing.T) {
 		{"a writer remarks", "ci", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('remark', 'note', 'ci')`},
 		{"a writer folds", "ci", `SELECT indoubt.fold()`},
 		{"an engine tells of its clock", "eng", `INSERT INTO indoubt.meta VALUES ('clock.step_ms', '0') ON CONFLICT (name) DO UPDATE SET value = excluded.value`},
+		{"an engine opens an outage, and ends it", "eng", outageSQL + `; UPDATE indoubt.outages SET last_at = now(), over_at = now()`},
+		{"an operator takes an outage", "ann", `UPDATE indoubt.outages SET taken_by = 'ann', taken_until = now()`},
 		{"an engine checks", "eng", fmt.Sprintf(readSQL, "r1")},
 		{"an engine ends a permission", "eng", `UPDATE indoubt.grants SET voided_at = now(), void_reason = 'enough' WHERE id = 'open'`},
 		{"an engine moves with the clock what may be lost", "eng", `UPDATE indoubt.meta SET value = '9' WHERE name = 'clock.gap_at'`},

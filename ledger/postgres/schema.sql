@@ -546,7 +546,6 @@ SELECT kind, class, sum(landed)::bigint AS landed, sum(missed)::bigint AS missed
 -- names a downstream. Who leads the ledger opens them. What is in one is asked of the
 -- attempts that ended in it.
 CREATE TABLE indoubt.outages (
-  rowid           bigint NOT NULL,                             -- order of arrival; leave it out
   id              text COLLATE "C" PRIMARY KEY,
   scope           text COLLATE "C" NOT NULL,                   -- downstream:NAME or kind:NAME
   kinds           text COLLATE "C" NOT NULL DEFAULT '[]',      -- JSON: of its errors
@@ -560,9 +559,7 @@ CREATE TABLE indoubt.outages (
   over_at         timestamptz(3),                              -- when it was seen to be over
   taken_by        text COLLATE "C" NOT NULL DEFAULT '',        -- who is on it; never a lock
   taken_until     timestamptz(3),
-  change_id       text COLLATE "C" NOT NULL,                   -- id of its newest event
 
-  CONSTRAINT outage_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT outage_scope_is_known CHECK (scope LIKE 'kind:_%' OR scope LIKE 'downstream:_%'),
   CONSTRAINT outage_names_are_json CHECK (indoubt.json_kind(kinds) = 'array' AND indoubt.json_kind(pipelines) = 'array'
     AND indoubt.json_kind(classes) = 'array'),
@@ -580,7 +577,6 @@ CREATE SEQUENCE indoubt.reads_seq OWNED BY indoubt.reads.rowid;
 CREATE SEQUENCE indoubt.grants_seq OWNED BY indoubt.grants.rowid;
 CREATE SEQUENCE indoubt.events_seq OWNED BY indoubt.events.seq;
 CREATE SEQUENCE indoubt.holds_seq OWNED BY indoubt.holds.id;
-CREATE SEQUENCE indoubt.outages_seq OWNED BY indoubt.outages.rowid;
 
 -- No statistics are kept of what people say and only people read: samples of it would stay in
 -- pg_stats after it is redacted. What is compared has them; a redaction has them made anew.

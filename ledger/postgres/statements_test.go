@@ -46,8 +46,6 @@ var frozen = map[string]string{
 	"holds": `SELECT w.scope FROM was.holds w LEFT JOIN indoubt.holds h ON h.id = w.id
 		WHERE (h.scope, h.actor, h.reason, h.created_at, h.until) IS DISTINCT FROM (w.scope, w.actor, w.reason, w.created_at, w.until)
 		   OR w.released_at IS NOT NULL AND h.released_at IS DISTINCT FROM w.released_at`,
-	"outages": `SELECT w.id FROM was.outages w LEFT JOIN indoubt.outages i ON i.id = w.id
-		WHERE (i.scope, i.gap_ms, i.opened_at) IS DISTINCT FROM (w.scope, w.gap_ms, w.opened_at)`,
 }
 
 // mustNotBe finds rows that must not be.
@@ -86,7 +84,7 @@ type writing struct {
 
 type randomColumn struct{ name, kind string }
 
-var randomTables = strings.Fields("operations operations operations operations attempts attempts reads grants grants decisions decision_items events holds open_operations open_operations outages marks")
+var randomTables = strings.Fields("operations operations operations operations attempts attempts reads grants grants decisions decision_items events holds open_operations open_operations marks")
 
 func anyOf[T any](w *writing, of ...T) T { return of[w.r.IntN(len(of))] }
 
@@ -162,13 +160,6 @@ func (w *writing) statement() string {
 			INSERT INTO indoubt.attempts (id, operation_id, n, grant_id, started_at, deadline_at)
 			SELECT '%[2]s', id, attempt_count, coalesce((SELECT g.id FROM indoubt.grants g WHERE g.attempt_id = '%[2]s'), ''), clock_timestamp(), deadline_at FROM indoubt.operations WHERE id = o.id;
 			END $$`, id, attempt, change)
-	case n == 9: // opens an outage
-		in := anyOf(w, "i1", "i2")
-		return fmt.Sprintf(`DO $$ BEGIN
-			IF NOT EXISTS (SELECT 1 FROM indoubt.outages WHERE id = '%[1]s') THEN
-			  INSERT INTO indoubt.events (id, outage, verb, actor) VALUES ('%[2]s', '%[1]s', 'outage_opened', 'x');
-			  INSERT INTO indoubt.outages (id, scope, gap_ms, opened_at, first_at, last_at, change_id) VALUES ('%[1]s', 'kind:k', 1000, now(), now(), now(), '%[2]s');
-			END IF; END $$`, in, w.id())
 	case n == 10:
 		return `UPDATE indoubt.open_operations SET digest = 'd', miss_value = ` + anyOf(w, "0", "2", "5") + `, rank = ` + anyOf(w, "1", "7") + ` WHERE seq = ` + w.row("open_operations", "seq")
 	case n == 11:
@@ -226,7 +217,7 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 		f := strings.SplitN(strings.TrimSpace(line), " ", 3)
 		columns[f[0]] = append(columns[f[0]], randomColumn{f[1], f[2]})
 	}
-	tables := strings.Fields("operations attempts reads events marks grants decisions decision_items holds outages")
+	tables := strings.Fields("operations attempts reads events marks grants decisions decision_items holds")
 	check := func(round int) {
 		t.Helper()
 		var script strings.Builder

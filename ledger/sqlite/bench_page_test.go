@@ -55,8 +55,8 @@ func fill(b *testing.B, path string, operations int) {
 	exec(`INSERT INTO census (kind, committed, uncertain) SELECT kind, sum(state = 'committed'), sum(state = 'uncertain') FROM operations GROUP BY kind`)
 	// All that is in doubt is of 500 outages, or as many as there is enough for.
 	exec(`
-		INSERT INTO outages (id, scope, kinds, gap_ms, opened_at, first_at, last_at, change_id)
-		SELECT printf('%08x', seq * 2654435761 % 4294967296), 'downstream:stripe', '["stripe.charge","mail.send"]', 100000, ended_at, ended_at, ended_at + 100000, 'opened'
+		INSERT INTO outages (id, scope, kinds, gap_ms, opened_at, first_at, last_at)
+		SELECT printf('%08x', seq * 2654435761 % 4294967296), 'downstream:stripe', '["stripe.charge","mail.send"]', 100000, ended_at, ended_at, ended_at + 100000
 		  FROM operations WHERE seq % 2000 = 1`)
 	exec(`
 		INSERT INTO attempts (operation_id, n, id, started_at, deadline_at, ended_at, outcome)

@@ -533,33 +533,6 @@ BEGIN
   SELECT RAISE(ABORT, 'the history is never deleted');
 END;
 
-CREATE TRIGGER outages_guard_insert BEFORE INSERT ON outages
-BEGIN
-  SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
-   WHERE NEW.rowid > 0;
-  SELECT RAISE(ABORT, 'this outage is recorded already: outages are never replaced')
-   WHERE EXISTS (SELECT 1 FROM outages WHERE id = NEW.id);
-  SELECT RAISE(ABORT, 'an outage is opened by indoubt, and is not over or taken then')
-   WHERE NEW.over_at IS NOT 0 OR NEW.taken_by IS NOT ''
-      OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id AND outage = NEW.id);
-END;
-
-CREATE TRIGGER outages_guard_update BEFORE UPDATE ON outages
-BEGIN
-  SELECT RAISE(ABORT, 'id, scope and opening of an outage never change')
-   WHERE NEW.rowid IS NOT OLD.rowid OR NEW.id IS NOT OLD.id OR NEW.scope IS NOT OLD.scope OR NEW.opened_at IS NOT OLD.opened_at
-      OR NEW.gap_ms IS NOT OLD.gap_ms;
-  SELECT RAISE(ABORT, 'a change of an outage needs its event, and the id of that in change_id')
-   WHERE ((NEW.taken_by, NEW.taken_until) IS NOT (OLD.taken_by, OLD.taken_until)
-       OR NEW.over_at IS NOT OLD.over_at AND NEW.over_at IS NOT 0)
-     AND (NEW.change_id IS OLD.change_id OR NOT EXISTS (SELECT 1 FROM events WHERE id = NEW.change_id AND outage = NEW.id));
-END;
-
-CREATE TRIGGER outages_guard_delete BEFORE DELETE ON outages
-BEGIN
-  SELECT RAISE(ABORT, 'outages are never deleted');
-END;
-
 CREATE TRIGGER holds_guard_insert BEFORE INSERT ON holds
 BEGIN
   SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')

@@ -188,7 +188,7 @@ func TestGuardsAgainstNull(t *testing.T) {
 	s, db := guarded(t)
 	outage(t, s)
 	tried := 0
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "decision_items", "events", "holds", "outages"} {
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "decisions", "decision_items", "events", "holds"} {
 		type column struct{ name, value string }
 		var columns []column
 		rows := need.Get(db.Query(`SELECT name, dflt_value FROM pragma_table_info(?) WHERE "notnull" = 1 AND dflt_value IS NOT NULL`, table))(t)
@@ -272,8 +272,7 @@ func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
 func dump(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "holds", "decisions", "decision_items", "open_operations", "census", "tallies",
-		"outages"} {
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "holds", "decisions", "decision_items", "open_operations", "census", "tallies", "outages"} {
 		out[table] = dumpOf(t, db, table)
 	}
 	return out

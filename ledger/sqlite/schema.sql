@@ -576,9 +576,7 @@ CREATE TABLE outages (
   over_at     INTEGER NOT NULL DEFAULT 0,              -- when it was seen to be over
   taken_by    TEXT NOT NULL DEFAULT '',                -- who is on it; never a lock
   taken_until INTEGER NOT NULL DEFAULT 0,
-  change_id   TEXT NOT NULL,                           -- id of its newest event
 
-  CONSTRAINT outage_is_numbered_from_1 CHECK (rowid > 0),
   CONSTRAINT outage_scope_is_known CHECK (scope GLOB 'kind:?*' OR scope GLOB 'downstream:?*'),
   CONSTRAINT outage_names_are_json CHECK (json_valid(kinds) AND json_type(kinds) = 'array' AND json_valid(pipelines)
     AND json_type(pipelines) = 'array' AND json_valid(classes) AND json_type(classes) = 'array'),
@@ -589,7 +587,7 @@ CREATE TABLE outages (
     AND (answered_at = 0 OR answered_at BETWEEN 946684800000 AND 4102444800000)
     AND (over_at = 0 OR over_at BETWEEN 946684800000 AND 4102444800000)
     AND (taken_until = 0 OR taken_until BETWEEN 946684800000 AND 4102444800000))
-) STRICT;
+) STRICT, WITHOUT ROWID;
 
 CREATE INDEX outages_by_scope ON outages (scope, last_at);
 CREATE INDEX outages_by_last ON outages (last_at DESC, id);

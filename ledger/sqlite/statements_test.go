@@ -74,8 +74,7 @@ type fuzzColumn struct {
 // fuzzTables are written to; in those of counts nothing but a DELETE could be told
 // from what the database writes there itself.
 var fuzzTables = []string{"operations", "operations", "operations", "operations", "attempts", "attempts", "reads", "grants", "grants",
-	"decisions", "decision_items", "events", "events", "holds", "open_operations", "open_operations", "census", "tallies",
-	"outages"}
+	"decisions", "decision_items", "events", "events", "holds", "open_operations", "open_operations", "census", "tallies"}
 
 var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "decision_items": true, "census": true, "tallies": true}
 
@@ -386,7 +385,6 @@ var frozen = map[string]struct{ row, fixed, grows string }{
 	"decision_items": {`json_array(run_id, n)`, `json_array(operation_id, version, kind, basis, request, iif(came IN ('', 'held'), '', json_array(came, word, moved_by, came_at)))`, `0`},
 	"events":         {`id`, `json_array(seq, operation_id, at, verb, actor, machine, reason, from_state, to_state, version, detail, conflict, doubt)`, `0`},
 	"holds":          {`id`, `json_array(scope, actor, reason, created_at, until, iif(released_at = 0, '', released_at))`, `0`},
-	"outages":        {`id`, `json_array(scope, gap_ms, opened_at)`, `0`},
 }
 
 // broken are rows that must not be.

@@ -25,7 +25,7 @@ import (
 var Copied = []struct{ Name, Key string }{
 	{"operations", "seq"}, {"marks", "value, operation_id"}, {"attempts", "operation_id, n"}, {"reads", "rowid"}, {"grants", "rowid"},
 	{"decisions", "id"}, {"decision_items", "run_id, n"},
-	{"events", "seq"}, {"holds", "id"}, {"outages", "rowid"},
+	{"events", "seq"}, {"holds", "id"}, {"outages", "id"},
 	{"open_operations", "seq"}, {"census", "kind"}, {"tallies", "kind, class"},
 }
 

@@ -350,8 +350,7 @@ func (s *Store) ChangeOutage(ctx context.Context, c ledger.OutageChange) (in led
 			return err
 		}
 		in = after
-		return tx.Later(`UPDATE outages SET taken_by = ?, taken_until = ?, change_id = ? WHERE id = ?`,
-			in.TakenBy, tx.d.Time(in.TakenUntil), e.ID, in.ID)
+		return tx.Later(`UPDATE outages SET taken_by = ?, taken_until = ? WHERE id = ?`, in.TakenBy, tx.d.Time(in.TakenUntil), in.ID)
 	})
 	return in, err
 }

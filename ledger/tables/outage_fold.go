@@ -151,30 +151,25 @@ func (tx *tx) fold(lost []ledger.Lost, burst func(string) ledger.Burst) error {
 
 // opened writes down a new outage.
 func (tx *tx) opened(i ledger.Outage, b ledger.Burst) error {
-	e := i.Opened(b)
-	if err := tx.event(e); err != nil {
+	if err := tx.event(i.Opened(b)); err != nil {
 		return err
 	}
 	return tx.Later(`
-		INSERT INTO outages (id, scope, kinds, pipelines, classes, gap_ms, opened_at, first_at, last_at, change_id)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		INSERT INTO outages (id, scope, kinds, pipelines, classes, gap_ms, opened_at, first_at, last_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		i.ID, i.Scope, list(i.Kinds), list(i.Pipelines), list(i.Classes), i.Gap.Milliseconds(),
-		tx.d.Time(i.OpenedAt), tx.d.Time(i.FirstAt), tx.d.Time(i.LastAt), e.ID)
+		tx.d.Time(i.OpenedAt), tx.d.Time(i.FirstAt), tx.d.Time(i.LastAt))
 }
 
 // grown writes down how far an outage has come, and whether it is over now.
 func (tx *tx) grown(i ledger.Outage, over bool) error {
-	change := "change_id"
-	args := []any{list(i.Kinds), list(i.Pipelines), list(i.Classes),
-		tx.d.Time(i.FirstAt), tx.d.Time(i.LastAt), tx.d.Time(i.AnsweredAt), tx.d.Time(i.OverAt), i.ID}
 	if over {
-		e := i.Ended()
-		if err := tx.event(e); err != nil {
+		if err := tx.event(i.Ended()); err != nil {
 			return err
 		}
-		change, args = "?9", append(args, e.ID)
 	}
 	return tx.Later(`
-		UPDATE outages SET kinds = ?1, pipelines = ?2, classes = ?3, first_at = ?4, last_at = ?5, answered_at = ?6, over_at = ?7,
-		       change_id = `+change+` WHERE id = ?8`, args...)
+		UPDATE outages SET kinds = ?, pipelines = ?, classes = ?, first_at = ?, last_at = ?, answered_at = ?, over_at = ? WHERE id = ?`,
+		list(i.Kinds), list(i.Pipelines), list(i.Classes),
+		tx.d.Time(i.FirstAt), tx.d.Time(i.LastAt), tx.d.Time(i.AnsweredAt), tx.d.Time(i.OverAt), i.ID)
 }

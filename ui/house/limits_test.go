@@ -50,10 +50,10 @@ var large = map[string]int{
 var long = map[string]int{
 	"ledger":                  52,
 	"ledger/digestkey":        2,
-	"ledger/ledgertest":       62,
+	"ledger/ledgertest":       60,
 	"ledger/open":             13,
 	"ledger/outcome":          6,
-	"ledger/postgres":         73,
+	"ledger/postgres":         72,
 	"ledger/record":           16,
 	"ledger/record/command":   6,
 	"ledger/record/httpproxy": 12,
