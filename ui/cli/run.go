@@ -51,8 +51,10 @@ the stored output and exits 0, and a line on standard error says that nothing wa
 run. Output that was not kept whole (more than 64 KiB, no text, or with a secret in
 it) is not printed again: 109. Where it landed and its output cannot be written, as
 on a full disk, the exit code is 101; the same again prints it.
-Without --key all its words name it: the same is not run while it is in doubt, and where it
-was denied or abandoned not for a day after it was sent. Once it landed, it runs anew.
+Without --key it is named by all its words and the file on standard input: the same
+is not run while it is in doubt, and where it was denied or abandoned not for a day
+after it was sent. Once it landed, it runs anew. What comes through a pipe is not
+compared: give each its own --key.
 A failure that is known to have had no effect and may pass is tried again after
 a pause, as often as the kind's retry.max allows; what is in doubt never is.
   105 refused   106 in doubt   107 in progress   108 key used with another input

@@ -58,7 +58,7 @@ var long = map[string]int{
 	"ledger/record/command":   6,
 	"ledger/record/httpproxy": 12,
 	"ledger/record/mcpproxy":  20,
-	"ledger/record/roundtrip": 16,
+	"ledger/record/roundtrip": 15,
 	"ledger/redact":           13,
 	"ledger/sqlite":           27,
 	"ledger/tables":           70,

@@ -277,7 +277,7 @@ func prepare(r *record.Recorder, req *Request) (*child, error) {
 	if err := noOption(req.Argv, "{{token}}", req.Token); err != nil {
 		return nil, err
 	}
-	asked := []any{req.Argv, req.Key, req.Input}
+	asked := []any{spelled(req.Argv), req.Key, req.Input}
 	if req.Key == "" {
 		asked = append(asked, dir)
 	}

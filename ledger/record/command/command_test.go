@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -453,4 +454,41 @@ func settlement(attempt string, outcome ledger.Outcome) ledger.SettleRequest {
 		req.Proof = ledger.NeverSent
 	}
 	return req
+}
+
+// I4: a curl is held by what it asks for: in another spelling of its address it is the same one.
+func TestI4_TheSameAddressInAnotherSpelling(t *testing.T) {
+	curl := func(words ...string) []string {
+		return append([]string{"/usr/bin/curl", "-d", "@a", "-H", "A: /pa%74h"}, words...)
+	}
+	for name, c := range map[string]struct{ first, same, other []string }{
+		"a letter":           {curl("https://h/path"), curl("https://h/pa%74h"), curl("https://h/pa%2574h")},
+		"behind an option":   {curl("--url", "https://h/path"), curl("--url", "https://H:443/path"), curl("--url", "http://h:443/path")},
+		"joined to it":       {curl("--url=https://h/a%2Fb"), curl("--url=https://h/a%2fb"), curl("--url=https://h/a/b")},
+		"no scheme":          {curl("h.example/a"), curl("H.example:80/./a?"), curl("h.example/a?b")},
+		"a query":            {curl("https://h/?a=1&b=2"), curl("https://h?b=2&a=1"), curl("https://h/?a=2&b=1")},
+		"no address":         {curl("https://h/%zz", "--url"), curl("https://h/%zz", "--url"), curl("https://h/%zZ", "--url")},
+		"another's words":    {[]string{"do", "https://h/path"}, []string{"do", "https://h/path"}, []string{"do", "https://h/pa%74h"}},
+		"what is no address": {curl("--data", "/path", "https://h"), curl("--data", "/path", "https://h/"), curl("--data", "/pa%74h", "https://h/")},
+		"what run fills in":  {curl("https://h/{{key}}"), curl("https://h/{{key}}"), curl("https://h/%7B%7Bkey%7D%7D")},
+		"several at once":    {curl("https://h/[1-2]"), curl("https://h/[1-2]"), curl("https://h/%5B1-2%5D")},
+	} {
+		for _, key := range []string{"", "k-1"} {
+			clock := ledgertest.NewClock()
+			r := record.New(ledgertest.NewBreakable(clock), oneRule(record.KindRule{}), record.Options{Clock: clock.Now})
+			ask := func(argv []string, key string) ledger.BeginResult {
+				req := Request{Request: record.Request{Kind: "post", Key: key}, Argv: argv, Dir: "/"}
+				need.Get(prepare(r, &req))(t)
+				need.That(t, slices.Equal(req.Argv, argv) && slices.Equal(req.Command.Argv, argv), "%s: it would run %q", name, req.Argv)
+				return need.Get(r.Begin(t.Context(), req.Request))(t)
+			}
+			first := ask(c.first, key)
+			need.Get(r.Settle(t.Context(), settlement(first.Attempt.ID, ledger.OutcomeUncertain)))(t)
+			need.Equal(t, ask(c.same, key).Answer, ledger.AnswerInDoubt, name+", the same")
+			if key != "" {
+				key = "k-2"
+			}
+			need.Equal(t, ask(c.other, key).Answer, ledger.AnswerBegun, name+", another one")
+		}
+	}
 }

@@ -5,12 +5,14 @@ import (
 	"encoding/hex"
 	"io"
 	"math"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"indoubt/ledger/wire/curl"
+	"indoubt/ledger/wire/transmit"
 )
 
 // shells are programs that take a script after -c.
@@ -33,6 +35,28 @@ func curlHides(argv []string) string {
 		return `curl exits 0 at an error, a redirect or a 202, which would count as committed; add --fail-with-body -w '%{stderr}%{http_code}'`
 	}
 	return ""
+}
+
+// spelled are the words of a command as they are compared: a curl's addresses in one spelling, where
+// they hold nothing that is filled in.
+func spelled(argv []string) []string {
+	if !curl.Is(argv[0]) {
+		return argv
+	}
+	words := slices.Clone(argv)
+	for _, o := range curl.Options(argv) {
+		if o.Name != "url" || o.Value == "" || strings.ContainsAny(o.Value, "{[") {
+			continue
+		}
+		address := o.Value
+		if !strings.Contains(address, "://") {
+			address = "http://" + address // as curl takes it
+		}
+		if u, err := url.Parse(address); err == nil {
+			words[o.Arg] = words[o.Arg][:o.At] + transmit.Spelled(u).String()
+		}
+	}
+	return words
 }
 
 // hides says why the exit code 0 of a shell's script (sh -c SCRIPT) may hide a failure; ""

@@ -3,6 +3,7 @@ package roundtrip
 import (
 	"fmt"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"sort"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/redact"
+	"indoubt/ledger/wire/transmit"
 )
 
 // says is what a header tells of who makes a request. Where two requests differ in one:
@@ -115,7 +117,7 @@ func (w *httpWrite) saying(of func(name string) bool) (said []string) {
 // gave also by their credentials. Only a digest of these is kept, under a key outside the ledger.
 // One scope for all callers stands for their credentials.
 func (w *httpWrite) scope() (string, error) {
-	scope := strings.ToLower(w.req.URL.Scheme + "://" + w.req.URL.Host)
+	scope := origin(w.req.URL)
 	if w.t.Scope != "" {
 		scope += " " + w.t.Scope
 	}
@@ -134,6 +136,12 @@ func (w *httpWrite) scope() (string, error) {
 		return "", fmt.Errorf("the scope of its key: %w", err)
 	}
 	return scope + " " + digest, nil
+}
+
+// origin is the scheme, host and port of an address.
+func origin(u *url.URL) string {
+	u = transmit.Spelled(u)
+	return u.Scheme + "://" + u.Host
 }
 
 // stranger is the error for an answer about an operation that may be another caller's: err, with
@@ -161,7 +169,7 @@ func (w *httpWrite) stranger(res ledger.BeginResult, err error) error {
 func (w *httpWrite) policyLine(names []string) string {
 	in := w.rule.Downstream + ": { "
 	if w.rule.Downstream == "" {
-		in = "NAME: { base: " + strings.ToLower(w.req.URL.Scheme+"://"+w.req.URL.Host) + ", "
+		in = "NAME: { base: " + origin(w.req.URL) + ", "
 	}
 	callers := func(more []string) string {
 		all := slices.Sorted(slices.Values(slices.Concat(w.rule.Callers, more)))

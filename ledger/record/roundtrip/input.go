@@ -50,14 +50,13 @@ type httpInput struct {
 	Body        json.RawMessage `json:"body,omitempty"`
 }
 
-// inputOf is the input of a request: its body as JSON where it is, a form or a
-// multipart one as the fields it has, else as text or a digest.
+// inputOf is the input of a request, in the one spelling in which two that ask the same are equal:
+// its body as JSON or lines of it where it is, a form or a multipart one as the fields it has, else
+// as text or a digest.
 func inputOf(req *http.Request, body []byte) (httpInput, error) {
-	in := httpInput{Method: req.Method, Override: overridden(req), Path: req.URL.EscapedPath()}
-	if in.Path == "" {
-		in.Path = "/"
-	}
-	if raw := req.URL.RawQuery; raw != "" {
+	u := transmit.Spelled(req.URL)
+	in := httpInput{Method: req.Method, Override: overridden(req), Path: u.EscapedPath()}
+	if raw := u.RawQuery; raw != "" {
 		in.Query = textOrBase64([]byte(raw))
 		if values, err := url.ParseQuery(raw); err == nil && areText(values) {
 			in.Query = flatValues(values)
@@ -85,7 +84,7 @@ func inputOf(req *http.Request, body []byte) (httpInput, error) {
 	} else if (outcome.IsJSON(mediaType) || isStructured(plain)) && json.Valid(plain) && ledger.TooDeep(plain) {
 		return in, &UnfitError{ledger.ErrTooDeep.Error()}
 	} else if len(plain) > 0 {
-		in.Body = bodyInput(shapeOf(mediaType, boundary, plain), boundary, plain)
+		in.Body = bodyInput(mediaType, boundary, plain)
 	}
 	return in, nil
 }
@@ -124,29 +123,38 @@ type shape int
 const (
 	asText shape = iota // or bytes
 	asJSON
+	asLines // of JSON
 	asForm
 	asParts
 )
 
 // shapeOf tells what a body is. Clients put a form's or a text's content type on
-// JSON by default, so that an object or a list counts as what it is whatever it
-// is called; what is called a form and is none is text.
-func shapeOf(mediaType, boundary string, body []byte) shape {
+// JSON by default, so that an object or a list, or lines of them, count as what they
+// are whatever they are called; what is called a form and is none is text. said is
+// what JSON or lines of it say.
+func shapeOf(mediaType, boundary string, body []byte) (s shape, said json.RawMessage) {
 	if strings.HasPrefix(mediaType, "multipart/") && boundary != "" {
-		return asParts
+		return asParts, nil
 	}
-	switch structured := isStructured(body); {
-	case outcome.IsJSON(mediaType), mediaType == "", structured && (mediaType == formType || mediaType == "text/plain" || mediaType == "application/octet-stream"):
-		if outcome.Recordable(body) {
-			return asJSON
-		}
-		return asText
-	case mediaType == formType && !structured:
-		if values, ok := carry.Fields(string(body)); ok && areText(values) {
-			return asForm
-		}
+	structured := isStructured(body)
+	if (structured || outcome.IsJSON(mediaType) || mediaType == "") && outcome.Recordable(body) {
+		return asJSON, bytes.TrimSpace(body)
 	}
-	return asText
+	if structured {
+		return asText, nil
+	}
+	if lines := linesOf(body); lines != nil {
+		return asLines, lines
+	}
+	if mediaType == formType && isForm(body) {
+		return asForm, nil
+	}
+	return asText, nil
+}
+
+func isForm(body []byte) bool {
+	values, ok := carry.Fields(string(body))
+	return ok && areText(values)
 }
 
 // isStructured reports whether a body is a JSON object or list.
@@ -155,13 +163,26 @@ func isStructured(body []byte) bool {
 	return len(begin) > 0 && (begin[0] == '{' || begin[0] == '[') && json.Valid(body)
 }
 
+// linesOf is a body in which every line is a JSON object or list, as one; else nil.
+func linesOf(body []byte) json.RawMessage {
+	var lines []json.RawMessage
+	for line := range bytes.Lines(bytes.TrimSpace(body)) {
+		if !isStructured(line) {
+			return nil
+		}
+		lines = append(lines, bytes.TrimSpace(line))
+	}
+	if all := ledger.EncodeJSON(map[string]any{"lines": lines}); len(lines) > 0 && outcome.Recordable(all) {
+		return all
+	}
+	return nil
+}
+
 // bodyInput is a body as it is recorded. Of a long one it is a digest of what it says, which
 // stays the same in another spelling.
-func bodyInput(s shape, boundary string, body []byte) json.RawMessage {
-	var said json.RawMessage
+func bodyInput(mediaType, boundary string, body []byte) json.RawMessage {
+	s, said := shapeOf(mediaType, boundary, body)
 	switch s {
-	case asJSON:
-		said = bytes.TrimSpace(body)
 	case asForm:
 		values, _ := carry.Fields(string(body))
 		said = ledger.EncodeJSON(nested(values))

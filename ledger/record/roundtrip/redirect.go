@@ -9,6 +9,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/record"
+	"indoubt/ledger/wire/transmit"
 )
 
 // mostRedirects bounds how many answered redirects a Transport remembers.
@@ -115,5 +116,5 @@ func (w *httpWrite) asked(in httpInput) (string, error) {
 		return "", err
 	}
 	print, err := ledger.Fingerprint(text)
-	return strings.Join([]string{"http", strings.ToLower(req.URL.Host), print}, "\n"), err
+	return strings.Join([]string{"http", transmit.Spelled(req.URL).Host, print}, "\n"), err
 }

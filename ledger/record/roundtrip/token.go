@@ -48,7 +48,7 @@ func withToken(req *http.Request, body []byte, rule record.KindRule, token strin
 		return out, false
 	}
 	mediaType, params, _ := mime.ParseMediaType(req.Header.Get("Content-Type"))
-	switch shapeOf(mediaType, params["boundary"], body) {
+	switch s, _ := shapeOf(mediaType, params["boundary"], body); s {
 	case asJSON:
 		out.body, ok = at.JSON(body, token)
 	case asForm:

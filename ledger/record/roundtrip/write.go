@@ -18,6 +18,7 @@ import (
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
 	"indoubt/ledger/redact"
+	"indoubt/ledger/wire/transmit"
 )
 
 // readPatience bounds the look at the downstream when the operation is in doubt.
@@ -236,8 +237,9 @@ func (w *httpWrite) replaces() string {
 	if m := w.req.Method; m != http.MethodPut && m != http.MethodDelete {
 		return ""
 	}
-	what := strings.ToLower(w.req.URL.Host) + w.req.URL.EscapedPath()
-	if q := w.req.URL.RawQuery; q != "" && len(w.body.data) > 0 {
+	u := transmit.Spelled(w.req.URL)
+	what := u.Host + u.EscapedPath()
+	if q := u.RawQuery; q != "" && len(w.body.data) > 0 {
 		what += "?" + redact.Without(q, nil)
 	}
 	for _, part := range []string{"Content-Range", "Upload-Offset"} {
