@@ -1,11 +1,19 @@
 package outcome
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
+	"io"
 	"mime"
 	"net/http"
+	"net/textproto"
+	"slices"
 	"strings"
 
 	"indoubt/ledger"
@@ -34,11 +42,11 @@ func saysError(rec ledger.Record, a ledger.Answer) string {
 		return ""
 	}
 	if a.Status != 0 {
-		header := http.Header(a.Header)
-		if code := strings.TrimSpace(header.Get("Grpc-Status")); code != "" && code != "0" {
-			return joined("it says grpc-status "+code, header.Get("Grpc-Message"))
+		kind, _, _ := mime.ParseMediaType(http.Header(a.Header).Get("Content-Type"))
+		if what := grpcSaysError(kind, a); what != "" {
+			return what
 		}
-		switch kind, _, _ := mime.ParseMediaType(header.Get("Content-Type")); {
+		switch {
 		case isPage(rec, a):
 			return "a page of HTML came to a request in JSON"
 		case kind == "text/event-stream":
@@ -47,9 +55,40 @@ func saysError(rec ledger.Record, a ledger.Answer) string {
 	}
 	if said := bytes.TrimPrefix(Said(a), []byte("\ufeff")); bytes.HasPrefix(bytes.TrimSpace(said), []byte("<")) {
 		return xmlSaysError(said)
+	} else if a.Status == 0 && !json.Valid(said) { // lines that a command writes are its log
+		return ""
 	} else {
 		return jsonSaysError(said)
 	}
+}
+
+// grpcSaysError reads the status of gRPC, which stands in a header, behind the body, or, on the
+// web, in the last frame of the body. An answer of gRPC without one is not whole.
+func grpcSaysError(kind string, a ledger.Answer) string {
+	said := textproto.MIMEHeader(a.Header)
+	if body := a.Body; strings.HasPrefix(kind, "application/grpc-web") && said.Get("Grpc-Status") == "" {
+		if strings.HasPrefix(kind, "application/grpc-web-text") { // pieces of base64
+			body = nil
+			for piece := range slices.Chunk(bytes.TrimSpace(a.Body), 4) {
+				body, _ = base64.StdEncoding.AppendDecode(body, piece)
+			}
+		}
+		for len(body) >= 5 && uint64(binary.BigEndian.Uint32(body[1:])) <= uint64(len(body)-5) {
+			end := 5 + int(binary.BigEndian.Uint32(body[1:]))
+			if body[0]&0x80 != 0 {
+				fields := io.MultiReader(bytes.NewReader(body[5:end]), strings.NewReader("\r\n"))
+				said, _ = textproto.NewReader(bufio.NewReader(fields)).ReadMIMEHeader()
+			}
+			body = body[end:]
+		}
+	}
+	switch code := strings.TrimSpace(said.Get("Grpc-Status")); {
+	case code == "" && strings.HasPrefix(kind, "application/grpc"):
+		return "it is gRPC without a grpc-status"
+	case code != "" && code != "0":
+		return joined("it says grpc-status "+code, said.Get("Grpc-Message"))
+	}
+	return ""
 }
 
 // isPage reports whether a page of HTML came to a request in JSON: from something that stands
@@ -60,22 +99,27 @@ func isPage(rec ledger.Record, a ledger.Answer) bool {
 }
 
 // jsonSaysError reads the forms in which well-known interfaces put an error into a
-// success: JSON-RPC, GraphQL, Slack, Elasticsearch; one of several answers, too.
-func jsonSaysError(said []byte) string {
-	var several []json.RawMessage
-	if json.Unmarshal(said, &several) != nil {
-		return objectSaysError(said)
-	}
-	for _, one := range several {
-		if what := objectSaysError(one); what != "" {
+// success: JSON-RPC, GraphQL, JSend, Slack, Elasticsearch; one of several answers, too, in
+// a list or in lines.
+func jsonSaysError(said []byte) (what string) {
+	for dec := json.NewDecoder(bytes.NewReader(said)); ; {
+		var one json.RawMessage
+		switch err := dec.Decode(&one); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF): // cut at what is kept
 			return what
+		case err != nil: // it is text
+			return ""
+		}
+		several := []json.RawMessage{one}
+		_ = json.Unmarshal(one, &several)
+		for _, one := range several {
+			what = cmp.Or(what, objectSaysError(one))
 		}
 	}
-	return ""
 }
 
 func objectSaysError(said []byte) string {
-	var m struct{ OK, Success, Error, Errors json.RawMessage } // however their letters are written
+	var m struct{ OK, Success, Error, Errors, Status, Message, Data, ID json.RawMessage } // however their letters are written
 	if json.Unmarshal(said, &m) != nil {
 		return ""
 	}
@@ -88,6 +132,9 @@ func objectSaysError(said []byte) string {
 		return "it has error"
 	case filled(m.Errors):
 		return "it has errors"
+	case m.ID != nil: // the status of a thing is its own
+	case string(m.Status) == `"error"` && m.Message != nil, string(m.Status) == `"fail"` && m.Data != nil: // JSend
+		return "it says status: " + string(m.Status)
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -67,6 +68,11 @@ func (r *Reply) finish(err error) {
 	if err != nil {
 		r.answer.Truncated = true
 		r.answer = Failed(r.answer, r.life.cause(err))
+	}
+	if len(r.Trailer) > 0 { // what came behind the body
+		behind := r.Trailer.Clone()
+		maps.Copy(behind, r.answer.Header)
+		r.answer.Header = behind
 	}
 	r.answer.EndedAt = time.Now()
 	r.sent.seal()

@@ -431,6 +431,21 @@ func TestAnswerIsKeptToItsBound(t *testing.T) {
 	}
 }
 
+// What an answer says behind its body, it says; and it takes nothing back of what stood before it.
+func TestAnswerEndsWithItsTrailer(t *testing.T) {
+	c := newCutter(t, func(_ *cutter, w http.ResponseWriter, _ func() net.Conn) {
+		w.Header().Set("Trailer", "Grpc-Status, Content-Type, Grpc-Message")
+		w.Header().Set("Content-Type", "application/grpc")
+		_, _ = io.WriteString(w, "x")
+		_ = http.NewResponseController(w).Flush()
+		w.Header().Set("Grpc-Status", "13")
+		w.Header().Set("Content-Type", "text/html")
+	})
+	a := new(Sender).Send(post(t, c.URL), soon)
+	header := http.Header(a.Header)
+	need.That(t, header.Get("Grpc-Status") == "13" && header.Get("Content-Type") == "application/grpc", "%v", header)
+}
+
 // Over HTTP/2 a transport sends a request again by itself when its stream was refused or
 // the server said goodbye (GOAWAY). Here each request has a connection of its own, over
 // HTTP/1.1, also where the server would rather speak HTTP/2. One that speaks nothing else
