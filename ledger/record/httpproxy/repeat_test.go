@@ -103,6 +103,21 @@ func TestI5_NoRepeatWithoutARememberedKey(t *testing.T) {
 	}
 }
 
+// What the ledger lets a further attempt do under a remembered key is the recorder's own to use,
+// inside the call whose answer was lost: a client that asks again, in a new call, is held.
+func TestI5_ATryAfterTheRecordersRepeatsIsHeld(t *testing.T) {
+	for _, most := range []int{0, 2} {
+		up := newUpstream(t, remembering(9))
+		w := newWorld(t, up, setup{rule: repeats(most)})
+		need.Equal(t, w.post("k-1", `{"n":1}`).problem(t).Code, "outcome_unknown")
+		for _, key := range []string{"k-1", "k-2", ""} {
+			a := w.post(key, `{"n":1}`)
+			need.That(t, a.status == 409 && a.problem(t).Code == "in_doubt", "%d repeats, key %q: %+v", most, key, a)
+		}
+		need.Equal(t, len(w.operation("").Attempts), most+1, "attempts")
+	}
+}
+
 // An answer, however bad, is an answer: only its caller repeats it.
 func TestI5_NoRepeatOfAnAnswer(t *testing.T) {
 	for _, answer := range []string{"500 Internal Server Error", "503 Service Unavailable", "429 Too Many Requests", "409 Conflict"} {
