@@ -133,7 +133,7 @@ func TestThePagesTellTheErrorCodes(t *testing.T) {
 		want := strings.Split(words, "\n  ")[1:]
 		var told []string
 		page := string(need.Get(os.ReadFile(file))(t))
-		_, page, _ = strings.Cut(page, map[string]string{"error codes": "### Error codes\n", "problems": "## What comes back\n"}[heading])
+		_, page, _ = strings.Cut(page, map[string]string{"error codes": "## Exit codes\n", "problems": "## What comes back\n"}[heading])
 		page, _, _ = strings.Cut(page, "\n## ")
 		for _, row := range regexp.MustCompile("\\| ((?:`[a-z_]+` )+)\\| ([0-9 ]+) \\|(?: (yes|no) \\|)?").FindAllStringSubmatch(page, -1) {
 			for _, m := range regexp.MustCompile("`([a-z_]+)`").FindAllStringSubmatch(row[1], -1) {
