@@ -37,14 +37,14 @@ type Hold struct {
 func (h Hold) says() string { return fmt.Sprintf("held by %s (%s)", h.Actor.Name, h.Reason) }
 
 // Covers reports whether the hold stops operations of this kind at now. A pattern of the
-// policy covers what it matches, also where that came later; it covers no notices.
+// policy covers what it matches, also where that came later.
 func (h Hold) Covers(kind string, now time.Time) bool {
 	if !h.Until.IsZero() && now.After(h.Until) {
 		return false
 	}
 	name, _ := strings.CutPrefix(string(h.Scope), "kind:")
 	return h.Scope == "all" || slices.ContainsFunc(append([]string{name}, h.Kinds...), func(k string) bool {
-		return k == kind || strings.Contains(k, "*") && !IsNotice(kind) && KindMatches(k, kind)
+		return k == kind || strings.Contains(k, "*") && KindMatches(k, kind)
 	})
 }
 

@@ -43,11 +43,10 @@ type Lost struct {
 }
 
 // Lost is how an attempt counts in an outage: one that is over and did not commit. What
-// another program sent and gave up ended at no time that is known, and a notice is no
-// operation of anyone's.
+// another program sent and gave up ended at no time that is known.
 func (a Attempt) Lost(o Operation) (l Lost, is bool) {
 	l = Lost{o.ID, a.EndedAt, o.Kind, o.Source.Pipeline, string(a.ErrorClass), a.Proof == Refused}
-	return l, (a.Outcome == OutcomeUncertain || a.Outcome == OutcomeFailed) && a.Sender != SenderImport && !IsNotice(o.Kind)
+	return l, (a.Outcome == OutcomeUncertain || a.Outcome == OutcomeFailed) && a.Sender != SenderImport
 }
 
 // Fate is what became of an operation of an outage.

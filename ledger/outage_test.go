@@ -24,9 +24,6 @@ func TestWhatIsLost(t *testing.T) {
 		{Attempt{Outcome: OutcomeCommitted}, "pay", false},
 		{Attempt{}, "pay", false},
 		{Attempt{Outcome: OutcomeUncertain, Sender: SenderImport}, "pay", false},
-		{Attempt{Outcome: OutcomeUncertain}, "notify.oncall", false},
-		{Attempt{Outcome: OutcomeUncertain}, "notify", false},
-		{Attempt{Outcome: OutcomeUncertain}, "notifying", true},
 	} {
 		_, is := c.a.Lost(Operation{ID: "o", Kind: c.kind})
 		need.That(t, is == c.is, "%+v of %s counts: %t", c.a, c.kind, is)

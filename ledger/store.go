@@ -27,6 +27,7 @@ type Store interface {
 	Holds
 	Runs
 	Outages
+	Teller
 	Describer
 	Close() error
 }
@@ -206,6 +207,13 @@ type Outages interface {
 	// is recorded already is not applied again. Errors: those of
 	// OutageChange.Apply, ErrNotFound.
 	ChangeOutage(ctx context.Context, c OutageChange) (Outage, error)
+}
+
+// Teller lets people be told something once.
+type Teller interface {
+	// Tell writes the event of a notice, whose id says what is told to whom, and reports
+	// whether this is the first to do so.
+	Tell(ctx context.Context, notice Event) (first bool, err error)
 }
 
 // Describer describes the ledger itself.

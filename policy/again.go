@@ -35,9 +35,6 @@ type Sending struct {
 func (s Sending) Via() string {
 	k, rec, o := s.Kind, s.Record, s.Record.Operation
 	switch {
-	case k.notice != nil:
-		_, via := k.notice.way()
-		return via
 	case k.Resend != ResendHere || o.Gone() != "":
 	case o.Request != nil:
 		return "http"
@@ -59,8 +56,6 @@ func (s Sending) Request(digest Digest) (Request, error) {
 	switch via := s.Via(); {
 	case o.Gone() != "":
 		return Request{}, fmt.Errorf("it was %s", o.Gone())
-	case k.notice != nil:
-		return k.notice.request(vars, k.KeyHeader, nil)
 	case via == "http":
 		return s.http(vars, digest)
 	case via == "command":
@@ -244,7 +239,7 @@ func (s Sending) call(vars *variables) (Request, error) {
 // sent. What a command merely finds in its environment or on its standard input
 // because every command does may never leave it.
 func (s Sending) Carries(req Request) (key, token bool) {
-	texts, o := req.message().leaving(s.Kind.notice), s.Record.Operation
+	texts, o := req.message().leaving(), s.Record.Operation
 	key = s.carriesKey() && slices.ContainsFunc(texts, func(t string) bool { return strings.Contains(t, o.KeyToSend()) })
 	return key, slices.ContainsFunc(texts, func(t string) bool { return ledger.HasWord(t, o.Token) })
 }
@@ -262,8 +257,6 @@ func (s Sending) carriesKey() bool {
 		return true // it brings its own
 	case via == "http" && k.KeyHeader != "":
 		return true
-	case k.notice != nil:
-		return slices.ContainsFunc(k.notice.templates(), func(t *expr.Template) bool { return t.Uses("key") })
 	case via == "http":
 		return keyOf(o.Request) == o.KeyToSend()
 	case via == "command":

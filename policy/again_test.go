@@ -52,15 +52,14 @@ func TestI5_NoCommandRunsAgainWithAnotherVariable(t *testing.T) {
 // input without the policy's asking is no evidence.
 func TestI6_TokenCountsAsSentWhereItIsSeen(t *testing.T) {
 	const head = "version: 1\ndownstreams: { d: { base: https://h.example } }\n"
-	notifier := func(how string) string { return head + "notify:\n  n: { downstream: d, " + how + " }\n" }
 	request := func(target, mediaType, body string) *ledger.Request {
 		return &ledger.Request{Method: "POST", Origin: "https://h.example", Target: target, Header: map[string][]string{"Content-Type": {mediaType}, "X-Ref": {"r"}}, Body: body}
 	}
 	for _, c := range []struct {
-		name, notifier, token string
-		request               *ledger.Request
-		argv                  []string
-		want                  bool
+		name, token string
+		request     *ledger.Request
+		argv        []string
+		want        bool
 	}{
 		{name: "a JSON body", request: request("/x", "application/json", `{"note":"hello\nTOK"}`), want: true},
 		{name: "a form", request: request("/x", "application/x-www-form-urlencoded", "note=a+b+TOK"), want: true},
@@ -69,11 +68,6 @@ func TestI6_TokenCountsAsSentWhereItIsSeen(t *testing.T) {
 		{name: "a part of a longer name", request: request("/x/r_TOK", "", "")},
 		{name: "nothing of the request", request: request("/x", "application/json", `{"note":"hello"}`)},
 		{name: "a token that the input happens to hold inside a word", request: request("/x", "application/json", `{"note":"hello"}`), token: "ell"},
-		{name: "a notice's header", notifier: `http: { post: /x, headers: { X-Ref: "${token}" } }`, want: true},
-		{name: "a notice's argument", notifier: `command: [tool, "--ref=${token}"]`, want: true},
-		{name: "a declared variable", notifier: `command: { argv: [tool], env: { REF: "${token}" } }`, want: true},
-		{name: "a declared input", notifier: `command: { argv: [tool], stdin: { ref: "${token}" } }`, want: true},
-		{name: "the input that every command gets", notifier: `command: [tool]`},
 		{name: "the program's own name", argv: []string{"{{token}}"}},
 		{name: "a recorded argument", argv: []string{"tool", "ref={{token}}"}, want: true},
 		{name: "a recorded command without it", argv: []string{"tool"}},
@@ -81,9 +75,6 @@ func TestI6_TokenCountsAsSentWhereItIsSeen(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			o := ledger.Operation{Kind: "k", Key: "key-1", Token: cmp.Or(c.token, ledger.NewToken()), Input: []byte(`{"text":"hello"}`), Request: c.request}
 			text := head + "kinds: { k: { downstream: d, resend: here } }\n"
-			if c.notifier != "" {
-				o.Kind, text = "notify.n", notifier(c.notifier)
-			}
 			if r := o.Request; r != nil {
 				r.Target, r.Body = strings.ReplaceAll(r.Target, "TOK", o.Token), strings.ReplaceAll(r.Body, "TOK", o.Token)
 			}
@@ -110,28 +101,17 @@ kinds:
     answer:
       refused: attempt.n == 1.0 && exit == 3
       already: attempt.n > 1 && attempt.outcome == "" && attempt.class == "" && attempt.ended_at == null && exit == 4
-notify:
-  when: { command: [tool, "${attempt.n}"] }
-  ever: { command: [tool, "${attempt.started_at}"] }
 `
 
-// TestAttemptIsTheNewest: and in a notice the one that is about to be made.
 func TestAttemptIsTheNewest(t *testing.T) {
 	p := must(t, attempting)
 	k := p.Kind("k")
 	at := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
 	rec := operation("k", `{}`)
 	doubt := ledger.Attempt{ID: "a1", N: 1, StartedAt: at, DeadlineAt: at.Add(time.Minute), EndedAt: at.Add(time.Second), Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, TokenSent: true}
-	sends := func(want string) {
-		t.Helper()
-		req, err := (Sending{Kind: p.Kind("notify.when"), Record: rec}).Request(nil)
-		need.That(t, err == nil && req.Command.Argv[1] == want && strings.HasPrefix(req.Shown, "tool "+want+"\n"), "%+v %v, want %s", req.Command, err, want)
-	}
-	sends("1")
 	rec.Operation.AttemptCount = 2 // a row of a list, without its attempts
 	need.Equal(t, k.Title(rec.Operation), "try 2 of 2")
 	rec.Operation.AttemptCount, rec.Attempts = 1, []ledger.Attempt{doubt}
-	sends("2")
 	if v := attemptValue(rec); v["n"] != 1.0 || v["id"] != "a1" || v["started_at"] != at || v["deadline_at"] != at.Add(time.Minute) || v["ended_at"] != at.Add(time.Second) ||
 		v["outcome"] != "uncertain" || v["class"] != "timeout" {
 		t.Errorf("%v", v)
@@ -150,8 +130,6 @@ func TestAttemptIsTheNewest(t *testing.T) {
 	if r, err := k.JudgeAnswer(t.Context(), rec, exit(4)); err != nil || !r.Already {
 		t.Error(r, err)
 	}
-	_, err := (Sending{Kind: p.Kind("notify.ever"), Record: rec}).Request(nil)
-	need.That(t, err != nil, "a send knows when it is made")
 }
 
 // TestI6_ALookFromTheNewestAttemptProvesNothingOfEarlierOnes: and the check of the

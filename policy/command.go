@@ -138,16 +138,8 @@ func (c *CommandRequest) parts() []any {
 	return []any{"command", c.Argv, c.Dir, c.Env, string(c.Stdin)}
 }
 
-func (c *CommandRequest) leaving(t *transport) []string {
-	texts := slices.Clone(c.Argv[min(1, len(c.Argv)):]) // without the name of the program
-	if t == nil || t.command == nil {                   // what was recorded
-		return texts
-	}
-	texts = append(texts, c.Env...)
-	if t.command.stdin != nil {
-		texts = append(texts, jsonTexts(c.Stdin)...)
-	}
-	return texts
+func (c *CommandRequest) leaving() []string {
+	return c.Argv[min(1, len(c.Argv)):] // without the name of the program
 }
 
 // againCommand renders the command line as `run` recorded it: {{key}} and {{token}}

@@ -190,7 +190,7 @@ func (h *HTTPRequest) parts() []any {
 	return []any{"http", h.Method, h.URL, h.Header, string(h.Body)}
 }
 
-func (h *HTTPRequest) leaving(*transport) (texts []string) {
+func (h *HTTPRequest) leaving() (texts []string) {
 	mediaType := ""
 	for name, values := range h.Header {
 		texts = append(texts, values...)

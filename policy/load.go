@@ -186,10 +186,6 @@ func (d fileDecoder) addKind(e entry) {
 		d.fail(e.named(), fmt.Sprintf("%q is not the name of a kind", e.name), "letters, digits, . _ - / : and * for any text")
 		return
 	}
-	if ledger.IsNotice(e.name) {
-		d.fail(e.named(), "this kind is indoubt's own", "say it under `notify`")
-		return
-	}
 	k := *d.policy.defaults
 	k.Pattern, k.line, k.Known = e.name, e.value.key.line, true
 	k.File, k.Line = d.src.at(k.line)
@@ -203,14 +199,8 @@ func (d fileDecoder) addKind(e entry) {
 }
 
 // match finds the kind's entry: an exact name, else the pattern with the most
-// letters, else the defaults. A notice has its notifier's, or the built-in defaults.
+// letters, else the defaults.
 func (p *Policy) match(name string) *Kind {
-	if ledger.IsNotice(name) { // whose pattern fits all kinds does not fit these
-		if i := slices.IndexFunc(p.notifiers, func(n *Notifier) bool { return n.kind.Name == name }); i >= 0 {
-			return p.notifiers[i].kind
-		}
-		return blank().defaults
-	}
 	best, letters := p.defaults, -1
 	if k, ok := p.kinds[name]; ok && !strings.Contains(name, "*") {
 		return k

@@ -215,4 +215,4 @@ func (m *MCPRequest) parts() []any {
 	return []any{"mcp", m.Server, m.Command, m.Dir, m.Env, m.URL, m.Header, m.Tool, string(m.Arguments)}
 }
 
-func (m *MCPRequest) leaving(*transport) []string { return jsonTexts(m.Arguments) }
+func (m *MCPRequest) leaving() []string { return jsonTexts(m.Arguments) }

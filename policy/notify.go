@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ var NoticeFields = []string{"event", "notifier", "text", "open", "ledger", "outa
 const (
 	UntakenAfter   = 15 * time.Minute
 	UncheckedAfter = 5 * time.Minute
+
+	noticeDeadline = 30 * time.Second // for a notifier to take a notice
 )
 
 // Notifier is a way to tell people what happened.
@@ -39,8 +42,9 @@ type Notifier struct {
 	Name string
 	On   []string // what it is told of
 	Only []string // patterns of kinds; none: of all
+	Kind *Kind    // how it is reached: its downstream and its deadline
 
-	kind *Kind
+	how transport
 }
 
 // Notifiers are those of the file, in its order.
@@ -63,22 +67,23 @@ func (n *Notifier) Wants(event string, kinds ...string) bool {
 
 var notifierName = shortName{lazyregexp.New(`^[A-Za-z0-9_-]+$`), 60}
 
-// notifier reads a notifier. It is a kind, too: what it sends is an operation like any
-// other, and only its own fields say how. Nothing of `defaults` holds for it.
+// Request is what tells a notice with this id, whose input it is, through the notifier.
+func (n *Notifier) Request(id string, input json.RawMessage) (Request, error) {
+	rec := ledger.Record{Operation: ledger.Operation{ID: id, Kind: n.Kind.Name, Key: id, Input: input}}
+	return n.how.request(n.Kind.variables(rec), n.Kind.KeyHeader, nil)
+}
+
+// notifier reads a notifier. Nothing of `defaults` holds for it.
 func (d fileDecoder) notifier(e entry) {
 	if !notifierName.MatchString(e.name) {
 		d.fail(e.named(), fmt.Sprintf("%q is not the name of a notifier", e.name), "letters, digits, _ and -")
 		return
 	}
-	n := &Notifier{Name: e.name, On: NotifyEvents}
 	k := *blank().defaults
-	k.Name = ledger.NoticeKind(e.name)
-	k.Pattern, k.line, k.Known = k.Name, e.value.key.line, true
+	k.Name, k.Deadline, k.policy, k.line = "notify."+e.name, noticeDeadline, d.policy, e.value.key.line
 	k.File, k.Line = d.src.at(k.line)
-	k.Deadline, k.Retry = 30*time.Second, RetryRule{Max: 5, BackoffMin: 10 * time.Second, BackoffMax: 5 * time.Minute}
-	k.duplicate, k.miss = &costRule{number: 1, guess: true}, &costRule{number: 10, guess: true}
-	k.notice, n.kind = &transport{}, &k
-	t := k.notice
+	n := &Notifier{Name: e.name, On: NotifyEvents, Kind: &k}
+	t := &n.how
 	fine := d.fields(e.value,
 		field{"on", func(at *node) {
 			d.strings(&n.On)(at)
@@ -92,11 +97,6 @@ func (d fileDecoder) notifier(e entry) {
 		field{"downstream", func(at *node) { d.downstream(&k, at) }},
 		field{"http", func(at *node) { t.http = d.http(at) }},
 		field{"command", func(at *node) { t.command = d.command(at) }},
-		field{"effect", d.choice((*string)(&k.Effect), "once", "safe")},
-		field{"deadline", d.second(&k.Deadline)},
-		field{"retry", d.retry(&k.Retry)},
-		field{"committed", d.rule(&k.committed, expr.ForAnswer, expr.Bool)},
-		field{"refused", d.rule(&k.refused, expr.ForAnswer, expr.Bool)},
 	)
 	if !fine || !d.oneTransport(e.value, t) {
 		return
@@ -112,18 +112,11 @@ func (d fileDecoder) notifier(e entry) {
 			h.asks = append(h.asks, whole)
 		}
 	}
-	d.finishNotifier(e, &k)
-	d.policy.notifiers = append(d.policy.notifiers, n)
-}
-
-// finishNotifier wires a notifier together, and checks what it asks of a notice.
-func (d fileDecoder) finishNotifier(e entry, k *Kind) {
-	k.policy = d.policy
 	if ds := k.Downstream; ds != nil {
-		k.Remembers, k.KeyHeader = ds.Remembers, ds.KeyHeader
+		k.KeyHeader = ds.KeyHeader
 	}
-	d.attach(k, k.notice)
-	for _, t := range k.notice.templates() {
+	d.attach(&k, t)
+	for _, t := range t.templates() {
 		for _, x := range t.Expressions() {
 			for _, path := range x.Inputs() {
 				if name := firstOf(path); name != "" && !slices.Contains(NoticeFields, name) {
@@ -132,6 +125,7 @@ func (d fileDecoder) finishNotifier(e entry, k *Kind) {
 			}
 		}
 	}
+	d.policy.notifiers = append(d.policy.notifiers, n)
 }
 
 // Money is an amount as people read it, with its currency.

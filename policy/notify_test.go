@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"indoubt/ledger"
 	"indoubt/ledger/need"
 )
 
@@ -13,33 +12,25 @@ version: 1
 defaults: { redact: [text], retry: { max: 0 } }
 downstreams: { hooks: { base: https://hooks.example, headers: { Authorization: "Bearer ${env.HOOK_KEY}" }, key: { header: Once } } }
 notify:
-  oncall: { downstream: hooks, http: { post: /page }, effect: safe, only: [pay.*] }
+  oncall: { downstream: hooks, http: { post: /page }, only: [pay.*] }
   chat: { on: [over, twice], command: [say, "${input.text}"] }
 kinds:
   "*": { resend: here }
 `
 
-func TestANotifierIsAKindOfItsOwn(t *testing.T) {
+func TestWhatANotifierIsSent(t *testing.T) {
 	p := must(t, notifying)
 	w := p.Warnings()
 	need.That(t, len(w) <= 0 || !strings.Contains(w.Error(), "notify"), "%v", w)
 	t.Setenv("HOOK_KEY", "sesame-hook")
-	notice := func(name string) ledger.Record {
-		return ledger.Record{Operation: ledger.Operation{ID: "o", Kind: ledger.NoticeKind(name), Key: "inc/opened", Input: []byte(`{"text":"it's down","errors":7}`)}}
-	}
-	oncall, chat := p.Kind("notify.oncall"), p.Kind("notify.chat")
-	req, err := (Sending{Kind: oncall, Record: notice("oncall")}).Request(nil)
+	notice := []byte(`{"text":"it's down","errors":7}`)
+	req, err := p.Notifier("oncall").Request("inc/opened", notice)
 	if err != nil || req.HTTP.URL != "https://hooks.example/page" || string(req.HTTP.Body) != `{"errors":7,"text":"it's down"}` || req.HTTP.Header["Once"][0] != "inc/opened" {
 		t.Errorf("%+v %v", req.HTTP, err)
 	}
 	need.That(t, !strings.Contains(req.Shown, "sesame") && strings.Contains(req.Shown, "HOOK_KEY"), "shown: %s", req.Shown)
-	if req, err := (Sending{Kind: chat, Record: notice("chat")}).Request(nil); err != nil || req.Command.Argv[1] != "it's down" {
+	if req, err := p.Notifier("chat").Request("inc/over", notice); err != nil || req.Command.Argv[1] != "it's down" {
 		t.Errorf("%+v %v", req.Command, err)
-	}
-	need.That(t, oncall.Retry.Max == 5 && len(oncall.Redact) == 0, "%+v", oncall)
-	for _, gone := range []string{"notify.gone", "notify"} { // the pattern * does not fit it
-		k := p.Kind(gone)
-		need.That(t, !k.Known && k.notice == nil && k.Resend == "", "%s: %+v", gone, k)
 	}
 }
 
@@ -70,16 +61,11 @@ func TestANotifierThatIsRefused(t *testing.T) {
 		"http: recorded":        "must be a mapping",
 		"http: { post: /page }": "needs a downstream",
 		"http: { post: https://h.example/, json: \"${input.tekst}\" }": "a notice has no tekst",
-		"command: [x], deadline: 10ms":                                 "1s or more",
 		"command: [x], read: { command: [x], list: json }":             "unknown field",
 		"command: [x]\n  \"a b\": { command: [x] }":                    "not the name of a notifier",
 	} {
 		list := refused(t, "version: 1\nnotify:\n  oncall: { "+strings.Replace(text, "\n", " }\n", 1)+map[bool]string{false: " }"}[strings.Contains(text, "\n")])
 		need.That(t, strings.Contains(list.Error(), want), "%s: %v", text, list)
-	}
-	for _, kind := range []string{"notify", "notify.oncall"} {
-		list := refused(t, "version: 1\nkinds: { "+kind+": }")
-		need.That(t, strings.Contains(list.Error(), "indoubt's own"), "%v", list)
 	}
 	p := must(t, "version: 1\nnotify: { a: { http: { post: https://h.example/, headers: { Authorization: Bearer sesame-open-2026 } } } }")
 	w := p.Warnings()

@@ -197,8 +197,7 @@ type Kind struct {
 	Tests  []Test
 
 	policy *Policy
-	notice *transport // of a notifier: how it is told
-	view   expr.Path  // the steps of Input
+	view   expr.Path // the steps of Input
 	rules
 }
 

@@ -28,7 +28,7 @@ downstreams:
   remote: { mcp: { url: https://h.example/mcp, headers: { A: b } } }
   books: { sql: { sqlite: x } }
 notify:
-  oncall: { on: [opened, twice], only: ["pay.*"], downstream: web, http: { post: /x }, effect: safe, deadline: 5s, retry: { max: 1 }, committed: status == 200, refused: status == 400 }
+  oncall: { on: [opened, twice], only: ["pay.*"], downstream: web, http: { post: /x } }
   local: { command: [x, "${input.text}"] }
 kinds:
   empty:

@@ -149,7 +149,7 @@ func (s *SQLRequest) text() string {
 
 func (s *SQLRequest) parts() []any { return []any{"sql", s.Database, s.Driver, s.DSN, s.Query, s.Args} }
 
-func (s *SQLRequest) leaving(*transport) []string { return nil } // nothing is sent over it
+func (s *SQLRequest) leaving() []string { return nil } // nothing is sent over it
 
 var (
 	beginsWith = lazyregexp.New(`^(?s:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)`)

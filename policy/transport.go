@@ -171,9 +171,9 @@ type Request struct {
 
 // message is the one of a Request's fields that is set.
 type message interface {
-	text() string                  // as a person reads it
-	parts() []any                  // all that would be sent, and where to
-	leaving(t *transport) []string // the texts that reach the other side, without the encoding they travel in
+	text() string      // as a person reads it
+	parts() []any      // all that would be sent, and where to
+	leaving() []string // the texts that reach the other side, without the encoding they travel in
 }
 
 func (r Request) message() message {

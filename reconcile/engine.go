@@ -24,7 +24,7 @@ type Engine struct {
 	background sync.WaitGroup // checks and notices
 	clock      ledger.Moment  // that the clocks are compared with
 	after      follower       // of the history
-	notify     *notifying     // who was told
+	notify     notifying      // who was told
 
 	settleWithin time.Duration // how long an outcome is tried to be written down; tests shorten it
 }
@@ -79,7 +79,6 @@ func New(o Options) *Engine {
 		},
 		settleWithin: time.Minute,
 	}
-	e.notify = newNotifying(e)
 	e.downs.probe, e.downs.now = probeAfter, e.now
 	return e
 }

@@ -21,13 +21,11 @@ const (
 	noticedAtMost = 50        // outages, those with the newest errors
 	noticeRows    = 200       // operations
 	noticeSearch  = 200 * time.Millisecond
-	noticeScope   = "notify" // of the keys of notices
 )
 
 // Notice is what people are told. Its key is the same in every engine, so that the
 // ledger lets each be told once.
 type Notice struct {
-	Event string
 	Key   string
 	Title string
 	Kinds []string // that it is about; none: all
@@ -59,17 +57,15 @@ type NoticeInput struct {
 	Since     string  `json:"since"` // RFC 3339, or ""
 }
 
-// Record is the operation that tells it through a notifier, as it would begin.
-func (n Notice) Record(notifier string, now time.Time) ledger.Record {
+// event is how a notifier's being told of it stands in the history.
+func (n Notice) event(notifier, host string) ledger.Event {
 	n.Input.Notifier = notifier
 	input, _ := json.Marshal(n.Input)
-	return ledger.Record{Now: now, Operation: ledger.Operation{
-		ID: ledger.NewID(), Kind: ledger.NoticeKind(notifier), Scope: noticeScope, Key: n.Key, Token: ledger.NewToken(),
-		Title: "tell " + notifier + ": " + n.Title, Input: input, Source: ledger.Source{Pipeline: ledger.ActorNotify}, CreatedAt: now,
-	}}
+	return ledger.Event{ID: ledger.DeriveID(n.Key, "notify."+notifier), Verb: ledger.NoticeTold, Detail: input,
+		Actor: ledger.Actor{Name: ledger.ActorNotify, Machine: true, Host: host}, Reason: "tell " + notifier + ": " + n.Title}
 }
 
-// writer puts notices into words.
+// noticeWriter puts notices into words.
 type noticeWriter struct {
 	pol  *policy.Policy
 	path string // of the ledger
@@ -82,7 +78,7 @@ func (w noticeWriter) notice(event, key, filter string, since time.Time) Notice 
 	if filter != "" {
 		open += " " + filter
 	}
-	n := Notice{Event: event, Key: key + " " + event, Input: NoticeInput{Event: event, Open: open, Ledger: w.path, Currency: w.pol.Currency()}}
+	n := Notice{Key: key + " " + event, Input: NoticeInput{Event: event, Open: open, Ledger: w.path, Currency: w.pol.Currency()}}
 	if !since.IsZero() {
 		n.Input.Since = since.UTC().Format(time.RFC3339)
 	}
@@ -125,51 +121,33 @@ func (w noticeWriter) account(i NoticeInput) string {
 	return text
 }
 
-// outage is a notice about one, without its sentence.
-func (w noticeWriter) outage(event, detail string, in ledger.Outage) Notice {
-	n := w.notice(event, in.ID+detail, "outage:"+in.ID, in.FirstAt)
+// Outage is the notice of an event of an outage. since is from when no one has taken it.
+func (w noticeWriter) Outage(event string, in ledger.Outage, since time.Time) Notice {
+	at, detail, happened := in.FirstAt.UTC().Format("15:04 UTC"), "", ""
+	switch event {
+	case policy.NotifyOpened:
+		happened = "an outage since " + at
+	case policy.NotifyTenfold:
+		detail, happened = fmt.Sprint(w.level(in)), "the outage since "+at+" has grown tenfold"
+	case policy.NotifyOver:
+		detail, happened = stamp(in.LastAt), "the outage since "+at+" is over"
+	case policy.NotifyUntaken: // once more, after the one who had it
+		detail = stamp(in.TakenUntil)
+		happened = "the outage since " + at + " needs a person, and no one has taken it for " + policy.Brief(w.now.Sub(since))
+	}
+	n := w.notice(event, in.ID+" "+detail, "outage:"+in.ID, in.FirstAt)
 	f := in.Fates
 	open := f[ledger.FateNotLanded].Add(f[ledger.FateOpen])
 	n.Kinds = in.Kinds
 	n.Input.Outage, n.Input.Where, n.Input.Phase, n.Input.Errors = in.ID, harmless(in.Where()), string(in.PhaseAt(w.now)), in.Errors()
 	n.Input.Landed, n.Input.NotLanded, n.Input.ToLookAt = f[ledger.FateLanded].N, f[ledger.FateNotLanded].N, f[ledger.FateOpen].N
 	n.Input.Refused, n.Input.Left, n.Input.Miss, n.Input.MissWords, n.Input.Unpriced = f[ledger.FateRefused].N, f[ledger.FateLeft].N, open.Miss, open.MissWords, open.Unpriced
-	return n
-}
-
-// Outage is the notice of an event of an outage: opened, tenfold or over.
-func (w noticeWriter) Outage(event string, in ledger.Outage) Notice {
-	at := in.FirstAt.UTC().Format("15:04 UTC")
-	switch event {
-	case policy.NotifyOpened:
-		n := w.outage(event, "", in)
-		return w.say(n, "%s: an outage since %s", n.Input.Where, at)
-	case policy.NotifyTenfold:
-		n := w.outage(event, fmt.Sprint(" ", w.level(in, in.Errors())), in)
-		return w.say(n, "%s: the outage since %s has grown tenfold", n.Input.Where, at)
-	}
-	n := w.outage(policy.NotifyOver, " "+stamp(in.LastAt), in)
-	return w.say(n, "%s: the outage since %s is over", n.Input.Where, at)
-}
-
-// Untaken is the notice of an outage that needs a person, which no one has taken since
-// then.
-func (w noticeWriter) Untaken(in ledger.Outage, since time.Time) Notice {
-	detail := ""
-	if !in.TakenUntil.IsZero() { // once more, after the one who had it
-		detail = " " + stamp(in.TakenUntil)
-	}
-	n := w.outage(policy.NotifyUntaken, detail, in)
-	return w.say(n, "%s: the outage since %s needs a person, and no one has taken it for %s", n.Input.Where, in.FirstAt.UTC().Format("15:04 UTC"), policy.Brief(w.now.Sub(since)))
+	return w.say(n, "%s: %s", n.Input.Where, happened)
 }
 
 // level is how often errors are ten times as many as open an outage.
-func (w noticeWriter) level(in ledger.Outage, errors int) (level int) {
-	kind := ""
-	if len(in.Kinds) > 0 {
-		kind = in.Kinds[0]
-	}
-	for at := 10 * w.pol.Kind(kind).Burst().Errors; errors >= at; at *= 10 {
+func (w noticeWriter) level(in ledger.Outage) (level int) {
+	for at := 10 * w.pol.Kind(strings.Join(in.Kinds[:min(1, len(in.Kinds))], "")).Burst().Errors; in.Errors() >= at; at *= 10 {
 		level++
 	}
 	return level
@@ -178,76 +156,51 @@ func (w noticeWriter) level(in ledger.Outage, errors int) (level int) {
 // twice are the notices of what happened twice, or may have: one for each operation,
 // and of an outage one for one, ten, a hundred of them.
 func (w noticeWriter) twice(rows []ledger.Row) (out []Notice) {
-	in := map[string][]ledger.Row{}
+	of := map[string][]ledger.Row{} // by what the console is opened with
 	for _, r := range rows {
-		if r.Conflict != ledger.Duplicate && r.Conflict != ledger.PossibleDuplicate || ledger.IsNotice(r.Kind) {
+		if r.Conflict != ledger.Duplicate && r.Conflict != ledger.PossibleDuplicate {
 			continue
 		}
+		filter := "id:" + r.ID
 		if id := r.Outage(); id != "" {
-			in[id] = append(in[id], r)
-			continue
+			filter = "outage:" + id
 		}
-		n := w.notice(policy.NotifyTwice, r.ID+" "+string(r.Conflict), "id:"+r.ID, r.UpdatedAt)
-		n.Kinds, n.Input.Operation, n.Input.N, n.Input.Where = []string{r.Kind}, r.ID, 1, harmless(r.Kind)
-		out = append(out, w.say(n, "%s: one operation %s", n.Input.Where, happened(r.Conflict, 1)))
+		of[filter] = append(of[filter], r)
 	}
-	for _, id := range slices.Sorted(maps.Keys(in)) {
-		rows := in[id]
-		worst := ledger.PossibleDuplicate
-		kinds := []string{}
-		for _, r := range rows {
-			if r.Conflict == ledger.Duplicate {
-				worst = r.Conflict
-			}
-			if !slices.Contains(kinds, r.Kind) {
-				kinds = append(kinds, r.Kind)
-			}
+	for _, filter := range slices.Sorted(maps.Keys(of)) {
+		rows, happened, operations := of[filter], "may have happened twice", "operations"
+		if slices.ContainsFunc(rows, func(r ledger.Row) bool { return r.Conflict == ledger.Duplicate }) {
+			happened = "happened twice"
 		}
-		n := w.notice(policy.NotifyTwice, fmt.Sprint(id, " ", worst, " ", len(strconv.Itoa(len(rows)))), "outage:"+id, time.Time{})
-		n.Kinds, n.Input.N, n.Input.Where = kinds, len(rows), harmless(strings.Join(kinds, ", "))
-		if len(rows) == 1 {
-			n.Input.Operation = rows[0].ID
+		n := w.notice(policy.NotifyTwice, fmt.Sprint(filter, " ", happened, " ", len(strconv.Itoa(len(rows)))), filter, rows[0].UpdatedAt)
+		if n.Kinds, n.Input.N = kindsOf(rows), len(rows); n.Input.N == 1 {
+			n.Input.Operation, operations = rows[0].ID, "operation"
 		}
-		out = append(out, w.say(n, "%s: %s of an outage %s", n.Input.Where, ledger.Count(len(rows)), happened(worst, len(rows))))
+		n.Input.Where = harmless(strings.Join(n.Kinds, ", "))
+		out = append(out, w.say(n, "%s: %s %s %s", n.Input.Where, ledger.Count(len(rows)), operations, happened))
 	}
 	return out
 }
 
-func happened(c ledger.Conflict, n int) string {
-	switch {
-	case c == ledger.Duplicate:
-		return "happened twice"
-	case n == 1:
-		return "may have happened twice"
-	}
-	return "happened twice, or may have"
+func kindsOf(rows []ledger.Row) []string {
+	kinds := ledger.Each(rows, func(r ledger.Row) string { return r.Kind })
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
 }
 
 // untaken is the notice of operations outside of outages that no one has touched.
 // It is told again when another one has waited as long.
 func (w noticeWriter) untaken(rows []ledger.Row) (Notice, bool) {
-	var newest ledger.Row
-	count, since := 0, time.Time{}
-	kinds := []string{}
-	for _, r := range rows {
-		from := waitsSince(r, w.now)
-		if w.now.Before(from.Add(policy.UntakenAfter)) {
-			continue
-		}
-		count++
-		if from.After(waitsSince(newest, w.now)) {
-			newest = r
-		}
-		if since.IsZero() || from.Before(since) {
-			since = from
-		}
-		if !slices.Contains(kinds, r.Kind) {
-			kinds = append(kinds, r.Kind)
-		}
+	since := func(r ledger.Row) time.Time { return waitsSince(r, w.now) }
+	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return w.now.Before(since(r).Add(policy.UntakenAfter)) })
+	if len(rows) == 0 {
+		return Notice{}, false
 	}
-	n := w.notice(policy.NotifyUntaken, newest.ID+" "+stamp(waitsSince(newest, w.now)), "", since)
-	n.Kinds, n.Input.N = kinds, count
-	return w.say(n, "%s need a person, and no one has taken them for %s", ledger.Count(count), policy.Brief(w.now.Sub(since))), count > 0
+	slices.SortFunc(rows, func(a, b ledger.Row) int { return since(a).Compare(since(b)) })
+	oldest, newest := since(rows[0]), rows[len(rows)-1]
+	n := w.notice(policy.NotifyUntaken, newest.ID+" "+stamp(since(newest)), "", oldest)
+	n.Kinds, n.Input.N = kindsOf(rows), len(rows)
+	return w.say(n, "%s need a person, and no one has taken them for %s", ledger.Count(len(rows)), policy.Brief(w.now.Sub(oldest))), true
 }
 
 // waitsSince is from when a row needs a person, as it does now, and no one has touched it.
@@ -263,14 +216,13 @@ func waitsSince(r ledger.Row, now time.Time) time.Time {
 
 // Unchecked is the notice that no engine has checked since then; zero: never.
 func (w noticeWriter) Unchecked(since time.Time, doubts int) Notice {
-	if since.IsZero() {
-		n := w.notice(policy.NotifyUnchecked, "never", "", since)
-		n.Input.N = doubts
-		return w.say(n, "no engine has ever checked this ledger; %s in doubt", ledger.Count(doubts))
+	key, happened := "never", "no engine has ever checked this ledger"
+	if !since.IsZero() {
+		key, happened = stamp(since), "no engine has checked for "+policy.Brief(w.now.Sub(since))
 	}
-	n := w.notice(policy.NotifyUnchecked, stamp(since), "", since)
+	n := w.notice(policy.NotifyUnchecked, key, "", since)
 	n.Input.N = doubts
-	return w.say(n, "no engine has checked for %s; %s in doubt", policy.Brief(w.now.Sub(since)), ledger.Count(doubts))
+	return w.say(n, "%s; %s in doubt", happened, ledger.Count(doubts))
 }
 
 // facts are what the ledger says that people may have to be told.
@@ -302,10 +254,9 @@ func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Ti
 	if counts.NeedsYou == 0 {
 		return f, nil
 	}
-	own := ledger.Term{Field: "kind", Value: ledger.NoticeKind("*"), Not: true}
 	page := func(term ledger.Term) ([]ledger.Row, error) {
 		p, err := s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderOldest, Now: now, Limit: noticeRows, Within: noticeSearch,
-			Filter: ledger.Filter{Terms: []ledger.Term{own, term}}})
+			Filter: ledger.Filter{Terms: []ledger.Term{term}}})
 		return p.Rows, err
 	}
 	for _, in := range f.outages {
@@ -331,11 +282,10 @@ func gather(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Ti
 	return f, err
 }
 
-// notices are what a notifier is to be told, the gravest first. grew says whether an
-// outage grew tenfold since it was told of it.
-func (f facts) notices(n *policy.Notifier, grew func(in ledger.Outage) bool) (out []Notice) {
+// notices are what a notifier is to be told, the gravest first.
+func (f facts) notices(n *policy.Notifier) (out []Notice) {
 	add := func(notice Notice) {
-		if n.Wants(notice.Event, notice.Kinds...) {
+		if n.Wants(notice.Input.Event, notice.Kinds...) {
 			out = append(out, notice)
 		}
 	}
@@ -347,22 +297,20 @@ func (f facts) notices(n *policy.Notifier, grew func(in ledger.Outage) bool) (ou
 		phase := in.PhaseAt(f.now)
 		growing := phase == ledger.PhaseGrowing
 		if growing || recent(in.OpenedAt) {
-			add(f.Outage(policy.NotifyOpened, in))
+			add(f.Outage(policy.NotifyOpened, in, f.now))
 		}
-		if f.level(in, in.Errors()) > 0 && (growing || recent(in.LastAt)) {
-			if notice := f.Outage(policy.NotifyTenfold, in); grew(in) {
-				add(notice)
-			}
+		if f.level(in) > 0 && (growing || recent(in.LastAt)) {
+			add(f.Outage(policy.NotifyTenfold, in, f.now))
 		}
 		if phase == ledger.PhaseOver && recent(in.OverAt) {
-			add(f.Outage(policy.NotifyOver, in))
+			add(f.Outage(policy.NotifyOver, in, f.now))
 		}
 		since, needs := f.needs[in.ID]
 		if in.TakenUntil.After(since) {
 			since = in.TakenUntil
 		}
 		if needs && !f.now.Before(since.Add(policy.UntakenAfter)) {
-			add(f.Untaken(in, since))
+			add(f.Outage(policy.NotifyUntaken, in, since))
 		}
 	}
 	if notice, any := f.untaken(f.loose); any {

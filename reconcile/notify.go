@@ -3,16 +3,12 @@ package reconcile
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/wire/procgroup"
+	"indoubt/ledger/outcome"
 	"indoubt/policy"
 )
 
@@ -21,227 +17,140 @@ const (
 	guardEvery  = 15 * time.Second // the same, for whether an engine is at work
 	noticesMost = 20               // that one notifier is sent by this engine
 	noticesIn   = 10 * time.Minute // within this
+	noticeTries = 3                // for one notice, until a notifier says that it has it
 )
 
-// notifying is what this engine knows of its notifiers. What they were told the ledger knows.
+// notifying is what this engine told its notifiers. What they were told by others the ledger knows.
 type notifying struct {
-	e     *Engine
-	every time.Duration // tests shorten it
+	every time.Duration // tests shorten it: between two looks
+	pause time.Duration // the same: before another try
 
-	mu   sync.Mutex
-	busy map[string]bool        // notifiers at work
-	said map[string]string      // trouble that was logged last, by notifier
-	sent map[string][]time.Time // by notifier's kind
+	mu    sync.Mutex
+	lines map[string]*line // by notifier
 }
 
-func newNotifying(e *Engine) *notifying {
-	return &notifying{e: e, busy: map[string]bool{}, said: map[string]string{}, sent: map[string][]time.Time{}}
+// line is the way to one notifier.
+type line struct {
+	busy sync.Mutex
+	told map[string]bool // ids of notices
+	sent []time.Time     // within noticesIn
 }
 
-// take takes a notifier, unless it is at work.
-func (t *notifying) take(name string) bool {
+// to is the line to a notifier, taken until it is unlocked; nil while it is at work.
+func (t *notifying) to(name string) *line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.busy[name] {
-		return false
+	if t.lines == nil {
+		t.lines = map[string]*line{}
 	}
-	t.busy[name] = true
-	return true
-}
-
-func (t *notifying) give(name string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.busy, name)
-}
-
-// room reports whether the notifier may be sent one more now.
-func (t *notifying) room(name string, now time.Time) bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.sent[name] = slices.DeleteFunc(t.sent[name], func(at time.Time) bool { return now.Sub(at) >= noticesIn })
-	if len(t.sent[name]) >= noticesMost {
-		return false
+	if t.lines[name] == nil {
+		t.lines[name] = &line{told: map[string]bool{}}
 	}
-	t.sent[name] = append(t.sent[name], now)
-	return true
-}
-
-// trouble logs what is wrong with a notifier, once; "" is nothing.
-func (t *notifying) trouble(name, why string) {
-	t.mu.Lock()
-	said := t.said[name]
-	t.said[name] = why
-	t.mu.Unlock()
-	if why != "" && why != said {
-		t.e.logf("notifier %s: %s", name, why)
+	if l := t.lines[name]; l.busy.TryLock() {
+		return l
 	}
+	return nil
 }
 
-// run tells people what happened until ctx ends. It never holds up the engine:
+// tellPeople tells people what happened until ctx ends. It never holds up the engine:
 // each notifier has its own goroutine while it is at work.
-func (t *notifying) run(ctx context.Context) {
-	every := t.every
-	if every == 0 {
-		every = notifyEvery
-	}
-	for sleep(ctx, every) == nil {
-		pol := t.e.policy()
-		if len(pol.Notifiers()) == 0 || t.e.onlyReads(ctx) || !t.e.leads(ledger.LeadLedger) {
+func (e *Engine) tellPeople(ctx context.Context) {
+	for sleep(ctx, cmp.Or(e.notify.every, notifyEvery)) == nil {
+		pol := e.policy()
+		if len(pol.Notifiers()) == 0 || e.onlyReads(ctx) || !e.leads(ledger.LeadLedger) {
 			continue
 		}
-		f, err := gather(ctx, t.e.o.Store, pol, t.e.now())
+		f, err := gather(ctx, e.o.Store, pol, e.now())
 		if err != nil {
 			continue // the run loop says so
 		}
 		for _, n := range pol.Notifiers() {
-			t.tellAll(ctx, n, f.notices(n, func(in ledger.Outage) bool { return t.grewTenfold(ctx, n, f, in) }))
+			e.tell(ctx, n, f.notices(n))
 		}
 	}
 }
 
-// tellAll tells a notifier what it was not told yet, in the background.
-func (t *notifying) tellAll(ctx context.Context, n *policy.Notifier, notices []Notice) {
-	if len(notices) == 0 || !t.take(n.Name) {
+// tell tells a notifier what it was not told yet, in the background. What cannot be recorded
+// is not sent. That an outage has grown is told with its opening.
+func (e *Engine) tell(ctx context.Context, n *policy.Notifier, notices []Notice) {
+	l := e.notify.to(n.Name)
+	if l == nil {
 		return
 	}
-	t.e.background.Go(func() {
-		defer t.give(n.Name)
-		trouble := ""
+	e.background.Go(func() {
+		defer l.busy.Unlock()
+		opened := map[string]bool{}
 		for _, notice := range notices {
-			if ctx.Err() != nil {
+			event, now := notice.event(n.Name, e.host), e.now()
+			l.sent = slices.DeleteFunc(l.sent, func(at time.Time) bool { return now.Sub(at) >= noticesIn })
+			switch {
+			case l.told[event.ID]:
+				continue
+			case len(l.sent) >= noticesMost || ctx.Err() != nil:
 				return
 			}
-			why, err := t.tell(ctx, n, notice)
+			first, err := e.o.Store.Tell(ctx, event)
 			if err != nil {
-				why = err.Error()
+				return // the run loop says so
 			}
-			trouble = cmp.Or(trouble, why)
+			l.told[event.ID] = true
+			if in := notice.Input; first && !(in.Event == policy.NotifyTenfold && opened[in.Outage]) {
+				opened[in.Outage] = opened[in.Outage] || in.Event == policy.NotifyOpened
+				l.sent = append(l.sent, now)
+				e.send(ctx, n, event)
+			}
 		}
-		t.trouble(n.Name, trouble)
 	})
 }
 
-// tell tells a notifier one thing, if the ledger says that it was not told. why is
-// what stands in the way for now.
-func (t *notifying) tell(ctx context.Context, n *policy.Notifier, notice Notice) (why string, err error) {
-	k := t.e.policy().Kind(ledger.NoticeKind(n.Name))
-	rec, err := t.e.o.Store.Read(ctx, ledger.Locator{Kind: k.Name, Scope: noticeScope, Key: notice.Key, Skip: ledger.AllParts})
-	switch {
-	case errors.Is(err, ledger.ErrNotFound):
-		rec = notice.Record(n.Name, t.e.now())
-	case err != nil:
-		return "", fmt.Errorf("ask the ledger: %w", err)
-	case rec.State() != ledger.Failed && !(rec.State() == ledger.Uncertain && k.Effect.Safe()), rec.Operation.AttemptCount > k.Retry.Max,
-		t.e.now().Before(rec.Operation.UpdatedAt.Add(pause(k.Retry, rec.Operation.AttemptCount))):
-		return "", nil
-	}
-	if why, err = t.stands(ctx, k); why != "" || err != nil {
-		return why, err
-	}
-	return t.send(ctx, k, rec)
-}
-
-// stands is what stands in the way of any notice to a notifier: its downstream, or a
-// hold on it. A hold on everything stops what acts for pipelines, and not the notices
-// of it.
-func (t *notifying) stands(ctx context.Context, k *policy.Kind) (string, error) {
-	if until, why := t.e.downs.of(k).blocked(); !until.IsZero() {
-		return why, nil
-	}
-	now := t.e.now()
-	holds, err := t.e.o.Store.Holds(ctx, now)
-	if err != nil {
-		return "", fmt.Errorf("ask for holds: %w", err)
-	}
-	for _, h := range holds {
-		if h.Scope != "all" && h.Covers(k.Name, now) {
-			return "held by " + h.Actor.Name, nil
+// send sends a notice that is recorded until its notifier has it, a few times at most.
+func (e *Engine) send(ctx context.Context, n *policy.Notifier, event ledger.Event) {
+	pause := cmp.Or(e.notify.pause, 10*time.Second)
+	for try := 1; ; try++ {
+		why := e.sendNotice(ctx, n, event)
+		switch {
+		case why == "":
+			return
+		case try == noticeTries || sleep(ctx, pause) != nil:
+			e.logf("%s: it may not have arrived: %s", event.Reason, why)
+			return
 		}
+		pause *= 6
 	}
-	return "", nil
 }
 
-// pause is how long the attempt after n waits, the same in every engine.
-func pause(r policy.RetryRule, n int) time.Duration {
-	return min(r.BackoffMax, r.BackoffMin<<min(n-1, 20))
-}
-
-// send begins the operation of a notice, or repeats one in doubt where a repeat does no
-// harm, and transmits it once. What cannot be recorded is not sent.
-func (t *notifying) send(ctx context.Context, k *policy.Kind, rec ledger.Record) (why string, err error) {
-	sending := policy.Sending{Kind: k, Record: rec}
-	made, err := sending.Request(nil)
+// sendNotice sends a notice once. It returns why the notifier may not have it.
+func (e *Engine) sendNotice(ctx context.Context, n *policy.Notifier, event ledger.Event) (why string) {
+	req, err := n.Request(event.ID, event.Detail)
 	if err != nil {
-		return "what it would be told cannot be sent: " + err.Error(), nil
+		return err.Error()
 	}
-	if !t.room(k.Name, t.e.now()) {
-		return fmt.Sprintf("%d notices within %s: the next waits", noticesMost, noticesIn), nil
-	}
-	leave, err := t.e.writes.enter()
+	leave, err := e.writes.enter()
 	if err != nil {
-		return "", err
+		return err.Error()
 	}
 	defer leave()
-	free, err := t.e.downs.of(k).admit(ctx)
+	a := &attempt{k: n.Kind, req: req, q: RetryRequest{ChangeID: ledger.NewID()}}
+	answer, err := e.downs.of(n.Kind).query(ctx, func() {}, func(ctx context.Context) ledger.Answer {
+		return e.sendOnce(context.WithoutCancel(ctx), ctx, a, time.Now().Add(n.Kind.Deadline))
+	})
 	if err != nil {
-		return "", err
+		return err.Error()
 	}
-	defer free()
-	o, actor, change := rec.Operation, ledger.Actor{Name: ledger.ActorNotify, Machine: true, Host: t.e.host}, ledger.NewID()
-	fence := time.Now().Add(k.Deadline)
-	key, token := sending.Carries(made)
-	req := ledger.BeginRequest{
-		ChangeID: change, OperationID: o.ID, AttemptID: ledger.DeriveID(change, "attempt"), Kind: k.Name, Scope: o.Scope, Key: o.Key, Token: o.Token,
-		Title: o.Title, Input: o.Input, Source: o.Source, Sender: sending.Via(), TokenSent: token, Safe: k.Effect.Safe(),
-		KeyWorks: k.KeyWorks() && (key || k.Effect.Safe()),
-		Deadline: k.Deadline, Host: t.e.host, PID: os.Getpid(), Actor: actor,
+	said := outcome.Tidy(outcome.Judge(ctx, nil, ledger.Record{}, answer), req.Secrets)
+	e.counted.add(func(c *Counters) { c.Sends[SendCount{n.Kind.Name, said.Outcome}]++ })
+	if said.Outcome == ledger.OutcomeCommitted {
+		return ""
 	}
-	if req.Sender == "command" {
-		req.Tree, req.Place = ledger.TreeOpen, procgroup.Here()
-	}
-	res, err := ledger.Begin(ctx, t.e.o.Store, req)
-	if err != nil {
-		return "", fmt.Errorf("record it: %w", err)
-	}
-	if res.Answer != ledger.AnswerBegun { // another engine was first
-		return "", nil
-	}
-	rec.Operation = res.Operation
-	a := &attempt{q: RetryRequest{ID: o.ID, ChangeID: change, Actor: actor}, k: k, rec: rec, began: ledger.SentOf(req, res)}
-	a.req, _ = policy.Sending{Kind: k, Record: rec}.Request(nil) // another engine may have recorded it in other words
-	settled, err := t.e.carryOut(ctx, a, ledger.GrantRequest{ChangeID: change, OperationID: res.Operation.ID, AttemptID: req.AttemptID,
-		Actor: actor, TokenSent: token}, fence)
-	if err != nil || settled.Attempt.Final() == ledger.OutcomeCommitted {
-		return "", err
-	}
-	return fmt.Sprintf("%s: %s %s", settled.After.Title, settled.Attempt.Final(), settled.Attempt.Error), nil
-}
-
-// grewTenfold reports whether an outage has ten times the errors that a notifier was
-// told of when it opened.
-func (t *notifying) grewTenfold(ctx context.Context, n *policy.Notifier, f facts, in ledger.Outage) bool {
-	rec, err := t.e.o.Store.Read(ctx, ledger.Locator{Kind: ledger.NoticeKind(n.Name), Scope: noticeScope, Key: in.ID + " " + policy.NotifyOpened, Skip: ledger.AllParts})
-	var told NoticeInput
-	if errors.Is(err, ledger.ErrNotFound) && n.Wants(policy.NotifyOpened, in.Kinds...) || err != nil && !errors.Is(err, ledger.ErrNotFound) {
-		return false // it is told with the opening
-	}
-	_ = json.Unmarshal(rec.Operation.Input, &told)
-	return f.level(in, told.Errors) < f.level(in, in.Errors())
+	return cmp.Or(said.Error, string(said.Outcome))
 }
 
 // Guard says when no engine has checked for a while, until ctx ends: with say, and to
 // the notifiers of the policy. A proxy runs it; what checks by itself needs none.
-func (e *Engine) Guard(ctx context.Context, say func(string)) { e.notify.guard(ctx, say) }
-
-func (t *notifying) guard(ctx context.Context, say func(string)) {
-	every := t.every
-	if every == 0 {
-		every = guardEvery
-	}
+func (e *Engine) Guard(ctx context.Context, say func(string)) {
 	said := ""
-	for sleep(ctx, every) == nil {
-		notice, age, err := t.unchecked(ctx)
+	for sleep(ctx, cmp.Or(e.notify.every, guardEvery)) == nil {
+		notice, age, err := unchecked(ctx, e.o.Store, e.policy(), e.now())
 		switch {
 		case err != nil: // a recorder that cannot record says so
 			continue
@@ -253,9 +162,9 @@ func (t *notifying) guard(ctx context.Context, say func(string)) {
 			said = notice.Key
 			say(notice.Title)
 		}
-		for _, n := range t.e.policy().Notifiers() {
-			if n.Wants(notice.Event) {
-				t.tellAll(ctx, n, []Notice{notice})
+		for _, n := range e.policy().Notifiers() {
+			if n.Wants(notice.Input.Event) {
+				e.tell(ctx, n, []Notice{notice})
 			}
 		}
 	}
@@ -263,13 +172,12 @@ func (t *notifying) guard(ctx context.Context, say func(string)) {
 
 // unchecked is the notice that no engine checks, and for how long that is so: since one
 // was at work, or where none ever was, since something is in doubt.
-func (t *notifying) unchecked(ctx context.Context) (notice Notice, age time.Duration, err error) {
-	now := t.e.now()
-	info, err := t.e.o.Store.Info(ctx)
+func unchecked(ctx context.Context, s ledger.Store, pol *policy.Policy, now time.Time) (notice Notice, age time.Duration, err error) {
+	info, err := s.Info(ctx)
 	if err != nil {
 		return notice, 0, err
 	}
-	states, err := t.e.o.Store.StateCounts(ctx, now)
+	states, err := s.StateCounts(ctx, now)
 	if err != nil {
 		return notice, 0, err
 	}
@@ -285,5 +193,5 @@ func (t *notifying) unchecked(ctx context.Context) (notice Notice, age time.Dura
 	if !info.EngineAt.IsZero() {
 		since = info.EngineAt
 	}
-	return noticeWriter{t.e.policy(), info.Path, now}.Unchecked(info.EngineAt, doubts), now.Sub(since), nil
+	return noticeWriter{pol, info.Path, now}.Unchecked(info.EngineAt, doubts), now.Sub(since), nil
 }

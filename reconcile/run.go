@@ -34,7 +34,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end() // what is waited for ends with the loop, whatever ended that
 	if e.o.Notify {
-		e.background.Go(func() { e.notify.run(ctx) })
+		e.background.Go(func() { e.tellPeople(ctx) })
 	}
 	watch := e.o.Store.Watch(ctx)
 	timer := time.NewTimer(0)
@@ -95,8 +95,8 @@ func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, 
 	if err := e.checkClock(ctx); err != nil {
 		return 0, false, err
 	}
-	if err := e.expire(ctx); err != nil {
-		return 0, false, err
+	if _, err := e.o.Store.Expire(ctx, batch); err != nil {
+		return 0, false, fmt.Errorf("write down deadlines that passed: %w", err)
 	}
 	looks := e.onlyReads(ctx)
 	if err := e.asked(); err != nil {

@@ -14,8 +14,8 @@ import (
 
 // TestI5_NoPathOfTheEngineSends follows who names whom in this package. Any name counts
 // as a call, of each function that has it, so no path is missed. What transmits is reached
-// by the person's retry and by the notifier, and by nothing else; the notifier's own path
-// begins operations of its own and no others.
+// by the person's retry and by the notifier, which sends what its own policy makes of a notice
+// and no operation.
 func TestI5_NoPathOfTheEngineSends(t *testing.T) {
 	names, bodies := map[string]map[string]bool{}, map[string]string{}
 	files := token.NewFileSet()
@@ -58,16 +58,17 @@ func TestI5_NoPathOfTheEngineSends(t *testing.T) {
 	// What transmits, from the wire up to the two that may.
 	need.Equal(t, users("Send"), "sendOnce", "what has a connector send")
 	need.Equal(t, users("CommandRequest"), "query sendOnce", "what runs a command")
-	need.Equal(t, users("sendOnce"), "carryOut", "what transmits")
-	need.Equal(t, users("carryOut"), "send sendAndSettle", "what has it transmit")
+	need.Equal(t, users("sendOnce"), "carryOut sendNotice", "what transmits")
+	need.Equal(t, users("carryOut"), "sendAndSettle", "what has it transmit")
 	// The person's retry.
 	for _, step := range [][2]string{{"sendAndSettle", "transmit"}, {"transmit", "retry"}, {"retry", "Retry"}, {"handBack", "retry"}} {
 		need.Equal(t, users(step[0]), step[1], "what leads to %s", step[0])
 	}
 	need.Equal(t, users("Retry"), "", "what retries by itself")
-	// The notifier begins nothing but its own kind.
-	need.Equal(t, users("send"), "tell", "what sends a notice")
-	need.Contains(t, bodies["tell"], "Kind(ledger.NoticeKind(n.Name))")
+	// The notifier sends what it made of a notice.
+	need.Equal(t, users("sendNotice"), "send", "what sends a notice")
+	need.Equal(t, users("send"), "tell", "what has it sent")
+	need.Contains(t, bodies["sendNotice"], "req, err := n.Request(event.ID, event.Detail)")
 	// No permission is given but to these.
 	need.Equal(t, users("Allow"), "handBack sendAndSettle", "what gives a permission")
 }

@@ -7,14 +7,6 @@ import (
 	"indoubt/ledger"
 )
 
-// expire writes down deadlines that have passed.
-func (e *Engine) expire(ctx context.Context) error {
-	if _, err := e.o.Store.Expire(ctx, batch); err != nil {
-		return fmt.Errorf("write down deadlines that passed: %w", err)
-	}
-	return nil
-}
-
 // priceAtOnce is how many operations are priced at once: checks that ended wait meanwhile.
 const priceAtOnce = 250
 

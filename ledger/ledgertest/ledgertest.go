@@ -50,6 +50,7 @@ func Run(t *testing.T, open Open, only ...string) {
 		{"Records", records},
 		{"Leaders", leaders},
 		{"Policies", policies},
+		{"Notices", notices},
 		{"OneWrite", oneWrite},
 		{"I9_Looks", looks},
 		{"Waiting", waiting},

@@ -308,6 +308,16 @@ func (m *Memory) ApplyPolicy(_ context.Context, p ledger.PolicyText) error {
 	return err
 }
 
+func (m *Memory) Tell(_ context.Context, notice ledger.Event) (first bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, known := m.changes[notice.ID]; known {
+		return false, nil
+	}
+	m.append(notice, m.clock())
+	return true, nil
+}
+
 func (m *Memory) Policy(_ context.Context, have ledger.PolicyText) (ledger.PolicyText, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

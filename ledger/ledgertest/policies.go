@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,4 +74,27 @@ func policies(t *testing.T, open Open) {
 	ob.Read.Digest = "d2"
 	need.Get(ledger.Observe(ctx, d.s, ob))(d)
 	d.want(d.read(o.ID).Operation, ledger.Failed)
+}
+
+// notices: however many engines say it, one is the first.
+func notices(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	var first atomic.Int64
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			told, err := d.s.Tell(ctx, ledger.Event{ID: ledger.DeriveID("o", "notify.oncall"), Verb: ledger.NoticeTold,
+				Actor: ledger.Actor{Name: ledger.ActorNotify, Machine: true}, Reason: "tell oncall: it's down", Detail: []byte(`{"n":1}`)})
+			if err != nil {
+				t.Error(err)
+			} else if told {
+				first.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	events := d.events("")
+	need.That(d, first.Load() == 1 && len(events) == 1, "%d were the first, %+v", first.Load(), events)
+	e := events[0]
+	need.That(d, e.Verb == ledger.NoticeTold && e.Reason == "tell oncall: it's down" && !e.At.IsZero() && strings.Contains(string(e.Detail), `"n"`), "%+v", e)
 }

@@ -198,7 +198,7 @@ BEGIN
            SELECT 1 FROM indoubt.holds h WHERE h.released_at IS NULL AND (h.until IS NULL OR h.until >= is_now.updated_at)
               AND (h.scope = 'all' OR EXISTS (
                     SELECT 1 FROM (SELECT substr(h.scope, 6) AS name WHERE h.scope LIKE 'kind:%' UNION ALL SELECT value FROM indoubt.json_each(h.kinds)) k
-                     WHERE k.name = is_now.kind OR strpos(k.name, '*') > 0 AND is_now.kind NOT LIKE 'notify.%'
+                     WHERE k.name = is_now.kind OR strpos(k.name, '*') > 0
                        AND is_now.kind LIKE replace(replace(replace(replace(k.name, '\', '\\'), '_', '\_'), '%', '\%'), '*', '%'))))
       THEN 'a hold stops every attempt but the first'
     WHEN is_now.state = 'pending' AND is_now.target <> '' AND EXISTS (

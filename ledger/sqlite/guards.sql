@@ -150,8 +150,7 @@ BEGIN
            SELECT 1 FROM holds h WHERE h.released_at = 0 AND (h.until = 0 OR h.until >= NEW.updated_at)
               AND (h.scope = 'all' OR EXISTS (
                     SELECT 1 FROM (SELECT substr(h.scope, 6) AS name WHERE h.scope LIKE 'kind:%' UNION ALL SELECT value FROM json_each(h.kinds)) k
-                     WHERE k.name = NEW.kind OR instr(k.name, '*') AND NEW.kind NOT LIKE 'notify.%'
-                       AND NEW.kind GLOB replace(replace(k.name, '[', '[[]'), '?', '[?]'))));
+                     WHERE k.name = NEW.kind OR instr(k.name, '*') AND NEW.kind GLOB replace(replace(k.name, '[', '[[]'), '?', '[?]'))));
   SELECT RAISE(ABORT, 'this grant is void: another operation on its target was begun since')
    WHERE NEW.state = 'pending' AND OLD.state <> 'pending' AND NEW.target <> '' AND EXISTS (
            SELECT 1 FROM grants g JOIN operations p ON p.target = NEW.target AND p.created_at > g.created_at AND (p.started_at, p.seq) > (NEW.started_at, NEW.seq)

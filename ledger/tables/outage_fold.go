@@ -85,7 +85,6 @@ func (s *Store) FoldOutages(ctx context.Context, ids []string, all bool, burst f
 		}
 	}
 	moves := func(in ledger.Outage) bool { return !in.Answered(answers, m.Wall).Same(in) }
-	lost = slices.DeleteFunc(lost, func(l ledger.Lost) bool { return ledger.IsNotice(l.Kind) })
 	if len(lost) == 0 && !slices.ContainsFunc(going, moves) {
 		return nil
 	}
@@ -131,9 +130,7 @@ func (tx *tx) fold(lost []ledger.Lost, burst func(string) ledger.Burst) error {
 			if err != nil {
 				return err
 			}
-			changed, _ = b.Fold(known, slices.DeleteFunc(near, func(l ledger.Lost) bool {
-				return ledger.IsNotice(l.Kind) || burst(l.Kind).Of(l.Kind).Scope != scope
-			}))
+			changed, _ = b.Fold(known, slices.DeleteFunc(near, func(l ledger.Lost) bool { return burst(l.Kind).Of(l.Kind).Scope != scope }))
 		}
 		for _, in := range changed {
 			if slices.ContainsFunc(known, func(was ledger.Outage) bool { return was.ID == in.ID }) {

@@ -58,3 +58,19 @@ func policyInForce(q Querier, have ledger.PolicyText) (ledger.PolicyText, error)
 	}
 	return ledger.PolicyOf(*last)
 }
+
+// Tell writes the event of a notice.
+func (s *Store) Tell(ctx context.Context, notice ledger.Event) (first bool, err error) {
+	err = s.update(ctx, func(tx *tx) error {
+		tx.Known(notice.ID)
+		if err := tx.Lock("notices"); err != nil {
+			return err
+		}
+		known, err := tx.happened(notice.ID)
+		if first = !known; known || err != nil {
+			return err
+		}
+		return tx.event(notice)
+	})
+	return first, err
+}

@@ -67,7 +67,7 @@ var long = map[string]int{
 	"policy":                  70,
 	"policy/expr":             6,
 	"policy/mapping":          8,
-	"reconcile":               17,
+	"reconcile":               12,
 	"reconcile/drill":         9,
 	"ui/act":                  6,
 	"ui/cli":                  176,
