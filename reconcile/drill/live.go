@@ -1,7 +1,6 @@
 package drill
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -10,17 +9,17 @@ import (
 	"indoubt/ledger"
 )
 
-// live writes now and then, as an ordinary night does, until ctx ends.
-func (p *pipeline) live(ctx context.Context, every time.Duration) {
-	random := rand.New(rand.NewPCG(p.Seed, digest(p.Seed, p.Name)))
+// live writes now and then, as an ordinary night does, until it is killed.
+func (p *pipeline) live(seed uint64, every time.Duration) {
+	random := rand.New(rand.NewPCG(seed, digest(seed, p.name)))
 	for i := 0; ; i++ {
 		pause := every/2 + time.Duration(random.Int64N(int64(every)))
 		select {
 		case <-time.After(pause):
-		case <-ctx.Done():
+		case <-p.ctx.Done():
 			return
 		}
-		p.send(ctx, errand(p.Name, random, i), time.Time{})
+		p.send(errand(p.name, random, i), time.Time{})
 	}
 }
 

@@ -1,7 +1,6 @@
 package drill
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -12,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,75 +22,36 @@ import (
 	"indoubt/policy"
 )
 
-// RulesOf are a recorder's rules under a policy.
-type RulesOf func(inForce func() *policy.Policy) record.Rules
-
-// RunPipeline is the main function of a pipeline process. It does what its
-// orders say until its standard input ends: when the program that started it is gone,
-// however that came, it goes too.
-func RunPipeline(ctx context.Context, in io.Reader, out io.Writer, rules RulesOf, open Open) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<24)
-	if !lines.Scan() {
-		return errors.New("a pipeline of the demo is started by `indoubt demo` and takes its orders from it")
-	}
-	var at posting
-	if err := json.Unmarshal(lines.Bytes(), &at); err != nil {
-		return fmt.Errorf("reading the posting: %w", err)
-	}
-	p, err := newPipeline(ctx, at, rules, open)
-	if err != nil {
-		return err
-	}
-	defer p.store.Close()
-	answers := json.NewEncoder(out)
-	if err := answers.Encode(reply{}); err != nil {
-		return err
-	}
-	orders := make(chan []byte)
-	go func() {
-		defer stop() // ends an order that is being carried out, too
-		for lines.Scan() {
-			select {
-			case orders <- slices.Clone(lines.Bytes()):
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	for {
-		select {
-		case line := <-orders:
-			if err := answers.Encode(p.answer(ctx, line)); err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return nil
-		}
-	}
+// wish is one thing a pipeline wants written.
+type wish struct {
+	Name  string // among those of a world
+	Kind  string
+	Key   string
+	ID    string
+	Token string
+	Run   string
+	Input json.RawMessage
 }
 
-// answer carries out one order.
-func (p *pipeline) answer(ctx context.Context, line []byte) reply {
-	var o order
-	err := json.Unmarshal(line, &o)
-	if err == nil {
-		err = p.obey(ctx, o)
+// shows is what the request of a wish and its effect have in common with no other's.
+func (w wish) shows() string {
+	if w.Kind == "legacy.charge" { // which takes no token
+		return string(w.Input[1 : len(w.Input)-1])
 	}
-	if err != nil {
-		return reply{Error: err.Error()}
-	}
-	return reply{}
+	return w.Token
 }
 
-// pipeline is a program that writes to the outside world, with a client that records.
+// pipeline is a program that writes to the outside world, with a client that records. It has
+// a clock and a ledger of its own.
 type pipeline struct {
-	posting
+	name   string
+	base   string
 	store  ledger.Store
 	client http.Client
 	set    atomic.Pointer[time.Time] // what the clock was set to; nil: the machine's
+	dead   atomic.Bool               // nothing that it still wants is recorded
+	ctx    context.Context           // of its requests
+	hangUp context.CancelFunc
 
 	mu     sync.Mutex
 	flying map[string]*flight // that may be given up, by the wish's name
@@ -112,21 +71,22 @@ type ofFlight struct{}
 
 func flightOf(ctx context.Context) *flight { return ctx.Value(ofFlight{}).(*flight) }
 
-func newPipeline(ctx context.Context, at posting, rules RulesOf, open Open) (*pipeline, error) {
-	p := &pipeline{posting: at, flying: map[string]*flight{}}
-	text, err := policy.Load(at.Policy)
-	if err != nil {
-		return nil, err
-	}
+// hire makes a pipeline.
+func (w *World) hire(name string) (*pipeline, error) {
+	p := &pipeline{name: name, base: w.Downstream.URL(), flying: map[string]*flight{}}
+	p.setClock(w.now())
 	host, _ := os.Hostname()
-	actor := ledger.Actor{Name: at.Name, Host: host, Machine: true}
-	if p.store, err = open(ctx, at.Ledger, p.now, actor); err != nil {
+	actor := ledger.Actor{Name: name, Host: host, Machine: true}
+	var err error
+	if p.store, err = w.options.Open(context.Background(), w.LedgerPath, p.now, actor); err != nil {
 		return nil, err
 	}
+	p.ctx, p.hangUp = context.WithCancel(context.Background())
+	rules := w.options.Rules(func() *policy.Policy { return w.policy })
 	p.client.Transport = &roundtrip.Transport{
-		Recorder: record.New(p.store, rules(func() *policy.Policy { return text }), record.Options{Actor: actor, Clock: p.now}),
+		Recorder: record.New(mortal{p.store, &p.dead}, rules, record.Options{Actor: actor, Clock: p.now}),
 		Kind: func(r *http.Request) string {
-			kind, _ := text.KindFor(r.Method, r.URL.Host, r.URL.Path)
+			kind, _ := w.policy.KindFor(r.Method, r.URL.Host, r.URL.Path)
 			return kind
 		},
 		IDs: func(r *http.Request) (id, token string) {
@@ -136,6 +96,26 @@ func newPipeline(ctx context.Context, at posting, rules RulesOf, open Open) (*pi
 		Sender: &transmit.Sender{Dial: p.dial},
 	}
 	return p, nil
+}
+
+// kill ends it where it stands, as kill -9 does: its connections are cut, and nothing that
+// it had begun is settled.
+func (p *pipeline) kill() {
+	p.dead.Store(true)
+	p.hangUp()
+}
+
+// mortal is the ledger of a pipeline, which a dead one does not reach.
+type mortal struct {
+	ledger.Store
+	dead *atomic.Bool
+}
+
+func (m mortal) Change(ctx context.Context, at ledger.Locator, id string, rule ledger.Rule) (ledger.Applied, error) {
+	if m.dead.Load() {
+		return ledger.Applied{}, ledger.ErrGone
+	}
+	return m.Store.Change(ctx, at, id, rule)
 }
 
 func (p *pipeline) now() time.Time {
@@ -153,45 +133,27 @@ func (p *pipeline) setClock(t time.Time) {
 	p.set.Store(&t)
 }
 
-func (p *pipeline) obey(ctx context.Context, o order) error {
-	p.setClock(o.At)
-	switch o.Do {
-	case doSend:
-		for _, w := range o.Wishes {
-			p.flying[w.Name] = p.send(ctx, w, time.Time{})
-		}
-		return nil
-	case doGiveUp:
-		return p.giveUp(o.Wishes)
-	case doWrite:
-		f := p.send(ctx, o.Wishes[0], o.Until)
-		<-f.done
-		return f.err
-	case doLive:
-		go p.live(ctx, o.Every)
-		return nil
-	}
-	return fmt.Errorf("no such order: %q", o.Do)
-}
-
 // send starts the request of a wish.
-func (p *pipeline) send(ctx context.Context, w wish, until time.Time) *flight {
+func (p *pipeline) send(w wish, until time.Time) *flight {
 	f := &flight{wish: w, until: until, done: make(chan struct{})}
+	p.mu.Lock()
+	p.flying[w.Name] = f
+	p.mu.Unlock()
 	go func() {
 		defer close(f.done)
-		f.err = p.post(context.WithValue(ctx, ofFlight{}, f), w)
+		f.err = p.post(context.WithValue(p.ctx, ofFlight{}, f), w)
 	}()
 	return f
 }
 
 // post makes the request of a wish and reads its answer.
 func (p *pipeline) post(ctx context.Context, w wish) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.Base+paths[w.Kind], bytes.NewReader(w.Input))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.base+paths[w.Kind], bytes.NewReader(w.Input))
 	if err != nil {
 		return err
 	}
-	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + p.Bearer},
-		roundtrip.HeaderKey: {w.Key}, roundtrip.HeaderSource: {p.Name + "@" + w.Run}}
+	req.Header = http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + bearer},
+		roundtrip.HeaderKey: {w.Key}, roundtrip.HeaderSource: {p.name + "@" + w.Run}}
 	resp, err := p.client.Do(req)
 	if err != nil {
 		return err

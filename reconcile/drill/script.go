@@ -39,9 +39,6 @@ func (s *script) at(at time.Duration, do func(ctx context.Context) error) {
 
 // play makes the history happen.
 func (s *script) play(ctx context.Context) error {
-	if err := s.hireAll(); err != nil {
-		return err
-	}
 	slices.SortStableFunc(s.steps, func(a, b step) int { return int(a.at/time.Millisecond) - int(b.at/time.Millisecond) })
 	rebased := false
 	for i, step := range s.steps {
@@ -68,27 +65,11 @@ func (s *script) play(ctx context.Context) error {
 // The pipelines. Those with a number are killed in the course of the night.
 var staff = []string{"billing", "signup", "news", "release", "release-1", "billing-2"}
 
-func (s *script) hireAll() error {
-	for _, name := range staff {
-		k, err := hire(s.w.options.Pipeline, append(s.w.Env, s.w.options.Env...), posting{Name: name, Ledger: s.w.LedgerPath,
-			Policy: s.w.PolicyPath, Base: s.w.Downstream.URL(), Bearer: bearer, Seed: s.w.options.Seed})
-		if err != nil {
-			return err
-		}
-		s.w.pipelines[name] = k
-	}
-	for _, k := range s.w.pipelines {
-		if err := k.ready(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// tell gives an order to a pipeline at the time it is.
-func (s *script) tell(name string, o order) error {
-	o.At = s.w.now()
-	return s.w.pipelines[name].tell(o)
+// pipeline is one of them, at the time it is.
+func (s *script) pipeline(name string) *pipeline {
+	p := s.w.pipelines[name]
+	p.setClock(s.w.now())
+	return p
 }
 
 // wish makes something to want. Ids and tokens follow from the seed.
@@ -123,7 +104,9 @@ func (s *script) token(name string) string {
 func (s *script) write(at, took time.Duration, name string, wishes ...wish) {
 	for i, w := range wishes {
 		s.at(at+time.Duration(i)*took, func(context.Context) error {
-			return s.tell(name, order{Do: doWrite, Wishes: []wish{w}, Until: s.w.now().Add(took)})
+			f := s.pipeline(name).send(w, s.w.now().Add(took))
+			<-f.done
+			return f.err
 		})
 	}
 }
@@ -135,7 +118,7 @@ func (s *script) lose(at, took time.Duration, name string, fault Fault, wishes .
 		return
 	}
 	s.send(at, name, fault, 0, wishes...)
-	s.at(at+took, func(context.Context) error { return s.tell(name, order{Do: doGiveUp, Wishes: wishes}) })
+	s.at(at+took, func(context.Context) error { return s.pipeline(name).giveUp(wishes) })
 }
 
 // send lets a pipeline send and wait: so long, or without end.
@@ -145,8 +128,9 @@ func (s *script) send(at time.Duration, name string, fault Fault, long time.Dura
 			s.w.Downstream.Meet(Trouble{Fault: fault, Match: w.shows(), Times: 1, For: long})
 		}
 		s.w.hanging += len(wishes)
-		if err := s.tell(name, order{Do: doSend, Wishes: wishes}); err != nil {
-			return err
+		p := s.pipeline(name)
+		for _, w := range wishes {
+			p.send(w, time.Time{})
 		}
 		return s.w.hungAll(ctx)
 	})
@@ -155,7 +139,7 @@ func (s *script) send(at time.Duration, name string, fault Fault, long time.Dura
 // crash lets a pipeline be killed between sending and hearing the answer.
 func (s *script) crash(at time.Duration, name string, fault Fault, w wish) {
 	s.send(at, name, fault, 0, w)
-	s.at(at, func(context.Context) error { return s.w.pipelines[name].kill() })
+	s.at(at, func(context.Context) error { s.w.pipelines[name].kill(); return nil })
 }
 
 // hungAll waits until every request that is to hang has come so far: then its

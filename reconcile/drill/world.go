@@ -13,6 +13,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
+	"indoubt/ledger/record"
 	"indoubt/policy"
 	"indoubt/reconcile"
 )
@@ -23,11 +24,10 @@ type Options struct {
 	Dir  string // exists, and is empty or was left by an earlier world; everything is kept in it
 	// Now is when the history ends. When it is set, time stands still there: for
 	// pictures and golden screens. Zero: the history ends now, and time goes on.
-	Now time.Time
-	// Pipeline is the command line of a pipeline process, which calls RunPipeline.
-	Pipeline []string
-	Env      []string // added to the pipelines' environment
-	Open     Open
+	Now  time.Time
+	Open Open
+	// Rules are a recorder's rules under a policy.
+	Rules func(inForce func() *policy.Policy) record.Rules
 	// Progress is told what is being made, and how much of it, from 0 to 1.
 	Progress func(what string, share float64)
 }
@@ -49,7 +49,7 @@ type World struct {
 	store     ledger.Store
 	policy    *policy.Policy
 	engine    *reconcile.Engine
-	pipelines map[string]*worker
+	pipelines map[string]*pipeline
 	fetched   wish        // what billing comes for a while after the history has ended
 	unclear   wish        // of the outage, whose next answer is lost
 	hanging   int         // requests that were told to hang
@@ -82,7 +82,7 @@ func Setup(ctx context.Context, o Options) (*World, error) {
 	}
 	w := &World{
 		LedgerPath: filepath.Join(o.Dir, ledgerName), PolicyPath: filepath.Join(o.Dir, "policy.yaml"),
-		Env: []string{"INDOUBT_DEMO_KEY=" + bearer}, options: o, start: o.Now.Truncate(time.Millisecond), pipelines: map[string]*worker{},
+		Env: []string{"INDOUBT_DEMO_KEY=" + bearer}, options: o, start: o.Now.Truncate(time.Millisecond), pipelines: map[string]*pipeline{},
 	}
 	if o.Now.IsZero() {
 		w.start = time.Now().Truncate(time.Millisecond)
@@ -100,35 +100,20 @@ func (w *World) live(ctx context.Context) error {
 		return err
 	}
 	s := newScript(w)
-	if w.again {
-		w.set.Store(&w.start)
-		if err := s.hireAll(); err != nil {
+	if !w.again {
+		s.ordinaryDays()
+		s.outage()
+		s.cases()
+		if err := s.play(ctx); err != nil {
 			return err
 		}
-		return w.leaveHistory()
 	}
-	s.ordinaryDays()
-	s.outage()
-	s.cases()
-	if err := s.play(ctx); err != nil {
-		return err
-	}
-	return w.leaveHistory()
-}
-
-// leaveHistory sets every clock to the present.
-func (w *World) leaveHistory() error {
-	w.set.Store(nil)
+	w.set.Store(nil) // every clock shows the present
 	if !w.options.Now.IsZero() {
 		w.set.Store(&w.start)
 	}
-	for _, k := range w.pipelines {
-		if k.killed {
-			continue
-		}
-		if err := k.tell(order{Do: doSend, At: w.options.Now}); err != nil {
-			return err
-		}
+	for _, p := range w.pipelines {
+		p.setClock(w.options.Now)
 	}
 	return nil
 }
@@ -162,6 +147,12 @@ func (w *World) open(ctx context.Context) error {
 		return err
 	}
 	w.engine = reconcile.New(reconcile.Options{Store: w.store, Policy: func() *policy.Policy { return w.policy }, Actor: checks, Clock: w.now, Steady: hostclock.With(w.now)})
+	for _, name := range staff {
+		if w.pipelines[name], err = w.hire(name); err != nil {
+			delete(w.pipelines, name)
+			return err
+		}
+	}
 	return nil
 }
 
@@ -176,7 +167,7 @@ func (w *World) now() time.Time {
 // one answer of what is sent again, and the others one now and then, too seldom for
 // another outage. After a while billing comes for the younger of the two sends it was
 // allowed, where the history was made by this world.
-func (w *World) Go() error {
+func (w *World) Go() {
 	if !w.again {
 		w.Downstream.Meet(Trouble{Fault: CommitAndCut, Match: w.unclear.Token, Times: 1})
 	}
@@ -184,18 +175,11 @@ func (w *World) Go() error {
 		w.Downstream.Meet(Trouble{Fault: CommitAndCut, Path: path, Rate: rate}, Trouble{Fault: CutBefore, Path: path, Rate: rate})
 	}
 	for name, every := range map[string]time.Duration{"billing": 4 * time.Second, "signup": 7 * time.Second, "news": 31 * time.Second, "release": 47 * time.Second} {
-		if err := w.pipelines[name].tell(order{Do: doLive, Every: every}); err != nil {
-			return err
-		}
+		go w.pipelines[name].live(w.options.Seed, every)
 	}
-	if w.again {
-		return nil
+	if !w.again {
+		w.later = time.AfterFunc(25*time.Second, func() { w.pipelines["billing"].send(w.fetched, time.Time{}) })
 	}
-	w.later = time.AfterFunc(25*time.Second, func() {
-		// A pipeline that was stopped meanwhile comes for nothing.
-		_ = w.pipelines["billing"].tell(order{Do: doSend, Wishes: []wish{w.fetched}})
-	})
-	return nil
 }
 
 // Close stops the pipelines and the downstream. The directory stays. Closing
@@ -206,11 +190,9 @@ func (w *World) Close() error {
 		if w.later != nil {
 			w.later.Stop()
 		}
-		for _, k := range w.pipelines {
-			k.dismiss()
-		}
-		for _, k := range w.pipelines {
-			all = append(all, k.wait())
+		for _, p := range w.pipelines {
+			p.kill()
+			all = append(all, p.store.Close())
 		}
 		if w.store != nil {
 			all = append(all, w.store.Close())

@@ -27,8 +27,8 @@ func newDemoCommand(a *app) *cobra.Command {
 		Use: "demo", GroupID: groupLook,
 		Short: "Look around in a simulated outage",
 		Long: `Open the console over a simulated outage: a downstream on this machine that
-loses answers, and pipelines that write to it as processes of their own. Nothing
-leaves this machine, and nothing is kept but the directory that is named first.
+loses answers, and pipelines that write to it. Nothing leaves this machine, and
+nothing is kept but the directory that is named first.
 With --dir of an earlier demo, that one goes on as you left it.
 
 Without a terminal the list is printed instead. With --no-console the world
@@ -50,23 +50,10 @@ stays up until it is interrupted, to be looked at from other terminals.`,
 	return cmd
 }
 
-// newDemoPipelineCommand is a pipeline process of the demo. It is started by
-// `indoubt demo` and ends with it.
-func newDemoPipelineCommand(a *app) *cobra.Command {
-	return &cobra.Command{
-		Use: demoPipeline, Hidden: true, Short: "A pipeline of the demo", Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return drill.RunPipeline(cmd.Context(), cmd.InOrStdin(), a.rawOut, numberless, demoLedger)
-		},
-	}
-}
-
 // demoLedger opens the ledger of the demo, which may stand still in time.
 func demoLedger(ctx context.Context, name string, clock ledger.Clock, actor ledger.Actor) (ledger.Store, error) {
 	return open.Create(ctx, name, open.Options{Clock: clock, Steady: hostclock.With(clock), Actor: actor})
 }
-
-const demoPipeline = "demo-pipeline"
 
 // demo makes a world, shows it, and takes it down again.
 func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noConsole bool) (err error) {
@@ -81,16 +68,12 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 	if dir, err = demoDir(dir); err != nil {
 		return err
 	}
-	self, err := os.Executable()
-	if err != nil {
-		return fmt.Errorf("find the program for the demo's pipelines: %w", err)
-	}
 	said := c.out
 	if c.json { // which prints one object and nothing else
 		said = c.errOut
 	}
 	said.Printf("Demo in %s: everything is kept there, delete it when you are done.\n", dir)
-	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Now: still, Pipeline: []string{self, demoPipeline}, Open: demoLedger, Progress: c.progress()})
+	world, err := drill.Setup(ctx, drill.Options{Seed: seed, Dir: dir, Now: still, Rules: numberless, Open: demoLedger, Progress: c.progress()})
 	if err != nil {
 		return fmt.Errorf("make the demo: %w", err)
 	}
@@ -104,9 +87,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 		return consoleCommand(c).printInstead(ctx, nil, "")
 	}
 	if still.IsZero() {
-		if err := world.Go(); err != nil {
-			return fmt.Errorf("let the demo's pipelines write: %w", err)
-		}
+		world.Go()
 	}
 	if !noConsole {
 		c.banner = "demo: a simulated outage"

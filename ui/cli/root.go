@@ -42,7 +42,7 @@ var commands = []verb{
 	{"confirm", newConfirmCommand}, {"deny", newDenyCommand}, {"retry", newRetryCommand}, {"runs", newRunsCommand}, {"abandon", newAbandonCommand}, {"redact", newRedactCommand},
 	{"ack", newAckCommand}, {"park", newParkCommand}, {"undo", newUndoCommand}, {"note", newNoteCommand}, {"hold", newHoldCommand}, {"release", newReleaseCommand},
 	{"run", newRunCommand}, {"begin", newBeginCommand}, {"settle", newSettleCommand}, {"import", newImportCommand}, {"mcp", newMCPCommand}, {"http", newHTTPCommand},
-	{"demo", newDemoCommand}, {demoPipeline, newDemoPipelineCommand},
+	{"demo", newDemoCommand},
 	{"init", newInitCommand}, {"engine", newEngineCommand}, {"adopt", newAdoptCommand}, {"backup", newBackupCommand}, {"copy", newCopyCommand}, {"doctor", newDoctorCommand}, {"policy", newPolicyCommand},
 	{"completion", newCompletionCommand},
 }

@@ -41,7 +41,7 @@ var large = map[string]int{
 	"ledger.Record":          49,
 	"ledger/postgres.handle": 48,
 	"policy.Kind":            47,
-	"ui/cli.app":             96,
+	"ui/cli.app":             95,
 	"ui/console.Root":        95,
 }
 
