@@ -121,11 +121,11 @@ func (g *atGate) person(name, does string) {
 		}
 		var moved *ledger.MovedError
 		if errors.As(err, &moved) {
-			return "no", name, nil
+			return "moved", name, nil
 		}
 		return "yes", name, err
 	})
-	if does == callAllow {
+	if does == callAllow && c.Answer != "no" {
 		c.Does = callWrites
 		g.calls = append(g.calls, c)
 	}
@@ -345,9 +345,6 @@ var gateModel = porcupine.Model{
 			told, possible := w.settle(in.Attempt, in.Outcome)
 			return possible && string(told) == in.Answer, g
 		case callAllow:
-			if in.Answer != "yes" {
-				return true, g
-			}
 			possible := w.stored() == ledger.Uncertain
 			w.allowed = true
 			return possible, g
@@ -364,11 +361,24 @@ var gateModel = porcupine.Model{
 }
 
 // Explained returns an error unless some order of the calls of one gate explains every
-// answer.
+// answer. What can change nothing is left out, so that there are fewer orders to look at: an
+// allow that was refused, and a deadline that passes after its attempt has been settled.
 func Explained(calls []Call) error {
 	var history []porcupine.Operation
 	var told strings.Builder
+	settled := map[string]int64{}
 	for _, c := range calls {
+		if at, is := settled[c.Attempt]; c.Does == callSettle && (!is || c.To < at) {
+			settled[c.Attempt] = c.To
+		}
+	}
+	for _, c := range calls {
+		if c.Does == callAllow && c.Answer != "yes" {
+			continue
+		}
+		if at, is := settled[c.Attempt]; is && c.Does == callPasses {
+			c.To = min(c.To, at)
+		}
 		history = append(history, porcupine.Operation{ClientId: c.Client, Input: c, Call: c.From, Return: c.To})
 		fmt.Fprintf(&told, "\n%+v", c)
 	}
