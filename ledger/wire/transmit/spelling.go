@@ -20,7 +20,7 @@ func Spelled(u *url.URL) *url.URL {
 	if s.Path, _ = url.PathUnescape(s.RawPath); s.Path == "" {
 		s.Path, s.RawPath = "/", ""
 	}
-	s.RawQuery, s.ForceQuery, s.Fragment, s.RawFragment = unreserved(u.RawQuery), false, "", ""
+	s.ForceQuery, s.Fragment, s.RawFragment = false, "", ""
 	if values, err := url.ParseQuery(s.RawQuery); err == nil {
 		s.RawQuery = values.Encode()
 	}
