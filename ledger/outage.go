@@ -55,13 +55,14 @@ type Fate string
 const (
 	FateLanded    Fate = "landed"
 	FateNotLanded Fate = "not_landed"
-	FateOpen      Fate = "open" // to look at
+	FateChecking  Fate = "checking" // in doubt, with checks to come
+	FateOpen      Fate = "open"     // to look at
 	FateRefused   Fate = "refused"
 	FateLeft      Fate = "left" // abandoned
 )
 
 // Fates are all of them, in the order of the account.
-var Fates = []Fate{FateLanded, FateNotLanded, FateOpen, FateRefused, FateLeft}
+var Fates = []Fate{FateLanded, FateNotLanded, FateChecking, FateOpen, FateRefused, FateLeft}
 
 // Sum is what the operations of a fate cost together, those of them that are open: of
 // others no price is kept. Costs that a policy gives as words, and open operations that
@@ -146,6 +147,11 @@ func (i Outage) Sum() (all Sum) {
 		all = all.Add(s)
 	}
 	return all
+}
+
+// Unsettled is that of what is not known to have landed, and is not settled.
+func (i Outage) Unsettled() Sum {
+	return i.Fates[FateNotLanded].Add(i.Fates[FateChecking]).Add(i.Fates[FateOpen])
 }
 
 // Errors is how many operations count.

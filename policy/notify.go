@@ -27,7 +27,8 @@ var NotifyEvents = []string{NotifyOpened, NotifyTenfold, NotifyOver, NotifyTwice
 
 // NoticeFields are the fields of the input of a notice.
 var NoticeFields = []string{"event", "notifier", "text", "open", "ledger", "outage", "operation", "where", "phase",
-	"errors", "landed", "not_landed", "to_look_at", "refused", "left", "miss", "miss_words", "unpriced", "currency", "n", "since"}
+	"errors", "landed", "not_landed", "checking", "to_look_at", "refused", "left", "miss", "miss_words", "unpriced", "currency",
+	"n", "since"}
 
 // So long may no one take what needs a person, and no engine check, before that is said.
 const (

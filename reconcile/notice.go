@@ -46,6 +46,7 @@ type NoticeInput struct {
 	Errors    int     `json:"errors"`
 	Landed    int     `json:"landed"`
 	NotLanded int     `json:"not_landed"`
+	Checking  int     `json:"checking"`
 	ToLookAt  int     `json:"to_look_at"`
 	Refused   int     `json:"refused"`
 	Left      int     `json:"left"`
@@ -102,7 +103,10 @@ func (w noticeWriter) account(i NoticeInput) string {
 	for _, p := range []struct {
 		n    int
 		what string
-	}{{i.Landed, "landed"}, {i.NotLanded, "did not land"}, {i.ToLookAt, "to look at"}, {i.Refused, "refused"}, {i.Left, "left"}} {
+	}{
+		{i.Landed, "landed"}, {i.NotLanded, "did not land"}, {i.Checking, "being checked"}, {i.ToLookAt, "to look at"},
+		{i.Refused, "refused"}, {i.Left, "left"},
+	} {
 		if p.n > 0 {
 			parts = append(parts, ledger.Count(p.n)+" "+p.what)
 		}
@@ -137,10 +141,11 @@ func (w noticeWriter) Outage(event string, in ledger.Outage, since time.Time) No
 	}
 	n := w.notice(event, in.ID+" "+detail, "outage:"+in.ID, in.FirstAt)
 	f := in.Fates
-	open := f[ledger.FateNotLanded].Add(f[ledger.FateOpen])
+	open := in.Unsettled()
 	n.Kinds = in.Kinds
 	n.Input.Outage, n.Input.Where, n.Input.Phase, n.Input.Errors = in.ID, harmless(in.Where()), string(in.PhaseAt(w.now)), in.Errors()
-	n.Input.Landed, n.Input.NotLanded, n.Input.ToLookAt = f[ledger.FateLanded].N, f[ledger.FateNotLanded].N, f[ledger.FateOpen].N
+	n.Input.Landed, n.Input.NotLanded = f[ledger.FateLanded].N, f[ledger.FateNotLanded].N
+	n.Input.Checking, n.Input.ToLookAt = f[ledger.FateChecking].N, f[ledger.FateOpen].N
 	n.Input.Refused, n.Input.Left, n.Input.Miss, n.Input.MissWords, n.Input.Unpriced = f[ledger.FateRefused].N, f[ledger.FateLeft].N, open.Miss, open.MissWords, open.Unpriced
 	return w.say(n, "%s: %s", n.Input.Where, happened)
 }

@@ -253,6 +253,8 @@ func (k *burstLog) ChangeOutage(_ context.Context, c ledger.OutageChange) (ledge
 // fateOf is what became of an operation, for its outage.
 func fateOf(r ledger.Record) ledger.Fate {
 	switch o := r.Operation; {
+	case r.Row().LaneAt(r.Now) == ledger.LaneReading:
+		return ledger.FateChecking
 	case o.Conflict != ledger.NoConflict || o.State == ledger.Pending || o.State == ledger.Uncertain:
 		return ledger.FateOpen
 	case o.State == ledger.Committed:

@@ -182,6 +182,12 @@ func onlyOpenCosts(t *testing.T, open Open) {
 		d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: o.ID, Digest: "p1", Miss: ledger.Cost{Value: 7}, Duplicate: ledger.Cost{Word: "high"}}}))
 	}
 	want("it is priced", map[ledger.Fate]ledger.Sum{ledger.FateNotLanded: {N: 1}, ledger.FateOpen: {N: 2, Miss: 14, TwiceWords: 2}})
+	until := d.clock.Now().Add(time.Minute)
+	d.ok(d.s.Price(ctx, []ledger.Pricing{{OperationID: doubt.ID, Digest: "p1", Miss: ledger.Cost{Value: 7}, Duplicate: ledger.Cost{Word: "high"}, DecideAt: until}}))
+	want("one has checks to come", map[ledger.Fate]ledger.Sum{ledger.FateNotLanded: {N: 1}, ledger.FateChecking: {N: 1, Miss: 7, TwiceWords: 1},
+		ledger.FateOpen: {N: 1, Miss: 7, TwiceWords: 1}})
+	d.clock.Advance(time.Minute)
+	want("its time has come", map[ledger.Fate]ledger.Sum{ledger.FateNotLanded: {N: 1}, ledger.FateOpen: {N: 2, Miss: 14, TwiceWords: 2}})
 	d.settle(d.read(late.ID).Attempts[0].ID, ledger.OutcomeCommitted)
 	want("one has settled", map[ledger.Fate]ledger.Sum{ledger.FateLanded: {N: 1}, ledger.FateNotLanded: {N: 1}, ledger.FateOpen: {N: 1, Miss: 7, TwiceWords: 1}})
 }

@@ -136,7 +136,8 @@ const TheirOutages = `CROSS JOIN attempts a ON a.operation_id = o.id AND ` + Los
 const wasRefused = `o.doubted = 0 AND EXISTS (SELECT 1 FROM attempts p WHERE p.operation_id = o.id AND p.proof = 'refused')`
 
 // fateSQL is what became of operation o, with what the list has of it, h, at ?1.
-const fateSQL = `CASE WHEN o.conflict <> '' OR o.state = 'pending' OR o.state = 'uncertain' THEN 'open'
+const fateSQL = `CASE WHEN ` + laneSQL + ` = 'reading' THEN 'checking'
+	WHEN o.conflict <> '' OR o.state = 'pending' OR o.state = 'uncertain' THEN 'open'
 	WHEN o.state = 'committed' THEN 'landed'
 	WHEN o.state = 'abandoned' THEN 'left'
 	WHEN h.grant_until > ?1 THEN 'open'

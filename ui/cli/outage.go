@@ -19,8 +19,8 @@ func newOutageCommand(a *app) *cobra.Command {
 		Use: "outage", GroupID: groupLook,
 		Short: "Look at errors that came together, and say who is on it",
 		Long: `Errors of one downstream that come close together are one outage, a record of
-the ledger: errors = landed + did not land + to look at + refused + left, at every
-moment. An outage grows, is quiet, and is over.`,
+the ledger: errors = landed + did not land + being checked + to look at + refused +
+left, at every moment. An outage grows, is quiet, and is over.`,
 	})
 	var limit int
 	list := &cobra.Command{

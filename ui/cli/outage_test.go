@@ -26,7 +26,7 @@ func TestOutage(t *testing.T) {
 		return data.Outages
 	}
 	all := outages()
-	if len(all) != 1 || all[0].Errors != 6 || all[0].Fates[ledger.FateOpen].N != 6 || all[0].Phase != ledger.PhaseGrowing || all[0].Scope != "kind:stripe.charge" {
+	if len(all) != 1 || all[0].Errors != 6 || all[0].Fates[ledger.FateChecking].N != 6 || all[0].Phase != ledger.PhaseGrowing || all[0].Scope != "kind:stripe.charge" {
 		t.Fatalf("%+v", all)
 	}
 	in := all[0].ID[:6]

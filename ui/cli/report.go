@@ -119,7 +119,7 @@ func count(ctx context.Context, s ledger.Store, r *ticket.Report) (err error) {
 }
 
 // outages adds those that the report is of: the one asked for, or all that had errors
-// or ended in its time or have something to look at.
+// or ended in its time or have something to look at, or that is being checked.
 func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r *ticket.Report) error {
 	ids := []string{o.outage}
 	if o.outage == "" {
@@ -132,7 +132,7 @@ func (c logCommand) outages(ctx context.Context, s ledger.Store, o logOptions, r
 		}
 		ids = nil
 		for _, in := range all {
-			if in.Fates[ledger.FateOpen].N > 0 || !in.LastAt.Before(r.From) || !in.OverAt.Before(r.From) {
+			if in.Fates[ledger.FateChecking].N+in.Fates[ledger.FateOpen].N > 0 || !in.LastAt.Before(r.From) || !in.OverAt.Before(r.From) {
 				ids = append(ids, in.ID)
 			}
 		}

@@ -92,7 +92,7 @@ func outageBench(t *testing.T, w, h int, filter string) *bench {
 func TestAnOutageIsOneRow(t *testing.T) {
 	b := outageBench(t, 100, 30, "")
 	b.shows("12 × stripe timeout 02:13–02:19", "18 NEED YOU").hides("charge cus_3 ")
-	b.keys("j").shows("21 = 6 landed + 12 did not land + 3 to look at", "nobody is on it", "cannot tell yet")
+	b.keys("j").shows("21 = 6 landed + 12 did not land + 3 being checked", "nobody is on it", "cannot tell yet")
 	b.keys("X").shows("X is off: this is an outage: ↵ leads to its rows")
 	b.keys("enter").hides("X is off").shows("OUTAGE stripe · timeout · billing · 02:13–02:19", "21 errors in 6 min", "none sent twice", "WHAT IS TRUE", "NOT IN IT  6 need you, 1 of them in conflict: USD 6,425 at stake, 3 by word", "stripe up, check answered 03:06:35", "18 NEED YOU: 12 one outage, 6 others")
 	b.keys("W").shows("maya is on it", "maya: taken: on it until 05:06:").tickOver(10 * time.Second).shows("W give it back")
@@ -188,7 +188,7 @@ func TestAnOutageGrowsByADeadline(t *testing.T) {
 	_, err = s.Expire(t.Context(), 10)
 	need.OK(t, err)
 	b.send(feed.Changed{})
-	b.wait(5 * time.Second).keys("j").shows("22 = 6 landed + 12 did not land + 4 to look at")
+	b.wait(5 * time.Second).keys("j").shows("22 = 6 landed + 12 did not land + 3 being checked + 1 to look at")
 }
 
 // Where a filter is about several outages, the list shows them and no other, the dearest
@@ -361,7 +361,7 @@ func TestAFinishedOutageIsOverAtOnce(t *testing.T) {
 		settle(11, 12)
 		b.hides(" × ").shows("nothing to do")
 		settle(17, 20)
-		b.shows("over, 21 settled").hides("3 to look at")
+		b.shows("over, 21 settled").hides("3 being checked")
 		b.keys("j").hides("over, 21 settled")
 	}
 }

@@ -86,6 +86,7 @@ func (o Outage) Taken() safe.Text {
 var fates = map[ledger.Fate]string{
 	ledger.FateLanded:    "landed",
 	ledger.FateNotLanded: "did not land",
+	ledger.FateChecking:  "being checked",
 	ledger.FateOpen:      "to look at",
 	ledger.FateRefused:   "refused",
 	ledger.FateLeft:      "left",
@@ -105,11 +106,14 @@ func (o Outage) Became() safe.Text {
 	switch {
 	case o.Needs().N > 0: // the order or the filter of the list takes its rows one by one
 		return safe.Say("row by row now")
-	case o.Fates[ledger.FateOpen].N > 0:
+	case o.goesOn() > 0:
 		return safe.Say("nothing to do")
 	}
 	return safe.Say("over, %s settled", ledger.Count(o.OutageAccount.Errors()))
 }
+
+// goesOn is how many it goes on with by itself, where nothing of it needs a person.
+func (o Outage) goesOn() int { return o.Fates[ledger.FateChecking].N + o.Fates[ledger.FateOpen].N }
 
 // ToDo is the part of the account that someone is to act on, in few cells.
 func (o Outage) ToDo() safe.Text {
@@ -259,7 +263,7 @@ func (o Outage) Landed() []string {
 	say := func(of string, args ...any) []string { return []string{fmt.Sprintf(of, args...)} }
 	var no, running, said, look int
 	if o.Needs().N == 0 {
-		return say("%s …", ledger.Count(o.Fates[ledger.FateOpen].N))
+		return say("%s …", ledger.Count(o.goesOn()))
 	}
 	for _, g := range o.Groups() {
 		switch {

@@ -222,7 +222,7 @@ func (msg *Looked) candidates() []ledger.Outage {
 	}
 	yes := map[bool]int{true: 0, false: 1}
 	rank := func(in ledger.Outage) [5]int {
-		open := in.Fates[ledger.FateOpen].Add(in.Fates[ledger.FateNotLanded])
+		open := in.Unsettled()
 		_, known := msg.before.accounts[in.ID]
 		ours := len(msg.Filter.Terms) > 0 && (named(msg.Filter, in) || about(msg.Filter, in))
 		return [5]int{yes[ours], yes[open.N > 0 && in.PhaseAt(msg.took) == ledger.PhaseGrowing], -math.Ilogb(1 + math.Abs(open.Miss)), -math.Ilogb(1 + float64(open.N)), yes[known]}

@@ -145,7 +145,7 @@ func (msg *Looked) readOutages(ctx context.Context, store ledger.Store) error {
 	}
 	growing := func(in ledger.Outage) bool { return in.PhaseAt(msg.took) == ledger.PhaseGrowing }
 	list := slices.DeleteFunc(msg.candidates(), func(in ledger.Outage) bool {
-		return !growing(in) && in.Fates[ledger.FateOpen].N+in.Fates[ledger.FateNotLanded].N == 0
+		return !growing(in) && in.Unsettled().N == 0
 	})
 	if err := msg.readAccounts(ctx, store, list[:min(len(list), foldsAtMost)]); err != nil {
 		return err
