@@ -12,7 +12,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/policy"
-	"indoubt/reconcile/connect"
 )
 
 // Engine reconciles one ledger. It is safe for use by many goroutines. It decides
@@ -37,9 +36,7 @@ type reader struct {
 	host   string
 	holder string // names this engine where it leads
 
-	mcp connect.MCP // servers, over one connection each
-	sql connect.SQL // databases, by one pool each
-
+	over     Connections
 	downs    downstreams   // the limits of each downstream
 	controls controls      // what controls and siblings showed
 	lead     lead          // who works on this ledger
@@ -86,8 +83,7 @@ func New(o Options) *Engine {
 // Close ends the connections that were kept open for more requests. Call it
 // when the engine is not used any more.
 func (e *Engine) Close() {
-	e.mcp.Close()
-	e.sql.Close()
+	e.over.Close()
 	e.downs.mu.Lock()
 	defer e.downs.mu.Unlock()
 	for _, d := range e.downs.byScope {

@@ -15,8 +15,8 @@ import (
 	"indoubt/reconcile/connect"
 )
 
-// PageTime is the longest that one request of a check may take.
-const PageTime = 30 * time.Second
+// pageTime is the longest that one request of a check may take.
+const pageTime = 30 * time.Second
 
 const (
 	// patience is how long a read waits for a downstream that asked for a pause.
@@ -108,7 +108,7 @@ func (e *reader) page(ctx context.Context, k *policy.Kind, rec ledger.Record, cu
 		return trouble("no check is possible: %s", err)
 	}
 	answer, err := e.downs.of(k).query(ctx, begun, func(ctx context.Context) ledger.Answer {
-		return e.query(ctx, k, req)
+		return e.over.Read(ctx, e.downs.of(k).http, k, req)
 	})
 	if err != nil {
 		var later *waitError
@@ -174,33 +174,41 @@ func unread(answer ledger.Answer, found policy.Found, err error) string {
 	return ""
 }
 
-// query makes one request over its connector.
-func (e *reader) query(ctx context.Context, k *policy.Kind, req policy.Request) ledger.Answer {
+// Connections are the ways by which a check asks.
+type Connections struct {
+	mcp connect.MCP // servers, over one connection each
+	sql connect.SQL // databases, by one pool each
+}
+
+// Close ends the connections that were kept open for more requests.
+func (c *Connections) Close() {
+	c.mcp.Close()
+	c.sql.Close()
+}
+
+// Read makes one request of a check.
+func (c *Connections) Read(ctx context.Context, h *connect.HTTP, k *policy.Kind, req policy.Request) ledger.Answer {
 	switch {
 	case req.HTTP != nil:
-		return e.downs.of(k).http.Read(ctx, connect.HTTPRequest{
+		return h.Read(ctx, connect.HTTPRequest{
 			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: http.Header(req.HTTP.Header), Body: req.HTTP.Body,
-			Timeout: PageTime, MaxBody: k.Read.MaxBody,
+			Timeout: pageTime, MaxBody: k.Read.MaxBody,
 		})
 	case req.Command != nil:
 		return connect.Command(ctx, connect.CommandRequest{
 			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
-			Timeout: PageTime, MaxOutput: int(k.Read.MaxBody),
+			Timeout: pageTime, MaxOutput: int(k.Read.MaxBody),
 		})
 	case req.SQL != nil:
-		q := statement(req.SQL)
-		q.Timeout, q.MaxBody = PageTime, k.Read.MaxBody
-		return e.sql.Read(ctx, q)
+		q := req.SQL
+		return c.sql.Read(ctx, connect.SQLRequest{Driver: q.Driver, DSN: q.DSN, Query: q.Query, Args: q.Args,
+			Timeout: pageTime, MaxBody: k.Read.MaxBody})
 	case req.MCP != nil:
 		q := toolCall(req.MCP)
-		q.Timeout, q.MaxBody = PageTime, k.Read.MaxBody
-		return e.mcp.Read(ctx, q)
+		q.Timeout, q.MaxBody = pageTime, k.Read.MaxBody
+		return c.mcp.Read(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("the policy names no way to ask")}
-}
-
-func statement(q *policy.SQLRequest) connect.SQLRequest {
-	return connect.SQLRequest{Name: q.Database, Driver: q.Driver, DSN: q.DSN, Query: q.Query, Args: q.Args}
 }
 
 func toolCall(q *policy.MCPRequest) connect.MCPRequest {

@@ -416,7 +416,7 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 		q := toolCall(req.MCP)
 		q.Trace = trace
 		q.Timeout, q.Deadline, q.MaxBody = timeout, fence, 1<<20
-		return e.mcp.Send(ctx, q)
+		return e.over.mcp.Send(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("there is nothing to send"), BeganAt: time.Now(), EndedAt: time.Now()}
 }

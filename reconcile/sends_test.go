@@ -57,7 +57,7 @@ func TestI5_NoPathOfTheEngineSends(t *testing.T) {
 	}
 	// What transmits, from the wire up to the two that may.
 	need.Equal(t, users("Send"), "sendOnce", "what has a connector send")
-	need.Equal(t, users("CommandRequest"), "query sendOnce", "what runs a command")
+	need.Equal(t, users("CommandRequest"), "Read sendOnce", "what runs a command")
 	need.Equal(t, users("sendOnce"), "carryOut sendNotice", "what transmits")
 	need.Equal(t, users("carryOut"), "sendAndSettle", "what has it transmit")
 	// The person's retry.

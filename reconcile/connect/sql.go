@@ -2,7 +2,6 @@ package connect
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,7 +33,7 @@ const (
 // for each. Its zero value is ready and safe for use by many goroutines.
 type SQL struct {
 	mu     sync.Mutex
-	open   map[string]*pooled // by the name of the database
+	open   map[[2]string]database // by driver and address
 	closed bool
 }
 
@@ -42,7 +41,6 @@ type SQL struct {
 // placeholders. Everything computed belongs in Args: nil, bool, int64, float64,
 // string, and []byte as it is.
 type SQLRequest struct {
-	Name   string // of the database, for the pool
 	Driver string // sqlite or postgres
 	DSN    string // how to reach it; the path of the file for sqlite
 	Query  string
@@ -99,40 +97,31 @@ func (s *SQL) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
-	for _, p := range s.open {
-		p.db.close()
+	for _, db := range s.open {
+		db.close()
 	}
 	s.open = nil
 }
 
-type pooled struct {
-	digest [sha256.Size]byte
-	db     database
-}
-
-// database is the pool of a request. One whose definition changed is replaced.
-func (s *SQL) database(q SQLRequest) (database, error) {
-	digest := sha256.Sum256([]byte(q.Driver + "\x00" + q.DSN))
+// database is the pool of a request. Of one that no request names any more, the connections
+// end soon.
+func (s *SQL) database(q SQLRequest) (db database, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errors.New("the databases were closed")
 	}
-	have := s.open[q.Name]
-	if have != nil && have.digest == digest {
-		return have.db, nil
+	key := [2]string{q.Driver, q.DSN}
+	if db = s.open[key]; db != nil {
+		return db, nil
 	}
-	db, err := openDatabase(q.Driver, q.DSN)
-	if err != nil {
+	if db, err = openDatabase(q.Driver, q.DSN); err != nil {
 		return nil, err
 	}
-	if have != nil {
-		go have.db.close() // waits for the statements that still run
-	}
 	if s.open == nil {
-		s.open = map[string]*pooled{}
+		s.open = map[[2]string]database{}
 	}
-	s.open[q.Name] = &pooled{digest, db}
+	s.open[key] = db
 	return db, nil
 }
 

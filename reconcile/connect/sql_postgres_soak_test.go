@@ -34,7 +34,7 @@ func startPostgres(t *testing.T, who account, bin, data string, port int) {
 	who.serve(t, func() error {
 		s := &SQL{}
 		defer s.Close()
-		return s.Read(t.Context(), SQLRequest{Name: "ready", Driver: "postgres", DSN: postgresDSN(port), Query: "SELECT 1 AS one", Timeout: time.Second}).Err
+		return s.Read(t.Context(), SQLRequest{Driver: "postgres", DSN: postgresDSN(port), Query: "SELECT 1 AS one", Timeout: time.Second}).Err
 	}, filepath.Dir(data), filepath.Join(bin, "postgres"), "-D", data, "-p", fmt.Sprint(port), "-k", filepath.Dir(data),
 		"-h", "127.0.0.1", "-c", "fsync=off", "-c", "full_page_writes=off", "-c", "shared_buffers=16MB", "-c", "timezone=Asia/Kolkata")
 }
@@ -47,7 +47,7 @@ func TestPostgreSQL(t *testing.T) {
 	who, bin, data, port := postgresServer(t)
 	s := &SQL{}
 	defer s.Close()
-	q := SQLRequest{Name: "pg", Driver: "postgres", DSN: postgresDSN(port), Timeout: 10 * time.Second}
+	q := SQLRequest{Driver: "postgres", DSN: postgresDSN(port), Timeout: 10 * time.Second}
 	must(t, s, q, `CREATE TABLE o (id bigint PRIMARY KEY, token text UNIQUE, amount numeric, at timestamptz, local timestamp, raw bytea,
 		doc jsonb, ok boolean, f float8, u uuid, list int[], d date)`)
 
@@ -150,7 +150,7 @@ func testPostgresReplica(t *testing.T, s *SQL, q SQLRequest, who account, bin, d
 		"-d", strings.TrimSuffix(q.DSN, "?sslmode=disable"))
 	startPostgres(t, who, bin, copied, second)
 	standby := q
-	standby.Name, standby.DSN = "standby", postgresDSN(second)
+	standby.DSN = postgresDSN(second)
 	must(t, s, standby, "SELECT pg_wal_replay_pause()")
 	must(t, s, q, "CREATE TABLE news AS SELECT 't-9' AS token")
 	standby.Query = "SELECT relname FROM pg_class WHERE relname = 'news'"

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"slices"
 	"time"
@@ -141,6 +140,8 @@ func (c tryCommand) try(ctx context.Context, p *policy.Policy, kind *policy.Kind
 func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*policy.SavedAnswer) (requests []policy.Request, answers []ledger.Answer, why string, err error) {
 	var cursor any
 	asked := map[string]bool{}
+	var over reconcile.Connections
+	defer over.Close()
 	for page := 1; ; page++ {
 		request, err := kind.Read.Request(rec, cursor)
 		switch missing := (*policy.MissingSecretError)(nil); {
@@ -158,7 +159,7 @@ func lookUp(ctx context.Context, kind *policy.Kind, rec ledger.Record, saved []*
 		if saved != nil {
 			answer = saved[page-1].Answer(kind.Read.Via())
 		} else {
-			answer = ask(ctx, kind, request)
+			answer = over.Read(ctx, new(connect.HTTP), kind, request)
 		}
 		requests, answers = append(requests, request), append(answers, answer)
 		if saved != nil && page == len(saved) {
@@ -276,25 +277,4 @@ func (c tryCommand) savedAnswer(path string) (*policy.SavedAnswer, error) {
 func noAnswer(code string, err error) error {
 	return &failure{Code: code, Message: "the answer cannot be read: " + err.Error(),
 		Hint: "name a file with what the other side said; the page of the policy shows its form", cause: err}
-}
-
-// ask carries a rendered request out, as the engine does.
-func ask(ctx context.Context, kind *policy.Kind, r policy.Request) ledger.Answer {
-	switch {
-	case r.HTTP != nil:
-		return new(connect.HTTP).Read(ctx, connect.HTTPRequest{Method: r.HTTP.Method, URL: r.HTTP.URL, Header: http.Header(r.HTTP.Header), Body: r.HTTP.Body, Timeout: reconcile.PageTime, MaxBody: kind.Read.MaxBody})
-	case r.Command != nil:
-		return connect.Command(ctx, connect.CommandRequest{Argv: r.Command.Argv, Dir: r.Command.Dir, Env: r.Command.Env, Stdin: r.Command.Stdin, Timeout: reconcile.PageTime, MaxOutput: int(kind.Read.MaxBody)})
-	case r.MCP != nil:
-		m := new(connect.MCP)
-		defer m.Close()
-		return m.Read(ctx, connect.MCPRequest{Name: r.MCP.Server, Command: r.MCP.Command, Dir: r.MCP.Dir, Env: r.MCP.Env, URL: r.MCP.URL, Header: http.Header(r.MCP.Header),
-			Tool: r.MCP.Tool, Arguments: r.MCP.Arguments, Vouched: r.MCP.ReadOnly, Timeout: reconcile.PageTime, MaxBody: kind.Read.MaxBody})
-	case r.SQL != nil:
-		s := new(connect.SQL)
-		defer s.Close()
-		return s.Read(ctx, connect.SQLRequest{Name: r.SQL.Database, Driver: r.SQL.Driver, DSN: r.SQL.DSN, Query: r.SQL.Query, Args: r.SQL.Args,
-			Timeout: reconcile.PageTime, MaxBody: kind.Read.MaxBody})
-	}
-	return ledger.Answer{Err: errors.New("this way of asking cannot be tried here")}
 }
