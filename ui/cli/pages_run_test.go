@@ -53,7 +53,6 @@ var notRun = map[string]string{
 	"go":         "the examples of ledger/record compile",
 	"json":       "TestPageConfiguresMCP, or it shows a form", "ini": "TestTheUnitsOfSystemd", "filter": "TestThePageNamesEveryFilter",
 	"text": "a picture", "mermaid": "a picture", "yaml": "an excerpt, or TestTheConfigurationIsTakenOrSaidToBeWrong",
-	"yaml-mistake": "TestThePolicyPageKnowsItsMistakes", "yaml-cure": "TestThePolicyPageKnowsItsMistakes",
 	"yaml-ci": "TestE2E_ALedgerInPostgreSQL", "yaml-job": "TestE2E_ALedgerInPostgreSQL", "yaml-sidecar": "TestE2E_ALedgerInPostgreSQL",
 }
 
