@@ -76,13 +76,14 @@ type Feed interface {
 	Watch(ctx context.Context) <-chan struct{}
 }
 
-// Statistics are counts that the store keeps, and what became of decisions.
+// Statistics are sums of the history, kept up to a place to which Fold moves on: what came
+// after it is added where they are asked for. And what became of decisions.
 type Statistics interface {
 	// DoubtCounts are how the doubts of each kind and error class ended, where evidence
-	// ended them. They are kept as doubts end: no call scans the ledger.
+	// ended them.
 	DoubtCounts(ctx context.Context) ([]DoubtCount, error)
 	// StateCounts counts operations by kind and state at now, with the oldest doubt of
-	// each. Like DoubtCounts it is kept, not counted.
+	// each.
 	StateCounts(ctx context.Context, now time.Time) ([]StateCount, error)
 	// Accuracy counts who decided doubts since then, and how often evidence said
 	// otherwise later. It reads the events of that time.
@@ -195,10 +196,10 @@ type Outages interface {
 	// (4 characters or more) finds it too. Its operations are a Page filtered by
 	// outage:ID.
 	Outage(ctx context.Context, id string, now time.Time) (OutageAccount, error)
-	// FoldOutages opens, grows and ends outages: by the newest attempts of the operations,
-	// and, with all, by every one since the newest outage. It is for who leads the ledger;
-	// what is done twice is done once.
-	FoldOutages(ctx context.Context, operationIDs []string, all bool, burst func(kind string) Burst) error
+	// Fold opens, grows and ends outages: by the newest attempts of the operations, and,
+	// with all, by every one since the newest outage. It adds what came to the sums of
+	// Statistics. It is for who leads the ledger; what is done twice is done once.
+	Fold(ctx context.Context, operationIDs []string, all bool, burst func(kind string) Burst) error
 	// OutagesSince names the outages that the first events behind the cursor are
 	// about, themselves or by their operation, and reports whether limit events were
 	// enough to see all. Errors: *CursorError.

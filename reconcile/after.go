@@ -61,7 +61,7 @@ func (e *Engine) follow(ctx context.Context) error {
 		if err := e.concern(ctx, c); err != nil {
 			return err
 		}
-		if err := e.foldOutages(ctx, ids, false); err != nil {
+		if err := e.fold(ctx, ids, false); err != nil {
 			return err
 		}
 		if f.place = next; len(events) < batch {
@@ -70,14 +70,14 @@ func (e *Engine) follow(ctx context.Context) error {
 	}
 }
 
-// foldOutages opens, grows and ends outages where this process leads.
-func (e *Engine) foldOutages(ctx context.Context, ids []string, all bool) error {
+// fold opens, grows and ends outages, and adds to the sums, where this process leads.
+func (e *Engine) fold(ctx context.Context, ids []string, all bool) error {
 	if e.onlyReads(ctx) || !e.leads(ledger.LeadLedger) {
 		return nil
 	}
 	pol := e.policy()
-	if err := e.o.Store.FoldOutages(ctx, ids, all, func(kind string) ledger.Burst { return pol.Kind(kind).Burst() }); err != nil {
-		return fmt.Errorf("look for outages: %w", err)
+	if err := e.o.Store.Fold(ctx, ids, all, func(kind string) ledger.Burst { return pol.Kind(kind).Burst() }); err != nil {
+		return fmt.Errorf("look for outages, and sum up: %w", err)
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (e *Engine) lookBack(ctx context.Context) error {
 		return err
 	}
 	for _, all := range []bool{true, false} { // what came while nobody led, and what was answered since
-		if err := e.foldOutages(ctx, ids, all); err != nil {
+		if err := e.fold(ctx, ids, all); err != nil {
 			return err
 		}
 	}

@@ -124,6 +124,4 @@ var GuardAttacks = []Attack{
 	{"list row that is not found by its words", `UPDATE open_operations SET search = ''`, "kept by the database"},
 	{"list row that cannot be read", `UPDATE open_operations SET miss_guess = -1`, "list_flags_are_0_or_1"},
 	{"list row in seconds", `UPDATE open_operations SET decide_at = 1790000000`, "list_times_are_in_milliseconds"},
-	{"census taken out", `DELETE FROM census`, "counts are kept"},
-	{"tallies taken out", `DELETE FROM tallies`, "counts are kept"},
 }

@@ -68,8 +68,8 @@ func newestFirst(ins []ledger.Outage) []ledger.Outage {
 	return ins
 }
 
-// FoldOutages looks at everything, each time.
-func (k *burstLog) FoldOutages(_ context.Context, ids []string, _ bool, burst func(string) ledger.Burst) error {
+// Fold looks at everything, each time.
+func (k *burstLog) Fold(_ context.Context, ids []string, _ bool, burst func(string) ledger.Burst) error {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	of, answers, bursts, now := map[string][]ledger.Lost{}, map[string]time.Time{}, map[string]ledger.Burst{}, k.m.clock()

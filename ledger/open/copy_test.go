@@ -98,7 +98,7 @@ func filled(t testing.TB, n int) Place {
 		need.OK(t, err)
 	}
 	ledgertest.History(t, s, 7, n)
-	need.OK(t, s.FoldOutages(t.Context(), nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 2} }))
+	need.OK(t, s.Fold(t.Context(), nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 2} }))
 	db := rawly(t, at.String())
 	for _, row := range []string{
 		`INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'maya', 'because')`,

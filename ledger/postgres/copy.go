@@ -44,9 +44,6 @@ func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 				"_"+strings.ToLower(each), on, table, each, strings.ReplaceAll(m.Says(), "'", "''"))
 		}
 		for _, table := range m.Kept() {
-			if slices.Contains(summed, table) {
-				table += "_deltas"
-			}
 			refuse(table, "INSERT OR UPDATE OR DELETE", "ROW")
 			refuse(table, "TRUNCATE", "STATEMENT")
 		}
@@ -75,9 +72,6 @@ func (s *Store) SetMove(ctx context.Context, was, m tables.Move) error {
 		return tables.SetMeta(t, tables.MetaMove, text)
 	})
 }
-
-// summed are the tables that are kept as a base and differences.
-var summed = []string{"census", "tallies"}
 
 // Moves is the move of the ledger, with what it knows of itself.
 func (s *Store) Moves(ctx context.Context) (tables.Move, map[string]string, error) {
@@ -169,10 +163,6 @@ func (f *fresh) Finished() bool { return f.finished }
 func (f *fresh) Holds(text string) string { return tables.IsText(text) }
 
 func (f *fresh) Insert(ctx context.Context, table string, columns []string, kinds map[string]string, rows [][]any) error {
-	into := table
-	if slices.Contains(summed, table) {
-		into += "_base"
-	}
 	values, names := make([]string, len(columns)), slices.Clone(columns)
 	for i, c := range columns {
 		at := "?" + strconv.Itoa(i+1)
@@ -190,7 +180,8 @@ func (f *fresh) Insert(ctx context.Context, table string, columns []string, kind
 	if _, ok := kinds["xid"]; ok {
 		names, values = append(names, "xid"), append(values, "'3'")
 	}
-	add := `INSERT INTO ` + into + ` (` + strings.Join(names, ", ") + `) VALUES (` + strings.Join(values, ", ") + `) ON CONFLICT DO NOTHING`
+	add := `INSERT INTO ` + table + ` (` + strings.Join(names, ", ") + `)
+		VALUES (` + strings.Join(values, ", ") + `) ON CONFLICT DO NOTHING`
 	return f.Update(ctx, func(t tables.Tx) error {
 		for _, row := range rows {
 			if err := t.Quietly(add, row...); err != nil {

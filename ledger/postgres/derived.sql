@@ -1,6 +1,6 @@
--- What the database keeps beside its history, so that no reader counts it: the list
--- of open operations, from operations and grants; census and tallies, from operations (in guards.sql, with the change that is told).
--- indoubt.deviations() compares each with what it is made from.
+-- What is kept beside the history, so that no reader counts it: the list of open
+-- operations, by the database, from operations and grants; sums, by who leads, from
+-- events. indoubt.deviations() compares each with what it is made from.
 --
 -- Rows of the list are written under the lock of their operation's row.
 
@@ -130,70 +130,39 @@ END $$;
 CREATE TRIGGER before BEFORE INSERT OR UPDATE OR DELETE ON indoubt.open_operations FOR EACH ROW EXECUTE FUNCTION indoubt.open_before();
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.open_operations FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the list of open operations is kept by the database');
 
--- ── The counts ──────────────────────────────────────────────────────────────
+-- ── The sums ────────────────────────────────────────────────────────────────
 
--- A writer appends differences by what it changes. Nothing else writes them, but for
--- fold and rebuild, which say so in a setting of their transaction.
-CREATE FUNCTION indoubt.kept() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  IF TG_OP IN ('DELETE', 'TRUNCATE') AND current_setting('indoubt.folding', true) IS DISTINCT FROM pg_current_xact_id()::text THEN
-    RAISE EXCEPTION 'the counts are kept by the database' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN OLD;
-END $$;
+-- uncounted: the events after the place of total, which its snapshot does not show.
+CREATE VIEW indoubt.uncounted AS
+SELECT e.operation_id, e.from_state, e.to_state, e.doubt
+  FROM (SELECT coalesce((SELECT class FROM indoubt.total WHERE kind = '' AND what = 'place'), '3:3:')::pg_snapshot AS shown) p
+  JOIN indoubt.events e ON e.xid >= pg_snapshot_xmin(p.shown) AND NOT pg_visible_in_snapshot(e.xid, p.shown);
 
-DO $$
-DECLARE
-  counted text;
-BEGIN
-  FOREACH counted IN ARRAY ARRAY['census', 'tallies'] LOOP
-    EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_base');
-    EXECUTE format('CREATE TRIGGER kept BEFORE DELETE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_deltas');
-    EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_base');
-    EXECUTE format('CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.%I FOR EACH STATEMENT EXECUTE FUNCTION indoubt.kept()', counted || '_deltas');
-    EXECUTE format('CREATE TRIGGER kept INSTEAD OF DELETE ON indoubt.%I FOR EACH ROW EXECUTE FUNCTION indoubt.kept()', counted);
-  END LOOP;
-END $$;
+-- counted: what they add to total.
+CREATE VIEW indoubt.counted AS
+WITH moved AS MATERIALIZED (
+  SELECT o.kind, e.from_state, e.to_state, e.doubt, count(*) AS n
+    FROM indoubt.uncounted e JOIN indoubt.operations o ON o.id = e.operation_id
+   WHERE e.from_state <> e.to_state GROUP BY 1, 2, 3, 4)
+SELECT kind, to_state AS what, '' COLLATE "C" AS class, n FROM moved
+UNION ALL SELECT kind, from_state, '', -n FROM moved WHERE from_state <> ''
+UNION ALL SELECT kind, CASE to_state WHEN 'committed' THEN 'landed' ELSE 'missed' END, doubt, n FROM moved WHERE doubt IS NOT NULL;
 
--- fold adds the differences to their bases, and returns how many there were. One does it
--- at a time; another has nothing to do and does not wait.
-CREATE FUNCTION indoubt.fold() RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  folded bigint := 0;
-  more bigint;
-BEGIN
-  IF pg_is_in_recovery() OR NOT indoubt.may('record') OR NOT pg_try_advisory_xact_lock(hashtextextended('indoubt.fold', 0)) THEN
-    RETURN 0;
-  END IF;
-  PERFORM set_config('indoubt.folding', pg_current_xact_id()::text, true);
-  WITH gone AS (DELETE FROM indoubt.census_deltas RETURNING *),
-       d AS (SELECT kind, count(*) AS rows, sum(committed) AS committed, sum(failed) AS failed, sum(uncertain) AS uncertain, sum(abandoned) AS abandoned FROM gone GROUP BY kind),
-       done AS (INSERT INTO indoubt.census_base AS b (kind, committed, failed, uncertain, abandoned) SELECT kind, committed, failed, uncertain, abandoned FROM d
-                    ON CONFLICT (kind) DO UPDATE SET committed = b.committed + excluded.committed, failed = b.failed + excluded.failed,
-                       uncertain = b.uncertain + excluded.uncertain, abandoned = b.abandoned + excluded.abandoned)
-  SELECT coalesce(sum(rows), 0) INTO more FROM d;
-  folded := folded + more;
-  WITH gone AS (DELETE FROM indoubt.tallies_deltas RETURNING *),
-       d AS (SELECT kind, class, count(*) AS rows, sum(landed) AS landed, sum(missed) AS missed FROM gone GROUP BY kind, class),
-       done AS (INSERT INTO indoubt.tallies_base AS b (kind, class, landed, missed) SELECT kind, class, landed, missed FROM d
-                    ON CONFLICT (kind, class) DO UPDATE SET landed = b.landed + excluded.landed, missed = b.missed + excluded.missed)
-  SELECT coalesce(sum(rows), 0) INTO more FROM d;
-  PERFORM set_config('indoubt.folding', '', true);
-  RETURN folded + more;
-END $$;
+-- totals: the sums of now.
+CREATE VIEW indoubt.totals AS
+SELECT kind, what, class, sum(n)::bigint AS n
+  FROM (SELECT kind, what, class, n FROM indoubt.total WHERE kind <> '' UNION ALL SELECT kind, what, class, n FROM indoubt.counted) s
+ GROUP BY kind, what, class;
 
 -- ── Comparing ───────────────────────────────────────────────────────────────
 
 -- What each derived table should be.
-CREATE VIEW indoubt.census_source AS
-SELECT kind, count(*) FILTER (WHERE state = 'committed') AS committed, count(*) FILTER (WHERE state = 'failed') AS failed,
-       count(*) FILTER (WHERE state = 'uncertain') AS uncertain, count(*) FILTER (WHERE state = 'abandoned') AS abandoned
-  FROM indoubt.operations GROUP BY kind;
-
-CREATE VIEW indoubt.tallies_source AS
-SELECT o.kind, e.doubt AS class, count(*) FILTER (WHERE e.to_state = 'committed') AS landed, count(*) FILTER (WHERE e.to_state = 'failed') AS missed
+CREATE VIEW indoubt.total_source AS
+SELECT kind, state AS what, '' COLLATE "C" AS class, count(*) AS n FROM indoubt.operations GROUP BY 1, 2
+UNION ALL
+SELECT o.kind, CASE e.to_state WHEN 'committed' THEN 'landed' ELSE 'missed' END, e.doubt, count(*)
   FROM indoubt.events e JOIN indoubt.operations o ON o.id = e.operation_id
- WHERE e.doubt IS NOT NULL GROUP BY 1, 2;
+ WHERE e.doubt IS NOT NULL GROUP BY 1, 2, 3;
 
 -- belonging are the operations that the list should have, beside what is in flight.
 CREATE VIEW indoubt.belonging AS
@@ -207,19 +176,14 @@ UNION SELECT h.seq FROM indoubt.open_operations h LEFT JOIN indoubt.open_source 
        WHERE s.seq IS NULL OR indoubt.has(h) IS DISTINCT FROM indoubt.copied(s, h.priced_title, h.priced_target);
 
 -- deviations names each derived table that is not what it is made from, with how many
--- rows and one of them. It reads everything. A sum of losses that was added to and taken
--- from for long is not exact.
+-- rows and one of them. It reads everything.
 CREATE FUNCTION indoubt.deviations(OUT deviating text, OUT wrong bigint, OUT one text) RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog, indoubt, pg_temp
 BEGIN ATOMIC
   WITH found (deviating, one) AS (
     SELECT 'open_operations', coalesce(o.id, w.seq::text) FROM indoubt.listed_wrongly w LEFT JOIN indoubt.operations o ON o.seq = w.seq
     UNION ALL
-    SELECT 'census', kind FROM indoubt.census c FULL JOIN indoubt.census_source d USING (kind)
-     WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
-        <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))
-    UNION ALL
-    SELECT 'tallies', kind || ' ' || class FROM indoubt.tallies c FULL JOIN indoubt.tallies_source d USING (kind, class)
-     WHERE (coalesce(c.landed, 0), coalesce(c.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0)))
+    SELECT 'total', kind || ' ' || what FROM indoubt.totals t FULL JOIN indoubt.total_source d USING (kind, what, class)
+     WHERE coalesce(t.n, 0) <> coalesce(d.n, 0))
   SELECT f.deviating, count(*), min(f.one) FROM found f GROUP BY f.deviating;
 END;
 
@@ -229,7 +193,6 @@ CREATE FUNCTION indoubt.rebuild() RETURNS void LANGUAGE plpgsql SET search_path 
 DECLARE
   w record;
 BEGIN
-  PERFORM pg_advisory_xact_lock(hashtextextended('indoubt.fold', 0));
   LOCK TABLE indoubt.operations, indoubt.grants, indoubt.reads, indoubt.open_operations IN SHARE ROW EXCLUSIVE MODE;
   FOR w IN SELECT l.seq, o.is_open, o.id IS NULL AS stray FROM indoubt.listed_wrongly l LEFT JOIN indoubt.operations o ON o.seq = l.seq LOOP
     IF w.stray THEN
@@ -238,18 +201,11 @@ BEGIN
       PERFORM indoubt.list(w.seq, w.is_open, true);
     END IF;
   END LOOP;
-  PERFORM set_config('indoubt.folding', pg_current_xact_id()::text, true);
-  DELETE FROM indoubt.census_deltas;
-  DELETE FROM indoubt.tallies_deltas;
-  DELETE FROM indoubt.census_base;
-  DELETE FROM indoubt.tallies_base;
-  INSERT INTO indoubt.census_base SELECT * FROM indoubt.census_source;
-  INSERT INTO indoubt.tallies_base SELECT * FROM indoubt.tallies_source;
-  PERFORM set_config('indoubt.folding', '', true);
+  DELETE FROM indoubt.total; -- it is made again from the beginning
 END $$;
 
 -- What follows from a change is not for a session to do by itself.
 REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA indoubt FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION indoubt.ms(timestamptz), indoubt.json_kind(text), indoubt.is_json(text), indoubt.json_each(text), indoubt.reserved(text), indoubt.decides(text),
-  indoubt.has(indoubt.open_operations), indoubt.copied(indoubt.open_source, text, text), indoubt.may(text), indoubt.fold(), indoubt.deviations(),
+  indoubt.has(indoubt.open_operations), indoubt.copied(indoubt.open_source, text, text), indoubt.may(text), indoubt.deviations(),
   indoubt.event_alone(indoubt.events) TO PUBLIC;

@@ -16,7 +16,7 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 	psql(t, url, `UPDATE indoubt.open_operations SET digest = '', rank = 0, miss_value = 0 WHERE granted_at <> 0 OR search LIKE '%overdue%'`)
 	derived := func() string {
 		return psql(t, url, `SELECT seq, class, search, state, error_class, granted_at, rank FROM indoubt.open_operations ORDER BY seq;
-			SELECT * FROM indoubt.census ORDER BY kind; SELECT * FROM indoubt.tallies ORDER BY kind, class`)
+			SELECT * FROM indoubt.totals ORDER BY kind, what, class`)
 	}
 	right := derived()
 	row := func(id string) string { return ` WHERE seq = (SELECT seq FROM operations WHERE id = '` + id + `')` }
@@ -26,14 +26,14 @@ func TestDeviationsAreSeenAndRebuilt(t *testing.T) {
 		{"a row in another state", `UPDATE open_operations SET error_class = 'reset'` + row("granted"), "open_operations"},
 		{"a row that is not found by its words", `UPDATE open_operations SET search = 'x'` + row("granted"), "open_operations"},
 		{"a grant that is not", `UPDATE open_operations SET granted_at = 1` + row("granted"), "open_operations"},
-		{"a wrong census", `UPDATE census_base SET committed = committed - 1, uncertain = uncertain + 1`, "census"},
-		{"a census of nothing", `INSERT INTO census_base (kind, failed) VALUES ('none', 1)`, "census"},
-		{"no tallies", `DELETE FROM tallies_base; DELETE FROM tallies_deltas`, "tallies"},
-		{"tallies of nothing", `INSERT INTO tallies_deltas VALUES ('none', 'timeout', 1, 0)`, "tallies"},
+		{"wrong sums", `INSERT INTO total VALUES ('stripe.charge', 'committed', '', 1)`, "total"},
+		{"sums of nothing", `INSERT INTO total VALUES ('none', 'failed', '', 1)`, "total"},
+		{"wrong ends of doubts", `INSERT INTO total VALUES ('stripe.charge', 'landed', 'timeout', 1)`, "total"},
+		{"a place without its sums", `INSERT INTO total VALUES ('', 'place', pg_current_snapshot(), 0)`, "total"},
 	}
 	var script strings.Builder
 	for _, c := range wrong {
-		fmt.Fprintf(&script, `SELECT indoubt.fold() \g /dev/null
+		fmt.Fprintf(&script, `
 			SET search_path = indoubt; SET session_replication_role = replica; -- without triggers
 			%s; RESET session_replication_role;
 			SELECT '=' || deviating || ' ' || (wrong > 0 AND one <> '') FROM indoubt.deviations(); SELECT indoubt.rebuild();

@@ -57,14 +57,6 @@ ANALYZE indoubt.operations; ANALYZE indoubt.attempts;
 `, operations) + numbered(tables.ListNew+` WHERE s.state = 'uncertain'`).query + `;
 UPDATE indoubt.open_operations SET digest = 'p', downstream = 'stripe', duplicate_value = 100, miss_value = 50, odds = 0.4, rank = seq / 10 % 9973,
        decide_at = CASE WHEN seq / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END, ripe = (seq / 10 % 3 <> 0)::int;
-DO $$
-DECLARE
-  counted text;
-BEGIN
-  FOREACH counted IN ARRAY ARRAY['census', 'tallies'] LOOP
-    EXECUTE format('DELETE FROM indoubt.%I_base', counted);
-    EXECUTE format('INSERT INTO indoubt.%I_base SELECT * FROM indoubt.%I_source', counted, counted);
-  END LOOP;
-END $$;
+INSERT INTO indoubt.total (kind, what, class, n) SELECT kind, state, '', count(*) FROM indoubt.operations GROUP BY 1, 2;
 `
 }

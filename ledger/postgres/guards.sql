@@ -432,8 +432,6 @@ BEGIN
 END $$;
 
 CREATE FUNCTION indoubt.operations_after_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  counted boolean;
 BEGIN
   IF NOT indoubt.found_home() THEN
     PERFORM indoubt.adopted();
@@ -441,14 +439,10 @@ BEGIN
   INSERT INTO indoubt.events (seq, id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
   VALUES (nextval('indoubt.events_seq'), NEW.change_id, NEW.id, NEW.created_at, CASE NEW.change_verb WHEN '' THEN 'begin' ELSE NEW.change_verb END, NEW.actor,
           NEW.os_user, NEW.host, NEW.machine, NEW.terminal, CASE NEW.reason WHEN '' THEN 'attempt 1' ELSE NEW.reason END,
-          '', 'pending', NEW.version, NEW.change_detail)
-  RETURNING EXISTS (SELECT 1 FROM indoubt.census_base WHERE kind = NEW.kind) INTO counted;
+          '', 'pending', NEW.version, NEW.change_detail);
   IF NEW.change_of <> NEW.change_id THEN
     INSERT INTO indoubt.attempts (id, operation_id, n, actor, host, pid, token_sent, started_at, deadline_at)
     VALUES (NEW.live_attempt, NEW.id, 1, NEW.actor, NEW.source_host, NEW.source_pid, NEW.token_sent, NEW.created_at, NEW.deadline_at);
-  END IF;
-  IF NOT counted THEN
-    INSERT INTO indoubt.census_base (kind) VALUES (NEW.kind) ON CONFLICT DO NOTHING;
   END IF;
   RETURN NULL;
 END $$;
@@ -463,7 +457,6 @@ DECLARE
   verb  text := NEW.change_verb;
   doubt text;
   shown text;
-  listed boolean;
 BEGIN
   IF NOT own OR verb = '' THEN
     verb := CASE
@@ -492,15 +485,8 @@ BEGIN
     INSERT INTO indoubt.events (seq, id, operation_id, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail, conflict, doubt)
     VALUES (nextval('indoubt.events_seq'), NEW.change_id, NEW.id, noted, verb, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.reason, OLD.state, NEW.state,
             NEW.version, NEW.change_detail, CASE WHEN NEW.conflict <> OLD.conflict OR NEW.conflict_note <> OLD.conflict_note THEN NEW.conflict ELSE '' END, doubt);
-    IF doubt IS NOT NULL THEN
-      INSERT INTO indoubt.tallies_deltas (kind, class, landed, missed) VALUES (NEW.kind, doubt, (NEW.state = 'committed')::int, (NEW.state = 'failed')::int);
-    END IF;
   END IF;
   IF moves THEN
-    INSERT INTO indoubt.census_deltas (kind, committed, failed, uncertain, abandoned)
-    VALUES (NEW.kind, (NEW.state = 'committed')::int - (OLD.state = 'committed')::int, (NEW.state = 'failed')::int - (OLD.state = 'failed')::int,
-            (NEW.state = 'uncertain')::int - (OLD.state = 'uncertain')::int, (NEW.state = 'abandoned')::int - (OLD.state = 'abandoned')::int)
-    RETURNING EXISTS (SELECT 1 FROM indoubt.open_operations WHERE seq = NEW.seq) INTO listed;
     IF NOT own THEN
       IF OLD.state = 'pending' THEN
         IF NEW.state = 'failed' AND NEW.change_detail IS NOT NULL AND indoubt.json_kind(NEW.change_detail) = 'object' THEN
@@ -529,13 +515,9 @@ BEGIN
   END IF;
   IF NEW.state = 'pending' OR NEW.is_open OR OLD.is_open THEN
     PERFORM indoubt.operation_moved(OLD, NEW);
-  ELSE
-    IF NOT moves THEN
-      listed := EXISTS (SELECT 1 FROM indoubt.open_operations WHERE seq = NEW.seq);
-    END IF;
-    IF listed THEN -- it was answered, as usual, and was priced meanwhile, or a grant put it there
-      PERFORM indoubt.list(NEW.seq, false, NEW.version <> OLD.version);
-    END IF;
+  ELSIF EXISTS (SELECT 1 FROM indoubt.open_operations WHERE seq = NEW.seq) THEN
+    -- It was answered, as usual, and was priced meanwhile, or a grant put it there.
+    PERFORM indoubt.list(NEW.seq, false, NEW.version <> OLD.version);
   END IF;
   RETURN NULL;
 END $$;

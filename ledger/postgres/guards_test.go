@@ -188,8 +188,6 @@ var refusals = func() []ledgertest.Attack {
 		{"list row moved", `UPDATE open_operations SET seq = 1 WHERE seq = (SELECT max(seq) FROM open_operations)`, "kept by the database"},
 		{"list row of what is settled", `INSERT INTO open_operations (seq, search, kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at, deadline_at, doubted_at, recheck_at, granted_at, grant_until)
 			SELECT seq, words || E'\n\n', kind, state, error_class, actor, hands, conflict, doubted, hands_off, parked_until, created_at, updated_at, deadline_at, doubted_at, recheck_at, granted_at, grant_until FROM open_source WHERE state = 'committed'`, "kept by the database"},
-		{"counts emptied", `TRUNCATE census_base`, "counts are kept"},
-		{"differences taken out", `DELETE FROM census_deltas`, "counts are kept"},
 		{"begun in another database", elsewhere + fresh(""), "may be missing"},
 		{"allowed in another database", elsewhere + grant + `('n', 'uncertain', 2, 'proof', 'eve', now(), now() + '1 minute'::interval)`, "may be missing"},
 		{"home moved", `UPDATE lineages SET lineage = 'x'`, "adopted once in each database"},
@@ -232,7 +230,7 @@ func TestGuards(t *testing.T) {
 func dump(t *testing.T, url string) string {
 	t.Helper()
 	var script strings.Builder
-	for _, table := range strings.Fields("operations attempts marks reads grants events holds decisions decision_items open_operations census tallies outages") {
+	for _, table := range strings.Fields("operations attempts marks reads grants events holds decisions decision_items open_operations totals outages") {
 		fmt.Fprintf(&script, "SELECT '%s', t.* FROM indoubt.%s t ORDER BY 2, 3;\n", table, table)
 	}
 	return psql(t, url, script.String())

@@ -83,6 +83,7 @@ BEGIN
   IF FOUND THEN
     IF split_part(newest.lineage, '.', 1) <> split_part(found_here, '.', 1) THEN
       UPDATE indoubt.events SET xid = '3' WHERE xid > '3';
+      DELETE FROM indoubt.total;
     END IF;
     UPDATE indoubt.grants SET voided_at = clock_timestamp(), void_reason = 'the database failed over or was restored, and may have lost that it was used'
      WHERE consumed_at IS NULL AND voided_at IS NULL AND basis <> 'key_safe';
@@ -118,6 +119,15 @@ BEGIN
 END $$;
 
 CREATE VIEW indoubt_rows.gap AS SELECT indoubt.gap_at() AS at;
+
+-- place: the place of total, the one of now, and how many events are between them. No row
+-- on a standby, and in another system as long as that is not noted: what a snapshot shows
+-- there says nothing here.
+CREATE VIEW indoubt.place AS
+SELECT coalesce((SELECT class FROM indoubt.total WHERE kind = '' AND what = 'place'), '') AS at,
+       pg_current_snapshot()::text AS here, (SELECT count(*) FROM indoubt.uncounted) AS behind
+  FROM (SELECT lineage FROM indoubt.lineages ORDER BY n DESC LIMIT 1) l
+ WHERE split_part(l.lineage, '.', 1) = split_part(indoubt.lineage(), '.', 1);
 
 -- adopt has the ledger be at home where it is written now. It gives how it was before:
 -- when that was noted, and how much may be missing; no row where it was at home.

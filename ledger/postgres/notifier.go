@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 )
@@ -64,21 +63,6 @@ func (n *notifier) send() { n.store.aside(`SELECT pg_notify('` + channel + `', '
 func (n *notifier) close() {
 	n.ended.Do(func() { close(n.stop) })
 	n.done.end()
-}
-
-// foldEach is after how many changes, on average, the differences that changes leave are
-// added to the counts.
-const foldEach = 256
-
-// fold adds them now and then, beside what is asked for. One that fails is followed by
-// another.
-func (s *handle) fold() {
-	if rand.N(foldEach) == 0 && s.folding.CompareAndSwap(false, true) {
-		s.background.work(func() {
-			defer s.folding.Store(false)
-			s.aside(`SELECT indoubt.fold()`)
-		})
-	}
 }
 
 // aside runs a statement for which no one waits, in a transaction of its own.

@@ -58,7 +58,6 @@ type handle struct {
 	lanes      *lanes
 
 	spare      chan *pgxpool.Conn        // connections with a transaction that only read and is over
-	folding    atomic.Bool               // see fold
 	lateAt     atomic.Pointer[time.Time] // when it was last said what a change waits for
 	full       atomic.Bool               // the newest change found no room
 	background crew                      // gives transactions up, and does what is done aside
@@ -260,7 +259,6 @@ func (s *handle) Update(ctx context.Context, change func(tables.Tx) error) error
 		}
 		if err == nil && t.loud {
 			s.notifier.notify()
-			s.fold()
 		}
 		return err
 	})

@@ -36,7 +36,7 @@ GRANT INSERT ON indoubt.marks, indoubt.events, indoubt.grants TO indoubt_writer,
 GRANT UPDATE (consumed_at, attempt_id, voided_at, void_reason) ON indoubt.grants TO indoubt_writer, indoubt_engine, indoubt_operator;
 
 GRANT INSERT ON indoubt.reads TO indoubt_engine, indoubt_operator;
-GRANT INSERT, UPDATE ON indoubt.meta, indoubt.lead TO indoubt_engine, indoubt_operator;
+GRANT INSERT, UPDATE ON indoubt.meta, indoubt.lead, indoubt.total TO indoubt_engine, indoubt_operator;
 -- Outages are folded by who leads. A person says who is on one.
 GRANT INSERT (id, scope, kinds, pipelines, classes, gap_ms, opened_at, first_at, last_at) ON indoubt.outages TO indoubt_engine, indoubt_operator;
 GRANT UPDATE (kinds, pipelines, classes, first_at, last_at, answered_at, over_at) ON indoubt.outages TO indoubt_engine, indoubt_operator;

@@ -85,7 +85,9 @@ var attacks = []struct{ name, user, script, says string }{
 	{"a reader records", "bob", fmt.Sprintf(beginSQL, "n"), denied},
 	{"a reader settles", "bob", fmt.Sprintf(landSQL, "flying"), denied},
 	{"a reader remarks", "bob", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('n', 'note', 'bob')`, denied},
-	{"a reader folds by hand", "bob", `DELETE FROM indoubt.census_deltas`, denied},
+	{"a reader sums up", "bob", `INSERT INTO indoubt.total VALUES ('', 'place', '9:9:', 0)`, denied},
+	{"a writer sums up", "ci", `INSERT INTO indoubt.total VALUES ('', 'place', '9:9:', 0)`, denied},
+	{"a writer changes a sum", "ci", `UPDATE indoubt.total SET n = 0`, denied},
 	{"a reader lists by hand", "bob", `SELECT indoubt.list(1, true, true)`, denied},
 	{"a reader makes a ledger anew", "bob", `SELECT indoubt.rebuild()`, denied},
 
@@ -257,7 +259,8 @@ func TestRoles(t *testing.T) {
 
 	for _, c := range []struct{ name, user, script string }{
 		{"an operator adopts", "ann", `SELECT * FROM indoubt.adopt()`},
-		{"a reader looks", "bob", `SELECT count(*) FROM indoubt.operations; SELECT count(*) FROM indoubt_rows.events; SELECT * FROM indoubt.deviations(); SELECT indoubt.fold()`},
+		{"a reader looks", "bob", `SELECT count(*) FROM indoubt.operations; SELECT count(*) FROM indoubt_rows.events;
+			SELECT * FROM indoubt.deviations(); SELECT * FROM indoubt.totals`},
 		{"a writer settles its own", "ci", fmt.Sprintf(landSQL, "flying")},
 		{"a writer prices its own", "ci", `UPDATE indoubt.open_operations SET digest = 'd', rank = 3, decide_at = 1790000000000, read_at = 1790000000000`},
 		{"a writer repeats its own under its key", "ci", fmt.Sprintf(ownSQL, "now()") + againSQL("again", "") + `
@@ -265,7 +268,8 @@ func TestRoles(t *testing.T) {
 			VALUES ('again.2', 'again', 2, 'key_safe', 'own', true, now(), (SELECT deadline_at FROM indoubt.operations WHERE id = 'again'))`},
 		{"a writer answers late", "ci", byOwn("lost", "late", "committed", "")},
 		{"a writer remarks", "ci", `INSERT INTO indoubt.events (id, verb, actor) VALUES ('remark', 'note', 'ci')`},
-		{"a writer folds", "ci", `SELECT indoubt.fold()`},
+		{"an engine sums up", "eng", `INSERT INTO indoubt.total VALUES ('none', 'failed', '', 0)
+			ON CONFLICT (kind, what, class) DO UPDATE SET n = total.n + excluded.n`},
 		{"an engine tells of its clock", "eng", `INSERT INTO indoubt.meta VALUES ('clock.step_ms', '0') ON CONFLICT (name) DO UPDATE SET value = excluded.value`},
 		{"an engine opens an outage, and ends it", "eng", outageSQL + `; UPDATE indoubt.outages SET last_at = now(), over_at = now()`},
 		{"an operator takes an outage", "ann", `UPDATE indoubt.outages SET taken_by = 'ann', taken_until = now()`},

@@ -18,7 +18,7 @@
 --    WHERE id = … AND live_attempt = id || '.1';      -- after the answer; a later
 --                                                     -- attempt is not this one's
 --
--- The database does the rest: attempt, event, version, list and counts. A
+-- The database does the rest: attempt, event, version and list. A
 -- writer that says nothing more leaves the operation pending, and every reader
 -- takes it for in doubt when deadline_at has passed.
 --
@@ -500,47 +500,17 @@ CREATE INDEX open_by_read   ON indoubt.open_operations (downstream, read_at) WHE
 CREATE INDEX open_by_digest ON indoubt.open_operations (digest);
 CREATE INDEX open_by_doubt  ON indoubt.open_operations (kind, doubted_at) WHERE state = 'uncertain';
 
--- census: how many operations of each kind are in each state; what is in flight is
--- counted where it is asked for. Read it, never write it.
--- Many writers would meet at these rows, so a writer appends differences, and
--- indoubt.fold() adds them up now and then; the view counts both.
-CREATE TABLE indoubt.census_base (
-  kind      text COLLATE "C" PRIMARY KEY,
-  committed bigint NOT NULL DEFAULT 0,
-  failed    bigint NOT NULL DEFAULT 0,
-  uncertain bigint NOT NULL DEFAULT 0,
-  abandoned bigint NOT NULL DEFAULT 0
+-- total: sums of the history up to a place: how many operations of each kind are in each
+-- state, and how the doubts of each kind and error class ended, where evidence ended them
+-- and not a person. Who leads the ledger adds what came after it; totals in derived.sql has
+-- the sums of now. Read that, and write neither.
+CREATE TABLE indoubt.total (
+  kind            text COLLATE "C" NOT NULL,                   -- '' of the place
+  what            text COLLATE "C" NOT NULL,                   -- a state; landed, missed (known not to have landed); place
+  class           text COLLATE "C" NOT NULL,                   -- error class of the doubt; of the place, the snapshot that shows its events
+  n               bigint NOT NULL,
+  PRIMARY KEY (kind, what, class)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-
-CREATE TABLE indoubt.census_deltas (
-  kind text COLLATE "C" NOT NULL, committed bigint NOT NULL, failed bigint NOT NULL, uncertain bigint NOT NULL, abandoned bigint NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-
-CREATE VIEW indoubt.census AS
-SELECT b.kind, b.committed + coalesce(d.committed, 0) AS committed, b.failed + coalesce(d.failed, 0) AS failed,
-       b.uncertain + coalesce(d.uncertain, 0) AS uncertain, b.abandoned + coalesce(d.abandoned, 0) AS abandoned
-  FROM indoubt.census_base b
-  LEFT JOIN (SELECT kind, sum(committed)::bigint AS committed, sum(failed)::bigint AS failed, sum(uncertain)::bigint AS uncertain, sum(abandoned)::bigint AS abandoned
-               FROM indoubt.census_deltas GROUP BY kind) d ON d.kind = b.kind;
-
--- tallies: how the doubts of each kind and error class ended, where evidence
--- ended them and not a person. Read it, never write it.
-CREATE TABLE indoubt.tallies_base (
-  kind   text COLLATE "C" NOT NULL,
-  class  text COLLATE "C" NOT NULL,                    -- error class of the doubt
-  landed bigint NOT NULL DEFAULT 0,
-  missed bigint NOT NULL DEFAULT 0,                    -- known not to have landed
-  PRIMARY KEY (kind, class)
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-
-CREATE TABLE indoubt.tallies_deltas (
-  kind text COLLATE "C" NOT NULL, class text COLLATE "C" NOT NULL, landed bigint NOT NULL, missed bigint NOT NULL
-) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
-
-CREATE VIEW indoubt.tallies AS
-SELECT kind, class, sum(landed)::bigint AS landed, sum(missed)::bigint AS missed
-  FROM (SELECT kind, class, landed, missed FROM indoubt.tallies_base UNION ALL SELECT kind, class, landed, missed FROM indoubt.tallies_deltas) d
- GROUP BY kind, class;
 
 -- outages: bursts of errors on one downstream, or of one kind where no policy
 -- names a downstream. Who leads the ledger opens them. What is in one is asked of the

@@ -149,8 +149,7 @@ func TestSomethingElseListens(t *testing.T) {
 	need.That(t, errors.Is(err, ledger.ErrLost) && strings.Contains(err.Error(), "; something else than PostgreSQL listens there") && !strings.Contains(err.Error(), "user="), "%v", err)
 }
 
-// columnsOf are the columns, as table.column, of the tables that a schema makes. A table
-// of sums is two in PostgreSQL, and counts as that of its base.
+// columnsOf are the columns, as table.column, of the tables that a schema makes.
 func columnsOf(text string) map[string]bool {
 	made := regexp.MustCompile(`^CREATE TABLE (?:indoubt\.)?(\w+) \($`)
 	column := regexp.MustCompile(`^  (\w+) +(?:TEXT|INTEGER|REAL|text|bigint|int|integer|boolean|timestamptz|double precision|json|xid8)\b`)
@@ -158,10 +157,10 @@ func columnsOf(text string) map[string]bool {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\n")
 		if m := made.FindStringSubmatch(line); m != nil {
-			table = strings.TrimSuffix(m[1], "_base")
+			table = m[1]
 		} else if strings.HasPrefix(line, ")") {
 			table = ""
-		} else if m := column.FindStringSubmatch(line); m != nil && table != "" && !strings.HasSuffix(table, "_deltas") {
+		} else if m := column.FindStringSubmatch(line); m != nil && table != "" {
 			out[table+"."+m[1]] = true
 		}
 	}

@@ -24,7 +24,6 @@ func TestRoundTripsOfChanges(t *testing.T) {
 			r, url := pgtest.Through(t, address)
 			s := opened(t, url, Options{})
 			s.notifier.once.Do(func() {}) // others are told beside a change
-			s.folding.Store(true)         // and counts are folded
 			actor := ledger.Actor{Name: "billing", Host: "batch-2", Machine: true}
 			maya := ledger.Actor{Name: "maya", Host: "batch-2", Terminal: true}
 			begin := func() (ledger.BeginResult, error) {

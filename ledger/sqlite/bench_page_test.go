@@ -52,7 +52,7 @@ func fill(b *testing.B, path string, operations int) {
 	exec(`
 		UPDATE open_operations SET digest = 'p', downstream = 'stripe', duplicate_value = 100, miss_value = 50, odds = 0.4, rank = seq / 10 % 9973,
 		       decide_at = CASE WHEN seq / 10 % 3 = 0 THEN 253402300799999 ELSE 0 END, ripe = seq / 10 % 3 <> 0`)
-	exec(`INSERT INTO census (kind, committed, uncertain) SELECT kind, sum(state = 'committed'), sum(state = 'uncertain') FROM operations GROUP BY kind`)
+	exec(`INSERT INTO total (kind, what, class, n) SELECT kind, state, '', count(*) FROM operations GROUP BY 1, 2`)
 	// All that is in doubt is of 500 outages, or as many as there is enough for.
 	exec(`
 		INSERT INTO outages (id, scope, kinds, gap_ms, opened_at, first_at, last_at)

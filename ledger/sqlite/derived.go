@@ -9,8 +9,7 @@ import (
 	"indoubt/ledger/tables"
 )
 
-// Deviation is a table that the database keeps beside its history and that is not
-// what it is made from.
+// Deviation is a table that is kept beside the history and that is not what it is made from.
 type Deviation = ledger.Deviation
 
 // listedWrongly selects rows of the list that are not as they should be.
@@ -26,33 +25,25 @@ const (
 		SELECT seq FROM operations WHERE is_open = 1
 		UNION SELECT o.seq FROM grants g JOIN operations o ON o.id = g.operation_id WHERE g.consumed_at = 0 AND g.voided_at = 0`
 
-	shouldBeCensus = `
-		SELECT kind, sum(state = 'committed') AS committed, sum(state = 'failed') AS failed,
-		       sum(state = 'uncertain') AS uncertain, sum(state = 'abandoned') AS abandoned
-		  FROM operations GROUP BY kind`
-
-	shouldBeTallied = `
-		SELECT o.kind, e.doubt AS class, sum(e.to_state = 'committed') AS landed, sum(e.to_state = 'failed') AS missed
+	shouldBeSummed = `
+		SELECT kind, state AS what, '' AS class, count(*) AS n FROM operations GROUP BY 1, 2
+		UNION ALL
+		SELECT o.kind, CASE e.to_state WHEN 'committed' THEN 'landed' ELSE 'missed' END, e.doubt, count(*)
 		  FROM events e JOIN operations o ON o.id = e.operation_id
-		 WHERE e.doubt IS NOT NULL GROUP BY 1, 2`
+		 WHERE e.doubt IS NOT NULL GROUP BY 1, 2, 3`
 )
 
-// deviating names the rows of each derived table that are not as they should be. A
-// sum of losses that was added to and taken from for long is not exact.
+// deviating names the rows of each derived table that are not as they should be.
 var deviating = []struct{ table, rows string }{
 	{"open_operations", `
 		SELECT coalesce(o.id, w.seq) FROM (
 			SELECT seq FROM (` + shouldBeListed + `) WHERE seq NOT IN (SELECT seq FROM open_operations)
 			UNION SELECT seq FROM open_operations WHERE state <> 'pending' AND seq NOT IN (` + shouldBeListed + `)
 			UNION SELECT seq FROM listed_wrongly) w LEFT JOIN operations o ON o.seq = w.seq`},
-	{"census", `
-		SELECT coalesce(d.kind, c.kind) FROM census c FULL JOIN (` + shouldBeCensus + `) d ON d.kind = c.kind
-		 WHERE (coalesce(c.committed, 0), coalesce(c.failed, 0), coalesce(c.uncertain, 0), coalesce(c.abandoned, 0))
-		    <> (coalesce(d.committed, 0), coalesce(d.failed, 0), coalesce(d.uncertain, 0), coalesce(d.abandoned, 0))`},
-	{"tallies", `
-		SELECT coalesce(d.kind, t.kind) || ' ' || coalesce(d.class, t.class)
-		  FROM tallies t FULL JOIN (` + shouldBeTallied + `) d ON d.kind = t.kind AND d.class = t.class
-		 WHERE (coalesce(t.landed, 0), coalesce(t.missed, 0)) <> (coalesce(d.landed, 0), coalesce(d.missed, 0))`},
+	{"total", `
+		SELECT coalesce(d.kind, t.kind) || ' ' || coalesce(d.what, t.what)
+		  FROM totals t FULL JOIN (` + shouldBeSummed + `) d ON (d.kind, d.what, d.class) = (t.kind, t.what, t.class)
+		 WHERE coalesce(t.n, 0) <> coalesce(d.n, 0)`},
 }
 
 // Deviations compares every derived table with what it is made from, all in one
@@ -93,14 +84,7 @@ func (s *Store) Rebuild(ctx context.Context) error {
 			  WHERE seq IN (` + listedWrongly() + `)`,
 			tables.ListNew + ` WHERE s.seq IN (` + shouldBeListed + `) AND s.seq NOT IN (SELECT seq FROM open_operations)`,
 
-			`UPDATE census SET committed = 0, failed = 0, uncertain = 0, abandoned = 0`,
-			`INSERT INTO census SELECT * FROM (` + shouldBeCensus + `) WHERE 1
-			     ON CONFLICT (kind) DO UPDATE SET committed = excluded.committed, failed = excluded.failed,
-			        uncertain = excluded.uncertain, abandoned = excluded.abandoned`,
-
-			`UPDATE tallies SET landed = 0, missed = 0`,
-			`INSERT INTO tallies SELECT * FROM (` + shouldBeTallied + `) WHERE 1
-			     ON CONFLICT (kind, class) DO UPDATE SET landed = excluded.landed, missed = excluded.missed`,
+			`DELETE FROM total`, // it is made again from the beginning
 		} {
 			if err := tx.script(query); err != nil {
 				return fmt.Errorf("rebuild what is derived: %s: %w", strings.Fields(query)[2], err)

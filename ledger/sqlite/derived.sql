@@ -1,7 +1,6 @@
--- What the database keeps beside its history, so that no reader counts it: the list
--- of open operations, from operations and grants; census,
--- from operations (in guards.sql, with the change that is told); tallies, from events.
--- `indoubt doctor` compares each with what it is made from.
+-- What is kept beside the history, so that no reader counts it: the list of open
+-- operations, by the database, from operations and grants; sums, by who leads, from
+-- events. `indoubt doctor` compares each with what it is made from.
 --
 -- In this file o.*, s.*, NEW.* and OLD.* stand for the columns that the list copies,
 -- which are in the table of ledger/tables/columns.go; so does what stands in braces.
@@ -90,21 +89,29 @@ BEGIN
                   WHERE s.seq = OLD.seq AND (o.is_open = 1 OR s.granted_at <> 0 OR s.state = 'pending'));
 END;
 
--- ── The counts ──────────────────────────────────────────────────────────────
+-- ── The sums ────────────────────────────────────────────────────────────────
 
-CREATE TRIGGER census_guard_delete BEFORE DELETE ON census
-BEGIN
-  SELECT RAISE(ABORT, 'the counts are kept by the database');
-END;
+-- uncounted: the events after the place of total.
+CREATE VIEW uncounted AS
+SELECT operation_id, from_state, to_state, doubt FROM events
+ WHERE seq > coalesce((SELECT CAST(class AS INTEGER) FROM total WHERE kind = '' AND what = 'place'), 0);
 
-CREATE TRIGGER tallies_guard_delete BEFORE DELETE ON tallies
-BEGIN
-  SELECT RAISE(ABORT, 'the counts are kept by the database');
-END;
+-- counted: what they add to total.
+CREATE VIEW counted AS
+WITH moved AS MATERIALIZED (
+  SELECT o.kind, e.from_state, e.to_state, e.doubt, count(*) AS n FROM uncounted e CROSS JOIN operations o ON o.id = e.operation_id
+   WHERE e.from_state <> e.to_state GROUP BY 1, 2, 3, 4)
+SELECT kind, to_state AS what, '' AS class, n FROM moved
+UNION ALL SELECT kind, from_state, '', -n FROM moved WHERE from_state <> ''
+UNION ALL SELECT kind, CASE to_state WHEN 'committed' THEN 'landed' ELSE 'missed' END, doubt, n FROM moved WHERE doubt IS NOT NULL;
 
-CREATE TRIGGER events_after_insert AFTER INSERT ON events WHEN NEW.doubt IS NOT NULL
-BEGIN
-  INSERT INTO tallies (kind, class, landed, missed)
-  SELECT kind, NEW.doubt, NEW.to_state = 'committed', NEW.to_state = 'failed' FROM operations WHERE id = NEW.operation_id
-      ON CONFLICT (kind, class) DO UPDATE SET landed = landed + excluded.landed, missed = missed + excluded.missed;
-END;
+-- totals: the sums of now.
+CREATE VIEW totals AS
+SELECT kind, what, class, sum(n) AS n
+  FROM (SELECT kind, what, class, n FROM total WHERE kind <> '' UNION ALL SELECT kind, what, class, n FROM counted)
+ GROUP BY kind, what, class;
+
+-- place: the place of total, the one of now, and how many events are between them.
+CREATE VIEW place AS
+SELECT coalesce((SELECT class FROM total WHERE kind = '' AND what = 'place'), '') AS at,
+       CAST(coalesce((SELECT max(seq) FROM events), 0) AS TEXT) AS here, (SELECT count(*) FROM uncounted) AS behind;

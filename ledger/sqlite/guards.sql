@@ -1,5 +1,5 @@
 -- The guards of the ledger: what its tables refuse, and what the database writes
--- by itself when one of them changes; for the list and the counts see derived.sql.
+-- by itself when one of them changes; for the list and the sums see derived.sql.
 --
 -- Three things hold in every guard below.
 --
@@ -190,7 +190,6 @@ BEGIN
   VALUES (NEW.change_id, NEW.id, NEW.created_at, CASE NEW.change_verb WHEN '' THEN 'begin' ELSE NEW.change_verb END, NEW.actor,
           NEW.os_user, NEW.host, NEW.machine, NEW.terminal, CASE NEW.reason WHEN '' THEN 'attempt 1' ELSE NEW.reason END,
           '', 'pending', NEW.version, NEW.change_detail);
-  INSERT INTO census (kind) VALUES (NEW.kind) ON CONFLICT DO NOTHING;
 END;
 
 -- Plain SQL names no attempt: the database makes the first one.
@@ -230,12 +229,6 @@ BEGIN
                AND NOT (NEW.change_of = NEW.change_id
                     AND (NEW.change_verb IN ('confirm', 'deny', 'abandon', 'ack') OR NEW.change_verb = '' AND NEW.machine = 0))
               THEN CASE OLD.state WHEN 'pending' THEN 'deadline' ELSE OLD.error_class END END);
-  UPDATE census
-     SET committed = committed - (OLD.state = 'committed') + (NEW.state = 'committed'),
-         failed = failed - (OLD.state = 'failed') + (NEW.state = 'failed'),
-         uncertain = uncertain - (OLD.state = 'uncertain') + (NEW.state = 'uncertain'),
-         abandoned = abandoned - (OLD.state = 'abandoned') + (NEW.state = 'abandoned')
-   WHERE kind = NEW.kind AND NEW.state <> OLD.state;
 END;
 
 -- What another writer leaves out of a change of state, or wrote as it had read it:

@@ -60,7 +60,7 @@ func guarded(t *testing.T) (*Store, *sql.DB) {
 
 // outage makes an outage of what is in doubt in a guarded ledger.
 func outage(t *testing.T, s *Store) ledger.Outage {
-	need.OK(t, s.FoldOutages(ctx, nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 2} }))
+	need.OK(t, s.Fold(ctx, nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 2} }))
 	return need.Get(s.Outages(ctx, s.now(), 2))(t)[0]
 }
 
@@ -272,7 +272,7 @@ func TestI6_AnExtendedDeadlineIsTheAttempts(t *testing.T) {
 func dump(t *testing.T, db *sql.DB) map[string]string {
 	t.Helper()
 	out := map[string]string{}
-	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "holds", "decisions", "decision_items", "open_operations", "census", "tallies", "outages"} {
+	for _, table := range []string{"operations", "attempts", "reads", "grants", "events", "holds", "decisions", "decision_items", "open_operations", "totals", "outages"} {
 		out[table] = dumpOf(t, db, table)
 	}
 	return out

@@ -32,7 +32,7 @@ func newBoard(t *testing.T) *board {
 	b := &board{s: s, db: rawDB(t, s.path), c: c, stmts: map[string]*sql.Stmt{}}
 	need.Get(b.db.Exec(`PRAGMA synchronous = OFF; DROP TRIGGER operations_guard_insert; DROP TRIGGER operations_guard_update;
 		DROP TRIGGER operations_complete_update; DROP TRIGGER grants_guard_insert`))(t)
-	for _, guard := range []string{"operations", "attempts", "events", "grants", "open", "census", "tallies"} {
+	for _, guard := range []string{"operations", "attempts", "events", "grants", "open"} {
 		need.Get(b.db.Exec(`DROP TRIGGER ` + guard + `_guard_delete`))(t)
 	}
 	return b
@@ -57,7 +57,7 @@ func (b *board) exec(t *rapid.T, query string, args ...any) {
 func (b *board) scatter(t *rapid.T) []string {
 	s, c := b.s, b.c
 	exec := func(query string, args ...any) { b.exec(t, query, args...) }
-	for _, table := range []string{"open_operations", "grants", "attempts", "events", "operations", "census", "tallies"} {
+	for _, table := range []string{"open_operations", "grants", "attempts", "events", "operations", "total"} {
 		exec(`DELETE FROM ` + table)
 	}
 	s.newest.Store(0)

@@ -17,7 +17,7 @@
 --    WHERE id = … AND live_attempt = id || '.1';      -- after the answer; a later
 --                                                     -- attempt is not this one's
 --
--- The database does the rest: attempt, event, version, list and counts. A
+-- The database does the rest: attempt, event, version and list. A
 -- writer that says nothing more leaves the operation pending, and every reader
 -- takes it for in doubt when deadline_at has passed.
 --
@@ -539,24 +539,16 @@ CREATE INDEX open_by_read   ON open_operations (downstream, read_at) WHERE state
 CREATE INDEX open_by_digest ON open_operations (digest);
 CREATE INDEX open_by_doubt  ON open_operations (kind, doubted_at) WHERE state = 'uncertain';
 
--- census: how many operations of each kind are in each state; what is in flight is
--- counted where it is asked for. Read it, never write it.
-CREATE TABLE census (
-  kind      TEXT PRIMARY KEY,
-  committed INTEGER NOT NULL DEFAULT 0,
-  failed    INTEGER NOT NULL DEFAULT 0,
-  uncertain INTEGER NOT NULL DEFAULT 0,
-  abandoned INTEGER NOT NULL DEFAULT 0
-) STRICT, WITHOUT ROWID;
-
--- tallies: how the doubts of each kind and error class ended, where evidence
--- ended them and not a person. Read it, never write it.
-CREATE TABLE tallies (
-  kind   TEXT NOT NULL,
-  class  TEXT NOT NULL,                                -- error class of the doubt
-  landed INTEGER NOT NULL DEFAULT 0,
-  missed INTEGER NOT NULL DEFAULT 0,                   -- known not to have landed
-  PRIMARY KEY (kind, class)
+-- total: sums of the history up to a place: how many operations of each kind are in each
+-- state, and how the doubts of each kind and error class ended, where evidence ended them
+-- and not a person. Who leads the ledger adds what came after it; totals in derived.sql has
+-- the sums of now. Read that, and write neither.
+CREATE TABLE total (
+  kind  TEXT NOT NULL,                                 -- '' of the place
+  what  TEXT NOT NULL,                                 -- a state; landed, missed (known not to have landed); place
+  class TEXT NOT NULL,                                 -- error class of the doubt; of the place, the number of its event
+  n     INTEGER NOT NULL,
+  PRIMARY KEY (kind, what, class)
 ) STRICT, WITHOUT ROWID;
 
 -- outages: bursts of errors on one downstream, or of one kind where no policy

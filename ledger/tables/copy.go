@@ -20,13 +20,13 @@ import (
 // What is read, written and compared are the columns that the two databases say they have,
 // in the shape of SQLite.
 
-// Copied are the tables of a copy, and the keys of their rows. Who leads now
-// (lead) stays behind.
+// Copied are the tables of a copy, and the keys of their rows. Who leads now (lead) stays
+// behind, and so do sums (total): their place is that of one database.
 var Copied = []struct{ Name, Key string }{
 	{"operations", "seq"}, {"marks", "value, operation_id"}, {"attempts", "operation_id, n"}, {"reads", "rowid"}, {"grants", "rowid"},
 	{"decisions", "id"}, {"decision_items", "run_id, n"},
 	{"events", "seq"}, {"holds", "id"}, {"outages", "id"},
-	{"open_operations", "seq"}, {"census", "kind"}, {"tallies", "kind, class"},
+	{"open_operations", "seq"},
 }
 
 // ofOneDatabase are columns that say something of the database they are in.

@@ -26,11 +26,8 @@ var countsQuery = sync.OnceValue(func() string {
 	       sum(CASE miss_word WHEN '' THEN rank ELSE 0.0 END) AS loss, count(*) FILTER (WHERE miss_word <> '') AS words,
 	       count(*) FILTER (WHERE conflict = 'duplicate') AS twice, 0 AS conflicts, 0.0 AS unsent
 	  FROM open_operations INDEXED BY open_by_class WHERE class <> 'pending' GROUP BY class
-	UNION ALL SELECT 'state.pending',   '', count(*),                    0, 0.0, 0, 0, 0, 0.0 FROM operations INDEXED BY operations_pending WHERE state = 'pending'
-	UNION ALL SELECT 'state.committed', '', coalesce(sum(committed), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
-	UNION ALL SELECT 'state.failed',    '', coalesce(sum(failed), 0),    0, 0.0, 0, 0, 0, 0.0 FROM census
-	UNION ALL SELECT 'state.uncertain', '', coalesce(sum(uncertain), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
-	UNION ALL SELECT 'state.abandoned', '', coalesce(sum(abandoned), 0), 0, 0.0, 0, 0, 0, 0.0 FROM census
+	UNION ALL SELECT 'state.' || what, '', CAST(sum(n) AS bigint), 0, 0.0, 0, 0, 0, 0.0
+	  FROM totals WHERE what NOT IN ('landed', 'missed') GROUP BY what
 	UNION ALL
 	SELECT h.class, %s AS tab, count(*), count(*) FILTER (WHERE h.state = 'pending'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0.0 END),
 	       count(*) FILTER (WHERE h.miss_word <> ''), count(*) FILTER (WHERE h.conflict = 'duplicate'), count(*) FILTER (WHERE h.conflict <> ''), `+unsentSQL+`

@@ -9,26 +9,33 @@ import (
 	"indoubt/ledger"
 )
 
-// DoubtCounts returns how doubts ended, as the database has kept it.
+// DoubtCounts returns how doubts ended.
 func (s *Store) DoubtCounts(ctx context.Context) (out []ledger.DoubtCount, err error) {
 	err = s.db.Brief(ctx, func(q Querier) (err error) {
 		out, err = Collect(q, func(rows Rows) (t ledger.DoubtCount, err error) {
 			return t, rows.Scan(&t.Kind, &t.Class, &t.Landed, &t.Missed)
-		}, `SELECT kind, class, landed, missed FROM tallies ORDER BY kind, class`)
+		}, `SELECT kind, class, `+summedOf("landed")+`, `+summedOf("missed")+`
+			FROM totals WHERE what IN ('landed', 'missed') GROUP BY kind, class ORDER BY kind, class`)
 		return err
 	})
 	return out, err
 }
 
-// stateCountsQuery gives the kept counts with the oldest doubt of each kind, and
+// summedOf is one of totals, of each group.
+func summedOf(what string) string {
+	return `CAST(coalesce(sum(n) FILTER (WHERE what = '` + what + `'), 0) AS bigint)`
+}
+
+// stateCountsQuery gives the sums with the oldest doubt of each kind, and
 // beside them what of the pending is in doubt by its deadline. What is in flight
 // is few, and its index has all that is asked of it but for second attempts.
-const stateCountsQuery = `
+var stateCountsQuery = `
 	SELECT c.kind, coalesce(p.n, 0), c.committed, c.failed, c.uncertain, c.abandoned,
 	       coalesce((SELECT min(h.doubted_at) FROM open_operations h INDEXED BY open_by_doubt
 	                  WHERE h.state = 'uncertain' AND h.kind = c.kind AND h.doubted_at > 0), 0),
 	       coalesce(p.overdue, 0), coalesce(p.deadline, 0), coalesce(p.began, 0)
-	  FROM census c LEFT JOIN (
+	  FROM (SELECT kind, ` + summedOf("committed") + ` AS committed, ` + summedOf("failed") + ` AS failed,
+	               ` + summedOf("uncertain") + ` AS uncertain, ` + summedOf("abandoned") + ` AS abandoned FROM totals GROUP BY kind) c LEFT JOIN (
 	       SELECT kind, count(*) AS n, count(*) FILTER (WHERE deadline_at < ?1) AS overdue, min(CASE WHEN deadline_at < ?1 THEN deadline_at END) AS deadline,
 	              min(CASE WHEN deadline_at < ?1 THEN NULL WHEN attempt_count < 2 THEN started_at
 	                       ELSE (SELECT a.started_at FROM attempts a WHERE a.operation_id = o.id AND a.n = o.attempt_count) END) AS began

@@ -49,7 +49,7 @@ func kindsFor(ctx context.Context, db Database, f ledger.Filter) ([]string, erro
 	if f.DownstreamOf == nil || !f.Has(func(t ledger.Term) bool { return t.Field == "downstream" }) {
 		return nil, nil
 	}
-	return Gather(ctx, db, word, `SELECT kind FROM census`)
+	return Gather(ctx, db, word, `SELECT DISTINCT kind FROM totals`)
 }
 
 func (p *place) condition(b *binder, f asked, t ledger.Term, now time.Time) string {

@@ -49,9 +49,9 @@ const answersOf = `
 // running are the outages that are not known to be over.
 const running = `SELECT ` + outageColumns + ` FROM outages i INDEXED BY outages_growing WHERE i.over_at = 0 ORDER BY i.last_at`
 
-// FoldOutages opens, grows and ends outages. What it reads first says whether there is
+// foldOutages opens, grows and ends outages. What it reads first says whether there is
 // anything to do; what it writes it works out of the outages as they are then.
-func (s *Store) FoldOutages(ctx context.Context, ids []string, all bool, burst func(string) ledger.Burst) error {
+func (s *Store) foldOutages(ctx context.Context, ids []string, all bool, burst func(string) ledger.Burst) error {
 	m, err := s.db.Moment(ctx)
 	if err != nil {
 		return err

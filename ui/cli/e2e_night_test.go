@@ -260,8 +260,8 @@ func (s *site) sound() {
 	for what, query := range map[string]string{
 		"the file":     `SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
 		"foreign keys": `SELECT "table" FROM pragma_foreign_key_check`,
-		"the census": `SELECT c.kind || ' ' || o.state FROM census c JOIN (SELECT kind, state, count(*) AS n FROM operations GROUP BY 1, 2) o ON o.kind = c.kind
-			WHERE o.state <> 'pending' AND o.n <> CASE o.state WHEN 'committed' THEN c.committed WHEN 'failed' THEN c.failed WHEN 'uncertain' THEN c.uncertain ELSE c.abandoned END`,
+		"the sums": `SELECT t.kind || ' ' || t.what FROM totals t FULL JOIN (SELECT kind, state, count(*) AS n FROM operations GROUP BY 1, 2) o ON (o.kind, o.state) = (t.kind, t.what)
+			WHERE coalesce(o.n, 0) <> coalesce(t.n, 0) AND t.what NOT IN ('landed', 'missed')`,
 		"who is on the list": `SELECT o.id FROM operations o LEFT JOIN open_operations h ON h.seq = o.seq WHERE o.state <> 'pending' AND (h.seq IS NOT NULL) <> o.is_open`,
 		"the list":           `SELECT o.id FROM operations o JOIN open_operations h ON h.seq = o.seq WHERE h.state <> o.state OR h.updated_at <> o.updated_at OR h.conflict <> o.conflict`,
 		"attempts": `SELECT o.id FROM operations o WHERE o.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = o.id)

@@ -201,7 +201,7 @@ func (b *bench) hostileLedger() {
 	b.begin(15, "other.charge", `{"customer":"cus_15"}`) // the newest control stays
 	b.settle(15, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 200, Receipt: "pi_15"})
 	execSQL(b.T, b.ledger, `INSERT INTO marks VALUES ('m', '`+id(6)+`')`)
-	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO lead VALUES ('ledger', 'engine', 2, %[1]d, %[1]d); INSERT INTO tallies (kind, class) VALUES ('k', 'timeout')`, b.now.UnixMilli()))
+	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO lead VALUES ('ledger', 'engine', 2, %[1]d, %[1]d); INSERT INTO total VALUES ('k', 'landed', 'timeout', 0)`, b.now.UnixMilli()))
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason, evidence) VALUES ('r', '%s', %d, %[2]d, 'cannot_tell', 'why', '{}')`, id(7), b.now.UnixMilli()))
 	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('g', '%s', %d, 'proof', 'eve', %d, %d)`,
 		id(8), b.rec(8).Operation.Version, b.now.UnixMilli(), b.now.Add(time.Hour).UnixMilli()))
