@@ -113,52 +113,32 @@ func (g Grant) Without() Grant {
 	return g
 }
 
-// Without is the item without its text.
-func (it RunItem) Without() RunItem {
-	mark(&it.Title)
-	mark(&it.Word)
-	return it
-}
-
-// Without is the run without its text.
-func (r DecisionRun) Without() DecisionRun {
-	mark(&r.Why)
-	terms := WithoutText(detail(r.Terms))
-	r.Terms = RunTerms{}
-	_ = json.Unmarshal(terms, &r.Terms)
-	return r
-}
-
-// structural are members of the detail of an event, or of what a run decides, that name
+// structural are members of the detail of an event that name
 // no one: rules and counts ask for them.
 var structural = []string{"attempt", "n", "grant", "basis", "sender", "read", "verdict", "found", "tree", "truth", "until", "expires_at", "outage", "fields", "key"}
 
 // Without is the event without its text. Of its detail the structure stays.
 func (e Event) Without() Event {
 	mark(&e.Reason)
-	e.Detail = WithoutText(e.Detail)
-	return e
-}
-
-// WithoutText is the JSON of an event's detail or of a run's terms without its text.
-func WithoutText(text json.RawMessage) json.RawMessage {
 	var members map[string]json.RawMessage
 	switch {
-	case len(text) == 0:
-		return text
-	case json.Unmarshal(text, &members) != nil:
-		return markerJSON
+	case len(e.Detail) == 0:
+		return e
+	case json.Unmarshal(e.Detail, &members) != nil:
+		e.Detail = markerJSON
+		return e
 	}
 	for name, was := range members {
 		switch {
-		case slices.Contains(structural, name):
+		case slices.Contains(structural, name), e.Run != "" && slices.Contains(runText, name):
 		case was[0] == '[':
 			members[name] = json.RawMessage(`["` + Marker + `"]`)
 		default:
 			members[name] = markerJSON
 		}
 	}
-	return detail(members)
+	e.Detail = detail(members)
+	return e
 }
 
 // Tells reports whether the event has one of the texts.
@@ -275,7 +255,7 @@ func (r *Record) Personal(events []Event, key bool) (out []Personal) {
 		if e.Reason != Marker {
 			history = append(history, e.Reason)
 		}
-		if was := string(e.Detail); was != string(WithoutText(e.Detail)) {
+		if was := string(e.Detail); was != string(e.Without().Detail) {
 			history = append(history, was)
 		}
 	}

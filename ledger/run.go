@@ -1,11 +1,9 @@
 package ledger
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -66,11 +64,12 @@ const (
 	RunLease = 10 * time.Second
 )
 
-// DecisionRun is one command or bulk action over a frozen set, recorded before its
-// first change.
+// DecisionRun is one command or bulk action over a frozen set. It is one event, recorded
+// before its first change; where it stands is said by the newest event about it, who drives
+// it by a row of lead, and what became of its items by theirs.
 type DecisionRun struct {
 	ID             string
-	IdempotencyKey string
+	IdempotencyKey string // known of a new one only: its id is made of it
 	Digest         string // of verb and arguments
 	Verb           string
 	Actor          Actor // who decided it
@@ -84,7 +83,7 @@ type DecisionRun struct {
 	Trouble        int // results since a person last decided that it goes on
 	Driver         RunDriver
 	CreatedAt      time.Time
-	ChangedAt      time.Time // state or driver
+	ChangedAt      time.Time // state
 	FinishedAt     time.Time // done, or stopped by a person
 }
 
@@ -121,19 +120,30 @@ type RunItem struct {
 	OperationID string
 	Version     int64
 	Kind        string
-	Title       string
+	Title       string // of the operation, by now
 	Basis       Basis  // of a retry: why it was allowed
 	Request     string // of a retry: digest of what was shown
 
 	Came Came   // "": its turn has not come
 	Word string // the reason, the receipt
-	By   string // who moved it, who holds it
+	By   string // who moved it
 	At   time.Time
 }
 
 // ChangeID is the id of the item's change, the same whenever it is tried again: what
-// a killed driver did is found, and not done twice.
+// a killed driver did is found, and not done twice. The history has one event of this id:
+// the change, or why there was none.
 func (r *DecisionRun) ChangeID(it RunItem) string { return DeriveID(r.ID, it.OperationID) }
+
+// NextItem is the item whose turn is next after another one (none: below 0), or nil.
+func NextItem(items []RunItem, after int) *RunItem {
+	for _, it := range items {
+		if it.N != after && (it.Came == "" || it.Came == CameHeld) {
+			return &it
+		}
+	}
+	return nil
+}
 
 // Done is how many items are accounted for.
 func (r *DecisionRun) Done() (n int) {
@@ -188,71 +198,52 @@ func (e *DrivenError) Error() string {
 }
 
 // RunRecord is what a rule about a run may look at, read in the transaction that
-// writes the change.
+// writes the change: where it stands, and who drives it. What became of its items who
+// drives it knows, for no one else goes on with them.
 type RunRecord struct {
 	Run   DecisionRun
-	Item  *RunItem // the one that was asked for
-	Next  *RunItem // another one, whose turn comes next
-	Held  *RunItem // the first that was put off
-	Holds []Hold   // in force
+	Holds []Hold // in force
 	Now   time.Time
 }
 
 // RunChange is what a rule wants written; the zero RunChange writes nothing.
 type RunChange struct {
-	Run   *DecisionRun // state, why, tally, trouble, driver and their times
-	Item  *RunItem     // what became of it
-	Again bool         // the turn of held items comes again
-	Event *Event
+	Run   *DecisionRun // its driver
+	Item  *RunItem     // what became of it, where the history does not say it already
+	Actor Actor        // who says so
+	Event *Event       // state and why
 }
 
 // RunRule computes what becomes of a run. It may run more than once.
 type RunRule func(rec *RunRecord) (RunChange, error)
 
-// event tells of a run of more than one item, and of each over an outage.
-func (r *DecisionRun) event(id string, actor Actor) *Event {
-	if r.Size < 2 && r.Terms.Outage == "" {
-		return nil
-	}
-	why := r.Why
-	if why == "" && r.State == RunRunning {
-		why = r.Terms.Reason
-	}
-	return &Event{ID: id, Outage: r.Terms.Outage, Verb: verbRun, Actor: actor, Reason: strings.TrimSuffix(fmt.Sprintf("%s of %s %s: %s", r.Verb, Count(r.Size), r.State, why), ": "), Detail: detail(map[string]any{
-		"run": r.ID, "verb": r.Verb, "state": r.State, "size": r.Size, "tally": r.Tally})}
-}
-
-// verbRun is the verb of a run's events.
-const verbRun = "run"
-
 // LastRun is the id of the newest run over operations of the outage, or "".
 func (a OutageAccount) LastRun() string {
-	var d struct{ Run string }
 	for _, e := range slices.Backward(a.Events) {
-		if e.Verb == verbRun && json.Unmarshal(e.Detail, &d) == nil {
-			return d.Run
+		if e.Run != "" {
+			return e.Run
 		}
 	}
 	return ""
 }
 
-// Record fills in what a new run begins with. A run without items only keeps its
-// idempotency key.
-func (r DecisionRun) Record(items []RunItem, now time.Time) (DecisionRun, *Event, error) {
+// Recorded is a new run as it begins, with its event. One of a single item that nothing
+// is known of beforehand needs none: its change says all.
+func (r DecisionRun) Recorded(items []RunItem, now time.Time) (DecisionRun, Event, error) {
 	if err := r.Actor.MaySign(r.Verb); err != nil {
-		return r, nil, err
+		return r, Event{}, err
 	}
-	if r.CreatedAt.IsZero() {
-		r.CreatedAt = now
-	}
-	r.Size, r.State, r.Tally, r.ChangedAt = len(items), RunRunning, map[Came]int{}, now
+	r.CreatedAt, r.ChangedAt = now, now
+	r.Size, r.State, r.Tally = len(items), RunRunning, map[Came]int{}
 	if r.Driver.Holder != "" {
 		r.Driver.Until = now.Add(RunLease)
 	}
 	if r.Size == 0 {
 		r.State, r.FinishedAt = RunDone, now
 	}
-	return r, r.event(DeriveID(r.ID, "recorded"), r.Actor), nil
+	e := r.event(r.ID, r.Actor, "", items)
+	r.IdempotencyKey = ""
+	return r, *e, nil
 }
 
 // RunDrive makes a process the driver of a run.
@@ -266,6 +257,7 @@ type RunDrive struct {
 	// changes.
 	Decided bool
 	Seen    time.Time // ChangedAt of what the person saw
+	Next    *RunItem  // whose turn is next
 }
 
 // Rule is the drive as a pure rule. Errors: *DrivenError, *RefusedError (hold, done, over, moved).
@@ -287,24 +279,20 @@ func (d RunDrive) Rule() RunRule {
 		if err := d.Actor.MaySign(r.Verb); err != nil {
 			return RunChange{}, err
 		}
-		next := rec.Next
-		if next == nil || rec.Held != nil && rec.Held.N < next.N {
-			next = rec.Held
-		}
-		if next != nil && d.Decided && r.Sends() {
-			if h := holds(rec, next.Kind); h != nil {
+		if d.Next != nil && d.Decided && r.Sends() {
+			if h := holds(rec, d.Next.Kind); h != nil {
 				return RunChange{}, &RefusedError{Verb: r.Verb, Code: "hold", Why: held(h), Hint: h.Scope.Release()}
 			}
 		}
-		c := RunChange{Again: d.Decided, Run: &r}
-		r.Driver, r.ChangedAt = RunDriver{d.Actor.Name, d.Holder, rec.Now.Add(RunLease)}, rec.Now
-		if r.State == RunRunning {
+		c := RunChange{Run: &r}
+		r.Driver = RunDriver{d.Actor.Name, d.Holder, rec.Now.Add(RunLease)}
+		if r.State == RunRunning && !d.Decided {
 			return c, nil
 		}
 		r.Tally = maps.Clone(r.Tally)
 		delete(r.Tally, CameHeld)
-		r.State, r.Why, r.Trouble, r.FinishedAt = RunRunning, "", 0, time.Time{}
-		c.Event = r.event(d.ChangeID, d.Actor)
+		r.State, r.Why, r.Trouble, r.FinishedAt, r.ChangedAt = RunRunning, "", 0, time.Time{}, rec.Now
+		c.Event = r.event(d.ChangeID, d.Actor, "", nil)
 		return c, nil
 	}
 }
@@ -315,10 +303,9 @@ type RunAdvance struct {
 	ChangeID string
 	Actor    Actor
 	Holder   string
-	Came     Came // "": nothing is said of an item
-	Word     string
-	By       string
-	Beat     bool // the item under way goes on, only the lease is renewed
+	Item     *RunItem // with what it came to; nil: nothing is said of an item
+	Next     *RunItem // whose turn is next then
+	Beat     bool     // the item under way goes on, only the lease is renewed
 }
 
 // Rule is the advance as a pure rule. It decides whether another item follows.
@@ -333,15 +320,18 @@ func (a RunAdvance) Rule() RunRule {
 		case r.State == RunDone:
 			return RunChange{}, nil
 		}
-		c, before := RunChange{Run: &r}, r.State
-		if rec.Item != nil && a.Came != "" && rec.Item.Came == "" {
-			it := *rec.Item
-			it.Came, it.Word, it.By, it.At = a.Came, a.Word, a.By, rec.Now
-			c.Item = &it
-			r.take(it)
+		c, before, putOff := RunChange{Run: &r}, r.State, ""
+		if a.Item != nil && a.Item.Came != "" {
+			it := *a.Item
+			it.At = rec.Now
+			if r.take(it); it.Came == CameHeld {
+				putOff = it.OperationID
+			} else {
+				c.Item, c.Actor = &it, a.Actor
+			}
 		}
 		if !a.Beat {
-			r.follow(rec)
+			r.follow(rec, a.Next)
 		}
 		r.Driver.Until = rec.Now.Add(RunLease)
 		if r.State != RunRunning && !a.Beat {
@@ -349,7 +339,7 @@ func (a RunAdvance) Rule() RunRule {
 		}
 		if r.State != before {
 			r.ChangedAt = rec.Now
-			c.Event = r.event(a.ChangeID, a.Actor)
+			c.Event = r.event(a.ChangeID, a.Actor, putOff, nil)
 		}
 		return c, nil
 	}
@@ -380,12 +370,12 @@ func (r *DecisionRun) take(it RunItem) {
 }
 
 // follow decides what comes after an item.
-func (r *DecisionRun) follow(rec *RunRecord) {
+func (r *DecisionRun) follow(rec *RunRecord, next *RunItem) {
 	switch {
-	case rec.Next == nil && r.Left() == 0 && r.State != RunDone:
+	case next == nil && r.Left() == 0 && r.State != RunDone:
 		r.State, r.Why, r.FinishedAt = RunDone, "", rec.Now
-	case rec.Next != nil && r.State == RunRunning:
-		if h := holds(rec, rec.Next.Kind); h != nil {
+	case next != nil && r.State == RunRunning:
+		if h := holds(rec, next.Kind); h != nil {
 			r.State, r.Why = RunStopped, held(h)
 		}
 	}
@@ -440,7 +430,7 @@ func (h RunHalt) Rule() RunRule {
 		if r.Why += colon(h.Reason); h.Holder != "" {
 			r.Driver.Until = time.Time{} // given back
 		}
-		return RunChange{Run: &r, Event: r.event(h.ChangeID, h.Actor)}, nil
+		return RunChange{Run: &r, Event: r.event(h.ChangeID, h.Actor, "", nil)}, nil
 	}
 }
 

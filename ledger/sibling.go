@@ -34,4 +34,4 @@ func Unseen(reads []Read, attempts int) (Read, bool) {
 }
 
 // BesideAttempts are the verbs of events that say nothing of when an attempt began or ended.
-var BesideAttempts = []string{"note", "park", "read", "confirm", "deny", "abandon", "ack", "undo", "void", "redact"}
+var BesideAttempts = []string{"note", "park", "read", "confirm", "deny", "abandon", "ack", "undo", "void", "redact", verbLeftOut}

@@ -170,20 +170,20 @@ type Holds interface {
 	Holds(ctx context.Context, now time.Time) ([]Hold, error)
 }
 
-// Runs keeps decision runs.
+// Runs keeps decision runs, in the history.
 type Runs interface {
 	// Run records a run with its items before its first change. With an id or an
 	// idempotency key that is known the recorded run comes back with known=true, or
 	// ErrKeyReused when verb or arguments differ.
 	Run(ctx context.Context, run DecisionRun, items []RunItem) (recorded DecisionRun, known bool, err error)
-	// ChangeRun reads a run and the item that was asked for (none: below 0), applies the
-	// rule and writes the result, all in one transaction. It returns the run as it is
-	// then, and the item whose turn is next. A change id that is in the history changes
-	// nothing more.
-	ChangeRun(ctx context.Context, runID string, item int, changeID string, rule RunRule) (DecisionRun, *RunItem, error)
-	// Runs lists runs, newest first, and RunItems are the items of one in their order.
+	// ChangeRun reads where a run stands and who drives it, applies the rule to what is
+	// known of it with that, and writes the result, all in one transaction. It returns the
+	// run as it is then. A change id that is in the history changes nothing more.
+	ChangeRun(ctx context.Context, known DecisionRun, changeID string, rule RunRule) (DecisionRun, error)
+	// Runs lists runs, newest first, and Account is one with its items in their order, or
+	// ErrNotFound.
 	Runs(ctx context.Context, q RunQuery) ([]DecisionRun, error)
-	RunItems(ctx context.Context, runID string) ([]RunItem, error)
+	Account(ctx context.Context, runID string) (DecisionRun, []RunItem, error)
 }
 
 // Outages keeps bursts of errors together.

@@ -122,7 +122,7 @@ func (g *game) run(rt *rapid.T) {
 			if err != nil || len(open) == 0 {
 				return "", err
 			}
-			_, _, err = s.ChangeRun(ctx, open[0].ID, -1, halt.ChangeID, halt.Rule())
+			_, err = s.ChangeRun(ctx, open[0], halt.ChangeID, halt.Rule())
 			return open[0].ID, err
 		})
 		g.last = nil

@@ -26,6 +26,7 @@ type Memory struct {
 	seq      int64             // of the newest event
 	telling  map[string]bool   // events that say how a doubt ended
 	changes  map[string]string // change id → operation id
+	places   map[string]int    // where its event is, from 1
 	holds    []ledger.Hold
 	doubts   map[ledger.DoubtCount]ledger.DoubtCount // by kind and class
 	leaders  []ledger.Leader
@@ -51,9 +52,9 @@ type entry struct {
 
 // NewMemory makes an empty store. nil is the host's steady clock.
 func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
-	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
+	m := &Memory{moment: hostclock.Of(clock, steady), clock: clock, created: clock(), changes: map[string]string{}, places: map[string]int{}, doubts: map[ledger.DoubtCount]ledger.DoubtCount{}, telling: map[string]bool{}}
 	m.prices = &prices{m}
-	m.keptRuns = &keptRuns{m: m, runs: map[string]*memoryRun{}}
+	m.keptRuns = &keptRuns{m: m, drivers: map[string]ledger.RunDriver{}}
 	m.burstLog = &burstLog{m: m}
 	return m
 }
@@ -286,6 +287,7 @@ func (m *Memory) append(ev ledger.Event, now time.Time) {
 	m.seq++
 	ev.Seq, ev.At = m.seq, now
 	m.events = append(m.events, ev)
+	m.places[ev.ID] = len(m.events)
 	m.changes[ev.ID] = ev.OperationID
 }
 

@@ -40,15 +40,18 @@ func erase(m *Memory, e *entry, changeID string, what ledger.Erasure) {
 			m.events[i] = ev.Without()
 		}
 	}
-	for _, r := range m.runs {
-		about := false
-		for i := range r.items {
-			if r.items[i].OperationID == e.op.ID {
-				about, r.items[i] = true, r.items[i].Without()
-			}
+	for _, begun := range slices.Clone(m.events) {
+		if !about(begun) || begun.ID != begun.Run {
+			continue
 		}
-		if about && !r.run.FinishedAt.IsZero() {
-			r.run = r.run.Without()
+		r, items := m.account(begun)
+		if r.Open() || !slices.ContainsFunc(items, func(it ledger.RunItem) bool { return it.OperationID == e.op.ID }) {
+			continue
+		}
+		for i, ev := range m.events {
+			if about(ev) && ev.Run == r.ID {
+				m.events[i] = ev.Without()
+			}
 		}
 	}
 	e.pricing.Title, e.pricing.Target, e.pricing.Digest = "", "", ""

@@ -1,151 +1,168 @@
 package ledgertest
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"indoubt/ledger"
 )
 
-// memoryRun is a decision run with its items.
-type memoryRun struct {
-	run   ledger.DecisionRun
-	items []ledger.RunItem
-}
-
-func (r *memoryRun) copy() ledger.DecisionRun {
-	out := r.run
-	out.Tally = maps.Clone(out.Tally)
-	return out
-}
-
-// keptRuns are the decision runs of a Memory.
+// keptRuns are the decision runs of a Memory: their events are in its history.
 type keptRuns struct {
-	m    *Memory
-	runs map[string]*memoryRun
+	m       *Memory
+	drivers map[string]ledger.RunDriver
 }
 
-// next is the first item whose turn is as asked for, or nil.
-func (r *memoryRun) next(came ledger.Came, but int) *ledger.RunItem {
-	for _, it := range r.items {
-		if it.Came == came && it.N != but {
-			return &it
+// event is the one of this id, or none.
+func (k *keptRuns) event(id string) ledger.Event {
+	if n := k.m.places[id]; n > 0 {
+		return k.m.events[n-1]
+	}
+	return ledger.Event{}
+}
+
+// about reports whether an event is about a run.
+func about(e ledger.Event) bool {
+	return e.Run != "" && (e.Verb == "run" || e.Verb == ledger.VerbRunOver)
+}
+
+// account is a run with its items, by its first event.
+func (k *keptRuns) account(begun ledger.Event) (ledger.DecisionRun, []ledger.RunItem) {
+	r, items, changes, err := ledger.RunBegun(begun)
+	if err != nil {
+		panic(err)
+	}
+	var more []ledger.Event
+	fates := map[string]ledger.RunFate{}
+	for _, e := range k.m.events {
+		if about(e) && e.Run == r.ID && e.ID != r.ID {
+			more = append(more, e)
 		}
 	}
-	return nil
+	for i, change := range changes {
+		f, o := ledger.RunFate{Event: k.event(change)}, k.m.find(ledger.Locator{ID: items[i].OperationID})
+		if o != nil {
+			items[i].Title = o.op.Title
+			for _, a := range o.attempts {
+				if a.ID == f.Event.Began() {
+					f.Attempt, f.Conflict, f.Note = &a, o.op.Conflict, o.op.ConflictNote
+				}
+			}
+		}
+		fates[change] = f
+	}
+	r.Account(items, changes, more, fates, k.m.clock())
+	if by, driven := k.drivers[r.ID]; driven {
+		r.Driver = by
+	}
+	return r, items
 }
 
 func (k *keptRuns) Run(_ context.Context, run ledger.DecisionRun, items []ledger.RunItem) (ledger.DecisionRun, bool, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
-	for _, r := range k.runs {
-		if r.run.ID == run.ID || run.IdempotencyKey != "" && r.run.IdempotencyKey == run.IdempotencyKey {
-			if r.run.Digest != run.Digest || r.run.Verb != run.Verb {
-				return ledger.DecisionRun{}, false, ledger.ErrKeyReused
-			}
-			return r.copy(), true, nil
+	if run.IdempotencyKey != "" {
+		run.ID = ledger.RunID(run.IdempotencyKey)
+	}
+	if e := k.event(run.ID); e.ID != "" {
+		before, _ := k.account(e)
+		if before.Digest != run.Digest || before.Verb != run.Verb {
+			return ledger.DecisionRun{}, false, ledger.ErrKeyReused
 		}
+		return before, true, nil
 	}
 	now := k.m.clock()
-	run, event, err := run.Record(items, now)
+	run, e, err := run.Recorded(items, now)
 	if err != nil {
 		return ledger.DecisionRun{}, false, err
 	}
-	r := &memoryRun{run, slices.Clone(items)}
-	for n := range r.items {
-		r.items[n].N, r.items[n].Came = n, ""
+	k.m.append(e, now)
+	k.drives(run)
+	return run, false, nil
+}
+
+// drives keeps who drives a run.
+func (k *keptRuns) drives(r ledger.DecisionRun) {
+	if k.drivers[r.ID] = r.Driver; !r.Driver.Until.After(k.m.clock()) {
+		delete(k.drivers, r.ID)
 	}
-	k.runs[run.ID] = r
-	k.told(event)
-	return r.copy(), false, nil
 }
 
 // runOf is who decided the newest open run in which the turn of an operation is still
 // to come, as it stands; "" where there is none.
 func (k *keptRuns) runOf(o ledger.Operation) string {
-	var newest *memoryRun
-	for _, r := range k.runs {
-		waits := func(it ledger.RunItem) bool {
-			return it.OperationID == o.ID && it.Version == o.Version && (it.Came == "" || it.Came == ledger.CameHeld)
-		}
-		if r.run.Open() && r.run.Size > 1 && slices.ContainsFunc(r.items, waits) && (newest == nil || r.run.CreatedAt.After(newest.run.CreatedAt)) {
-			newest = r
+	who, over := map[string]string{}, map[string]bool{}
+	for _, e := range slices.Backward(k.m.events) {
+		over[e.Run] = over[e.Run] || e.Verb == ledger.VerbRunOver
+		if about(e) && e.ID == e.Run && e.Version > 1 && !over[e.Run] {
+			r, items := k.account(e)
+			ledger.ToCome(who, r, items)
 		}
 	}
-	if newest == nil {
-		return ""
-	}
-	return newest.run.Actor.Name
+	return who[fmt.Sprintf("%s@%d", o.ID, o.Version)]
 }
 
-// told keeps an event of the ledger itself, if there is one.
-func (k *keptRuns) told(e *ledger.Event) {
-	if e != nil {
-		k.m.append(*e, k.m.clock())
-	}
-}
-
-func (k *keptRuns) ChangeRun(_ context.Context, runID string, item int, changeID string, rule ledger.RunRule) (ledger.DecisionRun, *ledger.RunItem, error) {
+func (k *keptRuns) ChangeRun(_ context.Context, known ledger.DecisionRun, changeID string, rule ledger.RunRule) (ledger.DecisionRun, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
-	r := k.runs[runID]
-	if r == nil {
-		return ledger.DecisionRun{}, nil, fmt.Errorf("run %s: %w", runID, ledger.ErrNotFound)
+	now, newest := k.m.clock(), ledger.Event{}
+	for _, e := range k.m.events {
+		if about(e) && e.Run == known.ID {
+			newest = e
+		}
 	}
-	now := k.m.clock()
-	rec := &ledger.RunRecord{Run: r.copy(), Next: r.next("", item), Held: r.next(ledger.CameHeld, -1), Holds: holdsAt(k.m.holds, now), Now: now}
-	if item >= 0 && item < len(r.items) {
-		it := r.items[item]
-		rec.Item = &it
+	if newest.ID == "" {
+		return ledger.DecisionRun{}, fmt.Errorf("run %s: %w", known.ID, ledger.ErrNotFound)
 	}
-	if _, known := k.m.changes[changeID]; known {
-		return rec.Run, rec.Next, nil
+	rec := &ledger.RunRecord{Run: known.Stands(newest), Holds: holdsAt(k.m.holds, now), Now: now}
+	if by, driven := k.drivers[known.ID]; driven {
+		rec.Run.Driver = by
+	}
+	if _, happened := k.m.changes[changeID]; happened {
+		return rec.Run, nil
 	}
 	c, err := rule(rec)
 	if err != nil || c.Run == nil {
-		return rec.Run, rec.Next, err
+		return rec.Run, err
 	}
-	r.run = *c.Run
-	if c.Item != nil {
-		r.items[c.Item.N] = *c.Item
-	}
-	for n, it := range r.items {
-		if c.Again && it.Came == ledger.CameHeld {
-			r.items[n].Came, r.items[n].Word, r.items[n].By, r.items[n].At = "", "", "", time.Time{}
+	if c.Item != nil && k.event(c.Run.ChangeID(*c.Item)).ID == "" {
+		e := c.Run.LeftOut(*c.Item, c.Actor)
+		if o := k.m.find(ledger.Locator{ID: c.Item.OperationID}); o != nil {
+			e.OperationID, e.From, e.To, e.Version = o.op.ID, o.op.State, o.op.State, o.op.Version
 		}
+		k.m.append(e, now)
 	}
-	k.told(c.Event)
-	if c.Again {
-		return r.copy(), r.next("", -1), nil
+	if c.Event != nil {
+		k.m.append(*c.Event, now)
 	}
-	return r.copy(), rec.Next, nil
+	k.drives(*c.Run)
+	return *c.Run, nil
 }
 
 func (k *keptRuns) Runs(_ context.Context, q ledger.RunQuery) ([]ledger.DecisionRun, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
 	var out []ledger.DecisionRun
-	for _, r := range k.runs {
-		if q.ID != "" && strings.HasPrefix(r.run.ID, q.ID) || q.ID == "" && r.run.Size > 1 && (!q.Open || r.run.Open()) {
-			out = append(out, r.copy())
+	for _, e := range slices.Backward(k.m.events) {
+		if len(out) == max(q.Limit, 1) || !about(e) || e.ID != e.Run || q.ID == "" && e.Version < 2 || !strings.HasPrefix(e.ID, q.ID) {
+			continue
+		}
+		if r, _ := k.account(e); q.ID != "" || !q.Open || r.Open() {
+			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b ledger.DecisionRun) int {
-		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(b.ID, a.ID))
-	})
-	return out[:min(len(out), max(q.Limit, 1))], nil
+	return out, nil
 }
 
-func (k *keptRuns) RunItems(_ context.Context, runID string) ([]ledger.RunItem, error) {
+func (k *keptRuns) Account(_ context.Context, runID string) (ledger.DecisionRun, []ledger.RunItem, error) {
 	k.m.mu.Lock()
 	defer k.m.mu.Unlock()
-	if r := k.runs[runID]; r != nil {
-		return slices.Clone(r.items), nil
+	e := k.event(runID)
+	if !about(e) || e.ID != e.Run {
+		return ledger.DecisionRun{}, nil, fmt.Errorf("run %s: %w", runID, ledger.ErrNotFound)
 	}
-	return nil, nil
+	run, items := k.account(e)
+	return run, items, nil
 }

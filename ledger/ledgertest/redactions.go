@@ -35,11 +35,13 @@ func (d *desk) intimate(key string) ledger.Operation {
 	})
 	run := ledger.DecisionRun{ID: d.id("run"), Verb: "deny", Actor: maya, CreatedAt: d.clock.Now(), Digest: "d",
 		Terms: ledger.RunTerms{Reason: "asked " + personal, Reference: personal, Receipts: []string{personal}}}
-	_, _, err := d.s.Run(ctx, run, []ledger.RunItem{{OperationID: o.ID, Version: o.Version, Kind: o.Kind, Title: o.Title}})
+	item := ledger.RunItem{OperationID: o.ID, Version: o.Version, Kind: o.Kind, Title: o.Title}
+	run, _, err := d.s.Run(ctx, run, []ledger.RunItem{item})
 	d.ok(err)
 	o = d.decide(o, ledger.VerbDeny, func(c *ledger.Decision) { c.Reason = "she says: " + personal })
-	a := ledger.RunAdvance{ChangeID: d.id("change"), Actor: maya, Came: ledger.CameDecided, Word: personal}
-	_, _, err = d.s.ChangeRun(ctx, run.ID, 0, a.ChangeID, a.Rule())
+	item.Came, item.Word = ledger.CameSkipped, personal
+	a := ledger.RunAdvance{ChangeID: d.id("change"), Actor: maya, Item: &item}
+	_, err = d.s.ChangeRun(ctx, run, a.ChangeID, a.Rule())
 	d.ok(err)
 	o = d.decide(o, ledger.VerbUndo, func(c *ledger.Decision) { c.Reason = "not so: " + personal })
 	o = d.observe(o, ledger.Landed, "r "+personal)
@@ -61,7 +63,8 @@ func (d *desk) everything() string {
 	events := need.Get(d.s.History(ctx, ledger.HistoryQuery{Limit: 10_000}))(d)
 	runs := need.Get(d.s.Runs(ctx, ledger.RunQuery{Limit: 100}))(d)
 	for _, r := range runs {
-		items := need.Get(d.s.RunItems(ctx, r.ID))(d)
+		_, items, err := d.s.Account(ctx, r.ID)
+		d.ok(err)
 		out = append(out, r, items)
 	}
 	text := need.Get(json.Marshal([]any{out, events}))(d)

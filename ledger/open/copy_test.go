@@ -102,8 +102,7 @@ func filled(t testing.TB, n int) Place {
 	db := rawly(t, at.String())
 	for _, row := range []string{
 		`INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'maya', 'because')`,
-		`INSERT INTO decisions (id, verb, actor, size, created_at) VALUES ('run', 'confirm', 'maya', 1, 1790000000000)`,
-		`INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 'doubt', 2)`,
+		`INSERT INTO events (id, run, verb, actor, version, detail) VALUES ('run', 'run', 'run', 'maya', 2, '{"run":{"state":"running","verb":"confirm"},"set":[{"operation":"doubt","version":2,"change":"c"}]}')`,
 	} {
 		_, err := db.ExecContext(t.Context(), row)
 		need.OK(t, err)

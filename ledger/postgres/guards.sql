@@ -25,7 +25,7 @@ CREATE FUNCTION indoubt.may(act text) RETURNS boolean LANGUAGE sql STABLE RETURN
 
 -- decides is what a person decides, by the verb of the change.
 CREATE FUNCTION indoubt.decides(verb text) RETURNS boolean LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'redact', 'hold', 'release', 'run', 'adopt',
+RETURN verb IN ('confirm', 'deny', 'abandon', 'ack', 'park', 'undo', 'redact', 'hold', 'release', 'run', 'run_over', 'left_out', 'adopt',
                 'outage_noted', 'outage_taken');
 
 -- stands is an operation as one that belongs to it may rely on until the end of the
@@ -750,7 +750,7 @@ CREATE TRIGGER never_changed BEFORE UPDATE ON indoubt.marks FOR EACH ROW EXECUTE
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.marks FOR EACH ROW EXECUTE FUNCTION indoubt.never('marks are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.marks FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('marks are never deleted');
 
--- ── Reads, grants, decisions, events, holds ──────────────────────────
+-- ── Reads, grants, events, holds ──────────────────────────
 
 CREATE FUNCTION indoubt.reads_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 BEGIN
@@ -863,76 +863,6 @@ CREATE TRIGGER after_update AFTER UPDATE ON indoubt.grants FOR EACH ROW
 CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.grants FOR EACH ROW EXECUTE FUNCTION indoubt.never('grants are never deleted');
 CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.grants FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('grants are never deleted');
 
-CREATE FUNCTION indoubt.decisions_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF NOT indoubt.may('decide') THEN
-    RAISE EXCEPTION 'this is for a person to decide: it needs the role indoubt_operator' USING ERRCODE = 'IN001';
-  END IF;
-  NEW.db_user := session_user;
-  IF EXISTS (SELECT 1 FROM indoubt.decisions WHERE id = NEW.id)
-     OR NEW.idempotency_key <> '' AND EXISTS (SELECT 1 FROM indoubt.decisions WHERE idempotency_key = NEW.idempotency_key AND idempotency_key <> '') THEN
-    RAISE EXCEPTION 'this decision is recorded already: decisions are never replaced' USING ERRCODE = 'IN001';
-  END IF;
-  IF NOT NEW.machine AND indoubt.reserved(NEW.actor) THEN
-    RAISE EXCEPTION 'checks and clock are names of indoubt itself: sign with another one' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE FUNCTION indoubt.decisions_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  beside indoubt.decisions := NEW;
-BEGIN
-  beside.terms := OLD.terms; beside.why := OLD.why;
-  IF OLD.finished_at IS NOT NULL AND beside IS NOT DISTINCT FROM OLD AND indoubt.gone_json(OLD.terms, NEW.terms) AND indoubt.gone(OLD.why, NEW.why)
-     AND EXISTS (SELECT 1 FROM indoubt.decision_items WHERE run_id = OLD.id AND indoubt.redacting(operation_id)) THEN
-    RETURN NEW;
-  END IF;
-  IF NEW.id <> OLD.id OR NEW.idempotency_key <> OLD.idempotency_key OR NEW.digest <> OLD.digest OR NEW.verb <> OLD.verb
-     OR NEW.actor <> OLD.actor OR NEW.os_user <> OLD.os_user OR NEW.host <> OLD.host OR NEW.machine <> OLD.machine
-     OR NEW.terminal <> OLD.terminal OR NEW.terms <> OLD.terms OR NEW.size <> OLD.size OR NEW.canaries <> OLD.canaries
-     OR NEW.pace <> OLD.pace OR NEW.created_at <> OLD.created_at OR NEW.db_user <> OLD.db_user OR OLD.state = 'done' THEN
-    RAISE EXCEPTION 'what was decided never changes, only how far it has come' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.decisions FOR EACH ROW EXECUTE FUNCTION indoubt.decisions_before_insert();
-CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.decisions FOR EACH ROW EXECUTE FUNCTION indoubt.decisions_before_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.decisions FOR EACH ROW EXECUTE FUNCTION indoubt.never('decisions are never deleted');
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.decisions FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('decisions are never deleted');
-
-CREATE FUNCTION indoubt.items_before_insert() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-BEGIN
-  IF NEW.came <> '' OR NEW.n <> coalesce((SELECT max(n) FROM indoubt.decision_items WHERE run_id = NEW.run_id), -1) + 1
-     OR NEW.n >= coalesce((SELECT size FROM indoubt.decisions WHERE id = NEW.run_id), 0)
-     OR EXISTS (SELECT 1 FROM indoubt.decision_items WHERE run_id = NEW.run_id AND operation_id = NEW.operation_id) THEN
-    RAISE EXCEPTION 'the set of a decision is frozen when it is recorded' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE FUNCTION indoubt.items_before_update() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
-DECLARE
-  beside indoubt.decision_items := NEW;
-BEGIN
-  beside.title := OLD.title; beside.word := OLD.word;
-  IF beside IS NOT DISTINCT FROM OLD AND indoubt.gone(OLD.title, NEW.title) AND indoubt.gone(OLD.word, NEW.word) AND indoubt.redacting(OLD.operation_id) THEN
-    RETURN NEW;
-  END IF;
-  IF NEW.run_id <> OLD.run_id OR NEW.n <> OLD.n OR NEW.operation_id <> OLD.operation_id OR NEW.version <> OLD.version
-     OR NEW.kind <> OLD.kind OR NEW.title <> OLD.title OR NEW.basis <> OLD.basis OR NEW.request <> OLD.request
-     OR OLD.came NOT IN ('', 'held') OR OLD.came = 'held' AND NEW.came <> '' OR OLD.came = '' AND NEW.came = '' THEN
-    RAISE EXCEPTION 'what became of an item is written once, and the item never changes' USING ERRCODE = 'IN001';
-  END IF;
-  RETURN NEW;
-END $$;
-
-CREATE TRIGGER before_insert BEFORE INSERT ON indoubt.decision_items FOR EACH ROW EXECUTE FUNCTION indoubt.items_before_insert();
-CREATE TRIGGER before_update BEFORE UPDATE ON indoubt.decision_items FOR EACH ROW EXECUTE FUNCTION indoubt.items_before_update();
-CREATE TRIGGER never_deleted BEFORE DELETE ON indoubt.decision_items FOR EACH ROW EXECUTE FUNCTION indoubt.never('the items of a decision are never deleted');
-CREATE TRIGGER never_emptied BEFORE TRUNCATE ON indoubt.decision_items FOR EACH STATEMENT EXECUTE FUNCTION indoubt.never('the items of a decision are never deleted');
-
 -- event_alone is an event as it is told by itself, and not by a guard.
 CREATE FUNCTION indoubt.event_alone(e indoubt.events) RETURNS indoubt.events LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, indoubt, pg_temp AS $$
 DECLARE
@@ -998,6 +928,8 @@ BEGIN
   beside.reason := OLD.reason; beside.detail := OLD.detail;
   IF beside IS NOT DISTINCT FROM OLD AND indoubt.gone(OLD.reason, NEW.reason) AND indoubt.gone_json(OLD.detail, NEW.detail)
      AND (OLD.operation_id <> '' AND indoubt.redacting(OLD.operation_id) AND OLD.id <> (SELECT change_id FROM indoubt.operations WHERE id = OLD.operation_id)
+       OR OLD.verb IN ('run', 'run_over') AND EXISTS (
+            SELECT 1 FROM indoubt.events r, json_array_elements(r.detail::json -> 'set') s WHERE r.id = OLD.run AND indoubt.redacting(s ->> 'operation'))
        OR OLD.operation_id = '' AND OLD.outage <> '' AND EXISTS (
             SELECT 1 FROM indoubt.outages i JOIN indoubt.attempts a ON indoubt.ms(a.ended_at) >= indoubt.ms(i.first_at) AND indoubt.ms(a.ended_at) < indoubt.ms(i.last_at) + i.gap_ms
               JOIN indoubt.operations o ON o.id = a.operation_id

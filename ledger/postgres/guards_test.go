@@ -48,9 +48,8 @@ UPDATE operations SET state = 'pending', live_attempt = 'twice.2', attempt_count
 INSERT INTO attempts (id, operation_id, n, grant_id, basis, started_at, deadline_at) SELECT 'twice.2', 'twice', 2, 'used', 'risk_accepted', now(), deadline_at FROM operations WHERE id = 'twice';
 INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason) VALUES ('read', 'uncertain', now(), now(), 'cannot_tell', 'slow');
 INSERT INTO holds (scope, actor, reason, change_id) VALUES ('all', 'ann', 'night', 'hold-c');
-INSERT INTO decisions (id, idempotency_key, verb, actor, size, created_at) VALUES ('run', 'k', 'deny', 'ann', 2, now());
-INSERT INTO decision_items (run_id, n, operation_id, version) VALUES ('run', 0, 'uncertain', 2), ('run', 1, 'pending', 1);
-UPDATE decision_items SET came = 'landed', came_at = now() WHERE n = 0;
+INSERT INTO events (id, run, verb, actor, reason, version, detail) VALUES ('run', 'run', 'run', 'ann', 'over', 2, '{"run":{"state":"running","verb":"deny"},"set":[{"operation":"uncertain","change":"out"}]}');
+INSERT INTO events (id, operation_id, run, verb, actor, detail) VALUES ('out', 'uncertain', 'run', 'left_out', 'ann', '{"came":"skipped"}');
 INSERT INTO events (id, outage, verb, actor) VALUES ('outage-e', 'outage', 'outage_opened', 'indoubt');
 INSERT INTO outages (id, scope, gap_ms, opened_at, first_at, last_at) VALUES ('outage', 'kind:stripe.charge', 60000, now(), now(), now());
 UPDATE open_operations SET digest = 'd', rank = 3, miss_value = 2 WHERE error_class = 'timeout';
@@ -135,19 +134,8 @@ var refusals = func() []ledgertest.Attack {
 		{"replaced event id (I8)", `INSERT INTO events (id, verb, actor) VALUES ('pending-c', 'note', 'eve') ON CONFLICT (id) DO UPDATE SET actor = 'eve'`, "in the history already"},
 		{"hold of another user of the database", `UPDATE holds SET db_user = 'eve'`, "never changes otherwise"},
 		{"emptied holds", `TRUNCATE holds`, "never deleted"},
-		{"decision of another user of the database", `UPDATE decisions SET db_user = 'eve'`, "never changes"},
-		{"item of another version", `UPDATE decision_items SET version = 9, came = 'landed', came_at = now() WHERE n = 1`, "is written once"},
-		{"item that is to come again", `UPDATE decision_items SET came = '', came_at = NULL WHERE n = 0`, "is written once"},
-		{"item made empty by NULL", `UPDATE decision_items SET came = NULL, word = 'x' WHERE n = 1`, "not-null"},
-		{"item that came to nothing known", `UPDATE decision_items SET came = 'lost', came_at = now() WHERE n = 1`, "item_outcome_is_known"},
-		{"item that came at no time", `UPDATE decision_items SET came = 'landed' WHERE n = 1`, "item_is_in_range"},
-		{"emptied items", `TRUNCATE decision_items`, "never deleted"},
-		{"replaced decision", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('run', 'confirm', 'eve', now())`, "never replaced"},
-		{"replaced decision key", `INSERT INTO decisions (id, idempotency_key, verb, actor, created_at) VALUES ('n', 'k', 'confirm', 'eve', now())`, "never replaced"},
-		{"emptied decisions", `TRUNCATE decisions CASCADE`, "never deleted"},
 		{"operation signed as the machine", strings.Replace(fresh(""), "'eve'", "'checks'", 1), "names of indoubt"},
 		{"operation signed as a machine by a person", strings.Replace(fresh(", machine, change_id, change_of, live_attempt, attempt_count|, false, 'n', 'n', 'a', 1"), "'eve'", "' Checks '", 1), "names of indoubt"},
-		{"decision signed as the machine", `INSERT INTO decisions (id, verb, actor, created_at) VALUES ('n', 'confirm', 'checks', now())`, "names of indoubt"},
 
 		{"operation with a number", fresh(", seq|, 9223372036854775807"), "leave the number out"},
 		{"operation numbered below", fresh(", seq|, -1"), "leave the number out"},
@@ -230,7 +218,7 @@ func TestGuards(t *testing.T) {
 func dump(t *testing.T, url string) string {
 	t.Helper()
 	var script strings.Builder
-	for _, table := range strings.Fields("operations attempts marks reads grants events holds decisions decision_items open_operations totals outages") {
+	for _, table := range strings.Fields("operations attempts marks reads grants events holds open_operations totals outages") {
 		fmt.Fprintf(&script, "SELECT '%s', t.* FROM indoubt.%s t ORDER BY 2, 3;\n", table, table)
 	}
 	return psql(t, url, script.String())

@@ -57,7 +57,7 @@ func (s *handle) describe(ctx context.Context) (described, error) {
 }
 
 // allowed are the acts that this user may do: each by the privilege on a table that it writes.
-const allowed = `(VALUES ('record', 'operations'), ('check', 'reads'), ('decide', 'decisions')) of_role (act, writes) WHERE has_table_privilege('indoubt.' || writes, 'INSERT')`
+const allowed = `(VALUES ('record', 'operations'), ('check', 'reads'), ('decide', 'holds')) of_role (act, writes) WHERE has_table_privilege('indoubt.' || writes, 'INSERT')`
 
 func readMeta(query func(string) (tables.Rows, error)) (described, error) {
 	rows, err := query(`

@@ -64,7 +64,7 @@ type explained struct {
 }
 
 var (
-	wholeTable = regexp.MustCompile(`Gather|Seq Scan on (operations|attempts|events|reads|grants|marks|open_operations|decision_items)\b`)
+	wholeTable = regexp.MustCompile(`Gather|Seq Scan on (operations|attempts|events|reads|grants|marks|open_operations)\b`)
 	pagesHit   = regexp.MustCompile(`Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?`)
 	took       = regexp.MustCompile(`(?:Planning|Execution) Time: ([\d.]+) ms`)
 )

@@ -1,6 +1,6 @@
 -- The roles of a ledger. A DBA gives them to the users that programs and people log in
 -- as: GRANT indoubt_writer TO ci. Who does what is enforced here and by the guards,
--- which ask may(); an event and a decision have the user that logged in (db_user).
+-- which ask may(); an event has the user that logged in (db_user).
 --
 --   indoubt_reader    looks
 --   indoubt_writer    records operations, and settles what it sent itself
@@ -43,7 +43,8 @@ GRANT UPDATE (kinds, pipelines, classes, first_at, last_at, answered_at, over_at
 GRANT UPDATE (taken_by, taken_until) ON indoubt.outages TO indoubt_operator;
 
 GRANT EXECUTE ON FUNCTION indoubt.adopt() TO indoubt_operator;
-GRANT INSERT, UPDATE ON indoubt.holds, indoubt.decisions, indoubt.decision_items TO indoubt_operator;
+GRANT INSERT, UPDATE ON indoubt.holds TO indoubt_operator;
+GRANT DELETE ON indoubt.lead TO indoubt_operator;
 -- What a redaction takes; the guards let nothing else be changed.
 GRANT UPDATE (reason, receipts, evidence) ON indoubt.reads TO indoubt_operator;
 GRANT UPDATE (reason, detail) ON indoubt.events TO indoubt_operator;

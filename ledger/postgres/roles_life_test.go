@@ -94,7 +94,7 @@ func TestDoctorKnowsTheUsers(t *testing.T) {
 func TestTheRoleThatIsLacking(t *testing.T) {
 	for message, want := range map[string]string{
 		"permission denied for schema indoubt":   "indoubt_reader",
-		"permission denied for view decisions":   "indoubt_reader",
+		"permission denied for view holds":       "indoubt_reader",
 		"permission denied for table lineages":   "indoubt_reader",
 		"permission denied for table operations": "indoubt_writer",
 		"permission denied for table outages":    "indoubt_engine",

@@ -289,68 +289,6 @@ CREATE TABLE indoubt.grants (
 
 CREATE INDEX grants_by_operation ON indoubt.grants (operation_id, indoubt.ms(created_at));
 
--- decisions: runs of a deciding command or a bulk action, recorded with their items
--- before their first change, so that another process can carry on one that was cut off.
-CREATE TABLE indoubt.decisions (
-  id              text COLLATE "C" PRIMARY KEY,
-  idempotency_key text COLLATE "C" NOT NULL DEFAULT '',
-  digest          text COLLATE "C" NOT NULL DEFAULT '',        -- of verb and arguments
-  verb            text COLLATE "C" NOT NULL,
-  actor           text COLLATE "C" NOT NULL,
-  os_user         text COLLATE "C" NOT NULL DEFAULT '',
-  host            text COLLATE "C" NOT NULL DEFAULT '',
-  machine         boolean NOT NULL DEFAULT false,
-  terminal        boolean NOT NULL DEFAULT false,
-  terms           text COLLATE "C" NOT NULL DEFAULT '{}',      -- JSON: reason, reference, until, receipts, outage
-  size            bigint NOT NULL DEFAULT 0,                   -- items
-  canaries        bigint NOT NULL DEFAULT 0,                   -- sends before a person looks
-  pace            bigint NOT NULL DEFAULT 0,                   -- milliseconds between two sends
-  state           text COLLATE "C" NOT NULL DEFAULT 'running',
-  why             text COLLATE "C" NOT NULL DEFAULT '',        -- it waits, is paused or has stopped
-  tally           text COLLATE "C" NOT NULL DEFAULT '{}',      -- JSON: items by what became of them
-  trouble         bigint NOT NULL DEFAULT 0,                   -- failed or unclear since a person last let it go on
-  driver          text COLLATE "C" NOT NULL DEFAULT '',        -- who carries it on
-  holder          text COLLATE "C" NOT NULL DEFAULT '',        -- and in which process
-  driven_until    timestamptz(3),                              -- no other may before
-  created_at      timestamptz(3) NOT NULL,
-  changed_at      timestamptz(3),
-  finished_at     timestamptz(3),                              -- done, or ended by a person
-  db_user         text COLLATE "C" NOT NULL DEFAULT session_user, -- who, as the database knows; leave it out
-
-  CONSTRAINT decision_state_is_known CHECK (state IN ('running', 'waiting', 'paused', 'stopped', 'done')),
-  CONSTRAINT decision_is_finished_when_done CHECK (state <> 'done' OR finished_at IS NOT NULL),
-  CONSTRAINT decision_texts_are_json CHECK (indoubt.json_kind(terms) = 'object' AND indoubt.json_kind(tally) = 'object'),
-  CONSTRAINT decision_counts CHECK (size >= 0 AND canaries >= 0 AND pace >= 0 AND trouble >= 0),
-  CONSTRAINT decision_times_are_in_range CHECK (least(created_at, changed_at, driven_until, finished_at) >= '2000-01-01Z' AND greatest(created_at, changed_at, driven_until, finished_at) <= '2100-01-01Z')
-);
-
-CREATE UNIQUE INDEX decisions_by_key ON indoubt.decisions (idempotency_key) WHERE idempotency_key <> '';
-CREATE INDEX decisions_open ON indoubt.decisions (indoubt.ms(created_at)) WHERE indoubt.ms(finished_at) = 0 AND size > 1;
-
--- decision_items: the operations of a run in the versions that were seen, and what
--- became of each.
-CREATE TABLE indoubt.decision_items (
-  run_id          text COLLATE "C" NOT NULL,
-  n               bigint NOT NULL,                             -- from 0
-  operation_id    text COLLATE "C" NOT NULL,
-  version         bigint NOT NULL,
-  kind            text COLLATE "C" NOT NULL DEFAULT '',
-  title           text COLLATE "C" NOT NULL DEFAULT '',
-  basis           text COLLATE "C" NOT NULL DEFAULT '',        -- of a retry: why it was allowed
-  request         text COLLATE "C" NOT NULL DEFAULT '',        -- of a retry: digest of what was shown
-  came            text COLLATE "C" NOT NULL DEFAULT '',        -- '': its turn has not come
-  word            text COLLATE "C" NOT NULL DEFAULT '',
-  moved_by        text COLLATE "C" NOT NULL DEFAULT '',        -- who moved it or holds it
-  came_at         timestamptz(3),
-  PRIMARY KEY (run_id, n),
-
-  CONSTRAINT item_outcome_is_known CHECK (came IN ('', 'decided', 'landed', 'already', 'allowed', 'twice', 'failed', 'unclear', 'moved', 'held', 'skipped', 'broken')),
-  CONSTRAINT item_is_in_range CHECK ((came = '') = (came_at IS NULL) AND came_at BETWEEN '2000-01-01Z' AND '2100-01-01Z')
-);
-
-CREATE UNIQUE INDEX items_by_operation ON indoubt.decision_items (run_id, operation_id);
-CREATE INDEX items_to_come ON indoubt.decision_items (run_id, n) WHERE came IN ('', 'held');
-
 -- events: the history, and the feed that every console follows. seq only grows.
 -- Events of an operation are appended by the database when change_id changes; an
 -- event that moves nothing (a note, an adoption) may be inserted directly.
@@ -359,6 +297,7 @@ CREATE TABLE indoubt.events (
   id              text COLLATE "C" NOT NULL UNIQUE,            -- the change id
   operation_id    text COLLATE "C" NOT NULL DEFAULT '',        -- '' for holds and the ledger itself
   outage        text COLLATE "C" NOT NULL DEFAULT '',        -- that it is about
+  run             text COLLATE "C" NOT NULL DEFAULT '',        -- that it is about: the id of the event with which that began
   at              timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
   verb            text COLLATE "C" NOT NULL,
   actor           text COLLATE "C" NOT NULL,
@@ -382,12 +321,16 @@ CREATE INDEX events_by_outage ON indoubt.events (outage, seq) WHERE outage <> ''
 CREATE INDEX events_doubts ON indoubt.events (seq) WHERE from_state = 'pending' AND to_state = 'uncertain';
 -- What came into view since a snapshot.
 CREATE INDEX events_by_xid ON indoubt.events (xid, seq);
+-- Runs, and where each stands. Who decides about several operations leaves one event with the
+-- set and all that was decided, and the id that the change of each of them will have.
+CREATE INDEX events_of_runs ON indoubt.events (seq) WHERE run = id AND verb IN ('run', 'run_over');
+CREATE INDEX events_by_run ON indoubt.events (run, seq) WHERE verb IN ('run', 'run_over');
 CREATE INDEX events_of_policies ON indoubt.events (seq) WHERE verb = 'policy';
 CREATE INDEX events_by_operation ON indoubt.events (operation_id, seq) WHERE operation_id <> '';
 
--- lead: which process checks and settles what: one for each scope. Leave it.
+-- lead: which process checks and settles what, or drives a run: one for each scope. Leave it.
 CREATE TABLE indoubt.lead (
-  scope           text COLLATE "C" PRIMARY KEY,                -- downstream:NAME, kind:PATTERN, ledger
+  scope           text COLLATE "C" PRIMARY KEY,                -- downstream:NAME, kind:PATTERN, ledger, run:ID
   holder          text COLLATE "C" NOT NULL,
   rank            bigint NOT NULL,                             -- 1 a console, 2 an engine, which takes it from that
   since           timestamptz(3) NOT NULL,
@@ -558,8 +501,6 @@ ALTER TABLE indoubt.attempts ALTER error SET STATISTICS 0, ALTER receipt SET STA
   ALTER result SET STATISTICS 0;
 ALTER TABLE indoubt.reads ALTER reason SET STATISTICS 0, ALTER receipts SET STATISTICS 0, ALTER evidence SET STATISTICS 0;
 ALTER TABLE indoubt.grants ALTER reason SET STATISTICS 0, ALTER void_reason SET STATISTICS 0;
-ALTER TABLE indoubt.decisions ALTER terms SET STATISTICS 0, ALTER why SET STATISTICS 0;
-ALTER TABLE indoubt.decision_items ALTER title SET STATISTICS 0, ALTER word SET STATISTICS 0;
 ALTER TABLE indoubt.events ALTER reason SET STATISTICS 0, ALTER detail SET STATISTICS 0;
 ALTER TABLE indoubt.open_operations ALTER search SET STATISTICS 0, ALTER priced_title SET STATISTICS 0,
   ALTER priced_target SET STATISTICS 0;

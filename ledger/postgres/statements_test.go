@@ -37,12 +37,6 @@ var frozen = map[string]string{
 		WHERE (g.operation_id, g.version, g.basis, g.actor, g.created_at, g.expires_at, g.db_user)
 		      IS DISTINCT FROM (w.operation_id, w.version, w.basis, w.actor, w.created_at, w.expires_at, w.db_user)
 		   OR coalesce(w.consumed_at, w.voided_at) IS NOT NULL AND (g.consumed_at, g.attempt_id, g.voided_at) IS DISTINCT FROM (w.consumed_at, w.attempt_id, w.voided_at)`,
-	"decisions": `SELECT w.id FROM was.decisions w LEFT JOIN indoubt.decisions d ON d.id = w.id
-		WHERE (d.idempotency_key, d.verb, d.actor, d.terms, d.size, d.created_at) IS DISTINCT FROM (w.idempotency_key, w.verb, w.actor, w.terms, w.size, w.created_at)
-		   OR w.state = 'done' AND d.state <> 'done'`,
-	"decision_items": `SELECT w.run_id FROM was.decision_items w LEFT JOIN indoubt.decision_items d ON d.run_id = w.run_id AND d.n = w.n
-		WHERE (d.operation_id, d.version, d.kind, d.basis, d.request) IS DISTINCT FROM (w.operation_id, w.version, w.kind, w.basis, w.request)
-		   OR w.came NOT IN ('', 'held') AND (d.came, d.came_at) IS DISTINCT FROM (w.came, w.came_at)`,
 	"holds": `SELECT w.scope FROM was.holds w LEFT JOIN indoubt.holds h ON h.id = w.id
 		WHERE (h.scope, h.actor, h.reason, h.created_at, h.until) IS DISTINCT FROM (w.scope, w.actor, w.reason, w.created_at, w.until)
 		   OR w.released_at IS NOT NULL AND h.released_at IS DISTINCT FROM w.released_at`,
@@ -92,7 +86,7 @@ type writing struct {
 
 type randomColumn struct{ name, kind string }
 
-var randomTables = strings.Fields("operations operations operations operations attempts attempts reads grants grants decisions decision_items events holds open_operations open_operations marks")
+var randomTables = strings.Fields("operations operations operations operations attempts attempts reads grants grants events holds open_operations open_operations marks")
 
 func anyOf[T any](w *writing, of ...T) T { return of[w.r.IntN(len(of))] }
 
@@ -225,7 +219,7 @@ func TestInvariantsUnderRandomSQL(t *testing.T) {
 		f := strings.SplitN(strings.TrimSpace(line), " ", 3)
 		columns[f[0]] = append(columns[f[0]], randomColumn{f[1], f[2]})
 	}
-	tables := strings.Fields("operations attempts reads events marks grants decisions decision_items holds")
+	tables := strings.Fields("operations attempts reads events marks grants holds")
 	check := func(round int) {
 		t.Helper()
 		var script strings.Builder

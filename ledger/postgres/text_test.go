@@ -177,7 +177,7 @@ func TestColumnsAreThoseOfTheFile(t *testing.T) {
 		need.That(t, has[column], "there is no %s", column)
 		delete(has, column)
 	}
-	for _, own := range strings.Fields("events.xid lineages.n lineages.lineage lineages.noted_at lineages.known_until lineages.xid lineages.adopted_at lineages.db_user events.db_user attempts.db_user grants.db_user decisions.db_user holds.db_user reads.rowid grants.rowid") {
+	for _, own := range strings.Fields("events.xid lineages.n lineages.lineage lineages.noted_at lineages.known_until lineages.xid lineages.adopted_at lineages.db_user events.db_user attempts.db_user grants.db_user holds.db_user reads.rowid grants.rowid") {
 		need.That(t, has[own], "there is no %s", own)
 		delete(has, own)
 	}

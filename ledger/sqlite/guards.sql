@@ -362,7 +362,7 @@ BEGIN
   SELECT RAISE(ABORT, 'attempts are never deleted');
 END;
 
--- ── Reads, grants, decisions, events, holds ──────────────────────────
+-- ── Reads, grants, events, holds ──────────────────────────
 
 CREATE TRIGGER reads_guard_insert BEFORE INSERT ON reads
 BEGIN
@@ -439,58 +439,6 @@ BEGIN
   SELECT RAISE(ABORT, 'grants are never deleted');
 END;
 
-CREATE TRIGGER decisions_guard_insert BEFORE INSERT ON decisions
-BEGIN
-  SELECT RAISE(ABORT, 'this decision is recorded already: decisions are never replaced')
-   WHERE EXISTS (SELECT 1 FROM decisions WHERE id = NEW.id)
-      OR NEW.idempotency_key <> '' AND EXISTS (SELECT 1 FROM decisions WHERE idempotency_key = NEW.idempotency_key AND idempotency_key <> '');
-  SELECT RAISE(ABORT, 'checks and clock are names of indoubt itself: sign with another one')
-   WHERE NEW.machine IS NOT 1 AND (lower(trim(NEW.actor)) IN ('checks', 'clock') OR lower(trim(NEW.actor)) LIKE 'checks,%');
-END;
-
-CREATE TRIGGER decisions_guard_update BEFORE UPDATE ON decisions
-BEGIN
-  SELECT RAISE(ABORT, 'what was decided never changes, only how far it has come')
-   WHERE (NEW.id IS NOT OLD.id OR NEW.idempotency_key IS NOT OLD.idempotency_key OR NEW.digest IS NOT OLD.digest OR NEW.verb IS NOT OLD.verb
-      OR NEW.actor IS NOT OLD.actor OR NEW.os_user IS NOT OLD.os_user OR NEW.host IS NOT OLD.host OR NEW.machine IS NOT OLD.machine
-      OR NEW.terminal IS NOT OLD.terminal OR NEW.terms IS NOT OLD.terms OR NEW.size IS NOT OLD.size OR NEW.canaries IS NOT OLD.canaries
-      OR NEW.pace IS NOT OLD.pace OR NEW.created_at IS NOT OLD.created_at OR OLD.state = 'done')
-     AND NOT (EXISTS (SELECT 1 FROM decision_items i JOIN operations o ON o.id = i.operation_id WHERE i.run_id = OLD.id AND o.redacted_at <> 0 AND o.change_verb = 'redact' AND o.change_of = o.change_id) AND OLD.finished_at <> 0 AND (NEW.terms IS OLD.terms OR NEW.terms IS '"[redacted]"' OR json_type(OLD.terms) = 'object' AND json_type(NEW.terms) = 'object'
-          AND (SELECT count(*) FROM json_each(NEW.terms)) = (SELECT count(*) FROM json_each(OLD.terms)) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.terms) n
-            WHERE NOT EXISTS (SELECT 1 FROM json_each(OLD.terms) o WHERE o.key = n.key AND (n.value IS o.value OR n.value IN ('[redacted]', '["[redacted]"]'))))) AND (NEW.why IS OLD.why OR NEW.why IS '[redacted]')
-       AND (NEW.id, NEW.idempotency_key, NEW.digest, NEW.verb, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.size, NEW.canaries, NEW.pace, NEW.state, NEW.tally, NEW.trouble, NEW.driver, NEW.holder, NEW.driven_until, NEW.created_at, NEW.changed_at, NEW.finished_at)
-        IS (OLD.id, OLD.idempotency_key, OLD.digest, OLD.verb, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.size, OLD.canaries, OLD.pace, OLD.state, OLD.tally, OLD.trouble, OLD.driver, OLD.holder, OLD.driven_until, OLD.created_at, OLD.changed_at, OLD.finished_at));
-END;
-
-CREATE TRIGGER decisions_guard_delete BEFORE DELETE ON decisions
-BEGIN
-  SELECT RAISE(ABORT, 'decisions are never deleted');
-END;
-
-CREATE TRIGGER items_guard_insert BEFORE INSERT ON decision_items
-BEGIN
-  SELECT RAISE(ABORT, 'the set of a decision is frozen when it is recorded')
-   WHERE NEW.came IS NOT '' OR NEW.n IS NOT coalesce((SELECT max(n) FROM decision_items WHERE run_id = NEW.run_id), -1) + 1
-      OR NEW.n >= coalesce((SELECT size FROM decisions WHERE id = NEW.run_id), 0)
-      OR EXISTS (SELECT 1 FROM decision_items WHERE run_id = NEW.run_id AND operation_id = NEW.operation_id);
-END;
-
-CREATE TRIGGER items_guard_update BEFORE UPDATE ON decision_items
-BEGIN
-  SELECT RAISE(ABORT, 'what became of an item is written once, and the item never changes')
-   WHERE (NEW.run_id IS NOT OLD.run_id OR NEW.n IS NOT OLD.n OR NEW.operation_id IS NOT OLD.operation_id OR NEW.version IS NOT OLD.version
-      OR NEW.kind IS NOT OLD.kind OR NEW.title IS NOT OLD.title OR NEW.basis IS NOT OLD.basis OR NEW.request IS NOT OLD.request
-      OR OLD.came NOT IN ('', 'held') OR OLD.came = 'held' AND NEW.came IS NOT '' OR OLD.came = '' AND coalesce(NEW.came, '') = '')
-     AND NOT (EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id) AND (NEW.title IS OLD.title OR NEW.title IS '[redacted]') AND (NEW.word IS OLD.word OR NEW.word IS '[redacted]')
-       AND (NEW.run_id, NEW.n, NEW.operation_id, NEW.version, NEW.kind, NEW.basis, NEW.request, NEW.came, NEW.moved_by, NEW.came_at)
-        IS (OLD.run_id, OLD.n, OLD.operation_id, OLD.version, OLD.kind, OLD.basis, OLD.request, OLD.came, OLD.moved_by, OLD.came_at));
-END;
-
-CREATE TRIGGER items_guard_delete BEFORE DELETE ON decision_items
-BEGIN
-  SELECT RAISE(ABORT, 'the items of a decision are never deleted');
-END;
-
 CREATE TRIGGER events_guard_insert BEFORE INSERT ON events
 BEGIN
   SELECT RAISE(ABORT, 'the database numbers its rows: leave the number out')
@@ -511,13 +459,15 @@ CREATE TRIGGER events_guard_update BEFORE UPDATE ON events
 BEGIN
   SELECT RAISE(ABORT, 'the history never changes')
    WHERE NOT ((EXISTS (SELECT 1 FROM operations WHERE id = OLD.operation_id AND redacted_at <> 0 AND change_verb = 'redact' AND change_of = change_id) AND OLD.id <> (SELECT change_id FROM operations WHERE id = OLD.operation_id)
+            OR OLD.verb IN ('run', 'run_over') AND EXISTS (SELECT 1 FROM events r, json_each(r.detail, '$.set') s JOIN operations o ON o.id = json_extract(s.value, '$.operation')
+               WHERE r.id = OLD.run AND o.redacted_at <> 0 AND o.change_verb = 'redact' AND o.change_of = o.change_id)
             OR OLD.operation_id = '' AND OLD.outage <> '' AND EXISTS (SELECT 1 FROM outages i JOIN attempts a ON a.ended_at >= i.first_at AND a.ended_at < i.last_at + i.gap_ms JOIN operations o ON o.id = a.operation_id
                WHERE i.id = OLD.outage AND a.outcome IN ('uncertain', 'failed') AND a.sender <> 'import' AND o.redacted_at <> 0 AND o.change_verb = 'redact' AND o.change_of = o.change_id))
      AND (NEW.reason IS OLD.reason OR NEW.reason IS '[redacted]') AND (NEW.detail IS OLD.detail OR NEW.detail IS '"[redacted]"' OR json_type(OLD.detail) = 'object' AND json_type(NEW.detail) = 'object'
           AND (SELECT count(*) FROM json_each(NEW.detail)) = (SELECT count(*) FROM json_each(OLD.detail)) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.detail) n
             WHERE NOT EXISTS (SELECT 1 FROM json_each(OLD.detail) o WHERE o.key = n.key AND (n.value IS o.value OR n.value IN ('[redacted]', '["[redacted]"]')))))
-     AND (NEW.seq, NEW.id, NEW.operation_id, NEW.outage, NEW.at, NEW.verb, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.from_state, NEW.to_state, NEW.version, NEW.conflict, NEW.doubt)
-      IS (OLD.seq, OLD.id, OLD.operation_id, OLD.outage, OLD.at, OLD.verb, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.from_state, OLD.to_state, OLD.version, OLD.conflict, OLD.doubt));
+     AND (NEW.seq, NEW.id, NEW.operation_id, NEW.outage, NEW.run, NEW.at, NEW.verb, NEW.actor, NEW.os_user, NEW.host, NEW.machine, NEW.terminal, NEW.from_state, NEW.to_state, NEW.version, NEW.conflict, NEW.doubt)
+      IS (OLD.seq, OLD.id, OLD.operation_id, OLD.outage, OLD.run, OLD.at, OLD.verb, OLD.actor, OLD.os_user, OLD.host, OLD.machine, OLD.terminal, OLD.from_state, OLD.to_state, OLD.version, OLD.conflict, OLD.doubt));
 END;
 
 CREATE TRIGGER events_guard_delete BEFORE DELETE ON events

@@ -321,72 +321,6 @@ CREATE TABLE grants (
 
 CREATE INDEX grants_by_operation ON grants (operation_id, created_at);
 
--- decisions: runs of a deciding command or a bulk action, recorded with their items
--- before their first change, so that another process can carry on one that was cut off.
-CREATE TABLE decisions (
-  id              TEXT PRIMARY KEY,
-  idempotency_key TEXT NOT NULL DEFAULT '',
-  digest          TEXT NOT NULL DEFAULT '',            -- of verb and arguments
-  verb            TEXT NOT NULL,
-  actor           TEXT NOT NULL,
-  os_user         TEXT NOT NULL DEFAULT '',
-  host            TEXT NOT NULL DEFAULT '',
-  machine         INTEGER NOT NULL DEFAULT 0,
-  terminal        INTEGER NOT NULL DEFAULT 0,
-  terms           TEXT NOT NULL DEFAULT '{}',          -- JSON: reason, reference, until, receipts, outage
-  size            INTEGER NOT NULL DEFAULT 0,          -- items
-  canaries        INTEGER NOT NULL DEFAULT 0,          -- sends before a person looks
-  pace            INTEGER NOT NULL DEFAULT 0,          -- milliseconds between two sends
-  state           TEXT NOT NULL DEFAULT 'running',
-  why             TEXT NOT NULL DEFAULT '',            -- it waits, is paused or has stopped
-  tally           TEXT NOT NULL DEFAULT '{}',          -- JSON: items by what became of them
-  trouble         INTEGER NOT NULL DEFAULT 0,          -- failed or unclear since a person last let it go on
-  driver          TEXT NOT NULL DEFAULT '',            -- who carries it on
-  holder          TEXT NOT NULL DEFAULT '',            -- and in which process
-  driven_until    INTEGER NOT NULL DEFAULT 0,          -- no other may before
-  created_at      INTEGER NOT NULL,
-  changed_at      INTEGER NOT NULL DEFAULT 0,
-  finished_at     INTEGER NOT NULL DEFAULT 0,          -- done, or ended by a person
-
-  CONSTRAINT decision_state_is_known CHECK (state IN ('running', 'waiting', 'paused', 'stopped', 'done')),
-  CONSTRAINT decision_is_finished_when_done CHECK (state <> 'done' OR finished_at <> 0),
-  CONSTRAINT decision_texts_are_json CHECK (json_valid(terms) AND json_type(terms) = 'object' AND json_valid(tally) AND json_type(tally) = 'object'),
-  CONSTRAINT decision_flags_are_0_or_1 CHECK (machine IN (0, 1) AND terminal IN (0, 1)),
-  CONSTRAINT decision_counts CHECK (size >= 0 AND canaries >= 0 AND pace >= 0 AND trouble >= 0),
-  CONSTRAINT decision_times_are_in_milliseconds CHECK (
-        created_at BETWEEN 946684800000 AND 4102444800000
-    AND (changed_at = 0 OR changed_at BETWEEN 946684800000 AND 4102444800000)
-    AND (driven_until = 0 OR driven_until BETWEEN 946684800000 AND 4102444800000)
-    AND (finished_at = 0 OR finished_at BETWEEN 946684800000 AND 4102444800000))
-) STRICT, WITHOUT ROWID;
-
-CREATE UNIQUE INDEX decisions_by_key ON decisions (idempotency_key) WHERE idempotency_key <> '';
-CREATE INDEX decisions_open ON decisions (created_at) WHERE finished_at = 0 AND size > 1;
-
--- decision_items: the operations of a run in the versions that were seen, and what
--- became of each.
-CREATE TABLE decision_items (
-  run_id       TEXT NOT NULL REFERENCES decisions (id),
-  n            INTEGER NOT NULL,                       -- from 0
-  operation_id TEXT NOT NULL,
-  version      INTEGER NOT NULL,
-  kind         TEXT NOT NULL DEFAULT '',
-  title        TEXT NOT NULL DEFAULT '',
-  basis        TEXT NOT NULL DEFAULT '',               -- of a retry: why it was allowed
-  request      TEXT NOT NULL DEFAULT '',               -- of a retry: digest of what was shown
-  came         TEXT NOT NULL DEFAULT '',               -- '': its turn has not come
-  word         TEXT NOT NULL DEFAULT '',
-  moved_by     TEXT NOT NULL DEFAULT '',               -- who moved it or holds it
-  came_at      INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY (run_id, n),
-
-  CONSTRAINT item_outcome_is_known CHECK (came IN ('', 'decided', 'landed', 'already', 'allowed', 'twice', 'failed', 'unclear', 'moved', 'held', 'skipped', 'broken')),
-  CONSTRAINT item_is_in_milliseconds CHECK ((came = '') = (came_at = 0) AND (came_at = 0 OR came_at BETWEEN 946684800000 AND 4102444800000))
-) STRICT, WITHOUT ROWID;
-
-CREATE UNIQUE INDEX items_by_operation ON decision_items (run_id, operation_id);
-CREATE INDEX items_to_come ON decision_items (run_id, n) WHERE came IN ('', 'held');
-
 -- events: the history, and the feed that every console follows. seq only grows.
 -- Events of an operation are appended by the database when change_id changes; an
 -- event that moves nothing (a note, an adoption) may be inserted directly.
@@ -395,6 +329,7 @@ CREATE TABLE events (
   id           TEXT NOT NULL UNIQUE,                   -- the change id
   operation_id TEXT NOT NULL DEFAULT '',               -- '' for holds and the ledger itself
   outage     TEXT NOT NULL DEFAULT '',               -- that it is about
+  run          TEXT NOT NULL DEFAULT '',               -- that it is about: the id of the event with which that began
   at           INTEGER NOT NULL DEFAULT (CAST(round((julianday('now') - 2440587.5) * 86400000.0) AS INTEGER)),
   verb         TEXT NOT NULL,
   actor        TEXT NOT NULL,
@@ -418,12 +353,16 @@ CREATE TABLE events (
 ) STRICT;
 
 CREATE INDEX events_by_outage ON events (outage, seq) WHERE outage <> '';
+-- Runs, and where each stands. Who decides about several operations leaves one event with the
+-- set and all that was decided, and the id that the change of each of them will have.
+CREATE INDEX events_of_runs ON events (seq) WHERE run = id AND verb IN ('run', 'run_over');
+CREATE INDEX events_by_run ON events (run, seq) WHERE verb IN ('run', 'run_over');
 CREATE INDEX events_of_policies ON events (seq) WHERE verb = 'policy';
 CREATE INDEX events_by_operation ON events (operation_id, seq) WHERE operation_id <> '';
 
--- lead: which process checks and settles what: one for each scope. Leave it.
+-- lead: which process checks and settles what, or drives a run: one for each scope. Leave it.
 CREATE TABLE lead (
-  scope  TEXT PRIMARY KEY,                             -- downstream:NAME, kind:PATTERN, ledger
+  scope  TEXT PRIMARY KEY,                             -- downstream:NAME, kind:PATTERN, ledger, run:ID
   holder TEXT NOT NULL,
   rank   INTEGER NOT NULL,                             -- 1 a console, 2 an engine, which takes it from that
   since  INTEGER NOT NULL,

@@ -73,9 +73,9 @@ type fuzzColumn struct {
 
 // fuzzTables are written to.
 var fuzzTables = []string{"operations", "operations", "operations", "operations", "attempts", "attempts", "reads", "grants", "grants",
-	"decisions", "decision_items", "events", "events", "holds", "open_operations", "open_operations"}
+	"lead", "events", "events", "holds", "open_operations", "open_operations"}
 
-var withoutRowID = map[string]bool{"attempts": true, "decisions": true, "decision_items": true}
+var withoutRowID = map[string]bool{"attempts": true, "lead": true}
 
 func newFuzzed(t *testing.T, r *rand.Rand, seen map[string]int) *fuzzed {
 	f := &fuzzed{t: t, r: r, seen: seen, sql: map[string][]fuzzColumn{}, kept: map[string]map[string]string{}}
@@ -332,9 +332,11 @@ func (f *fuzzed) own() {
 	case n == 7:
 		if _, err = f.s.Lead(ctx, one(f, "e1", "e2"), ledger.RankEngine, []string{ledger.LeadLedger}); err == nil {
 			run := ledger.DecisionRun{ID: f.id(), Verb: "deny", Actor: ann}
-			if _, _, err = f.s.Run(ctx, run, []ledger.RunItem{{OperationID: o.ID, Version: 1}, {OperationID: "next", Version: 1}}); err == nil {
-				came := ledger.RunAdvance{ChangeID: f.id(), Actor: ann, Came: one(f, "", ledger.CameLanded, ledger.CameHeld)}
-				_, _, err = f.s.ChangeRun(ctx, run.ID, 0, came.ChangeID, came.Rule())
+			items := []ledger.RunItem{{OperationID: o.ID, Version: 1, Kind: "k"}, {N: 1, OperationID: "next", Version: 1}}
+			if run, _, err = f.s.Run(ctx, run, items); err == nil {
+				items[0].Came = one(f, "", ledger.CameSkipped, ledger.CameHeld)
+				came := ledger.RunAdvance{ChangeID: f.id(), Actor: ann, Item: &items[0], Next: &items[1]}
+				_, err = f.s.ChangeRun(ctx, run, came.ChangeID, came.Rule())
 			}
 		}
 	default:
@@ -377,12 +379,10 @@ var frozen = map[string]struct{ row, fixed, grows string }{
 	"operations": {`id`, `json_array(seq, kind, scope, key, token, fingerprint, input, command, created_at, source)`, `version, doubted, doubted_at, ended_at, 1 - key_live`},
 	"attempts": {`id`, `json_array(operation_id, n, basis, grant_id, started_at, iif(outcome = '', '', json_array(outcome, ended_at, deadline_at, receipt, status, error_class)),
 		iif(late_outcome = '', '', json_array(late_outcome, late_at, late_receipt)), iif(proof = '', '', proof))`, `iif(outcome = '', 0, token_sent)`},
-	"reads":          {`id`, `json_array(operation_id, began_at, ended_at, verdict, found, receipts, evidence)`, `0`},
-	"grants":         {`id`, `json_array(operation_id, version, basis, actor, created_at, expires_at, iif(consumed_at + voided_at = 0, '', json_array(consumed_at, attempt_id, voided_at)))`, `0`},
-	"decisions":      {`id`, `json_array(idempotency_key, verb, actor, terms, size, created_at)`, `state = 'done'`},
-	"decision_items": {`json_array(run_id, n)`, `json_array(operation_id, version, kind, basis, request, iif(came IN ('', 'held'), '', json_array(came, word, moved_by, came_at)))`, `0`},
-	"events":         {`id`, `json_array(seq, operation_id, at, verb, actor, machine, reason, from_state, to_state, version, detail, conflict, doubt)`, `0`},
-	"holds":          {`id`, `json_array(scope, actor, reason, created_at, until, iif(released_at = 0, '', released_at))`, `0`},
+	"reads":  {`id`, `json_array(operation_id, began_at, ended_at, verdict, found, receipts, evidence)`, `0`},
+	"grants": {`id`, `json_array(operation_id, version, basis, actor, created_at, expires_at, iif(consumed_at + voided_at = 0, '', json_array(consumed_at, attempt_id, voided_at)))`, `0`},
+	"events": {`id`, `json_array(seq, operation_id, at, verb, actor, machine, reason, from_state, to_state, version, detail, conflict, doubt)`, `0`},
+	"holds":  {`id`, `json_array(scope, actor, reason, created_at, until, iif(released_at = 0, '', released_at))`, `0`},
 }
 
 // broken are rows that must not be.

@@ -385,9 +385,9 @@ func AddEvent(tx Tx, d *Dialect, e ledger.Event) error {
 		e.At = tx.Moment().Wall
 	}
 	return tx.Later(`
-		INSERT INTO events (id, operation_id, outage, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		e.ID, e.OperationID, e.Outage, d.Time(e.At), e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, d.Flag(e.Actor.Machine), d.Flag(e.Actor.Terminal),
+		INSERT INTO events (id, operation_id, outage, run, at, verb, actor, os_user, host, machine, terminal, reason, from_state, to_state, version, detail)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		e.ID, e.OperationID, e.Outage, e.Run, d.Time(e.At), e.Verb, named(e.Actor.Name), e.Actor.OSUser, e.Actor.Host, d.Flag(e.Actor.Machine), d.Flag(e.Actor.Terminal),
 		e.Reason, e.From, e.To, e.Version, text(e.Detail))
 }
 

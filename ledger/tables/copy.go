@@ -24,7 +24,6 @@ import (
 // behind, and so do sums (total): their place is that of one database.
 var Copied = []struct{ Name, Key string }{
 	{"operations", "seq"}, {"marks", "value, operation_id"}, {"attempts", "operation_id, n"}, {"reads", "rowid"}, {"grants", "rowid"},
-	{"decisions", "id"}, {"decision_items", "run_id, n"},
 	{"events", "seq"}, {"holds", "id"}, {"outages", "id"},
 	{"open_operations", "seq"},
 }

@@ -128,16 +128,20 @@ func (s *Store) Needing(ctx context.Context, f ledger.Filter, now time.Time) (n 
 	}
 	b := &binder{d: s.d, args: []any{Millis(now)}}
 	filter := filterSQL(b, f, kinds, now)
-	parts, err := Gather(ctx, s.db, func(rows Rows) (p ledger.Needing, err error) {
-		return p, rows.Scan(&p.NeedsYou, &p.Conflicts, &p.Twice, &p.Loss, &p.Unsent, &p.ByWord)
-	}, `
+	text, err := inRuns(outside{ctx, s.db}, b, `
 		SELECT count(*), count(*) FILTER (WHERE h.conflict <> ''), count(*) FILTER (WHERE h.conflict = 'duplicate'), sum(CASE h.miss_word WHEN '' THEN h.rank ELSE 0.0 END), `+unsentSQL+`,
 		       count(*) FILTER (WHERE h.miss_word <> '')
 		  FROM open_operations h`+openFrom(filter.hot)+`
 		 WHERE h.class NOT IN ('pending', 'resolved')`+filter.hot+` AND `+tabSQL+` = 'needs_you' HAVING count(*) > 0
 		UNION ALL
 		SELECT count(*), 0, 0, sum(CASE coalesce(h.miss_word, '') WHEN '' THEN coalesce(h.rank, 0.0) ELSE 0.0 END), 0.0, count(*) FILTER (WHERE h.miss_word <> '')
-		  FROM `+flightFrom+` AND `+flight(ledger.TabNeedsYou)+filter.flight+` HAVING count(*) > 0`, b.args...)
+		  FROM `+flightFrom+` AND `+flight(ledger.TabNeedsYou)+filter.flight+` HAVING count(*) > 0`)
+	if err != nil {
+		return n, err
+	}
+	parts, err := Gather(ctx, s.db, func(rows Rows) (p ledger.Needing, err error) {
+		return p, rows.Scan(&p.NeedsYou, &p.Conflicts, &p.Twice, &p.Loss, &p.Unsent, &p.ByWord)
+	}, text, b.args...)
 	for _, p := range parts {
 		n = ledger.Needing{NeedsYou: n.NeedsYou + p.NeedsYou, Conflicts: n.Conflicts + p.Conflicts, Twice: n.Twice + p.Twice,
 			Loss: rounded(n.Loss + p.Loss), Unsent: rounded(n.Unsent + p.Unsent), ByWord: n.ByWord + p.ByWord}

@@ -174,7 +174,11 @@ func (f *finder) one(ctx context.Context, dest []any, query string, args ...any)
 
 func (f *finder) query(ctx context.Context, after, until cursor) ([]ledger.Row, []cursor, error) {
 	b := &binder{d: f.s.d, args: []any{Millis(f.q.Now)}}
-	rows, err := f.s.db.Query(ctx, pageSQL(b, f.q, f.kinds, after, until, f.named), b.args...)
+	text, err := inRuns(outside{ctx, f.s.db}, b, pageSQL(b, f.q, f.kinds, after, until, f.named))
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := f.s.db.Query(ctx, text, b.args...)
 	if err != nil {
 		return nil, nil, err
 	}

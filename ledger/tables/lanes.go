@@ -39,10 +39,6 @@ var tabSQL = fmt.Sprintf(`CASE WHEN %s THEN 'parked' ELSE
 // The groups of operations o in SQL, as ledger.Record.Group says them. What is dear to
 // know is asked last, and only of what needs a person.
 var (
-	// inRun is who decided the newest run that o's turn in is still to come.
-	inRun = `(SELECT d.actor FROM decisions d INDEXED BY decisions_open CROSS JOIN decision_items i ON i.run_id = d.id AND i.operation_id = o.id
-		WHERE d.finished_at = 0 AND d.size > 1 AND i.came IN ('', 'held') AND i.version = o.version ORDER BY d.created_at DESC LIMIT 1)`
-
 	// heldBy is who holds o's kind.
 	heldBy = `(SELECT k.actor FROM holds k WHERE k.released_at = 0 AND (k.until = 0 OR k.until >= ?1)
 		AND (k.scope = 'all' OR k.scope = 'kind:' || o.kind OR EXISTS (SELECT 1 FROM json_each(k.kinds) WHERE value = o.kind))

@@ -49,7 +49,7 @@ func (s *Store) Leaders(ctx context.Context) (all ledger.Leaders, err error) {
 	return all, err
 }
 
-const leaders = `SELECT scope, holder, rank, since, until FROM lead ORDER BY scope`
+const leaders = `SELECT scope, holder, rank, since, until FROM lead WHERE scope < 'run:' OR scope >= 'run;' ORDER BY scope`
 
 func leader(rows Rows) (l ledger.Leader, err error) {
 	var since, until int64

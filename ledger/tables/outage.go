@@ -220,8 +220,13 @@ func account(s *Store, n Querier, id string, now time.Time) (a ledger.OutageAcco
 	if a.Outage, err = outage(n, id); err != nil {
 		return a, err
 	}
-	n.Ahead(Ask{outageGroups(), span(a.Outage, now)}, Ask{outageHistory, []any{a.ID}})
-	minutes, groups := map[int64]int{}, map[ledger.OutageGroup]ledger.Sum{}
+	b := &binder{d: s.d, args: span(a.Outage, now)}
+	groups, err := inRuns(n, b, outageGroups())
+	if err != nil {
+		return a, err
+	}
+	n.Ahead(Ask{groups, b.args}, Ask{outageHistory, []any{a.ID}})
+	minutes, sums := map[int64]int{}, map[ledger.OutageGroup]ledger.Sum{}
 	a.Fates = map[ledger.Fate]ledger.Sum{}
 	_, err = Collect(n, func(rows Rows) (none struct{}, err error) {
 		var minute, checked int64
@@ -230,16 +235,16 @@ func account(s *Store, n Querier, id string, now time.Time) (a ledger.OutageAcco
 		var already int
 		if err = rows.Scan(append([]any{&minute, &g.Kind, &g.Fate, &g.Group, &g.By, &already, &checked}, sumDest(&sum)...)...); err == nil {
 			minutes[minute] += sum.N
-			groups[g], a.Fates[g.Fate] = groups[g].Add(sum), a.Fates[g.Fate].Add(sum)
+			sums[g], a.Fates[g.Fate] = sums[g].Add(sum), a.Fates[g.Fate].Add(sum)
 			a.Already += already
 			a.CheckedAt = At(max(checked, Millis(a.CheckedAt)))
 		}
 		return none, err
-	}, outageGroups(), span(a.Outage, now)...)
+	}, groups, b.args...)
 	if err != nil {
 		return a, err
 	}
-	a.Fill(minutes, groups)
+	a.Fill(minutes, sums)
 	if slices.ContainsFunc(a.Groups, func(g ledger.OutageGroup) bool { return g.Group == ledger.GroupElsewhere }) {
 		a.Elsewhere, err = landings(s, n, a.Outage, now)
 	}
@@ -306,7 +311,10 @@ func landings(s *Store, q Querier, in ledger.Outage, now time.Time) ([]ledger.La
 	}
 	b := &binder{d: s.d, args: []any{Millis(now)}}
 	of := ledger.Query{Tab: ledger.TabNeedsYou, Order: ledger.OrderOldest, Filter: f, Limit: ledger.SomeElsewhere}
-	query := pageSQL(b, of, nil, nil, nil, 0)
+	query, err := inRuns(q, b, pageSQL(b, of, nil, nil, nil, 0))
+	if err != nil {
+		return nil, err
+	}
 	scan := newRowScan(1)
 	rows, err := Collect(q, scan.row, query, b.args...)
 	if err != nil {

@@ -21,7 +21,7 @@ func (tx *tx) erase(o ledger.Operation, key, changeID string, e *ledger.Erasure)
 		func() error {
 			return tx.eraseEvents(`operation_id = ?1 AND operation_id <> '' AND id <> ?2`, o.ID, changeID, nil)
 		},
-		func() error { return tx.eraseRuns(o.ID) },
+		func() error { return tx.eraseRuns(o.ID, changeID) },
 		func() error {
 			return tx.Later(`UPDATE open_operations SET digest = '', priced_title = '', priced_target = '',
 				search = (SELECT s.words || `+newline+` || `+newline+` FROM open_source s WHERE s.seq = open_operations.seq)
@@ -107,24 +107,4 @@ func (tx *tx) eraseMarks(id string) error {
 		}
 	}
 	return err
-}
-
-// eraseRuns takes the text of runs that were about the operation, and are over.
-func (tx *tx) eraseRuns(id string) error {
-	runs, err := Collect(tx.Tx, func(rows Rows) (r [3]string, err error) {
-		return r, rows.Scan(&r[0], &r[1], &r[2])
-	}, `SELECT d.id, d.terms, d.why FROM decisions d JOIN decision_items i ON i.run_id = d.id WHERE i.operation_id = ? AND d.finished_at <> 0 ORDER BY d.id`, id)
-	for _, r := range runs {
-		if terms := string(ledger.WithoutText(raw(r[1]))); err == nil && (terms != r[1] || r[2] != "") {
-			why := r[2]
-			if why != "" {
-				why = ledger.Marker
-			}
-			err = tx.Later(`UPDATE decisions SET terms = ?, why = ? WHERE id = ?`, terms, why, r[0])
-		}
-	}
-	if err != nil {
-		return err
-	}
-	return tx.Later(`UPDATE decision_items SET title = CASE title WHEN '' THEN '' ELSE ?2 END, word = CASE word WHEN '' THEN '' ELSE ?2 END WHERE operation_id = ?1`, id, ledger.Marker)
 }

@@ -41,8 +41,8 @@ type Run struct {
 	Record ledger.DecisionRun // as last heard
 	Items  []ledger.RunItem   // with what became of each, as last heard
 	Known  bool               // it was recorded before
-	// Rehearsal changes nothing, so nothing is written down either.
-	Rehearsal bool
+	// Unkept is not written down: it changes nothing, or is one decision, which says all itself.
+	Unkept bool
 
 	store   ledger.Runs
 	actor   ledger.Actor
@@ -82,7 +82,7 @@ func Resume(store ledger.Runs, record ledger.DecisionRun, actor ledger.Actor, st
 // carried on, unless it waits for a person or another process drives it. It returns
 // ledger.ErrKeyReused where its idempotency key belongs to another command.
 func (r *Run) Begin(ctx context.Context) error {
-	if r.driving || r.Rehearsal || len(r.Items) == 0 {
+	if r.driving || r.Unkept || len(r.Items) == 0 {
 		r.begin()
 		return nil
 	}
@@ -112,10 +112,15 @@ const leasePoll = 250 * time.Millisecond
 
 // drive becomes the driver, and waits for one that may have been killed to fall silent.
 func (r *Run) drive(ctx context.Context) (res Result) {
-	d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Decided: r.decided, Seen: r.Record.ChangedAt}
+	run, items, err := r.store.Account(ctx, r.Record.ID)
+	if err != nil {
+		return Result{Err: err}
+	}
+	d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Decided: r.decided, Seen: r.Record.ChangedAt,
+		Next: ledger.NextItem(items, -1)}
 	var first time.Time
 	for range ledger.RunLease/leasePoll + 2 {
-		res.now, res.next, res.Err = r.store.ChangeRun(ctx, r.Record.ID, -1, d.ChangeID, d.Rule())
+		res.now, res.Err = r.store.ChangeRun(ctx, run, d.ChangeID, d.Rule())
 		var driven *ledger.DrivenError
 		if !errors.As(res.Err, &driven) || !first.IsZero() && driven.Until.After(first) { // it gives signs of life
 			break
@@ -126,8 +131,15 @@ func (r *Run) drive(ctx context.Context) (res Result) {
 		}
 	}
 	if res.Err == nil {
-		res.all, res.Err = r.store.RunItems(ctx, r.Record.ID)
+		res = r.account(ctx)
 	}
+	return res
+}
+
+// account is what became of the run by now.
+func (r *Run) account(ctx context.Context) (res Result) {
+	res.now, res.all, res.Err = r.store.Account(ctx, r.Record.ID)
+	res.next = ledger.NextItem(res.all, -1)
 	return res
 }
 
@@ -148,7 +160,7 @@ func (r *Run) Next() func(ctx context.Context) Result {
 		return nil
 	}
 	r.flying = true
-	if !r.Rehearsal && (!r.driving || r.decided) {
+	if !r.Unkept && (!r.driving || r.decided) {
 		return r.enter
 	}
 	it, begins := *r.next, r.began.Add(r.Record.Pace)
@@ -156,9 +168,9 @@ func (r *Run) Next() func(ctx context.Context) Result {
 		if wait := time.Until(begins); wait > 0 {
 			time.Sleep(wait)
 		}
-		if r.Rehearsal {
+		if r.Unkept {
 			r.began = time.Now()
-			return r.rehearse(ctx, it)
+			return r.alone(ctx, it)
 		}
 		return r.advance(ctx, it)
 	}
@@ -178,7 +190,7 @@ func (r *Run) enter(ctx context.Context) Result {
 // advance carries one item out and writes down what became of it.
 func (r *Run) advance(ctx context.Context, it ledger.RunItem) Result {
 	res := Result{Item: it, now: r.Record, next: &it}
-	alive := r.beat(ctx, it)
+	alive := r.beat(ctx)
 	r.began = time.Now()
 	out := r.step(ctx, it, r.Record.ChangeID(it))
 	alive()
@@ -186,30 +198,35 @@ func (r *Run) advance(ctx context.Context, it ledger.RunItem) Result {
 		return res
 	}
 	res.Item.Came, res.Item.Word, res.Item.By = out.Came, out.Word, out.By
-	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Came: out.Came, Word: out.Word, By: out.By}
-	if res.now, res.next, res.Err = r.store.ChangeRun(context.WithoutCancel(ctx), r.Record.ID, it.N, a.ChangeID, a.Rule()); errors.As(res.Err, new(*ledger.DrivenError)) {
-		res.all, _ = r.store.RunItems(context.WithoutCancel(ctx), r.Record.ID) // what it does is told of what is known
+	res.next = ledger.NextItem(r.Items, it.N)
+	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Item: &res.Item, Next: res.next}
+	ctx = context.WithoutCancel(ctx)
+	if res.now, res.Err = r.store.ChangeRun(ctx, r.Record, a.ChangeID, a.Rule()); errors.As(res.Err, new(*ledger.DrivenError)) {
+		if by := r.account(ctx); by.Err == nil { // what it does is told of what is known
+			res.now, res.all = by.now, by.all
+		}
 	}
 	return res
 }
 
 // beat tells the ledger that the run is driven, until it is stopped: who interrupts the
 // driver waits for the send that is under way.
-func (r *Run) beat(ctx context.Context, it ledger.RunItem) (stop func()) {
+func (r *Run) beat(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	ended := make(chan struct{})
+	ended, known := make(chan struct{}), r.Record
 	go func() {
 		defer close(ended)
 		for sleep(ctx, ledger.RunLease/4) {
 			a := ledger.RunAdvance{Actor: r.actor, Holder: r.holder, Beat: true}
-			_, _, _ = r.store.ChangeRun(ctx, r.Record.ID, it.N, ledger.NewID(), a.Rule()) // the next one may work
+			_, _ = r.store.ChangeRun(ctx, known, ledger.NewID(), a.Rule()) // the next one may work
 		}
 	}()
 	return func() { cancel(); <-ended }
 }
 
-func (r *Run) rehearse(ctx context.Context, it ledger.RunItem) Result {
-	out := r.step(ctx, it, ledger.NewID())
+// alone carries one item out, of which nothing more is written down.
+func (r *Run) alone(ctx context.Context, it ledger.RunItem) Result {
+	out := r.step(ctx, it, r.Record.ChangeID(it))
 	it.Came = out.Came
 	res := Result{Item: it, now: r.Record, Err: out.Left}
 	if it.N+1 < len(r.Items) {
@@ -249,7 +266,7 @@ func (r *Run) GoOn() { r.decided, r.err = true, nil }
 // person, or goes on elsewhere.
 func (r *Run) Over() bool {
 	return !r.flying && !r.decided && (r.err != nil || r.Record.State != ledger.RunRunning ||
-		r.next == nil && (r.driving || r.Rehearsal || len(r.Items) == 0))
+		r.next == nil && (r.driving || r.Unkept || len(r.Items) == 0))
 }
 
 // Begun reports whether the run is written down.
@@ -273,14 +290,14 @@ func (r *Run) Pace() (each float64, left time.Duration) {
 // once. One that is driven elsewhere goes on there.
 func (r *Run) GiveUp(ctx context.Context, reason string) error {
 	h := ledger.RunHalt{ChangeID: ledger.NewID(), Actor: r.actor, Reason: reason, Holder: r.holder}
-	_, _, err := r.store.ChangeRun(ctx, r.Record.ID, -1, h.ChangeID, h.Rule())
+	_, err := r.store.ChangeRun(ctx, r.Record, h.ChangeID, h.Rule())
 	return err
 }
 
 // Halt pauses a run, or ends it for good; another process may be driving it. The item that is under
 // way is finished.
-func Halt(ctx context.Context, store ledger.Runs, runID string, actor ledger.Actor, reason string, end bool) (ledger.DecisionRun, error) {
+func Halt(ctx context.Context, store ledger.Runs, run ledger.DecisionRun, actor ledger.Actor, reason string, end bool) error {
 	h := ledger.RunHalt{ChangeID: ledger.NewID(), Actor: actor, Reason: reason, End: end}
-	run, _, err := store.ChangeRun(ctx, runID, -1, h.ChangeID, h.Rule())
-	return run, err
+	_, err := store.ChangeRun(ctx, run, h.ChangeID, h.Rule())
+	return err
 }

@@ -245,20 +245,19 @@ func (w *world) drive(r *Run) (died bool) {
 		w.point()
 		r.Take(res)
 		if rapid.IntRange(0, 19).Draw(w.T, "meanwhile") == 0 {
-			w.elsewhere(r.Record.ID)
+			w.elsewhere(r.Record)
 		}
 	}
 	return false
 }
 
 // elsewhere is what other persons do meanwhile.
-func (w *world) elsewhere(run string) {
+func (w *world) elsewhere(run ledger.DecisionRun) {
 	ctx := context.Background()
 	id := fmt.Sprintf("op-%02d", rapid.IntRange(0, 11).Draw(w.T, "row"))
 	switch rapid.IntRange(0, 3).Draw(w.T, "act") {
 	case 0:
-		_, err := Halt(ctx, w.s, run, sam, "", false)
-		w.ok(err)
+		w.ok(Halt(ctx, w.s, run, sam, "", false))
 	case 1:
 		w.ok(w.s.Hold(ctx, ledger.Hold{Scope: "kind:card.charge", Actor: sam, Reason: "stop", ChangeID: ledger.NewID()}))
 	default:
@@ -308,7 +307,7 @@ func TestI3_I10_EachRowOfARunIsSentAtMostOnce(t *testing.T) {
 			who := rapid.SampledFrom([]ledger.Actor{vera, sam}).Draw(rt, "goes on")
 			r = Resume(w.s, runs[0], who, hands(who).Step(runs[0]))
 		}
-		kept, err := w.s.RunItems(rt.Context(), "run")
+		_, kept, err := w.s.Account(rt.Context(), "run")
 		w.ok(err)
 		for n, it := range kept {
 			if all[it.Came]++; it.OperationID != set[n].OperationID || it.Came == "" || it.Came == ledger.CameHeld {
@@ -430,7 +429,7 @@ func TestARunWithNothingToDoIsOver(t *testing.T) {
 	for _, items := range [][]ledger.RunItem{nil, {item}} {
 		stepped = 0
 		r := New(nil, ledger.DecisionRun{Verb: "note", Actor: ledger.Actor{Name: "maya"}}, items, step)
-		r.Rehearsal = len(items) > 0
+		r.Unkept = len(items) > 0
 		need.OK(t, r.Begin(t.Context()))
 		for range 5 {
 			if work := r.Next(); work != nil {

@@ -27,7 +27,7 @@ func (r *decisionRun) begin(ctx context.Context, args []string, items []ledger.R
 		record.Canaries, record.Pace, record.Terms.Policy = ledger.RunCanaries, ledger.RunPace, r.policy.Digest()
 	}
 	r.Run = act.New(r.store, record, items, step)
-	r.Rehearsal = r.flags.dryRun
+	r.Unkept = r.flags.dryRun || len(items) == 1 && record.IdempotencyKey == ""
 	err := r.Begin(ctx)
 	if errors.Is(err, ledger.ErrKeyReused) {
 		return &failure{Code: "key_reused", Message: fmt.Sprintf("--idempotency-key %q was used with another command", r.flags.idempotencyKey),
@@ -60,7 +60,7 @@ func (r *decisionRun) carry(ctx context.Context) {
 		}
 		r.GoOn()
 	}
-	if r.Record.State == ledger.RunRunning && !r.Rehearsal { // given up here: it says so, and another may go on
+	if r.Record.State == ledger.RunRunning && !r.Unkept { // given up here: it says so, and another may go on
 		quick, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
 		if err := r.GiveUp(quick, "the command ended"); err != nil {
@@ -101,7 +101,10 @@ func (r *decisionRun) left() error {
 		why = asFailure(err).Message
 	}
 	hint := "look, then: indoubt runs resume " + r.Record.ID
-	if !r.Record.Open() {
+	switch {
+	case r.Unkept:
+		hint = ""
+	case !r.Record.Open():
 		hint = r.Record.Anew()
 	}
 	return &ledger.RefusedError{Verb: r.verb, Code: "over", Why: why + "; it was left as it was", Hint: hint}

@@ -150,7 +150,7 @@ func (o *outage) bulk(who string, seen [][]string, luck *rand.Rand) {
 
 // runs goes on with a run or ends it, whoever began it.
 func (o *outage) runs(who string, luck *rand.Rand) {
-	open := o.rows(`SELECT id FROM decisions WHERE finished_at = 0`)
+	open := o.rows(`SELECT id FROM events e WHERE run = id AND NOT EXISTS (SELECT 1 FROM events f WHERE f.run = e.id AND f.verb = 'run_over')`)
 	if len(open) == 0 {
 		return
 	}

@@ -60,7 +60,7 @@ var ofAnotherForm = map[string]bool{}
 
 func init() {
 	for _, c := range strings.Fields(`
-		decisions.state decision_items.came operations.state operations.fact operations.verdict operations.conflict
+		operations.state operations.fact operations.verdict operations.conflict
 		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
 		reads.verdict grants.basis
 		open_operations.class open_operations.search open_operations.state open_operations.conflict open_operations.digest
@@ -126,6 +126,14 @@ func (b *bench) spoil() {
 	for _, g := range guards {
 		must(g[1])
 	}
+	member := func(n string) map[string]any {
+		return map[string]any{"operation": pairs(b, db, "SELECT id, '' FROM operations WHERE seq = "+n)[0][0], "change": n + hostile, "kind": hostile, "basis": hostile, "request": hostile}
+	}
+	run, _ := json.Marshal(map[string]any{"run": map[string]any{"verb": hostile, "state": hostile, "put_off": member("3")["operation"]}, "set": []any{member("2"), member("3")},
+		"reason": hostile, "why": hostile, "reference": hostile, "receipts": []string{hostile}, "outage": hostile, "policy": hostile})
+	must("INSERT INTO events (id, run, verb, actor, reason, version, detail) VALUES (?1, ?1, 'run', ?2, ?2, 2, ?3)", "019808a1-run"+hostile, hostile, string(run))
+	must("INSERT INTO events (id, run, verb, actor, reason, version, detail) VALUES (?2 || '-2', ?1, 'run', ?2, ?2, 2, ?3)", "019808a1-run"+hostile, hostile, string(run))
+	must("INSERT INTO events (id, verb, actor, reason, detail) VALUES (?1, 'left_out', ?2, ?2, ?3)", "2"+hostile, hostile, `{"came":"skipped","by":`+string(need.Get(json.Marshal(hostile))(b))+`}`)
 }
 
 func pairs(b *bench, db *sql.DB, query string) (out [][2]string) {
@@ -244,7 +252,7 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		return known(fmt.Sprintf("SELECT id || '@' || version, '' FROM operations WHERE seq = %d", n))
 	}
 	why := []string{"--reason", hostile}
-	outage, ran := known("SELECT id, '' FROM outages"), known("SELECT id, '' FROM decisions")
+	outage, ran := known("SELECT id, '' FROM outages"), known("SELECT id, '' FROM events WHERE run = id")
 	with := func(args ...string) []string { return append(args, why...) }
 	cases := map[string][][]string{
 		"":        {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},

@@ -169,7 +169,7 @@ func (c logCommand) runs(ctx context.Context, s ledger.Store, o logOptions, r *t
 		if run.ChangedAt.Before(r.From) && !run.Open() {
 			continue
 		}
-		items, err := s.RunItems(ctx, run.ID)
+		_, items, err := s.Account(ctx, run.ID)
 		if err != nil {
 			return err
 		}

@@ -170,7 +170,7 @@ func (c runsCommand) show(ctx context.Context, id string) error {
 
 // tell accounts for every item of a run.
 func (c runsCommand) tell(ctx context.Context, s ledger.Store, run ledger.DecisionRun) (bulkJSON, func(w *safe.Writer), error) {
-	items, err := s.RunItems(ctx, run.ID)
+	run, items, err := s.Account(ctx, run.ID)
 	if err != nil {
 		return bulkJSON{}, nil, err
 	}
@@ -190,7 +190,10 @@ func (c runsCommand) stop(ctx context.Context, id string) error {
 		return err
 	}
 	before := run
-	if run, err = act.Halt(ctx, s, run.ID, c.actor(), c.reason, true); err != nil {
+	if err = act.Halt(ctx, s, run, c.actor(), c.reason, true); err != nil {
+		return err
+	}
+	if run, _, err = s.Account(ctx, run.ID); err != nil {
 		return err
 	}
 	effect := effectUpdated

@@ -123,7 +123,7 @@ func halt(m *Root, run ledger.DecisionRun, end bool) tea.Cmd {
 		word = safe.Say("ended")
 	}
 	return m.write(ask.RunTitle(run), "", func(ctx context.Context) (safe.Text, error) {
-		_, err := act.Halt(ctx, store, run.ID, actor, "", end)
+		err := act.Halt(ctx, store, run, actor, "", end)
 		return safe.Say("%s: %s", ask.RunTitle(run), word), err
 	})
 }

@@ -29,14 +29,15 @@ func outageRun(t *testing.T, b *bench, came ...ledger.Came) *bench {
 	for n, c := range came {
 		if n == ledger.RunCanaries || n > 0 && came[n-1].Trouble() {
 			d := ledger.RunDrive{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Decided: true, Seen: run.ChangedAt}
-			_, _, err := b.store.ChangeRun(t.Context(), run.ID, -1, d.ChangeID, d.Rule())
+			run, err = b.store.ChangeRun(t.Context(), run, d.ChangeID, d.Rule())
 			need.OK(t, err)
 		}
-		a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Came: c, Word: map[ledger.Came]string{ledger.CameUnclear: "no answer after 30.0 s", ledger.CameLanded: fmt.Sprintf("pi_%d", n)}[c]}
+		items[n].Came, items[n].Word = c, map[ledger.Came]string{ledger.CameUnclear: "no answer after 30.0 s", ledger.CameLanded: fmt.Sprintf("pi_%d", n)}[c]
 		if c == ledger.CameMoved {
-			a.By = "ana"
+			items[n].By = "ana"
 		}
-		run, _, err = b.store.ChangeRun(t.Context(), run.ID, n, a.ChangeID, a.Rule())
+		a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: sam, Holder: "his", Item: &items[n], Next: ledger.NextItem(items, n)}
+		run, err = b.store.ChangeRun(t.Context(), run, a.ChangeID, a.Rule())
 		need.OK(t, err)
 	}
 	b.send(feed.Changed{})
@@ -73,10 +74,11 @@ func TestARunStandsOnThePageOfItsOutage(t *testing.T) {
 func TestARunIsFollowedLive(t *testing.T) {
 	b := outageRun(t, outageBench(t, 100, 34, "downstream:stripe"), landed, landed)
 	b.shows("12 = 2 landed + 10 to go").keys("p").shows("Retry 12: running", "12 = 2 landed + 10 to go", "P pause it")
-	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: ledger.Actor{Name: "sam"}, Holder: "his", Came: landed}
-	if _, _, err := b.store.ChangeRun(t.Context(), "run-1", 2, a.ChangeID, a.Rule()); err != nil {
-		t.Fatal(err)
-	}
+	run, items, err := b.store.Account(t.Context(), "run-1")
+	need.OK(t, err)
+	items[2].Came = landed
+	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: ledger.Actor{Name: "sam"}, Holder: "his", Item: &items[2], Next: &items[3]}
+	need.Get(b.store.ChangeRun(t.Context(), run, a.ChangeID, a.Rule()))(t)
 	b.send(feed.Changed{})
 	b.shows("waits for a person", "12 = 3 landed + 9 to go", "G go on with 9").fast("G").shows("G go on with 9") // it did pause until just now
 	b.keys("G").shows("12 = 3 landed + 9 left out")
@@ -139,7 +141,9 @@ func TestARunKeepsTitlesAsTheyAre(t *testing.T) {
 	b.keys("N").shows(`worst red \x1b[31m`).text("looked").keys("tab").text("2").keys("tab", "enter")
 	b.wait(time.Second).shows("Note 2: done")
 	run := need.Get(b.store.Runs(t.Context(), ledger.RunQuery{Limit: 9}))(t)[0]
-	for _, it := range need.Get(b.store.RunItems(t.Context(), run.ID))(t) {
+	_, items, err := b.store.Account(t.Context(), run.ID)
+	need.OK(t, err)
+	for _, it := range items {
 		need.Equal(t, it.Title, b.op(it.OperationID).Title)
 	}
 	b.shows(`: red \x1b[31m`)

@@ -3,6 +3,7 @@ package feed
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -47,15 +48,15 @@ type Ran struct {
 
 // ReadRun reads a run; with none of this id it is nil.
 func ReadRun(ctx context.Context, store ledger.Store, id string) (*Ran, error) {
-	runs, err := store.Runs(ctx, ledger.RunQuery{ID: id})
-	if err != nil || len(runs) == 0 {
+	run, items, err := store.Account(ctx, id)
+	switch {
+	case errors.Is(err, ledger.ErrNotFound):
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
-	r := &Ran{Run: runs[0]}
-	if r.Items, err = store.RunItems(ctx, r.Run.ID); err == nil {
-		r.Since, err = act.LookBack(ctx, store, r.Items)
-	}
-	return r, err
+	since, err := act.LookBack(ctx, store, items)
+	return &Ran{run, items, since}, err
 }
 
 // readShown reads the outage that is on the screen, with its newest run: it stays there

@@ -1,0 +1,214 @@
+package ledger
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// The verbs of the events of a run: where it stands, that it is over, and what it did not
+// do about one of its operations, or could not.
+const (
+	verbRun     = "run"
+	VerbRunOver = "run_over"
+	verbLeftOut = "left_out"
+)
+
+// RunID is the id of the run that an idempotency key stands for.
+func RunID(key string) string { return DeriveID("idempotency key", key) }
+
+// runDetail is what an event about a run says: as it begins, the set that is frozen and all
+// that was decided, and each time where it stands.
+type runDetail struct {
+	Run runFacts    `json:"run"`
+	Set []runMember `json:"set,omitempty"`
+	*RunTerms
+	Why string `json:"why,omitempty"`
+}
+
+type runFacts struct {
+	State    RunState `json:"state"`
+	PutOff   string   `json:"put_off,omitempty"` // the operation that it stopped at, whose turn comes again
+	Verb     string   `json:"verb"`
+	Digest   string   `json:"digest,omitempty"`
+	Canaries int      `json:"canaries,omitempty"`
+	Pace     int64    `json:"pace_ms,omitempty"`
+}
+
+type runMember struct {
+	Operation string `json:"operation"`
+	Version   int64  `json:"version,omitempty"`
+	Change    string `json:"change"` // the id of the event that says what became of it
+	Kind      string `json:"kind,omitempty"`
+	Basis     Basis  `json:"basis,omitempty"`
+	Request   string `json:"request,omitempty"`
+}
+
+// runText are members of the detail of a run's events that are no text of a person.
+var runText = []string{"run", "set", "policy", "came", "by"}
+
+// event tells where a run stands, with the set as it begins.
+func (r *DecisionRun) event(id string, actor Actor, putOff string, set []RunItem) *Event {
+	why := r.Why
+	if why == "" && r.State == RunRunning {
+		why = r.Terms.Reason
+	}
+	d := runDetail{Run: runFacts{State: r.State, PutOff: putOff, Verb: r.Verb}, Why: r.Why}
+	if id == r.ID {
+		d.RunTerms, d.Run.Digest, d.Run.Canaries, d.Run.Pace = &r.Terms, r.Digest, r.Canaries, r.Pace.Milliseconds()
+	}
+	for _, it := range set {
+		d.Set = append(d.Set, runMember{it.OperationID, it.Version, r.ChangeID(it), it.Kind, it.Basis, it.Request})
+	}
+	e := &Event{ID: id, Run: r.ID, Outage: r.Terms.Outage, Verb: verbRun, Actor: actor, Version: int64(r.Size), Detail: detail(d),
+		Reason: strings.TrimSuffix(fmt.Sprintf("%s of %s %s: %s", r.Verb, Count(r.Size), r.State, why), ": ")}
+	if !r.Open() {
+		e.Verb = VerbRunOver
+	}
+	return e
+}
+
+// LeftOut is the event that tells what became of an item whose change the history does not
+// have. It moves nothing.
+func (r *DecisionRun) LeftOut(it RunItem, actor Actor) Event {
+	return Event{ID: r.ChangeID(it), Run: r.ID, Verb: verbLeftOut, Actor: actor, Reason: it.Word,
+		Detail: detail(map[string]any{"came": it.Came, "by": it.By})}
+}
+
+// stand takes where the run stands from an event about it.
+func (r *DecisionRun) stand(d runDetail, e Event) {
+	r.State, r.Why, r.ChangedAt, r.FinishedAt, r.Driver = d.Run.State, d.Why, e.At, time.Time{}, RunDriver{Name: e.Actor.Name}
+	if e.Verb == VerbRunOver {
+		r.FinishedAt = e.At
+	}
+}
+
+// Stands is the run as it stands by the newest event about it, of which the first needs no
+// detail. One that is known to be done stays that.
+func (r DecisionRun) Stands(newest Event) DecisionRun {
+	if r.State == RunDone {
+		return r
+	}
+	d := runDetail{Run: runFacts{State: RunRunning}}
+	if newest.ID == r.ID && newest.Verb == VerbRunOver {
+		d.Run.State = RunDone
+	}
+	if newest.ID != r.ID {
+		_ = json.Unmarshal(newest.Detail, &d) // written by event
+	}
+	r.stand(d, newest)
+	return r
+}
+
+// RunFate is what the history has under the change id of an item: its event, and where that
+// began an attempt, this and the conflict of its operation by now.
+type RunFate struct {
+	Event    Event
+	Attempt  *Attempt
+	Conflict Conflict
+	Note     string
+}
+
+// Began is the attempt that an event of the history names, or "".
+func (e Event) Began() string {
+	var d struct{ Attempt string }
+	if e.Verb == "retry" {
+		_ = json.Unmarshal(e.Detail, &d)
+	}
+	return d.Attempt
+}
+
+// RunBegun is a run as its event has it, and the change ids of its items.
+func RunBegun(e Event) (r DecisionRun, items []RunItem, changes []string, err error) {
+	d := runDetail{RunTerms: &RunTerms{}}
+	if err := json.Unmarshal(e.Detail, &d); err != nil {
+		return r, nil, nil, fmt.Errorf("the run of event %d cannot be read: %w", e.Seq, err)
+	}
+	r = DecisionRun{ID: e.ID, Digest: d.Run.Digest, Verb: d.Run.Verb, Actor: e.Actor, Terms: *d.RunTerms, Size: len(d.Set), Canaries: d.Run.Canaries,
+		Pace: time.Duration(d.Run.Pace) * time.Millisecond, Tally: map[Came]int{}, CreatedAt: e.At}
+	r.stand(d, e)
+	for n, m := range d.Set {
+		items = append(items, RunItem{N: n, OperationID: m.Operation, Version: m.Version, Kind: m.Kind, Basis: m.Basis, Request: m.Request})
+		changes = append(changes, m.Change)
+	}
+	return r, items, changes, nil
+}
+
+// Account fills in where the run stands, and what became of each item: about are all
+// further events about the run, in their order, and fates what the history has by change id.
+// A run whose driver died behind its last item is done.
+func (r *DecisionRun) Account(items []RunItem, changes []string, about []Event, fates map[string]RunFate, now time.Time) {
+	var d runDetail
+	resumed, last := int64(0), Event{}
+	for _, e := range about {
+		d = runDetail{}
+		_ = json.Unmarshal(e.Detail, &d) // written by event
+		if r.stand(d, e); d.Run.State == RunRunning {
+			resumed = e.Seq
+		}
+	}
+	r.Tally, r.Trouble = map[Came]int{}, 0
+	for i := range items {
+		it, fate := &items[i], fates[changes[i]]
+		if fate.Event.ID != "" {
+			r.fate(it, fate, now)
+		} else if it.OperationID == d.Run.PutOff && d.Run.PutOff != "" {
+			it.Came, it.Word, it.At = CameHeld, d.Why, r.ChangedAt
+		}
+		if it.Came == "" {
+			continue
+		}
+		if r.Tally[it.Came]++; fate.Event.Seq > last.Seq {
+			last = fate.Event
+		}
+		if it.Came.Trouble() && fate.Event.Seq > resumed {
+			r.Trouble++
+		}
+	}
+	if r.Open() && r.Left() == 0 {
+		r.State, r.Why, r.FinishedAt, r.Driver.Name = RunDone, "", last.At, last.Actor.Name
+	}
+}
+
+// fate says what became of an item. One that is in flight is under way.
+func (r *DecisionRun) fate(it *RunItem, f RunFate, now time.Time) {
+	var d struct {
+		Came Came
+		By   string
+	}
+	switch a, e := f.Attempt, f.Event; {
+	case e.Verb == verbLeftOut:
+		_ = json.Unmarshal(e.Detail, &d) // written by LeftOut
+		it.Came, it.Word, it.By = d.Came, e.Reason, d.By
+	case e.OperationID != it.OperationID && it.Kind != "", r.Sends() && a == nil && e.Verb != "grant": // it has taken the change's id
+		it.Came, it.By = CameMoved, e.Actor.Name
+	case !r.Sends():
+		it.Came = CameDecided
+	case a == nil:
+		it.Came = CameAllowed
+	case f.Conflict == Duplicate:
+		it.Came, it.Word = CameTwice, f.Note
+	case a.Outcome == OutcomeCommitted:
+		it.Came, it.Word = CameLanded, a.Receipt
+	case a.Outcome == OutcomeFailed:
+		it.Came, it.Word = CameFailed, a.Error
+	case a.Outcome == OutcomeUncertain || a.DeadlineAt.Before(now):
+		it.Came, it.Word = CameUnclear, cmp.Or(a.Error, string(a.ErrorClass), "no answer was recorded")
+	default:
+		return
+	}
+	it.At = f.Event.At
+}
+
+// ToCome adds the rows of an open run whose turn is still to come, as ID@VERSION, with who
+// decided. Of several runs the newest comes first, and counts.
+func ToCome(who map[string]string, r DecisionRun, items []RunItem) {
+	for _, it := range items {
+		row := fmt.Sprintf("%s@%d", it.OperationID, it.Version)
+		if r.Open() && (it.Came == "" || it.Came == CameHeld) && who[row] == "" {
+			who[row] = r.Actor.Name
+		}
+	}
+}
