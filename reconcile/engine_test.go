@@ -100,6 +100,39 @@ func TestOnceEndsWhenNothingIsDue(t *testing.T) {
 	need.That(t, err == nil && s.Landed == n, "%+v of %d, %v", s, n, err)
 }
 
+// meanwhile is a ledger in which something happens once it was asked what is due.
+type meanwhile struct {
+	within
+	happens func(ledger.Row)
+}
+
+func (m meanwhile) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Row, error) {
+	rows, err := m.within.Due(ctx, downstream, now, limit)
+	if len(rows) > 0 {
+		m.happens(rows[0])
+	}
+	return rows, err
+}
+
+// What was settled while it was asked what is due is not checked, and no one is told of it.
+func TestOnceTellsOfWhatItChecks(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	w.known("pay")
+	for i := range 3 {
+		w.doubt("pay", 100+i, 100+i)
+	}
+	var settled sync.Once
+	w.store = meanwhile{within{w.store}, func(row ledger.Row) {
+		settled.Do(func() {
+			need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: row.ID, Version: row.Version,
+				Verb: ledger.VerbConfirm, Reason: "seen there", Actor: ledger.Actor{Name: "sam", Terminal: true}}))(t)
+		})
+	}}
+	told := 0
+	s, err := w.newEngine(Options{}).Once(w.ctx, func(p Progress) { told++ })
+	need.That(t, err == nil && s.Landed == 2 && s.Skipped == 0 && told == 2, "%+v told %d, %v", s, told, err)
+}
+
 // What was recorded before there was a policy is due as soon as one is there: one pass is
 // enough to price it and to check it.
 func TestOnceChecksWhatAPolicyHasJustMadeDue(t *testing.T) {

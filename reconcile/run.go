@@ -147,12 +147,15 @@ func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadR
 	}
 	recs, err := e.o.Store.Records(ctx, ledger.Each(due, func(c dueCheck) string { return c.row.ID })) // in this order
 	for _, c := range due {
-		if len(recs) == 0 || recs[0].Operation.ID != c.row.ID {
+		var rec ledger.Record
+		if len(recs) > 0 && recs[0].Operation.ID == c.row.ID {
+			rec, recs = recs[0], recs[1:]
+		}
+		if !stillDue(rec, c.row) { // its check ended while it was asked what is due
 			c.down.leave(c.row.ID, false)
 			continue
 		}
-		rec := recs[0]
-		recs, begun = recs[1:], begun+1
+		begun++
 		e.background.Go(func() { e.checkDue(ctx, c, rec, ended) })
 	}
 	if err != nil {
@@ -210,10 +213,7 @@ func (e *Engine) postpone(ctx context.Context, rows []ledger.Row, until, asked t
 // checkDue checks one operation that was due, in a goroutine of its own. One that was moved, or
 // read by another process, is no error.
 func (e *Engine) checkDue(ctx context.Context, c dueCheck, rec ledger.Record, ended func(ReadResult, error)) {
-	result, err := ReadResult{}, error(nil)
-	if stillDue(rec, c.row) {
-		result, err = e.check(ctx, rec, check{actor: e.checker()})
-	}
+	result, err := e.check(ctx, rec, check{actor: e.checker()})
 	if errors.Is(err, ledger.ErrRefused) {
 		result, err = ReadResult{}, nil
 	}
