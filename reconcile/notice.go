@@ -197,7 +197,7 @@ func kindsOf(rows []ledger.Row) []string {
 // It is told again when another one has waited as long.
 func (w noticeWriter) untaken(rows []ledger.Row) (Notice, bool) {
 	since := func(r ledger.Row) time.Time { return waitsSince(r, w.now) }
-	rows = slices.DeleteFunc(rows, func(r ledger.Row) bool { return w.now.Before(since(r).Add(policy.UntakenAfter)) })
+	rows = slices.DeleteFunc(slices.Clone(rows), func(r ledger.Row) bool { return w.now.Before(since(r).Add(policy.UntakenAfter)) })
 	if len(rows) == 0 {
 		return Notice{}, false
 	}

@@ -275,6 +275,20 @@ func TestI10_ANoticeCutOffIsNotSentAgain(t *testing.T) {
 	})
 }
 
+// What waits for a person is the same for every notifier, also what does not wait long enough.
+func TestEachNotifierIsToldTheSame(t *testing.T) {
+	pol := need.Get(policy.Parse("policy.yaml", []byte("version: 1\nnotify: { oncall: { http: { post: http://127.0.0.1/ } } }\n")))(t)
+	now := time.Unix(1_800_000_000, 0)
+	row := func(id string, waited time.Duration) ledger.Row {
+		return ledger.Row{ID: id, Kind: "pay", UpdatedAt: now.Add(-waited)}
+	}
+	f := facts{noticeWriter: noticeWriter{pol, "l", now}, loose: []ledger.Row{row("young", time.Second), row("old", policy.UntakenAfter)}}
+	for range 2 {
+		told := f.notices(pol.Notifiers()[0])
+		need.That(t, len(told) == 1 && told[0].Input.N == 1, "%+v", told)
+	}
+}
+
 // An endpoint that is not there keeps no other one from being told, and opens no outage.
 func TestADeadEndpoint(t *testing.T) {
 	offices(t, " }, dead: { http: { post: \"http://127.0.0.1:1/\" }", func(o *office) {

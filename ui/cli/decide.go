@@ -190,6 +190,11 @@ func (r *decisionRun) known(ctx context.Context, at map[string]int, all []target
 		if !named || results[i].Asked != "" || it.Came == "" || it.Came == ledger.CameHeld {
 			continue
 		}
+		if it.Came == ledger.CameUnclear {
+			results[i] = r.failed(ctx, it.OperationID, &failure{Code: "in_doubt", Message: "sent before, and in doubt: " + it.Word, Hint: "see indoubt show " + it.OperationID})
+			results[i].Asked = all[i].arg
+			continue
+		}
 		results[i] = r.result(context.WithoutCancel(ctx), it.OperationID, effectNoop, safe.Say("%s: done before, nothing was %s", it.OperationID, map[bool]string{true: "sent", false: "changed"}[r.Record.Sends()]))
 		results[i].Asked = all[i].arg
 	}

@@ -186,14 +186,13 @@ func TestI10_ACommandKilledHalfWayIsFinishedByItsRepeat(t *testing.T) {
 	b.doubt(2, "stripe.charge", strings.Replace(charge, "1042", "1043", 1))
 	first, second := b.at(1), b.at(2)
 	flags := &decideFlags{reason: "seen", idempotencyKey: "K2"}
-	run := ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "K2", Digest: flags.digest("confirm", []string{first, second}), Verb: "confirm",
+	run := ledger.DecisionRun{IdempotencyKey: "K2", Digest: flags.digest("confirm", []string{first, second}), Verb: "confirm",
 		Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
 	items := []ledger.RunItem{{OperationID: id(1), Version: b.rec(1).Operation.Version}, {OperationID: id(2), Version: b.rec(2).Operation.Version}}
 	ctx := context.Background()
-	if _, _, err := b.open().Run(ctx, run, items); err != nil {
-		t.Fatal(err)
-	}
-	d := ledger.Decision{ChangeID: ledger.DeriveID(run.ID, id(1)), ID: id(1), Version: b.rec(1).Operation.Version, Verb: ledger.VerbConfirm, Reason: "seen", Actor: run.Actor}
+	run, _, err := b.open().Run(ctx, run, items)
+	need.OK(t, err)
+	d := ledger.Decision{ChangeID: run.ChangeID(items[0]), ID: id(1), Version: b.rec(1).Operation.Version, Verb: ledger.VerbConfirm, Reason: "seen", Actor: run.Actor}
 	need.Get(ledger.Decide(ctx, b.open(), d))(t)
 	a := b.json(0, "confirm", first, second, "--reason", "seen", "--idempotency-key", "K2")
 	ops := a.operations(t)
@@ -209,8 +208,8 @@ func TestARepeatLeavesOutWhatIsNotFound(t *testing.T) {
 	b := newBench(t)
 	b.doubt(1, "stripe.charge", charge)
 	flags := &decideFlags{reason: "seen", idempotencyKey: "K3"}
-	run := ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "K3", Digest: flags.digest("note", []string{id(1), id(2)}), Verb: "note", Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
-	_, _, err := b.open().Run(context.Background(), run, []ledger.RunItem{{OperationID: id(1)}, {OperationID: id(2)}})
+	run := ledger.DecisionRun{IdempotencyKey: "K3", Digest: flags.digest("note", []string{id(1), id(2)}), Verb: "note", Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
+	run, _, err := b.open().Run(context.Background(), run, []ledger.RunItem{{OperationID: id(1)}, {OperationID: id(2)}})
 	need.OK(t, err)
 	b.json(3, "note", id(1), id(2), "--reason", "seen", "--idempotency-key", "K3")
 	need.Equal(t, strings.Count(b.want(0, "log", id(1)), "seen"), 1, "notes")

@@ -157,9 +157,9 @@ func TestI10_ARepeatTellsOfWhatTheKilledCommandHadSent(t *testing.T) {
 	b.doubt(1, "keyed", plain)
 	seen, o, ctx := b.at(1), b.rec(1).Operation, context.Background()
 	flags := &decideFlags{reason: "outage over", idempotencyKey: "R1"}
-	run := ledger.DecisionRun{ID: ledger.NewID(), IdempotencyKey: "R1", Digest: flags.digest("retry", []string{seen}), Verb: "retry", Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
+	run := ledger.DecisionRun{IdempotencyKey: "R1", Digest: flags.digest("retry", []string{seen}), Verb: "retry", Actor: ledger.Actor{Name: "maya"}, CreatedAt: b.now}
 	item := ledger.RunItem{OperationID: o.ID, Version: o.Version}
-	_, _, err := b.open().Run(ctx, run, []ledger.RunItem{item})
+	run, _, err := b.open().Run(ctx, run, []ledger.RunItem{item})
 	need.OK(t, err)
 	change := run.ChangeID(item)
 	attempt := ledger.DeriveID(change, "attempt")
