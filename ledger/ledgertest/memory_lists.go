@@ -15,10 +15,11 @@ import (
 // rows are all rows in the order asked for.
 func (m *Memory) rows(order ledger.Order, now time.Time) []ledger.Row {
 	var rows []ledger.Row
+	inRun := m.inRuns()
 	for _, e := range m.ops {
 		rec := m.record(e, now)
 		row := rec.Row()
-		row.Group = rec.Group(m.runOf(e.op) != "")
+		row.Group = rec.Group(inRun(e.op) != "")
 		rows = append(rows, row)
 	}
 	slices.SortStableFunc(rows, func(a, b ledger.Row) int { return compareRows(order, a, b) })

@@ -180,14 +180,14 @@ func (k *burstLog) Outage(_ context.Context, id string, now time.Time) (ledger.O
 		return ledger.OutageAccount{}, err
 	}
 	a := ledger.OutageAccount{Outage: k.told(*in, now)}
-	minutes, groups := map[int64]int{}, map[ledger.OutageGroup]ledger.Sum{}
+	minutes, groups, inRun := map[int64]int{}, map[ledger.OutageGroup]ledger.Sum{}, k.m.inRuns()
 	for _, e := range k.m.ops {
 		at, is := joined(e, *in)
 		if !is {
 			continue
 		}
 		minutes[at.UnixMilli()/60000]++
-		rec, run := k.m.record(e, now), k.m.runOf(e.op)
+		rec, run := k.m.record(e, now), inRun(e.op)
 		g := ledger.OutageGroup{Kind: e.op.Kind, Fate: fateOf(rec), Group: rec.Group(run != "")}
 		if g.By = rec.By(g.Group); g.Group == ledger.GroupRunning {
 			g.By = run

@@ -90,9 +90,9 @@ func (k *keptRuns) drives(r ledger.DecisionRun) {
 	}
 }
 
-// runOf is who decided the newest open run in which the turn of an operation is still
+// inRuns gives who decided the newest open run in which the turn of an operation is still
 // to come, as it stands; "" where there is none.
-func (k *keptRuns) runOf(o ledger.Operation) string {
+func (k *keptRuns) inRuns() func(ledger.Operation) string {
 	who, over := map[string]string{}, map[string]bool{}
 	for _, e := range slices.Backward(k.m.events) {
 		over[e.Run] = over[e.Run] || e.Verb == ledger.VerbRunOver
@@ -101,7 +101,7 @@ func (k *keptRuns) runOf(o ledger.Operation) string {
 			ledger.ToCome(who, r, items)
 		}
 	}
-	return who[fmt.Sprintf("%s@%d", o.ID, o.Version)]
+	return func(o ledger.Operation) string { return who[fmt.Sprintf("%s@%d", o.ID, o.Version)] }
 }
 
 func (k *keptRuns) ChangeRun(_ context.Context, known ledger.DecisionRun, changeID string, rule ledger.RunRule) (ledger.DecisionRun, error) {
