@@ -191,7 +191,8 @@ func (r *decisionRun) known(ctx context.Context, at map[string]int, all []target
 			continue
 		}
 		if it.Came == ledger.CameUnclear {
-			results[i] = r.failed(ctx, it.OperationID, &failure{Code: "in_doubt", Message: "sent before, and in doubt: " + it.Word, Hint: "see indoubt show " + it.OperationID})
+			results[i] = r.failed(ctx, it.OperationID, &failure{Code: "in_doubt", Message: "sent before, and in doubt: " + it.Word,
+				Hint: "see indoubt show " + it.OperationID})
 			results[i].Asked = all[i].arg
 			continue
 		}
