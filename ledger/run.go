@@ -85,6 +85,8 @@ type DecisionRun struct {
 	CreatedAt      time.Time
 	ChangedAt      time.Time // state
 	FinishedAt     time.Time // done, or stopped by a person
+
+	newest int64 // event about it, by which it stands
 }
 
 // RunTerms are what a run's decision says about each of its items.

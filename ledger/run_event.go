@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -79,6 +80,7 @@ func (r *DecisionRun) LeftOut(it RunItem, actor Actor) Event {
 
 // stand takes where the run stands from an event about it.
 func (r *DecisionRun) stand(d runDetail, e Event) {
+	r.newest = e.Seq
 	r.State, r.Why, r.ChangedAt, r.FinishedAt, r.Driver = d.Run.State, d.Why, e.At, time.Time{}, RunDriver{Name: e.Actor.Name}
 	if e.Verb == VerbRunOver {
 		r.FinishedAt = e.At
@@ -98,7 +100,10 @@ func (r DecisionRun) Stands(newest Event) DecisionRun {
 	if newest.ID != r.ID {
 		_ = json.Unmarshal(newest.Detail, &d) // written by event
 	}
-	r.stand(d, newest)
+	known := r
+	if r.stand(d, newest); r.newest == known.newest { // and what its account says beyond it
+		r.State, r.Why = known.State, known.Why
+	}
 	return r
 }
 
@@ -138,9 +143,11 @@ func RunBegun(e Event) (r DecisionRun, items []RunItem, changes []string, err er
 
 // Account fills in where the run stands, and what became of each item: about are all
 // further events about the run, in their order, and fates what the history has by change id.
-// A run whose driver died behind its last item is done.
+// A run whose driver died behind its last item is done; what it came to before it could say so
+// stops the run, or has it wait, as it would have.
 func (r *DecisionRun) Account(items []RunItem, changes []string, about []Event, fates map[string]RunFate, now time.Time) {
 	var d runDetail
+	var untold []int // items, of what became of which no event about the run tells
 	resumed, last := int64(0), Event{}
 	for _, e := range about {
 		d = runDetail{}
@@ -160,12 +167,20 @@ func (r *DecisionRun) Account(items []RunItem, changes []string, about []Event, 
 		if it.Came == "" {
 			continue
 		}
-		if r.Tally[it.Came]++; fate.Event.Seq > last.Seq {
+		if fate.Event.Seq > last.Seq {
 			last = fate.Event
 		}
-		if it.Came.Trouble() && fate.Event.Seq > resumed {
+		if fate.Event.Seq > r.newest {
+			untold = append(untold, i)
+			continue
+		}
+		if r.Tally[it.Came]++; it.Came.Trouble() && fate.Event.Seq > resumed {
 			r.Trouble++
 		}
+	}
+	slices.SortFunc(untold, func(i, j int) int { return cmp.Compare(fates[changes[i]].Event.Seq, fates[changes[j]].Event.Seq) })
+	for _, i := range untold {
+		r.take(items[i])
 	}
 	if r.Open() && r.Left() == 0 {
 		r.State, r.Why, r.FinishedAt, r.Driver.Name = RunDone, "", last.At, last.Actor.Name

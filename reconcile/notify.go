@@ -3,6 +3,8 @@ package reconcile
 import (
 	"cmp"
 	"context"
+	"errors"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -89,6 +91,9 @@ func (e *Engine) tell(ctx context.Context, n *policy.Notifier, notices []Notice)
 			case len(l.sent) >= noticesMost || ctx.Err() != nil:
 				return
 			}
+			if until, _ := e.downs.of(n.Kind).blocked(); until.After(now) { // it is told later
+				return
+			}
 			first, err := e.o.Store.Tell(ctx, event)
 			if err != nil {
 				return // the run loop says so
@@ -106,28 +111,30 @@ func (e *Engine) tell(ctx context.Context, n *policy.Notifier, notices []Notice)
 // send sends a notice that is recorded until its notifier has it, a few times at most.
 func (e *Engine) send(ctx context.Context, n *policy.Notifier, event ledger.Event) {
 	pause := cmp.Or(e.notify.pause, 10*time.Second)
-	for try := 1; ; try++ {
-		why := e.sendNotice(ctx, n, event)
-		switch {
-		case why == "":
-			return
-		case try == noticeTries || sleep(ctx, pause) != nil:
-			e.logf("%s: it may not have arrived: %s", event.Reason, why)
+	for try := 1; ; {
+		err, wait := e.sendNotice(ctx, n, event), pause
+		if err == nil {
 			return
 		}
-		pause *= 6
+		if !errors.As(err, new(*waitError)) { // else nothing was sent
+			try, pause = try+1, 6*pause
+		}
+		if try > noticeTries || sleep(ctx, wait) != nil {
+			e.logf("%s: it may not have arrived: %s", event.Reason, err)
+			return
+		}
 	}
 }
 
-// sendNotice sends a notice once. It returns why the notifier may not have it.
-func (e *Engine) sendNotice(ctx context.Context, n *policy.Notifier, event ledger.Event) (why string) {
+// sendNotice sends a notice once. It errs where the notifier may not have it.
+func (e *Engine) sendNotice(ctx context.Context, n *policy.Notifier, event ledger.Event) error {
 	req, err := n.Request(event.ID, event.Detail)
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	leave, err := e.writes.enter()
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	defer leave()
 	a := &attempt{k: n.Kind, req: req, q: RetryRequest{ChangeID: ledger.NewID()}}
@@ -135,14 +142,17 @@ func (e *Engine) sendNotice(ctx context.Context, n *policy.Notifier, event ledge
 		return e.sendOnce(context.WithoutCancel(ctx), ctx, a, time.Now().Add(n.Kind.Deadline))
 	})
 	if err != nil {
-		return err.Error()
+		return err
 	}
 	said := outcome.Tidy(outcome.Judge(ctx, nil, ledger.Record{}, answer), req.Secrets)
+	if answer.Err == nil && answer.Status == http.StatusAccepted { // it was to arrive, and no more
+		said.Outcome = ledger.OutcomeCommitted
+	}
 	e.counted.add(func(c *Counters) { c.Sends[SendCount{n.Kind.Name, said.Outcome}]++ })
 	if said.Outcome == ledger.OutcomeCommitted {
-		return ""
+		return nil
 	}
-	return cmp.Or(said.Error, string(said.Outcome))
+	return errors.New(cmp.Or(said.Error, string(said.Outcome)))
 }
 
 // Guard says when no engine has checked for a while, until ctx ends: with say, and to

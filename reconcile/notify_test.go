@@ -262,6 +262,34 @@ func TestANoticeIsTriedThreeTimes(t *testing.T) {
 	})
 }
 
+// What is accepted has arrived.
+func TestANoticeThatIsAcceptedIsSentOnce(t *testing.T) {
+	offices(t, ", on: opened", func(o *office) {
+		o.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) })
+		o.run(o.engine())
+		o.fail(5)
+		o.want("opened 5")
+	})
+}
+
+// No try is spent while a notifier wants no request, so that nothing was sent.
+func TestANoticeWaitsForAPause(t *testing.T) {
+	offices(t, ", on: opened", func(o *office) {
+		var asked atomic.Bool
+		o.set(func(w http.ResponseWriter, _ *http.Request) {
+			if !asked.Swap(true) {
+				w.Header().Set("Retry-After", "600")
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+		})
+		o.run(o.engine())
+		o.fail(5)
+		o.want("opened 5")
+		o.pass(11 * time.Minute)
+		o.want("opened 5", "opened 5")
+	})
+}
+
 // What an engine recorded and did not live to send is sent by no other one: it may have been.
 func TestI10_ANoticeCutOffIsNotSentAgain(t *testing.T) {
 	offices(t, ", on: opened", func(o *office) {

@@ -33,9 +33,12 @@ func erase(m *Memory, e *entry, changeID string, what ledger.Erasure) {
 	for i := range e.marks {
 		e.marks[i] = ledger.Masked(e.marks[i])
 	}
-	in := m.of(e)
+	in, over := m.of(e), map[string]bool{}
+	for _, ev := range m.events {
+		over[ev.Run] = over[ev.Run] || ev.Verb == ledger.VerbRunOver
+	}
 	for i, ev := range m.events {
-		its := ev.OperationID == e.op.ID || ev.OperationID == "" && ev.Outage != "" && slices.Contains(in, ev.Outage) && ev.Tells(what.Texts)
+		its := ev.OperationID == e.op.ID || ev.OperationID == "" && ev.Outage != "" && slices.Contains(in, ev.Outage) && ev.Tells(what.Texts) && (ev.Run == "" || over[ev.Run])
 		if its && ev.ID != changeID {
 			m.events[i] = ev.Without()
 		}

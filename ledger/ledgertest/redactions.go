@@ -18,6 +18,7 @@ func redactions(t *testing.T, open Open) {
 	t.Run("I4_SameKey", func(t *testing.T) { redactedKey(t, open) })
 	t.Run("I9_LateTruth", func(t *testing.T) { redactedLate(t, open) })
 	t.Run("I4_Overtakes", func(t *testing.T) { redactionOvertakes(t, open) })
+	t.Run("OpenRun", func(t *testing.T) { redactedBesideARun(t, open) })
 }
 
 // personal is in every text that the operation of a key has.
@@ -131,6 +132,26 @@ func historyStays(d *desk, history, now []ledger.Event) {
 	if len(now) != len(history)+1 || last.Verb != "redact" || last.Reason != "erasure request 7" || last.Actor.Name != maya.Name || !strings.Contains(string(last.Detail), `"input"`) {
 		d.Errorf("%+v", last)
 	}
+}
+
+// A run of the same outage that is not over keeps the words by which it goes on.
+func redactedBesideARun(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	said := func(r *ledger.BeginRequest) { r.Input = json.RawMessage(`{"to": "` + personal("k") + `"}`) }
+	o, other, third := d.doubt("k", said), d.doubt("l"), d.doubt("m")
+	in := d.outages()
+	need.Must(d, len(in) == 1, "%d outages", len(in))
+	item := func(o ledger.Operation, n int) ledger.RunItem {
+		return ledger.RunItem{N: n, OperationID: o.ID, Version: o.Version, Kind: o.Kind}
+	}
+	r, _, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: "deny", Actor: maya, CreatedAt: d.clock.Now(),
+		Terms: ledger.RunTerms{Outage: in[0].ID, Reason: "she says " + personal("k"), Reference: "re_7"}}, []ledger.RunItem{item(other, 0), item(third, 1)})
+	d.ok(err)
+	o = d.decide(o, ledger.VerbDeny)
+	d.decide(o, ledger.VerbRedact, func(c *ledger.Decision) { c.Reason = "request 7" })
+	after, _, err := d.s.Account(ctx, r.ID)
+	d.ok(err)
+	need.Equal(d, fmt.Sprint(after.Terms), fmt.Sprint(r.Terms))
 }
 
 // It is for a person, for a reason, and for what no one needs the text of.

@@ -32,7 +32,7 @@ var failedWords = lazyregexp.New(`(?i)^[^\w{"\[]*(?:error|(?:[a-z]+ ){0,2}failed
 func saysError(rec ledger.Record, a ledger.Answer) string {
 	if a.RPC != nil {
 		for _, said := range spoken(a.RPC) {
-			if what := jsonSaysError(said); what != "" {
+			if what := jsonSaysError(said); what != "" && json.Valid(said) { // lines of a tool are its log
 				return what
 			}
 			if failedWords.Match(said) {
@@ -83,7 +83,7 @@ func grpcSaysError(kind string, a ledger.Answer) string {
 		}
 	}
 	switch code := strings.TrimSpace(said.Get("Grpc-Status")); {
-	case code == "" && strings.HasPrefix(kind, "application/grpc"):
+	case code == "" && strings.HasPrefix(kind, "application/grpc") && !a.Truncated:
 		return "it is gRPC without a grpc-status"
 	case code != "" && code != "0":
 		return joined("it says grpc-status "+code, said.Get("Grpc-Message"))
@@ -132,7 +132,7 @@ func objectSaysError(said []byte) string {
 		return "it has error"
 	case filled(m.Errors):
 		return "it has errors"
-	case m.ID != nil: // the status of a thing is its own
+	case filled(m.ID): // the status of a thing is its own
 	case string(m.Status) == `"error"` && m.Message != nil, string(m.Status) == `"fail"` && m.Data != nil: // JSend
 		return "it says status: " + string(m.Status)
 	}

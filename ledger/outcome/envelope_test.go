@@ -49,6 +49,7 @@ func TestI2_ASuccessThatSaysError(t *testing.T) {
 		"a payment that failed":          {nil, first, answered(200, `{"id":"pay_1","status":"failed","message":"declined"}`), ledger.OutcomeCommitted},
 		"so, without an id":              {nil, first, answered(200, `{"status":"failed","message":"declined"}`), ledger.OutcomeCommitted},
 		"a job in error":                 {nil, first, answered(200, `{"id":7,"status":"error","message":"it did not start"}`), ledger.OutcomeCommitted},
+		"JSend, with no id":              {nil, first, answered(200, `{"id":null,"status":"error","message":"no such account"}`), ledger.OutcomeUncertain},
 		"a status, and nothing beside":   {nil, first, answered(200, `{"status":"error","started":1}`), ledger.OutcomeCommitted},
 		"a status that is a number":      {nil, first, answered(200, `{"status":500,"message":"x"}`), ledger.OutcomeCommitted},
 		"lines, one of them an error":    {nil, first, answered(200, "{\"progress\":1}\n{\"error\":\"no space left\"}\n", "Content-Type", "application/x-ndjson"), ledger.OutcomeUncertain},
@@ -87,6 +88,7 @@ func TestI2_ASuccessThatSaysError(t *testing.T) {
 		"a text about an error":          {nil, first, tool(`{"content":[{"type":"text","text":"made an issue: Error in prod"}]}`), ledger.OutcomeCommitted},
 		"a text about errors":            {nil, first, tool(`{"content":[{"type":"text","text":"errors.log written, 0 failed"}]}`), ledger.OutcomeCommitted},
 		"a text":                         {nil, first, tool(`{"content":[{"type":"text","text":"done"}]}`), ledger.OutcomeCommitted},
+		"lines that a tool wrote":        {nil, first, tool(`{"content":[{"type":"text","text":"{\"error\":\"reset, tried again\"}\n{\"done\":true}"}]}`), ledger.OutcomeCommitted},
 		"the kind's rule says refused":   {refusing, first, answered(200, `{"ok":false}`), ledger.OutcomeFailed},
 		"the kind's rule says committed": {ruled(ledger.Ruling{Decided: true, Outcome: ledger.OutcomeCommitted}, nil), first, answered(200, `{"ok":false}`), ledger.OutcomeCommitted},
 	}

@@ -193,7 +193,7 @@ CREATE FUNCTION indoubt.rebuild() RETURNS void LANGUAGE plpgsql SET search_path 
 DECLARE
   w record;
 BEGIN
-  LOCK TABLE indoubt.operations, indoubt.grants, indoubt.reads, indoubt.open_operations IN SHARE ROW EXCLUSIVE MODE;
+  LOCK TABLE indoubt.operations, indoubt.grants, indoubt.reads, indoubt.open_operations, indoubt.total IN SHARE ROW EXCLUSIVE MODE;
   FOR w IN SELECT l.seq, o.is_open, o.id IS NULL AS stray FROM indoubt.listed_wrongly l LEFT JOIN indoubt.operations o ON o.seq = l.seq LOOP
     IF w.stray THEN
       DELETE FROM indoubt.open_operations WHERE seq = w.seq;

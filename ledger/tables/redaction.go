@@ -38,7 +38,10 @@ func (tx *tx) erase(o ledger.Operation, key, changeID string, e *ledger.Erasure)
 	in, err := outagesOf(tx.Tx, []ledger.Row{o.Row()})
 	for _, id := range in[o.ID] {
 		if err == nil {
-			err = tx.eraseEvents(`outage = ?1 AND outage <> '' AND operation_id = '' AND id <> ?2`, id, changeID, e.Texts)
+			err = tx.eraseEvents(`outage = ?1 AND outage <> '' AND operation_id = '' AND id <> ?2
+				AND (run = '' OR EXISTS (SELECT 1 FROM events f WHERE f.run = events.run
+					AND f.verb IN ('run', 'run_over') AND f.verb = 'run_over'))`,
+				id, changeID, e.Texts) // a run that is open goes on by its words
 		}
 	}
 	return err

@@ -16,7 +16,8 @@ const foldFrom = 100
 const (
 	placeOf = `SELECT at, here, behind FROM place`
 	// What is to be added, and the place that it leads to, are of one state of the ledger.
-	placed  = `SELECT p.at, p.here, c.kind, c.what, c.class, c.n FROM place p CROSS JOIN counted c ON 1 = 1`
+	placed = `SELECT p.at, p.here, coalesce(c.kind, ''), coalesce(c.what, ''), coalesce(c.class, ''), coalesce(c.n, 0)
+		FROM place p LEFT JOIN counted c ON 1 = 1`
 	atPlace = `SELECT class FROM total WHERE kind = '' AND what = 'place'`
 )
 
@@ -55,6 +56,9 @@ func (s *Store) Fold(ctx context.Context, ids []string, all bool, burst func(str
 		const plus = `INSERT INTO total (kind, what, class, n) VALUES (?, ?, ?, ?)
 			ON CONFLICT (kind, what, class) DO UPDATE SET n = total.n + excluded.n`
 		for _, a := range add {
+			if a.kind == "" { // only the place moves
+				continue
+			}
 			if err := tx.Quietly(plus, a.kind, a.what, a.class, a.n); err != nil {
 				return err
 			}

@@ -23,17 +23,18 @@ const (
 	// "replica", or "unknown" where the database does not tell.
 	HeaderStale = "X-Indoubt-Stale"
 
-	maxConnections = 8               // of one database
-	idleConnection = time.Minute     // before one is closed
-	maxWire        = 32 << 20        // bytes a server may send in answer to one message
-	maxBusyWait    = 5 * time.Second // for a writer of a SQLite file
+	maxConnections = 8                // of one database
+	idleConnection = time.Minute      // before one is closed
+	idleDatabase   = 10 * time.Minute // the same of a pool, of which a new password makes another one
+	maxWire        = 32 << 20         // bytes a server may send in answer to one message
+	maxBusyWait    = 5 * time.Second  // for a writer of a SQLite file
 )
 
 // SQL reads databases. It keeps one small pool of connections
 // for each. Its zero value is ready and safe for use by many goroutines.
 type SQL struct {
 	mu     sync.Mutex
-	open   map[[2]string]database // by driver and address
+	open   map[[2]string]*pool // by driver and address
 	closed bool
 }
 
@@ -49,6 +50,12 @@ type SQLRequest struct {
 	Timeout time.Duration // of the whole, DefaultTimeout when 0
 	MaxRows int           // DefaultMaxRows when 0
 	MaxBody int64         // bytes of Rows; DefaultMaxBody when 0
+}
+
+// pool is a database that is kept open.
+type pool struct {
+	database
+	asked time.Time
 }
 
 // database is one pool, of whichever driver.
@@ -103,25 +110,32 @@ func (s *SQL) Close() {
 	s.open = nil
 }
 
-// database is the pool of a request. Of one that no request names any more, the connections
-// end soon.
+// database is the pool of a request. One that no request names any more ends when another
+// one is opened.
 func (s *SQL) database(q SQLRequest) (db database, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errors.New("the databases were closed")
 	}
-	key := [2]string{q.Driver, q.DSN}
-	if db = s.open[key]; db != nil {
-		return db, nil
+	key, now := [2]string{q.Driver, q.DSN}, time.Now()
+	if p := s.open[key]; p != nil {
+		p.asked = now
+		return p, nil
 	}
 	if db, err = openDatabase(q.Driver, q.DSN); err != nil {
 		return nil, err
 	}
-	if s.open == nil {
-		s.open = map[[2]string]database{}
+	for other, p := range s.open {
+		if now.Sub(p.asked) > idleDatabase {
+			p.close()
+			delete(s.open, other)
+		}
 	}
-	s.open[key] = db
+	if s.open == nil {
+		s.open = map[[2]string]*pool{}
+	}
+	s.open[key] = &pool{db, now}
 	return db, nil
 }
 

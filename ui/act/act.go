@@ -190,6 +190,16 @@ func (r *Run) enter(ctx context.Context) Result {
 // advance carries one item out and writes down what became of it.
 func (r *Run) advance(ctx context.Context, it ledger.RunItem) Result {
 	res := Result{Item: it, now: r.Record, next: &it}
+	if r.Record.Sends() { // a person may have ended it, or another process have gone on with it
+		a := ledger.RunAdvance{Actor: r.actor, Holder: r.holder, Beat: true}
+		now, err := r.store.ChangeRun(ctx, r.Record, ledger.NewID(), a.Rule())
+		if err != nil || now.State != ledger.RunRunning {
+			if res.now, res.Err = now, err; errors.As(err, new(*ledger.DrivenError)) {
+				r.catchUp(ctx, &res)
+			}
+			return res
+		}
+	}
 	alive := r.beat(ctx)
 	r.began = time.Now()
 	out := r.step(ctx, it, r.Record.ChangeID(it))
@@ -202,11 +212,16 @@ func (r *Run) advance(ctx context.Context, it ledger.RunItem) Result {
 	a := ledger.RunAdvance{ChangeID: ledger.NewID(), Actor: r.actor, Holder: r.holder, Item: &res.Item, Next: res.next}
 	ctx = context.WithoutCancel(ctx)
 	if res.now, res.Err = r.store.ChangeRun(ctx, r.Record, a.ChangeID, a.Rule()); errors.As(res.Err, new(*ledger.DrivenError)) {
-		if by := r.account(ctx); by.Err == nil { // what it does is told of what is known
-			res.now, res.all = by.now, by.all
-		}
+		r.catchUp(ctx, &res)
 	}
 	return res
+}
+
+// catchUp has a result tell what another process has done with the run.
+func (r *Run) catchUp(ctx context.Context, res *Result) {
+	if by := r.account(ctx); by.Err == nil {
+		res.now, res.all = by.now, by.all
+	}
 }
 
 // beat tells the ledger that the run is driven, until it is stopped: who interrupts the

@@ -417,6 +417,24 @@ func TestI3_ADriverThatStoodStillKnowsWhatAnotherDid(t *testing.T) {
 	}
 }
 
+// A run that a person ended sends nothing more, though its driver has not heard of it yet.
+func TestI5_AnEndedRunSendsNothingMore(t *testing.T) {
+	clock := ledgertest.NewClock()
+	store := ledgertest.NewMemory(clock.Now, clock.Steady)
+	sent := 0
+	r := New(store, ledger.DecisionRun{Verb: "retry", Actor: vera, CreatedAt: clock.Now()}, items(3), func(context.Context, ledger.RunItem, string) Outcome {
+		sent++
+		return Outcome{Came: ledger.CameLanded}
+	})
+	for range 2 { // it is written down, and one is sent
+		r.Take(r.Next()(t.Context()))
+	}
+	work := r.Next()
+	need.OK(t, Halt(t.Context(), store, r.Record, sam, "stripe said stop", true))
+	r.Take(work(t.Context()))
+	need.That(t, sent == 1 && r.Over() && r.Err() == nil && r.Record.Why == "stopped by sam: stripe said stop", "%d sent, %+v, %v", sent, r.Record, r.Err())
+}
+
 // A run without operations, and the rehearsal of one, come to an end: each step that
 // may begin is one of an item.
 func TestARunWithNothingToDoIsOver(t *testing.T) {

@@ -190,7 +190,8 @@ func (r *decisionRun) known(ctx context.Context, at map[string]int, all []target
 		if !named || results[i].Asked != "" || it.Came == "" || it.Came == ledger.CameHeld {
 			continue
 		}
-		if it.Came == ledger.CameUnclear {
+		rec, err := r.store.Read(context.WithoutCancel(ctx), ledger.Locator{ID: it.OperationID})
+		if it.Came == ledger.CameUnclear && err == nil && rec.State() == ledger.Uncertain {
 			results[i] = r.failed(ctx, it.OperationID, &failure{Code: "in_doubt", Message: "sent before, and in doubt: " + it.Word,
 				Hint: "see indoubt show " + it.OperationID})
 			results[i].Asked = all[i].arg

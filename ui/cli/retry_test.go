@@ -168,6 +168,8 @@ func TestI10_ARepeatTellsOfWhatTheKilledCommandHadSent(t *testing.T) {
 	need.Get(ledger.Settle(ctx, b.open(), ledger.SettleRequest{ChangeID: "s", AttemptID: attempt, Outcome: ledger.OutcomeUncertain, Error: "lost", Status: -1, Actor: run.Actor}))(t)
 	b.json(6, "retry", seen, "--reason", "outage over", "--idempotency-key", "R1")
 	need.Contains(t, b.want(0, "runs", run.ID), "1 = 1 unclear")
+	b.want(0, "confirm", b.at(1), "--reason", "found there")
+	need.Equal(t, b.json(0, "retry", seen, "--reason", "outage over", "--idempotency-key", "R1").Effect, "noop", "once it is settled")
 	_, sends := s.effects()
 	need.Equal(t, sends, 0)
 }

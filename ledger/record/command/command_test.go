@@ -464,8 +464,10 @@ func TestI4_TheSameAddressInAnotherSpelling(t *testing.T) {
 	for name, c := range map[string]struct{ first, same, other []string }{
 		"a letter":           {curl("https://h/path"), curl("https://h/pa%74h"), curl("https://h/pa%2574h")},
 		"behind an option":   {curl("--url", "https://h/path"), curl("--url", "https://H:443/path"), curl("--url", "http://h:443/path")},
-		"joined to it":       {curl("--url=https://h/a%2Fb"), curl("--url=https://h/a%2fb"), curl("--url=https://h/a/b")},
-		"no scheme":          {curl("h.example/a"), curl("H.example:80/./a?"), curl("h.example/a?b")},
+		"joined to it":       {curl("--url=https://h/a%2Fb"), curl("--url=https://h/a%2Fb"), curl("--url=https://h/a%2fb")},
+		"no scheme":          {curl("h.example/a"), curl("h.example/a"), curl("h.example/./a")},
+		"what may be none":   {curl("--variable", "http://h/A", "https://h"), curl("--variable", "http://h/A", "https://h"), curl("--variable", "http://h/%41", "https://h")},
+		"two of them":        {curl("https://h/a", "https://h/b"), curl("https://h/a", "https://h/b"), curl("https://h/a", "https://h/%62")},
 		"a query":            {curl("https://h/?a=1&b=2"), curl("https://h?b=2&a=1"), curl("https://h/?a=2&b=1")},
 		"no address":         {curl("https://h/%zz", "--url"), curl("https://h/%zz", "--url"), curl("https://h/%zZ", "--url")},
 		"another's words":    {[]string{"do", "https://h/path"}, []string{"do", "https://h/path"}, []string{"do", "https://h/pa%74h"}},

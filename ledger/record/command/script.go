@@ -37,22 +37,15 @@ func curlHides(argv []string) string {
 	return ""
 }
 
-// spelled are the words of a command as they are compared: a curl's addresses in one spelling, where
-// they hold nothing that is filled in.
+// spelled are the words of a command as they are compared: the address of a curl in one spelling,
+// where all of its words are known.
 func spelled(argv []string) []string {
-	if !curl.Is(argv[0]) {
+	if !curl.Is(argv[0]) || !curl.AsksOnce(argv) {
 		return argv
 	}
 	words := slices.Clone(argv)
 	for _, o := range curl.Options(argv) {
-		if o.Name != "url" || o.Value == "" || strings.ContainsAny(o.Value, "{[") {
-			continue
-		}
-		address := o.Value
-		if !strings.Contains(address, "://") {
-			address = "http://" + address // as curl takes it
-		}
-		if u, err := url.Parse(address); err == nil {
+		if u, err := url.Parse(o.Value); o.Name == "url" && err == nil {
 			words[o.Arg] = words[o.Arg][:o.At] + transmit.Spelled(u).String()
 		}
 	}

@@ -104,7 +104,9 @@ func (x *exchange) exchange(ctx, base context.Context, out *http.Request, heads 
 		defer context.AfterFunc(end, func() { pr.CloseWithError(context.Cause(end)) })()
 	}
 	x.letGo = func(why error) { pr.CloseWithError(why) }
-	heads <- head{resp: x.response(&answerBody{PipeReader: pr, x: x, ctx: ctx, done: done})} //nolint:bodyclose // the caller closes it
+	body := &answerBody{PipeReader: pr, x: x, ctx: ctx, done: done}
+	body.resp = x.response(body) //nolint:bodyclose // the caller closes it
+	heads <- head{resp: body.resp}
 	x.stream(until, pw)
 }
 
@@ -222,7 +224,7 @@ var errNotRead = errors.New("the answer was not read in time")
 // response is the head as the caller gets it.
 func (x *exchange) response(body io.ReadCloser) *http.Response {
 	resp := *x.reply.Response
-	resp.Header = resp.Header.Clone()
+	resp.Header, resp.Trailer = resp.Header.Clone(), resp.Trailer.Clone() // the connection still writes its own
 	resp.Header.Set(HeaderOperation, x.begun.Operation.ID)
 	resp.Body, resp.Request = body, x.w.req
 	return &resp
@@ -275,6 +277,7 @@ func (x *exchange) settle(a ledger.Answer) (ledger.Operation, error) {
 type answerBody struct {
 	*io.PipeReader
 	x     *exchange
+	resp  *http.Response
 	ctx   context.Context
 	done  <-chan struct{}
 	once  sync.Once
@@ -285,6 +288,7 @@ func (b *answerBody) Read(p []byte) (int, error) {
 	n, err := b.PipeReader.Read(p)
 	switch {
 	case errors.Is(err, io.EOF):
+		b.resp.Trailer = b.x.reply.Trailer.Clone()
 		<-b.deliver()
 	case errors.Is(err, io.ErrClosedPipe) && b.ctx.Err() != nil:
 		err = context.Cause(b.ctx)

@@ -51,7 +51,7 @@ func saysWhat(name string) bool {
 // hold no secret are kept by their names alone. Where the body cannot be kept, or
 // holds a secret, it says so, and nothing else of the request is kept.
 func (w *httpWrite) kept(out sent) *ledger.Request {
-	r := &ledger.Request{Method: w.req.Method, Origin: origin(w.req.URL)}
+	r := &ledger.Request{Method: w.req.Method, Origin: strings.ToLower(w.req.URL.Scheme + "://" + w.req.URL.Host)}
 	if r.Lost = w.lost(out); r.Lost != "" {
 		return r
 	}

@@ -111,3 +111,18 @@ func asDoubt(err error) bool {
 	var doubt *record.DoubtError
 	return errors.As(err, &doubt)
 }
+
+// A person sends what was recorded: to the host as it was written.
+func TestWhatIsRecordedIsSpelledAsItWasSent(t *testing.T) {
+	s := newShop(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	tr, client, m := testTransport(t, record.KindRule{})
+	tr.Sender = &transmit.Sender{Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, s.Listener.Addr().String())
+	}}
+	_, err := client.Post("http://shop.example.:80/a?", "application/json", strings.NewReader(`{"a":1}`))
+	need.That(t, err != nil, "it was answered")
+	page := need.Get(m.Page(t.Context(), ledger.Query{Tab: ledger.TabAll, Limit: 9}))(t)
+	need.Must(t, len(page.Rows) == 1, "%d rows", len(page.Rows))
+	was := need.Get(m.Read(t.Context(), ledger.Locator{ID: page.Rows[0].ID}))(t).Operation.Request
+	need.Equal(t, was.Origin+was.Target, "http://shop.example.:80/a?")
+}

@@ -322,7 +322,7 @@ func (w *httpWrite) ofOthers(others []ledger.Record, req ledger.BeginRequest) (l
 		names := o.Request.OtherCaller(req.Request, counts)
 		switch {
 		case !ledger.MayHaveLanded(o, other.Attempts) || other.NameOver(req): // a credential that was refused may be replaced by another one
-		case o.Request == nil || o.Request.Origin != req.Request.Origin:
+		case o.Request == nil || !transmit.SameOrigin(o.Request.Origin, req.Request.Origin):
 		case o.AsksElse(req):
 		case o.State.Open() && ledger.GateHolds(o.Gate, req.Gate): // begin finds it
 		case slices.ContainsFunc(names, func(name string) bool { return w.areTwo(name, o, req) }):

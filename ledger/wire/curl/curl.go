@@ -27,7 +27,7 @@ func Is(program string) bool {
 // it ran in: a configuration file can hold any option, and -q, which comes first,
 // keeps curl from it.
 func NeverConnected(argv, env []string, exit int) bool {
-	return (exit == 6 || exit == 7) && len(argv) > 0 && Is(argv[0]) && connectsOnce(argv) && (Options(argv)[0].Name == "disable" || !configured(env))
+	return (exit == 6 || exit == 7) && len(argv) > 0 && Is(argv[0]) && AsksOnce(argv) && (Options(argv)[0].Name == "disable" || !configured(env))
 }
 
 // Option is one option of a curl command line, under its long name, or one
@@ -117,9 +117,9 @@ func Options(argv []string) (out []Option) {
 	return out
 }
 
-// connectsOnce reports whether a command line asks for one request of one HTTP address that
+// AsksOnce reports whether a command line asks for one request of one HTTP address that
 // is no pattern, over one connection.
-func connectsOnce(argv []string) bool {
+func AsksOnce(argv []string) bool {
 	urls := 0
 	for i, o := range Options(argv) {
 		switch {

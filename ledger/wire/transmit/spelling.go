@@ -27,6 +27,17 @@ func Spelled(u *url.URL) *url.URL {
 	return s.ResolveReference(&s) // without dot segments
 }
 
+// SameOrigin reports whether two addresses have the same scheme, host and port.
+func SameOrigin(a, b string) bool {
+	at, err := url.Parse(a)
+	other, bad := url.Parse(b)
+	if err != nil || bad != nil {
+		return false
+	}
+	at, other = Spelled(at), Spelled(other)
+	return at.Scheme == other.Scheme && at.Host == other.Host
+}
+
 var encoding = lazyregexp.New(`%[0-9A-Fa-f]{2}`)
 
 // unreserved is a text with the encodings decoded of what needs none, and the others in capitals.
