@@ -121,7 +121,7 @@ func (s *SQL) database(q SQLRequest) (db database, err error) {
 	key, now := [2]string{q.Driver, q.DSN}, time.Now()
 	if p := s.open[key]; p != nil {
 		p.asked = now
-		return p, nil
+		return p.database, nil
 	}
 	if db, err = openDatabase(q.Driver, q.DSN); err != nil {
 		return nil, err

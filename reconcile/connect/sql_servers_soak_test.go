@@ -99,7 +99,7 @@ func must(t *testing.T, s *SQL, q SQLRequest, query string) {
 	q.Query, q.Args = query, nil
 	db, err := s.database(q)
 	need.OK(t, err)
-	_, err = db.(*pool).database.(*postgres).pool.Exec(t.Context(), query)
+	_, err = db.(*postgres).pool.Exec(t.Context(), query)
 	need.OK(t, err, query)
 }
 
