@@ -50,7 +50,7 @@ func (e *Engine) follow(ctx context.Context) error {
 		var over, ids []string // left doubt; was done something with
 		for _, ev := range events {
 			ids = append(ids, ev.OperationID)
-			e.counted.add(c.add(ev).count)
+			c.add(ev)
 			if ev.From == ledger.Uncertain && (ev.To == ledger.Committed || ev.To == ledger.Failed || ev.To == ledger.Abandoned) {
 				over = append(over, ev.OperationID)
 			}
@@ -142,18 +142,16 @@ type concerned struct {
 	doubts []string // came into doubt
 }
 
-func (c *concerned) add(ev ledger.Event) news {
-	n := told(ev)
+func (c *concerned) add(ev ledger.Event) {
 	if moves(ev) {
 		c.moved = append(c.moved, ev.OperationID)
 	}
-	if n.again {
+	if again(ev) {
 		c.again = append(c.again, ev.OperationID)
 	}
 	if ev.To == ledger.Uncertain {
 		c.doubts = append(c.doubts, ev.OperationID)
 	}
-	return n
 }
 
 func (e *Engine) concern(ctx context.Context, c concerned) error {
@@ -166,39 +164,14 @@ func (e *Engine) concern(ctx context.Context, c concerned) error {
 	return e.priceBeside(ctx, c.moved)
 }
 
-// news is what an event tells.
-type news struct {
-	committed, replayed, twice bool
-	again                      bool // a further attempt committed
-}
-
-func told(ev ledger.Event) news {
+// again reports whether an event tells that a further attempt committed.
+func again(ev ledger.Event) bool {
 	var d struct {
 		N       int            `json:"n"`
 		Outcome ledger.Outcome `json:"outcome"`
-		Already bool           `json:"already"`
-		Verdict ledger.Verdict `json:"verdict"`
 	}
-	if ev.Verb == "begin" || json.Unmarshal(ev.Detail, &d) != nil {
-		return news{}
-	}
-	switch ev.Verb {
-	case "settle", "late":
-		committed := d.Outcome == ledger.OutcomeCommitted
-		return news{committed: committed, again: committed && d.N > 1 && ev.To == ledger.Committed,
-			replayed: committed && d.Already}
-	case "read":
-		return news{twice: d.Verdict == ledger.Twice}
-	}
-	return news{}
-}
-
-func (n news) count(c *Counters) {
-	for counter, happened := range map[*uint64]bool{&c.Committed: n.committed, &c.Replayed: n.replayed, &c.Twice: n.twice} {
-		if happened {
-			*counter++
-		}
-	}
+	return (ev.Verb == "settle" || ev.Verb == "late") && ev.To == ledger.Committed &&
+		json.Unmarshal(ev.Detail, &d) == nil && d.Outcome == ledger.OutcomeCommitted && d.N > 1
 }
 
 // lookAgain schedules the looks for what may have landed twice, of whoever settled it

@@ -12,13 +12,6 @@ import (
 type Counters struct {
 	Reads map[ReadCount]uint64 // by kind and verdict
 	Sends map[SendCount]uint64 // by kind and outcome
-	// Committed counts the attempts whose answer said that they landed, whichever
-	// program sent them; Replayed those among them whose answer said that it was there
-	// already.
-	Committed, Replayed uint64
-	// Twice counts the operations that reads found to have landed more than
-	// once, by whomever they were made.
-	Twice uint64
 	// Doubts are how long operations were in doubt that left it, by the kind as the
 	// policy names it; "" for those that it does not name.
 	Doubts map[string]Doubt

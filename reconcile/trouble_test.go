@@ -61,21 +61,3 @@ func TestALedgerThatCannotBeWrittenIsLeftAPause(t *testing.T) {
 		need.Equal(t, <-said, "the ledger can be asked again", "then said")
 	})
 }
-
-// What an event's detail says is counted, not how its reason ends.
-func TestReplayedAnswersAreCountedByTheDetailOfTheirEvent(t *testing.T) {
-	for _, c := range []struct {
-		settle   ledger.SettleRequest
-		replayed bool
-	}{
-		{ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Already: true}, true},
-		{ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Receipt: "ch: already there"}, false},
-	} {
-		w := newWorldAlone(t, carriedPolicy)
-		o := w.settle(w.beginAs("told", nil, nil), c.settle)
-		events := need.Get(w.store.History(w.ctx, ledger.HistoryQuery{Operation: o.ID, Limit: 10}))(t)
-		if told := told(events[len(events)-1]); !told.committed || told.replayed != c.replayed {
-			t.Errorf("%s: %+v", events[len(events)-1].Reason, told)
-		}
-	}
-}

@@ -298,12 +298,6 @@ func engineMetrics(m *exposition, engine *reconcile.Engine) {
 		m.name = name + "_count"
 		m.sample(float64(d.N), "kind", kind)
 	}
-	m.family("indoubt_committed_total", "counter", "Attempts whose answer said that they landed, since this engine runs.")
-	m.sample(float64(c.Committed))
-	m.family("indoubt_replayed_total", "counter", "Of them, those whose answer said that it was there already.")
-	m.sample(float64(c.Replayed))
-	m.family("indoubt_duplicates_total", "counter", "Operations found to have landed more than once, since this engine runs.")
-	m.sample(float64(c.Twice))
 	m.family("indoubt_downstream_state", "gauge", "1 for the state a downstream is in: new (no answer came yet), up, down, half_open (being probed) or throttled.")
 	for _, h := range engine.Health() {
 		for _, state := range []string{reconcile.StateNew, reconcile.StateUp, reconcile.StateDown, reconcile.StateNoKey, reconcile.StateHalf, reconcile.StateSlow} {
