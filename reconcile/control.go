@@ -23,97 +23,56 @@ const (
 	maxControls = 4096
 )
 
-// controls remembers what controls showed, by kind, policy and rendered request:
-// when the newest that held was begun, and which failed lately and why. Checks
+// controls remembers what controls showed, by kind, policy and rendered request. Checks
 // made at once share one.
 type controls struct {
-	mu     sync.Mutex
-	made   map[string]control
-	making map[string]chan struct{} // closed when it is made
+	mu   sync.Mutex
+	made map[string]*control
 }
 
+// control is the newest of its request. It belongs to who has put something into busy.
 type control struct {
+	busy  chan struct{}
+	made  bool
 	began time.Duration // by the steady clock
 	cause ledger.Cause  // "" when it held
 	why   string
 }
 
+// of is the control of a request.
+func (c *controls) of(key string) *control {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.made == nil || len(c.made) >= maxControls {
+		c.made = map[string]*control{}
+	}
+	if c.made[key] == nil {
+		c.made[key] = &control{busy: make(chan struct{}, 1)}
+	}
+	return c.made[key]
+}
+
 // controlled makes a control unless one that was begun at since or later held.
 // One that failed lately is not tried again, unless a person waits for it.
 func (e *reader) controlled(ctx context.Context, key string, since time.Duration, eager bool, try func() (ledger.Cause, string)) (ledger.Cause, string) {
-	free, err := e.controls.alone(ctx, key)
-	if err != nil {
-		return ledger.CauseUnchecked, err.Error()
+	c := e.controls.of(key)
+	select {
+	case c.busy <- struct{}{}:
+		defer func() { <-c.busy }()
+	case <-ctx.Done():
+		return ledger.CauseUnchecked, ctx.Err().Error()
 	}
-	defer free()
-	last, made := e.controls.last(key)
 	now := e.moment().Steady.At
 	switch {
-	case !made:
-	case last.cause == "" && last.began >= since:
+	case !c.made:
+	case c.cause == "" && c.began >= since:
 		return "", ""
-	case last.cause != "" && !eager && now-last.began < controlPause:
-		return last.cause, last.why
+	case c.cause != "" && !eager && now-c.began < controlPause:
+		return c.cause, c.why
 	}
-	c := control{began: now}
+	c.made, c.began = true, now
 	c.cause, c.why = try()
-	e.controls.note(key, c)
 	return c.cause, c.why
-}
-
-// alone waits until no one else makes the control.
-func (c *controls) alone(ctx context.Context, key string) (free func(), err error) {
-	for {
-		c.mu.Lock()
-		other, taken := c.making[key]
-		if !taken {
-			break
-		}
-		c.mu.Unlock()
-		select {
-		case <-other:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-	defer c.mu.Unlock()
-	if c.making == nil {
-		c.making = map[string]chan struct{}{}
-	}
-	mine := make(chan struct{})
-	c.making[key] = mine
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.making, key)
-		close(mine)
-	}, nil
-}
-
-func (c *controls) last(key string) (control, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	made, ok := c.made[key]
-	return made, ok
-}
-
-func (c *controls) note(key string, made control) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.made == nil {
-		c.made = map[string]control{}
-	}
-	if len(c.made) >= maxControls {
-		for k, old := range c.made {
-			if made.began-old.began > negativeHolds {
-				delete(c.made, k)
-			}
-		}
-		if len(c.made) >= maxControls {
-			clear(c.made)
-		}
-	}
-	c.made[key] = made
 }
 
 // negative says why what was found may be an echo of the request, or anything:

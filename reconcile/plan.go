@@ -21,9 +21,8 @@ func (e *Engine) Plan(ctx context.Context, id string) (Plan, error) {
 	rec = asOf(rec, e.moment())
 	now := rec.Now
 	k := e.policy().Kind(rec.Operation.Kind)
-	advice := k.Advise(rec, now)
-	p := Plan{Record: rec, Kind: k, Advice: advice, FirstCheck: k.NoCheck(rec) == nil,
-		Attempt: rec.Operation.AttemptCount + 1, Loss: advice.Duplicate}
+	p := Plan{Record: rec, FirstCheck: k.NoCheck(rec) == nil,
+		Attempt: rec.Operation.AttemptCount + 1, Loss: k.Advise(rec, now).Duplicate}
 	p.Basis, p.Why, p.LapsesAt = k.AllowedBasis(rec, now)
 	a := &attempt{k: k, rec: rec, basis: p.Basis, until: p.LapsesAt, q: RetryRequest{
 		ID: rec.Operation.ID, Version: rec.Operation.Version, LossTyped: true,

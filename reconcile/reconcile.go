@@ -48,8 +48,6 @@ type ReadResult struct {
 // Plan is exactly what a retry would do now.
 type Plan struct {
 	Record   ledger.Record
-	Kind     *policy.Kind
-	Advice   policy.Advice
 	Basis    ledger.Basis
 	Why      string // why that basis, in one sentence
 	LapsesAt time.Time

@@ -82,10 +82,9 @@ type writes struct {
 	mu      sync.Mutex
 	n       int
 	closing bool
-	none    chan struct{} // closed when the last one ends; nil when no caller waits
 }
 
-func (w *writes) enter() (func(), error) {
+func (w *writes) enter() (leave func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closing {
@@ -95,11 +94,14 @@ func (w *writes) enter() (func(), error) {
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if w.n--; w.n == 0 && w.none != nil {
-			close(w.none)
-			w.none = nil
-		}
+		w.n--
 	}, nil
+}
+
+func (w *writes) close(closing bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closing = closing
 }
 
 // Busy is the number of writes in flight; a program that ends before it is 0
@@ -113,23 +115,11 @@ func (e *Engine) Busy() int {
 // Drain waits until no write is in flight or ctx ends. No new one begins from
 // here on; if ctx ends first, they may again.
 func (e *Engine) Drain(ctx context.Context) {
-	w := &e.writes
-	w.mu.Lock()
-	w.closing = true
-	if w.n == 0 {
-		w.mu.Unlock()
-		return
-	}
-	if w.none == nil {
-		w.none = make(chan struct{})
-	}
-	none := w.none
-	w.mu.Unlock()
-	select {
-	case <-none:
-	case <-ctx.Done():
-		w.mu.Lock()
-		w.closing = false
-		w.mu.Unlock()
+	e.writes.close(true)
+	for e.Busy() > 0 {
+		if sleep(ctx, 10*time.Millisecond) != nil {
+			e.writes.close(false)
+			return
+		}
 	}
 }
