@@ -88,7 +88,7 @@ func (s Sending) recorded(vars *variables, digest Digest, show bool) (*HTTPReque
 	if was.Lost != "" {
 		return nil, errors.New(was.Lost)
 	}
-	out := &HTTPRequest{Method: was.Method, URL: was.Origin + was.Target, Body: was.Bytes(), Header: map[string][]string{}}
+	out := &HTTPRequest{Method: was.Method, URL: was.Origin + was.Target, Body: was.Bytes(), Header: http.Header{}}
 	for name, values := range was.Header {
 		out.Header[http.CanonicalHeaderKey(name)] = values
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	"indoubt/policy/expr"
@@ -19,8 +20,8 @@ func (v *variables) rendering(show bool) *rendering {
 	return &rendering{Rendering: &expr.Rendering{Names: v.Names, Show: show, Note: v.secrets.add}, vars: v}
 }
 
-func (r *rendering) headers(pairs []pair) map[string][]string {
-	out := map[string][]string{}
+func (r *rendering) headers(pairs []pair) http.Header {
+	out := http.Header{}
 	for _, p := range pairs {
 		v := r.At("header " + p.name + " cannot be made").Text(p.value)
 		if strings.ContainsFunc(v, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {

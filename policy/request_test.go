@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -83,7 +84,7 @@ func TestFormsAreWrittenAsTheyAreRead(t *testing.T) {
 	got := need.Get(k.Read.Request(operation("search", `{"customer":"cus_9","amount":42000,"team":"x","metadata":{"order":9007199254740993},"items":[{"price":"p1"}]}`), nil))(t)
 	h := got.HTTP
 	need.That(t, h.Method == "POST" && h.URL == "https://api.example/root/v1/cus_9/search", "%v %v", h.Method, h.URL)
-	same(t, map[string][]string{"Authorization": {"Bearer sk_live_1"}, "X-Team": {"x"}, "Content-Type": {"application/x-www-form-urlencoded"}}, h.Header)
+	same(t, http.Header{"Authorization": {"Bearer sk_live_1"}, "X-Team": {"x"}, "Content-Type": {"application/x-www-form-urlencoded"}}, h.Header)
 	form := need.Get(url.ParseQuery(string(h.Body)))(t)
 	same(t, url.Values{"customer": {"cus_9"}, "amount": {"42000"}, "team": {"x"}, "metadata[order]": {"9007199254740993"}, "items[0][price]": {"p1"}}, form)
 	need.That(t, !strings.Contains(got.Shown, "sk_live_1") && strings.Contains(got.Shown, "metadata%5Border%5D=9007199254740993"), "%v", got.Shown)

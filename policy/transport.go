@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"time"
 
 	"indoubt/ledger"
@@ -199,12 +200,20 @@ func (r Request) digest(secrets []string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// Limits bound one transmission of a request. Who makes it states them.
+type Limits struct {
+	Timeout  time.Duration // of the whole exchange
+	Deadline time.Time     // no byte of a write leaves after it; zero: none
+	Max      int64         // bytes kept of the answer
+}
+
 // HTTPRequest is a rendered request. It holds secrets: never show or store it.
 type HTTPRequest struct {
 	Method string
 	URL    string
-	Header map[string][]string
+	Header http.Header
 	Body   []byte
+	Limits
 }
 
 // CommandRequest is a rendered command line without a shell. It may hold
@@ -214,6 +223,10 @@ type CommandRequest struct {
 	Dir   string
 	Env   []string // NAME=value, added to the sender's own environment
 	Stdin []byte
+	// Attempt is the one that the program makes, "" for one that only reads. Its
+	// processes carry it, and the answer says whether any of them is left.
+	Attempt string
+	Limits  // Max counts for each stream, of which the end is kept
 }
 
 // MCPRequest is a rendered call of one tool of an MCP server, which is reached
@@ -224,10 +237,12 @@ type MCPRequest struct {
 	Dir       string
 	Env       []string // NAME=value, added to the sender's own environment
 	URL       string
-	Header    map[string][]string
+	Header    http.Header
 	Tool      string
-	Arguments json.RawMessage // a JSON object
+	Arguments json.RawMessage // a JSON object; nil for none
 	ReadOnly  bool            // the policy vouches that the tool only reads
+	Trace     string          // W3C traceparent, sent in _meta; "" for none
+	Limits
 }
 
 // SQLRequest is one rendered statement. Everything computed is in Args, nothing
@@ -238,6 +253,7 @@ type SQLRequest struct {
 	DSN      string // for sqlite a path
 	Query    string // with the driver's placeholders: ? or $1, $2, …
 	Args     []any  // nil, bool, int64, float64, string; a list or mapping as JSON text
+	Limits
 }
 
 // Found is what one page of a read's answer shows.

@@ -188,32 +188,26 @@ func (c *Connections) Close() {
 
 // Read makes one request of a check.
 func (c *Connections) Read(ctx context.Context, h *connect.HTTP, k *policy.Kind, req policy.Request) ledger.Answer {
+	limits := policy.Limits{Timeout: pageTime, Max: k.Read.MaxBody}
 	switch {
 	case req.HTTP != nil:
-		return h.Read(ctx, connect.HTTPRequest{
-			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: http.Header(req.HTTP.Header), Body: req.HTTP.Body,
-			Timeout: pageTime, MaxBody: k.Read.MaxBody,
-		})
+		q := *req.HTTP
+		q.Limits = limits
+		return h.Read(ctx, q)
 	case req.Command != nil:
-		return connect.Command(ctx, connect.CommandRequest{
-			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: req.Command.Env, Stdin: req.Command.Stdin,
-			Timeout: pageTime, MaxOutput: int(k.Read.MaxBody),
-		})
+		q := *req.Command
+		q.Limits = limits
+		return connect.Command(ctx, q)
 	case req.SQL != nil:
-		q := req.SQL
-		return c.sql.Read(ctx, connect.SQLRequest{Driver: q.Driver, DSN: q.DSN, Query: q.Query, Args: q.Args,
-			Timeout: pageTime, MaxBody: k.Read.MaxBody})
+		q := *req.SQL
+		q.Limits = limits
+		return c.sql.Read(ctx, q)
 	case req.MCP != nil:
-		q := toolCall(req.MCP)
-		q.Timeout, q.MaxBody = pageTime, k.Read.MaxBody
+		q := *req.MCP
+		q.Limits = limits
 		return c.mcp.Read(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("the policy names no way to ask")}
-}
-
-func toolCall(q *policy.MCPRequest) connect.MCPRequest {
-	return connect.MCPRequest{Name: q.Server, Command: q.Command, Dir: q.Dir, Env: q.Env, URL: q.URL, Header: http.Header(q.Header),
-		Tool: q.Tool, Arguments: q.Arguments, Vouched: q.ReadOnly}
 }
 
 // unusable says why no verdict can rest on an answer, whatever the policy says;

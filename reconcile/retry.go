@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -64,7 +63,6 @@ type attempt struct {
 	pol   string // digest of the policy that k is of
 	k     *policy.Kind
 	rec   ledger.Record
-	moved func(int64) int64
 	basis ledger.Basis
 	why   string
 	until time.Time      // when the basis lapses
@@ -86,7 +84,7 @@ func (e *Engine) retry(ctx context.Context, q RetryRequest) (RetryResult, error)
 	if done, known := repeated(rec, q); known {
 		return done, nil
 	}
-	a := &attempt{q: q, rec: rec, moved: moved}
+	a := &attempt{q: q, rec: rec}
 	a.q.Version = moved(q.Version)
 	a.under(e.policy())
 	if err := e.weigh(ctx, a, a.k.Read == nil); err != nil {
@@ -268,7 +266,7 @@ func (e *Engine) checkFirst(ctx context.Context, a *attempt) (result RetryResult
 	}
 	// The read may have moved the operation itself, and only it: what it proved
 	// makes the ground better, never worse.
-	if a.rec, a.moved, err = e.amongOthers(ctx, a.q.ID); err != nil {
+	if a.rec, _, err = e.amongOthers(ctx, a.q.ID); err != nil {
 		return result, false, err
 	}
 	if now := a.rec.Operation; now.Version != before.Version {
@@ -392,30 +390,23 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 	if caller.Err() != nil {
 		return ledger.Answer{Err: fmt.Errorf("given up before it was sent: %w", caller.Err()), BeganAt: time.Now(), EndedAt: time.Now()}
 	}
-	timeout := a.k.Deadline - min(settleRoom, a.k.Deadline/10)
+	limits := policy.Limits{Timeout: a.k.Deadline - min(settleRoom, a.k.Deadline/10), Deadline: fence, Max: 1 << 20}
 	trace := a.rec.Operation.Source.Trace
 	switch {
 	case req.HTTP != nil:
-		header := http.Header(req.HTTP.Header).Clone()
-		if trace != "" && header["Traceparent"] == nil {
-			header.Set("Traceparent", trace)
+		q := *req.HTTP
+		if q.Limits, q.Header = limits, q.Header.Clone(); trace != "" && q.Header["Traceparent"] == nil {
+			q.Header.Set("Traceparent", trace)
 		}
-		return e.downs.of(a.k).http.Send(ctx, connect.HTTPRequest{
-			Method: req.HTTP.Method, URL: req.HTTP.URL, Header: header, Body: req.HTTP.Body,
-			Timeout: timeout, Deadline: fence, MaxBody: 1 << 20,
-		})
+		return e.downs.of(a.k).http.Send(ctx, q)
 	case req.Command != nil:
-		// The engine's own trace is not that of the operation.
-		env := append([]string{"TRACEPARENT=" + trace}, req.Command.Env...)
-		answer := connect.Command(ctx, connect.CommandRequest{
-			Argv: req.Command.Argv, Dir: req.Command.Dir, Env: env, Stdin: req.Command.Stdin,
-			Timeout: timeout, Deadline: fence, Attempt: ledger.DeriveID(a.q.ChangeID, "attempt"),
-		})
-		return outcome.Command(answer, req.Command.Argv, append(os.Environ(), req.Command.Env...))
+		q := *req.Command
+		q.Limits, q.Attempt = limits, ledger.DeriveID(a.q.ChangeID, "attempt")
+		q.Env = append([]string{"TRACEPARENT=" + trace}, q.Env...) // the engine's own trace is not that of the operation
+		return outcome.Command(connect.Command(ctx, q), q.Argv, append(os.Environ(), req.Command.Env...))
 	case req.MCP != nil:
-		q := toolCall(req.MCP)
-		q.Trace = trace
-		q.Timeout, q.Deadline, q.MaxBody = timeout, fence, 1<<20
+		q := *req.MCP
+		q.Limits, q.Trace = limits, trace
 		return e.over.mcp.Send(ctx, q)
 	}
 	return ledger.Answer{Err: errors.New("there is nothing to send"), BeganAt: time.Now(), EndedAt: time.Now()}

@@ -35,8 +35,13 @@ func TestI5_NoPathOfTheEngineSends(t *testing.T) {
 			}
 			bodies[f.Name.Name] += string(text[files.Position(f.Pos()).Offset:files.Position(f.End()).Offset])
 			ast.Inspect(f.Body, func(n ast.Node) bool {
-				if s, is := n.(*ast.SelectorExpr); is && ofKind(s.X) {
-					return false
+				if s, is := n.(*ast.SelectorExpr); is {
+					if ofKind(s.X) {
+						return false
+					}
+					if of, is := s.X.(*ast.Ident); is {
+						names[f.Name.Name][of.Name+"."+s.Sel.Name] = true
+					}
 				}
 				if id, is := n.(*ast.Ident); is {
 					names[f.Name.Name][id.Name] = true
@@ -57,7 +62,7 @@ func TestI5_NoPathOfTheEngineSends(t *testing.T) {
 	}
 	// What transmits, from the wire up to the two that may.
 	need.Equal(t, users("Send"), "sendOnce", "what has a connector send")
-	need.Equal(t, users("CommandRequest"), "Read sendOnce", "what runs a command")
+	need.Equal(t, users("connect.Command"), "Read sendOnce", "what runs a command")
 	need.Equal(t, users("sendOnce"), "carryOut sendNotice", "what transmits")
 	need.Equal(t, users("carryOut"), "sendAndSettle", "what has it transmit")
 	// The person's retry.

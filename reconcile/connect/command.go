@@ -2,6 +2,7 @@ package connect
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,22 +14,8 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/wire/procgroup"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/policy"
 )
-
-// CommandRequest is one program to run. It is started by its argument vector;
-// no shell sees it.
-type CommandRequest struct {
-	Argv      []string
-	Dir       string
-	Env       []string // added to this process's own
-	Stdin     []byte
-	Timeout   time.Duration // DefaultTimeout when 0 and no Deadline is set
-	Deadline  time.Time     // it is not started after this, and killed at it
-	MaxOutput int           // bytes kept of each stream's end; DefaultMaxOutput when 0
-	// Attempt is the one that the program makes, "" for one that only reads. Its
-	// processes carry it, and the answer says whether any of them is left.
-	Attempt string
-}
 
 const (
 	// outputDelay is how long output is awaited after the program itself has ended:
@@ -38,21 +25,18 @@ const (
 	endPatience = 2 * time.Second
 )
 
-// Command runs a program in a process group of its own. At the deadline, when
+// Command runs a program, by its argument vector and without a shell, in a process group of its own. At the deadline, when
 // ctx ends and when the program fails, it kills it with all that it has started
 // (see procgroup); what a program that ends well leaves running is left alone.
 // Sent reports whether it was started.
-func Command(ctx context.Context, q CommandRequest) ledger.Answer {
+func Command(ctx context.Context, q policy.CommandRequest) ledger.Answer {
 	a := ledger.Answer{Via: "command", BeganAt: time.Now()}
 	if len(q.Argv) == 0 {
 		return transmit.Failed(a, errors.New("no command was given"))
 	}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
-	bound := q.MaxOutput
-	if bound <= 0 {
-		bound = DefaultMaxOutput
-	}
+	bound := int(cmp.Or(q.Max, DefaultMaxOutput))
 	stdout, stderr := &tail{max: bound}, &tail{max: bound}
 	cmd := exec.Command(q.Argv[0], q.Argv[1:]...)
 	cmd.Dir, cmd.Stdin, cmd.Stdout, cmd.Stderr = q.Dir, bytes.NewReader(q.Stdin), stdout, stderr
@@ -86,7 +70,7 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	})
 	waited := group.AwaitExit(nil)
 	if waited { // until it is collected, no other process gets its number
-		q.endOrLook(group, group.EndedBadly(), &a)
+		endOrLook(q.Attempt, group, group.EndedBadly(), &a)
 		over()
 	}
 	err = cmd.Wait()
@@ -102,7 +86,7 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 	}
 	well := a.Exited && a.Exit == 0
 	if !waited {
-		q.endOrLook(group, !well, &a)
+		endOrLook(q.Attempt, group, !well, &a)
 	}
 	if well {
 		return a
@@ -123,14 +107,14 @@ func Command(ctx context.Context, q CommandRequest) ledger.Answer {
 // endOrLook ends what a program that failed has left behind, which could still
 // act after its attempt is judged, and looks for what one has left that did not.
 // Nothing hangs on what a check leaves.
-func (q CommandRequest) endOrLook(group *procgroup.Group, failed bool, a *ledger.Answer) {
+func endOrLook(attempt string, group *procgroup.Group, failed bool, a *ledger.Answer) {
 	switch {
-	case q.Attempt == "" && failed:
+	case attempt == "" && failed:
 		group.Kill()
 	case failed:
 		left, err := group.End(endPatience)
 		procgroup.Tell(a, left, err)
-	case q.Attempt != "":
+	case attempt != "":
 		left, err := group.Left()
 		procgroup.Tell(a, left, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"indoubt/ledger/need"
+	"indoubt/policy"
 )
 
 func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {
@@ -35,6 +36,6 @@ func TestI3_StoppedPastItsDeadlineSendsNothing(t *testing.T) {
 }
 
 func TestLeftBehindChildDoesNotHoldTheAnswer(t *testing.T) {
-	a := Command(t.Context(), CommandRequest{Argv: []string{"sh", "-c", "echo done; sleep 30 & exit 0"}, Timeout: time.Minute})
+	a := Command(t.Context(), policy.CommandRequest{Argv: []string{"sh", "-c", "echo done; sleep 30 & exit 0"}, Limits: policy.Limits{Timeout: time.Minute}})
 	need.That(t, a.Exited && a.Exit == 0 && string(a.Stdout) == "done\n" && a.Truncated, "%+v", a) // not truncated, had it waited for the child
 }

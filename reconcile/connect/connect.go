@@ -7,9 +7,8 @@
 // says truthfully whether a byte of it left this machine, and lets none leave
 // after the deadline.
 //
-// The package is a leaf. It knows no operation, no policy and no verdict; what
-// an answer means is decided elsewhere. It may import ledger for Answer and for
-// the names of error classes.
+// It knows no operation and no verdict; what an answer means is decided elsewhere. It may
+// import policy for requests, and ledger for Answer and for the names of error classes.
 package connect
 
 import "time"

@@ -14,6 +14,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/policy"
 )
 
 // HTTP makes requests to one downstream. Its zero value is ready; reads share a pool of
@@ -29,23 +30,11 @@ type HTTP struct {
 	client *http.Client
 }
 
-// HTTPRequest is one exchange. Timeout bounds the whole of it, Deadline is the
-// moment after which no byte of a write may leave; a zero Timeout is
-// DefaultTimeout, a zero Deadline none.
-type HTTPRequest struct {
-	Method, URL string
-	Header      http.Header
-	Body        []byte
-	Timeout     time.Duration
-	Deadline    time.Time
-	MaxBody     int64 // bytes kept of the answer; DefaultMaxBody when 0
-}
-
 const idlePerHost = 64
 
 // Read makes a read: over the pool, asking every cache on the way to pass it
 // through. Redirects are followed on the same host; another one comes back as the answer it is.
-func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
+func (h *HTTP) Read(ctx context.Context, q policy.HTTPRequest) ledger.Answer {
 	h.once.Do(h.open)
 	a := ledger.Answer{Via: "http", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
@@ -66,18 +55,18 @@ func (h *HTTP) Read(ctx context.Context, q HTTPRequest) ledger.Answer {
 		a.Status, a.Header = resp.StatusCode, resp.Header
 		return transmit.Failed(a, errors.New("the server switched protocols"))
 	}
-	return take(a, resp, q.MaxBody)
+	return take(a, resp, q.Max)
 }
 
 // Send transmits a write once, over a connection of its own. A redirect comes
 // back as the answer it is. Sent reports whether a byte of it left.
-func (h *HTTP) Send(ctx context.Context, q HTTPRequest) ledger.Answer {
+func (h *HTTP) Send(ctx context.Context, q policy.HTTPRequest) ledger.Answer {
 	req, err := newRequest(ctx, q)
 	if err != nil {
 		return transmit.Failed(ledger.Answer{Via: "http", BeganAt: time.Now()}, err)
 	}
 	sender := transmit.Sender{TLS: h.TLS, Dial: h.Dial}
-	return sender.Send(req, transmit.Limits{Deadline: q.Deadline, Timeout: q.Timeout, MaxBody: q.MaxBody})
+	return sender.Send(req, transmit.Limits{Deadline: q.Deadline, Timeout: q.Timeout, MaxBody: q.Max})
 }
 
 // Close drops idle connections.
@@ -117,7 +106,7 @@ func redirect(next *http.Request, via []*http.Request) error {
 }
 
 // newRequest builds the request both ways of asking share.
-func newRequest(ctx context.Context, q HTTPRequest) (*http.Request, error) {
+func newRequest(ctx context.Context, q policy.HTTPRequest) (*http.Request, error) {
 	var body io.Reader
 	if len(q.Body) > 0 {
 		body = bytes.NewReader(q.Body)

@@ -7,14 +7,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"sync"
 	"time"
 
 	"indoubt/ledger"
 	"indoubt/ledger/wire/mcpwire"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/policy"
 )
 
 // MCP calls tools of MCP servers. It keeps one session for each server, so at
@@ -31,31 +30,11 @@ type MCP struct {
 	closed  bool
 }
 
-// MCPRequest is one call of one tool. The server is reached by a command over
-// stdio, or by a URL over streamable HTTP.
-type MCPRequest struct {
-	Name    string   // of the server, for the session
-	Command []string // argv, without a shell; empty: URL
-	Dir     string
-	Env     []string // added to this process's own
-	URL     string
-	Header  http.Header
-
-	Tool      string
-	Arguments json.RawMessage // a JSON object; nil for none
-	Vouched   bool            // the policy vouches that the tool only reads
-	Trace     string          // W3C traceparent, sent in _meta; "" for none
-
-	Timeout  time.Duration // of the whole, the start of the server included; DefaultTimeout when 0 and no Deadline is set
-	Deadline time.Time     // no byte of a write leaves after it
-	MaxBody  int64         // bytes of a result; DefaultMaxBody when 0
-}
-
 // Read calls a tool that only reads: one that the server declares read-only, or
 // that is vouched for. Another one is refused, and nothing of the call is sent.
 // RPC is what the server answered, also where that is an error; a result that is
 // too long comes without its larger parts, and the answer is Truncated.
-func (m *MCP) Read(ctx context.Context, q MCPRequest) ledger.Answer {
+func (m *MCP) Read(ctx context.Context, q policy.MCPRequest) ledger.Answer {
 	a := ledger.Answer{Via: "mcp", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
@@ -64,7 +43,7 @@ func (m *MCP) Read(ctx context.Context, q MCPRequest) ledger.Answer {
 		return failedCall(a, ctx, err)
 	}
 	defer s.release()
-	if !q.Vouched {
+	if !q.ReadOnly {
 		if err := s.mustOnlyRead(ctx, q.Tool); err != nil {
 			return failedCall(a, ctx, err)
 		}
@@ -76,7 +55,7 @@ func (m *MCP) Read(ctx context.Context, q MCPRequest) ledger.Answer {
 // deadline. A server behind a URL gets a session of its own for it, because one
 // that has expired meanwhile would leave the call in doubt. Sent is false where
 // the server did not start or no byte of the call was written.
-func (m *MCP) Send(ctx context.Context, q MCPRequest) ledger.Answer {
+func (m *MCP) Send(ctx context.Context, q policy.MCPRequest) ledger.Answer {
 	a := ledger.Answer{Via: "mcp", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, q.Deadline))
 	defer cancel()
@@ -113,7 +92,7 @@ func (m *MCP) Close() {
 }
 
 // session is the server's session, which release gives back.
-func (m *MCP) session(ctx context.Context, q MCPRequest) (*mcpSession, error) {
+func (m *MCP) session(ctx context.Context, q policy.MCPRequest) (*mcpSession, error) {
 	digest, err := json.Marshal([]any{q.Command, q.Dir, q.Env, q.URL, q.Header})
 	if err != nil {
 		return nil, err
@@ -124,7 +103,7 @@ func (m *MCP) session(ctx context.Context, q MCPRequest) (*mcpSession, error) {
 		m.mu.Unlock()
 		return nil, mcpwire.ErrClosed
 	}
-	have := m.servers[q.Name]
+	have := m.servers[q.Server]
 	if have == nil || have.digest != sum {
 		if have != nil { // its definition changed
 			have.retire(false)
@@ -133,28 +112,10 @@ func (m *MCP) session(ctx context.Context, q MCPRequest) (*mcpSession, error) {
 		if m.servers == nil {
 			m.servers = map[string]*mcpServer{}
 		}
-		m.servers[q.Name] = have
+		m.servers[q.Server] = have
 	}
 	m.mu.Unlock()
 	return have.acquire(ctx)
-}
-
-// secrets are the values that may be some.
-func (q MCPRequest) secrets() []string {
-	var out []string
-	for _, e := range q.Env {
-		if _, value, ok := strings.Cut(e, "="); ok && len(value) >= 6 {
-			out = append(out, value)
-		}
-	}
-	for _, values := range q.Header {
-		for _, v := range values {
-			if len(v) >= 6 {
-				out = append(out, v)
-			}
-		}
-	}
-	return out
 }
 
 // failedCall closes an answer that did not come. When the time was up, that is

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"indoubt/ledger/need"
+	"indoubt/policy"
 )
 
 // nodeServer is the command of a server from npm, where the end-to-end tests
@@ -37,8 +38,7 @@ func nodeServer(t *testing.T, name string, args ...string) []string {
 
 func TestMCPMemoryServer(t *testing.T) {
 	m := newMCP(t)
-	q := MCPRequest{Name: "memory", Command: nodeServer(t, "server-memory"), Env: []string{"MEMORY_FILE_PATH=" + filepath.Join(t.TempDir(), "memory.jsonl")},
-		Timeout: 30 * time.Second}
+	q := policy.MCPRequest{Server: "memory", Command: nodeServer(t, "server-memory"), Env: []string{"MEMORY_FILE_PATH=" + filepath.Join(t.TempDir(), "memory.jsonl")}, Limits: policy.Limits{Timeout: 30 * time.Second}}
 	search := func() string {
 		q.Tool, q.Arguments = "search_nodes", json.RawMessage(`{"query":"indoubt-T1"}`)
 		a := m.Read(t.Context(), q)
@@ -57,9 +57,9 @@ func TestMCPMemoryServer(t *testing.T) {
 func TestMCPFilesystemServer(t *testing.T) {
 	dir := need.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	m := newMCP(t)
-	q := MCPRequest{Name: "files", Command: nodeServer(t, "server-filesystem", dir), Timeout: 30 * time.Second}
+	q := policy.MCPRequest{Server: "files", Command: nodeServer(t, "server-filesystem", dir), Limits: policy.Limits{Timeout: 30 * time.Second}}
 	path := filepath.Join(dir, "note.md")
-	call := func(tool string, args map[string]string) MCPRequest {
+	call := func(tool string, args map[string]string) policy.MCPRequest {
 		q.Tool = tool
 		q.Arguments, _ = json.Marshal(args)
 		return q

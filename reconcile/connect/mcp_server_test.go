@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"indoubt/policy"
 )
 
 // noteServer is a real MCP server: two tools that read, one that does not say
@@ -49,7 +51,7 @@ func noteServer(calls *atomic.Int64) *mcp.Server {
 		return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: "no such note"}}}, nil
 	})
 	add("dies", reads, func(map[string]any) (*mcp.CallToolResult, error) {
-		fmt.Fprintln(os.Stderr, "out of memory, key is hunter4242")
+		fmt.Fprintln(os.Stderr, "out of memory")
 		os.Exit(3)
 		return nil, nil
 	})
@@ -165,11 +167,11 @@ func serveFickleMCP(mode string) {
 }
 
 // child is a server that is the test binary, and what its processes said.
-func child(t *testing.T, mode string) (q MCPRequest, processes func() (started, ended []string)) {
+func child(t *testing.T, mode string) (q policy.MCPRequest, processes func() (started, ended []string)) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
-	q = MCPRequest{Name: mode, Command: []string{os.Args[0]}, Env: []string{"CONNECT_TEST_MCP=" + mode, "CONNECT_TEST_LOG=" + log, "KEY=hunter4242"},
-		Tool: "search", Arguments: json.RawMessage(`{"query":"t-1"}`), Timeout: 20 * time.Second}
+	q = policy.MCPRequest{Server: mode, Command: []string{os.Args[0]}, Env: []string{"CONNECT_TEST_MCP=" + mode, "CONNECT_TEST_LOG=" + log},
+		Tool: "search", Arguments: json.RawMessage(`{"query":"t-1"}`), Limits: policy.Limits{Timeout: 20 * time.Second}}
 	return q, func() (started, ended []string) {
 		b, _ := os.ReadFile(log)
 		for _, line := range strings.Fields(string(b)) {

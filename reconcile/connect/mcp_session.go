@@ -10,6 +10,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"indoubt/ledger/wire/mcpwire"
+	"indoubt/policy"
 )
 
 const (
@@ -28,7 +29,7 @@ const (
 type mcpServer struct {
 	digest [32]byte
 	idle   time.Duration
-	define MCPRequest // how it is reached
+	define policy.MCPRequest // how it is reached
 
 	listFor time.Duration
 

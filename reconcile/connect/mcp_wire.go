@@ -16,6 +16,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/wire/mcpwire"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/policy"
 )
 
 const (
@@ -28,13 +29,13 @@ const (
 // once, says truly whether it did, and hands answers on as they came: the SDK
 // would round large numbers.
 type mcpTransport struct {
-	define  MCPRequest
+	define  policy.MCPRequest
 	changed func() // the server's tools changed
 	conn    *mcpConn
 }
 
 func (t *mcpTransport) Connect(ctx context.Context) (mcp.Connection, error) {
-	c := &mcpConn{changed: t.changed, secrets: t.define.secrets(), waiting: map[string]waiting{}, writes: map[string]bool{}}
+	c := &mcpConn{changed: t.changed, waiting: map[string]waiting{}, writes: map[string]bool{}}
 	var err error
 	if d := t.define; len(d.Command) > 0 {
 		c.wire, err = mcpwire.Start(ctx, mcpwire.StdioOptions{
@@ -55,7 +56,6 @@ type mcpConn struct {
 	wire    mcpwire.Conn
 	changed func()
 	said    said
-	secrets []string
 	queue   []jsonrpc.Message // of a batch, for Read
 
 	mu      sync.Mutex
@@ -84,7 +84,7 @@ type mcpCall struct {
 type callKey struct{}
 
 // call calls a tool and reads its answer up to the bound.
-func (s *mcpSession) call(ctx context.Context, q MCPRequest, a ledger.Answer, write bool) ledger.Answer {
+func (s *mcpSession) call(ctx context.Context, q policy.MCPRequest, a ledger.Answer, write bool) ledger.Answer {
 	c := &mcpCall{deadline: q.Deadline, write: write}
 	params := &mcp.CallToolParams{Name: q.Tool}
 	if len(q.Arguments) > 0 {
@@ -99,7 +99,7 @@ func (s *mcpSession) call(ctx context.Context, q MCPRequest, a ledger.Answer, wr
 	switch {
 	case c.answer != nil:
 		a.Sent = true
-		a.RPC, a.Truncated = rpcAnswer(*c.answer, q.MaxBody)
+		a.RPC, a.Truncated = rpcAnswer(*c.answer, q.Max)
 		a.RPC.Tool = q.Tool
 		a.EndedAt = time.Now()
 		return a
@@ -264,7 +264,7 @@ func (c *mcpConn) explain(err error) error {
 	if text := c.said.last(); text != "" && c.ended() != nil {
 		err = fmt.Errorf("%w; the server said: %s", err, text)
 	}
-	return withheld(err, c.secrets)
+	return err
 }
 
 // said keeps the end of what a server writes to its standard error.

@@ -13,11 +13,12 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/wire/transmit"
+	"indoubt/policy"
 )
 
 const (
-	// DefaultMaxRows bounds the rows that are kept of an answer.
-	DefaultMaxRows = 1000
+	// maxRows bounds the rows that are kept of an answer.
+	maxRows = 1000
 	// HeaderStale is set in the answer of a database that follows another one, so
 	// that what it does not show may be there all the same. Its value is
 	// "replica", or "unknown" where the database does not tell.
@@ -38,20 +39,6 @@ type SQL struct {
 	closed bool
 }
 
-// SQLRequest is one statement with its parameters, in the driver's own
-// placeholders. Everything computed belongs in Args: nil, bool, int64, float64,
-// string, and []byte as it is.
-type SQLRequest struct {
-	Driver string // sqlite or postgres
-	DSN    string // how to reach it; the path of the file for sqlite
-	Query  string
-	Args   []any
-
-	Timeout time.Duration // of the whole, DefaultTimeout when 0
-	MaxRows int           // DefaultMaxRows when 0
-	MaxBody int64         // bytes of Rows; DefaultMaxBody when 0
-}
-
 // pool is a database that is kept open.
 type pool struct {
 	database
@@ -62,17 +49,16 @@ type pool struct {
 type database interface {
 	// read runs a query in a read-only transaction and reports whether what it saw
 	// may be old: "" where it is not.
-	read(ctx context.Context, q SQLRequest, into *table) (stale string, err error)
-	secrets() []string
+	read(ctx context.Context, q policy.SQLRequest, into *table) (stale string, err error)
 	close()
 }
 
 // Read runs one query in a read-only transaction under a statement timeout. It
-// stops after MaxRows rows and MaxBody bytes; the answer is Truncated then.
+// stops after maxRows rows and Max bytes; the answer is Truncated then.
 // Values become JSON: numbers with all their digits, moments as RFC 3339 (in UTC
 // where the database keeps no zone), bytes as text where they are UTF-8, else as
 // base64. An answer of a replica has HeaderStale.
-func (s *SQL) Read(ctx context.Context, q SQLRequest) ledger.Answer {
+func (s *SQL) Read(ctx context.Context, q policy.SQLRequest) ledger.Answer {
 	a := ledger.Answer{Via: "sql", BeganAt: time.Now()}
 	ctx, cancel := context.WithDeadline(ctx, transmit.Ends(a.BeganAt, q.Timeout, time.Time{}))
 	defer cancel()
@@ -89,7 +75,7 @@ func (s *SQL) Read(ctx context.Context, q SQLRequest) ledger.Answer {
 		err = &Mistaken{err}
 	}
 	if a.Truncated = rows.cut || tooLong(err); err != nil && !a.Truncated {
-		return failedStatement(a, ctx, err, db.secrets())
+		return failedStatement(a, ctx, err)
 	}
 	a.Sent = true
 	a.Rows, a.EndedAt = rows.json(), time.Now()
@@ -112,7 +98,7 @@ func (s *SQL) Close() {
 
 // database is the pool of a request. One that no request names any more ends when another
 // one is opened.
-func (s *SQL) database(q SQLRequest) (db database, err error) {
+func (s *SQL) database(q policy.SQLRequest) (db database, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -151,11 +137,11 @@ func openDatabase(driver, dsn string) (database, error) {
 
 // failedStatement closes an answer that did not come. When the time was up,
 // that is the reason, whatever a driver makes of it.
-func failedStatement(a ledger.Answer, ctx context.Context, err error, secrets []string) ledger.Answer {
+func failedStatement(a ledger.Answer, ctx context.Context, err error) ledger.Answer {
 	if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
 		err = fmt.Errorf("%w (%w)", ctx.Err(), err)
 	}
-	a = transmit.Failed(a, withheld(err, secrets))
+	a = transmit.Failed(a, err)
 	if a.Class == "" && timedOut(err) {
 		a.Class = ledger.ClassTimeout
 	}
@@ -185,25 +171,3 @@ func remaining(ctx context.Context) int64 {
 	}
 	return max(1, time.Until(end).Milliseconds())
 }
-
-// withheld is an error whose text shows none of the secrets.
-func withheld(err error, secrets []string) error {
-	text := err.Error()
-	for _, s := range secrets {
-		if s != "" {
-			text = strings.ReplaceAll(text, s, "…")
-		}
-	}
-	if text == err.Error() {
-		return err
-	}
-	return withheldError{text, err}
-}
-
-type withheldError struct {
-	text string
-	err  error
-}
-
-func (e withheldError) Error() string { return e.text }
-func (e withheldError) Unwrap() error { return e.err }

@@ -13,14 +13,12 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 )
 
 // postgres talks to PostgreSQL in text, both ways: no driver guesses at types,
 // and numbers keep their digits.
-type postgres struct {
-	pool   *pgxpool.Pool
-	config *pgxpool.Config
-}
+type postgres struct{ pool *pgxpool.Pool }
 
 func openPostgres(dsn string) (database, error) {
 	config, err := pgxpool.ParseConfig(dsn)
@@ -41,15 +39,14 @@ func openPostgres(dsn string) (database, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
-		return nil, withheld(err, []string{c.Password})
+		return nil, err
 	}
-	return &postgres{pool, config}, nil
+	return &postgres{pool}, nil
 }
 
-func (p *postgres) secrets() []string { return []string{p.config.ConnConfig.Password} }
-func (p *postgres) close()            { p.pool.Close() }
+func (p *postgres) close() { p.pool.Close() }
 
-func (p *postgres) read(ctx context.Context, q SQLRequest, into *table) (string, error) {
+func (p *postgres) read(ctx context.Context, q policy.SQLRequest, into *table) (string, error) {
 	pooled, err := p.pool.Acquire(ctx)
 	if err != nil {
 		return "", err
@@ -81,7 +78,7 @@ func (p *postgres) read(ctx context.Context, q SQLRequest, into *table) (string,
 }
 
 // run runs the statement and takes its rows.
-func (p *postgres) run(ctx context.Context, conn *pgconn.PgConn, q SQLRequest, into *table) error {
+func (p *postgres) run(ctx context.Context, conn *pgconn.PgConn, q policy.SQLRequest, into *table) error {
 	result := conn.ExecParams(ctx, q.Query, ledger.Each(q.Args, postgresText), nil, nil, nil)
 	if fields := result.FieldDescriptions(); len(fields) > 0 {
 		if err := into.columns(ledger.Each(fields, func(f pgconn.FieldDescription) string { return f.Name })); err != nil {

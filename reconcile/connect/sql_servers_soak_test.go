@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"indoubt/ledger/need"
+	"indoubt/policy"
 )
 
 // account is whom a database server of a test runs as: it refuses root. It
@@ -94,7 +95,7 @@ func (a account) serve(t *testing.T, ready func() error, dir, name string, args 
 	t.Fatalf("%s takes no connections: %v", name, err)
 }
 
-func must(t *testing.T, s *SQL, q SQLRequest, query string) {
+func must(t *testing.T, s *SQL, q policy.SQLRequest, query string) {
 	t.Helper()
 	q.Query, q.Args = query, nil
 	db, err := s.database(q)
@@ -103,7 +104,7 @@ func must(t *testing.T, s *SQL, q SQLRequest, query string) {
 	need.OK(t, err, query)
 }
 
-func rowsOf(t *testing.T, s *SQL, q SQLRequest, query string) string {
+func rowsOf(t *testing.T, s *SQL, q policy.SQLRequest, query string) string {
 	t.Helper()
 	q.Query, q.Args = query, nil
 	a := s.Read(t.Context(), q)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	sqlite3 "modernc.org/sqlite"
+
+	"indoubt/policy"
 )
 
 // sqliteFile is a SQLite database. Every request opens the file anew: it may
@@ -31,8 +33,7 @@ func openSQLite(path string) (database, error) {
 	return sqliteFile{abs}, nil
 }
 
-func (f sqliteFile) secrets() []string { return nil }
-func (f sqliteFile) close()            {}
+func (f sqliteFile) close() {}
 
 // connect opens the file, which must exist.
 func (f sqliteFile) connect(ctx context.Context, mode string, pragmas ...string) (*sql.Conn, func(), error) {
@@ -56,7 +57,7 @@ func (f sqliteFile) connect(ctx context.Context, mode string, pragmas ...string)
 	return conn, done, nil
 }
 
-func (f sqliteFile) read(ctx context.Context, q SQLRequest, into *table) (string, error) {
+func (f sqliteFile) read(ctx context.Context, q policy.SQLRequest, into *table) (string, error) {
 	if err := oneStatement(q.Query); err != nil {
 		return "", err
 	}

@@ -2,6 +2,7 @@ package connect
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql"
 	"encoding/base64"
 	"encoding/json"
@@ -11,11 +12,11 @@ import (
 	"unicode/utf8"
 
 	"indoubt/ledger"
+	"indoubt/policy"
 )
 
 // table collects rows as a JSON array of objects, to its limits and no further.
 type table struct {
-	maxRows int
 	maxBody int64
 
 	names []string // quoted
@@ -24,15 +25,8 @@ type table struct {
 	cut   bool
 }
 
-func newTable(q SQLRequest) *table {
-	t := &table{maxRows: q.MaxRows, maxBody: q.MaxBody}
-	if t.maxRows <= 0 {
-		t.maxRows = DefaultMaxRows
-	}
-	if t.maxBody <= 0 {
-		t.maxBody = DefaultMaxBody
-	}
-	return t
+func newTable(q policy.SQLRequest) *table {
+	return &table{maxBody: cmp.Or(q.Max, DefaultMaxBody)}
 }
 
 // columns names what every row holds.
@@ -64,7 +58,7 @@ func (t *table) add(value func(i int) []byte) bool {
 		t.buf.Write(value(i))
 	}
 	t.buf.WriteByte('}')
-	if t.rows == t.maxRows || int64(t.buf.Len())+2 > t.maxBody {
+	if t.rows == maxRows || int64(t.buf.Len())+2 > t.maxBody {
 		t.buf.Truncate(begin)
 		t.cut = true
 		return false

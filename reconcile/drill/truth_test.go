@@ -249,8 +249,8 @@ func (u *truth) send(w *truthWish) {
 }
 
 func (u *truth) post(body []byte, as string) ledger.Answer {
-	return u.sender.Send(u.ctx, connect.HTTPRequest{Method: http.MethodPost, URL: u.down.URL() + "/v1/payouts", Body: body, Timeout: 10 * time.Second,
-		Header: http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + as}}})
+	return u.sender.Send(u.ctx, policy.HTTPRequest{Method: http.MethodPost, URL: u.down.URL() + "/v1/payouts", Body: body,
+		Header: http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer " + as}}, Limits: policy.Limits{Timeout: 10 * time.Second}})
 }
 
 // badList is what ails the downstream's lists during one look.
