@@ -43,10 +43,18 @@ func (s *seat) types(keys string) {
 }
 
 // TestRunGivesTheTerminalToItsCommand, which asks there for what it needs, and
-// takes it back for the script that goes on.
+// takes it back for the script that goes on. No key reaches the command alone: a witness
+// is in its group before it. It leads that group as under a shell: from another one timeout
+// would take itself out of the foreground.
 func TestRunGivesTheTerminalToItsCommand(t *testing.T) {
 	dir := place(t)
-	s := sit(t, dir, "sh", "-c", `indoubt run --kind k --key a -- sh -c 'echo asking; read word < /dev/tty; read next; echo "it said $word $next"'
+	need.OK(t, os.WriteFile(filepath.Join(dir, "probe"), []byte(`cat /proc/[0-9]*/stat > stats 2>/dev/null
+		while read -r pid _ _ _ group _; do
+			[ $pid = $$ ] || [ $group != $$ ] || case $(tr "\0" " " < /proc/$pid/cmdline) in *" --witness ") exit 0 ;; esac
+		done < stats; echo alone; exit 1`), 0o600))
+	s := sit(t, dir, "sh", "-c", `indoubt run --kind k --key a -- sh probe; echo "probe $?"
+		indoubt run --kind k --key b -- ./probe; echo "probe $?"; indoubt run --kind k --key c -- ./none; echo "none $?"
+		indoubt run --kind k --key d -- timeout 60 sh -c 'echo asking; read word < /dev/tty; read next; echo "it said $word $next"'
 		echo "exit $?"; read last; echo "then $last"`)
 	s.sees("asking")
 	s.types("hello\nworld\n")
@@ -54,6 +62,8 @@ func TestRunGivesTheTerminalToItsCommand(t *testing.T) {
 	s.sees("exit 0")
 	s.types("more\n")
 	s.sees("then more")
+	need.Lacks(t, s.drawn(), "alone")
+	need.Contains(t, s.drawn(), "probe 0", "never sent: you have no right to ./probe", "probe 126", "never sent: there is no ./none", "none 127")
 }
 
 // TestRunInterruptedAtTheTerminal: the key reaches the command, and the script

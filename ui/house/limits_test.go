@@ -55,7 +55,7 @@ var long = map[string]int{
 	"ledger/outcome":          6,
 	"ledger/postgres":         72,
 	"ledger/record":           16,
-	"ledger/record/command":   6,
+	"ledger/record/command":   5,
 	"ledger/record/httpproxy": 12,
 	"ledger/record/mcpproxy":  20,
 	"ledger/record/roundtrip": 15,

@@ -36,7 +36,7 @@ type child struct {
 	asked          os.Signal // the last that asked this process to end
 	told           string    // the first signal that asked the command to end while it ran
 	watch          *guard
-	witness        []string // the command line of a process that standby.Witness makes one
+	beside         []string // the command line of a guard
 	note           func(string)
 	attempt        string // that its processes carry; "" for a command that only reads
 	alone          bool   // this process starts nothing else
@@ -68,8 +68,8 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	c.cmd = exec.Command(c.argv[0], c.argv[1:]...)
 	c.cmd.Dir, c.cmd.Env = c.dir, c.env
 	procgroup.Prepare(c.cmd)
-	if c.tty = ownTerminal(c.stdin, c.stdout, c.witness); c.tty != nil {
-		c.tty.begins(c.cmd.SysProcAttr)
+	if c.tty = ownTerminal(c.stdin, c.stdout, c.beside); c.tty != nil {
+		c.tty.holds(c.cmd)
 		defer func() { c.tty.back(a.Signal != "" || c.stopped != nil) }()
 	}
 	closeInput, err := c.input()
@@ -104,9 +104,7 @@ func (c *child) run(ctx context.Context) (a ledger.Answer) {
 	}
 	a.Sent = true
 	c.attend(ctx, l.exited)
-	if said := c.tty.asked(); c.told == "" {
-		c.told = said
-	}
+	c.told = cmp.Or(c.told, c.tty.asked())
 	if c.stopped != nil || c.group.EndedBadly() {
 		c.end(&a)
 	}
@@ -376,6 +374,10 @@ func (c *child) answer(a ledger.Answer, err error) ledger.Answer {
 	}
 	if signal := c.group.EndedBy(state); signal != "" {
 		a.Signal = signal
+		return a
+	}
+	if err := c.tty.neverBegan(c.argv[0]); err != nil {
+		a.Sent, a.Err, a.Class = false, err, ""
 		return a
 	}
 	if a.Exited, a.Exit = true, state.ExitCode(); c.told != "" && a.Exit == 0 {

@@ -21,7 +21,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/outcome"
 	"indoubt/ledger/record"
-	"indoubt/ledger/record/command/standby"
 	"indoubt/ledger/wire/procgroup"
 )
 
@@ -308,7 +307,7 @@ func prepare(r *record.Recorder, req *Request) (*child, error) {
 	}
 	return &child{
 		argv: req.Argv, dir: dir, env: req.Env, stdin: req.Stdin, stdout: req.Stdout, stderr: req.Stderr,
-		witness: standby.Witnessing(req.Guard), timeout: req.Timeout, grace: req.Grace, signals: req.Signals, alone: req.Alone, note: req.Note,
+		beside: req.Guard, timeout: req.Timeout, grace: req.Grace, signals: req.Signals, alone: req.Alone, note: req.Note,
 	}, nil
 }
 

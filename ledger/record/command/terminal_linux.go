@@ -1,14 +1,21 @@
 package command
 
 import (
+	"cmp"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"indoubt/ledger/record/command/standby"
 )
 
 // terminal is the controlling terminal of this process, to be given to a command
@@ -17,9 +24,15 @@ import (
 type terminal struct {
 	file    *os.File
 	modes   *unix.Termios
-	witness *exec.Cmd // in the command's group: its keys reach the command alone
+	guard   []string  // the command line of one
+	hold    *os.File  // by which the command is let go, and says that it is run
+	held    *os.File  // the command's end of that
+	witness *exec.Cmd // in the command's group before that is let go, so a key reaches both
 	until   io.Closer // the witness stays until this is closed
+	failed  error     // why there is none
 }
+
+var errEndedBefore = errors.New("it was ended before it was run")
 
 // witnessPatience is how long a witness may take to end.
 const witnessPatience = 2 * time.Second
@@ -28,22 +41,31 @@ const witnessPatience = 2 * time.Second
 // Where output goes on to another program, that one may read the terminal (a
 // pager), and it stays where it is. So it does without a witness: nothing would tell
 // that a key asked the command to end.
-func ownTerminal(stdin io.Reader, stdout io.Writer, witness []string) *terminal {
+func ownTerminal(stdin io.Reader, stdout io.Writer, guard []string) *terminal {
 	in, isFile := stdin.(*os.File)
 	out, isToo := stdout.(*os.File)
-	if len(witness) == 0 || !isFile || !isToo || modesOf(in) == nil || modesOf(out) == nil {
+	if len(guard) == 0 || !isFile || !isToo || modesOf(in) == nil || modesOf(out) == nil {
 		return nil
 	}
-	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil
 	}
-	t := &terminal{file: tty, modes: modesOf(tty), witness: exec.Command(witness[0], witness[1:]...)}
-	if !t.mine() || t.modes == nil {
-		tty.Close()
-		return nil
+	t := &terminal{guard: guard, hold: os.NewFile(uintptr(pair[0]), "hold"), held: os.NewFile(uintptr(pair[1]), "held")}
+	if t.file, err = os.OpenFile("/dev/tty", os.O_RDWR, 0); err == nil {
+		if t.modes = modesOf(t.file); t.modes != nil && t.mine() {
+			return t
+		}
 	}
-	return t
+	t.close()
+	return nil
+}
+
+// close needs no file to be open.
+func (t *terminal) close() {
+	for _, f := range []*os.File{t.file, t.hold, t.held} {
+		f.Close()
+	}
 }
 
 func modesOf(f *os.File) *unix.Termios {
@@ -60,39 +82,58 @@ func (t *terminal) mine() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// begins has a command start in the foreground.
-func (t *terminal) begins(attr *syscall.SysProcAttr) {
-	if t != nil {
-		attr.Foreground, attr.Ctty = true, int(t.file.Fd())
-	}
+// holds has a command start in the foreground, but not run.
+func (t *terminal) holds(cmd *exec.Cmd) {
+	cmd.Args = standby.Held(t.guard, cmd.Path, cmd.Args)
+	cmd.Path, cmd.ExtraFiles = cmd.Args[0], []*os.File{t.held}
+	cmd.SysProcAttr.Foreground, cmd.SysProcAttr.Ctty = true, int(t.file.Fd())
 }
 
-// joins starts the witness in the command's group, and returns its process id; 0: it could
-// not be started.
+// joins starts the witness in the command's group, lets the command go, and returns the
+// witness's process id. Where there can be none (0), the command is not run.
 func (t *terminal) joins(group int) int {
 	if t == nil {
 		return 0
 	}
-	in, err := t.witness.StdinPipe()
+	t.held.Close()
+	line := standby.Witnessing(t.guard)
+	t.witness = exec.Command(line[0], line[1:]...)
+	t.witness.Dir, t.witness.SysProcAttr = "/", &syscall.SysProcAttr{Setpgid: true, Pgid: group}
+	until, err := t.witness.StdinPipe()
 	if err == nil {
-		t.witness.Dir, t.witness.SysProcAttr = "/", &syscall.SysProcAttr{Setpgid: true, Pgid: group}
 		err = t.witness.Start()
 	}
 	if err != nil {
+		t.failed = err
+		t.hold.Close()
 		return 0
 	}
-	t.until = in
+	t.until = until
+	_, _ = t.hold.WriteString(" ")
 	return t.witness.Process.Pid
+}
+
+// neverBegan says why a command that has ended was not run, nil: it was.
+func (t *terminal) neverBegan(name string) error {
+	if t == nil {
+		return nil
+	}
+	said, _ := io.ReadAll(t.hold)
+	errno, _ := strconv.Atoi(strings.TrimSpace(string(said)))
+	switch {
+	case len(said) == 0:
+		return cmp.Or(t.failed, errEndedBefore)
+	case errno != 0:
+		return &fs.PathError{Op: "fork/exec", Path: name, Err: syscall.Errno(errno)}
+	}
+	return nil
 }
 
 // asked says what asked the command's group to end, "" where nothing did. A witness
 // that cannot tell counts as one that was asked.
 func (t *terminal) asked() string {
-	if t == nil {
+	if t == nil || t.until == nil {
 		return ""
-	}
-	if t.until == nil {
-		return "perhaps, which cannot be told"
 	}
 	t.until.Close()
 	_ = t.witness.Process.Signal(syscall.SIGCONT) // a key may have stopped it
@@ -117,10 +158,7 @@ func (t *terminal) to(group int) {
 // back takes the terminal from a command that has ended. One that was killed may
 // have left it without echo.
 func (t *terminal) back(killed bool) {
-	if t == nil {
-		return
-	}
-	defer t.file.Close()
+	defer t.close()
 	t.to(unix.Getpgrp())
 	if killed {
 		_ = unix.IoctlSetTermios(int(t.file.Fd()), unix.TCSETSW, t.modes)

@@ -4,7 +4,7 @@ package command
 
 import (
 	"io"
-	"syscall"
+	"os/exec"
 )
 
 // terminal is not given to commands here: one that reads it is stopped.
@@ -12,8 +12,9 @@ type terminal struct{}
 
 func ownTerminal(io.Reader, io.Writer, []string) *terminal { return nil }
 
-func (*terminal) begins(*syscall.SysProcAttr) {}
-func (*terminal) back(bool)                   {}
-func (*terminal) paused(int)                  {}
-func (*terminal) joins(int) int               { return 0 }
-func (*terminal) asked() string               { return "" }
+func (*terminal) holds(*exec.Cmd)         {}
+func (*terminal) back(bool)               {}
+func (*terminal) paused(int)              {}
+func (*terminal) joins(int) int           { return 0 }
+func (*terminal) neverBegan(string) error { return nil }
+func (*terminal) asked() string           { return "" }

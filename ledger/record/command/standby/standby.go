@@ -26,8 +26,12 @@ const (
 	ahead   = 500 * time.Millisecond
 )
 
-// witness is the last argument of a guard that is a witness instead.
-const witness = "--witness"
+// What a guard is instead, by an argument behind its own.
+const (
+	witness = "--witness"
+	held    = "--held"
+	heldBy  = 3 // the file by which a held command is let go
+)
 
 // Witnessing makes the command line of a guard that of a witness, a process that joins
 // the process group of a command and does nothing. It ends well when its input ends; a key
@@ -40,8 +44,31 @@ func Witnessing(guard []string) []string {
 	return append(guard[:len(guard):len(guard)], witness)
 }
 
+// Held makes the command line of a guard that of a command which is not run before it is
+// let go: it is in its place, with its process id, and does nothing.
+func Held(guard []string, path string, argv []string) []string {
+	return append(append(guard[:len(guard):len(guard)], held, path), argv...)
+}
+
+// hold runs a command in the place of this process, once a byte has come. It answers with a
+// byte when it is about to, and with the error number behind that where it could not.
+func hold(path string, argv []string) {
+	if n, _ := syscall.Read(heldBy, make([]byte, 1)); n == 1 {
+		syscall.CloseOnExec(heldBy)
+		_, _ = syscall.Write(heldBy, []byte(" "))
+		errno, _ := any(syscall.Exec(path, argv, os.Environ())).(syscall.Errno) // package errors would be initialised for As
+		_, _ = syscall.Write(heldBy, []byte(strconv.Itoa(int(errno))))
+	}
+	os.Exit(1)
+}
+
 func init() {
 	if len(os.Args) > len(Args) && os.Args[1] == Args[0] && os.Args[2] == Args[1] {
+		for i, arg := range os.Args {
+			if arg == held {
+				hold(os.Args[i+1], os.Args[i+2:])
+			}
+		}
 		if os.Args[len(os.Args)-1] == witness {
 			_, _ = os.Stdin.Read(make([]byte, 1)) // on the main thread, so that a signal comes before the end of the input
 			os.Exit(0)
