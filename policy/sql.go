@@ -151,49 +151,22 @@ func (s *SQLRequest) parts() []any { return []any{"sql", s.Database, s.Driver, s
 
 func (s *SQLRequest) leaving() []string { return nil } // nothing is sent over it
 
-var (
-	beginsWith = lazyregexp.New(`^(?s:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)`)
-
-	// changing are the words of a statement that writes.
-	changing = lazyregexp.New(`(?i)\b(?:INSERT|UPDATE|DELETE|MERGE|REPLACE|INTO|CREATE|ALTER|DROP|TRUNCATE|ATTACH|PRAGMA|CALL|LOCK)\b`)
-
-	// quotedBefore and quotedAfter are around a name in quotes.
-	quotedBefore = lazyregexp.New("(?:^|[\\s,(.=])[\"`[]$")
-	quotedAfter  = lazyregexp.New("^[\"`\\]](?:$|[\\s,).=;])")
-)
+var beginsWith = lazyregexp.New(`^(?s:\s|--[^\n]*\n|/\*.*?\*/)*([A-Za-z]+)`)
 
 // refused is why a statement cannot be a read, "" where it may be. It does not parse
-// SQL: the database does, in a transaction that only reads. So it refuses too much
-// rather than too little, and what is refused by mistake can be bound instead.
+// SQL: the database does, in a transaction that only reads.
 func (s *sqlRule) refused() (problem, hint string) {
-	const bind = "a text that holds it goes into `args`"
 	first := ""
 	if m := beginsWith.FindStringSubmatch(s.query); m != nil {
 		first = strings.ToUpper(m[1])
 	}
-	changes := s.changes()
 	switch {
 	case strings.Contains(strings.TrimRight(s.query, "; \t\r\n"), ";"):
-		return "holds more than one statement", bind
+		return "holds more than one statement", "a text that holds a semicolon goes into `args`"
 	case first == "":
 		return "is empty", ""
 	case first != "SELECT" && first != "WITH":
 		return "a read cannot begin with " + first, "a read is one SELECT, or WITH … SELECT"
-	case changes != "":
-		return "a read does not " + changes, bind + ", and a column of that name is written in quotes"
 	}
 	return "", ""
-}
-
-// changes is the first word that changes something. replace(…) and the like are
-// functions, and a word beside a dot or in quotes is a name.
-func (s *sqlRule) changes() string {
-	for _, at := range changing.FindAllStringIndex(s.query, -1) {
-		before, after := s.query[:at[0]], s.query[at[1]:]
-		name := strings.HasSuffix(before, ".") || strings.HasPrefix(after, ".") || quotedBefore.MatchString(before) && quotedAfter.MatchString(after)
-		if !name && !strings.HasPrefix(strings.TrimSpace(after), "(") {
-			return strings.ToUpper(s.query[at[0]:at[1]])
-		}
-	}
-	return ""
 }

@@ -29,9 +29,6 @@ func (r *Regexp) FindStringSubmatch(s string) []string {
 func (r *Regexp) FindAllStringSubmatch(s string, n int) [][]string {
 	return r.compiled().FindAllStringSubmatch(s, n)
 }
-func (r *Regexp) FindAllStringIndex(s string, n int) [][]int {
-	return r.compiled().FindAllStringIndex(s, n)
-}
 func (r *Regexp) ReplaceAllString(s, by string) string {
 	return r.compiled().ReplaceAllString(s, by)
 }

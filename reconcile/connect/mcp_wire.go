@@ -29,13 +29,12 @@ const (
 // once, says truly whether it did, and hands answers on as they came: the SDK
 // would round large numbers.
 type mcpTransport struct {
-	define  policy.MCPRequest
-	changed func() // the server's tools changed
-	conn    *mcpConn
+	define policy.MCPRequest
+	conn   *mcpConn
 }
 
 func (t *mcpTransport) Connect(ctx context.Context) (mcp.Connection, error) {
-	c := &mcpConn{changed: t.changed, waiting: map[string]waiting{}, writes: map[string]bool{}}
+	c := &mcpConn{waiting: map[string]waiting{}, writes: map[string]bool{}}
 	var err error
 	if d := t.define; len(d.Command) > 0 {
 		c.wire, err = mcpwire.Start(ctx, mcpwire.StdioOptions{
@@ -53,10 +52,9 @@ func (t *mcpTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 
 // mcpConn is one connection.
 type mcpConn struct {
-	wire    mcpwire.Conn
-	changed func()
-	said    said
-	queue   []jsonrpc.Message // of a batch, for Read
+	wire  mcpwire.Conn
+	said  said
+	queue []jsonrpc.Message // of a batch, for Read
 
 	mu      sync.Mutex
 	waiting map[string]waiting // requests without an answer, by id
@@ -206,9 +204,6 @@ func (c *mcpConn) take(f mcpwire.Frame) {
 		}
 		c.queue = append(c.queue, msg)
 	case mcpwire.Request, mcpwire.Notification:
-		if f.Method == "notifications/tools/list_changed" {
-			go c.changed()
-		}
 		if msg, err := jsonrpc.DecodeMessage(f.Raw); err == nil {
 			c.queue = append(c.queue, msg)
 		}
