@@ -15,7 +15,6 @@ import (
 	"indoubt/reconcile/drill"
 )
 
-// newDemoCommand opens the console over a simulated outage.
 // demoCommand shows a simulated outage.
 type demoCommand struct{ *app }
 
@@ -29,7 +28,6 @@ func newDemoCommand(a *app) *cobra.Command {
 		Long: `Open the console over a simulated outage: a downstream on this machine that
 loses answers, and pipelines that write to it. Nothing leaves this machine, and
 nothing is kept but the directory that is named first.
-With --dir of an earlier demo, that one goes on as you left it.
 
 Without a terminal the list is printed instead. With --no-console the world
 stays up until it is interrupted, to be looked at from other terminals.`,
@@ -43,7 +41,7 @@ stays up until it is interrupted, to be looked at from other terminals.`,
 		},
 	}
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "the same seed makes the same night")
-	cmd.Flags().StringVar(&dir, "dir", "", "where everything is kept; a new temporary directory when empty, an earlier demo goes on")
+	cmd.Flags().StringVar(&dir, "dir", "", "where everything is kept; a new temporary directory when empty")
 	cmd.Flags().BoolVar(&noConsole, "no-console", false, "do not open the console, stay up until interrupted")
 	cmd.Flags().StringVar(&at, "at", "", "let the time stand still at this moment, for pictures")
 	_ = cmd.Flags().MarkHidden("at")
@@ -91,9 +89,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 	}
 	if !noConsole {
 		c.banner = "demo: a simulated outage"
-		err := consoleCommand(c).fullScreen(ctx, nil, "")
-		said.Printf("To go on with this demo: %s demo --dir '%s'\n", os.Args[0], dir)
-		return err
+		return consoleCommand(c).fullScreen(ctx, nil, "")
 	}
 	return c.serve(ctx, world)
 }
@@ -116,7 +112,7 @@ func (c demoCommand) serve(ctx context.Context, world *drill.World) error {
 	return err
 }
 
-// demoDir is an empty directory to keep a demo in, or the directory of an earlier one.
+// demoDir is an empty directory to keep a demo in.
 func demoDir(dir string) (string, error) {
 	if dir == "" {
 		return os.MkdirTemp("", "indoubt-demo-")
@@ -132,8 +128,8 @@ func demoDir(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(there) > 0 && !drill.Kept(dir) {
-		return "", usage("--dir "+dir+" is not empty, and holds no demo", "name the directory of an earlier demo, an empty one, or one that does not exist yet")
+	if len(there) > 0 {
+		return "", usage("--dir "+dir+" is not empty", "name an empty directory, or one that does not exist yet")
 	}
 	return dir, nil
 }
