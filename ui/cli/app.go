@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -45,9 +44,8 @@ type app struct {
 	stdin    io.Reader  // as given, for the console
 
 	ledgerPath, policyPath, as, theme string
-	context, filter                   string // a context of the configuration, and its filter
 	home                              string // what this place is declared as
-	readOnly, lookOnly                bool   // lookOnly: as the context says
+	readOnly                          bool
 	form
 	banner string // shown in the console's header
 
@@ -100,18 +98,13 @@ func (a *app) prepare(cmd *cobra.Command) error {
 	if err := swallowed(cmd); err != nil {
 		return err
 	}
-	for _, name := range []string{"context", "ledger", "policy", "as", "key", "idempotency-key"} {
+	for _, name := range []string{"ledger", "policy", "as", "key", "idempotency-key"} {
 		if f := cmd.Flag(name); f != nil && f.Changed && strings.TrimSpace(f.Value.String()) == "" {
 			return usage("--"+name+" is empty", "is a variable not set? leave it out for the default")
 		}
 	}
 	if f := cmd.Flag("ledger"); f != nil && f.Changed {
 		if err := open.InArgument(a.ledgerPath); err != nil {
-			return err
-		}
-	}
-	if !slices.Contains([]string{"demo", "completion"}, a.program) {
-		if err := a.enter(cmd); err != nil {
 			return err
 		}
 	}
@@ -235,10 +228,7 @@ func (a *app) warnf(format string, args ...any) {
 
 // mayChange refuses a change where only looking is asked for, before anything is opened.
 func (a *app) mayChange(verb string) error {
-	switch {
-	case a.lookOnly:
-		return &failure{Code: "read_only", Message: "cannot " + verb + ": the context `" + a.context + "` is read_only", Hint: "see read_only: in " + short(configPath(a.env))}
-	case a.readOnly:
+	if a.readOnly {
 		return &failure{Code: "read_only", Message: "cannot " + verb + ": --read-only is given", Hint: "leave --read-only out"}
 	}
 	return nil

@@ -230,9 +230,9 @@ func (c completion) options(cmd *cobra.Command) {
 	}
 	past, spans := words("30m", "8h", "today", "yesterday", "7d"), words("30s", "2m", "10m", "1h")
 	values := map[string]completing{
-		"context": c.contexts, "output": words(formats...),
-		"theme": words("auto", "light", "dark", "none"),
-		"verb":  words(verbs...), "outcome": words("committed", "failed", "uncertain"), "proof": words("never_sent", "refused"),
+		"output": words(formats...),
+		"theme":  words("auto", "light", "dark", "none"),
+		"verb":   words(verbs...), "outcome": words("committed", "failed", "uncertain"), "proof": words("never_sent", "refused"),
 		"effect": words("created", "updated", "deleted", "noop"), "error-class": words(ledger.FilterValues("error")...), "truth": words("taken_back", "both_wanted", "landed_once", "not_landed"),
 		"since": past, "until": words("30m", "2h", "8h", "1d", "tomorrow"), "deadline": spans, "timeout": spans, "grace": spans,
 		"kind": c.names("kind"), "downstream": c.names("downstream"), "source": c.names("source"), "by": c.names("by"), "outage": first(c.outages), "op": c.ids(nil, false),

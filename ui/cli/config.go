@@ -18,14 +18,12 @@ import (
 	"indoubt/ui/console"
 )
 
-// config is how a person wants the console to look, and which ledgers they work with.
+// config is how a person wants the console to look.
 type config struct {
-	Theme    string               `yaml:"theme"`
-	Filter   string               `yaml:"filter"`
-	Columns  []string             `yaml:"columns"`
-	Mouse    *bool                `yaml:"mouse"`
-	Context  string               `yaml:"context"` // in force where nothing names another one
-	Contexts map[string]workplace `yaml:"contexts"`
+	Theme   string   `yaml:"theme"`
+	Filter  string   `yaml:"filter"`
+	Columns []string `yaml:"columns"`
+	Mouse   *bool    `yaml:"mouse"`
 }
 
 // configPath is where the configuration is.
@@ -65,55 +63,6 @@ func (c config) check() error {
 	}
 	if _, err := ledger.ParseFilter(c.Filter); err != nil {
 		return fmt.Errorf("filter: %w", err)
-	}
-	for name, one := range c.Contexts {
-		if _, err := ledger.ParseFilter(one.Filter); err != nil {
-			return fmt.Errorf("filter of context %s: %w", name, err)
-		}
-		if one.Ledger == "" {
-			return fmt.Errorf("context %s names no ledger", name)
-		}
-	}
-	if c.Context != "" && c.Contexts[c.Context].Ledger == "" {
-		return fmt.Errorf("there is no context %q among contexts", c.Context)
-	}
-	return nil
-}
-
-// pastFilters is the file that remembers which filters were used, the newest last.
-type pastFilters string
-
-func pastFiltersPath() pastFilters {
-	return pastFilters(filepath.Join(xdg.StateHome, "indoubt", "filters"))
-}
-
-// read gives those that are still filters; a file that cannot be read has none.
-func (p pastFilters) read() []string {
-	text, err := os.ReadFile(string(p))
-	if err != nil {
-		return nil
-	}
-	return slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool {
-		_, err := ledger.ParseFilter(line)
-		return line == "" || err != nil
-	})
-}
-
-// write keeps all of them, in a file that only this account reads.
-func (p pastFilters) write(all []string) error {
-	if err := os.MkdirAll(filepath.Dir(string(p)), 0o700); err != nil {
-		return fmt.Errorf("remember the filter: %w", err)
-	}
-	made, err := os.CreateTemp(filepath.Dir(string(p)), ".filters-")
-	if err != nil {
-		return fmt.Errorf("remember the filter: %w", err)
-	}
-	_, err = made.WriteString(strings.Join(all, "\n") + "\n")
-	if err = errors.Join(err, made.Close()); err == nil {
-		err = os.Rename(made.Name(), string(p))
-	}
-	if err != nil {
-		return fmt.Errorf("remember the filter: %w", errors.Join(err, os.Remove(made.Name())))
 	}
 	return nil
 }

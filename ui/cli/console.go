@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,14 +129,13 @@ func (c consoleCommand) fullScreen(ctx context.Context, args []string, filter st
 	wanted, trouble := readConfig(configPath(c.env))
 	trouble = errors.Join(why, trouble)
 	if filter == "" && len(args) == 0 && c.banner == "" {
-		filter = cmp.Or(c.filter, wanted.Filter)
+		filter = wanted.Filter
 	}
-	past := pastFiltersPath()
 	o := console.Options{
-		Columns: wanted.Columns, NoMouse: wanted.Mouse != nil && !*wanted.Mouse, Past: past.read(), Remember: past.write, Trouble: trouble,
+		Columns: wanted.Columns, NoMouse: wanted.Mouse != nil && !*wanted.Mouse, Trouble: trouble,
 		Store: s, Policy: live.inForce, PolicyProblem: live.problem, Engine: engine,
 		Actor: c.actor(), AskName: c.sharedAccount(), ReadOnly: c.readOnly, Filter: filter, Theme: c.themeWanted(wanted), Clock: c.clock,
-		LedgerPath: c.ledgerName(), Context: c.context, Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
+		LedgerPath: c.ledgerName(), Banner: c.banner, Shown: func() { close(engine.shown) }, Reopen: func(reads func(ledger.Store) error) (ledger.Store, error) {
 			s, err := c.open(ctx, toWatch)
 			if errors.Is(err, ledger.ErrReadOnly) {
 				s, err = c.open(ctx, toLook)

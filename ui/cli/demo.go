@@ -80,7 +80,7 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 			err = closed
 		}
 	}()
-	c.ledgerPath, c.policyPath, c.context, c.live = world.LedgerPath, world.PolicyPath, "", nil
+	c.ledgerPath, c.policyPath, c.live = world.LedgerPath, world.PolicyPath, nil
 	if !noConsole && !drawable(c.app) {
 		return consoleCommand(c).printInstead(ctx, nil, "")
 	}

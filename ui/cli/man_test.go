@@ -27,8 +27,8 @@ func TestEachCommandHasAManualPage(t *testing.T) {
 		}
 	}
 	each(root)
-	root.Long += "\n\n# ENVIRONMENT\nINDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_CONTEXT, INDOUBT_ACTOR, INDOUBT_LEDGER_HOME, INDOUBT_DIGEST_KEY_FILE, NO_COLOR." +
-		"\n\n# FILES\n$XDG_STATE_HOME/indoubt/ledger.db, the ledger; $XDG_CONFIG_HOME/indoubt/policy.yaml, the policy; $XDG_CONFIG_HOME/indoubt/config.yaml, how the console looks, and contexts."
+	root.Long += "\n\n# ENVIRONMENT\nINDOUBT_LEDGER, INDOUBT_POLICY, INDOUBT_ACTOR, INDOUBT_LEDGER_HOME, INDOUBT_DIGEST_KEY_FILE, NO_COLOR." +
+		"\n\n# FILES\n$XDG_STATE_HOME/indoubt/ledger.db, the ledger; $XDG_CONFIG_HOME/indoubt/policy.yaml, the policy; $XDG_CONFIG_HOME/indoubt/config.yaml, how the console looks."
 	need.OK(t, doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "indoubt"}, dir))
 	for name := range exitTable() {
 		file := strings.ReplaceAll(strings.TrimSpace("indoubt "+name), " ", "-") + ".1"

@@ -62,7 +62,6 @@ runs resum x
 --ledger mysql://h/db list
 --policy DIR/none.yaml policy check
 --as checks confirm #1 --reason r
--c prod list
 -o xml list
 list -o cvs
 list --json -o csv

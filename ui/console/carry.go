@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -177,9 +176,8 @@ func filtered(m *Root, a prompt.Show) tea.Cmd {
 	if a.Kept && m.typed {
 		m.own = a.Filter
 	}
-	if a.Kept && m.known.Keep(a.Text) && m.o.Remember != nil {
-		past, keep := slices.Clone(m.known.Past), m.o.Remember
-		return tea.Batch(m.setFilter(a.Filter), func() tea.Msg { return doneMsg{err: keep(past)} })
+	if a.Kept {
+		m.known.Keep(a.Text)
 	}
 	return m.setFilter(a.Filter)
 }

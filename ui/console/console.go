@@ -53,18 +53,15 @@ type Options struct {
 	Actor         ledger.Actor
 	AskName       bool // the account is shared: ask who decides before the first decision
 	ReadOnly      bool
-	Filter        string                    // shown first
-	OpenID        string                    // opened first
-	Theme         string                    // auto, light, dark, none
-	Columns       []string                  // of the list; empty: those that fit
-	NoMouse       bool                      // the terminal keeps it: the wheel does not scroll
-	Past          []string                  // filters used before, the newest last
-	Remember      func(past []string) error // keeps them; nil: they are forgotten
-	Trouble       error                     // said when it opens
+	Filter        string   // shown first
+	OpenID        string   // opened first
+	Theme         string   // auto, light, dark, none
+	Columns       []string // of the list; empty: those that fit
+	NoMouse       bool     // the terminal keeps it: the wheel does not scroll
+	Trouble       error    // said when it opens
 	Clock         ledger.Clock
 	Location      *time.Location // of the times shown; nil: the machine's
 	LedgerPath    string
-	Context       string // of the configuration, said in the header
 	Banner        string // said in the header, for a demonstration
 	Shown         func() // called once, when the first frame is on the screen; nil: nothing waits for it
 	// After is a message, later, and wait one once something was committed; tests bring

@@ -116,7 +116,7 @@ func newRoot(ctx context.Context, o Options) (*Root, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Root{Frame: draw.Frame{Now: o.Clock(), Zone: o.Location}, o: o, ctx: ctx, actor: o.Actor, table: table.New(f), known: prompt.Learned(o.Past), writes: &writes{}, dirty: true}
+	m := &Root{Frame: draw.Frame{Now: o.Clock(), Zone: o.Location}, o: o, ctx: ctx, actor: o.Actor, table: table.New(f), known: prompt.Learned(), writes: &writes{}, dirty: true}
 	m.actor.Terminal, m.actor.Machine = true, false
 	if err := m.setTheme(cmp.Or(o.Theme, "auto")); err != nil {
 		return nil, err
@@ -370,7 +370,7 @@ func (m *Root) desk() ask.Case {
 }
 
 func (m *Root) header() *header.Header {
-	return &header.Header{Frame: &m.Frame, Snapshot: &m.feed.Snapshot, Policy: m.o.policy(), Path: m.o.LedgerPath, Context: m.o.Context, Banner: m.o.Banner, Actor: m.actor.Name,
+	return &header.Header{Frame: &m.Frame, Snapshot: &m.feed.Snapshot, Policy: m.o.policy(), Path: m.o.LedgerPath, Banner: m.o.Banner, Actor: m.actor.Name,
 		ReadOnly: m.o.ReadOnly || m.feed.Info.ReadOnly, Checks: m.o.Engine != nil, Read: m.table.Read, Pricing: m.table.Unpriced(m.o.policy().Digest(), m.Now)}
 }
 

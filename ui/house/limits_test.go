@@ -41,7 +41,7 @@ var large = map[string]int{
 	"ledger.Record":          49,
 	"ledger/postgres.handle": 47,
 	"policy.Kind":            47,
-	"ui/cli.app":             95,
+	"ui/cli.app":             94,
 	"ui/console.Root":        95,
 }
 
@@ -70,7 +70,7 @@ var long = map[string]int{
 	"reconcile":               12,
 	"reconcile/drill":         9,
 	"ui/act":                  5,
-	"ui/cli":                  170,
+	"ui/cli":                  169,
 	"ui/clients":              4,
 	"ui/console":              43,
 	"ui/console/ask":          17,

@@ -26,7 +26,6 @@ type Header struct {
 	*feed.Snapshot
 	Policy   Policy
 	Path     string // of the ledger
-	Context  string // which of several ledgers this is, as its person calls it
 	Banner   string // said first, for a demonstration
 	Actor    string
 	ReadOnly bool
@@ -173,7 +172,6 @@ func (h *Header) items(w int) []item {
 		banner, _, _ = strings.Cut(banner, ":")
 		short = safe.Of(banner)
 	}
-	add(3, 0, th.Strong, safe.Of(h.Context), safe.Text{})
 	add(11, 0, th.Faint, name, short)
 	if h.Read {
 		switch {

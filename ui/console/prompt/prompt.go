@@ -300,22 +300,19 @@ type Known struct {
 	values map[string]map[string]bool
 }
 
-// Learned begins with the filters used before.
-func Learned(past []string) *Known {
-	return &Known{Past: past, values: map[string]map[string]bool{}}
-}
+// Learned knows nothing yet.
+func Learned() *Known { return &Known{values: map[string]map[string]bool{}} }
 
 // mostPast is how many filters are remembered.
 const mostPast = 50
 
-// Keep remembers a filter as the newest. It reports whether that changes anything.
-func (k *Known) Keep(text string) bool {
-	if n := len(k.Past); text == "" || n > 0 && k.Past[n-1] == text {
-		return false
+// Keep remembers a filter as the newest.
+func (k *Known) Keep(text string) {
+	if text == "" {
+		return
 	}
 	k.Past = append(slices.DeleteFunc(k.Past, func(s string) bool { return s == text }), text)
 	k.Past = k.Past[max(len(k.Past)-mostPast, 0):]
-	return true
 }
 
 // Learn remembers the values of rows, to offer them for a filter: those that can be
