@@ -165,59 +165,6 @@ func (c completion) outagesKnown(cmd *cobra.Command) []ledger.Outage {
 	return all
 }
 
-// runs offers bulk runs: the open ones, or all.
-func (c completion) runs(open bool) completing {
-	return first(func(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-		var out []string
-		if c.prepare(cmd) == nil {
-			if s, err := c.ledgerFor(cmd.Context(), toLook); err == nil {
-				runs, _ := s.Runs(cmd.Context(), ledger.RunQuery{ID: toComplete, Open: open, Limit: completeLimit})
-				for _, r := range runs {
-					if offerable.MatchString(r.ID) {
-						out = append(out, r.ID+"\t"+safe.Say("%s of %s by %s", r.Verb, ledger.Count(r.Size), r.Actor.Name).String())
-					}
-				}
-			}
-		}
-		return out, cobra.ShellCompDirectiveNoFileComp
-	})
-}
-
-// held offers the kinds that are held.
-func (c completion) held(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	var out []string
-	if c.prepare(cmd) == nil {
-		if s, err := c.ledgerFor(cmd.Context(), toLook); err == nil {
-			holds, _ := s.Holds(cmd.Context(), c.clock())
-			for _, h := range holds {
-				if kind, ok := strings.CutPrefix(string(h.Scope), "kind:"); ok {
-					out = append(out, kind)
-				}
-			}
-		}
-	}
-	return offer(out, toComplete), cobra.ShellCompDirectiveNoFileComp
-}
-
-// attempts offers the attempts that are in flight.
-func (c completion) attempts(cmd *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	var ids, out []string
-	for _, row := range c.rowsToComplete(cmd) {
-		if row.State == ledger.Pending {
-			ids = append(ids, row.ID)
-		}
-	}
-	if c.store != nil {
-		records, _ := c.store.Records(cmd.Context(), ids)
-		for _, rec := range records {
-			if id := rec.Operation.LiveAttempt; offerable.MatchString(id) && strings.HasPrefix(id, toComplete) {
-				out = append(out, id+"\t"+safe.Of(cmp.Or(rec.Operation.Title, rec.Operation.Kind)).String())
-			}
-		}
-	}
-	return out, cobra.ShellCompDirectiveNoFileComp
-}
-
 // options gives every option of a tree its values. Only a press of Tab needs them.
 func (c completion) options(cmd *cobra.Command) {
 	words := func(all ...string) completing {

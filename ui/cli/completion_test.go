@@ -61,11 +61,7 @@ func TestCompletionOffersIDsKindsAndFilters(t *testing.T) {
 		{[]string{"log", "--verb", "confi"}, "confirm", ""},
 		{[]string{"begin", "--source", ""}, "billing", ""},
 		{[]string{"ack", "--truth", "b"}, "both_wanted", ""},
-		{[]string{"settle", ""}, b.rec(3).Operation.LiveAttempt, ""},
 		{[]string{"settle", "x", "--error-class", "ti"}, "timeout", ""},
-		{[]string{"runs", ""}, "deny of 2 by", ""},
-		{[]string{"runs", "resume", ""}, "", "deny of 2 by"},
-		{[]string{"release", ""}, "stripe.charge", "legacy"},
 		{[]string{"--theme", "d"}, "dark", ""},
 	} {
 		out := b.completes(c.args...)

@@ -86,7 +86,7 @@ func newReleaseCommand(a *app) *cobra.Command {
 		Use: "release [KIND|--downstream D|--all]", GroupID: groupDecide,
 		Short:   "Lift a hold",
 		Example: "  indoubt release --all --reason 'outage over'",
-		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.held),
+		Args:    maxArgs(1), ValidArgsFunction: first(completion{a}.names("kind")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			scope, err := which.scope(args)
 			if err != nil {

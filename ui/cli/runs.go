@@ -34,7 +34,7 @@ A run that sends makes three sends and waits for a person; then ten a second. It
 stops at answers that failed or are unclear: one of the first three, later two.
 Without an ID, runs that are not finished are listed.`,
 		Example: "  indoubt runs\n  indoubt runs 0198c1de\n  indoubt runs resume 0198c1de --as sam",
-		Args:    maxArgs(1), ValidArgsFunction: completion{a}.runs(false),
+		Args:    maxArgs(1), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && cmd.Flags().Changed("limit") {
 				return usage("--limit goes with the list of runs", "leave out the ID, or --limit")
@@ -54,7 +54,7 @@ Without an ID, runs that are not finished are listed.`,
 		{"stop", "End a run for good: what is left stays as it is", runsCommand.stop},
 	} {
 		c := &runsCommand{app: a}
-		one := &cobra.Command{Use: sub.verb + " ID", Short: sub.short, Args: exactly("the ID of a run"), ValidArgsFunction: completion{a}.runs(true),
+		one := &cobra.Command{Use: sub.verb + " ID", Short: sub.short, Args: exactly("the ID of a run"), ValidArgsFunction: cobra.NoFileCompletions,
 			RunE: func(cmd *cobra.Command, args []string) error {
 				if err := a.mayChange("runs " + sub.verb); err != nil {
 					return err

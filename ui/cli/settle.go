@@ -39,7 +39,7 @@ sends ends it before its deadline passes; one that has passed is not moved.`,
 		Example: `  indoubt settle "$handle" --outcome committed --receipt ch_1 --result '{"id":"ch_1"}'
   indoubt settle "$handle" --outcome uncertain --error-class timeout --error "no answer after 30s"
   indoubt settle "$handle" --extend 10m`,
-		Args: exactly("a handle"), ValidArgsFunction: first(completion{a}.attempts),
+		Args: exactly("a handle"), ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return settleCommand{a}.settle(cmd.Context(), args[0], flags)
 		},
