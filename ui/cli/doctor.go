@@ -14,24 +14,22 @@ import (
 )
 
 func newDoctorCommand(a *app) *cobra.Command {
-	var online, rebuild bool
+	var rebuild bool
 	cmd := &cobra.Command{
 		Use: "doctor", GroupID: groupCare,
 		Short: "Check the ledger, the policy, secrets and the clock",
 		Long: `Check everything that indoubt stands on: the ledger (integrity, schema, home,
 file system, size of the log, lock, permissions), the policy, the secrets it
 names, the clock, and when something was last written. Nothing is changed.
-With --online every downstream is also connected to; nothing is asked of it.
 With --rebuild the list of open operations and the counts, which the ledger keeps
 beside its history, are first made anew from it; other writers wait meanwhile.
 
 Exit 0: all is well, or only warnings; 1: something has failed.`,
 		Args: noArgs, ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return (&examination{a: a}).run(cmd.Context(), online, rebuild)
+			return (&examination{a: a}).run(cmd.Context(), rebuild)
 		},
 	}
-	cmd.Flags().BoolVar(&online, "online", false, "also connect to every downstream")
 	cmd.Flags().BoolVar(&rebuild, "rebuild", false, "make the list and the counts anew from the history")
 	return cmd
 }
@@ -58,7 +56,7 @@ func (x *examination) broken(check string, err error) {
 
 const lookAgain = "look again in a moment; if it stays, stop what writes to the ledger and look at its disk"
 
-func (x *examination) run(ctx context.Context, online, rebuild bool) error {
+func (x *examination) run(ctx context.Context, rebuild bool) error {
 	if rebuild {
 		if err := x.rebuild(ctx); err != nil {
 			return err
@@ -77,7 +75,7 @@ func (x *examination) run(ctx context.Context, online, rebuild bool) error {
 	if err == nil || !isMissing(err) {
 		x.where(ctx)
 	}
-	x.policy(ctx, s, online)
+	x.policy(ctx, s)
 	x.clock(ctx, s)
 	if s != nil {
 		x.lastWrites(ctx, s)

@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"net"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -20,7 +18,7 @@ import (
 
 // policy looks at the policy file: is it good, are its secrets there, does it
 // know the kinds that are in the ledger.
-func (x *examination) policy(ctx context.Context, s ledger.Store, online bool) {
+func (x *examination) policy(ctx context.Context, s ledger.Store) {
 	path, _ := x.a.policyFile()
 	p, err := x.a.policy()
 	if err != nil {
@@ -51,9 +49,6 @@ func (x *examination) policy(ctx context.Context, s ledger.Store, online bool) {
 	x.identities(p)
 	x.unknownKinds(ctx, s, p)
 	x.lags(ctx, s, p)
-	if online {
-		x.reach(ctx, p)
-	}
 }
 
 // identities says by what the checks of the policy recognise effects, and which
@@ -190,37 +185,4 @@ func (x *examination) lags(ctx context.Context, s ledger.Store, p *policy.Policy
 			kind, longest[kind].Round(time.Millisecond), *k.LandsWithin+*k.VisibleWithin)
 		x.say("lag", ledger.LevelWarn, found, "raise lands_within or visible_within: what is not seen by then counts as not there")
 	}
-}
-
-// reach connects to every downstream and hangs up: nothing is asked.
-func (x *examination) reach(ctx context.Context, p *policy.Policy) {
-	for _, name := range p.Downstreams() {
-		base := p.Downstream(name).Base
-		address, ok := dialAddress(base)
-		if !ok {
-			continue
-		}
-		began := time.Now()
-		d := net.Dialer{Timeout: 5 * time.Second}
-		conn, err := d.DialContext(ctx, "tcp", address)
-		if err != nil {
-			x.say("reach", ledger.LevelFail, name+" cannot be reached: "+err.Error(), "check the network, and base: of "+name)
-			continue
-		}
-		conn.Close()
-		x.ok("reach", "%s in %s", name, time.Since(began).Round(time.Millisecond))
-	}
-}
-
-// dialAddress is the host and port behind a base URL.
-func dialAddress(base string) (string, bool) {
-	u, err := url.Parse(base)
-	if err != nil || u.Hostname() == "" {
-		return "", false
-	}
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	return net.JoinHostPort(u.Hostname(), port), port != ""
 }

@@ -133,21 +133,3 @@ func TestDoctorSeesADamagedFile(t *testing.T) {
 	found := b.findings(1) // at the first look or at the thorough one, as the damage lies
 	need.That(t, found["ledger"].Level == ledger.LevelFail || found["integrity"].Level == ledger.LevelFail, "%+v", found)
 }
-
-func TestDoctorReachesOnlyWhenAsked(t *testing.T) {
-	b, s := newShopBench(t)
-	b.open()
-	if _, ok := b.findings(0)["reach"]; ok {
-		t.Error("it went out without being asked")
-	}
-	if f := b.findings(0, "--online")["reach"]; f.Level != ledger.LevelOK {
-		t.Errorf("%+v", f)
-	}
-	if effects, sends := s.effects(); effects+sends != 0 {
-		t.Error("the doctor has written")
-	}
-	s.Close()
-	if f := b.findings(1, "--online")["reach"]; f.Level != ledger.LevelFail {
-		t.Errorf("%+v", f)
-	}
-}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,13 +36,14 @@ func TestE2E_RedactedForGood(t *testing.T) {
 	send(106, "", "k3", `{"to":"`+jane+`","n":3}`, "exit 1 # "+jane)
 	named := func(args ...string) []string {
 		t.Helper()
-		rows := strings.Split(say(0, "id@version", append([]string{"list", "-o", "csv"}, args...)...), "\n")[1:]
+		rows := strings.Split(strings.TrimSpace(say(0, "id@version", append([]string{"list", "-o", "csv"}, args...)...)), "\n")[1:]
 		for i := range rows {
-			rows[i], _, _ = strings.Cut(rows[i], "@")
+			rows[i], _, _ = strings.Cut(rows[i], ",")
 		}
 		return rows
 	}
-	done, doubt := named("key:" + jane)[0], named("key:k3")[0]
+	done, _, _ := strings.Cut(named("key:" + jane)[0], "@")
+	doubt, _, _ := strings.Cut(named("key:k3")[0], "@")
 	say(6, "it is in doubt", "redact", doubt+"@2", "--reason", "r7", "--yes")
 	say(2, "needs the version", "redact", done, "--reason", "r7", "--yes")
 	say(5, "--dry-run", "redact", done+"@2", "--reason", "r7")
@@ -56,7 +58,7 @@ func TestE2E_RedactedForGood(t *testing.T) {
 	need.OK(t, json.Unmarshal([]byte(say(0, `"field":"input"`, "redact", done+"@2", "--dry-run", "--json")), &would))
 	need.That(t, len(would.Data.Operations[0].Redacts) >= 4, "%+v", would)
 	say(0, "deny", "deny", doubt+"@2", "--reason", "their log: not "+jane)
-	say(0, "redact", "redact", "--filter", jane, "--key", "--reason", "request 7", "--yes")
+	say(0, "redact", append([]string{"redact", "--key", "--reason", "request 7", "--yes"}, slices.Concat(named("key:"+jane), named("key:k3"))...)...)
 	out := say(0, "redacted by", "show", done) + say(0, `"by":`, "show", doubt, "--json") + say(0, "request 7", "log") + say(0, "", "list", "--all", "-o", "jsonl") + say(0, "", "log", "--all", "-o", "jsonl") +
 		say(0, "", "list", "-o", "csv") + say(0, "", "runs", "--all", "--json")
 	need.That(t, !strings.Contains(out, "jane") && strings.Contains(out, "omar"), "%s", out)

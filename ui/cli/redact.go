@@ -17,15 +17,10 @@ import (
 // redaction is `redact` under way.
 type redaction struct {
 	*app
-	flags  decideFlags
-	filter string
-	rest   bool     // the file is not written anew
-	done   bool     // something was redacted
-	texts  []string // that were taken out
+	flags decideFlags
+	done  bool     // something was redacted
+	texts []string // that were taken out
 }
-
-// maxRedacted bounds how many operations a filter names at once.
-const maxRedacted = 10_000
 
 func newRedactCommand(a *app) *cobra.Command {
 	r := &redaction{app: a}
@@ -43,78 +38,27 @@ personal text in --reason. It cannot be sent again from here, and a check that n
 is gone cannot tell.
 
 What is in flight, in doubt or in conflict is refused: settle it first. What would go is
-shown, and "redact" is to be typed; without a terminal it needs ID@VERSION and --yes. A
-filter names the operations that it lets through, oldest first; a word of it is looked for
-in title, target, key, pipeline and receipt, and not in inputs and answers: search those in
-"indoubt list --all -o jsonl" first.
+shown, and "redact" is to be typed; without a terminal it needs ID@VERSION and --yes. A word
+of a list is looked for in title, target, key, pipeline and receipt, and not in inputs and
+answers: search those in "indoubt list --all -o jsonl".
 
 The ledger's file is written anew, so that its free pages do not hold the text; writers
-wait meanwhile. --no-rewrite leaves that out. Backups, copies and standbys made before hold
+wait meanwhile. Backups, copies and standbys made before hold
 the text still; the answer names them, and outages whose notes have something of
 it. So do operations of their own: the same request sent under another key, and notices
 about it. What was ended half-way is ended by the same command again.`,
-		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'\n  indoubt redact --filter 'jane.doe@example.com' --reason 'erasure request 7'", flags,
+		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'", flags,
 		func(row ledger.Row) bool { return row.State != ledger.Pending && row.State != ledger.Uncertain })
-	cmd.Use = "redact ID[@VERSION]…"
-	cmd.Args = cobra.ArbitraryArgs
 	cmd.Flags().BoolVar(&flags.key, "key", false, "the idempotency key, too: its digest stays, by which the same key is still found")
-	cmd.Flags().StringVar(&r.filter, "filter", "", "the operations that this filter lets through")
-	cmd.Flags().BoolVar(&r.rest, "no-rewrite", false, "do not write the ledger's file anew: its free pages may hold the text")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args, err := r.named(cmd.Context(), args, toChange.unless(flags.dryRun))
-		if err != nil {
-			return err
-		}
 		if !a.terminal() && !flags.yes && !flags.dryRun {
 			return &failure{Code: "no_person", Message: "cannot redact: it is for good, and no one at a terminal confirms it", Hint: "look with --dry-run, then add --yes"}
 		}
-		err = a.decide(cmd.Context(), "redact", args, flags, needs{version: true, reason: !flags.dryRun, shows: r.show}, r.one)
+		err := a.decide(cmd.Context(), "redact", args, flags, needs{version: true, reason: !flags.dryRun, shows: r.show}, r.one)
 		r.clean(cmd.Context())
 		return err
 	}
 	return cmd
-}
-
-// named are the operations that are meant.
-func (r *redaction) named(ctx context.Context, args []string, why purpose) ([]string, error) {
-	switch {
-	case r.filter == "" && len(args) == 0:
-		return nil, usage("redact needs an ID, ID@VERSION or --filter FILTER", "`indoubt list` prints ids")
-	case r.filter == "":
-		return args, nil
-	case len(args) > 0:
-		return nil, usage("--filter names the operations: leave the IDs out", "")
-	}
-	parsed, err := ledger.ParseFilter(r.filter)
-	if err != nil {
-		return nil, err
-	}
-	s, err := r.ledgerFor(ctx, why)
-	if err != nil {
-		return nil, err
-	}
-	parsed = r.placed(parsed)
-	for _, note := range leavesOut(parsed) {
-		r.left("%s", note)
-	}
-	q := ledger.Query{Tab: ledger.TabAll, Filter: parsed, Order: ledger.OrderOldest, Now: r.clock(), Limit: allStep, Within: searchStep}
-	for {
-		page, err := s.Page(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range page.Rows {
-			args = append(args, fmt.Sprintf("%s@%d", row.ID, row.Version))
-		}
-		switch q.After = page.Next; {
-		case len(args) > maxRedacted:
-			return nil, usage(fmt.Sprintf("more than %d operations: redact fewer at once", maxRedacted), "narrow the filter, with --since or a kind")
-		case page.Next == "" && len(args) == 0:
-			return nil, &failure{Code: "not_found", Message: "the filter lets no operation through", Hint: "`indoubt list` takes the same filter"}
-		case page.Next == "":
-			return args, nil
-		}
-	}
 }
 
 // amountOf is a number of bytes as a person reads it.
@@ -212,13 +156,10 @@ func (r *redaction) clean(ctx context.Context) {
 	if !ok || !r.done {
 		return
 	}
-	left := "free pages and the log of the ledger; copies and backups of it"
-	if !r.rest {
-		var err error
-		if left, err = s.Scrub(ctx); err != nil {
-			r.warnf("the text may still be in free pages and the log of the ledger: %v; the same command with its newest version tries again", err)
-			return
-		}
+	left, err := s.Scrub(ctx)
+	if err != nil {
+		r.warnf("the text may still be in free pages and the log of the ledger: %v; the same command with its newest version tries again", err)
+		return
 	}
 	r.warnf("the text may still be in %s", left)
 }
