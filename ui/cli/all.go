@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"indoubt/ledger"
-	"indoubt/ui/ticket"
 )
 
 // allStep is how many operations or events are in memory at once where all are read.
@@ -18,10 +16,7 @@ const allStep = 500
 
 // everything prints all rows of a list as they are read, so that memory does not grow with
 // the ledger.
-type everything struct {
-	*app
-	header bool // of the CSV, is written
-}
+type everything struct{ *app }
 
 // rowsOnly refuses what cannot be printed row by row, and options that say how much.
 func (c *everything) rowsOnly(cmd *cobra.Command, besides ...string) error {
@@ -30,8 +25,8 @@ func (c *everything) rowsOnly(cmd *cobra.Command, besides ...string) error {
 			return usage("--all is everything, from the first on: --"+name+" does not go with it", "leave one of the two out")
 		}
 	}
-	if c.format != "jsonl" && c.format != "csv" {
-		return usage(fmt.Sprintf("--all prints rows as they come, not %s", c.format), "write -o jsonl or -o csv")
+	if c.format != "jsonl" {
+		return usage(fmt.Sprintf("--all prints rows as they come, not %s", c.format), "write -o jsonl")
 	}
 	return nil
 }
@@ -58,7 +53,7 @@ func (c *everything) operations(ctx context.Context, filter string, since time.T
 		if err != nil {
 			return cutShort(ctx, err)
 		}
-		if err := c.write("operations", each(all, func(v ticket.Ticket) any { return asJSON(v) }), last); err != nil {
+		if err := c.rows(c.out, map[string]any{"operations": each(all, asJSON)}); err != nil {
 			return err
 		}
 	}
@@ -80,7 +75,7 @@ func (c *everything) history(ctx context.Context, s ledger.Store, o logOptions) 
 		}
 		place, last = next, len(page) < allStep
 		page = slices.DeleteFunc(page, func(e ledger.Event) bool { return !o.wanted(e) })
-		if err := c.write("events", each(page, func(e ledger.Event) any { return oneEventJSON(e) }), last); err != nil {
+		if err := c.rows(c.out, map[string]any{"events": each(page, oneEventJSON)}); err != nil {
 			return err
 		}
 	}
@@ -93,24 +88,4 @@ func cutShort(ctx context.Context, err error) error {
 		return &failure{Code: "stopped", Message: "stopped: this is not all", Hint: "begin anew; a filter or --since makes it shorter"}
 	}
 	return err
-}
-
-// write prints some rows; the head of a CSV once, also when there are none.
-func (c *everything) write(of string, rows []any, last bool) error {
-	if c.format == "jsonl" {
-		return c.rows(c.out, map[string]any{of: rows})
-	}
-	if len(rows) == 0 && (c.header || !last) {
-		return nil
-	}
-	text, err := json.Marshal(map[string]any{of: rows})
-	if err != nil {
-		return fmt.Errorf("write rows: %w", err)
-	}
-	lines := tabled(rowsOf(text))
-	if c.header {
-		lines = lines[1:]
-	}
-	c.header = true
-	return writeCSV(c.out, lines)
 }

@@ -5,6 +5,7 @@ package cli_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,9 +37,14 @@ func TestE2E_RedactedForGood(t *testing.T) {
 	send(106, "", "k3", `{"to":"`+jane+`","n":3}`, "exit 1 # "+jane)
 	named := func(args ...string) []string {
 		t.Helper()
-		rows := strings.Split(strings.TrimSpace(say(0, "id@version", append([]string{"list", "-o", "csv"}, args...)...)), "\n")[1:]
-		for i := range rows {
-			rows[i], _, _ = strings.Cut(rows[i], ",")
+		var rows []string
+		for line := range strings.Lines(say(0, `"version"`, append([]string{"list", "-o", "jsonl"}, args...)...)) {
+			var row struct {
+				ID      string
+				Version int
+			}
+			need.OK(t, json.Unmarshal([]byte(line), &row))
+			rows = append(rows, fmt.Sprintf("%s@%d", row.ID, row.Version))
 		}
 		return rows
 	}
@@ -60,7 +66,7 @@ func TestE2E_RedactedForGood(t *testing.T) {
 	say(0, "deny", "deny", doubt+"@2", "--reason", "their log: not "+jane)
 	say(0, "redact", append([]string{"redact", "--key", "--reason", "request 7", "--yes"}, slices.Concat(named("key:"+jane), named("key:k3"))...)...)
 	out := say(0, "redacted by", "show", done) + say(0, `"by":`, "show", doubt, "--json") + say(0, "request 7", "log") + say(0, "", "list", "--all", "-o", "jsonl") + say(0, "", "log", "--all", "-o", "jsonl") +
-		say(0, "", "list", "-o", "csv") + say(0, "", "runs", "--all", "--json")
+		say(0, "", "list", "-o", "jsonl") + say(0, "", "runs", "--all", "--json")
 	need.That(t, !strings.Contains(out, "jane") && strings.Contains(out, "omar"), "%s", out)
 	send(0, "nothing was run", jane, `{"to":"`+jane+`"}`, "echo sent again to "+jane)
 	send(108, "", jane, `{"to":"another"}`, "true")

@@ -38,7 +38,7 @@ func handleIsShownToNoOneElse(t *testing.T) {
 
 	looks := func() {
 		for _, args := range [][]string{{"list", "--all"}, {"list", "--all", "--json"}, {"list", "--all", "-o", "jsonl"}, {"show", h.Operation}, {"show", h.Operation, "--json"},
-			{"log"}, {"log", "--json"}, {"log", "--all", "-o", "jsonl"}, {"log", h.Operation, "--json"}, {"log", "-o", "csv"}, {"report"}, {"report", "--json"},
+			{"log"}, {"log", "--json"}, {"log", "--all", "-o", "jsonl"}, {"log", h.Operation, "--json"}, {"report"}, {"report", "--json"},
 			{"outage", "list", "--json"}, {"doctor"}, {"check", h.Operation}, {"begin", "--kind", "post", "--key", "k1", "--input", `{"a":1}`, "--json"}} {
 			_, out, more := b.run(args...)
 			need.Lacks(t, out+more, h.Change)

@@ -256,10 +256,10 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 	with := func(args ...string) []string { return append(args, why...) }
 	cases := map[string][][]string{
 		"":        {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
-		"list":    {{}, {"-o", "csv"}, {"-o", "jsonl"}, {"-o", hostile}, {"kind:a OR", "(" + hostile}, {"--limit", "3"}, {"kind:" + hostile}, {"state:" + hostile}, {"--after", hostile}, {"--all", "-o", "jsonl"}, {"--all", "-o", "csv"}, {"--all", hostile}},
+		"list":    {{}, {"-o", "jsonl"}, {"-o", hostile}, {"kind:a OR", "(" + hostile}, {"--limit", "3"}, {"kind:" + hostile}, {"state:" + hostile}, {"--after", hostile}, {"--all", "-o", "jsonl"}, {"--all", hostile}},
 		"show":    {{one}, {"019808a1-0002"}, {"019808a1-0003"}, {"019808a1-0004"}, {"019808a1-0005"}, {other}, {"019808a1-0007"}, {"019808a1-0008"}, {"019808a1-0009"}, {"019808a1-000d"}, {"019808a1-000e"}, {"019808a1"}, {hostile}, {}},
 		"report":  {{}, {"--since", "9d"}, {outage}},
-		"log":     {{}, {"-o", "csv"}, {"-o", "jsonl", "--follow"}, {"--all", "-o", "jsonl"}, {"--all", "-o", "csv"}, {one}, {hostile}, {"--follow"}},
+		"log":     {{}, {"-o", "jsonl", "--follow"}, {"--all", "-o", "jsonl"}, {one}, {hostile}, {"--follow"}},
 		"doctor":  {{}},
 		"confirm": {with(at(6), "--dry-run"), with(at(6)), with(at(1)), with(hostile + "@1"), {at(7), "--receipt", hostile}},
 		"deny":    {with(at(9)), with(at(9)), with(other)},
@@ -292,11 +292,11 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		"__complete":    {{"show", ""}, {"confirm", ""}, {"undo", ""}, {"list", "kind:"}, {"list", "source:"}, {"list", "downstream:"}, {"hold", ""}, {"hold", "--downstream", ""}, {"policy", "show", ""}, {"policy", "try", ""}, {"list", "0198"}},
 		"import":        {{rows}, {"--dry-run", rows}, {"--skip-bad", rows}, {"--from", hostile}, {"--from", "/none/" + hostile}, {"--map", hostile}, {"--map", "kind=" + hostile, rows}, {"/none/" + hostile}},
 
-		"runs":        {{}, {"--all", "-o", "csv"}, {ran}, {hostile}},
+		"runs":        {{}, {ran}, {hostile}},
 		"runs resume": {{ran, "--yes"}, {hostile}},
 		"runs stop":   {{ran, "--reason", hostile}, {hostile}},
 		"outage":      {{}},
-		"outage list": {{}, {"-o", "csv"}},
+		"outage list": {{}},
 		"outage show": {{outage}, {hostile}},
 		"outage take": {{outage}, with(outage), {outage, "--until", hostile}},
 

@@ -50,7 +50,7 @@ something listed needs you or is being checked.
 
 --all -o jsonl prints every operation that the filter lets through, oldest first, as it
 reads them: what was recorded before it began is there, once, as it stood when its page was
-read. Text that a spreadsheet would run begins with an apostrophe in -o csv.`,
+read.`,
 		Example: "  indoubt list\n  indoubt list 'kind:stripe.* error:timeout age>10m'\n  indoubt list -needs:you --limit 20\n  indoubt list --exit-code source:billing >/dev/null || page billing\n  indoubt list --all -o jsonl > operations.jsonl\n  indoubt list --json needs:you | jq -r '.data.operations[].id'",
 		Args:    cobra.ArbitraryArgs, ValidArgsFunction: completion{a}.filter,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -68,7 +68,7 @@ read. Text that a spreadsheet would run begins with an apostrophe in -o csv.`,
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&all, "all", false, "all of them, oldest first, a row at a time: with -o jsonl or csv")
+	f.BoolVar(&all, "all", false, "all of them, oldest first, a row at a time: with -o jsonl")
 	f.IntVar(&o.limit, "limit", 50, "at most this many")
 	f.StringVar(&o.after, "after", "", "go on after this cursor (data.next)")
 	f.StringVar(&since, "since", "", sinceSays)

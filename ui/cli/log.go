@@ -47,7 +47,7 @@ line an event. --outage has the history of an outage and of what counts in it.
 		},
 	}
 	f := cmd.Flags()
-	f.BoolVar(&all, "all", false, "all of them, from the first on, a row at a time: with -o jsonl or csv")
+	f.BoolVar(&all, "all", false, "all of them, from the first on, a row at a time: with -o jsonl")
 	f.BoolVarP(&o.follow, "follow", "f", false, "go on with what is to come")
 	f.StringVar(&o.since, "since", "", "only events since, as 30m, 2d or 2026-07-14")
 	f.StringVar(&o.by, "by", "", "only events of this person or program")
@@ -84,8 +84,6 @@ func (c logCommand) log(ctx context.Context, o logOptions) error {
 	}
 	if o.follow && c.format == "jsonl" {
 		c.json = true
-	} else if o.follow && c.format != "text" && !c.json {
-		return usage("--follow prints text or JSON lines, not "+c.format, "write -o jsonl")
 	}
 	if o.verb != "" && !slices.Contains(verbs, o.verb) {
 		return usage(fmt.Sprintf("--verb `%s` is none of the history%s", o.verb, meant(o.verb, verbs)), "there are: "+strings.Join(verbs, " "))

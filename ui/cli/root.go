@@ -116,7 +116,7 @@ func globalFlags(a *app, root *cobra.Command) {
 	f.StringVar(&a.policyPath, "policy", "", "the policy file (INDOUBT_POLICY)")
 	f.StringVar(&a.as, "as", "", "your name in the history (INDOUBT_ACTOR)")
 	f.BoolVar(&a.readOnly, "read-only", false, "look only: change nothing, check nothing")
-	f.StringVarP(&a.format, "output", "o", "text", "text, json, jsonl or csv")
+	f.StringVarP(&a.format, "output", "o", "text", "text, json or jsonl")
 	f.BoolVar(&a.json, "json", false, "print one JSON object: the same as -o json")
 	f.StringVar(&a.theme, "theme", "auto", "colours of the console: auto, light, dark or none")
 }

@@ -63,8 +63,7 @@ runs resum x
 --policy DIR/none.yaml policy check
 --as checks confirm #1 --reason r
 -o xml list
-list -o cvs
-list --json -o csv
+list -o jsonk
 list --limit abc
 list --limit 0
 list --limit 99999
@@ -90,7 +89,6 @@ show ffffffff
 show a b
 log --limit 0
 log --after tomorrow
-log --follow -o csv
 log ffffffff
 report --since never
 report nope --since 8h
