@@ -2,6 +2,10 @@ package drill
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -27,27 +31,67 @@ type answer struct {
 	At     time.Time
 }
 
-// books are the downstream's own record of what happened. Nothing of indoubt reads them;
-// what a drill scores against is here.
+// entry is a line of the books: what was written at once.
+type entry struct {
+	Effects []Effect
+	Key     string // that the answer is remembered under: account, resource and key; "" for none
+	Answer  answer
+}
+
+// books are the downstream's own record of what happened, in memory and in a file of JSON
+// lines to go on from. Nothing of indoubt reads them; what a drill scores against is here.
 type books struct {
+	file *os.File
+
 	mu      sync.Mutex
 	effects []Effect
 	ids     map[string]bool // of the effects
 	answers map[string]answer
 }
 
-// commit keeps effects and the answer remembered for their key (account, resource and key,
-// "" for none), as one.
-func (b *books) commit(effects []Effect, key string, ans answer) {
+func openBooks(path string) (*books, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the downstream's books: %w", err)
+	}
+	b := &books{file: file, ids: map[string]bool{}, answers: map[string]answer{}}
+	lines, end := json.NewDecoder(file), int64(0)
+	for {
+		var e entry
+		if lines.Decode(&e) != nil { // at the end, or at a line that a kill cut
+			break
+		}
+		b.take(e)
+		end = lines.InputOffset()
+	}
+	_, err = file.Seek(end, io.SeekStart)
+	if err = errors.Join(err, file.Truncate(end)); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return b, nil
+}
+
+func (b *books) close() error { return b.file.Close() }
+
+func (b *books) take(e entry) {
+	for _, effect := range e.Effects {
+		_ = json.Unmarshal(effect.Body, &effect.item) // it was made here
+		b.effects, b.ids[effect.ID] = append(b.effects, effect), true
+	}
+	if e.Key != "" {
+		b.answers[e.Key] = e.Answer
+	}
+}
+
+// commit writes effects and the answer remembered for their key, as one.
+func (b *books) commit(e entry) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, e := range effects {
-		_ = json.Unmarshal(e.Body, &e.item) // it was made here
-		b.effects, b.ids[e.ID] = append(b.effects, e), true
+	if _, err := b.file.Write(append(encode(e), '\n')); err != nil {
+		return err
 	}
-	if key != "" {
-		b.answers[key] = ans
-	}
+	b.take(e)
+	return nil
 }
 
 // taken reports whether an effect has this id.

@@ -16,7 +16,7 @@ import (
 )
 
 // Downstream is an outside system to write to: a real HTTP server on loopback
-// with books of its own, that takes cards, posts, mails, payouts and deploys,
+// with its own database, that takes cards, posts, mails, payouts and deploys,
 // and lets its callers down as its troubles say.
 //
 //	POST GET /v1/payment_intents   remembers Idempotency-Key, lists by customer, time and cursor
@@ -52,14 +52,15 @@ type Seen struct {
 	Fault             Fault
 }
 
-// DownstreamOptions say how a downstream behaves.
+// DownstreamOptions say where a downstream keeps its books and how it behaves.
 type DownstreamOptions struct {
+	Path      string // the file of its books
 	Seed      uint64
 	Clock     ledger.Clock  // time.Now when nil
 	Remembers time.Duration // how long it remembers a key; 24 h when 0
 }
 
-// StartDownstream serves until Stop.
+// StartDownstream serves until Close.
 func StartDownstream(o DownstreamOptions) (*Downstream, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -67,9 +68,16 @@ func StartDownstream(o DownstreamOptions) (*Downstream, error) {
 	if o.Remembers == 0 {
 		o.Remembers = 24 * time.Hour
 	}
-	d := &Downstream{seed: o.Seed, clock: o.Clock, remembers: o.Remembers, addr: "127.0.0.1:0", busy: map[string]bool{},
-		books: &books{ids: map[string]bool{}, answers: map[string]answer{}}}
-	return d, d.Start()
+	b, err := openBooks(o.Path)
+	if err != nil {
+		return nil, err
+	}
+	d := &Downstream{seed: o.Seed, clock: o.Clock, remembers: o.Remembers, books: b, addr: "127.0.0.1:0", busy: map[string]bool{}}
+	if err := d.Start(); err != nil {
+		b.close()
+		return nil, err
+	}
+	return d, nil
 }
 
 // Start listens, on the address it had before if there was one.
@@ -97,6 +105,14 @@ func (d *Downstream) Stop() {
 		leave()
 		server.Close()
 	}
+}
+
+// Close stops the server and closes its books.
+func (d *Downstream) Close() error {
+	d.Stop()
+	d.writing.Lock()
+	defer d.writing.Unlock()
+	return d.books.close()
 }
 
 // URL is the base of every path.

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -20,8 +22,11 @@ import (
 
 func start(t *testing.T, o DownstreamOptions) *Downstream {
 	t.Helper()
+	if o.Path == "" {
+		o.Path = filepath.Join(t.TempDir(), "downstream.db")
+	}
 	d := need.Get(StartDownstream(o))(t)
-	t.Cleanup(d.Stop)
+	t.Cleanup(func() { d.Close() })
 	return d
 }
 
@@ -297,4 +302,23 @@ func TestItComesBackAtTheSameAddress(t *testing.T) {
 	if a := send(t, d, "/v1/payment_intents", "", charge("tok")); a.Status != 200 || count(t, d, "tok") != 2 {
 		t.Errorf("after coming back: %d, %d effects", a.Status, count(t, d, "tok"))
 	}
+}
+
+// The books are there for the next one who opens them, but for a line that was cut as it
+// was written.
+func TestTheBooksAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "books")
+	d := need.Get(StartDownstream(DownstreamOptions{Path: path}))(t)
+	send(t, d, "/v1/payment_intents", "k1", charge("tok"))
+	need.OK(t, d.Close())
+	whole := need.Get(os.ReadFile(path))(t)
+	need.OK(t, os.WriteFile(path, append(whole, whole[:len(whole)/2]...), 0o600))
+	for range 2 {
+		d = start(t, DownstreamOptions{Path: path})
+		a := send(t, d, "/v1/payment_intents", "k1", charge("tok"))
+		need.That(t, http.Header(a.Header).Get("Idempotent-Replayed") == "true" && count(t, d, "tok") == 1, "%d effects, %v", count(t, d, "tok"), a.Header)
+		send(t, d, "/posts", "", fields{"text": "one more"})
+		need.OK(t, d.Close())
+	}
+	need.Equal(t, count(t, start(t, DownstreamOptions{Path: path}), "one more"), 2)
 }

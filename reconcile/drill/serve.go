@@ -57,7 +57,11 @@ func (d *Downstream) write(w http.ResponseWriter, r *http.Request, res *resource
 	}
 	body := []byte(nil)
 	if t.Fault == "" || t.Fault == HangBefore || t.Fault.commits() {
-		body = d.make(account(r), key, res, in, t)
+		body, err = d.make(account(r), key, res, in, t)
+		if err != nil {
+			say(w, http.StatusInternalServerError, problem("books", err.Error()))
+			return
+		}
 	}
 	if t.Fault == CommitAndHang && !d.wait(r.Context(), t.For) {
 		return
@@ -91,7 +95,7 @@ func (d *Downstream) end(w http.ResponseWriter, res *resource, t Trouble, body [
 }
 
 // make commits the effect and says how it looks.
-func (d *Downstream) make(account, key string, res *resource, in fields, t Trouble) (body []byte) {
+func (d *Downstream) make(account, key string, res *resource, in fields, t Trouble) (body []byte, err error) {
 	d.writing.Lock()
 	defer d.writing.Unlock()
 	times := 1
@@ -120,8 +124,7 @@ func (d *Downstream) make(account, key string, res *resource, in fields, t Troub
 		body = problem("internal", "Something went wrong on our end.")
 		ans.Status, ans.Body = http.StatusInternalServerError, body
 	}
-	d.commit(made, key, ans)
-	return body
+	return body, d.commit(entry{Effects: made, Key: key, Answer: ans})
 }
 
 // replay answers a request whose key is remembered as it was answered before.

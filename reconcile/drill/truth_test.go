@@ -130,7 +130,7 @@ func newTruth(t testing.TB, seed uint64) *truth {
 	u.clock.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixNano())
 	dir := t.TempDir()
 	var err error
-	u.down, err = StartDownstream(DownstreamOptions{Seed: seed, Clock: u.now})
+	u.down, err = StartDownstream(DownstreamOptions{Path: filepath.Join(dir, "books.db"), Seed: seed, Clock: u.now})
 	u.must(err, "start the downstream")
 	u.policy, err = policy.Parse("policy.yaml", []byte(strings.ReplaceAll(truthPolicy, "@BASE@", u.down.URL())))
 	u.must(err, "read the policy")
@@ -140,7 +140,7 @@ func newTruth(t testing.TB, seed uint64) *truth {
 		u.store, err = open.Create(u.ctx, filepath.Join(dir, "ledger.db"), open.Options{Clock: u.wall, Steady: hostclock.With(u.now)})
 		u.must(err, "create the ledger")
 	}
-	t.Cleanup(func() { u.sender.Close(); u.store.Close(); u.down.Stop() })
+	t.Cleanup(func() { u.sender.Close(); u.store.Close(); u.down.Close() })
 	// What the downstream forgets, it always forgets.
 	u.always()
 	for _, kind := range truthKinds {

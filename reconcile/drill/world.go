@@ -21,7 +21,7 @@ import (
 // Options say how a world is made.
 type Options struct {
 	Seed uint64
-	Dir  string // exists and is empty; everything is kept in it
+	Dir  string // exists, and is empty or was left by an earlier world; everything is kept in it
 	// Now is when the history ends. When it is set, time stands still there: for
 	// pictures and golden screens. Zero: the history ends now, and time goes on.
 	Now  time.Time
@@ -53,6 +53,7 @@ type World struct {
 	fetched   wish        // what billing comes for a while after the history has ended
 	unclear   wish        // of the outage, whose next answer is lost
 	hanging   int         // requests that were told to hang
+	again     bool        // the history was there before
 	later     *time.Timer // when billing comes for what it was allowed
 	closed    sync.Once
 }
@@ -63,20 +64,30 @@ var policyText string
 // bearer is the account of every pipeline and of the policy.
 const bearer = "sk_demo_shop"
 
+// Kept reports whether a directory was left by an earlier world.
+func Kept(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, ledgerName))
+	return err == nil
+}
+
+const ledgerName = "payments.db"
+
 // Setup makes a world: it starts the downstream and the pipelines, and has the
-// pipelines live through the history of the night, killed ones included. On an
+// pipelines live through the history of the night, killed ones included. Where the
+// directory has the world of an earlier call, that one goes on as it was left. On an
 // error nothing is left running.
 func Setup(ctx context.Context, o Options) (*World, error) {
 	if o.Progress == nil {
 		o.Progress = func(string, float64) {}
 	}
 	w := &World{
-		LedgerPath: filepath.Join(o.Dir, "payments.db"), PolicyPath: filepath.Join(o.Dir, "policy.yaml"),
+		LedgerPath: filepath.Join(o.Dir, ledgerName), PolicyPath: filepath.Join(o.Dir, "policy.yaml"),
 		Env: []string{"INDOUBT_DEMO_KEY=" + bearer}, options: o, start: o.Now.Truncate(time.Millisecond), pipelines: map[string]*pipeline{},
 	}
 	if o.Now.IsZero() {
 		w.start = time.Now().Truncate(time.Millisecond)
 	}
+	w.again = Kept(o.Dir)
 	if err := w.live(ctx); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
@@ -89,11 +100,13 @@ func (w *World) live(ctx context.Context) error {
 		return err
 	}
 	s := newScript(w)
-	s.ordinaryDays()
-	s.outage()
-	s.cases()
-	if err := s.play(ctx); err != nil {
-		return err
+	if !w.again {
+		s.ordinaryDays()
+		s.outage()
+		s.cases()
+		if err := s.play(ctx); err != nil {
+			return err
+		}
 	}
 	w.set.Store(nil) // every clock shows the present
 	if !w.options.Now.IsZero() {
@@ -110,7 +123,8 @@ func (w *World) open(ctx context.Context) error {
 	long := w.start.Add(-30 * time.Hour)
 	w.set.Store(&long)
 	var err error
-	w.Downstream, err = StartDownstream(DownstreamOptions{Seed: w.options.Seed, Clock: w.now})
+	w.Downstream, err = StartDownstream(DownstreamOptions{Path: filepath.Join(w.options.Dir, "downstream.db"),
+		Seed: w.options.Seed, Clock: w.now})
 	if err != nil {
 		return err
 	}
@@ -152,16 +166,20 @@ func (w *World) now() time.Time {
 // Go lets the pipelines write by themselves, slowly. The outage is over: stripe loses
 // one answer of what is sent again, and the others one now and then, too seldom for
 // another outage. After a while billing comes for the younger of the two sends it was
-// allowed.
+// allowed, where the history was made by this world.
 func (w *World) Go() {
-	w.Downstream.Meet(Trouble{Fault: CommitAndCut, Match: w.unclear.Token, Times: 1})
+	if !w.again {
+		w.Downstream.Meet(Trouble{Fault: CommitAndCut, Match: w.unclear.Token, Times: 1})
+	}
 	for path, rate := range map[string]float64{"/send": 0.02, "/posts": 0.08, "/deploys": 0.08} {
 		w.Downstream.Meet(Trouble{Fault: CommitAndCut, Path: path, Rate: rate}, Trouble{Fault: CutBefore, Path: path, Rate: rate})
 	}
 	for name, every := range map[string]time.Duration{"billing": 4 * time.Second, "signup": 7 * time.Second, "news": 31 * time.Second, "release": 47 * time.Second} {
 		go w.pipelines[name].live(w.options.Seed, every)
 	}
-	w.later = time.AfterFunc(25*time.Second, func() { w.pipelines["billing"].send(w.fetched, time.Time{}) })
+	if !w.again {
+		w.later = time.AfterFunc(25*time.Second, func() { w.pipelines["billing"].send(w.fetched, time.Time{}) })
+	}
 }
 
 // Close stops the pipelines and the downstream. The directory stays. Closing
@@ -180,7 +198,7 @@ func (w *World) Close() error {
 			all = append(all, w.store.Close())
 		}
 		if w.Downstream != nil {
-			w.Downstream.Stop()
+			all = append(all, w.Downstream.Close())
 		}
 	})
 	return errors.Join(all...)

@@ -15,6 +15,7 @@ import (
 	"indoubt/reconcile/drill"
 )
 
+// newDemoCommand opens the console over a simulated outage.
 // demoCommand shows a simulated outage.
 type demoCommand struct{ *app }
 
@@ -28,6 +29,7 @@ func newDemoCommand(a *app) *cobra.Command {
 		Long: `Open the console over a simulated outage: a downstream on this machine that
 loses answers, and pipelines that write to it. Nothing leaves this machine, and
 nothing is kept but the directory that is named first.
+With --dir of an earlier demo, that one goes on as you left it.
 
 Without a terminal the list is printed instead. With --no-console the world
 stays up until it is interrupted, to be looked at from other terminals.`,
@@ -41,7 +43,7 @@ stays up until it is interrupted, to be looked at from other terminals.`,
 		},
 	}
 	cmd.Flags().Uint64Var(&seed, "seed", 1, "the same seed makes the same night")
-	cmd.Flags().StringVar(&dir, "dir", "", "where everything is kept; a new temporary directory when empty")
+	cmd.Flags().StringVar(&dir, "dir", "", "where everything is kept; a new temporary directory when empty, an earlier demo goes on")
 	cmd.Flags().BoolVar(&noConsole, "no-console", false, "do not open the console, stay up until interrupted")
 	cmd.Flags().StringVar(&at, "at", "", "let the time stand still at this moment, for pictures")
 	_ = cmd.Flags().MarkHidden("at")
@@ -89,7 +91,9 @@ func (c demoCommand) demo(ctx context.Context, seed uint64, dir, at string, noCo
 	}
 	if !noConsole {
 		c.banner = "demo: a simulated outage"
-		return consoleCommand(c).fullScreen(ctx, nil, "")
+		err := consoleCommand(c).fullScreen(ctx, nil, "")
+		said.Printf("To go on with this demo: %s demo --dir '%s'\n", os.Args[0], dir)
+		return err
 	}
 	return c.serve(ctx, world)
 }
@@ -112,7 +116,7 @@ func (c demoCommand) serve(ctx context.Context, world *drill.World) error {
 	return err
 }
 
-// demoDir is an empty directory to keep a demo in.
+// demoDir is an empty directory to keep a demo in, or the directory of an earlier one.
 func demoDir(dir string) (string, error) {
 	if dir == "" {
 		return os.MkdirTemp("", "indoubt-demo-")
@@ -128,8 +132,9 @@ func demoDir(dir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(there) > 0 {
-		return "", usage("--dir "+dir+" is not empty", "name an empty directory, or one that does not exist yet")
+	if len(there) > 0 && !drill.Kept(dir) {
+		return "", usage("--dir "+dir+" is not empty, and holds no demo",
+			"name the directory of an earlier demo, an empty one, or one that does not exist yet")
 	}
 	return dir, nil
 }

@@ -28,9 +28,14 @@ func TestE2E_DemoAsText(t *testing.T) {
 	// Its place depends on the odds, and those on how long ago the engine has looked at the counts.
 	big := s.must(0, "list", "--ledger", filepath.Join(dir, "payments.db"), "--policy", filepath.Join(dir, "policy.yaml"), "--limit", "200")
 	need.Contains(t, big.Out, "charge cus_1QX 12,000.00")
+	// The same demo goes on: nothing is made anew.
+	r = s.must(0, "demo", "--dir", dir)
+	need.Contains(t, r.Out, "payout 420.00 → acct_7Kd", "TWICE")
+	after := s.must(0, "list", "--ledger", filepath.Join(dir, "payments.db"), "--policy", filepath.Join(dir, "policy.yaml"), "--limit", "200")
+	need.Contains(t, after.Out, "charge cus_1QX 12,000.00")
 	other := filepath.Join(s.dir, "other")
 	need.OK(t, os.MkdirAll(filepath.Join(other, "thing"), 0o755))
-	need.Equal(t, s.do("demo", "--dir", other).Exit, 2, "a demo over something else: exit")
+	need.Equal(t, s.do("demo", "--dir", other).Exit, 2, "a demo over what is none: exit")
 }
 
 // The demo in a terminal opens the console, and its pipelines write while one watches. They

@@ -196,8 +196,8 @@ type site struct {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := bareSite(t)
-	s.down = need.Get(drill.StartDownstream(drill.DownstreamOptions{}))(t)
-	t.Cleanup(s.down.Stop)
+	s.down = need.Get(drill.StartDownstream(drill.DownstreamOptions{Path: filepath.Join(s.dir, "downstream.db")}))(t)
+	t.Cleanup(func() { s.down.Close() })
 	s.writePolicy(kinds)
 	s.env = append(s.env, "E2E_KEY="+ownKey)
 	if s.afar { // a ledger on a server has no key beside it
