@@ -143,14 +143,29 @@ func (d *downstream) blocked() (time.Time, string) {
 	return time.Time{}, ""
 }
 
-// throttled says that it asked for a pause that is not over; "" where it did not.
-func (d *downstream) throttled() string {
+// throttled is a *waitError where it asked for a pause that is not over.
+func (d *downstream) throttled() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.now().Before(d.paused) {
-		return d.waits()
+		return &waitError{d.paused, d.waits()}
 	}
-	return ""
+	return nil
+}
+
+// toSend waits until something may be sent, which no failed check keeps back, and which tells
+// nothing of checks. A pause that it asked for gives a *waitError.
+func (d *downstream) toSend(ctx context.Context) (done func(), err error) {
+	if err := d.throttled(); err != nil {
+		return nil, err
+	}
+	if done, err = d.admit(ctx); err != nil {
+		return nil, err
+	}
+	if err = d.throttled(); err != nil { // it asked for a pause meanwhile
+		done()
+	}
+	return done, err
 }
 
 // waits needs d.mu.

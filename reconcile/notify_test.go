@@ -318,6 +318,19 @@ func TestEachNotifierIsToldTheSame(t *testing.T) {
 }
 
 // An endpoint that is not there keeps no other one from being told, and opens no outage.
+// A downstream that takes no notices is checked all the same.
+func TestANoticeThatFailsStopsNoCheck(t *testing.T) {
+	o := newOffice(t, "", officeStores["memory"])
+	o.set(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) })
+	e, n := o.engine(), o.pol.Notifiers()[0]
+	for i := range tripAfter {
+		event := Notice{Key: fmt.Sprint(i)}.event(n.Name, "host")
+		need.That(t, e.sendNotice(o.ctx, n, event) != nil, "notice %d was taken", i)
+	}
+	until, why := e.downs.of(n.Kind).blocked()
+	need.That(t, until.IsZero(), "it is not checked: %s", why)
+}
+
 func TestADeadEndpoint(t *testing.T) {
 	offices(t, " }, dead: { http: { post: \"http://127.0.0.1:1/\" }", func(o *office) {
 		o.run(o.engine())

@@ -310,11 +310,7 @@ func waitsFor(o ledger.Operation) string {
 // transmit consumes the permission, sends once and settles.
 func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) {
 	result := RetryResult{Operation: a.rec.Operation, Read: a.read}
-	down := e.downs.of(a.k)
-	if why := down.throttled(); why != "" {
-		return result, refuse("throttled", why, "try again later")
-	}
-	free, err := down.admit(ctx)
+	free, err := e.downs.of(a.k).toSend(ctx)
 	if wait := new(waitError); errors.As(err, &wait) {
 		return result, refuse("throttled", wait.why, "try again later")
 	}
@@ -322,9 +318,6 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 		return result, err
 	}
 	defer free()
-	if why := down.throttled(); why != "" { // it asked for a pause meanwhile
-		return result, refuse("throttled", why, "try again later")
-	}
 	sent, err := e.sendAndSettle(ctx, a)
 	result.Did, result.Operation, result.Attempt, result.Why = sent.Did, sent.Operation, sent.Attempt, sent.Why
 	return result, err
