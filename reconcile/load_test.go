@@ -44,6 +44,42 @@ func (c *counted) Due(ctx context.Context, downstream string, now time.Time, lim
 	return c.Store.Due(ctx, downstream, now, limit)
 }
 
+// outrun is a ledger in which another process checks the first page of what is due.
+type outrun struct {
+	ledger.Store
+	once  sync.Once
+	check func(id string)
+}
+
+func (s *outrun) Due(ctx context.Context, downstream string, now time.Time, limit int) ([]ledger.Row, error) {
+	if downstream == "" { // what has no price comes all at once
+		return nil, nil
+	}
+	rows, err := s.Store.Due(ctx, downstream, now, limit)
+	if len(rows) > 0 {
+		s.once.Do(func() {
+			for _, row := range rows {
+				s.check(row.ID)
+			}
+		})
+	}
+	return rows, err
+}
+
+// What is due behind a page that another process has checked is checked all the same.
+func TestOnceGoesOnBehindWhatAnotherChecked(t *testing.T) {
+	w := newWorld(t, payPolicy)
+	const all = 3 * 2 * politeness
+	for i := range all {
+		w.doubt("pay", 1+i, 1+i)
+	}
+	var first atomic.Int64
+	e := New(Options{Store: &outrun{Store: w.store, check: func(id string) { w.read(id); first.Add(1) }}, Policy: w.inForce, Clock: w.now, Steady: w.steady, Actor: maya})
+	defer e.Close()
+	s, err := e.Once(w.ctx, nil)
+	need.Must(t, err == nil && first.Load() > 0 && s.Reads == all-int(first.Load()), "%d were checked by another: %+v %v", first.Load(), s, err)
+}
+
 func TestOneWriteARead(t *testing.T) {
 	w := newWorld(t, payPolicy)
 	const landed, early = 60, 20

@@ -103,7 +103,7 @@ func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, 
 		return 0, false, err
 	}
 	if !looks { // what cannot be scheduled again would be read without end
-		if begun, err = e.startChecks(ctx, by, ended); err != nil {
+		if begun, more, err = e.startChecks(ctx, by, ended); err != nil {
 			return begun, false, err
 		}
 	}
@@ -112,9 +112,9 @@ func (e *Engine) pass(ctx context.Context, by time.Time, ended func(ReadResult, 
 	}
 	if e.leads(ledger.LeadLedger) {
 		n, err := e.priceBatch(ctx)
-		return begun, n > 0, err // which may be due at once
+		return begun, more || n > 0, err // which may be due at once
 	}
-	return begun, false, nil
+	return begun, more, nil
 }
 
 // dueCheck is an operation whose check begins.
@@ -124,14 +124,15 @@ type dueCheck struct {
 }
 
 // startChecks begins the checks that are due, of each downstream that this process leads and
-// that has room, nearest first. What no one has priced yet is due as well.
-func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadResult, error)) (begun int, err error) {
+// that has room, nearest first. What no one has priced yet is due as well. more: something stood
+// in the place of what is due behind it.
+func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadResult, error)) (begun int, more bool, err error) {
 	pol := e.policy()
 	var rows []ledger.Row
 	for _, k := range append(pol.Checked(), nil) {
 		some, err := e.dueOf(ctx, k, by)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		rows = append(rows, some...)
 	}
@@ -143,7 +144,7 @@ func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadR
 		}
 	}
 	if len(due) == 0 {
-		return 0, nil
+		return 0, false, nil
 	}
 	recs, err := e.o.Store.Records(ctx, ledger.Each(due, func(c dueCheck) string { return c.row.ID })) // in this order
 	for _, c := range due {
@@ -153,15 +154,16 @@ func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadR
 		}
 		if !stillDue(rec, c.row) { // its check ended while it was asked what is due
 			c.down.leave(c.row.ID, false)
+			more = true
 			continue
 		}
 		begun++
 		e.background.Go(func() { e.checkDue(ctx, c, rec, ended) })
 	}
 	if err != nil {
-		return begun, fmt.Errorf("read what is due: %w", err)
+		return begun, more, fmt.Errorf("read what is due: %w", err)
 	}
-	return begun, nil
+	return begun, more, nil
 }
 
 // dueOf is what is due of a kind's downstream, as much as there is room for; nil stands for
