@@ -300,13 +300,13 @@ kinds:
 `)
 	rec := ledger.Record{Operation: ledger.Operation{Token: "tok", Key: "k1", Input: []byte(`{"amount":4200,"order":{"net":1500000},"a":1,"n":123456789012345678901234567890}`)}}
 	for _, c := range []struct{ kind, body, want string }{
-		{"charge", `[{"amount":4300,"net":1500000,"status":"succeeded","tags":[]}]`, "amount is 43.00 EUR, expected 42.00 EUR"},
+		{"charge", `[{"amount":4300,"net":1500000,"status":"succeeded","tags":[]}]`, "amount is 4300, expected 4200"},
 		{"charge", `[{"amount":1200000,"net":0,"status":"failed","tags":[1,2]}]`,
-			`amount is 12,000.00 EUR, expected 42.00 EUR; net is 0.00 EUR, expected 1,500.00 EUR; status is "failed", expected "succeeded"; not so: it.tags.size() < 2`},
-		{"charge", `[{"amount":"4200","net":1500000,"status":"succeeded","tags":[]}]`, `amount is "4200", expected 42.00 EUR`},
+			`amount is 1200000, expected 4200; net is 0, expected 1500000; status is "failed", expected "succeeded"; not so: it.tags.size() < 2`},
+		{"charge", `[{"amount":"4200","net":1500000,"status":"succeeded","tags":[]}]`, `amount is "4200", expected 4200`},
 		{"charge", `[{"amount":4200,"net":1500000,"status":"succeeded","tags":[]}]`, ""},
 		{"charge", `[{"amount":4200.3,"net":1500000,"status":"succeeded","tags":[]}]`, "amount is 4200.3, expected 4200"},
-		{"form", `[{"k":"k1","amount":4300}]`, "amount is 43.00 EUR, expected 42.00 EUR"},
+		{"form", `[{"k":"k1","amount":4300}]`, "amount is 4300, expected 4200"},
 		{"odd", `[{"k":"k1","a":2,"b, &&":{"x":1}}]`, `not so: it.a == input.a || it["b, &&"].x == "a == b"`},
 		{"keyed", `[{"k":"k1","b, &&":{"x":"other"},"n":1}]`, `["b, &&"].x is "other", expected "a == b"; n is 1, expected 123456789012345678901234567890`},
 	} {

@@ -70,7 +70,7 @@ var long = map[string]int{
 	"reconcile":               12,
 	"reconcile/drill":         9,
 	"ui/act":                  5,
-	"ui/cli":                  166,
+	"ui/cli":                  165,
 	"ui/clients":              4,
 	"ui/console":              43,
 	"ui/console/ask":          17,
