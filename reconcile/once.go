@@ -10,11 +10,17 @@ import (
 
 // Summary is what one pass of Once did.
 type Summary struct {
-	Expired, Reads                                          int
-	Landed, NotThere, NotSeen, Twice, Different, CannotTell int
-	Skipped                                                 int             // put off, or moved meanwhile
-	Leaders                                                 []ledger.Leader // others, who check what this one left to them
-	Errors                                                  int
+	Expired    int             `json:"expired"`
+	Reads      int             `json:"reads"`
+	Landed     int             `json:"landed"`
+	NotThere   int             `json:"not_there"`
+	NotSeen    int             `json:"not_seen"`
+	Twice      int             `json:"twice"`
+	Different  int             `json:"different"`
+	CannotTell int             `json:"cannot_tell"`
+	Skipped    int             `json:"skipped"` // put off, or moved meanwhile
+	Errors     int             `json:"errors"`
+	Leaders    []ledger.Leader `json:"-"` // others, who check what this one left to them
 }
 
 func (s *Summary) count(r ledger.Read) {

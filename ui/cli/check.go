@@ -164,18 +164,9 @@ func (c checkCommand) checkOne(ctx context.Context, engine *reconcile.Engine, ru
 }
 
 type summaryJSON struct {
-	Expired    int `json:"expired"`
-	Reads      int `json:"reads"`
-	Landed     int `json:"landed"`
-	NotThere   int `json:"not_there"`
-	NotSeen    int `json:"not_seen"`
-	Twice      int `json:"twice"`
-	Different  int `json:"different"`
-	CannotTell int `json:"cannot_tell"`
-	Skipped    int `json:"skipped"`
-	Errors     int `json:"errors"`
-	Unchecked  int `json:"unchecked"` // in doubt, and no check can be asked
-	InDoubt    int `json:"in_doubt"`  // all that is
+	reconcile.Summary
+	Unchecked int `json:"unchecked"` // in doubt, and no check can be asked
+	InDoubt   int `json:"in_doubt"`  // all that is
 	// Others that check what this one left to them.
 	Leaders []leaderJSON `json:"leaders,omitempty"`
 }
@@ -215,8 +206,7 @@ func (c checkCommand) once(ctx context.Context, s ledger.Store) error {
 	if err != nil {
 		return err
 	}
-	data := summaryJSON{Expired: sum.Expired, Reads: sum.Reads, Landed: sum.Landed, NotThere: sum.NotThere, NotSeen: sum.NotSeen, Twice: sum.Twice,
-		Different: sum.Different, CannotTell: sum.CannotTell, Skipped: sum.Skipped, Errors: sum.Errors}
+	data := summaryJSON{Summary: sum}
 	for _, counts := range []map[string]int{kinds, why} {
 		for _, n := range counts {
 			data.Unchecked += n
