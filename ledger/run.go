@@ -22,14 +22,15 @@ const (
 type Came string
 
 const (
-	CameDecided Came = "decided" // changed as the run says; nothing was sent
-	CameLanded  Came = "landed"  // sent, and it landed
-	CameAlready Came = "already" // it had landed; nothing was sent
-	CameAllowed Came = "allowed" // one send is allowed; its pipeline makes it
-	CameTwice   Came = "twice"   // sent, and now it is there twice
-	CameFailed  Came = "failed"  // sent, and it did not land
-	CameUnclear Came = "unclear" // sent, and no clear answer came
-	CameMoved   Came = "moved"   // By changed it first; nothing was done
+	CameDecided Came = "decided"    // changed as the run says; nothing was sent
+	CameLanded  Came = "landed"     // sent, and it landed
+	CameAlready Came = "already"    // it had landed; nothing was sent
+	CameAllowed Came = "allowed"    // one send is allowed; its pipeline makes it
+	CameTwice   Came = "twice"      // sent, and now it is there twice
+	CameFailed  Came = "failed"     // sent, and it did not land
+	CameNever   Came = "never_sent" // nothing of it left; it is as before
+	CameUnclear Came = "unclear"    // sent, and no clear answer came
+	CameMoved   Came = "moved"      // By changed it first; nothing was done
 	// CameHeld: a hold came first, a pause that its downstream asked for, or a policy that
 	// changed its request. Its turn comes again when the run goes on.
 	CameHeld    Came = "held"
@@ -38,7 +39,8 @@ const (
 )
 
 // Outcomes are what can become of an item, what needs a look first.
-var Outcomes = []Came{CameTwice, CameUnclear, CameFailed, CameBroken, CameHeld, CameMoved, CameSkipped, CameAllowed, CameAlready, CameLanded, CameDecided}
+var Outcomes = []Came{CameTwice, CameUnclear, CameFailed, CameNever, CameBroken, CameHeld,
+	CameMoved, CameSkipped, CameAllowed, CameAlready, CameLanded, CameDecided}
 
 // Acted reports whether the run did something with the item, so that a canary says
 // something about the other side.
@@ -48,7 +50,7 @@ func (c Came) Acted() bool {
 
 // Trouble reports whether it tells that the outage is not over.
 func (c Came) Trouble() bool {
-	return c == CameTwice || c == CameFailed || c == CameUnclear || c == CameBroken
+	return c == CameTwice || c == CameFailed || c == CameNever || c == CameUnclear || c == CameBroken
 }
 
 const (
@@ -98,6 +100,7 @@ type RunTerms struct {
 	Until     time.Time `json:"until,omitzero"`
 	Receipts  []string  `json:"receipts,omitempty"`
 	Policy    string    `json:"policy,omitempty"` // of a retry: the digest of what it was planned under
+	Key       bool      `json:"key,omitempty"`    // of a redaction: the key goes, too
 }
 
 // OneOutage is the outage that all of several operations count in, or "".
@@ -118,18 +121,19 @@ type RunDriver struct {
 // RunItem is one operation of a frozen set, in the version that was seen, and what
 // became of it.
 type RunItem struct {
-	N           int
-	OperationID string
-	Version     int64
-	Kind        string
-	Title       string // of the operation, by now
-	Basis       Basis  // of a retry: why it was allowed
-	Request     string // of a retry: digest of what was shown
+	N           int    `json:"-"`
+	OperationID string `json:"operation"`
+	Version     int64  `json:"version,omitempty"`
+	Change      string `json:"change"` // of a recorded run: the id of the event that says what became of it
+	Kind        string `json:"kind,omitempty"`
+	Title       string `json:"-"`                 // of the operation, by now
+	Basis       Basis  `json:"basis,omitempty"`   // of a retry: why it was allowed
+	Request     string `json:"request,omitempty"` // of a retry: digest of what was shown
 
-	Came Came   // "": its turn has not come
-	Word string // the reason, the receipt
-	By   string // who moved it
-	At   time.Time
+	Came Came      `json:"-"` // "": its turn has not come
+	Word string    `json:"-"` // the reason, the receipt
+	By   string    `json:"-"` // who moved it
+	At   time.Time `json:"-"`
 }
 
 // ChangeID is the id of the item's change, the same whenever it is tried again: what

@@ -23,8 +23,8 @@ func RunID(key string) string { return DeriveID("idempotency key", key) }
 // runDetail is what an event about a run says: as it begins, the set that is frozen and all
 // that was decided, and each time where it stands.
 type runDetail struct {
-	Run runFacts    `json:"run"`
-	Set []runMember `json:"set,omitempty"`
+	Run runFacts  `json:"run"`
+	Set []RunItem `json:"set,omitempty"`
 	*RunTerms
 	Why string `json:"why,omitempty"`
 }
@@ -36,15 +36,6 @@ type runFacts struct {
 	Digest   string   `json:"digest,omitempty"`
 	Canaries int      `json:"canaries,omitempty"`
 	Pace     int64    `json:"pace_ms,omitempty"`
-}
-
-type runMember struct {
-	Operation string `json:"operation"`
-	Version   int64  `json:"version,omitempty"`
-	Change    string `json:"change"` // the id of the event that says what became of it
-	Kind      string `json:"kind,omitempty"`
-	Basis     Basis  `json:"basis,omitempty"`
-	Request   string `json:"request,omitempty"`
 }
 
 // runText are members of the detail of a run's events that are no text of a person.
@@ -61,7 +52,8 @@ func (r *DecisionRun) event(id string, actor Actor, putOff string, set []RunItem
 		d.RunTerms, d.Run.Digest, d.Run.Canaries, d.Run.Pace = &r.Terms, r.Digest, r.Canaries, r.Pace.Milliseconds()
 	}
 	for _, it := range set {
-		d.Set = append(d.Set, runMember{it.OperationID, it.Version, r.ChangeID(it), it.Kind, it.Basis, it.Request})
+		it.Change = r.ChangeID(it)
+		d.Set = append(d.Set, it)
 	}
 	e := &Event{ID: id, Run: r.ID, Outage: r.Terms.Outage, Verb: verbRun, Actor: actor, Version: int64(r.Size), Detail: detail(d),
 		Reason: strings.TrimSuffix(fmt.Sprintf("%s of %s %s: %s", r.Verb, Count(r.Size), r.State, why), ": ")}
@@ -107,8 +99,8 @@ func (r DecisionRun) Stands(newest Event) DecisionRun {
 	return r
 }
 
-// RunFate is what the history has under the change id of an item: its event, and where that
-// began an attempt, this and the conflict of its operation by now.
+// RunFate is what the history has under the change id of an item: its event, and the attempt
+// that it began, with the conflict of its operation by now.
 type RunFate struct {
 	Event    Event
 	Attempt  *Attempt
@@ -116,38 +108,31 @@ type RunFate struct {
 	Note     string
 }
 
-// Began is the attempt that an event of the history names, or "".
-func (e Event) Began() string {
-	var d struct{ Attempt string }
-	if e.Verb == "retry" {
-		_ = json.Unmarshal(e.Detail, &d)
-	}
-	return d.Attempt
-}
+// AttemptID is the id of the attempt that a change begins where it sends.
+func AttemptID(change string) string { return DeriveID(change, "attempt") }
 
-// RunBegun is a run as its event has it, and the change ids of its items.
-func RunBegun(e Event) (r DecisionRun, items []RunItem, changes []string, err error) {
+// RunBegun is a run as its event has it, with its items.
+func RunBegun(e Event) (r DecisionRun, items []RunItem, err error) {
 	d := runDetail{RunTerms: &RunTerms{}}
 	if err := json.Unmarshal(e.Detail, &d); err != nil {
-		return r, nil, nil, fmt.Errorf("the run of event %d cannot be read: %w", e.Seq, err)
+		return r, nil, fmt.Errorf("the run of event %d cannot be read: %w", e.Seq, err)
 	}
 	r = DecisionRun{ID: e.ID, Digest: d.Run.Digest, Verb: d.Run.Verb, Actor: e.Actor, Terms: *d.RunTerms, Size: len(d.Set), Canaries: d.Run.Canaries,
 		Pace: time.Duration(d.Run.Pace) * time.Millisecond, Tally: map[Came]int{}, CreatedAt: e.At}
 	r.stand(d, e)
-	for n, m := range d.Set {
-		items = append(items, RunItem{N: n, OperationID: m.Operation, Version: m.Version, Kind: m.Kind, Basis: m.Basis, Request: m.Request})
-		changes = append(changes, m.Change)
+	for n := range d.Set {
+		d.Set[n].N = n
 	}
-	return r, items, changes, nil
+	return r, d.Set, nil
 }
 
 // Account fills in where the run stands, and what became of each item: about are all
 // further events about the run, in their order, and fates what the history has by change id.
 // A run whose driver died behind its last item is done; what it came to before it could say so
 // stops the run, or has it wait, as it would have.
-func (r *DecisionRun) Account(items []RunItem, changes []string, about []Event, fates map[string]RunFate, now time.Time) {
+func (r *DecisionRun) Account(items []RunItem, about []Event, fates map[string]RunFate, now time.Time) {
 	var d runDetail
-	var untold []int // items, of what became of which no event about the run tells
+	var untold []RunItem // of what became of them no event about the run tells
 	resumed, last := int64(0), Event{}
 	for _, e := range about {
 		d = runDetail{}
@@ -158,7 +143,8 @@ func (r *DecisionRun) Account(items []RunItem, changes []string, about []Event, 
 	}
 	r.Tally, r.Trouble = map[Came]int{}, 0
 	for i := range items {
-		it, fate := &items[i], fates[changes[i]]
+		it := &items[i]
+		fate := fates[it.Change]
 		if fate.Event.ID != "" {
 			r.fate(it, fate, now)
 		} else if it.OperationID == d.Run.PutOff && d.Run.PutOff != "" {
@@ -171,50 +157,66 @@ func (r *DecisionRun) Account(items []RunItem, changes []string, about []Event, 
 			last = fate.Event
 		}
 		if fate.Event.Seq > r.newest {
-			untold = append(untold, i)
+			untold = append(untold, *it)
 			continue
 		}
 		if r.Tally[it.Came]++; it.Came.Trouble() && fate.Event.Seq > resumed {
 			r.Trouble++
 		}
 	}
-	slices.SortFunc(untold, func(i, j int) int { return cmp.Compare(fates[changes[i]].Event.Seq, fates[changes[j]].Event.Seq) })
-	for _, i := range untold {
-		r.take(items[i])
+	slices.SortFunc(untold, func(a, b RunItem) int {
+		return cmp.Compare(fates[a.Change].Event.Seq, fates[b.Change].Event.Seq)
+	})
+	for _, it := range untold {
+		r.take(it)
 	}
 	if r.Open() && r.Left() == 0 {
 		r.State, r.Why, r.FinishedAt, r.Driver.Name = RunDone, "", last.At, last.Actor.Name
 	}
 }
 
-// fate says what became of an item. One that is in flight is under way.
+// fate says what became of an item. One that is in flight is under way. A change of another
+// kind has taken the id.
 func (r *DecisionRun) fate(it *RunItem, f RunFate, now time.Time) {
 	var d struct {
 		Came Came
 		By   string
 	}
-	switch a, e := f.Attempt, f.Event; {
+	verb, came := r.Verb, CameDecided
+	if r.Sends() {
+		verb, came = "grant", CameAllowed
+	}
+	switch e := f.Event; {
 	case e.Verb == verbLeftOut:
 		_ = json.Unmarshal(e.Detail, &d) // written by LeftOut
 		it.Came, it.Word, it.By = d.Came, e.Reason, d.By
-	case e.OperationID != it.OperationID && it.Kind != "", r.Sends() && a == nil && e.Verb != "grant": // it has taken the change's id
+	case r.Sends() && f.Attempt != nil && (e.OperationID == it.OperationID || e.OperationID == Anew(f.Attempt.ID)):
+		if it.Came, it.Word = f.Sent(now); it.Came == "" {
+			return
+		}
+	case it.Kind != "" && (e.OperationID != it.OperationID || e.Verb != verb):
 		it.Came, it.By = CameMoved, e.Actor.Name
-	case !r.Sends():
-		it.Came = CameDecided
-	case a == nil:
-		it.Came = CameAllowed
-	case f.Conflict == Duplicate:
-		it.Came, it.Word = CameTwice, f.Note
-	case a.Outcome == OutcomeCommitted:
-		it.Came, it.Word = CameLanded, a.Receipt
-	case a.Outcome == OutcomeFailed:
-		it.Came, it.Word = CameFailed, a.Error
-	case a.Outcome == OutcomeUncertain || a.DeadlineAt.Before(now):
-		it.Came, it.Word = CameUnclear, cmp.Or(a.Error, string(a.ErrorClass), "no answer was recorded")
 	default:
-		return
+		it.Came = came
 	}
 	it.At = f.Event.At
+}
+
+// Sent is what became of what was sent, with what tells of it; "" while that is in flight.
+func (f RunFate) Sent(now time.Time) (Came, string) {
+	switch a := f.Attempt; {
+	case a.Proof == NeverSent:
+		return CameNever, a.Error
+	case f.Conflict == Duplicate:
+		return CameTwice, f.Note
+	case a.Outcome == OutcomeCommitted:
+		return CameLanded, a.Receipt
+	case a.Outcome == OutcomeFailed:
+		return CameFailed, a.Error
+	case a.Outcome == OutcomeUncertain || a.DeadlineAt.Before(now):
+		return CameUnclear, cmp.Or(a.Error, string(a.ErrorClass), "no answer was recorded")
+	}
+	return "", ""
 }
 
 // ToCome adds the rows of an open run whose turn is still to come, as ID@VERSION, with who

@@ -31,14 +31,14 @@ func TestI10_WhatADeadDriverHadSentStopsItsRun(t *testing.T) {
 			need.OK(t, err)
 			e.Seq, e.At = 1, now
 			read := func(about ...Event) (DecisionRun, []RunItem) {
-				r, set, changes, err := RunBegun(e)
+				r, set, err := RunBegun(e)
 				need.OK(t, err)
 				fates := map[string]RunFate{}
 				for n, o := range c.came {
-					sent := Event{ID: changes[n], Seq: int64(n) + 2, OperationID: set[n].OperationID, Verb: "retry"}
-					fates[changes[n]] = RunFate{Event: sent, Attempt: &Attempt{Outcome: o}}
+					sent := Event{ID: set[n].Change, Seq: int64(n) + 2, OperationID: set[n].OperationID, Verb: "retry"}
+					fates[set[n].Change] = RunFate{Event: sent, Attempt: &Attempt{Outcome: o}}
 				}
-				r.Account(set, changes, about, fates, now)
+				r.Account(set, about, fates, now)
 				return r, set
 			}
 			r, set := read()

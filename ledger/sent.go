@@ -43,6 +43,9 @@ func SettleSent(ctx context.Context, s Changer, sent Sent, req SettleRequest) (A
 	return whole, failed
 }
 
+// Anew is the id of the operation that a further attempt becomes.
+func Anew(attemptID string) string { return DeriveID(attemptID, "operation") }
+
 // whole makes the operation anew, as it was before it was sent, and settles it. What a
 // further attempt did becomes an operation of its own.
 func (sent Sent) whole(rec *Record, req SettleRequest) Change {
@@ -60,7 +63,7 @@ func (sent Sent) whole(rec *Record, req SettleRequest) Change {
 	}
 	why := fmt.Sprintf("attempt %d of %s, which was begun before and is recorded again", a.N, was.ID)
 	if a.N > 1 {
-		o.ID, o.CreatedAt = DeriveID(a.ID, "operation"), a.StartedAt
+		o.ID, o.CreatedAt = Anew(a.ID), a.StartedAt
 	}
 	if a.GrantID != "" {
 		a.Basis, a.GrantID = "", "" // what allowed it belongs to the other operation

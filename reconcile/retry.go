@@ -125,7 +125,7 @@ func (e *Engine) amongOthers(ctx context.Context, id string) (ledger.Record, fun
 // again sends nothing.
 func repeated(rec ledger.Record, q RetryRequest) (RetryResult, bool) {
 	result := RetryResult{Operation: rec.Operation, Why: "this was asked for before"}
-	if a := rec.Attempt(ledger.DeriveID(q.ChangeID, "attempt")); a != nil {
+	if a := rec.Attempt(ledger.AttemptID(q.ChangeID)); a != nil {
 		result.Did, result.Attempt = DidSend, *a
 		return result, true
 	}
@@ -236,7 +236,7 @@ func (a *attempt) grant() ledger.GrantRequest {
 	}
 	if a.via != "pipeline" { // its grant is of this try alone, see giveUp
 		g.GrantID = ledger.NewID()
-		g.AttemptID = ledger.DeriveID(a.q.ChangeID, "attempt")
+		g.AttemptID = ledger.AttemptID(a.q.ChangeID)
 		g.Deadline, g.PID = a.k.Deadline, os.Getpid()
 		if a.via == "command" {
 			g.Tree, g.Place = ledger.TreeOpen, procgroup.Here()
@@ -394,7 +394,7 @@ func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Ti
 		return e.downs.of(a.k).http.Send(ctx, q)
 	case req.Command != nil:
 		q := *req.Command
-		q.Limits, q.Attempt = limits, ledger.DeriveID(a.q.ChangeID, "attempt")
+		q.Limits, q.Attempt = limits, ledger.AttemptID(a.q.ChangeID)
 		q.Env = append([]string{"TRACEPARENT=" + trace}, q.Env...) // the engine's own trace is not that of the operation
 		return outcome.Command(connect.Command(ctx, q), q.Argv, append(os.Environ(), req.Command.Env...))
 	case req.MCP != nil:

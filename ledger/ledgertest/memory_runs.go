@@ -30,7 +30,7 @@ func about(e ledger.Event) bool {
 
 // account is a run with its items, by its first event.
 func (k *keptRuns) account(begun ledger.Event) (ledger.DecisionRun, []ledger.RunItem) {
-	r, items, changes, err := ledger.RunBegun(begun)
+	r, items, err := ledger.RunBegun(begun)
 	if err != nil {
 		panic(err)
 	}
@@ -41,19 +41,21 @@ func (k *keptRuns) account(begun ledger.Event) (ledger.DecisionRun, []ledger.Run
 			more = append(more, e)
 		}
 	}
-	for i, change := range changes {
-		f, o := ledger.RunFate{Event: k.event(change)}, k.m.find(ledger.Locator{ID: items[i].OperationID})
-		if o != nil {
+	for i, it := range items {
+		if o := k.m.find(ledger.Locator{ID: it.OperationID}); o != nil {
 			items[i].Title = o.op.Title
+		}
+		f := ledger.RunFate{Event: k.event(it.Change)}
+		if o := k.m.find(ledger.Locator{ID: f.Event.OperationID}); o != nil {
 			for _, a := range o.attempts {
-				if a.ID == f.Event.Began() {
+				if f.Event.To == ledger.Pending && a.ID == ledger.AttemptID(it.Change) {
 					f.Attempt, f.Conflict, f.Note = &a, o.op.Conflict, o.op.ConflictNote
 				}
 			}
 		}
-		fates[change] = f
+		fates[it.Change] = f
 	}
-	r.Account(items, changes, more, fates, k.m.clock())
+	r.Account(items, more, fates, k.m.clock())
 	if by, driven := k.drivers[r.ID]; driven {
 		r.Driver = by
 	}

@@ -105,6 +105,7 @@ func runs(t *testing.T, open Open) {
 	t.Run("Stops", func(t *testing.T) { runsStop(t, open) })
 	t.Run("Driver", func(t *testing.T) { runsDriven(t, open) })
 	t.Run("Ended", func(t *testing.T) { runsEnded(t, open) })
+	t.Run("Fates", func(t *testing.T) { runsTold(t, open) })
 	t.Run("Holds", func(t *testing.T) { runsHeld(t, open) })
 	t.Run("I10_Accounted", func(t *testing.T) { runsAccounted(t, open) })
 }
@@ -128,6 +129,7 @@ func runsKept(t *testing.T, open Open) {
 	_, kept, err := d.s.Account(ctx, first)
 	d.ok(err)
 	items[0].Title = "" // the operation has one, not the run
+	items[0].Change, items[1].Change = got.ChangeID(items[0]), got.ChangeID(items[1])
 	if !cmp.Equal(kept, items) {
 		d.Fatalf("its items: %s", cmp.Diff(items, kept))
 	}
@@ -273,6 +275,44 @@ func runsDriven(t *testing.T, open Open) {
 	d.clock.Set(-time.Hour) // and she was killed
 	_, _, err = d.drive(r, sam, "console-2", true)
 	d.ok(err)
+}
+
+// What became of a row is what the history has of the run's own change: not of another one that
+// took its id, and also of one that the ledger has lost and got again.
+func runsTold(t *testing.T, open Open) {
+	d := newDesk(t, open)
+	row := func(key, verb string) (ledger.DecisionRun, ledger.Operation, string) {
+		o := d.doubt(key)
+		it := ledger.RunItem{OperationID: o.ID, Version: o.Version, Kind: o.Kind}
+		r, _, err := d.s.Run(ctx, ledger.DecisionRun{ID: d.id("run"), Verb: verb, Actor: maya}, []ledger.RunItem{it})
+		d.ok(err)
+		return r, o, r.ChangeID(it)
+	}
+	told := func(r ledger.DecisionRun, came ledger.Came, word string) {
+		d.Helper()
+		_, items, err := d.s.Account(ctx, r.ID)
+		d.ok(err)
+		need.That(d, items[0].Came == came && items[0].Word == word, "%q %q, want %q %q", items[0].Came, items[0].Word, came, word)
+	}
+	for verb, came := range map[string]ledger.Came{"note": ledger.CameDecided, "deny": ledger.CameMoved, "retry": ledger.CameMoved} {
+		r, o, change := row("noted of "+verb, verb)
+		d.decide(o, ledger.VerbNote, func(c *ledger.Decision) { c.ChangeID = change })
+		told(r, came, "")
+	}
+	r, o, change := row("unsent", "retry")
+	g := d.grantRequest(o, ledger.BasisRiskAccepted)
+	g.ChangeID, g.Sender, g.AttemptID, g.Deadline, g.TokenSent, g.Reason = change, "http", ledger.AttemptID(change), time.Minute, true, "again"
+	need.Get(ledger.Allow(ctx, d.s, g))(d)
+	told(r, "", "")
+	d.settle(g.AttemptID, ledger.OutcomeFailed, func(r *ledger.SettleRequest) { r.Proof, r.Error = ledger.NeverSent, "never sent: refused" })
+	told(r, ledger.CameNever, "never sent: refused")
+
+	r, o, change = row("lost", "retry")
+	a := d.read(o.ID).Attempts[0]
+	a.ID, a.N, a.Outcome, a.DeadlineAt = ledger.AttemptID(change), 2, "", d.clock.Now().Add(time.Minute)
+	need.Get(ledger.SettleSent(ctx, d.s, ledger.Sent{ChangeID: change, Operation: o, Attempt: a, Actor: maya},
+		ledger.SettleRequest{ChangeID: d.id("change"), AttemptID: a.ID, Outcome: ledger.OutcomeCommitted, Status: 200, Receipt: "ch_2", Actor: maya}))(d)
+	told(r, ledger.CameLanded, "ch_2")
 }
 
 func runsHeld(t *testing.T, open Open) {

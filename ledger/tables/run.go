@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -220,15 +221,14 @@ func accounts(q Querier, begun []ledger.Event) (runs []ledger.DecisionRun, items
 	if len(begun) == 0 {
 		return nil, nil, nil
 	}
-	var changes [][]string
-	var all, ids []string
+	var changes, ids []string
 	for _, e := range begun {
-		r, set, of, err := ledger.RunBegun(e)
+		r, set, err := ledger.RunBegun(e)
 		if err != nil {
 			return nil, nil, err
 		}
-		runs, items, changes = append(runs, r), append(items, set), append(changes, of)
-		all, ids = append(all, of...), append(ids, r.ID)
+		runs, items, ids = append(runs, r), append(items, set), append(ids, r.ID)
+		changes = append(changes, ledger.Each(set, func(it ledger.RunItem) string { return it.Change })...)
 	}
 	about := map[string][]ledger.Event{}
 	if _, err := Collect(q, func(rows Rows) (none struct{}, err error) {
@@ -242,9 +242,9 @@ func accounts(q Querier, begun []ledger.Event) (runs []ledger.DecisionRun, items
 	if err != nil {
 		return nil, nil, err
 	}
-	fates, err := runFates(q, all)
+	fates, err := runFates(q, changes)
 	for i := range runs {
-		runs[i].Account(items[i], changes[i], about[runs[i].ID], fates, q.Moment().Wall)
+		runs[i].Account(items[i], about[runs[i].ID], fates, q.Moment().Wall)
 		if by, driven := driver[runs[i].ID]; driven {
 			runs[i].Driver = by
 		}
@@ -258,28 +258,24 @@ func runFates(q Querier, changes []string) (map[string]ledger.RunFate, error) {
 	if _, err := Collect(q, func(rows Rows) (none struct{}, err error) {
 		e, err := ScanEvent(rows)
 		fates[e.ID] = ledger.RunFate{Event: e}
-		if a := e.Began(); a != "" {
-			began[a] = e.ID
+		if e.To == ledger.Pending {
+			began[ledger.AttemptID(e.ID)] = e.ID
 		}
 		return none, err
 	}, `SELECT `+EventColumns+` FROM events WHERE id IN (SELECT value FROM json_each(?))`, list(changes)); err != nil || len(began) == 0 {
 		return fates, err
 	}
-	ids := make([]string, 0, len(began))
-	for id := range began {
-		ids = append(ids, id)
-	}
 	_, err := Collect(q, func(rows Rows) (none struct{}, err error) {
 		var a ledger.Attempt
 		var deadline int64
-		var f ledger.RunFate
-		err = rows.Scan(&a.ID, &a.Outcome, &a.Receipt, &a.Error, &a.ErrorClass, &deadline, &f.Conflict, &f.Note)
-		f.Attempt, a.DeadlineAt = &a, At(deadline)
-		f.Event = fates[began[a.ID]].Event
+		f := ledger.RunFate{Attempt: &a}
+		err = rows.Scan(&a.ID, &a.Outcome, &a.Proof, &a.Receipt, &a.Error, &a.ErrorClass, &deadline, &f.Conflict, &f.Note)
+		a.DeadlineAt, f.Event = At(deadline), fates[began[a.ID]].Event
 		fates[f.Event.ID] = f
 		return none, err
-	}, `SELECT a.id, a.outcome, a.receipt, a.error, a.error_class, a.deadline_at, o.conflict, o.conflict_note
-		  FROM attempts a CROSS JOIN operations o ON o.id = a.operation_id WHERE a.id IN (SELECT value FROM json_each(?))`, list(ids))
+	}, `SELECT a.id, a.outcome, a.proof, a.receipt, a.error, a.error_class, a.deadline_at, o.conflict, o.conflict_note
+		  FROM attempts a CROSS JOIN operations o ON o.id = a.operation_id
+		 WHERE a.id IN (SELECT value FROM json_each(?))`, list(slices.Collect(maps.Keys(began))))
 	return fates, err
 }
 

@@ -42,7 +42,14 @@ func items(n int) []ledger.RunItem {
 
 // came is what a result and an error of a send become.
 func came(did string, o ledger.Operation, err error) Outcome {
-	return Sent(reconcile.RetryResult{Did: did, Operation: o}, err)
+	return Sent(result(did, o), err)
+}
+
+// result is that of a send, whose attempt came to what the operation did.
+func result(did string, o ledger.Operation) reconcile.RetryResult {
+	a := ledger.Attempt{Receipt: o.Receipt(), Outcome: map[ledger.State]ledger.Outcome{ledger.Committed: ledger.OutcomeCommitted, ledger.Failed: ledger.OutcomeFailed,
+		ledger.Uncertain: ledger.OutcomeUncertain}[o.State]}
+	return reconcile.RetryResult{Did: did, Operation: o, Attempt: a}
 }
 
 func TestWhatBecomesOfASend(t *testing.T) {
@@ -463,11 +470,13 @@ func TestARunWithNothingToDoIsOver(t *testing.T) {
 // What a refused connection kept back is not told of as sent.
 func TestWhatNeverLeftIsNotSaidToBeSent(t *testing.T) {
 	for state, sent := range map[ledger.State]string{ledger.Uncertain: "sent, no clear answer: in doubt again", ledger.Failed: "sent, it did not land"} {
-		r := reconcile.RetryResult{Did: reconcile.DidSend, Operation: ledger.Operation{State: state}, Attempt: ledger.Attempt{Error: "connection refused"}}
+		r := result(reconcile.DidSend, ledger.Operation{State: state})
+		r.Attempt.Error = "connection refused"
 		word, _ := Words(r)
 		need.Equal(t, word.String(), sent)
 		r.Attempt.Proof = ledger.NeverSent
 		word, own := Words(r)
 		need.Equal(t, word.String()+own.String(), "nothing was sent, it is as before: connection refused")
+		need.Equal(t, Sent(r, nil).Came, ledger.CameNever)
 	}
 }

@@ -1,7 +1,6 @@
 package act
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -35,7 +34,8 @@ func (h Hands) Step(run ledger.DecisionRun) Step {
 			return h.send(ctx, run, it, change)
 		}
 		_, err := ledger.Decide(ctx, h.Store, ledger.Decision{ChangeID: change, ID: it.OperationID, Version: it.Version, Verb: ledger.Verb(run.Verb), Reason: run.Terms.Reason,
-			Actor: h.Actor, Receipts: run.Terms.Receipts, Reference: run.Terms.Reference, Truth: run.Terms.Truth, Until: run.Terms.Until, Looks: h.Looks(it.Kind)})
+			Actor: h.Actor, Receipts: run.Terms.Receipts, Reference: run.Terms.Reference, Truth: run.Terms.Truth, Until: run.Terms.Until,
+			Key: run.Terms.Key, Looks: h.Looks(it.Kind)})
 		return Decided(err)
 	}
 }
@@ -78,14 +78,9 @@ func Sent(res reconcile.RetryResult, err error) Outcome {
 		return Outcome{Came: ledger.CameAlready}
 	case res.Did == reconcile.DidGrant:
 		return Outcome{Came: ledger.CameAllowed}
-	case o.Conflict == ledger.Duplicate:
-		return Outcome{Came: ledger.CameTwice, Word: o.ConflictNote}
-	case o.State == ledger.Committed:
-		return Outcome{Came: ledger.CameLanded, Word: o.Receipt()}
-	case o.State == ledger.Failed:
-		return Outcome{Came: ledger.CameFailed, Word: res.Attempt.Error}
 	}
-	return Outcome{Came: ledger.CameUnclear, Word: cmp.Or(res.Attempt.Error, string(res.Attempt.ErrorClass), "no answer was recorded")}
+	came, word := ledger.RunFate{Attempt: &res.Attempt, Conflict: o.Conflict, Note: o.ConflictNote}.Sent(ledger.Never)
+	return Outcome{Came: came, Word: word}
 }
 
 // refused is what became of an item that an error kept from being done.
@@ -129,15 +124,14 @@ func moved(err error) *ledger.MovedError {
 // not sent.
 func Words(r reconcile.RetryResult) (word, own safe.Text) {
 	out := Sent(r, nil)
-	if r.NeverSent() {
-		return safe.Say("nothing was sent, it is as before"), ticket.Colon(out.Word)
-	}
 	switch out.Came {
 	case ledger.CameLanded, ledger.CameAlready, ledger.CameAllowed, ledger.CameFailed:
 		if out.Came == ledger.CameLanded && out.Word != "" {
 			own = safe.Say(", receipt %s", out.Word)
 		}
 		return safe.Say(said[out.Came].one), own
+	case ledger.CameNever:
+		return safe.Say(said[out.Came].one), ticket.Colon(out.Word)
 	case ledger.CameTwice:
 		return safe.Say("sent, and it happened twice"), ticket.Colon(out.Word)
 	case ledger.CameUnclear:

@@ -16,6 +16,7 @@ var said = map[ledger.Came]struct{ count, sum, one safe.Format }{
 	ledger.CameTwice:   {"TWICE", "HAPPENED TWICE", "HAPPENED TWICE"},
 	ledger.CameUnclear: {"unclear", "unclear", "sent, no clear answer"},
 	ledger.CameFailed:  {"did not land", "did not land", "sent, it did not land"},
+	ledger.CameNever:   {"never sent", "never sent", "nothing was sent, it is as before"},
 	ledger.CameBroken:  {"not done", "not done", "NOT DONE"},
 	ledger.CameHeld:    {"put off", "put off", "put off"},
 	ledger.CameMoved:   {"skipped", "skipped", "skipped, moved"},

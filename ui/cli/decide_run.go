@@ -19,7 +19,8 @@ import (
 // run that is known goes on where it stopped, with the versions it had seen then.
 func (r *decisionRun) begin(ctx context.Context, args []string, items []ledger.RunItem, outage string, step act.Step) error {
 	record := ledger.DecisionRun{IdempotencyKey: r.flags.idempotencyKey, Digest: r.flags.digest(r.verb, args), Verb: r.verb, Actor: r.actor, CreatedAt: r.app.clock(),
-		Terms: ledger.RunTerms{Outage: outage, Reason: strings.TrimSpace(r.flags.reason), Reference: r.flags.reference, Receipts: r.flags.receipts, Truth: ledger.Truth(r.flags.truth)}}
+		Terms: ledger.RunTerms{Outage: outage, Reason: strings.TrimSpace(r.flags.reason), Reference: r.flags.reference, Receipts: r.flags.receipts,
+			Truth: ledger.Truth(r.flags.truth), Key: r.flags.key}}
 	if r.verb == string(ledger.VerbPark) {
 		record.Terms.Until, _ = until(r.flags.until, record.CreatedAt) // what cannot be read is told of each
 	}

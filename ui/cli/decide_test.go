@@ -219,6 +219,7 @@ func TestARepeatLeavesOutWhatIsNotFound(t *testing.T) {
 // A run that a person ended is over, whoever asks; one whose driver died
 // goes on.
 func TestARunThatAPersonEndedIsNotResumed(t *testing.T) {
+	t.Run("a redaction is", resumedRedaction)
 	for _, halt := range []string{"", "stop"} {
 		b := newBench(t)
 		run := ledger.DecisionRun{ID: ledger.NewID(), Verb: "note", Actor: ledger.Actor{Name: "maya"}, Terms: ledger.RunTerms{Reason: "seen"}, CreatedAt: b.now}
@@ -241,6 +242,24 @@ func TestARunThatAPersonEndedIsNotResumed(t *testing.T) {
 		need.Contains(t, a.Error.Hint, "2 stay as they are", "decide anew: indoubt note")
 		need.Equal(t, strings.Count(b.want(0, "log", id(1))+b.want(0, "log", id(2)), "seen"), 0, "notes")
 	}
+}
+
+// Who goes on with the run of a redaction redacts what was decided: the key, too.
+func resumedRedaction(t *testing.T) {
+	b := newBench(t)
+	for n := 1; n <= 2; n++ {
+		b.doubt(n, "stripe.charge", strings.Replace(charge, "1042", "104"+strconv.Itoa(n), 1))
+		b.want(0, "deny", b.at(n), "--reason", "r")
+	}
+	b.want(0, "redact", b.at(1), "--key", "--reason", "request 7", "--yes", "--idempotency-key", "R")
+	run, _, err := b.open().Account(t.Context(), ledger.RunID("R"))
+	need.OK(t, err)
+	o := b.rec(2).Operation
+	run, _, err = b.open().Run(t.Context(), ledger.DecisionRun{Verb: run.Verb, Actor: run.Actor, Terms: run.Terms},
+		[]ledger.RunItem{{OperationID: o.ID, Version: o.Version, Kind: o.Kind}})
+	need.OK(t, err)
+	b.want(0, "runs", "resume", run.ID, "--as", "sam")
+	need.Equal(t, b.rec(2).Operation.Key, ledger.Masked(o.Key))
 }
 
 func TestTheWorstExitCodeWins(t *testing.T) {

@@ -124,7 +124,7 @@ func (r *redaction) one(ctx context.Context, run *decisionRun, rec ledger.Record
 		r.done = true // its free pages may hold it still
 	} else {
 		out, err = decision(ledger.VerbRedact, func(run *decisionRun, d *ledger.Decision) error {
-			d.Key = run.flags.key
+			d.Key = run.Record.Terms.Key
 			if run.flags.dryRun && strings.TrimSpace(d.Reason) == "" {
 				d.Reason = "dry run"
 			}

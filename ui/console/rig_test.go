@@ -169,7 +169,10 @@ func (e *fakeEngine) Retry(_ context.Context, q reconcile.RetryRequest) (reconci
 	if e.retried = append(e.retried, q); e.during != nil {
 		e.during(len(e.retried))
 	}
-	return e.result, e.err
+	res := e.result // its attempt came to what the operation did
+	res.Attempt.Receipt, res.Attempt.Outcome = res.Operation.Receipt(), map[ledger.State]ledger.Outcome{ledger.Committed: ledger.OutcomeCommitted,
+		ledger.Failed: ledger.OutcomeFailed, ledger.Uncertain: ledger.OutcomeUncertain}[res.Operation.State]
+	return res, e.err
 }
 
 func (e *fakeEngine) Health() []reconcile.Health { return e.health }

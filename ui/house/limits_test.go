@@ -48,7 +48,7 @@ var large = map[string]int{
 // long are the lines of the program that are longer than maxColumns, by package. Each
 // number is what stands.
 var long = map[string]int{
-	"ledger":                  52,
+	"ledger":                  51,
 	"ledger/digestkey":        2,
 	"ledger/ledgertest":       59,
 	"ledger/open":             13,
@@ -69,7 +69,7 @@ var long = map[string]int{
 	"policy/mapping":          8,
 	"reconcile":               12,
 	"reconcile/drill":         9,
-	"ui/act":                  5,
+	"ui/act":                  4,
 	"ui/cli":                  165,
 	"ui/clients":              4,
 	"ui/console":              43,
