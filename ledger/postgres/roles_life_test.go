@@ -78,7 +78,7 @@ func TestDoctorKnowsTheUsers(t *testing.T) {
 		}
 		return said
 	}
-	need.That(t, len(rights()) >= 70, "roles give %d privileges", len(rights()))
+	need.Equal(t, len(rights()), 110, "privileges that the roles give")
 	before := says()
 	need.That(t, !strings.Contains(before, "no longer") && !strings.Contains(before, "role"), "of a ledger as it was made: %s", before)
 	psql(t, url, `REVOKE INSERT ON indoubt.operations FROM indoubt_writer; REVOKE UPDATE ON indoubt.lead FROM indoubt_engine; REVOKE SELECT ON indoubt_rows.gap FROM indoubt_reader;
