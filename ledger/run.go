@@ -45,7 +45,7 @@ var Outcomes = []Came{CameTwice, CameUnclear, CameFailed, CameNever, CameBroken,
 // Acted reports whether the run did something with the item, so that a canary says
 // something about the other side.
 func (c Came) Acted() bool {
-	return c == CameLanded || c == CameAllowed || c == CameDecided || c.Trouble() && c != CameBroken
+	return c == CameLanded || c == CameAllowed || c == CameDecided || c.Trouble() && c != CameBroken && c != CameNever
 }
 
 // Trouble reports whether it tells that the outage is not over.

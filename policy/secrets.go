@@ -273,6 +273,25 @@ func (b *secretBox) parts(text string, in use) {
 // where the other side repeats them as JSON or in an address.
 func (r Request) Withhold(text string) string { return withhold(text, r.Secrets) }
 
+// WithholdFrom is an error that says nothing of those secrets. It wraps err.
+func (r Request) WithholdFrom(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text := r.Withhold(err.Error()); text != err.Error() {
+		return &withheldError{text, err}
+	}
+	return err
+}
+
+type withheldError struct {
+	text string
+	err  error
+}
+
+func (e *withheldError) Error() string { return e.text }
+func (e *withheldError) Unwrap() error { return e.err }
+
 // longestFirst sorts secrets: one may begin with another.
 func longestFirst(secrets []string) {
 	slices.SortStableFunc(secrets, func(a, b string) int { return len(b) - len(a) })

@@ -75,11 +75,17 @@ func (e *waitError) Error() string { return e.why }
 
 // of is the governor of a kind's downstream, under the limits of the policy now.
 func (d *downstreams) of(k *policy.Kind) *downstream {
+	return d.within(scopeOf(k), k)
+}
+
+// to is that of a notifier, which is one of its own: that notices fail says nothing of checks.
+func (d *downstreams) to(n *policy.Notifier) *downstream { return d.within(n.Kind.Name, n.Kind) }
+
+func (d *downstreams) within(scope string, k *policy.Kind) *downstream {
 	rule := policy.Downstream{Name: k.Name}
 	if k.Downstream != nil {
 		rule = *k.Downstream
 	}
-	scope := scopeOf(k)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	have := d.byScope[scope]
@@ -143,29 +149,14 @@ func (d *downstream) blocked() (time.Time, string) {
 	return time.Time{}, ""
 }
 
-// throttled is a *waitError where it asked for a pause that is not over.
-func (d *downstream) throttled() error {
+// throttled says that it asked for a pause that is not over; "" where it did not.
+func (d *downstream) throttled() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.now().Before(d.paused) {
-		return &waitError{d.paused, d.waits()}
+		return d.waits()
 	}
-	return nil
-}
-
-// toSend waits until something may be sent, which no failed check keeps back, and which tells
-// nothing of checks. A pause that it asked for gives a *waitError.
-func (d *downstream) toSend(ctx context.Context) (done func(), err error) {
-	if err := d.throttled(); err != nil {
-		return nil, err
-	}
-	if done, err = d.admit(ctx); err != nil {
-		return nil, err
-	}
-	if err = d.throttled(); err != nil { // it asked for a pause meanwhile
-		done()
-	}
-	return done, err
+	return ""
 }
 
 // waits needs d.mu.

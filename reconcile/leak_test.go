@@ -69,6 +69,27 @@ func TestI11_ReasonsTellStandardErrorWithoutSecrets(t *testing.T) {
 	}
 }
 
+// What a server of MCP says as it ends is told of its downstream without the secrets that it
+// was given.
+func TestI11_AServerThatEndsTellsNoSecret(t *testing.T) {
+	t.Setenv("PAY_PIN", "pin 7/7+hush")
+	w := newWorldAlone(t, payPolicy)
+	w.policy(`version: 1
+downstreams:
+  notes: { mcp: { command: [/bin/sh, -c, 'echo "bad key $PIN" >&2; exit 1'], env: { PIN: "${env.PAY_PIN}" } } }
+kinds:
+  pay:
+    downstream: notes
+    token: { into: token }
+    read: { mcp: { tool: find, arguments: { token: "${token}" } }, list: structured.items, mark: it.token }
+`)
+	o := w.doubt("pay", 420)
+	r := w.read(o.ID).Read
+	said, _ := json.Marshal([]any{r, w.engine.Health(), w.get(o.ID).Reads})
+	need.Contains(t, string(said), "bad key [redacted]")
+	need.Lacks(t, string(said), "hush")
+}
+
 func kept(c *cleaner, text string) string {
 	return string(c.excerpt([]byte(text)))
 }

@@ -91,7 +91,7 @@ func (e *Engine) tell(ctx context.Context, n *policy.Notifier, notices []Notice)
 			case len(l.sent) >= noticesMost || ctx.Err() != nil:
 				return
 			}
-			if e.downs.of(n.Kind).throttled() != nil { // it is told later
+			if until, _ := e.downs.to(n).blocked(); until.After(now) { // it is told later
 				return
 			}
 			first, err := e.o.Store.Tell(ctx, event)
@@ -138,14 +138,12 @@ func (e *Engine) sendNotice(ctx context.Context, n *policy.Notifier, event ledge
 	}
 	defer leave()
 	a := &attempt{k: n.Kind, req: req, q: RetryRequest{ChangeID: ledger.NewID()}}
-	down := e.downs.of(n.Kind)
-	free, err := down.toSend(ctx)
+	answer, err := e.downs.to(n).query(ctx, func() {}, func(ctx context.Context) ledger.Answer {
+		return e.sendOnce(context.WithoutCancel(ctx), ctx, a, time.Now().Add(n.Kind.Deadline))
+	})
 	if err != nil {
 		return err
 	}
-	defer free()
-	answer := e.sendOnce(context.WithoutCancel(ctx), ctx, a, time.Now().Add(n.Kind.Deadline))
-	_ = down.heard(ctx, answer)
 	said := outcome.Tidy(outcome.Judge(ctx, nil, ledger.Record{}, answer), req.Secrets)
 	if answer.Err == nil && answer.Status == http.StatusAccepted { // it was to arrive, and no more
 		said.Outcome = ledger.OutcomeCommitted

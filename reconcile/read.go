@@ -187,7 +187,8 @@ func (c *Connections) Close() {
 }
 
 // Read makes one request of a check.
-func (c *Connections) Read(ctx context.Context, h *connect.HTTP, k *policy.Kind, req policy.Request) ledger.Answer {
+func (c *Connections) Read(ctx context.Context, h *connect.HTTP, k *policy.Kind, req policy.Request) (a ledger.Answer) {
+	defer func() { a.Err = req.WithholdFrom(a.Err) }()
 	limits := policy.Limits{Timeout: pageTime, Max: k.Read.MaxBody}
 	switch {
 	case req.HTTP != nil:

@@ -310,7 +310,11 @@ func waitsFor(o ledger.Operation) string {
 // transmit consumes the permission, sends once and settles.
 func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) {
 	result := RetryResult{Operation: a.rec.Operation, Read: a.read}
-	free, err := e.downs.of(a.k).toSend(ctx)
+	down := e.downs.of(a.k)
+	if why := down.throttled(); why != "" {
+		return result, refuse("throttled", why, "try again later")
+	}
+	free, err := down.admit(ctx)
 	if wait := new(waitError); errors.As(err, &wait) {
 		return result, refuse("throttled", wait.why, "try again later")
 	}
@@ -318,6 +322,9 @@ func (e *Engine) transmit(ctx context.Context, a *attempt) (RetryResult, error) 
 		return result, err
 	}
 	defer free()
+	if why := down.throttled(); why != "" { // it asked for a pause meanwhile
+		return result, refuse("throttled", why, "try again later")
+	}
 	sent, err := e.sendAndSettle(ctx, a)
 	result.Did, result.Operation, result.Attempt, result.Why = sent.Did, sent.Operation, sent.Attempt, sent.Why
 	return result, err
@@ -378,8 +385,9 @@ func (e *Engine) carryOut(ctx context.Context, a *attempt, g ledger.GrantRequest
 
 // sendOnce is the transmission. It outlives the caller's cancel, because a
 // write that is hung up on is a write in doubt; a cancel before it is heeded.
-func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Time) ledger.Answer {
+func (e *Engine) sendOnce(ctx, caller context.Context, a *attempt, fence time.Time) (answer ledger.Answer) {
 	req := a.req
+	defer func() { answer.Err = req.WithholdFrom(answer.Err) }()
 	if caller.Err() != nil {
 		return ledger.Answer{Err: fmt.Errorf("given up before it was sent: %w", caller.Err()), BeganAt: time.Now(), EndedAt: time.Now()}
 	}

@@ -375,6 +375,7 @@ func (w *world) policy(text string) {
 // begin records an attempt as a pipeline does.
 func (w *world) begin(kind string, amount int) ledger.BeginResult {
 	w.Helper()
+	w.pass(time.Millisecond) // a ledger keeps no less: what was sent before must have been
 	w.n++
 	token := ledger.NewToken()
 	req := ledger.BeginRequest{
@@ -409,6 +410,7 @@ func (w *world) recorded(kind, body string) *ledger.Request {
 // settle ends an attempt.
 func (w *world) settle(b ledger.BeginResult, s ledger.SettleRequest) ledger.Operation {
 	w.Helper()
+	w.pass(time.Millisecond)
 	s.ChangeID, s.AttemptID, s.Actor = ledger.NewID(), b.Attempt.ID, pipeline
 	applied := need.Get(ledger.Settle(w.ctx, w.store, s))(w)
 	return applied.After

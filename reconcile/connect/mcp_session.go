@@ -18,7 +18,7 @@ const (
 	startTimeout = 30 * time.Second // of a server, however briefly a caller waits for it
 	probeTimeout = 3 * time.Second  // for the answer to the newest revision's first message
 	maxTools     = 10_000
-	listFor      = time.Minute // a list of tools is read again after this
+	listFor      = time.Minute // a list of tools is read again after this; not every server reports that it changed
 
 	// olderRevision is for a server that is silent, or ends, when something comes
 	// before initialize.
@@ -149,7 +149,7 @@ func (s *mcpSession) open(ctx context.Context, older bool) (bool, error) {
 // connect makes one connection and shakes hands. The conn it leaves is closed
 // where that failed, nil where nothing was started.
 func (s *mcpSession) connect(ctx context.Context, revision string) error {
-	t := &mcpTransport{define: s.server.define}
+	t := &mcpTransport{define: s.server.define, changed: s.forgetTools}
 	client := mcp.NewClient(&mcp.Implementation{Name: "indoubt", Version: "1"}, &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // it would call again by itself
@@ -265,4 +265,10 @@ func (s *mcpSession) mustOnlyRead(ctx context.Context, tool string) error {
 		return &Mistaken{fmt.Errorf("the tool %q is not declared read-only; the policy can vouch for it", tool)}
 	}
 	return nil
+}
+
+func (s *mcpSession) forgetTools() {
+	s.listing.Lock()
+	s.tools = nil
+	s.listing.Unlock()
 }

@@ -29,12 +29,13 @@ const (
 // once, says truly whether it did, and hands answers on as they came: the SDK
 // would round large numbers.
 type mcpTransport struct {
-	define policy.MCPRequest
-	conn   *mcpConn
+	define  policy.MCPRequest
+	changed func() // the server's tools changed
+	conn    *mcpConn
 }
 
 func (t *mcpTransport) Connect(ctx context.Context) (mcp.Connection, error) {
-	c := &mcpConn{waiting: map[string]waiting{}, writes: map[string]bool{}}
+	c := &mcpConn{changed: t.changed, waiting: map[string]waiting{}, writes: map[string]bool{}}
 	var err error
 	if d := t.define; len(d.Command) > 0 {
 		c.wire, err = mcpwire.Start(ctx, mcpwire.StdioOptions{
@@ -52,9 +53,10 @@ func (t *mcpTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 
 // mcpConn is one connection.
 type mcpConn struct {
-	wire  mcpwire.Conn
-	said  said
-	queue []jsonrpc.Message // of a batch, for Read
+	wire    mcpwire.Conn
+	changed func()
+	said    said
+	queue   []jsonrpc.Message // of a batch, for Read
 
 	mu      sync.Mutex
 	waiting map[string]waiting // requests without an answer, by id
@@ -204,6 +206,9 @@ func (c *mcpConn) take(f mcpwire.Frame) {
 		}
 		c.queue = append(c.queue, msg)
 	case mcpwire.Request, mcpwire.Notification:
+		if f.Method == "notifications/tools/list_changed" { // by a handler of the SDK, it would ask for them by a request that stands open
+			go c.changed()
+		}
 		if msg, err := jsonrpc.DecodeMessage(f.Raw); err == nil {
 			c.queue = append(c.queue, msg)
 		}

@@ -38,15 +38,15 @@ personal text in --reason. It cannot be sent again from here, and a check that n
 is gone cannot tell.
 
 What is in flight, in doubt or in conflict is refused: settle it first. What would go is
-shown, and "redact" is to be typed; without a terminal it needs ID@VERSION and --yes. A word
-of a list is looked for in title, target, key, pipeline and receipt, and not in inputs and
-answers: search those in "indoubt list --all -o jsonl".
+shown, and "redact" is to be typed; without a terminal it needs ID@VERSION and --yes. The
+filter of "indoubt list" looks in title, target, key, pipeline and receipt, and not in
+inputs and answers: search those in "indoubt list --all -o jsonl".
 
 The ledger's file is written anew, so that its free pages do not hold the text; writers
-wait meanwhile. Backups, copies and standbys made before hold
-the text still; the answer names them, and outages whose notes have something of
-it. So do operations of their own: the same request sent under another key, and notices
-about it. What was ended half-way is ended by the same command again.`,
+wait meanwhile. Backups, copies and standbys made before hold the text still; the answer
+names them, and outages whose notes have something of it. So do operations of their own:
+the same request sent under another key, and notices about it. What was ended half-way is
+ended by the same command again.`,
 		"  indoubt redact 0198c1de-7a3b --dry-run\n  indoubt redact 0198c1de-7a3b --reason 'erasure request 7'", flags,
 		func(row ledger.Row) bool { return row.State != ledger.Pending && row.State != ledger.Uncertain })
 	cmd.Flags().BoolVar(&flags.key, "key", false, "the idempotency key, too: its digest stays, by which the same key is still found")

@@ -1,7 +1,8 @@
 // Package standby is how a guard waits. There is one beside each wrapped command, for
 // as long as that runs, and nearly always it is dismissed with nothing done. So it waits
 // before the rest of the program is initialised, which takes several times the time and
-// the memory of this, and lets that happen when there is something to do.
+// the memory of this, and lets that happen when there is something to do. A command at a
+// terminal is held like that as well, until its witness is there.
 //
 // Of the packages whose imports are initialised, Go takes the first by name. This one
 // imports so little that its turn comes right after that of package os; a test of the
