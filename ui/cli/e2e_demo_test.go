@@ -28,8 +28,12 @@ func TestE2E_DemoAsText(t *testing.T) {
 	// Its place depends on the odds, and those on how long ago the engine has looked at the counts.
 	big := s.must(0, "list", "--ledger", filepath.Join(dir, "payments.db"), "--policy", filepath.Join(dir, "policy.yaml"), "--limit", "200")
 	need.Contains(t, big.Out, "charge cus_1QX 12,000.00")
-	// The same demo goes on: nothing is made anew.
+	// The same demo goes on: nothing is made anew, and its checks go on by the address that its
+	// downstream has now.
+	there := []string{"--ledger", filepath.Join(dir, "payments.db"), "--policy", filepath.Join(dir, "policy.yaml")}
+	s.must(0, append(there, "policy", "apply", "--reason", "as the console does")...)
 	r = s.must(0, "demo", "--dir", dir)
+	need.Contains(t, s.must(0, append(there, "policy", "apply", "--reason", "again")...).Out, "in force already")
 	need.Contains(t, r.Out, "payout 420.00 → acct_7Kd", "TWICE")
 	after := s.must(0, "list", "--ledger", filepath.Join(dir, "payments.db"), "--policy", filepath.Join(dir, "policy.yaml"), "--limit", "200")
 	need.Contains(t, after.Out, "charge cus_1QX 12,000.00")
