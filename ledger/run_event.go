@@ -132,7 +132,7 @@ func RunBegun(e Event) (r DecisionRun, items []RunItem, err error) {
 // stops the run, or has it wait, as it would have.
 func (r *DecisionRun) Account(items []RunItem, about []Event, fates map[string]RunFate, now time.Time) {
 	var d runDetail
-	var untold []RunItem // of what became of them no event about the run tells
+	var untold []RunItem // items that no event about the run names
 	resumed, last := int64(0), Event{}
 	for _, e := range about {
 		d = runDetail{}
@@ -175,8 +175,8 @@ func (r *DecisionRun) Account(items []RunItem, about []Event, fates map[string]R
 	}
 }
 
-// fate says what became of an item. One that is in flight is under way. A change of another
-// kind has taken the id.
+// fate says what became of an item. One that is in flight is under way. Where the change under
+// the item's id is of another verb, it is not this run's, and the item was moved.
 func (r *DecisionRun) fate(it *RunItem, f RunFate, now time.Time) {
 	var d struct {
 		Came Came

@@ -273,7 +273,7 @@ func (b *secretBox) parts(text string, in use) {
 // where the other side repeats them as JSON or in an address.
 func (r Request) Withhold(text string) string { return withhold(text, r.Secrets) }
 
-// WithholdFrom is an error that says nothing of those secrets. It wraps err.
+// WithholdFrom is err with its text as Withhold gives it.
 func (r Request) WithholdFrom(err error) error {
 	if err == nil {
 		return nil

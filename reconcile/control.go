@@ -30,7 +30,7 @@ type controls struct {
 	made map[string]*control
 }
 
-// control is the newest of its request. It belongs to who has put something into busy.
+// control is the newest one of its request. Only who has put something into busy may use it.
 type control struct {
 	busy  chan struct{}
 	made  bool

@@ -78,7 +78,8 @@ func (d *downstreams) of(k *policy.Kind) *downstream {
 	return d.within(scopeOf(k), k)
 }
 
-// to is that of a notifier, which is one of its own: that notices fail says nothing of checks.
+// to is the governor of a notifier. It is not that of its downstream: a notice that fails must
+// not stop checks.
 func (d *downstreams) to(n *policy.Notifier) *downstream { return d.within(n.Kind.Name, n.Kind) }
 
 func (d *downstreams) within(scope string, k *policy.Kind) *downstream {

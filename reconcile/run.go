@@ -124,8 +124,8 @@ type dueCheck struct {
 }
 
 // startChecks begins the checks that are due, of each downstream that this process leads and
-// that has room, nearest first. What no one has priced yet is due as well. more: something stood
-// in the place of what is due behind it.
+// that has room, nearest first. What no one has priced yet is due as well. more says that
+// some rows had moved, so that others may be due behind them.
 func (e *Engine) startChecks(ctx context.Context, by time.Time, ended func(ReadResult, error)) (begun int, more bool, err error) {
 	pol := e.policy()
 	var rows []ledger.Row

@@ -25,9 +25,10 @@ const (
 	endPatience = 2 * time.Second
 )
 
-// Command runs a program, by its argument vector and without a shell, in a process group of its own. At the deadline, when
-// ctx ends and when the program fails, it kills it with all that it has started
-// (see procgroup); what a program that ends well leaves running is left alone.
+// Command runs a program, by its argument vector and without a shell, in a process group of
+// its own. At the deadline, when ctx ends and when the program fails, it kills it with all
+// that it has started (see procgroup); what a program that ends well leaves running is left
+// alone.
 // Sent reports whether it was started.
 func Command(ctx context.Context, q policy.CommandRequest) ledger.Answer {
 	a := ledger.Answer{Via: "command", BeganAt: time.Now()}

@@ -206,7 +206,8 @@ func (c *mcpConn) take(f mcpwire.Frame) {
 		}
 		c.queue = append(c.queue, msg)
 	case mcpwire.Request, mcpwire.Notification:
-		if f.Method == "notifications/tools/list_changed" { // by a handler of the SDK, it would ask for them by a request that stands open
+		// A handler of the SDK would keep a request open to hear of it.
+		if f.Method == "notifications/tools/list_changed" {
 			go c.changed()
 		}
 		if msg, err := jsonrpc.DecodeMessage(f.Raw); err == nil {

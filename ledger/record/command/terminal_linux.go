@@ -24,9 +24,9 @@ import (
 type terminal struct {
 	file    *os.File
 	modes   *unix.Termios
-	guard   []string  // the command line of one
-	hold    *os.File  // by which the command is let go, and says that it is run
-	held    *os.File  // the command's end of that
+	guard   []string  // the command line of a guard
+	hold    *os.File  // our end: a byte lets the command run, and its answer says that it runs
+	held    *os.File  // the command's end
 	witness *exec.Cmd // in the command's group before that is let go, so a key reaches both
 	until   io.Closer // the witness stays until this is closed
 	failed  error     // why there is none
@@ -61,7 +61,7 @@ func ownTerminal(stdin io.Reader, stdout io.Writer, guard []string) *terminal {
 	return nil
 }
 
-// close needs no file to be open.
+// close closes the files that are open.
 func (t *terminal) close() {
 	for _, f := range []*os.File{t.file, t.hold, t.held} {
 		f.Close()
@@ -82,7 +82,7 @@ func (t *terminal) mine() bool {
 	return err == nil && group == unix.Getpgrp()
 }
 
-// holds has a command start in the foreground, but not run.
+// holds has a command start in the foreground and wait there: joins lets it run.
 func (t *terminal) holds(cmd *exec.Cmd) {
 	cmd.Args = standby.Held(t.guard, cmd.Path, cmd.Args)
 	cmd.Path, cmd.ExtraFiles = cmd.Args[0], []*os.File{t.held}
@@ -113,7 +113,7 @@ func (t *terminal) joins(group int) int {
 	return t.witness.Process.Pid
 }
 
-// neverBegan says why a command that has ended was not run, nil: it was.
+// neverBegan says why a command that has ended was never run; nil where it was run.
 func (t *terminal) neverBegan(name string) error {
 	if t == nil {
 		return nil

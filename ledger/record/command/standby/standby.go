@@ -27,7 +27,7 @@ const (
 	ahead   = 500 * time.Millisecond
 )
 
-// What a guard is instead, by an argument behind its own.
+// With one of these arguments after its own, a guard is something else.
 const (
 	witness = "--witness"
 	held    = "--held"
@@ -51,8 +51,8 @@ func Held(guard []string, path string, argv []string) []string {
 	return append(append(guard[:len(guard):len(guard)], held, path), argv...)
 }
 
-// hold runs a command in the place of this process, once a byte has come. It answers with a
-// byte when it is about to, and with the error number behind that where it could not.
+// hold waits for a byte, and then runs a command in the place of this process. Just before, it
+// answers with a byte. Where the command cannot be run, the error number follows.
 func hold(path string, argv []string) {
 	if n, _ := syscall.Read(heldBy, make([]byte, 1)); n == 1 {
 		syscall.CloseOnExec(heldBy)
