@@ -1,0 +1,350 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Change reads the record, applies the rule and writes the result.
+func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string, rule ledger.Rule) (applied ledger.Applied, err error) {
+	if changeID == "" {
+		changeID = ledger.NewID()
+	}
+	err = s.db.Update(ctx, func(tx Tx) error {
+		applied = ledger.Applied{}
+		l, err := load(tx, loc)
+		if err != nil {
+			return err
+		}
+		if l.rec.Found {
+			if known, err := happened(tx, l.seq, changeID); err != nil || known {
+				return errors.Join(err, l.known(tx, changeID, &applied))
+			}
+		}
+		if l.rec.Open, err = openUnder(tx, loc.Gate); err != nil {
+			return err
+		}
+		c, err := apply(tx, l, changeID, rule, &applied)
+		if err != nil || c.Then == nil || applied.Noop {
+			return err
+		}
+		if l, err = load(tx, ledger.Locator{ID: c.Operation.ID}); err != nil {
+			return err
+		}
+		then := ledger.Applied{}
+		_, err = apply(tx, l, ledger.NewID(), c.Then, &then)
+		applied = then
+		return err
+	})
+	if err != nil {
+		return ledger.Applied{}, err
+	}
+	return applied, nil
+}
+
+// happened reports whether a change is in the history of an operation, or of the ledger (0).
+func happened(tx Tx, seq int64, changeID string) (known bool, err error) {
+	err = one(tx, []any{&known}, `SELECT EXISTS (SELECT 1 FROM ev WHERE op = ? AND id = ?)`, seq, changeID)
+	return known, err
+}
+
+// known fills in what a change that is recorded already has left.
+func (l *loaded) known(tx Tx, changeID string, applied *ledger.Applied) error {
+	*applied = ledger.Applied{Before: l.o, After: l.o, Noop: true}
+	events, err := eventsOf(tx, `e.op = ? AND e.id = ?`, l.seq, changeID)
+	if err != nil || len(events) == 0 {
+		return err
+	}
+	var names struct{ Attempt, Grant string }
+	_ = json.Unmarshal(events[0].Detail, &names) // other writers may put anything there
+	if a := l.rec.Attempt(names.Attempt); a != nil {
+		applied.Attempt = *a
+	}
+	for _, g := range l.rec.Grants {
+		if g.ID == names.Grant {
+			applied.Grant = g
+		}
+	}
+	return nil
+}
+
+func writesNothing(c ledger.Change) bool {
+	return c.Operation == nil && len(c.Attempts) == 0 && len(c.Grants) == 0 && c.Read == nil && c.Event == nil &&
+		c.RecheckAt.IsZero() && c.Pricing == nil
+}
+
+// apply applies a rule to a record, and writes what comes of it.
+func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.Applied) (ledger.Change, error) {
+	withoutEvidence(l.rec.Reads)
+	c, err := rule(&l.rec)
+	if err != nil {
+		return c, err
+	}
+	*applied = ledger.Applied{Before: l.o, After: l.o}
+	if writesNothing(c) {
+		applied.Noop = true
+		return c, nil
+	}
+	if c.Event != nil && c.Event.ID != "" {
+		changeID = c.Event.ID
+	}
+	w := &writing{tx: tx, c: c, id: changeID, now: l.rec.Now, was: l, is: l.row, before: l.raw, after: l.whole.clone()}
+	if c.Insert {
+		seq, err := seqOf(tx, c.Operation.ID)
+		if err != nil || seq != 0 { // it was recorded, and has given its name up since
+			return c, errors.Join(err, recorded(tx, c.Operation.ID, changeID, applied))
+		}
+		if err := w.room(); err != nil {
+			return c, err
+		}
+	}
+	if err := w.gather(); err != nil {
+		return c, err
+	}
+	if err := w.write(); err != nil {
+		return c, err
+	}
+	*applied = ledger.Applied{Before: w.was.o, After: w.is.o}
+	if len(c.Attempts) > 0 {
+		applied.Attempt = c.Attempts[len(c.Attempts)-1]
+	}
+	if len(c.Grants) > 0 {
+		applied.Grant = c.Grants[len(c.Grants)-1]
+	}
+	return c, w.list()
+}
+
+// recorded is for an insertion whose operation is there: by this change, or the id is another's.
+func recorded(tx Tx, id, changeID string, applied *ledger.Applied) error {
+	l, err := load(tx, ledger.Locator{ID: id})
+	if err != nil {
+		return err
+	}
+	known, err := happened(tx, l.seq, changeID)
+	if err == nil && !known {
+		err = &ledger.GuardError{Message: "this operation is recorded already: operations are never replaced"}
+	}
+	return errors.Join(err, l.known(tx, changeID, applied))
+}
+
+// writing is one change on its way into the tables.
+type writing struct {
+	tx            Tx
+	c             ledger.Change
+	id            string // of the change
+	now           time.Time
+	was           *loaded
+	is            row
+	before, after state // as its events say, and will say
+	n             int   // of the attempt that it is about
+}
+
+// room makes room for a new operation under its name.
+func (w *writing) room() error {
+	o := w.c.Operation
+	if w.c.Retire {
+		if err := exec(w.tx, `UPDATE op SET live = 0 WHERE seq = ?`, w.was.seq); err != nil {
+			return err
+		}
+	}
+	w.was, w.is, w.before, w.after = &loaded{}, row{mark: marked("", w.c.Marks)}, state{}, state{}
+	if !o.KeyLive && w.c.Then == nil {
+		return &ledger.GuardError{Message: "what has no name was sent before"}
+	}
+	return one(w.tx, []any{&w.is.n}, `SELECT coalesce(max(n) + 1, 0) FROM op WHERE name IN (?, ?) AND scope = ? AND kind = ?`, o.Key,
+		ledger.Masked(o.Key), o.Scope, o.Kind)
+}
+
+// marked adds marks to those of an operation, each between line ends.
+func marked(had string, values []string) string {
+	for _, v := range values {
+		if v != "" && !strings.Contains(had, "\n"+v+"\n") {
+			had = nonEmpty(had, "\n") + v + "\n"
+		}
+	}
+	return had
+}
+
+// marksOf are the marks of an operation.
+func marksOf(had string) []string {
+	return strings.FieldsFunc(had, func(r rune) bool { return r == '\n' })
+}
+
+// gather works out the row and the state as they will be.
+func (w *writing) gather() error {
+	c, s, o := w.c, &w.after, w.was.o
+	if c.Operation != nil {
+		o = *c.Operation
+	}
+	if !c.Insert && o.Gate != "" && !w.was.o.State.Open() && o.State.Open() { // it may have been asked again since
+		other, err := openUnder(w.tx, o.Gate)
+		if err != nil {
+			return err
+		}
+		if other != nil {
+			o.Gate = ""
+		}
+	}
+	if o.UpdatedAt.IsZero() {
+		o.UpdatedAt = w.now
+	}
+	s.op, w.n = o, o.AttemptCount
+	for _, a := range c.Attempts {
+		if i := slices.IndexFunc(s.attempts, func(b ledger.Attempt) bool { return b.ID == a.ID }); i >= 0 {
+			s.attempts[i] = a
+		} else {
+			s.attempts = append(s.attempts, a)
+		}
+		w.n = a.N
+	}
+	for _, g := range c.Grants {
+		if i := slices.IndexFunc(s.grants, func(h ledger.Grant) bool { return h.ID == g.ID }); i >= 0 {
+			s.grants[i] = g
+		} else {
+			s.grants = append(s.grants, g)
+		}
+	}
+	if c.Read != nil {
+		s.reads = append(s.reads, *c.Read)
+	}
+	if c.Erase != nil {
+		if err := w.erase(); err != nil {
+			return err
+		}
+	}
+	w.is.keep(o, *s)
+	return nil
+}
+
+// write writes the row and the event.
+func (w *writing) write() error {
+	facts, payload := object{}, object{}
+	names, values, moves := w.differences()
+	e := w.c.Event
+	w.before.changes(&w.after, w.says(moves), facts, payload)
+	switch {
+	case e == nil && w.c.Insert, e == nil && (moves || len(w.c.Grants) > 0):
+		return errors.New("a change needs an event")
+	case e == nil:
+		if len(names) > 0 {
+			if err := w.update(names, values); err != nil {
+				return err
+			}
+		}
+		if w.c.Read == nil {
+			return nil
+		}
+		return addEvent(w.tx, w.was.seq, w.n, ledger.Event{ID: w.id, At: w.now, Verb: verbLook,
+			Actor: ledger.Actor{Name: w.c.Read.Actor, Machine: true},
+			From:  w.is.o.State, To: w.is.o.State, Version: w.is.o.Version}, facts, payload)
+	case !moves:
+		if len(names) > 0 {
+			if err := w.update(names, values); err != nil {
+				return err
+			}
+		}
+		told := *e
+		told.ID, told.At, told.From, told.To, told.Version = w.id, w.now, w.is.o.State, w.is.o.State, w.is.o.Version
+		describe(told, facts, payload)
+		return addEvent(w.tx, w.was.seq, w.n, told, facts, payload)
+	}
+	w.remark(facts)
+	describe(*e, facts, payload)
+	w.is.o.Actor, w.is.o.Reason = named(e.Actor.Name), e.Reason
+	change := []struct {
+		name  string
+		value any
+	}{
+		{"change_id", w.id}, {"changed_at", millis(w.is.o.UpdatedAt)}, {"actor", w.is.o.Actor}, {"machine", number(e.Actor.Machine)},
+		{"verb", e.Verb}, {"reason", e.Reason}, {"facts", facts.text()}, {"payload", payload.text()},
+	}
+	for _, c := range change {
+		names, values = append(names, c.name), append(values, c.value)
+	}
+	if w.c.Insert {
+		marks, _ := marksFor(values)
+		return one(w.tx, []any{&w.is.seq}, `INSERT INTO op (`+strings.Join(names, ", ")+`) VALUES (`+marks+`) RETURNING seq`, values...)
+	}
+	if err := w.update(names, values); err != nil || w.c.Erase == nil {
+		return err
+	}
+	return w.erased()
+}
+
+// says is what the columns of the event will say of its attempt.
+func (w *writing) says(moves bool) said {
+	e := said{n: w.n, at: at(millis(w.now))}
+	if w.c.Event != nil {
+		e.actor, e.host = named(w.c.Event.Actor.Name), w.c.Event.Actor.Host
+	} else if w.c.Read != nil {
+		e.actor = named(w.c.Read.Actor)
+	}
+	if moves {
+		e.at = at(millis(w.is.o.UpdatedAt))
+	}
+	return e
+}
+
+func (w *writing) update(names []string, values []any) error {
+	n, err := w.tx.Exec(`UPDATE op SET `+strings.Join(names, " = ?, ")+` = ? WHERE seq = ? AND version = ?`, append(values, w.was.seq,
+		w.was.o.Version)...)
+	if err == nil && n == 0 {
+		err = fmt.Errorf("%w: another writer changed it meanwhile", ledger.ErrBusy)
+	}
+	return err
+}
+
+// quiet are the columns that change without a word in the history.
+var quiet = []string{"deadline_at", "undelivered", "live"}
+
+// defaulted are the columns whose default is not what an empty row has.
+var defaulted = []string{"live", "state", "version", "attempt", "created_at", "started_at", "begun_at", "deadline_at"}
+
+// differences are the columns that change, or of an insertion all that are not empty, and whether
+// the operation moves: else nothing but a clock does.
+func (w *writing) differences() (names []string, values []any, moves bool) {
+	was := w.was.row
+	for _, c := range columns {
+		v := value(c.field(&w.is))
+		if w.c.Insert && slices.Contains(defaulted, c.name) || v != value(c.field(&was)) {
+			names, values = append(names, c.name), append(values, v)
+			moves = moves || !slices.Contains(quiet, c.name)
+		}
+	}
+	a, b := w.is.o, was.o
+	return names, values, moves || a.Actor != b.Actor || a.Reason != b.Reason || !a.UpdatedAt.Equal(b.UpdatedAt)
+}
+
+// remark adds what the event of a change says beside it.
+func (w *writing) remark(facts object) {
+	was, is := w.was.o, w.is.o
+	if w.n != is.AttemptCount {
+		facts.set("n", w.n)
+	}
+	if w.n > 0 && w.n <= len(w.after.attempts) && facts["outcome"] != nil {
+		if lost, is := w.after.attempts[w.n-1].Lost(is); is {
+			facts.set("lost_at", millis(lost.At))
+		}
+	}
+	if is.Conflict != "" && is.Conflict == was.Conflict && is.ConflictNote != was.ConflictNote {
+		facts.set("raised", is.Conflict)
+	}
+	person := slices.Contains([]string{"confirm", "deny", "abandon", "ack"}, w.c.Event.Verb)
+	if ended := is.State == ledger.Committed || is.State == ledger.Failed; ended && !person && was.StateAt(w.now) == ledger.Uncertain {
+		class := was.ErrorClass
+		if was.State == ledger.Pending {
+			class = ledger.ClassDeadline
+		}
+		facts.set("doubt", class)
+	}
+}
+
+// named keeps an actor without a name from failing the change it made.
+func named(name string) string { return nonEmpty(name, "unknown") }

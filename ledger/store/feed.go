@@ -1,0 +1,180 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"math"
+	"strings"
+
+	"indoubt/ledger"
+)
+
+// verbLook is the verb of a check that told nothing new. It is no line of the history.
+const verbLook = "look"
+
+// who is what an event keeps of its actor beside the name.
+type who struct {
+	OSUser   string `json:"os_user,omitempty"`
+	Host     string `json:"host,omitempty"`
+	Terminal bool   `json:"terminal,omitempty"`
+}
+
+func whoIn(facts object) (w who) {
+	_ = json.Unmarshal(facts["who"], &w)
+	return w
+}
+
+// describe puts into facts and payload what an event says beside what it changed. The text of its
+// detail is in the payload, and what is left of it without that, in facts.
+func describe(e ledger.Event, facts, payload object) {
+	if w := (who{e.Actor.OSUser, e.Actor.Host, e.Actor.Terminal}); w != (who{}) {
+		facts.set("who", w)
+	}
+	if len(e.Detail) == 0 {
+		return
+	}
+	if e.Run != "" && e.Outage != "" {
+		facts.set("outage", e.Outage)
+	}
+	if e.OperationID == "" && e.Outage == "" && e.Run == "" && isLedgers(e.Verb) { // nobody's text
+		facts["detail"] = e.Detail
+		return
+	}
+	facts["detail"] = e.Without().Detail
+	left, text := parse(facts["detail"]), object{}
+	for name, was := range parse(e.Detail) {
+		if string(left[name]) != string(was) {
+			text[name] = was
+		}
+	}
+	payload.put("detail", text)
+}
+
+// isLedgers reports whether an event of the verb is about the ledger.
+func isLedgers(verb string) bool {
+	return verb == ledger.PolicyApplied || verb == "hold" || verb == "release" || verb == "clock"
+}
+
+// addEvent leaves an event that is about no change of a row.
+func addEvent(tx Tx, op int64, n int, e ledger.Event, facts, payload object) error {
+	if e.At.IsZero() {
+		e.At = tx.Moment().Wall
+	}
+	return exec(tx, `INSERT INTO ev (op, n, id, at, verb, actor, machine, reason, before, state, version, about, facts, payload)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		op, n, e.ID, millis(e.At), e.Verb, named(e.Actor.Name), number(e.Actor.Machine), e.Reason, string(e.From), string(e.To),
+		e.Version, about(e), facts.text(), payload.text())
+}
+
+// tell leaves an event of the ledger, an outage or a run.
+func tell(tx Tx, e ledger.Event) error {
+	facts, payload := object{}, object{}
+	describe(e, facts, payload)
+	seq, err := seqOf(tx, e.OperationID)
+	if err != nil {
+		return err
+	}
+	return addEvent(tx, seq, 0, e, facts, payload)
+}
+
+// seqOf is the number of an operation, or 0.
+func seqOf(tx Tx, id string) (seq int64, err error) {
+	if id != "" {
+		err = one(tx, []any{&seq}, `SELECT coalesce(max(seq), 0) FROM op WHERE id = ?`, id)
+	}
+	return seq, err
+}
+
+// about is what an event of the ledger is found by.
+func about(e ledger.Event) string {
+	switch {
+	case e.Run != "":
+		return aboutRun + e.Run
+	case e.Outage != "":
+		return aboutOutage + e.Outage
+	case e.Verb == ledger.PolicyApplied || e.Verb == "clock":
+		return e.Verb
+	}
+	return ""
+}
+
+const aboutOutage = "outage:"
+
+// eventsOf reads events e.
+func eventsOf(tx Tx, where string, args ...any) ([]ledger.Event, error) {
+	return collect(tx, scanEvent, `SELECT e.seq, e.id, coalesce(o.id, ''), e.about, e.at, e.verb, e.actor, e.machine, e.reason,
+		e.before, e.state, e.version, e.conflict,
+		coalesce(e.facts, ''), coalesce(e.payload, '') FROM ev e LEFT JOIN op o ON o.seq = e.op WHERE `+where, args...)
+}
+
+func scanEvent(rows Rows) (e ledger.Event, err error) {
+	var when int64
+	var of, facts, payload string
+	if err = rows.Scan(&e.Seq, &e.ID, &e.OperationID, &of, &when, &e.Verb, &e.Actor.Name, &e.Actor.Machine, &e.Reason, &e.From, &e.To,
+		&e.Version, &e.Conflict, &facts, &payload); err != nil {
+		return e, err
+	}
+	e.At = at(when)
+	if outage, is := strings.CutPrefix(of, aboutOutage); is {
+		e.Outage = outage
+	}
+	f, p := parse([]byte(facts)), parse([]byte(payload))
+	if run, is := strings.CutPrefix(of, aboutRun); is {
+		e.Run = run
+		_ = json.Unmarshal(f["outage"], &e.Outage)
+	}
+	w := whoIn(f)
+	e.Actor.OSUser, e.Actor.Host, e.Actor.Terminal = w.OSUser, w.Host, w.Terminal
+	e.Detail = f["detail"]
+	if text := parse(p["detail"]); len(text) > 0 {
+		all := parse(e.Detail)
+		for name, was := range text {
+			all[name] = was
+		}
+		e.Detail = all.json()
+	}
+	return e, nil
+}
+
+// Follow returns what was written after the cursor, oldest first.
+func (s *Store) Follow(ctx context.Context, after ledger.Cursor, limit int) ([]ledger.Event, ledger.Cursor, error) {
+	events, err := s.History(ctx, ledger.HistoryQuery{Since: after, Limit: limit})
+	if n := len(events); n > 0 {
+		after = ledger.NumberCursor(events[n-1].Seq)
+	}
+	return events, after, err
+}
+
+// History returns events in the order of their Seq.
+func (s *Store) History(ctx context.Context, q ledger.HistoryQuery) (out []ledger.Event, err error) {
+	since, err := q.Since.Number()
+	if err != nil {
+		return nil, err
+	}
+	last := int64(math.MaxInt64)
+	if q.Until != "" {
+		if last, err = q.Until.Number(); err != nil {
+			return nil, err
+		}
+	}
+	if q.Before > 0 {
+		last = min(last, q.Before-1)
+	}
+	where, args := `e.seq > ? AND e.seq <= ? AND e.verb <> '`+verbLook+`'`, []any{since, last}
+	if q.Operation != "" {
+		where, args = where+` AND e.op = (SELECT seq FROM op WHERE id = ?) AND e.op <> 0`, append(args, q.Operation)
+	}
+	if q.Among != nil {
+		marks, ids := marksFor(q.Among)
+		where, args = where+` AND e.op IN (SELECT seq FROM op WHERE id IN (`+marks+`))`, append(args, ids...)
+	}
+	where += ` ORDER BY e.seq`
+	if q.Newest {
+		where += ` DESC`
+	}
+	err = s.db.View(ctx, func(tx Tx) (err error) {
+		out, err = eventsOf(tx, where+` LIMIT ?`, append(args, q.Limit)...)
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,165 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// The expressions below say in SQL what ledger.Row says in Go, of op o and its price p; a test
+// compares them. ?1 is now.
+const (
+	overdue  = `(o.state = 'pending' AND o.deadline_at < ?1)`
+	stateSQL = `CASE WHEN o.abandoned = 1 THEN 'abandoned' WHEN ` + overdue + ` THEN 'uncertain' ELSE o.state END`
+	doubtful = `(` + overdue + ` OR o.state = 'uncertain' AND o.abandoned = 0)`
+	laneSQL  = `CASE WHEN o.conflict <> '' THEN 'conflict'
+		WHEN o.state = 'pending' AND o.deadline_at >= ?1 THEN 'in_flight'
+		WHEN o.allow_until > ?1 AND (` + doubtful + ` OR o.state = 'failed' AND o.abandoned = 0) THEN 'unfetched'
+		WHEN ` + doubtful + ` AND (o.person_only = 1 OR coalesce(p.person_at, 0) <= ?1) THEN 'decide'
+		WHEN ` + doubtful + ` THEN 'reading'
+		WHEN o.state = 'failed' AND o.abandoned = 0 AND o.doubted = 1 THEN 'not_landed'
+		ELSE 'resolved' END`
+	errorSQL = `CASE WHEN ` + overdue + ` THEN 'deadline' ELSE o.class END`
+)
+
+var tabSQL = fmt.Sprintf(`CASE WHEN ?1 < o.parked_until THEN 'parked' ELSE CASE %s
+		WHEN 'conflict' THEN 'needs_you' WHEN 'decide' THEN 'needs_you' WHEN 'not_landed' THEN 'needs_you'
+		WHEN 'unfetched' THEN CASE WHEN ?1 - o.allowed_at >= %d THEN 'needs_you' ELSE 'in_flight' END
+		WHEN 'in_flight' THEN 'in_flight' WHEN 'reading' THEN 'checking' ELSE 'settled' END END`, laneSQL,
+	ledger.FetchPatience.Milliseconds())
+
+// binder numbers bound values; the first is now.
+type binder struct{ args []any }
+
+func (b *binder) bind(v any) string {
+	b.args = append(b.args, v)
+	return fmt.Sprintf("?%d", len(b.args))
+}
+
+// fields are where the fields of a filter are that compare names.
+var fields = map[string]string{
+	"kind": "o.kind", "state": stateSQL, "lane": laneSQL, "downstream": "coalesce(p.downstream, '')", "source": "o.source",
+	"error": errorSQL,
+	"id":    "o.id", "key": "o.name", "sent_key": "o.key", "token": "o.token", "receipt": receiptSQL,
+}
+
+const receiptSQL = "coalesce(o.receipts ->> 0, '')"
+
+// exact reports whether SQL can say a filter whole. It cannot compare letters beyond ASCII without
+// regard to case, and what a group is is asked of records.
+func exact(terms []ledger.Term) bool {
+	return !ledger.Filter{Terms: terms}.Has(func(t ledger.Term) bool { return t.Field == "group" || !ascii(t.Value) })
+}
+
+func ascii(s string) bool { return !strings.ContainsFunc(s, func(r rune) bool { return r >= 0x80 }) }
+
+// filterSQL is a filter as conditions, each beginning with AND. It selects what
+// ledger.Filter.Match selects, or more where it is not exact. kinds are those of the ledger.
+func filterSQL(b *binder, f ledger.Filter, kinds []string, now time.Time) (out string) {
+	for _, t := range f.Terms {
+		text := termSQL(b, f, t, kinds, now)
+		switch {
+		case text == "":
+		case t.Not:
+			out += " AND NOT (" + text + ")"
+		default:
+			out += " AND (" + text + ")"
+		}
+	}
+	return out
+}
+
+// termSQL is one condition, or "" where SQL cannot say it.
+func termSQL(b *binder, f ledger.Filter, t ledger.Term, kinds []string, now time.Time) string {
+	if !exact([]ledger.Term{t}) {
+		return ""
+	}
+	contains := func(columns ...string) string {
+		mark := b.bind("%" + likeEscaper.Replace(t.Value) + "%")
+		return strings.Join(ledger.Each(columns, func(c string) string { return "{like " + c + ", " + mark + "}" }), " OR ")
+	}
+	begins := func(column string) string {
+		return fmt.Sprintf("substr(%s, 1, %s) = %s", column, b.bind(len([]rune(t.Value))), b.bind(t.Value))
+	}
+	compare := func(what string, than any) string {
+		op := "<"
+		if t.Op == ">" {
+			op = ">"
+		}
+		return what + " " + op + " " + b.bind(than)
+	}
+	moment := func() float64 { return float64(t.Moment(now).UnixMicro()) / 1000 }
+	switch t.Field {
+	case "text":
+		return contains("o.title", "o.target", "coalesce(p.title, '')", "coalesce(p.target, '')", "o.kind", "o.name", "o.id",
+			"o.source", receiptSQL)
+	case "id", "key", "token", "receipt", "named":
+		return strings.Join(ledger.Each(t.Columns(), func(c string) string { return begins(fields[c]) }), " OR ")
+	case "kind", "state", "lane", "downstream", "source", "error":
+		return oneOf(b, f, t, kinds)
+	case "by":
+		return contains("CASE WHEN substr(o.actor, 1, 7) = 'checks,' THEN 'checks' ELSE o.actor END") +
+			" OR EXISTS (SELECT 1 FROM ev h WHERE h.op = o.seq AND " + contains("coalesce(h.facts -> 'op' ->> 'hands', '')") + ")"
+	case "or":
+		var out []string
+		for _, one := range t.Any {
+			out = append(out, "(1 = 1"+filterSQL(b, ledger.Filter{Terms: one, DownstreamOf: f.DownstreamOf}, kinds, now)+")")
+		}
+		return strings.Join(out, " OR ")
+	case "needs":
+		return tabSQL + " = 'needs_you'"
+	case "parked":
+		return map[bool]string{true: "?1 < o.parked_until", false: "?1 >= o.parked_until"}[t.Value == "yes"]
+	case "outage":
+		return `o.seq IN (` + inOutageSQL(b, t.Value) + `)`
+	case "since":
+		return laneSQL + " <> 'resolved' OR o.created_at > " + b.bind(moment())
+	case "until":
+		return laneSQL + " <> 'resolved' OR o.created_at < " + b.bind(moment())
+	case "age": // older is smaller
+		t.Op = map[bool]string{true: "<", false: ">"}[t.Op == ">"]
+		return compare("o.created_at", moment())
+	case "cost":
+		return compare("CASE WHEN coalesce(p.duplicate, 0) > coalesce(p.miss, 0) THEN p.duplicate ELSE coalesce(p.miss, 0) END", t.Number)
+	case "risk":
+		return compare("coalesce(p.rank, 0)", t.Number)
+	}
+	return "1 = 0"
+}
+
+// oneOf is the condition that a name is one of a term's values.
+func oneOf(b *binder, f ledger.Filter, t ledger.Term, kinds []string) string {
+	column := fields[t.Field]
+	var whole, out []string
+	for _, value := range t.OneOf() {
+		if strings.Contains(value, "*") {
+			out = append(out, "{glob "+column+", "+b.bind(globEscaper.Replace(value))+"}")
+		} else {
+			whole = append(whole, b.bind(value))
+		}
+	}
+	if len(whole) > 0 {
+		out = append(out, column+" IN ("+strings.Join(whole, ", ")+")")
+	}
+	if sent := f.KindsSentTo(t, kinds); t.Field == "downstream" && len(sent) > 0 {
+		out = append(out, "o.kind IN ("+strings.Join(ledger.Each(sent, func(k string) string { return b.bind(k) }), ", ")+")")
+	}
+	return strings.Join(out, " OR ")
+}
+
+var (
+	likeEscaper = strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`)
+	globEscaper = strings.NewReplacer("?", "[?]", "[", "[[]")
+)
+
+// kindsFor reads the kinds that the ledger has, where the filter asks a policy about them.
+func kindsFor(tx Tx, f ledger.Filter) ([]string, error) {
+	if f.DownstreamOf == nil || !f.Has(func(t ledger.Term) bool { return t.Field == "downstream" }) {
+		return nil, nil
+	}
+	kinds, err := collect(tx, word, `SELECT DISTINCT kind FROM op`)
+	return slices.Compact(kinds), err
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// Hold stops a scope.
+func (s *Store) Hold(ctx context.Context, h ledger.Hold) error {
+	h.ChangeID = nonEmpty(h.ChangeID, ledger.NewID())
+	return s.db.Update(ctx, func(tx Tx) error {
+		if known, err := happened(tx, 0, h.ChangeID); err != nil || known {
+			return err
+		}
+		if err := h.Actor.MaySign("hold"); err != nil {
+			return err
+		}
+		now := tx.Moment().Wall // and not the clock of who holds: a run that goes on is stopped by what came since
+		detail, _ := json.Marshal(map[string]any{"scope": h.Scope, "until": h.Until, "kinds": h.Kinds})
+		return errors.Join(
+			exec(tx, `DELETE FROM hold WHERE scope = ?`, string(h.Scope)),
+			exec(tx, `INSERT INTO hold (scope, kinds, actor, reason, created_at, until, change_id) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+				string(h.Scope), list(h.Kinds), named(h.Actor.Name), h.Reason, millis(now), millis(h.Until), h.ChangeID),
+			tell(tx, ledger.Event{ID: h.ChangeID, At: now, Verb: "hold", Actor: h.Actor, Reason: h.Reason, Detail: detail}))
+	})
+}
+
+// LiftHold releases a scope. One that is not held is no error and no event.
+func (s *Store) LiftHold(ctx context.Context, scope ledger.HoldScope, actor ledger.Actor, reason, changeID string) error {
+	changeID = nonEmpty(changeID, ledger.NewID())
+	return s.db.Update(ctx, func(tx Tx) error {
+		if known, err := happened(tx, 0, changeID); err != nil || known {
+			return err
+		}
+		n, err := tx.Exec(`DELETE FROM hold WHERE scope = ?`, string(scope))
+		if err != nil || n == 0 {
+			return err
+		}
+		detail, _ := json.Marshal(map[string]string{"scope": string(scope)})
+		return tell(tx, ledger.Event{ID: changeID, Verb: "release", Actor: actor, Reason: reason, Detail: detail})
+	})
+}
+
+// Holds returns the holds in force at now.
+func (s *Store) Holds(ctx context.Context, now time.Time) (out []ledger.Hold, err error) {
+	err = s.db.View(ctx, func(tx Tx) (err error) {
+		out, err = holdsAt(tx, now)
+		return err
+	})
+	return out, err
+}
+
+// holdsAt reads the holds in force; who holds is in the event.
+func holdsAt(tx Tx, now time.Time) ([]ledger.Hold, error) {
+	return collect(tx, func(rows Rows) (h ledger.Hold, err error) {
+		var kinds, facts string
+		var created, until int64
+		err = rows.Scan(&h.Scope, &kinds, &h.Actor.Name, &h.Actor.Machine, &facts, &h.Reason, &created, &until, &h.ChangeID)
+		w := whoIn(parse([]byte(facts)))
+		h.Actor.OSUser, h.Actor.Host, h.Actor.Terminal = w.OSUser, w.Host, w.Terminal
+		h.Kinds, h.CreatedAt, h.Until = unlist(kinds), at(created), at(until)
+		return h, err
+	}, `SELECT h.scope, h.kinds, h.actor, coalesce(e.machine, 0) = 1, coalesce(e.facts, ''), h.reason, h.created_at, h.until, h.change_id
+		FROM hold h LEFT JOIN ev e ON e.op = 0 AND e.id = h.change_id WHERE h.until = 0 OR h.until >= ? ORDER BY h.created_at, h.scope`,
+		millis(now))
+}
+
+// Lead takes the scopes, renews them, and gives the holder's others up.
+func (s *Store) Lead(ctx context.Context, holder string, rank int, scopes []string) (all ledger.Leaders, err error) {
+	if holder == "" {
+		return all, errors.New("a leader needs a name")
+	}
+	all, err = s.Leaders(ctx)
+	if err != nil || len(ledger.TakeLead(all, holder, rank, scopes)) == 0 {
+		return all, err
+	}
+	err = s.db.Update(ctx, func(tx Tx) (err error) {
+		if all, err = leaders(tx); err != nil {
+			return err
+		}
+		for _, l := range ledger.TakeLead(all, holder, rank, scopes) {
+			if err := exec(tx, `INSERT INTO lead (name, holder, rank, since, until) VALUES (?, ?, ?, ?, ?)
+				ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, rank = excluded.rank, since = excluded.since,
+					until = excluded.until`,
+				l.Scope, l.Holder, l.Rank, millis(l.Since), millis(l.Until)); err != nil {
+				return err
+			}
+		}
+		all, err = leaders(tx)
+		return err
+	})
+	return all, err
+}
+
+// Leaders are all who lead, or led last.
+func (s *Store) Leaders(ctx context.Context) (all ledger.Leaders, err error) {
+	err = s.db.View(ctx, func(tx Tx) (err error) {
+		all, err = leaders(tx)
+		return err
+	})
+	return all, err
+}
+
+func leaders(tx Tx) (all ledger.Leaders, err error) {
+	all.Now = tx.Moment().Wall
+	all.All, err = collect(tx, scanLeader, leaderColumns+` WHERE name NOT LIKE 'run:%' ORDER BY name`)
+	return all, err
+}
+
+const leaderColumns = `SELECT name, holder, rank, since, until FROM lead`
+
+func scanLeader(rows Rows) (l ledger.Leader, err error) {
+	var since, until int64
+	err = rows.Scan(&l.Scope, &l.Holder, &l.Rank, &since, &until)
+	l.Since, l.Until = at(since), at(until)
+	return l, err
+}
+
+// ApplyPolicy puts a policy in force.
+func (s *Store) ApplyPolicy(ctx context.Context, p ledger.PolicyText) error {
+	return s.db.Update(ctx, func(tx Tx) error {
+		if known, err := happened(tx, 0, p.ChangeID); err != nil || known {
+			return err
+		}
+		if err := p.Actor.MaySign("apply"); err != nil {
+			return err
+		}
+		last, err := policyInForce(tx)
+		if err == nil {
+			err = p.Follows(last)
+		}
+		if err != nil {
+			return err
+		}
+		e, err := p.Event()
+		if e.At = tx.Moment().Wall; err != nil {
+			return err
+		}
+		return tell(tx, e)
+	})
+}
+
+// Tell writes the event of a notice, and reports whether this is the first to do so.
+func (s *Store) Tell(ctx context.Context, notice ledger.Event) (first bool, err error) {
+	err = s.db.Update(ctx, func(tx Tx) error {
+		known, err := happened(tx, 0, notice.ID)
+		if first = err == nil && !known; !first {
+			return err
+		}
+		return tell(tx, notice)
+	})
+	return first, err
+}
+
+// Policy returns the policy in force.
+func (s *Store) Policy(ctx context.Context, have ledger.PolicyText) (p ledger.PolicyText, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		ids, err := collect(tx, word, `SELECT id FROM ev WHERE about = 'policy' ORDER BY seq DESC LIMIT 1`)
+		if p = have; err != nil || len(ids) == 1 && ids[0] == have.ChangeID {
+			return err
+		}
+		p, err = policyInForce(tx)
+		return err
+	})
+	return p, err
+}
+
+func policyInForce(tx Tx) (ledger.PolicyText, error) {
+	events, err := eventsOf(tx, `e.about = 'policy' ORDER BY e.seq DESC LIMIT 1`)
+	if err != nil || len(events) == 0 {
+		return ledger.PolicyText{}, err
+	}
+	return ledger.PolicyOf(events[0])
+}
+
+// Info describes the ledger itself.
+func (s *Store) Info(ctx context.Context) (info ledger.Info, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		var last, lost, engine, created int64
+		var err error
+		if info.Step, info.SteppedAt, err = lastStep(tx); err != nil {
+			return err
+		}
+		err = one(tx, []any{&info.ID, &created, &info.LastSeq, &last, &lost, &info.LastBy, &engine}, `SELECT
+			coalesce((SELECT value FROM meta WHERE name = 'id'), ''), CAST(coalesce((SELECT value FROM meta WHERE name = 'created'),
+				'0') AS {int}),
+			coalesce((SELECT max(seq) FROM ev), 0), coalesce((SELECT at FROM ev ORDER BY seq DESC LIMIT 1), 0),
+				coalesce((SELECT max(lost_at) FROM ev WHERE lost_at <> 0 AND outcome = 'uncertain'), 0),
+			coalesce((SELECT source FROM op ORDER BY seq DESC LIMIT 1), ''), coalesce((SELECT max(until) FROM lead
+				WHERE name NOT LIKE 'run:%'), 0)`)
+		info.CreatedAt, info.LastWrite, info.LastError, info.EngineAt = at(created), at(last), at(lost), at(engine)
+		info.Cursor = ledger.NumberCursor(info.LastSeq)
+		return err
+	})
+	return info, err
+}

@@ -1,0 +1,226 @@
+-- The ledger. Words in braces differ between the two databases; schema.go fills them in.
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) {strict};   -- id, created, moved_to (copied: begins are refused)
+
+-- op: where an operation stands. The columns from change_id on are its newest change, as it was written.
+CREATE TABLE op (
+  seq          {number} PRIMARY KEY CHECK (seq > 0),
+  id           TEXT NOT NULL UNIQUE CHECK (length(id) BETWEEN 1 AND 200),
+  kind         TEXT NOT NULL CHECK (length(kind) BETWEEN 1 AND 200),
+  scope        TEXT NOT NULL DEFAULT '',                  -- partitions names: a server, a credential's digest
+  name         TEXT NOT NULL CHECK (length(trim(name)) > 0),   -- what names it: the caller's key, 'fields-…' or 'input-…'
+  n            {int} NOT NULL DEFAULT 0,                   -- how many had this name before
+  live         {int} NOT NULL DEFAULT 1 CHECK (live IN (0, 1)),   -- 0: it has given its name up, or was recorded beside one that has it
+  key          TEXT NOT NULL DEFAULT '',                  -- what goes out as idempotency key, where that is not the name
+  input        TEXT NOT NULL DEFAULT '',                  -- digest of what is asked for
+  gate         TEXT NOT NULL DEFAULT '',                  -- keyed digest of where it goes, who counts and what: identical requests hold each other
+  token        TEXT NOT NULL DEFAULT '',
+  token_sent   {int} NOT NULL DEFAULT 0 CHECK (token_sent IN (0, 1)),
+  mark         TEXT NOT NULL DEFAULT '',                  -- names under which its effect shows, each between line ends
+  target       TEXT NOT NULL DEFAULT '',                  -- the thing acted on; where the kind names none, the request itself
+  title        TEXT NOT NULL DEFAULT '',
+  source       TEXT NOT NULL DEFAULT '',                  -- the pipeline
+  created_at   {int} NOT NULL DEFAULT {now} CHECK (created_at BETWEEN 946684800000 AND 4102444800000),
+  ttl_ms       {int} NOT NULL DEFAULT 0,
+  state        TEXT NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'committed', 'failed', 'uncertain')),
+  abandoned    {int} NOT NULL DEFAULT 0 CHECK (abandoned IN (0, 1)),   -- no one will send it any more; with committed: its effect was taken back
+  version      {int} NOT NULL DEFAULT 1,
+  attempt      {int} NOT NULL DEFAULT 1,                  -- how many there were; the newest is in flight while it is pending
+  unproven     {int} NOT NULL DEFAULT 0 CHECK (unproven BETWEEN 0 AND attempt),  -- attempts that ended and may have acted
+  allow_until  {int} NOT NULL DEFAULT 0,                  -- one more send is permitted until then,
+  allowed_at   {int} NOT NULL DEFAULT 0,                  -- since then
+  started_at   {int} NOT NULL DEFAULT {now},              -- of the first attempt
+  begun_at     {int} NOT NULL DEFAULT {now},              -- of the newest attempt
+  deadline_at  {int} NOT NULL,                            -- of the attempt in flight, else 0
+  ended_at     {int} NOT NULL DEFAULT 0,                  -- the latest end of any attempt
+  doubted      {int} NOT NULL DEFAULT 0 CHECK (doubted IN (0, 1)),
+  doubted_at   {int} NOT NULL DEFAULT 0,
+  settled_at   {int} NOT NULL DEFAULT 0,
+  parked_until {int} NOT NULL DEFAULT 0,
+  undelivered  {int} NOT NULL DEFAULT 0 CHECK (undelivered IN (0, 1)),
+  awaits       TEXT NOT NULL DEFAULT '',                  -- where the rest of the answer is to be asked for
+  class        TEXT NOT NULL DEFAULT '',                  -- of the newest answer that did not come
+  verdict      TEXT NOT NULL DEFAULT '' CHECK (verdict IN ('', 'landed', 'twice', 'different', 'not_there')),
+  conflict     TEXT NOT NULL DEFAULT '' CHECK (conflict IN ('', 'duplicate', 'possible_duplicate', 'different', 'contradiction')),
+  person_only  {int} NOT NULL DEFAULT 0 CHECK (person_only IN (0, 1)),
+  by_answer    {int} NOT NULL DEFAULT 0 CHECK (by_answer IN (0, 1)),   -- committed by its own answer
+  effects      {int} NOT NULL DEFAULT 0,
+  moved        {int} NOT NULL DEFAULT 0,                  -- ev.seq of the prune that names the file: events before it may be gone
+  receipts     {json} NOT NULL DEFAULT '[]' {is json receipts},
+  change_id    TEXT NOT NULL DEFAULT {random},            -- '' once its event may be gone
+  changed_at   {int} NOT NULL DEFAULT {now},
+  actor        TEXT NOT NULL CHECK (actor <> ''),
+  machine      {int} NOT NULL DEFAULT 1 CHECK (machine IN (0, 1)),
+  verb         TEXT NOT NULL DEFAULT '',
+  reason       TEXT NOT NULL DEFAULT '',
+  about        TEXT NOT NULL DEFAULT '',                  -- run:ID where a bulk run made the change
+  facts        {json} {is json facts},                    -- what changed, as rules read it; see ev
+  payload      {json} {is json payload}
+) {strict};
+CREATE UNIQUE INDEX op_by_name ON op (name, scope, kind, n);
+CREATE UNIQUE INDEX op_by_gate ON op (gate) WHERE gate <> '' AND state IN ('pending', 'uncertain') AND abandoned = 0;
+CREATE INDEX op_open ON op (state, deadline_at) WHERE state IN ('pending', 'uncertain') OR conflict <> '' OR state = 'failed' AND doubted = 1 OR allow_until <> 0;
+CREATE INDEX op_by_token ON op (token) WHERE token <> '';
+CREATE INDEX op_by_target ON op (target, started_at, seq) WHERE target <> '';
+CREATE INDEX op_by_mark ON op (mark) WHERE mark <> '';
+CREATE INDEX op_by_receipt ON op ((receipts ->> 0)) WHERE {text receipts} <> '[]';
+
+-- ev: what happened. facts are what rules read: what the event changed of attempt n, and under op, attempts, grants and
+-- read what it changed of these; they stay. payload is what people read, with the same members; it and reason can be emptied.
+CREATE TABLE ev (
+  seq      {number} PRIMARY KEY CHECK (seq > 0),
+  op       {int} NOT NULL DEFAULT 0,                      -- op.seq; 0: the ledger itself
+  n        {int} NOT NULL DEFAULT 0,                      -- of the attempt it is about
+  id       TEXT NOT NULL CHECK (id <> ''),
+  at       {int} NOT NULL DEFAULT {now},
+  verb     TEXT NOT NULL CHECK (verb <> ''),              -- look: a check that told nothing new, and no line of the history
+  actor    TEXT NOT NULL CHECK (actor <> ''),
+  machine  {int} NOT NULL DEFAULT 1 CHECK (machine IN (0, 1)),
+  reason   TEXT NOT NULL DEFAULT '',
+  before   TEXT NOT NULL DEFAULT '',                      -- the states; abandoned where that is set
+  state    TEXT NOT NULL DEFAULT '',
+  version  {int} NOT NULL DEFAULT 0,
+  conflict TEXT NOT NULL DEFAULT '',                      -- raised by this change
+  outcome  TEXT NOT NULL DEFAULT '',                      -- of attempt n, where the event ends it
+  lost_at  {int} NOT NULL DEFAULT 0,                      -- when attempt n ended, where that counts in an outage
+  about    TEXT NOT NULL DEFAULT '',                      -- outage:ID, run:ID, hold:SCOPE, file:NAME, policy, clock
+  facts    {json} {is json facts},
+  payload  {json} {is json payload}
+) {strict};
+CREATE UNIQUE INDEX ev_by_op ON ev (op, id);
+CREATE INDEX ev_by_about ON ev (about, seq) WHERE about <> '';
+CREATE INDEX ev_lost ON ev (lost_at, op) WHERE lost_at <> 0;
+CREATE INDEX ev_by_attempt ON ev ((facts ->> 'id')) WHERE verb IN ('begin', 'retry');
+
+-- What follows is folded from the history, by whoever leads, and can be made again.
+CREATE TABLE price (
+  op {int} PRIMARY KEY, policy TEXT NOT NULL DEFAULT '', downstream TEXT NOT NULL DEFAULT '', title TEXT NOT NULL DEFAULT '', target TEXT NOT NULL DEFAULT '',
+  duplicate {real} NOT NULL DEFAULT 0, duplicate_word TEXT NOT NULL DEFAULT '', duplicate_guess {int} NOT NULL DEFAULT 0,
+  miss {real} NOT NULL DEFAULT 0, miss_word TEXT NOT NULL DEFAULT '', miss_guess {int} NOT NULL DEFAULT 0,
+  odds {real} NOT NULL DEFAULT 0, rank {real} NOT NULL DEFAULT 0, person_at {int} NOT NULL DEFAULT 0,
+  look_at {int} NOT NULL DEFAULT 0, looks {int} NOT NULL DEFAULT 0, again_at {int} NOT NULL DEFAULT 0) {strict};   -- again_at: a settled one is looked for then
+CREATE INDEX price_by_rank ON price (rank);
+CREATE INDEX price_by_look ON price (downstream, look_at);
+CREATE TABLE outage (
+  id TEXT PRIMARY KEY, scope TEXT NOT NULL, kinds {json} NOT NULL, pipelines {json} NOT NULL, classes {json} NOT NULL, gap_ms {int} NOT NULL,
+  opened_at {int} NOT NULL, first_at {int} NOT NULL, last_at {int} NOT NULL, answered_at {int} NOT NULL DEFAULT 0, over_at {int} NOT NULL DEFAULT 0,
+  taken_by TEXT NOT NULL DEFAULT '', taken_until {int} NOT NULL DEFAULT 0) {strict};
+CREATE INDEX outage_by_last ON outage (last_at);
+CREATE TABLE total (what TEXT PRIMARY KEY, n {int} NOT NULL DEFAULT 0, amount {real} NOT NULL DEFAULT 0) {strict};  -- 'seq' is the event it has come to
+-- What is not folded.
+CREATE TABLE hold (
+  scope TEXT PRIMARY KEY, kinds {json} NOT NULL DEFAULT '[]', actor TEXT NOT NULL, reason TEXT NOT NULL CHECK (trim(reason) <> ''),
+  begins {int} NOT NULL DEFAULT 0 CHECK (begins IN (0, 1)), created_at {int} NOT NULL, until {int} NOT NULL DEFAULT 0, change_id TEXT NOT NULL) {strict};
+CREATE TABLE lead (name TEXT PRIMARY KEY, holder TEXT NOT NULL, rank {int} NOT NULL, since {int} NOT NULL, until {int} NOT NULL) {strict};
+
+-- The two views of a foreign writer.
+CREATE VIEW intent (id, kind, key, input, target, title, token, source, actor, deadline_at) AS SELECT id, kind, key, payload, target, title, token, source, actor, deadline_at FROM op WHERE 1 = 0;
+CREATE VIEW settle (attempt, outcome, proof, receipt, class, reason, actor, result) AS SELECT id, state, reason, reason, class, reason, actor, payload FROM op WHERE 1 = 0;
+
+-- The guards. A rule refuses where its condition holds or is NULL. 'refuse' comes before the change, 'tell' after it, 'instead' makes it.
+@refuse op INSERT
+- the database numbers its rows: leave the number out
+  {numbered NEW.seq}
+- this ledger was moved: indoubt doctor says where
+  EXISTS (SELECT 1 FROM {schema}meta WHERE name = 'moved_to')
+- begins are held here: indoubt list says why
+  NEW.machine = 1 AND EXISTS (SELECT 1 FROM {schema}hold h WHERE h.begins = 1 AND h.scope IN ('all', 'kind:' || NEW.kind) AND (h.until = 0 OR h.until > {now}))
+- this operation is recorded already: operations are never replaced
+  EXISTS (SELECT 1 FROM {schema}op o WHERE o.id = NEW.id)
+- this key is in use by another operation of this kind and scope: look at what became of that one before you send
+  EXISTS (SELECT 1 FROM {schema}op o WHERE o.name = NEW.name AND o.scope = NEW.scope AND o.kind = NEW.kind AND (o.n >= NEW.n OR o.live = 1 AND NEW.live = 1))
+- the same request is in flight or in doubt under another key: look at what became of that one before you send
+  NEW.gate <> '' AND EXISTS (SELECT 1 FROM {schema}op o WHERE o.gate = NEW.gate AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0)
+- an operation begins as pending: record it before you send, and settle it after
+  (NEW.state, NEW.version, NEW.attempt, NEW.unproven, NEW.abandoned, NEW.conflict, NEW.verdict, NEW.effects, NEW.allow_until, NEW.moved) IS DISTINCT FROM ('pending', 1, 1, 0, 0, '', '', 0, 0, 0) OR NEW.scope IS NULL OR NEW.n IS NULL OR NEW.live IS NULL OR NEW.change_id = ''
+- deadline_at must come after created_at, in milliseconds, and within a year
+  NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + 31622400000
+- this was begun under an older policy than the one in force: read that one, and ask again
+  coalesce({int of NEW.facts ->> 'policy'}, 0) > 0 AND coalesce({int of NEW.facts ->> 'policy'}, 0) < coalesce((SELECT p.version FROM {schema}ev p WHERE p.about = 'policy' ORDER BY p.seq DESC LIMIT 1), 0)
+@refuse op UPDATE
+- what an operation is never changes: id, kind, scope, name, key, n, input, token, source, created_at, ttl_ms
+  (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.n, NEW.input, NEW.token, NEW.source, NEW.created_at, NEW.ttl_ms) IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.n, OLD.input, OLD.token, OLD.source, OLD.created_at, OLD.ttl_ms) OR (NEW.name, NEW.key) IS DISTINCT FROM (OLD.name, OLD.key) AND NOT (NEW.verb = 'redact' AND NEW.machine = 0 AND NEW.change_id <> OLD.change_id)
+- gate, target and title are filled in once, or emptied; marks are added
+  NEW.gate NOT IN (OLD.gate, '') OR NEW.verb <> 'redact' AND (NEW.title <> OLD.title AND OLD.title <> '' OR NEW.target <> OLD.target AND OLD.target <> '' OR substr(NEW.mark, 1, length(OLD.mark)) <> OLD.mark)
+- a change needs a new change_id, an actor and a reason, and version + 1
+  (NEW.state, NEW.attempt, NEW.verdict, NEW.effects, NEW.conflict, NEW.person_only, NEW.unproven, NEW.allow_until, NEW.abandoned, NEW.gate, NEW.token_sent, {text NEW.receipts}) IS DISTINCT FROM (OLD.state, OLD.attempt, OLD.verdict, OLD.effects, OLD.conflict, OLD.person_only, OLD.unproven, OLD.allow_until, OLD.abandoned, OLD.gate, OLD.token_sent, {text OLD.receipts}) AND (NEW.change_id IN (OLD.change_id, '') OR NEW.version <> OLD.version + 1 OR trim(NEW.reason) = '')
+- an outcome, a proof and a basis are said by the change itself: those of an earlier one count no more
+  NEW.change_id NOT IN (OLD.change_id, '') AND {text NEW.facts} IS NOT DISTINCT FROM {text OLD.facts} AND coalesce(NEW.facts ->> 'outcome', NEW.facts ->> 'proof', NEW.facts ->> 'basis', '') <> ''
+- what its newest change was stays as it was written: only moving it empties the payload
+  NEW.change_id IN (OLD.change_id, '') AND ((NEW.changed_at, NEW.actor, NEW.machine, NEW.verb, NEW.reason, NEW.about, {text NEW.facts}) IS DISTINCT FROM (OLD.changed_at, OLD.actor, OLD.machine, OLD.verb, OLD.reason, OLD.about, {text OLD.facts}) OR NEW.moved = OLD.moved AND (NEW.change_id <> OLD.change_id OR {text NEW.payload} IS DISTINCT FROM {text OLD.payload}))
+- only what is settled and delivered is moved, once, to the file that a prune of this ledger names
+  NEW.moved <> OLD.moved AND NOT (OLD.moved = 0 AND NEW.payload IS NULL AND NEW.change_id = '' AND (OLD.conflict, OLD.allow_until, OLD.undelivered) = ('', 0, 0) AND OLD.state IN ('committed', 'failed') AND EXISTS (SELECT 1 FROM {schema}ev p WHERE p.seq = NEW.moved AND p.op = 0 AND p.verb = 'prune' AND p.about LIKE 'file:_%'))
+- the version of an operation never goes back, and grows by one
+  NEW.version IS NULL OR NEW.version NOT IN (OLD.version, OLD.version + 1)
+- the state cannot change like this
+  NEW.state <> OLD.state AND NOT (NEW.verb = 'ack' AND NEW.machine = 0 AND OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state IN ('committed', 'failed') AND OLD.state <> 'pending') AND NOT (CASE OLD.state WHEN 'pending' THEN 1 = 1 WHEN 'uncertain' THEN 1 = 1 ELSE NEW.state = 'uncertain' AND NEW.machine = 0 AND NEW.verb IN ('undo', 'adopt') OR NEW.state = 'pending' AND OLD.state = 'failed' END)
+- a person alone says that it did not land, after something said that it did
+  OLD.state = 'uncertain' AND OLD.abandoned = 0 AND NEW.state = 'failed' AND OLD.person_only = 1 AND NEW.machine <> 0
+- the same request is in flight or in doubt under another key
+  NEW.gate <> '' AND NEW.state IN ('pending', 'uncertain') AND NEW.abandoned = 0 AND (OLD.state NOT IN ('pending', 'uncertain') OR OLD.abandoned = 1) AND EXISTS (SELECT 1 FROM {schema}op o WHERE o.gate = NEW.gate AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0 AND o.seq <> NEW.seq)
+- only a person abandons, and takes that back, while nothing is in flight
+  NEW.abandoned <> OLD.abandoned AND (NEW.machine <> 0 OR OLD.state NOT IN ('uncertain', 'failed') AND NEW.abandoned = 1 AND NOT (NEW.verb = 'ack' AND OLD.conflict <> '' AND OLD.state <> 'pending'))
+- another attempt needs permission, or proof that every earlier attempt had no effect, or a kind that is safe to repeat
+  NEW.attempt <> OLD.attempt AND NOT (NEW.verb = 'adopt' AND NEW.machine = 0 AND NEW.attempt = OLD.attempt + 1 AND NEW.unproven = OLD.unproven + 1 AND NEW.state = 'uncertain' AND OLD.state IN ('uncertain', 'failed')) AND NOT (NEW.attempt = OLD.attempt + 1 AND NEW.state = 'pending' AND OLD.state IN ('uncertain', 'failed') AND OLD.abandoned = 0 AND NEW.allow_until = 0 AND (OLD.allow_until > NEW.changed_at OR NEW.verb = 'retry' AND NEW.machine = 0 OR OLD.unproven = 0 AND OLD.person_only = 0 AND OLD.state = 'failed' OR coalesce(NEW.facts ->> 'basis', '') = 'key_safe' AND OLD.person_only = 0))
+- this was begun under an older policy than the one in force: read that one, and ask again
+  NEW.attempt <> OLD.attempt AND coalesce({int of NEW.facts ->> 'policy'}, 0) > 0 AND coalesce({int of NEW.facts ->> 'policy'}, 0) < coalesce((SELECT p.version FROM {schema}ev p WHERE p.about = 'policy' ORDER BY p.seq DESC LIMIT 1), 0)
+- an attempt is in flight only while the operation is pending
+  NEW.state = 'pending' AND OLD.state <> 'pending' AND NEW.attempt = OLD.attempt
+- a permission is a person's, and for the version that was seen: any other change takes it back
+  NEW.allow_until <> 0 AND NEW.version <> OLD.version AND (NEW.verb <> 'grant' OR NEW.machine <> 0)
+- an earlier attempt of this operation is still unknown, so it cannot have failed as a whole: settle it as uncertain
+  OLD.state = 'pending' AND NEW.state = 'failed' AND OLD.unproven > 0
+- an outcome that is not proven counts: unproven grows by one
+  OLD.state = 'pending' AND NEW.state <> 'pending' AND NEW.unproven <> OLD.unproven + 1 AND NOT (coalesce(NEW.facts ->> 'outcome', NEW.state) = 'committed' OR coalesce(NEW.facts ->> 'proof', '') IN ('never_sent', 'refused') AND NEW.unproven = OLD.unproven)
+- unproven shrinks only by a proof, a check or a person
+  NEW.unproven < OLD.unproven AND coalesce(NEW.facts ->> 'proof', '') = '' AND NEW.machine <> 0 AND NEW.state <> 'committed'
+- what only a person settles stays that: person_only is never taken back
+  NEW.person_only < OLD.person_only OR NEW.state = 'committed' AND OLD.state <> 'committed' AND NEW.person_only = 0
+- a name is given up once, and only by an operation that is committed, failed or abandoned, or whose input alone named it
+  NEW.live <> OLD.live AND (OLD.live = 0 OR NEW.state = 'pending' OR NEW.state = 'uncertain' AND NEW.abandoned = 0 AND NOT (OLD.state = 'pending' AND OLD.name LIKE 'input-%') OR NEW.conflict NOT IN ('', 'possible_duplicate') AND NEW.verb <> 'settle')
+@refuse op DELETE
+- operations are never deleted: indoubt prune moves what is settled to files
+  1 = 1
+@refuse ev INSERT
+- the database numbers its rows: leave the number out
+  {numbered NEW.seq}
+- this change id is in the history already: the change was made before
+  EXISTS (SELECT 1 FROM {schema}ev e WHERE e.op = NEW.op AND e.id = NEW.id)
+- an event is of an operation that is here, or of the ledger (0); a change of state comes into the history because the operation changes: change that
+  (NEW.op <> 0 OR NEW.before <> NEW.state OR NEW.outcome <> '' OR NEW.conflict <> '' OR NEW.lost_at <> 0) AND NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = NEW.op AND (o.change_id = NEW.id OR NEW.before = NEW.state AND NEW.outcome = '' AND NEW.conflict = '' AND NEW.lost_at = 0 AND NEW.n BETWEEN 0 AND o.attempt AND coalesce(NEW.facts ->> 'outcome', NEW.facts ->> 'late_outcome', NEW.facts ->> 'proof', NEW.facts ->> 'id', NEW.facts ->> 'sender', NEW.facts ->> 'attempts', NEW.facts ->> 'grants') IS NULL AND coalesce(NEW.facts ->> 'gone', '["uid"]') = '["uid"]'))
+- a policy is put in force by a person, with its digest and files, under the next number
+  (NEW.verb = 'policy' OR NEW.about = 'policy') AND NOT (NEW.op = 0 AND NEW.verb = 'policy' AND NEW.about = 'policy' AND NEW.machine = 0 AND NEW.facts -> 'detail' ->> 'digest' IS NOT NULL AND NEW.facts -> 'detail' ->> 'files' IS NOT NULL AND NEW.version = 1 + coalesce((SELECT p.version FROM {schema}ev p WHERE p.about = 'policy' ORDER BY p.seq DESC LIMIT 1), 0))
+- what this policy says proves nothing: another one is in force
+  coalesce(NEW.facts -> 'read' ->> 'verdict', '') = 'not_there' AND coalesce(NEW.facts -> 'read' ->> 'digest', '') <> coalesce((SELECT p.facts -> 'detail' ->> 'digest' FROM {schema}ev p WHERE p.about = 'policy' ORDER BY p.seq DESC LIMIT 1), NEW.facts -> 'read' ->> 'digest', '')
+@refuse ev UPDATE
+- the history never changes, but for text that a person takes out
+  (NEW.seq, NEW.op, NEW.n, NEW.id, NEW.at, NEW.verb, NEW.actor, NEW.machine, NEW.before, NEW.state, NEW.version, NEW.conflict, NEW.outcome, NEW.lost_at, NEW.about, {text NEW.facts}) IS DISTINCT FROM (OLD.seq, OLD.op, OLD.n, OLD.id, OLD.at, OLD.verb, OLD.actor, OLD.machine, OLD.before, OLD.state, OLD.version, OLD.conflict, OLD.outcome, OLD.lost_at, OLD.about, {text OLD.facts}) OR NEW.payload IS NOT NULL OR NEW.reason NOT IN (OLD.reason, '[redacted]') OR NOT (OLD.op = 0 AND (OLD.about LIKE 'outage:%' OR OLD.about LIKE 'run:%')) AND NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = OLD.op AND o.verb = 'redact' AND o.machine = 0 AND o.change_id <> OLD.id)
+@refuse ev DELETE
+- the history is never deleted, but for what was moved to a file
+  NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = OLD.op AND o.moved > OLD.seq)
+@tell op INSERT
+  INSERT INTO {schema}ev (op, n, id, at, verb, actor, machine, reason, state, version, about, facts, payload)
+  VALUES (NEW.seq, 1, NEW.change_id, NEW.changed_at, 'begin', NEW.actor, NEW.machine, NEW.reason, 'pending', 1, NEW.about, NEW.facts, NEW.payload)
+@tell op UPDATE NEW.change_id NOT IN (OLD.change_id, '')
+  INSERT INTO {schema}ev (op, n, id, at, verb, actor, machine, reason, before, state, version, conflict, outcome, lost_at, about, facts, payload)
+  VALUES (NEW.seq, coalesce({int of NEW.facts ->> 'n'}, NEW.attempt), NEW.change_id, NEW.changed_at,
+          CASE WHEN NEW.verb <> '' THEN NEW.verb WHEN OLD.state = 'pending' THEN 'settle' ELSE 'set' END,
+          NEW.actor, NEW.machine, NEW.reason, CASE OLD.abandoned WHEN 1 THEN 'abandoned' ELSE OLD.state END, CASE NEW.abandoned WHEN 1 THEN 'abandoned' ELSE NEW.state END,
+          NEW.version, CASE WHEN NEW.conflict <> OLD.conflict OR NEW.facts ->> 'raised' IS NOT NULL THEN NEW.conflict ELSE '' END,
+          coalesce(NEW.facts ->> 'outcome', ''), coalesce({int of NEW.facts ->> 'lost_at'}, 0), NEW.about, NEW.facts, NEW.payload)
+@instead intent
+  INSERT INTO {schema}op (id, kind, name, n, payload, target, title, token, token_sent, source, actor, deadline_at, reason, facts)
+  VALUES (NEW.id, NEW.kind, NEW.key, (SELECT coalesce(max(o.n), -1) + 1 FROM {schema}op o WHERE o.name = NEW.key AND o.scope = '' AND o.kind = NEW.kind), CASE WHEN NEW.input IS NOT NULL THEN {object 'op', {object 'input', NEW.input}} END, coalesce(NEW.target, ''), coalesce(NEW.title, ''),
+          coalesce(NEW.token, ''), CASE WHEN coalesce(NEW.token, '') = '' THEN 0 ELSE 1 END, coalesce(NEW.source, {who NEW.actor}), {who NEW.actor}, coalesce(NEW.deadline_at, {now} + 60000), 'attempt 1', {object 'sender', 'sql'})
+@instead settle
+- no first attempt of this operation is in flight: indoubt settle ID.N records what comes late
+  coalesce(NEW.attempt, '') NOT LIKE '_%.1' OR NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.id = substr(NEW.attempt, 1, length(NEW.attempt) - 2) AND o.state = 'pending' AND o.attempt = 1)
+- outcome is committed, failed or uncertain; proof is never_sent or refused, and goes with failed
+  coalesce(NEW.outcome, '') NOT IN ('committed', 'failed', 'uncertain') OR coalesce(NEW.proof, '') NOT IN ('', 'never_sent', 'refused') OR coalesce(NEW.proof, '') <> '' AND NEW.outcome <> 'failed'
+! UPDATE {schema}op SET state = NEW.outcome, version = version + 1, change_id = {random}, changed_at = {now}, ended_at = {now}, deadline_at = 0, settled_at = CASE WHEN NEW.outcome = 'uncertain' THEN 0 ELSE {now} END,
+    actor = coalesce({who NEW.actor}, actor), machine = 1, verb = 'settle', reason = coalesce(nullif(trim(NEW.reason), ''), NEW.outcome), person_only = CASE WHEN NEW.outcome = 'committed' THEN 1 ELSE person_only END,
+    by_answer = CASE WHEN NEW.outcome = 'committed' THEN 1 ELSE 0 END, unproven = unproven + CASE WHEN NEW.outcome = 'uncertain' OR NEW.outcome = 'failed' AND coalesce(NEW.proof, '') = '' THEN 1 ELSE 0 END,
+    doubted = CASE WHEN NEW.outcome = 'uncertain' OR deadline_at < {now} THEN 1 ELSE doubted END, doubted_at = CASE WHEN NEW.outcome = 'uncertain' OR deadline_at < {now} THEN {now} ELSE doubted_at END, class = CASE WHEN NEW.outcome = 'uncertain' THEN coalesce(NEW.class, '') ELSE class END,
+    effects = CASE WHEN NEW.outcome = 'committed' THEN 1 ELSE 0 END, receipts = CASE WHEN coalesce(NEW.receipt, '') = '' THEN receipts ELSE {array NEW.receipt} END,
+    facts = {object 'outcome', NEW.outcome, 'proof', coalesce(NEW.proof, ''), 'error_class', coalesce(NEW.class, ''), 'lost_at', CASE WHEN NEW.outcome = 'committed' THEN 0 ELSE {now} END},
+    payload = CASE WHEN NEW.result IS NOT NULL THEN {object 'receipt', coalesce(NEW.receipt, ''), 'result', NEW.result} ELSE {object 'receipt', coalesce(NEW.receipt, '')} END
+   WHERE id = substr(NEW.attempt, 1, length(NEW.attempt) - 2) AND attempt = 1 AND state = 'pending'

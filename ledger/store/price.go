@@ -1,0 +1,333 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// price is what a policy says of an operation that is open or in flight. There is a row of it for
+// each that is open, and for one in flight where somebody has priced it.
+type price struct {
+	ledger.Pricing
+	listed bool
+	again  time.Time // a settled one is looked for then
+}
+
+const priceNames = `policy, downstream, title, target, duplicate, duplicate_word, duplicate_guess, miss, miss_word, miss_guess, odds,
+	rank, person_at, look_at, looks, again_at`
+
+// priceColumns are what a priceScan reads, of price p that may not be there.
+const priceColumns = `p.op IS NOT NULL, coalesce(p.policy, ''), coalesce(p.downstream, ''), coalesce(p.title, ''), coalesce(p.target, ''),
+	coalesce(p.duplicate, 0), coalesce(p.duplicate_word, ''), coalesce(p.duplicate_guess, 0) = 1, coalesce(p.miss, 0),
+		coalesce(p.miss_word, ''), coalesce(p.miss_guess, 0) = 1,
+	coalesce(p.odds, 0), coalesce(p.rank, 0), coalesce(p.person_at, 0), coalesce(p.look_at, 0), coalesce(p.looks, 0),
+		coalesce(p.again_at, 0)`
+
+type priceScan struct {
+	p                   price
+	person, look, again int64
+	dest                []any
+}
+
+func newPriceScan() *priceScan {
+	s := &priceScan{}
+	p := &s.p
+	s.dest = []any{&p.listed, &p.Digest, &p.Downstream, &p.Title, &p.Target, &p.Duplicate.Value, &p.Duplicate.Word, &p.Duplicate.Guess,
+		&p.Miss.Value, &p.Miss.Word, &p.Miss.Guess, &p.Odds, &p.Rank, &s.person, &s.look, &p.Reads, &s.again}
+	return s
+}
+
+func (s *priceScan) price() price {
+	s.p.DecideAt, s.p.ReadAt, s.p.again = at(s.person), at(s.look), at(s.again)
+	return s.p
+}
+
+// save writes the price beside an operation, or takes it away.
+func (p price) save(tx Tx, seq int64) error {
+	if !p.listed {
+		return exec(tx, `DELETE FROM price WHERE op = ?`, seq)
+	}
+	values := []any{seq, p.Digest, p.Downstream, p.Title, p.Target, finite(p.Duplicate.Value), p.Duplicate.Word, number(p.Duplicate.Guess),
+		finite(p.Miss.Value), p.Miss.Word, number(p.Miss.Guess), finite(p.Odds), finite(p.Rank), millis(p.DecideAt), millis(p.ReadAt),
+		p.Reads, millis(p.again)}
+	marks, _ := marksFor(values)
+	if err := exec(tx, `DELETE FROM price WHERE op = ?`, seq); err != nil {
+		return err
+	}
+	return exec(tx, `INSERT INTO price (op, `+priceNames+`) VALUES (`+marks+`)`, values...)
+}
+
+// with is the price after a policy said another one. again is when the operation is to be looked
+// for all the same.
+func (p price) with(is ledger.Pricing, state ledger.State, again time.Time) price {
+	switch {
+	case p.listed:
+	case state == ledger.Pending:
+		p.listed = true
+	default:
+		return p
+	}
+	is.Version, is.OperationID = 0, ""
+	if p.Reads > is.Reads {
+		is.Reads, is.ReadAt = p.Reads, p.ReadAt
+	}
+	if p.Pricing = is; !again.IsZero() {
+		p.ReadAt = again
+	}
+	return p
+}
+
+// list keeps the price of what a change has written, as long as the operation is open.
+func (w *writing) list() error {
+	c, o, was, p := w.c, w.is.o, w.was.o, w.was.price
+	if c.Operation != nil && o.Version != was.Version {
+		p.Digest = ""
+	}
+	if o.State == ledger.Uncertain && was.State != ledger.Uncertain {
+		p.ReadAt, p.Reads = time.Time{}, 0
+	}
+	switch {
+	case o.State.Open():
+		p.again = time.Time{}
+	case !c.RecheckAt.IsZero():
+		p.again, p.ReadAt = c.RecheckAt, c.RecheckAt
+	case c.Read != nil:
+		p.again = time.Time{}
+	}
+	open := o.State == ledger.Uncertain || o.State == ledger.Failed && o.Doubted || o.Conflict != ledger.NoConflict || !p.again.IsZero() ||
+		!o.ParkedUntil.IsZero() || !w.is.allowUntil.IsZero()
+	switch {
+	case open && !p.listed:
+		p = price{listed: true, again: p.again, Pricing: ledger.Pricing{ReadAt: p.again}}
+	case !open && o.State != ledger.Pending && p.listed:
+		p = price{}
+	}
+	if c.Pricing != nil {
+		p = p.with(*c.Pricing, o.State, c.RecheckAt)
+	}
+	if c.Erase != nil {
+		p.Title, p.Target, p.Digest = "", "", ""
+	}
+	if p == w.was.price {
+		return nil
+	}
+	return p.save(w.tx, w.is.seq)
+}
+
+// Price writes what a policy says beside open operations. Those that have moved since are passed over.
+func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
+	return s.db.Update(ctx, func(tx Tx) error {
+		for _, of := range prices {
+			l, err := load(tx, ledger.Locator{ID: of.OperationID, Skip: ledger.AllParts})
+			if err == nil && l.rec.Found && (of.Version == 0 || of.Version == l.o.Version) {
+				err = l.price.with(of, l.o.State, time.Time{}).save(tx, l.seq)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// passing is how long something must have been in flight to be worth a price.
+const passing = time.Second
+
+// Unpriced returns open operations whose price is of another policy or of an older version of the
+// operation, newest first; those in flight only when they stay there.
+func (s *Store) Unpriced(ctx context.Context, digest string, limit int) (out []ledger.Operation, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		all, err := loadAll(tx, ledger.AllParts, openOnly+` AND coalesce(p.policy, '') <> ? AND (o.state <> 'pending'
+			OR o.conflict <> '' OR o.begun_at < ?)
+			ORDER BY o.state = 'pending', o.seq DESC LIMIT ?`, digest, millis(tx.Moment().Wall.Add(-passing)), limit)
+		for _, l := range all {
+			out = append(out, l.o)
+		}
+		return err
+	})
+	return out, err
+}
+
+// openOnly is the condition that o is not settled, as the index op_open has it.
+const openOnly = `(o.state IN ('pending', 'uncertain') AND o.abandoned = 0 OR o.conflict <> '' OR o.state = 'failed' AND o.doubted = 1
+	AND o.abandoned = 0 OR o.allow_until <> 0)`
+
+// Beside goes from each operation t by the index of its target to operations o that are in doubt
+// and that it overtakes.
+func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	marks, args := marksFor(ids)
+	return gather(ctx, s, word, `SELECT DISTINCT o.id FROM op t JOIN op o ON o.target = t.target AND o.target <> ''
+		WHERE t.id IN (`+marks+`) AND o.state = 'uncertain' AND o.abandoned = 0 AND o.started_at >= coalesce((SELECT c.started_at FROM op c
+			WHERE c.target = t.target AND c.target <> '' AND c.started_at <= t.started_at
+				ORDER BY c.started_at DESC LIMIT 1 OFFSET `+decimal(relations)+`), 0) AND `+later, args...)
+}
+
+// Expire writes down deadlines that have passed, earliest first.
+func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
+	var ids []string
+	err = s.db.View(ctx, func(tx Tx) (err error) {
+		ids, err = collect(tx, word, `SELECT id FROM op WHERE state = 'pending' AND deadline_at < ? ORDER BY deadline_at LIMIT ?`,
+			millis(tx.Moment().Wall), limit)
+		return err
+	})
+	for _, id := range ids {
+		applied, failed := s.Change(ctx, ledger.Locator{ID: id, Skip: ledger.AllParts}, ledger.NewID(), ledger.ExpireRule())
+		if failed != nil {
+			return n, failed
+		}
+		n += number(!applied.Noop)
+	}
+	return n, err
+}
+
+// Due returns operations of a downstream whose next check is due.
+func (s *Store) Due(ctx context.Context, downstream string, now time.Time, limit int) (rows []ledger.Row, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		all, err := loadAll(tx, ledger.PartReads|ledger.PartHolds, `p.downstream = ? AND p.look_at <= ? AND (o.state = 'uncertain'
+			AND o.abandoned = 0 OR p.again_at <> 0)
+			ORDER BY p.look_at, o.seq LIMIT ?`, downstream, millis(now), limit)
+		for _, l := range all {
+			rows = append(rows, l.rec.Row())
+		}
+		return err
+	})
+	return rows, err
+}
+
+// Stepped writes down that the wall clock was set.
+func (s *Store) Stepped(ctx context.Context, step time.Duration) (first bool, err error) {
+	err = s.db.Update(ctx, func(tx Tx) error {
+		told, when, err := lastStep(tx)
+		now := tx.Moment().Wall
+		if first = err == nil && !ledger.SameStep(told, step, when, now); !first {
+			return err
+		}
+		e := ledger.StepEvent(step)
+		e.At = now
+		if err := tell(tx, e); err != nil || step >= 0 {
+			return err
+		}
+		return exec(tx, `UPDATE price SET look_at = CASE WHEN look_at + ?1 > ?2 THEN look_at + ?1 ELSE ?2 END WHERE look_at > ?2
+			AND look_at < ?3`,
+			step.Milliseconds(), millis(now), millis(ledger.Never))
+	})
+	return first, err
+}
+
+// lastStep is the newest step of the clock that was written down.
+func lastStep(tx Tx) (step time.Duration, when time.Time, err error) {
+	found, err := collect(tx, func(rows Rows) (at [2]int64, err error) { return at, rows.Scan(&at[0], &at[1]) },
+		`SELECT CAST(coalesce(e.facts -> 'detail' ->> 'step_ms', 0) AS {int}), e.at FROM ev e WHERE e.about = 'clock'
+			ORDER BY e.seq DESC LIMIT 1`)
+	if err != nil || len(found) == 0 {
+		return 0, when, err
+	}
+	return time.Duration(found[0][0]) * time.Millisecond, at(found[0][1]), nil
+}
+
+// Siblings asks the index of tokens, or what landed by its own answer. Unlike a person's word and a
+// check's, what was tried is an event of its attempts.
+func (s *Store) Siblings(ctx context.Context, q ledger.SiblingQuery) ([]ledger.Sibling, error) {
+	where, args := `o.kind = ?1 AND o.state = 'committed' AND o.abandoned = 0 AND o.by_answer = 1 AND o.token_sent = 1
+		AND o.settled_at < ?3 AND o.title <> '`+ledger.Marker+`'
+		ORDER BY o.settled_at DESC LIMIT ?2`, []any{q.Kind, q.Limit, millis(q.Before)}
+	if q.Tokens != nil {
+		marks, tokens := marksFor(q.Tokens)
+		where, args = `o.token IN (`+nonEmpty(marks, "NULL")+`) AND o.token <> '' AND o.kind = ? ORDER BY o.seq DESC LIMIT ?`,
+			append(slices.Clip(tokens), q.Kind, q.Limit)
+	}
+	beside, verbs := "", append(slices.Clone(ledger.BesideAttempts), verbLook)
+	for _, verb := range verbs {
+		beside += ", '" + verb + "'"
+	}
+	return gather(ctx, s, func(rows Rows) (b ledger.Sibling, err error) {
+		return b, rows.Scan(&b.ID, &b.Token, &b.Failed, &b.Began, &b.Ended)
+	}, `SELECT o.id, o.token, o.state = 'failed', coalesce((SELECT min(e.seq) FROM ev e WHERE e.op = o.seq
+		AND e.verb <> '`+verbLook+`'), 0),
+		coalesce((SELECT max(e.seq) FROM ev e WHERE e.op = o.seq AND e.verb NOT IN (`+beside[2:]+`)), 0) FROM op o WHERE `+where, args...)
+}
+
+// Keyed asks the index of names.
+func (s *Store) Keyed(ctx context.Context, key string, limit int) ([]string, error) {
+	return gather(ctx, s, word, `SELECT id FROM op WHERE name IN (?, ?) AND live = 1 ORDER BY created_at DESC, id DESC LIMIT ?`, key,
+		ledger.Masked(key), limit)
+}
+
+// FieldNames goes from one list of fields to the next by the index of names. What a caller gave as
+// a key that looks like one is passed by.
+func (s *Store) FieldNames(ctx context.Context) (out []string, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		for after := "fields-"; ; {
+			names, err := collect(tx, word, `SELECT name FROM op WHERE name > ? AND name < 'fields.' AND live = 1
+				ORDER BY name LIMIT 1`, after)
+			if err != nil || len(names) == 0 {
+				return err
+			}
+			after = names[0]
+			if _, fields := ledger.FieldsOf(after); fields != nil {
+				out, after = append(out, after), ledger.FieldsList(after)+"g"
+			}
+		}
+	})
+	return out, err
+}
+
+// Marked asks the index of marks, whose texts are short and of few operations.
+func (s *Store) Marked(ctx context.Context, value string, limit int) ([]string, error) {
+	if value == "" {
+		return nil, nil
+	}
+	return gather(ctx, s, word, `SELECT id FROM op WHERE mark <> '' AND ({in ?1, mark} OR {in ?2, mark}) ORDER BY created_at DESC,
+		id DESC LIMIT ?3`,
+		"\n"+value+"\n", "\n"+ledger.Masked(value)+"\n", limit)
+}
+
+// Mark gives marks to operations that were written under other rules than their kind's.
+func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks func(ledger.Operation) ledger.Marks,
+	limit int) (more bool, err error) {
+	err = s.db.Update(ctx, func(tx Tx) error {
+		kinds, err := collect(tx, word, `SELECT DISTINCT kind FROM op`)
+		for _, kind := range kinds {
+			want := rules(kind)
+			if want == "" || err != nil {
+				continue
+			}
+			var all []*loaded
+			if all, err = loadAll(tx, ledger.AllParts, `o.kind = ? ORDER BY o.seq`, kind); err != nil {
+				return err
+			}
+			for _, l := range all {
+				if want == l.o.MarkRules || !l.o.RedactedAt.IsZero() {
+					continue
+				}
+				if limit--; limit < 0 {
+					more = true
+					return nil
+				}
+				after := l.raw.clone()
+				after.op.MarkRules = want
+				facts, payload := object{}, object{}
+				l.raw.changes(&after, said{}, facts, payload)
+				if err := addEvent(tx, l.seq, 0, ledger.Event{ID: ledger.NewID(), Verb: verbLook,
+					Actor: ledger.Actor{Name: ledger.ActorChecks, Machine: true},
+					From:  l.o.State, To: l.o.State, Version: l.o.Version}, facts, payload); err != nil {
+					return err
+				}
+				if mark := marked(l.mark, marks(l.o).Values); mark != l.mark {
+					if err := exec(tx, `UPDATE op SET mark = ? WHERE seq = ?`, mark, l.seq); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		more = limit <= 0
+		return err
+	})
+	return more, err
+}

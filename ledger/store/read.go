@@ -1,0 +1,326 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// loaded is an operation as it is recorded.
+type loaded struct {
+	row
+	raw   state // as its events say
+	whole state
+	price
+	rec ledger.Record
+}
+
+// find is the condition that finds a locator's operation o.
+func find(tx Tx, loc ledger.Locator) (where string, args []any, err error) {
+	switch {
+	case loc.ID != "":
+		return `o.id = ?`, []any{loc.ID}, nil
+	case loc.AttemptID != "":
+		var of int64
+		err = one(tx, []any{&of}, `SELECT e.op FROM ev e WHERE e.facts ->> 'id' = ? AND e.verb IN ('begin', 'retry')
+			ORDER BY e.seq LIMIT 1`, loc.AttemptID)
+		if id, ok := strings.CutSuffix(loc.AttemptID, ".1"); ok && errors.Is(err, sql.ErrNoRows) { // of a writer in plain SQL
+			return `o.id = ?`, []any{id}, nil
+		} else if errors.Is(err, sql.ErrNoRows) {
+			err = nil
+		}
+		return `o.seq = ?`, []any{of}, err
+	case loc.Awaits != "":
+		return `o.state = 'pending' AND o.scope = ? AND o.awaits = ?`, []any{loc.Scope, loc.Awaits}, nil
+	case loc.Key != "":
+		where, args = `o.name IN (?, ?) AND o.scope = ? AND o.live = 1`, []any{loc.Key, ledger.Masked(loc.Key), loc.Scope}
+		if loc.Kind != "" {
+			where, args = where+` AND o.kind = ?`, append(args, loc.Kind)
+		}
+		return where + ` ORDER BY o.seq DESC LIMIT 1`, args, nil
+	}
+	return "", nil, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
+}
+
+// load reads the record at the locator, without what the locator skips. Not found is no error.
+func load(tx Tx, loc ledger.Locator) (*loaded, error) {
+	where, args, err := find(tx, loc)
+	if err != nil {
+		return nil, err
+	}
+	all, err := loadAll(tx, loc.Skip, where, args...)
+	if err != nil || len(all) > 0 {
+		return append(all, nil)[0], err
+	}
+	now := tx.Moment()
+	return &loaded{rec: ledger.Record{Now: now.Wall, Steady: now.Steady}}, nil
+}
+
+// loadAll reads records.
+func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, error) {
+	all, err := collect(tx, func(rows Rows) (*loaded, error) {
+		l := &loaded{}
+		scan := newPriceScan()
+		r, err := scanRow(rows, scan.dest...)
+		l.row, l.price = r, scan.price()
+		return l, err
+	}, `SELECT `+rowColumns+`, `+priceColumns+` FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	of, now := map[int64]*loaded{}, tx.Moment()
+	marks, seqs := numbers(all)
+	for _, l := range all {
+		of[l.seq] = l
+	}
+	if _, err = collect(tx, func(rows Rows) (none struct{}, err error) {
+		var op int64
+		var payload string
+		e, facts, err := scanSaid(rows, &op, &payload)
+		if err == nil {
+			of[op].raw.apply(e, facts, parse([]byte(payload)))
+		}
+		return none, err
+	}, `SELECT `+saidColumns+`, e.op, coalesce(e.payload, '') FROM ev e WHERE e.op IN (`+marks+`) ORDER BY e.seq`, seqs...); err != nil {
+		return nil, err
+	}
+	var holds []ledger.Hold
+	if skip&ledger.PartHolds == 0 {
+		if holds, err = holdsAt(tx, now.Wall); err != nil {
+			return nil, err
+		}
+	}
+	for _, l := range all {
+		l.whole = l.raw.clone()
+		l.row.whole(&l.whole)
+		l.rec = ledger.Record{Found: true, Operation: l.o, Attempts: slices.Clone(l.whole.attempts), Now: now.Wall, Steady: now.Steady,
+			Holds: holds}
+		l.rec.Grants = slices.Clone(l.whole.grants)
+		slices.Reverse(l.rec.Grants)
+		if skip&ledger.PartReads == 0 {
+			l.rec.Reads = slices.Clone(l.whole.reads)
+			slices.Reverse(l.rec.Reads)
+		}
+		if skip&ledger.PartPricing == 0 {
+			l.rec.Pricing = l.price.Pricing
+			l.rec.Pricing.OperationID = l.o.ID
+		}
+		if skip&ledger.PartRelated == 0 {
+			if l.rec.Related, err = relatedTo(tx, l.row); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+// saidColumns are what scanSaid reads of event e.
+const saidColumns = `e.n, e.at, e.actor, coalesce(e.facts, '')`
+
+func scanSaid(rows Rows, more ...any) (e said, facts object, err error) {
+	var when int64
+	var text string
+	if err = rows.Scan(append([]any{&e.n, &when, &e.actor, &text}, more...)...); err == nil {
+		facts = parse([]byte(text))
+		e.at, e.host = at(when), whoIn(facts).Host
+	}
+	return e, facts, err
+}
+
+// numbers are those of operations, for an IN.
+func numbers(all []*loaded) (string, []any) {
+	return marksFor(ledger.Each(all, func(l *loaded) int64 { return l.seq }))
+}
+
+// marksFor are placeholders for an IN.
+func marksFor[T any](values []T) (string, []any) {
+	args := make([]any, len(values))
+	for i, v := range values {
+		args[i] = v
+	}
+	return strings.TrimPrefix(strings.Repeat(", ?", len(values)), ", "), args
+}
+
+// withoutEvidence is what a rule, or one who reads several, gets of reads.
+func withoutEvidence(reads []ledger.Read) {
+	for i := range reads {
+		reads[i].Evidence = nil
+	}
+}
+
+// gateHolds is the condition that o is open and holds a gate back, as ledger.GateHolds says.
+const gateHolds = `o.gate >= ? AND o.gate < ? AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0
+	AND (o.gate = ? OR substr(o.gate, 33, 9) <> substr(?, 33, 9)) ORDER BY o.gate LIMIT 1`
+
+// openUnder is what is open and holds a gate back, or nil.
+func openUnder(tx Tx, gate string) (*ledger.Record, error) {
+	if gate == "" {
+		return nil, nil
+	}
+	base := ledger.GateBase(gate)
+	all, err := loadAll(tx, ledger.AllParts, gateHolds, base, base+"~", gate, gate)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	return &all[0].rec, nil
+}
+
+// Read returns everything about one operation.
+func (s *Store) Read(ctx context.Context, loc ledger.Locator) (rec ledger.Record, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		l, err := load(tx, loc)
+		if err == nil && !l.rec.Found && len(loc.ID) >= 4 {
+			at := loc
+			if at.ID, err = completed(tx, loc.ID); err == nil {
+				l, err = load(tx, at)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if rec = l.rec; !rec.Found {
+			return fmt.Errorf("%w: %s", ledger.ErrNotFound, strings.TrimSpace(loc.ID+loc.AttemptID+loc.Awaits+loc.Key))
+		}
+		if loc.Skip&ledger.PartRelated == 0 {
+			err = inOutages(tx, []*loaded{l})
+			rec = l.rec
+		}
+		return err
+	})
+	return rec, err
+}
+
+// completed completes a short id.
+func completed(tx Tx, prefix string) (string, error) {
+	ids, err := collect(tx, word, `SELECT id FROM op WHERE id >= ? AND id < ? ORDER BY id LIMIT 10`, prefix, prefix+"\U0010ffff")
+	switch {
+	case err != nil:
+		return "", err
+	case len(ids) == 0:
+		if lower := strings.ToLower(prefix); lower != prefix { // ours are, and may be typed as they are read aloud
+			return completed(tx, lower)
+		}
+		return "", fmt.Errorf("%w: %s", ledger.ErrNotFound, prefix)
+	case len(ids) > 1:
+		return "", &ledger.AmbiguousError{Prefix: prefix, IDs: ids}
+	}
+	return ids[0], nil
+}
+
+// Records returns what Read does of several, without the evidence of their reads.
+func (s *Store) Records(ctx context.Context, ids []string) (out []ledger.Record, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		all, err := recordsOf(tx, ids)
+		for _, l := range all {
+			out = append(out, l.rec)
+		}
+		return err
+	})
+	return out, err
+}
+
+// recordsOf are operations in the order of their ids.
+func recordsOf(tx Tx, ids []string) ([]*loaded, error) {
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	marks, args := marksFor(ids)
+	all, err := loadAll(tx, 0, `o.id IN (`+marks+`)`, args...)
+	if err == nil {
+		err = inOutages(tx, all)
+	}
+	var out []*loaded
+	for _, id := range ids {
+		if i := slices.IndexFunc(all, func(l *loaded) bool { return l.o.ID == id }); i >= 0 && id != "" {
+			withoutEvidence(all[i].rec.Reads)
+			out = append(out, all[i])
+		}
+	}
+	return out, err
+}
+
+// overtook: t was first sent later than o, on the same target, or it may have acted there after
+// o was done: it is open still, or was found to have landed since.
+const (
+	later    = `(t.started_at > o.started_at OR t.started_at = o.started_at AND t.seq > o.seq)`
+	overtook = `(` + later + ` OR o.state = 'committed' AND o.abandoned = 0 AND (t.state IN ('pending', 'uncertain') AND t.abandoned = 0
+		OR t.state = 'committed' AND t.abandoned = 0 AND t.settled_at > o.settled_at))`
+	mayHaveLanded = `(t.state <> 'failed' AND t.abandoned = 0 OR t.person_only = 1 OR t.unproven > 0)`
+	relations     = 20 // of each sort at most
+)
+
+// relatedQuery brings the newest of each sort, and the newest that landed or may have, which any
+// number of newer ones without effect must not hide.
+var relatedQuery = func() string {
+	var parts []string
+	for _, when := range []string{overtook, "NOT " + overtook, overtook + " AND " + mayHaveLanded, "NOT " + overtook + " AND " +
+		mayHaveLanded} {
+		parts = append(parts, fmt.Sprintf(`SELECT * FROM (SELECT t.seq, t.id, t.title, t.state, t.abandoned, t.created_at, t.settled_at,
+			coalesce(t.receipts ->> 0, '') AS receipt,
+			%s AS overtook, %s AS landed FROM op o JOIN op t ON t.target = o.target AND t.target <> '' AND t.seq <> o.seq
+			WHERE o.seq = ?1 AND %s ORDER BY t.started_at DESC, t.seq DESC LIMIT %d) AS few`, overtook, mayHaveLanded, when, relations))
+	}
+	return `SELECT r.id, r.title, CASE r.abandoned WHEN 1 THEN 'abandoned' ELSE r.state END, r.created_at, r.settled_at, r.receipt,
+		r.overtook, r.landed,
+		coalesce((SELECT CAST(e.facts -> 'op' -> 'source' AS TEXT) FROM ev e WHERE e.op = r.seq AND e.verb = 'begin'
+			ORDER BY e.seq LIMIT 1), '')
+		FROM (` + strings.Join(parts, " UNION ") + `) AS r ORDER BY r.overtook DESC, r.created_at DESC, r.id DESC`
+}()
+
+// relatedTo are the operations on the target of another one.
+func relatedTo(tx Tx, r row) ([]ledger.Relation, error) {
+	if r.o.Target == "" {
+		return nil, nil
+	}
+	return collect(tx, func(rows Rows) (rel ledger.Relation, err error) {
+		var created, settled int64
+		var source string
+		err = rows.Scan(&rel.ID, &rel.Title, &rel.State, &created, &settled, &rel.Receipt, &rel.Overtook, &rel.MayHaveLanded, &source)
+		rel.CreatedAt, rel.SettledAt = at(created), at(settled)
+		var o ledger.Operation
+		patch(&o, object{"source": []byte(source)}, false)
+		rel.Source = o.Source
+		return rel, err
+	}, relatedQuery, r.seq)
+}
+
+// ended is when the attempts of an operation ended that count in outages.
+func (l *loaded) ended() (at []time.Time) {
+	for _, a := range l.whole.attempts {
+		if lost, is := a.Lost(l.o); is {
+			at = append(at, lost.At)
+		}
+	}
+	return at
+}
+
+// inOutages says of records which outages they are in, the newest first.
+func inOutages(tx Tx, all []*loaded) error {
+	var first time.Time
+	for _, l := range all {
+		for _, end := range l.ended() {
+			if first.IsZero() || end.Before(first) {
+				first = end
+			}
+		}
+	}
+	if first.IsZero() {
+		return nil
+	}
+	ins, err := collect(tx, scanOutage, `SELECT `+outageColumns+` FROM outage i WHERE i.last_at + i.gap_ms > ? ORDER BY i.last_at DESC,
+		i.id`, millis(first))
+	for _, l := range all {
+		for _, in := range ins {
+			if slices.Contains(in.Kinds, l.o.Kind) && slices.ContainsFunc(l.ended(), in.Takes) {
+				l.rec.Outages = append(l.rec.Outages, in.ID)
+			}
+		}
+	}
+	return err
+}

@@ -1,0 +1,255 @@
+package store
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+// row is a row of op.
+type row struct {
+	seq int64
+	o   ledger.Operation
+
+	n, abandoned        int
+	state               string
+	unproven            int
+	allowUntil, allowed time.Time
+	begun               time.Time
+	mark                string
+	moved               int64
+}
+
+// column is a column of op and where it is in a row.
+type column struct {
+	name  string
+	field func(*row) any
+}
+
+// columns are those of op, but for its number and its newest change. To have a new one is a line
+// here and one in ledger.sql.
+var columns = []column{
+	{"id", func(r *row) any { return &r.o.ID }},
+	{"kind", func(r *row) any { return &r.o.Kind }},
+	{"scope", func(r *row) any { return &r.o.Scope }},
+	{"name", func(r *row) any { return &r.o.Key }},
+	{"n", func(r *row) any { return &r.n }},
+	{"live", func(r *row) any { return &r.o.KeyLive }},
+	{"key", func(r *row) any { return &r.o.SentKey }},
+	{"input", func(r *row) any { return &r.o.Fingerprint }},
+	{"gate", func(r *row) any { return &r.o.Gate }},
+	{"token", func(r *row) any { return &r.o.Token }},
+	{"token_sent", func(r *row) any { return &r.o.TokenSent }},
+	{"mark", func(r *row) any { return &r.mark }},
+	{"target", func(r *row) any { return &r.o.Target }},
+	{"title", func(r *row) any { return &r.o.Title }},
+	{"source", func(r *row) any { return &r.o.Source.Pipeline }},
+	{"created_at", func(r *row) any { return &r.o.CreatedAt }},
+	{"ttl_ms", func(r *row) any { return &r.o.TTL }},
+	{"state", func(r *row) any { return &r.state }},
+	{"abandoned", func(r *row) any { return &r.abandoned }},
+	{"version", func(r *row) any { return &r.o.Version }},
+	{"attempt", func(r *row) any { return &r.o.AttemptCount }},
+	{"unproven", func(r *row) any { return &r.unproven }},
+	{"allow_until", func(r *row) any { return &r.allowUntil }},
+	{"allowed_at", func(r *row) any { return &r.allowed }},
+	{"started_at", func(r *row) any { return &r.o.StartedAt }},
+	{"begun_at", func(r *row) any { return &r.begun }},
+	{"deadline_at", func(r *row) any { return &r.o.DeadlineAt }},
+	{"ended_at", func(r *row) any { return &r.o.EndedAt }},
+	{"doubted", func(r *row) any { return &r.o.Doubted }},
+	{"doubted_at", func(r *row) any { return &r.o.DoubtedAt }},
+	{"settled_at", func(r *row) any { return &r.o.SettledAt }},
+	{"parked_until", func(r *row) any { return &r.o.ParkedUntil }},
+	{"undelivered", func(r *row) any { return &r.o.Undelivered }},
+	{"awaits", func(r *row) any { return &r.o.Awaits }},
+	{"class", func(r *row) any { return &r.o.ErrorClass }},
+	{"verdict", func(r *row) any { return &r.o.Verdict }},
+	{"conflict", func(r *row) any { return &r.o.Conflict }},
+	{"person_only", func(r *row) any { return &r.o.HandsOff }},
+	{"by_answer", func(r *row) any { return &r.o.ByAnswer }},
+	{"effects", func(r *row) any { return &r.o.Effects }},
+	{"receipts", func(r *row) any { return &r.o.Receipts }},
+}
+
+// changeColumns are read as well; they are written with each change.
+var changeColumns = []column{
+	{"moved", func(r *row) any { return &r.moved }},
+	{"changed_at", func(r *row) any { return &r.o.UpdatedAt }},
+	{"actor", func(r *row) any { return &r.o.Actor }},
+	{"reason", func(r *row) any { return &r.o.Reason }},
+}
+
+var allColumns = append(columns[:len(columns):len(columns)], changeColumns...)
+
+// rowColumns are what scanRow reads of op o.
+var rowColumns = func() string {
+	var names []string
+	for _, c := range allColumns {
+		names = append(names, "o."+c.name)
+	}
+	return "o.seq, " + strings.Join(names, ", ")
+}()
+
+// scanRow takes a row, and what is selected after it.
+func scanRow(rows Rows, more ...any) (r row, err error) {
+	values := make([]any, len(allColumns))
+	dest := []any{&r.seq}
+	for i := range values {
+		dest = append(dest, &values[i])
+	}
+	if err = rows.Scan(append(dest, more...)...); err != nil {
+		return r, err
+	}
+	for i, c := range allColumns {
+		set(c.field(&r), values[i])
+	}
+	r.o.State = ledger.State(r.state)
+	if r.abandoned == 1 { // what is known of it is Fact; of one whose effect was taken back, nothing
+		if r.o.Fact, r.o.State = r.o.State, ledger.Abandoned; r.o.Fact == ledger.Committed {
+			r.o.Fact = ""
+		}
+	}
+	return r, nil
+}
+
+// whole fills in what follows from the rest: of the operation what was folded, of the attempts
+// whose they are, and which one is in flight.
+func (r *row) whole(s *state) {
+	for _, m := range membersOf(reflect.TypeFor[ledger.Operation]()) {
+		reflect.ValueOf(&r.o).Elem().FieldByIndex(m.index).Set(reflect.ValueOf(&s.op).Elem().FieldByIndex(m.index))
+	}
+	r.o.Source.Pipeline = nonEmpty(r.o.Source.Pipeline, s.op.Source.Pipeline)
+	for i := range s.attempts {
+		a := &s.attempts[i]
+		a.OperationID = r.o.ID
+		if a.ID == "" { // of a writer in plain SQL
+			a.ID = r.o.ID + "." + decimal(a.N)
+		}
+		if r.o.State == ledger.Pending && a.N == r.o.AttemptCount {
+			r.o.LiveAttempt, a.DeadlineAt = a.ID, r.o.DeadlineAt
+		}
+	}
+	for i := range s.reads {
+		s.reads[i].OperationID = r.o.ID
+	}
+	for i := range s.grants {
+		s.grants[i].OperationID = r.o.ID
+	}
+}
+
+// keep takes an operation with what belongs to it into the row.
+func (r *row) keep(o ledger.Operation, s state) {
+	r.o = o
+	r.state, r.abandoned = string(o.State), 0
+	if o.State == ledger.Abandoned {
+		r.state, r.abandoned = nonEmpty(string(o.Fact), string(ledger.Committed)), 1
+	}
+	r.unproven, r.allowUntil, r.allowed = 0, time.Time{}, time.Time{}
+	for _, a := range s.attempts {
+		r.begun = a.StartedAt
+		r.unproven += number(a.Outcome != "" && !a.NoEffect())
+	}
+	for _, g := range s.grants {
+		if g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
+			r.allowUntil, r.allowed = g.ExpiresAt, g.CreatedAt
+		}
+	}
+}
+
+func nonEmpty(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a
+}
+
+// set puts what a column has into the field.
+func set(field, v any) {
+	s, _ := v.(string)
+	n, _ := v.(int64)
+	switch f := field.(type) {
+	case *string:
+		*f = s
+	case *bool:
+		*f = n != 0
+	case *int:
+		*f = int(n)
+	case *int64:
+		*f = n
+	case *time.Time:
+		*f = at(n)
+	case *time.Duration:
+		*f = time.Duration(n) * time.Millisecond
+	case *[]string:
+		*f = unlist(s)
+	default: // a word of the ledger's: a state, a class, …
+		reflect.ValueOf(f).Elem().SetString(s)
+	}
+}
+
+// value is what a statement binds for the field.
+func value(field any) any {
+	switch f := field.(type) {
+	case *string:
+		return *f
+	case *bool:
+		return int64(number(*f))
+	case *int:
+		return int64(*f)
+	case *int64:
+		return *f
+	case *time.Time:
+		return millis(*f)
+	case *time.Duration:
+		return f.Milliseconds()
+	case *[]string:
+		return list(*f)
+	}
+	return reflect.ValueOf(field).Elem().String()
+}
+
+// millis is a time as the ledger keeps it: Unix milliseconds, 0 for none.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return min(t.UnixMilli(), ledger.Never.UnixMilli())
+}
+
+// at is a time read from the ledger.
+func at(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}
+
+// list is a JSON array.
+func list(items []string) string {
+	if len(items) == 0 {
+		return "[]"
+	}
+	return string(ledger.EncodeJSON(items))
+}
+
+func unlist(s string) (items []string) {
+	if s == "" || s == "[]" {
+		return nil
+	}
+	_ = json.Unmarshal([]byte(s), &items) // the database keeps it valid JSON
+	return items
+}
+
+// finite keeps sums over the column finite.
+func finite(f float64) float64 {
+	const most = 1e15
+	if math.IsNaN(f) {
+		return 0
+	}
+	return max(-most, min(most, f))
+}

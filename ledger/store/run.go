@@ -1,0 +1,278 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"indoubt/ledger"
+)
+
+const aboutRun = "run:"
+
+// ofRuns is the condition that an event e says where a run stands, begunRuns that one begins with it.
+const (
+	ofRuns    = `e.op = 0 AND e.verb IN ('run', '` + ledger.VerbRunOver + `')`
+	begunRuns = ofRuns + ` AND e.about >= 'run:' AND e.about < 'run;' AND e.about = 'run:' || e.id`
+)
+
+// openRuns are those of more than one item that are not over.
+const openRuns = begunRuns + ` AND e.version > 1 AND NOT EXISTS (SELECT 1 FROM ev f WHERE f.about = e.about AND f.op = 0
+	AND f.verb = '` + ledger.VerbRunOver + `') ORDER BY e.seq DESC`
+
+// Run records a decision run with its items before its first change.
+func (s *Store) Run(ctx context.Context, run ledger.DecisionRun, items []ledger.RunItem) (recorded ledger.DecisionRun, known bool,
+	err error) {
+	if run.IdempotencyKey != "" {
+		run.ID = ledger.RunID(run.IdempotencyKey)
+	}
+	run.ID = nonEmpty(run.ID, ledger.NewID())
+	err = s.db.Update(ctx, func(tx Tx) error {
+		before, err := eventsOf(tx, begunRuns+` AND e.id = ?`, run.ID)
+		if err != nil {
+			return err
+		}
+		if known = len(before) > 0; known {
+			all, _, err := accounts(tx, before)
+			if err != nil {
+				return err
+			}
+			if recorded = all[0]; recorded.Verb != run.Verb || recorded.Digest != run.Digest {
+				return ledger.ErrKeyReused
+			}
+			return nil
+		}
+		now := tx.Moment().Wall
+		r, e, err := run.Recorded(items, now)
+		if err != nil {
+			return err
+		}
+		recorded, e.At = r, now
+		return errors.Join(tell(tx, e), drives(tx, r, now))
+	})
+	if err != nil {
+		return ledger.DecisionRun{}, false, err
+	}
+	return recorded, known, nil
+}
+
+// drives writes down who drives a run. No one is no row.
+func drives(tx Tx, r ledger.DecisionRun, now time.Time) error {
+	if err := exec(tx, `DELETE FROM lead WHERE name = ?`, aboutRun+r.ID); err != nil || !r.Driver.Until.After(now) {
+		return err
+	}
+	return exec(tx, `INSERT INTO lead (name, holder, rank, since, until) VALUES (?, ?, ?, ?, ?)`,
+		aboutRun+r.ID, r.Driver.Holder+" "+r.Driver.Name, ledger.RankConsole, millis(now), millis(r.Driver.Until))
+}
+
+// driven puts into a run who drives it.
+func driven(tx Tx, r *ledger.DecisionRun) error {
+	found, err := collect(tx, scanLeader, leaderColumns+` WHERE name = ?`, aboutRun+r.ID)
+	for _, l := range found {
+		holder, name, _ := strings.Cut(l.Holder, " ")
+		r.Driver = ledger.RunDriver{Name: name, Holder: holder, Until: l.Until}
+	}
+	return err
+}
+
+// ChangeRun applies a rule to a run.
+func (s *Store) ChangeRun(ctx context.Context, known ledger.DecisionRun, changeID string,
+	rule ledger.RunRule) (after ledger.DecisionRun, err error) {
+	err = s.db.Update(ctx, func(tx Tx) error {
+		rec := &ledger.RunRecord{Now: tx.Moment().Wall}
+		newest, err := eventsOf(tx, ofRuns+` AND e.about = ? ORDER BY e.seq DESC LIMIT 1`, aboutRun+known.ID)
+		if err == nil && len(newest) == 0 {
+			err = fmt.Errorf("run %s: %w", known.ID, ledger.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		rec.Run = known.Stands(newest[0])
+		if err := driven(tx, &rec.Run); err != nil {
+			return err
+		}
+		after = rec.Run
+		if known, err := happened(tx, 0, changeID); known || err != nil {
+			return err
+		}
+		if rec.Holds, err = holdsAt(tx, rec.Now); err != nil {
+			return err
+		}
+		c, err := rule(rec)
+		if err != nil || c.Run == nil {
+			return err
+		}
+		after = *c.Run
+		if c.Item != nil {
+			if err := leaveOut(tx, after, *c.Item, c.Actor, rec.Now); err != nil {
+				return err
+			}
+		}
+		if c.Event != nil {
+			c.Event.At = rec.Now
+			if err := tell(tx, *c.Event); err != nil {
+				return err
+			}
+		}
+		return drives(tx, after, rec.Now)
+	})
+	return after, err
+}
+
+// leaveOut tells what became of an item, unless the history says it already.
+func leaveOut(tx Tx, r ledger.DecisionRun, it ledger.RunItem, actor ledger.Actor, now time.Time) error {
+	e := r.LeftOut(it, actor)
+	e.At = now
+	l, err := load(tx, ledger.Locator{ID: it.OperationID, Skip: ledger.AllParts})
+	if err != nil {
+		return err
+	}
+	if l.rec.Found {
+		e.OperationID, e.From, e.To, e.Version = l.o.ID, l.o.State, l.o.State, l.o.Version
+	}
+	if known, err := happened(tx, l.seq, e.ID); known || err != nil {
+		return err
+	}
+	return tell(tx, e)
+}
+
+// Runs lists decision runs, newest first.
+func (s *Store) Runs(ctx context.Context, q ledger.RunQuery) (runs []ledger.DecisionRun, err error) {
+	most := max(q.Limit, 1)
+	where, args := begunRuns+` AND e.version > 1 ORDER BY e.seq DESC LIMIT ?`, []any{most}
+	switch {
+	case q.ID != "":
+		where, args = begunRuns+` AND e.id >= ? AND e.id < ? ORDER BY e.seq DESC LIMIT ?`, []any{q.ID, q.ID + "\U0010ffff", most}
+	case q.Open:
+		where, args = openRuns, nil
+	}
+	err = s.db.View(ctx, func(tx Tx) error {
+		begun, err := eventsOf(tx, where, args...)
+		if err == nil {
+			runs, _, err = accounts(tx, begun)
+		}
+		return err
+	})
+	if q.Open && q.ID == "" {
+		runs = slices.DeleteFunc(runs, func(r ledger.DecisionRun) bool { return !r.Open() })
+	}
+	return runs[:min(len(runs), most)], err
+}
+
+// Account is a run with its items in their order.
+func (s *Store) Account(ctx context.Context, runID string) (run ledger.DecisionRun, items []ledger.RunItem, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		begun, err := eventsOf(tx, begunRuns+` AND e.id = ?`, runID)
+		if err != nil {
+			return err
+		}
+		runs, all, err := accounts(tx, begun)
+		if err == nil && len(runs) == 0 {
+			err = fmt.Errorf("run %s: %w", runID, ledger.ErrNotFound)
+		}
+		if err == nil {
+			run, items = runs[0], all[0]
+		}
+		return err
+	})
+	return run, items, err
+}
+
+// accounts are runs with their items, by their first events.
+func accounts(tx Tx, begun []ledger.Event) (runs []ledger.DecisionRun, items [][]ledger.RunItem, err error) {
+	for _, e := range begun {
+		r, set, changes, err := ledger.RunBegun(e)
+		if err != nil {
+			return nil, nil, err
+		}
+		about, err := eventsOf(tx, ofRuns+` AND e.about = ? AND e.id <> ? ORDER BY e.seq`, aboutRun+r.ID, r.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		fates, err := fatesOf(tx, set, changes)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.Account(set, changes, about, fates, tx.Moment().Wall)
+		if err := driven(tx, &r); err != nil {
+			return nil, nil, err
+		}
+		runs, items = append(runs, r), append(items, set)
+	}
+	return runs, items, nil
+}
+
+// fatesOf are what the history has of the changes of items, which get their titles.
+func fatesOf(tx Tx, items []ledger.RunItem, changes []string) (map[string]ledger.RunFate, error) {
+	ids := ledger.Each(items, func(it ledger.RunItem) string { return it.OperationID })
+	fates := map[string]ledger.RunFate{}
+	for from := 0; from < len(items); from += manyIDs {
+		to := min(from+manyIDs, len(items))
+		changed, change := marksFor(changes[from:to])
+		some, of := marksFor(ids[from:to])
+		all, err := loadAll(tx, ledger.AllParts, `o.id IN (`+some+`)`, of...)
+		if err != nil {
+			return nil, err
+		}
+		marks, seqs := numbers(all)
+		events, err := eventsOf(tx, `e.op IN (0`+strings.TrimSuffix(", "+marks, ", ")+`) AND e.id IN (`+changed+`)`, append(seqs,
+			change...)...)
+		for _, e := range events {
+			f := ledger.RunFate{Event: e}
+			for _, l := range all {
+				if a := l.rec.Attempt(e.Began()); a != nil && e.Began() != "" {
+					f.Attempt, f.Conflict, f.Note = a, l.o.Conflict, l.o.ConflictNote
+				}
+			}
+			fates[e.ID] = f
+		}
+		for i := from; i < to && err == nil; i++ {
+			if at := slices.IndexFunc(all, func(l *loaded) bool { return l.o.ID == ids[i] }); at >= 0 {
+				items[i].Title = all[at].o.Title
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return fates, nil
+}
+
+// manyIDs are as many as one statement asks for.
+const manyIDs = 500
+
+// toCome are the operations whose turn in an open run is still to come, as ID@VERSION, with who decided.
+func toCome(tx Tx) (map[string]string, error) {
+	who := map[string]string{}
+	begun, err := eventsOf(tx, openRuns)
+	if err != nil {
+		return nil, err
+	}
+	runs, items, err := accounts(tx, begun)
+	for i, r := range runs {
+		ledger.ToCome(who, r, items[i])
+	}
+	return who, err
+}
+
+// turn is an operation as toCome has it.
+func (l *loaded) turn() string { return fmt.Sprintf("%s@%d", l.o.ID, l.o.Version) }
+
+// eraseRuns takes the text of runs that were about the operation, and are over.
+func (w *writing) eraseRuns() error {
+	begun, err := eventsOf(w.tx, begunRuns+` AND {in ?1, e.facts}`, `"`+w.was.o.ID+`"`)
+	if err != nil {
+		return err
+	}
+	runs, items, err := accounts(w.tx, begun)
+	for i, r := range runs {
+		if err == nil && !r.Open() && slices.ContainsFunc(items[i], func(it ledger.RunItem) bool { return it.OperationID == w.was.o.ID }) {
+			err = exec(w.tx, `UPDATE ev SET payload = NULL,
+				reason = '`+ledger.Marker+`' WHERE about = ? AND op = 0 AND verb IN ('run', '`+ledger.VerbRunOver+`')`, aboutRun+r.ID)
+		}
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+// Package store keeps a ledger in eight tables of an SQL database. It implements ledger.Store,
+// and leaves every decision to the rules of package ledger and every guarantee to ledger.sql, whose
+// tables other languages write to as well. How a database is reached, its file or its connections
+// are the database's: see Database.
+//
+// # How a record is kept
+//
+// Where an operation stands is a row of op: every member of ledger.Operation that a guard, an
+// index or a list asks for is a column (row.go). All else, and all attempts, reads and grants, are
+// folded from the operation's events in ev, oldest first (fold.go). An event holds what it changed,
+// and nothing that stays as it was:
+//
+//	facts    {"outcome": "uncertain", "op": {"hands": "maya"}, "grants": {"ID": {…}}, "read": {…}, "detail": {…}}
+//	payload  {"error": "…", "op": {"result": …}, "read": {"evidence": …}, "detail": {…}}
+//
+// Names and values are the JSON of the ledger's own types. At the top are the members of the
+// attempt that the event is about, ev.n, as a writer in plain SQL says them too; what the columns
+// of the event say (who, when, on which host) is not said again. "attempts" and "reads" hold what it
+// changed of others, "read" is a check that was made, "gone" names members that are empty since.
+//
+// What people read is in payload (texts, in fold.go): it can be emptied, and what is folded then is
+// still all that rules ask. A redaction restates what stays of that, masked, as what it changed
+// over the facts alone, so that the fold has no case for it. "detail" is ledger.Event.Detail: in
+// facts without its text, in payload the members that are text. "who" is the actor beside its name,
+// "doubt" the class of a doubt that evidence ended, "raised" a flag raised anew, "lost_at" when an
+// attempt ended that counts in an outage; triggers copy it into the column.
+//
+// load(save(x)) is x for every member of a record, in milliseconds; a test holds that.
+//
+// An abandoned operation is its fact with the flag; one whose effect was taken back is committed
+// with it. live is who has a name, n counts those who had it before: a name of fields is one over
+// all kinds, and a doubt may give its name up, so that the newest n does not tell. A change that
+// moves no version (a park, a wait) is an update of the row all the same; a note and the end of a
+// tree are events only, a heartbeat and a delivery columns only. A run is an event about run:ID, a
+// hold's actor is in its event, the last step of the clock is the newest event about clock.
+//
+// # What is not as it will be
+//
+//   - Attempt ids are the caller's, so that ev has an index of them; with ids that are ID.N it goes.
+//   - A check that tells nothing new is an event each time (verb look, no line of the history).
+//   - detail repeats what facts say: half of an event's size.
+//   - The price of an operation is written with each change where it comes into doubt, for rules
+//     schedule checks. An outage is summed up in Go, StateCounts and DoubtCounts read all, and
+//     lists sort all: total, and an order of the feed, are to come.
+//   - Tokens are not unique, and no safe_until stands in op: that a repeat is safe is the program's
+//     word (facts.basis). A permission's time is judged by the clock of who consumes it.
+//   - What was moved to a file has no attempts: rules must know that before anything is pruned.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strconv"
+
+	"indoubt/ledger"
+)
+
+// Rows are the rows of a query.
+type Rows interface {
+	Next() bool
+	Scan(dest ...any) error
+	Err() error
+	Close() error
+}
+
+// Tx is one transaction. A statement has ? or ?N where values go.
+type Tx interface {
+	Query(query string, args ...any) (Rows, error)
+	// Exec writes, and returns how many rows have changed.
+	Exec(query string, args ...any) (changed int64, err error)
+	// Moment is the ledger's clock as this state was read.
+	Moment() ledger.Moment
+}
+
+// Database is where a ledger is kept.
+type Database interface {
+	// View reads from one state.
+	View(ctx context.Context, read func(Tx) error) error
+	// Update writes all of it or nothing. It may run change more than once.
+	Update(ctx context.Context, change func(Tx) error) error
+	Watch(ctx context.Context) <-chan struct{}
+	Close() error
+}
+
+// Store is a ledger in a database.
+type Store struct {
+	db  Database
+	key []byte // of the digests
+}
+
+var _ ledger.Store = (*Store)(nil)
+
+// New is the ledger in a database that has its tables.
+func New(db Database, digestKey []byte) *Store { return &Store{db, digestKey} }
+
+// DigestKey is the key that was given.
+func (s *Store) DigestKey(context.Context) ([]byte, error) { return s.key, nil }
+
+// Watch is the database's.
+func (s *Store) Watch(ctx context.Context) <-chan struct{} { return s.db.Watch(ctx) }
+
+// Close closes the database.
+func (s *Store) Close() error { return s.db.Close() }
+
+// collect reads all rows of a query.
+func collect[T any](tx Tx, scan func(Rows) (T, error), query string, args ...any) (out []T, err error) {
+	rows, err := tx.Query(query, args...)
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() && err == nil {
+		var one T
+		if one, err = scan(rows); err == nil {
+			out = append(out, one)
+		}
+	}
+	return out, errors.Join(err, rows.Err(), rows.Close())
+}
+
+// one reads a single row; sql.ErrNoRows where there is none.
+func one(tx Tx, dest []any, query string, args ...any) error {
+	found, err := collect(tx, func(rows Rows) (none struct{}, err error) { return none, rows.Scan(dest...) }, query, args...)
+	if err == nil && len(found) == 0 {
+		err = sql.ErrNoRows
+	}
+	return err
+}
+
+// gather reads all rows of a query in a transaction of its own.
+func gather[T any](ctx context.Context, s *Store, scan func(Rows) (T, error), query string, args ...any) (out []T, err error) {
+	err = s.db.View(ctx, func(tx Tx) (err error) {
+		out, err = collect(tx, scan, query, args...)
+		return err
+	})
+	return out, err
+}
+
+func word(rows Rows) (s string, err error) { return s, rows.Scan(&s) }
+
+func decimal(n int) string { return strconv.Itoa(n) }
+
+func exec(tx Tx, query string, args ...any) error {
+	_, err := tx.Exec(query, args...)
+	return err
+}

@@ -1,0 +1,18 @@
+package store_test
+
+import (
+	"testing"
+
+	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
+	"indoubt/ledger/need"
+	"indoubt/ledger/store"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	ledgertest.Run(t, func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store {
+		t.Helper()
+		return need.Get(store.InMemory(clock, steady))(t)
+	})
+}
