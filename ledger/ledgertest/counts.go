@@ -140,3 +140,5 @@ func accuracy(t *testing.T, open Open) {
 	none := need.Get(d.s.Accuracy(ctx, d.clock.Now().Add(time.Hour)))(d)
 	need.Must(d, len(none) == 0, "decisions to come: %+v", none)
 }
+
+// The order of these is no part of what they say.

@@ -5,8 +5,7 @@
 //	}
 //
 // The suite drives a store through the rules of package ledger only, never
-// around them, and compares it with Memory, a store simple enough to be read at
-// one sitting. It may import ledger and its clocks, and nothing else of indoubt.
+// around them, and compares it with Memory.
 package ledgertest
 
 import (

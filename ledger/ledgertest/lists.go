@@ -1,6 +1,7 @@
 package ledgertest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -173,4 +174,84 @@ func checkOrder(d *desk, q ledger.Query, rows []ledger.Row) {
 				a.Key, a.Conflict, a.Pricing.Rank, a.CreatedAt, a.UpdatedAt, b.Key, b.Conflict, b.Pricing.Rank, b.CreatedAt, b.UpdatedAt)
 		}
 	}
+}
+
+// compareRows is the order of a list; rows that are equal in it stay as they came.
+func compareRows(order ledger.Order, a, b ledger.Row) int {
+	switch order {
+	case ledger.OrderNewest:
+		return b.UpdatedAt.Compare(a.UpdatedAt)
+	case ledger.OrderOldest:
+		return a.CreatedAt.Compare(b.CreatedAt)
+	}
+	calm := func(r ledger.Row) int {
+		if r.Conflict == ledger.NoConflict {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(calm(a)-calm(b), cmp.Compare(b.Pricing.Rank, a.Pricing.Rank), a.CreatedAt.Compare(b.CreatedAt))
+}
+
+// orderOf is the order a query asks for, said or not. What is settled has
+// nothing to lose, so lists that hold it are never in the order of loss.
+func orderOf(q ledger.Query) ledger.Order {
+	settled := q.Tab == ledger.TabSettled || q.Tab == ledger.TabAll || q.Tab == ""
+	switch {
+	case settled && (q.Order == "" || q.Order == ledger.OrderLoss):
+		return ledger.OrderNewest
+	case q.Order == "":
+		return ledger.OrderLoss
+	}
+	return q.Order
+}
+
+// needing is what Needing must say of these rows.
+func needing(rows []ledger.Row, f ledger.Filter, now time.Time) (n ledger.Needing) {
+	for _, r := range rows {
+		if f.Match(r, now) {
+			n.Count(r, now)
+		}
+	}
+	return n
+}
+
+// count is what Counts must say of these rows.
+func count(rows []ledger.Row, now time.Time) ledger.Counts {
+	c := ledger.Counts{Needing: needing(rows, ledger.Filter{}, now), All: len(rows), ByState: map[ledger.State]int{}}
+	for _, r := range rows {
+		c.ByState[r.StateAt(now)]++
+		switch r.TabAt(now) {
+		case ledger.TabParked:
+			c.Parked++
+		case ledger.TabChecking:
+			c.Checking++
+		case ledger.TabInFlight:
+			c.InFlight++
+		case ledger.TabSettled:
+			c.Settled++
+		}
+	}
+	return c
+}
+
+func sortDoubtCounts(t []ledger.DoubtCount) []ledger.DoubtCount {
+	slices.SortFunc(t, func(a, b ledger.DoubtCount) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Class, b.Class))
+	})
+	return t
+}
+
+func sortStateCounts(c []ledger.StateCount) []ledger.StateCount {
+	slices.SortFunc(c, func(a, b ledger.StateCount) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.State, b.State))
+	})
+	return c
+}
+
+func sortAccuracy(a []ledger.Accuracy) []ledger.Accuracy {
+	slices.SortFunc(a, func(a, b ledger.Accuracy) int {
+		return cmp.Or(cmp.Compare(a.Actor, b.Actor), cmp.Compare(a.Verb, b.Verb))
+	})
+	return a
 }

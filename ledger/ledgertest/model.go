@@ -18,7 +18,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model plays the same random game on the store and on Memory, and compares
+// model plays the same random game on the store and on another one, and compares
 // everything that can be seen after every few moves.
 func model(t *testing.T, open Open) {
 	need.FixSeed()
@@ -68,8 +68,7 @@ func (g *game) id(what string) string {
 
 // both makes a change on both stores; they must answer alike.
 func (g *game) both(change func(s ledger.Store) (string, error)) string {
-	memory := g.plain.s.(*Memory)
-	events := memory.seq
+	before := g.newest()
 	a, errA := change(g.real.s)
 	b, errB := change(g.plain.s)
 	if said(a, errA) != said(b, errB) {
@@ -78,10 +77,17 @@ func (g *game) both(change func(s ledger.Store) (string, error)) string {
 	g.real.clock.Advance(time.Second)
 	g.last, g.known = nil, ""
 	// What changed nothing, or only wrote down that a deadline had passed, is asked anew.
-	if errA == nil && memory.seq > events && memory.events[len(memory.events)-1].Verb != "expire" {
+	if is := g.newest(); errA == nil && is.Seq > before.Seq && is.Verb != "expire" {
 		g.last, g.known = change, a
 	}
 	return a
+}
+
+// newest is the newest event.
+func (g *game) newest() (e ledger.Event) {
+	for _, e = range need.Get(g.plain.s.History(ctx, ledger.HistoryQuery{Newest: true, Limit: 1}))(g.rt) {
+	}
+	return e
 }
 
 // said reduces an answer to what every store must agree on.
@@ -115,19 +121,13 @@ func (g *game) begin(rt *rapid.T) {
 		TTL: time.Duration(rapid.SampledFrom([]int{0, 1}).Draw(rt, "ttl")) * time.Hour, Sender: "pipeline", Actor: billing, Input: json.RawMessage(`{"n":1}`)}
 	answer := g.both(func(s ledger.Store) (string, error) {
 		res, err := ledger.Begin(ctx, s, req)
+		if id := res.Operation.ID; id != "" && !slices.Contains(g.ids, id) {
+			g.ids = append(g.ids, id)
+		}
 		return fmt.Sprintf("%s %s n=%d %v", res.Answer, res.Operation.ID, res.Attempt.N, res.Gated), err
 	})
 	if len(answer) > 5 && answer[:5] == "begun" {
 		g.attempts = append(g.attempts, req.AttemptID)
-	}
-	g.listIDs()
-}
-
-func (g *game) listIDs() {
-	g.ids = g.ids[:0]
-	m := g.plain.s.(*Memory)
-	for _, e := range m.ops {
-		g.ids = append(g.ids, e.op.ID)
 	}
 }
 

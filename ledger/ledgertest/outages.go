@@ -358,8 +358,8 @@ func (g *game) compareOutages() {
 	}
 	g.compareLists(real)
 	members := map[string]int{}
-	for _, e := range g.plain.s.(*Memory).ops {
-		for _, id := range g.plain.s.(*Memory).of(e) {
+	for _, rec := range need.Get(g.real.s.Records(ctx, g.ids))(g.rt) {
+		for _, id := range rec.Outages {
 			members[id]++
 		}
 	}

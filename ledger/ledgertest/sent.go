@@ -11,19 +11,6 @@ import (
 	"indoubt/ledger/need"
 )
 
-// then makes the change that follows an insertion, where one does.
-func (m *Memory) then(e *entry, inserted ledger.Change, now time.Time, applied *ledger.Applied) error {
-	if inserted.Then == nil {
-		return nil
-	}
-	rec, was := m.record(e, now), e.op
-	c, err := inserted.Then(&rec)
-	if err == nil {
-		m.write(e, c, c.Event.ID, was, now, applied)
-	}
-	return err
-}
-
 // settleSent settles an attempt that another desk began, and that this ledger has lost.
 func (d *desk) settleSent(of ledger.BeginResult, outcome ledger.Outcome, mod ...func(*ledger.SettleRequest)) ledger.Applied {
 	d.Helper()

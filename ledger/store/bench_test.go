@@ -13,7 +13,8 @@ import (
 // BenchmarkBeginSettle is one operation that its answer commits, without a payload but for its
 // receipt, and how much room it takes.
 func BenchmarkBeginSettle(b *testing.B) {
-	s := need.Get(InMemory(nil, nil))(b)
+	m := need.Get(InMemory(nil, nil))(b).(*memory)
+	s := New(m, nil)
 	defer s.Close()
 	ctx, billing := context.Background(), ledger.Actor{Name: "billing", OSUser: "root", Host: "batch-2", Machine: true}
 	n := 0
@@ -29,7 +30,6 @@ func BenchmarkBeginSettle(b *testing.B) {
 			Outcome: ledger.OutcomeCommitted, Status: 200, Receipt: fmt.Sprintf("pi_%d", n), Actor: billing}))(b)
 	}
 	var pages, size float64
-	m := s.db.(*memory)
 	need.OK(b, one(m, []any{&pages}, `PRAGMA page_count`))
 	need.OK(b, one(m, []any{&size}, `PRAGMA page_size`))
 	b.ReportMetric(pages*size/float64(n), "bytes/operation")

@@ -269,8 +269,8 @@ func (w *writing) write() error {
 		names, values = append(names, c.name), append(values, c.value)
 	}
 	if w.c.Insert {
-		marks, _ := marksFor(values)
-		return one(w.tx, []any{&w.is.seq}, `INSERT INTO op (`+strings.Join(names, ", ")+`) VALUES (`+marks+`) RETURNING seq`, values...)
+		return one(w.tx, []any{&w.is.seq}, `INSERT INTO op (`+strings.Join(names, ", ")+`) VALUES (`+placeholders(len(values))+`)
+			RETURNING seq`, values...)
 	}
 	if err := w.update(names, values); err != nil || w.c.Erase == nil {
 		return err

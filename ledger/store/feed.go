@@ -165,7 +165,7 @@ func (s *Store) History(ctx context.Context, q ledger.HistoryQuery) (out []ledge
 		where, args = where+` AND e.op = (SELECT seq FROM op WHERE id = ?) AND e.op <> 0`, append(args, q.Operation)
 	}
 	if q.Among != nil {
-		marks, ids := marksFor(q.Among)
+		marks, ids := among(q.Among)
 		where, args = where+` AND e.op IN (SELECT seq FROM op WHERE id IN (`+marks+`))`, append(args, ids...)
 	}
 	where += ` ORDER BY e.seq`

@@ -134,16 +134,15 @@ func parse(raw []byte) object {
 		return nil
 	}
 	o, name, from, depth := object{}, "", 1, 0
-	for i, quoted := 1, false; i < len(raw); i++ {
+	for i, inside := 1, false; i < len(raw); i++ {
 		switch c := raw[i]; {
 		case c == '\\':
 			i++
 		case c == '"':
-			quoted = !quoted
-		case quoted:
+			inside = !inside
+		case inside:
 		case c == ':' && depth == 0:
-			_ = json.Unmarshal(raw[from:i], &name)
-			from = i + 1
+			name, from = quoted(raw[from:i]), i+1
 		case depth == 0 && (c == ',' || c == '}'):
 			if i > from {
 				o[name] = raw[from:i:i]
@@ -156,6 +155,15 @@ func parse(raw []byte) object {
 		}
 	}
 	return o
+}
+
+// quoted is the text of a JSON string.
+func quoted(raw []byte) (text string) {
+	if raw = bytes.TrimSpace(raw); bytes.IndexByte(raw, '\\') < 0 && len(raw) >= 2 {
+		return string(raw[1 : len(raw)-1])
+	}
+	_ = json.Unmarshal(raw, &text)
+	return text
 }
 
 // differ writes into facts and payload what a record has otherwise than it had.
@@ -202,23 +210,26 @@ func patch(record any, o object, text bool) {
 	}
 	v := reflect.ValueOf(record).Elem()
 	var none []string
-	_ = json.Unmarshal(o[gone], &none)
+	if raw := o[gone]; raw != nil {
+		_ = json.Unmarshal(raw, &none)
+	}
 	for _, m := range membersOf(v.Type()) {
-		f := v.FieldByIndex(m.index)
-		if m.text != text {
+		raw, has := o[m.name]
+		if m.text != text || !has && !slices.Contains(none, m.name) {
 			continue
 		}
-		if raw, has := o[m.name]; has {
-			if f.Type() == reflect.TypeFor[json.RawMessage]() {
-				f.SetBytes(raw)
-				continue
-			}
+		switch f := v.FieldByIndex(m.index); {
+		case !has:
+			f.SetZero()
+		case f.Type() == reflect.TypeFor[json.RawMessage]():
+			f.SetBytes(raw)
+		case f.Kind() == reflect.String && raw[0] == '"':
+			f.SetString(quoted(raw))
+		default:
 			fresh := reflect.New(f.Type())
 			if json.Unmarshal(raw, fresh.Interface()) == nil {
 				f.Set(fresh.Elem())
 			}
-		} else if slices.Contains(none, m.name) {
-			f.SetZero()
 		}
 	}
 }

@@ -19,13 +19,12 @@ import (
 
 // unguarded is a ledger in memory that takes everything, and still writes its history.
 func unguarded(t need.T) *Store {
-	s := need.Get(InMemory(nil, nil))(t)
-	m := s.db.(*memory)
+	m := need.Get(InMemory(nil, nil))(t).(*memory)
 	for _, name := range regexp.MustCompile(`CREATE TRIGGER (\w+_refuse_\w+)`).FindAllStringSubmatch(sqliteSchema(), -1) {
 		_, err := m.Exec(`DROP TRIGGER ` + name[1])
 		need.OK(t, err)
 	}
-	return s
+	return New(m, nil)
 }
 
 // draw fills a value with anything that it can hold.

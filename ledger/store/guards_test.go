@@ -74,9 +74,9 @@ func of(id string) string { return fmt.Sprintf(itsSeq, id) }
 // with ! must be refused.
 func TestGuards(t *testing.T) {
 	t.Parallel()
-	s := need.Get(InMemory(nil, nil))(t)
+	m := need.Get(InMemory(nil, nil))(t).(*memory)
+	s := New(m, nil)
 	defer s.Close()
-	m := s.db.(*memory)
 	for _, step := range []struct {
 		name string
 		sql  []string

@@ -153,7 +153,7 @@ func listed(tx Tx, q ledger.Query, kinds []string, after cursor, limit int) ([]*
 	if err != nil || len(keys) == 0 {
 		return nil, nil, err
 	}
-	marks, seqs := marksFor(ledger.Each(keys, func(c cursor) any { return c[len(c)-1] }))
+	marks, seqs := among(ledger.Each(keys, func(c cursor) any { return c[len(c)-1] }))
 	all, err := loadAll(tx, 0, `o.seq IN (`+marks+`)`, seqs...)
 	if err == nil {
 		err = inOutages(tx, all)

@@ -27,8 +27,9 @@ type memory struct {
 	wrote  bool
 }
 
-// InMemory makes an empty ledger that is gone with the process. nil stands for the host's clocks.
-func InMemory(clock ledger.Clock, steady ledger.SteadyClock) (*Store, error) {
+// InMemory makes the database of an empty ledger that is gone with the process. nil stands for the
+// host's clocks.
+func InMemory(clock ledger.Clock, steady ledger.SteadyClock) (Database, error) {
 	conn, err := (&sqlite.Driver{}).Open(":memory:")
 	if err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func InMemory(clock ledger.Clock, steady ledger.SteadyClock) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the schema of a ledger in memory: %w", err), conn.Close())
 	}
-	return New(m, []byte("0123456789abcdef0123456789abcdef")), nil
+	return m, nil
 }
 
 // script runs statements as they are.

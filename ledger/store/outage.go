@@ -37,7 +37,7 @@ func inOutageSQL(b *binder, id string) string {
 
 // members are the operations of an outage, each with when it joined.
 func members(tx Tx, in ledger.Outage, now time.Time) (all []*loaded, joined []time.Time, err error) {
-	marks, args := marksFor(in.Kinds)
+	marks, args := among(in.Kinds)
 	args = append(args, millis(in.FirstAt), millis(in.End()))
 	found, err := loadAll(tx, 0, `o.kind IN (`+nonEmpty(marks, "NULL")+`) AND o.seq IN (SELECT l.op FROM ev l WHERE l.lost_at <> 0
 		AND l.lost_at >= ? AND l.lost_at < ?)`, args...)
@@ -231,7 +231,7 @@ func (s *Store) Fold(ctx context.Context, ids []string, all bool, burst func(str
 				return err
 			}
 		} else if len(ids) > 0 {
-			marks, args := marksFor(ids)
+			marks, args := among(ids)
 			found, err := loadAll(tx, ledger.AllParts, `o.id IN (`+marks+`)`, args...)
 			if err != nil {
 				return err
@@ -333,7 +333,7 @@ func (s *Store) OutagesSince(ctx context.Context, after ledger.Cursor, limit int
 		if len(of) == 0 {
 			return nil
 		}
-		marks, args := marksFor(of)
+		marks, args := among(of)
 		found, err := loadAll(tx, ledger.AllParts, `o.id IN (`+marks+`)`, args...)
 		if err == nil {
 			err = inOutages(tx, found)

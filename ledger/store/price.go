@@ -53,11 +53,10 @@ func (p price) save(tx Tx, seq int64) error {
 	values := []any{seq, p.Digest, p.Downstream, p.Title, p.Target, finite(p.Duplicate.Value), p.Duplicate.Word, number(p.Duplicate.Guess),
 		finite(p.Miss.Value), p.Miss.Word, number(p.Miss.Guess), finite(p.Odds), finite(p.Rank), millis(p.DecideAt), millis(p.ReadAt),
 		p.Reads, millis(p.again)}
-	marks, _ := marksFor(values)
 	if err := exec(tx, `DELETE FROM price WHERE op = ?`, seq); err != nil {
 		return err
 	}
-	return exec(tx, `INSERT INTO price (op, `+priceNames+`) VALUES (`+marks+`)`, values...)
+	return exec(tx, `INSERT INTO price (op, `+priceNames+`) VALUES (`+placeholders(len(values))+`)`, values...)
 }
 
 // with is the price after a policy said another one. again is when the operation is to be looked
@@ -161,7 +160,7 @@ func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	marks, args := marksFor(ids)
+	marks, args := among(ids)
 	return gather(ctx, s, word, `SELECT DISTINCT o.id FROM op t JOIN op o ON o.target = t.target AND o.target <> ''
 		WHERE t.id IN (`+marks+`) AND o.state = 'uncertain' AND o.abandoned = 0 AND o.started_at >= coalesce((SELECT c.started_at FROM op c
 			WHERE c.target = t.target AND c.target <> '' AND c.started_at <= t.started_at
@@ -238,7 +237,7 @@ func (s *Store) Siblings(ctx context.Context, q ledger.SiblingQuery) ([]ledger.S
 		AND o.settled_at < ?3 AND o.title <> '`+ledger.Marker+`'
 		ORDER BY o.settled_at DESC LIMIT ?2`, []any{q.Kind, q.Limit, millis(q.Before)}
 	if q.Tokens != nil {
-		marks, tokens := marksFor(q.Tokens)
+		marks, tokens := among(q.Tokens)
 		where, args = `o.token IN (`+nonEmpty(marks, "NULL")+`) AND o.token <> '' AND o.kind = ? ORDER BY o.seq DESC LIMIT ?`,
 			append(slices.Clip(tokens), q.Kind, q.Limit)
 	}

@@ -135,17 +135,23 @@ func scanSaid(rows Rows, more ...any) (e said, facts object, err error) {
 
 // numbers are those of operations, for an IN.
 func numbers(all []*loaded) (string, []any) {
-	return marksFor(ledger.Each(all, func(l *loaded) int64 { return l.seq }))
+	return among(ledger.Each(all, func(l *loaded) int64 { return l.seq }))
 }
 
-// marksFor are placeholders for an IN.
-func marksFor[T any](values []T) (string, []any) {
+// among are placeholders for an IN. The first value is repeated, so that there are few statements
+// to prepare and to keep.
+func among[T any](values []T) (string, []any) {
 	args := make([]any, len(values))
 	for i, v := range values {
 		args[i] = v
 	}
-	return strings.TrimPrefix(strings.Repeat(", ?", len(values)), ", "), args
+	for len(args)&(len(args)-1) != 0 {
+		args = append(args, args[0])
+	}
+	return placeholders(len(args)), args
 }
+
+func placeholders(n int) string { return strings.TrimPrefix(strings.Repeat(", ?", n), ", ") }
 
 // withoutEvidence is what a rule, or one who reads several, gets of reads.
 func withoutEvidence(reads []ledger.Read) {
@@ -230,7 +236,7 @@ func recordsOf(tx Tx, ids []string) ([]*loaded, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	marks, args := marksFor(ids)
+	marks, args := among(ids)
 	all, err := loadAll(tx, 0, `o.id IN (`+marks+`)`, args...)
 	if err == nil {
 		err = inOutages(tx, all)

@@ -184,7 +184,7 @@ func (s *Store) Account(ctx context.Context, runID string) (run ledger.DecisionR
 // accounts are runs with their items, by their first events.
 func accounts(tx Tx, begun []ledger.Event) (runs []ledger.DecisionRun, items [][]ledger.RunItem, err error) {
 	for _, e := range begun {
-		r, set, changes, err := ledger.RunBegun(e)
+		r, set, err := ledger.RunBegun(e)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -192,11 +192,11 @@ func accounts(tx Tx, begun []ledger.Event) (runs []ledger.DecisionRun, items [][
 		if err != nil {
 			return nil, nil, err
 		}
-		fates, err := fatesOf(tx, set, changes)
+		fates, err := fatesOf(tx, set)
 		if err != nil {
 			return nil, nil, err
 		}
-		r.Account(set, changes, about, fates, tx.Moment().Wall)
+		r.Account(set, about, fates, tx.Moment().Wall)
 		if err := driven(tx, &r); err != nil {
 			return nil, nil, err
 		}
@@ -206,37 +206,56 @@ func accounts(tx Tx, begun []ledger.Event) (runs []ledger.DecisionRun, items [][
 }
 
 // fatesOf are what the history has of the changes of items, which get their titles.
-func fatesOf(tx Tx, items []ledger.RunItem, changes []string) (map[string]ledger.RunFate, error) {
-	ids := ledger.Each(items, func(it ledger.RunItem) string { return it.OperationID })
-	fates := map[string]ledger.RunFate{}
+func fatesOf(tx Tx, items []ledger.RunItem) (map[string]ledger.RunFate, error) {
+	fates, titles, began := map[string]ledger.RunFate{}, map[string]string{}, []string(nil)
 	for from := 0; from < len(items); from += manyIDs {
 		to := min(from+manyIDs, len(items))
-		changed, change := marksFor(changes[from:to])
-		some, of := marksFor(ids[from:to])
-		all, err := loadAll(tx, ledger.AllParts, `o.id IN (`+some+`)`, of...)
+		changed, change := among(ledger.Each(items[from:to], func(it ledger.RunItem) string { return it.Change }))
+		some, of := among(ledger.Each(items[from:to], func(it ledger.RunItem) string { return it.OperationID }))
+		anew, those := among(ledger.Each(items[from:to], func(it ledger.RunItem) string {
+			return ledger.Anew(ledger.AttemptID(it.Change))
+		}))
+		_, err := collect(tx, func(rows Rows) (none struct{}, err error) {
+			var id, title string
+			err = rows.Scan(&id, &title)
+			titles[id] = title
+			return none, err
+		}, `SELECT id, title FROM op WHERE id IN (`+some+`)`, of...)
 		if err != nil {
 			return nil, err
 		}
-		marks, seqs := numbers(all)
-		events, err := eventsOf(tx, `e.op IN (0`+strings.TrimSuffix(", "+marks, ", ")+`) AND e.id IN (`+changed+`)`, append(seqs,
-			change...)...)
-		for _, e := range events {
-			f := ledger.RunFate{Event: e}
-			for _, l := range all {
-				if a := l.rec.Attempt(e.Began()); a != nil && e.Began() != "" {
+		its, err := eventsOf(tx, `e.op IN (SELECT seq FROM op WHERE id IN (`+some+`) OR id IN (`+anew+`))
+			AND e.id || '' IN (`+changed+`)`,
+			slices.Concat(of, those, change)...)
+		ledgers, failed := eventsOf(tx, `e.op = 0 AND e.id IN (`+changed+`)`, change...)
+		if err = errors.Join(err, failed); err != nil {
+			return nil, err
+		}
+		for _, e := range append(its, ledgers...) {
+			if fates[e.ID] = (ledger.RunFate{Event: e}); e.To == ledger.Pending {
+				began = append(began, e.ID)
+			}
+		}
+	}
+	for from := 0; from < len(began); from += manyIDs {
+		these := began[from:min(from+manyIDs, len(began))]
+		some, of := among(ledger.Each(these, func(id string) string { return fates[id].Event.OperationID }))
+		all, err := loadAll(tx, ledger.AllParts, `o.id IN (`+some+`)`, of...)
+		for _, l := range all {
+			for _, id := range these {
+				f := fates[id]
+				if a := l.rec.Attempt(ledger.AttemptID(id)); a != nil && f.Event.OperationID == l.o.ID {
 					f.Attempt, f.Conflict, f.Note = a, l.o.Conflict, l.o.ConflictNote
+					fates[id] = f
 				}
 			}
-			fates[e.ID] = f
-		}
-		for i := from; i < to && err == nil; i++ {
-			if at := slices.IndexFunc(all, func(l *loaded) bool { return l.o.ID == ids[i] }); at >= 0 {
-				items[i].Title = all[at].o.Title
-			}
 		}
 		if err != nil {
 			return nil, err
 		}
+	}
+	for i := range items {
+		items[i].Title = nonEmpty(titles[items[i].OperationID], items[i].Title)
 	}
 	return fates, nil
 }

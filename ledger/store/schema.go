@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 //go:embed ledger.sql
 var template string
 
 // sqliteSchema is the ledger's schema in SQLite's words.
-func sqliteSchema() string {
+var sqliteSchema = sync.OnceValue(func() string {
 	text := fill(template)
 	// A list of more than two makes SQLite build a table for each row.
 	text = inList.ReplaceAllStringFunc(text, func(in string) string {
@@ -31,7 +32,7 @@ func sqliteSchema() string {
 		out = append(out, trigger(block))
 	}
 	return strings.Join(out, "\n")
-}
+})
 
 var (
 	inList = regexp.MustCompile(`\b((?:NEW\.|OLD\.)?\w+) IN \(('\w*'(?:, '\w*'){2,})\)`)

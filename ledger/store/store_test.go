@@ -13,6 +13,6 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	ledgertest.Run(t, func(t testing.TB, clock ledger.Clock, steady ledger.SteadyClock) ledger.Store {
 		t.Helper()
-		return need.Get(store.InMemory(clock, steady))(t)
+		return store.New(need.Get(store.InMemory(clock, steady))(t), []byte("0123456789abcdef0123456789abcdef"))
 	})
 }

@@ -352,9 +352,9 @@ func TestI11_HostileTextReachesNoScreen(t *testing.T) {
 			r := doubt(2, "k"+p, "t"+p, "s"+p, "02:15:02", "02:15:32", ledger.ErrorClass(p), 0.5, ledger.Cost{Value: 5, Word: p}, amount(12))
 			r.Operation.Key, r.Operation.Token, r.Operation.Target, r.Operation.Reason, r.Operation.Actor = p, p, p, p, p
 			r.Operation.Receipts, r.Operation.ConflictNote, r.Operation.Conflict = []string{p}, p, ledger.DifferentConflict
-			r.Operation.Input = []byte(`{"a":"` + p + `"}`)
+			r.Operation.Input = ledger.EncodeJSON(map[string]string{"a": p})
 			r.Attempts[0].Error, r.Attempts[0].Actor, r.Attempts[0].Sender = p, p, p
-			r.Reads = []ledger.Read{{ID: p, Verdict: ledger.CannotTell, Reason: p, Receipts: []string{p}, Evidence: []byte(`{"id":"` + p + `","status":"` + p + `"}`)}}
+			r.Reads = []ledger.Read{{ID: p, Verdict: ledger.CannotTell, Reason: p, Receipts: []string{p}, Evidence: ledger.EncodeJSON(map[string]string{"id": p, "status": p})}}
 			r.Related = []ledger.Relation{{ID: p, Title: p, Source: ledger.Source{Pipeline: p}}}
 			s := newMemory(night, r)
 			s.Put(ledgertest.Contents{Events: []ledger.Event{{OperationID: id(2), At: night, Verb: "note", Actor: ledger.Actor{Name: p}, Reason: p}},

@@ -272,6 +272,7 @@ func TestAThrottledDownstreamSaysUntilWhen(t *testing.T) {
 func TestARiskIsTakenByWhoAllowedIt(t *testing.T) {
 	r := doubt(20, "legacy.charge", "charge cus_1QX", "billing", "02:15:02", "02:15:32", ledger.ClassTimeout, 0.5, amount(24000), amount(12000))
 	r.Attempts = append(r.Attempts, ledger.Attempt{ID: "second", N: 2, Sender: "pipeline", Actor: "billing", Basis: ledger.BasisRiskAccepted, StartedAt: at("02:20:00"), EndedAt: at("02:20:01"), Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout})
+	r.Operation.AttemptCount = 2
 	r.Grants = []ledger.Grant{{ID: "g", Actor: "ana", Basis: ledger.BasisRiskAccepted, AttemptID: "second"}}
 	nightWith(t, 160, 60, r).shows("risk taken by ana").hides("risk taken by billing")
 	r.Grants = nil // not known who: not the one that sent
@@ -387,7 +388,7 @@ func TestWhatNoEngineHasPricedCostsNotNothing(t *testing.T) {
 func TestHeaderKeepsWhatMattersMost(t *testing.T) {
 	o := nightOptions()
 	s := o.Store.(*memory)
-	s.Put(ledgertest.Contents{Holds: []ledger.Hold{{Scope: "downstream:stripe", Actor: ledger.Actor{Name: "sam"}, ChangeID: "h"}}})
+	s.Put(ledgertest.Contents{Holds: []ledger.Hold{{Scope: "downstream:stripe", Actor: ledger.Actor{Name: "sam"}, Reason: "r", ChangeID: "h"}}})
 	b := newBench(t, 200, 40, o).judged(nightFacts)
 	want := []string{"6 NEED YOU", "6,425 at stake", "1 HAPPENED TWICE", "HOLD", "last write", "last new error", "checks", "maya", "03:06 CEST"}
 	b.shows(want...)

@@ -50,7 +50,7 @@ var large = map[string]int{
 var long = map[string]int{
 	"ledger":                  51,
 	"ledger/digestkey":        2,
-	"ledger/ledgertest":       59,
+	"ledger/ledgertest":       50,
 	"ledger/open":             13,
 	"ledger/outcome":          6,
 	"ledger/postgres":         72,
