@@ -48,7 +48,10 @@ type Contents struct {
 func (m *Memory) Put(c Contents) {
 	ctx, seqs := context.Background(), map[string]int64{}
 	m.update(func(tx store.Tx) error { return unguard(tx, c.Records, seqs) })
-	for _, rec := range c.Records {
+	newest := slices.SortedStableFunc(slices.Values(c.Records), func(a, b ledger.Record) int {
+		return a.Operation.UpdatedAt.Compare(b.Operation.UpdatedAt)
+	})
+	for _, rec := range newest {
 		m.put(rec, seqs[rec.Operation.ID])
 	}
 	for i, h := range c.Holds {

@@ -142,7 +142,8 @@ func oneOf(b *binder, f ledger.Filter, t ledger.Term, kinds []string) string {
 		}
 	}
 	if len(whole) > 0 {
-		out = append(out, column+" IN ("+strings.Join(whole, ", ")+")")
+		// No index has it, and a planner that guesses few rows would sort them.
+		out = append(out, column+" || '' IN ("+strings.Join(whole, ", ")+")")
 	}
 	if sent := f.KindsSentTo(t, kinds); t.Field == "downstream" && len(sent) > 0 {
 		out = append(out, "o.kind IN ("+strings.Join(ledger.Each(sent, func(k string) string { return b.bind(k) }), ", ")+")")

@@ -13,16 +13,20 @@ import (
 	"indoubt/ledger"
 )
 
-// sorting is the order of a list: its columns, the last of which tells all rows apart.
+// sorting is the order of a list: where its rows come from, and its columns, the last of which tells
+// all rows apart.
 type sorting struct {
+	from    string
 	columns []string
 	desc    bool
 }
 
+// The newest change comes first: the history is read from its end, and nothing is sorted.
 var sortings = map[ledger.Order]sorting{
-	ledger.OrderLoss:   {[]string{"CASE o.conflict WHEN '' THEN 1 ELSE 0 END", "-coalesce(p.rank, 0)", "o.created_at", "o.seq"}, false},
-	ledger.OrderNewest: {[]string{"o.changed_at", "o.seq"}, true},
-	ledger.OrderOldest: {[]string{"o.created_at", "o.seq"}, false},
+	ledger.OrderLoss: {"op o", []string{"CASE o.conflict WHEN '' THEN 1 ELSE 0 END", "-coalesce(p.rank, 0)", "o.created_at", "o.seq"},
+		false},
+	ledger.OrderNewest: {"ev e JOIN op o ON o.seq = e.op AND o.change_id = e.id", []string{"e.seq"}, true},
+	ledger.OrderOldest: {"op o", []string{"o.created_at", "o.seq"}, false},
 }
 
 // cursor is the sort key of the last row of a page; nil before the first.
@@ -140,25 +144,28 @@ func listed(tx Tx, q ledger.Query, kinds []string, after cursor, limit int) ([]*
 	if after != nil {
 		where += fmt.Sprintf(" AND (%s) %s (%s)", strings.Join(sort.columns, ", "), than, strings.Join(ledger.Each(after, b.bind), ", "))
 	}
+	var ops []int64
 	keys, err := collect(tx, func(rows Rows) (cursor, error) {
 		key := make(cursor, len(sort.columns))
-		dest := make([]any, len(key))
+		var op int64
+		dest := []any{&op}
 		for i := range key {
-			dest[i] = &key[i]
+			dest = append(dest, &key[i])
 		}
-		return key, rows.Scan(dest...)
-	}, fmt.Sprintf(`SELECT %s FROM op o LEFT JOIN price p ON p.op = o.seq WHERE %s ORDER BY %s LIMIT %s`, strings.Join(sort.columns,
-		", "), where,
-		strings.Join(sort.columns, direction+", ")+direction, b.bind(limit)), b.args...)
+		err := rows.Scan(dest...)
+		ops = append(ops, op)
+		return key, err
+	}, fmt.Sprintf(`SELECT o.seq, %s FROM %s LEFT JOIN price p ON p.op = o.seq WHERE %s ORDER BY %s LIMIT %s`,
+		strings.Join(sort.columns, ", "), sort.from, where, strings.Join(sort.columns, direction+", ")+direction, b.bind(limit)), b.args...)
 	if err != nil || len(keys) == 0 {
 		return nil, nil, err
 	}
-	marks, seqs := among(ledger.Each(keys, func(c cursor) any { return c[len(c)-1] }))
+	marks, seqs := among(ops)
 	all, err := loadAll(tx, 0, `o.seq IN (`+marks+`)`, seqs...)
 	if err == nil {
 		err = inOutages(tx, all)
 	}
-	slices.SortFunc(all, func(a, b *loaded) int { return slices.Index(seqs, any(a.seq)) - slices.Index(seqs, any(b.seq)) })
+	slices.SortFunc(all, func(a, b *loaded) int { return slices.Index(ops, a.seq) - slices.Index(ops, b.seq) })
 	return all, keys, err
 }
 
