@@ -245,9 +245,18 @@ func TestGuards(t *testing.T) {
 			'{"read":{"verdict":"not_there","digest":"d"}}'`)}},
 		// Redact, forgeries, a ledger that was moved.
 		{"!edit history", []string{"UPDATE ev SET reason='x'"}},
+		{"an outage and a run are told", []string{
+			"INSERT INTO ev (op, id, verb, actor, about, reason, payload) VALUES (0, 'og', 'outage_noted', 'kim', 'outage:x@1', 's failed', '{}')",
+			"INSERT INTO ev (op, id, verb, actor, about, reason, payload) VALUES (0, 'rn', 'run', 'kim', 'run:rn', 's again', '{}')"}},
+		{"!their text is taken out, and nobody redacted", []string{"UPDATE ev SET payload=NULL, reason='[redacted]' WHERE id='og'"}},
+		{"!a run's, too", []string{"UPDATE ev SET payload=NULL WHERE id='rn'"}},
+		{"!by an event that says redact", []string{
+			"INSERT INTO ev (op, id, verb, actor, machine, before, state) SELECT seq, 'fr', 'redact', 'kim', 0, state, state FROM op WHERE id='s'", "!",
+			"UPDATE ev SET payload=NULL WHERE id='rn'"}},
 		{"!a machine redacts", []string{moved("s", "verb='redact'; payload=NULL"), "!", "UPDATE ev SET payload=NULL WHERE op=" + of("s")}},
 		{"redact", []string{moved("s", "verb='redact'; payload=NULL; name='[redacted]'"+person),
 			"UPDATE ev SET payload=NULL, reason='[redacted]' WHERE op=" + of("s") + " AND verb <> 'redact'"}},
+		{"what outages and runs say of it", []string{"UPDATE ev SET payload=NULL, reason='[redacted]' WHERE id IN ('og', 'rn')"}},
 		{"!the redaction itself", []string{"UPDATE ev SET reason='[redacted]' WHERE op=" + of("s")}},
 		{"!the name once more, in silence", []string{"UPDATE op SET name='other' WHERE id='s'"}},
 		{"!edit facts under redact", []string{"UPDATE ev SET facts=NULL WHERE op=" + of("s") + " AND verb <> 'redact'"}},
