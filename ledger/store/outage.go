@@ -35,11 +35,11 @@ func inOutageSQL(b *binder, id string) string {
 		JOIN op m ON m.seq = l.op WHERE {in {quoted m.kind}, i.kinds}` + where
 }
 
-// members are the operations of an outage, each with when it joined.
-func members(tx Tx, in ledger.Outage, now time.Time) (all []*loaded, joined []time.Time, err error) {
+// members are the operations of an outage, each with when it joined, without what is skipped.
+func members(tx Tx, in ledger.Outage, now time.Time, skip ledger.Parts) (all []*loaded, joined []time.Time, err error) {
 	marks, args := among(in.Kinds)
 	args = append(args, millis(in.FirstAt), millis(in.End()))
-	found, err := loadAll(tx, 0, `o.kind IN (`+nonEmpty(marks, "NULL")+`) AND o.seq IN (SELECT l.op FROM ev l WHERE l.lost_at <> 0
+	found, err := loadAll(tx, skip, `o.kind IN (`+nonEmpty(marks, "NULL")+`) AND o.seq IN (SELECT l.op FROM ev l WHERE l.lost_at <> 0
 		AND l.lost_at >= ? AND l.lost_at < ?)`, args...)
 	for _, l := range found {
 		ends := l.ended()
@@ -101,7 +101,7 @@ func (s *Store) Outages(ctx context.Context, _ time.Time, limit int) ([]ledger.O
 func (s *Store) Sums(ctx context.Context, ins []ledger.Outage, now time.Time) error {
 	return s.db.View(ctx, func(tx Tx) error {
 		for i := range ins {
-			all, _, err := members(tx, ins[i], now)
+			all, _, err := members(tx, ins[i], now, ledger.PartReads|ledger.PartHolds|ledger.PartRelated)
 			if err != nil {
 				return err
 			}
@@ -126,7 +126,7 @@ func (s *Store) Outage(ctx context.Context, id string, now time.Time) (a ledger.
 		if a.Outage, err = outage(tx, id); err != nil {
 			return err
 		}
-		all, joined, err := members(tx, a.Outage, now)
+		all, joined, err := members(tx, a.Outage, now, 0)
 		if err != nil {
 			return err
 		}
