@@ -60,7 +60,11 @@ func newOffice(t testing.TB, more string, store func(o *office) ledger.Store) *o
 
 // officeStores are what an office records in. The soak lane adds a file.
 var officeStores = map[string]func(o *office) ledger.Store{
-	"memory": func(o *office) ledger.Store { return ledgertest.NewMemory(o.now, hostclock.With(o.now)) },
+	"memory": func(o *office) ledger.Store {
+		store := ledgertest.NewMemory(o.now, hostclock.With(o.now))
+		o.Cleanup(func() { store.Close() })
+		return store
+	},
 }
 
 // offices runs a test over each store.

@@ -249,7 +249,9 @@ type world struct {
 var newStore = inMemory
 
 func inMemory(w *world) ledger.Store {
-	return ledgertest.NewMemory(w.now, w.steady)
+	store := ledgertest.NewMemory(w.now, w.steady)
+	w.Cleanup(func() { store.Close() })
+	return store
 }
 
 // within is the store that a test's own store stands before, with its key.

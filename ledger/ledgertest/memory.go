@@ -32,9 +32,6 @@ func NewMemory(clock ledger.Clock, steady ledger.SteadyClock) *Memory {
 	return m
 }
 
-// Close does nothing: what reads later still reads.
-func (m *Memory) Close() error { return nil }
-
 // Contents are records, events and holds as a ledger may have them, ready-made.
 type Contents struct {
 	Records []ledger.Record

@@ -18,36 +18,55 @@ import (
 
 // memory is a ledger in the memory of a process: SQLite on one connection, for one caller at a
 // time. It asks the driver itself: a pool of database/sql has goroutines that outlive a test's bubble.
+// All that is written to it is one transaction, which is never committed: so the connection, its
+// schema and its statements serve the next ledger when this one is closed.
 type memory struct {
-	mu     sync.Mutex
-	conn   driver.Conn
-	stmts  map[string]driver.Stmt
+	mu sync.Mutex
+	*emptied
 	moment func() ledger.Moment
 	bells  []chan struct{}
 	wrote  bool
 }
 
-// InMemory makes the database of an empty ledger that is gone with the process. nil stands for the
-// host's clocks.
-func InMemory(clock ledger.Clock, steady ledger.SteadyClock) (Database, error) {
+// emptied is a connection to a database that has the schema and no rows.
+type emptied struct {
+	conn  driver.Conn
+	stmts map[string]driver.Stmt
+}
+
+var spare struct {
+	sync.Mutex
+	all []*emptied
+}
+
+func newEmptied() (*emptied, error) {
+	spare.Lock()
+	defer spare.Unlock()
+	if n := len(spare.all); n > 0 {
+		e := spare.all[n-1]
+		spare.all = spare.all[:n-1]
+		return e, nil
+	}
 	conn, err := (&sqlite.Driver{}).Open(":memory:")
 	if err != nil {
 		return nil, err
 	}
-	m := &memory{conn: conn, stmts: map[string]driver.Stmt{}, moment: hostclock.Of(clock, steady)}
-	if err = m.script(sqliteSchema()); err == nil {
-		err = exec(m, `INSERT INTO meta (name, value) VALUES ('id', 'memory'), ('created', ?)`, fmt.Sprint(millis(m.moment().Wall)))
-	}
-	if err != nil {
+	if _, err = conn.(driver.ExecerContext).ExecContext(context.Background(), sqliteSchema(), nil); err != nil {
 		return nil, errors.Join(fmt.Errorf("the schema of a ledger in memory: %w", err), conn.Close())
 	}
-	return m, nil
+	return &emptied{conn, map[string]driver.Stmt{}}, nil
 }
 
-// script runs statements as they are.
-func (m *memory) script(text string) error {
-	_, err := m.conn.(driver.ExecerContext).ExecContext(context.Background(), text, nil)
-	return err
+// InMemory makes the database of an empty ledger that is gone when it is closed. nil stands for
+// the host's clocks.
+func InMemory(clock ledger.Clock, steady ledger.SteadyClock) (Database, error) {
+	e, err := newEmptied()
+	if err != nil {
+		return nil, err
+	}
+	m := &memory{emptied: e, moment: hostclock.Of(clock, steady)}
+	return m, errors.Join(exec(m, `BEGIN`), exec(m, `INSERT INTO meta (name, value) VALUES ('id', 'memory'), ('created', ?)`,
+		fmt.Sprint(millis(m.moment().Wall))))
 }
 
 func (m *memory) View(_ context.Context, read func(Tx) error) error {
@@ -59,15 +78,14 @@ func (m *memory) View(_ context.Context, read func(Tx) error) error {
 func (m *memory) Update(_ context.Context, change func(Tx) error) (err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, err := m.Exec(`BEGIN`); err != nil {
+	if err := exec(m, `SAVEPOINT change`); err != nil {
 		return err
 	}
 	m.wrote = false
 	if err = change(m); err != nil {
-		_, failed := m.Exec(`ROLLBACK`)
-		return errors.Join(refusal(err), failed)
+		return errors.Join(refusal(err), exec(m, `ROLLBACK TO change`), exec(m, `RELEASE change`))
 	}
-	if _, err = m.Exec(`COMMIT`); err == nil && m.wrote {
+	if err = exec(m, `RELEASE change`); err == nil && m.wrote {
 		m.ring()
 	}
 	return err
@@ -133,6 +151,9 @@ func dialect(query string) string {
 
 // prepared is the statement and what is bound to it.
 func (m *memory) prepared(query string, args []any) (driver.Stmt, []driver.NamedValue, error) {
+	if m.emptied == nil {
+		return nil, nil, errors.New("this ledger in memory was closed")
+	}
 	st := m.stmts[query]
 	if st == nil {
 		var err error
@@ -235,12 +256,17 @@ func (r *result) Scan(dest ...any) error {
 func (m *memory) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var errs []error
-	for _, st := range m.stmts {
-		errs = append(errs, st.Close())
+	if m.emptied == nil {
+		return nil
 	}
-	m.stmts = map[string]driver.Stmt{}
-	return errors.Join(append(errs, m.conn.Close())...)
+	err := exec(m, `ROLLBACK`)
+	if err == nil {
+		spare.Lock()
+		spare.all = append(spare.all, m.emptied)
+		spare.Unlock()
+	}
+	m.emptied = nil
+	return err
 }
 
 // refusal is the error of a guard in its own words.

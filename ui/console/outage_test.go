@@ -25,7 +25,7 @@ func outageStore(t testing.TB, s *memory) {
 		need.OK(t, err)
 	}
 	actor := ledger.Actor{Name: "billing", Machine: true}
-	const n = 20
+	const n, burst = 20, 4 // so many open an outage, with the one of the night
 	ids := make([]string, n)
 	attempts := make([]string, n)
 	for i := range n {
@@ -36,8 +36,11 @@ func outageStore(t testing.TB, s *memory) {
 		ids[i], attempts[i] = r.Operation.ID, r.Attempt.ID
 		_, err = ledger.Settle(ctx, s, ledger.SettleRequest{ChangeID: ledger.NewID(), AttemptID: attempts[i], Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Error: "no answer", Status: -1, TokenSent: true, Actor: actor})
 		must(err)
-		foldOutages(t, s)
+		if i+1 == burst {
+			foldOutages(t, s)
+		}
 	}
+	foldOutages(t, s)
 	s.set(night.Add(-40 * time.Minute))
 	for i := range n {
 		switch {

@@ -219,6 +219,7 @@ func newBench(t testing.TB, w, h int, o Options) *bench {
 	b := &bench{t: t, now: o.Clock()}
 	if s, ok := o.Store.(*memory); ok {
 		b.store = s
+		t.Cleanup(func() { need.OK(t, s.Close()) })
 	}
 	o.Clock = func() time.Time { return b.now }
 	ctx, cancel := context.WithCancel(context.Background())

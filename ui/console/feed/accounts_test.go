@@ -40,6 +40,7 @@ var sam = ledger.Actor{Name: "sam", Terminal: true}
 func newOutages(t *testing.T) *outages {
 	o := &outages{t: t, now: time.Date(2026, 9, 21, 14, 0, 0, 0, time.UTC)}
 	o.s = &reader{Store: ledgertest.NewMemory(func() time.Time { return o.now }, nil)}
+	t.Cleanup(func() { o.s.Close() })
 	o.f = New(t.Context(), Options{Store: o.s, Shown: nothing{}, Clock: func() time.Time { return o.now }, Zone: time.UTC})
 	return o
 }
