@@ -10,7 +10,6 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/postgres"
-	"indoubt/ledger/sqlite"
 	"indoubt/ledger/tables"
 )
 
@@ -39,11 +38,6 @@ type source interface {
 	Deviations(ctx context.Context) ([]ledger.Deviation, error)
 }
 
-// Fresh makes a copy in a file.
-func (f file) Fresh(ctx context.Context, id, was string, o Options) (tables.Fresh, error) {
-	return sqlite.Fresh(ctx, f.path, id, was, o.ofFile())
-}
-
 // Fresh makes a copy in a database.
 func (s server) Fresh(ctx context.Context, id, was string, o Options) (tables.Fresh, error) {
 	return postgres.Fresh(ctx, s.address, id, was, o.ofServer())
@@ -64,6 +58,12 @@ func shown(at Place) string {
 // removed, unless that may be a ledger. One that was killed is begun anew by the next one.
 func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done Copied, err error) {
 	done.From, done.To = shown(from), shown(to)
+	for _, at := range []Place{from, to} {
+		if _, is := at.(file); is {
+			return done, ledger.Trouble{Code: "usage", Message: at.String() + " is a file: a file and a database keep a ledger in different tables, and only databases are copied",
+				Do: "copy a file with indoubt backup, then indoubt adopt"}
+		}
+	}
 	here := o
 	here.ReadOnly = c.DryRun
 	s, err := from.Open(ctx, here)
@@ -99,7 +99,7 @@ func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done C
 	if move.ID != "" && move.To != done.To {
 		return done, ledger.Trouble{Code: "moving", Message: "a copy of this ledger to " + move.To + " was cut off", Do: "end that one: indoubt copy FROM TO"}
 	}
-	fresh, err := to.Fresh(ctx, ledger.NewID(), move.ID, o)
+	fresh, err := to.(server).Fresh(ctx, ledger.NewID(), move.ID, o)
 	if err != nil {
 		return done, err
 	}

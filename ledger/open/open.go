@@ -12,7 +12,6 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/lazyregexp"
 	"indoubt/ledger/sqlite"
-	"indoubt/ledger/tables"
 )
 
 // Options are how a ledger is opened. The zero Options open it for writing.
@@ -57,8 +56,6 @@ type Place interface {
 	// Key gives a ledger the key of its digests, from the named file or in it, and refuses
 	// one that is not its own.
 	Key(ctx context.Context, o Options) error
-	// Fresh is a copy that is made here, by the move of this id.
-	Fresh(ctx context.Context, id, was string, o Options) (tables.Fresh, error)
 	// Backup copies a ledger that is open.
 	Backup(ctx context.Context, s ledger.Store, to string) error
 }

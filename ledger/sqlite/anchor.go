@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // file is what a path leads to; the zero file is none.
@@ -169,5 +169,5 @@ func (h header) logs() bool { return h[18] == 2 }
 // current reports whether it is a ledger with the schema of this program.
 func (h header) current() bool {
 	number := func(at int) int { return int(binary.BigEndian.Uint32(h[at:])) }
-	return string(h[:16]) == "SQLite format 3\x00" && h.logs() && number(60) == tables.Schema && number(68) == applicationID
+	return string(h[:16]) == "SQLite format 3\x00" && h.logs() && number(60) == store.Schema && number(68) == applicationID
 }

@@ -44,7 +44,7 @@ func keys(t *testing.T, path string) map[string]bool {
 	s := need.Get(Open(ctx, path, Options{}))(t)
 	defer s.Close()
 	out := map[string]bool{}
-	for _, key := range texts(t, s, `SELECT key FROM operations`) {
+	for _, key := range texts(t, s, `SELECT name FROM op`) {
 		out[key] = true
 	}
 	return out
@@ -104,7 +104,7 @@ func TestI1_NoLedgerComesIntoBeingWhereOneWas(t *testing.T) {
 // One that was vacuumed is smaller, too, and whole.
 func TestI1_ACutFileTakesNoMore(t *testing.T) {
 	t.Parallel()
-	for name, queries := range map[string][]string{"cut off": {"PRAGMA wal_checkpoint(PASSIVE)"}, "vacuumed": {"DROP INDEX operations_by_target", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"}} {
+	for name, queries := range map[string][]string{"cut off": {"PRAGMA wal_checkpoint(PASSIVE)"}, "vacuumed": {"DROP INDEX op_by_target", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"}} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "ledger.db")
 			s := need.Get(Create(ctx, path, Options{}))(t)
@@ -139,8 +139,8 @@ func TestI1_AnOverwrittenFileTakesNoMore(t *testing.T) {
 	t.Parallel()
 	for name, over := range map[string]string{
 		"all of it":    `SELECT 2, max(pageno) FROM dbstat`,
-		"a table":      `SELECT rootpage, rootpage FROM sqlite_schema WHERE name = 'attempts'`,
-		"an index":     `SELECT rootpage, rootpage FROM sqlite_schema WHERE name = 'operations_by_key'`,
+		"a table":      `SELECT rootpage, rootpage FROM sqlite_schema WHERE name = 'ev'`,
+		"an index":     `SELECT rootpage, rootpage FROM sqlite_schema WHERE name = 'op_by_name'`,
 		"the schema":   `SELECT min(pageno), min(pageno) FROM dbstat WHERE name = 'sqlite_schema' AND pageno > 1 AND pagetype = 'leaf'`,
 		"a long text":  `SELECT min(pageno), min(pageno) FROM dbstat WHERE name = 'sqlite_schema' AND pagetype = 'overflow'`,
 		"a checkpoint": `SELECT 0, 0`,

@@ -152,3 +152,8 @@ func makeDir(dir string, mode fs.FileMode, sync func(string) error) error {
 	}
 	return cmp.Or(makeDir(above, mode, sync), os.MkdirAll(dir, mode), sync(above))
 }
+
+func isAt(has os.FileInfo, path string) bool {
+	is, err := os.Stat(path)
+	return err == nil && os.SameFile(has, is)
+}

@@ -14,7 +14,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // making is the ending of a file that a new ledger is made in. It gets its name when it is
@@ -109,11 +109,11 @@ func bear(ctx context.Context, part string, o Options) error {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	now := hostclock.Of(o.Clock, o.Steady)().Wall
-	says, err := identity(part, o, map[string]string{"id": ledger.NewID(), "created_at": fmt.Sprint(tables.Millis(now))})
+	says, err := identity(part, o, map[string]string{"id": ledger.NewID(), "created": fmt.Sprint(now.UnixMilli())})
 	if err != nil {
 		return err
 	}
-	if _, err := db.ExecContext(ctx, "BEGIN;\n"+schema+guards()+says+"COMMIT"); err != nil {
+	if _, err := db.ExecContext(ctx, "BEGIN;\n"+store.SQLiteSchema()+"\n"+says+"COMMIT"); err != nil {
 		return err
 	}
 	return finish(ctx, db, part)
@@ -135,7 +135,7 @@ func identity(part string, o Options, known map[string]string) (string, error) {
 	for name, value := range known {
 		add(name, value)
 	}
-	fmt.Fprintf(&script, "PRAGMA application_id = %d; PRAGMA user_version = %d;\n", applicationID, tables.Schema)
+	fmt.Fprintf(&script, "PRAGMA application_id = %d; PRAGMA user_version = %d;\n", applicationID, store.Schema)
 	return script.String(), nil
 }
 

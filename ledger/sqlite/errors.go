@@ -13,7 +13,6 @@ import (
 	sqlite3 "modernc.org/sqlite"
 
 	"indoubt/ledger"
-	"indoubt/ledger/tables"
 )
 
 // ForeignError: the file is a database, but not a ledger.
@@ -157,7 +156,7 @@ func translate(path string, err error) error {
 	case codeConstraint:
 		var e *sqlite3.Error
 		errors.As(err, &e)
-		return tables.Refusal(guardText(e.Error()), err)
+		return &ledger.GuardError{Message: guardText(e.Error()), Err: err}
 	case codeCorrupt:
 		return passed(path, err)
 	default:

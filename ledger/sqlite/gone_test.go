@@ -8,7 +8,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // A process keeps a removed file open and goes on writing to it without an
@@ -46,7 +46,7 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 				Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1, Actor: billing})
 			need.That(t, errors.Is(err, ledger.ErrGone), "what was in flight is acknowledged: %v", err)
 			there := ledger.Operation{ID: flying.Operation.ID} // no connection is opened to a file that is gone
-			need.OK(t, s.writer.conn.QueryRowContext(ctx, `SELECT state, version FROM operations WHERE id = ?`, there.ID).Scan(&there.State, &there.Version))
+			need.OK(t, s.writer.conn.QueryRowContext(ctx, `SELECT state, version FROM op WHERE id = ?`, there.ID).Scan(&there.State, &there.Version))
 			need.Must(t, there.State == ledger.Uncertain, "what was in flight is %s", there.State)
 			for sender, attempt := range map[string]string{"pipeline": "", "http": ledger.NewID()} {
 				_, err = ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), AttemptID: attempt,
@@ -63,11 +63,11 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 func TestI1_AFileThatBecameReadOnly(t *testing.T) {
 	t.Parallel()
 	s, _ := openTest(t)
-	err := s.write(ctx, func(tx *tx) error { // SQLite takes the lock of such a file, and says no to the first write
-		if err := tx.Later(`PRAGMA query_only = 1`); err != nil {
+	err := database{s.handle}.Update(ctx, func(tx store.Tx) error { // SQLite takes the lock of such a file, and says no to the first write
+		if _, err := tx.Exec(`PRAGMA query_only = 1`); err != nil {
 			return err
 		}
-		return tables.SetMeta(tx, "a", "b")
+		return store.SetMeta(tx, "a", "b")
 	})
 	need.That(t, errors.Is(err, ledger.ErrReadOnly), "written: %v", err)
 	need.Get(s.writer.conn.ExecContext(ctx, `PRAGMA query_only = 0`))(t)

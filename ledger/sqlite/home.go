@@ -6,7 +6,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/boot"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // home is where a ledger lives. A file that finds itself elsewhere is a copy: two
@@ -77,9 +77,9 @@ func (h home) meta() [][2]string {
 	return [][2]string{{"home.name", h.name}, {"home.device", h.device}, {"home.inode", h.inode}, {"home.born", h.born}, {"home.boot", h.boot}, {"home.machine", h.machine}}
 }
 
-func (tx *tx) setHome(h home) error {
+func setHome(tx store.Tx, h home) error {
 	for _, kv := range h.meta() {
-		if err := tables.SetMeta(tx, kv[0], kv[1]); err != nil {
+		if err := store.SetMeta(tx, kv[0], kv[1]); err != nil {
 			return err
 		}
 	}
@@ -87,30 +87,20 @@ func (tx *tx) setHome(h home) error {
 }
 
 func (s *handle) settleDown(ctx context.Context, h home) error {
-	return s.writer.do(ctx, inside(func(tx *tx) error { return tx.setHome(h) }))
+	return s.writer.do(ctx, func(tx store.Tx) error { return setHome(tx, h) })
 }
 
 // Adopt makes a copy a ledger of its own: this file, here, takes writes from now
 // on, under a new id. The original is not told.
 func Adopt(ctx context.Context, path string, o Options) error {
-	return settleIn(ctx, path, o, func(s *Store, tx *tx, h home) error {
+	return settleIn(ctx, path, o, func(s *Store, tx store.Tx, h home) error {
 		if s.copied == "" {
 			return nil
 		}
-		if err := tx.setHome(h); err != nil {
+		if err := setHome(tx, h); err != nil {
 			return err
 		}
-		if err := tables.SetMeta(tx, "id", ledger.NewID()); err != nil {
-			return err
-		}
-		if err := tables.SetMeta(tx, tables.MetaGap, fmt.Sprint(tables.Millis(s.now()))); err != nil {
-			return err
-		}
-		if err := tx.Later(`UPDATE grants SET voided_at = ?, void_reason = 'this is a copy, and the original may have used it' WHERE consumed_at = 0 AND voided_at = 0 AND basis <> 'key_safe'`,
-			tables.Millis(s.now())); err != nil {
-			return err
-		}
-		return tables.AddEvent(tx, dialect, ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "adopt", Actor: o.Actor, Reason: "adopted here: " + s.copied})
+		return store.Adopted(tx, o.Actor, "adopted here: "+s.copied)
 	})
 }
 
@@ -118,20 +108,20 @@ func Adopt(ctx context.Context, path string, o Options) error {
 // now on: where Options.Home is the same. Errors: those of Open, ledger.ErrCopied.
 func Declare(ctx context.Context, path, name string, o Options) error {
 	o.Home = ""
-	return settleIn(ctx, path, o, func(s *Store, tx *tx, h home) error {
+	return settleIn(ctx, path, o, func(s *Store, tx store.Tx, h home) error {
 		if err := s.writable(); err != nil {
 			return err
 		}
 		h.name = name
-		if err := tx.setHome(h); err != nil {
+		if err := setHome(tx, h); err != nil {
 			return err
 		}
-		return tables.AddEvent(tx, dialect, ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "home", Actor: o.Actor, Reason: "its home is declared as " + name})
+		return store.Tell(tx, ledger.Event{ID: ledger.NewID(), At: s.now(), Verb: "home", Actor: o.Actor, Reason: "its home is declared as " + name})
 	})
 }
 
 // settleIn opens a ledger for a change of its home.
-func settleIn(ctx context.Context, path string, o Options, change func(*Store, *tx, home) error) error {
+func settleIn(ctx context.Context, path string, o Options, change func(*Store, store.Tx, home) error) error {
 	s, err := Open(ctx, path, o)
 	if err != nil {
 		return err
@@ -141,5 +131,5 @@ func settleIn(ctx context.Context, path string, o Options, change func(*Store, *
 	if err != nil {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
-	return s.writer.do(ctx, inside(func(tx *tx) error { return change(s, tx, h) }))
+	return s.writer.do(ctx, func(tx store.Tx) error { return change(s, tx, h) })
 }

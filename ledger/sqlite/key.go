@@ -8,7 +8,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/digestkey"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // keyFile is the ending of the file beside the ledger that holds its key.
@@ -61,7 +61,7 @@ func (s *Store) keyPlace() digestkey.Place {
 // the options name, else beside the ledger, where it is made on first need. Errors:
 // *digestkey.Error, *SideFileError.
 func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
-	key, err := tables.DigestKey(ctx, database{s.handle}, nil, s.keyPlace(), s.writer != nil)
+	key, err := store.Key(ctx, database{s.handle}, s.keyPlace(), s.writer != nil)
 	switch {
 	case key != nil || err != nil:
 		return key, err
@@ -74,7 +74,7 @@ func (s *Store) DigestKey(ctx context.Context) ([]byte, error) {
 // HasKey reports whether the ledger has a key yet.
 func (s *Store) HasKey(ctx context.Context) (bool, error) {
 	m, err := s.meta(ctx)
-	return m[tables.KeyCheck] != "", err
+	return store.HasKey(m), err
 }
 
 // KeyApart reports whether a recorder must bring the key.
@@ -82,17 +82,15 @@ func (s *Store) KeyApart() bool { return false }
 
 // MakeKey is DigestKey, and makes a file that is named and not there.
 func (s *Store) MakeKey(ctx context.Context) error {
-	_, err := tables.DigestKey(ctx, database{s.handle}, nil, digestkey.Named(s.opts.KeyFile), true)
+	_, err := store.Key(ctx, database{s.handle}, digestkey.Named(s.opts.KeyFile), true)
 	return err
 }
 
 // ExamineKey compares the key that is there with the ledger's, if it has one yet.
 func (s *Store) ExamineKey(ctx context.Context) []ledger.Finding {
-	key, err := tables.DigestKey(ctx, database{s.handle}, nil, s.keyPlace(), false)
+	key, err := store.Key(ctx, database{s.handle}, s.keyPlace(), false)
 	if key == nil && err == nil {
 		return nil
 	}
-	return []ledger.Finding{tables.KeyFinding(err)}
+	return []ledger.Finding{store.KeyFinding(err)}
 }
-
-var _ ledger.Store = (*Store)(nil)

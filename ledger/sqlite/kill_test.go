@@ -106,7 +106,7 @@ func (a acknowledged) whole(t *testing.T, path string) {
 	need.OK(t, s.read.QueryRow(`PRAGMA integrity_check`).Scan(&ok))
 	counts := need.Get(s.Counts(ctx, time.Now()))(t)
 	var all, events int
-	need.OK(t, s.read.QueryRow(`SELECT (SELECT count(*) FROM operations), (SELECT count(*) FROM events)`).Scan(&all, &events))
+	need.OK(t, s.read.QueryRow(`SELECT (SELECT count(*) FROM op), (SELECT count(*) FROM ev)`).Scan(&all, &events))
 	need.Must(t, ok == "ok" && counts.All == all && events == all+counts.ByState[ledger.Committed],
 		"integrity %s, %d operations, %d events, counts %+v", ok, all, events, counts)
 }

@@ -13,7 +13,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // holdLock takes the write lock as any program may, until its input ends.
@@ -54,7 +54,7 @@ func TestAHeldLock(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	named("try", tryLock(ctx, s.path, 10*time.Millisecond))
-	waited := &job{ctx: ctx, run: func(tables.Tx) error { return nil }, came: time.Now().Add(-patience), done: make(chan struct{})}
+	waited := &job{ctx: ctx, run: func(store.Tx) error { return nil }, came: time.Now().Add(-patience), done: make(chan struct{})}
 	s.writer.queue <- waited
 	s.writer.wait(ctx, waited)
 	named("a change that has waited", waited.err)

@@ -43,7 +43,7 @@ type state struct {
 	last int64 // event
 }
 
-const stateNow = `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), ''), coalesce((SELECT max(seq) FROM events), 0)`
+const stateNow = `SELECT coalesce((SELECT value FROM meta WHERE name = 'id'), ''), coalesce((SELECT max(seq) FROM ev), 0)`
 
 // rolledBack refuses a ledger that has become an older state of itself, or another one, while
 // it is open: known is the newest event that this process had seen before it looked.

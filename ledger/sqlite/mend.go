@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // keeper looks once a second whether the files are still those in use, also where
@@ -44,7 +44,7 @@ func (s *handle) tend() {
 			reserve(s.path)
 		}
 	case s.writer != nil: // what stays wrong is told when it is asked for
-		_ = s.writer.do(context.Background(), func(tables.Tx) error { return nil })
+		_ = s.writer.do(context.Background(), func(store.Tx) error { return nil })
 	default:
 		_, _ = s.ready()
 	}

@@ -14,7 +14,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // applicationID marks a file as a ledger: "indb" in ASCII.
@@ -105,7 +105,7 @@ func open(ctx context.Context, path string, o Options) (*Store, error) {
 	} else {
 		meta, err = s.openWriter(ctx, h.current())
 	}
-	return &Store{s, tables.New(database{s})}, s.finish(ctx, meta, err)
+	return &Store{s, store.New(database{s}, nil)}, s.finish(ctx, meta, err)
 }
 
 // finish closes what was opened when something went wrong.
@@ -269,8 +269,8 @@ func checkSchema(ctx context.Context, db *sql.DB, path string) error {
 		return &ForeignError{path, "it is empty"}
 	case app != applicationID:
 		return &ForeignError{path, fmt.Sprintf("application_id %#x", app)}
-	case version != tables.Schema:
-		return &ledger.SchemaError{Ledger: path, Has: version, Knows: tables.Schema}
+	case version != store.Schema:
+		return &ledger.SchemaError{Ledger: path, Has: version, Knows: store.Schema}
 	}
 	return nil
 }
@@ -278,24 +278,16 @@ func checkSchema(ctx context.Context, db *sql.DB, path string) error {
 // identify takes what the ledger knows of itself and tells a copy.
 func (s *handle) identify(ctx context.Context, m map[string]string) error {
 	s.id = m["id"]
-	if n := m["created_at"]; n != "" {
-		var t int64
-		fmt.Sscan(n, &t)
-		s.birth = tables.At(t)
-	}
 	here, err := homeOf(s.path, s.opts.Home)
 	if err != nil {
 		return fmt.Errorf("look at the ledger's file: %w", err)
 	}
 	was := homeFrom(m)
-	if to := tables.MovedTo(m[tables.MetaMove]); to != "" && s.writer != nil {
-		return &ledger.AwayError{Ledger: s.path, To: to}
-	}
 	s.home, s.copied = was.name, here.differs(was)
 	if s.copied == "" {
 		known := s.marked() // first: it goes up
 		var now state
-		if err := s.one(ctx, stateNow, nil, &now.id, &now.last); err != nil {
+		if err := s.one(ctx, stateNow, &now.id, &now.last); err != nil {
 			return err
 		}
 		if s.saw(now.last); now.last < known {
@@ -334,29 +326,12 @@ func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {
 		return ledger.Info{}, err
 	}
-	i := ledger.Info{ID: s.id, Path: s.path, CreatedAt: s.birth, Parallel: 1, ReadOnly: s.opts.ReadOnly || s.copied != "", Copied: s.copied, Home: s.home, Exposed: exposed(s.path)}
 	known := s.newest.Load()
-	var write, failed, engine int64
-	var stepped, step, move string
-	err := s.one(ctx, `
-		SELECT (SELECT user_version FROM pragma_user_version),
-		       coalesce((SELECT seq FROM events ORDER BY seq DESC LIMIT 1), 0),
-		       coalesce((SELECT at FROM events ORDER BY seq DESC LIMIT 1), 0),
-		       coalesce((SELECT a.ended_at FROM attempts a INDEXED BY attempts_lost
-		                  WHERE `+tables.LostAttempt+` AND a.outcome = 'uncertain' ORDER BY a.ended_at DESC LIMIT 1), 0),
-		       coalesce((SELECT source FROM operations ORDER BY seq DESC LIMIT 1), ''),
-		       coalesce((SELECT max(until) FROM lead), 0),
-		       coalesce((SELECT value FROM meta WHERE name = 'clock.stepped_at'), ''),
-		       coalesce((SELECT value FROM meta WHERE name = 'clock.step_ms'), ''),
-		       coalesce((SELECT value FROM meta WHERE name = 'move'), '')`,
-		nil, &i.Schema, &i.LastSeq, &write, &failed, &i.LastBy, &engine, &stepped, &step, &move)
+	i, err := s.Store.Info(ctx)
 	if err == nil {
-		err = s.rolledBack(state{s.id, i.LastSeq}, known)
+		err = s.rolledBack(state{i.ID, i.LastSeq}, known)
 	}
-	i.MovedTo = tables.MovedTo(move)
-	i.ReadOnly = i.ReadOnly || i.MovedTo != ""
-	i.Strained, i.Cursor = s.strained(i.LastSeq), ledger.NumberCursor(i.LastSeq)
-	i.LastWrite, i.LastError, i.EngineAt = tables.At(write), tables.At(failed), tables.At(engine)
-	i.SteppedAt, i.Step = tables.At(tables.Duration(stepped).Milliseconds()), tables.Duration(step)
+	i.Path, i.Schema, i.Parallel, i.ReadOnly = s.path, store.Schema, 1, s.opts.ReadOnly || s.copied != ""
+	i.Copied, i.Home, i.Exposed, i.Strained = s.copied, s.home, exposed(s.path), s.strained(i.LastSeq)
 	return i, err
 }

@@ -13,7 +13,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 func TestHostileFileNames(t *testing.T) {
@@ -85,7 +85,7 @@ func TestReadOnlyRefusesWrites(t *testing.T) {
 	if _, err := r.Expire(ctx, 1); !errors.Is(err, ledger.ErrReadOnly) {
 		t.Fatal(err)
 	}
-	if _, err := r.read.Exec(`UPDATE operations SET title = 'x'`); err == nil {
+	if _, err := r.read.Exec(`UPDATE op SET title = 'x'`); err == nil {
 		t.Fatal("the reader's connection writes")
 	}
 }
@@ -151,7 +151,7 @@ func TestTheLogShrinks(t *testing.T) {
 	size := func() int64 { return need.Get(os.Stat(s.path + "-wal"))(t).Size() }
 	reader := need.Get(rawDB(t, s.path).Begin())(t)
 	var n int
-	need.OK(t, reader.QueryRow(`SELECT count(*) FROM operations`).Scan(&n))
+	need.OK(t, reader.QueryRow(`SELECT count(*) FROM op`).Scan(&n))
 	input := []byte(`"` + strings.Repeat("x", 1<<20) + `"`)
 	for range 24 {
 		begin(t, s, func(r *ledger.BeginRequest) { r.Input = input })
@@ -209,7 +209,7 @@ func TestReadersShareAConnection(t *testing.T) {
 		}
 	}
 	over, cancel := context.WithCancel(ctx)
-	err := database{r.handle}.View(over, func(tables.Querier) error { cancel(); return over.Err() })
+	err := database{r.handle}.View(over, func(store.Tx) error { cancel(); return over.Err() })
 	need.That(t, errors.Is(err, context.Canceled) && len(r.idle) == 0, "an interrupted connection is kept: %v", err)
 	need.Get(r.Records(ctx, []string{id}))(t)
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // reader is one connection that reads, with its statements, each parsed once. One of a
@@ -145,9 +145,9 @@ func (r *reader) query(query string, args ...any) (rows *sql.Rows, err error) {
 	st := r.stmts[query]
 	switch {
 	case st == nil && len(r.stmts) >= keptStmts:
-		rows, err = r.conn.QueryContext(r.ctx, query, args...)
+		rows, err = r.conn.QueryContext(r.ctx, store.SQLite(query), args...)
 	case st == nil:
-		if st, err = r.conn.PrepareContext(r.ctx, query); err == nil {
+		if st, err = r.conn.PrepareContext(r.ctx, store.SQLite(query)); err == nil {
 			r.stmts[query] = st
 		}
 		fallthrough
@@ -160,38 +160,10 @@ func (r *reader) query(query string, args ...any) (rows *sql.Rows, err error) {
 	return rows, err
 }
 
-// result is that of one query, which has a connection until it is closed.
-type result struct {
-	*sql.Rows
-	of *reader
-}
-
-func (r *result) Close() error {
-	err := r.Rows.Close()
-	if r.of != nil {
-		r.of.giveBack()
-		r.of = nil
-	}
-	return err
-}
-
-// rows runs one query.
-func (s *handle) rows(ctx context.Context, query string, args ...any) (*result, error) {
-	r, err := s.reader(ctx)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := r.query(query, args...) //nolint:rowserrcheck // the reader does
-	if err != nil {
-		r.giveBack()
-		return nil, translate(s.path, err)
-	}
-	return &result{rows, r}, nil
-}
-
 // one runs a query that gives one row.
-func (s *handle) one(ctx context.Context, query string, args []any, dest ...any) error {
-	row := func(rows tables.Rows, err error) error {
+func (s *handle) one(ctx context.Context, query string, dest ...any) error {
+	return database{s}.View(ctx, func(tx store.Tx) error {
+		rows, err := tx.Query(query)
 		if err != nil {
 			return err
 		}
@@ -200,12 +172,7 @@ func (s *handle) one(ctx context.Context, query string, args []any, dest ...any)
 			err = rows.Scan(dest...)
 		}
 		return cmp.Or(rows.Err(), err)
-	}
-	lent, err := s.lent(func(q tables.Querier) error { return row(q.Query(query, args...)) })
-	if !lent {
-		err = row(database{s}.Query(ctx, query, args...))
-	}
-	return translate(s.path, err)
+	})
 }
 
 // snapshot reads everything from one state of the ledger.
@@ -224,13 +191,14 @@ func (s *handle) snapshot(ctx context.Context) (snapshot, error) {
 	return snapshot{r}, nil
 }
 
-func (n snapshot) Query(query string, args ...any) (tables.Rows, error) {
+func (n snapshot) Query(query string, args ...any) (store.Rows, error) {
 	return n.query(query, args...) //nolint:rowserrcheck // the reader does
 }
 
-func (n snapshot) Ahead(...tables.Ask) {}
-
 func (n snapshot) Moment() ledger.Moment { return n.s.moment() }
+
+// Exec refuses: nothing is written here.
+func (n snapshot) Exec(string, ...any) (int64, error) { return 0, ledger.ErrReadOnly }
 
 func (n snapshot) close() {
 	_, err := n.conn.ExecContext(context.Background(), `ROLLBACK`)

@@ -12,7 +12,7 @@ import (
 
 	"indoubt/ledger"
 	"indoubt/ledger/need"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // A reader whose caller goes away while its transaction begins leaves none open on a
@@ -22,7 +22,7 @@ func TestAReaderThatIsGivenUpLeavesNoTransaction(t *testing.T) {
 	s := need.Get(Create(t.Context(), t.TempDir()+"/ledger.db", Options{}))(t)
 	defer s.Close()
 	look := func(ctx context.Context) error {
-		return database{s.handle}.View(ctx, func(q tables.Querier) error {
+		return database{s.handle}.View(ctx, func(q store.Tx) error {
 			rows, err := q.Query(`SELECT 1`) //nolint:rowserrcheck // it is closed, as in one that gives up
 			if err == nil {
 				err = rows.Close()

@@ -43,7 +43,7 @@ func TestI10_ADiskFullOfItsOwnLogHeals(t *testing.T) {
 	defer reader.Close()
 	tx := need.Get(reader.Begin())(t)
 	var n int
-	need.OK(t, tx.QueryRow(`SELECT count(*) FROM operations`).Scan(&n))
+	need.OK(t, tx.QueryRow(`SELECT count(*) FROM op`).Scan(&n))
 	large := func(r *ledger.BeginRequest) {
 		r.Key, r.Input = ledger.NewID(), []byte(`"`+strings.Repeat("x", 200_000)+`"`)
 	}

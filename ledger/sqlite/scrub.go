@@ -10,7 +10,7 @@ import (
 // Scrub writes the ledger's file anew without what was deleted or overwritten in it, and
 // empties its log. Writers wait meanwhile. It returns where text may be left still.
 func (s *Store) Scrub(ctx context.Context) (left string, err error) {
-	if err := (database{s.handle}).Writable(); err != nil {
+	if err := s.mayWrite(); err != nil {
 		return "", err
 	}
 	db, err := sql.Open("sqlite", dsn(s.path, "rw", "temp_store(FILE)")) // it may be large

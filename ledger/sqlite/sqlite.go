@@ -1,10 +1,10 @@
 // Package sqlite keeps a ledger in one SQLite file on a local disk, shared by
 // many processes of one host. It implements ledger.Store: it loads and writes,
-// and leaves every decision to the rules of package ledger and every guarantee
-// to schema.sql, guards.sql and derived.sql, whose tables other languages write to as well.
+// and leaves every decision to the rules of package ledger and every guarantee to
+// ledger.sql of package store, whose tables other languages write to as well.
 //
-// What is read and written is that of package tables. Here are the file and its home, the
-// writer and its lock, damage, and the feed.
+// What is read and written is that of package store. Here are the file and its home, the
+// writer and its lock, damage, and who watches.
 package sqlite
 
 import (
@@ -22,7 +22,7 @@ import (
 	_ "modernc.org/sqlite" // the driver, without cgo
 
 	"indoubt/ledger"
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 // Options are how a ledger is opened. The zero Options open it for writing.
@@ -42,7 +42,7 @@ type Options struct {
 // Store is a ledger in a SQLite file: what is asked of it.
 type Store struct {
 	*handle
-	*tables.Store
+	*store.Store
 }
 
 // handle is the open file: how it is opened, kept where it belongs, read and written.
@@ -120,8 +120,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	return open(ctx, path, o)
 }
 
-// Close ends the store. Changes already begun are finished first.
-func (s *Store) Close() error {
+func (s *handle) close() error {
 	s.kept.end()
 	defer s.letGo()
 	if s.writer != nil {

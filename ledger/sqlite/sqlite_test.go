@@ -207,7 +207,7 @@ func TestWatchTellsTheBusyOnce(t *testing.T) {
 	defer cancel()
 	heard := other.Watch(wctx)
 	last := func() (seq int64) {
-		need.OK(t, other.one(ctx, `SELECT max(seq) FROM events`, nil, &seq))
+		need.OK(t, other.one(ctx, `SELECT max(seq) FROM ev`, &seq))
 		return seq
 	}
 	for range need.Steps(3, 20) {

@@ -21,7 +21,7 @@ func holdRead(path string) error {
 		return err
 	}
 	var n int
-	if err := tx.QueryRow(`SELECT count(*) FROM operations`).Scan(&n); err != nil {
+	if err := tx.QueryRow(`SELECT count(*) FROM op`).Scan(&n); err != nil {
 		return err
 	}
 	fmt.Println("held")

@@ -17,7 +17,7 @@ const (
 // Watch sends after a commit: at once when its writer notifies, a few
 // milliseconds later when it only wrote to -wal, within a second in any case.
 // Nothing is watched while the receiver is busy: what came meanwhile is one news.
-func (s *Store) Watch(ctx context.Context) <-chan struct{} {
+func (s database) Watch(ctx context.Context) <-chan struct{} {
 	w := &watch{store: s.handle, out: make(chan struct{}), dir: filepath.Dir(s.path)}
 	w.seen = w.last(ctx)
 	w.add()
@@ -106,7 +106,7 @@ func (w *watch) look(ctx context.Context) bool {
 
 func (w *watch) last(ctx context.Context) int64 {
 	var seq int64
-	_ = w.store.one(ctx, `SELECT coalesce(max(seq), 0) FROM events`, nil, &seq) // the next look tries again
+	_ = w.store.one(ctx, `SELECT coalesce(max(seq), 0) FROM ev`, &seq) // the next look tries again
 	return seq
 }
 

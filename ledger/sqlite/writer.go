@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"indoubt/ledger/tables"
+	"indoubt/ledger/store"
 )
 
 const (
@@ -43,7 +43,7 @@ type writer struct {
 // job is one change. It may run more than once before its transaction commits.
 type job struct {
 	ctx  context.Context
-	run  func(tables.Tx) error
+	run  func(store.Tx) error
 	came time.Time
 	err  error
 	took atomic.Bool // by the writer, or by a caller that left
@@ -109,33 +109,15 @@ func (w *writer) disconnect() error {
 
 // do runs one job in a durable transaction. When ctx ends first, the job has
 // either not run or its result is waited for: it is never left in doubt here.
-func (w *writer) do(ctx context.Context, run func(tables.Tx) error) error {
-	return w.doAll(ctx, []func(tables.Tx) error{run})[0]
-}
-
-// doAll queues several jobs at once, so that they share transactions.
-func (w *writer) doAll(ctx context.Context, runs []func(tables.Tx) error) []error {
-	errs := make([]error, len(runs))
-	for len(runs) > 0 {
-		n := min(len(runs), together)
-		jobs := make([]*job, n)
-		for i, run := range runs[:n] {
-			jobs[i] = &job{ctx: ctx, run: run, came: time.Now(), done: make(chan struct{})}
-			select {
-			case w.queue <- jobs[i]:
-			case <-ctx.Done():
-				jobs[i].took.Store(true)
-				jobs[i].err = ctx.Err()
-				close(jobs[i].done)
-			}
-		}
-		for i, j := range jobs {
-			w.wait(ctx, j)
-			errs[len(errs)-len(runs)+i] = j.err
-		}
-		runs = runs[n:]
+func (w *writer) do(ctx context.Context, run func(store.Tx) error) error {
+	j := &job{ctx: ctx, run: run, came: time.Now(), done: make(chan struct{})}
+	select {
+	case w.queue <- j:
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return errs
+	w.wait(ctx, j)
+	return j.err
 }
 
 func (w *writer) wait(ctx context.Context, j *job) {
@@ -307,7 +289,7 @@ func (w *writer) stamp() error {
 	if !w.stamps || w.store.id == "" {
 		return nil
 	}
-	_, err := w.conn.ExecContext(context.Background(), fmt.Sprintf(`PRAGMA user_version = %d`, tables.Schema))
+	_, err := w.conn.ExecContext(context.Background(), fmt.Sprintf(`PRAGMA user_version = %d`, store.Schema))
 	return err
 }
 
@@ -371,7 +353,7 @@ func (w *writer) stmt(query string) (*sql.Stmt, error) {
 	if st := w.stmts[query]; st != nil {
 		return st, nil
 	}
-	st, err := w.conn.PrepareContext(context.Background(), query)
+	st, err := w.conn.PrepareContext(context.Background(), store.SQLite(query))
 	if err != nil {
 		return nil, err
 	}
@@ -398,7 +380,7 @@ func (w *writer) execN(query string, args ...any) (int64, error) {
 
 // lend reads one state of the ledger over the connection that writes, while it is
 // idle. lent is false where it is not, or where this cannot be read at once.
-func (w *writer) lend(read func(tables.Querier) error) (lent bool, err error) {
+func (w *writer) lend(read func(store.Tx) error) (lent bool, err error) {
 	select {
 	case w.busy <- struct{}{}:
 	default:

@@ -95,6 +95,9 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 	if c.Event != nil && c.Event.ID != "" {
 		changeID = c.Event.ID
 	}
+	if err := lets(tx, &l.rec, c); err != nil {
+		return c, err
+	}
 	w := &writing{tx: tx, c: c, id: changeID, now: l.rec.Now, was: l, is: l.row, before: l.raw, after: l.whole.clone()}
 	if c.Insert {
 		seq, err := seqOf(tx, c.Operation.ID)

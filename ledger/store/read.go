@@ -67,10 +67,11 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 	all, err := collect(tx, func(rows Rows) (*loaded, error) {
 		l := &loaded{}
 		scan := newPriceScan()
-		r, err := scanRow(rows, scan.dest...)
-		l.row, l.price = r, scan.price()
+		var gap int64
+		r, err := scanRow(rows, append(scan.dest, &gap)...)
+		l.row, l.price, l.rec.Gap = r, scan.price(), at(gap)
 		return l, err
-	}, `SELECT `+rowColumns+`, `+priceColumns+` FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
+	}, `SELECT `+rowColumns+`, `+priceColumns+`, CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int}) FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 		l.whole = l.raw.clone()
 		l.row.whole(&l.whole)
 		l.rec = ledger.Record{Found: true, Operation: l.o, Attempts: slices.Clone(l.whole.attempts), Now: now.Wall, Steady: now.Steady,
-			Holds: holds}
+			Holds: holds, Gap: l.rec.Gap}
 		l.rec.Grants = slices.Clone(l.whole.grants)
 		slices.Reverse(l.rec.Grants)
 		if skip&ledger.PartReads == 0 {

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"indoubt/ledger"
+	"indoubt/ledger/digestkey"
+)
+
+// Schema is the number of the tables that this program makes and knows.
+const Schema = 2
+
+// SQLiteSchema are the tables and guards of a ledger, as SQLite reads them, and SQLite is a statement
+// of this package in its words.
+func SQLiteSchema() string { return sqliteSchema() }
+
+// SQLite is a statement of this package as SQLite reads it.
+func SQLite(query string) string { return dialect(query) }
+
+// Names in meta, beside those of where a ledger is.
+const (
+	metaKey = "digests.check" // what the key of its digests is checked by
+	metaGap = "gap"           // until when attempts may have begun that it has lost
+)
+
+// Meta is what a ledger knows of itself.
+func Meta(tx Tx) (map[string]string, error) {
+	all := map[string]string{}
+	_, err := collect(tx, func(rows Rows) (none struct{}, err error) {
+		var name, text string
+		err = rows.Scan(&name, &text)
+		all[name] = text
+		return none, err
+	}, `SELECT name, value FROM meta`)
+	return all, err
+}
+
+// SetMeta writes one thing of it.
+func SetMeta(tx Tx, name, text string) error {
+	return exec(tx, `INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value`, name, text)
+}
+
+// HasKey reports whether the ledger knows a key of digests.
+func HasKey(meta map[string]string) bool { return meta[metaKey] != "" }
+
+// Tell leaves an event of the ledger.
+func Tell(tx Tx, e ledger.Event) error { return tell(tx, e) }
+
+// Adopted makes a ledger that may lack what was sent another one: permissions end, for the
+// original may have used them.
+func Adopted(tx Tx, actor ledger.Actor, why string) error {
+	now := tx.Moment().Wall
+	allowed, err := loadAll(tx, ledger.AllParts, `o.allow_until <> 0`)
+	for _, l := range allowed {
+		if err != nil {
+			return err
+		}
+		_, err = apply(tx, l, ledger.NewID(), func(rec *ledger.Record) (ledger.Change, error) {
+			o := rec.Operation
+			o.Version++
+			c := ledger.Change{Operation: &o, Event: &ledger.Event{Verb: "adopt", Actor: actor, From: o.State, To: o.State, Version: o.Version,
+				Reason: "this is a copy, and the original may have used the permission"}}
+			for _, g := range rec.Grants {
+				if g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
+					g.VoidedAt, g.VoidReason = now, c.Event.Reason
+					c.Grants = append(c.Grants, g)
+				}
+			}
+			return c, nil
+		}, &ledger.Applied{})
+	}
+	return errors.Join(err,
+		SetMeta(tx, "id", ledger.NewID()), SetMeta(tx, metaGap, decimal(int(millis(now)))),
+		tell(tx, ledger.Event{ID: ledger.NewID(), At: now, Verb: "adopt", Actor: actor, Reason: why}))
+}
+
+// Key reads the key that the ledger knows the check value of. Where it knows none yet, it is
+// made if that is asked for, and else nil.
+func Key(ctx context.Context, db Database, at digestkey.Place, make bool) (key []byte, err error) {
+	var check string
+	err = db.View(ctx, func(tx Tx) error {
+		m, err := Meta(tx)
+		check = m[metaKey]
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case check != "":
+		return digestkey.Checked(at, check)
+	case !make:
+		return nil, nil
+	}
+	err = db.Update(ctx, func(tx Tx) error {
+		m, err := Meta(tx)
+		if err != nil {
+			return err
+		}
+		if check := m[metaKey]; check != "" { // another process was first
+			key, err = digestkey.Checked(at, check)
+			return err
+		}
+		if key, err = at.Make(); err != nil {
+			return err
+		}
+		return SetMeta(tx, metaKey, digestkey.Check(key))
+	})
+	return key, err
+}
+
+// KeyFinding is what an examination says of a key that was read, or not: who only looks needs none.
+func KeyFinding(err error) ledger.Finding {
+	f := ledger.Finding{Check: "digest key", Level: ledger.LevelFail, Err: err}
+	var no *digestkey.Error
+	switch {
+	case err == nil:
+		f.Level, f.Found = ledger.LevelOK, "it is the ledger's"
+	case errors.As(err, &no) && no.Absent:
+		f.Level = ledger.LevelWarn
+	}
+	return f
+}
+
+// lets asks the database whether it lets anyone send because of this change (I1). All else is
+// written down even where it may never be seen.
+func lets(tx Tx, rec *ledger.Record, c ledger.Change) error {
+	gate, is := tx.(interface{ Lets() error })
+	if !is {
+		return nil
+	}
+	if slices.ContainsFunc(c.Attempts, func(a ledger.Attempt) bool { return rec.Attempt(a.ID) == nil }) ||
+		slices.ContainsFunc(c.Grants, func(g ledger.Grant) bool {
+			return !slices.ContainsFunc(rec.Grants, func(h ledger.Grant) bool { return h.ID == g.ID })
+		}) {
+		return gate.Lets()
+	}
+	return nil
+}
+
+// Deviations are operations that do not stand where their history says.
+func (s *Store) Deviations(ctx context.Context) (out []ledger.Deviation, err error) {
+	err = s.db.View(ctx, func(tx Tx) error {
+		d := ledger.Deviation{Table: "op"}
+		err := one(tx, []any{&d.Rows, &d.One}, `SELECT count(*), coalesce(min(o.id), '') FROM op o WHERE o.moved = 0 AND NOT EXISTS (
+			SELECT 1 FROM ev e WHERE e.op = o.seq AND e.id = o.change_id AND e.version = o.version
+				AND e.state = CASE o.abandoned WHEN 1 THEN 'abandoned' ELSE o.state END)`)
+		if d.Rows > 0 {
+			out = append(out, d)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Rebuild has what is folded from the history folded anew.
+func (s *Store) Rebuild(ctx context.Context) error {
+	return s.db.Update(ctx, func(tx Tx) error { return exec(tx, `DELETE FROM total`) })
+}
