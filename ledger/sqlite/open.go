@@ -321,6 +321,15 @@ func Writable(path string) error {
 	return cmp.Or(err, writableBy(path))
 }
 
+// Expire writes down deadlines that have passed. Where none has, an engine is told all the same
+// that nothing can be written. Errors: *DisplacedError, ledger.ErrReadOnly.
+func (s *Store) Expire(ctx context.Context, limit int) (int, error) {
+	if err := s.mayWrite(); err != nil {
+		return 0, err
+	}
+	return s.Store.Expire(ctx, limit)
+}
+
 // Info describes the ledger itself. Errors: *DisplacedError.
 func (s *Store) Info(ctx context.Context) (ledger.Info, error) {
 	if err := s.anchored(); err != nil {

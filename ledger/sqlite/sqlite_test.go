@@ -120,7 +120,7 @@ func TestLifeOfAnOperation(t *testing.T) {
 	page := need.Get(s.Page(ctx, ledger.Query{Tab: ledger.TabNeedsYou, Now: c.Now()}))(t)
 	listed := func(rec ledger.Record) ledger.Row {
 		row := rec.Row()
-		row.Group = "" // no filter asks for it
+		row.Group = rec.Group(false)
 		return row
 	}
 	if len(page.Rows) != 1 || diff(page.Rows[0], listed(rec)) != "" {

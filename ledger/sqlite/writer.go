@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -274,12 +275,31 @@ func (w *writer) transact(jobs []*job, until time.Time) (wrote bool, err error) 
 }
 
 // reread forgets the pages in memory, so that the change meets those that are there now. The
-// schema, which no change reads, is read here.
+// schema, which no change reads, is compared with what a ledger has: the end of a long text can be
+// written over, and SQLite does not see that. Errors: *DamagedError.
 func (w *writer) reread() error {
 	if !w.rereads {
 		return nil
 	}
-	_, err := w.conn.ExecContext(context.Background(), `PRAGMA shrink_memory; SELECT sum(length(sql || '')) FROM sqlite_schema`)
+	if err := w.exec(`PRAGMA shrink_memory`); err != nil {
+		return err
+	}
+	rows, err := w.conn.QueryContext(context.Background(), `SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL`)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	ours := store.SQLiteSchema()
+	for rows.Next() {
+		var name, text string
+		if err := rows.Scan(&name, &text); err != nil {
+			return err
+		}
+		if strings.Contains(ours, " "+name+" ") && !strings.Contains(ours, text) {
+			return &DamagedError{w.store.path, "what it says of " + name + " was written over"}
+		}
+	}
+	err = rows.Err()
 	w.rereads = err != nil
 	return err
 }

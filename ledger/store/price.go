@@ -209,8 +209,11 @@ func (s *Store) Stepped(ctx context.Context, step time.Duration) (first bool, er
 		}
 		e := ledger.StepEvent(step)
 		e.At = now
-		if err := tell(tx, e); err != nil || step >= 0 {
+		if err := tell(tx, e); err != nil {
 			return err
+		}
+		if step >= 0 { // what must have passed has not
+			return exec(tx, `UPDATE meta SET value = CAST(CAST(value AS {int}) + ? AS TEXT) WHERE name = 'gap'`, step.Milliseconds())
 		}
 		return exec(tx, `UPDATE price SET look_at = CASE WHEN look_at + ?1 > ?2 THEN look_at + ?1 ELSE ?2 END WHERE look_at > ?2
 			AND look_at < ?3`,
