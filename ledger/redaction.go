@@ -130,7 +130,7 @@ func (e Event) Without() Event {
 	}
 	for name, was := range members {
 		switch {
-		case slices.Contains(structural, name), e.Run != "" && slices.Contains(runText, name):
+		case !e.IsText(name):
 		case was[0] == '[':
 			members[name] = json.RawMessage(`["` + Marker + `"]`)
 		default:
@@ -139,6 +139,11 @@ func (e Event) Without() Event {
 	}
 	e.Detail = detail(members)
 	return e
+}
+
+// IsText reports whether a member of its detail is text that Without takes out.
+func (e Event) IsText(member string) bool {
+	return !slices.Contains(structural, member) && (e.Run == "" || !slices.Contains(runText, member))
 }
 
 // Tells reports whether the event has one of the texts.

@@ -50,16 +50,12 @@ type tx struct {
 
 func (tx *tx) Query(query string, args ...any) (store.Rows, error) {
 	tx.writes(query)
-	st, err := tx.w.stmt(query)
-	if err != nil {
-		return nil, err
-	}
-	return st.QueryContext(context.Background(), args...) //nolint:rowserrcheck // the reader does
+	return tx.w.conn.Query(context.Background(), query, args...)
 }
 
 func (tx *tx) Exec(query string, args ...any) (int64, error) {
 	tx.writes(query)
-	return tx.w.execN(query, args...)
+	return tx.w.conn.Exec(context.Background(), query, args...)
 }
 
 // writes notes what a statement does. Who leads, and what is summed up, is no news.

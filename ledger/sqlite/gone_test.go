@@ -46,7 +46,7 @@ func TestI1_AGoneLedgerAllowsNoSend(t *testing.T) {
 				Outcome: ledger.OutcomeUncertain, ErrorClass: ledger.ClassTimeout, Status: -1, Actor: billing})
 			need.That(t, errors.Is(err, ledger.ErrGone), "what was in flight is acknowledged: %v", err)
 			there := ledger.Operation{ID: flying.Operation.ID} // no connection is opened to a file that is gone
-			need.OK(t, s.writer.conn.QueryRowContext(ctx, `SELECT state, version FROM op WHERE id = ?`, there.ID).Scan(&there.State, &there.Version))
+			need.OK(t, one(&tx{w: s.writer}, `SELECT state, version FROM op`, &there.State, &there.Version))
 			need.Must(t, there.State == ledger.Uncertain, "what was in flight is %s", there.State)
 			for sender, attempt := range map[string]string{"pipeline": "", "http": ledger.NewID()} {
 				_, err = ledger.Allow(ctx, s, ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), AttemptID: attempt,
@@ -70,6 +70,6 @@ func TestI1_AFileThatBecameReadOnly(t *testing.T) {
 		return store.SetMeta(tx, "a", "b")
 	})
 	need.That(t, errors.Is(err, ledger.ErrReadOnly), "written: %v", err)
-	need.Get(s.writer.conn.ExecContext(ctx, `PRAGMA query_only = 0`))(t)
+	need.OK(t, s.writer.exec(`PRAGMA query_only = 0`))
 	begin(t, s)
 }

@@ -22,7 +22,7 @@ func holdLock(path string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.writer.conn.ExecContext(ctx, `BEGIN IMMEDIATE`); err != nil {
+	if err := s.writer.exec(`BEGIN IMMEDIATE`); err != nil {
 		return err
 	}
 	fmt.Println("held")

@@ -125,7 +125,7 @@ func TestI1_ALogThatIsCutWhileItIsWrittenToIsSeen(t *testing.T) {
 	}
 	need.OK(t, s.anchored())
 	need.OK(t, os.Truncate(s.path+"-wal", 0))
-	need.Get(s.writer.conn.ExecContext(ctx, `PRAGMA user_version = 1`))(t)
+	need.OK(t, s.writer.exec(`PRAGMA user_version = 1`))
 	var damaged *DamagedError
 	err := s.anchored()
 	need.That(t, errors.As(err, &damaged), "%v", err)

@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"context"
 	"fmt"
 	"os"
 )
@@ -79,11 +78,7 @@ func (w *writer) state() (now state, err error) {
 	if w.store.id == "" {
 		return now, nil
 	}
-	st, err := w.stmt(stateNow)
-	if err == nil {
-		err = st.QueryRowContext(context.Background()).Scan(&now.id, &now.last)
-	}
-	return now, err
+	return now, one(&tx{w: w}, stateNow, &now.id, &now.last)
 }
 
 // unbroken asks whether the ledger is the one that this process knows.

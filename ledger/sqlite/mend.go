@@ -132,7 +132,7 @@ func (s *handle) mend(was, now files) error {
 	var busy, log, copied int
 	err := s.logWhole()
 	if err == nil {
-		err = s.writer.conn.QueryRowContext(context.Background(), `PRAGMA wal_checkpoint(FULL)`).Scan(&busy, &log, &copied)
+		err = one(&tx{w: s.writer}, `PRAGMA wal_checkpoint(FULL)`, &busy, &log, &copied)
 	}
 	switch {
 	case err != nil && now.wal.size > 0: // others went on with the log that is there

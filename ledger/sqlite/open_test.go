@@ -63,7 +63,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Error("a foreign database was changed")
 	}
 	s := need.Get(Create(ctx, path("newer"), Options{}))(t)
-	need.Get(s.writer.conn.ExecContext(ctx, `PRAGMA user_version = 99`))(t)
+	need.OK(t, s.writer.exec(`PRAGMA user_version = 99`))
 	need.OK(t, s.Close())
 	var other *ledger.SchemaError
 	for _, readOnly := range []bool{false, true} {

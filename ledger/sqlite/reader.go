@@ -161,18 +161,19 @@ func (r *reader) query(query string, args ...any) (rows *sql.Rows, err error) {
 }
 
 // one runs a query that gives one row.
+func one(tx store.Tx, query string, dest ...any) error {
+	rows, err := tx.Query(query)
+	if err != nil {
+		return err
+	}
+	if err = sql.ErrNoRows; rows.Next() {
+		err = rows.Scan(dest...)
+	}
+	return errors.Join(cmp.Or(rows.Err(), err), rows.Close())
+}
+
 func (s *handle) one(ctx context.Context, query string, dest ...any) error {
-	return database{s}.View(ctx, func(tx store.Tx) error {
-		rows, err := tx.Query(query)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		if err = sql.ErrNoRows; rows.Next() {
-			err = rows.Scan(dest...)
-		}
-		return cmp.Or(rows.Err(), err)
-	})
+	return database{s}.View(ctx, func(tx store.Tx) error { return one(tx, query, dest...) })
 }
 
 // snapshot reads everything from one state of the ledger.

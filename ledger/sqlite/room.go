@@ -46,7 +46,7 @@ func (w *writer) short() bool {
 
 // checkpoint folds the log into the ledger as far as those who read let it.
 func (w *writer) checkpoint() {
-	_, _ = w.conn.ExecContext(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`)
+	_ = w.conn.Script(context.Background(), `PRAGMA wal_checkpoint(TRUNCATE)`)
 }
 
 // makeRoom gives up the reserve, and empties the log.

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -25,10 +24,8 @@ const (
 // sync.
 type writer struct {
 	store   *handle
-	db      *sql.DB
-	conn    *sql.Conn // nil while nothing is open
+	conn    *store.Conn // nil while nothing is open
 	lock    *writeLock
-	stmts   map[string]*sql.Stmt
 	gone    error // why nothing may be sent because of what this transaction writes, or nil
 	queue   chan *job
 	busy    chan struct{} // its holder writes for all that are queued
@@ -60,23 +57,16 @@ func newWriter(s *handle) (*writer, error) {
 }
 
 func (w *writer) connect(ctx context.Context) error {
-	db, err := sql.Open("sqlite", dsn(w.store.path, "rw"))
+	conn, err := store.Dial(dsn(w.store.path, "rw"), 0)
 	if err != nil {
 		return fmt.Errorf("open the ledger: %w", err)
 	}
-	db.SetMaxOpenConns(1)
-	conn, err := db.Conn(ctx)
-	if err == nil {
-		// Waiting is done here, in short random naps under the write lock: SQLite's own
-		// waits grow until others have all the luck.
-		_, err = conn.ExecContext(ctx, `PRAGMA busy_timeout = 0; SELECT 1 FROM sqlite_schema LIMIT 1`)
+	// Waiting is done here, in short random naps under the write lock: SQLite's own
+	// waits grow until others have all the luck.
+	if err := conn.Script(ctx, `PRAGMA busy_timeout = 0; SELECT 1 FROM sqlite_schema LIMIT 1`); err != nil {
+		return errors.Join(err, conn.Close())
 	}
-	if err != nil {
-		db.Close()
-		return err
-	}
-	w.db, w.conn, w.stmts = db, conn, map[string]*sql.Stmt{}
-	w.stamps = true
+	w.conn, w.stamps = conn, true
 	return nil
 }
 
@@ -99,13 +89,9 @@ func (w *writer) disconnect() error {
 	if w.conn == nil {
 		return nil
 	}
-	var errs []error
-	for _, st := range w.stmts {
-		errs = append(errs, st.Close())
-	}
-	errs = append(errs, w.conn.Close(), w.db.Close())
-	w.db, w.conn, w.stmts = nil, nil, nil
-	return errors.Join(errs...)
+	err := w.conn.Close()
+	w.conn = nil
+	return err
 }
 
 // do runs one job in a durable transaction. When ctx ends first, the job has
@@ -284,7 +270,7 @@ func (w *writer) reread() error {
 	if err := w.exec(`PRAGMA shrink_memory`); err != nil {
 		return err
 	}
-	rows, err := w.conn.QueryContext(context.Background(), `SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL`)
+	rows, err := w.conn.Query(context.Background(), `SELECT name, sql FROM sqlite_schema WHERE sql IS NOT NULL`)
 	if err != nil {
 		return err
 	}
@@ -309,8 +295,7 @@ func (w *writer) stamp() error {
 	if !w.stamps || w.store.id == "" {
 		return nil
 	}
-	_, err := w.conn.ExecContext(context.Background(), fmt.Sprintf(`PRAGMA user_version = %d`, store.Schema))
-	return err
+	return w.exec(fmt.Sprintf(`PRAGMA user_version = %d`, store.Schema))
 }
 
 // lost tells the errors that end a transaction, not only a statement.
@@ -369,33 +354,9 @@ func (w *writer) rollback(err error) error {
 	return err
 }
 
-func (w *writer) stmt(query string) (*sql.Stmt, error) {
-	if st := w.stmts[query]; st != nil {
-		return st, nil
-	}
-	st, err := w.conn.PrepareContext(context.Background(), store.SQLite(query))
-	if err != nil {
-		return nil, err
-	}
-	w.stmts[query] = st
-	return st, nil
-}
-
-func (w *writer) exec(query string, args ...any) error {
-	_, err := w.execN(query, args...)
+func (w *writer) exec(query string) error {
+	_, err := w.conn.Exec(context.Background(), query)
 	return err
-}
-
-func (w *writer) execN(query string, args ...any) (int64, error) {
-	st, err := w.stmt(query)
-	if err != nil {
-		return 0, err
-	}
-	r, err := st.ExecContext(context.Background(), args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
 }
 
 // lend reads one state of the ledger over the connection that writes, while it is

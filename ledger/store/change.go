@@ -23,10 +23,8 @@ func (s *Store) Change(ctx context.Context, loc ledger.Locator, changeID string,
 		if err != nil {
 			return err
 		}
-		if l.rec.Found {
-			if known, err := happened(tx, l.seq, changeID); err != nil || known {
-				return errors.Join(err, l.known(tx, changeID, &applied))
-			}
+		if slices.Contains(l.ids, changeID) {
+			return l.known(tx, changeID, &applied)
 		}
 		if l.rec.Open, err = openUnder(tx, loc.Gate); err != nil {
 			return err
@@ -100,12 +98,8 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 	}
 	w := &writing{tx: tx, c: c, id: changeID, now: l.rec.Now, was: l, is: l.row, before: l.raw, after: l.whole.clone()}
 	if c.Insert {
-		seq, err := seqOf(tx, c.Operation.ID)
-		if err != nil || seq != 0 { // it was recorded, and has given its name up since
+		if here, err := w.room(); err != nil || here {
 			return c, errors.Join(err, recorded(tx, c.Operation.ID, changeID, applied))
-		}
-		if err := w.room(); err != nil {
-			return c, err
 		}
 	}
 	if err := w.gather(); err != nil {
@@ -130,11 +124,10 @@ func recorded(tx Tx, id, changeID string, applied *ledger.Applied) error {
 	if err != nil {
 		return err
 	}
-	known, err := happened(tx, l.seq, changeID)
-	if err == nil && !known {
-		err = &ledger.GuardError{Message: "this operation is recorded already: operations are never replaced"}
+	if !slices.Contains(l.ids, changeID) {
+		return &ledger.GuardError{Message: "this operation is recorded already: operations are never replaced"}
 	}
-	return errors.Join(err, l.known(tx, changeID, applied))
+	return l.known(tx, changeID, applied)
 }
 
 // writing is one change on its way into the tables.
@@ -149,20 +142,26 @@ type writing struct {
 	n             int   // of the attempt that it is about
 }
 
-// room makes room for a new operation under its name.
-func (w *writing) room() error {
+// room makes room for a new operation under its name, unless it is here: it was recorded, and has
+// given its name up since.
+func (w *writing) room() (here bool, err error) {
 	o := w.c.Operation
+	n := 0
+	if err := one(w.tx, []any{&here, &n}, `SELECT EXISTS (SELECT 1 FROM op WHERE id = ?),
+		coalesce((SELECT max(n) + 1 FROM op WHERE name IN (?, ?) AND scope = ? AND kind = ?), 0)`, o.ID, o.Key, ledger.Masked(o.Key),
+		o.Scope, o.Kind); err != nil || here {
+		return here, err
+	}
 	if w.c.Retire {
 		if err := exec(w.tx, `UPDATE op SET live = 0 WHERE seq = ?`, w.was.seq); err != nil {
-			return err
+			return false, err
 		}
 	}
-	w.was, w.is, w.before, w.after = &loaded{}, row{mark: marked("", w.c.Marks)}, state{}, state{}
+	w.was, w.is, w.before, w.after = &loaded{}, row{mark: marked("", w.c.Marks), n: n}, state{}, state{}
 	if !o.KeyLive && w.c.Then == nil {
-		return &ledger.GuardError{Message: "what has no name was sent before"}
+		return false, &ledger.GuardError{Message: "what has no name was sent before"}
 	}
-	return one(w.tx, []any{&w.is.n}, `SELECT coalesce(max(n) + 1, 0) FROM op WHERE name IN (?, ?) AND scope = ? AND kind = ?`, o.Key,
-		ledger.Masked(o.Key), o.Scope, o.Kind)
+	return false, nil
 }
 
 // marked adds marks to those of an operation, each between line ends.

@@ -40,15 +40,23 @@ func describe(e ledger.Event, facts, payload object) {
 		facts["detail"] = e.Detail
 		return
 	}
-	facts["detail"] = e.Without().Detail
-	left, text := parse(facts["detail"]), object{}
+	left, text := object{}, object{}
 	for name, was := range parse(e.Detail) {
-		if string(left[name]) != string(was) {
-			text[name] = was
+		switch {
+		case !e.IsText(name):
+			left[name] = was
+		case was[0] == '[':
+			text[name], left[name] = was, markerList
+		default:
+			text[name], left[name] = was, marker
 		}
 	}
+	facts["detail"] = append(left.json(), "{}"[min(2, 2*len(left)):]...)
 	payload.put("detail", text)
 }
+
+// What stands in the place of text.
+var marker, markerList = ledger.EncodeJSON(ledger.Marker), ledger.EncodeJSON([]string{ledger.Marker})
 
 // isLedgers reports whether an event of the verb is about the ledger.
 func isLedgers(verb string) bool {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -15,47 +14,44 @@ import (
 // loaded is an operation as it is recorded.
 type loaded struct {
 	row
-	raw   state // as its events say
+	raw   state    // as its events say
+	ids   []string // of its events
 	whole state
 	price
 	rec ledger.Record
 }
 
-// find is the condition that finds a locator's operation o.
-func find(tx Tx, loc ledger.Locator) (where string, args []any, err error) {
+// find is the number of a locator's operation, 0 where it finds none.
+func find(tx Tx, loc ledger.Locator) (seq int64, err error) {
+	where, args := "", []any(nil)
 	switch {
 	case loc.ID != "":
-		return `o.id = ?`, []any{loc.ID}, nil
+		where, args = `o.id = ?`, []any{loc.ID}
 	case loc.AttemptID != "":
-		var of int64
-		err = one(tx, []any{&of}, `SELECT e.op FROM ev e WHERE e.facts ->> 'id' = ? AND e.verb IN ('begin', 'retry')
-			ORDER BY e.seq LIMIT 1`, loc.AttemptID)
-		if id, ok := strings.CutSuffix(loc.AttemptID, ".1"); ok && errors.Is(err, sql.ErrNoRows) { // of a writer in plain SQL
-			return `o.id = ?`, []any{id}, nil
-		} else if errors.Is(err, sql.ErrNoRows) {
-			err = nil
-		}
-		return `o.seq = ?`, []any{of}, err
+		id, _ := strings.CutSuffix(loc.AttemptID, ".1") // of a writer in plain SQL
+		return seq, one(tx, []any{&seq}, `SELECT coalesce((SELECT e.op FROM ev e WHERE e.facts ->> 'id' = ? AND e.verb IN ('begin', 'retry')
+			ORDER BY e.seq LIMIT 1), (SELECT o.seq FROM op o WHERE o.id = ? AND ? LIKE '%.1'), 0)`, loc.AttemptID, id, loc.AttemptID)
 	case loc.Awaits != "":
-		return `o.state = 'pending' AND o.scope = ? AND o.awaits = ?`, []any{loc.Scope, loc.Awaits}, nil
+		where, args = `o.state = 'pending' AND o.scope = ? AND o.awaits = ?`, []any{loc.Scope, loc.Awaits}
 	case loc.Key != "":
 		where, args = `o.name IN (?, ?) AND o.scope = ? AND o.live = 1`, []any{loc.Key, ledger.Masked(loc.Key), loc.Scope}
 		if loc.Kind != "" {
 			where, args = where+` AND o.kind = ?`, append(args, loc.Kind)
 		}
-		return where + ` ORDER BY o.seq DESC LIMIT 1`, args, nil
+	default:
+		return 0, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 	}
-	return "", nil, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
+	return seq, one(tx, []any{&seq}, `SELECT coalesce(max(o.seq), 0) FROM op o WHERE `+where, args...)
 }
 
 // load reads the record at the locator, without what the locator skips. Not found is no error.
 func load(tx Tx, loc ledger.Locator) (*loaded, error) {
-	where, args, err := find(tx, loc)
+	seq, err := find(tx, loc)
 	if err != nil {
 		return nil, err
 	}
-	all, err := loadAll(tx, loc.Skip, where, args...)
-	if err != nil || len(all) > 0 {
+	if seq != 0 {
+		all, err := loadAll(tx, loc.Skip, `o.seq = ?`, seq)
 		return append(all, nil)[0], err
 	}
 	now := tx.Moment()
@@ -82,13 +78,14 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 	}
 	if _, err = collect(tx, func(rows Rows) (none struct{}, err error) {
 		var op int64
-		var payload string
-		e, facts, err := scanSaid(rows, &op, &payload)
+		var id, payload string
+		e, facts, err := scanSaid(rows, &op, &id, &payload)
 		if err == nil {
 			of[op].raw.apply(e, facts, parse([]byte(payload)))
+			of[op].ids = append(of[op].ids, id)
 		}
 		return none, err
-	}, `SELECT `+saidColumns+`, e.op, coalesce(e.payload, '') FROM ev e WHERE e.op IN (`+marks+`) ORDER BY e.seq`, seqs...); err != nil {
+	}, `SELECT `+saidColumns+`, e.op, e.id, coalesce(e.payload, '') FROM ev e WHERE e.op IN (`+marks+`) ORDER BY e.seq`, seqs...); err != nil {
 		return nil, err
 	}
 	var holds []ledger.Hold
@@ -171,8 +168,13 @@ func openUnder(tx Tx, gate string) (*ledger.Record, error) {
 		return nil, nil
 	}
 	base := ledger.GateBase(gate)
-	all, err := loadAll(tx, ledger.AllParts, gateHolds, base, base+"~", gate, gate)
-	if err != nil || len(all) == 0 {
+	var open int64
+	err := one(tx, []any{&open}, `SELECT coalesce((SELECT o.seq FROM op o WHERE `+gateHolds+`), 0)`, base, base+"~", gate, gate)
+	if err != nil || open == 0 {
+		return nil, err
+	}
+	all, err := loadAll(tx, ledger.AllParts, `o.seq = ?`, open)
+	if err != nil {
 		return nil, err
 	}
 	return &all[0].rec, nil

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"modernc.org/sqlite"
+)
+
+// Conn is a connection to SQLite over its driver, for one caller at a time, with its statements,
+// each prepared once. What database/sql does beside costs as much as a short statement.
+type Conn struct {
+	conn  driver.Conn
+	stmts map[string]driver.Stmt
+	most  int // statements are kept, 0: all
+}
+
+// Dial opens a connection that keeps so many statements prepared, or all.
+func Dial(name string, most int) (*Conn, error) {
+	conn, err := (&sqlite.Driver{}).Open(name)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{conn, map[string]driver.Stmt{}, most}, nil
+}
+
+// Script runs statements as they are.
+func (c *Conn) Script(ctx context.Context, text string) error {
+	_, err := c.conn.(driver.ExecerContext).ExecContext(ctx, text, nil)
+	return err
+}
+
+// prepared is the statement and what is bound to it.
+func (c *Conn) prepared(query string, args []any) (st driver.Stmt, kept bool, bound []driver.NamedValue, err error) {
+	if st, kept = c.stmts[query]; !kept {
+		if st, err = c.conn.Prepare(dialect(query)); err != nil {
+			return nil, false, nil, err
+		}
+		if kept = c.most == 0 || len(c.stmts) < c.most; kept {
+			c.stmts[query] = st
+		}
+	}
+	bound = make([]driver.NamedValue, len(args))
+	for i, arg := range args {
+		v, err := driver.DefaultParameterConverter.ConvertValue(arg)
+		if err != nil {
+			return nil, false, nil, err
+		}
+		bound[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return st, kept, bound, nil
+}
+
+// Query reads.
+func (c *Conn) Query(ctx context.Context, query string, args ...any) (Rows, error) {
+	st, kept, bound, err := c.prepared(query, args)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := st.(driver.StmtQueryContext).QueryContext(ctx, bound)
+	if err != nil {
+		return nil, err
+	}
+	r := &read{rows: rows, values: make([]driver.Value, len(rows.Columns()))}
+	if !kept {
+		r.st = st
+	}
+	return r, nil
+}
+
+// Exec writes, and returns how many rows have changed.
+func (c *Conn) Exec(ctx context.Context, query string, args ...any) (int64, error) {
+	st, _, bound, err := c.prepared(query, args)
+	if err != nil {
+		return 0, err
+	}
+	res, err := st.(driver.StmtExecContext).ExecContext(ctx, bound)
+	if err != nil {
+		return 0, err
+	}
+	return res.RowsAffected()
+}
+
+// Close closes the statements first: the driver faults on one whose connection is closed.
+func (c *Conn) Close() error {
+	var errs []error
+	for _, st := range c.stmts {
+		errs = append(errs, st.Close())
+	}
+	clear(c.stmts)
+	return errors.Join(append(errs, c.conn.Close())...)
+}
+
+// read are the rows of a query.
+type read struct {
+	rows   driver.Rows
+	values []driver.Value
+	err    error
+	st     driver.Stmt // that is not kept
+}
+
+func (r *read) Next() bool {
+	r.err = r.rows.Next(r.values)
+	return r.err == nil
+}
+
+func (r *read) Err() error {
+	if errors.Is(r.err, io.EOF) {
+		return nil
+	}
+	return r.err
+}
+
+func (r *read) Close() error {
+	err := r.rows.Close()
+	if r.st != nil {
+		err = errors.Join(err, r.st.Close())
+		r.st = nil
+	}
+	return err
+}
+
+// Scan takes the values of a row. A NULL goes into any only.
+func (r *read) Scan(dest ...any) error {
+	if len(dest) != len(r.values) {
+		return fmt.Errorf("%d values for %d places", len(r.values), len(dest))
+	}
+	for i, to := range dest {
+		if !take(to, r.values[i]) {
+			return fmt.Errorf("column %s is %T and not a %T", r.rows.Columns()[i], r.values[i], to)
+		}
+	}
+	return nil
+}
+
+func take(to any, from driver.Value) (ok bool) {
+	switch to := to.(type) {
+	case *any:
+		*to, ok = from, true
+		return ok
+	case *string:
+		*to, ok = from.(string)
+		return ok
+	case *int64:
+		*to, ok = from.(int64)
+		return ok
+	}
+	n, isNumber := from.(int64)
+	f, isReal := from.(float64)
+	text, isText := from.(string)
+	switch v := reflect.ValueOf(to).Elem(); v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+		return isText
+	case reflect.Bool:
+		v.SetBool(n != 0)
+		return isNumber
+	case reflect.Float64:
+		v.SetFloat(f + float64(n))
+		return isReal || isNumber
+	default:
+		v.SetInt(n)
+		return isNumber
+	}
+}
