@@ -271,8 +271,7 @@ func (w *writing) write() error {
 		names, values = append(names, c.name), append(values, c.value)
 	}
 	if w.c.Insert {
-		return one(w.tx, []any{&w.is.seq}, `INSERT INTO op (`+strings.Join(names, ", ")+`) VALUES (`+placeholders(len(values))+`)
-			RETURNING seq`, values...)
+		return exec(w.tx, `INSERT INTO op (`+strings.Join(names, ", ")+`) VALUES (`+placeholders(len(values))+`)`, values...)
 	}
 	if err := w.update(names, values); err != nil || w.c.Erase == nil {
 		return err

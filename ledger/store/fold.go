@@ -191,12 +191,23 @@ func differ(was, is any, facts, payload object) {
 	}
 }
 
+// equal compares two fields that can be addressed, most of which need no copy for that.
 func equal(x, y reflect.Value) bool {
-	if t, is := x.Interface().(time.Time); is {
-		return t.Equal(y.Interface().(time.Time))
-	}
-	if x.Kind() == reflect.Slice && x.Len()+y.Len() == 0 {
-		return true
+	switch x.Kind() {
+	case reflect.String:
+		return x.String() == y.String()
+	case reflect.Bool:
+		return x.Bool() == y.Bool()
+	case reflect.Int, reflect.Int64:
+		return x.Int() == y.Int()
+	case reflect.Slice:
+		if x.Len()+y.Len() == 0 {
+			return true
+		}
+	case reflect.Struct:
+		if t, is := x.Addr().Interface().(*time.Time); is {
+			return t.Equal(*y.Addr().Interface().(*time.Time))
+		}
 	}
 	return reflect.DeepEqual(x.Interface(), y.Interface())
 }

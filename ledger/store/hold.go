@@ -159,7 +159,7 @@ func (s *Store) Tell(ctx context.Context, notice ledger.Event) (first bool, err 
 // Policy returns the policy in force.
 func (s *Store) Policy(ctx context.Context, have ledger.PolicyText) (p ledger.PolicyText, err error) {
 	err = s.db.View(ctx, func(tx Tx) error {
-		ids, err := collect(tx, word, `SELECT id FROM ev WHERE about = 'policy' ORDER BY seq DESC LIMIT 1`)
+		ids, err := collect(tx, word, `SELECT id FROM ev WHERE about = 'policy' AND about <> '' ORDER BY seq DESC LIMIT 1`)
 		if p = have; err != nil || len(ids) == 1 && ids[0] == have.ChangeID {
 			return err
 		}
@@ -170,7 +170,7 @@ func (s *Store) Policy(ctx context.Context, have ledger.PolicyText) (p ledger.Po
 }
 
 func policyInForce(tx Tx) (ledger.PolicyText, error) {
-	events, err := eventsOf(tx, `e.about = 'policy' ORDER BY e.seq DESC LIMIT 1`)
+	events, err := eventsOf(tx, `e.about = 'policy' AND e.about <> '' ORDER BY e.seq DESC LIMIT 1`)
 	if err != nil || len(events) == 0 {
 		return ledger.PolicyText{}, err
 	}

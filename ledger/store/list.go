@@ -133,7 +133,12 @@ func plain(tx Tx, q ledger.Query) ledger.Query {
 // listed are the records of a list behind a cursor, and their sort keys.
 func listed(tx Tx, q ledger.Query, kinds []string, after cursor, limit int) ([]*loaded, []cursor, error) {
 	sort, b, where := sortings[q.Order], &binder{[]any{millis(q.Now)}}, "?1 = ?1"
-	if q.Tab != ledger.TabAll {
+	switch q.Tab {
+	case ledger.TabAll:
+	case ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight:
+		where += " AND " + inOpen
+		fallthrough
+	default:
 		where += " AND " + tabSQL + " = " + b.bind(string(q.Tab))
 	}
 	where += filterSQL(b, q.Filter, kinds, q.Now)

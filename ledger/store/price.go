@@ -113,7 +113,14 @@ func (w *writing) list() error {
 	if p == w.was.price {
 		return nil
 	}
-	return p.save(w.tx, w.is.seq)
+	seq := w.is.seq
+	if w.c.Insert {
+		var err error
+		if seq, err = seqOf(w.tx, w.is.o.ID); err != nil {
+			return err
+		}
+	}
+	return p.save(w.tx, seq)
 }
 
 // Price writes what a policy says beside open operations. Those that have moved since are passed over.
@@ -150,9 +157,13 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) (out []l
 	return out, err
 }
 
-// openOnly is the condition that o is not settled, as the index op_open has it.
-const openOnly = `(o.state IN ('pending', 'uncertain') AND o.abandoned = 0 OR o.conflict <> '' OR o.state = 'failed' AND o.doubted = 1
-	AND o.abandoned = 0 OR o.allow_until <> 0)`
+// inOpen is the condition of the index op_open word for word, by which it is found. openOnly is that
+// o is not settled.
+const (
+	inOpen = `(o.state IN ('pending', 'uncertain') OR o.conflict <> '' OR o.state = 'failed' AND o.doubted = 1 OR o.allow_until <> 0)`
+
+	openOnly = inOpen + ` AND (o.abandoned = 0 OR o.conflict <> '' OR o.allow_until <> 0)`
+)
 
 // Beside goes from each operation t by the index of its target to operations o that are in doubt
 // and that it overtakes.
@@ -171,7 +182,7 @@ func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
 func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 	var ids []string
 	err = s.db.View(ctx, func(tx Tx) (err error) {
-		ids, err = collect(tx, word, `SELECT id FROM op WHERE state = 'pending' AND deadline_at < ? ORDER BY deadline_at LIMIT ?`,
+		ids, err = collect(tx, word, `SELECT o.id FROM op o WHERE `+inOpen+` AND o.state = 'pending' AND o.deadline_at < ? ORDER BY o.deadline_at LIMIT ?`,
 			millis(tx.Moment().Wall), limit)
 		return err
 	})
@@ -225,7 +236,7 @@ func (s *Store) Stepped(ctx context.Context, step time.Duration) (first bool, er
 // lastStep is the newest step of the clock that was written down.
 func lastStep(tx Tx) (step time.Duration, when time.Time, err error) {
 	found, err := collect(tx, func(rows Rows) (at [2]int64, err error) { return at, rows.Scan(&at[0], &at[1]) },
-		`SELECT CAST(coalesce(e.facts -> 'detail' ->> 'step_ms', 0) AS {int}), e.at FROM ev e WHERE e.about = 'clock'
+		`SELECT CAST(coalesce(e.facts -> 'detail' ->> 'step_ms', 0) AS {int}), e.at FROM ev e WHERE e.about = 'clock' AND e.about <> ''
 			ORDER BY e.seq DESC LIMIT 1`)
 	if err != nil || len(found) == 0 {
 		return 0, when, err

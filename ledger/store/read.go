@@ -32,7 +32,7 @@ func find(tx Tx, loc ledger.Locator) (seq int64, err error) {
 		return seq, one(tx, []any{&seq}, `SELECT coalesce((SELECT e.op FROM ev e WHERE e.facts ->> 'id' = ? AND e.verb IN ('begin', 'retry')
 			ORDER BY e.seq LIMIT 1), (SELECT o.seq FROM op o WHERE o.id = ? AND ? LIKE '%.1'), 0)`, loc.AttemptID, id, loc.AttemptID)
 	case loc.Awaits != "":
-		where, args = `o.state = 'pending' AND o.scope = ? AND o.awaits = ?`, []any{loc.Scope, loc.Awaits}
+		where, args = inOpen+` AND o.state = 'pending' AND o.scope = ? AND o.awaits = ?`, []any{loc.Scope, loc.Awaits}
 	case loc.Key != "":
 		where, args = `o.name IN (?, ?) AND o.scope = ? AND o.live = 1`, []any{loc.Key, ledger.Masked(loc.Key), loc.Scope}
 		if loc.Kind != "" {
