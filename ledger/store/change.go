@@ -157,7 +157,10 @@ func (w *writing) room() (here bool, err error) {
 			return false, err
 		}
 	}
-	w.was, w.is, w.before, w.after = &loaded{}, row{mark: marked("", w.c.Marks), n: n}, state{}, state{}
+	if w.was.rec.Found {
+		w.was = &loaded{}
+	}
+	w.is, w.before, w.after = row{mark: marked("", w.c.Marks), n: n}, state{}, state{}
 	if !o.KeyLive && w.c.Then == nil {
 		return false, &ledger.GuardError{Message: "what has no name was sent before"}
 	}
@@ -311,10 +314,10 @@ var defaulted = []string{"live", "state", "version", "attempt", "created_at", "s
 // differences are the columns that change, or of an insertion all that are not empty, and whether
 // the operation moves: else nothing but a clock does.
 func (w *writing) differences() (names []string, values []any, moves bool) {
-	was := w.was.row
+	was := &w.was.row
 	for _, c := range columns {
 		v := value(c.field(&w.is))
-		if w.c.Insert && slices.Contains(defaulted, c.name) || v != value(c.field(&was)) {
+		if w.c.Insert && slices.Contains(defaulted, c.name) || v != value(c.field(was)) {
 			names, values = append(names, c.name), append(values, v)
 			moves = moves || !slices.Contains(quiet, c.name)
 		}

@@ -20,7 +20,9 @@ type who struct {
 }
 
 func whoIn(facts object) (w who) {
-	_ = json.Unmarshal(facts["who"], &w)
+	if raw := facts["who"]; raw != nil {
+		_ = json.Unmarshal(raw, &w)
+	}
 	return w
 }
 

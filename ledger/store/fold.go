@@ -89,6 +89,12 @@ func (o object) set(name string, v any) {
 		o[name] = raw
 		return
 	}
+	if s, is := v.(string); is {
+		if quoted := []byte(`"` + s + `"`); plainText(quoted) {
+			o[name] = quoted
+			return
+		}
+	}
 	o[name] = ledger.EncodeJSON(v)
 }
 
@@ -189,6 +195,19 @@ func differ(was, is any, facts, payload object) {
 			to.set(gone, none[i])
 		}
 	}
+}
+
+// plainText reports whether JSON is a text without anything that is written otherwise in JSON.
+func plainText(raw []byte) bool {
+	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
+		return false
+	}
+	for _, c := range raw[1 : len(raw)-1] {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+			return false
+		}
+	}
+	return true
 }
 
 // equal compares two fields that can be addressed, most of which need no copy for that.
