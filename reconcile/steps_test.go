@@ -64,9 +64,11 @@ func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
 		t.Helper()
 		need.Get(db.Exec(query, args...))(t)
 	}
-	exec(`INSERT INTO operations (id, kind, key, token, token_sent, input, source, created_at, deadline_at, actor) VALUES ('sql', 'pay', 'k', 'tok', 1, '{"amount":420}', 'billing', ?, ?, 'billing')`,
+	exec(`INSERT INTO op (id, kind, name, token, token_sent, payload, source, created_at, started_at, begun_at, changed_at, deadline_at, actor)
+		VALUES ('sql', 'pay', 'k', 'tok', 1, '{"op":{"input":{"amount":420}}}', 'billing', ?1, ?1, ?1, ?1, ?2, 'billing')`,
 		w.now().UnixMilli(), w.now().Add(time.Minute).UnixMilli())
-	exec(`UPDATE operations SET state = 'uncertain', error_class = 'timeout', change_id = 'c', actor = 'billing', reason = 'no answer', updated_at = ? WHERE id = 'sql'`, w.now().UnixMilli())
+	exec(`UPDATE op SET state = 'uncertain', version = 2, class = 'timeout', unproven = 1, doubted = 1, doubted_at = ?1, deadline_at = 0, ended_at = ?1,
+		change_id = 'c', verb = 'settle', reason = 'no answer', changed_at = ?1, facts = '{"outcome":"uncertain","error_class":"timeout"}' WHERE id = 'sql'`, w.now().UnixMilli())
 	w.later(time.Hour)
 	early := func(when string) {
 		t.Helper()

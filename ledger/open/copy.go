@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"indoubt/ledger"
@@ -38,30 +37,25 @@ type source interface {
 	Deviations(ctx context.Context) ([]ledger.Deviation, error)
 }
 
+// fresh is a place where a copy can be made, by the move of this id.
+type fresh interface {
+	Fresh(ctx context.Context, id, was string, o Options) (tables.Fresh, error)
+}
+
 // Fresh makes a copy in a database.
 func (s server) Fresh(ctx context.Context, id, was string, o Options) (tables.Fresh, error) {
 	return postgres.Fresh(ctx, s.address, id, was, o.ofServer())
-}
-
-// shown is where a place is, for those who look from elsewhere.
-func shown(at Place) string {
-	if f, ok := at.(file); ok {
-		if path, err := filepath.Abs(f.path); err == nil {
-			return path
-		}
-	}
-	return at.String()
 }
 
 // Copy copies a ledger in which nothing is in flight to another place, and leaves it as one
 // that has moved there. Where it fails, or ctx ends, the ledger is open again and its copy
 // removed, unless that may be a ledger. One that was killed is begun anew by the next one.
 func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done Copied, err error) {
-	done.From, done.To = shown(from), shown(to)
+	done.From, done.To = from.String(), to.String()
 	for _, at := range []Place{from, to} {
-		if _, is := at.(file); is {
-			return done, ledger.Trouble{Code: "usage", Message: at.String() + " is a file: a file and a database keep a ledger in different tables, and only databases are copied",
-				Do: "copy a file with indoubt backup, then indoubt adopt"}
+		if _, can := at.(fresh); !can {
+			return done, ledger.Trouble{Code: "usage", Message: at.String() + " is a file, which keeps a ledger in other tables than a database: only databases are copied",
+				Do: "indoubt backup copies a file, and indoubt adopt makes that the ledger"}
 		}
 	}
 	here := o
@@ -99,7 +93,7 @@ func Copy(ctx context.Context, from, to Place, o Options, c CopyOptions) (done C
 	if move.ID != "" && move.To != done.To {
 		return done, ledger.Trouble{Code: "moving", Message: "a copy of this ledger to " + move.To + " was cut off", Do: "end that one: indoubt copy FROM TO"}
 	}
-	fresh, err := to.(server).Fresh(ctx, ledger.NewID(), move.ID, o)
+	fresh, err := to.(fresh).Fresh(ctx, ledger.NewID(), move.ID, o)
 	if err != nil {
 		return done, err
 	}

@@ -1,12 +1,12 @@
+//go:build soak
+
 package open
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"reflect"
 	"strconv"
 	"strings"
@@ -16,6 +16,7 @@ import (
 	"indoubt/ledger"
 	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
+	"indoubt/ledger/postgres/pgtest"
 	"indoubt/ledger/tables"
 )
 
@@ -32,25 +33,7 @@ func TestMain(m *testing.M) {
 		}})
 		panic(err)
 	}
-	os.Exit(run(m))
-}
-
-// run runs the tests, and targets are where a ledger may be copied to. The soak lane adds
-// databases.
-var (
-	run     = (*testing.M).Run
-	targets = map[string]func(t testing.TB) string{"file": func(t testing.TB) string { return filepath.Join(t.TempDir(), "to.db") }}
-	// between are places on the way of a ledger that comes back.
-	between = func(testing.TB) []string { return nil }
-)
-
-func eachTarget(t *testing.T, test func(t *testing.T, from, to Place)) {
-	for name, to := range targets {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, filled(t, 20), placeOf(t, to(t)))
-		})
-	}
+	os.Exit(pgtest.Main(m))
 }
 
 func quiet(string, int, int, int64) {}
@@ -68,11 +51,15 @@ func placeOf(t testing.TB, name string) Place {
 	return at
 }
 
-func rawly(t testing.TB, path string) *sql.DB {
+// said runs a script in a ledger's database.
+func said(t testing.TB, at Place, script string) {
 	t.Helper()
-	db := need.Get(sql.Open("sqlite", path))(t)
-	t.Cleanup(func() { db.Close() })
-	return db
+	out, err := pgtest.Psql(t, at.(server).address, "SET search_path = indoubt;"+script)
+	need.That(t, err == nil, "%s", out)
+}
+
+func eachTarget(t *testing.T, test func(t *testing.T, from, to Place)) {
+	test(t, filled(t, 20), placeOf(t, pgtest.URL(t)))
 }
 
 // killed makes a copy that is killed at a table.
@@ -85,33 +72,20 @@ func killed(t testing.TB, from, to, table string) {
 	}
 }
 
-// filled is a ledger in a file, with all that a ledger may have.
+// filled is a ledger with all that a ledger may have.
 func filled(t testing.TB, n int) Place {
 	t.Helper()
-	at := placeOf(t, filepath.Join(t.TempDir(), "ledger.db"))
-	s, err := at.Create(t.Context(), Options{})
-	need.OK(t, err)
+	at := placeOf(t, pgtest.URL(t))
+	s := need.Get(at.Make(t.Context(), Options{}, Making{}))(t)
 	defer s.Close()
 	for id, outcome := range map[string]ledger.Outcome{"kept": ledger.OutcomeCommitted, "doubt": ledger.OutcomeUncertain} {
 		need.OK(t, begins(s, id))
-		_, err = ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: outcome, Actor: writer})
-		need.OK(t, err)
+		need.Get(ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: outcome, Actor: writer}))(t)
 	}
 	ledgertest.History(t, s, 7, n)
 	need.OK(t, s.Fold(t.Context(), nil, true, func(string) ledger.Burst { return ledger.Burst{Errors: 2} }))
-	db := rawly(t, at.String())
-	for _, row := range []string{
-		`INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'maya', 'because')`,
-		`INSERT INTO events (id, run, verb, actor, version, detail) VALUES ('run', 'run', 'run', 'maya', 2, '{"run":{"state":"running","verb":"confirm"},"set":[{"operation":"doubt","version":2,"change":"c"}]}')`,
-	} {
-		_, err := db.ExecContext(t.Context(), row)
-		need.OK(t, err)
-	}
-	for _, table := range tables.Copied {
-		var rows int
-		need.OK(t, db.QueryRowContext(t.Context(), `SELECT count(*) FROM `+table.Name).Scan(&rows))
-		need.That(t, rows != 0 || n < 200, "nothing is in %s", table.Name)
-	}
+	said(t, at, `INSERT INTO holds (scope, actor, reason) VALUES ('kind:x', 'maya', 'because');
+		INSERT INTO events (id, run, verb, actor, version, detail) VALUES ('run', 'run', 'run', 'maya', 2, '{"run":{"state":"running","verb":"confirm"},"set":[{"operation":"doubt","version":2,"change":"c"}]}')`)
 	return at
 }
 
@@ -123,10 +97,9 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 		n = 200
 	}
 	at := filled(t, n)
-	_, err := rawly(t, at.String()).ExecContext(t.Context(), `INSERT INTO meta VALUES (?, '4000000000000')`, tables.MetaGap)
-	need.OK(t, err)
+	said(t, at, `INSERT INTO meta (name, value) VALUES ('`+tables.MetaGap+`', '4000000000000')`)
 	var first Copied
-	way := append(between(t), filepath.Join(t.TempDir(), "'b'", "ledger.db"), filepath.Join(t.TempDir(), "c.db"))
+	way := []string{pgtest.URL(t), pgtest.URL(t)}
 	for i, to := range way {
 		next, began := placeOf(t, to), time.Now()
 		console := need.Get(at.Open(t.Context(), Options{}))(t)
@@ -143,18 +116,18 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 		// The old ledger says where it went, also to who has it open, and is looked at.
 		told, err := console.Info(t.Context())
 		need.OK(t, errors.Join(err, console.Close()))
-		need.That(t, told.MovedTo == shown(next) && told.ReadOnly, "an open console is told %q", told.MovedTo)
+		need.That(t, told.MovedTo == next.String() && told.ReadOnly, "an open console is told %q", told.MovedTo)
 		moved := need.Get(next.Open(t.Context(), Options{ReadOnly: true}))(t)
 		rec := need.Get(moved.Read(t.Context(), ledger.Locator{ID: "doubt"}))(t)
 		need.That(t, errors.Join(moved.Close()) == nil && rec.Gap.UnixMilli() == 4e12, "what may be lost until then is forgotten: %s", rec.Gap)
 		var away *ledger.AwayError
-		if _, err := at.Create(t.Context(), Options{}); !errors.As(err, &away) || away.To != shown(next) {
+		if _, err := at.Create(t.Context(), Options{}); !errors.As(err, &away) || away.To != next.String() {
 			t.Errorf("a writer of the old ledger was told %v", err)
 		}
 		old := need.Get(at.Open(t.Context(), Options{ReadOnly: true}))(t)
 		info, err := old.Info(t.Context())
 		need.OK(t, errors.Join(err, old.Close()))
-		need.That(t, info.MovedTo == shown(next), "the old ledger is at %q", info.MovedTo)
+		need.That(t, info.MovedTo == next.String(), "the old ledger is at %q", info.MovedTo)
 		at = next
 	}
 	// The ledger goes on where it was.
@@ -172,24 +145,19 @@ func TestACopyGoesThereAndBack(t *testing.T) {
 // A copy that is killed is begun anew by the next one, in files and in databases.
 func TestAKilledCopyIsMadeAnew(t *testing.T) {
 	eachTarget(t, func(t *testing.T, from, to Place) {
-		name := to.String()
-		at, isServer := to.(server)
-		if isServer {
-			name = at.address
-		}
 		for _, table := range []string{"attempts", "events", "events compared"} {
-			killed(t, from.String(), name, table)
+			killed(t, from.(server).address, to.(server).address, table)
 			s := need.Get(from.Open(t.Context(), Options{}))(t)
-			if err := begins(s, "meanwhile"); !errors.Is(err, ledger.ErrMoving) || !strings.Contains(err.Error(), shown(to)) {
+			if err := begins(s, "meanwhile"); !errors.Is(err, ledger.ErrMoving) || !strings.Contains(err.Error(), to.String()) {
 				t.Errorf("a begin was told %v", err)
 			}
 			need.OK(t, s.Close())
-			if _, err := to.Open(t.Context(), Options{}); err == nil || isServer && !strings.Contains(err.Error(), "cut off") {
+			if _, err := to.Open(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "cut off") {
 				t.Errorf("a copy that is not whole was opened: %v", err)
 			}
 		}
 		var trouble ledger.Trouble
-		_, err := Copy(t.Context(), from, placeOf(t, filepath.Join(t.TempDir(), "else.db")), Options{}, CopyOptions{Progress: quiet})
+		_, err := Copy(t.Context(), from, placeOf(t, pgtest.URL(t)), Options{}, CopyOptions{Progress: quiet})
 		need.That(t, errors.As(err, &trouble) && trouble.Code == "moving", "to another place, it was told %v", err)
 		dry := need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{DryRun: true}))(t)
 		done := need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}))(t)
@@ -200,55 +168,42 @@ func TestAKilledCopyIsMadeAnew(t *testing.T) {
 
 // What is in flight keeps a ledger where it is, and its copy leaves nothing at its place.
 func TestACopyWantsNothingInFlight(t *testing.T) {
-	for name, made := range targets {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := t.TempDir()
-			from, to := placeOf(t, made(t)), placeOf(t, filepath.Join(dir, "moved.db"))
-			s, err := from.Make(t.Context(), Options{}, Making{})
-			need.OK(t, err)
-			defer s.Close()
-			need.OK(t, begins(s, "flying"))
-			var trouble ledger.Trouble
-			_, err = Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet})
-			need.That(t, errors.As(err, &trouble) && trouble.Code == "in_progress", "it was told %v", err)
-			need.That(t, len(need.Get(os.ReadDir(dir))(t)) == 0, "something is left of it")
-			need.OK(t, begins(s, "open again"))
-			for _, id := range []string{"flying", "open again"} {
-				_, err := ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: ledger.OutcomeCommitted, Actor: writer})
-				need.OK(t, err)
-			}
-			ctx, stop := context.WithCancel(t.Context())
-			_, err = Copy(ctx, from, to, Options{}, CopyOptions{Progress: func(string, int, int, int64) { stop() }})
-			need.That(t, errors.Is(err, context.Canceled), "%v", err)
-			need.That(t, len(need.Get(os.ReadDir(dir))(t)) == 0, "something is left of one that was cut off")
-			need.OK(t, begins(s, "open once more"))
-			_, err = ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: "d", AttemptID: "open once more-a", Outcome: ledger.OutcomeCommitted, Actor: writer})
-			need.OK(t, err)
-			need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}))(t)
-			if err := begins(s, "too late"); !errors.Is(err, ledger.ErrMoving) || !strings.Contains(err.Error(), "has moved to "+shown(to)) {
-				t.Errorf("one who had it open was told %v", err)
-			}
-		})
+	from, to := placeOf(t, pgtest.URL(t)), placeOf(t, pgtest.URL(t))
+	s := need.Get(from.Make(t.Context(), Options{}, Making{}))(t)
+	defer s.Close()
+	nothing := func() {
+		t.Helper()
+		_, err := to.Open(t.Context(), Options{})
+		need.That(t, errors.As(err, new(*ledger.MissingError)), "something is left of it: %v", err)
+	}
+	need.OK(t, begins(s, "flying"))
+	var trouble ledger.Trouble
+	_, err := Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet})
+	need.That(t, errors.As(err, &trouble) && trouble.Code == "in_progress", "it was told %v", err)
+	nothing()
+	need.OK(t, begins(s, "open again"))
+	for _, id := range []string{"flying", "open again"} {
+		need.Get(ledger.Settle(t.Context(), s, ledger.SettleRequest{ChangeID: id + "-d", AttemptID: id + "-a", Outcome: ledger.OutcomeCommitted, Actor: writer}))(t)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	_, err = Copy(ctx, from, to, Options{}, CopyOptions{Progress: func(string, int, int, int64) { stop() }})
+	need.That(t, errors.Is(err, context.Canceled), "%v", err)
+	nothing()
+	need.Get(Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: quiet}))(t)
+	if err := begins(s, "too late"); !errors.Is(err, ledger.ErrMoving) || !strings.Contains(err.Error(), "has moved to "+to.String()) {
+		t.Errorf("one who had it open was told %v", err)
 	}
 }
 
-// One value that is not the same ends a copy, and a copy of a ledger is not its ledger.
+// One value that is not the same ends a copy.
 func TestACopyIsCompared(t *testing.T) {
-	from, to := filled(t, 60), filepath.Join(t.TempDir(), "to.db")
-	_, err := Copy(t.Context(), from, placeOf(t, to), Options{}, CopyOptions{Progress: func(table string, _, _ int, _ int64) {
+	from, to := filled(t, 60), placeOf(t, pgtest.URL(t))
+	_, err := Copy(t.Context(), from, to, Options{}, CopyOptions{Progress: func(table string, _, _ int, _ int64) {
 		if table == "events" {
-			_, err := rawly(t, to+".copying").ExecContext(t.Context(), `UPDATE attempts SET status = 201 WHERE id = 'kept-a'`)
-			need.OK(t, err)
+			said(t, to, `UPDATE attempts SET status = 201 WHERE id = 'kept-a'`)
 		}
 	}})
 	need.That(t, err != nil && strings.Contains(err.Error(), "attempts is not the same"), "%v", err)
 	s := need.Get(from.Open(t.Context(), Options{}))(t)
 	need.OK(t, errors.Join(begins(s, "goes on"), s.Close()))
-
-	whole := need.Get(os.ReadFile(from.String()))(t)
-	need.OK(t, os.WriteFile(to, whole, 0o600))
-	if _, err := Copy(t.Context(), placeOf(t, to), placeOf(t, to+"2"), Options{}, CopyOptions{Progress: quiet}); !errors.Is(err, ledger.ErrCopied) {
-		t.Errorf("a copy that was not adopted: %v", err)
-	}
 }

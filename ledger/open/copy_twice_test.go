@@ -1,3 +1,5 @@
+//go:build soak
+
 package open
 
 import (
@@ -22,7 +24,7 @@ type meddledFresh struct {
 }
 
 func (m meddled) Fresh(ctx context.Context, id, was string, o Options) (tables.Fresh, error) {
-	f, err := m.Place.Fresh(ctx, id, was, o)
+	f, err := m.Place.(fresh).Fresh(ctx, id, was, o)
 	if err != nil {
 		return nil, err
 	}

@@ -97,6 +97,9 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 	for _, l := range all {
 		l.whole = l.raw.clone()
 		l.row.whole(&l.whole)
+		for i, a := range l.whole.attempts { // of a writer in plain SQL it is made, and no change says it
+			l.raw.attempts[i].ID, l.raw.attempts[i].TokenSent = a.ID, a.TokenSent
+		}
 		l.rec = ledger.Record{Found: true, Operation: l.o, Attempts: slices.Clone(l.whole.attempts), Now: now.Wall, Steady: now.Steady,
 			Holds: holds, Gap: l.rec.Gap}
 		l.rec.Grants = slices.Clone(l.whole.grants)

@@ -128,7 +128,7 @@ func (r *row) whole(s *state) {
 		a := &s.attempts[i]
 		a.OperationID = r.o.ID
 		if a.ID == "" { // of a writer in plain SQL
-			a.ID = r.o.ID + "." + decimal(a.N)
+			a.ID, a.TokenSent = r.o.ID+"."+decimal(a.N), r.o.TokenSent
 		}
 		if r.o.State == ledger.Pending && a.N == r.o.AttemptCount {
 			r.o.LiveAttempt, a.DeadlineAt = a.ID, r.o.DeadlineAt

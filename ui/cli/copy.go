@@ -20,9 +20,9 @@ func newCopyCommand(a *app) *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use: "copy FROM TO", GroupID: groupCare,
-		Short: "Move a ledger to another file or database, with its whole history",
-		Long: `Copy a ledger to a place where none is: from a file to PostgreSQL, back, or to one
-more of the same. It takes the whole history, with the order of its events.
+		Short: "Move a ledger to another database, with its whole history",
+		Long: `Copy a ledger in PostgreSQL to a database where none is. It takes the whole history, with
+the order of its events. A file keeps a ledger in other tables, and is not copied.
 
 Nothing may be in flight in FROM. From its start nothing changes there: the database
 refuses it, and names TO. Every table is copied, and compared by a digest over its rows
@@ -32,9 +32,9 @@ looks.
 An error or Ctrl-C opens FROM again and removes the copy, unless that may be whole
 already. Then, and after a copy that was killed, the same command ends it.
 
-The key of the digests that stand for secrets is not copied. Give TO the same one:
-put FROM.key beside a file as TO.key, or name it in INDOUBT_DIGEST_KEY_FILE.`,
-		Example: "  indoubt copy ledger.db postgres://indoubt@db.example/ledger --dry-run\n  indoubt copy ledger.db postgres://indoubt@db.example/ledger",
+The key of the digests that stand for secrets is not copied: name it in
+INDOUBT_DIGEST_KEY_FILE.`,
+		Example: "  indoubt copy postgres://indoubt@old.example/ledger postgres://indoubt@db.example/ledger --dry-run",
 		Args:    exactly("the ledger to copy", "where to"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return copyCommand{a}.run(cmd.Context(), args[0], args[1], dryRun)
@@ -77,7 +77,7 @@ func (c copyCommand) run(ctx context.Context, from, to string, dryRun bool) erro
 		w.Println(safe.Say("%s has moved to %s: %s rows copied, %d tables compared", short(done.From), short(done.To), ledger.Count(int(done.Rows)), len(done.Digests)))
 		w.Println("point every writer there: --ledger / INDOUBT_LEDGER")
 		if done.Key {
-			w.Println("give them the key of its digests, which is not copied: INDOUBT_DIGEST_KEY_FILE, or TO.key beside a file")
+			w.Println("give them the key of its digests, which is not copied: INDOUBT_DIGEST_KEY_FILE")
 		}
 	})
 }

@@ -48,6 +48,6 @@ func TestE2E_AnInstalledServerRecords(t *testing.T) {
 		write(append([]string{e.Command}, e.Args...))
 		s.must(0, "mcp", "install", config, "--yes")
 	}
-	found := s.rows("SELECT scope, kind, count(*) FROM operations WHERE state = 'committed' GROUP BY scope, kind")
+	found := s.rows("SELECT scope, kind, count(*) FROM op WHERE state = 'committed' GROUP BY scope, kind")
 	need.That(t, len(found) == 1 && found[0][0] == "mcp:disk" && found[0][1] == "mcp.disk.write_file" && found[0][2] == "2", "%q", found)
 }

@@ -148,7 +148,7 @@ func TestI11_NoSecretIsInTheScope(t *testing.T) {
 		a.call(1, "say")
 		a.leave()
 		db := need.Get(sql.Open("sqlite", s.ledger))(t)
-		rows := need.Get(db.Query("SELECT scope, kind FROM operations"))(t)
+		rows := need.Get(db.Query("SELECT scope, kind FROM op"))(t)
 		for rows.Next() {
 			var scope, kind string
 			need.OK(t, rows.Scan(&scope, &kind))

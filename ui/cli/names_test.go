@@ -17,7 +17,7 @@ func TestIdsAsTheyWereWritten(t *testing.T) {
 	for _, id := range []string{"INV-1042", "A7", "ann@example.com", "Order@7", "  "} {
 		b := newBench(t)
 		b.open()
-		write := fmt.Sprintf(`INSERT INTO operations (id, kind, key, created_at, updated_at, deadline_at, actor) VALUES ('%s', 'k', 'k', %d, %d, %d, 'nightly')`,
+		write := fmt.Sprintf(`INSERT INTO op (id, kind, name, created_at, changed_at, deadline_at, actor) VALUES ('%s', 'k', 'k', %d, %d, %d, 'nightly')`,
 			id, b.now.UnixMilli(), b.now.UnixMilli(), b.now.Add(time.Minute).UnixMilli())
 		execSQL(t, b.ledger, write)
 		b.now = b.now.Add(2 * time.Minute)

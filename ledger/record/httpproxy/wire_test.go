@@ -229,8 +229,8 @@ func TestI1_RawRequests(t *testing.T) {
 
 	db := need.Get(sql.Open("sqlite", w.path))(t)
 	defer db.Close()
-	rows := need.Get(db.Query(`SELECT json_extract(input, '$.path') || coalesce(json_extract(input, '$.query'), ''), attempt_count, state,
-		json_extract(input, '$.method') IN ('PUT', 'DELETE') FROM operations`))(t)
+	rows := need.Get(db.Query(`SELECT (input ->> 'path') || coalesce(input ->> 'query', ''), attempt, state, input ->> 'method' IN ('PUT', 'DELETE')
+		FROM (SELECT o.attempt, o.state, e.payload -> 'op' -> 'input' AS input FROM op o JOIN ev e ON e.op = o.seq AND e.version = 1)`))(t)
 	defer rows.Close()
 	attempts, repeatable := map[string]int{}, map[string]bool{}
 	for rows.Next() {
