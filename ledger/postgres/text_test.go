@@ -122,20 +122,6 @@ func TestSuccession(t *testing.T) {
 	}
 }
 
-// A ledger in PostgreSQL refuses what one in a file does, in the same words.
-func TestRefusalsAreThoseOfTheFile(t *testing.T) {
-	own := map[string]string{"a column that cannot be NULL cannot be set to NULL": "NOT NULL does it"}
-	for _, name := range []string{"guards.sql", "derived.sql"} {
-		text, err := os.ReadFile("../sqlite/" + name)
-		need.OK(t, err)
-		for _, m := range regexp.MustCompile(`RAISE\(ABORT, '(.*)'\)`).FindAllStringSubmatch(string(text), -1) {
-			if own[m[1]] == "" && !strings.Contains(schema(), "'"+m[1]+"'") {
-				t.Errorf("it does not refuse: %s", m[1])
-			}
-		}
-	}
-}
-
 // Where something else than PostgreSQL listens, that is said, and not what the driver was told.
 func TestSomethingElseListens(t *testing.T) {
 	l := need.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -149,43 +135,6 @@ func TestSomethingElseListens(t *testing.T) {
 	need.That(t, errors.Is(err, ledger.ErrLost) && strings.Contains(err.Error(), "; something else than PostgreSQL listens there") && !strings.Contains(err.Error(), "user="), "%v", err)
 }
 
-// columnsOf are the columns, as table.column, of the tables that a schema makes.
-func columnsOf(text string) map[string]bool {
-	made := regexp.MustCompile(`^CREATE TABLE (?:indoubt\.)?(\w+) \($`)
-	column := regexp.MustCompile(`^  (\w+) +(?:TEXT|INTEGER|REAL|text|bigint|int|integer|boolean|timestamptz|double precision|json|xid8)\b`)
-	out, table := map[string]bool{}, ""
-	for line := range strings.Lines(text) {
-		line = strings.TrimRight(line, "\n")
-		if m := made.FindStringSubmatch(line); m != nil {
-			table = m[1]
-		} else if strings.HasPrefix(line, ")") {
-			table = ""
-		} else if m := column.FindStringSubmatch(line); m != nil && table != "" {
-			out[table+"."+m[1]] = true
-		}
-	}
-	return out
-}
-
-// The names of tables and columns are those of the file; what PostgreSQL has beside
-// them is named here.
-func TestColumnsAreThoseOfTheFile(t *testing.T) {
-	want := columnsOf(string(need.Get(os.ReadFile("../sqlite/schema.sql"))(t)))
-	need.Must(t, len(want) >= 100, "only %d columns", len(want))
-	has := columnsOf(schema())
-	for column := range want {
-		need.That(t, has[column], "there is no %s", column)
-		delete(has, column)
-	}
-	for _, own := range strings.Fields("events.xid lineages.n lineages.lineage lineages.noted_at lineages.known_until lineages.xid lineages.adopted_at lineages.db_user events.db_user attempts.db_user grants.db_user holds.db_user reads.rowid grants.rowid") {
-		need.That(t, has[own], "there is no %s", own)
-		delete(has, own)
-	}
-	for name := range has {
-		t.Errorf("%s is not in the file's schema", name)
-	}
-}
-
 // refusalsOf are the words with which a schema refuses.
 func refusalsOf(t *testing.T, text string) (out []string) {
 	for _, m := range regexp.MustCompile(`(?:RAISE EXCEPTION|indoubt\.never\(|THEN|ELSE|wrong :=)\s*'([^' ]+ [^']{12,})'`).FindAllStringSubmatch(text, -1) {
@@ -195,15 +144,10 @@ func refusalsOf(t *testing.T, text string) (out []string) {
 	return out
 }
 
-// The page's table names every refusal of both databases, and no other. A … in it stands for any
+// The page's table names every refusal of PostgreSQL, and no other. A … in it stands for any
 // text.
 func TestContractNamesEveryRefusal(t *testing.T) {
 	refusals := refusalsOf(t, schema())
-	for _, name := range []string{"guards.sql", "derived.sql"} {
-		for _, m := range regexp.MustCompile(`RAISE\(ABORT, '(.*)'\)`).FindAllStringSubmatch(string(need.Get(os.ReadFile("../sqlite/"+name))(t)), -1) {
-			refusals = append(refusals, m[1])
-		}
-	}
 	_, page, _ := strings.Cut(string(need.Get(os.ReadFile("../README.md"))(t)), "| statement | refused with |\n|---|---|\n")
 	page, _, _ = strings.Cut(page, "\n\n")
 	named := map[string]bool{}

@@ -97,7 +97,8 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 	for _, l := range all {
 		l.whole = l.raw.clone()
 		l.row.whole(&l.whole)
-		for i, a := range l.whole.attempts { // of a writer in plain SQL it is made, and no change says it
+		l.raw.op.Source = l.o.Source // of a writer in plain SQL these are made, and no change says them
+		for i, a := range l.whole.attempts {
 			l.raw.attempts[i].ID, l.raw.attempts[i].TokenSent = a.ID, a.TokenSent
 		}
 		l.rec = ledger.Record{Found: true, Operation: l.o, Attempts: slices.Clone(l.whole.attempts), Now: now.Wall, Steady: now.Steady,

@@ -120,10 +120,11 @@ func scanRow(rows Rows, more ...any) (r row, err error) {
 // whole fills in what follows from the rest: of the operation what was folded, of the attempts
 // whose they are, and which one is in flight.
 func (r *row) whole(s *state) {
+	pipeline := r.o.Source.Pipeline
 	for _, m := range membersOf(reflect.TypeFor[ledger.Operation]()) {
 		reflect.ValueOf(&r.o).Elem().FieldByIndex(m.index).Set(reflect.ValueOf(&s.op).Elem().FieldByIndex(m.index))
 	}
-	r.o.Source.Pipeline = nonEmpty(r.o.Source.Pipeline, s.op.Source.Pipeline)
+	r.o.Source.Pipeline = nonEmpty(r.o.Source.Pipeline, pipeline)
 	for i := range s.attempts {
 		a := &s.attempts[i]
 		a.OperationID = r.o.ID
