@@ -50,9 +50,7 @@ func unsafeBytes(out string) string {
 }
 
 // ids are the columns that name operations, attempts, grants and outages.
-var ids = strings.Fields(`operations.id operations.live_attempt attempts.operation_id attempts.id attempts.grant_id reads.operation_id
-	grants.operation_id grants.id grants.attempt_id marks.operation_id events.operation_id
-	outages.id events.outage`)
+var ids = strings.Fields(`op.id outage.id`)
 
 // ofAnotherForm are the text columns that hold one of a few words, or by which the
 // ledger knows what is its own.
@@ -60,11 +58,9 @@ var ofAnotherForm = map[string]bool{}
 
 func init() {
 	for _, c := range strings.Fields(`
-		operations.state operations.fact operations.verdict operations.conflict
-		attempts.basis attempts.outcome attempts.late_outcome attempts.proof attempts.tree
-		reads.verdict grants.basis
-		open_operations.class open_operations.search open_operations.state open_operations.conflict open_operations.digest
-		meta.name meta.value`) {
+		op.state op.verdict op.conflict op.change_id op.receipts op.facts op.payload
+		ev.id ev.about ev.facts ev.payload ev.outcome ev.verb
+		outage.kinds outage.pipelines outage.classes hold.kinds hold.change_id total.what meta.name meta.value price.policy`) {
 		ofAnotherForm[c] = true
 	}
 }
@@ -104,9 +100,9 @@ func (b *bench) spoil() {
 		}
 		where, before := "", ""
 		switch {
-		case column == "kind" && table != "reads": // the policy knows the others
+		case column == "kind": // the policy knows the others
 			where = " WHERE kind <> 'stripe.charge'"
-		case column == "scope" && (table == "holds" || table == "outages"):
+		case column == "scope" && (table == "hold" || table == "outage"):
 			before = "kind:"
 		}
 		changed := int64(0)
@@ -119,6 +115,13 @@ func (b *bench) spoil() {
 		}
 		need.That(b, changed != 0, "%s.%s holds no hostile text: a row lacks, or the column has a form of its own", table, column)
 	}
+	for _, column := range []string{"facts", "payload"} {
+		for _, row := range pairs(b, db, "SELECT seq, "+column+" FROM ev WHERE "+column+" IS NOT NULL") {
+			var v any
+			need.OK(b, json.Unmarshal([]byte(row[1]), &v))
+			must("UPDATE ev SET "+column+" = ? WHERE seq = ?", string(need.Get(json.Marshal(spoilt("", v)))(b)), row[0])
+		}
+	}
 	for _, c := range ids { // which hold the rows together
 		table, column, _ := strings.Cut(c, ".")
 		must("UPDATE "+table+" SET "+column+" = substr("+column+", 1, 13) || ? || substr("+column+", 14) WHERE "+column+" <> ''", hostile)
@@ -127,13 +130,34 @@ func (b *bench) spoil() {
 		must(g[1])
 	}
 	member := func(n string) map[string]any {
-		return map[string]any{"operation": pairs(b, db, "SELECT id, '' FROM operations WHERE seq = "+n)[0][0], "change": n + hostile, "kind": hostile, "basis": hostile, "request": hostile}
+		return map[string]any{"operation": pairs(b, db, "SELECT id, '' FROM op WHERE seq = "+n)[0][0], "change": n + hostile, "kind": hostile, "basis": hostile, "request": hostile}
 	}
 	run, _ := json.Marshal(map[string]any{"run": map[string]any{"verb": hostile, "state": hostile, "put_off": member("3")["operation"]}, "set": []any{member("2"), member("3")},
 		"reason": hostile, "why": hostile, "reference": hostile, "receipts": []string{hostile}, "outage": hostile, "policy": hostile})
-	must("INSERT INTO events (id, run, verb, actor, reason, version, detail) VALUES (?1, ?1, 'run', ?2, ?2, 2, ?3)", "019808a1-run"+hostile, hostile, string(run))
-	must("INSERT INTO events (id, run, verb, actor, reason, version, detail) VALUES (?2 || '-2', ?1, 'run', ?2, ?2, 2, ?3)", "019808a1-run"+hostile, hostile, string(run))
-	must("INSERT INTO events (id, verb, actor, reason, detail) VALUES (?1, 'left_out', ?2, ?2, ?3)", "2"+hostile, hostile, `{"came":"skipped","by":`+string(need.Get(json.Marshal(hostile))(b))+`}`)
+	must("INSERT INTO ev (id, about, verb, actor, reason, version, facts) VALUES (?1, 'run:' || ?1, 'run', ?2, ?2, 2, json_object('detail', json(?3)))", "019808a1-run"+hostile, hostile, string(run))
+	must("INSERT INTO ev (id, about, verb, actor, reason, version, facts) VALUES (?2 || '-2', 'run:' || ?1, 'run', ?2, ?2, 2, json_object('detail', json(?3)))", "019808a1-run"+hostile, hostile, string(run))
+	must("INSERT INTO ev (id, verb, actor, reason, facts) VALUES (?1, 'left_out', ?2, ?2, json_object('detail', json(?3)))", "2"+hostile, hostile, `{"came":"skipped","by":`+string(need.Get(json.Marshal(hostile))(b))+`}`)
+}
+
+// spoilt has hostile text in the place of every text in JSON, but for what has a form of its own.
+func spoilt(name string, v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, member := range v {
+			v[name] = spoilt(name, member)
+		}
+	case []any:
+		for i, one := range v {
+			v[i] = spoilt(name, one)
+		}
+	case string:
+		_, err := time.Parse(time.RFC3339Nano, v)
+		if err == nil || strings.HasSuffix(name, "id") || slices.Contains(strings.Fields("outcome late_outcome proof basis verdict cause tree gone scope attempt grant"), name) {
+			return v
+		}
+		return hostile
+	}
+	return v
 }
 
 func pairs(b *bench, db *sql.DB, query string) (out [][2]string) {
@@ -208,11 +232,12 @@ func (b *bench) hostileLedger() {
 	b.now = b.now.Add(time.Second)
 	b.begin(15, "other.charge", `{"customer":"cus_15"}`) // the newest control stays
 	b.settle(15, ledger.SettleRequest{Outcome: ledger.OutcomeCommitted, Status: 200, Receipt: "pi_15"})
-	execSQL(b.T, b.ledger, `INSERT INTO marks VALUES ('m', '`+id(6)+`')`)
-	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO lead VALUES ('ledger', 'engine', 2, %[1]d, %[1]d); INSERT INTO total VALUES ('k', 'landed', 'timeout', 0)`, b.now.UnixMilli()))
-	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO reads (id, operation_id, began_at, ended_at, verdict, reason, evidence) VALUES ('r', '%s', %d, %[2]d, 'cannot_tell', 'why', '{}')`, id(7), b.now.UnixMilli()))
-	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO grants (id, operation_id, version, basis, actor, created_at, expires_at) VALUES ('g', '%s', %d, 'proof', 'eve', %d, %d)`,
-		id(8), b.rec(8).Operation.Version, b.now.UnixMilli(), b.now.Add(time.Hour).UnixMilli()))
+	execSQL(b.T, b.ledger, `UPDATE op SET mark = char(10) || 'm' || char(10) WHERE id = '`+id(6)+`'`)
+	execSQL(b.T, b.ledger, fmt.Sprintf(`INSERT INTO lead VALUES ('ledger', 'engine', 2, %[1]d, %[1]d)`, b.now.UnixMilli()))
+	b.read(7, ledger.Read{Verdict: ledger.CannotTell, Reason: "why"})
+	need.Get(ledger.Allow(b.Context(), b.open(), ledger.GrantRequest{ChangeID: ledger.NewID(), GrantID: ledger.NewID(), OperationID: id(9),
+		Version: b.rec(9).Operation.Version, Basis: ledger.BasisRiskAccepted, Sender: "pipeline", Reason: "r", ExpiresAt: b.now.Add(time.Hour),
+		Actor: ledger.Actor{Name: "eve", Terminal: true}}))(b)
 	b.store.Close()
 	b.store = nil
 	b.spoil()
@@ -249,10 +274,10 @@ func TestI11_NoHostileByteReachesATerminal(t *testing.T) {
 		return pairs(b, db, query)[0][0]
 	}
 	at := func(n int) string {
-		return known(fmt.Sprintf("SELECT id || '@' || version, '' FROM operations WHERE seq = %d", n))
+		return known(fmt.Sprintf("SELECT id || '@' || version, '' FROM op WHERE seq = %d", n))
 	}
 	why := []string{"--reason", hostile}
-	outage, ran := known("SELECT id, '' FROM outages"), known("SELECT id, '' FROM events WHERE run = id")
+	outage, ran := known("SELECT id, '' FROM outage"), known("SELECT id, '' FROM ev WHERE about = 'run:' || id")
 	with := func(args ...string) []string { return append(args, why...) }
 	cases := map[string][][]string{
 		"":        {{"--json"}, {"state:uncertain", "--json"}, {one, "--json"}, {hostile, "--json"}, {"lst" + hostile}, {"--" + hostile}, {"--theme", hostile}, {"--policy", "/none/" + hostile, "list"}, {"--ledger", "/none/" + hostile, "list"}},
