@@ -140,7 +140,7 @@ CREATE VIEW settle (attempt, outcome, proof, receipt, class, reason, actor, resu
 - what an operation is never changes: id, kind, scope, name, key, n, input, token, source, created_at, ttl_ms
   (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.n, NEW.input, NEW.token, NEW.source, NEW.created_at, NEW.ttl_ms) IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.n, OLD.input, OLD.token, OLD.source, OLD.created_at, OLD.ttl_ms) OR (NEW.name, NEW.key) IS DISTINCT FROM (OLD.name, OLD.key) AND NOT (NEW.verb = 'redact' AND NEW.machine = 0 AND NEW.change_id <> OLD.change_id)
 - gate, target and title are filled in once, or emptied; marks are added
-  NEW.gate NOT IN (OLD.gate, '') OR NEW.verb <> 'redact' AND (NEW.title <> OLD.title AND OLD.title <> '' OR NEW.target <> OLD.target AND OLD.target <> '' OR substr(NEW.mark, 1, length(OLD.mark)) <> OLD.mark)
+  NEW.gate NOT IN (OLD.gate, '') OR NEW.verb <> 'redact' AND (NEW.title <> OLD.title AND OLD.title <> '' OR NEW.target <> OLD.target AND OLD.target <> '' AND substr(OLD.target, 1, 8) <> 'request-' OR substr(NEW.mark, 1, length(OLD.mark)) <> OLD.mark)
 - a change needs a new change_id, an actor and a reason, and version + 1
   (NEW.state, NEW.attempt, NEW.verdict, NEW.effects, NEW.conflict, NEW.person_only, NEW.unproven, NEW.allow_until, NEW.abandoned, NEW.gate, NEW.token_sent, {text NEW.receipts}) IS DISTINCT FROM (OLD.state, OLD.attempt, OLD.verdict, OLD.effects, OLD.conflict, OLD.person_only, OLD.unproven, OLD.allow_until, OLD.abandoned, OLD.gate, OLD.token_sent, {text OLD.receipts}) AND (NEW.change_id IN (OLD.change_id, '') OR NEW.version <> OLD.version + 1 OR trim(NEW.reason) = '')
 - an outcome, a proof and a basis are said by the change itself: those of an earlier one count no more

@@ -45,10 +45,17 @@ func (s *priceScan) price() price {
 	return s.p
 }
 
-// save writes the price beside an operation, or takes it away.
-func (p price) save(tx Tx, seq int64) error {
+// save writes the price beside an operation, or takes it away. A writer in plain SQL, or without a
+// policy, names nothing: the policy's words stay with the operation, and tell what it overtakes.
+func (p price) save(tx Tx, seq int64, o *ledger.Operation) error {
 	if !p.listed {
 		return exec(tx, `DELETE FROM price WHERE op = ?`, seq)
+	}
+	title, target := nonEmpty(o.Title, p.Title), nonEmpty(ledger.NamedTarget(o.Target), nonEmpty(p.Target, o.Target))
+	if title != o.Title || target != o.Target {
+		if err := exec(tx, `UPDATE op SET title = ?, target = ? WHERE seq = ?`, title, target, seq); err != nil {
+			return err
+		}
 	}
 	values := []any{seq, p.Digest, p.Downstream, p.Title, p.Target, finite(p.Duplicate.Value), p.Duplicate.Word, number(p.Duplicate.Guess),
 		finite(p.Miss.Value), p.Miss.Word, number(p.Miss.Guess), finite(p.Odds), finite(p.Rank), millis(p.DecideAt), millis(p.ReadAt),
@@ -120,7 +127,7 @@ func (w *writing) list() error {
 			return err
 		}
 	}
-	return p.save(w.tx, seq)
+	return p.save(w.tx, seq, &w.is.o)
 }
 
 // Price writes what a policy says beside open operations. Those that have moved since are passed over.
@@ -129,7 +136,7 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 		for _, of := range prices {
 			l, err := load(tx, ledger.Locator{ID: of.OperationID, Skip: ledger.AllParts})
 			if err == nil && l.rec.Found && (of.Version == 0 || of.Version == l.o.Version) {
-				err = l.price.with(of, l.o.State, time.Time{}).save(tx, l.seq)
+				err = l.price.with(of, l.o.State, time.Time{}).save(tx, l.seq, &l.o)
 			}
 			if err != nil {
 				return err
