@@ -18,7 +18,8 @@ type file struct{ path string }
 func (f file) String() string { return f.path }
 
 func (o Options) ofFile() sqlite.Options {
-	return sqlite.Options{ReadOnly: o.ReadOnly, Reads: o.Reads, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, Home: o.Home, Used: o.Used, KeyFile: o.KeyFile}
+	return sqlite.Options{ReadOnly: o.ReadOnly, Reads: o.Reads, Clock: o.Clock, Steady: o.Steady, Actor: o.Actor, Home: o.Home,
+		Used: o.Used, KeyFile: o.KeyFile}
 }
 
 func (f file) Open(ctx context.Context, o Options) (ledger.Store, error) {

@@ -60,8 +60,8 @@ func Adopted(tx Tx, actor ledger.Actor, why string) error {
 		_, err = apply(tx, l, ledger.NewID(), func(rec *ledger.Record) (ledger.Change, error) {
 			o := rec.Operation
 			o.Version++
-			c := ledger.Change{Operation: &o, Event: &ledger.Event{Verb: "adopt", Actor: actor, From: o.State, To: o.State, Version: o.Version,
-				Reason: "this is a copy, and the original may have used the permission"}}
+			c := ledger.Change{Operation: &o, Event: &ledger.Event{Verb: "adopt", Actor: actor, From: o.State, To: o.State,
+				Version: o.Version, Reason: "this is a copy, and the original may have used the permission"}}
 			for _, g := range rec.Grants {
 				if g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
 					g.VoidedAt, g.VoidReason = now, c.Event.Reason
@@ -152,9 +152,4 @@ func (s *Store) Deviations(ctx context.Context) (out []ledger.Deviation, err err
 		return err
 	})
 	return out, err
-}
-
-// Rebuild has what is folded from the history folded anew.
-func (s *Store) Rebuild(ctx context.Context) error {
-	return s.db.Update(ctx, func(tx Tx) error { return exec(tx, `DELETE FROM total`) })
 }

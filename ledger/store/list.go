@@ -266,7 +266,8 @@ func (s *Store) StateCounts(ctx context.Context, now time.Time) ([]ledger.StateC
 			CASE WHEN `+overdue+` THEN o.deadline_at WHEN o.state = 'pending' THEN o.begun_at WHEN o.state = 'uncertain'
 				AND o.abandoned = 0 THEN o.doubted_at ELSE 0 END AS since
 		  FROM op o) AS counted GROUP BY 1, 2
-		 ORDER BY 1, CASE state WHEN 'pending' THEN 1 WHEN 'uncertain' THEN 2 WHEN 'committed' THEN 3 WHEN 'failed' THEN 4 ELSE 5 END`, millis(now))
+		 ORDER BY 1, CASE state WHEN 'pending' THEN 1 WHEN 'uncertain' THEN 2 WHEN 'committed' THEN 3 WHEN 'failed' THEN 4 ELSE 5 END`,
+		millis(now))
 }
 
 // DoubtCounts counts how doubts ended, where evidence ended them.

@@ -189,8 +189,8 @@ func (s *Store) Beside(ctx context.Context, ids []string) ([]string, error) {
 func (s *Store) Expire(ctx context.Context, limit int) (n int, err error) {
 	var ids []string
 	err = s.db.View(ctx, func(tx Tx) (err error) {
-		ids, err = collect(tx, word, `SELECT o.id FROM op o WHERE `+inOpen+` AND o.state = 'pending' AND o.deadline_at < ? ORDER BY o.deadline_at LIMIT ?`,
-			millis(tx.Moment().Wall), limit)
+		ids, err = collect(tx, word, `SELECT o.id FROM op o WHERE `+inOpen+` AND o.state = 'pending' AND o.deadline_at < ?
+			ORDER BY o.deadline_at LIMIT ?`, millis(tx.Moment().Wall), limit)
 		return err
 	})
 	for _, id := range ids {

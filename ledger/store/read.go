@@ -67,7 +67,8 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 		r, err := scanRow(rows, append(scan.dest, &gap)...)
 		l.row, l.price, l.rec.Gap = r, scan.price(), at(gap)
 		return l, err
-	}, `SELECT `+rowColumns+`, `+priceColumns+`, CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int}) FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
+	}, `SELECT `+rowColumns+`, `+priceColumns+`, CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int})
+		FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
@@ -85,7 +86,8 @@ func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, er
 			of[op].ids = append(of[op].ids, id)
 		}
 		return none, err
-	}, `SELECT `+saidColumns+`, e.op, e.id, coalesce(e.payload, '') FROM ev e WHERE e.op IN (`+marks+`) ORDER BY e.seq`, seqs...); err != nil {
+	}, `SELECT `+saidColumns+`, e.op, e.id, coalesce(e.payload, '') FROM ev e WHERE e.op IN (`+marks+`)
+		ORDER BY e.seq`, seqs...); err != nil {
 		return nil, err
 	}
 	var holds []ledger.Hold

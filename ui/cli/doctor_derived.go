@@ -8,11 +8,12 @@ import (
 	"indoubt/ledger"
 )
 
-// deriver is a store that keeps something beside its history.
-type deriver interface {
-	Deviations(ctx context.Context) ([]ledger.Deviation, error)
-	Rebuild(ctx context.Context) error
-}
+// deriver is a store that keeps something beside its history, and rebuilder one that can make it
+// anew.
+type (
+	deriver   interface{ Deviations(ctx context.Context) ([]ledger.Deviation, error) }
+	rebuilder interface{ Rebuild(ctx context.Context) error }
+)
 
 // derived compares what the ledger keeps beside its history with the history: a
 // list that misses an operation in doubt hides it.
@@ -34,7 +35,11 @@ func (x *examination) derived(ctx context.Context, s ledger.Store) {
 	for _, d := range deviations {
 		wrong = append(wrong, fmt.Sprintf("%s has %s wrong %s (%s)", d.Table, ledger.Count(d.Rows), plural(d.Rows, "row", "rows"), d.One))
 	}
-	x.say("derived", ledger.LevelFail, strings.Join(wrong, "; "), "indoubt doctor --rebuild makes them anew from the history")
+	do := "somebody wrote past the guards: indoubt log ID says how it came to stand there; restore a backup"
+	if _, can := s.(rebuilder); can {
+		do = "indoubt doctor --rebuild makes them anew from the history"
+	}
+	x.say("derived", ledger.LevelFail, strings.Join(wrong, "; "), do)
 }
 
 // rebuild makes the list and the counts anew.
@@ -46,7 +51,7 @@ func (x *examination) rebuild(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if kept, ok := s.(deriver); ok {
+	if kept, ok := s.(rebuilder); ok {
 		return kept.Rebuild(ctx)
 	}
 	return nil

@@ -27,14 +27,14 @@ type lane struct {
 }
 
 var lanes = map[string]lane{
-	"ledger/open":             {1, 1, 0},
+	"ledger/open":             {6, 0, 0},
 	"ledger/postgres":         {73, 0, 0},
 	"ledger/postgres/pgtest":  {2, 0, 0},
 	"ledger/record/command":   {17, 26, 0},
 	"ledger/record/httpproxy": {1, 0, 0},
 	"ledger/record/mcpproxy":  {1, 2, 0},
 	"ledger/record/roundtrip": {1, 0, 0},
-	"ledger/sqlite":           {16, 4, 0},
+	"ledger/sqlite":           {12, 4, 0},
 	"ledger/wire/mcpwire":     {0, 7, 0},
 	"ledger/wire/procgroup":   {0, 7, 0},
 	"reconcile":               {6, 3, 0},
