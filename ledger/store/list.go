@@ -63,10 +63,16 @@ func parseCursor(q ledger.Query) (cursor, error) {
 	return c[1:], nil
 }
 
-// firstTry and mostTried are how many rows a filter is tried on at once that SQL cannot say whole.
-const firstTry, mostTried = 200, 2000
+const (
+	// firstStep and mostSteps are how many operations a filter is tried on in one statement: few at
+	// first, because most filters let enough of the first ones through.
+	firstStep, mostSteps = 400, 10_000
+	// mostTried is how many rows are read at once for a filter that SQL cannot say whole.
+	mostTried = 2000
+)
 
-// Page returns one page of a list. A filter that SQL cannot say whole is tried on it in steps.
+// Page returns one page of a list. What is open is few; a filter that may select what is settled is
+// tried on the list in steps.
 func (s *Store) Page(ctx context.Context, q ledger.Query) (page ledger.Page, err error) {
 	err = s.db.View(ctx, func(tx Tx) error {
 		q, began := plain(tx, q), time.Now()
@@ -79,28 +85,38 @@ func (s *Store) Page(ctx context.Context, q ledger.Query) (page ledger.Page, err
 			return err
 		}
 		waits, err := toCome(tx)
-		for step := q.Limit; err == nil; step = min(max(10*step, firstTry), mostTried) {
-			var found []*loaded
-			var keys []cursor
-			if found, keys, err = listed(tx, q, kinds, after, step+1); err != nil {
-				return err
+		steps := len(q.Filter.Terms) > 0 && q.Filter.Settles() && (q.Tab == ledger.TabAll || q.Tab == ledger.TabSettled)
+		for step := firstStep; err == nil; step = min(10*step, mostSteps) {
+			var until cursor
+			if steps {
+				if until, err = bound(tx, q.Order, after, step); err != nil {
+					return err
+				}
 			}
-			for i, l := range found[:min(step, len(found))] {
-				row := l.listing(waits, q.Now)
-				if !q.Filter.Match(row, q.Now) {
+			for many := q.Limit + 1; ; many = min(max(10*many, q.Limit+1), mostTried) {
+				found, keys, err := listed(tx, q, kinds, after, until, many)
+				if err != nil {
+					return err
+				}
+				for i, l := range found {
+					if row := l.listing(waits, q.Now); q.Filter.Match(row, q.Now) {
+						if len(page.Rows) == q.Limit {
+							page.Next = after.text(q)
+							return nil
+						}
+						page.Rows = append(page.Rows, row)
+					}
 					after = keys[i]
-					continue
 				}
-				if len(page.Rows) == q.Limit {
-					page.Next = after.text(q)
-					return nil
+				if len(found) < many {
+					break
 				}
-				page.Rows, after = append(page.Rows, row), keys[i]
 			}
-			if len(found) <= step {
+			if until == nil {
 				return nil
 			}
-			if page.Searched += step; len(page.Rows) == q.Limit || q.Within > 0 && time.Since(began) > q.Within {
+			after, page.Searched = until, page.Searched+step
+			if len(page.Rows) == q.Limit || q.Within > 0 && time.Since(began) > q.Within {
 				page.Next = after.text(q)
 				return nil
 			}
@@ -130,27 +146,43 @@ func plain(tx Tx, q ledger.Query) ledger.Query {
 	return q
 }
 
-// listed are the records of a list behind a cursor, and their sort keys.
-func listed(tx Tx, q ledger.Query, kinds []string, after cursor, limit int) ([]*loaded, []cursor, error) {
-	sort, b, where := sortings[q.Order], &binder{[]any{millis(q.Now)}}, "?1 = ?1"
-	switch q.Tab {
-	case ledger.TabAll:
-	case ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight:
-		where += " AND " + inOpen
-		fallthrough
-	default:
-		where += " AND " + tabSQL + " = " + b.bind(string(q.Tab))
+// between is the condition that a row comes after one key in the order of a list, and not after
+// another one; nil is no bound.
+func (s sorting) between(b *binder, after, until cursor) (where string) {
+	behind, upTo := " > (", " <= ("
+	if s.desc {
+		behind, upTo = " < (", " >= ("
 	}
-	where += filterSQL(b, q.Filter, kinds, q.Now)
-	direction, than := "", ">"
-	if sort.desc {
-		direction, than = " DESC", "<"
+	for _, bound := range []struct {
+		than string
+		key  cursor
+	}{{behind, after}, {upTo, until}} {
+		if bound.key != nil {
+			where += " AND (" + strings.Join(s.columns, ", ") + ")" + bound.than + strings.Join(ledger.Each(bound.key, b.bind), ", ") + ")"
+		}
 	}
-	if after != nil {
-		where += fmt.Sprintf(" AND (%s) %s (%s)", strings.Join(sort.columns, ", "), than, strings.Join(ledger.Each(after, b.bind), ", "))
+	return where
+}
+
+func (s sorting) order() string {
+	direction := ""
+	if s.desc {
+		direction = " DESC"
 	}
-	var ops []int64
-	keys, err := collect(tx, func(rows Rows) (cursor, error) {
+	return strings.Join(s.columns, direction+", ") + direction
+}
+
+// bound is the key at which the next step of a search ends; nil where the list ends before it.
+func bound(tx Tx, order ledger.Order, after cursor, step int) (cursor, error) {
+	sort, b := sortings[order], &binder{}
+	_, keys, err := keysOf(tx, sort, fmt.Sprintf("FROM %s WHERE 1 = 1%s ORDER BY %s LIMIT 1 OFFSET %s", sort.from,
+		sort.between(b, after, nil), sort.order(), b.bind(step-1)), b)
+	return append(keys, nil)[0], err
+}
+
+// keysOf are the numbers of operations, and their sort keys.
+func keysOf(tx Tx, sort sorting, from string, b *binder) (ops []int64, keys []cursor, err error) {
+	keys, err = collect(tx, func(rows Rows) (cursor, error) {
 		key := make(cursor, len(sort.columns))
 		var op int64
 		dest := []any{&op}
@@ -160,8 +192,24 @@ func listed(tx Tx, q ledger.Query, kinds []string, after cursor, limit int) ([]*
 		err := rows.Scan(dest...)
 		ops = append(ops, op)
 		return key, err
-	}, fmt.Sprintf(`SELECT o.seq, %s FROM %s LEFT JOIN price p ON p.op = o.seq WHERE %s ORDER BY %s LIMIT %s`,
-		strings.Join(sort.columns, ", "), sort.from, where, strings.Join(sort.columns, direction+", ")+direction, b.bind(limit)), b.args...)
+	}, `SELECT o.seq, `+strings.Join(sort.columns, ", ")+` `+from, b.args...)
+	return ops, keys, err
+}
+
+// listed are the records of a list behind a cursor and up to another one, and their sort keys.
+func listed(tx Tx, q ledger.Query, kinds []string, after, until cursor, limit int) ([]*loaded, []cursor, error) {
+	sort, b, where := sortings[q.Order], &binder{[]any{millis(q.Now)}}, "?1 = ?1"
+	switch q.Tab {
+	case ledger.TabAll:
+	case ledger.TabNeedsYou, ledger.TabChecking, ledger.TabInFlight:
+		where += " AND " + inOpen
+		fallthrough
+	default:
+		where += " AND " + tabSQL + " = " + b.bind(string(q.Tab))
+	}
+	where += filterSQL(b, q.Filter, kinds, q.Now) + sort.between(b, after, until)
+	ops, keys, err := keysOf(tx, sort, fmt.Sprintf("FROM %s LEFT JOIN price p ON p.op = o.seq WHERE %s ORDER BY %s LIMIT %s",
+		sort.from, where, sort.order(), b.bind(limit)), b)
 	if err != nil || len(keys) == 0 {
 		return nil, nil, err
 	}
