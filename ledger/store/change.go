@@ -55,7 +55,7 @@ func happened(tx Tx, seq int64, changeID string) (known bool, err error) {
 
 // known fills in what a change that is recorded already has left.
 func (l *loaded) known(tx Tx, changeID string, applied *ledger.Applied) error {
-	*applied = ledger.Applied{Before: l.o, After: l.o, Noop: true}
+	*applied = ledger.Applied{Before: *l.o, After: *l.o, Noop: true}
 	events, err := eventsOf(tx, `e.op = ? AND e.id = ?`, l.seq, changeID)
 	if err != nil || len(events) == 0 {
 		return err
@@ -85,9 +85,8 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 	if err != nil {
 		return c, err
 	}
-	*applied = ledger.Applied{Before: l.o, After: l.o}
 	if writesNothing(c) {
-		applied.Noop = true
+		*applied = ledger.Applied{Before: *l.o, After: *l.o, Noop: true}
 		return c, nil
 	}
 	if c.Event != nil && c.Event.ID != "" {
@@ -96,7 +95,8 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 	if err := lets(tx, &l.rec, c); err != nil {
 		return c, err
 	}
-	w := &writing{tx: tx, c: c, id: changeID, now: l.rec.Now, was: l, is: l.row, before: l.raw, after: l.whole.clone()}
+	w := &writing{tx: tx, c: c, id: changeID, now: l.rec.Now, was: l, is: l.row, before: l.state,
+		after: state{attempts: slices.Clone(l.attempts), reads: slices.Clone(l.reads), grants: slices.Clone(l.grants)}}
 	if c.Insert {
 		if here, err := w.room(); err != nil || here {
 			return c, errors.Join(err, recorded(tx, c.Operation.ID, changeID, applied))
@@ -108,7 +108,7 @@ func apply(tx Tx, l *loaded, changeID string, rule ledger.Rule, applied *ledger.
 	if err := w.write(); err != nil {
 		return c, err
 	}
-	*applied = ledger.Applied{Before: w.was.o, After: w.is.o}
+	*applied = ledger.Applied{Before: *w.was.o, After: *w.is.o}
 	if len(c.Attempts) > 0 {
 		applied.Attempt = c.Attempts[len(c.Attempts)-1]
 	}
@@ -158,9 +158,9 @@ func (w *writing) room() (here bool, err error) {
 		}
 	}
 	if w.was.rec.Found {
-		w.was = &loaded{}
+		w.was = none()
 	}
-	w.is, w.before, w.after = row{mark: marked("", w.c.Marks), n: n}, state{}, state{}
+	w.is, w.before, w.after = row{mark: marked("", w.c.Marks), n: n}, w.was.state, state{}
 	if !o.KeyLive && w.c.Then == nil {
 		return false, &ledger.GuardError{Message: "what has no name was sent before"}
 	}
@@ -184,7 +184,7 @@ func marksOf(had string) []string {
 
 // gather works out the row and the state as they will be.
 func (w *writing) gather() error {
-	c, s, o := w.c, &w.after, w.was.o
+	c, s, o := w.c, &w.after, *w.was.o
 	if c.Operation != nil {
 		o = *c.Operation
 	}
@@ -200,7 +200,7 @@ func (w *writing) gather() error {
 	if o.UpdatedAt.IsZero() {
 		o.UpdatedAt = w.now
 	}
-	s.op, w.n = o, o.AttemptCount
+	s.op, w.n = &o, o.AttemptCount
 	for _, a := range c.Attempts {
 		if i := slices.IndexFunc(s.attempts, func(b ledger.Attempt) bool { return b.ID == a.ID }); i >= 0 {
 			s.attempts[i] = a
@@ -224,16 +224,16 @@ func (w *writing) gather() error {
 			return err
 		}
 	}
-	w.is.keep(o, *s)
+	w.is.keep(s)
 	return nil
 }
 
 // write writes the row and the event.
 func (w *writing) write() error {
-	facts, payload := object{}, object{}
+	var facts, payload object
 	names, values, moves := w.differences()
 	e := w.c.Event
-	w.before.changes(&w.after, w.says(moves), facts, payload)
+	w.before.changes(&w.after, w.says(moves), &facts, &payload)
 	switch {
 	case e == nil && w.c.Insert, e == nil && (moves || len(w.c.Grants) > 0):
 		return errors.New("a change needs an event")
@@ -257,11 +257,11 @@ func (w *writing) write() error {
 		}
 		told := *e
 		told.ID, told.At, told.From, told.To, told.Version = w.id, w.now, w.is.o.State, w.is.o.State, w.is.o.Version
-		describe(told, facts, payload)
+		describe(told, &facts, &payload)
 		return addEvent(w.tx, w.was.seq, w.n, told, facts, payload)
 	}
-	w.remark(facts)
-	describe(*e, facts, payload)
+	w.remark(&facts)
+	describe(*e, &facts, &payload)
 	w.is.o.Actor, w.is.o.Reason = named(e.Actor.Name), e.Reason
 	change := []struct {
 		name  string
@@ -316,9 +316,9 @@ var defaulted = []string{"live", "state", "version", "attempt", "created_at", "s
 func (w *writing) differences() (names []string, values []any, moves bool) {
 	was := &w.was.row
 	for _, c := range columns {
-		v := value(c.field(&w.is))
-		if w.c.Insert && slices.Contains(defaulted, c.name) || v != value(c.field(was)) {
-			names, values = append(names, c.name), append(values, v)
+		is := c.field(&w.is)
+		if w.c.Insert && slices.Contains(defaulted, c.name) || !same(is, c.field(was)) {
+			names, values = append(names, c.name), append(values, value(is))
 			moves = moves || !slices.Contains(quiet, c.name)
 		}
 	}
@@ -327,13 +327,13 @@ func (w *writing) differences() (names []string, values []any, moves bool) {
 }
 
 // remark adds what the event of a change says beside it.
-func (w *writing) remark(facts object) {
+func (w *writing) remark(facts *object) {
 	was, is := w.was.o, w.is.o
 	if w.n != is.AttemptCount {
 		facts.set("n", w.n)
 	}
-	if w.n > 0 && w.n <= len(w.after.attempts) && facts["outcome"] != nil {
-		if lost, is := w.after.attempts[w.n-1].Lost(is); is {
+	if w.n > 0 && w.n <= len(w.after.attempts) && facts.get("outcome") != "" {
+		if lost, is := w.after.attempts[w.n-1].Lost(*is); is {
 			facts.set("lost_at", millis(lost.At))
 		}
 	}

@@ -20,15 +20,13 @@ type who struct {
 }
 
 func whoIn(facts object) (w who) {
-	if raw := facts["who"]; raw != nil {
-		_ = json.Unmarshal(raw, &w)
-	}
-	return w
+	of := parse(facts.get("who"))
+	return who{quoted(of.get("os_user")), quoted(of.get("host")), of.get("terminal") == "true"}
 }
 
 // describe puts into facts and payload what an event says beside what it changed. The text of its
 // detail is in the payload, and what is left of it without that, in facts.
-func describe(e ledger.Event, facts, payload object) {
+func describe(e ledger.Event, facts, payload *object) {
 	if w := (who{e.Actor.OSUser, e.Actor.Host, e.Actor.Terminal}); w != (who{}) {
 		facts.set("who", w)
 	}
@@ -39,26 +37,25 @@ func describe(e ledger.Event, facts, payload object) {
 		facts.set("outage", e.Outage)
 	}
 	if e.OperationID == "" && e.Outage == "" && e.Run == "" && isLedgers(e.Verb) { // nobody's text
-		facts["detail"] = e.Detail
+		facts.set("detail", e.Detail)
 		return
 	}
-	left, text := object{}, object{}
-	for name, was := range parse(e.Detail) {
-		switch {
-		case !e.IsText(name):
-			left[name] = was
-		case was[0] == '[':
-			text[name], left[name] = was, markerList
-		default:
-			text[name], left[name] = was, marker
+	var left, text object
+	for _, was := range parse(string(e.Detail)) {
+		if !e.IsText(was.name) {
+			left.add(was.name, was.raw)
+			continue
+		}
+		text.add(was.name, was.raw)
+		if was.raw[0] == '[' {
+			left.set(was.name, []string{ledger.Marker})
+		} else {
+			left.set(was.name, ledger.Marker)
 		}
 	}
-	facts["detail"] = append(left.json(), "{}"[min(2, 2*len(left)):]...)
+	facts.add("detail", left.json())
 	payload.put("detail", text)
 }
-
-// What stands in the place of text.
-var marker, markerList = ledger.EncodeJSON(ledger.Marker), ledger.EncodeJSON([]string{ledger.Marker})
 
 // isLedgers reports whether an event of the verb is about the ledger.
 func isLedgers(verb string) bool {
@@ -78,8 +75,8 @@ func addEvent(tx Tx, op int64, n int, e ledger.Event, facts, payload object) err
 
 // tell leaves an event of the ledger, an outage or a run.
 func tell(tx Tx, e ledger.Event) error {
-	facts, payload := object{}, object{}
-	describe(e, facts, payload)
+	var facts, payload object
+	describe(e, &facts, &payload)
 	seq, err := seqOf(tx, e.OperationID)
 	if err != nil {
 		return err
@@ -128,20 +125,23 @@ func scanEvent(rows Rows) (e ledger.Event, err error) {
 	if outage, is := strings.CutPrefix(of, aboutOutage); is {
 		e.Outage = outage
 	}
-	f, p := parse([]byte(facts)), parse([]byte(payload))
+	f, p := parse(facts), parse(payload)
 	if run, is := strings.CutPrefix(of, aboutRun); is {
 		e.Run = run
-		_ = json.Unmarshal(f["outage"], &e.Outage)
+		e.Outage = nonEmpty(quoted(f.get("outage")), e.Outage)
 	}
 	w := whoIn(f)
 	e.Actor.OSUser, e.Actor.Host, e.Actor.Terminal = w.OSUser, w.Host, w.Terminal
-	e.Detail = f["detail"]
-	if text := parse(p["detail"]); len(text) > 0 {
-		all := parse(e.Detail)
-		for name, was := range text {
-			all[name] = was
+	detail := f.get("detail")
+	if text := parse(p.get("detail")); len(text) > 0 {
+		all := parse(detail)
+		for _, was := range text {
+			all.add(was.name, was.raw)
 		}
-		e.Detail = all.json()
+		detail = all.json()
+	}
+	if detail != "" {
+		e.Detail = json.RawMessage(detail)
 	}
 	return e, nil
 }

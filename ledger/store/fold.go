@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -16,14 +15,10 @@ import (
 // state is what events are folded into: of the operation what has no column, and all of its
 // attempts, reads and grants, the oldest first.
 type state struct {
-	op       ledger.Operation
+	op       *ledger.Operation
 	attempts []ledger.Attempt
 	reads    []ledger.Read
 	grants   []ledger.Grant
-}
-
-func (s state) clone() state {
-	return state{s.op, slices.Clone(s.attempts), slices.Clone(s.reads), slices.Clone(s.grants)}
 }
 
 // member is a field of a record, by its name in JSON.
@@ -51,19 +46,24 @@ var derived = map[reflect.Type]string{
 
 // hasColumn reports whether a field of an operation is a column of op.
 func hasColumn(index []int) bool {
-	r := &row{}
-	field := reflect.ValueOf(&r.o).Elem().FieldByIndex(index).Addr().Interface()
+	r := &none().row
+	field := reflect.ValueOf(r.o).Elem().FieldByIndex(index).Addr().Interface()
 	return slices.ContainsFunc(allColumns, func(c column) bool { return c.field(r) == field })
 }
 
-var allMembers sync.Map // []member by reflect.Type
+// memberSet are those of a record that a patch may have.
+type memberSet struct {
+	all    []member
+	byName map[string]member
+}
 
-// membersOf are the members of a record that a patch may have.
-func membersOf(of reflect.Type) []member {
+var allMembers sync.Map // memberSet by reflect.Type
+
+func membersOf(of reflect.Type) memberSet {
 	if known, ok := allMembers.Load(of); ok {
-		return known.([]member)
+		return known.(memberSet)
 	}
-	var out []member
+	out := memberSet{byName: map[string]member{}}
 	isText, isDerived := strings.Fields(texts[of]), strings.Fields(derived[of])
 	for _, f := range reflect.VisibleFields(of) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -71,7 +71,8 @@ func membersOf(of reflect.Type) []member {
 			continue
 		}
 		if name != "" && !slices.Contains(isDerived, name) {
-			out = append(out, member{name, f.Index, slices.Contains(isText, name)})
+			m := member{name, f.Index, slices.Contains(isText, name)}
+			out.all, out.byName[name] = append(out.all, m), m
 		}
 	}
 	allMembers.Store(of, out)
@@ -82,47 +83,50 @@ func membersOf(of reflect.Type) []member {
 const gone = "gone"
 
 // object is JSON of which each member is written as it is.
-type object map[string]json.RawMessage
+type object []field
 
-func (o object) set(name string, v any) {
-	if raw, is := v.(json.RawMessage); is {
-		o[name] = raw
-		return
+type field struct{ name, raw string }
+
+// get is the last member of a name, or "".
+func (o object) get(name string) string {
+	for i := len(o) - 1; i >= 0; i-- {
+		if o[i].name == name {
+			return o[i].raw
+		}
 	}
-	if s, is := v.(string); is {
-		if quoted := []byte(`"` + s + `"`); plainText(quoted) {
-			o[name] = quoted
+	return ""
+}
+
+func (o *object) set(name string, v any) { o.add(name, encoded(reflect.ValueOf(v))) }
+
+// add sets a member to what is JSON already.
+func (o *object) add(name, raw string) {
+	for i := range *o {
+		if (*o)[i].name == name {
+			(*o)[i].raw = raw
 			return
 		}
 	}
-	o[name] = ledger.EncodeJSON(v)
+	*o = append(*o, field{name, raw})
 }
 
 // put sets a member that is an object, if there is something in it.
-func (o object) put(name string, of object) {
+func (o *object) put(name string, of object) {
 	if len(of) > 0 {
-		o[name] = of.json()
+		o.add(name, of.json())
 	}
 }
 
-// json is nil for an empty object.
-func (o object) json() json.RawMessage {
-	if len(o) == 0 {
-		return nil
+func (o object) json() string {
+	out := []byte{'{'}
+	for i, f := range o {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(append(out, encoded(reflect.ValueOf(f.name))...), ':')
+		out = append(out, f.raw...)
 	}
-	var out bytes.Buffer
-	names := make([]string, 0, len(o))
-	for name := range o {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for i, name := range names {
-		out.WriteByte("{,"[min(i, 1)])
-		out.WriteString(strconv.Quote(name) + ":")
-		out.Write(o[name])
-	}
-	out.WriteByte('}')
-	return out.Bytes()
+	return string(append(out, '}'))
 }
 
 // text is the object for a column of JSON.
@@ -130,28 +134,88 @@ func (o object) text() any {
 	if len(o) == 0 {
 		return nil
 	}
-	return string(o.json())
+	return o.json()
+}
+
+// encoded is a value in JSON. Most need no more than their text.
+func encoded(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.String:
+		if text := v.String(); unescaped(text) {
+			return `"` + text + `"`
+		}
+	case reflect.Bool:
+		return strconv.FormatBool(v.Bool())
+	case reflect.Int, reflect.Int64:
+		return strconv.FormatInt(v.Int(), 10)
+	case reflect.Struct:
+		if t, is := v.Interface().(time.Time); is {
+			return `"` + at(millis(t)).Format(time.RFC3339Nano) + `"`
+		}
+	case reflect.Slice:
+		if v.Type() == reflect.TypeFor[json.RawMessage]() {
+			return string(v.Bytes())
+		}
+	}
+	return string(ledger.EncodeJSON(v.Interface()))
+}
+
+// decode puts JSON into a field, unless it does not fit.
+func decode(f reflect.Value, raw string) {
+	switch f.Kind() {
+	case reflect.String:
+		if raw[0] == '"' {
+			f.SetString(quoted(raw))
+			return
+		}
+	case reflect.Bool:
+		if raw == "true" {
+			f.SetBool(true)
+			return
+		}
+	case reflect.Int, reflect.Int64:
+		if n, err := strconv.ParseInt(raw, 10, 64); err == nil {
+			f.SetInt(n)
+			return
+		}
+	case reflect.Struct:
+		if t, is := f.Addr().Interface().(*time.Time); is && raw[0] == '"' {
+			if read, err := time.Parse(time.RFC3339Nano, raw[1:len(raw)-1]); err == nil {
+				*t = read
+				return
+			}
+		}
+	case reflect.Slice:
+		if f.Type() == reflect.TypeFor[json.RawMessage]() {
+			f.SetBytes([]byte(raw))
+			return
+		}
+	}
+	fresh := reflect.New(f.Type())
+	if json.Unmarshal([]byte(raw), fresh.Interface()) == nil {
+		f.Set(fresh.Elem())
+	}
 }
 
 // parse reads an object, each member as it was written, with the space around it: an answer is
-// given again byte for byte. None for NULL, or for what another writer put there instead.
-func parse(raw []byte) object {
-	if raw = bytes.TrimSpace(raw); len(raw) == 0 || raw[0] != '{' { // the database keeps it valid JSON
+// given again byte for byte. None for "", or for what another writer put there instead.
+func parse(text string) (o object) {
+	if text = strings.TrimSpace(text); text == "" || text[0] != '{' { // the database keeps it valid JSON
 		return nil
 	}
-	o, name, from, depth := object{}, "", 1, 0
-	for i, inside := 1, false; i < len(raw); i++ {
-		switch c := raw[i]; {
+	name, from, depth := "", 1, 0
+	for i, inside := 1, false; i < len(text); i++ {
+		switch c := text[i]; {
 		case c == '\\':
 			i++
 		case c == '"':
 			inside = !inside
 		case inside:
 		case c == ':' && depth == 0:
-			name, from = quoted(raw[from:i]), i+1
+			name, from = quoted(text[from:i]), i+1
 		case depth == 0 && (c == ',' || c == '}'):
 			if i > from {
-				o[name] = raw[from:i:i]
+				o = append(o, field{name, text[from:i]})
 			}
 			from = i + 1
 		case c == '{' || c == '[':
@@ -164,46 +228,40 @@ func parse(raw []byte) object {
 }
 
 // quoted is the text of a JSON string.
-func quoted(raw []byte) (text string) {
-	if raw = bytes.TrimSpace(raw); bytes.IndexByte(raw, '\\') < 0 && len(raw) >= 2 {
-		return string(raw[1 : len(raw)-1])
+func quoted(raw string) (text string) {
+	if raw = strings.TrimSpace(raw); strings.IndexByte(raw, '\\') < 0 && len(raw) >= 2 {
+		return raw[1 : len(raw)-1]
 	}
-	_ = json.Unmarshal(raw, &text)
+	_ = json.Unmarshal([]byte(raw), &text)
 	return text
 }
 
 // differ writes into facts and payload what a record has otherwise than it had.
-func differ(was, is any, facts, payload object) {
+func differ(was, is any, facts, payload *object) {
 	a, b := reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem()
+	to := [2]*object{facts, payload}
 	var none [2][]string
-	for _, m := range membersOf(a.Type()) {
-		x, y := a.FieldByIndex(m.index), b.FieldByIndex(m.index)
-		switch to := []object{facts, payload}[number(m.text)]; {
+	for _, m := range membersOf(a.Type()).all {
+		x, y, i := a.FieldByIndex(m.index), b.FieldByIndex(m.index), number(m.text)
+		switch {
 		case equal(x, y):
 		case y.IsZero(), y.Kind() == reflect.Slice && y.Len() == 0:
-			none[number(m.text)] = append(none[number(m.text)], m.name)
+			none[i] = append(none[i], m.name)
 		default:
-			v := y.Interface()
-			if t, is := v.(time.Time); is {
-				v = at(millis(t))
-			}
-			to.set(m.name, v)
+			to[i].add(m.name, encoded(y))
 		}
 	}
-	for i, to := range []object{facts, payload} {
-		if len(none[i]) > 0 {
-			to.set(gone, none[i])
+	for i, names := range none {
+		if len(names) > 0 {
+			to[i].set(gone, names)
 		}
 	}
 }
 
-// plainText reports whether JSON is a text without anything that is written otherwise in JSON.
-func plainText(raw []byte) bool {
-	if len(raw) < 2 || raw[0] != '"' || raw[len(raw)-1] != '"' {
-		return false
-	}
-	for _, c := range raw[1 : len(raw)-1] {
-		if c < ' ' || c > '~' || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' {
+// unescaped reports whether nothing of a text is written otherwise in JSON.
+func unescaped(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
 			return false
 		}
 	}
@@ -239,26 +297,17 @@ func patch(record any, o object, text bool) {
 		return
 	}
 	v := reflect.ValueOf(record).Elem()
-	var none []string
-	if raw := o[gone]; raw != nil {
-		_ = json.Unmarshal(raw, &none)
-	}
-	for _, m := range membersOf(v.Type()) {
-		raw, has := o[m.name]
-		if m.text != text || !has && !slices.Contains(none, m.name) {
-			continue
-		}
-		switch f := v.FieldByIndex(m.index); {
-		case !has:
-			f.SetZero()
-		case f.Type() == reflect.TypeFor[json.RawMessage]():
-			f.SetBytes(raw)
-		case f.Kind() == reflect.String && raw[0] == '"':
-			f.SetString(quoted(raw))
-		default:
-			fresh := reflect.New(f.Type())
-			if json.Unmarshal(raw, fresh.Interface()) == nil {
-				f.Set(fresh.Elem())
+	known := membersOf(v.Type()).byName
+	for _, f := range o {
+		if m, is := known[f.name]; is && m.text == text {
+			decode(v.FieldByIndex(m.index), f.raw)
+		} else if f.name == gone {
+			var none []string
+			_ = json.Unmarshal([]byte(f.raw), &none)
+			for _, name := range none {
+				if m, is := known[name]; is && m.text == text && o.get(name) == "" {
+					v.FieldByIndex(m.index).SetZero()
+				}
 			}
 		}
 	}
@@ -290,106 +339,102 @@ func (e said) ended(a *ledger.Attempt) { a.EndedAt = e.at }
 
 // changes writes into facts and payload what a state has otherwise than it had, in an event that
 // says so much without.
-func (s *state) changes(to *state, e said, facts, payload object) {
-	var none [2]object
-	part := func(name, key string, was, is any) {
-		f, p := object{}, object{}
-		differ(was, is, f, p)
-		for i, o := range []object{f, p} {
-			if len(o) > 0 {
-				if none[i] == nil {
-					none[i] = object{}
-				}
-				all := parse(none[i][name])
-				if all == nil {
-					all = object{}
-				}
-				all[key] = o.json()
-				none[i][name] = all.json()
-			}
-		}
-	}
-	f, p := object{}, object{}
-	differ(&s.op, &to.op, f, p)
+func (s *state) changes(to *state, e said, facts, payload *object) {
+	var f, p object
+	differ(s.op, to.op, &f, &p)
 	facts.put(inOp, f)
 	payload.put(inOp, p)
-	for i := range to.attempts {
+	others := func(name string, n int, differs func(i int, facts, payload *object) (key string)) {
+		var allFacts, allPayload object
+		for i := range n {
+			var f, p object
+			key := differs(i, &f, &p)
+			allFacts.put(key, f)
+			allPayload.put(key, p)
+		}
+		facts.put(name, allFacts)
+		payload.put(name, allPayload)
+	}
+	others(inAttempts, len(to.attempts), func(i int, f, p *object) string {
 		was, is := e.begun(i+1), &to.attempts[i]
 		if i < len(s.attempts) {
 			was = s.attempts[i]
 		}
 		if is.N != e.n {
-			part(inAttempts, strconv.Itoa(is.N), &was, is)
-			continue
+			differ(&was, is, f, p)
+			return strconv.Itoa(is.N)
 		}
 		if is.Outcome != was.Outcome && is.Outcome != "" {
 			e.ended(&was)
 		}
 		differ(&was, is, facts, payload)
+		return ""
+	})
+	others(inReads, len(s.reads), func(i int, f, p *object) string {
+		differ(&s.reads[i], &to.reads[i], f, p)
+		return to.reads[i].ID
+	})
+	for i := len(s.reads); i < len(to.reads); i++ {
+		var f, p object
+		differ(&ledger.Read{}, &to.reads[i], &f, &p)
+		facts.put(inRead, f)
+		payload.put(inRead, p)
 	}
-	for i := range to.reads {
-		switch is := &to.reads[i]; {
-		case i < len(s.reads):
-			part(inReads, is.ID, &s.reads[i], is)
-		default:
-			f, p := object{}, object{}
-			differ(&ledger.Read{}, is, f, p)
-			facts.put(inRead, f)
-			payload.put(inRead, p)
-		}
-	}
-	for i := range to.grants {
+	others(inGrants, len(to.grants), func(i int, f, p *object) string {
 		var was ledger.Grant
 		if i < len(s.grants) {
 			was = s.grants[i]
 		}
-		part(inGrants, to.grants[i].ID, &was, &to.grants[i])
-	}
-	for i, o := range []object{facts, payload} {
-		for name, raw := range none[i] {
-			o[name] = raw
-		}
-	}
+		differ(&was, &to.grants[i], f, p)
+		return to.grants[i].ID
+	})
 }
 
 // apply folds an event into the state: what its columns say, its facts, and then its payload.
 func (s *state) apply(e said, facts, payload object) {
 	read := -1
-	if a := s.attempt(e, e.n); a != nil && facts["outcome"] != nil {
+	if a := s.attempt(e, e.n); a != nil && facts.get("outcome") != "" {
 		e.ended(a)
 	}
 	for i, o := range []object{facts, payload} {
 		text := i == 1
-		patch(&s.op, parse(o[inOp]), text)
 		if a := s.attempt(e, e.n); a != nil {
 			patch(a, o, text)
 		}
-		for key, raw := range parse(o[inAttempts]) {
-			if n, err := strconv.Atoi(key); err == nil {
-				if a := s.attempt(e, n); a != nil {
-					patch(a, parse(raw), text)
+		for _, f := range o {
+			switch f.name {
+			case inOp:
+				patch(s.op, parse(f.raw), text)
+			case inAttempts:
+				for _, f := range parse(f.raw) {
+					if n, err := strconv.Atoi(f.name); err == nil {
+						if a := s.attempt(e, n); a != nil {
+							patch(a, parse(f.raw), text)
+						}
+					}
+				}
+			case inRead:
+				if read < 0 {
+					s.reads = append(s.reads, ledger.Read{})
+					read = len(s.reads) - 1
+				}
+				patch(&s.reads[read], parse(f.raw), text)
+			case inReads:
+				for _, f := range parse(f.raw) {
+					if i := slices.IndexFunc(s.reads, func(r ledger.Read) bool { return r.ID == f.name }); i >= 0 {
+						patch(&s.reads[i], parse(f.raw), text)
+					}
+				}
+			case inGrants:
+				for _, f := range parse(f.raw) {
+					i := slices.IndexFunc(s.grants, func(g ledger.Grant) bool { return g.ID == f.name })
+					if i < 0 {
+						s.grants = append(s.grants, ledger.Grant{ID: f.name})
+						i = len(s.grants) - 1
+					}
+					patch(&s.grants[i], parse(f.raw), text)
 				}
 			}
-		}
-		if o[inRead] != nil {
-			if read < 0 {
-				s.reads = append(s.reads, ledger.Read{})
-				read = len(s.reads) - 1
-			}
-			patch(&s.reads[read], parse(o[inRead]), text)
-		}
-		for key, raw := range parse(o[inReads]) {
-			if i := slices.IndexFunc(s.reads, func(r ledger.Read) bool { return r.ID == key }); i >= 0 {
-				patch(&s.reads[i], parse(raw), text)
-			}
-		}
-		for key, raw := range parse(o[inGrants]) {
-			i := slices.IndexFunc(s.grants, func(g ledger.Grant) bool { return g.ID == key })
-			if i < 0 {
-				s.grants = append(s.grants, ledger.Grant{ID: key})
-				i = len(s.grants) - 1
-			}
-			patch(&s.grants[i], parse(raw), text)
 		}
 	}
 }

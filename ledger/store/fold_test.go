@@ -90,9 +90,9 @@ func drawn[T any](rt *rapid.T) (v T) {
 // drawState is anything that an operation and what belongs to it can be, where it is a change of
 // what was: what never changes is the same, and nothing is taken away.
 func drawState(rt *rapid.T, was state) state {
-	s := state{op: drawn[ledger.Operation](rt), attempts: slices.Clone(was.attempts), reads: slices.Clone(was.reads),
+	o := drawn[ledger.Operation](rt)
+	s := state{op: &o, attempts: slices.Clone(was.attempts), reads: slices.Clone(was.reads),
 		grants: slices.Clone(was.grants)}
-	o := &s.op
 	o.ID, o.Kind, o.Key, o.Actor, o.CreatedAt = "o-1", "k", "key", "ann", at(1_790_000_000_000)
 	o.State = rapid.SampledFrom([]ledger.State{ledger.Pending, ledger.Committed, ledger.Failed, ledger.Uncertain,
 		ledger.Abandoned}).Draw(rt, "state")
@@ -150,19 +150,19 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := unguarded(rt)
 		defer s.Close()
-		var was state
+		was := none().state
 		for i := range rapid.IntRange(1, 4).Draw(rt, "changes") {
 			want := drawState(rt, was)
 			if i > 0 { // what never changes of an operation
 				for _, name := range []string{"Scope", "SentKey", "Fingerprint", "Token", "TTL"} {
-					reflect.ValueOf(&want.op).Elem().FieldByName(name).Set(reflect.ValueOf(&was.op).Elem().FieldByName(name))
+					reflect.ValueOf(want.op).Elem().FieldByName(name).Set(reflect.ValueOf(was.op).Elem().FieldByName(name))
 				}
 			}
 			id := "c-" + decimal(i)
 			e := ledger.Event{ID: id, Verb: "change", Actor: ledger.Actor{Name: want.op.Actor, OSUser: "u"}, Reason: want.op.Reason,
 				Detail: drawn[json.RawMessage](rt)}
 			if _, err := s.Change(ctx, ledger.Locator{ID: want.op.ID}, id, func(*ledger.Record) (ledger.Change, error) {
-				c := ledger.Change{Operation: &want.op, Insert: i == 0, Attempts: want.attempts, Grants: want.grants, Event: &e}
+				c := ledger.Change{Operation: want.op, Insert: i == 0, Attempts: want.attempts, Grants: want.grants, Event: &e}
 				if len(want.reads) > len(was.reads) {
 					c.Read = &want.reads[len(want.reads)-1]
 				}
@@ -173,7 +173,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 			rec := need.Get(s.Read(ctx, ledger.Locator{ID: want.op.ID}))(rt)
 			slices.Reverse(rec.Grants)
 			slices.Reverse(rec.Reads)
-			is := state{rec.Operation, rec.Attempts, rec.Reads, rec.Grants}
+			is := state{&rec.Operation, rec.Attempts, rec.Reads, rec.Grants}
 			if diff := cmp.Diff(want, is, cmp.AllowUnexported(state{}), cmpopts.EquateEmpty()); diff != "" {
 				rt.Fatalf("after change %d (-written +read):\n%s", i, diff)
 			}

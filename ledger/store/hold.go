@@ -60,7 +60,7 @@ func holdsAt(tx Tx, now time.Time) ([]ledger.Hold, error) {
 		var kinds, facts string
 		var created, until int64
 		err = rows.Scan(&h.Scope, &kinds, &h.Actor.Name, &h.Actor.Machine, &facts, &h.Reason, &created, &until, &h.ChangeID)
-		w := whoIn(parse([]byte(facts)))
+		w := whoIn(parse(facts))
 		h.Actor.OSUser, h.Actor.Host, h.Actor.Terminal = w.OSUser, w.Host, w.Terminal
 		h.Kinds, h.CreatedAt, h.Until = unlist(kinds), at(created), at(until)
 		return h, err

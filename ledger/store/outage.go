@@ -62,9 +62,9 @@ func (l *loaded) fate() ledger.Fate {
 		return ledger.FateLanded
 	case o.State == ledger.Abandoned:
 		return ledger.FateLeft
-	case slices.ContainsFunc(l.whole.grants, func(g ledger.Grant) bool { return g.Open(l.rec.Now) }):
+	case slices.ContainsFunc(l.grants, func(g ledger.Grant) bool { return g.Open(l.rec.Now) }):
 		return ledger.FateOpen
-	case !o.Doubted && slices.ContainsFunc(l.whole.attempts, func(a ledger.Attempt) bool { return a.Proof == ledger.Refused }):
+	case !o.Doubted && slices.ContainsFunc(l.attempts, func(a ledger.Attempt) bool { return a.Proof == ledger.Refused }):
 		return ledger.FateRefused
 	}
 	return ledger.FateNotLanded
@@ -80,7 +80,7 @@ func (l *loaded) sum() ledger.Sum {
 	}
 	s.Resent = number(o.AttemptCount > 1)
 	s.Doubled = number(o.Effects > 1 || o.Conflict == ledger.Duplicate)
-	s.Unchecked = number(s.Resent == 1 && s.Doubled == 0 && o.State != ledger.Failed && o.CheckedAt(l.whole.reads).IsZero())
+	s.Unchecked = number(s.Resent == 1 && s.Doubled == 0 && o.State != ledger.Failed && o.CheckedAt(l.reads).IsZero())
 	return s
 }
 
@@ -154,8 +154,8 @@ func (s *Store) Outage(ctx context.Context, id string, now time.Time) (a ledger.
 			if sum.Resent == 0 {
 				continue
 			}
-			a.Already += number(slices.ContainsFunc(l.whole.attempts, func(at ledger.Attempt) bool { return at.Already }))
-			if at := l.o.CheckedAt(l.whole.reads); at.After(a.CheckedAt) {
+			a.Already += number(slices.ContainsFunc(l.attempts, func(at ledger.Attempt) bool { return at.Already }))
+			if at := l.o.CheckedAt(l.reads); at.After(a.CheckedAt) {
 				a.CheckedAt = at
 			}
 		}
@@ -204,12 +204,12 @@ func (l *loaded) answered() (at time.Time) {
 	if l.o.State == ledger.Committed && l.o.ByAnswer {
 		at = l.o.SettledAt
 	}
-	for _, a := range l.whole.attempts {
+	for _, a := range l.attempts {
 		if a.Proof == ledger.Refused && a.EndedAt.After(at) {
 			at = a.EndedAt
 		}
 	}
-	for _, r := range l.whole.reads {
+	for _, r := range l.reads {
 		if clear := r.Verdict != "" && r.Verdict != ledger.CannotTell || r.FoundNone(); clear && r.EndedAt.After(at) {
 			at = r.EndedAt
 		}
@@ -241,8 +241,8 @@ func (s *Store) Fold(ctx context.Context, ids []string, all bool, burst func(str
 				if at := l.answered(); at.After(answers[l.o.Kind]) {
 					answers[l.o.Kind] = at
 				}
-				for _, a := range l.whole.attempts {
-					if e, is := a.Lost(l.o); is {
+				for _, a := range l.attempts {
+					if e, is := a.Lost(*l.o); is {
 						lost = append(lost, e)
 					}
 				}

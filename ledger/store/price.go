@@ -127,7 +127,7 @@ func (w *writing) list() error {
 			return err
 		}
 	}
-	return p.save(w.tx, seq, &w.is.o)
+	return p.save(w.tx, seq, w.is.o)
 }
 
 // Price writes what a policy says beside open operations. Those that have moved since are passed over.
@@ -136,7 +136,7 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 		for _, of := range prices {
 			l, err := load(tx, ledger.Locator{ID: of.OperationID, Skip: ledger.AllParts})
 			if err == nil && l.rec.Found && (of.Version == 0 || of.Version == l.o.Version) {
-				err = l.price.with(of, l.o.State, time.Time{}).save(tx, l.seq, &l.o)
+				err = l.price.with(of, l.o.State, time.Time{}).save(tx, l.seq, l.o)
 			}
 			if err != nil {
 				return err
@@ -157,7 +157,7 @@ func (s *Store) Unpriced(ctx context.Context, digest string, limit int) (out []l
 			OR o.conflict <> '' OR o.begun_at < ?)
 			ORDER BY o.state = 'pending', o.seq DESC LIMIT ?`, digest, millis(tx.Moment().Wall.Add(-passing)), limit)
 		for _, l := range all {
-			out = append(out, l.o)
+			out = append(out, *l.o)
 		}
 		return err
 	})
@@ -330,16 +330,16 @@ func (s *Store) Mark(ctx context.Context, rules func(kind string) string, marks 
 					more = true
 					return nil
 				}
-				after := l.raw.clone()
-				after.op.MarkRules = want
-				facts, payload := object{}, object{}
-				l.raw.changes(&after, said{}, facts, payload)
+				after, o := l.state, *l.o
+				after.op, o.MarkRules = &o, want
+				var facts, payload object
+				l.changes(&after, said{}, &facts, &payload)
 				if err := addEvent(tx, l.seq, 0, ledger.Event{ID: ledger.NewID(), Verb: verbLook,
 					Actor: ledger.Actor{Name: ledger.ActorChecks, Machine: true},
 					From:  l.o.State, To: l.o.State, Version: l.o.Version}, facts, payload); err != nil {
 					return err
 				}
-				if mark := marked(l.mark, marks(l.o).Values); mark != l.mark {
+				if mark := marked(l.mark, marks(*l.o).Values); mark != l.mark {
 					if err := exec(tx, `UPDATE op SET mark = ? WHERE seq = ?`, mark, l.seq); err != nil {
 						return err
 					}

@@ -11,26 +11,24 @@ import (
 	"indoubt/ledger"
 )
 
-// loaded is an operation as it is recorded.
+// loaded is an operation as it is recorded. Its row and what was folded have it where rec has it.
 type loaded struct {
 	row
-	raw   state    // as its events say
-	ids   []string // of its events
-	whole state
+	state
 	price
+	ids []string // of its events
 	rec ledger.Record
 }
 
-// find is the number of a locator's operation, 0 where it finds none.
-func find(tx Tx, loc ledger.Locator) (seq int64, err error) {
-	where, args := "", []any(nil)
+// found is the condition that o is where a locator points.
+func found(loc ledger.Locator) (where string, args []any, err error) {
 	switch {
 	case loc.ID != "":
-		where, args = `o.id = ?`, []any{loc.ID}
+		return `o.id = ?`, []any{loc.ID}, nil
 	case loc.AttemptID != "":
 		id, _ := strings.CutSuffix(loc.AttemptID, ".1") // of a writer in plain SQL
-		return seq, one(tx, []any{&seq}, `SELECT coalesce((SELECT e.op FROM ev e WHERE e.facts ->> 'id' = ? AND e.verb IN ('begin', 'retry')
-			ORDER BY e.seq LIMIT 1), (SELECT o.seq FROM op o WHERE o.id = ? AND ? LIKE '%.1'), 0)`, loc.AttemptID, id, loc.AttemptID)
+		return `o.seq = coalesce((SELECT e.op FROM ev e WHERE e.facts ->> 'id' = ? AND e.verb IN ('begin', 'retry') ORDER BY e.seq LIMIT 1),
+			(SELECT a.seq FROM op a WHERE a.id = ? AND ? LIKE '%.1'))`, []any{loc.AttemptID, id, loc.AttemptID}, nil
 	case loc.Awaits != "":
 		where, args = inOpen+` AND o.state = 'pending' AND o.scope = ? AND o.awaits = ?`, []any{loc.Scope, loc.Awaits}
 	case loc.Key != "":
@@ -39,102 +37,110 @@ func find(tx Tx, loc ledger.Locator) (seq int64, err error) {
 			where, args = where+` AND o.kind = ?`, append(args, loc.Kind)
 		}
 	default:
-		return 0, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
+		return "", nil, errors.New("which operation: a locator needs an id, an attempt, what is awaited or a key")
 	}
-	return seq, one(tx, []any{&seq}, `SELECT coalesce(max(o.seq), 0) FROM op o WHERE `+where, args...)
+	return where + ` ORDER BY o.seq DESC LIMIT 1`, args, nil
 }
 
 // load reads the record at the locator, without what the locator skips. Not found is no error.
 func load(tx Tx, loc ledger.Locator) (*loaded, error) {
-	seq, err := find(tx, loc)
+	where, args, err := found(loc)
 	if err != nil {
 		return nil, err
 	}
-	if seq != 0 {
-		all, err := loadAll(tx, loc.Skip, `o.seq = ?`, seq)
-		return append(all, nil)[0], err
+	all, err := loadAll(tx, loc.Skip, where, args...)
+	if err == nil && len(all) == 0 {
+		now := tx.Moment()
+		all = []*loaded{none()}
+		all[0].rec.Now, all[0].rec.Steady = now.Wall, now.Steady
 	}
-	now := tx.Moment()
-	return &loaded{rec: ledger.Record{Now: now.Wall, Steady: now.Steady}}, nil
+	return append(all, nil)[0], err
+}
+
+// none is an operation that is not there.
+func none() *loaded {
+	l := &loaded{}
+	l.row.o, l.state.op = &l.rec.Operation, &l.rec.Operation
+	return l
 }
 
 // loadAll reads records.
 func loadAll(tx Tx, skip ledger.Parts, where string, args ...any) ([]*loaded, error) {
+	var gap int64
+	var shares bool
+	related := `0`
+	if skip&ledger.PartRelated == 0 {
+		related = `EXISTS (SELECT 1 FROM op t WHERE t.target = o.target AND t.target <> '' AND t.seq <> o.seq)`
+	}
+	of := map[int64]*loaded{}
+	var together []*loaded // with others on their targets
+	prices := newPriceScan()
+	scan := newRowScan(append(prices.dest, &shares, &gap)...)
 	all, err := collect(tx, func(rows Rows) (*loaded, error) {
-		l := &loaded{}
-		scan := newPriceScan()
-		var gap int64
-		r, err := scanRow(rows, append(scan.dest, &gap)...)
-		l.row, l.price, l.rec.Gap = r, scan.price(), at(gap)
+		l := none()
+		err := scan.row(rows, &l.row)
+		l.price, l.rec.Gap, of[l.seq] = prices.price(), at(gap), l
+		if shares {
+			together = append(together, l)
+		}
 		return l, err
-	}, `SELECT `+rowColumns+`, `+priceColumns+`, CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int})
+	}, `SELECT `+rowColumns+`, `+priceColumns+`, `+related+`, CAST(coalesce((SELECT value FROM meta WHERE name = 'gap'), '0') AS {int})
 		FROM op o LEFT JOIN price p ON p.op = o.seq WHERE `+where, args...)
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	of, now := map[int64]*loaded{}, tx.Moment()
 	marks, seqs := numbers(all)
-	for _, l := range all {
-		of[l.seq] = l
-	}
-	if _, err = collect(tx, func(rows Rows) (none struct{}, err error) {
-		var op int64
-		var id, payload string
-		e, facts, err := scanSaid(rows, &op, &id, &payload)
-		if err == nil {
-			of[op].raw.apply(e, facts, parse([]byte(payload)))
-			of[op].ids = append(of[op].ids, id)
-		}
-		return none, err
-	}, `SELECT `+saidColumns+`, e.op, e.id, coalesce(e.payload, '') FROM ev e WHERE e.op IN (`+marks+`)
-		ORDER BY e.seq`, seqs...); err != nil {
-		return nil, err
-	}
+	err = told(tx, `e.op IN (`+marks+`)`, seqs, func(op int64, id string, e said, facts, payload object) {
+		of[op].apply(e, facts, payload)
+		of[op].ids = append(of[op].ids, id)
+	})
+	now := tx.Moment()
 	var holds []ledger.Hold
-	if skip&ledger.PartHolds == 0 {
-		if holds, err = holdsAt(tx, now.Wall); err != nil {
-			return nil, err
-		}
+	if err == nil && skip&ledger.PartHolds == 0 {
+		holds, err = holdsAt(tx, now.Wall)
 	}
 	for _, l := range all {
-		l.whole = l.raw.clone()
-		l.row.whole(&l.whole)
-		l.raw.op.Source = l.o.Source // of a writer in plain SQL these are made, and no change says them
-		for i, a := range l.whole.attempts {
-			l.raw.attempts[i].ID, l.raw.attempts[i].TokenSent = a.ID, a.TokenSent
+		l.belongs(&l.state)
+		l.rec.Found, l.rec.Now, l.rec.Steady, l.rec.Holds = true, now.Wall, now.Steady, holds
+		l.rec.Attempts = slices.Clone(l.attempts)
+		if a := l.rec.Attempt(l.o.LiveAttempt); a != nil {
+			a.DeadlineAt = l.o.DeadlineAt // a heartbeat moves it, and no event says so
 		}
-		l.rec = ledger.Record{Found: true, Operation: l.o, Attempts: slices.Clone(l.whole.attempts), Now: now.Wall, Steady: now.Steady,
-			Holds: holds, Gap: l.rec.Gap}
-		l.rec.Grants = slices.Clone(l.whole.grants)
+		l.rec.Grants = slices.Clone(l.grants)
 		slices.Reverse(l.rec.Grants)
 		if skip&ledger.PartReads == 0 {
-			l.rec.Reads = slices.Clone(l.whole.reads)
+			l.rec.Reads = slices.Clone(l.reads)
 			slices.Reverse(l.rec.Reads)
 		}
 		if skip&ledger.PartPricing == 0 {
 			l.rec.Pricing = l.price.Pricing
 			l.rec.Pricing.OperationID = l.o.ID
 		}
-		if skip&ledger.PartRelated == 0 {
-			if l.rec.Related, err = relatedTo(tx, l.row); err != nil {
-				return nil, err
-			}
+	}
+	for _, l := range together {
+		if err == nil {
+			l.rec.Related, err = relatedTo(tx, l.row)
 		}
 	}
-	return all, nil
+	return all, err
 }
 
-// saidColumns are what scanSaid reads of event e.
-const saidColumns = `e.n, e.at, e.actor, coalesce(e.facts, '')`
-
-func scanSaid(rows Rows, more ...any) (e said, facts object, err error) {
-	var when int64
-	var text string
-	if err = rows.Scan(append([]any{&e.n, &when, &e.actor, &text}, more...)...); err == nil {
-		facts = parse([]byte(text))
-		e.at, e.host = at(when), whoIn(facts).Host
-	}
-	return e, facts, err
+// told reads events, oldest first.
+func told(tx Tx, where string, args []any, each func(op int64, id string, e said, facts, payload object)) error {
+	var op, when int64
+	var e said
+	var id, facts, payload string
+	dest := []any{&op, &id, &e.n, &when, &e.actor, &facts, &payload}
+	_, err := collect(tx, func(rows Rows) (none struct{}, err error) {
+		if err = rows.Scan(dest...); err == nil {
+			said := parse(facts)
+			e.at, e.host = at(when), whoIn(said).Host
+			each(op, id, e, said, parse(payload))
+		}
+		return none, err
+	}, `SELECT e.op, e.id, e.n, e.at, e.actor, coalesce(e.facts, ''), coalesce(e.payload, '') FROM ev e
+		WHERE `+where+` ORDER BY e.seq`, args...)
+	return err
 }
 
 // numbers are those of operations, for an IN.
@@ -290,16 +296,13 @@ var relatedQuery = func() string {
 
 // relatedTo are the operations on the target of another one.
 func relatedTo(tx Tx, r row) ([]ledger.Relation, error) {
-	if r.o.Target == "" {
-		return nil, nil
-	}
 	return collect(tx, func(rows Rows) (rel ledger.Relation, err error) {
 		var created, settled int64
 		var source string
 		err = rows.Scan(&rel.ID, &rel.Title, &rel.State, &created, &settled, &rel.Receipt, &rel.Overtook, &rel.MayHaveLanded, &source)
 		rel.CreatedAt, rel.SettledAt = at(created), at(settled)
 		var o ledger.Operation
-		patch(&o, object{"source": []byte(source)}, false)
+		patch(&o, object{{"source", source}}, false)
 		rel.Source = o.Source
 		return rel, err
 	}, relatedQuery, r.seq)
@@ -307,8 +310,8 @@ func relatedTo(tx Tx, r row) ([]ledger.Relation, error) {
 
 // ended is when the attempts of an operation ended that count in outages.
 func (l *loaded) ended() (at []time.Time) {
-	for _, a := range l.whole.attempts {
-		if lost, is := a.Lost(l.o); is {
+	for _, a := range l.attempts {
+		if lost, is := a.Lost(*l.o); is {
 			at = append(at, lost.At)
 		}
 	}

@@ -24,15 +24,8 @@ func (w *writing) erase() error {
 		marks = append(marks, ledger.Masked(mark))
 	}
 	w.is.mark = marked("", marks)
-	w.before = state{}
-	_, err := collect(w.tx, func(rows Rows) (none struct{}, err error) {
-		e, facts, err := scanSaid(rows)
-		if err == nil {
-			w.before.apply(e, facts, nil)
-		}
-		return none, err
-	}, `SELECT `+saidColumns+` FROM ev e WHERE e.op = ? ORDER BY e.seq`, w.was.seq)
-	return err
+	w.before = state{op: &ledger.Operation{}}
+	return told(w.tx, `e.op = ?`, []any{w.was.seq}, func(_ int64, _ string, e said, facts, _ object) { w.before.apply(e, facts, nil) })
 }
 
 // overtakes refuses to forget the target of what an earlier operation may have to know it by.

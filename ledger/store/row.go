@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 // row is a row of op.
 type row struct {
 	seq int64
-	o   ledger.Operation
+	o   *ledger.Operation
 
 	n, abandoned        int
 	state               string
@@ -95,18 +96,30 @@ var rowColumns = func() string {
 	return "o.seq, " + strings.Join(names, ", ")
 }()
 
-// scanRow takes a row, and what is selected after it.
-func scanRow(rows Rows, more ...any) (r row, err error) {
-	values := make([]any, len(allColumns))
-	dest := []any{&r.seq}
-	for i := range values {
-		dest = append(dest, &values[i])
+// rowScan takes rows one after another, each with what is selected after it.
+type rowScan struct {
+	values []any
+	seq    int64
+	dest   []any
+}
+
+func newRowScan(more ...any) *rowScan {
+	s := &rowScan{values: make([]any, len(allColumns))}
+	s.dest = append(s.dest, &s.seq)
+	for i := range s.values {
+		s.dest = append(s.dest, &s.values[i])
 	}
-	if err = rows.Scan(append(dest, more...)...); err != nil {
-		return r, err
+	s.dest = append(s.dest, more...)
+	return s
+}
+
+func (s *rowScan) row(rows Rows, r *row) error {
+	if err := rows.Scan(s.dest...); err != nil {
+		return err
 	}
+	r.seq = s.seq
 	for i, c := range allColumns {
-		set(c.field(&r), values[i])
+		set(c.field(r), s.values[i])
 	}
 	r.o.State = ledger.State(r.state)
 	if r.abandoned == 1 { // what is known of it is Fact; of one whose effect was taken back, nothing
@@ -114,25 +127,19 @@ func scanRow(rows Rows, more ...any) (r row, err error) {
 			r.o.Fact = ""
 		}
 	}
-	return r, nil
+	return nil
 }
 
-// whole fills in what follows from the rest: of the operation what was folded, of the attempts
-// whose they are, and which one is in flight.
-func (r *row) whole(s *state) {
-	pipeline := r.o.Source.Pipeline
-	for _, m := range membersOf(reflect.TypeFor[ledger.Operation]()) {
-		reflect.ValueOf(&r.o).Elem().FieldByIndex(m.index).Set(reflect.ValueOf(&s.op).Elem().FieldByIndex(m.index))
-	}
-	r.o.Source.Pipeline = nonEmpty(r.o.Source.Pipeline, pipeline)
+// belongs fills in whose all is that was folded, and what a writer in plain SQL leaves out.
+func (r *row) belongs(s *state) {
 	for i := range s.attempts {
 		a := &s.attempts[i]
 		a.OperationID = r.o.ID
-		if a.ID == "" { // of a writer in plain SQL
+		if a.ID == "" {
 			a.ID, a.TokenSent = r.o.ID+"."+decimal(a.N), r.o.TokenSent
 		}
 		if r.o.State == ledger.Pending && a.N == r.o.AttemptCount {
-			r.o.LiveAttempt, a.DeadlineAt = a.ID, r.o.DeadlineAt
+			r.o.LiveAttempt = a.ID
 		}
 	}
 	for i := range s.reads {
@@ -144,7 +151,8 @@ func (r *row) whole(s *state) {
 }
 
 // keep takes an operation with what belongs to it into the row.
-func (r *row) keep(o ledger.Operation, s state) {
+func (r *row) keep(s *state) {
+	o := s.op
 	r.o = o
 	r.state, r.abandoned = string(o.State), 0
 	if o.State == ledger.Abandoned {
@@ -212,6 +220,27 @@ func value(field any) any {
 		return list(*f)
 	}
 	return reflect.ValueOf(field).Elem().String()
+}
+
+// same reports whether two fields of a column hold the same.
+func same(a, b any) bool {
+	switch a := a.(type) {
+	case *string:
+		return *a == *b.(*string)
+	case *bool:
+		return *a == *b.(*bool)
+	case *int:
+		return *a == *b.(*int)
+	case *int64:
+		return *a == *b.(*int64)
+	case *time.Time:
+		return millis(*a) == millis(*b.(*time.Time))
+	case *time.Duration:
+		return a.Milliseconds() == b.(*time.Duration).Milliseconds()
+	case *[]string:
+		return slices.Equal(*a, *b.(*[]string))
+	}
+	return reflect.ValueOf(a).Elem().String() == reflect.ValueOf(b).Elem().String()
 }
 
 // millis is a time as the ledger keeps it: Unix milliseconds, 0 for none.
