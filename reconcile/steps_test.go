@@ -83,6 +83,33 @@ func TestI6_WhatPlainSQLEndedWaitsFromWhenItWasSeen(t *testing.T) {
 	need.That(t, r.Read.Verdict == ledger.NotThere, "%s: %s", r.Read.Verdict, r.Read.Reason)
 }
 
+// What plain SQL wrote down is priced and checked like anything else: no program was there to put a
+// doubt on the list.
+func TestWhatPlainSQLWroteIsChecked(t *testing.T) {
+	w := newWorldInFile(t, payPolicy)
+	db := need.Get(sql.Open("sqlite", w.path))(t)
+	defer db.Close()
+	for _, statement := range []string{
+		`INSERT INTO intent (id, kind, key, token, input, actor) VALUES ('sql', 'pay', 'k', 'tok', '{"amount":420}', 'billing')`,
+		`INSERT INTO settle (attempt, outcome, class, actor) VALUES ('sql.1', 'uncertain', 'timeout', 'billing')`,
+		`INSERT INTO intent (id, kind, key, token, input, actor) VALUES ('done', 'pay', 'l', 'tik', '{"amount":420}', 'billing')`,
+		`INSERT INTO settle (attempt, outcome, receipt, actor) VALUES ('done.1', 'committed', 'ch_1', 'billing')`,
+		`INSERT INTO op (id, kind, name, token, token_sent, started_at, begun_at, deadline_at, actor) VALUES ('long', 'pay', 'm', 'tak', 1, 1, 1, unixepoch() * 1000 + 60000, 'billing')`,
+		`INSERT INTO settle (attempt, outcome, class, actor) VALUES ('long.1', 'uncertain', 'timeout', 'billing')`,
+	} {
+		need.Get(db.Exec(statement))(t)
+	}
+	need.Get(w.leading().priceBatch(w.ctx))(t)
+	p := w.get("sql").Pricing
+	due := need.Get(w.store.Due(w.ctx, p.Downstream, w.now().Add(time.Hour), 10))(t)
+	need.That(t, p.Digest == w.inForce().Digest() && len(due) == 2 && due[0].ID == "sql", "its price is %+v, and %+v are due", p, due)
+	for _, id := range []string{"sql", "done", "long"} {
+		w.read(id)
+		need.Get(ledger.Decide(w.ctx, w.store, ledger.Decision{ChangeID: ledger.NewID(), ID: id, Verb: ledger.VerbNote, Reason: "seen",
+			Actor: ledger.Actor{Name: "maya", Terminal: true}}))(t)
+	}
+}
+
 // Engines on several hosts wait at the same time, each by its own steady clock: none puts
 // off what another has waited for.
 func TestI6_EnginesOfSeveralHostsWaitAtOnce(t *testing.T) {

@@ -203,10 +203,13 @@ func (w *writing) gather() error {
 	s.op, w.n = &o, o.AttemptCount
 	for _, a := range c.Attempts {
 		if i := slices.IndexFunc(s.attempts, func(b ledger.Attempt) bool { return b.ID == a.ID }); i >= 0 {
+			w.is.unproven -= mayHaveActed(s.attempts[i])
 			s.attempts[i] = a
 		} else {
 			s.attempts = append(s.attempts, a)
+			w.is.begun = a.StartedAt
 		}
+		w.is.unproven += mayHaveActed(a)
 		w.n = a.N
 	}
 	for _, g := range c.Grants {
@@ -214,6 +217,12 @@ func (w *writing) gather() error {
 			s.grants[i] = g
 		} else {
 			s.grants = append(s.grants, g)
+		}
+		w.is.allowUntil, w.is.allowed = time.Time{}, time.Time{}
+	}
+	for _, g := range s.grants {
+		if len(c.Grants) > 0 && g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
+			w.is.allowUntil, w.is.allowed = g.ExpiresAt, g.CreatedAt
 		}
 	}
 	if c.Read != nil {

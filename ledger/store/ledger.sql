@@ -218,7 +218,7 @@ CREATE VIEW settle (attempt, outcome, proof, receipt, class, reason, actor, resu
   coalesce(NEW.outcome, '') NOT IN ('committed', 'failed', 'uncertain') OR coalesce(NEW.proof, '') NOT IN ('', 'never_sent', 'refused') OR coalesce(NEW.proof, '') <> '' AND NEW.outcome <> 'failed'
 ! UPDATE {schema}op SET state = NEW.outcome, version = version + 1, change_id = {random}, changed_at = {now}, ended_at = {now}, deadline_at = 0, settled_at = CASE WHEN NEW.outcome = 'uncertain' THEN 0 ELSE {now} END,
     actor = coalesce({who NEW.actor}, actor), machine = 1, verb = 'settle', reason = coalesce(nullif(trim(NEW.reason), ''), NEW.outcome), person_only = CASE WHEN NEW.outcome = 'committed' THEN 1 ELSE person_only END,
-    by_answer = CASE WHEN NEW.outcome = 'committed' THEN 1 ELSE 0 END, unproven = unproven + CASE WHEN NEW.outcome = 'uncertain' OR NEW.outcome = 'failed' AND coalesce(NEW.proof, '') = '' THEN 1 ELSE 0 END,
+    by_answer = CASE WHEN NEW.outcome = 'committed' THEN 1 ELSE 0 END, unproven = unproven + CASE WHEN coalesce(NEW.proof, '') = '' THEN 1 ELSE 0 END,
     doubted = CASE WHEN NEW.outcome = 'uncertain' OR deadline_at < {now} THEN 1 ELSE doubted END, doubted_at = CASE WHEN NEW.outcome = 'uncertain' OR deadline_at < {now} THEN {now} ELSE doubted_at END, class = CASE WHEN NEW.outcome = 'uncertain' THEN coalesce(NEW.class, '') ELSE class END,
     effects = CASE WHEN NEW.outcome = 'committed' THEN 1 ELSE 0 END, receipts = CASE WHEN coalesce(NEW.receipt, '') = '' THEN receipts ELSE {array NEW.receipt} END,
     facts = {object 'outcome', NEW.outcome, 'proof', coalesce(NEW.proof, ''), 'error_class', coalesce(NEW.class, ''), 'lost_at', CASE WHEN NEW.outcome = 'committed' THEN 0 ELSE {now} END},

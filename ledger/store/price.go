@@ -66,14 +66,16 @@ func (p price) save(tx Tx, seq int64, o *ledger.Operation) error {
 	return exec(tx, `INSERT INTO price (op, `+priceNames+`) VALUES (`+placeholders(len(values))+`)`, values...)
 }
 
+// open reports whether an operation that is not in flight has a price.
+func (r *row) open() bool {
+	return r.o.State == ledger.Uncertain || r.o.State == ledger.Failed && r.o.Doubted || r.o.Conflict != ledger.NoConflict ||
+		!r.o.ParkedUntil.IsZero() || !r.allowUntil.IsZero()
+}
+
 // with is the price after a policy said another one. again is when the operation is to be looked
 // for all the same.
-func (p price) with(is ledger.Pricing, state ledger.State, again time.Time) price {
-	switch {
-	case p.listed:
-	case state == ledger.Pending:
-		p.listed = true
-	default:
+func (p price) with(is ledger.Pricing, of *row, again time.Time) price {
+	if p.listed = p.listed || of.o.State == ledger.Pending || of.open(); !p.listed {
 		return p
 	}
 	is.Version, is.OperationID = 0, ""
@@ -103,8 +105,7 @@ func (w *writing) list() error {
 	case c.Read != nil:
 		p.again = time.Time{}
 	}
-	open := o.State == ledger.Uncertain || o.State == ledger.Failed && o.Doubted || o.Conflict != ledger.NoConflict || !p.again.IsZero() ||
-		!o.ParkedUntil.IsZero() || !w.is.allowUntil.IsZero()
+	open := w.is.open() || !p.again.IsZero()
 	switch {
 	case open && !p.listed:
 		p = price{listed: true, again: p.again, Pricing: ledger.Pricing{ReadAt: p.again}}
@@ -112,7 +113,7 @@ func (w *writing) list() error {
 		p = price{}
 	}
 	if c.Pricing != nil {
-		p = p.with(*c.Pricing, o.State, c.RecheckAt)
+		p = p.with(*c.Pricing, &w.is, c.RecheckAt)
 	}
 	if c.Erase != nil {
 		p.Title, p.Target, p.Digest = "", "", ""
@@ -136,7 +137,7 @@ func (s *Store) Price(ctx context.Context, prices []ledger.Pricing) error {
 		for _, of := range prices {
 			l, err := load(tx, ledger.Locator{ID: of.OperationID, Skip: ledger.AllParts})
 			if err == nil && l.rec.Found && (of.Version == 0 || of.Version == l.o.Version) {
-				err = l.price.with(of, l.o.State, time.Time{}).save(tx, l.seq, l.o)
+				err = l.price.with(of, &l.row, time.Time{}).save(tx, l.seq, l.o)
 			}
 			if err != nil {
 				return err

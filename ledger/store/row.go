@@ -158,17 +158,10 @@ func (r *row) keep(s *state) {
 	if o.State == ledger.Abandoned {
 		r.state, r.abandoned = nonEmpty(string(o.Fact), string(ledger.Committed)), 1
 	}
-	r.unproven, r.allowUntil, r.allowed = 0, time.Time{}, time.Time{}
-	for _, a := range s.attempts {
-		r.begun = a.StartedAt
-		r.unproven += number(a.Outcome != "" && !a.NoEffect())
-	}
-	for _, g := range s.grants {
-		if g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
-			r.allowUntil, r.allowed = g.ExpiresAt, g.CreatedAt
-		}
-	}
 }
+
+// mayHaveActed is 1 for an attempt that ended without a proof that it had no effect.
+func mayHaveActed(a ledger.Attempt) int { return number(a.Outcome != "" && !a.NoEffect()) }
 
 func nonEmpty(a, b string) string {
 	if a == "" {

@@ -134,7 +134,7 @@ func (s *site) afterFault(f fault, n, exit int, again []string) {
 	if f.command == "begin" {
 		want = "pending"
 	}
-	rows := s.rows(`SELECT state FROM operations WHERE key = '` + key + `'`)
+	rows := s.rows(`SELECT state FROM op WHERE name = '` + key + `'`)
 	is := func(rows [][]string) bool { // a begin may be in doubt by now, where the machine is slow
 		return len(rows) == 1 && (rows[0][0] == want || want == "pending" && rows[0][0] == "uncertain")
 	}
@@ -148,7 +148,7 @@ func (s *site) afterFault(f fault, n, exit int, again []string) {
 	case f.command == "confirm" && there:
 		ok = ok || r.Exit == 4
 	}
-	if rows := s.rows(`SELECT state FROM operations WHERE key = '` + key + `'`); !ok || !is(rows) {
+	if rows := s.rows(`SELECT state FROM op WHERE name = '` + key + `'`); !ok || !is(rows) {
 		s.Errorf("%+v: the next command: exit %d, and the ledger has %v\n%s", f, r.Exit, rows, r.Err)
 	}
 	if r := s.do("doctor"); r.Exit != 0 {

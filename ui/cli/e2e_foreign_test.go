@@ -21,23 +21,22 @@ func TestI8_E2E_TheDatabaseRefuses(t *testing.T) {
 	op := s.doubtful("charge", "k1", chargeInput, "--token-sent")
 	before := s.show(op.ID)
 	for _, attack := range []string{
-		`UPDATE operations SET state = 'committed'`,
-		`UPDATE operations SET state = 'pending', change_id = 'x', actor = 'me', reason = 'again'`,
-		`UPDATE operations SET state = 'done', change_id = 'x', actor = 'me', reason = 'done'`,
-		`UPDATE operations SET key = 'k2'`,
-		`UPDATE operations SET token = 'mine', input = '{}'`,
-		`UPDATE operations SET fingerprint = 'x'`,
-		`DELETE FROM operations`,
-		`INSERT OR REPLACE INTO operations (id, kind, key, deadline_at, actor) SELECT id, kind, key, created_at + 1000, 'me' FROM operations`,
-		`INSERT INTO operations (id, kind, key, deadline_at, actor) SELECT 'twin', kind, key, created_at + 1000, 'me' FROM operations`,
-		`INSERT INTO operations (id, kind, key, deadline_at, actor) VALUES ('seconds', 'charge', 'k9', 1790000000, 'me')`,
-		`UPDATE events SET reason = 'nothing happened'`,
-		`DELETE FROM events`,
-		`INSERT OR REPLACE INTO events SELECT * FROM events`,
-		`UPDATE attempts SET outcome = 'committed'`,
-		`DELETE FROM attempts`,
-		`INSERT OR REPLACE INTO attempts SELECT * FROM attempts`,
-		`INSERT INTO attempts (operation_id, n, id, started_at, deadline_at) SELECT operation_id, 2, 'another', started_at, deadline_at FROM attempts`,
+		`UPDATE op SET state = 'committed'`,
+		`UPDATE op SET state = 'pending', version = version + 1, change_id = 'x', actor = 'me', reason = 'again'`,
+		`UPDATE op SET state = 'pending', attempt = attempt + 1, version = version + 1, change_id = 'x', actor = 'me', verb = 'retry', reason = 'again', facts = '{}'`,
+		`UPDATE op SET state = 'done', version = version + 1, change_id = 'x', actor = 'me', reason = 'done'`,
+		`UPDATE op SET name = 'k2'`,
+		`UPDATE op SET token = 'mine', payload = '{}'`,
+		`UPDATE op SET input = 'x'`,
+		`DELETE FROM op`,
+		`INSERT OR REPLACE INTO op (id, kind, name, deadline_at, actor) SELECT id, kind, name, created_at + 1000, 'me' FROM op`,
+		`INSERT INTO op (id, kind, name, deadline_at, actor) SELECT 'twin', kind, name, created_at + 1000, 'me' FROM op`,
+		`INSERT INTO op (id, kind, name, deadline_at, actor) VALUES ('seconds', 'charge', 'k9', 1790000000, 'me')`,
+		`UPDATE ev SET reason = 'nothing happened'`,
+		`DELETE FROM ev`,
+		`INSERT OR REPLACE INTO ev SELECT * FROM ev`,
+		`INSERT INTO ev (op, n, id, verb, actor, before, state, outcome) SELECT seq, 1, 'x', 'settle', 'me', state, 'committed', 'committed' FROM op`,
+		`INSERT INTO settle (attempt, outcome, reason, actor) SELECT id || '.1', 'committed', 'landed', 'me' FROM op`,
 	} {
 		out, err := exec.Command("sqlite3", "-batch", s.ledger, attack).CombinedOutput()
 		if err == nil {
@@ -56,14 +55,12 @@ db = sqlite3.connect(sys.argv[1], isolation_level=None, timeout=5)
 db.execute("PRAGMA synchronous = FULL")
 op = str(uuid.uuid4())
 db.execute(
-    "INSERT INTO operations (id, kind, key, input, deadline_at, source, actor) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    "INSERT INTO intent (id, kind, key, input, deadline_at, source, actor) VALUES (?, ?, ?, ?, ?, ?, ?)",
     (op, "charge", "py-" + sys.argv[2], json.dumps({"customer": "cus_py", "amount": 420}),
      int(time.time() * 1000) + 1500, "nightly.py", "nightly.py"))
 if sys.argv[2] == "crash":
     os.kill(os.getpid(), 9)
-db.execute(
-    "UPDATE operations SET state = 'committed', receipt = 'pi_py', change_id = ?, actor = 'nightly.py', reason = 'answered'"
-    " WHERE id = ? AND state = 'pending'", (str(uuid.uuid4()), op))
+db.execute("INSERT INTO settle (attempt, outcome, receipt, reason, actor) VALUES (?, 'committed', 'pi_py', 'answered', 'nightly.py')", (op + ".1",))
 `
 
 // A pipeline in another language writes plain SQL. When it crashes between its

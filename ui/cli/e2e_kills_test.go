@@ -288,7 +288,7 @@ var killedKinds = []string{"post", "charge", "note", "mcp.shop.post", "payout"}
 func (a *arena) hasShown() bool {
 	kinds := map[string]bool{}
 	committed := 0
-	for _, row := range a.rows(`SELECT kind FROM operations WHERE state = 'committed'`) {
+	for _, row := range a.rows(`SELECT kind FROM op WHERE state = 'committed'`) {
 		kinds[row[0]] = true
 		committed++
 	}
@@ -301,8 +301,8 @@ func (a *arena) inTheMorning() {
 	a.down.Recover()
 	engine := a.start("engine")
 	unsettled := func() [][]string { // but for the first of a caller: a check sees no sibling of those, and a person decides
-		return a.rows(`SELECT id, kind, state FROM operations o WHERE state IN ('pending', 'uncertain')
-			AND NOT EXISTS (SELECT 1 FROM reads r WHERE r.operation_id = o.id AND (r.verdict = 'not_seen' OR r.cause = 'blind'))`)
+		return a.rows(`SELECT id, kind, state FROM op o WHERE state IN ('pending', 'uncertain') AND NOT EXISTS (SELECT 1 FROM ev e
+			WHERE e.op = o.seq AND (e.facts -> 'read' ->> 'verdict' = 'not_seen' OR e.facts -> 'read' ->> 'cause' = 'blind'))`)
 	}
 	open := unsettled()
 	for limit := time.Now().Add(patience); len(open) > 0 && time.Now().Before(limit); open = unsettled() {
@@ -319,7 +319,7 @@ func (a *arena) inTheMorning() {
 		a.Errorf("stuck: %v\n%s", row, a.do("show", row[0]).Out)
 	}
 	states := map[string]string{}
-	for _, row := range a.rows(`SELECT key, state, coalesce(json_extract(input, '$.arguments.text'), json_extract(input, '$.text'), '') FROM operations`) {
+	for _, row := range a.rows(`SELECT name, state, coalesce(input ->> '$.arguments.text', input ->> '$.text', '') FROM (SELECT name, state, ` + inputSQL + ` AS input FROM op o)`) {
 		states[row[0]] = row[1]
 		states["text "+row[2]] = row[1]
 	}
@@ -337,7 +337,7 @@ func (a *arena) inTheMorning() {
 		kills += n
 	}
 	kinds := map[string]int{}
-	for _, row := range a.rows(`SELECT kind, count(*) FROM operations GROUP BY 1`) {
+	for _, row := range a.rows(`SELECT kind, count(*) FROM op GROUP BY 1`) {
 		n, _ := strconv.Atoi(row[1])
 		kinds[row[0]], operations = n, operations+n
 	}

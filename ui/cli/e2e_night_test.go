@@ -123,7 +123,7 @@ func TestE2E_ANightOfTrouble(t *testing.T) {
 		e.cmd.Process.Signal(syscall.SIGCONT)
 	}
 	s.eventually("all that can be settled is", func() bool {
-		open := s.rows(`SELECT id FROM operations WHERE state IN ('pending', 'uncertain')`)
+		open := s.rows(`SELECT id FROM op WHERE state IN ('pending', 'uncertain')`)
 		for _, row := range open {
 			s.do("check", row[0]) // not waiting for the pauses between checks, which grow
 		}
@@ -141,7 +141,7 @@ func (s *site) endEngine(p *process) {
 	s.Helper()
 	p.cmd.Process.Signal(syscall.SIGCONT)
 	leads := func(who string) bool {
-		return len(s.rows(fmt.Sprintf(`SELECT holder FROM lead WHERE scope = 'ledger' AND until > unixepoch() * 1000 AND holder LIKE '%%/%s/%%'`, who))) == 1
+		return len(s.rows(fmt.Sprintf(`SELECT holder FROM lead WHERE name = 'ledger' AND until > unixepoch() * 1000 AND holder LIKE '%%/%s/%%'`, who))) == 1
 	}
 	s.eventually("an engine leads", func() bool { return leads("%") })
 	began := leads(fmt.Sprint(p.cmd.Process.Pid))
@@ -228,7 +228,7 @@ func (s *site) judge() (wrong, double int) {
 		}
 	}
 	happened := s.truth()
-	for _, row := range s.rows(`SELECT id, key, token, state, attempt_count FROM operations`) {
+	for _, row := range s.rows(`SELECT id, name, token, state, attempt FROM op`) {
 		id, key, token, state := row[0], row[1], row[2], row[3]
 		attempts, _ := strconv.Atoi(row[4])
 		states[state]++
@@ -258,20 +258,20 @@ func (s *site) judge() (wrong, double int) {
 func (s *site) sound() {
 	s.Helper()
 	for what, query := range map[string]string{
-		"the file":     `SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
-		"foreign keys": `SELECT "table" FROM pragma_foreign_key_check`,
-		"the sums": `SELECT t.kind || ' ' || t.what FROM totals t FULL JOIN (SELECT kind, state, count(*) AS n FROM operations GROUP BY 1, 2) o ON (o.kind, o.state) = (t.kind, t.what)
-			WHERE coalesce(o.n, 0) <> coalesce(t.n, 0) AND t.what NOT IN ('landed', 'missed')`,
-		"who is on the list": `SELECT o.id FROM operations o LEFT JOIN open_operations h ON h.seq = o.seq WHERE o.state <> 'pending' AND (h.seq IS NOT NULL) <> o.is_open`,
-		"the list":           `SELECT o.id FROM operations o JOIN open_operations h ON h.seq = o.seq WHERE h.state <> o.state OR h.updated_at <> o.updated_at OR h.conflict <> o.conflict`,
-		"attempts": `SELECT o.id FROM operations o WHERE o.attempt_count <> (SELECT count(*) FROM attempts a WHERE a.operation_id = o.id)
-			OR (o.state = 'pending') <> EXISTS (SELECT 1 FROM attempts a WHERE a.operation_id = o.id AND a.outcome = '')`,
-		"grants": `SELECT id FROM attempts a WHERE n > 1 AND NOT EXISTS (SELECT 1 FROM grants g WHERE g.attempt_id = a.id AND g.consumed_at > 0)
-			AND EXISTS (SELECT 1 FROM attempts e WHERE e.operation_id = a.operation_id AND e.n < a.n AND e.proof = '')`,
-		"the history": `SELECT operation_id FROM (SELECT operation_id, from_state, to_state, version, lag(to_state, 1, '') OVER w AS was, lag(version, 1, 0) OVER w AS before
-			FROM events WHERE operation_id <> '' WINDOW w AS (PARTITION BY operation_id ORDER BY seq)) WHERE from_state <> was OR version < before`,
-		"settled twice": `SELECT operation_id FROM events WHERE from_state <> to_state AND to_state = 'committed'
-			AND operation_id NOT IN (SELECT operation_id FROM events WHERE verb = 'undo') GROUP BY 1 HAVING count(*) > 1`,
+		"the file": `SELECT * FROM pragma_integrity_check WHERE integrity_check <> 'ok'`,
+		"where it stands": `SELECT o.id FROM op o LEFT JOIN ev e ON e.op = o.seq AND e.id = o.change_id
+			WHERE e.seq IS NULL OR (e.version, e.state) <> (o.version, CASE o.abandoned WHEN 1 THEN 'abandoned' ELSE o.state END)`,
+		"an event of nothing": `SELECT e.id FROM ev e WHERE e.op <> 0 AND NOT EXISTS (SELECT 1 FROM op o WHERE o.seq = e.op)`,
+		"who is on the list":  `SELECT o.id FROM op o LEFT JOIN price p ON p.op = o.seq WHERE p.op IS NULL AND o.state = 'uncertain'`,
+		"attempts": `SELECT o.id FROM op o WHERE o.attempt <> (SELECT count(*) FROM ev e WHERE e.op = o.seq AND e.verb IN ('begin', 'retry'))
+			OR o.attempt - (o.state = 'pending') <> (SELECT count(*) FROM ev e WHERE e.op = o.seq AND e.outcome <> '')`,
+		"permissions": `SELECT o.id FROM op o JOIN ev r ON r.op = o.seq AND r.verb = 'retry' AND r.facts ->> 'basis' = ''
+			WHERE NOT EXISTS (SELECT 1 FROM ev g WHERE g.op = o.seq AND g.verb = 'grant' AND g.machine = 0 AND g.seq < r.seq)
+			AND EXISTS (SELECT 1 FROM ev e WHERE e.op = o.seq AND e.seq < r.seq AND e.outcome <> '' AND coalesce(e.facts ->> 'proof', '') = '')`,
+		"the history": `SELECT op FROM (SELECT op, before, state, version, lag(state, 1, '') OVER w AS was, lag(version, 1, 0) OVER w AS had
+			FROM ev WHERE op <> 0 WINDOW w AS (PARTITION BY op ORDER BY seq)) WHERE before <> was OR version < had`,
+		"settled twice": `SELECT op FROM ev WHERE before <> state AND state = 'committed'
+			AND op NOT IN (SELECT op FROM ev WHERE verb = 'undo') GROUP BY 1 HAVING count(*) > 1`,
 	} {
 		for _, wrong := range s.rows(query) {
 			s.Errorf("%s: %s", what, wrong)

@@ -96,7 +96,7 @@ func (o *outage) operator(who string, luck *rand.Rand) {
 	var seen [][]string
 	for n := 0; o.over.Err() == nil; n++ {
 		if n%3 == 0 || len(seen) == 0 { // what it sees grows old
-			seen = o.rows(`SELECT id || '@' || version, coalesce((SELECT id FROM outages ORDER BY last_at DESC LIMIT 1), ''), id FROM operations ORDER BY seq DESC LIMIT 60`)
+			seen = o.rows(`SELECT id || '@' || version, coalesce((SELECT id FROM outage ORDER BY last_at DESC LIMIT 1), ''), id FROM op ORDER BY seq DESC LIMIT 60`)
 		}
 		if len(seen) == 0 {
 			continue
@@ -150,7 +150,7 @@ func (o *outage) bulk(who string, seen [][]string, luck *rand.Rand) {
 
 // runs goes on with a run or ends it, whoever began it.
 func (o *outage) runs(who string, luck *rand.Rand) {
-	open := o.rows(`SELECT id FROM events e WHERE run = id AND NOT EXISTS (SELECT 1 FROM events f WHERE f.run = e.id AND f.verb = 'run_over')`)
+	open := o.rows(`SELECT id FROM ev e WHERE about = 'run:' || id AND NOT EXISTS (SELECT 1 FROM ev f WHERE f.about = e.about AND f.verb = 'run_over')`)
 	if len(open) == 0 {
 		return
 	}
@@ -175,7 +175,7 @@ func (o *outage) pipeline(luck *rand.Rand) {
 	for n := 0; o.over.Err() == nil; n++ {
 		kind := []string{"wire", "payout"}[luck.IntN(2)]
 		o.write(kind, fmt.Sprintf("%s-%d", kind, n), fmt.Sprintf(`{"currency":"usd","destination":"d%d","amount":%d,"note":"n%d"}`, n%40, 100*(1+luck.IntN(90)), n), luck)
-		for _, row := range o.rows(`SELECT o.kind, o.key, o.input FROM grants g JOIN operations o ON o.id = g.operation_id WHERE g.consumed_at = 0 AND g.voided_at = 0 AND o.kind = 'wire' LIMIT 2`) {
+		for _, row := range o.rows(`SELECT o.kind, o.name, ` + inputSQL + ` FROM op o WHERE o.allow_until <> 0 AND o.kind = 'wire' LIMIT 2`) {
 			if luck.IntN(2) == 0 {
 				o.write(row[0], row[1], row[2], luck)
 			}
@@ -248,7 +248,7 @@ func (o *outage) plainSQL(luck *rand.Rand) {
 	for n := 0; o.over.Err() == nil; n++ {
 		id, token := ledger.NewID(), ledger.NewToken()
 		input := fmt.Sprintf(`{"currency":"usd","destination":"s%d","amount":700,"note":%q}`, n%20, id)
-		if _, err := db.Exec(`INSERT INTO operations (id, kind, key, token, token_sent, input, deadline_at, source, actor) VALUES (?, 'payout', ?, ?, 1, ?, ?, 'sql', 'sql')`,
+		if _, err := db.Exec(`INSERT INTO intent (id, kind, key, token, input, deadline_at, source, actor) VALUES (?, 'payout', ?, ?, ?, ?, 'sql', 'sql')`,
 			id, id, token, input, time.Now().Add(20*time.Second).UnixMilli()); err != nil {
 			o.Errorf("plain SQL: %v", err)
 			return
@@ -257,8 +257,8 @@ func (o *outage) plainSQL(luck *rand.Rand) {
 		if answer.Outcome == ledger.OutcomeFailed { // two statements cannot prove it
 			answer.Outcome, answer.ErrorClass = ledger.OutcomeUncertain, ledger.Class5xx
 		}
-		if _, err := db.Exec(`UPDATE operations SET state = ?, receipt = ?, error_class = ?, change_id = ?, actor = 'sql', reason = 'answered' WHERE id = ? AND live_attempt = id || '.1'`,
-			string(answer.Outcome), answer.Receipt, string(answer.ErrorClass), ledger.NewID(), id); err != nil {
+		if _, err := db.Exec(`INSERT INTO settle (attempt, outcome, receipt, class, reason, actor) VALUES (? || '.1', ?, ?, ?, 'answered', 'sql')`,
+			id, string(answer.Outcome), answer.Receipt, string(answer.ErrorClass)); err != nil {
 			o.Errorf("plain SQL: %v", err)
 		}
 		time.Sleep(time.Duration(300+luck.IntN(600)) * time.Millisecond)
@@ -270,7 +270,7 @@ func (o *outage) plainSQL(luck *rand.Rand) {
 func (o *outage) auditor() (looks, events int) {
 	for {
 		ended := o.over.Err() != nil
-		seq, _ := strconv.Atoi(o.rows(`SELECT coalesce(max(seq), 0) FROM events`)[0][0])
+		seq, _ := strconv.Atoi(o.rows(`SELECT coalesce(max(seq), 0) FROM ev`)[0][0])
 		if seq != events {
 			o.recount()
 			looks, events = looks+1, seq
@@ -348,7 +348,7 @@ func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 	o.all.Go(func() { // not before there was an outage, which is slow to come where the machine or the luck is
 		defer end()
 		time.Sleep(long)
-		for limit := time.Now().Add(patience); len(o.rows(`SELECT 1 FROM outages`)) == 0 && time.Now().Before(limit); {
+		for limit := time.Now().Add(patience); len(o.rows(`SELECT 1 FROM outage`)) == 0 && time.Now().Before(limit); {
 			time.Sleep(100 * time.Millisecond)
 		}
 	})
@@ -357,7 +357,7 @@ func TestE2E_TwoOperatorsAndAnEngineOnOneOutage(t *testing.T) {
 	s.endEngine(engine)
 	o.inTheEnd()
 	t.Logf("seed %d, %s: %d events, recounted %d times; %d operations in %d outages, %d effects\nacts %v\nrefusals %v", seed, long, events, looks,
-		len(s.rows(`SELECT 1 FROM operations`)), len(s.rows(`SELECT 1 FROM outages`)), len(s.truth()), o.acts, o.refusals)
+		len(s.rows(`SELECT 1 FROM op`)), len(s.rows(`SELECT 1 FROM outage`)), len(s.truth()), o.acts, o.refusals)
 	for _, code := range slices.Sorted(func(yield func(string) bool) {
 		for code := range o.samples {
 			if !yield(code) {
@@ -381,7 +381,7 @@ func (o *outage) inTheEnd() {
 	for token, n := range o.truth() {
 		need.That(o, n <= 1, "%s happened %d times", token, n)
 	}
-	for _, row := range o.rows(`SELECT token, attempt_count, id FROM operations`) {
+	for _, row := range o.rows(`SELECT token, attempt, id FROM op`) {
 		if attempts, _ := strconv.Atoi(row[1]); sent[row[0]] > attempts {
 			o.Errorf("I3: %s was sent %d times in %d attempts", row[2], sent[row[0]], attempts)
 		}
@@ -390,7 +390,7 @@ func (o *outage) inTheEnd() {
 	for token := range sent {
 		o.Errorf("I1: %s was sent without a record", token)
 	}
-	need.That(o, len(o.rows(`SELECT 1 FROM outages`)) != 0, "there was no outage")
+	need.That(o, len(o.rows(`SELECT 1 FROM outage`)) != 0, "there was no outage")
 	o.sound()
 	if r := o.do("doctor"); r.Exit != 0 {
 		o.Errorf("doctor: exit %d\n%s%s", r.Exit, r.Out, r.Err)

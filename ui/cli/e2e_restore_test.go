@@ -70,7 +70,7 @@ func TestI10_E2E_ABackupIsRestoredAsThePageSays(t *testing.T) {
 	said := asThePageSays(restore)
 	need.Lacks(t, said, "fail ")
 	for _, key := range before {
-		if rows := s.rows(`SELECT state FROM operations WHERE key = '` + key + `'`); len(rows) != 1 || rows[0][0] != "committed" {
+		if rows := s.rows(`SELECT state FROM op WHERE name = '` + key + `'`); len(rows) != 1 || rows[0][0] != "committed" {
 			t.Errorf("%s was acknowledged before the backup, and is %v", key, rows)
 		}
 		need.Equal(t, write(key), 0, key, "again: exit")

@@ -191,7 +191,7 @@ func TestI4_E2E_AStormOfPayments(t *testing.T) {
 func (s *site) weathered(seed uint64, bank *weather, payments []*payment, kills int) {
 	s.Helper()
 	states := map[string]string{}
-	for _, row := range s.rows(`SELECT id, state, json_extract(input, '$.body.order'), conflict FROM operations`) {
+	for _, row := range s.rows(`SELECT id, state, ` + inputSQL + ` ->> '$.body.order', conflict FROM op o`) {
 		states[row[0]] = row[1]
 		states[row[2]] += row[1] // two operations of one order would be two of them
 		need.That(s, row[3] == "", "%s is in conflict: %s", row[2], row[3])

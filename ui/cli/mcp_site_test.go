@@ -100,6 +100,9 @@ func quoted(argv []string) string {
 }
 
 // rows are the answer of the ledger to a query, as text.
+// inputSQL is the input of operation o, as its first event has it.
+const inputSQL = `(SELECT e.payload -> 'op' -> 'input' FROM ev e WHERE e.op = o.seq ORDER BY e.seq LIMIT 1)`
+
 func (s *site) rows(query string) (all [][]string) {
 	s.Helper()
 	db := need.Get(sql.Open("sqlite", "file:"+s.ledger+"?mode=ro&_pragma=busy_timeout(60000)"))(s)

@@ -37,7 +37,7 @@ def writer():
     while True:
         id, token = str(uuid.uuid4()), "indoubt-" + secrets.token_hex(8).upper()
         request, end = {"destination": "d", "currency": "usd", "amount": 700, "note": id}, time.time() + 2
-        db.execute("INSERT INTO operations (id, kind, key, token, token_sent, input, deadline_at, source, actor) VALUES (?, 'payout', ?, ?, 1, ?, ?, 'sql', 'sql')",
+        db.execute("INSERT INTO intent (id, kind, key, token, input, deadline_at, source, actor) VALUES (?, 'payout', ?, ?, ?, ?, 'sql', 'sql')",
                    (id, id, token, json.dumps(request), int(end * 1000)))
         print("begun", id, flush=True)
         if time.time() >= end:
@@ -47,9 +47,12 @@ def writer():
             receipt = post("/v1/payouts", {**request, "metadata": {"indoubt": token}})
         except Exception:
             state, failed = "uncertain", "timeout"
-        moved = db.execute("UPDATE operations SET state = ?, receipt = ?, error_class = ?, change_id = ?, actor = 'sql', reason = 'answered' WHERE id = ? AND live_attempt = id || '.1'",
-                           (state, receipt, failed, str(uuid.uuid4()), id)).rowcount
-        if moved and state == "committed":
+        try:
+            db.execute("INSERT INTO settle (attempt, outcome, receipt, class, reason, actor) VALUES (?, ?, ?, ?, 'answered', 'sql')",
+                       (id + ".1", state, receipt, failed))
+        except sqlite3.IntegrityError:  # its deadline has passed, and a check was first
+            continue
+        if state == "committed":
             print("committed", id, flush=True)
 
 
