@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"modernc.org/sqlite"
 )
@@ -26,6 +27,21 @@ func Dial(name string, most int) (*Conn, error) {
 		return nil, err
 	}
 	return &Conn{conn, map[string]driver.Stmt{}, most}, nil
+}
+
+// copied is a connection to a database in memory with the same contents.
+func (c *Conn) copied() (*Conn, error) {
+	b, err := c.conn.(interface {
+		NewBackup(string) (*sqlite.Backup, error)
+	}).NewBackup(":memory:")
+	if err != nil {
+		return nil, err
+	}
+	if _, err = b.Step(-1); err != nil {
+		return nil, errors.Join(err, b.Finish())
+	}
+	conn, err := b.Commit()
+	return &Conn{conn, map[string]driver.Stmt{}, c.most}, err
 }
 
 // Script runs statements as they are.
@@ -165,5 +181,34 @@ func take(to any, from driver.Value) (ok bool) {
 	default:
 		v.SetInt(n)
 		return isNumber
+	}
+}
+
+// dialect fills in the words of a statement that SQLite says otherwise. A limit that is bound and
+// stands alone has SQLite plan the statement anew each time.
+func dialect(query string) string {
+	query = strings.ReplaceAll(query, "LIMIT ?", "LIMIT 0 + ?")
+	for {
+		i := strings.LastIndex(query, "{")
+		if i < 0 {
+			return query
+		}
+		end := i + strings.Index(query[i:], "}")
+		kind, of, _ := strings.Cut(query[i+1:end], " ")
+		cut := strings.LastIndex(of, ", ")
+		switch kind {
+		case "int":
+			of = "INTEGER"
+		case "in":
+			first, text, _ := strings.Cut(of, ", ")
+			of = "instr(" + text + ", " + first + ") > 0"
+		case "quoted":
+			of = `'"' || ` + of + ` || '"'`
+		case "like":
+			of = of[:cut] + " LIKE " + of[cut+2:] + ` ESCAPE '\'`
+		case "glob":
+			of = of[:cut] + " GLOB " + of[cut+2:]
+		}
+		query = query[:i] + of + query[end+1:]
 	}
 }

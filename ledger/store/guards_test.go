@@ -1,7 +1,6 @@
 package store
 
 import (
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -282,7 +281,7 @@ func TestGuards(t *testing.T) {
 				err = nil
 				continue
 			}
-			if _, err = m.conn.(driver.ExecerContext).ExecContext(t.Context(), sql, nil); err != nil && !(wrong && i == len(step.sql)-1) {
+			if err = m.conn.Script(t.Context(), sql); err != nil && !(wrong && i == len(step.sql)-1) {
 				break
 			}
 		}

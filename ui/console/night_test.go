@@ -49,9 +49,19 @@ func doubt(n int, kind, title, from, began, ended string, class ledger.ErrorClas
 	}}
 }
 
+var nightImage ledgertest.Image
+
 // nightStore is the ledger of that night: one operation happened twice, five
 // need somebody, one is checked, one in flight, two are settled.
-func nightStore() *memory {
+func nightStore() *memory { return tonight(begin(&nightImage, night, fillNight)) }
+
+// tonight is what the ledger of that night says of itself.
+func tonight(s *memory) *memory {
+	s.info.CreatedAt, s.info.LastWrite, s.info.LastError, s.info.LastBy = night.Add(-90*24*time.Hour), at("03:06:38"), at("03:06:28"), "billing"
+	return s
+}
+
+func fillNight(s *memory) {
 	twice := doubt(1, "bank.payout", "payout 420.00 → acct_7Kd", "billing", "02:25:07", "02:25:37", ledger.ClassTimeout, 1, amount(420), amount(420))
 	twice.Operation.State, twice.Operation.Verdict, twice.Operation.Conflict = ledger.Committed, ledger.Twice, ledger.Duplicate
 	twice.Operation.ConflictNote, twice.Operation.Effects, twice.Operation.Receipts = "a check found two", 2, []string{"po_81", "po_97"}
@@ -90,14 +100,12 @@ func nightStore() *memory {
 	older.Operation.State, older.Operation.Fact, older.Operation.Actor, older.Operation.Reason = ledger.Abandoned, ledger.Uncertain, "sam", "customer wrote in"
 	older.Operation.UpdatedAt = at("01:50:00")
 
-	s := newMemory(night, twice, charge, deploy, mail, post, guess, checking, flying, settled, older)
-	s.info.CreatedAt, s.info.LastWrite, s.info.LastError, s.info.LastBy = night.Add(-90*24*time.Hour), at("03:06:38"), at("03:06:28"), "billing"
+	s.put(twice, charge, deploy, mail, post, guess, checking, flying, settled, older)
 	person := ledger.Actor{Name: "ana"}
 	s.Put(ledgertest.Contents{Events: []ledger.Event{
 		{ID: "e1", OperationID: id(1), At: at("02:31:30"), Verb: "deny", Actor: person, Reason: "not in dashboard", From: ledger.Uncertain, To: ledger.Failed, Version: 3},
 		{ID: "e2", OperationID: id(2), At: at("03:01:10"), Verb: "note", Actor: ledger.Actor{Name: "sam"}, Reason: "asking their support, ticket 4411", Version: 2},
 	}})
-	return s
 }
 
 // nightFacts is what that night's policy says of each kind.
@@ -161,8 +169,9 @@ var nightPolicy = func() *policy.Policy {
 	return p
 }()
 
-func nightOptions() Options {
-	s := nightStore()
+func nightOptions() Options { return optionsOf(nightStore()) }
+
+func optionsOf(s *memory) Options {
 	return Options{Store: s, Engine: nightEngine(s), Actor: ledger.Actor{Name: "maya", OSUser: "maya", Host: "box"}, Theme: "dark", Location: cest, Policy: func() *policy.Policy { return nightPolicy },
 		Clock: func() time.Time { return night }, LedgerPath: ""}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"indoubt/ledger"
+	"indoubt/ledger/ledgertest"
 	"indoubt/ledger/need"
 	"indoubt/reconcile"
 	"indoubt/ui/console/feed"
@@ -16,9 +17,16 @@ import (
 // outageRow is the id of a row of the outage.
 func outageRow(n int) string { return fmt.Sprintf("0198ff00-0000-7000-8000-%012d", n) }
 
-// outageStore adds an outage of stripe to the night: 20 charges that got no answer within six
-// minutes, of which twelve did not land, five landed and three cannot be told yet.
-func outageStore(t testing.TB, s *memory) {
+var outageImage ledgertest.Image
+
+// outageOptions are those of the night with an outage of stripe: 20 charges that got no answer
+// within six minutes, of which twelve did not land, five landed and three cannot be told yet.
+func outageOptions(t testing.TB) Options {
+	return optionsOf(tonight(begin(&outageImage, night, func(s *memory) { fillOutage(t, s) })))
+}
+
+func fillOutage(t testing.TB, s *memory) {
+	fillNight(s)
 	ctx, began := context.Background(), night.Add(-53*time.Minute)
 	must := func(err error) {
 		t.Helper()
@@ -84,8 +92,7 @@ func foldOutages(t testing.TB, s *memory) {
 }
 
 func outageBench(t *testing.T, w, h int, filter string) *bench {
-	o := nightOptions()
-	outageStore(t, o.Store.(*memory))
+	o := outageOptions(t)
 	o.Filter = filter
 	return newBench(t, w, h, o).judged(nightFacts)
 }
@@ -197,9 +204,8 @@ func TestAnOutageGrowsByADeadline(t *testing.T) {
 // Where a filter is about several outages, the list shows them and no other, the dearest
 // first, and says so.
 func TestAFilterOfSeveralOutages(t *testing.T) {
-	o := nightOptions()
+	o := outageOptions(t)
 	s := o.Store.(*memory)
-	outageStore(t, s)
 	actor := ledger.Actor{Name: "billing", Machine: true}
 	var prices []ledger.Pricing
 	for i := range 6 {
@@ -274,9 +280,8 @@ func TestTheGroupThatIsAskedAboutIsNamed(t *testing.T) {
 // What no check can tell is advised row by row, and R on its line asks about it: what has no
 // key is left out.
 func TestAGroupThatNoCheckCanTell(t *testing.T) {
-	o := nightOptions()
+	o := outageOptions(t)
 	s := o.Store.(*memory)
-	outageStore(t, s)
 	var prices []ledger.Pricing
 	for n := 17; n < 20; n++ {
 		p := s.row(outageRow(n)).Pricing
@@ -294,9 +299,8 @@ func TestAGroupThatNoCheckCanTell(t *testing.T) {
 // The line for an alert opens on its outage, also where there are more of them than one
 // list folds.
 func TestAFilterFindsItsOutageAmongMany(t *testing.T) {
-	o := nightOptions()
+	o := outageOptions(t)
 	s := o.Store.(*memory)
-	outageStore(t, s)
 	for n := range 30 {
 		kind := fmt.Sprintf("shop%d.order", n)
 		for i := range 5 {
@@ -324,8 +328,7 @@ func TestTheFootOfAnOutage(t *testing.T) {
 	b := outageBench(t, 80, 24, "downstream:stripe")
 	b.shows("R send the group", "A abandon", "c check these", "esc back", "? help")
 	b.keys("G").shows("R send the group", "esc back").hides("A abandon", "P park", "c check these") // these landed
-	o := nightOptions()
-	outageStore(t, o.Store.(*memory))
+	o := outageOptions(t)
 	o.Filter, o.Engine = "downstream:stripe", nil
 	newBench(t, 80, 24, o).judged(nightFacts).shows("A abandon", "N note").hides("R send the group", "c check")
 }
@@ -333,8 +336,7 @@ func TestTheFootOfAnOutage(t *testing.T) {
 // A secret that several downstreams lack stands once in the header, and on the page of an
 // outage in the header's words.
 func TestAMissingSecretIsSaidOnce(t *testing.T) {
-	o := nightOptions()
-	outageStore(t, o.Store.(*memory))
+	o := outageOptions(t)
 	o.Filter = "downstream:stripe"
 	lacks := func(name string) reconcile.Health {
 		return reconcile.Health{Downstream: name, State: reconcile.StateNoKey, Why: "SHOP_KEY"}

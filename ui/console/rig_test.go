@@ -32,14 +32,26 @@ type memory struct {
 	reads int
 }
 
+// loose is a ledger that takes what tests put into it.
+var loose ledgertest.Image
+
 func newMemory(now time.Time, recs ...ledger.Record) *memory {
+	s := begin(&loose, now, func(s *memory) { s.put() })
+	s.put(recs...)
+	return s
+}
+
+// begin makes a ledger that begins with an image.
+func begin(of *ledgertest.Image, now time.Time, fill func(*memory)) *memory {
 	s := &memory{now: now, info: ledger.Info{ID: "L1", Path: "/var/lib/indoubt/payments.db", CreatedAt: now.Add(-3 * time.Minute)}}
-	s.Memory = ledgertest.NewMemory(func() time.Time {
+	s.Memory = of.NewMemory(func() time.Time {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return s.now
-	}, nil)
-	s.put(recs...)
+	}, nil, func(m *ledgertest.Memory) {
+		s.Memory = m
+		fill(s)
+	})
 	return s
 }
 

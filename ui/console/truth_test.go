@@ -282,8 +282,7 @@ func TestARiskIsTakenByWhoAllowedIt(t *testing.T) {
 // The demonstration says on its first screen that it is one, what happened, and how to
 // leave it.
 func TestTheDemonstrationGreets(t *testing.T) {
-	o := nightOptions()
-	outageStore(t, o.Store.(*memory))
+	o := outageOptions(t)
 	o.Banner = "demo: a simulated outage"
 	b := newBench(t, 80, 24, o).judged(nightFacts).shows("DEMO", "stripe: 21 lost answers in row +: j moves, ↵ opens, ? helps, q quits", "? help")
 	b.keys("j").hides("lost answers in row")
