@@ -11,8 +11,12 @@ import (
 // deriver is a store that keeps something beside its history, and rebuilder one that can make it
 // anew.
 type (
-	deriver   interface{ Deviations(ctx context.Context) ([]ledger.Deviation, error) }
-	rebuilder interface{ Rebuild(ctx context.Context) error }
+	deriver interface {
+		Deviations(ctx context.Context) ([]ledger.Deviation, error)
+	}
+	rebuilder interface {
+		Rebuild(ctx context.Context) error
+	}
 )
 
 // derived compares what the ledger keeps beside its history with the history: a

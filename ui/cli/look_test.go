@@ -12,8 +12,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"indoubt/ledger/hostclock"
 	"indoubt/ledger"
+	"indoubt/ledger/hostclock"
 	"indoubt/ledger/need"
 )
 

@@ -46,7 +46,7 @@ var notRun = map[string]string{
 	"sh-system": "it needs systemd, docker, accounts or cron",
 	// What needs a PostgreSQL server is run by TestContractInPostgreSQL and TestE2E_ALedgerInPostgreSQL.
 	"sh-postgres": "a server", "python-postgres": "a server", "output-postgres": "a server", "sql-postgres": "a server",
-	"sh-fleet": "a server: TestE2E_OneLedgerForAFleet", "sh-move": "a server: TestE2E_OneLedgerForAFleet",
+	"sh-fleet":   "a server: TestE2E_OneLedgerForAFleet",
 	"sql":        "TestContractShowsTheFeed runs it",
 	"sh-agent":   "it rewrites a client's files: TestThePagePutsAnAgentBehindIndoubt",
 	"sh-restore": "it replaces the ledger: TestI10_E2E_ABackupIsRestoredAsThePageSays",
