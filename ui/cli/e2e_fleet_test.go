@@ -74,7 +74,7 @@ func TestE2E_WhatTheOwnerOfALedgerMay(t *testing.T) {
 	f := newFleet(t)
 	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE ROLE owner LOGIN' -c 'CREATE ROLE op LOGIN'")
 	f.says(3, "CREATE DATABASE", f.as("owner", "payments")+"indoubt init")
-	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE DATABASE payments OWNER owner' -c 'CREATE DATABASE second OWNER owner'")
+	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "postgres")+"' -c 'CREATE DATABASE payments OWNER owner' -c 'CREATE DATABASE second OWNER owner' -c 'CREATE DATABASE third OWNER op'")
 	f.says(1, "owns the database", f.as("op", "payments")+"indoubt init")
 	f.says(1, "there is no directory", f.as("owner", "payments")+"export INDOUBT_DIGEST_KEY_FILE=nowhere/digest.key\nindoubt init")
 	f.says(1, "CREATEROLE", f.as("owner", "payments")+"indoubt init --roles")
@@ -84,6 +84,6 @@ func TestE2E_WhatTheOwnerOfALedgerMay(t *testing.T) {
 	f.says(0, "", "psql -X -q '"+f.ledger("postgres", "second")+"' -c 'GRANT indoubt_operator TO op'")
 	f.says(0, "", f.as("op", "second")+"indoubt list")
 	f.says(1, "owns the ledger", f.as("op", "second")+"indoubt doctor --rebuild")
-	f.says(1, "owns the ledger", f.as("op", "second")+"indoubt copy \"$INDOUBT_LEDGER\" back.db")
+	f.says(1, "owns the ledger", f.as("op", "second")+"indoubt copy \"$INDOUBT_LEDGER\" '"+f.ledger("op", "third")+"'")
 	f.says(0, "made anew", f.as("owner", "second")+"indoubt doctor --rebuild || test $? = 1; echo made anew")
 }
