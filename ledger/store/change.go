@@ -209,7 +209,7 @@ func (w *writing) gather() error {
 			s.attempts = append(s.attempts, a)
 			w.is.begun = a.StartedAt
 		}
-		w.is.unproven += mayHaveActed(a)
+		w.is.unproven = max(0, w.is.unproven+mayHaveActed(a))
 		w.n = a.N
 	}
 	for _, g := range c.Grants {
@@ -218,10 +218,13 @@ func (w *writing) gather() error {
 		} else {
 			s.grants = append(s.grants, g)
 		}
+	}
+	moves := len(c.Grants) > 0 || o.Version != w.was.o.Version
+	if moves { // and a permission that only a column has is over
 		w.is.allowUntil, w.is.allowed = time.Time{}, time.Time{}
 	}
 	for _, g := range s.grants {
-		if len(c.Grants) > 0 && g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
+		if moves && g.ConsumedAt.IsZero() && g.VoidedAt.IsZero() {
 			w.is.allowUntil, w.is.allowed = g.ExpiresAt, g.CreatedAt
 		}
 	}
@@ -242,6 +245,9 @@ func (w *writing) write() error {
 	var facts, payload object
 	names, values, moves := w.differences()
 	e := w.c.Event
+	if n := len(w.before.attempts); n > 0 && !moves { // a column has the deadline in flight, and no event of its own
+		w.before.attempts[n-1].DeadlineAt = w.after.attempts[n-1].DeadlineAt
+	}
 	w.before.changes(&w.after, w.says(moves), &facts, &payload)
 	switch {
 	case e == nil && w.c.Insert, e == nil && (moves || len(w.c.Grants) > 0):

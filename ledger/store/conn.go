@@ -159,6 +159,10 @@ func take(to any, from driver.Value) (ok bool) {
 		*to, ok = from, true
 		return ok
 	case *string:
+		switch from.(type) {
+		case int64, float64: // in the JSON of another writer
+			from = fmt.Sprint(from)
+		}
 		*to, ok = from.(string)
 		return ok
 	case *int64:

@@ -47,7 +47,7 @@ CREATE TABLE op (
   moved        {int} NOT NULL DEFAULT 0,                  -- ev.seq of the prune that names the file: events before it may be gone
   receipts     {json} NOT NULL DEFAULT '[]' {is json receipts},
   change_id    TEXT NOT NULL DEFAULT {random},            -- '' once its event may be gone
-  changed_at   {int} NOT NULL DEFAULT {now},
+  changed_at   {int} NOT NULL DEFAULT {now} CHECK (changed_at BETWEEN 946684800000 AND 4102444800000),
   actor        TEXT NOT NULL CHECK (actor <> ''),
   machine      {int} NOT NULL DEFAULT 1 CHECK (machine IN (0, 1)),
   verb         TEXT NOT NULL DEFAULT '',
@@ -131,48 +131,56 @@ CREATE VIEW settle (attempt, outcome, proof, receipt, class, reason, actor, resu
 - the same request is in flight or in doubt under another key: look at what became of that one before you send
   NEW.gate <> '' AND EXISTS (SELECT 1 FROM {schema}op o WHERE o.gate = NEW.gate AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0)
 - an operation begins as pending: record it before you send, and settle it after
-  (NEW.state, NEW.version, NEW.attempt, NEW.unproven, NEW.abandoned, NEW.conflict, NEW.verdict, NEW.effects, NEW.allow_until, NEW.moved) IS DISTINCT FROM ('pending', 1, 1, 0, 0, '', '', 0, 0, 0) OR NEW.scope IS NULL OR NEW.n IS NULL OR NEW.live IS NULL OR NEW.change_id = ''
+  (NEW.state, NEW.version, NEW.attempt, NEW.unproven, NEW.abandoned, NEW.conflict, NEW.verdict, NEW.effects, NEW.allow_until, NEW.moved, NEW.ended_at, NEW.doubted, NEW.settled_at, NEW.awaits, NEW.person_only, {text NEW.receipts}) IS DISTINCT FROM ('pending', 1, 1, 0, 0, '', '', 0, 0, 0, 0, 0, 0, '', 0, '[]') OR NEW.scope IS NULL OR NEW.n IS NULL OR NEW.live IS NULL OR NEW.change_id = '' OR coalesce(NEW.facts ->> 'outcome', NEW.facts ->> 'proof') IS NOT NULL
 - deadline_at must come after created_at, in milliseconds, and within a year
   NEW.deadline_at <= NEW.created_at OR NEW.deadline_at > NEW.created_at + 31622400000
 - this was begun under an older policy than the one in force: read that one, and ask again
   coalesce({int of NEW.facts ->> 'policy'}, 0) > 0 AND coalesce({int of NEW.facts ->> 'policy'}, 0) < coalesce((SELECT p.version FROM {schema}ev p WHERE p.about = 'policy' AND p.about <> '' ORDER BY p.seq DESC LIMIT 1), 0)
 @refuse op UPDATE
 - what an operation is never changes: id, kind, scope, name, key, n, input, token, source, created_at, ttl_ms
-  (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.n, NEW.input, NEW.token, NEW.source, NEW.created_at, NEW.ttl_ms) IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.n, OLD.input, OLD.token, OLD.source, OLD.created_at, OLD.ttl_ms) OR (NEW.name, NEW.key) IS DISTINCT FROM (OLD.name, OLD.key) AND NOT (NEW.verb = 'redact' AND NEW.machine = 0 AND NEW.change_id <> OLD.change_id)
+  (NEW.seq, NEW.id, NEW.kind, NEW.scope, NEW.n, NEW.input, NEW.token, NEW.source, NEW.created_at, NEW.ttl_ms) IS DISTINCT FROM (OLD.seq, OLD.id, OLD.kind, OLD.scope, OLD.n, OLD.input, OLD.token, OLD.source, OLD.created_at, OLD.ttl_ms) OR (NEW.name, NEW.key) IS DISTINCT FROM (OLD.name, OLD.key) AND NOT (NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, ''))
+- a person redacts what is settled, and leaves digests or nothing
+  NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, '') AND (NEW.machine <> 0 OR NEW.state <> OLD.state OR OLD.conflict <> '' OR OLD.state NOT IN ('committed', 'failed') AND OLD.abandoned = 0 OR NEW.name <> OLD.name AND NEW.name NOT LIKE '[redacted_%' OR NEW.title NOT IN (OLD.title, '', '[redacted]'))
 - gate, target and title are filled in once, or emptied; marks are added
-  NEW.gate NOT IN (OLD.gate, '') OR NEW.verb <> 'redact' AND (NEW.title <> OLD.title AND OLD.title <> '' OR NEW.target <> OLD.target AND OLD.target <> '' AND substr(OLD.target, 1, 8) <> 'request-' OR substr(NEW.mark, 1, length(OLD.mark)) <> OLD.mark)
+  NEW.gate NOT IN (OLD.gate, '') OR (NEW.title <> OLD.title AND OLD.title <> '' OR NEW.target <> OLD.target AND OLD.target <> '' AND substr(OLD.target, 1, 8) <> 'request-' OR substr(NEW.mark, 1, length(OLD.mark)) <> OLD.mark) AND NOT (NEW.verb = 'redact' AND NEW.change_id NOT IN (OLD.change_id, ''))
 - a change needs a new change_id, an actor and a reason, and version + 1
   (NEW.state, NEW.attempt, NEW.verdict, NEW.effects, NEW.conflict, NEW.person_only, NEW.unproven, NEW.allow_until, NEW.abandoned, NEW.gate, NEW.token_sent, {text NEW.receipts}) IS DISTINCT FROM (OLD.state, OLD.attempt, OLD.verdict, OLD.effects, OLD.conflict, OLD.person_only, OLD.unproven, OLD.allow_until, OLD.abandoned, OLD.gate, OLD.token_sent, {text OLD.receipts}) AND (NEW.change_id IN (OLD.change_id, '') OR NEW.version <> OLD.version + 1 OR trim(NEW.reason) = '')
-- an outcome, a proof and a basis are said by the change itself: those of an earlier one count no more
-  NEW.change_id NOT IN (OLD.change_id, '') AND {text NEW.facts} IS NOT DISTINCT FROM {text OLD.facts} AND coalesce(NEW.facts ->> 'outcome', NEW.facts ->> 'proof', NEW.facts ->> 'basis', '') <> ''
-- what its newest change was stays as it was written: only moving it empties the payload
-  NEW.change_id IN (OLD.change_id, '') AND ((NEW.changed_at, NEW.actor, NEW.machine, NEW.verb, NEW.reason, NEW.about, {text NEW.facts}) IS DISTINCT FROM (OLD.changed_at, OLD.actor, OLD.machine, OLD.verb, OLD.reason, OLD.about, {text OLD.facts}) OR NEW.moved = OLD.moved AND (NEW.change_id <> OLD.change_id OR {text NEW.payload} IS DISTINCT FROM {text OLD.payload}))
+- an outcome, a proof and a basis are said by the change itself, of an attempt there is: those of an earlier change count no more
+  coalesce({int of NEW.facts ->> 'n'}, 1) NOT BETWEEN 1 AND NEW.attempt OR NEW.change_id NOT IN (OLD.change_id, '') AND {text NEW.facts} IS NOT DISTINCT FROM {text OLD.facts} AND coalesce(NEW.facts ->> 'outcome', NEW.facts ->> 'proof', NEW.facts ->> 'basis', '') <> ''
+- without a new change_id nothing changes but a deadline, a delivery, what is filled in, a name that is given up, and the payload of what is moved
+  NEW.change_id IN (OLD.change_id, '') AND ((NEW.version, NEW.allowed_at, NEW.started_at, NEW.begun_at, NEW.ended_at, NEW.doubted, NEW.doubted_at, NEW.settled_at, NEW.parked_until, NEW.awaits, NEW.class, NEW.by_answer, NEW.changed_at, NEW.actor, NEW.machine, NEW.verb, NEW.reason, NEW.about, {text NEW.facts}) IS DISTINCT FROM (OLD.version, OLD.allowed_at, OLD.started_at, OLD.begun_at, OLD.ended_at, OLD.doubted, OLD.doubted_at, OLD.settled_at, OLD.parked_until, OLD.awaits, OLD.class, OLD.by_answer, OLD.changed_at, OLD.actor, OLD.machine, OLD.verb, OLD.reason, OLD.about, {text OLD.facts}) OR NEW.moved = OLD.moved AND (NEW.change_id <> OLD.change_id OR {text NEW.payload} IS DISTINCT FROM {text OLD.payload}))
+- what has ended stays so, what was in doubt was, and the deadline of an attempt in flight becomes no earlier, and is within a year
+  NEW.ended_at < OLD.ended_at OR NEW.doubted < OLD.doubted OR NEW.state = 'pending' AND OLD.state = 'pending' AND NEW.deadline_at < OLD.deadline_at OR NEW.state = 'pending' AND NEW.deadline_at NOT BETWEEN 1 AND NEW.changed_at + 31622400000
 - only what is settled and delivered is moved, once, to the file that a prune of this ledger names
   NEW.moved <> OLD.moved AND NOT (OLD.moved = 0 AND NEW.payload IS NULL AND NEW.change_id = '' AND (OLD.conflict, OLD.allow_until, OLD.undelivered) = ('', 0, 0) AND OLD.state IN ('committed', 'failed') AND EXISTS (SELECT 1 FROM {schema}ev p WHERE p.seq = NEW.moved AND p.op = 0 AND p.verb = 'prune' AND p.about LIKE 'file:_%'))
 - the version of an operation never goes back, and grows by one
   NEW.version IS NULL OR NEW.version NOT IN (OLD.version, OLD.version + 1)
 - the state cannot change like this
-  NEW.state <> OLD.state AND NOT (NEW.verb = 'ack' AND NEW.machine = 0 AND OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state IN ('committed', 'failed') AND OLD.state <> 'pending') AND NOT (CASE OLD.state WHEN 'pending' THEN 1 = 1 WHEN 'uncertain' THEN 1 = 1 ELSE NEW.state = 'uncertain' AND NEW.machine = 0 AND NEW.verb IN ('undo', 'adopt') OR NEW.state = 'pending' AND OLD.state = 'failed' END)
-- a person alone says that it did not land, after something said that it did
-  OLD.state = 'uncertain' AND OLD.abandoned = 0 AND NEW.state = 'failed' AND OLD.person_only = 1 AND NEW.machine <> 0
+  NEW.state <> OLD.state AND NOT (NEW.verb = 'ack' AND NEW.machine = 0 AND OLD.conflict <> '' AND NEW.conflict = '' AND NEW.state IN ('committed', 'failed') AND OLD.state <> 'pending') AND NOT (CASE OLD.state WHEN 'pending' THEN 1 = 1 WHEN 'uncertain' THEN 1 = 1 ELSE NEW.state = 'uncertain' AND NEW.machine = 0 AND NEW.verb = 'undo' OR NEW.state = 'pending' AND OLD.state = 'failed' END)
+- a person alone says that it did not land, without a proof, or after something said that it did
+  OLD.state = 'uncertain' AND NEW.state = 'failed' AND NEW.machine <> 0 AND (OLD.person_only = 1 OR NEW.unproven > 0 AND coalesce(NEW.facts ->> 'proof', '') <> 'not_there')
 - the same request is in flight or in doubt under another key
   NEW.gate <> '' AND NEW.state IN ('pending', 'uncertain') AND NEW.abandoned = 0 AND (OLD.state NOT IN ('pending', 'uncertain') OR OLD.abandoned = 1) AND EXISTS (SELECT 1 FROM {schema}op o WHERE o.gate = NEW.gate AND o.gate <> '' AND o.state IN ('pending', 'uncertain') AND o.abandoned = 0 AND o.seq <> NEW.seq)
 - only a person abandons, and takes that back, while nothing is in flight
   NEW.abandoned <> OLD.abandoned AND (NEW.machine <> 0 OR OLD.state NOT IN ('uncertain', 'failed') AND NEW.abandoned = 1 AND NOT (NEW.verb = 'ack' AND OLD.conflict <> '' AND OLD.state <> 'pending'))
 - another attempt needs permission, or proof that every earlier attempt had no effect, or a kind that is safe to repeat
-  NEW.attempt <> OLD.attempt AND NOT (NEW.verb = 'adopt' AND NEW.machine = 0 AND NEW.attempt = OLD.attempt + 1 AND NEW.unproven = OLD.unproven + 1 AND NEW.state = 'uncertain' AND OLD.state IN ('uncertain', 'failed')) AND NOT (NEW.attempt = OLD.attempt + 1 AND NEW.state = 'pending' AND OLD.state IN ('uncertain', 'failed') AND OLD.abandoned = 0 AND NEW.allow_until = 0 AND (OLD.allow_until > NEW.changed_at OR NEW.verb = 'retry' AND NEW.machine = 0 OR OLD.unproven = 0 AND OLD.person_only = 0 AND OLD.state = 'failed' OR coalesce(NEW.facts ->> 'basis', '') = 'key_safe' AND OLD.person_only = 0))
+  NEW.attempt <> OLD.attempt AND NOT (NEW.attempt = OLD.attempt + 1 AND NEW.state = 'pending' AND OLD.state IN ('uncertain', 'failed') AND OLD.abandoned = 0 AND NEW.allow_until = 0 AND (OLD.allow_until > NEW.changed_at OR NEW.verb = 'retry' AND NEW.machine = 0 OR OLD.unproven = 0 AND OLD.person_only = 0 AND OLD.state = 'failed' OR coalesce(NEW.facts ->> 'basis', '') = 'key_safe' AND OLD.person_only = 0))
 - this was begun under an older policy than the one in force: read that one, and ask again
   NEW.attempt <> OLD.attempt AND coalesce({int of NEW.facts ->> 'policy'}, 0) > 0 AND coalesce({int of NEW.facts ->> 'policy'}, 0) < coalesce((SELECT p.version FROM {schema}ev p WHERE p.about = 'policy' AND p.about <> '' ORDER BY p.seq DESC LIMIT 1), 0)
-- an attempt is in flight only while the operation is pending
-  NEW.state = 'pending' AND OLD.state <> 'pending' AND NEW.attempt = OLD.attempt
+- an attempt is in flight only while the operation is pending, and that is not abandoned
+  NEW.state = 'pending' AND (OLD.state <> 'pending' AND NEW.attempt = OLD.attempt OR NEW.abandoned = 1 OR NEW.unproven >= NEW.attempt)
 - a permission is a person's, and for the version that was seen: any other change takes it back
   NEW.allow_until <> 0 AND NEW.version <> OLD.version AND (NEW.verb <> 'grant' OR NEW.machine <> 0)
 - an earlier attempt of this operation is still unknown, so it cannot have failed as a whole: settle it as uncertain
   OLD.state = 'pending' AND NEW.state = 'failed' AND OLD.unproven > 0
+- what ends the attempt in flight says its outcome, in facts, and nothing else does
+  OLD.state = 'pending' AND NEW.state <> 'pending' AND (coalesce(NEW.facts ->> 'outcome', '') NOT IN ('committed', 'failed', 'uncertain') OR NEW.state = 'failed' AND NEW.facts ->> 'outcome' <> 'failed' OR NEW.state = 'uncertain' AND NEW.facts ->> 'outcome' = 'committed' OR coalesce({int of NEW.facts ->> 'n'}, OLD.attempt) <> OLD.attempt) OR (OLD.state <> 'pending' OR NEW.state = 'pending') AND NEW.change_id NOT IN (OLD.change_id, '') AND NEW.facts ->> 'outcome' IS NOT NULL
 - an outcome that is not proven counts: unproven grows by one
-  OLD.state = 'pending' AND NEW.state <> 'pending' AND NEW.unproven <> OLD.unproven + 1 AND NOT (coalesce(NEW.facts ->> 'outcome', NEW.state) = 'committed' OR coalesce(NEW.facts ->> 'proof', '') IN ('never_sent', 'refused') AND NEW.unproven = OLD.unproven)
-- unproven shrinks only by a proof, a check or a person
-  NEW.unproven < OLD.unproven AND coalesce(NEW.facts ->> 'proof', '') = '' AND NEW.machine <> 0 AND NEW.state <> 'committed'
+  OLD.state = 'pending' AND NEW.state <> 'pending' AND NEW.unproven <> OLD.unproven + 1 AND NOT (NEW.facts ->> 'outcome' = 'committed' OR NEW.facts ->> 'outcome' = 'failed' AND coalesce(NEW.facts ->> 'proof', '') IN ('never_sent', 'refused') AND NEW.unproven = OLD.unproven)
+- unproven grows where an attempt ends, is answered late, or a person takes something back
+  NEW.unproven > OLD.unproven AND NEW.machine <> 0 AND NOT (OLD.state = 'pending' AND NEW.state <> 'pending') AND coalesce(NEW.facts ->> 'late_outcome', '') <> 'committed'
+- unproven shrinks only by a check, a person, or the proof of one attempt
+  NEW.unproven < OLD.unproven AND NEW.machine <> 0 AND NEW.state <> 'committed' AND NOT (coalesce(NEW.facts ->> 'proof', '') = 'not_there' OR coalesce(NEW.facts ->> 'proof', '') IN ('never_sent', 'refused') AND NEW.unproven = OLD.unproven - 1)
 - what only a person settles stays that: person_only is never taken back
   NEW.person_only < OLD.person_only OR NEW.state = 'committed' AND OLD.state <> 'committed' AND NEW.person_only = 0
 - a name is given up once, and only by an operation that is committed, failed or abandoned, or whose input alone named it
@@ -186,14 +194,14 @@ CREATE VIEW settle (attempt, outcome, proof, receipt, class, reason, actor, resu
 - this change id is in the history already: the change was made before
   EXISTS (SELECT 1 FROM {schema}ev e WHERE e.op = NEW.op AND e.id = NEW.id)
 - an event is of an operation that is here, or of the ledger (0); a change of state comes into the history because the operation changes: change that
-  (NEW.op <> 0 OR NEW.before <> NEW.state OR NEW.outcome <> '' OR NEW.conflict <> '' OR NEW.lost_at <> 0) AND NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = NEW.op AND (o.change_id = NEW.id OR NEW.before = NEW.state AND NEW.outcome = '' AND NEW.conflict = '' AND NEW.lost_at = 0 AND NEW.n BETWEEN 0 AND o.attempt AND coalesce(NEW.facts ->> 'outcome', NEW.facts ->> 'late_outcome', NEW.facts ->> 'proof', NEW.facts ->> 'id', NEW.facts ->> 'sender', NEW.facts ->> 'attempts', NEW.facts ->> 'grants') IS NULL AND coalesce(NEW.facts ->> 'gone', '["uid"]') = '["uid"]'))
+  (NEW.op <> 0 OR NEW.before <> NEW.state OR NEW.outcome <> '' OR NEW.conflict <> '' OR NEW.lost_at <> 0) AND NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = NEW.op AND (o.change_id = NEW.id OR NEW.before = NEW.state AND NEW.outcome = '' AND NEW.conflict = '' AND NEW.lost_at = 0 AND NEW.n BETWEEN 0 AND o.attempt AND coalesce(NEW.facts ->> 'gone', '["uid"]') = '["uid"]' AND NOT EXISTS (SELECT 1 FROM json_each(NEW.facts) f WHERE f.key NOT IN ('detail', 'gone', 'op', 'read', 'tree', 'tree_at', 'who')) AND NOT EXISTS (SELECT 1 FROM json_each(NEW.facts -> 'op') f WHERE f.key NOT IN ('hands', 'mark_rules'))))
 - a policy is put in force by a person, with its digest and files, under the next number
   (NEW.verb = 'policy' OR NEW.about = 'policy') AND NOT (NEW.op = 0 AND NEW.verb = 'policy' AND NEW.about = 'policy' AND NEW.machine = 0 AND NEW.facts -> 'detail' ->> 'digest' IS NOT NULL AND NEW.facts -> 'detail' ->> 'files' IS NOT NULL AND NEW.version = 1 + coalesce((SELECT p.version FROM {schema}ev p WHERE p.about = 'policy' AND p.about <> '' ORDER BY p.seq DESC LIMIT 1), 0))
 - what this policy says proves nothing: another one is in force
   coalesce(NEW.facts -> 'read' ->> 'verdict', '') = 'not_there' AND coalesce(NEW.facts -> 'read' ->> 'digest', '') <> coalesce((SELECT p.facts -> 'detail' ->> 'digest' FROM {schema}ev p WHERE p.about = 'policy' AND p.about <> '' ORDER BY p.seq DESC LIMIT 1), NEW.facts -> 'read' ->> 'digest', '')
 @refuse ev UPDATE
-- the history never changes, but for text that a person takes out
-  (NEW.seq, NEW.op, NEW.n, NEW.id, NEW.at, NEW.verb, NEW.actor, NEW.machine, NEW.before, NEW.state, NEW.version, NEW.conflict, NEW.outcome, NEW.lost_at, NEW.about, {text NEW.facts}) IS DISTINCT FROM (OLD.seq, OLD.op, OLD.n, OLD.id, OLD.at, OLD.verb, OLD.actor, OLD.machine, OLD.before, OLD.state, OLD.version, OLD.conflict, OLD.outcome, OLD.lost_at, OLD.about, {text OLD.facts}) OR NEW.payload IS NOT NULL OR NEW.reason NOT IN (OLD.reason, '[redacted]') OR NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = OLD.op AND o.verb = 'redact' AND o.machine = 0 AND o.change_id <> OLD.id) AND NOT (OLD.op = 0 AND (OLD.about LIKE 'outage:%' OR OLD.about LIKE 'run:%') AND coalesce((SELECT r.seq FROM {schema}ev r JOIN {schema}op o ON o.seq = r.op AND o.change_id = r.id WHERE r.verb = 'redact' AND r.machine = 0 ORDER BY r.seq DESC LIMIT 1), 0) > OLD.seq)
+- the history never changes, but for text that a person takes out: of an operation that is redacted, of its runs and outages
+  (NEW.seq, NEW.op, NEW.n, NEW.id, NEW.at, NEW.verb, NEW.actor, NEW.machine, NEW.before, NEW.state, NEW.version, NEW.conflict, NEW.outcome, NEW.lost_at, NEW.about, {text NEW.facts}) IS DISTINCT FROM (OLD.seq, OLD.op, OLD.n, OLD.id, OLD.at, OLD.verb, OLD.actor, OLD.machine, OLD.before, OLD.state, OLD.version, OLD.conflict, OLD.outcome, OLD.lost_at, OLD.about, {text OLD.facts}) OR NEW.payload IS NOT NULL OR NEW.reason NOT IN (OLD.reason, '[redacted]') OR NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = OLD.op AND o.verb = 'redact' AND o.machine = 0 AND o.change_id <> OLD.id) AND NOT (OLD.op = 0 AND EXISTS (SELECT 1 FROM {schema}ev r JOIN {schema}op o ON o.seq = r.op AND o.change_id = r.id WHERE r.seq = (SELECT n.seq FROM {schema}ev n WHERE n.seq > OLD.seq AND n.op <> 0 AND n.verb = 'redact' AND n.machine = 0 ORDER BY n.seq DESC LIMIT 1) AND (EXISTS (SELECT 1 FROM {schema}ev b WHERE b.about = OLD.about AND b.about LIKE 'run:_%' AND b.op = 0 AND b.verb = 'run' AND {text b.facts} LIKE '%"' || o.id || '"%') OR EXISTS (SELECT 1 FROM {schema}outage g WHERE 'outage:' || g.id = OLD.about AND o.ended_at >= g.first_at AND o.created_at <= g.last_at + g.gap_ms))))
 @refuse ev DELETE
 - the history is never deleted, but for what was moved to a file
   NOT EXISTS (SELECT 1 FROM {schema}op o WHERE o.seq = OLD.op AND o.moved > OLD.seq)
