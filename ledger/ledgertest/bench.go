@@ -64,7 +64,7 @@ func BenchPages(b *testing.B, s ledger.Store, operations int, now time.Time) {
 		b.Run(fmt.Sprintf("sums/%d", n), func(b *testing.B) {
 			ins := need.Get(s.Outages(ctx, now, n))(b)
 			for range b.N {
-				if need.OK(b, s.Sums(ctx, ins, now)); ins[0].Fates[ledger.FateOpen].N != 200 {
+				if need.OK(b, s.Sums(ctx, ins, now)); ins[0].Fates[ledger.FateOpen].N+ins[0].Fates[ledger.FateChecking].N != 200 {
 					b.Fatal(ins[0])
 				}
 			}
